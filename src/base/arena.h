@@ -1,0 +1,23 @@
+/* arena: memory that is freed all at once, one per request.
+ * Zero-initialised is empty.  Allocations are aligned for any type and never fail; what a client
+ * controls the size of is limited before it comes here. */
+#pragma once
+
+#include "base/str.h"
+
+struct arena_block;
+struct arena {
+    struct arena_block *blocks;
+    size_t used; /* of the newest block */
+};
+
+void arena_done(struct arena *a);
+static inline UNUSED void arena_done_p(struct arena *a)
+{
+    arena_done(a);
+}
+void *arena_alloc(struct arena *a, size_t n) __attribute__((malloc, returns_nonnull));
+void *arena_zalloc(struct arena *a, size_t n) __attribute__((malloc, returns_nonnull));
+struct str arena_str(struct arena *a, struct str s); /* a copy with a NUL behind it */
+char *arena_cstr(struct arena *a, struct str s);
+char *arena_printf(struct arena *a, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -1,0 +1,131 @@
+#include "base/err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+/* clang-format off */
+const struct err_info err_table[ERR_CODE_COUNT] = {
+    /*                          name                 HTTP gRPC exit retry */
+    [ERR_NONE]              = {"ok",                 200,  0,  0, false},
+    [ERR_INVALID]           = {"invalid",            400,  3,  1, false},
+    [ERR_UNAUTHENTICATED]   = {"unauthenticated",    401, 16,  4, false},
+    [ERR_FORBIDDEN]         = {"forbidden",          403,  7,  4, false},
+    [ERR_NOT_FOUND]         = {"not_found",          404,  5,  2, false},
+    [ERR_METHOD]            = {"method_not_allowed", 405, 12,  1, false},
+    [ERR_CONFLICT]          = {"conflict",           409,  9,  3, false},
+    [ERR_GONE]              = {"gone",               410,  5,  2, false},
+    [ERR_PRECONDITION]      = {"precondition",       412,  9,  3, false},
+    [ERR_TOO_LARGE]         = {"too_large",          413,  8,  1, false},
+    [ERR_URI_TOO_LONG]      = {"uri_too_long",       414,  3,  1, false},
+    [ERR_HEADERS_TOO_LARGE] = {"headers_too_large",  431,  8,  1, false},
+    [ERR_MEDIA_TYPE]        = {"media_type",         415,  3,  1, false},
+    [ERR_RANGE]             = {"range",              416, 11,  1, false},
+    [ERR_EXPECTATION]       = {"expectation",        417,  3,  1, false},
+    [ERR_LIMIT]             = {"limit",              429,  8,  4, true},
+    [ERR_TIMEOUT]           = {"timeout",            504,  4,  5, true},
+    [ERR_CANCELLED]         = {"cancelled",          499,  1,  1, false},
+    [ERR_UNAVAILABLE]       = {"unavailable",        503, 14,  1, true},
+    [ERR_FULL]              = {"full",               507,  8,  1, true},
+    [ERR_UNSUPPORTED]       = {"unsupported",        501, 12,  1, false},
+    [ERR_INTERNAL]          = {"internal",           500, 13,  1, false},
+};
+/* clang-format on */
+
+int err_set(struct err *e, enum err_code code, int sys, const char *fmt, ...)
+{
+    va_list ap;
+    int n;
+
+    assert(e && code > ERR_NONE && code < ERR_CODE_COUNT);
+    *e = (struct err){.code = code, .sys = sys};
+    va_start(ap, fmt);
+    n = vsnprintf(e->msg, sizeof e->msg, fmt, ap);
+    va_end(ap);
+    if (sys != 0 && n >= 0 && (size_t)n < sizeof e->msg)
+        (void)snprintf(e->msg + n, sizeof e->msg - (size_t)n, ": %s", strerror(sys));
+    return -1;
+}
+
+int err_wrap(struct err *e, const char *fmt, ...)
+{
+    char cause[sizeof e->msg];
+    va_list ap;
+    int n;
+
+    assert(e && e->code != ERR_NONE);
+    memcpy(cause, e->msg, sizeof cause);
+    va_start(ap, fmt);
+    n = vsnprintf(e->msg, sizeof e->msg, fmt, ap);
+    va_end(ap);
+    if (n >= 0 && (size_t)n < sizeof e->msg)
+        (void)snprintf(e->msg + n, sizeof e->msg - (size_t)n, ": %s", cause);
+    return -1;
+}
+
+int err_object(struct err *e, const char *kind, const char *id)
+{
+    (void)snprintf(e->object, sizeof e->object, "%s/%s", kind, id);
+    return -1;
+}
+
+int err_hint(struct err *e, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(e->hint, sizeof e->hint, fmt, ap);
+    va_end(ap);
+    return -1;
+}
+
+enum err_code err_code_from_name(const char *name)
+{
+    for (int i = ERR_NONE + 1; i < ERR_CODE_COUNT; i++)
+        if (strcmp(err_table[i].name, name) == 0)
+            return (enum err_code)i;
+    return ERR_INTERNAL;
+}
+
+enum err_code err_code_from_http(int status)
+{
+    for (int i = ERR_NONE + 1; i < ERR_CODE_COUNT; i++)
+        if (err_table[i].http == status)
+            return (enum err_code)i;
+    return status >= 500 ? ERR_INTERNAL : ERR_INVALID;
+}
+
+enum err_code err_code_from_errno(int sys)
+{
+    switch (sys) {
+    case ENOSPC:
+    case EDQUOT:
+        return ERR_FULL;
+    case ENOENT:
+    case ESRCH:
+        return ERR_NOT_FOUND;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return ERR_FORBIDDEN;
+    case EEXIST:
+    case EBUSY:
+    case EADDRINUSE:
+        return ERR_CONFLICT;
+    case ETIMEDOUT:
+        return ERR_TIMEOUT;
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case EAGAIN:
+        return ERR_LIMIT;
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case EPIPE:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+        return ERR_UNAVAILABLE;
+    default:
+        return ERR_INTERNAL;
+    }
+}

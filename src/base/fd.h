@@ -1,0 +1,20 @@
+/* fd: file descriptors as owned values.  Born CLOEXEC; closed by AUTO(fd_close).
+ * Errors: -errno. */
+#pragma once
+
+#include "base/buf.h"
+
+#include <sys/types.h>
+
+void fd_close(int fd); /* takes -1; keeps errno */
+DEFINE_AUTO(int, fd_close)
+
+int fd_write_all(int fd, const void *p, size_t n)
+    CHECKED; /* goes on after EINTR and short writes */
+/* Reads to the end of the file, at most limit bytes (-EFBIG past that). */
+int fd_read_all(int fd, size_t limit, struct buf *to) CHECKED;
+int file_read(const char *path, size_t limit, struct buf *to) CHECKED;
+/* Writes path anew so that a crash leaves the old or the new content: temporary file, fsync,
+ * rename, fsync of the directory. */
+int file_replace(const char *path, mode_t mode, struct str content) CHECKED;
+int dir_make_all(const char *path, mode_t mode) CHECKED; /* mkdir -p */
