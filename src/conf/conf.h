@@ -1,0 +1,62 @@
+/* conf: the settings as data.  One row per setting: key, type, default, range, environment names,
+ * flag, help. File (YAML) < environment < flags; `--env-file` is read before the environment.
+ * docs/settings.md and `holtd --print-settings` are printed from the same table. */
+#pragma once
+
+#include "base/err.h"
+#include "base/log.h"
+
+struct conf_list {
+    char **v;
+    size_t n;
+};
+
+enum conf_auth { CONF_AUTH_TOKEN, CONF_AUTH_OFF };
+
+struct config { /* each member is one row in settings.c; texts are owned */
+    struct conf_list listen;
+    bool seed_ports;
+    char *seed_identity; /* role of a request without a token on a seed port */
+    char *state;         /* directory */
+    char *db;            /* "sqlite:PATH", or "" : STATE/holt.db; "postgres://…" */
+    enum conf_auth auth;
+    enum log_level log_level;
+    enum log_format log_format;
+    char *tls_cert, *tls_key;
+    struct conf_list cors_origins;
+    struct conf_list hosts; /* further names that Host may say */
+    bool metrics;
+    bool ready_needs_agents;
+    /* limits of the network: net/server.h says what each bounds */
+    int64_t header_max, header_count_max, body_max, connections_max, connections_per_peer;
+    int64_t requests_per_conn, idle_ms, header_ms, body_idle_ms, write_ms;
+    int64_t ws_message_max, grpc_message_max;
+    int64_t shutdown_ms;
+    /* store and events */
+    int64_t events_keep_ms, events_keep_count; /* 0: for ever */
+    int64_t event_stream_buffer; /* events one slow subscriber may fall behind in memory */
+    int64_t audit_fold_ms;
+    int64_t login_failures, login_window_ms;
+};
+
+struct conf_sources {
+    int argc;
+    char **argv;
+    char **environ;
+};
+
+/* Reads all sources; *e names the key, its value, and where it stands (file:line, variable or
+ * flag). 1: the program should print *ret_text and exit 0 (--help, --version, --print-settings …).
+ */
+CHECKED int conf_load(const struct conf_sources *from, struct config **ret, char **ret_text,
+                      struct err *e);
+/* Reads the file and environment again; rows marked reloadable change in *c, others warn by name.
+ */
+CHECKED int conf_reload(struct config *c, const struct conf_sources *from, struct err *e);
+struct config *config_free(struct config *c); /* takes NULL; returns NULL */
+DEFINE_AUTO(struct config *, config_free)
+
+struct buf;
+void conf_print_markdown(struct buf *to); /* docs/settings.md */
+/* {"listen": {"value": …, "default": …, "source": "flag --listen"}, …}; secrets are not shown. */
+void conf_print_json(const struct config *c, struct buf *to);

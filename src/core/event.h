@@ -1,0 +1,78 @@
+/* event: the log of all changes: one global sequence, hash-chained, kept, replayable.
+ * hash(n) = SHA-256(hash(n-1) | canonical bytes of event n) as docs/events.md says.
+ * Subscribers are told on the loop's thread after the commit, in order of seq, without gaps; one
+ * that falls behind reads on from the store. */
+#pragma once
+
+#include "core/store.h"
+
+struct event_spec {     /* what a writer says; copied by tx_event */
+    const char *type;   /* "token.created" */
+    const char *object; /* "token/tk_…" */
+    const char *actor;  /* "token/tk_…", "system", "anonymous" */
+    struct str data; /* a JSON object: the full new values; never environment values or secrets */
+    bool audit;      /* a read or a refusal, not a change */
+};
+
+struct event {
+    int64_t seq;
+    int64_t time_ms;
+    struct str type, object, actor, data;
+    bool audit;
+    int64_t count; /* of folded audit rows; else 1 */
+    unsigned char prev[32], hash[32];
+};
+
+struct event_filter {  /* empty members match all */
+    struct str type;   /* exact, or "token.*" */
+    struct str object; /* exact, or a kind: "token/" */
+    struct str actor;
+    int64_t since_seq; /* only later ones */
+    int64_t since_ms;  /* only at or after; 0: any */
+    bool audit_too;    /* audit rows as well as changes */
+    int64_t limit;
+};
+
+bool event_matches(const struct event_filter *f, const struct event *ev);
+
+struct events; /* the loop's view of the log */
+CHECKED int events_open(struct store *s, struct events **ret, struct err *e);
+struct events *events_close(struct events *l); /* takes NULL; returns NULL */
+int64_t events_head(const struct events *l, unsigned char ret_hash[32]); /* seq of the newest */
+
+/* Reads one page from the store; each is called on the loop's thread in order, then done. */
+typedef void (*event_each)(void *arg, const struct event *ev);
+void events_read(struct events *l, const struct event_filter *f, event_each each, store_done done,
+                 void *arg);
+
+/* A live view: replays what is after f->since_seq, then follows.  each returns 1 to pause (a slow
+ * client): subscription_resume goes on from there; nothing is lost or doubled. */
+struct subscription;
+typedef int (*event_live)(void *arg, const struct event *ev);
+struct subscription *events_subscribe(struct events *l, const struct event_filter *f,
+                                      event_live each,
+                                      void (*failed)(void *arg, const struct err *e), void *arg);
+void subscription_resume(struct subscription *s);
+void subscription_end(struct subscription *s); /* no call after it; takes NULL */
+
+/* An audit row (class 2).  Floods fold: the same type, object and actor within the fold window
+ * become one row with a count. */
+void events_audit(struct events *l, const struct event_spec *ev);
+void events_set_fold(struct events *l, int64_t window_ms);
+
+struct audit_result {
+    int64_t first_seq, last_seq, checked;
+    unsigned char head[32];
+    int64_t broken_seq; /* 0: the chain is whole */
+    char broken_why[160];
+    bool head_found; /* of the head asked for */
+    int64_t head_seq;
+};
+typedef void (*audit_done)(void *arg, const struct audit_result *r, const struct err *e);
+/* head: 32 bytes kept elsewhere, or NULL. */
+void events_verify(struct events *l, const unsigned char *head, audit_done done, void *arg);
+
+/* Deletes what is older or more than allowed, and leaves an anchor so that the chain still
+ * verifies. */
+void events_retain(struct events *l, int64_t keep_ms, int64_t keep_count, store_done done,
+                   void *arg);

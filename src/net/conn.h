@@ -1,0 +1,86 @@
+/* conn: private to src/net: what a connection, its protocol and its exchanges know of each other.
+ * conn.c sniffs the protocol and keeps the timers; conn_h1.c and conn_h2.c speak it; xchg.c is what
+ * handlers see.  A protocol makes an exchange with xchg_new, fills its request and calls
+ * xchg_begin. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "net/server.h"
+#include "net/stream.h"
+
+struct conn;
+
+struct conn_proto { /* "h1", "h2" */
+    const char *name;
+    void (*start)(struct conn *c);
+    size_t (*data)(struct conn *c, struct str bytes); /* as stream_ops.data */
+    void (*eof)(struct conn *c);
+    void (*writable)(struct conn *c);
+    void (*shutdown)(struct conn *c); /* no new exchange; close when the last has ended */
+    void (*gone)(
+        struct conn *c); /* the stream is closed: end all exchanges (xchg_gone), free own state */
+};
+
+/* What the peer owes us decides which timeout runs; none runs while we owe the reply. */
+enum conn_wait { CONN_WAIT_NOTHING, CONN_WAIT_HEAD, CONN_WAIT_BODY, CONN_WAIT_REQUEST };
+
+struct conn {
+    struct server *server;
+    struct stream *stream;
+    const struct listener_info *listener;
+    const struct conn_proto *proto;
+    void *state;      /* the protocol's */
+    struct list link; /* in the server's list */
+    enum conn_wait wait;
+    int64_t wait_since_ms; /* monotonic */
+    bool closing;
+};
+
+void conn_wait(struct conn *c, enum conn_wait wait); /* restarts that timeout */
+void conn_close(struct conn *c);                     /* after flushing */
+extern const struct conn_proto conn_h1, conn_h2;
+
+struct xchg_proto { /* how an exchange reaches its protocol */
+    void (*head)(struct xchg *x, int status, const struct http_header *h, size_t count);
+    int (*write)(struct xchg *x, const void *p, size_t n); /* 1: wait */
+    void (*end)(struct xchg *x, const struct http_header *trailers, size_t count);
+    void (*abort)(struct xchg *x);
+    void (*consume)(struct xchg *x, size_t n);
+    /* 101 and raw bytes from now on (HTTP/1.1 only; NULL on HTTP/2): body and write then carry raw
+     * bytes. */
+    void (*upgrade)(struct xchg *x, const struct http_header *h, size_t count);
+};
+
+struct xchg {
+    struct http_req req;
+    struct arena arena;
+    const struct xchg_proto *proto;
+    struct conn *conn;
+    void *state; /* the protocol's, e.g. the stream id */
+    const struct xchg_ops *ops;
+    void *arg;
+    int64_t started_ns;
+    int64_t body_max, body_seen; /* -1: no limit */
+    struct http_header extra[8]; /* xchg_add_header */
+    size_t extra_count;
+    struct http_header *trailers;
+    size_t trailer_count;
+    struct buf collected;
+    void (*collect_done)(struct xchg *x, struct str body);
+    int status;       /* of the reply; 0: no head yet */
+    bool head_only;   /* HEAD, 204, 304: the body is dropped */
+    bool reply_ended; /* xchg_end was called */
+    bool body_ended;  /* the peer's body is complete */
+    bool in_callback;
+    bool gone;
+    size_t collect_max;
+};
+
+struct xchg *xchg_new(struct conn *c, const struct xchg_proto *p, void *state);
+void xchg_begin(struct xchg *x);                 /* the head is complete: calls the handler */
+void xchg_body(struct xchg *x, struct str part); /* counts, limits, calls ops->body */
+void xchg_body_end(struct xchg *x);
+void xchg_drained(struct xchg *x);
+/* The reply is sent (done) or will never be: calls ops->closed, writes metrics, frees. */
+void xchg_gone(struct xchg *x, bool done);

@@ -1,0 +1,45 @@
+/* grpc: the server's end of a gRPC call (over HTTP/2) or gRPC-Web call (over either version).
+ * Methods are a table; a call's ops->closed is the last call and comes exactly once.
+ * A deadline (grpc-timeout) ends the call with DEADLINE_EXCEEDED and tells the method by cancelled.
+ * Thread: the loop's. */
+#pragma once
+
+#include "base/err.h"
+#include "net/xchg.h"
+
+struct grpc_call;
+
+struct grpc_ops {
+    void (*message)(struct grpc_call *c, struct str message); /* consumed by grpc_consume */
+    void (*half_closed)(struct grpc_call *c);                 /* the client sends no more */
+    void (*drained)(struct grpc_call *c);
+    void (*cancelled)(struct grpc_call *c); /* deadline, reset or disconnect; do not reply */
+    void (*closed)(struct grpc_call *c);
+};
+
+struct grpc_method {
+    const char *path; /* "/grpc.health.v1.Health/Check" */
+    /* Must set the ops by grpc_handle before returning. */
+    void (*start)(struct grpc_call *c, void *arg);
+};
+
+/* Is x a gRPC or gRPC-Web request (content-type)?  Then grpc_serve takes it whatever happens. */
+bool grpc_is_call(const struct xchg *x);
+void grpc_serve(struct xchg *x, const struct grpc_method *methods, size_t count, void *arg);
+/* As grpc_serve with the method already found; NULL answers UNIMPLEMENTED. */
+void grpc_start(struct xchg *x, const struct grpc_method *method, void *arg);
+/* Ends a call that may not begin (authentication, limits): trailers-only reply. */
+void grpc_refuse(struct xchg *x, const struct err *e);
+
+void grpc_handle(struct grpc_call *c, const struct grpc_ops *ops, void *arg);
+void *grpc_arg(const struct grpc_call *c);
+struct xchg *grpc_xchg(const struct grpc_call *c);   /* metadata is in its request's headers */
+int64_t grpc_deadline_ms(const struct grpc_call *c); /* on the monotonic clock; 0: none */
+void grpc_consume(struct grpc_call *c);              /* the last message is done with */
+void grpc_metadata(struct grpc_call *c, const char *name,
+                   struct str value); /* before the first send */
+void grpc_trailer(struct grpc_call *c, const char *name, struct str value);
+int grpc_send(struct grpc_call *c, struct str message) CHECKED; /* 1: wait for drained */
+void grpc_finish(struct grpc_call *c);                          /* OK */
+void grpc_fail(struct grpc_call *c,
+               const struct err *e); /* err_table's code, message percent-encoded */

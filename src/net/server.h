@@ -1,0 +1,58 @@
+/* server: listeners, and the connections that come in through them.
+ * Every listener speaks HTTP/1.1, HTTP/2 (prior knowledge), WebSocket and gRPC, told apart by the
+ * first bytes; a TLS hello starts TLS where a certificate is set, and ALPN then chooses. Thread:
+ * the loop's. */
+#pragma once
+
+#include "base/err.h"
+#include "net/xchg.h"
+
+#include <uv.h>
+
+struct server_limits {            /* src/conf/settings.c has the defaults and their reasons */
+    int64_t header_max;           /* bytes of one request head */
+    int64_t header_count_max;     /* fields of one request head */
+    int64_t body_max;             /* bytes of one body, where the handler sets no other */
+    int64_t connections_max;      /* in all */
+    int64_t connections_per_peer; /* by address; Unix sockets by uid */
+    int64_t requests_per_conn;    /* outstanding at once: pipelined, or HTTP/2 streams */
+    int64_t idle_ms;              /* between requests */
+    int64_t header_ms;            /* from the first byte of a head to its last */
+    int64_t body_idle_ms;         /* without progress while a body is owed by the peer */
+    int64_t write_ms;             /* without progress while the peer does not read */
+    int64_t ws_message_max;
+    int64_t grpc_message_max;
+};
+
+struct listener_info {
+    char *address; /* as asked: "127.0.0.1:8122", "[::1]:0", "unix:/run/holt.sock", "tls://…" */
+    int port;      /* the real one; 0 for a Unix socket */
+    bool loopback; /* nobody from outside reaches it */
+    bool seed;     /* opened by --seed-ports: requests without a token get the setting's identity */
+};
+
+/* Called when a request head is complete.  Must take the exchange (xchg_handle) or reply. */
+typedef void (*server_handler)(struct xchg *x, void *arg);
+
+struct server_config {
+    uv_loop_t *loop;
+    const struct server_limits *limits; /* read at each use: a reload changes what follows */
+    const char *tls_cert, *tls_key;     /* PEM files, or NULL: no TLS */
+    server_handler handler;
+    void *arg;
+};
+
+CHECKED int server_new(const struct server_config *c, struct server **ret, struct err *e);
+/* "host:port", "[v6]:port", "unix:PATH", each also with "tls://" before it (then clear text is
+ * refused). */
+CHECKED int server_listen(struct server *s, const char *address, bool seed, struct err *e);
+size_t server_listener_count(const struct server *s);
+const struct listener_info *server_listener(const struct server *s, size_t i);
+void *server_arg(const struct server *s);
+uv_loop_t *server_loop(const struct server *s);
+const struct server_limits *server_limits(const struct server *s);
+int64_t server_connection_count(const struct server *s);
+CHECKED int server_reload_tls(struct server *s, struct err *e); /* reads both files again */
+/* Stops listening, lets exchanges end for grace_ms (HTTP/2 gets GOAWAY, idle connections close at
+ * once), then cuts the rest; calls done when the last handle is closed; frees the server. */
+void server_stop(struct server *s, int64_t grace_ms, void (*done)(void *arg), void *arg);

@@ -1,0 +1,44 @@
+/* stream: bytes to and from one peer, over TCP or a Unix socket, with TLS on top or without.
+ * Output is gathered and goes to the kernel once per turn of the loop (or when it passes 64 KiB).
+ * Input is offered in place from one buffer that all streams share: idle streams hold no memory.
+ * Ownership: made by the listener (server.c) or connector; stream_close begins the end, ops->closed
+ * is the last call and comes exactly once, then the stream is freed.  Thread: the loop's. */
+#pragma once
+
+#include "base/err.h"
+#include "net/xchg.h"
+
+#include <uv.h>
+
+#define STREAM_HIGH (256 * 1024) /* pending output past which writers should wait … */
+#define STREAM_LOW (64 * 1024)   /* … until it is below this again */
+
+struct stream;
+
+struct stream_ops {
+    /* Returns how many bytes were taken; the stream keeps the rest and offers it again with the
+     * next bytes, or after stream_read_on.  Taking nothing while the kept input is at keep_max
+     * stops reading. */
+    size_t (*data)(struct stream *s, struct str bytes);
+    void (*eof)(struct stream *s); /* the peer sends no more; writing may still work */
+    void (*writable)(
+        struct stream *s); /* pending output fell below STREAM_LOW after being past HIGH */
+    void (*closed)(struct stream *s, const struct err *e); /* e->code ERR_NONE: we closed it */
+};
+
+void stream_handle(struct stream *s, const struct stream_ops *ops, void *arg);
+void *stream_arg(const struct stream *s);
+const struct peer *stream_peer(const struct stream *s);
+const char *stream_alpn(const struct stream *s);  /* "h2", "http/1.1", or NULL */
+void stream_keep_max(struct stream *s, size_t n); /* most unread input kept */
+void stream_read(struct stream *s, bool on);      /* off: the peer is slowed down by the kernel */
+void stream_read_on(struct stream *s); /* offers kept input again (in this turn), goes on reading */
+/* Appends to the output; the bytes are copied.  Returns 1 when pending is past STREAM_HIGH. */
+int stream_write(struct stream *s, const void *p, size_t n) CHECKED;
+struct buf *stream_out(struct stream *s); /* to append in place; then stream_flush_soon */
+void stream_flush_soon(struct stream *s); /* at the end of this turn */
+size_t stream_pending(const struct stream *s);
+int64_t stream_progress_ms(const struct stream *s); /* monotonic: when the peer last took output */
+void stream_close(
+    struct stream *s); /* flushes first (bounded by write_ms), TLS close_notify, closes */
+void stream_cut(struct stream *s); /* closes now, output dropped */

@@ -1,0 +1,113 @@
+/* op: the native operations as data.  One row says path, verb, permission, fields, ranges, help;
+ * router, validation, OpenAPI, command line, completion, metric labels and audit names are made
+ * from it. To add an operation: a row in one of the files of src/ops, its line in op_table
+ * (table.c), its handler in src/api/handlers.c, `make api`; tests fail when one of them is
+ * forgotten (CONTRIBUTING.md). */
+#pragma once
+
+#include "base/arena.h"
+#include "base/err.h"
+
+#include <jansson.h>
+
+enum op_type {
+    OP_STR,      /* struct str, NUL behind it; p is NULL when absent */
+    OP_INT,      /* int64_t */
+    OP_BOOL,     /* bool */
+    OP_DURATION, /* int64_t, milliseconds; JSON number or "15m" */
+    OP_SIZE,     /* int64_t, bytes; JSON number or "64m" */
+    OP_TIME,     /* int64_t, wall ms; RFC 3339 */
+    OP_CHOICE,   /* int: the index in .choices; -1 when absent */
+    OP_LIST,     /* struct op_list of strings; query: repeated or comma-separated */
+    OP_MAP,      /* struct op_map: string to string */
+    OP_JSON,     /* json_t *, borrowed: any JSON value */
+};
+#define OP_ABSENT INT64_MIN /* an absent number without a preset */
+
+struct op_list {
+    struct str *v;
+    size_t n;
+};
+struct op_pair {
+    struct str key, value;
+};
+struct op_map {
+    struct op_pair *v;
+    size_t n;
+};
+
+/* Where a field stands in a request: a name in the path's braces is the path's; otherwise the query
+ * for GET, HEAD and DELETE, the JSON body for the rest, unless it says .query. */
+struct op_field {
+    const char *name;
+    enum op_type type;
+    size_t offset;    /* in the operation's input struct; unused in a reply's fields */
+    int64_t min, max; /* of a number; of a string's, list's or map's length (0, 0: no limit but the
+                         body's) */
+    const char *preset;         /* the default, as text */
+    const char *const *choices; /* NULL-terminated */
+    const char *pattern; /* what a string must be, for people and OpenAPI: "^[a-z0-9-]+$"; op_check
+                            knows it */
+    const char *example;
+    const char *text; /* one sentence */
+    bool required;
+    bool query;      /* in the query although the method has a body */
+    bool positional; /* on the command line: an argument, not a --flag */
+    bool secret;     /* never logged, never in an event */
+};
+#define FIELD(structure, member, kind, ...)                                                        \
+    {.name = #member, .type = kind, .offset = offsetof(structure, member), __VA_ARGS__}
+#define REPLY(key, kind, words) {.name = key, .type = kind, .text = words}
+
+enum perm {            /* who may: src/core/identity.c maps roles to these */
+            PERM_NONE, /* everybody, without a token */
+            PERM_SELF, /* any token */
+            PERM_READ, /* state of the installation: info, settings */
+            PERM_EVENTS,
+            PERM_AUDIT,
+            PERM_TOKENS,
+            PERM_ADMIN,
+            PERM_COUNT
+};
+
+enum op_reply { OP_REPLY_OBJECT, OP_REPLY_LIST, OP_REPLY_EMPTY, OP_REPLY_TEXT, OP_REPLY_STREAM };
+
+struct op {
+    const char *name; /* "token.create": metric label and audit name */
+    const char *text; /* one sentence; more behind a line break */
+    const char *method;
+    const char *path; /* "/holt/v1/tokens/{id}" */
+    const char *verb; /* of the command line: "token create"; NULL: none */
+    const char *mcp;  /* tool name; NULL: none */
+    enum perm perm;
+    const struct op_field *in;
+    size_t in_count, in_size;
+    enum op_reply reply;
+    const struct op_field *out; /* of the reply, or of one item of a list */
+    size_t out_count;
+    const char *items;   /* OP_REPLY_LIST: the array's key; "cursor" stands beside it */
+    const char *columns; /* of the command line's table: "id,name,role"; NULL: all */
+    int status;          /* of success; 0 is 200 */
+    bool creates;        /* honours Idempotency-Key */
+    bool audited;        /* a read of content: an audit row */
+};
+
+extern const struct op *const op_table[]; /* NULL at the end */
+extern const size_t op_count;
+const struct op *op_find(const char *name);
+
+/* Fills an input struct (arena memory, presets applied) from path values, query and body; the first
+ * wrong field is named with what is allowed; unknown fields are refused by name.  body may be NULL.
+ */
+struct op_params { /* values of the path's braces, in order, decoded */
+    struct str v[8];
+    size_t n;
+};
+CHECKED int op_decode(const struct op *op, const struct op_params *path, struct str query,
+                      const json_t *body, struct arena *a, void **ret, struct err *e);
+/* One text value as the command line or a query has it. */
+CHECKED int op_decode_text(const struct op_field *f, struct str text, struct arena *a, void *in,
+                           struct err *e);
+/* OpenAPI 3.1, as printed by `holtd --print-openapi` and checked in as api/openapi.json. */
+struct buf;
+void op_openapi(struct buf *to, const char *version);

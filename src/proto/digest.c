@@ -1,0 +1,61 @@
+#include "proto/digest.h"
+
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/sha.h>
+#include <stdlib.h>
+
+/* SHA256() fetches the algorithm anew on each call (1 µs); a context per thread does not. */
+struct sha256_state {
+    EVP_MD_CTX *ctx;
+};
+
+static void must(int ok)
+{
+    if (!ok)
+        abort(); /* only out of memory, or an OpenSSL without SHA-256 */
+}
+
+struct sha256_state *sha256_new(void)
+{
+    struct sha256_state *s = calloc(1, sizeof *s);
+
+    must(s != NULL);
+    s->ctx = EVP_MD_CTX_new();
+    must(s->ctx && EVP_DigestInit_ex(s->ctx, EVP_sha256(), NULL));
+    return s;
+}
+
+void sha256_add(struct sha256_state *s, const void *p, size_t n)
+{
+    must(EVP_DigestUpdate(s->ctx, p, n));
+}
+
+void sha256_end(struct sha256_state *s, unsigned char to[SHA256_SIZE])
+{
+    must(EVP_DigestFinal_ex(s->ctx, to, NULL));
+    must(EVP_DigestInit_ex(s->ctx, NULL, NULL));
+}
+
+void sha256_free(struct sha256_state *s)
+{
+    if (!s)
+        return;
+    EVP_MD_CTX_free(s->ctx);
+    free(s);
+}
+
+void sha256(struct str s, unsigned char to[SHA256_SIZE])
+{
+    static _Thread_local struct sha256_state *state;
+
+    if (!state)
+        state = sha256_new();
+    sha256_add(state, s.p, s.n);
+    sha256_end(state, to);
+}
+
+void hmac_sha256(struct str key, struct str s, unsigned char to[SHA256_SIZE])
+{
+    must(HMAC(EVP_sha256(), key.p, (int)key.n, (const unsigned char *)s.p, s.n, to, NULL) != NULL);
+}

@@ -1,0 +1,47 @@
+/* http: what HTTP/1.1 and HTTP/2 have in common: a request head, header lists, status texts, URLs.
+ * Views point into memory of whoever parsed (the exchange's arena); names are lower case. */
+#pragma once
+
+#include "base/arena.h"
+
+enum http_version { HTTP_1_0 = 10, HTTP_1_1 = 11, HTTP_2 = 20 };
+
+struct http_header {
+    struct str name; /* lower case */
+    struct str value;
+};
+
+#define HTTP_LENGTH_UNKNOWN (-1) /* chunked, or an HTTP/2 stream without content-length */
+
+struct http_req {
+    enum http_version version;
+    struct str method;
+    struct str target;    /* as sent: "/a%20b?x=1" */
+    struct str path;      /* as sent, without the query */
+    struct str query;     /* without the '?'; p is NULL when there is none */
+    struct str scheme;    /* "http" or "https" */
+    struct str authority; /* Host or :authority */
+    struct http_header *headers;
+    size_t header_count;
+    int64_t content_length; /* 0 without a body, or HTTP_LENGTH_UNKNOWN */
+};
+
+/* The only field of that name; NULL when absent.  http_find starts behind *at (0 at first). */
+const struct http_header *http_get(const struct http_header *h, size_t count, const char *name);
+const struct http_header *http_find(const struct http_header *h, size_t count, const char *name,
+                                    size_t *at);
+struct str http_req_header(const struct http_req *r, const char *name); /* p is NULL: absent */
+/* Is token (lower case) in a comma-separated header value?  Parameters after ';' are ignored. */
+bool http_has_token(struct str value, const char *token);
+const char *http_status_text(int status);
+
+/* One decoded value of a query or form; NULL-terminated copies in the arena.
+ * 1: found, 0: absent, -EINVAL: bad escapes or a NUL. */
+int http_query_get(struct str query, const char *name, struct arena *a, struct str *ret) CHECKED;
+/* Walks "a=1&b=2": false at the end.  Undecoded. */
+bool http_query_next(struct str *query, struct str *name, struct str *value);
+/* Decodes one path segment; refuses NUL and '/' that were escaped. */
+int http_path_segment(struct str raw, struct arena *a, struct str *ret) CHECKED;
+/* Normal form check: starts with '/', no "." or ".." segment (escaped or not), no "//", no
+ * controls. */
+bool http_path_is_normal(struct str path);
