@@ -153,6 +153,8 @@ static void each_type_is_read_from_a_query(void **state)
     assert_string_equal(in->env.v[0].value.p, "v=1");
     assert_string_equal(in->env.v[1].value.p, "");
     assert_int_equal(in->since.seq, 12);
+    in = query_ok(*state, "since=1970-01-01T01:00:03+01:00");
+    assert_int_equal(in->since.time_ms, 3000);
     in = query_ok(*state, "since=1970-01-01T00:00:02%2B00:00&on=no");
     assert_int_equal(in->since.time_ms, 2000);
     assert_int_equal(in->since.seq, OP_ABSENT);
