@@ -9,12 +9,13 @@ struct node {
     struct map literals; /* decoded segment to struct node */
     struct node *param;
     struct node *rest;
-    const struct route **routes; /* that end here, in the order of adding */
+    struct route **routes; /* that end here, in the order of adding */
     size_t count;
 };
 
 struct router {
     struct node root;
+    size_t count;
 };
 
 static void node_done(struct node *n)
@@ -34,6 +35,8 @@ static void node_done(struct node *n)
         node_done(n->rest);
     mem_free(n->param);
     mem_free(n->rest);
+    for (size_t i = 0; i < n->count; i++)
+        mem_free(n->routes[i]);
     mem_free(n->routes);
 }
 
@@ -48,6 +51,11 @@ struct router *router_free(struct router *r)
         node_done(&r->root);
     mem_free(r);
     return NULL;
+}
+
+size_t router_count(const struct router *r)
+{
+    return r->count;
 }
 
 /* --- adding --- */
@@ -83,14 +91,15 @@ static int check_segment(const struct route *route, struct str segment, bool las
     return 0;
 }
 
-static int add_here(struct node *n, const struct route *route, struct err *e)
+static int add_here(struct router *r, struct node *n, const struct route *route, struct err *e)
 {
     for (size_t i = 0; i < n->count; i++)
         if (strcmp(n->routes[i]->method, route->method) == 0 && !n->routes[i]->guard)
             return err_set(e, ERR_INTERNAL, 0, "route '%s %s' stands behind one that takes all",
                            route->method, route->path);
     n->routes = xrealloc(n->routes, (n->count + 1) * sizeof(struct route *));
-    n->routes[n->count++] = route;
+    n->routes[n->count] = xmemdup(route, sizeof *route);
+    n->routes[n->count++]->index = r->count++;
     return 0;
 }
 
@@ -113,7 +122,7 @@ int router_add(struct router *r, const struct route *route, struct err *e)
             return err_set(e, ERR_INTERNAL, 0, "route '%s' is too long", route->path);
         n = child_of(n, segment);
     }
-    return add_here(n, route, e);
+    return add_here(r, n, route, e);
 }
 
 /* --- finding --- */

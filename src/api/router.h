@@ -4,7 +4,7 @@
  * A path is made of literals, "{name}" for one segment, and "{name...}" for the rest (last, may be
  * empty).  A literal beats a parameter, a parameter beats the rest.  Method "*" is any method.
  * Several routes may share method and path: the first whose guard lets the request pass is taken.
- * Ownership: the router copies paths; routes themselves live as long as it does. */
+ * Ownership: the router copies the route; the texts it points at live as long as it does. */
 #pragma once
 
 #include "base/arena.h"
@@ -12,14 +12,18 @@
 #include "ops/op.h"
 
 struct router;
+struct request;
 struct xchg;
 
 struct route {
     const char *method;
     const char *path;
-    void (*handler)(struct xchg *x, const struct route *r, const struct op_params *p, void *arg);
+    const char *name;                    /* for metrics and audit rows: "token.create" */
+    enum perm perm;                      /* what the asker must hold */
+    void (*handler)(struct request *r);  /* called when the asker may */
     bool (*guard)(const struct xchg *x); /* a header, a listener; NULL: always */
     const void *data;                    /* the handler's */
+    size_t index;                        /* set by router_add: 0, 1, 2 … */
 };
 
 #define ROUTER_DEPTH_MAX 24 /* segments of one path */
@@ -27,6 +31,7 @@ struct route {
 struct router *router_new(void);
 struct router *router_free(struct router *r); /* takes NULL; returns NULL */
 DEFINE_AUTO(struct router *, router_free)
+size_t router_count(const struct router *r);
 /* Fails on a malformed path, and on two routes of which one could never be taken. */
 CHECKED int router_add(struct router *r, const struct route *route, struct err *e);
 
