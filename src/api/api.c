@@ -3,7 +3,7 @@
 #include "api/idempotency.h"
 #include "api/page.h"
 #include "api/request.h"
-#include "api/stream.h"
+#include "api/event_stream.h"
 #include "api/metrics.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -271,10 +271,10 @@ void api_set_server(struct api *a, struct server *s)
 
 void api_tick(struct api *a)
 {
-    streams_check(a);
+    event_streams_check(a);
 }
 
 void api_end_streams(struct api *a)
 {
-    streams_end(a);
+    event_streams_end(a);
 }

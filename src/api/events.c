@@ -1,5 +1,5 @@
 #include "api/handlers.h"
-#include "api/stream.h"
+#include "api/event_stream.h"
 #include "base/mem.h"
 #include "net/sse.h"
 #include "net/ws.h"
@@ -101,10 +101,10 @@ void event_list_run(struct request *r)
     }
     since(&f, &in->since, in->cursor);
     if (ws_is_handshake(r->x)) {
-        stream_start_ws(r, &f);
+        event_stream_ws(r, &f);
     } else if (!head && (in->follow || request_prefers(r, "text/event-stream"))) {
         since_last_id(&f, r->x);
-        stream_start_sse(r, &f);
+        event_stream_sse(r, &f);
     } else {
         send_page(r, &f);
     }

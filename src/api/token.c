@@ -1,6 +1,6 @@
 #include "api/handlers.h"
 #include "api/idempotency.h"
-#include "api/stream.h"
+#include "api/event_stream.h"
 #include "base/mem.h"
 #include "ops/token.h"
 
@@ -167,5 +167,5 @@ void token_revoke_run(struct request *r)
 
     request_wait(r, &j->waiter);
     identity_revoke(a->c.identity, in->id, &r->who, revoked, j);
-    streams_check(a); /* it acts at once: on streams too */
+    event_streams_check(a); /* it acts at once: on streams too */
 }

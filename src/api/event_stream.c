@@ -1,4 +1,4 @@
-#include "api/stream.h"
+#include "api/event_stream.h"
 
 #include "base/enc.h"
 #include "net/sse.h"
@@ -117,7 +117,7 @@ static void on_sse_closed(struct sse *sse)
     stream_closed(sse_arg(sse));
 }
 
-void stream_start_sse(struct request *r, const struct event_filter *f)
+void event_stream_sse(struct request *r, const struct event_filter *f)
 {
     static const struct sse_ops ops = {.drained = on_sse_drained, .closed = on_sse_closed};
     struct event_stream *s = stream_make(r);
@@ -142,7 +142,7 @@ static void on_ws_closed(struct ws *w, int code, struct str reason)
     stream_closed(ws_arg(w));
 }
 
-void stream_start_ws(struct request *r, const struct event_filter *f)
+void event_stream_ws(struct request *r, const struct event_filter *f)
 {
     static const struct ws_ops ops = {
         .message = on_ws_message, .drained = on_ws_drained, .closed = on_ws_closed};
@@ -153,7 +153,7 @@ void stream_start_ws(struct request *r, const struct event_filter *f)
         stream_open(s, r, f);
 }
 
-void streams_check(struct api *a)
+void event_streams_check(struct api *a)
 {
     LIST_EACH (&a->streams, at) {
         struct event_stream *s = LIST_ENTRY(at, struct event_stream, link);
@@ -163,7 +163,7 @@ void streams_check(struct api *a)
     }
 }
 
-void streams_end(struct api *a)
+void event_streams_end(struct api *a)
 {
     LIST_EACH (&a->streams, at)
         stream_end(LIST_ENTRY(at, struct event_stream, link), WS_GOING_AWAY, "holtd is stopping");
