@@ -1,5 +1,5 @@
-#include "api/handlers.h"
 #include "api/event_stream.h"
+#include "api/handlers.h"
 #include "base/mem.h"
 #include "net/sse.h"
 #include "net/ws.h"
@@ -11,9 +11,10 @@
 
 struct page_job {
     struct waiter waiter;
+    struct events *events;
     struct buf json;
     struct jw w;
-    int64_t limit, count, last_seq;
+    int64_t last_seq; /* 0: the page is empty */
 };
 
 static void page_each(void *arg, const struct event *ev)
@@ -22,7 +23,6 @@ static void page_each(void *arg, const struct event *ev)
 
     event_write_json(&j->w, ev);
     j->last_seq = ev->seq;
-    j->count++;
 }
 
 static void page_done(void *arg, const struct err *e)
@@ -36,7 +36,10 @@ static void page_done(void *arg, const struct err *e)
     } else if (r) {
         jw_array_end(&j->w);
         (void)snprintf(cursor, sizeof cursor, "%" PRId64, j->last_seq);
-        jw_kc(&j->w, "cursor", j->count == j->limit ? cursor : NULL);
+        /* A page may end before its limit (its bytes are limited too): only at the head of the log
+         * is there surely nothing behind it. */
+        jw_kc(&j->w, "cursor",
+              j->last_seq && j->last_seq < events_head(j->events, NULL) ? cursor : NULL);
         jw_object_end(&j->w);
         request_send(r, 200, "application/json", buf_str(&j->json));
     }
@@ -49,7 +52,7 @@ static void send_page(struct request *r, const struct event_filter *f)
     struct page_job *j = xzalloc(sizeof *j);
 
     j->w.to = &j->json;
-    j->limit = f->limit;
+    j->events = r->api->c.events;
     jw_object(&j->w);
     jw_key(&j->w, "events");
     jw_array(&j->w);
@@ -94,8 +97,10 @@ void event_list_run(struct request *r)
     struct err e = {0};
 
     if (in->audit && !request_may(r, PERM_AUDIT)) {
-        err_set(&e, ERR_FORBIDDEN, 0, "audit rows need the permission 'audit', which role %s does "
-                                      "not have", role_name(r->who.role));
+        err_set(&e, ERR_FORBIDDEN, 0,
+                "audit rows need the permission 'audit', which role %s does "
+                "not have",
+                role_name(r->who.role));
         request_refuse(r, &e);
         return;
     }

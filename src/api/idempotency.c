@@ -98,8 +98,9 @@ static void replay(struct request *r, const struct idem *i)
         err_set(&e, ERR_CONFLICT, 0, "Idempotency-Key '%s' was used for another request", i->key);
         err_hint(&e, "take a new key for each new request");
     } else if (i->secret) {
-        err_set(&e, ERR_CONFLICT, 0,
-                "this request was carried out before, and its reply held a secret that is not kept");
+        err_set(
+            &e, ERR_CONFLICT, 0,
+            "this request was carried out before, and its reply held a secret that is not kept");
         err_hint(&e, "if that reply is lost: revoke %s and create anew with a new key", i->object);
     } else {
         xchg_add_header(r->x, "idempotency-replayed", STR("true"));

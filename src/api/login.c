@@ -1,6 +1,6 @@
+#include "ops/login.h"
 #include "api/handlers.h"
 #include "base/mem.h"
-#include "ops/login.h"
 #include "ops/token.h"
 
 /* --- login --- */

@@ -18,17 +18,11 @@ static struct metric seconds = {
     .help = "Time from a request's head to the end of its reply, by operation.",
     .kind = METRIC_HISTOGRAM,
 };
-static struct metric streams_open = {
-    .name = "holt_event_streams",
-    .help = "Event streams that are open.",
-    .kind = METRIC_GAUGE,
-};
 
 void metrics_start(struct api *a)
 {
     metric_add(&requests);
     metric_add(&seconds);
-    metric_add(&streams_open);
     /* One more: requests that no route took. */
     a->stats = xzalloc((router_count(a->router) + 1) * sizeof *a->stats);
 }
@@ -138,17 +132,10 @@ static void print_process(const struct api *a, struct buf *to)
 
 static void print_text(struct api *a, struct buf *to)
 {
-    int64_t open = 0;
-
-    LIST_EACH (&a->streams, at)
-        open++;
-    metric_set(&streams_open, open);
     metric_print(to);
     if (a->server)
         print_one(to, "holt_connections", "gauge", "Open connections.",
                   (double)server_connection_count(a->server));
-    print_one(to, "holt_event_seq", "gauge", "Sequence number of the newest event.",
-              (double)events_head(a->c.events, NULL));
     print_process(a, to);
 }
 

@@ -86,8 +86,8 @@ static int check_segment(const struct route *route, struct str segment, bool las
         return err_set(e, ERR_INTERNAL, 0, "route '%s %s': a segment is malformed", route->method,
                        route->path);
     if (opens && !last && str_ends(segment, STR("...}")))
-        return err_set(e, ERR_INTERNAL, 0, "route '%s %s': the rest must stand last",
-                       route->method, route->path);
+        return err_set(e, ERR_INTERNAL, 0, "route '%s %s': the rest must stand last", route->method,
+                       route->path);
     return 0;
 }
 
@@ -131,11 +131,12 @@ struct walk {
     struct str method;
     const struct xchg *x;
     struct str raw[ROUTER_DEPTH_MAX];
-    struct str decoded[ROUTER_DEPTH_MAX];
+    struct str decoded[ROUTER_DEPTH_MAX]; /* p is NULL: no one name, part of a rest at most */
     size_t count;
+    const char *end; /* of the path */
+    bool more;       /* something stands behind the last segment: a '/', or more segments */
     struct router_match *to;
     const struct node *matched; /* the path exists here */
-    bool trailing_slash;
 };
 
 static bool passes(const struct walk *w, const struct route *r)
@@ -186,12 +187,14 @@ static bool take_param(struct walk *w, const struct node *n, size_t at)
 static bool take_rest(struct walk *w, const struct node *n, size_t at)
 {
     struct op_params *p = &w->to->params;
-    struct str rest = {"", 0};
+    const char *from = w->end;
 
     if (at < w->count)
-        rest = str_make(w->raw[at].p, (size_t)(w->raw[w->count - 1].p - w->raw[at].p) +
-                                          w->raw[w->count - 1].n + w->trailing_slash);
-    p->v[p->n++] = rest; /* as sent: only its user knows what '/' and '%2F' mean in it */
+        from = w->raw[at].p;
+    else if (w->count > 0 && w->more)
+        from = w->raw[at - 1].p + w->raw[at - 1].n + 1;
+    /* As sent: only its user knows what '/' and '%2F' mean in it. */
+    p->v[p->n++] = str_make(from, (size_t)(w->end - from));
     if (arrive(w, n->rest))
         return true;
     p->n--;
@@ -201,14 +204,14 @@ static bool take_rest(struct walk *w, const struct node *n, size_t at)
 static bool descend(struct walk *w, const struct node *n, size_t at)
 {
     if (at == w->count) {
-        if (!w->trailing_slash && arrive(w, n))
+        if (!w->more && arrive(w, n))
             return true;
     } else {
         const struct node *literal = map_get(&n->literals, w->decoded[at]);
 
         if (literal && descend(w, literal, at + 1))
             return true;
-        if (n->param && take_param(w, n, at))
+        if (n->param && w->decoded[at].p && take_param(w, n, at))
             return true;
     }
     return n->rest && take_rest(w, n, at);
@@ -240,24 +243,22 @@ static struct str allowed(const struct walk *w, struct arena *a)
     return arena_str(a, buf_str(&b));
 }
 
-/* Cuts the path into decoded segments; false: malformed, or deeper than any route. */
-static bool split(struct walk *w, struct str path, struct arena *a)
+/* Cuts the path into decoded segments, as many as a route can have. */
+static void split(struct walk *w, struct str path, struct arena *a)
 {
     struct str left = str_skip(path, 1);
 
-    while (left.n > 0) {
+    w->end = path.p + path.n;
+    while (left.n > 0 && w->count < ROUTER_DEPTH_MAX) {
         struct str *raw = &w->raw[w->count], *decoded = &w->decoded[w->count];
 
-        if (w->count == ROUTER_DEPTH_MAX)
-            return false;
-        w->trailing_slash = str_index(left, '/') == (ptrdiff_t)left.n - 1;
         *raw = str_cut(left, '/', &left);
         *decoded = *raw;
         if (str_index(*raw, '%') >= 0 && http_path_segment(*raw, a, decoded) < 0)
-            return false;
+            *decoded = (struct str){0};
         w->count++;
+        w->more = raw->p + raw->n < w->end;
     }
-    return true;
 }
 
 /* Parameters become NUL-terminated copies: op_decode's strings promise that. */
@@ -275,7 +276,8 @@ enum router_result router_find(const struct router *r, struct str method, struct
     *ret = (struct router_match){0};
     if (!http_path_is_normal(path))
         return ROUTER_BAD_PATH;
-    if (!split(&w, path, a) || !descend(&w, &r->root, 0))
+    split(&w, path, a);
+    if (!descend(&w, &r->root, 0))
         return ROUTER_NO_PATH;
     if (!ret->route) {
         ret->allow = allowed(&w, a);

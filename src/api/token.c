@@ -1,8 +1,8 @@
+#include "ops/token.h"
+#include "api/event_stream.h"
 #include "api/handlers.h"
 #include "api/idempotency.h"
-#include "api/event_stream.h"
 #include "base/mem.h"
-#include "ops/token.h"
 
 static void write_token(struct jw *w, const struct token *t, const char *text)
 {
