@@ -122,7 +122,6 @@ void audit_list_run(struct request *r)
         .type = in->type,
         .object = in->object,
         .actor = in->actor,
-        .audit_too = true,
         .audit_only = true,
         .limit = in->limit,
     };

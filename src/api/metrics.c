@@ -130,12 +130,9 @@ static void print_process(const struct api *a, struct buf *to)
               (double)a->started_ms / 1e3);
 }
 
-static void print_text(struct api *a, struct buf *to)
+static void print_text(const struct api *a, struct buf *to)
 {
     metric_print(to);
-    if (a->server)
-        print_one(to, "holt_connections", "gauge", "Open connections.",
-                  (double)server_connection_count(a->server));
     print_process(a, to);
 }
 

@@ -27,9 +27,14 @@ static bool matches_object(struct str want, struct str have)
     return want.n == 0 || str_eq(want, have);
 }
 
+static bool matches_audit(const struct event_filter *f, const struct event *ev)
+{
+    return ev->audit ? f->audit_too || f->audit_only : !f->audit_only;
+}
+
 bool event_matches(const struct event_filter *f, const struct event *ev)
 {
-    return ev->seq > f->since_seq && ev->time_ms >= f->since_ms && (f->audit_too || !ev->audit) &&
+    return ev->seq > f->since_seq && ev->time_ms >= f->since_ms && matches_audit(f, ev) &&
            matches_type(f->type, ev->type) && matches_object(f->object, ev->object) &&
            (f->actor.n == 0 || str_eq(f->actor, ev->actor));
 }

@@ -31,6 +31,7 @@ struct event_filter {  /* empty members match all */
     int64_t since_seq; /* only later ones */
     int64_t since_ms;  /* only at or after; 0: any */
     bool audit_too;    /* audit rows as well as changes */
+    bool audit_only;   /* audit rows and no changes */
     int64_t limit;
 };
 

@@ -130,7 +130,9 @@ static void build_sql(const struct event_filter *f, struct page_sql *q)
             (struct store_param)P_TEXT("object", f->object));
     if (f->actor.n > 0)
         condition(q, " AND actor = :actor", (struct store_param)P_TEXT("actor", f->actor));
-    if (!f->audit_too)
+    if (f->audit_only)
+        condition(q, " AND audit = 1", (struct store_param){0});
+    else if (!f->audit_too)
         condition(q, " AND audit = 0", (struct store_param){0});
     condition(q, " ORDER BY seq LIMIT :limit", (struct store_param)P_INT("limit", f->limit));
 }

@@ -1,10 +1,8 @@
 #include "daemon/daemon.h"
 
 #include "api/api.h"
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "base/metric.h"
 #include "daemon/banner.h"
 #include "daemon/notify.h"
 #include "daemon/state.h"
@@ -13,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TICK_MS 500
-#define FLUSH_TICKS 120   /* a minute */
-#define RETAIN_TICKS 1200 /* ten minutes */
+#define TICK_MS 1000
+#define FLUSH_TICKS 60   /* a minute */
+#define RETAIN_TICKS 600 /* ten minutes */
 
 enum { SIG_TERM, SIG_INT, SIG_HUP, SIG_KINDS };
 static const int signal_numbers[SIG_KINDS] = {SIGTERM, SIGINT, SIGHUP};
@@ -36,14 +34,8 @@ struct daemon {
     uv_signal_t signals[SIG_KINDS];
     uv_timer_t timer;
     bool handles_are_up;
-    int64_t ticks, tick_due_ns;
+    int64_t ticks;
     bool stopping;
-};
-
-static struct metric loop_lag = {
-    .name = "holt_loop_lag_seconds",
-    .help = "How late a timer of the event loop came.",
-    .kind = METRIC_HISTOGRAM,
 };
 
 /* --- settings that other parts hold --- */
@@ -134,10 +126,7 @@ static void retained(void *arg, const struct err *e)
 static void on_tick(uv_timer_t *t)
 {
     struct daemon *d = t->data;
-    int64_t now = clock_mono_ns();
 
-    metric_observe(&loop_lag, i64_max(0, now - d->tick_due_ns));
-    d->tick_due_ns = now + TICK_MS * 1000000LL;
     api_tick(d->api);
     if (++d->ticks % FLUSH_TICKS == 0)
         identity_flush(d->identity);
@@ -157,9 +146,7 @@ static void start_handles(struct daemon *d)
     }
     (void)uv_timer_init(&d->loop, &d->timer);
     d->timer.data = d;
-    d->tick_due_ns = clock_mono_ns() + TICK_MS * 1000000LL;
     (void)uv_timer_start(&d->timer, on_tick, TICK_MS, TICK_MS);
-    metric_add(&loop_lag);
     d->handles_are_up = true;
 }
 
@@ -325,8 +312,8 @@ static void finish(struct daemon *d)
     stop_handles(d);
     if (d->identity)
         identity_flush(d->identity);
-    store_close(d->store);
     d->events = events_close(d->events);
+    store_close(d->store);
     d->api = api_free(d->api);
     d->identity = identity_close(d->identity);
     if (d->loop_is_up) {

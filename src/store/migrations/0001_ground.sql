@@ -37,10 +37,10 @@ CREATE TABLE tokens (
     name TEXT NOT NULL,
     role TEXT NOT NULL,
     agent TEXT,
+    session BIGINT NOT NULL,
     hash BYTEA NOT NULL UNIQUE,
     created_ms BIGINT NOT NULL,
     expires_ms BIGINT NOT NULL,
-    revoked_ms BIGINT NOT NULL,
     last_used_ms BIGINT NOT NULL
 );
 
@@ -50,7 +50,8 @@ CREATE TABLE idempotency (
     op TEXT NOT NULL,
     request_hash BYTEA NOT NULL,
     status BIGINT NOT NULL,
-    body TEXT NOT NULL,
+    object TEXT NOT NULL,
+    body TEXT, -- NULL: the reply held a secret
     created_ms BIGINT NOT NULL,
     PRIMARY KEY (principal, key, op)
 );
