@@ -147,7 +147,9 @@ static void admit(struct request *r)
     int64_t retry_ms = 0;
     struct err e = {0};
 
-    if (auth_authenticate(&r->api->auth, &v, &r->who, &r->how, &retry_ms, &e) < 0)
+    /* What is open to everybody is open to somebody with a wrong token too. */
+    if (auth_authenticate(&r->api->auth, &v, &r->who, &r->how, &retry_ms, &e) < 0 &&
+        (e.code == ERR_INVALID || r->route->perm != PERM_NONE))
         refuse_throttled(r, retry_ms, &e);
     else if (auth_check_origin(&r->api->auth, &v, r->how, &e) < 0 || authorise(r, &e) < 0)
         request_refuse(r, &e);
@@ -181,11 +183,23 @@ static void no_route(struct request *r, enum router_result found, struct str all
     request_fail(r, &e);
 }
 
+/* Before routing: the reply is in the caller's protocol. */
+static void refuse_early(struct request *r, const struct err *e)
+{
+    request_audit(r, "request.refused", NULL, err_table[e->code].http);
+    if (grpc_is_call(r->x))
+        grpc_refuse(r->x, e);
+    else
+        request_fail(r, e);
+}
+
 void api_handle(struct xchg *x, void *arg)
 {
     struct api *a = arg;
     struct request *r = arena_zalloc(xchg_arena(x), sizeof *r);
     const struct http_req *req = xchg_req(x);
+    const struct cors cors = {.origins = (const char *const *)a->c.conf->cors_origins.v,
+                              .count = a->c.conf->cors_origins.n};
     struct auth_view v;
     struct router_match match;
     enum router_result found;
@@ -195,11 +209,15 @@ void api_handle(struct xchg *x, void *arg)
     xchg_handle(x, &request_ops, r);
     v = request_view(r);
     if (auth_check_host(&a->auth, &v, &e) < 0) {
-        request_refuse(r, &e);
+        refuse_early(r, &e);
         return;
     }
-    if (cors_apply(x, &a->c.conf->cors_origins))
+    if (cors_apply(&cors, x))
         return;
+    if (grpc_is_call(x)) {
+        api_grpc(r);
+        return;
+    }
     found = router_find(a->router, req->method, req->path, x, xchg_arena(x), &match);
     if (found != ROUTER_FOUND) {
         no_route(r, found, match.allow);
@@ -239,6 +257,7 @@ int api_new(const struct api_config *c, struct api **ret, struct err *e)
     a->started_ms = clock_wall_ms();
     a->started_mono_ms = clock_mono_ms();
     list_init(&a->streams);
+    a->health = api_health_new(a);
     a->router = router_new();
     op_openapi(&a->openapi, c->version);
     if (add_routes(a, e) < 0) {
@@ -255,6 +274,7 @@ struct api *api_free(struct api *a)
     if (!a)
         return NULL;
     assert(list_is_empty(&a->streams));
+    health_free(a->health);
     router_free(a->router);
     mem_free(a->stats);
     map_done(&a->running_keys);
@@ -272,9 +292,11 @@ void api_set_server(struct api *a, struct server *s)
 void api_tick(struct api *a)
 {
     event_streams_check(a);
+    health_changed(a->health);
 }
 
 void api_end_streams(struct api *a)
 {
     event_streams_end(a);
+    health_end_watches(a->health);
 }

@@ -13,6 +13,7 @@
 #include "proto/json.h"
 
 struct idem;
+struct health;
 
 struct route_stats { /* of one route, by class of status; made on first use */
     struct metric *count[6];
@@ -27,9 +28,10 @@ struct api {
     struct route_stats *stats; /* by route->index */
     struct buf scratch;        /* for a reply that is written and sent in one go */
     struct list streams;       /* struct event_stream */
-    struct map running_keys;   /* idempotency keys whose first request is not answered yet */
-    struct buf openapi;        /* printed once */
-    int64_t started_ms;        /* wall */
+    struct health *health;
+    struct map running_keys; /* idempotency keys whose first request is not answered yet */
+    struct buf openapi;      /* printed once */
+    int64_t started_ms;      /* wall */
     int64_t started_mono_ms;
 };
 

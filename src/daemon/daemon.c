@@ -65,6 +65,12 @@ static void apply_settings(struct daemon *d)
         events_set_fold(d->events, c->audit_fold_ms);
 }
 
+static void log_warnings(const struct config *c)
+{
+    for (size_t i = 0; i < c->warnings.n; i++)
+        log_warn("settings", LOG_C("about", c->warnings.v[i]));
+}
+
 static void reload(struct daemon *d)
 {
     struct err e = {0};
@@ -75,6 +81,7 @@ static void reload(struct daemon *d)
     else
         log_info("settings are read again");
     apply_settings(d);
+    log_warnings(d->conf);
     if (d->conf->tls_cert && d->conf->tls_cert[0] && server_reload_tls(d->server, &e) < 0)
         log_error("the certificate stays as it was", LOG_E(&e));
     notify_send("READY=1");
@@ -162,17 +169,11 @@ static void stop_handles(struct daemon *d)
 
 /* --- listeners --- */
 
-static const int seed_ports[] = {8080, 8120, 8121, 8122, 50051, 5173}; /* design §8 */
-
 static bool is_seed_address(const char *address)
 {
-    for (size_t i = 0; i < ARRAY_LEN(seed_ports); i++) {
-        char text[32];
-
-        (void)snprintf(text, sizeof text, "127.0.0.1:%d", seed_ports[i]);
-        if (strcmp(address, text) == 0)
+    for (size_t i = 0; conf_seed_listen[i]; i++)
+        if (strcmp(address, conf_seed_listen[i]) == 0)
             return true;
-    }
     return false;
 }
 
@@ -185,16 +186,12 @@ static bool is_open(const struct server *s, const char *address)
 }
 
 /* A busy port is named and skipped: the seeds' clients use one or two of them. */
-static void listen_seed_ports(struct daemon *d)
+static void listen_if_free(struct daemon *d, const char *address, bool seed)
 {
-    for (size_t i = 0; i < ARRAY_LEN(seed_ports); i++) {
-        char address[32];
-        struct err e = {0};
+    struct err e = {0};
 
-        (void)snprintf(address, sizeof address, "127.0.0.1:%d", seed_ports[i]);
-        if (!is_open(d->server, address) && server_listen(d->server, address, true, &e) < 0)
-            log_warn("seed port skipped", LOG_C("address", address), LOG_E(&e));
-    }
+    if (!is_open(d->server, address) && server_listen(d->server, address, seed, &e) < 0)
+        log_warn("address skipped", LOG_C("address", address), LOG_E(&e));
 }
 
 static int check_auth_off(struct daemon *d, struct err *e)
@@ -219,11 +216,13 @@ static int start_listening(struct daemon *d, struct err *e)
         const char *address = d->conf->listen.v[i];
         bool seed = d->conf->seed_ports && is_seed_address(address);
 
-        if (server_listen(d->server, address, seed, e) < 0)
+        if (d->conf->listen_optional && d->conf->listen_optional[i])
+            listen_if_free(d, address, seed);
+        else if (server_listen(d->server, address, seed, e) < 0)
             return -1;
     }
-    if (d->conf->seed_ports)
-        listen_seed_ports(d);
+    for (size_t i = 0; d->conf->seed_ports && conf_seed_listen[i]; i++)
+        listen_if_free(d, conf_seed_listen[i], true);
     if (server_listener_count(d->server) == 0)
         return err_set(e, ERR_INVALID, 0, "there is no address to listen on: set 'listen'");
     return check_auth_off(d, e);
@@ -253,7 +252,7 @@ static int open_server(struct daemon *d, struct err *e)
                                      .store = d->store,
                                      .events = d->events,
                                      .identity = d->identity,
-                                     .version = HOLT_VERSION},
+                                     .version = holt_version},
                 &d->api, e) < 0)
         return -1;
     if (server_new(&(struct server_config){.loop = &d->loop,
@@ -292,12 +291,12 @@ static void announce(struct daemon *d)
     banner_print(&(struct banner){
         .conf = d->conf,
         .server = d->server,
-        .version = HOLT_VERSION,
+        .version = holt_version,
         .token_file = d->token_file,
         .login_code = identity_login_code(d->identity, ROLE_ADMIN, code),
     });
     mem_wipe(code, sizeof code);
-    log_info("ready", LOG_C("version", HOLT_VERSION), LOG_N("pid", getpid()),
+    log_info("ready", LOG_C("version", holt_version), LOG_N("pid", getpid()),
              LOG_C("state", d->conf->state));
     notify_send("READY=1");
 }
@@ -337,6 +336,7 @@ int daemon_run(struct config *conf, const struct conf_sources *from, struct err 
     (void)umask(077);
     (void)signal(SIGPIPE, SIG_IGN);
     apply_settings(d);
+    log_warnings(conf);
     r = start(d, e);
     if (r == 0) {
         announce(d);

@@ -300,7 +300,6 @@ static void upgrade(struct ws *w)
     }
     if (w->protocol)
         h[n++] = (struct http_header){STR("sec-websocket-protocol"), str_of(w->protocol)};
-    w->x->status = 101;
     w->x->proto->upgrade(w->x, h, n);
 }
 

@@ -1,9 +1,9 @@
 /* pb: protobuf by tables that tools/pb-tables prints from a descriptor set at build time: one codec
  * for the binary form and for proto-JSON, into plain C structs.
  *
- * A struct holds, per field: a scalar, struct str (string, bytes) or pointer (message; NULL: absent);
- * repeated: `x` and `x_count`; proto3 optional: `has_x` besides; oneof: `<oneof>_case` is the number
- * of the member that is set.  A map is repeated entries with `key` and `value`.
+ * A struct holds, per field: a scalar, struct str (string, bytes) or pointer (message; NULL:
+ * absent); repeated: `x` and `x_count`; proto3 optional: `has_x` besides; oneof: `<oneof>_case` is
+ * the number of the member that is set.  A map is repeated entries with `key` and `value`.
  * Ownership: the arena's; views point into the input where that is possible, so keep it.
  * Limits: depth, and memory as a multiple of the input.  Unknown fields are skipped. */
 #pragma once
@@ -16,24 +16,24 @@
 #define PB_DEPTH_MAX 64
 
 enum pb_type { /* the numbers of descriptor.proto */
-    PB_DOUBLE = 1,
-    PB_FLOAT,
-    PB_INT64,
-    PB_UINT64,
-    PB_INT32,
-    PB_FIXED64,
-    PB_FIXED32,
-    PB_BOOL,
-    PB_STRING,
-    PB_GROUP,
-    PB_MESSAGE,
-    PB_BYTES,
-    PB_UINT32,
-    PB_ENUM,
-    PB_SFIXED32,
-    PB_SFIXED64,
-    PB_SINT32,
-    PB_SINT64,
+               PB_DOUBLE = 1,
+               PB_FLOAT,
+               PB_INT64,
+               PB_UINT64,
+               PB_INT32,
+               PB_FIXED64,
+               PB_FIXED32,
+               PB_BOOL,
+               PB_STRING,
+               PB_GROUP,
+               PB_MESSAGE,
+               PB_BYTES,
+               PB_UINT32,
+               PB_ENUM,
+               PB_SFIXED32,
+               PB_SFIXED64,
+               PB_SINT32,
+               PB_SINT64,
 };
 
 enum pb_flag {
@@ -72,18 +72,18 @@ struct pb_message {
     size_t count;
 };
 
-struct pb_method { /* one row per method of a service */
+struct pb_method {    /* one row per method of a service */
     const char *path; /* "/grpc.health.v1.Health/Check" */
     const struct pb_message *in, *out;
     bool client_streams, server_streams;
 };
 
 /* to has m->size bytes and is overwritten.  Errors name the field: ERR_INVALID. */
-CHECKED int pb_decode(
-    const struct pb_message *m, struct str in, struct arena *a, void *to, struct err *e);
+CHECKED int pb_decode(const struct pb_message *m, struct str in, struct arena *a, void *to,
+                      struct err *e);
 void pb_encode(const struct pb_message *m, const void *from, struct buf *to);
-CHECKED int pb_from_json(
-    const struct pb_message *m, const json_t *v, struct arena *a, void *to, struct err *e);
+CHECKED int pb_from_json(const struct pb_message *m, const json_t *v, struct arena *a, void *to,
+                         struct err *e);
 /* Fields with their default value are left out, as protobuf's own printers do. */
 void pb_to_json(const struct pb_message *m, const void *from, struct jw *w);
 

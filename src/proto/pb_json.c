@@ -274,8 +274,8 @@ static int read_message(struct reader *r, const struct pb_message *m, const json
     return 0;
 }
 
-int pb_from_json(
-    const struct pb_message *m, const json_t *v, struct arena *a, void *to, struct err *e)
+int pb_from_json(const struct pb_message *m, const json_t *v, struct arena *a, void *to,
+                 struct err *e)
 {
     struct reader r = {.arena = a, .budget = MEMORY_MAX, .e = e};
 
