@@ -1,10 +1,10 @@
 #include "api/api.h"
 
 #include "api/event_stream.h"
+#include "api/grpc.h"
 #include "api/idempotency.h"
 #include "api/metrics.h"
 #include "api/page.h"
-#include "api/request.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "net/cors.h"

@@ -1,7 +1,5 @@
 #include "api/grpc.h"
 
-#include "api/metrics.h"
-
 static enum health_state ask_health(const char *service, void *arg)
 {
     const struct api *a = arg;
