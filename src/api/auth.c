@@ -163,7 +163,7 @@ static struct str bearer_text(const struct http_req *req)
     if (!value.p)
         return value;
     scheme = str_cut(str_trim(value), ' ', &rest);
-    return str_case_eq_c(scheme, "bearer") ? str_trim(rest) : STR("");
+    return str_case_eq_c(scheme, "bearer") && rest.p ? str_trim(rest) : STR("");
 }
 
 /* HTTP/2 clients may send one field per cookie (RFC 9113 8.2.3). */
