@@ -36,8 +36,23 @@ static void run_handler(struct request *r)
     h->run(r);
 }
 
+/* Without this a form of a foreign page could send JSON without asking first (CORS). */
+static int check_media_type(const struct http_req *req, struct err *e)
+{
+    struct str type = http_req_header(req, "content-type");
+    struct str name = str_trim(str_cut(type, ';', &(struct str){0}));
+
+    if (str_case_eq_c(name, "application/json"))
+        return 0;
+    err_set(e, ERR_MEDIA_TYPE, 0, "the body's content-type is '" STR_FMT "'",
+            (int)size_min(name.n, 64), name.p ? name.p : "");
+    return err_hint(e, "send JSON with 'content-type: application/json'");
+}
+
 static int decode(struct request *r, struct str body, struct err *e)
 {
+    if (body.n > 0 && check_media_type(xchg_req(r->x), e) < 0)
+        return -1;
     if (body.n > 0 && json_read(body, &r->body, e) < 0)
         return err_wrap(e, "the request's body");
     return op_decode(r->op, &r->params, xchg_req(r->x)->query, r->body, xchg_arena(r->x), &r->in,
@@ -76,24 +91,6 @@ static void body_collected(struct xchg *x, struct str body)
     request_refuse(r, &e);
 }
 
-static bool has_body(const struct http_req *req)
-{
-    return req->content_length != 0;
-}
-
-static int check_media_type(const struct http_req *req, struct err *e)
-{
-    struct str type = http_req_header(req, "content-type");
-    struct str name = str_trim(str_cut(type, ';', &(struct str){0}));
-
-    /* Without this a form of a foreign page could send JSON without asking first (CORS). */
-    if (!has_body(req) || str_case_eq_c(name, "application/json"))
-        return 0;
-    err_set(e, ERR_MEDIA_TYPE, 0, "the body's content-type is '" STR_FMT "'",
-            (int)size_min(name.n, 64), name.p ? name.p : "");
-    return err_hint(e, "send JSON with 'content-type: application/json'");
-}
-
 static void run_op(struct request *r)
 {
     const struct op_handler *h = r->route->data;
@@ -102,30 +99,16 @@ static void run_op(struct request *r)
     struct err e = {0};
 
     r->op = h->op;
-    if (bodiless || !has_body(req)) {
+    if (bodiless || req->content_length == 0) {
         decode_and_run(r, STR(""));
-        return;
+    } else if (req->content_length > 0 && check_media_type(req, &e) < 0) {
+        request_fail(r, &e); /* before the upload, where its size tells that there is one */
+    } else {
+        xchg_collect(r->x, (size_t)r->api->c.conf->body_max, body_collected);
     }
-    if (check_media_type(req, &e) < 0) {
-        request_fail(r, &e);
-        return;
-    }
-    xchg_collect(r->x, (size_t)r->api->c.conf->body_max, body_collected);
 }
 
 /* --- the order of checks --- */
-
-static void refuse_throttled(struct request *r, int64_t retry_ms, const struct err *e)
-{
-    if (e->code == ERR_LIMIT)
-        xchg_add_header(
-            r->x, "retry-after",
-            str_of(arena_printf(xchg_arena(r->x), "%lld", (long long)(retry_ms / 1000 + 1))));
-    if (e->code == ERR_INVALID)
-        request_fail(r, e);
-    else
-        request_refuse(r, e);
-}
 
 static int authorise(struct request *r, struct err *e)
 {
@@ -150,7 +133,7 @@ static void admit(struct request *r)
     /* What is open to everybody is open to somebody with a wrong token too. */
     if (auth_authenticate(&r->api->auth, &v, &r->who, &r->how, &retry_ms, &e) < 0 &&
         (e.code == ERR_INVALID || r->route->perm != PERM_NONE))
-        refuse_throttled(r, retry_ms, &e);
+        request_refuse_for(r, retry_ms, &e);
     else if (auth_check_origin(&r->api->auth, &v, r->how, &e) < 0 || authorise(r, &e) < 0)
         request_refuse(r, &e);
     else

@@ -65,7 +65,7 @@ void login_run(struct request *r)
     struct err e = {0};
 
     if (auth_throttle(&r->api->auth, &v, &retry_ms, &e) < 0) {
-        request_refuse(r, &e);
+        request_refuse_for(r, retry_ms, &e);
         return;
     }
     j = xzalloc(sizeof *j);

@@ -153,7 +153,10 @@ static void print_json(struct str text, struct arena *a, struct buf *to)
         if (at < 2 || line.p[0] == '#' || str_parse_double(str_skip(line, at), &v) < 0)
             continue;
         jw_key(&w, arena_cstr(a, str_make(line.p, at - 1)));
-        jw_double(&w, v);
+        if (v > -1e15 && v < 1e15 && (double)(int64_t)v == v)
+            jw_int(&w, (int64_t)v);
+        else
+            jw_double(&w, v);
     }
     jw_object_end(&w);
     buf_add_char(to, '\n');

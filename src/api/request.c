@@ -75,6 +75,18 @@ void request_refuse(struct request *r, const struct err *e)
     request_fail(r, e);
 }
 
+void request_refuse_for(struct request *r, int64_t retry_ms, const struct err *e)
+{
+    if (e->code == ERR_LIMIT)
+        xchg_add_header(
+            r->x, "retry-after",
+            str_of(arena_printf(xchg_arena(r->x), "%lld", (long long)(retry_ms / 1000 + 1))));
+    if (e->code == ERR_INVALID)
+        request_fail(r, e);
+    else
+        request_refuse(r, e);
+}
+
 bool request_may(const struct request *r, enum perm p)
 {
     return role_may(r->who.role, p);

@@ -71,6 +71,8 @@ void request_send_empty(struct request *r);
 void request_fail(struct request *r, const struct err *e);
 /* As request_fail for 401, 403 and 429, with an audit row. */
 void request_refuse(struct request *r, const struct err *e);
+/* What auth_authenticate and auth_throttle said, with Retry-After. */
+void request_refuse_for(struct request *r, int64_t retry_ms, const struct err *e);
 bool request_may(const struct request *r, enum perm p);
 struct auth_view request_view(const struct request *r);
 /* Counts the request now, by a status: for replies that become streams. */

@@ -4,6 +4,20 @@
 
 #define SBX_PORT 8080 /* whose clients know a plain "ok" only (design §8) */
 
+/* The address as asked for, but with the port that the kernel chose for ":0". */
+static void write_address(struct jw *w, const struct listener_info *l)
+{
+    struct str address = str_of(l->address);
+    char text[160];
+
+    if (l->port > 0 && str_ends(address, STR(":0"))) {
+        (void)snprintf(text, sizeof text, STR_FMT "%d", (int)size_min(address.n - 1, 128),
+                       address.p, l->port);
+        address = str_of(text);
+    }
+    jw_str(w, address);
+}
+
 void server_info_run(struct request *r)
 {
     struct api *a = r->api;
@@ -21,7 +35,7 @@ void server_info_run(struct request *r)
     jw_key(&w, "listen");
     jw_array(&w);
     for (size_t i = 0; a->server && i < server_listener_count(a->server); i++)
-        jw_c(&w, server_listener(a->server, i)->address);
+        write_address(&w, server_listener(a->server, i));
     jw_array_end(&w);
     jw_kc(&w, "auth", a->c.conf->auth == CONF_AUTH_OFF ? "off" : "token");
     jw_kc(&w, "store", "sqlite");

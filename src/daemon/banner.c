@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 
+#include <limits.h>
 #include <unistd.h>
 
 /* The host part as a client on this machine writes it: "all addresses" is none. */
@@ -45,6 +46,23 @@ static void add_listeners(struct buf *to, const struct server *s)
     }
 }
 
+/* How to call the holt that belongs to this holtd: by its name where the shell surely finds it. */
+static void add_command(struct buf *to, const char *args)
+{
+    char exe[PATH_MAX] = "", here[PATH_MAX] = "";
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    struct str dir = str_make(exe, n > 0 ? (size_t)n : 0);
+
+    while (dir.n > 0 && dir.p[dir.n - 1] != '/')
+        dir.n--;
+    if (getcwd(here, sizeof here) && here[1] && str_starts(dir, str_of(here)) &&
+        dir.n > strlen(here) && dir.p[strlen(here)] == '/')
+        dir = str_skip(dir, strlen(here) + 1);
+    if (str_eq_c(dir, "/usr/bin/") || str_eq_c(dir, "/usr/local/bin/"))
+        dir = STR("");
+    buf_printf(to, "  " STR_FMT "holt %s\n", STR_ARG(dir), args);
+}
+
 static void add_try(struct buf *to, const struct banner *b, struct str url)
 {
     bool standard = str_eq_c(url, "http://127.0.0.1:8122");
@@ -54,7 +72,8 @@ static void add_try(struct buf *to, const struct banner *b, struct str url)
     if (!standard)
         buf_printf(to, "  export HOLT_SERVER=" STR_FMT " HOLT_TOKEN=$(cat %s)\n", STR_ARG(url),
                    b->token_file);
-    buf_add_c(to, "  holt status\n  holt events -f\n");
+    add_command(to, "status");
+    add_command(to, "events -f");
     if (off)
         buf_printf(to, "  curl " STR_FMT "/holt/v1/info\n", STR_ARG(url));
     else
