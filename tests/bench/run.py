@@ -223,7 +223,7 @@ def bench_grpc(table, holtd, args, directory):
 
 def bench_memory(table, make, args):
     from raw import get
-    holtd = make("memory", config="connections_max: 12000\nconnections_per_peer: 12000\nidle_timeout: 10m\n")
+    holtd = make("memory", config="connections_max: 12000\nconnections_per_peer: 12000\nidle_ms: 10m\n")
     time.sleep(1)
     idle = holtd.rss_kib()
     table.add("resident memory, idle", f"{idle / 1024:.1f} MiB", "", "", "≤ 16 MiB", idle <= 16 * 1024)

@@ -69,8 +69,8 @@ def echo(tmp_path_factory):
     path = f"{BUILD}/tests/integration/echo_server"
     if not os.path.exists(path):
         pytest.fail(f"{path} is not built")
-    p = Program([path], log=str(tmp_path_factory.mktemp("echo") / "log"))
-    p.port = int(p.wait_text(r"127\.0\.0\.1:(\d+)")[1])
+    p = Program([path, "127.0.0.1:0"], log=str(tmp_path_factory.mktemp("echo") / "log"))
+    p.port = int(p.wait_text(r"port (\d+)")[1])
     yield p
     died = not p.alive()
     status = p.process.returncode if died else p.stop()

@@ -253,9 +253,9 @@ def test_cors_is_an_allowlist(new_holtd):
 
 
 LIMITS = """
-header_timeout: 1s
-idle_timeout: 1s
-body_idle_timeout: 1s
+header_ms: 1s
+idle_ms: 1s
+body_idle_ms: 1s
 connections_max: 200
 connections_per_peer: 20
 """
@@ -391,7 +391,7 @@ def test_ten_thousand_idle_connections(new_holtd):
     if hard != resource.RLIM_INFINITY and hard < want + 500:
         pytest.skip(f"RLIMIT_NOFILE is {hard}, {want + 500} are needed")
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    d = new_holtd(config="connections_max: 12000\nconnections_per_peer: 12000\nidle_timeout: 10m\n")
+    d = new_holtd(config="connections_max: 12000\nconnections_per_peer: 12000\nidle_ms: 10m\n")
     idle = d.rss_kib()
     held = []
     try:

@@ -212,6 +212,23 @@ def run(coroutine):
     return asyncio.run(asyncio.wait_for(coroutine, 60))
 
 
+@pytest.mark.parametrize("offer, chosen", [(["echo.v1"], "echo.v1"), (["echo.v1", "echo.v2"], "echo.v2"), (["other"], None)])
+def test_subprotocol_is_the_server_s_choice(echo, offer, chosen):
+    async def talk():
+        async with connect(f"ws://127.0.0.1:{echo.port}{PATH}", subprotocols=offer, proxy=None) as ws:
+            assert ws.subprotocol == chosen
+
+    run(talk())
+
+
+def test_server_closes(echo):
+    with Ws(echo.port) as c:
+        c.send(frame(TEXT, b"close-please"))
+        assert c.close_code() == 1000
+        c.send(frame(CLOSE, struct.pack(">H", 1000)))
+        assert c.closed(5)
+
+
 def test_python_websockets(echo):
     async def talk():
         async with connect(f"ws://127.0.0.1:{echo.port}{PATH}", max_size=None, compression=None, proxy=None) as ws:
