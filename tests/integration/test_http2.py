@@ -38,6 +38,20 @@ def test_the_preface_in_single_bytes(holtd):
         assert c.until(HEADERS, 1, wait=1.0)
 
 
+def test_an_early_reply_to_an_upload_is_no_error(holtd):
+    """RFC 9113 8.1: after a complete reply the server may ask to stop sending, by RST_STREAM with NO_ERROR only."""
+    with H2(holtd.port) as c:
+        c.send(frame(HEADERS, END_HEADERS, 1, request("/no/such/path", "POST")))
+        c.send(frame(DATA, 0, 1, b"x" * 10000) * 3)
+        got = c.frames(0.5)
+        away, resets = error_of(got)
+        assert [status_of(f[3]) for f in got if f[0] == HEADERS] == [404]
+        assert any(f[0] in (HEADERS, DATA) and f[1] & END_STREAM for f in got)
+        assert away in (None, 0) and resets.get(1, 0) == 0
+        c.send(frame(HEADERS, GET, 3, request()))
+        assert c.until(HEADERS, 3, wait=0.5), "the connection goes on"
+
+
 BAD = {  # each ends the connection or the stream, or is answered with 4xx; none may be served
     "a wrong preface": (PREFACE[:-4] + b"XX\r\n" + frame(HEADERS, GET, 1, request())),
     "no SETTINGS first": PREFACE + frame(HEADERS, GET, 1, request()),

@@ -156,9 +156,16 @@ def test_bad_frame(echo, name):
         assert c.reply.status == 101
         c.send(raw)
         assert c.close_code() in codes
-        c.send(frame(CLOSE, struct.pack(">H", 1000)))
+        c.half_close()
         assert c.closed(5)
     assert echo.alive()
+
+
+def test_the_connection_ends_although_the_client_does_not(echo):
+    with Ws(echo.port) as c:
+        c.send(frame(TEXT, b"x", rsv=4))
+        assert c.close_code() == 1002
+        assert c.closed(8)
 
 
 @pytest.mark.parametrize("code", [1000, 1001, 3000, 4999])
