@@ -79,13 +79,12 @@ static int read_service(struct call *c, struct str message)
         grpc_fail(c->grpc, &e);
         return -1;
     }
-    if (request.service.n > SERVICE_MAX || memchr(request.service.p, 0, request.service.n)) {
+    if (request.service.n > SERVICE_MAX || str_index(request.service, '\0') >= 0) {
         (void)err_set(&e, ERR_INVALID, 0, "the service name is too long or holds a NUL");
         grpc_fail(c->grpc, &e);
         return -1;
     }
-    memcpy(c->service, request.service.p, request.service.n);
-    c->service[request.service.n] = '\0';
+    (void)snprintf(c->service, sizeof c->service, STR_FMT, STR_ARG(request.service));
     return 0;
 }
 
