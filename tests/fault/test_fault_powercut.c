@@ -204,10 +204,10 @@ static void power_cuts_lose_only_what_they_may(void **state)
     for (int round = 0; round < rounds; round++) {
         uint64_t cut;
 
-        state_of_random = (uint64_t)round * 7919 + 17;
-        relaxed_percent = percents[roll(ARRAY_LEN(percents))];
+        state_of_random = ((uint64_t)round + 1) * 0x9e3779b97f4a7c15ULL;
+        relaxed_percent = percents[(size_t)round % ARRAY_LEN(percents)];
         name_writes(round);
-        cut_vfs_arm((int64_t)(1 + roll(round % 2 ? 1500 : 40000)),
+        cut_vfs_arm((int64_t)(1 + roll(round % 8 < 4 ? 1500 : 40000)),
                     roll(3) == 0 ? CUT_DROP_ALL : CUT_DROP_SOME, roll(UINT32_MAX));
         if (try_open() == 0)
             write_until_dark();
