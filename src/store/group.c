@@ -39,7 +39,7 @@ static void set_health(struct store *s, const struct err *e)
  * transaction itself is lost, *e says why. */
 static int run_works(struct store *s, struct batch *b, struct list *todo, struct err *e)
 {
-    struct store_tx tx = {.conn = s->conn, .arena = &b->arena};
+    struct store_tx tx = {.conn = s->conn, .arena = &b->arena, .writes = true};
     uint64_t end = uv_hrtime() + GROUP_NS;
     struct list *l;
 
@@ -49,15 +49,12 @@ static int run_works(struct store *s, struct batch *b, struct list *todo, struct
         int r;
 
         list_push(&b->jobs, &j->link);
-        if (s->engine->savepoint(s->conn, e) < 0)
-            return -1;
         r = job_run(&tx, j);
         if (!s->engine->in_tx(s->conn)) {
             *e = j->err;
             return -1;
         }
-        r = r == 0 ? s->engine->keep(s->conn, e) : s->engine->undo(s->conn, e);
-        if (r < 0)
+        if (tx.saved && (r == 0 ? s->engine->keep : s->engine->undo)(s->conn, e) < 0)
             return -1;
         if (uv_hrtime() >= end)
             break;

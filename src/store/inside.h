@@ -44,6 +44,15 @@ struct store_tx {
     struct job *job;
     struct arena *arena;
     struct list rows; /* running queries */
+    bool writes;      /* in a group: needs a savepoint */
+    bool saved;       /* has one: made at the first statement, for many works only tell an event */
+};
+
+struct handles { /* on the loop; outlives the store until both are closed */
+    struct store *store;
+    uv_async_t finished; /* a thread has put something into `finished` */
+    uv_prepare_t wake;   /* wakes the writer before the loop sleeps, see store.c */
+    int open;
 };
 
 struct store {
@@ -54,7 +63,7 @@ struct store {
     struct engine_conn *read_conns[READERS];
     uv_thread_t writer, readers[READERS];
     bool running; /* the threads are */
-    uv_async_t *async;
+    struct handles *handles;
     store_events on_events;
     void *on_events_arg;
     size_t pending; /* callbacks due; the loop's own count */

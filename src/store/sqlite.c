@@ -4,7 +4,6 @@
 
 #include <sys/stat.h>
 
-#define BUSY_MS 2000
 #define EXAMINE_MAX (32 << 20) /* bytes that quick_check reads well within a second */
 
 static struct sqlite_conn *conn_of(struct engine_conn *c)
@@ -47,7 +46,7 @@ int sqlite_open_handle(struct sqlite_db *db, int flags, sqlite3 **ret, struct er
         (void)sqlite3_close(h);
         return -1;
     }
-    (void)sqlite3_busy_timeout(h, BUSY_MS);
+    (void)sqlite3_busy_timeout(h, SQLITE_BUSY_MS);
     (void)sqlite3_db_config(h, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     (void)sqlite3_db_config(h, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     (void)sqlite3_db_config(h, SQLITE_DBCONFIG_DQS_DML, 0, NULL);

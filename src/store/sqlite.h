@@ -8,6 +8,8 @@
 #include <sqlite3.h>
 #include <sys/types.h>
 
+#define SQLITE_BUSY_MS 2000 /* for a program that has the database open beside us */
+
 struct sqlite_wal;
 
 struct sqlite_db {

@@ -1,22 +1,21 @@
 #include "store/sqlite.h"
 
-#include "base/log.h"
 #include "base/mem.h"
 
-#define WAL_PAGES 1000      /* 4 MiB: a checkpoint is worth its syncs */
-#define WAL_PAGES_MAX 16384 /* 64 MiB: now the writer waits for one */
-#define WAL_BUSY_RETRY_S 1  /* a long reader can hold the log; ask again after that */
+#define WAL_PAGES 1000 /* 4 MiB: a checkpoint is worth its syncs */
 
-/* Under steady load a passive checkpoint never catches up with the last frame, so the log is not
- * begun anew and grows; past WAL_PAGES_MAX the writer itself does the little that is left. */
+/* The checkpointer copies most of the log beside the writer; under steady load it never catches up
+ * with the last frame, so the writer copies the few that are left and begins the log anew.  A log
+ * that is begun anew early is also faster: overwriting a file syncs cheaper than growing it. */
 struct sqlite_wal {
     sqlite3 *h;
     uv_thread_t thread;
     uv_mutex_t lock;
     uv_cond_t wake;
-    int pages; /* of the log, after the newest commit */
-    bool wanted, stop;
-    uint64_t retry_ns; /* the writer does not try before */
+    int pages;         /* of the log, after the newest commit */
+    bool wanted, stop; /* wanted: the checkpointer is at work */
+    bool copied;       /* it has been; the rest is the writer's */
+    int retry_pages;   /* a reader held the log: not before it has grown to this */
 };
 
 static int on_commit(void *arg, sqlite3 *h, const char *name, int pages)
@@ -27,7 +26,9 @@ static int on_commit(void *arg, sqlite3 *h, const char *name, int pages)
     (void)name;
     uv_mutex_lock(&w->lock);
     w->pages = pages;
-    if (pages >= WAL_PAGES && !w->wanted) {
+    if (pages < WAL_PAGES)
+        w->retry_pages = 0; /* begun anew */
+    if (pages >= WAL_PAGES && !w->wanted && !w->copied) {
         w->wanted = true;
         uv_cond_signal(&w->wake);
     }
@@ -50,6 +51,7 @@ static void checkpointer(void *arg)
         (void)sqlite3_wal_checkpoint_v2(w->h, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
         uv_mutex_lock(&w->lock);
         w->wanted = false;
+        w->copied = true;
     }
     uv_mutex_unlock(&w->lock);
 }
@@ -93,18 +95,22 @@ void sqlite_wal_stop(struct sqlite_db *db)
 void sqlite_wal_bound(struct sqlite_conn *writer)
 {
     struct sqlite_wal *w = writer->db->wal;
-    int pages, rc;
+    int pages;
+    bool now;
 
     if (!w)
         return;
     uv_mutex_lock(&w->lock);
     pages = w->pages;
+    now = w->copied && pages >= w->retry_pages;
+    if (now)
+        w->copied = false;
     uv_mutex_unlock(&w->lock);
-    if (pages < WAL_PAGES_MAX || uv_hrtime() < w->retry_ns)
+    if (!now)
         return;
-    rc = sqlite3_wal_checkpoint_v2(writer->h, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
-    if (rc != SQLITE_OK) {
-        w->retry_ns = uv_hrtime() + WAL_BUSY_RETRY_S * 1000000000ULL;
-        log_debug("write-ahead log cannot be begun anew yet", LOG_N("pages", pages));
-    }
+    (void)sqlite3_busy_timeout(writer->h, 0); /* for no reader does a commit wait */
+    if (sqlite3_wal_checkpoint_v2(writer->h, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL) !=
+        SQLITE_OK)
+        w->retry_pages = pages + WAL_PAGES;
+    (void)sqlite3_busy_timeout(writer->h, SQLITE_BUSY_MS);
 }

@@ -71,12 +71,24 @@ static void deliver_all(struct store *s)
             deliver(s, LIST_ENTRY(l, struct batch, link));
     } while (l);
     if (s->pending == 0)
-        uv_unref((uv_handle_t *)s->async);
+        uv_unref((uv_handle_t *)&s->handles->finished);
 }
 
-static void on_async(uv_async_t *a)
+static void on_finished(uv_async_t *a)
 {
-    deliver_all(a->data);
+    deliver_all(CONTAINER_OF(a, struct handles, finished)->store);
+}
+
+/* A writer woken by the first of many writes would commit that one alone; woken when the loop has
+ * nothing more to do, it takes all that this turn of the loop has asked for. */
+static void on_wake(uv_prepare_t *p)
+{
+    struct store *s = CONTAINER_OF(p, struct handles, wake)->store;
+
+    (void)uv_prepare_stop(p);
+    uv_mutex_lock(&s->lock);
+    uv_cond_signal(&s->write_wake);
+    uv_mutex_unlock(&s->lock);
 }
 
 void store_finish(struct store *s, struct batch *b)
@@ -93,7 +105,7 @@ void store_finish(struct store *s, struct batch *b)
     }
     list_push(&s->finished, &b->link);
     uv_mutex_unlock(&s->lock);
-    (void)uv_async_send(s->async);
+    (void)uv_async_send(&s->handles->finished);
 }
 
 /* --- asking --- */
@@ -123,7 +135,8 @@ static bool enqueue(struct store *s, struct job *j, bool write)
     } else {
         list_push(write ? &s->writes : &s->reads, &j->link);
         ++*count;
-        uv_cond_signal(write ? &s->write_wake : &s->read_wake);
+        if (!write)
+            uv_cond_signal(&s->read_wake);
         ok = true;
     }
     uv_mutex_unlock(&s->lock);
@@ -133,9 +146,11 @@ static bool enqueue(struct store *s, struct job *j, bool write)
 static void ask(struct store *s, struct job *j, bool write)
 {
     if (s->pending++ == 0)
-        uv_ref((uv_handle_t *)s->async);
+        uv_ref((uv_handle_t *)&s->handles->finished);
     if (!enqueue(s, j, write))
         refuse(s, j);
+    else if (write)
+        (void)uv_prepare_start(&s->handles->wake, on_wake);
 }
 
 void store_write(struct store *s, enum store_class class, store_work work, store_done done,
@@ -160,6 +175,7 @@ int store_now(struct store *s, store_work work, void *arg, struct err *e)
     j->wait = true;
     if (enqueue(s, j, true)) {
         uv_mutex_lock(&s->lock);
+        uv_cond_signal(&s->write_wake);
         while (!j->finished)
             uv_cond_wait(&s->now_wake, &s->lock);
         uv_mutex_unlock(&s->lock);
@@ -224,9 +240,34 @@ static void stop_threads(struct store *s)
         (void)uv_thread_join(&s->readers[i]);
 }
 
-static void free_async(uv_handle_t *h)
+static void handle_closed(uv_handle_t *h)
 {
-    free(h);
+    struct handles *hs = h->data;
+
+    if (--hs->open == 0)
+        free(hs);
+}
+
+static void close_handles(struct handles *hs)
+{
+    hs->store = NULL;
+    uv_close((uv_handle_t *)&hs->finished, handle_closed);
+    uv_close((uv_handle_t *)&hs->wake, handle_closed);
+}
+
+static struct handles *open_handles(struct store *s)
+{
+    struct handles *hs = xzalloc(sizeof *hs);
+
+    hs->store = s;
+    hs->open = 2;
+    hs->finished.data = hs->wake.data = hs;
+    if (uv_async_init(s->loop, &hs->finished, on_finished) != 0 ||
+        uv_prepare_init(s->loop, &hs->wake) != 0)
+        abort(); /* no descriptor or memory at start-up */
+    uv_unref((uv_handle_t *)&hs->finished);
+    uv_unref((uv_handle_t *)&hs->wake);
+    return hs;
 }
 
 static struct store *store_free(struct store *s)
@@ -239,8 +280,8 @@ static struct store *store_free(struct store *s)
         s->engine->disconnect(s->conn);
     if (s->db)
         s->engine->release(s->db);
-    if (s->async)
-        uv_close((uv_handle_t *)s->async, free_async);
+    if (s->handles)
+        close_handles(s->handles);
     uv_mutex_destroy(&s->lock);
     uv_cond_destroy(&s->write_wake);
     uv_cond_destroy(&s->read_wake);
@@ -308,11 +349,7 @@ int store_open(const struct store_config *c, struct store **ret, struct err *e)
     s = store_new(c, en);
     if (open_connections(s, c, e) < 0)
         return err_wrap(e, "open the store");
-    s->async = xzalloc(sizeof *s->async);
-    s->async->data = s;
-    if (uv_async_init(c->loop, s->async, on_async) != 0)
-        abort(); /* no memory at start-up */
-    uv_unref((uv_handle_t *)s->async);
+    s->handles = open_handles(s);
     for (size_t i = 0; i < ARRAY_LEN(metrics); i++)
         metric_add(metrics[i]);
     start_threads(s);

@@ -6,16 +6,26 @@ static const struct store_engine *engine_of(const struct store_rows *r)
     return r->conn->db->engine;
 }
 
+static int need_savepoint(struct store_tx *tx, struct err *e)
+{
+    if (!tx->writes || tx->saved)
+        return 0;
+    if (tx->conn->db->engine->savepoint(tx->conn, e) < 0)
+        return -1;
+    tx->saved = true;
+    return 0;
+}
+
 int64_t tx_run(struct store_tx *tx, const char *sql, const struct store_param *p, size_t n,
                struct err *e)
 {
-    return tx->conn->db->engine->run(tx->conn, sql, p, n, e);
+    return need_savepoint(tx, e) < 0 ? -1 : tx->conn->db->engine->run(tx->conn, sql, p, n, e);
 }
 
 int tx_query(struct store_tx *tx, const char *sql, const struct store_param *p, size_t n,
              struct store_rows **ret, struct err *e)
 {
-    if (tx->conn->db->engine->query(tx->conn, sql, p, n, ret, e) < 0)
+    if (need_savepoint(tx, e) < 0 || tx->conn->db->engine->query(tx->conn, sql, p, n, ret, e) < 0)
         return -1;
     list_push(&tx->rows, &(*ret)->link);
     return 0;
@@ -80,6 +90,7 @@ int job_run(struct store_tx *tx, struct job *j)
     int r;
 
     tx->job = j;
+    tx->saved = false;
     j->err = (struct err){0};
     r = j->work(tx, j->arg, &j->err);
     tx_end_rows(tx);
