@@ -130,20 +130,6 @@ static void make_xchg(struct h2_stream *s)
     s->x->req.version = HTTP_2;
 }
 
-/* RFC 9110 §10.1.1: the client waits for a 100 before it sends the body. */
-static void answer_expect(struct h2_stream *s)
-{
-    const nghttp2_nv status = {.name = (uint8_t *)(uintptr_t)":status",
-                               .value = (uint8_t *)(uintptr_t)"100",
-                               .namelen = 7,
-                               .valuelen = 3};
-
-    if (!s->received && !s->head && !s->aborted &&
-        str_case_eq_c(http_req_header(&s->x->req, "expect"), "100-continue"))
-        (void)nghttp2_submit_headers(s->h2->session, NGHTTP2_FLAG_NONE, s->id, NULL, &status, 1,
-                                     NULL);
-}
-
 static void begin_request(struct h2 *h, struct h2_stream *s)
 {
     struct xchg *x;
@@ -169,8 +155,10 @@ static void begin_request(struct h2 *h, struct h2_stream *s)
     }
     s->tunnel = http_req_header(&x->req, ":protocol").p ||
                 str_starts(http_req_header(&x->req, "content-type"), STR("application/grpc"));
+    s->expect = !s->received && str_case_eq_c(http_req_header(&x->req, "expect"), "100-continue");
     xchg_begin(x);
-    answer_expect(s);
+    if (!s->received && xchg_wants_body(x)) /* or it has answered 413 */
+        h2_continue(s);
 }
 
 static void end_head(struct h2 *h, const nghttp2_frame *frame, struct h2_stream *s)
@@ -419,6 +407,11 @@ static void h2_shutdown(struct conn *c)
     h2_schedule(h);
 }
 
+static void h2_timeout(struct conn *c)
+{
+    break_off(c->state, NGHTTP2_NO_ERROR);
+}
+
 static void idle_closed(uv_handle_t *idle)
 {
     mem_free(idle);
@@ -446,4 +439,5 @@ const struct conn_proto conn_h2 = {
     .writable = h2_writable,
     .shutdown = h2_shutdown,
     .gone = h2_gone,
+    .timeout = h2_timeout,
 };

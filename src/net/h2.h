@@ -51,6 +51,7 @@ struct h2_stream {
     bool sent;      /* our END_STREAM went out */
     bool received;  /* the peer's END_STREAM came in */
     bool tunnel;    /* gRPC or extended CONNECT: the request body may stay open for hours */
+    bool expect;    /* the client waits for a 100 */
     bool aborted;   /* by its handler */
     bool refused;   /* its head was no request: no handler saw it */
 };
@@ -58,4 +59,5 @@ struct h2_stream {
 extern const struct xchg_proto h2_xchg_proto;
 void h2_schedule(struct h2 *h); /* a pump at the next turn */
 void h2_pump(struct h2 *h);     /* not from inside a callback of nghttp2 or of an exchange */
+void h2_continue(struct h2_stream *s);
 void h2_set_callbacks_out(nghttp2_session_callbacks *cb);

@@ -201,6 +201,8 @@ static void out_head(struct xchg *x, int status, const struct http_header *h, si
         if (!h2_is_hop_field(h[i].name))
             kept[n++] = h[i];
     text = arena_printf(&x->arena, "%d", status);
+    if (!http_get(kept, n, "date"))
+        kept[n++] = (struct http_header){STR("date"), conn_date(x->conn)};
     s->head = copy_fields(x, kept, n, 1);
     s->head[0] = (nghttp2_nv){.name = (uint8_t *)(uintptr_t)":status",
                               .value = (uint8_t *)text,
@@ -252,10 +254,29 @@ static void out_abort(struct xchg *x)
     h2_schedule(s->h2);
 }
 
+/* RFC 9110 §10.1.1: the client holds its body back until somebody wants it. */
+void h2_continue(struct h2_stream *s)
+{
+    const nghttp2_nv status = {.name = (uint8_t *)(uintptr_t)":status",
+                               .value = (uint8_t *)(uintptr_t)"100",
+                               .namelen = 7,
+                               .valuelen = 3};
+
+    if (!s->expect || s->head || s->aborted || !xchg_wants_body(s->x))
+        return;
+    s->expect = false;
+    (void)nghttp2_submit_headers(s->h2->session, NGHTTP2_FLAG_NONE, s->id, NULL, &status, 1, NULL);
+    h2_schedule(s->h2);
+}
+
 static void out_consume(struct xchg *x, size_t n)
 {
     struct h2_stream *s = x->state;
 
+    if (n == 0) {
+        h2_continue(s);
+        return;
+    }
     n = size_min(n, s->unconsumed);
     s->unconsumed -= n;
     (void)nghttp2_session_consume(s->h2->session, s->id, n);
@@ -265,6 +286,8 @@ static void out_consume(struct xchg *x, size_t n)
 /* RFC 8441 §4: a 200 accepts the extended CONNECT, and the stream's bytes are the tunnel's. */
 static void out_upgrade(struct xchg *x, const struct http_header *h, size_t count)
 {
+    x->status = 200;
+    x->body_max = -1;
     out_head(x, 200, h, count);
 }
 

@@ -300,7 +300,6 @@ static void upgrade(struct ws *w)
     }
     if (w->protocol)
         h[n++] = (struct http_header){STR("sec-websocket-protocol"), str_of(w->protocol)};
-    w->x->status = 101;
     w->x->proto->upgrade(w->x, h, n);
 }
 
@@ -317,8 +316,10 @@ struct ws *ws_accept(struct xchg *x, const char *const *protocols, const struct 
         return NULL;
     }
     if (!str_eq_c(http_req_header(xchg_req(x), "sec-websocket-version"), "13")) {
+        (void)err_set(&e, ERR_INVALID, 0, "WebSocket version 13 is spoken here");
         xchg_add_header(x, "sec-websocket-version", STR("13"));
-        xchg_reply(x, 426, "text/plain", STR("WebSocket version 13 is spoken here\n"));
+        xchg_add_header(x, "upgrade", STR("websocket"));
+        xchg_refuse(x, 426, &e);
         return NULL;
     }
     w = xzalloc(sizeof *w);
