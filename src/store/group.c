@@ -51,6 +51,8 @@ static int run_works(struct store *s, struct batch *b, struct list *todo, struct
         list_push(&b->jobs, &j->link);
         r = job_run(&tx, j);
         if (!s->engine->in_tx(s->conn)) {
+            if (r == 0)
+                return err_set(e, ERR_INTERNAL, 0, "a work has ended the group's transaction");
             *e = j->err;
             return -1;
         }
