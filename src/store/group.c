@@ -177,6 +177,7 @@ static void tend(struct store *s)
         note_commit(s, true, now);
     else if (e.code != ERR_NONE && s->unsynced_ns != 0)
         s->unsynced_ns = now; /* asked again after the usual time, not at once */
+    s->doubtful |= e.code != ERR_NONE;
     set_health(s, &e);
 }
 
