@@ -29,7 +29,8 @@ char *args_flag_name(const struct op_field *f, bool friendly, char *to)
 
     (void)hyphens(f->name, to);
     if (friendly) {
-        bool has = f->type == OP_DURATION && n > 3 && n < ARGS_NAME && strcmp(to + n - 3, "-ms") == 0;
+        bool has =
+            f->type == OP_DURATION && n > 3 && n < ARGS_NAME && strcmp(to + n - 3, "-ms") == 0;
 
         to[has ? n - 3 : 0] = '\0';
     }
@@ -82,7 +83,8 @@ static int wrong(const struct op_field *f, struct str text, const char *want, st
     char name[ARGS_NAME];
 
     return err_set(e, ERR_INVALID, 0, "%s%s: '" STR_FMT "' is not %s", f->positional ? "" : "--",
-                   args_flag_name(f, false, name), STR_ARG(str_make(text.p, size_min(text.n, 80))), want);
+                   args_flag_name(f, false, name), STR_ARG(str_make(text.p, size_min(text.n, 80))),
+                   want);
 }
 
 static int choice_value(const struct op_field *f, struct str text, json_t **ret, struct err *e)
@@ -192,9 +194,9 @@ static int add_to_map(const struct op_field *f, struct str text, json_t *args, s
 static int set_value(const struct op_field *f, struct str text, json_t *args, struct err *e)
 {
     static int (*const makers[])(const struct op_field *, struct str, json_t **, struct err *) = {
-        [OP_STR] = text_value,      [OP_INT] = number_value,  [OP_BOOL] = bool_value,
+        [OP_STR] = text_value,        [OP_INT] = number_value,  [OP_BOOL] = bool_value,
         [OP_DURATION] = number_value, [OP_SIZE] = number_value, [OP_TIME] = text_value,
-        [OP_CHOICE] = choice_value, [OP_JSON] = json_value,  [OP_SINCE] = text_value,
+        [OP_CHOICE] = choice_value,   [OP_JSON] = json_value,   [OP_SINCE] = text_value,
     };
     json_t *v = NULL;
 

@@ -7,8 +7,9 @@
 
 #include "cli/cli.h"
 
-/* The words after the verb.  *ret_args has the command's values, *globals (made by the caller) gains
- * the global ones.  Missing required arguments are not an error when --help is among the words. */
+/* The words after the verb.  *ret_args has the command's values, *globals (made by the caller)
+ * gains the global ones.  Missing required arguments are not an error when --help is among the
+ * words. */
 CHECKED int args_parse(const struct cmd *cmd, char *const *words, size_t n, json_t *globals,
                        json_t **ret_args, struct err *e);
 /* Global flags in front of the verb: *ret_used words were theirs. */

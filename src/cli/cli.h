@@ -64,7 +64,8 @@ const struct cmd *cmd_set_find(const struct cmd_set *set, const char *verb);
 /* The command whose verb is the longest run of words at the front; *ret_words says how many. */
 const struct cmd *cmd_set_match(const struct cmd_set *set, char *const *words, size_t n,
                                 size_t *ret_words);
-bool cmd_set_has_prefix(const struct cmd_set *set, const char *word); /* "token" of "token create" */
+bool cmd_set_has_prefix(const struct cmd_set *set,
+                        const char *word); /* "token" of "token create" */
 /* The verb that was probably meant; NULL: none is near. */
 const char *cmd_set_nearest(const struct cmd_set *set, const char *said);
 
@@ -76,10 +77,10 @@ struct cli {
     struct arena arena;
     struct cmd_set cmds;
     enum out_format format;
-    bool format_set;
     bool help;
     bool color;         /* standard output is a terminal that wants them */
     int64_t timeout_ms; /* of one request; 0: none */
+    bool timeout_set;
     const char *server, *context, *cacert; /* flags; NULL: not given */
 };
 

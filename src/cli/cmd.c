@@ -44,6 +44,18 @@ static void add_arg(struct cmd *c, const struct op_field *f, char letter, bool l
     c->args[c->arg_count++] = (struct cmd_arg){f, letter, local, positional};
 }
 
+/* A verb's flag of the same name as an operation's field only adds its letter. */
+static bool give_letter(struct cmd *c, const struct cli_flag *flag)
+{
+    for (size_t i = 0; i < c->arg_count; i++) {
+        if (strcmp(c->args[i].f->name, flag->f.name) == 0) {
+            c->args[i].letter = flag->letter;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Positional ones first, otherwise in the order of the rows. */
 static void sort_args(struct cmd *c, struct arena *a)
 {
@@ -57,15 +69,16 @@ static void sort_args(struct cmd *c, struct arena *a)
     c->args = sorted;
 }
 
-static void add_cmd(struct cmd_set *set, const struct op *op, const struct verb *v,
-                    struct arena *a)
+static void add_cmd(struct cmd_set *set, const struct op *op, const struct verb *v, struct arena *a)
 {
     size_t room = (op ? op->in_count : 0) + (v ? v->flag_count : 0) + 1;
     struct cmd *c = &set->v[set->n++];
 
     *c = (struct cmd){
         .verb = op ? op->verb : v->verb,
-        .text = v && v->text ? v->text : op ? op->text : "",
+        .text = v && v->text ? v->text
+                : op         ? op->text
+                             : "",
         .group = op ? op->group : v->group,
         .op = op,
         .special = v,
@@ -75,7 +88,8 @@ static void add_cmd(struct cmd_set *set, const struct op *op, const struct verb 
     for (size_t i = 0; op && i < op->in_count; i++)
         add_arg(c, &op->in[i], 0, false);
     for (size_t i = 0; v && i < v->flag_count; i++)
-        add_arg(c, &v->flags[i].f, v->flags[i].letter, true);
+        if (!give_letter(c, &v->flags[i]))
+            add_arg(c, &v->flags[i].f, v->flags[i].letter, true);
     sort_args(c, a);
 }
 

@@ -2,7 +2,6 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "conf/conf.h"
 #include "proto/json.h"
 
 #include <errno.h>
@@ -36,7 +35,16 @@ char *contexts_path(void)
 
 char *state_dir(void)
 {
-    return conf_state_dir(environ);
+    const char *named = getenv("HOLT_STATE"), *base = getenv("XDG_STATE_HOME");
+    const char *home = home_dir();
+
+    if (named && named[0])
+        return xstrdup(named);
+    if (getuid() == 0)
+        return xstrdup("/var/lib/holt");
+    if (base && base[0] == '/')
+        return xasprintf("%s/holt", base);
+    return xasprintf("%s/.local/state/holt", home ? home : "");
 }
 
 static int check_shape(const json_t *all, const char *path, struct err *e)
@@ -122,7 +130,7 @@ bool server_is_local(const char *server)
 static char *local_token(void)
 {
     AUTO(mem_free) char *dir = state_dir();
-    AUTO(mem_free) char *path = xasprintf("%s/" CONF_ADMIN_TOKEN, dir);
+    AUTO(mem_free) char *path = xasprintf("%s/admin-token", dir);
     AUTO(buf_done) struct buf text = {0};
     struct str token;
 

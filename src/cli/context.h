@@ -16,8 +16,8 @@ char *contexts_path(void); /* heap; NULL: no home directory */
 
 struct target { /* texts are owned */
     char *server;
-    char *token;       /* NULL: none */
-    char *cacert;      /* NULL: the system's authorities */
+    char *token;        /* NULL: none */
+    char *cacert;       /* NULL: the system's authorities */
     const char *chosen; /* by what: for messages and `holt status` */
 };
 

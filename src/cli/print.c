@@ -126,8 +126,7 @@ static void yaml_scalar(yaml_emitter_t *em, struct str s, bool plain)
     yaml_event_t ev;
 
     yaml_scalar_event_initialize(&ev, NULL, NULL, (const yaml_char_t *)s.p, (int)s.n, 1, 1,
-                                 plain ? YAML_PLAIN_SCALAR_STYLE
-                                       : YAML_DOUBLE_QUOTED_SCALAR_STYLE);
+                                 plain ? YAML_PLAIN_SCALAR_STYLE : YAML_DOUBLE_QUOTED_SCALAR_STYLE);
     (void)yaml_emitter_emit(em, &ev);
 }
 
@@ -270,8 +269,7 @@ static void choose_columns(struct table *t, const struct print_spec *spec, const
         add_column(t, spec, spec->fields[i].name);
     if (t->column_count > 0 || !first)
         return;
-    json_object_foreach((json_t *)(uintptr_t)first, key, v)
-        add_column(t, spec, key);
+    json_object_foreach((json_t *)(uintptr_t)first, key, v) add_column(t, spec, key);
 }
 
 /* 1536 -> "1.5 KiB" */

@@ -10,7 +10,7 @@ enum out_format { OUT_TABLE, OUT_JSON, OUT_YAML };
 bool out_format_parse(struct str s, enum out_format *ret);
 
 struct print_spec {
-    const char *columns;          /* "id,name"; NULL: all fields, else all keys of the first row */
+    const char *columns;           /* "id,name"; NULL: all fields, else all keys of the first row */
     const struct op_field *fields; /* of a row, or NULL: their types */
     size_t field_count;
     const char *items; /* the array's key when the value is a list's reply; NULL: one object */

@@ -149,8 +149,7 @@ static int status_error(const struct target *t, const struct reply *r, struct er
     return -1;
 }
 
-int request_run(const struct target *t, const struct request *rq, struct reply *ret,
-                struct err *e)
+int request_run(const struct target *t, const struct request *rq, struct reply *ret, struct err *e)
 {
     static const struct client_ops ops = {.head = on_head, .body = on_body, .closed = on_closed};
     AUTO(client_url_done) struct client_url url = {0};

@@ -94,7 +94,8 @@ int context_add_run(struct cli *c, const struct cmd *cmd, const json_t *args, st
     (void)cmd;
     if (!name_is_good(name))
         return err_set(e, ERR_INVALID, 0,
-                       "'%.64s' is not a context name: letters, digits, '.', '_', '@' and '-'", name);
+                       "'%.64s' is not a context name: letters, digits, '.', '_', '@' and '-'",
+                       name);
     if (client_url_parse(server, &url, e) < 0 || contexts_read(&all, e) < 0)
         return -1;
     contexts = json_object_get(all, "contexts");

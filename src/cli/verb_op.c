@@ -142,8 +142,9 @@ static void trim_rows(json_t *list, int64_t wanted)
         json_array_remove(list, json_array_size(list) - 1);
 }
 
-/* The first page asks with the user's own --limit (which the server checks); later pages for no more
- * than is missing.  A server that gives the same cursor again or an empty page ends the walk. */
+/* The first page asks with the user's own --limit (which the server checks); later pages for no
+ * more than is missing.  A server that gives the same cursor again or an empty page ends the walk.
+ */
 static int list_all(const struct cli *c, const struct op *op, const json_t *args, json_t **ret,
                     struct err *e)
 {
@@ -171,6 +172,8 @@ static int list_all(const struct cli *c, const struct op *op, const json_t *args
             break;
         json_object_set_new(asked, "cursor", json_string(cursor));
     }
+    if (json_object_get(all, "cursor"))
+        json_object_set_new(all, "cursor", cursor[0] ? json_string(cursor) : json_null());
     trim_rows(json_object_get(all, op->items), wanted);
     note_the_rest(cursor, wanted);
     *ret = TAKE(all);

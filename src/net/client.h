@@ -28,7 +28,7 @@ static inline UNUSED void client_url_done_p(struct client_url *u)
     client_url_done(u);
 }
 
-struct client_ops { /* any but closed may be NULL */
+struct client_ops {                     /* any but closed may be NULL */
     void (*writable)(struct client *c); /* a streamed request body may go on */
     void (*head)(struct client *c, int status, const struct http_header *h, size_t count);
     /* Valid during the call.  client_consume(c, n) when n bytes are done with, at once or later. */
@@ -61,7 +61,7 @@ struct client_request {
 
 CHECKED int client_start(const struct client_request *r, struct client **ret, struct err *e);
 void *client_arg(const struct client *c);
-int client_status(const struct client *c); /* 0: no head yet */
+int client_status(const struct client *c);                           /* 0: no head yet */
 int client_write(struct client *c, const void *p, size_t n) CHECKED; /* 1: wait for writable */
 void client_write_end(struct client *c);
 void client_consume(struct client *c, size_t n);
