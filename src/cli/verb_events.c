@@ -1,9 +1,9 @@
 #include "cli/verbs.h"
 
 #include "base/mem.h"
-#include "cli/sse_read.h"
 #include "cli/verb_op.h"
 #include "proto/json.h"
+#include "proto/sse.h"
 
 #include <inttypes.h>
 #include <time.h>
@@ -12,12 +12,14 @@
 #define RETRY_FIRST_MS 500
 #define RETRY_MAX_MS 10000
 
+#define EVENT_MAX (4 * 1024 * 1024)
+
 struct follow {
     struct cli *cli;
-    struct sse_read in;
+    struct sse_reader in;
     struct err e;
+    char last_id[64];
     int64_t left; /* events still wanted; -1: all */
-    bool seen;    /* this connection gave something */
 };
 
 /* --- printing --- */
@@ -95,19 +97,17 @@ static void print_event(const struct cli *c, const json_t *ev)
 
 /* --- following --- */
 
-static int on_event(void *arg, const char *id, const char *event, struct str data)
+static int take_event(struct follow *f, const struct sse_event *from)
 {
-    struct follow *f = arg;
     AUTO(json_decref) json_t *ev = NULL;
 
-    (void)id;
-    (void)event;
-    if (json_read(data, &ev, &f->e) < 0) {
+    if (json_read(from->data, &ev, &f->e) < 0) {
         f->e.code = ERR_UNAVAILABLE;
         (void)err_wrap(&f->e, "an event of the stream is not JSON");
         return 1;
     }
     print_event(f->cli, ev);
+    (void)snprintf(f->last_id, sizeof f->last_id, STR_FMT, STR_ARG(from->id));
     if (f->left > 0)
         f->left--;
     return f->left == 0;
@@ -116,13 +116,21 @@ static int on_event(void *arg, const char *id, const char *event, struct str dat
 static int on_part(void *arg, struct str bytes)
 {
     struct follow *f = arg;
+    struct sse_event ev;
+    int r;
 
-    f->seen = true;
-    return sse_read_feed(&f->in, bytes, &f->e);
+    while ((r = sse_reader_next(&f->in, &bytes, &ev)) > 0)
+        if (take_event(f, &ev) != 0)
+            return 1;
+    if (r < 0)
+        (void)err_set(&f->e, ERR_TOO_LARGE, 0, "an event of the stream is over 4 MiB");
+    return r < 0;
 }
 
-/* One connection until it ends.  1: all that was wanted is here; 0: it broke, *e says why. */
-static int follow_once(struct follow *f, const struct cmd *cmd, const json_t *args, struct err *e)
+/* One connection until it ends.  1: all that was wanted is here; 0: it broke, *e says why, and
+ * *ret_lived whether the server had accepted it. */
+static int follow_once(struct follow *f, const struct cmd *cmd, const json_t *args, bool *ret_lived,
+                       struct err *e)
 {
     AUTO(json_decref) json_t *asked = json_copy((json_t *)(uintptr_t)args);
     AUTO(target_done) struct target t = {0};
@@ -130,8 +138,8 @@ static int follow_once(struct follow *f, const struct cmd *cmd, const json_t *ar
     AUTO(reply_done) struct reply reply = {0};
     int r;
 
-    if (f->in.id[0])
-        json_object_set_new(asked, "since", json_string(f->in.id));
+    if (f->last_id[0])
+        json_object_set_new(asked, "since", json_string(f->last_id));
     json_object_del(asked, "limit");
     op_target(cmd->op, asked, &target);
     if (target_choose(f->cli, &t, e) < 0)
@@ -140,11 +148,12 @@ static int follow_once(struct follow *f, const struct cmd *cmd, const json_t *ar
                     &(struct request){.method = "GET",
                                       .target = buf_cstr(&target),
                                       .accept = "text/event-stream",
-                                      .last_event = f->in.id[0] ? f->in.id : NULL,
+                                      .last_event = f->last_id[0] ? f->last_id : NULL,
                                       .part = on_part,
                                       .arg = f,
                                       .timeout_ms = SILENCE_MS},
                     &reply, e);
+    *ret_lived = reply.status == 200;
     if (r > 0 && f->e.code != ERR_NONE) {
         *e = f->e;
         return -1;
@@ -170,24 +179,21 @@ static int follow(struct cli *c, const struct cmd *cmd, const json_t *args, stru
     bool ever = false;
     int r;
 
-    f.in.each = on_event;
-    f.in.arg = &f;
     for (;;) {
-        f.seen = false;
-        r = follow_once(&f, cmd, args, e);
-        ever = ever || f.seen;
+        bool lived = false;
+
+        f.in = (struct sse_reader){.limit = EVENT_MAX}; /* half an event is sent again, whole */
+        r = follow_once(&f, cmd, args, &lived, e);
+        sse_reader_done(&f.in);
+        ever = ever || lived;
         if (r != 0 || !ever)
             break;
-        if (f.seen)
+        if (lived)
             pause = RETRY_FIRST_MS;
         (void)fprintf(stderr, "holt: %s; trying again\n", e->msg);
         wait_ms(pause);
         pause = i64_min(pause * 2, RETRY_MAX_MS);
-        buf_clear(&f.in.line); /* half an event is sent again, whole */
-        buf_clear(&f.in.data);
-        f.in.has_data = f.in.cr = false;
     }
-    sse_read_done(&f.in);
     return r > 0 ? 0 : -1;
 }
 

@@ -77,7 +77,7 @@ int http1_scan(struct http1_scan *s, struct str in, const struct http1_limits *l
         n = size_min(in.n, s->skip + l->head_max);
     }
     s->at = n;
-    if (n - s->skip < l->head_max || n < s->skip)
+    if (n - s->skip < l->head_max)
         return 0;
     if (s->lines == 0) {
         (void)err_set(e, ERR_URI_TOO_LONG, 0, "the request line is longer than %zu bytes",
@@ -509,6 +509,11 @@ int http1_body_next(struct http1_body *b, struct str in, size_t *ret_used, struc
     }
     *ret_used = i;
     return b->state == B_END ? 1 : 0;
+}
+
+bool http1_body_is_complete(const struct http1_body *b)
+{
+    return b->state == B_END;
 }
 
 /* RFC 9110 section 6.5.1: what frames, routes or authenticates may not come late. */

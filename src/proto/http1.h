@@ -74,6 +74,7 @@ void http1_body_done(struct http1_body *b);
  * 1: the body is complete; 0: call again with the rest, or with more. */
 int http1_body_next(struct http1_body *b, struct str in, size_t *ret_used, struct str *ret_part,
                     struct err *e) CHECKED;
+bool http1_body_is_complete(const struct http1_body *b);
 /* The trailer fields of a complete chunked body, in the arena. */
 int http1_body_trailers(const struct http1_body *b, struct arena *a, struct http_header **ret,
                         size_t *ret_count, struct err *e) CHECKED;
