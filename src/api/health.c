@@ -31,13 +31,11 @@ struct health *health_new(health_ask ask, const char *const *services, void *arg
     return h;
 }
 
-void health_free(struct health *h)
+void health_end_watches(struct health *h)
 {
     struct list *node;
-    struct err e;
+    struct err e = {0};
 
-    if (!h)
-        return;
     (void)err_set(&e, ERR_UNAVAILABLE, 0, "the server is going down");
     while ((node = list_pop(&h->watches))) {
         struct call *c = LIST_ENTRY(node, struct call, link);
@@ -45,6 +43,12 @@ void health_free(struct health *h)
         c->health = NULL;
         grpc_fail(c->grpc, &e);
     }
+}
+
+void health_free(struct health *h)
+{
+    if (h)
+        health_end_watches(h);
     mem_free(h);
 }
 
@@ -75,13 +79,12 @@ static int read_service(struct call *c, struct str message)
         grpc_fail(c->grpc, &e);
         return -1;
     }
-    if (request.service.n > SERVICE_MAX || memchr(request.service.p, 0, request.service.n)) {
+    if (request.service.n > SERVICE_MAX || str_index(request.service, '\0') >= 0) {
         (void)err_set(&e, ERR_INVALID, 0, "the service name is too long or holds a NUL");
         grpc_fail(c->grpc, &e);
         return -1;
     }
-    memcpy(c->service, request.service.p, request.service.n);
-    c->service[request.service.n] = '\0';
+    (void)snprintf(c->service, sizeof c->service, STR_FMT, STR_ARG(request.service));
     return 0;
 }
 

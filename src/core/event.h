@@ -12,6 +12,7 @@ struct event_spec {     /* what a writer says; copied by tx_event */
     const char *actor;  /* "token/tk_…", "system", "anonymous" */
     struct str data; /* a JSON object: the full new values; never environment values or secrets */
     bool audit;      /* a read or a refusal, not a change */
+    int64_t count;   /* how many it stands for; 0 is 1 */
 };
 
 struct event {
@@ -30,6 +31,7 @@ struct event_filter {  /* empty members match all */
     int64_t since_seq; /* only later ones */
     int64_t since_ms;  /* only at or after; 0: any */
     bool audit_too;    /* audit rows as well as changes */
+    bool audit_only;   /* audit rows and no changes */
     int64_t limit;
 };
 

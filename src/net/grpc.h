@@ -14,7 +14,8 @@ struct grpc_ops {
     void (*message)(struct grpc_call *c, struct str message); /* consumed by grpc_consume */
     void (*half_closed)(struct grpc_call *c);                 /* the client sends no more */
     void (*drained)(struct grpc_call *c);
-    void (*cancelled)(struct grpc_call *c); /* deadline, reset or disconnect; do not reply */
+    void (*cancelled)(
+        struct grpc_call *c); /* deadline, reset, disconnect, broken framing; do not reply */
     void (*closed)(struct grpc_call *c);
 };
 

@@ -24,6 +24,11 @@ char *value_shown(struct str s, char *to)
     return to;
 }
 
+static const char *kind(const struct value *v)
+{
+    return v->kind ? v->kind : "field";
+}
+
 /* given is what stands behind "is": a value or a description of one. */
 static int wrong(const struct value *v, const char *given)
 {
@@ -32,7 +37,7 @@ static int wrong(const struct value *v, const char *given)
     op_rule(v->f, &rule);
     if (v->f->secret)
         given = "not of the right form";
-    return err_set(v->e, ERR_INVALID, 0, "field '%s' is %s; it must be %s", v->f->name, given,
+    return err_set(v->e, ERR_INVALID, 0, "%s '%s' is %s; it must be %s", kind(v), v->f->name, given,
                    buf_cstr(&rule));
 }
 
@@ -76,11 +81,11 @@ static int check_count(const struct value *v, size_t n, const char *of)
     if (f->max == 0 || ((int64_t)n >= f->min && (int64_t)n <= f->max))
         return 0;
     if (f->min == 0)
-        return err_set(v->e, ERR_INVALID, 0, "field '%s' has %zu %s; it must have at most %" PRId64,
-                       f->name, n, of, f->max);
+        return err_set(v->e, ERR_INVALID, 0, "%s '%s' has %zu %s; it must have at most %" PRId64,
+                       kind(v), f->name, n, of, f->max);
     return err_set(v->e, ERR_INVALID, 0,
-                   "field '%s' has %zu %s; it must have from %" PRId64 " to %" PRId64, f->name, n,
-                   of, f->min, f->max);
+                   "%s '%s' has %zu %s; it must have from %" PRId64 " to %" PRId64, kind(v),
+                   f->name, n, of, f->min, f->max);
 }
 
 /* --- strings --- */
@@ -145,7 +150,7 @@ static int put_number(const struct value *v, int64_t n)
     }
     if (f->type == OP_INT)
         return err_set(v->e, ERR_INVALID, 0,
-                       "field '%s' is %" PRId64 "; it must be from %" PRId64 " to %" PRId64,
+                       "%s '%s' is %" PRId64 "; it must be from %" PRId64 " to %" PRId64, kind(v),
                        f->name, n, f->min, f->max);
     return 1; /* the caller knows how it was written */
 }

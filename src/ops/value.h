@@ -5,6 +5,7 @@
 #include "ops/op.h"
 
 struct value {
+    const char *kind; /* for errors: NULL is "field" */
     const struct op_field *f;
     struct arena *a;
     void *slot; /* in the input struct */
