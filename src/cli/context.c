@@ -2,6 +2,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "conf/conf.h"
 #include "proto/json.h"
 
 #include <errno.h>
@@ -35,16 +36,9 @@ char *contexts_path(void)
 
 char *state_dir(void)
 {
-    const char *named = getenv("HOLT_STATE"), *base = getenv("XDG_STATE_HOME");
-    const char *home = home_dir();
+    const char *named = getenv("HOLT_STATE");
 
-    if (named && named[0])
-        return xstrdup(named);
-    if (getuid() == 0)
-        return xstrdup("/var/lib/holt");
-    if (base && base[0] == '/')
-        return xasprintf("%s/holt", base);
-    return xasprintf("%s/.local/state/holt", home ? home : "");
+    return named && named[0] ? xstrdup(named) : conf_default_state();
 }
 
 static int check_shape(const json_t *all, const char *path, struct err *e)

@@ -1,5 +1,7 @@
 #include "cli/cli.h"
 
+#include "proto/yaml.h"
+
 #include <errno.h>
 #include <unistd.h>
 
@@ -32,7 +34,7 @@ int cli_print(const struct cli *c, const json_t *v, const struct print_spec *spe
     if (c->format == OUT_JSON)
         print_json(&out, v);
     else if (c->format == OUT_YAML)
-        print_yaml(&out, v);
+        yaml_write(&out, v);
     else
         print_table(&out, v, &with_color);
     cli_write(buf_str(&out));

@@ -18,7 +18,6 @@ struct print_spec {
 };
 
 void print_json(struct buf *to, const json_t *v);
-void print_yaml(struct buf *to, const json_t *v);
 void print_table(struct buf *to, const json_t *v, const struct print_spec *spec);
 /* Appends s with controls (C0, DEL, C1, bidi overrides) as \xNN or \u{NNNN}; bad UTF-8 as \xNN. */
 void print_safe(struct buf *to, struct str s);

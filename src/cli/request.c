@@ -3,6 +3,7 @@
 #include "base/enc.h"
 #include "base/mem.h"
 #include "base/rnd.h"
+#include "conf/conf.h"
 #include "net/client.h"
 #include "proto/json.h"
 
@@ -55,7 +56,7 @@ static void on_closed(struct client *c, const struct err *e)
 struct headers {
     struct http_header v[HEADERS_MAX];
     size_t n;
-    char key[33];
+    char key[33], agent[32];
     char *bearer;
 };
 
@@ -69,7 +70,8 @@ static void make_headers(const struct target *t, const struct request *rq, struc
 {
     unsigned char key[16];
 
-    add_header(h, "user-agent", "holt/" HOLT_VERSION);
+    (void)snprintf(h->agent, sizeof h->agent, "holt/%s", holt_version);
+    add_header(h, "user-agent", h->agent);
     add_header(h, "accept", rq->accept ? rq->accept : "application/json");
     if (t->token) {
         h->bearer = xasprintf("Bearer %s", t->token);

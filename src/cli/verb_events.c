@@ -4,6 +4,7 @@
 #include "cli/verb_op.h"
 #include "proto/json.h"
 #include "proto/sse.h"
+#include "proto/yaml.h"
 
 #include <inttypes.h>
 #include <time.h>
@@ -88,7 +89,7 @@ static void print_event(const struct cli *c, const json_t *ev)
         buf_printf(&out, "%s\n", dumped);
     } else if (c->format == OUT_YAML) {
         buf_add_c(&out, "---\n");
-        print_yaml(&out, ev);
+        yaml_write(&out, ev);
     } else {
         add_line(&out, ev, c->color);
     }

@@ -2,6 +2,7 @@
 
 #include "cli/help.h"
 #include "cli/verb_op.h"
+#include "conf/conf.h"
 #include "proto/json.h"
 
 #include <sys/utsname.h>
@@ -9,16 +10,18 @@
 int version_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 {
     struct utsname u = {0};
+    AUTO(buf_done) struct buf line = {0};
     AUTO(json_decref) json_t *v = NULL;
 
     (void)cmd;
     (void)args;
     (void)uname(&u);
-    v = json_pack("{s:s,s:s,s:s}", "version", HOLT_VERSION, "system", u.sysname, "machine",
+    v = json_pack("{s:s,s:s,s:s}", "version", holt_version, "system", u.sysname, "machine",
                   u.machine);
     if (c->format != OUT_TABLE)
         return cli_print(c, v, &(struct print_spec){0}, e);
-    cli_write(STR("holt " HOLT_VERSION "\n"));
+    buf_printf(&line, "holt %s\n", holt_version);
+    cli_write(buf_str(&line));
     return 0;
 }
 

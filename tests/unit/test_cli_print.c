@@ -4,7 +4,6 @@
 #include "unit.h"
 
 #include <locale.h>
-#include <yaml.h>
 
 static json_t *from(const char *text)
 {
@@ -75,45 +74,6 @@ static void text_of_strangers_cannot_steer_the_terminal(void **state)
     assert_string_equal(buf_cstr(&out), "\\xff\\xc3");
 }
 
-static void yaml_keeps_types_apart(void **state)
-{
-    AUTO(json_decref)
-    json_t *v = from(
-        "{\"a\":\"true\",\"b\":true,\"c\":\"12\",\"d\":12,\"e\":null,\"f\":\"null\",\"g\":[],"
-        "\"h\":{},\"i\":[{\"x\":\"y z\"}],\"j\":\"\",\"k\":\"no\",\"l\":\"a: b\",\"m\":\"1e3\","
-        "\"n\":\"two\\nlines\",\"o\":\"0x1f\",\"p\":\"~\",\"q\":\"plain/text\"}");
-    AUTO(buf_done) struct buf out = {0};
-
-    (void)state;
-    print_yaml(&out, v);
-    assert_string_equal(buf_cstr(&out), "a: \"true\"\nb: true\nc: \"12\"\nd: 12\ne: null\n"
-                                        "f: \"null\"\ng: []\nh: {}\ni:\n- x: y z\nj: \"\"\n"
-                                        "k: \"no\"\nl: 'a: b'\nm: \"1e3\"\n\"n\": \"two\\nlines\"\n"
-                                        "o: \"0x1f\"\np: \"~\"\nq: plain/text\n");
-}
-
-static void yaml_is_read_by_a_yaml_reader(void **state)
-{
-    AUTO(json_decref) json_t *v = from("{\"x\":[\"\\u001b\",\"é\",{\"k: \":[[1],-2.5]}]}");
-    AUTO(buf_done) struct buf out = {0};
-    yaml_parser_t p;
-    yaml_event_t ev;
-    int scalars = 0;
-
-    (void)state;
-    print_yaml(&out, v);
-    assert_true(yaml_parser_initialize(&p));
-    yaml_parser_set_input_string(&p, (const unsigned char *)buf_data(&out), buf_len(&out));
-    for (bool end = false; !end;) {
-        assert_true(yaml_parser_parse(&p, &ev));
-        scalars += ev.type == YAML_SCALAR_EVENT;
-        end = ev.type == YAML_STREAM_END_EVENT;
-        yaml_event_delete(&ev);
-    }
-    yaml_parser_delete(&p);
-    assert_int_equal(scalars, 6);
-}
-
 static void json_is_indented(void **state)
 {
     AUTO(json_decref) json_t *v = from("{\"a\":[1]}");
@@ -131,8 +91,6 @@ int main(void)
         cmocka_unit_test(an_empty_list_still_has_its_heading),
         cmocka_unit_test(an_object_is_a_listing),
         cmocka_unit_test(text_of_strangers_cannot_steer_the_terminal),
-        cmocka_unit_test(yaml_keeps_types_apart),
-        cmocka_unit_test(yaml_is_read_by_a_yaml_reader),
         cmocka_unit_test(json_is_indented),
     };
 
