@@ -141,6 +141,8 @@ enum check_state probe_tun(struct finding *f)
 {
     AUTO(fd_close) int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
 
+    if (fd < 0 && errno == EACCES)
+        finding_remedy(f, "sudo chmod 0666 /dev/net/tun (as Debian and Ubuntu have it)");
     finding_detail(f, "/dev/net/tun: %s", fd < 0 ? strerror(errno) : "opens");
     return fd < 0 ? CHECK_MISSING : CHECK_OK;
 }

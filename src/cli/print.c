@@ -113,11 +113,14 @@ static const struct op_field *field_of(const struct print_spec *spec, const char
 static void add_column(struct table *t, const struct print_spec *spec, const char *name)
 {
     const struct op_field *f = field_of(spec, name);
+    enum op_type type = f ? f->type : OP_STR;
 
     if (t->column_count == COLUMNS_MAX)
         return;
+    if (type == OP_INT && str_ends(str_of(name), STR("_ms")))
+        type = OP_DURATION;
     t->columns[t->column_count++] =
-        (struct column){.name = name, .type = f ? f->type : OP_STR, .width = strlen(name)};
+        (struct column){.name = name, .type = type, .width = strlen(name)};
 }
 
 static void choose_columns(struct table *t, const struct print_spec *spec, const json_t *first)

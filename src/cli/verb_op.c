@@ -152,7 +152,10 @@ static int list_all(const struct cli *c, const struct op *op, const json_t *args
     AUTO(mem_free) char *cursor = xstrdup("");
     int64_t wanted = args_int(args, "limit", ROWS_MAX);
     bool pages = op_input(op, STR("cursor")) != NULL;
+    const struct op_field *limit = op_input(op, STR("limit"));
 
+    if (limit && limit->max > 0 && json_object_get(asked, "limit") && wanted > limit->max)
+        json_object_set_new(asked, "limit", json_integer(limit->max));
     for (;;) {
         AUTO(reply_done) struct reply reply = {0};
         AUTO(json_decref) json_t *page = NULL;

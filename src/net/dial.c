@@ -146,7 +146,11 @@ static void on_end_of_input(struct dial *d, int status)
         return;
     }
     (void)uv_read_stop(&d->h.stream);
-    if (!d->connected) {
+    if (d->end && d->connected && !d->eof_seen) {
+        /* Without TLS's own goodbye anybody on the way may have cut it short (RFC 8446 6.1). */
+        (void)err_set(&d->e, ERR_UNAVAILABLE, 0, "the TLS connection to %s was cut", d->host);
+        fail(d);
+    } else if (!d->connected) {
         (void)err_set(&d->e, ERR_UNAVAILABLE, 0, "%s closed the connection", d->host);
         fail(d);
     } else if (!d->eof_seen) {

@@ -8,6 +8,7 @@ import select
 import signal
 import socket
 import sqlite3
+import ssl
 import subprocess
 import threading
 import time
@@ -170,8 +171,8 @@ def test_bash_completion(alone):
 # --- against servers that misbehave ---
 
 @contextlib.contextmanager
-def server(*connections):
-    """Each of the given functions serves one connection: f(socket, request text)."""
+def server(*connections, raw=False):
+    """Each of the given functions serves one connection, after its request was read unless raw."""
     listener = socket.create_server(("127.0.0.1", 0))
     seen = []
 
@@ -184,7 +185,7 @@ def server(*connections):
             with s:
                 s.settimeout(30)
                 request = b""
-                while b"\r\n\r\n" not in request:
+                while not raw and b"\r\n\r\n" not in request:
                     part = s.recv(65536)
                     if not part:
                         break
@@ -239,9 +240,38 @@ def test_lists_follow_cursors_up_to_the_limit(alone):
     with server(page("ab", "b"), page("cd", "d")) as (url, seen):
         r = alone("token", "ls", "--server", url, "-o", "json", "--limit", "3")
     assert [t["id"] for t in as_json(r)["tokens"]] == list("abc")
+    with server(page("ab", "b"), page("c", None)) as (url, seen):
+        alone("token", "ls", "--server", url, "--limit", "5000")
+    assert "?limit=1000 " in seen[0] and "?limit=1000&cursor=b " in seen[1], "more than one page may hold"
     with server(page("ab", "b"), page("", "b")) as (url, seen):
         alone("token", "ls", "--server", url)
     assert len(seen) == 2, "the same cursor again is the end"
+
+
+def test_a_large_reply_over_tls_and_one_that_is_cut(alone, certificate):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    rows = json.dumps({"tokens": [{"id": f"tk_{i}", "name": "x" * 1000} for i in range(20000)], "cursor": None})
+
+    def whole(s):
+        with context.wrap_socket(s, server_side=True) as t:
+            t.recv(65536)
+            t.sendall(reply(rows))
+            t.unwrap()
+
+    def cut(s):
+        with context.wrap_socket(s, server_side=True) as t:
+            t.recv(65536)
+            t.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + b'{"tokens": [], "cursor": null}')
+            t.send(b"")
+            os.close(t.detach())  # no close_notify
+
+    with server(whole, cut, raw=True) as (url, _):
+        url = url.replace("http:", "https:")
+        r = alone("token", "ls", "--server", url, "--cacert", certificate[0], "-o", "json")
+        assert len(as_json(r)["tokens"]) == 20000
+        r = alone("token", "ls", "--server", url, "--cacert", certificate[0], status=1)
+        assert "cut" in r.stderr
 
 
 SSE = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n: hello\n\n"
