@@ -35,7 +35,6 @@ struct event_filter {  /* empty members match all */
     int64_t since_ms;  /* only at or after; 0: any */
     bool audit_too;    /* audit rows as well as changes */
     bool audit_only;   /* audit rows and no changes */
-    int64_t limit;
     int64_t limit;     /* rows of a page: 0 is 100, at most EVENT_PAGE_MAX */
 };
 

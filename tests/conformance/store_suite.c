@@ -313,11 +313,6 @@ static int write_values(struct store_tx *tx, void *arg, struct err *e)
                NO_PARAMS, e) < 0)
         return -1;
     return tx_run(tx,
-                  "INSERT INTO tokens (id, name, role, agent, hash, created_ms, expires_ms,"
-                  " session, last_used_ms) VALUES (:id, :name, 'admin', :agent, :hash, :big,"
-                  " :small, 0, 0)",
-                  PARAMS(P_C("id", "tk_1"), P_TEXT("name", STR("a\xc3\xa9'\";--")),
-                         P_TEXT("agent", str_make(NULL, 0)), P_BLOB("hash", STR("\0\1\xff")),
                   "INSERT INTO sample (id, name, none, hash, big, small)"
                   " VALUES (:id, :name, :none, :hash, :big, :small)",
                   PARAMS(P_C("id", "s_1"), P_TEXT("name", STR("a\xc3\xa9'\";--")),
