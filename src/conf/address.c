@@ -3,8 +3,7 @@
 
 #include <arpa/inet.h>
 
-/* The seeds' ports, except 8122, which `listen` has by default: fluid, hub and sbx;
- * agentic-sandbox; agentbox; the dashboard's development server. */
+/* fluid, hub and sbx; agentic-sandbox; agentbox; the dashboard's development server. */
 const char *const conf_seed_listen[] = {
     "127.0.0.1:8080",
     "127.0.0.1:8120",

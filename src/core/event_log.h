@@ -8,8 +8,7 @@
 #include "base/metric.h"
 #include "core/event_hash.h"
 
-#define PAGE_ROWS 1000       /* most rows of one page */
-#define PAGE_BYTES (4 << 20) /* and bytes, past which no further row is added */
+#define PAGE_BYTES (4 << 20) /* of a page, past which no further row is added */
 
 struct events {
     int refs; /* the owner's and one of each read, subscription and audit row under way */

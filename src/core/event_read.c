@@ -13,8 +13,8 @@ void page_init(struct page *p, const struct event_filter *f)
     p->filter.type = arena_str(&p->arena, p->filter.type);
     p->filter.object = arena_str(&p->arena, p->filter.object);
     p->filter.actor = arena_str(&p->arena, p->filter.actor);
-    if (p->filter.limit <= 0 || p->filter.limit > PAGE_ROWS)
-        p->filter.limit = p->filter.limit <= 0 ? 100 : PAGE_ROWS;
+    if (p->filter.limit <= 0 || p->filter.limit > EVENT_PAGE_MAX)
+        p->filter.limit = p->filter.limit <= 0 ? 100 : EVENT_PAGE_MAX;
 }
 
 void page_done(struct page *p)

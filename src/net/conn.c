@@ -171,7 +171,7 @@ static const struct stream_ops conn_stream_ops = {
 
 void conn_new(struct server *s, struct stream *stream, const struct listener_info *l)
 {
-    struct conn *c = xzalloc(sizeof *c);
+    struct conn *c = xzalloc(sizeof *c + conn_h1.room);
 
     c->server = s;
     c->stream = stream;

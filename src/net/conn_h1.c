@@ -1,7 +1,6 @@
 #include "net/conn.h"
 
 #include "base/log.h"
-#include "base/mem.h"
 #include "net/metrics.h"
 #include "proto/http1.h"
 
@@ -39,7 +38,7 @@ static const struct xchg_proto h1_xchg;
 
 static void h1_start(struct conn *c)
 {
-    struct h1 *h = xzalloc(sizeof *h);
+    struct h1 *h = (void *)c->room;
 
     h->c = c;
     h->tail = &h->ended;
@@ -347,7 +346,6 @@ static void h1_gone(struct conn *c)
     if (h->x)
         xchg_gone(TAKE(h->x), false);
     http1_body_done(&h->body);
-    free(h);
 }
 
 static void h1_timeout(struct conn *c)
@@ -360,7 +358,7 @@ static void h1_timeout(struct conn *c)
         conn_refuse(c, 408, &e);
     else if (c->wait == CONN_WAIT_BODY)
         bad_body(h, 408, &e);
-    else
+    else if (stream_pending(c->stream) == 0) /* else the write timeout runs */
         conn_close(c);
 }
 
@@ -374,6 +372,7 @@ const struct conn_proto conn_h1 = {
     .gone = h1_gone,
     .sent = h1_sent,
     .timeout = h1_timeout,
+    .room = sizeof(struct h1),
 };
 
 /* How the end of the reply's body will be known, and whether the connection can go on after it. */

@@ -96,6 +96,14 @@ static int decode_path(struct decode *d, const struct op_params *path)
     return 0;
 }
 
+static int bad_escape(struct decode *d, struct str raw)
+{
+    char shown[VALUE_SHOWN * 6 + 8];
+
+    return err_set(d->e, ERR_INVALID, 0, "the query has a bad %%-escape in '%s'",
+                   value_shown(raw, shown));
+}
+
 static int decode_pair(struct decode *d, struct str raw)
 {
     AUTO(buf_done) struct buf name = {0}, text = {0};
@@ -103,15 +111,14 @@ static int decode_pair(struct decode *d, struct str raw)
     const struct op_field *f;
     struct value v;
 
-    if (dec_percent(&name, raw_name, true) < 0 || dec_percent(&text, rest, true) < 0) {
-        char shown[VALUE_SHOWN * 6 + 8];
-
-        return err_set(d->e, ERR_INVALID, 0, "the query has a bad %%-escape in '%s'",
-                       value_shown(raw, shown));
-    }
+    if (dec_percent(&name, raw_name, true) < 0)
+        return bad_escape(d, raw);
     f = find(d, buf_str(&name), OP_IN_QUERY);
     if (!f)
         return -1;
+    /* A time holds no space, but people write its "+02:00" as it is. */
+    if (dec_percent(&text, rest, f->type != OP_TIME && f->type != OP_SINCE) < 0)
+        return bad_escape(d, raw);
     if (note_seen(d, f) && f->type != OP_LIST && f->type != OP_MAP)
         return err_set(d->e, ERR_INVALID, 0, "field '%s' is given twice in the query", f->name);
     v = value_of(d, f);

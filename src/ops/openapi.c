@@ -1,360 +1,7 @@
 #include "base/mem.h"
-#include "ops/op.h"
-#include "proto/json.h"
+#include "ops/schema.h"
 
 #include <ctype.h>
-#include <inttypes.h>
-
-/* --- one field as a schema --- */
-
-static void add_ref(struct jw *w, const char *kind, const char *name)
-{
-    AUTO(buf_done) struct buf to = {0};
-
-    buf_printf(&to, "#/components/%s/%s", kind, name);
-    jw_object(w);
-    jw_kstr(w, "$ref", buf_str(&to));
-    jw_object_end(w);
-}
-
-static void add_type(struct jw *w, const char *type, bool nullable)
-{
-    jw_key(w, "type");
-    if (!nullable) {
-        jw_c(w, type);
-        return;
-    }
-    jw_array(w);
-    jw_c(w, type);
-    jw_c(w, "null");
-    jw_array_end(w);
-}
-
-static void add_limits(struct jw *w, const struct op_field *f, const char *min, const char *max)
-{
-    if (f->min == 0 && f->max == 0)
-        return;
-    jw_kint(w, min, f->min);
-    jw_kint(w, max, f->max);
-}
-
-static void schema_str(struct jw *w, const struct op_field *f)
-{
-    add_type(w, "string", f->nullable);
-    if (f->pattern)
-        jw_kc(w, "pattern", f->pattern);
-    add_limits(w, f, "minLength", "maxLength");
-}
-
-static void schema_int(struct jw *w, const struct op_field *f)
-{
-    add_type(w, "integer", f->nullable);
-    jw_kc(w, "format", "int64");
-    add_limits(w, f, "minimum", "maximum");
-}
-
-static void schema_bool(struct jw *w, const struct op_field *f)
-{
-    add_type(w, "boolean", f->nullable);
-}
-
-/* A number in its base unit, or text with a unit. */
-static void schema_quantity(struct jw *w, const struct op_field *f)
-{
-    const char *pattern =
-        f->type == OP_SIZE ? "^[0-9]+([kKmMgGtT]([iI]?[bB])?|[bB])?$" : "^[0-9]+(ms|s|m|h|d)?$";
-
-    jw_key(w, "oneOf");
-    jw_array(w);
-    jw_object(w);
-    schema_int(w, f);
-    jw_object_end(w);
-    jw_object(w);
-    jw_kc(w, "type", "string");
-    jw_kc(w, "pattern", pattern);
-    jw_object_end(w);
-    jw_array_end(w);
-}
-
-static void schema_time(struct jw *w, const struct op_field *f)
-{
-    add_type(w, "string", f->nullable);
-    jw_kc(w, "format", "date-time");
-}
-
-static void schema_choice(struct jw *w, const struct op_field *f)
-{
-    add_type(w, "string", f->nullable);
-    jw_key(w, "enum");
-    jw_array(w);
-    for (size_t i = 0; f->choices[i]; i++)
-        jw_c(w, f->choices[i]);
-    if (f->nullable)
-        jw_null(w);
-    jw_array_end(w);
-}
-
-static void add_string_schema(struct jw *w, const char *key)
-{
-    jw_key(w, key);
-    jw_object(w);
-    jw_kc(w, "type", "string");
-    jw_object_end(w);
-}
-
-static void schema_list(struct jw *w, const struct op_field *f)
-{
-    add_type(w, "array", f->nullable);
-    add_string_schema(w, "items");
-    add_limits(w, f, "minItems", "maxItems");
-}
-
-static void schema_map(struct jw *w, const struct op_field *f)
-{
-    add_type(w, "object", f->nullable);
-    add_string_schema(w, "additionalProperties");
-    add_limits(w, f, "minProperties", "maxProperties");
-}
-
-static void schema_json(struct jw *w, const struct op_field *f)
-{
-    (void)w; /* any value: no keyword restricts it */
-    (void)f;
-}
-
-static void schema_since(struct jw *w, const struct op_field *f)
-{
-    (void)f;
-    jw_key(w, "oneOf");
-    jw_array(w);
-    jw_object(w);
-    jw_kc(w, "type", "integer");
-    jw_kc(w, "format", "int64");
-    jw_kint(w, "minimum", 0);
-    jw_object_end(w);
-    jw_object(w);
-    jw_kc(w, "type", "string");
-    jw_kc(w, "format", "date-time");
-    jw_object_end(w);
-    jw_array_end(w);
-}
-
-/* A default or an example, written as the type has it. */
-static void add_value(struct jw *w, const struct op_field *f, const char *text)
-{
-    int64_t n;
-    bool number =
-        f->type == OP_INT || f->type == OP_DURATION || f->type == OP_SIZE || f->type == OP_SINCE;
-
-    if (number && str_parse_i64(str_of(text), &n) == 0) {
-        jw_int(w, n);
-    } else if (f->type == OP_BOOL) {
-        jw_bool(w, strcmp(text, "true") == 0);
-    } else if (f->type == OP_LIST) {
-        jw_array(w);
-        jw_c(w, text);
-        jw_array_end(w);
-    } else {
-        jw_c(w, text);
-    }
-}
-
-static void add_schema(struct jw *w, const struct op_field *f)
-{
-    static void (*const schemas[])(struct jw *, const struct op_field *) = {
-        [OP_STR] = schema_str,           [OP_INT] = schema_int,       [OP_BOOL] = schema_bool,
-        [OP_DURATION] = schema_quantity, [OP_SIZE] = schema_quantity, [OP_TIME] = schema_time,
-        [OP_CHOICE] = schema_choice,     [OP_LIST] = schema_list,     [OP_MAP] = schema_map,
-        [OP_JSON] = schema_json,         [OP_SINCE] = schema_since,
-    };
-
-    assert(f->type < ARRAY_LEN(schemas));
-    jw_object(w);
-    jw_kc(w, "description", f->text);
-    schemas[f->type](w, f);
-    if (f->preset) {
-        jw_key(w, "default");
-        add_value(w, f, f->preset);
-    }
-    if (f->example) {
-        jw_key(w, "examples");
-        jw_array(w);
-        add_value(w, f, f->example);
-        jw_array_end(w);
-    }
-    jw_object_end(w);
-}
-
-/* --- objects: bodies and replies --- */
-
-static bool has_body(const struct op *op)
-{
-    for (size_t i = 0; i < op->in_count; i++)
-        if (op_place(op, &op->in[i]) == OP_IN_BODY)
-            return true;
-    return false;
-}
-
-/* "token.create" as "tokenCreate", or "TokenCreate" with upper. */
-static struct str camel(const char *name, bool upper, struct buf *to)
-{
-    for (; *name; name++) {
-        if (*name == '.' || *name == '_') {
-            upper = true;
-            continue;
-        }
-        buf_add_char(to, upper ? (char)toupper((unsigned char)*name) : *name);
-        upper = false;
-    }
-    return buf_str(to);
-}
-
-static void add_body_schema(struct jw *w, const struct op *op)
-{
-    AUTO(buf_done) struct buf name = {0};
-
-    (void)camel(op->name, true, &name);
-    buf_add_c(&name, "Input");
-    jw_key(w, buf_cstr(&name));
-    jw_object(w);
-    jw_kc(w, "type", "object");
-    jw_kbool(w, "additionalProperties", false);
-    jw_key(w, "properties");
-    jw_object(w);
-    for (size_t i = 0; i < op->in_count; i++) {
-        if (op_place(op, &op->in[i]) != OP_IN_BODY)
-            continue;
-        jw_key(w, op->in[i].name);
-        add_schema(w, &op->in[i]);
-    }
-    jw_object_end(w);
-    jw_key(w, "required");
-    jw_array(w);
-    for (size_t i = 0; i < op->in_count; i++)
-        if (op_place(op, &op->in[i]) == OP_IN_BODY && op->in[i].required)
-            jw_c(w, op->in[i].name);
-    jw_array_end(w);
-    jw_object_end(w);
-}
-
-static void add_reply_schema(struct jw *w, const struct op *op)
-{
-    jw_key(w, op->schema);
-    jw_object(w);
-    jw_kc(w, "type", "object");
-    jw_key(w, "properties");
-    jw_object(w);
-    for (size_t i = 0; i < op->out_count; i++) {
-        jw_key(w, op->out[i].name);
-        add_schema(w, &op->out[i]);
-    }
-    jw_object_end(w);
-    jw_key(w, "required");
-    jw_array(w);
-    for (size_t i = 0; i < op->out_count; i++)
-        jw_c(w, op->out[i].name);
-    jw_array_end(w);
-    jw_object_end(w);
-}
-
-static void add_list_schema(struct jw *w, const struct op *op)
-{
-    static const struct op_field cursor =
-        REPLY("cursor", OP_STR, "Ask for the page behind this one with it; null: this is the last.",
-              .nullable = true);
-    AUTO(buf_done) struct buf name = {0};
-
-    buf_printf(&name, "%sList", op->schema);
-    jw_key(w, buf_cstr(&name));
-    jw_object(w);
-    jw_kc(w, "type", "object");
-    jw_key(w, "properties");
-    jw_object(w);
-    jw_key(w, op->items);
-    jw_object(w);
-    jw_kc(w, "type", "array");
-    jw_key(w, "items");
-    add_ref(w, "schemas", op->schema);
-    jw_object_end(w);
-    jw_key(w, cursor.name);
-    add_schema(w, &cursor);
-    jw_object_end(w);
-    jw_key(w, "required");
-    jw_array(w);
-    jw_c(w, op->items);
-    jw_c(w, cursor.name);
-    jw_array_end(w);
-    jw_object_end(w);
-}
-
-static void add_error_schema(struct jw *w)
-{
-    static const char *codes[ERR_CODE_COUNT];
-    const struct op_field fields[] = {
-        REPLY("code", OP_CHOICE, "The kind of error; the same in gRPC and in the exit status.",
-              .choices = codes, .example = "not_found"),
-        REPLY("message", OP_STR, "What failed, and why.", .example = "no token 'tk_x'"),
-        REPLY("object", OP_STR, "What it is about.", .example = "token/tk_x"),
-        REPLY("hint", OP_STR, "What to do about it.", .example = "see `holt token ls`"),
-    };
-
-    for (size_t i = 1; i < ERR_CODE_COUNT; i++)
-        codes[i - 1] = err_table[i].name;
-    jw_key(w, "Error");
-    jw_object(w);
-    jw_kc(w, "type", "object");
-    jw_kc(w, "description", "Every error has this form.");
-    jw_key(w, "properties");
-    jw_object(w);
-    jw_key(w, "error");
-    jw_object(w);
-    jw_kc(w, "type", "object");
-    jw_key(w, "properties");
-    jw_object(w);
-    for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
-        jw_key(w, fields[i].name);
-        add_schema(w, &fields[i]);
-    }
-    jw_object_end(w);
-    jw_key(w, "required");
-    jw_raw(w, STR("[\"code\",\"message\"]"));
-    jw_object_end(w);
-    jw_object_end(w);
-    jw_key(w, "required");
-    jw_raw(w, STR("[\"error\"]"));
-    jw_object_end(w);
-}
-
-/* Rows may share a schema: it is printed with the first that has it (as an item, and as a list). */
-static bool is_first_with_schema(size_t row, bool list)
-{
-    for (size_t i = 0; i < row; i++) {
-        const struct op *op = op_table[i];
-
-        if (op->schema && strcmp(op->schema, op_table[row]->schema) == 0 &&
-            (!list || op->reply == OP_REPLY_LIST))
-            return false;
-    }
-    return true;
-}
-
-static void add_schemas(struct jw *w)
-{
-    jw_key(w, "schemas");
-    jw_object(w);
-    for (size_t i = 0; i < op_count; i++) {
-        const struct op *op = op_table[i];
-
-        if (has_body(op))
-            add_body_schema(w, op);
-        if (op->schema && is_first_with_schema(i, false))
-            add_reply_schema(w, op);
-        if (op->reply == OP_REPLY_LIST && is_first_with_schema(i, true))
-            add_list_schema(w, op);
-    }
-    add_error_schema(w);
-    jw_object_end(w);
-}
 
 /* --- operations --- */
 
@@ -374,11 +21,11 @@ static void add_parameters(struct jw *w, const struct op *op)
         jw_kbool(w, "required", f->required);
         jw_kc(w, "description", f->text);
         jw_key(w, "schema");
-        add_schema(w, f);
+        schema_field(w, f);
         jw_object_end(w);
     }
     if (op->creates)
-        add_ref(w, "parameters", "IdempotencyKey");
+        schema_ref(w, "parameters", "IdempotencyKey");
     jw_array_end(w);
 }
 
@@ -387,11 +34,11 @@ static void add_body(struct jw *w, const struct op *op)
     AUTO(buf_done) struct buf name = {0};
     bool required = false;
 
-    if (!has_body(op))
+    if (!schema_has_body(op))
         return;
     for (size_t i = 0; i < op->in_count; i++)
         required = required || (op->in[i].required && op_place(op, &op->in[i]) == OP_IN_BODY);
-    (void)camel(op->name, true, &name);
+    (void)schema_name(op->name, true, &name);
     buf_add_c(&name, "Input");
     jw_key(w, "requestBody");
     jw_object(w);
@@ -401,7 +48,7 @@ static void add_body(struct jw *w, const struct op *op)
     jw_key(w, "application/json");
     jw_object(w);
     jw_key(w, "schema");
-    add_ref(w, "schemas", buf_cstr(&name));
+    schema_ref(w, "schemas", buf_cstr(&name));
     jw_object_end(w);
     jw_object_end(w);
     jw_object_end(w);
@@ -426,7 +73,7 @@ static void add_content(struct jw *w, const struct op *op)
         jw_key(w, "application/json");
         jw_object(w);
         jw_key(w, "schema");
-        add_ref(w, "schemas", buf_cstr(&name));
+        schema_ref(w, "schemas", buf_cstr(&name));
         jw_object_end(w);
     }
     if (op->reply == OP_REPLY_TEXT)
@@ -454,7 +101,7 @@ static void add_failure(struct jw *w, enum err_code code)
 
     (void)snprintf(key, sizeof key, "%d", err_table[code].http);
     jw_key(w, key);
-    add_ref(w, "responses", err_table[code].name);
+    schema_ref(w, "responses", err_table[code].name);
 }
 
 /* The failures that clients plan for; "default" stands for the rest. */
@@ -480,7 +127,7 @@ static bool can_fail(const struct op *op, enum err_code code)
         return op->creates;
     if (code == ERR_FORBIDDEN)
         return op->perm > PERM_SELF;
-    return op->perm != PERM_NONE || has_body(op); /* a login fails like a token */
+    return op->perm != PERM_NONE || schema_has_body(op); /* a login fails like a token */
 }
 
 static void add_responses(struct jw *w, const struct op *op)
@@ -495,7 +142,7 @@ static void add_responses(struct jw *w, const struct op *op)
     if (strcmp(op->name, "readyz") == 0)
         add_reply(w, op, 503, "It is not ready; the reply says why.");
     jw_key(w, "default");
-    add_ref(w, "responses", "error");
+    schema_ref(w, "responses", "error");
     jw_object_end(w);
 }
 
@@ -509,7 +156,7 @@ static void add_operation(struct jw *w, const struct op *op)
         method[i] = (char)tolower((unsigned char)op->method[i]);
     jw_key(w, method);
     jw_object(w);
-    jw_kstr(w, "operationId", camel(op->name, false, &id));
+    jw_kstr(w, "operationId", schema_name(op->name, false, &id));
     jw_kstr(w, "summary", str_make(op->text, first - (op->text[first - 1] == '.')));
     jw_kc(w, "description", op->text);
     jw_key(w, "tags");
@@ -588,7 +235,7 @@ static void add_components(struct jw *w)
         add_error_response(w, err_table[failures[i].code].name, failures[i].text);
     add_error_response(w, "error", "It failed; the code says how.");
     jw_object_end(w);
-    add_schemas(w);
+    schema_all(w);
     jw_object_end(w);
 }
 

@@ -3,7 +3,8 @@
 static const struct op_field setting_reply[] = {
     REPLY("key", OP_STR, "As in the settings file.", .example = "body_max"),
     REPLY("value", OP_JSON, "What is in force; null for a secret that is set."),
-    REPLY("default", OP_JSON, "What it would be if nobody had set it."),
+    REPLY("default", OP_STR, "What it is if nobody sets it, as one would write it.",
+          .example = "16m"),
     REPLY("source", OP_STR, "Who set it: 'default', a file with its line, a variable or a flag.",
           .example = "flag --body-max"),
     REPLY("reloadable", OP_BOOL, "Does SIGHUP change it without a restart?", .example = "true"),

@@ -3,12 +3,28 @@
 #include "ops/server.h"
 #include "ops/token.h"
 
+/* clang-format off */
 const struct op *const op_table[] = {
-    &op_server_info,  &op_settings_list, &op_healthz,    &op_readyz,       &op_metrics,
-    &op_openapi_json, &op_token_create,  &op_token_list, &op_token_get,    &op_token_revoke,
-    &op_token_self,   &op_event_list,    &op_audit_list, &op_audit_verify, &op_login,
-    &op_login_code,   &op_logout,        NULL,
+    &op_server_info,
+    &op_settings_list,
+    &op_healthz,
+    &op_readyz,
+    &op_metrics,
+    &op_openapi_json,
+    &op_token_create,
+    &op_token_list,
+    &op_token_get,
+    &op_token_revoke,
+    &op_token_self,
+    &op_event_list,
+    &op_audit_list,
+    &op_audit_verify,
+    &op_login,
+    &op_login_code,
+    &op_logout,
+    NULL,
 };
+/* clang-format on */
 const size_t op_count = ARRAY_LEN(op_table) - 1;
 
 const struct op_group op_groups[] = {

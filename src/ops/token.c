@@ -2,16 +2,17 @@
 
 const char *const op_roles[] = {"observer", "agent", "operator", "admin", NULL};
 
-/* clang-format off */
 #define TOKEN_REPLY                                                                                \
-    REPLY("id", OP_STR, "Name of the token in paths and events.", .example = "tk_01k4r8w2m9h5t7c3xqvd"), \
-    REPLY("name", OP_STR, "What it is for, in the words of its maker.", .example = "ci"),           \
-    REPLY("role", OP_CHOICE, "What its holder may do.", .choices = op_roles, .example = "operator"), \
-    REPLY("agent", OP_STR, "The agent it acts as; null unless the role is agent.", .nullable = true), \
-    REPLY("created_at", OP_TIME, "When it was made.", .example = "2026-01-02T03:04:05.678Z"),       \
-    REPLY("expires_at", OP_TIME, "When it stops working; null: never.", .nullable = true),          \
-    REPLY("last_used_at", OP_TIME, "When it was last used; null: never.", .nullable = true)
-/* clang-format on */
+    REPLY("id", OP_STR, "Name of the token in paths and events.",                                  \
+          .example = "tk_01k4r8w2m9h5t7c3xqvd"),                                                   \
+        REPLY("name", OP_STR, "What it is for, in the words of its maker.", .example = "ci"),      \
+        REPLY("role", OP_CHOICE, "What its holder may do.", .choices = op_roles,                   \
+              .example = "operator"),                                                              \
+        REPLY("agent", OP_STR, "The agent it acts as; null unless the role is agent.",             \
+              .nullable = true),                                                                   \
+        REPLY("created_at", OP_TIME, "When it was made.", .example = "2026-01-02T03:04:05.678Z"),  \
+        REPLY("expires_at", OP_TIME, "When it stops working; null: never.", .nullable = true),     \
+        REPLY("last_used_at", OP_TIME, "When it was last used; null: never.", .nullable = true)
 
 static const struct op_field token_reply[] = {TOKEN_REPLY};
 

@@ -51,6 +51,8 @@ static int run_works(struct store *s, struct batch *b, struct list *todo, struct
         list_push(&b->jobs, &j->link);
         r = job_run(&tx, j);
         if (!s->engine->in_tx(s->conn)) {
+            if (r == 0)
+                return err_set(e, ERR_INTERNAL, 0, "a work has ended the group's transaction");
             *e = j->err;
             return -1;
         }
@@ -175,6 +177,7 @@ static void tend(struct store *s)
         note_commit(s, true, now);
     else if (e.code != ERR_NONE && s->unsynced_ns != 0)
         s->unsynced_ns = now; /* asked again after the usual time, not at once */
+    s->doubtful |= e.code != ERR_NONE;
     set_health(s, &e);
 }
 

@@ -62,15 +62,34 @@ bool rows_is_null(const struct store_rows *r, int column)
     return engine_of(r)->is_null(r, column);
 }
 
+/* Names in events may come from what a client sent: a bound, and valid UTF-8, which PostgreSQL
+ * demands of every text. */
+static struct str event_text(struct arena *a, struct str s, size_t max)
+{
+    size_t n = size_min(s.n, max);
+    char *p;
+
+    while (n > 0 && n < s.n && ((unsigned char)s.p[n] & 0xc0) == 0x80)
+        n--; /* not within a character */
+    s = arena_str(a, str_make(s.p, n));
+    if (str_is_utf8(s) && memchr(s.p, '\0', s.n) == NULL)
+        return s;
+    p = arena_alloc(a, s.n + 1);
+    for (size_t i = 0; i < s.n; i++)
+        p[i] = (unsigned char)s.p[i] >= 0x80 || s.p[i] == '\0' ? '?' : s.p[i];
+    p[s.n] = '\0';
+    return str_make(p, s.n);
+}
+
 void tx_event(struct store_tx *tx, const struct event_spec *ev, int64_t *ret_seq)
 {
     struct noted *n = arena_zalloc(tx->arena, sizeof *n);
 
     assert(ev->type && ev->object && ev->actor);
-    n->ev.type = arena_str(tx->arena, str_of(ev->type));
-    n->ev.object = arena_str(tx->arena, str_of(ev->object));
-    n->ev.actor = arena_str(tx->arena, str_of(ev->actor));
-    n->ev.data = arena_str(tx->arena, ev->data.n > 0 ? ev->data : STR("{}"));
+    n->ev.type = event_text(tx->arena, str_of(ev->type), EVENT_NAME_MAX);
+    n->ev.object = event_text(tx->arena, str_of(ev->object), EVENT_NAME_MAX);
+    n->ev.actor = event_text(tx->arena, str_of(ev->actor), EVENT_NAME_MAX);
+    n->ev.data = event_text(tx->arena, ev->data.n > 0 ? ev->data : STR("{}"), SIZE_MAX);
     n->ev.audit = ev->audit;
     n->ev.count = ev->count > 0 ? ev->count : 1;
     n->ret_seq = ret_seq;

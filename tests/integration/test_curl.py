@@ -98,10 +98,10 @@ def test_field_errors_name_the_field_and_the_range(holtd):
     for body, words in (
         ('{"role": "observer"}', ["name"]),
         ('{"name": "x", "role": "king"}', ["role", "observer", "admin"]),
-        ('{"name": "x", "ttl_ms": 1}', ["ttl_ms", "1000"]),
+        ('{"name": "x", "ttl_ms": 1}', ["ttl_ms", "1s", "3650d"]),
         ('{"name": "x", "colour": 1}', ["colour"]),
         ('{"name": 7}', ["name"]),
-        ("{", ["JSON"]),
+        ("{", ["body", "line 1"]),
         ("[]", ["object"]),
     ):
         text, status = curl(*auth, "-d", body, url)

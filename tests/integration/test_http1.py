@@ -105,7 +105,7 @@ NEEDS_TOKEN = {n for n, (b, _) in BAD.items() if b.startswith(POST)}
 def test_bad_request_is_refused(holtd, name):
     data, statuses = BAD[name]
     if name in NEEDS_TOKEN:
-        data = data.replace(H, f"{H}Authorization: Bearer {holtd.token}\r\n", 1)
+        data = data.replace(H, f"{H}Authorization: Bearer {holtd.token}\r\nContent-Type: application/json\r\n", 1)
     with Raw(holtd.port) as c:
         c.send(data.encode("latin-1"))
         replies = c.all_replies()
@@ -248,7 +248,10 @@ def test_cors_is_an_allowlist(new_holtd):
     status, _, h = d.request("GET", "/holt/v1/info", headers={"Origin": "https://good.example"})
     assert status == 200 and h["Access-Control-Allow-Origin"] == "https://good.example"
     for origin in ("https://evil.example", "https://good.example.evil.example", "null"):
+        # A page cannot read what it gets without the header; what changes something is refused altogether.
         status, _, h = d.request("GET", "/holt/v1/info", headers={"Origin": origin})
+        assert status in (200, 403) and h["Access-Control-Allow-Origin"] is None, origin
+        status, _, h = d.request("POST", "/holt/v1/tokens", {"name": "x"}, headers={"Origin": origin})
         assert status == 403 and h["Access-Control-Allow-Origin"] is None, origin
 
 
@@ -295,11 +298,9 @@ def test_a_connection_that_says_nothing_is_closed(new_holtd):
 def test_a_body_that_stops_is_cut_off(new_holtd):
     d = new_holtd(config=LIMITS)
     with Raw(d.port) as c:
-        c.send(f"{POST}{H}Authorization: Bearer {d.token}\r\nContent-Length: 100\r\n\r\n{{")
-        replies = c.all_replies() or c.rest()
-        wait_for(lambda: c.closed(0.2) or None, 5)
-        for r in replies if isinstance(replies, list) else []:
-            assert r.status == 408
+        c.send(f"{POST}{H}Authorization: Bearer {d.token}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{{")
+        assert c.read().status == 408
+        assert c.closed()
     d.assert_alive()
 
 
@@ -313,7 +314,7 @@ def test_connections_per_peer_are_bounded(new_holtd):
             held.append(c)
             c.send(get(host="127.0.0.1"))
             try:
-                refused += c.read().status == 503
+                refused += c.read().status in (429, 503)
             except (Closed, TimeoutError, ConnectionResetError):
                 refused += 1
         assert refused == 20

@@ -122,7 +122,7 @@ def test_sighup_reloads_what_is_reloadable(new_holtd):
 
 def test_auth_off_only_on_loopback(tmp_path):
     said = refused(tmp_path, "--auth", "off", "--listen", "0.0.0.0:0")
-    assert "auth" in said and "loopback" in said
+    assert "auth" in said and "0.0.0.0" in said and "127.0.0.1" in said
 
 
 def test_auth_off_says_so(new_holtd):
@@ -147,7 +147,7 @@ def test_busy_port_is_named(tmp_path):
 def test_listen_addr_opens_three_ports_and_skips_a_busy_one(tmp_path):
     base = next(p for p in free_ports(20) if all(_is_free(p + i) for i in range(3)))
     with socket.create_server(("127.0.0.1", base + 1)):
-        d = Holtd(tmp_path, env={"LISTEN_ADDR": f"127.0.0.1:{base}"})
+        d = Holtd(tmp_path, env={"LISTEN_ADDR": f"127.0.0.1:{base}"}, port=None)
         try:
             for p in (base, base + 2):
                 socket.create_connection(("127.0.0.1", p), 5).close()

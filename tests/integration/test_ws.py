@@ -308,7 +308,7 @@ def test_event_view_is_closed_at_shutdown(new_holtd):
         assert c.reply.status == 101
         d.process.terminate()
         assert c.close_code() in (1001, 1006, 1012)
-    assert d.stop() == 0
+    assert d.process.wait(15) == 0
 
 
 def test_clients_that_vanish_leave_nothing(holtd):

@@ -222,6 +222,10 @@ static void names_of_other_systems_are_understood(void **state)
     assert_int_equal(c->shutdown_ms, 20000);
     assert_int_equal(c->log_level, LOG_ERROR);
     assert_null(config_free(c));
+    write_file(yaml, "log_level: error\nlogging:\n  level: debug\n");
+    c = loaded(ARGS(T("--config"), yaml), NULL);
+    assert_int_equal(c->log_level, LOG_ERROR); /* our own key is stronger, whatever the order */
+    assert_null(config_free(c));
     write_file(yaml, "api:\n  addr: :8080\n  shutdown_timeout: 5s\nlogging: {level: warn, format: "
                      "text}\ndatabase:\n  url: sqlite:/x\n");
     c = loaded(ARGS(T("--config"), yaml), NULL);
@@ -399,6 +403,7 @@ static void printed_settings_can_be_read_again(void **state)
     assert_non_null(strstr(once, "body_max: 2097152 # flag --body-max\n"));
     assert_non_null(strstr(once, "hosts: [\"a\",\"b\"] # flag --hosts\n"));
     assert_null(strstr(once, "secret"));
+    assert_non_null(strstr(once, "# db is set and not shown # flag --db\n"));
     write_file(yaml, once);
     twice = asked(ARGS(T("--print-settings"), T("--config"), yaml));
     assert_non_null(strstr(twice, "body_max: 2097152 # "));
