@@ -140,7 +140,7 @@ static void choose_columns(struct table *t, const struct print_spec *spec, const
         add_column(t, spec, spec->fields[i].name);
     if (t->column_count > 0 || !first)
         return;
-    json_object_foreach((json_t *)(uintptr_t)first, key, v) add_column(t, spec, key);
+    json_object_foreach((json_t *)first, key, v) add_column(t, spec, key);
 }
 
 /* 1536 -> "1.5 KiB" */
