@@ -1,0 +1,117 @@
+/* sandbox: one isolated computer, from the request that makes it to its removal, and the registry
+ * of all. The rules live here; drivers make, guests run.  States: creating → running ⇄ paused →
+ * stopping → stopped (→ starting → running) → destroyed, or failed.  Rows are class 2; every move
+ * is an event. Ownership: counted references; the registry holds one, each live exec one more.
+ * Thread: the loop's. */
+#pragma once
+
+#include "core/driver.h"
+#include "core/event.h"
+#include "core/identity.h"
+
+struct sandboxes; /* the registry */
+struct sandbox;
+struct guest;
+
+enum sandbox_state {
+    SANDBOX_CREATING,
+    SANDBOX_RUNNING,
+    SANDBOX_PAUSED,
+    SANDBOX_STOPPING,
+    SANDBOX_STOPPED,
+    SANDBOX_STARTING,
+    SANDBOX_FAILED,
+    SANDBOX_DESTROYED,
+    SANDBOX_STATE_COUNT
+};
+
+struct pair {
+    struct str key, value;
+};
+
+struct sandbox_spec {   /* valid during the call */
+    struct str name;    /* unique among live ones; empty: none */
+    struct str image;   /* "host", or an image's name or id */
+    struct str runtime; /* "native"; empty: the default */
+    struct str tenant;
+    struct sandbox_limits limits;
+    bool rootfs_ro, memory_upper, nesting;
+    int64_t ttl_ms, idle_ttl_ms; /* 0: none */
+    const struct pair *labels, *env;
+    size_t label_count, env_count;
+    const struct sandbox_mount *mounts;
+    size_t mount_count;
+    struct str network;        /* "none" (the only mode until the egress issue) */
+    struct str dialect, alias; /* who asked, and its own name for it; may be empty */
+    bool one_shot;             /* destroyed after its first exec, whatever happens */
+};
+
+struct sandbox_info { /* what readers see; borrowed until the loop turns */
+    const char *id;
+    struct str name, image, runtime, tenant, owner, network, failure;
+    enum sandbox_state state;
+    struct sandbox_limits limits;
+    uint32_t enforced; /* enum limit_bit; what was asked and is not here is not enforced */
+    bool rootfs_ro, memory_upper;
+    int64_t created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, last_activity_ms;
+    const struct pair *labels;
+    size_t label_count;
+    const struct sandbox_mount *mounts;
+    size_t mount_count;
+    int64_t execs_live;
+};
+
+struct sandboxes_config {
+    uv_loop_t *loop;
+    struct store *store;
+    struct events *events;
+    const struct driver_ops *const
+        *drivers; /* NULL-terminated; the first that opens is the default */
+    const char *state, *bindir, *node;
+    int64_t sandboxes_max, execs_max, output_bytes;
+};
+
+/* Opens the drivers, reads the rows, adopts what lives: reconnects, and cleans what a crash left.
+ */
+CHECKED int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, struct err *e);
+/* Lets go of everything without ending it. */
+struct sandboxes *sandboxes_close(struct sandboxes *l);
+/* Once a second: TTLs, idle TTLs, deadlines whose report is late. */
+void sandboxes_tick(struct sandboxes *l);
+
+typedef void (*sandbox_cb)(void *arg, struct sandbox *s, const struct err *e);
+void sandbox_create(struct sandboxes *l, const struct sandbox_spec *spec,
+                    const struct principal *by, sandbox_cb done, void *arg); /* done when it runs */
+/* By id, name, or any dialect's alias; NULL: none, and *e says so with the nearest remedy. */
+struct sandbox *sandbox_find(struct sandboxes *l, struct str ref, struct err *e);
+void sandbox_info(const struct sandbox *s, struct sandbox_info *ret);
+const char *sandbox_state_name(enum sandbox_state s);
+/* In order of id, after this id (empty: from the start); NULL at the end. */
+struct sandbox *sandbox_next(struct sandboxes *l, struct str after);
+struct sandbox *sandbox_ref(struct sandbox *s);
+struct sandbox *sandbox_unref(struct sandbox *s); /* takes NULL; returns NULL */
+DEFINE_AUTO(struct sandbox *, sandbox_unref)
+
+void sandbox_start(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg);
+/* TERM to the commands, grace_ms later the rest is killed; force: at once. */
+void sandbox_stop(struct sandbox *s, int64_t grace_ms, bool force, const struct principal *by,
+                  sandbox_cb done, void *arg);
+void sandbox_pause(struct sandbox *s, bool on, const struct principal *by, sandbox_cb done,
+                   void *arg);
+void sandbox_destroy(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg);
+struct sandbox_change { /* members that are not set stay */
+    struct str name;
+    const struct pair *labels;
+    size_t label_count;
+    bool set_labels;
+    int64_t ttl_ms, idle_ttl_ms; /* -1: as it is */
+};
+void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const struct principal *by,
+                    sandbox_cb done, void *arg);
+typedef void (*sandbox_stats_cb)(void *arg, const struct driver_stats *s, const struct err *e);
+void sandbox_stats(struct sandbox *s, sandbox_stats_cb done, void *arg);
+
+/* For files and dials: the connection to its init.  NULL: *e says why (not running, reconnecting).
+ * Counts as activity. */
+struct guest *sandbox_guest(struct sandbox *s, struct err *e);
+struct sandboxes *sandbox_registry(const struct sandbox *s);

@@ -1,0 +1,395 @@
+#include "init/conn.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/rnd.h"
+#include "init/dial.h"
+#include "init/exec.h"
+#include "init/file.h"
+#include "init/loop.h"
+#include "init/stats.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define OUT_LOW (64 * 1024)   /* below: data frames are queued */
+#define OUT_HIGH (256 * 1024) /* above: nothing more is read from holtd */
+#define HELLO_MS 5000
+
+struct conn {
+    struct watch w;
+    struct guest_reader in;
+    struct buf out;
+    int64_t hello_by_ms;
+    bool greeted;
+};
+
+static struct watch listener = {.fd = -1};
+static struct conn *current; /* greeted, or NULL */
+static struct conn *pending; /* accepted, its hello has not come */
+static struct list channels = {&channels, &channels};
+static uint32_t channel_count;
+static uint32_t last_opened; /* by holtd, on the current connection */
+static uint8_t epoch[16];
+static int64_t born_ms;
+
+static void on_io(struct watch *w, uint32_t events);
+
+static void conn_free(struct conn *c)
+{
+    loop_remove(&c->w);
+    guest_reader_done(&c->in);
+    buf_done(&c->out);
+    mem_free(c);
+}
+
+static void channel_gone(struct channel *ch)
+{
+    list_unlink(&ch->node);
+    channel_count--;
+    ch->number = 0;
+    ch->ops->on_gone(ch);
+}
+
+static void drop(struct conn *c)
+{
+    if (c == pending)
+        pending = NULL;
+    if (c == current) {
+        current = NULL;
+        while (!list_is_empty(&channels))
+            channel_gone(LIST_ENTRY(channels.next, struct channel, node));
+    }
+    conn_free(c);
+}
+
+/* ---- out ---- */
+
+static void want_events(struct conn *c)
+{
+    size_t queued = buf_len(&c->out);
+
+    loop_want(&c->w,
+              (queued < OUT_HIGH ? (uint32_t)EPOLLIN : 0) | (queued > 0 ? (uint32_t)EPOLLOUT : 0));
+}
+
+static void queue(struct conn *c, const struct guest_msg *m)
+{
+    size_t size = m->type == GUEST_HELLO_INIT ? GUEST_HEAD + GUEST_PAYLOAD_MAX : 8192;
+    struct wire_out o = {.size = size};
+    struct err e;
+    char *room;
+
+    if (buf_reserve(&c->out, size, &room) < 0)
+        return;
+    o.p = (uint8_t *)room;
+    if (guest_encode(m, GUEST_INIT, &o, &e) == 0)
+        buf_added(&c->out, o.n);
+}
+
+bool conn_send(const struct guest_msg *m)
+{
+    if (!current)
+        return false;
+    queue(current, m);
+    want_events(current);
+    return true;
+}
+
+size_t conn_data(struct channel *ch, enum guest_stream stream, uint64_t offset, struct str bytes,
+                 bool eof)
+{
+    struct guest_msg m = {.type = GUEST_DATA, .channel = ch->number, .stream = stream};
+    uint8_t head[GUEST_DATA_HEAD];
+    size_t n;
+
+    m.u.data = (struct guest_data){offset, bytes};
+    n = guest_data_head(head, &m, eof);
+    buf_add(&current->out, head, sizeof head);
+    buf_add(&current->out, bytes.p, n);
+    buf_add_char(&current->out, '\0');
+    return n;
+}
+
+/* One frame of each channel in turn, so that no stream starves another. */
+static void fill(struct conn *c)
+{
+    bool some = true;
+
+    while (some && buf_len(&c->out) < OUT_LOW) {
+        some = false;
+        LIST_EACH (&channels, node) {
+            struct channel *ch = LIST_ENTRY(node, struct channel, node);
+
+            if (buf_len(&c->out) < OUT_LOW && ch->ops->fill && ch->ops->fill(ch))
+                some = true;
+        }
+    }
+}
+
+/* False: the connection is gone. */
+static bool flush(struct conn *c)
+{
+    for (;;) {
+        ssize_t n;
+
+        if (c == current)
+            fill(c);
+        if (buf_len(&c->out) == 0)
+            break;
+        n = send(c->w.fd, buf_data(&c->out), buf_len(&c->out), MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno == ENOTSOCK)
+            n = write(c->w.fd, buf_data(&c->out), buf_len(&c->out));
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            break;
+        if (n < 0) {
+            drop(c);
+            return false;
+        }
+        buf_take(&c->out, (size_t)n);
+    }
+    if (buf_len(&c->out) == 0)
+        buf_shrink(&c->out, 4096);
+    want_events(c);
+    return true;
+}
+
+void conn_kick(void)
+{
+    if (current)
+        (void)flush(current);
+}
+
+/* ---- in ---- */
+
+static void greet(struct conn *c, const struct guest_hello_host *h)
+{
+    static struct guest_exec_row rows[GUEST_EXECS_MAX];
+    struct guest_msg m = {.type = GUEST_HELLO_INIT};
+    struct guest_hello_init *hi = &m.u.hello_init;
+
+    if (h->version_min <= GUEST_VERSION && h->version_max >= GUEST_VERSION)
+        hi->version = GUEST_VERSION;
+    memcpy(hi->nonce, h->nonce, sizeof hi->nonce);
+    memcpy(hi->epoch, epoch, sizeof hi->epoch);
+    hi->uptime_ms = (uint64_t)(clock_mono_ms() - born_ms);
+    if (current && current != c)
+        drop(current);
+    while (!list_is_empty(&channels)) /* the same stream, greeted again after a mark */
+        channel_gone(LIST_ENTRY(channels.next, struct channel, node));
+    if (c == pending)
+        pending = NULL;
+    current = c;
+    c->greeted = true;
+    last_opened = 0;
+    hi->execs = (struct wire_rows){.count = exec_rows(rows), .items = rows};
+    buf_add(&c->out, guest_mark, GUEST_MARK);
+    queue(c, &m);
+}
+
+static struct channel *find_channel(uint32_t number)
+{
+    LIST_EACH (&channels, node) {
+        struct channel *ch = LIST_ENTRY(node, struct channel, node);
+
+        if (ch->number == number)
+            return ch;
+    }
+    return NULL;
+}
+
+static void send_reset(uint32_t number, const struct err *e)
+{
+    struct guest_msg m = {.type = GUEST_RESET, .channel = number};
+
+    m.u.reset.err = *e;
+    (void)conn_send(&m);
+}
+
+static bool open_channel(const struct guest_msg *m, struct err *e)
+{
+    if (m->channel <= last_opened)
+        return err_set(e, ERR_INVALID, 0, "channel %u was used before", m->channel) == 0;
+    last_opened = m->channel;
+    if (channel_count >= GUEST_CHANNELS_MAX) {
+        (void)err_set(e, ERR_LIMIT, 0, "%d channels are open", GUEST_CHANNELS_MAX);
+        send_reset(m->channel, e);
+    } else if (m->type == GUEST_EXEC_START) {
+        exec_start(m);
+    } else if (m->type == GUEST_EXEC_ATTACH) {
+        exec_attach(m);
+    } else if (m->type == GUEST_FILE_CALL) {
+        file_call(m);
+    } else {
+        dial_open(m);
+    }
+    return true;
+}
+
+static bool on_channel_msg(const struct guest_msg *m, struct err *e)
+{
+    struct channel *ch = find_channel(m->channel);
+
+    if (!ch && m->channel > last_opened)
+        return err_set(e, ERR_INVALID, 0, "channel %u was never opened", m->channel) == 0;
+    if (!ch)
+        return true; /* it crossed the close */
+    if (m->type == GUEST_CLOSE || m->type == GUEST_RESET)
+        channel_gone(ch);
+    else
+        ch->ops->on_msg(ch, m);
+    return true;
+}
+
+/* False: a violation, *e says which. */
+static bool dispatch(struct conn *c, const struct guest_msg *m, struct err *e)
+{
+    struct guest_msg reply = {.type = GUEST_PONG};
+
+    if (m->type == GUEST_HELLO_HOST && !c->greeted) {
+        greet(c, &m->u.hello_host);
+        return true;
+    }
+    if (m->type == GUEST_HELLO_HOST || !c->greeted)
+        return err_set(e, ERR_INVALID, 0, "hello is the first message, and the only one") == 0;
+    if (guest_types[m->type].opens)
+        return open_channel(m, e);
+    if (m->channel != 0)
+        return on_channel_msg(m, e);
+    if (m->type == GUEST_PING) {
+        reply.u.ping = m->u.ping;
+        (void)conn_send(&reply);
+    } else if (m->type == GUEST_STATS_GET) {
+        reply.type = GUEST_STATS;
+        stats_fill(&reply.u.stats);
+        reply.u.stats.uptime_ms = (uint64_t)(clock_mono_ms() - born_ms);
+        (void)conn_send(&reply);
+    }
+    return true;
+}
+
+/* False: the connection is gone. */
+static bool take_frames(struct conn *c)
+{
+    struct guest_frame f;
+    struct guest_msg m;
+    struct err e = {0};
+    int r;
+
+    while ((r = guest_reader_next(&c->in, &f, &e)) > GUEST_READ_MORE) {
+        if (r == GUEST_READ_MARK) {
+            c->greeted = false;
+            buf_clear(&c->out);
+            continue;
+        }
+        if (guest_decode(&f, GUEST_HOST, &m, &e) < 0 || !dispatch(c, &m, &e)) {
+            r = -1;
+            break;
+        }
+        if (c != current && c != pending)
+            return false; /* a callback dropped it */
+    }
+    if (r < 0) {
+        drop(c);
+        return false;
+    }
+    return true;
+}
+
+static void on_io(struct watch *w, uint32_t events)
+{
+    struct conn *c = CONTAINER_OF(w, struct conn, w);
+    char *room;
+    ssize_t n;
+
+    if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
+        size_t size = guest_reader_room(&c->in, &room);
+
+        n = read(w->fd, room, size);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+            drop(c);
+            return;
+        }
+        if (n > 0) {
+            guest_reader_added(&c->in, (size_t)n);
+            if (!take_frames(c))
+                return;
+        }
+    }
+    (void)flush(c);
+}
+
+static void on_accept(struct watch *w, uint32_t events)
+{
+    int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    (void)events;
+    if (fd >= 0)
+        conn_serve(fd, false);
+}
+
+static void once(void)
+{
+    if (born_ms != 0)
+        return;
+    born_ms = clock_mono_ms();
+    rnd_bytes(epoch, sizeof epoch);
+}
+
+void conn_listen(int fd)
+{
+    once();
+    loop_add(&listener, fd, on_accept);
+    loop_want(&listener, EPOLLIN);
+}
+
+void conn_serve(int fd, bool scan)
+{
+    struct conn *c = xzalloc(sizeof *c);
+
+    once();
+    if (pending)
+        drop(pending);
+    pending = c;
+    c->hello_by_ms = scan ? INT64_MAX : clock_mono_ms() + HELLO_MS;
+    guest_reader_init(&c->in, GUEST_HOST, scan);
+    loop_add(&c->w, fd, on_io);
+    want_events(c);
+}
+
+int conn_timeout_ms(void)
+{
+    if (!pending || pending->hello_by_ms == INT64_MAX)
+        return -1;
+    return (int)i64_max(0, pending->hello_by_ms - clock_mono_ms());
+}
+
+void conn_tick(void)
+{
+    if (pending && clock_mono_ms() >= pending->hello_by_ms)
+        drop(pending);
+}
+
+/* ---- channels ---- */
+
+void channel_open(struct channel *c, uint32_t number, const struct channel_ops *ops)
+{
+    *c = (struct channel){.ops = ops, .number = number};
+    list_push(&channels, &c->node);
+    channel_count++;
+}
+
+void channel_close(struct channel *c, const struct err *e)
+{
+    struct guest_msg m = {.type = GUEST_CLOSE, .channel = c->number};
+
+    if (c->number == 0)
+        return;
+    if (e)
+        send_reset(c->number, e);
+    else
+        (void)conn_send(&m);
+    channel_gone(c);
+}

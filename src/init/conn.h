@@ -1,0 +1,35 @@
+/* conn: init's connection to holtd, and its channels.  There is one; the newest wins.
+ * Channels belong to their kind (exec, file, dial), which embeds them; conn calls back. */
+#pragma once
+
+#include "base/list.h"
+#include "wire/flow.h"
+
+struct channel;
+struct channel_ops {
+    void (*on_msg)(struct channel *c, const struct guest_msg *m);
+    /* Queues one frame of its stream, if it has and may: conn_data.  False: nothing to send. */
+    bool (*fill)(struct channel *c);
+    /* The channel is closed (already unlinked): by the peer, by channel_close, or with the
+     * connection. */
+    void (*on_gone)(struct channel *c);
+};
+struct channel {
+    struct list node;
+    const struct channel_ops *ops;
+    uint32_t number; /* 0: closed */
+};
+
+void conn_listen(int fd);           /* takes fd: a listening socket */
+void conn_serve(int fd, bool scan); /* takes fd: a stream that is connected */
+int conn_timeout_ms(void);          /* until conn_tick is due; -1: never */
+void conn_tick(void);
+
+bool conn_send(const struct guest_msg *m); /* false: there is no connection; or m is not valid */
+void conn_kick(void);                      /* some channel may have data to send now */
+/* For fill: queues bytes at offset; returns how many were taken. */
+size_t conn_data(struct channel *c, enum guest_stream stream, uint64_t offset, struct str bytes,
+                 bool eof);
+
+void channel_open(struct channel *c, uint32_t number, const struct channel_ops *ops);
+void channel_close(struct channel *c, const struct err *e); /* e: reset; NULL: close */

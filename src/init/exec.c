@@ -1,0 +1,612 @@
+#include "init/exec.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "init/conn.h"
+#include "init/launch.h"
+#include "init/loop.h"
+#include "init/term.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define READ_STEP (32 * 1024)
+#define TERM_DRAIN_MS 100 /* a terminal passes its last bytes on late (tty flip buffers) */
+
+struct out { /* stdout or stderr */
+    struct exec *exec;
+    struct watch w;
+    struct buf kept; /* [flow.acked, end) */
+    struct flow_out flow;
+    uint64_t drain; /* bytes still to read after the command's end */
+    bool eof_sent;
+};
+
+struct exec {
+    struct list node;
+    struct channel ch;
+    char id[GUEST_EXEC_ID_MAX + 1];
+    pid_t pid; /* 0: it never ran */
+    uint32_t flags;
+    bool ended;     /* reaped, or it never ran */
+    bool exit_sent; /* on this channel */
+    int64_t born_ns, ended_ms;
+    struct out out[2]; /* streams 1 and 2 */
+    struct watch in;
+    struct buf in_pending;
+    struct flow_in in_flow;
+    bool in_eof;
+    struct guest_exec_exit exit;
+};
+
+static struct list execs = {&execs, &execs};
+static uint32_t exec_n;
+
+static void on_out(struct watch *w, uint32_t events);
+static void on_in(struct watch *w, uint32_t events);
+
+static uint64_t out_end(const struct out *o)
+{
+    return o->flow.acked + buf_len(&o->kept);
+}
+
+static struct exec *find(struct str id)
+{
+    LIST_EACH (&execs, node) {
+        struct exec *x = LIST_ENTRY(node, struct exec, node);
+
+        if (str_eq_c(id, x->id))
+            return x;
+    }
+    return NULL;
+}
+
+static void exec_free(struct exec *x)
+{
+    list_unlink(&x->node);
+    exec_n--;
+    loop_remove(&x->in);
+    buf_done(&x->in_pending);
+    for (int i = 0; i < 2; i++) {
+        loop_remove(&x->out[i].w);
+        buf_done(&x->out[i].kept);
+    }
+    mem_free(x);
+}
+
+/* ---- output ---- */
+
+static void out_close(struct out *o)
+{
+    loop_remove(&o->w);
+    conn_kick();
+}
+
+static bool out_is_drained(const struct out *o)
+{
+    bool terminal = o->exec->flags & GUEST_EXEC_PTY;
+
+    if (!o->exec->ended)
+        return false;
+    return terminal ? clock_mono_ms() - o->exec->ended_ms > TERM_DRAIN_MS : o->drain == 0;
+}
+
+static void on_out(struct watch *w, uint32_t events)
+{
+    struct out *o = CONTAINER_OF(w, struct out, w);
+    size_t room = size_min(GUEST_WINDOW_UP - buf_len(&o->kept), READ_STEP);
+    bool last = o->exec->ended && !(o->exec->flags & GUEST_EXEC_PTY);
+    char *to;
+    ssize_t n;
+
+    (void)events;
+    if (last)
+        room = size_min(room, o->drain);
+    if (room == 0) {
+        loop_want(w, EPOLLET); /* full: the command blocks until holtd acknowledges */
+        if (out_is_drained(o))
+            out_close(o);
+        return;
+    }
+    if (buf_reserve(&o->kept, room, &to) < 0)
+        return;
+    n = read(w->fd, to, room);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+        if (last || out_is_drained(o))
+            out_close(o);
+        return;
+    }
+    if (n <= 0) { /* end of the pipe; EIO: the terminal's last user is gone */
+        out_close(o);
+        return;
+    }
+    buf_added(&o->kept, (size_t)n);
+    if (last)
+        o->drain -= (size_t)n;
+    if (out_is_drained(o))
+        loop_remove(w);
+    conn_kick();
+}
+
+static bool out_fill(struct exec *x, int i)
+{
+    struct out *o = &x->out[i];
+    size_t at = (size_t)(o->flow.sent - o->flow.acked);
+    struct str rest = str_skip(buf_str(&o->kept), at);
+    bool eof;
+
+    rest.n = size_min(size_min(rest.n, flow_room(&o->flow)), READ_STEP);
+    eof = o->w.fd < 0 && o->flow.sent + rest.n == out_end(o);
+    if (o->eof_sent || (rest.n == 0 && !eof))
+        return false;
+    rest.n = conn_data(&x->ch, (enum guest_stream)(GUEST_OUT + i), o->flow.sent, rest, eof);
+    flow_sent(&o->flow, rest.n);
+    o->eof_sent = eof && o->flow.sent == out_end(o);
+    return true;
+}
+
+static bool send_exit(struct exec *x)
+{
+    struct guest_msg m = {.type = GUEST_EXEC_EXIT, .channel = x->ch.number};
+
+    if (x->exit_sent || !x->ended || !x->out[0].eof_sent || !x->out[1].eof_sent)
+        return false;
+    x->exit.out_end = out_end(&x->out[0]);
+    x->exit.err_end = out_end(&x->out[1]);
+    m.u.exit = x->exit;
+    x->exit_sent = true;
+    (void)conn_send(&m);
+    return true;
+}
+
+static bool exec_fill(struct channel *ch)
+{
+    struct exec *x = CONTAINER_OF(ch, struct exec, ch);
+    bool out = out_fill(x, 0), err = out_fill(x, 1);
+
+    return out || err || send_exit(x);
+}
+
+static void on_ack(struct exec *x, const struct guest_msg *m)
+{
+    struct out *o = &x->out[m->stream - GUEST_OUT];
+    uint64_t before = o->flow.acked;
+    struct err e;
+
+    if (flow_on_ack(&o->flow, &m->u.ack, &e) < 0) {
+        channel_close(&x->ch, &e);
+        return;
+    }
+    buf_take(&o->kept, (size_t)(o->flow.acked - before));
+    if (buf_len(&o->kept) == 0)
+        buf_shrink(&o->kept, 4096);
+    loop_want(&o->w, EPOLLIN);
+}
+
+/* ---- input ---- */
+
+static void in_progress(struct exec *x)
+{
+    struct guest_msg m = {.type = GUEST_ACK, .channel = x->ch.number, .stream = GUEST_IN};
+    uint64_t upto = x->in_flow.got - buf_len(&x->in_pending);
+
+    if (x->ch.number != 0 && flow_ack(&x->in_flow, upto, buf_len(&x->in_pending) == 0, &m.u.ack))
+        (void)conn_send(&m);
+}
+
+static void in_close(struct exec *x)
+{
+    buf_done(&x->in_pending);
+    loop_remove(&x->in);
+}
+
+static void in_write(struct exec *x)
+{
+    ssize_t n = 0;
+
+    if (buf_len(&x->in_pending) > 0)
+        n = write(x->in.fd, buf_data(&x->in_pending), buf_len(&x->in_pending));
+    if (n < 0 && errno != EAGAIN && errno != EINTR) {
+        in_close(x);
+        in_progress(x);
+        return;
+    }
+    buf_take(&x->in_pending, n > 0 ? (size_t)n : 0);
+    in_progress(x);
+    if (buf_len(&x->in_pending) > 0) {
+        loop_want(&x->in, EPOLLOUT);
+        return;
+    }
+    loop_want(&x->in, 0);
+    if (x->in_eof && (x->flags & GUEST_EXEC_PTY)) {
+        x->in_eof = false;
+        (void)!write(x->in.fd, "\004", 1); /* VEOF of a terminal as we made it */
+    } else if (x->in_eof) {
+        in_close(x);
+    }
+}
+
+static void on_in(struct watch *w, uint32_t events)
+{
+    struct exec *x = CONTAINER_OF(w, struct exec, in);
+
+    if (events & (EPOLLERR | EPOLLHUP)) {
+        in_close(x); /* nobody reads; what still comes is taken and dropped */
+        in_progress(x);
+        return;
+    }
+    in_write(x);
+}
+
+static void on_stdin(struct exec *x, const struct guest_msg *m)
+{
+    struct str fresh;
+    struct err e;
+
+    if (flow_on_data(&x->in_flow, &m->u.data, &fresh, &e) < 0) {
+        channel_close(&x->ch, &e);
+        return;
+    }
+    if (m->flags & GUEST_EOF)
+        x->in_eof = true;
+    if (x->in.fd < 0) {
+        in_progress(x);
+        return;
+    }
+    buf_add_str(&x->in_pending, fresh);
+    in_write(x);
+}
+
+/* ---- the channel ---- */
+
+static void send_signal(struct exec *x, const struct guest_exec_signal *s)
+{
+    pid_t group = 0;
+
+    if (x->ended)
+        return;
+    if (s->scope == GUEST_SCOPE_LEADER) {
+        (void)kill(x->pid, s->signal);
+        return;
+    }
+    /* The command leads its session; a terminal knows the group in the foreground. */
+    if (s->scope == GUEST_SCOPE_GROUP && (x->flags & GUEST_EXEC_PTY))
+        (void)ioctl(x->out[0].w.fd, TIOCGPGRP, &group);
+    (void)kill(-(group > 1 ? group : x->pid), s->signal);
+    if (s->scope == GUEST_SCOPE_ALL)
+        term_session_signal(x->pid, s->signal);
+}
+
+static void exec_on_msg(struct channel *ch, const struct guest_msg *m)
+{
+    struct exec *x = CONTAINER_OF(ch, struct exec, ch);
+
+    if (m->type == GUEST_ACK) {
+        on_ack(x, m);
+    } else if (m->type == GUEST_DATA) {
+        on_stdin(x, m);
+    } else if (m->type == GUEST_EXEC_RESIZE) {
+        if ((x->flags & GUEST_EXEC_PTY) && x->out[0].w.fd >= 0)
+            term_resize(x->out[0].w.fd, m->u.resize.rows, m->u.resize.cols);
+    } else if (m->type == GUEST_EXEC_SIGNAL) {
+        send_signal(x, &m->u.signal);
+    } else if (m->type == GUEST_EXEC_FORGET && x->ended) {
+        channel_close(ch, NULL);
+        exec_free(x);
+    }
+}
+
+static void exec_on_gone(struct channel *ch)
+{
+    (void)ch; /* the command goes on; the next attach begins anew */
+}
+
+static const struct channel_ops exec_channel = {exec_on_msg, exec_fill, exec_on_gone};
+
+/* `known`: holtd may be told what it knows already. */
+static void announce(struct exec *x, uint32_t number, bool known)
+{
+    struct guest_msg m = {.type = GUEST_EXEC_RUNNING, .channel = number};
+    uint64_t told = x->in_flow.got - buf_len(&x->in_pending);
+
+    channel_open(&x->ch, number, &exec_channel);
+    x->exit_sent = false;
+    for (int i = 0; i < 2; i++) {
+        flow_out_init(&x->out[i].flow, x->out[i].flow.acked, GUEST_WINDOW_UP);
+        x->out[i].eof_sent = x->exit.how == GUEST_FAILED; /* it has no streams */
+    }
+    x->in_flow = (struct flow_in){.got = x->in_flow.got,
+                                  .told = told,
+                                  .limit = x->in_flow.got + GUEST_WINDOW_DOWN,
+                                  .window = GUEST_WINDOW_DOWN};
+    m.u.running = (struct guest_exec_running){.pid = (uint32_t)x->pid,
+                                              .known = known,
+                                              .in_at = x->in_flow.got,
+                                              .out_from = x->out[0].flow.acked,
+                                              .err_from = x->out[1].flow.acked};
+    if (x->exit.how != GUEST_FAILED)
+        (void)conn_send(&m);
+    conn_kick();
+}
+
+static void refuse(uint32_t number, const struct err *e)
+{
+    struct guest_msg m = {.type = GUEST_RESET, .channel = number};
+
+    m.u.reset.err = *e;
+    (void)conn_send(&m);
+}
+
+static void out_goes_on_at(struct out *o, uint64_t from)
+{
+    if (from <= o->flow.acked)
+        return;
+    buf_take(&o->kept, (size_t)(from - o->flow.acked));
+    o->flow.acked = from;
+    loop_want(&o->w, EPOLLIN);
+}
+
+static void attach(struct exec *x, uint32_t number, uint64_t out_from, uint64_t err_from)
+{
+    struct err e;
+
+    if (out_from > out_end(&x->out[0]) || err_from > out_end(&x->out[1])) {
+        (void)err_set(&e, ERR_RANGE, 0, "exec '%s' has not so much output", x->id);
+        refuse(number, &e);
+        return;
+    }
+    if (x->ch.number != 0) {
+        (void)err_set(&e, ERR_CONFLICT, 0, "exec '%s' was attached anew", x->id);
+        channel_close(&x->ch, &e);
+    }
+    out_goes_on_at(&x->out[0], out_from);
+    out_goes_on_at(&x->out[1], err_from);
+    announce(x, number, true);
+}
+
+void exec_attach(const struct guest_msg *m)
+{
+    struct exec *x = find(m->u.attach.id);
+    struct err e;
+
+    if (x) {
+        attach(x, m->channel, m->u.attach.out_from, m->u.attach.err_from);
+        return;
+    }
+    (void)err_set(&e, ERR_NOT_FOUND, 0, "no exec '" STR_FMT "'", STR_ARG(m->u.attach.id));
+    refuse(m->channel, &e);
+}
+
+/* ---- start ---- */
+
+struct ends { /* the command's and ours; closed unless taken */
+    int theirs[3], ours[3];
+};
+static void ends_close(struct ends *n)
+{
+    for (int i = 0; i < 3; i++) {
+        bool shared = i > 0 && n->theirs[i] == n->theirs[0];
+
+        if (!shared)
+            fd_close(n->theirs[i]);
+        fd_close(n->ours[i]);
+    }
+}
+static inline void ends_close_p(struct ends *n)
+{
+    ends_close(n);
+}
+
+static int pipe_to(int *read_end, int *write_end, int *nonblocking, struct err *e)
+{
+    int p[2];
+
+    if (pipe2(p, O_CLOEXEC) < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "make a pipe");
+    *read_end = p[0];
+    *write_end = p[1];
+    if (fcntl(*nonblocking, F_SETFL, O_NONBLOCK) < 0)
+        return err_set(e, ERR_INTERNAL, errno, "make a pipe non-blocking");
+    return 0;
+}
+
+static int make_terminal(const struct guest_exec_start *s, struct ends *n, struct err *e)
+{
+    int slave;
+
+    if (term_open(s->rows, s->cols, &n->ours[1], &slave, e) < 0)
+        return -1;
+    for (int i = 0; i < 3; i++)
+        n->theirs[i] = slave;
+    n->ours[0] = fcntl(n->ours[1], F_DUPFD_CLOEXEC, 3);
+    return n->ours[0] < 0 ? err_set(e, err_code_from_errno(errno), errno, "open a terminal") : 0;
+}
+
+static int make_ends(const struct guest_exec_start *s, struct ends *n, struct err *e)
+{
+    if (s->flags & GUEST_EXEC_PTY)
+        return make_terminal(s, n, e);
+    if (s->flags & GUEST_EXEC_STDIN) {
+        if (pipe_to(&n->theirs[0], &n->ours[0], &n->ours[0], e) < 0)
+            return -1;
+    } else {
+        n->theirs[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        if (n->theirs[0] < 0)
+            return err_set(e, ERR_INTERNAL, errno, "open /dev/null");
+    }
+    if (pipe_to(&n->ours[1], &n->theirs[1], &n->ours[1], e) < 0)
+        return -1;
+    if (!(s->flags & GUEST_EXEC_MERGE))
+        return pipe_to(&n->ours[2], &n->theirs[2], &n->ours[2], e);
+    n->theirs[2] = fcntl(n->theirs[1], F_DUPFD_CLOEXEC, 3);
+    return n->theirs[2] < 0 ? err_set(e, err_code_from_errno(errno), errno, "merge stderr") : 0;
+}
+
+static int run(struct exec *x, const struct guest_exec_start *s, struct err *e)
+{
+    AUTO(ends_close) struct ends n = {{-1, -1, -1}, {-1, -1, -1}};
+    struct launch_io io;
+
+    if (make_ends(s, &n, e) < 0)
+        return -1;
+    io = (struct launch_io){n.theirs[0], n.theirs[1], n.theirs[2], s->flags & GUEST_EXEC_PTY};
+    x->born_ns = clock_mono_ns();
+    if (launch(s, &io, &x->pid, e) < 0)
+        return -1;
+    if (n.ours[0] >= 0)
+        loop_add(&x->in, TAKE_FD(n.ours[0]), on_in);
+    for (int i = 0; i < 2; i++) {
+        if (n.ours[1 + i] < 0)
+            continue;
+        loop_add(&x->out[i].w, TAKE_FD(n.ours[1 + i]), on_out);
+        loop_want(&x->out[i].w, EPOLLIN);
+    }
+    return 0;
+}
+
+void exec_start(const struct guest_msg *m)
+{
+    const struct guest_exec_start *s = &m->u.start;
+    struct exec *x = find(s->id);
+    struct err e = {0};
+
+    if (x) {
+        attach(x, m->channel, x->out[0].flow.acked, x->out[1].flow.acked);
+        return;
+    }
+    if (exec_n >= GUEST_EXECS_MAX) {
+        (void)err_set(&e, ERR_LIMIT, 0, "%d execs are not forgotten", GUEST_EXECS_MAX);
+        refuse(m->channel, &e);
+        return;
+    }
+    x = xzalloc(sizeof *x);
+    memcpy(x->id, s->id.p, s->id.n);
+    x->flags = s->flags;
+    x->in.fd = x->out[0].w.fd = x->out[1].w.fd = -1;
+    x->out[0].exec = x->out[1].exec = x;
+    list_push(&execs, &x->node);
+    exec_n++;
+    if (run(x, s, &e) < 0) {
+        x->ended = true;
+        x->exit = (struct guest_exec_exit){.how = GUEST_FAILED, .err = e};
+    }
+    announce(x, m->channel, false);
+}
+
+/* ---- the end ---- */
+
+static uint64_t us(const struct timeval *t)
+{
+    return (uint64_t)t->tv_sec * 1000000 + (uint64_t)t->tv_usec;
+}
+
+static void finish(struct exec *x, int status, const struct rusage *ru)
+{
+    bool signalled = WIFSIGNALED(status);
+
+    x->ended = true;
+    x->ended_ms = clock_mono_ms();
+    x->exit = (struct guest_exec_exit){
+        .how = signalled ? GUEST_SIGNALLED : GUEST_EXITED,
+        .code = (uint8_t)(signalled ? WTERMSIG(status) : WEXITSTATUS(status)),
+        .core = signalled && WCOREDUMP(status),
+        .user_us = us(&ru->ru_utime),
+        .system_us = us(&ru->ru_stime),
+        .max_rss_kib = (uint64_t)ru->ru_maxrss,
+        .wall_us = (uint64_t)(clock_mono_ns() - x->born_ns) / 1000,
+    };
+    if (x->flags & GUEST_EXEC_KILL_REST)
+        term_session_signal(x->pid, SIGKILL);
+    in_close(x);
+    for (int i = 0; i < 2; i++) {
+        struct out *o = &x->out[i];
+        int left = 0;
+
+        if (o->w.fd < 0)
+            continue;
+        /* Others may hold the pipe and go on writing: what is in it now is the command's. */
+        if (!(x->flags & GUEST_EXEC_PTY) && ioctl(o->w.fd, FIONREAD, &left) < 0)
+            left = 0;
+        o->drain = (uint64_t)left;
+        if (left > 0 || (x->flags & GUEST_EXEC_PTY))
+            on_out(&o->w, EPOLLIN);
+        else
+            loop_remove(&o->w);
+    }
+    conn_kick();
+}
+
+void exec_reaped(pid_t pid, int status, const struct rusage *ru)
+{
+    LIST_EACH (&execs, node) {
+        struct exec *x = LIST_ENTRY(node, struct exec, node);
+
+        if (x->pid != pid || x->ended)
+            continue;
+        finish(x, status, ru);
+        return;
+    }
+}
+
+/* Terminals whose command ended and which somebody else holds open. */
+int exec_timeout_ms(void)
+{
+    int64_t soonest = -1;
+
+    LIST_EACH (&execs, node) {
+        struct exec *x = LIST_ENTRY(node, struct exec, node);
+        int64_t left = x->ended_ms + TERM_DRAIN_MS + 1 - clock_mono_ms();
+
+        if (x->ended && x->out[0].w.fd >= 0 && (x->flags & GUEST_EXEC_PTY))
+            soonest = soonest < 0 ? i64_max(left, 0) : i64_min(soonest, i64_max(left, 0));
+    }
+    return (int)soonest;
+}
+
+void exec_tick(void)
+{
+    LIST_EACH (&execs, node) {
+        struct exec *x = LIST_ENTRY(node, struct exec, node);
+
+        if (x->ended && x->out[0].w.fd >= 0 && (x->flags & GUEST_EXEC_PTY) &&
+            buf_len(&x->out[0].kept) < GUEST_WINDOW_UP && out_is_drained(&x->out[0]))
+            on_out(&x->out[0].w, EPOLLIN);
+    }
+}
+
+/* ---- what is there ---- */
+
+uint32_t exec_rows(struct guest_exec_row *rows)
+{
+    uint32_t n = 0;
+
+    LIST_EACH (&execs, node) {
+        struct exec *x = LIST_ENTRY(node, struct exec, node);
+
+        rows[n++] = (struct guest_exec_row){
+            .id = str_of(x->id),
+            .state = x->ended ? GUEST_EXEC_ENDED : GUEST_EXEC_LIVE,
+            .in_at = x->in_flow.got,
+            .out_from = x->out[0].flow.acked,
+            .out_end = out_end(&x->out[0]),
+            .err_from = x->out[1].flow.acked,
+            .err_end = out_end(&x->out[1]),
+        };
+    }
+    return n;
+}
+
+void exec_count(struct guest_stats *s)
+{
+    LIST_EACH (&execs, node) {
+        struct exec *x = LIST_ENTRY(node, struct exec, node);
+
+        *(x->ended ? &s->execs_ended : &s->execs_live) += 1;
+        s->buffered += buf_len(&x->out[0].kept) + buf_len(&x->out[1].kept);
+    }
+}

@@ -1,0 +1,386 @@
+#include "init/file.h"
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "init/conn.h"
+#include "init/path.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define STEP (32 * 1024)
+
+struct file {
+    struct channel ch;
+    uint8_t op;
+    int fd;
+    DIR *dir;
+    uint64_t at, left; /* in the file */
+    struct flow_out out;
+    struct flow_in in;
+    struct buf pending; /* records of a listing */
+    bool ended;
+};
+
+static void fill_done(const struct stat *st, struct guest_file_done *d)
+{
+    *d = (struct guest_file_done){
+        .kind = (uint8_t)((st->st_mode & S_IFMT) >> 12), /* as IFTODT */
+        .mode = st->st_mode & 07777,
+        .uid = st->st_uid,
+        .gid = st->st_gid,
+        .size = (uint64_t)st->st_size,
+        .mtime_ms = st->st_mtim.tv_sec < 0 ? 0
+                                           : (uint64_t)st->st_mtim.tv_sec * 1000 +
+                                                 (uint64_t)st->st_mtim.tv_nsec / 1000000,
+    };
+}
+
+static void send_done(uint32_t number, const struct stat *st, const char *link)
+{
+    struct guest_msg m = {.type = GUEST_FILE_DONE, .channel = number};
+
+    if (st)
+        fill_done(st, &m.u.done);
+    m.u.done.link = str_of(link);
+    (void)conn_send(&m);
+}
+
+static void send_failure(uint32_t number, const struct err *e)
+{
+    struct guest_msg m = {.type = GUEST_RESET, .channel = number};
+
+    m.u.reset.err = *e;
+    (void)conn_send(&m);
+}
+
+static int sys_failed(const char *what, struct str path, struct err *e)
+{
+    return err_set(e, err_code_from_errno(errno), errno, "%s '%.*s'", what,
+                   (int)size_min(path.n, 200), path.p);
+}
+
+/* ---- streams ---- */
+
+static void file_gone(struct channel *ch)
+{
+    struct file *f = CONTAINER_OF(ch, struct file, ch);
+
+    if (f->dir)
+        (void)closedir(f->dir);
+    fd_close(f->fd);
+    buf_done(&f->pending);
+    mem_free(f);
+}
+
+static void file_end(struct file *f)
+{
+    struct stat st;
+
+    send_done(f->ch.number, fstat(f->dir ? dirfd(f->dir) : f->fd, &st) == 0 ? &st : NULL, "");
+    channel_close(&f->ch, NULL);
+}
+
+static bool read_fill(struct file *f)
+{
+    static char chunk[STEP];
+    size_t want = size_min(size_min(flow_room(&f->out), sizeof chunk), (size_t)f->left);
+    ssize_t n = 0;
+    struct err e;
+
+    if (want == 0 && f->left > 0)
+        return false;
+    if (want > 0)
+        n = pread(f->fd, chunk, want, (off_t)f->at);
+    if (n < 0) {
+        (void)sys_failed("read", STR("the file"), &e);
+        channel_close(&f->ch, &e);
+        return true;
+    }
+    if (n == 0)
+        f->left = 0;
+    n = (ssize_t)conn_data(&f->ch, GUEST_OUT, f->out.sent, str_make(chunk, (size_t)n),
+                           f->left == 0);
+    flow_sent(&f->out, (size_t)n);
+    f->at += (uint64_t)n;
+    if (f->left == 0)
+        file_end(f);
+    else
+        f->left -= (uint64_t)n;
+    return true;
+}
+
+static void list_more(struct file *f)
+{
+    struct dirent *d;
+
+    while (buf_len(&f->pending) < STEP && (d = readdir(f->dir))) {
+        uint8_t record[GUEST_RECORD_MAX];
+        struct wire_out o = {.p = record, .size = sizeof record};
+        struct guest_file_done entry;
+        struct stat st;
+        struct err e;
+        char link[PATH_MAX];
+        ssize_t n = 0;
+
+        if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 ||
+            fstatat(dirfd(f->dir), d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            continue; /* gone since */
+        fill_done(&st, &entry);
+        entry.name = str_of(d->d_name);
+        if (S_ISLNK(st.st_mode))
+            n = readlinkat(dirfd(f->dir), d->d_name, link, sizeof link - 1);
+        entry.link = str_make(link, n > 0 ? (size_t)n : 0);
+        if (guest_record_put(&guest_file_done_layout, &entry, &o, &e) == 0)
+            buf_add(&f->pending, record, o.n);
+    }
+}
+
+static bool list_fill(struct file *f)
+{
+    struct str bytes;
+    size_t n;
+    bool last;
+
+    list_more(f);
+    last = buf_len(&f->pending) < STEP; /* the directory had no more */
+    bytes = buf_str(&f->pending);
+    bytes.n = size_min(bytes.n, flow_room(&f->out));
+    if (bytes.n == 0 && !last)
+        return false;
+    last = last && bytes.n == buf_len(&f->pending);
+    n = conn_data(&f->ch, GUEST_OUT, f->out.sent, bytes, last);
+    flow_sent(&f->out, n);
+    buf_take(&f->pending, n);
+    if (last && buf_len(&f->pending) == 0)
+        file_end(f);
+    return true;
+}
+
+static bool file_fill(struct channel *ch)
+{
+    struct file *f = CONTAINER_OF(ch, struct file, ch);
+
+    return f->op == GUEST_FILE_READ ? read_fill(f) : f->op == GUEST_FILE_LIST && list_fill(f);
+}
+
+static int write_data(struct file *f, const struct guest_msg *m, struct err *e)
+{
+    struct guest_msg ack = {.type = GUEST_ACK, .channel = f->ch.number, .stream = GUEST_IN};
+    struct str fresh;
+    int r;
+
+    if (flow_on_data(&f->in, &m->u.data, &fresh, e) < 0)
+        return -1;
+    r = fd_write_all(f->fd, fresh.p, fresh.n);
+    if (r < 0)
+        return err_set(e, err_code_from_errno(-r), -r, "write");
+    if (flow_ack(&f->in, f->in.got, false, &ack.u.ack))
+        (void)conn_send(&ack);
+    return 0;
+}
+
+static void file_on_msg(struct channel *ch, const struct guest_msg *m)
+{
+    struct file *f = CONTAINER_OF(ch, struct file, ch);
+    struct err e = {0};
+    int r = 0;
+
+    if (m->type == GUEST_ACK)
+        r = flow_on_ack(&f->out, &m->u.ack, &e);
+    else if (m->type == GUEST_DATA && f->op == GUEST_FILE_WRITE)
+        r = write_data(f, m, &e);
+    if (r < 0)
+        channel_close(ch, &e);
+    else if (m->type == GUEST_DATA && (m->flags & GUEST_EOF))
+        file_end(f);
+}
+
+static const struct channel_ops file_channel = {file_on_msg, file_fill, file_gone};
+
+static void stream_open(const struct guest_msg *m, int fd, DIR *dir)
+{
+    struct file *f = xzalloc(sizeof *f);
+
+    *f = (struct file){
+        .op = m->u.file.op, .fd = fd, .dir = dir, .at = m->u.file.offset, .left = m->u.file.length};
+    flow_out_init(&f->out, 0, GUEST_WINDOW_UP);
+    flow_in_init(&f->in, 0, GUEST_WINDOW_DOWN);
+    channel_open(&f->ch, m->channel, &file_channel);
+    conn_kick();
+}
+
+/* ---- operations: 1 means that the answer is under way, 0 that file_done is due ---- */
+
+static int need_regular(int fd, struct str path, struct err *e)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return sys_failed("stat", path, e);
+    if (!S_ISREG(st.st_mode))
+        return err_set(e, ERR_INVALID, 0, "'%.*s' is not a regular file",
+                       (int)size_min(path.n, 200), path.p);
+    return 0;
+}
+
+static int op_read(const struct guest_msg *m, struct err *e)
+{
+    const struct guest_file_call *c = &m->u.file;
+    int nofollow = c->flags & GUEST_FILE_NOFOLLOW ? O_NOFOLLOW : 0;
+    /* O_NONBLOCK: a FIFO must not hold init; it is refused once it is open. */
+    AUTO(fd_close) int fd = path_open(c->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | nofollow, 0, e);
+
+    if (fd < 0 || need_regular(fd, c->path, e) < 0)
+        return -1;
+    stream_open(m, TAKE_FD(fd), NULL);
+    return 1;
+}
+
+static int make_parents(struct str path, struct err *e)
+{
+    while (path.n > 0 && path.p[path.n - 1] != '/')
+        path.n--;
+    return path.n > 1 ? path_make_all(str_make(path.p, path.n - 1), 0755, e) : 0;
+}
+
+static int op_write(const struct guest_msg *m, struct err *e)
+{
+    const struct guest_file_call *c = &m->u.file;
+    int flags = O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY;
+    AUTO(fd_close) int fd = -1;
+
+    flags |= c->flags & GUEST_FILE_APPEND ? O_APPEND : c->offset == 0 ? O_TRUNC : 0;
+    flags |= c->flags & GUEST_FILE_EXCLUSIVE ? O_EXCL : 0;
+    if ((c->flags & GUEST_FILE_PARENTS) && make_parents(c->path, e) < 0)
+        return -1;
+    fd = path_open(c->path, flags, c->mode ? c->mode : 0644, e);
+    if (fd < 0 || need_regular(fd, c->path, e) < 0)
+        return -1;
+    if (c->offset > 0 && lseek(fd, (off_t)c->offset, SEEK_SET) < 0)
+        return sys_failed("seek in", c->path, e);
+    if ((c->uid != GUEST_NO_ID || c->gid != GUEST_NO_ID) && fchown(fd, c->uid, c->gid) < 0)
+        return sys_failed("change the owner of", c->path, e);
+    stream_open(m, TAKE_FD(fd), NULL);
+    return 1;
+}
+
+static int op_stat(const struct guest_msg *m, struct err *e)
+{
+    const struct guest_file_call *c = &m->u.file;
+    int nofollow = c->flags & GUEST_FILE_NOFOLLOW ? O_NOFOLLOW : 0;
+    AUTO(fd_close) int fd = path_open(c->path, O_PATH | nofollow, 0, e);
+    char link[PATH_MAX];
+    struct stat st;
+    ssize_t n = 0;
+
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) < 0)
+        return sys_failed("stat", c->path, e);
+    if (S_ISLNK(st.st_mode))
+        n = readlinkat(fd, "", link, sizeof link - 1);
+    link[n > 0 ? n : 0] = '\0';
+    send_done(m->channel, &st, link);
+    return 1;
+}
+
+static int op_list(const struct guest_msg *m, struct err *e)
+{
+    AUTO(fd_close) int fd = path_open(m->u.file.path, O_RDONLY | O_DIRECTORY, 0, e);
+    DIR *dir;
+
+    if (fd < 0)
+        return -1;
+    dir = fdopendir(fd);
+    if (!dir)
+        return sys_failed("list", m->u.file.path, e);
+    fd = -1; /* dir has it */
+    stream_open(m, -1, dir);
+    return 1;
+}
+
+static int op_mkdir(const struct guest_msg *m, struct err *e)
+{
+    const struct guest_file_call *c = &m->u.file;
+    mode_t mode = c->mode ? c->mode : 0755;
+    AUTO(fd_close) int dir = -1;
+    char name[256];
+
+    if (c->flags & GUEST_FILE_PARENTS)
+        return path_make_all(c->path, mode, e);
+    dir = path_parent(c->path, name, e);
+    if (dir < 0)
+        return -1;
+    return mkdirat(dir, name, mode) < 0 ? sys_failed("make directory", c->path, e) : 0;
+}
+
+static int op_remove(const struct guest_msg *m, struct err *e)
+{
+    const struct guest_file_call *c = &m->u.file;
+    char name[256];
+    AUTO(fd_close) int dir = path_parent(c->path, name, e);
+
+    if (dir < 0)
+        return -1;
+    if (c->flags & GUEST_FILE_RECURSIVE)
+        return path_remove_all(dir, name, e);
+    if (unlinkat(dir, name, 0) < 0 && (errno != EISDIR || unlinkat(dir, name, AT_REMOVEDIR) < 0))
+        return sys_failed("remove", c->path, e);
+    return 0;
+}
+
+static int op_rename(const struct guest_msg *m, struct err *e)
+{
+    const struct guest_file_call *c = &m->u.file;
+    char from[256], to[256];
+    AUTO(fd_close) int from_dir = path_parent(c->path, from, e);
+    AUTO(fd_close) int to_dir = from_dir < 0 ? -1 : path_parent(c->to, to, e);
+    unsigned flags = c->flags & GUEST_FILE_EXCLUSIVE ? 1U /* RENAME_NOREPLACE */ : 0;
+
+    if (to_dir < 0)
+        return -1;
+    return syscall(SYS_renameat2, from_dir, from, to_dir, to, flags) < 0
+               ? sys_failed("rename", c->path, e)
+               : 0;
+}
+
+static int op_chmod(const struct guest_msg *m, struct err *e)
+{
+    const struct guest_file_call *c = &m->u.file;
+    AUTO(fd_close) int fd = path_open(c->path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, e);
+
+    if (fd < 0)
+        return -1;
+    return fchmod(fd, c->mode) < 0 ? sys_failed("change the mode of", c->path, e) : 0;
+}
+
+static int op_absent(const struct guest_msg *m, struct err *e)
+{
+    return err_set(e, ERR_UNSUPPORTED, 0, "this init does not know file operation %u",
+                   m->u.file.op);
+}
+
+void file_call(const struct guest_msg *m)
+{
+    static int (*const ops[GUEST_FILE_OP_COUNT])(const struct guest_msg *, struct err *) = {
+        [GUEST_FILE_READ] = op_read,     [GUEST_FILE_WRITE] = op_write,
+        [GUEST_FILE_STAT] = op_stat,     [GUEST_FILE_LIST] = op_list,
+        [GUEST_FILE_MKDIR] = op_mkdir,   [GUEST_FILE_REMOVE] = op_remove,
+        [GUEST_FILE_RENAME] = op_rename, [GUEST_FILE_CHMOD] = op_chmod,
+        [GUEST_FILE_TAR_IN] = op_absent, [GUEST_FILE_TAR_OUT] = op_absent,
+        [GUEST_FILE_WATCH] = op_absent,
+    };
+    struct err e = {0};
+    int r = ops[m->u.file.op](m, &e);
+
+    if (r < 0)
+        send_failure(m->channel, &e);
+    else if (r == 0)
+        send_done(m->channel, NULL, "");
+}

@@ -1,0 +1,265 @@
+#include "init/launch.h"
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "init/user.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* What init keeps and commands never get: it grants nothing here, but whoever lacks it may not
+ * ptrace init (kernel: the tracer's capabilities must contain the target's). */
+#define INIT_ONLY_CAP CAP_WAKE_ALARM
+#define COMMAND_OOM_ADJ "200" /* a command dies before init does */
+#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+struct plan {
+    char *memory; /* of all texts below */
+    char **argv, **envp;
+    const char *cwd;
+    const char *path; /* the PATH it is looked up in */
+    struct user user;
+    struct wire_rows rlimits;
+    const struct launch_io *io;
+    sigset_t mask;
+    char file[GUEST_PATH_MAX + 260]; /* the candidate being tried */
+};
+
+/* Written by the child into init's memory, which vfork shares: always through volatile, or the
+ * compiler drops the stores as dead before _exit. */
+struct failure {
+    int sys;
+    const char *what;
+};
+
+/* ---- before vfork ---- */
+
+static char **copy_texts(struct wire_rows rows, char **at)
+{
+    char **v = xmalloc((rows.count + 1) * sizeof *v);
+    struct wire_text t;
+    size_t i = 0;
+
+    while (wire_rows_next(&wire_text_row, &rows, &t)) {
+        v[i++] = *at;
+        memcpy(*at, t.text.p, t.text.n);
+        *at += t.text.n;
+        *(*at)++ = '\0';
+    }
+    v[i] = NULL;
+    return v;
+}
+
+static const char *env_value(char **envp, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (; *envp; envp++)
+        if (strncmp(*envp, name, n) == 0 && (*envp)[n] == '=')
+            return *envp + n + 1;
+    return NULL;
+}
+
+static void plan_done(struct plan *p)
+{
+    mem_free(p->memory);
+    mem_free(p->argv);
+    mem_free(p->envp);
+}
+static inline void plan_done_p(struct plan *p)
+{
+    plan_done(p);
+}
+
+static int plan_make(struct plan *p, const struct guest_exec_start *s, struct err *e)
+{
+    /* A row is its text and 4 bytes of length, so the texts with their NULs fit. */
+    char *at = p->memory = xmalloc(s->argv.raw.n + s->env.raw.n + s->cwd.n + 2);
+    const char *path;
+
+    p->argv = copy_texts(s->argv, &at);
+    p->envp = copy_texts(s->env, &at);
+    p->rlimits = s->rlimits;
+    if (user_find(s->user, &p->user, e) < 0)
+        return -1;
+    p->cwd = p->user.home;
+    if (s->cwd.n > 0) {
+        memcpy(at, s->cwd.p, s->cwd.n);
+        at[s->cwd.n] = '\0';
+        p->cwd = at;
+    }
+    path = env_value(p->envp, "PATH");
+    p->path = path ? path : DEFAULT_PATH;
+    return 0;
+}
+
+/* ---- in the child: system calls only ---- */
+
+static int child_limits(const struct plan *p)
+{
+    struct wire_rows rows = p->rlimits;
+    struct guest_rlimit_row row;
+
+    while (wire_rows_next(&guest_rlimit_row_layout, &rows, &row)) {
+        struct rlimit want = {
+            .rlim_cur = row.soft == GUEST_NO_LIMIT ? RLIM_INFINITY : row.soft,
+            .rlim_max = row.hard == GUEST_NO_LIMIT ? RLIM_INFINITY : row.hard,
+        };
+
+        if (syscall(SYS_prlimit64, 0, row.resource, &want, NULL) < 0)
+            return -errno;
+    }
+    return 0;
+}
+
+static int child_fds(const struct plan *p)
+{
+    const struct launch_io *io = p->io;
+
+    if (setsid() < 0)
+        return -errno;
+    if (io->terminal && ioctl(io->in, TIOCSCTTY, 0) < 0)
+        return -errno;
+    /* Init holds 0, 1 and 2 open on /dev/null, so none of the three is one of them. */
+    if (dup2(io->in, 0) < 0 || dup2(io->out, 1) < 0 || dup2(io->err, 2) < 0)
+        return -errno;
+    if (syscall(SYS_close_range, 3U, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */) < 0)
+        return -errno;
+    return 0;
+}
+
+static int child_rights(const struct plan *p)
+{
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        (void)!write(fd, COMMAND_OOM_ADJ, sizeof COMMAND_OOM_ADJ - 1);
+        (void)close(fd);
+    }
+    (void)prctl(PR_CAPBSET_DROP, INIT_ONLY_CAP, 0, 0, 0); /* EPERM: init has it not either */
+    if (p->user.uid == 0 && p->user.gid == 0)
+        return 0;
+    if (syscall(SYS_setgroups, 0, NULL) < 0 ||
+        syscall(SYS_setresgid, p->user.gid, p->user.gid, p->user.gid) < 0 ||
+        syscall(SYS_setresuid, p->user.uid, p->user.uid, p->user.uid) < 0)
+        return -errno;
+    return 0;
+}
+
+static int try_exec(struct plan *p, const char *file)
+{
+    (void)execve(file, p->argv, p->envp);
+    return -errno;
+}
+
+/* As execvp does, but with the command's PATH and without memory. */
+static int child_exec(struct plan *p)
+{
+    const char *name = p->argv[0], *dir = p->path;
+    size_t name_n = strlen(name);
+    int worst = -ENOENT;
+
+    if (strchr(name, '/') || name_n > 255)
+        return try_exec(p, name);
+    while (dir) {
+        const char *end = strchr(dir, ':');
+        size_t n = end ? (size_t)(end - dir) : strlen(dir);
+        int r = -ENOENT;
+
+        if (n > 0 && n + name_n + 2 <= sizeof p->file) {
+            memcpy(p->file, dir, n);
+            p->file[n] = '/';
+            memcpy(p->file + n + 1, name, name_n + 1);
+            r = try_exec(p, p->file);
+        }
+        if (r == -EACCES)
+            worst = r;
+        else if (r != -ENOENT && r != -ENOTDIR)
+            return r;
+        dir = end ? end + 1 : NULL;
+    }
+    return worst;
+}
+
+static void child_signals(const sigset_t *mask)
+{
+    struct sigaction dfl = {.sa_handler = SIG_DFL};
+
+    for (int sig = 1; sig < NSIG; sig++)
+        (void)sigaction(sig, &dfl, NULL);
+    (void)sigprocmask(SIG_SETMASK, mask, NULL);
+}
+
+static void child(struct plan *p, volatile struct failure *f)
+{
+    static const struct {
+        int (*run)(const struct plan *p);
+        const char *what;
+    } steps[] = {
+        {child_fds, "set up its descriptors"},
+        {child_limits, "set its limits"},
+        {child_rights, "become its user"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        f->what = steps[i].what;
+        f->sys = -steps[i].run(p);
+        if (f->sys != 0)
+            return;
+    }
+    f->what = p->cwd;
+    if (chdir(p->cwd) < 0) {
+        f->sys = errno;
+        return;
+    }
+    child_signals(&p->mask);
+    f->what = NULL;
+    f->sys = -child_exec(p);
+}
+
+static int failed(const struct plan *p, const volatile struct failure *f, struct err *e)
+{
+    enum err_code code = err_code_from_errno(f->sys);
+
+    if (!f->what)
+        return err_set(e, code, f->sys, "run '%.200s'", p->argv[0]);
+    if (f->what == p->cwd)
+        return err_set(e, code, f->sys, "change to directory '%.200s'", p->cwd);
+    return err_set(e, code, f->sys, "run '%.160s': %s", p->argv[0], f->what);
+}
+
+int launch(const struct guest_exec_start *s, const struct launch_io *io, pid_t *ret, struct err *e)
+{
+    AUTO(plan_done) struct plan p = {.io = io};
+    volatile struct failure f = {0};
+    sigset_t all, old;
+    pid_t pid;
+
+    if (plan_make(&p, s, e) < 0)
+        return -1;
+    sigemptyset(&p.mask);
+    /* The child shares our memory until it execs: no handler may run in it. */
+    sigfillset(&all);
+    (void)sigprocmask(SIG_SETMASK, &all, &old);
+    pid = vfork();
+    if (pid == 0) {
+        child(&p, &f);
+        _exit(127);
+    }
+    (void)sigprocmask(SIG_SETMASK, &old, NULL);
+    if (pid < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "run '%.200s'", p.argv[0]);
+    if (f.sys != 0)
+        return failed(&p, &f, e); /* the reaper collects it, unnamed */
+    *ret = pid;
+    return 0;
+}

@@ -1,0 +1,16 @@
+/* launch: from a checked exec_start to a running process.  Everything that can fail is done before
+ * vfork() where possible; the child does system calls only.  Errors: -1 with *e set: it never ran.
+ */
+#pragma once
+
+#include "wire/guest.h"
+
+#include <sys/types.h>
+
+struct launch_io {
+    int in, out, err; /* the child's ends; the same fd for all three is a terminal */
+    bool terminal;
+};
+
+CHECKED int launch(const struct guest_exec_start *s, const struct launch_io *io, pid_t *ret,
+                   struct err *e);

@@ -1,0 +1,19 @@
+/* loop: holt-init's poll loop.  One thread, no blocking call.  A watch belongs to its owner and may
+ * be removed (and freed) from within any callback. */
+#pragma once
+
+#include "base/macro.h"
+
+#include <sys/epoll.h>
+
+struct watch {
+    int fd; /* -1: not watched */
+    uint32_t events;
+    void (*on)(struct watch *w, uint32_t events);
+};
+
+void loop_init(void); /* aborts on failure */
+void loop_add(struct watch *w, int fd, void (*on)(struct watch *, uint32_t)); /* no events yet */
+void loop_want(struct watch *w, uint32_t events); /* EPOLLIN | EPOLLOUT; 0: none */
+void loop_remove(struct watch *w);                /* closes the fd; harmless when not watched */
+void loop_turn(int timeout_ms);                   /* waits once and calls back */

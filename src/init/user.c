@@ -1,0 +1,79 @@
+#include "init/user.h"
+
+#include "base/fd.h"
+
+#define PASSWD_MAX (256 * 1024)
+
+static int parse_id(struct str s, uint32_t *ret)
+{
+    uint64_t v;
+
+    if (str_parse_u64(s, &v) < 0 || v >= UINT32_MAX)
+        return -1;
+    *ret = (uint32_t)v;
+    return 0;
+}
+
+/* name:password:uid:gid:gecos:home:shell (passwd(5)) */
+static bool parse_line(struct str line, struct str *name, struct user *u)
+{
+    struct str field[6];
+
+    for (size_t i = 0; i < ARRAY_LEN(field); i++)
+        field[i] = str_cut(line, ':', &line);
+    *name = field[0];
+    if (field[0].n == 0 || parse_id(field[2], &u->uid) < 0 || parse_id(field[3], &u->gid) < 0)
+        return false;
+    (void)snprintf(u->home, sizeof u->home, STR_FMT, (int)size_min(field[5].n, 255), field[5].p);
+    return true;
+}
+
+static bool look_up(struct str wanted, bool by_uid, uint32_t uid, struct user *ret)
+{
+    AUTO(buf_done) struct buf content = {.limit = PASSWD_MAX + 4096};
+    struct str rest, name;
+
+    if (file_read("/etc/passwd", PASSWD_MAX, &content) < 0)
+        return false;
+    rest = buf_str(&content);
+    while (rest.n > 0) {
+        struct str line = str_cut(rest, '\n', &rest);
+        struct user u = {0};
+
+        if (parse_line(line, &name, &u) && (by_uid ? u.uid == uid : str_eq(name, wanted))) {
+            *ret = u;
+            return true;
+        }
+    }
+    return false;
+}
+
+int user_find(struct str text, struct user *ret, struct err *e)
+{
+    struct str group, first = str_cut(text, ':', &group);
+    struct user u = {.home = "/"};
+    uint32_t uid, gid;
+
+    if (text.n == 0) {
+        *ret = (struct user){.home = "/root"};
+        return 0;
+    }
+    if (parse_id(first, &uid) < 0) {
+        if (!look_up(text, false, 0, &u))
+            return err_set(e, ERR_NOT_FOUND, 0, "no user '" STR_FMT "' in the sandbox",
+                           STR_ARG(text));
+        *ret = u;
+        return 0;
+    }
+    if (!look_up(text, true, uid, &u))
+        u = (struct user){.uid = uid, .gid = uid, .home = "/"};
+    if (group.n > 0) {
+        if (parse_id(group, &gid) < 0)
+            return err_set(e, ERR_INVALID, 0, "'" STR_FMT "' is not uid:gid", STR_ARG(text));
+        u.gid = gid;
+    }
+    if (u.home[0] != '/')
+        (void)snprintf(u.home, sizeof u.home, "/");
+    *ret = u;
+    return 0;
+}

@@ -1,0 +1,196 @@
+#include "wire/spawn.h"
+
+/* clang-format off */
+#define NUM(type, member, width, ...) WIRE_FIELD(struct type, member, .kind = width, __VA_ARGS__)
+#define TEXT(type, member, lo, hi) WIRE_FIELD(struct type, member, .kind = WIRE_TEXT, .min = (lo), .max = (hi))
+#define ROWS(type, member, lo, hi, l) \
+    WIRE_FIELD(struct type, member, .kind = WIRE_ROWS, .min = (lo), .max = (hi), .row = (l))
+
+static const struct wire_field hello_fields[] = {
+    NUM(spawn_hello, version_min, WIRE_U16, .min = 1),
+    NUM(spawn_hello, version_max, WIRE_U16, .min = 1),
+    TEXT(spawn_hello, installation, 1, SPAWN_ID_MAX),
+};
+static const struct wire_field welcome_fields[] = {
+    NUM(spawn_welcome, version, WIRE_U16),
+    NUM(spawn_welcome, rootless, WIRE_U8, .max = 1),
+    NUM(spawn_welcome, features, WIRE_U32, .max = SPAWN_CAN_ALL),
+    WIRE_FIELD(struct spawn_welcome, epoch, .kind = WIRE_ID16),
+};
+static const struct wire_field mount_row_fields[] = {
+    TEXT(spawn_mount_row, source, 0, SPAWN_ID_MAX),
+    TEXT(spawn_mount_row, target, 1, 1023),
+    NUM(spawn_mount_row, readonly, WIRE_U8, .max = 1),
+    NUM(spawn_mount_row, size, WIRE_U64),
+};
+const struct wire_layout spawn_mount_row_layout =
+    WIRE_LAYOUT("mount row", struct spawn_mount_row, mount_row_fields);
+static const struct wire_field create_fields[] = {
+    TEXT(spawn_create, id, 1, SPAWN_ID_MAX),
+    TEXT(spawn_create, hostname, 1, 63),
+    NUM(spawn_create, flags, WIRE_U32, .max = SPAWN_CREATE_FLAGS),
+    NUM(spawn_create, memory_bytes, WIRE_U64),
+    NUM(spawn_create, disk_bytes, WIRE_U64),
+    NUM(spawn_create, cpu_millis, WIRE_U32, .max = 1024 * 1000),
+    NUM(spawn_create, pids, WIRE_U32, .max = 4194304),
+    NUM(spawn_create, nofile, WIRE_U32, .max = 1048576),
+    ROWS(spawn_create, layers, 0, 60, &wire_text_row),
+    ROWS(spawn_create, mounts, 0, 32, &spawn_mount_row_layout),
+};
+static const struct wire_field created_fields[] = {
+    NUM(spawn_created, pid, WIRE_U32, .min = 1, .max = INT32_MAX),
+    NUM(spawn_created, enforced, WIRE_U32, .max = SPAWN_CAN_ALL),
+    TEXT(spawn_created, socket, 1, 1023),
+};
+static const struct wire_field name_fields[] = {
+    TEXT(spawn_name, id, 1, SPAWN_ID_MAX),
+};
+static const struct wire_field kill_fields[] = {
+    TEXT(spawn_kill, id, 1, SPAWN_ID_MAX),
+    NUM(spawn_kill, scope, WIRE_U8, .max = SPAWN_SCOPE_COUNT - 1),
+};
+static const struct wire_field pause_fields[] = {
+    TEXT(spawn_pause, id, 1, SPAWN_ID_MAX),
+    NUM(spawn_pause, on, WIRE_U8, .max = 1),
+};
+static const struct wire_field stats_fields[] = {
+    NUM(spawn_stats, memory_bytes, WIRE_U64),
+    NUM(spawn_stats, memory_peak_bytes, WIRE_U64),
+    NUM(spawn_stats, cpu_us, WIRE_U64),
+    NUM(spawn_stats, pids, WIRE_U64),
+    NUM(spawn_stats, oom_kills, WIRE_U64),
+    NUM(spawn_stats, disk_bytes, WIRE_U64),
+};
+static const struct wire_field list_fields[] = {
+    TEXT(spawn_list, after, 0, SPAWN_ID_MAX),
+};
+static const struct wire_field list_row_fields[] = {
+    TEXT(spawn_list_row, id, 1, SPAWN_ID_MAX),
+    NUM(spawn_list_row, state, WIRE_U8, .max = SPAWN_STATE_COUNT - 1),
+    NUM(spawn_list_row, confirmed, WIRE_U8, .max = 1),
+};
+const struct wire_layout spawn_list_row_layout =
+    WIRE_LAYOUT("list row", struct spawn_list_row, list_row_fields);
+static const struct wire_field listed_fields[] = {
+    NUM(spawn_listed, more, WIRE_U8, .max = 1),
+    ROWS(spawn_listed, sandboxes, 0, SPAWN_LIST_MAX, &spawn_list_row_layout),
+};
+static const struct wire_field pool_fields[] = {
+    NUM(spawn_pool, netns, WIRE_U32, .max = 64),
+};
+static const struct wire_field done_fields[] = {
+    WIRE_FIELD(struct spawn_done, err, .kind = WIRE_ERR),
+};
+static const struct wire_field event_fields[] = {
+    TEXT(spawn_event, id, 1, SPAWN_ID_MAX),
+    NUM(spawn_event, kind, WIRE_U8, .min = 1, .max = SPAWN_EVENT_COUNT - 1),
+    NUM(spawn_event, status, WIRE_U32),
+};
+
+static const struct wire_layout
+    hello_layout   = WIRE_LAYOUT("hello", struct spawn_hello, hello_fields),
+    welcome_layout = WIRE_LAYOUT("welcome", struct spawn_welcome, welcome_fields),
+    create_layout  = WIRE_LAYOUT("create", struct spawn_create, create_fields),
+    created_layout = WIRE_LAYOUT("created", struct spawn_created, created_fields),
+    name_layout    = WIRE_LAYOUT("name", struct spawn_name, name_fields),
+    kill_layout    = WIRE_LAYOUT("kill", struct spawn_kill, kill_fields),
+    pause_layout   = WIRE_LAYOUT("pause", struct spawn_pause, pause_fields),
+    stats_layout   = WIRE_LAYOUT("stats", struct spawn_stats, stats_fields),
+    list_layout    = WIRE_LAYOUT("list", struct spawn_list, list_fields),
+    listed_layout  = WIRE_LAYOUT("listed", struct spawn_listed, listed_fields),
+    pool_layout    = WIRE_LAYOUT("pool", struct spawn_pool, pool_fields),
+    done_layout    = WIRE_LAYOUT("done", struct spawn_done, done_fields),
+    event_layout   = WIRE_LAYOUT("event", struct spawn_event, event_fields);
+
+#define HOST SPAWN_HOST
+#define SPWN SPAWN_SPAWN
+const struct spawn_type_info spawn_types[SPAWN_TYPE_END] = {
+    /*                    name         from  fds layout */
+    [SPAWN_HELLO]     = {"hello",     HOST, 0, &hello_layout},
+    [SPAWN_WELCOME]   = {"welcome",   SPWN, 0, &welcome_layout},
+    [SPAWN_CREATE]    = {"create",    HOST, 0, &create_layout},
+    [SPAWN_CREATED]   = {"created",   SPWN, 1, &created_layout},
+    [SPAWN_ADOPT]     = {"adopt",     HOST, 0, &name_layout},
+    [SPAWN_CONFIRM]   = {"confirm",   HOST, 0, &name_layout},
+    [SPAWN_KILL]      = {"kill",      HOST, 0, &kill_layout},
+    [SPAWN_DESTROY]   = {"destroy",   HOST, 0, &name_layout},
+    [SPAWN_PAUSE]     = {"pause",     HOST, 0, &pause_layout},
+    [SPAWN_STATS_GET] = {"stats_get", HOST, 0, &name_layout},
+    [SPAWN_STATS]     = {"stats",     SPWN, 0, &stats_layout},
+    [SPAWN_LIST]      = {"list",      HOST, 0, &list_layout},
+    [SPAWN_LISTED]    = {"listed",    SPWN, 0, &listed_layout},
+    [SPAWN_POOL]      = {"pool",      HOST, 0, &pool_layout},
+    [SPAWN_DONE]      = {"done",      SPWN, 0, &done_layout},
+    [SPAWN_EVENT]     = {"event",     SPWN, 0, &event_layout},
+};
+/* clang-format on */
+
+static const struct spawn_type_info *type_info(unsigned type)
+{
+    return type < SPAWN_TYPE_END && spawn_types[type].name ? &spawn_types[type] : NULL;
+}
+
+static int check_head(unsigned type, uint32_t tag, enum spawn_side from, struct err *e)
+{
+    const struct spawn_type_info *t = type_info(type);
+
+    if (!t)
+        return err_set(e, ERR_INVALID, 0, "a packet of unknown type %u", type);
+    if (!(t->from & from))
+        return err_set(e, ERR_INVALID, 0, "%s came from the wrong side", t->name);
+    if ((tag == 0) != (type == SPAWN_EVENT))
+        return err_set(e, ERR_INVALID, 0, "%s with tag %u", t->name, tag);
+    return 0;
+}
+
+int spawn_encode(const struct spawn_msg *m, enum spawn_side from, struct wire_out *o, struct err *e)
+{
+    struct wire_out body;
+
+    if (check_head(m->type, m->tag, from, e) < 0)
+        return -1;
+    if (o->size - o->n < SPAWN_HEAD)
+        return err_set(e, ERR_TOO_LARGE, 0, "no room for a packet");
+    body = (struct wire_out){
+        .p = o->p + o->n + SPAWN_HEAD,
+        .size = size_min(o->size - o->n, SPAWN_PACKET_MAX) - SPAWN_HEAD,
+    };
+    if (wire_put(type_info(m->type)->layout, &m->u, &body, e) < 0)
+        return -1;
+    wire_put_u32(o->p + o->n, m->type);
+    wire_put_u32(o->p + o->n + 4, m->tag);
+    o->n += SPAWN_HEAD + body.n;
+    return 0;
+}
+
+int spawn_decode(struct str packet, size_t fds, enum spawn_side from, struct spawn_msg *ret,
+                 struct err *e)
+{
+    const uint8_t *p = (const uint8_t *)packet.p;
+    uint32_t type, tag;
+
+    if (packet.n < SPAWN_HEAD || packet.n > SPAWN_PACKET_MAX)
+        return err_set(e, ERR_INVALID, 0, "a packet of %zu bytes", packet.n);
+    type = wire_get_u32(p);
+    tag = wire_get_u32(p + 4);
+    if (check_head(type, tag, from, e) < 0)
+        return -1;
+    if (fds != spawn_types[type].fds)
+        return err_set(e, ERR_INVALID, 0, "%s with %zu descriptors", spawn_types[type].name, fds);
+    *ret = (struct spawn_msg){.type = (enum spawn_type)type, .tag = tag};
+    return wire_get(spawn_types[type].layout, str_skip(packet, SPAWN_HEAD), &ret->u, e);
+}
+
+bool spawn_id_is_safe(struct str id)
+{
+    if (id.n == 0 || id.n > SPAWN_ID_MAX)
+        return false;
+    for (size_t i = 0; i < id.n; i++) {
+        char c = id.p[i];
+
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+              c == '_' || (c == '-' && i > 0)))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,163 @@
+/* spawn: the protocol between holtd and holt-spawn (docs/protocol-spawn.md), on a SOCK_SEQPACKET
+ * Unix socket: one message per packet, descriptors beside it (SCM_RIGHTS).  Requests carry a tag
+ * that the one reply repeats; replies come in any order; events have tag 0.  holt-spawn is
+ * privileged: it takes every packet as hostile and names (ids, layers, paths) as data, never as
+ * host paths to open. No I/O, no allocation.  Errors: 0, or -1 with *e set. */
+#pragma once
+
+#include "wire/layout.h"
+
+#define SPAWN_VERSION 1
+#define SPAWN_HEAD 8
+#define SPAWN_PACKET_MAX (32 * 1024)
+#define SPAWN_ID_MAX 31
+#define SPAWN_LIST_MAX 256 /* rows of one list reply */
+#define SPAWN_NO_LIMIT 0   /* limits: 0 is none */
+
+enum spawn_side { SPAWN_HOST = 1, SPAWN_SPAWN = 2 };
+
+enum spawn_type {
+    SPAWN_HELLO = 1,
+    SPAWN_WELCOME = 2,
+    SPAWN_CREATE = 3,
+    SPAWN_CREATED = 4, /* with a pidfd of init; answers create and adopt */
+    SPAWN_ADOPT = 5,
+    SPAWN_CONFIRM = 6, /* holtd has the row: from now on never destroyed unasked */
+    SPAWN_KILL = 7,
+    SPAWN_DESTROY = 8, /* answered when nothing is left */
+    SPAWN_PAUSE = 9,
+    SPAWN_STATS_GET = 10,
+    SPAWN_STATS = 11,
+    SPAWN_LIST = 12,
+    SPAWN_LISTED = 13,
+    SPAWN_POOL = 14, /* how many network namespaces to keep ready */
+    SPAWN_DONE = 15, /* the plain answer: success, or the error of any request */
+    SPAWN_EVENT = 16,
+    SPAWN_TYPE_END
+};
+
+struct spawn_hello {
+    uint16_t version_min, version_max;
+    struct str installation; /* only its sandboxes are seen */
+};
+
+enum spawn_feature { /* what this host lets spawn enforce; bits */
+                     SPAWN_CAN_MEMORY = 1,
+                     SPAWN_CAN_CPU = 2,
+                     SPAWN_CAN_PIDS = 4,
+                     SPAWN_CAN_DISK = 8, /* with a memory upper */
+                     SPAWN_CAN_FREEZE = 16,
+                     SPAWN_CAN_KILL_TREE = 32, /* cgroup.kill */
+                     SPAWN_CAN_USERS = 64,     /* more than one id is mapped */
+                     SPAWN_CAN_ALL = 127
+};
+struct spawn_welcome {
+    uint16_t version; /* 0: none of those offered */
+    uint8_t rootless;
+    uint32_t features;
+    uint8_t epoch[16]; /* one per life of a spawn */
+};
+
+enum spawn_create_flag {
+    SPAWN_ROOTFS_RO = 1,
+    SPAWN_NESTING = 2,
+    SPAWN_UPPER_DISK = 4, /* else memory */
+    SPAWN_CREATE_FLAGS = 7
+};
+struct spawn_mount_row {
+    struct str source; /* a volume's name; "" is a tmpfs */
+    struct str target; /* absolute, inside */
+    uint8_t readonly;
+    uint64_t size; /* of a tmpfs */
+};
+struct spawn_create {
+    struct str id, hostname;
+    uint32_t flags;
+    uint64_t memory_bytes, disk_bytes;
+    uint32_t cpu_millis, pids, nofile;
+    struct wire_rows layers; /* wire_text: layer ids, lowest first; none: the host image */
+    struct wire_rows mounts; /* spawn_mount_row */
+};
+struct spawn_created {
+    uint32_t pid;      /* of init, as the host sees it */
+    uint32_t enforced; /* enum spawn_feature: of the limits that were asked */
+    struct str socket; /* where init listens, relative to the state directory */
+};
+
+struct spawn_name { /* adopt, confirm, destroy, stats_get */
+    struct str id;
+};
+enum spawn_scope { SPAWN_WORK, SPAWN_ALL, SPAWN_SCOPE_COUNT };
+struct spawn_kill {
+    struct str id;
+    uint8_t scope; /* the commands; init too */
+};
+struct spawn_pause {
+    struct str id;
+    uint8_t on;
+};
+struct spawn_stats {
+    uint64_t memory_bytes, memory_peak_bytes, cpu_us, pids, oom_kills, disk_bytes;
+};
+struct spawn_list {
+    struct str after; /* the last id of the page before, or "" */
+};
+enum spawn_state { SPAWN_STARTING, SPAWN_RUNNING, SPAWN_DEAD, SPAWN_STATE_COUNT };
+struct spawn_list_row {
+    struct str id;
+    uint8_t state, confirmed;
+};
+struct spawn_listed {
+    uint8_t more;
+    struct wire_rows sandboxes; /* spawn_list_row, by id */
+};
+struct spawn_pool {
+    uint32_t netns;
+};
+struct spawn_done {
+    struct err err;
+};
+enum spawn_event_kind { SPAWN_INIT_ENDED = 1, SPAWN_OOM = 2, SPAWN_EVENT_COUNT };
+struct spawn_event {
+    struct str id;
+    uint8_t kind;
+    uint32_t status; /* wait status of init, where this spawn is its parent; else 0 */
+};
+
+struct spawn_msg {
+    enum spawn_type type;
+    uint32_t tag; /* 0 for events only */
+    union {
+        struct spawn_hello hello;
+        struct spawn_welcome welcome;
+        struct spawn_create create;
+        struct spawn_created created;
+        struct spawn_name name;
+        struct spawn_kill kill;
+        struct spawn_pause pause;
+        struct spawn_stats stats;
+        struct spawn_list list;
+        struct spawn_listed listed;
+        struct spawn_pool pool;
+        struct spawn_done done;
+        struct spawn_event event;
+    } u;
+};
+
+struct spawn_type_info {
+    const char *name;
+    uint8_t from;
+    uint8_t fds; /* descriptors beside it */
+    const struct wire_layout *layout;
+};
+extern const struct spawn_type_info spawn_types[SPAWN_TYPE_END];
+extern const struct wire_layout spawn_mount_row_layout, spawn_list_row_layout;
+
+CHECKED int spawn_encode(const struct spawn_msg *m, enum spawn_side from, struct wire_out *o,
+                         struct err *e);
+/* fds: how many came with the packet.  The caller closes them after a failure. */
+CHECKED int spawn_decode(struct str packet, size_t fds, enum spawn_side from, struct spawn_msg *ret,
+                         struct err *e);
+/* A sandbox or layer id: letters, digits, '_' and '-', at most SPAWN_ID_MAX.  It becomes a file
+ * name. */
+bool spawn_id_is_safe(struct str id);
