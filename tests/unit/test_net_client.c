@@ -7,11 +7,27 @@
 #include "unit.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+/* Stands before the C library's: a name server that takes its time. */
+int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+                struct addrinfo **ret)
+{
+    int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+
+    if (host && strcmp(host, "slow.test") == 0) {
+        usleep(500000);
+        return EAI_AGAIN;
+    }
+    *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+    return real(host, port, hints, ret);
+}
 
 /* A peer that reads one request, then sends what it was told to. */
 struct peer_script {
@@ -105,6 +121,7 @@ struct seen {
     bool keep, slow, cancel_at_head, cancel_at_body;
     uv_timer_t timer;
     struct client *client;
+    int64_t closed_ms;
     size_t to_send; /* of a streamed request body */
 };
 
@@ -159,6 +176,7 @@ static void on_closed(struct client *c, const struct err *e)
     struct seen *s = client_arg(c);
 
     s->closed++;
+    s->closed_ms = clock_mono_ms();
     s->e = *e;
     s->client = NULL;
     if (s->slow)
@@ -412,6 +430,17 @@ static void nobody_there_is_an_error(void **state)
     assert_true(s.e.code == ERR_UNAVAILABLE || s.e.code == ERR_TIMEOUT);
 }
 
+static void a_slow_name_server_does_not_delay_the_end(void **state)
+{
+    int64_t before = clock_mono_ms();
+    struct seen s = {0};
+
+    (void)state;
+    run(&s, &(struct client_request){.connect_ms = 50}, "http://slow.test");
+    assert_int_equal(s.e.code, ERR_TIMEOUT);
+    assert_in_range(s.closed_ms - before, 40, 400);
+}
+
 static void an_upgrade_becomes_raw_bytes(void **state)
 {
     struct peer_script p = {.reply = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n"
@@ -487,6 +516,7 @@ int main(void)
         cmocka_unit_test(every_wait_has_an_end),
         cmocka_unit_test(cancelling_ends_it_at_once),
         cmocka_unit_test(nobody_there_is_an_error),
+        cmocka_unit_test(a_slow_name_server_does_not_delay_the_end),
         cmocka_unit_test(an_upgrade_becomes_raw_bytes),
         cmocka_unit_test(urls),
     };
