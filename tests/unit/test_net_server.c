@@ -561,6 +561,21 @@ static void a_disconnect_is_seen_while_the_reply_is_owed(void **state)
     expect(&d, "at last");
 }
 
+static void a_disconnect_is_seen_behind_unread_input(void **state)
+{
+    struct client c = client_open();
+    static char junk[100000];
+
+    (void)state;
+    say(&c, STR(GET("/wait")));
+    say(&c, str_make(junk, sizeof junk)); /* more than is kept for later */
+    while (!w.waiting)
+        turn(NULL);
+    turn_for(NULL, 20);
+    client_done(&c);
+    expect_closed(1, 0);
+}
+
 static void slow_peers_are_timed_out(void **state)
 {
     CLIENT struct client head = client_open(), body = client_open(), idle = client_open(),
@@ -781,6 +796,7 @@ int main(void)
         CASE(a_slow_handler_slows_the_upload),
         CASE(a_slow_reader_slows_the_download),
         CASE(a_disconnect_is_seen_while_the_reply_is_owed),
+        CASE(a_disconnect_is_seen_behind_unread_input),
         CASE(slow_peers_are_timed_out),
         CASE(connections_are_limited),
         CASE(ranges_and_tags_work_on_blobs),
