@@ -22,6 +22,8 @@ struct conn_proto { /* "h1", "h2" */
         struct conn *c); /* the stream is closed: end all exchanges (xchg_gone), free own state */
     void (*sent)(struct conn *c);    /* as stream_ops.sent; may be NULL */
     void (*timeout)(struct conn *c); /* c->wait has lasted too long; NULL: conn_close */
+    void (*hangup)(struct conn *c);  /* as stream_ops.hangup; may be NULL */
+    size_t room; /* wanted in struct conn: what lives as long as it is not mixed with buffers */
 };
 
 /* What the peer owes us decides which timeout runs; none runs while we owe the reply. */
@@ -37,6 +39,7 @@ struct conn {
     enum conn_wait wait;
     int64_t wait_since_ms; /* monotonic */
     bool closing;
+    _Alignas(16) char room[]; /* conn_h1.room bytes */
 };
 
 void conn_wait(struct conn *c, enum conn_wait wait); /* restarts that timeout */
@@ -94,6 +97,7 @@ struct xchg {
     bool in_callback;
     bool gone;
     size_t collect_max;
+    bool begun; /* the handler has seen it */
     bool aborted;
     bool body_told;    /* ops->body_end or collect_done was called */
     bool gone_done;    /* what ops->closed will be told */
@@ -112,6 +116,6 @@ void xchg_drained(struct xchg *x);
 bool xchg_wants_body(struct xchg *x);
 /* The JSON error form with any status: for what a protocol finds wrong.  After the head: aborts. */
 void xchg_refuse(struct xchg *x, int status, const struct err *e);
-void xchg_free_spares(void);
+void xchg_free_spares(bool all); /* or, called now and then, slowly down to a few */
 /* The reply is sent (done) or will never be: calls ops->closed, writes metrics, frees. */
 void xchg_gone(struct xchg *x, bool done);

@@ -1,7 +1,6 @@
 #include "net/conn.h"
 
 #include "base/log.h"
-#include "base/mem.h"
 #include "net/metrics.h"
 #include "proto/http1.h"
 
@@ -32,13 +31,14 @@ struct h1 {
     size_t unconsumed, drained;
     int64_t reply_left; /* bytes of the reply's body, or LEFT_* */
     bool keep_alive, expect, eof, in_data;
+    bool stalled; /* by too many ended replies */
 };
 
 static const struct xchg_proto h1_xchg;
 
 static void h1_start(struct conn *c)
 {
-    struct h1 *h = xzalloc(sizeof *h);
+    struct h1 *h = (void *)c->room;
 
     h->c = c;
     h->tail = &h->ended;
@@ -115,8 +115,10 @@ static bool step_head(struct h1 *h, struct str in, size_t *ret_used)
     struct err e;
     int st;
 
-    if (h->ended_count >= (size_t)i64_min(ENDED_MAX, l->requests_per_conn) && in.n > 0)
-        return false; /* h1_sent goes on */
+    if (h->ended_count >= (size_t)i64_min(ENDED_MAX, l->requests_per_conn) && in.n > 0) {
+        h->stalled = true; /* h1_sent goes on */
+        return false;
+    }
     st = in.n > 0 ? http1_scan(&h->scan, in, &limits, &e) : 0;
     if (st < 0) {
         conn_refuse(h->c, -st, &e);
@@ -294,6 +296,15 @@ static void h1_eof(struct conn *c)
         stream_read_on(c->stream); /* what was kept may hold whole requests */
 }
 
+/* Input that nobody will take before the reply has ended hides the end of file behind it. */
+static void h1_hangup(struct conn *c)
+{
+    struct h1 *h = c->state;
+
+    if (h->x && (h->phase == REPLY || (h->phase == BODY && !xchg_wants_body(h->x))))
+        conn_cut(c);
+}
+
 static void h1_writable(struct conn *c)
 {
     struct h1 *h = c->state;
@@ -306,7 +317,6 @@ static void h1_sent(struct conn *c)
 {
     struct h1 *h = c->state;
     uint64_t sent = stream_sent(c->stream);
-    bool any = false;
 
     while (h->ended && h->ended->sent_at <= sent) {
         struct xchg *x = h->ended;
@@ -314,11 +324,13 @@ static void h1_sent(struct conn *c)
         h->ended = x->next;
         if (!h->ended)
             h->tail = &h->ended;
-        any = h->ended_count-- >= ENDED_MAX || any;
+        h->ended_count--;
         xchg_gone(x, true);
     }
-    if (any && !c->closing)
+    if (h->stalled && !h->ended && !c->closing) {
+        h->stalled = false;
         stream_read_on(c->stream);
+    }
 }
 
 static void h1_shutdown(struct conn *c)
@@ -343,7 +355,6 @@ static void h1_gone(struct conn *c)
     if (h->x)
         xchg_gone(TAKE(h->x), false);
     http1_body_done(&h->body);
-    free(h);
 }
 
 static void h1_timeout(struct conn *c)
@@ -356,7 +367,7 @@ static void h1_timeout(struct conn *c)
         conn_refuse(c, 408, &e);
     else if (c->wait == CONN_WAIT_BODY)
         bad_body(h, 408, &e);
-    else
+    else if (stream_pending(c->stream) == 0) /* else the write timeout runs */
         conn_close(c);
 }
 
@@ -370,6 +381,8 @@ const struct conn_proto conn_h1 = {
     .gone = h1_gone,
     .sent = h1_sent,
     .timeout = h1_timeout,
+    .hangup = h1_hangup,
+    .room = sizeof(struct h1),
 };
 
 /* How the end of the reply's body will be known, and whether the connection can go on after it. */
@@ -384,8 +397,8 @@ static void choose_framing(struct h1 *h, struct xchg *x, const struct http_heade
         h->reply_left = x->head_only ? 0 : (int64_t)n;
     else
         h->reply_left = x->req.version == HTTP_1_1 ? LEFT_CHUNKED : LEFT_UNTIL_CLOSE;
-    if (h->reply_left == LEFT_UNTIL_CLOSE)
-        h->keep_alive = false;
+    if (h->reply_left == LEFT_UNTIL_CLOSE || x->status == 413)
+        h->keep_alive = false; /* after a 413 there is more of the body than we want to read */
     if (h->phase == BODY && !http1_body_is_complete(&h->body) &&
         (h->expect || declared - x->body_seen > DRAIN_MAX))
         h->keep_alive = false;

@@ -55,7 +55,7 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
     case NGHTTP2_HEADERS:
     case NGHTTP2_WINDOW_UPDATE:
         return 0;
-    default: /* RST_STREAM, PING, SETTINGS, PRIORITY, GOAWAY and types we do not know */
+    default: /* RST_STREAM, PING, SETTINGS, PRIORITY, GOAWAY */
         return spend_calm(h);
     }
 }

@@ -13,18 +13,23 @@
 #include <unistd.h>
 
 #define BACKLOG 1024
+#define WARN_EVERY_MS 1000
 
 static void on_connection(uv_stream_t *h, int status)
 {
     struct listener *l = h->data;
 
+    int64_t now = (int64_t)uv_now(h->loop);
+
     /* Out of descriptors: libuv keeps one in reserve, with which it accepts and closes what waits,
      * so that the loop does not spin. */
-    if (status < 0)
+    if (status >= 0) {
+        l->ready(l);
+    } else if (now - l->warned_ms >= WARN_EVERY_MS) {
+        l->warned_ms = now;
         log_warn("a connection could not be accepted", LOG_C("address", l->info.address),
                  LOG_C("error", uv_strerror(status)));
-    else
-        l->ready(l);
+    }
 }
 
 static int bad_address(struct err *e, const char *address)

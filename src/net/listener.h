@@ -12,6 +12,7 @@ struct listener {
     } h;
     struct listener_info info;
     bool is_unix;
+    int64_t warned_ms;                 /* when a failed accept was last logged */
     void (*ready)(struct listener *l); /* a connection waits to be accepted */
     void (*closed)(struct listener *l);
     void *arg;

@@ -63,6 +63,7 @@ static void on_sweep(uv_timer_t *t)
     metric_observe(&metric_loop_lag, i64_max(0, now_ns - s->next_sweep_ns));
     s->next_sweep_ns = now_ns + SWEEP_MS * 1000000LL;
     conn_sweep(s, now_ms);
+    xchg_free_spares(false);
     if (s->hub)
         stream_hub_sweep(s->hub, s->config.limits->write_ms);
     if (s->cut_at_ms != 0 && now_ms >= s->cut_at_ms)
@@ -91,7 +92,7 @@ static void server_free(struct server *s)
     free(s->tls_key);
     SSL_CTX_free(s->tls);
     map_done(&s->per_peer);
-    xchg_free_spares();
+    xchg_free_spares(true);
     free(s);
 }
 

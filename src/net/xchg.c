@@ -7,7 +7,11 @@
 #include "proto/http1.h"
 #include "proto/json.h"
 
-#define SPARES_MAX 64 /* exchanges kept for the next requests, each with one arena block */
+/* Exchanges kept for the next requests, each with one arena block: as many as one turn of the loop
+ * can bring (libuv takes 1024 events at a time), so that a burst does not leave a heap full of
+ * holes; in quiet times fewer. */
+#define SPARES_MAX 1024
+#define SPARES_QUIET 64
 
 static struct xchg *spares;
 static size_t spare_count;
@@ -33,16 +37,21 @@ struct xchg *xchg_new(struct conn *c, const struct xchg_proto *p, void *state)
     return x;
 }
 
-void xchg_free_spares(void)
+static void trim_spares(size_t keep)
 {
-    while (spares) {
+    while (spare_count > keep) {
         struct xchg *x = spares;
 
         spares = x->next;
+        spare_count--;
         arena_done(&x->arena);
         free(x);
     }
-    spare_count = 0;
+}
+
+void xchg_free_spares(bool all)
+{
+    trim_spares(all ? 0 : size_max(SPARES_QUIET, spare_count - spare_count / 8));
 }
 
 static bool is_open(const struct xchg *x)
@@ -75,6 +84,7 @@ void xchg_begin(struct xchg *x)
     bool outer = enter(x);
     struct err e;
 
+    x->begun = true;
     server_handle(x->conn->server, x);
     if (!x->ops && x->status == 0 && is_open(x)) {
         (void)err_set(&e, ERR_INTERNAL, 0, "no handler took the request");
@@ -185,7 +195,8 @@ void xchg_drained(struct xchg *x)
 
 static void finish(struct xchg *x)
 {
-    net_metrics_reply(x->gone_done ? x->status : 0);
+    if (x->begun)
+        net_metrics_reply(x->gone_done ? x->status : 0);
     if (x->ops && x->ops->closed) {
         x->in_callback = true;
         x->ops->closed(x, x->gone_done);
@@ -399,7 +410,7 @@ void xchg_refuse(struct xchg *x, int status, const struct err *e)
     }
     if (status == 401)
         h[n++] = (struct http_header){STR("www-authenticate"), STR("Bearer realm=\"holt\"")};
-    if (status == 429 || status == 503)
+    if ((status == 429 || status == 503) && !http_get(x->extra, x->extra_count, "retry-after"))
         h[n++] = (struct http_header){STR("retry-after"), STR("1")};
     json_error(&body, e);
     xchg_reply_with(x, status, h, n, buf_str(&body));

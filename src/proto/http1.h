@@ -70,6 +70,10 @@ struct http1_body {
 
 void http1_body_init(struct http1_body *b, enum http1_framing framing, int64_t length);
 void http1_body_done(struct http1_body *b);
+static inline UNUSED void http1_body_done_p(struct http1_body *b)
+{
+    http1_body_done(b);
+}
 /* Uses *ret_used bytes of in, of which *ret_part (in place, maybe empty) is content.
  * 1: the body is complete; 0: call again with the rest, or with more. */
 int http1_body_next(struct http1_body *b, struct str in, size_t *ret_used, struct str *ret_part,
