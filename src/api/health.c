@@ -1,8 +1,8 @@
 #include "api/health.h"
 
+#include "api/health.pb.h"
 #include "base/list.h"
 #include "base/mem.h"
-#include "health.pb.h"
 
 #define SERVICE_MAX 256
 
@@ -31,13 +31,11 @@ struct health *health_new(health_ask ask, const char *const *services, void *arg
     return h;
 }
 
-void health_free(struct health *h)
+void health_end_watches(struct health *h)
 {
     struct list *node;
-    struct err e;
+    struct err e = {0};
 
-    if (!h)
-        return;
     (void)err_set(&e, ERR_UNAVAILABLE, 0, "the server is going down");
     while ((node = list_pop(&h->watches))) {
         struct call *c = LIST_ENTRY(node, struct call, link);
@@ -45,6 +43,12 @@ void health_free(struct health *h)
         c->health = NULL;
         grpc_fail(c->grpc, &e);
     }
+}
+
+void health_free(struct health *h)
+{
+    if (h)
+        health_end_watches(h);
     mem_free(h);
 }
 

@@ -1,6 +1,7 @@
 /* echo_server: every protocol of src/net behind one small program, for tests with real clients.
  *   echo_server [--cert FILE --key FILE] ADDRESS…     prints "port N" per listener, ends on SIGTERM
- * GET /hello · POST /echo (streamed) · GET /big?n=BYTES · WS /ws · SSE /sse · gRPC
+ * GET /hello · POST /echo (streamed) · POST /sink (counts the bytes) · GET /big?n=BYTES ·
+ * GET /hang (never answers) · WS /ws · SSE /sse · gRPC
  * /test.Echo/Unary, ServerStream (as many replies as the x-count metadata says, default 3), Bidi ·
  * the health service */
 #include "api/health.h"
@@ -61,6 +62,48 @@ static void reply_echo(struct xchg *x)
     xchg_limit_body(x, 0);
     xchg_handle(x, &ops, arena_zalloc(xchg_arena(x), sizeof(struct echo)));
     xchg_head(x, 200, &h, 1);
+}
+
+struct sink {
+    uint64_t seen;
+};
+
+static void sink_body(struct xchg *x, struct str part)
+{
+    struct sink *s = xchg_arg(x);
+
+    s->seen += part.n;
+    xchg_consume(x, part.n);
+}
+
+static void sink_end(struct xchg *x)
+{
+    const struct sink *s = xchg_arg(x);
+    char text[24];
+    int n = snprintf(text, sizeof text, "%llu\n", (unsigned long long)s->seen);
+
+    xchg_reply(x, 200, "text/plain", str_make(text, (size_t)n));
+}
+
+static void reply_sink(struct xchg *x)
+{
+    static const struct xchg_ops ops = {.body = sink_body, .body_end = sink_end};
+
+    xchg_limit_body(x, 0);
+    xchg_handle(x, &ops, arena_zalloc(xchg_arena(x), sizeof(struct sink)));
+}
+
+static void hang_closed(struct xchg *x, bool done)
+{
+    (void)x;
+    log_info("hang closed", LOG_N("done", done));
+}
+
+static void reply_hang(struct xchg *x)
+{
+    static const struct xchg_ops ops = {.closed = hang_closed};
+
+    xchg_handle(x, &ops, NULL);
 }
 
 struct big {
@@ -268,7 +311,8 @@ static void handle(struct xchg *x, void *arg)
         void (*reply)(struct xchg *x);
     } routes[] = {
         {"GET", "/hello", reply_hello}, {"HEAD", "/hello", reply_hello},
-        {"POST", "/echo", reply_echo},  {"GET", "/big", reply_big},
+        {"POST", "/echo", reply_echo},  {"POST", "/sink", reply_sink},
+        {"GET", "/big", reply_big},     {"GET", "/hang", reply_hang},
         {"GET", "/ws", reply_ws},       {"GET", "/sse", reply_sse},
     };
     const struct http_req *r = xchg_req(x);
