@@ -448,6 +448,7 @@ static void continuation_floods_end_the_connection(void **state)
     assert_false(fake_conn.closing);
     feed_times(STR("\0\0\0\x09\0\0\0\0\x01"), 1);
     assert_true(fake_conn.closing);
+    assert_int_equal(goaway, NGHTTP2_ENHANCE_YOUR_CALM + 1); /* our count, not nghttp2's */
 }
 
 static void a_lost_peer_ends_every_exchange(void **state)
