@@ -96,16 +96,12 @@ static void run_op(struct request *r)
     const struct op_handler *h = r->route->data;
     const struct http_req *req = xchg_req(r->x);
     bool bodiless = str_eq_c(req->method, "GET") || str_eq_c(req->method, "HEAD");
-    struct err e = {0};
 
     r->op = h->op;
-    if (bodiless || req->content_length == 0) {
+    if (bodiless || req->content_length == 0)
         decode_and_run(r, STR(""));
-    } else if (req->content_length > 0 && check_media_type(req, &e) < 0) {
-        request_fail(r, &e); /* before the upload, where its size tells that there is one */
-    } else {
+    else
         xchg_collect(r->x, (size_t)r->api->c.conf->body_max, body_collected);
-    }
 }
 
 /* --- the order of checks --- */
@@ -134,7 +130,7 @@ static void admit(struct request *r)
     if (auth_authenticate(&r->api->auth, &v, &r->who, &r->how, &retry_ms, &e) < 0 &&
         (e.code == ERR_INVALID || r->route->perm != PERM_NONE))
         request_refuse_for(r, retry_ms, &e);
-    else if (auth_check_origin(&r->api->auth, &v, r->how, &e) < 0 || authorise(r, &e) < 0)
+    else if (authorise(r, &e) < 0)
         request_refuse(r, &e);
     else
         r->route->handler(r);
@@ -191,7 +187,7 @@ void api_handle(struct xchg *x, void *arg)
     *r = (struct request){.api = a, .x = x, .started_ns = clock_mono_ns()};
     xchg_handle(x, &request_ops, r);
     v = request_view(r);
-    if (auth_check_host(&a->auth, &v, &e) < 0) {
+    if (auth_check_host(&a->auth, &v, &e) < 0 || auth_check_origin(&a->auth, &v, &e) < 0) {
         refuse_early(r, &e);
         return;
     }

@@ -1,5 +1,5 @@
 /* api: what holtd answers: the native operations, their authentication, their metrics.
- * api_handle is the server's handler.  The order for each request: Host, path, credentials, Origin,
+ * api_handle is the server's handler.  The order for each request: Host, Origin, path, credentials,
  * permission, input, handler.
  * Ownership: the caller's parts outlive the api; api_free comes after the server has stopped and
  * the store has closed.  Thread: the loop's. */

@@ -94,22 +94,14 @@ static bool is_same_origin(const struct http_req *req, struct str origin)
     return str_starts(rest, STR("://")) && str_case_eq(str_skip(rest, 3), req->authority);
 }
 
-int auth_check_origin(const struct auth *a, const struct auth_view *v, enum auth_how how,
-                      struct err *e)
+int auth_check_origin(const struct auth *a, const struct auth_view *v, struct err *e)
 {
     struct str origin = http_req_header(v->req, "origin");
     struct str site = http_req_header(v->req, "sec-fetch-site");
 
-    /* A safe request that names its token was meant: a foreign page can neither know the token nor
-     * read the reply. */
-    if (how == AUTH_BEARER && is_safe(v->req->method) && !v->websocket)
-        return 0;
     if (!origin.p && str_eq_c(site, "cross-site") && !is_safe(v->req->method))
         return err_set(e, ERR_FORBIDDEN, 0, "a page of another site sent this request");
     if (!origin.p || is_same_origin(v->req, origin) || is_listed(&a->conf->cors_origins, origin))
-        return 0;
-    /* Without credentials a safe request tells nothing that its sender could not ask itself. */
-    if (how == AUTH_NOBODY && is_safe(v->req->method) && !v->websocket)
         return 0;
     err_set(e, ERR_FORBIDDEN, 0, "the Origin '" STR_FMT "' may not do this",
             (int)size_min(origin.n, 100), origin.p);

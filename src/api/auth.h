@@ -18,7 +18,6 @@ struct auth_view { /* what of a request matters here */
     const struct http_req *req;
     const struct peer *peer;
     const struct listener_info *listener;
-    bool websocket;
 };
 
 enum auth_how {
@@ -30,9 +29,9 @@ enum auth_how {
 
 /* ERR_FORBIDDEN with the remedy when Host is none of ours. */
 CHECKED int auth_check_host(const struct auth *a, const struct auth_view *v, struct err *e);
-/* ERR_FORBIDDEN when a page of another site may have sent it. */
-CHECKED int auth_check_origin(const struct auth *a, const struct auth_view *v, enum auth_how how,
-                              struct err *e);
+/* ERR_FORBIDDEN when a page of another site may have sent it, whatever it carries: a browser adds
+ * cookies by itself, and some listeners need no credentials. */
+CHECKED int auth_check_origin(const struct auth *a, const struct auth_view *v, struct err *e);
 /* Wrong credentials: ERR_UNAUTHENTICATED, or ERR_LIMIT with *ret_retry_ms when the peer failed too
  * often.  A good token is never throttled: a guesser behind the same address cannot lock its owner
  * out.  No credentials is AUTH_NOBODY with ROLE_NONE, not an error. */

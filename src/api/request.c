@@ -98,8 +98,6 @@ struct auth_view request_view(const struct request *r)
         .req = xchg_req(r->x),
         .peer = xchg_peer(r->x),
         .listener = xchg_listener(r->x),
-        .websocket = http_has_token(http_req_header(xchg_req(r->x), "upgrade"), "websocket") ||
-                     str_eq_c(xchg_req(r->x)->method, "CONNECT"),
     };
 }
 

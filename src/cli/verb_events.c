@@ -133,7 +133,7 @@ static int on_part(void *arg, struct str bytes)
 static int follow_once(struct follow *f, const struct cmd *cmd, const json_t *args, bool *ret_lived,
                        struct err *e)
 {
-    AUTO(json_decref) json_t *asked = json_copy((json_t *)(uintptr_t)args);
+    AUTO(json_decref) json_t *asked = json_copy((json_t *)args);
     AUTO(target_done) struct target t = {0};
     AUTO(buf_done) struct buf target = {0};
     AUTO(reply_done) struct reply reply = {0};

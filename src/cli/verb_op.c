@@ -148,7 +148,7 @@ static void trim_rows(json_t *list, int64_t wanted)
 static int list_all(const struct cli *c, const struct op *op, const json_t *args, json_t **ret,
                     struct err *e)
 {
-    AUTO(json_decref) json_t *all = NULL, *asked = json_copy((json_t *)(uintptr_t)args);
+    AUTO(json_decref) json_t *all = NULL, *asked = json_copy((json_t *)args);
     AUTO(mem_free) char *cursor = xstrdup("");
     int64_t wanted = args_int(args, "limit", ROWS_MAX);
     bool pages = op_input(op, STR("cursor")) != NULL;

@@ -101,7 +101,9 @@ static void server_gone(void *arg)
 static void stop(struct daemon *d, int signum)
 {
     if (d->stopping) {
-        log_warn("a second signal: stopping without waiting", LOG_N("signal", signum));
+        if (signum != SIGINT)
+            return;
+        log_warn("interrupted again: stopping without waiting");
         _exit(128 + signum); /* safe at any instant: what was acknowledged is on disk */
     }
     d->stopping = true;

@@ -42,7 +42,8 @@ static int lock_dir(const char *dir, struct err *e)
     if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
         n = pread(fd, text, sizeof text - 1, 0);
         text[n > 0 ? strcspn(text, "\n") : 0] = '\0';
-        err_set(e, ERR_CONFLICT, 0, "it is in use by another holtd, process %s", text[0] ? text : "?");
+        err_set(e, ERR_CONFLICT, 0, "it is in use by another holtd, process %s",
+                text[0] ? text : "?");
         return err_hint(e, "stop that one, or choose another directory with --state");
     }
     (void)snprintf(text, sizeof text, "%d\n", getpid());

@@ -142,6 +142,14 @@ static void on_sent(struct stream *s)
         c->proto->sent(c);
 }
 
+static void on_hangup(struct stream *s)
+{
+    struct conn *c = stream_arg(s);
+
+    if (c->proto && c->proto->hangup && !c->closing)
+        c->proto->hangup(c);
+}
+
 static void on_handshaking(struct stream *s)
 {
     conn_wait(stream_arg(s), CONN_WAIT_HEAD);
@@ -167,6 +175,7 @@ static const struct stream_ops conn_stream_ops = {
     .closed = on_closed,
     .sent = on_sent,
     .handshaking = on_handshaking,
+    .hangup = on_hangup,
 };
 
 void conn_new(struct server *s, struct stream *stream, const struct listener_info *l)

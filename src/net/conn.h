@@ -22,6 +22,7 @@ struct conn_proto { /* "h1", "h2" */
         struct conn *c); /* the stream is closed: end all exchanges (xchg_gone), free own state */
     void (*sent)(struct conn *c);    /* as stream_ops.sent; may be NULL */
     void (*timeout)(struct conn *c); /* c->wait has lasted too long; NULL: conn_close */
+    void (*hangup)(struct conn *c);  /* as stream_ops.hangup; may be NULL */
     size_t room; /* wanted in struct conn: what lives as long as it is not mixed with buffers */
 };
 

@@ -296,6 +296,15 @@ static void h1_eof(struct conn *c)
         stream_read_on(c->stream); /* what was kept may hold whole requests */
 }
 
+/* Input that nobody will take before the reply has ended hides the end of file behind it. */
+static void h1_hangup(struct conn *c)
+{
+    struct h1 *h = c->state;
+
+    if (h->x && (h->phase == REPLY || (h->phase == BODY && !xchg_wants_body(h->x))))
+        conn_cut(c);
+}
+
 static void h1_writable(struct conn *c)
 {
     struct h1 *h = c->state;
@@ -372,6 +381,7 @@ const struct conn_proto conn_h1 = {
     .gone = h1_gone,
     .sent = h1_sent,
     .timeout = h1_timeout,
+    .hangup = h1_hangup,
     .room = sizeof(struct h1),
 };
 

@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #define READ_SIZE (64 * 1024)
@@ -24,6 +25,7 @@ struct stream_hub {
     struct list dirty;     /* streams with something to do at the end of the turn, in order */
     struct list blocked;   /* waiting for the kernel to take output: longest first */
     struct list lingering; /* half closed by us, longest first */
+    struct list deaf;      /* not read from: the sweep looks whether the peer is still there */
     size_t count;
     size_t handles;
     char *scratch; /* READ_SIZE bytes, for all reads */
@@ -49,6 +51,7 @@ struct stream {
     SSL_CTX *ctx; /* until the first byte has decided */
     struct tls *tls;
     struct list dirty; /* in hub->dirty */
+    struct list deaf;  /* in hub->deaf */
     struct list link;  /* in hub->blocked or hub->lingering */
     struct buf in;     /* offered and not taken */
     struct buf out;    /* plain */
@@ -111,6 +114,7 @@ static void end(struct stream *s, bool reset)
     s->state = STREAM_CLOSED;
     list_unlink(&s->dirty);
     list_unlink(&s->link);
+    list_unlink(&s->deaf);
     if (!reset || s->peer.kind != PEER_TCP || uv_tcp_close_reset(&s->h.tcp, on_closed) < 0)
         uv_close(&s->h.any, on_closed);
 }
@@ -381,10 +385,14 @@ static void update_reading(struct stream *s)
     if (want == s->reading || s->state == STREAM_CLOSED)
         return;
     s->reading = want;
-    if (!want)
+    list_unlink(&s->deaf);
+    if (!want) {
         (void)uv_read_stop(&s->h.stream);
-    else if (uv_read_start(&s->h.stream, on_alloc, on_read) < 0)
+        if (!s->eof)
+            list_push(&s->hub->deaf, &s->deaf);
+    } else if (uv_read_start(&s->h.stream, on_alloc, on_read) < 0) {
         fail_sys(s, UV_EIO, "read from");
+    }
 }
 
 /* Its being active is all it is for. */
@@ -428,6 +436,7 @@ struct stream_hub *stream_hub_new(uv_loop_t *loop)
     list_init(&h->dirty);
     list_init(&h->blocked);
     list_init(&h->lingering);
+    list_init(&h->deaf);
     (void)uv_prepare_init(loop, &h->prepare);
     (void)uv_idle_init(loop, &h->idle);
     h->prepare.data = h->idle.data = h;
@@ -470,6 +479,19 @@ void stream_hub_free(struct stream_hub *h, void (*done)(void *arg), void *arg)
     close_hub_if_empty(h);
 }
 
+/* epoll says nothing of a descriptor that nobody reads from or writes to. */
+static void look_for_peer(struct stream *s)
+{
+    struct pollfd p = {.events = POLLRDHUP};
+
+    if (uv_fileno(&s->h.any, &p.fd) < 0 || poll(&p, 1, 0) <= 0)
+        return;
+    if (p.revents & (POLLERR | POLLHUP))
+        fail_sys(s, UV_ECONNRESET, "wait for");
+    else if ((p.revents & POLLRDHUP) && s->ops->hangup && s->state == STREAM_OPEN)
+        s->ops->hangup(s);
+}
+
 void stream_hub_sweep(struct stream_hub *h, int64_t write_ms)
 {
     int64_t now = (int64_t)uv_now(h->loop);
@@ -494,6 +516,8 @@ void stream_hub_sweep(struct stream_hub *h, int64_t write_ms)
             break;
         end(s, false);
     }
+    LIST_EACH (&h->deaf, node)
+        look_for_peer(LIST_ENTRY(node, struct stream, deaf));
 }
 
 static void name_tcp_peer(struct stream *s)
@@ -558,6 +582,7 @@ struct stream *stream_accept(struct stream_hub *h, uv_stream_t *listener, struct
     s->keep_max = KEEP_DEFAULT;
     list_init(&s->dirty);
     list_init(&s->link);
+    list_init(&s->deaf);
     s->peer.kind = listener->type == UV_TCP ? PEER_TCP : PEER_UNIX;
     r = s->peer.kind == PEER_TCP ? uv_tcp_init(h->loop, &s->h.tcp)
                                  : uv_pipe_init(h->loop, &s->h.pipe, 0);

@@ -26,6 +26,9 @@ struct stream_ops {
     void (*closed)(struct stream *s, const struct err *e); /* e->code ERR_NONE: we closed it */
     void (*sent)(struct stream *s);                        /* the kernel took output; may be NULL */
     void (*handshaking)(struct stream *s);                 /* a TLS hello has begun; may be NULL */
+    /* While reading is off: the peer has closed its end (eof follows behind the unread input). Told
+     * again at each sweep; may be NULL. */
+    void (*hangup)(struct stream *s);
 };
 
 /* What all streams of a loop share: the read buffer, and who has something to do in this turn. */

@@ -66,7 +66,7 @@ static void yaml_object(yaml_emitter_t *em, const json_t *v)
                                         json_object_size(v) == 0 ? YAML_FLOW_MAPPING_STYLE
                                                                  : YAML_BLOCK_MAPPING_STYLE);
     (void)yaml_emitter_emit(em, &ev);
-    json_object_foreach((json_t *)(uintptr_t)v, key, member)
+    json_object_foreach((json_t *)v, key, member)
     {
         yaml_text(em, str_of(key));
         yaml_value(em, member);

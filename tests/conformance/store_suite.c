@@ -106,6 +106,12 @@ static int look_up(struct store_tx *tx, void *arg, struct err *e)
     return more < 0 ? -1 : 0; /* rows_end is forgotten on purpose: the work's end does it */
 }
 
+static int slow_look_up(struct store_tx *tx, void *arg, struct err *e)
+{
+    uv_sleep(2);
+    return look_up(tx, arg, e);
+}
+
 static char *meta(const char *name)
 {
     struct lookup l = {.name = name};
@@ -569,6 +575,38 @@ static void a_subscriber_may_end_itself(void **state)
     assert_all_in_order(live, first + 51, 10);
 }
 
+static void read_failed(void *arg, const struct err *e)
+{
+    struct got *g = arg;
+
+    assert_int_equal(e->code, ERR_LIMIT);
+    g->w.calls++;
+}
+
+static void a_subscriber_whose_read_fails_is_told_and_may_go_on(void **state)
+{
+    AUTO(mem_free) struct got *g = xzalloc(sizeof *g);
+    struct lookup lookups[100] = {0};
+    int64_t first;
+
+    (void)state;
+    first = say("thing.made", "thing/1", NULL);
+    for (size_t i = 0; i < ARRAY_LEN(lookups); i++) {
+        lookups[i].name = "x";
+        store_read(store, slow_look_up, noted, &lookups[i]);
+    }
+    g->sub = events_subscribe(events, &(struct event_filter){0}, got_live, read_failed, g);
+    turn_until(&g->w.calls, 1);
+    assert_int_equal(g->n, 0);
+    for (size_t i = 0; i < ARRAY_LEN(lookups); i++)
+        turn_until(&lookups[i].w.calls, 1);
+    subscription_resume(g->sub);
+    say_many(10, "thing.made");
+    turn_until(&g->n, 11);
+    assert_all_in_order(g, first, 11);
+    subscription_end(g->sub);
+}
+
 /* --- audit rows --- */
 
 static void floods_of_audit_rows_fold(void **state)
@@ -782,6 +820,7 @@ int store_suite(const struct store_place *p)
         TEST(a_subscriber_gets_the_past_then_the_present),
         TEST(a_slow_subscriber_loses_and_doubles_nothing),
         TEST(a_subscriber_may_end_itself),
+        TEST(a_subscriber_whose_read_fails_is_told_and_may_go_on),
         TEST(floods_of_audit_rows_fold),
         TEST(a_fold_ends_with_its_window),
         TEST(a_flood_of_many_names_folds_too),

@@ -316,7 +316,7 @@ static int cut_open(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flags
         return rc;
     }
     pthread_mutex_lock(&lock);
-    if (name && (flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL)))
+    if (name && (flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL)))
         c->shadow = shadow_get(name);
     pthread_mutex_unlock(&lock);
     c->base.pMethods = &methods;

@@ -223,10 +223,46 @@ static void power_cuts_lose_only_what_they_may(void **state)
     assert_true(told > rounds * 10);
 }
 
+static void wipe(void)
+{
+    static const char *const ends[] = {"", "-wal", "-shm", "-journal", ".lock"};
+
+    cut_vfs_forget();
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        AUTO(mem_free) char *name = xasprintf("%s/holt.db%s", directory, ends[i]);
+
+        (void)unlink(name);
+    }
+}
+
+static void a_cut_while_the_database_is_made(void **state)
+{
+    bool opened = false;
+    int n;
+
+    (void)state;
+    for (n = 1; !opened && n < 1000; n++) {
+        wipe();
+        newest_seq = 0;
+        name_writes(n);
+        cut_vfs_arm(n, n % 3 ? CUT_DROP_SOME : CUT_DROP_ALL, (uint64_t)n * 7919);
+        opened = try_open() == 0;
+        if (opened)
+            close_all();
+        cut_vfs_cut(); /* should it not have come to it */
+        cut_vfs_restore();
+        check_round(n, 0);
+    }
+    print_message("%d operations until it is open\n", n);
+    assert_true(opened && n > 10);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(power_cuts_lose_only_what_they_may)};
-    static const char *const ends[] = {"", "-wal", "-shm", ".lock"};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_cut_while_the_database_is_made),
+        cmocka_unit_test(power_cuts_lose_only_what_they_may),
+    };
     int bad;
 
     if (!mkdtemp(directory))
@@ -238,12 +274,7 @@ int main(void)
     bad = cmocka_run_group_tests(tests, NULL, NULL);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&loop);
-    cut_vfs_forget();
-    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
-        AUTO(mem_free) char *name = xasprintf("%s/holt.db%s", directory, ends[i]);
-
-        (void)unlink(name);
-    }
+    wipe();
     (void)rmdir(directory);
     return bad;
 }

@@ -274,6 +274,48 @@ static void a_database_that_goes_away_and_comes_back(void **state)
     close_store();
 }
 
+static int violate(struct store_tx *tx, void *arg, struct err *e)
+{
+    (void)arg;
+    if (tx_run(tx, "CREATE TABLE up (id TEXT PRIMARY KEY)", NO_PARAMS, e) < 0 ||
+        tx_run(tx, "CREATE TABLE down (up TEXT REFERENCES up (id) DEFERRABLE INITIALLY DEFERRED)",
+               NO_PARAMS, e) < 0)
+        return -1;
+    return tx_run(tx, "INSERT INTO down VALUES ('absent')", NO_PARAMS, e) < 0 ? -1 : 0;
+}
+
+static int is_put(struct store_tx *tx, void *arg, struct err *e)
+{
+    struct store_rows *r;
+    int more;
+
+    if (tx_query(tx, "SELECT 1 FROM meta WHERE name = 'a'", NO_PARAMS, &r, e) < 0)
+        return -1;
+    more = rows_step(r, e);
+    *(bool *)arg = more == 1;
+    return more < 0 ? -1 : 0;
+}
+
+/* A deferred constraint is looked at by the commit only. */
+static void a_failing_commit_fails_all_of_its_group(void **state)
+{
+    struct err first = {.code = ERR_CODE_COUNT}, second = {.code = ERR_CODE_COUNT};
+    bool there = true;
+
+    (void)state;
+    open_store();
+    store_write(store, STORE_DURABLE, put, done, &first);
+    store_write(store, STORE_DURABLE, violate, done, &second);
+    while (first.code == ERR_CODE_COUNT || second.code == ERR_CODE_COUNT)
+        (void)uv_run(&loop, UV_RUN_ONCE);
+    assert_int_equal(first.code, ERR_CONFLICT);
+    assert_int_equal(second.code, ERR_CONFLICT);
+    assert_int_equal(write_now(is_put, &there).code, ERR_NONE);
+    assert_false(there);
+    assert_int_equal(write_now(put, NULL).code, ERR_NONE);
+    close_store();
+}
+
 static int nothing(struct store_tx *tx, void *arg, struct err *e)
 {
     (void)tx;
@@ -312,6 +354,7 @@ int main(void)
         cmocka_unit_test_teardown(a_file_that_is_no_database, wipe),
         cmocka_unit_test_teardown(damage_is_seen_after_an_unclean_end, wipe),
         cmocka_unit_test_teardown(a_database_that_goes_away_and_comes_back, wipe),
+        cmocka_unit_test_teardown(a_failing_commit_fails_all_of_its_group, wipe),
         cmocka_unit_test_teardown(a_callback_may_ask_while_the_store_closes, wipe),
     };
     int failed;
