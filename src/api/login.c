@@ -105,7 +105,7 @@ void login_code_run(struct request *r)
 {
     const struct http_req *req = xchg_req(r->x);
     char code[TOKEN_TEXT];
-    enum role role;
+    enum role role = ROLE_NONE;
     struct err e = {0};
     struct jw w;
 
