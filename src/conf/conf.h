@@ -45,6 +45,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
 };
 
 extern const char holt_version[];
+char *conf_default_state(void); /* the state directory when nobody names one; heap */
 /* What `--seed-ports` opens beside `listen`; a busy one is skipped.  One that `listen` names too is
  * a seed port: who asks for them wants clients without tokens to work there. */
 extern const char *const conf_seed_listen[]; /* NULL at the end */

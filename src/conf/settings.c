@@ -11,7 +11,7 @@ static const char *const log_formats[] = {"logfmt", "json", NULL};
 static const char *const seed_identities[] = {"none", "observer", "operator", NULL};
 
 /* systemd's StateDirectory= wins: it made the directory for us (systemd.exec(5)). */
-static char *default_state(void)
+char *conf_default_state(void)
 {
     const char *given = getenv("STATE_DIRECTORY"), *xdg = getenv("XDG_STATE_HOME");
     const char *home = getenv("HOME");
@@ -70,7 +70,7 @@ const struct setting setting_table[] = {
          .text = "Directory of everything that holt keeps. By default what systemd's "
                  "StateDirectory= says, /var/lib/holt for root, else $XDG_STATE_HOME/holt or "
                  "~/.local/state/holt."),
-     .preset = default_state},
+     .preset = conf_default_state},
     {ROW(db, OP_STR, .preset = "", .max = 2048, .secret = true,
          .text = "The database: 'sqlite:PATH' or 'postgres://…'; empty: holt.db in the state "
                  "directory. Not shown, for it may hold a password."),

@@ -113,5 +113,5 @@ static UNUSED void fake_end(void)
     if (uv_loop_close(&fake_server.loop) != 0)
         abort();
     buf_done(&fake_stream.out);
-    xchg_free_spares();
+    xchg_free_spares(true);
 }
