@@ -11,7 +11,7 @@
  * (CVE-2019-9511…9518) do not. */
 #define CALM_BURST 500.0
 #define CALM_PER_SECOND 50.0
-#define CONTINUATIONS_MAX 8 /* of 16 KiB each: more than any header limit (CVE-2024-28182) */
+#define CONTINUATIONS_MAX 7 /* of 16 KiB each; older nghttp2 has no limit (CVE-2024-28182) */
 #define HEAD_OVER_MAX 4     /* times the header limit: then the connection ends, not the stream */
 
 static struct h2_stream *stream_of(nghttp2_session *session, int32_t id)

@@ -444,10 +444,11 @@ static void continuation_floods_end_the_connection(void **state)
     (void)state;
     fake_feed(STR("\0\0\x01\x01\0\0\0\0\x01\x82")); /* HEADERS without its end */
     assert_int_equal(fake_conn.wait, CONN_WAIT_HEAD);
-    feed_times(STR("\0\0\0\x09\0\0\0\0\x01"), 8);
+    feed_times(STR("\0\0\0\x09\0\0\0\0\x01"), 7);
     assert_false(fake_conn.closing);
     feed_times(STR("\0\0\0\x09\0\0\0\0\x01"), 1);
     assert_true(fake_conn.closing);
+    assert_int_equal(goaway, NGHTTP2_ENHANCE_YOUR_CALM + 1); /* our count, not nghttp2's */
 }
 
 static void a_lost_peer_ends_every_exchange(void **state)
