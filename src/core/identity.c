@@ -287,7 +287,7 @@ static int check_spec(const struct identity *i, const struct token_spec *spec, s
 {
     if (i->count >= TOKENS_MAX) {
         err_set(e, ERR_LIMIT, 0, "there are %d tokens already", TOKENS_MAX);
-        return err_hint(e, "revoke tokens that nobody uses: holt token list");
+        return err_hint(e, "revoke tokens that nobody uses: holt token ls");
     }
     if (spec->role == ROLE_NONE)
         return err_set(e, ERR_INVALID, 0, "a token needs a role");
@@ -433,7 +433,7 @@ void identity_revoke(struct identity *i, struct str id, const struct principal *
     if (!n || n->deleting) {
         err_set(&e, ERR_NOT_FOUND, 0, "there is no token '" STR_FMT "'", (int)size_min(id.n, 64),
                 id.p);
-        err_hint(&e, "see the ids: holt token list");
+        err_hint(&e, "see the ids: holt token ls");
         done(arg, &e);
         return;
     }
