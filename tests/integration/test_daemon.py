@@ -144,12 +144,12 @@ def test_no_outgoing_call(new_holtd, tmp_path):
     """strace sees no connect() but to the service manager's socket, which there is none of here."""
     if subprocess.run(["sh", "-c", "command -v strace"], capture_output=True, check=False).returncode:
         pytest.skip("strace is not installed: make deps")
-    if "asan" in os.path.basename(BUILD):
-        pytest.skip("LeakSanitizer does not work under strace")
+    env = environment()
+    env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + ":detect_leaks=0"  # it does not work under strace
     trace = tmp_path / "trace"
     p = subprocess.Popen(["strace", "-f", "-e", "trace=connect,sendto,sendmsg", "-o", str(trace), f"{BUILD}/holtd",
                           "--listen", "127.0.0.1:0", "--state", str(tmp_path / "s")], stdout=subprocess.PIPE,
-                         stderr=subprocess.DEVNULL, env=environment(), stdin=subprocess.DEVNULL)
+                         stderr=subprocess.DEVNULL, env=env, stdin=subprocess.DEVNULL)
     try:
         wait_for(lambda: b"Try:" in p.stdout.readline())
         time.sleep(1.5)
