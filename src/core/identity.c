@@ -267,6 +267,7 @@ static int check_spec(const struct identity *i, const struct token_spec *spec, s
     return 0;
 }
 
+#define EXPIRE_LOOK 16
 static void expire_some(struct identity *i);
 
 static void create(struct identity *i, const struct token_spec *spec, bool session,
@@ -387,18 +388,14 @@ static void delete(struct identity *i, struct entry *n, const char *actor, store
     store_write(i->store, STORE_DURABLE, delete_token, token_deleted, j);
 }
 
-/* Rows of expired tokens go when others come: a few at a time keeps this cheap. */
+/* Rows of expired tokens go when others come: a few are looked at each time, in turn. */
 static void expire_some(struct identity *i)
 {
-    int left = 8;
+    for (size_t looked = 0; looked < i->count && looked < EXPIRE_LOOK; looked++) {
+        struct entry *n = i->sorted[i->expire_next++ % i->count];
 
-    for (size_t k = 0; k < i->count && left > 0; k++) {
-        struct entry *n = i->sorted[k];
-
-        if (n->revoked || is_live(n))
-            continue;
-        delete (i, n, "system", NULL, NULL);
-        left--;
+        if (!n->revoked && !is_live(n))
+            delete (i, n, "system", NULL, NULL);
     }
 }
 

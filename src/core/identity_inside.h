@@ -26,6 +26,7 @@ struct identity {
     struct map by_hash, by_id; /* to struct entry */
     struct entry **sorted;     /* by id */
     size_t count, size;
+    size_t expire_next; /* where the look for expired ones goes on */
     struct login_code codes[LOGIN_CODES];
     size_t next_code;
     struct throttle throttle;
