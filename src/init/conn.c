@@ -7,7 +7,7 @@
 #include "init/dial.h"
 #include "init/exec.h"
 #include "init/file.h"
-#include "init/loop.h"
+#include "base/loop.h"
 #include "init/stats.h"
 
 #include <errno.h>

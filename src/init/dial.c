@@ -3,7 +3,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "init/conn.h"
-#include "init/loop.h"
+#include "base/loop.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "init/conn.h"
 #include "init/launch.h"
-#include "init/loop.h"
+#include "base/loop.h"
 #include "init/term.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 #include "base/fd.h"
 #include "init/conn.h"
 #include "init/exec.h"
-#include "init/loop.h"
+#include "base/loop.h"
 
 #include <errno.h>
 #include <fcntl.h>
