@@ -205,7 +205,7 @@ static int run_steps(struct sandbox *s, struct err *e)
         if (step->process == SETUP_CHILD)
             continue;
         s->steps_done = i + 1; /* also when it fails: undo takes a half-applied step */
-        if (step->apply(s, e) < 0)
+        if (setup_apply(step, s, e) < 0)
             return err_wrap(e, "set up sandbox '%s': %s", s->id, step->name);
     }
     return 0;

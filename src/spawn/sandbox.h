@@ -61,6 +61,7 @@ struct sandbox *sandbox_find(struct str id);
 struct sandbox *sandbox_after(struct str id); /* the one with the next greater id, or NULL */
 bool sandbox_retry(void);                     /* undo that was busy; true: call again soon */
 void sandbox_forget_tags(void);               /* the asker is gone */
+int setup_apply(const struct setup_step *step, struct sandbox *s, struct err *e);
 NORETURN void setup_child(struct sandbox *s); /* the child's side */
 
 /* The steps, one file per kernel feature. */

@@ -51,7 +51,7 @@ void setup_child(struct sandbox *s)
     struct err e = {0};
 
     for (size_t i = 0; i < setup_step_count; i++) {
-        if (setup_steps[i].process != SETUP_CHILD || setup_steps[i].apply(s, &e) == 0)
+        if (setup_steps[i].process != SETUP_CHILD || setup_apply(&setup_steps[i], s, &e) == 0)
             continue;
         (void)err_wrap(&e, "%s", setup_steps[i].name);
         report(s, &e);
