@@ -57,6 +57,8 @@ static int start(int argc, char **argv, struct err *e)
     watch_signals();
     if (host_init(state, init, e) < 0 || lock_state(e) < 0)
         return err_wrap(e, "start");
+    if (record_adopt_all(e) < 0)
+        return -1;
     return server_listen(host.state, e);
 }
 

@@ -139,7 +139,7 @@ static void on_ended(struct watch *w, uint32_t events)
     bool starting = s->state == SPAWN_STARTING;
 
     (void)events;
-    if (waitpid(s->pid, &s->status, WNOHANG) != s->pid)
+    if (!s->adopted && waitpid(s->pid, &s->status, WNOHANG) != s->pid)
         return;
     s->pid = 0;
     s->state = SPAWN_DEAD;
@@ -223,7 +223,7 @@ static int check(const struct spawn_create *c, struct err *e)
     return 0;
 }
 
-static struct sandbox *sandbox_new(const struct spawn_create *c, uint32_t tag)
+struct sandbox *sandbox_new(const struct spawn_create *c, uint32_t tag)
 {
     struct sandbox *s = xzalloc(sizeof *s);
 
@@ -281,4 +281,17 @@ void sandbox_create(const struct spawn_create *c, uint32_t tag)
     fd_close(s->root_tree); /* the child has its own; ours would keep the layer busy */
     fd_close(s->dev_tree);
     s->root_tree = s->dev_tree = -1;
+}
+
+void sandbox_adopted(struct sandbox *s, int pidfd)
+{
+    for (size_t i = 0; i < setup_step_count; i++)
+        if (setup_steps[i].process != SETUP_CHILD)
+            s->steps_done = i + 1;
+    s->adopted = true;
+    s->state = pidfd < 0 ? SPAWN_DEAD : SPAWN_RUNNING;
+    if (pidfd < 0)
+        return;
+    loop_add(&s->ended, pidfd, on_ended);
+    loop_want(&s->ended, EPOLLIN);
 }

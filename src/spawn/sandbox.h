@@ -41,7 +41,9 @@ struct sandbox {
     int cg2;            /* sb/ID in the v2 tree, or -1 */
     int go[2];          /* the child waits for a byte on go[0] */
     int report[2];      /* the child's error on report[1]; closed by exec */
-    pid_t pid;          /* 0: not cloned */
+    pid_t pid;          /* 0: not cloned, or gone */
+    uint64_t started;   /* its start time, as the kernel counts */
+    bool adopted;       /* not our child: its end is seen, its status is not */
     struct watch ended; /* the pidfd */
     struct watch told;  /* report[0] */
     size_t steps_done;  /* in spawn: what undo must go through */
@@ -57,6 +59,9 @@ struct sandbox {
 /* Runs the steps of spawn up to the child's start; the rest is events. */
 void sandbox_create(const struct spawn_create *c, uint32_t tag);
 void sandbox_destroy(struct sandbox *s, uint32_t tag);
+struct sandbox *sandbox_new(const struct spawn_create *c, uint32_t tag);
+/* One of the last holt-spawn's; pidfd: of its init, or -1: it is dead. */
+void sandbox_adopted(struct sandbox *s, int pidfd);
 struct sandbox *sandbox_find(struct str id);
 struct sandbox *sandbox_after(struct str id); /* the one with the next greater id, or NULL */
 bool sandbox_retry(void);                     /* undo that was busy; true: call again soon */
@@ -77,6 +82,8 @@ int step_clone(struct sandbox *s, struct err *e);
 int undo_clone(struct sandbox *s);
 int step_cgroup_v1(struct sandbox *s, struct err *e);
 int step_id_map(struct sandbox *s, struct err *e);
+int step_record(struct sandbox *s, struct err *e);
+int undo_record(struct sandbox *s);
 int step_wait(struct sandbox *s, struct err *e);
 int step_hostname(struct sandbox *s, struct err *e);
 int step_root(struct sandbox *s, struct err *e);
@@ -90,6 +97,8 @@ int step_capabilities(struct sandbox *s, struct err *e);
 int step_descriptors(struct sandbox *s, struct err *e);
 int step_seccomp(struct sandbox *s, struct err *e);
 
+CHECKED int record_adopt_all(struct err *e); /* at start */
+CHECKED int record_confirm(struct sandbox *s);
 int cgroup_kill(struct sandbox *s);
 int cgroup_freeze(struct sandbox *s, bool on);
 void cgroup_stats(struct sandbox *s, struct spawn_stats *to);

@@ -139,8 +139,7 @@ static void on_named(const struct spawn_msg *m)
     } else if (m->type == SPAWN_ADOPT) {
         on_adopt(m, s);
     } else if (m->type == SPAWN_CONFIRM) {
-        s->confirmed = true;
-        server_done(m->tag, NULL);
+        fail_errno(m->tag, record_confirm(s), "confirm", m->u.name.id);
     } else if (m->type == SPAWN_KILL) {
         on_kill(m, s);
     } else if (m->type == SPAWN_PAUSE) {

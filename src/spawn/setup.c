@@ -16,6 +16,7 @@ const struct setup_step setup_steps[] = { /* why each stands where it does: docs
     {"clone",           SETUP_BEFORE, step_clone,           undo_clone},
     {"id map",          SETUP_AFTER,  step_id_map,          NULL},
     {"cgroup v1",       SETUP_AFTER,  step_cgroup_v1,       NULL},
+    {"record",          SETUP_AFTER,  step_record,          undo_record},
     {"wait for spawn",  SETUP_CHILD,  step_wait,            NULL},
     {"hostname",        SETUP_CHILD,  step_hostname,        NULL},
     {"root",            SETUP_CHILD,  step_root,            NULL},

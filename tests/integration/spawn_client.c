@@ -40,8 +40,11 @@ void spawn_client_connect(struct spawn_client *c, const char *state)
 
     *c = (struct spawn_client){.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
     (void)snprintf(to.sun_path, sizeof to.sun_path, "%s/spawn.sock", state);
-    if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&to, sizeof to) < 0)
-        die("connect to holt-spawn", strerror(errno));
+    for (int i = 0; connect(c->fd, (struct sockaddr *)&to, sizeof to) < 0; i++) {
+        if (i == 200) /* it may be starting: bound, not yet listening */
+            die("connect to holt-spawn", strerror(errno));
+        (void)usleep(10000);
+    }
     m.u.hello = (struct spawn_hello){1, SPAWN_VERSION, STR("in_test")};
     m = spawn_client_call(c, &m, NULL);
     if (m.type != SPAWN_WELCOME || m.u.welcome.version != SPAWN_VERSION)

@@ -223,6 +223,50 @@ static void a_new_driver_reads_on(void)
     fd_close(c.fd);
 }
 
+static void a_new_spawn_takes_over(const char *const *program, pid_t *spawn)
+{
+    const char *const argv[] = {"sh", "-c", "echo early; sleep 0.3; echo late; exit 4", NULL};
+    struct spawn_client c;
+    struct guest_client g;
+    struct guest_result r = {0};
+    struct spawn_msg m = {.type = SPAWN_CONFIRM};
+    struct spawn_list_row row;
+    uint32_t ch;
+    int pidfd = -1, status;
+
+    spawn_client_connect(&c, state);
+    fd_close(create(&c, "sb_1", SPAWN_UPPER_DISK));
+    fd_close(create(&c, "sb_2", 0));
+    m.u.name.id = STR("sb_1");
+    CHECK(spawn_client_call(&c, &m, NULL).u.done.err.code == ERR_NONE);
+    to_init(&g, "sb_1");
+    ch = guest_client_start(&g, "ex_1", 0, argv);
+    guest_client_collect(&g, ch, 6, &r);
+    (void)kill(*spawn, SIGKILL);
+    CHECK(waitpid(*spawn, &status, 0) == *spawn);
+    fd_close(c.fd);
+    *spawn = spawn_client_start(program[0], state, program[1]);
+    spawn_client_connect(&c, state);
+    m = (struct spawn_msg){.type = SPAWN_LIST};
+    m = spawn_client_call(&c, &m, NULL);
+    CHECK(m.u.listed.sandboxes.count == 2);
+    CHECK(wire_rows_next(&spawn_list_row_layout, &m.u.listed.sandboxes, &row));
+    CHECK(str_eq_c(row.id, "sb_1") && row.confirmed == 1 && row.state == SPAWN_RUNNING);
+    CHECK(wire_rows_next(&spawn_list_row_layout, &m.u.listed.sandboxes, &row));
+    CHECK(row.confirmed == 0 && row.state == SPAWN_RUNNING);
+    guest_client_collect(&g, ch, SIZE_MAX, &r); /* the command never noticed */
+    CHECK(str_eq_c(buf_str(&r.out[0]), "early\nlate\n") && r.exit.code == 4);
+    guest_client_close(&g);
+    m = (struct spawn_msg){.type = SPAWN_ADOPT};
+    m.u.name.id = STR("sb_1");
+    CHECK(spawn_client_call(&c, &m, &pidfd).type == SPAWN_CREATED && pidfd >= 0);
+    fd_close(pidfd);
+    spawn_client_destroy(&c, "sb_1");
+    spawn_client_destroy(&c, "sb_2");
+    guest_result_done(&r);
+    fd_close(c.fd);
+}
+
 static void pause_stops_and_limits_hold(struct spawn_client *c)
 {
     struct spawn_create spec = {
@@ -295,6 +339,7 @@ int main(int argc, char **argv)
     pause_stops_and_limits_hold(&c);
     fd_close(c.fd);
     a_new_driver_reads_on();
+    a_new_spawn_takes_over(program, &spawn);
     (void)snprintf(path, sizeof path, "%s/sb", state);
     CHECK(entries(path) == 0);
     clean_up();
