@@ -2,10 +2,10 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "init/conn.h"
 #include "init/launch.h"
-#include "base/loop.h"
 #include "init/term.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* holt-init: PID 1 of every sandbox.  Usage: holt-init --listen-fd N, or holt-init --port PATH. */
 #include "base/fd.h"
+#include "base/loop.h"
 #include "init/conn.h"
 #include "init/exec.h"
-#include "base/loop.h"
 
 #include <errno.h>
 #include <fcntl.h>
