@@ -26,6 +26,22 @@ void arena_done(struct arena *a)
     *a = (struct arena){0};
 }
 
+void arena_reset(struct arena *a)
+{
+    struct arena_block *next, *keep = NULL;
+
+    for (struct arena_block *b = a->blocks; b; b = next) {
+        next = b->next;
+        if (!keep && b->size == ARENA_BLOCK - sizeof *b)
+            keep = b;
+        else
+            free(b);
+    }
+    if (keep)
+        keep->next = NULL;
+    *a = (struct arena){.blocks = keep};
+}
+
 void *arena_alloc(struct arena *a, size_t n)
 {
     struct arena_block *b = a->blocks;

@@ -12,6 +12,7 @@ struct arena {
 };
 
 void arena_done(struct arena *a);
+void arena_reset(struct arena *a); /* empty, but keeps one block of the usual size */
 static inline UNUSED void arena_done_p(struct arena *a)
 {
     arena_done(a);

@@ -37,7 +37,19 @@ struct config { /* each member is one row in settings.c; texts are owned */
     int64_t event_stream_buffer; /* events one slow subscriber may fall behind in memory */
     int64_t audit_fold_ms;
     int64_t login_failures, login_window_ms;
+
+    /* beside the rows */
+    bool *listen_optional;     /* of each member of listen: when it is busy, warn and go on */
+    struct conf_list warnings; /* for the daemon to log: what was understood but has no effect */
+    char **sources;            /* of each row: "default", "holt.yaml:3", "flag --listen" */
 };
+
+extern const char holt_version[];
+char *conf_default_state(void); /* the state directory when nobody names one; heap */
+/* What `--seed-ports` opens beside `listen`; a busy one is skipped.  One that `listen` names too is
+ * a seed port: who asks for them wants clients without tokens to work there. */
+extern const char *const conf_seed_listen[]; /* NULL at the end */
+bool conf_is_loopback(const char *address);  /* by its form: nobody from outside reaches it */
 
 struct conf_sources {
     int argc;
@@ -50,13 +62,16 @@ struct conf_sources {
  */
 CHECKED int conf_load(const struct conf_sources *from, struct config **ret, char **ret_text,
                       struct err *e);
-/* Reads the file and environment again; rows marked reloadable change in *c, others warn by name.
- */
+/* Reads all sources again; rows marked reloadable change in *c, c->warnings names the others that
+ * would have changed.  On an error nothing has changed. */
 CHECKED int conf_reload(struct config *c, const struct conf_sources *from, struct err *e);
 struct config *config_free(struct config *c); /* takes NULL; returns NULL */
 DEFINE_AUTO(struct config *, config_free)
 
 struct buf;
-void conf_print_markdown(struct buf *to); /* docs/settings.md */
-/* {"listen": {"value": …, "default": …, "source": "flag --listen"}, …}; secrets are not shown. */
+void conf_print_markdown(struct buf *to);                     /* docs/settings.md */
+void conf_print_yaml(const struct config *c, struct buf *to); /* --print-settings */
+void conf_print_help(struct buf *to);                         /* --help */
+/* The reply of settings.list: {"settings": [{"key", "value", "default", "source", …}], "cursor":
+ * null}; a secret's value is not shown. */
 void conf_print_json(const struct config *c, struct buf *to);

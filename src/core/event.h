@@ -6,12 +6,16 @@
 
 #include "core/store.h"
 
+#define EVENT_NAME_MAX 512  /* bytes of type, object and actor; longer ones are cut */
+#define EVENT_PAGE_MAX 1000 /* rows of one events_read */
+
 struct event_spec {     /* what a writer says; copied by tx_event */
     const char *type;   /* "token.created" */
     const char *object; /* "token/tk_…" */
     const char *actor;  /* "token/tk_…", "system", "anonymous" */
     struct str data; /* a JSON object: the full new values; never environment values or secrets */
     bool audit;      /* a read or a refusal, not a change */
+    int64_t count;   /* how many it stands for; 0 is 1 */
 };
 
 struct event {
@@ -30,23 +34,29 @@ struct event_filter {  /* empty members match all */
     int64_t since_seq; /* only later ones */
     int64_t since_ms;  /* only at or after; 0: any */
     bool audit_too;    /* audit rows as well as changes */
-    int64_t limit;
+    bool audit_only;   /* audit rows and no changes */
+    int64_t limit;     /* rows of a page: 0 is 100, at most EVENT_PAGE_MAX */
 };
 
 bool event_matches(const struct event_filter *f, const struct event *ev);
 
 struct events; /* the loop's view of the log */
 CHECKED int events_open(struct store *s, struct events **ret, struct err *e);
-struct events *events_close(struct events *l); /* takes NULL; returns NULL */
+/* Writes the audit rows it still counts.  Before store_close, on which callbacks may still come.
+ * Takes NULL; returns NULL. */
+struct events *events_close(struct events *l);
 int64_t events_head(const struct events *l, unsigned char ret_hash[32]); /* seq of the newest */
 
-/* Reads one page from the store; each is called on the loop's thread in order, then done. */
+/* Reads one page from the store; each is called on the loop's thread in order, then done.  A page
+ * of large events may be shorter than its limit: only an empty one is the end. */
 typedef void (*event_each)(void *arg, const struct event *ev);
 void events_read(struct events *l, const struct event_filter *f, event_each each, store_done done,
                  void *arg);
 
 /* A live view: replays what is after f->since_seq, then follows.  each returns 1 to pause (a slow
- * client): subscription_resume goes on from there; nothing is lost or doubled. */
+ * client) after it has taken ev: subscription_resume, not from within each, goes on behind it;
+ * nothing is lost or doubled.  failed: the store could not be read; it is paused then.  A
+ * subscription must be ended, also after events_close. */
 struct subscription;
 typedef int (*event_live)(void *arg, const struct event *ev);
 struct subscription *events_subscribe(struct events *l, const struct event_filter *f,

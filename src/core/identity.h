@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/id.h"
-#include "core/event.h"
+#include "core/store.h"
 #include "ops/op.h"
 
 enum role { ROLE_NONE, ROLE_OBSERVER, ROLE_AGENT, ROLE_OPERATOR, ROLE_ADMIN, ROLE_COUNT };
@@ -19,19 +19,24 @@ struct token {
     enum role role;
     char *agent;                    /* the agent it acts as (role agent), or NULL */
     int64_t created_ms, expires_ms; /* 0: never */
-    int64_t last_used_ms;
+    int64_t last_used_ms;           /* 0: never */
+    bool session;                   /* made by a login: a cookie's, not a bearer token */
     unsigned char hash[32];
 };
 
 struct principal { /* the asker of one request */
     enum role role;
     char actor[64];            /* "token/tk_…", "system", "anonymous", "seed-port" */
-    const struct token *token; /* or NULL */
+    const struct token *token; /* or NULL; valid in the turn of the loop that authenticated it */
 };
 
 struct identity;
-CHECKED int identity_open(struct store *s, struct events *l, struct identity **ret, struct err *e);
+/* Reads all tokens.  Blocking: at start-up only. */
+CHECKED int identity_open(struct store *s, struct identity **ret, struct err *e);
+/* After store_close, whose last callbacks still come here.  Takes NULL; returns NULL. */
 struct identity *identity_close(struct identity *i);
+/* Writes when tokens were last used: every minute or so, and before the store closes. */
+void identity_flush(struct identity *i);
 
 #define TOKEN_TEXT 64
 /* First start: makes the admin token and writes it to path (0600).  1: made, 0: there is one
@@ -43,6 +48,10 @@ struct token_spec {
     enum role role;
     struct str agent;
     int64_t ttl_ms; /* 0: for ever */
+    /* More work for the same transaction, on the store's thread, told the new token's id; may be
+     * NULL. */
+    int (*also)(struct store_tx *tx, void *arg, const char *id, struct err *e);
+    void *also_arg;
 };
 /* text is given once, to the callback. */
 typedef void (*token_made)(void *arg, const struct token *t, const char *text, const struct err *e);
@@ -53,12 +62,15 @@ void identity_revoke(struct identity *i, struct str id, const struct principal *
 /* The live token with this text; NULL: none, expired or revoked. */
 const struct token *identity_check(struct identity *i, struct str text);
 const struct token *identity_get(struct identity *i, struct str id);
-/* In order of id, after *cursor (empty: from the start); NULL at the end. */
+/* In order of id, the first after this one (empty: from the start); NULL at the end. */
 const struct token *identity_next(struct identity *i, struct str after);
 
-/* Login: a one-time code becomes a session cookie value, which identity_check_cookie knows. */
+/* Login: a one-time code, good for an hour, becomes a session cookie's value (the callback's text),
+ * which identity_check_cookie knows.  A session is a token of its own and is revoked as one. */
+#define LOGIN_CODE_MS (60 * 60 * 1000)
+#define SESSION_MS (12 * 60 * 60 * 1000)
 char *identity_login_code(struct identity *i, enum role role, char *to); /* TOKEN_TEXT bytes */
-CHECKED int identity_login(struct identity *i, struct str code, char *ret_cookie, struct err *e);
+void identity_login(struct identity *i, struct str code, token_made done, void *arg);
 const struct token *identity_check_cookie(struct identity *i, struct str cookie);
 
 /* Failed logins by peer: true while the peer must wait; retry_ms says how long. */

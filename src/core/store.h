@@ -5,7 +5,9 @@
  * of its own, so one that fails undoes only itself.  Reads run on other threads and see committed
  * data. SQL: one text for both engines (design §5): BIGINT, TEXT, BYTEA, ON CONFLICT, RETURNING,
  * named parameters
- * ":name"; ids, seq and times are made by holtd.  Queues are bounded: past the bound ERR_LIMIT. */
+ * ":name"; ids, seq and times are made by holtd.  Queues are bounded: past the bound ERR_LIMIT.
+ * Thread: the loop's, except for what stands under "inside work".  A callback never comes from
+ * within the call that asked for it. */
 #pragma once
 
 #include "base/err.h"
@@ -29,26 +31,35 @@ typedef void (*store_done)(void *arg, const struct err *e);
 
 struct store_config {
     uv_loop_t *loop;
-    const char *url; /* "sqlite:/path/holt.db", later "postgres://…" */
-    const char *vfs; /* SQLite VFS for tests, or NULL */
+    const char *url;                /* "sqlite:/path/holt.db", later "postgres://…" */
+    const char *vfs;                /* SQLite VFS for tests, or NULL */
+    size_t write_queue, read_queue; /* bounds; 0: 10,000 and 1,000 */
 };
 
 /* Opens, checks, migrates.  Blocking: at start-up only. */
 CHECKED int store_open(const struct store_config *c, struct store **ret, struct err *e);
 /* Finishes what is queued, syncs, marks the shutdown as clean, closes; blocking, at the end only.
- * Callbacks that are still due are called before it returns.  Takes NULL. */
+ * Callbacks that are still due are called before it returns.  The loop must turn once more
+ * afterwards (its handle is freed there).  Takes NULL. */
 void store_close(struct store *s);
 void store_write(struct store *s, enum store_class class, store_work work, store_done done,
                  void *arg);
 void store_read(struct store *s, store_work work, store_done done, void *arg);
-/* At start-up, before the loop runs: do the work now, on this thread. */
+/* At start-up, before the loop runs: the work is done (class 1) when it returns. */
 CHECKED int store_now(struct store *s, store_work work, void *arg, struct err *e);
-bool store_is_healthy(const struct store *s, struct err *e); /* last write's outcome, for /readyz */
+bool store_is_healthy(struct store *s, struct err *e); /* last write's outcome, for /readyz */
+uv_loop_t *store_loop(const struct store *s);
+
+/* Told on the loop's thread after each commit that has events, before the callbacks of its works.
+ * One listener: core/event.c.  fn NULL: none any more. */
+struct event;
+typedef void (*store_events)(void *arg, const struct event *ev, size_t n);
+void store_on_events(struct store *s, store_events fn, void *arg);
 
 /* --- inside work --- */
 
-struct store_param { /* made by the P_* macros */
-    const char *name;
+struct store_param {  /* made by the P_* macros */
+    const char *name; /* with or without the ':' */
     enum { STORE_INT, STORE_TEXT, STORE_BLOB, STORE_DOUBLE, STORE_NULL } type;
     int64_t i;
     double d;

@@ -20,6 +20,10 @@ struct conn_proto { /* "h1", "h2" */
     void (*shutdown)(struct conn *c); /* no new exchange; close when the last has ended */
     void (*gone)(
         struct conn *c); /* the stream is closed: end all exchanges (xchg_gone), free own state */
+    void (*sent)(struct conn *c);    /* as stream_ops.sent; may be NULL */
+    void (*timeout)(struct conn *c); /* c->wait has lasted too long; NULL: conn_close */
+    void (*hangup)(struct conn *c);  /* as stream_ops.hangup; may be NULL */
+    size_t room; /* wanted in struct conn: what lives as long as it is not mixed with buffers */
 };
 
 /* What the peer owes us decides which timeout runs; none runs while we owe the reply. */
@@ -35,11 +39,29 @@ struct conn {
     enum conn_wait wait;
     int64_t wait_since_ms; /* monotonic */
     bool closing;
+    _Alignas(16) char room[]; /* conn_h1.room bytes */
 };
 
 void conn_wait(struct conn *c, enum conn_wait wait); /* restarts that timeout */
 void conn_close(struct conn *c);                     /* after flushing */
+void conn_cut(struct conn *c);                       /* at once: the peer sees a reset */
+/* HTTP/1.1's answer to an error before there is an exchange, in the JSON form; then closes. */
+void conn_refuse(struct conn *c, int status, const struct err *e);
 extern const struct conn_proto conn_h1, conn_h2;
+
+/* For server.c. */
+void conn_new(struct server *s, struct stream *stream, const struct listener_info *l);
+void conn_shutdown(struct conn *c);
+void conn_sweep(struct server *s, int64_t now_ms);
+
+/* For conn.c: the server's connections by what they wait for, longest first. */
+struct list *server_conns(struct server *s, enum conn_wait wait);
+void server_conn_gone(struct server *s, struct conn *c);
+bool server_is_stopping(const struct server *s);
+void server_handle(struct server *s, struct xchg *x); /* calls the handler */
+
+/* "Sun, 06 Nov 1994 08:49:37 GMT"; renewed a few times a second. */
+struct str conn_date(const struct conn *c);
 
 struct xchg_proto { /* how an exchange reaches its protocol */
     void (*head)(struct xchg *x, int status, const struct http_header *h, size_t count);
@@ -75,6 +97,12 @@ struct xchg {
     bool in_callback;
     bool gone;
     size_t collect_max;
+    bool begun; /* the handler has seen it */
+    bool aborted;
+    bool body_told;    /* ops->body_end or collect_done was called */
+    bool gone_done;    /* what ops->closed will be told */
+    uint64_t sent_at;  /* HTTP/1.1: stream_sent() at which the whole reply is with the kernel */
+    struct xchg *next; /* HTTP/1.1: ended replies wait in order; xchg.c: spare ones */
 };
 
 struct xchg *xchg_new(struct conn *c, const struct xchg_proto *p, void *state);
@@ -82,5 +110,12 @@ void xchg_begin(struct xchg *x);                 /* the head is complete: calls 
 void xchg_body(struct xchg *x, struct str part); /* counts, limits, calls ops->body */
 void xchg_body_end(struct xchg *x);
 void xchg_drained(struct xchg *x);
+/* Does the handler want body bytes now?  HTTP/1.1 leaves them in the kernel until it does (and then
+ * sends 100 Continue); later it is told so by proto->consume(x, 0).  Answers 413 itself when the
+ * declared length is over the limit. */
+bool xchg_wants_body(struct xchg *x);
+/* The JSON error form with any status: for what a protocol finds wrong.  After the head: aborts. */
+void xchg_refuse(struct xchg *x, int status, const struct err *e);
+void xchg_free_spares(bool all); /* or, called now and then, slowly down to a few */
 /* The reply is sent (done) or will never be: calls ops->closed, writes metrics, frees. */
 void xchg_gone(struct xchg *x, bool done);

@@ -4,6 +4,7 @@
  * Thread: the loop's. */
 #pragma once
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "net/xchg.h"
 
@@ -13,7 +14,8 @@ struct grpc_ops {
     void (*message)(struct grpc_call *c, struct str message); /* consumed by grpc_consume */
     void (*half_closed)(struct grpc_call *c);                 /* the client sends no more */
     void (*drained)(struct grpc_call *c);
-    void (*cancelled)(struct grpc_call *c); /* deadline, reset or disconnect; do not reply */
+    void (*cancelled)(
+        struct grpc_call *c); /* deadline, reset, disconnect, broken framing; do not reply */
     void (*closed)(struct grpc_call *c);
 };
 
@@ -33,7 +35,9 @@ void grpc_refuse(struct xchg *x, const struct err *e);
 
 void grpc_handle(struct grpc_call *c, const struct grpc_ops *ops, void *arg);
 void *grpc_arg(const struct grpc_call *c);
-struct xchg *grpc_xchg(const struct grpc_call *c);   /* metadata is in its request's headers */
+struct xchg *grpc_xchg(const struct grpc_call *c); /* metadata is in its request's headers */
+/* The bytes of a binary metadata field ("…-bin").  1: there, 0: absent, -EINVAL: not base64. */
+int grpc_get_bin(const struct grpc_call *c, const char *name, struct buf *to) CHECKED;
 int64_t grpc_deadline_ms(const struct grpc_call *c); /* on the monotonic clock; 0: none */
 void grpc_consume(struct grpc_call *c);              /* the last message is done with */
 void grpc_metadata(struct grpc_call *c, const char *name,

@@ -29,6 +29,7 @@ struct listener_info {
     int port;      /* the real one; 0 for a Unix socket */
     bool loopback; /* nobody from outside reaches it */
     bool seed;     /* opened by --seed-ports: requests without a token get the setting's identity */
+    bool tls_only; /* "tls://…": clear text is refused */
 };
 
 /* Called when a request head is complete.  Must take the exchange (xchg_handle) or reply. */

@@ -24,7 +24,28 @@ struct stream_ops {
     void (*writable)(
         struct stream *s); /* pending output fell below STREAM_LOW after being past HIGH */
     void (*closed)(struct stream *s, const struct err *e); /* e->code ERR_NONE: we closed it */
+    void (*sent)(struct stream *s);                        /* the kernel took output; may be NULL */
+    void (*handshaking)(struct stream *s);                 /* a TLS hello has begun; may be NULL */
+    /* While reading is off: the peer has closed its end (eof follows behind the unread input). Told
+     * again at each sweep; may be NULL. */
+    void (*hangup)(struct stream *s);
 };
+
+/* What all streams of a loop share: the read buffer, and who has something to do in this turn. */
+struct stream_hub;
+struct stream_hub *stream_hub_new(uv_loop_t *loop);
+/* To be called a few times a second: cuts streams whose peer took nothing for write_ms, and ends
+ * lingering ones. */
+void stream_hub_sweep(struct stream_hub *h, int64_t write_ms);
+size_t stream_hub_count(const struct stream_hub *h);
+/* Waits for the last stream's end, then calls done when its own handles are closed. */
+void stream_hub_free(struct stream_hub *h, void (*done)(void *arg), void *arg);
+
+struct ssl_ctx_st;
+/* Takes the next connection of a listener; NULL with *e: it could not be taken.  Reading begins
+ * with stream_handle.  With a context, a first byte 0x16 starts TLS. */
+struct stream *stream_accept(struct stream_hub *h, uv_stream_t *listener, struct ssl_ctx_st *tls,
+                             struct err *e);
 
 void stream_handle(struct stream *s, const struct stream_ops *ops, void *arg);
 void *stream_arg(const struct stream *s);
@@ -38,6 +59,7 @@ int stream_write(struct stream *s, const void *p, size_t n) CHECKED;
 struct buf *stream_out(struct stream *s); /* to append in place; then stream_flush_soon */
 void stream_flush_soon(struct stream *s); /* at the end of this turn */
 size_t stream_pending(const struct stream *s);
+uint64_t stream_sent(const struct stream *s);       /* bytes of output that the kernel has taken */
 int64_t stream_progress_ms(const struct stream *s); /* monotonic: when the peer last took output */
 void stream_close(
     struct stream *s); /* flushes first (bounded by write_ms), TLS close_notify, closes */

@@ -20,7 +20,8 @@ enum op_type {
     OP_CHOICE,   /* int: the index in .choices; -1 when absent */
     OP_LIST,     /* struct op_list of strings; query: repeated or comma-separated */
     OP_MAP,      /* struct op_map: string to string */
-    OP_JSON,     /* json_t *, borrowed: any JSON value */
+    OP_JSON,     /* json_t *, borrowed: any JSON value; in a body only */
+    OP_SINCE,    /* struct op_since: a sequence number or an RFC 3339 time */
 };
 #define OP_ABSENT INT64_MIN /* an absent number without a preset */
 
@@ -35,29 +36,38 @@ struct op_map {
     struct op_pair *v;
     size_t n;
 };
+struct op_since {
+    int64_t seq;     /* OP_ABSENT when a time was given, or nothing */
+    int64_t time_ms; /* OP_ABSENT when a number was given, or nothing */
+};
 
 /* Where a field stands in a request: a name in the path's braces is the path's; otherwise the query
  * for GET, HEAD and DELETE, the JSON body for the rest, unless it says .query. */
 struct op_field {
     const char *name;
     enum op_type type;
-    size_t offset;    /* in the operation's input struct; unused in a reply's fields */
-    int64_t min, max; /* of a number; of a string's, list's or map's length (0, 0: no limit but the
-                         body's) */
-    const char *preset;         /* the default, as text */
+    size_t offset;      /* in the operation's input struct; unused in a reply's fields */
+    int64_t min, max;   /* of a number; of a string's length in characters, a list's or map's in
+                           entries; 0, 0: no limit but the body's */
+    const char *preset; /* the default, as text */
     const char *const *choices; /* NULL-terminated */
-    const char *pattern; /* what a string must be, for people and OpenAPI: "^[a-z0-9-]+$"; op_check
-                            knows it */
+    const char *pattern;        /* what a string must be: one of OP_PATTERN_* below */
     const char *example;
     const char *text; /* one sentence */
     bool required;
     bool query;      /* in the query although the method has a body */
     bool positional; /* on the command line: an argument, not a --flag */
     bool secret;     /* never logged, never in an event */
+    bool nullable;   /* in a reply: may be null */
 };
 #define FIELD(structure, member, kind, ...)                                                        \
     {.name = #member, .type = kind, .offset = offsetof(structure, member), __VA_ARGS__}
-#define REPLY(key, kind, words) {.name = key, .type = kind, .text = words}
+#define REPLY(key, kind, words, ...) {.name = key, .type = kind, .text = words, __VA_ARGS__}
+
+/* pattern.c knows these: a regular expression for OpenAPI, words for people, and the check. */
+#define OP_PATTERN_NAME "^[A-Za-z0-9][A-Za-z0-9._-]*$"
+#define OP_PATTERN_DIGITS "^[0-9]+$"
+#define OP_PATTERN_SHA256 "^[0-9a-f]{64}$"
 
 enum perm {            /* who may: src/core/identity.c maps roles to these */
             PERM_NONE, /* everybody, without a token */
@@ -66,6 +76,8 @@ enum perm {            /* who may: src/core/identity.c maps roles to these */
             PERM_EVENTS,
             PERM_AUDIT,
             PERM_TOKENS,
+            PERM_LOGIN, /* a dashboard session of one's own role; not for agents: a session would
+                           not be bound to one agent */
             PERM_ADMIN,
             PERM_COUNT
 };
@@ -73,8 +85,9 @@ enum perm {            /* who may: src/core/identity.c maps roles to these */
 enum op_reply { OP_REPLY_OBJECT, OP_REPLY_LIST, OP_REPLY_EMPTY, OP_REPLY_TEXT, OP_REPLY_STREAM };
 
 struct op {
-    const char *name; /* "token.create": metric label and audit name */
-    const char *text; /* one sentence; more behind a line break */
+    const char *name;  /* "token.create": metric label and audit name */
+    const char *group; /* a name in op_groups */
+    const char *text;  /* one sentence; more behind a line break */
     const char *method;
     const char *path; /* "/holt/v1/tokens/{id}" */
     const char *verb; /* of the command line: "token create"; NULL: none */
@@ -85,16 +98,39 @@ struct op {
     enum op_reply reply;
     const struct op_field *out; /* of the reply, or of one item of a list */
     size_t out_count;
+    const char *schema;  /* name of that object in OpenAPI: "Token"; rows may share one */
     const char *items;   /* OP_REPLY_LIST: the array's key; "cursor" stands beside it */
     const char *columns; /* of the command line's table: "id,name,role"; NULL: all */
     int status;          /* of success; 0 is 200 */
     bool creates;        /* honours Idempotency-Key */
     bool audited;        /* a read of content: an audit row */
+    bool streams; /* a list that is also served as SSE (follow=true, or Accept) and WebSocket */
 };
+
+struct op_pattern {
+    const char *regex;        /* ECMA 262, as OpenAPI wants it */
+    const char *words;        /* "64 hex digits, lower case" */
+    const char *first, *rest; /* characters and ranges that may stand there: "a-z0-9._-" */
+    size_t len;               /* exactly; 0: any */
+};
+const struct op_pattern *op_pattern(const char *regex); /* NULL: not in the list */
+bool op_pattern_fits(const struct op_pattern *p, struct str s);
+
+#define OP_COOKIE "holt_session" /* the dashboard's session */
 
 extern const struct op *const op_table[]; /* NULL at the end */
 extern const size_t op_count;
-const struct op *op_find(const char *name);
+const struct op *op_find(const char *name); /* NULL: none */
+
+struct op_group { /* a heading of the help and a tag of OpenAPI */
+    const char *name, *text;
+};
+extern const struct op_group op_groups[]; /* ends with a NULL name */
+const char *perm_name(enum perm p);       /* "tokens" */
+
+enum op_place { OP_IN_PATH, OP_IN_QUERY, OP_IN_BODY };
+enum op_place op_place(const struct op *op, const struct op_field *f);
+const struct op_field *op_input(const struct op *op, struct str name); /* NULL: none */
 
 /* Fills an input struct (arena memory, presets applied) from path values, query and body; the first
  * wrong field is named with what is allowed; unknown fields are refused by name.  body may be NULL.
@@ -105,9 +141,11 @@ struct op_params { /* values of the path's braces, in order, decoded */
 };
 CHECKED int op_decode(const struct op *op, const struct op_params *path, struct str query,
                       const json_t *body, struct arena *a, void **ret, struct err *e);
-/* One text value as the command line or a query has it. */
+/* One text value as the command line or a query has it; a list or map grows by it. */
 CHECKED int op_decode_text(const struct op_field *f, struct str text, struct arena *a, void *in,
                            struct err *e);
-/* OpenAPI 3.1, as printed by `holtd --print-openapi` and checked in as api/openapi.json. */
+/* What a field's value must be, for people: "a whole number from 1 to 1000". */
 struct buf;
+void op_rule(const struct op_field *f, struct buf *to);
+/* OpenAPI 3.1, as printed by `holtd --print-openapi` and checked in as api/openapi.json. */
 void op_openapi(struct buf *to, const char *version);

@@ -3,6 +3,7 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/sha.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 /* SHA256() fetches the algorithm anew on each call (1 µs); a context per thread does not. */
@@ -45,12 +46,37 @@ void sha256_free(struct sha256_state *s)
     free(s);
 }
 
+/* Thread-local memory has no destructor; a key of pthread_key_create(3) has. */
+static pthread_key_t state_key;
+
+static void free_state(void *state)
+{
+    sha256_free(state);
+}
+
+static void make_key(void)
+{
+    must(pthread_key_create(&state_key, free_state) == 0);
+}
+
+static struct sha256_state *thread_state(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct sha256_state *state;
+
+    must(pthread_once(&once, make_key) == 0);
+    state = pthread_getspecific(state_key);
+    if (!state) {
+        state = sha256_new();
+        must(pthread_setspecific(state_key, state) == 0);
+    }
+    return state;
+}
+
 void sha256(struct str s, unsigned char to[SHA256_SIZE])
 {
-    static _Thread_local struct sha256_state *state;
+    struct sha256_state *state = thread_state();
 
-    if (!state)
-        state = sha256_new();
     sha256_add(state, s.p, s.n);
     sha256_end(state, to);
 }

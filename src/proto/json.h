@@ -8,7 +8,9 @@
 
 #include <jansson.h>
 
-#define JSON_DEPTH_MAX 64 /* of what a client sends */
+/* Of what a client sends; a value costs up to 250 bytes of memory, whatever its text. */
+#define JSON_DEPTH_MAX 64
+#define JSON_VALUES_MAX 262144
 
 CHECKED int json_read(struct str text, json_t **ret, struct err *e); /* "line 3, column 7: …" */
 DEFINE_AUTO(json_t *, json_decref)

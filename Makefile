@@ -1,0 +1,78 @@
+# A thin layer over meson: `make help` lists what there is.
+SHELL := /bin/bash
+.DEFAULT_GOAL := build
+.SUFFIXES:
+
+BUILD ?= build
+CONFIG ?=
+ARGS ?=
+DESTDIR ?=
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+MESON_FLAGS ?=
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+ifeq ($(CI),true)
+MESON_FLAGS += -Dwerror=true
+endif
+
+.PHONY: build deps deps-build deps-test deps-bench run dev test check bench fmt lint api fuzz soak install uninstall \
+        clean help
+
+build: deps-build ## Build into build/: holtd, holt
+	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) $(MESON_FLAGS)
+	@ninja -j$(JOBS) -C $(BUILD)
+
+deps: ## Install every package: to build, test and measure (apt, a venv, node packages)
+	@tools/deps build test bench fuzz
+
+deps-build:
+	@tools/deps build
+
+deps-test:
+	@tools/deps build test
+
+deps-bench:
+	@tools/deps build test bench
+
+run: build ## Build and start holtd; CONFIG=FILE takes a settings file, ARGS="--flag ..." goes on
+	@exec $(BUILD)/holtd $(if $(CONFIG),--config $(CONFIG)) $(ARGS)
+
+dev: build ## Like run, and builds and starts again whenever a source file changes
+	@exec tools/dev $(BUILD) $(if $(CONFIG),--config $(CONFIG)) $(ARGS)
+
+test: deps-test ## Run every test; the last line is "N passed, N failed"
+	@exec tools/run-tests
+
+check: deps-test ## The quick gate: format, lint, layers, unit tests
+	@exec tools/run-tests --quick
+
+soak: deps-test ## Run every test with the long loops in full (an hour)
+	@HOLT_SOAK=1 exec tools/run-tests
+
+bench: deps-bench build ## Measure against floor programs and nginx; writes docs/benchmarks.md
+	@exec .venv/bin/python tests/bench/run.py --build $(BUILD)
+
+fmt: deps-test ## Format the C code
+	@exec tools/check-format --fix
+
+lint: deps-test build ## Run clang-tidy on the C code
+	@exec tools/lint $(BUILD)
+
+api: build ## Print what the code holds as data: api/openapi.json, docs/settings.md
+	@exec tools/check-printed --write $(BUILD)
+
+fuzz: ## Fuzz every parser, FUZZ_SECONDS=60 each; TARGETS="http1 ..." names some
+	@tools/deps build fuzz
+	@exec tools/fuzz $(FUZZ_SECONDS) $(TARGETS)
+
+install: build ## Install; DESTDIR= and PREFIX=/usr/local say where
+	@exec tools/install "$(BUILD)" "$(DESTDIR)" "$(PREFIX)"
+
+uninstall: ## Remove what install put there
+	@exec tools/install --remove "$(DESTDIR)" "$(PREFIX)"
+
+clean: ## Remove what was built
+	rm -rf $(BUILD) build-asan build-fuzz
+
+help: ## Show this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

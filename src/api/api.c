@@ -1,0 +1,292 @@
+#include "api/api.h"
+
+#include "api/event_stream.h"
+#include "api/grpc.h"
+#include "api/idempotency.h"
+#include "api/metrics.h"
+#include "api/page.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "net/cors.h"
+
+/* --- the request's life --- */
+
+/* The query is left out: it may hold what nobody should read in a log. */
+static void log_request(const struct request *r, bool done)
+{
+    const struct http_req *req = xchg_req(r->x);
+
+    if (log_is_on(LOG_DEBUG))
+        log_debug("request", LOG_S("method", req->method), LOG_S("path", req->path),
+                  LOG_N("status", r->status), LOG_C("actor", r->who.actor),
+                  LOG_N("us", (clock_mono_ns() - r->started_ns) / 1000), LOG_N("sent", done));
+}
+
+static void request_closed(struct xchg *x, bool done)
+{
+    struct request *r = xchg_arg(x);
+
+    log_request(r, done);
+    if (r->waiter)
+        r->waiter->r = NULL;
+    r->idem = idem_free(r->idem);
+    json_decref(r->body);
+    metrics_count(r->api, r->route, r->status, clock_mono_ns() - r->started_ns);
+}
+
+static const struct xchg_ops request_ops = {.closed = request_closed};
+
+/* --- native operations --- */
+
+static void run_handler(struct request *r)
+{
+    const struct op_handler *h = r->route->data;
+
+    if (r->op->audited)
+        request_audit(r, "request.read", NULL, 200);
+    h->run(r);
+}
+
+/* Without this a form of a foreign page could send JSON without asking first (CORS). */
+static int check_media_type(const struct http_req *req, struct err *e)
+{
+    struct str type = http_req_header(req, "content-type");
+    struct str name = str_trim(str_cut(type, ';', &(struct str){0}));
+
+    if (str_case_eq_c(name, "application/json"))
+        return 0;
+    err_set(e, ERR_MEDIA_TYPE, 0, "the body's content-type is '" STR_FMT "'",
+            (int)size_min(name.n, 64), name.p ? name.p : "");
+    return err_hint(e, "send JSON with 'content-type: application/json'");
+}
+
+static int decode(struct request *r, struct str body, struct err *e)
+{
+    if (body.n > 0 && check_media_type(xchg_req(r->x), e) < 0)
+        return -1;
+    if (body.n > 0 && json_read(body, &r->body, e) < 0)
+        return err_wrap(e, "the request's body");
+    return op_decode(r->op, &r->params, xchg_req(r->x)->query, r->body, xchg_arena(r->x), &r->in,
+                     e);
+}
+
+static void decode_and_run(struct request *r, struct str body)
+{
+    struct err e = {0};
+
+    if (decode(r, body, &e) < 0)
+        request_fail(r, &e);
+    else
+        idem_run(r, body, run_handler);
+}
+
+/* The token may have been revoked while the body came in. */
+static bool is_still_live(struct request *r)
+{
+    if (!r->who.token)
+        return true;
+    r->who.token = identity_get(r->api->c.identity, str_of(r->who.actor + strlen("token/")));
+    return r->who.token != NULL;
+}
+
+static void body_collected(struct xchg *x, struct str body)
+{
+    struct request *r = xchg_arg(x);
+    struct err e = {0};
+
+    if (is_still_live(r)) {
+        decode_and_run(r, body);
+        return;
+    }
+    err_set(&e, ERR_UNAUTHENTICATED, 0, "the token was revoked meanwhile");
+    request_refuse(r, &e);
+}
+
+static void run_op(struct request *r)
+{
+    const struct op_handler *h = r->route->data;
+    const struct http_req *req = xchg_req(r->x);
+    bool bodiless = str_eq_c(req->method, "GET") || str_eq_c(req->method, "HEAD");
+
+    r->op = h->op;
+    if (bodiless || req->content_length == 0)
+        decode_and_run(r, STR(""));
+    else
+        xchg_collect(r->x, (size_t)r->api->c.conf->body_max, body_collected);
+}
+
+/* --- the order of checks --- */
+
+static int authorise(struct request *r, struct err *e)
+{
+    if (request_may(r, r->route->perm))
+        return 0;
+    if (r->how == AUTH_NOBODY) {
+        err_set(e, ERR_UNAUTHENTICATED, 0, "%s needs a token", r->route->name);
+        return err_hint(e, "send 'Authorization: Bearer TOKEN'; the first one is in "
+                           "STATE/admin-token");
+    }
+    err_set(e, ERR_FORBIDDEN, 0, "%s needs the permission '%s', which role %s does not have",
+            r->route->name, perm_name(r->route->perm), role_name(r->who.role));
+    return err_hint(e, "ask an admin for a token of another role: holt token create");
+}
+
+static void admit(struct request *r)
+{
+    struct auth_view v = request_view(r);
+    int64_t retry_ms = 0;
+    struct err e = {0};
+
+    /* What is open to everybody is open to somebody with a wrong token too. */
+    if (auth_authenticate(&r->api->auth, &v, &r->who, &r->how, &retry_ms, &e) < 0 &&
+        (e.code == ERR_INVALID || r->route->perm != PERM_NONE))
+        request_refuse_for(r, retry_ms, &e);
+    else if (authorise(r, &e) < 0)
+        request_refuse(r, &e);
+    else
+        r->route->handler(r);
+}
+
+static void no_route(struct request *r, enum router_result found, struct str allow)
+{
+    const struct http_req *req = xchg_req(r->x);
+    struct err e = {0};
+
+    if (found == ROUTER_NO_METHOD) {
+        xchg_add_header(r->x, "allow", allow);
+        if (str_eq_c(req->method, "OPTIONS")) {
+            r->status = 204;
+            xchg_reply_with(r->x, 204, NULL, 0, STR(""));
+            return;
+        }
+        err_set(&e, ERR_METHOD, 0, "this path does not know the method " STR_FMT,
+                (int)size_min(req->method.n, 32), req->method.p);
+        err_hint(&e, "it knows: " STR_FMT, STR_ARG(allow));
+    } else if (found == ROUTER_BAD_PATH) {
+        err_set(&e, ERR_INVALID, 0, "the path is not in its normal form");
+        err_hint(&e, "no '.', '..', '//' or control characters");
+    } else {
+        err_set(&e, ERR_NOT_FOUND, 0, "there is nothing at '" STR_FMT "'",
+                (int)size_min(req->path.n, 100), req->path.p);
+        err_hint(&e, "all operations: /holt/v1/openapi.json");
+    }
+    request_fail(r, &e);
+}
+
+/* Before routing: the reply is in the caller's protocol. */
+static void refuse_early(struct request *r, const struct err *e)
+{
+    request_audit(r, "request.refused", NULL, err_table[e->code].http);
+    if (grpc_is_call(r->x))
+        grpc_refuse(r->x, e);
+    else
+        request_fail(r, e);
+}
+
+void api_handle(struct xchg *x, void *arg)
+{
+    struct api *a = arg;
+    struct request *r = arena_zalloc(xchg_arena(x), sizeof *r);
+    const struct http_req *req = xchg_req(x);
+    const struct cors cors = {.origins = (const char *const *)a->c.conf->cors_origins.v,
+                              .count = a->c.conf->cors_origins.n};
+    struct auth_view v;
+    struct router_match match;
+    enum router_result found;
+    struct err e = {0};
+
+    *r = (struct request){.api = a, .x = x, .started_ns = clock_mono_ns()};
+    xchg_handle(x, &request_ops, r);
+    v = request_view(r);
+    if (auth_check_host(&a->auth, &v, &e) < 0 || auth_check_origin(&a->auth, &v, &e) < 0) {
+        refuse_early(r, &e);
+        return;
+    }
+    if (cors_apply(&cors, x))
+        return;
+    if (grpc_is_call(x)) {
+        api_grpc(r);
+        return;
+    }
+    found = router_find(a->router, req->method, req->path, x, xchg_arena(x), &match);
+    if (found != ROUTER_FOUND) {
+        no_route(r, found, match.allow);
+        return;
+    }
+    r->route = match.route;
+    r->params = match.params;
+    admit(r);
+}
+
+/* --- the api itself --- */
+
+static int add_routes(struct api *a, struct err *e)
+{
+    for (size_t i = 0; i < op_handler_count; i++) {
+        const struct op *op = op_handlers[i].op;
+
+        if (router_add(a->router,
+                       &(struct route){.method = op->method,
+                                       .path = op->path,
+                                       .name = op->name,
+                                       .perm = op->perm,
+                                       .handler = run_op,
+                                       .data = &op_handlers[i]},
+                       e) < 0)
+            return -1;
+    }
+    return router_add(a->router, &page_route, e);
+}
+
+int api_new(const struct api_config *c, struct api **ret, struct err *e)
+{
+    struct api *a = xzalloc(sizeof *a);
+
+    a->c = *c;
+    a->auth = (struct auth){.conf = c->conf, .identity = c->identity};
+    a->started_ms = clock_wall_ms();
+    a->started_mono_ms = clock_mono_ms();
+    list_init(&a->streams);
+    a->health = api_health_new(a);
+    a->router = router_new();
+    op_openapi(&a->openapi, c->version);
+    if (add_routes(a, e) < 0) {
+        api_free(a);
+        return err_wrap(e, "make the routes");
+    }
+    metrics_start(a);
+    *ret = a;
+    return 0;
+}
+
+struct api *api_free(struct api *a)
+{
+    if (!a)
+        return NULL;
+    assert(list_is_empty(&a->streams));
+    health_free(a->health);
+    router_free(a->router);
+    mem_free(a->stats);
+    map_done(&a->running_keys);
+    buf_done(&a->scratch);
+    buf_done(&a->openapi);
+    mem_free(a);
+    return NULL;
+}
+
+void api_set_server(struct api *a, struct server *s)
+{
+    a->server = s;
+}
+
+void api_tick(struct api *a)
+{
+    event_streams_check(a);
+    health_changed(a->health);
+}
+
+void api_end_streams(struct api *a)
+{
+    event_streams_end(a);
+    health_end_watches(a->health);
+}

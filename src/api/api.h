@@ -1,0 +1,30 @@
+/* api: what holtd answers: the native operations, their authentication, their metrics.
+ * api_handle is the server's handler.  The order for each request: Host, Origin, path, credentials,
+ * permission, input, handler.
+ * Ownership: the caller's parts outlive the api; api_free comes after the server has stopped and
+ * the store has closed.  Thread: the loop's. */
+#pragma once
+
+#include "conf/conf.h"
+#include "core/event.h"
+#include "core/identity.h"
+#include "net/server.h"
+
+struct api_config {
+    const struct config *conf; /* read at each use */
+    struct store *store;
+    struct events *events;
+    struct identity *identity;
+    const char *version;
+};
+
+struct api;
+CHECKED int api_new(const struct api_config *c, struct api **ret, struct err *e);
+struct api *api_free(struct api *a); /* takes NULL; returns NULL */
+void api_handle(struct xchg *x, void *api);
+/* The server whose handler this is: for its addresses and counts. */
+void api_set_server(struct api *a, struct server *s);
+/* Once a second or so: ends streams whose token is revoked or expired. */
+void api_tick(struct api *a);
+/* The daemon is ending: streams that would never end by themselves end now. */
+void api_end_streams(struct api *a);

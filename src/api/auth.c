@@ -1,0 +1,266 @@
+#include "api/auth.h"
+
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+/* --- Host --- */
+
+static struct str strip_port(struct str authority)
+{
+    if (authority.n > 0 && authority.p[0] == '[') {
+        ptrdiff_t end = str_index(authority, ']');
+
+        return end < 0 ? authority : str_make(authority.p, (size_t)end + 1);
+    }
+    return str_cut(authority, ':', &(struct str){0});
+}
+
+static bool is_ipv4(struct str host)
+{
+    char text[INET_ADDRSTRLEN];
+    struct in_addr a;
+
+    if (host.n >= sizeof text)
+        return false;
+    (void)snprintf(text, sizeof text, STR_FMT, STR_ARG(host));
+    return inet_pton(AF_INET, text, &a) == 1;
+}
+
+static bool is_address(struct str host)
+{
+    return is_ipv4(host) || (host.n > 2 && host.p[0] == '[');
+}
+
+/* A name that only this machine answers to.  RFC 6761: localhost is loopback. */
+static bool is_loopback_host(struct str host)
+{
+    return str_case_eq_c(host, "localhost") || str_eq_c(host, "[::1]") ||
+           (is_ipv4(host) && str_starts(host, STR("127.")));
+}
+
+static struct str listener_host(const struct listener_info *l)
+{
+    struct str address = str_of(l->address);
+
+    if (str_starts(address, STR("tls://")))
+        address = str_skip(address, 6);
+    return strip_port(address);
+}
+
+static bool is_listed(const struct conf_list *list, struct str value)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (str_case_eq_c(value, list->v[i]))
+            return true;
+    return false;
+}
+
+int auth_check_host(const struct auth *a, const struct auth_view *v, struct err *e)
+{
+    struct str host = strip_port(v->req->authority);
+    struct str own = listener_host(v->listener);
+    bool everywhere = str_eq_c(own, "0.0.0.0") || str_eq_c(own, "[::]") || own.n == 0;
+
+    if (v->peer->kind == PEER_UNIX || is_loopback_host(host) || str_case_eq(host, own))
+        return 0;
+    /* Rebinding needs a name; a listener on all addresses is reached by any of them. */
+    if (everywhere && is_address(host))
+        return 0;
+    if (host.n > 0 &&
+        (is_listed(&a->conf->hosts, host) || is_listed(&a->conf->hosts, v->req->authority)))
+        return 0;
+    err_set(e, ERR_FORBIDDEN, 0, "the Host '" STR_FMT "' is not a name of this server",
+            (int)size_min(host.n, 100), host.p ? host.p : "");
+    return err_hint(e, "use the listener's address, or add the name to the setting 'hosts'");
+}
+
+/* --- Origin --- */
+
+static bool is_safe(struct str method)
+{
+    return str_eq_c(method, "GET") || str_eq_c(method, "HEAD") || str_eq_c(method, "OPTIONS");
+}
+
+static bool is_same_origin(const struct http_req *req, struct str origin)
+{
+    struct str rest = origin;
+
+    if (!str_starts(rest, req->scheme))
+        return false;
+    rest = str_skip(rest, req->scheme.n);
+    return str_starts(rest, STR("://")) && str_case_eq(str_skip(rest, 3), req->authority);
+}
+
+int auth_check_origin(const struct auth *a, const struct auth_view *v, struct err *e)
+{
+    struct str origin = http_req_header(v->req, "origin");
+    struct str site = http_req_header(v->req, "sec-fetch-site");
+
+    if (!origin.p && str_eq_c(site, "cross-site") && !is_safe(v->req->method))
+        return err_set(e, ERR_FORBIDDEN, 0, "a page of another site sent this request");
+    if (!origin.p || is_same_origin(v->req, origin) || is_listed(&a->conf->cors_origins, origin))
+        return 0;
+    err_set(e, ERR_FORBIDDEN, 0, "the Origin '" STR_FMT "' may not do this",
+            (int)size_min(origin.n, 100), origin.p);
+    return err_hint(e, "add it to the setting 'cors_origins' if you trust that site");
+}
+
+/* --- credentials --- */
+
+char *auth_peer_name(const struct peer *p, char *to)
+{
+    struct in6_addr v6;
+    char text[AUTH_PEER];
+    char *end;
+
+    if (p->kind == PEER_UNIX) {
+        (void)snprintf(to, AUTH_PEER, "uid %u", p->uid);
+        return to;
+    }
+    (void)snprintf(text, sizeof text, "%s", p->address + (p->address[0] == '['));
+    end = strrchr(text, p->address[0] == '[' ? ']' : ':');
+    if (end)
+        *end = '\0';
+    /* Whoever has one IPv6 address has its whole /64. */
+    if (inet_pton(AF_INET6, text, &v6) == 1 && !IN6_IS_ADDR_V4MAPPED(&v6)) {
+        memset(&v6.s6_addr[8], 0, 8);
+        (void)inet_ntop(AF_INET6, &v6, to, AUTH_PEER);
+    } else {
+        (void)snprintf(to, AUTH_PEER, "%s", text);
+    }
+    return to;
+}
+
+static int refuse_url_tokens(const struct http_req *req, struct err *e)
+{
+    struct str left = req->query, name, value;
+
+    while (left.n > 0 && http_query_next(&left, &name, &value)) {
+        if (!str_case_eq_c(name, "token") && !str_case_eq_c(name, "access_token"))
+            continue;
+        err_set(e, ERR_INVALID, 0, "a token must not stand in the URL: URLs are logged and shared");
+        return err_hint(e, "send it as 'Authorization: Bearer TOKEN', and revoke the one you sent");
+    }
+    return 0;
+}
+
+/* p is NULL: no such header; an empty text: the header is malformed or another scheme's. */
+static struct str bearer_text(const struct http_req *req)
+{
+    struct str value = http_req_header(req, "authorization"), scheme, rest;
+
+    if (!value.p)
+        return value;
+    scheme = str_cut(str_trim(value), ' ', &rest);
+    return str_case_eq_c(scheme, "bearer") && rest.p ? str_trim(rest) : STR("");
+}
+
+/* HTTP/2 clients may send one field per cookie (RFC 9113 8.2.3). */
+static struct str cookie_text(const struct http_req *req)
+{
+    const struct http_header *h;
+    size_t at = 0;
+
+    while ((h = http_find(req->headers, req->header_count, "cookie", &at))) {
+        struct str left = h->value;
+
+        while (left.n > 0) {
+            struct str value, pair = str_trim(str_cut(left, ';', &left));
+            struct str name = str_cut(pair, '=', &value);
+
+            if (str_eq_c(name, OP_COOKIE) && value.p)
+                return value;
+        }
+    }
+    return (struct str){0};
+}
+
+static void become(struct principal *to, const struct token *t)
+{
+    to->role = t->role;
+    to->token = t;
+    (void)snprintf(to->actor, sizeof to->actor, "token/%s", t->id);
+}
+
+static void become_named(struct principal *to, enum role role, const char *actor)
+{
+    *to = (struct principal){.role = role};
+    (void)snprintf(to->actor, sizeof to->actor, "%s", actor);
+}
+
+/* Nobody named themselves: a seed port and auth = off still have a name for them. */
+static enum auth_how imply(const struct auth *a, const struct auth_view *v, struct principal *ret)
+{
+    enum role role = ROLE_OPERATOR;
+
+    if (a->conf->auth == CONF_AUTH_OFF && v->listener->loopback) {
+        become_named(ret, ROLE_ADMIN, "anonymous");
+        return AUTH_IMPLIED;
+    }
+    if (v->listener->seed && v->peer->loopback) {
+        if (a->conf->seed_identity && str_eq_c(STR("none"), a->conf->seed_identity))
+            return AUTH_NOBODY;
+        if (!a->conf->seed_identity || !role_parse(str_of(a->conf->seed_identity), &role) ||
+            role == ROLE_ADMIN || role == ROLE_AGENT)
+            role = ROLE_OPERATOR; /* never admin; an agent would need a name */
+        become_named(ret, role, "seed-port");
+        return AUTH_IMPLIED;
+    }
+    return AUTH_NOBODY;
+}
+
+int auth_throttle(const struct auth *a, const struct auth_view *v, int64_t *ret_retry_ms,
+                  struct err *e)
+{
+    char name[AUTH_PEER];
+
+    if (!identity_throttled(a->identity, auth_peer_name(v->peer, name), ret_retry_ms))
+        return 0;
+    err_set(e, ERR_LIMIT, 0, "too many failed logins from %s", name);
+    return err_hint(e, "wait %" PRId64 " s", *ret_retry_ms / 1000 + 1);
+}
+
+void auth_failed(const struct auth *a, const struct auth_view *v)
+{
+    char name[AUTH_PEER];
+
+    identity_failed(a->identity, auth_peer_name(v->peer, name));
+}
+
+int auth_authenticate(const struct auth *a, const struct auth_view *v, struct principal *ret,
+                      enum auth_how *ret_how, int64_t *ret_retry_ms, struct err *e)
+{
+    struct str bearer = bearer_text(v->req), cookie = {0};
+    const struct token *t = NULL;
+
+    become_named(ret, ROLE_NONE, "anonymous");
+    *ret_how = AUTH_NOBODY;
+    if (refuse_url_tokens(v->req, e) < 0)
+        return -1;
+    if (bearer.p) {
+        t = identity_check(a->identity, bearer);
+        *ret_how = AUTH_BEARER;
+    } else {
+        cookie = cookie_text(v->req);
+        t = cookie.p ? identity_check_cookie(a->identity, cookie) : NULL;
+        *ret_how = t ? AUTH_COOKIE : AUTH_NOBODY;
+    }
+    if (t) {
+        become(ret, t);
+        return 0;
+    }
+    /* An old cookie is not an attempt: the browser sends it by itself, and no credentials is what
+     * it amounts to.  With auth = off nothing that is sent can be wrong. */
+    if (!bearer.p || (a->conf->auth == CONF_AUTH_OFF && v->listener->loopback)) {
+        *ret_how = imply(a, v, ret);
+        return 0;
+    }
+    if (auth_throttle(a, v, ret_retry_ms, e) < 0)
+        return -1;
+    auth_failed(a, v);
+    err_set(e, ERR_UNAUTHENTICATED, 0,
+            bearer.n > 0 ? "the token is wrong, revoked or expired"
+                         : "the Authorization header is not 'Bearer TOKEN'");
+    return err_hint(e, "the first token is in STATE/admin-token; make others: holt token create");
+}

@@ -1,0 +1,48 @@
+/* auth: who is asking, and may a browser have sent this?  Pure: looks at a request's head.
+ *
+ * Host is checked against DNS rebinding, Origin against requests forged by other sites, then the
+ * credentials: `Authorization: Bearer`, the session cookie, or none where none is needed (a seed
+ * port, auth = off).  Credentials in the URL are refused: URLs end up in logs and histories. */
+#pragma once
+
+#include "conf/conf.h"
+#include "core/identity.h"
+#include "net/server.h"
+
+struct auth {
+    const struct config *conf; /* read at each use: a reload changes what follows */
+    struct identity *identity;
+};
+
+struct auth_view { /* what of a request matters here */
+    const struct http_req *req;
+    const struct peer *peer;
+    const struct listener_info *listener;
+};
+
+enum auth_how {
+    AUTH_NOBODY,  /* no credentials */
+    AUTH_BEARER,  /* a token */
+    AUTH_COOKIE,  /* a session: sent by a browser on its own */
+    AUTH_IMPLIED, /* a seed port or auth = off: no credentials needed */
+};
+
+/* ERR_FORBIDDEN with the remedy when Host is none of ours. */
+CHECKED int auth_check_host(const struct auth *a, const struct auth_view *v, struct err *e);
+/* ERR_FORBIDDEN when a page of another site may have sent it, whatever it carries: a browser adds
+ * cookies by itself, and some listeners need no credentials. */
+CHECKED int auth_check_origin(const struct auth *a, const struct auth_view *v, struct err *e);
+/* Wrong credentials: ERR_UNAUTHENTICATED, or ERR_LIMIT with *ret_retry_ms when the peer failed too
+ * often.  A good token is never throttled: a guesser behind the same address cannot lock its owner
+ * out.  No credentials is AUTH_NOBODY with ROLE_NONE, not an error. */
+CHECKED int auth_authenticate(const struct auth *a, const struct auth_view *v,
+                              struct principal *ret, enum auth_how *ret_how, int64_t *ret_retry_ms,
+                              struct err *e);
+/* A wrong login code counts like a wrong token. */
+CHECKED int auth_throttle(const struct auth *a, const struct auth_view *v, int64_t *ret_retry_ms,
+                          struct err *e);
+void auth_failed(const struct auth *a, const struct auth_view *v);
+
+#define AUTH_PEER 64
+/* The name a peer is counted under: an IPv4 address, an IPv6 /64, a Unix uid.  Returns to. */
+char *auth_peer_name(const struct peer *p, char *to);

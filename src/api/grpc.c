@@ -1,0 +1,32 @@
+#include "api/grpc.h"
+
+static enum health_state ask_health(const char *service, void *arg)
+{
+    const struct api *a = arg;
+    struct err e = {0};
+
+    if (service[0] != '\0' && strcmp(service, "holt") != 0)
+        return HEALTH_NO_SUCH_SERVICE;
+    return store_is_healthy(a->c.store, &e) ? HEALTH_SERVING : HEALTH_NOT_SERVING;
+}
+
+struct health *api_health_new(struct api *a)
+{
+    static const char *const services[] = {"holt", NULL};
+
+    return health_new(ask_health, services, a);
+}
+
+static const struct grpc_method *find_method(struct str path)
+{
+    for (size_t i = 0; i < health_grpc_count; i++)
+        if (str_eq_c(path, health_grpc[i].path))
+            return &health_grpc[i];
+    return NULL;
+}
+
+/* The health service is open to everybody, as /healthz is: a load balancer has no token. */
+void api_grpc(struct request *r)
+{
+    grpc_start(r->x, find_method(xchg_req(r->x)->path), r->api->health);
+}

@@ -1,0 +1,24 @@
+/* idempotency: a creating request that is sent again (a lost reply, a proxy's retry) creates once.
+ *
+ * The Idempotency-Key belongs to who sent it and to the operation.  Its row is written in the
+ * transaction of the change and kept for a day: the same request again gets the stored reply with
+ * `Idempotency-Replayed: true`; another request under the same key, and one whose first is still
+ * running, is a conflict.  A reply that holds a secret is not stored: its repetition is a conflict
+ * that names the object, so that its owner can revoke it and make another under a new key. */
+#pragma once
+
+#include "api/request.h"
+
+#define IDEM_KEY_MAX 128
+#define IDEM_KEEP_MS (24 * 60 * 60 * 1000)
+
+struct idem;
+/* Calls run(r) now or later, with r->idem set when the request has a key; or answers itself. */
+void idem_run(struct request *r, struct str body, void (*run)(struct request *r));
+struct idem *idem_free(struct idem *i); /* the request has ended; takes NULL; returns NULL */
+DEFINE_AUTO(struct idem *, idem_free)
+
+/* Inside the change's transaction: writes the row.  object: "token/tk_…".  body with p NULL: the
+ * reply holds a secret. */
+CHECKED int idem_record(struct store_tx *tx, const struct idem *i, const char *object, int status,
+                        struct str body, struct err *e);

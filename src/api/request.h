@@ -1,0 +1,87 @@
+/* request: private to src/api: one request on its way through the api, and how handlers answer it.
+ * A request lives in its exchange's arena, until the exchange is closed: a handler that waits for
+ * the store puts a struct waiter into its own heap memory, so that a peer's going away is seen. */
+#pragma once
+
+#include "api/api.h"
+#include "api/auth.h"
+#include "api/router.h"
+#include "base/buf.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/metric.h"
+#include "proto/json.h"
+
+struct idem;
+struct health;
+
+struct route_stats { /* of one route, by class of status; made on first use */
+    struct metric *count[6];
+    struct metric *seconds;
+};
+
+struct api {
+    struct api_config c;
+    struct auth auth;
+    struct server *server;
+    struct router *router;
+    struct route_stats *stats; /* by route->index */
+    struct buf scratch;        /* for a reply that is written and sent in one go */
+    struct list streams;       /* struct event_stream */
+    struct health *health;
+    struct map running_keys; /* idempotency keys whose first request is not answered yet */
+    struct buf openapi;      /* printed once */
+    int64_t started_ms;      /* wall */
+    int64_t started_mono_ms;
+};
+
+struct waiter {
+    struct request *r; /* NULL: the asker went away */
+};
+
+struct request {
+    struct api *api;
+    struct xchg *x;
+    const struct route *route;
+    struct op_params params;
+    const struct op *op; /* NULL: not a native operation */
+    void *in;            /* op's input struct */
+    json_t *body;
+    struct principal who; /* who.token is valid only until the handler returns */
+    enum auth_how how;
+    struct waiter *waiter;
+    struct idem *idem; /* with an Idempotency-Key; whoever waits takes it */
+    int64_t started_ns;
+    int status; /* of the reply; 0: none yet */
+};
+
+struct op_handler {
+    const struct op *op;
+    void (*run)(struct request *r);
+};
+extern const struct op_handler op_handlers[]; /* handlers.c; one row per operation */
+extern const size_t op_handler_count;
+
+/* A buffer for the reply, empty; valid until the next request_json. */
+struct jw request_json(struct request *r);
+/* Sends what request_json's writer wrote; status 0 is the operation's. */
+void request_send_json(struct request *r, int status);
+void request_send(struct request *r, int status, const char *content_type, struct str body);
+void request_send_empty(struct request *r);
+void request_fail(struct request *r, const struct err *e);
+/* As request_fail for 401, 403 and 429, with an audit row. */
+void request_refuse(struct request *r, const struct err *e);
+/* What auth_authenticate and auth_throttle said, with Retry-After. */
+void request_refuse_for(struct request *r, int64_t retry_ms, const struct err *e);
+bool request_may(const struct request *r, enum perm p);
+struct auth_view request_view(const struct request *r);
+/* Counts the request now, by a status: for replies that become streams. */
+void request_count(struct request *r, int status);
+
+void request_wait(struct request *r, struct waiter *w);
+struct request *waiter_end(struct waiter *w); /* NULL: nobody waits any more */
+
+/* A read of content is an audit row: who, which operation, which object (may be NULL). */
+void request_audit(struct request *r, const char *type, const char *object, int status);
+/* Does Accept prefer this media type to JSON? */
+bool request_prefers(const struct request *r, const char *media_type);

@@ -1,0 +1,356 @@
+#include "cli/args.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/near.h"
+#include "proto/json.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+#define JSON_ARG_MAX (1024 * 1024) /* of a @FILE argument */
+
+/* "ttl_ms" -> "ttl-ms" */
+static char *hyphens(const char *name, char *to)
+{
+    size_t n = 0;
+
+    for (; name[n] && n + 1 < ARGS_NAME; n++)
+        to[n] = name[n] == '_' ? '-' : name[n];
+    to[n] = '\0';
+    return to;
+}
+
+char *args_flag_name(const struct op_field *f, bool friendly, char *to)
+{
+    size_t n = strlen(f->name);
+
+    (void)hyphens(f->name, to);
+    if (friendly) {
+        bool has =
+            f->type == OP_DURATION && n > 3 && n < ARGS_NAME && strcmp(to + n - 3, "-ms") == 0;
+
+        to[has ? n - 3 : 0] = '\0';
+    }
+    return to;
+}
+
+bool args_takes_value(const struct op_field *f)
+{
+    return f->type != OP_BOOL;
+}
+
+static bool names_field(const struct op_field *f, struct str name)
+{
+    char text[ARGS_NAME];
+
+    return str_eq_c(name, args_flag_name(f, false, text)) ||
+           (name.n > 0 && str_eq_c(name, args_flag_name(f, true, text)));
+}
+
+const struct cmd_arg *args_find(const struct cmd_arg *args, size_t n, struct str word)
+{
+    struct str value, name;
+
+    if (word.n < 2 || word.p[0] != '-')
+        return NULL;
+    name = str_cut(str_skip(word, word.p[1] == '-' ? 2 : 1), '=', &value);
+    for (size_t i = 0; i < n; i++) {
+        const struct cmd_arg *a = &args[i];
+
+        if (a->positional)
+            continue;
+        if (word.p[1] != '-') {
+            if (a->letter && name.n == 1 && name.p[0] == a->letter)
+                return a;
+            continue;
+        }
+        if (names_field(a->f, name))
+            return a;
+        if (a->f->type == OP_BOOL && str_starts(name, STR("no-")) &&
+            names_field(a->f, str_skip(name, 3)))
+            return a;
+    }
+    return NULL;
+}
+
+/* --- one value --- */
+
+static int wrong(const struct op_field *f, struct str text, const char *want, struct err *e)
+{
+    char name[ARGS_NAME];
+
+    return err_set(e, ERR_INVALID, 0, "%s%s: '" STR_FMT "' is not %s", f->positional ? "" : "--",
+                   args_flag_name(f, false, name), STR_ARG(str_make(text.p, size_min(text.n, 80))),
+                   want);
+}
+
+static int choice_value(const struct op_field *f, struct str text, json_t **ret, struct err *e)
+{
+    AUTO(buf_done) struct buf all = {0};
+
+    for (const char *const *c = f->choices; *c; c++) {
+        if (str_eq_c(text, *c)) {
+            *ret = json_string(*c);
+            return 0;
+        }
+        buf_printf(&all, "%s%s", c == f->choices ? "one of: " : ", ", *c);
+    }
+    return wrong(f, text, buf_cstr(&all), e);
+}
+
+static int number_value(const struct op_field *f, struct str text, json_t **ret, struct err *e)
+{
+    int64_t n = 0;
+
+    if (f->type == OP_INT && str_parse_i64(text, &n) < 0)
+        return wrong(f, text, "a whole number", e);
+    if (f->type == OP_DURATION && str_parse_duration_ms(text, &n) < 0)
+        return wrong(f, text, "a duration such as 500ms, 30s, 15m, 12h or 7d", e);
+    if (f->type == OP_SIZE && str_parse_size(text, &n) < 0)
+        return wrong(f, text, "a size such as 4096, 64k, 16m or 4g", e);
+    *ret = json_integer(n);
+    return 0;
+}
+
+static int json_value(const struct op_field *f, struct str text, json_t **ret, struct err *e)
+{
+    AUTO(buf_done) struct buf content = {0};
+    AUTO(mem_free) char *path = NULL;
+    int r;
+
+    if (text.n > 1 && text.p[0] == '@') {
+        path = str_dup(str_skip(text, 1));
+        r = strcmp(path, "-") == 0 ? fd_read_all(STDIN_FILENO, JSON_ARG_MAX, &content)
+                                   : file_read(path, JSON_ARG_MAX, &content);
+        if (r < 0)
+            return err_set(e, err_code_from_errno(-r), -r, "read '%s' for --%s", path, f->name);
+        text = buf_str(&content);
+    }
+    if (json_read(text, ret, e) < 0)
+        return err_wrap(e, "--%s is not JSON", f->name);
+    return 0;
+}
+
+static int bool_value(const struct op_field *f, struct str text, json_t **ret, struct err *e)
+{
+    bool b;
+
+    if (str_parse_bool(text, &b) < 0)
+        return wrong(f, text, "true or false", e);
+    *ret = json_boolean(b);
+    return 0;
+}
+
+static int text_value(const struct op_field *f, struct str text, json_t **ret, struct err *e)
+{
+    int64_t ignored;
+
+    if (f->type == OP_TIME && clock_parse(text, &ignored) < 0)
+        return wrong(f, text, "a time such as 2026-01-02T03:04:05Z", e);
+    *ret = json_stringn(text.p, text.n);
+    return *ret ? 0 : wrong(f, text, "UTF-8 text", e);
+}
+
+static int add_to_list(const struct op_field *f, struct str text, json_t *args, struct err *e)
+{
+    json_t *list = json_object_get(args, f->name);
+
+    if (!list) {
+        list = json_array();
+        json_object_set_new(args, f->name, list);
+    }
+    while (text.n > 0) {
+        struct str item = str_cut(text, ',', &text);
+        json_t *v = json_stringn(item.p, item.n);
+
+        if (!v)
+            return wrong(f, item, "UTF-8 text", e);
+        json_array_append_new(list, v);
+    }
+    return 0;
+}
+
+static int add_to_map(const struct op_field *f, struct str text, json_t *args, struct err *e)
+{
+    json_t *map = json_object_get(args, f->name);
+    struct str value, key = str_cut(text, '=', &value);
+    json_t *v;
+
+    if (key.n == 0 || key.n == text.n)
+        return wrong(f, text, "of the form KEY=VALUE", e);
+    if (!map) {
+        map = json_object();
+        json_object_set_new(args, f->name, map);
+    }
+    v = json_stringn(value.n ? value.p : "", value.n);
+    if (!v || json_object_setn_new(map, key.p, key.n, v) < 0)
+        return wrong(f, text, "UTF-8 text", e);
+    return 0;
+}
+
+static int set_value(const struct op_field *f, struct str text, json_t *args, struct err *e)
+{
+    static int (*const makers[])(const struct op_field *, struct str, json_t **, struct err *) = {
+        [OP_STR] = text_value,        [OP_INT] = number_value,  [OP_BOOL] = bool_value,
+        [OP_DURATION] = number_value, [OP_SIZE] = number_value, [OP_TIME] = text_value,
+        [OP_CHOICE] = choice_value,   [OP_JSON] = json_value,   [OP_SINCE] = text_value,
+    };
+    json_t *v = NULL;
+
+    if (f->type == OP_LIST)
+        return add_to_list(f, text, args, e);
+    if (f->type == OP_MAP)
+        return add_to_map(f, text, args, e);
+    if (makers[f->type](f, text, &v, e) < 0)
+        return -1;
+    json_object_set_new(args, f->name, v);
+    return 0;
+}
+
+/* --- words --- */
+
+struct parse {
+    const struct cmd *cmd; /* NULL: in front of the verb */
+    char *const *words;
+    size_t n, at;
+    size_t positional; /* how many were seen */
+    json_t *args, *globals;
+};
+
+static int unknown_flag(const struct parse *p, struct str word, struct err *e)
+{
+    struct str value, said = str_cut(word, '=', &value);
+    struct near near = {.word = str_skip(said, 2)};
+    size_t n = p->cmd ? p->cmd->arg_count : 0;
+
+    (void)err_set(e, ERR_INVALID, 0, "unknown flag '" STR_FMT "'%s%s",
+                  STR_ARG(str_make(said.p, size_min(said.n, 80))), p->cmd ? " of holt " : "",
+                  p->cmd ? p->cmd->verb : "");
+    for (size_t i = 0; i < n + global_arg_count; i++) {
+        const struct cmd_arg *a = i < n ? &p->cmd->args[i] : &global_args[i - n];
+
+        if (!a->positional)
+            near_try(&near, a->f->name);
+    }
+    if (near.best)
+        return err_hint(e, "did you mean --%s?", hyphens(near.best, (char[ARGS_NAME]){0}));
+    return err_hint(e, "`holt %s%s--help` lists the flags", p->cmd ? p->cmd->verb : "",
+                    p->cmd ? " " : "");
+}
+
+/* The flag at p->at, its value in the same word or the next one. */
+static int take_flag(struct parse *p, struct str word, struct err *e)
+{
+    json_t *into = p->args;
+    const struct cmd_arg *a = p->cmd ? args_find(p->cmd->args, p->cmd->arg_count, word) : NULL;
+    ptrdiff_t eq = str_index(word, '=');
+    struct str value;
+
+    if (!a) {
+        a = args_find(global_args, global_arg_count, word);
+        into = p->globals;
+    }
+    if (!a)
+        return unknown_flag(p, word, e);
+    p->at++;
+    if (eq >= 0)
+        return set_value(a->f, str_skip(word, (size_t)eq + 1), into, e);
+    if (!args_takes_value(a->f)) {
+        value = str_starts(word, STR("--no-")) ? STR("false") : STR("true");
+        return set_value(a->f, value, into, e);
+    }
+    if (p->at >= p->n)
+        return err_set(e, ERR_INVALID, 0, STR_FMT " wants a value", STR_ARG(word));
+    return set_value(a->f, str_of(p->words[p->at++]), into, e);
+}
+
+static int take_positional(struct parse *p, struct str word, struct err *e)
+{
+    size_t i = p->positional;
+    const struct cmd_arg *a = i < p->cmd->arg_count ? &p->cmd->args[i] : NULL;
+
+    if (!a || !a->positional) {
+        (void)err_set(e, ERR_INVALID, 0, "'" STR_FMT "' is one argument too many for holt %s",
+                      STR_ARG(str_make(word.p, size_min(word.n, 80))), p->cmd->verb);
+        return err_hint(e, "`holt %s --help` shows its arguments", p->cmd->verb);
+    }
+    p->at++;
+    if (a->f->type != OP_LIST && a->f->type != OP_MAP) /* those take all that follow */
+        p->positional++;
+    return set_value(a->f, word, p->args, e);
+}
+
+static int check_required(const struct parse *p, struct err *e)
+{
+    for (size_t i = 0; i < p->cmd->arg_count; i++) {
+        const struct op_field *f = p->cmd->args[i].f;
+        char name[ARGS_NAME];
+
+        if (!f->required || json_object_get(p->args, f->name))
+            continue;
+        (void)err_set(e, ERR_INVALID, 0, "holt %s wants %s%s", p->cmd->verb,
+                      p->cmd->args[i].positional ? "" : "--", args_flag_name(f, false, name));
+        return err_hint(e, "%.80s; see `holt %s --help`", f->text ? f->text : "it is required",
+                        p->cmd->verb);
+    }
+    return 0;
+}
+
+int args_parse(const struct cmd *cmd, char *const *words, size_t n, json_t *globals,
+               json_t **ret_args, struct err *e)
+{
+    AUTO(json_decref) json_t *args = json_object();
+    struct parse p = {.cmd = cmd, .words = words, .n = n, .args = args, .globals = globals};
+    bool flags = true;
+
+    while (p.at < n) {
+        struct str word = str_of(words[p.at]);
+        int r;
+
+        if (flags && str_eq_c(word, "--")) {
+            flags = false;
+            p.at++;
+            continue;
+        }
+        r = flags && word.n > 1 && word.p[0] == '-' ? take_flag(&p, word, e)
+                                                    : take_positional(&p, word, e);
+        if (r < 0)
+            return -1;
+    }
+    if (!args_bool(globals, "help") && check_required(&p, e) < 0)
+        return -1;
+    *ret_args = TAKE(args);
+    return 0;
+}
+
+int args_parse_globals(char *const *words, size_t n, json_t *globals, size_t *ret_used,
+                       struct err *e)
+{
+    struct parse p = {.words = words, .n = n, .globals = globals};
+
+    while (p.at < n && words[p.at][0] == '-' && words[p.at][1])
+        if (take_flag(&p, str_of(words[p.at]), e) < 0)
+            return -1;
+    *ret_used = p.at;
+    return 0;
+}
+
+const char *args_str(const json_t *args, const char *name)
+{
+    return json_string_value(json_object_get(args, name));
+}
+
+bool args_bool(const json_t *args, const char *name)
+{
+    return json_is_true(json_object_get(args, name));
+}
+
+int64_t args_int(const json_t *args, const char *name, int64_t absent)
+{
+    const json_t *v = json_object_get(args, name);
+
+    return json_is_integer(v) ? json_integer_value(v) : absent;
+}

@@ -1,0 +1,154 @@
+#include "cli/cli.h"
+
+#include "base/near.h"
+#include "cli/args.h"
+
+/* clang-format off */
+static const char *const format_names[] = {"table", "json", "yaml", NULL};
+
+static const struct op_field global_fields[] = {
+    {.name = "output", .type = OP_CHOICE, .choices = format_names, .preset = "table",
+     .text = "How to print the reply."},
+    {.name = "server", .type = OP_STR, .example = "http://127.0.0.1:8122",
+     .text = "Server: http://…, https://… or unix:PATH; else HOLT_SERVER, else the context's."},
+    {.name = "context", .type = OP_STR, .text = "Use this context instead of the current one."},
+    {.name = "cacert", .type = OP_STR, .text = "PEM file of a further authority to trust; else HOLT_CACERT."},
+    {.name = "request_timeout", .type = OP_DURATION, .preset = "30s",
+     .text = "Give up on a request after this long; 0 waits for ever."},
+    {.name = "help", .type = OP_BOOL, .text = "Show this help."},
+};
+
+const struct cmd_arg global_args[] = {
+    {&global_fields[0], 'o', true, false},
+    {&global_fields[1], 's', true, false},
+    {&global_fields[2], 'c', true, false},
+    {&global_fields[3], 0, true, false},
+    {&global_fields[4], 0, true, false},
+    {&global_fields[5], 'h', true, false},
+};
+/* clang-format on */
+const size_t global_arg_count = ARRAY_LEN(global_args);
+
+static const struct verb *special_of(const char *verb)
+{
+    for (size_t i = 0; i < verb_count; i++)
+        if (strcmp(verb_table[i].verb, verb) == 0)
+            return &verb_table[i];
+    return NULL;
+}
+
+static void add_arg(struct cmd *c, const struct op_field *f, char letter, bool local)
+{
+    bool positional = f->positional || (!local && op_place(c->op, f) == OP_IN_PATH);
+
+    c->args[c->arg_count++] = (struct cmd_arg){f, letter, local, positional};
+}
+
+/* A verb's flag of the same name as an operation's field only adds its letter. */
+static bool give_letter(struct cmd *c, const struct cli_flag *flag)
+{
+    for (size_t i = 0; i < c->arg_count; i++) {
+        if (strcmp(c->args[i].f->name, flag->f.name) == 0) {
+            c->args[i].letter = flag->letter;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Positional ones first, otherwise in the order of the rows. */
+static void sort_args(struct cmd *c, struct arena *a)
+{
+    struct cmd_arg *sorted = arena_alloc(a, (c->arg_count + 1) * sizeof *sorted);
+    size_t n = 0;
+
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < c->arg_count; i++)
+            if (c->args[i].positional == (pass == 0))
+                sorted[n++] = c->args[i];
+    c->args = sorted;
+}
+
+static void add_cmd(struct cmd_set *set, const struct op *op, const struct verb *v, struct arena *a)
+{
+    size_t room = (op ? op->in_count : 0) + (v ? v->flag_count : 0) + 1;
+    struct cmd *c = &set->v[set->n++];
+
+    *c = (struct cmd){
+        .verb = op ? op->verb : v->verb,
+        .text = v && v->text ? v->text
+                : op         ? op->text
+                             : "",
+        .group = op ? op->group : v->group,
+        .op = op,
+        .special = v,
+        .args = arena_alloc(a, room * sizeof *c->args),
+        .run = v ? v->run : op_verb_run,
+    };
+    for (size_t i = 0; op && i < op->in_count; i++)
+        add_arg(c, &op->in[i], 0, false);
+    for (size_t i = 0; v && i < v->flag_count; i++)
+        if (!give_letter(c, &v->flags[i]))
+            add_arg(c, &v->flags[i].f, v->flags[i].letter, true);
+    sort_args(c, a);
+}
+
+void cmd_set_build(const struct op *const *ops, struct arena *a, struct cmd_set *ret)
+{
+    size_t n = 0;
+
+    while (ops[n])
+        n++;
+    *ret = (struct cmd_set){.v = arena_alloc(a, (n + verb_count) * sizeof *ret->v)};
+    for (size_t i = 0; i < n; i++)
+        if (ops[i]->verb)
+            add_cmd(ret, ops[i], special_of(ops[i]->verb), a);
+    for (size_t i = 0; i < verb_count; i++)
+        if (!cmd_set_find(ret, verb_table[i].verb))
+            add_cmd(ret, NULL, &verb_table[i], a);
+}
+
+const struct cmd *cmd_set_find(const struct cmd_set *set, const char *verb)
+{
+    for (size_t i = 0; i < set->n; i++)
+        if (strcmp(set->v[i].verb, verb) == 0)
+            return &set->v[i];
+    return NULL;
+}
+
+const struct cmd *cmd_set_match(const struct cmd_set *set, char *const *words, size_t n,
+                                size_t *ret_words)
+{
+    for (size_t count = size_min(n, 3); count > 0; count--) {
+        AUTO(buf_done) struct buf verb = {0};
+        const struct cmd *c;
+
+        for (size_t i = 0; i < count; i++)
+            buf_printf(&verb, "%s%s", i ? " " : "", words[i]);
+        c = cmd_set_find(set, buf_cstr(&verb));
+        if (c) {
+            *ret_words = count;
+            return c;
+        }
+    }
+    return NULL;
+}
+
+bool cmd_set_has_prefix(const struct cmd_set *set, const char *word)
+{
+    size_t n = strlen(word);
+
+    for (size_t i = 0; i < set->n; i++)
+        if (strncmp(set->v[i].verb, word, n) == 0 && set->v[i].verb[n] == ' ')
+            return true;
+    return false;
+}
+
+const char *cmd_set_nearest(const struct cmd_set *set, const char *said)
+{
+    struct near near = {.word = str_of(said)};
+
+    for (size_t i = 0; i < set->n; i++)
+        near_try(&near, set->v[i].verb);
+    return near.best;
+}

@@ -1,0 +1,200 @@
+#include "cli/complete.h"
+
+#include "base/arena.h"
+#include "cli/args.h"
+#include "cli/context.h"
+#include "cli/verbs.h"
+#include "proto/json.h"
+
+static void offer(struct buf *to, const char *word, struct str typed)
+{
+    if (str_starts(str_of(word), typed))
+        buf_printf(to, "%s\n", word);
+}
+
+static void offer_contexts(struct buf *to, struct str typed)
+{
+    AUTO(json_decref) json_t *all = NULL;
+    struct err ignored;
+    const char *name;
+    json_t *v;
+
+    if (contexts_read(&all, &ignored) < 0)
+        return;
+    json_object_foreach(json_object_get(all, "contexts"), name, v)
+    {
+        (void)v;
+        offer(to, name, typed);
+    }
+}
+
+static void offer_values(const struct cmd *cmd, const struct op_field *f, struct str typed,
+                         struct buf *to)
+{
+    bool names_context = strcmp(f->name, "context") == 0 ||
+                         (cmd && strncmp(cmd->verb, "context ", 8) == 0 &&
+                          strcmp(cmd->verb, "context add") != 0 && strcmp(f->name, "name") == 0);
+
+    for (const char *const *c = f->choices; c && *c; c++)
+        offer(to, *c, typed);
+    if (f->type == OP_BOOL) {
+        offer(to, "true", typed);
+        offer(to, "false", typed);
+    }
+    if (names_context)
+        offer_contexts(to, typed);
+}
+
+static void offer_flags(const struct cmd_arg *args, size_t n, struct str typed, struct buf *to)
+{
+    for (size_t i = 0; i < n; i++) {
+        char flag[ARGS_NAME + 2] = "--";
+
+        if (args[i].positional)
+            continue;
+        if (args_flag_name(args[i].f, true, flag + 2)[0] == '\0')
+            (void)args_flag_name(args[i].f, false, flag + 2);
+        offer(to, flag, typed);
+    }
+}
+
+/* The next word of every verb that begins with the words so far; each once. */
+static void offer_verbs(const struct cmd_set *set, struct str before, struct str typed,
+                        struct buf *to)
+{
+    for (size_t i = 0; i < set->n; i++) {
+        AUTO(buf_done) struct buf line = {0};
+        struct str verb = str_of(set->v[i].verb), rest, next;
+
+        if (before.n > 0 &&
+            !(str_starts(verb, before) && verb.n > before.n && verb.p[before.n] == ' '))
+            continue;
+        next = str_cut(before.n ? str_skip(verb, before.n + 1) : verb, ' ', &rest);
+        buf_printf(&line, STR_FMT "\n", STR_ARG(next));
+        if (str_starts(next, typed) &&
+            (buf_len(to) == 0 ||
+             !memmem(buf_data(to), buf_len(to), buf_data(&line), buf_len(&line))))
+            buf_add_str(to, buf_str(&line));
+    }
+}
+
+/* Walks the words between the verb and the last one; *ret_flag is the flag that wants the last as
+ * its value, *ret_positional how many arguments have been given. */
+static void walk(const struct cmd *cmd, char *const *words, size_t n,
+                 const struct cmd_arg **ret_flag, size_t *ret_positional)
+{
+    *ret_flag = NULL;
+    *ret_positional = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct str w = str_of(words[i]);
+        const struct cmd_arg *a;
+
+        if (*ret_flag) {
+            *ret_flag = NULL;
+            continue;
+        }
+        a = cmd ? args_find(cmd->args, cmd->arg_count, w) : NULL;
+        if (!a)
+            a = args_find(global_args, global_arg_count, w);
+        if (a && args_takes_value(a->f) && str_index(w, '=') < 0)
+            *ret_flag = a;
+        else if (!a)
+            (*ret_positional)++;
+    }
+}
+
+/* bash takes "--x=y" for three words; here it is "--x" "y" again. */
+static size_t drop_equals(char *const *words, size_t n, char **to)
+{
+    static char nothing[1];
+    size_t count = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(words[i], "=") != 0 || i == 0)
+            to[count++] = words[i];
+        else if (i + 1 == n)
+            to[count++] = nothing;
+    return count;
+}
+
+static void complete_in_cmd(const struct cmd *cmd, char *const *words, size_t n, struct str typed,
+                            struct buf *to)
+{
+    const struct cmd_arg *flag;
+    size_t positional;
+
+    walk(cmd, words, n, &flag, &positional);
+    if (flag) {
+        offer_values(cmd, flag->f, typed, to);
+        return;
+    }
+    if (positional < cmd->arg_count && cmd->args[positional].positional)
+        offer_values(cmd, cmd->args[positional].f, typed, to);
+    if (typed.n > 0 && typed.p[0] == '-') {
+        offer_flags(cmd->args, cmd->arg_count, typed, to);
+        offer_flags(global_args, global_arg_count, typed, to);
+    }
+}
+
+void complete_words(const struct cmd_set *set, char *const *given, size_t given_n, struct buf *to)
+{
+    struct arena a = {0};
+    char **words = arena_alloc(&a, (given_n + 1) * sizeof *words);
+    AUTO(buf_done) struct buf before = {0};
+    size_t n = drop_equals(given, given_n, words), first = 0, used = 0;
+    struct str typed = str_of(n > 0 ? words[n - 1] : "");
+    size_t last = n > 0 ? n - 1 : 0;
+    const struct cmd_arg *flag = NULL;
+    const struct cmd *cmd;
+    size_t positional;
+
+    while (first < last && words[first][0] == '-') { /* global flags before the verb */
+        walk(NULL, words + first, 1, &flag, &positional);
+        first += flag && first + 1 < last ? 2 : 1;
+        if (first < last)
+            flag = NULL;
+    }
+    if (flag && first == last && words[last - 1][0] != '-')
+        flag = NULL;                                       /* its value has been given */
+    if (first < last && strcmp(words[first], "help") == 0) /* its arguments are verbs */
+        first++;
+    cmd = cmd_set_match(set, words + first, last - first, &used);
+    if (cmd) {
+        complete_in_cmd(cmd, words + first + used, last - first - used, typed, to);
+    } else if (flag) {
+        offer_values(NULL, flag->f, typed, to);
+    } else {
+        for (size_t i = first; i < last; i++)
+            buf_printf(&before, "%s%s", i > first ? " " : "", words[i]);
+        offer_verbs(set, buf_str(&before), typed, to);
+        if (typed.n > 0 && typed.p[0] == '-')
+            offer_flags(global_args, global_arg_count, typed, to);
+    }
+    arena_done(&a);
+}
+
+void complete_run(const struct cmd_set *set, char *const *words, size_t n)
+{
+    AUTO(buf_done) struct buf out = {0};
+
+    complete_words(set, words, n, &out);
+    cli_write(buf_str(&out));
+}
+
+int completion_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
+{
+    (void)c;
+    (void)cmd;
+    (void)args;
+    (void)e;
+    cli_write(
+        STR("# bash completion of holt: source <(holt completion bash)\n"
+            "_holt()\n"
+            "{\n"
+            "    local IFS=$'\\n'\n"
+            "    COMPREPLY=($(\"${COMP_WORDS[0]}\" __complete \"${COMP_WORDS[@]:1:COMP_CWORD}\" "
+            "2>/dev/null))\n"
+            "}\n"
+            "complete -o default -F _holt holt\n"));
+    return 0;
+}

@@ -1,0 +1,165 @@
+#include "cli/doctor.h"
+
+#include "cli/verbs.h"
+#include "proto/json.h"
+
+#include <stdarg.h>
+
+/* clang-format off */
+static const struct check checks[] = {
+    {"kernel", "namespaces, overlayfs and cgroups as holt uses them",
+     "before 6.1 some guards are weaker; before 5.14 native sandboxes do not start",
+     "run Debian 12 or later, or Ubuntu 22.04 or later", probe_kernel, true},
+    {"user namespaces", "every native sandbox is one",
+     "no native sandbox; the runtimes vm and kube still work",
+     "sudo sysctl -w user.max_user_namespaces=65536", probe_userns, true},
+    {"AppArmor userns restriction", "Ubuntu takes all rights from user namespaces of plain users",
+     "no native sandbox without root",
+     "echo kernel.apparmor_restrict_unprivileged_userns=0 | sudo tee /etc/sysctl.d/60-holt.conf && sudo sysctl --system",
+     probe_apparmor, true},
+    {"overlayfs", "a sandbox's files: a read-only image and a writable layer",
+     "no native sandbox", "sudo modprobe overlay", probe_overlay, true},
+    {"idmapped mounts", "one stored layer serves sandboxes with different ids",
+     "layers are copied or shared with one id range", "needs root or a newer kernel (tmpfs: 6.3)", probe_idmap, false},
+    {"pidfd", "processes are watched and signalled without races",
+     "no native sandbox", "run Linux 5.4 or later", probe_pidfd, true},
+    {"clone3 into cgroup", "a command is born in its cgroup",
+     "starts cost some milliseconds more", "run Linux 5.7 or later", probe_clone3, false},
+    {"seccomp", "system calls that sandboxes never need are refused",
+     "no native sandbox: the kernel's whole surface would be open", "a kernel with CONFIG_SECCOMP_FILTER=y", probe_seccomp, true},
+    {"Landlock", "a second wall around holt's own helpers",
+     "the other walls stand alone", "add landlock to the lsm= list of the kernel command line", probe_landlock, false},
+    {"network namespaces", "a sandbox sees only its own loopback",
+     "no native sandbox", "sudo sysctl -w user.max_net_namespaces=65536", probe_netns, true},
+    {"nftables", "traffic of a sandbox is led to the egress proxy",
+     "network modes allowlist and open work only through proxy variables", "sudo modprobe nf_tables", probe_nft, false},
+    {"cgroups", "limits, kill and pause of whole sandboxes",
+     "on v1 limits work, pause and kill are slower; without any, nothing is limited",
+     "boot with systemd.unified_cgroup_hierarchy=1", probe_cgroup, false},
+    {"cgroup controllers", "limits of memory, processors, processes and disk",
+     "limits whose controller is lacking are reported as not enforced",
+     "sudo mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu cpuset io memory pids\\n' | "
+     "sudo tee /etc/systemd/system/user@.service.d/delegate.conf && sudo systemctl daemon-reload", probe_controllers, false},
+    {"cgroup delegation", "holt makes cgroups for its sandboxes",
+     "no limits; commands are killed one process at a time",
+     "run holtd by its systemd unit, or: systemd-run --user --scope -p Delegate=yes holtd", probe_delegation, false},
+    {"cgroup.kill", "everything in a sandbox dies at once",
+     "holt kills in a loop", "run Linux 5.14 or later with cgroup v2", probe_cgroup_kill, false},
+    {"subordinate ids", "a sandbox has users of its own without root",
+     "without root, a sandbox has one user only", "sudo apt install uidmap", probe_subids, false},
+    {"KVM", "virtual machines at full speed",
+     "the runtime vm emulates, some ten times slower",
+     "switch on virtualisation in the firmware, then: sudo modprobe kvm_intel || sudo modprobe kvm_amd", probe_kvm, false},
+    {"TUN device", "network mode raw without root",
+     "network mode raw needs root", "sudo modprobe tun", probe_tun, false},
+    {"QEMU", "the runtime vm", "no virtual machines", "sudo apt install qemu-system", probe_qemu, false},
+    {"libvirt", "the runtime vm", "no virtual machines",
+     "sudo apt install libvirt-daemon-system libvirt-clients && sudo systemctl enable --now libvirtd", probe_libvirt, false},
+    {"container runtimes", "the runtime oci: crun, runc or runsc",
+     "no OCI runtime; native sandboxes do not need one", "sudo apt install crun", probe_runtimes, false},
+    {"open files", "ten thousand connections and a thousand sandboxes",
+     "fewer of both at the same time",
+     "echo '* hard nofile 1048576' | sudo tee /etc/security/limits.d/holt.conf, then log in again", probe_fds, false},
+    {"disk space", "state, layers and output logs", "creates are refused when the disk is nearly full",
+     "free some space, or start holtd with --state DIR on a larger disk", probe_disk, false},
+    {"daemon", "what this command talks to", "only holt doctor, context, completion and version work",
+     "start it with holtd or make run, or set HOLT_SERVER and HOLT_TOKEN", probe_daemon, false},
+};
+/* clang-format on */
+
+static const char *const state_names[CHECK_COUNT] = {"ok", "limited", "missing"};
+static const char *const state_colors[CHECK_COUNT] = {"\033[32m", "\033[33m", "\033[31m"};
+
+void finding_detail(struct finding *f, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(f->detail, sizeof f->detail, fmt, ap);
+    va_end(ap);
+}
+
+void finding_remedy(struct finding *f, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(f->remedy, sizeof f->remedy, fmt, ap);
+    va_end(ap);
+}
+
+static void print_check(const struct cli *c, const struct check *k, enum check_state s,
+                        const struct finding *f)
+{
+    AUTO(buf_done) struct buf out = {0};
+
+    buf_printf(&out, "%s%-8s%s %-28s ", c->color ? state_colors[s] : "", state_names[s],
+               c->color ? "\033[0m" : "", k->name);
+    print_safe(&out, str_of(f->detail));
+    buf_add_char(&out, '\n');
+    if (s != CHECK_OK) {
+        buf_printf(&out, "%9sfor:     %s\n%9swithout: %s\n%9smend:    ", "", k->purpose, "",
+                   k->without, "");
+        print_safe(&out, str_of(f->remedy[0] ? f->remedy : k->remedy));
+        buf_add_char(&out, '\n');
+    }
+    cli_write(buf_str(&out));
+}
+
+static json_t *check_json(const struct check *k, enum check_state s, const struct finding *f)
+{
+    json_t *v = json_pack("{s:s,s:s,s:b,s:s,s:s}", "name", k->name, "state", state_names[s],
+                          "essential", k->essential, "detail", f->detail, "purpose", k->purpose);
+
+    if (s != CHECK_OK) {
+        json_object_set_new(v, "without", json_string(k->without));
+        json_object_set_new(v, "remedy", json_string(f->remedy[0] ? f->remedy : k->remedy));
+    }
+    return v;
+}
+
+static void print_summary(const int counts[CHECK_COUNT], const char *broken)
+{
+    AUTO(buf_done) struct buf out = {0};
+
+    buf_printf(&out, "\n%d ok, %d limited, %d missing. ", counts[CHECK_OK], counts[CHECK_LIMITED],
+               counts[CHECK_MISSING]);
+    if (broken)
+        buf_add_c(&out, "Native sandboxes cannot run here yet.\n");
+    else
+        buf_add_c(&out, "Native sandboxes can run here.\n");
+    cli_write(buf_str(&out));
+}
+
+int doctor_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
+{
+    AUTO(json_decref) json_t *all = json_object();
+    json_t *list = json_array();
+    int counts[CHECK_COUNT] = {0};
+    const char *broken = NULL; /* the first essential one that is missing */
+
+    (void)cmd;
+    (void)args;
+    json_object_set_new(all, "checks", list);
+    for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
+        struct finding f = {.cli = c};
+        enum check_state s = checks[i].probe(&f);
+
+        counts[s]++;
+        if (s == CHECK_MISSING && checks[i].essential && !broken)
+            broken = checks[i].name;
+        if (c->format == OUT_TABLE)
+            print_check(c, &checks[i], s, &f);
+        else
+            json_array_append_new(list, check_json(&checks[i], s, &f));
+    }
+    json_object_set_new(all, "native_ok", json_boolean(!broken));
+    if (c->format == OUT_TABLE)
+        print_summary(counts, broken);
+    else if (cli_print(c, all, &(struct print_spec){0}, e) < 0)
+        return -1;
+    if (!broken)
+        return 0;
+    (void)err_set(e, ERR_UNSUPPORTED, 0, "native sandboxes cannot run here: %s is missing", broken);
+    return err_hint(e, "follow the lines marked 'mend' above, then run holt doctor again");
+}

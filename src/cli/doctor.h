@@ -1,0 +1,62 @@
+/* doctor: what this machine can do for sandboxes.  A check is a row: what it is for, a probe, what
+ * works without it, and the command that mends it (Debian and Ubuntu).
+ * A probe changes nothing that outlives it: what needs namespaces or mounts runs in a child that
+ * dies with them. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/macro.h"
+
+struct cli;
+
+enum check_state { CHECK_OK, CHECK_LIMITED, CHECK_MISSING, CHECK_COUNT };
+
+struct finding { /* what a probe says besides its state; the row's texts where it says nothing */
+    char detail[200];
+    char remedy[300];
+    const struct cli *cli;
+};
+void finding_detail(struct finding *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void finding_remedy(struct finding *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+struct check {
+    const char *name;
+    const char *purpose; /* what holt does with it */
+    const char *without; /* what does not work, or how holt helps itself */
+    const char *remedy;
+    enum check_state (*probe)(struct finding *f);
+    bool essential; /* native sandboxes cannot do without it */
+};
+
+/* doctor_kernel.c */
+enum check_state probe_kernel(struct finding *f);
+enum check_state probe_userns(struct finding *f);
+enum check_state probe_apparmor(struct finding *f);
+enum check_state probe_overlay(struct finding *f);
+enum check_state probe_idmap(struct finding *f);
+enum check_state probe_pidfd(struct finding *f);
+enum check_state probe_clone3(struct finding *f);
+enum check_state probe_seccomp(struct finding *f);
+enum check_state probe_landlock(struct finding *f);
+enum check_state probe_netns(struct finding *f);
+enum check_state probe_nft(struct finding *f);
+/* doctor_cgroup.c */
+enum check_state probe_cgroup(struct finding *f);
+enum check_state probe_controllers(struct finding *f);
+enum check_state probe_delegation(struct finding *f);
+enum check_state probe_cgroup_kill(struct finding *f);
+/* doctor_host.c */
+enum check_state probe_subids(struct finding *f);
+enum check_state probe_kvm(struct finding *f);
+enum check_state probe_tun(struct finding *f);
+enum check_state probe_qemu(struct finding *f);
+enum check_state probe_libvirt(struct finding *f);
+enum check_state probe_runtimes(struct finding *f);
+enum check_state probe_fds(struct finding *f);
+enum check_state probe_disk(struct finding *f);
+enum check_state probe_daemon(struct finding *f);
+
+char *state_place(void); /* the state directory, or the nearest one above that exists; heap */
+bool find_program(const char *name, char *ret_path, size_t size); /* in PATH and the sbin folders */
+int64_t read_number(const char *path); /* of a file with one number; -1: absent or something else */
+bool read_line(const char *path, char *to, size_t size);

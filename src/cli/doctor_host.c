@@ -1,0 +1,268 @@
+#include "cli/doctor.h"
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "cli/request.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <linux/kvm.h>
+#include <pwd.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/un.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#define GIB (1024LL * 1024 * 1024)
+
+bool read_line(const char *path, char *to, size_t size)
+{
+    AUTO(buf_done) struct buf text = {0};
+    struct str rest, line;
+
+    if (file_read(path, 65536, &text) < 0)
+        return false;
+    line = str_cut(buf_str(&text), '\n', &rest);
+    (void)snprintf(to, size, STR_FMT, STR_ARG(line));
+    return true;
+}
+
+int64_t read_number(const char *path)
+{
+    char line[32];
+    int64_t n;
+
+    return read_line(path, line, sizeof line) && str_parse_i64(str_of(line), &n) == 0 ? n : -1;
+}
+
+bool find_program(const char *name, char *ret_path, size_t size)
+{
+    const char *path = getenv("PATH");
+    AUTO(mem_free) char *all = xasprintf("%s:/usr/local/sbin:/usr/sbin:/sbin", path ? path : "");
+    struct str rest = str_of(all);
+
+    while (rest.n > 0) {
+        struct str dir = str_cut(rest, ':', &rest);
+
+        if (dir.n == 0)
+            continue;
+        (void)snprintf(ret_path, size, STR_FMT "/%s", STR_ARG(dir), name);
+        if (access(ret_path, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* How many ids /etc/subuid or /etc/subgid gives to this user: lines "name:first:count". */
+static int64_t sub_ids(const char *path)
+{
+    AUTO(buf_done) struct buf text = {0};
+    const struct passwd *pw = getpwuid(getuid());
+    char number[16];
+    struct str rest;
+    int64_t total = 0;
+
+    (void)snprintf(number, sizeof number, "%u", getuid());
+    if (file_read(path, 1024 * 1024, &text) < 0)
+        return 0;
+    rest = buf_str(&text);
+    while (rest.n > 0) {
+        struct str line = str_cut(rest, '\n', &rest), name, first;
+        int64_t count;
+
+        name = str_cut(line, ':', &line);
+        first = str_cut(line, ':', &line);
+        if (first.n == 0 || str_parse_i64(str_trim(line), &count) < 0)
+            continue;
+        if (str_eq_c(name, number) || (pw && str_eq_c(name, pw->pw_name)))
+            total += count;
+    }
+    return total;
+}
+
+enum check_state probe_subids(struct finding *f)
+{
+    const struct passwd *pw = getpwuid(getuid());
+    const char *user = pw ? pw->pw_name : "$USER";
+    char path[256];
+    int64_t uids, gids;
+
+    if (getuid() == 0) {
+        finding_detail(f, "not needed by root");
+        return CHECK_OK;
+    }
+    if (!find_program("newuidmap", path, sizeof path) ||
+        !find_program("newgidmap", path, sizeof path)) {
+        finding_detail(f, "newuidmap or newgidmap is not installed");
+        finding_remedy(f, "sudo apt install uidmap");
+        return CHECK_MISSING;
+    }
+    uids = sub_ids("/etc/subuid");
+    gids = sub_ids("/etc/subgid");
+    finding_detail(f, "%lld user ids and %lld group ids for %s", (long long)uids, (long long)gids,
+                   user);
+    if (uids >= 65536 && gids >= 65536)
+        return CHECK_OK;
+    finding_remedy(f, "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s",
+                   user);
+    return uids > 0 && gids > 0 ? CHECK_LIMITED : CHECK_MISSING;
+}
+
+enum check_state probe_kvm(struct finding *f)
+{
+    AUTO(fd_close) int fd = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+    AUTO(fd_close) int vm = -1;
+
+    if (fd < 0) {
+        finding_detail(f, "/dev/kvm: %s", strerror(errno));
+        if (errno == EACCES)
+            finding_remedy(f, "sudo usermod -aG kvm $USER, then log in again");
+        return CHECK_MISSING;
+    }
+    if (ioctl(fd, KVM_GET_API_VERSION, 0) != KVM_API_VERSION) {
+        finding_detail(f, "/dev/kvm is not the KVM of today");
+        return CHECK_MISSING;
+    }
+    vm = ioctl(fd, KVM_CREATE_VM, 0); /* gone when it is closed, a line further */
+    if (vm < 0) {
+        finding_detail(f, "make a virtual machine: %s", strerror(errno));
+        return CHECK_MISSING;
+    }
+    finding_detail(f, "made a virtual machine");
+    return CHECK_OK;
+}
+
+enum check_state probe_tun(struct finding *f)
+{
+    AUTO(fd_close) int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+
+    if (fd < 0 && errno == EACCES)
+        finding_remedy(f, "sudo chmod 0666 /dev/net/tun (as Debian and Ubuntu have it)");
+    finding_detail(f, "/dev/net/tun: %s", fd < 0 ? strerror(errno) : "opens");
+    return fd < 0 ? CHECK_MISSING : CHECK_OK;
+}
+
+enum check_state probe_qemu(struct finding *f)
+{
+    struct utsname u = {0};
+    char name[128], path[512];
+
+    (void)uname(&u);
+    (void)snprintf(name, sizeof name, "qemu-system-%s", u.machine);
+    if (find_program(name, path, sizeof path)) {
+        finding_detail(f, "%s", path);
+        return CHECK_OK;
+    }
+    finding_detail(f, "%s is not installed", name);
+    return CHECK_MISSING;
+}
+
+static int connect_unix(const char *path)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    AUTO(fd_close) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    (void)snprintf(a.sun_path, sizeof a.sun_path, "%s", path);
+    if (fd < 0 || connect(fd, (const struct sockaddr *)&a, sizeof a) < 0)
+        return -errno;
+    return 0;
+}
+
+enum check_state probe_libvirt(struct finding *f)
+{
+    static const char *const sockets[] = {"/run/libvirt/virtqemud-sock",
+                                          "/run/libvirt/libvirt-sock"};
+    int r = -ENOENT;
+
+    for (size_t i = 0; i < ARRAY_LEN(sockets); i++) {
+        r = connect_unix(sockets[i]);
+        if (r == 0) {
+            finding_detail(f, "answers at %s", sockets[i]);
+            return CHECK_OK;
+        }
+        if (r == -EACCES || r == -EPERM) {
+            finding_detail(f, "%s: %s", sockets[i], strerror(-r));
+            finding_remedy(f, "sudo usermod -aG libvirt $USER, then log in again");
+            return CHECK_LIMITED;
+        }
+    }
+    finding_detail(f, "no libvirt daemon answers");
+    return CHECK_MISSING;
+}
+
+enum check_state probe_runtimes(struct finding *f)
+{
+    static const char *const names[] = {"crun", "runc", "runsc", "podman", "docker"};
+    AUTO(buf_done) struct buf found = {0};
+    char path[512];
+    size_t direct = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (!find_program(names[i], path, sizeof path))
+            continue;
+        buf_printf(&found, "%s%s", buf_len(&found) ? ", " : "", names[i]);
+        direct += i < 3; /* what holt itself can start */
+    }
+    finding_detail(f, "%s", buf_len(&found) ? buf_cstr(&found) : "none is installed");
+    if (direct > 0)
+        return CHECK_OK;
+    return buf_len(&found) ? CHECK_LIMITED : CHECK_MISSING;
+}
+
+enum check_state probe_fds(struct finding *f)
+{
+    struct rlimit l = {0};
+
+    (void)getrlimit(RLIMIT_NOFILE, &l);
+    if (l.rlim_max == RLIM_INFINITY)
+        l.rlim_max = INT64_MAX;
+    finding_detail(f, "%llu, at most %llu", (unsigned long long)l.rlim_cur,
+                   (unsigned long long)l.rlim_max);
+    return l.rlim_max >= 65536 ? CHECK_OK : CHECK_LIMITED;
+}
+
+char *state_place(void)
+{
+    AUTO(mem_free) char *path = state_dir();
+    char *at = path;
+    struct stat s;
+
+    while (stat(at, &s) < 0 && strcmp(at, "/") != 0 && strcmp(at, ".") != 0)
+        at = dirname(at);
+    return xstrdup(at);
+}
+
+enum check_state probe_disk(struct finding *f)
+{
+    AUTO(mem_free) char *at = state_place();
+    struct statvfs s;
+    long long free_bytes;
+
+    if (statvfs(at, &s) < 0) {
+        finding_detail(f, "%s: %s", at, strerror(errno));
+        return CHECK_LIMITED;
+    }
+    free_bytes = (long long)s.f_bavail * (long long)s.f_frsize;
+    finding_detail(f, "%.1f GiB free at %s", (double)free_bytes / (double)GIB, at);
+    return free_bytes >= 5 * GIB ? CHECK_OK : CHECK_LIMITED;
+}
+
+enum check_state probe_daemon(struct finding *f)
+{
+    AUTO(target_done) struct target t = {0};
+    AUTO(reply_done) struct reply reply = {0};
+    struct err e = {0};
+    struct request ask = {.method = "GET", .target = "/healthz", .timeout_ms = 5000};
+
+    if (target_choose(f->cli, &t, &e) < 0 || request_run(&t, &ask, &reply, &e) < 0) {
+        finding_detail(f, "%s", e.msg);
+        return CHECK_MISSING;
+    }
+    finding_detail(f, "answers at %s%s", t.server, t.token ? "" : "; there is no token for it");
+    return t.token ? CHECK_OK : CHECK_LIMITED;
+}

@@ -1,0 +1,303 @@
+#include "cli/help.h"
+
+#include "cli/args.h"
+
+#define WIDTH 100
+#define INDENT 2
+
+/* "verb", "token", … as headings; the verbs without an operation have groups of their own. */
+static const struct op_group own_groups[] = {
+    {"here", "This machine: where to connect, what works."},
+    {NULL, NULL},
+};
+
+static void heading(struct buf *to, const char *text, bool color)
+{
+    buf_printf(to, "%s%s%s\n", color ? "\033[1m" : "", text, color ? "\033[0m" : "");
+}
+
+static struct str first_line(const char *text)
+{
+    struct str rest;
+
+    return str_cut(str_of(text), '\n', &rest);
+}
+
+static void pad(struct buf *to, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        buf_add_char(to, ' ');
+}
+
+/* Words of text in lines of at most WIDTH columns, each after `left` spaces; the first line stands
+ * where the buffer ends, at column `left`. */
+static void wrap(struct buf *to, struct str text, size_t left)
+{
+    size_t column = left;
+
+    while (text.n > 0) {
+        struct str word = str_cut(text, ' ', &text);
+        size_t width = print_width(word);
+
+        if (column > left && column + 1 + width > WIDTH) {
+            buf_add_char(to, '\n');
+            pad(to, left);
+            column = left;
+        } else if (column > left) {
+            buf_add_char(to, ' ');
+            column++;
+        }
+        buf_add_str(to, word);
+        column += width;
+    }
+    buf_add_char(to, '\n');
+}
+
+static void upper(const char *name, struct buf *to)
+{
+    for (const char *p = name; *p; p++)
+        buf_add_char(to, *p >= 'a' && *p <= 'z' ? (char)(*p - 32) : *p == '_' ? '-' : *p);
+}
+
+static void list_verbs(const struct cmd_set *set, const char *group, const char *word,
+                       struct buf *to)
+{
+    size_t width = 0, n = word ? strlen(word) : 0;
+
+    for (size_t i = 0; i < set->n; i++)
+        width = size_max(width, strlen(set->v[i].verb));
+    for (size_t i = 0; i < set->n; i++) {
+        const struct cmd *c = &set->v[i];
+
+        if (group && strcmp(c->group, group) != 0)
+            continue;
+        if (word && (strncmp(c->verb, word, n) != 0 || c->verb[n] != ' '))
+            continue;
+        pad(to, INDENT);
+        buf_add_c(to, c->verb);
+        pad(to, width - strlen(c->verb) + 2);
+        wrap(to, first_line(c->text), INDENT + width + 2);
+    }
+}
+
+static bool group_is_used(const struct cmd_set *set, const char *group)
+{
+    for (size_t i = 0; i < set->n; i++)
+        if (strcmp(set->v[i].group, group) == 0)
+            return true;
+    return false;
+}
+
+static void list_groups(const struct cmd_set *set, const struct op_group *g, struct buf *to,
+                        bool color)
+{
+    for (; g->name; g++) {
+        if (!group_is_used(set, g->name))
+            continue;
+        heading(to, g->text, color);
+        list_verbs(set, g->name, NULL, to);
+        buf_add_char(to, '\n');
+    }
+}
+
+/* --- arguments --- */
+
+static void add_value_name(const struct op_field *f, struct buf *to)
+{
+    static const char *const names[] = {
+        [OP_STR] = "TEXT",      [OP_INT] = "N",     [OP_BOOL] = "",       [OP_DURATION] = "TIME",
+        [OP_SIZE] = "SIZE",     [OP_TIME] = "WHEN", [OP_CHOICE] = NULL,   [OP_LIST] = "A,B",
+        [OP_MAP] = "KEY=VALUE", [OP_JSON] = "JSON", [OP_SINCE] = "SINCE",
+    };
+
+    if (f->type != OP_CHOICE) {
+        buf_add_c(to, names[f->type]);
+        return;
+    }
+    for (const char *const *c = f->choices; *c; c++)
+        buf_printf(to, "%s%s", c == f->choices ? "" : "|", *c);
+}
+
+static void add_flag(const struct cmd_arg *a, struct buf *to)
+{
+    char name[ARGS_NAME];
+
+    if (a->positional) {
+        upper(a->f->name, to);
+        return;
+    }
+    if (a->letter)
+        buf_printf(to, "-%c, ", a->letter);
+    else
+        buf_add_c(to, "    ");
+    if (args_flag_name(a->f, true, name)[0] == '\0')
+        (void)args_flag_name(a->f, false, name);
+    buf_printf(to, "--%s", name);
+    if (!args_takes_value(a->f))
+        return;
+    buf_add_char(to, ' ');
+    add_value_name(a->f, to);
+}
+
+static void list_args(const struct cmd_arg *args, size_t n, bool positional, struct buf *to)
+{
+    size_t width = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        AUTO(buf_done) struct buf flag = {0};
+
+        if (args[i].positional != positional)
+            continue;
+        add_flag(&args[i], &flag);
+        width = size_max(width, size_min(buf_len(&flag), 32));
+    }
+    for (size_t i = 0; i < n; i++) {
+        AUTO(buf_done) struct buf flag = {0};
+        AUTO(buf_done) struct buf text = {0};
+        const struct op_field *f = args[i].f;
+
+        if (args[i].positional != positional)
+            continue;
+        add_flag(&args[i], &flag);
+        buf_add_c(&text, f->text ? f->text : "");
+        if (f->required && !positional)
+            buf_add_c(&text, " (required)");
+        if (f->preset && f->type != OP_BOOL)
+            buf_printf(&text, " (default: %s)", f->preset);
+        pad(to, INDENT);
+        buf_add_str(to, buf_str(&flag));
+        if (buf_len(&flag) > width) {
+            buf_add_char(to, '\n');
+            pad(to, INDENT + width + 2);
+        } else {
+            pad(to, width - buf_len(&flag) + 2);
+        }
+        wrap(to, buf_str(&text), INDENT + width + 2);
+    }
+}
+
+static size_t count_args(const struct cmd *cmd, bool positional)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < cmd->arg_count; i++)
+        n += cmd->args[i].positional == positional;
+    return n;
+}
+
+static void usage(const struct cmd *cmd, struct buf *to)
+{
+    buf_printf(to, "usage: holt %s", cmd->verb);
+    for (size_t i = 0; i < cmd->arg_count; i++) {
+        const struct cmd_arg *a = &cmd->args[i];
+
+        if (!a->positional)
+            continue;
+        buf_add_c(to, a->f->required ? " " : " [");
+        upper(a->f->name, to);
+        if (a->f->type == OP_LIST || a->f->type == OP_MAP)
+            buf_add_c(to, "...");
+        buf_add_c(to, a->f->required ? "" : "]");
+    }
+    for (size_t i = 0; i < cmd->arg_count; i++) {
+        char name[ARGS_NAME];
+
+        if (cmd->args[i].positional || !cmd->args[i].f->required)
+            continue;
+        buf_printf(to, " --%s ", args_flag_name(cmd->args[i].f, false, name));
+        add_value_name(cmd->args[i].f, to);
+    }
+    buf_add_c(to, count_args(cmd, false) > 0 ? " [flags]\n" : "\n");
+}
+
+/* A verb's own examples, or one with what is required and one for each flag that has an example. */
+static void examples(const struct cmd *cmd, struct buf *to)
+{
+    AUTO(buf_done) struct buf base = {0};
+    const char *const *own = cmd->special ? cmd->special->examples : NULL;
+    size_t shown = 0;
+
+    for (; own && *own; own++)
+        buf_printf(to, "  %s\n", *own);
+    if (cmd->special && cmd->special->examples)
+        return;
+    buf_printf(&base, "  holt %s", cmd->verb);
+    for (size_t i = 0; i < cmd->arg_count; i++) {
+        const struct cmd_arg *a = &cmd->args[i];
+        char name[ARGS_NAME];
+
+        if (!a->f->required || !a->f->example)
+            continue;
+        if (!a->positional)
+            buf_printf(&base, " --%s", args_flag_name(a->f, false, name));
+        buf_printf(&base, " %s", a->f->example);
+    }
+    buf_printf(to, "%s\n", buf_cstr(&base));
+    for (size_t i = 0; i < cmd->arg_count && shown < 3; i++) {
+        const struct cmd_arg *a = &cmd->args[i];
+        AUTO(buf_done) struct buf flag = {0};
+        char name[ARGS_NAME];
+
+        if (a->f->required || a->positional || !a->f->example || strcmp(a->f->name, "cursor") == 0)
+            continue;
+        if (args_flag_name(a->f, true, name)[0] == '\0')
+            (void)args_flag_name(a->f, false, name);
+        buf_printf(to, "%s --%s%s%s\n", buf_cstr(&base), name, args_takes_value(a->f) ? " " : "",
+                   args_takes_value(a->f) ? a->f->example : "");
+        shown++;
+    }
+}
+
+void help_cmd(const struct cmd *cmd, struct buf *to, bool color)
+{
+    struct str rest = str_of(cmd->text);
+
+    usage(cmd, to);
+    buf_add_char(to, '\n');
+    while (rest.n > 0)
+        wrap(to, str_cut(rest, '\n', &rest), 0);
+    if (count_args(cmd, true) > 0) {
+        buf_add_char(to, '\n');
+        heading(to, "Arguments", color);
+        list_args(cmd->args, cmd->arg_count, true, to);
+    }
+    if (count_args(cmd, false) > 0) {
+        buf_add_char(to, '\n');
+        heading(to, "Flags", color);
+        list_args(cmd->args, cmd->arg_count, false, to);
+    }
+    buf_add_char(to, '\n');
+    heading(to, "Flags of every command", color);
+    list_args(global_args, global_arg_count, false, to);
+    buf_add_char(to, '\n');
+    heading(to, "Examples", color);
+    examples(cmd, to);
+}
+
+void help_word(const struct cmd_set *set, const char *word, struct buf *to, bool color)
+{
+    buf_printf(to, "usage: holt %s COMMAND\n\n", word);
+    heading(to, "Commands", color);
+    list_verbs(set, NULL, word, to);
+    buf_printf(to, "\n`holt %s COMMAND --help` says more about one.\n", word);
+}
+
+void help_all(const struct cmd_set *set, struct buf *to, bool color)
+{
+    buf_add_c(to,
+              "holt gives AI agents isolated computers. This command talks to a daemon, holtd.\n\n"
+              "usage: holt [flags] COMMAND [arguments]\n\n");
+    list_groups(set, op_groups, to, color);
+    list_groups(set, own_groups, to, color);
+    heading(to, "Flags of every command", color);
+    list_args(global_args, global_arg_count, false, to);
+    buf_add_char(to, '\n');
+    heading(to, "Examples", color);
+    buf_add_c(to,
+              "  holt doctor                        what works on this machine, what is missing\n"
+              "  holt status                        is the daemon there?\n"
+              "  holt events -f                     watch what happens\n"
+              "  holt token create ci --ttl 30d     a token for a program\n\n"
+              "`holt COMMAND --help` says more about one command. Exit status: 0 done, 1 failed, "
+              "2 not found,\n3 conflict, 4 refused, 5 timed out.\n");
+}

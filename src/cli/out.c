@@ -1,0 +1,42 @@
+#include "cli/cli.h"
+
+#include "proto/yaml.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+/* Only what was printed before a broken pipe is lost, and nobody wanted it: `holt events | head`.
+ */
+void cli_write(struct str s)
+{
+    while (s.n > 0) {
+        ssize_t n = write(STDOUT_FILENO, s.p, s.n);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EPIPE)
+            _exit(0);
+        if (n < 0) {
+            (void)fprintf(stderr, "holt: write to standard output: %s\n", strerror(errno));
+            _exit(1);
+        }
+        s = str_skip(s, (size_t)n);
+    }
+}
+
+int cli_print(const struct cli *c, const json_t *v, const struct print_spec *spec, struct err *e)
+{
+    AUTO(buf_done) struct buf out = {0};
+    struct print_spec with_color = *spec;
+
+    (void)e;
+    with_color.color = c->color;
+    if (c->format == OUT_JSON)
+        print_json(&out, v);
+    else if (c->format == OUT_YAML)
+        yaml_write(&out, v);
+    else
+        print_table(&out, v, &with_color);
+    cli_write(buf_str(&out));
+    return 0;
+}

@@ -1,0 +1,352 @@
+#include "cli/print.h"
+
+#include "base/arena.h"
+
+#include <inttypes.h>
+#include <wchar.h>
+
+bool out_format_parse(struct str s, enum out_format *ret)
+{
+    static const char *const names[] = {"table", "json", "yaml"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (str_eq_c(s, names[i])) {
+            *ret = (enum out_format)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static int add_dumped(const char *p, size_t n, void *to)
+{
+    buf_add(to, p, n);
+    return 0;
+}
+
+void print_json(struct buf *to, const json_t *v)
+{
+    (void)json_dump_callback(v, add_dumped, to, JSON_INDENT(2) | JSON_ENCODE_ANY);
+    buf_add_char(to, '\n');
+}
+
+/* --- text --- */
+
+/* One code point of well-formed UTF-8; 0 bytes: not well-formed. */
+static size_t next_point(struct str s, uint32_t *ret)
+{
+    unsigned char c = (unsigned char)s.p[0];
+    size_t n = c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+    uint32_t point = n == 1 ? c : (uint32_t)(c & (0x7f >> n));
+
+    if (n > s.n || !str_is_utf8(str_make(s.p, n)))
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        point = point << 6 | ((unsigned char)s.p[i] & 0x3f);
+    *ret = point;
+    return n;
+}
+
+static bool point_is_unsafe(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x202a && c <= 0x202e) ||
+           (c >= 0x2066 && c <= 0x2069) || c == 0x2028 || c == 0x2029;
+}
+
+void print_safe(struct buf *to, struct str s)
+{
+    while (s.n > 0) {
+        uint32_t c = 0;
+        size_t n = next_point(s, &c);
+
+        if (n == 0)
+            buf_printf(to, "\\x%02x", (unsigned char)s.p[0]);
+        else if (!point_is_unsafe(c))
+            buf_add(to, s.p, n);
+        else if (c < 0x100)
+            buf_printf(to, "\\x%02x", (unsigned)c);
+        else
+            buf_printf(to, "\\u{%x}", (unsigned)c);
+        s = str_skip(s, n == 0 ? 1 : n);
+    }
+}
+
+size_t print_width(struct str s)
+{
+    size_t width = 0;
+
+    while (s.n > 0) {
+        uint32_t c = 0;
+        size_t n = next_point(s, &c);
+        int w = wcwidth((wchar_t)c);
+
+        width += n == 0 || w < 0 ? 1 : (size_t)w;
+        s = str_skip(s, n == 0 ? 1 : n);
+    }
+    return width;
+}
+
+/* --- tables --- */
+
+struct column {
+    const char *name;
+    enum op_type type;
+    size_t width;
+};
+
+struct table {
+    struct arena arena;
+    struct column *columns; /* in the arena */
+    size_t column_count;
+};
+
+static const struct op_field *field_of(const struct print_spec *spec, const char *name)
+{
+    for (size_t i = 0; i < spec->field_count; i++)
+        if (strcmp(spec->fields[i].name, name) == 0)
+            return &spec->fields[i];
+    return NULL;
+}
+
+static void add_column(struct table *t, const struct print_spec *spec, const char *name)
+{
+    const struct op_field *f = field_of(spec, name);
+    enum op_type type = f ? f->type : OP_STR;
+
+    if (type == OP_INT && str_ends(str_of(name), STR("_ms")))
+        type = OP_DURATION;
+    t->columns[t->column_count++] =
+        (struct column){.name = name, .type = type, .width = strlen(name)};
+}
+
+static void choose_columns(struct table *t, const struct print_spec *spec, const json_t *first)
+{
+    struct str rest = str_of(spec->columns), name;
+    size_t most = 1 + rest.n + spec->field_count + json_object_size(first);
+    const char *key;
+    json_t *v;
+
+    t->columns = arena_alloc(&t->arena, most * sizeof *t->columns);
+    if (spec->columns) {
+        while (rest.n > 0) {
+            name = str_trim(str_cut(rest, ',', &rest));
+            add_column(t, spec, arena_cstr(&t->arena, name));
+        }
+        return;
+    }
+    for (size_t i = 0; i < spec->field_count; i++)
+        add_column(t, spec, spec->fields[i].name);
+    if (t->column_count > 0 || !first)
+        return;
+    json_object_foreach((json_t *)first, key, v) add_column(t, spec, key);
+}
+
+/* 1536 -> "1.5 KiB" */
+static void add_size(struct buf *to, int64_t n)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    double v = (double)n;
+    size_t u = 0;
+
+    for (; v >= 1024 && u + 1 < ARRAY_LEN(units); u++)
+        v /= 1024;
+    if (u == 0)
+        buf_printf(to, "%" PRId64 " B", n);
+    else
+        buf_printf(to, v < 10 ? "%.1f %s" : "%.0f %s", v, units[u]);
+}
+
+/* 5400000 -> "1h30m" */
+static void add_duration(struct buf *to, int64_t ms)
+{
+    static const struct {
+        int64_t ms;
+        const char *unit;
+    } units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
+    int shown = 0;
+
+    if (ms <= 0) {
+        buf_printf(to, "%" PRId64, ms);
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(units) && shown < 2; i++) {
+        int64_t n = ms / units[i].ms;
+
+        ms %= units[i].ms;
+        if (n == 0 && shown == 0)
+            continue;
+        shown++;
+        if (n > 0)
+            buf_printf(to, "%" PRId64 "%s", n, units[i].unit);
+    }
+}
+
+/* "2026-01-02T03:04:05.678Z" -> "2026-01-02 03:04:05Z" */
+static void add_time(struct buf *to, struct str s)
+{
+    if (s.n == 24 && s.p[10] == 'T' && s.p[23] == 'Z') {
+        print_safe(to, str_make(s.p, 10));
+        buf_add_char(to, ' ');
+        print_safe(to, str_make(s.p + 11, 8));
+        buf_add_char(to, 'Z');
+        return;
+    }
+    print_safe(to, s);
+}
+
+static void add_compact(struct buf *to, const json_t *v)
+{
+    AUTO(buf_done) struct buf text = {0};
+
+    (void)json_dump_callback(v, add_dumped, &text, JSON_COMPACT | JSON_ENCODE_ANY);
+    print_safe(to, buf_str(&text));
+}
+
+static void add_strings(struct buf *to, const json_t *v)
+{
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        const json_t *item = json_array_get(v, i);
+
+        if (i > 0)
+            buf_add_c(to, ", ");
+        if (json_is_string(item))
+            print_safe(to, str_make(json_string_value(item), json_string_length(item)));
+        else
+            add_compact(to, item);
+    }
+}
+
+static void add_cell(struct buf *to, const json_t *v, enum op_type type)
+{
+    if (!v || json_is_null(v))
+        buf_add_char(to, '-');
+    else if (json_is_string(v) && type == OP_TIME)
+        add_time(to, str_make(json_string_value(v), json_string_length(v)));
+    else if (json_is_string(v))
+        print_safe(to, str_make(json_string_value(v), json_string_length(v)));
+    else if (json_is_integer(v) && type == OP_SIZE)
+        add_size(to, json_integer_value(v));
+    else if (json_is_integer(v) && type == OP_DURATION)
+        add_duration(to, json_integer_value(v));
+    else if (json_is_boolean(v))
+        buf_add_c(to, json_is_true(v) ? "yes" : "no");
+    else if (json_is_array(v))
+        add_strings(to, v);
+    else
+        add_compact(to, v);
+}
+
+/* The column "limits.memory" is a member of a member. */
+static const json_t *member_at(const json_t *row, const char *path)
+{
+    struct str rest = str_of(path);
+
+    while (row && rest.n > 0) {
+        struct str key = str_cut(rest, '.', &rest);
+
+        row = json_object_getn(row, key.p, key.n);
+    }
+    return row;
+}
+
+static char *cell_text(struct table *t, const json_t *v, enum op_type type)
+{
+    AUTO(buf_done) struct buf text = {0};
+
+    add_cell(&text, v, type);
+    if (buf_len(&text) == 0)
+        buf_add_char(&text, '-');
+    return arena_cstr(&t->arena, buf_str(&text));
+}
+
+static void add_padded(struct buf *to, const char *text, size_t width)
+{
+    size_t have = print_width(str_of(text));
+
+    buf_add_c(to, text);
+    for (; have < width; have++)
+        buf_add_char(to, ' ');
+}
+
+static void add_heading(struct buf *to, const struct table *t, bool color)
+{
+    if (color)
+        buf_add_c(to, "\033[1m");
+    for (size_t i = 0; i < t->column_count; i++) {
+        char name[64];
+        size_t n = 0;
+
+        for (const char *p = t->columns[i].name; *p && n + 1 < sizeof name; p++)
+            name[n++] = *p >= 'a' && *p <= 'z' ? (char)(*p - 32) : *p == '_' ? ' ' : *p;
+        name[n] = '\0';
+        if (i + 1 < t->column_count)
+            add_padded(to, name, t->columns[i].width + 2);
+        else
+            buf_add_c(to, name);
+    }
+    buf_add_c(to, color ? "\033[0m\n" : "\n");
+}
+
+static void print_rows(struct buf *to, struct table *t, const json_t *rows,
+                       const struct print_spec *spec)
+{
+    size_t n = json_array_size(rows);
+    char **cells = arena_alloc(&t->arena, (n * t->column_count + 1) * sizeof *cells);
+
+    for (size_t r = 0; r < n; r++) {
+        for (size_t i = 0; i < t->column_count; i++) {
+            struct column *col = &t->columns[i];
+            char *text = cell_text(t, member_at(json_array_get(rows, r), col->name), col->type);
+
+            cells[r * t->column_count + i] = text;
+            col->width = size_max(col->width, print_width(str_of(text)));
+        }
+    }
+    add_heading(to, t, spec->color);
+    for (size_t r = 0; r < n; r++) {
+        for (size_t i = 0; i < t->column_count; i++) {
+            bool last = i + 1 == t->column_count;
+
+            add_padded(to, cells[r * t->column_count + i], last ? 0 : t->columns[i].width + 2);
+        }
+        buf_add_char(to, '\n');
+    }
+}
+
+static void print_object(struct buf *to, struct table *t, const json_t *v,
+                         const struct print_spec *spec)
+{
+    size_t width = 0;
+
+    for (size_t i = 0; i < t->column_count; i++)
+        width = size_max(width, t->columns[i].width);
+    for (size_t i = 0; i < t->column_count; i++) {
+        struct column *col = &t->columns[i];
+        const json_t *member = member_at(v, col->name);
+
+        if (!member)
+            continue;
+        if (spec->color)
+            buf_add_c(to, "\033[1m");
+        add_padded(to, col->name, width + 2);
+        if (spec->color)
+            buf_add_c(to, "\033[0m");
+        buf_add_c(to, cell_text(t, member, col->type));
+        buf_add_char(to, '\n');
+    }
+}
+
+void print_table(struct buf *to, const json_t *v, const struct print_spec *spec)
+{
+    struct table t = {0};
+    const json_t *rows = spec->items ? json_object_get(v, spec->items) : NULL;
+
+    choose_columns(&t, spec, spec->items ? json_array_get(rows, 0) : v);
+    if (spec->items)
+        print_rows(to, &t, rows, spec);
+    else if (json_is_object(v))
+        print_object(to, &t, v, spec);
+    else
+        add_compact(to, v);
+    arena_done(&t.arena);
+}

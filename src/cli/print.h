@@ -1,0 +1,24 @@
+/* print: JSON values for people and programs: tables, JSON, YAML.
+ * Tables and listings show text from strangers: control characters are escaped, so that a name
+ * cannot move the cursor or forge a line. */
+#pragma once
+
+#include "base/buf.h"
+#include "ops/op.h"
+
+enum out_format { OUT_TABLE, OUT_JSON, OUT_YAML };
+bool out_format_parse(struct str s, enum out_format *ret);
+
+struct print_spec {
+    const char *columns;           /* "id,name"; NULL: all fields, else all keys of the first row */
+    const struct op_field *fields; /* of a row, or NULL: their types */
+    size_t field_count;
+    const char *items; /* the array's key when the value is a list's reply; NULL: one object */
+    bool color;
+};
+
+void print_json(struct buf *to, const json_t *v);
+void print_table(struct buf *to, const json_t *v, const struct print_spec *spec);
+/* Appends s with controls (C0, DEL, C1, bidi overrides) as \xNN or \u{NNNN}; bad UTF-8 as \xNN. */
+void print_safe(struct buf *to, struct str s);
+size_t print_width(struct str s); /* columns on a terminal, of text that print_safe made */

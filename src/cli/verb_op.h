@@ -1,0 +1,12 @@
+/* verb_op: any row of the operations table as a command: its fields become a request, its reply a
+ * table.  Verbs with code of their own use the parts. */
+#pragma once
+
+#include "cli/cli.h"
+#include "cli/request.h"
+
+void op_target(const struct op *op, const json_t *args, struct buf *to); /* path and query */
+void op_body(const struct op *op, const json_t *args, struct buf *to);   /* JSON, or nothing */
+CHECKED int op_request(const struct cli *c, const struct op *op, const json_t *args,
+                       struct reply *ret, struct err *e);
+struct print_spec op_print_spec(const struct cli *c, const struct op *op);

@@ -1,0 +1,19 @@
+/* verbs: the run functions of verb_table, one file verb_<name>.c each. */
+#pragma once
+
+#include "cli/cli.h"
+
+#define VERB_RUN(name)                                                                             \
+    CHECKED int name(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
+
+VERB_RUN(audit_verify_run);
+VERB_RUN(completion_run);
+VERB_RUN(context_add_run);
+VERB_RUN(context_ls_run);
+VERB_RUN(context_rm_run);
+VERB_RUN(context_use_run);
+VERB_RUN(doctor_run);
+VERB_RUN(events_run);
+VERB_RUN(help_run);
+VERB_RUN(login_run);
+VERB_RUN(version_run);

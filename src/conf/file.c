@@ -1,0 +1,144 @@
+#include "conf/setting.h"
+
+#include "base/fd.h"
+#include "proto/yaml.h"
+
+#include <inttypes.h>
+
+#define FILE_MAX (1 << 20) /* of a settings file */
+
+struct file {
+    struct load *l;
+    const char *path;
+    struct yaml y;
+};
+
+static void file_done_p(struct file *f)
+{
+    yaml_done(&f->y);
+}
+
+/* A scalar as the environment would have it; false: it is none. */
+static bool scalar_text(const json_t *v, struct buf *to)
+{
+    if (json_is_string(v))
+        buf_add(to, json_string_value(v), json_string_length(v));
+    else if (json_is_integer(v))
+        buf_printf(to, "%" PRId64, (int64_t)json_integer_value(v));
+    else if (json_is_boolean(v))
+        buf_add_c(to, json_is_true(v) ? "true" : "false");
+    else
+        return false;
+    return true;
+}
+
+static int take_scalar(struct file *f, const json_t *v, struct given *g,
+                       const struct setting_alias *alias, struct err *e)
+{
+    AUTO(buf_done) struct buf text = {0};
+
+    if (!scalar_text(v, &text)) {
+        AUTO(buf_done) struct buf rule = {0};
+
+        op_rule(&g->s->f, &rule);
+        return err_set(e, ERR_INVALID, 0, "%s: setting '%s' is %s; it must be %s", g->where,
+                       g->s->f.name,
+                       json_is_array(v)    ? "a list"
+                       : json_is_object(v) ? "a mapping"
+                                           : "a number with a fraction",
+                       buf_cstr(&rule));
+    }
+    g->text = buf_str(&text);
+    return alias ? load_alias(f->l, g->s, alias, g, e) : load_apply(f->l, g, e);
+}
+
+static int take_list(struct file *f, const json_t *v, struct given *g, struct err *e)
+{
+    if (json_array_size(v) == 0) { /* "[]" replaces what was there */
+        g->text = STR("");
+        return load_apply(f->l, g, e);
+    }
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        char *where =
+            arena_printf(&f->l->a, "%s:%zu", f->path, yaml_place_of_item(&f->y, v, i).line);
+
+        g->where = where;
+        if (take_scalar(f, json_array_get(v, i), g, NULL, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* fluid's `hosts` is a list of mappings, ours a list of names. */
+static bool is_foreign_list(const char *key, const json_t *v)
+{
+    return setting_is_foreign(str_of(key)) && json_is_object(json_array_get(v, 0));
+}
+
+static int take_member(struct file *f, const char *key, const json_t *v, struct given *g,
+                       struct err *e)
+{
+    const struct setting_alias *alias = NULL;
+    bool is_variable = key[0] >= 'A' && key[0] <= 'Z'; /* of the environment: no key */
+
+    g->s = setting_find(str_of(key));
+    if (json_is_null(v) && (g->s || setting_find_alias(str_of(key), &alias)))
+        return 0; /* "key:" with nothing behind it: not set */
+    if (g->s && !is_foreign_list(key, v)) {
+        g->rank = RANK_FILE;
+        if (json_is_array(v) && g->s->f.type == OP_LIST)
+            return take_list(f, v, g, e);
+        return take_scalar(f, v, g, NULL, e);
+    }
+    g->s = is_variable ? NULL : setting_find_alias(str_of(key), &alias);
+    if (g->s) {
+        g->rank = RANK_FILE_ALIAS;
+        return take_scalar(f, v, g, alias, e);
+    }
+    if (!is_variable && setting_is_foreign(str_of(key))) {
+        load_warn(f->l, "%s: '%s' is understood but has no effect in this build", g->where, key);
+        return 0;
+    }
+    return load_unknown(f->l, str_of(key), AS_KEY, g->where, e);
+}
+
+/* prefix: "" at the top, "logging." inside `logging:`. */
+static int take_mapping(struct file *f, json_t *object, const char *prefix, struct err *e)
+{
+    for (void *at = json_object_iter(object); at; at = json_object_iter_next(object, at)) {
+        const char *name = json_object_iter_key(at);
+        struct yaml_place place = yaml_place_of_key(&f->y, object, name);
+        char *key = arena_printf(&f->l->a, "%s%s", prefix, name);
+        struct given g = {.where = arena_printf(&f->l->a, "%s:%zu", f->path, place.line)};
+        json_t *v = json_object_iter_value(at);
+        char *inner = arena_printf(&f->l->a, "%s.", key);
+
+        if (json_is_object(v) && prefix[0] == '\0' && !setting_find(str_of(key)) &&
+            setting_is_section(str_of(inner))) {
+            if (take_mapping(f, v, inner, e) < 0)
+                return -1;
+            continue;
+        }
+        if (take_member(f, key, v, &g, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int file_load(struct load *l, const char *path, struct err *e)
+{
+    __attribute__((cleanup(file_done_p))) struct file f = {.l = l, .path = path};
+    AUTO(buf_done) struct buf text = {0};
+    int r = file_read(path, FILE_MAX, &text);
+
+    if (r < 0)
+        return err_set(e, err_code_from_errno(-r), -r, "read settings file '%s'", path);
+    if (yaml_read(buf_str(&text), &f.y, e) < 0)
+        return err_wrap(e, "settings file '%s'", path);
+    if (json_is_null(f.y.root))
+        return 0;
+    if (!json_is_object(f.y.root))
+        return err_set(e, ERR_INVALID, 0, "settings file '%s' must be a mapping of keys to values",
+                       path);
+    return take_mapping(&f, f.y.root, "", e);
+}

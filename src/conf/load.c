@@ -1,0 +1,352 @@
+#include "conf/conf.h"
+#include "conf/setting.h"
+
+#include "base/mem.h"
+#include "base/near.h"
+#include "ops/value.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+
+const char holt_version[] = HOLT_VERSION;
+
+/* --- lists --- */
+
+void conf_list_add(struct conf_list *l, const char *text)
+{
+    l->v = xrealloc(l->v, (l->n + 1) * sizeof *l->v);
+    l->v[l->n++] = xstrdup(text);
+}
+
+void conf_list_done(struct conf_list *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        mem_free(l->v[i]);
+    mem_free(l->v);
+    *l = (struct conf_list){0};
+}
+
+void load_warn(struct load *l, const char *fmt, ...)
+{
+    AUTO(buf_done) struct buf b = {0};
+    va_list ap;
+
+    va_start(ap, fmt);
+    buf_vprintf(&b, fmt, ap);
+    va_end(ap);
+    conf_list_add(&l->c->warnings, buf_cstr(&b));
+}
+
+/* --- one value into its member --- */
+
+union decoded { /* what ops/value.h writes */
+    struct str text;
+    int64_t number;
+    bool flag;
+    int choice;
+    struct op_list list;
+};
+
+static void *member(struct config *c, const struct setting *s)
+{
+    return (char *)c + s->f.offset;
+}
+
+static void put_text(char **to, const char *text)
+{
+    mem_free(*to);
+    *to = xstrdup(text);
+}
+
+static void put_list(struct config *c, const struct given *g, const struct op_list *from, bool add)
+{
+    struct conf_list *to = member(c, g->s);
+    bool addresses = to == &c->listen;
+
+    if (!add)
+        conf_list_done(to);
+    for (size_t i = 0; i < from->n; i++) {
+        conf_list_add(to, from->v[i].p);
+        if (!addresses)
+            continue;
+        c->listen_optional = xrealloc(c->listen_optional, to->n * sizeof *c->listen_optional);
+        c->listen_optional[to->n - 1] = g->optional;
+    }
+}
+
+static void put(struct config *c, const struct given *g, const union decoded *d, bool add)
+{
+    const struct setting *s = g->s;
+
+    if (s->f.type == OP_LIST)
+        put_list(c, g, &d->list, add);
+    else if (s->f.type == OP_STR)
+        put_text(member(c, s), d->text.p);
+    else if (s->as_text)
+        put_text(member(c, s), s->f.choices[d->choice]);
+    else if (s->f.type == OP_CHOICE)
+        memcpy(member(c, s), &d->choice, sizeof d->choice); /* an enum */
+    else if (s->f.type == OP_BOOL)
+        *(bool *)member(c, s) = d->flag;
+    else
+        *(int64_t *)member(c, s) = d->number;
+}
+
+static int check(const struct setting *s, const union decoded *d, struct err *e)
+{
+    if (!s->check)
+        return 0;
+    if (s->f.type == OP_STR)
+        return s->check(d->text.p, e);
+    for (size_t i = 0; i < d->list.n; i++)
+        if (s->check(d->list.v[i].p, e) < 0)
+            return -1;
+    return 0;
+}
+
+/* A list that grows over several sources or flags keeps its bound. */
+static int check_room(struct config *c, const struct given *g, const struct op_list *more,
+                      struct err *e)
+{
+    size_t n = ((struct conf_list *)member(c, g->s))->n + more->n;
+
+    if (g->s->f.max == 0 || (int64_t)n <= g->s->f.max)
+        return 0;
+    return err_set(e, ERR_INVALID, 0,
+                   "%s: setting '%s' has %zu entries; it must have at most %" PRId64, g->where,
+                   g->s->f.name, n, g->s->f.max);
+}
+
+static void note_source(char **to, const struct given *g)
+{
+    char *text = g->adds ? xasprintf("%s and %s", *to, g->where) : xstrdup(g->where);
+
+    mem_free(*to);
+    *to = text;
+}
+
+int load_apply(struct load *l, const struct given *g, struct err *e)
+{
+    size_t row = (size_t)(g->s - setting_table);
+    bool same = g->rank == l->ranks[row] && g->s->f.type == OP_LIST;
+    union decoded d = {0};
+    struct value v = {.kind = "setting", .f = &g->s->f, .a = &l->a, .slot = &d, .e = e};
+
+    if (g->rank < l->ranks[row])
+        return 0;
+    if (value_text(&v, g->text) < 0 || value_end(&v) < 0)
+        return err_wrap(e, "%s", g->where);
+    if (check(g->s, &d, e) < 0)
+        return err_wrap(e, "%s: setting '%s'", g->where, g->s->f.name);
+    if (g->s->f.type == OP_LIST && (same || g->adds) && check_room(l->c, g, &d.list, e) < 0)
+        return -1;
+    put(l->c, g, &d, same || g->adds);
+    if (!g->adds)
+        l->ranks[row] = g->rank;
+    note_source(&l->c->sources[row], g);
+    return 0;
+}
+
+int load_alias(struct load *l, const struct setting *s, const struct setting_alias *a,
+               const struct given *g, struct err *e)
+{
+    AUTO(buf_done) struct buf text = {0};
+    struct given own = *g;
+
+    own.s = s;
+    own.adds = a->adds;
+    own.optional = a->optional;
+    if (a->convert) {
+        if (a->convert(g->text, &text, e) < 0)
+            return err_wrap(e, "%s", g->where);
+        own.text = buf_str(&text);
+    }
+    return load_apply(l, &own, e);
+}
+
+int load_unknown(struct load *l, struct str name, enum spelling as, const char *where,
+                 struct err *e)
+{
+    static const char *const what[] = {"setting", "setting", "flag"};
+    static const size_t prefix[] = {0, 5, 2}; /* "HOLT_" and "--" make nothing near */
+    struct near n = {.word = str_skip(name, size_min(name.n, prefix[as]))};
+    char shown[VALUE_SHOWN * 6 + 8];
+
+    for (size_t i = 0; i < setting_count; i++) {
+        AUTO(buf_done) struct buf known = {0};
+
+        if (as == AS_VARIABLE)
+            setting_variable(&setting_table[i], &known);
+        else if (as == AS_FLAG)
+            setting_flag(&setting_table[i], &known);
+        else
+            buf_add_c(&known, setting_table[i].f.name);
+        near_try(&n, arena_cstr(&l->a, buf_str(&known)) + prefix[as]);
+    }
+    (void)err_set(e, ERR_INVALID, 0, "%s: there is no %s '%s'", where, what[as],
+                  value_shown(name, shown));
+    if (n.best)
+        return err_hint(e, "did you mean '%s'?", n.best - prefix[as]);
+    return err_hint(e, "holtd --help lists them all");
+}
+
+/* --- all of it --- */
+
+static int load_presets(struct load *l, struct err *e)
+{
+    for (size_t i = 0; i < setting_count; i++) {
+        AUTO(buf_done) struct buf text = {0};
+        struct given g = {.s = &setting_table[i], .rank = RANK_DEFAULT, .where = "default"};
+
+        setting_preset(g.s, &text);
+        g.text = buf_str(&text);
+        if (load_apply(l, &g, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* What no row can say alone. */
+static int check_together(const struct config *c, struct err *e)
+{
+    if ((c->tls_cert[0] == '\0') != (c->tls_key[0] == '\0'))
+        return err_set(e, ERR_INVALID, 0,
+                       "settings 'tls_cert' and 'tls_key' must be given both or neither");
+    for (size_t i = 0; i < c->listen.n; i++) {
+        if (c->auth == CONF_AUTH_OFF && !conf_is_loopback(c->listen.v[i])) {
+            (void)err_set(e, ERR_INVALID, 0,
+                          "'auth' is off, but 'listen' names '%.100s', which others can reach",
+                          c->listen.v[i]);
+            return err_hint(e, "listen on 127.0.0.1, or leave 'auth' at 'token'");
+        }
+        if (!c->tls_cert[0] && strncmp(c->listen.v[i], "tls://", 6) == 0)
+            return err_set(e, ERR_INVALID, 0, "'listen' names '%.100s', but there is no 'tls_cert'",
+                           c->listen.v[i]);
+    }
+    return 0;
+}
+
+static void load_done_p(struct load *l)
+{
+    (void)config_free(l->c);
+    map_done(&l->file_env);
+    arena_done(&l->a);
+    mem_free(l->ranks);
+}
+
+static int load_all(struct load *l, const struct conf_sources *from, struct err *e)
+{
+    l->c = xzalloc(sizeof *l->c);
+    l->c->sources = xzalloc(setting_count * sizeof *l->c->sources);
+    l->ranks = xzalloc(setting_count * sizeof *l->ranks);
+    if (flags_special(l, from, e) < 0)
+        return -1;
+    if (l->ask && strcmp(l->ask, "print-settings") != 0)
+        return 0; /* what needs no settings works even when one is wrong */
+    if (load_presets(l, e) < 0 || env_special(l, from->environ, e) < 0)
+        return -1;
+    if (l->config_file && file_load(l, l->config_file, e) < 0)
+        return -1;
+    if (env_load(l, from->environ, e) < 0 || flags_load(l, from, e) < 0)
+        return -1;
+    return check_together(l->c, e);
+}
+
+static char *answer(const struct load *l)
+{
+    AUTO(buf_done) struct buf b = {0};
+
+    if (strcmp(l->ask, "help") == 0)
+        conf_print_help(&b);
+    else if (strcmp(l->ask, "version") == 0)
+        buf_printf(&b, "holtd %s\n", holt_version);
+    else if (strcmp(l->ask, "print-settings") == 0)
+        conf_print_yaml(l->c, &b);
+    else if (strcmp(l->ask, "print-openapi") == 0)
+        op_openapi(&b, holt_version);
+    else
+        conf_print_markdown(&b);
+    return buf_steal(&b);
+}
+
+int conf_load(const struct conf_sources *from, struct config **ret, char **ret_text, struct err *e)
+{
+    __attribute__((cleanup(load_done_p))) struct load l = {0};
+
+    if (load_all(&l, from, e) < 0)
+        return -1;
+    if (l.ask) {
+        *ret_text = answer(&l);
+        return 1;
+    }
+    *ret = TAKE(l.c);
+    return 0;
+}
+
+static void swap_member(const struct setting *s, struct config *a, struct config *b)
+{
+    static const size_t sizes[] = {
+        [OP_STR] = sizeof(char *),
+        [OP_INT] = sizeof(int64_t),
+        [OP_BOOL] = sizeof(bool),
+        [OP_DURATION] = sizeof(int64_t),
+        [OP_SIZE] = sizeof(int64_t),
+        [OP_CHOICE] = sizeof(int),
+        [OP_LIST] = sizeof(struct conf_list),
+    };
+    size_t n = s->as_text ? sizeof(char *) : sizes[s->f.type];
+    char keep[sizeof(struct conf_list)];
+
+    memcpy(keep, member(a, s), n);
+    memcpy(member(a, s), member(b, s), n);
+    memcpy(member(b, s), keep, n);
+}
+
+int conf_reload(struct config *c, const struct conf_sources *from, struct err *e)
+{
+    __attribute__((cleanup(load_done_p))) struct load l = {0};
+
+    if (load_all(&l, from, e) < 0)
+        return err_wrap(e, "reload the settings");
+    for (size_t i = 0; i < setting_count; i++) {
+        const struct setting *s = &setting_table[i];
+        AUTO(buf_done) struct buf old = {0}, new = {0};
+        char *source = c->sources[i];
+
+        setting_text(s, c, &old);
+        setting_text(s, l.c, &new);
+        if (!s->reload && !str_eq(buf_str(&old), buf_str(&new)))
+            load_warn(&l, "%s: setting '%s' has changed; it takes effect at the next start",
+                      l.c->sources[i], s->f.name);
+        if (!s->reload)
+            continue;
+        swap_member(s, c, l.c);
+        c->sources[i] = l.c->sources[i];
+        l.c->sources[i] = source;
+    }
+    conf_list_done(&c->warnings);
+    c->warnings = l.c->warnings;
+    l.c->warnings = (struct conf_list){0};
+    return 0;
+}
+
+struct config *config_free(struct config *c)
+{
+    if (!c)
+        return NULL;
+    for (size_t i = 0; i < setting_count; i++) {
+        const struct setting *s = &setting_table[i];
+
+        if (s->f.type == OP_LIST)
+            conf_list_done(member(c, s));
+        else if (s->f.type == OP_STR || s->as_text)
+            mem_free(*(char **)member(c, s));
+        if (c->sources)
+            mem_free(c->sources[i]);
+    }
+    mem_free(c->sources);
+    mem_free(c->listen_optional);
+    conf_list_done(&c->warnings);
+    mem_free(c);
+    return NULL;
+}

@@ -1,0 +1,98 @@
+/* setting: the rows of the table, and one value on its way into struct config (inside src/conf).
+ * To add a setting: a member in conf.h, its row in settings.c, `make docs`; tests fail when one is
+ * forgotten. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/map.h"
+#include "conf/conf.h"
+#include "ops/op.h"
+
+/* A name from another system that stands for this setting.  In capitals: an environment variable;
+ * otherwise a key of the file, with a dot before the inner one.  convert turns its value into ours
+ * (-1 with *e set); NULL: it is the same. */
+struct setting_alias {
+    const char *name;
+    int (*convert)(struct str value, struct buf *to, struct err *e);
+    bool adds;     /* to a list, where others replace it */
+    bool optional; /* addresses: a busy one is skipped */
+};
+
+struct setting {
+    struct op_field f; /* key, type, member's offset in struct config, range, default, help */
+    const struct setting_alias *alias;              /* ends with a NULL name */
+    int (*check)(const char *value, struct err *e); /* of a text, or of each member of a list */
+    char *(*preset)(void);                          /* a default that depends on the host */
+    bool as_text; /* OP_CHOICE kept as its word (char *), not as its index */
+    bool reload;
+};
+
+extern const struct setting setting_table[];
+extern const size_t setting_count;
+const struct setting *setting_find(struct str key); /* NULL: none */
+const struct setting *setting_find_alias(struct str name, const struct setting_alias **ret);
+/* A key or variable that one of the described systems knows and this build has no use for. */
+bool setting_is_foreign(struct str name);
+bool setting_is_section(struct str prefix); /* "logging.": known keys start with it */
+
+/* HOLT_LOG_LEVEL, --log-level */
+void setting_variable(const struct setting *s, struct buf *to);
+void setting_flag(const struct setting *s, struct buf *to);
+
+/* alias.c */
+extern const struct setting_alias listen_alias[], log_level_alias[], log_format_alias[];
+extern const struct setting_alias metrics_alias[], db_alias[], shutdown_alias[];
+
+/* Sources in order of strength; a stronger one replaces, an equal one adds to a list. */
+enum rank {
+    RANK_DEFAULT,
+    RANK_FILE_ALIAS,
+    RANK_FILE,
+    RANK_ENV_ALIAS,
+    RANK_ENV,
+    RANK_FLAG,
+};
+
+struct given { /* one value of one source */
+    const struct setting *s;
+    struct str text;
+    enum rank rank;
+    const char *where; /* "holt.yaml:3", "variable HOLT_DB", "flag --db" */
+    bool adds, optional;
+};
+
+struct load {
+    struct config *c;
+    struct arena a;
+    enum rank *ranks;              /* of each row */
+    const char *config_file, *ask; /* special flags; ask: "help", "version" … */
+    struct map file_env;           /* of --env-file: name to struct env_line, in the arena */
+};
+
+CHECKED int load_apply(struct load *l, const struct given *g, struct err *e);
+CHECKED int load_alias(struct load *l, const struct setting *s, const struct setting_alias *a,
+                       const struct given *g, struct err *e);
+void load_warn(struct load *l, const char *fmt, ...) PRINTF_LIKE(2, 3);
+enum spelling { AS_KEY, AS_VARIABLE, AS_FLAG };
+int load_unknown(struct load *l, struct str name, enum spelling as, const char *where,
+                 struct err *e); /* names it and its nearest neighbour; -1 */
+
+CHECKED int file_load(struct load *l, const char *path, struct err *e);
+/* The settings file that a variable names, if no flag did. */
+CHECKED int env_special(struct load *l, char **environ, struct err *e);
+CHECKED int env_load(struct load *l, char **environ, struct err *e);
+CHECKED int env_read_file(struct load *l, const char *path, struct err *e);
+/* The special flags are read first, the settings' flags last. */
+CHECKED int flags_special(struct load *l, const struct conf_sources *from, struct err *e);
+CHECKED int flags_load(struct load *l, const struct conf_sources *from, struct err *e);
+
+/* print.c: a row's value as text, as the file or a flag would have it. */
+void setting_text(const struct setting *s, const struct config *c, struct buf *to);
+void setting_preset(const struct setting *s, struct buf *to);
+
+/* address.c */
+int address_check(const char *address, struct err *e);
+
+void conf_list_add(struct conf_list *l, const char *text);
+void conf_list_done(struct conf_list *l);

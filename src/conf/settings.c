@@ -1,0 +1,217 @@
+#include "conf/conf.h"
+#include "conf/setting.h"
+
+#include "base/mem.h"
+
+#include <unistd.h>
+
+static const char *const auth_modes[] = {"token", "off", NULL};
+static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
+static const char *const log_formats[] = {"logfmt", "json", NULL};
+static const char *const seed_identities[] = {"none", "observer", "operator", NULL};
+
+/* systemd's StateDirectory= wins: it made the directory for us (systemd.exec(5)). */
+char *conf_default_state(void)
+{
+    const char *given = getenv("STATE_DIRECTORY"), *xdg = getenv("XDG_STATE_HOME");
+    const char *home = getenv("HOME");
+
+    if (given && given[0] == '/')
+        return xstrndup(given, strcspn(given, ":"));
+    if (geteuid() == 0)
+        return xstrdup("/var/lib/holt");
+    if (xdg && xdg[0] == '/')
+        return xasprintf("%s/holt", xdg);
+    return xasprintf("%s/.local/state/holt", home && home[0] == '/' ? home : "/tmp");
+}
+
+static int check_db(const char *value, struct err *e)
+{
+    static const char *const schemes[] = {"sqlite:", "postgres://", "postgresql://"};
+
+    if (value[0] == '\0')
+        return 0;
+    for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
+        if (strncmp(value, schemes[i], strlen(schemes[i])) == 0 && value[strlen(schemes[i])])
+            return 0;
+    return err_set(e, ERR_INVALID, 0, "it must be 'sqlite:PATH' or 'postgres://…'");
+}
+
+static int check_origin(const char *value, struct err *e)
+{
+    if (strncmp(value, "http://", 7) == 0 || strncmp(value, "https://", 8) == 0)
+        return 0;
+    return err_set(e, ERR_INVALID, 0,
+                   "'%.100s' is no origin; it must be like 'https://dash.example.org'", value);
+}
+
+#define KIB 1024
+#define MIB (1024 * 1024)
+#define SECOND 1000
+#define HOUR (3600 * SECOND)
+#define ROW(member, kind, ...)                                                                     \
+    .f = {.name = #member, .type = kind, .offset = offsetof(struct config, member), __VA_ARGS__}
+
+/* clang-format off */
+const struct setting setting_table[] = {
+    {ROW(listen, OP_LIST, .preset = "127.0.0.1:8122", .min = 1, .max = 64,
+         .text = "Addresses to listen on; each speaks every protocol. 'host:port', '[v6]:port' "
+                 "or 'unix:/PATH'; 'tls://' before one refuses clear text there. Loopback by "
+                 "default: nobody from outside reaches it."),
+     .alias = listen_alias, .check = address_check},
+    {ROW(seed_ports, OP_BOOL, .preset = "false",
+         .text = "Listen also on the ports that clients of the described systems expect: 8080, "
+                 "8120, 8121, 8122, 50051 and 5173, on loopback; a busy one is skipped.")},
+    {ROW(seed_identity, OP_CHOICE, .preset = "operator", .choices = seed_identities,
+         .text = "Who a request without a token is on one of those ports; those clients send "
+                 "none. Never admin; 'none' refuses them."),
+     .as_text = true, .reload = true},
+    {ROW(state, OP_STR, .min = 1, .max = 1024,
+         .text = "Directory of everything that holt keeps. By default what systemd's "
+                 "StateDirectory= says, /var/lib/holt for root, else $XDG_STATE_HOME/holt or "
+                 "~/.local/state/holt."),
+     .preset = conf_default_state},
+    {ROW(db, OP_STR, .preset = "", .max = 2048, .secret = true,
+         .text = "The database: 'sqlite:PATH' or 'postgres://…'; empty: holt.db in the state "
+                 "directory. Not shown, for it may hold a password."),
+     .alias = db_alias, .check = check_db},
+    {ROW(auth, OP_CHOICE, .preset = "token", .choices = auth_modes,
+         .text = "Must requests carry a token? 'off' makes everybody admin and works on "
+                 "loopback only.")},
+    {ROW(log_level, OP_CHOICE, .preset = "info", .choices = log_levels,
+         .text = "How much to log."),
+     .alias = log_level_alias, .reload = true},
+    {ROW(log_format, OP_CHOICE, .preset = "logfmt", .choices = log_formats,
+         .text = "How a log line looks: 'key=value' or JSON."),
+     .alias = log_format_alias, .reload = true},
+    {ROW(tls_cert, OP_STR, .preset = "", .max = 1024,
+         .text = "PEM file with the certificate chain; empty: no TLS. SIGHUP reads it again.")},
+    {ROW(tls_key, OP_STR, .preset = "", .max = 1024,
+         .text = "PEM file with the certificate's key.")},
+    {ROW(cors_origins, OP_LIST, .preset = "", .max = 256,
+         .text = "Web origins whose pages may call the API from a browser; none by default."),
+     .check = check_origin, .reload = true},
+    {ROW(hosts, OP_LIST, .preset = "", .max = 256,
+         .text = "Further names that a request's Host may say, beside addresses and localhost: "
+                 "refusing others stops DNS rebinding."),
+     .reload = true},
+    {ROW(metrics, OP_BOOL, .preset = "true",
+         .text = "Serve /metrics."),
+     .alias = metrics_alias, .reload = true},
+    {ROW(ready_needs_agents, OP_BOOL, .preset = "false",
+         .text = "Is /readyz 503 while no agent is connected? An empty installation works too, "
+                 "so by default it is not."),
+     .reload = true},
+
+    {ROW(header_max, OP_SIZE, .preset = "64k", .min = 1 * KIB, .max = 1 * MIB,
+         .text = "Largest request head. Cookies and tokens need some KiB; more is an attack or "
+                 "a mistake."),
+     .reload = true},
+    {ROW(header_count_max, OP_INT, .preset = "128", .min = 8, .max = 4096,
+         .text = "Most fields in a request head; browsers send about 20."),
+     .reload = true},
+    {ROW(body_max, OP_SIZE, .preset = "16m", .min = 1 * KIB, .max = 1LL << 40,
+         .text = "Largest request body that is kept in memory; uploads that stream have limits "
+                 "of their own."),
+     .reload = true},
+    {ROW(connections_max, OP_INT, .preset = "16384", .min = 8, .max = 1000000,
+         .text = "Most open connections; each costs a file descriptor and some KiB."),
+     .reload = true},
+    {ROW(connections_per_peer, OP_INT, .preset = "4096", .min = 1, .max = 1000000,
+         .text = "Most of them from one address, so that one peer cannot take them all; high, "
+                 "for everybody on loopback shares one."),
+     .reload = true},
+    {ROW(requests_per_conn, OP_INT, .preset = "128", .min = 1, .max = 10000,
+         .text = "Outstanding requests on one connection: pipelined ones, or HTTP/2 streams."),
+     .reload = true},
+    {ROW(idle_ms, OP_DURATION, .preset = "75s", .min = 1 * SECOND, .max = 24LL * HOUR,
+         .text = "A connection between two requests is closed after this; longer than the 60s "
+                 "for which proxies keep theirs."),
+     .reload = true},
+    {ROW(header_ms, OP_DURATION, .preset = "10s", .min = 100, .max = 1LL * HOUR,
+         .text = "A request head must arrive within this: what is slower is holding a "
+                 "connection on purpose."),
+     .reload = true},
+    {ROW(body_idle_ms, OP_DURATION, .preset = "30s", .min = 100, .max = 1LL * HOUR,
+         .text = "A request body may pause this long; the whole may take any time."),
+     .reload = true},
+    {ROW(write_ms, OP_DURATION, .preset = "30s", .min = 100, .max = 1LL * HOUR,
+         .text = "A client that is owed bytes and takes none for this long is cut; it does not "
+                 "run while holt owes the reply."),
+     .reload = true},
+    {ROW(ws_message_max, OP_SIZE, .preset = "16m", .min = 1 * KIB, .max = 1LL << 30,
+         .text = "Largest WebSocket message, whatever its fragments."),
+     .reload = true},
+    {ROW(grpc_message_max, OP_SIZE, .preset = "16m", .min = 1 * KIB, .max = 1LL << 30,
+         .text = "Largest gRPC message; gRPC's own default is 4 MiB, files need more."),
+     .reload = true},
+    {ROW(shutdown_ms, OP_DURATION, .preset = "10s", .max = 1LL * HOUR,
+         .text = "How long requests may finish after SIGTERM before they are cut."),
+     .alias = shutdown_alias, .reload = true},
+
+    {ROW(events_keep_ms, OP_DURATION, .preset = "0", .max = 36500LL * 24 * HOUR,
+         .text = "Events older than this are removed; 0: never. The audit chain stays "
+                 "verifiable."),
+     .reload = true},
+    {ROW(events_keep_count, OP_INT, .preset = "0", .max = 1LL << 53,
+         .text = "Of more events than this the oldest are removed; 0: never."),
+     .reload = true},
+    {ROW(event_stream_buffer, OP_INT, .preset = "1024", .min = 1, .max = 1000000,
+         .text = "Events that wait in memory for one slow subscriber; behind that it reads on "
+                 "from the database."),
+     .reload = true},
+    {ROW(audit_fold_ms, OP_DURATION, .preset = "10s", .max = 24LL * HOUR,
+         .text = "Equal audit rows within this become one with a count, so that a flood of "
+                 "refusals does not fill the disk."),
+     .reload = true},
+    {ROW(login_failures, OP_INT, .preset = "10", .min = 1, .max = 1000000,
+         .text = "Failed logins of one address within login_window_ms before it must wait."),
+     .reload = true},
+    {ROW(login_window_ms, OP_DURATION, .preset = "60s", .min = 1 * SECOND, .max = 24LL * HOUR,
+         .text = "The time over which failed logins are counted."),
+     .reload = true},
+};
+/* clang-format on */
+const size_t setting_count = ARRAY_LEN(setting_table);
+
+const struct setting *setting_find(struct str key)
+{
+    for (size_t i = 0; i < setting_count; i++)
+        if (str_eq_c(key, setting_table[i].f.name))
+            return &setting_table[i];
+    return NULL;
+}
+
+const struct setting *setting_find_alias(struct str name, const struct setting_alias **ret)
+{
+    for (size_t i = 0; i < setting_count; i++) {
+        for (const struct setting_alias *a = setting_table[i].alias; a && a->name; a++) {
+            if (str_eq_c(name, a->name)) {
+                *ret = a;
+                return &setting_table[i];
+            }
+        }
+    }
+    return NULL;
+}
+
+static void add_mapped(struct buf *to, const char *key, char dash, bool upper)
+{
+    for (; *key; key++) {
+        char c = *key == '_' ? dash : *key;
+
+        buf_add_char(to, upper && c >= 'a' && c <= 'z' ? (char)(c - 32) : c);
+    }
+}
+
+void setting_variable(const struct setting *s, struct buf *to)
+{
+    buf_add_c(to, "HOLT_");
+    add_mapped(to, s->f.name, '_', true);
+}
+
+void setting_flag(const struct setting *s, struct buf *to)
+{
+    buf_add_c(to, "--");
+    add_mapped(to, s->f.name, '-', false);
+}

@@ -1,0 +1,43 @@
+#include "core/identity.h"
+
+static const char *const role_names[ROLE_COUNT] = {
+    [ROLE_NONE] = "none",         [ROLE_OBSERVER] = "observer", [ROLE_AGENT] = "agent",
+    [ROLE_OPERATOR] = "operator", [ROLE_ADMIN] = "admin",
+};
+
+#define MAY(perm) (1U << (perm))
+
+/* What each role may.  An agent is not trusted with the installation's state: it sees itself. */
+static const unsigned role_perms[ROLE_COUNT] = {
+    [ROLE_NONE] = MAY(PERM_NONE),
+    [ROLE_AGENT] = MAY(PERM_NONE) | MAY(PERM_SELF),
+    [ROLE_OBSERVER] =
+        MAY(PERM_NONE) | MAY(PERM_SELF) | MAY(PERM_READ) | MAY(PERM_EVENTS) | MAY(PERM_LOGIN),
+    [ROLE_OPERATOR] = MAY(PERM_NONE) | MAY(PERM_SELF) | MAY(PERM_READ) | MAY(PERM_EVENTS) |
+                      MAY(PERM_AUDIT) | MAY(PERM_LOGIN),
+    [ROLE_ADMIN] = MAY(PERM_NONE) | MAY(PERM_SELF) | MAY(PERM_READ) | MAY(PERM_EVENTS) |
+                   MAY(PERM_AUDIT) | MAY(PERM_TOKENS) | MAY(PERM_LOGIN) | MAY(PERM_ADMIN),
+};
+
+const char *role_name(enum role r)
+{
+    assert(r < ROLE_COUNT);
+    return role_names[r];
+}
+
+bool role_parse(struct str s, enum role *ret)
+{
+    for (int r = ROLE_OBSERVER; r < ROLE_COUNT; r++) {
+        if (!str_eq_c(s, role_names[r]))
+            continue;
+        *ret = (enum role)r;
+        return true;
+    }
+    return false;
+}
+
+bool role_may(enum role r, enum perm p)
+{
+    assert(r < ROLE_COUNT && p < PERM_COUNT);
+    return role_perms[r] & MAY(p);
+}

@@ -1,0 +1,353 @@
+#include "daemon/daemon.h"
+
+#include "api/api.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "daemon/banner.h"
+#include "daemon/notify.h"
+#include "daemon/state.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TICK_MS 1000
+#define FLUSH_TICKS 60   /* a minute */
+#define RETAIN_TICKS 600 /* ten minutes */
+#define RETAIN_FIRST 10  /* and soon after the start, which may come more often */
+
+enum { SIG_TERM, SIG_INT, SIG_HUP, SIG_KINDS };
+static const int signal_numbers[SIG_KINDS] = {SIGTERM, SIGINT, SIGHUP};
+
+struct daemon {
+    uv_loop_t loop;
+    bool loop_is_up;
+    struct config *conf;
+    const struct conf_sources *from;
+    struct server_limits limits;
+    char *token_file;
+    int lock;
+    struct store *store;
+    struct events *events;
+    struct identity *identity;
+    struct api *api;
+    struct server *server;
+    uv_signal_t signals[SIG_KINDS];
+    uv_timer_t timer;
+    bool handles_are_up;
+    int64_t ticks;
+    bool stopping;
+};
+
+/* --- settings that other parts hold --- */
+
+static void apply_settings(struct daemon *d)
+{
+    const struct config *c = d->conf;
+
+    log_setup(c->log_level, c->log_format);
+    d->limits = (struct server_limits){
+        .header_max = c->header_max,
+        .header_count_max = c->header_count_max,
+        .body_max = c->body_max,
+        .connections_max = c->connections_max,
+        .connections_per_peer = c->connections_per_peer,
+        .requests_per_conn = c->requests_per_conn,
+        .idle_ms = c->idle_ms,
+        .header_ms = c->header_ms,
+        .body_idle_ms = c->body_idle_ms,
+        .write_ms = c->write_ms,
+        .ws_message_max = c->ws_message_max,
+        .grpc_message_max = c->grpc_message_max,
+    };
+    if (d->identity)
+        identity_set_throttle(d->identity, c->login_failures, c->login_window_ms);
+    if (d->events)
+        events_set_fold(d->events, c->audit_fold_ms);
+}
+
+static void log_warnings(const struct config *c)
+{
+    for (size_t i = 0; i < c->warnings.n; i++)
+        log_warn("settings", LOG_C("about", c->warnings.v[i]));
+}
+
+static void reload(struct daemon *d)
+{
+    struct err e = {0};
+
+    notify_reloading();
+    if (conf_reload(d->conf, d->from, &e) < 0)
+        log_error("the settings stay as they were", LOG_E(&e));
+    else
+        log_info("settings are read again");
+    apply_settings(d);
+    log_warnings(d->conf);
+    if (d->conf->tls_cert && d->conf->tls_cert[0] && server_reload_tls(d->server, &e) < 0)
+        log_error("the certificate stays as it was", LOG_E(&e));
+    notify_send("READY=1");
+}
+
+/* --- the end --- */
+
+static void server_gone(void *arg)
+{
+    struct daemon *d = arg;
+
+    d->server = NULL;
+    api_set_server(d->api, NULL);
+    uv_stop(&d->loop);
+}
+
+static void stop(struct daemon *d, int signum)
+{
+    if (d->stopping) {
+        if (signum != SIGINT)
+            return;
+        log_warn("interrupted again: stopping without waiting");
+        _exit(128 + signum); /* safe at any instant: what was acknowledged is on disk */
+    }
+    d->stopping = true;
+    log_info("stopping", LOG_N("signal", signum), LOG_N("grace_ms", d->conf->shutdown_ms));
+    notify_send("STOPPING=1");
+    api_end_streams(d->api);
+    server_stop(d->server, d->conf->shutdown_ms, server_gone, d);
+}
+
+static void on_signal(uv_signal_t *s, int signum)
+{
+    struct daemon *d = s->data;
+
+    if (signum != SIGHUP)
+        stop(d, signum);
+    else if (!d->stopping)
+        reload(d);
+}
+
+/* --- the clockwork --- */
+
+static void retained(void *arg, const struct err *e)
+{
+    (void)arg;
+    if (e->code != ERR_NONE)
+        log_warn("old events stay", LOG_E(e));
+}
+
+static void on_tick(uv_timer_t *t)
+{
+    struct daemon *d = t->data;
+
+    api_tick(d->api);
+    if (++d->ticks % FLUSH_TICKS == 0)
+        identity_flush(d->identity);
+    if (d->ticks % RETAIN_TICKS == RETAIN_FIRST &&
+        (d->conf->events_keep_ms || d->conf->events_keep_count))
+        events_retain(d->events, d->conf->events_keep_ms, d->conf->events_keep_count, retained, d);
+}
+
+static void start_handles(struct daemon *d)
+{
+    for (size_t i = 0; i < SIG_KINDS; i++) {
+        int r = uv_signal_init(&d->loop, &d->signals[i]);
+
+        d->signals[i].data = d;
+        if (r == 0)
+            r = uv_signal_start(&d->signals[i], on_signal, signal_numbers[i]);
+        assert(r == 0); /* fails only without memory or file descriptors */
+    }
+    (void)uv_timer_init(&d->loop, &d->timer);
+    d->timer.data = d;
+    (void)uv_timer_start(&d->timer, on_tick, TICK_MS, TICK_MS);
+    d->handles_are_up = true;
+}
+
+static void stop_handles(struct daemon *d)
+{
+    if (!d->handles_are_up)
+        return;
+    for (size_t i = 0; i < SIG_KINDS; i++)
+        uv_close((uv_handle_t *)&d->signals[i], NULL);
+    uv_close((uv_handle_t *)&d->timer, NULL);
+    d->handles_are_up = false;
+}
+
+/* --- listeners --- */
+
+static bool is_seed_address(const char *address)
+{
+    for (size_t i = 0; conf_seed_listen[i]; i++)
+        if (strcmp(address, conf_seed_listen[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool is_open(const struct server *s, const char *address)
+{
+    for (size_t i = 0; i < server_listener_count(s); i++)
+        if (strcmp(server_listener(s, i)->address, address) == 0)
+            return true;
+    return false;
+}
+
+/* A busy port is named and skipped: the seeds' clients use one or two of them. */
+static void listen_if_free(struct daemon *d, const char *address, bool seed)
+{
+    struct err e = {0};
+
+    if (!is_open(d->server, address) && server_listen(d->server, address, seed, &e) < 0)
+        log_warn("address skipped", LOG_C("address", address), LOG_E(&e));
+}
+
+static int check_auth_off(struct daemon *d, struct err *e)
+{
+    if (d->conf->auth != CONF_AUTH_OFF)
+        return 0;
+    for (size_t i = 0; i < server_listener_count(d->server); i++) {
+        const struct listener_info *l = server_listener(d->server, i);
+
+        if (l->loopback)
+            continue;
+        err_set(e, ERR_INVALID, 0, "auth = off, but '%s' can be reached from outside", l->address);
+        return err_hint(e, "listen on 127.0.0.1 only, or leave auth = token");
+    }
+    log_warn("AUTH IS OFF: every program and every user of this machine is an admin here");
+    return 0;
+}
+
+static int start_listening(struct daemon *d, struct err *e)
+{
+    for (size_t i = 0; i < d->conf->listen.n; i++) {
+        const char *address = d->conf->listen.v[i];
+        bool seed = d->conf->seed_ports && is_seed_address(address);
+
+        if (d->conf->listen_optional && d->conf->listen_optional[i])
+            listen_if_free(d, address, seed);
+        else if (server_listen(d->server, address, seed, e) < 0)
+            return -1;
+    }
+    for (size_t i = 0; d->conf->seed_ports && conf_seed_listen[i]; i++)
+        listen_if_free(d, conf_seed_listen[i], true);
+    if (server_listener_count(d->server) == 0)
+        return err_set(e, ERR_INVALID, 0, "there is no address to listen on: set 'listen'");
+    return check_auth_off(d, e);
+}
+
+/* --- the start --- */
+
+static int open_store(struct daemon *d, struct err *e)
+{
+    AUTO(mem_free)
+    char *url = d->conf->db && d->conf->db[0] ? xstrdup(d->conf->db)
+                                              : xasprintf("sqlite:%s/holt.db", d->conf->state);
+
+    if (store_open(&(struct store_config){.loop = &d->loop, .url = url}, &d->store, e) < 0 ||
+        events_open(d->store, &d->events, e) < 0 || identity_open(d->store, &d->identity, e) < 0)
+        return -1;
+    d->token_file = xasprintf("%s/admin-token", d->conf->state);
+    return identity_first_admin(d->identity, d->token_file, e) < 0 ? -1 : 0;
+}
+
+static int open_server(struct daemon *d, struct err *e)
+{
+    const struct config *c = d->conf;
+    bool tls = c->tls_cert && c->tls_cert[0];
+
+    if (api_new(&(struct api_config){.conf = c,
+                                     .store = d->store,
+                                     .events = d->events,
+                                     .identity = d->identity,
+                                     .version = holt_version},
+                &d->api, e) < 0)
+        return -1;
+    if (server_new(&(struct server_config){.loop = &d->loop,
+                                           .limits = &d->limits,
+                                           .tls_cert = tls ? c->tls_cert : NULL,
+                                           .tls_key = tls ? c->tls_key : NULL,
+                                           .handler = api_handle,
+                                           .arg = d->api},
+                   &d->server, e) < 0)
+        return -1;
+    api_set_server(d->api, d->server);
+    return start_listening(d, e);
+}
+
+static int start(struct daemon *d, struct err *e)
+{
+    int r = uv_loop_init(&d->loop);
+
+    if (r < 0)
+        return err_set(e, ERR_INTERNAL, -r, "start the event loop");
+    d->loop_is_up = true;
+    d->lock = state_open(d->conf->state, e);
+    if (d->lock < 0 || open_store(d, e) < 0)
+        return -1;
+    apply_settings(d);
+    if (open_server(d, e) < 0)
+        return -1;
+    start_handles(d);
+    return 0;
+}
+
+static void announce(struct daemon *d)
+{
+    char code[TOKEN_TEXT];
+
+    banner_print(&(struct banner){
+        .conf = d->conf,
+        .server = d->server,
+        .version = holt_version,
+        .token_file = d->token_file,
+        .login_code = identity_login_code(d->identity, ROLE_ADMIN, code),
+    });
+    mem_wipe(code, sizeof code);
+    log_info("ready", LOG_C("version", holt_version), LOG_N("pid", getpid()),
+             LOG_C("state", d->conf->state));
+    notify_send("READY=1");
+}
+
+/* In the reverse order of start; takes what a failed start has left. */
+static void finish(struct daemon *d)
+{
+    if (d->server) { /* the start failed */
+        server_stop(d->server, 0, server_gone, d);
+        (void)uv_run(&d->loop, UV_RUN_DEFAULT);
+    }
+    stop_handles(d);
+    if (d->identity)
+        identity_flush(d->identity);
+    d->events = events_close(d->events);
+    store_close(d->store);
+    d->api = api_free(d->api);
+    d->identity = identity_close(d->identity);
+    if (d->loop_is_up) {
+        (void)uv_run(&d->loop, UV_RUN_DEFAULT); /* the last handles close */
+        if (uv_loop_close(&d->loop) < 0)
+            log_warn("a handle was left open at the end");
+    }
+    fd_close(d->lock);
+    mem_free(d->token_file);
+    config_free(d->conf);
+}
+
+int daemon_run(struct config *conf, const struct conf_sources *from, struct err *e)
+{
+    struct daemon *d = xzalloc(sizeof *d);
+    int r;
+
+    d->conf = conf;
+    d->from = from;
+    d->lock = -1;
+    (void)umask(077);
+    (void)signal(SIGPIPE, SIG_IGN);
+    apply_settings(d);
+    log_warnings(conf);
+    r = start(d, e);
+    if (r == 0) {
+        announce(d);
+        (void)uv_run(&d->loop, UV_RUN_DEFAULT);
+        log_info("stopped");
+    }
+    finish(d);
+    mem_free(d);
+    return r;
+}

@@ -1,0 +1,35 @@
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "daemon/daemon.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+static int complain(const struct err *e)
+{
+    (void)fprintf(stderr, "holtd: %s\n", e->msg);
+    if (e->hint[0])
+        (void)fprintf(stderr, "hint: %s\n", e->hint);
+    return err_table[e->code].exit ? err_table[e->code].exit : 1;
+}
+
+int main(int argc, char **argv)
+{
+    const struct conf_sources from = {.argc = argc, .argv = argv, .environ = environ};
+    struct config *conf = NULL;
+    AUTO(mem_free) char *text = NULL;
+    struct err e = {0};
+    int r = conf_load(&from, &conf, &text, &e);
+
+    if (r < 0)
+        return complain(&e);
+    if (r > 0) {
+        r = text ? fd_write_all(STDOUT_FILENO, text, strlen(text)) : 0;
+        config_free(conf);
+        return r < 0 ? 1 : 0;
+    }
+    if (daemon_run(conf, &from, &e) < 0)
+        return complain(&e);
+    return 0;
+}

@@ -1,0 +1,65 @@
+#include "daemon/state.h"
+
+#include "base/fd.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int check_dir(const char *dir, struct err *e)
+{
+    struct stat st;
+
+    if (stat(dir, &st) < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "look at '%s'", dir);
+    if (!S_ISDIR(st.st_mode))
+        return err_set(e, ERR_INVALID, 0, "'%s' is not a directory", dir);
+    if (st.st_uid != geteuid()) {
+        err_set(e, ERR_FORBIDDEN, 0, "'%s' belongs to user %u, holtd runs as user %u", dir,
+                st.st_uid, geteuid());
+        return err_hint(e, "start holtd as that user, or choose another with --state");
+    }
+    if (st.st_mode & (S_IWGRP | S_IWOTH)) {
+        err_set(e, ERR_FORBIDDEN, 0, "others may write in '%s'", dir);
+        return err_hint(e, "chmod 700 %s", dir);
+    }
+    return 0;
+}
+
+static int lock_dir(const char *dir, struct err *e)
+{
+    AUTO(mem_free) char *path = xasprintf("%s/lock", dir);
+    AUTO(fd_close) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    char text[24] = "";
+    ssize_t n;
+
+    if (fd < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "open '%s'", path);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        n = pread(fd, text, sizeof text - 1, 0);
+        text[n > 0 ? strcspn(text, "\n") : 0] = '\0';
+        err_set(e, ERR_CONFLICT, 0, "it is in use by another holtd, process %s",
+                text[0] ? text : "?");
+        return err_hint(e, "stop that one, or choose another directory with --state");
+    }
+    (void)snprintf(text, sizeof text, "%d\n", getpid());
+    if (ftruncate(fd, 0) < 0 || pwrite(fd, text, strlen(text), 0) < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "write '%s'", path);
+    return TAKE_FD(fd);
+}
+
+int state_open(const char *dir, struct err *e)
+{
+    int r = dir_make_all(dir, 0700);
+
+    if (r < 0) {
+        err_set(e, err_code_from_errno(-r), -r, "make the state directory '%s'", dir);
+        return err_hint(e, "choose another with --state");
+    }
+    r = check_dir(dir, e) < 0 ? -1 : lock_dir(dir, e);
+    return r < 0 ? err_wrap(e, "state directory '%s'", dir) : r;
+}

@@ -1,0 +1,425 @@
+#include "net/dial.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "net/dial_tls.h"
+
+#include <netdb.h>
+
+#define READ_SIZE (64 * 1024)
+
+/* A look-up that runs cannot be stopped: it then goes on alone, and its result is thrown away. */
+struct lookup {
+    uv_getaddrinfo_t req;
+    struct dial *d; /* NULL: nobody waits for it */
+};
+
+struct dial {
+    uv_loop_t *loop;
+    const struct dial_ops *ops;
+    void *arg;
+    struct dial_tls *tls;
+    struct tls_end *end; /* NULL: clear text, or not connected yet */
+    char *host;
+    int port;
+    union {
+        uv_handle_t handle;
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    } h;
+    uv_timer_t timer;      /* always open until the end: its close makes ops->closed come later */
+    struct lookup *lookup; /* NULL: none runs */
+    uv_connect_t connect;
+    uv_write_t write;
+    struct addrinfo *addresses, *next_address;
+    struct buf out, sending;
+    struct err e;
+    int connect_error;
+    bool handle_open, connected, reading, writing;
+    bool was_full, write_failed, eof_seen, closing, timer_closed;
+    char in[READ_SIZE];
+};
+
+static void try_next(struct dial *d);
+static void flush(struct dial *d);
+
+/* --- the end --- */
+
+static void finish_if_idle(struct dial *d)
+{
+    if (!d->closing || d->handle_open || d->lookup || !d->timer_closed)
+        return;
+    d->ops->closed(d, &d->e);
+    (void)tls_end_free(d->end);
+    if (d->addresses)
+        uv_freeaddrinfo(d->addresses);
+    buf_done(&d->out);
+    buf_done(&d->sending);
+    mem_free(d->host);
+    mem_free(d);
+}
+
+static void on_timer_closed(uv_handle_t *h)
+{
+    struct dial *d = h->data;
+
+    d->timer_closed = true;
+    finish_if_idle(d);
+}
+
+static void on_handle_closed(uv_handle_t *h)
+{
+    struct dial *d = h->data;
+
+    d->handle_open = false;
+    if (d->closing)
+        finish_if_idle(d);
+    else
+        try_next(d);
+}
+
+void dial_close(struct dial *d)
+{
+    if (d->closing)
+        return;
+    d->closing = true;
+    uv_close((uv_handle_t *)&d->timer, on_timer_closed);
+    if (d->handle_open && !uv_is_closing(&d->h.handle))
+        uv_close(&d->h.handle, on_handle_closed);
+    if (d->lookup && uv_cancel((uv_req_t *)&d->lookup->req) < 0) {
+        d->lookup->d = NULL;
+        d->lookup = NULL;
+    }
+}
+
+static void fail(struct dial *d)
+{
+    assert(d->e.code != ERR_NONE);
+    dial_close(d);
+}
+
+/* --- reading --- */
+
+static void tls_pump(struct dial *d)
+{
+    bool eof = false;
+    char *plain;
+    int n;
+
+    if (!d->connected) {
+        n = tls_end_handshake(d->end, &d->e);
+        tls_end_output(d->end, &d->out);
+        flush(d);
+        if (n < 0)
+            fail(d);
+        if (n <= 0 || d->closing)
+            return;
+        d->connected = true;
+        d->ops->connected(d);
+    }
+    plain = xmalloc(READ_SIZE);
+    while (!d->closing && d->reading && !eof) {
+        n = tls_end_read(d->end, plain, READ_SIZE, &eof, &d->e);
+        if (n < 0)
+            fail(d);
+        if (n <= 0)
+            break;
+        d->ops->data(d, str_make(plain, (size_t)n));
+    }
+    mem_free(plain);
+    if (d->closing)
+        return;
+    tls_end_output(d->end, &d->out); /* answers to key updates and alerts */
+    flush(d);
+    if (eof && !d->eof_seen) {
+        d->eof_seen = true;
+        d->ops->eof(d);
+    }
+}
+
+static void on_alloc(uv_handle_t *h, size_t hint, uv_buf_t *buf)
+{
+    struct dial *d = h->data;
+
+    (void)hint;
+    *buf = uv_buf_init(d->in, READ_SIZE);
+}
+
+static void on_end_of_input(struct dial *d, int status)
+{
+    if (status != UV_EOF) {
+        (void)err_set(&d->e, err_code_from_errno(-status), -status, "read from %s", d->host);
+        fail(d);
+        return;
+    }
+    (void)uv_read_stop(&d->h.stream);
+    if (d->end && d->connected && !d->eof_seen) {
+        /* Without TLS's own goodbye anybody on the way may have cut it short (RFC 8446 6.1). */
+        (void)err_set(&d->e, ERR_UNAVAILABLE, 0, "the TLS connection to %s was cut", d->host);
+        fail(d);
+    } else if (!d->connected) {
+        (void)err_set(&d->e, ERR_UNAVAILABLE, 0, "%s closed the connection", d->host);
+        fail(d);
+    } else if (!d->eof_seen) {
+        d->eof_seen = true;
+        d->ops->eof(d);
+    }
+}
+
+static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
+{
+    struct dial *d = s->data;
+
+    if (n == 0 || d->closing)
+        return;
+    if (n < 0) {
+        on_end_of_input(d, (int)n);
+        return;
+    }
+    if (d->end) {
+        tls_end_feed(d->end, str_make(buf->base, (size_t)n));
+        tls_pump(d);
+    } else {
+        d->ops->data(d, str_make(buf->base, (size_t)n));
+    }
+}
+
+void dial_read(struct dial *d, bool on)
+{
+    if (d->reading == on)
+        return;
+    d->reading = on;
+    if (!d->connected || d->closing || d->eof_seen)
+        return;
+    if (on)
+        (void)uv_read_start(&d->h.stream, on_alloc, on_read);
+    else
+        (void)uv_read_stop(&d->h.stream);
+    /* Clear text that was decrypted from what came before the pause: no event will announce it. */
+    if (on && d->end)
+        tls_pump(d);
+}
+
+/* --- writing --- */
+
+static void on_written(uv_write_t *req, int status)
+{
+    struct dial *d = req->data;
+
+    d->writing = false;
+    buf_clear(&d->sending);
+    if (status < 0)
+        d->write_failed = true;
+    if (d->closing)
+        return;
+    flush(d);
+    if (d->was_full && buf_len(&d->out) + buf_len(&d->sending) < DIAL_LOW) {
+        d->was_full = false;
+        d->ops->drained(d);
+    }
+}
+
+/* One write at a time; what is added meanwhile goes with the next. */
+static void flush(struct dial *d)
+{
+    struct buf swap = d->sending;
+    uv_buf_t part;
+
+    if (d->write_failed)
+        buf_clear(&d->out);
+    if (d->writing || d->closing || buf_len(&d->out) == 0)
+        return;
+    d->sending = d->out;
+    d->out = swap;
+    part = uv_buf_init(buf_data(&d->sending), (unsigned)buf_len(&d->sending));
+    d->write.data = d;
+    if (uv_write(&d->write, &d->h.stream, &part, 1, on_written) < 0) {
+        d->write_failed = true;
+        buf_clear(&d->sending);
+        return;
+    }
+    d->writing = true;
+}
+
+int dial_write(struct dial *d, const void *p, size_t n)
+{
+    assert(d->connected);
+    if (d->closing || d->write_failed)
+        return 0;
+    if (d->end) {
+        if (tls_end_write(d->end, p, n, &d->e) < 0) {
+            fail(d);
+            return 0;
+        }
+        tls_end_output(d->end, &d->out);
+    } else {
+        buf_add(&d->out, p, n);
+    }
+    flush(d);
+    d->was_full = d->was_full || buf_len(&d->out) + buf_len(&d->sending) > DIAL_HIGH;
+    return d->was_full;
+}
+
+bool dial_write_failed(const struct dial *d)
+{
+    return d->write_failed;
+}
+
+/* --- connecting --- */
+
+static void set_connect_error(struct dial *d, int status)
+{
+    enum err_code code = err_code_from_errno(-status);
+
+    if (status == UV_EACCES || status == UV_EPERM)
+        code = ERR_FORBIDDEN;
+    else if (code != ERR_TIMEOUT)
+        code = ERR_UNAVAILABLE;
+    if (d->port)
+        (void)err_set(&d->e, code, -status, "connect to %s port %d", d->host, d->port);
+    else
+        (void)err_set(&d->e, code, -status, "connect to %s", d->host);
+}
+
+static void on_connected(uv_connect_t *req, int status)
+{
+    struct dial *d = req->data;
+
+    if (d->closing)
+        return;
+    if (status < 0) {
+        d->connect_error = status;
+        uv_close(&d->h.handle, on_handle_closed); /* then the next address */
+        return;
+    }
+    if (uv_read_start(&d->h.stream, on_alloc, on_read) < 0)
+        abort(); /* a connected stream can be read */
+    if (d->port)
+        (void)uv_tcp_nodelay(&d->h.tcp, 1);
+    if (!d->tls) {
+        d->connected = true;
+        d->ops->connected(d);
+        if (!d->reading && !d->closing)
+            (void)uv_read_stop(&d->h.stream);
+        return;
+    }
+    if (tls_end_new(d->tls, d->host, &d->end, &d->e) < 0)
+        fail(d);
+    else
+        tls_pump(d);
+}
+
+static void try_next(struct dial *d)
+{
+    struct addrinfo *a = d->next_address;
+
+    if (!a) {
+        set_connect_error(d, d->connect_error ? d->connect_error : UV_EADDRNOTAVAIL);
+        fail(d);
+        return;
+    }
+    d->next_address = a->ai_next;
+    if (uv_tcp_init(d->loop, &d->h.tcp) < 0)
+        abort();
+    d->h.handle.data = d;
+    d->handle_open = true;
+    d->connect.data = d;
+    d->connect_error = uv_tcp_connect(&d->connect, &d->h.tcp, a->ai_addr, on_connected);
+    if (d->connect_error < 0)
+        uv_close(&d->h.handle, on_handle_closed);
+}
+
+static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *all)
+{
+    struct lookup *l = CONTAINER_OF(req, struct lookup, req);
+    struct dial *d = l->d;
+
+    mem_free(l);
+    if (!d) {
+        uv_freeaddrinfo(all);
+        return;
+    }
+    d->lookup = NULL;
+    d->addresses = d->next_address = all;
+    if (d->closing) {
+        finish_if_idle(d);
+        return;
+    }
+    if (status < 0) {
+        (void)err_set(&d->e, ERR_UNAVAILABLE, 0, "look up the name '%s': %s", d->host,
+                      uv_strerror(status));
+        fail(d);
+        return;
+    }
+    try_next(d);
+}
+
+static void start_tcp(struct dial *d)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    char port[8];
+    int r;
+
+    (void)snprintf(port, sizeof port, "%d", d->port);
+    d->lookup = xzalloc(sizeof *d->lookup);
+    d->lookup->d = d;
+    r = uv_getaddrinfo(d->loop, &d->lookup->req, on_resolved, d->host, port, &hints);
+    if (r < 0) {
+        mem_free(TAKE(d->lookup));
+        (void)err_set(&d->e, ERR_INVALID, 0, "look up the name '%s': %s", d->host, uv_strerror(r));
+        fail(d);
+    }
+}
+
+static void start_unix(struct dial *d)
+{
+    if (uv_pipe_init(d->loop, &d->h.pipe, 0) < 0)
+        abort();
+    d->h.handle.data = d;
+    d->handle_open = true;
+    d->connect.data = d;
+    uv_pipe_connect(&d->connect, &d->h.pipe, d->host, on_connected);
+}
+
+static void on_timer(uv_timer_t *t)
+{
+    struct dial *d = t->data;
+
+    d->ops->expired(d);
+}
+
+void dial_expire(struct dial *d, int64_t ms)
+{
+    if (d->closing)
+        return;
+    (void)uv_timer_stop(&d->timer);
+    if (ms > 0)
+        (void)uv_timer_start(&d->timer, on_timer, (uint64_t)ms, 0);
+}
+
+void *dial_arg(const struct dial *d)
+{
+    return d->arg;
+}
+
+struct dial *dial_start(const struct dial_config *c)
+{
+    struct dial *d = xzalloc(sizeof *d);
+
+    d->loop = c->loop;
+    d->ops = c->ops;
+    d->arg = c->arg;
+    d->tls = c->tls;
+    d->host = xstrdup(c->host);
+    d->port = c->port;
+    d->reading = true;
+    if (uv_timer_init(c->loop, &d->timer) < 0)
+        abort();
+    d->timer.data = d;
+    if (c->port)
+        start_tcp(d);
+    else
+        start_unix(d);
+    return d;
+}

@@ -1,0 +1,383 @@
+#include "net/grpc.h"
+
+#include "base/clock.h"
+#include "base/enc.h"
+#include "base/mem.h"
+#include "net/grpc_reply.h"
+#include "net/server.h"
+#include "proto/grpc.h"
+
+#include <errno.h>
+#include <uv.h>
+
+/* Text form gives its window back at once, so that what waits behind a message needs a bound here.
+ */
+#define IN_SLACK (256 * 1024)
+
+struct grpc_call {
+    struct xchg *x;
+    const struct grpc_ops *ops;
+    void *arg;
+    struct grpc_reply reply;
+    struct grpc_reader reader;
+    struct buf in;   /* bytes behind the message that is being handled: not consumed yet */
+    struct buf text; /* gRPC-Web text: up to three characters of an unfinished group */
+    uv_timer_t *timer;
+    int64_t deadline_ms;
+    bool busy;        /* a message waits for grpc_consume */
+    bool feeding;     /* feed is on the stack */
+    bool body_ended;  /* the peer sends no more */
+    bool half_closed; /* … and the method knows */
+    bool ended;       /* the reply is complete, or will never be */
+};
+
+static const struct grpc_ops no_ops;
+
+bool grpc_is_call(const struct xchg *x)
+{
+    return str_starts(http_req_header(xchg_req(x), "content-type"), STR("application/grpc"));
+}
+
+static void end_with(struct grpc_call *c, const struct err *e)
+{
+    c->ended = true;
+    if (c->timer)
+        (void)uv_timer_stop(c->timer);
+    grpc_reply_end(&c->reply, e);
+}
+
+/* Ends a call that its method has begun and cannot finish. */
+static void cancel(struct grpc_call *c, const struct err *e)
+{
+    const struct grpc_ops *ops = c->ops;
+
+    if (c->ended)
+        return;
+    c->ended = true;
+    if (ops->cancelled)
+        ops->cancelled(c);
+    if (e)
+        end_with(c, e);
+}
+
+static void bad_frame(struct grpc_call *c, int code)
+{
+    struct err e;
+
+    if (code == -EMSGSIZE)
+        (void)err_set(&e, ERR_TOO_LARGE, 0, "the message is over the limit of %zu bytes",
+                      c->reader.limit);
+    else if (code == -EOPNOTSUPP)
+        (void)err_set(&e, ERR_UNSUPPORTED, 0, "compressed messages are not accepted");
+    else
+        (void)err_set(&e, ERR_INTERNAL, 0, "the message framing is broken");
+    cancel(c, &e);
+}
+
+static void tell_half_closed(struct grpc_call *c)
+{
+    if (!c->body_ended || c->half_closed || c->busy || c->ended)
+        return;
+    if (!grpc_reader_is_between(&c->reader) || buf_len(&c->text) > 0) {
+        bad_frame(c, -EPROTO);
+        return;
+    }
+    c->half_closed = true;
+    if (c->ops->half_closed)
+        c->ops->half_closed(c);
+}
+
+/* Hands out messages until one is kept; returns what is left of in. */
+static struct str feed(struct grpc_call *c, struct str in)
+{
+    struct grpc_frame f;
+
+    c->feeding = true;
+    while (!c->busy && !c->ended) {
+        int r = grpc_reader_next(&c->reader, &in, &f);
+
+        if (r == 0)
+            break;
+        if (r < 0) {
+            bad_frame(c, r);
+            break;
+        }
+        c->busy = true;
+        if (c->ops->message)
+            c->ops->message(c, f.data);
+        else
+            c->busy = false;
+    }
+    c->feeding = false;
+    return c->ended ? STR("") : in;
+}
+
+/* gRPC-Web text: groups of four characters, each of which may end in padding. */
+static int decode_text(struct grpc_call *c, struct str part, struct buf *to)
+{
+    for (size_t i = 0; i < part.n; i++) {
+        buf_add_char(&c->text, part.p[i]);
+        if (buf_len(&c->text) < 4)
+            continue;
+        if (dec_base64(to, buf_str(&c->text)) < 0)
+            return -EPROTO;
+        buf_clear(&c->text);
+    }
+    return 0;
+}
+
+static void on_body(struct xchg *x, struct str part)
+{
+    struct grpc_call *c = xchg_arg(x);
+    AUTO(buf_done) struct buf plain = {0};
+    struct str in = part, left;
+
+    if (c->ended) {
+        xchg_consume(x, part.n);
+        return;
+    }
+    if (c->reply.text) { /* what the window counts is the text, so it is given back at once */
+        xchg_consume(x, part.n);
+        if (decode_text(c, part, &plain) < 0) {
+            bad_frame(c, -EPROTO);
+            return;
+        }
+        in = buf_str(&plain);
+    }
+    if (buf_len(&c->in) + in.n > c->reader.limit + IN_SLACK) {
+        bad_frame(c, -EMSGSIZE);
+        return;
+    }
+    left = c->busy ? in : feed(c, in);
+    buf_add_str(&c->in, left);
+    if (!c->reply.text)
+        xchg_consume(x, in.n - left.n);
+}
+
+static void on_body_end(struct xchg *x)
+{
+    struct grpc_call *c = xchg_arg(x);
+
+    c->body_ended = true;
+    if (buf_len(&c->in) == 0)
+        tell_half_closed(c);
+}
+
+static void on_drained(struct xchg *x)
+{
+    struct grpc_call *c = xchg_arg(x);
+
+    if (!c->ended && c->ops->drained)
+        c->ops->drained(c);
+}
+
+static void timer_closed(uv_handle_t *t)
+{
+    mem_free(t);
+}
+
+static void on_closed(struct xchg *x, bool done)
+{
+    struct grpc_call *c = xchg_arg(x);
+
+    (void)done;
+    cancel(c, NULL);
+    if (c->ops->closed)
+        c->ops->closed(c);
+    if (c->timer)
+        uv_close((uv_handle_t *)c->timer, timer_closed);
+    grpc_reader_done(&c->reader);
+    buf_done(&c->in);
+    buf_done(&c->text);
+    mem_free(c);
+}
+
+static void on_deadline(uv_timer_t *t)
+{
+    struct err e;
+
+    (void)err_set(&e, ERR_TIMEOUT, 0, "the call's deadline has passed");
+    cancel(t->data, &e);
+}
+
+static int set_deadline(struct grpc_call *c, struct err *e)
+{
+    struct str text = http_req_header(xchg_req(c->x), "grpc-timeout");
+    int64_t ms;
+
+    if (!text.p)
+        return 0;
+    if (grpc_timeout_parse(text, &ms) < 0)
+        return err_set(e, ERR_INVALID, 0, "grpc-timeout is malformed");
+    c->deadline_ms = clock_mono_ms() + ms;
+    c->timer = xzalloc(sizeof *c->timer);
+    (void)uv_timer_init(server_loop(xchg_server(c->x)), c->timer);
+    c->timer->data = c;
+    (void)uv_timer_start(c->timer, on_deadline, (uint64_t)ms, 0);
+    return 0;
+}
+
+/* What makes the request no gRPC call at all is answered in HTTP's terms. */
+static int check_http(const struct xchg *x, struct err *e)
+{
+    const struct http_req *r = xchg_req(x);
+
+    if (!str_eq_c(r->method, "POST"))
+        return err_set(e, ERR_METHOD, 0, "gRPC calls are POST requests");
+    switch (grpc_form(x)) {
+    case GRPC_FORM_NONE:
+        return err_set(e, ERR_MEDIA_TYPE, 0, "the content type '" STR_FMT "' is not served",
+                       STR_ARG(http_req_header(r, "content-type")));
+    case GRPC_FORM_PLAIN:
+        if (r->version == HTTP_2)
+            return 0;
+        return err_set(e, ERR_UNSUPPORTED, 0, "gRPC needs HTTP/2; HTTP/1.1 carries gRPC-Web");
+    case GRPC_FORM_WEB:
+    case GRPC_FORM_WEB_TEXT:
+        return 0;
+    }
+    return 0;
+}
+
+static int check_call(struct grpc_call *c, const struct grpc_method *method, struct err *e)
+{
+    struct str coding = http_req_header(xchg_req(c->x), "grpc-encoding");
+
+    if (!method)
+        return err_set(e, ERR_UNSUPPORTED, 0, "unknown method " STR_FMT,
+                       STR_ARG(xchg_req(c->x)->path));
+    if (coding.p && !str_eq_c(coding, "identity"))
+        return err_set(e, ERR_UNSUPPORTED, 0, "compressed messages are not accepted");
+    return set_deadline(c, e);
+}
+
+static struct grpc_call *new_call(struct xchg *x)
+{
+    static const struct xchg_ops xchg_ops = {
+        .body = on_body, .body_end = on_body_end, .drained = on_drained, .closed = on_closed};
+    struct grpc_call *c;
+    struct err e;
+
+    if (check_http(x, &e) < 0) {
+        xchg_fail(x, &e);
+        return NULL;
+    }
+    c = xzalloc(sizeof *c);
+    c->x = x;
+    c->ops = &no_ops;
+    c->reader.limit = (size_t)server_limits(xchg_server(x))->grpc_message_max;
+    grpc_reply_init(&c->reply, x);
+    xchg_limit_body(x, 0); /* the limit is one of messages */
+    xchg_handle(x, &xchg_ops, c);
+    return c;
+}
+
+void grpc_start(struct xchg *x, const struct grpc_method *method, void *arg)
+{
+    struct grpc_call *c = new_call(x);
+    struct err e;
+
+    if (!c)
+        return;
+    if (check_call(c, method, &e) < 0)
+        end_with(c, &e);
+    else
+        method->start(c, arg);
+}
+
+void grpc_serve(struct xchg *x, const struct grpc_method *methods, size_t count, void *arg)
+{
+    const struct grpc_method *found = NULL;
+
+    for (size_t i = 0; i < count && !found; i++)
+        if (str_eq_c(xchg_req(x)->path, methods[i].path))
+            found = &methods[i];
+    grpc_start(x, found, arg);
+}
+
+void grpc_refuse(struct xchg *x, const struct err *e)
+{
+    struct grpc_call *c = new_call(x);
+
+    if (c)
+        end_with(c, e);
+}
+
+void grpc_handle(struct grpc_call *c, const struct grpc_ops *ops, void *arg)
+{
+    c->ops = ops;
+    c->arg = arg;
+}
+
+void *grpc_arg(const struct grpc_call *c)
+{
+    return c->arg;
+}
+
+struct xchg *grpc_xchg(const struct grpc_call *c)
+{
+    return c->x;
+}
+
+int64_t grpc_deadline_ms(const struct grpc_call *c)
+{
+    return c->deadline_ms;
+}
+
+int grpc_get_bin(const struct grpc_call *c, const char *name, struct buf *to)
+{
+    struct str value = http_req_header(xchg_req(c->x), name);
+
+    if (!value.p)
+        return 0;
+    return dec_base64(to, value) < 0 ? -EINVAL : 1;
+}
+
+void grpc_consume(struct grpc_call *c)
+{
+    AUTO(buf_done) struct buf in = {0};
+    struct str left;
+
+    if (!c->busy)
+        return;
+    c->busy = false;
+    if (c->feeding || c->ended)
+        return;
+    in = c->in;
+    c->in = (struct buf){0};
+    left = feed(c, buf_str(&in));
+    buf_add_str(&c->in, left);
+    if (!c->reply.text)
+        xchg_consume(c->x, buf_len(&in) - left.n);
+    if (buf_len(&c->in) == 0)
+        tell_half_closed(c);
+}
+
+void grpc_metadata(struct grpc_call *c, const char *name, struct str value)
+{
+    grpc_reply_metadata(&c->reply, name, value);
+}
+
+void grpc_trailer(struct grpc_call *c, const char *name, struct str value)
+{
+    grpc_reply_trailer(&c->reply, name, value);
+}
+
+int grpc_send(struct grpc_call *c, struct str message)
+{
+    return c->ended ? 0 : grpc_reply_send(&c->reply, message);
+}
+
+void grpc_finish(struct grpc_call *c)
+{
+    const struct err ok = {0};
+
+    if (!c->ended)
+        end_with(c, &ok);
+}
+
+void grpc_fail(struct grpc_call *c, const struct err *e)
+{
+    if (!c->ended)
+        end_with(c, e);
+}

@@ -1,0 +1,327 @@
+#include "net/server.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "net/conn.h"
+#include "net/listener.h"
+#include "net/metrics.h"
+#include "net/tls.h"
+#include "proto/json.h"
+
+#define SWEEP_MS 250
+#define REFUSED_MAX 256 /* connections over the limit that are told so; more are just cut */
+
+struct server {
+    struct server_config config;
+    char *tls_cert, *tls_key;
+    SSL_CTX *tls;
+    struct stream_hub *hub;
+    struct listener **listeners;
+    size_t listener_count, listeners_open;
+    struct list conns[CONN_WAIT_REQUEST + 1]; /* by what they wait for, longest first */
+    int64_t connections;
+    size_t refused;      /* being told so */
+    struct map per_peer; /* address to number of connections */
+    uv_timer_t timer;
+    int64_t next_sweep_ns;
+    int64_t cut_at_ms; /* 0: not stopping */
+    bool stopping;
+    void (*stopped)(void *arg);
+    void *stopped_arg;
+};
+
+struct list *server_conns(struct server *s, enum conn_wait wait)
+{
+    return &s->conns[wait];
+}
+
+bool server_is_stopping(const struct server *s)
+{
+    return s->stopping;
+}
+
+void server_handle(struct server *s, struct xchg *x)
+{
+    s->config.handler(x, s->config.arg);
+}
+
+/* Every listed connection; what f does may close it, which frees it in a later turn only. */
+static void each_conn(struct server *s, void (*f)(struct conn *c))
+{
+    for (size_t i = 0; i < ARRAY_LEN(s->conns); i++)
+        LIST_EACH (&s->conns[i], node)
+            f(LIST_ENTRY(node, struct conn, link));
+}
+
+static void on_sweep(uv_timer_t *t)
+{
+    struct server *s = t->data;
+    int64_t now_ns = clock_mono_ns(), now_ms = (int64_t)uv_now(s->config.loop);
+
+    metric_observe(&metric_loop_lag, i64_max(0, now_ns - s->next_sweep_ns));
+    s->next_sweep_ns = now_ns + SWEEP_MS * 1000000LL;
+    conn_sweep(s, now_ms);
+    xchg_free_spares(false);
+    if (s->hub)
+        stream_hub_sweep(s->hub, s->config.limits->write_ms);
+    if (s->cut_at_ms != 0 && now_ms >= s->cut_at_ms)
+        each_conn(s, conn_cut);
+}
+
+int server_reload_tls(struct server *s, struct err *e)
+{
+    SSL_CTX *fresh;
+
+    if (!s->tls_cert)
+        return 0;
+    if (tls_context_new(s->tls_cert, s->tls_key, &fresh, e) < 0)
+        return -1;
+    SSL_CTX_free(s->tls);
+    s->tls = fresh;
+    return 0;
+}
+
+static void server_free(struct server *s)
+{
+    for (size_t i = 0; i < s->listener_count; i++)
+        listener_free(s->listeners[i]);
+    free(s->listeners);
+    free(s->tls_cert);
+    free(s->tls_key);
+    SSL_CTX_free(s->tls);
+    map_done(&s->per_peer);
+    xchg_free_spares(true);
+    free(s);
+}
+
+int server_new(const struct server_config *c, struct server **ret, struct err *e)
+{
+    struct server *s = xzalloc(sizeof *s);
+
+    assert(c->loop && c->limits && c->handler);
+    s->config = *c;
+    if (c->tls_cert && c->tls_key) {
+        s->tls_cert = xstrdup(c->tls_cert);
+        s->tls_key = xstrdup(c->tls_key);
+    }
+    if (server_reload_tls(s, e) < 0) {
+        server_free(s);
+        return -1;
+    }
+    net_metrics_add();
+    for (size_t i = 0; i < ARRAY_LEN(s->conns); i++)
+        list_init(&s->conns[i]);
+    s->hub = stream_hub_new(c->loop);
+    (void)uv_timer_init(c->loop, &s->timer);
+    s->timer.data = s;
+    s->next_sweep_ns = clock_mono_ns() + SWEEP_MS * 1000000LL;
+    (void)uv_timer_start(&s->timer, on_sweep, SWEEP_MS, SWEEP_MS);
+    uv_unref((uv_handle_t *)&s->timer);
+    *ret = s;
+    return 0;
+}
+
+/* Peers are counted by address; local ones by user. */
+static struct str peer_key(const struct peer *p, char *to, size_t n)
+{
+    const char *colon = strrchr(p->address, ':');
+
+    if (p->kind == PEER_UNIX)
+        return str_make(to, (size_t)snprintf(to, n, "uid %u", p->uid));
+    return colon ? str_make(p->address, (size_t)(colon - p->address)) : str_of(p->address);
+}
+
+static int64_t peer_count(struct server *s, const struct peer *p, int change)
+{
+    char text[64];
+    struct str key = peer_key(p, text, sizeof text);
+    intptr_t n = (intptr_t)map_get(&s->per_peer, key) + change;
+
+    assert(n >= 0);
+    if (change != 0 && n == 0)
+        (void)map_remove(&s->per_peer, key);
+    else if (change != 0)
+        (void)map_set(&s->per_peer, key, (void *)n);
+    return n;
+}
+
+void server_conn_gone(struct server *s, struct conn *c)
+{
+    s->connections--;
+    metric_inc(&metric_connections, -1);
+    (void)peer_count(s, stream_peer(c->stream), -1);
+}
+
+static size_t refused_data(struct stream *st, struct str bytes)
+{
+    (void)st;
+    return bytes.n;
+}
+
+static void refused_event(struct stream *st)
+{
+    (void)st;
+}
+
+static void refused_closed(struct stream *st, const struct err *e)
+{
+    struct server *s = stream_arg(st);
+
+    (void)e;
+    s->refused--;
+}
+
+/* Told in clear text before it has said a word: a TLS peer sees a broken handshake instead. */
+static void refuse(struct server *s, struct stream *st, int status, const char *why)
+{
+    static const struct stream_ops ops = {
+        .data = refused_data,
+        .eof = refused_event,
+        .writable = refused_event,
+        .closed = refused_closed,
+    };
+    AUTO(buf_done) struct buf body = {0};
+    struct buf *out = stream_out(st);
+    struct err e;
+
+    metric_inc(&metric_refused, 1);
+    stream_handle(st, &ops, s);
+    if (++s->refused > REFUSED_MAX) {
+        stream_cut(st);
+        return;
+    }
+    (void)err_set(&e, ERR_LIMIT, 0, "%s", why);
+    json_error(&body, &e);
+    buf_printf(out,
+               "HTTP/1.1 %d %s\r\ncontent-type: application/json\r\nretry-after: 1\r\n"
+               "content-length: %zu\r\nconnection: close\r\n\r\n",
+               status, http_status_text(status), buf_len(&body));
+    buf_add_str(out, buf_str(&body));
+    stream_flush_soon(st);
+    stream_close(st);
+}
+
+static void on_ready(struct listener *l)
+{
+    struct server *s = l->arg;
+    const struct server_limits *limits = s->config.limits;
+    struct stream *st;
+    struct err e;
+
+    st = stream_accept(s->hub, &l->h.stream, s->tls, &e);
+    if (!st) {
+        log_warn("a connection could not be accepted", LOG_E(&e));
+        return;
+    }
+    if (s->connections >= limits->connections_max) {
+        refuse(s, st, 503, "too many connections in all");
+        return;
+    }
+    if (peer_count(s, stream_peer(st), 0) >= limits->connections_per_peer) {
+        refuse(s, st, 429, "too many connections from this address");
+        return;
+    }
+    s->connections++;
+    metric_inc(&metric_connections, 1);
+    (void)peer_count(s, stream_peer(st), 1);
+    conn_new(s, st, &l->info);
+}
+
+int server_listen(struct server *s, const char *address, bool seed, struct err *e)
+{
+    struct listener *l;
+
+    if (str_starts(str_of(address), STR("tls://")) && !s->tls) {
+        (void)err_set(e, ERR_INVALID, 0, "listen on %s: no TLS certificate is configured", address);
+        return err_hint(e, "set the certificate and key files");
+    }
+    if (listener_new(s->config.loop, address, on_ready, s, &l, e) < 0)
+        return -1;
+    l->info.seed = seed;
+    s->listeners = xrealloc(s->listeners, (s->listener_count + 1) * sizeof *s->listeners);
+    s->listeners[s->listener_count++] = l;
+    s->listeners_open++;
+    return 0;
+}
+
+size_t server_listener_count(const struct server *s)
+{
+    return s->listener_count;
+}
+
+const struct listener_info *server_listener(const struct server *s, size_t i)
+{
+    assert(i < s->listener_count);
+    return &s->listeners[i]->info;
+}
+
+void *server_arg(const struct server *s)
+{
+    return s->config.arg;
+}
+
+uv_loop_t *server_loop(const struct server *s)
+{
+    return s->config.loop;
+}
+
+const struct server_limits *server_limits(const struct server *s)
+{
+    return s->config.limits;
+}
+
+int64_t server_connection_count(const struct server *s)
+{
+    return s->connections;
+}
+
+static void on_timer_closed(uv_handle_t *h)
+{
+    struct server *s = h->data;
+    void (*stopped)(void *arg) = s->stopped;
+    void *arg = s->stopped_arg;
+
+    server_free(s);
+    if (stopped)
+        stopped(arg);
+}
+
+static void finish_stop(struct server *s)
+{
+    if (!s->hub && s->listeners_open == 0)
+        uv_close((uv_handle_t *)&s->timer, on_timer_closed);
+}
+
+static void on_hub_freed(void *arg)
+{
+    struct server *s = arg;
+
+    s->hub = NULL;
+    finish_stop(s);
+}
+
+static void on_listener_closed(struct listener *l)
+{
+    struct server *s = l->arg;
+
+    s->listeners_open--;
+    finish_stop(s);
+}
+
+void server_stop(struct server *s, int64_t grace_ms, void (*done)(void *arg), void *arg)
+{
+    assert(!s->stopping);
+    s->stopping = true;
+    s->stopped = done;
+    s->stopped_arg = arg;
+    s->cut_at_ms = (int64_t)uv_now(s->config.loop) + grace_ms;
+    uv_ref((uv_handle_t *)&s->timer);
+    for (size_t i = 0; i < s->listener_count; i++)
+        listener_close(s->listeners[i], on_listener_closed);
+    each_conn(s, conn_shutdown);
+    if (grace_ms <= 0)
+        each_conn(s, conn_cut);
+    stream_hub_free(s->hub, on_hub_freed, s);
+}

@@ -1,0 +1,705 @@
+#include "net/stream.h"
+
+#include "base/list.h"
+#include "base/mem.h"
+#include "net/metrics.h"
+#include "net/tls.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#define READ_SIZE (64 * 1024)
+#define FLUSH_AT (64 * 1024)     /* output that does not wait for the end of the turn */
+#define LINGER_MS 1000           /* how long a peer may take to answer our FIN with its own */
+#define LINGER_MAX (1024 * 1024) /* and how much it may still send */
+#define KEEP_DEFAULT (16 * 1024)
+
+struct stream_hub {
+    uv_loop_t *loop;
+    uv_prepare_t prepare; /* the end of the turn: offers kept input, flushes output */
+    uv_idle_t idle;       /* active while work is left over: then the loop does not sleep */
+    uint64_t turn;
+    struct list dirty;     /* streams with something to do at the end of the turn, in order */
+    struct list blocked;   /* waiting for the kernel to take output: longest first */
+    struct list lingering; /* half closed by us, longest first */
+    struct list deaf;      /* not read from: the sweep looks whether the peer is still there */
+    size_t count;
+    size_t handles;
+    char *scratch; /* READ_SIZE bytes, for all reads */
+    char *plain;   /* READ_SIZE bytes, for decrypted input */
+    void (*freed)(void *arg);
+    void *freed_arg;
+};
+
+/* open ──stream_close──▶ closing ──output gone──▶ lingering ──EOF or time──▶ closed
+ *   └───────────stream_cut, error, write timeout───────────────────────────────▲ */
+enum stream_state { STREAM_OPEN, STREAM_CLOSING, STREAM_LINGERING, STREAM_CLOSED };
+
+struct stream {
+    union {
+        uv_handle_t any;
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    } h;
+    struct stream_hub *hub;
+    const struct stream_ops *ops;
+    void *arg;
+    SSL_CTX *ctx; /* until the first byte has decided */
+    struct tls *tls;
+    struct list dirty; /* in hub->dirty */
+    struct list deaf;  /* in hub->deaf */
+    struct list link;  /* in hub->blocked or hub->lingering */
+    struct buf in;     /* offered and not taken */
+    struct buf out;    /* plain */
+    struct buf cipher; /* encrypted output before it is in flight */
+    struct buf flight; /* what uv_write holds */
+    uv_write_t *write; /* of the flight */
+    size_t encrypted;  /* plain bytes that are in cipher and flight */
+    uint64_t sent;
+    uint64_t turn; /* when it was put in the dirty list */
+    int64_t progress_ms;
+    size_t unsent_seen; /* by the last sweep: what uv_write still held */
+    size_t keep_max, lingered;
+    enum stream_state state;
+    bool reading, paused, eof, offer, in_data, was_high, untold;
+    struct err *failed;
+    struct peer peer;
+};
+
+static void update_reading(struct stream *s);
+static void flush(struct stream *s);
+static void close_hub_if_empty(struct stream_hub *h);
+
+static int64_t now_ms(const struct stream *s)
+{
+    return (int64_t)uv_now(s->hub->loop);
+}
+
+static void mark(struct stream *s)
+{
+    if (!list_is_empty(&s->dirty) || s->state == STREAM_CLOSED)
+        return;
+    s->turn = s->hub->turn;
+    list_push(&s->hub->dirty, &s->dirty);
+}
+
+static void on_closed(uv_handle_t *h)
+{
+    struct stream *s = h->data;
+    struct stream_hub *hub = s->hub;
+    struct err none = {0};
+
+    s->ops->closed(s, s->failed ? s->failed : &none);
+    tls_free(s->tls);
+    SSL_CTX_free(s->ctx);
+    buf_done(&s->in);
+    buf_done(&s->out);
+    buf_done(&s->cipher);
+    buf_done(&s->flight);
+    free(s->write);
+    free(s->failed);
+    free(s);
+    hub->count--;
+    close_hub_if_empty(hub);
+}
+
+static void end(struct stream *s, bool reset)
+{
+    if (s->state == STREAM_CLOSED)
+        return;
+    s->state = STREAM_CLOSED;
+    list_unlink(&s->dirty);
+    list_unlink(&s->link);
+    list_unlink(&s->deaf);
+    if (!reset || s->peer.kind != PEER_TCP || uv_tcp_close_reset(&s->h.tcp, on_closed) < 0)
+        uv_close(&s->h.any, on_closed);
+}
+
+static void fail(struct stream *s, const struct err *e)
+{
+    if (s->state == STREAM_CLOSED)
+        return;
+    if (!s->failed)
+        s->failed = xmemdup(e, sizeof *e);
+    end(s, true);
+}
+
+static void fail_sys(struct stream *s, int uv_error, const char *what)
+{
+    struct err e;
+
+    (void)err_set(&e, ERR_UNAVAILABLE, -uv_error, "%s %s", what, s->peer.address);
+    fail(s, &e);
+}
+
+/* RFC 9112 section 9.6: a full close with unread input makes the kernel send RST, which can
+ * destroy the reply before the peer has read it.  So: FIN, then read until the peer's FIN. */
+static void linger(struct stream *s)
+{
+    uv_os_fd_t fd;
+
+    if (s->eof || uv_fileno(&s->h.any, &fd) < 0 || shutdown(fd, SHUT_WR) < 0) {
+        end(s, false);
+        return;
+    }
+    s->state = STREAM_LINGERING;
+    s->progress_ms = now_ms(s);
+    list_unlink(&s->link);
+    list_push(&s->hub->lingering, &s->link);
+    s->paused = false;
+    buf_done(&s->in);
+    update_reading(s);
+}
+
+static void on_written(uv_write_t *w, int status)
+{
+    struct stream *s = w->data;
+
+    if (s->state == STREAM_CLOSED)
+        return;
+    list_unlink(&s->link);
+    if (status < 0) {
+        fail_sys(s, status, "write to");
+        return;
+    }
+    metric_inc(&metric_bytes_out, (int64_t)buf_len(&s->flight));
+    s->sent += s->tls ? s->encrypted : buf_len(&s->flight);
+    s->encrypted = 0;
+    s->untold = true;
+    s->progress_ms = now_ms(s);
+    buf_done(&s->flight);
+    free(TAKE(s->write));
+    mark(s);
+}
+
+/* What the kernel does not take at once goes in flight; one write is in flight at a time. */
+static void start_flight(struct stream *s, struct buf *wire)
+{
+    uv_buf_t b;
+    int r;
+
+    s->flight = *wire;
+    *wire = (struct buf){0};
+    s->write = xzalloc(sizeof *s->write);
+    s->write->data = s;
+    b = uv_buf_init(buf_data(&s->flight), (unsigned)buf_len(&s->flight));
+    s->progress_ms = now_ms(s);
+    s->unsent_seen = buf_len(&s->flight);
+    list_unlink(&s->link);
+    list_push(&s->hub->blocked, &s->link);
+    r = uv_write(s->write, &s->h.stream, &b, 1, on_written);
+    if (r < 0)
+        fail_sys(s, r, "write to");
+}
+
+static int encrypt(struct stream *s)
+{
+    size_t before = buf_len(&s->out);
+    struct err e;
+
+    if (tls_write(s->tls, &s->out, &e) < 0) {
+        fail(s, &e);
+        return -1;
+    }
+    s->encrypted += before - buf_len(&s->out);
+    tls_output(s->tls, &s->cipher);
+    if (buf_len(&s->out) == 0)
+        buf_done(&s->out);
+    return 0;
+}
+
+/* Output to the kernel as far as it takes it; calls nobody. */
+static void push(struct stream *s)
+{
+    struct buf *wire = s->tls ? &s->cipher : &s->out;
+    uv_buf_t b;
+    int n;
+
+    if (s->write || s->state >= STREAM_LINGERING || (s->tls && encrypt(s) < 0) ||
+        buf_len(wire) == 0)
+        return;
+    b = uv_buf_init(buf_data(wire), (unsigned)size_min(buf_len(wire), INT32_MAX));
+    n = uv_try_write(&s->h.stream, &b, 1);
+    if (n < 0 && n != UV_EAGAIN) {
+        fail_sys(s, n, "write to");
+        return;
+    }
+    if (n > 0) {
+        metric_inc(&metric_bytes_out, n);
+        s->progress_ms = now_ms(s);
+        s->untold = true;
+        s->sent += s->tls ? 0 : (uint64_t)n;
+        buf_take(wire, (size_t)n);
+    }
+    if (buf_len(wire) > 0) {
+        start_flight(s, wire);
+        return;
+    }
+    s->sent += s->encrypted;
+    s->encrypted = 0;
+    buf_done(wire);
+}
+
+/* Pushes, then tells what has become of it. */
+static void flush(struct stream *s)
+{
+    push(s);
+    if (s->untold && s->state < STREAM_LINGERING) {
+        s->untold = false;
+        if (s->ops->sent)
+            s->ops->sent(s);
+    }
+    if (s->was_high && stream_pending(s) < STREAM_LOW && s->state == STREAM_OPEN) {
+        s->was_high = false;
+        s->ops->writable(s);
+    }
+    if (s->state == STREAM_CLOSING && !s->write && buf_len(&s->out) == 0) {
+        if (s->tls) {
+            tls_shutdown(s->tls);
+            push(s);
+        }
+        if (!s->write && s->state == STREAM_CLOSING)
+            linger(s);
+    }
+}
+
+static void deliver(struct stream *s, struct str bytes)
+{
+    struct str view = bytes;
+    size_t taken;
+
+    if (s->state != STREAM_OPEN)
+        return;
+    if (buf_len(&s->in) > 0) {
+        buf_add_str(&s->in, bytes);
+        view = buf_str(&s->in);
+    }
+    s->offer = false;
+    s->in_data = true;
+    taken = s->ops->data(s, view);
+    s->in_data = false;
+    assert(taken <= view.n);
+    if (buf_len(&s->in) > 0)
+        buf_take(&s->in, taken);
+    else if (taken < view.n)
+        buf_add_str(&s->in, str_skip(view, taken));
+    if (buf_len(&s->in) == 0 && s->in.base)
+        buf_done(&s->in);
+    if (s->offer)
+        mark(s);
+    update_reading(s);
+}
+
+/* Everything that came in may hold several records; the handshake may have to answer. */
+static void deliver_tls(struct stream *s, struct str cipher)
+{
+    struct err e = {0};
+    bool eof = false;
+    int n;
+
+    tls_input(s->tls, cipher);
+    do {
+        n = tls_read(s->tls, s->hub->plain, READ_SIZE, &eof, &e);
+        if (n > 0)
+            deliver(s, str_make(s->hub->plain, (size_t)n));
+    } while (n > 0 && s->state == STREAM_OPEN);
+    if (n < 0) { /* OpenSSL has queued an alert */
+        stream_close(s);
+        return;
+    }
+    mark(s);
+    if (eof && !s->eof && s->state == STREAM_OPEN) {
+        s->eof = true;
+        update_reading(s);
+        s->ops->eof(s);
+    }
+}
+
+static void input(struct stream *s, struct str bytes)
+{
+    if (s->ctx) {
+        if (bytes.p[0] == 0x16) {
+            s->tls = tls_new(s->ctx);
+            s->peer.tls = true;
+            if (s->ops->handshaking)
+                s->ops->handshaking(s);
+        }
+        SSL_CTX_free(TAKE(s->ctx));
+    }
+    if (s->tls)
+        deliver_tls(s, bytes);
+    else
+        deliver(s, bytes);
+}
+
+static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *ret)
+{
+    struct stream *s = h->data;
+    size_t n = READ_SIZE, kept = buf_len(&s->in);
+
+    (void)suggested;
+    if (kept > 0 && kept < s->keep_max) /* what nobody takes stays within its limit */
+        n = size_min(n, s->keep_max - kept);
+    *ret = uv_buf_init(s->hub->scratch, (unsigned)n);
+}
+
+static void on_read(uv_stream_t *h, ssize_t n, const uv_buf_t *b)
+{
+    struct stream *s = h->data;
+
+    if (s->state == STREAM_CLOSED || n == 0)
+        return;
+    if (n > 0)
+        metric_inc(&metric_bytes_in, n);
+    if (s->state == STREAM_LINGERING) {
+        s->lingered += n > 0 ? (size_t)n : 0;
+        if (n < 0 || s->lingered > LINGER_MAX)
+            end(s, false);
+        return;
+    }
+    if (n > 0) {
+        input(s, str_make(b->base, (size_t)n));
+        return;
+    }
+    if (n != UV_EOF) {
+        fail_sys(s, (int)n, "read from");
+        return;
+    }
+    if (s->eof)
+        return;
+    s->eof = true;
+    update_reading(s);
+    if (s->state == STREAM_OPEN)
+        s->ops->eof(s);
+}
+
+static void update_reading(struct stream *s)
+{
+    bool want = s->state != STREAM_CLOSED && !s->eof && !s->paused &&
+                (s->state == STREAM_LINGERING || buf_len(&s->in) < s->keep_max);
+
+    if (want == s->reading || s->state == STREAM_CLOSED)
+        return;
+    s->reading = want;
+    list_unlink(&s->deaf);
+    if (!want) {
+        (void)uv_read_stop(&s->h.stream);
+        if (!s->eof)
+            list_push(&s->hub->deaf, &s->deaf);
+    } else if (uv_read_start(&s->h.stream, on_alloc, on_read) < 0) {
+        fail_sys(s, UV_EIO, "read from");
+    }
+}
+
+/* Its being active is all it is for. */
+static void on_idle(uv_idle_t *i)
+{
+    (void)i;
+}
+
+static void on_turn_end(uv_prepare_t *p)
+{
+    struct stream_hub *h = p->data;
+
+    h->turn++;
+    while (!list_is_empty(&h->dirty)) {
+        struct stream *s = LIST_ENTRY(h->dirty.next, struct stream, dirty);
+
+        if (s->turn == h->turn)
+            break; /* marked in this pass: its turn comes after the others have been served */
+        list_unlink(&s->dirty);
+        if (s->offer && s->state == STREAM_OPEN)
+            deliver(s, STR(""));
+        if (s->state != STREAM_CLOSED)
+            flush(s);
+    }
+    if (list_is_empty(&h->dirty) == (bool)uv_is_active((uv_handle_t *)&h->idle)) {
+        if (list_is_empty(&h->dirty))
+            (void)uv_idle_stop(&h->idle);
+        else
+            (void)uv_idle_start(&h->idle, on_idle);
+    }
+}
+
+struct stream_hub *stream_hub_new(uv_loop_t *loop)
+{
+    struct stream_hub *h = xzalloc(sizeof *h);
+
+    h->loop = loop;
+    h->scratch = xmalloc(READ_SIZE);
+    h->plain = xmalloc(READ_SIZE);
+    h->turn = 1;
+    list_init(&h->dirty);
+    list_init(&h->blocked);
+    list_init(&h->lingering);
+    list_init(&h->deaf);
+    (void)uv_prepare_init(loop, &h->prepare);
+    (void)uv_idle_init(loop, &h->idle);
+    h->prepare.data = h->idle.data = h;
+    h->handles = 2;
+    (void)uv_prepare_start(&h->prepare, on_turn_end);
+    uv_unref((uv_handle_t *)&h->prepare);
+    uv_unref((uv_handle_t *)&h->idle);
+    return h;
+}
+
+size_t stream_hub_count(const struct stream_hub *h)
+{
+    return h->count;
+}
+
+static void on_hub_closed(uv_handle_t *handle)
+{
+    struct stream_hub *h = handle->data;
+
+    if (--h->handles > 0)
+        return;
+    h->freed(h->freed_arg);
+    free(h->scratch);
+    free(h->plain);
+    free(h);
+}
+
+static void close_hub_if_empty(struct stream_hub *h)
+{
+    if (h->count > 0 || !h->freed || uv_is_closing((uv_handle_t *)&h->prepare))
+        return;
+    uv_close((uv_handle_t *)&h->prepare, on_hub_closed);
+    uv_close((uv_handle_t *)&h->idle, on_hub_closed);
+}
+
+void stream_hub_free(struct stream_hub *h, void (*done)(void *arg), void *arg)
+{
+    h->freed = done;
+    h->freed_arg = arg;
+    close_hub_if_empty(h);
+}
+
+/* epoll says nothing of a descriptor that nobody reads from or writes to. */
+static void look_for_peer(struct stream *s)
+{
+    struct pollfd p = {.events = POLLRDHUP};
+
+    if (uv_fileno(&s->h.any, &p.fd) < 0 || poll(&p, 1, 0) <= 0)
+        return;
+    if (p.revents & (POLLERR | POLLHUP))
+        fail_sys(s, UV_ECONNRESET, "wait for");
+    else if ((p.revents & POLLRDHUP) && s->ops->hangup && s->state == STREAM_OPEN)
+        s->ops->hangup(s);
+}
+
+void stream_hub_sweep(struct stream_hub *h, int64_t write_ms)
+{
+    int64_t now = (int64_t)uv_now(h->loop);
+    struct err e;
+
+    LIST_EACH (&h->blocked, node) {
+        struct stream *s = LIST_ENTRY(node, struct stream, link);
+        size_t unsent = uv_stream_get_write_queue_size(&s->h.stream);
+
+        if (unsent < s->unsent_seen) {
+            s->unsent_seen = unsent;
+            s->progress_ms = now;
+        } else if (now - s->progress_ms > write_ms) {
+            (void)err_set(&e, ERR_TIMEOUT, 0, "%s takes no output", s->peer.address);
+            fail(s, &e);
+        }
+    }
+    LIST_EACH (&h->lingering, node) {
+        struct stream *s = LIST_ENTRY(node, struct stream, link);
+
+        if (now - s->progress_ms < LINGER_MS)
+            break;
+        end(s, false);
+    }
+    LIST_EACH (&h->deaf, node)
+        look_for_peer(LIST_ENTRY(node, struct stream, deaf));
+}
+
+static void name_tcp_peer(struct stream *s)
+{
+    struct sockaddr_storage a;
+    const struct sockaddr_in6 *in6 = (const void *)&a;
+    struct sockaddr_in in4;
+    int n = sizeof a;
+    char text[INET6_ADDRSTRLEN] = "?";
+
+    memset(&a, 0, sizeof a);
+    if (uv_tcp_getpeername(&s->h.tcp, (struct sockaddr *)&a, &n) < 0)
+        a.ss_family = AF_UNSPEC;
+    memcpy(&in4, &a, sizeof in4);
+    if (a.ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr)) {
+        in4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = in6->sin6_port};
+        memcpy(&in4.sin_addr, in6->sin6_addr.s6_addr + 12, 4);
+        a.ss_family = AF_INET;
+    }
+    if (a.ss_family == AF_INET6) {
+        (void)uv_ip6_name(in6, text, sizeof text);
+        s->peer.loopback = IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+        (void)snprintf(s->peer.address, sizeof s->peer.address, "[%s]:%d", text,
+                       ntohs(in6->sin6_port));
+        return;
+    }
+    if (a.ss_family == AF_INET)
+        (void)uv_ip4_name(&in4, text, sizeof text);
+    s->peer.loopback = a.ss_family == AF_INET && ntohl(in4.sin_addr.s_addr) >> 24 == 127;
+    (void)snprintf(s->peer.address, sizeof s->peer.address, "%s:%d", text, ntohs(in4.sin_port));
+}
+
+static void name_unix_peer(struct stream *s)
+{
+    struct ucred cred = {.uid = UINT32_MAX};
+    socklen_t n = sizeof cred;
+    uv_os_fd_t fd;
+
+    if (uv_fileno(&s->h.any, &fd) == 0)
+        (void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n);
+    s->peer.pid = (uint32_t)cred.pid;
+    s->peer.uid = cred.uid;
+    s->peer.loopback = true;
+    (void)snprintf(s->peer.address, sizeof s->peer.address, "unix");
+}
+
+static void on_unborn(uv_handle_t *h)
+{
+    struct stream *s = h->data;
+
+    SSL_CTX_free(s->ctx);
+    free(s);
+}
+
+struct stream *stream_accept(struct stream_hub *h, uv_stream_t *listener, struct ssl_ctx_st *tls,
+                             struct err *e)
+{
+    struct stream *s = xzalloc(sizeof *s);
+    int r;
+
+    s->hub = h;
+    s->keep_max = KEEP_DEFAULT;
+    list_init(&s->dirty);
+    list_init(&s->link);
+    list_init(&s->deaf);
+    s->peer.kind = listener->type == UV_TCP ? PEER_TCP : PEER_UNIX;
+    r = s->peer.kind == PEER_TCP ? uv_tcp_init(h->loop, &s->h.tcp)
+                                 : uv_pipe_init(h->loop, &s->h.pipe, 0);
+    assert(r == 0);
+    s->h.any.data = s;
+    r = uv_accept(listener, &s->h.stream);
+    if (r < 0) {
+        uv_close(&s->h.any, on_unborn);
+        (void)err_set(e, err_code_from_errno(-r), -r, "accept a connection");
+        return NULL;
+    }
+    if (tls && SSL_CTX_up_ref(tls) == 1)
+        s->ctx = tls;
+    if (s->peer.kind == PEER_TCP) {
+        (void)uv_tcp_nodelay(&s->h.tcp, 1);
+        name_tcp_peer(s);
+    } else {
+        name_unix_peer(s);
+    }
+    s->progress_ms = now_ms(s);
+    h->count++;
+    return s;
+}
+
+void stream_handle(struct stream *s, const struct stream_ops *ops, void *arg)
+{
+    s->ops = ops;
+    s->arg = arg;
+    update_reading(s);
+}
+
+void *stream_arg(const struct stream *s)
+{
+    return s->arg;
+}
+
+const struct peer *stream_peer(const struct stream *s)
+{
+    return &s->peer;
+}
+
+const char *stream_alpn(const struct stream *s)
+{
+    return s->tls ? tls_alpn(s->tls) : NULL;
+}
+
+void stream_keep_max(struct stream *s, size_t n)
+{
+    s->keep_max = n;
+    update_reading(s);
+}
+
+void stream_read(struct stream *s, bool on)
+{
+    s->paused = !on;
+    update_reading(s);
+}
+
+void stream_read_on(struct stream *s)
+{
+    s->paused = false;
+    s->offer = true;
+    if (!s->in_data)
+        mark(s);
+}
+
+int stream_write(struct stream *s, const void *p, size_t n)
+{
+    if (s->state != STREAM_OPEN)
+        return 0;
+    buf_add(&s->out, p, n);
+    stream_flush_soon(s);
+    return s->was_high ? 1 : 0;
+}
+
+struct buf *stream_out(struct stream *s)
+{
+    return &s->out;
+}
+
+void stream_flush_soon(struct stream *s)
+{
+    if (s->state >= STREAM_LINGERING) {
+        buf_done(&s->out);
+        return;
+    }
+    if (buf_len(&s->out) >= FLUSH_AT)
+        push(s);
+    if (stream_pending(s) > STREAM_HIGH)
+        s->was_high = true;
+    mark(s);
+}
+
+size_t stream_pending(const struct stream *s)
+{
+    return buf_len(&s->out) + (s->tls ? s->encrypted : buf_len(&s->flight));
+}
+
+uint64_t stream_sent(const struct stream *s)
+{
+    return s->sent;
+}
+
+int64_t stream_progress_ms(const struct stream *s)
+{
+    return s->progress_ms;
+}
+
+void stream_close(struct stream *s)
+{
+    if (s->state != STREAM_OPEN)
+        return;
+    s->state = STREAM_CLOSING;
+    mark(s);
+}
+
+void stream_cut(struct stream *s)
+{
+    end(s, true);
+}

@@ -1,0 +1,66 @@
+#include "ops/login.h"
+
+#include "ops/token.h"
+
+static const struct op_field login_fields[] = {
+    FIELD(struct login_in, code, OP_STR, .required = true, .min = 1, .max = 128, .secret = true,
+          .example = "0000000000000000000000000000000000000000000",
+          .text = "The one-time code of a login link."),
+};
+static const struct op_field login_reply[] = {
+    REPLY("role", OP_CHOICE, "What the session may do.", .choices = op_roles, .example = "admin"),
+};
+const struct op op_login = {
+    .name = "login",
+    .group = "login",
+    .text = "Turn a one-time code into a session cookie.\n"
+            "The cookie is HttpOnly and SameSite=Strict; the code works once.",
+    .method = "POST",
+    .path = "/holt/v1/login",
+    .perm = PERM_NONE,
+    .in = login_fields,
+    .in_count = ARRAY_LEN(login_fields),
+    .in_size = sizeof(struct login_in),
+    .out = login_reply,
+    .out_count = ARRAY_LEN(login_reply),
+    .schema = "Session",
+};
+
+static const struct op_field login_code_fields[] = {
+    FIELD(struct login_code_in, role, OP_CHOICE, .choices = op_roles, .example = "observer",
+          .text =
+              "What the session may do: at most what the asker may; the asker's role if absent."),
+};
+static const struct op_field login_code_reply[] = {
+    REPLY("url", OP_STR, "Open it in a browser; it works once.", .secret = true,
+          .example = "http://127.0.0.1:8122/#login=0000000000000000"),
+    REPLY("code", OP_STR, "The code in it.", .secret = true, .example = "0000000000000000"),
+    REPLY("role", OP_CHOICE, "What the session may do.", .choices = op_roles, .example = "admin"),
+};
+const struct op op_login_code = {
+    .name = "login.code",
+    .group = "login",
+    .text = "Make a link that opens the dashboard, for one use.",
+    .method = "POST",
+    .path = "/holt/v1/login/code",
+    .verb = "login",
+    .perm = PERM_LOGIN,
+    .in = login_code_fields,
+    .in_count = ARRAY_LEN(login_code_fields),
+    .in_size = sizeof(struct login_code_in),
+    .out = login_code_reply,
+    .out_count = ARRAY_LEN(login_code_reply),
+    .schema = "LoginLink",
+    .status = 201,
+};
+
+const struct op op_logout = {
+    .name = "logout",
+    .group = "login",
+    .text = "End the session that the cookie names.",
+    .method = "POST",
+    .path = "/holt/v1/logout",
+    .perm = PERM_SELF,
+    .reply = OP_REPLY_EMPTY,
+    .status = 204,
+};

@@ -1,0 +1,95 @@
+#include "ops/server.h"
+
+static const char *const auth_modes[] = {"token", "off", NULL};
+
+static const struct op_field server_info_reply[] = {
+    REPLY("name", OP_STR, "Always 'holt'.", .example = "holt"),
+    REPLY("version", OP_STR, "Of the daemon.", .example = "0.1.0"),
+    REPLY("started_at", OP_TIME, "When the daemon started.", .example = "2026-01-02T03:04:05.678Z"),
+    REPLY("uptime_ms", OP_INT, "How long it has run, in milliseconds.", .example = "90000"),
+    REPLY("listen", OP_LIST, "The addresses it listens on.", .example = "127.0.0.1:8122"),
+    REPLY("auth", OP_CHOICE, "Must requests carry a token?", .choices = auth_modes,
+          .example = "token"),
+    REPLY("store", OP_STR, "The database behind it.", .example = "sqlite"),
+    REPLY("connections", OP_INT, "Open right now, this one included.", .example = "3"),
+    REPLY("event_seq", OP_INT, "The newest event.", .example = "4711"),
+    REPLY("event_hash", OP_STR, "Its hash: the head of the audit chain.",
+          .pattern = OP_PATTERN_SHA256),
+};
+const struct op op_server_info = {
+    .name = "server.info",
+    .group = "server",
+    .text = "Show the daemon: version, addresses, how long it has run.",
+    .method = "GET",
+    .path = "/holt/v1/info",
+    .verb = "status",
+    .perm = PERM_READ,
+    .out = server_info_reply,
+    .out_count = ARRAY_LEN(server_info_reply),
+    .schema = "ServerInfo",
+};
+
+static const struct op_field healthz_reply[] = {
+    REPLY("status", OP_STR, "Always 'alive'.", .example = "alive"),
+};
+const struct op op_healthz = {
+    .name = "healthz",
+    .group = "server",
+    .text = "Is the daemon alive? It is if it answers.\n"
+            "A client that accepts only text gets 'ok'.",
+    .method = "GET",
+    .path = "/healthz",
+    .perm = PERM_NONE,
+    .out = healthz_reply,
+    .out_count = ARRAY_LEN(healthz_reply),
+    .schema = "Health",
+};
+
+static const char *const ready_states[] = {"ready", "not_ready", NULL};
+static const struct op_field readyz_reply[] = {
+    REPLY("status", OP_CHOICE, "Can it do its work?", .choices = ready_states, .example = "ready"),
+    REPLY("ready", OP_BOOL, "The same as a truth value.", .example = "true"),
+    REPLY("agent_count", OP_INT, "Agents that are connected.", .example = "0"),
+    REPLY("reason", OP_STR, "Why it is not ready, or what ready rests on.",
+          .example = "no_agents_but_operational"),
+};
+const struct op op_readyz = {
+    .name = "readyz",
+    .group = "server",
+    .text = "Can the daemon do its work? 503 with the same body if not.",
+    .method = "GET",
+    .path = "/readyz",
+    .perm = PERM_NONE,
+    .out = readyz_reply,
+    .out_count = ARRAY_LEN(readyz_reply),
+    .schema = "Readiness",
+};
+
+const struct op op_metrics = {
+    .name = "metrics",
+    .group = "server",
+    .text = "Counters and gauges as Prometheus text.\n"
+            "'Accept: application/json' gets the same as one JSON object.",
+    .method = "GET",
+    .path = "/metrics",
+    .perm = PERM_READ,
+    .reply = OP_REPLY_TEXT,
+};
+
+static const struct op_field openapi_reply[] = {
+    REPLY("openapi", OP_STR, "Version of the description's format.", .example = "3.1.0"),
+    REPLY("info", OP_JSON, "Title, version and licence."),
+    REPLY("paths", OP_JSON, "Every operation."),
+    REPLY("components", OP_JSON, "What the operations share."),
+};
+const struct op op_openapi_json = {
+    .name = "openapi",
+    .group = "server",
+    .text = "This description of the API, as OpenAPI 3.1.",
+    .method = "GET",
+    .path = "/holt/v1/openapi.json",
+    .perm = PERM_NONE,
+    .out = openapi_reply,
+    .out_count = ARRAY_LEN(openapi_reply),
+    .schema = "Description",
+};

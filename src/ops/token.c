@@ -1,0 +1,135 @@
+#include "ops/token.h"
+
+const char *const op_roles[] = {"observer", "agent", "operator", "admin", NULL};
+
+#define TOKEN_REPLY                                                                                \
+    REPLY("id", OP_STR, "Name of the token in paths and events.",                                  \
+          .example = "tk_01k4r8w2m9h5t7c3xqvd"),                                                   \
+        REPLY("name", OP_STR, "What it is for, in the words of its maker.", .example = "ci"),      \
+        REPLY("role", OP_CHOICE, "What its holder may do.", .choices = op_roles,                   \
+              .example = "operator"),                                                              \
+        REPLY("agent", OP_STR, "The agent it acts as; null unless the role is agent.",             \
+              .nullable = true),                                                                   \
+        REPLY("created_at", OP_TIME, "When it was made.", .example = "2026-01-02T03:04:05.678Z"),  \
+        REPLY("expires_at", OP_TIME, "When it stops working; null: never.", .nullable = true),     \
+        REPLY("last_used_at", OP_TIME, "When it was last used; null: never.", .nullable = true)
+
+static const struct op_field token_reply[] = {TOKEN_REPLY};
+
+static const struct op_field token_create_fields[] = {
+    FIELD(struct token_create_in, name, OP_STR, .required = true, .positional = true, .min = 1,
+          .max = 100, .example = "ci", .text = "What the token is for; shown in lists and events."),
+    FIELD(struct token_create_in, role, OP_CHOICE, .choices = op_roles, .preset = "observer",
+          .example = "operator", .text = "What its holder may do; the least powerful by default."),
+    FIELD(struct token_create_in, agent, OP_STR, .max = 100, .pattern = OP_PATTERN_NAME,
+          .example = "builder-1",
+          .text = "The one agent it may act as; needed with role agent, refused with others."),
+    FIELD(struct token_create_in, ttl_ms, OP_DURATION, .min = 1000, .max = 315360000000,
+          .example = "30d",
+          .text = "It stops working this long after it was made; never if absent."),
+};
+static const struct op_field token_create_reply[] = {
+    TOKEN_REPLY,
+    REPLY("token", OP_STR, "The secret itself: shown now and never again.", .secret = true,
+          .example = "holt_0000000000000000000000000000000000000000000"),
+};
+const struct op op_token_create = {
+    .name = "token.create",
+    .group = "token",
+    .text = "Make a token and show its secret once.\n"
+            "holt keeps only a hash of the secret: who loses it makes a new token.",
+    .method = "POST",
+    .path = "/holt/v1/tokens",
+    .verb = "token create",
+    .perm = PERM_TOKENS,
+    .in = token_create_fields,
+    .in_count = ARRAY_LEN(token_create_fields),
+    .in_size = sizeof(struct token_create_in),
+    .out = token_create_reply,
+    .out_count = ARRAY_LEN(token_create_reply),
+    .schema = "NewToken",
+    .status = 201,
+    .creates = true,
+};
+
+static const struct op_field token_list_fields[] = {
+    FIELD(struct token_list_in, limit, OP_INT, .min = 1, .max = 1000, .preset = "100",
+          .example = "20", .text = "At most this many in one page."),
+    FIELD(struct token_list_in, cursor, OP_STR, .max = 64, .example = "tk_01k4r8w2m9h5t7c3xqvd",
+          .text = "The page behind this one: what the last reply's cursor said."),
+};
+const struct op op_token_list = {
+    .name = "token.list",
+    .group = "token",
+    .text = "List the tokens that work, oldest first.",
+    .method = "GET",
+    .path = "/holt/v1/tokens",
+    .verb = "token ls",
+    .perm = PERM_TOKENS,
+    .in = token_list_fields,
+    .in_count = ARRAY_LEN(token_list_fields),
+    .in_size = sizeof(struct token_list_in),
+    .reply = OP_REPLY_LIST,
+    .out = token_reply,
+    .out_count = ARRAY_LEN(token_reply),
+    .schema = "Token",
+    .items = "tokens",
+    .columns = "id,name,role,agent,expires_at,last_used_at",
+};
+
+static const struct op_field token_id_fields[] = {
+    FIELD(struct token_id_in, id, OP_STR, .required = true, .positional = true, .min = 1, .max = 64,
+          .example = "tk_01k4r8w2m9h5t7c3xqvd", .text = "The token's id."),
+};
+const struct op op_token_get = {
+    .name = "token.get",
+    .group = "token",
+    .text = "Show one token, without its secret.",
+    .method = "GET",
+    .path = "/holt/v1/tokens/{id}",
+    .verb = "token inspect",
+    .perm = PERM_TOKENS,
+    .in = token_id_fields,
+    .in_count = ARRAY_LEN(token_id_fields),
+    .in_size = sizeof(struct token_id_in),
+    .out = token_reply,
+    .out_count = ARRAY_LEN(token_reply),
+    .schema = "Token",
+};
+
+const struct op op_token_revoke = {
+    .name = "token.revoke",
+    .group = "token",
+    .text = "Revoke a token: it stops working at once, for good.",
+    .method = "DELETE",
+    .path = "/holt/v1/tokens/{id}",
+    .verb = "token revoke",
+    .perm = PERM_TOKENS,
+    .in = token_id_fields,
+    .in_count = ARRAY_LEN(token_id_fields),
+    .in_size = sizeof(struct token_id_in),
+    .reply = OP_REPLY_EMPTY,
+    .status = 204,
+};
+
+static const struct op_field token_self_reply[] = {
+    REPLY("actor", OP_STR, "How events name the asker.",
+          .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
+    REPLY("role", OP_CHOICE, "What the asker may do.", .choices = op_roles, .example = "operator"),
+    REPLY("id", OP_STR, "The asker's token; null when no token was needed.", .nullable = true),
+    REPLY("name", OP_STR, "The token's name.", .nullable = true, .example = "ci"),
+    REPLY("agent", OP_STR, "The agent it acts as.", .nullable = true),
+    REPLY("expires_at", OP_TIME, "When it stops working; null: never.", .nullable = true),
+};
+const struct op op_token_self = {
+    .name = "token.self",
+    .group = "token",
+    .text = "Show who is asking: the token that this request carries.",
+    .method = "GET",
+    .path = "/holt/v1/tokens/self",
+    .verb = "token whoami",
+    .perm = PERM_SELF,
+    .out = token_self_reply,
+    .out_count = ARRAY_LEN(token_self_reply),
+    .schema = "Self",
+};

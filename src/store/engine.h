@@ -1,0 +1,59 @@
+/* engine: one kind of database behind core/store.h; SQLite now, PostgreSQL beside it.
+ * An engine knows connections, transactions and statements; groups, the chain of events and threads
+ * are the store's.  To add one: a table like engine_sqlite, its row in store.c's list, and a run of
+ * tests/conformance/store_suite.
+ * Thread: a connection belongs to one thread; claim, connect and release to whoever opens. */
+#pragma once
+
+#include "base/list.h"
+#include "core/store.h"
+
+struct engine_db { /* first member of the engine's own */
+    const struct store_engine *engine;
+};
+
+struct engine_conn { /* likewise */
+    struct engine_db *db;
+};
+
+struct store_rows { /* likewise: a running query */
+    struct engine_conn *conn;
+    struct list link; /* in the tx; unlinked by end */
+};
+
+enum engine_mode { ENGINE_WRITE, ENGINE_READ };
+
+struct store_engine {
+    const char *scheme; /* of the URL */
+    /* The chain's row under a lock that holds until the transaction's end. */
+    const char *lock_chain;
+    /* Takes the database for this process; refuses while another holtd has it. */
+    int (*claim)(const struct store_config *c, struct engine_db **ret, struct err *e);
+    void (*release)(struct engine_db *db);
+    int (*connect)(struct engine_db *db, enum engine_mode mode, struct engine_conn **ret,
+                   struct err *e);
+    void (*disconnect)(struct engine_conn *c);
+    int (*check)(struct engine_db *db, struct err *e);    /* cheap: is it still there? */
+    int (*examine)(struct engine_conn *c, struct err *e); /* after a crash; at most a second */
+
+    int (*script)(struct engine_conn *c, const char *sql, struct err *e); /* many statements */
+    int (*begin)(struct engine_conn *c, bool durable, struct err *e); /* durable: commit syncs */
+    int (*commit)(struct engine_conn *c, struct err *e); /* when it fails, all is undone */
+    void (*rollback)(struct engine_conn *c);
+    bool (*in_tx)(struct engine_conn *c); /* false: an error has ended the transaction */
+    int (*savepoint)(struct engine_conn *c, struct err *e);
+    int (*keep)(struct engine_conn *c, struct err *e); /* what came after the savepoint */
+    int (*undo)(struct engine_conn *c, struct err *e);
+
+    int64_t (*run)(struct engine_conn *c, const char *sql, const struct store_param *p, size_t n,
+                   struct err *e);
+    int (*query)(struct engine_conn *c, const char *sql, const struct store_param *p, size_t n,
+                 struct store_rows **ret, struct err *e);
+    int (*step)(struct store_rows *r, struct err *e);
+    void (*end)(struct store_rows *r);
+    int64_t (*get_int)(const struct store_rows *r, int column);
+    struct str (*get_bytes)(const struct store_rows *r, int column); /* text or blob */
+    bool (*is_null)(const struct store_rows *r, int column);
+};
+
+extern const struct store_engine engine_sqlite;

@@ -1,0 +1,218 @@
+#include "store/inside.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#define GROUP_MAX 512                /* works in one transaction */
+#define GROUP_NS 5000000ULL          /* and the time they may take before the commit */
+#define SYNC_AFTER_NS 40000000ULL    /* class 2 is synced within 100 ms: leaves room for the sync */
+#define CHECK_EVERY_NS 1000000000ULL /* is the database still there? */
+
+struct metric store_commits = {
+    .name = "holt_store_commits_total", .help = "Groups committed.", .kind = METRIC_COUNTER};
+struct metric store_commit_seconds = {.name = "holt_store_commit_seconds",
+                                      .help = "From a group's begin to the end of its commit.",
+                                      .kind = METRIC_HISTOGRAM};
+struct metric store_group_size = {
+    .name = "holt_store_group_size", .help = "Works in the newest group.", .kind = METRIC_GAUGE};
+struct metric store_queue_length = {
+    .name = "holt_store_queue_length", .help = "Writes that wait.", .kind = METRIC_GAUGE};
+struct metric store_errors = {.name = "holt_store_errors_total",
+                              .help = "Groups that could not be committed.",
+                              .kind = METRIC_COUNTER};
+
+static void set_health(struct store *s, const struct err *e)
+{
+    bool was_ok, is_ok = e->code == ERR_NONE;
+
+    uv_mutex_lock(&s->lock);
+    was_ok = s->health.code == ERR_NONE;
+    s->health = *e;
+    uv_mutex_unlock(&s->lock);
+    if (was_ok && !is_ok)
+        log_error("the store fails", LOG_E(e), LOG_C("hint", e->hint));
+    else if (!was_ok && is_ok)
+        log_info("the store works again");
+}
+
+/* Runs works in order until all are done or time is up; what is left stays in *todo.  -1: the
+ * transaction itself is lost, *e says why. */
+static int run_works(struct store *s, struct batch *b, struct list *todo, struct err *e)
+{
+    struct store_tx tx = {.conn = s->conn, .arena = &b->arena, .writes = true};
+    uint64_t end = uv_hrtime() + GROUP_NS;
+    struct list *l;
+
+    list_init(&tx.rows);
+    while ((l = list_pop(todo)) != NULL) {
+        struct job *j = LIST_ENTRY(l, struct job, link);
+        int r;
+
+        list_push(&b->jobs, &j->link);
+        r = job_run(&tx, j);
+        if (!s->engine->in_tx(s->conn)) {
+            if (r == 0)
+                return err_set(e, ERR_INTERNAL, 0, "a work has ended the group's transaction");
+            *e = j->err;
+            return -1;
+        }
+        if (tx.saved && (r == 0 ? s->engine->keep : s->engine->undo)(s->conn, e) < 0)
+            return -1;
+        if (uv_hrtime() >= end)
+            break;
+    }
+    return 0;
+}
+
+static int run_tx(struct store *s, struct batch *b, struct list *todo, bool durable, struct err *e)
+{
+    if (s->engine->check(s->db, e) < 0 || s->engine->begin(s->conn, durable, e) < 0)
+        return -1;
+    if (run_works(s, b, todo, e) < 0 || chain_append(s->conn, b, e) < 0) {
+        s->engine->rollback(s->conn);
+        return -1;
+    }
+    return s->engine->commit(s->conn, e);
+}
+
+/* None of the group's changes are there: each work that had not failed by itself fails so. */
+static void fail_all(struct batch *b, struct list *todo, const struct err *e)
+{
+    struct list *l;
+
+    while (list_is_empty(&b->jobs) && (l = list_pop(todo)) != NULL)
+        list_push(&b->jobs, l); /* it had not even begun; the others are tried in the next group */
+    LIST_EACH (&b->jobs, node) {
+        struct job *j = LIST_ENTRY(node, struct job, link);
+
+        if (j->err.code == ERR_NONE)
+            j->err = *e;
+    }
+    b->event_count = 0;
+}
+
+static void note_commit(struct store *s, bool durable, uint64_t began)
+{
+    if (durable)
+        s->unsynced_ns = 0;
+    else if (s->unsynced_ns == 0)
+        s->unsynced_ns = uv_hrtime();
+    metric_inc(&store_commits, 1);
+    metric_observe(&store_commit_seconds, (int64_t)(uv_hrtime() - began));
+}
+
+static bool sync_is_due(const struct store *s)
+{
+    return s->unsynced_ns != 0 && uv_hrtime() >= s->unsynced_ns + SYNC_AFTER_NS;
+}
+
+static void run_group(struct store *s, struct list *todo, bool durable)
+{
+    struct batch *b = batch_new();
+    struct err e = {0};
+    uint64_t began = uv_hrtime();
+    size_t n = 0;
+
+    durable |= sync_is_due(s);
+    if (run_tx(s, b, todo, durable, &e) < 0) {
+        fail_all(b, todo, &e);
+        s->doubtful = true;
+        metric_inc(&store_errors, 1);
+    } else {
+        note_commit(s, durable, began);
+    }
+    set_health(s, &e);
+    LIST_EACH (&b->jobs, l)
+        n++;
+    metric_set(&store_group_size, (int64_t)n);
+    store_finish(s, b);
+}
+
+/* The next group's works, at most GROUP_MAX.  Called with the lock held. */
+static bool take_group(struct store *s, struct list *to)
+{
+    bool durable = false;
+
+    for (size_t n = 0; n < GROUP_MAX && !list_is_empty(&s->writes); n++) {
+        struct list *l = list_pop(&s->writes);
+
+        list_push(to, l);
+        durable |= LIST_ENTRY(l, struct job, link)->class == STORE_DURABLE;
+        s->write_count--;
+    }
+    metric_set(&store_queue_length, (int64_t)s->write_count);
+    return durable;
+}
+
+/* Puts back what a group had no time for, before what came meanwhile. */
+static void give_back(struct store *s, struct list *rest)
+{
+    uv_mutex_lock(&s->lock);
+    while (!list_is_empty(rest)) {
+        struct list *l = rest->prev;
+
+        list_unlink(l);
+        list_push(s->writes.next, l); /* "before the first" is "at the end of a ring from there" */
+        s->write_count++;
+    }
+    uv_mutex_unlock(&s->lock);
+}
+
+/* Nothing is queued: sync what is due; once a second see that the database is there, and whether
+ * one that failed works again. */
+static void tend(struct store *s)
+{
+    struct err e = {0};
+    uint64_t now = uv_hrtime();
+    bool look = now - s->checked_ns >= CHECK_EVERY_NS, sick;
+
+    uv_mutex_lock(&s->lock);
+    sick = s->health.code != ERR_NONE;
+    uv_mutex_unlock(&s->lock);
+    if (!sync_is_due(s) && !look)
+        return;
+    s->checked_ns = now;
+    if (s->engine->check(s->db, &e) == 0 && (sync_is_due(s) || sick) &&
+        chain_touch(s->conn, &e) == 0)
+        note_commit(s, true, now);
+    else if (e.code != ERR_NONE && s->unsynced_ns != 0)
+        s->unsynced_ns = now; /* asked again after the usual time, not at once */
+    s->doubtful |= e.code != ERR_NONE;
+    set_health(s, &e);
+}
+
+static uint64_t wait_ns(const struct store *s)
+{
+    uint64_t now = uv_hrtime(), due;
+
+    if (s->unsynced_ns == 0)
+        return CHECK_EVERY_NS;
+    due = s->unsynced_ns + SYNC_AFTER_NS;
+    return due > now ? due - now : 1;
+}
+
+void writer_main(void *arg)
+{
+    struct store *s = arg;
+    struct list todo;
+
+    list_init(&todo);
+    for (;;) {
+        bool durable, stop;
+
+        uv_mutex_lock(&s->lock);
+        if (list_is_empty(&s->writes) && !s->closing)
+            (void)uv_cond_timedwait(&s->write_wake, &s->lock, wait_ns(s));
+        durable = take_group(s, &todo);
+        stop = s->closing && list_is_empty(&todo);
+        uv_mutex_unlock(&s->lock);
+        if (stop)
+            return;
+        if (list_is_empty(&todo)) {
+            tend(s);
+            continue;
+        }
+        run_group(s, &todo, durable);
+        give_back(s, &todo);
+    }
+}

@@ -1,0 +1,16 @@
+/* migrate: brings a database to this program's schema: migrations/NNNN_name.sql, in order, each in
+ * one transaction, recorded with the SHA-256 of its text. */
+#pragma once
+
+#include "store/engine.h"
+
+struct migration {
+    int64_t version;
+    const char *name;
+    const char *sql;
+};
+extern const struct migration migrations[]; /* made from migrations/ by tools/embed-sql */
+extern const size_t migration_count;
+
+/* Refuses a database that a newer holt has written, and one whose migrations were other texts. */
+CHECKED int migrate(struct engine_conn *c, struct err *e);

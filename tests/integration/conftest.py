@@ -1,0 +1,99 @@
+"""Fixtures of the integration tests.  One holtd per module, unless a test needs its own (new_holtd)."""
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from daemon import ASAN, BUILD, Holtd, Program, free_ports
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+NODE = f"{HERE}/node"
+pytest_plugins = []
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: long or heavy; left out of the pass with sanitizers")
+    config.addinivalue_line("markers", "own_timeout: sets its own time limit")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(180 if ASAN else 90))
+
+
+@pytest.fixture(scope="module")
+def holtd(tmp_path_factory):
+    d = Holtd(tmp_path_factory.mktemp("holtd"))
+    yield d
+    died = not d.alive()
+    status = d.process.returncode if died else d.stop()
+    assert not died, f"holtd died during the module with {status}:\n{d.log()[-5000:]}"
+    assert status == 0, f"holtd ended with {status}:\n{d.log()[-5000:]}"
+
+
+@pytest.fixture
+def new_holtd(tmp_path):
+    """Starts daemons of this test's own; each is stopped, and must end cleanly, unless it has ended already."""
+    made = []
+
+    def make(*args, name=None, **more):
+        d = Holtd(tmp_path / (name or f"holtd{len(made)}"), *args, **more)
+        made.append(d)
+        return d
+
+    yield make
+    for d in made:
+        if d.alive():
+            status = d.stop()
+            assert status == 0, f"holtd ended with {status}:\n{d.log()[-5000:]}"
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory):
+    """(certificate, key): self-signed, for localhost and 127.0.0.1."""
+    d = tmp_path_factory.mktemp("tls")
+    cert, key = f"{d}/cert.pem", f"{d}/key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+         "-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=localhost",
+         "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],
+        check=True, capture_output=True)
+    return cert, key
+
+
+@pytest.fixture(scope="module")
+def echo(tmp_path_factory):
+    """The test server of src/net with echo services: tests/integration/echo_server.c says what it offers."""
+    path = f"{BUILD}/tests/integration/echo_server"
+    if not os.path.exists(path):
+        pytest.fail(f"{path} is not built")
+    p = Program([path, "127.0.0.1:0"], log=str(tmp_path_factory.mktemp("echo") / "log"))
+    p.port = int(p.wait_text(r"port (\d+)")[1])
+    yield p
+    died = not p.alive()
+    status = p.process.returncode if died else p.stop()
+    assert not died and status == 0, f"echo_server ended with {status}:\n{p.log()[-5000:]}"
+
+
+@pytest.fixture(scope="session")
+def node():
+    """Runs a script of tests/integration/node with arguments; its output, or a failure."""
+    if not shutil.which("node"):
+        pytest.skip("node is not installed: make deps")
+    if not os.path.isdir(f"{NODE}/node_modules/ws"):
+        pytest.skip("node packages are not installed: make deps")
+
+    def run(script, *args, timeout=60):
+        r = subprocess.run(["node", f"{NODE}/{script}", *map(str, args)], capture_output=True, text=True,
+                           timeout=timeout, stdin=subprocess.DEVNULL, cwd=NODE)
+        assert r.returncode == 0, f"{script} ended with {r.returncode}:\n{r.stdout}{r.stderr}"
+        return r.stdout
+
+    return run
+
+
+@pytest.fixture
+def port():
+    return free_ports()[0]

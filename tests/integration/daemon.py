@@ -1,0 +1,232 @@
+"""A real holtd (or another server program of the build) in a state directory of its own."""
+import ctypes
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
+BUILD = os.environ.get("HOLT_BUILD", f"{ROOT}/build")
+ASAN = "asan" in os.path.basename(BUILD)
+SOAK = os.environ.get("HOLT_SOAK") == "1"
+LOGS = os.environ.get("HOLT_LOGS", "")
+START_LIMIT = 20 if ASAN else 10
+PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def die_with_parent():
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def environment(extra=None):
+    """A clean one: no HOLT_* or alias of the caller's leaks into a test."""
+    env = {k: v for k, v in os.environ.items() if k in ("PATH", "LANG", "TZ", "TMPDIR")}
+    log = f":log_path={LOGS}/sanitizer" if LOGS else ""
+    env["ASAN_OPTIONS"] = f"detect_leaks=1:exitcode=99:quarantine_size_mb=8{log}"
+    env["UBSAN_OPTIONS"] = f"print_stacktrace=1:halt_on_error=1:exitcode=99{log}"
+    env.update(extra or {})
+    return env
+
+
+def free_ports(count=1):
+    socks = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [s.getsockname()[1] for s in socks]
+    for s in socks:
+        s.close()
+    return ports
+
+
+def wait_for(what, limit=10.0, step=0.02):
+    """Calls what() until it is true; its value, or AssertionError."""
+    end = time.monotonic() + limit
+    while True:
+        got = what()
+        if got:
+            return got
+        assert time.monotonic() < end, f"did not happen within {limit} s"
+        time.sleep(step)
+
+
+class Program:
+    """A child that prints where it listens; killed with us, whatever happens."""
+
+    def __init__(self, argv, env=None, cwd=None, log=None):
+        self.argv = argv
+        self.log_path = log or os.devnull
+        self.out = []
+        self.started = time.monotonic()
+        with open(self.log_path, "ab") as err:
+            self.process = subprocess.Popen(
+                argv, env=environment(env), cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=err, preexec_fn=die_with_parent)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.out.append(line.decode(errors="replace"))
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    @property
+    def text(self):
+        return "".join(self.out)
+
+    def log(self):
+        try:
+            with open(self.log_path, encoding="utf-8", errors="replace") as f:
+                return f.read()
+        except OSError:
+            return ""
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def wait_text(self, pattern, limit=START_LIMIT):
+        def look():
+            found = re.search(pattern, self.text)
+            if not found and not self.alive():
+                self._reader.join(1)
+                found = re.search(pattern, self.text)
+                assert found, f"{self.argv[0]} ended with {self.process.returncode}:\n{self.text}{self.log()}"
+            return found
+        return wait_for(look, limit)
+
+    def stop(self, limit=15):
+        """SIGTERM and a clean end."""
+        if self.alive():
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(limit)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise AssertionError(f"did not end within {limit} s of SIGTERM:\n{self.log()[-3000:]}") from None
+        self._reader.join(2)
+        return self.process.returncode
+
+    def kill(self):
+        if self.alive():
+            self.process.kill()
+        self.process.wait()
+        self._reader.join(2)
+
+    def _status(self, key):
+        with open(f"/proc/{self.pid}/status", encoding="ascii", errors="replace") as f:
+            return int(re.search(rf"^{key}:\s+(\d+)", f.read(), re.M)[1])
+
+    def rss_kib(self):
+        return self._status("VmRSS")
+
+    def cpu_seconds(self):
+        with open(f"/proc/{self.pid}/stat", encoding="ascii", errors="replace") as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def fd_count(self):
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+
+class Holtd(Program):
+    """listen: further addresses; the first listener is 127.0.0.1 with a port of the kernel's choice, unless port
+    says which (None: the settings decide, and the caller sets .port)."""
+
+    def __init__(self, directory, *args, listen=(), env=None, config=None, port=0, ready=True):
+        self.directory = str(directory)
+        self.state = f"{self.directory}/state"
+        os.makedirs(self.directory, exist_ok=True)
+        argv = [f"{BUILD}/holtd", "--state", self.state]
+        if port is not None:
+            argv += ["--listen", f"127.0.0.1:{port}"]
+        for address in listen:
+            argv += ["--listen", address]
+        if config is not None:
+            with open(f"{self.directory}/holt.yaml", "w", encoding="utf-8") as f:
+                f.write(config)
+            argv += ["--config", f"{self.directory}/holt.yaml"]
+        super().__init__(argv + list(args), env, log=f"{self.directory}/holtd.log")
+        self.port = port
+        if ready:
+            try:
+                self.wait_ready()
+            except BaseException:
+                self.kill()
+                raise
+
+    def wait_ready(self):
+        if not self.port:
+            self.port = int(self.wait_text(r"127\.0\.0\.1:([1-9]\d*)")[1])
+        wait_for(self._is_ready, START_LIMIT, 0.005)
+        self.ready_after = time.monotonic() - self.started
+
+    def _is_ready(self):
+        assert self.alive(), f"holtd ended with {self.process.returncode}:\n{self.text}{self.log()}"
+        try:
+            return self.request("GET", "/healthz", token=None)[0] == 200
+        except OSError:
+            return False
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def token(self):
+        with open(f"{self.state}/admin-token", encoding="ascii") as f:
+            return f.read().strip()
+
+    def request(self, method, path, body=None, token="admin", headers=None, timeout=20):
+        """(status, JSON or text, headers); an error status is not an exception."""
+        h = {"Connection": "close", **(headers or {})}
+        if token:
+            h["Authorization"] = f"Bearer {self.token if token == 'admin' else token}"
+        data = None
+        if body is not None:
+            data = body if isinstance(body, bytes) else json.dumps(body).encode()
+            h.setdefault("Content-Type", "application/json")
+        r = urllib.request.Request(self.url + path, data, h, method=method)
+        try:
+            with urllib.request.urlopen(r, timeout=timeout) as f:
+                return f.status, _decode(f), f.headers
+        except urllib.error.HTTPError as e:
+            with e:
+                return e.code, _decode(e), e.headers
+
+    def ok(self, method, path, body=None, **more):
+        status, reply, _ = self.request(method, path, body, **more)
+        assert 200 <= status < 300, f"{method} {path}: {status} {reply}"
+        return reply
+
+    def new_token(self, name, role="operator"):
+        return self.ok("POST", "/holt/v1/tokens", {"name": name, "role": role})
+
+    def assert_alive(self):
+        assert self.alive(), f"holtd died with {self.process.returncode}:\n{self.log()[-5000:]}"
+        assert self.request("GET", "/healthz", token=None)[0] == 200
+
+
+def _decode(f):
+    raw = f.read()
+    if "json" in f.headers.get("Content-Type", ""):
+        return json.loads(raw) if raw else None
+    return raw.decode(errors="replace")
+
+
+def all_events(holtd, **query):
+    """Every event, page by page, as the list operation gives them."""
+    since, found = 0, []
+    more = "".join(f"&{k}={v}" for k, v in query.items())
+    while True:
+        page = holtd.ok("GET", f"/holt/v1/events?since={since}&limit=1000{more}")["events"]
+        if not page:
+            return found
+        found += page
+        since = page[-1]["seq"]

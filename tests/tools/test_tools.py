@@ -1,0 +1,115 @@
+"""The tools that guard the tree: each must find what it is there to find."""
+import os
+import subprocess
+import sys
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
+
+
+def tree(tmp_path, files):
+    for path, text in files.items():
+        p = tmp_path / path
+        p.parent.mkdir(parents=True, exist_ok=True)
+        p.write_text(text)
+    return tmp_path
+
+
+def layers(tmp_path, files):
+    root = tree(tmp_path, files)
+    r = subprocess.run(
+        [sys.executable, f"{ROOT}/tools/check-layers", str(root)], capture_output=True, text=True)
+    return r.returncode, r.stdout
+
+
+def test_layers_accepts_includes_that_point_down(tmp_path):
+    status, out = layers(tmp_path, {
+        "src/net/conn.h": '#include "proto/http.h"\n#include <uv.h>\n',
+        "src/net/conn.c": '#include "net/conn.h"\n\n#include "base/buf.h"\n#include <stdio.h>\n',
+        "src/api/a.c": '#include "core/event.h"\n#include "net/xchg.h"\n',
+    })
+    assert (status, out) == (0, "")
+
+
+def refused(tmp_path, path, text, words):
+    status, out = layers(tmp_path, {path: text})
+    assert status == 1
+    assert f"{path}:1:" in out and words in out
+
+
+def test_layers_refuses_an_include_that_points_up(tmp_path):
+    refused(tmp_path, "src/base/buf.c", '#include "net/conn.h"\n', "may not include src/net")
+
+
+def test_layers_refuses_net_and_core_including_each_other(tmp_path):
+    refused(tmp_path, "src/net/a.c", '#include "core/event.h"\n', "may not include src/core")
+    refused(tmp_path, "src/core/a.c", '#include "net/server.h"\n', "may not include src/net")
+
+
+def test_layers_keeps_the_privileged_part_small(tmp_path):
+    refused(tmp_path, "src/spawn/a.c", '#include "proto/json.h"\n', "may not include src/proto")
+    refused(tmp_path, "src/init/a.c", '#include "proto/json.h"\n', "may not include src/proto")
+
+
+def test_layers_keeps_io_out_of_the_codecs(tmp_path):
+    refused(tmp_path, "src/proto/a.c", "#include <uv.h>\n", "may only be used in")
+    refused(tmp_path, "src/api/a.c", "#include <sqlite3.h>\n", "may only be used in")
+
+
+def test_layers_refuses_relative_includes(tmp_path):
+    refused(tmp_path, "src/base/a.c", '#include "../net/conn.h"\n', "write includes from src/ on")
+
+
+def test_layers_wants_the_own_header_first(tmp_path):
+    status, out = layers(tmp_path, {
+        "src/base/buf.h": "#pragma once\n",
+        "src/base/buf.c": '#include <stdio.h>\n#include "base/buf.h"\n',
+    })
+    assert status == 1 and "own header first" in out
+
+
+def test_layers_refuses_an_unknown_folder(tmp_path):
+    refused(tmp_path, "src/utils/a.c", "\n#include <stdio.h>\n", "not a folder of the design")
+
+
+def test_layers_refuses_paths_of_a_machine(tmp_path):
+    home = "/" + "home/somebody/x"
+    refused(tmp_path, "docs/a.md", f"see {home}\n", "names a machine's path")
+    refused(tmp_path, "docs/b.md", "see /" + "work/main\n", "names a machine's path")
+    host = "registry." + "npmjs.org"
+    refused(tmp_path, "docs/c.md", f"from {host}\n", "package host")
+
+
+def test_layers_allows_paths_inside_a_sandbox(tmp_path):
+    assert layers(tmp_path, {"docs/a.md": "/workspace, sb/work/ex_1, /home and /root\n"})[0] == 0
+
+
+def test_layers_wants_every_fuzz_target_built_and_seeded(tmp_path):
+    status, out = layers(tmp_path, {"tests/fuzz/fuzz_x.c": "", "tests/fuzz/meson.build": ""})
+    assert status == 1
+    assert "is not in tests/fuzz/meson.build" in out and "has no corpus" in out
+
+
+def test_format_finds_a_badly_formatted_file(tmp_path):
+    bad = tmp_path / "bad.c"
+    bad.write_text("int  main( void ){return 0;}\n")
+    r = subprocess.run(
+        [f"{ROOT}/.venv/bin/clang-format", "--dry-run", "--Werror", f"--style=file:{ROOT}/.clang-format", str(bad)],
+        capture_output=True)
+    assert r.returncode != 0
+
+
+def test_every_script_parses():
+    for name in sorted(os.listdir(f"{ROOT}/tools")):
+        path = f"{ROOT}/tools/{name}"
+        with open(path, encoding="utf-8") as f:
+            first = f.readline()
+        if "bash" in first:
+            subprocess.run(["bash", "-n", path], check=True)
+        elif "python" in first:
+            subprocess.run([sys.executable, "-c", f"import ast; ast.parse(open({path!r}).read())"], check=True)
+
+
+def test_make_help_names_every_public_target():
+    out = subprocess.run(["make", "-s", "-C", ROOT, "help"], capture_output=True, text=True, check=True).stdout
+    for target in ("build deps run dev test check bench fmt fuzz soak install uninstall").split():
+        assert f"make {target} " in out

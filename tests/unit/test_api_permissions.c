@@ -1,0 +1,111 @@
+#include "api/handlers.h"
+#include "ops/token.h"
+#include "unit.h"
+
+/* Who may do what, written out by hand: a change of a role or of an operation's permission must be
+ * made here as well, on purpose.  n: without a token, o: observer, g: agent, p: operator, a: admin.
+ */
+/* clang-format off */
+static const struct {
+    const char *op, *allowed;
+} matrix[] = {
+    {"server.info",   "opa"},
+    {"settings.list", "opa"},
+    {"healthz",       "nogpa"},
+    {"readyz",        "nogpa"},
+    {"metrics",       "opa"},
+    {"openapi",       "nogpa"},
+    {"token.create",  "a"},
+    {"token.list",    "a"},
+    {"token.get",     "a"},
+    {"token.revoke",  "a"},
+    {"token.self",    "ogpa"},
+    {"event.list",    "opa"},
+    {"audit.list",    "pa"},
+    {"audit.verify",  "pa"},
+    {"login",         "nogpa"},
+    {"login.code",    "opa"},
+    {"logout",        "ogpa"},
+};
+static const struct {
+    enum role role;
+    char letter;
+} roles[] = {
+    {ROLE_NONE, 'n'}, {ROLE_OBSERVER, 'o'}, {ROLE_AGENT, 'g'}, {ROLE_OPERATOR, 'p'}, {ROLE_ADMIN, 'a'},
+};
+/* clang-format on */
+
+static const char *expected(const char *op)
+{
+    for (size_t i = 0; i < ARRAY_LEN(matrix); i++)
+        if (strcmp(matrix[i].op, op) == 0)
+            return matrix[i].allowed;
+    return NULL;
+}
+
+static void every_role_may_what_the_matrix_says(void **state)
+{
+    (void)state;
+    assert_int_equal(ARRAY_LEN(roles), ROLE_COUNT);
+    assert_int_equal(ARRAY_LEN(matrix), op_count);
+    for (size_t i = 0; i < op_count; i++) {
+        const char *allowed = expected(op_table[i]->name);
+
+        if (!allowed)
+            fail_msg("operation '%s' is not in the matrix", op_table[i]->name);
+        for (size_t k = 0; k < ARRAY_LEN(roles); k++)
+            if (role_may(roles[k].role, op_table[i]->perm) != !!strchr(allowed, roles[k].letter))
+                fail_msg("operation '%s', role %s", op_table[i]->name, role_name(roles[k].role));
+    }
+}
+
+static void only_admins_hold_the_admin_permissions(void **state)
+{
+    (void)state;
+    for (int r = 0; r < ROLE_COUNT; r++) {
+        assert_int_equal(role_may((enum role)r, PERM_ADMIN), r == ROLE_ADMIN);
+        assert_int_equal(role_may((enum role)r, PERM_TOKENS), r == ROLE_ADMIN);
+        assert_true(role_may((enum role)r, PERM_NONE));
+        assert_int_equal(role_may((enum role)r, PERM_SELF), r != ROLE_NONE);
+    }
+}
+
+static void every_operation_has_one_handler(void **state)
+{
+    (void)state;
+    assert_int_equal(op_handler_count, op_count);
+    for (size_t i = 0; i < op_count; i++) {
+        size_t found = 0;
+
+        for (size_t k = 0; k < op_handler_count; k++)
+            found += op_handlers[k].op == op_table[i] && op_handlers[k].run;
+        if (found != 1)
+            fail_msg("operation '%s' has %zu handlers", op_table[i]->name, found);
+    }
+}
+
+static void names_of_roles_agree(void **state)
+{
+    enum role r;
+
+    (void)state;
+    for (size_t i = 0; op_roles[i]; i++) {
+        assert_true(role_parse(str_of(op_roles[i]), &r));
+        assert_string_equal(role_name(r), op_roles[i]);
+    }
+    assert_false(role_parse(STR("none"), &r));
+    assert_false(role_parse(STR("Admin"), &r));
+    assert_false(role_parse(STR(""), &r));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_role_may_what_the_matrix_says),
+        cmocka_unit_test(only_admins_hold_the_admin_permissions),
+        cmocka_unit_test(every_operation_has_one_handler),
+        cmocka_unit_test(names_of_roles_agree),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,68 @@
+#include "base/err.h"
+
+#include "unit.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void an_error_carries_its_context(void **state)
+{
+    struct err e = {0};
+
+    (void)state;
+    assert_int_equal(err_set(&e, ERR_FULL, ENOSPC, "write '%s'", "a"), -1);
+    assert_string_equal(e.msg, "write 'a': No space left on device");
+    assert_int_equal(err_wrap(&e, "store token '%s'", "t"), -1);
+    assert_string_equal(e.msg, "store token 't': write 'a': No space left on device");
+    assert_int_equal(err_object(&e, "token", "tk_1"), -1);
+    assert_int_equal(err_hint(&e, "free %d bytes", 7), -1);
+    assert_string_equal(e.object, "token/tk_1");
+    assert_string_equal(e.hint, "free 7 bytes");
+    assert_int_equal(e.code, ERR_FULL);
+    assert_int_equal(e.sys, ENOSPC);
+}
+
+static void a_long_error_is_cut_not_overrun(void **state)
+{
+    char text[1000];
+    struct err e = {0};
+
+    (void)state;
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    (void)err_set(&e, ERR_INVALID, EIO, "%s", text);
+    (void)err_wrap(&e, "%s", text);
+    (void)err_hint(&e, "%s", text);
+    (void)err_object(&e, text, text);
+    assert_int_equal(strlen(e.msg), sizeof e.msg - 1);
+    assert_int_equal(strlen(e.hint), sizeof e.hint - 1);
+    assert_int_equal(strlen(e.object), sizeof e.object - 1);
+}
+
+static void every_code_has_a_row_and_crosses_the_wire(void **state)
+{
+    (void)state;
+    for (int i = ERR_NONE + 1; i < ERR_CODE_COUNT; i++) {
+        assert_non_null(err_table[i].name);
+        assert_true(err_table[i].http >= 400 && err_table[i].http < 600);
+        assert_true(err_table[i].grpc > 0 && err_table[i].grpc <= 16);
+        assert_true(err_table[i].exit > 0 && err_table[i].exit <= 5);
+        assert_int_equal(err_code_from_name(err_table[i].name), i);
+        assert_int_equal(err_code_from_http(err_table[i].http), i);
+    }
+    assert_int_equal(err_code_from_name("no such code"), ERR_INTERNAL);
+    assert_int_equal(err_code_from_http(418), ERR_INVALID);
+    assert_int_equal(err_code_from_http(599), ERR_INTERNAL);
+    assert_int_equal(err_code_from_errno(EDQUOT), ERR_FULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_error_carries_its_context),
+        cmocka_unit_test(a_long_error_is_cut_not_overrun),
+        cmocka_unit_test(every_code_has_a_row_and_crosses_the_wire),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

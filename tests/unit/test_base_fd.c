@@ -1,0 +1,44 @@
+#include "base/fd.h"
+
+#include "base/mem.h"
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void a_file_is_replaced_whole(void **state)
+{
+    char dir[] = "/tmp/holt-fd-XXXXXX";
+    AUTO(mem_free) char *deep = NULL, *path = NULL;
+    AUTO(buf_done) struct buf b = {0}, small = {0};
+    struct stat st;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    deep = xasprintf("%s/a/b", dir);
+    path = xasprintf("%s/a/b/f", dir);
+    assert_int_equal(dir_make_all(deep, 0700), 0);
+    assert_int_equal(dir_make_all(deep, 0700), 0);
+    assert_int_equal(file_replace(path, 0600, STR("old")), 0);
+    assert_int_equal(file_replace(path, 0640, STR("the new content")), 0);
+    assert_int_equal(file_read(path, 100, &b), 0);
+    assert_string_equal(buf_cstr(&b), "the new content");
+    assert_int_equal(file_read(path, 5, &small), -EFBIG);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0640);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(deep), 0); /* no temporary file is left */
+    deep[strlen(deep) - 2] = '\0';
+    assert_int_equal(rmdir(deep), 0);
+    assert_int_equal(rmdir(dir), 0);
+    assert_int_equal(file_replace(path, 0600, STR("x")), -ENOENT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_file_is_replaced_whole)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

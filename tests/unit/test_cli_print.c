@@ -1,0 +1,116 @@
+#include "cli/print.h"
+
+#include "proto/json.h"
+#include "unit.h"
+
+#include <locale.h>
+
+static json_t *from(const char *text)
+{
+    json_t *v = json_loads(text, JSON_DECODE_ANY, NULL);
+
+    assert_non_null(v);
+    return v;
+}
+
+static void a_table_is_aligned(void **state)
+{
+    static const struct op_field fields[] = {{.name = "size", .type = OP_SIZE},
+                                             {.name = "ttl_ms", .type = OP_DURATION},
+                                             {.name = "at", .type = OP_TIME}};
+    struct print_spec spec = {.columns = "id,size,ttl_ms,at,tags,on,deep.er",
+                              .fields = fields,
+                              .field_count = ARRAY_LEN(fields),
+                              .items = "rows"};
+    AUTO(json_decref)
+    json_t *v = from(
+        "{\"rows\":[{\"id\":\"a\",\"size\":1536,\"ttl_ms\":5400000,\"at\":"
+        "\"2026-01-02T03:04:05.678Z\",\"tags\":[\"x\",\"y\"],\"on\":true,\"deep\":{\"er\":1}},"
+        "{\"id\":\"größer\",\"size\":20,\"ttl_ms\":250,\"at\":null,\"tags\":[],\"on\":false}]}");
+    AUTO(buf_done) struct buf out = {0};
+
+    (void)state;
+    print_table(&out, v, &spec);
+    assert_string_equal(buf_cstr(&out),
+                        "ID      SIZE     TTL MS  AT                    TAGS  ON   DEEP.ER\n"
+                        "a       1.5 KiB  1h30m   2026-01-02 03:04:05Z  x, y  yes  1\n"
+                        "größer  20 B     250ms   -                     -     no   -\n");
+}
+
+static void an_empty_list_still_has_its_heading(void **state)
+{
+    struct print_spec spec = {.columns = "id,name", .items = "rows"};
+    AUTO(json_decref) json_t *v = from("{\"rows\":[]}");
+    AUTO(buf_done) struct buf out = {0};
+
+    (void)state;
+    print_table(&out, v, &spec);
+    assert_string_equal(buf_cstr(&out), "ID  NAME\n");
+}
+
+static void an_object_is_a_listing(void **state)
+{
+    AUTO(json_decref) json_t *v = from("{\"version\":\"1\",\"uptime\":2,\"none\":null}");
+    AUTO(buf_done) struct buf out = {0};
+
+    (void)state;
+    print_table(&out, v, &(struct print_spec){0});
+    assert_string_equal(buf_cstr(&out), "version  1\nuptime   2\nnone     -\n");
+}
+
+static void no_member_is_left_out(void **state)
+{
+    AUTO(json_decref) json_t *v = json_object();
+    AUTO(buf_done) struct buf out = {0};
+
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        char key[16];
+
+        (void)snprintf(key, sizeof key, "k%d", i);
+        json_object_set_new(v, key, json_integer(i));
+    }
+    print_table(&out, v, &(struct print_spec){0});
+    assert_non_null(strstr(buf_cstr(&out), "k99  99\n"));
+}
+
+static void text_of_strangers_cannot_steer_the_terminal(void **state)
+{
+    AUTO(json_decref)
+    json_t *v = json_pack("{s:s}", "name",
+                          "a\x1b[2Jb\nc\xc2\x9b"
+                          "31m\xe2\x80\xae!");
+    AUTO(buf_done) struct buf out = {0};
+
+    (void)state;
+    print_table(&out, v, &(struct print_spec){0});
+    assert_string_equal(buf_cstr(&out), "name  a\\x1b[2Jb\\x0ac\\x9b31m\\u{202e}!\n");
+    buf_clear(&out);
+    print_safe(&out, str_make("\xff\xc3", 2));
+    assert_string_equal(buf_cstr(&out), "\\xff\\xc3");
+}
+
+static void json_is_indented(void **state)
+{
+    AUTO(json_decref) json_t *v = from("{\"a\":[1]}");
+    AUTO(buf_done) struct buf out = {0};
+
+    (void)state;
+    print_json(&out, v);
+    assert_string_equal(buf_cstr(&out), "{\n  \"a\": [\n    1\n  ]\n}\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_table_is_aligned),
+        cmocka_unit_test(an_empty_list_still_has_its_heading),
+        cmocka_unit_test(an_object_is_a_listing),
+        cmocka_unit_test(no_member_is_left_out),
+        cmocka_unit_test(text_of_strangers_cannot_steer_the_terminal),
+        cmocka_unit_test(json_is_indented),
+    };
+
+    (void)setlocale(LC_CTYPE, "C.UTF-8");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,493 @@
+#include "conf/conf.h"
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "conf/setting.h"
+#include "proto/json.h"
+#include "unit.h"
+
+#include <unistd.h>
+
+static char dir[] = "/tmp/holt_conf_XXXXXX";
+static char yaml[64], envfile[64];
+
+static int setup(void **state)
+{
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(yaml, sizeof yaml, "%s/h.yaml", dir);
+    (void)snprintf(envfile, sizeof envfile, "%s/h.env", dir);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    (void)unlink(yaml);
+    (void)unlink(envfile);
+    return rmdir(dir);
+}
+
+static void write_file(const char *path, const char *text)
+{
+    assert_int_equal(file_replace(path, 0600, str_of(text)), 0);
+}
+
+#define ARGS(...) ((char *[]){(char *)(uintptr_t)"holtd", __VA_ARGS__ __VA_OPT__(, ) NULL})
+#define ENV(...) ((char *[]){__VA_ARGS__ __VA_OPT__(, ) NULL})
+#define T(s) ((char *)(uintptr_t)(s)) /* argv and environ are not const */
+
+static struct conf_sources sources(char **argv, char **environ)
+{
+    struct conf_sources from = {.argv = argv, .environ = environ};
+
+    while (argv[from.argc])
+        from.argc++;
+    return from;
+}
+
+static struct config *loaded(char **argv, char **environ)
+{
+    struct conf_sources from = sources(argv, environ);
+    struct config *c = NULL;
+    char *text = NULL;
+    struct err e = {0};
+
+    if (conf_load(&from, &c, &text, &e) != 0)
+        fail_msg("%s", e.msg);
+    return c;
+}
+
+static void refused(char **argv, char **environ, const char *message, const char *hint)
+{
+    struct conf_sources from = sources(argv, environ);
+    struct config *c = NULL;
+    char *text = NULL;
+    struct err e = {0};
+    const char *at;
+
+    assert_int_equal(conf_load(&from, &c, &text, &e), -1);
+    at = strncmp(e.msg, dir, strlen(dir)) == 0 ? e.msg + strlen(dir) + 1 : e.msg;
+    assert_string_equal(at, message);
+    assert_string_equal(e.hint, hint);
+}
+
+static void file_refused(const char *text, const char *message, const char *hint)
+{
+    write_file(yaml, text);
+    refused(ARGS(T("--config"), yaml), ENV(), message, hint);
+}
+
+static const char *source(const struct config *c, const char *key)
+{
+    return c->sources[setting_find(str_of(key)) - setting_table];
+}
+
+static void defaults_are_sane(void **state)
+{
+    AUTO(config_free) struct config *c = loaded(ARGS(), NULL);
+
+    (void)state;
+    assert_int_equal(c->listen.n, 1);
+    assert_string_equal(c->listen.v[0], "127.0.0.1:8122");
+    assert_false(c->listen_optional[0]);
+    assert_string_equal(c->seed_identity, "operator");
+    assert_string_equal(c->db, "");
+    assert_int_equal(c->auth, CONF_AUTH_TOKEN);
+    assert_int_equal(c->log_level, LOG_INFO);
+    assert_int_equal(c->log_format, LOG_LOGFMT);
+    assert_true(c->metrics);
+    assert_int_equal(c->header_max, 65536);
+    assert_int_equal(c->body_max, 16 << 20);
+    assert_int_equal(c->idle_ms, 75000);
+    assert_int_equal(c->events_keep_ms, 0);
+    assert_int_equal(c->login_failures, 10);
+    assert_int_equal(c->warnings.n, 0);
+    assert_int_equal(c->cors_origins.n, 0);
+    assert_string_equal(source(c, "listen"), "default");
+}
+
+static void the_state_directory_depends_on_the_host(void **state)
+{
+    struct config *c;
+
+    (void)state;
+    assert_int_equal(setenv("STATE_DIRECTORY", "/run/a:/run/b", 1), 0);
+    c = loaded(ARGS(), NULL);
+    assert_string_equal(c->state, "/run/a");
+    c = config_free(c);
+    assert_int_equal(unsetenv("STATE_DIRECTORY"), 0);
+    c = loaded(ARGS(T("--state=/x")), NULL);
+    assert_string_equal(c->state, "/x");
+    assert_null(config_free(c));
+}
+
+static void a_flag_beats_the_environment_which_beats_the_file(void **state)
+{
+    struct config *c;
+
+    (void)state;
+    write_file(yaml, "body_max: 1m\nheader_max: 2k\nidle_ms: 5s\nlisten: [127.0.0.1:1, '[::1]:2']\n"
+                     "hosts: a.example\n");
+    write_file(envfile, "# comment\n\nHOLT_HEADER_MAX=3k\nexport HOLT_WRITE_MS='7s'\r\n"
+                        "HOLT_IDLE_MS=\"6s\"\n");
+    c = loaded(ARGS(T("--config"), yaml, T("--env-file"), envfile, T("--body-max"), T("4m")),
+               ENV(T("HOLT_BODY_MAX=3m"), T("HOLT_IDLE_MS=8s"), T("HOME=/x"), T("PATH=/bin")));
+    assert_int_equal(c->body_max, 4 << 20);
+    assert_int_equal(c->header_max, 3 << 10);
+    assert_int_equal(c->idle_ms, 8000); /* the real environment wins over --env-file */
+    assert_int_equal(c->write_ms, 7000);
+    assert_int_equal(c->listen.n, 2);
+    assert_string_equal(c->listen.v[1], "[::1]:2");
+    assert_int_equal(c->hosts.n, 1);
+    assert_string_equal(source(c, "body_max"), "flag --body-max");
+    assert_string_equal(source(c, "idle_ms"), "variable HOLT_IDLE_MS");
+    assert_non_null(strstr(source(c, "header_max"), "h.env:3"));
+    assert_non_null(strstr(source(c, "hosts"), "h.yaml:5"));
+    assert_null(config_free(c));
+    c = loaded(ARGS(T("--config"), yaml, T("--listen=127.0.0.1:3"), T("--listen"), T("unix:/s"),
+                    T("--seed-ports")),
+               ENV(T("HOLT_LISTEN=127.0.0.1:9")));
+    assert_int_equal(c->listen.n, 2);
+    assert_string_equal(c->listen.v[0], "127.0.0.1:3");
+    assert_string_equal(c->listen.v[1], "unix:/s");
+    assert_true(c->seed_ports);
+    assert_null(config_free(c));
+    c = loaded(ARGS(), ENV(T("HOLT_CONFIG="), T("HOLT_TOKEN=x"),
+                           T("HOLT_LISTEN=127.0.0.1:1,127.0."
+                             "0.1:2")));
+    assert_int_equal(c->listen.n, 2);
+    assert_null(config_free(c));
+}
+
+static void listen_addr_opens_three_ports(void **state)
+{
+    struct config *c = loaded(ARGS(), ENV(T("LISTEN_ADDR=127.0.0.1:8120"), T("GRPC_PORT=50051")));
+
+    (void)state;
+    assert_int_equal(c->listen.n, 4);
+    assert_string_equal(c->listen.v[0], "127.0.0.1:8120");
+    assert_string_equal(c->listen.v[2], "127.0.0.1:8122");
+    assert_string_equal(c->listen.v[3], "127.0.0.1:50051");
+    assert_true(c->listen_optional[0] && c->listen_optional[3]);
+    assert_string_equal(source(c, "listen"), "variable LISTEN_ADDR and variable GRPC_PORT");
+    assert_null(config_free(c));
+    c = loaded(ARGS(), ENV(T("GRPC_PORT=50051"), T("AGENTIC_MGMT_UDS=/run/x.sock")));
+    assert_int_equal(c->listen.n, 3);
+    assert_string_equal(c->listen.v[0], "127.0.0.1:8122");
+    assert_false(c->listen_optional[0]);
+    assert_string_equal(c->listen.v[2], "unix:/run/x.sock");
+    assert_null(config_free(c));
+    c = loaded(ARGS(T("--listen"), T("127.0.0.1:1")), ENV(T("LISTEN_ADDR=0.0.0.0:8120")));
+    assert_int_equal(c->listen.n, 1);
+    assert_false(c->listen_optional[0]);
+    assert_null(config_free(c));
+    refused(ARGS(), ENV(T("LISTEN_ADDR=127.0.0.1:65534")),
+            "variable LISTEN_ADDR: port '65534' is not a number from 1 to 65533", "");
+    refused(ARGS(), ENV(T("LISTEN_ADDR=8120")), "variable LISTEN_ADDR: '8120' is not 'host:port'",
+            "");
+}
+
+static void alias_level(const char *variable, enum log_level level)
+{
+    AUTO(config_free) struct config *c = loaded(ARGS(), ENV(T(variable)));
+
+    assert_int_equal(c->log_level, level);
+}
+
+static void names_of_other_systems_are_understood(void **state)
+{
+    struct config *c;
+
+    (void)state;
+    alias_level("RUST_LOG=debug", LOG_DEBUG);
+    alias_level("RUST_LOG=TRACE", LOG_DEBUG);
+    alias_level("RUST_LOG=foo=debug,warn", LOG_WARN);
+    alias_level("RUST_LOG=info,foo=debug", LOG_INFO);
+    alias_level("RUST_LOG=foo=debug", LOG_INFO);
+    alias_level("RUST_LOG=off", LOG_ERROR);
+    alias_level("LOG_LEVEL=warning", LOG_WARN);
+    refused(
+        ARGS(), ENV(T("RUST_LOG=loud")),
+        "variable RUST_LOG: 'loud' is no log level; it must be off, error, warn, info, debug or "
+        "trace",
+        "");
+    c = loaded(ARGS(), ENV(T("LOG_FORMAT=json"), T("METRICS_ENABLED=0"),
+                           T("DATABASE_URL=postgres://u:p@h/d"), T("API_SHUTDOWN_TIMEOUT_SEC=20"),
+                           T("HOLT_LOG_LEVEL=error"), T("RUST_LOG=debug")));
+    assert_int_equal(c->log_format, LOG_JSON);
+    assert_false(c->metrics);
+    assert_string_equal(c->db, "postgres://u:p@h/d");
+    assert_int_equal(c->shutdown_ms, 20000);
+    assert_int_equal(c->log_level, LOG_ERROR);
+    assert_null(config_free(c));
+    write_file(yaml, "log_level: error\nlogging:\n  level: debug\n");
+    c = loaded(ARGS(T("--config"), yaml), NULL);
+    assert_int_equal(c->log_level, LOG_ERROR); /* our own key is stronger, whatever the order */
+    assert_null(config_free(c));
+    write_file(yaml, "api:\n  addr: :8080\n  shutdown_timeout: 5s\nlogging: {level: warn, format: "
+                     "text}\ndatabase:\n  url: sqlite:/x\n");
+    c = loaded(ARGS(T("--config"), yaml), NULL);
+    assert_int_equal(c->listen.n, 2);
+    assert_string_equal(c->listen.v[1], "0.0.0.0:8080");
+    assert_int_equal(c->log_level, LOG_WARN);
+    assert_int_equal(c->shutdown_ms, 5000);
+    assert_string_equal(c->db, "sqlite:/x");
+    assert_null(config_free(c));
+}
+
+static void what_has_no_effect_warns(void **state)
+{
+    struct config *c;
+
+    (void)state;
+    write_file(yaml, "libvirt:\n  uri: qemu:///system\nhosts:\n  - name: h1\nimage: x\n");
+    write_file(envfile, "SANDBOX_IDLE_TTL=15m\n");
+    c = loaded(ARGS(T("--config"), yaml, T("--env-file"), envfile),
+               ENV(T("HEARTBEAT_TIMEOUT=90"), T("image=lower case is nobody's")));
+    assert_int_equal(c->warnings.n, 5);
+    assert_non_null(strstr(c->warnings.v[0], "h.yaml:2: 'libvirt.uri' is understood but has no"));
+    assert_non_null(strstr(c->warnings.v[1], "h.yaml:3: 'hosts'"));
+    assert_non_null(strstr(c->warnings.v[2], "h.yaml:5: 'image'"));
+    assert_non_null(strstr(c->warnings.v[3], "environment: 'HEARTBEAT_TIMEOUT'"));
+    assert_non_null(strstr(c->warnings.v[4], "h.env:1: 'SANDBOX_IDLE_TTL'"));
+    assert_int_equal(c->hosts.n, 0);
+    assert_null(config_free(c));
+}
+
+static void what_is_wrong_in_a_file_is_named_with_its_line(void **state)
+{
+    (void)state;
+    file_refused("metrics: true\nlisen: x\n", "h.yaml:2: there is no setting 'lisen'",
+                 "did you mean 'listen'?");
+    file_refused("LISTEN_ADDR: x:1\n", "h.yaml:1: there is no setting 'LISTEN_ADDR'",
+                 "holtd --help lists them all");
+    file_refused("logging:\n  levl: x\n", "h.yaml:2: there is no setting 'logging.levl'",
+                 "holtd --help lists them all");
+    file_refused(
+        "body_max: 12q\n",
+        "h.yaml:1: setting 'body_max' is \"12q\"; it must be a size like '64k', '16m' or a "
+        "number of bytes, from 1k to 1t",
+        "");
+    file_refused("header_count_max: 5000\n",
+                 "h.yaml:1: setting 'header_count_max' is 5000; it must be from 8 to 4096", "");
+    file_refused("\nlog_level: loud\n",
+                 "h.yaml:2: setting 'log_level' is \"loud\"; it must be one of error, warn, info, "
+                 "debug",
+                 "");
+    file_refused("metrics: [1]\n",
+                 "h.yaml:1: setting 'metrics' is a list; it must be true or false", "");
+    file_refused("idle_ms: 1.5\n",
+                 "h.yaml:1: setting 'idle_ms' is a number with a fraction; it must be a duration "
+                 "like '30s', '15m' or a number of milliseconds, from 1s to 1d",
+                 "");
+    file_refused("listen:\n  - 127.0.0.1:1\n  - nowhere\n",
+                 "h.yaml:3: setting 'listen': 'nowhere' is no address; it must be 'host:port', "
+                 "'[v6]:port' or 'unix:/PATH', with 'tls://' before it for TLS only",
+                 "");
+    file_refused("db: mysql://x\n",
+                 "h.yaml:1: setting 'db': it must be 'sqlite:PATH' or 'postgres://…'", "");
+    file_refused(
+        "seed_identity: admin\n",
+        "h.yaml:1: setting 'seed_identity' is \"admin\"; it must be one of none, observer, "
+        "operator",
+        "");
+    file_refused("cors_origins: example\n",
+                 "h.yaml:1: setting 'cors_origins': 'example' is no origin; it must be like "
+                 "'https://dash.example.org'",
+                 "");
+}
+
+static void a_broken_file_is_named(void **state)
+{
+    char message[200];
+
+    (void)state;
+    write_file(yaml, "a: [\n");
+    (void)snprintf(message, sizeof message,
+                   "settings file '%s': line 2, column 1: did not find expected node content",
+                   yaml);
+    refused(ARGS(T("--config"), yaml), NULL, message, "");
+    write_file(yaml, "- a\n");
+    (void)snprintf(message, sizeof message,
+                   "settings file '%s' must be a mapping of keys to values", yaml);
+    refused(ARGS(T("--config"), yaml), NULL, message, "");
+    refused(ARGS(T("--config=/no/such.yaml")), NULL,
+            "read settings file '/no/such.yaml': No such file or directory", "");
+    refused(ARGS(T("--env-file=/no/such.env")), NULL,
+            "read environment file '/no/such.env': No such file or directory", "");
+    write_file(envfile, "OK=1\nnot a line\n");
+    refused(ARGS(T("--env-file"), envfile), NULL,
+            "h.env:2: 'not a line' is not of the form "
+            "NAME=VALUE",
+            "");
+    write_file(envfile, "A='x\n");
+    refused(ARGS(T("--env-file"), envfile), NULL,
+            "h.env:1: the quotes around the value do not match", "");
+    write_file(envfile, "HOLT_BOGUS=1\n");
+    refused(ARGS(T("--env-file"), envfile), NULL, "h.env:1: there is no setting 'HOLT_BOGUS'",
+            "holtd --help lists them all");
+    write_file(yaml, "# nothing\n");
+    assert_null(config_free(loaded(ARGS(T("--config"), yaml), NULL)));
+}
+
+static void wrong_variables_and_flags_are_named(void **state)
+{
+    (void)state;
+    refused(ARGS(), ENV(T("HOLT_LISTN=x")), "environment: there is no setting 'HOLT_LISTN'",
+            "did you mean 'HOLT_LISTEN'?");
+    refused(ARGS(), ENV(T("HOLT_METRICS=maybe")),
+            "variable HOLT_METRICS: setting 'metrics' is \"maybe\"; it must be true or false", "");
+    refused(ARGS(T("--lisen"), T("x")), NULL, "command line: there is no flag '--lisen'",
+            "did you mean '--listen'?");
+    refused(ARGS(T("--listen")), NULL, "flag --listen needs a value", "");
+    refused(ARGS(T("--help=1")), NULL, "flag --help takes no value", "");
+    refused(ARGS(T("stray")), NULL, "'stray' is no flag", "holtd --help lists the flags");
+    refused(ARGS(T("--seed-ports=maybe")), NULL,
+            "flag --seed-ports: setting 'seed_ports' is \"maybe\"; it must be true or false", "");
+    refused(ARGS(T("--tls-cert=/c")), NULL,
+            "settings 'tls_cert' and 'tls_key' must be given both or neither", "");
+    refused(ARGS(T("--listen=tls://127.0.0.1:1")), NULL,
+            "'listen' names 'tls://127.0.0.1:1', but there is no 'tls_cert'", "");
+    refused(ARGS(T("--auth"), T("off"), T("--listen"), T("0.0.0.0:1")), NULL,
+            "'auth' is off, but 'listen' names '0.0.0.0:1', which others can reach",
+            "listen on 127.0.0.1, or leave 'auth' at 'token'");
+}
+
+static void a_list_keeps_its_bound(void **state)
+{
+    AUTO(buf_done) struct buf b = {0};
+
+    (void)state;
+    buf_add_c(&b, "listen:\n");
+    for (int i = 1; i <= 65; i++)
+        buf_printf(&b, "- 127.0.0.1:%d\n", i);
+    file_refused(buf_cstr(&b),
+                 "h.yaml:66: setting 'listen' has 65 entries; it must have at most 64", "");
+}
+
+static char *asked(char **argv)
+{
+    struct conf_sources from = sources(argv, NULL);
+    struct config *c = NULL;
+    char *text = NULL;
+    struct err e = {0};
+
+    assert_int_equal(conf_load(&from, &c, &text, &e), 1);
+    assert_null(c);
+    return text;
+}
+
+static void questions_are_answered(void **state)
+{
+    AUTO(mem_free) char *help = asked(ARGS(T("-h"), T("--body-max=wrong")));
+    AUTO(mem_free) char *version = asked(ARGS(T("--version")));
+    AUTO(mem_free) char *api = asked(ARGS(T("--print-openapi")));
+    AUTO(mem_free) char *doc = asked(ARGS(T("--print-settings-doc")));
+
+    (void)state;
+    assert_non_null(strstr(help, "  --log-level VALUE\n"));
+    assert_int_equal(strncmp(version, "holtd ", 6), 0);
+    assert_int_equal(api[0], '{');
+    assert_non_null(strstr(doc, "\n## listen\n"));
+}
+
+static void printed_settings_can_be_read_again(void **state)
+{
+    AUTO(mem_free) char *once = NULL, *twice = NULL;
+
+    (void)state;
+    once = asked(ARGS(T("--print-settings"), T("--body-max=2m"), T("--hosts=a,b"),
+                      T("--db=postgres://u:secret@h/d")));
+    assert_non_null(strstr(once, "body_max: 2097152 # flag --body-max\n"));
+    assert_non_null(strstr(once, "hosts: [\"a\",\"b\"] # flag --hosts\n"));
+    assert_null(strstr(once, "secret"));
+    assert_non_null(strstr(once, "# db is set and not shown # flag --db\n"));
+    write_file(yaml, once);
+    twice = asked(ARGS(T("--print-settings"), T("--config"), yaml));
+    assert_non_null(strstr(twice, "body_max: 2097152 # "));
+    assert_non_null(strstr(twice, "hosts: [\"a\",\"b\"] # "));
+}
+
+static void the_api_gets_values_and_sources(void **state)
+{
+    AUTO(config_free) struct config *c = loaded(ARGS(T("--db=postgres://u:secret@h/d")), NULL);
+    AUTO(json_decref) json_t *tree = NULL;
+    AUTO(buf_done) struct buf b = {0};
+    struct err e = {0};
+    const json_t *first;
+
+    (void)state;
+    conf_print_json(c, &b);
+    assert_null(strstr(buf_cstr(&b), "secret"));
+    assert_int_equal(json_read(buf_str(&b), &tree, &e), 0);
+    assert_int_equal(json_array_size(json_object_get(tree, "settings")), setting_count);
+    first = json_array_get(json_object_get(tree, "settings"), 0);
+    assert_string_equal(json_string_value(json_object_get(first, "key")), "listen");
+    assert_true(json_is_array(json_object_get(first, "value")));
+    assert_string_equal(json_string_value(json_object_get(first, "source")), "default");
+}
+
+static void a_reload_changes_what_may_change(void **state)
+{
+    struct conf_sources from = sources(ARGS(T("--config"), yaml), NULL);
+    struct config *c;
+    struct err e = {0};
+
+    (void)state;
+    write_file(yaml, "body_max: 1m\nlisten: 127.0.0.1:1\nhosts: [a]\nseed_identity: none\n");
+    c = loaded(from.argv, NULL);
+    write_file(yaml, "body_max: 2m\nlisten: 127.0.0.1:2\nhosts: [b, c]\nlog_level: debug\n");
+    assert_int_equal(conf_reload(c, &from, &e), 0);
+    assert_int_equal(c->body_max, 2 << 20);
+    assert_int_equal(c->hosts.n, 2);
+    assert_int_equal(c->log_level, LOG_DEBUG);
+    assert_string_equal(c->seed_identity, "operator");
+    assert_string_equal(c->listen.v[0], "127.0.0.1:1");
+    assert_int_equal(c->warnings.n, 1);
+    assert_non_null(strstr(c->warnings.v[0],
+                           "h.yaml:2: setting 'listen' has changed; it takes effect at the next"));
+    write_file(yaml, "body_max: 3m\nbogus: 1\n");
+    assert_int_equal(conf_reload(c, &from, &e), -1);
+    assert_int_equal(c->body_max, 2 << 20);
+    assert_null(config_free(c));
+}
+
+static void loopback_is_told_by_the_form(void **state)
+{
+    (void)state;
+    assert_true(conf_is_loopback("127.0.0.1:1"));
+    assert_true(conf_is_loopback("tls://[::1]:1"));
+    assert_true(conf_is_loopback("unix:/x"));
+    assert_true(conf_is_loopback("localhost:1"));
+    assert_false(conf_is_loopback("0.0.0.0:1"));
+    assert_false(conf_is_loopback("[::]:1"));
+    assert_false(conf_is_loopback("example.org:1"));
+    assert_false(conf_is_loopback("127.evil.example:1"));
+    for (size_t i = 0; conf_seed_listen[i]; i++)
+        assert_true(conf_is_loopback(conf_seed_listen[i]));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_are_sane),
+        cmocka_unit_test(the_state_directory_depends_on_the_host),
+        cmocka_unit_test(a_flag_beats_the_environment_which_beats_the_file),
+        cmocka_unit_test(listen_addr_opens_three_ports),
+        cmocka_unit_test(names_of_other_systems_are_understood),
+        cmocka_unit_test(what_has_no_effect_warns),
+        cmocka_unit_test(what_is_wrong_in_a_file_is_named_with_its_line),
+        cmocka_unit_test(a_broken_file_is_named),
+        cmocka_unit_test(wrong_variables_and_flags_are_named),
+        cmocka_unit_test(a_list_keeps_its_bound),
+        cmocka_unit_test(questions_are_answered),
+        cmocka_unit_test(printed_settings_can_be_read_again),
+        cmocka_unit_test(the_api_gets_values_and_sources),
+        cmocka_unit_test(a_reload_changes_what_may_change),
+        cmocka_unit_test(loopback_is_told_by_the_form),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
