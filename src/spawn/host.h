@@ -20,8 +20,9 @@ struct host {
     int cg2;            /* our v2 cgroup, or -1 */
     int cg1[CG1_COUNT]; /* our v1 cgroups, or -1 */
     bool rootless, many_ids;
-    uint32_t features; /* enum spawn_feature */
-    struct sock_fprog filter[2];
+    uint32_t features;        /* enum spawn_feature */
+    struct sock_fprog filter; /* of init and all it starts */
+    int filter_fd;            /* a sealed memfd with the second filter, of commands only */
     int netns[HOST_NETNS_MAX];
     uint32_t netns_n, netns_want;
 };

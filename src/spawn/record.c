@@ -134,6 +134,10 @@ static void adopt_one(const char *id)
     if (s->dir >= 0)
         read_record(s);
     s->cg2 = host.cg2 < 0 ? -1 : openat(host.cg2, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (s->cg2 >= 0) {
+        s->cg2_init = openat(s->cg2, "init", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        s->cg2_work = openat(s->cg2, "work", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
     fd = hold(s);
     if (fd < 0)
         s->pid = 0;

@@ -119,7 +119,7 @@ static void begin_end(struct sandbox *s)
         return;
     }
     (void)cgroup_freeze(s, false);
-    if (cgroup_kill(s) < 0)
+    if (cgroup_kill(s, false) < 0)
         (void)syscall(SYS_pidfd_send_signal, s->ended.fd, SIGKILL, NULL, 0);
 }
 
@@ -240,6 +240,8 @@ struct sandbox *sandbox_new(const struct spawn_create *c, uint32_t tag)
                           .root_tree = -1,
                           .dev_tree = -1,
                           .cg2 = -1,
+                          .cg2_init = -1,
+                          .cg2_work = -1,
                           .go = {-1, -1},
                           .report = {-1, -1},
                           .ended.fd = -1,

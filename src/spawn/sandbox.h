@@ -34,19 +34,20 @@ struct sandbox {
     uint32_t enforced;
     bool confirmed;
 
-    int dir;            /* sb/ID */
-    int listener;       /* init's socket; closed here once init has it */
-    int root_tree;      /* a detached mount of the writable layer on disk, or -1 */
-    int dev_tree;       /* a detached mount of the shared /dev */
-    int cg2;            /* sb/ID in the v2 tree, or -1 */
-    int go[2];          /* the child waits for a byte on go[0] */
-    int report[2];      /* the child's error on report[1]; closed by exec */
-    pid_t pid;          /* 0: not cloned, or gone */
-    uint64_t started;   /* its start time, as the kernel counts */
-    bool adopted;       /* not our child: its end is seen, its status is not */
-    struct watch ended; /* the pidfd */
-    struct watch told;  /* report[0] */
-    size_t steps_done;  /* in spawn: what undo must go through */
+    int dir;                /* sb/ID */
+    int listener;           /* init's socket; closed here once init has it */
+    int root_tree;          /* a detached mount of the writable layer on disk, or -1 */
+    int dev_tree;           /* a detached mount of the shared /dev */
+    int cg2;                /* sb/ID in the v2 tree, or -1 */
+    int cg2_init, cg2_work; /* init and work in it */
+    int go[2];              /* the child waits for a byte on go[0] */
+    int report[2];          /* the child's error on report[1]; closed by exec */
+    pid_t pid;              /* 0: not cloned, or gone */
+    uint64_t started;       /* its start time, as the kernel counts */
+    bool adopted;           /* not our child: its end is seen, its status is not */
+    struct watch ended;     /* the pidfd */
+    struct watch told;      /* report[0] */
+    size_t steps_done;      /* in spawn: what undo must go through */
 
     enum spawn_state state;
     bool dying;           /* a destroy or a failed create is under way */
@@ -99,9 +100,11 @@ int step_seccomp(struct sandbox *s, struct err *e);
 
 CHECKED int record_adopt_all(struct err *e); /* at start */
 CHECKED int record_confirm(struct sandbox *s);
-int cgroup_kill(struct sandbox *s);
+int cgroup_kill(struct sandbox *s, bool only_work);
 int cgroup_freeze(struct sandbox *s, bool on);
 void cgroup_stats(struct sandbox *s, struct spawn_stats *to);
 
 #define SETUP_ROOT "/tmp" /* where the child builds its root: in its own mount namespace only */
-#define SETUP_LISTEN_FD 3 /* init's socket */
+#define SETUP_LISTEN_FD 3 /* what init inherits: its socket, the commands' filter, their cgroup */
+#define SETUP_FILTER_FD 4
+#define SETUP_WORK_FD 5

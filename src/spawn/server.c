@@ -121,9 +121,10 @@ static void on_adopt(const struct spawn_msg *m, struct sandbox *s)
 
 static void on_kill(const struct spawn_msg *m, struct sandbox *s)
 {
-    int r = cgroup_kill(s);
+    bool only_work = m->u.kill.scope == SPAWN_WORK;
+    int r = cgroup_kill(s, only_work);
 
-    if (r < 0 && s->ended.fd >= 0) /* PID 1's end is everybody's */
+    if (r < 0 && !only_work && s->ended.fd >= 0) /* PID 1's end is everybody's */
         r = syscall(SYS_pidfd_send_signal, s->ended.fd, SIGKILL, NULL, 0) < 0 ? -errno : 0;
     fail_errno(m->tag, r, "kill", m->u.kill.id);
 }

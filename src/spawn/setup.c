@@ -47,7 +47,10 @@ static void report(struct sandbox *s, const struct err *e)
 
 void setup_child(struct sandbox *s)
 {
-    char *const argv[] = {(char *)"holt-init", (char *)"--listen-fd", (char *)"3", NULL};
+    char *const argv[] = {(char *)"holt-init", (char *)"--listen-fd",
+                          (char *)"3",         (char *)"--filter-fd",
+                          (char *)"4",         s->cg2_work < 0 ? NULL : (char *)"--work-fd",
+                          (char *)"5",         NULL};
     char *const envp[] = {NULL};
     struct err e = {0};
 

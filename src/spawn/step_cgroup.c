@@ -3,7 +3,9 @@
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
+#include "spawn/idmap.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -11,6 +13,7 @@
 #include <unistd.h>
 
 #define CPU_PERIOD_US 100000
+#define DEPTH_MAX 64
 
 static const char *const cg1_names[CG1_COUNT] = {"memory", "pids", "cpu"};
 static const uint32_t cg1_features[CG1_COUNT] = {SPAWN_CAN_MEMORY, SPAWN_CAN_PIDS, SPAWN_CAN_CPU};
@@ -162,17 +165,65 @@ static int limit_one(struct sandbox *s, int i, struct err *e)
     return 0;
 }
 
+/* ID/init holds init; ID/work belongs to the sandbox's root, and init makes one group per command
+ * in it.  To move between the two it must own the list of the group above both as well (cgroups(7),
+ * delegation); the limits, which stand in ID, stay ours. */
+static int delegate(struct sandbox *s)
+{
+    static const char *const owned[] = {"cgroup.procs", "work", "work/cgroup.procs",
+                                        "work/cgroup.subtree_control"};
+    uint32_t root = idmap_base(s->slot);
+
+    if (mkdirat(s->cg2, "init", 0755) < 0 || mkdirat(s->cg2, "work", 0755) < 0)
+        return -errno;
+    for (size_t i = 0; i < ARRAY_LEN(owned); i++)
+        if (fchownat(s->cg2, owned[i], root, root, 0) < 0)
+            return -errno;
+    s->cg2_init = openat(s->cg2, "init", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    s->cg2_work = openat(s->cg2, "work", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return s->cg2_init < 0 || s->cg2_work < 0 ? -errno : 0;
+}
+
 int step_cgroup(struct sandbox *s, struct err *e)
 {
+    int r = 0;
+
     if (host.cg2 >= 0) {
         s->cg2 = open_child(host.cg2, s->id);
-        if (s->cg2 < 0)
-            return err_set(e, err_code_from_errno(-s->cg2), -s->cg2, "make its cgroup");
+        r = s->cg2 < 0 ? s->cg2 : delegate(s);
     }
+    if (r < 0)
+        return err_set(e, err_code_from_errno(-r), -r, "make its cgroup");
     for (int i = 0; i < CG1_COUNT; i++)
         if (limit_one(s, i, e) < 0)
             return -1;
     return 0;
+}
+
+/* The sandbox's root may have made groups in groups: all go, the deepest first. */
+static void remove_below(int dir, const char *name, int depth)
+{
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *entry;
+
+    if (!d) {
+        fd_close(fd);
+        return;
+    }
+    while (depth < DEPTH_MAX && (entry = readdir(d)))
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
+            remove_below(dirfd(d), entry->d_name, depth + 1);
+    (void)closedir(d);
+    (void)unlinkat(dir, name, AT_REMOVEDIR);
+}
+
+static void remove_v2(struct sandbox *s)
+{
+    if (s->cg2 < 0)
+        return;
+    remove_below(s->cg2, "work", 0);
+    remove_below(s->cg2, "init", 0);
 }
 
 /* EBUSY while the last process is not quite gone. */
@@ -184,10 +235,15 @@ int undo_cgroup(struct sandbox *s)
         if (host.cg1[i] >= 0 && wanted(s, i) != 0 &&
             unlinkat(host.cg1[i], s->id, AT_REMOVEDIR) < 0 && errno != ENOENT)
             r = -errno;
+    if (host.cg2 < 0)
+        return r;
+    remove_v2(s);
+    if (unlinkat(host.cg2, s->id, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        return -errno; /* keeps s->cg2 for the next attempt */
     fd_close(s->cg2);
-    s->cg2 = -1;
-    if (host.cg2 >= 0 && unlinkat(host.cg2, s->id, AT_REMOVEDIR) < 0 && errno != ENOENT)
-        r = -errno;
+    fd_close(s->cg2_init);
+    fd_close(s->cg2_work);
+    s->cg2 = s->cg2_init = s->cg2_work = -1;
     return r;
 }
 
@@ -207,14 +263,15 @@ int step_cgroup_v1(struct sandbox *s, struct err *e)
     return 0;
 }
 
-int cgroup_kill(struct sandbox *s)
+int cgroup_kill(struct sandbox *s, bool only_work)
 {
-    return s->cg2 < 0 ? -ENOENT : put(s->cg2, "cgroup.kill", "1");
+    return s->cg2 < 0 ? -ENOSYS : put(s->cg2, only_work ? "work/cgroup.kill" : "cgroup.kill", "1");
 }
 
+/* The commands only: a frozen init could not answer. */
 int cgroup_freeze(struct sandbox *s, bool on)
 {
-    return s->cg2 < 0 ? -ENOSYS : put(s->cg2, "cgroup.freeze", on ? "1" : "0");
+    return s->cg2 < 0 ? -ENOSYS : put(s->cg2, "work/cgroup.freeze", on ? "1" : "0");
 }
 
 void cgroup_stats(struct sandbox *s, struct spawn_stats *to)

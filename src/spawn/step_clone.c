@@ -51,9 +51,9 @@ int step_clone(struct sandbox *s, struct err *e)
         return err_set(e, ERR_UNSUPPORTED, -s->dev_tree, "detach the shared /dev");
     if (enter_netns(e) < 0)
         return -1;
-    if (s->cg2 >= 0) {
+    if (s->cg2_init >= 0) {
         args.flags |= CLONE_INTO_CGROUP;
-        args.cgroup = (unsigned)s->cg2;
+        args.cgroup = (unsigned)s->cg2_init;
     }
     pid = syscall(SYS_clone3, &args, sizeof args);
     if (pid == 0)

@@ -39,19 +39,21 @@ int step_rlimits(struct sandbox *s, struct err *e)
     return 0;
 }
 
-/* Nothing is inherited but the socket and, until exec, what exec closes. */
+/* Nothing is inherited but three, in their places, and, until exec, what exec closes. */
 int step_descriptors(struct sandbox *s, struct err *e)
 {
-    if (s->listener != SETUP_LISTEN_FD) {
-        if (s->report[1] == SETUP_LISTEN_FD)
-            s->report[1] = fcntl(s->report[1], F_DUPFD_CLOEXEC, 10);
-        if (host.init == SETUP_LISTEN_FD)
-            host.init = fcntl(host.init, F_DUPFD_CLOEXEC, 10);
-        if (dup2(s->listener, SETUP_LISTEN_FD) < 0)
-            return err_set(e, ERR_INTERNAL, errno, "hand over init's socket");
-    }
-    if (syscall(SYS_close_range, SETUP_LISTEN_FD + 1U, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */) < 0)
+    const int from[] = {s->listener, host.filter_fd, s->cg2_work};
+    int above[ARRAY_LEN(from)];
+
+    host.init = fcntl(host.init, F_DUPFD_CLOEXEC, 10); /* out of the way of 3, 4 and 5 */
+    s->report[1] = fcntl(s->report[1], F_DUPFD_CLOEXEC, 10);
+    for (size_t i = 0; i < ARRAY_LEN(from); i++)
+        above[i] = from[i] < 0 ? -1 : fcntl(from[i], F_DUPFD_CLOEXEC, 10);
+    if (syscall(SYS_close_range, 3U, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */) < 0)
         return err_set(e, ERR_INTERNAL, errno, "close the rest");
+    for (size_t i = 0; i < ARRAY_LEN(from); i++)
+        if (above[i] >= 0 && dup2(above[i], SETUP_LISTEN_FD + (int)i) < 0)
+            return err_set(e, ERR_INTERNAL, errno, "hand over what init needs");
     return 0;
 }
 
@@ -74,12 +76,12 @@ int step_capabilities(struct sandbox *s, struct err *e)
     return 0;
 }
 
-/* Last: earlier steps need calls that it forbids. */
+/* Last: earlier steps need calls that it forbids.  The second filter is init's to install in each
+ * command: it takes clone3 away, by which init puts a command into its cgroup. */
 int step_seccomp(struct sandbox *s, struct err *e)
 {
     (void)s;
-    for (size_t i = 0; i < ARRAY_LEN(host.filter); i++)
-        if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &host.filter[i]) < 0)
-            return err_set(e, ERR_UNSUPPORTED, errno, "install the filter");
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &host.filter) < 0)
+        return err_set(e, ERR_UNSUPPORTED, errno, "install the filter");
     return 0;
 }

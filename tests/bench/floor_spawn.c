@@ -34,6 +34,8 @@ int floor_run(uint32_t flags, struct err *e)
                         .root_tree = -1,
                         .dev_tree = -1,
                         .cg2 = -1,
+                        .cg2_init = -1,
+                        .cg2_work = -1,
                         .go = {-1, -1},
                         .report = {-1, -1},
                         .told.fd = -1,

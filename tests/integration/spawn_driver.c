@@ -145,6 +145,13 @@ static void the_inside_is_its_own(struct spawn_client *c)
     expect(&g, "ls -d /proc/[0-9]* | head -1", "/proc/1\n");
     expect(&g, "grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status",
            "NoNewPrivs:\t1\nSeccomp:\t2\n");
+    expect(&g, "grep Seccomp_filters: /proc/self/status", "Seccomp_filters:\t2\n");
+    expect(
+        &g,
+        "python3 -c 'import threading, subprocess; t = threading.Thread(target=print, args=(1,));"
+        " t.start(); t.join(); print(subprocess.run([\"echo\", \"2\"], "
+        "capture_output=True).stdout)'",
+        "1\nb'2\\n'\n"); /* threads and children without clone3 */
     expect(&g, "grep CapEff /proc/self/status", "CapEff:\t00000000800405fb\n");
     expect(&g, "unshare -U true 2>/dev/null || echo no", "no\n");
     expect(&g, "mount -t tmpfs x /mnt 2>/dev/null || echo no", "no\n");
@@ -158,6 +165,33 @@ static void the_inside_is_its_own(struct spawn_client *c)
     expect(&g, "awk 'BEGIN{print 1}'", "1\n"); /* through /etc/alternatives */
     spawn_client_destroy(c, "sb_2");
     guest_client_close(&g);
+}
+
+/* A new session does not escape a kill: the cgroup holds it. */
+static void a_kill_reaches_daemons(struct spawn_client *c)
+{
+    const char *const argv[] = {"sh", "-c",
+                                "setsid setsid sleep 1000 & sleep 0.1; echo up; sleep 1000", NULL};
+    struct guest_client g;
+    struct guest_result r = {0};
+    struct guest_msg m = {.type = GUEST_EXEC_SIGNAL};
+
+    if (!(c->features & SPAWN_CAN_KILL_TREE))
+        return;
+    fd_close(create(c, "sb_2", 0));
+    to_init(&g, "sb_2");
+    m.channel = guest_client_start(&g, "ex_1", 0, argv);
+    guest_client_collect(&g, m.channel, 3, &r);
+    m.u.signal = (struct guest_exec_signal){SIGKILL, GUEST_SCOPE_ALL};
+    guest_client_send(&g, &m);
+    guest_client_collect(&g, m.channel, SIZE_MAX, &r);
+    CHECK(r.exit.how == GUEST_SIGNALLED);
+    guest_client_forget(&g, m.channel);
+    expect(&g, "sleep 0.05; cat /proc/[0-9]*/comm | grep -c sleep", "0\n");
+    expect(&g, "cat /proc/self/cgroup | grep '^0:'", "0::/../work/ex_3\n");
+    spawn_client_destroy(c, "sb_2");
+    guest_client_close(&g);
+    guest_result_done(&r);
 }
 
 static void the_driver_dies(int report)
@@ -337,6 +371,7 @@ int main(int argc, char **argv)
     a_sandbox_runs_commands_and_leaves_nothing(&c, SPAWN_ROOTFS_RO);
     the_inside_is_its_own(&c);
     pause_stops_and_limits_hold(&c);
+    a_kill_reaches_daemons(&c);
     fd_close(c.fd);
     a_new_driver_reads_on();
     a_new_spawn_takes_over(program, &spawn);
