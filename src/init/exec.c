@@ -457,10 +457,13 @@ static int run(struct exec *x, const struct guest_exec_start *s, struct err *e)
     AUTO(ends_close) struct ends n = {{-1, -1, -1}, {-1, -1, -1}};
     struct launch_io io;
     AUTO(fd_close) int group = -1;
+    int r;
 
     if (make_ends(s, &n, e) < 0)
         return -1;
-    group = group_make(&x->group);
+    r = group_make(&x->group, &group);
+    if (r < 0)
+        return err_set(e, err_code_from_errno(-r), -r, "make a cgroup for the command");
     io =
         (struct launch_io){n.theirs[0], n.theirs[1], n.theirs[2], s->flags & GUEST_EXEC_PTY, group};
     x->born_ns = clock_mono_ns();

@@ -10,10 +10,16 @@
 #include <unistd.h>
 
 #define PROCS_MAX (64 * 1024)
+#define IDLE_MS 2
 
 static int work_fd = -1;
 static uint32_t next = 1;
 static uint32_t oldest = 1; /* groups below are gone */
+static uint32_t spare;      /* made ahead; 0: none */
+static int spare_fd = -1;
+static bool refused;       /* making one ahead failed: the next command tries again */
+static uint32_t ended[32]; /* to be removed */
+static size_t ended_n;
 
 static void name_of(uint32_t number, const char *file, char *to, size_t size)
 {
@@ -30,17 +36,33 @@ void group_setup(int work)
     work_fd = work;
 }
 
-int group_make(uint32_t *ret_number)
+static void make_spare(void)
 {
     char name[32];
 
-    if (work_fd < 0)
-        return -1;
+    if (work_fd < 0 || spare != 0)
+        return;
     name_of(next, "", name, sizeof name);
-    if (mkdirat(work_fd, name, 0755) < 0)
-        return -1;
-    *ret_number = next++;
-    return openat(work_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    refused = mkdirat(work_fd, name, 0755) < 0;
+    if (refused)
+        return;
+    spare_fd = openat(work_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    spare = next++;
+}
+
+int group_make(uint32_t *ret_number, int *ret_fd)
+{
+    *ret_number = 0;
+    *ret_fd = -1;
+    if (work_fd < 0)
+        return 0;
+    make_spare();
+    if (spare == 0)
+        return -errno;
+    *ret_number = spare;
+    *ret_fd = TAKE_FD(spare_fd);
+    spare = 0;
+    return 0;
 }
 
 static bool kill_all(uint32_t number)
@@ -77,19 +99,42 @@ bool group_signal(uint32_t number, int signal)
     return true;
 }
 
-/* A command may leave others behind: its group stays until a later removal finds it empty. */
-void group_remove(uint32_t number)
+static int remove_one(uint32_t number)
 {
     char name[32];
 
-    if (number == 0)
-        return;
     name_of(number, "", name, sizeof name);
-    (void)unlinkat(work_fd, name, AT_REMOVEDIR);
-    for (int tries = 0; oldest < next && tries < 4; tries++) {
-        name_of(oldest, "", name, sizeof name);
-        if (unlinkat(work_fd, name, AT_REMOVEDIR) < 0 && errno == EBUSY)
+    return unlinkat(work_fd, name, AT_REMOVEDIR) < 0 ? -errno : 0;
+}
+
+/* A command may leave others behind: its group stays until a later removal finds it empty. */
+static void remove_ended(void)
+{
+    while (ended_n > 0)
+        (void)remove_one(ended[--ended_n]);
+    for (int tries = 0; oldest < next && oldest != spare && tries < 4; tries++) {
+        if (remove_one(oldest) == -EBUSY)
             return;
         oldest++;
     }
+}
+
+void group_remove(uint32_t number)
+{
+    if (number == 0)
+        return;
+    if (ended_n == ARRAY_LEN(ended))
+        remove_ended();
+    ended[ended_n++] = number;
+}
+
+int group_timeout_ms(void)
+{
+    return work_fd >= 0 && ((spare == 0 && !refused) || ended_n > 0) ? IDLE_MS : -1;
+}
+
+void group_idle(void)
+{
+    make_spare();
+    remove_ended();
 }

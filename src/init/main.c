@@ -128,7 +128,9 @@ int main(int argc, char **argv)
         return 1;
     }
     for (;;) {
-        loop_turn(sooner(conn_timeout_ms(), exec_timeout_ms()));
+        loop_turn(sooner(group_timeout_ms(), sooner(conn_timeout_ms(), exec_timeout_ms())));
+        if (loop_was_idle())
+            group_idle();
         conn_tick();
         exec_tick();
     }
