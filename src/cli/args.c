@@ -291,10 +291,9 @@ static int check_required(const struct parse *p, struct err *e)
 
         if (!f->required || json_object_get(p->args, f->name))
             continue;
-        (void)err_set(e, ERR_INVALID, 0, "holt %s wants %s%s", p->cmd->verb,
+        (void)err_set(e, ERR_INVALID, 0, "holt %s needs '%s%s'", p->cmd->verb,
                       p->cmd->args[i].positional ? "" : "--", args_flag_name(f, false, name));
-        return err_hint(e, "%.80s; see `holt %s --help`", f->text ? f->text : "it is required",
-                        p->cmd->verb);
+        return err_hint(e, "see `holt %s --help`", p->cmd->verb);
     }
     return 0;
 }

@@ -30,6 +30,7 @@ struct check {
 
 /* doctor_kernel.c */
 enum check_state probe_kernel(struct finding *f);
+bool kernel_is_at_least(uint64_t major, uint64_t minor);
 enum check_state probe_userns(struct finding *f);
 enum check_state probe_apparmor(struct finding *f);
 enum check_state probe_overlay(struct finding *f);

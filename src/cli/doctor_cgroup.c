@@ -131,36 +131,17 @@ enum check_state probe_delegation(struct finding *f)
 }
 
 /* The root cgroup has no cgroup.kill; any other has it since Linux 5.14. */
-static bool any_child_has(const char *root, const char *file)
-{
-    static const char *const children[] = {"init.scope", "system.slice", "user.slice"};
-
-    for (size_t i = 0; i < ARRAY_LEN(children); i++) {
-        AUTO(mem_free) char *path = xasprintf("%s/%s/%s", root, children[i], file);
-
-        if (access(path, F_OK) == 0)
-            return true;
-    }
-    return false;
-}
-
 enum check_state probe_cgroup_kill(struct finding *f)
 {
-    AUTO(mem_free) char *own = own_cgroup();
-    AUTO(mem_free) char *path = own ? xasprintf("%s/cgroup.kill", own) : NULL;
     const char *root;
 
     if (layout(&root) < CGROUP_HYBRID) {
         finding_detail(f, "there is no v2 tree");
         return CHECK_MISSING;
     }
-    if (access(path ? path : "", F_OK) == 0 || any_child_has(root, "cgroup.kill")) {
+    if (kernel_is_at_least(5, 14)) {
         finding_detail(f, "there");
         return CHECK_OK;
-    }
-    if (own && strcmp(own, root) == 0) {
-        finding_detail(f, "not seen: this process is in the root cgroup, which has none");
-        return CHECK_LIMITED;
     }
     finding_detail(f, "not there");
     return CHECK_MISSING;

@@ -27,20 +27,28 @@
 extern int mount(const char *source, const char *target, const char *type, unsigned long flags,
                  const void *data);
 
-enum check_state probe_kernel(struct finding *f)
+bool kernel_is_at_least(uint64_t major, uint64_t minor)
 {
     struct utsname u = {0};
-    uint64_t major = 0, minor = 0;
+    uint64_t own_major, own_minor;
     struct str rest;
 
     (void)uname(&u);
+    if (str_parse_u64(str_cut(str_of(u.release), '.', &rest), &own_major) < 0 || !rest.p ||
+        str_parse_u64(str_make(rest.p, strspn(rest.p, "0123456789")), &own_minor) < 0)
+        return false;
+    return own_major > major || (own_major == major && own_minor >= minor);
+}
+
+enum check_state probe_kernel(struct finding *f)
+{
+    struct utsname u = {0};
+
+    (void)uname(&u);
     finding_detail(f, "Linux %s", u.release);
-    if (str_parse_u64(str_cut(str_of(u.release), '.', &rest), &major) < 0 ||
-        str_parse_u64(str_make(rest.p, strspn(rest.p, "0123456789")), &minor) < 0)
-        return CHECK_LIMITED;
-    if (major > 6 || (major == 6 && minor >= 1))
+    if (kernel_is_at_least(6, 1))
         return CHECK_OK;
-    return major > 5 || (major == 5 && minor >= 14) ? CHECK_LIMITED : CHECK_MISSING;
+    return kernel_is_at_least(5, 14) ? CHECK_LIMITED : CHECK_MISSING;
 }
 
 static void try_userns(int report)

@@ -11,9 +11,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* The first byte says what the rest is: a settings file, an environment file, one variable, or one
  * flag.  A configuration that loads can be printed. */
-static int load(char **argv, int argc, char **environ)
+static int load(char **argv, int argc, char **env)
 {
-    struct conf_sources from = {.argc = argc, .argv = argv, .environ = environ};
+    struct conf_sources from = {.argc = argc, .argv = argv, .environ = env};
     AUTO(config_free) struct config *c = NULL;
     AUTO(mem_free) char *text = NULL;
     AUTO(buf_done) struct buf b = {0};
@@ -35,14 +35,14 @@ static int load(char **argv, int argc, char **environ)
 static int load_file(const char *flag, struct str content)
 {
     char name[] = "holtd", path[64], option[16];
-    char *argv[] = {name, option, path, NULL}, *environ[] = {NULL};
+    char *argv[] = {name, option, path, NULL}, *env[] = {NULL};
     AUTO(fd_close) int fd = memfd_create("settings", MFD_CLOEXEC);
 
     if (fd < 0 || fd_write_all(fd, content.p, content.n) < 0)
         return 0;
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     (void)snprintf(option, sizeof option, "%s", flag);
-    return load(argv, 3, environ);
+    return load(argv, 3, env);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -71,7 +71,7 @@ def test_help_and_version(alone):
     (["token", "creat", "x"], "there is no command 'token creat'", "did you mean `holt token create`?"),
     (["frobnicate"], "there is no command 'frobnicate'", "`holt --help` lists"),
     (["events", "--limt", "3"], "unknown flag '--limt' of holt events", "did you mean --limit?"),
-    (["token", "create"], "holt token create wants name", "--help"),
+    (["token", "create"], "holt token create needs 'name'", "--help"),
     (["token", "create", "x", "--role", "king"], "--role: 'king' is not one of: observer, agent, operator, admin", ""),
     (["token", "create", "x", "--ttl", "soon"], "'soon' is not a duration", ""),
     (["status", "extra"], "'extra' is one argument too many", "--help"),

@@ -133,7 +133,7 @@ static void mistakes_are_named(void **state)
     assert_int_equal(PARSE(f, "x", "n", "m"), -1);
     assert_non_null(strstr(f->e.msg, "'m' is one argument too many"));
     assert_int_equal(PARSE(f, "--dry-run"), -1);
-    assert_string_equal(f->e.msg, "holt thing make wants id");
+    assert_string_equal(f->e.msg, "holt thing make needs 'id'");
     assert_int_equal(PARSE(f, "x", "--env", "A"), -1);
     assert_non_null(strstr(f->e.msg, "KEY=VALUE"));
     assert_int_equal(PARSE(f, "x", "--spec", "{"), -1);
