@@ -27,7 +27,7 @@ struct place { /* a watched directory */
 struct notify {
     int fd, out;
     int top; /* the directory where it begins */
-    int top_wd;
+    int top_wd, above_wd;
     bool recursive;
     const char *only; /* a file's name in top: nothing else is told */
     struct str asked; /* the path as the caller gave it */
@@ -258,6 +258,27 @@ static void look_again(struct notify *t)
         fd_close(fd);
 }
 
+/* While it is held open, its own watch does not say that it was removed: the one above does. */
+static bool top_is_gone(const struct notify *t, const struct inotify_event *ev)
+{
+    struct stat st;
+
+    if (ev->wd == t->top_wd)
+        return ev->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED);
+    return ev->wd == t->above_wd && fstat(t->top, &st) == 0 && st.st_nlink == 0;
+}
+
+static void watch_above(struct notify *t)
+{
+    AUTO(fd_close) int above = openat(t->top, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct stat a, b;
+
+    t->above_wd = -1;
+    if (above >= 0 && fstat(above, &a) == 0 && fstat(t->top, &b) == 0 &&
+        (a.st_ino != b.st_ino || a.st_dev != b.st_dev) && fchdir(above) == 0)
+        t->above_wd = inotify_add_watch(t->fd, ".", IN_DELETE | IN_ONLYDIR);
+}
+
 /* False: what was watched is gone. */
 static bool on_event(struct notify *t, const struct inotify_event *ev)
 {
@@ -268,7 +289,7 @@ static bool on_event(struct notify *t, const struct inotify_event *ev)
         look_again(t);
         return true;
     }
-    if (ev->wd == t->top_wd && (ev->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED))) {
+    if (top_is_gone(t, ev)) {
         tell(t, GUEST_WATCH_REMOVED, "");
         return false;
     }
@@ -337,6 +358,7 @@ int notify_run(const struct guest_file_call *c, int in, int out, struct stat *re
     if (open_top(t, c, name, e) < 0)
         return -1;
     t->recursive = !t->only && (c->flags & GUEST_FILE_RECURSIVE);
+    watch_above(t);
     t->top_wd = watch_dir(t, t->top, "");
     if (t->top_wd < 0)
         return path_failed("watch", c->path, -t->top_wd, e);
