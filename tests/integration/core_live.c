@@ -585,8 +585,8 @@ static void one_without_a_row_is_an_orphan(void)
     s = only();
     sandbox_info(s, &i);
     CHECK(strcmp(i.id, id) == 0 && i.orphan && i.state == SANDBOX_STOPPED);
-    CHECK(world_count(&w, "SELECT COUNT(*) FROM events WHERE type = 'sandbox.orphan'") == 1);
     world_turn(&w, 100);
+    CHECK(world_count(&w, "SELECT COUNT(*) FROM events WHERE type = 'sandbox.orphan'") == 1);
     reopen();
     s = only();
     sandbox_info(s, &i);
