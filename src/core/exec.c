@@ -255,7 +255,7 @@ static void end_saved(struct exec *x, const struct err *e)
     x->ended_saved = true;
     if (x->ch) {
         guest_exec_forget(TAKE(x->ch));
-    } else if (s->guest_ready && x->sm.state != EXEC_LOST) {
+    } else if (s->guest_ready && (x->listed || x->sm.state != EXEC_LOST)) {
         const struct guest_exec_row row = {.id = str_of(x->id),
                                            .out_end = (uint64_t)x->log.end[LOG_OUT],
                                            .err_end = (uint64_t)x->log.end[LOG_ERR]};
