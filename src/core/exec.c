@@ -1,8 +1,9 @@
-#include "core/sandbox_inside.h"
+#include "core/exec.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "core/sandbox_inside.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #define AGAIN_MS 1000  /* a log that cannot be written is tried again */
 #define IDLE_MS 5000   /* an ended log's memory goes when nobody read it for so long */
 #define BEGIN_MS 10000 /* for a start that waits for a connection */
+#define OFFSET_MAX (1ULL << 60)
 #define STDIN_MAX (2 * GUEST_WINDOW_DOWN)
 
 const struct sm_state exec_states[] = {
@@ -337,7 +339,7 @@ static void kill_late(struct timer *t)
         exec_lose(x, "it was killed, and no end was reported");
         return;
     }
-    if (x->kills > 0)
+    if (s->driver)
         s->driver->ops->kill(s->driver, s->id, x->kills == 1 ? DRIVER_WORK : DRIVER_ALL, kill_done,
                              exec_ref(x));
     x->kills++;
@@ -456,6 +458,10 @@ static void on_output(struct guest_exec *ch, enum guest_stream gs, uint64_t offs
 
     if (!exec_is_live(x))
         return;
+    if (offset > OFFSET_MAX) {
+        exec_lose(x, "its init tells of more output than there can be");
+        return;
+    }
     if (at < end) /* it has been sent before */
         bytes = str_skip(bytes, size_min((size_t)(end - at), bytes.n));
     else if (at > end)
