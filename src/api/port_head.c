@@ -112,9 +112,12 @@ static struct str location(const struct port_request *q, struct str to, struct a
                          arena_printf(a, "http://127.0.0.1:%d", q->port)};
 
     for (size_t i = 0; i < ARRAY_LEN(own); i++) {
-        struct str rest = str_skip(to, strlen(own[i]));
+        struct str rest;
 
-        if (str_starts(to, str_of(own[i])) && (rest.n == 0 || rest.p[0] == '/'))
+        if (!str_starts(to, str_of(own[i])))
+            continue;
+        rest = str_skip(to, strlen(own[i]));
+        if (rest.n == 0 || rest.p[0] == '/')
             to = rest.n ? rest : STR("/");
     }
     if (to.n == 0 || to.p[0] != '/' || str_starts(to, STR("//")))

@@ -49,9 +49,13 @@ static void credentials_and_hops_do_not_go_in(void **state)
     assert_true(has(text, "accept: text/html\r\n"));
     assert_true(has(text, "x-forwarded-prefix: /p/8000\r\n"));
     assert_true(has(text, "connection: close\r\n\r\n"));
-    for (size_t i = 0; i < ARRAY_LEN(h); i++)
-        if (i != 7 && has(text, h[i].value.p) && i != 3)
+    for (size_t i = 0; i < ARRAY_LEN(h); i++) {
+        char line[64];
+
+        (void)snprintf(line, sizeof line, "\n%s: %s", h[i].name.p, h[i].value.p);
+        if (has(text, line) != str_eq_c(h[i].name, "accept"))
             fail_msg("'%s' went in", h[i].name.p);
+    }
     assert_false(has(text, "holt_") || has(text, "x-hop") || has(text, "content-length"));
     assert_false(chunked);
 }
