@@ -20,6 +20,9 @@ struct sandbox *request_sandbox(struct request *r, struct str ref)
     struct sandbox *s = sandbox_find(r->api->c.sandboxes, ref, &e);
 
     if (!s) {
+        if (!e.object[0])
+            (void)snprintf(e.object, sizeof e.object, "sandbox/" STR_FMT, (int)size_min(ref.n, 64),
+                           ref.p);
         request_fail(r, &e);
         return NULL;
     }
@@ -40,6 +43,9 @@ struct exec *request_exec(struct request *r, struct str sandbox, struct str exec
     x = exec_find(s, exec, &e);
     if (x)
         return exec_ref(x);
+    if (!e.object[0])
+        (void)snprintf(e.object, sizeof e.object, "exec/" STR_FMT, (int)size_min(exec.n, 64),
+                       exec.p);
     request_fail(r, &e);
     return NULL;
 }
