@@ -14,6 +14,24 @@ struct principal request_who(const struct request *r)
     return who;
 }
 
+/* Which content was read: rows fold by object, so a file's path is part of its name. */
+static void audit_read(struct request *r, const struct sandbox *s)
+{
+    struct str path = {0};
+    struct sandbox_info i;
+    const char *object;
+
+    if (!r->op->audited || r->audited)
+        return;
+    r->audited = true;
+    sandbox_info(s, &i);
+    if (http_query_get(xchg_req(r->x)->query, "path", xchg_arena(r->x), &path) < 0)
+        path = (struct str){0};
+    object = arena_printf(xchg_arena(r->x), "sandbox/%s%s" STR_FMT, i.id, path.n ? ":" : "",
+                          (int)size_min(path.n, EVENT_NAME_MAX / 2), path.n ? path.p : "");
+    request_audit(r, "request.read", object, 200);
+}
+
 struct sandbox *request_sandbox(struct request *r, struct str ref)
 {
     struct err e = {0};
@@ -26,8 +44,10 @@ struct sandbox *request_sandbox(struct request *r, struct str ref)
         request_fail(r, &e);
         return NULL;
     }
-    if (sandbox_check(s, &r->who, &e) == 0)
+    if (sandbox_check(s, &r->who, &e) == 0) {
+        audit_read(r, s);
         return s;
+    }
     request_refuse(r, &e);
     return NULL;
 }

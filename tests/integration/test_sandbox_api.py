@@ -223,6 +223,12 @@ def test_exec_background_stdin_signal(box):
     assert x["id"] in listed and listed == sorted(listed)
 
 
+def test_stdin_that_is_not_open(box):
+    x = box.background(["sleep", "60"])
+    status, e = error(raw(box.d, "POST", f"{box.path}/execs/{x['id']}/stdin", b"x"))
+    assert status == 409 and e["object"] == f"exec/{x['id']}" and "stdin_open" in e["hint"]
+
+
 def test_stdin_streams_with_back_pressure(box):
     data = os.urandom(BIG)
     x = box.background(["sh", "-c", "sleep 0.3; md5sum"], stdin_open=True)
@@ -773,7 +779,7 @@ def test_reads_of_content_are_audited(holtd, box, tmp_path):
     (tmp_path / "f").write_text("x")
     raw(holtd, "GET", box.files(tmp_path / "f"))
     wait_for(lambda: [e for e in holtd.ok("GET", f"{API}/audit?limit=1000")["events"]
-                      if e["object"] == "operation/file.read"], 15)
+                      if e["object"] == f"sandbox/{box.id}:{tmp_path}/f"], 15)
 
 
 def test_stopping_holtd_with_open_streams_is_quick(new_holtd):
