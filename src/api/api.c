@@ -13,10 +13,22 @@
 
 /* --- the request's life --- */
 
-void request_end(struct request *r)
+/* The query is left out: it may hold what nobody should read in a log. */
+static void log_request(const struct request *r, bool done)
+{
+    const struct http_req *req = xchg_req(r->x);
+
+    if (log_is_on(LOG_DEBUG))
+        log_debug("request", LOG_S("method", req->method), LOG_S("path", req->path),
+                  LOG_N("status", r->status), LOG_C("actor", r->who.actor),
+                  LOG_N("us", (clock_mono_ns() - r->started_ns) / 1000), LOG_N("sent", done));
+}
+
+void request_end(struct request *r, bool done)
 {
     struct waiter *w = TAKE(r->waiter);
 
+    log_request(r, done);
     if (w) {
         w->r = NULL;
         if (w->gone)
@@ -29,8 +41,7 @@ void request_end(struct request *r)
 
 static void request_closed(struct xchg *x, bool done)
 {
-    (void)done;
-    request_end(xchg_arg(x));
+    request_end(xchg_arg(x), done);
 }
 
 static const struct xchg_ops request_ops = {.closed = request_closed};
