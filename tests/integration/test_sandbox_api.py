@@ -669,6 +669,7 @@ def test_port_get(inside):
     assert "set-cookie" not in h and "service-worker-allowed" not in h
     assert h["content-security-policy"] == "sandbox"
     assert raw(inside.d, "GET", inside.ports)[1].startswith(b"GET / HTTP/1.1")
+    assert raw(inside.d, "GET", f"{inside.ports}/?token=theirs")[1].startswith(b"GET /?token=theirs HTTP/1.1")
     assert raw(inside.d, "GET", f"{inside.ports}/redirect")[2]["location"] == f"{inside.ports}/there"
     assert len(raw(inside.d, "GET", f"{inside.ports}/chunked")[1]) == 64 * 65536
     status, body, h = raw(inside.d, "HEAD", f"{inside.ports}/")
