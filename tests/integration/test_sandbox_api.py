@@ -422,6 +422,7 @@ def test_control_is_taken_from_one_whose_input_waits(box):
                 await a.close()
                 second = Attach(b)
                 await second.until("role")
+                await asyncio.sleep(1.5)  # the command reads: there is room, and nobody of the first is there
                 await second.type(b"y" * 300000)
                 await second.say(type="eof")
                 assert (await second.until("exit"))["exec"]["exit_code"] == 0
