@@ -178,7 +178,7 @@ static int plan(struct download *d, const struct guest_file_done *info, struct g
     c->offset = (uint64_t)start;
     c->length = GUEST_NO_LIMIT;
     if (size == 0)
-        return 0; /* or one of /proc, whose length nobody knows */
+        return 0; /* or one whose length nobody knows */
     c->length = (uint64_t)length;
     d->h[d->header_count++] = (struct http_header){STR("content-length"), decimal(r, length)};
     return 0;
