@@ -3,10 +3,12 @@
 #include "api/event_stream.h"
 #include "api/grpc.h"
 #include "api/idempotency.h"
+#include "api/live.h"
 #include "api/metrics.h"
 #include "api/page.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "core/console.h"
 #include "net/cors.h"
 
 /* --- the request's life --- */
@@ -22,16 +24,24 @@ static void log_request(const struct request *r, bool done)
                   LOG_N("us", (clock_mono_ns() - r->started_ns) / 1000), LOG_N("sent", done));
 }
 
-static void request_closed(struct xchg *x, bool done)
+void request_end(struct request *r, bool done)
 {
-    struct request *r = xchg_arg(x);
+    struct waiter *w = TAKE(r->waiter);
 
     log_request(r, done);
-    if (r->waiter)
-        r->waiter->r = NULL;
+    if (w) {
+        w->r = NULL;
+        if (w->gone)
+            w->gone(w);
+    }
     r->idem = idem_free(r->idem);
     json_decref(r->body);
     metrics_count(r->api, r->route, r->status, clock_mono_ns() - r->started_ns);
+}
+
+static void request_closed(struct xchg *x, bool done)
+{
+    request_end(xchg_arg(x), done);
 }
 
 static const struct xchg_ops request_ops = {.closed = request_closed};
@@ -42,7 +52,8 @@ static void run_handler(struct request *r)
 {
     const struct op_handler *h = r->route->data;
 
-    if (r->op->audited)
+    /* One that names an object is recorded where that is known to exist: request_sandbox. */
+    if (r->op->audited && r->params.n == 0)
         request_audit(r, "request.read", NULL, 200);
     h->run(r);
 }
@@ -62,6 +73,8 @@ static int check_media_type(const struct http_req *req, struct err *e)
 
 static int decode(struct request *r, struct str body, struct err *e)
 {
+    if (r->op->proxies)
+        return op_decode(r->op, &r->params, STR(""), NULL, xchg_arena(r->x), &r->in, e);
     if (body.n > 0 && check_media_type(xchg_req(r->x), e) < 0)
         return -1;
     if (body.n > 0 && json_read(body, &r->body, e) < 0)
@@ -109,7 +122,7 @@ static void run_op(struct request *r)
     bool bodiless = str_eq_c(req->method, "GET") || str_eq_c(req->method, "HEAD");
 
     r->op = h->op;
-    if (bodiless || req->content_length == 0)
+    if (r->op->upload || r->op->proxies || bodiless || req->content_length == 0)
         decode_and_run(r, STR(""));
     else
         xchg_collect(r->x, (size_t)r->api->c.conf->body_max, body_collected);
@@ -131,12 +144,25 @@ static int authorise(struct request *r, struct err *e)
     return err_hint(e, "ask an admin for a token of another role: holt token create");
 }
 
+/* The query of a proxied request is for the server inside: a token there is none of ours. */
+static struct http_req without_query(const struct request *r)
+{
+    struct http_req req = *xchg_req(r->x);
+    const struct op_handler *h = r->route->data;
+
+    if (r->route->handler == run_op && h->op->proxies)
+        req.query = (struct str){0};
+    return req;
+}
+
 static void admit(struct request *r)
 {
     struct auth_view v = request_view(r);
+    const struct http_req req = without_query(r);
     int64_t retry_ms = 0;
     struct err e = {0};
 
+    v.req = &req;
     /* What is open to everybody is open to somebody with a wrong token too. */
     if (auth_authenticate(&r->api->auth, &v, &r->who, &r->how, &retry_ms, &e) < 0 &&
         (e.code == ERR_INVALID || r->route->perm != PERM_NONE))
@@ -247,6 +273,8 @@ int api_new(const struct api_config *c, struct api **ret, struct err *e)
     a->started_ms = clock_wall_ms();
     a->started_mono_ms = clock_mono_ms();
     list_init(&a->streams);
+    list_init(&a->lives);
+    a->consoles = consoles_new();
     a->health = api_health_new(a);
     a->router = router_new();
     op_openapi(&a->openapi, c->version);
@@ -263,7 +291,8 @@ struct api *api_free(struct api *a)
 {
     if (!a)
         return NULL;
-    assert(list_is_empty(&a->streams));
+    assert(list_is_empty(&a->streams) && list_is_empty(&a->lives));
+    consoles_free(a->consoles);
     health_free(a->health);
     router_free(a->router);
     mem_free(a->stats);
@@ -282,11 +311,13 @@ void api_set_server(struct api *a, struct server *s)
 void api_tick(struct api *a)
 {
     event_streams_check(a);
+    lives_check(a);
     health_changed(a->health);
 }
 
 void api_end_streams(struct api *a)
 {
     event_streams_end(a);
+    lives_end(a);
     health_end_watches(a->health);
 }

@@ -216,6 +216,7 @@ void exec_info(const struct exec *x, struct exec_info *ret)
         .timed_out = x->flags & EXEC_TIMED_OUT,
         .cancelled = x->flags & EXEC_CANCELLED,
         .oom = x->flags & EXEC_OOM,
+        .takes_input = exec_is_live(x) && !x->in_eof && (x->flags & (EXEC_STDIN | EXEC_PTY)) != 0,
         .exit_code = x->exit_code,
         .signal = x->signal,
         .created_ms = x->created_ms,
@@ -541,10 +542,8 @@ size_t exec_stdin(struct exec *x, struct str bytes, bool eof, void (*room)(void 
     x->in_eof = eof && n == bytes.n;
     push_stdin(x);
     sandbox_touch(x->sandbox);
-    if (n < bytes.n) {
-        x->room = room;
-        x->room_arg = arg;
-    }
+    x->room = n < bytes.n ? room : NULL;
+    x->room_arg = arg;
     return n;
 }
 

@@ -42,8 +42,9 @@ struct exec_info { /* borrowed until the loop turns */
     size_t argc;
     struct str cwd, user, failure;
     bool pty, timed_out, cancelled, oom;
-    int exit_code; /* -1: none; 128 + n for a signal */
-    int signal;    /* 0: none */
+    bool takes_input; /* it lives, and its standard input was not closed */
+    int exit_code;    /* -1: none; 128 + n for a signal */
+    int signal;       /* 0: none */
     int64_t created_ms, started_ms, ended_ms, duration_ms, timeout_ms;
     int64_t user_us, system_us, max_rss_kib;
     int64_t out_from, out_end, err_from, err_end; /* bytes kept: [from, end) */
@@ -73,8 +74,8 @@ void exec_signal(struct exec *x, int signal, exec_cb done, void *arg);
 /* Kills everything it started; done when its end is written. */
 void exec_cancel(struct exec *x, exec_cb done, void *arg);
 void exec_resize(struct exec *x, int rows, int cols, exec_cb done, void *arg);
-/* Returns how many bytes were taken; less than offered: room is called (once) when there is room.
- */
+/* Returns how many bytes were taken; less than offered: room is called (once) when there is room,
+ * unless another call comes before: one writer at a time (core/console.h). */
 size_t exec_stdin(struct exec *x, struct str bytes, bool eof, void (*room)(void *arg), void *arg);
 
 /* --- reading the output --- */

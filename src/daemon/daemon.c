@@ -6,8 +6,11 @@
 #include "daemon/banner.h"
 #include "daemon/notify.h"
 #include "daemon/state.h"
+#include "driver/table.h"
 
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,6 +33,10 @@ struct daemon {
     struct store *store;
     struct events *events;
     struct identity *identity;
+    struct sandboxes *sandboxes;
+    const struct driver_ops *drivers[8]; /* NULL at the end */
+    char installation[ID_SIZE], node[HOST_NAME_MAX + 1];
+    char *bindir;
     struct api *api;
     struct server *server;
     uv_signal_t signals[SIG_KINDS];
@@ -137,6 +144,7 @@ static void on_tick(uv_timer_t *t)
 {
     struct daemon *d = t->data;
 
+    sandboxes_tick(d->sandboxes);
     api_tick(d->api);
     if (++d->ticks % FLUSH_TICKS == 0)
         identity_flush(d->identity);
@@ -247,6 +255,51 @@ static int open_store(struct daemon *d, struct err *e)
     return identity_first_admin(d->identity, d->token_file, e) < 0 ? -1 : 0;
 }
 
+/* The one that the setting names, and those beside it that isolate.  One that does not works only
+ * where the operator chose it: whoever may make a sandbox could otherwise be holtd's user on the
+ * host. */
+static void choose_drivers(struct daemon *d)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; driver_table[i]; i++)
+        if (strcmp(driver_table[i]->name, d->conf->runtime) == 0)
+            d->drivers[n++] = driver_table[i];
+    if (n == 0)
+        log_warn("this build does not have the runtime", LOG_C("runtime", d->conf->runtime));
+    else if (!(d->drivers[0]->caps & DRIVER_ISOLATES))
+        log_warn("what runs in a sandbox is NOT ISOLATED from this machine",
+                 LOG_C("runtime", d->conf->runtime));
+    for (size_t i = 0; driver_table[i] && n < ARRAY_LEN(d->drivers) - 1; i++)
+        if (driver_table[i] != d->drivers[0] && (driver_table[i]->caps & DRIVER_ISOLATES))
+            d->drivers[n++] = driver_table[i];
+}
+
+static int open_sandboxes(struct daemon *d, struct err *e)
+{
+    const struct config *c = d->conf;
+
+    choose_drivers(d);
+    if (state_installation(c->state, d->installation, e) < 0)
+        return -1;
+    d->bindir = c->bindir && c->bindir[0] ? xstrdup(c->bindir) : state_bindir();
+    if (gethostname(d->node, sizeof d->node) < 0)
+        (void)snprintf(d->node, sizeof d->node, "localhost");
+    d->node[sizeof d->node - 1] = '\0';
+    return sandboxes_open(&(struct sandboxes_config){.loop = &d->loop,
+                                                     .store = d->store,
+                                                     .events = d->events,
+                                                     .drivers = d->drivers,
+                                                     .state = c->state,
+                                                     .bindir = d->bindir,
+                                                     .node = d->node,
+                                                     .installation = d->installation,
+                                                     .sandboxes_max = c->sandboxes_max,
+                                                     .execs_max = c->execs_max,
+                                                     .output_bytes = c->output_bytes},
+                          &d->sandboxes, e);
+}
+
 static int open_server(struct daemon *d, struct err *e)
 {
     const struct config *c = d->conf;
@@ -256,6 +309,7 @@ static int open_server(struct daemon *d, struct err *e)
                                      .store = d->store,
                                      .events = d->events,
                                      .identity = d->identity,
+                                     .sandboxes = d->sandboxes,
                                      .version = holt_version},
                 &d->api, e) < 0)
         return -1;
@@ -282,7 +336,7 @@ static int start(struct daemon *d, struct err *e)
     if (d->lock < 0 || open_store(d, e) < 0)
         return -1;
     apply_settings(d);
-    if (open_server(d, e) < 0)
+    if (open_sandboxes(d, e) < 0 || open_server(d, e) < 0)
         return -1;
     start_handles(d);
     return 0;
@@ -315,6 +369,7 @@ static void finish(struct daemon *d)
     stop_handles(d);
     if (d->identity)
         identity_flush(d->identity);
+    d->sandboxes = sandboxes_close(d->sandboxes);
     d->events = events_close(d->events);
     store_close(d->store);
     d->api = api_free(d->api);
@@ -326,6 +381,7 @@ static void finish(struct daemon *d)
     }
     fd_close(d->lock);
     mem_free(d->token_file);
+    mem_free(d->bindir);
     config_free(d->conf);
 }
 
