@@ -30,8 +30,10 @@ int detach_parse(const char *text, struct detach *ret, struct err *e)
 
         if (d.count == DETACH_MAX || parse_key(name, &d.keys[d.count++]) < 0) {
             (void)err_set(e, ERR_INVALID, 0, "--detach-keys: '%.60s' is no key sequence", text);
-            return err_hint(e, "up to %d of ctrl-a … ctrl-z or single characters, with commas: "
-                               "ctrl-p,ctrl-q; or none", DETACH_MAX);
+            return err_hint(e,
+                            "up to %d of ctrl-a … ctrl-z or single characters, with commas: "
+                            "ctrl-p,ctrl-q; or none",
+                            DETACH_MAX);
         }
     }
     *ret = d;

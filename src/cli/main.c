@@ -17,7 +17,7 @@ static bool wants_color(int fd)
     return isatty(fd) && !(no && no[0]) && term && strcmp(term, "dumb") != 0;
 }
 
-static int report(const struct err *e)
+static int report(const struct err *e, int status)
 {
     AUTO(buf_done) struct buf out = {0};
     bool color = wants_color(STDERR_FILENO);
@@ -31,7 +31,7 @@ static int report(const struct err *e)
         buf_add_char(&out, '\n');
     }
     (void)!write(STDERR_FILENO, buf_data(&out), buf_len(&out));
-    return err_table[e->code].exit;
+    return status ? status : err_table[e->code].exit;
 }
 
 static int unknown_verb(const struct cli *c, char *const *words, size_t n, struct err *e)
@@ -105,6 +105,8 @@ static int run(struct cli *c, char **words, size_t n, struct err *e)
         return print_help(c, NULL, words[0]);
     if (!cmd)
         return unknown_verb(c, words, n, e);
+    if (cmd->special)
+        c->failed = cmd->special->failed;
     if (args_parse(cmd, words + used, n - used, globals, &args, e) < 0)
         return -1;
     take_globals(c, globals);
@@ -126,7 +128,9 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "__complete") == 0)
         complete_run(&c.cmds, argv + 2, (size_t)argc - 2);
     else if (run(&c, argv + 1, argc > 0 ? (size_t)argc - 1 : 0, &e) < 0)
-        r = report(&e);
+        r = report(&e, c.failed);
+    else
+        r = c.status;
     arena_done(&c.arena);
     if (request_abandoned())
         _exit(r);

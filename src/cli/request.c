@@ -6,7 +6,6 @@
 #include "conf/conf.h"
 #include "proto/json.h"
 
-
 struct run {
     const struct request *rq;
     struct reply *reply;

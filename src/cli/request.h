@@ -12,10 +12,10 @@
 
 struct request {
     const char *method;
-    const char *target;     /* path and query, encoded */
-    const char *accept;     /* NULL: JSON */
-    struct str body;        /* JSON, or empty */
-    const char *type;       /* of the body; NULL: JSON */
+    const char *target; /* path and query, encoded */
+    const char *accept; /* NULL: JSON */
+    struct str body;    /* JSON, or empty */
+    const char *type;   /* of the body; NULL: JSON */
     /* A streamed body: adds a part; 1: there is more, 0: that was the end, -1: *e says why not. */
     int (*feed)(void *arg, struct buf *to, struct err *e);
     bool creates;           /* gets an Idempotency-Key */

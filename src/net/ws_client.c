@@ -317,16 +317,15 @@ static void make_headers(const struct ws_client_request *r, struct ws_client *w,
     own[4] = (struct http_header){STR("sec-websocket-protocol"), str_of(r->protocol)};
     memcpy(to, own, sizeof own);
     if (r->header_count > 0)
-        memcpy(to + OWN_HEADERS - (r->protocol ? 0 : 1), r->headers,
-               r->header_count * sizeof *to);
+        memcpy(to + OWN_HEADERS - (r->protocol ? 0 : 1), r->headers, r->header_count * sizeof *to);
 }
 
 int ws_client_start(const struct ws_client_request *r, struct ws_client **ret, struct err *e)
 {
     static const struct client_ops ops = {
         .writable = on_writable, .head = on_head, .body = on_body, .closed = on_closed};
-    AUTO(mem_free) struct http_header *headers =
-        xzalloc((OWN_HEADERS + r->header_count) * sizeof *headers);
+    AUTO(mem_free)
+    struct http_header *headers = xzalloc((OWN_HEADERS + r->header_count) * sizeof *headers);
     AUTO(buf_done) struct buf key = {0};
     struct ws_client *w = xzalloc(sizeof *w);
 
