@@ -4,6 +4,7 @@
 #include "cli/request.h"
 #include "proto/json.h"
 
+#include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
 #include <unistd.h>
@@ -115,12 +116,21 @@ static int run(struct cli *c, char **words, size_t n, struct err *e)
     return cmd->run(c, cmd, args, e);
 }
 
+/* A descriptor that is opened later must not become a standard one. */
+static void fill_standard_fds(void)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+            _exit(1);
+}
+
 int main(int argc, char **argv)
 {
     struct cli c = {0};
     struct err e = {0};
     int r = 0;
 
+    fill_standard_fds();
     (void)setlocale(LC_CTYPE, "");
     (void)signal(SIGPIPE, SIG_IGN);
     c.color = wants_color(STDOUT_FILENO);
