@@ -163,6 +163,15 @@ static void take_exit(struct session *s, json_t *m)
     (void)uv_timer_start(&s->timer, on_goodbye_late, GOODBYE_MS, 0);
 }
 
+static void take_role(struct session *s, const char *role)
+{
+    bool observer = role && strcmp(role, "observer") == 0;
+
+    if (observer && !s->observer)
+        sink_write(&s->out[1], STR("\rholt: somebody else types; you look on\r\n"));
+    s->observer = observer;
+}
+
 static void take_text(struct session *s, struct str data)
 {
     AUTO(json_decref) json_t *m = NULL;
@@ -184,10 +193,9 @@ static void take_text(struct session *s, struct str data)
     } else if (strcmp(type, "exit") == 0) {
         take_exit(s, m);
     } else if (strcmp(type, "error") == 0) {
-        (void)request_error(json_object_get(m, "error"), &s->e);
+        (void)request_error(json_object_get(m, "error"), &s->said);
     } else if (strcmp(type, "role") == 0) {
-        s->observer = true;
-        sink_write(&s->out[1], STR("\rholt: somebody else took over; you look on\r\n"));
+        take_role(s, json_string_value(json_object_get(m, "role")));
     }
 }
 
@@ -240,7 +248,8 @@ static bool may_retry(const struct session *s, const struct ws_client_end *end)
 {
     if (s->spec->owns && !s->spec->kills)
         return false;
-    if (s->left || s->exited || s->no_reader || s->e.code != ERR_NONE || end->status)
+    if (s->left || s->exited || s->no_reader || end->status || s->e.code != ERR_NONE ||
+        s->said.code != ERR_NONE)
         return false;
     if (!s->ever_open || (s->sent > 0 && !s->spec->tty))
         return false;
@@ -249,6 +258,10 @@ static bool may_retry(const struct session *s, const struct ws_client_end *end)
 
 static void end_without_exit(struct session *s, const struct ws_client_end *end)
 {
+    if (s->said.code != ERR_NONE) {
+        s->e = s->said;
+        return;
+    }
     if (end->status) {
         (void)request_refused(s->t, end->status, end->body, &s->e);
         return;

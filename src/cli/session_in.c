@@ -58,10 +58,9 @@ static void stop_here(struct session *s)
 
 static void cut(struct session *s, int number)
 {
-    if (s->spec->kills)
+    if (s->spec->kills && s->started)
         session_signal(s, "KILL");
-    session_leave(s, s->spec->observes ? SESSION_DETACHED : SESSION_CUT,
-                  s->spec->observes ? 0 : 128 + number);
+    session_leave(s, s->observer ? SESSION_DETACHED : SESSION_CUT, s->observer ? 0 : 128 + number);
 }
 
 static void pass_on(struct session *s, int number, const char *name)
@@ -71,7 +70,7 @@ static void pass_on(struct session *s, int number, const char *name)
 
     if (number == SIGINT)
         s->last_int_ms = now;
-    if (twice || s->exited || s->no_reader || s->spec->observes || !s->open)
+    if (twice || s->exited || s->no_reader || s->observer || !s->open)
         cut(s, number);
     else if (!s->started)
         s->held_signal = name;
@@ -184,10 +183,9 @@ void session_in_start(struct session *s)
     if (s->held_signal)
         session_signal(s, s->held_signal);
     s->held_signal = NULL;
-    if ((!s->spec->input || s->eof) && !s->spec->observes)
+    if (s->eof && !s->observer)
         session_send(s, "{\"type\":\"eof\"}");
-    else
-        session_in_room(s);
+    session_in_room(s);
 }
 
 void session_in_init(struct session *s)

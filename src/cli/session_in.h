@@ -24,6 +24,7 @@ struct session {
     struct sink out[2];
     int64_t seen[2]; /* offsets of the output behind what was written */
     struct err e;
+    struct err said; /* by the server: why, if the session ends without an exit */
     int64_t lost_ms; /* since when; 0: it is not */
     bool open, ever_open, exited, left, over, retrying;
     bool no_reader; /* standard output is broken */

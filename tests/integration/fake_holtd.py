@@ -427,6 +427,7 @@ class Requests(BaseHTTPRequestHandler):
             ws.send_json(type="exit", exec=x.object())
             return ws.close()
         ws.send_json(type="started", exec=x.object())
+        ws.send_json(type="role", role=role or "controller")
         threading.Thread(target=self.take_input, args=(ws, x, role), daemon=True).start()
         at, offsets = 0, {1: out_offset, 2: err_offset}
         while True:
