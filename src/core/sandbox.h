@@ -84,6 +84,8 @@ void sandbox_create(struct sandboxes *l, const struct sandbox_spec *spec,
                     const struct principal *by, sandbox_cb done, void *arg); /* done when it runs */
 /* By id, name, or any dialect's alias; NULL: none, and *e says so with the nearest remedy. */
 struct sandbox *sandbox_find(struct sandboxes *l, struct str ref, struct err *e);
+/* May this asker touch it?  An agent: only what it made. */
+CHECKED int sandbox_check(const struct sandbox *s, const struct principal *by, struct err *e);
 void sandbox_info(const struct sandbox *s, struct sandbox_info *ret);
 const char *sandbox_state_name(enum sandbox_state s);
 /* In order of id, after this id (empty: from the start); NULL at the end. */
