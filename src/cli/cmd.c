@@ -95,7 +95,9 @@ static void add_cmd(struct cmd_set *set, const struct op *op, const struct verb 
         .text = v && v->text ? v->text
                 : op         ? op->text
                              : "",
-        .group = v && v->group ? v->group : op->group,
+        .group = v && v->group ? v->group
+                 : op          ? op->group
+                               : "",
         .op = op,
         .special = v,
         .args = arena_alloc(a, room * sizeof *c->args),

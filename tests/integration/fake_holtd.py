@@ -49,7 +49,7 @@ class WebSocket:
         with self.lock:
             try:
                 self.write_raw(head + data)
-            except OSError:
+            except (OSError, ValueError):
                 raise Gone from None
 
     def send_json(self, **message):
@@ -60,7 +60,7 @@ class WebSocket:
         with self.lock:
             try:
                 self.write_raw(bytes([0x88, len(payload)]) + payload)
-            except OSError:
+            except (OSError, ValueError):
                 pass
 
     def receive(self):
@@ -72,7 +72,7 @@ class WebSocket:
                 n = head[1] & 0x7f
                 n = struct.unpack(">H", self.exactly(2))[0] if n == 126 else struct.unpack(">Q", self.exactly(8))[0] if n == 127 else n
                 mask, data = self.exactly(4), self.exactly(n)
-            except OSError:
+            except (OSError, ValueError):
                 raise Gone from None
             data = (int.from_bytes(data, "big") ^ int.from_bytes((mask * (n // 4 + 1))[:n], "big")).to_bytes(n, "big")
             op = head[0] & 0x0f
@@ -125,7 +125,7 @@ class Exec:
         while True:
             try:
                 data = os.read(fd, 65536)
-            except OSError:
+            except (OSError, ValueError):
                 return
             if not data:
                 return
