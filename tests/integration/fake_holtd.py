@@ -202,6 +202,10 @@ class Box:
         return {"id": self.id, "name": self.name, "state": "running", "image": "host", "runtime": "fake", "execs_live": 0,
                 "created_at": "2026-01-02T03:04:05.678Z", "labels": {}, "limits": {}}
 
+    def only_exec(self):
+        assert len(self.execs) == 1
+        return next(iter(self.execs.values()))
+
     def path(self, p):
         return os.path.normpath(self.root + "/" + p)
 
