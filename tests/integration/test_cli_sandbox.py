@@ -470,6 +470,30 @@ def test_a_lost_connection_is_made_again(terminal, server):
     assert t.seen.count(b"one") == 1, "no output is shown twice"
 
 
+def test_a_session_outlives_its_daemon(tmp_path):
+    first = RealServer(tmp_path / "d", "--runtime", "fake")
+    env = environment({"HOME": str(tmp_path), "HOLT_SERVER": first.url, "HOLT_TOKEN": first.token, "TERM": "xterm"})
+    first.box("build")
+    t = Terminal([HOLT, "exec", "build", "-t", "--", "sh", "-c", "echo one; read x; echo got $x; exit 8"], env)
+    second = None
+    try:
+        t.wait_for(rb"one")
+        first.kill()
+        t.wait_for(rb"trying again")
+        second = RealServer(tmp_path / "d", "--runtime", "fake", port=first.port)
+        wait_for(lambda: second.ok("GET", "/holt/v1/sandboxes")["sandboxes"][0]["state"] == "running")
+        time.sleep(1)
+        t.type(b"word\r")
+        t.wait_for(rb"got word")
+        assert t.end() == 8 and t.seen.count(b"one") == 1
+        second.ok("DELETE", "/holt/v1/sandboxes/build")
+    finally:
+        t.close()
+        first.kill()
+        if second:
+            second.stop()
+
+
 def test_shell(terminal, holt, server):
     server.box("build")
     assert b"wants a terminal" in holt("shell", "build", status=125).stderr
