@@ -1,5 +1,7 @@
 #include "api/pipe.h"
 
+#include <stdio.h>
+
 static void push(struct pipe *p)
 {
     size_t n;
@@ -77,7 +79,12 @@ void pipe_consume(struct pipe *p)
 
 void pipe_fail(struct pipe *p, const struct err *e)
 {
-    request_fail(p->r, e); /* after the head it cuts */
+    struct err about = *e;
+
+    if (!about.object[0] && p->r->params.n > 0)
+        (void)snprintf(about.object, sizeof about.object, "sandbox/" STR_FMT,
+                       (int)size_min(p->r->params.v[0].n, 64), p->r->params.v[0].p);
+    request_fail(p->r, &about); /* after the head it cuts */
 }
 
 static void on_data(struct guest_pipe *g, struct str bytes)

@@ -56,6 +56,7 @@ struct request {
     struct idem *idem; /* with an Idempotency-Key; whoever waits takes it */
     int64_t started_ns;
     int status; /* of the reply; 0: none yet */
+    bool audited;
 };
 
 struct op_handler {

@@ -106,6 +106,14 @@ void exec_stdin_run(struct request *r)
     if (!x)
         return;
     exec_info(x, &i);
+    if (!i.takes_input) {
+        err_set(&e, ERR_CONFLICT, 0, "command '%s' %s", i.id,
+                i.ended_ms ? "has ended: it reads no more" : "has no open standard input");
+        err_object(&e, "exec", i.id);
+        err_hint(&e, "start it with \"stdin_open\": true");
+        request_fail(r, &e);
+        return;
+    }
     if (console_sit(r->api->consoles, i.id, CONSOLE_CONTROLLER, false, &in->seat, &e) < 0) {
         request_fail(r, &e);
         return;
