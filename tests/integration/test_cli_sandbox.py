@@ -710,7 +710,6 @@ def forwarded(p):
     return int(re.fullmatch(rb"127\.0\.0\.1:(\d+) -> build:\d+\n", p.stdout.readline())[1])
 
 
-@scripted
 def test_port_forward(start, server, echo_port):
     server.box("build")
     p = start("port-forward", "build", f":{echo_port}")
@@ -739,7 +738,6 @@ def test_port_forward(start, server, echo_port):
     assert p.wait(10) == -signal.SIGINT
 
 
-@scripted
 def test_port_forward_refused(start, holt, server):
     server.box("build")
     p = start("port-forward", "build", ":1")
@@ -747,6 +745,6 @@ def test_port_forward_refused(start, holt, server):
         s.settimeout(20)
         with contextlib.suppress(ConnectionResetError):
             assert s.recv(10) == b""
-    assert b"port 1 of" in p.stderr.readline()
+    assert b"port 1 " in p.stderr.readline()
     assert b"is not LOCAL:REMOTE" in holt("port-forward", "build", "80:x", status=1).stderr
     assert b"there is no sandbox" in holt("port-forward", "nobox", "80", status=2).stderr
