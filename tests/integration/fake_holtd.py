@@ -424,6 +424,8 @@ class Requests(BaseHTTPRequestHandler):
             except Gone:
                 pass
             return None
+        if rest[1:] == ["signal"]:
+            x.signal(json.loads(self.body())["signal"])
         return self.reply(200, x.object())
 
     def attached(self, ws, x, out_offset, err_offset, role="controller"):

@@ -306,6 +306,27 @@ def test_a_signal_that_kills_the_command(start):
     assert p.wait(20) == 143
 
 
+def test_a_signal_passes_input_that_nobody_reads(start):
+    with open("/dev/zero", "rb") as zeros:
+        p = start("run", "--", "sh", "-c", "trap 'exit 5' INT; echo ready; while :; do sleep 0.05; done", stdin=zeros)
+    assert p.stdout.readline() == b"ready\n"
+    time.sleep(0.3)
+    p.send_signal(signal.SIGINT)
+    assert p.wait(20) == 5
+
+
+def test_the_second_interrupt_cuts_behind_unread_input(start, server):
+    with open("/dev/zero", "rb") as zeros:
+        p = start("run", "--", "sh", "-c", "trap '' INT; echo ready; while :; do sleep 0.05; done", stdin=zeros)
+    assert p.stdout.readline() == b"ready\n"
+    time.sleep(0.3)
+    p.send_signal(signal.SIGINT)
+    time.sleep(0.1)
+    p.send_signal(signal.SIGINT)
+    assert p.wait(20) == 130
+    wait_for(lambda: all_gone(server))
+
+
 def test_the_second_interrupt_cuts(start, server):
     p = start("run", "--", "sh", "-c", "trap '' INT; echo ready; while :; do sleep 0.05; done")
     assert p.stdout.readline() == b"ready\n"
