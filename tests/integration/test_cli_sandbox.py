@@ -315,6 +315,17 @@ def test_a_signal_passes_input_that_nobody_reads(start):
     assert p.wait(20) == 5
 
 
+@real
+def test_a_killed_client_leaves_nothing_behind_unread_input(start, server):
+    """The end of its connection waits behind input that the command does not read; a ping brings it out."""
+    with open("/dev/zero", "rb") as zeros:
+        p = start("run", "--", "sh", "-c", "echo ready; exec sleep 60", stdin=zeros)
+    assert p.stdout.readline() == b"ready\n"
+    time.sleep(0.3)
+    p.kill()
+    wait_for(lambda: all_gone(server), 25)
+
+
 def test_the_second_interrupt_cuts_behind_unread_input(start, server):
     with open("/dev/zero", "rb") as zeros:
         p = start("run", "--", "sh", "-c", "trap '' INT; echo ready; while :; do sleep 0.05; done", stdin=zeros)
