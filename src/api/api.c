@@ -13,10 +13,22 @@
 
 /* --- the request's life --- */
 
-void request_end(struct request *r)
+/* The query is left out: it may hold what nobody should read in a log. */
+static void log_request(const struct request *r, bool done)
+{
+    const struct http_req *req = xchg_req(r->x);
+
+    if (log_is_on(LOG_DEBUG))
+        log_debug("request", LOG_S("method", req->method), LOG_S("path", req->path),
+                  LOG_N("status", r->status), LOG_C("actor", r->who.actor),
+                  LOG_N("us", (clock_mono_ns() - r->started_ns) / 1000), LOG_N("sent", done));
+}
+
+void request_end(struct request *r, bool done)
 {
     struct waiter *w = TAKE(r->waiter);
 
+    log_request(r, done);
     if (w) {
         w->r = NULL;
         if (w->gone)
@@ -29,8 +41,7 @@ void request_end(struct request *r)
 
 static void request_closed(struct xchg *x, bool done)
 {
-    (void)done;
-    request_end(xchg_arg(x));
+    request_end(xchg_arg(x), done);
 }
 
 static const struct xchg_ops request_ops = {.closed = request_closed};
@@ -133,12 +144,25 @@ static int authorise(struct request *r, struct err *e)
     return err_hint(e, "ask an admin for a token of another role: holt token create");
 }
 
+/* The query of a proxied request is for the server inside: a token there is none of ours. */
+static struct http_req without_query(const struct request *r)
+{
+    struct http_req req = *xchg_req(r->x);
+    const struct op_handler *h = r->route->data;
+
+    if (r->route->handler == run_op && h->op->proxies)
+        req.query = (struct str){0};
+    return req;
+}
+
 static void admit(struct request *r)
 {
     struct auth_view v = request_view(r);
+    const struct http_req req = without_query(r);
     int64_t retry_ms = 0;
     struct err e = {0};
 
+    v.req = &req;
     /* What is open to everybody is open to somebody with a wrong token too. */
     if (auth_authenticate(&r->api->auth, &v, &r->who, &r->how, &retry_ms, &e) < 0 &&
         (e.code == ERR_INVALID || r->route->perm != PERM_NONE))

@@ -49,7 +49,6 @@ static void on_closed(struct xchg *x, bool done)
 {
     struct pipe *p = xchg_arg(x);
 
-    (void)done;
     if (p->g)
         guest_pipe_cancel(p->g);
     p->g = NULL;
@@ -57,7 +56,7 @@ static void on_closed(struct xchg *x, bool done)
     if (p->ops->closed)
         p->ops->closed(p);
     buf_done(&p->held);
-    request_end(p->r);
+    request_end(p->r, done);
 }
 
 static void on_live_end(struct live *l, int ws_code, const char *why)

@@ -83,14 +83,13 @@ static void on_closed(struct xchg *x, bool done)
 {
     struct input *in = xchg_arg(x);
 
-    (void)done;
     if (buf_len(&in->held) > 0)
         (void)exec_stdin(in->x, STR(""), false, NULL, NULL); /* nobody waits for room any more */
     console_leave(&in->seat);
     exec_wait_cancel(in->wait);
     buf_done(&in->held);
     exec_unref(in->x);
-    request_end(in->r);
+    request_end(in->r, done);
 }
 
 void exec_stdin_run(struct request *r)

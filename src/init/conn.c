@@ -2,31 +2,37 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "base/rnd.h"
 #include "init/dial.h"
 #include "init/exec.h"
 #include "init/file.h"
-#include "init/loop.h"
 #include "init/stats.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define OUT_LOW (64 * 1024)   /* below: data frames are queued */
 #define OUT_HIGH (256 * 1024) /* above: nothing more is read from holtd */
 #define HELLO_MS 5000
+#define PORT_RETRY_MS 50
+#define LISTEN_RETRY_MS 20
 
 struct conn {
     struct watch w;
     struct guest_reader in;
     struct buf out;
     int64_t hello_by_ms;
+    int64_t retry_ms; /* of a port: when to look again; 0: now */
     bool greeted;
 };
 
 static struct watch listener = {.fd = -1};
+static int64_t listen_ms;    /* when to listen again; 0: it does */
+static int reserve = -1;     /* a descriptor for the next connection */
 static struct conn *current; /* greeted, or NULL */
 static struct conn *pending; /* accepted, its hello has not come */
 static struct list channels = {&channels, &channels};
@@ -53,16 +59,37 @@ static void channel_gone(struct channel *ch)
     ch->ops->on_gone(ch);
 }
 
+static void close_channels(void)
+{
+    while (!list_is_empty(&channels))
+        channel_gone(LIST_ENTRY(channels.next, struct channel, node));
+}
+
+/* A port stays: it waits for the next mark.  While nobody is at its other end it reads as ended and
+ * polls as hung up without pause (virtio_console), so it is left alone for a while. */
+static void port_restart(struct conn *c)
+{
+    guest_reader_done(&c->in);
+    guest_reader_init(&c->in, GUEST_HOST, true);
+    buf_done(&c->out);
+    c->greeted = false;
+    c->retry_ms = clock_mono_ms() + PORT_RETRY_MS;
+    loop_want(&c->w, EPOLLET);
+    pending = c;
+}
+
 static void drop(struct conn *c)
 {
     if (c == pending)
         pending = NULL;
     if (c == current) {
         current = NULL;
-        while (!list_is_empty(&channels))
-            channel_gone(LIST_ENTRY(channels.next, struct channel, node));
+        close_channels();
     }
-    conn_free(c);
+    if (c->in.scan)
+        port_restart(c);
+    else
+        conn_free(c);
 }
 
 /* ---- out ---- */
@@ -177,8 +204,7 @@ static void greet(struct conn *c, const struct guest_hello_host *h)
     hi->uptime_ms = (uint64_t)(clock_mono_ms() - born_ms);
     if (current && current != c)
         drop(current);
-    while (!list_is_empty(&channels)) /* the same stream, greeted again after a mark */
-        channel_gone(LIST_ENTRY(channels.next, struct channel, node));
+    close_channels(); /* the same port, greeted again after a mark */
     if (c == pending)
         pending = NULL;
     current = c;
@@ -304,6 +330,8 @@ static void on_io(struct watch *w, uint32_t events)
     char *room;
     ssize_t n;
 
+    if (c->retry_ms != 0)
+        return; /* conn_tick looks again */
     if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
         size_t size = guest_reader_room(&c->in, &room);
 
@@ -321,13 +349,36 @@ static void on_io(struct watch *w, uint32_t events)
     (void)flush(c);
 }
 
+static void hold_reserve(void)
+{
+    if (reserve < 0)
+        reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* Without a descriptor to accept with, the socket stays readable: look again later, do not spin. */
+static void listen_pause(void)
+{
+    loop_want(&listener, EPOLLET);
+    listen_ms = clock_mono_ms() + LISTEN_RETRY_MS;
+}
+
+/* When all descriptors are in use (commands, dials), the one held back lets the next holtd in; that
+ * ends the channels of the last one, and there are some again. */
 static void on_accept(struct watch *w, uint32_t events)
 {
     int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
     (void)events;
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE) && reserve >= 0) {
+        fd_close(reserve);
+        reserve = -1;
+        fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    }
     if (fd >= 0)
         conn_serve(fd, false);
+    else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+        listen_pause();
+    hold_reserve();
 }
 
 static void once(void)
@@ -343,6 +394,7 @@ void conn_listen(int fd)
     once();
     loop_add(&listener, fd, on_accept);
     loop_want(&listener, EPOLLIN);
+    hold_reserve();
 }
 
 void conn_serve(int fd, bool scan)
@@ -353,23 +405,39 @@ void conn_serve(int fd, bool scan)
     if (pending)
         drop(pending);
     pending = c;
-    c->hello_by_ms = scan ? INT64_MAX : clock_mono_ms() + HELLO_MS;
+    c->hello_by_ms = clock_mono_ms() + HELLO_MS;
     guest_reader_init(&c->in, GUEST_HOST, scan);
-    loop_add(&c->w, fd, on_io);
+    if (loop_try_add(&c->w, fd, on_io) < 0) {
+        pending = NULL;
+        conn_free(c);
+        return;
+    }
     want_events(c);
 }
 
 int conn_timeout_ms(void)
 {
-    if (!pending || pending->hello_by_ms == INT64_MAX)
-        return -1;
-    return (int)i64_max(0, pending->hello_by_ms - clock_mono_ms());
+    int64_t due = !pending ? 0 : pending->in.scan ? pending->retry_ms : pending->hello_by_ms;
+
+    if (listen_ms != 0)
+        due = due == 0 ? listen_ms : i64_min(due, listen_ms);
+    return due == 0 ? -1 : (int)i64_max(0, due - clock_mono_ms());
 }
 
 void conn_tick(void)
 {
-    if (pending && clock_mono_ms() >= pending->hello_by_ms)
+    if (listen_ms != 0 && clock_mono_ms() >= listen_ms) {
+        listen_ms = 0;
+        loop_want(&listener, EPOLLIN);
+    }
+    if (!pending)
+        return;
+    if (!pending->in.scan && clock_mono_ms() >= pending->hello_by_ms)
         drop(pending);
+    else if (pending->retry_ms != 0 && clock_mono_ms() >= pending->retry_ms) {
+        pending->retry_ms = 0;
+        want_events(pending);
+    }
 }
 
 /* ---- channels ---- */
@@ -379,6 +447,12 @@ void channel_open(struct channel *c, uint32_t number, const struct channel_ops *
     *c = (struct channel){.ops = ops, .number = number};
     list_push(&channels, &c->node);
     channel_count++;
+}
+
+void channel_end(struct channel *c)
+{
+    if (c->number != 0)
+        channel_gone(c);
 }
 
 void channel_close(struct channel *c, const struct err *e)

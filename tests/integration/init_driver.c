@@ -2,6 +2,7 @@
  * files, dial, and what a death of its client at any point loses: nothing.  Usage: init_driver
  * HOLT_INIT */
 #include "guest_client.h"
+#include "init_start.h"
 
 #include "base/fd.h"
 
@@ -15,41 +16,10 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
-static char dir[64], sock[96];
-static int checks;
-
-#define CHECK(cond)                                                                                \
-    do {                                                                                           \
-        checks++;                                                                                  \
-        if (!(cond)) {                                                                             \
-            (void)fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #cond);               \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
-
-static pid_t start_init(const char *program)
-{
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    pid_t pid;
-
-    (void)snprintf(dir, sizeof dir, "/tmp/holt-init-test.XXXXXX");
-    CHECK(mkdtemp(dir) != NULL);
-    (void)snprintf(sock, sizeof sock, "%s/init.sock", dir);
-    (void)snprintf(at.sun_path, sizeof at.sun_path, "%s", sock);
-    CHECK(bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && listen(fd, 8) == 0);
-    pid = fork();
-    if (pid == 0) {
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* a failed check leaves nothing */
-        (void)dup2(fd, 9);
-        (void)execl(program, program, "--listen-fd", "9", (char *)NULL);
-        _exit(127);
-    }
-    fd_close(fd);
-    return pid;
-}
+static const char *dir, *sock;
 
 static void a_command_runs(void)
 {
@@ -383,14 +353,78 @@ static void a_bad_client_harms_nobody(void)
     a_command_runs();
 }
 
+/* A raw terminal stands in for a virtio-serial port: bytes, and no sign of who is at the other end.
+ */
+static int open_port(char *name, size_t size)
+{
+    struct termios raw;
+    int fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+
+    CHECK(fd >= 0 && grantpt(fd) == 0 && unlockpt(fd) == 0 && ptsname_r(fd, name, size) == 0);
+    CHECK(tcgetattr(fd, &raw) == 0);
+    cfmakeraw(&raw);
+    CHECK(tcsetattr(fd, TCSANOW, &raw) == 0);
+    return fd;
+}
+
+/* The client dies in the middle of a frame, again and again, at another byte each time, with frames
+ * of init's on their way; the next one is heard, and the command's output is whole. */
+static void a_port_resynchronises(const char *program)
+{
+    const char *const seq[] = {"seq", "1", "100000", NULL};
+    AUTO(buf_done) struct buf all = {0}, expected = {0};
+    struct guest_msg ping = {.type = GUEST_PING};
+    uint8_t frame[64];
+    struct wire_out o = {.p = frame, .size = sizeof frame};
+    struct guest_client c;
+    struct guest_result first = {0};
+    struct err e;
+    char name[64];
+    int status, port = open_port(name, sizeof name),
+                keep = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    pid_t init = fork();
+
+    if (init == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+        (void)execl(program, program, "--port", name, (char *)NULL);
+        _exit(127);
+    }
+    for (int i = 1; i <= 100000; i++)
+        buf_printf(&expected, "%d\n", i);
+    CHECK(guest_encode(&ping, GUEST_HOST, &o, &e) == 0);
+    guest_client_port(&c, port, 1);
+    guest_client_collect(&c, guest_client_start(&c, "ex_p", 0, seq), 1, &first);
+    buf_add_str(&all, buf_str(&first.out[0]));
+    guest_result_done(&first);
+    for (uint8_t round = 0; round < o.n; round++) {
+        struct guest_result r = {0};
+
+        CHECK(fd_write_all(port, frame, round) == 0); /* and dies here */
+        guest_reader_done(&c.in);
+        guest_client_port(&c, port, (uint8_t)(round + 2));
+        CHECK(c.exec_n == 1);
+        guest_client_collect(&c, guest_client_attach(&c, "ex_p", buf_len(&all), 0), 500, &r);
+        CHECK(r.from[0] == buf_len(&all));
+        buf_add_str(&all, buf_str(&r.out[0]));
+        guest_result_done(&r);
+    }
+    CHECK(buf_len(&all) <= buf_len(&expected) &&
+          memcmp(buf_data(&all), buf_data(&expected), buf_len(&all)) == 0);
+    (void)kill(init, SIGKILL);
+    CHECK(waitpid(init, &status, 0) == init && WIFSIGNALED(status));
+    guest_client_close(&c);
+    fd_close(keep);
+}
+
 int main(int argc, char **argv)
 {
-    pid_t init;
-    int status;
+    struct init_start i;
 
     if (argc != 2)
         return 2;
-    init = start_init(argv[1]);
+    init_start(&i, argv[1], 0);
+    dir = i.dir;
+    sock = i.sock;
     a_command_runs();
     what_cannot_run_says_why();
     stdin_reaches_the_command();
@@ -401,11 +435,8 @@ int main(int argc, char **argv)
     files_are_served();
     init_dials_inside();
     a_bad_client_harms_nobody();
-    CHECK(waitpid(init, &status, WNOHANG) == 0); /* still alive */
-    (void)kill(init, SIGKILL);
-    (void)waitpid(init, &status, 0);
-    (void)unlink(sock);
-    (void)rmdir(dir);
+    a_port_resynchronises(argv[1]);
+    init_stop(&i);
     (void)printf("%d checks passed\n", checks);
     return 0;
 }

@@ -1,4 +1,4 @@
-#include "init/loop.h"
+#include "base/loop.h"
 
 #include "base/fd.h"
 
@@ -8,6 +8,7 @@
 static int epoll_fd = -1;
 static struct epoll_event batch[32];
 static int batch_n;
+static bool idle;
 
 void loop_init(void)
 {
@@ -15,14 +16,25 @@ void loop_init(void)
     assert(epoll_fd >= 0);
 }
 
-void loop_add(struct watch *w, int fd, void (*on)(struct watch *, uint32_t))
+int loop_try_add(struct watch *w, int fd, void (*on)(struct watch *, uint32_t))
 {
     struct epoll_event ev = {.events = 0, .data.ptr = w};
+    int r;
 
     *w = (struct watch){.fd = fd, .on = on};
-    /* Regular files cannot be watched (EPERM); nobody asks to. */
-    if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0)
-        assert(errno == EPERM);
+    if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &ev) == 0)
+        return 0;
+    r = -errno;
+    fd_close(fd);
+    w->fd = -1;
+    return r;
+}
+
+void loop_add(struct watch *w, int fd, void (*on)(struct watch *, uint32_t))
+{
+    int r = loop_try_add(w, fd, on);
+
+    assert(r == 0);
 }
 
 void loop_want(struct watch *w, uint32_t events)
@@ -52,6 +64,7 @@ void loop_remove(struct watch *w)
 void loop_turn(int timeout_ms)
 {
     batch_n = epoll_wait(epoll_fd, batch, ARRAY_LEN(batch), timeout_ms);
+    idle = batch_n <= 0;
     for (int i = 0; i < batch_n; i++) {
         struct watch *w = batch[i].data.ptr;
 
@@ -59,4 +72,9 @@ void loop_turn(int timeout_ms)
             w->on(w, batch[i].events);
     }
     batch_n = 0;
+}
+
+bool loop_was_idle(void)
+{
+    return idle;
 }
