@@ -581,6 +581,25 @@ def test_cp_round_trip(holt, server, tmp_path):
     assert holt("cat", "build:/into/a.bin").stdout == files["a.bin"]
 
 
+@real
+def test_cp_round_trip_through_a_sandbox(holt, server, tmp_path):
+    server.box("build")
+    files = make_tree(tmp_path / "tree")
+    holt("cp", str(tmp_path / "tree"), "build:/new")
+    holt("cp", str(tmp_path / "tree"), "build:/new")
+    holt("cp", f"{tmp_path}/tree/.", "build:/content")
+    for remote, here in (("/new", "a"), ("/new/tree", "b"), ("/content", "c"), ("/content/.", "d")):
+        holt("cp", f"build:{remote}", str(tmp_path / here))
+        same_tree(tmp_path / here, files)
+    holt("cp", "build:/new/a.bin", str(tmp_path / "one"))
+    assert (tmp_path / "one").read_bytes() == files["a.bin"]
+    assert holt("cat", "build:/new/sub/deep/c").stdout == files["sub/deep/c"]
+    archive = holt("cp", "build:/new", "-").stdout
+    holt("cp", "-", "build:/again", input=archive)
+    holt("cp", "build:/again", str(tmp_path / "e"))
+    same_tree(tmp_path / "e", files)
+
+
 @scripted
 def test_cp_archives(holt, server, tmp_path):
     server.box("build")
@@ -599,7 +618,7 @@ def test_cp_mistakes(holt, server, tmp_path):
     server.box("build")
     for args, said in [(["x", "y"], "one of the two must be SANDBOX:PATH"), (["a:/x", "b:/y"], "one of the two"),
                        ([f"{tmp_path}/none", "build:/x"], "No such file"), (["build:/none", str(tmp_path)], "no file '/none'"),
-                       (["nobox:/x", "y"], "there is no sandbox 'nobox'"), (["x", "nobox:/y"], "there is no sandbox 'nobox'"),
+                       (["nobox:/x", "y"], "there is no sandbox 'nobox'"), (["/etc/hostname", "nobox:/y"], "there is no sandbox 'nobox'"),
                        ([":/x", "y"], "is not SANDBOX:PATH"), (["build:/x", f"{tmp_path}/no/where"], "No such file")]:
         assert said in holt("cp", *args, status=holt_status(said)).stderr.decode(), args
     assert "is not SANDBOX:PATH" in holt("cat", "x", status=1).stderr.decode()
