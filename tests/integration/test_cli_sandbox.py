@@ -583,20 +583,22 @@ def test_cp_round_trip(holt, server, tmp_path):
 
 @real
 def test_cp_round_trip_through_a_sandbox(holt, server, tmp_path):
+    """The fake runtime shows this machine's own root: everything stays in the test's directory."""
     server.box("build")
+    inside = f"build:{tmp_path}/inside"
     files = make_tree(tmp_path / "tree")
-    holt("cp", str(tmp_path / "tree"), "build:/new")
-    holt("cp", str(tmp_path / "tree"), "build:/new")
-    holt("cp", f"{tmp_path}/tree/.", "build:/content")
-    for remote, here in (("/new", "a"), ("/new/tree", "b"), ("/content", "c"), ("/content/.", "d")):
-        holt("cp", f"build:{remote}", str(tmp_path / here))
+    holt("cp", str(tmp_path / "tree"), f"{inside}/new")
+    holt("cp", str(tmp_path / "tree"), f"{inside}/new")
+    holt("cp", f"{tmp_path}/tree/.", f"{inside}/content")
+    for remote, here in (("new", "a"), ("new/tree", "b"), ("content", "c"), ("content/.", "d")):
+        holt("cp", f"{inside}/{remote}", str(tmp_path / here))
         same_tree(tmp_path / here, files)
-    holt("cp", "build:/new/a.bin", str(tmp_path / "one"))
+    holt("cp", f"{inside}/new/a.bin", str(tmp_path / "one"))
     assert (tmp_path / "one").read_bytes() == files["a.bin"]
-    assert holt("cat", "build:/new/sub/deep/c").stdout == files["sub/deep/c"]
-    archive = holt("cp", "build:/new", "-").stdout
-    holt("cp", "-", "build:/again", input=archive)
-    holt("cp", "build:/again", str(tmp_path / "e"))
+    assert holt("cat", f"{inside}/new/sub/deep/c").stdout == files["sub/deep/c"]
+    archive = holt("cp", f"{inside}/new", "-").stdout
+    holt("cp", "-", f"{inside}/again", input=archive)
+    holt("cp", f"{inside}/again", str(tmp_path / "e"))
     same_tree(tmp_path / "e", files)
 
 
