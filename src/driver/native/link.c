@@ -98,7 +98,7 @@ static int died(const struct link_home *h, struct err *e)
                    (int)size_min(buf_len(&said), 200), buf_data(&said));
 }
 
-int link_open(const struct link_home *h, struct err *e)
+int spawn_link_open(const struct link_home *h, struct err *e)
 {
     int64_t until = clock_mono_ms() + START_MS;
     int fd = link_connect(h, e);

@@ -15,7 +15,7 @@ struct link_home {
 CHECKED int link_connect(const struct link_home *h, struct err *e);
 CHECKED int link_start_spawn(const struct link_home *h, struct err *e); /* it outlives us */
 /* Connects; starts holt-spawn if nobody listens and waits until it does, 5 s at most. */
-CHECKED int link_open(const struct link_home *h, struct err *e);
+CHECKED int spawn_link_open(const struct link_home *h, struct err *e);
 /* Says hello and waits for the answer, 5 s at most. */
 CHECKED int link_greet(int fd, const char *installation, struct spawn_welcome *ret, struct err *e);
 /* 1: sent; 0: the socket is full. */

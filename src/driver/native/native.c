@@ -674,7 +674,7 @@ static int native_open(const struct driver_config *c, struct driver **ret, struc
     n->fd = -1;
     n->refs = 1;
     list_init(&n->calls);
-    fd = link_open(&n->home, e);
+    fd = spawn_link_open(&n->home, e);
     if (fd < 0 || connected(n, fd, e) < 0) {
         native_done(n);
         mem_free(n);
