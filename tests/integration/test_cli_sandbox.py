@@ -492,9 +492,10 @@ def test_observers_only_look(terminal, server):
 
 
 @scripted
-def test_a_lost_connection_is_made_again(terminal, server):
+@pytest.mark.parametrize("resend", [False, True])
+def test_a_lost_connection_is_made_again(terminal, server, resend):
     server.box("build")
-    server.drop_attach = 1
+    server.drop_attach, server.resend = 1, resend
     t = terminal("exec", "build", "-t", "--", "sh", "-c", "echo one; sleep 1; echo two; exit 8")
     t.wait_for(rb"trying again")
     t.wait_for(rb"two")
