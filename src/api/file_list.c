@@ -140,51 +140,67 @@ void file_list_run(struct request *r)
     pipe_start(&l->pipe, g, &(struct guest_file_call){.op = GUEST_FILE_LIST, .path = in->path});
 }
 
-/* --- watch: a look first, so that what is not there is a plain error --- */
+/* --- watch: the stream begins with init's first record, so that a failure before is a plain error
+ * and nothing that happens after the reply's head is missed --- */
 
 struct watch {
-    struct pipe look;
-    struct request *r;
-    struct guest_pipe *g;
-    struct sse *sse;
+    struct pipe pipe; /* the exchange is its until the stream begins */
+    struct sse *sse;  /* NULL: not yet */
     struct live live;
     struct buf records;
-    size_t owed;
     bool blocked, ending;
 };
+
+static void watch_stop(struct watch *w)
+{
+    struct guest_pipe *g = TAKE(w->pipe.g);
+
+    w->ending = true;
+    live_end(&w->live);
+    if (g)
+        guest_pipe_cancel(g);
+}
 
 static void watch_end(struct watch *w)
 {
     if (w->ending)
         return;
-    w->ending = true;
-    live_end(&w->live);
-    if (w->g)
-        guest_pipe_cancel(w->g);
-    w->g = NULL;
+    watch_stop(w);
     sse_end(w->sse);
 }
 
 static void send_change(struct watch *w, const struct guest_watch_event *ev)
 {
-    static const char *const names[] = {"unknown", "made", "changed", "removed", "missed"};
+    static const char *const names[] = {
+        [GUEST_WATCH_MADE] = "made",       [GUEST_WATCH_CHANGED] = "changed",
+        [GUEST_WATCH_REMOVED] = "removed", [GUEST_WATCH_MISSED] = "missed",
+        [GUEST_WATCH_BEGUN] = "begun",
+    };
     AUTO(buf_done) struct buf json = {0};
     struct jw j = {.to = &json};
 
+    assert(ev->what > 0 && ev->what < ARRAY_LEN(names)); /* the layout has its range */
     jw_object(&j);
     jw_kstr(&j, "path", ev->path);
     jw_object_end(&j);
-    w->blocked =
-        sse_send(w->sse, STR(""), str_of(names[ev->what < ARRAY_LEN(names) ? ev->what : 0]),
-                 buf_str(&json)) == 1 ||
-        w->blocked;
+    if (sse_send(w->sse, STR(""), str_of(names[ev->what]), buf_str(&json)))
+        w->blocked = true;
+}
+
+static void send_error(struct watch *w, const struct err *e)
+{
+    AUTO(buf_done) struct buf json = {0};
+
+    json_error(&json, e);
+    (void)!sse_send(w->sse, STR(""), STR("error"), buf_str(&json));
+    watch_end(w);
 }
 
 static void watch_pump(struct watch *w)
 {
     struct guest_watch_event ev;
     struct str left;
-    struct err e;
+    struct err e = {0};
     int r = 1;
 
     while (!w->blocked && !w->ending && r > 0) {
@@ -194,37 +210,10 @@ static void watch_pump(struct watch *w)
             send_change(w, &ev);
         buf_take(&w->records, buf_len(&w->records) - left.n);
     }
-    if (r < 0) {
-        watch_end(w);
-    } else if (!w->blocked && w->g && w->owed) {
-        guest_pipe_consume(w->g, w->owed);
-        w->owed = 0;
-    }
-}
-
-static void on_change(struct guest_pipe *g, struct str bytes)
-{
-    struct watch *w = guest_pipe_arg(g);
-
-    buf_add_str(&w->records, bytes); /* at most a window: it opens when these are sent */
-    w->owed += bytes.n;
-    watch_pump(w);
-}
-
-static void on_watch_done(struct guest_pipe *g, const struct guest_file_done *info,
-                          const struct err *e)
-{
-    struct watch *w = guest_pipe_arg(g);
-
-    (void)info;
-    w->g = NULL;
-    if (e->code != ERR_NONE && !w->ending) {
-        AUTO(buf_done) struct buf json = {0};
-
-        json_error(&json, e);
-        (void)!sse_send(w->sse, STR(""), STR("error"), buf_str(&json));
-    }
-    watch_end(w);
+    if (r < 0)
+        send_error(w, &e);
+    else if (!w->blocked)
+        pipe_consume(&w->pipe);
 }
 
 static void on_sse_drained(struct sse *s)
@@ -239,11 +228,7 @@ static void on_sse_closed(struct sse *s)
 {
     struct watch *w = sse_arg(s);
 
-    w->ending = true;
-    live_end(&w->live);
-    if (w->g)
-        guest_pipe_cancel(w->g);
-    w->g = NULL;
+    watch_stop(w);
     buf_done(&w->records);
 }
 
@@ -253,42 +238,44 @@ static void on_live_end(struct live *l, int ws_code, const char *why)
     watch_end(CONTAINER_OF(l, struct watch, live));
 }
 
-static void watch_start(struct pipe *p)
+static void watch_begin(struct watch *w)
 {
-    static const struct sse_ops sse_ops = {.drained = on_sse_drained, .closed = on_sse_closed};
-    static const struct guest_pipe_ops ops = {.data = on_change, .done = on_watch_done};
-    struct watch *w = CONTAINER_OF(p, struct watch, look);
-    const struct file_watch_in *in = p->r->in;
-    struct guest *g = request_guest(p->r, in->id);
-    struct guest_file_call c = {.op = GUEST_FILE_WATCH,
-                                .path = in->path,
-                                .flags = in->recursive ? GUEST_FILE_RECURSIVE : 0};
-    struct err e = {0};
+    static const struct sse_ops ops = {.drained = on_sse_drained, .closed = on_sse_closed};
+    struct request *r = w->pipe.r;
 
-    if (!g)
-        return;
-    if (guest_file(g, &c, &ops, w, &w->g, &e) < 0) {
-        request_fail(p->r, &e);
-        return;
-    }
-    live_end(&p->live); /* the exchange is the stream's from here on */
-    request_count(p->r, 200);
-    w->sse = sse_start(p->r->x, KEEPALIVE_MS, &sse_ops, w);
-    live_begin(&w->live, p->r, on_live_end);
+    live_end(&w->pipe.live);
+    request_count(r, 200);
+    w->sse = sse_start(r->x, KEEPALIVE_MS, &ops, w);
+    live_begin(&w->live, r, on_live_end);
 }
 
-static void watch_looked(struct pipe *p, const struct guest_file_done *info, const struct err *e)
+static size_t watch_data(struct pipe *p, struct str bytes)
 {
+    struct watch *w = CONTAINER_OF(p, struct watch, pipe);
+
+    if (!w->sse)
+        watch_begin(w);
+    buf_add_str(&w->records, bytes); /* at most a window: it opens when these are sent */
+    watch_pump(w);
+    return w->blocked ? 0 : bytes.n;
+}
+
+static void watch_done(struct pipe *p, const struct guest_file_done *info, const struct err *e)
+{
+    struct watch *w = CONTAINER_OF(p, struct watch, pipe);
+
     (void)info;
-    if (e->code == ERR_NONE)
-        watch_start(p);
-    else
+    if (!w->sse)
         pipe_fail(p, e);
+    else if (e->code != ERR_NONE)
+        send_error(w, e);
+    else
+        watch_end(w);
 }
 
 void file_watch_run(struct request *r)
 {
-    static const struct pipe_ops ops = {.done = watch_looked};
+    static const struct pipe_ops ops = {.data = watch_data, .done = watch_done};
     const struct file_watch_in *in = r->in;
     struct guest *g = request_guest(r, in->id);
     struct watch *w;
@@ -296,7 +283,9 @@ void file_watch_run(struct request *r)
     if (!g)
         return;
     w = arena_zalloc(xchg_arena(r->x), sizeof *w);
-    w->r = r;
-    w->look = (struct pipe){.r = r, .ops = &ops};
-    pipe_start(&w->look, g, &(struct guest_file_call){.op = GUEST_FILE_STAT, .path = in->path});
+    w->pipe = (struct pipe){.r = r, .ops = &ops};
+    pipe_start(&w->pipe, g,
+               &(struct guest_file_call){.op = GUEST_FILE_WATCH,
+                                         .path = in->path,
+                                         .flags = in->recursive ? GUEST_FILE_RECURSIVE : 0});
 }

@@ -187,8 +187,8 @@ static const struct op_field file_watch_fields[] = {
 const struct op op_file_watch = {
     .name = "file.watch",
     .group = "file",
-    .text = "Watch a file or directory: server-sent events made, changed, removed and missed.\n"
-            "The data of each is {\"path\": …}. After 'missed', look again.",
+    .text = "Watch a file or directory: server-sent events made, changed, removed, missed.\n"
+            "The data of each is {\"path\": …}. The first is 'begun'; after 'missed', look again.",
     .method = "GET",
     .path = FILES "/watch",
     .perm = PERM_SANDBOX_CONTENT,

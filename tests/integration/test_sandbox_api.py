@@ -182,9 +182,9 @@ def test_exec_sync(box):
 def test_exec_binary_and_truncated(box):
     r = box.exec(["printf", "\\377\\000a"])
     assert r["stdout"] is None and base64.b64decode(r["stdout_base64"]) == b"\xff\0a"
-    r = box.exec(["head", "-c", str(20 << 20), "/dev/zero"], timeout_ms=60000)
+    r = box.exec(f"head -c {20 << 20} /dev/zero | tr '\\0' x; echo e >&2")
     assert r["truncated"] and r["stdout_bytes"] == 20 << 20
-    assert len(r["stdout"]) == 16 << 20
+    assert len(r["stdout"]) == 16 << 20 and r["stderr"] == "e\n"
 
 
 def test_exec_stdin_and_deadline(box):
@@ -603,6 +603,7 @@ def test_watch(box, tmp_path):
     c.request("GET", box.files(tmp_path, "/watch"), headers={"Authorization": f"Bearer {box.d.token}"})
     r = c.getresponse()
     assert r.status == 200 and r.headers["content-type"].startswith("text/event-stream")
+    assert r.readline() == b"event: begun\n"
     (tmp_path / "new").write_text("x")
     lines = []
     while not any("new" in line for line in lines):
