@@ -8,6 +8,7 @@
 
 #include <libgen.h>
 #include <malloc.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static struct world w;
@@ -85,8 +86,14 @@ static void count_end(void *arg, const struct err *e)
     ended = true;
 }
 
+static double ms(struct timeval t)
+{
+    return (double)t.tv_sec * 1e3 + (double)t.tv_usec / 1e3;
+}
+
 static void output(void)
 {
+    struct rusage before, after;
     static const struct exec_reader_ops ops = {.bytes = count_bytes, .end = count_end};
     struct sandbox *s = world_create(&w, NULL);
     int64_t from = clock_mono_ns(), bytes = 0;
@@ -94,11 +101,15 @@ static void output(void)
         &w, s,
         (struct exec_spec){.shell = STR("head -c 1073741824 /dev/zero"), .block_when_full = true});
 
+    (void)getrusage(RUSAGE_SELF, &before);
     (void)exec_read(x, EXEC_STDOUT, 0, 0, true, &ops, &bytes);
     while (!ended)
         (void)uv_run(&w.loop, UV_RUN_ONCE);
-    (void)printf("%-28s %.0f MB/s (%lld bytes)\n", "stdout, to log, to reader",
-                 (double)bytes * 1e3 / (double)(clock_mono_ns() - from), (long long)bytes);
+    (void)getrusage(RUSAGE_SELF, &after);
+    (void)printf(
+        "%-28s %.0f MB/s; %.0f ms of user and %.0f ms of system time per GiB\n",
+        "stdout, to log, to reader", (double)bytes * 1e3 / (double)(clock_mono_ns() - from),
+        ms(after.ru_utime) - ms(before.ru_utime), ms(after.ru_stime) - ms(before.ru_stime));
     world_destroy(&w, s);
 }
 

@@ -610,6 +610,95 @@ static void init_ends_and_its_commands_are_lost(void **state)
     assert_int_equal(events(f, "sandbox.started"), 1);
 }
 
+/* --- a store that fails --- */
+
+static int sql_work(struct store_tx *tx, void *arg, struct err *e)
+{
+    return tx_run(tx, arg, NO_PARAMS, e) < 0 ? -1 : 0;
+}
+
+static void sql(struct fixture *f, const char *text)
+{
+    struct err e = {0};
+
+    assert_int_equal(store_now(f->store, sql_work, (void *)(uintptr_t)text, &e), 0);
+}
+
+static void a_create_that_cannot_be_written_leaves_nothing(void **state)
+{
+    struct fixture *f = *state;
+
+    sql(f, "ALTER TABLE sandboxes RENAME TO away");
+    assert_null(create(f));
+    assert_int_equal(script.calls[CALL_REMOVE], 1);
+    assert_int_equal(script.calls[CALL_CONFIRM], 0);
+    assert_int_equal(sandboxes_count(f->all), 0);
+    sql(f, "ALTER TABLE away RENAME TO sandboxes");
+    assert_non_null(create(f));
+}
+
+static void an_end_is_told_when_it_is_written(void **state)
+{
+    struct fixture *f = *state;
+    struct exec *x = start(f, create(f), 0);
+
+    (void)exec_wait(x, on_exec, f);
+    sql(f, "ALTER TABLE execs RENAME TO away");
+    script_exit(&script.execs[0], 3);
+    settle(f);
+    assert_int_equal(info_of(x).state, EXEC_EXITED);
+    assert_false(f->called);
+    assert_false(script.execs[0].forgotten); /* init still has it */
+    sql(f, "ALTER TABLE away RENAME TO execs");
+    pass(f, 1000);
+    await(f);
+    assert_ptr_equal(f->x, x);
+    assert_true(script.execs[0].forgotten);
+    assert_int_equal(events(f, "exec.exited"), 1);
+}
+
+#define MANY 1000
+
+static int many_work(struct store_tx *tx, void *arg, struct err *e)
+{
+    char sb[ID_SIZE], ex[ID_SIZE];
+
+    (void)arg;
+    for (int i = 0; i < MANY; i++)
+        if (tx_run(tx,
+                   "INSERT INTO sandboxes SELECT :id, 'n' || :i, 'stopped', goal, runtime, image, "
+                   "tenant, owner, failure, enforced, orphan, created_ms, started_ms, ended_ms, "
+                   "ttl_ms, idle_ttl_ms, last_activity_ms, spec FROM sandboxes WHERE name = ''",
+                   PARAMS(P_C("id", id_make("sb", sb)), P_INT("i", i)), e) < 0 ||
+            tx_run(tx,
+                   "INSERT INTO execs SELECT :id, :sb, state, failure, idempotency, flags, "
+                   "exit_code, signal, pid, created_ms, started_ms, ended_ms, duration_ms, "
+                   "timeout_ms, user_us, system_us, max_rss_kib, output_bytes, out_from, out_end, "
+                   "err_from, err_end, spec, output FROM execs LIMIT 1",
+                   PARAMS(P_C("id", id_make("ex", ex)), P_C("sb", sb)), e) < 0)
+            return -1;
+    return 0;
+}
+
+static void a_thousand_are_read_in_a_moment(void **state)
+{
+    struct fixture *f = *state;
+    struct exec *x = start(f, create(f), 0);
+    struct err e = {0};
+    int64_t from;
+
+    script_exit(&script.execs[0], 0);
+    settle(f);
+    assert_int_equal(info_of(x).state, EXEC_EXITED);
+    assert_int_equal(store_now(f->store, many_work, NULL, &e), 0);
+    close_all(f);
+    from = clock_mono_ms();
+    open_all(f);
+    assert_true(clock_mono_ms() - from < 1000);
+    assert_int_equal(sandboxes_count(f->all), MANY + 1);
+    assert_non_null(exec_next(sandbox_find(f->all, STR("n77"), &e), STR("")));
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -634,7 +723,11 @@ int main(void)
         TEST(a_command_nobody_knows_is_ended),
         TEST(a_start_waits_for_the_connection),
         TEST(init_ends_and_its_commands_are_lost),
+        TEST(a_create_that_cannot_be_written_leaves_nothing),
+        TEST(an_end_is_told_when_it_is_written),
+        TEST(a_thousand_are_read_in_a_moment),
     };
 
+    (void)signal(SIGPIPE, SIG_IGN); /* as holtd does */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
