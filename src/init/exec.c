@@ -538,6 +538,9 @@ static void finish(struct exec *x, int status, const struct rusage *ru)
         .max_rss_kib = (uint64_t)ru->ru_maxrss,
         .wall_us = (uint64_t)(clock_mono_ns() - x->born_ns) / 1000,
     };
+    /* A shell whose child was killed says 128 + 9. */
+    if (x->exit.code == (signalled ? SIGKILL : 128 + SIGKILL))
+        x->exit.oom = group_had_oom(x->group);
     if ((x->flags & GUEST_EXEC_KILL_REST) && !group_signal(x->group, SIGKILL))
         term_session_signal(x->pid, SIGKILL);
     in_close(x);

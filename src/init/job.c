@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -226,6 +227,7 @@ static void run_child(const struct guest_file_call *c, job_fn *run, const int *e
     if ((ends[0] >= 0 && dup2(ends[0], 0) < 0) || (ends[1] >= 0 && dup2(ends[1], 1) < 0))
         return;
     (void)syscall(SYS_close_range, 3U, ~0U, 0U);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* where init is not PID 1 */
     launch_oom_first();
     if (run(c, ends[0] >= 0 ? 0 : -1, ends[1] >= 0 ? 1 : -1, &st, &o->err) == 0)
         o->err.code = ERR_NONE;
