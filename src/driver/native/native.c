@@ -7,7 +7,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "core/driver.h"
-#include "driver/native/link.h"
+#include "driver/native/spawn_link.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@ _Static_assert(LIMIT_MEMORY == (int)SPAWN_CAN_MEMORY && LIMIT_CPU == (int)SPAWN_
 struct native {
     struct driver d;
     struct driver_config c;
-    struct link_home home;
+    struct spawn_link_home home;
     char *path, *bindir, *installation;
     int fd; /* -1: no connection */
     uv_poll_t poll;
@@ -279,7 +279,7 @@ static void send_calls(struct native *n)
 
         if (c->sent || c->over || !c->packet)
             continue;
-        r = link_send(n->fd, str_make(c->packet, c->size), &e);
+        r = spawn_link_send(n->fd, str_make(c->packet, c->size), &e);
         full = r == 0;
         if (r <= 0)
             break; /* a failed write shows as a closed connection, on the loop's turn */
@@ -299,7 +299,7 @@ static void on_poll(uv_poll_t *h, int status, int events)
     if (status < 0)
         r = err_set(&e, ERR_UNAVAILABLE, -status, "wait for holt-spawn");
     while (r > 0 && n->fd >= 0 && !n->closed) {
-        r = link_receive(n->fd, n->packet, &m, &e);
+        r = spawn_link_receive(n->fd, n->packet, &m, &e);
         if (r > 0)
             on_packet(n, &m);
     }
@@ -317,7 +317,7 @@ static int connected(struct native *n, int fd, struct err *e)
     struct spawn_welcome w;
     int r;
 
-    if (link_greet(fd, n->installation, &w, e) < 0)
+    if (spawn_link_greet(fd, n->installation, &w, e) < 0)
         return -1;
     r = uv_poll_init(n->c.loop, &n->poll, fd);
     if (r < 0)
@@ -359,9 +359,9 @@ static void reconnect(struct native *n)
 {
     const struct driver_events *ev = &n->c.events;
     struct err e = {0};
-    int fd = n->polled ? -1 : link_connect(&n->home, &e);
+    int fd = n->polled ? -1 : spawn_link_connect(&n->home, &e);
 
-    if (fd < 0 && !n->polled && link_start_spawn(&n->home, &e) < 0 && ev->health)
+    if (fd < 0 && !n->polled && spawn_link_start(&n->home, &e) < 0 && ev->health)
         ev->health(ev->arg, &e);
     if (fd < 0 || connected(n, fd, &e) < 0) {
         wake(n, RETRY_MS);
@@ -378,7 +378,7 @@ static void reconnect(struct native *n)
 /* A connect to an init needs no holt-spawn; unix(7): EAGAIN is a full backlog. */
 static void try_connect(struct call *c)
 {
-    c->fd = link_connect_init(&c->n->home, c->id);
+    c->fd = spawn_link_connect_init(&c->n->home, c->id);
     c->over = c->fd != -EAGAIN || ++c->tries > CONNECT_TRIES;
     if (c->over && c->fd < 0)
         (void)err_set(&c->err,
@@ -670,11 +670,11 @@ static int native_open(const struct driver_config *c, struct driver **ret, struc
     n->path = xstrdup(c->state);
     n->bindir = xstrdup(c->bindir);
     n->installation = xstrdup(c->installation);
-    n->home = (struct link_home){TAKE_FD(state), n->path, n->bindir};
+    n->home = (struct spawn_link_home){TAKE_FD(state), n->path, n->bindir};
     n->fd = -1;
     n->refs = 1;
     list_init(&n->calls);
-    fd = link_open(&n->home, e);
+    fd = spawn_link_open(&n->home, e);
     if (fd < 0 || connected(n, fd, e) < 0) {
         native_done(n);
         mem_free(n);
