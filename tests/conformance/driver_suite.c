@@ -392,6 +392,32 @@ static void much_output_comes_whole(void **state)
     assert_int_equal(world_remove(w, "sb_much", false), ERR_NONE);
 }
 
+static void its_helper_may_die(void **state)
+{
+    struct world *w = *state;
+    struct answer a;
+    struct link *l;
+
+    if (!suite->kill_helper)
+        skip();
+    make(w, "sb_old");
+    w->driver->ops->confirm(w->driver, "sb_old");
+    l = link_open(w, "sb_old");
+    suite->kill_helper(w->state);
+    for (int i = 0; i < 500 && w->well == 0; i++)
+        world_pass(w, 10);
+    assert_true(w->ill > 0 && w->well == 1);
+    run(l, "ex_1", "echo on", "on\n", 0); /* the sandbox went on */
+    make(w, "sb_new");
+    assert_int_equal(world_list(w, &a), ERR_NONE);
+    assert_int_equal(a.found_count, 2);
+    link_close(l);
+    assert_int_equal(w->ended, 0);
+    assert_int_equal(world_remove(w, "sb_old", false), ERR_NONE);
+    assert_int_equal(world_remove(w, "sb_new", false), ERR_NONE);
+    nothing_is_left(w, "sb_old");
+}
+
 int driver_suite_run(const struct driver_suite *s)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -408,6 +434,7 @@ int driver_suite_run(const struct driver_suite *s)
         T(remove_ends_what_commands_left),
         T(fifty_at_once),
         T(much_output_comes_whole),
+        T(its_helper_may_die),
     };
 #undef T
 
