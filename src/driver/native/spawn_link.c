@@ -1,4 +1,4 @@
-#include "driver/native/link.h"
+#include "driver/native/spawn_link.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -21,7 +21,7 @@
 #define SAID_MAX 4096
 
 /* Through /proc: sun_path holds 108 bytes, and the state directory may be anywhere. */
-static int connect_below(const struct link_home *h, int type, const char *name)
+static int connect_below(const struct spawn_link_home *h, int type, const char *name)
 {
     AUTO(fd_close) int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -32,14 +32,14 @@ static int connect_below(const struct link_home *h, int type, const char *name)
     return TAKE_FD(fd);
 }
 
-int link_connect(const struct link_home *h, struct err *e)
+int spawn_link_connect(const struct spawn_link_home *h, struct err *e)
 {
     int fd = connect_below(h, SOCK_SEQPACKET, "spawn.sock");
 
     return fd < 0 ? err_set(e, ERR_UNAVAILABLE, -fd, "connect to holt-spawn") : fd;
 }
 
-int link_connect_init(const struct link_home *h, const char *id)
+int spawn_link_connect_init(const struct spawn_link_home *h, const char *id)
 {
     char name[64];
 
@@ -49,7 +49,7 @@ int link_connect_init(const struct link_home *h, const char *id)
 
 /* ---- start ---- */
 
-static int run_spawn(const struct link_home *h, pid_t *ret, struct err *e)
+static int run_spawn(const struct spawn_link_home *h, pid_t *ret, struct err *e)
 {
     AUTO(mem_free) char *program = xasprintf("%s/holt-spawn", h->bindir);
     AUTO(mem_free) char *init = xasprintf("%s/holt-init", h->bindir);
@@ -79,7 +79,7 @@ static int run_spawn(const struct link_home *h, pid_t *ret, struct err *e)
     return r != 0 ? err_set(e, ERR_UNSUPPORTED, r, "run '%s'", program) : 0;
 }
 
-int link_start_spawn(const struct link_home *h, struct err *e)
+int spawn_link_start(const struct spawn_link_home *h, struct err *e)
 {
     pid_t pid;
 
@@ -87,7 +87,7 @@ int link_start_spawn(const struct link_home *h, struct err *e)
 }
 
 /* What it wrote before it ended says why. */
-static int died(const struct link_home *h, struct err *e)
+static int died(const struct spawn_link_home *h, struct err *e)
 {
     AUTO(mem_free) char *path = xasprintf("%s/spawn.log", h->path);
     AUTO(buf_done) struct buf said = {0};
@@ -98,10 +98,10 @@ static int died(const struct link_home *h, struct err *e)
                    (int)size_min(buf_len(&said), 200), buf_data(&said));
 }
 
-int spawn_link_open(const struct link_home *h, struct err *e)
+int spawn_link_open(const struct spawn_link_home *h, struct err *e)
 {
     int64_t until = clock_mono_ms() + START_MS;
-    int fd = link_connect(h, e);
+    int fd = spawn_link_connect(h, e);
     pid_t pid;
 
     if (fd >= 0)
@@ -109,7 +109,7 @@ int spawn_link_open(const struct link_home *h, struct err *e)
     if (run_spawn(h, &pid, e) < 0)
         return -1;
     while (clock_mono_ms() < until) {
-        fd = link_connect(h, e);
+        fd = spawn_link_connect(h, e);
         if (fd >= 0)
             return fd;
         if (waitpid(pid, NULL, WNOHANG) == pid)
@@ -121,7 +121,7 @@ int spawn_link_open(const struct link_home *h, struct err *e)
 
 /* ---- packets ---- */
 
-int link_send(int fd, struct str packet, struct err *e)
+int spawn_link_send(int fd, struct str packet, struct err *e)
 {
     ssize_t n = send(fd, packet.p, packet.n, MSG_NOSIGNAL | MSG_DONTWAIT);
 
@@ -151,7 +151,7 @@ static size_t close_passed(struct msghdr *h)
     return count;
 }
 
-int link_receive(int fd, char *bytes, struct spawn_msg *ret, struct err *e)
+int spawn_link_receive(int fd, char *bytes, struct spawn_msg *ret, struct err *e)
 {
     union {
         char bytes[CMSG_SPACE(4 * sizeof(int))];
@@ -175,7 +175,7 @@ int link_receive(int fd, char *bytes, struct spawn_msg *ret, struct err *e)
     return spawn_decode(str_make(bytes, (size_t)n), fds, SPAWN_SPAWN, ret, e) < 0 ? -1 : 1;
 }
 
-int link_greet(int fd, const char *installation, struct spawn_welcome *ret, struct err *e)
+int spawn_link_greet(int fd, const char *installation, struct spawn_welcome *ret, struct err *e)
 {
     struct spawn_msg m = {.type = SPAWN_HELLO, .tag = UINT32_MAX};
     struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -185,12 +185,13 @@ int link_greet(int fd, const char *installation, struct spawn_welcome *ret, stru
     int r = 0;
 
     m.u.hello = (struct spawn_hello){1, SPAWN_VERSION, str_of(installation)};
-    if (spawn_encode(&m, SPAWN_HOST, &o, e) < 0 || link_send(fd, str_make(packet, o.n), e) < 0)
+    if (spawn_encode(&m, SPAWN_HOST, &o, e) < 0 ||
+        spawn_link_send(fd, str_make(packet, o.n), e) < 0)
         return err_wrap(e, "greet holt-spawn");
     while (r == 0) {
         if (poll(&p, 1, START_MS) == 0)
             return err_set(e, ERR_TIMEOUT, 0, "holt-spawn does not answer");
-        r = link_receive(fd, bytes, &m, e);
+        r = spawn_link_receive(fd, bytes, &m, e);
         if (r == 1 && m.type == SPAWN_EVENT)
             r = 0; /* list tells the same */
     }
