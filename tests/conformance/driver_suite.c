@@ -86,6 +86,21 @@ static void a_command_runs_and_nothing_is_left(void **state)
     assert_int_equal(world_connect(w, "sb_one", &a), ERR_NOT_FOUND);
 }
 
+/* The text with a number of this run's for each '@': processes are found by the time they sleep,
+ * and several runs at once must not find each other's. */
+static const char *nap(const char *text)
+{
+    static char made[4][160];
+    static size_t at;
+    char *to = made[at++ % ARRAY_LEN(made)];
+    size_t n = 0;
+
+    for (; *text; text++)
+        n += (size_t)snprintf(to + n, sizeof made[0] - n, *text == '@' ? "9%06d" : "%c",
+                              *text == '@' ? (int)getpid() : *text);
+    return to;
+}
+
 static void kill_of_the_work_leaves_init(void **state)
 {
     struct world *w = *state;
@@ -95,15 +110,15 @@ static void kill_of_the_work_leaves_init(void **state)
 
     make(w, "sb_kill");
     l = link_open(w, "sb_kill");
-    command_start(l, "ex_1", 0, "setsid sleep 31337.25 & sleep 31337.5", &c);
+    command_start(l, "ex_1", 0, nap("setsid sleep @7.25 & sleep @7.5"), &c);
     world_until(w, &c.running);
     world_pass(w, 100);
-    assert_true(count_processes("31337.25") > 0);
+    assert_true(count_processes(nap("@7.25")) > 0);
     killed = world_kill(w, "sb_kill", DRIVER_WORK);
     if (killed == ERR_UNSUPPORTED) { /* this host cannot: said, not faked */
         link_close(l);
         assert_int_equal(world_remove(w, "sb_kill", false), ERR_NONE);
-        they_end(w, "31337");
+        they_end(w, nap("@7"));
         command_done(&c);
         skip();
     }
@@ -111,7 +126,7 @@ static void kill_of_the_work_leaves_init(void **state)
     command_end(l, &c);
     assert_int_equal(c.how.how, GUEST_SIGNALLED);
     assert_int_equal(c.how.code, SIGKILL);
-    they_end(w, "31337");
+    they_end(w, nap("@7"));
     run(l, "ex_2", "echo alive", "alive\n", 0);
     assert_false(l->lost);
     command_done(&c);
@@ -127,7 +142,7 @@ static void the_end_of_init_is_told(void **state)
 
     make(w, "sb_end");
     l = link_open(w, "sb_end");
-    command_start(l, "ex_1", 0, "sleep 31338.25", &c);
+    command_start(l, "ex_1", 0, nap("sleep @8.25"), &c);
     world_until(w, &c.running);
     assert_int_equal(world_kill(w, "sb_end", DRIVER_ALL), ERR_NONE);
     world_until(w, &l->lost);
@@ -135,7 +150,7 @@ static void the_end_of_init_is_told(void **state)
     while (w->ended == 0)
         world_pass(w, 10);
     assert_string_equal(w->ended_id, "sb_end");
-    they_end(w, "31338.25");
+    they_end(w, nap("@8.25"));
     command_done(&c);
     link_close(l);
     assert_int_equal(world_remove(w, "sb_end", false), ERR_NONE);
@@ -325,13 +340,13 @@ static void remove_ends_what_commands_left(void **state)
 
     make(w, "sb_left");
     l = link_open(w, "sb_left");
-    run(l, "ex_1", "setsid sh -c 'sleep 31339.25 & sleep 31339.5' >/dev/null 2>&1 & echo ok",
-        "ok\n", 0);
+    run(l, "ex_1", nap("setsid sh -c 'sleep @9.25 & sleep @9.5' >/dev/null 2>&1 & echo ok"), "ok\n",
+        0);
     world_pass(w, 50);
-    assert_true(count_processes("31339") > 0);
+    assert_true(count_processes(nap("@9")) > 0);
     link_close(l);
     assert_int_equal(world_remove(w, "sb_left", false), ERR_NONE);
-    assert_int_equal(count_processes("31339"), 0);
+    assert_int_equal(count_processes(nap("@9")), 0);
     nothing_is_left(w, "sb_left");
 }
 
