@@ -11,11 +11,22 @@
 
 /* --- the request's life --- */
 
+/* The query is left out: it may hold what nobody should read in a log. */
+static void log_request(const struct request *r, bool done)
+{
+    const struct http_req *req = xchg_req(r->x);
+
+    if (log_is_on(LOG_DEBUG))
+        log_debug("request", LOG_S("method", req->method), LOG_S("path", req->path),
+                  LOG_N("status", r->status), LOG_C("actor", r->who.actor),
+                  LOG_N("us", (clock_mono_ns() - r->started_ns) / 1000), LOG_N("sent", done));
+}
+
 static void request_closed(struct xchg *x, bool done)
 {
     struct request *r = xchg_arg(x);
 
-    (void)done;
+    log_request(r, done);
     if (r->waiter)
         r->waiter->r = NULL;
     r->idem = idem_free(r->idem);

@@ -226,20 +226,20 @@ enum check_state probe_fds(struct finding *f)
     return l.rlim_max >= 65536 ? CHECK_OK : CHECK_LIMITED;
 }
 
-/* The state directory, or the nearest one above it that exists. */
-static char *existing_dir(char *path)
+char *state_place(void)
 {
+    AUTO(mem_free) char *path = state_dir();
+    char *at = path;
     struct stat s;
 
-    while (stat(path, &s) < 0 && strcmp(path, "/") != 0 && strcmp(path, ".") != 0)
-        path = dirname(path);
-    return path;
+    while (stat(at, &s) < 0 && strcmp(at, "/") != 0 && strcmp(at, ".") != 0)
+        at = dirname(at);
+    return xstrdup(at);
 }
 
 enum check_state probe_disk(struct finding *f)
 {
-    AUTO(mem_free) char *dir = state_dir();
-    const char *at = existing_dir(dir);
+    AUTO(mem_free) char *at = state_place();
     struct statvfs s;
     long long free_bytes;
 

@@ -2,10 +2,11 @@
 #include "cli/doctor_try.h"
 
 #include "base/fd.h"
-#include "cli/context.h"
+#include "base/mem.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/landlock.h>
 #include <linux/mount.h>
 #include <linux/netfilter/nf_tables.h>
@@ -186,7 +187,7 @@ static int open_mapped_userns(int report)
     return ns;
 }
 
-static char idmap_dir[256]; /* for the child; "": a tmpfs of its own */
+static char idmap_dir[PATH_MAX]; /* for the child; "": a tmpfs of its own */
 
 static void try_idmap(int report)
 {
@@ -210,9 +211,10 @@ static void try_idmap(int report)
  * themselves. */
 enum check_state probe_idmap(struct finding *f)
 {
+    AUTO(mem_free) char *place = state_place();
     struct try_result r;
 
-    (void)snprintf(idmap_dir, sizeof idmap_dir, "%s", getuid() == 0 ? "/var/lib" : "");
+    (void)snprintf(idmap_dir, sizeof idmap_dir, "%s", getuid() == 0 ? place : "");
     try_run(try_idmap, &r);
     if (r.sys == 0) {
         finding_detail(f, "mapped a mount of %s", idmap_dir[0] ? idmap_dir : "tmpfs");

@@ -1,6 +1,7 @@
 #include "cli/args.h"
 #include "cli/complete.h"
 #include "cli/help.h"
+#include "cli/request.h"
 #include "proto/json.h"
 
 #include <locale.h>
@@ -127,5 +128,7 @@ int main(int argc, char **argv)
     else if (run(&c, argv + 1, argc > 0 ? (size_t)argc - 1 : 0, &e) < 0)
         r = report(&e);
     arena_done(&c.arena);
+    if (request_abandoned())
+        _exit(r);
     return r;
 }

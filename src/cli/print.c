@@ -88,8 +88,6 @@ size_t print_width(struct str s)
 
 /* --- tables --- */
 
-#define COLUMNS_MAX 24
-
 struct column {
     const char *name;
     enum op_type type;
@@ -98,7 +96,7 @@ struct column {
 
 struct table {
     struct arena arena;
-    struct column columns[COLUMNS_MAX];
+    struct column *columns; /* in the arena */
     size_t column_count;
 };
 
@@ -115,8 +113,6 @@ static void add_column(struct table *t, const struct print_spec *spec, const cha
     const struct op_field *f = field_of(spec, name);
     enum op_type type = f ? f->type : OP_STR;
 
-    if (t->column_count == COLUMNS_MAX)
-        return;
     if (type == OP_INT && str_ends(str_of(name), STR("_ms")))
         type = OP_DURATION;
     t->columns[t->column_count++] =
@@ -126,9 +122,11 @@ static void add_column(struct table *t, const struct print_spec *spec, const cha
 static void choose_columns(struct table *t, const struct print_spec *spec, const json_t *first)
 {
     struct str rest = str_of(spec->columns), name;
+    size_t most = 1 + rest.n + spec->field_count + json_object_size(first);
     const char *key;
     json_t *v;
 
+    t->columns = arena_alloc(&t->arena, most * sizeof *t->columns);
     if (spec->columns) {
         while (rest.n > 0) {
             name = str_trim(str_cut(rest, ',', &rest));

@@ -7,8 +7,6 @@
 #include "net/client.h"
 #include "proto/json.h"
 
-#include <errno.h>
-
 #define CONNECT_MS 10000
 #define HEADERS_MAX 6
 
@@ -16,6 +14,7 @@ struct run {
     const struct request *rq;
     struct reply *reply;
     struct err e;
+    bool closed;
     bool stopped; /* by the callback */
     bool too_large;
 };
@@ -51,6 +50,7 @@ static void on_closed(struct client *c, const struct err *e)
     struct run *run = client_arg(c);
 
     run->e = *e;
+    run->closed = true;
 }
 
 struct headers {
@@ -151,6 +151,29 @@ static int status_error(const struct target *t, const struct reply *r, struct er
     return -1;
 }
 
+static bool abandoned;
+
+bool request_abandoned(void)
+{
+    return abandoned;
+}
+
+/* A name look-up that takes longer than we wait is left behind with its loop. */
+static void run_loop(uv_loop_t *loop, const struct run *run)
+{
+    while (!run->closed)
+        (void)uv_run(loop, UV_RUN_ONCE);
+    (void)uv_run(loop, UV_RUN_NOWAIT);
+}
+
+static void end_loop(uv_loop_t *loop)
+{
+    if (uv_loop_close(loop) == 0)
+        mem_free(loop);
+    else
+        abandoned = true;
+}
+
 int request_run(const struct target *t, const struct request *rq, struct reply *ret, struct err *e)
 {
     static const struct client_ops ops = {.head = on_head, .body = on_body, .closed = on_closed};
@@ -159,7 +182,7 @@ int request_run(const struct target *t, const struct request *rq, struct reply *
     struct run run = {.rq = rq, .reply = ret};
     struct headers h = {0};
     struct client *c;
-    uv_loop_t loop;
+    uv_loop_t *loop;
     int r;
 
     *ret = (struct reply){0};
@@ -167,10 +190,14 @@ int request_run(const struct target *t, const struct request *rq, struct reply *
         return -1;
     if (url.tls && dial_tls_new(t->cacert, &tls, e) < 0)
         return -1;
-    if (uv_loop_init(&loop) < 0)
-        return err_set(e, ERR_INTERNAL, errno, "make an event loop");
+    loop = xmalloc(sizeof *loop);
+    r = uv_loop_init(loop);
+    if (r < 0) {
+        mem_free(loop);
+        return err_set(e, ERR_INTERNAL, -r, "make an event loop");
+    }
     make_headers(t, rq, &h);
-    r = client_start(&(struct client_request){.loop = &loop,
+    r = client_start(&(struct client_request){.loop = loop,
                                               .url = &url,
                                               .tls = tls,
                                               .method = rq->method,
@@ -185,8 +212,8 @@ int request_run(const struct target *t, const struct request *rq, struct reply *
                                               .arg = &run},
                      &c, e);
     if (r == 0)
-        (void)uv_run(&loop, UV_RUN_DEFAULT);
-    (void)uv_loop_close(&loop);
+        run_loop(loop, &run);
+    end_loop(loop);
     mem_free(h.bearer);
     if (r < 0)
         return -1;

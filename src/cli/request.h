@@ -30,6 +30,8 @@ struct reply {
  * 1: a streamed reply was ended by its callback. */
 CHECKED int request_run(const struct target *t, const struct request *rq, struct reply *ret,
                         struct err *e);
+/* A thread of ours still waits for a name server: leave by _exit, or the program waits for it. */
+bool request_abandoned(void);
 CHECKED int reply_json(const struct reply *r, json_t **ret, struct err *e);
 static inline UNUSED void reply_done_p(struct reply *r)
 {

@@ -14,6 +14,7 @@
 #define TICK_MS 1000
 #define FLUSH_TICKS 60   /* a minute */
 #define RETAIN_TICKS 600 /* ten minutes */
+#define RETAIN_FIRST 10  /* and soon after the start, which may come more often */
 
 enum { SIG_TERM, SIG_INT, SIG_HUP, SIG_KINDS };
 static const int signal_numbers[SIG_KINDS] = {SIGTERM, SIGINT, SIGHUP};
@@ -139,7 +140,8 @@ static void on_tick(uv_timer_t *t)
     api_tick(d->api);
     if (++d->ticks % FLUSH_TICKS == 0)
         identity_flush(d->identity);
-    if (d->ticks % RETAIN_TICKS == 0 && (d->conf->events_keep_ms || d->conf->events_keep_count))
+    if (d->ticks % RETAIN_TICKS == RETAIN_FIRST &&
+        (d->conf->events_keep_ms || d->conf->events_keep_count))
         events_retain(d->events, d->conf->events_keep_ms, d->conf->events_keep_count, retained, d);
 }
 

@@ -2,10 +2,11 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "init/conn.h"
+#include "init/group.h"
 #include "init/launch.h"
-#include "init/loop.h"
 #include "init/term.h"
 
 #include <errno.h>
@@ -33,6 +34,7 @@ struct exec {
     char id[GUEST_EXEC_ID_MAX + 1];
     pid_t pid; /* 0: it never ran */
     uint32_t flags;
+    uint32_t group; /* its cgroup; 0: none */
     bool ended;     /* reaped, or it never ran */
     bool exit_sent; /* on this channel */
     int64_t born_ns, ended_ms;
@@ -68,6 +70,7 @@ static struct exec *find(struct str id)
 
 static void exec_free(struct exec *x)
 {
+    group_remove(x->group);
     list_unlink(&x->node);
     exec_n--;
     loop_remove(&x->in);
@@ -195,7 +198,8 @@ static void in_progress(struct exec *x)
     struct guest_msg m = {.type = GUEST_ACK, .channel = x->ch.number, .stream = GUEST_IN};
     uint64_t upto = x->in_flow.got - buf_len(&x->in_pending);
 
-    if (x->ch.number != 0 && flow_ack(&x->in_flow, upto, buf_len(&x->in_pending) == 0, &m.u.ack))
+    /* After an attach in_at counts what waits here as received: it is not acknowledged twice. */
+    if (upto > x->in_flow.told && x->ch.number != 0 && flow_ack(&x->in_flow, upto, buf_len(&x->in_pending) == 0, &m.u.ack))
         (void)conn_send(&m);
 }
 
@@ -274,6 +278,8 @@ static void send_signal(struct exec *x, const struct guest_exec_signal *s)
         (void)kill(x->pid, s->signal);
         return;
     }
+    if (s->scope == GUEST_SCOPE_ALL && group_signal(x->group, s->signal))
+        return;
     /* The command leads its session; a terminal knows the group in the foreground. */
     if (s->scope == GUEST_SCOPE_GROUP && (x->flags & GUEST_EXEC_PTY))
         (void)ioctl(x->out[0].w.fd, TIOCGPGRP, &group);
@@ -312,7 +318,6 @@ static const struct channel_ops exec_channel = {exec_on_msg, exec_fill, exec_on_
 static void announce(struct exec *x, uint32_t number, bool known)
 {
     struct guest_msg m = {.type = GUEST_EXEC_RUNNING, .channel = number};
-    uint64_t told = x->in_flow.got - buf_len(&x->in_pending);
 
     channel_open(&x->ch, number, &exec_channel);
     x->exit_sent = false;
@@ -320,10 +325,7 @@ static void announce(struct exec *x, uint32_t number, bool known)
         flow_out_init(&x->out[i].flow, x->out[i].flow.acked, GUEST_WINDOW_UP);
         x->out[i].eof_sent = x->exit.how == GUEST_FAILED; /* it has no streams */
     }
-    x->in_flow = (struct flow_in){.got = x->in_flow.got,
-                                  .told = told,
-                                  .limit = x->in_flow.got + GUEST_WINDOW_DOWN,
-                                  .window = GUEST_WINDOW_DOWN};
+    flow_in_init(&x->in_flow, x->in_flow.got, GUEST_WINDOW_DOWN);
     m.u.running = (struct guest_exec_running){.pid = (uint32_t)x->pid,
                                               .known = known,
                                               .in_at = x->in_flow.got,
@@ -451,10 +453,16 @@ static int run(struct exec *x, const struct guest_exec_start *s, struct err *e)
 {
     AUTO(ends_close) struct ends n = {{-1, -1, -1}, {-1, -1, -1}};
     struct launch_io io;
+    AUTO(fd_close) int group = -1;
+    int r;
 
     if (make_ends(s, &n, e) < 0)
         return -1;
-    io = (struct launch_io){n.theirs[0], n.theirs[1], n.theirs[2], s->flags & GUEST_EXEC_PTY};
+    r = group_make(&x->group, &group);
+    if (r < 0)
+        return err_set(e, err_code_from_errno(-r), -r, "make a cgroup for the command");
+    io =
+        (struct launch_io){n.theirs[0], n.theirs[1], n.theirs[2], s->flags & GUEST_EXEC_PTY, group};
     x->born_ns = clock_mono_ns();
     if (launch(s, &io, &x->pid, e) < 0)
         return -1;
@@ -520,7 +528,7 @@ static void finish(struct exec *x, int status, const struct rusage *ru)
         .max_rss_kib = (uint64_t)ru->ru_maxrss,
         .wall_us = (uint64_t)(clock_mono_ns() - x->born_ns) / 1000,
     };
-    if (x->flags & GUEST_EXEC_KILL_REST)
+    if ((x->flags & GUEST_EXEC_KILL_REST) && !group_signal(x->group, SIGKILL))
         term_session_signal(x->pid, SIGKILL);
     in_close(x);
     for (int i = 0; i < 2; i++) {

@@ -8,6 +8,12 @@
 
 #define READ_SIZE (64 * 1024)
 
+/* A look-up that runs cannot be stopped: it then goes on alone, and its result is thrown away. */
+struct lookup {
+    uv_getaddrinfo_t req;
+    struct dial *d; /* NULL: nobody waits for it */
+};
+
 struct dial {
     uv_loop_t *loop;
     const struct dial_ops *ops;
@@ -22,15 +28,15 @@ struct dial {
         uv_tcp_t tcp;
         uv_pipe_t pipe;
     } h;
-    uv_timer_t timer; /* always open until the end: its close makes ops->closed come later */
-    uv_getaddrinfo_t resolve;
+    uv_timer_t timer;      /* always open until the end: its close makes ops->closed come later */
+    struct lookup *lookup; /* NULL: none runs */
     uv_connect_t connect;
     uv_write_t write;
     struct addrinfo *addresses, *next_address;
     struct buf out, sending;
     struct err e;
     int connect_error;
-    bool handle_open, resolving, connected, reading, writing;
+    bool handle_open, connected, reading, writing;
     bool was_full, write_failed, eof_seen, closing, timer_closed;
     char in[READ_SIZE];
 };
@@ -42,7 +48,7 @@ static void flush(struct dial *d);
 
 static void finish_if_idle(struct dial *d)
 {
-    if (!d->closing || d->handle_open || d->resolving || !d->timer_closed)
+    if (!d->closing || d->handle_open || d->lookup || !d->timer_closed)
         return;
     d->ops->closed(d, &d->e);
     (void)tls_end_free(d->end);
@@ -81,8 +87,10 @@ void dial_close(struct dial *d)
     uv_close((uv_handle_t *)&d->timer, on_timer_closed);
     if (d->handle_open && !uv_is_closing(&d->h.handle))
         uv_close(&d->h.handle, on_handle_closed);
-    if (d->resolving)
-        (void)uv_cancel((uv_req_t *)&d->resolve);
+    if (d->lookup && uv_cancel((uv_req_t *)&d->lookup->req) < 0) {
+        d->lookup->d = NULL;
+        d->lookup = NULL;
+    }
 }
 
 static void fail(struct dial *d)
@@ -324,9 +332,15 @@ static void try_next(struct dial *d)
 
 static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *all)
 {
-    struct dial *d = req->data;
+    struct lookup *l = CONTAINER_OF(req, struct lookup, req);
+    struct dial *d = l->d;
 
-    d->resolving = false;
+    mem_free(l);
+    if (!d) {
+        uv_freeaddrinfo(all);
+        return;
+    }
+    d->lookup = NULL;
     d->addresses = d->next_address = all;
     if (d->closing) {
         finish_if_idle(d);
@@ -348,10 +362,11 @@ static void start_tcp(struct dial *d)
     int r;
 
     (void)snprintf(port, sizeof port, "%d", d->port);
-    d->resolve.data = d;
-    r = uv_getaddrinfo(d->loop, &d->resolve, on_resolved, d->host, port, &hints);
-    d->resolving = r == 0;
+    d->lookup = xzalloc(sizeof *d->lookup);
+    d->lookup->d = d;
+    r = uv_getaddrinfo(d->loop, &d->lookup->req, on_resolved, d->host, port, &hints);
     if (r < 0) {
+        mem_free(TAKE(d->lookup));
         (void)err_set(&d->e, ERR_INVALID, 0, "look up the name '%s': %s", d->host, uv_strerror(r));
         fail(d);
     }

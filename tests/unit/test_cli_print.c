@@ -58,6 +58,22 @@ static void an_object_is_a_listing(void **state)
     assert_string_equal(buf_cstr(&out), "version  1\nuptime   2\nnone     -\n");
 }
 
+static void no_member_is_left_out(void **state)
+{
+    AUTO(json_decref) json_t *v = json_object();
+    AUTO(buf_done) struct buf out = {0};
+
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        char key[16];
+
+        (void)snprintf(key, sizeof key, "k%d", i);
+        json_object_set_new(v, key, json_integer(i));
+    }
+    print_table(&out, v, &(struct print_spec){0});
+    assert_non_null(strstr(buf_cstr(&out), "k99  99\n"));
+}
+
 static void text_of_strangers_cannot_steer_the_terminal(void **state)
 {
     AUTO(json_decref)
@@ -90,6 +106,7 @@ int main(void)
         cmocka_unit_test(a_table_is_aligned),
         cmocka_unit_test(an_empty_list_still_has_its_heading),
         cmocka_unit_test(an_object_is_a_listing),
+        cmocka_unit_test(no_member_is_left_out),
         cmocka_unit_test(text_of_strangers_cannot_steer_the_terminal),
         cmocka_unit_test(json_is_indented),
     };

@@ -484,6 +484,40 @@ static void a_body_nobody_wants_is_drained(void **state)
     assert_true(d.eof);
 }
 
+static void a_refused_upload_still_sees_the_reply(void **state)
+{
+    CLIENT struct client c = client_open();
+    static char block[300000];
+
+    (void)state;
+    say(&c, STR("POST /none HTTP/1.1\r\nHost: a\r\nContent-Length: 9000000\r\n\r\n"));
+    assert_int_equal(send(c.fd, block, sizeof block, 0), sizeof block);
+    turn_for(NULL, 30);
+    for (int i = 0; i < 5; i++) { /* a closed socket would answer the first by a reset */
+        assert_int_equal(send(c.fd, block, 1000, MSG_NOSIGNAL), 1000);
+        turn_for(NULL, 5);
+    }
+    expect(&c, "no such path");
+    expect_end(&c);
+    assert_true(c.eof);
+}
+
+static void draining_has_an_end(void **state)
+{
+    CLIENT struct client c = client_open();
+    static char block[400000];
+
+    (void)state;
+    say(&c, STR("POST /none HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"));
+    expect(&c, "no such path");
+    expect_n(&c, "connection: close", 0);
+    say(&c, STR("61a80\r\n"));
+    say(&c, str_make(block, sizeof block));
+    say(&c, STR("\r\n0\r\n\r\n" GET("/hello")));
+    expect_end(&c);
+    expect_n(&c, "\r\n\r\nhi", 0);
+}
+
 static void a_slow_handler_slows_the_upload(void **state)
 {
     CLIENT struct client c = client_open();
@@ -793,6 +827,8 @@ int main(void)
         CASE(oversized_heads_are_refused),
         CASE(a_100_goes_out_when_the_body_is_wanted),
         CASE(a_body_nobody_wants_is_drained),
+        CASE(a_refused_upload_still_sees_the_reply),
+        CASE(draining_has_an_end),
         CASE(a_slow_handler_slows_the_upload),
         CASE(a_slow_reader_slows_the_download),
         CASE(a_disconnect_is_seen_while_the_reply_is_owed),

@@ -1,0 +1,142 @@
+/* The root filesystem: an overlay of the base, the image's layers and a writable layer, mounted in
+ * the sandbox's user namespace; and of the host image /usr, read-only. */
+#include "spawn/sandbox.h"
+
+#include "base/fd.h"
+#include "spawn/base.h"
+#include "spawn/mnt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define TMPFS_DEFAULT (512ULL << 20)
+#define STAGE_SIZE (1ULL << 20) /* room for directories only */
+
+/* Where the root is put together, in this mount namespace only; with a memory upper, its home. */
+static int make_stage(const struct sandbox *s, struct err *e)
+{
+    uint64_t size = s->disk_bytes ? s->disk_bytes : TMPFS_DEFAULT;
+    char options[80];
+
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return err_set(e, ERR_INTERNAL, errno, "cut off the host's mounts");
+    (void)snprintf(options, sizeof options, "mode=755,size=%llu,nr_inodes=200000",
+                   (unsigned long long)(s->upper < 0 ? size : STAGE_SIZE));
+    if (mount("holt", SETUP_STAGE, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
+        return err_set(e, ERR_INTERNAL, errno, "mount the writable layer");
+    if (chdir(SETUP_STAGE) < 0 || mkdir("root", 0755) < 0)
+        return err_set(e, ERR_INTERNAL, errno, "make the root's place");
+    return 0;
+}
+
+/* Names are short and relative: 60 layers must fit into one page of options. */
+static int attach_layers(const struct sandbox *s, struct buf *names, struct err *e)
+{
+    for (size_t i = 0; i < s->layer_n; i++) {
+        size_t k = s->layer_n - 1 - i; /* overlayfs names the topmost first */
+        char name[16];
+        int r;
+
+        (void)snprintf(name, sizeof name, "%zu", k);
+        r = mkdir(name, 0700) < 0 ? -errno : mnt_attach(s->layers[k], name);
+        if (r < 0)
+            return err_set(e, ERR_UNSUPPORTED, -r, "attach layer %zu", k);
+        buf_printf(names, "%s%s", i ? ":" : "", name);
+    }
+    return 0;
+}
+
+/* The upper directory is the root's own inode: its mode is what `/` shows. */
+static int make_upper(const struct sandbox *s, struct err *e)
+{
+    static const char *const parts[] = {"w/upper", "w/work"};
+    int r = mkdir("w", 0755) < 0 ? -errno : s->upper < 0 ? 0 : mnt_attach(s->upper, "w");
+
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(parts); i++)
+        if (mkdir(parts[i], 0755) < 0 && errno != EEXIST)
+            r = -errno;
+    return r < 0 ? err_set(e, ERR_UNSUPPORTED, -r, "attach the writable layer") : 0;
+}
+
+/* userxattr: the only marks that may be set inside a user namespace.  volatile: this upper is never
+ * mounted again, so nobody needs it synced. */
+static int mount_overlay(const struct sandbox *s, struct err *e)
+{
+    AUTO(buf_done) struct buf options = {0};
+
+    buf_printf(&options, "lowerdir=");
+    if (attach_layers(s, &options, e) < 0 || make_upper(s, e) < 0)
+        return -1;
+    buf_printf(&options, ",upperdir=w/upper,workdir=w/work,userxattr%s",
+               s->upper < 0 ? ",volatile" : "");
+    if (mount("holt", "root", "overlay", MS_NOSUID | MS_NODEV, buf_cstr(&options)) < 0) {
+        (void)err_set(e, ERR_UNSUPPORTED, errno, "mount the overlay");
+        return err_hint(e, "overlayfs in user namespaces needs Linux 5.11");
+    }
+    return 0;
+}
+
+/* Where a tmpfs cannot be an upper in a user namespace (no user xattrs before Linux 6.6), the base
+ * is made in it instead. */
+static int make_plain(const struct sandbox *s, struct err *e)
+{
+    AUTO(fd_close) int root = -1;
+    int r;
+
+    if (s->layer_n > 1) {
+        (void)err_set(e, ERR_UNSUPPORTED, 0, "this kernel has no overlay on memory");
+        return err_hint(e, "create the sandbox with its files on disk");
+    }
+    if (mount("root", "root", NULL, MS_BIND, NULL) < 0)
+        return err_set(e, ERR_INTERNAL, errno, "make the root a mount");
+    root = open("root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    (void)umask(0022);
+    r = root < 0 ? -errno : base_make(root, true);
+    return r < 0 ? err_set(e, ERR_INTERNAL, -r, "make the base") : 0;
+}
+
+int step_root(struct sandbox *s, struct err *e)
+{
+    if (make_stage(s, e) < 0)
+        return -1;
+    return s->upper < 0 && !host.memory_overlay ? make_plain(s, e) : mount_overlay(s, e);
+}
+
+static int bind_readonly(const char *path)
+{
+    char to[160];
+
+    (void)snprintf(to, sizeof to, SETUP_ROOT "%s", path);
+    if (mount(path, to, NULL, MS_BIND | MS_REC, NULL) < 0)
+        return -errno;
+    return mnt_set(to, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+}
+
+/* On hosts without merged /usr, /bin and its kin are directories, and in the base as well. */
+static int bind_top(const char *name)
+{
+    char from[32];
+    struct stat st;
+
+    (void)snprintf(from, sizeof from, "/%s", name);
+    return lstat(from, &st) < 0 || !S_ISDIR(st.st_mode) ? 0 : bind_readonly(from);
+}
+
+int step_host_image(struct sandbox *s, struct err *e)
+{
+    int r;
+
+    if (s->layer_n > 1)
+        return 0; /* an image of its own */
+    r = bind_readonly("/usr");
+    for (size_t i = 0; r == 0 && base_tops[i]; i++)
+        r = bind_top(base_tops[i]);
+    for (size_t i = 0; r == 0 && base_shared[i]; i++)
+        r = access(base_shared[i], F_OK) == 0 ? bind_readonly(base_shared[i]) : 0;
+    return r < 0 ? err_set(e, ERR_INTERNAL, -r, "bind the host's programs") : 0;
+}
