@@ -111,6 +111,8 @@ struct sandbox *world_create(struct world *w, const struct sandbox_spec *spec)
 
     sandbox_create(w->all, spec ? spec : &none, &tester, on_sandbox, w);
     world_await(w);
+    if (!w->s && !spec)
+        (void)fprintf(stderr, "%s\n", w->e.msg);
     return w->s;
 }
 

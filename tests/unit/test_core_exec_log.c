@@ -241,6 +241,22 @@ static void garbage_at_the_end_is_cut(void **state)
     check_from(f, 0, 0);
 }
 
+/* What a longer, failed write left behind is whole, and does not continue what is before it. */
+static void a_stale_record_is_cut(void **state)
+{
+    struct fixture *f = *state;
+    char record[LOG_HEAD + 100];
+
+    append(f, LOG_OUT, 20000);
+    append(f, LOG_ERR, 100);
+    append(f, LOG_OUT, 10);
+    assert_int_equal(pread(f->g.fd, record, sizeof record, 20000 + LOG_HEAD), sizeof record);
+    assert_int_equal(pwrite(f->g.fd, record, sizeof record, f->g.size), sizeof record);
+    reopen(f);
+    assert_int_equal(f->g.end[LOG_ERR], 100);
+    check_from(f, 0, 0);
+}
+
 static void old_blocks_go_and_the_gap_is_known(void **state)
 {
     struct fixture *f = *state;
@@ -319,6 +335,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(block_borders, setup, teardown),
         cmocka_unit_test_setup_teardown(torn_records_are_cut, setup, teardown),
         cmocka_unit_test_setup_teardown(garbage_at_the_end_is_cut, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_stale_record_is_cut, setup, teardown),
         cmocka_unit_test_setup_teardown(old_blocks_go_and_the_gap_is_known, setup, teardown),
         cmocka_unit_test_setup_teardown(tiny_records_do_not_fill_the_disk, setup, teardown),
         cmocka_unit_test_setup_teardown(a_held_log_drops_nothing_unread, setup, teardown),

@@ -364,6 +364,26 @@ static void pause_that_fails_leaves_it_running(void **state)
     assert_int_equal(f->e.code, ERR_CONFLICT);
 }
 
+static void destroy_waits_for_the_step_under_way(void **state)
+{
+    struct fixture *f = *state;
+    struct fixture other = {0};
+    struct sandbox *s = create(f);
+
+    script.hold[CALL_PAUSE] = true;
+    sandbox_pause(s, true, &tester, on_sandbox, &other);
+    turn(f);
+    sandbox_destroy(s, &tester, on_sandbox, f);
+    settle(f);
+    assert_int_equal(script.calls[CALL_REMOVE], 0);
+    script_release(CALL_PAUSE);
+    await(f);
+    assert_int_equal(f->e.code, ERR_NONE);
+    assert_true(other.called);
+    assert_int_equal(script.calls[CALL_REMOVE], 1);
+    assert_int_equal(sandboxes_count(f->all), 0);
+}
+
 static void lifetimes_by_the_clock(void **state)
 {
     struct fixture *f = *state;
@@ -712,6 +732,7 @@ int main(void)
         TEST(destroy_twice_and_a_remove_that_fails),
         TEST(what_was_to_go_goes_after_a_restart),
         TEST(pause_that_fails_leaves_it_running),
+        TEST(destroy_waits_for_the_step_under_way),
         TEST(lifetimes_by_the_clock),
         TEST(what_lives_is_adopted_and_what_nobody_knows_is_not),
         TEST(a_runtime_that_cannot_list_is_asked_again),
