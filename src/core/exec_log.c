@@ -10,6 +10,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#define PUNCH_BYTES (4LL << 20)
+
 /* A record's head, little-endian:
  *   0 u32 check of the rest   4 u16 length   6 u8 stream   7 u8 0
  *   8 u64 seq   16 u64 time_ms   24 u64 stdout's offset   32 u64 stderr's offset
@@ -162,10 +164,15 @@ static int read_head(struct exec_log *g, int64_t pos, struct log_record *ret, st
 
 /* --- retention --- */
 
-static void punch(struct exec_log *g, int64_t from, int64_t to)
+/* In large pieces: each costs the file system's journal as much as a small one. */
+static void punch(struct exec_log *g)
 {
-    if (g->no_punch ||
-        fallocate(g->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, from, to - from) == 0)
+    int64_t from = g->punched, to = g->first;
+
+    if (g->no_punch || to - from < i64_min(PUNCH_BYTES, g->keep / 4))
+        return;
+    g->punched = to;
+    if (fallocate(g->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, from, to - from) == 0)
         return;
     g->no_punch = true;
     log_warn("the file system cannot free the old part of an output log", LOG_C("path", g->path));
@@ -188,10 +195,10 @@ void exec_log_retain(struct exec_log *g)
             return;
         if (g->end[LOG_OUT] - r.at[LOG_OUT] + g->end[LOG_ERR] - r.at[LOG_ERR] < g->keep && !large)
             return;
-        punch(g, g->first, next);
         g->first = next;
         g->from[LOG_OUT] = r.at[LOG_OUT];
         g->from[LOG_ERR] = r.at[LOG_ERR];
+        punch(g);
     }
 }
 
@@ -335,6 +342,7 @@ static void find_first(struct exec_log *g)
     g->first = data < 0 ? 0 : (data + LOG_BLOCK - 1) / LOG_BLOCK * LOG_BLOCK;
     while (g->first < g->size && read_head(g, g->first, &r, &e) < 0)
         g->first += LOG_BLOCK;
+    g->punched = g->first;
     if (g->first < g->size) {
         g->from[LOG_OUT] = r.at[LOG_OUT];
         g->from[LOG_ERR] = r.at[LOG_ERR];

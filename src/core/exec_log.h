@@ -21,12 +21,13 @@ enum log_stream { LOG_OUT, LOG_ERR, LOG_STREAMS };
 
 struct exec_log {
     char *path;
-    int fd;         /* -1: not open */
-    bool in_file;   /* else all is in mem */
-    bool no_punch;  /* the file system cannot; said once */
-    struct buf mem; /* records */
-    int64_t size;   /* bytes of records since the beginning */
-    int64_t first;  /* of the oldest record kept; a multiple of LOG_BLOCK */
+    int fd;          /* -1: not open */
+    bool in_file;    /* else all is in mem */
+    bool no_punch;   /* the file system cannot; said once */
+    struct buf mem;  /* records */
+    int64_t size;    /* bytes of records since the beginning */
+    int64_t first;   /* of the oldest record kept; a multiple of LOG_BLOCK */
+    int64_t punched; /* the file has a hole up to here */
     int64_t from[LOG_STREAMS], end[LOG_STREAMS]; /* bytes of output: [from, end) are kept */
     uint64_t seq;                                /* of the next record */
     int64_t keep;                                /* bytes of output; 0: all */

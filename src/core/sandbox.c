@@ -1,8 +1,9 @@
-#include "core/sandbox_inside.h"
+#include "core/sandbox.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/near.h"
+#include "core/sandbox_inside.h"
 
 #include <stdio.h>
 #include <sys/wait.h>
@@ -151,6 +152,16 @@ void sandbox_tell(struct sandboxes *all, struct sandbox *s, sandbox_cb done, voi
     *l = (struct told_later){.s = s ? sandbox_ref(s) : NULL, .done = done, .arg = arg, .e = *e};
     list_push(&all->spares, &l->link);
     timer_set(all->timers, &l->timer, TIMER_SOON, tell_now);
+}
+
+static void spares_tell_all(struct sandboxes *all)
+{
+    while (!list_is_empty(&all->spares)) {
+        struct told_later *l = LIST_ENTRY(all->spares.next, struct told_later, link);
+
+        timer_stop(&l->timer);
+        tell_now(&l->timer);
+    }
 }
 
 /* --- one sandbox --- */
@@ -537,18 +548,10 @@ struct sandboxes *sandboxes_unref(struct sandboxes *all)
 struct sandboxes *sandboxes_close(struct sandboxes *all)
 {
     struct err gone = {.code = ERR_CANCELLED, .msg = "holtd is ending"};
-    struct list *node;
 
     if (!all)
         return NULL;
     all->closed = true;
-    while ((node = list_pop(&all->spares))) {
-        struct told_later *l = LIST_ENTRY(node, struct told_later, link);
-
-        timer_stop(&l->timer);
-        tell_now(&l->timer);
-    }
-    execs_tell_all(all);
     while (all->count > 0) {
         struct sandbox *s = sandbox_ref(all->sorted[all->count - 1]);
 
@@ -559,6 +562,8 @@ struct sandboxes *sandboxes_close(struct sandboxes *all)
         sandbox_drop(s);
         sandbox_unref(s);
     }
+    execs_tell_all(all);
+    spares_tell_all(all); /* last: what was told before may have asked for more */
     for (size_t i = 0; i < all->driver_count; i++)
         if (all->drivers[i].driver)
             all->drivers[i].ops->close(all->drivers[i].driver);

@@ -191,14 +191,14 @@ static void settle_row(struct sandbox *s)
         s->driver->ops->adopt(s->driver, s->id, adopted, sandbox_ref(s));
         return;
     }
-    if (!why)
-        return; /* at rest */
     LIST_EACH (&s->execs, node) {
         struct exec *x = LIST_ENTRY(node, struct exec, link);
 
         if (exec_is_live(x))
-            exec_lose(x, why);
+            exec_lose(x, why ? why : "its sandbox is not running any more");
     }
+    if (!why)
+        return; /* at rest */
     if (s->sm.state != SANDBOX_STOPPING)
         text_set(&s->failure, str_of(why));
     sm_move(&s->sm, s->sm.state == SANDBOX_STOPPING ? SANDBOX_STOPPED : SANDBOX_FAILED);

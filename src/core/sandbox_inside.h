@@ -201,7 +201,7 @@ void link_forget(struct sandbox *s, const struct guest_exec_row *row); /* init m
 void sandboxes_adopt(struct sandboxes *all);
 void logs_remove(struct sandboxes *all, const char *sandbox, void (*done)(void *arg), void *arg);
 
-/* --- exec.c, exec_row.c, exec_read.c --- */
+/* --- exec.c, exec_channel.c, exec_row.c, exec_read.c --- */
 extern const struct sm_state exec_states[];
 struct exec *exec_new(struct sandbox *s, const char *id);
 void exec_add(struct exec *x); /* to its sandbox's list, by id */
@@ -215,6 +215,11 @@ void exec_kill(struct exec *x, uint32_t flag);     /* everything it started; fla
 void exec_arm(struct exec *x);                     /* its deadline */
 void exec_tick(struct exec *x);
 void exec_begin(struct exec *x, const char *actor);
+void exec_detach(struct exec *x); /* the command goes on */
+void exec_fail(struct exec *x, const struct err *e);
+void exec_tell_started(struct exec *x, const struct err *e);
+void exec_started_if_all(struct exec *x);
+void exec_send_start(struct exec *x);
 void exec_attach_again(struct timer *t);
 void exec_log_read_on(struct exec *x); /* readers moved: a log that waits for them may go on */
 void execs_tell_all(struct sandboxes *all);

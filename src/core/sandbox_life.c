@@ -58,7 +58,7 @@ static int must_be_free(const struct sandbox *s, const char *what, struct err *e
 {
     if (s->step == STEP_NONE && !s->destroying && s->driver && !s->orphan)
         return 0;
-    if (s->orphan) {
+    if (s->orphan && s->driver) {
         err_set(e, ERR_CONFLICT, 0, "%s sandbox '%s': it is an orphan, no row says what it was",
                 what, s->id);
         err_hint(e, "destroy it when nothing of it is wanted: holt rm %s", s->id);
@@ -472,10 +472,7 @@ void sandbox_destroy_now(struct sandbox *s)
         if (!s->one_shot) /* that says it too, after a restart */
             sandbox_save(s, NULL);
     }
-    if (s->driver)
-        ops(s)->remove(s->driver, s->id, false, destroy_removed, sandbox_ref(s));
-    else
-        logs_remove(s->all, s->has_logs ? s->id : NULL, destroy_cleaned, sandbox_ref(s));
+    ops(s)->remove(s->driver, s->id, false, destroy_removed, sandbox_ref(s));
 }
 
 void sandbox_destroy(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg)
@@ -483,6 +480,11 @@ void sandbox_destroy(struct sandbox *s, const struct principal *by, sandbox_cb d
     struct err none = {0};
 
     if (!s->in_list) {
+        sandbox_tell(s->all, s, done, arg, &none);
+        return;
+    }
+    if (!s->driver) { /* it may be alive: without its runtime nobody knows */
+        must_be_free(s, "destroy", &none);
         sandbox_tell(s->all, s, done, arg, &none);
         return;
     }
