@@ -62,6 +62,7 @@ const struct op_handler op_handlers[] = {
     {&op_archive_read,      archive_read_run},
     {&op_archive_write,     archive_write_run},
     {&op_port_proxy,        port_proxy_run},
+    {&op_port_tunnel,       port_tunnel_run},
 };
 /* clang-format on */
 const size_t op_handler_count = ARRAY_LEN(op_handlers);

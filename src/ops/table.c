@@ -59,6 +59,7 @@ const struct op *const op_table[] = {
     &op_archive_read,
     &op_archive_write,
     &op_port_proxy,
+    &op_port_tunnel,
     NULL,
 };
 /* clang-format on */

@@ -61,6 +61,7 @@ static const struct {
     {"file.move",       "gpa"},
     {"archive.write",   "gpa"},
     {"port.proxy",      "gpa"},
+    {"port.tunnel",     "gpa"},
 };
 static const struct {
     enum role role;
