@@ -65,6 +65,7 @@ MAY = {
     "GET /holt/v1/sandboxes/{id}/files/watch": "observer agent operator admin",
     "GET /holt/v1/sandboxes/{id}/archive": "observer agent operator admin",
     "PUT /holt/v1/sandboxes/{id}/archive": "agent operator admin",
+    "GET /holt/v1/sandboxes/{id}/ports/{port}": "agent operator admin",
     "GET /holt/v1/sandboxes/{id}/ports/{port}/{path}": "agent operator admin",
     "POST /holt/v1/sandboxes/{id}/ports/{port}/{path}": "agent operator admin",
     "PUT /holt/v1/sandboxes/{id}/ports/{port}/{path}": "agent operator admin",
