@@ -695,7 +695,7 @@ def test_port_get(inside):
     assert "x-mine: yes" in text and "cookie" not in text and "authorization" not in text and "holt_" not in text
     assert "set-cookie" not in h and "service-worker-allowed" not in h
     assert h["content-security-policy"] == "sandbox"
-    assert raw(inside.d, "GET", inside.ports)[1].startswith(b"GET / HTTP/1.1")
+    assert raw(inside.d, "GET", f"{inside.ports}/")[1].startswith(b"GET / HTTP/1.1")
     assert raw(inside.d, "GET", f"{inside.ports}/?token=theirs")[1].startswith(b"GET /?token=theirs HTTP/1.1")
     assert raw(inside.d, "GET", f"{inside.ports}/redirect")[2]["location"] == f"{inside.ports}/there"
     assert len(raw(inside.d, "GET", f"{inside.ports}/chunked")[1]) == 64 * 65536
