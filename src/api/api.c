@@ -3,24 +3,34 @@
 #include "api/event_stream.h"
 #include "api/grpc.h"
 #include "api/idempotency.h"
+#include "api/live.h"
 #include "api/metrics.h"
 #include "api/page.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "core/console.h"
 #include "net/cors.h"
 
 /* --- the request's life --- */
 
-static void request_closed(struct xchg *x, bool done)
+void request_end(struct request *r)
 {
-    struct request *r = xchg_arg(x);
+    struct waiter *w = TAKE(r->waiter);
 
-    (void)done;
-    if (r->waiter)
-        r->waiter->r = NULL;
+    if (w) {
+        w->r = NULL;
+        if (w->gone)
+            w->gone(w);
+    }
     r->idem = idem_free(r->idem);
     json_decref(r->body);
     metrics_count(r->api, r->route, r->status, clock_mono_ns() - r->started_ns);
+}
+
+static void request_closed(struct xchg *x, bool done)
+{
+    (void)done;
+    request_end(xchg_arg(x));
 }
 
 static const struct xchg_ops request_ops = {.closed = request_closed};
@@ -51,6 +61,8 @@ static int check_media_type(const struct http_req *req, struct err *e)
 
 static int decode(struct request *r, struct str body, struct err *e)
 {
+    if (r->op->proxies)
+        return op_decode(r->op, &r->params, STR(""), NULL, xchg_arena(r->x), &r->in, e);
     if (body.n > 0 && check_media_type(xchg_req(r->x), e) < 0)
         return -1;
     if (body.n > 0 && json_read(body, &r->body, e) < 0)
@@ -98,7 +110,7 @@ static void run_op(struct request *r)
     bool bodiless = str_eq_c(req->method, "GET") || str_eq_c(req->method, "HEAD");
 
     r->op = h->op;
-    if (bodiless || req->content_length == 0)
+    if (r->op->upload || r->op->proxies || bodiless || req->content_length == 0)
         decode_and_run(r, STR(""));
     else
         xchg_collect(r->x, (size_t)r->api->c.conf->body_max, body_collected);
@@ -236,6 +248,8 @@ int api_new(const struct api_config *c, struct api **ret, struct err *e)
     a->started_ms = clock_wall_ms();
     a->started_mono_ms = clock_mono_ms();
     list_init(&a->streams);
+    list_init(&a->lives);
+    a->consoles = consoles_new();
     a->health = api_health_new(a);
     a->router = router_new();
     op_openapi(&a->openapi, c->version);
@@ -252,7 +266,8 @@ struct api *api_free(struct api *a)
 {
     if (!a)
         return NULL;
-    assert(list_is_empty(&a->streams));
+    assert(list_is_empty(&a->streams) && list_is_empty(&a->lives));
+    consoles_free(a->consoles);
     health_free(a->health);
     router_free(a->router);
     mem_free(a->stats);
@@ -271,11 +286,13 @@ void api_set_server(struct api *a, struct server *s)
 void api_tick(struct api *a)
 {
     event_streams_check(a);
+    lives_check(a);
     health_changed(a->health);
 }
 
 void api_end_streams(struct api *a)
 {
     event_streams_end(a);
+    lives_end(a);
     health_end_watches(a->health);
 }

@@ -8,6 +8,7 @@
 #include "conf/conf.h"
 #include "core/event.h"
 #include "core/identity.h"
+#include "core/sandbox.h"
 #include "net/server.h"
 
 struct api_config {
@@ -15,6 +16,7 @@ struct api_config {
     struct store *store;
     struct events *events;
     struct identity *identity;
+    struct sandboxes *sandboxes;
     const char *version;
 };
 

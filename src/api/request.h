@@ -28,6 +28,8 @@ struct api {
     struct route_stats *stats; /* by route->index */
     struct buf scratch;        /* for a reply that is written and sent in one go */
     struct list streams;       /* struct event_stream */
+    struct list lives;         /* struct live */
+    struct consoles *consoles; /* who is attached to which command */
     struct health *health;
     struct map running_keys; /* idempotency keys whose first request is not answered yet */
     struct buf openapi;      /* printed once */
@@ -36,7 +38,8 @@ struct api {
 };
 
 struct waiter {
-    struct request *r; /* NULL: the asker went away */
+    struct request *r;              /* NULL: the asker went away */
+    void (*gone)(struct waiter *w); /* told when that happens; may be NULL */
 };
 
 struct request {
@@ -77,6 +80,9 @@ bool request_may(const struct request *r, enum perm p);
 struct auth_view request_view(const struct request *r);
 /* Counts the request now, by a status: for replies that become streams. */
 void request_count(struct request *r, int status);
+
+/* A handler that takes the exchange over by xchg_handle calls this from its closed. */
+void request_end(struct request *r);
 
 void request_wait(struct request *r, struct waiter *w);
 struct request *waiter_end(struct waiter *w); /* NULL: nobody waits any more */

@@ -2,6 +2,7 @@
 #include "api/event_stream.h"
 #include "api/handlers.h"
 #include "api/idempotency.h"
+#include "api/live.h"
 #include "base/mem.h"
 
 static void write_token(struct jw *w, const struct token *t, const char *text)
@@ -168,4 +169,5 @@ void token_revoke_run(struct request *r)
     request_wait(r, &j->waiter);
     identity_revoke(a->c.identity, in->id, &r->who, revoked, j);
     event_streams_check(a); /* it acts at once: on streams too */
+    lives_check(a);
 }

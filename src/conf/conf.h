@@ -37,6 +37,11 @@ struct config { /* each member is one row in settings.c; texts are owned */
     int64_t event_stream_buffer; /* events one slow subscriber may fall behind in memory */
     int64_t audit_fold_ms;
     int64_t login_failures, login_window_ms;
+    /* sandboxes */
+    char *runtime; /* the default one */
+    struct conf_list host_mounts;
+    int64_t sandboxes_max, execs_max, output_bytes;
+    char *bindir; /* of holt-spawn and holt-init; "": holtd's own */
 
     /* beside the rows */
     bool *listen_optional;     /* of each member of listen: when it is busy, warn and go on */

@@ -8,6 +8,7 @@
 static const char *const auth_modes[] = {"token", "off", NULL};
 static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
 static const char *const log_formats[] = {"logfmt", "json", NULL};
+static const char *const runtimes[] = {"native", "fake", NULL};
 static const char *const seed_identities[] = {"none", "observer", "operator", NULL};
 
 /* systemd's StateDirectory= wins: it made the directory for us (systemd.exec(5)). */
@@ -43,6 +44,15 @@ static int check_origin(const char *value, struct err *e)
         return 0;
     return err_set(e, ERR_INVALID, 0,
                    "'%.100s' is no origin; it must be like 'https://dash.example.org'", value);
+}
+
+static int check_host_mount(const char *value, struct err *e)
+{
+    if (value[0] == '/' && !strstr(value, "/../") && !strstr(value, "//"))
+        return 0;
+    return err_set(e, ERR_INVALID, 0,
+                   "'%.100s' must be an absolute path, with ':ro' behind it for read-only mounts",
+                   value);
 }
 
 #define KIB 1024
@@ -170,6 +180,24 @@ const struct setting setting_table[] = {
     {ROW(login_window_ms, OP_DURATION, .preset = "60s", .min = 1 * SECOND, .max = 24LL * HOUR,
          .text = "The time over which failed logins are counted."),
      .reload = true},
+
+    {ROW(runtime, OP_CHOICE, .preset = "native", .choices = runtimes,
+         .text = "What runs a sandbox that names no runtime. 'fake' isolates nothing: for tests."),
+     .as_text = true},
+    {ROW(host_mounts, OP_LIST, .preset = "", .max = 256,
+         .text = "Directories of the host below which sandboxes may mount; ':ro' behind one "
+                 "allows read-only mounts only. None by default."),
+     .check = check_host_mount, .reload = true},
+    {ROW(sandboxes_max, OP_INT, .preset = "4096", .min = 1, .max = 1000000,
+         .text = "Most sandboxes at once.")},
+    {ROW(execs_max, OP_INT, .preset = "256", .min = 1, .max = 512,
+         .text = "Most commands of one sandbox that are kept, ended ones included: the oldest "
+                 "ended ones go.")},
+    {ROW(output_bytes, OP_SIZE, .preset = "64m", .min = 64 * KIB, .max = 1LL << 40,
+         .text = "How much of a command's output is kept, unless it says so itself; past it the "
+                 "oldest goes.")},
+    {ROW(bindir, OP_STR, .preset = "", .max = 1024,
+         .text = "Directory of holt-spawn and holt-init; empty: where holtd itself is.")},
 };
 /* clang-format on */
 const size_t setting_count = ARRAY_LEN(setting_table);

@@ -1,8 +1,9 @@
 /* exec: one command in a sandbox and its output log.
- * The log is one append-only file STATE/execs/EX.log of records {seq, time, stream, offset, bytes};
- * holtd acknowledges to init after write().  Readers read from the file at any offset, also after
- * the end; a slow reader slows only itself.  A command goes on when holtd dies and is attached
- * again after. Ownership: counted references.  Thread: the loop's. */
+ * The log is one append-only file STATE/execs/SB/EX.log of records (core/exec_log.h); holtd
+ * acknowledges to init after write().  Small output stays in memory for a moment, and with init,
+ * before there is a file; at the end it is in the row.  Readers read from the file at any offset,
+ * also after the end; a slow reader slows only itself.  A command goes on when holtd dies and is
+ * attached again after. Ownership: counted references.  Thread: the loop's. */
 #pragma once
 
 #include "core/sandbox.h"
@@ -63,16 +64,17 @@ DEFINE_AUTO(struct exec *, exec_unref)
 struct sandbox *exec_sandbox(const struct exec *x);
 
 /* Called once when the command has ended and its end is written; at once (next turn) if it has.
- * The returned handle cancels the wait. */
+ * The returned handle cancels the wait, until done was called; takes NULL. */
 struct exec_wait;
 struct exec_wait *exec_wait(struct exec *x, exec_cb done, void *arg);
 void exec_wait_cancel(struct exec_wait *w);
 
 void exec_signal(struct exec *x, int signal, exec_cb done, void *arg);
-void exec_cancel(struct exec *x, exec_cb done, void *arg); /* kills everything it started */
+/* Kills everything it started; done when its end is written. */
+void exec_cancel(struct exec *x, exec_cb done, void *arg);
 void exec_resize(struct exec *x, int rows, int cols, exec_cb done, void *arg);
-/* Returns how many bytes were taken; less than offered: room is called (once) when there is room.
- */
+/* Returns how many bytes were taken; less than offered: room is called (once) when there is room,
+ * unless another call comes before: one writer at a time (core/console.h). */
 size_t exec_stdin(struct exec *x, struct str bytes, bool eof, void (*room)(void *arg), void *arg);
 
 /* --- reading the output --- */
@@ -85,8 +87,8 @@ struct exec_reader_ops {
                  struct str bytes);
     int (*gap)(void *arg, enum exec_which stream, int64_t from,
                int64_t to); /* dropped by the limit */
-    void (*end)(void *arg,
-                const struct err *e); /* the last call: the end of the log, or a failure */
+    /* The last call: the end of the log, or a failure.  The reader is freed with it. */
+    void (*end)(void *arg, const struct err *e);
 };
 /* From these stream offsets on (negative: from the end backwards); follow: waits for more until the
  * command ends. */
@@ -94,4 +96,5 @@ struct exec_reader *exec_read(struct exec *x, enum exec_which which, int64_t out
                               int64_t err_offset, bool follow, const struct exec_reader_ops *ops,
                               void *arg);
 void exec_reader_resume(struct exec_reader *r); /* not from within a callback */
-void exec_reader_end(struct exec_reader *r);    /* no call after it; takes NULL */
+/* No call after it.  Not after `end` was called.  Takes NULL. */
+void exec_reader_end(struct exec_reader *r);

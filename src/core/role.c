@@ -7,16 +7,22 @@ static const char *const role_names[ROLE_COUNT] = {
 
 #define MAY(perm) (1U << (perm))
 
+/* An observer sees everything and changes nothing; core lets an agent touch its own sandboxes only
+ * (sandbox_check). */
+#define SANDBOX_WATCH (MAY(PERM_SANDBOX_READ) | MAY(PERM_SANDBOX_CONTENT))
+#define SANDBOX_ALL (SANDBOX_WATCH | MAY(PERM_SANDBOX_WRITE))
+
 /* What each role may.  An agent is not trusted with the installation's state: it sees itself. */
 static const unsigned role_perms[ROLE_COUNT] = {
     [ROLE_NONE] = MAY(PERM_NONE),
-    [ROLE_AGENT] = MAY(PERM_NONE) | MAY(PERM_SELF),
-    [ROLE_OBSERVER] =
-        MAY(PERM_NONE) | MAY(PERM_SELF) | MAY(PERM_READ) | MAY(PERM_EVENTS) | MAY(PERM_LOGIN),
+    [ROLE_AGENT] = MAY(PERM_NONE) | MAY(PERM_SELF) | SANDBOX_ALL,
+    [ROLE_OBSERVER] = MAY(PERM_NONE) | MAY(PERM_SELF) | MAY(PERM_READ) | MAY(PERM_EVENTS) |
+                      MAY(PERM_LOGIN) | SANDBOX_WATCH,
     [ROLE_OPERATOR] = MAY(PERM_NONE) | MAY(PERM_SELF) | MAY(PERM_READ) | MAY(PERM_EVENTS) |
-                      MAY(PERM_AUDIT) | MAY(PERM_LOGIN),
+                      MAY(PERM_AUDIT) | MAY(PERM_LOGIN) | SANDBOX_ALL,
     [ROLE_ADMIN] = MAY(PERM_NONE) | MAY(PERM_SELF) | MAY(PERM_READ) | MAY(PERM_EVENTS) |
-                   MAY(PERM_AUDIT) | MAY(PERM_TOKENS) | MAY(PERM_LOGIN) | MAY(PERM_ADMIN),
+                   MAY(PERM_AUDIT) | MAY(PERM_TOKENS) | MAY(PERM_LOGIN) | MAY(PERM_ADMIN) |
+                   SANDBOX_ALL,
 };
 
 const char *role_name(enum role r)

@@ -59,6 +59,9 @@ struct sandbox_info { /* what readers see; borrowed until the loop turns */
     const struct sandbox_mount *mounts;
     size_t mount_count;
     int64_t execs_live;
+    bool reconnecting; /* running, but nobody can be asked just now */
+    bool orphan;       /* it was alive and no row knew it: a person decides */
+    struct str dialect, alias;
 };
 
 struct sandboxes_config {
@@ -68,13 +71,17 @@ struct sandboxes_config {
     const struct driver_ops *const
         *drivers; /* NULL-terminated; the first that opens is the default */
     const char *state, *bindir, *node;
+    const char *installation; /* whose sandboxes these are; NULL: node */
+    /* 0: 4,096; 256 (per sandbox, ended ones included: the oldest go); 64 MiB */
     int64_t sandboxes_max, execs_max, output_bytes;
 };
 
-/* Opens the drivers, reads the rows, adopts what lives: reconnects, and cleans what a crash left.
- */
+/* Opens the drivers and reads the rows (blocking: at start-up only); then, as the loop turns,
+ * adopts what lives, reconnects, and cleans what a crash left. */
 CHECKED int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, struct err *e);
-/* Lets go of everything without ending it. */
+bool sandboxes_settled(const struct sandboxes *l); /* every driver was asked what lives */
+/* Lets go of everything without ending it; who still waits is told: cancelled.  Before store_close,
+ * on which callbacks may still come; references may outlive it.  Takes NULL; returns NULL. */
 struct sandboxes *sandboxes_close(struct sandboxes *l);
 /* Once a second: TTLs, idle TTLs, deadlines whose report is late. */
 void sandboxes_tick(struct sandboxes *l);
@@ -82,8 +89,13 @@ void sandboxes_tick(struct sandboxes *l);
 typedef void (*sandbox_cb)(void *arg, struct sandbox *s, const struct err *e);
 void sandbox_create(struct sandboxes *l, const struct sandbox_spec *spec,
                     const struct principal *by, sandbox_cb done, void *arg); /* done when it runs */
+size_t sandboxes_count(const struct sandboxes *l);
+/* The runtimes that work on this host, the default first; NULL past the last. */
+const struct driver_ops *sandboxes_driver(const struct sandboxes *l, size_t n);
 /* By id, name, or any dialect's alias; NULL: none, and *e says so with the nearest remedy. */
 struct sandbox *sandbox_find(struct sandboxes *l, struct str ref, struct err *e);
+/* May this asker touch it?  An agent: only what it made. */
+CHECKED int sandbox_check(const struct sandbox *s, const struct principal *by, struct err *e);
 void sandbox_info(const struct sandbox *s, struct sandbox_info *ret);
 const char *sandbox_state_name(enum sandbox_state s);
 /* In order of id, after this id (empty: from the start); NULL at the end. */

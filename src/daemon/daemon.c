@@ -7,7 +7,9 @@
 #include "daemon/notify.h"
 #include "daemon/state.h"
 
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,6 +31,9 @@ struct daemon {
     struct store *store;
     struct events *events;
     struct identity *identity;
+    struct sandboxes *sandboxes;
+    char installation[ID_SIZE], node[HOST_NAME_MAX + 1];
+    char *bindir;
     struct api *api;
     struct server *server;
     uv_signal_t signals[SIG_KINDS];
@@ -136,6 +141,7 @@ static void on_tick(uv_timer_t *t)
 {
     struct daemon *d = t->data;
 
+    sandboxes_tick(d->sandboxes);
     api_tick(d->api);
     if (++d->ticks % FLUSH_TICKS == 0)
         identity_flush(d->identity);
@@ -245,6 +251,37 @@ static int open_store(struct daemon *d, struct err *e)
     return identity_first_admin(d->identity, d->token_file, e) < 0 ? -1 : 0;
 }
 
+/* A runtime without isolation works only where the operator chose it: whoever may make a sandbox
+ * could otherwise choose it, and be holtd's user on the host. */
+static int open_sandboxes(struct daemon *d, struct err *e)
+{
+    static const struct driver_ops *const safe[] = {&driver_native, NULL};
+    static const struct driver_ops *const unsafe[] = {&driver_fake, NULL};
+    const struct config *c = d->conf;
+    bool fake = strcmp(c->runtime, driver_fake.name) == 0;
+
+    if (fake)
+        log_warn("THE RUNTIME IS FAKE: what runs in a sandbox is not isolated from this machine");
+    if (state_installation(c->state, d->installation, e) < 0)
+        return -1;
+    d->bindir = c->bindir && c->bindir[0] ? xstrdup(c->bindir) : state_bindir();
+    if (gethostname(d->node, sizeof d->node) < 0)
+        (void)snprintf(d->node, sizeof d->node, "localhost");
+    d->node[sizeof d->node - 1] = '\0';
+    return sandboxes_open(&(struct sandboxes_config){.loop = &d->loop,
+                                                     .store = d->store,
+                                                     .events = d->events,
+                                                     .drivers = fake ? unsafe : safe,
+                                                     .state = c->state,
+                                                     .bindir = d->bindir,
+                                                     .node = d->node,
+                                                     .installation = d->installation,
+                                                     .sandboxes_max = c->sandboxes_max,
+                                                     .execs_max = c->execs_max,
+                                                     .output_bytes = c->output_bytes},
+                          &d->sandboxes, e);
+}
+
 static int open_server(struct daemon *d, struct err *e)
 {
     const struct config *c = d->conf;
@@ -254,6 +291,7 @@ static int open_server(struct daemon *d, struct err *e)
                                      .store = d->store,
                                      .events = d->events,
                                      .identity = d->identity,
+                                     .sandboxes = d->sandboxes,
                                      .version = holt_version},
                 &d->api, e) < 0)
         return -1;
@@ -280,7 +318,7 @@ static int start(struct daemon *d, struct err *e)
     if (d->lock < 0 || open_store(d, e) < 0)
         return -1;
     apply_settings(d);
-    if (open_server(d, e) < 0)
+    if (open_sandboxes(d, e) < 0 || open_server(d, e) < 0)
         return -1;
     start_handles(d);
     return 0;
@@ -313,6 +351,7 @@ static void finish(struct daemon *d)
     stop_handles(d);
     if (d->identity)
         identity_flush(d->identity);
+    d->sandboxes = sandboxes_close(d->sandboxes);
     d->events = events_close(d->events);
     store_close(d->store);
     d->api = api_free(d->api);
@@ -324,6 +363,7 @@ static void finish(struct daemon *d)
     }
     fd_close(d->lock);
     mem_free(d->token_file);
+    mem_free(d->bindir);
     config_free(d->conf);
 }
 

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -62,4 +63,54 @@ int state_open(const char *dir, struct err *e)
     }
     r = check_dir(dir, e) < 0 ? -1 : lock_dir(dir, e);
     return r < 0 ? err_wrap(e, "state directory '%s'", dir) : r;
+}
+
+static int make_installation(const char *path, char *to, struct err *e)
+{
+    AUTO(fd_close)
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int r;
+
+    if (fd < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "make '%s'", path);
+    id_make("in", to);
+    r = fd_write_all(fd, to, strlen(to));
+    if (r == 0 && fsync(fd) < 0)
+        r = -errno;
+    if (r == 0)
+        return 0;
+    (void)unlink(path); /* half a name is none */
+    return err_set(e, err_code_from_errno(-r), -r, "write '%s'", path);
+}
+
+int state_installation(const char *dir, char *to, struct err *e)
+{
+    AUTO(mem_free) char *path = xasprintf("%s/installation", dir);
+    AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    ssize_t n;
+
+    if (fd < 0 && errno == ENOENT)
+        return make_installation(path, to, e);
+    n = fd < 0 ? -1 : read(fd, to, ID_SIZE - 1);
+    if (n < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "read '%s'", path);
+    to[n] = '\0';
+    to[strcspn(to, "\n")] = '\0';
+    if (id_is_valid("in", str_of(to)))
+        return 0;
+    err_set(e, ERR_INTERNAL, 0, "'%s' does not hold the name of an installation", path);
+    return err_hint(e, "restore it from a backup, or remove it: sandboxes that live are not taken "
+                       "up again then");
+}
+
+char *state_bindir(void)
+{
+    char path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+
+    if (n <= 0)
+        return xstrdup("/usr/local/bin");
+    path[n] = '\0';
+    *strrchr(path, '/') = '\0';
+    return xstrdup(path[0] ? path : "/");
 }

@@ -2,7 +2,14 @@
 #pragma once
 
 #include "base/err.h"
+#include "base/id.h"
 
 /* Makes it if need be, checks that nobody else can write there, and locks it.  The lock lasts as
  * long as the descriptor that it returns. */
 CHECKED int state_open(const char *dir, struct err *e);
+
+/* The name of this installation, made at its first start; to has ID_SIZE bytes.  What carries it,
+ * and only that, is ours to end. */
+CHECKED int state_installation(const char *dir, char *to, struct err *e);
+/* The directory that holds this program; heap. */
+char *state_bindir(void);

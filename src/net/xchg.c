@@ -339,6 +339,23 @@ void xchg_head(struct xchg *x, int status, const struct http_header *headers, si
     x->proto->head(x, status, all, count);
 }
 
+bool xchg_can_upgrade(const struct xchg *x)
+{
+    return x->proto->upgrade && x->req.version == HTTP_1_1 && x->req.content_length == 0 &&
+           http_has_token(http_req_header(&x->req, "connection"), "upgrade");
+}
+
+void xchg_upgrade(struct xchg *x, const struct http_header *headers, size_t count)
+{
+    if (!is_open(x))
+        return;
+    assert(x->status == 0);
+    if (are_clean(headers, count))
+        x->proto->upgrade(x, headers, count);
+    else
+        xchg_abort(x);
+}
+
 int xchg_write(struct xchg *x, const void *p, size_t n)
 {
     if (!is_open(x) || x->head_only || n == 0)

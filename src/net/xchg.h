@@ -71,3 +71,8 @@ void xchg_reply_with(struct xchg *x, int status, const struct http_header *heade
 void xchg_fail(struct xchg *x, const struct err *e);
 /* Adds a header to whatever reply comes (CORS, Allow, Retry-After): call before the head. */
 void xchg_add_header(struct xchg *x, const char *name, struct str value);
+
+/* Answers 101 to a request that asks for an upgrade (RFC 9110 section 7.8); from then on body and
+ * write carry raw bytes.  Only where xchg_can_upgrade says so: HTTP/1.1. */
+bool xchg_can_upgrade(const struct xchg *x);
+void xchg_upgrade(struct xchg *x, const struct http_header *headers, size_t count);

@@ -85,7 +85,7 @@ static int decode_path(struct decode *d, const struct op_params *path)
         assert(at); /* the router made as many values as the path has braces */
         end = strchr(at, '}');
         assert(end);
-        f = op_input(d->op, str_make(at + 1, (size_t)(end - at - 1)));
+        f = op_input(d->op, str_make(at + 1, strcspn(at + 1, ".}")));
         assert(f);
         v = value_of(d, f);
         (void)note_seen(d, f);

@@ -42,7 +42,7 @@ struct op_since {
 };
 
 /* Where a field stands in a request: a name in the path's braces is the path's; otherwise the query
- * for GET, HEAD and DELETE, the JSON body for the rest, unless it says .query. */
+ * for GET, HEAD, DELETE and uploads, the JSON body for the rest, unless it says .query. */
 struct op_field {
     const char *name;
     enum op_type type;
@@ -79,19 +79,30 @@ enum perm {            /* who may: src/core/identity.c maps roles to these */
             PERM_LOGIN, /* a dashboard session of one's own role; not for agents: a session would
                            not be bound to one agent */
             PERM_ADMIN,
+            PERM_SANDBOX_READ,    /* which sandboxes and commands there are; agents: their own */
+            PERM_SANDBOX_WRITE,   /* make, change, run, end; agents: their own */
+            PERM_SANDBOX_CONTENT, /* what is in them: output, files; reads are audited */
             PERM_COUNT
 };
 
-enum op_reply { OP_REPLY_OBJECT, OP_REPLY_LIST, OP_REPLY_EMPTY, OP_REPLY_TEXT, OP_REPLY_STREAM };
+enum op_reply {
+    OP_REPLY_OBJECT,
+    OP_REPLY_LIST,
+    OP_REPLY_EMPTY,
+    OP_REPLY_TEXT,
+    OP_REPLY_STREAM, /* server-sent events */
+    OP_REPLY_BYTES,  /* .media says which; streamed */
+    OP_REPLY_SOCKET, /* a WebSocket */
+};
 
 struct op {
-    const char *name;  /* "token.create": metric label and audit name */
-    const char *group; /* a name in op_groups */
-    const char *text;  /* one sentence; more behind a line break */
-    const char *method;
-    const char *path; /* "/holt/v1/tokens/{id}" */
-    const char *verb; /* of the command line: "token create"; NULL: none */
-    const char *mcp;  /* tool name; NULL: none */
+    const char *name;   /* "token.create": metric label and audit name */
+    const char *group;  /* a name in op_groups */
+    const char *text;   /* one sentence; more behind a line break */
+    const char *method; /* "*": any */
+    const char *path;   /* "/holt/v1/tokens/{id}"; "{rest...}" at its end takes what follows */
+    const char *verb;   /* of the command line: "token create"; NULL: none */
+    const char *mcp;    /* tool name; NULL: none */
     enum perm perm;
     const struct op_field *in;
     size_t in_count, in_size;
@@ -104,6 +115,9 @@ struct op {
     int status;          /* of success; 0 is 200 */
     bool creates;        /* honours Idempotency-Key */
     bool audited;        /* a read of content: an audit row */
+    const char *upload;  /* media type of a body of bytes that the handler streams; NULL: JSON */
+    const char *media;   /* OP_REPLY_BYTES: its type; NULL: application/octet-stream */
+    bool proxies;        /* query and body are not ours: the handler passes them on */
     bool streams; /* a list that is also served as SSE (follow=true, or Accept) and WebSocket */
 };
 

@@ -29,11 +29,26 @@ static void add_parameters(struct jw *w, const struct op *op)
     jw_array_end(w);
 }
 
+static void add_bytes(struct jw *w, const char *type)
+{
+    jw_key(w, type);
+    jw_raw(w, STR("{\"schema\":{\"type\":\"string\",\"format\":\"binary\"}}"));
+}
+
 static void add_body(struct jw *w, const struct op *op)
 {
     AUTO(buf_done) struct buf name = {0};
     bool required = false;
 
+    if (op->upload) {
+        jw_key(w, "requestBody");
+        jw_object(w);
+        jw_key(w, "content");
+        jw_object(w);
+        add_bytes(w, op->upload);
+        jw_object_end(w);
+        jw_object_end(w);
+    }
     if (!schema_has_body(op))
         return;
     for (size_t i = 0; i < op->in_count; i++)
@@ -64,7 +79,7 @@ static void add_content(struct jw *w, const struct op *op)
 {
     AUTO(buf_done) struct buf name = {0};
 
-    if (op->reply == OP_REPLY_EMPTY)
+    if (op->reply == OP_REPLY_EMPTY || op->reply == OP_REPLY_SOCKET)
         return;
     jw_key(w, "content");
     jw_object(w);
@@ -80,6 +95,8 @@ static void add_content(struct jw *w, const struct op *op)
         add_text_content(w, "text/plain");
     if (op->streams || op->reply == OP_REPLY_STREAM)
         add_text_content(w, "text/event-stream");
+    if (op->reply == OP_REPLY_BYTES)
+        add_bytes(w, op->media ? op->media : "application/octet-stream");
     jw_object_end(w);
 }
 
@@ -134,8 +151,11 @@ static void add_responses(struct jw *w, const struct op *op)
 {
     jw_key(w, "responses");
     jw_object(w);
-    add_reply(w, op, op->status ? op->status : 200,
-              op->reply == OP_REPLY_EMPTY ? "Done." : "Done; the reply says what came of it.");
+    if (op->reply == OP_REPLY_SOCKET)
+        add_reply(w, op, 101, "It is a WebSocket from here on.");
+    else
+        add_reply(w, op, op->status ? op->status : 200,
+                  op->reply == OP_REPLY_EMPTY ? "Done." : "Done; the reply says what came of it.");
     for (size_t i = 0; i < ARRAY_LEN(failures); i++)
         if (can_fail(op, failures[i].code))
             add_failure(w, failures[i].code);
@@ -146,17 +166,17 @@ static void add_responses(struct jw *w, const struct op *op)
     jw_object_end(w);
 }
 
-static void add_operation(struct jw *w, const struct op *op)
+static void add_method(struct jw *w, const struct op *op, const char *method)
 {
     AUTO(buf_done) struct buf id = {0};
-    char method[8] = "";
     size_t first = strcspn(op->text, "\n");
 
-    for (size_t i = 0; op->method[i] && i < sizeof method - 1; i++)
-        method[i] = (char)tolower((unsigned char)op->method[i]);
     jw_key(w, method);
     jw_object(w);
-    jw_kstr(w, "operationId", schema_name(op->name, false, &id));
+    (void)schema_name(op->name, false, &id);
+    if (strcmp(op->method, "*") == 0)
+        (void)schema_name(method, true, &id);
+    jw_kstr(w, "operationId", buf_str(&id));
     jw_kstr(w, "summary", str_make(op->text, first - (op->text[first - 1] == '.')));
     jw_kc(w, "description", op->text);
     jw_key(w, "tags");
@@ -177,6 +197,31 @@ static void add_operation(struct jw *w, const struct op *op)
     jw_object_end(w);
 }
 
+/* OpenAPI knows no "any method": each is written out. */
+static void add_operation(struct jw *w, const struct op *op)
+{
+    static const char *const any[] = {"get", "head", "post", "put", "patch", "delete", "options"};
+    char method[8] = "";
+
+    for (size_t i = 0; strcmp(op->method, "*") == 0 && i < ARRAY_LEN(any); i++)
+        add_method(w, op, any[i]);
+    for (size_t i = 0; op->method[i] && i < sizeof method - 1; i++)
+        method[i] = (char)tolower((unsigned char)op->method[i]);
+    if (strcmp(method, "*") != 0)
+        add_method(w, op, method);
+}
+
+/* "{path...}" is "{path}" there. */
+static void add_path_key(struct jw *w, const char *path)
+{
+    AUTO(buf_done) struct buf key = {0};
+    const char *dots = strstr(path, "...}");
+
+    buf_add(&key, path, dots ? (size_t)(dots - path) : strlen(path));
+    buf_add_c(&key, dots ? "}" : "");
+    jw_key(w, buf_cstr(&key));
+}
+
 static bool is_first_with_path(size_t row)
 {
     for (size_t i = 0; i < row; i++)
@@ -192,7 +237,7 @@ static void add_paths(struct jw *w)
     for (size_t i = 0; i < op_count; i++) {
         if (!is_first_with_path(i))
             continue;
-        jw_key(w, op_table[i]->path);
+        add_path_key(w, op_table[i]->path);
         jw_object(w);
         for (size_t j = i; j < op_count; j++)
             if (strcmp(op_table[j]->path, op_table[i]->path) == 0)

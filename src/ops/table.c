@@ -1,5 +1,8 @@
 #include "ops/event.h"
+#include "ops/exec.h"
+#include "ops/file.h"
 #include "ops/login.h"
+#include "ops/port.h"
 #include "ops/server.h"
 #include "ops/token.h"
 
@@ -22,6 +25,40 @@ const struct op *const op_table[] = {
     &op_login,
     &op_login_code,
     &op_logout,
+    &op_sandbox_create,
+    &op_sandbox_list,
+    &op_sandbox_get,
+    &op_sandbox_update,
+    &op_sandbox_destroy,
+    &op_sandbox_start,
+    &op_sandbox_stop,
+    &op_sandbox_restart,
+    &op_sandbox_pause,
+    &op_sandbox_resume,
+    &op_sandbox_stats,
+    &op_sandbox_logs,
+    &op_run,
+    &op_run_attach,
+    &op_exec_create,
+    &op_exec_list,
+    &op_exec_get,
+    &op_exec_output,
+    &op_exec_attach,
+    &op_exec_signal,
+    &op_exec_stdin,
+    &op_exec_resize,
+    &op_exec_cancel,
+    &op_file_read,
+    &op_file_stat,
+    &op_file_write,
+    &op_file_remove,
+    &op_file_list,
+    &op_file_mkdir,
+    &op_file_move,
+    &op_file_watch,
+    &op_archive_read,
+    &op_archive_write,
+    &op_port_proxy,
     NULL,
 };
 /* clang-format on */
@@ -29,6 +66,10 @@ const size_t op_count = ARRAY_LEN(op_table) - 1;
 
 const struct op_group op_groups[] = {
     {"server", "The daemon: its state, health, settings and description."},
+    {"sandbox", "Sandboxes: isolated computers, from create to rm."},
+    {"exec", "Commands: run, watch, attach to and end them."},
+    {"file", "Files of a sandbox: bytes, directories, archives."},
+    {"port", "Servers inside a sandbox."},
     {"token", "Tokens: who may ask, and for what."},
     {"event", "Events: every change of state, in order, kept and replayable."},
     {"audit", "Audit: who read what, what was refused, and the proof that nothing was changed."},
@@ -47,9 +88,17 @@ const struct op *op_find(const char *name)
 const char *perm_name(enum perm p)
 {
     static const char *const names[PERM_COUNT] = {
-        [PERM_NONE] = "none",     [PERM_SELF] = "self",   [PERM_READ] = "read",
-        [PERM_EVENTS] = "events", [PERM_AUDIT] = "audit", [PERM_TOKENS] = "tokens",
-        [PERM_LOGIN] = "login",   [PERM_ADMIN] = "admin",
+        [PERM_NONE] = "none",
+        [PERM_SELF] = "self",
+        [PERM_READ] = "read",
+        [PERM_EVENTS] = "events",
+        [PERM_AUDIT] = "audit",
+        [PERM_TOKENS] = "tokens",
+        [PERM_LOGIN] = "login",
+        [PERM_ADMIN] = "admin",
+        [PERM_SANDBOX_READ] = "sandbox.read",
+        [PERM_SANDBOX_WRITE] = "sandbox.write",
+        [PERM_SANDBOX_CONTENT] = "sandbox.content",
     };
 
     assert(p < PERM_COUNT);
@@ -61,7 +110,7 @@ static bool is_in_path(const char *path, const char *name)
     size_t n = strlen(name);
 
     for (const char *at = strchr(path, '{'); at; at = strchr(at + 1, '{'))
-        if (strncmp(at + 1, name, n) == 0 && at[1 + n] == '}')
+        if (strncmp(at + 1, name, n) == 0 && (at[1 + n] == '}' || at[1 + n] == '.'))
             return true;
     return false;
 }
@@ -75,7 +124,7 @@ enum op_place op_place(const struct op *op, const struct op_field *f)
     for (size_t i = 0; i < ARRAY_LEN(bodiless); i++)
         if (strcmp(op->method, bodiless[i]) == 0)
             return OP_IN_QUERY;
-    return f->query ? OP_IN_QUERY : OP_IN_BODY;
+    return f->query || op->upload ? OP_IN_QUERY : OP_IN_BODY;
 }
 
 const struct op_field *op_input(const struct op *op, struct str name)

@@ -100,7 +100,7 @@ static void every_brace_of_a_path_is_a_required_field(void **state)
             const struct op_field *f;
 
             assert_non_null(end);
-            f = op_input(op, str_make(at + 1, (size_t)(end - at - 1)));
+            f = op_input(op, str_make(at + 1, strcspn(at + 1, ".}")));
             if (!f || !f->required || f->type != OP_STR)
                 fail_msg("%s: a brace of '%s' is no required text field", op->name, op->path);
             assert_int_equal(op_place(op, f), OP_IN_PATH);

@@ -1,0 +1,459 @@
+#include "api/sandbox.h"
+
+#include "api/handlers.h"
+#include "api/idempotency.h"
+#include "base/mem.h"
+
+/* --- what a request names --- */
+
+struct principal request_who(const struct request *r)
+{
+    struct principal who = r->who;
+
+    who.token = NULL;
+    return who;
+}
+
+struct sandbox *request_sandbox(struct request *r, struct str ref)
+{
+    struct err e = {0};
+    struct sandbox *s = sandbox_find(r->api->c.sandboxes, ref, &e);
+
+    if (!s) {
+        request_fail(r, &e);
+        return NULL;
+    }
+    if (sandbox_check(s, &r->who, &e) == 0)
+        return s;
+    request_refuse(r, &e);
+    return NULL;
+}
+
+struct exec *request_exec(struct request *r, struct str sandbox, struct str exec)
+{
+    struct sandbox *s = request_sandbox(r, sandbox);
+    struct err e = {0};
+    struct exec *x;
+
+    if (!s)
+        return NULL;
+    x = exec_find(s, exec, &e);
+    if (x)
+        return exec_ref(x);
+    request_fail(r, &e);
+    return NULL;
+}
+
+struct guest *request_guest(struct request *r, struct str ref)
+{
+    struct sandbox *s = request_sandbox(r, ref);
+    struct err e = {0};
+    struct guest *g;
+
+    if (!s)
+        return NULL;
+    g = sandbox_guest(s, &e);
+    if (!g)
+        request_fail(r, &e);
+    return g;
+}
+
+/* --- as JSON --- */
+
+static void write_limit(struct jw *w, const char *key, int64_t v)
+{
+    jw_key(w, key);
+    if (v)
+        jw_int(w, v);
+    else
+        jw_null(w);
+}
+
+static void write_limits(struct jw *w, const struct sandbox_info *i)
+{
+    const struct {
+        const char *name;
+        uint32_t bit;
+        int64_t asked;
+    } limits[] = {
+        {"memory_bytes", LIMIT_MEMORY, i->limits.memory_bytes},
+        {"cpu_millis", LIMIT_CPU, i->limits.cpu_millis},
+        {"pids", LIMIT_PIDS, i->limits.pids},
+        {"disk_bytes", LIMIT_DISK, i->limits.disk_bytes},
+        {"nofile", LIMIT_NOFILE, i->limits.nofile},
+    };
+
+    jw_key(w, "limits");
+    jw_object(w);
+    for (size_t k = 0; k < ARRAY_LEN(limits); k++)
+        write_limit(w, limits[k].name, limits[k].asked);
+    jw_object_end(w);
+    jw_key(w, "unenforced");
+    jw_array(w);
+    for (size_t k = 0; k < ARRAY_LEN(limits); k++)
+        if (limits[k].asked && !(i->enforced & limits[k].bit))
+            jw_c(w, limits[k].name);
+    jw_array_end(w);
+}
+
+static void write_labels(struct jw *w, const struct sandbox_info *i)
+{
+    AUTO(buf_done) struct buf key = {0};
+
+    jw_key(w, "labels");
+    jw_object(w);
+    for (size_t k = 0; k < i->label_count; k++) {
+        buf_clear(&key);
+        buf_add_str(&key, i->labels[k].key);
+        jw_key(w, buf_cstr(&key));
+        jw_str(w, i->labels[k].value);
+    }
+    jw_object_end(w);
+}
+
+static void write_text(struct jw *w, const char *key, struct str s)
+{
+    jw_key(w, key);
+    if (s.n > 0)
+        jw_str(w, s);
+    else
+        jw_null(w);
+}
+
+static void write_mounts(struct jw *w, const struct sandbox_info *i)
+{
+    jw_key(w, "mounts");
+    jw_array(w);
+    for (size_t k = 0; k < i->mount_count; k++) {
+        const struct sandbox_mount *m = &i->mounts[k];
+
+        jw_object(w);
+        jw_kstr(w, "kind", m->kind);
+        write_text(w, "source", m->source);
+        jw_kstr(w, "target", m->target);
+        jw_kbool(w, "readonly", m->readonly);
+        write_limit(w, "size_bytes", m->size_bytes);
+        jw_object_end(w);
+    }
+    jw_array_end(w);
+}
+
+void sandbox_write_json(struct jw *w, const struct sandbox *s)
+{
+    struct sandbox_info i;
+
+    sandbox_info(s, &i);
+    jw_object(w);
+    jw_kc(w, "id", i.id);
+    write_text(w, "name", i.name);
+    jw_kc(w, "state", sandbox_state_name(i.state));
+    jw_kstr(w, "image", i.image);
+    jw_kstr(w, "runtime", i.runtime);
+    write_text(w, "tenant", i.tenant);
+    jw_kstr(w, "owner", i.owner);
+    jw_kstr(w, "network", i.network);
+    write_limits(w, &i);
+    jw_kc(w, "rootfs", op_rootfs[i.rootfs_ro ? OP_ROOTFS_RO : OP_ROOTFS_RW]);
+    jw_kc(w, "upper", op_uppers[i.memory_upper ? OP_UPPER_MEMORY : OP_UPPER_DISK]);
+    write_labels(w, &i);
+    write_mounts(w, &i);
+    jw_kint(w, "execs_live", i.execs_live);
+    write_limit(w, "ttl_ms", i.ttl_ms);
+    write_limit(w, "idle_ttl_ms", i.idle_ttl_ms);
+    jw_ktime(w, "created_at", i.created_ms);
+    jw_ktime(w, "started_at", i.started_ms);
+    jw_ktime(w, "ended_at", i.ended_ms);
+    jw_ktime(w, "active_at", i.last_activity_ms);
+    write_text(w, "failure", i.failure);
+    jw_object_end(w);
+}
+
+/* --- changes: each is a job whose end is the reply --- */
+
+struct sandbox_job {
+    struct waiter waiter;
+    struct api *api;
+    struct principal by;
+    struct idem *idem; /* of create, or NULL */
+    struct buf reply;  /* of create with a key: written before it is remembered */
+    char object[ID_SIZE + 16];
+    bool empty; /* the reply has no body */
+};
+
+static struct sandbox_job *job_new(struct request *r)
+{
+    struct sandbox_job *j = xzalloc(sizeof *j);
+
+    j->api = r->api;
+    j->by = request_who(r);
+    request_wait(r, &j->waiter);
+    return j;
+}
+
+static void job_free(struct sandbox_job *j)
+{
+    idem_free(j->idem);
+    buf_done(&j->reply);
+    mem_free(j);
+}
+
+static void job_done(void *arg, struct sandbox *s, const struct err *e)
+{
+    struct sandbox_job *j = arg;
+    struct request *r = waiter_end(&j->waiter);
+
+    if (r && e->code != ERR_NONE) {
+        request_fail(r, e);
+    } else if (r && j->empty) {
+        request_send_empty(r);
+    } else if (r) {
+        struct jw w = request_json(r);
+
+        sandbox_write_json(&w, s);
+        request_send_json(r, 0);
+    }
+    job_free(j);
+}
+
+/* --- create --- */
+
+static int remember_key(struct store_tx *tx, void *arg, struct err *e)
+{
+    const struct sandbox_job *j = arg;
+
+    return idem_record(tx, j->idem, j->object, 201, buf_str(&j->reply), e);
+}
+
+static void key_remembered(void *arg, const struct err *e)
+{
+    struct sandbox_job *j = arg;
+    struct request *r = waiter_end(&j->waiter);
+
+    if (r && e->code != ERR_NONE)
+        request_fail(r, e);
+    else if (r)
+        request_send(r, 0, "application/json", buf_str(&j->reply));
+    job_free(j);
+}
+
+static void created(void *arg, struct sandbox *s, const struct err *e)
+{
+    struct sandbox_job *j = arg;
+    struct sandbox_info i;
+    struct jw w = {.to = &j->reply};
+
+    if (e->code != ERR_NONE || !j->idem) {
+        job_done(j, s, e);
+        return;
+    }
+    sandbox_info(s, &i);
+    (void)snprintf(j->object, sizeof j->object, "sandbox/%s", i.id);
+    sandbox_write_json(&w, s);
+    buf_add_char(&j->reply, '\n');
+    store_write(j->api->c.store, STORE_RELAXED, remember_key, key_remembered, j);
+}
+
+void sandbox_create_run(struct request *r)
+{
+    const struct sandbox_create_in *in = r->in;
+    struct arena *a = xchg_arena(r->x);
+    struct sandbox_spec spec;
+    struct sandbox_job *j;
+    struct err e = {0};
+
+    if (spec_read_sandbox(r, &in->sandbox, a, &spec, &e) < 0) {
+        request_fail(r, &e);
+        return;
+    }
+    spec.name = in->name;
+    spec.ttl_ms = in->ttl_ms == OP_ABSENT ? 0 : in->ttl_ms;
+    spec.idle_ttl_ms = in->idle_ttl_ms == OP_ABSENT ? 0 : in->idle_ttl_ms;
+    spec.env = spec_pairs(&in->env, a);
+    spec.env_count = in->env.n;
+    j = job_new(r);
+    j->idem = TAKE(r->idem);
+    sandbox_create(r->api->c.sandboxes, &spec, &j->by, created, j);
+}
+
+/* --- look --- */
+
+static bool has_labels(const struct sandbox_info *i, const struct op_map *want)
+{
+    for (size_t k = 0; k < want->n; k++) {
+        bool found = false;
+
+        for (size_t l = 0; l < i->label_count && !found; l++)
+            found = str_eq(i->labels[l].key, want->v[k].key) &&
+                    str_eq(i->labels[l].value, want->v[k].value);
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+static bool is_wanted(struct request *r, const struct sandbox *s, struct sandbox_info *i)
+{
+    const struct sandbox_list_in *in = r->in;
+    struct err e;
+
+    sandbox_info(s, i);
+    return sandbox_check(s, &r->who, &e) == 0 && (in->state < 0 || (int)i->state == in->state) &&
+           (!in->runtime.p || str_eq(i->runtime, in->runtime)) && has_labels(i, &in->label);
+}
+
+void sandbox_list_run(struct request *r)
+{
+    const struct sandbox_list_in *in = r->in;
+    struct sandboxes *all = r->api->c.sandboxes;
+    struct jw w = request_json(r);
+    struct sandbox_info i;
+    struct str last = {0};
+    int64_t n = 0;
+    bool more = false;
+
+    jw_object(&w);
+    jw_key(&w, "sandboxes");
+    jw_array(&w);
+    for (struct sandbox *s = sandbox_next(all, in->cursor); s && !more;
+         s = sandbox_next(all, str_of(i.id))) {
+        if (!is_wanted(r, s, &i))
+            continue;
+        more = n++ == in->limit;
+        if (more)
+            break;
+        sandbox_write_json(&w, s);
+        last = str_of(i.id);
+    }
+    jw_array_end(&w);
+    jw_key(&w, "cursor");
+    if (more)
+        jw_str(&w, last);
+    else
+        jw_null(&w);
+    jw_object_end(&w);
+    request_send_json(r, 0);
+}
+
+void sandbox_get_run(struct request *r)
+{
+    const struct sandbox_id_in *in = r->in;
+    struct sandbox *s = request_sandbox(r, in->id);
+    struct jw w;
+
+    if (!s)
+        return;
+    w = request_json(r);
+    sandbox_write_json(&w, s);
+    request_send_json(r, 0);
+}
+
+/* --- change, end --- */
+
+void sandbox_update_run(struct request *r)
+{
+    const struct sandbox_update_in *in = r->in;
+    struct sandbox *s = request_sandbox(r, in->id);
+    struct sandbox_change c = {
+        .name = in->name,
+        .ttl_ms = in->ttl_ms == OP_ABSENT ? -1 : in->ttl_ms,
+        .idle_ttl_ms = in->idle_ttl_ms == OP_ABSENT ? -1 : in->idle_ttl_ms,
+    };
+    struct sandbox_job *j;
+    struct err e = {0};
+
+    if (!s)
+        return;
+    if (spec_read_labels(in->labels, xchg_arena(r->x), &c, &e) < 0) {
+        request_fail(r, &e);
+        return;
+    }
+    j = job_new(r);
+    sandbox_update(s, &c, &j->by, job_done, j);
+}
+
+void sandbox_destroy_run(struct request *r)
+{
+    const struct sandbox_id_in *in = r->in;
+    struct sandbox *s = request_sandbox(r, in->id);
+    struct sandbox_job *j;
+
+    if (!s)
+        return;
+    j = job_new(r);
+    j->empty = true;
+    sandbox_destroy(s, &j->by, job_done, j);
+}
+
+void sandbox_start_run(struct request *r)
+{
+    const struct sandbox_id_in *in = r->in;
+    struct sandbox *s = request_sandbox(r, in->id);
+    struct sandbox_job *j;
+
+    if (!s)
+        return;
+    j = job_new(r);
+    sandbox_start(s, &j->by, job_done, j);
+}
+
+void sandbox_stop_run(struct request *r)
+{
+    const struct sandbox_stop_in *in = r->in;
+    struct sandbox *s = request_sandbox(r, in->id);
+    struct sandbox_job *j;
+
+    if (!s)
+        return;
+    j = job_new(r);
+    sandbox_stop(s, in->grace_ms, in->force, &j->by, job_done, j);
+}
+
+/* Goes on when the asker has gone: a sandbox that stays stopped was not asked for. */
+static void stopped_to_start(void *arg, struct sandbox *s, const struct err *e)
+{
+    struct sandbox_job *j = arg;
+
+    if (e->code == ERR_NONE)
+        sandbox_start(s, &j->by, job_done, j);
+    else
+        job_done(j, s, e);
+}
+
+void sandbox_restart_run(struct request *r)
+{
+    const struct sandbox_stop_in *in = r->in;
+    struct sandbox *s = request_sandbox(r, in->id);
+    struct sandbox_info i;
+    struct sandbox_job *j;
+
+    if (!s)
+        return;
+    j = job_new(r);
+    sandbox_info(s, &i);
+    if (i.state == SANDBOX_STOPPED)
+        sandbox_start(s, &j->by, job_done, j);
+    else
+        sandbox_stop(s, in->grace_ms, in->force, &j->by, stopped_to_start, j);
+}
+
+static void pause_or_resume(struct request *r, bool on)
+{
+    const struct sandbox_id_in *in = r->in;
+    struct sandbox *s = request_sandbox(r, in->id);
+    struct sandbox_job *j;
+
+    if (!s)
+        return;
+    j = job_new(r);
+    sandbox_pause(s, on, &j->by, job_done, j);
+}
+
+void sandbox_pause_run(struct request *r)
+{
+    pause_or_resume(r, true);
+}
+
+void sandbox_resume_run(struct request *r)
+{
+    pause_or_resume(r, false);
+}

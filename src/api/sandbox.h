@@ -1,0 +1,34 @@
+/* sandbox: private to src/api: what the handlers of sandboxes, commands and files share. */
+#pragma once
+
+#include "api/request.h"
+#include "core/exec.h"
+#include "ops/exec.h"
+
+/* The sandbox that the request names, if its asker may touch it; NULL: the request is answered. */
+struct sandbox *request_sandbox(struct request *r, struct str ref);
+/* Likewise the command; with a reference. */
+struct exec *request_exec(struct request *r, struct str sandbox, struct str exec);
+/* Likewise the connection to the sandbox's init. */
+struct guest *request_guest(struct request *r, struct str ref);
+/* The asker, for work that outlasts the request. */
+struct principal request_who(const struct request *r);
+
+void sandbox_write_json(struct jw *w, const struct sandbox *s);
+void exec_write_json(struct jw *w, const struct exec *x);
+/* The members of an exec object, without the braces. */
+void exec_write_members(struct jw *w, const struct exec *x);
+
+/* What the rows cannot check: lists of objects, either-or.  Texts live in the arena or the body. */
+CHECKED int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f,
+                              struct arena *a, struct sandbox_spec *ret, struct err *e);
+const struct pair *spec_pairs(const struct op_map *m, struct arena *a);
+struct exec_input {   /* what of a command's fields is not its spec */
+    struct str bytes; /* for its standard input, in the arena */
+    bool eof;         /* and that is all of it */
+};
+CHECKED int spec_read_exec(const struct exec_fields *f, struct arena *a, struct exec_spec *ret,
+                           struct exec_input *ret_input, struct err *e);
+CHECKED int spec_read_labels(const json_t *labels, struct arena *a, struct sandbox_change *c,
+                             struct err *e);
+CHECKED int signal_parse(struct str text, int *ret, struct err *e); /* "TERM", "SIGTERM", "15" */

@@ -1,0 +1,318 @@
+#include "api/sandbox.h"
+#include "base/enc.h"
+
+#include <signal.h>
+
+#define ARGV_MAX 4096 /* arguments; their bytes are bounded by the guest protocol */
+#define MOUNTS_MAX 64
+#define LABELS_MAX 64
+
+static struct str json_text(const json_t *v)
+{
+    return str_make(json_string_value(v), json_string_length(v));
+}
+
+const struct pair *spec_pairs(const struct op_map *m, struct arena *a)
+{
+    struct pair *p = m->n ? arena_alloc(a, m->n * sizeof *p) : NULL;
+
+    for (size_t i = 0; i < m->n; i++)
+        p[i] = (struct pair){m->v[i].key, m->v[i].value};
+    return p;
+}
+
+static int64_t or_zero(int64_t v)
+{
+    return v == OP_ABSENT ? 0 : v;
+}
+
+/* --- mounts --- */
+
+static int mount_wrong(size_t at, const char *what, struct err *e)
+{
+    return err_set(e, ERR_INVALID, 0, "field 'mounts', entry %zu: %s", at, what);
+}
+
+static int mount_member(const char *key, const json_t *v, struct sandbox_mount *m, size_t at,
+                        struct err *e)
+{
+    struct {
+        const char *key;
+        struct str *to;
+    } texts[] = {{"kind", &m->kind}, {"source", &m->source}, {"target", &m->target}};
+
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        if (strcmp(key, texts[i].key) != 0)
+            continue;
+        if (!json_is_string(v))
+            return err_set(e, ERR_INVALID, 0, "field 'mounts', entry %zu: '%s' must be text", at,
+                           key);
+        *texts[i].to = json_text(v);
+        return 0;
+    }
+    if (strcmp(key, "readonly") == 0 && json_is_boolean(v)) {
+        m->readonly = json_is_true(v);
+        return 0;
+    }
+    if (strcmp(key, "size_bytes") == 0 && json_is_integer(v) && json_integer_value(v) > 0) {
+        m->size_bytes = json_integer_value(v);
+        return 0;
+    }
+    if (strcmp(key, "readonly") == 0)
+        return mount_wrong(at, "'readonly' must be true or false", e);
+    if (strcmp(key, "size_bytes") == 0)
+        return mount_wrong(at, "'size_bytes' must be a whole number above 0", e);
+    err_set(e, ERR_INVALID, 0, "field 'mounts', entry %zu has no member '%.48s'", at, key);
+    return err_hint(e, "it knows: kind, source, target, readonly, size_bytes");
+}
+
+/* Path prefixes end at a '/': "/srv/a" allows "/srv/a/b", not "/srv/ab". */
+static bool is_below(struct str path, struct str root)
+{
+    while (root.n > 1 && root.p[root.n - 1] == '/')
+        root.n--;
+    return str_starts(path, root) && (path.n == root.n || root.n == 1 || path.p[root.n] == '/');
+}
+
+static bool is_plain_path(struct str path)
+{
+    return path.n > 0 && path.p[0] == '/' && (path.n == 1 || http_path_is_normal(path));
+}
+
+static int check_host_mount(const struct request *r, const struct sandbox_mount *m, size_t at,
+                            struct err *e)
+{
+    const struct conf_list *allowed = &r->api->c.conf->host_mounts;
+
+    if (!is_plain_path(m->source))
+        return mount_wrong(at, "'source' must be an absolute path without '.', '..' and '//'", e);
+    for (size_t i = 0; i < allowed->n; i++) {
+        struct str root = str_of(allowed->v[i]);
+        bool readonly = str_ends(root, STR(":ro"));
+
+        if (readonly)
+            root.n -= 3;
+        if (is_below(m->source, root) && (m->readonly || !readonly))
+            return 0;
+    }
+    err_set(e, ERR_FORBIDDEN, 0, "the host directory '" STR_FMT "' may not be mounted%s",
+            (int)size_min(m->source.n, 100), m->source.p, m->readonly ? "" : " read-write");
+    return err_hint(e, "the operator allows directories with the setting 'host_mounts'");
+}
+
+static int check_mount(const struct request *r, const struct sandbox_mount *m, size_t at,
+                       struct err *e)
+{
+    bool known = false;
+
+    for (size_t i = 0; op_mount_kinds[i]; i++)
+        known = known || str_eq_c(m->kind, op_mount_kinds[i]);
+    if (!known)
+        return mount_wrong(at, "'kind' must be one of volume, tmpfs, host", e);
+    if (!is_plain_path(m->target) || m->target.n == 1)
+        return mount_wrong(at, "'target' must be an absolute path without '.', '..' and '//'", e);
+    if (str_eq_c(m->kind, "tmpfs"))
+        return m->source.n ? mount_wrong(at, "a tmpfs has no 'source'", e) : 0;
+    if (m->size_bytes)
+        return mount_wrong(at, "only a tmpfs has 'size_bytes'", e);
+    if (str_eq_c(m->kind, "host"))
+        return check_host_mount(r, m, at, e);
+    return m->source.n ? 0 : mount_wrong(at, "'source' must name the volume", e);
+}
+
+static int read_mounts(const struct request *r, json_t *list, struct arena *a,
+                       struct sandbox_spec *ret, struct err *e)
+{
+    struct sandbox_mount *m;
+    size_t n = json_array_size(list);
+
+    if (!list)
+        return 0;
+    if (!json_is_array(list) || n > MOUNTS_MAX)
+        return err_set(e, ERR_INVALID, 0, "field 'mounts' must be a list of at most %d objects",
+                       MOUNTS_MAX);
+    m = arena_zalloc(a, size_max(n, 1) * sizeof *m);
+    for (size_t i = 0; i < n; i++) {
+        json_t *o = json_array_get(list, i);
+
+        if (!json_is_object(o))
+            return mount_wrong(i, "it must be an object", e);
+        for (void *at = json_object_iter(o); at; at = json_object_iter_next(o, at))
+            if (mount_member(json_object_iter_key(at), json_object_iter_value(at), &m[i], i, e) < 0)
+                return -1;
+        if (check_mount(r, &m[i], i, e) < 0)
+            return -1;
+    }
+    ret->mounts = m;
+    ret->mount_count = n;
+    return 0;
+}
+
+int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f, struct arena *a,
+                      struct sandbox_spec *ret, struct err *e)
+{
+    *ret = (struct sandbox_spec){
+        .image = f->image,
+        .runtime = f->runtime,
+        .tenant = f->tenant,
+        .limits = {.memory_bytes = or_zero(f->memory_bytes),
+                   .cpu_millis = or_zero(f->cpu_millis),
+                   .pids = or_zero(f->pids),
+                   .disk_bytes = or_zero(f->disk_bytes),
+                   .nofile = or_zero(f->nofile)},
+        .rootfs_ro = f->rootfs == OP_ROOTFS_RO,
+        .memory_upper = f->upper == OP_UPPER_MEMORY,
+        .nesting = f->nesting,
+        .network = str_of(op_networks[f->network]),
+        .labels = spec_pairs(&f->labels, a),
+        .label_count = f->labels.n,
+    };
+    return read_mounts(r, f->mounts, a, ret, e);
+}
+
+int spec_read_labels(const json_t *labels, struct arena *a, struct sandbox_change *c, struct err *e)
+{
+    json_t *o = (json_t *)(uintptr_t)labels; /* jansson's iterators are not const */
+    struct pair *p;
+    size_t n = 0;
+
+    if (!labels)
+        return 0;
+    if (!json_is_object(labels) || json_object_size(labels) > LABELS_MAX)
+        return err_set(e, ERR_INVALID, 0, "field 'labels' must be an object of at most %d texts",
+                       LABELS_MAX);
+    p = arena_alloc(a, (json_object_size(labels) + 1) * sizeof *p);
+    for (void *at = json_object_iter(o); at; at = json_object_iter_next(o, at)) {
+        const json_t *v = json_object_iter_value(at);
+
+        if (!json_is_string(v))
+            return err_set(e, ERR_INVALID, 0, "field 'labels': the value of '%.48s' must be text",
+                           json_object_iter_key(at));
+        p[n++] = (struct pair){str_of(json_object_iter_key(at)), json_text(v)};
+    }
+    c->labels = p;
+    c->label_count = n;
+    c->set_labels = true;
+    return 0;
+}
+
+/* --- commands --- */
+
+static int read_command(const json_t *c, struct arena *a, struct exec_spec *ret, struct err *e)
+{
+    struct str *argv;
+    size_t n = json_array_size(c);
+
+    if (json_is_string(c) && json_string_length(c) > 0) {
+        ret->shell = json_text(c);
+        return 0;
+    }
+    if (!json_is_array(c) || n == 0 || n > ARGV_MAX)
+        return err_set(e, ERR_INVALID, 0,
+                       "field 'command' must be a list of 1 to %d texts, or one text for the shell",
+                       ARGV_MAX);
+    argv = arena_alloc(a, n * sizeof *argv);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *v = json_array_get(c, i);
+
+        if (!json_is_string(v) || (i == 0 && json_string_length(v) == 0))
+            return err_set(e, ERR_INVALID, 0, "field 'command': entry %zu must be text%s", i,
+                           i ? "" : ", a program's name or path");
+        argv[i] = json_text(v);
+    }
+    ret->argv = argv;
+    ret->argc = n;
+    return 0;
+}
+
+static int read_size(const json_t *pty, const char *key, int preset, int *ret, struct err *e)
+{
+    const json_t *v = json_object_get(pty, key);
+
+    *ret = preset;
+    if (!v)
+        return 0;
+    if (!json_is_integer(v) || json_integer_value(v) < 1 || json_integer_value(v) > UINT16_MAX)
+        return err_set(e, ERR_INVALID, 0,
+                       "field 'pty': '%s' must be a whole number from 1 to 65535", key);
+    *ret = (int)json_integer_value(v);
+    return 0;
+}
+
+static int read_pty(const json_t *pty, struct exec_spec *ret, struct err *e)
+{
+    if (!pty || json_is_false(pty))
+        return 0;
+    if (!json_is_true(pty) && !json_is_object(pty))
+        return err_set(e, ERR_INVALID, 0,
+                       "field 'pty' must be true, false or {\"rows\": 24, \"cols\": 80}");
+    ret->pty = true;
+    return read_size(pty, "rows", 24, &ret->rows, e) < 0 ||
+                   read_size(pty, "cols", 80, &ret->cols, e) < 0
+               ? -1
+               : 0;
+}
+
+static int read_input(const struct exec_fields *f, struct arena *a, struct exec_input *ret,
+                      struct err *e)
+{
+    AUTO(buf_done) struct buf bytes = {0};
+
+    *ret = (struct exec_input){0};
+    if (f->stdin_text.p && f->stdin_base64.p)
+        return err_set(e, ERR_INVALID, 0, "give one of the fields 'stdin' and 'stdin_base64'");
+    ret->eof = (f->stdin_text.p || f->stdin_base64.p) && !f->stdin_open;
+    ret->bytes = f->stdin_text;
+    if (!f->stdin_base64.p)
+        return 0;
+    if (dec_base64(&bytes, f->stdin_base64) < 0)
+        return err_set(e, ERR_INVALID, 0, "field 'stdin_base64' is not base64");
+    ret->bytes = arena_str(a, buf_str(&bytes));
+    return 0;
+}
+
+int spec_read_exec(const struct exec_fields *f, struct arena *a, struct exec_spec *ret,
+                   struct exec_input *ret_input, struct err *e)
+{
+    *ret = (struct exec_spec){
+        .env = spec_pairs(&f->env, a),
+        .env_count = f->env.n,
+        .cwd = f->cwd,
+        .user = f->user,
+        .timeout_ms = or_zero(f->timeout_ms),
+        .merge = f->merge,
+        .kill_rest = f->kill_rest,
+        .output_bytes = or_zero(f->output_bytes),
+        .block_when_full = f->on_full == OP_ON_FULL_BLOCK,
+    };
+    if (read_command(f->command, a, ret, e) < 0 || read_pty(f->pty, ret, e) < 0 ||
+        read_input(f, a, ret_input, e) < 0)
+        return -1;
+    ret->want_stdin = f->stdin_open || f->stdin_text.p || f->stdin_base64.p;
+    return 0;
+}
+
+/* --- signals --- */
+
+int signal_parse(struct str text, int *ret, struct err *e)
+{
+    int64_t n;
+
+    if (str_starts(text, STR("SIG")))
+        text = str_skip(text, 3);
+    if (str_parse_i64(text, &n) == 0 && n >= 1 && n <= SIGRTMAX) {
+        *ret = (int)n;
+        return 0;
+    }
+    for (int s = 1; s < NSIG; s++) {
+        const char *name = sigabbrev_np(s);
+
+        if (name && str_case_eq_c(text, name)) {
+            *ret = s;
+            return 0;
+        }
+    }
+    err_set(e, ERR_INVALID, 0, "field 'signal': there is no signal '" STR_FMT "'",
+            (int)size_min(text.n, 32), text.p);
+    return err_hint(e, "give a name such as TERM, INT, HUP, or a number");
+}

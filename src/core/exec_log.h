@@ -1,0 +1,78 @@
+/* exec_log: the output of one command: an append-only sequence of records {seq, time, stream,
+ * offsets, bytes}, first in memory, then in a file, at the end in a row if it stayed small.
+ *
+ * The form is the same in all three.  A record never lies across a multiple of LOG_BLOCK, so every
+ * block begins with one, and every head holds the offsets of both streams: a reader finds an offset
+ * by bisecting the blocks, and what a crash left is judged by the last block alone.  The oldest
+ * blocks are dropped (holes are punched, fallocate(2)) when more than `keep` bytes are there.
+ * Writes are write() on the loop's thread: a record is at most 64 KiB into the page cache.
+ * Errors: 0, or -1 with *e set. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define LOG_BLOCK 65536
+#define LOG_HEAD 40
+#define LOG_RECORD_MAX (LOG_BLOCK - LOG_HEAD) /* content of one record */
+#define LOG_SMALL 16384                       /* records that a row takes, and memory before */
+
+enum log_stream { LOG_OUT, LOG_ERR, LOG_STREAMS };
+
+struct exec_log {
+    char *path;
+    int fd;         /* -1: not open */
+    bool in_file;   /* else all is in mem */
+    bool no_punch;  /* the file system cannot; said once */
+    struct buf mem; /* records */
+    int64_t size;   /* bytes of records since the beginning */
+    int64_t first;  /* of the oldest record kept; a multiple of LOG_BLOCK */
+    int64_t from[LOG_STREAMS], end[LOG_STREAMS]; /* bytes of output: [from, end) are kept */
+    uint64_t seq;                                /* of the next record */
+    int64_t keep;                                /* bytes of output; 0: all */
+    bool hold;                                   /* nothing at or after floor is dropped */
+    int64_t floor;
+};
+
+struct log_record {
+    uint64_t seq;
+    int64_t time_ms;
+    enum log_stream stream;
+    int64_t at[LOG_STREAMS]; /* of both streams, before this record */
+    struct str bytes;
+};
+
+void exec_log_init(struct exec_log *g, const char *path, int64_t keep); /* empty, in memory */
+void exec_log_done(struct exec_log *g);                                 /* the file stays */
+/* What a crash left in the file: a torn last record is cut.  No file: empty, in memory. */
+CHECKED int exec_log_recover(struct exec_log *g, struct err *e);
+/* After a failure nothing was appended. */
+CHECKED int exec_log_append(struct exec_log *g, enum log_stream s, int64_t time_ms,
+                            struct str bytes, struct err *e);
+/* The stream goes on at `to`: what lies before was lost.  Readers are told of a gap. */
+void exec_log_skip(struct exec_log *g, enum log_stream s, int64_t to);
+void exec_log_retain(struct exec_log *g); /* drops what is too much; append does it too */
+CHECKED int exec_log_spill(struct exec_log *g, struct err *e); /* from memory into the file */
+int64_t exec_log_kept(const struct exec_log *g);               /* bytes of output */
+/* The end: a log of at most LOG_SMALL bytes is in memory then, and *ret is true: the row takes it,
+ * then exec_log_unlink. */
+CHECKED int exec_log_settle(struct exec_log *g, bool *ret_small, struct err *e);
+void exec_log_unlink(struct exec_log *g);
+/* From a row.  ERR_INTERNAL: damaged. */
+CHECKED int exec_log_load(struct exec_log *g, struct str records, struct err *e);
+void exec_log_forget(
+    struct exec_log *g); /* frees the memory, or closes the file, of an ended one */
+
+/* --- reading --- */
+
+/* The position of a block from which on nothing of these offsets is missed (but for what was
+ * dropped); INT64_MAX: this stream is not asked for. */
+CHECKED int exec_log_seek(struct exec_log *g, const int64_t want[LOG_STREAMS], int64_t *ret_pos,
+                          struct err *e);
+/* Bytes of records from pos to the end of its block, at most; 0: pos is the end.  *ret points into
+ * the log or into `block` (LOG_BLOCK bytes).  pos before the oldest: as if it were the oldest's. */
+CHECKED int exec_log_block(struct exec_log *g, int64_t *pos, char *block, struct str *ret,
+                           struct err *e);
+/* The next record of such bytes; 1, or 0 at their end.  *ret_used: how far it reaches. */
+CHECKED int exec_log_next(struct str bytes, struct log_record *ret, size_t *ret_used,
+                          struct err *e);

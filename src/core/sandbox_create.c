@@ -1,0 +1,193 @@
+#include "core/sandbox_inside.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+
+#define PAIRS_MAX 256
+#define PAIR_BYTES_MAX 65536
+#define MOUNTS_MAX 64
+
+/* --- what may be asked for --- */
+
+struct limit_range {
+    const char *name;
+    size_t at;
+    int64_t min, max;
+};
+#define LIMIT(member, low, high) {#member, offsetof(struct sandbox_limits, member), low, high}
+
+/* clang-format off */
+static const struct limit_range limit_ranges[] = {
+    LIMIT(memory_bytes, 4LL << 20, 1LL << 44),
+    LIMIT(cpu_millis,   10,        1024 * 1000),
+    LIMIT(pids,         4,         4 << 20),
+    LIMIT(disk_bytes,   1LL << 20, 1LL << 50),
+    LIMIT(nofile,       16,        1 << 20),
+};
+/* clang-format on */
+
+static int check_limits(const struct sandbox_limits *l, struct err *e)
+{
+    for (size_t i = 0; i < ARRAY_LEN(limit_ranges); i++) {
+        const struct limit_range *r = &limit_ranges[i];
+        int64_t v;
+
+        memcpy(&v, (const char *)l + r->at, sizeof v);
+        if (v != 0 && (v < r->min || v > r->max)) {
+            err_set(e, ERR_INVALID, 0, "field 'limits.%s': %lld is out of range", r->name,
+                    (long long)v);
+            return err_hint(e, "%lld to %lld, or 0 for none", (long long)r->min, (long long)r->max);
+        }
+    }
+    return 0;
+}
+
+static int check_pairs(const char *what, const struct pair *p, size_t n, struct err *e)
+{
+    size_t bytes = 0;
+
+    if (n > PAIRS_MAX)
+        return err_set(e, ERR_INVALID, 0, "field '%s': more than %d entries", what, PAIRS_MAX);
+    for (size_t i = 0; i < n; i++) {
+        bytes += p[i].key.n + p[i].value.n;
+        if (p[i].key.n == 0 || memchr(p[i].key.p, '\0', p[i].key.n) ||
+            (p[i].value.n > 0 && memchr(p[i].value.p, '\0', p[i].value.n)))
+            return err_set(e, ERR_INVALID, 0, "field '%s': an empty key, or a NUL byte", what);
+        if (strcmp(what, "env") == 0 && memchr(p[i].key.p, '=', p[i].key.n))
+            return err_set(e, ERR_INVALID, 0, "field 'env': '=' in the name '" STR_FMT "'",
+                           (int)size_min(p[i].key.n, 64), p[i].key.p);
+    }
+    if (bytes > PAIR_BYTES_MAX)
+        return err_set(e, ERR_INVALID, 0, "field '%s': more than %d bytes", what, PAIR_BYTES_MAX);
+    return 0;
+}
+
+static int check_mounts(const struct sandbox_spec *spec, struct err *e)
+{
+    if (spec->mount_count > MOUNTS_MAX)
+        return err_set(e, ERR_INVALID, 0, "field 'mounts': more than %d", MOUNTS_MAX);
+    for (size_t i = 0; i < spec->mount_count; i++)
+        if (spec->mounts[i].target.n == 0 || spec->mounts[i].target.p[0] != '/')
+            return err_set(e, ERR_INVALID, 0,
+                           "field 'mounts': the target '" STR_FMT "' is not an absolute path",
+                           (int)size_min(spec->mounts[i].target.n, 128), spec->mounts[i].target.p);
+    return 0;
+}
+
+static void driver_names(const struct sandboxes *all, char *to, size_t size)
+{
+    const struct driver_ops *d;
+    size_t n = 0;
+
+    to[0] = '\0';
+    for (size_t i = 0; (d = sandboxes_driver(all, i)) && n < size; i++)
+        n += (size_t)snprintf(to + n, size - n, "%s%s", i ? ", " : "", d->name);
+}
+
+static struct driver *pick_driver(struct sandboxes *all, struct str name, struct err *e)
+{
+    char names[96];
+
+    driver_names(all, names, sizeof names);
+    for (size_t i = 0; i < all->driver_count; i++) {
+        struct driver_slot *d = &all->drivers[i];
+
+        if (name.n == 0 ? d->driver != NULL : str_eq_c(name, d->ops->name)) {
+            if (!d->driver) {
+                *e = d->why;
+                err_wrap(e, "runtime '%s' does not work on this host", d->ops->name);
+            }
+            return d->driver;
+        }
+    }
+    if (name.n == 0)
+        err_set(e, ERR_UNSUPPORTED, 0, "no runtime works on this host: holt doctor says why");
+    else
+        err_set(e, ERR_INVALID, 0, "field 'runtime': there is no runtime '" STR_FMT "'",
+                (int)size_min(name.n, 64), name.p);
+    err_hint(e, "there is: %s", *names ? names : "none");
+    return NULL;
+}
+
+static int check_spec(struct sandboxes *all, const struct sandbox_spec *spec, struct err *e)
+{
+    if ((int64_t)all->count >= all->sandboxes_max) {
+        err_set(e, ERR_LIMIT, 0, "there are %lld sandboxes already", (long long)all->count);
+        return err_hint(e, "destroy some: holt ls, holt rm");
+    }
+    if (sandbox_name_check(all, spec->name, e) < 0 || check_limits(&spec->limits, e) < 0 ||
+        check_pairs("labels", spec->labels, spec->label_count, e) < 0 ||
+        check_pairs("env", spec->env, spec->env_count, e) < 0 || check_mounts(spec, e) < 0)
+        return -1;
+    if (spec->image.n > 0 && !str_eq_c(spec->image, "host")) {
+        err_set(e, ERR_NOT_FOUND, 0, "there is no image '" STR_FMT "'",
+                (int)size_min(spec->image.n, 64), spec->image.p);
+        return err_hint(e, "there is: host");
+    }
+    if (spec->network.n > 0 && !str_eq_c(spec->network, "none"))
+        return err_set(e, ERR_UNSUPPORTED, 0, "field 'network': only 'none' is there yet");
+    if (spec->ttl_ms < 0 || spec->idle_ttl_ms < 0)
+        return err_set(e, ERR_INVALID, 0, "a lifetime below zero");
+    if (spec->alias.n > 0 && map_get(&all->by_alias, spec->alias))
+        return err_set(e, ERR_CONFLICT, 0, "a sandbox '" STR_FMT "' exists already",
+                       (int)size_min(spec->alias.n, 64), spec->alias.p);
+    return 0;
+}
+
+/* --- making --- */
+
+static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spec *spec)
+{
+    char id[ID_SIZE];
+    struct sandbox *s = sandbox_new(all, id_make("sb", id));
+
+    text_set(&s->name, spec->name);
+    text_set(&s->image, spec->image.n > 0 ? spec->image : STR("host"));
+    text_set(&s->tenant, spec->tenant);
+    text_set(&s->network, spec->network.n > 0 ? spec->network : STR("none"));
+    text_set(&s->failure, STR(""));
+    text_set(&s->dialect, spec->dialect);
+    text_set(&s->alias, spec->alias);
+    s->limits = spec->limits;
+    s->rootfs_ro = spec->rootfs_ro;
+    s->memory_upper = spec->memory_upper;
+    s->nesting = spec->nesting;
+    s->one_shot = spec->one_shot;
+    s->ttl_ms = spec->ttl_ms;
+    s->idle_ttl_ms = spec->idle_ttl_ms;
+    s->labels = pairs_copy(spec->labels, spec->label_count);
+    s->label_count = spec->label_count;
+    s->env = pairs_copy(spec->env, spec->env_count);
+    s->env_count = spec->env_count;
+    s->mounts = mounts_copy(spec->mounts, spec->mount_count);
+    s->mount_count = spec->mount_count;
+    s->created_ms = s->last_activity_ms = clock_wall_ms();
+    return s;
+}
+
+void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
+                    const struct principal *by, sandbox_cb done, void *arg)
+{
+    struct err e = {0};
+    struct driver *d = NULL;
+    struct sandbox *s;
+
+    if (check_spec(all, spec, &e) == 0)
+        d = pick_driver(all, spec->runtime, &e);
+    if (!d) {
+        err_wrap(&e, "create a sandbox");
+        sandbox_tell(all, NULL, done, arg, &e);
+        return;
+    }
+    s = from_spec(all, spec);
+    s->driver = d;
+    text_set(&s->runtime, str_of(d->ops->name));
+    text_set(&s->owner, str_of(by->actor));
+    (void)snprintf(s->actor, sizeof s->actor, "%s", by->actor);
+    sandbox_add(all, s);
+    sandbox_owe(s, "sandbox.created");
+    wait_add(&s->waits, done, arg);
+    sandbox_make(s, false);
+}

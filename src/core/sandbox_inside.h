@@ -1,0 +1,230 @@
+/* sandbox_inside: what the files of core/sandbox.h and core/exec.h share.  Thread: the loop's. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/sm.h"
+#include "core/exec.h"
+#include "core/exec_log.h"
+#include "core/guest.h"
+#include "core/timers.h"
+
+#define DRIVERS_MAX 8
+
+struct driver_slot {
+    const struct driver_ops *ops;
+    struct driver *driver; /* NULL: this host cannot, and why */
+    struct err why;
+    bool listed; /* it was asked what lives */
+    struct sandboxes *all;
+    struct timer again;
+};
+
+struct sandboxes {
+    int refs; /* the owner's and each sandbox's */
+    uv_loop_t *loop;
+    struct store *store;
+    struct timers *timers;
+    char *state, *bindir, *installation;
+    int64_t sandboxes_max, execs_max, output_bytes;
+    struct driver_slot drivers[DRIVERS_MAX];
+    size_t driver_count;
+    struct map by_id, by_name, by_alias; /* to struct sandbox */
+    struct sandbox **sorted;             /* by id */
+    size_t count, size;
+    char *block;        /* what a reader reads into */
+    struct list unsafe; /* execs whose output init alone keeps */
+    struct timer spill;
+    struct list spares, told; /* small calls that are told in the next turn */
+    bool closed;
+};
+
+enum sandbox_step { STEP_NONE, STEP_MAKE, STEP_PAUSE, STEP_STOP, STEP_DESTROY };
+
+struct sandbox {
+    int refs; /* the registry's, each live exec's, each call's under way */
+    struct sandboxes *all;
+    struct driver *driver; /* NULL: its runtime is not there any more */
+    struct sm sm;
+    char id[ID_SIZE];
+    char *name, *runtime, *image, *tenant, *owner, *network, *failure, *dialect, *alias;
+    struct sandbox_limits limits;
+    uint32_t enforced;
+    bool rootfs_ro, memory_upper, nesting, one_shot, orphan;
+    bool in_list;         /* of the registry */
+    bool from_row, alive; /* at start-up: its driver has not yet said what lives; it does */
+    int64_t created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, last_activity_ms;
+    struct pair *labels, *env;
+    size_t label_count, env_count;
+    struct sandbox_mount *mounts;
+    size_t mount_count;
+
+    struct list execs; /* by id, ended ones too */
+    size_t exec_count, execs_live;
+    bool has_logs; /* a directory of log files may be there */
+
+    /* the step under way, and who waits for its end */
+    enum sandbox_step step;
+    bool restarting, saved, ready; /* of STEP_MAKE: it ends when it is saved and ready */
+    enum { KILLED_NONE, KILLED_WORK, KILLED_ALL } killed; /* of STEP_STOP: how far it is */
+    bool pause_on;                                        /* of STEP_PAUSE */
+    bool destroying; /* asked for: begins when the step under way ends */
+    int64_t grace_ms;
+    struct err *undo; /* why STEP_MAKE failed */
+    struct list waits, destroy_waits, update_waits;
+    char actor[64]; /* who asked for it */
+    struct timer timer;
+
+    /* the connection */
+    struct guest *guest;
+    bool connecting, guest_ready, known_epoch;
+    uint8_t epoch[16];
+    int tries;
+    struct timer retry;
+
+    /* the store */
+    struct list owed; /* events that go with the next write */
+    bool unsaved;     /* the last write failed: again */
+};
+
+enum exec_flag { /* of a row */
+                 EXEC_PTY = 1,
+                 EXEC_TIMED_OUT = 2,
+                 EXEC_CANCELLED = 4,
+                 EXEC_OOM = 8,
+                 EXEC_BLOCKS = 16, /* block_when_full */
+                 EXEC_STDIN = 32,
+                 EXEC_ROW_OUTPUT = 64, /* the output is in the row */
+};
+
+struct exec {
+    int refs;         /* its sandbox's list, and each call's, reader's and wait's */
+    struct list link; /* in sandbox->execs; the list holds a reference */
+    struct sandbox *sandbox;
+    struct sm sm;
+    char id[ID_SIZE];
+    struct str *argv; /* one allocation with its texts */
+    size_t argc;
+    char *cwd, *user, *failure, *idempotency;
+    uint32_t flags; /* enum exec_flag */
+    int exit_code, signal;
+    uint32_t pid;
+    int64_t created_ms, started_ms, ended_ms, duration_ms, timeout_ms;
+    int64_t user_us, system_us, max_rss_kib;
+
+    /* until it runs */
+    struct guest_exec_start *start; /* NULL: init has it */
+    struct arena start_mem;
+    exec_cb started; /* who asked; NULL: told */
+    void *started_arg;
+    bool start_saved;
+    struct timer begin; /* how long a start may wait for a connection */
+
+    struct guest_exec *ch; /* NULL: detached, or ended */
+    struct err gone;       /* why it was detached */
+    struct timer check;    /* was it only this channel? */
+    struct timer deadline;
+    int kills; /* how far ending it has come: KILL to it, the driver's kill of work, of all */
+
+    /* stdin: bytes from in_at on that init has not acknowledged */
+    struct buf in;
+    uint64_t in_at, in_sent;
+    bool in_eof, in_eof_sent, in_known;
+    void (*room)(void *arg);
+    void *room_arg;
+
+    struct exec_log log;
+    struct list unsafe; /* in sandboxes->unsafe */
+    int64_t unsafe_since_ms;
+    bool loading;  /* from its row */
+    bool log_cold; /* not yet looked at in this life of holtd */
+    struct list readers, waits;
+    struct timer tell; /* readers have something new, waits the end */
+    bool listed;       /* by the hello being read */
+    bool ended_saved;  /* its end is committed */
+    bool unsaved;      /* that write failed: again */
+    int64_t idle_since_ms;
+};
+
+/* --- sandbox.c: the registry --- */
+struct sandbox *sandbox_new(struct sandboxes *all, const char *id);
+void sandbox_add(struct sandboxes *all, struct sandbox *s); /* takes the reference */
+void sandbox_drop(struct sandbox *s);                       /* out of the registry */
+CHECKED int sandbox_name_check(struct sandboxes *all, struct str name, struct err *e);
+void sandbox_rename(struct sandbox *s, struct str name);
+void sandbox_touch(struct sandbox *s);
+struct sandboxes *sandboxes_unref(struct sandboxes *all);
+struct sandbox_wait {
+    struct list link;
+    sandbox_cb done;
+    void *arg;
+};
+void wait_add(struct list *to, sandbox_cb done, void *arg);
+void wait_tell(struct list *waits, struct sandbox *s, const struct err *e);
+/* Tells in the next turn: for what is known within the call. */
+void sandbox_tell(struct sandboxes *all, struct sandbox *s, sandbox_cb done, void *arg,
+                  const struct err *e);
+struct pair *pairs_copy(const struct pair *p, size_t n); /* one allocation; NULL for none */
+struct str *texts_copy(const struct str *t, size_t n);
+struct sandbox_mount *mounts_copy(const struct sandbox_mount *m, size_t n);
+void text_set(char **to, struct str s);
+
+/* --- sandbox_row.c: rows and events --- */
+void sandbox_moved(struct sm *m, int from);
+extern const struct sm_state sandbox_states[];
+void sandbox_owe(struct sandbox *s, const char *type);
+typedef void (*sandbox_saved)(struct sandbox *s, const struct err *e);
+void sandbox_save(struct sandbox *s,
+                  sandbox_saved done); /* row and owed events; done may be NULL */
+void sandbox_erase(struct sandbox *s, sandbox_saved done); /* its rows go, the events come */
+CHECKED int sandboxes_load(struct sandboxes *all, struct err *e);
+void sandbox_note(struct sandboxes *all, const char *type, const char *id, const char *why);
+
+/* --- sandbox_life.c: steps --- */
+void sandbox_step_end(struct sandbox *s, const struct err *e);
+void sandbox_made_ready(struct sandbox *s); /* of STEP_MAKE: the guest is there */
+void sandbox_made_saved(struct sandbox *s, const struct err *e);
+void sandbox_undo(struct sandbox *s, const struct err *why);
+void sandbox_make(struct sandbox *s, bool restart);
+void sandbox_init_ended(struct sandbox *s, const char *why);
+void sandbox_destroy_now(struct sandbox *s);
+void sandbox_exec_over(struct sandbox *s); /* one of its execs has ended, and that is saved */
+void sandbox_stop_go_on(struct sandbox *s);
+
+/* --- sandbox_link.c: the connection --- */
+void link_open(struct sandbox *s);
+void link_close(struct sandbox *s);
+void link_forget(struct sandbox *s, const struct guest_exec_row *row); /* init may forget it */
+
+/* --- sandbox_adopt.c --- */
+void sandboxes_adopt(struct sandboxes *all);
+void logs_remove(struct sandboxes *all, const char *sandbox, void (*done)(void *arg), void *arg);
+
+/* --- exec.c, exec_row.c, exec_read.c --- */
+extern const struct sm_state exec_states[];
+struct exec *exec_new(struct sandbox *s, const char *id);
+void exec_add(struct exec *x); /* to its sandbox's list, by id */
+bool exec_is_live(const struct exec *x);
+CHECKED int exec_warm(struct exec *x, struct err *e);
+void exec_link(struct exec *x,
+               const struct guest_exec_row *row); /* the guest is there; NULL: unknown */
+void exec_lose(struct exec *x, const char *why);
+void exec_end(struct exec *x, enum exec_state to); /* settles the log, saves, tells */
+void exec_kill(struct exec *x, uint32_t flag);     /* everything it started; flag: timed out, … */
+void exec_arm(struct exec *x);                     /* its deadline */
+void exec_tick(struct exec *x);
+void exec_begin(struct exec *x, const char *actor);
+void exec_attach_again(struct timer *t);
+void exec_log_read_on(struct exec *x); /* readers moved: a log that waits for them may go on */
+void execs_tell_all(struct sandboxes *all);
+void waits_end(struct exec *x, const struct err *e);
+void exec_forget(struct exec *x); /* out of its sandbox's list */
+void exec_spill_due(struct timer *t);
+void exec_save(struct exec *x, const char *event, const char *actor,
+               void (*done)(struct exec *x, const struct err *e));
+void exec_erase(struct exec *x);
+void exec_wake(struct exec *x); /* its readers and waits, in the next turn */
+void readers_tell(struct exec *x);
+void readers_end(struct exec *x, const struct err *e);
+CHECKED int exec_load_rows(struct store_tx *tx, struct sandboxes *all, struct err *e);

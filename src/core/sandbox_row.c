@@ -1,0 +1,538 @@
+#include "core/sandbox_inside.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "proto/json.h"
+
+#include <stdio.h>
+
+/* creating ─▶ running ⇄ paused;  running, paused ─▶ stopping ─▶ stopped ─▶ starting ─▶ running
+ * all but destroyed ─▶ failed, and all ─▶ stopping ─▶ destroyed.  The edges that skip a state are
+ * of what is found after a restart. */
+const struct sm_state sandbox_states[] = {
+    [SANDBOX_CREATING] = {"creating",
+                          SM_TO(SANDBOX_RUNNING) | SM_TO(SANDBOX_FAILED) | SM_TO(SANDBOX_STOPPING)},
+    [SANDBOX_RUNNING] = {"running", SM_TO(SANDBOX_PAUSED) | SM_TO(SANDBOX_STOPPING) |
+                                        SM_TO(SANDBOX_STOPPED) | SM_TO(SANDBOX_FAILED)},
+    [SANDBOX_PAUSED] = {"paused", SM_TO(SANDBOX_RUNNING) | SM_TO(SANDBOX_STOPPING) |
+                                      SM_TO(SANDBOX_STOPPED) | SM_TO(SANDBOX_FAILED)},
+    [SANDBOX_STOPPING] = {"stopping", SM_TO(SANDBOX_STOPPED) | SM_TO(SANDBOX_FAILED) |
+                                          SM_TO(SANDBOX_DESTROYED)},
+    [SANDBOX_STOPPED] = {"stopped", SM_TO(SANDBOX_STARTING) | SM_TO(SANDBOX_STOPPING) |
+                                        SM_TO(SANDBOX_DESTROYED)},
+    [SANDBOX_STARTING] = {"starting",
+                          SM_TO(SANDBOX_RUNNING) | SM_TO(SANDBOX_STOPPING) | SM_TO(SANDBOX_FAILED)},
+    [SANDBOX_FAILED] = {"failed", SM_TO(SANDBOX_STARTING) | SM_TO(SANDBOX_STOPPING) |
+                                      SM_TO(SANDBOX_DESTROYED)},
+    [SANDBOX_DESTROYED] = {"destroyed", 0},
+};
+_Static_assert(ARRAY_LEN(sandbox_states) == SANDBOX_STATE_COUNT, "a state without a row");
+
+/* --- as JSON --- */
+
+static void put_pairs(struct jw *w, const char *key, const struct pair *p, size_t n)
+{
+    jw_key(w, key);
+    jw_object(w);
+    for (size_t i = 0; i < n; i++)
+        jw_kstr(w, p[i].key.p, p[i].value);
+    jw_object_end(w);
+}
+
+static void put_mounts(struct jw *w, const struct sandbox *s)
+{
+    jw_key(w, "mounts");
+    jw_array(w);
+    for (size_t i = 0; i < s->mount_count; i++) {
+        jw_object(w);
+        jw_kstr(w, "kind", s->mounts[i].kind);
+        jw_kstr(w, "source", s->mounts[i].source);
+        jw_kstr(w, "target", s->mounts[i].target);
+        jw_kbool(w, "readonly", s->mounts[i].readonly);
+        jw_kint(w, "size_bytes", s->mounts[i].size_bytes);
+        jw_object_end(w);
+    }
+    jw_array_end(w);
+}
+
+static void put_limits(struct jw *w, const struct sandbox_limits *l)
+{
+    jw_key(w, "limits");
+    jw_object(w);
+    jw_kint(w, "memory_bytes", l->memory_bytes);
+    jw_kint(w, "cpu_millis", l->cpu_millis);
+    jw_kint(w, "pids", l->pids);
+    jw_kint(w, "disk_bytes", l->disk_bytes);
+    jw_kint(w, "nofile", l->nofile);
+    jw_object_end(w);
+}
+
+static void put_spec(struct jw *w, const struct sandbox *s)
+{
+    put_limits(w, &s->limits);
+    jw_kbool(w, "rootfs_ro", s->rootfs_ro);
+    jw_kbool(w, "memory_upper", s->memory_upper);
+    jw_kbool(w, "nesting", s->nesting);
+    jw_kbool(w, "one_shot", s->one_shot);
+    jw_kc(w, "network", s->network);
+    jw_kc(w, "dialect", s->dialect);
+    jw_kc(w, "alias", s->alias);
+    put_pairs(w, "labels", s->labels, s->label_count);
+    put_mounts(w, s);
+}
+
+/* What an event tells: all but the values of the environment. */
+static void put_all(struct buf *to, const struct sandbox *s)
+{
+    struct jw w = {.to = to};
+
+    jw_object(&w);
+    jw_kc(&w, "id", s->id);
+    jw_kc(&w, "name", s->name);
+    jw_kc(&w, "state", sm_name(&s->sm));
+    if (s->destroying)
+        jw_kc(&w, "goal", "destroy");
+    jw_kc(&w, "runtime", s->runtime);
+    jw_kc(&w, "image", s->image);
+    jw_kc(&w, "tenant", s->tenant);
+    jw_kc(&w, "owner", s->owner);
+    jw_kc(&w, "failure", s->failure);
+    jw_kint(&w, "enforced", s->enforced);
+    jw_kbool(&w, "orphan", s->orphan);
+    jw_ktime(&w, "created_at", s->created_ms);
+    jw_ktime(&w, "started_at", s->started_ms);
+    jw_ktime(&w, "ended_at", s->ended_ms);
+    jw_kint(&w, "ttl_ms", s->ttl_ms);
+    jw_kint(&w, "idle_ttl_ms", s->idle_ttl_ms);
+    put_spec(&w, s);
+    jw_key(&w, "env");
+    jw_array(&w);
+    for (size_t i = 0; i < s->env_count; i++)
+        jw_str(&w, s->env[i].key);
+    jw_array_end(&w);
+    jw_object_end(&w);
+}
+
+/* --- events --- */
+
+struct owed {
+    struct list link; /* first: sandbox_unref frees by it */
+    const char *type;
+    char actor[64];
+    size_t n;
+    char data[];
+};
+
+void sandbox_owe(struct sandbox *s, const char *type)
+{
+    AUTO(buf_done) struct buf data = {0};
+    struct owed *o;
+
+    put_all(&data, s);
+    o = xmalloc(sizeof *o + buf_len(&data));
+    o->type = type;
+    (void)snprintf(o->actor, sizeof o->actor, "%s", *s->actor ? s->actor : "system");
+    o->n = buf_len(&data);
+    memcpy(o->data, buf_data(&data), o->n);
+    list_push(&s->owed, &o->link);
+}
+
+static const char *event_of(int from, int to)
+{
+    switch ((enum sandbox_state)to) {
+    case SANDBOX_RUNNING:
+        return from == SANDBOX_PAUSED     ? "sandbox.resumed"
+               : from == SANDBOX_STARTING ? "sandbox.started"
+                                          : "sandbox.running";
+    case SANDBOX_PAUSED:
+        return "sandbox.paused";
+    case SANDBOX_STOPPING:
+        return "sandbox.stopping";
+    case SANDBOX_STOPPED:
+        return "sandbox.stopped";
+    case SANDBOX_STARTING:
+        return "sandbox.starting";
+    case SANDBOX_FAILED:
+        return "sandbox.failed";
+    case SANDBOX_DESTROYED:
+        return "sandbox.destroyed";
+    case SANDBOX_CREATING:
+    case SANDBOX_STATE_COUNT:
+        break;
+    }
+    return "sandbox.created";
+}
+
+/* The one place that sees a move: what becomes of it in the store is up to the next save. */
+void sandbox_moved(struct sm *m, int from)
+{
+    struct sandbox *s = CONTAINER_OF(m, struct sandbox, sm);
+    int64_t now = clock_wall_ms();
+
+    if (m->state == SANDBOX_RUNNING && from != SANDBOX_PAUSED) {
+        s->started_ms = now;
+        s->ended_ms = 0;
+        text_set(&s->failure, STR(""));
+    } else if (m->state >= SANDBOX_STOPPED && m->state != SANDBOX_STARTING && s->ended_ms == 0) {
+        s->ended_ms = now;
+    }
+    log_debug("sandbox", LOG_C("id", s->id), LOG_C("state", sm_name(m)),
+              LOG_C("why", s->failure ? s->failure : ""));
+    sandbox_owe(s, event_of(from, m->state));
+}
+
+/* --- writing --- */
+
+struct save { /* copies: the store's thread sees nothing else */
+    struct sandbox *s;
+    sandbox_saved done;
+    struct list owed;
+    char id[ID_SIZE];
+    char *name, *runtime, *image, *tenant, *owner, *failure, *dialect, *alias, *spec;
+    const char *state, *goal;
+    int64_t enforced, orphan, created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, activity_ms;
+};
+
+static void put_events(struct store_tx *tx, const struct save *v)
+{
+    char object[ID_SIZE + 16];
+
+    (void)snprintf(object, sizeof object, "sandbox/%s", v->id);
+    LIST_EACH (&v->owed, node) {
+        const struct owed *o = LIST_ENTRY(node, struct owed, link);
+
+        tx_event(tx,
+                 &(struct event_spec){.type = o->type,
+                                      .object = object,
+                                      .actor = o->actor,
+                                      .data = str_make(o->data, o->n)},
+                 NULL);
+    }
+}
+
+static int save_work(struct store_tx *tx, void *arg, struct err *e)
+{
+    const struct save *v = arg;
+
+    if (tx_run(tx,
+               "INSERT INTO sandboxes (id, name, state, goal, runtime, image, tenant, owner, "
+               "failure, enforced, orphan, created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, "
+               "last_activity_ms, spec) VALUES (:id, :name, :state, :goal, :runtime, :image, "
+               ":tenant, :owner, :failure, :enforced, :orphan, :created, :started, :ended, :ttl, "
+               ":idle, :activity, :spec) ON CONFLICT (id) DO UPDATE SET name = :name, state = "
+               ":state, goal = :goal, failure = :failure, enforced = :enforced, orphan = :orphan, "
+               "started_ms = :started, ended_ms = :ended, ttl_ms = :ttl, idle_ttl_ms = :idle, "
+               "last_activity_ms = :activity, spec = :spec",
+               PARAMS(P_C("id", v->id), P_C("name", v->name), P_C("state", v->state),
+                      P_C("goal", v->goal), P_C("runtime", v->runtime), P_C("image", v->image),
+                      P_C("tenant", v->tenant), P_C("owner", v->owner), P_C("failure", v->failure),
+                      P_INT("enforced", v->enforced), P_INT("orphan", v->orphan),
+                      P_INT("created", v->created_ms), P_INT("started", v->started_ms),
+                      P_INT("ended", v->ended_ms), P_INT("ttl", v->ttl_ms),
+                      P_INT("idle", v->idle_ttl_ms), P_INT("activity", v->activity_ms),
+                      P_C("spec", v->spec)),
+               e) < 0)
+        return -1;
+    if (*v->alias &&
+        tx_run(tx,
+               "INSERT INTO aliases (dialect, alias, object) VALUES (:dialect, :alias, :id) "
+               "ON CONFLICT (dialect, alias) DO UPDATE SET object = :id",
+               PARAMS(P_C("dialect", v->dialect), P_C("alias", v->alias), P_C("id", v->id)), e) < 0)
+        return -1;
+    put_events(tx, v);
+    return 0;
+}
+
+static int erase_work(struct store_tx *tx, void *arg, struct err *e)
+{
+    const struct save *v = arg;
+
+    if (tx_run(tx, "DELETE FROM execs WHERE sandbox = :id", PARAMS(P_C("id", v->id)), e) < 0 ||
+        tx_run(tx, "DELETE FROM aliases WHERE object = :id", PARAMS(P_C("id", v->id)), e) < 0 ||
+        tx_run(tx, "DELETE FROM sandboxes WHERE id = :id", PARAMS(P_C("id", v->id)), e) < 0)
+        return -1;
+    put_events(tx, v);
+    return 0;
+}
+
+static void save_end(void *arg, const struct err *e)
+{
+    struct save *v = arg;
+    char *const texts[] = {v->name,    v->runtime, v->image, v->tenant, v->owner,
+                           v->failure, v->dialect, v->alias, v->spec};
+    struct list *node;
+
+    if (e->code != ERR_NONE && !v->s->all->closed) {
+        log_warn("a sandbox's row was not written; it is tried again", LOG_C("id", v->id),
+                 LOG_E(e));
+        v->s->unsaved = true;
+        /* The events were not written either: they go with the next try, before newer ones. */
+        while (!list_is_empty(&v->s->owed))
+            list_push(&v->owed, list_pop(&v->s->owed));
+        while (!list_is_empty(&v->owed))
+            list_push(&v->s->owed, list_pop(&v->owed));
+    }
+    if (v->done && !v->s->all->closed)
+        v->done(v->s, e);
+    while ((node = list_pop(&v->owed)))
+        mem_free(LIST_ENTRY(node, struct owed, link));
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        mem_free(texts[i]);
+    sandbox_unref(v->s);
+    mem_free(v);
+}
+
+static char *copy(const char *s)
+{
+    return xstrdup(s ? s : "");
+}
+
+static char *spec_text(const struct sandbox *s)
+{
+    AUTO(buf_done) struct buf to = {0};
+    struct jw w = {.to = &to};
+
+    jw_object(&w);
+    put_spec(&w, s);
+    put_pairs(&w, "env", s->env, s->env_count);
+    jw_object_end(&w);
+    return buf_steal(&to);
+}
+
+static void write_row(struct sandbox *s, store_work work, sandbox_saved done)
+{
+    struct save *v = xzalloc(sizeof *v);
+
+    v->s = sandbox_ref(s);
+    v->done = done;
+    list_init(&v->owed);
+    while (!list_is_empty(&s->owed))
+        list_push(&v->owed, list_pop(&s->owed));
+    memcpy(v->id, s->id, sizeof v->id);
+    if (work == save_work) {
+        v->name = copy(s->name);
+        v->runtime = copy(s->runtime);
+        v->image = copy(s->image);
+        v->tenant = copy(s->tenant);
+        v->owner = copy(s->owner);
+        v->failure = copy(s->failure);
+        v->dialect = copy(s->dialect);
+        v->alias = copy(s->alias);
+        v->spec = spec_text(s);
+    }
+    v->state = sm_name(&s->sm);
+    v->goal = s->destroying || s->step == STEP_DESTROY ? "destroy" : "";
+    v->enforced = s->enforced;
+    v->orphan = s->orphan;
+    v->created_ms = s->created_ms;
+    v->started_ms = s->started_ms;
+    v->ended_ms = s->ended_ms;
+    v->ttl_ms = s->ttl_ms;
+    v->idle_ttl_ms = s->idle_ttl_ms;
+    v->activity_ms = s->last_activity_ms;
+    s->unsaved = false;
+    store_write(s->all->store, STORE_RELAXED, work, save_end, v);
+}
+
+void sandbox_save(struct sandbox *s, sandbox_saved done)
+{
+    write_row(s, save_work, done);
+}
+
+void sandbox_erase(struct sandbox *s, sandbox_saved done)
+{
+    write_row(s, erase_work, done);
+}
+
+/* --- an event without a row --- */
+
+struct note {
+    const char *type;
+    char object[ID_SIZE + 16];
+    char *data;
+};
+
+static int note_work(struct store_tx *tx, void *arg, struct err *e)
+{
+    const struct note *n = arg;
+
+    (void)e;
+    tx_event(tx,
+             &(struct event_spec){
+                 .type = n->type, .object = n->object, .actor = "system", .data = str_of(n->data)},
+             NULL);
+    return 0;
+}
+
+static void note_end(void *arg, const struct err *e)
+{
+    struct note *n = arg;
+
+    if (e->code != ERR_NONE)
+        log_warn("an event was not written", LOG_C("type", n->type), LOG_C("object", n->object),
+                 LOG_E(e));
+    mem_free(n->data);
+    mem_free(n);
+}
+
+void sandbox_note(struct sandboxes *all, const char *type, const char *id, const char *why)
+{
+    struct note *n = xzalloc(sizeof *n);
+    AUTO(buf_done) struct buf data = {0};
+    struct jw w = {.to = &data};
+
+    jw_object(&w);
+    jw_kc(&w, "id", id);
+    jw_kc(&w, "failure", why);
+    jw_object_end(&w);
+    n->type = type;
+    (void)snprintf(n->object, sizeof n->object, "sandbox/%s", id);
+    n->data = buf_steal(&data);
+    store_write(all->store, STORE_RELAXED, note_work, note_end, n);
+}
+
+/* --- reading, at start-up --- */
+
+static struct str json_text(const json_t *o, const char *key)
+{
+    const json_t *v = json_object_get(o, key);
+
+    return json_is_string(v) ? str_make(json_string_value(v), json_string_length(v)) : STR("");
+}
+
+static int64_t json_number(const json_t *o, const char *key)
+{
+    return json_integer_value(json_object_get(o, key));
+}
+
+static bool json_flag(const json_t *o, const char *key)
+{
+    return json_is_true(json_object_get(o, key));
+}
+
+static struct pair *get_pairs(json_t *o, size_t *ret_n)
+{
+    size_t n = json_object_size(o), i = 0;
+    AUTO(mem_free) struct pair *p = n > 0 ? xzalloc(n * sizeof *p) : NULL;
+    const char *key;
+    json_t *v;
+
+    json_object_foreach(o, key, v) p[i++] =
+        (struct pair){str_of(key), str_make(json_string_value(v), json_string_length(v))};
+    *ret_n = i;
+    return pairs_copy(p, i);
+}
+
+static void get_mounts(struct sandbox *s, const json_t *list)
+{
+    size_t n = json_array_size(list);
+    AUTO(mem_free) struct sandbox_mount *m = n > 0 ? xzalloc(n * sizeof *m) : NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        const json_t *o = json_array_get(list, i);
+
+        m[i] = (struct sandbox_mount){.kind = json_text(o, "kind"),
+                                      .source = json_text(o, "source"),
+                                      .target = json_text(o, "target"),
+                                      .readonly = json_flag(o, "readonly"),
+                                      .size_bytes = json_number(o, "size_bytes")};
+    }
+    s->mounts = mounts_copy(m, n);
+    s->mount_count = n;
+}
+
+static int get_spec(struct sandbox *s, struct str text, struct err *e)
+{
+    AUTO(json_decref) json_t *o = NULL;
+    const json_t *l;
+
+    if (json_read(text, &o, e) < 0)
+        return err_wrap(e, "the row of sandbox '%s'", s->id);
+    l = json_object_get(o, "limits");
+    s->limits = (struct sandbox_limits){json_number(l, "memory_bytes"),
+                                        json_number(l, "cpu_millis"), json_number(l, "pids"),
+                                        json_number(l, "disk_bytes"), json_number(l, "nofile")};
+    s->rootfs_ro = json_flag(o, "rootfs_ro");
+    s->memory_upper = json_flag(o, "memory_upper");
+    s->nesting = json_flag(o, "nesting");
+    s->one_shot = json_flag(o, "one_shot");
+    text_set(&s->network, json_text(o, "network"));
+    text_set(&s->dialect, json_text(o, "dialect"));
+    text_set(&s->alias, json_text(o, "alias"));
+    s->labels = get_pairs(json_object_get(o, "labels"), &s->label_count);
+    s->env = get_pairs(json_object_get(o, "env"), &s->env_count);
+    get_mounts(s, json_object_get(o, "mounts"));
+    return 0;
+}
+
+static bool state_from(struct str name, int *ret)
+{
+    for (int i = 0; i < SANDBOX_STATE_COUNT; i++)
+        if (str_eq_c(name, sandbox_states[i].name)) {
+            *ret = i;
+            return true;
+        }
+    return false;
+}
+
+static int load_row(struct sandboxes *all, const struct store_rows *rows, struct err *e)
+{
+    char id[ID_SIZE];
+    struct str text = rows_text(rows, 0);
+    AUTO(sandbox_unref) struct sandbox *s = NULL;
+
+    if (!id_is_valid("sb", text))
+        return err_set(e, ERR_INTERNAL, 0, "a row of sandboxes has a damaged id");
+    (void)snprintf(id, sizeof id, STR_FMT, STR_ARG(text));
+    s = sandbox_new(all, id);
+    text_set(&s->name, rows_text(rows, 1));
+    if (!state_from(rows_text(rows, 2), &s->sm.state))
+        return err_set(e, ERR_INTERNAL, 0, "the row of sandbox '%s' has no known state", id);
+    s->destroying = str_eq_c(rows_text(rows, 3), "destroy");
+    text_set(&s->runtime, rows_text(rows, 4));
+    text_set(&s->image, rows_text(rows, 5));
+    text_set(&s->tenant, rows_text(rows, 6));
+    text_set(&s->owner, rows_text(rows, 7));
+    text_set(&s->failure, rows_text(rows, 8));
+    s->enforced = (uint32_t)rows_int(rows, 9);
+    s->orphan = rows_int(rows, 10) != 0;
+    s->created_ms = rows_int(rows, 11);
+    s->started_ms = rows_int(rows, 12);
+    s->ended_ms = rows_int(rows, 13);
+    s->ttl_ms = rows_int(rows, 14);
+    s->idle_ttl_ms = rows_int(rows, 15);
+    s->last_activity_ms = rows_int(rows, 16);
+    if (get_spec(s, rows_text(rows, 17), e) < 0)
+        return -1;
+    s->from_row = true;
+    for (size_t i = 0; i < all->driver_count; i++)
+        if (strcmp(all->drivers[i].ops->name, s->runtime) == 0)
+            s->driver = all->drivers[i].driver;
+    sandbox_add(all, TAKE(s));
+    return 0;
+}
+
+static int load_work(struct store_tx *tx, void *arg, struct err *e)
+{
+    struct sandboxes *all = arg;
+    struct store_rows *rows;
+    int r;
+
+    if (tx_query(tx,
+                 "SELECT id, name, state, goal, runtime, image, tenant, owner, failure, enforced, "
+                 "orphan, created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, last_activity_ms, "
+                 "spec FROM sandboxes ORDER BY id",
+                 NO_PARAMS, &rows, e) < 0)
+        return -1;
+    while ((r = rows_step(rows, e)) > 0)
+        if (load_row(all, rows, e) < 0)
+            return -1;
+    rows_end(rows);
+    return r < 0 ? -1 : exec_load_rows(tx, all, e);
+}
+
+int sandboxes_load(struct sandboxes *all, struct err *e)
+{
+    return store_now(all->store, load_work, all, e) < 0 ? err_wrap(e, "read the sandboxes") : 0;
+}

@@ -1,0 +1,345 @@
+#include "ops/exec.h"
+
+const char *const op_exec_states[] = {"starting", "running", "exited", "failed", "lost", NULL};
+const char *const op_streams[] = {"stdout", "stderr", NULL};
+const char *const op_attach_roles[] = {"observer", "controller", NULL};
+const char *const op_on_full[] = {"drop", "block", NULL};
+
+#define EXAMPLE_SANDBOX "sb_01k4r8w2m9h5t7c3xqvd"
+#define EXAMPLE_ID "ex_01k4r8w2m9h5t7c3xqvd"
+
+#define EXEC_REPLY                                                                                 \
+    REPLY("id", OP_STR, "Name of the command in paths and events.", .example = EXAMPLE_ID),        \
+        REPLY("sandbox", OP_STR, "Where it runs.", .example = EXAMPLE_SANDBOX),                    \
+        REPLY("state", OP_CHOICE, "Where it is in its life.", .choices = op_exec_states,           \
+              .example = "exited"),                                                                \
+        REPLY("command", OP_LIST, "The program and its arguments.", .example = "true"),            \
+        REPLY("cwd", OP_STR, "Its directory; null: the user's home.", .nullable = true,            \
+              .example = "/workspace"),                                                            \
+        REPLY("user", OP_STR, "Who it runs as; null: root.", .nullable = true),                    \
+        REPLY("pty", OP_BOOL, "Does it have a terminal?", .example = "false"),                     \
+        REPLY("exit_code", OP_INT, "Its exit status, 128 + n for signal n; null: it has none.",    \
+              .nullable = true, .example = "0"),                                                   \
+        REPLY("signal", OP_INT, "The signal that ended it.", .nullable = true, .example = "9"),    \
+        REPLY("timed_out", OP_BOOL, "Was it killed at its deadline?", .example = "false"),         \
+        REPLY("cancelled", OP_BOOL, "Was it killed by request?", .example = "false"),              \
+        REPLY("oom", OP_BOOL, "Was it killed for want of memory?", .example = "false"),            \
+        REPLY("created_at", OP_TIME, "When it was asked for.",                                     \
+              .example = "2026-01-02T03:04:05.678Z"),                                              \
+        REPLY("started_at", OP_TIME, "When it began to run.", .nullable = true),                   \
+        REPLY("ended_at", OP_TIME, "When it ended.", .nullable = true),                            \
+        REPLY("duration_ms", OP_INT, "How long it ran.", .nullable = true, .example = "12"),       \
+        REPLY("stdout_bytes", OP_INT, "Length of its standard output.", .example = "6"),           \
+        REPLY("stderr_bytes", OP_INT, "Length of its standard error.", .example = "0"),            \
+        REPLY("usage", OP_JSON,                                                                    \
+              "What it used: user_us, system_us, max_rss_kib; null while it runs.",                \
+              .nullable = true),                                                                   \
+        REPLY("failure", OP_STR, "Why it failed or was lost.", .nullable = true)
+
+static const struct op_field exec_reply[] = {EXEC_REPLY};
+#define EXEC_OUT .out = exec_reply, .out_count = ARRAY_LEN(exec_reply), .schema = "Exec"
+
+static const struct op_field result_reply[] = {
+    EXEC_REPLY,
+    REPLY("stdout", OP_STR, "Its standard output; null: not text, or it still runs.",
+          .nullable = true, .example = "hello\n"),
+    REPLY("stderr", OP_STR, "Its standard error, likewise.", .nullable = true, .example = ""),
+    REPLY("stdout_base64", OP_STR, "Its standard output when that is not UTF-8 text.",
+          .nullable = true),
+    REPLY("stderr_base64", OP_STR, "Its standard error when that is not UTF-8 text.",
+          .nullable = true),
+    REPLY("truncated", OP_BOOL,
+          "Does this reply hold less than it wrote? The rest: its output operation.",
+          .example = "false"),
+};
+#define RESULT_OUT .out = result_reply, .out_count = ARRAY_LEN(result_reply), .schema = "ExecResult"
+
+/* The fields of struct exec_fields, which `structure` holds as `exec`. */
+#define EXEC_FIELD(structure, key, member, kind, ...)                                              \
+    {.name = key, .type = kind, .offset = offsetof(structure, exec.member), __VA_ARGS__}
+#define EXEC_FIELDS(structure)                                                                     \
+    EXEC_FIELD(structure, "command", command, OP_JSON, .required = true,                           \
+               .text = "A list: the program and its arguments; or one text for /bin/sh -c."),      \
+        EXEC_FIELD(structure, "cwd", cwd, OP_STR, .max = 4095, .example = "/workspace",            \
+                   .text = "Directory to run it in; the user's home by default."),                 \
+        EXEC_FIELD(structure, "env", env, OP_MAP, .max = 1024, .secret = true, .example = "CI=1",  \
+                   .text = "More environment for it."),                                            \
+        EXEC_FIELD(structure, "user", user, OP_STR, .max = 64, .example = "1000:1000",             \
+                   .text = "Who it runs as: a name, uid or uid:gid inside; root by default."),     \
+        EXEC_FIELD(structure, "timeout_ms", timeout_ms, OP_DURATION, .min = 1, .max = 31536000000, \
+                   .example = "30s", .text = "It is killed after this long; never if absent."),    \
+        EXEC_FIELD(structure, "stdin", stdin_text, OP_STR, .max = 16777216, .secret = true,        \
+                   .example = "hello", .text = "Its whole standard input, as text."),              \
+        EXEC_FIELD(structure, "stdin_base64", stdin_base64, OP_STR, .max = 22369624,               \
+                   .secret = true,                                                                 \
+                   .example = "aGVsbG8=", .text = "Its whole standard input, as base64."),         \
+        EXEC_FIELD(structure, "stdin_open", stdin_open, OP_BOOL, .preset = "false",                \
+                   .example = "true",                                                              \
+                   .text = "Keep its standard input open for the stdin and attach operations."),   \
+        EXEC_FIELD(structure, "pty", pty, OP_JSON,                                                 \
+                   .text = "Give it a terminal: true, or {\"rows\": 24, \"cols\": 80}."),          \
+        EXEC_FIELD(structure, "merge", merge, OP_BOOL, .preset = "false", .example = "true",       \
+                   .text = "Its standard error goes where its standard output goes."),             \
+        EXEC_FIELD(structure, "kill_rest", kill_rest, OP_BOOL, .preset = "false",                  \
+                   .example = "true", .text = "When it ends, kill what it started too."),          \
+        EXEC_FIELD(structure, "output_bytes", output_bytes, OP_SIZE, .min = 65536,                 \
+                   .max = 1LL << 40, .example = "64m",                                             \
+                   .text = "Keep at most this much of its output."),                               \
+        EXEC_FIELD(structure, "on_full", on_full, OP_CHOICE, .choices = op_on_full,                \
+                   .example = "block",                                                             \
+                   .text = "Past that, drop the oldest output, or block the command.")
+
+#define ID_FIELD(structure)                                                                        \
+    FIELD(structure, id, OP_STR, .required = true, .positional = true, .min = 1, .max = 255,       \
+          .example = EXAMPLE_SANDBOX, .text = "The sandbox's id or name.")
+#define EXEC_ID_FIELDS(structure)                                                                  \
+    ID_FIELD(structure),                                                                           \
+        FIELD(structure, exec, OP_STR, .required = true, .positional = true, .min = 1, .max = 64,  \
+              .example = EXAMPLE_ID, .text = "The command's id.")
+
+static const struct op_field exec_create_fields[] = {
+    ID_FIELD(struct exec_create_in),
+    EXEC_FIELDS(struct exec_create_in),
+    FIELD(struct exec_create_in, background, OP_BOOL, .preset = "false", .example = "true",
+          .text = "Reply as soon as it runs, with status 202."),
+    FIELD(struct exec_create_in, cancel_on_disconnect, OP_BOOL, .preset = "false",
+          .example = "true", .text = "Kill it when the asker goes away before its end."),
+};
+const struct op op_exec_create = {
+    .name = "exec.create",
+    .group = "exec",
+    .text = "Run a command in a sandbox and reply with its output.\n"
+            "The reply waits for its end, unless 'background' is set. It goes on when the asker "
+            "goes away; its output can be read again from any offset, also after its end.",
+    .method = "POST",
+    .path = "/holt/v1/sandboxes/{id}/execs",
+    .perm = PERM_SANDBOX_WRITE,
+    .in = exec_create_fields,
+    .in_count = ARRAY_LEN(exec_create_fields),
+    .in_size = sizeof(struct exec_create_in),
+    RESULT_OUT,
+    .creates = true,
+};
+
+static const struct op_field run_fields[] = {
+    EXEC_FIELDS(struct run_in),
+    SANDBOX_FIELDS(struct run_in),
+};
+const struct op op_run = {
+    .name = "run",
+    .group = "exec",
+    .text = "Make a sandbox, run one command in it, destroy it, and reply with its output.\n"
+            "The sandbox is destroyed whatever happens, also when the asker goes away.",
+    .method = "POST",
+    .path = "/holt/v1/run",
+    .perm = PERM_SANDBOX_WRITE,
+    .in = run_fields,
+    .in_count = ARRAY_LEN(run_fields),
+    .in_size = sizeof(struct run_in),
+    RESULT_OUT,
+};
+
+const struct op op_run_attach = {
+    .name = "run.attach",
+    .group = "exec",
+    .text = "Run one command in a sandbox of its own, over a WebSocket.\n"
+            "The first text message is the body of the run operation; what follows is exec.attach "
+            "as controller. The sandbox is destroyed after the exit message, or when the asker "
+            "goes away.",
+    .method = "GET",
+    .path = "/holt/v1/run",
+    .perm = PERM_SANDBOX_WRITE,
+    .reply = OP_REPLY_SOCKET,
+};
+
+static const struct op_field exec_list_fields[] = {
+    ID_FIELD(struct exec_list_in),
+    FIELD(struct exec_list_in, state, OP_CHOICE, .choices = op_exec_states, .example = "running",
+          .text = "Only those in this state."),
+    FIELD(struct exec_list_in, limit, OP_INT, .min = 1, .max = 1000, .preset = "100",
+          .example = "20", .text = "At most this many in one page."),
+    FIELD(struct exec_list_in, cursor, OP_STR, .max = 64, .example = EXAMPLE_ID,
+          .text = "The page behind this one: what the last reply's cursor said."),
+};
+const struct op op_exec_list = {
+    .name = "exec.list",
+    .group = "exec",
+    .text = "List a sandbox's commands, oldest first.",
+    .method = "GET",
+    .path = "/holt/v1/sandboxes/{id}/execs",
+    .verb = "ps",
+    .perm = PERM_SANDBOX_READ,
+    .in = exec_list_fields,
+    .in_count = ARRAY_LEN(exec_list_fields),
+    .in_size = sizeof(struct exec_list_in),
+    .reply = OP_REPLY_LIST,
+    EXEC_OUT,
+    .items = "execs",
+    .columns = "id,state,command,exit_code,duration_ms,created_at",
+};
+
+static const struct op_field exec_id_fields[] = {EXEC_ID_FIELDS(struct exec_id_in)};
+#define EXEC_ID_IN                                                                                 \
+    .in = exec_id_fields, .in_count = ARRAY_LEN(exec_id_fields),                                   \
+    .in_size = sizeof(struct exec_id_in)
+
+const struct op op_exec_get = {
+    .name = "exec.get",
+    .group = "exec",
+    .text = "Show one command.",
+    .method = "GET",
+    .path = "/holt/v1/sandboxes/{id}/execs/{exec}",
+    .perm = PERM_SANDBOX_READ,
+    EXEC_ID_IN,
+    EXEC_OUT,
+};
+
+static const struct op_field exec_output_fields[] = {
+    EXEC_ID_FIELDS(struct exec_output_in),
+    FIELD(struct exec_output_in, stream, OP_CHOICE, .choices = op_streams, .preset = "stdout",
+          .example = "stderr", .text = "Which of its streams."),
+    FIELD(struct exec_output_in, offset, OP_INT, .min = -(1LL << 40), .max = 1LL << 53,
+          .preset = "0", .example = "4096",
+          .text = "From this byte on; a negative one counts from the end."),
+    FIELD(struct exec_output_in, follow, OP_BOOL, .preset = "false", .example = "true",
+          .text = "Go on until the command ends."),
+};
+const struct op op_exec_output = {
+    .name = "exec.output",
+    .group = "exec",
+    .text = "Read a command's output, from any offset, also after its end.\n"
+            "X-Holt-Offset is the first byte's offset. What is no longer kept is refused with the "
+            "offset from which it is. With follow, trailers say how the command ended.",
+    .method = "GET",
+    .path = "/holt/v1/sandboxes/{id}/execs/{exec}/output",
+    .perm = PERM_SANDBOX_CONTENT,
+    .in = exec_output_fields,
+    .in_count = ARRAY_LEN(exec_output_fields),
+    .in_size = sizeof(struct exec_output_in),
+    .reply = OP_REPLY_BYTES,
+    .audited = true,
+};
+
+static const struct op_field logs_fields[] = {
+    ID_FIELD(struct exec_logs_in),
+    FIELD(struct exec_logs_in, exec, OP_STR, .max = 64, .example = EXAMPLE_ID,
+          .text = "Of this command; the newest by default."),
+    FIELD(struct exec_logs_in, tail, OP_SIZE, .max = 1LL << 40, .example = "64k",
+          .text = "Only about this many bytes of each stream's end."),
+    FIELD(struct exec_logs_in, follow, OP_BOOL, .preset = "false", .example = "true",
+          .text = "Go on until the command ends."),
+};
+const struct op op_sandbox_logs = {
+    .name = "sandbox.logs",
+    .group = "exec",
+    .text = "Read both output streams of a sandbox's newest command, as they were written.",
+    .method = "GET",
+    .path = "/holt/v1/sandboxes/{id}/logs",
+    .verb = "logs",
+    .perm = PERM_SANDBOX_CONTENT,
+    .in = logs_fields,
+    .in_count = ARRAY_LEN(logs_fields),
+    .in_size = sizeof(struct exec_logs_in),
+    .reply = OP_REPLY_BYTES,
+    .audited = true,
+};
+
+static const struct op_field exec_attach_fields[] = {
+    EXEC_ID_FIELDS(struct exec_attach_in),
+    FIELD(struct exec_attach_in, role, OP_CHOICE, .choices = op_attach_roles, .example = "observer",
+          .text = "A controller types and resizes, an observer reads; controller by default if "
+                  "there is none."),
+    FIELD(struct exec_attach_in, take, OP_BOOL, .preset = "false", .example = "true",
+          .text = "Become the controller even if there is one: that one observes from then on."),
+    FIELD(struct exec_attach_in, stdout_offset, OP_INT, .min = -1, .max = 1LL << 53, .preset = "0",
+          .example = "4096", .text = "Standard output from this byte on; -1: only what is new."),
+    FIELD(struct exec_attach_in, stderr_offset, OP_INT, .min = -1, .max = 1LL << 53, .preset = "0",
+          .example = "4096", .text = "Standard error from this byte on; -1: only what is new."),
+};
+const struct op op_exec_attach = {
+    .name = "exec.attach",
+    .group = "exec",
+    .text = "Attach to a command over a WebSocket: input, output, resize, signals.\n"
+            "Subprotocol holt.attach.v1. To holt: binary messages are a zero byte and input; text "
+            "messages are {\"type\": \"eof\"}, {\"type\": \"resize\", \"rows\", \"cols\"}, "
+            "{\"type\": \"signal\", \"signal\"} and {\"type\": \"detach\"}. From holt: binary "
+            "messages are the stream (1 stdout, 2 stderr), its offset in 8 bytes, big-endian, and "
+            "output; text messages have the types started, gap, role, exit and error.",
+    .method = "GET",
+    .path = "/holt/v1/sandboxes/{id}/execs/{exec}/attach",
+    .perm = PERM_SANDBOX_CONTENT,
+    .in = exec_attach_fields,
+    .in_count = ARRAY_LEN(exec_attach_fields),
+    .in_size = sizeof(struct exec_attach_in),
+    .reply = OP_REPLY_SOCKET,
+    .audited = true,
+};
+
+static const struct op_field exec_signal_fields[] = {
+    EXEC_ID_FIELDS(struct exec_signal_in),
+    FIELD(struct exec_signal_in, signal, OP_STR, .required = true, .positional = true, .min = 1,
+          .max = 16, .example = "TERM", .text = "A signal's name or number."),
+};
+const struct op op_exec_signal = {
+    .name = "exec.signal",
+    .group = "exec",
+    .text = "Send a signal to a command.",
+    .method = "POST",
+    .path = "/holt/v1/sandboxes/{id}/execs/{exec}/signal",
+    .perm = PERM_SANDBOX_WRITE,
+    .in = exec_signal_fields,
+    .in_count = ARRAY_LEN(exec_signal_fields),
+    .in_size = sizeof(struct exec_signal_in),
+    EXEC_OUT,
+};
+
+static const struct op_field exec_stdin_fields[] = {
+    EXEC_ID_FIELDS(struct exec_stdin_in),
+    FIELD(struct exec_stdin_in, eof, OP_BOOL, .preset = "false", .example = "true",
+          .text = "Close its standard input behind these bytes."),
+};
+const struct op op_exec_stdin = {
+    .name = "exec.stdin",
+    .group = "exec",
+    .text = "Write to a command's standard input, which was kept open for it.",
+    .method = "POST",
+    .path = "/holt/v1/sandboxes/{id}/execs/{exec}/stdin",
+    .perm = PERM_SANDBOX_WRITE,
+    .in = exec_stdin_fields,
+    .in_count = ARRAY_LEN(exec_stdin_fields),
+    .in_size = sizeof(struct exec_stdin_in),
+    .upload = "application/octet-stream",
+    .reply = OP_REPLY_EMPTY,
+    .status = 204,
+};
+
+static const struct op_field exec_resize_fields[] = {
+    EXEC_ID_FIELDS(struct exec_resize_in),
+    FIELD(struct exec_resize_in, rows, OP_INT, .required = true, .min = 1, .max = 65535,
+          .example = "24", .text = "Lines of the terminal."),
+    FIELD(struct exec_resize_in, cols, OP_INT, .required = true, .min = 1, .max = 65535,
+          .example = "80", .text = "Columns of the terminal."),
+};
+const struct op op_exec_resize = {
+    .name = "exec.resize",
+    .group = "exec",
+    .text = "Tell a command the size of its terminal.",
+    .method = "POST",
+    .path = "/holt/v1/sandboxes/{id}/execs/{exec}/resize",
+    .perm = PERM_SANDBOX_WRITE,
+    .in = exec_resize_fields,
+    .in_count = ARRAY_LEN(exec_resize_fields),
+    .in_size = sizeof(struct exec_resize_in),
+    EXEC_OUT,
+};
+
+const struct op op_exec_cancel = {
+    .name = "exec.cancel",
+    .group = "exec",
+    .text = "Kill a command and everything it started.",
+    .method = "POST",
+    .path = "/holt/v1/sandboxes/{id}/execs/{exec}/cancel",
+    .perm = PERM_SANDBOX_WRITE,
+    EXEC_ID_IN,
+    EXEC_OUT,
+};

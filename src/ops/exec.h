@@ -1,0 +1,75 @@
+/* exec: inputs of the operations on commands, and of the one-shot run. */
+#pragma once
+
+#include "ops/sandbox.h"
+
+extern const char *const op_exec_states[];  /* in the order of enum exec_state */
+extern const char *const op_streams[];      /* "stdout", "stderr" */
+extern const char *const op_attach_roles[]; /* "observer", "controller" */
+extern const char *const op_on_full[];      /* "drop", "block" */
+
+enum { OP_STREAM_STDOUT, OP_STREAM_STDERR };
+enum { OP_ATTACH_OBSERVER, OP_ATTACH_CONTROLLER };
+enum { OP_ON_FULL_DROP, OP_ON_FULL_BLOCK };
+
+struct exec_fields { /* what a command is; of exec.create and of run */
+    json_t *command; /* a list of texts, or one text for /bin/sh -c */
+    struct str cwd, user;
+    struct op_map env;
+    int64_t timeout_ms; /* OP_ABSENT: none */
+    struct str stdin_text, stdin_base64;
+    bool stdin_open, merge, kill_rest;
+    json_t *pty; /* true or {"rows", "cols"}; NULL or false: none */
+    int64_t output_bytes;
+    int on_full; /* -1: as the operation has it */
+};
+struct exec_create_in {
+    struct str id;
+    struct exec_fields exec;
+    bool background, cancel_on_disconnect;
+};
+struct run_in {
+    struct sandbox_fields sandbox;
+    struct exec_fields exec;
+};
+struct exec_list_in {
+    struct str id;
+    int state; /* -1: any */
+    int64_t limit;
+    struct str cursor;
+};
+struct exec_id_in {
+    struct str id, exec;
+};
+struct exec_output_in {
+    struct str id, exec;
+    int stream;
+    int64_t offset;
+    bool follow;
+};
+struct exec_logs_in {
+    struct str id, exec; /* exec is absent: the newest */
+    int64_t tail;        /* OP_ABSENT: all that is kept */
+    bool follow;
+};
+struct exec_attach_in {
+    struct str id, exec;
+    int role; /* -1: controller if there is none */
+    bool take;
+    int64_t stdout_offset, stderr_offset;
+};
+struct exec_signal_in {
+    struct str id, exec, signal;
+};
+struct exec_stdin_in {
+    struct str id, exec;
+    bool eof;
+};
+struct exec_resize_in {
+    struct str id, exec;
+    int64_t rows, cols;
+};
+
+extern const struct op op_exec_create, op_exec_list, op_exec_get, op_exec_output, op_exec_attach;
+extern const struct op op_exec_signal, op_exec_stdin, op_exec_resize, op_exec_cancel;
+extern const struct op op_sandbox_logs, op_run, op_run_attach;

@@ -1,0 +1,27 @@
+#include "ops/port.h"
+
+static const struct op_field port_proxy_fields[] = {
+    FIELD(struct port_proxy_in, id, OP_STR, .required = true, .positional = true, .min = 1,
+          .max = 255, .example = "sb_01k4r8w2m9h5t7c3xqvd", .text = "The sandbox's id or name."),
+    FIELD(struct port_proxy_in, port, OP_STR, .required = true, .min = 1, .max = 5,
+          .pattern = OP_PATTERN_DIGITS, .example = "8000",
+          .text = "A TCP port on which a server inside listens."),
+    FIELD(struct port_proxy_in, path, OP_STR, .required = true, .max = 8192,
+          .example = "index.html", .text = "The path for that server; the query goes with it."),
+};
+const struct op op_port_proxy = {
+    .name = "port.proxy",
+    .group = "port",
+    .text = "Talk HTTP to a server inside a sandbox, WebSocket included.\n"
+            "Any method. Needs a bearer token: a session's cookie does not count here. "
+            "Authorization, Cookie and Proxy-* do not go in; Set-Cookie and Service-Worker-Allowed "
+            "do not come out; pages are shown with 'Content-Security-Policy: sandbox'.",
+    .method = "*",
+    .path = "/holt/v1/sandboxes/{id}/ports/{port}/{path...}",
+    .perm = PERM_SANDBOX_WRITE,
+    .in = port_proxy_fields,
+    .in_count = ARRAY_LEN(port_proxy_fields),
+    .in_size = sizeof(struct port_proxy_in),
+    .reply = OP_REPLY_BYTES,
+    .proxies = true,
+};

@@ -1,0 +1,260 @@
+#include "ops/sandbox.h"
+
+const char *const op_sandbox_states[] = {"creating", "running", "paused",    "stopping", "stopped",
+                                         "starting", "failed",  "destroyed", NULL};
+const char *const op_rootfs[] = {"rw", "ro", NULL};
+const char *const op_uppers[] = {"disk", "memory", NULL};
+const char *const op_networks[] = {"none", NULL};
+const char *const op_mount_kinds[] = {"volume", "tmpfs", "host", NULL};
+
+#define EXAMPLE_ID "sb_01k4r8w2m9h5t7c3xqvd"
+#define EXAMPLE_TIME "2026-01-02T03:04:05.678Z"
+
+static const struct op_field sandbox_reply[] = {
+    REPLY("id", OP_STR, "Name of the sandbox in paths and events.", .example = EXAMPLE_ID),
+    REPLY("name", OP_STR, "A name of its owner's choice, unique among live ones.", .nullable = true,
+          .example = "build"),
+    REPLY("state", OP_CHOICE, "Where it is in its life.", .choices = op_sandbox_states,
+          .example = "running"),
+    REPLY("image", OP_STR, "What it started from.", .example = "host"),
+    REPLY("runtime", OP_STR, "What runs it.", .example = "native"),
+    REPLY("tenant", OP_STR, "Whose it is.", .nullable = true, .example = "acme"),
+    REPLY("owner", OP_STR, "Who made it.", .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
+    REPLY("network", OP_CHOICE, "What it may reach.", .choices = op_networks, .example = "none"),
+    REPLY("limits", OP_JSON,
+          "Its limits, null where there is none: memory_bytes, cpu_millis, "
+          "pids, disk_bytes, nofile."),
+    REPLY("unenforced", OP_LIST, "Limits that were asked for and that this host cannot enforce.",
+          .example = "disk"),
+    REPLY("rootfs", OP_CHOICE, "May its root file system be written?", .choices = op_rootfs,
+          .example = "rw"),
+    REPLY("upper", OP_CHOICE, "Where its own files are.", .choices = op_uppers, .example = "disk"),
+    REPLY("labels", OP_MAP, "Names and values of the owner's choice.", .example = "team=blue"),
+    REPLY("mounts", OP_JSON, "What is mounted in it, as it was asked for."),
+    REPLY("execs_live", OP_INT, "How many commands run in it.", .example = "1"),
+    REPLY("ttl_ms", OP_INT, "It is destroyed this long after it was made; null: never.",
+          .nullable = true, .example = "3600000"),
+    REPLY("idle_ttl_ms", OP_INT, "It is destroyed after this long without activity; null: never.",
+          .nullable = true, .example = "900000"),
+    REPLY("created_at", OP_TIME, "When it was made.", .example = EXAMPLE_TIME),
+    REPLY("started_at", OP_TIME, "When it last began to run.", .nullable = true),
+    REPLY("ended_at", OP_TIME, "When it stopped, failed or was destroyed.", .nullable = true),
+    REPLY("active_at", OP_TIME, "When it was last used.", .nullable = true),
+    REPLY("failure", OP_STR, "Why it failed.", .nullable = true),
+};
+#define SANDBOX_OUT .out = sandbox_reply, .out_count = ARRAY_LEN(sandbox_reply), .schema = "Sandbox"
+
+static const struct op_field sandbox_create_fields[] = {
+    FIELD(struct sandbox_create_in, name, OP_STR, .max = 63, .pattern = OP_PATTERN_NAME,
+          .example = "build", .text = "A name for it, unique among live ones; none if absent."),
+    SANDBOX_FIELDS(struct sandbox_create_in),
+    FIELD(struct sandbox_create_in, ttl_ms, OP_DURATION, .min = 1000, .max = 315360000000,
+          .example = "1h", .text = "It is destroyed this long after it was made; never if absent."),
+    FIELD(struct sandbox_create_in, idle_ttl_ms, OP_DURATION, .min = 1000, .max = 315360000000,
+          .example = "15m",
+          .text = "It is destroyed after this long without activity; a running command is "
+                  "activity."),
+    FIELD(struct sandbox_create_in, env, OP_MAP, .max = 1024, .secret = true, .example = "CI=1",
+          .text = "Environment of every command in it."),
+};
+const struct op op_sandbox_create = {
+    .name = "sandbox.create",
+    .group = "sandbox",
+    .text = "Create a sandbox from an image and start it.\n"
+            "The reply comes when it runs. What this host cannot enforce of the limits is listed "
+            "in 'unenforced'.",
+    .method = "POST",
+    .path = "/holt/v1/sandboxes",
+    .verb = "create",
+    .perm = PERM_SANDBOX_WRITE,
+    .in = sandbox_create_fields,
+    .in_count = ARRAY_LEN(sandbox_create_fields),
+    .in_size = sizeof(struct sandbox_create_in),
+    SANDBOX_OUT,
+    .status = 201,
+    .creates = true,
+};
+
+static const struct op_field sandbox_list_fields[] = {
+    FIELD(struct sandbox_list_in, state, OP_CHOICE, .choices = op_sandbox_states,
+          .example = "running", .text = "Only those in this state."),
+    FIELD(struct sandbox_list_in, label, OP_MAP, .max = 64, .example = "team=blue",
+          .text = "Only those with this label; given again: with that one too."),
+    FIELD(struct sandbox_list_in, runtime, OP_STR, .max = 32, .pattern = OP_PATTERN_NAME,
+          .example = "native", .text = "Only those of this runtime."),
+    FIELD(struct sandbox_list_in, limit, OP_INT, .min = 1, .max = 1000, .preset = "100",
+          .example = "20", .text = "At most this many in one page."),
+    FIELD(struct sandbox_list_in, cursor, OP_STR, .max = 64, .example = EXAMPLE_ID,
+          .text = "The page behind this one: what the last reply's cursor said."),
+};
+const struct op op_sandbox_list = {
+    .name = "sandbox.list",
+    .group = "sandbox",
+    .text = "List the sandboxes, oldest first; an agent sees its own.",
+    .method = "GET",
+    .path = "/holt/v1/sandboxes",
+    .verb = "ls",
+    .perm = PERM_SANDBOX_READ,
+    .in = sandbox_list_fields,
+    .in_count = ARRAY_LEN(sandbox_list_fields),
+    .in_size = sizeof(struct sandbox_list_in),
+    .reply = OP_REPLY_LIST,
+    SANDBOX_OUT,
+    .items = "sandboxes",
+    .columns = "id,name,state,image,runtime,execs_live,created_at",
+};
+
+#define ID_FIELD(structure)                                                                        \
+    FIELD(structure, id, OP_STR, .required = true, .positional = true, .min = 1, .max = 255,       \
+          .example = EXAMPLE_ID, .text = "The sandbox's id or name.")
+
+static const struct op_field sandbox_id_fields[] = {ID_FIELD(struct sandbox_id_in)};
+#define SANDBOX_ID_IN                                                                              \
+    .in = sandbox_id_fields, .in_count = ARRAY_LEN(sandbox_id_fields),                             \
+    .in_size = sizeof(struct sandbox_id_in)
+
+const struct op op_sandbox_get = {
+    .name = "sandbox.get",
+    .group = "sandbox",
+    .text = "Show one sandbox.",
+    .method = "GET",
+    .path = "/holt/v1/sandboxes/{id}",
+    .verb = "inspect",
+    .perm = PERM_SANDBOX_READ,
+    SANDBOX_ID_IN,
+    SANDBOX_OUT,
+};
+
+static const struct op_field sandbox_update_fields[] = {
+    ID_FIELD(struct sandbox_update_in),
+    FIELD(struct sandbox_update_in, name, OP_STR, .max = 63, .pattern = OP_PATTERN_NAME,
+          .example = "build-2", .text = "Its new name."),
+    FIELD(struct sandbox_update_in, labels, OP_JSON,
+          .text = "Its labels, in place of all it has: an object whose values are texts."),
+    FIELD(struct sandbox_update_in, ttl_ms, OP_DURATION, .max = 315360000000, .example = "2h",
+          .text = "It is destroyed this long after it was made; 0: never."),
+    FIELD(struct sandbox_update_in, idle_ttl_ms, OP_DURATION, .max = 315360000000, .example = "30m",
+          .text = "It is destroyed after this long without activity; 0: never."),
+};
+const struct op op_sandbox_update = {
+    .name = "sandbox.update",
+    .group = "sandbox",
+    .text = "Change a sandbox's name, labels or lifetime; what is absent stays.",
+    .method = "PATCH",
+    .path = "/holt/v1/sandboxes/{id}",
+    .verb = "update",
+    .perm = PERM_SANDBOX_WRITE,
+    .in = sandbox_update_fields,
+    .in_count = ARRAY_LEN(sandbox_update_fields),
+    .in_size = sizeof(struct sandbox_update_in),
+    SANDBOX_OUT,
+};
+
+const struct op op_sandbox_destroy = {
+    .name = "sandbox.destroy",
+    .group = "sandbox",
+    .text = "Destroy a sandbox: its commands are killed, nothing of it is left.",
+    .method = "DELETE",
+    .path = "/holt/v1/sandboxes/{id}",
+    .verb = "rm",
+    .perm = PERM_SANDBOX_WRITE,
+    SANDBOX_ID_IN,
+    .reply = OP_REPLY_EMPTY,
+    .status = 204,
+};
+
+const struct op op_sandbox_start = {
+    .name = "sandbox.start",
+    .group = "sandbox",
+    .text = "Start a stopped sandbox again, with the files it had.",
+    .method = "POST",
+    .path = "/holt/v1/sandboxes/{id}/start",
+    .verb = "start",
+    .perm = PERM_SANDBOX_WRITE,
+    SANDBOX_ID_IN,
+    SANDBOX_OUT,
+};
+
+static const struct op_field sandbox_stop_fields[] = {
+    ID_FIELD(struct sandbox_stop_in),
+    FIELD(struct sandbox_stop_in, grace_ms, OP_DURATION, .max = 3600000, .preset = "10s",
+          .example = "30s", .text = "Commands get SIGTERM, and SIGKILL this much later."),
+    FIELD(struct sandbox_stop_in, force, OP_BOOL, .preset = "false", .example = "true",
+          .text = "Kill at once."),
+};
+#define SANDBOX_STOP_IN                                                                            \
+    .in = sandbox_stop_fields, .in_count = ARRAY_LEN(sandbox_stop_fields),                         \
+    .in_size = sizeof(struct sandbox_stop_in)
+
+const struct op op_sandbox_stop = {
+    .name = "sandbox.stop",
+    .group = "sandbox",
+    .text = "Stop a sandbox: its commands end, its files stay.",
+    .method = "POST",
+    .path = "/holt/v1/sandboxes/{id}/stop",
+    .verb = "stop",
+    .perm = PERM_SANDBOX_WRITE,
+    SANDBOX_STOP_IN,
+    SANDBOX_OUT,
+};
+
+const struct op op_sandbox_restart = {
+    .name = "sandbox.restart",
+    .group = "sandbox",
+    .text = "Stop a sandbox and start it again.",
+    .method = "POST",
+    .path = "/holt/v1/sandboxes/{id}/restart",
+    .verb = "restart",
+    .perm = PERM_SANDBOX_WRITE,
+    SANDBOX_STOP_IN,
+    SANDBOX_OUT,
+};
+
+const struct op op_sandbox_pause = {
+    .name = "sandbox.pause",
+    .group = "sandbox",
+    .text = "Freeze everything that runs in a sandbox.",
+    .method = "POST",
+    .path = "/holt/v1/sandboxes/{id}/pause",
+    .verb = "pause",
+    .perm = PERM_SANDBOX_WRITE,
+    SANDBOX_ID_IN,
+    SANDBOX_OUT,
+};
+
+const struct op op_sandbox_resume = {
+    .name = "sandbox.resume",
+    .group = "sandbox",
+    .text = "Let a paused sandbox go on.",
+    .method = "POST",
+    .path = "/holt/v1/sandboxes/{id}/resume",
+    .verb = "resume",
+    .perm = PERM_SANDBOX_WRITE,
+    SANDBOX_ID_IN,
+    SANDBOX_OUT,
+};
+
+static const struct op_field stats_reply[] = {
+    REPLY("id", OP_STR, "The sandbox.", .example = EXAMPLE_ID),
+    REPLY("memory_bytes", OP_INT, "Memory in use.", .example = "1048576"),
+    REPLY("memory_peak_bytes", OP_INT, "Most memory that was in use.", .example = "2097152"),
+    REPLY("cpu_us", OP_INT, "Processor time used, in microseconds.", .example = "15000"),
+    REPLY("pids", OP_INT, "Processes and threads.", .example = "3"),
+    REPLY("oom_kills", OP_INT, "Processes that were killed for want of memory.", .example = "0"),
+    REPLY("disk_bytes", OP_INT, "Bytes of its own files.", .example = "4096"),
+    REPLY("net_rx_bytes", OP_INT, "Bytes received from the network.", .example = "0"),
+    REPLY("net_tx_bytes", OP_INT, "Bytes sent to the network.", .example = "0"),
+};
+const struct op op_sandbox_stats = {
+    .name = "sandbox.stats",
+    .group = "sandbox",
+    .text = "Show what a sandbox uses: processor, memory, processes, disk, network.",
+    .method = "GET",
+    .path = "/holt/v1/sandboxes/{id}/stats",
+    .verb = "stat",
+    .perm = PERM_SANDBOX_READ,
+    SANDBOX_ID_IN,
+    .out = stats_reply,
+    .out_count = ARRAY_LEN(stats_reply),
+    .schema = "SandboxStats",
+};

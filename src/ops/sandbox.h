@@ -1,0 +1,90 @@
+/* sandbox: inputs of the operations on sandboxes. */
+#pragma once
+
+#include "ops/op.h"
+
+extern const char *const op_sandbox_states[]; /* in the order of enum sandbox_state */
+extern const char *const op_rootfs[];         /* "rw", "ro" */
+extern const char *const op_uppers[];         /* "disk", "memory" */
+extern const char *const op_networks[];       /* "none" */
+extern const char *const op_mount_kinds[];    /* "volume", "tmpfs", "host" */
+
+enum { OP_ROOTFS_RW, OP_ROOTFS_RO };
+enum { OP_UPPER_DISK, OP_UPPER_MEMORY };
+
+struct sandbox_fields { /* what a sandbox is made of; of sandbox.create and of run */
+    struct str image, runtime, tenant;
+    int64_t memory_bytes, cpu_millis, pids, disk_bytes, nofile; /* OP_ABSENT: none */
+    int rootfs, upper, network;
+    bool nesting;
+    struct op_map labels;
+    json_t *mounts; /* a list of objects, or NULL */
+};
+struct sandbox_create_in {
+    struct sandbox_fields sandbox;
+    struct str name;
+    int64_t ttl_ms, idle_ttl_ms; /* OP_ABSENT: none */
+    struct op_map env;
+};
+struct sandbox_list_in {
+    int state; /* -1: any */
+    struct op_map label;
+    struct str runtime;
+    int64_t limit;
+    struct str cursor;
+};
+struct sandbox_id_in { /* id, name or alias */
+    struct str id;
+};
+struct sandbox_update_in {
+    struct str id, name;
+    json_t *labels; /* an object of texts: replaces all; NULL: as they are */
+    int64_t ttl_ms, idle_ttl_ms;
+};
+struct sandbox_stop_in { /* of stop and restart */
+    struct str id;
+    int64_t grace_ms;
+    bool force;
+};
+
+/* The fields of struct sandbox_fields, which `structure` holds as `sandbox`. */
+#define SANDBOX_FIELD(structure, member, kind, ...)                                                \
+    {.name = #member, .type = kind, .offset = offsetof(structure, sandbox.member), __VA_ARGS__}
+#define SANDBOX_FIELDS(structure)                                                                  \
+    SANDBOX_FIELD(structure, image, OP_STR, .min = 1, .max = 255, .preset = "host",                \
+                  .example = "host",                                                               \
+                  .text = "Image to start from; 'host' is this machine's own "                     \
+                          "programs, read-only."),                                                 \
+        SANDBOX_FIELD(structure, runtime, OP_STR, .max = 32, .pattern = OP_PATTERN_NAME,           \
+                      .example = "native",                                                         \
+                      .text = "What runs it; the setting 'runtime' by default."),                  \
+        SANDBOX_FIELD(structure, tenant, OP_STR, .max = 100, .pattern = OP_PATTERN_NAME,           \
+                      .example = "acme", .text = "Whose it is; tenants' volumes are apart."),      \
+        SANDBOX_FIELD(structure, memory_bytes, OP_SIZE, .min = 4194304, .max = 1LL << 50,          \
+                      .example = "512m", .text = "Most memory; no limit if absent."),              \
+        SANDBOX_FIELD(structure, cpu_millis, OP_INT, .min = 10, .max = 1000000, .example = "1500", \
+                      .text = "Most processor time, in thousandths of one core."),                 \
+        SANDBOX_FIELD(structure, pids, OP_INT, .min = 4, .max = 4194304, .example = "512",         \
+                      .text = "Most processes and threads at once."),                              \
+        SANDBOX_FIELD(structure, disk_bytes, OP_SIZE, .min = 1048576, .max = 1LL << 50,            \
+                      .example = "4g", .text = "Most bytes that it may write to its own files."),  \
+        SANDBOX_FIELD(structure, nofile, OP_INT, .min = 16, .max = 1048576, .example = "4096",     \
+                      .text = "Most open files of one process."),                                  \
+        SANDBOX_FIELD(structure, rootfs, OP_CHOICE, .choices = op_rootfs, .preset = "rw",          \
+                      .example = "ro",                                                             \
+                      .text = "With 'ro' only /tmp, /run and mounts are writable."),               \
+        SANDBOX_FIELD(structure, upper, OP_CHOICE, .choices = op_uppers, .example = "memory",      \
+                      .text = "Where its own files are; 'disk' by default, 'memory' for run."),    \
+        SANDBOX_FIELD(structure, network, OP_CHOICE, .choices = op_networks, .preset = "none",     \
+                      .example = "none", .text = "What it may reach."),                            \
+        SANDBOX_FIELD(structure, nesting, OP_BOOL, .preset = "false", .example = "true",           \
+                      .text = "May it make namespaces and mounts of its own? Weakens isolation."), \
+        SANDBOX_FIELD(structure, labels, OP_MAP, .max = 64, .example = "team=blue",                \
+                      .text = "Names and values of the owner's choice, to find it by."),           \
+        SANDBOX_FIELD(structure, mounts, OP_JSON,                                                  \
+                      .text = "A list of {\"kind\": \"volume\", \"tmpfs\" or \"host\", "           \
+                              "\"source\", \"target\", \"readonly\", \"size_bytes\"}.")
+
+extern const struct op op_sandbox_create, op_sandbox_list, op_sandbox_get, op_sandbox_update;
+extern const struct op op_sandbox_destroy, op_sandbox_start, op_sandbox_stop, op_sandbox_restart;
+extern const struct op op_sandbox_pause, op_sandbox_resume, op_sandbox_stats;
