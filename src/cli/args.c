@@ -23,16 +23,35 @@ static char *hyphens(const char *name, char *to)
     return to;
 }
 
+/* The unit at a name's end that a person leaves out: "-ms", or NULL. */
+static const char *unit_of(const struct op_field *f)
+{
+    if (f->type == OP_DURATION)
+        return "_ms";
+    if (f->type == OP_SIZE)
+        return "_bytes";
+    return f->type == OP_INT ? "_millis" : NULL;
+}
+
+static bool is_global(struct str name)
+{
+    for (size_t i = 0; i < global_arg_count; i++)
+        if (str_eq_c(name, global_args[i].f->name))
+            return true;
+    return false;
+}
+
 char *args_flag_name(const struct op_field *f, bool friendly, char *to)
 {
-    size_t n = strlen(f->name);
+    struct str name = str_of(f->name), unit = str_of(unit_of(f));
+    struct str without = str_make(name.p, name.n > unit.n ? name.n - unit.n : 0);
 
     (void)hyphens(f->name, to);
     if (friendly) {
-        bool has =
-            f->type == OP_DURATION && n > 3 && n < ARGS_NAME && strcmp(to + n - 3, "-ms") == 0;
+        bool has = unit.n > 0 && without.n > 0 && name.n < ARGS_NAME && str_ends(name, unit) &&
+                   !is_global(without);
 
-        to[has ? n - 3 : 0] = '\0';
+        to[has ? without.n : 0] = '\0';
     }
     return to;
 }
@@ -241,6 +260,28 @@ static int unknown_flag(const struct parse *p, struct str word, struct err *e)
                     p->cmd ? " " : "");
 }
 
+/* --cpu 1.5 for --cpu-millis 1500. */
+static int set_thousands(const struct op_field *f, struct str text, json_t *args, struct err *e)
+{
+    double v;
+
+    if (str_parse_double(text, &v) < 0 || v < 0 || v > 1e12)
+        return wrong(f, text, "a number such as 2 or 0.5", e);
+    json_object_set_new(args, f->name, json_integer((json_int_t)(v * 1000 + 0.5)));
+    return 0;
+}
+
+static int set_flag(const struct op_field *f, struct str word, struct str value, json_t *args,
+                    struct err *e)
+{
+    char name[ARGS_NAME];
+    struct str ignored, said = str_cut(str_skip(word, 2), '=', &ignored);
+
+    if (f->type == OP_INT && said.n > 0 && str_eq_c(said, args_flag_name(f, true, name)))
+        return set_thousands(f, value, args, e);
+    return set_value(f, value, args, e);
+}
+
 /* The flag at p->at, its value in the same word or the next one. */
 static int take_flag(struct parse *p, struct str word, struct err *e)
 {
@@ -257,14 +298,30 @@ static int take_flag(struct parse *p, struct str word, struct err *e)
         return unknown_flag(p, word, e);
     p->at++;
     if (eq >= 0)
-        return set_value(a->f, str_skip(word, (size_t)eq + 1), into, e);
+        return set_flag(a->f, word, str_skip(word, (size_t)eq + 1), into, e);
     if (!args_takes_value(a->f)) {
         value = str_starts(word, STR("--no-")) ? STR("false") : STR("true");
         return set_value(a->f, value, into, e);
     }
     if (p->at >= p->n)
         return err_set(e, ERR_INVALID, 0, STR_FMT " wants a value", STR_ARG(word));
-    return set_value(a->f, str_of(p->words[p->at++]), into, e);
+    return set_flag(a->f, word, str_of(p->words[p->at++]), into, e);
+}
+
+/* A command: its words are no flags, and have commas of their own. */
+static int take_rest(struct parse *p, const struct op_field *f, struct err *e)
+{
+    json_t *list = json_array();
+
+    json_object_set_new(p->args, f->name, list);
+    for (; p->at < p->n; p->at++) {
+        json_t *v = json_string(p->words[p->at]);
+
+        if (!v)
+            return wrong(f, str_of(p->words[p->at]), "UTF-8 text", e);
+        json_array_append_new(list, v);
+    }
+    return 0;
 }
 
 static int take_positional(struct parse *p, struct str word, struct err *e)
@@ -277,6 +334,8 @@ static int take_positional(struct parse *p, struct str word, struct err *e)
                       STR_ARG(str_make(word.p, size_min(word.n, 80))), p->cmd->verb);
         return err_hint(e, "`holt %s --help` shows its arguments", p->cmd->verb);
     }
+    if (a->rest)
+        return take_rest(p, a->f, e);
     p->at++;
     if (a->f->type != OP_LIST && a->f->type != OP_MAP) /* those take all that follow */
         p->positional++;

@@ -1,8 +1,8 @@
 /* args: words of the command line to typed values.  A field `ttl_ms` is the flag --ttl-ms, and
- * --ttl where it is a duration; a bool also has --no-NAME; lists repeat or are comma-separated;
- * maps repeat KEY=VALUE; JSON may come from a file (@FILE) or standard input (@-).
- * Ranges are the server's business; types and choices are checked here, because a wrong one never
- * leaves the terminal. */
+ * --ttl where it is a duration (likewise --memory for a size in bytes, --cpu for thousandths); a
+ * bool also has --no-NAME; lists repeat or are comma-separated; maps repeat KEY=VALUE; JSON may
+ * come from a file (@FILE) or standard input (@-). Ranges are the server's business; types and
+ * choices are checked here, because a wrong one never leaves the terminal. */
 #pragma once
 
 #include "cli/cli.h"

@@ -21,12 +21,16 @@ typedef int (*cmd_run)(struct cli *c, const struct cmd *cmd, const json_t *args,
 struct cli_flag { /* an argument or flag that no operation has */
     struct op_field f;
     char letter; /* "-f", or 0 */
+    bool rest;   /* positional: takes this word and all behind it as they are, a command */
 };
 
 struct verb {
     const char *verb;
     const char *text;  /* NULL: the operation's */
     const char *group; /* heading in the help */
+    const char *op;    /* the operation's name where its row has another verb or none */
+    const char *fills; /* "a,b": the operation's fields that run fills in: no flags */
+    int failed;        /* exit status of holt's own failure; 0: the error's */
     const struct cli_flag *flags;
     size_t flag_count;
     const char *const *examples; /* NULL-terminated */
@@ -40,6 +44,7 @@ struct cmd_arg {
     char letter;
     bool local;      /* not part of the request */
     bool positional; /* .positional, or a name in the path's braces */
+    bool rest;       /* takes all the words that are left */
 };
 
 struct cmd {
@@ -82,6 +87,8 @@ struct cli {
     int64_t timeout_ms; /* of one request; 0: none */
     bool timeout_set;
     const char *server, *context, *cacert; /* flags; NULL: not given */
+    int failed;                            /* exit status of a failure; 0: the error's */
+    int status; /* to exit with when the verb succeeded: that of a command it ran */
 };
 
 /* The values of a row's fields as the row's request wants them: sends, prints (verb_op.c). */

@@ -19,12 +19,12 @@ static const struct op_field global_fields[] = {
 };
 
 const struct cmd_arg global_args[] = {
-    {&global_fields[0], 'o', true, false},
-    {&global_fields[1], 's', true, false},
-    {&global_fields[2], 'c', true, false},
-    {&global_fields[3], 0, true, false},
-    {&global_fields[4], 0, true, false},
-    {&global_fields[5], 'h', true, false},
+    {&global_fields[0], 'o', true, false, false},
+    {&global_fields[1], 's', true, false, false},
+    {&global_fields[2], 'c', true, false, false},
+    {&global_fields[3], 0, true, false, false},
+    {&global_fields[4], 0, true, false, false},
+    {&global_fields[5], 'h', true, false, false},
 };
 /* clang-format on */
 const size_t global_arg_count = ARRAY_LEN(global_args);
@@ -37,23 +37,39 @@ static const struct verb *special_of(const char *verb)
     return NULL;
 }
 
-static void add_arg(struct cmd *c, const struct op_field *f, char letter, bool local)
+static bool is_listed(const char *list, const char *name)
 {
-    bool positional = f->positional || (!local && op_place(c->op, f) == OP_IN_PATH);
+    struct str rest = str_of(list);
 
-    c->args[c->arg_count++] = (struct cmd_arg){f, letter, local, positional};
+    while (rest.n > 0)
+        if (str_eq_c(str_cut(rest, ',', &rest), name))
+            return true;
+    return false;
 }
 
-/* A verb's flag of the same name as an operation's field only adds its letter. */
-static bool give_letter(struct cmd *c, const struct cli_flag *flag)
+static void add_field(struct cmd *c, const struct op_field *f)
+{
+    bool positional = f->positional || op_place(c->op, f) == OP_IN_PATH;
+
+    if (!c->special || !is_listed(c->special->fills, f->name))
+        c->args[c->arg_count++] = (struct cmd_arg){.f = f, .positional = positional};
+}
+
+/* A verb's flag of the same name as an operation's field only adds its letter, or its place. */
+static void add_own(struct cmd *c, const struct cli_flag *flag)
 {
     for (size_t i = 0; i < c->arg_count; i++) {
         if (strcmp(c->args[i].f->name, flag->f.name) == 0) {
             c->args[i].letter = flag->letter;
-            return true;
+            c->args[i].positional |= flag->f.positional;
+            return;
         }
     }
-    return false;
+    c->args[c->arg_count++] = (struct cmd_arg){.f = &flag->f,
+                                               .letter = flag->letter,
+                                               .local = true,
+                                               .positional = flag->f.positional,
+                                               .rest = flag->rest};
 }
 
 /* Positional ones first, otherwise in the order of the rows. */
@@ -75,22 +91,31 @@ static void add_cmd(struct cmd_set *set, const struct op *op, const struct verb 
     struct cmd *c = &set->v[set->n++];
 
     *c = (struct cmd){
-        .verb = op ? op->verb : v->verb,
+        .verb = v ? v->verb : op->verb,
         .text = v && v->text ? v->text
                 : op         ? op->text
                              : "",
-        .group = op ? op->group : v->group,
+        .group = v && v->group ? v->group
+                 : op          ? op->group
+                               : "",
         .op = op,
         .special = v,
         .args = arena_alloc(a, room * sizeof *c->args),
         .run = v ? v->run : op_verb_run,
     };
     for (size_t i = 0; op && i < op->in_count; i++)
-        add_arg(c, &op->in[i], 0, false);
+        add_field(c, &op->in[i]);
     for (size_t i = 0; v && i < v->flag_count; i++)
-        if (!give_letter(c, &v->flags[i]))
-            add_arg(c, &v->flags[i].f, v->flags[i].letter, true);
+        add_own(c, &v->flags[i]);
     sort_args(c, a);
+}
+
+static const struct op *op_named(const struct op *const *ops, const char *name)
+{
+    for (; name && *ops; ops++)
+        if (strcmp((*ops)->name, name) == 0)
+            return *ops;
+    return NULL;
 }
 
 void cmd_set_build(const struct op *const *ops, struct arena *a, struct cmd_set *ret)
@@ -105,7 +130,7 @@ void cmd_set_build(const struct op *const *ops, struct arena *a, struct cmd_set 
             add_cmd(ret, ops[i], special_of(ops[i]->verb), a);
     for (size_t i = 0; i < verb_count; i++)
         if (!cmd_set_find(ret, verb_table[i].verb))
-            add_cmd(ret, NULL, &verb_table[i], a);
+            add_cmd(ret, op_named(ops, verb_table[i].op), &verb_table[i], a);
 }
 
 const struct cmd *cmd_set_find(const struct cmd_set *set, const char *verb)

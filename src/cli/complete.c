@@ -79,8 +79,9 @@ static void offer_verbs(const struct cmd_set *set, struct str before, struct str
 }
 
 /* Walks the words between the verb and the last one; *ret_flag is the flag that wants the last as
- * its value, *ret_positional how many arguments have been given. */
-static void walk(const struct cmd *cmd, char *const *words, size_t n,
+ * its value, *ret_positional how many arguments have been given.  false: the last is a command's
+ * own. */
+static bool walk(const struct cmd *cmd, char *const *words, size_t n,
                  const struct cmd_arg **ret_flag, size_t *ret_positional)
 {
     *ret_flag = NULL;
@@ -98,9 +99,12 @@ static void walk(const struct cmd *cmd, char *const *words, size_t n,
             a = args_find(global_args, global_arg_count, w);
         if (a && args_takes_value(a->f) && str_index(w, '=') < 0)
             *ret_flag = a;
-        else if (!a)
+        else if (!a && cmd && *ret_positional < cmd->arg_count && cmd->args[*ret_positional].rest)
+            return false;
+        else if (!a && !str_eq_c(w, "--"))
             (*ret_positional)++;
     }
+    return true;
 }
 
 /* bash takes "--x=y" for three words; here it is "--x" "y" again. */
@@ -123,7 +127,8 @@ static void complete_in_cmd(const struct cmd *cmd, char *const *words, size_t n,
     const struct cmd_arg *flag;
     size_t positional;
 
-    walk(cmd, words, n, &flag, &positional);
+    if (!walk(cmd, words, n, &flag, &positional))
+        return;
     if (flag) {
         offer_values(cmd, flag->f, typed, to);
         return;
@@ -149,7 +154,7 @@ void complete_words(const struct cmd_set *set, char *const *given, size_t given_
     size_t positional;
 
     while (first < last && words[first][0] == '-') { /* global flags before the verb */
-        walk(NULL, words + first, 1, &flag, &positional);
+        (void)walk(NULL, words + first, 1, &flag, &positional);
         first += flag && first + 1 < last ? 2 : 1;
         if (first < last)
             flag = NULL;

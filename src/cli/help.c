@@ -130,13 +130,22 @@ static void add_flag(const struct cmd_arg *a, struct buf *to)
         buf_printf(to, "-%c, ", a->letter);
     else
         buf_add_c(to, "    ");
-    if (args_flag_name(a->f, true, name)[0] == '\0')
+    if (a->f->type == OP_INT || args_flag_name(a->f, true, name)[0] == '\0')
         (void)args_flag_name(a->f, false, name);
     buf_printf(to, "--%s", name);
     if (!args_takes_value(a->f))
         return;
     buf_add_char(to, ' ');
     add_value_name(a->f, to);
+}
+
+/* "--cpu-millis 1500" has a short form. */
+static void add_in_thousands(const struct op_field *f, struct buf *to)
+{
+    char name[ARGS_NAME];
+
+    if (f->type == OP_INT && args_flag_name(f, true, name)[0])
+        buf_printf(to, " Or --%s, in whole ones: --%s 1.5.", name, name);
 }
 
 static void list_args(const struct cmd_arg *args, size_t n, bool positional, struct buf *to)
@@ -160,6 +169,7 @@ static void list_args(const struct cmd_arg *args, size_t n, bool positional, str
             continue;
         add_flag(&args[i], &flag);
         buf_add_c(&text, f->text ? f->text : "");
+        add_in_thousands(f, &text);
         if (f->required && !positional)
             buf_add_c(&text, " (required)");
         if (f->preset && f->type != OP_BOOL)

@@ -4,6 +4,7 @@
 #include "cli/request.h"
 #include "proto/json.h"
 
+#include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
 #include <unistd.h>
@@ -17,7 +18,7 @@ static bool wants_color(int fd)
     return isatty(fd) && !(no && no[0]) && term && strcmp(term, "dumb") != 0;
 }
 
-static int report(const struct err *e)
+static int report(const struct err *e, int status)
 {
     AUTO(buf_done) struct buf out = {0};
     bool color = wants_color(STDERR_FILENO);
@@ -31,7 +32,7 @@ static int report(const struct err *e)
         buf_add_char(&out, '\n');
     }
     (void)!write(STDERR_FILENO, buf_data(&out), buf_len(&out));
-    return err_table[e->code].exit;
+    return status ? status : err_table[e->code].exit;
 }
 
 static int unknown_verb(const struct cli *c, char *const *words, size_t n, struct err *e)
@@ -105,6 +106,8 @@ static int run(struct cli *c, char **words, size_t n, struct err *e)
         return print_help(c, NULL, words[0]);
     if (!cmd)
         return unknown_verb(c, words, n, e);
+    if (cmd->special)
+        c->failed = cmd->special->failed;
     if (args_parse(cmd, words + used, n - used, globals, &args, e) < 0)
         return -1;
     take_globals(c, globals);
@@ -113,12 +116,21 @@ static int run(struct cli *c, char **words, size_t n, struct err *e)
     return cmd->run(c, cmd, args, e);
 }
 
+/* A descriptor that is opened later must not become a standard one. */
+static void fill_standard_fds(void)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+            _exit(1);
+}
+
 int main(int argc, char **argv)
 {
     struct cli c = {0};
     struct err e = {0};
     int r = 0;
 
+    fill_standard_fds();
     (void)setlocale(LC_CTYPE, "");
     (void)signal(SIGPIPE, SIG_IGN);
     c.color = wants_color(STDOUT_FILENO);
@@ -126,7 +138,9 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "__complete") == 0)
         complete_run(&c.cmds, argv + 2, (size_t)argc - 2);
     else if (run(&c, argv + 1, argc > 0 ? (size_t)argc - 1 : 0, &e) < 0)
-        r = report(&e);
+        r = report(&e, c.failed);
+    else
+        r = c.status;
     arena_done(&c.arena);
     if (request_abandoned())
         _exit(r);

@@ -115,6 +115,8 @@ static void add_column(struct table *t, const struct print_spec *spec, const cha
 
     if (type == OP_INT && str_ends(str_of(name), STR("_ms")))
         type = OP_DURATION;
+    if (type == OP_INT && str_ends(str_of(name), STR("_bytes")))
+        type = OP_SIZE;
     t->columns[t->column_count++] =
         (struct column){.name = name, .type = type, .width = strlen(name)};
 }
@@ -142,7 +144,7 @@ static void choose_columns(struct table *t, const struct print_spec *spec, const
 }
 
 /* 1536 -> "1.5 KiB" */
-static void add_size(struct buf *to, int64_t n)
+void print_size(struct buf *to, int64_t n)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
     double v = (double)n;
@@ -216,6 +218,21 @@ static void add_strings(struct buf *to, const json_t *v)
     }
 }
 
+/* A command line as a shell takes it; only for the eye. */
+static void add_command(struct buf *to, const json_t *v)
+{
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        const char *word = json_string_value(json_array_get(v, i));
+        bool plain = word && word[0] && !strpbrk(word, " \t\n\"'\\$&|;<>()*?`#~");
+
+        if (i > 0)
+            buf_add_char(to, ' ');
+        buf_add_c(to, plain ? "" : "'");
+        print_safe(to, str_of(word));
+        buf_add_c(to, plain ? "" : "'");
+    }
+}
+
 static void add_cell(struct buf *to, const json_t *v, enum op_type type)
 {
     if (!v || json_is_null(v))
@@ -225,7 +242,7 @@ static void add_cell(struct buf *to, const json_t *v, enum op_type type)
     else if (json_is_string(v))
         print_safe(to, str_make(json_string_value(v), json_string_length(v)));
     else if (json_is_integer(v) && type == OP_SIZE)
-        add_size(to, json_integer_value(v));
+        print_size(to, json_integer_value(v));
     else if (json_is_integer(v) && type == OP_DURATION)
         add_duration(to, json_integer_value(v));
     else if (json_is_boolean(v))
@@ -249,11 +266,14 @@ static const json_t *member_at(const json_t *row, const char *path)
     return row;
 }
 
-static char *cell_text(struct table *t, const json_t *v, enum op_type type)
+static char *cell_text(struct table *t, const json_t *v, const struct column *col)
 {
     AUTO(buf_done) struct buf text = {0};
 
-    add_cell(&text, v, type);
+    if (json_is_array(v) && strcmp(col->name, "command") == 0)
+        add_command(&text, v);
+    else
+        add_cell(&text, v, col->type);
     if (buf_len(&text) == 0)
         buf_add_char(&text, '-');
     return arena_cstr(&t->arena, buf_str(&text));
@@ -296,7 +316,7 @@ static void print_rows(struct buf *to, struct table *t, const json_t *rows,
     for (size_t r = 0; r < n; r++) {
         for (size_t i = 0; i < t->column_count; i++) {
             struct column *col = &t->columns[i];
-            char *text = cell_text(t, member_at(json_array_get(rows, r), col->name), col->type);
+            char *text = cell_text(t, member_at(json_array_get(rows, r), col->name), col);
 
             cells[r * t->column_count + i] = text;
             col->width = size_max(col->width, print_width(str_of(text)));
@@ -331,7 +351,7 @@ static void print_object(struct buf *to, struct table *t, const json_t *v,
         add_padded(to, col->name, width + 2);
         if (spec->color)
             buf_add_c(to, "\033[0m");
-        buf_add_c(to, cell_text(t, member, col->type));
+        buf_add_c(to, cell_text(t, member, col));
         buf_add_char(to, '\n');
     }
 }

@@ -22,3 +22,4 @@ void print_table(struct buf *to, const json_t *v, const struct print_spec *spec)
 /* Appends s with controls (C0, DEL, C1, bidi overrides) as \xNN or \u{NNNN}; bad UTF-8 as \xNN. */
 void print_safe(struct buf *to, struct str s);
 size_t print_width(struct str s); /* columns on a terminal, of text that print_safe made */
+void print_size(struct buf *to, int64_t n); /* "1.5 KiB" */

@@ -4,17 +4,14 @@
 #include "base/mem.h"
 #include "base/rnd.h"
 #include "conf/conf.h"
-#include "net/client.h"
 #include "proto/json.h"
-
-#define CONNECT_MS 10000
-#define HEADERS_MAX 6
 
 struct run {
     const struct request *rq;
     struct reply *reply;
-    struct err e;
+    struct err e, feed_e;
     bool closed;
+    bool fed;     /* the streamed body is complete */
     bool stopped; /* by the callback */
     bool too_large;
 };
@@ -45,6 +42,29 @@ static void on_body(struct client *c, struct str part)
         client_consume(c, part.n);
 }
 
+/* Until the connection is full; a feed that fails ends the request. */
+static void on_writable(struct client *c)
+{
+    struct run *run = client_arg(c);
+    int r = 0;
+
+    while (!run->fed && r == 0) {
+        AUTO(buf_done) struct buf part = {0};
+        int more = run->rq->feed(run->rq->arg, &part, &run->feed_e);
+
+        if (more < 0) {
+            run->fed = true;
+            client_cancel(c);
+            return;
+        }
+        r = client_write(c, buf_data(&part), buf_len(&part));
+        if (more > 0)
+            continue;
+        run->fed = true;
+        client_write_end(c);
+    }
+}
+
 static void on_closed(struct client *c, const struct err *e)
 {
     struct run *run = client_arg(c);
@@ -53,32 +73,36 @@ static void on_closed(struct client *c, const struct err *e)
     run->closed = true;
 }
 
-struct headers {
-    struct http_header v[HEADERS_MAX];
-    size_t n;
-    char key[33], agent[32];
-    char *bearer;
-};
-
-static void add_header(struct headers *h, const char *name, const char *value)
+static void add_header(struct request_headers *h, const char *name, const char *value)
 {
-    assert(h->n < HEADERS_MAX);
+    assert(h->n < REQUEST_HEADERS);
     h->v[h->n++] = (struct http_header){str_of(name), str_of(value)};
 }
 
-static void make_headers(const struct target *t, const struct request *rq, struct headers *h)
+void request_headers_make(const struct target *t, struct request_headers *h)
 {
-    unsigned char key[16];
-
     (void)snprintf(h->agent, sizeof h->agent, "holt/%s", holt_version);
     add_header(h, "user-agent", h->agent);
-    add_header(h, "accept", rq->accept ? rq->accept : "application/json");
     if (t->token) {
         h->bearer = xasprintf("Bearer %s", t->token);
         add_header(h, "authorization", h->bearer);
     }
-    if (rq->body.n > 0)
-        add_header(h, "content-type", "application/json");
+}
+
+void request_headers_done(struct request_headers *h)
+{
+    mem_free(h->bearer);
+}
+
+static void make_headers(const struct target *t, const struct request *rq,
+                         struct request_headers *h)
+{
+    unsigned char key[16];
+
+    request_headers_make(t, h);
+    add_header(h, "accept", rq->accept ? rq->accept : "application/json");
+    if (rq->body.n > 0 || rq->type)
+        add_header(h, "content-type", rq->type ? rq->type : "application/json");
     if (rq->last_event)
         add_header(h, "last-event-id", rq->last_event);
     if (rq->creates) {
@@ -109,10 +133,10 @@ static int no_daemon(const struct target *t, struct err *e)
                     strcmp(t->chosen, "context") == 0 ? "the context" : t->chosen);
 }
 
-static int connection_error(const struct target *t, const struct request *rq, struct err *e)
+int request_failed(const struct target *t, const char *method, const char *path, struct err *e)
 {
     if (e->code == ERR_TIMEOUT) {
-        (void)err_wrap(e, "%s %.80s at %s", rq->method, rq->target, t->server);
+        (void)err_wrap(e, "%s %.80s at %s", method, path, t->server);
         return err_hint(e, "--request-timeout 5m waits longer, 0 for ever");
     }
     if (e->code == ERR_UNAVAILABLE)
@@ -126,26 +150,32 @@ static void copy_text(char *to, size_t size, const json_t *from)
         (void)snprintf(to, size, "%s", json_string_value(from));
 }
 
-static int status_error(const struct target *t, const struct reply *r, struct err *e)
+int request_error(const json_t *error, struct err *e)
 {
-    AUTO(json_decref) json_t *v = NULL;
-    const json_t *error;
-    const char *code;
-    struct err ignored;
+    const char *code = json_string_value(json_object_get(error, "code"));
 
-    if (json_read(buf_str(&r->body), &v, &ignored) < 0)
-        v = NULL;
-    error = json_object_get(v, "error");
-    code = json_string_value(json_object_get(error, "code"));
-    if (!code) {
-        (void)err_set(e, err_code_from_http(r->status), 0, "%s answered with status %d", t->server,
-                      r->status);
-        return err_hint(e, "is that a holt server?");
-    }
-    (void)err_set(e, err_code_from_name(code), 0, "%s", "the server gave no reason");
+    (void)err_set(e, err_code_from_name(code ? code : ""), 0, "%s", "the server gave no reason");
     copy_text(e->msg, sizeof e->msg, json_object_get(error, "message"));
     copy_text(e->object, sizeof e->object, json_object_get(error, "object"));
     copy_text(e->hint, sizeof e->hint, json_object_get(error, "hint"));
+    return -1;
+}
+
+int request_refused(const struct target *t, int status, struct str body, struct err *e)
+{
+    AUTO(json_decref) json_t *v = NULL;
+    const json_t *error;
+    struct err ignored;
+
+    if (json_read(body, &v, &ignored) < 0)
+        v = NULL;
+    error = json_object_get(v, "error");
+    if (!json_is_string(json_object_get(error, "code"))) {
+        (void)err_set(e, err_code_from_http(status), 0, "%s answered with status %d", t->server,
+                      status);
+        return err_hint(e, "is that a holt server?");
+    }
+    (void)request_error(error, e);
     if (e->code == ERR_UNAUTHENTICATED && !t->token)
         return err_hint(e, "no token for %.60s: set HOLT_TOKEN, or `holt context add`", t->server);
     return -1;
@@ -166,7 +196,19 @@ static void run_loop(uv_loop_t *loop, const struct run *run)
     (void)uv_run(loop, UV_RUN_NOWAIT);
 }
 
-static void end_loop(uv_loop_t *loop)
+uv_loop_t *request_loop(struct err *e)
+{
+    uv_loop_t *loop = xmalloc(sizeof *loop);
+    int r = uv_loop_init(loop);
+
+    if (r == 0)
+        return loop;
+    mem_free(loop);
+    (void)err_set(e, ERR_INTERNAL, -r, "make an event loop");
+    return NULL;
+}
+
+void request_loop_end(uv_loop_t *loop)
 {
     if (uv_loop_close(loop) == 0)
         mem_free(loop);
@@ -176,11 +218,12 @@ static void end_loop(uv_loop_t *loop)
 
 int request_run(const struct target *t, const struct request *rq, struct reply *ret, struct err *e)
 {
-    static const struct client_ops ops = {.head = on_head, .body = on_body, .closed = on_closed};
+    static const struct client_ops ops = {
+        .writable = on_writable, .head = on_head, .body = on_body, .closed = on_closed};
     AUTO(client_url_done) struct client_url url = {0};
     AUTO(dial_tls_free) struct dial_tls *tls = NULL;
     struct run run = {.rq = rq, .reply = ret};
-    struct headers h = {0};
+    AUTO(request_headers_done) struct request_headers h = {0};
     struct client *c;
     uv_loop_t *loop;
     int r;
@@ -190,12 +233,9 @@ int request_run(const struct target *t, const struct request *rq, struct reply *
         return -1;
     if (url.tls && dial_tls_new(t->cacert, &tls, e) < 0)
         return -1;
-    loop = xmalloc(sizeof *loop);
-    r = uv_loop_init(loop);
-    if (r < 0) {
-        mem_free(loop);
-        return err_set(e, ERR_INTERNAL, -r, "make an event loop");
-    }
+    loop = request_loop(e);
+    if (!loop)
+        return -1;
     make_headers(t, rq, &h);
     r = client_start(&(struct client_request){.loop = loop,
                                               .url = &url,
@@ -205,7 +245,9 @@ int request_run(const struct target *t, const struct request *rq, struct reply *
                                               .headers = h.v,
                                               .header_count = h.n,
                                               .body = rq->body,
-                                              .connect_ms = CONNECT_MS,
+                                              .streamed = rq->feed != NULL,
+                                              .streamed_length = CLIENT_BODY_CHUNKED,
+                                              .connect_ms = REQUEST_CONNECT_MS,
                                               .head_ms = rq->timeout_ms,
                                               .idle_ms = rq->timeout_ms,
                                               .ops = &ops,
@@ -213,18 +255,21 @@ int request_run(const struct target *t, const struct request *rq, struct reply *
                      &c, e);
     if (r == 0)
         run_loop(loop, &run);
-    end_loop(loop);
-    mem_free(h.bearer);
+    request_loop_end(loop);
     if (r < 0)
         return -1;
     if (run.too_large)
         return err_set(e, ERR_TOO_LARGE, 0, "the reply of %s is over 64 MiB", t->server);
     if (run.stopped)
         return 1;
+    if (run.feed_e.code != ERR_NONE) {
+        *e = run.feed_e;
+        return -1;
+    }
     *e = run.e;
     if (e->code != ERR_NONE)
-        return connection_error(t, rq, e);
-    return ret->status >= 400 ? status_error(t, ret, e) : 0;
+        return request_failed(t, rq->method, rq->target, e);
+    return ret->status >= 400 ? request_refused(t, ret->status, buf_str(&ret->body), e) : 0;
 }
 
 int reply_json(const struct reply *r, json_t **ret, struct err *e)

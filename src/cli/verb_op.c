@@ -189,6 +189,32 @@ static int print_text(const struct reply *reply)
     return 0;
 }
 
+static int on_bytes(void *arg, struct str bytes)
+{
+    (void)arg;
+    cli_write(bytes);
+    return 0;
+}
+
+int op_bytes(const struct cli *c, const struct op *op, const json_t *args, struct err *e)
+{
+    AUTO(target_done) struct target t = {0};
+    AUTO(buf_done) struct buf target = {0};
+    AUTO(reply_done) struct reply reply = {0};
+    bool follows = args_bool(args, "follow");
+
+    if (target_choose(c, &t, e) < 0)
+        return -1;
+    op_target(op, args, &target);
+    return request_run(&t,
+                       &(struct request){.method = op->method,
+                                         .target = buf_cstr(&target),
+                                         .accept = "*/*",
+                                         .part = on_bytes,
+                                         .timeout_ms = follows ? 0 : c->timeout_ms},
+                       &reply, e);
+}
+
 int op_verb_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 {
     struct print_spec spec = op_print_spec(c, cmd->op);
@@ -200,6 +226,8 @@ int op_verb_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct
             return -1;
         return cli_print(c, v, &spec, e);
     }
+    if (cmd->op->reply == OP_REPLY_BYTES)
+        return op_bytes(c, cmd->op, args, e);
     if (op_request(c, cmd->op, args, &reply, e) < 0)
         return -1;
     if (cmd->op->reply == OP_REPLY_EMPTY || buf_len(&reply.body) == 0)

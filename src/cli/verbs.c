@@ -35,7 +35,103 @@ static const struct cli_flag help_flags[] = {
     {{.name = "verb", .type = OP_LIST, .positional = true, .text = "The command."}, 0},
 };
 
+#define COMMAND {{.name = "command", .type = OP_LIST, .required = true, .positional = true, .example = "-- ls -l", \
+                  .text = "The program and its arguments: this word and all behind it."}, 0, true}
+#define INTERACTIVE {{.name = "interactive", .type = OP_BOOL, .preset = "true", \
+                      .text = "Pass standard input on; --no-interactive leaves it unread."}, 'i', false}
+#define TTY {{.name = "tty", .type = OP_BOOL, .text = "Give the command a terminal."}, 't', false}
+#define DETACH_FLAG {{.name = "detach_keys", .type = OP_STR, .preset = "ctrl-p,ctrl-q", \
+                      .text = "Keys that leave a terminal and let its command go on; none for no keys."}, 0, false}
+#define RUN_FILLS "stdin,stdin_base64,stdin_open,pty,command"
+
+static const struct cli_flag run_flags[] = {
+    COMMAND, INTERACTIVE, TTY,
+    {{.name = "env", .type = OP_MAP}, 'e', false},
+    {{.name = "user", .type = OP_STR}, 'u', false},
+    {{.name = "cwd", .type = OP_STR}, 'w', false},
+};
+static const struct cli_flag exec_flags[] = {
+    COMMAND, INTERACTIVE, TTY, DETACH_FLAG,
+    {{.name = "env", .type = OP_MAP}, 'e', false},
+    {{.name = "user", .type = OP_STR}, 'u', false},
+    {{.name = "cwd", .type = OP_STR}, 'w', false},
+    {{.name = "background", .type = OP_BOOL}, 'd', false},
+};
+static const struct cli_flag shell_flags[] = {
+    DETACH_FLAG,
+    {{.name = "shell", .type = OP_STR, .example = "/bin/bash", .text = "The shell; else $SHELL inside, bash or sh."}, 0, false},
+    {{.name = "env", .type = OP_MAP}, 'e', false},
+    {{.name = "user", .type = OP_STR}, 'u', false},
+    {{.name = "cwd", .type = OP_STR}, 'w', false},
+};
+static const struct cli_flag attach_flags[] = {
+    DETACH_FLAG,
+    {{.name = "observe", .type = OP_BOOL, .text = "Only look on; Ctrl-C leaves."}, 0, false},
+};
+static const struct cli_flag cp_flags[] = {
+    {{.name = "from", .type = OP_STR, .required = true, .positional = true, .example = "data",
+      .text = "What to copy: PATH or SANDBOX:PATH; a directory's name with /. means what is in it; - reads a tar archive."}, 0, false},
+    {{.name = "to", .type = OP_STR, .required = true, .positional = true, .example = "build:/workspace",
+      .text = "Where to: a directory that exists gets it in it; else it is the new name; - writes a tar archive."}, 0, false},
+};
+static const struct cli_flag cat_flags[] = {
+    {{.name = "file", .type = OP_STR, .required = true, .positional = true, .example = "build:/etc/os-release",
+      .text = "SANDBOX:PATH."}, 0, false},
+};
+static const struct cli_flag logs_flags[] = {
+    {{.name = "follow", .type = OP_BOOL}, 'f', false},
+    {{.name = "exec", .type = OP_STR, .positional = true}, 0, false},
+};
+static const struct cli_flag top_flags[] = {
+    {{.name = "interval", .type = OP_DURATION, .preset = "2s", .text = "Time between two looks."}, 'n', false},
+    {{.name = "once", .type = OP_BOOL, .text = "Print one table and end, as when the output is no terminal."}, 0, false},
+};
+static const struct cli_flag port_forward_flags[] = {
+    {{.name = "sandbox", .type = OP_STR, .required = true, .positional = true, .example = "build",
+      .text = "The sandbox's id or name."}, 0, false},
+    {{.name = "ports", .type = OP_LIST, .required = true, .positional = true, .example = "8080:80",
+      .text = "LOCAL:REMOTE; one number is both; :REMOTE takes a free local port."}, 0, false},
+    {{.name = "address", .type = OP_STR, .preset = "127.0.0.1",
+      .text = "Where to listen; whoever reaches it reaches the sandbox's port."}, 0, false},
+};
+
 const struct verb verb_table[] = {
+    {.verb = "run", .op = "run", .fills = RUN_FILLS, .failed = 125,
+     .text = "Run one command in a sandbox of its own; nothing of it is left.\n"
+             "Standard input, output and error pass through, and signals; the exit status is the command's: 128+n when signal n "
+             "ended it, 127 when it was not found, 126 when it cannot be run, 125 when holt failed. A second Ctrl-C within a "
+             "second does not wait for the command.",
+     FLAGS(run_flags), .run = run_run,
+     EXAMPLES("holt run -- python3 -c 'print(1)'", "tar c src | holt run --memory 512m --timeout 30s -- sh -c 'tar x && make -C src'",
+              "holt run -t -- bash")},
+    {.verb = "exec", .op = "exec.create", .fills = RUN_FILLS ",cancel_on_disconnect", .failed = 125,
+     .text = "Run a command in a sandbox.\n"
+             "Standard input, output and error, signals and the exit status pass through as with `holt run`. With -d it goes on by "
+             "itself, and its id is printed.",
+     FLAGS(exec_flags), .run = exec_run,
+     EXAMPLES("holt exec build -- make -j4", "holt exec build -t -- top", "holt exec build -d -- ./server")},
+    {.verb = "shell", .op = "exec.create", .fills = RUN_FILLS ",cancel_on_disconnect,background,merge,timeout_ms", .failed = 125,
+     .text = "Open a shell in a sandbox.\nCtrl-P Ctrl-Q leaves it and lets it go on; `holt attach` comes back.",
+     FLAGS(shell_flags), .run = shell_run, EXAMPLES("holt shell build", "holt shell build -u 1000 --shell /bin/sh")},
+    {.verb = "attach", .op = "exec.attach", .fills = "role,stdout_offset,stderr_offset", .failed = 125,
+     .text = "Attach to a command: see its output from the start, type into it.\n"
+             "If somebody else types already, you look on; --take takes over.",
+     FLAGS(attach_flags), .run = attach_run,
+     EXAMPLES("holt attach build ex_01k4r8w2m9h5t7c3xqvd", "holt attach build ex_01k4r8w2m9h5t7c3xqvd --observe")},
+    {.verb = "cp", .group = "file", .text = "Copy files and directories between this machine and a sandbox.",
+     FLAGS(cp_flags), .run = cp_run,
+     EXAMPLES("holt cp src build:/workspace", "holt cp build:/workspace/out.bin .", "holt cp build:/etc/. etc-copy",
+              "holt cp build:/workspace - | tar t")},
+    {.verb = "cat", .group = "file", .text = "Print a file of a sandbox.", FLAGS(cat_flags), .run = cat_run,
+     EXAMPLES("holt cat build:/etc/os-release")},
+    {.verb = "logs", FLAGS(logs_flags), .run = op_verb_run,
+     EXAMPLES("holt logs build", "holt logs -f build", "holt logs build ex_01k4r8w2m9h5t7c3xqvd --tail 64k")},
+    {.verb = "top", .group = "sandbox", .text = "Watch what the running sandboxes use.", FLAGS(top_flags), .run = top_run,
+     EXAMPLES("holt top", "holt top --once")},
+    {.verb = "port-forward", .group = "port",
+     .text = "Listen on a port of this machine and connect it to one inside a sandbox.\nUntil Ctrl-C.",
+     FLAGS(port_forward_flags), .run = port_forward_run,
+     EXAMPLES("holt port-forward build 8080:80", "holt port-forward build :5432")},
     {.verb = "events", FLAGS(events_flags), .run = events_run,
      EXAMPLES("holt events --limit 20", "holt events -f", "holt events -f --type 'token.*' -o json",
               "holt events --since 2026-01-02T00:00:00Z --object token/")},

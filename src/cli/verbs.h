@@ -6,14 +6,22 @@
 #define VERB_RUN(name)                                                                             \
     CHECKED int name(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 
+VERB_RUN(attach_run);
 VERB_RUN(audit_verify_run);
+VERB_RUN(cat_run);
 VERB_RUN(completion_run);
 VERB_RUN(context_add_run);
 VERB_RUN(context_ls_run);
 VERB_RUN(context_rm_run);
 VERB_RUN(context_use_run);
+VERB_RUN(cp_run);
 VERB_RUN(doctor_run);
 VERB_RUN(events_run);
+VERB_RUN(exec_run);
 VERB_RUN(help_run);
 VERB_RUN(login_run);
+VERB_RUN(port_forward_run);
+VERB_RUN(run_run);
+VERB_RUN(shell_run);
+VERB_RUN(top_run);
 VERB_RUN(version_run);

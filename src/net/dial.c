@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "net/dial_tls.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 
 #define READ_SIZE (64 * 1024)
@@ -355,6 +356,22 @@ static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *all)
     try_next(d);
 }
 
+/* An address needs no look-up, nor the threads for one. */
+static bool take_numeric(struct dial *d, const char *port)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_NUMERICSERV | AI_NUMERICHOST};
+    struct in6_addr ignored;
+
+    if (inet_pton(AF_INET, d->host, &ignored) != 1 && inet_pton(AF_INET6, d->host, &ignored) != 1)
+        return false;
+    if (getaddrinfo(d->host, port, &hints, &d->addresses) != 0)
+        return false;
+    d->next_address = d->addresses;
+    try_next(d);
+    return true;
+}
+
 static void start_tcp(struct dial *d)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
@@ -362,6 +379,8 @@ static void start_tcp(struct dial *d)
     int r;
 
     (void)snprintf(port, sizeof port, "%d", d->port);
+    if (take_numeric(d, port))
+        return;
     d->lookup = xzalloc(sizeof *d->lookup);
     d->lookup->d = d;
     r = uv_getaddrinfo(d->loop, &d->lookup->req, on_resolved, d->host, port, &hints);

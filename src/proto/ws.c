@@ -1,8 +1,7 @@
 #include "proto/ws.h"
 
 #include "base/enc.h"
-
-#include <openssl/evp.h>
+#include "proto/sha1.h"
 
 #define FIN 0x80
 #define RSV 0x70
@@ -107,10 +106,23 @@ static int read_head(struct ws_reader *r, struct str *in)
     return 0;
 }
 
-static void unmask(const struct ws_reader *r, const char *from, char *to, size_t n)
+/* §5.3, eight bytes at a time: `at` is the offset in the payload. */
+static void apply_mask(const unsigned char *mask, uint64_t at, const char *from, char *to, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        to[i] = (char)(from[i] ^ r->mask[(r->at + i) & 3]);
+    unsigned char turned[8];
+    uint64_t key, v;
+    size_t i = 0;
+
+    for (size_t k = 0; k < sizeof turned; k++)
+        turned[k] = mask[(at + k) & 3];
+    memcpy(&key, turned, sizeof key);
+    for (; i + sizeof v <= n; i += sizeof v) {
+        memcpy(&v, from + i, sizeof v);
+        v ^= key;
+        memcpy(to + i, &v, sizeof v);
+    }
+    for (; i < n; i++)
+        to[i] = (char)(from[i] ^ turned[i & 3]);
 }
 
 static void read_payload(struct ws_reader *r, struct str *in)
@@ -127,7 +139,7 @@ static void read_payload(struct ws_reader *r, struct str *in)
         buf_added(&r->joined, n);
     }
     if (r->masked)
-        unmask(r, in->p, to, n);
+        apply_mask(r->mask, r->at, in->p, to, n);
     else if (n > 0)
         memcpy(to, in->p, n);
     r->at += n;
@@ -217,8 +229,7 @@ void ws_write(struct buf *to, enum ws_op op, struct str data, const unsigned cha
     if (!mask)
         return;
     payload = buf_data(to) + buf_len(to) - data.n;
-    for (size_t i = 0; i < data.n; i++)
-        payload[i] = (char)(payload[i] ^ mask[i & 3]);
+    apply_mask(mask, 0, payload, payload, data.n);
 }
 
 void ws_write_close(struct buf *to, int code, struct str reason, const unsigned char *mask)
@@ -243,15 +254,13 @@ bool ws_key_is_valid(struct str key)
 void ws_accept_key(struct str key, char to[WS_ACCEPT_SIZE])
 {
     AUTO(buf_done) struct buf text = {0};
-    unsigned char hash[EVP_MAX_MD_SIZE];
-    unsigned n;
+    unsigned char hash[SHA1_SIZE];
 
     buf_add_str(&text, key);
     buf_add_c(&text, "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"); /* RFC 6455 §1.3 */
-    if (EVP_Digest(buf_data(&text), buf_len(&text), hash, &n, EVP_sha1(), NULL) != 1)
-        abort();
+    sha1(buf_str(&text), hash);
     buf_clear(&text);
-    enc_base64(&text, hash, n);
+    enc_base64(&text, hash, sizeof hash);
     assert(buf_len(&text) == WS_ACCEPT_SIZE - 1);
     memcpy(to, buf_cstr(&text), WS_ACCEPT_SIZE);
 }

@@ -201,6 +201,61 @@ static void verbs_are_found_by_their_longest_run_of_words(void **state)
     assert_null(cmd_set_nearest(&f->set, "frobnicate"));
 }
 
+static int parse_real(struct fixture *f, const char *verb, const char *const *words)
+{
+    cmd_set_build(op_table, &f->arena, &f->set);
+    return parse(f, verb, words);
+}
+#define PARSE_REAL(f, verb, ...) parse_real(f, verb, (const char *const[]){__VA_ARGS__, NULL})
+
+static void a_command_is_taken_as_it_is(void **state)
+{
+    struct fixture *f = *state;
+    AUTO(json_decref)
+    json_t *want = json_pack("[s,s,s,s]", "sh", "-c", "a,b", "--");
+
+    assert_int_equal(PARSE_REAL(f, "run", "-t", "sh", "-c", "a,b", "--"), 0);
+    assert_true(json_equal(json_object_get(f->args, "command"), want));
+    assert_true(args_bool(f->args, "tty"));
+    assert_int_equal(PARSE_REAL(f, "exec", "box", "--", "sh", "-c", "a,b", "--"), 0);
+    assert_true(json_equal(json_object_get(f->args, "command"), want));
+    assert_string_equal(args_str(f->args, "id"), "box");
+    assert_int_equal(PARSE_REAL(f, "run", "-t"), -1);
+    assert_non_null(strstr(f->e.msg, "holt run wants command"));
+    assert_int_equal(PARSE_REAL(f, "run", "x\xff"), -1);
+    assert_int_equal(PARSE_REAL(f, "run", "--pty", "true", "x"), -1); /* -t fills that in */
+}
+
+static void units_may_be_left_out(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(PARSE_REAL(f, "run", "--memory", "64m", "--cpu", "0.25", "x"), 0);
+    assert_int_equal(args_int(f->args, "memory_bytes", 0), 64 << 20);
+    assert_int_equal(args_int(f->args, "cpu_millis", 0), 250);
+    assert_int_equal(PARSE_REAL(f, "run", "--memory-bytes=1024", "--cpu-millis=250", "x"), 0);
+    assert_int_equal(args_int(f->args, "memory_bytes", 0), 1024);
+    assert_int_equal(args_int(f->args, "cpu_millis", 0), 250);
+    assert_int_equal(PARSE_REAL(f, "run", "--cpu", "many", "x"), -1);
+    assert_int_equal(PARSE_REAL(f, "run", "--output", "json", "x"), 0); /* not output_bytes */
+    assert_string_equal(args_str(f->globals, "output"), "json");
+}
+
+static void every_verb_has_its_operation_and_words(void **state)
+{
+    struct fixture *f = *state;
+
+    cmd_set_build(op_table, &f->arena, &f->set);
+    for (size_t i = 0; i < f->set.n; i++) {
+        const struct cmd *c = &f->set.v[i];
+
+        assert_true(c->text[0] && c->group[0]);
+        assert_true(!c->special || !c->special->op || c->op);
+        for (size_t k = 0; k < c->arg_count; k++)
+            assert_non_null(c->args[k].f->text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +267,9 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(behind_two_hyphens_nothing_is_a_flag, setup, teardown),
         cmocka_unit_test_setup_teardown(the_request_has_each_value_in_its_place, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_command_is_taken_as_it_is, setup, teardown),
+        cmocka_unit_test_setup_teardown(units_may_be_left_out, setup, teardown),
+        cmocka_unit_test_setup_teardown(every_verb_has_its_operation_and_words, setup, teardown),
         cmocka_unit_test_setup_teardown(verbs_are_found_by_their_longest_run_of_words, setup,
                                         teardown),
     };

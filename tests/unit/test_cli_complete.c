@@ -23,7 +23,7 @@ static void expect(const char *const *words, const char *want)
 static void verbs(void **state)
 {
     (void)state;
-    EXPECT("status settings ", "s");
+    EXPECT("status settings start stop stat shell ", "s");
     EXPECT("token ", "tok");
     EXPECT("create ls inspect revoke whoami ", "token", "");
     EXPECT("revoke ", "token", "r");
@@ -31,6 +31,15 @@ static void verbs(void **state)
     EXPECT("token ", "help", "tok");
     EXPECT("create ", "help", "token", "c");
     EXPECT("", "nonsense", "");
+}
+
+static void words_of_a_command_are_its_own(void **state)
+{
+    (void)state;
+    EXPECT("--memory ", "run", "--mem");
+    EXPECT("", "run", "ls", "--mem");
+    EXPECT("--tty ", "exec", "build", "--tt");
+    EXPECT("", "exec", "build", "--", "ls", "--tt");
 }
 
 static void flags_and_their_values(void **state)
@@ -52,6 +61,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verbs),
+        cmocka_unit_test(words_of_a_command_are_its_own),
         cmocka_unit_test(flags_and_their_values),
     };
     int r;

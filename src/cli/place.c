@@ -1,0 +1,74 @@
+#include "cli/place.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+
+int place_parse(const char *text, struct place *ret, struct err *e)
+{
+    const char *colon = strchr(text, ':'), *slash = strchr(text, '/');
+
+    if (!colon || (slash && slash < colon)) {
+        if (!text[0])
+            return err_set(e, ERR_INVALID, 0, "an empty path");
+        *ret = (struct place){.path = xstrdup(text)};
+        return 0;
+    }
+    if (colon == text || !colon[1]) {
+        (void)err_set(e, ERR_INVALID, 0, "'%.120s' is not SANDBOX:PATH", text);
+        return err_hint(e, "write SANDBOX:/PATH, or ./%.60s for a file here", text);
+    }
+    *ret = (struct place){.sandbox = xstrndup(text, (size_t)(colon - text)),
+                          .path = xstrdup(colon + 1)};
+    return 0;
+}
+
+void place_done(struct place *p)
+{
+    mem_free(p->sandbox);
+    mem_free(p->path);
+    *p = (struct place){0};
+}
+
+static struct str trimmed(const char *path)
+{
+    struct str s = str_of(path);
+
+    while (s.n > 1 && s.p[s.n - 1] == '/')
+        s.n--;
+    return s;
+}
+
+static size_t last_slash(struct str s) /* the index behind it; 0: none */
+{
+    size_t n = s.n;
+
+    while (n > 0 && s.p[n - 1] != '/')
+        n--;
+    return n;
+}
+
+char *path_name(const char *path)
+{
+    struct str s = trimmed(path), name = str_skip(s, last_slash(s));
+
+    if (str_eq_c(name, ".") || str_eq_c(name, ".."))
+        name.n = 0;
+    return name.n ? str_dup(name) : xstrdup("");
+}
+
+char *path_parent(const char *path)
+{
+    struct str s = trimmed(path);
+    size_t n = last_slash(s);
+
+    if (n == 0)
+        return xstrdup(".");
+    while (n > 1 && s.p[n - 1] == '/')
+        n--;
+    return xstrndup(s.p, n);
+}
+
+bool path_means_content(const char *path)
+{
+    return strcmp(path, ".") == 0 || str_ends(str_of(path), STR("/."));
+}

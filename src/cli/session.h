@@ -1,0 +1,37 @@
+/* session: a command inside and the descriptors of this process, joined by an attach WebSocket
+ * (docs/api.md says its frames).  Standard input, output and error pass through byte for byte,
+ * signals are sent on, a terminal becomes raw while the command has one.
+ * Blocking: runs a loop of its own. */
+#pragma once
+
+#include "cli/context.h"
+#include "cli/detach.h"
+
+struct session_spec {
+    const char *target;   /* path and query of the WebSocket */
+    struct str first;     /* the first message, JSON; empty: none */
+    bool input;           /* standard input is read */
+    bool tty;             /* the command has a terminal */
+    bool owns;            /* the command ends with this process … */
+    bool kills;           /* … by a signal: it does not when the connection ends */
+    bool observes;        /* only looks on */
+    struct detach detach; /* with tty */
+};
+
+enum session_how { SESSION_EXITED, SESSION_DETACHED, SESSION_CUT, SESSION_PIPE };
+
+struct session_end {
+    enum session_how how;
+    int status;   /* for the shell: the command's, 128 + n for a signal */
+    json_t *exec; /* owned; NULL: none was told */
+};
+static inline UNUSED void session_end_p(struct session_end *e)
+{
+    json_decref(e->exec);
+}
+
+CHECKED int session_run(const struct target *t, const struct session_spec *s,
+                        struct session_end *ret, struct err *e);
+/* What a shell would say of an ended command: its exit status, 128 + n, 126, 127; -1: the exec
+ * object tells none. */
+int session_status(const json_t *exec);

@@ -1,0 +1,10 @@
+/* term: the terminal this command runs in.  Raw mode is undone at exit, whatever way that is,
+ * except for a kill that no program sees. */
+#pragma once
+
+#include "base/err.h"
+
+bool term_is_on(int fd);
+void term_size(int *ret_rows, int *ret_cols); /* 24 and 80 where nothing is known */
+CHECKED int term_raw(struct err *e);          /* of standard input */
+void term_restore(void);                      /* harmless when nothing was changed */

@@ -1,0 +1,254 @@
+#include "cli/unpack.h"
+
+#include "base/fd.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define DIR_MODE 0755
+
+void unpack_init(struct unpack *u, int root, const char *top)
+{
+    *u = (struct unpack){.root = root, .top = top, .file = -1};
+}
+
+void unpack_done(struct unpack *u)
+{
+    fd_close(u->file);
+    tar_reader_done(&u->in);
+}
+
+static int open_beneath(int dir, const char *path, int flags)
+{
+    struct open_how how = {
+        .flags = (unsigned)(flags | O_CLOEXEC),
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+    };
+
+    return (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
+}
+
+/* The directory of that name in dir, made if it is missing. */
+static int enter(int dir, const char *name)
+{
+    int fd = open_beneath(dir, name, O_PATH | O_DIRECTORY);
+
+    if (fd >= 0 || errno != ENOENT)
+        return fd;
+    if (mkdirat(dir, name, DIR_MODE) < 0 && errno != EEXIST)
+        return -1;
+    return open_beneath(dir, name, O_PATH | O_DIRECTORY);
+}
+
+/* Where a name leads here: its directory (opened, a new descriptor) and its last component (in
+ * `path`, whose text is cut up). */
+static int walk(const struct unpack *u, char *path, int *ret_dir, char **ret_last)
+{
+    AUTO(fd_close) int dir = fcntl(u->root, F_DUPFD_CLOEXEC, 0);
+    char *slash;
+
+    while (dir >= 0 && (slash = strchr(path, '/'))) {
+        int next;
+
+        *slash = '\0';
+        next = enter(dir, path);
+        fd_close(dir);
+        dir = next;
+        path = slash + 1;
+    }
+    if (dir < 0)
+        return -1;
+    *ret_dir = TAKE_FD(dir);
+    *ret_last = path;
+    return 0;
+}
+
+/* "dir/a" of an archive of dir, or "./a": what stands behind is beneath dir. */
+static bool is_dotted(const struct tar_entry *t)
+{
+    return t->kind == TAR_DIR && (str_eq_c(t->name, ".") || str_eq_c(t->name, "./"));
+}
+
+/* The archive's name as one beneath the root; "": the root itself; NULL: it would lead out. */
+static char *local_name(const struct unpack *u, struct str name)
+{
+    struct str rest = {0};
+
+    while (str_starts(name, STR("./")))
+        name = str_skip(name, 2);
+    while (str_ends(name, STR("/")))
+        name.n--;
+    if (name.n == 0 || str_eq_c(name, "."))
+        return xstrdup(u->top ? u->top : "");
+    if (!tar_name_is_safe(name))
+        return NULL;
+    if (u->dotted)
+        rest = name;
+    else
+        (void)str_cut(name, '/', &rest);
+    if (!u->top)
+        return str_dup(rest);
+    return rest.n ? xasprintf("%s/" STR_FMT, u->top, STR_ARG(rest)) : xstrdup(u->top);
+}
+
+/* --- one entry --- */
+
+static int make_dir(int dir, const char *name, uint32_t mode)
+{
+    struct stat st;
+
+    if (mkdirat(dir, name, (mode & 0777) | 0700) == 0)
+        return 0;
+    if (errno != EEXIST || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return -1;
+    if (S_ISDIR(st.st_mode))
+        return 0;
+    errno = ENOTDIR;
+    return -1;
+}
+
+static int clear_way(int dir, const char *name)
+{
+    if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
+        return 0;
+    return -1;
+}
+
+static int make_file(struct unpack *u, int dir, const char *name, uint32_t mode)
+{
+    if (clear_way(dir, name) < 0)
+        return -1;
+    u->file = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode & 0777);
+    return u->file < 0 ? -1 : 0;
+}
+
+static int make_symlink(int dir, const char *name, struct str link)
+{
+    AUTO(mem_free) char *to = str_dup(link);
+
+    if (to[0] == '\0') {
+        errno = EINVAL;
+        return -1;
+    }
+    return clear_way(dir, name) < 0 ? -1 : symlinkat(to, dir, name);
+}
+
+/* Only to a regular file that this name beneath the root means. */
+static int make_hardlink(struct unpack *u, int dir, const char *name, struct str link)
+{
+    AUTO(mem_free) char *path = local_name(u, link);
+    AUTO(fd_close) int from = -1;
+    struct stat st;
+    char *last;
+
+    if (!path || !path[0]) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (walk(u, path, &from, &last) < 0 || fstatat(from, last, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return -1;
+    if (!S_ISREG(st.st_mode)) {
+        errno = EINVAL;
+        return -1;
+    }
+    return clear_way(dir, name) < 0 ? -1 : linkat(from, last, dir, name, 0);
+}
+
+static int make_entry(struct unpack *u, int dir, const char *name)
+{
+    const struct tar_entry *t = &u->in.entry;
+
+    switch (t->kind) {
+    case TAR_FILE:
+        return make_file(u, dir, name, t->mode);
+    case TAR_DIR:
+        return make_dir(dir, name, t->mode);
+    case TAR_SYMLINK:
+        return make_symlink(dir, name, t->link);
+    case TAR_HARDLINK:
+        return make_hardlink(u, dir, name, t->link);
+    case TAR_OTHER:
+        break;
+    }
+    u->left_out++;
+    return 0;
+}
+
+static int begin_entry(struct unpack *u, struct err *e)
+{
+    struct str name = u->in.entry.name;
+    AUTO(mem_free) char *path = NULL;
+    AUTO(fd_close) int dir = -1;
+    int shown = (int)size_min(name.n, 120);
+    char *last;
+
+    if (u->entries++ == 0)
+        u->dotted = is_dotted(&u->in.entry);
+    path = local_name(u, name);
+    if (!path)
+        return err_set(e, ERR_FORBIDDEN, 0, "the archive names '%.*s', which is not beneath it",
+                       shown, name.p);
+    if (!path[0])
+        return 0;
+    if (walk(u, path, &dir, &last) < 0 || make_entry(u, dir, last) < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "make '%.*s'", shown, name.p);
+    return 0;
+}
+
+static int end_entry(struct unpack *u, struct err *e)
+{
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = u->in.entry.mtime_s}};
+    int r;
+
+    if (u->file < 0)
+        return 0;
+    (void)futimens(u->file, times); /* a time that this file system cannot hold is no failure */
+    r = close(u->file);
+    u->file = -1;
+    return r < 0 ? err_set(e, ERR_INTERNAL, errno, "write a file") : 0;
+}
+
+static int write_data(struct unpack *u, struct err *e)
+{
+    int r;
+
+    u->bytes += (int64_t)u->in.data.n;
+    if (u->file < 0)
+        return 0;
+    r = fd_write_all(u->file, u->in.data.p, u->in.data.n);
+    if (r < 0)
+        return err_set(e, err_code_from_errno(-r), -r, "write '" STR_FMT "'",
+                       (int)size_min(u->in.entry.name.n, 120), u->in.entry.name.p);
+    return 0;
+}
+
+int unpack_feed(struct unpack *u, struct str bytes, struct err *e)
+{
+    int r;
+
+    while ((r = tar_reader_next(&u->in, &bytes)) > 0) {
+        int done = r == TAR_ENTRY       ? begin_entry(u, e)
+                   : r == TAR_DATA      ? write_data(u, e)
+                   : r == TAR_ENTRY_END ? end_entry(u, e)
+                                        : 0;
+
+        if (done < 0)
+            return -1;
+        u->ended = r == TAR_END;
+    }
+    if (r < 0)
+        return err_set(e, ERR_UNAVAILABLE, 0, "what came is no archive: %s", u->in.fault);
+    return 0;
+}
+
+int unpack_end(struct unpack *u, struct err *e)
+{
+    if (!u->ended)
+        return err_set(e, ERR_UNAVAILABLE, 0, "the archive ended early: what came is not all");
+    return 0;
+}

@@ -1,0 +1,278 @@
+#include "cli/verbs.h"
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "cli/pack.h"
+#include "cli/place.h"
+#include "cli/progress.h"
+#include "cli/unpack.h"
+#include "cli/verb_op.h"
+#include "proto/json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define STDIN_PART (256 * 1024)
+
+static json_t *remote_args(const struct place *p, const char *path)
+{
+    return json_pack("{s:s,s:s}", "id", p->sandbox, "path", path);
+}
+
+static void note_left_out(int64_t n)
+{
+    if (n > 0)
+        (void)fprintf(stderr,
+                      "holt: left out %" PRId64 " that are neither file, directory nor link\n", n);
+}
+
+/* --- into a sandbox --- */
+
+struct upload {
+    struct pack *pack; /* NULL: standard input */
+    struct progress progress;
+};
+
+static int feed_pack(void *arg, struct buf *to, struct err *e)
+{
+    struct upload *u = arg;
+    int r = pack_next(u->pack, to, e);
+
+    progress_show(&u->progress, pack_bytes(u->pack));
+    return r;
+}
+
+static int feed_stdin(void *arg, struct buf *to, struct err *e)
+{
+    char *room;
+    ssize_t n;
+
+    (void)arg;
+    if (buf_reserve(to, STDIN_PART, &room) < 0)
+        abort(); /* it has no limit of its own */
+    do
+        n = read(STDIN_FILENO, room, STDIN_PART);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return err_set(e, ERR_INTERNAL, errno, "read standard input");
+    buf_added(to, (size_t)n);
+    return n > 0;
+}
+
+static int send_archive(const struct cli *c, const struct place *to, const char *dir,
+                        struct upload *u, struct err *e)
+{
+    const struct op *op = op_find("archive.write");
+    AUTO(json_decref) json_t *args = remote_args(to, dir);
+    AUTO(target_done) struct target t = {0};
+    AUTO(buf_done) struct buf target = {0};
+    AUTO(reply_done) struct reply reply = {0};
+    int r;
+
+    if (target_choose(c, &t, e) < 0)
+        return -1;
+    op_target(op, args, &target);
+    r = request_run(&t,
+                    &(struct request){.method = op->method,
+                                      .target = buf_cstr(&target),
+                                      .type = op->upload,
+                                      .feed = u->pack ? feed_pack : feed_stdin,
+                                      .arg = u},
+                    &reply, e);
+    progress_end(&u->progress);
+    return r;
+}
+
+/* Is there a directory of that name inside?  Whatever else it may be is answered by the copy. */
+static int is_remote_dir(const struct cli *c, const struct place *p, bool *ret, struct err *e)
+{
+    AUTO(json_decref) json_t *args = remote_args(p, p->path);
+    AUTO(reply_done) struct reply reply = {0};
+    size_t n = strlen(p->path);
+
+    *ret = p->path[n - 1] == '/' || path_means_content(p->path);
+    if (*ret)
+        return 0;
+    json_object_set_new(args, "limit", json_integer(1));
+    if (op_request(c, op_find("file.list"), args, &reply, e) == 0) {
+        *ret = true;
+        return 0;
+    }
+    if (reply.status < 400 || reply.status >= 500 || e->code == ERR_FORBIDDEN ||
+        e->code == ERR_UNAUTHENTICATED || str_starts(str_of(e->object), STR("sandbox/")))
+        return -1;
+    *e = (struct err){0};
+    return 0;
+}
+
+static int64_t total_of(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 && S_ISREG(st.st_mode) ? st.st_size : 0;
+}
+
+static int copy_in(const struct cli *c, const struct place *from, const struct place *to,
+                   struct err *e)
+{
+    bool content = path_means_content(from->path), into = true;
+    AUTO(mem_free) char *name = path_name(from->path), *dir = NULL;
+    AUTO(pack_free) struct pack *pack = NULL;
+    struct upload u = {0};
+
+    if (strcmp(from->path, "-") == 0)
+        return send_archive(c, to, to->path, &u, e);
+    if (!content && is_remote_dir(c, to, &into, e) < 0)
+        return -1;
+    if (into) {
+        dir = xstrdup(to->path);
+    } else {
+        dir = path_parent(to->path);
+        mem_free(name);
+        name = path_name(to->path);
+    }
+    if (!content && !name[0])
+        return err_set(e, ERR_INVALID, 0, "'%.120s' has no name to copy it by", from->path);
+    if (pack_new(from->path, content ? NULL : name, &pack, e) < 0)
+        return -1;
+    u.pack = pack;
+    progress_begin(&u.progress, name[0] ? name : from->path, total_of(from->path));
+    if (send_archive(c, to, dir, &u, e) < 0)
+        return err_wrap(e, "copy '%.60s' to %.40s:%.60s", from->path, to->sandbox, to->path);
+    note_left_out(pack_left_out(pack));
+    return 0;
+}
+
+/* --- out of a sandbox --- */
+
+struct download {
+    struct unpack unpack;
+    struct progress progress;
+    struct err e;
+};
+
+static int on_part(void *arg, struct str bytes)
+{
+    struct download *d = arg;
+
+    if (unpack_feed(&d->unpack, bytes, &d->e) < 0)
+        return 1;
+    progress_show(&d->progress, d->unpack.bytes);
+    return 0;
+}
+
+static int receive(const struct cli *c, const struct place *from, const char *path,
+                   struct download *d, struct err *e)
+{
+    const struct op *op = op_find("archive.read");
+    AUTO(json_decref) json_t *args = remote_args(from, path);
+    AUTO(target_done) struct target t = {0};
+    AUTO(buf_done) struct buf target = {0};
+    AUTO(reply_done) struct reply reply = {0};
+    int r;
+
+    if (target_choose(c, &t, e) < 0)
+        return -1;
+    op_target(op, args, &target);
+    r = request_run(&t,
+                    &(struct request){.method = op->method,
+                                      .target = buf_cstr(&target),
+                                      .accept = "*/*",
+                                      .part = on_part,
+                                      .arg = d},
+                    &reply, e);
+    progress_end(&d->progress);
+    if (r > 0)
+        *e = d->e;
+    return r == 0 ? unpack_end(&d->unpack, e) : -1;
+}
+
+/* The directory to unpack in, and the name there (NULL: what is in it goes into the directory). */
+static int choose_here(const struct place *from, const struct place *to, int *ret_dir,
+                       char **ret_name, struct err *e)
+{
+    bool content = path_means_content(from->path);
+    AUTO(mem_free) char *dir = xstrdup(to->path), *name = NULL;
+    struct stat st;
+    bool is_dir = stat(to->path, &st) == 0 && S_ISDIR(st.st_mode);
+    int fd;
+
+    if (content && !is_dir && mkdir(to->path, 0777) < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "make '%.150s'", to->path);
+    if (!content)
+        name = path_name(is_dir ? from->path : to->path);
+    if (!content && !is_dir) {
+        mem_free(dir);
+        dir = path_parent(to->path);
+    }
+    if (name && !name[0])
+        return err_set(e, ERR_INVALID, 0, "'%.120s' has no name to copy it by", from->path);
+    fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "open '%.150s'", dir);
+    *ret_dir = fd;
+    *ret_name = TAKE(name);
+    return 0;
+}
+
+static int copy_out(const struct cli *c, const struct place *from, const struct place *to,
+                    struct err *e)
+{
+    AUTO(mem_free) char *name = NULL, *path = xstrdup(from->path);
+    AUTO(fd_close) int dir = -1;
+    struct download d = {0};
+    size_t n = strlen(path);
+    int r;
+
+    if (path_means_content(path))
+        path[n > 2 ? n - 2 : 1] = '\0';
+    if (strcmp(to->path, "-") == 0) {
+        AUTO(json_decref) json_t *args = remote_args(from, path);
+
+        return op_bytes(c, op_find("archive.read"), args, e);
+    }
+    if (choose_here(from, to, &dir, &name, e) < 0)
+        return -1;
+    unpack_init(&d.unpack, dir, name);
+    progress_begin(&d.progress, name ? name : from->path, 0);
+    r = receive(c, from, path[0] ? path : "/", &d, e);
+    note_left_out(d.unpack.left_out);
+    unpack_done(&d.unpack);
+    if (r < 0)
+        return err_wrap(e, "copy %.40s:%.60s to '%.60s'", from->sandbox, from->path, to->path);
+    return 0;
+}
+
+int cp_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
+{
+    AUTO(place_done) struct place from = {0};
+    AUTO(place_done) struct place to = {0};
+
+    (void)cmd;
+    if (place_parse(args_str(args, "from"), &from, e) < 0 ||
+        place_parse(args_str(args, "to"), &to, e) < 0)
+        return -1;
+    if (!from.sandbox == !to.sandbox) {
+        (void)err_set(e, ERR_INVALID, 0, "one of the two must be SANDBOX:PATH");
+        return err_hint(e, from.sandbox ? "between sandboxes: holt cp A:/x - | holt cp - B:/"
+                                        : "holt cp FILE SANDBOX:/PATH, or the other way round");
+    }
+    return from.sandbox ? copy_out(c, &from, &to, e) : copy_in(c, &from, &to, e);
+}
+
+int cat_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
+{
+    AUTO(place_done) struct place p = {0};
+    AUTO(json_decref) json_t *what = NULL;
+
+    (void)cmd;
+    if (place_parse(args_str(args, "file"), &p, e) < 0)
+        return -1;
+    if (!p.sandbox)
+        return err_set(e, ERR_INVALID, 0, "'%.120s' is not SANDBOX:PATH", p.path);
+    what = remote_args(&p, p.path);
+    return op_bytes(c, op_find("file.read"), what, e);
+}

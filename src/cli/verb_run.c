@@ -1,0 +1,222 @@
+#include "cli/verbs.h"
+
+#include "base/mem.h"
+#include "cli/session.h"
+#include "cli/term.h"
+#include "cli/verb_op.h"
+#include "proto/json.h"
+
+#include <unistd.h>
+
+/* The shell that the user has inside: the environment's, else what is likely there. */
+#define SHELL_LINE                                                                                 \
+    "for s in \"$SHELL\" /bin/bash /bin/sh; do [ -x \"$s\" ] && exec \"$s\" -l; done; exec sh"
+
+/* What a command with a terminal wants to know of ours. */
+static void add_terminal(json_t *args)
+{
+    json_t *env = json_object_get(args, "env");
+    const char *term = getenv("TERM");
+    int rows, cols;
+
+    term_size(&rows, &cols);
+    json_object_set_new(args, "pty", json_pack("{s:i,s:i}", "rows", rows, "cols", cols));
+    if (!env) {
+        env = json_object();
+        json_object_set_new(args, "env", env);
+    }
+    if (term && !json_object_get(env, "TERM"))
+        json_object_set_new(env, "TERM", json_string(term));
+}
+
+/* The request's values from those of the command line. */
+static json_t *asked(const json_t *args, bool tty, bool input)
+{
+    json_t *all = json_deep_copy(args);
+
+    if (tty)
+        add_terminal(all);
+    if (input)
+        json_object_set_new(all, "stdin_open", json_true());
+    return all;
+}
+
+/* Input is wanted unless --no-stdin says otherwise. */
+static bool wants_input(const json_t *args)
+{
+    const json_t *v = json_object_get(args, "interactive");
+
+    return !v || json_is_true(v);
+}
+
+static void say(const char *what, const json_t *text)
+{
+    AUTO(buf_done) struct buf line = {0};
+
+    buf_printf(&line, "holt: %s", what);
+    if (json_is_string(text)) {
+        buf_add_c(&line, ": ");
+        print_safe(&line, str_of(json_string_value(text)));
+    }
+    buf_add_char(&line, '\n');
+    (void)!write(STDERR_FILENO, buf_data(&line), buf_len(&line));
+}
+
+/* How it ended becomes our exit status; what that does not tell is said. */
+static int take_end(struct cli *c, const struct session_end *end, struct err *e)
+{
+    const json_t *failure = json_object_get(end->exec, "failure");
+
+    c->status = end->status;
+    if (end->how != SESSION_EXITED)
+        return 0;
+    if (end->status < 0) {
+        const char *why = json_string_value(failure);
+
+        return err_set(e, ERR_UNAVAILABLE, 0, "the command did not run to its end: %.200s",
+                       why ? why : "no reason was given");
+    }
+    if (args_bool(end->exec, "timed_out"))
+        say("the command was killed: its time was over", NULL);
+    else if (args_bool(end->exec, "oom"))
+        say("the command was killed: it wanted more memory than it may have", NULL);
+    else if (json_is_string(failure))
+        say("the command did not run", failure);
+    return 0;
+}
+
+int run_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
+{
+    bool tty = args_bool(args, "tty"), input = wants_input(args);
+    AUTO(json_decref) json_t *all = asked(args, tty, input);
+    AUTO(target_done) struct target t = {0};
+    AUTO(buf_done) struct buf body = {0};
+    AUTO(session_end) struct session_end end = {0};
+
+    if (target_choose(c, &t, e) < 0)
+        return -1;
+    op_body(cmd->op, all, &body);
+    if (session_run(&t,
+                    &(struct session_spec){.target = cmd->op->path,
+                                           .first = buf_str(&body),
+                                           .input = input,
+                                           .tty = tty,
+                                           .owns = true},
+                    &end, e) < 0)
+        return -1;
+    return take_end(c, &end, e);
+}
+
+/* --- in a sandbox that is there --- */
+
+static void say_detached(const char *sandbox, const char *exec)
+{
+    AUTO(buf_done) struct buf line = {0};
+
+    buf_add_c(&line, "\r\nholt: detached; it goes on. Come back with: holt attach ");
+    print_safe(&line, str_of(sandbox));
+    buf_add_char(&line, ' ');
+    print_safe(&line, str_of(exec));
+    buf_add_char(&line, '\n');
+    (void)!write(STDERR_FILENO, buf_data(&line), buf_len(&line));
+}
+
+static void attach_target(struct buf *to, const char *sandbox, const char *exec, const json_t *more)
+{
+    AUTO(json_decref) json_t *args = json_pack("{s:s,s:s}", "id", sandbox, "exec", exec);
+
+    json_object_update((json_t *)args, (json_t *)more);
+    op_target(op_find("exec.attach"), args, to);
+}
+
+static int attach(struct cli *c, const char *sandbox, const char *exec, const json_t *query,
+                  struct session_spec *spec, struct err *e)
+{
+    AUTO(target_done) struct target t = {0};
+    AUTO(buf_done) struct buf target = {0};
+    AUTO(session_end) struct session_end end = {0};
+
+    if (target_choose(c, &t, e) < 0)
+        return -1;
+    attach_target(&target, sandbox, exec, query);
+    spec->target = buf_cstr(&target);
+    if (session_run(&t, spec, &end, e) < 0)
+        return -1;
+    if (end.how == SESSION_DETACHED)
+        say_detached(sandbox, exec);
+    return take_end(c, &end, e);
+}
+
+static int read_detach(const json_t *args, struct detach *ret, struct err *e)
+{
+    const char *keys = args_str(args, "detach_keys");
+
+    return detach_parse(keys ? keys : DETACH_KEYS, ret, e);
+}
+
+/* Starts it in the background, then attaches: what it wrote meanwhile comes first. */
+static int start_and_attach(struct cli *c, const struct cmd *cmd, json_t *all,
+                            struct session_spec *spec, struct err *e)
+{
+    AUTO(json_decref) json_t *exec = NULL, *query = json_pack("{s:s}", "role", "controller");
+    AUTO(reply_done) struct reply reply = {0};
+    const char *id;
+
+    json_object_set_new(all, "background", json_true());
+    if (op_request(c, cmd->op, all, &reply, e) < 0 || reply_json(&reply, &exec, e) < 0)
+        return -1;
+    id = args_str(exec, "id");
+    if (!id)
+        return err_set(e, ERR_UNAVAILABLE, 0, "the reply names no command");
+    return attach(c, args_str(all, "id"), id, query, spec, e);
+}
+
+int exec_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
+{
+    bool tty = args_bool(args, "tty"), input = wants_input(args);
+    AUTO(json_decref) json_t *all = asked(args, tty, input);
+    struct session_spec spec = {.input = input, .tty = tty, .owns = true, .kills = true};
+
+    if (read_detach(args, &spec.detach, e) < 0)
+        return -1;
+    if (!args_bool(args, "background"))
+        return start_and_attach(c, cmd, all, &spec, e);
+    json_object_del(all, "stdin_open");
+    return op_verb_run(c, cmd, all, e);
+}
+
+int shell_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
+{
+    AUTO(json_decref) json_t *all = asked(args, true, true);
+    struct session_spec spec = {.input = true, .tty = true, .owns = true, .kills = true};
+    const char *shell = args_str(args, "shell");
+
+    if (read_detach(args, &spec.detach, e) < 0)
+        return -1;
+    if (!term_is_on(STDIN_FILENO)) {
+        (void)err_set(e, ERR_INVALID, 0, "holt shell wants a terminal");
+        return err_hint(e, "holt exec %.60s -- sh runs a shell on piped input",
+                        args_str(args, "id"));
+    }
+    json_object_set_new(all, "command",
+                        shell ? json_pack("[s,s]", shell, "-l")
+                              : json_pack("[s,s,s]", "/bin/sh", "-c", SHELL_LINE));
+    return start_and_attach(c, cmd, all, &spec, e);
+}
+
+int attach_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
+{
+    AUTO(json_decref) json_t *exec = NULL, *query = json_deep_copy(args);
+    AUTO(reply_done) struct reply reply = {0};
+    bool observes = args_bool(args, "observe");
+    struct session_spec spec = {.input = !observes, .observes = observes};
+
+    (void)cmd;
+    if (read_detach(args, &spec.detach, e) < 0 ||
+        op_request(c, op_find("exec.get"), args, &reply, e) < 0 || reply_json(&reply, &exec, e) < 0)
+        return -1;
+    spec.tty = args_bool(exec, "pty");
+    if (observes)
+        json_object_set_new(query, "role", json_string("observer"));
+    return attach(c, args_str(args, "id"), args_str(args, "exec"), query, &spec, e);
+}

@@ -1,0 +1,159 @@
+#include "cli/verbs.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "cli/term.h"
+#include "cli/verb_op.h"
+#include "proto/json.h"
+
+#include <inttypes.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EVERY_MS 2000
+#define MOST 500 /* a screen shows fewer */
+
+static const struct op_field columns[] = {
+    {.name = "id", .type = OP_STR},
+    {.name = "name", .type = OP_STR},
+    {.name = "cpu", .type = OP_STR},
+    {.name = "memory_bytes", .type = OP_SIZE},
+    {.name = "peak", .type = OP_SIZE},
+    {.name = "pids", .type = OP_INT},
+    {.name = "disk_bytes", .type = OP_SIZE},
+    {.name = "net_rx_bytes", .type = OP_SIZE},
+    {.name = "net_tx_bytes", .type = OP_SIZE},
+};
+
+struct top {
+    struct cli *cli;
+    json_t *before; /* id to cpu_us of the last round */
+    int64_t before_ms;
+};
+
+static int ask(struct cli *c, const char *op, const json_t *args, json_t **ret, struct err *e)
+{
+    AUTO(reply_done) struct reply reply = {0};
+
+    if (op_request(c, op_find(op), args, &reply, e) < 0)
+        return -1;
+    return reply_json(&reply, ret, e);
+}
+
+/* "12.5%" of one core since the last round; the first round has none. */
+static void add_cpu(const struct top *t, const char *id, json_t *row, int64_t now_ms)
+{
+    const json_t *before = json_object_get(t->before, id), *now = json_object_get(row, "cpu_us");
+    char text[32];
+    double used;
+
+    if (!before || !json_is_integer(now) || now_ms <= t->before_ms)
+        return;
+    used = (double)(json_integer_value(now) - json_integer_value(before)) / 10.0;
+    (void)snprintf(text, sizeof text, "%.1f%%", used / (double)(now_ms - t->before_ms));
+    json_object_set_new(row, "cpu", json_string(text));
+}
+
+static int add_row(struct top *t, const json_t *sandbox, json_t *rows, json_t *seen, struct err *e)
+{
+    const char *id = args_str(sandbox, "id");
+    AUTO(json_decref) json_t *args = json_pack("{s:s}", "id", id ? id : ""), *row = NULL;
+
+    if (!id)
+        return 0;
+    if (ask(t->cli, "sandbox.stats", args, &row, e) < 0)
+        return e->code == ERR_NOT_FOUND || e->code == ERR_CONFLICT ? 0 : -1; /* gone meanwhile */
+    json_object_set_new(row, "id", json_string(id));
+    json_object_set(row, "name", json_object_get(sandbox, "name"));
+    json_object_set(row, "peak", json_object_get(row, "memory_peak_bytes"));
+    add_cpu(t, id, row, clock_mono_ms());
+    json_object_set(seen, id, json_object_get(row, "cpu_us"));
+    json_array_append(rows, row);
+    return 0;
+}
+
+static int one_round(struct top *t, json_t **ret, struct err *e)
+{
+    AUTO(json_decref) json_t *asked = json_pack("{s:s,s:i}", "state", "running", "limit", MOST);
+    AUTO(json_decref) json_t *list = NULL, *rows = json_array(), *seen = json_object();
+    const json_t *all;
+    int64_t at_ms = clock_mono_ms();
+
+    if (ask(t->cli, "sandbox.list", asked, &list, e) < 0)
+        return -1;
+    all = json_object_get(list, "sandboxes");
+    for (size_t i = 0; i < json_array_size(all); i++)
+        if (add_row(t, json_array_get(all, i), rows, seen, e) < 0)
+            return -1;
+    json_decref(t->before);
+    t->before = TAKE(seen);
+    t->before_ms = at_ms;
+    *ret = json_pack("{s:O}", "sandboxes", rows);
+    return 0;
+}
+
+static void show(const struct cli *c, const json_t *v, bool screen)
+{
+    AUTO(buf_done) struct buf table = {0};
+    AUTO(buf_done) struct buf out = {0};
+    struct print_spec spec = {.columns = "id,name,cpu,memory_bytes,peak,pids,disk_bytes,"
+                                         "net_rx_bytes,net_tx_bytes",
+                              .fields = columns,
+                              .field_count = ARRAY_LEN(columns),
+                              .items = "sandboxes",
+                              .color = c->color};
+    struct str rest;
+    int rows, cols;
+
+    print_table(&table, v, &spec);
+    rest = buf_str(&table);
+    if (!screen) {
+        cli_write(rest);
+        return;
+    }
+    term_size(&rows, &cols);
+    buf_add_c(&out, "\033[H"); /* over the last one, line by line: nothing flickers */
+    for (int i = 1; i < rows && rest.n > 0; i++) {
+        buf_add_str(&out, str_cut(rest, '\n', &rest));
+        buf_add_c(&out, "\033[K\n");
+    }
+    buf_add_c(&out, "\033[J");
+    cli_write(buf_str(&out));
+}
+
+static void wait_ms(int64_t ms)
+{
+    struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+    (void)nanosleep(&t, NULL);
+}
+
+/* On a terminal until Ctrl-C; else, or with --once, one table. */
+int top_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
+{
+    struct top t = {.cli = c};
+    bool screen = c->format == OUT_TABLE && term_is_on(STDOUT_FILENO) && !args_bool(args, "once");
+    int64_t every = i64_max(args_int(args, "interval", EVERY_MS), 100);
+    int r;
+
+    (void)cmd;
+    if (screen)
+        cli_write(STR("\033[2J"));
+    for (;;) {
+        AUTO(json_decref) json_t *v = NULL;
+
+        r = one_round(&t, &v, e);
+        if (r < 0)
+            break;
+        if (c->format != OUT_TABLE) {
+            r = cli_print(c, v, &(struct print_spec){0}, e);
+            break;
+        }
+        show(c, v, screen);
+        if (!screen)
+            break;
+        wait_ms(every);
+    }
+    json_decref(t.before);
+    return r;
+}
