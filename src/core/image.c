@@ -1,8 +1,7 @@
 #include "core/image.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
-#include "base/near.h"
+#include "conf/conf.h"
 #include "core/image_inside.h"
 
 #include <errno.h>
@@ -245,8 +244,8 @@ void image_info(const struct image *i, struct image_info *ret)
 /* What an alias "NAME=IMAGE" makes of ref; itself when there is none. */
 static struct str resolve_alias(const struct images *l, struct str ref)
 {
-    for (size_t k = 0; k < l->c.alias_count; k++) {
-        struct str to, from = str_cut(str_of(l->c.aliases[k]), '=', &to);
+    for (size_t k = 0; l->c.aliases && k < l->c.aliases->n; k++) {
+        struct str to, from = str_cut(str_of(l->c.aliases->v[k]), '=', &to);
 
         if (str_eq(from, ref) && to.n > 0)
             return to;

@@ -12,6 +12,7 @@
 
 struct images; /* the registry */
 struct image;
+struct conf_list;
 
 enum image_state { IMAGE_WORKING, IMAGE_READY, IMAGE_FAILED };
 const char *image_state_name(enum image_state s);
@@ -38,8 +39,7 @@ struct images_config {
     struct unpacker *unpacker; /* lives longer */
     struct unpack_limits limits;
     int64_t images_max, jobs_max;
-    const char *const *aliases; /* "ubuntu:22.04=host": names for images; read at each use */
-    size_t alias_count;
+    const struct conf_list *aliases; /* "ubuntu:22.04=host"; read at each use; NULL: none */
 };
 
 /* Reads the rows and removes what a crash left.  Blocking: at start-up only. */

@@ -61,6 +61,11 @@ static const struct {
     {"file.move",       "gpa"},
     {"archive.write",   "gpa"},
     {"port.proxy",      "gpa"},
+    {"image.list",      "ogpa"},
+    {"image.get",       "ogpa"},
+    {"image.pull",      "pa"},
+    {"image.import",    "pa"},
+    {"image.remove",    "pa"},
 };
 static const struct {
     enum role role;
