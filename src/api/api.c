@@ -14,10 +14,22 @@
 
 /* --- the request's life --- */
 
-void request_end(struct request *r)
+/* The query is left out: it may hold what nobody should read in a log. */
+static void log_request(const struct request *r, bool done)
+{
+    const struct http_req *req = xchg_req(r->x);
+
+    if (log_is_on(LOG_DEBUG))
+        log_debug("request", LOG_S("method", req->method), LOG_S("path", req->path),
+                  LOG_N("status", r->status), LOG_C("actor", r->who.actor),
+                  LOG_N("us", (clock_mono_ns() - r->started_ns) / 1000), LOG_N("sent", done));
+}
+
+void request_end(struct request *r, bool done)
 {
     struct waiter *w = TAKE(r->waiter);
 
+    log_request(r, done);
     if (w) {
         w->r = NULL;
         if (w->gone)
@@ -30,8 +42,7 @@ void request_end(struct request *r)
 
 static void request_closed(struct xchg *x, bool done)
 {
-    (void)done;
-    request_end(xchg_arg(x));
+    request_end(xchg_arg(x), done);
 }
 
 static const struct xchg_ops request_ops = {.closed = request_closed};
@@ -42,7 +53,8 @@ static void run_handler(struct request *r)
 {
     const struct op_handler *h = r->route->data;
 
-    if (r->op->audited)
+    /* One that names an object is recorded where that is known to exist: request_sandbox. */
+    if (r->op->audited && r->params.n == 0)
         request_audit(r, "request.read", NULL, 200);
     h->run(r);
 }

@@ -292,10 +292,15 @@ static int on_control(struct attach *a, struct str text, struct err *e)
 
 static int on_input(struct attach *a, struct str data, struct err *e)
 {
+    struct exec_info i;
+
     if (data.n == 0 || data.p[0] != 0)
         return err_set(e, ERR_INVALID, 0, "a binary message must begin with the byte 0: input");
     if (need_control(a, e) < 0)
         return -1;
+    exec_info(a->x, &i);
+    if (!i.takes_input && !a->eof && i.ended_ms == 0)
+        return err_set(e, ERR_CONFLICT, 0, "command '%s' has no open standard input", i.id);
     type_bytes(a, str_skip(data, 1));
     return 0;
 }

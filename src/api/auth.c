@@ -1,9 +1,7 @@
 #include "api/auth.h"
 
-#include "base/enc.h"
-
 #include <arpa/inet.h>
-#include <ctype.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 /* --- Host --- */
@@ -220,7 +218,7 @@ int auth_throttle(const struct auth *a, const struct auth_view *v, int64_t *ret_
     if (!identity_throttled(a->identity, auth_peer_name(v->peer, name), ret_retry_ms))
         return 0;
     err_set(e, ERR_LIMIT, 0, "too many failed logins from %s", name);
-    return err_hint(e, "wait %lld s", (long long)(*ret_retry_ms / 1000 + 1));
+    return err_hint(e, "wait %" PRId64 " s", *ret_retry_ms / 1000 + 1);
 }
 
 void auth_failed(const struct auth *a, const struct auth_view *v)

@@ -1,8 +1,8 @@
 #include "api/health.h"
 
+#include "api/health.pb.h"
 #include "base/list.h"
 #include "base/mem.h"
-#include "health.pb.h"
 
 #define SERVICE_MAX 256
 

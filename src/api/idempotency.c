@@ -123,6 +123,7 @@ static void looked_up(void *arg, const struct err *e)
     } else if (i->found) {
         replay(r, i);
     } else {
+        r->who.token = NULL; /* it may have gone meanwhile */
         r->idem = TAKE(i);
         r->idem->run(r);
     }

@@ -97,10 +97,9 @@ static void on_closed(struct xchg *x, bool done)
 {
     struct output *o = xchg_arg(x);
 
-    (void)done;
     output_over(o);
     o->x = exec_unref(o->x);
-    request_end(o->r);
+    request_end(o->r, done);
 }
 
 static void on_live_end(struct live *l, int ws_code, const char *why)

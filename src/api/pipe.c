@@ -1,5 +1,7 @@
 #include "api/pipe.h"
 
+#include <stdio.h>
+
 static void push(struct pipe *p)
 {
     size_t n;
@@ -47,7 +49,6 @@ static void on_closed(struct xchg *x, bool done)
 {
     struct pipe *p = xchg_arg(x);
 
-    (void)done;
     if (p->g)
         guest_pipe_cancel(p->g);
     p->g = NULL;
@@ -55,7 +56,7 @@ static void on_closed(struct xchg *x, bool done)
     if (p->ops->closed)
         p->ops->closed(p);
     buf_done(&p->held);
-    request_end(p->r);
+    request_end(p->r, done);
 }
 
 static void on_live_end(struct live *l, int ws_code, const char *why)
@@ -77,7 +78,12 @@ void pipe_consume(struct pipe *p)
 
 void pipe_fail(struct pipe *p, const struct err *e)
 {
-    request_fail(p->r, e); /* after the head it cuts */
+    struct err about = *e;
+
+    if (!about.object[0] && p->r->params.n > 0)
+        (void)snprintf(about.object, sizeof about.object, "sandbox/" STR_FMT,
+                       (int)size_min(p->r->params.v[0].n, 64), p->r->params.v[0].p);
+    request_fail(p->r, &about); /* after the head it cuts */
 }
 
 static void on_data(struct guest_pipe *g, struct str bytes)

@@ -257,12 +257,11 @@ static void on_closed(struct xchg *x, bool done)
 {
     struct proxy *p = xchg_arg(x);
 
-    (void)done;
     over(p);
     buf_done(&p->out);
     buf_done(&p->in);
     http1_body_done(&p->body);
-    request_end(p->r);
+    request_end(p->r, done);
 }
 
 static void on_live_end(struct live *l, int ws_code, const char *why)

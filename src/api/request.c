@@ -3,6 +3,7 @@
 #include "api/idempotency.h"
 #include "base/clock.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #define SCRATCH_KEEP (256 * 1024)
@@ -78,9 +79,8 @@ void request_refuse(struct request *r, const struct err *e)
 void request_refuse_for(struct request *r, int64_t retry_ms, const struct err *e)
 {
     if (e->code == ERR_LIMIT)
-        xchg_add_header(
-            r->x, "retry-after",
-            str_of(arena_printf(xchg_arena(r->x), "%lld", (long long)(retry_ms / 1000 + 1))));
+        xchg_add_header(r->x, "retry-after",
+                        str_of(arena_printf(xchg_arena(r->x), "%" PRId64, retry_ms / 1000 + 1)));
     if (e->code == ERR_INVALID)
         request_fail(r, e);
     else

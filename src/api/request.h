@@ -58,6 +58,7 @@ struct request {
     struct idem *idem; /* with an Idempotency-Key; whoever waits takes it */
     int64_t started_ns;
     int status; /* of the reply; 0: none yet */
+    bool audited;
 };
 
 struct op_handler {
@@ -84,7 +85,7 @@ struct auth_view request_view(const struct request *r);
 void request_count(struct request *r, int status);
 
 /* A handler that takes the exchange over by xchg_handle calls this from its closed. */
-void request_end(struct request *r);
+void request_end(struct request *r, bool done);
 
 void request_wait(struct request *r, struct waiter *w);
 struct request *waiter_end(struct waiter *w); /* NULL: nobody waits any more */

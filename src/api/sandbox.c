@@ -14,17 +14,40 @@ struct principal request_who(const struct request *r)
     return who;
 }
 
+/* Which content was read: rows fold by object, so a file's path is part of its name. */
+static void audit_read(struct request *r, const struct sandbox *s)
+{
+    struct str path = {0};
+    struct sandbox_info i;
+    const char *object;
+
+    if (!r->op->audited || r->audited)
+        return;
+    r->audited = true;
+    sandbox_info(s, &i);
+    if (http_query_get(xchg_req(r->x)->query, "path", xchg_arena(r->x), &path) < 0)
+        path = (struct str){0};
+    object = arena_printf(xchg_arena(r->x), "sandbox/%s%s" STR_FMT, i.id, path.n ? ":" : "",
+                          (int)size_min(path.n, EVENT_NAME_MAX / 2), path.n ? path.p : "");
+    request_audit(r, "request.read", object, 200);
+}
+
 struct sandbox *request_sandbox(struct request *r, struct str ref)
 {
     struct err e = {0};
     struct sandbox *s = sandbox_find(r->api->c.sandboxes, ref, &e);
 
     if (!s) {
+        if (!e.object[0])
+            (void)snprintf(e.object, sizeof e.object, "sandbox/" STR_FMT, (int)size_min(ref.n, 64),
+                           ref.p);
         request_fail(r, &e);
         return NULL;
     }
-    if (sandbox_check(s, &r->who, &e) == 0)
+    if (sandbox_check(s, &r->who, &e) == 0) {
+        audit_read(r, s);
         return s;
+    }
     request_refuse(r, &e);
     return NULL;
 }
@@ -40,6 +63,9 @@ struct exec *request_exec(struct request *r, struct str sandbox, struct str exec
     x = exec_find(s, exec, &e);
     if (x)
         return exec_ref(x);
+    if (!e.object[0])
+        (void)snprintf(e.object, sizeof e.object, "exec/" STR_FMT, (int)size_min(exec.n, 64),
+                       exec.p);
     request_fail(r, &e);
     return NULL;
 }

@@ -83,14 +83,13 @@ static void on_closed(struct xchg *x, bool done)
 {
     struct input *in = xchg_arg(x);
 
-    (void)done;
     if (buf_len(&in->held) > 0)
         (void)exec_stdin(in->x, STR(""), false, NULL, NULL); /* nobody waits for room any more */
     console_leave(&in->seat);
     exec_wait_cancel(in->wait);
     buf_done(&in->held);
     exec_unref(in->x);
-    request_end(in->r);
+    request_end(in->r, done);
 }
 
 void exec_stdin_run(struct request *r)
@@ -106,6 +105,14 @@ void exec_stdin_run(struct request *r)
     if (!x)
         return;
     exec_info(x, &i);
+    if (!i.takes_input) {
+        err_set(&e, ERR_CONFLICT, 0, "command '%s' %s", i.id,
+                i.ended_ms ? "has ended: it reads no more" : "has no open standard input");
+        err_object(&e, "exec", i.id);
+        err_hint(&e, "start it with \"stdin_open\": true");
+        request_fail(r, &e);
+        return;
+    }
     if (console_sit(r->api->consoles, i.id, CONSOLE_CONTROLLER, false, &in->seat, &e) < 0) {
         request_fail(r, &e);
         return;

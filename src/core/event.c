@@ -1,6 +1,7 @@
-#include "core/event_log.h"
+#include "core/event.h"
 
 #include "base/mem.h"
+#include "core/event_log.h"
 
 struct metric events_total = {
     .name = "holt_events_total", .help = "Events appended.", .kind = METRIC_COUNTER};

@@ -214,6 +214,7 @@ void exec_info(const struct exec *x, struct exec_info *ret)
         .timed_out = x->flags & EXEC_TIMED_OUT,
         .cancelled = x->flags & EXEC_CANCELLED,
         .oom = x->flags & EXEC_OOM,
+        .takes_input = exec_is_live(x) && !x->in_eof && (x->flags & (EXEC_STDIN | EXEC_PTY)) != 0,
         .exit_code = x->exit_code,
         .signal = x->signal,
         .created_ms = x->created_ms,

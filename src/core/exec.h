@@ -42,8 +42,9 @@ struct exec_info { /* borrowed until the loop turns */
     size_t argc;
     struct str cwd, user, failure;
     bool pty, timed_out, cancelled, oom;
-    int exit_code; /* -1: none; 128 + n for a signal */
-    int signal;    /* 0: none */
+    bool takes_input; /* it lives, and its standard input was not closed */
+    int exit_code;    /* -1: none; 128 + n for a signal */
+    int signal;       /* 0: none */
     int64_t created_ms, started_ms, ended_ms, duration_ms, timeout_ms;
     int64_t user_us, system_us, max_rss_kib;
     int64_t out_from, out_end, err_from, err_end; /* bytes kept: [from, end) */

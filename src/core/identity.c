@@ -5,43 +5,16 @@
 #include "base/enc.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "base/map.h"
 #include "base/mem.h"
 #include "base/rnd.h"
 #include "core/event.h"
-#include "core/throttle.h"
-#include "proto/digest.h"
+#include "core/identity_inside.h"
 #include "proto/json.h"
 
 #define TOKENS_MAX 100000
-#define LOGIN_CODES 16
 #define SECRET_BYTES 32
 #define TOKEN_PREFIX "holt_"
 #define SESSION_PREFIX "holts_"
-#define CODE_PREFIX "holtc_"
-
-struct entry {
-    struct token t;
-    bool used;     /* last_used_ms is newer than the store's */
-    bool revoked;  /* refused already; its row goes … */
-    bool deleting; /* … just now */
-};
-
-struct login_code {
-    unsigned char hash[SHA256_SIZE];
-    enum role role; /* ROLE_NONE: free */
-    int64_t until_ms;
-};
-
-struct identity {
-    struct store *store;
-    struct map by_hash, by_id; /* to struct entry */
-    struct entry **sorted;     /* by id */
-    size_t count, size;
-    struct login_code codes[LOGIN_CODES];
-    size_t next_code;
-    struct throttle throttle;
-};
 
 static struct entry *entry_free(struct entry *n)
 {
@@ -53,11 +26,6 @@ static struct entry *entry_free(struct entry *n)
     return NULL;
 }
 DEFINE_AUTO(struct entry *, entry_free)
-
-static struct str hash_str(const unsigned char *hash)
-{
-    return str_make(hash, SHA256_SIZE);
-}
 
 /* Where id stands, or would stand. */
 static size_t position(const struct identity *i, struct str id, bool after)
@@ -176,7 +144,7 @@ struct identity *identity_close(struct identity *i)
 
 /* --- making --- */
 
-static void make_secret(const char *prefix, char *to)
+void identity_make_secret(const char *prefix, char *to)
 {
     unsigned char bytes[SECRET_BYTES];
     AUTO(buf_done) struct buf text = {0};
@@ -192,7 +160,7 @@ static struct entry *make_entry(const struct token_spec *spec, bool session, cha
 {
     struct entry *n = xzalloc(sizeof *n);
 
-    make_secret(session ? SESSION_PREFIX : TOKEN_PREFIX, text);
+    identity_make_secret(session ? SESSION_PREFIX : TOKEN_PREFIX, text);
     sha256(str_of(text), n->t.hash);
     id_make("tk", n->t.id);
     n->t.name = str_dup(spec->name);
@@ -287,7 +255,7 @@ static int check_spec(const struct identity *i, const struct token_spec *spec, s
 {
     if (i->count >= TOKENS_MAX) {
         err_set(e, ERR_LIMIT, 0, "there are %d tokens already", TOKENS_MAX);
-        return err_hint(e, "revoke tokens that nobody uses: holt token list");
+        return err_hint(e, "revoke tokens that nobody uses: holt token ls");
     }
     if (spec->role == ROLE_NONE)
         return err_set(e, ERR_INVALID, 0, "a token needs a role");
@@ -299,6 +267,7 @@ static int check_spec(const struct identity *i, const struct token_spec *spec, s
     return 0;
 }
 
+#define EXPIRE_LOOK 16
 static void expire_some(struct identity *i);
 
 static void create(struct identity *i, const struct token_spec *spec, bool session,
@@ -328,6 +297,16 @@ void identity_create(struct identity *i, const struct token_spec *spec, const st
     j->made = done;
     j->arg = arg;
     create(i, spec, false, by, j);
+}
+
+void identity_create_session(struct identity *i, const struct token_spec *spec,
+                             const struct principal *by, token_made done, void *arg)
+{
+    struct token_job *j = xzalloc(sizeof *j);
+
+    j->made = done;
+    j->arg = arg;
+    create(i, spec, true, by, j);
 }
 
 static size_t live_admins(const struct identity *i)
@@ -409,18 +388,14 @@ static void delete(struct identity *i, struct entry *n, const char *actor, store
     store_write(i->store, STORE_DURABLE, delete_token, token_deleted, j);
 }
 
-/* Rows of expired tokens go when others come: a few at a time keeps this cheap. */
+/* Rows of expired tokens go when others come: a few are looked at each time, in turn. */
 static void expire_some(struct identity *i)
 {
-    int left = 8;
+    for (size_t looked = 0; looked < i->count && looked < EXPIRE_LOOK; looked++) {
+        struct entry *n = i->sorted[i->expire_next++ % i->count];
 
-    for (size_t k = 0; k < i->count && left > 0; k++) {
-        struct entry *n = i->sorted[k];
-
-        if (n->revoked || is_live(n))
-            continue;
-        delete (i, n, "system", NULL, NULL);
-        left--;
+        if (!n->revoked && !is_live(n))
+            delete (i, n, "system", NULL, NULL);
     }
 }
 
@@ -433,7 +408,7 @@ void identity_revoke(struct identity *i, struct str id, const struct principal *
     if (!n || n->deleting) {
         err_set(&e, ERR_NOT_FOUND, 0, "there is no token '" STR_FMT "'", (int)size_min(id.n, 64),
                 id.p);
-        err_hint(&e, "see the ids: holt token list");
+        err_hint(&e, "see the ids: holt token ls");
         done(arg, &e);
         return;
     }
@@ -496,57 +471,6 @@ const struct token *identity_next(struct identity *i, struct str after)
     return NULL;
 }
 
-/* --- login --- */
-
-char *identity_login_code(struct identity *i, enum role role, char *to)
-{
-    struct login_code *c = &i->codes[i->next_code++ % LOGIN_CODES];
-
-    make_secret(CODE_PREFIX, to);
-    sha256(str_of(to), c->hash);
-    c->role = role;
-    c->until_ms = clock_mono_ms() + LOGIN_CODE_MS;
-    return to;
-}
-
-static struct login_code *find_code(struct identity *i, struct str code)
-{
-    unsigned char hash[SHA256_SIZE];
-    struct login_code *found = NULL;
-
-    sha256(code, hash);
-    for (size_t k = 0; k < LOGIN_CODES; k++) {
-        struct login_code *c = &i->codes[k];
-
-        if (str_eq_secret(hash_str(hash), hash_str(c->hash)) && c->role != ROLE_NONE &&
-            clock_mono_ms() < c->until_ms)
-            found = c;
-    }
-    return found;
-}
-
-void identity_login(struct identity *i, struct str code, token_made done, void *arg)
-{
-    struct login_code *c = code.n < TOKEN_TEXT ? find_code(i, code) : NULL;
-    struct token_spec spec = {.name = STR("login session"), .ttl_ms = SESSION_MS};
-    const struct principal by = {.actor = "login-code"};
-    struct token_job *j;
-    struct err e = {0};
-
-    if (!c) {
-        err_set(&e, ERR_UNAUTHENTICATED, 0, "the login code is wrong, used or too old");
-        err_hint(&e, "get a new one: holt login, or restart holtd and use the link it prints");
-        done(arg, NULL, NULL, &e);
-        return;
-    }
-    spec.role = c->role;
-    mem_wipe(c, sizeof *c);
-    j = xzalloc(sizeof *j);
-    j->made = done;
-    j->arg = arg;
-    create(i, &spec, true, &by, j);
-}
-
 /* --- throttle --- */
 
 bool identity_throttled(struct identity *i, const char *peer, int64_t *ret_retry_ms)
@@ -563,58 +487,4 @@ void identity_set_throttle(struct identity *i, int64_t failures, int64_t window_
 {
     i->throttle.failures = failures;
     i->throttle.window_ms = window_ms;
-}
-
-/* --- last use --- */
-
-struct use {
-    char id[ID_SIZE];
-    int64_t at_ms;
-};
-
-struct use_job {
-    size_t count;
-    struct use uses[];
-};
-
-static int write_uses(struct store_tx *tx, void *arg, struct err *e)
-{
-    const struct use_job *j = arg;
-
-    for (size_t k = 0; k < j->count; k++)
-        if (tx_run(tx, "UPDATE tokens SET last_used_ms = :at WHERE id = :id",
-                   PARAMS(P_INT("at", j->uses[k].at_ms), P_C("id", j->uses[k].id)), e) < 0)
-            return -1;
-    return 0;
-}
-
-static void uses_written(void *arg, const struct err *e)
-{
-    if (e->code != ERR_NONE)
-        log_warn("the tokens' times of last use are not stored", LOG_E(e));
-    mem_free(arg);
-}
-
-void identity_flush(struct identity *i)
-{
-    struct use_job *j;
-    size_t count = 0;
-
-    for (size_t k = 0; k < i->count; k++)
-        count += i->sorted[k]->used;
-    if (count == 0)
-        return;
-    j = xzalloc(sizeof *j + count * sizeof j->uses[0]);
-    for (size_t k = 0; k < i->count; k++) {
-        struct entry *n = i->sorted[k];
-        struct use *u = &j->uses[j->count];
-
-        if (!n->used)
-            continue;
-        n->used = false;
-        memcpy(u->id, n->t.id, sizeof u->id);
-        u->at_ms = n->t.last_used_ms;
-        j->count++;
-    }
-    store_write(i->store, STORE_RELAXED, write_uses, uses_written, j);
 }

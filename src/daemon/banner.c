@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/mem.h"
 
 #include <limits.h>
 #include <unistd.h>
@@ -63,15 +64,28 @@ static void add_command(struct buf *to, const char *args)
     buf_printf(to, "  " STR_FMT "holt %s\n", STR_ARG(dir), args);
 }
 
+/* Where the holt command looks for the token by itself. */
+static bool is_usual_state(const struct config *c)
+{
+    AUTO(mem_free) char *usual = conf_default_state();
+
+    return strcmp(c->state, usual) == 0;
+}
+
 static void add_try(struct buf *to, const struct banner *b, struct str url)
 {
-    bool standard = str_eq_c(url, "http://127.0.0.1:8122");
     bool off = b->conf->auth == CONF_AUTH_OFF;
+    bool server = !str_eq_c(url, "http://127.0.0.1:8122"), token = !is_usual_state(b->conf);
 
     buf_add_c(to, "\nTry:\n");
-    if (!standard)
-        buf_printf(to, "  export HOLT_SERVER=" STR_FMT " HOLT_TOKEN=$(cat %s)\n", STR_ARG(url),
-                   b->token_file);
+    if (server || token)
+        buf_add_c(to, "  export");
+    if (server)
+        buf_printf(to, " HOLT_SERVER=" STR_FMT, STR_ARG(url));
+    if (token)
+        buf_printf(to, " HOLT_TOKEN=$(cat %s)", b->token_file);
+    if (server || token)
+        buf_add_char(to, '\n');
     add_command(to, "status");
     add_command(to, "events -f");
     if (off)
@@ -91,7 +105,8 @@ void banner_print(const struct banner *b)
     if (!str_starts(buf_str(&url), STR("unix:")))
         buf_printf(&text, "  log in     " STR_FMT "/#login=%s  (works once, for an hour)\n",
                    STR_ARG(buf_str(&url)), b->login_code);
-    buf_printf(&text, "  token      %s  (the holt command reads it)\n", b->token_file);
+    buf_printf(&text, "  token      %s%s\n", b->token_file,
+               is_usual_state(b->conf) ? "  (the holt command reads it)" : "");
     if (b->conf->auth == CONF_AUTH_OFF)
         buf_add_c(&text, "\n  WARNING: auth = off. Every program and every user of this machine is "
                          "an admin here.\n");

@@ -6,6 +6,7 @@
 #include "daemon/banner.h"
 #include "daemon/notify.h"
 #include "daemon/state.h"
+#include "driver/table.h"
 
 #include <limits.h>
 #include <signal.h>
@@ -17,6 +18,7 @@
 #define IMAGE_JOBS_MAX 8 /* pulls and imports at once */
 #define FLUSH_TICKS 60   /* a minute */
 #define RETAIN_TICKS 600 /* ten minutes */
+#define RETAIN_FIRST 10  /* and soon after the start, which may come more often */
 
 enum { SIG_TERM, SIG_INT, SIG_HUP, SIG_KINDS };
 static const int signal_numbers[SIG_KINDS] = {SIGTERM, SIGINT, SIGHUP};
@@ -36,6 +38,7 @@ struct daemon {
     struct unpacker *unpacker;
     struct images *images;
     bool fake;
+    const struct driver_ops *drivers[8]; /* NULL at the end */
     char installation[ID_SIZE], node[HOST_NAME_MAX + 1];
     char *bindir;
     struct api *api;
@@ -149,7 +152,8 @@ static void on_tick(uv_timer_t *t)
     api_tick(d->api);
     if (++d->ticks % FLUSH_TICKS == 0)
         identity_flush(d->identity);
-    if (d->ticks % RETAIN_TICKS == 0 && (d->conf->events_keep_ms || d->conf->events_keep_count))
+    if (d->ticks % RETAIN_TICKS == RETAIN_FIRST &&
+        (d->conf->events_keep_ms || d->conf->events_keep_count))
         events_retain(d->events, d->conf->events_keep_ms, d->conf->events_keep_count, retained, d);
 }
 
@@ -255,17 +259,31 @@ static int open_store(struct daemon *d, struct err *e)
     return identity_first_admin(d->identity, d->token_file, e) < 0 ? -1 : 0;
 }
 
-/* A runtime without isolation works only where the operator chose it: whoever may make a sandbox
- * could otherwise choose it, and be holtd's user on the host. */
+/* The one that the setting names, and those beside it that isolate.  One that does not works only
+ * where the operator chose it: whoever may make a sandbox could otherwise be holtd's user on the
+ * host. */
+static void choose_drivers(struct daemon *d)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; driver_table[i]; i++)
+        if (strcmp(driver_table[i]->name, d->conf->runtime) == 0)
+            d->drivers[n++] = driver_table[i];
+    if (n == 0)
+        log_warn("this build does not have the runtime", LOG_C("runtime", d->conf->runtime));
+    else if (!(d->drivers[0]->caps & DRIVER_ISOLATES))
+        log_warn("what runs in a sandbox is NOT ISOLATED from this machine",
+                 LOG_C("runtime", d->conf->runtime));
+    for (size_t i = 0; driver_table[i] && n < ARRAY_LEN(d->drivers) - 1; i++)
+        if (driver_table[i] != d->drivers[0] && (driver_table[i]->caps & DRIVER_ISOLATES))
+            d->drivers[n++] = driver_table[i];
+}
+
 static int open_sandboxes(struct daemon *d, struct err *e)
 {
-    static const struct driver_ops *const safe[] = {&driver_native, NULL};
-    static const struct driver_ops *const unsafe[] = {&driver_fake, NULL};
     const struct config *c = d->conf;
-    bool fake = strcmp(c->runtime, driver_fake.name) == 0;
 
-    if (fake)
-        log_warn("THE RUNTIME IS FAKE: what runs in a sandbox is not isolated from this machine");
+    choose_drivers(d);
     if (state_installation(c->state, d->installation, e) < 0)
         return -1;
     d->bindir = c->bindir && c->bindir[0] ? xstrdup(c->bindir) : state_bindir();
@@ -275,7 +293,7 @@ static int open_sandboxes(struct daemon *d, struct err *e)
     return sandboxes_open(&(struct sandboxes_config){.loop = &d->loop,
                                                      .store = d->store,
                                                      .events = d->events,
-                                                     .drivers = fake ? unsafe : safe,
+                                                     .drivers = d->drivers,
                                                      .state = c->state,
                                                      .bindir = d->bindir,
                                                      .node = d->node,

@@ -2,12 +2,12 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "base/rnd.h"
 #include "init/dial.h"
 #include "init/exec.h"
 #include "init/file.h"
-#include "init/loop.h"
 #include "init/stats.h"
 
 #include <errno.h>
@@ -17,12 +17,14 @@
 #define OUT_LOW (64 * 1024)   /* below: data frames are queued */
 #define OUT_HIGH (256 * 1024) /* above: nothing more is read from holtd */
 #define HELLO_MS 5000
+#define PORT_RETRY_MS 50
 
 struct conn {
     struct watch w;
     struct guest_reader in;
     struct buf out;
     int64_t hello_by_ms;
+    int64_t retry_ms; /* of a port: when to look again; 0: now */
     bool greeted;
 };
 
@@ -53,16 +55,37 @@ static void channel_gone(struct channel *ch)
     ch->ops->on_gone(ch);
 }
 
+static void close_channels(void)
+{
+    while (!list_is_empty(&channels))
+        channel_gone(LIST_ENTRY(channels.next, struct channel, node));
+}
+
+/* A port stays: it waits for the next mark.  While nobody is at its other end it reads as ended and
+ * polls as hung up without pause (virtio_console), so it is left alone for a while. */
+static void port_restart(struct conn *c)
+{
+    guest_reader_done(&c->in);
+    guest_reader_init(&c->in, GUEST_HOST, true);
+    buf_done(&c->out);
+    c->greeted = false;
+    c->retry_ms = clock_mono_ms() + PORT_RETRY_MS;
+    loop_want(&c->w, EPOLLET);
+    pending = c;
+}
+
 static void drop(struct conn *c)
 {
     if (c == pending)
         pending = NULL;
     if (c == current) {
         current = NULL;
-        while (!list_is_empty(&channels))
-            channel_gone(LIST_ENTRY(channels.next, struct channel, node));
+        close_channels();
     }
-    conn_free(c);
+    if (c->in.scan)
+        port_restart(c);
+    else
+        conn_free(c);
 }
 
 /* ---- out ---- */
@@ -177,8 +200,7 @@ static void greet(struct conn *c, const struct guest_hello_host *h)
     hi->uptime_ms = (uint64_t)(clock_mono_ms() - born_ms);
     if (current && current != c)
         drop(current);
-    while (!list_is_empty(&channels)) /* the same stream, greeted again after a mark */
-        channel_gone(LIST_ENTRY(channels.next, struct channel, node));
+    close_channels(); /* the same port, greeted again after a mark */
     if (c == pending)
         pending = NULL;
     current = c;
@@ -304,6 +326,8 @@ static void on_io(struct watch *w, uint32_t events)
     char *room;
     ssize_t n;
 
+    if (c->retry_ms != 0)
+        return; /* conn_tick looks again */
     if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
         size_t size = guest_reader_room(&c->in, &room);
 
@@ -353,7 +377,7 @@ void conn_serve(int fd, bool scan)
     if (pending)
         drop(pending);
     pending = c;
-    c->hello_by_ms = scan ? INT64_MAX : clock_mono_ms() + HELLO_MS;
+    c->hello_by_ms = clock_mono_ms() + HELLO_MS;
     guest_reader_init(&c->in, GUEST_HOST, scan);
     loop_add(&c->w, fd, on_io);
     want_events(c);
@@ -361,15 +385,23 @@ void conn_serve(int fd, bool scan)
 
 int conn_timeout_ms(void)
 {
-    if (!pending || pending->hello_by_ms == INT64_MAX)
-        return -1;
-    return (int)i64_max(0, pending->hello_by_ms - clock_mono_ms());
+    int64_t due = !pending           ? INT64_MAX
+                  : pending->in.scan ? pending->retry_ms
+                                     : pending->hello_by_ms;
+
+    return due == 0 || due == INT64_MAX ? -1 : (int)i64_max(0, due - clock_mono_ms());
 }
 
 void conn_tick(void)
 {
-    if (pending && clock_mono_ms() >= pending->hello_by_ms)
+    if (!pending)
+        return;
+    if (!pending->in.scan && clock_mono_ms() >= pending->hello_by_ms)
         drop(pending);
+    else if (pending->retry_ms != 0 && clock_mono_ms() >= pending->retry_ms) {
+        pending->retry_ms = 0;
+        want_events(pending);
+    }
 }
 
 /* ---- channels ---- */

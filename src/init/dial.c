@@ -1,9 +1,9 @@
 #include "init/dial.h"
 
 #include "base/fd.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "init/conn.h"
-#include "init/loop.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -2,10 +2,11 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "init/conn.h"
+#include "init/group.h"
 #include "init/launch.h"
-#include "init/loop.h"
 #include "init/term.h"
 
 #include <errno.h>
@@ -33,6 +34,7 @@ struct exec {
     char id[GUEST_EXEC_ID_MAX + 1];
     pid_t pid; /* 0: it never ran */
     uint32_t flags;
+    uint32_t group; /* its cgroup; 0: none */
     bool ended;     /* reaped, or it never ran */
     bool exit_sent; /* on this channel */
     int64_t born_ns, ended_ms;
@@ -68,6 +70,7 @@ static struct exec *find(struct str id)
 
 static void exec_free(struct exec *x)
 {
+    group_remove(x->group);
     list_unlink(&x->node);
     exec_n--;
     loop_remove(&x->in);
@@ -274,6 +277,8 @@ static void send_signal(struct exec *x, const struct guest_exec_signal *s)
         (void)kill(x->pid, s->signal);
         return;
     }
+    if (s->scope == GUEST_SCOPE_ALL && group_signal(x->group, s->signal))
+        return;
     /* The command leads its session; a terminal knows the group in the foreground. */
     if (s->scope == GUEST_SCOPE_GROUP && (x->flags & GUEST_EXEC_PTY))
         (void)ioctl(x->out[0].w.fd, TIOCGPGRP, &group);
@@ -451,10 +456,16 @@ static int run(struct exec *x, const struct guest_exec_start *s, struct err *e)
 {
     AUTO(ends_close) struct ends n = {{-1, -1, -1}, {-1, -1, -1}};
     struct launch_io io;
+    AUTO(fd_close) int group = -1;
+    int r;
 
     if (make_ends(s, &n, e) < 0)
         return -1;
-    io = (struct launch_io){n.theirs[0], n.theirs[1], n.theirs[2], s->flags & GUEST_EXEC_PTY};
+    r = group_make(&x->group, &group);
+    if (r < 0)
+        return err_set(e, err_code_from_errno(-r), -r, "make a cgroup for the command");
+    io =
+        (struct launch_io){n.theirs[0], n.theirs[1], n.theirs[2], s->flags & GUEST_EXEC_PTY, group};
     x->born_ns = clock_mono_ns();
     if (launch(s, &io, &x->pid, e) < 0)
         return -1;
@@ -520,7 +531,7 @@ static void finish(struct exec *x, int status, const struct rusage *ru)
         .max_rss_kib = (uint64_t)ru->ru_maxrss,
         .wall_us = (uint64_t)(clock_mono_ns() - x->born_ns) / 1000,
     };
-    if (x->flags & GUEST_EXEC_KILL_REST)
+    if ((x->flags & GUEST_EXEC_KILL_REST) && !group_signal(x->group, SIGKILL))
         term_session_signal(x->pid, SIGKILL);
     in_close(x);
     for (int i = 0; i < 2; i++) {

@@ -1,5 +1,6 @@
 /* launch: from a checked exec_start to a running process.  Everything that can fail is done before
- * vfork() where possible; the child does system calls only.  Errors: -1 with *e set: it never ran.
+ * the clone where possible; the child does system calls only.  Errors: -1 with *e set: it never
+ * ran.
  */
 #pragma once
 
@@ -10,7 +11,10 @@
 struct launch_io {
     int in, out, err; /* the child's ends; the same fd for all three is a terminal */
     bool terminal;
+    int group; /* the directory of its cgroup, or -1 */
 };
 
+/* The filter that commands get, from an open file; -1: none. */
+void launch_setup(int filter);
 CHECKED int launch(const struct guest_exec_start *s, const struct launch_io *io, pid_t *ret,
                    struct err *e);

@@ -1,8 +1,12 @@
-/* holt-init: PID 1 of every sandbox.  Usage: holt-init --listen-fd N, or holt-init --port PATH. */
+/* holt-init: PID 1 of every sandbox.
+ * Usage: holt-init --listen-fd N | --port PATH [--filter-fd N] [--work-fd N]
+ * The filter is what commands get on top of init's own; work is the cgroup that they live in. */
 #include "base/fd.h"
+#include "base/loop.h"
 #include "init/conn.h"
 #include "init/exec.h"
-#include "init/loop.h"
+#include "init/group.h"
+#include "init/launch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,28 +57,53 @@ static void hold_standard_fds(void)
         (void)close(fd);
 }
 
-static int open_service(int argc, char **argv)
+struct options {
+    int listen, filter, work; /* inherited descriptors, or -1 */
+    const char *port;
+};
+
+static int parse_fd(const char *text)
 {
     uint64_t n;
+
+    return str_parse_u64(str_of(text), &n) == 0 && n > 2 && n < 1024 &&
+                   fcntl((int)n, F_SETFD, FD_CLOEXEC) == 0
+               ? (int)n
+               : -1;
+}
+
+static struct options parse(int argc, char **argv)
+{
+    struct options o = {-1, -1, -1, NULL};
+
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--listen-fd") == 0)
+            o.listen = parse_fd(argv[i + 1]);
+        else if (strcmp(argv[i], "--filter-fd") == 0)
+            o.filter = parse_fd(argv[i + 1]);
+        else if (strcmp(argv[i], "--work-fd") == 0)
+            o.work = parse_fd(argv[i + 1]);
+        else if (strcmp(argv[i], "--port") == 0)
+            o.port = argv[i + 1];
+    }
+    return o;
+}
+
+static int open_service(const struct options *o)
+{
     int fd;
 
-    if (argc == 3 && strcmp(argv[1], "--listen-fd") == 0 &&
-        str_parse_u64(str_of(argv[2]), &n) == 0 && n < 1024) {
-        fd = (int)n;
-        if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
+    if (o->listen >= 0) {
+        if (fcntl(o->listen, F_SETFL, O_NONBLOCK) < 0)
             return -1;
-        conn_listen(fd);
+        conn_listen(o->listen);
         return 0;
     }
-    if (argc == 3 && strcmp(argv[1], "--port") == 0) {
-        fd = open(argv[2], O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-        if (fd < 0)
-            return -1;
-        conn_serve(fd, true);
-        return 0;
-    }
-    errno = EINVAL;
-    return -1;
+    fd = o->port ? open(o->port, O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return -1;
+    conn_serve(fd, true);
+    return 0;
 }
 
 static int sooner(int a, int b)
@@ -84,18 +113,24 @@ static int sooner(int a, int b)
 
 int main(int argc, char **argv)
 {
+    const struct options o = parse(argc, argv); /* before any descriptor is opened */
+
     hold_standard_fds();
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* no command reads our memory through /proc */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     (void)umask(0022);
     loop_init();
     watch_signals();
-    if (open_service(argc, argv) < 0) {
+    launch_setup(o.filter);
+    group_setup(o.work);
+    if (open_service(&o) < 0) {
         (void)fprintf(stderr, "holt-init: open the service: %s\n", strerror(errno));
         return 1;
     }
     for (;;) {
-        loop_turn(sooner(conn_timeout_ms(), exec_timeout_ms()));
+        loop_turn(sooner(group_timeout_ms(), sooner(conn_timeout_ms(), exec_timeout_ms())));
+        if (loop_was_idle())
+            group_idle();
         conn_tick();
         exec_tick();
     }

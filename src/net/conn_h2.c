@@ -11,8 +11,9 @@
  * (CVE-2019-9511…9518) do not. */
 #define CALM_BURST 500.0
 #define CALM_PER_SECOND 50.0
-#define CONTINUATIONS_MAX 8 /* of 16 KiB each: more than any header limit (CVE-2024-28182) */
-#define HEAD_OVER_MAX 4     /* times the header limit: then the connection ends, not the stream */
+#define CONTINUATIONS_MAX 7 /* of 16 KiB each; older nghttp2 has no limit (CVE-2024-28182) */
+#define LINGER_MS 500
+#define HEAD_OVER_MAX 4 /* times the header limit: then the connection ends, not the stream */
 
 static struct h2_stream *stream_of(nghttp2_session *session, int32_t id)
 {
@@ -204,6 +205,8 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 
     (void)flags;
     h->progress = true;
+    if (s && s->sent)
+        return nghttp2_session_consume_connection(session, n);
     if (!s || !s->x || s->aborted || s->refused)
         return nghttp2_session_consume(session, id, n);
     s->unconsumed += n;
@@ -217,6 +220,32 @@ static int reset_sent(struct h2 *h, const struct h2_stream *s)
     if (!s || !s->aborted)
         (void)spend_calm(h); /* h2_data sees it */
     return 0;
+}
+
+static void end_lingering(uv_timer_t *timer)
+{
+    struct h2 *h = timer->data;
+
+    LIST_EACH (&h->streams, node) {
+        struct h2_stream *s = LIST_ENTRY(node, struct h2_stream, link);
+
+        if (s->sent && !s->received)
+            (void)nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_NO_ERROR);
+    }
+    h2_schedule(h);
+}
+
+/* RFC 9113 §8.1: the reply is complete, and the rest of the request is not needed.  The reset that
+ * says so comes a little later: curl 7.88 drops a reply that arrives together with it.  Until then
+ * what comes is dropped, and the stream's window stays shut. */
+static void linger(struct h2 *h, struct h2_stream *s)
+{
+    struct xchg *x = TAKE(s->x);
+
+    if (!uv_is_active((uv_handle_t *)h->linger) && !h->dead)
+        (void)uv_timer_start(h->linger, end_lingering, LINGER_MS, 0);
+    if (x)
+        xchg_gone(x, true);
 }
 
 static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
@@ -233,8 +262,8 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
     if (!s)
         return 0;
     s->sent = true;
-    if (!s->received) /* RFC 9113 §8.1: the rest of the request is not needed */
-        return nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_NO_ERROR);
+    if (!s->received)
+        linger(h, s);
     return 0;
 }
 
@@ -320,7 +349,9 @@ static void h2_start(struct conn *c)
     list_init(&h->fresh);
     h->idle = xzalloc(sizeof *h->idle);
     (void)uv_idle_init(server_loop(c->server), h->idle);
-    h->idle->data = h;
+    h->linger = xzalloc(sizeof *h->linger);
+    (void)uv_timer_init(server_loop(c->server), h->linger);
+    h->idle->data = h->linger->data = h;
     h->session = make_session(h);
     if (nghttp2_submit_settings(h->session, NGHTTP2_FLAG_NONE, settings, ARRAY_LEN(settings)) !=
             0 ||
@@ -412,9 +443,9 @@ static void h2_timeout(struct conn *c)
     break_off(c->state, NGHTTP2_NO_ERROR);
 }
 
-static void idle_closed(uv_handle_t *idle)
+static void handle_closed(uv_handle_t *handle)
 {
-    mem_free(idle);
+    mem_free(handle);
 }
 
 static void h2_gone(struct conn *c)
@@ -425,7 +456,8 @@ static void h2_gone(struct conn *c)
         return;
     h->dead = true;
     drop_streams(h);
-    uv_close((uv_handle_t *)h->idle, idle_closed);
+    uv_close((uv_handle_t *)h->idle, handle_closed);
+    uv_close((uv_handle_t *)h->linger, handle_closed);
     nghttp2_session_del(h->session);
     h2_head_done(&h->head);
     mem_free(h);

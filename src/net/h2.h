@@ -17,6 +17,7 @@ struct h2 { /* one connection */
     struct conn *conn;
     nghttp2_session *session;
     uv_idle_t *idle;     /* runs while something waits to be pumped */
+    uv_timer_t *linger;  /* then streams that we have answered early are reset */
     struct list streams; /* struct h2_stream.link */
     struct list fresh;   /* struct h2_stream.fresh: a reply head waits for the pump */
     size_t stream_count;

@@ -1,7 +1,7 @@
 #include "proto/pb.h"
 
+#include "api/health.pb.h"
 #include "base/mem.h"
-#include "health.pb.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

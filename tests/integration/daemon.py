@@ -29,7 +29,7 @@ def environment(extra=None):
     """A clean one: no HOLT_* or alias of the caller's leaks into a test."""
     env = {k: v for k, v in os.environ.items() if k in ("PATH", "LANG", "TZ", "TMPDIR")}
     log = f":log_path={LOGS}/sanitizer" if LOGS else ""
-    env["ASAN_OPTIONS"] = f"detect_leaks=1:exitcode=99{log}"
+    env["ASAN_OPTIONS"] = f"detect_leaks=1:exitcode=99:quarantine_size_mb=8{log}"
     env["UBSAN_OPTIONS"] = f"print_stacktrace=1:halt_on_error=1:exitcode=99{log}"
     env.update(extra or {})
     return env

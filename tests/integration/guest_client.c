@@ -67,22 +67,28 @@ struct guest_msg guest_client_next(struct guest_client *c)
     return m;
 }
 
-void guest_client_hello(struct guest_client *c, int fd)
+static void send_hello(struct guest_client *c, bool scan, uint8_t nonce)
 {
     struct guest_msg m = {.type = GUEST_HELLO_HOST};
     struct timeval limit = {.tv_sec = 20};
-    struct guest_exec_row row;
 
-    *c = (struct guest_client){.fd = fd, .next_channel = 1};
-    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    guest_reader_init(&c->in, GUEST_INIT, false);
-    m.u.hello_host = (struct guest_hello_host){1, GUEST_VERSION, {(uint8_t)getpid()}};
-    if (fd_write_all(fd, guest_mark, GUEST_MARK) < 0)
+    (void)setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    guest_reader_init(&c->in, GUEST_INIT, scan);
+    m.u.hello_host = (struct guest_hello_host){1, GUEST_VERSION, {nonce}};
+    if (fd_write_all(c->fd, guest_mark, GUEST_MARK) < 0)
         die("write the mark");
     guest_client_send(c, &m);
-    m = guest_client_next(c);
+}
+
+static void take_hello(struct guest_client *c, uint8_t nonce)
+{
+    struct guest_msg m = guest_client_next(c);
+    struct guest_exec_row row;
+
+    while (c->in.scan && (m.type != GUEST_HELLO_INIT || m.u.hello_init.nonce[0] != nonce))
+        m = guest_client_next(c); /* said to an earlier client */
     if (m.type != GUEST_HELLO_INIT || m.u.hello_init.version != GUEST_VERSION ||
-        m.u.hello_init.nonce[0] != (uint8_t)getpid())
+        m.u.hello_init.nonce[0] != nonce)
         die("init does not greet as it should");
     memcpy(c->epoch, m.u.hello_init.epoch, sizeof c->epoch);
     while (c->exec_n < ARRAY_LEN(c->execs) &&
@@ -93,7 +99,7 @@ void guest_client_hello(struct guest_client *c, int fd)
     }
 }
 
-void guest_client_connect(struct guest_client *c, const char *path)
+void guest_client_connect_fast(struct guest_client *c, const char *path)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -101,7 +107,21 @@ void guest_client_connect(struct guest_client *c, const char *path)
     (void)snprintf(to.sun_path, sizeof to.sun_path, "%s", path);
     if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to) < 0)
         die("connect to '%s': %s", path, strerror(errno));
-    guest_client_hello(c, fd);
+    *c = (struct guest_client){.fd = fd, .next_channel = 1};
+    send_hello(c, false, 1);
+}
+
+void guest_client_connect(struct guest_client *c, const char *path)
+{
+    guest_client_connect_fast(c, path);
+    take_hello(c, 1);
+}
+
+void guest_client_port(struct guest_client *c, int fd, uint8_t nonce)
+{
+    *c = (struct guest_client){.fd = fd, .next_channel = 1};
+    send_hello(c, true, nonce);
+    take_hello(c, nonce);
 }
 
 void guest_client_close(struct guest_client *c)

@@ -23,7 +23,10 @@ struct guest_result {
 };
 
 void guest_client_connect(struct guest_client *c, const char *path);
-void guest_client_hello(struct guest_client *c, int fd); /* on a socket that is connected */
+/* The same, without waiting for the answer: what follows may be sent at once. */
+void guest_client_connect_fast(struct guest_client *c, const char *path);
+/* On a stream that knows no connections (a port): skips to init's answer to this hello. */
+void guest_client_port(struct guest_client *c, int fd, uint8_t nonce);
 void guest_client_close(struct guest_client *c);
 void guest_client_send(struct guest_client *c, const struct guest_msg *m);
 struct guest_msg guest_client_next(struct guest_client *c); /* valid until the next call */

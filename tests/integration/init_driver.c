@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 static char dir[64], sock[96];
@@ -383,6 +384,69 @@ static void a_bad_client_harms_nobody(void)
     a_command_runs();
 }
 
+/* A raw terminal stands in for a virtio-serial port: bytes, and no sign of who is at the other end.
+ */
+static int open_port(char *name, size_t size)
+{
+    struct termios raw;
+    int fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+
+    CHECK(fd >= 0 && grantpt(fd) == 0 && unlockpt(fd) == 0 && ptsname_r(fd, name, size) == 0);
+    CHECK(tcgetattr(fd, &raw) == 0);
+    cfmakeraw(&raw);
+    CHECK(tcsetattr(fd, TCSANOW, &raw) == 0);
+    return fd;
+}
+
+/* The client dies in the middle of a frame, again and again, at another byte each time, with frames
+ * of init's on their way; the next one is heard, and the command's output is whole. */
+static void a_port_resynchronises(const char *program)
+{
+    const char *const seq[] = {"seq", "1", "100000", NULL};
+    AUTO(buf_done) struct buf all = {0}, expected = {0};
+    struct guest_msg ping = {.type = GUEST_PING};
+    uint8_t frame[64];
+    struct wire_out o = {.p = frame, .size = sizeof frame};
+    struct guest_client c;
+    struct guest_result first = {0};
+    struct err e;
+    char name[64];
+    int status, port = open_port(name, sizeof name),
+                keep = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    pid_t init = fork();
+
+    if (init == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+        (void)execl(program, program, "--port", name, (char *)NULL);
+        _exit(127);
+    }
+    for (int i = 1; i <= 100000; i++)
+        buf_printf(&expected, "%d\n", i);
+    CHECK(guest_encode(&ping, GUEST_HOST, &o, &e) == 0);
+    guest_client_port(&c, port, 1);
+    guest_client_collect(&c, guest_client_start(&c, "ex_p", 0, seq), 1, &first);
+    buf_add_str(&all, buf_str(&first.out[0]));
+    guest_result_done(&first);
+    for (uint8_t round = 0; round < o.n; round++) {
+        struct guest_result r = {0};
+
+        CHECK(fd_write_all(port, frame, round) == 0); /* and dies here */
+        guest_reader_done(&c.in);
+        guest_client_port(&c, port, (uint8_t)(round + 2));
+        CHECK(c.exec_n == 1);
+        guest_client_collect(&c, guest_client_attach(&c, "ex_p", buf_len(&all), 0), 500, &r);
+        CHECK(r.from[0] == buf_len(&all));
+        buf_add_str(&all, buf_str(&r.out[0]));
+        guest_result_done(&r);
+    }
+    CHECK(buf_len(&all) <= buf_len(&expected) &&
+          memcmp(buf_data(&all), buf_data(&expected), buf_len(&all)) == 0);
+    (void)kill(init, SIGKILL);
+    CHECK(waitpid(init, &status, 0) == init && WIFSIGNALED(status));
+    guest_client_close(&c);
+    fd_close(keep);
+}
+
 int main(int argc, char **argv)
 {
     pid_t init;
@@ -401,6 +465,7 @@ int main(int argc, char **argv)
     files_are_served();
     init_dials_inside();
     a_bad_client_harms_nobody();
+    a_port_resynchronises(argv[1]);
     CHECK(waitpid(init, &status, WNOHANG) == 0); /* still alive */
     (void)kill(init, SIGKILL);
     (void)waitpid(init, &status, 0);

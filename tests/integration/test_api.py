@@ -10,6 +10,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from daemon import all_events, wait_for
+from raw import Raw
 
 ROLES = ["none", "observer", "agent", "operator", "admin"]
 # Written out by hand, so that a change of the operations table must be made here as well, on purpose.
@@ -181,6 +182,24 @@ def test_a_revoked_token_is_dead_at_once(holtd):
     assert holtd.request("DELETE", f"/holt/v1/tokens/{t['id']}")[0] == 204
     assert holtd.request("GET", "/holt/v1/info", token=t["token"])[0] == 401
     assert holtd.request("DELETE", f"/holt/v1/tokens/{t['id']}")[0] == 404
+
+
+def test_a_token_revoked_before_its_body_came_is_refused(holtd):
+    t = holtd.new_token("slow", "admin")
+    with Raw(holtd.port) as c:
+        c.send(f"POST /holt/v1/tokens HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {t['token']}\r\n"
+               "Content-Type: application/json\r\nContent-Length: 12\r\n\r\n")
+        time.sleep(0.2)
+        assert holtd.request("DELETE", f"/holt/v1/tokens/{t['id']}")[0] == 204
+        c.send('{"name":"x"}')
+        assert c.read().status == 401
+
+
+def test_the_last_admin_token_stays(new_holtd):
+    d = new_holtd()
+    own = d.ok("GET", "/holt/v1/tokens/self")["id"]
+    status, reply, _ = d.request("DELETE", f"/holt/v1/tokens/{own}")
+    assert status == 409 and reply["error"]["object"] == f"token/{own}"
 
 
 def test_a_token_expires(holtd):

@@ -49,7 +49,8 @@ def test_every_operation_is_served(holtd, document):
     seen = 0
     for method, path, op in operations(document):
         real = path.replace("{id}", "tk_00000000000000000000")
-        status, reply, _ = holtd.request(method, real, {} if method in ("POST", "PUT", "PATCH") else None,
+        body = {"image": ""} if path.endswith("/sandboxes") else {}  # refused: none is made here
+        status, reply, _ = holtd.request(method, real, body if method in ("POST", "PUT", "PATCH") else None,
                                          headers={"Accept": "application/json"})
         seen += 1
         assert status not in (405, 501), (method, path)

@@ -261,6 +261,25 @@ static void a_body_over_the_limit_is_refused(void **state)
     assert_true(r->status == 413 || r->reset); /* the head of an echo goes out before its body */
 }
 
+static void an_early_reply_is_reset_a_little_later(void **state)
+{
+    static char big[600000]; /* more than the window: the request stays unfinished */
+    struct str body = str_make(big, sizeof big);
+    struct reply *r = request("POST", "/hold", none, &body);
+
+    (void)state;
+    assert_true(r->status == 413 && r->ended);
+    assert_int_equal(closed_done, 1);
+    assert_int_equal(r->reset, 0);
+    assert_true(body.n > 0);
+    while (!r->reset) {
+        (void)uv_run(&fake_server.loop, UV_RUN_ONCE);
+        exchange();
+    }
+    assert_int_equal(r->reset, NGHTTP2_NO_ERROR + 1);
+    assert_int_equal(request("GET", "/", none, NULL)->status, 200);
+}
+
 static void a_head_over_the_limit_gets_431(void **state)
 {
     char value[4096];
@@ -444,10 +463,11 @@ static void continuation_floods_end_the_connection(void **state)
     (void)state;
     fake_feed(STR("\0\0\x01\x01\0\0\0\0\x01\x82")); /* HEADERS without its end */
     assert_int_equal(fake_conn.wait, CONN_WAIT_HEAD);
-    feed_times(STR("\0\0\0\x09\0\0\0\0\x01"), 8);
+    feed_times(STR("\0\0\0\x09\0\0\0\0\x01"), 7);
     assert_false(fake_conn.closing);
     feed_times(STR("\0\0\0\x09\0\0\0\0\x01"), 1);
     assert_true(fake_conn.closing);
+    assert_int_equal(goaway, NGHTTP2_ENHANCE_YOUR_CALM + 1); /* our count, not nghttp2's */
 }
 
 static void a_lost_peer_ends_every_exchange(void **state)
@@ -468,6 +488,7 @@ int main(void)
         TEST(a_request_is_answered),
         TEST(a_body_is_echoed_past_every_window),
         TEST(a_body_over_the_limit_is_refused),
+        TEST(an_early_reply_is_reset_a_little_later),
         TEST(a_head_over_the_limit_gets_431),
         TEST(what_is_no_request_is_reset),
         TEST(a_reset_is_seen_at_once),

@@ -61,6 +61,7 @@ static void all_line_ends_and_odd_fields_are_read(void **state)
         {": only a comment\n\nevent: x\n\ndata\n\n", ",message,;"},
         {"id: 4\ndata: a\n\nid\ndata: b\n\n", "4,message,a;,message,b;"},
         {"data:  two blanks\nunknown: x\n\n", ",message, two blanks;"},
+        {"data: a\r\ndata: b\r\n\r\n", ",message,a\nb;"},
         {"data: cut off\n", ""},
     };
 

@@ -1,5 +1,5 @@
-/* loop: holt-init's poll loop.  One thread, no blocking call.  A watch belongs to its owner and may
- * be removed (and freed) from within any callback. */
+/* loop: a small epoll loop for holt-init and holt-spawn (holtd has libuv).  One thread, no blocking
+ * call.  A watch belongs to its owner and may be removed (and freed) from within any callback. */
 #pragma once
 
 #include "base/macro.h"
@@ -17,3 +17,4 @@ void loop_add(struct watch *w, int fd, void (*on)(struct watch *, uint32_t)); /*
 void loop_want(struct watch *w, uint32_t events); /* EPOLLIN | EPOLLOUT; 0: none */
 void loop_remove(struct watch *w);                /* closes the fd; harmless when not watched */
 void loop_turn(int timeout_ms);                   /* waits once and calls back */
+bool loop_was_idle(void);                         /* the last turn called nobody back */

@@ -1,4 +1,4 @@
-#include "init/loop.h"
+#include "base/loop.h"
 
 #include "base/fd.h"
 
@@ -8,6 +8,7 @@
 static int epoll_fd = -1;
 static struct epoll_event batch[32];
 static int batch_n;
+static bool idle;
 
 void loop_init(void)
 {
@@ -52,6 +53,7 @@ void loop_remove(struct watch *w)
 void loop_turn(int timeout_ms)
 {
     batch_n = epoll_wait(epoll_fd, batch, ARRAY_LEN(batch), timeout_ms);
+    idle = batch_n <= 0;
     for (int i = 0; i < batch_n; i++) {
         struct watch *w = batch[i].data.ptr;
 
@@ -59,4 +61,9 @@ void loop_turn(int timeout_ms)
             w->on(w, batch[i].events);
     }
     batch_n = 0;
+}
+
+bool loop_was_idle(void)
+{
+    return idle;
 }

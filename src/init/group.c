@@ -1,0 +1,140 @@
+#include "init/group.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PROCS_MAX (64 * 1024)
+#define IDLE_MS 2
+
+static int work_fd = -1;
+static uint32_t next = 1;
+static uint32_t oldest = 1; /* groups below are gone */
+static uint32_t spare;      /* made ahead; 0: none */
+static int spare_fd = -1;
+static bool refused;       /* making one ahead failed: the next command tries again */
+static uint32_t ended[32]; /* to be removed */
+static size_t ended_n;
+
+static void name_of(uint32_t number, const char *file, char *to, size_t size)
+{
+    (void)snprintf(to, size, "ex_%u%s", number, file);
+}
+
+void group_setup(int work)
+{
+    struct stat st;
+
+    if (work < 0 || fstat(work, &st) < 0 || !S_ISDIR(st.st_mode))
+        return;
+    (void)fcntl(work, F_SETFD, FD_CLOEXEC);
+    work_fd = work;
+}
+
+static void make_spare(void)
+{
+    char name[32];
+
+    if (work_fd < 0 || spare != 0)
+        return;
+    name_of(next, "", name, sizeof name);
+    refused = mkdirat(work_fd, name, 0755) < 0;
+    if (refused)
+        return;
+    spare_fd = openat(work_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    spare = next++;
+}
+
+int group_make(uint32_t *ret_number, int *ret_fd)
+{
+    *ret_number = 0;
+    *ret_fd = -1;
+    if (work_fd < 0)
+        return 0;
+    make_spare();
+    if (spare == 0)
+        return -errno;
+    *ret_number = spare;
+    *ret_fd = TAKE_FD(spare_fd);
+    spare = 0;
+    return 0;
+}
+
+static bool kill_all(uint32_t number)
+{
+    char name[48];
+    AUTO(fd_close) int fd = -1;
+
+    name_of(number, "/cgroup.kill", name, sizeof name);
+    fd = openat(work_fd, name, O_WRONLY | O_CLOEXEC);
+    return fd >= 0 && write(fd, "1", 1) == 1;
+}
+
+bool group_signal(uint32_t number, int signal)
+{
+    AUTO(buf_done) struct buf text = {0};
+    AUTO(fd_close) int fd = -1;
+    char name[48];
+    struct str rest;
+
+    if (number == 0)
+        return false;
+    if (signal == SIGKILL)
+        return kill_all(number);
+    name_of(number, "/cgroup.procs", name, sizeof name);
+    fd = openat(work_fd, name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fd_read_all(fd, PROCS_MAX, &text) < 0)
+        return false;
+    for (rest = buf_str(&text); rest.n > 0;) {
+        uint64_t pid;
+
+        if (str_parse_u64(str_cut(rest, '\n', &rest), &pid) == 0 && pid > 1 && pid <= INT32_MAX)
+            (void)kill((pid_t)pid, signal);
+    }
+    return true;
+}
+
+static int remove_one(uint32_t number)
+{
+    char name[32];
+
+    name_of(number, "", name, sizeof name);
+    return unlinkat(work_fd, name, AT_REMOVEDIR) < 0 ? -errno : 0;
+}
+
+/* A command may leave others behind: its group stays until a later removal finds it empty. */
+static void remove_ended(void)
+{
+    while (ended_n > 0)
+        (void)remove_one(ended[--ended_n]);
+    for (int tries = 0; oldest < next && oldest != spare && tries < 4; tries++) {
+        if (remove_one(oldest) == -EBUSY)
+            return;
+        oldest++;
+    }
+}
+
+void group_remove(uint32_t number)
+{
+    if (number == 0)
+        return;
+    if (ended_n == ARRAY_LEN(ended))
+        remove_ended();
+    ended[ended_n++] = number;
+}
+
+int group_timeout_ms(void)
+{
+    return work_fd >= 0 && ((spare == 0 && !refused) || ended_n > 0) ? IDLE_MS : -1;
+}
+
+void group_idle(void)
+{
+    make_spare();
+    remove_ended();
+}

@@ -1,0 +1,112 @@
+#include "spawn/host.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U /* Linux 6.3; older kernels make every memfd executable */
+#endif
+
+struct host host = {.state = -1, .boxes = -1, .init = -1, .dev = -1, .cg2 = -1};
+
+static int open_state(const char *path, struct err *e)
+{
+    int r = dir_make_all(path, 0700);
+
+    if (r < 0)
+        return err_set(e, err_code_from_errno(-r), -r, "make state directory '%s'", path);
+    host.state = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (host.state < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "open state directory '%s'", path);
+    if (mkdirat(host.state, "sb", 0700) < 0 && errno != EEXIST)
+        return err_set(e, err_code_from_errno(errno), errno, "make '%s/sb'", path);
+    host.boxes = openat(host.state, "sb", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (host.boxes < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "open '%s/sb'", path);
+    return 0;
+}
+
+/* Sealed: a sandbox that opens /proc/1/exe for writing changes nothing, here or elsewhere.  Not
+ * readable: the kernel then gives init's memory to the user namespace that may read the file, ours
+ * (exec's would_dump), so that no root inside can trace init or look into its /proc entries. */
+static int seal_init(const char *program, struct err *e)
+{
+    AUTO(buf_done) struct buf content = {0};
+    AUTO(fd_close) int fd = -1;
+    int r = file_read(program, 16 << 20, &content);
+
+    if (r < 0)
+        return err_set(e, err_code_from_errno(-r), -r, "read '%s'", program);
+    fd = memfd_create("holt-init", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+    if (fd < 0 && errno == EINVAL)
+        fd = memfd_create("holt-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return err_set(e, ERR_INTERNAL, errno, "make a memory file for '%s'", program);
+    r = fd_write_all(fd, buf_data(&content), buf_len(&content));
+    if (r < 0 || fchmod(fd, 0111) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+        return err_set(e, ERR_INTERNAL, r < 0 ? -r : errno, "seal '%s'", program);
+    host.init = TAKE_FD(fd);
+    return 0;
+}
+
+static int write_text(const char *path, const char *text)
+{
+    AUTO(fd_close) int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    return fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
+}
+
+/* Without root, everything happens in a user namespace of our own in which we are root. */
+static int become_root(struct err *e)
+{
+    char uid_map[48], gid_map[48];
+    int r;
+
+    (void)snprintf(uid_map, sizeof uid_map, "0 %u 1\n", geteuid());
+    (void)snprintf(gid_map, sizeof gid_map, "0 %u 1\n", getegid());
+    if (unshare(CLONE_NEWUSER) < 0) {
+        (void)err_set(e, ERR_UNSUPPORTED, errno, "make a user namespace");
+        return err_hint(e, "run as root, or allow unprivileged user namespaces");
+    }
+    r = write_text("/proc/self/setgroups", "deny");
+    if (r == 0)
+        r = write_text("/proc/self/uid_map", uid_map);
+    if (r == 0)
+        r = write_text("/proc/self/gid_map", gid_map);
+    if (r < 0)
+        return err_set(e, ERR_UNSUPPORTED, -r, "map our user");
+    return 0;
+}
+
+int host_init(const char *state, const char *init_program, struct err *e)
+{
+    host.state_path = state;
+    for (int i = 0; i < CG1_COUNT; i++)
+        host.cg1[i] = -1;
+    host.rootless = geteuid() != 0;
+    host.many_ids = !host.rootless;
+    if (host.rootless && become_root(e) < 0)
+        return -1;
+    /* Our own mount namespace: what we mount is seen by nobody else and dies with us. */
+    if (unshare(CLONE_NEWNS | CLONE_NEWIPC) < 0 ||
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return err_set(e, ERR_UNSUPPORTED, errno, "make a mount namespace");
+    /* Only now: a directory opened before belongs to the old namespace, where we cannot mount. */
+    if (open_state(state, e) < 0 || seal_init(init_program, e) < 0)
+        return -1;
+    if (host_open_cgroups(e) < 0 || host_make_dev(e) < 0 || host_compile_filter(e) < 0)
+        return -1;
+    host.features |= SPAWN_CAN_DISK | (host.many_ids ? (uint32_t)SPAWN_CAN_USERS : 0);
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    return 0;
+}

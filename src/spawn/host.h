@@ -1,0 +1,39 @@
+/* host: what holt-spawn found out and made once, at its start; read-only afterwards, but for the
+ * pool of network namespaces.  One per process. */
+#pragma once
+
+#include "base/err.h"
+#include "wire/spawn.h"
+
+#include <linux/filter.h>
+
+#define HOST_NETNS_MAX 64
+#define HOST_IDS 65536 /* of one sandbox, where ranges can be mapped */
+
+enum host_cg1 { CG1_MEMORY, CG1_PIDS, CG1_CPU, CG1_COUNT };
+
+struct host {
+    const char *state_path;
+    int state, boxes;   /* directories: the state, and sb/ in it */
+    int init;           /* sealed memfd with holt-init */
+    int dev;            /* the shared /dev, mounted in our mount namespace */
+    int cg2;            /* our v2 cgroup, or -1 */
+    int cg1[CG1_COUNT]; /* our v1 cgroups, or -1 */
+    bool rootless, many_ids;
+    uint32_t features;        /* enum spawn_feature */
+    struct sock_fprog filter; /* of init and all it starts */
+    int filter_fd;            /* a sealed memfd with the second filter, of commands only */
+    int netns[HOST_NETNS_MAX];
+    uint32_t netns_n, netns_want;
+};
+extern struct host host;
+
+CHECKED int host_init(const char *state, const char *init_program, struct err *e);
+/* Each makes one part; in files of their own. */
+CHECKED int host_open_cgroups(struct err *e);
+void host_close_cgroups(void); /* those that are empty: sandboxes outlive us */
+CHECKED int host_make_dev(struct err *e);
+CHECKED int host_compile_filter(struct err *e);
+/* Makes one more network namespace if the pool lacks one; false: it is full. */
+bool netns_fill_one(void);
+CHECKED int netns_take(struct err *e); /* an fd */

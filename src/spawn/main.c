@@ -1,0 +1,82 @@
+/* holt-spawn: the only privileged part.  Usage: holt-spawn --state DIR --init PROGRAM */
+#include "base/log.h"
+#include "spawn/sandbox.h"
+#include "spawn/server.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+static int lock_state(struct err *e)
+{
+    int fd = openat(host.state, "spawn.lock", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return err_set(e, ERR_CONFLICT, 0, "another holt-spawn serves '%s'", host.state_path);
+    return 0; /* held until we die */
+}
+
+static struct watch signals = {.fd = -1};
+
+static void on_signal(struct watch *w, uint32_t events)
+{
+    (void)w;
+    (void)events;
+    host_close_cgroups();
+    exit(0);
+}
+
+static void watch_signals(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    loop_add(&signals, signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), on_signal);
+    loop_want(&signals, EPOLLIN);
+}
+
+static int start(int argc, char **argv, struct err *e)
+{
+    const char *state = NULL, *init = NULL;
+
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--state") == 0)
+            state = argv[i + 1];
+        else if (strcmp(argv[i], "--init") == 0)
+            init = argv[i + 1];
+    }
+    if (!state || !init || argc != 5)
+        return err_set(e, ERR_INVALID, 0, "usage: holt-spawn --state DIR --init PROGRAM");
+    loop_init();
+    watch_signals();
+    if (host_init(state, init, e) < 0 || lock_state(e) < 0)
+        return err_wrap(e, "start");
+    if (record_adopt_all(e) < 0)
+        return -1;
+    return server_listen(host.state, e);
+}
+
+int main(int argc, char **argv)
+{
+    struct err e = {0};
+
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (start(argc, argv, &e) < 0) {
+        log_error("holt-spawn", LOG_E(&e), LOG_C("hint", e.hint));
+        return 1;
+    }
+    for (;;) {
+        bool busy = sandbox_retry();
+        bool more = host.netns_n < host.netns_want;
+
+        loop_turn(busy ? 1 : more ? 0 : -1);
+        if (loop_was_idle())
+            (void)netns_fill_one();
+    }
+}

@@ -1,0 +1,11 @@
+/* mnt: the new mount interface (Linux 5.2, 5.12), which neither libc wraps alike.  Errors: -errno.
+ */
+#pragma once
+
+#include "base/macro.h"
+
+/* A detached copy of the mount (with those below it, if recursive) at an open directory: an fd. */
+CHECKED int mnt_clone(int dir, bool recursive);
+CHECKED int mnt_attach(int tree, const char *path);
+/* Sets MOUNT_ATTR_ bits on everything at and below path. */
+CHECKED int mnt_set(const char *path, uint64_t attributes);

@@ -1,0 +1,68 @@
+/* Network namespaces made ahead.  Making one inside the clone holds the parent for 0.5 ms; entering
+ * a ready one costs a tenth.  They belong to our user namespace, not to the sandbox's: its root has
+ * no rights over them.  spawn itself uses no network, so it moves from one to the next. */
+#include "spawn/host.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int write_file(const char *path, const char *text)
+{
+    AUTO(fd_close) int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    return fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
+}
+
+static int loopback_up(void)
+{
+    struct ifreq ifr = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    AUTO(fd_close) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &ifr) < 0)
+        return -errno;
+    return 0;
+}
+
+static int make_one(struct err *e)
+{
+    int fd, r;
+
+    if (unshare(CLONE_NEWNET) < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "make a network namespace");
+    r = loopback_up();
+    if (r < 0)
+        return err_set(e, ERR_INTERNAL, -r, "bring up the loopback interface");
+    /* Low ports are free to all inside: the sandbox's root has no capability over this namespace.
+     */
+    (void)!write_file("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
+    fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "open a network namespace");
+    return fd;
+}
+
+bool netns_fill_one(void)
+{
+    struct err e;
+    int fd;
+
+    if (host.netns_n >= host.netns_want)
+        return false;
+    fd = make_one(&e);
+    if (fd < 0)
+        return false; /* the create that needs one will say why */
+    host.netns[host.netns_n++] = fd;
+    return true;
+}
+
+int netns_take(struct err *e)
+{
+    return host.netns_n > 0 ? host.netns[--host.netns_n] : make_one(e);
+}

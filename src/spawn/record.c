@@ -1,0 +1,163 @@
+/* What a new holt-spawn must know of the sandboxes of the last one: sb/ID/record, written before
+ * the child goes on, so that no init lives without one.  Plain text; the kernel's word (pid and
+ * start time) decides whether the sandbox still lives. */
+#include "spawn/sandbox.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define RECORD_MAX 1024
+
+/* Field 22 of /proc/PID/stat: with the pid it names a process for good.  0: there is none. */
+static uint64_t start_time(pid_t pid)
+{
+    AUTO(buf_done) struct buf text = {0};
+    char path[48];
+    struct str rest;
+    uint64_t v = 0;
+    ptrdiff_t paren = -1;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    if (file_read(path, 4096, &text) < 0)
+        return 0;
+    rest = buf_str(&text);
+    for (size_t i = 0; i < rest.n; i++) /* the name may hold anything: go by the last ')' */
+        if (rest.p[i] == ')')
+            paren = (ptrdiff_t)i;
+    if (paren < 0 || rest.n < (size_t)paren + 2)
+        return 0;
+    rest = str_skip(rest, (size_t)paren + 2);
+    for (int field = 3; field < 22; field++)
+        (void)str_cut(rest, ' ', &rest);
+    return str_parse_u64(str_cut(rest, ' ', &rest), &v) == 0 ? v : 0;
+}
+
+static int write_record(const struct sandbox *s)
+{
+    AUTO(fd_close)
+    int fd = openat(s->dir, "record.new", O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+    char text[RECORD_MAX];
+    int r;
+
+    if (fd < 0)
+        return -errno;
+    (void)snprintf(text, sizeof text,
+                   "%d %" PRIu64 " %u %u %d %u %" PRIu64 " %" PRIu64 " %u %u %u\n", s->pid,
+                   s->started, s->slot, s->flags, s->confirmed, s->enforced, s->memory_bytes,
+                   s->disk_bytes, s->cpu_millis, s->pids, s->nofile);
+    r = fd_write_all(fd, text, strlen(text));
+    if (r == 0 && renameat(s->dir, "record.new", s->dir, "record") < 0)
+        r = -errno;
+    return r;
+}
+
+int step_record(struct sandbox *s, struct err *e)
+{
+    int r;
+
+    s->started = start_time(s->pid);
+    r = write_record(s);
+    return r < 0 ? err_set(e, err_code_from_errno(-r), -r, "write its record") : 0;
+}
+
+int undo_record(struct sandbox *s)
+{
+    if (s->dir < 0)
+        return 0;
+    (void)unlinkat(s->dir, "record.new", 0);
+    return unlinkat(s->dir, "record", 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+int record_confirm(struct sandbox *s)
+{
+    s->confirmed = true;
+    return write_record(s);
+}
+
+/* Numbers in write_record's order; false when there are not as many. */
+static bool parse(struct str text, uint64_t *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (str_parse_u64(str_cut(text, i + 1 < n ? ' ' : '\n', &text), &v[i]) < 0)
+            return false;
+    return true;
+}
+
+static void read_record(struct sandbox *s)
+{
+    AUTO(fd_close) int fd = openat(s->dir, "record", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    AUTO(buf_done) struct buf text = {0};
+    uint64_t v[11];
+
+    if (fd < 0 || fd_read_all(fd, RECORD_MAX, &text) < 0 || !parse(buf_str(&text), v, ARRAY_LEN(v)))
+        return; /* it never got so far: dead, and destroy removes what there is */
+    s->pid = (pid_t)v[0];
+    s->started = v[1];
+    s->slot = (uint32_t)v[2];
+    s->flags = (uint32_t)v[3];
+    s->confirmed = v[4] != 0;
+    s->enforced = (uint32_t)v[5];
+    s->memory_bytes = v[6];
+    s->disk_bytes = v[7];
+    s->cpu_millis = (uint32_t)v[8];
+    s->pids = (uint32_t)v[9];
+    s->nofile = (uint32_t)v[10];
+}
+
+/* The start time is looked at after the pidfd is held: from then on the pid cannot be another's. */
+static int hold(const struct sandbox *s)
+{
+    AUTO(fd_close) int fd = s->pid > 1 ? (int)syscall(SYS_pidfd_open, s->pid, 0) : -1;
+
+    return fd >= 0 && s->started != 0 && start_time(s->pid) == s->started ? TAKE_FD(fd) : -1;
+}
+
+static void adopt_one(const char *id)
+{
+    struct spawn_create c = {.id = str_of(id), .hostname = STR("adopted")};
+    struct sandbox *s;
+    int fd;
+
+    if (!spawn_id_is_safe(c.id) || c.id.n == 0)
+        return;
+    s = sandbox_new(&c, 0);
+    s->dir = openat(host.boxes, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    s->flags = SPAWN_UPPER_DISK; /* without a record: look for everything */
+    s->memory_bytes = s->pids = s->cpu_millis = 1;
+    if (s->dir >= 0)
+        read_record(s);
+    s->cg2 = host.cg2 < 0 ? -1 : openat(host.cg2, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (s->cg2 >= 0) {
+        s->cg2_init = openat(s->cg2, "init", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        s->cg2_work = openat(s->cg2, "work", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
+    fd = hold(s);
+    if (fd < 0)
+        s->pid = 0;
+    sandbox_adopted(s, fd);
+    log_info("found a sandbox", LOG_C("sandbox", id), LOG_C("state", fd < 0 ? "dead" : "running"));
+}
+
+int record_adopt_all(struct err *e)
+{
+    int fd = openat(host.boxes, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *entry;
+
+    if (!d) {
+        fd_close(fd);
+        return err_set(e, err_code_from_errno(errno), errno, "look for sandboxes");
+    }
+    while ((entry = readdir(d)))
+        if (entry->d_name[0] != '.')
+            adopt_one(entry->d_name);
+    (void)closedir(d);
+    return 0;
+}

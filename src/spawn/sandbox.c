@@ -1,0 +1,299 @@
+#include "spawn/sandbox.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "spawn/server.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct list sandboxes = {&sandboxes, &sandboxes};
+static uint32_t next_slot;
+
+static void on_told(struct watch *w, uint32_t events);
+static void on_ended(struct watch *w, uint32_t events);
+
+struct sandbox *sandbox_find(struct str id)
+{
+    LIST_EACH (&sandboxes, node) {
+        struct sandbox *s = LIST_ENTRY(node, struct sandbox, node);
+
+        if (str_eq_c(id, s->id))
+            return s;
+    }
+    return NULL;
+}
+
+struct sandbox *sandbox_after(struct str id)
+{
+    char after[SPAWN_ID_MAX + 1];
+    struct sandbox *best = NULL;
+
+    (void)snprintf(after, sizeof after, STR_FMT, STR_ARG(id));
+    LIST_EACH (&sandboxes, node) {
+        struct sandbox *s = LIST_ENTRY(node, struct sandbox, node);
+
+        if (strcmp(s->id, after) > 0 && (!best || strcmp(s->id, best->id) < 0))
+            best = s;
+    }
+    return best;
+}
+
+void sandbox_forget_tags(void)
+{
+    LIST_EACH (&sandboxes, node) {
+        struct sandbox *s = LIST_ENTRY(node, struct sandbox, node);
+
+        s->create_tag = s->destroy_tag = 0;
+    }
+}
+
+/* A range of ids that no live sandbox has. */
+static uint32_t free_slot(void)
+{
+    for (;;) {
+        uint32_t slot = next_slot++ % 30000;
+        bool used = false;
+
+        LIST_EACH (&sandboxes, node) {
+            used = used || LIST_ENTRY(node, struct sandbox, node)->slot == slot;
+        }
+        if (!used)
+            return slot;
+    }
+}
+
+/* ---- the end ---- */
+
+static void answer_end(struct sandbox *s)
+{
+    if (s->create_tag != 0)
+        server_done(s->create_tag, &s->failure);
+    if (s->destroy_tag != 0)
+        server_done(s->destroy_tag, NULL);
+    list_unlink(&s->node);
+    mem_free(s);
+}
+
+/* False: something is still busy, and sandbox_retry goes on. */
+static bool undo(struct sandbox *s)
+{
+    while (s->steps_done > 0) {
+        const struct setup_step *step = &setup_steps[s->steps_done - 1];
+        int r = step->undo ? step->undo(s) : 0;
+
+        if (r == -EBUSY || r == -ENOTEMPTY)
+            return false;
+        if (r < 0)
+            log_error("undo a step", LOG_C("sandbox", s->id), LOG_C("step", step->name),
+                      LOG_C("error", strerror(-r)));
+        s->steps_done--;
+    }
+    answer_end(s);
+    return true;
+}
+
+bool sandbox_retry(void)
+{
+    bool busy = false;
+
+    LIST_EACH (&sandboxes, node) {
+        struct sandbox *s = LIST_ENTRY(node, struct sandbox, node);
+
+        if (s->dying && s->pid == 0 && !undo(s))
+            busy = true;
+    }
+    return busy;
+}
+
+/* Kills what lives; what follows happens in on_ended. */
+static void begin_end(struct sandbox *s)
+{
+    s->dying = true;
+    if (s->pid == 0) {
+        (void)undo(s);
+        return;
+    }
+    (void)cgroup_freeze(s, false);
+    if (cgroup_kill(s, false) < 0)
+        (void)syscall(SYS_pidfd_send_signal, s->ended.fd, SIGKILL, NULL, 0);
+}
+
+void sandbox_destroy(struct sandbox *s, uint32_t tag)
+{
+    if (s->destroy_tag != 0)
+        server_done(s->destroy_tag, NULL); /* asked twice: the later one waits */
+    s->destroy_tag = tag;
+    if (!s->dying)
+        begin_end(s);
+}
+
+static void on_ended(struct watch *w, uint32_t events)
+{
+    struct sandbox *s = CONTAINER_OF(w, struct sandbox, ended);
+    struct spawn_msg m = {.type = SPAWN_EVENT};
+    bool starting = s->state == SPAWN_STARTING;
+
+    (void)events;
+    if (!s->adopted && waitpid(s->pid, &s->status, WNOHANG) != s->pid)
+        return;
+    s->pid = 0;
+    s->state = SPAWN_DEAD;
+    loop_want(w, EPOLLET); /* a dead pidfd stays readable */
+    if (s->told.fd >= 0)
+        on_told(&s->told, EPOLLIN); /* its last words */
+    if (s->dying || starting) {
+        s->dying = true;
+        if (s->failure.code == ERR_NONE)
+            (void)err_set(&s->failure, ERR_INTERNAL, 0, "sandbox '%s' died while it was made",
+                          s->id);
+        (void)undo(s);
+        return;
+    }
+    m.u.event = (struct spawn_event){str_of(s->id), SPAWN_INIT_ENDED, (uint32_t)s->status};
+    server_send(&m, -1);
+}
+
+/* ---- the beginning ---- */
+
+static void running(struct sandbox *s)
+{
+    struct spawn_msg m = {.type = SPAWN_CREATED, .tag = s->create_tag};
+    char path[64];
+
+    s->state = SPAWN_RUNNING;
+    if (s->create_tag == 0)
+        return;
+    s->create_tag = 0;
+    (void)snprintf(path, sizeof path, "sb/%s/init.sock", s->id);
+    m.u.created = (struct spawn_created){(uint32_t)s->pid, s->enforced, str_of(path)};
+    server_send(&m, s->ended.fd);
+}
+
+/* The child's report: an error, or the end of the pipe, when exec has closed it. */
+static void on_told(struct watch *w, uint32_t events)
+{
+    struct sandbox *s = CONTAINER_OF(w, struct sandbox, told);
+    char bytes[1024];
+    ssize_t n = read(w->fd, bytes, sizeof bytes);
+    struct spawn_msg m;
+    struct err e;
+
+    (void)events;
+    if (n < 0)
+        return;
+    loop_remove(w);
+    s->report[0] = -1;
+    if (n > 0 && spawn_decode(str_make(bytes, (size_t)n), 0, SPAWN_SPAWN, &m, &e) == 0 &&
+        m.type == SPAWN_DONE && s->failure.code == ERR_NONE) {
+        s->failure = m.u.done.err;
+        (void)err_wrap(&s->failure, "set up sandbox '%s'", s->id);
+    }
+    if (n == 0 && s->pid != 0 && !s->dying)
+        running(s);
+}
+
+static int run_steps(struct sandbox *s, struct err *e)
+{
+    for (size_t i = 0; i < setup_step_count; i++) {
+        const struct setup_step *step = &setup_steps[i];
+
+        if (step->process == SETUP_CHILD)
+            continue;
+        s->steps_done = i + 1; /* also when it fails: undo takes a half-applied step */
+        if (setup_apply(step, s, e) < 0)
+            return err_wrap(e, "set up sandbox '%s': %s", s->id, step->name);
+    }
+    return 0;
+}
+
+static int check(const struct spawn_create *c, struct err *e)
+{
+    if (!spawn_id_is_safe(c->id))
+        return err_set(e, ERR_INVALID, 0, "'" STR_FMT "' is not a sandbox id", STR_ARG(c->id));
+    if (sandbox_find(c->id))
+        return err_set(e, ERR_CONFLICT, 0, "sandbox '" STR_FMT "' exists", STR_ARG(c->id));
+    if (c->layers.count > 0 || c->mounts.count > 0 || (c->flags & SPAWN_NESTING))
+        return err_set(e, ERR_UNSUPPORTED, 0,
+                       "this holt-spawn knows no image layers, mounts or nesting");
+    return 0;
+}
+
+struct sandbox *sandbox_new(const struct spawn_create *c, uint32_t tag)
+{
+    struct sandbox *s = xzalloc(sizeof *s);
+
+    *s = (struct sandbox){.flags = c->flags,
+                          .slot = free_slot(),
+                          .memory_bytes = c->memory_bytes,
+                          .disk_bytes = c->disk_bytes,
+                          .cpu_millis = c->cpu_millis,
+                          .pids = c->pids,
+                          .nofile = c->nofile,
+                          .create_tag = tag,
+                          .dir = -1,
+                          .listener = -1,
+                          .root_tree = -1,
+                          .dev_tree = -1,
+                          .cg2 = -1,
+                          .cg2_init = -1,
+                          .cg2_work = -1,
+                          .go = {-1, -1},
+                          .report = {-1, -1},
+                          .ended.fd = -1,
+                          .told.fd = -1};
+    memcpy(s->id, c->id.p, c->id.n);
+    memcpy(s->hostname, c->hostname.p, c->hostname.n);
+    list_push(&sandboxes, &s->node);
+    return s;
+}
+
+void sandbox_create(const struct spawn_create *c, uint32_t tag)
+{
+    struct sandbox *s;
+    struct err e = {0};
+    int r;
+
+    if (check(c, &e) < 0) {
+        server_done(tag, &e);
+        return;
+    }
+    s = sandbox_new(c, tag);
+    r = run_steps(s, &e);
+    if (s->pid != 0) {
+        loop_add(&s->ended, s->ended.fd, on_ended);
+        loop_want(&s->ended, EPOLLIN);
+        loop_add(&s->told, s->report[0], on_told);
+        loop_want(&s->told, EPOLLIN);
+    }
+    if (r < 0) {
+        s->failure = e;
+        begin_end(s);
+        return;
+    }
+    if (s->disk_bytes && !(s->flags & SPAWN_UPPER_DISK))
+        s->enforced |= SPAWN_CAN_DISK;
+    (void)!write(s->go[1], "g", 1);
+    fd_close(s->go[1]);
+    s->go[1] = -1;
+    fd_close(s->root_tree); /* the child has its own; ours would keep the layer busy */
+    fd_close(s->dev_tree);
+    s->root_tree = s->dev_tree = -1;
+}
+
+void sandbox_adopted(struct sandbox *s, int pidfd)
+{
+    for (size_t i = 0; i < setup_step_count; i++)
+        if (setup_steps[i].process != SETUP_CHILD)
+            s->steps_done = i + 1;
+    s->adopted = true;
+    s->state = pidfd < 0 ? SPAWN_DEAD : SPAWN_RUNNING;
+    if (pidfd < 0)
+        return;
+    loop_add(&s->ended, pidfd, on_ended);
+    loop_want(&s->ended, EPOLLIN);
+}

@@ -1,0 +1,110 @@
+/* sandbox: one sandbox as holt-spawn sees it, and the steps that make it.
+ * The order of the steps is the design: docs/runtime.md.  A step applied in spawn may have an undo;
+ * what is done in the child needs none: it dies with the child's namespaces. */
+#pragma once
+
+#include "base/list.h"
+#include "base/loop.h"
+#include "spawn/host.h"
+
+enum setup_process {
+    SETUP_BEFORE, /* holt-spawn, before the child exists */
+    SETUP_AFTER,  /* holt-spawn, the child waits meanwhile */
+    SETUP_CHILD,  /* the child, which becomes init */
+};
+
+struct sandbox;
+struct setup_step {
+    const char *name;
+    enum setup_process process;
+    int (*apply)(struct sandbox *s, struct err *e);
+    /* NULL: nothing outlives the child.  Takes a half-applied step; 0, or -EBUSY: call again later.
+     */
+    int (*undo)(struct sandbox *s);
+};
+extern const struct setup_step setup_steps[];
+extern const size_t setup_step_count;
+
+struct sandbox {
+    struct list node;
+    char id[SPAWN_ID_MAX + 1], hostname[64];
+    uint32_t flags, slot;
+    uint64_t memory_bytes, disk_bytes;
+    uint32_t cpu_millis, pids, nofile;
+    uint32_t enforced;
+    bool confirmed;
+
+    int dir;                /* sb/ID */
+    int listener;           /* init's socket; closed here once init has it */
+    int root_tree;          /* a detached mount of the writable layer on disk, or -1 */
+    int dev_tree;           /* a detached mount of the shared /dev */
+    int cg2;                /* sb/ID in the v2 tree, or -1 */
+    int cg2_init, cg2_work; /* init and work in it */
+    int go[2];              /* the child waits for a byte on go[0] */
+    int report[2];          /* the child's error on report[1]; closed by exec */
+    pid_t pid;              /* 0: not cloned, or gone */
+    uint64_t started;       /* its start time, as the kernel counts */
+    bool adopted;           /* not our child: its end is seen, its status is not */
+    struct watch ended;     /* the pidfd */
+    struct watch told;      /* report[0] */
+    size_t steps_done;      /* in spawn: what undo must go through */
+
+    enum spawn_state state;
+    bool dying;           /* a destroy or a failed create is under way */
+    struct err failure;   /* what the create's reply says */
+    uint32_t create_tag;  /* 0: answered */
+    uint32_t destroy_tag; /* 0: nobody waits */
+    int status;           /* init's wait status */
+};
+
+/* Runs the steps of spawn up to the child's start; the rest is events. */
+void sandbox_create(const struct spawn_create *c, uint32_t tag);
+void sandbox_destroy(struct sandbox *s, uint32_t tag);
+struct sandbox *sandbox_new(const struct spawn_create *c, uint32_t tag);
+/* One of the last holt-spawn's; pidfd: of its init, or -1: it is dead. */
+void sandbox_adopted(struct sandbox *s, int pidfd);
+struct sandbox *sandbox_find(struct str id);
+struct sandbox *sandbox_after(struct str id); /* the one with the next greater id, or NULL */
+bool sandbox_retry(void);                     /* undo that was busy; true: call again soon */
+void sandbox_forget_tags(void);               /* the asker is gone */
+int setup_apply(const struct setup_step *step, struct sandbox *s, struct err *e);
+NORETURN void setup_child(struct sandbox *s); /* the child's side */
+
+/* The steps, one file per kernel feature. */
+int step_directory(struct sandbox *s, struct err *e);
+int undo_directory(struct sandbox *s);
+int step_socket(struct sandbox *s, struct err *e);
+int undo_socket(struct sandbox *s);
+int step_disk(struct sandbox *s, struct err *e);
+int undo_disk(struct sandbox *s);
+int step_cgroup(struct sandbox *s, struct err *e);
+int undo_cgroup(struct sandbox *s);
+int step_clone(struct sandbox *s, struct err *e);
+int undo_clone(struct sandbox *s);
+int step_cgroup_v1(struct sandbox *s, struct err *e);
+int step_id_map(struct sandbox *s, struct err *e);
+int step_record(struct sandbox *s, struct err *e);
+int undo_record(struct sandbox *s);
+int step_wait(struct sandbox *s, struct err *e);
+int step_hostname(struct sandbox *s, struct err *e);
+int step_root(struct sandbox *s, struct err *e);
+int step_host_image(struct sandbox *s, struct err *e);
+int step_proc(struct sandbox *s, struct err *e);
+int step_dev(struct sandbox *s, struct err *e);
+int step_pivot(struct sandbox *s, struct err *e);
+int step_namespaces_shut(struct sandbox *s, struct err *e);
+int step_rlimits(struct sandbox *s, struct err *e);
+int step_capabilities(struct sandbox *s, struct err *e);
+int step_descriptors(struct sandbox *s, struct err *e);
+int step_seccomp(struct sandbox *s, struct err *e);
+
+CHECKED int record_adopt_all(struct err *e); /* at start */
+CHECKED int record_confirm(struct sandbox *s);
+int cgroup_kill(struct sandbox *s, bool only_work);
+int cgroup_freeze(struct sandbox *s, bool on);
+void cgroup_stats(struct sandbox *s, struct spawn_stats *to);
+
+#define SETUP_ROOT "/tmp" /* where the child builds its root: in its own mount namespace only */
+#define SETUP_LISTEN_FD 3 /* what init inherits: its socket, the commands' filter, their cgroup */
+#define SETUP_FILTER_FD 4
+#define SETUP_WORK_FD 5

@@ -1,0 +1,228 @@
+#include "spawn/server.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/rnd.h"
+#include "spawn/sandbox.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static struct watch listener = {.fd = -1}, client = {.fd = -1};
+static bool greeted;
+static uint8_t epoch[16];
+static uid_t served_uid;
+
+static void drop_client(void)
+{
+    loop_remove(&client);
+    greeted = false;
+    sandbox_forget_tags();
+}
+
+void server_send(const struct spawn_msg *m, int fd)
+{
+    static uint8_t bytes[SPAWN_PACKET_MAX];
+    struct wire_out o = {.p = bytes, .size = sizeof bytes};
+    struct iovec iov = {.iov_base = bytes};
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {0};
+    struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1};
+    struct err e;
+
+    if (client.fd < 0)
+        return;
+    if (spawn_encode(m, SPAWN_SPAWN, &o, &e) < 0) {
+        log_error("encode a reply", LOG_E(&e));
+        return;
+    }
+    iov.iov_len = o.n;
+    if (fd >= 0) {
+        h.msg_control = control.bytes;
+        h.msg_controllen = sizeof control.bytes;
+        *CMSG_FIRSTHDR(&h) = (struct cmsghdr){
+            .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof fd)};
+        memcpy(CMSG_DATA(CMSG_FIRSTHDR(&h)), &fd, sizeof fd);
+    }
+    /* A full socket is a client that does not read its answers: it is dropped, not waited for. */
+    if (sendmsg(client.fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        drop_client();
+}
+
+void server_done(uint32_t tag, const struct err *e)
+{
+    struct spawn_msg m = {.type = SPAWN_DONE, .tag = tag};
+
+    if (tag == 0)
+        return;
+    if (e)
+        m.u.done.err = *e;
+    server_send(&m, -1);
+}
+
+static void fail_errno(uint32_t tag, int r, const char *what, struct str id)
+{
+    struct err e;
+
+    if (r == 0) {
+        server_done(tag, NULL);
+        return;
+    }
+    (void)err_set(&e, r == -ENOSYS ? ERR_UNSUPPORTED : err_code_from_errno(-r), -r,
+                  "%s sandbox '" STR_FMT "'", what, STR_ARG(id));
+    server_done(tag, &e);
+}
+
+/* ---- requests ---- */
+
+static void on_hello(const struct spawn_msg *m)
+{
+    struct spawn_msg reply = {.type = SPAWN_WELCOME, .tag = m->tag};
+
+    greeted = m->u.hello.version_min <= SPAWN_VERSION && m->u.hello.version_max >= SPAWN_VERSION;
+    reply.u.welcome = (struct spawn_welcome){.version = greeted ? SPAWN_VERSION : 0,
+                                             .rootless = host.rootless,
+                                             .features = host.features};
+    memcpy(reply.u.welcome.epoch, epoch, sizeof epoch);
+    server_send(&reply, -1);
+}
+
+static void on_list(const struct spawn_msg *m)
+{
+    static struct spawn_list_row rows[SPAWN_LIST_MAX];
+    struct spawn_msg reply = {.type = SPAWN_LISTED, .tag = m->tag};
+    struct sandbox *s = sandbox_after(m->u.list.after);
+    uint32_t n = 0;
+
+    for (; s && n < SPAWN_LIST_MAX; s = sandbox_after(str_of(s->id)))
+        rows[n++] = (struct spawn_list_row){str_of(s->id), (uint8_t)s->state, s->confirmed};
+    reply.u.listed = (struct spawn_listed){s != NULL, {.count = n, .items = rows}};
+    server_send(&reply, -1);
+}
+
+static void on_adopt(const struct spawn_msg *m, struct sandbox *s)
+{
+    struct spawn_msg reply = {.type = SPAWN_CREATED, .tag = m->tag};
+    char path[64];
+
+    (void)snprintf(path, sizeof path, "sb/%s/init.sock", s->id);
+    reply.u.created = (struct spawn_created){(uint32_t)s->pid, s->enforced, str_of(path)};
+    if (s->state == SPAWN_RUNNING)
+        server_send(&reply, s->ended.fd);
+    else
+        fail_errno(m->tag, -ESRCH, "adopt", m->u.name.id);
+}
+
+static void on_kill(const struct spawn_msg *m, struct sandbox *s)
+{
+    bool only_work = m->u.kill.scope == SPAWN_WORK;
+    int r = cgroup_kill(s, only_work);
+
+    if (r < 0 && !only_work && s->ended.fd >= 0) /* PID 1's end is everybody's */
+        r = syscall(SYS_pidfd_send_signal, s->ended.fd, SIGKILL, NULL, 0) < 0 ? -errno : 0;
+    fail_errno(m->tag, r, "kill", m->u.kill.id);
+}
+
+/* Of requests about one sandbox the id is the first field. */
+static void on_named(const struct spawn_msg *m)
+{
+    struct sandbox *s = sandbox_find(m->u.name.id);
+    struct spawn_msg reply = {.type = SPAWN_STATS, .tag = m->tag};
+
+    if (!s) {
+        fail_errno(m->tag, m->type == SPAWN_DESTROY ? 0 : -ENOENT, "find", m->u.name.id);
+    } else if (m->type == SPAWN_ADOPT) {
+        on_adopt(m, s);
+    } else if (m->type == SPAWN_CONFIRM) {
+        fail_errno(m->tag, record_confirm(s), "confirm", m->u.name.id);
+    } else if (m->type == SPAWN_KILL) {
+        on_kill(m, s);
+    } else if (m->type == SPAWN_PAUSE) {
+        fail_errno(m->tag, cgroup_freeze(s, m->u.pause.on), "pause", m->u.pause.id);
+    } else if (m->type == SPAWN_STATS_GET) {
+        cgroup_stats(s, &reply.u.stats);
+        server_send(&reply, -1);
+    } else {
+        sandbox_destroy(s, m->tag);
+    }
+}
+
+static void dispatch(const struct spawn_msg *m)
+{
+    if (m->type == SPAWN_HELLO) {
+        on_hello(m);
+    } else if (!greeted) {
+        drop_client();
+    } else if (m->type == SPAWN_CREATE) {
+        sandbox_create(&m->u.create, m->tag);
+    } else if (m->type == SPAWN_LIST) {
+        on_list(m);
+    } else if (m->type == SPAWN_POOL) {
+        host.netns_want = m->u.pool.netns;
+        server_done(m->tag, NULL);
+    } else {
+        on_named(m);
+    }
+}
+
+static void on_client(struct watch *w, uint32_t events)
+{
+    static char bytes[SPAWN_PACKET_MAX + 1];
+    ssize_t n = recv(w->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    struct spawn_msg m;
+    struct err e;
+
+    (void)events; /* descriptors sent to us are never received: there is no room for them */
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        drop_client();
+        return;
+    }
+    if (spawn_decode(str_make(bytes, (size_t)n), 0, SPAWN_HOST, &m, &e) < 0) {
+        log_warn("drop holtd's connection", LOG_E(&e));
+        drop_client();
+        return;
+    }
+    dispatch(&m);
+}
+
+static void on_accept(struct watch *w, uint32_t events)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    (void)events;
+    if (fd < 0)
+        return;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.uid != served_uid) {
+        fd_close(fd);
+        return;
+    }
+    drop_client(); /* the newest wins */
+    loop_add(&client, fd, on_client);
+    loop_want(&client, EPOLLIN);
+}
+
+int server_listen(int state_dir, struct err *e)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    served_uid = geteuid();
+    rnd_bytes(epoch, sizeof epoch);
+    (void)unlinkat(state_dir, "spawn.sock", 0);
+    (void)snprintf(at.sun_path, sizeof at.sun_path, "/proc/self/fd/%d/spawn.sock", state_dir);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || listen(fd, 8) < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "listen on 'spawn.sock'");
+    loop_add(&listener, fd, on_accept);
+    loop_want(&listener, EPOLLIN);
+    return 0;
+}

@@ -1,0 +1,10 @@
+/* server: holtd's connection to holt-spawn. */
+#pragma once
+
+#include "wire/spawn.h"
+
+CHECKED int server_listen(int state_dir, struct err *e);
+/* fd: a descriptor to send along, or -1; it stays the caller's.  Dropped when nobody is connected.
+ */
+void server_send(const struct spawn_msg *m, int fd);
+void server_done(uint32_t tag, const struct err *e); /* e: NULL for success */

@@ -1,0 +1,68 @@
+#include "spawn/sandbox.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* clang-format off */
+const struct setup_step setup_steps[] = { /* why each stands where it does: docs/runtime.md */
+    {"directory",       SETUP_BEFORE, step_directory,       undo_directory},
+    {"socket",          SETUP_BEFORE, step_socket,          undo_socket},
+    {"writable layer",  SETUP_BEFORE, step_disk,            undo_disk},
+    {"cgroup",          SETUP_BEFORE, step_cgroup,          undo_cgroup},
+    {"clone",           SETUP_BEFORE, step_clone,           undo_clone},
+    {"id map",          SETUP_AFTER,  step_id_map,          NULL},
+    {"cgroup v1",       SETUP_AFTER,  step_cgroup_v1,       NULL},
+    {"record",          SETUP_AFTER,  step_record,          undo_record},
+    {"wait for spawn",  SETUP_CHILD,  step_wait,            NULL},
+    {"hostname",        SETUP_CHILD,  step_hostname,        NULL},
+    {"root",            SETUP_CHILD,  step_root,            NULL},
+    {"host image",      SETUP_CHILD,  step_host_image,      NULL},
+    {"/proc",           SETUP_CHILD,  step_proc,            NULL},
+    {"/dev",            SETUP_CHILD,  step_dev,             NULL},
+    {"pivot_root",      SETUP_CHILD,  step_pivot,           NULL},
+    {"no namespaces",   SETUP_CHILD,  step_namespaces_shut, NULL},
+    {"rlimits",         SETUP_CHILD,  step_rlimits,         NULL},
+    {"descriptors",     SETUP_CHILD,  step_descriptors,     NULL},
+    {"capabilities",    SETUP_CHILD,  step_capabilities,    NULL},
+    {"seccomp",         SETUP_CHILD,  step_seccomp,         NULL},
+};
+/* clang-format on */
+const size_t setup_step_count = ARRAY_LEN(setup_steps);
+
+static void report(struct sandbox *s, const struct err *e)
+{
+    uint8_t bytes[1024];
+    struct wire_out o = {.p = bytes, .size = sizeof bytes};
+    struct spawn_msg m = {.type = SPAWN_DONE, .tag = 1};
+    struct err ignored;
+
+    m.u.done.err = *e;
+    if (spawn_encode(&m, SPAWN_SPAWN, &o, &ignored) == 0)
+        (void)!write(s->report[1], bytes, o.n);
+}
+
+void setup_child(struct sandbox *s)
+{
+    char *const argv[] = {(char *)"holt-init", (char *)"--listen-fd",
+                          (char *)"3",         (char *)"--filter-fd",
+                          (char *)"4",         s->cg2_work < 0 ? NULL : (char *)"--work-fd",
+                          (char *)"5",         NULL};
+    char *const envp[] = {NULL};
+    struct err e = {0};
+
+    for (size_t i = 0; i < setup_step_count; i++) {
+        if (setup_steps[i].process != SETUP_CHILD || setup_apply(&setup_steps[i], s, &e) == 0)
+            continue;
+        (void)err_wrap(&e, "%s", setup_steps[i].name);
+        report(s, &e);
+        _exit(1);
+    }
+    (void)syscall(SYS_execveat, host.init, "", argv, envp, AT_EMPTY_PATH);
+    (void)err_set(&e, ERR_INTERNAL, errno, "run holt-init");
+    report(s, &e);
+    _exit(1);
+}

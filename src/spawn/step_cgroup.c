@@ -1,0 +1,301 @@
+/* Control groups.  v2 where it is (the child is born in it); v1 for the limits that v2 lacks here.
+ */
+#include "spawn/sandbox.h"
+
+#include "base/fd.h"
+#include "spawn/idmap.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CPU_PERIOD_US 100000
+#define DEPTH_MAX 64
+
+static const char *const cg1_names[CG1_COUNT] = {"memory", "pids", "cpu"};
+static const uint32_t cg1_features[CG1_COUNT] = {SPAWN_CAN_MEMORY, SPAWN_CAN_PIDS, SPAWN_CAN_CPU};
+
+static char group_name[64]; /* ours, below each mount: one installation, one name */
+
+static int put(int dir, const char *name, const char *fmt, ...) PRINTF_LIKE(3, 4);
+static int put(int dir, const char *name, const char *fmt, ...)
+{
+    AUTO(fd_close) int fd = openat(dir, name, O_WRONLY | O_CLOEXEC);
+    char text[64];
+    va_list ap;
+
+    if (fd < 0)
+        return -errno;
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return fd_write_all(fd, text, strlen(text));
+}
+
+static uint64_t get(int dir, const char *name, const char *key)
+{
+    AUTO(fd_close) int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+    AUTO(buf_done) struct buf text = {0};
+    struct str rest;
+    uint64_t v = 0;
+
+    if (fd < 0 || fd_read_all(fd, 65536, &text) < 0)
+        return 0;
+    rest = buf_str(&text);
+    while (rest.n > 0) {
+        struct str value, line = str_cut(rest, '\n', &rest);
+
+        value = key ? (struct str){0} : line;
+        if (key && str_eq_c(str_cut(line, ' ', &value), key))
+            return str_parse_u64(value, &v) == 0 ? v : 0;
+        if (!key)
+            return str_parse_u64(value, &v) == 0 ? v : 0;
+    }
+    return 0;
+}
+
+static int open_group(const char *mount, const char *name)
+{
+    char path[256];
+
+    (void)snprintf(path, sizeof path, "%s/%s", mount, name);
+    if (mkdir(path, 0755) < 0 && errno != EEXIST)
+        return -1;
+    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* The mount points are systemd's convention; a host without any works, and says what it cannot do.
+ */
+int host_open_cgroups(struct err *e)
+{
+    bool pure = access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
+    char mount[64];
+    struct stat st;
+
+    if (fstat(host.state, &st) < 0)
+        return err_set(e, ERR_INTERNAL, errno, "stat the state directory");
+    (void)snprintf(group_name, sizeof group_name, "holt-%" PRIx64 "-%" PRIx64, (uint64_t)st.st_dev,
+                   (uint64_t)st.st_ino);
+    host.cg2 = open_group(pure ? "/sys/fs/cgroup" : "/sys/fs/cgroup/unified", group_name);
+    if (host.cg2 >= 0)
+        host.features |= SPAWN_CAN_FREEZE | SPAWN_CAN_KILL_TREE;
+    for (int i = 0; i < CG1_COUNT; i++) {
+        (void)snprintf(mount, sizeof mount, "/sys/fs/cgroup/%s", cg1_names[i]);
+        host.cg1[i] = pure ? -1 : open_group(mount, group_name);
+        if (host.cg1[i] >= 0)
+            host.features |= cg1_features[i];
+        if (pure && host.cg2 >= 0) {
+            char on[32];
+
+            (void)snprintf(on, sizeof on, "+%s", cg1_names[i]);
+            (void)put(host.cg2, "../cgroup.subtree_control", "%s", on);
+            if (put(host.cg2, "cgroup.subtree_control", "%s", on) == 0)
+                host.features |= cg1_features[i];
+        }
+    }
+    return 0;
+}
+
+void host_close_cgroups(void)
+{
+    char path[128];
+
+    for (int i = 0; i < CG1_COUNT; i++) {
+        (void)snprintf(path, sizeof path, "/sys/fs/cgroup/%s/%s", cg1_names[i], group_name);
+        (void)rmdir(path);
+    }
+    (void)snprintf(path, sizeof path, "/sys/fs/cgroup/unified/%s", group_name);
+    (void)rmdir(path);
+    (void)snprintf(path, sizeof path, "/sys/fs/cgroup/%s", group_name);
+    (void)rmdir(path);
+}
+
+static uint64_t wanted(const struct sandbox *s, int i)
+{
+    return i == CG1_MEMORY ? s->memory_bytes : i == CG1_PIDS ? s->pids : s->cpu_millis;
+}
+
+static int limit_v1(int dir, int i, uint64_t v)
+{
+    int r;
+
+    if (i == CG1_MEMORY)
+        return put(dir, "memory.limit_in_bytes", "%" PRIu64, v);
+    if (i == CG1_PIDS)
+        return put(dir, "pids.max", "%" PRIu64, v);
+    r = put(dir, "cpu.cfs_period_us", "%d", CPU_PERIOD_US);
+    return r < 0 ? r : put(dir, "cpu.cfs_quota_us", "%" PRIu64, v * CPU_PERIOD_US / 1000);
+}
+
+static int limit_v2(int dir, int i, uint64_t v)
+{
+    if (i == CG1_MEMORY)
+        return put(dir, "memory.max", "%" PRIu64, v);
+    if (i == CG1_PIDS)
+        return put(dir, "pids.max", "%" PRIu64, v);
+    return put(dir, "cpu.max", "%" PRIu64 " %d", v * CPU_PERIOD_US / 1000, CPU_PERIOD_US);
+}
+
+static int open_child(int parent, const char *id)
+{
+    if (mkdirat(parent, id, 0755) < 0)
+        return -errno;
+    return openat(parent, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static int limit_one(struct sandbox *s, int i, struct err *e)
+{
+    AUTO(fd_close) int dir = -1;
+    int r;
+
+    if (wanted(s, i) == 0 || !(host.features & cg1_features[i]))
+        return 0; /* `enforced` in the reply says so */
+    if (host.cg1[i] >= 0) {
+        dir = open_child(host.cg1[i], s->id);
+        r = dir < 0 ? dir : limit_v1(dir, i, wanted(s, i));
+    } else {
+        r = limit_v2(s->cg2, i, wanted(s, i));
+    }
+    if (r < 0)
+        return err_set(e, err_code_from_errno(-r), -r, "limit %s", cg1_names[i]);
+    s->enforced |= cg1_features[i];
+    return 0;
+}
+
+/* ID/init holds init; ID/work belongs to the sandbox's root, and init makes one group per command
+ * in it.  To move between the two it must own the list of the group above both as well (cgroups(7),
+ * delegation); the limits, which stand in ID, stay ours. */
+static int delegate(struct sandbox *s)
+{
+    static const char *const owned[] = {"cgroup.procs", "work", "work/cgroup.procs",
+                                        "work/cgroup.subtree_control"};
+    uint32_t root = idmap_base(s->slot);
+
+    if (mkdirat(s->cg2, "init", 0755) < 0 || mkdirat(s->cg2, "work", 0755) < 0)
+        return -errno;
+    for (size_t i = 0; i < ARRAY_LEN(owned); i++)
+        if (fchownat(s->cg2, owned[i], root, root, 0) < 0)
+            return -errno;
+    s->cg2_init = openat(s->cg2, "init", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    s->cg2_work = openat(s->cg2, "work", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return s->cg2_init < 0 || s->cg2_work < 0 ? -errno : 0;
+}
+
+int step_cgroup(struct sandbox *s, struct err *e)
+{
+    int r = 0;
+
+    if (host.cg2 >= 0) {
+        s->cg2 = open_child(host.cg2, s->id);
+        r = s->cg2 < 0 ? s->cg2 : delegate(s);
+    }
+    if (r < 0)
+        return err_set(e, err_code_from_errno(-r), -r, "make its cgroup");
+    for (int i = 0; i < CG1_COUNT; i++)
+        if (limit_one(s, i, e) < 0)
+            return -1;
+    return 0;
+}
+
+/* The sandbox's root may have made groups in groups: all go, the deepest first. */
+static void remove_below(int dir, const char *name, int depth)
+{
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *entry;
+
+    if (!d) {
+        fd_close(fd);
+        return;
+    }
+    while (depth < DEPTH_MAX && (entry = readdir(d)))
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
+            remove_below(dirfd(d), entry->d_name, depth + 1);
+    (void)closedir(d);
+    (void)unlinkat(dir, name, AT_REMOVEDIR);
+}
+
+static void remove_v2(struct sandbox *s)
+{
+    if (s->cg2 < 0)
+        return;
+    remove_below(s->cg2, "work", 0);
+    remove_below(s->cg2, "init", 0);
+}
+
+/* EBUSY while the last process is not quite gone. */
+int undo_cgroup(struct sandbox *s)
+{
+    int r = 0;
+
+    for (int i = 0; i < CG1_COUNT; i++)
+        if (host.cg1[i] >= 0 && wanted(s, i) != 0 &&
+            unlinkat(host.cg1[i], s->id, AT_REMOVEDIR) < 0 && errno != ENOENT)
+            r = -errno;
+    if (host.cg2 < 0)
+        return r;
+    remove_v2(s);
+    if (unlinkat(host.cg2, s->id, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        return -errno; /* keeps s->cg2 for the next attempt */
+    fd_close(s->cg2);
+    fd_close(s->cg2_init);
+    fd_close(s->cg2_work);
+    s->cg2 = s->cg2_init = s->cg2_work = -1;
+    return r;
+}
+
+int step_cgroup_v1(struct sandbox *s, struct err *e)
+{
+    for (int i = 0; i < CG1_COUNT; i++) {
+        char name[64];
+        int r;
+
+        if (host.cg1[i] < 0 || wanted(s, i) == 0)
+            continue;
+        (void)snprintf(name, sizeof name, "%s/cgroup.procs", s->id);
+        r = put(host.cg1[i], name, "%d", s->pid);
+        if (r < 0)
+            return err_set(e, ERR_INTERNAL, -r, "enter cgroup %s", cg1_names[i]);
+    }
+    return 0;
+}
+
+int cgroup_kill(struct sandbox *s, bool only_work)
+{
+    return s->cg2 < 0 ? -ENOSYS : put(s->cg2, only_work ? "work/cgroup.kill" : "cgroup.kill", "1");
+}
+
+/* The commands only: a frozen init could not answer. */
+int cgroup_freeze(struct sandbox *s, bool on)
+{
+    return s->cg2 < 0 ? -ENOSYS : put(s->cg2, "work/cgroup.freeze", on ? "1" : "0");
+}
+
+void cgroup_stats(struct sandbox *s, struct spawn_stats *to)
+{
+    char name[96];
+
+    *to = (struct spawn_stats){0};
+    if (s->cg2 >= 0) {
+        to->cpu_us = get(s->cg2, "cpu.stat", "usage_usec");
+        to->memory_bytes = get(s->cg2, "memory.current", NULL);
+        to->memory_peak_bytes = get(s->cg2, "memory.peak", NULL);
+        to->pids = get(s->cg2, "pids.current", NULL);
+        to->oom_kills = get(s->cg2, "memory.events", "oom_kill");
+    }
+    if (host.cg1[CG1_MEMORY] >= 0 && s->memory_bytes) {
+        (void)snprintf(name, sizeof name, "%s/memory.usage_in_bytes", s->id);
+        to->memory_bytes = get(host.cg1[CG1_MEMORY], name, NULL);
+        (void)snprintf(name, sizeof name, "%s/memory.max_usage_in_bytes", s->id);
+        to->memory_peak_bytes = get(host.cg1[CG1_MEMORY], name, NULL);
+        (void)snprintf(name, sizeof name, "%s/memory.oom_control", s->id);
+        to->oom_kills = get(host.cg1[CG1_MEMORY], name, "oom_kill");
+    }
+    if (host.cg1[CG1_PIDS] >= 0 && s->pids) {
+        (void)snprintf(name, sizeof name, "%s/pids.current", s->id);
+        to->pids = get(host.cg1[CG1_PIDS], name, NULL);
+    }
+}

@@ -1,0 +1,133 @@
+/* The child: born in its user, pid, mount, ipc and uts namespaces, in a network namespace made
+ * ahead and in its v2 cgroup; it waits until its ids are mapped. */
+#include "spawn/sandbox.h"
+
+#include "base/fd.h"
+#include "spawn/idmap.h"
+#include "spawn/mnt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define FIRST_ID 1000000U /* above what login users and /etc/subuid ranges usually have */
+
+uint32_t idmap_base(uint32_t slot)
+{
+    return host.many_ids ? FIRST_ID + slot * HOST_IDS : 0;
+}
+
+static int enter_netns(struct err *e)
+{
+    AUTO(fd_close) int fd = netns_take(e);
+
+    if (fd < 0)
+        return -1;
+    if (setns(fd, CLONE_NEWNET) < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "enter a network namespace");
+    return 0;
+}
+
+int step_clone(struct sandbox *s, struct err *e)
+{
+    int pidfd = -1;
+    struct clone_args args = {
+        .flags = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS |
+                 CLONE_PIDFD | CLONE_CLEAR_SIGHAND,
+        .pidfd = (uint64_t)(uintptr_t)&pidfd,
+        .exit_signal = SIGCHLD,
+    };
+    long pid;
+
+    if (pipe2(s->go, O_CLOEXEC) < 0 || pipe2(s->report, O_CLOEXEC | O_NONBLOCK) < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "make a pipe");
+    s->dev_tree = mnt_clone(host.dev, true);
+    if (s->dev_tree < 0)
+        return err_set(e, ERR_UNSUPPORTED, -s->dev_tree, "detach the shared /dev");
+    if (enter_netns(e) < 0)
+        return -1;
+    if (s->cg2_init >= 0) {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = (unsigned)s->cg2_init;
+    }
+    pid = syscall(SYS_clone3, &args, sizeof args);
+    if (pid == 0)
+        setup_child(s);
+    if (pid < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "clone");
+    s->pid = (pid_t)pid;
+    s->ended.fd = pidfd;
+    fd_close(s->go[0]);
+    fd_close(s->report[1]);
+    fd_close(s->listener);
+    s->go[0] = s->report[1] = s->listener = -1;
+    return 0;
+}
+
+/* The process is gone by now: sandbox.c calls this after it was reaped. */
+int undo_clone(struct sandbox *s)
+{
+    for (int i = 0; i < 2; i++) {
+        fd_close(s->go[i]);
+        if (s->report[i] != s->told.fd)
+            fd_close(s->report[i]);
+        s->go[i] = s->report[i] = -1;
+    }
+    fd_close(s->dev_tree);
+    s->dev_tree = -1;
+    loop_remove(&s->told);
+    loop_remove(&s->ended);
+    return 0;
+}
+
+static int write_map(pid_t pid, const char *which, uint32_t base)
+{
+    char path[48], text[48];
+    AUTO(fd_close) int fd = -1;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/%s", pid, which);
+    (void)snprintf(text, sizeof text, "0 %u %u\n", base, host.many_ids ? HOST_IDS : 1);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
+}
+
+int step_id_map(struct sandbox *s, struct err *e)
+{
+    uint32_t base = idmap_base(s->slot);
+    int r = write_map(s->pid, "uid_map", base);
+
+    if (r == 0)
+        r = write_map(s->pid, "gid_map", base);
+    return r < 0 ? err_set(e, err_code_from_errno(-r), -r, "map its users") : 0;
+}
+
+/* From here on the child is root in its namespaces.  No byte: spawn failed or died, so do we. */
+int step_wait(struct sandbox *s, struct err *e)
+{
+    char byte;
+    ssize_t n;
+
+    fd_close(s->go[1]); /* or spawn's death would not end the wait */
+    do
+        n = read(s->go[0], &byte, 1);
+    while (n < 0 && errno == EINTR);
+    if (n != 1)
+        _exit(1);
+    if (syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0)
+        return err_set(e, ERR_INTERNAL, errno, "become root inside");
+    if (unshare(CLONE_NEWCGROUP) < 0) /* after the attach, or it would show the host's paths */
+        return err_set(e, ERR_INTERNAL, errno, "make a cgroup namespace");
+    return 0;
+}
+
+int step_hostname(struct sandbox *s, struct err *e)
+{
+    if (sethostname(s->hostname, strlen(s->hostname)) < 0)
+        return err_set(e, ERR_INTERNAL, errno, "set '%s'", s->hostname);
+    return 0;
+}

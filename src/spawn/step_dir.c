@@ -1,0 +1,99 @@
+/* What a sandbox has on disk: sb/ID with init's socket, and the writable layer. */
+#include "spawn/sandbox.h"
+
+#include "base/fd.h"
+#include "spawn/idmap.h"
+#include "spawn/mnt.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define DEPTH_MAX 256
+
+int step_directory(struct sandbox *s, struct err *e)
+{
+    if (mkdirat(host.boxes, s->id, 0700) < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "make its directory");
+    s->dir = openat(host.boxes, s->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return s->dir < 0 ? err_set(e, ERR_INTERNAL, errno, "open its directory") : 0;
+}
+
+int undo_directory(struct sandbox *s)
+{
+    fd_close(s->dir);
+    s->dir = -1;
+    return unlinkat(host.boxes, s->id, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/* Bound by way of /proc/self/fd: the state directory's path may be longer than sun_path. */
+int step_socket(struct sandbox *s, struct err *e)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+
+    (void)snprintf(at.sun_path, sizeof at.sun_path, "/proc/self/fd/%d/init.sock", s->dir);
+    s->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (s->listener < 0 || bind(s->listener, (struct sockaddr *)&at, sizeof at) < 0 ||
+        listen(s->listener, 16) < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "make init's socket");
+    return 0;
+}
+
+int undo_socket(struct sandbox *s)
+{
+    fd_close(s->listener);
+    s->listener = -1;
+    return unlinkat(s->dir, "init.sock", 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+int step_disk(struct sandbox *s, struct err *e)
+{
+    uint32_t root = idmap_base(s->slot);
+    AUTO(fd_close) int fs = -1;
+
+    if (!(s->flags & SPAWN_UPPER_DISK))
+        return 0;
+    if (mkdirat(s->dir, "fs", 0755) < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "make the writable layer");
+    fs = openat(s->dir, "fs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fs < 0 || fchown(fs, root, root) < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "own the writable layer");
+    s->root_tree = mnt_clone(fs, false);
+    return s->root_tree < 0
+               ? err_set(e, ERR_UNSUPPORTED, -s->root_tree, "detach the writable layer")
+               : 0;
+}
+
+static int remove_tree(int dir, const char *name, int depth)
+{
+    int fd, r = 0;
+    DIR *d;
+    struct dirent *entry;
+
+    if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
+        return 0;
+    if ((errno != EISDIR && errno != EPERM) || depth > DEPTH_MAX)
+        return -errno;
+    fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        fd_close(fd);
+        return -errno;
+    }
+    while (r == 0 && (entry = readdir(d)))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            r = remove_tree(dirfd(d), entry->d_name, depth + 1);
+    (void)closedir(d);
+    return r == 0 && unlinkat(dir, name, AT_REMOVEDIR) < 0 ? -errno : r;
+}
+
+int undo_disk(struct sandbox *s)
+{
+    fd_close(s->root_tree);
+    s->root_tree = -1;
+    return s->dir < 0 || !(s->flags & SPAWN_UPPER_DISK) ? 0 : remove_tree(s->dir, "fs", 0);
+}

@@ -1,0 +1,87 @@
+/* What the child gives up before it becomes init. */
+#include "spawn/sandbox.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define BIT(cap) (1ULL << (cap))
+
+/* What root in a container needs, and CAP_WAKE_ALARM, which init keeps for itself: see
+ * src/init/launch.c. */
+static const uint64_t kept_caps = BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER) |
+                                  BIT(CAP_FSETID) | BIT(CAP_KILL) | BIT(CAP_SETGID) |
+                                  BIT(CAP_SETUID) | BIT(CAP_SETPCAP) | BIT(CAP_NET_BIND_SERVICE) |
+                                  BIT(CAP_SYS_CHROOT) | BIT(CAP_SETFCAP) | BIT(CAP_WAKE_ALARM);
+
+int step_rlimits(struct sandbox *s, struct err *e)
+{
+    struct rlimit core = {0, 0}, files;
+
+    if (setrlimit(RLIMIT_CORE, &core) < 0)
+        return err_set(e, ERR_INTERNAL, errno, "limit core files");
+    if (s->nofile == 0)
+        return 0;
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return err_set(e, ERR_INTERNAL, errno, "read the limit of open files");
+    /* The hard limit can only go down here: more than it allows is what it allows. */
+    files.rlim_max = files.rlim_max < s->nofile ? files.rlim_max : s->nofile;
+    files.rlim_cur = files.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &files) < 0)
+        return err_set(e, ERR_INTERNAL, errno, "limit open files");
+    return 0;
+}
+
+/* Nothing is inherited but three, in their places, and, until exec, what exec closes. */
+int step_descriptors(struct sandbox *s, struct err *e)
+{
+    const int from[] = {s->listener, host.filter_fd, s->cg2_work};
+    int above[ARRAY_LEN(from)];
+
+    host.init = fcntl(host.init, F_DUPFD_CLOEXEC, 10); /* out of the way of 3, 4 and 5 */
+    s->report[1] = fcntl(s->report[1], F_DUPFD_CLOEXEC, 10);
+    for (size_t i = 0; i < ARRAY_LEN(from); i++)
+        above[i] = from[i] < 0 ? -1 : fcntl(from[i], F_DUPFD_CLOEXEC, 10);
+    if (syscall(SYS_close_range, 3U, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */) < 0)
+        return err_set(e, ERR_INTERNAL, errno, "close the rest");
+    for (size_t i = 0; i < ARRAY_LEN(from); i++)
+        if (above[i] >= 0 && dup2(above[i], SETUP_LISTEN_FD + (int)i) < 0)
+            return err_set(e, ERR_INTERNAL, errno, "hand over what init needs");
+    return 0;
+}
+
+int step_capabilities(struct sandbox *s, struct err *e)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {
+        {.effective = (uint32_t)kept_caps, .permitted = (uint32_t)kept_caps},
+        {.effective = (uint32_t)(kept_caps >> 32), .permitted = (uint32_t)(kept_caps >> 32)},
+    };
+
+    (void)s;
+    for (int cap = 0; cap < 64; cap++)
+        if (!(kept_caps & BIT(cap)) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 && errno != EINVAL)
+            return err_set(e, ERR_INTERNAL, errno, "drop capability %d", cap);
+    if (syscall(SYS_capset, &head, data) < 0)
+        return err_set(e, ERR_INTERNAL, errno, "set capabilities");
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return err_set(e, ERR_INTERNAL, errno, "set no_new_privs");
+    return 0;
+}
+
+/* Last: earlier steps need calls that it forbids.  The second filter is init's to install in each
+ * command: it takes clone3 away, by which init puts a command into its cgroup. */
+int step_seccomp(struct sandbox *s, struct err *e)
+{
+    (void)s;
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &host.filter) < 0)
+        return err_set(e, ERR_UNSUPPORTED, errno, "install the filter");
+    return 0;
+}

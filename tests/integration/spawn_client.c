@@ -1,0 +1,125 @@
+#include "spawn_client.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static void NORETURN die(const char *what, const char *why)
+{
+    (void)fprintf(stderr, "%s: %s\n", what, why);
+    exit(1);
+}
+
+pid_t spawn_client_start(const char *program, const char *state, const char *init)
+{
+    char path[128];
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
+        (void)execl(program, program, "--state", state, "--init", init, (char *)NULL);
+        _exit(127);
+    }
+    (void)snprintf(path, sizeof path, "%s/spawn.sock", state);
+    for (int i = 0; i < 200 && access(path, F_OK) < 0; i++)
+        (void)usleep(10000);
+    return pid;
+}
+
+void spawn_client_connect(struct spawn_client *c, const char *state)
+{
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    struct spawn_msg m = {.type = SPAWN_HELLO};
+
+    *c = (struct spawn_client){.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
+    (void)snprintf(to.sun_path, sizeof to.sun_path, "%s/spawn.sock", state);
+    for (int i = 0; connect(c->fd, (struct sockaddr *)&to, sizeof to) < 0; i++) {
+        if (i == 200) /* it may be starting: bound, not yet listening */
+            die("connect to holt-spawn", strerror(errno));
+        (void)usleep(10000);
+    }
+    m.u.hello = (struct spawn_hello){1, SPAWN_VERSION, STR("in_test")};
+    m = spawn_client_call(c, &m, NULL);
+    if (m.type != SPAWN_WELCOME || m.u.welcome.version != SPAWN_VERSION)
+        die("greet holt-spawn", "no welcome");
+    c->features = m.u.welcome.features;
+    c->rootless = m.u.welcome.rootless;
+}
+
+static struct spawn_msg receive(struct spawn_client *c, int *ret_fd)
+{
+    static char bytes[SPAWN_PACKET_MAX];
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct iovec iov = {.iov_base = bytes, .iov_len = sizeof bytes};
+    struct msghdr h = {.msg_iov = &iov,
+                       .msg_iovlen = 1,
+                       .msg_control = control.bytes,
+                       .msg_controllen = sizeof control.bytes};
+    ssize_t n = recvmsg(c->fd, &h, MSG_CMSG_CLOEXEC);
+    struct spawn_msg m;
+    struct err e = {0};
+    int fd = -1;
+
+    if (n <= 0)
+        die("read from holt-spawn", n < 0 ? strerror(errno) : "it closed the connection");
+    if (CMSG_FIRSTHDR(&h))
+        memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&h)), sizeof fd);
+    if (spawn_decode(str_make(bytes, (size_t)n), fd >= 0, SPAWN_SPAWN, &m, &e) < 0)
+        die("decode", e.msg);
+    if (ret_fd)
+        *ret_fd = fd;
+    else
+        fd_close(fd);
+    return m;
+}
+
+struct spawn_msg spawn_client_call(struct spawn_client *c, struct spawn_msg *m, int *ret_fd)
+{
+    static uint8_t bytes[SPAWN_PACKET_MAX];
+    struct wire_out o = {.p = bytes, .size = sizeof bytes};
+    struct spawn_msg reply;
+    struct err e = {0};
+
+    m->tag = ++c->tag;
+    if (spawn_encode(m, SPAWN_HOST, &o, &e) < 0)
+        die("encode", e.msg);
+    if (send(c->fd, bytes, o.n, MSG_NOSIGNAL) < 0)
+        die("write to holt-spawn", strerror(errno));
+    do
+        reply = receive(c, ret_fd);
+    while (reply.tag != m->tag);
+    return reply;
+}
+
+int spawn_client_create(struct spawn_client *c, const struct spawn_create *spec, int *ret_fd,
+                        struct err *e)
+{
+    struct spawn_msg m = {.type = SPAWN_CREATE};
+
+    m.u.create = *spec;
+    m = spawn_client_call(c, &m, ret_fd);
+    if (m.type == SPAWN_CREATED)
+        return 0;
+    *e = m.u.done.err;
+    return -1;
+}
+
+void spawn_client_destroy(struct spawn_client *c, const char *id)
+{
+    struct spawn_msg m = {.type = SPAWN_DESTROY};
+
+    m.u.name.id = str_of(id);
+    m = spawn_client_call(c, &m, NULL);
+    if (m.type != SPAWN_DONE || m.u.done.err.code != ERR_NONE)
+        die("destroy", m.u.done.err.msg);
+}

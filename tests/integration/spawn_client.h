@@ -1,0 +1,25 @@
+/* spawn_client: holtd's side of the spawn protocol for tests and benchmarks; blocking.  Failures
+ * that a test does not ask for end the program with a message. */
+#pragma once
+
+#include "wire/spawn.h"
+
+#include <sys/types.h>
+
+struct spawn_client {
+    int fd;
+    uint32_t tag;
+    uint32_t features;
+    bool rootless;
+};
+
+/* Starts holt-spawn with this state directory and waits until it serves; it dies with us. */
+pid_t spawn_client_start(const char *program, const char *state, const char *init);
+void spawn_client_connect(struct spawn_client *c, const char *state);
+/* Sends m (its tag is set) and takes replies until that tag's; *ret_fd: a descriptor that came, or
+ * -1. Texts of the reply are valid until the next call. */
+struct spawn_msg spawn_client_call(struct spawn_client *c, struct spawn_msg *m, int *ret_fd);
+/* 0 and a pidfd of init in *ret_fd, or -1 with *e set. */
+int spawn_client_create(struct spawn_client *c, const struct spawn_create *spec, int *ret_fd,
+                        struct err *e);
+void spawn_client_destroy(struct spawn_client *c, const char *id);
