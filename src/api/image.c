@@ -204,9 +204,9 @@ static void on_body_end(struct xchg *x)
 {
     struct upload *u = xchg_arg(x);
 
-    u->arrived = true;
-    if (!u->m)
+    if (u->arrived || !u->m)
         return;
+    u->arrived = true;
     if (!u->wait && !u->replied) {
         u->replied = true;
         send_image(u->r, u->i, 202);
@@ -219,13 +219,12 @@ static void on_closed(struct xchg *x, bool done)
     struct upload *u = xchg_arg(x);
     struct request *r = u->r;
 
-    (void)done;
     u->r = NULL;
     if (u->m && !u->arrived)
         image_import_abort(u->m); /* import_done frees u, now or later */
     else
         upload_free(u);
-    request_end(r);
+    request_end(r, done);
 }
 
 void image_import_run(struct request *r)
