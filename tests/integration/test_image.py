@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import stat
+import subprocess
 import threading
 import time
 import urllib.error
@@ -14,7 +15,7 @@ import urllib.request
 import pytest
 
 from archives import folder, gz, member, symlink, tar
-from daemon import wait_for
+from daemon import BUILD, environment, wait_for
 from registry import Registry, digest
 
 
@@ -393,3 +394,40 @@ def test_a_daemon_that_stops_during_a_pull(new_holtd, registry):
 @pytest.mark.parametrize("ref", ["Bad Name", "a/../b", "registry.invalid:80/x/y z", "http://x/y"])
 def test_bad_references(fake, ref):
     assert call(fake, "POST", "/holt/v1/images/pull", {"ref": ref})["error"]["code"] == "invalid"
+
+
+# --- the command line ---
+
+def holt(d, *args, stdin=None, status=0):
+    p = subprocess.run([f"{BUILD}/holt", *args], input=stdin, capture_output=True, timeout=60,
+                       env=environment({"HOLT_SERVER": d.url, "HOLT_TOKEN": d.token, "HOME": d.state}))
+    assert p.returncode == status, (p.returncode, p.stdout, p.stderr)
+    return p.stdout.decode() if status == 0 else p.stderr.decode()
+
+
+def test_cli_imports_files_directories_and_streams(fake, tmp_path):
+    (tmp_path / "a.tar").write_bytes(oci_layout([(gz(LOW), LOW)]))
+    (tmp_path / "root/etc").mkdir(parents=True)
+    (tmp_path / "root/etc/name").write_text("dir")
+    i = json.loads(holt(fake, "image", "import", str(tmp_path / "a.tar"), "--name", "team/file", "-o", "json"))
+    assert i["state"] == "ready" and i["name"] == "team/file:latest"
+    assert json.loads(holt(fake, "image", "import", str(tmp_path / "root"), "--name", "dir", "-o", "json"))["layers"] == 1
+    assert "ready" in holt(fake, "image", "import", "-", "--name", "pipe", stdin=docker_save([HIGH]))
+    table = holt(fake, "image", "ls")
+    for name in ("host", "team/file:latest", "dir:latest", "pipe:latest"):
+        assert name in table
+    assert json.loads(holt(fake, "image", "inspect", "team/file", "-o", "json"))["id"] == i["id"]
+    holt(fake, "image", "rm", "team/file:latest")
+    assert "there is no image" in holt(fake, "image", "inspect", "team/file", status=2)
+
+
+def test_cli_pulls_and_says_what_went_wrong(fake, registry, tmp_path):
+    r = registry()
+    r.add_image([(gz(LOW), LOW)], "1")
+    assert json.loads(holt(fake, "image", "pull", f"{r.host}/app:1", "--name", "app", "-o", "json"))["name"] == "app:latest"
+    wrong_layer(r, None)
+    holt(fake, "image", "rm", "app")
+    settled(fake, 0)
+    said = subprocess.run([f"{BUILD}/holt", "image", "pull", f"{r.host}/app:1"], capture_output=True, text=True,
+                          env=environment({"HOLT_SERVER": fake.url, "HOLT_TOKEN": fake.token, "HOME": str(tmp_path)}))
+    assert said.returncode != 0 and "another digest" in said.stderr, said
