@@ -256,7 +256,7 @@ static void end_saved(struct exec *x, const struct err *e)
     x->ended_saved = true;
     if (x->ch) {
         guest_exec_forget(TAKE(x->ch));
-    } else if (s->guest_ready && x->sm.state != EXEC_LOST) {
+    } else if (s->guest_ready && (x->listed || x->sm.state != EXEC_LOST)) {
         const struct guest_exec_row row = {.id = str_of(x->id),
                                            .out_end = (uint64_t)x->log.end[LOG_OUT],
                                            .err_end = (uint64_t)x->log.end[LOG_ERR]};
@@ -390,9 +390,10 @@ static void ack_all(struct exec *x)
     guest_exec_ack(x->ch, GUEST_ERR, (uint64_t)x->log.end[LOG_ERR]);
 }
 
+/* Of what its slowest reader has not had yet; without one, of all. */
 static bool is_full(const struct exec *x)
 {
-    return x->flags & EXEC_BLOCKS && exec_log_kept(&x->log) >= x->log.keep;
+    return x->log.hold && x->log.size - x->log.floor >= x->log.keep;
 }
 
 /* The log cannot be written (a full disk): init keeps what it has, and the command waits. */

@@ -121,6 +121,8 @@ static int run_init(const struct box_home *h, struct box *b, int listener, struc
     (void)posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
     (void)posix_spawnattr_setsigmask(&how, &none);
     r = posix_spawn_file_actions_addchdir_np(&files, cwd);
+    for (int fd = 0; fd <= 2 && r == 0; fd++) /* it outlives us: our terminal is not its */
+        r = posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
     if (r == 0)
         r = posix_spawn_file_actions_adddup2(&files, listener, LISTEN_FD);
     if (r == 0)

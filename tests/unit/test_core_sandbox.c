@@ -1,0 +1,640 @@
+#include "core/sandbox.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "core/exec.h"
+#include "scripted.h"
+#include "unit.h"
+
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* A real store, a scripted runtime, and a clock that a test may set. */
+struct fixture {
+    char dir[64];
+    uv_loop_t loop;
+    struct store *store;
+    struct sandboxes *all;
+    struct clock_fake clock;
+    bool called;
+    struct err e;
+    struct sandbox *s;
+    struct exec *x;
+};
+
+static const struct principal tester = {.role = ROLE_ADMIN, .actor = "token/tk_tester"};
+
+static void turn(struct fixture *f)
+{
+    for (int i = 0; i < 30; i++) {
+        (void)uv_run(&f->loop, UV_RUN_NOWAIT);
+        script_serve();
+    }
+}
+
+static void settle(struct fixture *f)
+{
+    for (int i = 0; i < 20; i++) {
+        turn(f);
+        (void)usleep(1000); /* the store's thread */
+    }
+}
+
+static void open_all(struct fixture *f)
+{
+    static const struct driver_ops *const drivers[] = {&driver_scripted, NULL};
+    AUTO(mem_free) char *url = xasprintf("sqlite:%s/holt.db", f->dir);
+    struct err e = {0};
+
+    assert_int_equal(uv_loop_init(&f->loop), 0);
+    assert_int_equal(
+        store_open(&(struct store_config){.loop = &f->loop, .url = url}, &f->store, &e), 0);
+    assert_int_equal(sandboxes_open(&(struct sandboxes_config){.loop = &f->loop,
+                                                               .store = f->store,
+                                                               .drivers = drivers,
+                                                               .state = f->dir,
+                                                               .node = "n",
+                                                               .sandboxes_max = 5,
+                                                               .execs_max = 4},
+                                    &f->all, &e),
+                     0);
+    settle(f);
+}
+
+static void close_all(struct fixture *f)
+{
+    f->all = sandboxes_close(f->all);
+    store_close(f->store);
+    (void)uv_run(&f->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&f->loop), 0);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = xzalloc(sizeof *f);
+
+    (void)snprintf(f->dir, sizeof f->dir, "/tmp/holt-sandbox-XXXXXX");
+    assert_non_null(mkdtemp(f->dir));
+    script_reset();
+    open_all(f);
+    *state = f;
+    return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)kind;
+    (void)at;
+    return remove(path);
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    clock_set_fake(NULL);
+    close_all(f);
+    script_reset();
+    assert_int_equal(nftw(f->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+    mem_free(f);
+    return 0;
+}
+
+static void on_sandbox(void *arg, struct sandbox *s, const struct err *e)
+{
+    struct fixture *f = arg;
+
+    f->called = true;
+    f->s = s;
+    f->e = *e;
+}
+
+static void on_exec(void *arg, struct exec *x, const struct err *e)
+{
+    struct fixture *f = arg;
+
+    f->called = true;
+    f->x = x;
+    f->e = *e;
+}
+
+static void await(struct fixture *f)
+{
+    for (int i = 0; i < 3000 && !f->called; i++) {
+        turn(f);
+        (void)usleep(500);
+    }
+    assert_true(f->called);
+    f->called = false;
+}
+
+static struct sandbox *create(struct fixture *f)
+{
+    sandbox_create(f->all, &(struct sandbox_spec){0}, &tester, on_sandbox, f);
+    await(f);
+    return f->s;
+}
+
+static struct exec *start(struct fixture *f, struct sandbox *s, int64_t timeout_ms)
+{
+    exec_start(s, &(struct exec_spec){.shell = STR("x"), .timeout_ms = timeout_ms}, &tester,
+               on_exec, f);
+    await(f);
+    return f->x;
+}
+
+static enum sandbox_state state_of(const struct sandbox *s)
+{
+    struct sandbox_info i;
+
+    sandbox_info(s, &i);
+    return i.state;
+}
+
+static struct exec_info info_of(const struct exec *x)
+{
+    struct exec_info i;
+
+    exec_info(x, &i);
+    return i;
+}
+
+struct count {
+    const char *sql;
+    int64_t n;
+};
+
+static int count_work(struct store_tx *tx, void *arg, struct err *e)
+{
+    struct count *c = arg;
+    struct store_rows *rows;
+
+    if (tx_query(tx, c->sql, NO_PARAMS, &rows, e) < 0 || rows_step(rows, e) <= 0)
+        return -1;
+    c->n = rows_int(rows, 0);
+    rows_end(rows);
+    return 0;
+}
+
+static int64_t count(struct fixture *f, const char *sql)
+{
+    struct count c = {.sql = sql};
+    struct err e = {0};
+
+    settle(f);
+    assert_int_equal(store_now(f->store, count_work, &c, &e), 0);
+    return c.n;
+}
+
+static int64_t events(struct fixture *f, const char *type)
+{
+    AUTO(mem_free) char *sql = xasprintf("SELECT COUNT(*) FROM events WHERE type = '%s'", type);
+
+    return count(f, sql);
+}
+
+static void inject(enum script_call c)
+{
+    err_set(&script.fail[c], ERR_INTERNAL, 0, "injected");
+}
+
+/* Time passes for the daemon's clocks, and it looks at them. */
+static void pass(struct fixture *f, int64_t ms)
+{
+    if (f->clock.wall_ms == 0)
+        f->clock = (struct clock_fake){clock_wall_ms(), clock_mono_ns()};
+    f->clock.wall_ms += ms;
+    f->clock.mono_ns += ms * 1000000;
+    clock_set_fake(&f->clock);
+    sandboxes_tick(f->all);
+    settle(f);
+}
+
+/* --- create --- */
+
+static void create_commits_confirms_and_tells(void **state)
+{
+    struct fixture *f = *state;
+    struct sandbox *s = create(f);
+
+    assert_non_null(s);
+    assert_int_equal(state_of(s), SANDBOX_RUNNING);
+    assert_int_equal(script.calls[CALL_CONFIRM], 1);
+    assert_int_equal(count(f, "SELECT COUNT(*) FROM sandboxes WHERE state = 'running'"), 1);
+    assert_int_equal(events(f, "sandbox.created"), 1);
+    assert_int_equal(events(f, "sandbox.running"), 1);
+}
+
+static void a_create_that_fails_leaves_nothing(void **state)
+{
+    struct fixture *f = *state;
+
+    inject(CALL_CREATE);
+    assert_null(create(f));
+    assert_non_null(strstr(f->e.msg, "injected"));
+    script.fail[CALL_CREATE] = (struct err){0};
+    assert_int_equal(script.calls[CALL_REMOVE], 1);
+    assert_int_equal(script.calls[CALL_CONFIRM], 0);
+    assert_int_equal(sandboxes_count(f->all), 0);
+    assert_int_equal(count(f, "SELECT COUNT(*) FROM sandboxes"), 0);
+    assert_int_equal(events(f, "sandbox.failed"), 1);
+    assert_int_equal(events(f, "sandbox.destroyed"), 1);
+}
+
+static void an_init_that_never_answers_fails_the_create(void **state)
+{
+    struct fixture *f = *state;
+
+    script.silent = true;
+    sandbox_create(f->all, &(struct sandbox_spec){.name = STR("a")}, &tester, on_sandbox, f);
+    settle(f);
+    assert_false(f->called);
+    pass(f, 31000);
+    await(f);
+    assert_int_equal(f->e.code, ERR_TIMEOUT);
+    assert_int_equal(sandboxes_count(f->all), 0);
+    assert_int_equal(script.calls[CALL_CONFIRM], 0);
+    assert_int_equal(count(f, "SELECT COUNT(*) FROM sandboxes"), 0);
+    script.silent = false;
+    sandbox_create(f->all, &(struct sandbox_spec){.name = STR("a")}, &tester, on_sandbox, f);
+    await(f); /* the name is free again */
+    assert_non_null(f->s);
+}
+
+static void destroy_while_it_is_made(void **state)
+{
+    struct fixture *f = *state;
+    struct fixture other = {0};
+
+    script.hold[CALL_CREATE] = true;
+    sandbox_create(f->all, &(struct sandbox_spec){0}, &tester, on_sandbox, f);
+    turn(f);
+    sandbox_destroy(sandbox_next(f->all, STR("")), &tester, on_sandbox, &other);
+    settle(f);
+    assert_false(other.called);
+    script_release(CALL_CREATE);
+    await(f);
+    assert_int_equal(f->e.code, ERR_CANCELLED);
+    assert_true(other.called);
+    assert_int_equal(other.e.code, ERR_NONE);
+    assert_int_equal(sandboxes_count(f->all), 0);
+    assert_int_equal(count(f, "SELECT COUNT(*) FROM sandboxes"), 0);
+}
+
+static void there_is_a_bound(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int i = 0; i < 5; i++)
+        assert_non_null(create(f));
+    assert_null(create(f));
+    assert_int_equal(f->e.code, ERR_LIMIT);
+}
+
+/* --- lives --- */
+
+static void destroy_twice_and_a_remove_that_fails(void **state)
+{
+    struct fixture *f = *state;
+    struct fixture other = {0};
+    struct sandbox *s = create(f);
+
+    inject(CALL_REMOVE);
+    sandbox_destroy(s, &tester, on_sandbox, f);
+    await(f);
+    assert_int_equal(f->e.code, ERR_INTERNAL);
+    assert_int_equal(sandboxes_count(f->all), 1);
+    script.fail[CALL_REMOVE] = (struct err){0};
+    sandbox_destroy(s, &tester, on_sandbox, f);
+    sandbox_destroy(s, &tester, on_sandbox, &other);
+    await(f);
+    assert_int_equal(f->e.code, ERR_NONE);
+    assert_true(other.called);
+    assert_int_equal(events(f, "sandbox.destroyed"), 1);
+    assert_int_equal(sandboxes_count(f->all), 0);
+}
+
+static void what_was_to_go_goes_after_a_restart(void **state)
+{
+    struct fixture *f = *state;
+    struct sandbox *s = create(f);
+
+    script.hold[CALL_REMOVE] = true;
+    sandbox_destroy(s, &tester, NULL, NULL);
+    settle(f);
+    close_all(f);
+    script_reset();
+    open_all(f);
+    settle(f);
+    assert_int_equal(script.calls[CALL_REMOVE], 1);
+    assert_int_equal(sandboxes_count(f->all), 0);
+    assert_int_equal(count(f, "SELECT COUNT(*) FROM sandboxes"), 0);
+}
+
+static void pause_that_fails_leaves_it_running(void **state)
+{
+    struct fixture *f = *state;
+    struct sandbox *s = create(f);
+
+    inject(CALL_PAUSE);
+    sandbox_pause(s, true, &tester, on_sandbox, f);
+    await(f);
+    assert_int_equal(f->e.code, ERR_INTERNAL);
+    assert_int_equal(state_of(s), SANDBOX_RUNNING);
+    script.fail[CALL_PAUSE] = (struct err){0};
+    script.hold[CALL_PAUSE] = true;
+    sandbox_pause(s, true, &tester, on_sandbox, f);
+    turn(f);
+    {
+        struct fixture other = {0};
+
+        sandbox_stop(s, 0, true, &tester, on_sandbox, &other); /* one step at a time */
+        settle(f);
+        assert_true(other.called);
+        assert_int_equal(other.e.code, ERR_CONFLICT);
+    }
+    script_release(CALL_PAUSE);
+    await(f);
+    assert_int_equal(state_of(s), SANDBOX_PAUSED);
+    assert_null(start(f, s, 0));
+    assert_int_equal(f->e.code, ERR_CONFLICT);
+}
+
+static void lifetimes_by_the_clock(void **state)
+{
+    struct fixture *f = *state;
+    struct sandbox *s;
+    struct exec *x;
+
+    sandbox_create(f->all, &(struct sandbox_spec){.idle_ttl_ms = 60000}, &tester, on_sandbox, f);
+    await(f);
+    s = f->s;
+    pass(f, 50000);
+    x = start(f, s, 0);
+    assert_non_null(x);
+    pass(f, 50000);
+    pass(f, 50000);
+    assert_int_equal(sandboxes_count(f->all), 1);
+    script_exit(&script.execs[0], 0);
+    settle(f);
+    pass(f, 50000);
+    assert_int_equal(sandboxes_count(f->all), 1);
+    pass(f, 11000);
+    assert_int_equal(sandboxes_count(f->all), 0);
+}
+
+/* --- after a restart --- */
+
+static void found(const char *id, bool confirmed)
+{
+    struct driver_found *d = &script.found[script.found_count++];
+
+    *d = (struct driver_found){.running = true, .confirmed = confirmed};
+    (void)snprintf(d->id, sizeof d->id, "%s", id);
+}
+
+static void what_lives_is_adopted_and_what_nobody_knows_is_not(void **state)
+{
+    struct fixture *f = *state;
+    char kept[ID_SIZE], dead[ID_SIZE], stray[ID_SIZE], lost[ID_SIZE];
+    struct sandbox_info i;
+    struct err e;
+
+    sandbox_info(create(f), &i);
+    (void)snprintf(kept, sizeof kept, "%s", i.id);
+    sandbox_info(create(f), &i);
+    (void)snprintf(dead, sizeof dead, "%s", i.id);
+    close_all(f);
+    script_reset();
+    found(kept, true);
+    found(id_make("sb", stray), false);
+    found(id_make("sb", lost), true);
+    open_all(f);
+    assert_int_equal(script.calls[CALL_ADOPT], 1);
+    assert_int_equal(script.calls[CALL_REMOVE], 1); /* the stray's */
+    assert_int_equal(script.calls[CALL_KEEP], 2);   /* the dead one's rest, the orphan */
+    assert_int_equal(sandboxes_count(f->all), 3);
+    assert_int_equal(state_of(sandbox_find(f->all, str_of(kept), &e)), SANDBOX_RUNNING);
+    assert_int_equal(state_of(sandbox_find(f->all, str_of(dead), &e)), SANDBOX_FAILED);
+    sandbox_info(sandbox_find(f->all, str_of(lost), &e), &i);
+    assert_true(i.orphan);
+    assert_null(sandbox_find(f->all, str_of(stray), &e));
+    assert_non_null(start(f, sandbox_find(f->all, str_of(kept), &e), 0));
+}
+
+static void a_runtime_that_cannot_list_is_asked_again(void **state)
+{
+    struct fixture *f = *state;
+
+    (void)create(f);
+    close_all(f);
+    script_reset();
+    inject(CALL_LIST);
+    open_all(f);
+    assert_false(sandboxes_settled(f->all));
+    assert_int_equal(state_of(sandbox_next(f->all, STR(""))), SANDBOX_RUNNING);
+    script.fail[CALL_LIST] = (struct err){0};
+    pass(f, 1500);
+    assert_true(sandboxes_settled(f->all));
+    assert_int_equal(state_of(sandbox_next(f->all, STR(""))), SANDBOX_FAILED);
+}
+
+/* --- commands --- */
+
+static void a_kill_that_is_not_reported_is_the_runtimes_turn(void **state)
+{
+    struct fixture *f = *state;
+    struct exec *x = start(f, create(f), 1000);
+
+    script.deaf = true;
+    pass(f, 900);
+    assert_int_equal(script.execs[0].killed, 0);
+    pass(f, 200);
+    assert_int_equal(script.execs[0].killed, SIGKILL);
+    assert_int_equal(script.calls[CALL_KILL_WORK], 0);
+    pass(f, 2100);
+    assert_int_equal(script.calls[CALL_KILL_WORK], 1);
+    assert_int_equal(script.calls[CALL_KILL_ALL], 0);
+    pass(f, 2100);
+    assert_int_equal(script.calls[CALL_KILL_ALL], 1);
+    pass(f, 2100);
+    assert_int_equal(info_of(x).state, EXEC_LOST);
+    assert_true(info_of(x).timed_out);
+}
+
+static void a_lost_connection_is_made_again(void **state)
+{
+    struct fixture *f = *state;
+    struct sandbox *s = create(f);
+    struct exec *x = start(f, s, 0);
+    struct exec_info i;
+
+    script_output(&script.execs[0], STR("before "));
+    settle(f);
+    script_drop();
+    settle(f);
+    pass(f, 3000);
+    assert_int_equal(script.calls[CALL_CONNECT], 2);
+    script_output(&script.execs[0], STR("after"));
+    script_exit(&script.execs[0], 5);
+    settle(f);
+    i = info_of(x);
+    assert_int_equal(i.state, EXEC_EXITED);
+    assert_int_equal(i.exit_code, 5);
+    assert_int_equal(i.out_end, 12);
+    assert_true(script.execs[0].forgotten);
+    assert_int_equal(events(f, "exec.exited"), 1);
+}
+
+static void another_epoch_is_another_init(void **state)
+{
+    struct fixture *f = *state;
+    struct exec *x = start(f, create(f), 0);
+
+    script_drop();
+    script.epoch[0] = 1;
+    settle(f);
+    pass(f, 3000);
+    assert_int_equal(info_of(x).state, EXEC_LOST);
+    assert_int_equal(info_of(x).exit_code, -1);
+    assert_true(script.execs[0].forgotten); /* what it claims to know is ended there */
+    assert_int_equal(events(f, "exec.lost"), 1);
+}
+
+static void output_is_acknowledged_when_it_is_written(void **state)
+{
+    struct fixture *f = *state;
+    struct exec *x = start(f, create(f), 0);
+    AUTO(mem_free)
+    char *path = xasprintf("%s/execs/%s/%s.log", f->dir, info_of(x).sandbox, info_of(x).id);
+
+    pass(f, 0); /* the clock stands */
+    script_output(&script.execs[0], STR("small"));
+    settle(f);
+    assert_int_equal(info_of(x).out_end, 5);
+    assert_int_equal(script.execs[0].acked, 0);
+    assert_int_equal(access(path, F_OK), -1);
+    pass(f, 300);
+    assert_int_equal(access(path, F_OK), 0);
+    {
+        AUTO(mem_free) char *more = xzalloc(200000);
+
+        script_output(&script.execs[0], str_make(more, 200000));
+        settle(f);
+        assert_true(script.execs[0].acked > 0); /* not each of them is told */
+    }
+    script_exit(&script.execs[0], 0);
+    settle(f);
+    assert_int_equal(access(path, F_OK), 0); /* too large for the row */
+    assert_int_equal(count(f, "SELECT COUNT(*) FROM execs WHERE output IS NULL"), 1);
+}
+
+static void the_oldest_commands_go(void **state)
+{
+    struct fixture *f = *state;
+    struct sandbox *s = create(f);
+
+    for (size_t i = 0; i < 6; i++) {
+        assert_non_null(start(f, s, 0));
+        script_exit(&script.execs[i], 0);
+        settle(f);
+    }
+    assert_int_equal(count(f, "SELECT COUNT(*) FROM execs"), 4);
+    assert_non_null(start(f, s, 0));
+    assert_non_null(start(f, s, 0));
+}
+
+static void a_command_nobody_knows_is_ended(void **state)
+{
+    struct fixture *f = *state;
+    struct sandbox *s = create(f);
+
+    (void)snprintf(script.execs[0].id, sizeof script.execs[0].id, "ex_unknown");
+    script.exec_count = 1;
+    script_drop();
+    settle(f);
+    pass(f, 3000);
+    assert_int_equal(script.execs[0].killed, SIGKILL);
+    assert_true(script.execs[0].forgotten);
+    assert_int_equal(state_of(s), SANDBOX_RUNNING);
+}
+
+static void a_start_waits_for_the_connection(void **state)
+{
+    struct fixture *f = *state;
+    struct sandbox *s = create(f);
+
+    inject(CALL_CONNECT);
+    script_drop();
+    settle(f);
+    exec_start(s, &(struct exec_spec){.shell = STR("x")}, &tester, on_exec, f);
+    pass(f, 3000);
+    assert_false(f->called);
+    script.fail[CALL_CONNECT] = (struct err){0};
+    pass(f, 3000);
+    await(f);
+    assert_non_null(f->x);
+    assert_int_equal(info_of(f->x).state, EXEC_RUNNING);
+    inject(CALL_CONNECT);
+    script_drop();
+    settle(f);
+    exec_start(s, &(struct exec_spec){.shell = STR("x")}, &tester, on_exec, f);
+    pass(f, 11000);
+    await(f);
+    assert_int_equal(info_of(f->x).state, EXEC_FAILED);
+}
+
+static void init_ends_and_its_commands_are_lost(void **state)
+{
+    struct fixture *f = *state;
+    struct sandbox *s = create(f);
+    struct exec *x = start(f, s, 0);
+    struct sandbox_info i;
+
+    sandbox_info(s, &i);
+    script.events.oom(script.events.arg, i.id);
+    script.events.init_ended(script.events.arg, i.id, SIGKILL, true);
+    settle(f);
+    assert_int_equal(info_of(x).state, EXEC_LOST);
+    sandbox_info(s, &i);
+    assert_int_equal(i.state, SANDBOX_FAILED);
+    assert_non_null(strstr(i.failure.p, "signal 9"));
+    assert_int_equal(events(f, "sandbox.oom"), 1);
+    sandbox_start(s, &tester, on_sandbox, f); /* its files are there */
+    await(f);
+    assert_int_equal(state_of(s), SANDBOX_RUNNING);
+    assert_int_equal(events(f, "sandbox.started"), 1);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(create_commits_confirms_and_tells),
+        TEST(a_create_that_fails_leaves_nothing),
+        TEST(an_init_that_never_answers_fails_the_create),
+        TEST(destroy_while_it_is_made),
+        TEST(there_is_a_bound),
+        TEST(destroy_twice_and_a_remove_that_fails),
+        TEST(what_was_to_go_goes_after_a_restart),
+        TEST(pause_that_fails_leaves_it_running),
+        TEST(lifetimes_by_the_clock),
+        TEST(what_lives_is_adopted_and_what_nobody_knows_is_not),
+        TEST(a_runtime_that_cannot_list_is_asked_again),
+        TEST(a_kill_that_is_not_reported_is_the_runtimes_turn),
+        TEST(a_lost_connection_is_made_again),
+        TEST(another_epoch_is_another_init),
+        TEST(output_is_acknowledged_when_it_is_written),
+        TEST(the_oldest_commands_go),
+        TEST(a_command_nobody_knows_is_ended),
+        TEST(a_start_waits_for_the_connection),
+        TEST(init_ends_and_its_commands_are_lost),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
