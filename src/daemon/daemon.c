@@ -325,6 +325,7 @@ static int open_images(struct daemon *d, struct err *e)
                                             .aliases = &c->image_aliases},
                     &d->images, e) < 0)
         return -1;
+    sandboxes_set_images(d->sandboxes, d->images);
     images_sweep(d->images);
     return 0;
 }

@@ -431,3 +431,21 @@ def test_cli_pulls_and_says_what_went_wrong(fake, registry, tmp_path):
     said = subprocess.run([f"{BUILD}/holt", "image", "pull", f"{r.host}/app:1"], capture_output=True, text=True,
                           env=environment({"HOLT_SERVER": fake.url, "HOLT_TOKEN": fake.token, "HOME": str(tmp_path)}))
     assert said.returncode != 0 and "another digest" in said.stderr, said
+
+
+# --- sandboxes on images ---
+
+def test_names_of_other_systems_stand_for_the_host(fake):
+    for name in ("ubuntu:22.04", "agentbox-sandbox:latest"):
+        assert call(fake, "POST", "/holt/v1/sandboxes", {"image": name}, status=201)["image"] == "host"
+    assert call(fake, "POST", "/holt/v1/sandboxes", {"image": "debian:12"})["error"]["code"] == "not_found"
+
+
+def test_an_image_of_that_name_goes_before_the_alias(fake):
+    """The fake runtime has no layers: that it says so shows that it was given some.  What the attempt held is
+    released."""
+    call(fake, "POST", "/holt/v1/images/import?name=ubuntu:22.04", raw=tar(member("x", b"1")), status=201)
+    e = call(fake, "POST", "/holt/v1/sandboxes", {"image": "ubuntu:22.04"})["error"]
+    assert e["code"] == "unsupported" and "images" in e["message"]
+    call(fake, "DELETE", "/holt/v1/images/ubuntu:22.04", status=204)
+    settled(fake, 0)
