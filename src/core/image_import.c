@@ -53,6 +53,7 @@ static void import_gone(struct image_job *j)
 {
     struct image_import *m = of(j);
 
+    m->feed = file_feed_free(m->feed);
     fd_close(m->spool);
     if (m->spool_path)
         (void)unlink(m->spool_path);

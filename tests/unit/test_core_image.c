@@ -46,7 +46,8 @@ static void run_ends(uv_timer_t *t)
     if (!f->keeps)
         (void)rmdir(f->dir);
     uv_close((uv_handle_t *)t, run_closed);
-    (void)!unpack_result_parse(str_of(report), &r, &e);
+    if (f->keeps)
+        (void)!unpack_result_parse(str_of(report), &r, &e);
     if (ev.done)
         ev.done(ev.arg, &r, &e);
 }
