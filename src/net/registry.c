@@ -407,7 +407,8 @@ void registry_close(struct registry *r)
         return;
     }
     client_url_done(&r->base);
-    mem_wipe(buf_data(&r->token), buf_len(&r->token));
+    if (buf_len(&r->token) > 0)
+        mem_wipe(buf_data(&r->token), buf_len(&r->token));
     buf_done(&r->token);
     buf_done(&r->small);
     sha256_free(r->hash);
