@@ -145,12 +145,25 @@ static int authorise(struct request *r, struct err *e)
     return err_hint(e, "ask an admin for a token of another role: holt token create");
 }
 
+/* The query of a proxied request is for the server inside: a token there is none of ours. */
+static struct http_req without_query(const struct request *r)
+{
+    struct http_req req = *xchg_req(r->x);
+    const struct op_handler *h = r->route->data;
+
+    if (r->route->handler == run_op && h->op->proxies)
+        req.query = (struct str){0};
+    return req;
+}
+
 static void admit(struct request *r)
 {
     struct auth_view v = request_view(r);
+    const struct http_req req = without_query(r);
     int64_t retry_ms = 0;
     struct err e = {0};
 
+    v.req = &req;
     /* What is open to everybody is open to somebody with a wrong token too. */
     if (auth_authenticate(&r->api->auth, &v, &r->who, &r->how, &retry_ms, &e) < 0 &&
         (e.code == ERR_INVALID || r->route->perm != PERM_NONE))

@@ -85,11 +85,18 @@ static void attach_free(struct attach *a)
     mem_free(a);
 }
 
+/* What was typed and not taken goes with who typed it; nobody waits for room any more. */
+static void drop_input(struct attach *a)
+{
+    if (a->x && buf_len(&a->held) > 0)
+        (void)exec_stdin(a->x, STR(""), false, NULL, NULL);
+    buf_clear(&a->held);
+}
+
 /* Lets go of the command; it goes on. */
 static void detach(struct attach *a)
 {
-    if (a->x && buf_len(&a->held) > 0 && a->seat.role == CONSOLE_CONTROLLER)
-        (void)exec_stdin(a->x, STR(""), false, NULL, NULL); /* nobody waits for room any more */
+    drop_input(a);
     live_end(&a->live);
     console_leave(&a->seat);
     exec_reader_end(a->reader);
@@ -344,7 +351,7 @@ static void on_demoted(struct console_seat *s)
 {
     struct attach *a = CONTAINER_OF(s, struct attach, seat);
 
-    buf_clear(&a->held);
+    drop_input(a);
     if (!a->ws)
         return;
     ws_pause(a->ws, false);

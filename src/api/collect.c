@@ -3,22 +3,17 @@
 #include "api/sandbox.h"
 #include "base/enc.h"
 
-static struct buf *stream_of(struct collect *c, enum exec_which stream)
-{
-    return &c->streams[stream == EXEC_STDERR];
-}
-
 static int on_bytes(void *arg, enum exec_which stream, int64_t offset, int64_t time_ms,
                     struct str bytes)
 {
     struct collect *c = arg;
-    size_t n = size_min(bytes.n, c->room);
+    struct buf *to = &c->streams[stream == EXEC_STDERR];
+    size_t n = size_min(bytes.n, c->max - buf_len(to));
 
     (void)offset, (void)time_ms;
-    buf_add(stream_of(c, stream), bytes.p, n);
-    c->room -= n;
+    buf_add(to, bytes.p, n);
     c->truncated = c->truncated || n < bytes.n;
-    return 0; /* what is past the room is read and dropped: the log is bounded too */
+    return 0; /* what is past the limit is read and dropped: the log is bounded too */
 }
 
 static int on_gap(void *arg, enum exec_which stream, int64_t from, int64_t to)
@@ -43,7 +38,7 @@ void collect_start(struct collect *c, struct exec *x, size_t max,
 {
     static const struct exec_reader_ops ops = {.bytes = on_bytes, .gap = on_gap, .end = on_end};
 
-    *c = (struct collect){.x = exec_ref(x), .room = max, .done = done, .arg = arg};
+    *c = (struct collect){.x = exec_ref(x), .max = max, .done = done, .arg = arg};
     c->reader = exec_read(x, EXEC_BOTH, 0, 0, false, &ops, c);
 }
 

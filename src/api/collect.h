@@ -9,7 +9,7 @@ struct collect {
     struct exec *x;
     struct exec_reader *reader;
     struct buf streams[2]; /* stdout, stderr */
-    size_t room;           /* bytes that both may still take */
+    size_t max;            /* bytes of each */
     bool truncated;
     void (*done)(void *arg, const struct err *e);
     void *arg;

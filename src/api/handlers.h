@@ -60,3 +60,4 @@ void file_watch_run(struct request *r);
 void archive_read_run(struct request *r);
 void archive_write_run(struct request *r);
 void port_proxy_run(struct request *r);
+void port_tunnel_run(struct request *r);

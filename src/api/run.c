@@ -228,13 +228,21 @@ void run_run(struct request *r)
 {
     static const struct run_ops ops = {
         .started = job_started, .failed = job_failed, .destroyed = job_destroyed};
-    struct run_job *j = xzalloc(sizeof *j);
+    const struct run_in *in = r->in;
+    struct run_job *j;
     struct err e = {0};
 
+    if (in->exec.stdin_open) {
+        err_set(&e, ERR_INVALID, 0, "field 'stdin_open': nobody could write to it in this form");
+        err_hint(&e, "give 'stdin', or use the WebSocket form: GET /holt/v1/run");
+        request_fail(r, &e);
+        return;
+    }
+    j = xzalloc(sizeof *j);
     j->api = r->api;
     j->waiter.gone = asker_gone;
     request_wait(r, &j->waiter);
-    j->run = run_start(r, r->in, &ops, j, &e);
+    j->run = run_start(r, in, &ops, j, &e);
     if (j->run)
         return;
     (void)waiter_end(&j->waiter);

@@ -81,11 +81,11 @@ static int add_file(struct pack *p, const FTSENT *f, struct tar_entry *t, struct
         return err_set(e, err_code_from_errno(errno), errno, "read '%.150s'", f->fts_path);
     if (!S_ISREG(st.st_mode))
         return err_set(e, ERR_CONFLICT, 0, "'%.150s' was replaced meanwhile", f->fts_path);
-    t->size = p->left = p->size = st.st_size;
+    p->left = p->size = st.st_size;
+    t->size = (uint64_t)st.st_size;
     mem_free(p->path);
     p->path = xstrdup(f->fts_path);
-    tar_write(to, t);
-    return 0;
+    return tar_write_head(to, t, e);
 }
 
 static int add_symlink(const FTSENT *f, struct tar_entry *t, struct buf *to, struct err *e)
@@ -97,8 +97,7 @@ static int add_symlink(const FTSENT *f, struct tar_entry *t, struct buf *to, str
         return err_set(e, ERR_INTERNAL, n < 0 ? errno : ENAMETOOLONG, "read the link '%.150s'",
                        f->fts_path);
     t->link = str_make(link, (size_t)n);
-    tar_write(to, t);
-    return 0;
+    return tar_write_head(to, t, e);
 }
 
 static int add_entry(struct pack *p, const FTSENT *f, struct buf *to, struct err *e)
@@ -118,8 +117,7 @@ static int add_entry(struct pack *p, const FTSENT *f, struct buf *to, struct err
     switch (f->fts_info) {
     case FTS_D:
         t.kind = TAR_DIR;
-        tar_write(to, &t);
-        return 0;
+        return tar_write_head(to, &t, e);
     case FTS_F:
         return add_file(p, f, &t, to, e);
     case FTS_SL:
@@ -154,7 +152,7 @@ static int add_bytes(struct pack *p, struct buf *to, struct err *e)
     p->bytes += n;
     if (p->left > 0)
         return 1;
-    tar_write_pad(to, p->size);
+    tar_write_pad(to, (uint64_t)p->size);
     fd_close(p->file);
     p->file = -1;
     return 1;

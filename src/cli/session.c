@@ -187,6 +187,7 @@ static void take_text(struct session *s, struct str data)
     if (!type)
         type = "";
     if (strcmp(type, "started") == 0) {
+        session_name(s, json_object_get(m, "exec"));
         session_in_start(s);
     } else if (strcmp(type, "gap") == 0) {
         take_gap(s, m);
@@ -252,6 +253,8 @@ static bool may_retry(const struct session *s, const struct ws_client_end *end)
         s->said.code != ERR_NONE)
         return false;
     if (!s->ever_open || (s->sent > 0 && !s->spec->tty))
+        return false;
+    if (end->e.code == ERR_NONE && end->code != WS_GOING_AWAY && end->code != WS_VANISHED)
         return false;
     return !s->lost_ms || clock_mono_ms() - s->lost_ms < RETRY_LIMIT_MS;
 }
@@ -339,10 +342,9 @@ static void run_loop(struct session *s)
     session_in_init(s);
     if (connect_now(s) < 0)
         finish(s);
-    while (!s->over)
+    while (!s->over || s->asides > 0)
         (void)uv_run(s->loop, UV_RUN_ONCE);
-    while (uv_run(s->loop, UV_RUN_NOWAIT) != 0 && s->ws)
-        continue;
+    (void)uv_run(s->loop, UV_RUN_NOWAIT);
     request_loop_end(s->loop);
 }
 
@@ -368,6 +370,7 @@ int session_run(const struct target *t, const struct session_spec *spec, struct 
         return -1;
     run_loop(s);
     buf_done(&s->typed);
+    mem_free(s->signal_target);
     if (s->left)
         return 0;
     if (s->e.code != ERR_NONE) {

@@ -22,14 +22,6 @@ static const struct {
 
 /* --- signals --- */
 
-void session_signal(struct session *s, const char *name)
-{
-    char text[64];
-
-    (void)snprintf(text, sizeof text, "{\"type\":\"signal\",\"signal\":\"%s\"}", name);
-    session_send(s, text);
-}
-
 static void send_size(struct session *s)
 {
     char text[80];
@@ -58,8 +50,8 @@ static void stop_here(struct session *s)
 
 static void cut(struct session *s, int number)
 {
-    if (s->spec->kills && s->started)
-        session_signal(s, "KILL");
+    if (s->started && (s->spec->kills || (s->spec->owns && s->sent > 0)))
+        session_signal(s, "KILL"); /* our going is not noticed behind input that is not read */
     session_leave(s, s->observer ? SESSION_DETACHED : SESSION_CUT, s->observer ? 0 : 128 + number);
 }
 

@@ -38,6 +38,8 @@ struct session {
     size_t signal_count;
     int64_t last_int_ms, sent;
     const char *held_signal; /* came before the command had started */
+    char *signal_target;     /* where signals go past input that the command does not read */
+    int asides;              /* requests under way */
     bool started, raw, eof;
 };
 
@@ -48,4 +50,6 @@ void session_in_close(struct session *s);
 /* session.c */
 void session_leave(struct session *s, enum session_how how, int status);
 void session_send(struct session *s, const char *json);
-void session_signal(struct session *s, const char *name); /* "INT" */
+/* session_signal.c: "INT".  Behind input that the command does not read a message would wait. */
+void session_signal(struct session *s, const char *name);
+void session_name(struct session *s, const json_t *exec); /* which command this is */

@@ -68,6 +68,23 @@ static int walk(const struct unpack *u, char *path, int *ret_dir, char **ret_las
     return 0;
 }
 
+/* Relative, no component is "", "." or "..", no NUL. */
+static bool name_is_safe(struct str name)
+{
+    if (name.n == 0 || memchr(name.p, 0, name.n))
+        return false;
+    for (;;) {
+        ptrdiff_t slash = str_index(name, '/');
+        struct str part = str_make(name.p, slash < 0 ? name.n : (size_t)slash);
+
+        if (part.n == 0 || str_eq_c(part, ".") || str_eq_c(part, ".."))
+            return false;
+        if (slash < 0)
+            return true;
+        name = str_skip(name, (size_t)slash + 1);
+    }
+}
+
 /* "dir/a" of an archive of dir, or "./a": what stands behind is beneath dir. */
 static bool is_dotted(const struct tar_entry *t)
 {
@@ -85,7 +102,7 @@ static char *local_name(const struct unpack *u, struct str name)
         name.n--;
     if (name.n == 0 || str_eq_c(name, "."))
         return xstrdup(u->top ? u->top : "");
-    if (!tar_name_is_safe(name))
+    if (!name_is_safe(name))
         return NULL;
     if (u->dotted)
         rest = name;
@@ -172,7 +189,9 @@ static int make_entry(struct unpack *u, int dir, const char *name)
         return make_symlink(dir, name, t->link);
     case TAR_HARDLINK:
         return make_hardlink(u, dir, name, t->link);
-    case TAR_OTHER:
+    case TAR_CHAR:
+    case TAR_BLOCKDEV:
+    case TAR_FIFO:
         break;
     }
     u->left_out++;
@@ -202,7 +221,9 @@ static int begin_entry(struct unpack *u, struct err *e)
 
 static int end_entry(struct unpack *u, struct err *e)
 {
-    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = u->in.entry.mtime_s}};
+    struct timespec times[2] = {
+        {.tv_nsec = UTIME_OMIT},
+        {.tv_sec = u->in.entry.mtime_s, .tv_nsec = (long)u->in.entry.mtime_ns}};
     int r;
 
     if (u->file < 0)
@@ -213,14 +234,14 @@ static int end_entry(struct unpack *u, struct err *e)
     return r < 0 ? err_set(e, ERR_INTERNAL, errno, "write a file") : 0;
 }
 
-static int write_data(struct unpack *u, struct err *e)
+static int write_data(struct unpack *u, struct str data, struct err *e)
 {
     int r;
 
-    u->bytes += (int64_t)u->in.data.n;
+    u->bytes += (int64_t)data.n;
     if (u->file < 0)
         return 0;
-    r = fd_write_all(u->file, u->in.data.p, u->in.data.n);
+    r = fd_write_all(u->file, data.p, data.n);
     if (r < 0)
         return err_set(e, err_code_from_errno(-r), -r, "write '" STR_FMT "'",
                        (int)size_min(u->in.entry.name.n, 120), u->in.entry.name.p);
@@ -229,26 +250,24 @@ static int write_data(struct unpack *u, struct err *e)
 
 int unpack_feed(struct unpack *u, struct str bytes, struct err *e)
 {
-    int r;
+    for (;;) {
+        struct str data = {0};
+        int told = tar_read(&u->in, &bytes, &data, e);
 
-    while ((r = tar_reader_next(&u->in, &bytes)) > 0) {
-        int done = r == TAR_ENTRY       ? begin_entry(u, e)
-                   : r == TAR_DATA      ? write_data(u, e)
-                   : r == TAR_ENTRY_END ? end_entry(u, e)
-                                        : 0;
-
-        if (done < 0)
+        if (told < 0)
+            return err_wrap(e, "what came is no archive");
+        if (told == TAR_MORE || told == TAR_END)
+            return 0;
+        if ((told == TAR_ENTRY && begin_entry(u, e) < 0) ||
+            (told == TAR_DATA && write_data(u, data, e) < 0) ||
+            (told == TAR_ENTRY_END && end_entry(u, e) < 0))
             return -1;
-        u->ended = r == TAR_END;
     }
-    if (r < 0)
-        return err_set(e, ERR_UNAVAILABLE, 0, "what came is no archive: %s", u->in.fault);
-    return 0;
 }
 
 int unpack_end(struct unpack *u, struct err *e)
 {
-    if (!u->ended)
+    if (u->entries == 0 || !tar_may_end(&u->in))
         return err_set(e, ERR_UNAVAILABLE, 0, "the archive ended early: what came is not all");
     return 0;
 }

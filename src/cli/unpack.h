@@ -13,8 +13,7 @@ struct unpack {
     int root;        /* the directory; borrowed */
     const char *top; /* what the archive holds gets this name; NULL: it goes into root itself */
     /* private */
-    int file; /* being written; -1: none */
-    bool ended;
+    int file;    /* being written; -1: none */
     bool dotted; /* names begin with "./", not with the name of what was asked for */
     int64_t bytes, entries, left_out;
 };

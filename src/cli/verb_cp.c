@@ -101,8 +101,7 @@ static int is_remote_dir(const struct cli *c, const struct place *p, bool *ret, 
         *ret = true;
         return 0;
     }
-    if (reply.status < 400 || reply.status >= 500 || e->code == ERR_FORBIDDEN ||
-        e->code == ERR_UNAUTHENTICATED || str_starts(str_of(e->object), STR("sandbox/")))
+    if (e->code != ERR_NOT_FOUND && e->code != ERR_CONFLICT && e->code != ERR_INVALID)
         return -1;
     *e = (struct err){0};
     return 0;

@@ -11,6 +11,7 @@
 #include "init/stats.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #define OUT_HIGH (256 * 1024) /* above: nothing more is read from holtd */
 #define HELLO_MS 5000
 #define PORT_RETRY_MS 50
+#define LISTEN_RETRY_MS 20
 
 struct conn {
     struct watch w;
@@ -29,6 +31,8 @@ struct conn {
 };
 
 static struct watch listener = {.fd = -1};
+static int64_t listen_ms;    /* when to listen again; 0: it does */
+static int reserve = -1;     /* a descriptor for the next connection */
 static struct conn *current; /* greeted, or NULL */
 static struct conn *pending; /* accepted, its hello has not come */
 static struct list channels = {&channels, &channels};
@@ -345,13 +349,36 @@ static void on_io(struct watch *w, uint32_t events)
     (void)flush(c);
 }
 
+static void hold_reserve(void)
+{
+    if (reserve < 0)
+        reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* Without a descriptor to accept with, the socket stays readable: look again later, do not spin. */
+static void listen_pause(void)
+{
+    loop_want(&listener, EPOLLET);
+    listen_ms = clock_mono_ms() + LISTEN_RETRY_MS;
+}
+
+/* When all descriptors are in use (commands, dials), the one held back lets the next holtd in; that
+ * ends the channels of the last one, and there are some again. */
 static void on_accept(struct watch *w, uint32_t events)
 {
     int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
     (void)events;
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE) && reserve >= 0) {
+        fd_close(reserve);
+        reserve = -1;
+        fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    }
     if (fd >= 0)
         conn_serve(fd, false);
+    else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+        listen_pause();
+    hold_reserve();
 }
 
 static void once(void)
@@ -367,6 +394,7 @@ void conn_listen(int fd)
     once();
     loop_add(&listener, fd, on_accept);
     loop_want(&listener, EPOLLIN);
+    hold_reserve();
 }
 
 void conn_serve(int fd, bool scan)
@@ -379,21 +407,29 @@ void conn_serve(int fd, bool scan)
     pending = c;
     c->hello_by_ms = clock_mono_ms() + HELLO_MS;
     guest_reader_init(&c->in, GUEST_HOST, scan);
-    loop_add(&c->w, fd, on_io);
+    if (loop_try_add(&c->w, fd, on_io) < 0) {
+        pending = NULL;
+        conn_free(c);
+        return;
+    }
     want_events(c);
 }
 
 int conn_timeout_ms(void)
 {
-    int64_t due = !pending           ? INT64_MAX
-                  : pending->in.scan ? pending->retry_ms
-                                     : pending->hello_by_ms;
+    int64_t due = !pending ? 0 : pending->in.scan ? pending->retry_ms : pending->hello_by_ms;
 
-    return due == 0 || due == INT64_MAX ? -1 : (int)i64_max(0, due - clock_mono_ms());
+    if (listen_ms != 0)
+        due = due == 0 ? listen_ms : i64_min(due, listen_ms);
+    return due == 0 ? -1 : (int)i64_max(0, due - clock_mono_ms());
 }
 
 void conn_tick(void)
 {
+    if (listen_ms != 0 && clock_mono_ms() >= listen_ms) {
+        listen_ms = 0;
+        loop_want(&listener, EPOLLIN);
+    }
     if (!pending)
         return;
     if (!pending->in.scan && clock_mono_ms() >= pending->hello_by_ms)
@@ -411,6 +447,12 @@ void channel_open(struct channel *c, uint32_t number, const struct channel_ops *
     *c = (struct channel){.ops = ops, .number = number};
     list_push(&channels, &c->node);
     channel_count++;
+}
+
+void channel_end(struct channel *c)
+{
+    if (c->number != 0)
+        channel_gone(c);
 }
 
 void channel_close(struct channel *c, const struct err *e)

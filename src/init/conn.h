@@ -33,3 +33,4 @@ size_t conn_data(struct channel *c, enum guest_stream stream, uint64_t offset, s
 
 void channel_open(struct channel *c, uint32_t number, const struct channel_ops *ops);
 void channel_close(struct channel *c, const struct err *e); /* e: reset; NULL: close */
+void channel_end(struct channel *c); /* what was sent last has ended it for the peer */

@@ -227,19 +227,22 @@ static int begin(const struct guest_dial *m, struct err *e)
 void dial_open(const struct guest_msg *m)
 {
     struct err e = {0};
-    int fd = begin(&m->u.dial, &e);
+    int fd = begin(&m->u.dial, &e), r = 0;
     struct guest_msg no = {.type = GUEST_RESET, .channel = m->channel};
-    struct dial *d;
+    struct dial *d = xzalloc(sizeof *d);
 
-    if (fd < 0) {
+    if (fd >= 0)
+        r = loop_try_add(&d->w, fd, on_socket);
+    if (r < 0)
+        (void)err_set(&e, err_code_from_errno(-r), -r, "watch the connection");
+    if (fd < 0 || r < 0) {
+        mem_free(d);
         no.u.reset.err = e;
         (void)conn_send(&no);
         return;
     }
-    d = xzalloc(sizeof *d);
     flow_out_init(&d->out, 0, GUEST_WINDOW_UP);
     flow_in_init(&d->in, 0, GUEST_WINDOW_DOWN);
-    loop_add(&d->w, fd, on_socket);
     channel_open(&d->ch, m->channel, &dial_channel);
     want(d);
 }

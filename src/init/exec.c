@@ -452,6 +452,18 @@ static int make_ends(const struct guest_exec_start *s, struct ends *n, struct er
     return n->theirs[2] < 0 ? err_set(e, err_code_from_errno(errno), errno, "merge stderr") : 0;
 }
 
+static int watch_ends(struct exec *x, struct ends *n, struct err *e)
+{
+    int r = 0;
+
+    if (n->ours[0] >= 0)
+        r = loop_try_add(&x->in, TAKE_FD(n->ours[0]), on_in);
+    for (int i = 0; r == 0 && i < 2; i++)
+        if (n->ours[1 + i] >= 0)
+            r = loop_try_add(&x->out[i].w, TAKE_FD(n->ours[1 + i]), on_out);
+    return r < 0 ? err_set(e, err_code_from_errno(-r), -r, "watch the command's pipes") : 0;
+}
+
 static int run(struct exec *x, const struct guest_exec_start *s, struct err *e)
 {
     AUTO(ends_close) struct ends n = {{-1, -1, -1}, {-1, -1, -1}};
@@ -467,16 +479,14 @@ static int run(struct exec *x, const struct guest_exec_start *s, struct err *e)
     io =
         (struct launch_io){n.theirs[0], n.theirs[1], n.theirs[2], s->flags & GUEST_EXEC_PTY, group};
     x->born_ns = clock_mono_ns();
-    if (launch(s, &io, &x->pid, e) < 0)
+    if (watch_ends(x, &n, e) < 0 || launch(s, &io, &x->pid, e) < 0) {
+        loop_remove(&x->in);
+        loop_remove(&x->out[0].w);
+        loop_remove(&x->out[1].w);
         return -1;
-    if (n.ours[0] >= 0)
-        loop_add(&x->in, TAKE_FD(n.ours[0]), on_in);
-    for (int i = 0; i < 2; i++) {
-        if (n.ours[1 + i] < 0)
-            continue;
-        loop_add(&x->out[i].w, TAKE_FD(n.ours[1 + i]), on_out);
-        loop_want(&x->out[i].w, EPOLLIN);
     }
+    loop_want(&x->out[0].w, EPOLLIN);
+    loop_want(&x->out[1].w, EPOLLIN);
     return 0;
 }
 

@@ -165,7 +165,7 @@ static int child_fds(const struct plan *p)
     return 0;
 }
 
-static int child_rights(const struct plan *p)
+void launch_oom_first(void)
 {
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
@@ -173,6 +173,11 @@ static int child_rights(const struct plan *p)
         (void)!write(fd, COMMAND_OOM_ADJ, sizeof COMMAND_OOM_ADJ - 1);
         (void)close(fd);
     }
+}
+
+static int child_rights(const struct plan *p)
+{
+    launch_oom_first();
     (void)prctl(PR_CAPBSET_DROP, INIT_ONLY_CAP, 0, 0, 0); /* EPERM: init has it not either */
     if (p->user.uid == 0 && p->user.gid == 0)
         return 0;

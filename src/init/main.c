@@ -6,6 +6,7 @@
 #include "init/conn.h"
 #include "init/exec.h"
 #include "init/group.h"
+#include "init/job.h"
 #include "init/launch.h"
 
 #include <errno.h>
@@ -29,8 +30,10 @@ static void on_signal(struct watch *w, uint32_t events)
     (void)events;
     while (read(w->fd, &si, sizeof si) == (ssize_t)sizeof si)
         ;
-    while ((pid = wait4(-1, &status, WNOHANG, &ru)) > 0)
+    while ((pid = wait4(-1, &status, WNOHANG, &ru)) > 0) {
         exec_reaped(pid, status, &ru);
+        job_reaped(pid, status);
+    }
 }
 
 static void watch_signals(void)

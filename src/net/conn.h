@@ -101,6 +101,7 @@ struct xchg {
     bool aborted;
     bool body_told;    /* ops->body_end or collect_done was called */
     bool gone_done;    /* what ops->closed will be told */
+    bool hangup_ends;  /* upgraded: a peer that sends no more is gone, whatever is not read yet */
     uint64_t sent_at;  /* HTTP/1.1: stream_sent() at which the whole reply is with the kernel */
     struct xchg *next; /* HTTP/1.1: ended replies wait in order; xchg.c: spare ones */
 };

@@ -301,7 +301,8 @@ static void h1_hangup(struct conn *c)
 {
     struct h1 *h = c->state;
 
-    if (h->x && (h->phase == REPLY || (h->phase == BODY && !xchg_wants_body(h->x))))
+    if (h->x && (h->phase == REPLY || (h->phase == RAW && h->x->hangup_ends) ||
+                 (h->phase == BODY && !xchg_wants_body(h->x))))
         conn_cut(c);
 }
 

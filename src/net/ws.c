@@ -13,8 +13,8 @@
  * the peer might never see our close frame. */
 enum ws_state { WS_OPEN, WS_CLOSING, WS_DRAINING, WS_ENDED };
 
-#define PING_MS 30000
-#define PINGS_MISSED 2
+#define PING_MS 10000
+#define PINGS_MISSED 6
 #define CLOSE_MS 3000
 
 struct ws {
@@ -89,14 +89,13 @@ static void on_timer(uv_timer_t *t)
         end(w);
         return;
     }
-    if (w->paused || w->blocked) /* its answer could not come in, or our ping not go out */
+    if (w->blocked) /* our ping could not go out */
         return;
-    if (w->missed >= PINGS_MISSED) {
+    if (!w->paused && w->missed++ >= PINGS_MISSED) {
         w->state = WS_ENDED;
         xchg_abort(w->x);
         return;
-    }
-    w->missed++;
+    } /* paused: its answer does not come in, but the reset of one that is gone does */
     put_frame(w, WS_OP_PING, STR(""));
 }
 
@@ -330,6 +329,7 @@ struct ws *ws_accept(struct xchg *x, const char *const *protocols, const struct 
     (void)uv_timer_init(server_loop(xchg_server(x)), &w->timer);
     w->timer.data = w;
     (void)uv_timer_start(&w->timer, on_timer, PING_MS, PING_MS);
+    x->hangup_ends = true; /* §1.4: both send a close frame before either ends its connection */
     xchg_limit_body(x, 0);
     xchg_handle(x, &xchg_ops, w);
     upgrade(w);

@@ -25,3 +25,26 @@ const struct op op_port_proxy = {
     .reply = OP_REPLY_BYTES,
     .proxies = true,
 };
+
+static const struct op_field port_tunnel_fields[] = {
+    FIELD(struct port_tunnel_in, id, OP_STR, .required = true, .positional = true, .min = 1,
+          .max = 255, .example = "sb_01k4r8w2m9h5t7c3xqvd", .text = "The sandbox's id or name."),
+    FIELD(struct port_tunnel_in, port, OP_STR, .required = true, .min = 1, .max = 5,
+          .pattern = OP_PATTERN_DIGITS, .example = "5432",
+          .text = "A TCP port on which a server inside listens."),
+};
+const struct op op_port_tunnel = {
+    .name = "port.tunnel",
+    .group = "port",
+    .text =
+        "Connect to a TCP port inside a sandbox, over a WebSocket.\n"
+        "Subprotocol holt.tcp.v1. Binary messages are the connection's bytes, each way; an empty "
+        "one says that this side sends no more. Needs a bearer token.",
+    .method = "GET",
+    .path = "/holt/v1/sandboxes/{id}/ports/{port}",
+    .perm = PERM_SANDBOX_WRITE,
+    .in = port_tunnel_fields,
+    .in_count = ARRAY_LEN(port_tunnel_fields),
+    .in_size = sizeof(struct port_tunnel_in),
+    .reply = OP_REPLY_SOCKET,
+};

@@ -1,4 +1,4 @@
-/* port: input of the reverse proxy to a server inside a sandbox. */
+/* port: inputs of the ways to a server inside a sandbox. */
 #pragma once
 
 #include "ops/op.h"
@@ -7,4 +7,8 @@ struct port_proxy_in {
     struct str id, port, path; /* path: as sent, without its first slash */
 };
 
-extern const struct op op_port_proxy;
+struct port_tunnel_in {
+    struct str id, port;
+};
+
+extern const struct op op_port_proxy, op_port_tunnel;

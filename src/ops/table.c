@@ -65,6 +65,7 @@ const struct op *const op_table[] = {
     &op_image_pull,
     &op_image_import,
     &op_image_remove,
+    &op_port_tunnel,
     NULL,
 };
 /* clang-format on */

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "unpack/tar.h"
+#include "wire/tar.h"
 
 struct image_out {
     int root;

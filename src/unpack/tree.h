@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "unpack/tar.h"
+#include "wire/tar.h"
 
 #define TREE_DEPTH_MAX 128
 #define TREE_COMPONENT_MAX 255

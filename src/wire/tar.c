@@ -1,459 +1,563 @@
 #include "wire/tar.h"
 
-#include <inttypes.h>
+#include <errno.h>
 
-/* POSIX, "ustar Interchange Format" */
-enum {
-    AT_NAME = 0,
-    AT_MODE = 100,
-    AT_UID = 108,
-    AT_GID = 116,
-    AT_SIZE = 124,
-    AT_MTIME = 136,
-    AT_SUM = 148,
-    AT_TYPE = 156,
-    AT_LINK = 157,
-    AT_MAGIC = 257,
-    AT_PREFIX = 345,
-};
-#define NAME_SIZE 100
-#define PREFIX_SIZE 155
-#define NUMBER_SIZE 8
-#define LONG_SIZE 12
-#define OCTAL_MAX_8 07777777LL
-#define OCTAL_MAX_12 077777777777LL
+#define HEADERS_MAX 16 /* extended headers before one entry */
 
-enum { HEADER, LONG, DATA, PAD, ENDED };
+/* Where the fields of a header stand: offset and size. */
+#define H_NAME 0, 100
+#define H_MODE 100, 8
+#define H_UID 108, 8
+#define H_GID 116, 8
+#define H_SIZE 124, 12
+#define H_MTIME 136, 12
+#define H_SUM 148, 8
+#define H_LINK 157, 100
+#define H_PREFIX 345, 155
+#define H_TYPE 156
+#define H_MAGIC 257
 
-/* --- writing --- */
-
-static void put_octal(char *at, size_t size, int64_t v)
-{
-    for (size_t i = size - 1; i-- > 0; v >>= 3)
-        at[i] = (char)('0' + (v & 7));
-}
-
-static void put_sum(char *block)
-{
-    unsigned sum = 0;
-
-    memset(block + AT_SUM, ' ', NUMBER_SIZE);
-    for (size_t i = 0; i < TAR_BLOCK; i++)
-        sum += (unsigned char)block[i];
-    put_octal(block + AT_SUM, NUMBER_SIZE - 1, sum);
-    block[AT_SUM + 6] = '\0';
-}
-
-static void write_header(struct buf *to, const struct tar_entry *e, char type)
-{
-    char b[TAR_BLOCK] = {0};
-
-    memcpy(b + AT_NAME, e->name.p, size_min(e->name.n, NAME_SIZE));
-    if (e->link.n > 0)
-        memcpy(b + AT_LINK, e->link.p, size_min(e->link.n, NAME_SIZE));
-    put_octal(b + AT_MODE, NUMBER_SIZE, e->mode & 07777);
-    put_octal(b + AT_UID, NUMBER_SIZE, i64_min(e->uid, OCTAL_MAX_8));
-    put_octal(b + AT_GID, NUMBER_SIZE, i64_min(e->gid, OCTAL_MAX_8));
-    put_octal(b + AT_SIZE, LONG_SIZE, i64_min(e->size, OCTAL_MAX_12));
-    put_octal(b + AT_MTIME, LONG_SIZE, i64_max(0, i64_min(e->mtime_s, OCTAL_MAX_12)));
-    b[AT_TYPE] = type;
-    memcpy(b + AT_MAGIC,
-           "ustar\0"
-           "00",
-           8);
-    put_sum(b);
-    buf_add(to, b, sizeof b);
-}
-
-/* "LENGTH key=value\n": the length counts itself. */
-static void add_record(struct buf *to, const char *key, struct str value)
-{
-    size_t rest = strlen(key) + value.n + 3, digits = 1, total;
-
-    for (;;) {
-        size_t n = 0;
-
-        total = rest + digits;
-        for (size_t v = total; v > 0; v /= 10)
-            n++;
-        if (n <= digits)
-            break;
-        digits = n;
-    }
-    buf_printf(to, "%zu %s=", total, key);
-    buf_add_str(to, value);
-    buf_add_char(to, '\n');
-}
-
-static void add_number(struct buf *to, const char *key, int64_t v)
-{
-    char text[24];
-
-    (void)snprintf(text, sizeof text, "%" PRId64, v);
-    add_record(to, key, str_of(text));
-}
-
-static void write_pax(struct buf *to, const struct tar_entry *e)
-{
-    AUTO(buf_done) struct buf records = {0};
-    struct tar_entry head = {.name = STR("pax"), .mode = 0644};
-
-    if (e->name.n > NAME_SIZE)
-        add_record(&records, "path", e->name);
-    if (e->link.n > NAME_SIZE)
-        add_record(&records, "linkpath", e->link);
-    if (e->size > OCTAL_MAX_12)
-        add_number(&records, "size", e->size);
-    if (e->mtime_s < 0 || e->mtime_s > OCTAL_MAX_12)
-        add_number(&records, "mtime", e->mtime_s);
-    if (e->uid > OCTAL_MAX_8)
-        add_number(&records, "uid", e->uid);
-    if (e->gid > OCTAL_MAX_8)
-        add_number(&records, "gid", e->gid);
-    if (buf_len(&records) == 0)
-        return;
-    head.size = (int64_t)buf_len(&records);
-    write_header(to, &head, 'x');
-    buf_add_str(to, buf_str(&records));
-    tar_write_pad(to, head.size);
-}
-
-void tar_write(struct buf *to, const struct tar_entry *e)
-{
-    static const char types[] = {
-        [TAR_FILE] = '0', [TAR_DIR] = '5', [TAR_SYMLINK] = '2', [TAR_HARDLINK] = '1'};
-
-    assert(e->kind != TAR_OTHER && (e->kind == TAR_FILE || e->size == 0));
-    write_pax(to, e);
-    write_header(to, e, types[e->kind]);
-}
-
-static void add_zeros(struct buf *to, size_t n)
-{
-    static const char zeros[2 * TAR_BLOCK];
-
-    buf_add(to, zeros, n);
-}
-
-void tar_write_pad(struct buf *to, int64_t size)
-{
-    add_zeros(to, (size_t)(-(uint64_t)size % TAR_BLOCK));
-}
-
-void tar_write_end(struct buf *to)
-{
-    add_zeros(to, 2 * TAR_BLOCK);
-}
-
-/* --- reading --- */
+enum { AT_HEADER, AT_DATA, AT_PAD, AT_EXTRA, AT_EXTRA_PAD, AT_ENTRY_END, AT_END, AT_FAILED };
 
 void tar_reader_done(struct tar_reader *r)
 {
+    buf_done(&r->block);
+    buf_done(&r->extra);
+    buf_done(&r->pax);
     buf_done(&r->name);
     buf_done(&r->link);
-    buf_done(&r->long_data);
+    *r = (struct tar_reader){0};
 }
 
-static int fail(struct tar_reader *r, const char *fault)
+static int fail(struct tar_reader *r, struct err *e, const char *why)
 {
-    r->fault = fault;
-    return -1;
+    r->state = AT_FAILED;
+    return err_set(e, ERR_INVALID, 0, "the archive is not a sound tar: %s", why);
 }
 
-/* Octal digits with spaces or NULs around them, or base-256 (GNU: the top bit is set). */
-static int get_number(const unsigned char *at, size_t size, int64_t *ret)
+/* --- numbers --- */
+
+/* Octal digits between spaces and NULs; or, with the top bit set, GNU's big-endian binary. */
+static int number(const char *block, size_t at, size_t n, uint64_t *ret)
 {
+    const unsigned char *p = (const unsigned char *)block + at;
     uint64_t v = 0;
     size_t i = 0;
 
-    if (at[0] & 0x80) {
-        if (at[0] != 0x80) /* negative, or more than we could hold */
-            return -1;
-        for (i = 1; i < size; i++) {
+    if (p[0] & 0x80) {
+        if (p[0] != 0x80) /* negative, or more than 2^56 times too large */
+            return -ERANGE;
+        for (i = 1; i < n; i++) {
             if (v >> 55)
-                return -1;
-            v = v << 8 | at[i];
+                return -ERANGE;
+            v = v << 8 | p[i];
         }
-        *ret = (int64_t)v;
+        *ret = v;
         return 0;
     }
-    while (i < size && at[i] == ' ')
+    while (i < n && p[i] == ' ')
         i++;
-    for (; i < size && at[i] >= '0' && at[i] <= '7'; i++)
-        v = v << 3 | (unsigned)(at[i] - '0');
-    for (; i < size; i++)
-        if (at[i] != ' ' && at[i] != '\0')
-            return -1;
-    *ret = (int64_t)v;
+    for (; i < n && p[i] >= '0' && p[i] <= '7'; i++)
+        v = v << 3 | (uint64_t)(p[i] - '0');
+    for (; i < n; i++)
+        if (p[i] != ' ' && p[i] != '\0')
+            return -EINVAL;
+    *ret = v;
     return 0;
 }
 
-static bool sum_fits(const unsigned char *block)
+static bool sum_is_right(const char *block)
 {
-    int64_t said, sum = 0;
+    uint64_t said, sum = 0;
+    int64_t sum_signed = 0; /* old tars added signed characters */
 
-    if (get_number(block + AT_SUM, NUMBER_SIZE, &said) < 0)
+    if (number(block, H_SUM, &said) < 0)
         return false;
-    for (size_t i = 0; i < TAR_BLOCK; i++)
-        sum += i >= AT_SUM && i < AT_SUM + NUMBER_SIZE ? ' ' : block[i];
-    return sum == said;
-}
+    for (size_t i = 0; i < TAR_BLOCK; i++) {
+        bool in_sum = i >= 148 && i < 156;
 
-static bool is_zero(const unsigned char *block)
-{
-    for (size_t i = 0; i < TAR_BLOCK; i++)
-        if (block[i])
-            return false;
-    return true;
-}
-
-static struct str field(const unsigned char *at, size_t size)
-{
-    return str_make(at, strnlen((const char *)at, size));
-}
-
-static void take_names(struct tar_reader *r)
-{
-    const unsigned char *b = r->block;
-
-    if (!r->has_name) {
-        struct str prefix = field(b + AT_PREFIX, PREFIX_SIZE);
-
-        buf_clear(&r->name);
-        if (memcmp(b + AT_MAGIC, "ustar\0", 6) == 0 && prefix.n > 0) {
-            buf_add_str(&r->name, prefix);
-            buf_add_char(&r->name, '/');
-        }
-        buf_add_str(&r->name, field(b + AT_NAME, NAME_SIZE));
+        sum += in_sum ? ' ' : (unsigned char)block[i];
+        sum_signed += in_sum ? ' ' : (signed char)block[i];
     }
-    if (!r->has_link) {
-        buf_clear(&r->link);
-        buf_add_str(&r->link, field(b + AT_LINK, NAME_SIZE));
-    }
-    r->entry.name = buf_str(&r->name);
-    r->entry.link = buf_str(&r->link);
+    return said == sum || (int64_t)said == sum_signed;
 }
 
-static enum tar_kind kind_of(char type, struct str name)
+static struct str text(const char *block, size_t at, size_t n)
 {
-    switch (type) {
-    case '\0':
-    case '0':
-    case '7':
-        return str_ends(name, STR("/")) ? TAR_DIR : TAR_FILE;
-    case '1':
-        return TAR_HARDLINK;
-    case '2':
-        return TAR_SYMLINK;
-    case '5':
-        return TAR_DIR;
-    default:
-        return TAR_OTHER;
-    }
+    return str_make(block + at, strnlen(block + at, n));
 }
 
-static int take_entry(struct tar_reader *r, char type)
+/* --- pax records: "LEN KEY=VALUE\n", LEN counting itself --- */
+
+static int pax_next(struct str *in, struct str *key, struct str *value)
 {
-    const unsigned char *b = r->block;
-    int64_t mode, uid, gid, size = r->left, mtime;
+    ptrdiff_t space = str_index(*in, ' ');
+    uint64_t len;
+    struct str body;
 
-    if (get_number(b + AT_MODE, NUMBER_SIZE, &mode) < 0 ||
-        get_number(b + AT_UID, NUMBER_SIZE, &uid) < 0 ||
-        get_number(b + AT_GID, NUMBER_SIZE, &gid) < 0 ||
-        get_number(b + AT_MTIME, LONG_SIZE, &mtime) < 0)
-        return fail(r, "a header holds a number that is none");
-    take_names(r);
-    if (r->has_size)
-        size = r->pax_size;
-    r->entry.kind = kind_of(type, r->entry.name);
-    r->entry.mode = (uint32_t)mode & 07777;
-    r->entry.uid = (uint32_t)uid;
-    r->entry.gid = (uint32_t)gid;
-    r->entry.mtime_s = r->has_mtime ? r->pax_mtime : mtime;
-    if (r->entry.kind != TAR_FILE && r->entry.kind != TAR_OTHER)
-        size = 0; /* of a link it is the target's */
-    r->entry.size = size;
-    r->left = size;
-    r->has_name = r->has_link = r->has_size = r->has_mtime = false;
-    r->state = DATA;
-    return TAR_ENTRY;
-}
-
-/* A header is complete.  An event, 0: none of it, -1. */
-static int take_header(struct tar_reader *r)
-{
-    char type = (char)r->block[AT_TYPE];
-
-    if (is_zero(r->block)) { /* one is enough for GNU tar too; what follows is padding */
-        r->state = ENDED;
-        return TAR_END;
-    }
-    if (!sum_fits(r->block))
-        return fail(r, "a header's checksum does not fit");
-    if (get_number(r->block + AT_SIZE, LONG_SIZE, &r->left) < 0)
-        return fail(r, "a header holds a size that is none");
-    if (type != 'x' && type != 'g' && type != 'L' && type != 'K')
-        return take_entry(r, type);
-    if (r->left > TAR_PAX_MAX)
-        return fail(r, "an extended header is too long");
-    r->long_kind = type;
-    buf_clear(&r->long_data);
-    r->pad = (int64_t)(-(uint64_t)r->left % TAR_BLOCK);
-    r->state = LONG;
+    if (space <= 0 || str_parse_u64(str_make(in->p, (size_t)space), &len) < 0)
+        return -EINVAL;
+    if (len > in->n || len < (uint64_t)space + 3 || in->p[len - 1] != '\n')
+        return -EINVAL;
+    body = str_make(in->p + space + 1, (size_t)len - (size_t)space - 2);
+    if (str_index(body, '=') <= 0)
+        return -EINVAL;
+    *key = str_cut(body, '=', value);
+    *in = str_skip(*in, (size_t)len);
     return 0;
 }
 
-static int take_text(struct tar_reader *r, struct buf *to, bool *has, struct str value)
+static int pax_text(struct str value, struct buf *to, bool *has)
 {
-    if (value.n == 0 || value.n > TAR_NAME_MAX || memchr(value.p, 0, value.n))
-        return fail(r, "an extended header holds a name that is none");
+    if (value.n == 0 || value.n > TAR_NAME_MAX || memchr(value.p, '\0', value.n))
+        return -EINVAL;
     buf_clear(to);
     buf_add_str(to, value);
     *has = true;
     return 0;
 }
 
-static int take_record(struct tar_reader *r, struct str key, struct str value)
+static int pax_time(struct str value, struct tar_entry *t)
 {
-    struct str fraction;
+    struct str fraction, seconds = str_cut(value, '.', &fraction);
+    uint32_t ns = 0, scale = 100000000;
+
+    if (str_parse_i64(seconds, &t->mtime_s) < 0)
+        return -EINVAL;
+    for (size_t i = 0; i < fraction.n; i++, scale /= 10) {
+        if (fraction.p[i] < '0' || fraction.p[i] > '9')
+            return -EINVAL;
+        ns += (uint32_t)(fraction.p[i] - '0') * scale;
+    }
+    t->mtime_ns = t->mtime_s < 0 ? 0 : ns;
+    return 0;
+}
+
+static int pax_xattr(struct tar_entry *t, struct str name, struct str value)
+{
+    if (t->xattr_count == TAR_XATTR_MAX || name.n == 0 || name.n > 255 ||
+        memchr(name.p, '\0', name.n))
+        return -EINVAL;
+    t->xattrs[t->xattr_count++] = (struct tar_xattr){name, value};
+    return 0;
+}
+
+static int pax_apply_one(struct tar_reader *r, struct str key, struct str value)
+{
+    static const struct str xattr = {"SCHILY.xattr.", 13}, sparse = {"GNU.sparse.", 11};
+    struct tar_entry *t = &r->entry;
 
     if (str_eq_c(key, "path"))
-        return take_text(r, &r->name, &r->has_name, value);
+        return pax_text(value, &r->name, &r->has_name);
     if (str_eq_c(key, "linkpath"))
-        return take_text(r, &r->link, &r->has_link, value);
-    if (str_eq_c(key, "size")) {
-        r->has_size = str_parse_i64(value, &r->pax_size) == 0 && r->pax_size >= 0;
-        return r->has_size ? 0 : fail(r, "an extended header holds a size that is none");
-    }
-    if (str_eq_c(key, "mtime")) {
-        value = str_cut(value, '.', &fraction);
-        r->has_mtime = str_parse_i64(value, &r->pax_mtime) == 0;
-        return r->has_mtime ? 0 : fail(r, "an extended header holds a time that is none");
-    }
-    return 0;
+        return pax_text(value, &r->link, &r->has_link);
+    if (str_eq_c(key, "size"))
+        return str_parse_u64(value, &t->size);
+    if (str_eq_c(key, "uid"))
+        return str_parse_u64(value, &t->uid);
+    if (str_eq_c(key, "gid"))
+        return str_parse_u64(value, &t->gid);
+    if (str_eq_c(key, "mtime"))
+        return pax_time(value, t);
+    if (str_starts(key, xattr))
+        return pax_xattr(t, str_skip(key, xattr.n), value);
+    return str_starts(key, sparse) ? -ENOTSUP : 0;
 }
 
-static int take_pax(struct tar_reader *r)
+/* Over the values of the plain header that follows it. */
+static int pax_apply(struct tar_reader *r, struct err *e)
 {
-    struct str rest = buf_str(&r->long_data);
+    struct str rest = buf_str(&r->pax), key, value;
 
     while (rest.n > 0) {
-        struct str record, key, value;
-        ptrdiff_t space = str_index(rest, ' ');
-        uint64_t n;
+        int c = pax_next(&rest, &key, &value);
 
-        if (space <= 0 || str_parse_u64(str_make(rest.p, (size_t)space), &n) < 0 || n > rest.n ||
-            n < (uint64_t)space + 3 || rest.p[n - 1] != '\n')
-            return fail(r, "an extended header is malformed");
-        record = str_make(rest.p + space + 1, (size_t)n - (size_t)space - 2);
-        key = str_cut(record, '=', &value);
-        if (key.n == record.n)
-            return fail(r, "an extended header is malformed");
-        if (take_record(r, key, value) < 0)
-            return -1;
-        rest = str_skip(rest, (size_t)n);
+        if (c == 0)
+            c = pax_apply_one(r, key, value);
+        if (c == -ENOTSUP)
+            return fail(r, e, "it has sparse files, which are not supported");
+        if (c < 0)
+            return fail(r, e, "a pax header is malformed");
     }
     return 0;
 }
 
-static int take_long(struct tar_reader *r)
+/* A global header may say who made the archive, not what its entries are. */
+static int check_global(struct tar_reader *r, struct err *e)
 {
-    struct str text = field((const unsigned char *)buf_data(&r->long_data), buf_len(&r->long_data));
+    struct str rest = buf_str(&r->extra), key, value;
 
-    r->state = PAD;
-    switch (r->long_kind) {
-    case 'x':
-        return take_pax(r);
+    while (rest.n > 0) {
+        if (pax_next(&rest, &key, &value) < 0)
+            return fail(r, e, "a global pax header is malformed");
+        if (str_eq_c(key, "path") || str_eq_c(key, "linkpath") || str_eq_c(key, "size") ||
+            str_starts(key, STR("GNU.sparse.")))
+            return fail(r, e, "a global pax header names or measures every entry");
+    }
+    return 0;
+}
+
+/* --- headers --- */
+
+static int long_text(struct tar_reader *r, struct buf *to, bool *has, struct err *e)
+{
+    size_t n = strnlen(buf_data(&r->extra), buf_len(&r->extra));
+
+    if (n == 0 || n > TAR_NAME_MAX)
+        return fail(r, e, "a long name is empty or too long");
+    buf_clear(to);
+    buf_add(to, buf_data(&r->extra), n);
+    *has = true;
+    return 0;
+}
+
+static int extra_end(struct tar_reader *r, struct err *e)
+{
+    r->state = AT_HEADER;
+    switch (r->extra_kind) {
     case 'L':
-        return take_text(r, &r->name, &r->has_name, text);
+        return long_text(r, &r->name, &r->has_name, e);
     case 'K':
-        return take_text(r, &r->link, &r->has_link, text);
-    default: /* 'g': what holds for all is nothing that we use */
+        return long_text(r, &r->link, &r->has_link, e);
+    case 'g':
+        return check_global(r, e);
+    default:
+        buf_clear(&r->pax);
+        buf_add_str(&r->pax, buf_str(&r->extra));
         return 0;
     }
 }
 
-static struct str take_bytes(struct tar_reader *r, struct str *in)
+static int begin_extra(struct tar_reader *r, char kind, uint64_t size, struct err *e)
 {
-    struct str part = str_make(in->p, r->left < (int64_t)in->n ? (size_t)r->left : in->n);
+    if (size == 0 || size > TAR_PAX_MAX)
+        return fail(r, e, "an extended header is empty or too long");
+    if (++r->headers > HEADERS_MAX)
+        return fail(r, e, "an entry has too many extended headers");
+    r->extra_kind = kind;
+    buf_clear(&r->extra);
+    r->left = size;
+    r->pad = (uint32_t)(-size & (TAR_BLOCK - 1));
+    r->state = AT_EXTRA;
+    return TAR_MORE;
+}
 
-    r->left -= (int64_t)part.n;
+static int kind_of(char type, enum tar_kind *ret)
+{
+    static const struct {
+        char type;
+        enum tar_kind kind;
+    } kinds[] = {{'0', TAR_FILE},     {'\0', TAR_FILE},   {'7', TAR_FILE},
+                 {'1', TAR_HARDLINK}, {'2', TAR_SYMLINK}, {'3', TAR_CHAR},
+                 {'4', TAR_BLOCKDEV}, {'5', TAR_DIR},     {'6', TAR_FIFO}};
+
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        if (kinds[i].type == type) {
+            *ret = kinds[i].kind;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+static int read_numbers(const char *block, struct tar_entry *t)
+{
+    uint64_t mode, mtime;
+
+    if (number(block, H_MODE, &mode) < 0 || number(block, H_UID, &t->uid) < 0 ||
+        number(block, H_GID, &t->gid) < 0 || number(block, H_SIZE, &t->size) < 0)
+        return -EINVAL;
+    if (number(block, H_MTIME, &mtime) < 0) /* before 1970: nobody needs it exactly */
+        mtime = 0;
+    t->mode = (uint32_t)mode & 07777;
+    t->mtime_s = mtime > INT64_MAX ? 0 : (int64_t)mtime;
+    return 0;
+}
+
+static void read_texts(struct tar_reader *r, const char *block)
+{
+    if (!r->has_name) {
+        struct str prefix =
+            memcmp(block + H_MAGIC, "ustar", 6) == 0 ? text(block, H_PREFIX) : (struct str){0};
+
+        buf_clear(&r->name);
+        buf_add_str(&r->name, prefix);
+        if (prefix.n > 0)
+            buf_add_char(&r->name, '/');
+        buf_add_str(&r->name, text(block, H_NAME));
+    }
+    if (!r->has_link) {
+        buf_clear(&r->link);
+        buf_add_str(&r->link, text(block, H_LINK));
+    }
+}
+
+static int begin_entry(struct tar_reader *r, const char *block, struct err *e)
+{
+    struct tar_entry *t = &r->entry;
+
+    *t = (struct tar_entry){0};
+    if (kind_of(block[H_TYPE], &t->kind) < 0)
+        return fail(r, e,
+                    block[H_TYPE] == 'S' ? "it has sparse files, which are not supported"
+                                         : "it has an entry of an unknown type");
+    if (read_numbers(block, t) < 0)
+        return fail(r, e, "a number in a header is malformed");
+    if (pax_apply(r, e) < 0)
+        return -1;
+    read_texts(r, block);
+    t->name = buf_str(&r->name);
+    t->link = buf_str(&r->link);
+    /* Tars from before ustar mark a directory by its name only. */
+    if (t->kind == TAR_FILE && str_ends(t->name, STR("/")))
+        t->kind = TAR_DIR;
+    if (t->kind == TAR_DIR) /* "size" is a hint for allocation there: no content follows */
+        t->size = 0;
+    if (t->size > INT64_MAX || (t->kind != TAR_FILE && t->size > 0))
+        return fail(r, e, "an entry without content has a size");
+    r->left = t->size;
+    r->pad = (uint32_t)(-t->size & (TAR_BLOCK - 1));
+    r->headers = 0;
+    r->has_name = r->has_link = false;
+    r->state = t->size > 0 ? AT_DATA : AT_ENTRY_END;
+    return TAR_ENTRY;
+}
+
+static int header(struct tar_reader *r, const char *block, struct err *e)
+{
+    static const char zero[TAR_BLOCK];
+    char type = block[H_TYPE];
+    uint64_t size;
+
+    if (memcmp(block, zero, TAR_BLOCK) == 0) {
+        if (r->headers > 0)
+            return fail(r, e, "it ends behind an extended header");
+        r->state = AT_END;
+        return TAR_END;
+    }
+    if (!sum_is_right(block))
+        return fail(r, e, "a header's checksum is wrong");
+    if (type == '\0' || !strchr("LKxgX", type))
+        return begin_entry(r, block, e);
+    if (number(block, H_SIZE, &size) < 0)
+        return fail(r, e, "a number in a header is malformed");
+    return begin_extra(r, type, size, e);
+}
+
+/* --- the flow of bytes --- */
+
+static struct str take(struct str *in, uint64_t most)
+{
+    struct str part = str_make(in->p, size_min(in->n, (size_t)most));
+
     *in = str_skip(*in, part.n);
     return part;
 }
 
-/* One step: an event, 0 for none, -1; *ret_more: there may be another step without new bytes. */
-static int step(struct tar_reader *r, struct str *in)
+static int step_header(struct tar_reader *r, struct str *in, struct err *e)
 {
-    size_t n;
+    char block[TAR_BLOCK];
 
-    switch (r->state) {
-    case HEADER:
-        n = size_min(in->n, TAR_BLOCK - r->have);
-        if (n > 0)
-            memcpy(r->block + r->have, in->p, n);
-        r->have += n;
-        *in = str_skip(*in, n);
-        if (r->have < TAR_BLOCK)
-            return 0;
-        r->have = 0;
-        return take_header(r);
-    case LONG:
-        buf_add_str(&r->long_data, take_bytes(r, in));
-        return r->left == 0 ? take_long(r) : 0;
-    case DATA:
-        if (r->left == 0) {
-            r->pad = (int64_t)(-(uint64_t)r->entry.size % TAR_BLOCK);
-            r->state = PAD;
-            return TAR_ENTRY_END;
-        }
-        r->data = take_bytes(r, in);
-        return r->data.n > 0 ? TAR_DATA : 0;
-    case PAD:
-        n = size_min(in->n, (size_t)r->pad);
-        r->pad -= (int64_t)n;
-        *in = str_skip(*in, n);
-        if (r->pad == 0)
-            r->state = HEADER;
-        return 0;
-    default:
-        *in = str_skip(*in, in->n);
-        return 0;
+    buf_add_str(&r->block, take(in, TAR_BLOCK - buf_len(&r->block)));
+    if (buf_len(&r->block) < TAR_BLOCK)
+        return TAR_MORE;
+    memcpy(block, buf_data(&r->block), TAR_BLOCK);
+    buf_clear(&r->block);
+    if (r->headers == 0) { /* the last entry's */
+        buf_clear(&r->pax);
+        r->has_name = r->has_link = false;
+    }
+    return header(r, block, e);
+}
+
+static void step_pad(struct tar_reader *r, struct str *in)
+{
+    r->pad -= (uint32_t)take(in, r->pad).n;
+}
+
+static int step_data(struct tar_reader *r, struct str *in, struct str *ret_data)
+{
+    *ret_data = take(in, r->left);
+    r->left -= ret_data->n;
+    if (r->left == 0)
+        r->state = AT_PAD;
+    return TAR_DATA;
+}
+
+static void step_extra(struct tar_reader *r, struct str *in)
+{
+    struct str part = take(in, r->left);
+
+    buf_add_str(&r->extra, part);
+    r->left -= part.n;
+    if (r->left == 0)
+        r->state = AT_EXTRA_PAD;
+}
+
+/* Moves that need no byte; TAR_MORE: read on. */
+static int step_free(struct tar_reader *r, struct err *e)
+{
+    if (r->state == AT_PAD && r->pad == 0)
+        r->state = AT_ENTRY_END;
+    if (r->state == AT_EXTRA_PAD && r->pad == 0)
+        return extra_end(r, e) < 0 ? -1 : TAR_MORE;
+    if (r->state == AT_FAILED)
+        return fail(r, e, "it was given up");
+    if (r->state == AT_END)
+        return TAR_END;
+    if (r->state != AT_ENTRY_END)
+        return TAR_MORE;
+    r->state = AT_HEADER;
+    return TAR_ENTRY_END;
+}
+
+int tar_read(struct tar_reader *r, struct str *in, struct str *ret_data, struct err *e)
+{
+    for (;;) {
+        int told = step_free(r, e);
+
+        if (told != TAR_MORE)
+            return told;
+        if (in->n == 0)
+            return TAR_MORE;
+        if (r->state == AT_DATA)
+            return step_data(r, in, ret_data);
+        if (r->state == AT_EXTRA)
+            step_extra(r, in);
+        else if (r->state == AT_HEADER)
+            told = step_header(r, in, e);
+        else
+            step_pad(r, in);
+        if (told != TAR_MORE)
+            return told;
     }
 }
 
-int tar_reader_next(struct tar_reader *r, struct str *in)
+bool tar_may_end(const struct tar_reader *r)
 {
-    for (;;) {
-        int before = r->state, event;
-        size_t had = in->n;
+    return r->state == AT_END ||
+           (r->state == AT_HEADER && buf_len(&r->block) == 0 && r->headers == 0);
+}
 
-        if (r->fault)
-            return -1;
-        event = step(r, in);
-        if (event != 0)
-            return event;
-        if (r->state == before && in->n == had) /* nothing moved: it wants bytes */
-            return 0;
-        if (in->n == 0 && (r->state == HEADER || r->state == ENDED))
-            return 0;
+/* --- writing --- */
+
+static void put_number(char *block, size_t at, size_t n, uint64_t v)
+{
+    for (size_t i = n - 1; i-- > 0; v >>= 3)
+        block[at + i] = (char)('0' + (v & 7));
+}
+
+static bool fits(uint64_t v, size_t digits)
+{
+    return v >> (3 * digits) == 0;
+}
+
+static void put_text(char *block, size_t at, size_t n, struct str s)
+{
+    memcpy(block + at, s.p ? s.p : "", size_min(s.n, n));
+}
+
+static void put_header(struct buf *to, const struct tar_entry *t, char type, struct str name)
+{
+    char block[TAR_BLOCK] = {0};
+    uint64_t sum = 0;
+
+    put_text(block, H_NAME, name);
+    put_number(block, H_MODE, t->mode & 07777);
+    put_number(block, H_UID, fits(t->uid, 7) ? t->uid : 0);
+    put_number(block, H_GID, fits(t->gid, 7) ? t->gid : 0);
+    put_number(block, H_SIZE, fits(t->size, 11) ? t->size : 0);
+    put_number(block, H_MTIME,
+               t->mtime_s > 0 && fits((uint64_t)t->mtime_s, 11) ? (uint64_t)t->mtime_s : 0);
+    block[H_TYPE] = type;
+    put_text(block, H_LINK, t->link);
+    memcpy(block + H_MAGIC,
+           "ustar\0"
+           "00",
+           8);
+    memset(block + 148, ' ', 8);
+    for (size_t i = 0; i < TAR_BLOCK; i++)
+        sum += (unsigned char)block[i];
+    put_number(block, 148, 7, sum);
+    buf_add(to, block, sizeof block);
+}
+
+static void pax_add(struct buf *to, const char *key, struct str value)
+{
+    size_t body = strlen(key) + value.n + 3, len = body; /* ' ', '=', '\n' */
+
+    for (size_t digits = 1, limit = 10; digits < 20; digits++, limit *= 10) {
+        len = body + digits;
+        if (len < limit)
+            break;
+    }
+    buf_printf(to, "%zu %s=", len, key);
+    buf_add_str(to, value);
+    buf_add_char(to, '\n');
+}
+
+static void pax_add_number(struct buf *to, const char *key, uint64_t v)
+{
+    char digits[24];
+
+    (void)snprintf(digits, sizeof digits, "%llu", (unsigned long long)v);
+    pax_add(to, key, str_of(digits));
+}
+
+static void make_pax(struct buf *to, const struct tar_entry *t)
+{
+    if (t->name.n > 100)
+        pax_add(to, "path", t->name);
+    if (t->link.n > 100)
+        pax_add(to, "linkpath", t->link);
+    if (!fits(t->size, 11))
+        pax_add_number(to, "size", t->size);
+    if (!fits(t->uid, 7))
+        pax_add_number(to, "uid", t->uid);
+    if (!fits(t->gid, 7))
+        pax_add_number(to, "gid", t->gid);
+    for (size_t i = 0; i < t->xattr_count; i++) {
+        char key[300];
+
+        (void)snprintf(key, sizeof key, "SCHILY.xattr." STR_FMT, STR_ARG(t->xattrs[i].name));
+        pax_add(to, key, t->xattrs[i].value);
     }
 }
 
-bool tar_name_is_safe(struct str name)
+int tar_write_head(struct buf *to, const struct tar_entry *t, struct err *e)
 {
-    if (str_ends(name, STR("/")))
-        name.n--;
-    if (name.n == 0 || name.n > TAR_NAME_MAX || memchr(name.p, 0, name.n))
-        return false;
-    for (;;) {
-        ptrdiff_t slash = str_index(name, '/');
-        struct str part = str_make(name.p, slash < 0 ? name.n : (size_t)slash);
+    static const char types[] = {
+        [TAR_FILE] = '0',     [TAR_HARDLINK] = '1', [TAR_SYMLINK] = '2', [TAR_CHAR] = '3',
+        [TAR_BLOCKDEV] = '4', [TAR_DIR] = '5',      [TAR_FIFO] = '6',
+    };
+    AUTO(buf_done) struct buf pax = {0};
 
-        if (part.n == 0 || str_eq_c(part, ".") || str_eq_c(part, ".."))
-            return false;
-        if (slash < 0)
-            return true;
-        name = str_skip(name, (size_t)slash + 1);
+    if (t->name.n == 0 || t->name.n > TAR_NAME_MAX || t->link.n > TAR_NAME_MAX)
+        return err_set(e, ERR_INVALID, 0, "a name is empty or longer than %d bytes", TAR_NAME_MAX);
+    make_pax(&pax, t);
+    if (buf_len(&pax) > TAR_PAX_MAX)
+        return err_set(e, ERR_TOO_LARGE, 0, "the attributes of '" STR_FMT "' are too large",
+                       STR_ARG(t->name));
+    if (buf_len(&pax) > 0) {
+        put_header(to, &(struct tar_entry){.size = buf_len(&pax), .mode = 0644}, 'x',
+                   STR("PaxHeader"));
+        buf_add_str(to, buf_str(&pax));
+        tar_write_pad(to, buf_len(&pax));
     }
+    put_header(to, t, types[t->kind], t->name);
+    return 0;
+}
+
+void tar_write_pad(struct buf *to, uint64_t size)
+{
+    static const char zero[TAR_BLOCK];
+
+    buf_add(to, zero, (size_t)(-size & (TAR_BLOCK - 1)));
+}
+
+void tar_write_end(struct buf *to)
+{
+    static const char zero[2 * TAR_BLOCK];
+
+    buf_add(to, zero, sizeof zero);
 }

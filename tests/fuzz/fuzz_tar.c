@@ -1,38 +1,34 @@
 #include "wire/tar.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 
-static void read_all(struct str in, size_t step, struct buf *notes)
+/* The same bytes at once and in parts: both must end alike. */
+static uint64_t read_all(const uint8_t *p, size_t n, size_t step)
 {
-    struct tar_reader r = {0};
-    int n = 0;
+    AUTO(tar_reader_done) struct tar_reader r = {0};
+    uint64_t sum = 0;
 
-    while (in.n > 0 && n >= 0) {
-        struct str part = str_make(in.p, size_min(step, in.n));
+    for (size_t at = 0; at < n; at += step) {
+        struct str in = str_make(p + at, size_min(step, n - at)), data = {0};
+        struct err e = {0};
+        int told;
 
-        in = str_skip(in, part.n);
-        while ((n = tar_reader_next(&r, &part)) > 0) {
-            if (n == TAR_DATA) {
-                buf_add_str(notes, r.data);
-                continue;
-            }
-            assert(r.entry.size >= 0 && r.entry.name.n <= TAR_NAME_MAX);
-            buf_printf(notes, "[%d %d " STR_FMT "]", n, (int)r.entry.kind, STR_ARG(r.entry.name));
+        while ((told = tar_read(&r, &in, &data, &e)) != TAR_MORE) {
+            if (told < 0 || told == TAR_END)
+                return sum * 31 + (uint64_t)(told + 2);
+            if (told == TAR_ENTRY)
+                sum = sum * 31 + r.entry.name.n + r.entry.size + r.entry.xattr_count;
+            if (told == TAR_DATA)
+                sum += data.n;
         }
     }
-    if (n < 0)
-        buf_add_c(notes, r.fault);
-    tar_reader_done(&r);
+    return sum;
 }
 
-/* Whole and in parts it says the same. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
-    AUTO(buf_done) struct buf whole = {0}, parts = {0};
-    struct str in = str_make(data, size);
-
-    read_all(in, size_max(size, 1), &whole);
-    read_all(in, size > 0 ? data[0] * 3U + 1U : 1, &parts);
-    assert(str_eq(buf_str(&whole), buf_str(&parts)));
+    if (n > 64 * 1024)
+        return 0;
+    assert(read_all(p, n, n ? n : 1) == read_all(p, n, 100));
     return 0;
 }

@@ -219,6 +219,7 @@ class FakeHoltd:
         self.archives = {}    # path -> bytes sent instead of a real archive
         self.refuse = None    # (status, error object) for the next request
         self.drop_attach = 0  # cut this many attach connections after their first output
+        self.resend = False   # offsets that a client asks for are not heeded
         self.runs = []
         self.token = "test-token"
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), self.handler())
@@ -424,6 +425,8 @@ class Requests(BaseHTTPRequestHandler):
             except Gone:
                 pass
             return None
+        if rest[1:] == ["signal"]:
+            x.signal(json.loads(self.body())["signal"])
         return self.reply(200, x.object())
 
     def attached(self, ws, x, out_offset, err_offset, role="controller"):
@@ -444,7 +447,7 @@ class Requests(BaseHTTPRequestHandler):
                     break
                 stream, offset, data = x.output[at]
                 at += 1
-            if offset + len(data) > offsets[stream]:
+            if offset + len(data) > offsets[stream] or self.daemon.resend:
                 ws.send(bytes([stream]) + struct.pack(">Q", offset) + data)
                 if self.daemon.drop_attach > 0:
                     self.daemon.drop_attach -= 1

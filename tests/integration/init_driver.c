@@ -2,6 +2,7 @@
  * files, dial, and what a death of its client at any point loses: nothing.  Usage: init_driver
  * HOLT_INIT */
 #include "guest_client.h"
+#include "init_start.h"
 
 #include "base/fd.h"
 
@@ -18,39 +19,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-static char dir[64], sock[96];
-static int checks;
-
-#define CHECK(cond)                                                                                \
-    do {                                                                                           \
-        checks++;                                                                                  \
-        if (!(cond)) {                                                                             \
-            (void)fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #cond);               \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
-
-static pid_t start_init(const char *program)
-{
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    pid_t pid;
-
-    (void)snprintf(dir, sizeof dir, "/tmp/holt-init-test.XXXXXX");
-    CHECK(mkdtemp(dir) != NULL);
-    (void)snprintf(sock, sizeof sock, "%s/init.sock", dir);
-    (void)snprintf(at.sun_path, sizeof at.sun_path, "%s", sock);
-    CHECK(bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && listen(fd, 8) == 0);
-    pid = fork();
-    if (pid == 0) {
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* a failed check leaves nothing */
-        (void)dup2(fd, 9);
-        (void)execl(program, program, "--listen-fd", "9", (char *)NULL);
-        _exit(127);
-    }
-    fd_close(fd);
-    return pid;
-}
+static const char *dir, *sock;
 
 static void a_command_runs(void)
 {
@@ -449,12 +418,13 @@ static void a_port_resynchronises(const char *program)
 
 int main(int argc, char **argv)
 {
-    pid_t init;
-    int status;
+    struct init_start i;
 
     if (argc != 2)
         return 2;
-    init = start_init(argv[1]);
+    init_start(&i, argv[1], 0);
+    dir = i.dir;
+    sock = i.sock;
     a_command_runs();
     what_cannot_run_says_why();
     stdin_reaches_the_command();
@@ -466,11 +436,7 @@ int main(int argc, char **argv)
     init_dials_inside();
     a_bad_client_harms_nobody();
     a_port_resynchronises(argv[1]);
-    CHECK(waitpid(init, &status, WNOHANG) == 0); /* still alive */
-    (void)kill(init, SIGKILL);
-    (void)waitpid(init, &status, 0);
-    (void)unlink(sock);
-    (void)rmdir(dir);
+    init_stop(&i);
     (void)printf("%d checks passed\n", checks);
     return 0;
 }

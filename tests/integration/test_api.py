@@ -32,8 +32,47 @@ MAY = {
     "POST /holt/v1/login": "none observer agent operator admin",
     "POST /holt/v1/login/code": "observer operator admin",
     "POST /holt/v1/logout": "observer agent operator admin",
+    # An agent: only what it made (test_sandbox_api.py).
+    "GET /holt/v1/sandboxes": "observer agent operator admin",
+    "POST /holt/v1/sandboxes": "agent operator admin",
+    "GET /holt/v1/sandboxes/{id}": "observer agent operator admin",
+    "PATCH /holt/v1/sandboxes/{id}": "agent operator admin",
+    "DELETE /holt/v1/sandboxes/{id}": "agent operator admin",
+    "POST /holt/v1/sandboxes/{id}/start": "agent operator admin",
+    "POST /holt/v1/sandboxes/{id}/stop": "agent operator admin",
+    "POST /holt/v1/sandboxes/{id}/restart": "agent operator admin",
+    "POST /holt/v1/sandboxes/{id}/pause": "agent operator admin",
+    "POST /holt/v1/sandboxes/{id}/resume": "agent operator admin",
+    "GET /holt/v1/sandboxes/{id}/stats": "observer agent operator admin",
+    "GET /holt/v1/sandboxes/{id}/logs": "observer agent operator admin",
+    "POST /holt/v1/run": "agent operator admin",
+    "GET /holt/v1/run": "agent operator admin",
+    "GET /holt/v1/sandboxes/{id}/execs": "observer agent operator admin",
+    "POST /holt/v1/sandboxes/{id}/execs": "agent operator admin",
+    "GET /holt/v1/sandboxes/{id}/execs/{exec}": "observer agent operator admin",
+    "GET /holt/v1/sandboxes/{id}/execs/{exec}/output": "observer agent operator admin",
+    "GET /holt/v1/sandboxes/{id}/execs/{exec}/attach": "observer agent operator admin",
+    "POST /holt/v1/sandboxes/{id}/execs/{exec}/signal": "agent operator admin",
+    "POST /holt/v1/sandboxes/{id}/execs/{exec}/stdin": "agent operator admin",
+    "POST /holt/v1/sandboxes/{id}/execs/{exec}/resize": "agent operator admin",
+    "POST /holt/v1/sandboxes/{id}/execs/{exec}/cancel": "agent operator admin",
+    "GET /holt/v1/sandboxes/{id}/files": "observer agent operator admin",
+    "PUT /holt/v1/sandboxes/{id}/files": "agent operator admin",
+    "DELETE /holt/v1/sandboxes/{id}/files": "agent operator admin",
+    "GET /holt/v1/sandboxes/{id}/files/list": "observer agent operator admin",
+    "POST /holt/v1/sandboxes/{id}/files/mkdir": "agent operator admin",
+    "POST /holt/v1/sandboxes/{id}/files/move": "agent operator admin",
+    "GET /holt/v1/sandboxes/{id}/files/watch": "observer agent operator admin",
+    "GET /holt/v1/sandboxes/{id}/archive": "observer agent operator admin",
+    "PUT /holt/v1/sandboxes/{id}/archive": "agent operator admin",
+    "GET /holt/v1/sandboxes/{id}/ports/{port}/{path}": "agent operator admin",
+    "POST /holt/v1/sandboxes/{id}/ports/{port}/{path}": "agent operator admin",
+    "PUT /holt/v1/sandboxes/{id}/ports/{port}/{path}": "agent operator admin",
+    "PATCH /holt/v1/sandboxes/{id}/ports/{port}/{path}": "agent operator admin",
+    "DELETE /holt/v1/sandboxes/{id}/ports/{port}/{path}": "agent operator admin",
 }
-BODIES = {"POST /holt/v1/tokens": {"name": "made"}, "POST /holt/v1/login": {"code": "wrong"}, "POST /holt/v1/login/code": {}}
+BODIES = {"POST /holt/v1/tokens": {"name": "made"}, "POST /holt/v1/login": {"code": "wrong"}, "POST /holt/v1/login/code": {},
+          "POST /holt/v1/sandboxes": {"image": ""}}  # refused: none is made here
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +92,7 @@ def test_the_matrix_names_every_operation(holtd):
 @pytest.mark.parametrize("operation", MAY)
 def test_every_role(holtd, tokens, operation, role):
     method, path = operation.split(" ")
-    status, reply, headers = holtd.request(method, path.replace("{id}", "tk_none"), BODIES.get(operation), token=tokens[role])
+    status, reply, headers = holtd.request(method, path.replace("{id}", "tk_none").replace("{port}", "80"), BODIES.get(operation), token=tokens[role])
     if role in MAY[operation].split():
         if operation == "POST /holt/v1/login":  # the code is wrong, whoever asks
             assert status == 401 and "login code" in reply["error"]["message"] or status == 429

@@ -155,6 +155,7 @@ def test_create_is_idempotent(holtd):
     ("POST", "/run", {"command": ["a"], "pty": {"rows": 0}}, 400, "rows"),
     ("POST", "/run", {"command": ["a"], "stdin": "a", "stdin_base64": "YQ=="}, 400, "stdin_base64"),
     ("POST", "/run", {"command": ["a"], "stdin_base64": "?"}, 400, "stdin_base64"),
+    ("POST", "/run", {"command": ["cat"], "stdin_open": True}, 400, "stdin_open"),
     ("GET", "/sandboxes/nobody", None, 404, "nobody"),
     ("POST", "/sandboxes/nobody/execs", {"command": ["true"]}, 404, "nobody"),
 ])
@@ -402,6 +403,30 @@ def test_attach_two_observers_and_a_controller(box):
                     with pytest.raises(ConnectionClosed):
                         await o.ws.recv()
                     assert o.ws.close_code == 1000
+
+    asyncio.run(run())
+
+
+def test_control_is_taken_from_one_whose_input_waits(box):
+    x = box.background(["sh", "-c", "sleep 1; cat | wc -c"], stdin_open=True)
+    path = f"{box.path}/execs/{x['id']}/attach"
+
+    async def run():
+        async with attach(box.d, path) as a:
+            first = Attach(a)
+            await first.until("role")
+            for _ in range(16):
+                await first.type(b"x" * 65536)  # more than init and holtd hold for a command that reads nothing
+            async with attach(box.d, path + "?take=true") as b:
+                await first.until("role")
+                await a.close()
+                second = Attach(b)
+                await second.until("role")
+                await asyncio.sleep(1.5)  # the command reads: there is room, and nobody of the first is there
+                await second.type(b"y" * 300000)
+                await second.say(type="eof")
+                assert (await second.until("exit"))["exec"]["exit_code"] == 0
+                assert int(second.out[1]) >= 300000
 
     asyncio.run(run())
 
@@ -669,6 +694,7 @@ def test_port_get(inside):
     assert "set-cookie" not in h and "service-worker-allowed" not in h
     assert h["content-security-policy"] == "sandbox"
     assert raw(inside.d, "GET", inside.ports)[1].startswith(b"GET / HTTP/1.1")
+    assert raw(inside.d, "GET", f"{inside.ports}/?token=theirs")[1].startswith(b"GET /?token=theirs HTTP/1.1")
     assert raw(inside.d, "GET", f"{inside.ports}/redirect")[2]["location"] == f"{inside.ports}/there"
     assert len(raw(inside.d, "GET", f"{inside.ports}/chunked")[1]) == 64 * 65536
     status, body, h = raw(inside.d, "HEAD", f"{inside.ports}/")

@@ -226,7 +226,7 @@ static void a_vanished_peer_is_1006(void **state)
     assert_int_equal(closed_code, WS_VANISHED);
 }
 
-/* The keep-alive timer, faster than its thirty seconds. */
+/* The keep-alive timer, faster than its ten seconds. */
 static void hasten(uv_handle_t *h, void *arg)
 {
     uv_timer_t *t = (uv_timer_t *)h;
@@ -246,8 +246,20 @@ static void a_silent_peer_is_pinged_then_cut(void **state)
     send_frame(WS_OP_PONG, ""); /* a sign of life: counting starts again */
     while (!note.aborted)
         (void)uv_run(&fake_server.loop, UV_RUN_ONCE);
-    assert_int_equal(buf_len(&note.out), 6); /* two more without an answer */
+    assert_int_equal(buf_len(&note.out), 14); /* six more without an answer */
     assert_memory_equal(buf_data(&note.out), "\x89\0\x89\0\x89\0", 6);
+}
+
+/* It cannot answer, but the reset that a dead one answers with comes all the same. */
+static void a_paused_peer_is_pinged_but_not_cut(void **state)
+{
+    (void)state;
+    assert_non_null(accept_with(HTTP_1_1, FIELDS(HANDSHAKE)));
+    ws_pause(w, true);
+    uv_walk(&fake_server.loop, hasten, NULL);
+    while (buf_len(&note.out) < 40)
+        (void)uv_run(&fake_server.loop, UV_RUN_ONCE);
+    assert_false(note.aborted);
 }
 
 static void a_peer_that_ignores_our_close_is_left(void **state)
@@ -278,6 +290,7 @@ int main(void)
         TEST(a_bad_frame_closes_and_drains),
         TEST(a_vanished_peer_is_1006),
         TEST(a_silent_peer_is_pinged_then_cut),
+        TEST(a_paused_peer_is_pinged_but_not_cut),
         TEST(a_peer_that_ignores_our_close_is_left),
     };
 

@@ -147,7 +147,8 @@ struct seen {
     size_t bytes, count, drains;
     size_t to_send;     /* sent as messages of 50,000 zeros */
     size_t close_after; /* messages; 0: never */
-    bool pause_each;    /* after each message, for a moment */
+    bool paused;
+    bool pause_each; /* after each message, for a moment */
     bool cancel_at_open, close_at_open;
     bool opened, closed, timer_on;
     struct ws_client_end end;
@@ -183,6 +184,7 @@ static void on_resume(uv_timer_t *t)
 {
     struct seen *s = t->data;
 
+    s->paused = false;
     if (s->w)
         ws_client_pause(s->w, false);
 }
@@ -191,6 +193,7 @@ static void on_message(struct ws_client *w, enum ws_op kind, struct str data)
 {
     struct seen *s = ws_client_arg(w);
 
+    assert_false(s->paused);
     s->count++;
     s->bytes += data.n;
     if (data.n < 100) {
@@ -200,6 +203,7 @@ static void on_message(struct ws_client *w, enum ws_op kind, struct str data)
     }
     if (s->pause_each) {
         ws_client_pause(w, true);
+        s->paused = true;
         (void)uv_timer_start(&s->timer, on_resume, 2, 0);
     }
     if (s->close_after && s->count == s->close_after)
