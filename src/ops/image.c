@@ -74,7 +74,7 @@ static const struct op_field image_pull_fields[] = {
           .text = "HOST[:PORT]/NAME[:TAG][@DIGEST]; without HOST the setting image_registry's."),
     FIELD(struct image_pull_in, name, OP_STR, .max = 500, .example = "app:1.2",
           .text = "What to call it here; the reference itself if absent."),
-    FIELD(struct image_pull_in, wait, OP_BOOL, .preset = "true",
+    FIELD(struct image_pull_in, wait, OP_BOOL, .preset = "true", .example = "false",
           .text = "Reply when it is ready; else at once, and its state tells the rest."),
 };
 const struct op op_image_pull = {
@@ -103,7 +103,7 @@ static const struct op_field image_import_fields[] = {
           .text = "Which image, where the archive holds several."),
     FIELD(struct image_import_in, format, OP_CHOICE, .choices = op_image_formats, .preset = "auto", .example = "oci",
           .text = "An OCI layout, what 'docker save' writes, or the tar of a root directory."),
-    FIELD(struct image_import_in, wait, OP_BOOL, .preset = "true",
+    FIELD(struct image_import_in, wait, OP_BOOL, .preset = "true", .example = "false",
           .text = "Reply when it is ready; else when the archive has arrived."),
 };
 const struct op op_image_import = {

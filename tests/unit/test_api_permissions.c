@@ -61,6 +61,7 @@ static const struct {
     {"file.move",       "gpa"},
     {"archive.write",   "gpa"},
     {"port.proxy",      "gpa"},
+    {"port.tunnel",     "gpa"},
     {"image.list",      "ogpa"},
     {"image.get",       "ogpa"},
     {"image.pull",      "pa"},
