@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "core/console.h"
 #include "net/cors.h"
+#include "net/dial.h"
 
 /* --- the request's life --- */
 
@@ -294,6 +295,7 @@ struct api *api_free(struct api *a)
     assert(list_is_empty(&a->streams) && list_is_empty(&a->lives));
     consoles_free(a->consoles);
     health_free(a->health);
+    dial_tls_free(a->registry_tls);
     router_free(a->router);
     mem_free(a->stats);
     map_done(&a->running_keys);

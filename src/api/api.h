@@ -8,6 +8,7 @@
 #include "conf/conf.h"
 #include "core/event.h"
 #include "core/identity.h"
+#include "core/image.h"
 #include "core/sandbox.h"
 #include "net/server.h"
 
@@ -17,6 +18,7 @@ struct api_config {
     struct events *events;
     struct identity *identity;
     struct sandboxes *sandboxes;
+    struct images *images;
     const char *version;
 };
 

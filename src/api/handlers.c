@@ -4,6 +4,7 @@
 #include "ops/event.h"
 #include "ops/exec.h"
 #include "ops/file.h"
+#include "ops/image.h"
 #include "ops/login.h"
 #include "ops/port.h"
 #include "ops/server.h"
@@ -62,6 +63,11 @@ const struct op_handler op_handlers[] = {
     {&op_archive_read,      archive_read_run},
     {&op_archive_write,     archive_write_run},
     {&op_port_proxy,        port_proxy_run},
+    {&op_image_list,    image_list_run},
+    {&op_image_get,     image_get_run},
+    {&op_image_pull,    image_pull_run},
+    {&op_image_import,  image_import_run},
+    {&op_image_remove,  image_remove_run},
     {&op_port_tunnel,       port_tunnel_run},
 };
 /* clang-format on */

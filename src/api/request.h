@@ -12,6 +12,7 @@
 #include "base/metric.h"
 #include "proto/json.h"
 
+struct dial_tls;
 struct idem;
 struct health;
 
@@ -31,6 +32,7 @@ struct api {
     struct list lives;         /* struct live */
     struct consoles *consoles; /* who is attached to which command */
     struct health *health;
+    struct dial_tls *registry_tls; /* the authorities that registries must have */
     struct map running_keys; /* idempotency keys whose first request is not answered yet */
     struct buf openapi;      /* printed once */
     int64_t started_ms;      /* wall */

@@ -37,6 +37,22 @@ static void add_query(struct buf *to, char *sep, const char *name, const json_t 
     add_scalar(to, v);
 }
 
+/* The value of "{name...}": several segments, whose slashes stay. */
+static void add_rest(struct buf *to, const json_t *v)
+{
+    struct str rest = {json_string_value(v), json_string_length(v)};
+
+    while (rest.n > 0) {
+        ptrdiff_t slash = str_index(rest, '/');
+        size_t n = slash < 0 ? rest.n : (size_t)slash;
+
+        enc_percent(to, str_make(rest.p, n));
+        if (slash >= 0)
+            buf_add_char(to, '/');
+        rest = str_skip(rest, slash < 0 ? n : n + 1);
+    }
+}
+
 static void add_path(struct buf *to, const struct op *op, const json_t *args)
 {
     for (const char *p = op->path; *p; p++) {
@@ -47,8 +63,10 @@ static void add_path(struct buf *to, const struct op *op, const json_t *args)
             buf_add_char(to, *p);
             continue;
         }
-        v = json_object_getn(args, p + 1, (size_t)(end - p - 1));
-        if (v)
+        v = json_object_getn(args, p + 1, strcspn(p + 1, ".}"));
+        if (v && end[-1] == '.')
+            add_rest(to, v);
+        else if (v)
             add_scalar(to, v);
         p = end;
     }

@@ -74,6 +74,10 @@ static const struct cli_flag cp_flags[] = {
     {{.name = "to", .type = OP_STR, .required = true, .positional = true, .example = "build:/workspace",
       .text = "Where to: a directory that exists gets it in it; else it is the new name; - writes a tar archive."}, 0, false},
 };
+static const struct cli_flag image_import_flags[] = {
+    {{.name = "file", .type = OP_STR, .required = true, .positional = true, .example = "app.tar",
+      .text = "An archive, a root directory or OCI layout on this machine, or - for standard input."}, 0, false},
+};
 static const struct cli_flag cat_flags[] = {
     {{.name = "file", .type = OP_STR, .required = true, .positional = true, .example = "build:/etc/os-release",
       .text = "SANDBOX:PATH."}, 0, false},
@@ -118,6 +122,11 @@ const struct verb verb_table[] = {
              "If somebody else types already, you look on; --take takes over.",
      FLAGS(attach_flags), .run = attach_run,
      EXAMPLES("holt attach build ex_01k4r8w2m9h5t7c3xqvd", "holt attach build ex_01k4r8w2m9h5t7c3xqvd --observe")},
+    {.verb = "image pull", .run = image_pull_run,
+     EXAMPLES("holt image pull registry.example.org/team/app:1.2", "holt image pull 127.0.0.1:5000/app --name app")},
+    {.verb = "image import", FLAGS(image_import_flags), .run = image_import_run,
+     EXAMPLES("docker save app:1.2 | holt image import -", "holt image import rootfs.tar.gz --name base",
+              "holt image import ./rootfs --name base")},
     {.verb = "cp", .group = "file", .text = "Copy files and directories between this machine and a sandbox.",
      FLAGS(cp_flags), .run = cp_run,
      EXAMPLES("holt cp src build:/workspace", "holt cp build:/workspace/out.bin .", "holt cp build:/etc/. etc-copy",

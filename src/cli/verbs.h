@@ -19,6 +19,8 @@ VERB_RUN(doctor_run);
 VERB_RUN(events_run);
 VERB_RUN(exec_run);
 VERB_RUN(help_run);
+VERB_RUN(image_import_run);
+VERB_RUN(image_pull_run);
 VERB_RUN(login_run);
 VERB_RUN(port_forward_run);
 VERB_RUN(run_run);

@@ -41,6 +41,11 @@ struct config { /* each member is one row in settings.c; texts are owned */
     char *runtime; /* the default one */
     struct conf_list host_mounts;
     int64_t sandboxes_max, execs_max, output_bytes;
+    /* images */
+    struct conf_list image_aliases;
+    char *image_registry;
+    bool image_insecure;
+    int64_t image_bytes_max, image_files_max, image_ms, images_max;
     char *bindir; /* of holt-spawn and holt-init; "": holtd's own */
 
     /* beside the rows */

@@ -46,6 +46,15 @@ static int check_origin(const char *value, struct err *e)
                    "'%.100s' is no origin; it must be like 'https://dash.example.org'", value);
 }
 
+static int check_image_alias(const char *value, struct err *e)
+{
+    const char *equals = strchr(value, '=');
+
+    if (equals && equals != value && equals[1] && !strchr(equals + 1, '='))
+        return 0;
+    return err_set(e, ERR_INVALID, 0, "'%.100s' must be NAME=IMAGE", value);
+}
+
 static int check_host_mount(const char *value, struct err *e)
 {
     if (value[0] == '/' && !strstr(value, "/../") && !strstr(value, "//"))
@@ -196,6 +205,22 @@ const struct setting setting_table[] = {
     {ROW(output_bytes, OP_SIZE, .preset = "64m", .min = 64 * KIB, .max = 1LL << 40,
          .text = "How much of a command's output is kept, unless it says so itself; past it the "
                  "oldest goes.")},
+    {ROW(image_aliases, OP_LIST, .preset = "ubuntu:22.04=host,agentbox-sandbox:latest=host", .max = 256,
+         .text = "Other names for images, 'NAME=IMAGE', where no image has the name itself: clients of the "
+                 "described systems ask for theirs. The reply says which image was taken."),
+     .check = check_image_alias, .reload = true},
+    {ROW(image_registry, OP_STR, .preset = "docker.io", .min = 1, .max = 255,
+         .text = "The registry of a reference that names none."), .reload = true},
+    {ROW(image_insecure, OP_BOOL, .preset = "false",
+         .text = "Talk to registries without TLS; without it that is done on loopback only."), .reload = true},
+    {ROW(image_bytes_max, OP_SIZE, .preset = "32g", .min = 1 * MIB, .max = 1LL << 44,
+         .text = "Largest image archive, and largest content of one layer.")},
+    {ROW(image_files_max, OP_INT, .preset = "2000000", .min = 100, .max = 100000000,
+         .text = "Most files of one layer.")},
+    {ROW(image_ms, OP_DURATION, .preset = "1h", .min = 1 * SECOND, .max = 24LL * HOUR,
+         .text = "Longest time that unpacking one layer may take.")},
+    {ROW(images_max, OP_INT, .preset = "1000", .min = 1, .max = 100000,
+         .text = "Most images.")},
     {ROW(bindir, OP_STR, .preset = "", .max = 1024,
          .text = "Directory of holt-spawn and holt-init; empty: where holtd itself is.")},
 };

@@ -19,10 +19,10 @@ static const unsigned role_perms[ROLE_COUNT] = {
     [ROLE_OBSERVER] = MAY(PERM_NONE) | MAY(PERM_SELF) | MAY(PERM_READ) | MAY(PERM_EVENTS) |
                       MAY(PERM_LOGIN) | SANDBOX_WATCH,
     [ROLE_OPERATOR] = MAY(PERM_NONE) | MAY(PERM_SELF) | MAY(PERM_READ) | MAY(PERM_EVENTS) |
-                      MAY(PERM_AUDIT) | MAY(PERM_LOGIN) | SANDBOX_ALL,
+                      MAY(PERM_AUDIT) | MAY(PERM_LOGIN) | SANDBOX_ALL | MAY(PERM_IMAGE_WRITE),
     [ROLE_ADMIN] = MAY(PERM_NONE) | MAY(PERM_SELF) | MAY(PERM_READ) | MAY(PERM_EVENTS) |
                    MAY(PERM_AUDIT) | MAY(PERM_TOKENS) | MAY(PERM_LOGIN) | MAY(PERM_ADMIN) |
-                   SANDBOX_ALL,
+                   SANDBOX_ALL | MAY(PERM_IMAGE_WRITE),
 };
 
 const char *role_name(enum role r)

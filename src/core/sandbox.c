@@ -218,6 +218,7 @@ struct sandbox *sandbox_unref(struct sandbox *s)
     mem_free(s->labels);
     mem_free(s->env);
     mem_free(s->mounts);
+    mem_free(s->layers);
     sandboxes_unref(s->all);
     mem_free(s);
     return NULL;
@@ -351,6 +352,7 @@ void sandbox_drop(struct sandbox *s)
 
     if (!s->in_list)
         return;
+    sandbox_release_layers(s);
     assert(at < all->count && all->sorted[at] == s);
     all->count--;
     memmove(all->sorted + at, all->sorted + at + 1, (all->count - at) * sizeof(struct sandbox *));

@@ -83,6 +83,10 @@ bool sandboxes_settled(const struct sandboxes *l); /* every driver was asked wha
 /* Lets go of everything without ending it; who still waits is told: cancelled.  Before store_close,
  * on which callbacks may still come; references may outlive it.  Takes NULL; returns NULL. */
 struct sandboxes *sandboxes_close(struct sandboxes *l);
+/* Whose images sandboxes may name (NULL: none but the host's); the layers of those that live are
+ * held from here on.  Right after sandboxes_open; images outlive the registry. */
+struct images;
+void sandboxes_set_images(struct sandboxes *l, struct images *images);
 /* Once a second: TTLs, idle TTLs, deadlines whose report is late. */
 void sandboxes_tick(struct sandboxes *l);
 

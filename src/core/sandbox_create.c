@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "core/image.h"
 
 #include <stdio.h>
 
@@ -121,11 +122,6 @@ static int check_spec(struct sandboxes *all, const struct sandbox_spec *spec, st
         check_pairs("labels", spec->labels, spec->label_count, e) < 0 ||
         check_pairs("env", spec->env, spec->env_count, e) < 0 || check_mounts(spec, e) < 0)
         return -1;
-    if (spec->image.n > 0 && !str_eq_c(spec->image, "host")) {
-        err_set(e, ERR_NOT_FOUND, 0, "there is no image '" STR_FMT "'",
-                (int)size_min(spec->image.n, 64), spec->image.p);
-        return err_hint(e, "there is: host");
-    }
     if (spec->network.n > 0 && !str_eq_c(spec->network, "none"))
         return err_set(e, ERR_UNSUPPORTED, 0, "field 'network': only 'none' is there yet");
     if (spec->ttl_ms < 0 || spec->idle_ttl_ms < 0)
@@ -144,7 +140,6 @@ static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spe
     struct sandbox *s = sandbox_new(all, id_make("sb", id));
 
     text_set(&s->name, spec->name);
-    text_set(&s->image, spec->image.n > 0 ? spec->image : STR("host"));
     text_set(&s->tenant, spec->tenant);
     text_set(&s->network, spec->network.n > 0 ? spec->network : STR("none"));
     text_set(&s->failure, STR(""));
@@ -172,16 +167,18 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
 {
     struct err e = {0};
     struct driver *d = NULL;
+    struct image_use use;
     struct sandbox *s;
 
     if (check_spec(all, spec, &e) == 0)
         d = pick_driver(all, spec->runtime, &e);
-    if (!d) {
+    if (!d || sandbox_choose_image(all, spec->image, &use, &e) < 0) {
         err_wrap(&e, "create a sandbox");
         sandbox_tell(all, NULL, done, arg, &e);
         return;
     }
     s = from_spec(all, spec);
+    sandbox_set_image(s, spec->image, &use);
     s->driver = d;
     text_set(&s->runtime, str_of(d->ops->name));
     text_set(&s->owner, str_of(by->actor));

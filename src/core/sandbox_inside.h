@@ -9,6 +9,7 @@
 #include "core/exec_log.h"
 #include "core/guest.h"
 #include "core/timers.h"
+#include "proto/json.h"
 
 #define DRIVERS_MAX 8
 
@@ -26,6 +27,7 @@ struct sandboxes {
     uv_loop_t *loop;
     struct store *store;
     struct timers *timers;
+    struct images *images; /* or NULL: the host's only */
     char *state, *bindir, *installation;
     int64_t sandboxes_max, execs_max, output_bytes;
     struct driver_slot drivers[DRIVERS_MAX];
@@ -38,6 +40,10 @@ struct sandboxes {
     struct timer spill;
     struct list spares, told; /* small calls that are told in the next turn */
     bool closed;
+};
+
+struct sandbox_layer {
+    char id[ID_SIZE];
 };
 
 enum sandbox_step { STEP_NONE, STEP_MAKE, STEP_PAUSE, STEP_STOP, STEP_DESTROY };
@@ -59,6 +65,8 @@ struct sandbox {
     size_t label_count, env_count;
     struct sandbox_mount *mounts;
     size_t mount_count;
+    struct sandbox_layer *layers; /* of its image, lowest first; held until it is destroyed */
+    size_t layer_count;
 
     struct list execs; /* by id, ended ones too */
     size_t exec_count, execs_live;
@@ -233,3 +241,13 @@ void exec_wake(struct exec *x); /* its readers and waits, in the next turn */
 void readers_tell(struct exec *x);
 void readers_end(struct exec *x, const struct err *e);
 CHECKED int exec_load_rows(struct store_tx *tx, struct sandboxes *all, struct err *e);
+
+/* sandbox_image.c */
+struct image_use;
+CHECKED int sandbox_choose_image(struct sandboxes *all, struct str image, struct image_use *ret,
+                                 struct err *e);
+void sandbox_set_image(struct sandbox *s, struct str asked, const struct image_use *u);
+struct str *sandbox_layer_ids(const struct sandbox *s); /* heap; NULL: none */
+void sandbox_release_layers(struct sandbox *s);
+void sandbox_put_layers(struct jw *w, const struct sandbox *s);
+void sandbox_get_layers(struct sandbox *s, const json_t *list);

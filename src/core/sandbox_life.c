@@ -187,9 +187,12 @@ static void made(void *arg, const struct driver_made *m, const struct err *e)
 
 void sandbox_make(struct sandbox *s, bool restart)
 {
+    AUTO(mem_free) struct str *layers = sandbox_layer_ids(s);
     const struct driver_spec spec = {
         .id = s->id,
         .hostname = s->name && *s->name ? s->name : s->id,
+        .layers = layers,
+        .layer_count = s->layer_count,
         .limits = s->limits,
         .rootfs_ro = s->rootfs_ro,
         .memory_upper = s->memory_upper,

@@ -80,6 +80,7 @@ static void put_spec(struct jw *w, const struct sandbox *s)
     jw_kc(w, "alias", s->alias);
     put_pairs(w, "labels", s->labels, s->label_count);
     put_mounts(w, s);
+    sandbox_put_layers(w, s);
 }
 
 /* What an event tells: all but the values of the environment. */
@@ -463,6 +464,7 @@ static int get_spec(struct sandbox *s, struct str text, struct err *e)
     s->labels = get_pairs(json_object_get(o, "labels"), &s->label_count);
     s->env = get_pairs(json_object_get(o, "env"), &s->env_count);
     get_mounts(s, json_object_get(o, "mounts"));
+    sandbox_get_layers(s, json_object_get(o, "layers"));
     return 0;
 }
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define TICK_MS 1000
+#define IMAGE_JOBS_MAX 8 /* pulls and imports at once */
 #define FLUSH_TICKS 60   /* a minute */
 #define RETAIN_TICKS 600 /* ten minutes */
 #define RETAIN_FIRST 10  /* and soon after the start, which may come more often */
@@ -34,6 +35,9 @@ struct daemon {
     struct events *events;
     struct identity *identity;
     struct sandboxes *sandboxes;
+    struct unpacker *unpacker;
+    struct images *images;
+    bool fake;
     const struct driver_ops *drivers[8]; /* NULL at the end */
     char installation[ID_SIZE], node[HOST_NAME_MAX + 1];
     char *bindir;
@@ -300,6 +304,32 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                           &d->sandboxes, e);
 }
 
+/* The fake runtime has no mounts: there, and only there, archives are unpacked by a plain child. */
+static int open_images(struct daemon *d, struct err *e)
+{
+    const struct config *c = d->conf;
+    AUTO(mem_free) char *program = xasprintf("%s/holt-unpack", d->bindir);
+
+    d->fake = strcmp(c->runtime, driver_fake.name) == 0;
+    d->unpacker = d->fake ? unpacker_process_new(&d->loop, c->state, program)
+                          : unpacker_sandbox_new(d->sandboxes, program);
+    if (images_open(&(struct images_config){.loop = &d->loop,
+                                            .store = d->store,
+                                            .state = c->state,
+                                            .unpacker = d->unpacker,
+                                            .limits = {.bytes_max = c->image_bytes_max,
+                                                       .files_max = c->image_files_max,
+                                                       .time_ms = c->image_ms},
+                                            .images_max = c->images_max,
+                                            .jobs_max = IMAGE_JOBS_MAX,
+                                            .aliases = &c->image_aliases},
+                    &d->images, e) < 0)
+        return -1;
+    sandboxes_set_images(d->sandboxes, d->images);
+    images_sweep(d->images);
+    return 0;
+}
+
 static int open_server(struct daemon *d, struct err *e)
 {
     const struct config *c = d->conf;
@@ -310,6 +340,7 @@ static int open_server(struct daemon *d, struct err *e)
                                      .events = d->events,
                                      .identity = d->identity,
                                      .sandboxes = d->sandboxes,
+                                     .images = d->images,
                                      .version = holt_version},
                 &d->api, e) < 0)
         return -1;
@@ -336,7 +367,7 @@ static int start(struct daemon *d, struct err *e)
     if (d->lock < 0 || open_store(d, e) < 0)
         return -1;
     apply_settings(d);
-    if (open_sandboxes(d, e) < 0 || open_server(d, e) < 0)
+    if (open_sandboxes(d, e) < 0 || open_images(d, e) < 0 || open_server(d, e) < 0)
         return -1;
     start_handles(d);
     return 0;
@@ -369,13 +400,19 @@ static void finish(struct daemon *d)
     stop_handles(d);
     if (d->identity)
         identity_flush(d->identity);
+    if (d->images)
+        images_close(d->images);
     d->sandboxes = sandboxes_close(d->sandboxes);
     d->events = events_close(d->events);
     store_close(d->store);
+    if (d->loop_is_up)
+        (void)uv_run(&d->loop, UV_RUN_DEFAULT); /* the last handles close */
     d->api = api_free(d->api);
+    d->images = images_free(d->images);
+    d->unpacker = d->fake ? unpacker_process_free(d->unpacker) : unpacker_sandbox_free(d->unpacker);
     d->identity = identity_close(d->identity);
     if (d->loop_is_up) {
-        (void)uv_run(&d->loop, UV_RUN_DEFAULT); /* the last handles close */
+        (void)uv_run(&d->loop, UV_RUN_DEFAULT);
         if (uv_loop_close(&d->loop) < 0)
             log_warn("a handle was left open at the end");
     }

@@ -82,6 +82,7 @@ enum perm {            /* who may: src/core/identity.c maps roles to these */
             PERM_SANDBOX_READ,    /* which sandboxes and commands there are; agents: their own */
             PERM_SANDBOX_WRITE,   /* make, change, run, end; agents: their own */
             PERM_SANDBOX_CONTENT, /* what is in them: output, files; reads are audited */
+            PERM_IMAGE_WRITE,     /* pull, import, remove: not for agents, for holtd fetches */
             PERM_COUNT
 };
 

@@ -1,6 +1,7 @@
 #include "ops/event.h"
 #include "ops/exec.h"
 #include "ops/file.h"
+#include "ops/image.h"
 #include "ops/login.h"
 #include "ops/port.h"
 #include "ops/server.h"
@@ -59,6 +60,11 @@ const struct op *const op_table[] = {
     &op_archive_read,
     &op_archive_write,
     &op_port_proxy,
+    &op_image_list,
+    &op_image_get,
+    &op_image_pull,
+    &op_image_import,
+    &op_image_remove,
     &op_port_tunnel,
     NULL,
 };
@@ -71,6 +77,7 @@ const struct op_group op_groups[] = {
     {"exec", "Commands: run, watch, attach to and end them."},
     {"file", "Files of a sandbox: bytes, directories, archives."},
     {"port", "Servers inside a sandbox."},
+    {"image", "Images: what sandboxes start from."},
     {"token", "Tokens: who may ask, and for what."},
     {"event", "Events: every change of state, in order, kept and replayable."},
     {"audit", "Audit: who read what, what was refused, and the proof that nothing was changed."},
@@ -100,6 +107,7 @@ const char *perm_name(enum perm p)
         [PERM_SANDBOX_READ] = "sandbox.read",
         [PERM_SANDBOX_WRITE] = "sandbox.write",
         [PERM_SANDBOX_CONTENT] = "sandbox.content",
+        [PERM_IMAGE_WRITE] = "image.write",
     };
 
     assert(p < PERM_COUNT);

@@ -62,6 +62,11 @@ static const struct {
     {"archive.write",   "gpa"},
     {"port.proxy",      "gpa"},
     {"port.tunnel",     "gpa"},
+    {"image.list",      "ogpa"},
+    {"image.get",       "ogpa"},
+    {"image.pull",      "pa"},
+    {"image.import",    "pa"},
+    {"image.remove",    "pa"},
 };
 static const struct {
     enum role role;

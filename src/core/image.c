@@ -1,0 +1,297 @@
+#include "core/image.h"
+
+#include "base/mem.h"
+#include "conf/conf.h"
+#include "core/image_inside.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#define HOST "host"
+
+const char *image_state_name(enum image_state s)
+{
+    static const char *const names[] = {
+        [IMAGE_WORKING] = "working", [IMAGE_READY] = "ready", [IMAGE_FAILED] = "failed"};
+
+    return names[s];
+}
+
+/* --- the list --- */
+
+struct image *image_new(const char *id)
+{
+    struct image *i = xzalloc(sizeof *i);
+
+    if (id)
+        (void)snprintf(i->id, sizeof i->id, "%s", id);
+    else
+        id_make("im", i->id);
+    i->name = xstrdup("");
+    i->source = xstrdup("");
+    i->digest = xstrdup("");
+    i->os = xstrdup("");
+    i->arch = xstrdup("");
+    i->defaults = xstrdup("{}");
+    i->phase = "";
+    return i;
+}
+
+struct image *image_free(struct image *i)
+{
+    if (!i)
+        return NULL;
+    mem_free(i->name);
+    mem_free(i->source);
+    mem_free(i->digest);
+    mem_free(i->os);
+    mem_free(i->arch);
+    mem_free(i->defaults);
+    mem_free(i->layers);
+    mem_free(i->layer_ids);
+    mem_free(i);
+    return NULL;
+}
+
+/* The first whose id is greater, or (with equal) not less. */
+static size_t position(const struct images *l, struct str id, bool equal)
+{
+    size_t low = 0, high = l->count;
+
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        struct str at = str_of(l->sorted[mid]->id);
+        int order = memcmp(at.p, id.p ? id.p : "", size_min(at.n, id.n));
+
+        if (order == 0)
+            order = (at.n > id.n) - (at.n < id.n);
+        if (order < 0 || (order == 0 && !equal))
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+void images_add(struct images *l, struct image *i)
+{
+    size_t at = position(l, str_of(i->id), true);
+
+    if (l->count == l->size) {
+        l->size = l->size ? l->size * 2 : 16;
+        l->sorted = xrealloc(l->sorted, l->size * sizeof l->sorted[0]);
+    }
+    memmove(l->sorted + at + 1, l->sorted + at, (l->count - at) * sizeof l->sorted[0]);
+    l->sorted[at] = i;
+    l->count++;
+}
+
+void images_drop(struct images *l, struct image *i)
+{
+    size_t at = position(l, str_of(i->id), true);
+
+    assert(at < l->count && l->sorted[at] == i);
+    l->count--;
+    memmove(l->sorted + at, l->sorted + at + 1, (l->count - at) * sizeof l->sorted[0]);
+    image_free(i);
+}
+
+void image_set_layers(struct image *i, struct layer **layers, size_t n)
+{
+    i->layers = xmemdup(layers, n * sizeof layers[0]);
+    i->layer_ids = xmalloc((n + 1) * sizeof i->layer_ids[0]);
+    for (size_t k = 0; k < n; k++) {
+        layers[k]->images++;
+        i->layer_ids[k] = layers[k]->id;
+    }
+    i->layer_count = n;
+}
+
+/* --- open and close --- */
+
+int images_open(const struct images_config *c, struct images **ret, struct err *e)
+{
+    struct images *l = xzalloc(sizeof *l);
+    AUTO(mem_free) char *layers = xasprintf("%s/layers", c->state);
+    AUTO(mem_free) char *spool = xasprintf("%s/spool", c->state);
+
+    l->c = *c;
+    list_init(&l->clears);
+    list_init(&l->jobs);
+    if ((mkdir(layers, 0711) < 0 && errno != EEXIST) || (mkdir(spool, 0700) < 0 && errno != EEXIST))
+        (void)err_set(e, err_code_from_errno(errno), errno, "make '%s'", layers);
+    else if (images_load(l, e) == 0 && layers_find_strays(l, e) == 0) {
+        *ret = l;
+        return 0;
+    }
+    images_free(l);
+    return err_wrap(e, "open the images");
+}
+
+void images_close(struct images *l)
+{
+    struct err e = {0};
+
+    l->closing = true;
+    err_set(&e, ERR_CANCELLED, 0, "holtd is stopping");
+    LIST_EACH (&l->jobs, n)
+        job_end(LIST_ENTRY(n, struct image_job, link), &e);
+    layers_clear_end(l);
+}
+
+struct images *images_free(struct images *l)
+{
+    size_t at = 0;
+    struct str key;
+    void *y;
+
+    if (!l)
+        return NULL;
+    assert(list_is_empty(&l->jobs));
+    layers_clear_end(l);
+    for (size_t k = 0; k < l->count; k++)
+        image_free(l->sorted[k]);
+    mem_free(l->sorted);
+    while (map_next(&l->layers, &at, &key, &y))
+        mem_free(y);
+    map_done(&l->layers);
+    mem_free(l);
+    return NULL;
+}
+
+/* --- looking --- */
+
+int image_normal_name(struct str name, char **ret, struct err *e)
+{
+    struct oci_ref r;
+
+    if (str_eq_c(name, HOST))
+        return err_set(e, ERR_CONFLICT, 0, "the name 'host' is the host's own image's");
+    if (oci_ref_parse(name, &r, e) < 0)
+        return -1;
+    *ret = xasprintf("%s%s%s%s%s%s%s", r.host, r.host[0] ? "/" : "", r.repository,
+                     r.tag[0] ? ":" : "", r.tag, r.digest[0] ? "@" : "", r.digest);
+    return 0;
+}
+
+static struct image *by_name(struct images *l, const char *name)
+{
+    for (size_t k = 0; k < l->count; k++)
+        if (l->sorted[k]->state == IMAGE_READY && !l->sorted[k]->removing &&
+            strcmp(l->sorted[k]->name, name) == 0)
+            return l->sorted[k];
+    return NULL;
+}
+
+static struct image *look_up(struct images *l, struct str ref)
+{
+    size_t at = position(l, ref, true);
+    AUTO(mem_free) char *name = NULL;
+    struct err why = {0};
+
+    if (at < l->count && str_eq_c(ref, l->sorted[at]->id) && !l->sorted[at]->removing)
+        return l->sorted[at];
+    if (image_normal_name(ref, &name, &why) < 0)
+        return NULL;
+    return by_name(l, name);
+}
+
+struct image *image_find(struct images *l, struct str ref, struct err *e)
+{
+    struct image *i = look_up(l, ref);
+
+    if (i)
+        return i;
+    (void)err_set(e, ERR_NOT_FOUND, 0, "there is no image '%.*s'", (int)size_min(ref.n, 100),
+                  ref.p ? ref.p : "");
+    (void)err_hint(e, "see what there is: holt image ls; get one: holt image pull %.*s",
+                   (int)size_min(ref.n, 60), ref.p ? ref.p : "");
+    return NULL;
+}
+
+struct image *image_next(struct images *l, struct str after)
+{
+    for (size_t k = position(l, after, false); k < l->count; k++)
+        if (!l->sorted[k]->removing)
+            return l->sorted[k];
+    return NULL;
+}
+
+void image_info(const struct image *i, struct image_info *ret)
+{
+    *ret = (struct image_info){
+        .id = i->id,
+        .name = str_of(i->name),
+        .source = str_of(i->source),
+        .digest = str_of(i->digest),
+        .os = str_of(i->os),
+        .arch = str_of(i->arch),
+        .defaults = str_of(i->defaults),
+        .state = i->state,
+        .phase = str_of(i->phase),
+        .failure = str_of(i->failure),
+        .done_bytes = i->done_bytes,
+        .total_bytes = i->total_bytes,
+        .created_ms = i->created_ms,
+        .layer_count = i->layer_count,
+    };
+    for (size_t k = 0; k < i->layer_count; k++)
+        ret->size_bytes += i->layers[k]->bytes;
+}
+
+/* --- use --- */
+
+/* What an alias "NAME=IMAGE" makes of ref; itself when there is none. */
+static struct str resolve_alias(const struct images *l, struct str ref)
+{
+    for (size_t k = 0; l->c.aliases && k < l->c.aliases->n; k++) {
+        struct str to, from = str_cut(str_of(l->c.aliases->v[k]), '=', &to);
+
+        if (str_eq(from, ref) && to.n > 0)
+            return to;
+    }
+    return ref;
+}
+
+int images_use(struct images *l, struct str ref, struct image_use *ret, struct err *e)
+{
+    /* An image that bears the name itself goes before an alias of it. */
+    struct image *i = look_up(l, ref);
+    struct str to = i ? ref : resolve_alias(l, ref);
+
+    *ret = (struct image_use){.id = HOST, .aliased = !str_eq(to, ref)};
+    if (to.n == 0 || str_eq_c(to, HOST))
+        return 0;
+    i = image_find(l, to, e);
+    if (!i)
+        return -1;
+    if (i->state != IMAGE_READY) {
+        err_set(e, ERR_CONFLICT, 0, "image '%s' is not ready: it is %s", i->id,
+                image_state_name(i->state));
+        return err_object(e, "image", i->id);
+    }
+    memcpy(ret->id, i->id, sizeof ret->id);
+    ret->layers = i->layer_ids;
+    ret->layer_count = i->layer_count;
+    for (size_t k = 0; k < i->layer_count; k++)
+        i->layers[k]->holds++;
+    return 0;
+}
+
+void images_hold(struct images *l, struct str layer)
+{
+    struct layer *y = map_get(&l->layers, layer);
+
+    if (y)
+        y->holds++;
+}
+
+void images_release(struct images *l, struct str layer)
+{
+    struct layer *y = map_get(&l->layers, layer);
+
+    if (!y || y->holds == 0)
+        return;
+    y->holds--;
+    layer_unneeded(l, y);
+}
