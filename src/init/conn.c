@@ -191,6 +191,12 @@ void conn_kick(void)
 
 /* ---- in ---- */
 
+static void hold_reserve(void)
+{
+    if (reserve < 0)
+        reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 static void greet(struct conn *c, const struct guest_hello_host *h)
 {
     static struct guest_exec_row rows[GUEST_EXECS_MAX];
@@ -205,6 +211,7 @@ static void greet(struct conn *c, const struct guest_hello_host *h)
     if (current && current != c)
         drop(current);
     close_channels(); /* the same port, greeted again after a mark */
+    hold_reserve();   /* before anything new is opened */
     if (c == pending)
         pending = NULL;
     current = c;
@@ -347,12 +354,6 @@ static void on_io(struct watch *w, uint32_t events)
         }
     }
     (void)flush(c);
-}
-
-static void hold_reserve(void)
-{
-    if (reserve < 0)
-        reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
 /* Without a descriptor to accept with, the socket stays readable: look again later, do not spin. */
