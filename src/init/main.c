@@ -126,7 +126,7 @@ int main(int argc, char **argv)
     hold_standard_fds();
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* no command reads our memory through /proc */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    (void)umask(0022);
+    (void)umask(0); /* files get the mode that was asked for; a command gets 022 */
     loop_init();
     watch_signals();
     launch_setup(o.filter);
