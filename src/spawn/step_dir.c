@@ -4,8 +4,8 @@
 #include "base/fd.h"
 #include "spawn/idmap.h"
 #include "spawn/mnt.h"
+#include "spawn/tree.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -13,11 +13,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define DEPTH_MAX 256
-
 int step_directory(struct sandbox *s, struct err *e)
 {
-    if (mkdirat(host.boxes, s->id, 0700) < 0)
+    if (!(s->flags & SPAWN_RESTART) && mkdirat(host.boxes, s->id, 0700) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "make its directory");
     s->dir = openat(host.boxes, s->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return s->dir < 0 ? err_set(e, ERR_INTERNAL, errno, "open its directory") : 0;
@@ -27,6 +25,8 @@ int undo_directory(struct sandbox *s)
 {
     fd_close(s->dir);
     s->dir = -1;
+    if (s->keep)
+        return 0;
     return unlinkat(host.boxes, s->id, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
 }
 
@@ -47,53 +47,54 @@ int undo_socket(struct sandbox *s)
 {
     fd_close(s->listener);
     s->listener = -1;
+    if (s->dir < 0)
+        return 0;
     return unlinkat(s->dir, "init.sock", 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
+int step_ids(struct sandbox *s, struct err *e)
+{
+    idmap_take(&s->ids);
+    if (s->ids.slot == 0)
+        return err_set(e, ERR_LIMIT, 0, "no free range of user ids");
+    return 0;
+}
+
+int undo_ids(struct sandbox *s)
+{
+    idmap_give(&s->ids);
+    return 0;
+}
+
+/* fs/upper and fs/work, which the child makes: it is root in the stored ids, as mounted here. */
 int step_disk(struct sandbox *s, struct err *e)
 {
-    uint32_t root = idmap_base(s->slot);
+    uint32_t root = idmap_stored();
     AUTO(fd_close) int fs = -1;
+    int r;
 
     if (!(s->flags & SPAWN_UPPER_DISK))
         return 0;
-    if (mkdirat(s->dir, "fs", 0755) < 0)
+    if (mkdirat(s->dir, "fs", 0755) < 0 && !(errno == EEXIST && (s->flags & SPAWN_RESTART)))
         return err_set(e, err_code_from_errno(errno), errno, "make the writable layer");
     fs = openat(s->dir, "fs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fs < 0 || fchown(fs, root, root) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "own the writable layer");
-    s->root_tree = mnt_clone(fs, false);
-    return s->root_tree < 0
-               ? err_set(e, ERR_UNSUPPORTED, -s->root_tree, "detach the writable layer")
-               : 0;
-}
-
-static int remove_tree(int dir, const char *name, int depth)
-{
-    int fd, r = 0;
-    DIR *d;
-    struct dirent *entry;
-
-    if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
-        return 0;
-    if ((errno != EISDIR && errno != EPERM) || depth > DEPTH_MAX)
-        return -errno;
-    fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        fd_close(fd);
-        return -errno;
-    }
-    while (r == 0 && (entry = readdir(d)))
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            r = remove_tree(dirfd(d), entry->d_name, depth + 1);
-    (void)closedir(d);
-    return r == 0 && unlinkat(dir, name, AT_REMOVEDIR) < 0 ? -errno : r;
+    s->upper = mnt_clone(fs, false);
+    r = s->upper < 0 ? s->upper : idmap_tree(&s->ids, s->upper, root, root);
+    return r < 0 ? err_set(e, ERR_UNSUPPORTED, -r, "detach the writable layer") : 0;
 }
 
 int undo_disk(struct sandbox *s)
 {
-    fd_close(s->root_tree);
-    s->root_tree = -1;
-    return s->dir < 0 || !(s->flags & SPAWN_UPPER_DISK) ? 0 : remove_tree(s->dir, "fs", 0);
+    int r;
+
+    fd_close(s->upper);
+    s->upper = -1;
+    if (s->dir < 0 || !(s->flags & SPAWN_UPPER_DISK))
+        return 0;
+    if (s->keep)
+        return s->job.pid != 0 ? -EBUSY : 0; /* a measure is under way */
+    r = tree_remove_by_job(&s->job, s->dir, "fs");
+    return r == -EAGAIN ? -EBUSY : r;
 }
