@@ -38,6 +38,7 @@ static struct conn *pending; /* accepted, its hello has not come */
 static struct list channels = {&channels, &channels};
 static uint32_t channel_count;
 static uint32_t last_opened; /* by holtd, on the current connection */
+static uint32_t last_number; /* of those that init opened on it; even */
 static uint8_t epoch[16];
 static int64_t born_ms;
 
@@ -191,6 +192,12 @@ void conn_kick(void)
 
 /* ---- in ---- */
 
+static void hold_reserve(void)
+{
+    if (reserve < 0)
+        reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 static void greet(struct conn *c, const struct guest_hello_host *h)
 {
     static struct guest_exec_row rows[GUEST_EXECS_MAX];
@@ -205,11 +212,12 @@ static void greet(struct conn *c, const struct guest_hello_host *h)
     if (current && current != c)
         drop(current);
     close_channels(); /* the same port, greeted again after a mark */
+    hold_reserve();   /* before anything new is opened */
     if (c == pending)
         pending = NULL;
     current = c;
     c->greeted = true;
-    last_opened = 0;
+    last_opened = last_number = 0;
     hi->execs = (struct wire_rows){.count = exec_rows(rows), .items = rows};
     buf_add(&c->out, guest_mark, GUEST_MARK);
     queue(c, &m);
@@ -258,7 +266,7 @@ static bool on_channel_msg(const struct guest_msg *m, struct err *e)
 {
     struct channel *ch = find_channel(m->channel);
 
-    if (!ch && m->channel > last_opened)
+    if (!ch && m->channel > (m->channel % 2 ? last_opened : last_number))
         return err_set(e, ERR_INVALID, 0, "channel %u was never opened", m->channel) == 0;
     if (!ch)
         return true; /* it crossed the close */
@@ -349,10 +357,12 @@ static void on_io(struct watch *w, uint32_t events)
     (void)flush(c);
 }
 
-static void hold_reserve(void)
+void conn_spare_accept(int fd)
 {
-    if (reserve < 0)
-        reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    fd_close(reserve);
+    reserve = -1;
+    fd_close(accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    hold_reserve();
 }
 
 /* Without a descriptor to accept with, the socket stays readable: look again later, do not spin. */
@@ -447,6 +457,13 @@ void channel_open(struct channel *c, uint32_t number, const struct channel_ops *
     *c = (struct channel){.ops = ops, .number = number};
     list_push(&channels, &c->node);
     channel_count++;
+}
+
+uint32_t channel_number(void)
+{
+    if (!current || channel_count >= GUEST_CHANNELS_MAX || last_number >= INT32_MAX - 2)
+        return 0;
+    return last_number += 2;
 }
 
 void channel_end(struct channel *c)

@@ -294,15 +294,27 @@ static int op_mkdir(const struct guest_msg *m, struct err *e)
 {
     const struct guest_file_call *c = &m->u.file;
     mode_t mode = c->mode ? c->mode : 0755;
-    AUTO(fd_close) int dir = -1;
+    AUTO(fd_close) int dir = -1, fd = -1;
     char name[256];
 
-    if (c->flags & GUEST_FILE_PARENTS)
-        return path_make_all(c->path, mode, e);
+    if ((c->flags & GUEST_FILE_PARENTS) && make_parents(c->path, e) < 0)
+        return -1;
     dir = path_parent(c->path, name, e);
     if (dir < 0)
         return -1;
-    return mkdirat(dir, name, mode) < 0 ? path_failed("make directory", c->path, errno, e) : 0;
+    if (mkdirat(dir, name, mode) < 0) {
+        int sys = errno;
+
+        if (sys == EEXIST && (c->flags & GUEST_FILE_PARENTS)) /* fine, if it is a directory */
+            return path_make_all(c->path, mode, e);
+        return path_failed("make directory", c->path, sys, e);
+    }
+    if (c->uid == GUEST_NO_ID && c->gid == GUEST_NO_ID)
+        return 0;
+    fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 || fchown(fd, c->uid, c->gid) < 0
+               ? path_failed("change the owner of", c->path, errno, e)
+               : 0;
 }
 
 static int started(int r)

@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -272,6 +273,7 @@ static void child(struct plan *p, volatile struct failure *f)
         return;
     }
     child_signals(&p->mask);
+    (void)umask(0022);
     f->what = "install its filter";
     if (filter.len > 0 && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) < 0) {
         f->sys = errno;

@@ -332,6 +332,67 @@ static void init_dials_inside(void)
     (void)unlink(at.sun_path);
 }
 
+static int ask(const char *path)
+{
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    struct timeval limit = {.tv_sec = 10};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    (void)snprintf(to.sun_path, sizeof to.sun_path, "%s", path);
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    CHECK(connect(fd, (struct sockaddr *)&to, sizeof to) == 0);
+    return fd;
+}
+
+static void the_inside_reaches_the_api(const char *path)
+{
+    struct guest_client c;
+    struct guest_msg m, answer = {.type = GUEST_OPENED};
+    uint8_t head[GUEST_DATA_HEAD];
+    char got[8];
+    int fd = ask(path), more[100], relays = 0;
+
+    CHECK(recv(fd, got, 1, 0) == 0); /* nobody is there: hung up */
+    fd_close(fd);
+    guest_client_connect(&c, sock);
+    fd = ask(path);
+    m = guest_client_next(&c);
+    CHECK(m.type == GUEST_RELAY && m.channel == 2 && m.u.relay.service == GUEST_API);
+    CHECK(m.u.relay.uid == getuid());
+    CHECK(fd_write_all(fd, "ask", 3) == 0);
+    answer.channel = m.channel;
+    guest_client_send(&c, &answer);
+    m = guest_client_next(&c);
+    CHECK(m.type == GUEST_DATA && m.channel == 2 && str_eq_c(m.u.data.bytes, "ask"));
+    m = (struct guest_msg){.type = GUEST_DATA, .channel = 2};
+    m.u.data.bytes = STR("reply");
+    CHECK(guest_data_head(head, &m, true) == 5);
+    CHECK(fd_write_all(c.fd, head, sizeof head) == 0 && fd_write_all(c.fd, "reply", 6) == 0);
+    CHECK(recv(fd, got, sizeof got, MSG_WAITALL) == 5 && memcmp(got, "reply", 5) == 0);
+    fd_close(fd);
+    do
+        m = guest_client_next(&c);
+    while (m.type != GUEST_CLOSE);
+    for (size_t i = 0; i < ARRAY_LEN(more); i++)
+        more[i] = ask(path);
+    m = (struct guest_msg){.type = GUEST_PING};
+    guest_client_send(&c, &m);
+    for (int pings = 0; pings < 50;) { /* each a turn of init's loop at least */
+        m = guest_client_next(&c);
+        relays += m.type == GUEST_RELAY;
+        if (m.type != GUEST_PONG)
+            continue;
+        pings++;
+        m = (struct guest_msg){.type = GUEST_PING};
+        guest_client_send(&c, &m);
+    }
+    CHECK(relays == 64);
+    for (size_t i = 0; i < ARRAY_LEN(more); i++)
+        fd_close(more[i]);
+    guest_client_close(&c);
+    a_command_runs();
+}
+
 /* Garbage ends its connection and nothing else. */
 static void a_bad_client_harms_nobody(void)
 {
@@ -434,6 +495,7 @@ int main(int argc, char **argv)
     signals_reach_all_of_it();
     files_are_served();
     init_dials_inside();
+    the_inside_reaches_the_api(i.relay);
     a_bad_client_harms_nobody();
     a_port_resynchronises(argv[1]);
     init_stop(&i);

@@ -22,6 +22,7 @@ void init_start(struct init_start *i, const char *program, rlim_t files)
     (void)snprintf(i->dir, sizeof i->dir, "/tmp/holt-init-test.XXXXXX");
     CHECK(mkdtemp(i->dir) != NULL);
     (void)snprintf(i->sock, sizeof i->sock, "%s/init.sock", i->dir);
+    (void)snprintf(i->relay, sizeof i->relay, "%s/holt.sock", i->dir);
     (void)snprintf(at.sun_path, sizeof at.sun_path, "%s", i->sock);
     CHECK(bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && listen(fd, 8) == 0);
     i->pid = fork();
@@ -30,7 +31,7 @@ void init_start(struct init_start *i, const char *program, rlim_t files)
         (void)dup2(fd, 9);
         if (files > 0)
             (void)setrlimit(RLIMIT_NOFILE, &limit);
-        (void)execl(program, program, "--listen-fd", "9", (char *)NULL);
+        (void)execl(program, program, "--listen-fd", "9", "--relay", i->relay, (char *)NULL);
         _exit(127);
     }
     fd_close(fd);

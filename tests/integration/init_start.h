@@ -8,7 +8,7 @@
 
 struct init_start {
     pid_t pid;
-    char dir[64], sock[96];
+    char dir[64], sock[96], relay[96];
 };
 
 extern int checks;

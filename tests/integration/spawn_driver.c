@@ -1,6 +1,7 @@
 /* spawn_driver: a sandbox from clone to nothing left, as holtd would drive it: one exec of true and
  * of echo, kill -9 of the driver, a new one that reads on.  Usage: spawn_driver HOLT_SPAWN
  * HOLT_INIT */
+#include "file_client.h"
 #include "guest_client.h"
 #include "spawn_client.h"
 
@@ -163,6 +164,46 @@ static void the_inside_is_its_own(struct spawn_client *c)
     expect(&g, "kill -9 1; sleep 0.05; echo alive", "alive\n");
     expect(&g, "python3 -c 'print(6*7)'", "42\n");
     expect(&g, "awk 'BEGIN{print 1}'", "1\n"); /* through /etc/alternatives */
+    spawn_client_destroy(c, "sb_2");
+    guest_client_close(&g);
+}
+
+/* Archives and watches under the real filter and rights; and their process, which is init's child,
+ * is as closed to commands as init. */
+static void files_cross_the_border(struct spawn_client *c)
+{
+    struct guest_file_call call = file_call(GUEST_FILE_TAR_OUT, "/workspace", 0);
+    struct guest_msg m = {.type = GUEST_CLOSE};
+    struct guest_client g;
+    struct file_reply r;
+    struct str tar;
+
+    fd_close(create(c, "sb_2", 0));
+    to_init(&g, "sb_2");
+    expect(&g, "cd /workspace && mkdir -p a/b && echo x > a/b/f && ln a/b/f h && ln -s /proc/1 s",
+           "");
+    r = file_run(&g, &call, NULL);
+    CHECK(r.err.code == ERR_NONE && buf_len(&r.data) > 3000);
+    tar = buf_str(&r.data);
+    call = file_call(GUEST_FILE_TAR_IN, "/tmp/copy", GUEST_FILE_PARENTS);
+    CHECK(file_run(&g, &call, &tar).err.code == ERR_NONE);
+    expect(&g, "cd /tmp/copy && cat a/b/f h && readlink s && stat -c %h h", "x\nx\n/proc/1\n2\n");
+    CHECK(file_code(&g, GUEST_FILE_READ, "/workspace/s/environ", 0) == ERR_FORBIDDEN);
+    CHECK(file_code(&g, GUEST_FILE_LIST, "/workspace/s/fd", 0) == ERR_FORBIDDEN);
+    CHECK(file_code(&g, GUEST_FILE_REMOVE, "/tmp/copy", GUEST_FILE_RECURSIVE) == ERR_NONE);
+    expect(&g, "ls -A /tmp", "");
+    call = file_call(GUEST_FILE_WATCH, "/workspace", GUEST_FILE_RECURSIVE);
+    m.channel = file_begin(&g, &call);
+    while (guest_client_next(&g).type != GUEST_DATA)
+        ;
+    expect(&g,
+           "for p in /proc/[0-9]*; do [ \"$(cat $p/comm)\" = \"$(cat /proc/1/comm)\" ] || "
+           "continue; echo one;"
+           " cat $p/environ $p/maps 2>/dev/null; readlink $p/fd/* $p/cwd $p/exe; done; exit 0",
+           "one\none\n");
+    guest_client_send(&g, &m);
+    CHECK(file_code(&g, GUEST_FILE_STAT, "/", 0) == ERR_NONE);
+    buf_done(&r.data);
     spawn_client_destroy(c, "sb_2");
     guest_client_close(&g);
 }
@@ -370,6 +411,7 @@ int main(int argc, char **argv)
     a_sandbox_runs_commands_and_leaves_nothing(&c, SPAWN_UPPER_DISK);
     a_sandbox_runs_commands_and_leaves_nothing(&c, SPAWN_ROOTFS_RO);
     the_inside_is_its_own(&c);
+    files_cross_the_border(&c);
     pause_stops_and_limits_hold(&c);
     a_kill_reaches_daemons(&c);
     fd_close(c.fd);
