@@ -379,6 +379,27 @@ static void large_trees_go(void)
     nothing_is_left();
 }
 
+/* Another holtd, with another database, sees and harms nothing of ours. */
+static void installations_are_apart(void)
+{
+    struct spawn_create spec = spec_of("sb_1", 0);
+    struct spawn_msg m = {.type = SPAWN_LIST};
+    struct guest_client g;
+
+    create(&spec, &g);
+    fd_close(c.fd);
+    spawn_client_connect_as(&c, state, "in_other");
+    CHECK(spawn_client_call(&c, &m, NULL).u.listed.sandboxes.count == 0);
+    m = (struct spawn_msg){.type = SPAWN_DESTROY};
+    m.u.destroy.id = STR("sb_1");
+    CHECK(spawn_client_call(&c, &m, NULL).u.done.err.code == ERR_FORBIDDEN);
+    refused(&spec, ERR_CONFLICT, "exists");
+    fd_close(c.fd);
+    spawn_client_connect(&c, state);
+    expect(&g, "echo lives", "lives\n");
+    destroy("sb_1", &g);
+}
+
 /* The build directory may be closed to that user: the programs are reached by open descriptors. */
 static void become(const char *uid_text, const char **program, size_t n)
 {
@@ -435,6 +456,7 @@ int main(int argc, char **argv)
     a_readonly_root_is_readonly();
     limits_hold();
     large_trees_go();
+    installations_are_apart();
     clean_up();
     (void)kill(spawn, SIGTERM);
     CHECK(waitpid(spawn, &status, 0) == spawn);

@@ -43,6 +43,11 @@ pid_t spawn_client_start_with(const char *const *argv, const char *state)
 
 void spawn_client_connect(struct spawn_client *c, const char *state)
 {
+    spawn_client_connect_as(c, state, "in_test");
+}
+
+void spawn_client_connect_as(struct spawn_client *c, const char *state, const char *installation)
+{
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     struct spawn_msg m = {.type = SPAWN_HELLO};
 
@@ -53,7 +58,7 @@ void spawn_client_connect(struct spawn_client *c, const char *state)
             die("connect to holt-spawn", strerror(errno));
         (void)usleep(10000);
     }
-    m.u.hello = (struct spawn_hello){1, SPAWN_VERSION, STR("in_test")};
+    m.u.hello = (struct spawn_hello){1, SPAWN_VERSION, str_of(installation)};
     m = spawn_client_call(c, &m, NULL);
     if (m.type != SPAWN_WELCOME || m.u.welcome.version != SPAWN_VERSION)
         die("greet holt-spawn", "no welcome");

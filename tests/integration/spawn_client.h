@@ -18,6 +18,7 @@ struct spawn_client {
 pid_t spawn_client_start(const char *program, const char *state, const char *init);
 pid_t spawn_client_start_with(const char *const *argv, const char *state);
 void spawn_client_connect(struct spawn_client *c, const char *state);
+void spawn_client_connect_as(struct spawn_client *c, const char *state, const char *installation);
 /* Sends m (its tag is set) and takes replies until that tag's; *ret_fd: a descriptor that came, or
  * -1. Texts of the reply are valid until the next call. */
 struct spawn_msg spawn_client_call(struct spawn_client *c, struct spawn_msg *m, int *ret_fd);
