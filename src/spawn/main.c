@@ -106,11 +106,15 @@ int main(int argc, char **argv)
         return 1;
     }
     for (;;) {
-        bool busy = sandbox_retry();
+        bool busy = sandbox_retry(), lacks = parked_lacks();
         bool more = host.netns_n < host.netns_want;
 
-        loop_turn(busy ? 1 : more ? 0 : -1);
-        if (loop_was_idle())
+        loop_turn(busy ? 1 : more ? 0 : lacks ? PARKED_QUIET_MS : -1);
+        if (!loop_was_idle())
+            continue;
+        if (more)
             (void)netns_fill_one();
+        else if (lacks && !busy)
+            parked_fill();
     }
 }

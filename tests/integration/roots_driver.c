@@ -330,9 +330,12 @@ static void a_readonly_root_is_readonly(void)
 static void limits_hold(void)
 {
     struct spawn_create spec = spec_of("sb_1", 0);
-    struct spawn_msg m = {.type = SPAWN_STATS_GET};
+    struct spawn_msg m = {.type = SPAWN_POOL};
     struct guest_client g;
 
+    m.u.pool.netns = 2; /* from here on groups are made ahead, where they must be */
+    CHECK(spawn_client_call(&c, &m, NULL).u.done.err.code == ERR_NONE);
+    m = (struct spawn_msg){.type = SPAWN_STATS_GET};
     spec.disk_bytes = 4 << 20;
     spec.nofile = 64;
     create(&spec, &g);
@@ -346,7 +349,9 @@ static void limits_hold(void)
         (void)printf("memory: skipped, no cgroups here\n");
         return;
     }
+    (void)usleep(200000);
     spec.memory_bytes = 64 << 20;
+    spec.pids = 30;
     spec.disk_bytes = 0;
     create(&spec, &g);
     expect(&g, "python3 -c 'x = b\"1\" * (200 << 20); print(1)' 2>/dev/null; echo $?", "137\n");
@@ -355,6 +360,8 @@ static void limits_hold(void)
     m.u.name.id = STR("sb_1");
     m = spawn_client_call(&c, &m, NULL);
     CHECK(m.u.stats.oom_kills >= 1 && c.ooms >= 1);
+    CHECK(m.u.stats.pids >= 1 && m.u.stats.pids <= 3); /* nobody who bore it stays */
+    expect(&g, "for i in $(seq 1 60); do sleep 5 & done 2>/dev/null; echo not so", "");
     destroy("sb_1", &g);
 }
 
