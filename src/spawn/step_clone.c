@@ -97,7 +97,10 @@ static int write_map(pid_t pid, const char *which, uint32_t base)
     AUTO(fd_close) int fd = -1;
 
     (void)snprintf(path, sizeof path, "/proc/%d/%s", pid, which);
-    (void)snprintf(text, sizeof text, "0 %u %u\n", base, host.many_ids ? HOST_IDS : 1);
+    if (host.rootless && host.many_ids) /* a line may not span two lines of our own map */
+        (void)snprintf(text, sizeof text, "0 0 1\n1 1 %d\n", HOST_IDS - 1);
+    else
+        (void)snprintf(text, sizeof text, "0 %u %u\n", base, host.many_ids ? HOST_IDS : 1);
     fd = open(path, O_WRONLY | O_CLOEXEC);
     return fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
 }

@@ -111,12 +111,19 @@ static bool fail_at(struct spawn_client *c, const char *when, size_t i, uint32_t
     char hostname[32];
     struct spawn_create spec = {
         .id = STR("sb_f"), .flags = flags, .pids = 50, .memory_bytes = 64 << 20};
+    static const struct spawn_mount_row mounts[] = {
+        {SPAWN_MOUNT_VOLUME, {"vol_1", 5}, {"/volume", 7}, 0, 0},
+        {SPAWN_MOUNT_SHARED, {"mem_1", 5}, {"/shared", 7}, 0, 0},
+        {SPAWN_MOUNT_TMPFS, {"", 0}, {"/memory", 7}, 1, 0},
+    };
     struct seen before = look(), after;
     struct err e = {0};
     int pidfd = -1;
 
     (void)snprintf(hostname, sizeof hostname, "%s-%zu", when, i);
     spec.hostname = str_of(hostname);
+    if (flags & SPAWN_UPPER_DISK)
+        spec.mounts = (struct wire_rows){.count = ARRAY_LEN(mounts), .items = mounts};
     if (spawn_client_create(c, &spec, &pidfd, &e) == 0) {
         fd_close(pidfd);
         spawn_client_destroy(c, "sb_f");

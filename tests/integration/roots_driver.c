@@ -1,6 +1,7 @@
 /* roots_driver: what sandboxes' roots are made of, and how they come back: image layers, volumes,
  * memory and host mounts, read-only roots, stop and restart, limits.
- * Usage: roots_driver HOLT_SPAWN HOLT_INIT [UID] */
+ * Usage: roots_driver HOLT_SPAWN HOLT_INIT [UID [ranges]]; ranges: UID has some in /etc/subuid, as
+ * seen by this test alone. */
 #include "guest_client.h"
 #include "spawn_client.h"
 
@@ -10,9 +11,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -407,6 +410,35 @@ static void installations_are_apart(void)
     destroy("sb_1", &g);
 }
 
+static void give_ranges(const char *uid)
+{
+    static const char *const files[] = {"/etc/subuid", "/etc/subgid"};
+    char path[] = "/tmp/holt-ranges.XXXXXX", text[64];
+    int fd = mkstemp(path);
+
+    (void)snprintf(text, sizeof text, "%s:300000:65536\n", uid);
+    CHECK(fd >= 0 && fd_write_all(fd, text, strlen(text)) == 0 && fchmod(fd, 0644) == 0);
+    CHECK(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+    for (size_t i = 0; i < ARRAY_LEN(files); i++)
+        CHECK(mount(path, files[i], NULL, MS_BIND, NULL) == 0);
+    CHECK(unlink(path) == 0);
+    fd_close(fd);
+}
+
+/* Users beside root, where ids can be mapped; else none, which the features say. */
+static void there_are_users(bool expected)
+{
+    struct spawn_create spec = spec_of("sb_1", SPAWN_UPPER_DISK);
+    struct guest_client g;
+
+    CHECK(!expected || (c.features & SPAWN_CAN_USERS));
+    create(&spec, &g);
+    expect(&g, "touch /root/f; chown 1000:1001 /root/f 2>/dev/null; stat -c %u:%g /root/f",
+           c.features & SPAWN_CAN_USERS ? "1000:1001\n" : "0:0\n");
+    destroy("sb_1", &g);
+    nothing_is_left();
+}
+
 /* The build directory may be closed to that user: the programs are reached by open descriptors. */
 static void become(const char *uid_text, const char **program, size_t n)
 {
@@ -433,11 +465,15 @@ int main(int argc, char **argv)
     pid_t spawn;
     int status;
 
-    if (argc != 3 && argc != 4)
+    if (argc < 3 || argc > 5)
         return 2;
+    if (argc == 5 && (geteuid() != 0 || access("/usr/bin/newuidmap", X_OK) < 0))
+        return 77; /* skipped */
+    if (argc == 5)
+        give_ranges(argv[3]);
     program[0] = argv[1];
     program[1] = argv[2];
-    if (argc == 4 && geteuid() == 0)
+    if (argc >= 4 && geteuid() == 0)
         become(argv[3], program, ARRAY_LEN(program));
     (void)snprintf(state, sizeof state, "/tmp/holt-roots-test.XXXXXX");
     CHECK(mkdtemp(state) != NULL);
@@ -464,6 +500,7 @@ int main(int argc, char **argv)
     limits_hold();
     large_trees_go();
     installations_are_apart();
+    there_are_users((argc == 3 && geteuid() == 0) || argc == 5);
     clean_up();
     (void)kill(spawn, SIGTERM);
     CHECK(waitpid(spawn, &status, 0) == spawn);
