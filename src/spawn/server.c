@@ -217,7 +217,8 @@ static void on_accept(struct watch *w, uint32_t events)
     (void)events;
     if (fd < 0)
         return;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.uid != host.served) {
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
+        (peer.uid != host.served && peer.uid != geteuid())) {
         fd_close(fd);
         return;
     }

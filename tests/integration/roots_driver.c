@@ -1,7 +1,7 @@
 /* roots_driver: what sandboxes' roots are made of, and how they come back: image layers, volumes,
  * memory and host mounts, read-only roots, stop and restart, limits.
- * Usage: roots_driver HOLT_SPAWN HOLT_INIT [UID [ranges]]; ranges: UID has some in /etc/subuid, as
- * seen by this test alone. */
+ * Usage: roots_driver HOLT_SPAWN HOLT_INIT [UID [ranges] | USER served]; ranges: UID has some in
+ * /etc/subuid, as seen by this test alone; served: holt-spawn is root, and holtd is USER. */
 #include "guest_client.h"
 #include "spawn_client.h"
 
@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <pwd.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@
 static char state[64], allowed[96];
 static struct spawn_client c;
 static int checks;
+static bool served; /* we are another user than holt-spawn */
 
 #define CHECK(cond)                                                                                \
     do {                                                                                           \
@@ -43,6 +45,8 @@ static void clean_up(void)
     if (once)
         return;
     once = true;
+    if (served) /* a failed check: we are still that user */
+        served = seteuid(0) != 0;
     spawn_client_connect(&c, state);
     for (size_t i = 0; i < ARRAY_LEN(ids); i++)
         spawn_client_destroy(&c, ids[i]);
@@ -133,6 +137,10 @@ static void nothing_is_left(void)
     DIR *d = opendir(in_state("sb"));
     size_t n = 0;
 
+    if (!d && served) { /* as it must be: looked at in the end */
+        CHECK(errno == EACCES);
+        return;
+    }
     CHECK(d != NULL);
     while (readdir(d))
         n++;
@@ -458,8 +466,45 @@ static void become(const char *uid_text, const char **program, size_t n)
     CHECK(chdir("/tmp") == 0);
 }
 
+/* Two users, as under systemd: the layers are then of one owner, who is root inside. */
+static void as_another_user(const char *name)
+{
+    struct passwd *pw = getpwnam(name);
+
+    CHECK(pw != NULL && chown(state, pw->pw_uid, pw->pw_gid) == 0);
+    CHECK(setegid(pw->pw_gid) == 0 && seteuid(pw->pw_uid) == 0);
+    served = true;
+    fd_close(c.fd);
+    spawn_client_connect(&c, state);
+    layers_lie_over_each_other(0);
+    layers_lie_over_each_other(SPAWN_UPPER_DISK);
+    volumes_are_shared(SPAWN_MOUNT_VOLUME);
+    volumes_are_shared(SPAWN_MOUNT_SHARED);
+    there_are_users(true);
+    served = false;
+    CHECK(seteuid(0) == 0 && setegid(0) == 0);
+    nothing_is_left();
+}
+
+static void run_all(const char *const *args, pid_t *spawn, bool users)
+{
+    layers_lie_over_each_other(0);
+    layers_lie_over_each_other(SPAWN_UPPER_DISK);
+    bad_layers_are_refused();
+    files_stay_over_a_stop(args, spawn);
+    volumes_are_shared(SPAWN_MOUNT_VOLUME);
+    volumes_are_shared(SPAWN_MOUNT_SHARED);
+    host_mounts_stay_below_what_is_allowed();
+    a_readonly_root_is_readonly();
+    limits_hold();
+    large_trees_go();
+    installations_are_apart();
+    there_are_users(users);
+}
+
 int main(int argc, char **argv)
 {
+    bool serves = argc == 5 && strcmp(argv[4], "served") == 0;
     const char *program[2], *args[16] = {0};
     char writable[128];
     pid_t spawn;
@@ -467,13 +512,13 @@ int main(int argc, char **argv)
 
     if (argc < 3 || argc > 5)
         return 2;
-    if (argc == 5 && (geteuid() != 0 || access("/usr/bin/newuidmap", X_OK) < 0))
+    if (argc == 5 && (geteuid() != 0 || (!serves && access("/usr/bin/newuidmap", X_OK) < 0)))
         return 77; /* skipped */
-    if (argc == 5)
+    if (argc == 5 && !serves)
         give_ranges(argv[3]);
     program[0] = argv[1];
     program[1] = argv[2];
-    if (argc >= 4 && geteuid() == 0)
+    if (argc >= 4 && !serves && geteuid() == 0)
         become(argv[3], program, ARRAY_LEN(program));
     (void)snprintf(state, sizeof state, "/tmp/holt-roots-test.XXXXXX");
     CHECK(mkdtemp(state) != NULL);
@@ -486,21 +531,18 @@ int main(int argc, char **argv)
     args[5] = "--allow", args[6] = allowed;
     args[7] = "--allow-write", args[8] = writable;
     args[9] = "--allow", args[10] = "/usr";
+    if (serves)
+        args[11] = "--user", args[12] = argv[3];
     spawn = spawn_client_start_with(args, state);
-    spawn_client_connect(&c, state);
+    if (!serves)
+        spawn_client_connect(&c, state);
+    else
+        c.fd = -1;
     (void)atexit(clean_up);
-    layers_lie_over_each_other(0);
-    layers_lie_over_each_other(SPAWN_UPPER_DISK);
-    bad_layers_are_refused();
-    files_stay_over_a_stop(args, &spawn);
-    volumes_are_shared(SPAWN_MOUNT_VOLUME);
-    volumes_are_shared(SPAWN_MOUNT_SHARED);
-    host_mounts_stay_below_what_is_allowed();
-    a_readonly_root_is_readonly();
-    limits_hold();
-    large_trees_go();
-    installations_are_apart();
-    there_are_users((argc == 3 && geteuid() == 0) || argc == 5);
+    if (serves)
+        as_another_user(argv[3]);
+    else
+        run_all(args, &spawn, (argc == 3 && geteuid() == 0) || argc == 5);
     clean_up();
     (void)kill(spawn, SIGTERM);
     CHECK(waitpid(spawn, &status, 0) == spawn);
