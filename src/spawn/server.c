@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/rnd.h"
+#include "spawn/discard.h"
 #include "spawn/sandbox.h"
 
 #include <errno.h>
@@ -178,6 +179,8 @@ static void dispatch(const struct spawn_msg *m)
         sandbox_create(&m->u.create, m->tag);
     } else if (m->type == SPAWN_LIST) {
         on_list(m);
+    } else if (m->type == SPAWN_DISCARD) {
+        discard_begin(&m->u.discard, m->tag);
     } else if (m->type == SPAWN_POOL) {
         host.netns_want = m->u.pool.netns;
         server_done(m->tag, NULL);

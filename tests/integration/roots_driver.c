@@ -148,6 +148,14 @@ static void nothing_is_left(void)
     CHECK(n == 2);
 }
 
+static void discard(const char *id, enum spawn_discard_what what, enum err_code code)
+{
+    struct spawn_msg m = {.type = SPAWN_DISCARD};
+
+    m.u.discard = (struct spawn_discard){str_of(id), (uint8_t)what};
+    CHECK(spawn_client_call(&c, &m, NULL).u.done.err.code == code);
+}
+
 /* ---- tests ---- */
 
 /* Two layers over each other: a whiteout hides a file, an opaque directory all of the one below.
@@ -190,6 +198,8 @@ static void layers_lie_over_each_other(uint32_t flags)
     expect(&g, "ls /home 2>/dev/null || echo none", "none\n"); /* nothing of the host's */
     destroy("sb_1", &g);
     nothing_is_left();
+    discard("high", SPAWN_DISCARD_LAYER, ERR_NONE);
+    CHECK(access(in_state("layers/high"), F_OK) < 0);
 }
 
 static void bad_layers_are_refused(void)
@@ -277,6 +287,10 @@ static void volumes_are_shared(enum spawn_mount_kind kind)
            kind == SPAWN_MOUNT_SHARED ? "gone\n" : "hello\n");
     destroy("sb_1", &g1);
     CHECK(access(in_state("shm"), F_OK) < 0);
+    discard("vol_1", SPAWN_DISCARD_VOLUME, ERR_NONE);
+    discard("vol_1", SPAWN_DISCARD_VOLUME, ERR_NONE);
+    discard("../sb", SPAWN_DISCARD_VOLUME, ERR_INVALID);
+    CHECK(access(in_state("volumes/vol_1"), F_OK) < 0);
     nothing_is_left();
 }
 
