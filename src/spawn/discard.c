@@ -22,7 +22,8 @@ static void answer(struct discard *d, int r)
     struct err e = {0};
 
     if (r < 0)
-        (void)err_set(&e, err_code_from_errno(-r), -r, "discard '%s'", d->id);
+        (void)err_set(&e, r == -EINVAL ? ERR_INVALID : err_code_from_errno(-r), -r, "discard '%s'",
+                      d->id);
     server_done(d->tag, r < 0 ? &e : NULL);
     mem_free(d);
 }
