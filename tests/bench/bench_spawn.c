@@ -133,8 +133,8 @@ static struct {
     {"holt: create, exec, destroy (memory)", holt_memory, 1, {0}},
     {"floor: sandbox, true, gone (disk)", floor_disk, 3, {0}},
     {"holt: create, exec, destroy (disk)", holt_disk, 3, {0}},
-    {"holt: the same with v1 limits (memory)", holt_limits, 1, {0}},
     {"holt: exec in a running sandbox", holt_exec, 0, {0}},
+    {"holt: the same with v1 limits (memory)", holt_limits, 1, {0}},
 };
 
 static int by_value(const void *a, const void *b)
