@@ -7,6 +7,7 @@
 #include "base/loop.h"
 #include "spawn/host.h"
 #include "spawn/idmap.h"
+#include "spawn/parked.h"
 #include "spawn/shared.h"
 #include "spawn/tree.h"
 
@@ -31,12 +32,14 @@ extern const size_t setup_step_count;
 /* v1 groups, which a process cannot be born in: see parked.c. */
 struct cgroup_v1 {
     bool made;
-    bool entered; /* by way of a parked process: nothing is left to attach */
+    struct parked *by; /* until the child is born: the parked process that bears it */
+    bool entered;      /* nothing is left to attach */
 };
 
 struct sandbox {
     struct list node;
     char id[SPAWN_ID_MAX + 1], hostname[64];
+    char installation[SPAWN_ID_MAX + 1]; /* whose it is: no other sees it; "": nobody knows */
     uint32_t flags;
     struct idmap ids;
     uint64_t memory_bytes, disk_bytes;

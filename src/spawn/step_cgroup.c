@@ -3,6 +3,7 @@
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
+#include "spawn/guards.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -103,6 +104,7 @@ void host_close_cgroups(void)
 {
     char path[128];
 
+    parked_end_all();
     for (int i = 0; i < CG1_COUNT; i++) {
         (void)snprintf(path, sizeof path, "/sys/fs/cgroup/%s/%s", cg1_names[i], group_name);
         (void)rmdir(path);
@@ -115,6 +117,8 @@ void host_close_cgroups(void)
 
 static uint64_t wanted(const struct sandbox *s, int i)
 {
+    if (guard_left_out("limits"))
+        return 0;
     return i == CG1_MEMORY ? s->memory_bytes : i == CG1_PIDS ? s->pids : s->cpu_millis;
 }
 
@@ -155,7 +159,8 @@ static int limit_one(struct sandbox *s, int i, struct err *e)
         return 0; /* `enforced` in the reply says so */
     if (host.cg1[i] >= 0) {
         s->v1.made = true;
-        dir = open_child(host.cg1[i], s->id);
+        dir = s->v1.by ? openat(host.cg1[i], s->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                       : open_child(host.cg1[i], s->id);
         r = dir < 0 ? dir : limit_v1(dir, i, wanted(s, i));
     } else {
         r = limit_v2(s->cg2, i, wanted(s, i));
@@ -185,9 +190,29 @@ static int delegate(struct sandbox *s)
     return s->cg2_init < 0 || s->cg2_work < 0 ? -errno : 0;
 }
 
+/* Groups with a process in them, renamed: then the child is born there.  Of a limit of one process
+ * the parked one would take it. */
+static int take_parked(struct sandbox *s)
+{
+    if ((!wanted(s, CG1_MEMORY) && !wanted(s, CG1_PIDS) && !wanted(s, CG1_CPU)) || s->pids == 1)
+        return 0;
+    s->v1.by = parked_take();
+    if (!s->v1.by)
+        return 0;
+    s->v1.made = true;
+    for (int i = 0; i < CG1_COUNT; i++)
+        if (host.cg1[i] >= 0 &&
+            renameat(host.cg1[i], parked_group(s->v1.by), host.cg1[i], s->id) < 0)
+            return -errno;
+    return 0;
+}
+
 int step_cgroup(struct sandbox *s, struct err *e)
 {
-    int r = 0;
+    int r = take_parked(s);
+
+    if (r < 0)
+        return err_set(e, err_code_from_errno(-r), -r, "take cgroups made ahead");
 
     if (host.cg2 >= 0) {
         s->cg2 = open_child(host.cg2, s->id);
@@ -233,6 +258,8 @@ int undo_cgroup(struct sandbox *s)
     int r = 0;
 
     oom_unwatch(s);
+    parked_drop(s->v1.by);
+    s->v1.by = NULL;
     for (int i = 0; i < CG1_COUNT; i++)
         if (host.cg1[i] >= 0 && s->v1.made && unlinkat(host.cg1[i], s->id, AT_REMOVEDIR) < 0 &&
             errno != ENOENT)
@@ -251,7 +278,7 @@ int undo_cgroup(struct sandbox *s)
 
 int step_cgroup_v1(struct sandbox *s, struct err *e)
 {
-    for (int i = 0; i < CG1_COUNT; i++) {
+    for (int i = 0; !s->v1.entered && i < CG1_COUNT; i++) {
         char name[64];
         int r;
 

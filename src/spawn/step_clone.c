@@ -14,15 +14,29 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int enter_netns(struct err *e)
+static void born(void *arg)
 {
-    AUTO(fd_close) int fd = netns_take(e);
+    setup_child(arg);
+}
 
-    if (fd < 0)
-        return -1;
-    if (setns(fd, CLONE_NEWNET) < 0)
-        return err_set(e, err_code_from_errno(errno), errno, "enter a network namespace");
-    return 0;
+/* In a network namespace made ahead; by a parked process, if one is in the sandbox's v1 groups. */
+static long clone_child(struct sandbox *s, struct clone_args *args, int netns)
+{
+    long pid;
+
+    if (s->v1.by) {
+        pid = parked_clone(s->v1.by, args, netns, born, s);
+        parked_drop(s->v1.by);
+        s->v1.by = NULL;
+        s->v1.entered = pid > 0;
+        return pid;
+    }
+    if (setns(netns, CLONE_NEWNET) < 0)
+        return -errno;
+    pid = syscall(SYS_clone3, args, sizeof *args);
+    if (pid == 0)
+        setup_child(s);
+    return pid < 0 ? -errno : pid;
 }
 
 int step_clone(struct sandbox *s, struct err *e)
@@ -34,6 +48,7 @@ int step_clone(struct sandbox *s, struct err *e)
         .pidfd = (uint64_t)(uintptr_t)&pidfd,
         .exit_signal = SIGCHLD,
     };
+    AUTO(fd_close) int netns = -1;
     long pid;
 
     if (pipe2(s->go, O_CLOEXEC) < 0 || pipe2(s->report, O_CLOEXEC | O_NONBLOCK) < 0)
@@ -41,17 +56,16 @@ int step_clone(struct sandbox *s, struct err *e)
     s->dev_tree = mnt_clone(host.dev, true);
     if (s->dev_tree < 0)
         return err_set(e, ERR_UNSUPPORTED, -s->dev_tree, "detach the shared /dev");
-    if (enter_netns(e) < 0)
+    netns = netns_take(e);
+    if (netns < 0)
         return -1;
     if (s->cg2_init >= 0) {
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = (unsigned)s->cg2_init;
     }
-    pid = syscall(SYS_clone3, &args, sizeof args);
-    if (pid == 0)
-        setup_child(s);
+    pid = clone_child(s, &args, netns);
     if (pid < 0)
-        return err_set(e, err_code_from_errno(errno), errno, "clone");
+        return err_set(e, err_code_from_errno((int)-pid), (int)-pid, "clone");
     s->pid = (pid_t)pid;
     s->ended.fd = pidfd;
     fd_close(s->go[0]);
@@ -83,7 +97,10 @@ static int write_map(pid_t pid, const char *which, uint32_t base)
     AUTO(fd_close) int fd = -1;
 
     (void)snprintf(path, sizeof path, "/proc/%d/%s", pid, which);
-    (void)snprintf(text, sizeof text, "0 %u %u\n", base, host.many_ids ? HOST_IDS : 1);
+    if (host.rootless && host.many_ids) /* a line may not span two lines of our own map */
+        (void)snprintf(text, sizeof text, "0 0 1\n1 1 %d\n", HOST_IDS - 1);
+    else
+        (void)snprintf(text, sizeof text, "0 %u %u\n", base, host.many_ids ? HOST_IDS : 1);
     fd = open(path, O_WRONLY | O_CLOEXEC);
     return fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
 }

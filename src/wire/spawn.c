@@ -88,6 +88,10 @@ static const struct wire_field pool_fields[] = {
 static const struct wire_field done_fields[] = {
     WIRE_FIELD(struct spawn_done, err, .kind = WIRE_ERR),
 };
+static const struct wire_field discard_fields[] = {
+    TEXT(spawn_discard, id, 1, SPAWN_LAYER_MAX),
+    NUM(spawn_discard, what, WIRE_U8, .max = SPAWN_DISCARD_COUNT - 1),
+};
 static const struct wire_field event_fields[] = {
     TEXT(spawn_event, id, 1, SPAWN_ID_MAX),
     NUM(spawn_event, kind, WIRE_U8, .min = 1, .max = SPAWN_EVENT_COUNT - 1),
@@ -108,6 +112,7 @@ static const struct wire_layout
     listed_layout  = WIRE_LAYOUT("listed", struct spawn_listed, listed_fields),
     pool_layout    = WIRE_LAYOUT("pool", struct spawn_pool, pool_fields),
     done_layout    = WIRE_LAYOUT("done", struct spawn_done, done_fields),
+    discard_layout = WIRE_LAYOUT("discard", struct spawn_discard, discard_fields),
     event_layout   = WIRE_LAYOUT("event", struct spawn_event, event_fields);
 
 #define HOST SPAWN_HOST
@@ -130,6 +135,7 @@ const struct spawn_type_info spawn_types[SPAWN_TYPE_END] = {
     [SPAWN_POOL]      = {"pool",      HOST, 0, &pool_layout},
     [SPAWN_DONE]      = {"done",      SPWN, 0, &done_layout},
     [SPAWN_EVENT]     = {"event",     SPWN, 0, &event_layout},
+    [SPAWN_DISCARD]   = {"discard",   HOST, 0, &discard_layout},
 };
 /* clang-format on */
 

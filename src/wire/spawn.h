@@ -37,6 +37,7 @@ enum spawn_type {
     SPAWN_POOL = 14, /* how many network namespaces to keep ready */
     SPAWN_DONE = 15, /* the plain answer: success, or the error of any request */
     SPAWN_EVENT = 16,
+    SPAWN_DISCARD = 17, /* a volume or a layer: answered when it is gone */
     SPAWN_TYPE_END
 };
 
@@ -136,6 +137,11 @@ struct spawn_pool {
 struct spawn_done {
     struct err err;
 };
+enum spawn_discard_what { SPAWN_DISCARD_VOLUME, SPAWN_DISCARD_LAYER, SPAWN_DISCARD_COUNT };
+struct spawn_discard {
+    struct str id;
+    uint8_t what;
+};
 enum spawn_event_kind { SPAWN_INIT_ENDED = 1, SPAWN_OOM = 2, SPAWN_EVENT_COUNT };
 struct spawn_event {
     struct str id;
@@ -162,6 +168,7 @@ struct spawn_msg {
         struct spawn_pool pool;
         struct spawn_done done;
         struct spawn_event event;
+        struct spawn_discard discard;
     } u;
 };
 

@@ -158,6 +158,10 @@ static void the_inside_is_its_own(struct spawn_client *c)
     expect(&g, "mount -t tmpfs x /mnt 2>/dev/null || echo no", "no\n");
     expect(&g, "cat /proc/sys/user/max_user_namespaces", "0\n");
     expect(&g, "(echo 1 > /proc/sys/user/max_user_namespaces) 2>/dev/null || echo no", "no\n");
+    expect(&g,
+           "for f in kcore keys sysrq-trigger timer_list; do"
+           " test ! -e /proc/$f || stat -c %t:%T /proc/$f; done | sort -u",
+           "1:3\n"); /* masked by /dev/null */
     expect(&g, "cat /proc/net/dev | tail -n +3 | cut -d: -f1 | tr -d ' '", "lo\n");
     expect(&g, "cat /proc/1/environ 2>/dev/null | wc -c; readlink /proc/1/fd/3 || echo no",
            "0\nno\n");
