@@ -22,17 +22,6 @@ uint32_t idmap_base(uint32_t slot)
     return host.many_ids ? FIRST_ID + slot * HOST_IDS : 0;
 }
 
-static int enter_netns(struct err *e)
-{
-    AUTO(fd_close) int fd = netns_take(e);
-
-    if (fd < 0)
-        return -1;
-    if (setns(fd, CLONE_NEWNET) < 0)
-        return err_set(e, err_code_from_errno(errno), errno, "enter a network namespace");
-    return 0;
-}
-
 int step_clone(struct sandbox *s, struct err *e)
 {
     int pidfd = -1;
@@ -49,8 +38,6 @@ int step_clone(struct sandbox *s, struct err *e)
     s->dev_tree = mnt_clone(host.dev, true);
     if (s->dev_tree < 0)
         return err_set(e, ERR_UNSUPPORTED, -s->dev_tree, "detach the shared /dev");
-    if (enter_netns(e) < 0)
-        return -1;
     if (s->cg2_init >= 0) {
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = (unsigned)s->cg2_init;
