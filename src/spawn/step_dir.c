@@ -4,16 +4,14 @@
 #include "base/fd.h"
 #include "spawn/idmap.h"
 #include "spawn/mnt.h"
+#include "spawn/remove.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#define DEPTH_MAX 256
 
 int step_directory(struct sandbox *s, struct err *e)
 {
@@ -72,32 +70,9 @@ int step_disk(struct sandbox *s, struct err *e)
                : 0;
 }
 
-static int remove_tree(int dir, const char *name, int depth)
-{
-    int fd, r = 0;
-    DIR *d;
-    struct dirent *entry;
-
-    if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
-        return 0;
-    if ((errno != EISDIR && errno != EPERM) || depth > DEPTH_MAX)
-        return -errno;
-    fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        fd_close(fd);
-        return -errno;
-    }
-    while (r == 0 && (entry = readdir(d)))
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            r = remove_tree(dirfd(d), entry->d_name, depth + 1);
-    (void)closedir(d);
-    return r == 0 && unlinkat(dir, name, AT_REMOVEDIR) < 0 ? -errno : r;
-}
-
 int undo_disk(struct sandbox *s)
 {
     fd_close(s->root_tree);
     s->root_tree = -1;
-    return s->dir < 0 || !(s->flags & SPAWN_UPPER_DISK) ? 0 : remove_tree(s->dir, "fs", 0);
+    return s->dir < 0 || !(s->flags & SPAWN_UPPER_DISK) ? 0 : remove_some(s->dir, "fs");
 }
