@@ -277,6 +277,8 @@ void sandbox_create(const struct spawn_create *c, uint32_t tag)
     }
     if (s->disk_bytes && !(s->flags & SPAWN_UPPER_DISK))
         s->enforced |= SPAWN_CAN_DISK;
+    if (rlimit_holds_pids(s))
+        s->enforced |= SPAWN_CAN_PIDS;
     (void)!write(s->go[1], "g", 1);
     fd_close(s->go[1]);
     s->go[1] = -1;

@@ -575,6 +575,14 @@ def memory_bomb(box, host):
 
 
 @attempt
+def die_after_init(box, host):
+    """A command is the first to go when memory is short."""
+    own = int(said(box, "cat /proc/self/oom_score_adj"))
+    with open(f"/proc/{box.pid}/oom_score_adj", encoding="utf-8") as f:
+        assert own > int(f.read()), own
+
+
+@attempt
 def memory_bomb_in_files(box, host):
     """A file in memory counts as memory: /dev/shm and /tmp end somewhere."""
     r = probe(box, "fill", "/dev/shm/x", "4000")["fill"].split()

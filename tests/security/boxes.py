@@ -23,6 +23,7 @@ PTY, STDIN, MERGE, KILL_REST = 1, 2, 4, 8
 READ, WRITE, STAT, LIST, MKDIR, REMOVE, RENAME, CHMOD, TAR_IN, TAR_OUT, WATCH = range(11)
 APPEND, EXCLUSIVE, PARENTS, RECURSIVE, NOFOLLOW = 1, 2, 4, 8, 16
 NO_LIMIT, NO_ID = 2**63 - 1, 2**32 - 1
+NPROC = (6, 400, 400)  # RLIMIT_NPROC where nothing else limits: a mistake in a test must not take the machine
 
 
 class Refused(Exception):
@@ -256,9 +257,10 @@ class Box:
     def start(self, argv, flags=0, user="", cwd="/", env=None, rlimits=()):
         self.next_exec += 1
         env = {"PATH": "/usr/bin:/bin", "HOME": "/root", **(env or {})}
+        safety = () if self.enforced & CAN_PIDS else (NPROC,)
         return self.open(32, text(f"ex_{self.next_exec}") + struct.pack("<IHH", flags, 24, 80) + text(user) + text(cwd)
                          + rows([text(a) for a in argv]) + rows([text(f"{k}={v}") for k, v in env.items()])
-                         + rows([struct.pack("<BQQ", *r) for r in rlimits]))
+                         + rows([struct.pack("<BQQ", *r) for r in (*safety, *rlimits)]))
 
     def collect(self, channel, limit=None, timeout=60, ack=True):
         """Output until the exit, or until `limit` bytes of stdout came; then the exec is forgotten."""
