@@ -1,7 +1,7 @@
 """holt-spawn and sandboxes, driven as holtd drives them but from python, so that a test needs no daemon.
 
-Both protocols are in docs/protocol-spawn.md and docs/protocol-guest.md.  A Spawn runs as root or as the ordinary
-user USER; sandboxes that a test leaves are destroyed by Spawn.stop().
+Both protocols are in docs/protocol-spawn.md and docs/protocol-guest.md.  A Spawn runs as root or as an ordinary
+user; sandboxes that a test leaves are destroyed by Spawn.stop().
 """
 import os
 import select
@@ -15,7 +15,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.abspath(os.environ.get("HOLT_BUILD", f"{HERE}/../../build"))
-USER = 4242  # of the rootless half; needs no entry in passwd
+FIRST_USER = 20000 + os.getpid() % 20000  # each rootless Spawn has a user of its own; needs no entry in passwd
 MARK = bytes.fromhex("f39bc7e88db1fa96d4a9ee83cbbdf091")
 CAN_MEMORY, CAN_CPU, CAN_PIDS, CAN_DISK, CAN_FREEZE, CAN_KILL_TREE, CAN_USERS = (1 << i for i in range(7))
 ROOTFS_RO, NESTING, UPPER_DISK = 1, 2, 4
@@ -60,9 +60,12 @@ class Reader:
 
 class Spawn:
     """One holt-spawn and its connection."""
+    made = 0
 
     def __init__(self, rootless=False, program=None, init=None, env=None):
         self.rootless = rootless
+        self.user = FIRST_USER + Spawn.made
+        Spawn.made += 1
         self.tag = 0
         self.live = set()
         self.state = tempfile.mkdtemp(prefix="holt-sec.", dir="/tmp")
@@ -70,7 +73,7 @@ class Spawn:
         self.init = init or f"{BUILD}/holt-init"
         self.env = {"PATH": "/usr/bin:/bin", "HOLT_SECRET": "the-secret-of-spawn", **(env or {})}
         if rootless:
-            os.chown(self.state, USER, USER)
+            os.chown(self.state, self.user, self.user)
         self.process = self.sock = None
         self.start()
 
@@ -78,7 +81,7 @@ class Spawn:
         # The build directory may be closed to that user: the programs are reached by open descriptors.
         fds = [os.open(p, os.O_RDONLY) for p in (self.program, self.init)]
         argv = [f"/proc/self/fd/{fds[0]}", "--state", self.state, "--init", f"/proc/self/fd/{fds[1]}"]
-        who = {"user": USER, "group": USER, "extra_groups": []} if self.rootless else {}
+        who = {"user": self.user, "group": self.user, "extra_groups": []} if self.rootless else {}
         self.log = open(f"{self.state}.log", "ab")
         self.process = subprocess.Popen(
             argv, env=self.env, cwd="/tmp", pass_fds=fds, stdin=subprocess.DEVNULL, stdout=self.log,
@@ -91,7 +94,7 @@ class Spawn:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.sock.settimeout(60)
         if self.rootless:
-            os.seteuid(USER)  # spawn looks at SO_PEERCRED
+            os.seteuid(self.user)  # spawn looks at SO_PEERCRED
         try:
             for i in range(500):
                 try:
