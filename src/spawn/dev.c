@@ -11,6 +11,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 static const struct {
@@ -79,6 +80,9 @@ int host_make_dev(struct err *e)
         return err_set(e, ERR_INTERNAL, errno, "open the shared /dev");
     if (make_nodes(host.dev, e) < 0)
         return -1;
+    /* User xattrs on tmpfs (Linux 6.6): an overlay in a user namespace needs them of its upper. */
+    host.memory_overlay = fsetxattr(host.dev, "user.holt", "", 0, 0) == 0;
+    (void)fremovexattr(host.dev, "user.holt");
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", host.dev);
     r = mnt_set(path, MOUNT_ATTR_RDONLY); /* or it would be a place where sandboxes meet */
     return r < 0 ? err_set(e, ERR_INTERNAL, -r, "make the shared /dev read-only") : 0;

@@ -16,7 +16,8 @@
 #define MFD_EXEC 0x0010U /* Linux 6.3; older kernels make every memfd executable */
 #endif
 
-struct host host = {.state = -1, .boxes = -1, .init = -1, .dev = -1, .cg2 = -1};
+struct host host = {
+    .state = -1, .boxes = -1, .init = -1, .dev = -1, .base_host = -1, .base_points = -1, .cg2 = -1};
 
 static int open_state(const char *path, struct err *e)
 {
@@ -59,32 +60,27 @@ static int seal_init(const char *program, struct err *e)
     return 0;
 }
 
-static int write_text(const char *path, const char *text)
+int host_allow(const char *path, bool writable, struct err *e)
 {
-    AUTO(fd_close) int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-    return fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
+    if (host.allowed_n == HOST_ALLOWED_MAX)
+        return err_set(e, ERR_INVALID, 0, "more than %d allowed directories", HOST_ALLOWED_MAX);
+    if (path[0] != '/' || path[1] == '\0' || path[strlen(path) - 1] == '/')
+        return err_set(e, ERR_INVALID, 0, "allowed directory '%s' is not a plain absolute path",
+                       path);
+    host.allowed[host.allowed_n++] = (struct host_allowed){path, -1, writable};
+    return 0;
 }
 
-/* Without root, everything happens in a user namespace of our own in which we are root. */
-static int become_root(struct err *e)
+static int open_allowed(struct err *e)
 {
-    char uid_map[48], gid_map[48];
-    int r;
+    for (size_t i = 0; i < host.allowed_n; i++) {
+        struct host_allowed *a = &host.allowed[i];
 
-    (void)snprintf(uid_map, sizeof uid_map, "0 %u 1\n", geteuid());
-    (void)snprintf(gid_map, sizeof gid_map, "0 %u 1\n", getegid());
-    if (unshare(CLONE_NEWUSER) < 0) {
-        (void)err_set(e, ERR_UNSUPPORTED, errno, "make a user namespace");
-        return err_hint(e, "run as root, or allow unprivileged user namespaces");
+        a->fd = open(a->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (a->fd < 0)
+            return err_set(e, err_code_from_errno(errno), errno, "open allowed directory '%s'",
+                           a->path);
     }
-    r = write_text("/proc/self/setgroups", "deny");
-    if (r == 0)
-        r = write_text("/proc/self/uid_map", uid_map);
-    if (r == 0)
-        r = write_text("/proc/self/gid_map", gid_map);
-    if (r < 0)
-        return err_set(e, ERR_UNSUPPORTED, -r, "map our user");
     return 0;
 }
 
@@ -95,7 +91,7 @@ int host_init(const char *state, const char *init_program, struct err *e)
         host.cg1[i] = -1;
     host.rootless = geteuid() != 0;
     host.many_ids = !host.rootless;
-    if (host.rootless && become_root(e) < 0)
+    if (host.rootless && host_become_root(e) < 0)
         return -1;
     /* Our own mount namespace: what we mount is seen by nobody else and dies with us. */
     if (unshare(CLONE_NEWNS | CLONE_NEWIPC) < 0 ||
@@ -104,9 +100,11 @@ int host_init(const char *state, const char *init_program, struct err *e)
     /* Only now: a directory opened before belongs to the old namespace, where we cannot mount. */
     if (open_state(state, e) < 0 || seal_init(init_program, e) < 0)
         return -1;
-    if (host_open_cgroups(e) < 0 || host_make_dev(e) < 0 || host_compile_filter(e) < 0)
+    if (host_open_cgroups(e) < 0 || host_make_base(e) < 0 || host_make_dev(e) < 0 ||
+        host_compile_filter(e) < 0 || open_allowed(e) < 0)
         return -1;
-    host.features |= SPAWN_CAN_DISK | (host.many_ids ? (uint32_t)SPAWN_CAN_USERS : 0);
+    host.features |=
+        SPAWN_CAN_DISK | SPAWN_CAN_NOFILE | (host.many_ids ? (uint32_t)SPAWN_CAN_USERS : 0);
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     return 0;
 }

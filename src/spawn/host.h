@@ -8,18 +8,28 @@
 #include <linux/filter.h>
 
 #define HOST_NETNS_MAX 64
+#define HOST_ALLOWED_MAX 32
 #define HOST_IDS 65536 /* of one sandbox, where ranges can be mapped */
 
 enum host_cg1 { CG1_MEMORY, CG1_PIDS, CG1_CPU, CG1_COUNT };
 
 struct host {
     const char *state_path;
-    int state, boxes;   /* directories: the state, and sb/ in it */
-    int init;           /* sealed memfd with holt-init */
-    int dev;            /* the shared /dev, mounted in our mount namespace */
-    int cg2;            /* our v2 cgroup, or -1 */
-    int cg1[CG1_COUNT]; /* our v1 cgroups, or -1 */
+    int state, boxes;           /* directories: the state, and sb/ in it */
+    int init;                   /* sealed memfd with holt-init */
+    int base_host, base_points; /* the lowest layers: see base.c */
+    int dev;                    /* the shared /dev, mounted in our mount namespace */
+    int cg2;                    /* our v2 cgroup, or -1 */
+    int cg1[CG1_COUNT];         /* our v1 cgroups, or -1 */
     bool rootless, many_ids;
+    bool idmapped;       /* stored ids are shown in each sandbox's own range */
+    bool memory_overlay; /* a tmpfs can be an overlay's upper */
+    struct host_allowed {
+        const char *path;
+        int fd;
+        bool writable;
+    } allowed[HOST_ALLOWED_MAX]; /* directories of the host that may be mounted */
+    size_t allowed_n;
     uint32_t features;        /* enum spawn_feature */
     struct sock_fprog filter; /* of init and all it starts */
     int filter_fd;            /* a sealed memfd with the second filter, of commands only */
@@ -32,7 +42,12 @@ CHECKED int host_init(const char *state, const char *init_program, struct err *e
 /* Each makes one part; in files of their own. */
 CHECKED int host_open_cgroups(struct err *e);
 void host_close_cgroups(void); /* those that are empty: sandboxes outlive us */
+CHECKED int host_make_base(struct err *e);
 CHECKED int host_make_dev(struct err *e);
+/* Before host_init; opened by it. */
+CHECKED int host_allow(const char *path, bool writable, struct err *e);
+/* Without root: a user namespace in which we are it. */
+CHECKED int host_become_root(struct err *e);
 CHECKED int host_compile_filter(struct err *e);
 /* Makes one more network namespace if the pool lacks one; false: it is full. */
 bool netns_fill_one(void);

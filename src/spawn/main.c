@@ -1,4 +1,5 @@
-/* holt-spawn: the only privileged part.  Usage: holt-spawn --state DIR --init PROGRAM */
+/* holt-spawn: the only privileged part.
+ * Usage: holt-spawn --state DIR --init PROGRAM [--allow DIR | --allow-write DIR]... */
 #include "base/log.h"
 #include "spawn/sandbox.h"
 #include "spawn/server.h"
@@ -41,21 +42,40 @@ static void watch_signals(void)
     loop_want(&signals, EPOLLIN);
 }
 
+struct arguments {
+    const char *state, *init;
+};
+
+static int parse(int argc, char **argv, struct arguments *ret, struct err *e)
+{
+    for (int i = 1; i + 1 < argc; i += 2) {
+        const char *name = argv[i], *value = argv[i + 1];
+
+        if (strcmp(name, "--state") == 0)
+            ret->state = value;
+        else if (strcmp(name, "--init") == 0)
+            ret->init = value;
+        else if (strcmp(name, "--allow") != 0 && strcmp(name, "--allow-write") != 0)
+            return err_set(e, ERR_INVALID, 0, "unknown argument '%s'", name);
+        else if (host_allow(value, strcmp(name, "--allow-write") == 0, e) < 0)
+            return -1;
+    }
+    if (!ret->state || !ret->init || argc % 2 == 0)
+        return err_set(e, ERR_INVALID, 0,
+                       "usage: holt-spawn --state DIR --init PROGRAM [--allow DIR | "
+                       "--allow-write DIR]...");
+    return 0;
+}
+
 static int start(int argc, char **argv, struct err *e)
 {
-    const char *state = NULL, *init = NULL;
+    struct arguments a = {0};
 
-    for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--state") == 0)
-            state = argv[i + 1];
-        else if (strcmp(argv[i], "--init") == 0)
-            init = argv[i + 1];
-    }
-    if (!state || !init || argc != 5)
-        return err_set(e, ERR_INVALID, 0, "usage: holt-spawn --state DIR --init PROGRAM");
+    if (parse(argc, argv, &a, e) < 0)
+        return -1;
     loop_init();
     watch_signals();
-    if (host_init(state, init, e) < 0 || lock_state(e) < 0)
+    if (host_init(a.state, a.init, e) < 0 || lock_state(e) < 0)
         return err_wrap(e, "start");
     if (record_adopt_all(e) < 0)
         return -1;

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define RECORD_MAX 1024
+#define RECORD_MAX 4096
 
 /* Field 22 of /proc/PID/stat: with the pid it names a process for good.  0: there is none. */
 static uint64_t start_time(pid_t pid)
@@ -43,27 +43,38 @@ static int write_record(const struct sandbox *s)
 {
     AUTO(fd_close)
     int fd = openat(s->dir, "record.new", O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
-    char text[RECORD_MAX];
+    AUTO(buf_done) struct buf text = {0};
     int r;
 
     if (fd < 0)
         return -errno;
-    (void)snprintf(text, sizeof text,
-                   "%d %" PRIu64 " %u %u %d %u %" PRIu64 " %" PRIu64 " %u %u %u\n", s->pid,
-                   s->started, s->slot, s->flags, s->confirmed, s->enforced, s->memory_bytes,
-                   s->disk_bytes, s->cpu_millis, s->pids, s->nofile);
-    r = fd_write_all(fd, text, strlen(text));
+    buf_printf(&text, "%d %" PRIu64 " %u %u %d %u %" PRIu64 " %" PRIu64 " %u %u %u\n",
+               s->keep ? 0 : s->pid, s->started, s->ids.slot, s->flags, s->confirmed, s->enforced,
+               s->memory_bytes, s->disk_bytes, s->cpu_millis, s->pids, s->nofile);
+    for (size_t i = 0; i < SHARED_MAX; i++)
+        if (s->shared & (1ULL << i))
+            buf_printf(&text, "%s\n", shared_name(i));
+    r = fd_write_all(fd, buf_data(&text), buf_len(&text));
     if (r == 0 && renameat(s->dir, "record.new", s->dir, "record") < 0)
         r = -errno;
     return r;
 }
 
+int record_stopped(struct sandbox *s)
+{
+    return write_record(s);
+}
+
+/* Not as a stopped one, even while a restart is still to keep its files. */
 int step_record(struct sandbox *s, struct err *e)
 {
+    bool keep = s->keep;
     int r;
 
     s->started = start_time(s->pid);
+    s->keep = false;
     r = write_record(s);
+    s->keep = keep;
     return r < 0 ? err_set(e, err_code_from_errno(-r), -r, "write its record") : 0;
 }
 
@@ -71,6 +82,8 @@ int undo_record(struct sandbox *s)
 {
     if (s->dir < 0)
         return 0;
+    if (s->keep)
+        return write_record(s);
     (void)unlinkat(s->dir, "record.new", 0);
     return unlinkat(s->dir, "record", 0) < 0 && errno != ENOENT ? -errno : 0;
 }
@@ -81,26 +94,42 @@ int record_confirm(struct sandbox *s)
     return write_record(s);
 }
 
-/* Numbers in write_record's order; false when there are not as many. */
-static bool parse(struct str text, uint64_t *v, size_t n)
+/* Numbers in write_record's order; false when there are not as many.  *ret_rest: the lines after.
+ */
+static bool parse(struct str text, uint64_t *v, size_t n, struct str *ret_rest)
 {
     for (size_t i = 0; i < n; i++)
         if (str_parse_u64(str_cut(text, i + 1 < n ? ' ' : '\n', &text), &v[i]) < 0)
             return false;
+    *ret_rest = text;
     return true;
+}
+
+static void read_shared(struct sandbox *s, struct str lines)
+{
+    while (lines.n > 0) {
+        struct str name = str_cut(lines, '\n', &lines);
+        char id[SPAWN_ID_MAX + 1];
+
+        (void)snprintf(id, sizeof id, STR_FMT, STR_ARG(name));
+        if (spawn_id_is_safe(name))
+            shared_found(id, &s->shared);
+    }
 }
 
 static void read_record(struct sandbox *s)
 {
     AUTO(fd_close) int fd = openat(s->dir, "record", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     AUTO(buf_done) struct buf text = {0};
+    struct str lines;
     uint64_t v[11];
 
-    if (fd < 0 || fd_read_all(fd, RECORD_MAX, &text) < 0 || !parse(buf_str(&text), v, ARRAY_LEN(v)))
+    if (fd < 0 || fd_read_all(fd, RECORD_MAX, &text) < 0 ||
+        !parse(buf_str(&text), v, ARRAY_LEN(v), &lines))
         return; /* it never got so far: dead, and destroy removes what there is */
     s->pid = (pid_t)v[0];
     s->started = v[1];
-    s->slot = (uint32_t)v[2];
+    s->ids.slot = (uint32_t)v[2];
     s->flags = (uint32_t)v[3];
     s->confirmed = v[4] != 0;
     s->enforced = (uint32_t)v[5];
@@ -109,6 +138,11 @@ static void read_record(struct sandbox *s)
     s->cpu_millis = (uint32_t)v[8];
     s->pids = (uint32_t)v[9];
     s->nofile = (uint32_t)v[10];
+    s->keep = s->pid == 0; /* stopped: nothing of it is there but its files */
+    if (s->keep)
+        return;
+    idmap_mark(&s->ids);
+    read_shared(s, lines);
 }
 
 /* The start time is looked at after the pidfd is held: from then on the pid cannot be another's. */
@@ -133,16 +167,16 @@ static void adopt_one(const char *id)
     s->memory_bytes = s->pids = s->cpu_millis = 1;
     if (s->dir >= 0)
         read_record(s);
+    s->v1.made = s->memory_bytes || s->pids || s->cpu_millis;
     s->cg2 = host.cg2 < 0 ? -1 : openat(host.cg2, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (s->cg2 >= 0) {
-        s->cg2_init = openat(s->cg2, "init", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        s->cg2_work = openat(s->cg2, "work", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    }
     fd = hold(s);
     if (fd < 0)
         s->pid = 0;
     sandbox_adopted(s, fd);
-    log_info("found a sandbox", LOG_C("sandbox", id), LOG_C("state", fd < 0 ? "dead" : "running"));
+    log_info("found a sandbox", LOG_C("sandbox", id),
+             LOG_C("state", s->keep  ? "stopped"
+                            : fd < 0 ? "dead"
+                                     : "running"));
 }
 
 int record_adopt_all(struct err *e)

@@ -6,13 +6,13 @@
 #include "spawn/server.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static struct list sandboxes = {&sandboxes, &sandboxes};
-static uint32_t next_slot;
 
 static void on_told(struct watch *w, uint32_t events);
 static void on_ended(struct watch *w, uint32_t events);
@@ -48,22 +48,7 @@ void sandbox_forget_tags(void)
     LIST_EACH (&sandboxes, node) {
         struct sandbox *s = LIST_ENTRY(node, struct sandbox, node);
 
-        s->create_tag = s->destroy_tag = 0;
-    }
-}
-
-/* A range of ids that no live sandbox has. */
-static uint32_t free_slot(void)
-{
-    for (;;) {
-        uint32_t slot = next_slot++ % 30000;
-        bool used = false;
-
-        LIST_EACH (&sandboxes, node) {
-            used = used || LIST_ENTRY(node, struct sandbox, node)->slot == slot;
-        }
-        if (!used)
-            return slot;
+        s->create_tag = s->destroy_tag = s->stats_tag = 0;
     }
 }
 
@@ -75,8 +60,23 @@ static void answer_end(struct sandbox *s)
         server_done(s->create_tag, &s->failure);
     if (s->destroy_tag != 0)
         server_done(s->destroy_tag, NULL);
+    s->create_tag = s->destroy_tag = 0;
+    if (s->keep) {
+        s->state = SPAWN_STOPPED;
+        s->dying = false;
+        s->failure = (struct err){0};
+        return;
+    }
     list_unlink(&s->node);
     mem_free(s);
+}
+
+/* What destroy goes through: all of it, whatever was made. */
+static void undo_everything(struct sandbox *s)
+{
+    for (size_t i = 0; i < setup_step_count; i++)
+        if (setup_steps[i].process != SETUP_CHILD)
+            s->steps_done = i + 1;
 }
 
 /* False: something is still busy, and sandbox_retry goes on. */
@@ -123,11 +123,44 @@ static void begin_end(struct sandbox *s)
         (void)syscall(SYS_pidfd_send_signal, s->ended.fd, SIGKILL, NULL, 0);
 }
 
-void sandbox_destroy(struct sandbox *s, uint32_t tag)
+/* The record comes first: whoever finds the files of a stopped sandbox knows that they stay. */
+static int begin_keep(struct sandbox *s, struct err *e)
 {
+    int r;
+
+    if (!(s->flags & SPAWN_UPPER_DISK)) {
+        (void)err_set(e, ERR_UNSUPPORTED, 0, "sandbox '%s' has its files in memory", s->id);
+        return err_hint(e, "destroy it, or create it with its files on disk");
+    }
+    s->keep = true;
+    r = record_stopped(s);
+    return r < 0 ? err_set(e, err_code_from_errno(-r), -r, "keep sandbox '%s'", s->id) : 0;
+}
+
+void sandbox_destroy(struct sandbox *s, uint32_t tag, bool keep)
+{
+    struct err e;
+
     if (s->destroy_tag != 0)
         server_done(s->destroy_tag, NULL); /* asked twice: the later one waits */
+    s->destroy_tag = 0;
+    if (keep && s->state == SPAWN_STOPPED) {
+        server_done(tag, NULL);
+        return;
+    }
+    if (keep && !s->dying && begin_keep(s, &e) < 0) {
+        s->keep = false;
+        server_done(tag, &e);
+        return;
+    }
     s->destroy_tag = tag;
+    if (!keep && s->keep) { /* it was stopped, or is about to be: now everything goes */
+        s->keep = false;
+        s->dir = s->dir >= 0
+                     ? s->dir
+                     : openat(host.boxes, s->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        undo_everything(s);
+    }
     if (!s->dying)
         begin_end(s);
 }
@@ -166,6 +199,7 @@ static void running(struct sandbox *s)
     char path[64];
 
     s->state = SPAWN_RUNNING;
+    s->keep = false; /* a restart that fails from here on is a death like any other */
     if (s->create_tag == 0)
         return;
     s->create_tag = 0;
@@ -213,22 +247,32 @@ static int run_steps(struct sandbox *s, struct err *e)
 
 static int check(const struct spawn_create *c, struct err *e)
 {
+    const struct sandbox *s;
+
     if (!spawn_id_is_safe(c->id))
         return err_set(e, ERR_INVALID, 0, "'" STR_FMT "' is not a sandbox id", STR_ARG(c->id));
-    if (sandbox_find(c->id))
+    s = sandbox_find(c->id);
+    if (c->flags & SPAWN_RESTART) {
+        if (!s || s->state != SPAWN_STOPPED || s->dying)
+            return err_set(e, s ? ERR_CONFLICT : ERR_NOT_FOUND, 0,
+                           "sandbox '" STR_FMT "' is not stopped", STR_ARG(c->id));
+        if (!(c->flags & SPAWN_UPPER_DISK))
+            return err_set(e, ERR_INVALID, 0, "a restart goes on with the files on disk");
+    } else if (s) {
         return err_set(e, ERR_CONFLICT, 0, "sandbox '" STR_FMT "' exists", STR_ARG(c->id));
-    if (c->layers.count > 0 || c->mounts.count > 0 || (c->flags & SPAWN_NESTING))
-        return err_set(e, ERR_UNSUPPORTED, 0,
-                       "this holt-spawn knows no image layers, mounts or nesting");
+    }
+    if (c->flags & SPAWN_NESTING)
+        return err_set(e, ERR_UNSUPPORTED, 0, "this holt-spawn knows no nesting");
     return 0;
 }
 
-struct sandbox *sandbox_new(const struct spawn_create *c, uint32_t tag)
+static void reset(struct sandbox *s, const struct spawn_create *c, uint32_t tag)
 {
-    struct sandbox *s = xzalloc(sizeof *s);
-
-    *s = (struct sandbox){.flags = c->flags,
-                          .slot = free_slot(),
+    *s = (struct sandbox){.node = s->node,
+                          .flags = c->flags,
+                          .confirmed = s->confirmed,
+                          .keep = (c->flags & SPAWN_RESTART) != 0, /* should it fail */
+                          .ids.userns = -1,
                           .memory_bytes = c->memory_bytes,
                           .disk_bytes = c->disk_bytes,
                           .cpu_millis = c->cpu_millis,
@@ -237,7 +281,7 @@ struct sandbox *sandbox_new(const struct spawn_create *c, uint32_t tag)
                           .create_tag = tag,
                           .dir = -1,
                           .listener = -1,
-                          .root_tree = -1,
+                          .upper = -1,
                           .dev_tree = -1,
                           .cg2 = -1,
                           .cg2_init = -1,
@@ -245,11 +289,37 @@ struct sandbox *sandbox_new(const struct spawn_create *c, uint32_t tag)
                           .go = {-1, -1},
                           .report = {-1, -1},
                           .ended.fd = -1,
-                          .told.fd = -1};
+                          .told.fd = -1,
+                          .job.told.fd = -1,
+                          .oom.fd = -1,
+                          .oom_file = -1};
     memcpy(s->id, c->id.p, c->id.n);
     memcpy(s->hostname, c->hostname.p, c->hostname.n);
+}
+
+struct sandbox *sandbox_new(const struct spawn_create *c, uint32_t tag)
+{
+    struct sandbox *s = xzalloc(sizeof *s);
+
+    reset(s, c, tag);
     list_push(&sandboxes, &s->node);
     return s;
+}
+
+/* The child has its own of all these; ours would keep the layers busy. */
+static void let_go(struct sandbox *s)
+{
+    (void)!write(s->go[1], "g", 1);
+    fd_close(s->go[1]);
+    fd_close(s->upper);
+    fd_close(s->dev_tree);
+    fd_close(s->cg2_init);
+    fd_close(s->cg2_work);
+    s->go[1] = s->upper = s->dev_tree = s->cg2_init = s->cg2_work = -1;
+    (void)undo_layers(s);
+    sandbox_close_mounts(s);
+    s->ask = NULL;
+    oom_watch(s);
 }
 
 void sandbox_create(const struct spawn_create *c, uint32_t tag)
@@ -262,7 +332,18 @@ void sandbox_create(const struct spawn_create *c, uint32_t tag)
         server_done(tag, &e);
         return;
     }
-    s = sandbox_new(c, tag);
+    s = sandbox_find(c->id);
+    if (s)
+        reset(s, c, tag);
+    else
+        s = sandbox_new(c, tag);
+    s->ask = c;
+    if (s->disk_bytes && !(s->flags & SPAWN_UPPER_DISK))
+        s->enforced |= SPAWN_CAN_DISK;
+    if (s->nofile)
+        s->enforced |= SPAWN_CAN_NOFILE;
+    if (rlimit_holds_pids(s))
+        s->enforced |= SPAWN_CAN_PIDS;
     r = run_steps(s, &e);
     if (s->pid != 0) {
         loop_add(&s->ended, s->ended.fd, on_ended);
@@ -270,32 +351,54 @@ void sandbox_create(const struct spawn_create *c, uint32_t tag)
         loop_add(&s->told, s->report[0], on_told);
         loop_want(&s->told, EPOLLIN);
     }
-    if (r < 0) {
-        s->failure = e;
-        begin_end(s);
+    if (r == 0) {
+        let_go(s);
         return;
     }
-    if (s->disk_bytes && !(s->flags & SPAWN_UPPER_DISK))
-        s->enforced |= SPAWN_CAN_DISK;
-    if (rlimit_holds_pids(s))
-        s->enforced |= SPAWN_CAN_PIDS;
-    (void)!write(s->go[1], "g", 1);
-    fd_close(s->go[1]);
-    s->go[1] = -1;
-    fd_close(s->root_tree); /* the child has its own; ours would keep the layer busy */
-    fd_close(s->dev_tree);
-    s->root_tree = s->dev_tree = -1;
+    s->ask = NULL;
+    s->failure = e;
+    begin_end(s);
 }
 
 void sandbox_adopted(struct sandbox *s, int pidfd)
 {
-    for (size_t i = 0; i < setup_step_count; i++)
-        if (setup_steps[i].process != SETUP_CHILD)
-            s->steps_done = i + 1;
+    undo_everything(s);
     s->adopted = true;
-    s->state = pidfd < 0 ? SPAWN_DEAD : SPAWN_RUNNING;
+    s->state = s->keep ? SPAWN_STOPPED : pidfd < 0 ? SPAWN_DEAD : SPAWN_RUNNING;
     if (pidfd < 0)
         return;
     loop_add(&s->ended, pidfd, on_ended);
     loop_want(&s->ended, EPOLLIN);
+    oom_watch(s);
+}
+
+/* ---- what it uses ---- */
+
+static void on_measured(struct tree_job *j)
+{
+    struct sandbox *s = CONTAINER_OF(j, struct sandbox, job);
+    struct spawn_msg m = {.type = SPAWN_STATS, .tag = s->stats_tag};
+
+    j->on_end = NULL;
+    j->ended = false; /* its end was this; a removal is another job */
+    s->stats_tag = 0;
+    if (m.tag == 0)
+        return;
+    cgroup_stats(s, &m.u.stats);
+    m.u.stats.disk_bytes = j->bytes;
+    server_send(&m, -1);
+}
+
+void sandbox_stats(struct sandbox *s, uint32_t tag)
+{
+    struct spawn_msg m = {.type = SPAWN_STATS, .tag = tag};
+
+    if ((s->flags & SPAWN_UPPER_DISK) && s->stats_tag == 0 && s->dir >= 0 &&
+        tree_measure(&s->job, s->dir, "fs") == 0) {
+        s->stats_tag = tag;
+        s->job.on_end = on_measured;
+        return;
+    }
+    cgroup_stats(s, &m.u.stats); /* a second asker gets no measure of the disk: 0 */
+    server_send(&m, -1);
 }

@@ -6,6 +6,9 @@
 #include "base/list.h"
 #include "base/loop.h"
 #include "spawn/host.h"
+#include "spawn/idmap.h"
+#include "spawn/shared.h"
+#include "spawn/tree.h"
 
 enum setup_process {
     SETUP_BEFORE, /* holt-spawn, before the child exists */
@@ -25,18 +28,31 @@ struct setup_step {
 extern const struct setup_step setup_steps[];
 extern const size_t setup_step_count;
 
+/* v1 groups, which a process cannot be born in: see parked.c. */
+struct cgroup_v1 {
+    bool made;
+    bool entered; /* by way of a parked process: nothing is left to attach */
+};
+
 struct sandbox {
     struct list node;
     char id[SPAWN_ID_MAX + 1], hostname[64];
-    uint32_t flags, slot;
+    uint32_t flags;
+    struct idmap ids;
     uint64_t memory_bytes, disk_bytes;
     uint32_t cpu_millis, pids, nofile;
     uint32_t enforced;
     bool confirmed;
+    const struct spawn_create *ask; /* while it is made, and in the child; else NULL */
 
-    int dir;                /* sb/ID */
-    int listener;           /* init's socket; closed here once init has it */
-    int root_tree;          /* a detached mount of the writable layer on disk, or -1 */
+    int dir;      /* sb/ID */
+    int listener; /* init's socket; closed here once init has it */
+    int upper;    /* a detached mount of the writable layer on disk, or -1 */
+    int *layers;  /* detached mounts, lowest first; the first is the base */
+    size_t layer_n;
+    int *mounts; /* detached mounts, as in ask->mounts; -1: a tmpfs, which the child makes */
+    size_t mount_n;
+    shared_set shared;
     int dev_tree;           /* a detached mount of the shared /dev */
     int cg2;                /* sb/ID in the v2 tree, or -1 */
     int cg2_init, cg2_work; /* init and work in it */
@@ -48,9 +64,16 @@ struct sandbox {
     struct watch ended;     /* the pidfd */
     struct watch told;      /* report[0] */
     size_t steps_done;      /* in spawn: what undo must go through */
+    struct tree_job job;    /* removes or measures its files */
+    uint32_t stats_tag;     /* waits for the measure; 0: nobody */
+    struct cgroup_v1 v1;
+    struct watch oom; /* tells when the kernel killed for want of memory */
+    int oom_file;     /* v1: what the eventfd is about */
+    uint64_t oom_kills;
 
     enum spawn_state state;
     bool dying;           /* a destroy or a failed create is under way */
+    bool keep;            /* and its files stay */
     struct err failure;   /* what the create's reply says */
     uint32_t create_tag;  /* 0: answered */
     uint32_t destroy_tag; /* 0: nobody waits */
@@ -59,7 +82,8 @@ struct sandbox {
 
 /* Runs the steps of spawn up to the child's start; the rest is events. */
 void sandbox_create(const struct spawn_create *c, uint32_t tag);
-void sandbox_destroy(struct sandbox *s, uint32_t tag);
+void sandbox_destroy(struct sandbox *s, uint32_t tag, bool keep);
+void sandbox_stats(struct sandbox *s, uint32_t tag); /* answers, at once or after a measure */
 struct sandbox *sandbox_new(const struct spawn_create *c, uint32_t tag);
 /* One of the last holt-spawn's; pidfd: of its init, or -1: it is dead. */
 void sandbox_adopted(struct sandbox *s, int pidfd);
@@ -75,6 +99,13 @@ int step_directory(struct sandbox *s, struct err *e);
 int undo_directory(struct sandbox *s);
 int step_socket(struct sandbox *s, struct err *e);
 int undo_socket(struct sandbox *s);
+int step_ids(struct sandbox *s, struct err *e);
+int undo_ids(struct sandbox *s);
+int step_layers(struct sandbox *s, struct err *e);
+int undo_layers(struct sandbox *s);
+int step_volumes(struct sandbox *s, struct err *e);
+int undo_volumes(struct sandbox *s);
+void sandbox_close_mounts(struct sandbox *s);
 int step_disk(struct sandbox *s, struct err *e);
 int undo_disk(struct sandbox *s);
 int step_cgroup(struct sandbox *s, struct err *e);
@@ -93,6 +124,8 @@ int step_proc(struct sandbox *s, struct err *e);
 int step_dev(struct sandbox *s, struct err *e);
 int step_pivot(struct sandbox *s, struct err *e);
 int step_namespaces_shut(struct sandbox *s, struct err *e);
+int step_mounts(struct sandbox *s, struct err *e);
+int step_readonly(struct sandbox *s, struct err *e);
 int step_rlimits(struct sandbox *s, struct err *e);
 bool rlimit_holds_pids(const struct sandbox *s);
 int step_capabilities(struct sandbox *s, struct err *e);
@@ -101,11 +134,17 @@ int step_seccomp(struct sandbox *s, struct err *e);
 
 CHECKED int record_adopt_all(struct err *e); /* at start */
 CHECKED int record_confirm(struct sandbox *s);
+CHECKED int record_stopped(struct sandbox *s);
 int cgroup_kill(struct sandbox *s, bool only_work);
 int cgroup_freeze(struct sandbox *s, bool on);
 void cgroup_stats(struct sandbox *s, struct spawn_stats *to);
 
-#define SETUP_ROOT "/tmp" /* where the child builds its root: in its own mount namespace only */
+uint64_t cgroup_oom_kills(const struct sandbox *s);
+void oom_watch(struct sandbox *s);
+void oom_unwatch(struct sandbox *s);
+
+#define SETUP_STAGE "/tmp" /* where the child builds its root: in its own mount namespace only */
+#define SETUP_ROOT SETUP_STAGE "/root"
 #define SETUP_LISTEN_FD 3 /* what init inherits: its socket, the commands' filter, their cgroup */
 #define SETUP_FILTER_FD 4
 #define SETUP_WORK_FD 5

@@ -133,7 +133,6 @@ static void on_kill(const struct spawn_msg *m, struct sandbox *s)
 static void on_named(const struct spawn_msg *m)
 {
     struct sandbox *s = sandbox_find(m->u.name.id);
-    struct spawn_msg reply = {.type = SPAWN_STATS, .tag = m->tag};
 
     if (!s) {
         fail_errno(m->tag, m->type == SPAWN_DESTROY ? 0 : -ENOENT, "find", m->u.name.id);
@@ -146,10 +145,9 @@ static void on_named(const struct spawn_msg *m)
     } else if (m->type == SPAWN_PAUSE) {
         fail_errno(m->tag, cgroup_freeze(s, m->u.pause.on), "pause", m->u.pause.id);
     } else if (m->type == SPAWN_STATS_GET) {
-        cgroup_stats(s, &reply.u.stats);
-        server_send(&reply, -1);
+        sandbox_stats(s, m->tag);
     } else {
-        sandbox_destroy(s, m->tag);
+        sandbox_destroy(s, m->tag, m->u.destroy.keep);
     }
 }
 

@@ -3,13 +3,13 @@
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
-#include "spawn/idmap.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #define CPU_PERIOD_US 100000
@@ -154,6 +154,7 @@ static int limit_one(struct sandbox *s, int i, struct err *e)
     if (wanted(s, i) == 0 || !(host.features & cg1_features[i]))
         return 0; /* `enforced` in the reply says so */
     if (host.cg1[i] >= 0) {
+        s->v1.made = true;
         dir = open_child(host.cg1[i], s->id);
         r = dir < 0 ? dir : limit_v1(dir, i, wanted(s, i));
     } else {
@@ -172,7 +173,7 @@ static int delegate(struct sandbox *s)
 {
     static const char *const owned[] = {"cgroup.procs", "work", "work/cgroup.procs",
                                         "work/cgroup.subtree_control"};
-    uint32_t root = idmap_base(s->slot);
+    uint32_t root = idmap_base(s->ids.slot);
 
     if (mkdirat(s->cg2, "init", 0755) < 0 || mkdirat(s->cg2, "work", 0755) < 0)
         return -errno;
@@ -231,9 +232,10 @@ int undo_cgroup(struct sandbox *s)
 {
     int r = 0;
 
+    oom_unwatch(s);
     for (int i = 0; i < CG1_COUNT; i++)
-        if (host.cg1[i] >= 0 && wanted(s, i) != 0 &&
-            unlinkat(host.cg1[i], s->id, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        if (host.cg1[i] >= 0 && s->v1.made && unlinkat(host.cg1[i], s->id, AT_REMOVEDIR) < 0 &&
+            errno != ENOENT)
             r = -errno;
     if (host.cg2 < 0)
         return r;
@@ -274,28 +276,84 @@ int cgroup_freeze(struct sandbox *s, bool on)
     return s->cg2 < 0 ? -ENOSYS : put(s->cg2, "work/cgroup.freeze", on ? "1" : "0");
 }
 
+/* ID/name of one v1 hierarchy. */
+static uint64_t get_v1(const struct sandbox *s, int i, const char *name, const char *key)
+{
+    char path[96];
+
+    (void)snprintf(path, sizeof path, "%s/%s", s->id, name);
+    return get(host.cg1[i], path, key);
+}
+
+/* All interfaces but lo; lo alone where there is none: then it carries what the proxy does. */
+static void net_stats(const struct sandbox *s, struct spawn_stats *to)
+{
+    AUTO(buf_done) struct buf text = {0};
+    char path[48];
+    struct str rest;
+    uint64_t lo[2] = {0, 0};
+
+    (void)snprintf(path, sizeof path, "/proc/%d/net/dev", s->pid);
+    if (s->pid == 0 || file_read(path, 65536, &text) < 0)
+        return;
+    rest = buf_str(&text);
+    while (rest.n > 0) {
+        struct str line = str_cut(rest, '\n', &rest), numbers, name;
+        unsigned long long rx = 0, tx = 0;
+        char copy[256];
+
+        name = str_trim(str_cut(line, ':', &numbers));
+        (void)snprintf(copy, sizeof copy, STR_FMT, STR_ARG(numbers));
+        if (sscanf(copy, " %llu %*u %*u %*u %*u %*u %*u %*u %llu", &rx, &tx) != 2)
+            continue;
+        if (str_eq_c(name, "lo")) {
+            lo[0] = rx;
+            lo[1] = tx;
+        } else {
+            to->net_rx_bytes += rx;
+            to->net_tx_bytes += tx;
+        }
+    }
+    if (to->net_rx_bytes + to->net_tx_bytes == 0) {
+        to->net_rx_bytes = lo[0];
+        to->net_tx_bytes = lo[1];
+    }
+}
+
+/* An upper in memory is a tmpfs, and the root's statfs is the upper's. */
+static uint64_t memory_upper_bytes(const struct sandbox *s)
+{
+    char path[48];
+    struct statfs fs;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/root/", s->pid);
+    if (s->pid == 0 || (s->flags & SPAWN_UPPER_DISK) || statfs(path, &fs) < 0)
+        return 0;
+    return (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
+}
+
+uint64_t cgroup_oom_kills(const struct sandbox *s)
+{
+    if (host.cg1[CG1_MEMORY] >= 0)
+        return s->v1.made ? get_v1(s, CG1_MEMORY, "memory.oom_control", "oom_kill") : 0;
+    return s->cg2 < 0 ? 0 : get(s->cg2, "memory.events", "oom_kill");
+}
+
 void cgroup_stats(struct sandbox *s, struct spawn_stats *to)
 {
-    char name[96];
-
-    *to = (struct spawn_stats){0};
+    *to =
+        (struct spawn_stats){.oom_kills = cgroup_oom_kills(s), .disk_bytes = memory_upper_bytes(s)};
     if (s->cg2 >= 0) {
         to->cpu_us = get(s->cg2, "cpu.stat", "usage_usec");
         to->memory_bytes = get(s->cg2, "memory.current", NULL);
         to->memory_peak_bytes = get(s->cg2, "memory.peak", NULL);
         to->pids = get(s->cg2, "pids.current", NULL);
-        to->oom_kills = get(s->cg2, "memory.events", "oom_kill");
     }
-    if (host.cg1[CG1_MEMORY] >= 0 && s->memory_bytes) {
-        (void)snprintf(name, sizeof name, "%s/memory.usage_in_bytes", s->id);
-        to->memory_bytes = get(host.cg1[CG1_MEMORY], name, NULL);
-        (void)snprintf(name, sizeof name, "%s/memory.max_usage_in_bytes", s->id);
-        to->memory_peak_bytes = get(host.cg1[CG1_MEMORY], name, NULL);
-        (void)snprintf(name, sizeof name, "%s/memory.oom_control", s->id);
-        to->oom_kills = get(host.cg1[CG1_MEMORY], name, "oom_kill");
+    if (host.cg1[CG1_MEMORY] >= 0 && s->v1.made) {
+        to->memory_bytes = get_v1(s, CG1_MEMORY, "memory.usage_in_bytes", NULL);
+        to->memory_peak_bytes = get_v1(s, CG1_MEMORY, "memory.max_usage_in_bytes", NULL);
     }
-    if (host.cg1[CG1_PIDS] >= 0 && s->pids) {
-        (void)snprintf(name, sizeof name, "%s/pids.current", s->id);
-        to->pids = get(host.cg1[CG1_PIDS], name, NULL);
-    }
+    if (host.cg1[CG1_PIDS] >= 0 && s->v1.made)
+        to->pids = get_v1(s, CG1_PIDS, "pids.current", NULL);
+    net_stats(s, to);
 }

@@ -3,7 +3,6 @@
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
-#include "spawn/idmap.h"
 #include "spawn/mnt.h"
 
 #include <errno.h>
@@ -14,13 +13,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define FIRST_ID 1000000U /* above what login users and /etc/subuid ranges usually have */
-
-uint32_t idmap_base(uint32_t slot)
-{
-    return host.many_ids ? FIRST_ID + slot * HOST_IDS : 0;
-}
 
 int step_clone(struct sandbox *s, struct err *e)
 {
@@ -85,7 +77,7 @@ static int write_map(pid_t pid, const char *which, uint32_t base)
 
 int step_id_map(struct sandbox *s, struct err *e)
 {
-    uint32_t base = idmap_base(s->slot);
+    uint32_t base = idmap_base(s->ids.slot);
     int r = write_map(s->pid, "uid_map", base);
 
     if (r == 0)

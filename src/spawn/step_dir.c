@@ -4,7 +4,7 @@
 #include "base/fd.h"
 #include "spawn/idmap.h"
 #include "spawn/mnt.h"
-#include "spawn/remove.h"
+#include "spawn/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 int step_directory(struct sandbox *s, struct err *e)
 {
-    if (mkdirat(host.boxes, s->id, 0700) < 0)
+    if (!(s->flags & SPAWN_RESTART) && mkdirat(host.boxes, s->id, 0700) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "make its directory");
     s->dir = openat(host.boxes, s->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return s->dir < 0 ? err_set(e, ERR_INTERNAL, errno, "open its directory") : 0;
@@ -25,6 +25,8 @@ int undo_directory(struct sandbox *s)
 {
     fd_close(s->dir);
     s->dir = -1;
+    if (s->keep)
+        return 0;
     return unlinkat(host.boxes, s->id, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
 }
 
@@ -49,30 +51,54 @@ int undo_socket(struct sandbox *s)
 {
     fd_close(s->listener);
     s->listener = -1;
+    if (s->dir < 0)
+        return 0;
     return unlinkat(s->dir, "init.sock", 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
+int step_ids(struct sandbox *s, struct err *e)
+{
+    idmap_take(&s->ids);
+    if (s->ids.slot == 0)
+        return err_set(e, ERR_LIMIT, 0, "no free range of user ids");
+    return 0;
+}
+
+int undo_ids(struct sandbox *s)
+{
+    idmap_give(&s->ids);
+    return 0;
+}
+
+/* fs/upper and fs/work, which the child makes: it is root in the stored ids, as mounted here. */
 int step_disk(struct sandbox *s, struct err *e)
 {
-    uint32_t root = idmap_base(s->slot);
+    uint32_t root = idmap_stored();
     AUTO(fd_close) int fs = -1;
+    int r;
 
     if (!(s->flags & SPAWN_UPPER_DISK))
         return 0;
-    if (mkdirat(s->dir, "fs", 0755) < 0)
+    if (mkdirat(s->dir, "fs", 0755) < 0 && !(errno == EEXIST && (s->flags & SPAWN_RESTART)))
         return err_set(e, err_code_from_errno(errno), errno, "make the writable layer");
     fs = openat(s->dir, "fs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fs < 0 || fchown(fs, root, root) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "own the writable layer");
-    s->root_tree = mnt_clone(fs, false);
-    return s->root_tree < 0
-               ? err_set(e, ERR_UNSUPPORTED, -s->root_tree, "detach the writable layer")
-               : 0;
+    s->upper = mnt_clone(fs, false);
+    r = s->upper < 0 ? s->upper : idmap_tree(&s->ids, s->upper, root, root);
+    return r < 0 ? err_set(e, ERR_UNSUPPORTED, -r, "detach the writable layer") : 0;
 }
 
 int undo_disk(struct sandbox *s)
 {
-    fd_close(s->root_tree);
-    s->root_tree = -1;
-    return s->dir < 0 || !(s->flags & SPAWN_UPPER_DISK) ? 0 : remove_some(s->dir, "fs");
+    int r;
+
+    fd_close(s->upper);
+    s->upper = -1;
+    if (s->dir < 0 || !(s->flags & SPAWN_UPPER_DISK))
+        return 0;
+    if (s->keep)
+        return s->job.pid != 0 ? -EBUSY : 0; /* a measure is under way */
+    r = tree_remove_by_job(&s->job, s->dir, "fs");
+    return r == -EAGAIN ? -EBUSY : r;
 }

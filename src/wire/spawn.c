@@ -18,8 +18,9 @@ static const struct wire_field welcome_fields[] = {
     WIRE_FIELD(struct spawn_welcome, epoch, .kind = WIRE_ID16),
 };
 static const struct wire_field mount_row_fields[] = {
-    TEXT(spawn_mount_row, source, 0, SPAWN_ID_MAX),
-    TEXT(spawn_mount_row, target, 1, 1023),
+    NUM(spawn_mount_row, kind, WIRE_U8, .max = SPAWN_MOUNT_COUNT - 1),
+    TEXT(spawn_mount_row, source, 0, SPAWN_PATH_MAX),
+    TEXT(spawn_mount_row, target, 1, SPAWN_PATH_MAX),
     NUM(spawn_mount_row, readonly, WIRE_U8, .max = 1),
     NUM(spawn_mount_row, size, WIRE_U64),
 };
@@ -34,8 +35,8 @@ static const struct wire_field create_fields[] = {
     NUM(spawn_create, cpu_millis, WIRE_U32, .max = 1024 * 1000),
     NUM(spawn_create, pids, WIRE_U32, .max = 4194304),
     NUM(spawn_create, nofile, WIRE_U32, .max = 1048576),
-    ROWS(spawn_create, layers, 0, 60, &wire_text_row),
-    ROWS(spawn_create, mounts, 0, 32, &spawn_mount_row_layout),
+    ROWS(spawn_create, layers, 0, SPAWN_LAYERS_MAX, &wire_text_row),
+    ROWS(spawn_create, mounts, 0, SPAWN_MOUNTS_MAX, &spawn_mount_row_layout),
 };
 static const struct wire_field created_fields[] = {
     NUM(spawn_created, pid, WIRE_U32, .min = 1, .max = INT32_MAX),
@@ -44,6 +45,10 @@ static const struct wire_field created_fields[] = {
 };
 static const struct wire_field name_fields[] = {
     TEXT(spawn_name, id, 1, SPAWN_ID_MAX),
+};
+static const struct wire_field destroy_fields[] = {
+    TEXT(spawn_destroy, id, 1, SPAWN_ID_MAX),
+    NUM(spawn_destroy, keep, WIRE_U8, .max = 1),
 };
 static const struct wire_field kill_fields[] = {
     TEXT(spawn_kill, id, 1, SPAWN_ID_MAX),
@@ -60,6 +65,8 @@ static const struct wire_field stats_fields[] = {
     NUM(spawn_stats, pids, WIRE_U64),
     NUM(spawn_stats, oom_kills, WIRE_U64),
     NUM(spawn_stats, disk_bytes, WIRE_U64),
+    NUM(spawn_stats, net_rx_bytes, WIRE_U64),
+    NUM(spawn_stats, net_tx_bytes, WIRE_U64),
 };
 static const struct wire_field list_fields[] = {
     TEXT(spawn_list, after, 0, SPAWN_ID_MAX),
@@ -93,6 +100,7 @@ static const struct wire_layout
     create_layout  = WIRE_LAYOUT("create", struct spawn_create, create_fields),
     created_layout = WIRE_LAYOUT("created", struct spawn_created, created_fields),
     name_layout    = WIRE_LAYOUT("name", struct spawn_name, name_fields),
+    destroy_layout = WIRE_LAYOUT("destroy", struct spawn_destroy, destroy_fields),
     kill_layout    = WIRE_LAYOUT("kill", struct spawn_kill, kill_fields),
     pause_layout   = WIRE_LAYOUT("pause", struct spawn_pause, pause_fields),
     stats_layout   = WIRE_LAYOUT("stats", struct spawn_stats, stats_fields),
@@ -113,7 +121,7 @@ const struct spawn_type_info spawn_types[SPAWN_TYPE_END] = {
     [SPAWN_ADOPT]     = {"adopt",     HOST, 0, &name_layout},
     [SPAWN_CONFIRM]   = {"confirm",   HOST, 0, &name_layout},
     [SPAWN_KILL]      = {"kill",      HOST, 0, &kill_layout},
-    [SPAWN_DESTROY]   = {"destroy",   HOST, 0, &name_layout},
+    [SPAWN_DESTROY]   = {"destroy",   HOST, 0, &destroy_layout},
     [SPAWN_PAUSE]     = {"pause",     HOST, 0, &pause_layout},
     [SPAWN_STATS_GET] = {"stats_get", HOST, 0, &name_layout},
     [SPAWN_STATS]     = {"stats",     SPWN, 0, &stats_layout},
@@ -181,9 +189,9 @@ int spawn_decode(struct str packet, size_t fds, enum spawn_side from, struct spa
     return wire_get(spawn_types[type].layout, str_skip(packet, SPAWN_HEAD), &ret->u, e);
 }
 
-bool spawn_id_is_safe(struct str id)
+bool spawn_layer_is_safe(struct str id)
 {
-    if (id.n == 0 || id.n > SPAWN_ID_MAX)
+    if (id.n == 0 || id.n > SPAWN_LAYER_MAX)
         return false;
     for (size_t i = 0; i < id.n; i++) {
         char c = id.p[i];
@@ -193,4 +201,9 @@ bool spawn_id_is_safe(struct str id)
             return false;
     }
     return true;
+}
+
+bool spawn_id_is_safe(struct str id)
+{
+    return id.n <= SPAWN_ID_MAX && spawn_layer_is_safe(id);
 }

@@ -11,6 +11,10 @@
 #define SPAWN_HEAD 8
 #define SPAWN_PACKET_MAX (32 * 1024)
 #define SPAWN_ID_MAX 31
+#define SPAWN_LAYER_MAX 64 /* a layer's name: a SHA-256 in hex */
+#define SPAWN_LAYERS_MAX 60
+#define SPAWN_MOUNTS_MAX 32
+#define SPAWN_PATH_MAX 1023
 #define SPAWN_LIST_MAX 256 /* rows of one list reply */
 #define SPAWN_NO_LIMIT 0   /* limits: 0 is none */
 
@@ -24,7 +28,7 @@ enum spawn_type {
     SPAWN_ADOPT = 5,
     SPAWN_CONFIRM = 6, /* holtd has the row: from now on never destroyed unasked */
     SPAWN_KILL = 7,
-    SPAWN_DESTROY = 8, /* answered when nothing is left */
+    SPAWN_DESTROY = 8, /* answered when nothing is left (keep: but the files) */
     SPAWN_PAUSE = 9,
     SPAWN_STATS_GET = 10,
     SPAWN_STATS = 11,
@@ -49,7 +53,8 @@ enum spawn_feature { /* what this host lets spawn enforce; bits */
                      SPAWN_CAN_FREEZE = 16,
                      SPAWN_CAN_KILL_TREE = 32, /* cgroup.kill */
                      SPAWN_CAN_USERS = 64,     /* more than one id is mapped */
-                     SPAWN_CAN_ALL = 127
+                     SPAWN_CAN_NOFILE = 128,
+                     SPAWN_CAN_ALL = 255
 };
 struct spawn_welcome {
     uint16_t version; /* 0: none of those offered */
@@ -62,13 +67,22 @@ enum spawn_create_flag {
     SPAWN_ROOTFS_RO = 1,
     SPAWN_NESTING = 2,
     SPAWN_UPPER_DISK = 4, /* else memory */
-    SPAWN_CREATE_FLAGS = 7
+    SPAWN_RESTART = 8,    /* the files of an earlier life are there (destroy with keep): use them */
+    SPAWN_CREATE_FLAGS = 15
+};
+enum spawn_mount_kind {
+    SPAWN_MOUNT_TMPFS,  /* of this sandbox alone */
+    SPAWN_MOUNT_VOLUME, /* volumes/SOURCE/fs in the state directory */
+    SPAWN_MOUNT_SHARED, /* a tmpfs named SOURCE, gone with the last sandbox that has it */
+    SPAWN_MOUNT_HOST,   /* a directory of the host: only below those holt-spawn was started with */
+    SPAWN_MOUNT_COUNT
 };
 struct spawn_mount_row {
-    struct str source; /* a volume's name; "" is a tmpfs */
+    uint8_t kind;
+    struct str source; /* a volume's id or a host path; "" for a tmpfs */
     struct str target; /* absolute, inside */
     uint8_t readonly;
-    uint64_t size; /* of a tmpfs */
+    uint64_t size; /* of a tmpfs; 0: 64 MiB */
 };
 struct spawn_create {
     struct str id, hostname;
@@ -84,8 +98,12 @@ struct spawn_created {
     struct str socket; /* where init listens, relative to the state directory */
 };
 
-struct spawn_name { /* adopt, confirm, destroy, stats_get */
+struct spawn_name { /* adopt, confirm, stats_get */
     struct str id;
+};
+struct spawn_destroy {
+    struct str id;
+    uint8_t keep; /* its files stay, for a create with SPAWN_RESTART */
 };
 enum spawn_scope { SPAWN_WORK, SPAWN_ALL, SPAWN_SCOPE_COUNT };
 struct spawn_kill {
@@ -98,11 +116,12 @@ struct spawn_pause {
 };
 struct spawn_stats {
     uint64_t memory_bytes, memory_peak_bytes, cpu_us, pids, oom_kills, disk_bytes;
+    uint64_t net_rx_bytes, net_tx_bytes; /* of the loopback interface, where it has no other */
 };
 struct spawn_list {
     struct str after; /* the last id of the page before, or "" */
 };
-enum spawn_state { SPAWN_STARTING, SPAWN_RUNNING, SPAWN_DEAD, SPAWN_STATE_COUNT };
+enum spawn_state { SPAWN_STARTING, SPAWN_RUNNING, SPAWN_DEAD, SPAWN_STOPPED, SPAWN_STATE_COUNT };
 struct spawn_list_row {
     struct str id;
     uint8_t state, confirmed;
@@ -121,7 +140,8 @@ enum spawn_event_kind { SPAWN_INIT_ENDED = 1, SPAWN_OOM = 2, SPAWN_EVENT_COUNT }
 struct spawn_event {
     struct str id;
     uint8_t kind;
-    uint32_t status; /* wait status of init, where this spawn is its parent; else 0 */
+    uint32_t status; /* wait status of init, where this spawn is its parent; else 0; of an OOM kill:
+                        how many so far */
 };
 
 struct spawn_msg {
@@ -133,6 +153,7 @@ struct spawn_msg {
         struct spawn_create create;
         struct spawn_created created;
         struct spawn_name name;
+        struct spawn_destroy destroy;
         struct spawn_kill kill;
         struct spawn_pause pause;
         struct spawn_stats stats;
@@ -158,6 +179,7 @@ CHECKED int spawn_encode(const struct spawn_msg *m, enum spawn_side from, struct
 /* fds: how many came with the packet.  The caller closes them after a failure. */
 CHECKED int spawn_decode(struct str packet, size_t fds, enum spawn_side from, struct spawn_msg *ret,
                          struct err *e);
-/* A sandbox or layer id: letters, digits, '_' and '-', at most SPAWN_ID_MAX.  It becomes a file
- * name. */
+/* A sandbox's or volume's id (at most SPAWN_ID_MAX), a layer's (SPAWN_LAYER_MAX): letters, digits,
+ * '_' and '-'.  They become file names. */
 bool spawn_id_is_safe(struct str id);
+bool spawn_layer_is_safe(struct str id);

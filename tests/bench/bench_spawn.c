@@ -13,6 +13,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -166,17 +167,6 @@ static void measure(int rounds)
     }
 }
 
-static void remove_state(const char *dir)
-{
-    static const char *const left[] = {"spawn.sock", "spawn.lock", "dev", "sb", ""};
-    char path[128];
-
-    for (size_t i = 0; i < ARRAY_LEN(left); i++) {
-        (void)snprintf(path, sizeof path, "%s/%s", dir, left[i]);
-        (void)remove(path);
-    }
-}
-
 /* Memory that is a process's own, in KiB: what it wrote.  Clean pages are the program's, shared by
  * all. */
 static long private_kib(pid_t pid)
@@ -209,6 +199,7 @@ int main(int argc, char **argv)
     struct err e = {0};
     pid_t spawn;
     int status, fd = -1;
+    char dev[80];
 
     if (argc < 3 || (argc > 3 && str_parse_u64(str_of(argv[3]), &rounds) < 0) || rounds < 1 ||
         rounds > ROUNDS_MAX)
@@ -243,7 +234,9 @@ int main(int argc, char **argv)
     (void)kill(spawn, SIGTERM);
     (void)waitpid(spawn, &status, 0);
     host_close_cgroups();
-    remove_state(state[0]);
-    remove_state(state[1]);
+    spawn_client_remove_state(state[0]);
+    (void)snprintf(dev, sizeof dev, "%s/dev", state[1]);
+    (void)umount2(dev, MNT_DETACH); /* the floor's, in this process */
+    spawn_client_remove_state(state[1]);
     return 0;
 }

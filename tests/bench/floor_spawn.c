@@ -26,12 +26,18 @@ static int apply(struct sandbox *s, size_t *done, struct err *e)
 
 int floor_run(uint32_t flags, struct err *e)
 {
+    struct spawn_create ask = {.flags = flags};
     struct sandbox s = {.id = "floor",
                         .hostname = "floor",
                         .flags = flags,
                         .dir = -1,
                         .listener = -1,
-                        .root_tree = -1,
+                        .upper = -1,
+                        .ids.userns = -1,
+                        .job.told.fd = -1,
+                        .oom.fd = -1,
+                        .oom_file = -1,
+                        .ask = &ask,
                         .dev_tree = -1,
                         .cg2 = -1,
                         .cg2_init = -1,

@@ -3,6 +3,7 @@
 #include "base/fd.h"
 
 #include <errno.h>
+#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,4 +123,18 @@ void spawn_client_destroy(struct spawn_client *c, const char *id)
     m = spawn_client_call(c, &m, NULL);
     if (m.type != SPAWN_DONE || m.u.done.err.code != ERR_NONE)
         die("destroy", m.u.done.err.msg);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st;
+    (void)type;
+    (void)at;
+    return remove(path);
+}
+
+void spawn_client_remove_state(const char *state)
+{
+    if (nftw(state, remove_one, 32, FTW_DEPTH | FTW_PHYS) < 0)
+        die("remove the state directory", strerror(errno));
 }

@@ -23,3 +23,5 @@ struct spawn_msg spawn_client_call(struct spawn_client *c, struct spawn_msg *m, 
 int spawn_client_create(struct spawn_client *c, const struct spawn_create *spec, int *ret_fd,
                         struct err *e);
 void spawn_client_destroy(struct spawn_client *c, const char *id);
+/* After holt-spawn's end: the state directory and what is left in it, its base and lock. */
+void spawn_client_remove_state(const char *state);

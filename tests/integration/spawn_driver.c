@@ -380,14 +380,7 @@ int main(int argc, char **argv)
     clean_up();
     (void)kill(spawn, SIGTERM);
     CHECK(waitpid(spawn, &status, 0) == spawn);
-    (void)rmdir(path);
-    for (size_t i = 0; i < 3; i++) {
-        static const char *const left[] = {"spawn.sock", "spawn.lock", "dev"};
-
-        (void)snprintf(path, sizeof path, "%s/%s", state, left[i]);
-        (void)remove(path);
-    }
-    CHECK(rmdir(state) == 0);
+    spawn_client_remove_state(state);
     (void)printf("%d checks passed\n", checks);
     return 0;
 }

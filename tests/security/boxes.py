@@ -153,8 +153,12 @@ class Spawn:
         pid, enforced = r.take("II")
         return Box(self, id, pid, enforced, fds[0], connect)
 
+    @staticmethod
+    def destroy_payload(id, keep=0):
+        return text(id) + bytes([keep])
+
     def destroy(self, id):
-        kind, r, _ = self.call(8, text(id))
+        kind, r, _ = self.call(8, self.destroy_payload(id))
         self.check_done(kind, r)
         self.live.discard(id)
 

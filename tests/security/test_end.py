@@ -92,7 +92,7 @@ def test_many_files_hold_nobody_up(clean):
     box = put_probe(clean.create("sb_1", flags=boxes.UPPER_DISK))
     assert b"inodes 60000 ok" in box.run("/tmp/probe", "inodes", "/workspace/many", "60000").out
     box.sock.close()
-    tag = clean.send(8, boxes.text("sb_1"))
+    tag = clean.send(8, clean.destroy_payload("sb_1"))
     began = time.monotonic()
     other = clean.create("sb_2")
     took = time.monotonic() - began
@@ -175,7 +175,7 @@ def test_a_thousand_sandboxes(clean, record_property):
         os.close(box.pidfd)
     gone = time.monotonic()
     for box in made:
-        tags.add(clean.send(8, boxes.text(box.id)))
+        tags.add(clean.send(8, clean.destroy_payload(box.id)))
         while len(tags) >= 32:
             tags.discard(clean.receive()[1])
     while tags:

@@ -3,7 +3,7 @@
 #include "unit.h"
 
 static const struct wire_text layer[] = {{{"base", 4}}};
-static const struct spawn_mount_row mount[] = {{{"", 0}, {"/data", 5}, 0, 4096}};
+static const struct spawn_mount_row mount[] = {{SPAWN_MOUNT_TMPFS, {"", 0}, {"/data", 5}, 0, 4096}};
 static const struct spawn_list_row listed[] = {{{"sb_1", 4}, SPAWN_RUNNING, 1}};
 
 static struct spawn_msg sample(enum spawn_type type)
@@ -25,9 +25,11 @@ static struct spawn_msg sample(enum spawn_type type)
     else if (type == SPAWN_CREATED)
         m.u.created = (struct spawn_created){12, 3, STR("sb/sb_1/init.sock")};
     else if (type == SPAWN_STATS)
-        m.u.stats = (struct spawn_stats){1, 2, 3, 4, 5, 6};
+        m.u.stats = (struct spawn_stats){1, 2, 3, 4, 5, 6, 7, 8};
     else if (type == SPAWN_LISTED)
         m.u.listed = (struct spawn_listed){0, {.count = 1, .items = listed}};
+    else if (type == SPAWN_DESTROY)
+        m.u.destroy.keep = 1;
     else if (type == SPAWN_POOL)
         m.u.pool.netns = 8;
     else if (type == SPAWN_DONE)
@@ -88,6 +90,10 @@ static void ids_that_are_no_plain_file_names_are_refused(void **state)
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
         assert_false(spawn_id_is_safe(str_of(bad[i])));
     assert_false(spawn_id_is_safe(STR("a\0b")));
+    assert_true(spawn_layer_is_safe(
+        STR("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef")));
+    assert_false(spawn_layer_is_safe(
+        STR("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0")));
 }
 
 int main(void)

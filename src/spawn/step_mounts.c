@@ -1,0 +1,237 @@
+/* Declared mounts: spawn detaches what they show, the child attaches it once it has its root, where
+ * no path can lead out any more. */
+#include "spawn/sandbox.h"
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "spawn/mnt.h"
+#include "spawn/shared.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define TMPFS_DEFAULT (64ULL << 20)
+
+/* A volume that holtd made, and that is empty, becomes one with stored ids. */
+static int open_volume(const char *id)
+{
+    AUTO(fd_close) int dir = -1;
+    char path[SPAWN_ID_MAX + 16];
+    struct stat st;
+
+    (void)snprintf(path, sizeof path, "volumes/%s", id);
+    if ((mkdirat(host.state, "volumes", 0700) < 0 && errno != EEXIST) ||
+        (mkdirat(host.state, path, 0700) < 0 && errno != EEXIST))
+        return -errno;
+    (void)snprintf(path, sizeof path, "volumes/%s/fs", id);
+    if (mkdirat(host.state, path, 0755) < 0 && errno != EEXIST)
+        return -errno;
+    dir = openat(host.state, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0 || fstat(dir, &st) < 0)
+        return -errno;
+    if (st.st_uid == geteuid() && st.st_uid != idmap_stored() &&
+        fchown(dir, idmap_stored(), idmap_stored()) < 0)
+        return -errno;
+    return TAKE_FD(dir);
+}
+
+/* Below one of the directories that the operator named, symbolic links included. */
+static int open_host(struct str path, bool readonly)
+{
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC,
+                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
+
+    for (size_t i = 0; i < host.allowed_n; i++) {
+        const struct host_allowed *a = &host.allowed[i];
+        struct str top = str_of(a->path), rest;
+        char below[SPAWN_PATH_MAX + 2];
+        int fd;
+
+        if (!str_starts(path, top) || (readonly ? false : !a->writable))
+            continue;
+        rest = str_skip(path, top.n);
+        if (rest.n > 0 && rest.p[0] != '/')
+            continue;
+        (void)snprintf(below, sizeof below, "." STR_FMT, STR_ARG(rest));
+        fd = (int)syscall(SYS_openat2, a->fd, below, &how, sizeof how);
+        return fd < 0 ? -errno : fd;
+    }
+    return -EACCES;
+}
+
+/* The owner of a host directory is root inside; but who writes as the host's root could leave
+ * programs there that become it, so that then no id is mapped. */
+static int map_host(struct sandbox *s, int tree, const struct stat *st, bool readonly)
+{
+    return st->st_uid == 0 && !readonly ? 0 : idmap_tree(&s->ids, tree, st->st_uid, st->st_gid);
+}
+
+static int open_source(struct sandbox *s, const struct spawn_mount_row *row, struct err *e)
+{
+    char id[SPAWN_ID_MAX + 1];
+    int fd;
+
+    if (row->kind == SPAWN_MOUNT_HOST) {
+        fd = open_host(row->source, row->readonly);
+        if (fd == -EACCES) {
+            (void)err_set(e, ERR_FORBIDDEN, 0, "host path '" STR_FMT "' is not allowed%s",
+                          STR_ARG(row->source), row->readonly ? "" : " for writing");
+            return err_hint(e, "the operator allows directories by holt-spawn's --allow and "
+                               "--allow-write");
+        }
+    } else {
+        if (!spawn_id_is_safe(row->source))
+            return err_set(e, ERR_INVALID, 0, "'" STR_FMT "' is not a volume's id",
+                           STR_ARG(row->source));
+        (void)snprintf(id, sizeof id, STR_FMT, STR_ARG(row->source));
+        if (row->kind == SPAWN_MOUNT_SHARED)
+            return shared_open(id, row->size ? row->size : TMPFS_DEFAULT, &s->shared, e);
+        fd = open_volume(id);
+    }
+    if (fd < 0)
+        return err_set(e, err_code_from_errno(-fd), -fd, "open '" STR_FMT "'",
+                       STR_ARG(row->source));
+    return fd;
+}
+
+static int detach(struct sandbox *s, const struct spawn_mount_row *row, struct err *e)
+{
+    struct mount_attr a = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+                                       (row->readonly ? (unsigned)MOUNT_ATTR_RDONLY : 0)};
+    AUTO(fd_close) int dir = open_source(s, row, e);
+    AUTO(fd_close) int tree = -1;
+    struct stat st;
+    int r;
+
+    if (dir < 0)
+        return -1;
+    tree = mnt_clone(dir, row->kind == SPAWN_MOUNT_HOST);
+    r = tree < 0 ? tree : fstat(dir, &st) < 0 ? -errno : 0;
+    if (r == 0)
+        r = row->kind == SPAWN_MOUNT_HOST ? map_host(s, tree, &st, row->readonly)
+                                          : idmap_tree(&s->ids, tree, st.st_uid, st.st_gid);
+    if (r == -EINVAL && row->kind == SPAWN_MOUNT_SHARED)
+        r = 0; /* no idmapped tmpfs before Linux 6.3: then each sandbox keeps its own ids in it */
+    if (r == 0)
+        r = mnt_set_fd(tree, &a, true);
+    if (r < 0)
+        return err_set(e, ERR_UNSUPPORTED, -r, "detach '" STR_FMT "'", STR_ARG(row->source));
+    return TAKE_FD(tree);
+}
+
+int step_volumes(struct sandbox *s, struct err *e)
+{
+    struct wire_rows rows = s->ask->mounts;
+    struct spawn_mount_row row;
+
+    if (rows.count == 0)
+        return 0;
+    s->mounts = xzalloc(rows.count * sizeof *s->mounts);
+    while (wire_rows_next(&spawn_mount_row_layout, &rows, &row)) {
+        int tree = -1;
+
+        if (row.target.p[0] != '/')
+            return err_set(e, ERR_INVALID, 0, "'" STR_FMT "' is not an absolute path",
+                           STR_ARG(row.target));
+        if (row.kind != SPAWN_MOUNT_TMPFS)
+            tree = detach(s, &row, e);
+        if (tree < 0 && row.kind != SPAWN_MOUNT_TMPFS)
+            return -1;
+        s->mounts[s->mount_n++] = tree;
+    }
+    return 0;
+}
+
+/* Once the child has its own. */
+void sandbox_close_mounts(struct sandbox *s)
+{
+    for (size_t i = 0; i < s->mount_n; i++)
+        fd_close(s->mounts[i]);
+    mem_free(s->mounts);
+    s->mounts = NULL;
+    s->mount_n = 0;
+}
+
+int undo_volumes(struct sandbox *s)
+{
+    sandbox_close_mounts(s);
+    shared_close(&s->shared);
+    return 0;
+}
+
+/* ---- in the child, below its own root ---- */
+
+static int make_point(const char *path)
+{
+    char parent[SPAWN_PATH_MAX + 1];
+    char *slash;
+    int r;
+
+    if (mkdir(path, 0755) == 0 || errno == EEXIST)
+        return 0;
+    if (errno != ENOENT)
+        return -errno;
+    (void)snprintf(parent, sizeof parent, "%s", path);
+    slash = strrchr(parent, '/');
+    if (!slash || slash == parent)
+        return -ENOENT;
+    *slash = '\0';
+    r = make_point(parent);
+    if (r == 0 && mkdir(path, 0755) < 0 && errno != EEXIST)
+        r = -errno;
+    return r;
+}
+
+/* A file is mounted on a file. */
+static int make_point_for(int tree, const char *path)
+{
+    AUTO(fd_close) int fd = -1;
+    char parent[SPAWN_PATH_MAX + 1];
+    struct stat st;
+    char *slash;
+    int r;
+
+    if (tree < 0 || fstat(tree, &st) < 0 || S_ISDIR(st.st_mode))
+        return make_point(path);
+    (void)snprintf(parent, sizeof parent, "%s", path);
+    slash = strrchr(parent, '/');
+    *slash = '\0';
+    r = slash == parent ? 0 : make_point(parent);
+    fd = r < 0 ? -1 : open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+    return r < 0 ? r : fd < 0 ? -errno : 0;
+}
+
+static int mount_tmpfs(const char *path, const struct spawn_mount_row *row)
+{
+    unsigned long flags = MS_NOSUID | MS_NODEV | (row->readonly ? (unsigned long)MS_RDONLY : 0);
+    char options[80];
+
+    (void)snprintf(options, sizeof options, "mode=1777,size=%llu,nr_inodes=200000",
+                   (unsigned long long)(row->size ? row->size : TMPFS_DEFAULT));
+    return mount("holt", path, "tmpfs", flags, options) < 0 ? -errno : 0;
+}
+
+int step_mounts(struct sandbox *s, struct err *e)
+{
+    struct wire_rows rows = s->ask->mounts;
+    struct spawn_mount_row row;
+    char path[SPAWN_PATH_MAX + 1];
+
+    for (size_t i = 0; wire_rows_next(&spawn_mount_row_layout, &rows, &row); i++) {
+        int r;
+
+        (void)snprintf(path, sizeof path, STR_FMT, STR_ARG(row.target));
+        r = make_point_for(s->mounts[i], path);
+        if (r == 0)
+            r = s->mounts[i] < 0 ? mount_tmpfs(path, &row) : mnt_attach(s->mounts[i], path);
+        if (r < 0)
+            return err_set(e, err_code_from_errno(-r), -r, "mount '%s'", path);
+    }
+    return 0;
+}

@@ -1,0 +1,184 @@
+#include "spawn/tree.h"
+
+#include "base/fd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define DEPTH_MAX 2048 /* of directories held open at once; a tree may be deeper: see below */
+
+static DIR *open_dir(int dir, const char *name)
+{
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+    if (!d)
+        fd_close(fd);
+    return d;
+}
+
+static bool is_dots(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* A directory deeper than the limit is moved up to the top, where it is shallow again. */
+static int remove_at(int top, int dir, const char *name, int depth, int *budget)
+{
+    struct dirent *entry;
+    DIR *d;
+    int r = 0;
+
+    if (budget && (*budget)-- <= 0)
+        return -EAGAIN;
+    if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
+        return 0;
+    if (errno != EISDIR && errno != EPERM)
+        return -errno;
+    if (unlinkat(dir, name, AT_REMOVEDIR) == 0)
+        return 0;
+    if (errno != ENOTEMPTY && errno != EEXIST)
+        return -errno;
+    if (depth >= DEPTH_MAX) {
+        char aside[32];
+        static unsigned n;
+
+        (void)snprintf(aside, sizeof aside, "holt-deep-%u", n++);
+        return renameat(dir, name, top, aside) < 0 ? -errno : -ERESTART;
+    }
+    d = open_dir(dir, name);
+    if (!d)
+        return -errno;
+    while (r == 0 && (entry = readdir(d)))
+        if (!is_dots(entry->d_name))
+            r = remove_at(top, dirfd(d), entry->d_name, depth + 1, budget);
+    (void)closedir(d);
+    return r == 0 && unlinkat(dir, name, AT_REMOVEDIR) < 0 ? -errno : r;
+}
+
+int tree_remove(int dir, const char *name, int *budget)
+{
+    for (;;) {
+        AUTO(fd_close)
+        int top = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int r = remove_at(top, dir, name, 0, budget);
+
+        if (r != -ERESTART)
+            return r;
+    }
+}
+
+/* Blocks, as du does: a file with several names counts once per name. */
+static uint64_t measure_at(int dir, const char *name, int depth)
+{
+    struct dirent *entry;
+    struct stat st;
+    uint64_t sum;
+    DIR *d;
+
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    sum = (uint64_t)st.st_blocks * 512;
+    if (!S_ISDIR(st.st_mode) || depth >= DEPTH_MAX || !(d = open_dir(dir, name)))
+        return sum;
+    while ((entry = readdir(d)))
+        if (!is_dots(entry->d_name))
+            sum += measure_at(dirfd(d), entry->d_name, depth + 1);
+    (void)closedir(d);
+    return sum;
+}
+
+/* ---- the child ---- */
+
+struct answer {
+    int result;
+    uint64_t bytes;
+};
+
+static void on_told(struct watch *w, uint32_t events)
+{
+    struct tree_job *j = CONTAINER_OF(w, struct tree_job, told);
+    struct answer a = {-EIO, 0}; /* it died without a word */
+    int status;
+
+    (void)events;
+    (void)!read(w->fd, &a, sizeof a);
+    loop_remove(w);
+    (void)waitpid(j->pid, &status, 0);
+    j->pid = 0;
+    j->ended = true;
+    j->result = a.result;
+    j->bytes = a.bytes;
+    if (j->on_end)
+        j->on_end(j);
+}
+
+static int begin(struct tree_job *j, int dir, const char *name, bool removes)
+{
+    int p[2];
+
+    if (pipe2(p, O_CLOEXEC) < 0)
+        return -errno;
+    j->ended = false;
+    j->pid = fork();
+    if (j->pid == 0) {
+        struct answer a = {0, 0};
+
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+        if (removes)
+            a.result = tree_remove(dir, name, NULL);
+        else
+            a.bytes = measure_at(dir, name, 0);
+        (void)!write(p[1], &a, sizeof a);
+        _exit(0);
+    }
+    fd_close(p[1]);
+    if (j->pid < 0) {
+        j->pid = 0;
+        fd_close(p[0]);
+        return -EAGAIN;
+    }
+    loop_add(&j->told, p[0], on_told);
+    loop_want(&j->told, EPOLLIN);
+    return 0;
+}
+
+int tree_remove_by_job(struct tree_job *j, int dir, const char *name)
+{
+    int budget = TREE_AT_ONCE, r;
+
+    if (j->pid != 0)
+        return -EBUSY;
+    if (j->ended) {
+        j->ended = false;
+        return j->result;
+    }
+    r = tree_remove(dir, name, &budget);
+    if (r != -EAGAIN)
+        return r;
+    r = begin(j, dir, name, true);
+    return r < 0 ? r : -EBUSY;
+}
+
+int tree_measure(struct tree_job *j, int dir, const char *name)
+{
+    return j->pid != 0 ? -EBUSY : begin(j, dir, name, false);
+}
+
+void tree_job_done(struct tree_job *j)
+{
+    int status;
+
+    if (j->pid == 0)
+        return;
+    loop_remove(&j->told);
+    (void)kill(j->pid, SIGKILL);
+    (void)waitpid(j->pid, &status, 0);
+    j->pid = 0;
+}
