@@ -1,8 +1,10 @@
 /* guest: holtd's end of the guest protocol (docs/protocol-guest.md): one connection to one init.
  * Every byte from the guest is hostile: a violation ends the connection (ops->lost), never the
- * process. guest_open takes a connected descriptor; after lost the owner connects anew and attaches
- * its execs. Channels are owned by the guest; each channel's last call is `gone` or `done`, exactly
- * once. Flow: output counts against the window until it is acknowledged.  Thread: the loop's. */
+ * process. guest_open takes a connected socket and owns it; after lost the owner calls guest_close,
+ * connects anew and attaches its execs. Channels are owned by the guest; each channel's last call
+ * is `gone` or `done`, exactly once. Any call may be made from any callback; no callback comes from
+ * within a call, but from guest_close. Flow: output counts against the window until it is
+ * acknowledged.  Thread: the loop's. */
 #pragma once
 
 #include "base/err.h"
@@ -19,9 +21,12 @@ struct guest_ops {
 };
 
 struct guest *guest_open(uv_loop_t *loop, int fd, const struct guest_ops *ops, void *arg);
-void guest_close(struct guest *g); /* no call after it but the channels' gone; takes NULL */
+/* Tells the channels (gone, done: cancelled) and nothing else, then frees; the last call, also
+ * after lost.  Takes NULL. */
+void guest_close(struct guest *g);
 void *guest_arg(const struct guest *g);
 typedef void (*guest_stats_cb)(void *arg, const struct guest_stats *s, const struct err *e);
+/* At once with an error when there is no connection or too many ask. */
 void guest_stats(struct guest *g, guest_stats_cb done, void *arg);
 
 /* --- a command --- */
@@ -45,7 +50,9 @@ CHECKED int guest_exec_attach(struct guest *g, const struct guest_exec_attach *s
                               struct err *e);
 void *guest_exec_arg(const struct guest_exec *x);
 void guest_exec_ack(struct guest_exec *x, enum guest_stream s, uint64_t upto);
-/* Bytes from stdin offset `at`; returns how many were taken. */
+/* Bytes from stdin offset `at`; returns how many were taken: what init has already counts.  Less:
+ * stdin_room comes; none are taken before `running`.  Keep what is not acknowledged: after a
+ * reconnect stdin goes on at running.in_at.  eof counts when all bytes were taken. */
 size_t guest_exec_stdin(struct guest_exec *x, uint64_t at, struct str bytes, bool eof);
 uint64_t guest_exec_stdin_at(const struct guest_exec *x); /* what init has acknowledged */
 void guest_exec_resize(struct guest_exec *x, uint16_t rows, uint16_t cols);

@@ -198,7 +198,8 @@ static void in_progress(struct exec *x)
     struct guest_msg m = {.type = GUEST_ACK, .channel = x->ch.number, .stream = GUEST_IN};
     uint64_t upto = x->in_flow.got - buf_len(&x->in_pending);
 
-    if (x->ch.number != 0 && flow_ack(&x->in_flow, upto, buf_len(&x->in_pending) == 0, &m.u.ack))
+    /* After an attach in_at counts what waits here as received: it is not acknowledged twice. */
+    if (upto > x->in_flow.told && x->ch.number != 0 && flow_ack(&x->in_flow, upto, buf_len(&x->in_pending) == 0, &m.u.ack))
         (void)conn_send(&m);
 }
 
@@ -317,7 +318,6 @@ static const struct channel_ops exec_channel = {exec_on_msg, exec_fill, exec_on_
 static void announce(struct exec *x, uint32_t number, bool known)
 {
     struct guest_msg m = {.type = GUEST_EXEC_RUNNING, .channel = number};
-    uint64_t told = x->in_flow.got - buf_len(&x->in_pending);
 
     channel_open(&x->ch, number, &exec_channel);
     x->exit_sent = false;
@@ -325,10 +325,7 @@ static void announce(struct exec *x, uint32_t number, bool known)
         flow_out_init(&x->out[i].flow, x->out[i].flow.acked, GUEST_WINDOW_UP);
         x->out[i].eof_sent = x->exit.how == GUEST_FAILED; /* it has no streams */
     }
-    x->in_flow = (struct flow_in){.got = x->in_flow.got,
-                                  .told = told,
-                                  .limit = x->in_flow.got + GUEST_WINDOW_DOWN,
-                                  .window = GUEST_WINDOW_DOWN};
+    flow_in_init(&x->in_flow, x->in_flow.got, GUEST_WINDOW_DOWN);
     m.u.running = (struct guest_exec_running){.pid = (uint32_t)x->pid,
                                               .known = known,
                                               .in_at = x->in_flow.got,

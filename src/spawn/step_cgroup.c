@@ -265,9 +265,40 @@ int step_cgroup_v1(struct sandbox *s, struct err *e)
     return 0;
 }
 
+/* Group by group, and only those that are in use: a killed group kills every later child too (Linux
+ * 6.12, kill_seq), so init's spare groups must not be touched. */
+static int kill_commands(int work)
+{
+    int fd = openat(work, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *d;
+
+    if (!dir) {
+        fd_close(fd);
+        return -errno;
+    }
+    while ((d = readdir(dir))) {
+        char name[sizeof d->d_name + 16];
+
+        if (d->d_type != DT_DIR || d->d_name[0] == '.')
+            continue;
+        (void)snprintf(name, sizeof name, "%s/cgroup.events", d->d_name);
+        if (get(work, name, "populated") == 0)
+            continue;
+        (void)snprintf(name, sizeof name, "%s/cgroup.kill", d->d_name);
+        if (put(work, name, "1") < 0 && errno != ENOENT)
+            r = -errno;
+    }
+    (void)closedir(dir);
+    /* Nobody of ours is in work itself; who moved there goes with it. */
+    return get(work, "cgroup.procs", NULL) != 0 ? put(work, "cgroup.kill", "1") : r;
+}
+
 int cgroup_kill(struct sandbox *s, bool only_work)
 {
-    return s->cg2 < 0 ? -ENOSYS : put(s->cg2, only_work ? "work/cgroup.kill" : "cgroup.kill", "1");
+    if (s->cg2 < 0)
+        return -ENOSYS;
+    return only_work ? kill_commands(s->cg2_work) : put(s->cg2, "cgroup.kill", "1");
 }
 
 /* The commands only: a frozen init could not answer. */

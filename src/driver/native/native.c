@@ -1,0 +1,737 @@
+/* native: the client of holt-spawn (docs/protocol-spawn.md), which makes the sandboxes.
+ * A call is one request; its reply comes in any order.  When holt-spawn dies it is started anew and
+ * what may be asked twice is asked again; a create under way is told as failed, and the owner's
+ * remove cleans up after it.  Sandboxes go on meanwhile. */
+#include "base/fd.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "core/driver.h"
+#include "driver/native/spawn_link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define RETRY_MS 200
+#define CALLS_MAX 4096 /* under way at once */
+#define CONNECT_TRIES 25
+#define LIMITS (LIMIT_MEMORY | LIMIT_CPU | LIMIT_PIDS | LIMIT_DISK) /* the same bits in both */
+_Static_assert(LIMIT_MEMORY == (int)SPAWN_CAN_MEMORY && LIMIT_CPU == (int)SPAWN_CAN_CPU &&
+                   LIMIT_PIDS == (int)SPAWN_CAN_PIDS && LIMIT_DISK == (int)SPAWN_CAN_DISK,
+               "limits and features are the same bits");
+
+struct native {
+    struct driver d;
+    struct driver_config c;
+    struct spawn_link_home home;
+    char *path, *bindir, *installation;
+    int fd; /* -1: no connection */
+    uv_poll_t poll;
+    uv_timer_t timer; /* calls that are over, and the next try to connect */
+    bool polled, closed, lost_told;
+    int64_t retry_at;
+    uint32_t features, last_tag;
+    struct list calls; /* in the order they were made */
+    size_t call_count;
+    struct map boxes; /* struct native_box: those whose init runs */
+    unsigned refs;
+    char packet[SPAWN_PACKET_MAX];
+};
+
+struct native_box {
+    bool quiet; /* its end was asked for */
+};
+
+struct call {
+    struct list node;
+    struct native *n;
+    uint32_t tag;
+    enum spawn_type type;
+    char id[ID_SIZE];
+    char *packet; /* to send, and to send again */
+    size_t size;
+    bool sent, over, nofile, stop;
+    int tries, fd;
+    struct err err;
+    struct driver_found *found;
+    size_t found_count;
+    void *arg;
+    void (*finish)(struct call *c, const struct spawn_msg *m); /* m: NULL after a failure */
+    union {
+        driver_done done;
+        driver_made_cb made;
+        driver_stats_cb stats;
+        driver_fd_cb fd;
+        driver_list_cb list;
+    } cb;
+};
+
+static void send_calls(struct native *n);
+static void on_timer(uv_timer_t *t);
+
+static struct native *native_of(const struct driver *d)
+{
+    return CONTAINER_OF(d, struct native, d);
+}
+
+static void wake(struct native *n, uint64_t ms)
+{
+    if (!n->closed)
+        (void)uv_timer_start(&n->timer, on_timer, ms, 0);
+}
+
+/* ---- what runs ---- */
+
+static void box_add(struct native *n, const char *id)
+{
+    if (!map_get(&n->boxes, str_of(id)))
+        (void)map_set(&n->boxes, str_of(id), xzalloc(sizeof(struct native_box)));
+}
+
+static void box_ended(struct native *n, const char *id, int status, bool known)
+{
+    const struct driver_events *ev = &n->c.events;
+    struct native_box *b = map_remove(&n->boxes, str_of(id));
+
+    if (b && !b->quiet && ev->init_ended)
+        ev->init_ended(ev->arg, id, status, known);
+    mem_free(b);
+}
+
+/* ---- calls ---- */
+
+static struct call *call_new(struct native *n, enum spawn_type type, const char *id, void *arg)
+{
+    struct call *c = xzalloc(sizeof *c);
+
+    c->n = n;
+    c->type = type;
+    c->arg = arg;
+    c->fd = -1;
+    do
+        c->tag = ++n->last_tag;
+    while (c->tag == 0 || c->tag == UINT32_MAX); /* of events; of hello */
+    if (id && strlen(id) < sizeof c->id && spawn_id_is_safe(str_of(id)))
+        memcpy(c->id, id, strlen(id));
+    else if (id)
+        (void)err_set(&c->err, ERR_INVALID, 0, "'%.64s' is not a sandbox id", id);
+    if (n->call_count >= CALLS_MAX)
+        (void)err_set(&c->err, ERR_LIMIT, 0, "%d requests to holt-spawn wait", CALLS_MAX);
+    list_push(&n->calls, &c->node);
+    n->call_count++;
+    return c;
+}
+
+static void call_end(struct call *c, const struct spawn_msg *m)
+{
+    list_unlink(&c->node);
+    c->n->call_count--;
+    c->finish(c, c->err.code == ERR_NONE ? m : NULL);
+    fd_close(c->fd);
+    mem_free(c->found);
+    mem_free(c->packet);
+    mem_free(c);
+}
+
+/* Encodes the call's request; what fails is told on the loop's next turn. */
+static void call_ask(struct call *c, struct spawn_msg *m)
+{
+    static uint8_t bytes[SPAWN_PACKET_MAX];
+    struct wire_out o = {.p = bytes, .size = sizeof bytes};
+
+    m->type = c->type;
+    m->tag = c->tag;
+    if (c->err.code == ERR_NONE && spawn_encode(m, SPAWN_HOST, &o, &c->err) == 0) {
+        c->packet = xmemdup(bytes, o.n);
+        c->size = o.n;
+        send_calls(c->n);
+    }
+    c->over = c->err.code != ERR_NONE;
+    if (c->over)
+        wake(c->n, 0);
+}
+
+static void ask_named(struct call *c)
+{
+    struct spawn_msg m = {0};
+
+    m.u.name.id = str_of(c->id);
+    call_ask(c, &m);
+}
+
+static void finish_done(struct call *c, const struct spawn_msg *m)
+{
+    (void)m;
+    if (c->cb.done)
+        c->cb.done(c->arg, &c->err);
+}
+
+static void finish_made(struct call *c, const struct spawn_msg *m)
+{
+    struct driver_made made = {0};
+
+    if (m && m->type == SPAWN_CREATED) {
+        made.pid = m->u.created.pid;
+        made.enforced = (m->u.created.enforced & LIMITS) | (c->nofile ? LIMIT_NOFILE : 0);
+        box_add(c->n, c->id);
+    } else if (c->err.code == ERR_NONE) {
+        (void)err_set(&c->err, ERR_INTERNAL, 0, "holt-spawn gave no answer that fits");
+    }
+    c->cb.made(c->arg, c->err.code == ERR_NONE ? &made : NULL, &c->err);
+}
+
+/* ---- replies ---- */
+
+static void on_event(struct native *n, const struct spawn_event *v)
+{
+    const struct driver_events *ev = &n->c.events;
+    char id[ID_SIZE] = "";
+
+    memcpy(id, v->id.p, size_min(v->id.n, sizeof id - 1));
+    if (v->kind == SPAWN_INIT_ENDED)
+        box_ended(n, id, (int)v->status, v->status != 0);
+    else if (ev->oom)
+        ev->oom(ev->arg, id);
+}
+
+static struct call *find_call(struct native *n, uint32_t tag)
+{
+    LIST_EACH (&n->calls, node) {
+        struct call *c = LIST_ENTRY(node, struct call, node);
+
+        if (c->tag == tag && c->sent && !c->over)
+            return c;
+    }
+    return NULL;
+}
+
+static void on_packet(struct native *n, const struct spawn_msg *m)
+{
+    struct call *c;
+
+    if (m->type == SPAWN_EVENT) {
+        on_event(n, &m->u.event);
+        return;
+    }
+    c = find_call(n, m->tag);
+    if (!c)
+        return;
+    if (m->type == SPAWN_DONE)
+        c->err = m->u.done.err;
+    call_end(c, m);
+}
+
+/* ---- the connection ---- */
+
+static void on_poll(uv_poll_t *h, int status, int events);
+
+static void poll_closed(uv_handle_t *h)
+{
+    struct native *n = h->data;
+
+    n->polled = false;
+    if (--n->refs == 0)
+        mem_free(n);
+}
+
+static void want(struct native *n, bool write)
+{
+    if (n->polled && n->fd >= 0)
+        (void)uv_poll_start(&n->poll, UV_READABLE | (write ? UV_WRITABLE : 0), on_poll);
+}
+
+static void disconnect(struct native *n, const struct err *e)
+{
+    const struct driver_events *ev = &n->c.events;
+    struct err why = *e;
+
+    if (n->fd < 0)
+        return;
+    uv_close((uv_handle_t *)&n->poll, poll_closed);
+    fd_close(TAKE_FD(n->fd));
+    LIST_EACH (&n->calls, node) {
+        struct call *c = LIST_ENTRY(node, struct call, node);
+
+        if (c->type == SPAWN_CREATE && c->sent) {
+            c->err = why;
+            c->over = true;
+        }
+        c->sent = false;
+    }
+    n->lost_told = true;
+    wake(n, RETRY_MS);
+    if (ev->health)
+        ev->health(ev->arg, &why);
+}
+
+static void send_calls(struct native *n)
+{
+    struct err e = {0};
+    bool full = false;
+    int r = 0;
+
+    if (n->fd < 0)
+        return;
+    LIST_EACH (&n->calls, node) {
+        struct call *c = LIST_ENTRY(node, struct call, node);
+
+        if (c->sent || c->over || !c->packet)
+            continue;
+        r = spawn_link_send(n->fd, str_make(c->packet, c->size), &e);
+        full = r == 0;
+        if (r <= 0)
+            break; /* a failed write shows as a closed connection, on the loop's turn */
+        c->sent = true;
+    }
+    want(n, full);
+}
+
+static void on_poll(uv_poll_t *h, int status, int events)
+{
+    struct native *n = h->data;
+    struct spawn_msg m;
+    struct err e = {0};
+    int r = 1;
+
+    (void)events;
+    if (status < 0)
+        r = err_set(&e, ERR_UNAVAILABLE, -status, "wait for holt-spawn");
+    while (r > 0 && n->fd >= 0 && !n->closed) {
+        r = spawn_link_receive(n->fd, n->packet, &m, &e);
+        if (r > 0)
+            on_packet(n, &m);
+    }
+    if (n->closed)
+        return;
+    if (r < 0)
+        disconnect(n, &e);
+    else
+        send_calls(n);
+}
+
+static int connected(struct native *n, int fd, struct err *e)
+{
+    AUTO(fd_close) int owned = fd;
+    struct spawn_welcome w;
+    int r;
+
+    if (spawn_link_greet(fd, n->installation, &w, e) < 0)
+        return -1;
+    r = uv_poll_init(n->c.loop, &n->poll, fd);
+    if (r < 0)
+        return err_set(e, ERR_INTERNAL, -r, "watch holt-spawn");
+    n->fd = TAKE_FD(owned);
+    n->features = w.features;
+    n->poll.data = n;
+    n->polled = true;
+    n->refs++;
+    want(n, false);
+    return 0;
+}
+
+/* Those that ended while nobody was there to tell: list shows them as dead, or not at all. */
+static void ended_unseen(void *arg, const struct driver_found *f, size_t count, const struct err *e)
+{
+    struct native *n = arg;
+    struct str key;
+    size_t at = 0;
+    void *box;
+
+    if (e->code != ERR_NONE)
+        return;
+    while (map_next(&n->boxes, &at, &key, &box)) {
+        char id[ID_SIZE] = "";
+        bool runs = false;
+
+        memcpy(id, key.p, size_min(key.n, sizeof id - 1));
+        for (size_t i = 0; i < count; i++)
+            runs = runs || (f[i].running && strcmp(f[i].id, id) == 0);
+        if (!runs)
+            box_ended(n, id, 0, false);
+    }
+}
+
+static void native_list(struct driver *d, driver_list_cb done, void *arg);
+
+static void reconnect(struct native *n)
+{
+    const struct driver_events *ev = &n->c.events;
+    struct err e = {0};
+    int fd = n->polled ? -1 : spawn_link_connect(&n->home, &e);
+
+    if (fd < 0 && !n->polled && spawn_link_start(&n->home, &e) < 0 && ev->health)
+        ev->health(ev->arg, &e);
+    if (fd < 0 || connected(n, fd, &e) < 0) {
+        wake(n, RETRY_MS);
+        return;
+    }
+    n->lost_told = false;
+    native_list(&n->d, ended_unseen, n);
+    send_calls(n);
+    e = (struct err){0};
+    if (ev->health)
+        ev->health(ev->arg, &e);
+}
+
+/* A connect to an init needs no holt-spawn; unix(7): EAGAIN is a full backlog. */
+static void try_connect(struct call *c)
+{
+    c->fd = spawn_link_connect_init(&c->n->home, c->id);
+    c->over = c->fd != -EAGAIN || ++c->tries > CONNECT_TRIES;
+    if (c->over && c->fd < 0)
+        (void)err_set(&c->err,
+                      c->fd == -ENOENT || c->fd == -ECONNREFUSED ? ERR_NOT_FOUND : ERR_UNAVAILABLE,
+                      -c->fd, "connect to the init of sandbox '%s'", c->id);
+}
+
+static void on_timer(uv_timer_t *t)
+{
+    struct native *n = t->data;
+    bool again = true, waits = false;
+
+    while (again && !n->closed) { /* a callback may change the list: look from its start */
+        again = waits = false;
+        LIST_EACH (&n->calls, node) {
+            struct call *c = LIST_ENTRY(node, struct call, node);
+
+            if (c->type == SPAWN_TYPE_END && !c->over)
+                try_connect(c);
+            waits = waits || (c->type == SPAWN_TYPE_END && !c->over);
+            if (!c->over)
+                continue;
+            call_end(c, NULL);
+            again = true;
+            break;
+        }
+    }
+    if (n->closed)
+        return;
+    if (n->fd < 0)
+        reconnect(n);
+    else if (waits)
+        wake(n, RETRY_MS / 10);
+}
+
+/* ---- the operations ---- */
+
+static int mount_rows(const struct driver_spec *s, struct spawn_mount_row *rows, struct err *e)
+{
+    for (size_t i = 0; i < s->mount_count; i++) {
+        const struct sandbox_mount *m = &s->mounts[i];
+        bool tmpfs = str_eq_c(m->kind, "tmpfs");
+
+        if (!tmpfs && !str_eq_c(m->kind, "volume"))
+            return err_set(e, ERR_UNSUPPORTED, 0, "mounts of kind '" STR_FMT "' are not known",
+                           STR_ARG(m->kind));
+        rows[i] = (struct spawn_mount_row){.source = tmpfs ? STR("") : m->source,
+                                           .target = m->target,
+                                           .readonly = m->readonly,
+                                           .size = (uint64_t)m->size_bytes};
+    }
+    return 0;
+}
+
+static void native_create(struct driver *d, const struct driver_spec *s, driver_made_cb done,
+                          void *arg)
+{
+    struct call *c = call_new(native_of(d), SPAWN_CREATE, s->id, arg);
+    struct wire_text layers[64];
+    struct spawn_mount_row mounts[32];
+    struct spawn_msg m = {0};
+
+    c->finish = finish_made;
+    c->cb.made = done;
+    c->nofile = s->limits.nofile > 0;
+    if (s->restart)
+        (void)err_set(&c->err, ERR_UNSUPPORTED, 0,
+                      "this holt-spawn cannot start sandbox '%s' again with its files", c->id);
+    else if (s->layer_count > ARRAY_LEN(layers) || s->mount_count > ARRAY_LEN(mounts))
+        (void)err_set(&c->err, ERR_INVALID, 0, "more than %zu layers or %zu mounts",
+                      ARRAY_LEN(layers), ARRAY_LEN(mounts));
+    else if (mount_rows(s, mounts, &c->err) == 0)
+        for (size_t i = 0; i < s->layer_count; i++)
+            layers[i].text = s->layers[i];
+    m.u.create = (struct spawn_create){
+        .id = str_of(c->id),
+        .hostname = str_of(s->hostname),
+        .flags = (s->rootfs_ro ? (uint32_t)SPAWN_ROOTFS_RO : 0) |
+                 (s->nesting ? (uint32_t)SPAWN_NESTING : 0) |
+                 (s->memory_upper ? 0 : (uint32_t)SPAWN_UPPER_DISK),
+        .memory_bytes = (uint64_t)s->limits.memory_bytes,
+        .disk_bytes = (uint64_t)s->limits.disk_bytes,
+        .cpu_millis = (uint32_t)s->limits.cpu_millis,
+        .pids = (uint32_t)s->limits.pids,
+        .nofile = (uint32_t)s->limits.nofile,
+        .layers = {.count = (uint32_t)s->layer_count, .items = layers},
+        .mounts = {.count = (uint32_t)s->mount_count, .items = mounts},
+    };
+    call_ask(c, &m);
+}
+
+static void native_confirm(struct driver *d, const char *id)
+{
+    struct call *c = call_new(native_of(d), SPAWN_CONFIRM, id, NULL);
+
+    c->finish = finish_done;
+    ask_named(c);
+}
+
+static void native_adopt(struct driver *d, const char *id, driver_made_cb done, void *arg)
+{
+    struct call *c = call_new(native_of(d), SPAWN_ADOPT, id, arg);
+
+    c->finish = finish_made;
+    c->cb.made = done;
+    ask_named(c);
+}
+
+static void finish_fd(struct call *c, const struct spawn_msg *m)
+{
+    (void)m;
+    c->cb.fd(c->arg, c->err.code == ERR_NONE ? TAKE_FD(c->fd) : -1, &c->err);
+}
+
+static void native_connect(struct driver *d, const char *id, driver_fd_cb done, void *arg)
+{
+    struct call *c = call_new(native_of(d), SPAWN_TYPE_END, id, arg);
+
+    c->finish = finish_fd;
+    c->cb.fd = done;
+    c->over = c->err.code != ERR_NONE;
+    wake(c->n, 0);
+}
+
+static void ask_kill(struct call *c, enum driver_scope scope)
+{
+    struct spawn_msg m = {0};
+
+    m.u.kill = (struct spawn_kill){str_of(c->id),
+                                   (uint8_t)(scope == DRIVER_WORK ? SPAWN_WORK : SPAWN_ALL)};
+    call_ask(c, &m);
+}
+
+static void native_kill(struct driver *d, const char *id, enum driver_scope scope, driver_done done,
+                        void *arg)
+{
+    struct call *c = call_new(native_of(d), SPAWN_KILL, id, arg);
+
+    c->finish = finish_done;
+    c->cb.done = done;
+    ask_kill(c, scope);
+}
+
+static void finish_removed(struct call *c, const struct spawn_msg *m)
+{
+    (void)m;
+    if (c->err.code == ERR_NOT_FOUND) /* what is not there need not be stopped */
+        c->err = (struct err){0};
+    if (c->err.code == ERR_NONE)
+        mem_free(map_remove(&c->n->boxes, str_of(c->id)));
+    c->cb.done(c->arg, &c->err);
+}
+
+static void native_remove(struct driver *d, const char *id, bool keep, driver_done done, void *arg)
+{
+    struct native *n = native_of(d);
+    struct call *c = call_new(n, keep ? SPAWN_KILL : SPAWN_DESTROY, id, arg);
+    struct native_box *b = map_get(&n->boxes, str_of(c->id));
+
+    if (b)
+        b->quiet = true;
+    c->finish = finish_removed;
+    c->cb.done = done;
+    if (keep)
+        ask_kill(c, DRIVER_ALL);
+    else
+        ask_named(c);
+}
+
+static void native_pause(struct driver *d, const char *id, bool on, driver_done done, void *arg)
+{
+    struct call *c = call_new(native_of(d), SPAWN_PAUSE, id, arg);
+    struct spawn_msg m = {0};
+
+    c->finish = finish_done;
+    c->cb.done = done;
+    m.u.pause = (struct spawn_pause){str_of(c->id), on};
+    call_ask(c, &m);
+}
+
+static void finish_stats(struct call *c, const struct spawn_msg *m)
+{
+    struct driver_stats s = {0};
+
+    if (m && m->type == SPAWN_STATS)
+        s = (struct driver_stats){.memory_bytes = (int64_t)m->u.stats.memory_bytes,
+                                  .memory_peak_bytes = (int64_t)m->u.stats.memory_peak_bytes,
+                                  .cpu_us = (int64_t)m->u.stats.cpu_us,
+                                  .pids = (int64_t)m->u.stats.pids,
+                                  .oom_kills = (int64_t)m->u.stats.oom_kills,
+                                  .disk_bytes = (int64_t)m->u.stats.disk_bytes};
+    else if (c->err.code == ERR_NONE)
+        (void)err_set(&c->err, ERR_INTERNAL, 0, "holt-spawn gave no stats");
+    c->cb.stats(c->arg, c->err.code == ERR_NONE ? &s : NULL, &c->err);
+}
+
+static void native_stats(struct driver *d, const char *id, driver_stats_cb done, void *arg)
+{
+    struct call *c = call_new(native_of(d), SPAWN_STATS_GET, id, arg);
+
+    c->finish = finish_stats;
+    c->cb.stats = done;
+    ask_named(c);
+}
+
+/* ---- list: page by page ---- */
+
+static void ask_page(struct call *c)
+{
+    struct spawn_msg m = {0};
+
+    m.u.list.after = c->found_count > 0 ? str_of(c->found[c->found_count - 1].id) : STR("");
+    call_ask(c, &m);
+}
+
+static void next_page(struct call *old)
+{
+    struct call *c = call_new(old->n, SPAWN_LIST, NULL, old->arg);
+
+    c->finish = old->finish;
+    c->cb = old->cb;
+    c->found = TAKE(old->found);
+    c->found_count = old->found_count;
+    ask_page(c);
+}
+
+static void finish_list(struct call *c, const struct spawn_msg *m)
+{
+    struct wire_rows rows = {0};
+    struct spawn_list_row row;
+
+    if (m && m->type == SPAWN_LISTED)
+        rows = m->u.listed.sandboxes;
+    c->found = xrealloc(c->found, (c->found_count + rows.count + 1) * sizeof *c->found);
+    while (wire_rows_next(&spawn_list_row_layout, &rows, &row)) {
+        struct driver_found *f = &c->found[c->found_count];
+
+        if (row.id.n >= sizeof f->id)
+            continue;
+        *f = (struct driver_found){.running = row.state == SPAWN_RUNNING,
+                                   .confirmed = row.confirmed};
+        memcpy(f->id, row.id.p, row.id.n);
+        c->found_count++;
+    }
+    if (m && m->type == SPAWN_LISTED && m->u.listed.more && m->u.listed.sandboxes.count > 0)
+        next_page(c);
+    else
+        c->cb.list(c->arg, c->found, c->found_count, &c->err);
+}
+
+static void native_list(struct driver *d, driver_list_cb done, void *arg)
+{
+    struct call *c = call_new(native_of(d), SPAWN_LIST, NULL, arg);
+
+    c->finish = finish_list;
+    c->cb.list = done;
+    ask_page(c);
+}
+
+/* ---- life ---- */
+
+static void native_done(struct native *n)
+{
+    struct str key;
+    size_t at = 0;
+    void *box;
+
+    while (map_next(&n->boxes, &at, &key, &box))
+        mem_free(box);
+    map_done(&n->boxes);
+    fd_close(n->home.state);
+    mem_free(n->path);
+    mem_free(n->bindir);
+    mem_free(n->installation);
+}
+
+static int native_open(const struct driver_config *c, struct driver **ret, struct err *e)
+{
+    int r = dir_make_all(c->state, 0700);
+    AUTO(fd_close) int state = open(c->state, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct native *n;
+    int fd;
+
+    if (r < 0 || state < 0)
+        return err_set(e, ERR_INTERNAL, r < 0 ? -r : errno, "open '%s'", c->state);
+    n = xzalloc(sizeof *n);
+    n->d.ops = &driver_native;
+    n->c = *c;
+    n->path = xstrdup(c->state);
+    n->bindir = xstrdup(c->bindir);
+    n->installation = xstrdup(c->installation);
+    n->home = (struct spawn_link_home){TAKE_FD(state), n->path, n->bindir};
+    n->fd = -1;
+    n->refs = 1;
+    list_init(&n->calls);
+    fd = spawn_link_open(&n->home, e);
+    if (fd < 0 || connected(n, fd, e) < 0) {
+        native_done(n);
+        mem_free(n);
+        return err_wrap(e, "open the native runtime");
+    }
+    (void)uv_timer_init(c->loop, &n->timer);
+    n->timer.data = n;
+    *ret = &n->d;
+    return 0;
+}
+
+static void timer_closed(uv_handle_t *h)
+{
+    struct native *n = h->data;
+
+    if (--n->refs == 0)
+        mem_free(n);
+}
+
+static void native_close(struct driver *d)
+{
+    struct native *n = native_of(d);
+    struct list *node;
+
+    n->closed = true;
+    while ((node = list_pop(&n->calls))) {
+        struct call *c = LIST_ENTRY(node, struct call, node);
+
+        (void)err_set(&c->err, ERR_CANCELLED, 0, "the runtime is being closed");
+        call_end(c, NULL);
+    }
+    if (n->fd >= 0) {
+        uv_close((uv_handle_t *)&n->poll, poll_closed);
+        fd_close(TAKE_FD(n->fd));
+    }
+    native_done(n);
+    uv_close((uv_handle_t *)&n->timer, timer_closed);
+}
+
+static uint32_t native_enforces(const struct driver *d)
+{
+    return (native_of(d)->features & LIMITS) | LIMIT_NOFILE;
+}
+
+const struct driver_ops driver_native = {
+    .name = "native",
+    .caps = DRIVER_CAN_PAUSE | DRIVER_ISOLATES,
+    .open = native_open,
+    .close = native_close,
+    .enforces = native_enforces,
+    .create = native_create,
+    .confirm = native_confirm,
+    .connect = native_connect,
+    .kill = native_kill,
+    .remove = native_remove,
+    .pause = native_pause,
+    .stats = native_stats,
+    .list = native_list,
+    .adopt = native_adopt,
+};

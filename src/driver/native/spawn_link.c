@@ -1,0 +1,204 @@
+#include "driver/native/spawn_link.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define START_MS 5000
+#define LOOK_MS 5
+#define SAID_MAX 4096
+
+/* Through /proc: sun_path holds 108 bytes, and the state directory may be anywhere. */
+static int connect_below(const struct spawn_link_home *h, int type, const char *name)
+{
+    AUTO(fd_close) int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+
+    (void)snprintf(at.sun_path, sizeof at.sun_path, "/proc/self/fd/%d/%s", h->state, name);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof at) < 0)
+        return -errno;
+    return TAKE_FD(fd);
+}
+
+int spawn_link_connect(const struct spawn_link_home *h, struct err *e)
+{
+    int fd = connect_below(h, SOCK_SEQPACKET, "spawn.sock");
+
+    return fd < 0 ? err_set(e, ERR_UNAVAILABLE, -fd, "connect to holt-spawn") : fd;
+}
+
+int spawn_link_connect_init(const struct spawn_link_home *h, const char *id)
+{
+    char name[64];
+
+    (void)snprintf(name, sizeof name, "sb/%s/init.sock", id);
+    return connect_below(h, SOCK_STREAM, name);
+}
+
+/* ---- start ---- */
+
+static int run_spawn(const struct spawn_link_home *h, pid_t *ret, struct err *e)
+{
+    AUTO(mem_free) char *program = xasprintf("%s/holt-spawn", h->bindir);
+    AUTO(mem_free) char *init = xasprintf("%s/holt-init", h->bindir);
+    AUTO(mem_free) char *log = xasprintf("%s/spawn.log", h->path);
+    AUTO(mem_free) char *state = xstrdup(h->path);
+    char name[] = "holt-spawn", state_option[] = "--state", init_option[] = "--init";
+    char *argv[] = {name, state_option, state, init_option, init, NULL};
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t how;
+    sigset_t none;
+    int r;
+
+    sigemptyset(&none);
+    (void)posix_spawn_file_actions_init(&files);
+    (void)posix_spawnattr_init(&how);
+    (void)posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+    (void)posix_spawnattr_setsigmask(&how, &none);
+    r = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    if (r == 0)
+        r = posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+    if (r == 0)
+        r = posix_spawn_file_actions_addopen(&files, 2, log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (r == 0)
+        r = posix_spawn(ret, program, &files, &how, argv, environ);
+    (void)posix_spawn_file_actions_destroy(&files);
+    (void)posix_spawnattr_destroy(&how);
+    return r != 0 ? err_set(e, ERR_UNSUPPORTED, r, "run '%s'", program) : 0;
+}
+
+int spawn_link_start(const struct spawn_link_home *h, struct err *e)
+{
+    pid_t pid;
+
+    return run_spawn(h, &pid, e);
+}
+
+/* What it wrote before it ended says why. */
+static int died(const struct spawn_link_home *h, struct err *e)
+{
+    AUTO(mem_free) char *path = xasprintf("%s/spawn.log", h->path);
+    AUTO(buf_done) struct buf said = {0};
+
+    if (file_read(path, SAID_MAX, &said) < 0 || buf_len(&said) == 0)
+        return err_set(e, ERR_UNSUPPORTED, 0, "holt-spawn ended at its start");
+    return err_set(e, ERR_UNSUPPORTED, 0, "holt-spawn ended at its start: %.*s",
+                   (int)size_min(buf_len(&said), 200), buf_data(&said));
+}
+
+int spawn_link_open(const struct spawn_link_home *h, struct err *e)
+{
+    int64_t until = clock_mono_ms() + START_MS;
+    int fd = spawn_link_connect(h, e);
+    pid_t pid;
+
+    if (fd >= 0)
+        return fd;
+    if (run_spawn(h, &pid, e) < 0)
+        return -1;
+    while (clock_mono_ms() < until) {
+        fd = spawn_link_connect(h, e);
+        if (fd >= 0)
+            return fd;
+        if (waitpid(pid, NULL, WNOHANG) == pid)
+            return died(h, e);
+        (void)poll(NULL, 0, LOOK_MS);
+    }
+    return err_wrap(e, "wait for holt-spawn");
+}
+
+/* ---- packets ---- */
+
+int spawn_link_send(int fd, struct str packet, struct err *e)
+{
+    ssize_t n = send(fd, packet.p, packet.n, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    return n < 0 ? err_set(e, ERR_UNAVAILABLE, errno, "write to holt-spawn") : 1;
+}
+
+/* How many descriptors came, all closed. */
+static size_t close_passed(struct msghdr *h)
+{
+    size_t count = 0;
+
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
+        size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (size_t i = 0; i < n; i++) {
+            int fd;
+
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+            fd_close(fd);
+        }
+        count += n;
+    }
+    return count;
+}
+
+int spawn_link_receive(int fd, char *bytes, struct spawn_msg *ret, struct err *e)
+{
+    union {
+        char bytes[CMSG_SPACE(4 * sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct iovec iov = {.iov_base = bytes, .iov_len = SPAWN_PACKET_MAX};
+    struct msghdr h = {.msg_iov = &iov,
+                       .msg_iovlen = 1,
+                       .msg_control = control.bytes,
+                       .msg_controllen = sizeof control.bytes};
+    ssize_t n = recvmsg(fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    size_t fds;
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (n <= 0)
+        return err_set(e, ERR_UNAVAILABLE, n < 0 ? errno : 0, "holt-spawn closed its connection");
+    fds = close_passed(&h);
+    if (h.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+        return err_set(e, ERR_INTERNAL, 0, "holt-spawn sent too large a packet");
+    return spawn_decode(str_make(bytes, (size_t)n), fds, SPAWN_SPAWN, ret, e) < 0 ? -1 : 1;
+}
+
+int spawn_link_greet(int fd, const char *installation, struct spawn_welcome *ret, struct err *e)
+{
+    struct spawn_msg m = {.type = SPAWN_HELLO, .tag = UINT32_MAX};
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    uint8_t packet[256];
+    struct wire_out o = {.p = packet, .size = sizeof packet};
+    AUTO(mem_free) char *bytes = xmalloc(SPAWN_PACKET_MAX);
+    int r = 0;
+
+    m.u.hello = (struct spawn_hello){1, SPAWN_VERSION, str_of(installation)};
+    if (spawn_encode(&m, SPAWN_HOST, &o, e) < 0 ||
+        spawn_link_send(fd, str_make(packet, o.n), e) < 0)
+        return err_wrap(e, "greet holt-spawn");
+    while (r == 0) {
+        if (poll(&p, 1, START_MS) == 0)
+            return err_set(e, ERR_TIMEOUT, 0, "holt-spawn does not answer");
+        r = spawn_link_receive(fd, bytes, &m, e);
+        if (r == 1 && m.type == SPAWN_EVENT)
+            r = 0; /* list tells the same */
+    }
+    if (r < 0)
+        return -1;
+    if (m.type != SPAWN_WELCOME || m.u.welcome.version != SPAWN_VERSION)
+        return err_set(e, ERR_UNSUPPORTED, 0, "holt-spawn speaks another version: restart it");
+    *ret = m.u.welcome;
+    return 0;
+}

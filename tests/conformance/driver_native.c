@@ -1,0 +1,52 @@
+/* The native driver with a real holt-spawn.  Usage: conform_driver_native HOLT_SPAWN */
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "driver_suite.h"
+
+#include <dirent.h>
+#include <libgen.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void kept_path(const char *state, const char *id, char *to, size_t size)
+{
+    (void)state;
+    (void)id;
+    (void)snprintf(to, size, "/workspace/dir/file");
+}
+
+/* holt-spawn outlives its driver: the one that was started for this state directory. */
+static void end_spawn(const char *state)
+{
+    DIR *dir = opendir("/proc");
+    struct dirent *d;
+
+    while (dir && (d = readdir(dir))) {
+        AUTO(buf_done) struct buf line = {0};
+        char path[300];
+
+        (void)snprintf(path, sizeof path, "/proc/%s/cmdline", d->d_name);
+        if (d->d_name[0] < '1' || d->d_name[0] > '9' || file_read(path, 4096, &line) < 0)
+            continue;
+        if (str_starts(buf_str(&line), STR("holt-spawn")) &&
+            memmem(buf_data(&line), buf_len(&line), state, strlen(state)))
+            (void)kill((pid_t)strtol(d->d_name, NULL, 10), SIGTERM);
+    }
+    if (dir)
+        (void)closedir(dir);
+    (void)usleep(50 * 1000);
+}
+
+int main(int argc, char **argv)
+{
+    AUTO(mem_free) char *spawn = xstrdup(argc > 1 ? argv[1] : "build/holt-spawn");
+    struct driver_suite s = {.ops = &driver_native,
+                             .bindir = dirname(spawn),
+                             .kept_path = kept_path,
+                             .leave = end_spawn};
+
+    return driver_suite_run(&s);
+}

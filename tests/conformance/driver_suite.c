@@ -1,0 +1,399 @@
+#include "driver_world.h"
+#include "unit.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static const struct driver_suite *suite;
+static struct world world;
+
+static int set_up(void **state)
+{
+    world_open(&world, suite);
+    *state = &world;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    world_close(*state);
+    return 0;
+}
+
+static void make(struct world *w, const char *id)
+{
+    struct driver_spec s = world_spec(id);
+    struct answer a;
+
+    if (world_create(w, &s, &a) != ERR_NONE)
+        fail_msg("create: %s", a.err.msg);
+    assert_true(a.made.pid > 0);
+}
+
+static void nothing_is_left(struct world *w, const char *id)
+{
+    struct answer a;
+
+    assert_int_equal(world_list(w, &a), ERR_NONE);
+    for (size_t i = 0; i < a.found_count; i++)
+        assert_string_not_equal(a.found[i].id, id);
+    assert_int_equal(count_files(w->state, id), 0);
+}
+
+static void run(struct link *l, const char *id, const char *shell, const char *out, int code)
+{
+    struct command c;
+
+    command_start(l, id, 0, shell, &c);
+    command_end(l, &c);
+    assert_int_equal(c.how.how, GUEST_EXITED);
+    assert_int_equal(c.how.code, code);
+    assert_true(str_eq_c(buf_str(&c.out), out));
+    command_done(&c);
+}
+
+/* A kill is sent; the kernel ends processes in its own time. */
+static void they_end(struct world *w, const char *text)
+{
+    for (int i = 0; i < 200 && count_processes(text) > 0; i++)
+        world_pass(w, 10);
+    assert_int_equal(count_processes(text), 0);
+}
+
+/* ---- tests ---- */
+
+static void a_command_runs_and_nothing_is_left(void **state)
+{
+    struct world *w = *state;
+    struct answer a;
+    struct link *l;
+
+    make(w, "sb_one");
+    w->driver->ops->confirm(w->driver, "sb_one");
+    l = link_open(w, "sb_one");
+    run(l, "ex_1", "echo hi; exit 7", "hi\n", 7);
+    run(l, "ex_2", "echo again", "again\n", 0);
+    assert_int_equal(world_list(w, &a), ERR_NONE);
+    assert_int_equal(a.found_count, 1);
+    assert_true(a.found[0].running && a.found[0].confirmed);
+    assert_string_equal(a.found[0].id, "sb_one");
+    link_close(l);
+    assert_int_equal(world_remove(w, "sb_one", false), ERR_NONE);
+    nothing_is_left(w, "sb_one");
+    assert_int_equal(w->ended, 0); /* its end was asked for */
+    assert_int_equal(world_connect(w, "sb_one", &a), ERR_NOT_FOUND);
+}
+
+static void kill_of_the_work_leaves_init(void **state)
+{
+    struct world *w = *state;
+    struct command c;
+    struct link *l;
+
+    make(w, "sb_kill");
+    l = link_open(w, "sb_kill");
+    command_start(l, "ex_1", 0, "setsid sleep 31337.25 & sleep 31337.5", &c);
+    world_until(w, &c.running);
+    world_pass(w, 100);
+    assert_true(count_processes("31337.25") > 0);
+    assert_int_equal(world_kill(w, "sb_kill", DRIVER_WORK), ERR_NONE);
+    command_end(l, &c);
+    assert_int_equal(c.how.how, GUEST_SIGNALLED);
+    assert_int_equal(c.how.code, SIGKILL);
+    they_end(w, "31337");
+    run(l, "ex_2", "echo alive", "alive\n", 0);
+    assert_false(l->lost);
+    command_done(&c);
+    link_close(l);
+    assert_int_equal(world_remove(w, "sb_kill", false), ERR_NONE);
+}
+
+static void the_end_of_init_is_told(void **state)
+{
+    struct world *w = *state;
+    struct command c;
+    struct link *l;
+
+    make(w, "sb_end");
+    l = link_open(w, "sb_end");
+    command_start(l, "ex_1", 0, "sleep 31338.25", &c);
+    world_until(w, &c.running);
+    assert_int_equal(world_kill(w, "sb_end", DRIVER_ALL), ERR_NONE);
+    world_until(w, &l->lost);
+    assert_true(c.gone);
+    while (w->ended == 0)
+        world_pass(w, 10);
+    assert_string_equal(w->ended_id, "sb_end");
+    they_end(w, "31338.25");
+    command_done(&c);
+    link_close(l);
+    assert_int_equal(world_remove(w, "sb_end", false), ERR_NONE);
+    nothing_is_left(w, "sb_end");
+    assert_int_equal(w->ended, 1);
+}
+
+static void a_stop_keeps_the_files(void **state)
+{
+    struct world *w = *state;
+    struct driver_spec again = world_spec("sb_stop");
+    AUTO(buf_done) struct buf got = {0};
+    struct answer a;
+    struct link *l;
+    char path[200];
+
+    if (!(suite->ops->caps & DRIVER_CAN_STOP))
+        skip();
+    suite->kept_path(w->state, "sb_stop", path, sizeof path);
+    make(w, "sb_stop");
+    w->driver->ops->confirm(w->driver, "sb_stop");
+    l = link_open(w, "sb_stop");
+    assert_int_equal(file_put(l, path, STR("a small otter")), ERR_NONE);
+    link_close(l);
+    assert_int_equal(world_remove(w, "sb_stop", true), ERR_NONE);
+    assert_int_equal(world_connect(w, "sb_stop", &a), ERR_NOT_FOUND);
+    assert_int_equal(world_remove(w, "sb_stop", true), ERR_NONE); /* twice is once */
+    again.restart = true;
+    if (world_create(w, &again, &a) != ERR_NONE)
+        fail_msg("start again: %s", a.err.msg);
+    l = link_open(w, "sb_stop");
+    assert_int_equal(file_get(l, path, &got), ERR_NONE);
+    assert_true(str_eq_c(buf_str(&got), "a small otter"));
+    link_close(l);
+    assert_int_equal(world_remove(w, "sb_stop", true), ERR_NONE);
+    assert_int_equal(world_remove(w, "sb_stop", false), ERR_NONE); /* stopped, then destroyed */
+    nothing_is_left(w, "sb_stop");
+    assert_true(world_create(w, &again, &a) != ERR_NONE); /* nothing to go on with */
+    nothing_is_left(w, "sb_stop");
+}
+
+static void pause_stops_and_resume_goes_on(void **state)
+{
+    struct world *w = *state;
+    struct command c;
+    struct link *l;
+    size_t before;
+
+    if (!(suite->ops->caps & DRIVER_CAN_PAUSE))
+        skip();
+    make(w, "sb_pause");
+    l = link_open(w, "sb_pause");
+    command_start(l, "ex_1", 0, "while :; do echo tick; sleep 0.02; done", &c);
+    while (buf_len(&c.out) == 0)
+        world_pass(w, 10);
+    assert_int_equal(world_pause(w, "sb_pause", true), ERR_NONE);
+    world_pass(w, 100);
+    before = buf_len(&c.out);
+    world_pass(w, 200);
+    assert_int_equal(buf_len(&c.out), before);
+    assert_int_equal(world_pause(w, "sb_pause", false), ERR_NONE);
+    world_pass(w, 300);
+    assert_true(buf_len(&c.out) > before);
+    assert_int_equal(world_pause(w, "sb_pause", true), ERR_NONE);
+    link_close(l);
+    assert_int_equal(world_remove(w, "sb_pause", false), ERR_NONE); /* also while it is paused */
+    command_done(&c);
+    nothing_is_left(w, "sb_pause");
+}
+
+static void stats_tell_what_it_uses(void **state)
+{
+    struct world *w = *state;
+    struct command c;
+    struct answer a;
+    struct link *l;
+
+    make(w, "sb_stats");
+    l = link_open(w, "sb_stats");
+    command_start(l, "ex_1", 0, "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; sleep 100", &c);
+    world_until(w, &c.running);
+    world_pass(w, 500);
+    if (world_stats(w, "sb_stats", &a) != ERR_NONE)
+        fail_msg("stats: %s", a.err.msg);
+    if (suite->counts) {
+        assert_true(a.stats.pids >= 2 && a.stats.pids < 10);
+        assert_true(a.stats.memory_bytes > 100 * 1024);
+        assert_true(a.stats.cpu_us > 10000);
+    }
+    assert_int_equal(world_stats(w, "sb_none", &a), ERR_NOT_FOUND);
+    link_close(l);
+    assert_int_equal(world_remove(w, "sb_stats", false), ERR_NONE);
+    command_done(&c);
+}
+
+static void a_restart_adopts_what_lives(void **state)
+{
+    struct world *w = *state;
+    struct command c;
+    struct answer a;
+    struct link *l;
+
+    make(w, "sb_adopt");
+    w->driver->ops->confirm(w->driver, "sb_adopt");
+    make(w, "sb_loose"); /* never confirmed */
+    l = link_open(w, "sb_adopt");
+    command_start(l, "ex_1", 0, "echo before; sleep 0.3; echo after; exit 5", &c);
+    while (buf_len(&c.out) == 0)
+        world_pass(w, 10);
+    link_close(l);
+    assert_true(c.gone);
+    world_reopen(w);
+    assert_int_equal(world_list(w, &a), ERR_NONE);
+    assert_int_equal(a.found_count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(a.found[i].running);
+        assert_int_equal(a.found[i].confirmed, strcmp(a.found[i].id, "sb_adopt") == 0);
+    }
+    if (world_adopt(w, "sb_adopt", &a) != ERR_NONE)
+        fail_msg("adopt: %s", a.err.msg);
+    assert_true(a.made.pid > 0);
+    l = link_open(w, "sb_adopt");
+    assert_int_equal(l->execs, 1);
+    command_attach(l, "ex_1", &c);
+    command_end(l, &c);
+    assert_int_equal(c.how.code, 5);
+    assert_true(str_eq_c(buf_str(&c.out), "before\nafter\n"));
+    assert_int_equal(world_remove(w, "sb_loose", false), ERR_NONE); /* without adopting it */
+    assert_int_equal(world_kill(w, "sb_adopt", DRIVER_ALL), ERR_NONE);
+    while (w->ended == 0)
+        world_pass(w, 10);
+    assert_string_equal(w->ended_id, "sb_adopt");
+    link_close(l);
+    assert_true(world_adopt(w, "sb_none", &a) != ERR_NONE);
+    assert_int_equal(world_remove(w, "sb_adopt", false), ERR_NONE);
+    nothing_is_left(w, "sb_adopt");
+    nothing_is_left(w, "sb_loose");
+    command_done(&c);
+}
+
+static void an_id_is_used_once(void **state)
+{
+    struct world *w = *state;
+    struct driver_spec s = world_spec("sb_twice"), bad = world_spec("../sb_bad");
+    struct answer a;
+    struct link *l;
+
+    make(w, "sb_twice");
+    assert_int_equal(world_create(w, &s, &a), ERR_CONFLICT);
+    l = link_open(w, "sb_twice"); /* the first lives on */
+    run(l, "ex_1", "echo here", "here\n", 0);
+    link_close(l);
+    assert_int_equal(world_remove(w, "sb_twice", false), ERR_NONE);
+    assert_int_equal(world_remove(w, "sb_twice", false), ERR_NONE);
+    assert_int_equal(world_remove(w, "sb_never", false), ERR_NONE);
+    assert_int_equal(world_create(w, &bad, &a), ERR_INVALID);
+    assert_int_equal(world_remove(w, "../sb_bad", false), ERR_INVALID);
+}
+
+static void a_failed_create_leaves_nothing(void **state)
+{
+    struct world *w = *state;
+    struct driver_spec s = world_spec("sb_fail");
+    struct str layer = STR("ly_missing");
+    struct answer a;
+
+    s.layers = &layer;
+    s.layer_count = 1;
+    assert_true(world_create(w, &s, &a) != ERR_NONE);
+    assert_true(a.err.msg[0] != '\0');
+    nothing_is_left(w, "sb_fail");
+    assert_int_equal(w->ended, 0);
+}
+
+static void remove_ends_what_commands_left(void **state)
+{
+    struct world *w = *state;
+    struct link *l;
+
+    make(w, "sb_left");
+    l = link_open(w, "sb_left");
+    run(l, "ex_1", "setsid sh -c 'sleep 31339.25 & sleep 31339.5' >/dev/null 2>&1 & echo ok",
+        "ok\n", 0);
+    world_pass(w, 50);
+    assert_true(count_processes("31339") > 0);
+    link_close(l);
+    assert_int_equal(world_remove(w, "sb_left", false), ERR_NONE);
+    assert_int_equal(count_processes("31339"), 0);
+    nothing_is_left(w, "sb_left");
+}
+
+static void fifty_at_once(void **state)
+{
+    enum { N = 50 };
+    static struct answer a[N];
+    static struct command c[N];
+    static struct link *l[N];
+    struct world *w = *state;
+    char id[N][ID_SIZE];
+
+    for (int i = 0; i < N; i++) {
+        struct driver_spec s;
+
+        (void)snprintf(id[i], sizeof id[i], "sb_many%02d", i);
+        s = world_spec(id[i]);
+        world_begin(w, &s, &a[i]);
+    }
+    for (int i = 0; i < N; i++) {
+        world_until(w, &a[i].done);
+        if (a[i].err.code != ERR_NONE)
+            fail_msg("create %d: %s", i, a[i].err.msg);
+        l[i] = link_open(w, id[i]);
+    }
+    for (int i = 0; i < N; i++)
+        command_start(l[i], "ex_1", 0, "echo $((6*7))", &c[i]);
+    for (int i = 0; i < N; i++) {
+        command_end(l[i], &c[i]);
+        assert_true(str_eq_c(buf_str(&c[i].out), "42\n"));
+        command_done(&c[i]);
+        link_close(l[i]);
+        world_begin_remove(w, id[i], false, &a[i]);
+    }
+    for (int i = 0; i < N; i++) {
+        world_until(w, &a[i].done);
+        assert_int_equal(a[i].err.code, ERR_NONE);
+    }
+    nothing_is_left(w, "sb_many");
+}
+
+static void much_output_comes_whole(void **state)
+{
+    struct world *w = *state;
+    AUTO(buf_done) struct buf expected = {0};
+    struct command c;
+    struct link *l;
+
+    for (int i = 1; i <= 300000; i++)
+        buf_printf(&expected, "%d\n", i);
+    make(w, "sb_much");
+    l = link_open(w, "sb_much");
+    command_start(l, "ex_1", 0, "seq 1 300000", &c);
+    command_end(l, &c);
+    assert_true(str_eq(buf_str(&c.out), buf_str(&expected)));
+    command_done(&c);
+    link_close(l);
+    assert_int_equal(world_remove(w, "sb_much", false), ERR_NONE);
+}
+
+int driver_suite_run(const struct driver_suite *s)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        T(a_command_runs_and_nothing_is_left),
+        T(kill_of_the_work_leaves_init),
+        T(the_end_of_init_is_told),
+        T(a_stop_keeps_the_files),
+        T(pause_stops_and_resume_goes_on),
+        T(stats_tell_what_it_uses),
+        T(a_restart_adopts_what_lives),
+        T(an_id_is_used_once),
+        T(a_failed_create_leaves_nothing),
+        T(remove_ends_what_commands_left),
+        T(fifty_at_once),
+        T(much_output_comes_whole),
+    };
+#undef T
+
+    suite = s;
+    return cmocka_run_group_tests_name(s->ops->name, tests, NULL, NULL);
+}

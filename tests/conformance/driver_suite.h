@@ -1,0 +1,15 @@
+/* driver_suite: what every driver must do, seen through core/driver.h and core/guest.h alone. */
+#pragma once
+
+#include "core/driver.h"
+
+struct driver_suite {
+    const struct driver_ops *ops;
+    const char *bindir;
+    /* A path inside, of a file that a stop keeps. */
+    void (*kept_path)(const char *state, const char *id, char *to, size_t size);
+    bool counts;                      /* stats tell of processes, memory and time */
+    void (*leave)(const char *state); /* ends what outlives a driver on purpose, or NULL */
+};
+
+int driver_suite_run(const struct driver_suite *s); /* how many tests failed */
