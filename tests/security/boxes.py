@@ -19,6 +19,7 @@ FIRST_USER = 20000 + os.getpid() % 20000  # each rootless Spawn has a user of it
 MARK = bytes.fromhex("f39bc7e88db1fa96d4a9ee83cbbdf091")
 CAN_MEMORY, CAN_CPU, CAN_PIDS, CAN_DISK, CAN_FREEZE, CAN_KILL_TREE, CAN_USERS = (1 << i for i in range(7))
 ROOTFS_RO, NESTING, UPPER_DISK = 1, 2, 4
+TMPFS, VOLUME, SHARED, HOST = range(4)
 PTY, STDIN, MERGE, KILL_REST = 1, 2, 4, 8
 READ, WRITE, STAT, LIST, MKDIR, REMOVE, RENAME, CHMOD, TAR_IN, TAR_OUT, WATCH = range(11)
 APPEND, EXCLUSIVE, PARENTS, RECURSIVE, NOFOLLOW = 1, 2, 4, 8, 16
@@ -141,9 +142,11 @@ class Spawn:
                 raise Refused(msg)
 
     @staticmethod
-    def create_payload(id, hostname="den", flags=0, memory=0, disk=0, cpu=0, pids=0, nofile=0):
+    def create_payload(id, hostname="den", flags=0, memory=0, disk=0, cpu=0, pids=0, nofile=0,
+                       mounts=()):
+        """mounts: (kind, source, target), see enum spawn_mount_kind"""
         return (text(id) + text(hostname) + struct.pack("<IQQIII", flags, memory, disk, cpu, pids, nofile)
-                + rows([]) + rows([]))
+                + rows([]) + rows([bytes([k]) + text(a) + text(b) + struct.pack("<BQ", 0, 0) for k, a, b in mounts]))
 
     def create(self, id, connect=True, **spec):
         kind, r, fds = self.call(3, self.create_payload(id, **spec))
