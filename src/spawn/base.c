@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <sys/fsuid.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* clang-format off */
@@ -139,7 +140,23 @@ static uint64_t fingerprint(void)
     return h;
 }
 
-/* Owned by the canonical ids: made with them as our file ids. */
+/* With the canonical ids as file ids; in a child, because a change of ours would make us, too,
+ * forget who started us (PR_SET_PDEATHSIG) and undumpable. */
+static int make_as(uint32_t id, int root, bool host_image)
+{
+    int status = -1;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        (void)setfsgid(id);
+        (void)setfsuid(id);
+        _exit(-base_make(root, host_image));
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) != pid)
+        return -errno;
+    return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
+}
+
 static int build(int dir, const char *name, bool host_image)
 {
     AUTO(fd_close) int root = -1;
@@ -153,11 +170,7 @@ static int build(int dir, const char *name, bool host_image)
     root = openat(dir, "new", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (root < 0 || fchmod(root, 0755) < 0)
         return -errno;
-    (void)setfsgid(id);
-    (void)setfsuid(id);
-    r = base_make(root, host_image);
-    (void)setfsuid(geteuid());
-    (void)setfsgid(getegid());
+    r = make_as(id, root, host_image);
     return r == 0 && renameat(dir, "new", dir, name) < 0 ? -errno : r;
 }
 

@@ -19,8 +19,25 @@
 struct host host = {
     .state = -1, .boxes = -1, .init = -1, .dev = -1, .base_host = -1, .base_points = -1, .cg2 = -1};
 
+/* Where holtd is another user it must get to the sockets, and to nothing else. */
+mode_t host_box_mode(void)
+{
+    return host.served == geteuid() ? 0700 : 0711;
+}
+
+int host_hand_over(int dir, const char *name)
+{
+    if (host.served == geteuid())
+        return 0;
+    return fchownat(dir, name, host.served, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0 ||
+                   fchmodat(dir, name, 0600, 0) < 0
+               ? -1
+               : 0;
+}
+
 static int open_state(const char *path, struct err *e)
 {
+    struct stat st;
     int r = dir_make_all(path, 0700);
 
     if (r < 0)
@@ -31,8 +48,13 @@ static int open_state(const char *path, struct err *e)
     if (mkdirat(host.state, "sb", 0700) < 0 && errno != EEXIST)
         return err_set(e, err_code_from_errno(errno), errno, "make '%s/sb'", path);
     host.boxes = openat(host.state, "sb", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (host.boxes < 0)
+    if (host.boxes < 0 || fstat(host.boxes, &st) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "open '%s/sb'", path);
+    /* Records say what to kill and which files to remove: nobody else may have written them. */
+    if (st.st_uid != geteuid() || (st.st_mode & 0022))
+        return err_set(e, ERR_FORBIDDEN, 0, "'%s/sb' is not ours alone", path);
+    if (fchmod(host.boxes, host_box_mode()) < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "open '%s/sb' to holtd", path);
     return 0;
 }
 
@@ -93,6 +115,8 @@ int host_init(const char *state, const char *init_program, struct err *e)
     host.many_ids = !host.rootless;
     if (host.rootless && host_become_root(e) < 0)
         return -1;
+    if (host.rootless)
+        host.served = 0; /* our own user, as seen from here */
     /* Our own mount namespace: what we mount is seen by nobody else and dies with us. */
     if (unshare(CLONE_NEWNS | CLONE_NEWIPC) < 0 ||
         mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)

@@ -6,6 +6,7 @@
 #include "wire/spawn.h"
 
 #include <linux/filter.h>
+#include <sys/types.h>
 
 #define HOST_NETNS_MAX 64
 #define HOST_ALLOWED_MAX 32
@@ -21,6 +22,7 @@ struct host {
     int dev;                    /* the shared /dev, mounted in our mount namespace */
     int cg2;                    /* our v2 cgroup, or -1 */
     int cg1[CG1_COUNT];         /* our v1 cgroups, or -1 */
+    uid_t served;               /* who may ask: holtd's user */
     bool rootless, many_ids;
     bool idmapped;       /* stored ids are shown in each sandbox's own range */
     bool memory_overlay; /* a tmpfs can be an overlay's upper */
@@ -44,6 +46,9 @@ CHECKED int host_open_cgroups(struct err *e);
 void host_close_cgroups(void); /* those that are empty: sandboxes outlive us */
 CHECKED int host_make_base(struct err *e);
 CHECKED int host_make_dev(struct err *e);
+mode_t host_box_mode(void); /* of sb/ and sb/ID */
+/* A socket that only holtd's user may use. */
+CHECKED int host_hand_over(int dir, const char *name); /* 0, or -1 with errno set */
 /* Before host_init; opened by it. */
 CHECKED int host_allow(const char *path, bool writable, struct err *e);
 /* Without root: a user namespace in which we are it. */

@@ -1,6 +1,7 @@
 #include "spawn/idmap.h"
 
 #include "base/fd.h"
+#include "spawn/guards.h"
 #include "spawn/host.h"
 #include "spawn/mnt.h"
 
@@ -26,7 +27,7 @@ uint32_t idmap_base(uint32_t slot)
 {
     if (host.rootless)
         return 0;
-    return IDMAP_STORED + (host.idmapped ? slot * HOST_IDS : 0);
+    return IDMAP_STORED + (host.idmapped && !guard_left_out("ids") ? slot * HOST_IDS : 0);
 }
 
 uint32_t idmap_stored(void)

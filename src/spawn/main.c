@@ -1,10 +1,12 @@
 /* holt-spawn: the only privileged part.
- * Usage: holt-spawn --state DIR --init PROGRAM [--allow DIR | --allow-write DIR]... */
+ * Usage: holt-spawn --state DIR --init PROGRAM [--user NAME] [--allow DIR | --allow-write DIR]...
+ * --user: who holtd runs as, where that is not our own user. */
 #include "base/log.h"
 #include "spawn/sandbox.h"
 #include "spawn/server.h"
 
 #include <fcntl.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -43,7 +45,7 @@ static void watch_signals(void)
 }
 
 struct arguments {
-    const char *state, *init;
+    const char *state, *init, *user;
 };
 
 static int parse(int argc, char **argv, struct arguments *ret, struct err *e)
@@ -55,6 +57,8 @@ static int parse(int argc, char **argv, struct arguments *ret, struct err *e)
             ret->state = value;
         else if (strcmp(name, "--init") == 0)
             ret->init = value;
+        else if (strcmp(name, "--user") == 0)
+            ret->user = value;
         else if (strcmp(name, "--allow") != 0 && strcmp(name, "--allow-write") != 0)
             return err_set(e, ERR_INVALID, 0, "unknown argument '%s'", name);
         else if (host_allow(value, strcmp(name, "--allow-write") == 0, e) < 0)
@@ -62,8 +66,18 @@ static int parse(int argc, char **argv, struct arguments *ret, struct err *e)
     }
     if (!ret->state || !ret->init || argc % 2 == 0)
         return err_set(e, ERR_INVALID, 0,
-                       "usage: holt-spawn --state DIR --init PROGRAM [--allow DIR | "
-                       "--allow-write DIR]...");
+                       "usage: holt-spawn --state DIR --init PROGRAM [--user NAME] "
+                       "[--allow DIR | --allow-write DIR]...");
+    return 0;
+}
+
+static int find_user(const char *name, struct err *e)
+{
+    struct passwd *pw = name ? getpwnam(name) : NULL;
+
+    if (name && !pw)
+        return err_set(e, ERR_INVALID, 0, "there is no user '%s'", name);
+    host.served = pw ? pw->pw_uid : geteuid();
     return 0;
 }
 
@@ -71,7 +85,7 @@ static int start(int argc, char **argv, struct err *e)
 {
     struct arguments a = {0};
 
-    if (parse(argc, argv, &a, e) < 0)
+    if (parse(argc, argv, &a, e) < 0 || find_user(a.user, e) < 0)
         return -1;
     loop_init();
     watch_signals();

@@ -51,6 +51,7 @@ static int write_record(const struct sandbox *s)
     buf_printf(&text, "%d %" PRIu64 " %u %u %d %u %" PRIu64 " %" PRIu64 " %u %u %u\n",
                s->keep ? 0 : s->pid, s->started, s->ids.slot, s->flags, s->confirmed, s->enforced,
                s->memory_bytes, s->disk_bytes, s->cpu_millis, s->pids, s->nofile);
+    buf_printf(&text, "%s\n", s->installation);
     for (size_t i = 0; i < SHARED_MAX; i++)
         if (s->shared & (1ULL << i))
             buf_printf(&text, "%s\n", shared_name(i));
@@ -138,6 +139,8 @@ static void read_record(struct sandbox *s)
     s->cpu_millis = (uint32_t)v[8];
     s->pids = (uint32_t)v[9];
     s->nofile = (uint32_t)v[10];
+    (void)snprintf(s->installation, sizeof s->installation, STR_FMT,
+                   STR_ARG(str_cut(lines, '\n', &lines)));
     s->keep = s->pid == 0; /* stopped: nothing of it is there but its files */
     if (s->keep)
         return;

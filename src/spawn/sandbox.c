@@ -295,6 +295,7 @@ static void reset(struct sandbox *s, const struct spawn_create *c, uint32_t tag)
                           .oom_file = -1};
     memcpy(s->id, c->id.p, c->id.n);
     memcpy(s->hostname, c->hostname.p, c->hostname.n);
+    (void)snprintf(s->installation, sizeof s->installation, "%s", server_installation());
 }
 
 struct sandbox *sandbox_new(const struct spawn_create *c, uint32_t tag)

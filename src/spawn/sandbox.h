@@ -37,6 +37,7 @@ struct cgroup_v1 {
 struct sandbox {
     struct list node;
     char id[SPAWN_ID_MAX + 1], hostname[64];
+    char installation[SPAWN_ID_MAX + 1]; /* whose it is: no other sees it; "": nobody knows */
     uint32_t flags;
     struct idmap ids;
     uint64_t memory_bytes, disk_bytes;

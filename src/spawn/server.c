@@ -14,14 +14,24 @@
 
 static struct watch listener = {.fd = -1}, client = {.fd = -1};
 static bool greeted;
+static char installation[SPAWN_ID_MAX + 1];
 static uint8_t epoch[16];
-static uid_t served_uid;
 
 static void drop_client(void)
 {
     loop_remove(&client);
     greeted = false;
     sandbox_forget_tags();
+}
+
+const char *server_installation(void)
+{
+    return installation;
+}
+
+static bool is_theirs(const struct sandbox *s)
+{
+    return s->installation[0] == '\0' || strcmp(s->installation, installation) == 0;
 }
 
 void server_send(const struct spawn_msg *m, int fd)
@@ -90,6 +100,7 @@ static void on_hello(const struct spawn_msg *m)
                                              .rootless = host.rootless,
                                              .features = host.features};
     memcpy(reply.u.welcome.epoch, epoch, sizeof epoch);
+    (void)snprintf(installation, sizeof installation, STR_FMT, STR_ARG(m->u.hello.installation));
     server_send(&reply, -1);
 }
 
@@ -101,7 +112,8 @@ static void on_list(const struct spawn_msg *m)
     uint32_t n = 0;
 
     for (; s && n < SPAWN_LIST_MAX; s = sandbox_after(str_of(s->id)))
-        rows[n++] = (struct spawn_list_row){str_of(s->id), (uint8_t)s->state, s->confirmed};
+        if (is_theirs(s))
+            rows[n++] = (struct spawn_list_row){str_of(s->id), (uint8_t)s->state, s->confirmed};
     reply.u.listed = (struct spawn_listed){s != NULL, {.count = n, .items = rows}};
     server_send(&reply, -1);
 }
@@ -133,8 +145,13 @@ static void on_kill(const struct spawn_msg *m, struct sandbox *s)
 static void on_named(const struct spawn_msg *m)
 {
     struct sandbox *s = sandbox_find(m->u.name.id);
+    struct err e;
 
-    if (!s) {
+    if (s && !is_theirs(s)) {
+        (void)err_set(&e, ERR_FORBIDDEN, 0, "sandbox '%s' is of installation '%s'", s->id,
+                      s->installation);
+        server_done(m->tag, &e);
+    } else if (!s) {
         fail_errno(m->tag, m->type == SPAWN_DESTROY ? 0 : -ENOENT, "find", m->u.name.id);
     } else if (m->type == SPAWN_ADOPT) {
         on_adopt(m, s);
@@ -200,7 +217,7 @@ static void on_accept(struct watch *w, uint32_t events)
     (void)events;
     if (fd < 0)
         return;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.uid != served_uid) {
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.uid != host.served) {
         fd_close(fd);
         return;
     }
@@ -214,11 +231,11 @@ int server_listen(int state_dir, struct err *e)
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    served_uid = geteuid();
     rnd_bytes(epoch, sizeof epoch);
     (void)unlinkat(state_dir, "spawn.sock", 0);
     (void)snprintf(at.sun_path, sizeof at.sun_path, "/proc/self/fd/%d/spawn.sock", state_dir);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || listen(fd, 8) < 0)
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 ||
+        host_hand_over(state_dir, "spawn.sock") < 0 || listen(fd, 8) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "listen on 'spawn.sock'");
     loop_add(&listener, fd, on_accept);
     loop_want(&listener, EPOLLIN);

@@ -15,7 +15,7 @@
 
 int step_directory(struct sandbox *s, struct err *e)
 {
-    if (!(s->flags & SPAWN_RESTART) && mkdirat(host.boxes, s->id, 0700) < 0)
+    if (!(s->flags & SPAWN_RESTART) && mkdirat(host.boxes, s->id, host_box_mode()) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "make its directory");
     s->dir = openat(host.boxes, s->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return s->dir < 0 ? err_set(e, ERR_INTERNAL, errno, "open its directory") : 0;
@@ -42,7 +42,7 @@ int step_socket(struct sandbox *s, struct err *e)
     (void)snprintf(at.sun_path, sizeof at.sun_path, "/proc/self/fd/%d/init.sock", s->dir);
     s->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (s->listener < 0 || bind(s->listener, (struct sockaddr *)&at, sizeof at) < 0 ||
-        listen(s->listener, 16) < 0)
+        host_hand_over(s->dir, "init.sock") < 0 || listen(s->listener, 16) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "make init's socket");
     return 0;
 }

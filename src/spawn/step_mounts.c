@@ -61,7 +61,7 @@ static int open_host(struct str path, bool readonly)
             continue;
         (void)snprintf(below, sizeof below, "." STR_FMT, STR_ARG(rest));
         fd = (int)syscall(SYS_openat2, a->fd, below, &how, sizeof how);
-        return fd < 0 ? -errno : fd;
+        return fd >= 0 ? fd : errno == EXDEV ? -EACCES : -errno; /* EXDEV: it leads out */
     }
     return -EACCES;
 }

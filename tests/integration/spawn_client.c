@@ -20,12 +20,19 @@ static void NORETURN die(const char *what, const char *why)
 
 pid_t spawn_client_start(const char *program, const char *state, const char *init)
 {
+    const char *const argv[] = {program, "--state", state, "--init", init, NULL};
+
+    return spawn_client_start_with(argv, state);
+}
+
+pid_t spawn_client_start_with(const char *const *argv, const char *state)
+{
     char path[128];
     pid_t pid = fork();
 
     if (pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
-        (void)execl(program, program, "--state", state, "--init", init, (char *)NULL);
+        (void)execv(argv[0], (char *const *)(uintptr_t)argv);
         _exit(127);
     }
     (void)snprintf(path, sizeof path, "%s/spawn.sock", state);
@@ -35,6 +42,11 @@ pid_t spawn_client_start(const char *program, const char *state, const char *ini
 }
 
 void spawn_client_connect(struct spawn_client *c, const char *state)
+{
+    spawn_client_connect_as(c, state, "in_test");
+}
+
+void spawn_client_connect_as(struct spawn_client *c, const char *state, const char *installation)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     struct spawn_msg m = {.type = SPAWN_HELLO};
@@ -46,7 +58,7 @@ void spawn_client_connect(struct spawn_client *c, const char *state)
             die("connect to holt-spawn", strerror(errno));
         (void)usleep(10000);
     }
-    m.u.hello = (struct spawn_hello){1, SPAWN_VERSION, STR("in_test")};
+    m.u.hello = (struct spawn_hello){1, SPAWN_VERSION, str_of(installation)};
     m = spawn_client_call(c, &m, NULL);
     if (m.type != SPAWN_WELCOME || m.u.welcome.version != SPAWN_VERSION)
         die("greet holt-spawn", "no welcome");
@@ -96,9 +108,10 @@ struct spawn_msg spawn_client_call(struct spawn_client *c, struct spawn_msg *m, 
         die("encode", e.msg);
     if (send(c->fd, bytes, o.n, MSG_NOSIGNAL) < 0)
         die("write to holt-spawn", strerror(errno));
-    do
+    do {
         reply = receive(c, ret_fd);
-    while (reply.tag != m->tag);
+        c->ooms += reply.type == SPAWN_EVENT && reply.u.event.kind == SPAWN_OOM;
+    } while (reply.tag != m->tag);
     return reply;
 }
 
@@ -119,10 +132,19 @@ void spawn_client_destroy(struct spawn_client *c, const char *id)
 {
     struct spawn_msg m = {.type = SPAWN_DESTROY};
 
-    m.u.name.id = str_of(id);
+    m.u.destroy.id = str_of(id);
     m = spawn_client_call(c, &m, NULL);
     if (m.type != SPAWN_DONE || m.u.done.err.code != ERR_NONE)
         die("destroy", m.u.done.err.msg);
+}
+
+int spawn_client_stop(struct spawn_client *c, const char *id, struct err *e)
+{
+    struct spawn_msg m = {.type = SPAWN_DESTROY};
+
+    m.u.destroy = (struct spawn_destroy){str_of(id), 1};
+    *e = spawn_client_call(c, &m, NULL).u.done.err;
+    return e->code == ERR_NONE ? 0 : -1;
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)

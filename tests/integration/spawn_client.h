@@ -11,11 +11,14 @@ struct spawn_client {
     uint32_t tag;
     uint32_t features;
     bool rootless;
+    uint32_t ooms; /* events so far */
 };
 
 /* Starts holt-spawn with this state directory and waits until it serves; it dies with us. */
 pid_t spawn_client_start(const char *program, const char *state, const char *init);
+pid_t spawn_client_start_with(const char *const *argv, const char *state);
 void spawn_client_connect(struct spawn_client *c, const char *state);
+void spawn_client_connect_as(struct spawn_client *c, const char *state, const char *installation);
 /* Sends m (its tag is set) and takes replies until that tag's; *ret_fd: a descriptor that came, or
  * -1. Texts of the reply are valid until the next call. */
 struct spawn_msg spawn_client_call(struct spawn_client *c, struct spawn_msg *m, int *ret_fd);
@@ -23,5 +26,6 @@ struct spawn_msg spawn_client_call(struct spawn_client *c, struct spawn_msg *m, 
 int spawn_client_create(struct spawn_client *c, const struct spawn_create *spec, int *ret_fd,
                         struct err *e);
 void spawn_client_destroy(struct spawn_client *c, const char *id);
+int spawn_client_stop(struct spawn_client *c, const char *id, struct err *e); /* keeps its files */
 /* After holt-spawn's end: the state directory and what is left in it, its base and lock. */
 void spawn_client_remove_state(const char *state);
