@@ -1,6 +1,7 @@
 """Each guard is left out in turn, and an attempt must get through: so the attempts can fail.
 
-The holt-spawn used here is linked with omit.c; the one that is installed has no such switch, which is tested too.
+The holt-spawn used here is linked with omit.c and built as with -Dtest_guards=true; the one that is installed has no
+such switch, which is tested too.
 """
 import subprocess
 from types import SimpleNamespace
@@ -25,6 +26,13 @@ GUARDS = {
     "read-only": (["host_mounts", "write_dev"], None),
     "terminals": (["terminals"], None),
     "disk": (["disk_bomb"], None),
+    # those of src/spawn/guards.h: a build with -Dtest_guards=true has them
+    "command_filter": (["type_into_the_terminal", "socket_vsock", "limits_of_init"], None),
+    "caps": (["capabilities"], None),
+    "usr_readonly": (["host_mounts"], None),
+    "userns": (["nested_user_namespace"], None),
+    "limits": (["fork_bomb", "memory_bomb"], "root"),
+    "ids": (["users_of_neighbours"], "root"),
 }
 
 
@@ -36,8 +44,8 @@ def test_attempt_gets_through_without(guard, mode, prey):
         pytest.skip(f"this guard can be left out as {only} only")
     s = boxes.Spawn(mode == "rootless", program=UNGUARDED, env={"HOLT_OMIT": guard})
     try:
-        if guard == "cgroup v1" and not s.features & boxes.CAN_PIDS:
-            pytest.skip("no v1 cgroups here")
+        if guard in ("cgroup v1", "limits") and not s.features & boxes.CAN_PIDS:
+            pytest.skip("no cgroups here")
         host = SimpleNamespace(**vars(prey))
         host.neighbour = put_probe(s.create("sb_neighbour", **LIMITS))
         for name in names:
