@@ -16,14 +16,25 @@ void loop_init(void)
     assert(epoll_fd >= 0);
 }
 
-void loop_add(struct watch *w, int fd, void (*on)(struct watch *, uint32_t))
+int loop_try_add(struct watch *w, int fd, void (*on)(struct watch *, uint32_t))
 {
     struct epoll_event ev = {.events = 0, .data.ptr = w};
+    int r;
 
     *w = (struct watch){.fd = fd, .on = on};
-    /* Regular files cannot be watched (EPERM); nobody asks to. */
-    if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0)
-        assert(errno == EPERM);
+    if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &ev) == 0)
+        return 0;
+    r = -errno;
+    fd_close(fd);
+    w->fd = -1;
+    return r;
+}
+
+void loop_add(struct watch *w, int fd, void (*on)(struct watch *, uint32_t))
+{
+    int r = loop_try_add(w, fd, on);
+
+    assert(r == 0);
 }
 
 void loop_want(struct watch *w, uint32_t events)

@@ -1,7 +1,8 @@
-#include "core/guest_in.h"
+#include "core/guest.h"
 
 #include "base/mem.h"
 #include "base/rnd.h"
+#include "core/guest_in.h"
 
 #include <inttypes.h>
 

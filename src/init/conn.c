@@ -11,6 +11,7 @@
 #include "init/stats.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #define OUT_HIGH (256 * 1024) /* above: nothing more is read from holtd */
 #define HELLO_MS 5000
 #define PORT_RETRY_MS 50
+#define LISTEN_RETRY_MS 20
 
 struct conn {
     struct watch w;
@@ -29,11 +31,14 @@ struct conn {
 };
 
 static struct watch listener = {.fd = -1};
+static int64_t listen_ms;    /* when to listen again; 0: it does */
+static int reserve = -1;     /* a descriptor for the next connection */
 static struct conn *current; /* greeted, or NULL */
 static struct conn *pending; /* accepted, its hello has not come */
 static struct list channels = {&channels, &channels};
 static uint32_t channel_count;
 static uint32_t last_opened; /* by holtd, on the current connection */
+static uint32_t last_number; /* of those that init opened on it; even */
 static uint8_t epoch[16];
 static int64_t born_ms;
 
@@ -187,6 +192,12 @@ void conn_kick(void)
 
 /* ---- in ---- */
 
+static void hold_reserve(void)
+{
+    if (reserve < 0)
+        reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 static void greet(struct conn *c, const struct guest_hello_host *h)
 {
     static struct guest_exec_row rows[GUEST_EXECS_MAX];
@@ -201,11 +212,12 @@ static void greet(struct conn *c, const struct guest_hello_host *h)
     if (current && current != c)
         drop(current);
     close_channels(); /* the same port, greeted again after a mark */
+    hold_reserve();   /* before anything new is opened */
     if (c == pending)
         pending = NULL;
     current = c;
     c->greeted = true;
-    last_opened = 0;
+    last_opened = last_number = 0;
     hi->execs = (struct wire_rows){.count = exec_rows(rows), .items = rows};
     buf_add(&c->out, guest_mark, GUEST_MARK);
     queue(c, &m);
@@ -254,7 +266,7 @@ static bool on_channel_msg(const struct guest_msg *m, struct err *e)
 {
     struct channel *ch = find_channel(m->channel);
 
-    if (!ch && m->channel > last_opened)
+    if (!ch && m->channel > (m->channel % 2 ? last_opened : last_number))
         return err_set(e, ERR_INVALID, 0, "channel %u was never opened", m->channel) == 0;
     if (!ch)
         return true; /* it crossed the close */
@@ -345,13 +357,38 @@ static void on_io(struct watch *w, uint32_t events)
     (void)flush(c);
 }
 
+void conn_spare_accept(int fd)
+{
+    fd_close(reserve);
+    reserve = -1;
+    fd_close(accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    hold_reserve();
+}
+
+/* Without a descriptor to accept with, the socket stays readable: look again later, do not spin. */
+static void listen_pause(void)
+{
+    loop_want(&listener, EPOLLET);
+    listen_ms = clock_mono_ms() + LISTEN_RETRY_MS;
+}
+
+/* When all descriptors are in use (commands, dials), the one held back lets the next holtd in; that
+ * ends the channels of the last one, and there are some again. */
 static void on_accept(struct watch *w, uint32_t events)
 {
     int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
     (void)events;
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE) && reserve >= 0) {
+        fd_close(reserve);
+        reserve = -1;
+        fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    }
     if (fd >= 0)
         conn_serve(fd, false);
+    else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+        listen_pause();
+    hold_reserve();
 }
 
 static void once(void)
@@ -367,6 +404,7 @@ void conn_listen(int fd)
     once();
     loop_add(&listener, fd, on_accept);
     loop_want(&listener, EPOLLIN);
+    hold_reserve();
 }
 
 void conn_serve(int fd, bool scan)
@@ -379,21 +417,29 @@ void conn_serve(int fd, bool scan)
     pending = c;
     c->hello_by_ms = clock_mono_ms() + HELLO_MS;
     guest_reader_init(&c->in, GUEST_HOST, scan);
-    loop_add(&c->w, fd, on_io);
+    if (loop_try_add(&c->w, fd, on_io) < 0) {
+        pending = NULL;
+        conn_free(c);
+        return;
+    }
     want_events(c);
 }
 
 int conn_timeout_ms(void)
 {
-    int64_t due = !pending           ? INT64_MAX
-                  : pending->in.scan ? pending->retry_ms
-                                     : pending->hello_by_ms;
+    int64_t due = !pending ? 0 : pending->in.scan ? pending->retry_ms : pending->hello_by_ms;
 
-    return due == 0 || due == INT64_MAX ? -1 : (int)i64_max(0, due - clock_mono_ms());
+    if (listen_ms != 0)
+        due = due == 0 ? listen_ms : i64_min(due, listen_ms);
+    return due == 0 ? -1 : (int)i64_max(0, due - clock_mono_ms());
 }
 
 void conn_tick(void)
 {
+    if (listen_ms != 0 && clock_mono_ms() >= listen_ms) {
+        listen_ms = 0;
+        loop_want(&listener, EPOLLIN);
+    }
     if (!pending)
         return;
     if (!pending->in.scan && clock_mono_ms() >= pending->hello_by_ms)
@@ -411,6 +457,19 @@ void channel_open(struct channel *c, uint32_t number, const struct channel_ops *
     *c = (struct channel){.ops = ops, .number = number};
     list_push(&channels, &c->node);
     channel_count++;
+}
+
+uint32_t channel_number(void)
+{
+    if (!current || channel_count >= GUEST_CHANNELS_MAX || last_number >= INT32_MAX - 2)
+        return 0;
+    return last_number += 2;
+}
+
+void channel_end(struct channel *c)
+{
+    if (c->number != 0)
+        channel_gone(c);
 }
 
 void channel_close(struct channel *c, const struct err *e)

@@ -25,6 +25,7 @@ void conn_serve(int fd, bool scan); /* takes fd: a stream that is connected */
 int conn_timeout_ms(void);          /* until conn_tick is due; -1: never */
 void conn_tick(void);
 
+void conn_spare_accept(int fd);            /* hangs up on the next one when no descriptor is left */
 bool conn_send(const struct guest_msg *m); /* false: there is no connection; or m is not valid */
 void conn_kick(void);                      /* some channel may have data to send now */
 /* For fill: queues bytes at offset; returns how many were taken. */
@@ -32,4 +33,7 @@ size_t conn_data(struct channel *c, enum guest_stream stream, uint64_t offset, s
                  bool eof);
 
 void channel_open(struct channel *c, uint32_t number, const struct channel_ops *ops);
+/* One that init opens: the number, or 0: nobody is connected, or too many are open. */
+CHECKED uint32_t channel_number(void);
 void channel_close(struct channel *c, const struct err *e); /* e: reset; NULL: close */
+void channel_end(struct channel *c); /* what was sent last has ended it for the peer */

@@ -9,10 +9,12 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #define STEP (32 * 1024)
+#define RELAYS_MAX 64 /* at once: a command must not take all channels and descriptors */
 
 struct dial {
     struct channel ch;
@@ -22,15 +24,19 @@ struct dial {
     struct buf kept;       /* from the server, not acknowledged: what holtd's window still covers */
     struct buf in_pending; /* to the server */
     bool connected;
+    bool relay;           /* from inside: it waits for holtd's answer before anything is read */
     bool in_eof, in_shut; /* holtd has ended its side; we passed that on */
     bool out_eof, out_eof_sent;
 };
+
+static uint32_t relays;
 
 static void dial_gone(struct channel *ch)
 {
     struct dial *d = CONTAINER_OF(ch, struct dial, ch);
 
     loop_remove(&d->w);
+    relays -= d->relay ? 1 : 0;
     buf_done(&d->kept);
     buf_done(&d->in_pending);
     mem_free(d);
@@ -39,7 +45,7 @@ static void dial_gone(struct channel *ch)
 static void want(struct dial *d)
 {
     bool in = d->connected && !d->out_eof && buf_len(&d->kept) < STEP;
-    bool out = !d->connected || buf_len(&d->in_pending) > 0;
+    bool out = (!d->connected && !d->relay) || buf_len(&d->in_pending) > 0;
 
     loop_want(&d->w, (in ? (uint32_t)EPOLLIN : 0) | (out ? (uint32_t)EPOLLOUT : 0) |
                          (in || out ? 0 : (uint32_t)EPOLLET));
@@ -138,6 +144,10 @@ static void on_socket(struct watch *w, uint32_t events)
 {
     struct dial *d = CONTAINER_OF(w, struct dial, w);
 
+    if (d->relay && !d->connected) { /* it was told of only if the asker has gone */
+        channel_close(&d->ch, NULL);
+        return;
+    }
     if (!d->connected && !finish_connect(d))
         return;
     if (!write_pending(d))
@@ -157,6 +167,11 @@ static void dial_on_msg(struct channel *ch, const struct guest_msg *m)
     if (m->type == GUEST_ACK) {
         if (flow_on_ack(&d->out, &m->u.ack, &e) < 0)
             channel_close(ch, &e);
+        return;
+    }
+    if (m->type == GUEST_OPENED && d->relay) {
+        d->connected = true;
+        want(d);
         return;
     }
     if (m->type != GUEST_DATA)
@@ -227,19 +242,78 @@ static int begin(const struct guest_dial *m, struct err *e)
 void dial_open(const struct guest_msg *m)
 {
     struct err e = {0};
-    int fd = begin(&m->u.dial, &e);
+    int fd = begin(&m->u.dial, &e), r = 0;
     struct guest_msg no = {.type = GUEST_RESET, .channel = m->channel};
-    struct dial *d;
+    struct dial *d = xzalloc(sizeof *d);
 
-    if (fd < 0) {
+    if (fd >= 0)
+        r = loop_try_add(&d->w, fd, on_socket);
+    if (r < 0)
+        (void)err_set(&e, err_code_from_errno(-r), -r, "watch the connection");
+    if (fd < 0 || r < 0) {
+        mem_free(d);
         no.u.reset.err = e;
         (void)conn_send(&no);
         return;
     }
-    d = xzalloc(sizeof *d);
     flow_out_init(&d->out, 0, GUEST_WINDOW_UP);
     flow_in_init(&d->in, 0, GUEST_WINDOW_DOWN);
-    loop_add(&d->w, fd, on_socket);
     channel_open(&d->ch, m->channel, &dial_channel);
     want(d);
+}
+
+/* ---- relay ---- */
+
+static void relay_open(int fd, uint32_t uid)
+{
+    struct guest_msg m = {.type = GUEST_RELAY};
+    struct dial *d = xzalloc(sizeof *d);
+
+    m.u.relay = (struct guest_relay){.service = GUEST_API, .uid = uid, .host = STR("")};
+    if (loop_try_add(&d->w, fd, on_socket) == 0)
+        m.channel = channel_number();
+    if (m.channel == 0) {
+        loop_remove(&d->w);
+        mem_free(d);
+        return;
+    }
+    d->relay = true;
+    relays++;
+    flow_out_init(&d->out, 0, GUEST_WINDOW_UP);
+    flow_in_init(&d->in, 0, GUEST_WINDOW_DOWN);
+    channel_open(&d->ch, m.channel, &dial_channel);
+    want(d);
+    (void)conn_send(&m);
+}
+
+/* Who may not or cannot be served is hung up on. */
+static void on_relay(struct watch *w, uint32_t events)
+{
+    AUTO(fd_close) int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    struct ucred who;
+    socklen_t size = sizeof who;
+
+    (void)events;
+    if (fd >= 0 && relays < RELAYS_MAX && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0)
+        relay_open(TAKE_FD(fd), who.uid);
+    else if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+        conn_spare_accept(w->fd);
+}
+
+int relay_listen(const char *path)
+{
+    static struct watch listener;
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    AUTO(fd_close) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0 || strlen(path) >= sizeof at.sun_path)
+        return fd < 0 ? -errno : -ENAMETOOLONG;
+    memcpy(at.sun_path, path, strlen(path) + 1);
+    /* Everybody inside may ask: who it is goes along. */
+    if (bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || chmod(path, 0666) < 0 ||
+        listen(fd, 64) < 0)
+        return -errno;
+    loop_add(&listener, TAKE_FD(fd), on_relay);
+    loop_want(&listener, EPOLLIN);
+    return 0;
 }

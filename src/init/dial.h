@@ -1,6 +1,8 @@
-/* dial: connections from outside to a server inside the sandbox. */
+/* dial: connections from outside to a server inside the sandbox, and relay: from inside to holtd's
+ * API, through a Unix socket that init listens on. */
 #pragma once
 
 #include "wire/guest.h"
 
 void dial_open(const struct guest_msg *m);
+CHECKED int relay_listen(const char *path); /* 0, or -errno */

@@ -449,6 +449,18 @@ static int make_ends(const struct guest_exec_start *s, struct ends *n, struct er
     return n->theirs[2] < 0 ? err_set(e, err_code_from_errno(errno), errno, "merge stderr") : 0;
 }
 
+static int watch_ends(struct exec *x, struct ends *n, struct err *e)
+{
+    int r = 0;
+
+    if (n->ours[0] >= 0)
+        r = loop_try_add(&x->in, TAKE_FD(n->ours[0]), on_in);
+    for (int i = 0; r == 0 && i < 2; i++)
+        if (n->ours[1 + i] >= 0)
+            r = loop_try_add(&x->out[i].w, TAKE_FD(n->ours[1 + i]), on_out);
+    return r < 0 ? err_set(e, err_code_from_errno(-r), -r, "watch the command's pipes") : 0;
+}
+
 static int run(struct exec *x, const struct guest_exec_start *s, struct err *e)
 {
     AUTO(ends_close) struct ends n = {{-1, -1, -1}, {-1, -1, -1}};
@@ -464,16 +476,14 @@ static int run(struct exec *x, const struct guest_exec_start *s, struct err *e)
     io =
         (struct launch_io){n.theirs[0], n.theirs[1], n.theirs[2], s->flags & GUEST_EXEC_PTY, group};
     x->born_ns = clock_mono_ns();
-    if (launch(s, &io, &x->pid, e) < 0)
+    if (watch_ends(x, &n, e) < 0 || launch(s, &io, &x->pid, e) < 0) {
+        loop_remove(&x->in);
+        loop_remove(&x->out[0].w);
+        loop_remove(&x->out[1].w);
         return -1;
-    if (n.ours[0] >= 0)
-        loop_add(&x->in, TAKE_FD(n.ours[0]), on_in);
-    for (int i = 0; i < 2; i++) {
-        if (n.ours[1 + i] < 0)
-            continue;
-        loop_add(&x->out[i].w, TAKE_FD(n.ours[1 + i]), on_out);
-        loop_want(&x->out[i].w, EPOLLIN);
     }
+    loop_want(&x->out[0].w, EPOLLIN);
+    loop_want(&x->out[1].w, EPOLLIN);
     return 0;
 }
 
@@ -528,6 +538,9 @@ static void finish(struct exec *x, int status, const struct rusage *ru)
         .max_rss_kib = (uint64_t)ru->ru_maxrss,
         .wall_us = (uint64_t)(clock_mono_ns() - x->born_ns) / 1000,
     };
+    /* A shell whose child was killed says 128 + 9. */
+    if (x->exit.code == (signalled ? SIGKILL : 128 + SIGKILL))
+        x->exit.oom = group_had_oom(x->group);
     if ((x->flags & GUEST_EXEC_KILL_REST) && !group_signal(x->group, SIGKILL))
         term_session_signal(x->pid, SIGKILL);
     in_close(x);

@@ -2,7 +2,9 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "init/archive.h"
 #include "init/conn.h"
+#include "init/notify.h"
 #include "init/path.h"
 
 #include <dirent.h>
@@ -41,7 +43,7 @@ static void fill_done(const struct stat *st, struct guest_file_done *d)
     };
 }
 
-static void send_done(uint32_t number, const struct stat *st, const char *link)
+void file_send_done(uint32_t number, const struct stat *st, const char *link)
 {
     struct guest_msg m = {.type = GUEST_FILE_DONE, .channel = number};
 
@@ -57,12 +59,6 @@ static void send_failure(uint32_t number, const struct err *e)
 
     m.u.reset.err = *e;
     (void)conn_send(&m);
-}
-
-static int sys_failed(const char *what, struct str path, struct err *e)
-{
-    return err_set(e, err_code_from_errno(errno), errno, "%s '%.*s'", what,
-                   (int)size_min(path.n, 200), path.p);
 }
 
 /* ---- streams ---- */
@@ -82,7 +78,7 @@ static void file_end(struct file *f)
 {
     struct stat st;
 
-    send_done(f->ch.number, fstat(f->dir ? dirfd(f->dir) : f->fd, &st) == 0 ? &st : NULL, "");
+    file_send_done(f->ch.number, fstat(f->dir ? dirfd(f->dir) : f->fd, &st) == 0 ? &st : NULL, "");
     channel_close(&f->ch, NULL);
 }
 
@@ -98,7 +94,7 @@ static bool read_fill(struct file *f)
     if (want > 0)
         n = pread(f->fd, chunk, want, (off_t)f->at);
     if (n < 0) {
-        (void)sys_failed("read", STR("the file"), &e);
+        (void)path_failed("read", STR("the file"), errno, &e);
         channel_close(&f->ch, &e);
         return true;
     }
@@ -217,26 +213,13 @@ static void stream_open(const struct guest_msg *m, int fd, DIR *dir)
 
 /* ---- operations: 1 means that the answer is under way, 0 that file_done is due ---- */
 
-static int need_regular(int fd, struct str path, struct err *e)
-{
-    struct stat st;
-
-    if (fstat(fd, &st) < 0)
-        return sys_failed("stat", path, e);
-    if (!S_ISREG(st.st_mode))
-        return err_set(e, ERR_INVALID, 0, "'%.*s' is not a regular file",
-                       (int)size_min(path.n, 200), path.p);
-    return 0;
-}
-
 static int op_read(const struct guest_msg *m, struct err *e)
 {
     const struct guest_file_call *c = &m->u.file;
     int nofollow = c->flags & GUEST_FILE_NOFOLLOW ? O_NOFOLLOW : 0;
-    /* O_NONBLOCK: a FIFO must not hold init; it is refused once it is open. */
-    AUTO(fd_close) int fd = path_open(c->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | nofollow, 0, e);
+    AUTO(fd_close) int fd = path_open_regular(c->path, O_RDONLY | nofollow, 0, false, e);
 
-    if (fd < 0 || need_regular(fd, c->path, e) < 0)
+    if (fd < 0)
         return -1;
     stream_open(m, TAKE_FD(fd), NULL);
     return 1;
@@ -252,20 +235,22 @@ static int make_parents(struct str path, struct err *e)
 static int op_write(const struct guest_msg *m, struct err *e)
 {
     const struct guest_file_call *c = &m->u.file;
-    int flags = O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY;
+    int flags = O_WRONLY | O_CREAT;
+    bool truncate = !(c->flags & GUEST_FILE_APPEND) && c->offset == 0;
     AUTO(fd_close) int fd = -1;
 
-    flags |= c->flags & GUEST_FILE_APPEND ? O_APPEND : c->offset == 0 ? O_TRUNC : 0;
+    flags |= c->flags & GUEST_FILE_APPEND ? O_APPEND : 0;
     flags |= c->flags & GUEST_FILE_EXCLUSIVE ? O_EXCL : 0;
+    flags |= c->flags & GUEST_FILE_NOFOLLOW ? O_NOFOLLOW : 0;
     if ((c->flags & GUEST_FILE_PARENTS) && make_parents(c->path, e) < 0)
         return -1;
-    fd = path_open(c->path, flags, c->mode ? c->mode : 0644, e);
-    if (fd < 0 || need_regular(fd, c->path, e) < 0)
+    fd = path_open_regular(c->path, flags, c->mode ? c->mode : 0644, truncate, e);
+    if (fd < 0)
         return -1;
     if (c->offset > 0 && lseek(fd, (off_t)c->offset, SEEK_SET) < 0)
-        return sys_failed("seek in", c->path, e);
+        return path_failed("seek in", c->path, errno, e);
     if ((c->uid != GUEST_NO_ID || c->gid != GUEST_NO_ID) && fchown(fd, c->uid, c->gid) < 0)
-        return sys_failed("change the owner of", c->path, e);
+        return path_failed("change the owner of", c->path, errno, e);
     stream_open(m, TAKE_FD(fd), NULL);
     return 1;
 }
@@ -282,11 +267,11 @@ static int op_stat(const struct guest_msg *m, struct err *e)
     if (fd < 0)
         return -1;
     if (fstat(fd, &st) < 0)
-        return sys_failed("stat", c->path, e);
+        return path_failed("stat", c->path, errno, e);
     if (S_ISLNK(st.st_mode))
         n = readlinkat(fd, "", link, sizeof link - 1);
     link[n > 0 ? n : 0] = '\0';
-    send_done(m->channel, &st, link);
+    file_send_done(m->channel, &st, link);
     return 1;
 }
 
@@ -299,7 +284,7 @@ static int op_list(const struct guest_msg *m, struct err *e)
         return -1;
     dir = fdopendir(fd);
     if (!dir)
-        return sys_failed("list", m->u.file.path, e);
+        return path_failed("list", m->u.file.path, errno, e);
     fd = -1; /* dir has it */
     stream_open(m, -1, dir);
     return 1;
@@ -309,15 +294,45 @@ static int op_mkdir(const struct guest_msg *m, struct err *e)
 {
     const struct guest_file_call *c = &m->u.file;
     mode_t mode = c->mode ? c->mode : 0755;
-    AUTO(fd_close) int dir = -1;
+    AUTO(fd_close) int dir = -1, fd = -1;
     char name[256];
 
-    if (c->flags & GUEST_FILE_PARENTS)
-        return path_make_all(c->path, mode, e);
+    if ((c->flags & GUEST_FILE_PARENTS) && make_parents(c->path, e) < 0)
+        return -1;
     dir = path_parent(c->path, name, e);
     if (dir < 0)
         return -1;
-    return mkdirat(dir, name, mode) < 0 ? sys_failed("make directory", c->path, e) : 0;
+    if (mkdirat(dir, name, mode) < 0) {
+        int sys = errno;
+
+        if (sys == EEXIST && (c->flags & GUEST_FILE_PARENTS)) /* fine, if it is a directory */
+            return path_make_all(c->path, mode, e);
+        return path_failed("make directory", c->path, sys, e);
+    }
+    if (c->uid == GUEST_NO_ID && c->gid == GUEST_NO_ID)
+        return 0;
+    fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 || fchown(fd, c->uid, c->gid) < 0
+               ? path_failed("change the owner of", c->path, errno, e)
+               : 0;
+}
+
+static int started(int r)
+{
+    return r < 0 ? -1 : 1;
+}
+
+/* A tree may be large: this runs in a job. */
+static int remove_all(const struct guest_file_call *c, int in, int out, struct stat *ret,
+                      struct err *e)
+{
+    char name[256];
+    AUTO(fd_close) int dir = path_parent(c->path, name, e);
+
+    (void)in;
+    (void)out;
+    (void)ret;
+    return dir < 0 ? -1 : path_remove_all(dir, name, e);
 }
 
 static int op_remove(const struct guest_msg *m, struct err *e)
@@ -328,10 +343,12 @@ static int op_remove(const struct guest_msg *m, struct err *e)
 
     if (dir < 0)
         return -1;
+    if ((c->flags & GUEST_FILE_RECURSIVE) && unlinkat(dir, name, 0) < 0)
+        return started(job_start(m, remove_all, 0, e));
     if (c->flags & GUEST_FILE_RECURSIVE)
-        return path_remove_all(dir, name, e);
+        return 0;
     if (unlinkat(dir, name, 0) < 0 && (errno != EISDIR || unlinkat(dir, name, AT_REMOVEDIR) < 0))
-        return sys_failed("remove", c->path, e);
+        return path_failed("remove", c->path, errno, e);
     return 0;
 }
 
@@ -346,24 +363,34 @@ static int op_rename(const struct guest_msg *m, struct err *e)
     if (to_dir < 0)
         return -1;
     return syscall(SYS_renameat2, from_dir, from, to_dir, to, flags) < 0
-               ? sys_failed("rename", c->path, e)
+               ? path_failed("rename", c->path, errno, e)
                : 0;
 }
 
 static int op_chmod(const struct guest_msg *m, struct err *e)
 {
     const struct guest_file_call *c = &m->u.file;
-    AUTO(fd_close) int fd = path_open(c->path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, e);
+    int nofollow = c->flags & GUEST_FILE_NOFOLLOW ? O_NOFOLLOW : 0;
+    AUTO(fd_close) int fd = path_open(c->path, O_RDONLY | nofollow, 0, e);
 
     if (fd < 0)
         return -1;
-    return fchmod(fd, c->mode) < 0 ? sys_failed("change the mode of", c->path, e) : 0;
+    return fchmod(fd, c->mode) < 0 ? path_failed("change the mode of", c->path, errno, e) : 0;
 }
 
-static int op_absent(const struct guest_msg *m, struct err *e)
+static int op_tar_in(const struct guest_msg *m, struct err *e)
 {
-    return err_set(e, ERR_UNSUPPORTED, 0, "this init does not know file operation %u",
-                   m->u.file.op);
+    return started(job_start(m, archive_in, JOB_TAKES, e));
+}
+
+static int op_tar_out(const struct guest_msg *m, struct err *e)
+{
+    return started(job_start(m, archive_out, JOB_GIVES, e));
+}
+
+static int op_watch(const struct guest_msg *m, struct err *e)
+{
+    return started(job_start(m, notify_run, JOB_GIVES, e));
 }
 
 void file_call(const struct guest_msg *m)
@@ -373,8 +400,8 @@ void file_call(const struct guest_msg *m)
         [GUEST_FILE_STAT] = op_stat,     [GUEST_FILE_LIST] = op_list,
         [GUEST_FILE_MKDIR] = op_mkdir,   [GUEST_FILE_REMOVE] = op_remove,
         [GUEST_FILE_RENAME] = op_rename, [GUEST_FILE_CHMOD] = op_chmod,
-        [GUEST_FILE_TAR_IN] = op_absent, [GUEST_FILE_TAR_OUT] = op_absent,
-        [GUEST_FILE_WATCH] = op_absent,
+        [GUEST_FILE_TAR_IN] = op_tar_in, [GUEST_FILE_TAR_OUT] = op_tar_out,
+        [GUEST_FILE_WATCH] = op_watch,
     };
     struct err e = {0};
     int r = ops[m->u.file.op](m, &e);
@@ -382,5 +409,5 @@ void file_call(const struct guest_msg *m)
     if (r < 0)
         send_failure(m->channel, &e);
     else if (r == 0)
-        send_done(m->channel, NULL, "");
+        file_send_done(m->channel, NULL, "");
 }

@@ -4,4 +4,7 @@
 
 #include "wire/guest.h"
 
+#include <sys/stat.h>
+
 void file_call(const struct guest_msg *m);
+void file_send_done(uint32_t channel, const struct stat *st, const char *link); /* st may be NULL */

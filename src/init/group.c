@@ -99,6 +99,30 @@ bool group_signal(uint32_t number, int signal)
     return true;
 }
 
+/* memory.events is there only where the memory controller reaches the commands' groups. */
+bool group_had_oom(uint32_t number)
+{
+    AUTO(buf_done) struct buf text = {0};
+    AUTO(fd_close) int fd = -1;
+    char name[48];
+    struct str rest;
+
+    if (number == 0)
+        return false;
+    name_of(number, "/memory.events", name, sizeof name);
+    fd = openat(work_fd, name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fd_read_all(fd, 4096, &text) < 0)
+        return false;
+    for (rest = buf_str(&text); rest.n > 0;) {
+        struct str count, key = str_cut(str_cut(rest, '\n', &rest), ' ', &count);
+        uint64_t n;
+
+        if (str_eq_c(key, "oom_kill") && str_parse_u64(count, &n) == 0)
+            return n > 0;
+    }
+    return false;
+}
+
 static int remove_one(uint32_t number)
 {
     char name[32];

@@ -11,7 +11,8 @@ void group_setup(int work); /* takes the directory's fd; -1: there is none */
 CHECKED int group_make(uint32_t *ret_number, int *ret_fd);
 /* False: there is no such group, signal the session. */
 bool group_signal(uint32_t number, int signal);
-void group_remove(uint32_t number); /* soon, if it is empty; else with a later one */
+bool group_had_oom(uint32_t number); /* the kernel killed one of it for lack of memory */
+void group_remove(uint32_t number);  /* soon, if it is empty; else with a later one */
 /* Making and removing take 0.3 ms: that is done ahead and after, while init has nothing else to do.
  */
 int group_timeout_ms(void); /* until group_idle; -1: there is nothing to do */

@@ -11,18 +11,21 @@
 #include <linux/filter.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 /* What init keeps and commands never get: it grants nothing here, but whoever lacks it may not
  * ptrace init (kernel: the tracer's capabilities must contain the target's). */
 #define INIT_ONLY_CAP CAP_WAKE_ALARM
+#define START_MS 5000
 #define COMMAND_OOM_ADJ "200" /* a command dies before init does */
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -46,7 +49,19 @@ struct failure {
 };
 
 static struct sock_fprog filter; /* len 0: none */
+static struct rlimit files;      /* as init got it, and commands get it */
 static volatile struct failure *shared;
+
+/* Init needs three for each command and one for each connection. */
+static void raise_files(void)
+{
+    struct rlimit most;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return;
+    most = (struct rlimit){files.rlim_max, files.rlim_max};
+    (void)setrlimit(RLIMIT_NOFILE, &most);
+}
 
 void launch_setup(int fd)
 {
@@ -57,6 +72,7 @@ void launch_setup(int fd)
 
     assert(page != MAP_FAILED);
     shared = page;
+    raise_files();
     /* By its own offset: every init has the same open file. */
     for (char chunk[512]; owned >= 0;) {
         ssize_t n = pread(owned, chunk, sizeof chunk, (off_t)buf_len(&program));
@@ -137,6 +153,8 @@ static int child_limits(const struct plan *p)
     struct wire_rows rows = p->rlimits;
     struct guest_rlimit_row row;
 
+    if (files.rlim_max > 0 && setrlimit(RLIMIT_NOFILE, &files) < 0)
+        return -errno;
     while (wire_rows_next(&guest_rlimit_row_layout, &rows, &row)) {
         struct rlimit want = {
             .rlim_cur = row.soft == GUEST_NO_LIMIT ? RLIM_INFINITY : row.soft,
@@ -165,7 +183,7 @@ static int child_fds(const struct plan *p)
     return 0;
 }
 
-static int child_rights(const struct plan *p)
+void launch_oom_first(void)
 {
     int fd;
 
@@ -178,6 +196,11 @@ static int child_rights(const struct plan *p)
         (void)!write(fd, COMMAND_OOM_ADJ, sizeof COMMAND_OOM_ADJ - 1);
         (void)close(fd);
     }
+}
+
+static int child_rights(const struct plan *p)
+{
+    launch_oom_first();
     (void)prctl(PR_CAPBSET_DROP, INIT_ONLY_CAP, 0, 0, 0); /* EPERM: init has it not either */
     if (p->user.uid == 0 && p->user.gid == 0)
         return 0;
@@ -255,6 +278,7 @@ static void child(struct plan *p, volatile struct failure *f)
         return;
     }
     child_signals(&p->mask);
+    (void)umask(0022);
     f->what = "install its filter";
     if (filter.len > 0 && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) < 0) {
         f->sys = errno;
@@ -275,11 +299,11 @@ static int failed(const struct plan *p, const volatile struct failure *f, struct
     return err_set(e, code, f->sys, "run '%.160s': %s", p->argv[0], f->what);
 }
 
-/* As vfork, with memory of its own (init's is small) and born in its cgroup: moving it there by
- * cgroup.procs would wait for an RCU grace period, 11 ms when cold. */
+/* As fork (init's memory is small), born in its cgroup: moving it there by cgroup.procs would wait
+ * for an RCU grace period, 11 ms when cold. */
 static pid_t clone_into(int group)
 {
-    struct clone_args args = {.flags = CLONE_VFORK, .exit_signal = SIGCHLD};
+    struct clone_args args = {.exit_signal = SIGCHLD};
 
     if (group >= 0) {
         args.flags |= CLONE_INTO_CGROUP;
@@ -288,14 +312,34 @@ static pid_t clone_into(int group)
     return (pid_t)syscall(SYS_clone3, &args, sizeof args);
 }
 
+/* Until the child has become the command, or could not: exec and exit both close its end.  Not as
+ * vfork waits, without end: whoever is root inside may stop the child before that, a frozen group
+ * holds it, a lease on the program's file does (fcntl(2)).  False: it took too long. */
+static bool wait_for_exec(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    int r;
+
+    do
+        r = poll(&p, 1, START_MS);
+    while (r < 0 && errno == EINTR);
+    return r > 0;
+}
+
 int launch(const struct guest_exec_start *s, const struct launch_io *io, pid_t *ret, struct err *e)
 {
     AUTO(plan_done) struct plan p = {.io = io};
+    AUTO(fd_close) int ours = -1;
     sigset_t all, old;
+    int ends[2];
+    bool in_time;
     pid_t pid;
 
     if (plan_make(&p, s, e) < 0)
         return -1;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "make a pipe");
+    ours = ends[0];
     sigemptyset(&p.mask);
     sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, &old);
@@ -306,8 +350,16 @@ int launch(const struct guest_exec_start *s, const struct launch_io *io, pid_t *
         _exit(127);
     }
     (void)sigprocmask(SIG_SETMASK, &old, NULL);
+    fd_close(ends[1]); /* keeps errno */
     if (pid < 0)
         return err_set(e, err_code_from_errno(errno), errno, "run '%.200s'", p.argv[0]);
+    in_time = wait_for_exec(ours);
+    if (!in_time) {
+        (void)kill(pid, SIGKILL);
+        (void)err_set(e, ERR_TIMEOUT, 0, "'%.160s' did not start within %d s", p.argv[0],
+                      START_MS / 1000);
+        return err_hint(e, "the sandbox is paused, or something in it stops new processes");
+    }
     if (shared->sys != 0)
         return failed(&p, shared, e); /* the reaper collects it, unnamed */
     *ret = pid;

@@ -16,5 +16,7 @@ struct launch_io {
 
 /* The filter that commands get, from an open file; -1: none. */
 void launch_setup(int filter);
+/* Of the calling process: it dies of lack of memory before init does. */
+void launch_oom_first(void);
 CHECKED int launch(const struct guest_exec_start *s, const struct launch_io *io, pid_t *ret,
                    struct err *e);

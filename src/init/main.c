@@ -1,11 +1,14 @@
 /* holt-init: PID 1 of every sandbox.
- * Usage: holt-init --listen-fd N | --port PATH [--filter-fd N] [--work-fd N]
- * The filter is what commands get on top of init's own; work is the cgroup that they live in. */
+ * Usage: holt-init --listen-fd N | --port PATH [--filter-fd N] [--work-fd N] [--relay PATH]
+ * The filter is what commands get on top of init's own; work is the cgroup that they live in; at
+ * the relay's path commands reach holtd's API. */
 #include "base/fd.h"
 #include "base/loop.h"
 #include "init/conn.h"
+#include "init/dial.h"
 #include "init/exec.h"
 #include "init/group.h"
+#include "init/job.h"
 #include "init/launch.h"
 
 #include <errno.h>
@@ -29,8 +32,10 @@ static void on_signal(struct watch *w, uint32_t events)
     (void)events;
     while (read(w->fd, &si, sizeof si) == (ssize_t)sizeof si)
         ;
-    while ((pid = wait4(-1, &status, WNOHANG, &ru)) > 0)
+    while ((pid = wait4(-1, &status, WNOHANG, &ru)) > 0) {
         exec_reaped(pid, status, &ru);
+        job_reaped(pid, status);
+    }
 }
 
 static void watch_signals(void)
@@ -59,7 +64,7 @@ static void hold_standard_fds(void)
 
 struct options {
     int listen, filter, work; /* inherited descriptors, or -1 */
-    const char *port;
+    const char *port, *relay;
 };
 
 static int parse_fd(const char *text)
@@ -74,7 +79,7 @@ static int parse_fd(const char *text)
 
 static struct options parse(int argc, char **argv)
 {
-    struct options o = {-1, -1, -1, NULL};
+    struct options o = {-1, -1, -1, NULL, NULL};
 
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--listen-fd") == 0)
@@ -85,6 +90,8 @@ static struct options parse(int argc, char **argv)
             o.work = parse_fd(argv[i + 1]);
         else if (strcmp(argv[i], "--port") == 0)
             o.port = argv[i + 1];
+        else if (strcmp(argv[i], "--relay") == 0)
+            o.relay = argv[i + 1];
     }
     return o;
 }
@@ -114,11 +121,12 @@ static int sooner(int a, int b)
 int main(int argc, char **argv)
 {
     const struct options o = parse(argc, argv); /* before any descriptor is opened */
+    int r;
 
     hold_standard_fds();
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* no command reads our memory through /proc */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    (void)umask(0022);
+    (void)umask(0); /* files get the mode that was asked for; a command gets 022 */
     loop_init();
     watch_signals();
     launch_setup(o.filter);
@@ -127,6 +135,8 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "holt-init: open the service: %s\n", strerror(errno));
         return 1;
     }
+    if (o.relay && (r = relay_listen(o.relay)) < 0)
+        (void)fprintf(stderr, "holt-init: listen at '%s': %s\n", o.relay, strerror(-r));
     for (;;) {
         loop_turn(sooner(group_timeout_ms(), sooner(conn_timeout_ms(), exec_timeout_ms())));
         if (loop_was_idle())

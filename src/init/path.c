@@ -10,26 +10,66 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
-#define DEPTH_MAX 128 /* of directories held open while removing */
+#define TRIES 1000 /* of a lookup that renames race with: openat2(2), EAGAIN */
 
-static int open_in_root(const char *path, int flags, mode_t mode)
+/* Filesystems whose files are not data: what is written there acts, what is read is init's. */
+static const uint32_t kernel_made[] = {
+    0x00009fa0, /* proc */
+    0x62656572, /* sysfs */
+    0x0027e0eb, /* cgroup */
+    0x63677270, /* cgroup2 */
+    0x64626720, /* debugfs */
+    0x74726163, /* tracefs */
+    0x73636673, /* securityfs */
+    0xcafe4a11, /* bpf */
+    0x62656570, /* configfs */
+    0x6e736673, /* nsfs */
+};
+
+int path_check_kernel(int fd)
+{
+    struct statfs fs;
+
+    if (fstatfs(fd, &fs) < 0)
+        return -errno;
+    for (size_t i = 0; i < ARRAY_LEN(kernel_made); i++)
+        if ((uint32_t)fs.f_type == kernel_made[i])
+            return -EACCES;
+    return 0;
+}
+
+static int open_at(int dir, const char *path, int flags, mode_t mode, uint64_t resolve)
 {
     struct open_how how = {
         .flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
         .mode = flags & O_CREAT ? mode : 0,
-        .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+        .resolve = resolve | RESOLVE_NO_MAGICLINKS,
     };
-    AUTO(fd_close) int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    long fd;
+    long fd = -1;
 
-    if (root < 0)
-        return -errno;
-    do
-        fd = syscall(SYS_openat2, root, path, &how, sizeof how);
-    while (fd < 0 && (errno == EAGAIN || errno == EINTR)); /* a rename raced: openat2(2) */
+    if (!(flags & O_PATH)) /* openat2 refuses flags that O_PATH would ignore */
+        how.flags |= O_NONBLOCK | O_NOCTTY;
+    for (int i = 0; fd < 0 && i < TRIES; i++) {
+        fd = syscall(SYS_openat2, dir, path, &how, sizeof how);
+        if (fd < 0 && errno != EAGAIN && errno != EINTR)
+            break;
+    }
     return fd < 0 ? -errno : (int)fd;
+}
+
+static int open_in_root(const char *path, int flags, mode_t mode)
+{
+    AUTO(fd_close) int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    return root < 0 ? -errno : open_at(root, path, flags, mode, RESOLVE_IN_ROOT);
+}
+
+int path_beneath(int dir, const char *name, int flags)
+{
+    return open_at(dir, name, flags, 0, RESOLVE_BENEATH);
 }
 
 static int copy_path(struct str path, char *to, struct err *e)
@@ -41,7 +81,7 @@ static int copy_path(struct str path, char *to, struct err *e)
     return 0;
 }
 
-static int path_failed(struct str path, int sys, struct err *e)
+int path_failed(const char *what, struct str path, int sys, struct err *e)
 {
     enum err_code code = err_code_from_errno(sys);
 
@@ -49,18 +89,51 @@ static int path_failed(struct str path, int sys, struct err *e)
         code = ERR_INVALID;
     if (sys == ENOTEMPTY)
         code = ERR_CONFLICT;
-    return err_set(e, code, sys, "'%.*s'", (int)size_min(path.n, 200), path.p);
+    if (sys == EAGAIN || sys == EXDEV) /* a lease is held on it, or names change all the time */
+        code = ERR_CONFLICT;
+    return err_set(e, code, sys, "%s%s'%.*s'", what, *what ? " " : "", (int)size_min(path.n, 160),
+                   path.p);
 }
 
 int path_open(struct str path, int flags, mode_t mode, struct err *e)
 {
     char text[PATH_MAX];
-    int fd;
+    int fd, r;
 
     if (copy_path(path, text, e) < 0)
         return -1;
     fd = open_in_root(text, flags, mode);
-    return fd < 0 ? path_failed(path, -fd, e) : fd;
+    if (fd < 0)
+        return path_failed("", path, -fd, e);
+    r = path_check_kernel(fd);
+    if (r < 0) {
+        fd_close(fd);
+        (void)err_set(e, ERR_FORBIDDEN, -r, "'%.*s' is the kernel's, not a file of the sandbox",
+                      (int)size_min(path.n, 160), path.p);
+        return err_hint(e, "run a command in the sandbox that reads it");
+    }
+    return fd;
+}
+
+int path_open_regular(struct str path, int flags, mode_t mode, bool truncate, struct err *e)
+{
+    AUTO(fd_close) int fd = path_open(path, flags, mode, e);
+    struct stat st;
+
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) < 0)
+        return path_failed("stat", path, errno, e);
+    if (!S_ISREG(st.st_mode))
+        return err_set(e, ERR_INVALID, 0, "'%.*s' is %s, not a regular file",
+                       (int)size_min(path.n, 160), path.p,
+                       S_ISDIR(st.st_mode)    ? "a directory"
+                       : S_ISFIFO(st.st_mode) ? "a FIFO"
+                       : S_ISSOCK(st.st_mode) ? "a socket"
+                                              : "a device");
+    if (truncate && st.st_size > 0 && ftruncate(fd, 0) < 0)
+        return path_failed("empty", path, errno, e);
+    return TAKE_FD(fd);
 }
 
 int path_parent(struct str path, char *ret_name, struct err *e)
@@ -96,7 +169,7 @@ int path_make_all(struct str path, mode_t mode, struct err *e)
             if (dir < 0)
                 return -1;
             if (mkdirat(dir, name, mode) < 0 && errno != EEXIST) {
-                (void)path_failed(upto, errno, e);
+                (void)path_failed("make", upto, errno, e);
                 fd_close(dir);
                 return -1;
             }
@@ -136,7 +209,7 @@ static int remove_tree(int dir, const char *name, dev_t dev, int depth)
         return 0;
     if (errno != EISDIR && errno != EPERM)
         return -errno;
-    if (depth >= DEPTH_MAX)
+    if (depth >= PATH_DEPTH_MAX)
         return -ELOOP;
     fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
@@ -157,7 +230,7 @@ int path_remove_all(int dir, const char *name, struct err *e)
     int r;
 
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return path_failed(str_of(name), errno, e);
+        return path_failed("remove", str_of(name), errno, e);
     r = remove_tree(dir, name, st.st_dev, 0);
-    return r < 0 ? path_failed(str_of(name), -r, e) : 0;
+    return r < 0 ? path_failed("remove", str_of(name), -r, e) : 0;
 }

@@ -1,6 +1,9 @@
 #include "init/user.h"
 
 #include "base/fd.h"
+#include "init/path.h"
+
+#include <fcntl.h>
 
 #define PASSWD_MAX (256 * 1024)
 
@@ -31,9 +34,12 @@ static bool parse_line(struct str line, struct str *name, struct user *u)
 static bool look_up(struct str wanted, bool by_uid, uint32_t uid, struct user *ret)
 {
     AUTO(buf_done) struct buf content = {.limit = PASSWD_MAX + 4096};
+    AUTO(fd_close) int fd = -1;
     struct str rest, name;
+    struct err e;
 
-    if (file_read("/etc/passwd", PASSWD_MAX, &content) < 0)
+    fd = path_open_regular(STR("/etc/passwd"), O_RDONLY, 0, false, &e); /* it may be a FIFO */
+    if (fd < 0 || fd_read_all(fd, PASSWD_MAX, &content) < 0)
         return false;
     rest = buf_str(&content);
     while (rest.n > 0) {

@@ -270,14 +270,14 @@ int step_cgroup_v1(struct sandbox *s, struct err *e)
 
 /* Group by group, and only those that are in use: a killed group kills every later child too (Linux
  * 6.12, kill_seq), so init's spare groups must not be touched. */
-static int kill_commands(int work)
+static int kill_commands(int group)
 {
-    int fd = openat(work, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    int work = openat(group, "work", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+    DIR *dir = work < 0 ? NULL : fdopendir(work);
     struct dirent *d;
 
     if (!dir) {
-        fd_close(fd);
+        fd_close(work);
         return -errno;
     }
     while ((d = readdir(dir))) {
@@ -292,16 +292,18 @@ static int kill_commands(int work)
         if (put(work, name, "1") < 0 && errno != ENOENT)
             r = -errno;
     }
-    (void)closedir(dir);
     /* Nobody of ours is in work itself; who moved there goes with it. */
-    return get(work, "cgroup.procs", NULL) != 0 ? put(work, "cgroup.kill", "1") : r;
+    if (get(work, "cgroup.procs", NULL) != 0)
+        r = put(work, "cgroup.kill", "1");
+    (void)closedir(dir);
+    return r;
 }
 
 int cgroup_kill(struct sandbox *s, bool only_work)
 {
     if (s->cg2 < 0)
         return -ENOSYS;
-    return only_work ? kill_commands(s->cg2_work) : put(s->cg2, "cgroup.kill", "1");
+    return only_work ? kill_commands(s->cg2) : put(s->cg2, "cgroup.kill", "1");
 }
 
 /* The commands only: a frozen init could not answer. */

@@ -139,7 +139,7 @@ const struct wire_layout guest_file_done_layout =
     WIRE_LAYOUT("file_done", struct guest_file_done, file_done_fields);
 
 static const struct wire_field watch_event_fields[] = {
-    NUM(guest_watch_event, what, WIRE_U8, .min = 1, .max = 4),
+    NUM(guest_watch_event, what, WIRE_U8, .min = GUEST_WATCH_MADE, .max = GUEST_WATCH_BEGUN),
     TEXT(guest_watch_event, path, 0, GUEST_PATH_MAX),
 };
 const struct wire_layout guest_watch_event_layout =

@@ -186,7 +186,8 @@ enum guest_file_flag {
     GUEST_FILE_PARENTS = 4,   /* make what is missing above */
     GUEST_FILE_RECURSIVE = 8,
     GUEST_FILE_NOFOLLOW = 16, /* the last component is not followed */
-    GUEST_FILE_FLAGS = 31
+    GUEST_FILE_OWNER = 32,    /* tar in: owners as the archive says */
+    GUEST_FILE_FLAGS = 63
 };
 struct guest_file_call {
     uint8_t op;
@@ -203,8 +204,15 @@ struct guest_file_done { /* also: an entry of a listing (name set) */
     struct str name, link; /* link: a symlink's target */
 };
 
+enum guest_watch_what {
+    GUEST_WATCH_MADE = 1,
+    GUEST_WATCH_CHANGED,
+    GUEST_WATCH_REMOVED,
+    GUEST_WATCH_MISSED, /* some of it: look again */
+    GUEST_WATCH_BEGUN,  /* the first record: from here on it is told */
+};
 struct guest_watch_event {
-    uint8_t what; /* 1 made, 2 changed, 3 removed, 4 some were missed: look again */
+    uint8_t what;
     struct str path;
 };
 

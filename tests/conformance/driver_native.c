@@ -19,7 +19,7 @@ static void kept_path(const char *state, const char *id, char *to, size_t size)
 }
 
 /* holt-spawn outlives its driver: the one that was started for this state directory. */
-static void end_spawn(const char *state)
+static void signal_spawn(const char *state, int signal)
 {
     DIR *dir = opendir("/proc");
     struct dirent *d;
@@ -33,11 +33,21 @@ static void end_spawn(const char *state)
             continue;
         if (str_starts(buf_str(&line), STR("holt-spawn")) &&
             memmem(buf_data(&line), buf_len(&line), state, strlen(state)))
-            (void)kill((pid_t)strtol(d->d_name, NULL, 10), SIGTERM);
+            (void)kill((pid_t)strtol(d->d_name, NULL, 10), signal);
     }
     if (dir)
         (void)closedir(dir);
     (void)usleep(50 * 1000);
+}
+
+static void kill_spawn(const char *state)
+{
+    signal_spawn(state, SIGKILL);
+}
+
+static void end_spawn(const char *state)
+{
+    signal_spawn(state, SIGTERM);
 }
 
 int main(int argc, char **argv)
@@ -46,6 +56,7 @@ int main(int argc, char **argv)
     struct driver_suite s = {.ops = &driver_native,
                              .bindir = dirname(spawn),
                              .kept_path = kept_path,
+                             .kill_helper = kill_spawn,
                              .leave = end_spawn};
 
     return driver_suite_run(&s);

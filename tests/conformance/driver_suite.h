@@ -8,8 +8,9 @@ struct driver_suite {
     const char *bindir;
     /* A path inside, of a file that a stop keeps. */
     void (*kept_path)(const char *state, const char *id, char *to, size_t size);
-    bool counts;                      /* stats tell of processes, memory and time */
-    void (*leave)(const char *state); /* ends what outlives a driver on purpose, or NULL */
+    bool counts;                            /* stats tell of processes, memory and time */
+    void (*kill_helper)(const char *state); /* kills its helper process, or NULL: it has none */
+    void (*leave)(const char *state);       /* ends what outlives a driver on purpose, or NULL */
 };
 
 int driver_suite_run(const struct driver_suite *s); /* how many tests failed */

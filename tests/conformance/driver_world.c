@@ -28,6 +28,13 @@ static void on_ended(void *arg, const char *id, int status, bool known)
     (void)snprintf(w->ended_id, sizeof w->ended_id, "%s", id);
 }
 
+static void on_health(void *arg, const struct err *e)
+{
+    struct world *w = arg;
+
+    *(e->code == ERR_NONE ? &w->well : &w->ill) += 1;
+}
+
 static void on_late(uv_timer_t *t)
 {
     struct world *w = t->data;
@@ -42,7 +49,7 @@ static void driver_start(struct world *w)
         .state = w->state,
         .installation = "in_test",
         .bindir = w->suite->bindir,
-        .events = {.init_ended = on_ended, .arg = w},
+        .events = {.init_ended = on_ended, .health = on_health, .arg = w},
     };
     struct err e = {0};
 

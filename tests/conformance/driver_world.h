@@ -18,6 +18,7 @@ struct world {
     char ended_id[ID_SIZE];
     int ended_status;
     bool ended_known, late;
+    int ill, well; /* health events */
     int64_t ticks;
 };
 

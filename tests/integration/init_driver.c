@@ -2,6 +2,7 @@
  * files, dial, and what a death of its client at any point loses: nothing.  Usage: init_driver
  * HOLT_INIT */
 #include "guest_client.h"
+#include "init_start.h"
 
 #include "base/fd.h"
 
@@ -18,39 +19,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-static char dir[64], sock[96];
-static int checks;
-
-#define CHECK(cond)                                                                                \
-    do {                                                                                           \
-        checks++;                                                                                  \
-        if (!(cond)) {                                                                             \
-            (void)fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #cond);               \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
-
-static pid_t start_init(const char *program)
-{
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    pid_t pid;
-
-    (void)snprintf(dir, sizeof dir, "/tmp/holt-init-test.XXXXXX");
-    CHECK(mkdtemp(dir) != NULL);
-    (void)snprintf(sock, sizeof sock, "%s/init.sock", dir);
-    (void)snprintf(at.sun_path, sizeof at.sun_path, "%s", sock);
-    CHECK(bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && listen(fd, 8) == 0);
-    pid = fork();
-    if (pid == 0) {
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* a failed check leaves nothing */
-        (void)dup2(fd, 9);
-        (void)execl(program, program, "--listen-fd", "9", (char *)NULL);
-        _exit(127);
-    }
-    fd_close(fd);
-    return pid;
-}
+static const char *dir, *sock;
 
 static void a_command_runs(void)
 {
@@ -363,6 +332,67 @@ static void init_dials_inside(void)
     (void)unlink(at.sun_path);
 }
 
+static int ask(const char *path)
+{
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    struct timeval limit = {.tv_sec = 10};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    (void)snprintf(to.sun_path, sizeof to.sun_path, "%s", path);
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    CHECK(connect(fd, (struct sockaddr *)&to, sizeof to) == 0);
+    return fd;
+}
+
+static void the_inside_reaches_the_api(const char *path)
+{
+    struct guest_client c;
+    struct guest_msg m, answer = {.type = GUEST_OPENED};
+    uint8_t head[GUEST_DATA_HEAD];
+    char got[8];
+    int fd = ask(path), more[100], relays = 0;
+
+    CHECK(recv(fd, got, 1, 0) == 0); /* nobody is there: hung up */
+    fd_close(fd);
+    guest_client_connect(&c, sock);
+    fd = ask(path);
+    m = guest_client_next(&c);
+    CHECK(m.type == GUEST_RELAY && m.channel == 2 && m.u.relay.service == GUEST_API);
+    CHECK(m.u.relay.uid == getuid());
+    CHECK(fd_write_all(fd, "ask", 3) == 0);
+    answer.channel = m.channel;
+    guest_client_send(&c, &answer);
+    m = guest_client_next(&c);
+    CHECK(m.type == GUEST_DATA && m.channel == 2 && str_eq_c(m.u.data.bytes, "ask"));
+    m = (struct guest_msg){.type = GUEST_DATA, .channel = 2};
+    m.u.data.bytes = STR("reply");
+    CHECK(guest_data_head(head, &m, true) == 5);
+    CHECK(fd_write_all(c.fd, head, sizeof head) == 0 && fd_write_all(c.fd, "reply", 6) == 0);
+    CHECK(recv(fd, got, sizeof got, MSG_WAITALL) == 5 && memcmp(got, "reply", 5) == 0);
+    fd_close(fd);
+    do
+        m = guest_client_next(&c);
+    while (m.type != GUEST_CLOSE);
+    for (size_t i = 0; i < ARRAY_LEN(more); i++)
+        more[i] = ask(path);
+    m = (struct guest_msg){.type = GUEST_PING};
+    guest_client_send(&c, &m);
+    for (int pings = 0; pings < 50;) { /* each a turn of init's loop at least */
+        m = guest_client_next(&c);
+        relays += m.type == GUEST_RELAY;
+        if (m.type != GUEST_PONG)
+            continue;
+        pings++;
+        m = (struct guest_msg){.type = GUEST_PING};
+        guest_client_send(&c, &m);
+    }
+    CHECK(relays == 64);
+    for (size_t i = 0; i < ARRAY_LEN(more); i++)
+        fd_close(more[i]);
+    guest_client_close(&c);
+    a_command_runs();
+}
+
 /* Garbage ends its connection and nothing else. */
 static void a_bad_client_harms_nobody(void)
 {
@@ -449,12 +479,13 @@ static void a_port_resynchronises(const char *program)
 
 int main(int argc, char **argv)
 {
-    pid_t init;
-    int status;
+    struct init_start i;
 
     if (argc != 2)
         return 2;
-    init = start_init(argv[1]);
+    init_start(&i, argv[1], 0);
+    dir = i.dir;
+    sock = i.sock;
     a_command_runs();
     what_cannot_run_says_why();
     stdin_reaches_the_command();
@@ -464,13 +495,10 @@ int main(int argc, char **argv)
     signals_reach_all_of_it();
     files_are_served();
     init_dials_inside();
+    the_inside_reaches_the_api(i.relay);
     a_bad_client_harms_nobody();
     a_port_resynchronises(argv[1]);
-    CHECK(waitpid(init, &status, WNOHANG) == 0); /* still alive */
-    (void)kill(init, SIGKILL);
-    (void)waitpid(init, &status, 0);
-    (void)unlink(sock);
-    (void)rmdir(dir);
+    init_stop(&i);
     (void)printf("%d checks passed\n", checks);
     return 0;
 }

@@ -52,7 +52,7 @@ struct call {
     char id[ID_SIZE];
     char *packet; /* to send, and to send again */
     size_t size;
-    bool sent, over, nofile, stop;
+    bool sent, over;
     int tries, fd;
     struct err err;
     struct driver_found *found;
@@ -168,13 +168,18 @@ static void finish_done(struct call *c, const struct spawn_msg *m)
         c->cb.done(c->arg, &c->err);
 }
 
+static uint32_t limits_of(uint32_t features)
+{
+    return (features & LIMITS) | (features & SPAWN_CAN_NOFILE ? LIMIT_NOFILE : 0);
+}
+
 static void finish_made(struct call *c, const struct spawn_msg *m)
 {
     struct driver_made made = {0};
 
     if (m && m->type == SPAWN_CREATED) {
         made.pid = m->u.created.pid;
-        made.enforced = (m->u.created.enforced & LIMITS) | (c->nofile ? LIMIT_NOFILE : 0);
+        made.enforced = limits_of(m->u.created.enforced);
         box_add(c->n, c->id);
     } else if (c->err.code == ERR_NONE) {
         (void)err_set(&c->err, ERR_INTERNAL, 0, "holt-spawn gave no answer that fits");
@@ -416,19 +421,35 @@ static void on_timer(uv_timer_t *t)
 
 /* ---- the operations ---- */
 
+static int mount_kind(struct str kind, uint8_t *ret, struct err *e)
+{
+    static const char *const names[SPAWN_MOUNT_COUNT] = {
+        [SPAWN_MOUNT_TMPFS] = "tmpfs",
+        [SPAWN_MOUNT_VOLUME] = "volume",
+        [SPAWN_MOUNT_SHARED] = "shared",
+        [SPAWN_MOUNT_HOST] = "host",
+    };
+
+    for (uint8_t i = 0; i < SPAWN_MOUNT_COUNT; i++) {
+        if (!str_eq_c(kind, names[i]))
+            continue;
+        *ret = i;
+        return 0;
+    }
+    return err_set(e, ERR_INVALID, 0, "no mount is of kind '" STR_FMT "'", STR_ARG(kind));
+}
+
 static int mount_rows(const struct driver_spec *s, struct spawn_mount_row *rows, struct err *e)
 {
     for (size_t i = 0; i < s->mount_count; i++) {
         const struct sandbox_mount *m = &s->mounts[i];
-        bool tmpfs = str_eq_c(m->kind, "tmpfs");
 
-        if (!tmpfs && !str_eq_c(m->kind, "volume"))
-            return err_set(e, ERR_UNSUPPORTED, 0, "mounts of kind '" STR_FMT "' are not known",
-                           STR_ARG(m->kind));
-        rows[i] = (struct spawn_mount_row){.source = tmpfs ? STR("") : m->source,
+        rows[i] = (struct spawn_mount_row){.source = m->source,
                                            .target = m->target,
                                            .readonly = m->readonly,
                                            .size = (uint64_t)m->size_bytes};
+        if (mount_kind(m->kind, &rows[i].kind, e) < 0)
+            return -1;
     }
     return 0;
 }
@@ -437,17 +458,13 @@ static void native_create(struct driver *d, const struct driver_spec *s, driver_
                           void *arg)
 {
     struct call *c = call_new(native_of(d), SPAWN_CREATE, s->id, arg);
-    struct wire_text layers[64];
-    struct spawn_mount_row mounts[32];
+    struct wire_text layers[SPAWN_LAYERS_MAX];
+    struct spawn_mount_row mounts[SPAWN_MOUNTS_MAX];
     struct spawn_msg m = {0};
 
     c->finish = finish_made;
     c->cb.made = done;
-    c->nofile = s->limits.nofile > 0;
-    if (s->restart)
-        (void)err_set(&c->err, ERR_UNSUPPORTED, 0,
-                      "this holt-spawn cannot start sandbox '%s' again with its files", c->id);
-    else if (s->layer_count > ARRAY_LEN(layers) || s->mount_count > ARRAY_LEN(mounts))
+    if (s->layer_count > ARRAY_LEN(layers) || s->mount_count > ARRAY_LEN(mounts))
         (void)err_set(&c->err, ERR_INVALID, 0, "more than %zu layers or %zu mounts",
                       ARRAY_LEN(layers), ARRAY_LEN(mounts));
     else if (mount_rows(s, mounts, &c->err) == 0)
@@ -456,7 +473,8 @@ static void native_create(struct driver *d, const struct driver_spec *s, driver_
     m.u.create = (struct spawn_create){
         .id = str_of(c->id),
         .hostname = str_of(s->hostname),
-        .flags = (s->rootfs_ro ? (uint32_t)SPAWN_ROOTFS_RO : 0) |
+        .flags = (s->restart ? (uint32_t)SPAWN_RESTART : 0) |
+                 (s->rootfs_ro ? (uint32_t)SPAWN_ROOTFS_RO : 0) |
                  (s->nesting ? (uint32_t)SPAWN_NESTING : 0) |
                  (s->memory_upper ? 0 : (uint32_t)SPAWN_UPPER_DISK),
         .memory_bytes = (uint64_t)s->limits.memory_bytes,
@@ -503,30 +521,22 @@ static void native_connect(struct driver *d, const char *id, driver_fd_cb done, 
     wake(c->n, 0);
 }
 
-static void ask_kill(struct call *c, enum driver_scope scope)
+static void native_kill(struct driver *d, const char *id, enum driver_scope scope, driver_done done,
+                        void *arg)
 {
+    struct call *c = call_new(native_of(d), SPAWN_KILL, id, arg);
     struct spawn_msg m = {0};
 
+    c->finish = finish_done;
+    c->cb.done = done;
     m.u.kill = (struct spawn_kill){str_of(c->id),
                                    (uint8_t)(scope == DRIVER_WORK ? SPAWN_WORK : SPAWN_ALL)};
     call_ask(c, &m);
 }
 
-static void native_kill(struct driver *d, const char *id, enum driver_scope scope, driver_done done,
-                        void *arg)
-{
-    struct call *c = call_new(native_of(d), SPAWN_KILL, id, arg);
-
-    c->finish = finish_done;
-    c->cb.done = done;
-    ask_kill(c, scope);
-}
-
 static void finish_removed(struct call *c, const struct spawn_msg *m)
 {
     (void)m;
-    if (c->err.code == ERR_NOT_FOUND) /* what is not there need not be stopped */
-        c->err = (struct err){0};
     if (c->err.code == ERR_NONE)
         mem_free(map_remove(&c->n->boxes, str_of(c->id)));
     c->cb.done(c->arg, &c->err);
@@ -535,17 +545,16 @@ static void finish_removed(struct call *c, const struct spawn_msg *m)
 static void native_remove(struct driver *d, const char *id, bool keep, driver_done done, void *arg)
 {
     struct native *n = native_of(d);
-    struct call *c = call_new(n, keep ? SPAWN_KILL : SPAWN_DESTROY, id, arg);
+    struct call *c = call_new(n, SPAWN_DESTROY, id, arg);
     struct native_box *b = map_get(&n->boxes, str_of(c->id));
+    struct spawn_msg m = {0};
 
     if (b)
         b->quiet = true;
     c->finish = finish_removed;
     c->cb.done = done;
-    if (keep)
-        ask_kill(c, DRIVER_ALL);
-    else
-        ask_named(c);
+    m.u.destroy = (struct spawn_destroy){str_of(c->id), keep};
+    call_ask(c, &m);
 }
 
 static void native_pause(struct driver *d, const char *id, bool on, driver_done done, void *arg)
@@ -569,7 +578,9 @@ static void finish_stats(struct call *c, const struct spawn_msg *m)
                                   .cpu_us = (int64_t)m->u.stats.cpu_us,
                                   .pids = (int64_t)m->u.stats.pids,
                                   .oom_kills = (int64_t)m->u.stats.oom_kills,
-                                  .disk_bytes = (int64_t)m->u.stats.disk_bytes};
+                                  .disk_bytes = (int64_t)m->u.stats.disk_bytes,
+                                  .net_rx_bytes = (int64_t)m->u.stats.net_rx_bytes,
+                                  .net_tx_bytes = (int64_t)m->u.stats.net_tx_bytes};
     else if (c->err.code == ERR_NONE)
         (void)err_set(&c->err, ERR_INTERNAL, 0, "holt-spawn gave no stats");
     c->cb.stats(c->arg, c->err.code == ERR_NONE ? &s : NULL, &c->err);
@@ -716,12 +727,12 @@ static void native_close(struct driver *d)
 
 static uint32_t native_enforces(const struct driver *d)
 {
-    return (native_of(d)->features & LIMITS) | LIMIT_NOFILE;
+    return limits_of(native_of(d)->features);
 }
 
 const struct driver_ops driver_native = {
     .name = "native",
-    .caps = DRIVER_CAN_PAUSE | DRIVER_ISOLATES,
+    .caps = DRIVER_CAN_PAUSE | DRIVER_CAN_STOP | DRIVER_ISOLATES,
     .open = native_open,
     .close = native_close,
     .enforces = native_enforces,
