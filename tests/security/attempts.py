@@ -7,9 +7,11 @@ that leaves out the guard, and demands that they fail there.
 """
 import errno
 import glob
+import io
 import os
 import re
 import signal
+import tarfile
 import time
 
 import pytest
@@ -552,6 +554,77 @@ def races_on_the_api(box, host):
         assert host.secret.encode() not in box.file(boxes.READ, "/workspace/got")
     except Refused:
         pass
+
+
+def hostile_tar(host):
+    """Entries by every way out that archives know: up, absolute, through links made by the archive, devices."""
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as t:
+        def add(name, kind=tarfile.REGTYPE, link="", content=b"escaped"):
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname, info.mode = kind, link, 0o6755
+            info.size = len(content) if kind == tarfile.REGTYPE else 0
+            t.addfile(info, io.BytesIO(content) if kind == tarfile.REGTYPE else None)
+
+        add("plain")
+        add("out", tarfile.SYMTYPE, "../../../../../../.." + host.secret_dir)
+        add("out/holt-a")
+        add("root", tarfile.SYMTYPE, "/proc/1/root" + host.secret_dir)
+        add("root/holt-b")
+        add("fd", tarfile.SYMTYPE, "/proc/self/fd/3")
+        add("fd/holt-c")
+        add("hard", tarfile.LNKTYPE, "../../../../../../.." + host.secret_path)
+        add("../../../../../../.." + host.secret_dir + "/holt-d")
+        add(host.secret_dir + "/holt-e")
+        info = tarfile.TarInfo("mem")
+        info.type, info.devmajor, info.devminor, info.mode = tarfile.CHRTYPE, 1, 1, 0o666
+        t.addfile(info)
+    return raw.getvalue()
+
+
+@attempt
+def archives_of_the_api(box, host):
+    """tar in: whole and entry by entry, for the first refusal ends an archive."""
+    whole = hostile_tar(host)
+    with tarfile.open(fileobj=io.BytesIO(whole)) as t:
+        count = len(t.getmembers())
+    archives = [whole]
+    for skip in range(1, count):
+        raw = io.BytesIO()
+        with tarfile.open(fileobj=io.BytesIO(whole)) as t, tarfile.open(fileobj=raw, mode="w") as one:
+            for m in t.getmembers()[skip:]:
+                one.addfile(m, t.extractfile(m) if m.isreg() else None)
+        archives.append(raw.getvalue())
+    for archive in archives:
+        try:
+            box.file(boxes.TAR_IN, "/workspace/in", boxes.PARENTS, content=archive)
+        except Refused:
+            pass
+    assert os.listdir(host.secret_dir) == [host.secret_name]
+    with open(host.secret_path, encoding="utf-8") as f:
+        assert f.read() == host.secret
+    assert host.secret.encode() not in box.sh("cat /workspace/in/hard /workspace/in/out/key").out
+    assert said(box, "cat /workspace/in/plain") == "escaped"  # archives are unpacked at all
+    assert b"crw" not in box.sh("ls -l /workspace/in").out  # no device came to be
+    assert said(box, "echo on") == "on\n"
+
+
+@attempt
+def archives_out_of_the_api(box, host):
+    """tar out of a directory whose links lead up and out, while they change."""
+    box.sh(f"mkdir -p /workspace/o/d; ln -s {host.secret_dir} /workspace/o/l; ln -s /proc/1/root/ /workspace/o/r")
+    ch = box.start(["/tmp/probe", "flip", "/workspace/o/f", "d", "../../../../../../.." + host.secret_dir])
+    try:
+        assert len(box.file(boxes.TAR_OUT, "/workspace/o/d")) > 0  # archives are packed at all
+        for path in ["/workspace/o"] * 20 + ["/workspace/o/f", "/workspace/o/l", "/workspace/o/r", "/proc/1/root",
+                                             host.secret_dir]:
+            try:
+                assert host.secret.encode() not in box.file(boxes.TAR_OUT, path), path
+            except Refused:
+                pass
+    finally:
+        box.signal(ch, 9, 2)
+        box.collect(ch)
 
 
 # ---- exhaustion: what one takes, others still have ----
