@@ -11,6 +11,7 @@ import io
 import os
 import re
 import signal
+import struct
 import tarfile
 import time
 
@@ -299,6 +300,28 @@ def trace_commands_of_init(box, host):
         "          os.readlink(f'/proc/{p}/root'); print('read the root of', p)\n"
         "      except OSError: pass\n")
     assert r.out == b"", r
+
+
+@attempt
+def children_of_init(box, host):
+    """File operations that take long run in children of init, with what init has: they are as shut as it is."""
+    ch = box.open(48, struct.pack("<BI", boxes.TAR_IN, boxes.PARENTS) + boxes.text("/workspace/in") + boxes.text("")
+                  + struct.pack("<QQIII", 0, boxes.NO_LIMIT, 0, boxes.NO_ID, boxes.NO_ID))  # and waits for bytes
+    time.sleep(0.1)
+    r = box.python(
+        "import ctypes, os\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "for p in os.listdir('/proc'):\n"
+        "  if p.isdigit() and int(p) != os.getpid():\n"
+        "    for n in ('root', 'cwd', 'exe', 'fd/3', 'fd/5'):\n"
+        "      try: print(p, n, os.readlink(f'/proc/{p}/{n}'))\n"
+        "      except OSError: pass\n"
+        "    for n in ('mem', 'environ', 'maps'):\n"
+        "      try: print(p, n, len(open(f'/proc/{p}/{n}', 'rb').read(1)))\n"
+        "      except OSError: pass\n"
+        "    if libc.ptrace(0x4206, int(p), 0, 0) == 0: print('traced', p)\n")
+    box.send(19, ch)
+    assert r.out == b"" and r.code == 0, r
 
 
 @attempt
