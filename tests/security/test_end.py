@@ -157,7 +157,7 @@ def create_all(spawn, ids):
 
 
 @pytest.mark.timeout(300)
-def test_a_thousand_sandboxes(clean, record_property):
+def test_a_thousand_sandboxes(clean):
     count = 1000
     fds, before, began = clean.fds(), available_kib(), time.monotonic()
     made = create_all(clean, [f"sb_{i:04}" for i in range(count)])
@@ -185,7 +185,6 @@ def test_a_thousand_sandboxes(clean, record_property):
     print(f"\n{count} sandboxes: created in {created - began:.1f} s, each answered a command in {answered - created:.1f} s,"
           f" destroyed in {ended - gone:.1f} s; {each:.0f} KiB each, of that {private} KiB private to init;"
           f" holt-spawn has {spawn_kib} KiB")
-    record_property("kib_each", each)
     assert leftovers(clean) == ""
     assert clean.fds() <= fds + 32  # namespaces kept for sandboxes to come
     assert each < 1536 and private <= 128, (each, private)
