@@ -185,8 +185,13 @@ static int child_fds(const struct plan *p)
 
 void launch_oom_first(void)
 {
-    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    int fd;
 
+    /* Not dumpable, as init is, we would not own our /proc entries.  Nobody can trace us meanwhile:
+     * we still have the capability. */
+    (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+    fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (fd >= 0) {
         (void)!write(fd, COMMAND_OOM_ADJ, sizeof COMMAND_OOM_ADJ - 1);
         (void)close(fd);

@@ -56,4 +56,4 @@ CHECKED int host_become_root(struct err *e);
 CHECKED int host_compile_filter(struct err *e);
 /* Makes one more network namespace if the pool lacks one; false: it is full. */
 bool netns_fill_one(void);
-CHECKED int netns_take(struct err *e); /* an fd */
+CHECKED int netns_enter(struct err *e); /* one that nobody has been in */

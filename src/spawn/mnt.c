@@ -28,6 +28,13 @@ int mnt_attach(int tree, const char *path)
     return syscall(SYS_move_mount, tree, "", AT_FDCWD, path, flags) < 0 ? -errno : 0;
 }
 
+int mnt_attach_fd(int tree, int at)
+{
+    unsigned flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
+
+    return syscall(SYS_move_mount, tree, "", at, "", flags) < 0 ? -errno : 0;
+}
+
 int mnt_set(const char *path, uint64_t attributes)
 {
     struct mount_attr a = {.attr_set = attributes};

@@ -9,6 +9,7 @@ struct mount_attr;
 /* A detached copy of the mount (with those below it, if recursive) at an open directory: an fd. */
 CHECKED int mnt_clone(int dir, bool recursive);
 CHECKED int mnt_attach(int tree, const char *path);
+CHECKED int mnt_attach_fd(int tree, int at);
 /* Sets MOUNT_ATTR_ bits on everything at and below path, or of a detached tree. */
 CHECKED int mnt_set(const char *path, uint64_t attributes);
 CHECKED int mnt_set_fd(int tree, struct mount_attr *a, bool recursive);

@@ -62,7 +62,13 @@ bool netns_fill_one(void)
     return true;
 }
 
-int netns_take(struct err *e)
+int netns_enter(struct err *e)
 {
-    return host.netns_n > 0 ? host.netns[--host.netns_n] : make_one(e);
+    AUTO(fd_close) int fd = host.netns_n > 0 ? host.netns[--host.netns_n] : make_one(e);
+
+    if (fd < 0)
+        return -1;
+    if (setns(fd, CLONE_NEWNET) < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "enter a network namespace");
+    return 0;
 }

@@ -343,6 +343,8 @@ void sandbox_create(const struct spawn_create *c, uint32_t tag)
         s->enforced |= SPAWN_CAN_DISK;
     if (s->nofile)
         s->enforced |= SPAWN_CAN_NOFILE;
+    if (rlimit_holds_pids(s))
+        s->enforced |= SPAWN_CAN_PIDS;
     r = run_steps(s, &e);
     if (s->pid != 0) {
         loop_add(&s->ended, s->ended.fd, on_ended);

@@ -130,6 +130,7 @@ int step_namespaces_shut(struct sandbox *s, struct err *e);
 int step_mounts(struct sandbox *s, struct err *e);
 int step_readonly(struct sandbox *s, struct err *e);
 int step_rlimits(struct sandbox *s, struct err *e);
+bool rlimit_holds_pids(const struct sandbox *s);
 int step_capabilities(struct sandbox *s, struct err *e);
 int step_descriptors(struct sandbox *s, struct err *e);
 int step_seccomp(struct sandbox *s, struct err *e);

@@ -19,20 +19,25 @@ static void born(void *arg)
     setup_child(arg);
 }
 
-/* In a network namespace made ahead; by a parked process, if one is in the sandbox's v1 groups. */
-static long clone_child(struct sandbox *s, struct clone_args *args, int netns)
+/* By a parked process, if one is in the sandbox's v1 groups; it enters the network namespace that
+ * the socket's step has brought spawn into. */
+static long clone_by_parked(struct sandbox *s, struct clone_args *args)
+{
+    AUTO(fd_close) int netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    long pid = netns < 0 ? -errno : parked_clone(s->v1.by, args, netns, born, s);
+
+    parked_drop(s->v1.by);
+    s->v1.by = NULL;
+    s->v1.entered = pid > 0;
+    return pid;
+}
+
+static long clone_child(struct sandbox *s, struct clone_args *args)
 {
     long pid;
 
-    if (s->v1.by) {
-        pid = parked_clone(s->v1.by, args, netns, born, s);
-        parked_drop(s->v1.by);
-        s->v1.by = NULL;
-        s->v1.entered = pid > 0;
-        return pid;
-    }
-    if (setns(netns, CLONE_NEWNET) < 0)
-        return -errno;
+    if (s->v1.by)
+        return clone_by_parked(s, args);
     pid = syscall(SYS_clone3, args, sizeof *args);
     if (pid == 0)
         setup_child(s);
@@ -48,7 +53,6 @@ int step_clone(struct sandbox *s, struct err *e)
         .pidfd = (uint64_t)(uintptr_t)&pidfd,
         .exit_signal = SIGCHLD,
     };
-    AUTO(fd_close) int netns = -1;
     long pid;
 
     if (pipe2(s->go, O_CLOEXEC) < 0 || pipe2(s->report, O_CLOEXEC | O_NONBLOCK) < 0)
@@ -56,14 +60,11 @@ int step_clone(struct sandbox *s, struct err *e)
     s->dev_tree = mnt_clone(host.dev, true);
     if (s->dev_tree < 0)
         return err_set(e, ERR_UNSUPPORTED, -s->dev_tree, "detach the shared /dev");
-    netns = netns_take(e);
-    if (netns < 0)
-        return -1;
     if (s->cg2_init >= 0) {
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = (unsigned)s->cg2_init;
     }
-    pid = clone_child(s, &args, netns);
+    pid = clone_child(s, &args);
     if (pid < 0)
         return err_set(e, err_code_from_errno((int)-pid), (int)-pid, "clone");
     s->pid = (pid_t)pid;

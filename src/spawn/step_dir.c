@@ -30,11 +30,15 @@ int undo_directory(struct sandbox *s)
     return unlinkat(host.boxes, s->id, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* Bound by way of /proc/self/fd: the state directory's path may be longer than sun_path. */
+/* In the sandbox's own network namespace: /proc/net/unix lists a socket where it was made, and
+ * spawn still stands in that of the last sandbox.  Bound by way of /proc/self/fd: the state
+ * directory's path may be longer than sun_path. */
 int step_socket(struct sandbox *s, struct err *e)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
 
+    if (netns_enter(e) < 0)
+        return -1;
     (void)snprintf(at.sun_path, sizeof at.sun_path, "/proc/self/fd/%d/init.sock", s->dir);
     s->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (s->listener < 0 || bind(s->listener, (struct sockaddr *)&at, sizeof at) < 0 ||

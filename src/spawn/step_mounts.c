@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/mount.h>
 #include <linux/openat2.h>
 #include <sys/mount.h>
@@ -167,54 +168,76 @@ int undo_volumes(struct sandbox *s)
 
 /* ---- in the child, below its own root ---- */
 
-static int make_point(const char *path)
+/* No way leads out of the root but one: the child still holds directories of the host, and a link
+ * to /proc/self/fd/N, which an image or a volume may hold, would be followed into them. */
+static int open_inside(int root, const char *path)
 {
-    char parent[SPAWN_PATH_MAX + 1];
-    char *slash;
-    int r;
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC,
+                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+    long fd = syscall(SYS_openat2, root, path, &how, sizeof how);
 
-    if (mkdir(path, 0755) == 0 || errno == EEXIST)
-        return 0;
-    if (errno != ENOENT)
-        return -errno;
-    (void)snprintf(parent, sizeof parent, "%s", path);
-    slash = strrchr(parent, '/');
-    if (!slash || slash == parent)
-        return -ENOENT;
-    *slash = '\0';
-    r = make_point(parent);
-    if (r == 0 && mkdir(path, 0755) < 0 && errno != EEXIST)
-        r = -errno;
-    return r;
+    return fd < 0 ? -errno : (int)fd;
 }
 
-/* A file is mounted on a file. */
-static int make_point_for(int tree, const char *path)
+static int make_one(int parent, const char *name, size_t n, bool file)
 {
-    AUTO(fd_close) int fd = -1;
-    char parent[SPAWN_PATH_MAX + 1];
+    char entry[NAME_MAX + 1];
+
+    if (n > NAME_MAX)
+        return -ENAMETOOLONG;
+    memcpy(entry, name, n);
+    entry[n] = '\0';
+    return (file ? mknodat(parent, entry, S_IFREG | 0644, 0) : mkdirat(parent, entry, 0755)) < 0
+               ? -errno
+               : 0;
+}
+
+/* The mount point, made where it is missing with what is above it: a file for a file's mount. */
+static int make_point(int root, const char *path, bool file)
+{
+    AUTO(fd_close) int at = open_inside(root, "/");
+    char upto[SPAWN_PATH_MAX + 1];
+    const char *end = path;
+
+    while (at >= 0) {
+        const char *name = end + strspn(end, "/");
+        size_t n = strcspn(name, "/");
+        int fd, r = 0;
+
+        if (n == 0)
+            break;
+        end = name + n;
+        (void)snprintf(upto, sizeof upto, "%.*s", (int)(end - path), path);
+        fd = open_inside(root, upto);
+        if (fd == -ENOENT) {
+            r = make_one(at, name, n, file && end[strspn(end, "/")] == '\0');
+            fd = r < 0 ? r : open_inside(root, upto);
+        }
+        fd_close(at);
+        at = fd;
+    }
+    return TAKE_FD(at);
+}
+
+static int tmpfs_of(const struct spawn_mount_row *row)
+{
+    struct mount_attr a = {.attr_set = MOUNT_ATTR_RDONLY};
+    AUTO(fd_close) int tree = mnt_tmpfs(row->size ? row->size : TMPFS_DEFAULT, "1777");
+    int r = tree < 0 ? tree : row->readonly ? mnt_set_fd(tree, &a, false) : 0;
+
+    return r < 0 ? r : TAKE_FD(tree);
+}
+
+static int attach(int tree, const char *path)
+{
+    AUTO(fd_close) int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    AUTO(fd_close) int at = -1;
     struct stat st;
-    char *slash;
-    int r;
 
-    if (tree < 0 || fstat(tree, &st) < 0 || S_ISDIR(st.st_mode))
-        return make_point(path);
-    (void)snprintf(parent, sizeof parent, "%s", path);
-    slash = strrchr(parent, '/');
-    *slash = '\0';
-    r = slash == parent ? 0 : make_point(parent);
-    fd = r < 0 ? -1 : open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
-    return r < 0 ? r : fd < 0 ? -errno : 0;
-}
-
-static int mount_tmpfs(const char *path, const struct spawn_mount_row *row)
-{
-    unsigned long flags = MS_NOSUID | MS_NODEV | (row->readonly ? (unsigned long)MS_RDONLY : 0);
-    char options[80];
-
-    (void)snprintf(options, sizeof options, "mode=1777,size=%llu,nr_inodes=200000",
-                   (unsigned long long)(row->size ? row->size : TMPFS_DEFAULT));
-    return mount("holt", path, "tmpfs", flags, options) < 0 ? -errno : 0;
+    if (root < 0 || tree < 0 || fstat(tree, &st) < 0)
+        return tree < 0 ? tree : -errno;
+    at = make_point(root, path, !S_ISDIR(st.st_mode));
+    return at < 0 ? at : mnt_attach_fd(tree, at);
 }
 
 int step_mounts(struct sandbox *s, struct err *e)
@@ -224,12 +247,11 @@ int step_mounts(struct sandbox *s, struct err *e)
     char path[SPAWN_PATH_MAX + 1];
 
     for (size_t i = 0; wire_rows_next(&spawn_mount_row_layout, &rows, &row); i++) {
+        AUTO(fd_close) int made = s->mounts[i] < 0 ? tmpfs_of(&row) : -1;
         int r;
 
         (void)snprintf(path, sizeof path, STR_FMT, STR_ARG(row.target));
-        r = make_point_for(s->mounts[i], path);
-        if (r == 0)
-            r = s->mounts[i] < 0 ? mount_tmpfs(path, &row) : mnt_attach(s->mounts[i], path);
+        r = attach(s->mounts[i] < 0 ? made : s->mounts[i], path);
         if (r < 0)
             return err_set(e, err_code_from_errno(-r), -r, "mount '%s'", path);
     }

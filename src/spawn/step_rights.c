@@ -22,12 +22,21 @@ static const uint64_t kept_caps = BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(C
                                   BIT(CAP_SETUID) | BIT(CAP_SETPCAP) | BIT(CAP_NET_BIND_SERVICE) |
                                   BIT(CAP_SYS_CHROOT) | BIT(CAP_SETFCAP) | BIT(CAP_WAKE_ALARM);
 
+/* Without a cgroup the rlimit serves as well, as long as there is one user: it counts a user's
+ * processes in the user namespace (Linux 5.14), and none there can raise it or become another. */
+bool rlimit_holds_pids(const struct sandbox *s)
+{
+    return s->pids != 0 && !(host.features & SPAWN_CAN_PIDS) && !host.many_ids;
+}
+
 int step_rlimits(struct sandbox *s, struct err *e)
 {
-    struct rlimit core = {0, 0}, files;
+    struct rlimit core = {0, 0}, files, processes = {s->pids, s->pids};
 
     if (setrlimit(RLIMIT_CORE, &core) < 0)
         return err_set(e, ERR_INTERNAL, errno, "limit core files");
+    if (rlimit_holds_pids(s) && setrlimit(RLIMIT_NPROC, &processes) < 0)
+        return err_set(e, ERR_INTERNAL, errno, "limit processes");
     if (s->nofile == 0)
         return 0;
     if (getrlimit(RLIMIT_NOFILE, &files) < 0)

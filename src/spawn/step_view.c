@@ -45,11 +45,12 @@ int step_proc(struct sandbox *s, struct err *e)
 }
 
 /* devpts with its own instance; ids are the sandbox's: gid 5 exists only where ranges are mapped.
- */
+ * max: terminals are counted for the whole host (kernel.pty.max, 4096), so one sandbox could take
+ * all that others need. */
 int step_dev(struct sandbox *s, struct err *e)
 {
-    const char *pts = host.many_ids ? "newinstance,ptmxmode=0666,mode=620,gid=5"
-                                    : "newinstance,ptmxmode=0666,mode=620";
+    const char *pts = host.many_ids ? "newinstance,max=256,ptmxmode=0666,mode=620,gid=5"
+                                    : "newinstance,max=256,ptmxmode=0666,mode=620";
     char to[48];
     AUTO(fd_close) int at = mount_point("dev", to, e);
     int r;

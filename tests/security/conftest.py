@@ -1,0 +1,109 @@
+"""Fixtures of the attacks: a holt-spawn as root and one as an ordinary user, two sandboxes, and what to reach for."""
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from types import SimpleNamespace
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+import boxes  # noqa: E402
+
+PROBE = f"{boxes.BUILD}/tests/security/security-probe"
+LIMITS = {"memory": 256 << 20, "disk": 128 << 20, "pids": 100, "nofile": 1024}
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(120))
+
+
+def put_probe(box):
+    with open(PROBE, "rb") as f:
+        box.put("/tmp/probe", f.read())
+    return box
+
+
+def host_addresses():
+    text = subprocess.run(["hostname", "-I"], capture_output=True, text=True, check=False).stdout
+    return ["127.0.0.1", "127.0.0.53", "::1", "0.0.0.0", *text.split()]
+
+
+@pytest.fixture(scope="session")
+def prey():
+    """What the attempts are after, on the host: a secret file, TCP and UDP listeners, an abstract socket."""
+    directory = tempfile.mkdtemp(prefix="holt-secret.", dir="/var/tmp")
+    h = SimpleNamespace(secret=secrets.token_hex(16), secret_dir=directory, secret_name="key")
+    h.secret_path = f"{directory}/key"
+    with open(os.open(h.secret_path, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="utf-8") as f:
+        f.write(h.secret)
+    tcp = socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True)
+    h.port = tcp.getsockname()[1]
+    udp = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+    udp.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+    udp.bind(("::", h.port))
+    unix = socket.socket(socket.AF_UNIX)
+    h.abstract = f"holt-test-{h.secret[:8]}"
+    unix.bind("\0" + h.abstract)
+    unix.listen()
+    h.addresses = host_addresses()
+
+    def contacts():
+        n = 0
+        for s, take in ((tcp, tcp.accept), (udp, lambda: udp.recvfrom(16)), (unix, unix.accept)):
+            s.setblocking(False)
+            try:
+                while True:
+                    take()
+                    n += 1
+            except BlockingIOError:
+                pass
+        return n
+
+    h.contacts = contacts
+    socket.create_connection(("127.0.0.1", h.port)).close()  # the listener works: else no attempt could fail
+    assert contacts() == 1
+    yield h
+    for s in (tcp, udp, unix):
+        s.close()
+    shutil.rmtree(directory)
+
+
+@pytest.fixture(scope="session", params=["root", "rootless"])
+def spawn(request):
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to be root and an ordinary user")
+    s = boxes.Spawn(request.param == "rootless")
+    yield s
+    s.stop()
+
+
+@pytest.fixture(scope="session")
+def host(spawn, prey):
+    h = SimpleNamespace(**vars(prey))
+    h.neighbour = put_probe(spawn.create("sb_neighbour", **LIMITS))
+    yield h
+    h.neighbour.destroy()
+
+
+@pytest.fixture
+def box(spawn):
+    b = put_probe(spawn.create("sb_attacker", **LIMITS))
+    yield b
+    b.destroy()
+
+
+@pytest.fixture(scope="session")
+def calls(spawn):
+    """What the probe's table of system calls answers: {name: result}."""
+    b = put_probe(spawn.create("sb_calls", **LIMITS))
+    out = b.run("/tmp/probe", "calls").out.decode()
+    b.destroy()
+    return dict(line.split(" ", 1) for line in out.splitlines())

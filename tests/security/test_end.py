@@ -1,0 +1,190 @@
+"""The end of sandboxes: nothing is left, whatever was done inside; a thousand at once."""
+import os
+import re
+import subprocess
+import time
+
+import pytest
+
+import boxes
+from conftest import put_probe
+
+ROOT = os.path.abspath(f"{boxes.HERE}/../..")
+
+
+def leftovers(spawn, *flags):
+    return subprocess.run([f"{ROOT}/tools/leftovers", "--serving", *flags, spawn.state], capture_output=True, text=True,
+                          check=False).stdout
+
+
+@pytest.fixture
+def clean(spawn):
+    """A spawn of the test's own: what is left is of this test."""
+    s = boxes.Spawn(spawn.rootless)
+    s.create("sb_first", flags=boxes.UPPER_DISK).destroy()  # what spawn keeps from then on is made
+    yield s
+    s.stop()
+
+
+def test_leftovers_sees_a_sandbox(clean):
+    """The tool finds what is there, or its silence would say nothing."""
+    box = clean.create("sb_1", flags=boxes.UPPER_DISK)
+    ch = box.start(["sleep", "60"])
+    box.next()
+    text = leftovers(clean)
+    kinds = {line.split()[0] for line in text.splitlines()}
+    assert kinds >= {"process", "namespace", "file"}, text
+    assert ("cgroup" in kinds) == bool(clean.features & boxes.CAN_KILL_TREE), text
+    assert len(re.findall("^process", text, re.M)) >= 2, text  # init and the command
+    assert ch
+    box.destroy()
+    assert leftovers(clean) == ""
+
+
+def hold_on(box):
+    """Everything inside that could keep a sandbox from its end."""
+    box.sh("/tmp/probe daemon")
+    for argv in (["/tmp/probe", "daemon"], ["/usr/bin/python3", "-c", (
+            "import os, signal, time\n"
+            "for s in range(1, 65):\n"
+            "  try: signal.signal(s, signal.SIG_IGN)\n"
+            "  except (OSError, ValueError): pass\n"
+            "for i in range(20):\n"
+            "  if os.fork() == 0: os.setsid(); break\n"
+            "time.sleep(600)")], ["sh", "-c", "trap '' TERM INT HUP; while :; do sleep 1; done"]):
+        box.start(argv)
+    box.start(["sh", "-c", "kill -STOP $$"])
+    box.start(["cat"], flags=boxes.PTY)
+    box.sh("mkdir -p /workspace/a/b; chmod 000 /workspace/a/b /workspace/a; mkfifo /workspace/fifo; cd /workspace;"
+           " ln -s / up; touch -- -rf '*' \"$(printf 'new\\nline')\"")
+
+
+@pytest.mark.parametrize("flags", [0, boxes.UPPER_DISK, boxes.ROOTFS_RO], ids=["memory", "disk", "read-only"])
+def test_nothing_holds_a_sandbox(clean, flags):
+    before = clean.fds()
+    box = put_probe(clean.create("sb_1", flags=flags))
+    hold_on(box)
+    box.destroy()
+    assert leftovers(clean) == ""
+    assert clean.fds() == before
+
+
+def test_a_paused_sandbox_ends(clean):
+    if not clean.features & boxes.CAN_FREEZE:
+        pytest.skip("no cgroup to freeze here")
+    box = put_probe(clean.create("sb_1"))
+    hold_on(box)
+    clean.pause("sb_1", True)
+    box.destroy()
+    assert leftovers(clean) == ""
+
+
+def test_a_deep_tree_on_disk_is_removed(clean):
+    """3,000 directories in each other: past the depth of any recursion, and of PATH_MAX."""
+    box = put_probe(clean.create("sb_1", flags=boxes.UPPER_DISK))
+    assert b"deep 3000 ok" in box.run("/tmp/probe", "deep", "/workspace/deep", "3000").out
+    clean.sock.settimeout(30)
+    box.destroy()
+    assert leftovers(clean) == ""
+
+
+def test_many_files_hold_nobody_up(clean):
+    """While 60,000 files go, another sandbox is made and answers."""
+    box = put_probe(clean.create("sb_1", flags=boxes.UPPER_DISK))
+    assert b"inodes 60000 ok" in box.run("/tmp/probe", "inodes", "/workspace/many", "60000").out
+    box.sock.close()
+    tag = clean.send(8, clean.destroy_payload("sb_1"))
+    began = time.monotonic()
+    other = clean.create("sb_2")
+    took = time.monotonic() - began
+    assert other.run("true").code == 0
+    other.destroy()
+    while leftovers(clean) and time.monotonic() < began + 60:
+        time.sleep(0.2)
+    assert leftovers(clean) == ""
+    assert took < 0.5, f"a create waited {took:.2f} s for a removal"
+    assert tag
+
+
+def test_init_killed_from_outside(clean):
+    """As the OOM killer may: the commands go with it, destroy cleans up."""
+    box = put_probe(clean.create("sb_1"))
+    hold_on(box)
+    os.kill(box.pid, 9)
+    time.sleep(0.1)
+    assert not box.alive()
+    box.destroy()
+    assert leftovers(clean) == ""
+
+
+def test_killed_spawn_leaves_nothing_that_the_next_does_not_find(clean):
+    box = put_probe(clean.create("sb_1", flags=boxes.UPPER_DISK))
+    hold_on(box)
+    clean.process.kill()
+    clean.process.wait()
+    clean.sock.close()
+    clean.start()
+    assert [row[0] for row in clean.list()] == ["sb_1"]
+    assert box.run("true").code == 0
+    box.destroy()
+    assert leftovers(clean) == ""
+
+
+def available_kib():
+    with open("/proc/meminfo", encoding="utf-8") as f:
+        return int(re.search(r"MemAvailable:\s+(\d+)", f.read())[1])
+
+
+def private_kib(pid):
+    with open(f"/proc/{pid}/smaps_rollup", encoding="utf-8") as f:
+        return sum(map(int, re.findall(r"Private_\w+:\s+(\d+)", f.read())))
+
+
+def create_all(spawn, ids):
+    """In flight together, 32 at a time."""
+    made, wanted, in_flight = [], list(ids), {}
+    while wanted or in_flight:
+        while wanted and len(in_flight) < 32:
+            id = wanted.pop()
+            in_flight[spawn.send(3, spawn.create_payload(id))] = id
+        kind, tag, r, fds = spawn.receive()
+        if tag in in_flight:
+            id = in_flight.pop(tag)
+            spawn.check_done(kind, r)
+            pid, enforced = r.take("II")
+            made.append(boxes.Box(spawn, id, pid, enforced, fds[0], connect=False))
+    return made
+
+
+@pytest.mark.timeout(300)
+def test_a_thousand_sandboxes(clean):
+    count = 1000
+    fds, before, began = clean.fds(), available_kib(), time.monotonic()
+    made = create_all(clean, [f"sb_{i:04}" for i in range(count)])
+    created = time.monotonic()
+    for box in made:
+        box.connect()
+        assert box.run("echo", box.id).out == f"{box.id}\n".encode()
+    answered = time.monotonic()
+    assert len(made) == count and all(box.alive() for box in made)
+    each = (before - available_kib()) / count
+    private = sorted(private_kib(box.pid) for box in made[::50])[10]
+    spawn_kib = private_kib(clean.process.pid)
+    tags = set()
+    for box in made:
+        box.sock.close()
+        os.close(box.pidfd)
+    gone = time.monotonic()
+    for box in made:
+        tags.add(clean.send(8, clean.destroy_payload(box.id)))
+        while len(tags) >= 32:
+            tags.discard(clean.receive()[1])
+    while tags:
+        tags.discard(clean.receive()[1])
+    ended = time.monotonic()
+    print(f"\n{count} sandboxes: created in {created - began:.1f} s, each answered a command in {answered - created:.1f} s,"
+          f" destroyed in {ended - gone:.1f} s; {each:.0f} KiB each, of that {private} KiB private to init;"
+          f" holt-spawn has {spawn_kib} KiB")
+    assert leftovers(clean) == ""
+    assert clean.fds() <= fds + 32  # namespaces kept for sandboxes to come
+    assert each < 1536 and private <= 128, (each, private)
