@@ -128,7 +128,7 @@ static void push_stdin(struct exec *x)
     size_t skip, taken;
     struct str rest;
 
-    if (!x->ch || !x->in_known)
+    if (!x->ch || !x->in_known || !exec_is_live(x)) /* acks may come after the end */
         return;
     acked = guest_exec_stdin_at(x->ch);
     if (acked > x->in_at) {

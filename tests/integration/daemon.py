@@ -26,11 +26,13 @@ def die_with_parent():
 
 
 def environment(extra=None):
-    """A clean one: no HOLT_* or alias of the caller's leaks into a test."""
+    """A clean one: no HOLT_* or alias of the caller's leaks into a test.  The runtime is `fake`, which needs no
+    holt-spawn; what is about sandboxes for real asks for `--runtime native`."""
     env = {k: v for k, v in os.environ.items() if k in ("PATH", "LANG", "TZ", "TMPDIR")}
     log = f":log_path={LOGS}/sanitizer" if LOGS else ""
     env["ASAN_OPTIONS"] = f"detect_leaks=1:exitcode=99:quarantine_size_mb=8{log}"
     env["UBSAN_OPTIONS"] = f"print_stacktrace=1:halt_on_error=1:exitcode=99{log}"
+    env["HOLT_RUNTIME"] = "fake"
     env.update(extra or {})
     return env
 
@@ -52,6 +54,29 @@ def wait_for(what, limit=10.0, step=0.02):
             return got
         assert time.monotonic() < end, f"did not happen within {limit} s"
         time.sleep(step)
+
+
+def end_spawn(state):
+    """holt-spawn outlives its holtd: the one of this state directory is ended with the test."""
+    mine = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                argv = f.read().split(b"\0")
+        except OSError:
+            continue
+        if argv[0].endswith(b"holt-spawn") and os.fsencode(str(state)) in argv:
+            mine.append(int(pid))
+            os.kill(int(pid), signal.SIGTERM)
+    wait_for(lambda: not any(is_running(p) for p in mine))
+
+
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 class Program:
@@ -160,6 +185,16 @@ class Holtd(Program):
             except BaseException:
                 self.kill()
                 raise
+
+    def stop(self, limit=15):
+        try:
+            return super().stop(limit)
+        finally:
+            end_spawn(self.state)
+
+    def kill(self):
+        super().kill()
+        end_spawn(self.state)
 
     def wait_ready(self):
         if not self.port:

@@ -148,7 +148,7 @@ def test_create_is_idempotent(holtd):
     ("POST", "/sandboxes", {"mounts": [{"kind": "tmpfs", "target": "/a/../b"}]}, 400, "target"),
     ("POST", "/sandboxes", {"mounts": [{"kind": "host", "source": "/etc", "target": "/e"}]}, 403, "/etc"),
     ("POST", "/sandboxes", {"mounts": [{"kind": "odd", "target": "/e"}]}, 400, "kind"),
-    ("POST", "/sandboxes", {"runtime": "native"}, None, "native"),
+    ("POST", "/sandboxes", {"runtime": "nosuch"}, None, "nosuch"),
     ("POST", "/run", {}, 400, "command"),
     ("POST", "/run", {"command": []}, 400, "command"),
     ("POST", "/run", {"command": ["a", 1]}, 400, "command"),
