@@ -33,9 +33,9 @@ struct api {
     struct consoles *consoles; /* who is attached to which command */
     struct health *health;
     struct dial_tls *registry_tls; /* the authorities that registries must have */
-    struct map running_keys; /* idempotency keys whose first request is not answered yet */
-    struct buf openapi;      /* printed once */
-    int64_t started_ms;      /* wall */
+    struct map running_keys;       /* idempotency keys whose first request is not answered yet */
+    struct buf openapi;            /* printed once */
+    int64_t started_ms;            /* wall */
     int64_t started_mono_ms;
 };
 

@@ -86,7 +86,7 @@ static void add_try(struct buf *to, const struct banner *b, struct str url)
         buf_printf(to, " HOLT_TOKEN=$(cat %s)", b->token_file);
     if (server || token)
         buf_add_char(to, '\n');
-    add_command(to, "status");
+    add_command(to, "run -- python3 -c 'print(1)'");
     add_command(to, "events -f");
     if (off)
         buf_printf(to, "  curl " STR_FMT "/holt/v1/info\n", STR_ARG(url));

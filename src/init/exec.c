@@ -199,7 +199,8 @@ static void in_progress(struct exec *x)
     uint64_t upto = x->in_flow.got - buf_len(&x->in_pending);
 
     /* After an attach in_at counts what waits here as received: it is not acknowledged twice. */
-    if (upto > x->in_flow.told && x->ch.number != 0 && flow_ack(&x->in_flow, upto, buf_len(&x->in_pending) == 0, &m.u.ack))
+    if (upto > x->in_flow.told && x->ch.number != 0 &&
+        flow_ack(&x->in_flow, upto, buf_len(&x->in_pending) == 0, &m.u.ack))
         (void)conn_send(&m);
 }
 
