@@ -19,18 +19,19 @@
 
 #define TMPFS_DEFAULT (64ULL << 20)
 
-/* A volume that holtd made, and that is empty, becomes one with stored ids. */
-static int open_volume(const char *id)
+/* TOP/ID/fs: of a volume, or of a layer that is being filled.  One that holtd made, and that is
+ * empty, becomes one with stored ids. */
+static int open_volume(const char *top, const char *id)
 {
     AUTO(fd_close) int dir = -1;
     char path[SPAWN_ID_MAX + 16];
     struct stat st;
 
-    (void)snprintf(path, sizeof path, "volumes/%s", id);
-    if ((mkdirat(host.state, "volumes", 0700) < 0 && errno != EEXIST) ||
+    (void)snprintf(path, sizeof path, "%s/%s", top, id);
+    if ((mkdirat(host.state, top, 0700) < 0 && errno != EEXIST) ||
         (mkdirat(host.state, path, 0700) < 0 && errno != EEXIST))
         return -errno;
-    (void)snprintf(path, sizeof path, "volumes/%s/fs", id);
+    (void)snprintf(path, sizeof path, "%s/%s/fs", top, id);
     if (mkdirat(host.state, path, 0755) < 0 && errno != EEXIST)
         return -errno;
     dir = openat(host.state, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -93,7 +94,7 @@ static int open_source(struct sandbox *s, const struct spawn_mount_row *row, str
         (void)snprintf(id, sizeof id, STR_FMT, STR_ARG(row->source));
         if (row->kind == SPAWN_MOUNT_SHARED)
             return shared_open(id, row->size ? row->size : TMPFS_DEFAULT, &s->shared, e);
-        fd = open_volume(id);
+        fd = open_volume(row->kind == SPAWN_MOUNT_LAYER ? "layers" : "volumes", id);
     }
     if (fd < 0)
         return err_set(e, err_code_from_errno(-fd), -fd, "open '" STR_FMT "'",

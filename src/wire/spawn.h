@@ -76,6 +76,7 @@ enum spawn_mount_kind {
     SPAWN_MOUNT_VOLUME, /* volumes/SOURCE/fs in the state directory */
     SPAWN_MOUNT_SHARED, /* a tmpfs named SOURCE, gone with the last sandbox that has it */
     SPAWN_MOUNT_HOST,   /* a directory of the host: only below those holt-spawn was started with */
+    SPAWN_MOUNT_LAYER,  /* layers/SOURCE/fs, for the sandbox that fills it */
     SPAWN_MOUNT_COUNT
 };
 struct spawn_mount_row {

@@ -1,5 +1,6 @@
 """`holt run` and the life of a sandbox on the native runtime: namespaces, overlay, cgroups, seccomp, for real."""
 import os
+import shutil
 import subprocess
 import time
 
@@ -97,3 +98,15 @@ def test_commands_outlive_the_daemon(tmp_path):
             e.stop()
     finally:
         d.kill()
+
+
+def test_an_imported_image_runs(holtd, tmp_path):
+    """Unpacked in a throw-away sandbox, mounted as a layer; the one program in it is static."""
+    os.makedirs(tmp_path / "root/bin")
+    shutil.copy(f"{BUILD}/holt-unpack", tmp_path / "root/bin/tool")
+    r = holt(holtd, "image", "import", str(tmp_path / "root"), "--name", "tool:1")
+    assert r.returncode == 0, r.stderr
+    assert holt(holtd, "run", "--image", "tool:1", "--", "/bin/sh").returncode == 127, "the host's programs are not in it"
+    r = holt(holtd, "run", "--image", "tool:1", "--", "/bin/tool", "--no-such-flag")
+    assert r.returncode not in (0, 125, 126, 127), r.stderr
+    assert holt(holtd, "image", "rm", "tool:1").returncode == 0

@@ -428,6 +428,7 @@ static int mount_kind(struct str kind, uint8_t *ret, struct err *e)
         [SPAWN_MOUNT_VOLUME] = "volume",
         [SPAWN_MOUNT_SHARED] = "shared",
         [SPAWN_MOUNT_HOST] = "host",
+        [SPAWN_MOUNT_LAYER] = "layer",
     };
 
     for (uint8_t i = 0; i < SPAWN_MOUNT_COUNT; i++) {
