@@ -60,12 +60,14 @@ void buf_added(struct buf *b, size_t n)
 int buf_try_add(struct buf *b, const void *p, size_t n)
 {
     char *to;
-    int r = buf_reserve(b, n, &to);
+    int r;
 
+    if (n == 0)
+        return 0; /* nothing added, nothing allocated */
+    r = buf_reserve(b, n, &to);
     if (r < 0)
         return r;
-    if (n)
-        memcpy(to, p, n);
+    memcpy(to, p, n);
     buf_added(b, n);
     return 0;
 }

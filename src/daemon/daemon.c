@@ -274,6 +274,8 @@ static void choose_drivers(struct daemon *d)
     else if (!(d->drivers[0]->caps & DRIVER_ISOLATES))
         log_warn("what runs in a sandbox is NOT ISOLATED from this machine",
                  LOG_C("runtime", d->conf->runtime));
+    if (n > 0 && !(d->drivers[0]->caps & DRIVER_ISOLATES))
+        return; /* chosen for tests: nothing that isolates stands beside it */
     for (size_t i = 0; driver_table[i] && n < ARRAY_LEN(d->drivers) - 1; i++)
         if (driver_table[i] != d->drivers[0] && (driver_table[i]->caps & DRIVER_ISOLATES))
             d->drivers[n++] = driver_table[i];
