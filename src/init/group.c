@@ -1,6 +1,7 @@
 #include "init/group.h"
 
 #include "base/fd.h"
+#include "init/kin.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -52,10 +53,11 @@ static void make_spare(void)
 
 int group_make(uint32_t *ret_number, int *ret_fd)
 {
-    *ret_number = 0;
     *ret_fd = -1;
-    if (work_fd < 0)
+    if (work_fd < 0) {
+        *ret_number = next++;
         return 0;
+    }
     make_spare();
     if (spare == 0)
         return -errno;
@@ -63,6 +65,11 @@ int group_make(uint32_t *ret_number, int *ret_fd)
     *ret_fd = TAKE_FD(spare_fd);
     spare = 0;
     return 0;
+}
+
+uint64_t group_mark(uint32_t number)
+{
+    return work_fd < 0 ? kin_mark(number) : 0;
 }
 
 static bool kill_all(uint32_t number)
@@ -75,17 +82,13 @@ static bool kill_all(uint32_t number)
     return fd >= 0 && write(fd, "1", 1) == 1;
 }
 
-bool group_signal(uint32_t number, int signal)
+static bool signal_listed(uint32_t number, int signal)
 {
     AUTO(buf_done) struct buf text = {0};
     AUTO(fd_close) int fd = -1;
     char name[48];
     struct str rest;
 
-    if (number == 0)
-        return false;
-    if (signal == SIGKILL)
-        return kill_all(number);
     name_of(number, "/cgroup.procs", name, sizeof name);
     fd = openat(work_fd, name, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fd_read_all(fd, PROCS_MAX, &text) < 0)
@@ -99,6 +102,14 @@ bool group_signal(uint32_t number, int signal)
     return true;
 }
 
+void group_signal(uint32_t number, pid_t leader, int signal)
+{
+    if (number == 0 || (work_fd >= 0 && signal == SIGKILL && kill_all(number)))
+        return;
+    if (work_fd < 0 || !signal_listed(number, signal))
+        kin_signal(number, leader, signal);
+}
+
 /* memory.events is there only where the memory controller reaches the commands' groups. */
 bool group_had_oom(uint32_t number)
 {
@@ -107,7 +118,7 @@ bool group_had_oom(uint32_t number)
     char name[48];
     struct str rest;
 
-    if (number == 0)
+    if (number == 0 || work_fd < 0)
         return false;
     name_of(number, "/memory.events", name, sizeof name);
     fd = openat(work_fd, name, O_RDONLY | O_CLOEXEC);
@@ -145,7 +156,7 @@ static void remove_ended(void)
 
 void group_remove(uint32_t number)
 {
-    if (number == 0)
+    if (number == 0 || work_fd < 0)
         return;
     if (ended_n == ARRAY_LEN(ended))
         remove_ended();

@@ -150,6 +150,7 @@ static int plan_make(struct plan *p, const struct guest_exec_start *s, struct er
 
 static int child_limits(const struct plan *p)
 {
+    const struct rlimit mark = {p->io->mark, p->io->mark};
     struct wire_rows rows = p->rlimits;
     struct guest_rlimit_row row;
 
@@ -164,7 +165,7 @@ static int child_limits(const struct plan *p)
         if (syscall(SYS_prlimit64, 0, row.resource, &want, NULL) < 0)
             return -errno;
     }
-    return 0;
+    return mark.rlim_max > 0 && setrlimit(RLIMIT_LOCKS, &mark) < 0 ? -errno : 0;
 }
 
 static int child_fds(const struct plan *p)

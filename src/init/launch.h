@@ -11,7 +11,8 @@
 struct launch_io {
     int in, out, err; /* the child's ends; the same fd for all three is a terminal */
     bool terminal;
-    int group; /* the directory of its cgroup, or -1 */
+    int group;     /* the directory of its cgroup, or -1 */
+    uint64_t mark; /* its RLIMIT_LOCKS: init/kin.h; 0: as it is */
 };
 
 /* The filter that commands get, from an open file; -1: none. */

@@ -9,7 +9,9 @@
 #include "init/exec.h"
 #include "init/group.h"
 #include "init/job.h"
+#include "init/kin.h"
 #include "init/launch.h"
+#include "wire/init_signal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +24,19 @@
 
 static struct watch signals = {.fd = -1};
 
+/* Root inside may kill and stop all that runs there, with or without us; but nobody inside may undo
+ * a pause: a sender from outside has the pid 0 here, which kill(2) and sigqueue(3) let nobody claim.
+ */
+static void obey(const struct signalfd_siginfo *si)
+{
+    if (si->ssi_signo == INIT_KILL_WORK)
+        kin_kill_all();
+    else if (si->ssi_signo == INIT_PAUSE)
+        kin_pause(true);
+    else if (si->ssi_signo == INIT_RESUME && si->ssi_code == SI_USER && si->ssi_pid == 0)
+        kin_pause(false);
+}
+
 static void on_signal(struct watch *w, uint32_t events)
 {
     struct signalfd_siginfo si;
@@ -31,7 +46,7 @@ static void on_signal(struct watch *w, uint32_t events)
 
     (void)events;
     while (read(w->fd, &si, sizeof si) == (ssize_t)sizeof si)
-        ;
+        obey(&si);
     while ((pid = wait4(-1, &status, WNOHANG, &ru)) > 0) {
         exec_reaped(pid, status, &ru);
         job_reaped(pid, status);
@@ -44,6 +59,11 @@ static void watch_signals(void)
 
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
+    if (getpid() == 1) {
+        sigaddset(&set, INIT_KILL_WORK);
+        sigaddset(&set, INIT_PAUSE);
+        sigaddset(&set, INIT_RESUME);
+    }
     (void)sigprocmask(SIG_SETMASK, &set, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
     loop_add(&signals, signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), on_signal);

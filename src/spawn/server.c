@@ -5,6 +5,7 @@
 #include "base/rnd.h"
 #include "spawn/discard.h"
 #include "spawn/sandbox.h"
+#include "wire/init_signal.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -132,14 +133,31 @@ static void on_adopt(const struct spawn_msg *m, struct sandbox *s)
         fail_errno(m->tag, -ESRCH, "adopt", m->u.name.id);
 }
 
+/* Where there is no cgroup, init does it to all that it has started; its own end is everybody's. */
+static int tell_init(struct sandbox *s, int signal)
+{
+    return s->pid == 0 || syscall(SYS_pidfd_send_signal, s->ended.fd, signal, NULL, 0) == 0
+               ? 0
+               : -errno;
+}
+
 static void on_kill(const struct spawn_msg *m, struct sandbox *s)
 {
     bool only_work = m->u.kill.scope == SPAWN_WORK;
     int r = cgroup_kill(s, only_work);
 
-    if (r < 0 && !only_work && s->ended.fd >= 0) /* PID 1's end is everybody's */
-        r = syscall(SYS_pidfd_send_signal, s->ended.fd, SIGKILL, NULL, 0) < 0 ? -errno : 0;
+    if (r < 0)
+        r = tell_init(s, only_work ? (int)INIT_KILL_WORK : SIGKILL);
     fail_errno(m->tag, r, "kill", m->u.kill.id);
+}
+
+static void on_pause(const struct spawn_msg *m, struct sandbox *s)
+{
+    int r = cgroup_freeze(s, m->u.pause.on);
+
+    if (r == -ENOSYS)
+        r = tell_init(s, m->u.pause.on ? INIT_PAUSE : INIT_RESUME);
+    fail_errno(m->tag, r, m->u.pause.on ? "pause" : "resume", m->u.pause.id);
 }
 
 /* Of requests about one sandbox the id is the first field. */
@@ -161,7 +179,7 @@ static void on_named(const struct spawn_msg *m)
     } else if (m->type == SPAWN_KILL) {
         on_kill(m, s);
     } else if (m->type == SPAWN_PAUSE) {
-        fail_errno(m->tag, cgroup_freeze(s, m->u.pause.on), "pause", m->u.pause.id);
+        on_pause(m, s);
     } else if (m->type == SPAWN_STATS_GET) {
         sandbox_stats(s, m->tag);
     } else {

@@ -104,7 +104,6 @@ static const char *nap(const char *text)
 static void kill_of_the_work_leaves_init(void **state)
 {
     struct world *w = *state;
-    enum err_code killed;
     struct command c;
     struct link *l;
 
@@ -114,15 +113,7 @@ static void kill_of_the_work_leaves_init(void **state)
     world_until(w, &c.running);
     world_pass(w, 100);
     assert_true(count_processes(nap("@7.25")) > 0);
-    killed = world_kill(w, "sb_kill", DRIVER_WORK);
-    if (killed == ERR_UNSUPPORTED) { /* this host cannot: said, not faked */
-        link_close(l);
-        assert_int_equal(world_remove(w, "sb_kill", false), ERR_NONE);
-        they_end(w, nap("@7"));
-        command_done(&c);
-        skip();
-    }
-    assert_int_equal(killed, ERR_NONE);
+    assert_int_equal(world_kill(w, "sb_kill", DRIVER_WORK), ERR_NONE);
     command_end(l, &c);
     assert_int_equal(c.how.how, GUEST_SIGNALLED);
     assert_int_equal(c.how.code, SIGKILL);
@@ -196,7 +187,6 @@ static void pause_stops_and_resume_goes_on(void **state)
 {
     struct world *w = *state;
     struct command c;
-    enum err_code paused;
     struct link *l;
     size_t before;
 
@@ -207,14 +197,7 @@ static void pause_stops_and_resume_goes_on(void **state)
     command_start(l, "ex_1", 0, "while :; do echo tick; sleep 0.02; done", &c);
     while (buf_len(&c.out) == 0)
         world_pass(w, 10);
-    paused = world_pause(w, "sb_pause", true);
-    if (paused == ERR_UNSUPPORTED) { /* this host cannot: said, not faked */
-        link_close(l);
-        assert_int_equal(world_remove(w, "sb_pause", false), ERR_NONE);
-        command_done(&c);
-        skip();
-    }
-    assert_int_equal(paused, ERR_NONE);
+    assert_int_equal(world_pause(w, "sb_pause", true), ERR_NONE);
     world_pass(w, 100);
     before = buf_len(&c.out);
     world_pass(w, 200);
