@@ -284,7 +284,6 @@ static void reset(struct sandbox *s, const struct spawn_create *c, uint32_t tag)
                           .upper = -1,
                           .dev_tree = -1,
                           .cg2 = -1,
-                          .cg2_init = -1,
                           .cg2_work = -1,
                           .go = {-1, -1},
                           .report = {-1, -1},
@@ -314,9 +313,8 @@ static void let_go(struct sandbox *s)
     fd_close(s->go[1]);
     fd_close(s->upper);
     fd_close(s->dev_tree);
-    fd_close(s->cg2_init);
     fd_close(s->cg2_work);
-    s->go[1] = s->upper = s->dev_tree = s->cg2_init = s->cg2_work = -1;
+    s->go[1] = s->upper = s->dev_tree = s->cg2_work = -1;
     (void)undo_layers(s);
     sandbox_close_mounts(s);
     s->ask = NULL;

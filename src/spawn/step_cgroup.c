@@ -134,10 +134,14 @@ static int limit_v1(int dir, int i, uint64_t v)
     return r < 0 ? r : put(dir, "cpu.cfs_quota_us", "%" PRIu64, v * CPU_PERIOD_US / 1000);
 }
 
+/* No swap on top of memory: the limit is the whole of it.  Kernels without swap lack the file. */
 static int limit_v2(int dir, int i, uint64_t v)
 {
-    if (i == CG1_MEMORY)
-        return put(dir, "memory.max", "%" PRIu64, v);
+    if (i == CG1_MEMORY) {
+        int r = put(dir, "memory.swap.max", "0");
+
+        return r < 0 && r != -ENOENT ? r : put(dir, "memory.max", "%" PRIu64, v);
+    }
     if (i == CG1_PIDS)
         return put(dir, "pids.max", "%" PRIu64, v);
     return put(dir, "cpu.max", "%" PRIu64 " %d", v * CPU_PERIOD_US / 1000, CPU_PERIOD_US);
@@ -171,23 +175,25 @@ static int limit_one(struct sandbox *s, int i, struct err *e)
     return 0;
 }
 
-/* ID/init holds init; ID/work belongs to the sandbox's root, and init makes one group per command
- * in it.  To move between the two it must own the list of the group above both as well (cgroups(7),
- * delegation); the limits, which stand in ID, stay ours. */
+/* init is in ID itself, which passes no controller on and so may have processes; ID/work belongs to
+ * the sandbox's root, and init makes one group per command in it.  To put a child there it must own
+ * ID's list of processes as well (cgroups(7), delegation); the limits, which stand in ID, stay
+ * ours.  A group beside work would not do for init: where cgroup namespaces are borders of
+ * delegation (mount option nsdelegate, systemd's choice), work must be below its namespace's root.
+ */
 static int delegate(struct sandbox *s)
 {
     static const char *const owned[] = {"cgroup.procs", "work", "work/cgroup.procs",
                                         "work/cgroup.subtree_control"};
     uint32_t root = idmap_base(s->ids.slot);
 
-    if (mkdirat(s->cg2, "init", 0755) < 0 || mkdirat(s->cg2, "work", 0755) < 0)
+    if (mkdirat(s->cg2, "work", 0755) < 0)
         return -errno;
     for (size_t i = 0; i < ARRAY_LEN(owned); i++)
         if (fchownat(s->cg2, owned[i], root, root, 0) < 0)
             return -errno;
-    s->cg2_init = openat(s->cg2, "init", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     s->cg2_work = openat(s->cg2, "work", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return s->cg2_init < 0 || s->cg2_work < 0 ? -errno : 0;
+    return s->cg2_work < 0 ? -errno : 0;
 }
 
 /* Groups with a process in them, renamed: then the child is born there.  Of a limit of one process
@@ -244,14 +250,6 @@ static void remove_below(int dir, const char *name, int depth)
     (void)unlinkat(dir, name, AT_REMOVEDIR);
 }
 
-static void remove_v2(struct sandbox *s)
-{
-    if (s->cg2 < 0)
-        return;
-    remove_below(s->cg2, "work", 0);
-    remove_below(s->cg2, "init", 0);
-}
-
 /* EBUSY while the last process is not quite gone. */
 int undo_cgroup(struct sandbox *s)
 {
@@ -266,13 +264,13 @@ int undo_cgroup(struct sandbox *s)
             r = -errno;
     if (host.cg2 < 0)
         return r;
-    remove_v2(s);
+    if (s->cg2 >= 0)
+        remove_below(s->cg2, "work", 0);
     if (unlinkat(host.cg2, s->id, AT_REMOVEDIR) < 0 && errno != ENOENT)
         return -errno; /* keeps s->cg2 for the next attempt */
     fd_close(s->cg2);
-    fd_close(s->cg2_init);
     fd_close(s->cg2_work);
-    s->cg2 = s->cg2_init = s->cg2_work = -1;
+    s->cg2 = s->cg2_work = -1;
     return r;
 }
 

@@ -60,9 +60,9 @@ int step_clone(struct sandbox *s, struct err *e)
     s->dev_tree = mnt_clone(host.dev, true);
     if (s->dev_tree < 0)
         return err_set(e, ERR_UNSUPPORTED, -s->dev_tree, "detach the shared /dev");
-    if (s->cg2_init >= 0) {
+    if (s->cg2 >= 0) {
         args.flags |= CLONE_INTO_CGROUP;
-        args.cgroup = (unsigned)s->cg2_init;
+        args.cgroup = (unsigned)s->cg2;
     }
     pid = clone_child(s, &args);
     if (pid < 0)
