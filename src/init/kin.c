@@ -166,8 +166,7 @@ static void procs_judge(struct procs *l, uint32_t number, pid_t leader)
     while (more) { /* mostly once: parents have the lower pids */
         more = false;
         for (size_t i = 0; i < l->n; i++) {
-            const struct proc *up =
-                l->p[i].verdict == UNKNOWN ? find(l, l->p[i].parent) : NULL;
+            const struct proc *up = l->p[i].verdict == UNKNOWN ? find(l, l->p[i].parent) : NULL;
 
             if (!up || up->verdict == UNKNOWN)
                 continue;

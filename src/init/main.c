@@ -25,7 +25,8 @@
 static struct watch signals = {.fd = -1};
 
 /* Root inside may kill and stop all that runs there, with or without us; but nobody inside may undo
- * a pause: a sender from outside has the pid 0 here, which kill(2) and sigqueue(3) let nobody claim.
+ * a pause: a sender from outside has the pid 0 here, which kill(2) and sigqueue(3) let nobody
+ * claim.
  */
 static void obey(const struct signalfd_siginfo *si)
 {
