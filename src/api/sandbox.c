@@ -107,12 +107,15 @@ static void write_limits(struct jw *w, const struct sandbox_info *i)
         {"pids", LIMIT_PIDS, i->limits.pids},
         {"disk_bytes", LIMIT_DISK, i->limits.disk_bytes},
         {"nofile", LIMIT_NOFILE, i->limits.nofile},
+        {"kill", LIMIT_KILL, 1}, /* of every sandbox */
+        {"pause", LIMIT_PAUSE, 1},
     };
 
     jw_key(w, "limits");
     jw_object(w);
     for (size_t k = 0; k < ARRAY_LEN(limits); k++)
-        write_limit(w, limits[k].name, limits[k].asked);
+        if (!(limits[k].bit & (LIMIT_KILL | LIMIT_PAUSE)))
+            write_limit(w, limits[k].name, limits[k].asked);
     jw_object_end(w);
     jw_key(w, "unenforced");
     jw_array(w);

@@ -24,6 +24,8 @@ enum limit_bit { /* which limits are (or were asked to be) enforced */
                  LIMIT_PIDS = 4,
                  LIMIT_DISK = 8,
                  LIMIT_NOFILE = 16,
+                 LIMIT_KILL = 32,  /* nothing escapes a kill: by cgroup, not by signals */
+                 LIMIT_PAUSE = 64, /* nothing runs on, and none notices */
 };
 
 struct sandbox_limits { /* 0: none */

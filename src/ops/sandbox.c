@@ -24,7 +24,9 @@ static const struct op_field sandbox_reply[] = {
     REPLY("limits", OP_JSON,
           "Its limits, null where there is none: memory_bytes, cpu_millis, "
           "pids, disk_bytes, nofile."),
-    REPLY("unenforced", OP_LIST, "Limits that were asked for and that this host cannot enforce.",
+    REPLY("unenforced", OP_LIST,
+          "Limits that were asked for and that this host cannot enforce; 'kill' and 'pause' where "
+          "these are done by signals, without cgroups.",
           .example = "disk"),
     REPLY("rootfs", OP_CHOICE, "May its root file system be written?", .choices = op_rootfs,
           .example = "rw"),

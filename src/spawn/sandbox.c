@@ -341,6 +341,7 @@ void sandbox_create(const struct spawn_create *c, uint32_t tag)
         s->enforced |= SPAWN_CAN_DISK;
     if (s->nofile)
         s->enforced |= SPAWN_CAN_NOFILE;
+    s->enforced |= host.features & (SPAWN_CAN_KILL_TREE | SPAWN_CAN_FREEZE);
     if (rlimit_holds_pids(s))
         s->enforced |= SPAWN_CAN_PIDS;
     r = run_steps(s, &e);

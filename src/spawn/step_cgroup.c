@@ -15,6 +15,8 @@
 
 #define CPU_PERIOD_US 100000
 #define DEPTH_MAX 64
+#define CGROUP_PURE "/sys/fs/cgroup" /* v2 here, or beside v1 */
+#define CGROUP_HYBRID "/sys/fs/cgroup/unified"
 
 static const char *const cg1_names[CG1_COUNT] = {"memory", "pids", "cpu"};
 static const uint32_t cg1_features[CG1_COUNT] = {SPAWN_CAN_MEMORY, SPAWN_CAN_PIDS, SPAWN_CAN_CPU};
@@ -58,21 +60,32 @@ static uint64_t get(int dir, const char *name, const char *key)
     return 0;
 }
 
-static int open_group(const char *mount, const char *name)
+/* At the top of the hierarchy; for an ordinary user in what was given to it.  controller: NULL is
+ * v2's. */
+static int open_group(const char *mount, const char *controller)
 {
-    char path[256];
+    AUTO(fd_close)
+    int parent = host.rootless ? delegated_open(mount, controller)
+                               : open(mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    (void)snprintf(path, sizeof path, "%s/%s", mount, name);
-    if (mkdir(path, 0755) < 0 && errno != EEXIST)
+    if (parent < 0 || (mkdirat(parent, group_name, 0755) < 0 && errno != EEXIST))
         return -1;
-    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return openat(parent, group_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* dir: the group itself. */
+static int remove_group(int dir, const char *name)
+{
+    AUTO(fd_close) int parent = openat(dir, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    return parent < 0 || unlinkat(parent, name, AT_REMOVEDIR) < 0 ? -errno : 0;
 }
 
 /* The mount points are systemd's convention; a host without any works, and says what it cannot do.
  */
 int host_open_cgroups(struct err *e)
 {
-    bool pure = access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
+    bool pure = access(CGROUP_PURE "/cgroup.controllers", F_OK) == 0;
     char mount[64];
     struct stat st;
 
@@ -80,12 +93,12 @@ int host_open_cgroups(struct err *e)
         return err_set(e, ERR_INTERNAL, errno, "stat the state directory");
     (void)snprintf(group_name, sizeof group_name, "holt-%" PRIx64 "-%" PRIx64, (uint64_t)st.st_dev,
                    (uint64_t)st.st_ino);
-    host.cg2 = open_group(pure ? "/sys/fs/cgroup" : "/sys/fs/cgroup/unified", group_name);
+    host.cg2 = open_group(pure ? CGROUP_PURE : CGROUP_HYBRID, NULL);
     if (host.cg2 >= 0)
         host.features |= SPAWN_CAN_FREEZE | SPAWN_CAN_KILL_TREE;
     for (int i = 0; i < CG1_COUNT; i++) {
         (void)snprintf(mount, sizeof mount, "/sys/fs/cgroup/%s", cg1_names[i]);
-        host.cg1[i] = pure ? -1 : open_group(mount, group_name);
+        host.cg1[i] = pure ? -1 : open_group(mount, cg1_names[i]);
         if (host.cg1[i] >= 0)
             host.features |= cg1_features[i];
         if (pure && host.cg2 >= 0) {
@@ -102,17 +115,10 @@ int host_open_cgroups(struct err *e)
 
 void host_close_cgroups(void)
 {
-    char path[128];
-
     parked_end_all();
-    for (int i = 0; i < CG1_COUNT; i++) {
-        (void)snprintf(path, sizeof path, "/sys/fs/cgroup/%s/%s", cg1_names[i], group_name);
-        (void)rmdir(path);
-    }
-    (void)snprintf(path, sizeof path, "/sys/fs/cgroup/unified/%s", group_name);
-    (void)rmdir(path);
-    (void)snprintf(path, sizeof path, "/sys/fs/cgroup/%s", group_name);
-    (void)rmdir(path);
+    for (int i = 0; i < CG1_COUNT; i++)
+        (void)remove_group(host.cg1[i], group_name);
+    (void)remove_group(host.cg2, group_name);
 }
 
 static uint64_t wanted(const struct sandbox *s, int i)

@@ -82,7 +82,15 @@ def is_running(pid):
 class Program:
     """A child that prints where it listens; killed with us, whatever happens."""
 
-    def __init__(self, argv, env=None, cwd=None, log=None):
+    def __init__(self, argv, env=None, cwd=None, log=None, user=None):
+        """user: an as_user.User that it runs as."""
+        def enter():
+            if user:
+                user.enter()
+            die_with_parent()  # after the change of user, which clears it
+
+        if user:
+            argv = [user.path(a) for a in argv]
         self.argv = argv
         self.log_path = log or os.devnull
         self.out = []
@@ -90,7 +98,7 @@ class Program:
         with open(self.log_path, "ab") as err:
             self.process = subprocess.Popen(
                 argv, env=environment(env), cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=err, preexec_fn=die_with_parent)
+                stderr=err, preexec_fn=enter)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -164,7 +172,7 @@ class Holtd(Program):
     """listen: further addresses; the first listener is 127.0.0.1 with a port of the kernel's choice, unless port
     says which (None: the settings decide, and the caller sets .port)."""
 
-    def __init__(self, directory, *args, listen=(), env=None, config=None, port=0, ready=True):
+    def __init__(self, directory, *args, listen=(), env=None, config=None, port=0, ready=True, user=None):
         self.directory = str(directory)
         self.state = f"{self.directory}/state"
         os.makedirs(self.directory, exist_ok=True)
@@ -177,7 +185,7 @@ class Holtd(Program):
             with open(f"{self.directory}/holt.yaml", "w", encoding="utf-8") as f:
                 f.write(config)
             argv += ["--config", f"{self.directory}/holt.yaml"]
-        super().__init__(argv + list(args), env, log=f"{self.directory}/holtd.log")
+        super().__init__(argv + list(args), env, log=f"{self.directory}/holtd.log", user=user)
         self.port = port
         if ready:
             try:

@@ -101,13 +101,20 @@ class User:
 
     def path(self, name):
         """Where a file of the build is for that user."""
-        name = os.path.abspath(name)
-        return self.bin + name[len(self.build):] if name.startswith(self.build + "/") else name
+        full = os.path.abspath(name)
+        return self.bin + full[len(self.build):] if full.startswith(self.build + "/") else name
+
+    @staticmethod
+    def _attach(group):
+        with open(f"{group}/cgroup.procs", "w", encoding="ascii") as f:
+            f.write("0")
 
     def enter(self):
         for group in self.groups:
-            with open(f"{group}/cgroup.procs", "w", encoding="ascii") as f:
-                f.write("0")
+            try:
+                self._attach(group)
+            except OSError:  # v2: it passes controllers on, so the daemons are below it (src/spawn/delegated.c)
+                self._attach(f"{group}/holt-self")
         _check(_libc.unshare(CLONE_NEWNS), "unshare")
         _mount(None, "/", MS_REC | MS_PRIVATE)
         _mount(self.build, self.bin, MS_BIND)

@@ -170,7 +170,9 @@ static void finish_done(struct call *c, const struct spawn_msg *m)
 
 static uint32_t limits_of(uint32_t features)
 {
-    return (features & LIMITS) | (features & SPAWN_CAN_NOFILE ? LIMIT_NOFILE : 0);
+    return (features & LIMITS) | (features & SPAWN_CAN_NOFILE ? LIMIT_NOFILE : 0) |
+           (features & SPAWN_CAN_KILL_TREE ? LIMIT_KILL : 0) |
+           (features & SPAWN_CAN_FREEZE ? LIMIT_PAUSE : 0);
 }
 
 static void finish_made(struct call *c, const struct spawn_msg *m)
