@@ -36,6 +36,7 @@ struct exec {
     pid_t pid; /* 0: it never ran */
     uint32_t flags;
     uint32_t group; /* its cgroup, or what stands for it; 0: none was made */
+    uint64_t ooms;  /* in this sandbox, when it began */
     bool ended;     /* reaped, or it never ran */
     bool exit_sent; /* on this channel */
     int64_t born_ns, ended_ms;
@@ -476,6 +477,7 @@ static int run(struct exec *x, const struct guest_exec_start *s, struct err *e)
     }
     if (make_ends(s, &n, e) < 0)
         return -1;
+    x->ooms = group_ooms();
     r = group_make(&x->group, &group);
     if (r < 0)
         return err_set(e, err_code_from_errno(-r), -r, "make a cgroup for the command");
@@ -550,7 +552,7 @@ static void finish(struct exec *x, int status, const struct rusage *ru)
     };
     /* A shell whose child was killed says 128 + 9. */
     if (x->exit.code == (signalled ? SIGKILL : 128 + SIGKILL))
-        x->exit.oom = group_had_oom(x->group);
+        x->exit.oom = group_ooms() > x->ooms;
     if (x->flags & GUEST_EXEC_KILL_REST)
         group_signal(x->group, 0, SIGKILL);
     in_close(x);

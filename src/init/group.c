@@ -14,6 +14,7 @@
 #define IDLE_MS 2
 
 static int work_fd = -1;
+static int events_fd = -1; /* memory.events of the sandbox's own group, which is above work */
 static uint32_t next = 1;
 static uint32_t oldest = 1; /* groups below are gone */
 static uint32_t spare;      /* made ahead; 0: none */
@@ -35,6 +36,7 @@ void group_setup(int work)
         return;
     (void)fcntl(work, F_SETFD, FD_CLOEXEC);
     work_fd = work;
+    events_fd = openat(work, "../memory.events", O_RDONLY | O_CLOEXEC);
 }
 
 static void make_spare(void)
@@ -110,28 +112,20 @@ void group_signal(uint32_t number, pid_t leader, int signal)
         kin_signal(number, leader, signal);
 }
 
-/* memory.events is there only where the memory controller reaches the commands' groups. */
-bool group_had_oom(uint32_t number)
+uint64_t group_ooms(void)
 {
-    AUTO(buf_done) struct buf text = {0};
-    AUTO(fd_close) int fd = -1;
-    char name[48];
-    struct str rest;
+    char text[512];
+    ssize_t n = events_fd < 0 ? -1 : pread(events_fd, text, sizeof text, 0);
+    struct str rest = n < 0 ? (struct str){0} : str_make(text, (size_t)n);
 
-    if (number == 0 || work_fd < 0)
-        return false;
-    name_of(number, "/memory.events", name, sizeof name);
-    fd = openat(work_fd, name, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fd_read_all(fd, 4096, &text) < 0)
-        return false;
-    for (rest = buf_str(&text); rest.n > 0;) {
+    while (rest.n > 0) {
         struct str count, key = str_cut(str_cut(rest, '\n', &rest), ' ', &count);
-        uint64_t n;
+        uint64_t kills;
 
-        if (str_eq_c(key, "oom_kill") && str_parse_u64(count, &n) == 0)
-            return n > 0;
+        if (str_eq_c(key, "oom_kill") && str_parse_u64(count, &kills) == 0)
+            return kills;
     }
-    return false;
+    return 0;
 }
 
 static int remove_one(uint32_t number)

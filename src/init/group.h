@@ -14,8 +14,10 @@ CHECKED int group_make(uint32_t *ret_number, int *ret_fd);
 uint64_t group_mark(uint32_t number); /* what its processes carry instead of a cgroup; 0: nothing */
 /* leader: its first process, or 0 if that is gone. */
 void group_signal(uint32_t number, pid_t leader, int signal);
-bool group_had_oom(uint32_t number); /* the kernel killed one of it for lack of memory */
-void group_remove(uint32_t number);  /* soon, if it is empty; else with a later one */
+/* How often the kernel killed one of this sandbox for lack of memory; 0 where v2 does not limit it.
+ */
+uint64_t group_ooms(void);
+void group_remove(uint32_t number); /* soon, if it is empty; else with a later one */
 /* Making and removing take 0.3 ms: that is done ahead and after, while init has nothing else to do.
  */
 int group_timeout_ms(void); /* until group_idle; -1: there is nothing to do */

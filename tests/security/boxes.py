@@ -203,7 +203,7 @@ class Spawn:
 class Result:
     def __init__(self):
         self.out, self.err = b"", b""
-        self.how = self.code = None
+        self.how = self.code = self.oom = None
         self.failure = ""
 
     def __str__(self):
@@ -295,7 +295,7 @@ class Box:
                     return r
             if kind == 37:
                 q = Reader(p)
-                r.how, r.code, _, _ = q.take("4B")
+                r.how, r.code, _, r.oom = q.take("4B")
                 q.take("6Q")
                 r.failure = q.error()[2]
                 self.send(38, ch)
