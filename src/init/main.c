@@ -11,31 +11,36 @@
 #include "init/job.h"
 #include "init/kin.h"
 #include "init/launch.h"
-#include "wire/init_signal.h"
+#include "wire/init_order.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define SIGNALS_AT_ONCE 4
+
 static struct watch signals = {.fd = -1};
 
-/* Root inside may kill and stop all that runs there, with or without us; but nobody inside may undo
- * a pause: a sender from outside has the pid 0 here, which kill(2) and sigqueue(3) let nobody
- * claim.
- */
-static void obey(const struct signalfd_siginfo *si)
+/* The signal may be anybody's: only what holt-spawn has set is obeyed. */
+static void look_at_order(void)
 {
-    if (si->ssi_signo == INIT_KILL_WORK)
+    static struct init_order done;
+    struct rlimit own;
+    struct init_order order;
+
+    if (getrlimit(RLIMIT_LOCKS, &own) < 0)
+        return;
+    order = init_order_from(own.rlim_cur);
+    if (order.kills != done.kills)
         kin_kill_all();
-    else if (si->ssi_signo == INIT_PAUSE)
-        kin_pause(true);
-    else if (si->ssi_signo == INIT_RESUME && si->ssi_code == SI_USER && si->ssi_pid == 0)
-        kin_pause(false);
+    kin_pause(order.paused);
+    done = order;
 }
 
 static void on_signal(struct watch *w, uint32_t events)
@@ -46,8 +51,10 @@ static void on_signal(struct watch *w, uint32_t events)
     pid_t pid;
 
     (void)events;
-    while (read(w->fd, &si, sizeof si) == (ssize_t)sizeof si)
-        obey(&si);
+    /* Commands may send without end; the rest comes with the next turn. */
+    for (int i = 0; i < SIGNALS_AT_ONCE && read(w->fd, &si, sizeof si) == (ssize_t)sizeof si; i++)
+        if (si.ssi_signo == INIT_LOOK)
+            look_at_order();
     while ((pid = wait4(-1, &status, WNOHANG, &ru)) > 0) {
         exec_reaped(pid, status, &ru);
         job_reaped(pid, status);
@@ -60,11 +67,8 @@ static void watch_signals(void)
 
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
-    if (getpid() == 1) {
-        sigaddset(&set, INIT_KILL_WORK);
-        sigaddset(&set, INIT_PAUSE);
-        sigaddset(&set, INIT_RESUME);
-    }
+    if (getpid() == 1)
+        sigaddset(&set, INIT_LOOK);
     (void)sigprocmask(SIG_SETMASK, &set, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
     loop_add(&signals, signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), on_signal);

@@ -5,7 +5,7 @@
 #include "base/rnd.h"
 #include "spawn/discard.h"
 #include "spawn/sandbox.h"
-#include "wire/init_signal.h"
+#include "wire/init_order.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -133,12 +133,29 @@ static void on_adopt(const struct spawn_msg *m, struct sandbox *s)
         fail_errno(m->tag, -ESRCH, "adopt", m->u.name.id);
 }
 
-/* Where there is no cgroup, init does it to all that it has started; its own end is everybody's. */
-static int tell_init(struct sandbox *s, int signal)
+static int signal_init(struct sandbox *s, int signal)
 {
     return s->pid == 0 || syscall(SYS_pidfd_send_signal, s->ended.fd, signal, NULL, 0) == 0
                ? 0
                : -errno;
+}
+
+/* Where there is no cgroup, init does it to all that it has started.  pause: on or off, or -1: as
+ * it is. */
+static int order_init(struct sandbox *s, bool kill, int pause)
+{
+    struct init_order order;
+    struct rlimit l;
+
+    if (s->pid == 0)
+        return 0;
+    if (prlimit(s->pid, RLIMIT_LOCKS, NULL, &l) < 0)
+        return -errno;
+    order = init_order_from(l.rlim_cur);
+    order.kills += kill;
+    order.paused = pause < 0 ? order.paused : pause;
+    l.rlim_cur = init_order_to(order);
+    return prlimit(s->pid, RLIMIT_LOCKS, &l, NULL) < 0 ? -errno : signal_init(s, INIT_LOOK);
 }
 
 static void on_kill(const struct spawn_msg *m, struct sandbox *s)
@@ -147,7 +164,7 @@ static void on_kill(const struct spawn_msg *m, struct sandbox *s)
     int r = cgroup_kill(s, only_work);
 
     if (r < 0)
-        r = tell_init(s, only_work ? (int)INIT_KILL_WORK : SIGKILL);
+        r = only_work ? order_init(s, true, -1) : signal_init(s, SIGKILL);
     fail_errno(m->tag, r, "kill", m->u.kill.id);
 }
 
@@ -156,7 +173,7 @@ static void on_pause(const struct spawn_msg *m, struct sandbox *s)
     int r = cgroup_freeze(s, m->u.pause.on);
 
     if (r == -ENOSYS)
-        r = tell_init(s, m->u.pause.on ? INIT_PAUSE : INIT_RESUME);
+        r = order_init(s, false, m->u.pause.on);
     fail_errno(m->tag, r, m->u.pause.on ? "pause" : "resume", m->u.pause.id);
 }
 

@@ -3,6 +3,7 @@
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
+#include "spawn/guards.h"
 #include "spawn/mnt.h"
 
 #include <errno.h>
@@ -55,6 +56,8 @@ int step_clone(struct sandbox *s, struct err *e)
     };
     long pid;
 
+    if (guard_left_out("queues"))
+        args.flags &= ~(uint64_t)CLONE_NEWIPC;
     if (pipe2(s->go, O_CLOEXEC) < 0 || pipe2(s->report, O_CLOEXEC | O_NONBLOCK) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "make a pipe");
     s->dev_tree = mnt_clone(host.dev, true);

@@ -125,6 +125,37 @@ static void kill_of_the_work_leaves_init(void **state)
     assert_int_equal(world_remove(w, "sb_kill", false), ERR_NONE);
 }
 
+/* Whatever left its session and its parents goes with its command, and nothing else does. */
+static void kill_of_a_command_spares_the_others(void **state)
+{
+    struct world *w = *state;
+    struct command killed, other;
+    struct link *l;
+
+    make(w, "sb_one");
+    l = link_open(w, "sb_one");
+    run(l, "ex_old", nap("setsid sleep @5.25 >/dev/null 2>&1 & echo left"), "left\n", 0);
+    command_start(l, "ex_other", 0, nap("setsid sh -c 'sleep @4.25 &' & sleep @4.5"), &other);
+    command_start(l, "ex_killed", 0,
+                  nap("setsid sh -c 'setsid sleep @3.25 & exec sleep @3.5' & sleep @3.75"),
+                  &killed);
+    world_until(w, &killed.running);
+    world_pass(w, 200);
+    assert_true(count_processes(nap("@3.25")) > 0 && count_processes(nap("@3.5")) > 0);
+    guest_exec_signal(killed.x, SIGKILL, GUEST_SCOPE_ALL);
+    command_end(l, &killed);
+    assert_int_equal(killed.how.how, GUEST_SIGNALLED);
+    they_end(w, nap("@3"));
+    world_pass(w, 50);
+    assert_true(count_processes(nap("@4.25")) > 0 && count_processes(nap("@4.5")) > 0);
+    assert_true(count_processes(nap("@5.25")) > 0);
+    link_close(l);
+    assert_int_equal(world_remove(w, "sb_one", false), ERR_NONE);
+    they_end(w, nap("@"));
+    command_done(&killed);
+    command_done(&other);
+}
+
 static void the_end_of_init_is_told(void **state)
 {
     struct world *w = *state;
@@ -423,6 +454,7 @@ int driver_suite_run(const struct driver_suite *s)
     const struct CMUnitTest tests[] = {
         T(a_command_runs_and_nothing_is_left),
         T(kill_of_the_work_leaves_init),
+        T(kill_of_a_command_spares_the_others),
         T(the_end_of_init_is_told),
         T(a_stop_keeps_the_files),
         T(pause_stops_and_resume_goes_on),

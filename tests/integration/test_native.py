@@ -64,6 +64,7 @@ def holtd(mode):
         yield d
         for box in d.ok("GET", "/holt/v1/sandboxes")["sandboxes"]:
             d.request("DELETE", f"/holt/v1/sandboxes/{box['id']}")
+        wait_for(lambda: not os.listdir(f"{d.state}/sb"))  # holt-spawn's end would leave what is still going
         d.stop()
     finally:
         h.close()

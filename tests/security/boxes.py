@@ -10,12 +10,16 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.abspath(os.environ.get("HOLT_BUILD", f"{HERE}/../../build"))
-FIRST_USER = 20000 + os.getpid() % 20000  # each rootless Spawn has a user of its own; needs no entry in passwd
+sys.path.insert(0, f"{HERE}/../tools")
+
+import as_user  # noqa: E402
+
 MARK = bytes.fromhex("f39bc7e88db1fa96d4a9ee83cbbdf091")
 CAN_MEMORY, CAN_CPU, CAN_PIDS, CAN_DISK, CAN_FREEZE, CAN_KILL_TREE, CAN_USERS = (1 << i for i in range(7))
 ROOTFS_RO, NESTING, UPPER_DISK = 1, 2, 4
@@ -60,42 +64,38 @@ class Reader:
 
 
 class Spawn:
-    """One holt-spawn and its connection."""
-    made = 0
+    """One holt-spawn and its connection.  mode: "root"; "rootless": an ordinary user with id ranges and cgroups of its own;
+    "bare": one with neither."""
 
-    def __init__(self, rootless=False, program=None, init=None, env=None):
-        self.rootless = rootless
-        self.user = FIRST_USER + Spawn.made
-        Spawn.made += 1
+    def __init__(self, mode="root", program=None, init=None, env=None):
+        self.mode = mode
+        self.user = None if mode == "root" else as_user.User(BUILD, *[mode == "rootless"] * 2)
         self.tag = 0
         self.live = set()
         self.state = tempfile.mkdtemp(prefix="holt-sec.", dir="/tmp")
         self.program = program or f"{BUILD}/holt-spawn"
         self.init = init or f"{BUILD}/holt-init"
         self.env = {"PATH": "/usr/bin:/bin", "HOLT_SECRET": "the-secret-of-spawn", **(env or {})}
-        if rootless:
-            os.chown(self.state, self.user, self.user)
+        if self.user:
+            os.chown(self.state, self.user.uid, self.user.uid)
         self.process = self.sock = None
         self.start()
 
     def start(self):
-        # The build directory may be closed to that user: the programs are reached by open descriptors.
-        fds = [os.open(p, os.O_RDONLY) for p in (self.program, self.init)]
-        argv = [f"/proc/self/fd/{fds[0]}", "--state", self.state, "--init", f"/proc/self/fd/{fds[1]}"]
-        who = {"user": self.user, "group": self.user, "extra_groups": []} if self.rootless else {}
+        argv = [self.program, "--state", self.state, "--init", self.init]
+        if self.user:
+            argv = [self.user.path(a) for a in argv]
         self.log = open(f"{self.state}.log", "ab")
         self.process = subprocess.Popen(
-            argv, env=self.env, cwd="/tmp", pass_fds=fds, stdin=subprocess.DEVNULL, stdout=self.log,
-            stderr=self.log, **who)
-        for fd in fds:
-            os.close(fd)
+            argv, env=self.env, cwd="/tmp", stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+            preexec_fn=self.user and self.user.enter)
         self.connect()
 
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.sock.settimeout(60)
-        if self.rootless:
-            os.seteuid(self.user)  # spawn looks at SO_PEERCRED
+        if self.user:
+            os.seteuid(self.user.uid)  # spawn looks at SO_PEERCRED
         try:
             for i in range(500):
                 try:
@@ -107,7 +107,7 @@ class Spawn:
                             raise RuntimeError(f"holt-spawn does not serve: {f.read()[-2000:]}") from None
                     time.sleep(0.01)
         finally:
-            if self.rootless:
+            if self.user:
                 os.seteuid(0)
         kind, r, _ = self.call(1, struct.pack("<HH", 1, 1) + text("in_security"))
         assert kind == 2, "no welcome"
@@ -174,6 +174,10 @@ class Spawn:
         kind, r, _ = self.call(9, text(id) + bytes([on]))
         self.check_done(kind, r)
 
+    def kill_work(self, id):
+        kind, r, _ = self.call(7, text(id) + bytes([0]))
+        self.check_done(kind, r)
+
     def list(self):
         kind, r, _ = self.call(12, text(""))
         assert kind == 13
@@ -197,6 +201,8 @@ class Spawn:
         os.unlink(f"{self.state}.log")
         left = os.listdir(f"{self.state}/sb")
         shutil.rmtree(self.state, ignore_errors=True)
+        if self.user:
+            self.user.close()
         assert not left, f"left in sb/: {left}"
 
 

@@ -15,11 +15,12 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 CLONE_NEWNS = 0x20000
 MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 PR_SET_PDEATHSIG = 1
-FIRST_USER, USERS = 20000, 40000
+FIRST_USER, USERS = 900000, 99000  # below those that holt-spawn gives to sandboxes
 RANGE = "300000:65536"  # of subordinate ids
 CONTROLLERS = ("memory", "pids", "cpu")
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -57,8 +58,10 @@ class User:
             raise Skip("needs root, to be another user")
         if ranges and not shutil.which("newuidmap"):
             raise Skip("newuidmap is not installed")
-        self.uid = FIRST_USER + (os.getpid() * 8 + _made) % USERS  # in no passwd, and of no other test that runs now
+        self.uid = FIRST_USER + (os.getpid() * 8 + _made) % USERS  # of no other test that runs now
         _made += 1
+        if list(self._processes()):
+            raise Skip(f"user id {self.uid} is somebody's")
         self.build, self.ranges, self.groups = os.path.abspath(build), ranges, []
         self.directory = tempfile.mkdtemp(prefix="holt-user.", dir="/tmp")
         os.chmod(self.directory, 0o755)
@@ -129,13 +132,35 @@ class User:
         os.setresuid(self.uid, self.uid, self.uid)
         os.chdir("/tmp")
 
+    @staticmethod
+    def _remove(group):
+        for d, _, _ in os.walk(group, topdown=False):
+            try:
+                os.rmdir(d)
+            except OSError:
+                return False
+        return True
+
+    def _processes(self):
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as f:
+                    if f"\nUid:\t{self.uid}\t" in f.read():
+                        yield int(pid)
+            except OSError:
+                pass
+
     def close(self):
+        """A failed test may have left sandboxes: nobody else is this user."""
+        for pid in self._processes():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
         for group in self.groups:
-            for d, _, _ in os.walk(group, topdown=False):
-                try:
-                    os.rmdir(d)
-                except OSError as e:
-                    print(f"as_user: left: {d}: {e.strerror}", file=sys.stderr)
+            end = time.monotonic() + 5
+            while not self._remove(group) and time.monotonic() < end:  # who was killed goes in its own time
+                time.sleep(0.02)
         self.groups = []
         shutil.rmtree(self.directory, ignore_errors=True)
 
