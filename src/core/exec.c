@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/point.h"
 #include "core/sandbox_inside.h"
 
 #include <signal.h>
@@ -252,6 +253,7 @@ static void end_saved(struct exec *x, const struct err *e)
     }
     x->unsaved = false;
     x->ended_saved = true;
+    point_reached("end saved");
     if (x->ch) {
         guest_exec_forget(TAKE(x->ch));
     } else if (s->guest_ready && (x->listed || x->sm.state != EXEC_LOST)) {

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/point.h"
 
 #include <signal.h>
 
@@ -16,6 +17,7 @@ static void ack_all(struct exec *x)
 {
     if (!x->ch)
         return;
+    point_reached("output written");
     guest_exec_ack(x->ch, GUEST_OUT, (uint64_t)x->log.end[LOG_OUT]);
     guest_exec_ack(x->ch, GUEST_ERR, (uint64_t)x->log.end[LOG_ERR]);
 }
