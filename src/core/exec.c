@@ -139,6 +139,8 @@ void exec_forget(struct exec *x)
     x->sandbox->exec_count--;
     if (x->sandbox->all->closed) /* it goes on without us, and who looks is told */
         gone = (struct err){.code = ERR_CANCELLED, .msg = "holtd is ending"};
+    else if (x->sm.state == EXEC_STARTING && x->sandbox->in_list)
+        gone = (struct err){.code = ERR_UNAVAILABLE, .msg = "holtd ended before it began"};
     if (exec_is_live(x)) {
         x->sandbox->execs_live--;
         if (x->started)
@@ -392,6 +394,8 @@ static void start_saved(struct exec *x, const struct err *e)
         return;
     }
     x->start_saved = true;
+    if (x->start && !x->ch && x->sandbox->guest_ready)
+        exec_send_start(x);
     exec_started_if_all(x);
 }
 
@@ -412,7 +416,7 @@ void exec_begin(struct exec *x, const char *actor)
     sandbox_touch(s);
     exec_save(x, "exec.started", actor, start_saved);
     timer_set(s->all->timers, &x->begin, clock_mono_ms() + BEGIN_MS, begin_late);
-    if (s->guest_ready)
+    if (s->guest_ready && !exec_waits_for_row(x))
         exec_send_start(x);
 }
 

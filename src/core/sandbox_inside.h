@@ -227,6 +227,7 @@ void exec_detach(struct exec *x); /* the command goes on */
 void exec_fail(struct exec *x, const struct err *e);
 void exec_tell_started(struct exec *x, const struct err *e);
 void exec_started_if_all(struct exec *x);
+bool exec_waits_for_row(const struct exec *x);
 void exec_send_start(struct exec *x);
 void exec_attach_again(struct timer *t);
 void exec_log_read_on(struct exec *x); /* readers moved: a log that waits for them may go on */
