@@ -164,6 +164,12 @@ static void write_mounts(struct jw *w, const struct sandbox_info *i)
     jw_array_end(w);
 }
 
+/* An index of op_sandbox_states. */
+static int shown_state(const struct sandbox_info *i)
+{
+    return i->orphan ? SANDBOX_STATE_COUNT : (int)i->state;
+}
+
 void sandbox_write_json(struct jw *w, const struct sandbox *s)
 {
     struct sandbox_info i;
@@ -172,7 +178,7 @@ void sandbox_write_json(struct jw *w, const struct sandbox *s)
     jw_object(w);
     jw_kc(w, "id", i.id);
     write_text(w, "name", i.name);
-    jw_kc(w, "state", sandbox_state_name(i.state));
+    jw_kc(w, "state", op_sandbox_states[shown_state(&i)]);
     jw_kstr(w, "image", i.image);
     jw_kstr(w, "runtime", i.runtime);
     write_text(w, "tenant", i.tenant);
@@ -323,7 +329,7 @@ static bool is_wanted(struct request *r, const struct sandbox *s, struct sandbox
     struct err e;
 
     sandbox_info(s, i);
-    return sandbox_check(s, &r->who, &e) == 0 && (in->state < 0 || (int)i->state == in->state) &&
+    return sandbox_check(s, &r->who, &e) == 0 && (in->state < 0 || shown_state(i) == in->state) &&
            (!in->runtime.p || str_eq(i->runtime, in->runtime)) && has_labels(i, &in->label);
 }
 

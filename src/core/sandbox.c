@@ -509,6 +509,7 @@ int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, str
     all->store = c->store;
     all->timers = timers_new(c->loop);
     all->state = xstrdup(c->state);
+    all->keep_strays = c->keep_strays;
     all->bindir = xstrdup(c->bindir ? c->bindir : "");
     all->installation = xstrdup(c->installation ? c->installation : c->node ? c->node : "");
     all->sandboxes_max = c->sandboxes_max > 0 ? c->sandboxes_max : SANDBOXES_MAX;

@@ -39,7 +39,7 @@ struct sandboxes {
     struct list unsafe; /* execs whose output init alone keeps */
     struct timer spill;
     struct list spares, told; /* small calls that are told in the next turn */
-    bool closed;
+    bool closed, keep_strays;
 };
 
 struct sandbox_layer {

@@ -174,7 +174,9 @@ static void on_ended(struct watch *w, uint32_t events)
     bool starting = s->state == SPAWN_STARTING;
 
     (void)events;
-    if (!s->adopted && waitpid(s->pid, &s->status, WNOHANG) != s->pid)
+    /* A reaped pidfd hangs up, which is told unasked; then there is nobody to wait for, and
+     * waitpid(0) would take another sandbox's end. */
+    if (s->pid == 0 || (!s->adopted && waitpid(s->pid, &s->status, WNOHANG) == 0))
         return;
     s->pid = 0;
     s->state = SPAWN_DEAD;

@@ -9,10 +9,10 @@ import pytest
 from daemon import BUILD, Holtd, environment, wait_for
 
 
-def native(directory):
+def native(directory, *args):
     """The leak check does not work in the processes that a sanitized holt-spawn clones."""
     options = environment()["ASAN_OPTIONS"] + ":detect_leaks=0"
-    return Holtd(directory, "--runtime", "native", env={"ASAN_OPTIONS": options})
+    return Holtd(directory, "--runtime", "native", *args, env={"ASAN_OPTIONS": options})
 
 
 @pytest.fixture(scope="module")
