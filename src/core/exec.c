@@ -386,6 +386,11 @@ void exec_arm(struct exec *x)
 
 static void start_saved(struct exec *x, const struct err *e)
 {
+    if (e->code != ERR_NONE && x->start && !x->ch && exec_waits_for_row(x)) {
+        exec_tell_started(x, e);
+        exec_forget(x); /* neither a row nor init has it */
+        return;
+    }
     if (e->code != ERR_NONE) {
         x->flags |= EXEC_CANCELLED;
         if (x->ch)
