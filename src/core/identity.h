@@ -39,8 +39,8 @@ struct identity *identity_close(struct identity *i);
 void identity_flush(struct identity *i);
 
 #define TOKEN_TEXT 64
-/* First start: makes the admin token and writes it to path (0600).  1: made, 0: there is one
- * already. */
+/* First start: makes the admin token and writes it to path (0600); a file that is there gets the
+ * ending ".old".  1: made, 0: there is one already. */
 CHECKED int identity_first_admin(struct identity *i, const char *path, struct err *e);
 
 struct token_spec {

@@ -1,6 +1,7 @@
 #include "core/sandbox.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/near.h"
 #include "core/sandbox_inside.h"
@@ -214,6 +215,8 @@ struct sandbox *sandbox_unref(struct sandbox *s)
     timer_stop(&s->timer);
     timer_stop(&s->retry);
     owed_drop(s);
+    if (s->also)
+        s->also->free(s->also_arg);
     texts_free(s);
     mem_free(s->labels);
     mem_free(s->env);
@@ -494,8 +497,10 @@ static int open_driver(struct sandboxes *all, const struct driver_ops *ops, stru
         return err_set(e, ERR_INTERNAL, 0, "more than %d runtimes", DRIVERS_MAX);
     all->driver_count++;
     *slot = (struct driver_slot){.ops = ops, .all = all};
-    if (ops->open(&c, &slot->driver, &slot->why) < 0)
-        slot->driver = NULL; /* said when somebody asks for it */
+    if (ops->open(&c, &slot->driver, &slot->why) < 0) {
+        slot->driver = NULL;
+        log_warn("a runtime does not work here", LOG_C("runtime", ops->name), LOG_E(&slot->why));
+    }
     return 0;
 }
 
@@ -509,6 +514,7 @@ int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, str
     all->store = c->store;
     all->timers = timers_new(c->loop);
     all->state = xstrdup(c->state);
+    all->keep_strays = c->keep_strays;
     all->bindir = xstrdup(c->bindir ? c->bindir : "");
     all->installation = xstrdup(c->installation ? c->installation : c->node ? c->node : "");
     all->sandboxes_max = c->sandboxes_max > 0 ? c->sandboxes_max : SANDBOXES_MAX;

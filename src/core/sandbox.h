@@ -29,6 +29,15 @@ struct pair {
     struct str key, value;
 };
 
+/* What is written in one transaction with a new sandbox's row: a remembered key.  The sandbox owns
+ * the argument from the call of sandbox_create on. */
+struct store_tx;
+struct sandbox_also {
+    void (*ready)(void *arg, const struct sandbox *s); /* it runs; on the loop's thread */
+    int (*write)(struct store_tx *tx, void *arg, struct err *e);
+    void (*free)(void *arg);
+};
+
 struct sandbox_spec {   /* valid during the call */
     struct str name;    /* unique among live ones; empty: none */
     struct str image;   /* "host", or an image's name or id */
@@ -44,6 +53,8 @@ struct sandbox_spec {   /* valid during the call */
     struct str network;        /* "none" (the only mode until the egress issue) */
     struct str dialect, alias; /* who asked, and its own name for it; may be empty */
     bool one_shot;             /* destroyed after its first exec, whatever happens */
+    const struct sandbox_also *also; /* or NULL */
+    void *also_arg;
 };
 
 struct sandbox_info { /* what readers see; borrowed until the loop turns */
@@ -72,6 +83,7 @@ struct sandboxes_config {
         *drivers; /* NULL-terminated; the first that opens is the default */
     const char *state, *bindir, *node;
     const char *installation; /* whose sandboxes these are; NULL: node */
+    bool keep_strays;         /* output logs without a row are another database's */
     /* 0: 4,096; 256 (per sandbox, ended ones included: the oldest go); 64 MiB */
     int64_t sandboxes_max, execs_max, output_bytes;
 };

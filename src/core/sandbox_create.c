@@ -150,6 +150,8 @@ static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spe
     s->memory_upper = spec->memory_upper;
     s->nesting = spec->nesting;
     s->one_shot = spec->one_shot;
+    s->also = spec->also;
+    s->also_arg = spec->also_arg;
     s->ttl_ms = spec->ttl_ms;
     s->idle_ttl_ms = spec->idle_ttl_ms;
     s->labels = pairs_copy(spec->labels, spec->label_count);
@@ -173,6 +175,8 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
     if (check_spec(all, spec, &e) == 0)
         d = pick_driver(all, spec->runtime, &e);
     if (!d || sandbox_choose_image(all, spec->image, &use, &e) < 0) {
+        if (spec->also)
+            spec->also->free(spec->also_arg);
         err_wrap(&e, "create a sandbox");
         sandbox_tell(all, NULL, done, arg, &e);
         return;

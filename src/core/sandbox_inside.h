@@ -39,7 +39,7 @@ struct sandboxes {
     struct list unsafe; /* execs whose output init alone keeps */
     struct timer spill;
     struct list spares, told; /* small calls that are told in the next turn */
-    bool closed;
+    bool closed, keep_strays;
 };
 
 struct sandbox_layer {
@@ -92,6 +92,8 @@ struct sandbox {
     struct timer retry;
 
     /* the store */
+    const struct sandbox_also *also; /* goes with the first write; NULL: nothing */
+    void *also_arg;
     struct list owed; /* events that go with the next write */
     bool unsaved;     /* the last write failed: again */
 };
@@ -227,6 +229,7 @@ void exec_detach(struct exec *x); /* the command goes on */
 void exec_fail(struct exec *x, const struct err *e);
 void exec_tell_started(struct exec *x, const struct err *e);
 void exec_started_if_all(struct exec *x);
+bool exec_waits_for_row(const struct exec *x);
 void exec_send_start(struct exec *x);
 void exec_attach_again(struct timer *t);
 void exec_log_read_on(struct exec *x); /* readers moved: a log that waits for them may go on */

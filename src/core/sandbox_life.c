@@ -61,7 +61,7 @@ static int must_be_free(const struct sandbox *s, const char *what, struct err *e
     if (s->orphan && s->driver) {
         err_set(e, ERR_CONFLICT, 0, "%s sandbox '%s': it is an orphan, no row says what it was",
                 what, s->id);
-        err_hint(e, "destroy it when nothing of it is wanted: holt rm %s", s->id);
+        err_hint(e, "start holtd with the database that knows it, or destroy it: holt rm %s", s->id);
     } else if (!s->driver) {
         err_set(e, ERR_UNSUPPORTED, 0, "%s sandbox '%s': its runtime '%s' is not there", what,
                 s->id, s->runtime);
@@ -181,6 +181,8 @@ static void made(void *arg, const struct driver_made *m, const struct err *e)
     sm_move(&s->sm, SANDBOX_RUNNING);
     sandbox_touch(s);
     timer_set(s->all->timers, &s->timer, clock_mono_ms() + MAKE_MS, make_late);
+    if (s->also)
+        s->also->ready(s->also_arg, s);
     sandbox_save(s, sandbox_made_saved);
     link_open(s);
 }

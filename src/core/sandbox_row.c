@@ -189,6 +189,9 @@ struct save { /* copies: the store's thread sees nothing else */
     struct sandbox *s;
     sandbox_saved done;
     struct list owed;
+    const struct sandbox_also *also; /* or NULL */
+    void *also_arg;
+    bool unmade; /* nobody gets it: a key that is remembered for it is forgotten */
     char id[ID_SIZE];
     char *name, *runtime, *image, *tenant, *owner, *failure, *dialect, *alias, *spec;
     const char *state, *goal;
@@ -241,6 +244,8 @@ static int save_work(struct store_tx *tx, void *arg, struct err *e)
                "ON CONFLICT (dialect, alias) DO UPDATE SET object = :id",
                PARAMS(P_C("dialect", v->dialect), P_C("alias", v->alias), P_C("id", v->id)), e) < 0)
         return -1;
+    if (v->also && v->also->write(tx, v->also_arg, e) < 0)
+        return -1;
     put_events(tx, v);
     return 0;
 }
@@ -248,7 +253,12 @@ static int save_work(struct store_tx *tx, void *arg, struct err *e)
 static int erase_work(struct store_tx *tx, void *arg, struct err *e)
 {
     const struct save *v = arg;
+    char object[ID_SIZE + 16];
 
+    (void)snprintf(object, sizeof object, "sandbox/%s", v->id);
+    if (v->unmade && tx_run(tx, "DELETE FROM idempotency WHERE object = :object",
+                            PARAMS(P_C("object", object)), e) < 0)
+        return -1;
     if (tx_run(tx, "DELETE FROM execs WHERE sandbox = :id", PARAMS(P_C("id", v->id)), e) < 0 ||
         tx_run(tx, "DELETE FROM aliases WHERE object = :id", PARAMS(P_C("id", v->id)), e) < 0 ||
         tx_run(tx, "DELETE FROM sandboxes WHERE id = :id", PARAMS(P_C("id", v->id)), e) < 0)
@@ -280,6 +290,8 @@ static void save_end(void *arg, const struct err *e)
         mem_free(LIST_ENTRY(node, struct owed, link));
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         mem_free(texts[i]);
+    if (v->also)
+        v->also->free(v->also_arg);
     sandbox_unref(v->s);
     mem_free(v);
 }
@@ -321,7 +333,10 @@ static void write_row(struct sandbox *s, store_work work, sandbox_saved done)
         v->dialect = copy(s->dialect);
         v->alias = copy(s->alias);
         v->spec = spec_text(s);
+        v->also = TAKE(s->also);
+        v->also_arg = TAKE(s->also_arg);
     }
+    v->unmade = s->step == STEP_MAKE;
     v->state = sm_name(&s->sm);
     v->goal = s->destroying || s->step == STEP_DESTROY ? "destroy" : "";
     v->enforced = s->enforced;

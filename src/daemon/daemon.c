@@ -40,6 +40,7 @@ struct daemon {
     bool fake;
     const struct driver_ops *drivers[8]; /* NULL at the end */
     char installation[ID_SIZE], node[HOST_NAME_MAX + 1];
+    bool foreign; /* the database is not the one of the state directory */
     char *bindir;
     struct api *api;
     struct server *server;
@@ -286,8 +287,13 @@ static int open_sandboxes(struct daemon *d, struct err *e)
     const struct config *c = d->conf;
 
     choose_drivers(d);
-    if (state_installation(c->state, d->installation, e) < 0)
+    if (state_installation(c->state, d->installation, e) < 0 ||
+        state_is_foreign(c->state, d->installation, d->store, &d->foreign, e) < 0)
         return -1;
+    if (d->foreign)
+        log_warn("this database is not the one that the state directory was used with; what only "
+                 "that one knows is kept, sandboxes as orphans: use that one, or holt rm them",
+                 LOG_C("state", c->state));
     d->bindir = c->bindir && c->bindir[0] ? xstrdup(c->bindir) : state_bindir();
     if (gethostname(d->node, sizeof d->node) < 0)
         (void)snprintf(d->node, sizeof d->node, "localhost");
@@ -300,6 +306,7 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                                                      .bindir = d->bindir,
                                                      .node = d->node,
                                                      .installation = d->installation,
+                                                     .keep_strays = d->foreign,
                                                      .sandboxes_max = c->sandboxes_max,
                                                      .execs_max = c->execs_max,
                                                      .output_bytes = c->output_bytes},
@@ -318,6 +325,7 @@ static int open_images(struct daemon *d, struct err *e)
     if (images_open(&(struct images_config){.loop = &d->loop,
                                             .store = d->store,
                                             .state = c->state,
+                                            .keep_strays = d->foreign,
                                             .unpacker = d->unpacker,
                                             .limits = {.bytes_max = c->image_bytes_max,
                                                        .files_max = c->image_files_max,

@@ -1,7 +1,7 @@
 #include "ops/sandbox.h"
 
 const char *const op_sandbox_states[] = {"creating", "running", "paused",    "stopping", "stopped",
-                                         "starting", "failed",  "destroyed", NULL};
+                                         "starting", "failed",  "destroyed", "orphan", NULL};
 const char *const op_rootfs[] = {"rw", "ro", NULL};
 const char *const op_uppers[] = {"disk", "memory", NULL};
 const char *const op_networks[] = {"none", NULL};
@@ -14,7 +14,10 @@ static const struct op_field sandbox_reply[] = {
     REPLY("id", OP_STR, "Name of the sandbox in paths and events.", .example = EXAMPLE_ID),
     REPLY("name", OP_STR, "A name of its owner's choice, unique among live ones.", .nullable = true,
           .example = "build"),
-    REPLY("state", OP_CHOICE, "Where it is in its life.", .choices = op_sandbox_states,
+    REPLY("state", OP_CHOICE,
+          "Where it is in its life. An orphan was found alive and this database does not know it: "
+          "it was stopped, its files are kept, and it stays until somebody destroys it.",
+          .choices = op_sandbox_states,
           .example = "running"),
     REPLY("image", OP_STR, "What it started from.", .example = "host"),
     REPLY("runtime", OP_STR, "What runs it.", .example = "native"),

@@ -3,7 +3,7 @@
 
 #include "ops/op.h"
 
-extern const char *const op_sandbox_states[]; /* in the order of enum sandbox_state */
+extern const char *const op_sandbox_states[]; /* as enum sandbox_state; then orphan */
 extern const char *const op_rootfs[];         /* "rw", "ro" */
 extern const char *const op_uppers[];         /* "disk", "memory" */
 extern const char *const op_networks[];       /* "none" */

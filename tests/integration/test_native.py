@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from daemon import BUILD, ROOT, Holtd, environment, wait_for
+from daemon import BUILD, ROOT, environment, native, wait_for
 
 sys.path.insert(0, f"{ROOT}/tests/tools")
 
@@ -33,10 +33,8 @@ class Home:
         if self.user:
             os.chown(self.path, self.user.uid, self.user.uid)
 
-    def native(self):
-        """The leak check does not work in the processes that a sanitized holt-spawn clones."""
-        options = environment()["ASAN_OPTIONS"] + ":detect_leaks=0"
-        return Holtd(self.path, "--runtime", "native", env={"ASAN_OPTIONS": options}, user=self.user)
+    def native(self, *args):
+        return native(self.path, *args, user=self.user)
 
     def close(self):
         if self.user:

@@ -2,6 +2,7 @@
  * A call is one request; its reply comes in any order.  When holt-spawn dies it is started anew and
  * what may be asked twice is asked again; a create under way is told as failed, and the owner's
  * remove cleans up after it.  Sandboxes go on meanwhile. */
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/list.h"
 #include "base/map.h"
@@ -17,6 +18,7 @@
 #define RETRY_MS 200
 #define CALLS_MAX 4096 /* under way at once */
 #define CONNECT_TRIES 25
+#define LACK_MS 10000 /* how long a request waits for a holt-spawn that is not there */
 #define LIMITS (LIMIT_MEMORY | LIMIT_CPU | LIMIT_PIDS | LIMIT_DISK) /* the same bits in both */
 _Static_assert(LIMIT_MEMORY == (int)SPAWN_CAN_MEMORY && LIMIT_CPU == (int)SPAWN_CAN_CPU &&
                    LIMIT_PIDS == (int)SPAWN_CAN_PIDS && LIMIT_DISK == (int)SPAWN_CAN_DISK,
@@ -30,8 +32,10 @@ struct native {
     int fd; /* -1: no connection */
     uv_poll_t poll;
     uv_timer_t timer; /* calls that are over, and the next try to connect */
-    bool polled, closed, lost_told;
-    int64_t retry_at;
+    bool polled, closed;
+    bool greeted;        /* it has said welcome, and takes requests */
+    int64_t greet_until; /* or it is given up */
+    pid_t spawned;       /* a holt-spawn that we started; 0: none that is ours to reap */
     uint32_t features, last_tag;
     struct list calls; /* in the order they were made */
     size_t call_count;
@@ -53,6 +57,7 @@ struct call {
     char *packet; /* to send, and to send again */
     size_t size;
     bool sent, over;
+    int64_t since_ms;
     int tries, fd;
     struct err err;
     struct driver_found *found;
@@ -109,6 +114,7 @@ static struct call *call_new(struct native *n, enum spawn_type type, const char 
     c->n = n;
     c->type = type;
     c->arg = arg;
+    c->since_ms = clock_mono_ms();
     c->fd = -1;
     do
         c->tag = ++n->last_tag;
@@ -267,7 +273,7 @@ static void disconnect(struct native *n, const struct err *e)
         }
         c->sent = false;
     }
-    n->lost_told = true;
+    n->greeted = false;
     wake(n, RETRY_MS);
     if (ev->health)
         ev->health(ev->arg, &why);
@@ -279,7 +285,7 @@ static void send_calls(struct native *n)
     bool full = false;
     int r = 0;
 
-    if (n->fd < 0)
+    if (n->fd < 0 || !n->greeted)
         return;
     LIST_EACH (&n->calls, node) {
         struct call *c = LIST_ENTRY(node, struct call, node);
@@ -295,6 +301,8 @@ static void send_calls(struct native *n)
     want(n, full);
 }
 
+static int on_welcome(struct native *n, const struct spawn_msg *m, struct err *e);
+
 static void on_poll(uv_poll_t *h, int status, int events)
 {
     struct native *n = h->data;
@@ -307,8 +315,10 @@ static void on_poll(uv_poll_t *h, int status, int events)
         r = err_set(&e, ERR_UNAVAILABLE, -status, "wait for holt-spawn");
     while (r > 0 && n->fd >= 0 && !n->closed) {
         r = spawn_link_receive(n->fd, n->packet, &m, &e);
-        if (r > 0)
+        if (r > 0 && n->greeted)
             on_packet(n, &m);
+        else if (r > 0 && on_welcome(n, &m, &e) < 0)
+            r = -1;
     }
     if (n->closed)
         return;
@@ -318,19 +328,14 @@ static void on_poll(uv_poll_t *h, int status, int events)
         send_calls(n);
 }
 
-static int connected(struct native *n, int fd, struct err *e)
+static int watch(struct native *n, int fd, struct err *e)
 {
     AUTO(fd_close) int owned = fd;
-    struct spawn_welcome w;
-    int r;
+    int r = uv_poll_init(n->c.loop, &n->poll, fd);
 
-    if (spawn_link_greet(fd, n->installation, &w, e) < 0)
-        return -1;
-    r = uv_poll_init(n->c.loop, &n->poll, fd);
     if (r < 0)
         return err_set(e, ERR_INTERNAL, -r, "watch holt-spawn");
     n->fd = TAKE_FD(owned);
-    n->features = w.features;
     n->poll.data = n;
     n->polled = true;
     n->refs++;
@@ -362,24 +367,67 @@ static void ended_unseen(void *arg, const struct driver_found *f, size_t count, 
 
 static void native_list(struct driver *d, driver_list_cb done, void *arg);
 
+static int on_welcome(struct native *n, const struct spawn_msg *m, struct err *e)
+{
+    const struct driver_events *ev = &n->c.events;
+    struct spawn_welcome w;
+    int r = spawn_link_welcomed(m, &w, e);
+
+    if (r <= 0)
+        return r;
+    n->greeted = true;
+    n->features = w.features;
+    native_list(&n->d, ended_unseen, n);
+    send_calls(n);
+    if (ev->health)
+        ev->health(ev->arg, &(struct err){0});
+    return 0;
+}
+
+/* One that we started and that still lives is on its way, or cannot: a second could not either. */
 static void reconnect(struct native *n)
 {
     const struct driver_events *ev = &n->c.events;
     struct err e = {0};
     int fd = n->polled ? -1 : spawn_link_connect(&n->home, &e);
 
-    if (fd < 0 && !n->polled && spawn_link_start(&n->home, &e) < 0 && ev->health)
+    if (fd < 0 && !n->polled && !spawn_link_lives(&n->spawned) &&
+        spawn_link_start(&n->home, &n->spawned, &e) < 0 && ev->health)
         ev->health(ev->arg, &e);
-    if (fd < 0 || connected(n, fd, &e) < 0) {
+    if (fd < 0 || watch(n, fd, &e) < 0) {
         wake(n, RETRY_MS);
         return;
     }
-    n->lost_told = false;
-    native_list(&n->d, ended_unseen, n);
-    send_calls(n);
-    e = (struct err){0};
-    if (ev->health)
-        ev->health(ev->arg, &e);
+    n->greet_until = clock_mono_ms() + SPAWN_LINK_MS;
+    if (spawn_link_hello(n->fd, n->installation, &e) < 0)
+        disconnect(n, &e);
+    else
+        wake(n, SPAWN_LINK_MS);
+}
+
+static void not_welcome_yet(struct native *n)
+{
+    int64_t left = n->greet_until - clock_mono_ms();
+    struct err e;
+
+    if (left > 0) {
+        wake(n, (uint64_t)left);
+        return;
+    }
+    (void)err_set(&e, ERR_TIMEOUT, 0, "holt-spawn does not answer");
+    disconnect(n, &e);
+}
+
+/* What can be asked later is not failed for want of a holt-spawn: its owner would only ask again. */
+static void lacks_spawn(struct call *c)
+{
+    bool waits = c->type == SPAWN_DESTROY || c->type == SPAWN_CONFIRM || c->type == SPAWN_LIST ||
+                 c->type == SPAWN_ADOPT || c->type == SPAWN_TYPE_END;
+
+    if (waits || c->over || clock_mono_ms() - c->since_ms < LACK_MS)
+        return;
+    (void)err_set(&c->err, ERR_UNAVAILABLE, 0, "holt-spawn is not there");
+    c->over = true;
 }
 
 /* A connect to an init needs no holt-spawn; unix(7): EAGAIN is a full backlog. */
@@ -405,6 +453,8 @@ static void on_timer(uv_timer_t *t)
 
             if (c->type == SPAWN_TYPE_END && !c->over)
                 try_connect(c);
+            if (!n->greeted)
+                lacks_spawn(c);
             waits = waits || (c->type == SPAWN_TYPE_END && !c->over);
             if (!c->over)
                 continue;
@@ -417,7 +467,9 @@ static void on_timer(uv_timer_t *t)
         return;
     if (n->fd < 0)
         reconnect(n);
-    else if (waits)
+    else if (!n->greeted)
+        not_welcome_yet(n);
+    if (waits)
         wake(n, RETRY_MS / 10);
 }
 
@@ -667,12 +719,36 @@ static void native_done(struct native *n)
     mem_free(n->installation);
 }
 
+static int greet(struct native *n, int fd, struct err *e)
+{
+    AUTO(fd_close) int owned = fd;
+    struct spawn_welcome w;
+
+    if (spawn_link_greet(fd, n->installation, &w, e) < 0 || watch(n, TAKE_FD(owned), e) < 0)
+        return -1;
+    n->features = w.features;
+    n->greeted = true;
+    return 0;
+}
+
+/* One that was being killed may have taken the connection with it: then a new one is asked. */
+static int open_link(struct native *n, struct err *e)
+{
+    int64_t until = clock_mono_ms() + SPAWN_LINK_MS;
+    int fd, r;
+
+    do {
+        fd = spawn_link_open(&n->home, &n->spawned, e);
+        r = fd < 0 ? -1 : greet(n, fd, e);
+    } while (r < 0 && e->code == ERR_UNAVAILABLE && clock_mono_ms() < until);
+    return r;
+}
+
 static int native_open(const struct driver_config *c, struct driver **ret, struct err *e)
 {
     int r = dir_make_all(c->state, 0700);
     AUTO(fd_close) int state = open(c->state, O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct native *n;
-    int fd;
 
     if (r < 0 || state < 0)
         return err_set(e, ERR_INTERNAL, r < 0 ? -r : errno, "open '%s'", c->state);
@@ -686,8 +762,7 @@ static int native_open(const struct driver_config *c, struct driver **ret, struc
     n->fd = -1;
     n->refs = 1;
     list_init(&n->calls);
-    fd = spawn_link_open(&n->home, e);
-    if (fd < 0 || connected(n, fd, e) < 0) {
+    if (open_link(n, e) < 0) {
         native_done(n);
         mem_free(n);
         return err_wrap(e, "open the native runtime");
