@@ -17,6 +17,7 @@
 #define RETRY_MS 200
 #define CALLS_MAX 4096 /* under way at once */
 #define CONNECT_TRIES 25
+#define NETNS_AHEAD 8 /* network namespaces that holt-spawn makes before they are needed */
 #define LIMITS (LIMIT_MEMORY | LIMIT_CPU | LIMIT_PIDS | LIMIT_DISK) /* the same bits in both */
 _Static_assert(LIMIT_MEMORY == (int)SPAWN_CAN_MEMORY && LIMIT_CPU == (int)SPAWN_CAN_CPU &&
                    LIMIT_PIDS == (int)SPAWN_CAN_PIDS && LIMIT_DISK == (int)SPAWN_CAN_DISK,
@@ -30,6 +31,7 @@ struct native {
     int fd; /* -1: no connection */
     uv_poll_t poll;
     uv_timer_t timer; /* calls that are over, and the next try to connect */
+    int events;       /* asked of the poll handle */
     bool polled, closed, lost_told;
     int64_t retry_at;
     uint32_t features, last_tag;
@@ -241,10 +243,15 @@ static void poll_closed(uv_handle_t *h)
         mem_free(n);
 }
 
+/* Each start costs two system calls: only for a change. */
 static void want(struct native *n, bool write)
 {
-    if (n->polled && n->fd >= 0)
-        (void)uv_poll_start(&n->poll, UV_READABLE | (write ? UV_WRITABLE : 0), on_poll);
+    int events = UV_READABLE | (write ? UV_WRITABLE : 0);
+
+    if (!n->polled || n->fd < 0 || n->events == events)
+        return;
+    if (uv_poll_start(&n->poll, events, on_poll) == 0)
+        n->events = events;
 }
 
 static void disconnect(struct native *n, const struct err *e)
@@ -316,6 +323,16 @@ static void on_poll(uv_poll_t *h, int status, int events)
         send_calls(n);
 }
 
+static void make_ahead(struct native *n)
+{
+    struct call *c = call_new(n, SPAWN_POOL, NULL, NULL);
+    struct spawn_msg m = {0};
+
+    c->finish = finish_done;
+    m.u.pool.netns = NETNS_AHEAD;
+    call_ask(c, &m);
+}
+
 static int connected(struct native *n, int fd, struct err *e)
 {
     AUTO(fd_close) int owned = fd;
@@ -331,6 +348,7 @@ static int connected(struct native *n, int fd, struct err *e)
     n->features = w.features;
     n->poll.data = n;
     n->polled = true;
+    n->events = 0;
     n->refs++;
     want(n, false);
     return 0;
@@ -373,6 +391,7 @@ static void reconnect(struct native *n)
         return;
     }
     n->lost_told = false;
+    make_ahead(n);
     native_list(&n->d, ended_unseen, n);
     send_calls(n);
     e = (struct err){0};
@@ -692,6 +711,7 @@ static int native_open(const struct driver_config *c, struct driver **ret, struc
     }
     (void)uv_timer_init(c->loop, &n->timer);
     n->timer.data = n;
+    make_ahead(n);
     *ret = &n->d;
     return 0;
 }
