@@ -137,7 +137,7 @@ int http_client_head(struct http_client *h)
     return (int)status;
 }
 
-/* RFC 9112, 7.1; the trailer is empty. */
+/* RFC 9112, 7.1. */
 static void next_chunk(struct http_client *h)
 {
     char text[32];
@@ -148,7 +148,8 @@ static void next_chunk(struct http_client *h)
     if (h->left > 0)
         return;
     h->chunked = false;
-    (void)line(h);
+    while (line(h).n > 0)
+        ; /* the trailer */
 }
 
 size_t http_client_body(struct http_client *h, void *to, size_t size)
