@@ -55,7 +55,7 @@ check: deps-test ## The quick gate: format, lint, layers, unit tests
 soak: deps-test ## Run every test with the long loops in full (an hour)
 	@HOLT_SOAK=1 exec tools/run-tests
 
-bench: deps-bench build ## Measure against floor programs and nginx; writes docs/benchmarks.md
+bench: deps-bench build ## Measure against floor programs and peers; writes docs/benchmarks.md
 	@exec .venv/bin/python tests/bench/run.py --build $(BUILD)
 
 fmt: deps-test ## Format the C code

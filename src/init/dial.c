@@ -155,7 +155,6 @@ static void on_socket(struct watch *w, uint32_t events)
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) && !read_more(d))
         return;
     want(d);
-    conn_kick();
 }
 
 static void dial_on_msg(struct channel *ch, const struct guest_msg *m)

@@ -208,7 +208,6 @@ static void stream_open(const struct guest_msg *m, int fd, DIR *dir)
     flow_out_init(&f->out, 0, GUEST_WINDOW_UP);
     flow_in_init(&f->in, 0, GUEST_WINDOW_DOWN);
     channel_open(&f->ch, m->channel, &file_channel);
-    conn_kick();
 }
 
 /* ---- operations: 1 means that the answer is under way, 0 that file_done is due ---- */

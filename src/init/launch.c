@@ -51,6 +51,7 @@ struct failure {
 static struct sock_fprog filter; /* len 0: none */
 static struct rlimit files;      /* as init got it, and commands get it */
 static volatile struct failure *shared;
+static sigset_t ignored; /* by init: what exec would pass on (signal(7)) */
 
 /* Init needs three for each command and one for each connection. */
 static void raise_files(void)
@@ -63,6 +64,16 @@ static void raise_files(void)
     (void)setrlimit(RLIMIT_NOFILE, &most);
 }
 
+static void find_ignored(void)
+{
+    struct sigaction now;
+
+    sigemptyset(&ignored);
+    for (int sig = 1; sig < NSIG; sig++)
+        if (sigaction(sig, NULL, &now) == 0 && now.sa_handler == SIG_IGN)
+            (void)sigaddset(&ignored, sig);
+}
+
 void launch_setup(int fd)
 {
     AUTO(buf_done) struct buf program = {0};
@@ -73,6 +84,7 @@ void launch_setup(int fd)
     assert(page != MAP_FAILED);
     shared = page;
     raise_files();
+    find_ignored();
     /* By its own offset: every init has the same open file. */
     for (char chunk[512]; owned >= 0;) {
         ssize_t n = pread(owned, chunk, sizeof chunk, (off_t)buf_len(&program));
@@ -252,7 +264,8 @@ static void child_signals(const sigset_t *mask)
     struct sigaction dfl = {.sa_handler = SIG_DFL};
 
     for (int sig = 1; sig < NSIG; sig++)
-        (void)sigaction(sig, &dfl, NULL);
+        if (sigismember(&ignored, sig) == 1)
+            (void)sigaction(sig, &dfl, NULL);
     (void)sigprocmask(SIG_SETMASK, mask, NULL);
 }
 

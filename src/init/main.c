@@ -163,6 +163,7 @@ int main(int argc, char **argv)
     if (o.relay && (r = relay_listen(o.relay)) < 0)
         (void)fprintf(stderr, "holt-init: listen at '%s': %s\n", o.relay, strerror(-r));
     for (;;) {
+        conn_flush();
         loop_turn(sooner(group_timeout_ms(), sooner(conn_timeout_ms(), exec_timeout_ms())));
         if (loop_was_idle())
             group_idle();

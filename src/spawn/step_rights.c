@@ -79,9 +79,13 @@ int step_capabilities(struct sandbox *s, struct err *e)
     };
 
     (void)s;
-    for (int cap = 0; cap < 64 && !guard_left_out("caps"); cap++)
-        if (!(kept_caps & BIT(cap)) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 && errno != EINVAL)
-            return err_set(e, ERR_INTERNAL, errno, "drop capability %d", cap);
+    for (int cap = 0; cap < 64 && !guard_left_out("caps"); cap++) {
+        if ((kept_caps & BIT(cap)) || prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
+            continue;
+        if (errno == EINVAL)
+            break; /* past the kernel's last */
+        return err_set(e, ERR_INTERNAL, errno, "drop capability %d", cap);
+    }
     if (!guard_left_out("caps") && syscall(SYS_capset, &head, data) < 0)
         return err_set(e, ERR_INTERNAL, errno, "set capabilities");
     if (!guard_left_out("no_new_privs") && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)

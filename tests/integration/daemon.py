@@ -159,6 +159,9 @@ class Program:
     def rss_kib(self):
         return self._status("VmRSS")
 
+    def peak_kib(self):
+        return self._status("VmHWM")
+
     def cpu_seconds(self):
         with open(f"/proc/{self.pid}/stat", encoding="ascii", errors="replace") as f:
             fields = f.read().rsplit(")", 1)[1].split()

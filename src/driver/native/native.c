@@ -19,6 +19,7 @@
 #define CALLS_MAX 4096 /* under way at once */
 #define CONNECT_TRIES 25
 #define LACK_MS 10000 /* how long a request waits for a holt-spawn that is not there */
+#define NETNS_AHEAD 8 /* network namespaces that holt-spawn makes before they are needed */
 #define LIMITS (LIMIT_MEMORY | LIMIT_CPU | LIMIT_PIDS | LIMIT_DISK) /* the same bits in both */
 _Static_assert(LIMIT_MEMORY == (int)SPAWN_CAN_MEMORY && LIMIT_CPU == (int)SPAWN_CAN_CPU &&
                    LIMIT_PIDS == (int)SPAWN_CAN_PIDS && LIMIT_DISK == (int)SPAWN_CAN_DISK,
@@ -32,6 +33,7 @@ struct native {
     int fd; /* -1: no connection */
     uv_poll_t poll;
     uv_timer_t timer; /* calls that are over, and the next try to connect */
+    int events;       /* asked of the poll handle */
     bool polled, closed;
     bool greeted;        /* it has said welcome, and takes requests */
     int64_t greet_until; /* or it is given up */
@@ -249,10 +251,15 @@ static void poll_closed(uv_handle_t *h)
         mem_free(n);
 }
 
+/* Each start costs two system calls: only for a change. */
 static void want(struct native *n, bool write)
 {
-    if (n->polled && n->fd >= 0)
-        (void)uv_poll_start(&n->poll, UV_READABLE | (write ? UV_WRITABLE : 0), on_poll);
+    int events = UV_READABLE | (write ? UV_WRITABLE : 0);
+
+    if (!n->polled || n->fd < 0 || n->events == events)
+        return;
+    if (uv_poll_start(&n->poll, events, on_poll) == 0)
+        n->events = events;
 }
 
 static void disconnect(struct native *n, const struct err *e)
@@ -328,6 +335,16 @@ static void on_poll(uv_poll_t *h, int status, int events)
         send_calls(n);
 }
 
+static void make_ahead(struct native *n)
+{
+    struct call *c = call_new(n, SPAWN_POOL, NULL, NULL);
+    struct spawn_msg m = {0};
+
+    c->finish = finish_done;
+    m.u.pool.netns = NETNS_AHEAD;
+    call_ask(c, &m);
+}
+
 static int watch(struct native *n, int fd, struct err *e)
 {
     AUTO(fd_close) int owned = fd;
@@ -338,6 +355,7 @@ static int watch(struct native *n, int fd, struct err *e)
     n->fd = TAKE_FD(owned);
     n->poll.data = n;
     n->polled = true;
+    n->events = 0;
     n->refs++;
     want(n, false);
     return 0;
@@ -377,6 +395,7 @@ static int on_welcome(struct native *n, const struct spawn_msg *m, struct err *e
         return r;
     n->greeted = true;
     n->features = w.features;
+    make_ahead(n);
     native_list(&n->d, ended_unseen, n);
     send_calls(n);
     if (ev->health)
@@ -418,7 +437,8 @@ static void not_welcome_yet(struct native *n)
     disconnect(n, &e);
 }
 
-/* What can be asked later is not failed for want of a holt-spawn: its owner would only ask again. */
+/* What can be asked later is not failed for want of a holt-spawn: its owner would only ask again.
+ */
 static void lacks_spawn(struct call *c)
 {
     bool waits = c->type == SPAWN_DESTROY || c->type == SPAWN_CONFIRM || c->type == SPAWN_LIST ||
@@ -769,6 +789,7 @@ static int native_open(const struct driver_config *c, struct driver **ret, struc
     }
     (void)uv_timer_init(c->loop, &n->timer);
     n->timer.data = n;
+    make_ahead(n);
     *ret = &n->d;
     return 0;
 }
