@@ -374,6 +374,11 @@ const struct driver_ops *sandboxes_driver(const struct sandboxes *all, size_t n)
     return NULL;
 }
 
+struct volumes *sandboxes_volumes(struct sandboxes *all)
+{
+    return all->volumes;
+}
+
 bool sandboxes_settled(const struct sandboxes *all)
 {
     for (size_t i = 0; i < all->driver_count; i++)

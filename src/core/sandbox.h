@@ -13,6 +13,8 @@
 struct sandboxes; /* the registry */
 struct sandbox;
 struct guest;
+struct volume_use; /* core/volume.h */
+struct volumes;
 
 enum sandbox_state {
     SANDBOX_CREATING,
@@ -42,6 +44,8 @@ struct sandbox_spec {   /* valid during the call */
     size_t label_count, env_count;
     const struct sandbox_mount *mounts;
     size_t mount_count;
+    const struct volume_use *volumes;
+    size_t volume_count;
     struct str network;               /* "none" (the only mode until the egress issue) */
     struct str dialect;               /* of who asked; empty: the native one */
     const struct alias_name *aliases; /* its names in dialects */
@@ -91,6 +95,8 @@ struct sandboxes *sandboxes_close(struct sandboxes *l);
  * held from here on.  Right after sandboxes_open; images outlive the registry. */
 struct images;
 void sandboxes_set_images(struct sandboxes *l, struct images *images);
+/* What volumes_open gave; NULL: none. */
+struct volumes *sandboxes_volumes(struct sandboxes *l);
 /* Once a second: TTLs, idle TTLs, deadlines whose report is late. */
 void sandboxes_tick(struct sandboxes *l);
 

@@ -67,13 +67,31 @@ static int check_pairs(const char *what, const struct pair *p, size_t n, struct 
 
 static int check_mounts(const struct sandbox_spec *spec, struct err *e)
 {
-    if (spec->mount_count > MOUNTS_MAX)
-        return err_set(e, ERR_INVALID, 0, "field 'mounts': more than %d", MOUNTS_MAX);
+    if (spec->mount_count > MOUNTS_MAX || spec->volume_count > MOUNTS_MAX - spec->mount_count)
+        return err_set(e, ERR_INVALID, 0, "more than %d mounts and volumes", MOUNTS_MAX);
     for (size_t i = 0; i < spec->mount_count; i++)
         if (spec->mounts[i].target.n == 0 || spec->mounts[i].target.p[0] != '/')
             return err_set(e, ERR_INVALID, 0,
                            "field 'mounts': the target '" STR_FMT "' is not an absolute path",
                            (int)size_min(spec->mounts[i].target.n, 128), spec->mounts[i].target.p);
+    return 0;
+}
+
+/* The mounts that were asked for, and what its volumes are. */
+static int gather_mounts(struct sandboxes *all, const struct sandbox_spec *spec,
+                         const struct principal *by, struct sandbox_mount *to, struct err *e)
+{
+    const struct volume_asker asker = {spec->tenant, by};
+
+    if (spec->mount_count > 0)
+        memcpy(to, spec->mounts, spec->mount_count * sizeof *to);
+    to += spec->mount_count;
+    for (size_t i = 0; i < spec->volume_count; i++) {
+        if (!all->volumes)
+            return err_set(e, ERR_UNSUPPORTED, 0, "there are no volumes here");
+        if (volume_mount(all->volumes, &spec->volumes[i], &asker, &to[i], e) < 0)
+            return -1;
+    }
     return 0;
 }
 
@@ -163,8 +181,6 @@ static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spe
     s->label_count = spec->label_count;
     s->env = pairs_copy(spec->env, spec->env_count);
     s->env_count = spec->env_count;
-    s->mounts = mounts_copy(spec->mounts, spec->mount_count);
-    s->mount_count = spec->mount_count;
     s->created_ms = s->last_activity_ms = clock_wall_ms();
     return s;
 }
@@ -173,11 +189,12 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
                     const struct principal *by, sandbox_cb done, void *arg)
 {
     struct err e = {0};
+    struct sandbox_mount mounts[MOUNTS_MAX];
     struct driver *d = NULL;
     struct image_use use;
     struct sandbox *s;
 
-    if (check_spec(all, spec, &e) == 0)
+    if (check_spec(all, spec, &e) == 0 && gather_mounts(all, spec, by, mounts, &e) == 0)
         d = pick_driver(all, spec->runtime, &e);
     if (!d || sandbox_choose_image(all, spec->image, &use, &e) < 0) {
         err_wrap(&e, "create a sandbox");
@@ -186,6 +203,8 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
     }
     s = from_spec(all, spec);
     sandbox_set_image(s, spec->image, &use);
+    s->mount_count = spec->mount_count + spec->volume_count;
+    s->mounts = mounts_copy(mounts, s->mount_count);
     s->driver = d;
     text_set(&s->runtime, str_of(d->ops->name));
     text_set(&s->owner, str_of(by->actor));

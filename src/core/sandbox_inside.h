@@ -9,6 +9,7 @@
 #include "core/exec_log.h"
 #include "core/guest.h"
 #include "core/timers.h"
+#include "core/volume.h"
 #include "proto/json.h"
 
 #define DRIVERS_MAX 8
@@ -27,7 +28,8 @@ struct sandboxes {
     uv_loop_t *loop;
     struct store *store;
     struct timers *timers;
-    struct images *images; /* or NULL: the host's only */
+    struct images *images;   /* or NULL: the host's only */
+    struct volumes *volumes; /* or NULL: none */
     char *state, *bindir, *installation;
     int64_t sandboxes_max, execs_max, output_bytes;
     struct driver_slot drivers[DRIVERS_MAX];

@@ -3,6 +3,7 @@ import ctypes
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -35,6 +36,19 @@ def environment(extra=None):
     env["HOLT_RUNTIME"] = "fake"
     env.update(extra or {})
     return env
+
+
+def as_user(user, directory):
+    """What runs a holtd as that user (a number; it needs no name), who gets the directory."""
+    for program in ("holtd", "holt-spawn", "holt-init", "holt-unpack"):
+        shutil.copy(f"{BUILD}/{program}", directory)
+    path = str(directory)
+    while path != "/":
+        os.chmod(path, os.stat(path).st_mode | 0o011)
+        path = os.path.dirname(path)
+    os.chown(directory, user, user)
+    os.chmod(directory, 0o755)
+    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", f"{directory}/holtd"]
 
 
 def free_ports(count=1):
@@ -162,13 +176,16 @@ class Program:
 
 class Holtd(Program):
     """listen: further addresses; the first listener is 127.0.0.1 with a port of the kernel's choice, unless port
-    says which (None: the settings decide, and the caller sets .port)."""
+    says which (None: the settings decide, and the caller sets .port).  user: as which it runs, from a copy of the
+    programs that it can reach."""
 
-    def __init__(self, directory, *args, listen=(), env=None, config=None, port=0, ready=True):
+    def __init__(self, directory, *args, listen=(), env=None, config=None, port=0, ready=True, user=None):
         self.directory = str(directory)
         self.state = f"{self.directory}/state"
         os.makedirs(self.directory, exist_ok=True)
         argv = [f"{BUILD}/holtd", "--state", self.state]
+        if user is not None:
+            argv = as_user(user, self.directory) + ["--state", self.state]
         if port is not None:
             argv += ["--listen", f"127.0.0.1:{port}"]
         for address in listen:
