@@ -33,7 +33,7 @@ struct sandbox_limits { /* 0: none */
 };
 
 struct sandbox_mount {
-    struct str kind;   /* "volume", "tmpfs", "host" */
+    struct str kind;   /* "tmpfs", "host", "volume", "shared" (a volume in memory) */
     struct str source; /* a volume's id, or a host path the operator allowed */
     struct str target; /* absolute, inside */
     bool readonly;
@@ -62,6 +62,11 @@ struct driver_stats {
     int64_t net_rx_bytes, net_tx_bytes;
 };
 
+struct driver_volume {
+    const char *id;
+    bool memory; /* a tmpfs that its sandboxes share */
+};
+
 struct driver_found { /* a sandbox of this installation that is alive, at start-up */
     char id[ID_SIZE];
     bool running, confirmed;
@@ -71,6 +76,7 @@ typedef void (*driver_done)(void *arg, const struct err *e);
 typedef void (*driver_made_cb)(void *arg, const struct driver_made *m, const struct err *e);
 typedef void (*driver_stats_cb)(void *arg, const struct driver_stats *s, const struct err *e);
 typedef void (*driver_fd_cb)(void *arg, int fd, const struct err *e); /* the callee owns fd */
+typedef void (*driver_bytes_cb)(void *arg, int64_t bytes, const struct err *e);
 typedef void (*driver_list_cb)(void *arg, const struct driver_found *f, size_t n,
                                const struct err *e);
 
@@ -113,6 +119,13 @@ struct driver_ops {
     void (*list)(struct driver *d, driver_list_cb done, void *arg);
     /* Takes up one that list found: from now on its events are told. */
     void (*adopt)(struct driver *d, const char *id, driver_made_cb done, void *arg);
+    /* Volumes, made by the first create that has one; both NULL: it has none.  remove is
+     * idempotent.
+     */
+    void (*volume_remove)(struct driver *d, const struct driver_volume *v, driver_done done,
+                          void *arg);
+    void (*volume_measure)(struct driver *d, const struct driver_volume *v, driver_bytes_cb done,
+                           void *arg);
 };
 
 struct driver {

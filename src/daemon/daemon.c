@@ -3,6 +3,7 @@
 #include "api/api.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "core/volume.h"
 #include "daemon/banner.h"
 #include "daemon/notify.h"
 #include "daemon/state.h"
@@ -37,6 +38,7 @@ struct daemon {
     struct sandboxes *sandboxes;
     struct unpacker *unpacker;
     struct images *images;
+    struct volumes *volumes;
     bool fake;
     const struct driver_ops *drivers[8]; /* NULL at the end */
     char installation[ID_SIZE], node[HOST_NAME_MAX + 1];
@@ -351,6 +353,7 @@ static int open_server(struct daemon *d, struct err *e)
                                      .identity = d->identity,
                                      .sandboxes = d->sandboxes,
                                      .images = d->images,
+                                     .volumes = d->volumes,
                                      .version = holt_version},
                 &d->api, e) < 0)
         return -1;
@@ -377,7 +380,8 @@ static int start(struct daemon *d, struct err *e)
     if (d->lock < 0 || open_store(d, e) < 0)
         return -1;
     apply_settings(d);
-    if (open_sandboxes(d, e) < 0 || open_images(d, e) < 0 || open_server(d, e) < 0)
+    if (open_sandboxes(d, e) < 0 || open_images(d, e) < 0 ||
+        volumes_open(d->store, d->sandboxes, &d->volumes, e) < 0 || open_server(d, e) < 0)
         return -1;
     start_handles(d);
     return 0;
@@ -419,6 +423,7 @@ static void finish(struct daemon *d)
         (void)uv_run(&d->loop, UV_RUN_DEFAULT); /* the last handles close */
     d->api = api_free(d->api);
     d->images = images_free(d->images);
+    d->volumes = volumes_free(d->volumes);
     d->unpacker = d->fake ? unpacker_process_free(d->unpacker) : unpacker_sandbox_free(d->unpacker);
     d->identity = identity_close(d->identity);
     if (d->loop_is_up) {

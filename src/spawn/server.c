@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/rnd.h"
 #include "spawn/discard.h"
+#include "spawn/measure.h"
 #include "spawn/sandbox.h"
 #include "wire/init_order.h"
 
@@ -216,6 +217,8 @@ static void dispatch(const struct spawn_msg *m)
         on_list(m);
     } else if (m->type == SPAWN_DISCARD) {
         discard_begin(&m->u.discard, m->tag);
+    } else if (m->type == SPAWN_MEASURE) {
+        measure_begin(&m->u.measure, m->tag);
     } else if (m->type == SPAWN_POOL) {
         host.netns_want = m->u.pool.netns;
         server_done(m->tag, NULL);

@@ -38,6 +38,8 @@ enum spawn_type {
     SPAWN_DONE = 15, /* the plain answer: success, or the error of any request */
     SPAWN_EVENT = 16,
     SPAWN_DISCARD = 17, /* a volume or a layer: answered when it is gone */
+    SPAWN_MEASURE = 18, /* how much a volume holds */
+    SPAWN_MEASURED = 19,
     SPAWN_TYPE_END
 };
 
@@ -143,6 +145,13 @@ struct spawn_discard {
     struct str id;
     uint8_t what;
 };
+struct spawn_measure {
+    struct str id;
+    uint8_t kind; /* enum spawn_mount_kind: a volume, or a shared tmpfs */
+};
+struct spawn_measured {
+    uint64_t bytes;
+};
 enum spawn_event_kind { SPAWN_INIT_ENDED = 1, SPAWN_OOM = 2, SPAWN_EVENT_COUNT };
 struct spawn_event {
     struct str id;
@@ -170,6 +179,8 @@ struct spawn_msg {
         struct spawn_done done;
         struct spawn_event event;
         struct spawn_discard discard;
+        struct spawn_measure measure;
+        struct spawn_measured measured;
     } u;
 };
 

@@ -67,6 +67,10 @@ static const struct {
     {"image.pull",      "pa"},
     {"image.import",    "pa"},
     {"image.remove",    "pa"},
+    {"volume.create",   "gpa"},
+    {"volume.list",     "ogpa"},
+    {"volume.get",      "ogpa"},
+    {"volume.remove",   "gpa"},
 };
 static const struct {
     enum role role;

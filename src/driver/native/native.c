@@ -71,6 +71,7 @@ struct call {
         driver_made_cb made;
         driver_stats_cb stats;
         driver_fd_cb fd;
+        driver_bytes_cb bytes;
         driver_list_cb list;
     } cb;
 };
@@ -668,6 +669,42 @@ static void native_stats(struct driver *d, const char *id, driver_stats_cb done,
     ask_named(c);
 }
 
+/* ---- volumes ---- */
+
+static void native_volume_remove(struct driver *d, const struct driver_volume *v, driver_done done,
+                                 void *arg)
+{
+    struct call *c = call_new(native_of(d), SPAWN_DISCARD, v->id, arg);
+    struct spawn_msg m = {0};
+
+    c->finish = finish_done;
+    c->cb.done = done;
+    m.u.discard = (struct spawn_discard){str_of(c->id), SPAWN_DISCARD_VOLUME};
+    call_ask(c, &m);
+}
+
+static void finish_bytes(struct call *c, const struct spawn_msg *m)
+{
+    bool fits = m && m->type == SPAWN_MEASURED;
+
+    if (!fits && c->err.code == ERR_NONE)
+        (void)err_set(&c->err, ERR_INTERNAL, 0, "holt-spawn gave no measure");
+    c->cb.bytes(c->arg, fits ? (int64_t)m->u.measured.bytes : 0, &c->err);
+}
+
+static void native_volume_measure(struct driver *d, const struct driver_volume *v,
+                                  driver_bytes_cb done, void *arg)
+{
+    struct call *c = call_new(native_of(d), SPAWN_MEASURE, v->id, arg);
+    struct spawn_msg m = {0};
+
+    c->finish = finish_bytes;
+    c->cb.bytes = done;
+    m.u.measure = (struct spawn_measure){
+        str_of(c->id), (uint8_t)(v->memory ? SPAWN_MOUNT_SHARED : SPAWN_MOUNT_VOLUME)};
+    call_ask(c, &m);
+}
+
 /* ---- list: page by page ---- */
 
 static void ask_page(struct call *c)
@@ -842,4 +879,6 @@ const struct driver_ops driver_native = {
     .stats = native_stats,
     .list = native_list,
     .adopt = native_adopt,
+    .volume_remove = native_volume_remove,
+    .volume_measure = native_volume_measure,
 };
