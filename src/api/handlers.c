@@ -69,6 +69,7 @@ const struct op_handler op_handlers[] = {
     {&op_image_import,  image_import_run},
     {&op_image_remove,  image_remove_run},
     {&op_port_tunnel,       port_tunnel_run},
+    {&op_port_preview,      port_preview_run},
 };
 /* clang-format on */
 const size_t op_handler_count = ARRAY_LEN(op_handlers);

@@ -229,7 +229,7 @@ static void on_ready(struct listener *l)
     conn_new(s, st, &l->info);
 }
 
-int server_listen(struct server *s, const char *address, bool seed, struct err *e)
+int server_listen(struct server *s, const char *address, enum listener_role role, struct err *e)
 {
     struct listener *l;
 
@@ -239,7 +239,7 @@ int server_listen(struct server *s, const char *address, bool seed, struct err *
     }
     if (listener_new(s->config.loop, address, on_ready, s, &l, e) < 0)
         return -1;
-    l->info.seed = seed;
+    l->info.role = role;
     s->listeners = xrealloc(s->listeners, (s->listener_count + 1) * sizeof *s->listeners);
     s->listeners[s->listener_count++] = l;
     s->listeners_open++;

@@ -66,6 +66,7 @@ const struct op *const op_table[] = {
     &op_image_import,
     &op_image_remove,
     &op_port_tunnel,
+    &op_port_preview,
     NULL,
 };
 /* clang-format on */
