@@ -7,6 +7,7 @@
 #include "api/metrics.h"
 #include "api/page.h"
 #include "api/preview.h"
+#include "api/relay.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "core/console.h"
@@ -293,6 +294,8 @@ int api_new(const struct api_config *c, struct api **ret, struct err *e)
     a->previews = previews_new();
     a->preview_route = (struct route){
         .name = "preview", .perm = op_port_proxy.perm, .index = router_count(a->router) + 1};
+    if (c->sandboxes)
+        sandboxes_set_relay(c->sandboxes, relay_serve, a);
     metrics_start(a);
     *ret = a;
     return 0;

@@ -62,7 +62,7 @@ int auth_check_host(const struct auth *a, const struct auth_view *v, struct err 
     struct str own = listener_host(v->listener);
     bool everywhere = str_eq_c(own, "0.0.0.0") || str_eq_c(own, "[::]") || own.n == 0;
 
-    if (v->peer->kind == PEER_UNIX || is_loopback_host(host) || str_case_eq(host, own))
+    if (v->peer->kind != PEER_TCP || is_loopback_host(host) || str_case_eq(host, own))
         return 0;
     /* Rebinding needs a name; a listener on all addresses is reached by any of them. */
     if (everywhere && is_address(host))
@@ -129,6 +129,10 @@ char *auth_peer_name(const struct peer *p, char *to)
     char text[AUTH_PEER];
     char *end;
 
+    if (p->kind == PEER_INSIDE) {
+        (void)snprintf(to, AUTH_PEER, "%s", p->address);
+        return to;
+    }
     if (p->kind == PEER_UNIX) {
         (void)snprintf(to, AUTH_PEER, "uid %u", p->uid);
         return to;
@@ -256,6 +260,11 @@ int auth_authenticate(const struct auth *a, const struct auth_view *v, struct pr
     struct str bearer = bearer_text(v->req);
     const struct token *t = NULL;
 
+    if (v->listener->role == LISTEN_RELAY) {
+        *ret = principal_inside(v->peer->address + strlen("sandbox/"));
+        *ret_how = AUTH_INSIDE;
+        return 0;
+    }
     become_named(ret, ROLE_NONE, "anonymous");
     *ret_how = AUTH_NOBODY;
     if (refuse_url_tokens(v->req, e) < 0)

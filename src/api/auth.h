@@ -25,6 +25,7 @@ enum auth_how {
     AUTH_BEARER,  /* a token */
     AUTH_COOKIE,  /* a session: sent by a browser on its own */
     AUTH_IMPLIED, /* a seed port or auth = off: no credentials needed */
+    AUTH_INSIDE,  /* a sandbox's relay: whatever it carries counts for nothing */
     AUTH_PREVIEW, /* a preview's cookie: what it opens is one port of one sandbox */
 };
 

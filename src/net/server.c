@@ -1,6 +1,7 @@
 #include "net/server.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -203,18 +204,11 @@ static void refuse(struct server *s, struct stream *st, int status, const char *
     stream_close(st);
 }
 
-static void on_ready(struct listener *l)
+/* Within the limits it is a connection; else it is told why not. */
+static void admit(struct server *s, struct stream *st, const struct listener_info *l)
 {
-    struct server *s = l->arg;
     const struct server_limits *limits = s->config.limits;
-    struct stream *st;
-    struct err e;
 
-    st = stream_accept(s->hub, &l->h.stream, s->tls, &e);
-    if (!st) {
-        log_warn("a connection could not be accepted", LOG_E(&e));
-        return;
-    }
     if (s->connections >= limits->connections_max) {
         refuse(s, st, 503, "too many connections in all");
         return;
@@ -226,7 +220,36 @@ static void on_ready(struct listener *l)
     s->connections++;
     metric_inc(&metric_connections, 1);
     (void)peer_count(s, stream_peer(st), 1);
-    conn_new(s, st, &l->info);
+    conn_new(s, st, l);
+}
+
+static void on_ready(struct listener *l)
+{
+    struct server *s = l->arg;
+    struct stream *st;
+    struct err e;
+
+    st = stream_accept(s->hub, &l->h.stream, s->tls, &e);
+    if (st)
+        admit(s, st, &l->info);
+    else
+        log_warn("a connection could not be accepted", LOG_E(&e));
+}
+
+int server_adopt(struct server *s, int fd, const char *peer, const struct listener_info *l,
+                 struct err *e)
+{
+    struct stream *st;
+
+    if (s->stopping) {
+        fd_close(fd);
+        return err_set(e, ERR_UNAVAILABLE, 0, "holtd is stopping");
+    }
+    st = stream_adopt(s->hub, fd, peer, e);
+    if (!st)
+        return -1;
+    admit(s, st, l);
+    return 0;
 }
 
 int server_listen(struct server *s, const char *address, enum listener_role role, struct err *e)

@@ -28,6 +28,7 @@ struct server_limits {            /* src/conf/settings.c has the defaults and th
 enum listener_role {
     LISTEN_API,
     LISTEN_SEED,    /* the API; requests without a token get the setting's identity */
+    LISTEN_RELAY,   /* the API, for a sandbox: what asks is inside it, and nothing more */
     LISTEN_PREVIEW, /* pages of sandboxes, each in an origin of its own; nothing of the API */
 };
 
@@ -55,6 +56,10 @@ CHECKED int server_new(const struct server_config *c, struct server **ret, struc
  * refused). */
 CHECKED int server_listen(struct server *s, const char *address, enum listener_role role,
                           struct err *e);
+/* A connection that did not come through a listener: fd is a stream socket (taken, whatever
+ * happens), peer its name, l says how its requests are served and outlives the server. */
+CHECKED int server_adopt(struct server *s, int fd, const char *peer, const struct listener_info *l,
+                         struct err *e);
 size_t server_listener_count(const struct server *s);
 const struct listener_info *server_listener(const struct server *s, size_t i);
 void *server_arg(const struct server *s);

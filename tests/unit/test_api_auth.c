@@ -299,6 +299,31 @@ static void a_token_in_the_url_is_refused(void **state)
     assert_int_equal(authenticate(&a, &p, &how, &e), 0);
 }
 
+static void a_relay_is_its_sandbox_whatever_it_carries(void **state)
+{
+    struct ask a;
+    struct principal p;
+    enum auth_how how;
+    struct err e;
+
+    (void)state;
+    conf.auth = CONF_AUTH_OFF;
+    make(&a, "GET", "anything.example");
+    a.req.query = STR("token=holt_good");
+    a.peer = (struct peer){.kind = PEER_INSIDE, .address = "sandbox/sb_a", .loopback = true};
+    a.listener = (struct listener_info){
+        .address = (char *)(uintptr_t)"relay", .role = LISTEN_RELAY, .loopback = true};
+    header(&a, "authorization", "Bearer holt_good");
+    header(&a, "cookie", "holt_session=holts_good");
+    assert_int_equal(auth_check_host(&auth, &a.v, &e), 0);
+    assert_int_equal(authenticate(&a, &p, &how, &e), 0);
+    assert_int_equal(how, AUTH_INSIDE);
+    assert_int_equal(p.role, ROLE_AGENT);
+    assert_string_equal(p.actor, "sandbox/sb_a");
+    assert_null(p.token);
+    assert_int_equal(failures, 0);
+}
+
 static void a_cookie_counts_for_its_own_origin(void **state)
 {
     static const struct {
@@ -432,6 +457,7 @@ static void peers_are_counted_by_address(void **state)
         {{.kind = PEER_TCP, .address = "[2001:db8:1:2:3:4:5:6]:4000"}, "2001:db8:1:2::"},
         {{.kind = PEER_TCP, .address = "[::1]:4000"}, "::"},
         {{.kind = PEER_UNIX, .address = "unix", .uid = 1000}, "uid 1000"},
+        {{.kind = PEER_INSIDE, .address = "sandbox/sb_a"}, "sandbox/sb_a"},
     };
     char name[AUTH_PEER];
 
@@ -450,6 +476,7 @@ int main(void)
         cmocka_unit_test_setup(a_wrong_bearer_is_not_saved_by_a_cookie, setup),
         cmocka_unit_test_setup(a_throttled_peer_waits_but_a_good_token_passes, setup),
         cmocka_unit_test_setup(a_token_in_the_url_is_refused, setup),
+        cmocka_unit_test_setup(a_relay_is_its_sandbox_whatever_it_carries, setup),
         cmocka_unit_test_setup(a_cookie_counts_for_its_own_origin, setup),
         cmocka_unit_test_setup(a_preview_is_for_its_own_pages, setup),
         cmocka_unit_test_setup(a_seed_port_has_an_identity_but_never_admin, setup),
