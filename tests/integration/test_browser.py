@@ -16,6 +16,14 @@ HERE = f"{ROOT}/tests/integration"
 NODE = f"{HERE}/node"
 SECRET = "the victim's own words"
 
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(420),
+    pytest.mark.skipif(not shutil.which("node") or not os.path.isdir(f"{NODE}/node_modules/playwright-core"), reason="make deps"),
+    pytest.mark.skipif(not shutil.which("chromium"), reason="no Chromium: make deps"),
+    pytest.mark.skipif(ASAN, reason="the browser is the slow part"),
+]
+
 
 @pytest.fixture(scope="module")
 def holtd(tmp_path_factory):
@@ -68,11 +76,13 @@ def outcomes(pages):
     return {f"page {n}, {name}": said for n, got in enumerate(pages) for name, said in got.items()}
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(420)
-@pytest.mark.skipif(not shutil.which("node") or not os.path.isdir(f"{NODE}/node_modules/playwright-core"), reason="make deps")
-@pytest.mark.skipif(not shutil.which("chromium"), reason="no Chromium: make deps")
-@pytest.mark.skipif(ASAN, reason="the browser is the slow part")
+def browse(plan):
+    r = subprocess.run(["node", "browser_attack.js", json.dumps(plan)], cwd=NODE, capture_output=True, text=True, timeout=400,
+                       stdin=subprocess.DEVNULL)
+    assert r.returncode == 0, r.stderr
+    return json.loads(r.stdout)
+
+
 def test_a_page_from_inside_has_none_of_its_viewers_rights(holtd, request):
     files = {"/srv/www/attack.html": read("attack.html"), "/srv/www/worker.js": read("attack_worker.js"), "/srv/www/index.html": b"hello"}
     attacker, victim = site(holtd, "attacker", files), site(holtd, "victim", {"/srv/www/seen": SECRET.encode(), "/srv/www/index.html": b"hi"})
@@ -89,12 +99,12 @@ def test_a_page_from_inside_has_none_of_its_viewers_rights(holtd, request):
         "pages": [{"open": mine["url"], "url": mine["origin"] + "/attack.html", "at": at},
                   {"url": forwarded + "/attack.html", "at": at},
                   {"url": forwarded.replace("127.0.0.1", "localhost") + "/attack.html", "at": at}],
+        "visits": [{"url": f"{apis[0]}{API}/sandboxes/{attacker}/{what}", "headers": headers} for what, headers in (
+            ("ports/8000/attack.html", {}), ("ports/8000/attack.html", {"Authorization": f"Bearer {holtd.token}"}),
+            ("files?path=/srv/www/attack.html", {}))],
     }
     before = holtd.ok("GET", f"{API}/events?limit=1000")["events"][-1]["seq"]
-    r = subprocess.run(["node", "browser_attack.js", json.dumps(plan)], cwd=NODE, capture_output=True, text=True, timeout=400,
-                       stdin=subprocess.DEVNULL)
-    assert r.returncode == 0, r.stderr
-    out = json.loads(r.stdout)
+    out = browse(plan)
 
     assert out["before"] == out["victim"] == {"status": 200, "text": SECRET}, "the viewer sees the victim's preview, before and after"
     assert out["self"] == [200, 200], "and is still logged in, at both names"
@@ -103,6 +113,11 @@ def test_a_page_from_inside_has_none_of_its_viewers_rights(holtd, request):
     through = {k: v for k, v in said.items() if "read:" in v}
     assert not through, through
     assert not re.search("holt_(session|preview)=", "".join(got["cookies"] for got in out["pages"]))
+
+    cookie, bearer, file = out["visits"]
+    assert cookie == {"status": 403, "ran": False, "download": False}, "the path form takes no cookie"
+    assert bearer == {"status": 200, "ran": False, "download": False}, "and its pages run no script"
+    assert not file["ran"] and file["download"], "a file is saved, not shown"
 
     for c in out["cookies"]:
         assert c["domain"] not in ("localhost.", ".localhost"), f"a cookie for all previews: {c}"
@@ -117,3 +132,11 @@ def test_a_page_from_inside_has_none_of_its_viewers_rights(holtd, request):
     assert not [e for e in audit if e["type"] == "request.read" and "secret" in e["object"]], "nothing was read"
     refused = [e for e in audit if e["type"] == "request.refused"]
     assert len(refused) > 100, "the attempts did reach holtd"
+
+
+def test_a_rebound_name_is_not_ours(new_holtd):
+    """A page whose name's address changed to 127.0.0.1 is of holtd's origin to the browser; where no token is needed, Host says no."""
+    d = new_holtd("--auth", "off")
+    plan = {"rules": "MAP rebound.example 127.0.0.1", "rebound": f"http://rebound.example:{d.port}"}
+    assert browse(plan) == [403, 403, 403, 403]
+    assert d.ok("GET", f"{API}/sandboxes", token=None)["sandboxes"] == []

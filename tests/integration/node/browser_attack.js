@@ -1,6 +1,7 @@
 // A viewer's browser.  usage: browser_attack.js PLAN (JSON)
-// {logins: [URL], victim: LINK, pages: [{open: LINK or URL, url, at}], rules}: logs in by each link, opens the victim's preview, then
-// lets each attacker's page run; prints one JSON object with what each page got and what the viewer can still do.
+// {logins: [URL], victim: LINK, pages: [{open: LINK, url, at}], visits: [{url, headers}], rules}: logs in by each link, opens the
+// victim's preview, lets each attacker's page run, goes to each address as if typed; prints one JSON object with what each page got
+// and what the viewer can still do.  {rebound: ORIGIN, rules}: a page of that origin, whose name now leads to holtd.
 const { chromium } = require('playwright-core');
 const fs = require('fs');
 const os = require('os');
@@ -40,15 +41,44 @@ async function attack(context, dashboard, p) {
   return got;
 }
 
+// The bytes of a sandbox below the API's own origin: is it a page, and does its script run?
+async function visit(context, { url, headers }) {
+  const page = await context.newPage();
+  let download = false, response = null;
+  page.on('download', () => { download = true; });
+  await page.setExtraHTTPHeaders(headers);
+  try { response = await page.goto(url); } catch (e) { await page.waitForTimeout(500); }
+  const ran = await page.evaluate(() => window.began === true);
+  await page.close();
+  return { status: response && response.status(), ran, download };
+}
+
+// Whatever it shows, the document is of the rebound origin: what a script of the attacker's page would do there.
+async function rebound(context) {
+  const page = await context.newPage();
+  await page.goto(`${plan.rebound}/healthz`);
+  return page.evaluate(async () => {
+    const post = { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } };
+    const asked = [['/holt/v1/sandboxes'], ['/holt/v1/sandboxes', post], ['/holt/v1/tokens'], ['/healthz']];
+    return Promise.all(asked.map(([u, init]) => fetch(u, init).then((r) => r.status)));
+  });
+}
+
 async function main() {
   const data = fs.mkdtempSync(path.join(os.tmpdir(), 'holt-browser-'));
   const context = await chromium.launchPersistentContext(data, { executablePath: found, args: flags });
   try {
+    if (plan.rebound) {
+      process.stdout.write(JSON.stringify(await rebound(context)));
+      return;
+    }
     const dashboards = [];
     for (const link of plan.logins) dashboards.push(await logIn(context, link));
     const victim = await follow(dashboards[0], plan.victim);
     const out = { before: await as(victim, '/seen'), pages: [] };
     for (const p of plan.pages) out.pages.push(await attack(context, dashboards[0], p));
+    out.visits = [];
+    for (const v of plan.visits) out.visits.push(await visit(context, v));
     out.self = [];
     for (const d of dashboards) out.self.push((await as(d, '/holt/v1/tokens/self')).status);
     out.victim = await as(victim, '/seen');
