@@ -6,11 +6,15 @@
 #include "api/live.h"
 #include "api/metrics.h"
 #include "api/page.h"
+#include "api/preview.h"
+#include "api/relay.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "core/console.h"
+#include "core/preview.h"
 #include "net/cors.h"
 #include "net/dial.h"
+#include "ops/port.h"
 
 /* --- the request's life --- */
 
@@ -224,6 +228,10 @@ void api_handle(struct xchg *x, void *arg)
 
     *r = (struct request){.api = a, .x = x, .started_ns = clock_mono_ns()};
     xchg_handle(x, &request_ops, r);
+    if (xchg_listener(x)->role == LISTEN_PREVIEW) {
+        preview_handle(r);
+        return;
+    }
     v = request_view(r);
     if (auth_check_host(&a->auth, &v, &e) < 0 || auth_check_origin(&a->auth, &v, &e) < 0) {
         refuse_early(r, &e);
@@ -283,6 +291,11 @@ int api_new(const struct api_config *c, struct api **ret, struct err *e)
         api_free(a);
         return err_wrap(e, "make the routes");
     }
+    a->previews = previews_new();
+    a->preview_route = (struct route){
+        .name = "preview", .perm = op_port_proxy.perm, .index = router_count(a->router) + 1};
+    if (c->sandboxes)
+        sandboxes_set_relay(c->sandboxes, relay_serve, a);
     metrics_start(a);
     *ret = a;
     return 0;
@@ -294,6 +307,7 @@ struct api *api_free(struct api *a)
         return NULL;
     assert(list_is_empty(&a->streams) && list_is_empty(&a->lives));
     consoles_free(a->consoles);
+    previews_free(a->previews);
     health_free(a->health);
     dial_tls_free(a->registry_tls);
     router_free(a->router);

@@ -74,6 +74,7 @@ const struct op_handler op_handlers[] = {
     {&op_volume_get,    volume_get_run},
     {&op_volume_remove, volume_remove_run},
     {&op_port_tunnel,       port_tunnel_run},
+    {&op_port_preview,      port_preview_run},
 };
 /* clang-format on */
 const size_t op_handler_count = ARRAY_LEN(op_handlers);

@@ -65,3 +65,4 @@ void archive_read_run(struct request *r);
 void archive_write_run(struct request *r);
 void port_proxy_run(struct request *r);
 void port_tunnel_run(struct request *r);
+void port_preview_run(struct request *r);

@@ -15,6 +15,7 @@
 struct dial_tls;
 struct idem;
 struct health;
+struct previews;
 
 struct route_stats { /* of one route, by class of status; made on first use */
     struct metric *count[6];
@@ -32,6 +33,8 @@ struct api {
     struct list lives;         /* struct live */
     struct consoles *consoles; /* who is attached to which command */
     struct health *health;
+    struct previews *previews;
+    struct route preview_route;    /* of the preview listener: for metrics and audit */
     struct dial_tls *registry_tls; /* the authorities that registries must have */
     struct map running_keys;       /* idempotency keys whose first request is not answered yet */
     struct buf openapi;            /* printed once */

@@ -216,6 +216,7 @@ int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f, s
         .rootfs_ro = f->rootfs == OP_ROOTFS_RO,
         .memory_upper = f->upper == OP_UPPER_MEMORY,
         .nesting = f->nesting,
+        .relay = f->relay,
         .network = str_of(op_networks[f->network]),
         .labels = spec_pairs(&f->labels, a),
         .label_count = f->labels.n,

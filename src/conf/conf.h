@@ -14,7 +14,7 @@ struct conf_list {
 enum conf_auth { CONF_AUTH_TOKEN, CONF_AUTH_OFF };
 
 struct config { /* each member is one row in settings.c; texts are owned */
-    struct conf_list listen;
+    struct conf_list listen, preview_listen;
     bool seed_ports;
     char *seed_identity; /* role of a request without a token on a seed port */
     char *state;         /* directory */

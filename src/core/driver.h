@@ -14,8 +14,9 @@ struct driver;
 
 enum driver_cap {
     DRIVER_CAN_PAUSE = 1,
-    DRIVER_CAN_STOP = 2, /* files stay after stop, start goes on with them */
-    DRIVER_ISOLATES = 4, /* not so: fake */
+    DRIVER_CAN_STOP = 2,  /* files stay after stop, start goes on with them */
+    DRIVER_ISOLATES = 4,  /* not so: fake */
+    DRIVER_CAN_RELAY = 8, /* /run/holt.sock inside leads to the API */
 };
 
 enum limit_bit { /* which limits are (or were asked to be) enforced */
@@ -46,7 +47,7 @@ struct driver_spec { /* what to make; valid during the call */
     struct str *layers; /* ids, lowest first; none: the host's own /usr ("host" image) */
     size_t layer_count;
     struct sandbox_limits limits;
-    bool rootfs_ro, memory_upper, nesting;
+    bool rootfs_ro, memory_upper, nesting, relay;
     bool restart; /* the upper of an earlier life is there and is used again */
     const struct sandbox_mount *mounts;
     size_t mount_count;

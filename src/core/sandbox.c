@@ -251,6 +251,7 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
         .enforced = s->enforced,
         .rootfs_ro = s->rootfs_ro,
         .memory_upper = s->memory_upper,
+        .relay = s->relay,
         .created_ms = s->created_ms,
         .started_ms = s->started_ms,
         .ended_ms = s->ended_ms,

@@ -48,6 +48,7 @@ struct sandbox_spec {   /* valid during the call */
     struct str tenant;
     struct sandbox_limits limits;
     bool rootfs_ro, memory_upper, nesting;
+    bool relay;                  /* processes inside may ask the API, as this sandbox */
     int64_t ttl_ms, idle_ttl_ms; /* 0: none */
     const struct pair *labels, *env;
     size_t label_count, env_count;
@@ -70,7 +71,7 @@ struct sandbox_info { /* what readers see; borrowed until the loop turns */
     enum sandbox_state state;
     struct sandbox_limits limits;
     uint32_t enforced; /* enum limit_bit; what was asked and is not here is not enforced */
-    bool rootfs_ro, memory_upper;
+    bool rootfs_ro, memory_upper, relay;
     int64_t created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, last_activity_ms;
     const struct pair *labels;
     size_t label_count;
@@ -109,6 +110,11 @@ struct images;
 void sandboxes_set_images(struct sandboxes *l, struct images *images);
 /* What volumes_open gave; NULL: none. */
 struct volumes *sandboxes_volumes(struct sandboxes *l);
+/* Who serves connections from inside sandboxes that were made with a relay (NULL: nobody does): as
+ * guest_ops.relay, told which sandbox asks.  Its requests are that sandbox's: principal_inside. */
+struct guest_pipe;
+typedef int (*sandbox_relay)(void *arg, const char *id, struct guest_pipe *p, struct err *e);
+void sandboxes_set_relay(struct sandboxes *l, sandbox_relay serve, void *arg);
 /* Once a second: TTLs, idle TTLs, deadlines whose report is late. */
 void sandboxes_tick(struct sandboxes *l);
 
@@ -128,7 +134,7 @@ void sandbox_alias(struct sandbox *s, struct alias_name n, const struct principa
                    sandbox_cb done, void *arg);
 /* The one table: other kinds of objects have their aliases there too. */
 struct aliases *sandboxes_aliases(struct sandboxes *l);
-/* May this asker touch it?  An agent: only what it made. */
+/* May this asker touch it?  An agent: only what it made; a sandbox: only itself. */
 CHECKED int sandbox_check(const struct sandbox *s, const struct principal *by, struct err *e);
 void sandbox_info(const struct sandbox *s, struct sandbox_info *ret);
 const char *sandbox_state_name(enum sandbox_state s);

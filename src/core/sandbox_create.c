@@ -158,6 +158,15 @@ static int check_spec(struct sandboxes *all, const struct sandbox_spec *spec, st
     return 0;
 }
 
+/* What a sandbox made could reach more than it may itself: another network, other mounts. */
+static int check_maker(const struct principal *by, struct err *e)
+{
+    if (!principal_is_inside(by))
+        return 0;
+    err_set(e, ERR_FORBIDDEN, 0, "a sandbox makes no sandboxes");
+    return err_hint(e, "ask its owner, or use a token from outside");
+}
+
 /* --- making --- */
 
 static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spec *spec)
@@ -174,6 +183,7 @@ static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spe
     s->rootfs_ro = spec->rootfs_ro;
     s->memory_upper = spec->memory_upper;
     s->nesting = spec->nesting;
+    s->relay = spec->relay;
     s->one_shot = spec->one_shot;
     s->also = spec->also;
     s->also_arg = spec->also_arg;
@@ -196,8 +206,13 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
     struct image_use use;
     struct sandbox *s;
 
-    if (check_spec(all, spec, &e) == 0 && gather_mounts(all, spec, by, mounts, &e) == 0)
+    if (check_maker(by, &e) == 0 && check_spec(all, spec, &e) == 0 &&
+        gather_mounts(all, spec, by, mounts, &e) == 0)
         d = pick_driver(all, spec->runtime, &e);
+    if (d && spec->relay && !(d->ops->caps & DRIVER_CAN_RELAY)) {
+        err_set(&e, ERR_UNSUPPORTED, 0, "field 'relay': runtime '%s' has none", d->ops->name);
+        d = NULL;
+    }
     if (!d || sandbox_choose_image(all, spec->image, &use, &e) < 0) {
         if (spec->also)
             spec->also->free(spec->also_arg);

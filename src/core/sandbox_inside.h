@@ -30,6 +30,8 @@ struct sandboxes {
     struct timers *timers;
     struct images *images;   /* or NULL: the host's only */
     struct volumes *volumes; /* or NULL: none */
+    sandbox_relay relay;   /* or NULL */
+    void *relay_arg;
     char *state, *bindir, *installation;
     int64_t sandboxes_max, execs_max, output_bytes;
     struct driver_slot drivers[DRIVERS_MAX];
@@ -60,7 +62,7 @@ struct sandbox {
     char *name, *runtime, *image, *tenant, *owner, *network, *failure, *dialect;
     struct sandbox_limits limits;
     uint32_t enforced;
-    bool rootfs_ro, memory_upper, nesting, one_shot, orphan;
+    bool rootfs_ro, memory_upper, nesting, relay, one_shot, orphan;
     bool in_list;         /* of the registry */
     bool from_row, alive; /* at start-up: its driver has not yet said what lives; it does */
     int64_t created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, last_activity_ms;

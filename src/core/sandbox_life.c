@@ -200,6 +200,7 @@ void sandbox_make(struct sandbox *s, bool restart)
         .rootfs_ro = s->rootfs_ro,
         .memory_upper = s->memory_upper,
         .nesting = s->nesting,
+        .relay = s->relay,
         .restart = restart,
         .mounts = s->mounts,
         .mount_count = s->mount_count,
@@ -568,6 +569,8 @@ void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const str
         err_wrap(&e, "change sandbox '%s'", s->id);
     else if (c->ttl_ms < -1 || c->idle_ttl_ms < -1)
         err_set(&e, ERR_INVALID, 0, "a lifetime below zero");
+    else if (principal_is_inside(by) && (c->ttl_ms >= 0 || c->idle_ttl_ms >= 0))
+        err_set(&e, ERR_FORBIDDEN, 0, "a sandbox does not decide how long it lives");
     if (e.code != ERR_NONE) {
         sandbox_tell(s->all, s, done, arg, &e);
         return;

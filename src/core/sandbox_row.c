@@ -87,6 +87,7 @@ static void put_spec(struct jw *w, const struct sandbox *s)
     jw_kbool(w, "rootfs_ro", s->rootfs_ro);
     jw_kbool(w, "memory_upper", s->memory_upper);
     jw_kbool(w, "nesting", s->nesting);
+    jw_kbool(w, "relay", s->relay);
     jw_kbool(w, "one_shot", s->one_shot);
     jw_kc(w, "network", s->network);
     jw_kc(w, "dialect", s->dialect);
@@ -494,6 +495,7 @@ static int get_spec(struct sandbox *s, struct str text, struct err *e)
     s->rootfs_ro = json_flag(o, "rootfs_ro");
     s->memory_upper = json_flag(o, "memory_upper");
     s->nesting = json_flag(o, "nesting");
+    s->relay = json_flag(o, "relay");
     s->one_shot = json_flag(o, "one_shot");
     text_set(&s->network, json_text(o, "network"));
     text_set(&s->dialect, json_text(o, "dialect"));

@@ -1,5 +1,6 @@
 #include "net/stream.h"
 
+#include "base/fd.h"
 #include "base/list.h"
 #include "base/mem.h"
 #include "net/metrics.h"
@@ -572,8 +573,7 @@ static void on_unborn(uv_handle_t *h)
     free(s);
 }
 
-struct stream *stream_accept(struct stream_hub *h, uv_stream_t *listener, struct ssl_ctx_st *tls,
-                             struct err *e)
+static struct stream *stream_new(struct stream_hub *h, enum peer_kind kind)
 {
     struct stream *s = xzalloc(sizeof *s);
     int r;
@@ -583,12 +583,36 @@ struct stream *stream_accept(struct stream_hub *h, uv_stream_t *listener, struct
     list_init(&s->dirty);
     list_init(&s->link);
     list_init(&s->deaf);
-    s->peer.kind = listener->type == UV_TCP ? PEER_TCP : PEER_UNIX;
-    r = s->peer.kind == PEER_TCP ? uv_tcp_init(h->loop, &s->h.tcp)
-                                 : uv_pipe_init(h->loop, &s->h.pipe, 0);
+    s->peer.kind = kind;
+    r = kind == PEER_TCP ? uv_tcp_init(h->loop, &s->h.tcp) : uv_pipe_init(h->loop, &s->h.pipe, 0);
     assert(r == 0);
     s->h.any.data = s;
-    r = uv_accept(listener, &s->h.stream);
+    return s;
+}
+
+struct stream *stream_adopt(struct stream_hub *h, int fd, const char *peer, struct err *e)
+{
+    struct stream *s = stream_new(h, PEER_INSIDE);
+    int r = uv_pipe_open(&s->h.pipe, fd);
+
+    if (r < 0) {
+        fd_close(fd);
+        uv_close(&s->h.any, on_unborn);
+        (void)err_set(e, ERR_INTERNAL, -r, "take a connection over");
+        return NULL;
+    }
+    (void)snprintf(s->peer.address, sizeof s->peer.address, "%s", peer);
+    s->progress_ms = now_ms(s);
+    h->count++;
+    return s;
+}
+
+struct stream *stream_accept(struct stream_hub *h, uv_stream_t *listener, struct ssl_ctx_st *tls,
+                             struct err *e)
+{
+    struct stream *s = stream_new(h, listener->type == UV_TCP ? PEER_TCP : PEER_UNIX);
+    int r = uv_accept(listener, &s->h.stream);
+
     if (r < 0) {
         uv_close(&s->h.any, on_unborn);
         (void)err_set(e, err_code_from_errno(-r), -r, "accept a connection");

@@ -71,6 +71,7 @@ const struct op *const op_table[] = {
     &op_volume_get,
     &op_volume_remove,
     &op_port_tunnel,
+    &op_port_preview,
     NULL,
 };
 /* clang-format on */

@@ -16,7 +16,8 @@
 #define SPAWN_MOUNTS_MAX 32
 #define SPAWN_PATH_MAX 1023
 #define SPAWN_LIST_MAX 256 /* rows of one list reply */
-#define SPAWN_NO_LIMIT 0   /* limits: 0 is none */
+#define SPAWN_RELAY_PATH "/run/holt.sock"
+#define SPAWN_NO_LIMIT 0 /* limits: 0 is none */
 
 enum spawn_side { SPAWN_HOST = 1, SPAWN_SPAWN = 2 };
 
@@ -71,7 +72,8 @@ enum spawn_create_flag {
     SPAWN_NESTING = 2,
     SPAWN_UPPER_DISK = 4, /* else memory */
     SPAWN_RESTART = 8,    /* the files of an earlier life are there (destroy with keep): use them */
-    SPAWN_CREATE_FLAGS = 15
+    SPAWN_RELAY = 16,     /* init listens at SPAWN_RELAY_PATH inside */
+    SPAWN_CREATE_FLAGS = 31
 };
 enum spawn_mount_kind {
     SPAWN_MOUNT_TMPFS,  /* of this sandbox alone */

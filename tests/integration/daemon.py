@@ -33,6 +33,7 @@ def environment(extra=None):
     env["ASAN_OPTIONS"] = f"detect_leaks=1:exitcode=99:quarantine_size_mb=8{log}"
     env["UBSAN_OPTIONS"] = f"print_stacktrace=1:halt_on_error=1:exitcode=99{log}"
     env["HOLT_RUNTIME"] = "fake"
+    env["HOLT_PREVIEW_LISTEN"] = "127.0.0.1:0"
     env.update(extra or {})
     return env
 

@@ -62,6 +62,7 @@ static const struct {
     {"archive.write",   "gpa"},
     {"port.proxy",      "gpa"},
     {"port.tunnel",     "gpa"},
+    {"port.preview",    "gpa"},
     {"image.list",      "ogpa"},
     {"image.get",       "ogpa"},
     {"image.pull",      "pa"},

@@ -550,6 +550,7 @@ static void native_create(struct driver *d, const struct driver_spec *s, driver_
         .flags = (s->restart ? (uint32_t)SPAWN_RESTART : 0) |
                  (s->rootfs_ro ? (uint32_t)SPAWN_ROOTFS_RO : 0) |
                  (s->nesting ? (uint32_t)SPAWN_NESTING : 0) |
+                 (s->relay ? (uint32_t)SPAWN_RELAY : 0) |
                  (s->memory_upper ? 0 : (uint32_t)SPAWN_UPPER_DISK),
         .memory_bytes = (uint64_t)s->limits.memory_bytes,
         .disk_bytes = (uint64_t)s->limits.disk_bytes,
@@ -866,7 +867,7 @@ static uint32_t native_enforces(const struct driver *d)
 
 const struct driver_ops driver_native = {
     .name = "native",
-    .caps = DRIVER_CAN_PAUSE | DRIVER_CAN_STOP | DRIVER_ISOLATES,
+    .caps = DRIVER_CAN_PAUSE | DRIVER_CAN_STOP | DRIVER_ISOLATES | DRIVER_CAN_RELAY,
     .open = native_open,
     .close = native_close,
     .enforces = native_enforces,
