@@ -475,6 +475,7 @@ static void on_oom(void *arg, const char *id)
 
     if (!s)
         return;
+    s->oom_ms = clock_wall_ms();
     sandbox_owe(s, "sandbox.oom");
     sandbox_save(s, NULL);
 }
