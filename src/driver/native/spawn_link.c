@@ -72,6 +72,9 @@ static int run_spawn(const struct spawn_link_home *h, pid_t *ret, struct err *e)
         r = posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
     if (r == 0)
         r = posix_spawn_file_actions_addopen(&files, 2, log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (r ==
+        0) /* it outlives us: whoever waits for the end of a pipe of ours must not wait for it */
+        r = posix_spawn_file_actions_addclosefrom_np(&files, 3);
     if (r == 0)
         r = posix_spawn(ret, program, &files, &how, argv, environ);
     (void)posix_spawn_file_actions_destroy(&files);
@@ -86,16 +89,32 @@ int spawn_link_start(const struct spawn_link_home *h, struct err *e)
     return run_spawn(h, &pid, e);
 }
 
+/* Of a line of its log, the value of error="…"; else the line. */
+static struct str reason_in(struct str line)
+{
+    static const char key[] = "error=\"";
+    const char *at = memmem(line.p, line.n, key, sizeof key - 1), *end;
+
+    if (!at)
+        return line;
+    at += sizeof key - 1;
+    line = str_skip(line, (size_t)(at - line.p));
+    end = memchr(line.p, '"', line.n);
+    return str_make(line.p, end ? (size_t)(end - line.p) : line.n);
+}
+
 /* What it wrote before it ended says why. */
 static int died(const struct spawn_link_home *h, struct err *e)
 {
     AUTO(mem_free) char *path = xasprintf("%s/spawn.log", h->path);
     AUTO(buf_done) struct buf said = {0};
+    struct str rest, why;
 
     if (file_read(path, SAID_MAX, &said) < 0 || buf_len(&said) == 0)
         return err_set(e, ERR_UNSUPPORTED, 0, "holt-spawn ended at its start");
-    return err_set(e, ERR_UNSUPPORTED, 0, "holt-spawn ended at its start: %.*s",
-                   (int)size_min(buf_len(&said), 200), buf_data(&said));
+    why = reason_in(str_cut(buf_str(&said), '\n', &rest));
+    return err_set(e, ERR_UNSUPPORTED, 0, "holt-spawn ended at its start: " STR_FMT,
+                   (int)size_min(why.n, 200), why.p);
 }
 
 int spawn_link_open(const struct spawn_link_home *h, struct err *e)
