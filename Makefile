@@ -34,8 +34,8 @@ deps-test:
 deps-bench:
 	@tools/deps build test bench
 
-run: build ## Build and start holtd; CONFIG=FILE takes a settings file, ARGS="--flag ..." goes on
-	@exec $(BUILD)/holtd $(if $(CONFIG),--config $(CONFIG)) $(ARGS)
+run: build ## Build, start holtd, show a first sandbox; CONFIG=FILE takes a settings file, ARGS="--flag ..." goes on
+	@exec tools/run $(BUILD) $(if $(CONFIG),--config $(CONFIG)) $(ARGS)
 
 dev: build ## Like run, and builds and starts again whenever a source file changes
 	@exec tools/dev $(BUILD) $(if $(CONFIG),--config $(CONFIG)) $(ARGS)

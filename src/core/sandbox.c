@@ -417,6 +417,7 @@ static void on_oom(void *arg, const char *id)
 
     if (!s)
         return;
+    s->oom_ms = clock_wall_ms();
     sandbox_owe(s, "sandbox.oom");
     sandbox_save(s, NULL);
 }
@@ -436,10 +437,13 @@ static int open_driver(struct sandboxes *all, const struct driver_ops *ops, stru
         return err_set(e, ERR_INTERNAL, 0, "more than %d runtimes", DRIVERS_MAX);
     all->driver_count++;
     *slot = (struct driver_slot){.ops = ops, .all = all};
-    if (ops->open(&c, &slot->driver, &slot->why) < 0) {
-        slot->driver = NULL;
-        log_warn("a runtime does not work here", LOG_C("runtime", ops->name), LOG_E(&slot->why));
-    }
+    if (ops->open(&c, &slot->driver, &slot->why) == 0)
+        return 0;
+    slot->driver = NULL; /* said again when somebody asks for it */
+    if (!slot->why.hint[0])
+        (void)err_hint(&slot->why, "holt doctor says what is missing and how to mend it");
+    log_warn("a runtime does not work on this host", LOG_C("runtime", ops->name), LOG_E(&slot->why),
+             LOG_C("hint", slot->why.hint));
     return 0;
 }
 

@@ -115,27 +115,31 @@ static void driver_names(const struct sandboxes *all, char *to, size_t size)
         n += (size_t)snprintf(to + n, size - n, "%s%s", i ? ", " : "", d->name);
 }
 
+/* That one, or without a name the first that works; where none does, the first. */
+static const struct driver_slot *find_driver(const struct sandboxes *all, struct str name)
+{
+    for (size_t i = 0; i < all->driver_count; i++)
+        if (name.n == 0 ? all->drivers[i].driver != NULL
+                        : str_eq_c(name, all->drivers[i].ops->name))
+            return &all->drivers[i];
+    return name.n == 0 && all->driver_count > 0 ? &all->drivers[0] : NULL;
+}
+
 static struct driver *pick_driver(struct sandboxes *all, struct str name, struct err *e)
 {
+    const struct driver_slot *d = find_driver(all, name);
     char names[96];
 
-    driver_names(all, names, sizeof names);
-    for (size_t i = 0; i < all->driver_count; i++) {
-        struct driver_slot *d = &all->drivers[i];
-
-        if (name.n == 0 ? d->driver != NULL : str_eq_c(name, d->ops->name)) {
-            if (!d->driver) {
-                *e = d->why;
-                err_wrap(e, "runtime '%s' does not work on this host", d->ops->name);
-            }
-            return d->driver;
-        }
+    if (d && d->driver)
+        return d->driver;
+    if (d) {
+        *e = d->why;
+        err_wrap(e, "runtime '%s' does not work on this host", d->ops->name);
+        return NULL;
     }
-    if (name.n == 0)
-        err_set(e, ERR_UNSUPPORTED, 0, "no runtime works on this host: holt doctor says why");
-    else
-        err_set(e, ERR_INVALID, 0, "field 'runtime': there is no runtime '" STR_FMT "'",
-                (int)size_min(name.n, 64), name.p);
+    driver_names(all, names, sizeof names);
+    err_set(e, ERR_INVALID, 0, "field 'runtime': there is no runtime '" STR_FMT "'",
+            (int)size_min(name.n, 64), name.p);
     err_hint(e, "there is: %s", *names ? names : "none");
     return NULL;
 }

@@ -66,6 +66,7 @@ struct sandbox {
     bool in_list;         /* of the registry */
     bool from_row, alive; /* at start-up: its driver has not yet said what lives; it does */
     int64_t created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, last_activity_ms;
+    int64_t oom_ms; /* when the kernel last killed in it for want of memory; 0: never */
     struct pair *labels, *env;
     size_t label_count, env_count;
     struct sandbox_mount *mounts;

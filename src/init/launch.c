@@ -32,7 +32,8 @@
 struct plan {
     char *memory; /* of all texts below */
     char **argv, **envp;
-    const char *cwd;
+    const char *cwd; /* asked for, or the user's home */
+    bool cwd_asked;
     const char *path; /* the PATH it is looked up in */
     struct user user;
     struct wire_rows rlimits;
@@ -152,6 +153,7 @@ static int plan_make(struct plan *p, const struct guest_exec_start *s, struct er
         memcpy(at, s->cwd.p, s->cwd.n);
         at[s->cwd.n] = '\0';
         p->cwd = at;
+        p->cwd_asked = true;
     }
     path = env_value(p->envp, "PATH");
     p->path = path ? path : DEFAULT_PATH;
@@ -269,6 +271,14 @@ static void child_signals(const sigset_t *mask)
     (void)sigprocmask(SIG_SETMASK, mask, NULL);
 }
 
+/* A home that is not there (nobody's is not) is no reason to refuse: as login(1), from the root. */
+static int child_directory(const struct plan *p)
+{
+    if (chdir(p->cwd) == 0 || (!p->cwd_asked && chdir("/") == 0))
+        return 0;
+    return -errno;
+}
+
 static void child(struct plan *p, volatile struct failure *f)
 {
     static const struct {
@@ -287,10 +297,9 @@ static void child(struct plan *p, volatile struct failure *f)
             return;
     }
     f->what = p->cwd;
-    if (chdir(p->cwd) < 0) {
-        f->sys = errno;
+    f->sys = -child_directory(p);
+    if (f->sys != 0)
         return;
-    }
     child_signals(&p->mask);
     (void)umask(0022);
     f->what = "install its filter";
@@ -302,15 +311,18 @@ static void child(struct plan *p, volatile struct failure *f)
     f->sys = -child_exec(p);
 }
 
+/* The code says whose fault it was (docs/protocol-guest.md): the program is not there, it cannot be
+ * run, or what was asked for around it is wrong. */
 static int failed(const struct plan *p, const volatile struct failure *f, struct err *e)
 {
-    enum err_code code = err_code_from_errno(f->sys);
+    bool absent = f->sys == ENOENT || f->sys == ENOTDIR;
 
     if (!f->what)
-        return err_set(e, code, f->sys, "run '%.200s'", p->argv[0]);
+        return err_set(e, absent ? ERR_NOT_FOUND : ERR_FORBIDDEN, f->sys, "run '%.200s'",
+                       p->argv[0]);
     if (f->what == p->cwd)
-        return err_set(e, code, f->sys, "change to directory '%.200s'", p->cwd);
-    return err_set(e, code, f->sys, "run '%.160s': %s", p->argv[0], f->what);
+        return err_set(e, ERR_INVALID, f->sys, "change to directory '%.200s'", p->cwd);
+    return err_set(e, ERR_INTERNAL, f->sys, "run '%.160s': %s", p->argv[0], f->what);
 }
 
 /* As fork (init's memory is small), born in its cgroup: moving it there by cgroup.procs would wait

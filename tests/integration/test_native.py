@@ -73,6 +73,16 @@ def test_nothing_is_left(holtd):
         assert f"{holtd.state}/sb/sb_" not in f.read()
 
 
+@pytest.mark.parametrize("upper", ["memory", "disk"])
+def test_users_other_than_root(holtd, upper):
+    """`/` is everybody's to walk, and a home that is not there is no reason to refuse."""
+    r = holt(holtd, "run", "--upper", upper, "-u", "nobody", "--", "sh", "-c", "id -un; pwd; stat -c %a /; touch /tmp/f && echo made; touch /f")
+    assert r.stdout == b"nobody\n/\n755\nmade\n", r.stderr
+    assert b"Permission denied" in r.stderr
+    r = holt(holtd, "run", "--upper", upper, "-u", "1000:1000", "-w", "/workspace", "--", "sh", "-c", "id -u; pwd")
+    assert r.stdout == b"1000\n/workspace\n", r.stderr
+
+
 def test_files_stay_over_a_stop(holtd):
     assert holt(holtd, "create", "--name", "keep").returncode == 0
     assert holt(holtd, "exec", "keep", "--", "sh", "-c", "echo kept > /root/f").returncode == 0
@@ -101,8 +111,12 @@ def test_limits_hold(holtd):
         r = holt(holtd, "exec", "small", "--", "sh", "-c", "for i in $(seq 100); do sleep 5 & done; echo done")
         assert r.returncode != 0 or b"done" not in r.stdout, "a hundred processes do not fit"
     if "memory_bytes" not in box["unenforced"]:
-        assert holt(holtd, "exec", "small", "--", "python3", "-c", "b'x' * (200 << 20)").returncode == 128 + 9
+        r = holt(holtd, "exec", "small", "--", "python3", "-c", "b'x' * (200 << 20)")
+        assert r.returncode == 128 + 9 and b"more memory than it may have" in r.stderr
         wait_for(lambda: holtd.ok("GET", "/holt/v1/events?type=sandbox.oom")["events"])
+        assert holtd.ok("GET", "/holt/v1/sandboxes/small/execs")["execs"][-1]["oom"]
+    r = holt(holtd, "exec", "small", "--", "sh", "-c", "kill -9 $$")
+    assert r.returncode == 128 + 9 and r.stderr == b"", "a kill that was not for want of memory is not called one"
     assert holt(holtd, "rm", "small").returncode == 0
 
 

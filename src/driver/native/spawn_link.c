@@ -81,6 +81,8 @@ int spawn_link_start(const struct spawn_link_home *h, pid_t *ret, struct err *e)
     if (r == 0)
         r = posix_spawn_file_actions_addopen(&files, 2, log, O_WRONLY | O_CREAT | O_APPEND | begin,
                                              0600);
+    if (r == 0) /* it outlives us: who waits for the end of a pipe of ours must not wait for it */
+        r = posix_spawn_file_actions_addclosefrom_np(&files, 3);
     if (r == 0)
         r = posix_spawn(ret, program, &files, &how, argv, environ);
     (void)posix_spawn_file_actions_destroy(&files);
@@ -95,17 +97,33 @@ bool spawn_link_lives(pid_t *pid)
     return *pid > 0;
 }
 
+/* Of a line of its log, the value of error="…"; else the line. */
+static struct str reason_in(struct str line)
+{
+    static const char key[] = "error=\"";
+    const char *at = memmem(line.p, line.n, key, sizeof key - 1), *end;
+
+    if (!at)
+        return line;
+    at += sizeof key - 1;
+    line = str_skip(line, (size_t)(at - line.p));
+    end = memchr(line.p, '"', line.n);
+    return str_make(line.p, end ? (size_t)(end - line.p) : line.n);
+}
+
 /* What it wrote before it ended, behind `from`, says why. */
 static int died(const struct spawn_link_home *h, int64_t from, struct err *e)
 {
     AUTO(fd_close) int fd = openat(h->state, "spawn.log", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     char said[SAID_MAX];
     ssize_t n = fd < 0 ? -1 : pread(fd, said, sizeof said, from > LOG_MAX ? 0 : from);
+    struct str rest, why;
 
     if (n <= 0)
         return err_set(e, ERR_UNSUPPORTED, 0, "holt-spawn ended at its start");
-    return err_set(e, ERR_UNSUPPORTED, 0, "holt-spawn ended at its start: %.*s",
-                   (int)size_min((size_t)n, 200), said);
+    why = reason_in(str_cut(str_make(said, (size_t)n), '\n', &rest));
+    return err_set(e, ERR_UNSUPPORTED, 0, "holt-spawn ended at its start: " STR_FMT,
+                   (int)size_min(why.n, 200), why.p);
 }
 
 int spawn_link_open(const struct spawn_link_home *h, pid_t *pid, struct err *e)
