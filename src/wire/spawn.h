@@ -37,7 +37,9 @@ enum spawn_type {
     SPAWN_POOL = 14, /* how many network namespaces to keep ready */
     SPAWN_DONE = 15, /* the plain answer: success, or the error of any request */
     SPAWN_EVENT = 16,
-    SPAWN_DISCARD = 17, /* a volume or a layer: answered when it is gone */
+    SPAWN_DISCARD = 17,   /* a volume or a layer: answered when it is gone */
+    SPAWN_LISTEN = 18,    /* answered by listeners */
+    SPAWN_LISTENERS = 19, /* with the sockets in a sandbox's network: holt-egress's */
     SPAWN_TYPE_END
 };
 
@@ -69,7 +71,8 @@ enum spawn_create_flag {
     SPAWN_NESTING = 2,
     SPAWN_UPPER_DISK = 4, /* else memory */
     SPAWN_RESTART = 8,    /* the files of an earlier life are there (destroy with keep): use them */
-    SPAWN_CREATE_FLAGS = 15
+    SPAWN_NETWORK = 16,   /* its connections lead to listeners; else to nothing */
+    SPAWN_CREATE_FLAGS = 31
 };
 enum spawn_mount_kind {
     SPAWN_MOUNT_TMPFS,  /* of this sandbox alone */
@@ -102,6 +105,17 @@ struct spawn_created {
 
 struct spawn_name { /* adopt, confirm, stats_get */
     struct str id;
+};
+#define SPAWN_PROXY_PORT 3128
+enum spawn_listener { /* in this order, those whose bit is set */
+                      SPAWN_LISTENER_TCP4,
+                      SPAWN_LISTENER_TCP6, /* where the host has IPv6 */
+                      SPAWN_LISTENER_DNS_UDP,
+                      SPAWN_LISTENER_DNS_TCP,
+                      SPAWN_LISTENER_COUNT
+};
+struct spawn_listeners {
+    uint32_t kinds; /* bits 1 << enum spawn_listener: one descriptor each */
 };
 struct spawn_destroy {
     struct str id;
@@ -170,13 +184,14 @@ struct spawn_msg {
         struct spawn_done done;
         struct spawn_event event;
         struct spawn_discard discard;
+        struct spawn_listeners listeners;
     } u;
 };
 
 struct spawn_type_info {
     const char *name;
     uint8_t from;
-    uint8_t fds; /* descriptors beside it */
+    uint8_t fds; /* descriptors beside it; of listeners: at most */
     const struct wire_layout *layout;
 };
 extern const struct spawn_type_info spawn_types[SPAWN_TYPE_END];

@@ -22,6 +22,8 @@ _Static_assert(LIMIT_MEMORY == (int)SPAWN_CAN_MEMORY && LIMIT_CPU == (int)SPAWN_
                    LIMIT_PIDS == (int)SPAWN_CAN_PIDS && LIMIT_DISK == (int)SPAWN_CAN_DISK,
                "limits and features are the same bits");
 
+_Static_assert(DRIVER_LISTENERS == (int)SPAWN_LISTENER_COUNT, "one descriptor a kind");
+
 struct native {
     struct driver d;
     struct driver_config c;
@@ -54,6 +56,7 @@ struct call {
     size_t size;
     bool sent, over;
     int tries, fd;
+    struct spawn_link_fds fds; /* that came with the answer */
     struct err err;
     struct driver_found *found;
     size_t found_count;
@@ -65,6 +68,7 @@ struct call {
         driver_stats_cb stats;
         driver_fd_cb fd;
         driver_list_cb list;
+        driver_listeners_cb listeners;
     } cb;
 };
 
@@ -130,6 +134,7 @@ static void call_end(struct call *c, const struct spawn_msg *m)
     c->n->call_count--;
     c->finish(c, c->err.code == ERR_NONE ? m : NULL);
     fd_close(c->fd);
+    spawn_link_fds_done(&c->fds);
     mem_free(c->found);
     mem_free(c->packet);
     mem_free(c);
@@ -212,7 +217,7 @@ static struct call *find_call(struct native *n, uint32_t tag)
     return NULL;
 }
 
-static void on_packet(struct native *n, const struct spawn_msg *m)
+static void on_packet(struct native *n, const struct spawn_msg *m, struct spawn_link_fds *fds)
 {
     struct call *c;
 
@@ -225,6 +230,8 @@ static void on_packet(struct native *n, const struct spawn_msg *m)
         return;
     if (m->type == SPAWN_DONE)
         c->err = m->u.done.err;
+    c->fds = *fds;
+    fds->n = 0;
     call_end(c, m);
 }
 
@@ -296,6 +303,7 @@ static void send_calls(struct native *n)
 static void on_poll(uv_poll_t *h, int status, int events)
 {
     struct native *n = h->data;
+    struct spawn_link_fds fds;
     struct spawn_msg m;
     struct err e = {0};
     int r = 1;
@@ -304,9 +312,10 @@ static void on_poll(uv_poll_t *h, int status, int events)
     if (status < 0)
         r = err_set(&e, ERR_UNAVAILABLE, -status, "wait for holt-spawn");
     while (r > 0 && n->fd >= 0 && !n->closed) {
-        r = spawn_link_receive(n->fd, n->packet, &m, &e);
+        r = spawn_link_receive(n->fd, n->packet, &m, &fds, &e);
         if (r > 0)
-            on_packet(n, &m);
+            on_packet(n, &m, &fds);
+        spawn_link_fds_done(&fds); /* those that nobody took: ends are told by events */
     }
     if (n->closed)
         return;
@@ -475,6 +484,7 @@ static void native_create(struct driver *d, const struct driver_spec *s, driver_
         .flags = (s->restart ? (uint32_t)SPAWN_RESTART : 0) |
                  (s->rootfs_ro ? (uint32_t)SPAWN_ROOTFS_RO : 0) |
                  (s->nesting ? (uint32_t)SPAWN_NESTING : 0) |
+                 (s->network ? (uint32_t)SPAWN_NETWORK : 0) |
                  (s->memory_upper ? 0 : (uint32_t)SPAWN_UPPER_DISK),
         .memory_bytes = (uint64_t)s->limits.memory_bytes,
         .disk_bytes = (uint64_t)s->limits.disk_bytes,
@@ -518,6 +528,30 @@ static void native_connect(struct driver *d, const char *id, driver_fd_cb done, 
     c->cb.fd = done;
     c->over = c->err.code != ERR_NONE;
     wake(c->n, 0);
+}
+
+static void finish_listeners(struct call *c, const struct spawn_msg *m)
+{
+    struct driver_listeners l = {0};
+
+    if (m && m->type == SPAWN_LISTENERS) {
+        l.kinds = m->u.listeners.kinds;
+        l.n = c->fds.n;
+        memcpy(l.fds, c->fds.fd, sizeof c->fds.fd);
+        c->fds.n = 0;
+    } else if (c->err.code == ERR_NONE) {
+        (void)err_set(&c->err, ERR_INTERNAL, 0, "holt-spawn gave no answer that fits");
+    }
+    c->cb.listeners(c->arg, c->err.code == ERR_NONE ? &l : NULL, &c->err);
+}
+
+static void native_listen(struct driver *d, const char *id, driver_listeners_cb done, void *arg)
+{
+    struct call *c = call_new(native_of(d), SPAWN_LISTEN, id, arg);
+
+    c->finish = finish_listeners;
+    c->cb.listeners = done;
+    ask_named(c);
 }
 
 static void native_kill(struct driver *d, const char *id, enum driver_scope scope, driver_done done,
@@ -742,6 +776,7 @@ const struct driver_ops driver_native = {
     .remove = native_remove,
     .pause = native_pause,
     .stats = native_stats,
+    .listen = native_listen,
     .list = native_list,
     .adopt = native_adopt,
 };
