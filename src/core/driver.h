@@ -49,6 +49,7 @@ struct driver_spec { /* what to make; valid during the call */
     struct sandbox_limits limits;
     bool rootfs_ro, memory_upper, nesting, relay;
     bool restart; /* the upper of an earlier life is there and is used again */
+    bool network; /* its connections lead to listeners; else to nothing */
     const struct sandbox_mount *mounts;
     size_t mount_count;
 };
@@ -73,11 +74,21 @@ struct driver_found { /* a sandbox of this installation that is alive, at start-
     bool running, confirmed;
 };
 
+#define DRIVER_LISTENERS 4
+struct driver_listeners { /* sockets in a sandbox's network, for holt-egress; the callee owns them
+                           */
+    uint32_t kinds;       /* bits 1 << enum spawn_listener (wire/spawn.h): one descriptor each */
+    int fds[DRIVER_LISTENERS];
+    size_t n;
+};
+
 typedef void (*driver_done)(void *arg, const struct err *e);
 typedef void (*driver_made_cb)(void *arg, const struct driver_made *m, const struct err *e);
 typedef void (*driver_stats_cb)(void *arg, const struct driver_stats *s, const struct err *e);
 typedef void (*driver_fd_cb)(void *arg, int fd, const struct err *e); /* the callee owns fd */
 typedef void (*driver_bytes_cb)(void *arg, int64_t bytes, const struct err *e);
+typedef void (*driver_listeners_cb)(void *arg, const struct driver_listeners *l,
+                                    const struct err *e);
 typedef void (*driver_list_cb)(void *arg, const struct driver_found *f, size_t n,
                                const struct err *e);
 
@@ -117,6 +128,8 @@ struct driver_ops {
     void (*remove)(struct driver *d, const char *id, bool keep, driver_done done, void *arg);
     void (*pause)(struct driver *d, const char *id, bool on, driver_done done, void *arg);
     void (*stats)(struct driver *d, const char *id, driver_stats_cb done, void *arg);
+    /* Of one that was made with a network.  NULL: this runtime has no network to control. */
+    void (*listen)(struct driver *d, const char *id, driver_listeners_cb done, void *arg);
     void (*list)(struct driver *d, driver_list_cb done, void *arg);
     /* Takes up one that list found: from now on its events are told. */
     void (*adopt)(struct driver *d, const char *id, driver_made_cb done, void *arg);

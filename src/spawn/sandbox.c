@@ -286,6 +286,7 @@ static void reset(struct sandbox *s, const struct spawn_create *c, uint32_t tag)
                           .create_tag = tag,
                           .dir = -1,
                           .listener = -1,
+                          .net = {-1, -1, -1, -1},
                           .upper = -1,
                           .dev_tree = -1,
                           .cg2 = -1,

@@ -11,6 +11,7 @@
 const struct setup_step setup_steps[] = { /* why each stands where it does: docs/runtime.md */
     {"directory",       SETUP_BEFORE, step_directory,       undo_directory},
     {"socket",          SETUP_BEFORE, step_socket,          undo_socket},
+    {"network",         SETUP_BEFORE, step_network,         undo_network},
     {"ids",             SETUP_BEFORE, step_ids,             undo_ids},
     {"writable layer",  SETUP_BEFORE, step_disk,            undo_disk},
     {"layers",          SETUP_BEFORE, step_layers,          undo_layers},
@@ -29,6 +30,7 @@ const struct setup_step setup_steps[] = { /* why each stands where it does: docs
     {"pivot_root",      SETUP_CHILD,  step_pivot,           NULL},
     {"no namespaces",   SETUP_CHILD,  step_namespaces_shut, NULL},
     {"mounts",          SETUP_CHILD,  step_mounts,          NULL},
+    {"resolver",        SETUP_CHILD,  step_resolver,        NULL},
     {"read-only root",  SETUP_CHILD,  step_readonly,        NULL},
     {"rlimits",         SETUP_CHILD,  step_rlimits,         NULL},
     {"descriptors",     SETUP_CHILD,  step_descriptors,     NULL},

@@ -25,6 +25,8 @@ _Static_assert(LIMIT_MEMORY == (int)SPAWN_CAN_MEMORY && LIMIT_CPU == (int)SPAWN_
                    LIMIT_PIDS == (int)SPAWN_CAN_PIDS && LIMIT_DISK == (int)SPAWN_CAN_DISK,
                "limits and features are the same bits");
 
+_Static_assert(DRIVER_LISTENERS == (int)SPAWN_LISTENER_COUNT, "one descriptor a kind");
+
 struct native {
     struct driver d;
     struct driver_config c;
@@ -61,6 +63,7 @@ struct call {
     bool sent, over;
     int64_t since_ms;
     int tries, fd;
+    struct spawn_link_fds fds; /* that came with the answer */
     struct err err;
     struct driver_found *found;
     size_t found_count;
@@ -73,6 +76,7 @@ struct call {
         driver_fd_cb fd;
         driver_bytes_cb bytes;
         driver_list_cb list;
+        driver_listeners_cb listeners;
     } cb;
 };
 
@@ -139,6 +143,7 @@ static void call_end(struct call *c, const struct spawn_msg *m)
     c->n->call_count--;
     c->finish(c, c->err.code == ERR_NONE ? m : NULL);
     fd_close(c->fd);
+    spawn_link_fds_done(&c->fds);
     mem_free(c->found);
     mem_free(c->packet);
     mem_free(c);
@@ -223,7 +228,7 @@ static struct call *find_call(struct native *n, uint32_t tag)
     return NULL;
 }
 
-static void on_packet(struct native *n, const struct spawn_msg *m)
+static void on_packet(struct native *n, const struct spawn_msg *m, struct spawn_link_fds *fds)
 {
     struct call *c;
 
@@ -236,6 +241,8 @@ static void on_packet(struct native *n, const struct spawn_msg *m)
         return;
     if (m->type == SPAWN_DONE)
         c->err = m->u.done.err;
+    c->fds = *fds;
+    fds->n = 0;
     call_end(c, m);
 }
 
@@ -314,6 +321,7 @@ static int on_welcome(struct native *n, const struct spawn_msg *m, struct err *e
 static void on_poll(uv_poll_t *h, int status, int events)
 {
     struct native *n = h->data;
+    struct spawn_link_fds fds;
     struct spawn_msg m;
     struct err e = {0};
     int r = 1;
@@ -322,11 +330,12 @@ static void on_poll(uv_poll_t *h, int status, int events)
     if (status < 0)
         r = err_set(&e, ERR_UNAVAILABLE, -status, "wait for holt-spawn");
     while (r > 0 && n->fd >= 0 && !n->closed) {
-        r = spawn_link_receive(n->fd, n->packet, &m, &e);
+        r = spawn_link_receive(n->fd, n->packet, &m, &fds, &e);
         if (r > 0 && n->greeted)
-            on_packet(n, &m);
+            on_packet(n, &m, &fds);
         else if (r > 0 && on_welcome(n, &m, &e) < 0)
             r = -1;
+        spawn_link_fds_done(&fds); /* those that nobody took: ends are told by events */
     }
     if (n->closed)
         return;
@@ -551,6 +560,7 @@ static void native_create(struct driver *d, const struct driver_spec *s, driver_
                  (s->rootfs_ro ? (uint32_t)SPAWN_ROOTFS_RO : 0) |
                  (s->nesting ? (uint32_t)SPAWN_NESTING : 0) |
                  (s->relay ? (uint32_t)SPAWN_RELAY : 0) |
+                 (s->network ? (uint32_t)SPAWN_NETWORK : 0) |
                  (s->memory_upper ? 0 : (uint32_t)SPAWN_UPPER_DISK),
         .memory_bytes = (uint64_t)s->limits.memory_bytes,
         .disk_bytes = (uint64_t)s->limits.disk_bytes,
@@ -594,6 +604,30 @@ static void native_connect(struct driver *d, const char *id, driver_fd_cb done, 
     c->cb.fd = done;
     c->over = c->err.code != ERR_NONE;
     wake(c->n, 0);
+}
+
+static void finish_listeners(struct call *c, const struct spawn_msg *m)
+{
+    struct driver_listeners l = {0};
+
+    if (m && m->type == SPAWN_LISTENERS) {
+        l.kinds = m->u.listeners.kinds;
+        l.n = c->fds.n;
+        memcpy(l.fds, c->fds.fd, sizeof c->fds.fd);
+        c->fds.n = 0;
+    } else if (c->err.code == ERR_NONE) {
+        (void)err_set(&c->err, ERR_INTERNAL, 0, "holt-spawn gave no answer that fits");
+    }
+    c->cb.listeners(c->arg, c->err.code == ERR_NONE ? &l : NULL, &c->err);
+}
+
+static void native_listen(struct driver *d, const char *id, driver_listeners_cb done, void *arg)
+{
+    struct call *c = call_new(native_of(d), SPAWN_LISTEN, id, arg);
+
+    c->finish = finish_listeners;
+    c->cb.listeners = done;
+    ask_named(c);
 }
 
 static void native_kill(struct driver *d, const char *id, enum driver_scope scope, driver_done done,
@@ -878,6 +912,7 @@ const struct driver_ops driver_native = {
     .remove = native_remove,
     .pause = native_pause,
     .stats = native_stats,
+    .listen = native_listen,
     .list = native_list,
     .adopt = native_adopt,
     .volume_remove = native_volume_remove,

@@ -158,10 +158,14 @@ int spawn_link_send(int fd, struct str packet, struct err *e)
     return n < 0 ? err_set(e, ERR_UNAVAILABLE, errno, "write to holt-spawn") : 1;
 }
 
-/* How many descriptors came, all closed. */
-static size_t close_passed(struct msghdr *h)
+void spawn_link_fds_done(struct spawn_link_fds *f)
 {
-    size_t count = 0;
+    while (f->n > 0)
+        fd_close(f->fd[--f->n]);
+}
+
+static void take_passed(struct msghdr *h, struct spawn_link_fds *to)
+{
 
     for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
         size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -172,17 +176,19 @@ static size_t close_passed(struct msghdr *h)
             int fd;
 
             memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-            fd_close(fd);
+            if (to->n < ARRAY_LEN(to->fd))
+                to->fd[to->n++] = fd;
+            else
+                fd_close(fd);
         }
-        count += n;
     }
-    return count;
 }
 
-int spawn_link_receive(int fd, char *bytes, struct spawn_msg *ret, struct err *e)
+int spawn_link_receive(int fd, char *bytes, struct spawn_msg *ret, struct spawn_link_fds *fds,
+                       struct err *e)
 {
     union {
-        char bytes[CMSG_SPACE(4 * sizeof(int))];
+        char bytes[CMSG_SPACE(SPAWN_LISTENER_COUNT * sizeof(int))];
         struct cmsghdr align;
     } control;
     struct iovec iov = {.iov_base = bytes, .iov_len = SPAWN_PACKET_MAX};
@@ -191,16 +197,21 @@ int spawn_link_receive(int fd, char *bytes, struct spawn_msg *ret, struct err *e
                        .msg_control = control.bytes,
                        .msg_controllen = sizeof control.bytes};
     ssize_t n = recvmsg(fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    size_t fds;
+    int r;
 
+    fds->n = 0;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     if (n <= 0)
         return err_set(e, ERR_UNAVAILABLE, n < 0 ? errno : 0, "holt-spawn closed its connection");
-    fds = close_passed(&h);
+    take_passed(&h, fds);
     if (h.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
-        return err_set(e, ERR_INTERNAL, 0, "holt-spawn sent too large a packet");
-    return spawn_decode(str_make(bytes, (size_t)n), fds, SPAWN_SPAWN, ret, e) < 0 ? -1 : 1;
+        r = err_set(e, ERR_INTERNAL, 0, "holt-spawn sent too large a packet");
+    else
+        r = spawn_decode(str_make(bytes, (size_t)n), fds->n, SPAWN_SPAWN, ret, e);
+    if (r < 0)
+        spawn_link_fds_done(fds);
+    return r < 0 ? -1 : 1;
 }
 
 int spawn_link_hello(int fd, const char *installation, struct err *e)
@@ -230,13 +241,15 @@ int spawn_link_greet(int fd, const char *installation, struct spawn_welcome *ret
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
     AUTO(mem_free) char *bytes = xmalloc(SPAWN_PACKET_MAX);
+    struct spawn_link_fds fds;
     struct spawn_msg m;
     int r = spawn_link_hello(fd, installation, e);
 
     while (r == 0) {
         if (poll(&p, 1, SPAWN_LINK_MS) == 0)
             return err_set(e, ERR_TIMEOUT, 0, "holt-spawn does not answer");
-        r = spawn_link_receive(fd, bytes, &m, e);
+        r = spawn_link_receive(fd, bytes, &m, &fds, e);
+        spawn_link_fds_done(&fds);
         if (r > 0)
             r = spawn_link_welcomed(&m, ret, e);
     }
