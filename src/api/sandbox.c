@@ -164,6 +164,19 @@ static void write_mounts(struct jw *w, const struct sandbox_info *i)
     jw_array_end(w);
 }
 
+static void write_aliases(struct jw *w, const struct sandbox_info *i)
+{
+    jw_key(w, "aliases");
+    jw_array(w);
+    for (const struct alias *a = i->aliases; a; a = a->next) {
+        jw_object(w);
+        jw_kstr(w, "dialect", a->name.dialect);
+        jw_kstr(w, "alias", a->name.alias);
+        jw_object_end(w);
+    }
+    jw_array_end(w);
+}
+
 void sandbox_write_json(struct jw *w, const struct sandbox *s)
 {
     struct sandbox_info i;
@@ -172,6 +185,7 @@ void sandbox_write_json(struct jw *w, const struct sandbox *s)
     jw_object(w);
     jw_kc(w, "id", i.id);
     write_text(w, "name", i.name);
+    write_aliases(w, &i);
     jw_kc(w, "state", sandbox_state_name(i.state));
     jw_kstr(w, "image", i.image);
     jw_kstr(w, "runtime", i.runtime);

@@ -5,6 +5,7 @@
  * Thread: the loop's. */
 #pragma once
 
+#include "core/alias.h"
 #include "core/driver.h"
 #include "core/event.h"
 #include "core/identity.h"
@@ -41,9 +42,11 @@ struct sandbox_spec {   /* valid during the call */
     size_t label_count, env_count;
     const struct sandbox_mount *mounts;
     size_t mount_count;
-    struct str network;        /* "none" (the only mode until the egress issue) */
-    struct str dialect, alias; /* who asked, and its own name for it; may be empty */
-    bool one_shot;             /* destroyed after its first exec, whatever happens */
+    struct str network;               /* "none" (the only mode until the egress issue) */
+    struct str dialect;               /* of who asked; empty: the native one */
+    const struct alias_name *aliases; /* its names in dialects */
+    size_t alias_count;
+    bool one_shot; /* destroyed after its first exec, whatever happens */
 };
 
 struct sandbox_info { /* what readers see; borrowed until the loop turns */
@@ -61,7 +64,8 @@ struct sandbox_info { /* what readers see; borrowed until the loop turns */
     int64_t execs_live;
     bool reconnecting; /* running, but nobody can be asked just now */
     bool orphan;       /* it was alive and no row knew it: a person decides */
-    struct str dialect, alias;
+    struct str dialect;
+    const struct alias *aliases; /* the first; NULL: none */
 };
 
 struct sandboxes_config {
@@ -98,6 +102,14 @@ size_t sandboxes_count(const struct sandboxes *l);
 const struct driver_ops *sandboxes_driver(const struct sandboxes *l, size_t n);
 /* By id, name, or any dialect's alias; NULL: none, and *e says so with the nearest remedy. */
 struct sandbox *sandbox_find(struct sandboxes *l, struct str ref, struct err *e);
+/* For a dialect's own requests: what it calls so goes before what others named so. */
+struct sandbox *sandbox_find_as(struct sandboxes *l, struct str dialect, struct str ref,
+                                struct err *e);
+/* One more name for it, kept until it is destroyed. */
+void sandbox_alias(struct sandbox *s, struct alias_name n, const struct principal *by,
+                   sandbox_cb done, void *arg);
+/* The one table: other kinds of objects have their aliases there too. */
+struct aliases *sandboxes_aliases(struct sandboxes *l);
 /* May this asker touch it?  An agent: only what it made. */
 CHECKED int sandbox_check(const struct sandbox *s, const struct principal *by, struct err *e);
 void sandbox_info(const struct sandbox *s, struct sandbox_info *ret);

@@ -77,6 +77,16 @@ static int check_mounts(const struct sandbox_spec *spec, struct err *e)
     return 0;
 }
 
+static int check_aliases(struct sandboxes *all, const struct sandbox_spec *spec, struct err *e)
+{
+    if (spec->alias_count > ALIASES_PER_OBJECT)
+        return err_set(e, ERR_INVALID, 0, "more than %d aliases", ALIASES_PER_OBJECT);
+    for (size_t i = 0; i < spec->alias_count; i++)
+        if (sandbox_alias_check(all, NULL, spec->aliases[i], e) < 0)
+            return -1;
+    return 0;
+}
+
 static void driver_names(const struct sandboxes *all, char *to, size_t size)
 {
     const struct driver_ops *d;
@@ -118,7 +128,8 @@ static int check_spec(struct sandboxes *all, const struct sandbox_spec *spec, st
         err_set(e, ERR_LIMIT, 0, "there are %lld sandboxes already", (long long)all->count);
         return err_hint(e, "destroy some: holt ls, holt rm");
     }
-    if (sandbox_name_check(all, spec->name, e) < 0 || check_limits(&spec->limits, e) < 0 ||
+    if (sandbox_name_check(all, NULL, spec->name, e) < 0 || check_aliases(all, spec, e) < 0 ||
+        check_limits(&spec->limits, e) < 0 ||
         check_pairs("labels", spec->labels, spec->label_count, e) < 0 ||
         check_pairs("env", spec->env, spec->env_count, e) < 0 || check_mounts(spec, e) < 0)
         return -1;
@@ -126,9 +137,6 @@ static int check_spec(struct sandboxes *all, const struct sandbox_spec *spec, st
         return err_set(e, ERR_UNSUPPORTED, 0, "field 'network': only 'none' is there yet");
     if (spec->ttl_ms < 0 || spec->idle_ttl_ms < 0)
         return err_set(e, ERR_INVALID, 0, "a lifetime below zero");
-    if (spec->alias.n > 0 && map_get(&all->by_alias, spec->alias))
-        return err_set(e, ERR_CONFLICT, 0, "a sandbox '" STR_FMT "' exists already",
-                       (int)size_min(spec->alias.n, 64), spec->alias.p);
     return 0;
 }
 
@@ -144,7 +152,6 @@ static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spe
     text_set(&s->network, spec->network.n > 0 ? spec->network : STR("none"));
     text_set(&s->failure, STR(""));
     text_set(&s->dialect, spec->dialect);
-    text_set(&s->alias, spec->alias);
     s->limits = spec->limits;
     s->rootfs_ro = spec->rootfs_ro;
     s->memory_upper = spec->memory_upper;
@@ -184,6 +191,8 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
     text_set(&s->owner, str_of(by->actor));
     (void)snprintf(s->actor, sizeof s->actor, "%s", by->actor);
     sandbox_add(all, s);
+    for (size_t i = 0; i < spec->alias_count; i++) /* it was checked: it cannot fail */
+        (void)!alias_add(all->aliases, spec->aliases[i], str_of(s->id), &e);
     sandbox_owe(s, "sandbox.created");
     wait_add(&s->waits, done, arg);
     sandbox_make(s, false);

@@ -14,6 +14,8 @@ static const struct op_field sandbox_reply[] = {
     REPLY("id", OP_STR, "Name of the sandbox in paths and events.", .example = EXAMPLE_ID),
     REPLY("name", OP_STR, "A name of its owner's choice, unique among live ones.", .nullable = true,
           .example = "build"),
+    REPLY("aliases", OP_JSON,
+          "The names it has in dialects, a list of {\"dialect\", \"alias\"}; each finds it too."),
     REPLY("state", OP_CHOICE, "Where it is in its life.", .choices = op_sandbox_states,
           .example = "running"),
     REPLY("image", OP_STR, "What it started from.", .example = "host"),
@@ -106,7 +108,7 @@ const struct op op_sandbox_list = {
 
 #define ID_FIELD(structure)                                                                        \
     FIELD(structure, id, OP_STR, .required = true, .positional = true, .min = 1, .max = 255,       \
-          .example = EXAMPLE_ID, .text = "The sandbox's id or name.")
+          .example = EXAMPLE_ID, .text = "The sandbox's id, name or alias.")
 
 static const struct op_field sandbox_id_fields[] = {ID_FIELD(struct sandbox_id_in)};
 #define SANDBOX_ID_IN                                                                              \
