@@ -1,5 +1,6 @@
 #include "api/api.h"
 
+#include "api/dialects/agentbox/agentbox.h"
 #include "api/event_stream.h"
 #include "api/grpc.h"
 #include "api/idempotency.h"
@@ -267,6 +268,8 @@ static int add_routes(struct api *a, struct err *e)
                        e) < 0)
             return -1;
     }
+    if (rpc_add_routes(a, agentbox_rpcs, agentbox_rpc_count, e) < 0)
+        return -1;
     return router_add(a->router, &page_route, e);
 }
 
@@ -280,6 +283,7 @@ int api_new(const struct api_config *c, struct api **ret, struct err *e)
     a->started_mono_ms = clock_mono_ms();
     list_init(&a->streams);
     list_init(&a->lives);
+    list_init(&a->sessions_creating);
     a->consoles = consoles_new();
     a->health = api_health_new(a);
     a->router = router_new();

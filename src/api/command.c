@@ -11,7 +11,6 @@ struct command {
     struct exec_wait *wait;
     struct collect collect;
     struct buf input;
-    size_t max;
     bool input_eof;
     bool dropped, end; /* while it was starting */
 };
@@ -44,7 +43,7 @@ static void ended(void *arg, struct exec *x, const struct err *e)
 
     c->wait = NULL;
     if (e->code == ERR_NONE)
-        collect_start(&c->collect, x, c->max, gathered, c);
+        collect_start(&c->collect, x, (size_t)c->api->c.conf->body_max, gathered, c);
     else
         tell(c, NULL, e);
 }
@@ -97,14 +96,8 @@ struct command *command_start(struct api *a, struct sandbox *s, const struct exe
     c->api = a;
     c->ops = ops;
     c->arg = arg;
-    c->max = (size_t)a->c.conf->body_max;
     c->input_eof = input->eof;
     buf_add_str(&c->input, input->bytes);
     exec_start(s, spec, by, started, c);
     return c;
-}
-
-void command_limit(struct command *c, size_t max)
-{
-    c->max = max;
 }

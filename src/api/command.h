@@ -15,10 +15,9 @@ struct command_ops {
     void (*done)(void *arg, struct exec *x, const struct collect *c, const struct err *e);
 };
 
-/* Copies the input. */
+/* Copies the input.  Gathers up to body_max bytes of each stream. */
 struct command *command_start(struct api *a, struct sandbox *s, const struct exec_spec *spec,
                               const struct exec_input *input, const struct principal *by,
                               const struct command_ops *ops, void *arg);
-void command_limit(struct command *c, size_t max); /* bytes of each stream; default: body_max */
 /* Nobody waits any more: no call after it.  end: the command ends too. */
 void command_drop(struct command *c, bool end);

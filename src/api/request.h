@@ -31,6 +31,7 @@ struct api {
     struct buf scratch;        /* for a reply that is written and sent in one go */
     struct list streams;       /* struct event_stream */
     struct list lives;         /* struct live */
+    struct list sessions_creating; /* agentbox's, by who waits for them */
     struct consoles *consoles; /* who is attached to which command */
     struct health *health;
     struct dial_tls *registry_tls; /* the authorities that registries must have */

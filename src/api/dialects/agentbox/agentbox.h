@@ -16,6 +16,12 @@ extern const size_t agentbox_rpc_count;
 /* The live session with this id that the asker may touch; NULL: none. */
 struct sandbox *agentbox_session(struct request *r, struct str id);
 
+/* Which hosts a session may reach; as asked, else the eight of packages and sources. */
+void agentbox_hosts(const struct sandbox *s, struct arena *a, struct str **ret, size_t *ret_count);
+bool agentbox_may_reach(const struct sandbox *s, struct str host);
+/* The note in which a session keeps them. */
+void agentbox_hosts_note(const struct str *hosts, size_t count, struct buf *to);
+
 void agentbox_create_session(struct request *r, const void *in);
 void agentbox_destroy_session(struct request *r, const void *in);
 void agentbox_get_session(struct request *r, const void *in);

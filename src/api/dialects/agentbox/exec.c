@@ -53,8 +53,8 @@ void agentbox_explain(struct sandbox *s, struct str workdir, struct str failure,
     struct guest *g;
     struct err e = {0};
 
-    *x = (struct explain){.workdir = str_dup(workdir), .failure = str_dup(failure), .told = told,
-                          .arg = arg};
+    *x = (struct explain){
+        .workdir = str_dup(workdir), .failure = str_dup(failure), .told = told, .arg = arg};
     g = sandbox_guest(s, &e);
     if (!g || guest_file(g, &c, &ops, x, &p, &e) < 0)
         explained(x, x->failure);
@@ -134,7 +134,8 @@ static int32_t wire_code(const struct exec_info *i)
 static void add_reason(struct buf *err, const struct exec_info *i)
 {
     const char *reason = i->timed_out ? TIMED_OUT
-                         : i->state == EXEC_LOST ? "the sandbox's init ended and took the command with it"
+                         : i->state == EXEC_LOST
+                             ? "the sandbox's init ended and took the command with it"
                          : i->cancelled ? "Command was cancelled"
                                         : NULL;
 
@@ -200,8 +201,6 @@ void agentbox_run(struct request *r, struct sandbox *s, const struct agentbox_li
     request_wait(r, &j->waiter);
     agentbox_spec(l, &spec);
     j->command = command_start(r->api, s, &spec, &input, &by, &ops, j);
-    /* Both streams in one message; U+FFFD is three bytes for one. */
-    command_limit(j->command, (size_t)r->api->c.conf->grpc_message_max / 6);
 }
 
 void agentbox_exec(struct request *r, const void *in)
@@ -264,7 +263,8 @@ static bool is_version(char c)
     return is_alnum(c) || is_operator(c) || c == '.' || c == '*' || c == ',';
 }
 
-/* name, name[extra,…], each with an optional version: nothing a shell or pip could take for more. */
+/* name, name[extra,…], each with an optional version: nothing a shell or pip could take for more.
+ */
 static bool is_specifier(struct str s)
 {
     if (s.n == 0 || !is_alnum(s.p[0]))
@@ -310,7 +310,8 @@ void agentbox_pip_install(struct request *r, const void *in)
         }
         buf_printf(&line, " '" STR_FMT "'", STR_ARG(q->packages[i]));
     }
-    agentbox_run(r, s, &(struct agentbox_line){.command = buf_str(&line),
-                                               .workdir = STR("/workspace"),
-                                               .timeout_ms = 120 * 1000});
+    agentbox_run(r, s,
+                 &(struct agentbox_line){.command = buf_str(&line),
+                                         .workdir = STR("/workspace"),
+                                         .timeout_ms = 120 * 1000});
 }

@@ -102,9 +102,9 @@ static bool explain_bytes(struct str s, struct buf *to)
         buf_printf(to, "'utf-8' codec can't decode byte 0x%02x in position %zu: ", c, at);
     else
         buf_printf(to, "'utf-8' codec can't decode bytes in position %zu-%zu: ", at, at + n - 1);
-    buf_add_c(to, wrong == 0                            ? "unexpected end of data"
+    buf_add_c(to, wrong == 0             ? "unexpected end of data"
                   : c < 0xc2 || c > 0xf4 ? "invalid start byte"
-                                                        : "invalid continuation byte");
+                                         : "invalid continuation byte");
     return true;
 }
 
@@ -179,8 +179,10 @@ void agentbox_write_file(struct request *r, const void *in)
     static const struct guest_pipe_ops ops = {.room = write_more, .done = write_done};
     const struct agentbox_write_file_request *q = in;
     struct sandbox *s = agentbox_session(r, q->session_id);
-    struct guest_file_call c = {
-        .op = GUEST_FILE_WRITE, .flags = GUEST_FILE_PARENTS, .uid = GUEST_NO_ID, .gid = GUEST_NO_ID};
+    struct guest_file_call c = {.op = GUEST_FILE_WRITE,
+                                .flags = GUEST_FILE_PARENTS,
+                                .uid = GUEST_NO_ID,
+                                .gid = GUEST_NO_ID};
     struct transfer *t;
     struct err e = {0};
 
@@ -221,7 +223,8 @@ static void read_ended(struct transfer *t, const struct err *e)
     AUTO(buf_done) struct buf text = {0};
 
     if (t->too_large)
-        buf_printf(&text, "the file is larger than %zu bytes, the most that one answer holds", t->max);
+        buf_printf(&text, "the file is larger than %zu bytes, the most that one answer holds",
+                   t->max);
     else if (e->code != ERR_NONE)
         explain(t, e, &text);
     else if (!t->binary)

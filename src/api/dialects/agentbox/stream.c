@@ -33,7 +33,7 @@ static void stream_free(struct stream *t)
 
 /* --- answers --- */
 
-static int send(struct stream *t, const char *type, struct str data, struct str raw)
+static int give(struct stream *t, const char *type, struct str data, struct str raw)
 {
     const struct agentbox_exec_stream_response a = {.type = str_of(type), .data = data, .raw = raw};
 
@@ -52,7 +52,7 @@ static void finish(struct stream *t)
 static void finish_with_error(struct stream *t, const char *text)
 {
     if (t->waiter.r)
-        (void)!send(t, "error", str_of(text), (struct str){0});
+        (void)!give(t, "error", str_of(text), (struct str){0});
     finish(t);
 }
 
@@ -69,8 +69,8 @@ static int send_text(struct stream *t, bool err, struct str bytes, bool last)
     all = buf_str(cut);
     taken = utf8_replace(&text, all, last);
     all.n = taken;
-    if (taken > 0 && send(t, names[err], buf_str(&text),
-                          str_is_utf8(all) ? (struct str){0} : all) > 0) {
+    if (taken > 0 &&
+        give(t, names[err], buf_str(&text), str_is_utf8(all) ? (struct str){0} : all) > 0) {
         buf_take(cut, taken);
         return 1;
     }
@@ -94,7 +94,7 @@ static int on_gap(void *arg, enum exec_which stream, int64_t from, int64_t to)
 
     buf_printf(&text, "bytes %lld to %lld of %s are no longer kept", (long long)from, (long long)to,
                names[stream == EXEC_STDERR]);
-    return t->waiter.r ? send(t, "error", buf_str(&text), (struct str){0}) : 0;
+    return t->waiter.r ? give(t, "error", buf_str(&text), (struct str){0}) : 0;
 }
 
 static void on_end(void *arg, const struct err *e)
@@ -222,12 +222,13 @@ void agentbox_exec_stream(struct request *r, const void *in)
     else if (q->command.n == 0)
         rpc_end(r);
     else
-        begin(r, s, &(struct agentbox_line){
-                        .command = q->command,
-                        .workdir = q->workdir.n > 0 ? q->workdir : STR("/workspace"),
-                        .stdin_bytes = q->stdin,
-                        .env = env,
-                        .env_count = q->env_count,
-                        .timeout_ms = q->timeout > 0 ? (int64_t)q->timeout * 1000 : 0,
-                    });
+        begin(r, s,
+              &(struct agentbox_line){
+                  .command = q->command,
+                  .workdir = q->workdir.n > 0 ? q->workdir : STR("/workspace"),
+                  .stdin_bytes = q->stdin,
+                  .env = env,
+                  .env_count = q->env_count,
+                  .timeout_ms = q->timeout > 0 ? (int64_t)q->timeout * 1000 : 0,
+              });
 }
