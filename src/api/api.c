@@ -7,6 +7,7 @@
 #include "api/live.h"
 #include "api/metrics.h"
 #include "api/page.h"
+#include "api/reflection.h"
 #include "api/rpc.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -268,7 +269,8 @@ static int add_routes(struct api *a, struct err *e)
                        e) < 0)
             return -1;
     }
-    if (rpc_add_routes(a, agentbox_rpcs, agentbox_rpc_count, e) < 0)
+    if (rpc_add_routes(a, agentbox_rpcs, agentbox_rpc_count, e) < 0 ||
+        rpc_add_routes(a, reflection_rpcs, reflection_rpc_count, e) < 0)
         return -1;
     return router_add(a->router, &page_route, e);
 }

@@ -1,6 +1,7 @@
 """The agentbox interface on native sandboxes, by grpcio: the whole surface, and every failure text of the contract."""
 import json
 import re
+import subprocess
 import threading
 import time
 import urllib.request
@@ -8,8 +9,11 @@ import urllib.request
 import grpc
 import pytest
 
-from agentbox_client import Sandbox
-from daemon import Holtd, free_ports, wait_for
+from google.protobuf import descriptor_pool
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+
+from agentbox_client import DESCRIPTOR, Sandbox
+from daemon import ROOT, Holtd, free_ports, wait_for
 from test_native import native
 
 DEFAULT_HOSTS = ["pypi.org", "files.pythonhosted.org", "registry.npmjs.org", "github.com", "raw.githubusercontent.com",
@@ -289,3 +293,25 @@ def test_seed_port_and_timeout(tmp_path):
     finally:
         s.close()
         d.stop()
+
+
+def test_connectrpc_over_every_transport(holtd, node, tmp_path):
+    subprocess.run(["protoc", "-I", f"{ROOT}/api", f"--descriptor_set_out={tmp_path}/set", "sandbox/v1/sandbox.proto"],
+                   check=True, cwd=f"{ROOT}/api")
+    out = node("agentbox.mjs", holtd.url, holtd.token, f"{tmp_path}/set")
+    assert out.count(": ok\n") == 6, out
+
+
+def test_reflection(box):
+    """By grpcio-reflection's client, as grpcurl and others do it."""
+    db = ProtoReflectionDescriptorDatabase(box.channel)
+    assert set(db.get_services()) >= {"sandbox.v1.SandboxService", "grpc.health.v1.Health"}
+    pool = descriptor_pool.DescriptorPool(db)
+    service = pool.FindServiceByName("sandbox.v1.SandboxService")
+    assert [m.name for m in service.methods] == [m.name for m in DESCRIPTOR.methods]
+    assert pool.FindMessageTypeByName("sandbox.v1.ExecRequest.EnvEntry").file.name == "sandbox/v1/sandbox.proto"
+    for missing in ("sandbox.v1.Nothing", "sandbox.v1.Exec", "sandbox", ""):
+        with pytest.raises(KeyError):
+            db.FindFileContainingSymbol(missing)
+    with pytest.raises(KeyError):
+        db.FindFileByName("none.proto")
