@@ -27,12 +27,12 @@ struct api {
     struct auth auth;
     struct server *server;
     struct router *router;
-    struct route_stats *stats; /* by route->index */
-    struct buf scratch;        /* for a reply that is written and sent in one go */
-    struct list streams;       /* struct event_stream */
-    struct list lives;         /* struct live */
+    struct route_stats *stats;     /* by route->index */
+    struct buf scratch;            /* for a reply that is written and sent in one go */
+    struct list streams;           /* struct event_stream */
+    struct list lives;             /* struct live */
     struct list sessions_creating; /* agentbox's, by who waits for them */
-    struct consoles *consoles; /* who is attached to which command */
+    struct consoles *consoles;     /* who is attached to which command */
     struct health *health;
     struct dial_tls *registry_tls; /* the authorities that registries must have */
     struct map running_keys;       /* idempotency keys whose first request is not answered yet */

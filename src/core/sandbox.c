@@ -197,8 +197,8 @@ static void owed_drop(struct sandbox *s)
 
 static void texts_free(struct sandbox *s)
 {
-    char *const texts[] = {s->name,  s->runtime, s->image,   s->tenant,
-                           s->owner, s->network, s->failure, s->dialect, s->note};
+    char *const texts[] = {s->name,    s->runtime, s->image,   s->tenant, s->owner,
+                           s->network, s->failure, s->dialect, s->note};
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         mem_free(texts[i]);

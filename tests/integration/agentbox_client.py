@@ -9,6 +9,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from daemon import ROOT
 
 SERVICE = "sandbox.v1.SandboxService"
+DEFAULT_HOSTS = ["pypi.org", "files.pythonhosted.org", "registry.npmjs.org", "github.com", "raw.githubusercontent.com",
+                 "objects.githubusercontent.com", "crates.io", "static.crates.io"]
 
 
 def load():

@@ -18,7 +18,8 @@ struct sandbox *agentbox_session(struct request *r, struct str id);
 
 /* Which hosts a session may reach; as asked, else the eight of packages and sources. */
 void agentbox_hosts(const struct sandbox *s, struct arena *a, struct str **ret, size_t *ret_count);
-bool agentbox_may_reach(const struct sandbox *s, struct str host);
+/* Are the hosts of Python packages among them?  Else *why says which it takes. */
+bool agentbox_may_pip(const struct sandbox *s, struct buf *why);
 /* The note in which a session keeps them. */
 void agentbox_hosts_note(const struct str *hosts, size_t count, struct buf *to);
 

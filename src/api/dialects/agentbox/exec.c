@@ -295,10 +295,8 @@ void agentbox_pip_install(struct request *r, const void *in)
         agentbox_refuse(r, AGENTBOX_NO_SESSION);
         return;
     }
-    if (!agentbox_may_reach(s, STR("pypi.org")) ||
-        !agentbox_may_reach(s, STR("files.pythonhosted.org"))) {
-        agentbox_refuse(
-            r, "pip install requires pypi.org and files.pythonhosted.org in allowed_hosts");
+    if (!agentbox_may_pip(s, &wrong)) {
+        agentbox_refuse(r, buf_cstr(&wrong));
         return;
     }
     buf_add_c(&line, "pip install --user");

@@ -31,13 +31,21 @@ void agentbox_hosts(const struct sandbox *s, struct arena *a, struct str **ret, 
         (*ret)[k] = str_cut(left, '\n', &left);
 }
 
-bool agentbox_may_reach(const struct sandbox *s, struct str host)
+static bool has_host(struct str note, const char *host)
+{
+    while (note.n > 0)
+        if (str_eq_c(str_cut(note, '\n', &note), host))
+            return true;
+    return false;
+}
+
+bool agentbox_may_pip(const struct sandbox *s, struct buf *why)
 {
     struct sandbox_info i;
 
     sandbox_info(s, &i);
-    for (struct str left = i.note; left.n > 0;)
-        if (str_eq(str_cut(left, '\n', &left), host))
-            return true;
+    if (has_host(i.note, defaults[0]) && has_host(i.note, defaults[1]))
+        return true;
+    buf_printf(why, "pip install requires %s and %s in allowed_hosts", defaults[0], defaults[1]);
     return false;
 }
