@@ -41,6 +41,9 @@ struct config { /* each member is one row in settings.c; texts are owned */
     char *runtime; /* the default one */
     struct conf_list host_mounts;
     int64_t sandboxes_max, execs_max, output_bytes;
+    /* what the described systems' interfaces make */
+    char *seed_image; /* "": each one's own */
+    int64_t session_timeout_ms;
     /* images */
     struct conf_list image_aliases;
     char *image_registry;

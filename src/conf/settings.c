@@ -218,6 +218,13 @@ const struct setting setting_table[] = {
     {ROW(output_bytes, OP_SIZE, .preset = "64m", .min = 64 * KIB, .max = 1LL << 40,
          .text = "How much of a command's output is kept, unless it says so itself; past it the "
                  "oldest goes.")},
+    {ROW(seed_image, OP_STR, .preset = "", .max = 512,
+         .text = "Image of sandboxes that the interfaces of agentbox and sbx make and that name none; empty: "
+                 "'agentbox-sandbox:latest' and 'ubuntu:22.04', which image_aliases leads to 'host'."),
+     .alias = seed_image_alias, .reload = true},
+    {ROW(session_timeout_ms, OP_DURATION, .preset = "1800s", .max = 36500LL * 24 * HOUR,
+         .text = "An agentbox session that nobody used for this long ends, unless a command runs in it; 0: never."),
+     .alias = session_timeout_alias, .reload = true},
     {ROW(image_aliases, OP_LIST, .preset = "ubuntu:22.04=host,agentbox-sandbox:latest=host", .max = 256,
          .text = "Other names for images, 'NAME=IMAGE', where no image has the name itself: clients of the "
                  "described systems ask for theirs. The reply says which image was taken."),

@@ -198,8 +198,8 @@ static void owed_drop(struct sandbox *s)
 
 static void texts_free(struct sandbox *s)
 {
-    char *const texts[] = {s->name,  s->runtime, s->image,   s->tenant,
-                           s->owner, s->network, s->failure, s->dialect};
+    char *const texts[] = {s->name,    s->runtime, s->image,   s->tenant, s->owner,
+                           s->network, s->failure, s->dialect, s->note};
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         mem_free(texts[i]);
@@ -267,6 +267,7 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
             (s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED) && !s->guest_ready,
         .orphan = s->orphan,
         .dialect = text(s->dialect),
+        .note = text(s->note),
         .aliases = alias_first(s->all->aliases, str_of(s->id)),
     };
 }

@@ -58,6 +58,7 @@ struct sandbox_spec {   /* valid during the call */
     size_t volume_count;
     struct str network;               /* "none" (the only mode until the egress issue) */
     struct str dialect;               /* of who asked; empty: the native one */
+    struct str note;                  /* what the dialect keeps with it, in its own form */
     const struct alias_name *aliases; /* its names in dialects */
     size_t alias_count;
     bool one_shot; /* destroyed after its first exec, whatever happens */
@@ -80,7 +81,7 @@ struct sandbox_info { /* what readers see; borrowed until the loop turns */
     int64_t execs_live;
     bool reconnecting; /* running, but nobody can be asked just now */
     bool orphan;       /* it was alive and no row knew it: a person decides */
-    struct str dialect;
+    struct str dialect, note;
     const struct alias *aliases; /* the first; NULL: none */
 };
 
@@ -166,4 +167,5 @@ void sandbox_stats(struct sandbox *s, sandbox_stats_cb done, void *arg);
 /* For files and dials: the connection to its init.  NULL: *e says why (not running, reconnecting).
  * Counts as activity. */
 struct guest *sandbox_guest(struct sandbox *s, struct err *e);
+void sandbox_touch(struct sandbox *s); /* somebody uses it: its idle time begins anew */
 struct sandboxes *sandbox_registry(const struct sandbox *s);

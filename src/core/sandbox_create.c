@@ -183,6 +183,7 @@ static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spe
     text_set(&s->network, spec->network.n > 0 ? spec->network : STR("none"));
     text_set(&s->failure, STR(""));
     text_set(&s->dialect, spec->dialect);
+    text_set(&s->note, spec->note);
     s->limits = spec->limits;
     s->rootfs_ro = spec->rootfs_ro;
     s->memory_upper = spec->memory_upper;

@@ -59,7 +59,7 @@ struct sandbox {
     struct driver *driver; /* NULL: its runtime is not there any more */
     struct sm sm;
     char id[ID_SIZE];
-    char *name, *runtime, *image, *tenant, *owner, *network, *failure, *dialect;
+    char *name, *runtime, *image, *tenant, *owner, *network, *failure, *dialect, *note;
     struct sandbox_limits limits;
     uint32_t enforced;
     bool rootfs_ro, memory_upper, nesting, relay, one_shot, orphan;
@@ -167,7 +167,6 @@ struct exec {
 struct sandbox *sandbox_new(struct sandboxes *all, const char *id);
 void sandbox_add(struct sandboxes *all, struct sandbox *s); /* takes the reference */
 void sandbox_drop(struct sandbox *s);                       /* out of the registry */
-void sandbox_touch(struct sandbox *s);
 struct sandboxes *sandboxes_unref(struct sandboxes *all);
 struct sandbox_wait {
     struct list link;

@@ -91,6 +91,7 @@ static void put_spec(struct jw *w, const struct sandbox *s)
     jw_kbool(w, "one_shot", s->one_shot);
     jw_kc(w, "network", s->network);
     jw_kc(w, "dialect", s->dialect);
+    jw_kc(w, "note", s->note);
     put_pairs(w, "labels", s->labels, s->label_count);
     put_mounts(w, s);
     sandbox_put_layers(w, s);
@@ -499,6 +500,7 @@ static int get_spec(struct sandbox *s, struct str text, struct err *e)
     s->one_shot = json_flag(o, "one_shot");
     text_set(&s->network, json_text(o, "network"));
     text_set(&s->dialect, json_text(o, "dialect"));
+    text_set(&s->note, json_text(o, "note"));
     s->labels = get_pairs(json_object_get(o, "labels"), &s->label_count);
     s->env = get_pairs(json_object_get(o, "env"), &s->env_count);
     get_mounts(s, json_object_get(o, "mounts"));
