@@ -61,7 +61,7 @@ struct sandbox_spec {   /* valid during the call */
     struct str note;                  /* what the dialect keeps with it, in its own form */
     const struct alias_name *aliases; /* its names in dialects */
     size_t alias_count;
-    bool one_shot; /* destroyed after its first exec, whatever happens */
+    bool one_shot;                   /* destroyed after its first exec, whatever happens */
     const struct sandbox_also *also; /* or NULL */
     void *also_arg;
 };

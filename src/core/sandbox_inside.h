@@ -30,7 +30,7 @@ struct sandboxes {
     struct timers *timers;
     struct images *images;   /* or NULL: the host's only */
     struct volumes *volumes; /* or NULL: none */
-    sandbox_relay relay;   /* or NULL */
+    sandbox_relay relay;     /* or NULL */
     void *relay_arg;
     char *state, *bindir, *installation;
     int64_t sandboxes_max, execs_max, output_bytes;
