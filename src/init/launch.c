@@ -279,6 +279,8 @@ static int child_directory(const struct plan *p)
     return -errno;
 }
 
+static const char become_user[] = "become its user";
+
 static void child(struct plan *p, volatile struct failure *f)
 {
     static const struct {
@@ -287,7 +289,7 @@ static void child(struct plan *p, volatile struct failure *f)
     } steps[] = {
         {child_fds, "set up its descriptors"},
         {child_limits, "set its limits"},
-        {child_rights, "become its user"},
+        {child_rights, become_user},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
@@ -322,6 +324,12 @@ static int failed(const struct plan *p, const volatile struct failure *f, struct
                        p->argv[0]);
     if (f->what == p->cwd)
         return err_set(e, ERR_INVALID, f->sys, "change to directory '%.200s'", p->cwd);
+    if (f->what == become_user && p->user.uid != 0 && (f->sys == EPERM || f->sys == EINVAL))
+        return err_set(
+            e, ERR_UNSUPPORTED, 0,
+            "user %u is not mapped into this sandbox: an ordinary user's holt has root "
+            "alone until newuidmap is installed and /etc/subuid and /etc/subgid give it ids",
+            p->user.uid);
     return err_set(e, ERR_INTERNAL, f->sys, "run '%.160s': %s", p->argv[0], f->what);
 }
 

@@ -13,8 +13,7 @@ from google.protobuf import descriptor_pool
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from agentbox_client import DEFAULT_HOSTS, DESCRIPTOR, Sandbox
-from daemon import ROOT, Holtd, free_ports, wait_for
-from test_native import native
+from daemon import ROOT, Holtd, free_ports, native, wait_for
 
 
 @pytest.fixture(scope="module")

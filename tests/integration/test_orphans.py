@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from daemon import BUILD, wait_for
-from test_native import holt, native
+from daemon import BUILD, native, wait_for
+from test_native import holt
 
 API = "/holt/v1"
 
@@ -33,6 +33,7 @@ def old(tmp_path):
         os.makedirs(tmp_path / "root/bin")
         shutil.copy(f"{BUILD}/holt-unpack", tmp_path / "root/bin/tool")
         assert holt(d, "image", "import", str(tmp_path / "root"), "--name", "tool:1").returncode == 0
+        wait_for(lambda: len(d.ok("GET", f"{API}/sandboxes")["sandboxes"]) == 2)  # the one that unpacked has gone
         kill(d)
         yield d
     finally:
