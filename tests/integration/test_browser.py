@@ -108,6 +108,8 @@ def test_a_page_from_inside_has_none_of_its_viewers_rights(holtd, request):
 
     assert out["before"] == out["victim"] == {"status": 200, "text": SECRET}, "the viewer sees the victim's preview, before and after"
     assert out["self"] == [200, 200], "and is still logged in, at both names"
+    assert out["used"] == {"posted": "9dd4e461268c8034f5c8564e155c67a6", "echo": "hello", "event": "tick",
+                           "cookies": "mine=1; tossed=1", "sent": "mine=1; tossed=1"}, "its own page works"
     said = outcomes(out["pages"])
     assert len(said) > 300, "every attempt has run"
     through = {k: v for k, v in said.items() if "read:" in v}

@@ -1,9 +1,11 @@
 """The relay: what runs inside a sandbox asks the API at /run/holt.sock, as that sandbox and never more."""
 import json
+import os
+import socket
 
 import pytest
 
-from daemon import Holtd, environment, wait_for
+from daemon import BUILD, Holtd, environment, wait_for
 
 API = "/holt/v1"
 SOCKET = "/run/holt.sock"
@@ -291,3 +293,30 @@ def test_other_runtimes_say_so(new_holtd):
     assert status in (400, 501) and "relay" in reply["error"]["message"], reply
 
 
+
+
+def test_init_does_not_decide(new_holtd, tmp_path):
+    """An init that listens although its sandbox was made without a relay: holtd refuses what comes through it."""
+    bindir = tmp_path / "bin"
+    bindir.mkdir()
+    for name in os.listdir(BUILD):
+        if name.startswith("holt-") and os.access(f"{BUILD}/{name}", os.X_OK) and os.path.isfile(f"{BUILD}/{name}"):
+            os.symlink(f"{BUILD}/{name}", bindir / name)
+    path = f"{tmp_path}/s"
+    (bindir / "holt-init").unlink()
+    (bindir / "holt-init").write_text(f'#!/bin/sh\nexec {BUILD}/holt-init "$@" --relay {path}\n')
+    (bindir / "holt-init").chmod(0o755)
+    d = new_holtd("--bindir", str(bindir))
+    box = d.ok("POST", f"{API}/sandboxes", {})
+    assert d.ok("POST", f"{API}/sandboxes/{box['id']}/execs", {"command": ["true"]})["exit_code"] == 0
+    for _ in range(3):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(10)
+            s.connect(path)
+            try:
+                s.sendall(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
+                assert s.recv(100) == b""
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+    assert d.ok("POST", f"{API}/sandboxes/{box['id']}/execs", {"command": ["true"]})["exit_code"] == 0
+    d.ok("DELETE", f"{API}/sandboxes/{box['id']}")

@@ -41,6 +41,24 @@ async function attack(context, dashboard, p) {
   return got;
 }
 
+// What an honest page does at its own origin must work there.
+const use = (page) => page.evaluate(async () => {
+  const posted = await fetch('/md5', { method: 'POST', body: 'x' }).then((r) => r.text());
+  const echo = await new Promise((r, no) => {
+    const w = new WebSocket('/ws');
+    w.onopen = () => w.send('hello');
+    w.onmessage = (m) => r(m.data);
+    w.onerror = no;
+  });
+  const event = await new Promise((r, no) => {
+    const s = new EventSource('/events');
+    s.onmessage = (m) => { s.close(); r(m.data); };
+    s.onerror = no;
+  });
+  const sent = await fetch('/echo').then((r) => r.text());
+  return { posted, echo, event, cookies: document.cookie, sent: /^Cookie: (.*)$/mi.exec(sent)[1] };
+});
+
 // The bytes of a sandbox below the API's own origin: is it a page, and does its script run?
 async function visit(context, { url, headers }) {
   const page = await context.newPage();
@@ -75,7 +93,7 @@ async function main() {
     const dashboards = [];
     for (const link of plan.logins) dashboards.push(await logIn(context, link));
     const victim = await follow(dashboards[0], plan.victim);
-    const out = { before: await as(victim, '/seen'), pages: [] };
+    const out = { before: await as(victim, '/seen'), used: await use(victim), pages: [] };
     for (const p of plan.pages) out.pages.push(await attack(context, dashboards[0], p));
     out.visits = [];
     for (const v of plan.visits) out.visits.push(await visit(context, v));
