@@ -167,6 +167,10 @@ int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f, s
         .labels = spec_pairs(&f->labels, a),
         .label_count = f->labels.n,
     };
+    if (f->nesting && !r->api->c.conf->nesting) {
+        err_set(e, ERR_FORBIDDEN, 0, "field 'nesting': it is not allowed here");
+        return err_hint(e, "the operator allows it with the setting 'nesting'");
+    }
     return read_mounts(r, f->mounts, a, ret, e);
 }
 

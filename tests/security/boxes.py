@@ -63,8 +63,8 @@ class Spawn:
     """One holt-spawn and its connection."""
     made = 0
 
-    def __init__(self, rootless=False, program=None, init=None, env=None):
-        self.rootless = rootless
+    def __init__(self, rootless=False, program=None, init=None, env=None, args=()):
+        self.rootless, self.args = rootless, args
         self.user = FIRST_USER + Spawn.made
         Spawn.made += 1
         self.tag = 0
@@ -81,7 +81,7 @@ class Spawn:
     def start(self):
         # The build directory may be closed to that user: the programs are reached by open descriptors.
         fds = [os.open(p, os.O_RDONLY) for p in (self.program, self.init)]
-        argv = [f"/proc/self/fd/{fds[0]}", "--state", self.state, "--init", f"/proc/self/fd/{fds[1]}"]
+        argv = [f"/proc/self/fd/{fds[0]}", "--state", self.state, "--init", f"/proc/self/fd/{fds[1]}", *self.args]
         who = {"user": self.user, "group": self.user, "extra_groups": []} if self.rootless else {}
         self.log = open(f"{self.state}.log", "ab")
         self.process = subprocess.Popen(

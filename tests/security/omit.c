@@ -40,7 +40,7 @@ int setup_apply(const struct setup_step *step, struct sandbox *s, struct err *e)
     if (omits(step->name))
         return 0;
     if (omits("command filter") && strcmp(step->name, "descriptors") == 0)
-        host.filter_fd = memfd_create("none", MFD_CLOEXEC); /* init reads no rule from it */
+        host.filter.command_fd = memfd_create("none", MFD_CLOEXEC); /* init reads no rule from it */
     return step->apply(s, e);
 }
 
