@@ -296,6 +296,14 @@ int spec_read_exec(const struct exec_fields *f, struct arena *a, struct exec_spe
     return 0;
 }
 
+int spec_check_unread(const struct exec_fields *f, struct err *e)
+{
+    if (f->on_full != OP_ON_FULL_BLOCK)
+        return 0;
+    err_set(e, ERR_INVALID, 0, "field 'on_full': nobody reads the output before the command's end");
+    return err_hint(e, "set 'background' and follow its output, or use the WebSocket form of run");
+}
+
 /* --- signals --- */
 
 int signal_parse(struct str text, int *ret, struct err *e)
