@@ -147,7 +147,8 @@ void exec_create_run(struct request *r)
 
     if (!s)
         return;
-    if (spec_read_exec(&in->exec, xchg_arena(r->x), &spec, &input, &e) < 0) {
+    if (spec_read_exec(&in->exec, xchg_arena(r->x), &spec, &input, &e) < 0 ||
+        (!in->background && spec_check_unread(&in->exec, &e) < 0)) {
         request_fail(r, &e);
         return;
     }
@@ -219,6 +220,46 @@ void exec_get_run(struct request *r)
 
     if (x)
         send_exec(r, x);
+}
+
+/* --- wait --- */
+
+struct wait_job {
+    struct waiter waiter;
+    struct exec_wait *wait;
+};
+
+static void waiter_gone(struct waiter *w)
+{
+    struct wait_job *j = CONTAINER_OF(w, struct wait_job, waiter);
+
+    exec_wait_cancel(j->wait);
+    mem_free(j);
+}
+
+static void waited(void *arg, struct exec *x, const struct err *e)
+{
+    AUTO(mem_free) struct wait_job *j = arg;
+    struct request *r = waiter_end(&j->waiter);
+
+    if (e->code != ERR_NONE)
+        request_fail(r, e);
+    else
+        send_exec(r, x);
+}
+
+void exec_wait_run(struct request *r)
+{
+    const struct exec_id_in *in = r->in;
+    AUTO(exec_unref) struct exec *x = request_exec(r, in->id, in->exec);
+    struct wait_job *j;
+
+    if (!x)
+        return;
+    j = xzalloc(sizeof *j);
+    j->waiter.gone = waiter_gone;
+    request_wait(r, &j->waiter);
+    j->wait = exec_wait(x, waited, j);
 }
 
 /* --- signal, resize, cancel --- */

@@ -52,6 +52,7 @@ const struct op_handler op_handlers[] = {
     {&op_exec_signal,       exec_signal_run},
     {&op_exec_stdin,        exec_stdin_run},
     {&op_exec_resize,       exec_resize_run},
+    {&op_exec_wait,         exec_wait_run},
     {&op_exec_cancel,       exec_cancel_run},
     {&op_file_read,         file_read_run},
     {&op_file_stat,         file_stat_run},

@@ -52,6 +52,7 @@ void exec_attach_run(struct request *r);
 void exec_signal_run(struct request *r);
 void exec_stdin_run(struct request *r);
 void exec_resize_run(struct request *r);
+void exec_wait_run(struct request *r);
 void exec_cancel_run(struct request *r);
 void file_read_run(struct request *r);
 void file_stat_run(struct request *r);

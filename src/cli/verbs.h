@@ -7,6 +7,7 @@
     CHECKED int name(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 
 VERB_RUN(attach_run);
+VERB_RUN(wait_run);
 VERB_RUN(audit_verify_run);
 VERB_RUN(cat_run);
 VERB_RUN(completion_run);

@@ -40,6 +40,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     /* sandboxes */
     char *runtime; /* the default one */
     struct conf_list host_mounts;
+    bool nesting;
     int64_t sandboxes_max, execs_max, output_bytes;
     /* what the described systems' interfaces make */
     char *seed_image; /* "": each one's own */

@@ -208,8 +208,12 @@ const struct setting setting_table[] = {
      .as_text = true},
     {ROW(host_mounts, OP_LIST, .preset = "", .max = 256,
          .text = "Directories of the host below which sandboxes may mount; ':ro' behind one "
-                 "allows read-only mounts only. None by default."),
+                 "allows read-only mounts only. None by default. holt-spawn takes up a change at its "
+                 "next start."),
      .check = check_host_mount, .reload = true},
+    {ROW(nesting, OP_BOOL, .preset = "false",
+         .text = "May sandboxes be made with 'nesting', so that they can make namespaces and mounts "
+                 "of their own? More of the kernel is then open to them: docs/runtime.md.")},
     {ROW(sandboxes_max, OP_INT, .preset = "4096", .min = 1, .max = 1000000,
          .text = "Most sandboxes at once.")},
     {ROW(execs_max, OP_INT, .preset = "256", .min = 1, .max = 512,

@@ -100,11 +100,18 @@ struct driver_events { /* told by the driver at any time, on the loop's thread *
     void *arg;
 };
 
+struct driver_allows {      /* by the operator; borrowed */
+    char *const *host_dirs; /* below which sandboxes may mount; ":ro" behind one: read-only */
+    size_t host_dir_count;
+    bool nesting;
+};
+
 struct driver_config {
     uv_loop_t *loop;
     const char *state;        /* the state directory */
     const char *installation; /* id of this installation */
     const char *bindir;       /* where holt-spawn and holt-init are */
+    struct driver_allows allows;
     struct driver_events events;
 };
 

@@ -250,6 +250,7 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
         .limits = s->limits,
         .enforced = s->enforced,
         .rootfs_ro = s->rootfs_ro,
+        .nesting = s->nesting,
         .memory_upper = s->memory_upper,
         .relay = s->relay,
         .created_ms = s->created_ms,
@@ -423,7 +424,8 @@ static void on_oom(void *arg, const char *id)
     sandbox_save(s, NULL);
 }
 
-static int open_driver(struct sandboxes *all, const struct driver_ops *ops, struct err *e)
+static int open_driver(struct sandboxes *all, const struct driver_ops *ops,
+                       const struct driver_allows *allows, struct err *e)
 {
     struct driver_slot *slot = &all->drivers[all->driver_count];
     const struct driver_config c = {
@@ -431,6 +433,7 @@ static int open_driver(struct sandboxes *all, const struct driver_ops *ops, stru
         .state = all->state,
         .installation = all->installation,
         .bindir = all->bindir,
+        .allows = allows ? *allows : (struct driver_allows){0},
         .events = {.init_ended = on_init_ended, .oom = on_oom, .arg = all},
     };
 
@@ -470,7 +473,7 @@ int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, str
     list_init(&all->spares);
     list_init(&all->told);
     for (size_t i = 0; c->drivers[i] && r == 0; i++)
-        r = open_driver(all, c->drivers[i], e);
+        r = open_driver(all, c->drivers[i], c->allows, e);
     if (r == 0)
         r = sandboxes_load(all, e);
     if (r < 0) {

@@ -72,7 +72,7 @@ struct sandbox_info { /* what readers see; borrowed until the loop turns */
     enum sandbox_state state;
     struct sandbox_limits limits;
     uint32_t enforced; /* enum limit_bit; what was asked and is not here is not enforced */
-    bool rootfs_ro, memory_upper, relay;
+    bool rootfs_ro, memory_upper, nesting, relay;
     int64_t created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, last_activity_ms;
     const struct pair *labels;
     size_t label_count;
@@ -94,6 +94,7 @@ struct sandboxes_config {
     const char *state, *bindir, *node;
     const char *installation; /* whose sandboxes these are; NULL: node */
     bool keep_strays;         /* output logs without a row are another database's */
+    const struct driver_allows *allows; /* NULL: nothing */
     /* 0: 4,096; 256 (per sandbox, ended ones included: the oldest go); 64 MiB */
     int64_t sandboxes_max, execs_max, output_bytes;
 };

@@ -307,6 +307,8 @@ static void choose_drivers(struct daemon *d)
 static int open_sandboxes(struct daemon *d, struct err *e)
 {
     const struct config *c = d->conf;
+    const struct driver_allows allows = {
+        .host_dirs = c->host_mounts.v, .host_dir_count = c->host_mounts.n, .nesting = c->nesting};
 
     choose_drivers(d);
     if (state_installation(c->state, d->installation, e) < 0 ||
@@ -326,6 +328,7 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                                                      .drivers = d->drivers,
                                                      .state = c->state,
                                                      .bindir = d->bindir,
+                                                     .allows = &allows,
                                                      .node = d->node,
                                                      .installation = d->installation,
                                                      .keep_strays = d->foreign,

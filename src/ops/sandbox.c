@@ -32,6 +32,7 @@ static const struct op_field sandbox_reply[] = {
           "Limits that were asked for and that this host cannot enforce; 'kill' and 'pause' where "
           "these are done by signals, without cgroups.",
           .example = "disk"),
+    REPLY("nesting", OP_BOOL, "May it make namespaces and mounts of its own?", .example = "false"),
     REPLY("rootfs", OP_CHOICE, "May its root file system be written?", .choices = op_rootfs,
           .example = "rw"),
     REPLY("upper", OP_CHOICE, "Where its own files are.", .choices = op_uppers, .example = "disk"),

@@ -49,6 +49,7 @@ const struct op *const op_table[] = {
     &op_exec_signal,
     &op_exec_stdin,
     &op_exec_resize,
+    &op_exec_wait,
     &op_exec_cancel,
     &op_file_read,
     &op_file_stat,

@@ -266,8 +266,10 @@ static int check(const struct spawn_create *c, struct err *e)
     } else if (s) {
         return err_set(e, ERR_CONFLICT, 0, "sandbox '" STR_FMT "' exists", STR_ARG(c->id));
     }
-    if (c->flags & SPAWN_NESTING)
-        return err_set(e, ERR_UNSUPPORTED, 0, "this holt-spawn knows no nesting");
+    if ((c->flags & SPAWN_NESTING) && !host.nesting) {
+        (void)err_set(e, ERR_FORBIDDEN, 0, "holt-spawn was started without '--nesting yes'");
+        return err_hint(e, "end holt-spawn: the next one takes up the setting and the sandboxes");
+    }
     return 0;
 }
 

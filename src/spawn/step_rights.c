@@ -51,10 +51,15 @@ int step_rlimits(struct sandbox *s, struct err *e)
     return 0;
 }
 
+static const struct host_filter *filter_of(const struct sandbox *s)
+{
+    return s->flags & SPAWN_NESTING ? &host.nesting_filter : &host.filter;
+}
+
 /* Nothing is inherited but three, in their places, and, until exec, what exec closes. */
 int step_descriptors(struct sandbox *s, struct err *e)
 {
-    const int from[] = {s->listener, host.filter_fd, s->cg2_work};
+    const int from[] = {s->listener, filter_of(s)->command_fd, s->cg2_work};
     int above[ARRAY_LEN(from)];
 
     host.init = fcntl(host.init, F_DUPFD_CLOEXEC, 10); /* out of the way of 3, 4 and 5 */
@@ -97,10 +102,9 @@ int step_capabilities(struct sandbox *s, struct err *e)
  * command: it takes clone3 away, by which init puts a command into its cgroup. */
 int step_seccomp(struct sandbox *s, struct err *e)
 {
-    (void)s;
     if (guard_left_out("seccomp"))
         return 0;
-    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &host.filter) < 0)
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter_of(s)->all) < 0)
         return err_set(e, ERR_UNSUPPORTED, errno, "install the filter");
     return 0;
 }

@@ -480,6 +480,30 @@ def test_exec(holt, server):
     assert len(box.execs) == 2
 
 
+@real
+def test_exec_loses_nothing_in_a_pipe(holt, server):
+    """More than is kept, and a reader that is slow: the command waits."""
+    server.box("build")
+    r = holt("exec", "build", "--output-bytes", "64k", "--", "seq", "1", "200000")
+    assert r.stdout == b"".join(b"%d\n" % i for i in range(1, 200001)) and r.stderr == b""
+    r = holt("exec", "build", "-d", "-o", "json", "--", "sh", "-c", "exit 7")
+    holt("wait", "build", json.loads(r.stdout)["id"], status=7)
+    r = holt("exec", "build", "-d", "-o", "json", "--", "sleep", "100")
+    holt("signal", "build", json.loads(r.stdout)["id"], "TERM")
+    holt("wait", "build", json.loads(r.stdout)["id"], status=143)
+    r = holt("exec", "build", "-d", "-o", "json", "--", "sleep", "100")
+    assert json.loads(holt("cancel", "build", json.loads(r.stdout)["id"], "-o", "json").stdout)["cancelled"]
+    holt("wait", "build", json.loads(r.stdout)["id"], status=137)
+
+
+@real
+def test_list_by_label(holt, server):
+    holt("create", "--name", "blue", "--labels", "team=blue", "--labels", "a=b c&d")
+    holt("create", "--name", "red", "--labels", "team=red")
+    assert b"blue" in holt("ls", "--label", "team=blue", "--label", "a=b c&d").stdout
+    assert b"blue" not in holt("ls", "--label", "team=red").stdout
+
+
 def test_exec_in_the_background(holt, server):
     server.box("build")
     r = holt("exec", "build", "-d", "-o", "json", "--", "sh", "-c", "echo later")

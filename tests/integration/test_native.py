@@ -3,6 +3,7 @@
 As whoever runs the tests, and, if that is root, with a holtd of an ordinary user: with one id, with ranges of ids, and with
 ranges and cgroups of its own.
 """
+import json
 import os
 import shutil
 import subprocess
@@ -181,3 +182,30 @@ def test_an_imported_image_runs(holtd, tmp_path):
     r = holt(holtd, "run", "--image", "tool:1", "--", "/bin/tool", "--no-such-flag")
     assert r.returncode not in (0, 125, 126, 127), r.stderr
     assert holt(holtd, "image", "rm", "tool:1").returncode == 0
+
+
+def test_what_the_operator_must_allow(holtd, tmp_path):
+    """nesting and host mounts: refused with the setting's name, and holt-spawn is told of what the settings allow."""
+    r = holt(holtd, "run", "--nesting", "--", "true")
+    assert r.returncode == 125 and b"setting 'nesting'" in r.stderr
+    for name in ("rw", "ro"):
+        os.makedirs(tmp_path / name)
+        (tmp_path / name / "f").write_text(f"of the host, {name}\n")
+        os.chown(tmp_path / name, 12345, 12345)
+    mounts = json.dumps([{"kind": "host", "source": f"{tmp_path}/{n}", "target": f"/{n}", "readonly": n == "ro"} for n in ("rw", "ro")])
+    r = holt(holtd, "run", "--mounts", mounts, "--", "true")
+    assert r.returncode == 125 and b"setting 'host_mounts'" in r.stderr
+    d = native(tmp_path / "d", config=f"nesting: true\nhost_mounts: ['{tmp_path}/rw', '{tmp_path}/ro:ro']\n")
+    try:
+        assert holt(d, "run", "--nesting", "--", "unshare", "-Urm", "mount", "-t", "tmpfs", "t", "/mnt").returncode == 0
+        r = holt(d, "run", "--", "unshare", "-Urm", "true")
+        assert r.returncode == 1 and b"Operation not permitted" in r.stderr, "only where it was asked for"
+        r = holt(d, "run", "--mounts", mounts, "--", "sh", "-c", "cat /rw/f /ro/f; echo new > /rw/g; echo no > /ro/g")
+        assert r.stdout == b"of the host, rw\nof the host, ro\n" and b"/ro/g: Read-only file system" in r.stderr
+        assert (tmp_path / "rw/g").read_text() == "new\n"
+        r = holt(d, "run", "--mounts", mounts.replace('"readonly": true', '"readonly": false'), "--", "true")
+        assert r.returncode == 125, "':ro' allows no more than that"
+        assert d.ok("POST", "/holt/v1/sandboxes", {"nesting": True, "name": "n"})["nesting"]
+        assert holt(d, "rm", "n").returncode == 0
+    finally:
+        d.stop()

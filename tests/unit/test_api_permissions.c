@@ -55,6 +55,7 @@ static const struct {
     {"exec.stdin",      "gpa"},
     {"exec.resize",     "gpa"},
     {"exec.cancel",     "gpa"},
+    {"exec.wait",       "ogpa"},
     {"file.write",      "gpa"},
     {"file.remove",     "gpa"},
     {"file.mkdir",      "gpa"},

@@ -796,6 +796,24 @@ static void native_list(struct driver *d, driver_list_cb done, void *arg)
 
 /* ---- life ---- */
 
+/* What the operator allows, as holt-spawn's arguments: it checks for itself. */
+static void take_allowed(struct spawn_link_home *h, const struct driver_allows *a)
+{
+    h->allowed = xzalloc((2 * a->host_dir_count + 2) * sizeof *h->allowed);
+    for (size_t i = 0; i < a->host_dir_count; i++) {
+        struct str dir = str_of(a->host_dirs[i]);
+        bool readonly = str_ends(dir, STR(":ro"));
+
+        h->allowed[h->allowed_n++] = xstrdup(readonly ? "--allow" : "--allow-write");
+        h->allowed[h->allowed_n++] =
+            xasprintf(STR_FMT, (int)(dir.n - (readonly ? strlen(":ro") : 0)), dir.p);
+    }
+    if (a->nesting) {
+        h->allowed[h->allowed_n++] = xstrdup("--nesting");
+        h->allowed[h->allowed_n++] = xstrdup("yes");
+    }
+}
+
 static void native_done(struct native *n)
 {
     struct str key;
@@ -806,6 +824,9 @@ static void native_done(struct native *n)
         mem_free(box);
     map_done(&n->boxes);
     fd_close(n->home.state);
+    while (n->home.allowed_n > 0)
+        mem_free(n->home.allowed[--n->home.allowed_n]);
+    mem_free(n->home.allowed);
     mem_free(n->path);
     mem_free(n->bindir);
     mem_free(n->installation);
@@ -850,7 +871,10 @@ static int native_open(const struct driver_config *c, struct driver **ret, struc
     n->path = xstrdup(c->state);
     n->bindir = xstrdup(c->bindir);
     n->installation = xstrdup(c->installation);
-    n->home = (struct spawn_link_home){TAKE_FD(state), n->path, n->bindir};
+    n->home =
+        (struct spawn_link_home){.state = TAKE_FD(state), .path = n->path, .bindir = n->bindir};
+    take_allowed(&n->home, &c->allows);
+    n->c.allows = (struct driver_allows){0}; /* was the caller's */
     n->fd = -1;
     n->refs = 1;
     list_init(&n->calls);

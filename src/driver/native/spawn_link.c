@@ -64,12 +64,16 @@ int spawn_link_start(const struct spawn_link_home *h, pid_t *ret, struct err *e)
     AUTO(mem_free) char *log = xasprintf("%s/spawn.log", h->path);
     AUTO(mem_free) char *state = xstrdup(h->path);
     char name[] = "holt-spawn", state_option[] = "--state", init_option[] = "--init";
-    char *argv[] = {name, state_option, state, init_option, init, NULL};
+    char *const first[] = {name, state_option, state, init_option, init};
+    AUTO(mem_free) char **argv = xzalloc((ARRAY_LEN(first) + h->allowed_n + 1) * sizeof *argv);
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
     sigset_t none;
     int r, begin = log_size(h) > LOG_MAX ? O_TRUNC : 0;
 
+    memcpy(argv, first, sizeof first);
+    if (h->allowed_n > 0)
+        memcpy(argv + ARRAY_LEN(first), h->allowed, h->allowed_n * sizeof *argv);
     sigemptyset(&none);
     (void)posix_spawn_file_actions_init(&files);
     (void)posix_spawnattr_init(&how);

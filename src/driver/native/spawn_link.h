@@ -13,6 +13,8 @@ struct spawn_link_home {
     int state;          /* the state directory, O_PATH */
     const char *path;   /* its path */
     const char *bindir; /* of holt-spawn and holt-init */
+    char **allowed;     /* further arguments of holt-spawn: what the operator allows; or NULL */
+    size_t allowed_n;
 };
 
 /* A connected, non-blocking socket; -1 with e->code ERR_UNAVAILABLE: nobody listens. */
