@@ -26,7 +26,7 @@
  * ptrace init (kernel: the tracer's capabilities must contain the target's). */
 #define INIT_ONLY_CAP CAP_WAKE_ALARM
 #define START_MS 5000
-#define TOLD_FD 3 /* the one descriptor that is left besides 0, 1 and 2 */
+#define TOLD_FD 3             /* the one descriptor that is left besides 0, 1 and 2 */
 #define COMMAND_OOM_ADJ "200" /* a command dies before init does */
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
