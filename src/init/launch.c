@@ -51,11 +51,11 @@ struct failure {
 };
 
 static struct sock_fprog filter; /* len 0: none */
-static struct rlimit files;      /* as init got it, and commands get it */
+static struct rlimit files;      /* of commands */
 static volatile struct failure *shared;
 
 /* Init needs three for each command and one for each connection. */
-static void raise_files(void)
+static void raise_files(uint64_t files_max)
 {
     struct rlimit most;
 
@@ -63,9 +63,11 @@ static void raise_files(void)
         return;
     most = (struct rlimit){files.rlim_max, files.rlim_max};
     (void)setrlimit(RLIMIT_NOFILE, &most);
+    if (files_max > 0) /* more than the hard limit allows is what it allows */
+        files.rlim_cur = files.rlim_max = files_max < most.rlim_max ? files_max : most.rlim_max;
 }
 
-void launch_setup(int fd)
+void launch_setup(int fd, uint64_t files_max)
 {
     AUTO(buf_done) struct buf program = {0};
     AUTO(fd_close) int owned = fd;
@@ -74,7 +76,7 @@ void launch_setup(int fd)
 
     assert(page != MAP_FAILED);
     shared = page;
-    raise_files();
+    raise_files(files_max);
     /* By its own offset: every init has the same open file. */
     for (char chunk[512]; owned >= 0;) {
         ssize_t n = pread(owned, chunk, sizeof chunk, (off_t)buf_len(&program));

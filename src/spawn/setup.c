@@ -1,6 +1,7 @@
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
+#include "spawn/guards.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -52,12 +53,21 @@ static void report(struct sandbox *s, const struct err *e)
 
 void setup_child(struct sandbox *s)
 {
-    char *const argv[] = {(char *)"holt-init", (char *)"--listen-fd",
-                          (char *)"3",         (char *)"--filter-fd",
-                          (char *)"4",         s->cg2_work < 0 ? NULL : (char *)"--work-fd",
-                          (char *)"5",         NULL};
+    char files[16] = "";
+    char *const argv[] = {(char *)"holt-init",
+                          (char *)"--listen-fd",
+                          (char *)"3",
+                          (char *)"--filter-fd",
+                          (char *)"4",
+                          (char *)"--files",
+                          files,
+                          s->cg2_work < 0 ? NULL : (char *)"--work-fd",
+                          (char *)"5",
+                          NULL};
     char *const envp[] = {NULL};
     struct err e = {0};
+
+    (void)snprintf(files, sizeof files, "%u", guard_left_out("rlimits") ? 0 : s->nofile);
 
     for (size_t i = 0; i < setup_step_count; i++) {
         if (setup_steps[i].process != SETUP_CHILD || setup_apply(&setup_steps[i], s, &e) == 0)
