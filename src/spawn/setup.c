@@ -1,6 +1,7 @@
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
+#include "spawn/guards.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +39,7 @@ const struct setup_step setup_steps[] = { /* why each stands where it does: docs
     {"seccomp",         SETUP_CHILD,  step_seccomp,         NULL},
 };
 /* clang-format on */
-#define ARGV_MAX 10
+#define ARGV_MAX 12
 const size_t setup_step_count = ARRAY_LEN(setup_steps);
 
 static void report(struct sandbox *s, const struct err *e)
@@ -53,13 +54,15 @@ static void report(struct sandbox *s, const struct err *e)
         (void)!write(s->report[1], bytes, o.n);
 }
 
-static void make_argv(const struct sandbox *s, const char **argv)
+static void make_argv(const struct sandbox *s, const char *files, const char **argv)
 {
     static const char *const always[] = {"holt-init", "--listen-fd", "3", "--filter-fd", "4"};
     size_t n = 0;
 
     for (; n < ARRAY_LEN(always); n++)
         argv[n] = always[n];
+    argv[n++] = "--files";
+    argv[n++] = files;
     if (s->cg2_work >= 0) {
         argv[n++] = "--work-fd";
         argv[n++] = "5";
@@ -74,9 +77,11 @@ static void make_argv(const struct sandbox *s, const char **argv)
 void setup_child(struct sandbox *s)
 {
     const char *argv[ARGV_MAX], *const envp[] = {NULL};
+    char files[16];
     struct err e = {0};
 
-    make_argv(s, argv);
+    (void)snprintf(files, sizeof files, "%u", guard_left_out("rlimits") ? 0 : s->nofile);
+    make_argv(s, files, argv);
 
     for (size_t i = 0; i < setup_step_count; i++) {
         if (setup_steps[i].process != SETUP_CHILD || setup_apply(&setup_steps[i], s, &e) == 0)

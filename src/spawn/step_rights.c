@@ -31,7 +31,7 @@ bool rlimit_holds_pids(const struct sandbox *s)
 
 int step_rlimits(struct sandbox *s, struct err *e)
 {
-    struct rlimit core = {0, 0}, files, processes = {s->pids, s->pids};
+    struct rlimit core = {0, 0}, processes = {s->pids, s->pids};
 
     if (guard_left_out("rlimits"))
         return 0;
@@ -39,16 +39,7 @@ int step_rlimits(struct sandbox *s, struct err *e)
         return err_set(e, ERR_INTERNAL, errno, "limit core files");
     if (rlimit_holds_pids(s) && setrlimit(RLIMIT_NPROC, &processes) < 0)
         return err_set(e, ERR_INTERNAL, errno, "limit processes");
-    if (s->nofile == 0)
-        return 0;
-    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-        return err_set(e, ERR_INTERNAL, errno, "read the limit of open files");
-    /* The hard limit can only go down here: more than it allows is what it allows. */
-    files.rlim_max = files.rlim_max < s->nofile ? files.rlim_max : s->nofile;
-    files.rlim_cur = files.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &files) < 0)
-        return err_set(e, ERR_INTERNAL, errno, "limit open files");
-    return 0;
+    return 0; /* that of open files is the commands', not init's: it sets it for each */
 }
 
 static const struct host_filter *filter_of(const struct sandbox *s)

@@ -261,9 +261,7 @@ class Holtd(Program):
 
 
 def native(directory, *args, **more):
-    """One with the native runtime.  The leak check does not work in the processes that a sanitized holt-spawn clones."""
-    options = environment()["ASAN_OPTIONS"] + ":detect_leaks=0"
-    return Holtd(directory, "--runtime", "native", *args, env={"ASAN_OPTIONS": options, **more.pop("env", {})}, **more)
+    return Holtd(directory, "--runtime", "native", *args, **more)
 
 
 def _decode(f):

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from daemon import BUILD, environment, wait_for
+from daemon import BUILD, environment, native, wait_for
 from home import MODES, Home
 
 
