@@ -92,7 +92,7 @@ def test_too_much_memory_is_an_event_with_its_reason(spawn, make):
     r = box.python("b'x' * (200 << 20)")
     assert (r.how, r.code) == (1, 9), r
     kinds = []
-    spawn.sock.settimeout(10)
+    spawn.sock.settimeout(10 * boxes.SLOW)
     while (EVENT, OOM) not in kinds:
         kind, _, reader, _ = spawn.receive()
         kinds.append((kind, (reader.text(), reader.take("B"))[1] if kind == EVENT else None))
@@ -106,8 +106,9 @@ def test_too_much_memory_is_an_event_with_its_reason(spawn, make):
 
 
 def test_processes_end_somewhere(spawn, make):
-    needs(spawn, CAN_PIDS)
     box = make(pids=30)
+    if not box.enforced & CAN_PIDS:  # a rlimit does it too where one id is mapped
+        pytest.skip("not enforced here, and create says so")
     r = box.python("import os, time\nn = 0\ntry:\n  while n < 100:\n    if os.fork() == 0: time.sleep(60)\n    n += 1\n"
                    "except OSError as e: print(n, e.errno, flush=True)", flags=boxes.KILL_REST)
     count, why = map(int, r.out.split())
@@ -128,18 +129,17 @@ def test_processor_time_is_rationed(spawn, make):
 
 
 def test_pause_stops_the_commands_and_not_init(spawn, make):
-    needs(spawn, CAN_FREEZE)
     box = make()
     ch = box.start(["sh", "-c", "while :; do echo x >> /tmp/n; sleep 0.02; done"])
     box.collect(box.start(["sh", "-c", "until [ -s /tmp/n ]; do sleep 0.02; done"]))
     spawn.pause(box.id, True)
-    if os.path.exists(f"{MOUNT}/cgroup.controllers"):
+    if spawn.features & CAN_FREEZE and os.path.exists(f"{MOUNT}/cgroup.controllers"):
         assert "frozen 1" in read(box, "work/cgroup.events")
     size = len(box.file(boxes.READ, "/tmp/n"))  # init answers
     time.sleep(0.5)
     assert len(box.file(boxes.READ, "/tmp/n")) == size
     spawn.pause(box.id, False)
-    end = time.monotonic() + 20
+    end = time.monotonic() + 20 * boxes.SLOW
     while len(box.file(boxes.READ, "/tmp/n")) == size:
         assert time.monotonic() < end, "it does not go on"
         time.sleep(0.05)
