@@ -223,6 +223,7 @@ class Box:
 
     def __init__(self, spawn, id, pid, enforced, pidfd, connect=True):
         self.spawn, self.id, self.pid, self.enforced, self.pidfd = spawn, id, pid, enforced, pidfd
+        self.safety = () if enforced & CAN_PIDS else (NPROC,)
         self.next_exec = 0
         self.sock = None
         if connect:
@@ -274,10 +275,9 @@ class Box:
     def start(self, argv, flags=0, user="", cwd="/", env=None, rlimits=()):
         self.next_exec += 1
         env = {"PATH": "/usr/bin:/bin", "HOME": "/root", **(env or {})}
-        safety = () if self.enforced & CAN_PIDS else (NPROC,)
         return self.open(32, text(f"ex_{self.next_exec}") + struct.pack("<IHH", flags, 24, 80) + text(user) + text(cwd)
                          + rows([text(a) for a in argv]) + rows([text(f"{k}={v}") for k, v in env.items()])
-                         + rows([struct.pack("<BQQ", *r) for r in (*safety, *rlimits)]))
+                         + rows([struct.pack("<BQQ", *r) for r in (*self.safety, *rlimits)]))
 
     def collect(self, channel, limit=None, timeout=60 * SLOW, ack=True):
         """Output until the exit, or until `limit` bytes of stdout came; then the exec is forgotten."""
