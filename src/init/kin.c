@@ -234,7 +234,8 @@ static void continue_all(const struct procs *before)
     for (size_t i = 0; i < now.n; i++) {
         const struct proc *was = find(before, now.p[i].pid);
 
-        if (now.p[i].verdict == OTHER && is_stopped(&now.p[i]) && !(was && is_stopped(was)))
+        /* Also who runs: its stop may be on the way, and SIGCONT takes it back (signal(7)). */
+        if (now.p[i].verdict == OTHER && !(was && is_stopped(was)))
             (void)kill(now.p[i].pid, SIGCONT);
     }
 }

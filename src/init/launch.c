@@ -26,6 +26,7 @@
  * ptrace init (kernel: the tracer's capabilities must contain the target's). */
 #define INIT_ONLY_CAP CAP_WAKE_ALARM
 #define START_MS 5000
+#define TOLD_FD 3             /* the one descriptor that is left besides 0, 1 and 2 */
 #define COMMAND_OOM_ADJ "200" /* a command dies before init does */
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -37,6 +38,7 @@ struct plan {
     struct user user;
     struct wire_rows rlimits;
     const struct launch_io *io;
+    int told; /* closed by exec, or by its end */
     sigset_t mask;
     char file[GUEST_PATH_MAX + 260]; /* the candidate being tried */
 };
@@ -179,7 +181,9 @@ static int child_fds(const struct plan *p)
     /* Init holds 0, 1 and 2 open on /dev/null, so none of the three is one of them. */
     if (dup2(io->in, 0) < 0 || dup2(io->out, 1) < 0 || dup2(io->err, 2) < 0)
         return -errno;
-    if (syscall(SYS_close_range, 3U, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */) < 0)
+    /* Closed now, not by exec: the command's directory may be /proc/self/fd/N. */
+    if ((p->told != TOLD_FD && dup3(p->told, TOLD_FD, O_CLOEXEC) < 0) ||
+        syscall(SYS_close_range, TOLD_FD + 1U, ~0U, 0U) < 0)
         return -errno;
     return 0;
 }
@@ -341,6 +345,7 @@ int launch(const struct guest_exec_start *s, const struct launch_io *io, pid_t *
     if (pipe2(ends, O_CLOEXEC) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "make a pipe");
     ours = ends[0];
+    p.told = ends[1];
     sigemptyset(&p.mask);
     sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, &old);

@@ -34,9 +34,7 @@ class Home:
             os.chown(self.path, self.user.uid, self.user.uid)
 
     def native(self):
-        """The leak check does not work in the processes that a sanitized holt-spawn clones."""
-        options = environment()["ASAN_OPTIONS"] + ":detect_leaks=0"
-        return Holtd(self.path, "--runtime", "native", env={"ASAN_OPTIONS": options}, user=self.user)
+        return Holtd(self.path, "--runtime", "native", user=self.user)
 
     def close(self):
         if self.user:

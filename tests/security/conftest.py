@@ -19,13 +19,16 @@ PROBE = f"{boxes.BUILD}/tests/security/security-probe"
 LIMITS = {"memory": 256 << 20, "disk": 128 << 20, "pids": 100, "nofile": 1024}
 
 
-# What one id and no cgroups rule out; docs/threat-model.md says so, and the create reply.
-NOT_BARE = {"capabilities_of_another_user", "set_user_id", "users_of_neighbours", "memory_bomb"}
+# What is ruled out: without root all sandboxes have the same users; by one id and no cgroups.  docs/threat-model.md says so.
+NOT_IN = {
+    "rootless": {"users_of_neighbours"},
+    "bare": {"users_of_neighbours", "capabilities_of_another_user", "set_user_id", "memory_bomb"},
+}
 
 
 def is_possible(item):
     params = item.callspec.params if hasattr(item, "callspec") else {}
-    return not (params.get("spawn") == "bare" and params.get("name") in NOT_BARE)
+    return params.get("name") not in NOT_IN.get(params.get("spawn"), ())
 
 
 def pytest_collection_modifyitems(items):
