@@ -81,4 +81,4 @@ clean: ## Remove what was built
 	rm -rf $(BUILD) build-asan build-fuzz
 
 help: ## Show this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -391,7 +391,8 @@ static void fifty_at_once(void **state)
         command_start(l[i], "ex_1", 0, "echo $((6*7))", &c[i]);
     for (int i = 0; i < N; i++) {
         command_end(l[i], &c[i]);
-        assert_true(str_eq_c(buf_str(&c[i].out), "42\n"));
+        if (!str_eq_c(buf_str(&c[i].out), "42\n"))
+            fail_msg("%d: how %d, code %d: %s", i, c[i].how.how, c[i].how.code, c[i].how.err.msg);
         command_done(&c[i]);
         link_close(l[i]);
         world_begin_remove(w, id[i], false, &a[i]);

@@ -20,6 +20,7 @@ sys.path.insert(0, f"{HERE}/../tools")
 
 import as_user  # noqa: E402
 
+SLOW = float(os.environ.get("HOLT_SLOW", "1"))  # how much more time than here things may take: tools/v2-guest
 MARK = bytes.fromhex("f39bc7e88db1fa96d4a9ee83cbbdf091")
 CAN_MEMORY, CAN_CPU, CAN_PIDS, CAN_DISK, CAN_FREEZE, CAN_KILL_TREE, CAN_USERS = (1 << i for i in range(7))
 ROOTFS_RO, NESTING, UPPER_DISK = 1, 2, 4
@@ -93,16 +94,16 @@ class Spawn:
 
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.sock.settimeout(60)
+        self.sock.settimeout(60 * SLOW)
         if self.user:
             os.seteuid(self.user.uid)  # spawn looks at SO_PEERCRED
         try:
-            for i in range(500):
+            for i in range(round(500 * SLOW)):
                 try:
                     self.sock.connect(f"{self.state}/spawn.sock")
                     break
                 except OSError:
-                    if i == 499 or self.process.poll() is not None:
+                    if i >= 500 * SLOW - 1 or self.process.poll() is not None:
                         with open(f"{self.state}.log", encoding="utf-8") as f:
                             raise RuntimeError(f"holt-spawn does not serve: {f.read()[-2000:]}") from None
                     time.sleep(0.01)
@@ -195,7 +196,7 @@ class Spawn:
             for id in [row[0] for row in self.list()]:
                 self.destroy(id)
             self.process.send_signal(signal.SIGTERM)
-        self.process.wait(10)
+        self.process.wait(10 * SLOW)
         self.sock.close()
         self.log.close()
         os.unlink(f"{self.state}.log")
@@ -232,7 +233,7 @@ class Box:
         if self.sock:
             self.sock.close()
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(60)
+        self.sock.settimeout(60 * SLOW)
         self.sock.connect(f"{self.spawn.state}/sb/{self.id}/init.sock")
         self.channel = -1
         self.data = b""
@@ -278,7 +279,7 @@ class Box:
                          + rows([text(a) for a in argv]) + rows([text(f"{k}={v}") for k, v in env.items()])
                          + rows([struct.pack("<BQQ", *r) for r in (*self.safety, *rlimits)]))
 
-    def collect(self, channel, limit=None, timeout=60, ack=True):
+    def collect(self, channel, limit=None, timeout=60 * SLOW, ack=True):
         """Output until the exit, or until `limit` bytes of stdout came; then the exec is forgotten."""
         r = Result()
         end = time.monotonic() + timeout
@@ -307,7 +308,7 @@ class Box:
                 self.send(38, ch)
                 return r
 
-    def run(self, *argv, timeout=60, **more):
+    def run(self, *argv, timeout=60 * SLOW, **more):
         return self.collect(self.start(argv, **more), timeout=timeout)
 
     def sh(self, line, **more):
@@ -324,7 +325,7 @@ class Box:
         ch = self.open(48, struct.pack("<BI", op, flags) + text(path) + text(to)
                        + struct.pack("<QQIII", offset, length, mode, NO_ID, NO_ID))
         got, sent, limit = b"", 0, 65536
-        self.sock.settimeout(60)
+        self.sock.settimeout(60 * SLOW)
         while True:
             if content is not None:
                 while sent < min(len(content), limit) or (sent == len(content) == 0):

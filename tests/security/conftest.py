@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(items):
     items[:] = [item for item in items if is_possible(item)]
     for item in items:
         if not item.get_closest_marker("timeout"):
-            item.add_marker(pytest.mark.timeout(120))
+            item.add_marker(pytest.mark.timeout(120 * boxes.SLOW))
 
 
 def put_probe(box):
