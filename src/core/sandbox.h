@@ -92,8 +92,8 @@ struct sandboxes_config {
     const struct driver_ops *const
         *drivers; /* NULL-terminated; the first that opens is the default */
     const char *state, *bindir, *node;
-    const char *installation; /* whose sandboxes these are; NULL: node */
-    bool keep_strays;         /* output logs without a row are another database's */
+    const char *installation;           /* whose sandboxes these are; NULL: node */
+    bool keep_strays;                   /* output logs without a row are another database's */
     const struct driver_allows *allows; /* NULL: nothing */
     /* 0: 4,096; 256 (per sandbox, ended ones included: the oldest go); 64 MiB */
     int64_t sandboxes_max, execs_max, output_bytes;
