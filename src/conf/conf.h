@@ -45,6 +45,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     /* what the described systems' interfaces make */
     char *seed_image; /* "": each one's own */
     int64_t session_timeout_ms;
+    char *storage_path; /* "": tenants have none */
     /* images */
     struct conf_list image_aliases;
     char *image_registry;

@@ -72,6 +72,13 @@ static int check_host_mount(const char *value, struct err *e)
                    value);
 }
 
+static int check_storage_path(const char *value, struct err *e)
+{
+    if (value[0] == '\0' || (value[0] == '/' && !strstr(value, "/../") && !strstr(value, "//")))
+        return 0;
+    return err_set(e, ERR_INVALID, 0, "'%.100s' must be an absolute path", value);
+}
+
 #define KIB 1024
 #define MIB (1024 * 1024)
 #define SECOND 1000
@@ -229,6 +236,10 @@ const struct setting setting_table[] = {
     {ROW(session_timeout_ms, OP_DURATION, .preset = "1800s", .max = 36500LL * 24 * HOUR,
          .text = "An agentbox session that nobody used for this long ends, unless a command runs in it; 0: never."),
      .alias = session_timeout_alias, .reload = true},
+    {ROW(storage_path, OP_STR, .preset = "", .max = 1024,
+         .text = "Directory of the host in which each tenant of agentbox has /workspace and /mnt/user-data/outputs, "
+                 "shared by its sessions and kept after them; empty: they go with the session."),
+     .alias = storage_path_alias, .check = check_storage_path},
     {ROW(image_aliases, OP_LIST, .preset = "ubuntu:22.04=host,agentbox-sandbox:latest=host", .max = 256,
          .text = "Other names for images, 'NAME=IMAGE', where no image has the name itself: clients of the "
                  "described systems ask for theirs. The reply says which image was taken."),

@@ -307,9 +307,20 @@ static void choose_drivers(struct daemon *d)
 static int open_sandboxes(struct daemon *d, struct err *e)
 {
     const struct config *c = d->conf;
-    const struct driver_allows allows = {
-        .host_dirs = c->host_mounts.v, .host_dir_count = c->host_mounts.n, .nesting = c->nesting};
+    struct conf_list dirs = c->host_mounts; /* and what we mount there ourselves */
+    AUTO(mem_free) char **all = xzalloc((dirs.n + 1) * sizeof *all);
+    struct driver_allows allows = {.host_dirs = all, .nesting = c->nesting};
+    int r;
 
+    for (size_t i = 0; i < dirs.n; i++)
+        all[allows.host_dir_count++] = dirs.v[i];
+    if (c->storage_path[0]) {
+        r = dir_make_all(c->storage_path, 0755);
+        if (r < 0)
+            return err_set(e, ERR_INVALID, -r, "setting 'storage_path': make '%s'",
+                           c->storage_path);
+        all[allows.host_dir_count++] = c->storage_path;
+    }
     choose_drivers(d);
     if (state_installation(c->state, d->installation, e) < 0 ||
         state_is_foreign(c->state, d->installation, d->store, &d->foreign, e) < 0)

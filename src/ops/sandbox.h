@@ -7,7 +7,7 @@ extern const char *const op_sandbox_states[]; /* as enum sandbox_state; then orp
 extern const char *const op_rootfs[];         /* "rw", "ro" */
 extern const char *const op_uppers[];         /* "disk", "memory" */
 extern const char *const op_networks[];       /* "none" */
-extern const char *const op_mount_kinds[];    /* "tmpfs", "host" */
+extern const char *const op_mount_kinds[];    /* "tmpfs", "host", "own" */
 
 enum { OP_ROOTFS_RW, OP_ROOTFS_RO };
 enum { OP_UPPER_DISK, OP_UPPER_MEMORY };
@@ -86,8 +86,9 @@ struct sandbox_stop_in { /* of stop and restart */
         SANDBOX_FIELD(structure, labels, OP_MAP, .max = 64, .example = "team=blue",                \
                       .text = "Names and values of the owner's choice, to find it by."),           \
         SANDBOX_FIELD(structure, mounts, OP_JSON,                                                  \
-                      .text = "A list of {\"kind\": \"tmpfs\" or \"host\", \"source\", "           \
-                              "\"target\", \"readonly\", \"size_bytes\"}."),                       \
+                      .text = "A list of {\"kind\": \"tmpfs\", \"host\" or \"own\", \"source\", "  \
+                              "\"target\", \"readonly\", \"size_bytes\"}; \"own\" is a "           \
+                              "directory of its root that stays writable with rootfs 'ro'."),      \
         SANDBOX_FIELD(structure, volumes, OP_JSON,                                                 \
                       .text = "Volumes it has: a list of {\"name\": a volume's name or id, "       \
                               "\"path\", \"read_only\"}.")

@@ -510,7 +510,7 @@ static int mount_kind(struct str kind, uint8_t *ret, struct err *e)
     static const char *const names[SPAWN_MOUNT_COUNT] = {
         [SPAWN_MOUNT_TMPFS] = "tmpfs",   [SPAWN_MOUNT_VOLUME] = "volume",
         [SPAWN_MOUNT_SHARED] = "shared", [SPAWN_MOUNT_HOST] = "host",
-        [SPAWN_MOUNT_LAYER] = "layer",
+        [SPAWN_MOUNT_LAYER] = "layer",   [SPAWN_MOUNT_OWN] = "own",
     };
 
     for (uint8_t i = 0; i < SPAWN_MOUNT_COUNT; i++) {
