@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "spawn/disk.h"
 #include "spawn/server.h"
 
 #include <errno.h>
@@ -282,6 +283,7 @@ static void reset(struct sandbox *s, const struct spawn_create *c, uint32_t tag)
                           .dir = -1,
                           .listener = -1,
                           .upper = -1,
+                          .disk = -1,
                           .dev_tree = -1,
                           .cg2 = -1,
                           .cg2_init = -1,
@@ -394,6 +396,12 @@ void sandbox_stats(struct sandbox *s, uint32_t tag)
 {
     struct spawn_msg m = {.type = SPAWN_STATS, .tag = tag};
 
+    if (s->dir >= 0 && disk_is_there(s->dir)) {
+        cgroup_stats(s, &m.u.stats);
+        m.u.stats.disk_bytes = disk_used(s->dir, s->disk);
+        server_send(&m, -1);
+        return;
+    }
     if ((s->flags & SPAWN_UPPER_DISK) && s->stats_tag == 0 && s->dir >= 0 &&
         tree_measure(&s->job, s->dir, "fs") == 0) {
         s->stats_tag = tag;

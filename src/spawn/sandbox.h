@@ -51,6 +51,7 @@ struct sandbox {
     int dir;      /* sb/ID */
     int listener; /* init's socket; closed here once init has it */
     int upper;    /* a detached mount of the writable layer on disk, or -1 */
+    int disk;     /* its root, to see how full it is, or -1 */
     int *layers;  /* detached mounts, lowest first; the first is the base */
     size_t layer_n;
     int *mounts; /* detached mounts, as in ask->mounts; -1: a tmpfs, which the child makes */
