@@ -40,7 +40,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     /* sandboxes */
     char *runtime; /* the default one */
     struct conf_list host_mounts;
-    int64_t sandboxes_max, execs_max, output_bytes;
+    int64_t sandboxes_max, execs_max, output_bytes, disk_reserve;
     /* images */
     struct conf_list image_aliases;
     char *image_registry;

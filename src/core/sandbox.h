@@ -15,6 +15,7 @@ struct sandbox;
 struct guest;
 struct volume_use; /* core/volume.h */
 struct volumes;
+struct space;
 
 enum sandbox_state {
     SANDBOX_CREATING,
@@ -80,6 +81,7 @@ struct sandboxes_config {
         *drivers; /* NULL-terminated; the first that opens is the default */
     const char *state, *bindir, *node;
     const char *installation; /* whose sandboxes these are; NULL: node */
+    struct space *space;      /* asked before files are added; NULL: nothing is kept free */
     /* 0: 4,096; 256 (per sandbox, ended ones included: the oldest go); 64 MiB */
     int64_t sandboxes_max, execs_max, output_bytes;
 };

@@ -8,6 +8,7 @@
 #include "core/exec.h"
 #include "core/exec_log.h"
 #include "core/guest.h"
+#include "core/space.h"
 #include "core/timers.h"
 #include "core/volume.h"
 #include "proto/json.h"
@@ -30,6 +31,7 @@ struct sandboxes {
     struct timers *timers;
     struct images *images;   /* or NULL: the host's only */
     struct volumes *volumes; /* or NULL: none */
+    struct space *space;
     char *state, *bindir, *installation;
     int64_t sandboxes_max, execs_max, output_bytes;
     struct driver_slot drivers[DRIVERS_MAX];

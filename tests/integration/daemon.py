@@ -177,15 +177,17 @@ class Program:
 class Holtd(Program):
     """listen: further addresses; the first listener is 127.0.0.1 with a port of the kernel's choice, unless port
     says which (None: the settings decide, and the caller sets .port).  user: as which it runs, from a copy of the
-    programs that it can reach."""
+    programs that it can reach.  prefix: what starts it."""
 
-    def __init__(self, directory, *args, listen=(), env=None, config=None, port=0, ready=True, user=None):
+    def __init__(self, directory, *args, listen=(), env=None, config=None, port=0, ready=True, user=None,
+                 prefix=()):
         self.directory = str(directory)
         self.state = f"{self.directory}/state"
         os.makedirs(self.directory, exist_ok=True)
         argv = [f"{BUILD}/holtd", "--state", self.state]
         if user is not None:
             argv = as_user(user, self.directory) + ["--state", self.state]
+        argv = [*prefix, *argv]
         if port is not None:
             argv += ["--listen", f"127.0.0.1:{port}"]
         for address in listen:
