@@ -1,4 +1,5 @@
 """A nearly full disk: what would fill it is refused, records go on, and everything recovers."""
+import errno
 import http.client
 import io
 import os
@@ -35,9 +36,14 @@ class Small(Holtd):
 
     def fill(self, leave):
         """A file of somebody else's takes all but so much."""
-        at = os.statvfs(self.place)
-        with open(f"{self.place}/filler", "wb") as f:
-            os.posix_fallocate(f.fileno(), 0, at.f_bavail * at.f_frsize - leave)
+        with open(f"{self.place}/filler", "wb", buffering=0) as f:
+            os.posix_fallocate(f.fileno(), 0, max(self.free() - max(leave, MIB), 1))
+            f.seek(0, os.SEEK_END)
+            try:
+                while leave == 0:
+                    f.write(bytes(4096))
+            except OSError as e:
+                assert e.errno == errno.ENOSPC
 
     def empty(self):
         os.unlink(f"{self.place}/filler")
