@@ -216,10 +216,15 @@ int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f, s
         .rootfs_ro = f->rootfs == OP_ROOTFS_RO,
         .memory_upper = f->upper == OP_UPPER_MEMORY,
         .nesting = f->nesting,
+        .relay = f->relay,
         .network = str_of(op_networks[f->network]),
         .labels = spec_pairs(&f->labels, a),
         .label_count = f->labels.n,
     };
+    if (f->nesting && !r->api->c.conf->nesting) {
+        err_set(e, ERR_FORBIDDEN, 0, "field 'nesting': it is not allowed here");
+        return err_hint(e, "the operator allows it with the setting 'nesting'");
+    }
     return read_mounts(r, f->mounts, a, ret, e) < 0 ? -1 : read_volumes(f->volumes, a, ret, e);
 }
 
@@ -343,6 +348,14 @@ int spec_read_exec(const struct exec_fields *f, struct arena *a, struct exec_spe
         return -1;
     ret->want_stdin = f->stdin_open || f->stdin_text.p || f->stdin_base64.p;
     return 0;
+}
+
+int spec_check_unread(const struct exec_fields *f, struct err *e)
+{
+    if (f->on_full != OP_ON_FULL_BLOCK)
+        return 0;
+    err_set(e, ERR_INVALID, 0, "field 'on_full': nobody reads the output before the command's end");
+    return err_hint(e, "set 'background' and follow its output, or use the WebSocket form of run");
 }
 
 /* --- signals --- */

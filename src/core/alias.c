@@ -51,7 +51,7 @@ struct key {
 static bool is_plain(struct str s, size_t max)
 {
     for (size_t i = 0; i < s.n; i++)
-        if ((unsigned char)s.p[i] <= ' ' || s.p[i] == 0x7f)
+        if ((unsigned char)s.p[i] < ' ' || s.p[i] == 0x7f)
             return false;
     return s.n > 0 && s.n <= max;
 }
@@ -85,7 +85,7 @@ int alias_check(const struct aliases *t, struct alias_name n, struct str object,
     if (!key_of(n, &k)) {
         err_set(e, ERR_INVALID, 0, "'" STR_FMT "' cannot be an alias", (int)size_min(n.alias.n, 64),
                 n.alias.p ? n.alias.p : "");
-        return err_hint(e, "1 to %d bytes without blanks and control characters", ALIAS_MAX);
+        return err_hint(e, "1 to %d bytes without control characters", ALIAS_MAX);
     }
     if (other && !str_eq_c(object, other->a.object)) {
         err_set(e, ERR_CONFLICT, 0, "'" STR_FMT "' exists already", (int)size_min(n.alias.n, 64),

@@ -1,6 +1,7 @@
 #include "core/sandbox.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "core/sandbox_inside.h"
 
@@ -197,8 +198,8 @@ static void owed_drop(struct sandbox *s)
 
 static void texts_free(struct sandbox *s)
 {
-    char *const texts[] = {s->name,  s->runtime, s->image,   s->tenant,
-                           s->owner, s->network, s->failure, s->dialect};
+    char *const texts[] = {s->name,    s->runtime, s->image,   s->tenant, s->owner,
+                           s->network, s->failure, s->dialect, s->note};
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         mem_free(texts[i]);
@@ -212,6 +213,8 @@ struct sandbox *sandbox_unref(struct sandbox *s)
     timer_stop(&s->timer);
     timer_stop(&s->retry);
     owed_drop(s);
+    if (s->also)
+        s->also->free(s->also_arg);
     texts_free(s);
     mem_free(s->labels);
     mem_free(s->env);
@@ -247,7 +250,9 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
         .limits = s->limits,
         .enforced = s->enforced,
         .rootfs_ro = s->rootfs_ro,
+        .nesting = s->nesting,
         .memory_upper = s->memory_upper,
+        .relay = s->relay,
         .created_ms = s->created_ms,
         .started_ms = s->started_ms,
         .ended_ms = s->ended_ms,
@@ -263,6 +268,7 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
             (s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED) && !s->guest_ready,
         .orphan = s->orphan,
         .dialect = text(s->dialect),
+        .note = text(s->note),
         .aliases = alias_first(s->all->aliases, str_of(s->id)),
     };
 }
@@ -413,11 +419,13 @@ static void on_oom(void *arg, const char *id)
 
     if (!s)
         return;
+    s->oom_ms = clock_wall_ms();
     sandbox_owe(s, "sandbox.oom");
     sandbox_save(s, NULL);
 }
 
-static int open_driver(struct sandboxes *all, const struct driver_ops *ops, struct err *e)
+static int open_driver(struct sandboxes *all, const struct driver_ops *ops,
+                       const struct driver_allows *allows, struct err *e)
 {
     struct driver_slot *slot = &all->drivers[all->driver_count];
     const struct driver_config c = {
@@ -425,6 +433,7 @@ static int open_driver(struct sandboxes *all, const struct driver_ops *ops, stru
         .state = all->state,
         .installation = all->installation,
         .bindir = all->bindir,
+        .allows = allows ? *allows : (struct driver_allows){0},
         .events = {.init_ended = on_init_ended, .oom = on_oom, .arg = all},
     };
 
@@ -432,8 +441,13 @@ static int open_driver(struct sandboxes *all, const struct driver_ops *ops, stru
         return err_set(e, ERR_INTERNAL, 0, "more than %d runtimes", DRIVERS_MAX);
     all->driver_count++;
     *slot = (struct driver_slot){.ops = ops, .all = all};
-    if (ops->open(&c, &slot->driver, &slot->why) < 0)
-        slot->driver = NULL; /* said when somebody asks for it */
+    if (ops->open(&c, &slot->driver, &slot->why) == 0)
+        return 0;
+    slot->driver = NULL; /* said again when somebody asks for it */
+    if (!slot->why.hint[0])
+        (void)err_hint(&slot->why, "holt doctor says what is missing and how to mend it");
+    log_warn("a runtime does not work on this host", LOG_C("runtime", ops->name), LOG_E(&slot->why),
+             LOG_C("hint", slot->why.hint));
     return 0;
 }
 
@@ -449,6 +463,7 @@ int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, str
     all->timers = timers_new(c->loop);
     all->aliases = aliases_new();
     all->state = xstrdup(c->state);
+    all->keep_strays = c->keep_strays;
     all->bindir = xstrdup(c->bindir ? c->bindir : "");
     all->installation = xstrdup(c->installation ? c->installation : c->node ? c->node : "");
     all->sandboxes_max = c->sandboxes_max > 0 ? c->sandboxes_max : SANDBOXES_MAX;
@@ -459,7 +474,7 @@ int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, str
     list_init(&all->spares);
     list_init(&all->told);
     for (size_t i = 0; c->drivers[i] && r == 0; i++)
-        r = open_driver(all, c->drivers[i], e);
+        r = open_driver(all, c->drivers[i], c->allows, e);
     if (r == 0)
         r = sandboxes_load(all, e);
     if (r < 0) {

@@ -115,27 +115,31 @@ static void driver_names(const struct sandboxes *all, char *to, size_t size)
         n += (size_t)snprintf(to + n, size - n, "%s%s", i ? ", " : "", d->name);
 }
 
+/* That one, or without a name the first that works; where none does, the first. */
+static const struct driver_slot *find_driver(const struct sandboxes *all, struct str name)
+{
+    for (size_t i = 0; i < all->driver_count; i++)
+        if (name.n == 0 ? all->drivers[i].driver != NULL
+                        : str_eq_c(name, all->drivers[i].ops->name))
+            return &all->drivers[i];
+    return name.n == 0 && all->driver_count > 0 ? &all->drivers[0] : NULL;
+}
+
 static struct driver *pick_driver(struct sandboxes *all, struct str name, struct err *e)
 {
+    const struct driver_slot *d = find_driver(all, name);
     char names[96];
 
-    driver_names(all, names, sizeof names);
-    for (size_t i = 0; i < all->driver_count; i++) {
-        struct driver_slot *d = &all->drivers[i];
-
-        if (name.n == 0 ? d->driver != NULL : str_eq_c(name, d->ops->name)) {
-            if (!d->driver) {
-                *e = d->why;
-                err_wrap(e, "runtime '%s' does not work on this host", d->ops->name);
-            }
-            return d->driver;
-        }
+    if (d && d->driver)
+        return d->driver;
+    if (d) {
+        *e = d->why;
+        err_wrap(e, "runtime '%s' does not work on this host", d->ops->name);
+        return NULL;
     }
-    if (name.n == 0)
-        err_set(e, ERR_UNSUPPORTED, 0, "no runtime works on this host: holt doctor says why");
-    else
-        err_set(e, ERR_INVALID, 0, "field 'runtime': there is no runtime '" STR_FMT "'",
-                (int)size_min(name.n, 64), name.p);
+    driver_names(all, names, sizeof names);
+    err_set(e, ERR_INVALID, 0, "field 'runtime': there is no runtime '" STR_FMT "'",
+            (int)size_min(name.n, 64), name.p);
     err_hint(e, "there is: %s", *names ? names : "none");
     return NULL;
 }
@@ -160,6 +164,15 @@ static int check_spec(struct sandboxes *all, const struct sandbox_spec *spec, st
     return 0;
 }
 
+/* What a sandbox made could reach more than it may itself: another network, other mounts. */
+static int check_maker(const struct principal *by, struct err *e)
+{
+    if (!principal_is_inside(by))
+        return 0;
+    err_set(e, ERR_FORBIDDEN, 0, "a sandbox makes no sandboxes");
+    return err_hint(e, "ask its owner, or use a token from outside");
+}
+
 /* --- making --- */
 
 static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spec *spec)
@@ -172,11 +185,15 @@ static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spe
     text_set(&s->network, spec->network.n > 0 ? spec->network : STR("none"));
     text_set(&s->failure, STR(""));
     text_set(&s->dialect, spec->dialect);
+    text_set(&s->note, spec->note);
     s->limits = spec->limits;
     s->rootfs_ro = spec->rootfs_ro;
     s->memory_upper = spec->memory_upper;
     s->nesting = spec->nesting;
+    s->relay = spec->relay;
     s->one_shot = spec->one_shot;
+    s->also = spec->also;
+    s->also_arg = spec->also_arg;
     s->ttl_ms = spec->ttl_ms;
     s->idle_ttl_ms = spec->idle_ttl_ms;
     s->labels = pairs_copy(spec->labels, spec->label_count);
@@ -196,9 +213,16 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
     struct image_use use;
     struct sandbox *s;
 
-    if (check_spec(all, spec, &e) == 0 && gather_mounts(all, spec, by, mounts, &e) == 0)
+    if (check_maker(by, &e) == 0 && check_spec(all, spec, &e) == 0 &&
+        gather_mounts(all, spec, by, mounts, &e) == 0)
         d = pick_driver(all, spec->runtime, &e);
+    if (d && spec->relay && !(d->ops->caps & DRIVER_CAN_RELAY)) {
+        err_set(&e, ERR_UNSUPPORTED, 0, "field 'relay': runtime '%s' has none", d->ops->name);
+        d = NULL;
+    }
     if (!d || sandbox_choose_image(all, spec->image, &use, &e) < 0) {
+        if (spec->also)
+            spec->also->free(spec->also_arg);
         err_wrap(&e, "create a sandbox");
         sandbox_tell(all, NULL, done, arg, &e);
         return;

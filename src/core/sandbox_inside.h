@@ -32,6 +32,8 @@ struct sandboxes {
     struct images *images;   /* or NULL: the host's only */
     struct volumes *volumes; /* or NULL: none */
     struct space *space;
+    sandbox_relay relay; /* or NULL */
+    void *relay_arg;
     char *state, *bindir, *installation;
     int64_t sandboxes_max, execs_max, output_bytes;
     struct driver_slot drivers[DRIVERS_MAX];
@@ -44,7 +46,7 @@ struct sandboxes {
     struct list unsafe; /* execs whose output init alone keeps */
     struct timer spill;
     struct list spares, told; /* small calls that are told in the next turn */
-    bool closed;
+    bool closed, keep_strays;
 };
 
 struct sandbox_layer {
@@ -59,13 +61,14 @@ struct sandbox {
     struct driver *driver; /* NULL: its runtime is not there any more */
     struct sm sm;
     char id[ID_SIZE];
-    char *name, *runtime, *image, *tenant, *owner, *network, *failure, *dialect;
+    char *name, *runtime, *image, *tenant, *owner, *network, *failure, *dialect, *note;
     struct sandbox_limits limits;
     uint32_t enforced;
-    bool rootfs_ro, memory_upper, nesting, one_shot, orphan;
+    bool rootfs_ro, memory_upper, nesting, relay, one_shot, orphan;
     bool in_list;         /* of the registry */
     bool from_row, alive; /* at start-up: its driver has not yet said what lives; it does */
     int64_t created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, last_activity_ms;
+    int64_t oom_ms; /* when the kernel last killed in it for want of memory; 0: never */
     struct pair *labels, *env;
     size_t label_count, env_count;
     struct sandbox_mount *mounts;
@@ -97,6 +100,8 @@ struct sandbox {
     struct timer retry;
 
     /* the store */
+    const struct sandbox_also *also; /* goes with the first write; NULL: nothing */
+    void *also_arg;
     struct list owed; /* events that go with the next write */
     bool unsaved;     /* the last write failed: again */
 };
@@ -164,7 +169,6 @@ struct exec {
 struct sandbox *sandbox_new(struct sandboxes *all, const char *id);
 void sandbox_add(struct sandboxes *all, struct sandbox *s); /* takes the reference */
 void sandbox_drop(struct sandbox *s);                       /* out of the registry */
-void sandbox_touch(struct sandbox *s);
 struct sandboxes *sandboxes_unref(struct sandboxes *all);
 struct sandbox_wait {
     struct list link;
@@ -242,6 +246,7 @@ void exec_detach(struct exec *x); /* the command goes on */
 void exec_fail(struct exec *x, const struct err *e);
 void exec_tell_started(struct exec *x, const struct err *e);
 void exec_started_if_all(struct exec *x);
+bool exec_waits_for_row(const struct exec *x);
 void exec_send_start(struct exec *x);
 void exec_attach_again(struct timer *t);
 void exec_log_read_on(struct exec *x); /* readers moved: a log that waits for them may go on */

@@ -87,9 +87,11 @@ static void put_spec(struct jw *w, const struct sandbox *s)
     jw_kbool(w, "rootfs_ro", s->rootfs_ro);
     jw_kbool(w, "memory_upper", s->memory_upper);
     jw_kbool(w, "nesting", s->nesting);
+    jw_kbool(w, "relay", s->relay);
     jw_kbool(w, "one_shot", s->one_shot);
     jw_kc(w, "network", s->network);
     jw_kc(w, "dialect", s->dialect);
+    jw_kc(w, "note", s->note);
     put_pairs(w, "labels", s->labels, s->label_count);
     put_mounts(w, s);
     sandbox_put_layers(w, s);
@@ -202,6 +204,9 @@ struct save { /* copies: the store's thread sees nothing else */
     struct sandbox *s;
     sandbox_saved done;
     struct list owed;
+    const struct sandbox_also *also; /* or NULL */
+    void *also_arg;
+    bool unmade; /* nobody gets it: a key that is remembered for it is forgotten */
     char id[ID_SIZE];
     char *name, *runtime, *image, *tenant, *owner, *failure, *spec;
     struct pair *aliases; /* dialect and alias */
@@ -254,6 +259,8 @@ static int save_work(struct store_tx *tx, void *arg, struct err *e)
         if (alias_put(tx, (struct alias_name){v->aliases[i].key, v->aliases[i].value}, v->id, e) <
             0)
             return -1;
+    if (v->also && v->also->write(tx, v->also_arg, e) < 0)
+        return -1;
     put_events(tx, v);
     return 0;
 }
@@ -261,7 +268,12 @@ static int save_work(struct store_tx *tx, void *arg, struct err *e)
 static int erase_work(struct store_tx *tx, void *arg, struct err *e)
 {
     const struct save *v = arg;
+    char object[ID_SIZE + 16];
 
+    (void)snprintf(object, sizeof object, "sandbox/%s", v->id);
+    if (v->unmade && tx_run(tx, "DELETE FROM idempotency WHERE object = :object",
+                            PARAMS(P_C("object", object)), e) < 0)
+        return -1;
     if (tx_run(tx, "DELETE FROM execs WHERE sandbox = :id", PARAMS(P_C("id", v->id)), e) < 0 ||
         alias_erase(tx, v->id, e) < 0 ||
         tx_run(tx, "DELETE FROM sandboxes WHERE id = :id", PARAMS(P_C("id", v->id)), e) < 0)
@@ -292,6 +304,8 @@ static void save_end(void *arg, const struct err *e)
         mem_free(LIST_ENTRY(node, struct owed, link));
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         mem_free(texts[i]);
+    if (v->also)
+        v->also->free(v->also_arg);
     mem_free(v->aliases);
     sandbox_unref(v->s);
     mem_free(v);
@@ -342,8 +356,11 @@ static void write_row(struct sandbox *s, store_work work, sandbox_saved done)
         v->owner = copy(s->owner);
         v->failure = copy(s->failure);
         v->spec = spec_text(s);
+        v->also = TAKE(s->also);
+        v->also_arg = TAKE(s->also_arg);
         copy_aliases(s, v);
     }
+    v->unmade = s->step == STEP_MAKE;
     v->state = sm_name(&s->sm);
     v->goal = s->destroying || s->step == STEP_DESTROY ? "destroy" : "";
     v->enforced = s->enforced;
@@ -479,9 +496,11 @@ static int get_spec(struct sandbox *s, struct str text, struct err *e)
     s->rootfs_ro = json_flag(o, "rootfs_ro");
     s->memory_upper = json_flag(o, "memory_upper");
     s->nesting = json_flag(o, "nesting");
+    s->relay = json_flag(o, "relay");
     s->one_shot = json_flag(o, "one_shot");
     text_set(&s->network, json_text(o, "network"));
     text_set(&s->dialect, json_text(o, "dialect"));
+    text_set(&s->note, json_text(o, "note"));
     s->labels = get_pairs(json_object_get(o, "labels"), &s->label_count);
     s->env = get_pairs(json_object_get(o, "env"), &s->env_count);
     get_mounts(s, json_object_get(o, "mounts"));

@@ -1,7 +1,7 @@
 #include "ops/sandbox.h"
 
 const char *const op_sandbox_states[] = {"creating", "running", "paused",    "stopping", "stopped",
-                                         "starting", "failed",  "destroyed", NULL};
+                                         "starting", "failed",  "destroyed", "orphan",   NULL};
 const char *const op_rootfs[] = {"rw", "ro", NULL};
 const char *const op_uppers[] = {"disk", "memory", NULL};
 const char *const op_networks[] = {"none", NULL};
@@ -16,8 +16,10 @@ static const struct op_field sandbox_reply[] = {
           .example = "build"),
     REPLY("aliases", OP_JSON,
           "The names it has in dialects, a list of {\"dialect\", \"alias\"}; each finds it too."),
-    REPLY("state", OP_CHOICE, "Where it is in its life.", .choices = op_sandbox_states,
-          .example = "running"),
+    REPLY("state", OP_CHOICE,
+          "Where it is in its life. An orphan was found alive and this database does not know it: "
+          "it was stopped, its files are kept, and it stays until somebody destroys it.",
+          .choices = op_sandbox_states, .example = "running"),
     REPLY("image", OP_STR, "What it started from.", .example = "host"),
     REPLY("runtime", OP_STR, "What runs it.", .example = "native"),
     REPLY("tenant", OP_STR, "Whose it is.", .nullable = true, .example = "acme"),
@@ -26,11 +28,16 @@ static const struct op_field sandbox_reply[] = {
     REPLY("limits", OP_JSON,
           "Its limits, null where there is none: memory_bytes, cpu_millis, "
           "pids, disk_bytes, nofile."),
-    REPLY("unenforced", OP_LIST, "Limits that were asked for and that this host cannot enforce.",
+    REPLY("unenforced", OP_LIST,
+          "Limits that were asked for and that this host cannot enforce; 'kill' and 'pause' where "
+          "these are done by signals, without cgroups.",
           .example = "disk"),
+    REPLY("nesting", OP_BOOL, "May it make namespaces and mounts of its own?", .example = "false"),
     REPLY("rootfs", OP_CHOICE, "May its root file system be written?", .choices = op_rootfs,
           .example = "rw"),
     REPLY("upper", OP_CHOICE, "Where its own files are.", .choices = op_uppers, .example = "disk"),
+    REPLY("relay", OP_BOOL, "May what runs inside ask this API, at /run/holt.sock?",
+          .example = "false"),
     REPLY("labels", OP_MAP, "Names and values of the owner's choice.", .example = "team=blue"),
     REPLY("mounts", OP_JSON, "What is mounted in it, as it was asked for."),
     REPLY("volumes", OP_JSON,

@@ -3,7 +3,7 @@
 
 #include "ops/op.h"
 
-extern const char *const op_sandbox_states[]; /* in the order of enum sandbox_state */
+extern const char *const op_sandbox_states[]; /* as enum sandbox_state; then orphan */
 extern const char *const op_rootfs[];         /* "rw", "ro" */
 extern const char *const op_uppers[];         /* "disk", "memory" */
 extern const char *const op_networks[];       /* "none" */
@@ -16,7 +16,7 @@ struct sandbox_fields { /* what a sandbox is made of; of sandbox.create and of r
     struct str image, runtime, tenant;
     int64_t memory_bytes, cpu_millis, pids, disk_bytes, nofile; /* OP_ABSENT: none */
     int rootfs, upper, network;
-    bool nesting;
+    bool nesting, relay;
     struct op_map labels;
     json_t *mounts, *volumes; /* lists of objects, or NULL */
 };
@@ -78,7 +78,11 @@ struct sandbox_stop_in { /* of stop and restart */
         SANDBOX_FIELD(structure, network, OP_CHOICE, .choices = op_networks, .preset = "none",     \
                       .example = "none", .text = "What it may reach."),                            \
         SANDBOX_FIELD(structure, nesting, OP_BOOL, .preset = "false", .example = "true",           \
-                      .text = "May it make namespaces and mounts of its own? Weakens isolation."), \
+                      .text = "May it make namespaces and mounts of its own? Weakens "             \
+                              "isolation; the setting nesting must allow it."),                    \
+        SANDBOX_FIELD(structure, relay, OP_BOOL, .preset = "false", .example = "true",             \
+                      .text = "May what runs inside ask this API about its own sandbox, at "       \
+                              "/run/holt.sock?"),                                                  \
         SANDBOX_FIELD(structure, labels, OP_MAP, .max = 64, .example = "team=blue",                \
                       .text = "Names and values of the owner's choice, to find it by."),           \
         SANDBOX_FIELD(structure, mounts, OP_JSON,                                                  \

@@ -49,6 +49,7 @@ const struct op *const op_table[] = {
     &op_exec_signal,
     &op_exec_stdin,
     &op_exec_resize,
+    &op_exec_wait,
     &op_exec_cancel,
     &op_file_read,
     &op_file_stat,
@@ -71,6 +72,7 @@ const struct op *const op_table[] = {
     &op_volume_get,
     &op_volume_remove,
     &op_port_tunnel,
+    &op_port_preview,
     NULL,
 };
 /* clang-format on */

@@ -99,6 +99,9 @@ static const struct wire_field measure_fields[] = {
 static const struct wire_field measured_fields[] = {
     NUM(spawn_measured, bytes, WIRE_U64),
 };
+static const struct wire_field listeners_fields[] = {
+    NUM(spawn_listeners, kinds, WIRE_U32, .min = 1, .max = (1 << SPAWN_LISTENER_COUNT) - 1),
+};
 static const struct wire_field event_fields[] = {
     TEXT(spawn_event, id, 1, SPAWN_ID_MAX),
     NUM(spawn_event, kind, WIRE_U8, .min = 1, .max = SPAWN_EVENT_COUNT - 1),
@@ -122,6 +125,7 @@ static const struct wire_layout
     discard_layout = WIRE_LAYOUT("discard", struct spawn_discard, discard_fields),
     measure_layout = WIRE_LAYOUT("measure", struct spawn_measure, measure_fields),
     measured_layout = WIRE_LAYOUT("measured", struct spawn_measured, measured_fields),
+    listeners_layout = WIRE_LAYOUT("listeners", struct spawn_listeners, listeners_fields),
     event_layout   = WIRE_LAYOUT("event", struct spawn_event, event_fields);
 
 #define HOST SPAWN_HOST
@@ -147,6 +151,8 @@ const struct spawn_type_info spawn_types[SPAWN_TYPE_END] = {
     [SPAWN_DISCARD]   = {"discard",   HOST, 0, &discard_layout},
     [SPAWN_MEASURE]   = {"measure",   HOST, 0, &measure_layout},
     [SPAWN_MEASURED]  = {"measured",  SPWN, 0, &measured_layout},
+    [SPAWN_LISTEN]    = {"listen",    HOST, 0, &name_layout},
+    [SPAWN_LISTENERS] = {"listeners", SPWN, SPAWN_LISTENER_COUNT, &listeners_layout},
 };
 /* clang-format on */
 
@@ -193,6 +199,7 @@ int spawn_decode(struct str packet, size_t fds, enum spawn_side from, struct spa
 {
     const uint8_t *p = (const uint8_t *)packet.p;
     uint32_t type, tag;
+    size_t expected;
 
     if (packet.n < SPAWN_HEAD || packet.n > SPAWN_PACKET_MAX)
         return err_set(e, ERR_INVALID, 0, "a packet of %zu bytes", packet.n);
@@ -200,10 +207,14 @@ int spawn_decode(struct str packet, size_t fds, enum spawn_side from, struct spa
     tag = wire_get_u32(p + 4);
     if (check_head(type, tag, from, e) < 0)
         return -1;
-    if (fds != spawn_types[type].fds)
-        return err_set(e, ERR_INVALID, 0, "%s with %zu descriptors", spawn_types[type].name, fds);
     *ret = (struct spawn_msg){.type = (enum spawn_type)type, .tag = tag};
-    return wire_get(spawn_types[type].layout, str_skip(packet, SPAWN_HEAD), &ret->u, e);
+    if (wire_get(spawn_types[type].layout, str_skip(packet, SPAWN_HEAD), &ret->u, e) < 0)
+        return -1;
+    expected = type == SPAWN_LISTENERS ? (size_t)__builtin_popcount(ret->u.listeners.kinds)
+                                       : spawn_types[type].fds;
+    if (fds != expected)
+        return err_set(e, ERR_INVALID, 0, "%s with %zu descriptors", spawn_types[type].name, fds);
+    return 0;
 }
 
 bool spawn_layer_is_safe(struct str id)

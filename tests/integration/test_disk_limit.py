@@ -5,16 +5,11 @@ import shutil
 
 import pytest
 
-from daemon import Holtd, environment, wait_for
+from daemon import native, wait_for
+from home import Home
 
-USER = 20000 + os.getpid() % 20000
 CAN = os.geteuid() == 0 and os.path.exists("/dev/loop-control") and shutil.which("mke2fs", path="/usr/sbin:/sbin")
 images = pytest.mark.skipif(not CAN, reason="needs root, loop devices and mke2fs")
-
-
-def native(directory, user=None):
-    options = environment()["ASAN_OPTIONS"] + ":detect_leaks=0"
-    return Holtd(directory, "--runtime", "native", env={"ASAN_OPTIONS": options}, user=user)
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +106,9 @@ def test_killed_and_adopted_it_goes_without_a_trace(tmp_path):
     d.stop()
 
 
-def test_without_root_it_is_said(tmp_path):
-    d = native(tmp_path, USER if os.geteuid() == 0 else None)
+def test_without_root_it_is_said():
+    home = Home("rootless")
+    d = home.native()
     box = make(d)
     assert box["unenforced"] == ["disk_bytes"]
     assert sh(d, box["id"], "head -c 40M /dev/zero > /root/big; stat -c %s /root/big") == f"{40 << 20}\n"
@@ -122,3 +118,4 @@ def test_without_root_it_is_said(tmp_path):
     for id in (box["id"], memory["id"]):
         d.ok("DELETE", f"/holt/v1/sandboxes/{id}")
     d.stop()
+    home.close()

@@ -5,22 +5,20 @@ import subprocess
 
 import pytest
 
-from daemon import BUILD, Holtd, environment, wait_for
-
-USER = 20000 + os.getpid() % 20000
-
-
-def native(directory, user=None, *args):
-    options = environment()["ASAN_OPTIONS"] + ":detect_leaks=0"
-    return Holtd(directory, "--runtime", "native", *args, env={"ASAN_OPTIONS": options}, user=user)
+from daemon import BUILD, environment, native, wait_for
+from home import Home
 
 
-@pytest.fixture(scope="module", params=["root", "rootless"])
-def holtd(request, tmp_path_factory):
-    d = native(tmp_path_factory.mktemp("volume"), USER if request.param == "rootless" else None)
-    yield d
-    clear(d)
-    d.stop()
+@pytest.fixture(scope="module", params=["own", "rootless", "ranges"])
+def holtd(request):
+    home = Home(request.param)
+    d = home.native()
+    try:
+        yield d
+        clear(d)
+    finally:
+        d.stop()
+        home.close()
 
 
 def clear(d):

@@ -84,7 +84,7 @@ static void bounds(void **state)
     assert_int_equal(add(t, "sbx", text + 1, "sb_a"), ERR_NONE);
     assert_int_equal(add(t, "sbx", "", "sb_a"), ERR_INVALID);
     assert_int_equal(add(t, "", "x", "sb_a"), ERR_INVALID);
-    assert_int_equal(add(t, "sbx", "a b", "sb_a"), ERR_INVALID);
+    assert_int_equal(add(t, "sbx", "a\tb", "sb_a"), ERR_INVALID);
     assert_int_equal(add(t, "sbx", "a\n", "sb_a"), ERR_INVALID);
     for (int i = 1; i < ALIASES_PER_OBJECT; i++) {
         (void)snprintf(text, sizeof text, "n%d", i);
