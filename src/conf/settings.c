@@ -229,6 +229,10 @@ const struct setting setting_table[] = {
     {ROW(output_bytes, OP_SIZE, .preset = "64m", .min = 64 * KIB, .max = 1LL << 40,
          .text = "How much of a command's output is kept, unless it says so itself; past it the "
                  "oldest goes.")},
+    {ROW(disk_reserve, OP_SIZE, .preset = "256m", .min = 0, .max = 1LL << 50,
+         .text = "Kept free on the filesystem of the state directory, so that holtd's own records can always be written: with "
+                 "less, creates, images, uploads to disks and output logs wait or are refused. At most a quarter of the "
+                 "filesystem; 0: nothing.")},
     {ROW(seed_image, OP_STR, .preset = "", .max = 512,
          .text = "Image of sandboxes that the interfaces of agentbox and sbx make and that name none; empty: "
                  "'agentbox-sandbox:latest' and 'ubuntu:22.04', which image_aliases leads to 'host'."),

@@ -459,6 +459,7 @@ int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, str
     all->refs = 1;
     all->loop = c->loop;
     all->store = c->store;
+    all->space = c->space;
     all->timers = timers_new(c->loop);
     all->aliases = aliases_new();
     all->state = xstrdup(c->state);

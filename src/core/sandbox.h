@@ -15,6 +15,7 @@ struct sandbox;
 struct guest;
 struct volume_use; /* core/volume.h */
 struct volumes;
+struct space;
 
 enum sandbox_state {
     SANDBOX_CREATING,
@@ -95,6 +96,7 @@ struct sandboxes_config {
     const char *installation;           /* whose sandboxes these are; NULL: node */
     bool keep_strays;                   /* output logs without a row are another database's */
     const struct driver_allows *allows; /* NULL: nothing */
+    struct space *space; /* asked before files are added; NULL: nothing is kept free */
     /* 0: 4,096; 256 (per sandbox, ended ones included: the oldest go); 64 MiB */
     int64_t sandboxes_max, execs_max, output_bytes;
 };

@@ -155,6 +155,8 @@ static int check_spec(struct sandboxes *all, const struct sandbox_spec *spec, st
         check_pairs("labels", spec->labels, spec->label_count, e) < 0 ||
         check_pairs("env", spec->env, spec->env_count, e) < 0 || check_mounts(spec, e) < 0)
         return -1;
+    if (space_ask(all->space, 0, e) < 0)
+        return -1;
     if (spec->network.n > 0 && !str_eq_c(spec->network, "none"))
         return err_set(e, ERR_UNSUPPORTED, 0, "field 'network': only 'none' is there yet");
     if (spec->ttl_ms < 0 || spec->idle_ttl_ms < 0)

@@ -8,6 +8,7 @@
 #include "core/exec.h"
 #include "core/exec_log.h"
 #include "core/guest.h"
+#include "core/space.h"
 #include "core/timers.h"
 #include "core/volume.h"
 #include "proto/json.h"
@@ -30,7 +31,8 @@ struct sandboxes {
     struct timers *timers;
     struct images *images;   /* or NULL: the host's only */
     struct volumes *volumes; /* or NULL: none */
-    sandbox_relay relay;     /* or NULL */
+    struct space *space;
+    sandbox_relay relay; /* or NULL */
     void *relay_arg;
     char *state, *bindir, *installation;
     int64_t sandboxes_max, execs_max, output_bytes;

@@ -3,6 +3,7 @@
 #include "api/api.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "core/space.h"
 #include "core/volume.h"
 #include "daemon/banner.h"
 #include "daemon/notify.h"
@@ -40,6 +41,7 @@ struct daemon {
     struct unpacker *unpacker;
     struct images *images;
     struct volumes *volumes;
+    struct space *space;
     bool fake;
     const struct driver_ops *drivers[8]; /* NULL at the end */
     char installation[ID_SIZE], node[HOST_NAME_MAX + 1];
@@ -322,6 +324,7 @@ static int open_sandboxes(struct daemon *d, struct err *e)
         all[allows.host_dir_count++] = c->storage_path;
     }
     choose_drivers(d);
+    d->space = space_new(c->state, c->disk_reserve);
     if (state_installation(c->state, d->installation, e) < 0 ||
         state_is_foreign(c->state, d->installation, d->store, &d->foreign, e) < 0)
         return -1;
@@ -342,6 +345,7 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                                                      .allows = &allows,
                                                      .node = d->node,
                                                      .installation = d->installation,
+                                                     .space = d->space,
                                                      .keep_strays = d->foreign,
                                                      .sandboxes_max = c->sandboxes_max,
                                                      .execs_max = c->execs_max,
@@ -368,6 +372,7 @@ static int open_images(struct daemon *d, struct err *e)
                                                        .time_ms = c->image_ms},
                                             .images_max = c->images_max,
                                             .jobs_max = IMAGE_JOBS_MAX,
+                                            .space = d->space,
                                             .aliases = &c->image_aliases},
                     &d->images, e) < 0)
         return -1;
@@ -388,6 +393,7 @@ static int open_server(struct daemon *d, struct err *e)
                                      .sandboxes = d->sandboxes,
                                      .images = d->images,
                                      .volumes = d->volumes,
+                                     .space = d->space,
                                      .version = holt_version},
                 &d->api, e) < 0)
         return -1;
@@ -458,6 +464,7 @@ static void finish(struct daemon *d)
     d->api = api_free(d->api);
     d->images = images_free(d->images);
     d->volumes = volumes_free(d->volumes);
+    d->space = space_free(d->space);
     d->unpacker = d->fake ? unpacker_process_free(d->unpacker) : unpacker_sandbox_free(d->unpacker);
     d->identity = identity_close(d->identity);
     if (d->loop_is_up) {

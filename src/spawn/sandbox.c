@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/point.h"
+#include "spawn/disk.h"
 #include "spawn/server.h"
 
 #include <errno.h>
@@ -290,6 +291,7 @@ static void reset(struct sandbox *s, const struct spawn_create *c, uint32_t tag)
                           .listener = -1,
                           .net = {-1, -1, -1, -1},
                           .upper = -1,
+                          .disk = -1,
                           .dev_tree = -1,
                           .cg2 = -1,
                           .cg2_work = -1,
@@ -402,6 +404,12 @@ void sandbox_stats(struct sandbox *s, uint32_t tag)
 {
     struct spawn_msg m = {.type = SPAWN_STATS, .tag = tag};
 
+    if (s->dir >= 0 && disk_is_there(s->dir)) {
+        cgroup_stats(s, &m.u.stats);
+        m.u.stats.disk_bytes = disk_used(s->dir, s->disk);
+        server_send(&m, -1);
+        return;
+    }
     if ((s->flags & SPAWN_UPPER_DISK) && s->stats_tag == 0 && s->dir >= 0 &&
         tree_measure(&s->job, s->dir, "fs") == 0) {
         s->stats_tag = tag;

@@ -52,6 +52,7 @@ struct sandbox {
     int listener;                  /* init's socket; closed here once init has it */
     int net[SPAWN_LISTENER_COUNT]; /* for holt-egress, until they are asked for; or -1 */
     int upper;                     /* a detached mount of the writable layer on disk, or -1 */
+    int disk;                      /* its root, to see how full it is, or -1 */
     int *layers;                   /* detached mounts, lowest first; the first is the base */
     size_t layer_n;
     int *mounts; /* detached mounts, as in ask->mounts; -1: a tmpfs, which the child makes */

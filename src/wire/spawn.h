@@ -57,7 +57,7 @@ enum spawn_feature { /* what this host lets spawn enforce; bits */
                      SPAWN_CAN_MEMORY = 1,
                      SPAWN_CAN_CPU = 2,
                      SPAWN_CAN_PIDS = 4,
-                     SPAWN_CAN_DISK = 8, /* with a memory upper */
+                     SPAWN_CAN_DISK = 8, /* of a memory upper; on disk: as created says */
                      SPAWN_CAN_FREEZE = 16,
                      SPAWN_CAN_KILL_TREE = 32, /* cgroup.kill */
                      SPAWN_CAN_USERS = 64,     /* more than one id is mapped */
