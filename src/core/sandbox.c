@@ -212,6 +212,7 @@ struct sandbox *sandbox_unref(struct sandbox *s)
         return NULL;
     assert(list_is_empty(&s->execs) && !s->guest);
     timer_stop(&s->timer);
+    timer_stop(&s->confirm);
     timer_stop(&s->retry);
     owed_drop(s);
     texts_free(s);
@@ -361,6 +362,7 @@ void sandbox_drop(struct sandbox *s)
     if (s->alias && map_get(&all->by_alias, str_of(s->alias)) == s)
         map_remove(&all->by_alias, str_of(s->alias));
     s->in_list = false;
+    timer_stop(&s->confirm);
     link_close(s);
     while (!list_is_empty(&s->execs))
         exec_forget(LIST_ENTRY(s->execs.next, struct exec, link));
