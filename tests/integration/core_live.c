@@ -410,6 +410,8 @@ static void init_dies(void)
 
 struct ran {
     struct run *run;
+    struct exec_reader *reader;
+    struct exec_wait *wait;
     bool failed, destroyed;
     struct err e;
     int exit_code;
@@ -431,7 +433,7 @@ static int ran_bytes(void *arg, enum exec_which stream, int64_t offset, int64_t 
 
 static void ran_end(void *arg, const struct err *e)
 {
-    (void)arg;
+    ((struct ran *)arg)->reader = NULL;
     CHECK(e->code == ERR_NONE);
 }
 
@@ -440,6 +442,7 @@ static void ran_over(void *arg, struct exec *x, const struct err *e)
     struct ran *n = arg;
     struct exec_info i;
 
+    n->wait = NULL;
     CHECK(x && e->code == ERR_NONE);
     exec_info(x, &i);
     n->exit_code = i.exit_code;
@@ -449,9 +452,10 @@ static void ran_over(void *arg, struct exec *x, const struct err *e)
 static void ran_started(void *arg, struct exec *x)
 {
     static const struct exec_reader_ops reads = {.bytes = ran_bytes, .end = ran_end};
+    struct ran *n = arg;
 
-    (void)exec_read(x, EXEC_BOTH, 0, 0, true, &reads, arg);
-    (void)exec_wait(x, ran_over, arg);
+    n->reader = exec_read(x, EXEC_BOTH, 0, 0, true, &reads, n);
+    n->wait = exec_wait(x, ran_over, n);
 }
 
 static void ran_failed(void *arg, const struct err *e)
@@ -493,6 +497,8 @@ static void one_run(void)
         n.run = run_start(w.all, &(struct run_spec){.sandbox = &box, .exec = &forever}, &tester,
                           &ran_ops, &n);
         world_turn(&w, ms);
+        exec_wait_cancel(n.wait);
+        exec_reader_end(n.reader);
         run_forget(n.run);
         while (sandboxes_count(w.all) > 0)
             (void)uv_run(&w.loop, UV_RUN_ONCE);
