@@ -16,7 +16,8 @@ struct run *run_ask(struct request *r, const struct run_in *in, const struct run
     if (spec_read_exec(&in->exec, &arena, &command, &input, e) < 0 ||
         spec_read_sandbox(r, &in->sandbox, &arena, &box, e) < 0)
         return NULL;
-    command.block_when_full = in->exec.on_full != OP_ON_FULL_DROP;
+    if (ops->reads && in->exec.on_full != OP_ON_FULL_DROP)
+        command.block_when_full = true;
     box.memory_upper = in->sandbox.upper != OP_UPPER_DISK;
     return run_start(r->api->c.sandboxes,
                      &(struct run_spec){.sandbox = &box,
@@ -115,6 +116,10 @@ void run_run(struct request *r)
     if (in->exec.stdin_open) {
         err_set(&e, ERR_INVALID, 0, "field 'stdin_open': nobody could write to it in this form");
         err_hint(&e, "give 'stdin', or use the WebSocket form: GET /holt/v1/run");
+        request_fail(r, &e);
+        return;
+    }
+    if (spec_check_unread(&in->exec, &e) < 0) {
         request_fail(r, &e);
         return;
     }

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "init/conn.h"
 #include "init/group.h"
+#include "init/kin.h"
 #include "init/launch.h"
 #include "init/term.h"
 
@@ -36,7 +37,8 @@ struct exec {
     char id[GUEST_EXEC_ID_MAX + 1];
     pid_t pid; /* 0: it never ran */
     uint32_t flags;
-    uint32_t group; /* its cgroup; 0: none */
+    uint32_t group; /* its cgroup, or what stands for it; 0: none was made */
+    uint64_t ooms;  /* in this sandbox, when it began */
     bool ended;     /* reaped, or it never ran */
     bool exit_sent; /* on this channel */
     int64_t born_ns, ended_ms;
@@ -299,14 +301,14 @@ static void send_signal(struct exec *x, const struct guest_exec_signal *s)
         (void)kill(x->pid, s->signal);
         return;
     }
-    if (s->scope == GUEST_SCOPE_ALL && group_signal(x->group, s->signal))
+    if (s->scope == GUEST_SCOPE_ALL) {
+        group_signal(x->group, x->pid, s->signal);
         return;
+    }
     /* The command leads its session; a terminal knows the group in the foreground. */
-    if (s->scope == GUEST_SCOPE_GROUP && (x->flags & GUEST_EXEC_PTY))
+    if (x->flags & GUEST_EXEC_PTY)
         (void)ioctl(x->out[0].w.fd, TIOCGPGRP, &group);
     (void)kill(-(group > 1 ? group : x->pid), s->signal);
-    if (s->scope == GUEST_SCOPE_ALL)
-        term_session_signal(x->pid, s->signal);
 }
 
 static void exec_on_msg(struct channel *ch, const struct guest_msg *m)
@@ -488,13 +490,22 @@ static int run(struct exec *x, const struct guest_exec_start *s, struct err *e)
     AUTO(fd_close) int group = -1;
     int r;
 
+    if (kin_is_paused()) {
+        (void)err_set(e, ERR_CONFLICT, 0, "the sandbox is paused");
+        return err_hint(e, "resume it first");
+    }
     if (make_ends(s, &n, e) < 0)
         return -1;
+    x->ooms = group_ooms();
     r = group_make(&x->group, &group);
     if (r < 0)
         return err_set(e, err_code_from_errno(-r), -r, "make a cgroup for the command");
-    io =
-        (struct launch_io){n.theirs[0], n.theirs[1], n.theirs[2], s->flags & GUEST_EXEC_PTY, group};
+    io = (struct launch_io){.in = n.theirs[0],
+                            .out = n.theirs[1],
+                            .err = n.theirs[2],
+                            .terminal = s->flags & GUEST_EXEC_PTY,
+                            .group = group,
+                            .mark = group_mark(x->group)};
     x->born_ns = clock_mono_ns();
     if (watch_ends(x, &n, e) < 0 || launch(s, &io, &x->pid, e) < 0) {
         loop_remove(&x->in);
@@ -560,9 +571,9 @@ static void finish(struct exec *x, int status, const struct rusage *ru)
     };
     /* A shell whose child was killed says 128 + 9. */
     if (x->exit.code == (signalled ? SIGKILL : 128 + SIGKILL))
-        x->exit.oom = group_had_oom(x->group);
-    if ((x->flags & GUEST_EXEC_KILL_REST) && !group_signal(x->group, SIGKILL))
-        term_session_signal(x->pid, SIGKILL);
+        x->exit.oom = group_ooms() > x->ooms;
+    if (x->flags & GUEST_EXEC_KILL_REST)
+        group_signal(x->group, 0, SIGKILL);
     in_close(x);
     for (int i = 0; i < 2; i++) {
         struct out *o = &x->out[i];

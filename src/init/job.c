@@ -132,6 +132,27 @@ void job_reaped(pid_t pid, int status)
     }
 }
 
+bool job_is(pid_t pid)
+{
+    LIST_EACH (&jobs, node) {
+        const struct job *j = LIST_ENTRY(node, struct job, node);
+
+        if (j->pid == pid && !j->reaped)
+            return true;
+    }
+    return false;
+}
+
+void job_wake_all(void)
+{
+    LIST_EACH (&jobs, node) {
+        const struct job *j = LIST_ENTRY(node, struct job, node);
+
+        if (!j->reaped)
+            (void)kill(j->pid, SIGCONT);
+    }
+}
+
 /* ---- its streams ---- */
 
 static void on_out(struct watch *w, uint32_t events)

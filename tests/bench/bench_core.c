@@ -62,7 +62,8 @@ static void destroyed(void *arg)
 
 static void runs(void)
 {
-    static const struct run_ops ops = {started, failed, destroyed};
+    static const struct run_ops ops = {
+        .started = started, .failed = failed, .destroyed = destroyed};
     static const struct str argv[] = {STR("/bin/true")};
     const struct run_spec spec = {.sandbox = &(struct sandbox_spec){0},
                                   .exec = &(struct exec_spec){.argv = argv, .argc = 1}};
