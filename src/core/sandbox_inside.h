@@ -82,7 +82,7 @@ struct sandbox {
 
     /* the step under way, and who waits for its end */
     enum sandbox_step step;
-    bool restarting, saved, ready; /* of STEP_MAKE: it ends when it is saved and ready */
+    bool restarting, saved, ready; /* of STEP_MAKE: see sandbox_life.c for when it ends */
     enum { KILLED_NONE, KILLED_WORK, KILLED_ALL } killed; /* of STEP_STOP: how far it is */
     bool pause_on;                                        /* of STEP_PAUSE */
     bool destroying; /* asked for: begins when the step under way ends */
@@ -91,6 +91,7 @@ struct sandbox {
     struct list waits, destroy_waits, update_waits;
     char actor[64]; /* who asked for it */
     struct timer timer;
+    struct timer confirm; /* of a run */
 
     /* the connection */
     struct guest *guest;

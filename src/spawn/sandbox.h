@@ -79,6 +79,7 @@ struct sandbox {
     enum spawn_state state;
     bool dying;           /* a destroy or a failed create is under way */
     bool keep;            /* and its files stay */
+    bool undo_waits;      /* an undo was busy: tried again */
     struct err failure;   /* what the create's reply says */
     uint32_t create_tag;  /* 0: answered */
     uint32_t destroy_tag; /* 0: nobody waits */

@@ -241,10 +241,14 @@ int step_cgroup(struct sandbox *s, struct err *e)
 /* The sandbox's root may have made groups in groups: all go, the deepest first. */
 static void remove_below(int dir, const char *name, int depth)
 {
-    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
     struct dirent *entry;
+    DIR *d;
+    int fd;
 
+    if (unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+        return;
+    fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    d = fd < 0 ? NULL : fdopendir(fd);
     if (!d) {
         fd_close(fd);
         return;

@@ -229,6 +229,27 @@ static void create_commits_confirms_and_tells(void **state)
     assert_int_equal(events(f, "sandbox.running"), 1);
 }
 
+static void a_run_is_confirmed_only_when_it_lasts(void **state)
+{
+    struct fixture *f = *state;
+
+    sandbox_create(f->all, &(struct sandbox_spec){.one_shot = true}, &tester, on_sandbox, f);
+    await(f);
+    assert_non_null(f->s);
+    assert_int_equal(count(f, "SELECT COUNT(*) FROM sandboxes WHERE state = 'running'"), 1);
+    assert_int_equal(script.calls[CALL_CONFIRM], 0);
+    pass(f, 200);
+    assert_int_equal(script.calls[CALL_CONFIRM], 1);
+    sandbox_destroy(f->s, &tester, on_sandbox, f);
+    await(f);
+    sandbox_create(f->all, &(struct sandbox_spec){.one_shot = true}, &tester, on_sandbox, f);
+    await(f);
+    sandbox_destroy(f->s, &tester, on_sandbox, f);
+    await(f);
+    pass(f, 200);
+    assert_int_equal(script.calls[CALL_CONFIRM], 1);
+}
+
 static void a_create_that_fails_leaves_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -853,6 +874,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(create_commits_confirms_and_tells),
+        TEST(a_run_is_confirmed_only_when_it_lasts),
         TEST(a_create_that_fails_leaves_nothing),
         TEST(an_init_that_never_answers_fails_the_create),
         TEST(destroy_while_it_is_made),
