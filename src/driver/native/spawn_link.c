@@ -16,7 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define START_MS 5000
+#define START_MS 15000 /* its end is seen at once; this is for a busy machine */
+#define ANSWER_MS 5000
 #define LOOK_MS 5
 #define SAID_MAX 4096
 
@@ -189,7 +190,7 @@ int spawn_link_greet(int fd, const char *installation, struct spawn_welcome *ret
         spawn_link_send(fd, str_make(packet, o.n), e) < 0)
         return err_wrap(e, "greet holt-spawn");
     while (r == 0) {
-        if (poll(&p, 1, START_MS) == 0)
+        if (poll(&p, 1, ANSWER_MS) == 0)
             return err_set(e, ERR_TIMEOUT, 0, "holt-spawn does not answer");
         r = spawn_link_receive(fd, bytes, &m, e);
         if (r == 1 && m.type == SPAWN_EVENT)
