@@ -34,8 +34,8 @@ deps-test:
 deps-bench:
 	@tools/deps build test bench
 
-run: build ## Build and start holtd; CONFIG=FILE takes a settings file, ARGS="--flag ..." goes on
-	@exec $(BUILD)/holtd $(if $(CONFIG),--config $(CONFIG)) $(ARGS)
+run: build ## Build, start holtd, show a first sandbox; CONFIG=FILE takes a settings file, ARGS="--flag ..." goes on
+	@exec tools/run $(BUILD) $(if $(CONFIG),--config $(CONFIG)) $(ARGS)
 
 dev: build ## Like run, and builds and starts again whenever a source file changes
 	@exec tools/dev $(BUILD) $(if $(CONFIG),--config $(CONFIG)) $(ARGS)
@@ -55,7 +55,7 @@ check: deps-test ## The quick gate: format, lint, layers, unit tests
 soak: deps-test ## Run every test with the long loops in full (an hour)
 	@HOLT_SOAK=1 exec tools/run-tests
 
-bench: deps-bench build ## Measure against floor programs and nginx; writes docs/benchmarks.md
+bench: deps-bench build ## Measure against floor programs and peers; writes docs/benchmarks.md
 	@exec .venv/bin/python tests/bench/run.py --build $(BUILD)
 
 fmt: deps-test ## Format the C code

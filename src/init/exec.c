@@ -89,7 +89,6 @@ static void exec_free(struct exec *x)
 static void out_close(struct out *o)
 {
     loop_remove(&o->w);
-    conn_kick();
 }
 
 static bool out_is_drained(const struct out *o)
@@ -101,12 +100,31 @@ static bool out_is_drained(const struct out *o)
     return terminal ? clock_mono_ms() - o->exec->ended_ms > TERM_DRAIN_MS : o->drain == 0;
 }
 
+/* Most commands say little: memory for a whole step is taken only after a first page of output. */
+static ssize_t out_read(struct out *o, size_t room)
+{
+    static char page[4096];
+    bool first = o->kept.size == 0;
+    char *to = page;
+    ssize_t n;
+
+    if (first)
+        room = size_min(room, sizeof page);
+    else if (buf_reserve(&o->kept, room, &to) < 0)
+        return -1;
+    n = read(o->w.fd, to, room);
+    if (n > 0 && first)
+        buf_add(&o->kept, page, (size_t)n);
+    else if (n > 0)
+        buf_added(&o->kept, (size_t)n);
+    return n;
+}
+
 static void on_out(struct watch *w, uint32_t events)
 {
     struct out *o = CONTAINER_OF(w, struct out, w);
     size_t room = size_min(GUEST_WINDOW_UP - buf_len(&o->kept), READ_STEP);
     bool last = o->exec->ended && !(o->exec->flags & GUEST_EXEC_PTY);
-    char *to;
     ssize_t n;
 
     (void)events;
@@ -118,9 +136,7 @@ static void on_out(struct watch *w, uint32_t events)
             out_close(o);
         return;
     }
-    if (buf_reserve(&o->kept, room, &to) < 0)
-        return;
-    n = read(w->fd, to, room);
+    n = out_read(o, room);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         if (last || out_is_drained(o))
             out_close(o);
@@ -130,12 +146,10 @@ static void on_out(struct watch *w, uint32_t events)
         out_close(o);
         return;
     }
-    buf_added(&o->kept, (size_t)n);
     if (last)
         o->drain -= (size_t)n;
     if (out_is_drained(o))
         loop_remove(w);
-    conn_kick();
 }
 
 static bool out_fill(struct exec *x, int i)
@@ -147,7 +161,8 @@ static bool out_fill(struct exec *x, int i)
 
     rest.n = size_min(size_min(rest.n, flow_room(&o->flow)), READ_STEP);
     eof = o->w.fd < 0 && o->flow.sent + rest.n == out_end(o);
-    if (o->eof_sent || (rest.n == 0 && !eof))
+    /* An end without bytes goes with the exit, in one packet: nearly always that is next. */
+    if (o->eof_sent || (rest.n == 0 && !(eof && x->ended)))
         return false;
     rest.n = conn_data(&x->ch, (enum guest_stream)(GUEST_OUT + i), o->flow.sent, rest, eof);
     flow_sent(&o->flow, rest.n);
@@ -336,7 +351,6 @@ static void announce(struct exec *x, uint32_t number, bool known)
                                               .err_from = x->out[1].flow.acked};
     if (x->exit.how != GUEST_FAILED)
         (void)conn_send(&m);
-    conn_kick();
 }
 
 static void refuse(uint32_t number, const struct err *e)
@@ -571,7 +585,6 @@ static void finish(struct exec *x, int status, const struct rusage *ru)
         else
             loop_remove(&o->w);
     }
-    conn_kick();
 }
 
 void exec_reaped(pid_t pid, int status, const struct rusage *ru)

@@ -128,7 +128,6 @@ void job_reaped(pid_t pid, int status)
             continue;
         j->reaped = true;
         j->status = status;
-        conn_kick();
         return;
     }
 }
@@ -175,7 +174,6 @@ static void on_out(struct watch *w, uint32_t events)
     if (n <= 0)
         loop_remove(w);
     buf_added(&j->kept, n > 0 ? (size_t)n : 0);
-    conn_kick();
 }
 
 static void feed(struct job *j)

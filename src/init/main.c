@@ -1,7 +1,7 @@
 /* holt-init: PID 1 of every sandbox.
- * Usage: holt-init --listen-fd N | --port PATH [--filter-fd N] [--work-fd N] [--relay PATH]
- * The filter is what commands get on top of init's own; work is the cgroup that they live in; at
- * the relay's path commands reach holtd's API. */
+ * Usage: holt-init --listen-fd N | --port PATH [--filter-fd N] [--work-fd N] [--files N] [--relay
+ * PATH] The filter is what commands get on top of init's own; work is the cgroup that they live in;
+ * at the relay's path commands reach holtd's API; files is how many a command may have open. */
 #include "base/fd.h"
 #include "base/loop.h"
 #include "init/conn.h"
@@ -90,6 +90,7 @@ static void hold_standard_fds(void)
 struct options {
     int listen, filter, work; /* inherited descriptors, or -1 */
     const char *port, *relay;
+    uint64_t files; /* 0: as many as init */
 };
 
 static int parse_fd(const char *text)
@@ -104,7 +105,7 @@ static int parse_fd(const char *text)
 
 static struct options parse(int argc, char **argv)
 {
-    struct options o = {-1, -1, -1, NULL, NULL};
+    struct options o = {-1, -1, -1, NULL, NULL, 0};
 
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--listen-fd") == 0)
@@ -113,6 +114,9 @@ static struct options parse(int argc, char **argv)
             o.filter = parse_fd(argv[i + 1]);
         else if (strcmp(argv[i], "--work-fd") == 0)
             o.work = parse_fd(argv[i + 1]);
+        else if (strcmp(argv[i], "--files") == 0 &&
+                 str_parse_u64(str_of(argv[i + 1]), &o.files) < 0)
+            o.files = 0;
         else if (strcmp(argv[i], "--port") == 0)
             o.port = argv[i + 1];
         else if (strcmp(argv[i], "--relay") == 0)
@@ -154,7 +158,7 @@ int main(int argc, char **argv)
     (void)umask(0); /* files get the mode that was asked for; a command gets 022 */
     loop_init();
     watch_signals();
-    launch_setup(o.filter);
+    launch_setup(o.filter, o.files);
     group_setup(o.work);
     if (open_service(&o) < 0) {
         (void)fprintf(stderr, "holt-init: open the service: %s\n", strerror(errno));
@@ -163,6 +167,7 @@ int main(int argc, char **argv)
     if (o.relay && (r = relay_listen(o.relay)) < 0)
         (void)fprintf(stderr, "holt-init: listen at '%s': %s\n", o.relay, strerror(-r));
     for (;;) {
+        conn_flush();
         loop_turn(sooner(group_timeout_ms(), sooner(conn_timeout_ms(), exec_timeout_ms())));
         if (loop_was_idle())
             group_idle();

@@ -32,9 +32,12 @@ struct host {
         bool writable;
     } allowed[HOST_ALLOWED_MAX]; /* directories of the host that may be mounted */
     size_t allowed_n;
-    uint32_t features;        /* enum spawn_feature */
-    struct sock_fprog filter; /* of init and all it starts */
-    int filter_fd;            /* a sealed memfd with the second filter, of commands only */
+    uint32_t features; /* enum spawn_feature */
+    bool nesting;      /* sandboxes may be made with it */
+    struct host_filter {
+        struct sock_fprog all; /* of init and all it starts */
+        int command_fd;        /* a sealed memfd with the second filter, of commands only */
+    } filter, nesting_filter;
     int netns[HOST_NETNS_MAX];
     uint32_t netns_n, netns_want;
 };

@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/point.h"
 #include "spawn/server.h"
 
 #include <errno.h>
@@ -56,6 +57,7 @@ void sandbox_forget_tags(void)
 
 static void answer_end(struct sandbox *s)
 {
+    point_reached("undone");
     if (s->create_tag != 0)
         server_done(s->create_tag, &s->failure);
     if (s->destroy_tag != 0)
@@ -172,7 +174,9 @@ static void on_ended(struct watch *w, uint32_t events)
     bool starting = s->state == SPAWN_STARTING;
 
     (void)events;
-    if (!s->adopted && waitpid(s->pid, &s->status, WNOHANG) != s->pid)
+    /* A reaped pidfd hangs up, which is told unasked; then there is nobody to wait for, and
+     * waitpid(0) would take another sandbox's end. */
+    if (s->pid == 0 || (!s->adopted && waitpid(s->pid, &s->status, WNOHANG) == 0))
         return;
     s->pid = 0;
     s->state = SPAWN_DEAD;
@@ -200,6 +204,7 @@ static void running(struct sandbox *s)
 
     s->state = SPAWN_RUNNING;
     s->keep = false; /* a restart that fails from here on is a death like any other */
+    point_reached("running");
     if (s->create_tag == 0)
         return;
     s->create_tag = 0;
@@ -261,8 +266,10 @@ static int check(const struct spawn_create *c, struct err *e)
     } else if (s) {
         return err_set(e, ERR_CONFLICT, 0, "sandbox '" STR_FMT "' exists", STR_ARG(c->id));
     }
-    if (c->flags & SPAWN_NESTING)
-        return err_set(e, ERR_UNSUPPORTED, 0, "this holt-spawn knows no nesting");
+    if ((c->flags & SPAWN_NESTING) && !host.nesting) {
+        (void)err_set(e, ERR_FORBIDDEN, 0, "holt-spawn was started without '--nesting yes'");
+        return err_hint(e, "end holt-spawn: the next one takes up the setting and the sandboxes");
+    }
     return 0;
 }
 
@@ -281,6 +288,7 @@ static void reset(struct sandbox *s, const struct spawn_create *c, uint32_t tag)
                           .create_tag = tag,
                           .dir = -1,
                           .listener = -1,
+                          .net = {-1, -1, -1, -1},
                           .upper = -1,
                           .dev_tree = -1,
                           .cg2 = -1,
@@ -352,6 +360,7 @@ void sandbox_create(const struct spawn_create *c, uint32_t tag)
         loop_want(&s->told, EPOLLIN);
     }
     if (r == 0) {
+        point_reached("recorded");
         let_go(s);
         return;
     }

@@ -48,10 +48,11 @@ struct sandbox {
     bool confirmed;
     const struct spawn_create *ask; /* while it is made, and in the child; else NULL */
 
-    int dir;      /* sb/ID */
-    int listener; /* init's socket; closed here once init has it */
-    int upper;    /* a detached mount of the writable layer on disk, or -1 */
-    int *layers;  /* detached mounts, lowest first; the first is the base */
+    int dir;                       /* sb/ID */
+    int listener;                  /* init's socket; closed here once init has it */
+    int net[SPAWN_LISTENER_COUNT]; /* for holt-egress, until they are asked for; or -1 */
+    int upper;                     /* a detached mount of the writable layer on disk, or -1 */
+    int *layers;                   /* detached mounts, lowest first; the first is the base */
     size_t layer_n;
     int *mounts; /* detached mounts, as in ask->mounts; -1: a tmpfs, which the child makes */
     size_t mount_n;
@@ -87,6 +88,8 @@ struct sandbox {
 void sandbox_create(const struct spawn_create *c, uint32_t tag);
 void sandbox_destroy(struct sandbox *s, uint32_t tag, bool keep);
 void sandbox_stats(struct sandbox *s, uint32_t tag); /* answers, at once or after a measure */
+/* Those in s->net, opened again if they were given away. */
+CHECKED int sandbox_listeners(struct sandbox *s, struct spawn_listeners *ret, struct err *e);
 struct sandbox *sandbox_new(const struct spawn_create *c, uint32_t tag);
 /* One of the last holt-spawn's; pidfd: of its init, or -1: it is dead. */
 void sandbox_adopted(struct sandbox *s, int pidfd);
@@ -102,6 +105,9 @@ int step_directory(struct sandbox *s, struct err *e);
 int undo_directory(struct sandbox *s);
 int step_socket(struct sandbox *s, struct err *e);
 int undo_socket(struct sandbox *s);
+int step_network(struct sandbox *s, struct err *e);
+int undo_network(struct sandbox *s);
+int step_resolver(struct sandbox *s, struct err *e);
 int step_ids(struct sandbox *s, struct err *e);
 int undo_ids(struct sandbox *s);
 int step_layers(struct sandbox *s, struct err *e);

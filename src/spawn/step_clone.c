@@ -3,6 +3,7 @@
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
+#include "base/point.h"
 #include "spawn/guards.h"
 #include "spawn/mnt.h"
 
@@ -70,6 +71,7 @@ int step_clone(struct sandbox *s, struct err *e)
     pid = clone_child(s, &args);
     if (pid < 0)
         return err_set(e, err_code_from_errno((int)-pid), (int)-pid, "clone");
+    point_reached("cloned");
     s->pid = (pid_t)pid;
     s->ended.fd = pidfd;
     fd_close(s->go[0]);

@@ -33,6 +33,7 @@ def environment(extra=None):
     env["ASAN_OPTIONS"] = f"detect_leaks=1:exitcode=99:quarantine_size_mb=8{log}"
     env["UBSAN_OPTIONS"] = f"print_stacktrace=1:halt_on_error=1:exitcode=99{log}"
     env["HOLT_RUNTIME"] = "fake"
+    env["HOLT_PREVIEW_LISTEN"] = "127.0.0.1:0"
     env.update(extra or {})
     return env
 
@@ -159,6 +160,9 @@ class Program:
     def rss_kib(self):
         return self._status("VmRSS")
 
+    def peak_kib(self):
+        return self._status("VmHWM")
+
     def cpu_seconds(self):
         with open(f"/proc/{self.pid}/stat", encoding="ascii", errors="replace") as f:
             fields = f.read().rsplit(")", 1)[1].split()
@@ -172,11 +176,11 @@ class Holtd(Program):
     """listen: further addresses; the first listener is 127.0.0.1 with a port of the kernel's choice, unless port
     says which (None: the settings decide, and the caller sets .port)."""
 
-    def __init__(self, directory, *args, listen=(), env=None, config=None, port=0, ready=True, user=None):
+    def __init__(self, directory, *args, listen=(), env=None, config=None, port=0, ready=True, user=None, program=None):
         self.directory = str(directory)
         self.state = f"{self.directory}/state"
         os.makedirs(self.directory, exist_ok=True)
-        argv = [f"{BUILD}/holtd", "--state", self.state]
+        argv = [program or f"{BUILD}/holtd", "--state", self.state]
         if port is not None:
             argv += ["--listen", f"127.0.0.1:{port}"]
         for address in listen:
@@ -254,6 +258,10 @@ class Holtd(Program):
     def assert_alive(self):
         assert self.alive(), f"holtd died with {self.process.returncode}:\n{self.log()[-5000:]}"
         assert self.request("GET", "/healthz", token=None)[0] == 200
+
+
+def native(directory, *args, **more):
+    return Holtd(directory, "--runtime", "native", *args, **more)
 
 
 def _decode(f):

@@ -3,43 +3,16 @@
 As whoever runs the tests, and, if that is root, with a holtd of an ordinary user: with one id, with ranges of ids, and with
 ranges and cgroups of its own.
 """
+import json
 import os
 import shutil
 import subprocess
-import sys
-import tempfile
 import time
 
 import pytest
 
-from daemon import BUILD, ROOT, Holtd, environment, wait_for
-
-sys.path.insert(0, f"{ROOT}/tests/tools")
-
-import as_user  # noqa: E402
-
-MODES = {"own": None, "rootless": {}, "ranges": {"ranges": True}, "delegated": {"ranges": True, "cgroups": True}}
-
-
-class Home:
-    """A directory, and who it belongs to."""
-
-    def __init__(self, mode):
-        try:
-            self.user = as_user.User(BUILD, **MODES[mode]) if MODES[mode] is not None else None
-        except as_user.Skip as e:
-            pytest.skip(str(e))
-        self.path = tempfile.mkdtemp(prefix="holt-native.", dir="/tmp")
-        if self.user:
-            os.chown(self.path, self.user.uid, self.user.uid)
-
-    def native(self):
-        return Holtd(self.path, "--runtime", "native", user=self.user)
-
-    def close(self):
-        if self.user:
-            self.user.close()
-        shutil.rmtree(self.path, ignore_errors=True)
+from daemon import BUILD, environment, native, wait_for
+from home import MODES, Home
 
 
 @pytest.fixture(scope="module", params=MODES)
@@ -101,6 +74,20 @@ def test_nothing_is_left(holtd):
         assert f"{holtd.state}/sb/sb_" not in f.read()
 
 
+@pytest.mark.parametrize("upper", ["memory", "disk"])
+def test_users_other_than_root(holtd, mode, upper):
+    """`/` is everybody's to walk, and a home that is not there is no reason to refuse."""
+    if mode == "rootless" or (mode == "own" and os.geteuid() != 0):
+        r = holt(holtd, "run", "--upper", upper, "-u", "nobody", "--", "true")
+        assert r.returncode == 125 and b"newuidmap" in r.stderr, "one id is all there is, and the remedy is told"
+        return
+    r = holt(holtd, "run", "--upper", upper, "-u", "nobody", "--", "sh", "-c", "id -un; pwd; stat -c %a /; touch /tmp/f && echo made; touch /f")
+    assert r.stdout == b"nobody\n/\n755\nmade\n", r.stderr
+    assert b"Permission denied" in r.stderr
+    r = holt(holtd, "run", "--upper", upper, "-u", "1000:1000", "-w", "/workspace", "--", "sh", "-c", "id -u; pwd")
+    assert r.stdout == b"1000\n/workspace\n", r.stderr
+
+
 def test_files_stay_over_a_stop(holtd):
     assert holt(holtd, "create", "--name", "keep").returncode == 0
     assert holt(holtd, "exec", "keep", "--", "sh", "-c", "echo kept > /root/f").returncode == 0
@@ -129,8 +116,12 @@ def test_limits_hold(holtd):
         r = holt(holtd, "exec", "small", "--", "sh", "-c", "for i in $(seq 100); do sleep 5 & done; echo done")
         assert r.returncode != 0 or b"done" not in r.stdout, "a hundred processes do not fit"
     if "memory_bytes" not in box["unenforced"]:
-        assert holt(holtd, "exec", "small", "--", "python3", "-c", "b'x' * (200 << 20)").returncode == 128 + 9
+        r = holt(holtd, "exec", "small", "--", "python3", "-c", "b'x' * (200 << 20)")
+        assert r.returncode == 128 + 9 and b"more memory than it may have" in r.stderr
         wait_for(lambda: holtd.ok("GET", "/holt/v1/events?type=sandbox.oom")["events"])
+        assert holtd.ok("GET", "/holt/v1/sandboxes/small/execs")["execs"][-1]["oom"]
+    r = holt(holtd, "exec", "small", "--", "sh", "-c", "kill -9 $$")
+    assert r.returncode == 128 + 9 and r.stderr == b"", "a kill that was not for want of memory is not called one"
     assert holt(holtd, "rm", "small").returncode == 0
 
 
@@ -191,3 +182,30 @@ def test_an_imported_image_runs(holtd, tmp_path):
     r = holt(holtd, "run", "--image", "tool:1", "--", "/bin/tool", "--no-such-flag")
     assert r.returncode not in (0, 125, 126, 127), r.stderr
     assert holt(holtd, "image", "rm", "tool:1").returncode == 0
+
+
+def test_what_the_operator_must_allow(holtd, tmp_path):
+    """nesting and host mounts: refused with the setting's name, and holt-spawn is told of what the settings allow."""
+    r = holt(holtd, "run", "--nesting", "--", "true")
+    assert r.returncode == 125 and b"setting 'nesting'" in r.stderr
+    for name in ("rw", "ro"):
+        os.makedirs(tmp_path / name)
+        (tmp_path / name / "f").write_text(f"of the host, {name}\n")
+        os.chown(tmp_path / name, 12345, 12345)
+    mounts = json.dumps([{"kind": "host", "source": f"{tmp_path}/{n}", "target": f"/{n}", "readonly": n == "ro"} for n in ("rw", "ro")])
+    r = holt(holtd, "run", "--mounts", mounts, "--", "true")
+    assert r.returncode == 125 and b"setting 'host_mounts'" in r.stderr
+    d = native(tmp_path / "d", config=f"nesting: true\nhost_mounts: ['{tmp_path}/rw', '{tmp_path}/ro:ro']\n")
+    try:
+        assert holt(d, "run", "--nesting", "--", "unshare", "-Urm", "mount", "-t", "tmpfs", "t", "/mnt").returncode == 0
+        r = holt(d, "run", "--", "unshare", "-Urm", "true")
+        assert r.returncode == 1 and b"Operation not permitted" in r.stderr, "only where it was asked for"
+        r = holt(d, "run", "--mounts", mounts, "--", "sh", "-c", "cat /rw/f /ro/f; echo new > /rw/g; echo no > /ro/g")
+        assert r.stdout == b"of the host, rw\nof the host, ro\n" and b"/ro/g: Read-only file system" in r.stderr
+        assert (tmp_path / "rw/g").read_text() == "new\n"
+        r = holt(d, "run", "--mounts", mounts.replace('"readonly": true', '"readonly": false'), "--", "true")
+        assert r.returncode == 125, "':ro' allows no more than that"
+        assert d.ok("POST", "/holt/v1/sandboxes", {"nesting": True, "name": "n"})["nesting"]
+        assert holt(d, "rm", "n").returncode == 0
+    finally:
+        d.stop()

@@ -68,8 +68,8 @@ class Spawn:
     """One holt-spawn and its connection.  mode: "root"; "rootless": an ordinary user with id ranges and cgroups of its own;
     "bare": one with neither."""
 
-    def __init__(self, mode="root", program=None, init=None, env=None):
-        self.mode = mode
+    def __init__(self, mode="root", program=None, init=None, env=None, args=()):
+        self.mode, self.args = mode, args
         self.user = None if mode == "root" else as_user.User(BUILD, *[mode == "rootless"] * 2)
         self.tag = 0
         self.live = set()
@@ -83,7 +83,7 @@ class Spawn:
         self.start()
 
     def start(self):
-        argv = [self.program, "--state", self.state, "--init", self.init]
+        argv = [self.program, "--state", self.state, "--init", self.init, *self.args]
         if self.user:
             argv = [self.user.path(a) for a in argv]
         self.log = open(f"{self.state}.log", "ab")

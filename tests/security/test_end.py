@@ -128,6 +128,16 @@ def test_killed_spawn_leaves_nothing_that_the_next_does_not_find(clean):
     assert leftovers(clean) == ""
 
 
+def test_few_files_for_commands_are_enough_for_init(clean):
+    """A limit of open files is each command's; init needs three for every command that runs."""
+    box = clean.create("sb_1", nofile=16)
+    for _ in range(30):
+        box.start(["sleep", "60"])
+    r = box.sh("ulimit -Hn; ulimit -n")
+    assert (r.code, r.out) == (0, b"16\n16\n"), r
+    box.destroy()
+
+
 def available_kib():
     with open("/proc/meminfo", encoding="utf-8") as f:
         return int(re.search(r"MemAvailable:\s+(\d+)", f.read())[1])
