@@ -50,9 +50,9 @@ struct sandbox_spec {   /* valid during the call */
     size_t label_count, env_count;
     const struct sandbox_mount *mounts;
     size_t mount_count;
-    struct str network;        /* "none" (the only mode until the egress issue) */
-    struct str dialect, alias; /* who asked, and its own name for it; may be empty */
-    bool one_shot;             /* destroyed after its first exec, whatever happens */
+    struct str network;              /* "none" (the only mode until the egress issue) */
+    struct str dialect, alias;       /* who asked, and its own name for it; may be empty */
+    bool one_shot;                   /* destroyed after its first exec, whatever happens */
     const struct sandbox_also *also; /* or NULL */
     void *also_arg;
 };

@@ -61,7 +61,8 @@ static int must_be_free(const struct sandbox *s, const char *what, struct err *e
     if (s->orphan && s->driver) {
         err_set(e, ERR_CONFLICT, 0, "%s sandbox '%s': it is an orphan, no row says what it was",
                 what, s->id);
-        err_hint(e, "start holtd with the database that knows it, or destroy it: holt rm %s", s->id);
+        err_hint(e, "start holtd with the database that knows it, or destroy it: holt rm %s",
+                 s->id);
     } else if (!s->driver) {
         err_set(e, ERR_UNSUPPORTED, 0, "%s sandbox '%s': its runtime '%s' is not there", what,
                 s->id, s->runtime);

@@ -1,7 +1,7 @@
 #include "ops/sandbox.h"
 
 const char *const op_sandbox_states[] = {"creating", "running", "paused",    "stopping", "stopped",
-                                         "starting", "failed",  "destroyed", "orphan", NULL};
+                                         "starting", "failed",  "destroyed", "orphan",   NULL};
 const char *const op_rootfs[] = {"rw", "ro", NULL};
 const char *const op_uppers[] = {"disk", "memory", NULL};
 const char *const op_networks[] = {"none", NULL};
@@ -17,8 +17,7 @@ static const struct op_field sandbox_reply[] = {
     REPLY("state", OP_CHOICE,
           "Where it is in its life. An orphan was found alive and this database does not know it: "
           "it was stopped, its files are kept, and it stays until somebody destroys it.",
-          .choices = op_sandbox_states,
-          .example = "running"),
+          .choices = op_sandbox_states, .example = "running"),
     REPLY("image", OP_STR, "What it started from.", .example = "host"),
     REPLY("runtime", OP_STR, "What runs it.", .example = "native"),
     REPLY("tenant", OP_STR, "Whose it is.", .nullable = true, .example = "acme"),

@@ -416,7 +416,8 @@ static void not_welcome_yet(struct native *n)
     disconnect(n, &e);
 }
 
-/* What can be asked later is not failed for want of a holt-spawn: its owner would only ask again. */
+/* What can be asked later is not failed for want of a holt-spawn: its owner would only ask again.
+ */
 static void lacks_spawn(struct call *c)
 {
     bool waits = c->type == SPAWN_DESTROY || c->type == SPAWN_CONFIRM || c->type == SPAWN_LIST ||
