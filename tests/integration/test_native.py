@@ -118,9 +118,9 @@ def spawn_of(d):
 
 def test_a_holt_spawn_that_hangs_or_dies_does_not_stop_holtd(tmp_path):
     d = native(tmp_path / "d")
+    silent = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         d.ok("POST", "/holt/v1/sandboxes", {"name": "box"})
-        silent = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         os.unlink(f"{d.state}/spawn.sock")
         silent.bind(f"{d.state}/spawn.sock")
         silent.listen(8)  # it takes connections and never says a word
@@ -136,10 +136,11 @@ def test_a_holt_spawn_that_hangs_or_dies_does_not_stop_holtd(tmp_path):
         assert holt(d, "create", "--name", "later").returncode == 0, "a new holt-spawn makes it"
         assert spawn_of(d) not in (None, dead)
         assert not os.path.exists(f"/proc/{dead}"), "the dead one was reaped"
-        for name in ("box", "later"):
-            d.ok("DELETE", f"/holt/v1/sandboxes/{name}")
     finally:
-        d.kill()
+        silent.close()
+        for s in d.ok("GET", "/holt/v1/sandboxes")["sandboxes"]:
+            d.request("DELETE", f"/holt/v1/sandboxes/{s['id']}")
+        d.stop()
 
 
 def test_an_imported_image_runs(holtd, tmp_path):
