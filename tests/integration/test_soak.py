@@ -134,9 +134,9 @@ class House:
             return len([k for k in links if not k.startswith(("net:[", "user:["))])
         return count(self.holtd.pid), count(self.spawn())
 
-    def leftovers(self):
-        r = subprocess.run([f"{ROOT}/tools/leftovers", "--serving", self.state], capture_output=True, text=True,
-                           timeout=60)
+    def leftovers(self, *flags):
+        r = subprocess.run([f"{ROOT}/tools/leftovers", *(flags or ["--serving"]), self.state], capture_output=True,
+                           text=True, timeout=60)
         return r.stdout + r.stderr
 
     def end(self):
@@ -144,11 +144,31 @@ class House:
         self.points.disarm()
         for pid in filter(None, (self.holtd.pid if self.holtd.alive() else None, self.spawn())):
             os.kill(pid, signal.SIGCONT)
-        if not self.holtd.alive():
-            self.start()
-        for s in self.holtd.ok("GET", "/holt/v1/sandboxes?limit=100")["sandboxes"]:
-            self.holtd.request("DELETE", f"/holt/v1/sandboxes/{s['id']}")
-        self.holtd.stop()
+        try:
+            if not self.holtd.alive():
+                self.start()
+            for s in self.holtd.ok("GET", "/holt/v1/sandboxes?limit=100")["sandboxes"]:
+                self.holtd.request("DELETE", f"/holt/v1/sandboxes/{s['id']}", timeout=5)
+            self.holtd.stop()
+        except BaseException:
+            self.kill_all()
+            raise
+
+    def kill_all(self):
+        """What hangs is killed, and its groups removed."""
+        self.kill_holtd()
+        found = [line.split(" ", 2)[:2] for line in self.leftovers("--").splitlines()]
+        for pid in [int(what) for kind, what in found if kind == "process"]:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        time.sleep(0.5)
+        for path in sorted((what for kind, what in found if kind == "cgroup"), key=len, reverse=True):
+            try:
+                os.rmdir(path)
+            except OSError:
+                pass
 
 
 # --- one round ---
