@@ -3,6 +3,7 @@
 #include "api/handlers.h"
 #include "api/idempotency.h"
 #include "base/mem.h"
+#include "core/volume.h"
 
 /* --- what a request names --- */
 
@@ -107,12 +108,15 @@ static void write_limits(struct jw *w, const struct sandbox_info *i)
         {"pids", LIMIT_PIDS, i->limits.pids},
         {"disk_bytes", LIMIT_DISK, i->limits.disk_bytes},
         {"nofile", LIMIT_NOFILE, i->limits.nofile},
+        {"kill", LIMIT_KILL, 1}, /* of every sandbox */
+        {"pause", LIMIT_PAUSE, 1},
     };
 
     jw_key(w, "limits");
     jw_object(w);
     for (size_t k = 0; k < ARRAY_LEN(limits); k++)
-        write_limit(w, limits[k].name, limits[k].asked);
+        if (!(limits[k].bit & (LIMIT_KILL | LIMIT_PAUSE)))
+            write_limit(w, limits[k].name, limits[k].asked);
     jw_object_end(w);
     jw_key(w, "unenforced");
     jw_array(w);
@@ -153,6 +157,8 @@ static void write_mounts(struct jw *w, const struct sandbox_info *i)
     for (size_t k = 0; k < i->mount_count; k++) {
         const struct sandbox_mount *m = &i->mounts[k];
 
+        if (volume_is_mount(m))
+            continue;
         jw_object(w);
         jw_kstr(w, "kind", m->kind);
         write_text(w, "source", m->source);
@@ -170,6 +176,46 @@ static int shown_state(const struct sandbox_info *i)
     return i->orphan ? SANDBOX_STATE_COUNT : (int)i->state;
 }
 
+static void write_aliases(struct jw *w, const struct sandbox_info *i)
+{
+    jw_key(w, "aliases");
+    jw_array(w);
+    for (const struct alias *a = i->aliases; a; a = a->next) {
+        jw_object(w);
+        jw_kstr(w, "dialect", a->name.dialect);
+        jw_kstr(w, "alias", a->name.alias);
+        jw_object_end(w);
+    }
+    jw_array_end(w);
+}
+
+static void write_volumes(struct jw *w, const struct sandbox *s, const struct sandbox_info *i)
+{
+    struct volumes *all = sandboxes_volumes(sandbox_registry(s));
+
+    jw_key(w, "volumes");
+    jw_array(w);
+    for (size_t k = 0; k < i->mount_count; k++) {
+        const struct sandbox_mount *m = &i->mounts[k];
+        struct volume_info v = {0};
+        struct volume *at;
+        struct err e;
+
+        if (!volume_is_mount(m))
+            continue;
+        at = all ? volume_find(all, STR(""), m->source, &e) : NULL;
+        if (at)
+            volume_info(at, &v);
+        jw_object(w);
+        jw_kstr(w, "id", m->source);
+        write_text(w, "name", v.name);
+        jw_kstr(w, "path", m->target);
+        jw_kbool(w, "read_only", m->readonly);
+        jw_object_end(w);
+    }
+    jw_array_end(w);
+}
+
 void sandbox_write_json(struct jw *w, const struct sandbox *s)
 {
     struct sandbox_info i;
@@ -178,6 +224,7 @@ void sandbox_write_json(struct jw *w, const struct sandbox *s)
     jw_object(w);
     jw_kc(w, "id", i.id);
     write_text(w, "name", i.name);
+    write_aliases(w, &i);
     jw_kc(w, "state", op_sandbox_states[shown_state(&i)]);
     jw_kstr(w, "image", i.image);
     jw_kstr(w, "runtime", i.runtime);
@@ -185,10 +232,13 @@ void sandbox_write_json(struct jw *w, const struct sandbox *s)
     jw_kstr(w, "owner", i.owner);
     jw_kstr(w, "network", i.network);
     write_limits(w, &i);
+    jw_kbool(w, "nesting", i.nesting);
     jw_kc(w, "rootfs", op_rootfs[i.rootfs_ro ? OP_ROOTFS_RO : OP_ROOTFS_RW]);
     jw_kc(w, "upper", op_uppers[i.memory_upper ? OP_UPPER_MEMORY : OP_UPPER_DISK]);
+    jw_kbool(w, "relay", i.relay);
     write_labels(w, &i);
     write_mounts(w, &i);
+    write_volumes(w, s, &i);
     jw_kint(w, "execs_live", i.execs_live);
     write_limit(w, "ttl_ms", i.ttl_ms);
     write_limit(w, "idle_ttl_ms", i.idle_ttl_ms);

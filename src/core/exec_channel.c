@@ -213,6 +213,22 @@ static void on_running(struct guest_exec *ch, const struct guest_exec_running *r
     exec_started_if_all(x);
 }
 
+/* As a shell says it (POSIX, exit status for commands): 127 and 126 of the program itself; 125, as
+ * env(1) and its kin have it, when what stood around it was the reason. */
+static int status_of_failure(enum err_code code)
+{
+    return code == ERR_NOT_FOUND ? 127 : code == ERR_FORBIDDEN ? 126 : 125;
+}
+
+/* Where init cannot see it (no memory controller reaches its groups), the runtime told us: a kill
+ * that nobody here asked for, after a kill for want of memory since it began. */
+static bool was_oom(const struct exec *x, const struct guest_exec_exit *how)
+{
+    bool killed = how->how == GUEST_SIGNALLED ? how->code == SIGKILL : how->code == 128 + SIGKILL;
+
+    return how->oom || (killed && x->kills == 0 && x->sandbox->oom_ms >= x->created_ms);
+}
+
 static void on_exited(struct guest_exec *ch, const struct guest_exec_exit *how)
 {
     struct exec *x = guest_exec_arg(ch);
@@ -223,10 +239,10 @@ static void on_exited(struct guest_exec *ch, const struct guest_exec_exit *how)
     x->system_us = (int64_t)how->system_us;
     x->max_rss_kib = (int64_t)how->max_rss_kib;
     x->duration_ms = (int64_t)(how->wall_us / 1000);
-    x->flags |= how->oom ? EXEC_OOM : 0;
+    x->flags |= how->how != GUEST_FAILED && was_oom(x, how) ? EXEC_OOM : 0;
     if (how->how == GUEST_FAILED) {
         text_set(&x->failure, str_of(how->err.msg));
-        x->exit_code = how->err.code == ERR_NOT_FOUND ? 127 : 126;
+        x->exit_code = status_of_failure(how->err.code);
         exec_end(x, EXEC_FAILED);
         return;
     }

@@ -1,5 +1,6 @@
 /* holt-spawn: the only privileged part.
  * Usage: holt-spawn --state DIR --init PROGRAM [--user NAME] [--allow DIR | --allow-write DIR]...
+ *        [--nesting yes]
  * --user: who holtd runs as, where that is not our own user. */
 #include "base/clock.h"
 #include "base/log.h"
@@ -69,6 +70,8 @@ static int parse(int argc, char **argv, struct arguments *ret, struct err *e)
             ret->init = value;
         else if (strcmp(name, "--user") == 0)
             ret->user = value;
+        else if (strcmp(name, "--nesting") == 0)
+            host.nesting = strcmp(value, "yes") == 0;
         else if (strcmp(name, "--allow") != 0 && strcmp(name, "--allow-write") != 0)
             return err_set(e, ERR_INVALID, 0, "unknown argument '%s'", name);
         else if (host_allow(value, strcmp(name, "--allow-write") == 0, e) < 0)
@@ -77,7 +80,7 @@ static int parse(int argc, char **argv, struct arguments *ret, struct err *e)
     if (!ret->state || !ret->init || argc % 2 == 0)
         return err_set(e, ERR_INVALID, 0,
                        "usage: holt-spawn --state DIR --init PROGRAM [--user NAME] "
-                       "[--allow DIR | --allow-write DIR]...");
+                       "[--allow DIR | --allow-write DIR]... [--nesting yes]");
     return 0;
 }
 

@@ -266,8 +266,10 @@ static int check(const struct spawn_create *c, struct err *e)
     } else if (s) {
         return err_set(e, ERR_CONFLICT, 0, "sandbox '" STR_FMT "' exists", STR_ARG(c->id));
     }
-    if (c->flags & SPAWN_NESTING)
-        return err_set(e, ERR_UNSUPPORTED, 0, "this holt-spawn knows no nesting");
+    if ((c->flags & SPAWN_NESTING) && !host.nesting) {
+        (void)err_set(e, ERR_FORBIDDEN, 0, "holt-spawn was started without '--nesting yes'");
+        return err_hint(e, "end holt-spawn: the next one takes up the setting and the sandboxes");
+    }
     return 0;
 }
 
@@ -286,10 +288,10 @@ static void reset(struct sandbox *s, const struct spawn_create *c, uint32_t tag)
                           .create_tag = tag,
                           .dir = -1,
                           .listener = -1,
+                          .net = {-1, -1, -1, -1},
                           .upper = -1,
                           .dev_tree = -1,
                           .cg2 = -1,
-                          .cg2_init = -1,
                           .cg2_work = -1,
                           .go = {-1, -1},
                           .report = {-1, -1},
@@ -319,9 +321,8 @@ static void let_go(struct sandbox *s)
     fd_close(s->go[1]);
     fd_close(s->upper);
     fd_close(s->dev_tree);
-    fd_close(s->cg2_init);
     fd_close(s->cg2_work);
-    s->go[1] = s->upper = s->dev_tree = s->cg2_init = s->cg2_work = -1;
+    s->go[1] = s->upper = s->dev_tree = s->cg2_work = -1;
     (void)undo_layers(s);
     sandbox_close_mounts(s);
     s->ask = NULL;
@@ -348,6 +349,7 @@ void sandbox_create(const struct spawn_create *c, uint32_t tag)
         s->enforced |= SPAWN_CAN_DISK;
     if (s->nofile)
         s->enforced |= SPAWN_CAN_NOFILE;
+    s->enforced |= host.features & (SPAWN_CAN_KILL_TREE | SPAWN_CAN_FREEZE);
     if (rlimit_holds_pids(s))
         s->enforced |= SPAWN_CAN_PIDS;
     r = run_steps(s, &e);

@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from daemon import BUILD, wait_for
-from test_native import holt, native
+from daemon import BUILD, native, wait_for
+from test_native import holt
 
 API = "/holt/v1"
 

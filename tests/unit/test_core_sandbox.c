@@ -859,6 +859,58 @@ static void a_thousand_are_read_in_a_moment(void **state)
     assert_non_null(exec_next(sandbox_find(f->all, STR("n77"), &e), STR("")));
 }
 
+static void aliases_lead_to_one_sandbox_across_a_restart(void **state)
+{
+    static const struct alias_name one = {STR("sbx"), STR("SBX-1")};
+    static const struct alias_name same_text = {STR("fluid"), STR("SBX-1")};
+    struct fixture *f = *state;
+    char a[ID_SIZE], b[ID_SIZE];
+    struct sandbox_info i;
+    struct err e = {0};
+
+    sandbox_create(f->all, &(struct sandbox_spec){.aliases = &one, .alias_count = 1}, &tester,
+                   on_sandbox, f);
+    await(f);
+    sandbox_info(f->s, &i);
+    (void)snprintf(a, sizeof a, "%s", i.id);
+    sandbox_alias(f->s, (struct alias_name){STR("agentbox"), STR("0af9-uuid")}, &tester, on_sandbox,
+                  f);
+    await(f);
+    assert_int_equal(f->e.code, ERR_NONE);
+    sandbox_create(f->all, &(struct sandbox_spec){.name = STR("two")}, &tester, on_sandbox, f);
+    await(f);
+    sandbox_info(f->s, &i);
+    (void)snprintf(b, sizeof b, "%s", i.id);
+    sandbox_alias(f->s, one, &tester, on_sandbox, f);
+    await(f);
+    assert_int_equal(f->e.code, ERR_CONFLICT);
+    sandbox_alias(sandbox_find(f->all, str_of(b), &e), same_text, &tester, on_sandbox, f);
+    await(f);
+    assert_int_equal(f->e.code, ERR_NONE);
+    sandbox_alias(sandbox_find(f->all, str_of(a), &e), (struct alias_name){STR("vm"), STR("two")},
+                  &tester, on_sandbox, f);
+    await(f);
+    assert_int_equal(f->e.code, ERR_CONFLICT); /* the name of the other */
+
+    close_all(f);
+    open_all(f);
+    sandbox_info(sandbox_find(f->all, STR("0af9-uuid"), &e), &i);
+    assert_string_equal(i.id, a);
+    assert_non_null(i.aliases->next);
+    assert_null(sandbox_find(f->all, STR("SBX-1"), &e));
+    assert_int_equal(e.code, ERR_CONFLICT);
+    sandbox_info(sandbox_find_as(f->all, STR("sbx"), STR("SBX-1"), &e), &i);
+    assert_string_equal(i.id, a);
+    sandbox_info(sandbox_find_as(f->all, STR("fluid"), STR("SBX-1"), &e), &i);
+    assert_string_equal(i.id, b);
+    sandbox_destroy(sandbox_find(f->all, str_of(a), &e), &tester, on_sandbox, f);
+    await(f);
+    assert_null(sandbox_find(f->all, STR("0af9-uuid"), &e));
+    assert_int_equal(e.code, ERR_NOT_FOUND);
+    sandbox_info(sandbox_find(f->all, STR("SBX-1"), &e), &i); /* one of the two is left */
+    assert_string_equal(i.id, b);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -890,6 +942,7 @@ int main(void)
         TEST(a_command_under_a_key_waits_for_its_row),
         TEST(a_command_that_never_began_is_not_there),
         TEST(a_key_is_there_when_the_row_is),
+        TEST(aliases_lead_to_one_sandbox_across_a_restart),
         TEST(a_thousand_are_read_in_a_moment),
     };
 

@@ -64,12 +64,16 @@ int spawn_link_start(const struct spawn_link_home *h, pid_t *ret, struct err *e)
     AUTO(mem_free) char *log = xasprintf("%s/spawn.log", h->path);
     AUTO(mem_free) char *state = xstrdup(h->path);
     char name[] = "holt-spawn", state_option[] = "--state", init_option[] = "--init";
-    char *argv[] = {name, state_option, state, init_option, init, NULL};
+    char *const first[] = {name, state_option, state, init_option, init};
+    AUTO(mem_free) char **argv = xzalloc((ARRAY_LEN(first) + h->allowed_n + 1) * sizeof *argv);
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
     sigset_t none;
     int r, begin = log_size(h) > LOG_MAX ? O_TRUNC : 0;
 
+    memcpy(argv, first, sizeof first);
+    if (h->allowed_n > 0)
+        memcpy(argv + ARRAY_LEN(first), h->allowed, h->allowed_n * sizeof *argv);
     sigemptyset(&none);
     (void)posix_spawn_file_actions_init(&files);
     (void)posix_spawnattr_init(&how);
@@ -81,6 +85,8 @@ int spawn_link_start(const struct spawn_link_home *h, pid_t *ret, struct err *e)
     if (r == 0)
         r = posix_spawn_file_actions_addopen(&files, 2, log, O_WRONLY | O_CREAT | O_APPEND | begin,
                                              0600);
+    if (r == 0) /* it outlives us: who waits for the end of a pipe of ours must not wait for it */
+        r = posix_spawn_file_actions_addclosefrom_np(&files, 3);
     if (r == 0)
         r = posix_spawn(ret, program, &files, &how, argv, environ);
     (void)posix_spawn_file_actions_destroy(&files);
@@ -95,17 +101,33 @@ bool spawn_link_lives(pid_t *pid)
     return *pid > 0;
 }
 
+/* Of a line of its log, the value of error="…"; else the line. */
+static struct str reason_in(struct str line)
+{
+    static const char key[] = "error=\"";
+    const char *at = memmem(line.p, line.n, key, sizeof key - 1), *end;
+
+    if (!at)
+        return line;
+    at += sizeof key - 1;
+    line = str_skip(line, (size_t)(at - line.p));
+    end = memchr(line.p, '"', line.n);
+    return str_make(line.p, end ? (size_t)(end - line.p) : line.n);
+}
+
 /* What it wrote before it ended, behind `from`, says why. */
 static int died(const struct spawn_link_home *h, int64_t from, struct err *e)
 {
     AUTO(fd_close) int fd = openat(h->state, "spawn.log", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     char said[SAID_MAX];
     ssize_t n = fd < 0 ? -1 : pread(fd, said, sizeof said, from > LOG_MAX ? 0 : from);
+    struct str rest, why;
 
     if (n <= 0)
         return err_set(e, ERR_UNSUPPORTED, 0, "holt-spawn ended at its start");
-    return err_set(e, ERR_UNSUPPORTED, 0, "holt-spawn ended at its start: %.*s",
-                   (int)size_min((size_t)n, 200), said);
+    why = reason_in(str_cut(str_make(said, (size_t)n), '\n', &rest));
+    return err_set(e, ERR_UNSUPPORTED, 0, "holt-spawn ended at its start: " STR_FMT,
+                   (int)size_min(why.n, 200), why.p);
 }
 
 int spawn_link_open(const struct spawn_link_home *h, pid_t *pid, struct err *e)
@@ -140,10 +162,14 @@ int spawn_link_send(int fd, struct str packet, struct err *e)
     return n < 0 ? err_set(e, ERR_UNAVAILABLE, errno, "write to holt-spawn") : 1;
 }
 
-/* How many descriptors came, all closed. */
-static size_t close_passed(struct msghdr *h)
+void spawn_link_fds_done(struct spawn_link_fds *f)
 {
-    size_t count = 0;
+    while (f->n > 0)
+        fd_close(f->fd[--f->n]);
+}
+
+static void take_passed(struct msghdr *h, struct spawn_link_fds *to)
+{
 
     for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
         size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -154,17 +180,19 @@ static size_t close_passed(struct msghdr *h)
             int fd;
 
             memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-            fd_close(fd);
+            if (to->n < ARRAY_LEN(to->fd))
+                to->fd[to->n++] = fd;
+            else
+                fd_close(fd);
         }
-        count += n;
     }
-    return count;
 }
 
-int spawn_link_receive(int fd, char *bytes, struct spawn_msg *ret, struct err *e)
+int spawn_link_receive(int fd, char *bytes, struct spawn_msg *ret, struct spawn_link_fds *fds,
+                       struct err *e)
 {
     union {
-        char bytes[CMSG_SPACE(4 * sizeof(int))];
+        char bytes[CMSG_SPACE(SPAWN_LISTENER_COUNT * sizeof(int))];
         struct cmsghdr align;
     } control;
     struct iovec iov = {.iov_base = bytes, .iov_len = SPAWN_PACKET_MAX};
@@ -173,16 +201,21 @@ int spawn_link_receive(int fd, char *bytes, struct spawn_msg *ret, struct err *e
                        .msg_control = control.bytes,
                        .msg_controllen = sizeof control.bytes};
     ssize_t n = recvmsg(fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    size_t fds;
+    int r;
 
+    fds->n = 0;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     if (n <= 0)
         return err_set(e, ERR_UNAVAILABLE, n < 0 ? errno : 0, "holt-spawn closed its connection");
-    fds = close_passed(&h);
+    take_passed(&h, fds);
     if (h.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
-        return err_set(e, ERR_INTERNAL, 0, "holt-spawn sent too large a packet");
-    return spawn_decode(str_make(bytes, (size_t)n), fds, SPAWN_SPAWN, ret, e) < 0 ? -1 : 1;
+        r = err_set(e, ERR_INTERNAL, 0, "holt-spawn sent too large a packet");
+    else
+        r = spawn_decode(str_make(bytes, (size_t)n), fds->n, SPAWN_SPAWN, ret, e);
+    if (r < 0)
+        spawn_link_fds_done(fds);
+    return r < 0 ? -1 : 1;
 }
 
 int spawn_link_hello(int fd, const char *installation, struct err *e)
@@ -212,13 +245,15 @@ int spawn_link_greet(int fd, const char *installation, struct spawn_welcome *ret
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
     AUTO(mem_free) char *bytes = xmalloc(SPAWN_PACKET_MAX);
+    struct spawn_link_fds fds;
     struct spawn_msg m;
     int r = spawn_link_hello(fd, installation, e);
 
     while (r == 0) {
         if (poll(&p, 1, SPAWN_LINK_MS) == 0)
             return err_set(e, ERR_TIMEOUT, 0, "holt-spawn does not answer");
-        r = spawn_link_receive(fd, bytes, &m, e);
+        r = spawn_link_receive(fd, bytes, &m, &fds, e);
+        spawn_link_fds_done(&fds);
         if (r > 0)
             r = spawn_link_welcomed(&m, ret, e);
     }

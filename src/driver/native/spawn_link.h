@@ -13,6 +13,8 @@ struct spawn_link_home {
     int state;          /* the state directory, O_PATH */
     const char *path;   /* its path */
     const char *bindir; /* of holt-spawn and holt-init */
+    char **allowed;     /* further arguments of holt-spawn: what the operator allows; or NULL */
+    size_t allowed_n;
 };
 
 /* A connected, non-blocking socket; -1 with e->code ERR_UNAVAILABLE: nobody listens. */
@@ -32,8 +34,13 @@ CHECKED int spawn_link_greet(int fd, const char *installation, struct spawn_welc
                              struct err *e);
 /* 1: sent; 0: the socket is full. */
 CHECKED int spawn_link_send(int fd, struct str packet, struct err *e);
-/* 1: a packet, decoded into bytes of SPAWN_PACKET_MAX; its descriptor, if any, is closed: the
- * driver learns of ends by events.  0: none is there. */
-CHECKED int spawn_link_receive(int fd, char *bytes, struct spawn_msg *ret, struct err *e);
+struct spawn_link_fds { /* that came with a packet: the receiver's */
+    int fd[SPAWN_LISTENER_COUNT];
+    size_t n;
+};
+void spawn_link_fds_done(struct spawn_link_fds *f);
+/* 1: a packet, decoded into bytes of SPAWN_PACKET_MAX; 0: none is there. */
+CHECKED int spawn_link_receive(int fd, char *bytes, struct spawn_msg *ret,
+                               struct spawn_link_fds *fds, struct err *e);
 /* A socket to where an init listens; `socket` is relative to the state directory. */
 int spawn_link_connect_init(const struct spawn_link_home *h, const char *id); /* or -errno */
