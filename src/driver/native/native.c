@@ -563,6 +563,10 @@ static void native_pause(struct driver *d, const char *id, bool on, driver_done 
 
     c->finish = finish_done;
     c->cb.done = done;
+    if (!(c->n->features & SPAWN_CAN_FREEZE)) {
+        (void)err_set(&c->err, ERR_UNSUPPORTED, 0, "it is in no cgroup that could be frozen");
+        (void)err_hint(&c->err, "holt doctor says at 'cgroup delegation' how it would be in one");
+    }
     m.u.pause = (struct spawn_pause){str_of(c->id), on};
     call_ask(c, &m);
 }
