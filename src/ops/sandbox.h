@@ -79,7 +79,7 @@ struct sandbox_stop_in { /* of stop and restart */
                       .example = "none", .text = "What it may reach."),                            \
         SANDBOX_FIELD(structure, nesting, OP_BOOL, .preset = "false", .example = "true",           \
                       .text = "May it make namespaces and mounts of its own? Weakens "             \
-                              "isolation; the setting nesting must allow it."),                    \
+                              "isolation; the setting 'nesting' must allow it."),                  \
         SANDBOX_FIELD(structure, labels, OP_MAP, .max = 64, .example = "team=blue",                \
                       .text = "Names and values of the owner's choice, to find it by."),           \
         SANDBOX_FIELD(structure, mounts, OP_JSON,                                                  \
