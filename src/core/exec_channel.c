@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/point.h"
 
 #include <signal.h>
 
@@ -16,6 +17,7 @@ static void ack_all(struct exec *x)
 {
     if (!x->ch)
         return;
+    point_reached("output written");
     guest_exec_ack(x->ch, GUEST_OUT, (uint64_t)x->log.end[LOG_OUT]);
     guest_exec_ack(x->ch, GUEST_ERR, (uint64_t)x->log.end[LOG_ERR]);
 }
@@ -277,6 +279,12 @@ static void on_gone(struct guest_exec *ch, const struct err *e)
 static const struct guest_exec_ops channel_ops = {on_running, on_output, on_stdin_room, on_exited,
                                                   on_gone};
 
+/* Under a key a command runs once, whatever dies: who asks again must find its row. */
+bool exec_waits_for_row(const struct exec *x)
+{
+    return !x->start_saved && *x->idempotency;
+}
+
 void exec_send_start(struct exec *x)
 {
     struct err e = {0};
@@ -312,10 +320,14 @@ void exec_link(struct exec *x, const struct guest_exec_row *row)
     if (x->ch)
         return;
     timer_stop(&x->check);
-    if (x->start)
-        exec_send_start(x); /* init knows it already if it came through the last time */
-    else if (row)
+    if (x->start) {
+        if (!exec_waits_for_row(x))
+            exec_send_start(x); /* init knows it already if it came through the last time */
+    } else if (row) {
         attach(x);
-    else
-        exec_lose(x, "its init does not know it: it never began, or another init is there");
+    } else if (x->sm.state == EXEC_STARTING && x->log.size == 0) {
+        exec_erase(x); /* holtd died before init was told of it: nobody was promised anything */
+    } else {
+        exec_lose(x, "its init does not know it: another init is there");
+    }
 }

@@ -67,13 +67,41 @@ static int check_pairs(const char *what, const struct pair *p, size_t n, struct 
 
 static int check_mounts(const struct sandbox_spec *spec, struct err *e)
 {
-    if (spec->mount_count > MOUNTS_MAX)
-        return err_set(e, ERR_INVALID, 0, "field 'mounts': more than %d", MOUNTS_MAX);
+    if (spec->mount_count > MOUNTS_MAX || spec->volume_count > MOUNTS_MAX - spec->mount_count)
+        return err_set(e, ERR_INVALID, 0, "more than %d mounts and volumes", MOUNTS_MAX);
     for (size_t i = 0; i < spec->mount_count; i++)
         if (spec->mounts[i].target.n == 0 || spec->mounts[i].target.p[0] != '/')
             return err_set(e, ERR_INVALID, 0,
                            "field 'mounts': the target '" STR_FMT "' is not an absolute path",
                            (int)size_min(spec->mounts[i].target.n, 128), spec->mounts[i].target.p);
+    return 0;
+}
+
+/* The mounts that were asked for, and what its volumes are. */
+static int gather_mounts(struct sandboxes *all, const struct sandbox_spec *spec,
+                         const struct principal *by, struct sandbox_mount *to, struct err *e)
+{
+    const struct volume_asker asker = {spec->tenant, by};
+
+    if (spec->mount_count > 0)
+        memcpy(to, spec->mounts, spec->mount_count * sizeof *to);
+    to += spec->mount_count;
+    for (size_t i = 0; i < spec->volume_count; i++) {
+        if (!all->volumes)
+            return err_set(e, ERR_UNSUPPORTED, 0, "there are no volumes here");
+        if (volume_mount(all->volumes, &spec->volumes[i], &asker, &to[i], e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int check_aliases(struct sandboxes *all, const struct sandbox_spec *spec, struct err *e)
+{
+    if (spec->alias_count > ALIASES_PER_OBJECT)
+        return err_set(e, ERR_INVALID, 0, "more than %d aliases", ALIASES_PER_OBJECT);
+    for (size_t i = 0; i < spec->alias_count; i++)
+        if (sandbox_alias_check(all, NULL, spec->aliases[i], e) < 0)
+            return -1;
     return 0;
 }
 
@@ -122,7 +150,8 @@ static int check_spec(struct sandboxes *all, const struct sandbox_spec *spec, st
         err_set(e, ERR_LIMIT, 0, "there are %lld sandboxes already", (long long)all->count);
         return err_hint(e, "destroy some: holt ls, holt rm");
     }
-    if (sandbox_name_check(all, spec->name, e) < 0 || check_limits(&spec->limits, e) < 0 ||
+    if (sandbox_name_check(all, NULL, spec->name, e) < 0 || check_aliases(all, spec, e) < 0 ||
+        check_limits(&spec->limits, e) < 0 ||
         check_pairs("labels", spec->labels, spec->label_count, e) < 0 ||
         check_pairs("env", spec->env, spec->env_count, e) < 0 || check_mounts(spec, e) < 0)
         return -1;
@@ -130,10 +159,16 @@ static int check_spec(struct sandboxes *all, const struct sandbox_spec *spec, st
         return err_set(e, ERR_UNSUPPORTED, 0, "field 'network': only 'none' is there yet");
     if (spec->ttl_ms < 0 || spec->idle_ttl_ms < 0)
         return err_set(e, ERR_INVALID, 0, "a lifetime below zero");
-    if (spec->alias.n > 0 && map_get(&all->by_alias, spec->alias))
-        return err_set(e, ERR_CONFLICT, 0, "a sandbox '" STR_FMT "' exists already",
-                       (int)size_min(spec->alias.n, 64), spec->alias.p);
     return 0;
+}
+
+/* What a sandbox made could reach more than it may itself: another network, other mounts. */
+static int check_maker(const struct principal *by, struct err *e)
+{
+    if (!principal_is_inside(by))
+        return 0;
+    err_set(e, ERR_FORBIDDEN, 0, "a sandbox makes no sandboxes");
+    return err_hint(e, "ask its owner, or use a token from outside");
 }
 
 /* --- making --- */
@@ -148,20 +183,21 @@ static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spe
     text_set(&s->network, spec->network.n > 0 ? spec->network : STR("none"));
     text_set(&s->failure, STR(""));
     text_set(&s->dialect, spec->dialect);
-    text_set(&s->alias, spec->alias);
+    text_set(&s->note, spec->note);
     s->limits = spec->limits;
     s->rootfs_ro = spec->rootfs_ro;
     s->memory_upper = spec->memory_upper;
     s->nesting = spec->nesting;
+    s->relay = spec->relay;
     s->one_shot = spec->one_shot;
+    s->also = spec->also;
+    s->also_arg = spec->also_arg;
     s->ttl_ms = spec->ttl_ms;
     s->idle_ttl_ms = spec->idle_ttl_ms;
     s->labels = pairs_copy(spec->labels, spec->label_count);
     s->label_count = spec->label_count;
     s->env = pairs_copy(spec->env, spec->env_count);
     s->env_count = spec->env_count;
-    s->mounts = mounts_copy(spec->mounts, spec->mount_count);
-    s->mount_count = spec->mount_count;
     s->created_ms = s->last_activity_ms = clock_wall_ms();
     return s;
 }
@@ -170,24 +206,36 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
                     const struct principal *by, sandbox_cb done, void *arg)
 {
     struct err e = {0};
+    struct sandbox_mount mounts[MOUNTS_MAX];
     struct driver *d = NULL;
     struct image_use use;
     struct sandbox *s;
 
-    if (check_spec(all, spec, &e) == 0)
+    if (check_maker(by, &e) == 0 && check_spec(all, spec, &e) == 0 &&
+        gather_mounts(all, spec, by, mounts, &e) == 0)
         d = pick_driver(all, spec->runtime, &e);
+    if (d && spec->relay && !(d->ops->caps & DRIVER_CAN_RELAY)) {
+        err_set(&e, ERR_UNSUPPORTED, 0, "field 'relay': runtime '%s' has none", d->ops->name);
+        d = NULL;
+    }
     if (!d || sandbox_choose_image(all, spec->image, &use, &e) < 0) {
+        if (spec->also)
+            spec->also->free(spec->also_arg);
         err_wrap(&e, "create a sandbox");
         sandbox_tell(all, NULL, done, arg, &e);
         return;
     }
     s = from_spec(all, spec);
     sandbox_set_image(s, spec->image, &use);
+    s->mount_count = spec->mount_count + spec->volume_count;
+    s->mounts = mounts_copy(mounts, s->mount_count);
     s->driver = d;
     text_set(&s->runtime, str_of(d->ops->name));
     text_set(&s->owner, str_of(by->actor));
     (void)snprintf(s->actor, sizeof s->actor, "%s", by->actor);
     sandbox_add(all, s);
+    for (size_t i = 0; i < spec->alias_count; i++) /* it was checked: it cannot fail */
+        (void)!alias_add(all->aliases, spec->aliases[i], str_of(s->id), &e);
     sandbox_owe(s, "sandbox.created");
     wait_add(&s->waits, done, arg);
     sandbox_make(s, false);

@@ -61,7 +61,8 @@ static int must_be_free(const struct sandbox *s, const char *what, struct err *e
     if (s->orphan && s->driver) {
         err_set(e, ERR_CONFLICT, 0, "%s sandbox '%s': it is an orphan, no row says what it was",
                 what, s->id);
-        err_hint(e, "destroy it when nothing of it is wanted: holt rm %s", s->id);
+        err_hint(e, "start holtd with the database that knows it, or destroy it: holt rm %s",
+                 s->id);
     } else if (!s->driver) {
         err_set(e, ERR_UNSUPPORTED, 0, "%s sandbox '%s': its runtime '%s' is not there", what,
                 s->id, s->runtime);
@@ -181,6 +182,8 @@ static void made(void *arg, const struct driver_made *m, const struct err *e)
     sm_move(&s->sm, SANDBOX_RUNNING);
     sandbox_touch(s);
     timer_set(s->all->timers, &s->timer, clock_mono_ms() + MAKE_MS, make_late);
+    if (s->also)
+        s->also->ready(s->also_arg, s);
     sandbox_save(s, sandbox_made_saved);
     link_open(s);
 }
@@ -197,6 +200,7 @@ void sandbox_make(struct sandbox *s, bool restart)
         .rootfs_ro = s->rootfs_ro,
         .memory_upper = s->memory_upper,
         .nesting = s->nesting,
+        .relay = s->relay,
         .restart = restart,
         .mounts = s->mounts,
         .mount_count = s->mount_count,
@@ -545,6 +549,14 @@ static void updated(struct sandbox *s, const struct err *e)
     wait_tell(&s->update_waits, s, e);
 }
 
+void sandbox_changed(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg)
+{
+    set_actor(s, by);
+    wait_add(&s->update_waits, done, arg);
+    sandbox_owe(s, "sandbox.updated");
+    sandbox_save(s, updated);
+}
+
 void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const struct principal *by,
                     sandbox_cb done, void *arg)
 {
@@ -553,15 +565,16 @@ void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const str
 
     if (s->destroying)
         must_be_free(s, "change", &e);
-    else if (rename && sandbox_name_check(s->all, c->name, &e) < 0)
+    else if (rename && sandbox_name_check(s->all, s, c->name, &e) < 0)
         err_wrap(&e, "change sandbox '%s'", s->id);
     else if (c->ttl_ms < -1 || c->idle_ttl_ms < -1)
         err_set(&e, ERR_INVALID, 0, "a lifetime below zero");
+    else if (principal_is_inside(by) && (c->ttl_ms >= 0 || c->idle_ttl_ms >= 0))
+        err_set(&e, ERR_FORBIDDEN, 0, "a sandbox does not decide how long it lives");
     if (e.code != ERR_NONE) {
         sandbox_tell(s->all, s, done, arg, &e);
         return;
     }
-    set_actor(s, by);
     if (rename)
         sandbox_rename(s, c->name);
     if (c->set_labels) {
@@ -571,9 +584,7 @@ void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const str
     }
     s->ttl_ms = c->ttl_ms >= 0 ? c->ttl_ms : s->ttl_ms;
     s->idle_ttl_ms = c->idle_ttl_ms >= 0 ? c->idle_ttl_ms : s->idle_ttl_ms;
-    wait_add(&s->update_waits, done, arg);
-    sandbox_owe(s, "sandbox.updated");
-    sandbox_save(s, updated);
+    sandbox_changed(s, by, done, arg);
 }
 
 struct stats_call {

@@ -38,12 +38,17 @@ void banner_url(const struct listener_info *l, struct buf *to)
 
 static void add_listeners(struct buf *to, const struct server *s)
 {
+    static const char *const notes[] = {[LISTEN_API] = "\n",
+                                        [LISTEN_SEED] = "  (no token needed)\n",
+                                        [LISTEN_RELAY] = "\n",
+                                        [LISTEN_PREVIEW] = "  (previews: holt preview)\n"};
+
     for (size_t i = 0; i < server_listener_count(s); i++) {
         const struct listener_info *l = server_listener(s, i);
 
         buf_add_c(to, i == 0 ? "  listening  " : "             ");
         banner_url(l, to);
-        buf_add_c(to, l->seed ? "  (no token needed)\n" : "\n");
+        buf_add_c(to, notes[l->role]);
     }
 }
 

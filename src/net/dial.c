@@ -3,17 +3,11 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "net/dial_tls.h"
+#include "net/resolver.h"
 
 #include <arpa/inet.h>
-#include <netdb.h>
 
 #define READ_SIZE (64 * 1024)
-
-/* A look-up that runs cannot be stopped: it then goes on alone, and its result is thrown away. */
-struct lookup {
-    uv_getaddrinfo_t req;
-    struct dial *d; /* NULL: nobody waits for it */
-};
 
 struct dial {
     uv_loop_t *loop;
@@ -29,11 +23,12 @@ struct dial {
         uv_tcp_t tcp;
         uv_pipe_t pipe;
     } h;
-    uv_timer_t timer;      /* always open until the end: its close makes ops->closed come later */
-    struct lookup *lookup; /* NULL: none runs */
+    uv_timer_t timer; /* always open until the end: its close makes ops->closed come later */
+    struct resolver *resolver; /* NULL: no look-up runs */
     uv_connect_t connect;
     uv_write_t write;
-    struct addrinfo *addresses, *next_address;
+    struct ip addresses[RESOLVER_ADDRESSES];
+    size_t address_count, next_address;
     struct buf out, sending;
     struct err e;
     int connect_error;
@@ -49,12 +44,10 @@ static void flush(struct dial *d);
 
 static void finish_if_idle(struct dial *d)
 {
-    if (!d->closing || d->handle_open || d->lookup || !d->timer_closed)
+    if (!d->closing || d->handle_open || !d->timer_closed)
         return;
     d->ops->closed(d, &d->e);
     (void)tls_end_free(d->end);
-    if (d->addresses)
-        uv_freeaddrinfo(d->addresses);
     buf_done(&d->out);
     buf_done(&d->sending);
     mem_free(d->host);
@@ -88,10 +81,7 @@ void dial_close(struct dial *d)
     uv_close((uv_handle_t *)&d->timer, on_timer_closed);
     if (d->handle_open && !uv_is_closing(&d->h.handle))
         uv_close(&d->h.handle, on_handle_closed);
-    if (d->lookup && uv_cancel((uv_req_t *)&d->lookup->req) < 0) {
-        d->lookup->d = NULL;
-        d->lookup = NULL;
-    }
+    d->resolver = resolver_free(d->resolver);
 }
 
 static void fail(struct dial *d)
@@ -311,83 +301,68 @@ static void on_connected(uv_connect_t *req, int status)
         tls_pump(d);
 }
 
+static void address_of(const struct dial *d, const struct ip *a, struct sockaddr_storage *ret)
+{
+    struct sockaddr_in in4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)d->port)};
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)d->port)};
+
+    if (ip_is_v4(a)) {
+        in4.sin_addr.s_addr = htonl(ip_to_v4(a));
+        memcpy(ret, &in4, sizeof in4);
+    } else {
+        memcpy(&in6.sin6_addr, a->bytes, sizeof a->bytes);
+        memcpy(ret, &in6, sizeof in6);
+    }
+}
+
 static void try_next(struct dial *d)
 {
-    struct addrinfo *a = d->next_address;
+    struct sockaddr_storage to;
 
-    if (!a) {
+    if (d->next_address >= d->address_count) {
         set_connect_error(d, d->connect_error ? d->connect_error : UV_EADDRNOTAVAIL);
         fail(d);
         return;
     }
-    d->next_address = a->ai_next;
+    address_of(d, &d->addresses[d->next_address++], &to);
     if (uv_tcp_init(d->loop, &d->h.tcp) < 0)
         abort();
     d->h.handle.data = d;
     d->handle_open = true;
     d->connect.data = d;
-    d->connect_error = uv_tcp_connect(&d->connect, &d->h.tcp, a->ai_addr, on_connected);
+    d->connect_error =
+        uv_tcp_connect(&d->connect, &d->h.tcp, (const struct sockaddr *)&to, on_connected);
     if (d->connect_error < 0)
         uv_close(&d->h.handle, on_handle_closed);
 }
 
-static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *all)
+static void on_resolved(void *arg, const struct ip *addresses, size_t n, const struct err *e)
 {
-    struct lookup *l = CONTAINER_OF(req, struct lookup, req);
-    struct dial *d = l->d;
+    struct dial *d = arg;
 
-    mem_free(l);
-    if (!d) {
-        uv_freeaddrinfo(all);
+    if (d->closing)
         return;
-    }
-    d->lookup = NULL;
-    d->addresses = d->next_address = all;
-    if (d->closing) {
-        finish_if_idle(d);
-        return;
-    }
-    if (status < 0) {
-        (void)err_set(&d->e, ERR_UNAVAILABLE, 0, "look up the name '%s': %s", d->host,
-                      uv_strerror(status));
+    if (n == 0) {
+        d->e = *e;
+        d->e.code = ERR_UNAVAILABLE;
         fail(d);
         return;
     }
+    memcpy(d->addresses, addresses, n * sizeof *addresses);
+    d->address_count = n;
     try_next(d);
 }
 
-/* An address needs no look-up, nor the threads for one. */
-static bool take_numeric(struct dial *d, const char *port)
-{
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
-                             .ai_flags = AI_NUMERICSERV | AI_NUMERICHOST};
-    struct in6_addr ignored;
-
-    if (inet_pton(AF_INET, d->host, &ignored) != 1 && inet_pton(AF_INET6, d->host, &ignored) != 1)
-        return false;
-    if (getaddrinfo(d->host, port, &hints, &d->addresses) != 0)
-        return false;
-    d->next_address = d->addresses;
-    try_next(d);
-    return true;
-}
-
+/* An address needs no look-up.  A resolver for each: what the system says now is asked. */
 static void start_tcp(struct dial *d)
 {
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
-    char port[8];
-    int r;
-
-    (void)snprintf(port, sizeof port, "%d", d->port);
-    if (take_numeric(d, port))
-        return;
-    d->lookup = xzalloc(sizeof *d->lookup);
-    d->lookup->d = d;
-    r = uv_getaddrinfo(d->loop, &d->lookup->req, on_resolved, d->host, port, &hints);
-    if (r < 0) {
-        mem_free(TAKE(d->lookup));
-        (void)err_set(&d->e, ERR_INVALID, 0, "look up the name '%s': %s", d->host, uv_strerror(r));
+    if (ip_parse(str_of(d->host), &d->addresses[0])) {
+        d->address_count = 1;
+        try_next(d);
+    } else if (resolver_new(d->loop, NULL, &d->resolver, &d->e) < 0) {
         fail(d);
+    } else {
+        (void)resolver_ask(d->resolver, d->host, on_resolved, d);
     }
 }
 

@@ -1,7 +1,6 @@
 /* dial: one outgoing byte connection: TCP or Unix socket, TLS on top or without.
- * Names are resolved by the C library on a libuv worker; each address is tried in turn.
- * A look-up that a close comes before goes on alone: the loop must run (or be abandoned) until
- * then. Life: dial_start; ops->connected; then ops->data as bytes come; dial_close at any time;
+ * Names are resolved by net/resolver on the loop; each address is tried in turn.
+ * Life: dial_start; ops->connected; then ops->data as bytes come; dial_close at any time;
  * ops->closed is the last call, comes exactly once and never from inside dial_start or dial_close.
  * Thread: the loop's. */
 #pragma once

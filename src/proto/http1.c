@@ -239,7 +239,18 @@ static int split_target(struct http_req *r, struct err *e)
     return 0;
 }
 
-static int read_request_line(struct str line, struct http_req *r, struct err *e)
+static int split_proxy_target(struct http_req *r, struct err *e)
+{
+    if (str_eq_c(r->method, "CONNECT")) {
+        r->authority = r->target;
+        return all_of(r->target, C_HOST) ? 0 : bad(e, "the target of CONNECT is not 'host:port'");
+    }
+    if (!str_starts(r->target, STR("http://")))
+        return bad(e, "the target is no absolute http URL; for https use CONNECT");
+    return split_target(r, e);
+}
+
+static int read_request_line(struct str line, bool proxy, struct http_req *r, struct err *e)
 {
     struct str rest, version;
     int st;
@@ -255,11 +266,24 @@ static int read_request_line(struct str line, struct http_req *r, struct err *e)
         return st;
     if (!all_of(r->target, C_TARGET))
         return bad(e, "the target holds a byte that must be escaped");
+    if (proxy)
+        return split_proxy_target(r, e);
     if (str_eq_c(r->method, "CONNECT")) {
         (void)err_set(e, ERR_UNSUPPORTED, 0, "CONNECT is not supported");
         return -501;
     }
     return split_target(r, e);
+}
+
+/* Of CONNECT, Host may lack the port, as some clients write it. */
+static bool same_authority(const struct http_req *r, struct str host)
+{
+    const char *colon = memrchr(r->authority.p, ':', r->authority.n);
+
+    if (str_case_eq(r->authority, host))
+        return true;
+    return colon && str_eq_c(r->method, "CONNECT") &&
+           str_case_eq(str_make(r->authority.p, (size_t)(colon - r->authority.p)), host);
 }
 
 /* RFC 9112 section 3.2: exactly one Host in 1.1; it and an absolute target may not differ. */
@@ -271,9 +295,10 @@ static int check_host(struct http_req *r, const struct framing *f, struct err *e
         return r->version == HTTP_1_1 ? bad(e, "no Host") : 0;
     if (!all_of(f->host, C_HOST))
         return bad(e, "Host holds a byte that may not stand there");
-    if (r->authority.p && !str_case_eq(r->authority, f->host))
+    if (r->authority.p && !same_authority(r, f->host))
         return bad(e, "the target's host and Host differ");
-    r->authority = f->host;
+    if (!str_eq_c(r->method, "CONNECT"))
+        r->authority = f->host;
     return 0;
 }
 
@@ -291,8 +316,8 @@ static int check_framing(const struct framing *f, enum http_version version, str
     return 0;
 }
 
-int http1_request(const struct http1_scan *s, struct str in, struct arena *a,
-                  struct http1_request *ret, struct err *e)
+static int read_request(const struct http1_scan *s, struct str in, bool proxy, struct arena *a,
+                        struct http1_request *ret, struct err *e)
 {
     size_t n = s->at - s->skip, count = s->lines - 1;
     char *head = arena_alloc(a, n), *lf;
@@ -305,7 +330,7 @@ int http1_request(const struct http1_scan *s, struct str in, struct arena *a,
     *ret = (struct http1_request){.req.scheme = STR("http")};
     lf = memchr(head, '\n', n);
     assert(lf);
-    st = read_request_line(str_make(head, (size_t)(lf - 1 - head)), r, e);
+    st = read_request_line(str_make(head, (size_t)(lf - 1 - head)), proxy, r, e);
     if (st < 0)
         return st;
     r->headers = arena_alloc(a, count * sizeof *r->headers);
@@ -323,6 +348,18 @@ int http1_request(const struct http1_scan *s, struct str in, struct arena *a,
     ret->expect_continue = f.expect && r->version == HTTP_1_1 && ret->framing != HTTP1_NO_BODY;
     ret->wants_upgrade = f.upgrade && r->version == HTTP_1_1;
     return 1;
+}
+
+int http1_request(const struct http1_scan *s, struct str in, struct arena *a,
+                  struct http1_request *ret, struct err *e)
+{
+    return read_request(s, in, false, a, ret, e);
+}
+
+int http1_proxy_request(const struct http1_scan *s, struct str in, struct arena *a,
+                        struct http1_request *ret, struct err *e)
+{
+    return read_request(s, in, true, a, ret, e);
 }
 
 static int read_status_line(struct str line, struct http1_response *r, struct err *e)

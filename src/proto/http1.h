@@ -40,6 +40,11 @@ struct http1_request {
 int http1_request(const struct http1_scan *s, struct str in, struct arena *a,
                   struct http1_request *ret, struct err *e) CHECKED;
 
+/* The same for a proxy: CONNECT is taken, its authority is the target; any other target must be an
+ * absolute http URL. */
+int http1_proxy_request(const struct http1_scan *s, struct str in, struct arena *a,
+                        struct http1_request *ret, struct err *e) CHECKED;
+
 struct http1_response {
     enum http_version version;
     int status;

@@ -2,11 +2,13 @@
  * Usage: holt-spawn --state DIR --init PROGRAM [--user NAME] [--allow DIR | --allow-write DIR]...
  *        [--nesting yes]
  * --user: who holtd runs as, where that is not our own user. */
+#include "base/clock.h"
 #include "base/log.h"
 #include "spawn/sandbox.h"
 #include "spawn/server.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -14,11 +16,19 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#define LOCK_MS 2000
+#define LOCK_LOOK_MS 10
+
+/* One that was killed holds the lock until the kernel is done with it. */
 static int lock_state(struct err *e)
 {
     int fd = openat(host.state, "spawn.lock", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    int64_t until = clock_mono_ms() + LOCK_MS;
+    bool locked = false;
 
-    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+    while (fd >= 0 && !(locked = flock(fd, LOCK_EX | LOCK_NB) == 0) && clock_mono_ms() < until)
+        (void)poll(NULL, 0, LOCK_LOOK_MS);
+    if (!locked)
         return err_set(e, ERR_CONFLICT, 0, "another holt-spawn serves '%s'", host.state_path);
     return 0; /* held until we die */
 }

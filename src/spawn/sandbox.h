@@ -48,27 +48,28 @@ struct sandbox {
     bool confirmed;
     const struct spawn_create *ask; /* while it is made, and in the child; else NULL */
 
-    int dir;      /* sb/ID */
-    int listener; /* init's socket; closed here once init has it */
-    int upper;    /* a detached mount of the writable layer on disk, or -1 */
-    int *layers;  /* detached mounts, lowest first; the first is the base */
+    int dir;                       /* sb/ID */
+    int listener;                  /* init's socket; closed here once init has it */
+    int net[SPAWN_LISTENER_COUNT]; /* for holt-egress, until they are asked for; or -1 */
+    int upper;                     /* a detached mount of the writable layer on disk, or -1 */
+    int *layers;                   /* detached mounts, lowest first; the first is the base */
     size_t layer_n;
     int *mounts; /* detached mounts, as in ask->mounts; -1: a tmpfs, which the child makes */
     size_t mount_n;
     shared_set shared;
-    int dev_tree;           /* a detached mount of the shared /dev */
-    int cg2;                /* sb/ID in the v2 tree, or -1 */
-    int cg2_init, cg2_work; /* init and work in it */
-    int go[2];              /* the child waits for a byte on go[0] */
-    int report[2];          /* the child's error on report[1]; closed by exec */
-    pid_t pid;              /* 0: not cloned, or gone */
-    uint64_t started;       /* its start time, as the kernel counts */
-    bool adopted;           /* not our child: its end is seen, its status is not */
-    struct watch ended;     /* the pidfd */
-    struct watch told;      /* report[0] */
-    size_t steps_done;      /* in spawn: what undo must go through */
-    struct tree_job job;    /* removes or measures its files */
-    uint32_t stats_tag;     /* waits for the measure; 0: nobody */
+    int dev_tree;        /* a detached mount of the shared /dev */
+    int cg2;             /* ID in the v2 tree, or -1: init is in it */
+    int cg2_work;        /* work in it, of the commands */
+    int go[2];           /* the child waits for a byte on go[0] */
+    int report[2];       /* the child's error on report[1]; closed by exec */
+    pid_t pid;           /* 0: not cloned, or gone */
+    uint64_t started;    /* its start time, as the kernel counts */
+    bool adopted;        /* not our child: its end is seen, its status is not */
+    struct watch ended;  /* the pidfd */
+    struct watch told;   /* report[0] */
+    size_t steps_done;   /* in spawn: what undo must go through */
+    struct tree_job job; /* removes or measures its files */
+    uint32_t stats_tag;  /* waits for the measure; 0: nobody */
     struct cgroup_v1 v1;
     struct watch oom; /* tells when the kernel killed for want of memory */
     int oom_file;     /* v1: what the eventfd is about */
@@ -87,6 +88,8 @@ struct sandbox {
 void sandbox_create(const struct spawn_create *c, uint32_t tag);
 void sandbox_destroy(struct sandbox *s, uint32_t tag, bool keep);
 void sandbox_stats(struct sandbox *s, uint32_t tag); /* answers, at once or after a measure */
+/* Those in s->net, opened again if they were given away. */
+CHECKED int sandbox_listeners(struct sandbox *s, struct spawn_listeners *ret, struct err *e);
 struct sandbox *sandbox_new(const struct spawn_create *c, uint32_t tag);
 /* One of the last holt-spawn's; pidfd: of its init, or -1: it is dead. */
 void sandbox_adopted(struct sandbox *s, int pidfd);
@@ -102,6 +105,9 @@ int step_directory(struct sandbox *s, struct err *e);
 int undo_directory(struct sandbox *s);
 int step_socket(struct sandbox *s, struct err *e);
 int undo_socket(struct sandbox *s);
+int step_network(struct sandbox *s, struct err *e);
+int undo_network(struct sandbox *s);
+int step_resolver(struct sandbox *s, struct err *e);
 int step_ids(struct sandbox *s, struct err *e);
 int undo_ids(struct sandbox *s);
 int step_layers(struct sandbox *s, struct err *e);

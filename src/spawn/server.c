@@ -4,7 +4,9 @@
 #include "base/log.h"
 #include "base/rnd.h"
 #include "spawn/discard.h"
+#include "spawn/measure.h"
 #include "spawn/sandbox.h"
+#include "wire/init_order.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -35,13 +37,13 @@ static bool is_theirs(const struct sandbox *s)
     return s->installation[0] == '\0' || strcmp(s->installation, installation) == 0;
 }
 
-void server_send(const struct spawn_msg *m, int fd)
+void server_send_fds(const struct spawn_msg *m, const int *fds, size_t n)
 {
     static uint8_t bytes[SPAWN_PACKET_MAX];
     struct wire_out o = {.p = bytes, .size = sizeof bytes};
     struct iovec iov = {.iov_base = bytes};
     union {
-        char bytes[CMSG_SPACE(sizeof(int))];
+        char bytes[CMSG_SPACE(SPAWN_LISTENER_COUNT * sizeof(int))];
         struct cmsghdr align;
     } control = {0};
     struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1};
@@ -54,16 +56,22 @@ void server_send(const struct spawn_msg *m, int fd)
         return;
     }
     iov.iov_len = o.n;
-    if (fd >= 0) {
+    if (n > 0) {
         h.msg_control = control.bytes;
-        h.msg_controllen = sizeof control.bytes;
-        *CMSG_FIRSTHDR(&h) = (struct cmsghdr){
-            .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof fd)};
-        memcpy(CMSG_DATA(CMSG_FIRSTHDR(&h)), &fd, sizeof fd);
+        h.msg_controllen = CMSG_SPACE(n * sizeof *fds);
+        *CMSG_FIRSTHDR(&h) = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+                                              .cmsg_type = SCM_RIGHTS,
+                                              .cmsg_len = CMSG_LEN(n * sizeof *fds)};
+        memcpy(CMSG_DATA(CMSG_FIRSTHDR(&h)), fds, n * sizeof *fds);
     }
     /* A full socket is a client that does not read its answers: it is dropped, not waited for. */
     if (sendmsg(client.fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         drop_client();
+}
+
+void server_send(const struct spawn_msg *m, int fd)
+{
+    server_send_fds(m, &fd, fd >= 0 ? 1 : 0);
 }
 
 void server_done(uint32_t tag, const struct err *e)
@@ -132,14 +140,67 @@ static void on_adopt(const struct spawn_msg *m, struct sandbox *s)
         fail_errno(m->tag, -ESRCH, "adopt", m->u.name.id);
 }
 
+static int signal_init(struct sandbox *s, int signal)
+{
+    return s->pid == 0 || syscall(SYS_pidfd_send_signal, s->ended.fd, signal, NULL, 0) == 0
+               ? 0
+               : -errno;
+}
+
+/* Where there is no cgroup, init does it to all that it has started.  pause: on or off, or -1: as
+ * it is. */
+static int order_init(struct sandbox *s, bool kill, int pause)
+{
+    struct init_order order;
+    struct rlimit l;
+
+    if (s->pid == 0)
+        return 0;
+    if (prlimit(s->pid, RLIMIT_LOCKS, NULL, &l) < 0)
+        return -errno;
+    order = init_order_from(l.rlim_cur);
+    order.kills += kill;
+    order.paused = pause < 0 ? order.paused : pause;
+    l.rlim_cur = init_order_to(order);
+    return prlimit(s->pid, RLIMIT_LOCKS, &l, NULL) < 0 ? -errno : signal_init(s, INIT_LOOK);
+}
+
 static void on_kill(const struct spawn_msg *m, struct sandbox *s)
 {
     bool only_work = m->u.kill.scope == SPAWN_WORK;
     int r = cgroup_kill(s, only_work);
 
-    if (r < 0 && !only_work && s->ended.fd >= 0) /* PID 1's end is everybody's */
-        r = syscall(SYS_pidfd_send_signal, s->ended.fd, SIGKILL, NULL, 0) < 0 ? -errno : 0;
+    if (r < 0)
+        r = only_work ? order_init(s, true, -1) : signal_init(s, SIGKILL);
     fail_errno(m->tag, r, "kill", m->u.kill.id);
+}
+
+static void on_pause(const struct spawn_msg *m, struct sandbox *s)
+{
+    int r = cgroup_freeze(s, m->u.pause.on);
+
+    if (r == -ENOSYS)
+        r = order_init(s, false, m->u.pause.on);
+    fail_errno(m->tag, r, m->u.pause.on ? "pause" : "resume", m->u.pause.id);
+}
+
+/* Given away: they are holt-egress's alone, and cost nothing here. */
+static void on_listen(const struct spawn_msg *m, struct sandbox *s)
+{
+    struct spawn_msg reply = {.type = SPAWN_LISTENERS, .tag = m->tag};
+    int fds[SPAWN_LISTENER_COUNT];
+    size_t n = 0;
+    struct err e;
+
+    if (sandbox_listeners(s, &reply.u.listeners, &e) < 0) {
+        server_done(m->tag, &e);
+        return;
+    }
+    for (size_t i = 0; i < SPAWN_LISTENER_COUNT; i++)
+        if (s->net[i] >= 0)
+            fds[n++] = s->net[i];
+    server_send_fds(&reply, fds, n);
+    (void)undo_network(s);
 }
 
 /* Of requests about one sandbox the id is the first field. */
@@ -161,9 +222,11 @@ static void on_named(const struct spawn_msg *m)
     } else if (m->type == SPAWN_KILL) {
         on_kill(m, s);
     } else if (m->type == SPAWN_PAUSE) {
-        fail_errno(m->tag, cgroup_freeze(s, m->u.pause.on), "pause", m->u.pause.id);
+        on_pause(m, s);
     } else if (m->type == SPAWN_STATS_GET) {
         sandbox_stats(s, m->tag);
+    } else if (m->type == SPAWN_LISTEN) {
+        on_listen(m, s);
     } else {
         sandbox_destroy(s, m->tag, m->u.destroy.keep);
     }
@@ -181,6 +244,8 @@ static void dispatch(const struct spawn_msg *m)
         on_list(m);
     } else if (m->type == SPAWN_DISCARD) {
         discard_begin(&m->u.discard, m->tag);
+    } else if (m->type == SPAWN_MEASURE) {
+        measure_begin(&m->u.measure, m->tag);
     } else if (m->type == SPAWN_POOL) {
         host.netns_want = m->u.pool.netns;
         server_done(m->tag, NULL);

@@ -31,22 +31,15 @@ bool rlimit_holds_pids(const struct sandbox *s)
 
 int step_rlimits(struct sandbox *s, struct err *e)
 {
-    struct rlimit core = {0, 0}, files, processes = {s->pids, s->pids};
+    struct rlimit core = {0, 0}, processes = {s->pids, s->pids};
 
+    if (guard_left_out("rlimits"))
+        return 0;
     if (setrlimit(RLIMIT_CORE, &core) < 0)
         return err_set(e, ERR_INTERNAL, errno, "limit core files");
     if (rlimit_holds_pids(s) && setrlimit(RLIMIT_NPROC, &processes) < 0)
         return err_set(e, ERR_INTERNAL, errno, "limit processes");
-    if (s->nofile == 0)
-        return 0;
-    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-        return err_set(e, ERR_INTERNAL, errno, "read the limit of open files");
-    /* The hard limit can only go down here: more than it allows is what it allows. */
-    files.rlim_max = files.rlim_max < s->nofile ? files.rlim_max : s->nofile;
-    files.rlim_cur = files.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &files) < 0)
-        return err_set(e, ERR_INTERNAL, errno, "limit open files");
-    return 0;
+    return 0; /* that of open files is the commands', not init's: it sets it for each */
 }
 
 static const struct host_filter *filter_of(const struct sandbox *s)
@@ -82,9 +75,13 @@ int step_capabilities(struct sandbox *s, struct err *e)
     };
 
     (void)s;
-    for (int cap = 0; cap < 64 && !guard_left_out("caps"); cap++)
-        if (!(kept_caps & BIT(cap)) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 && errno != EINVAL)
-            return err_set(e, ERR_INTERNAL, errno, "drop capability %d", cap);
+    for (int cap = 0; cap < 64 && !guard_left_out("caps"); cap++) {
+        if ((kept_caps & BIT(cap)) || prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
+            continue;
+        if (errno == EINVAL)
+            break; /* past the kernel's last */
+        return err_set(e, ERR_INTERNAL, errno, "drop capability %d", cap);
+    }
     if (!guard_left_out("caps") && syscall(SYS_capset, &head, data) < 0)
         return err_set(e, ERR_INTERNAL, errno, "set capabilities");
     if (!guard_left_out("no_new_privs") && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)

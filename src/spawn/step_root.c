@@ -29,6 +29,8 @@ static int make_stage(const struct sandbox *s, struct err *e)
         return err_set(e, ERR_INTERNAL, errno, "cut off the host's mounts");
     (void)snprintf(options, sizeof options, "mode=755,size=%llu,nr_inodes=200000",
                    (unsigned long long)(s->upper < 0 ? size : STAGE_SIZE));
+    if (guard_left_out("disk"))
+        options[sizeof "mode=755" - 1] = '\0';
     if (mount("holt", SETUP_STAGE, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
         return err_set(e, ERR_INTERNAL, errno, "mount the writable layer");
     if (chdir(SETUP_STAGE) < 0 || mkdir("root", 0755) < 0)

@@ -92,6 +92,16 @@ static const struct wire_field discard_fields[] = {
     TEXT(spawn_discard, id, 1, SPAWN_LAYER_MAX),
     NUM(spawn_discard, what, WIRE_U8, .max = SPAWN_DISCARD_COUNT - 1),
 };
+static const struct wire_field measure_fields[] = {
+    TEXT(spawn_measure, id, 1, SPAWN_ID_MAX),
+    NUM(spawn_measure, kind, WIRE_U8, .min = SPAWN_MOUNT_VOLUME, .max = SPAWN_MOUNT_SHARED),
+};
+static const struct wire_field measured_fields[] = {
+    NUM(spawn_measured, bytes, WIRE_U64),
+};
+static const struct wire_field listeners_fields[] = {
+    NUM(spawn_listeners, kinds, WIRE_U32, .min = 1, .max = (1 << SPAWN_LISTENER_COUNT) - 1),
+};
 static const struct wire_field event_fields[] = {
     TEXT(spawn_event, id, 1, SPAWN_ID_MAX),
     NUM(spawn_event, kind, WIRE_U8, .min = 1, .max = SPAWN_EVENT_COUNT - 1),
@@ -113,6 +123,9 @@ static const struct wire_layout
     pool_layout    = WIRE_LAYOUT("pool", struct spawn_pool, pool_fields),
     done_layout    = WIRE_LAYOUT("done", struct spawn_done, done_fields),
     discard_layout = WIRE_LAYOUT("discard", struct spawn_discard, discard_fields),
+    measure_layout = WIRE_LAYOUT("measure", struct spawn_measure, measure_fields),
+    measured_layout = WIRE_LAYOUT("measured", struct spawn_measured, measured_fields),
+    listeners_layout = WIRE_LAYOUT("listeners", struct spawn_listeners, listeners_fields),
     event_layout   = WIRE_LAYOUT("event", struct spawn_event, event_fields);
 
 #define HOST SPAWN_HOST
@@ -136,6 +149,10 @@ const struct spawn_type_info spawn_types[SPAWN_TYPE_END] = {
     [SPAWN_DONE]      = {"done",      SPWN, 0, &done_layout},
     [SPAWN_EVENT]     = {"event",     SPWN, 0, &event_layout},
     [SPAWN_DISCARD]   = {"discard",   HOST, 0, &discard_layout},
+    [SPAWN_MEASURE]   = {"measure",   HOST, 0, &measure_layout},
+    [SPAWN_MEASURED]  = {"measured",  SPWN, 0, &measured_layout},
+    [SPAWN_LISTEN]    = {"listen",    HOST, 0, &name_layout},
+    [SPAWN_LISTENERS] = {"listeners", SPWN, SPAWN_LISTENER_COUNT, &listeners_layout},
 };
 /* clang-format on */
 
@@ -182,6 +199,7 @@ int spawn_decode(struct str packet, size_t fds, enum spawn_side from, struct spa
 {
     const uint8_t *p = (const uint8_t *)packet.p;
     uint32_t type, tag;
+    size_t expected;
 
     if (packet.n < SPAWN_HEAD || packet.n > SPAWN_PACKET_MAX)
         return err_set(e, ERR_INVALID, 0, "a packet of %zu bytes", packet.n);
@@ -189,10 +207,14 @@ int spawn_decode(struct str packet, size_t fds, enum spawn_side from, struct spa
     tag = wire_get_u32(p + 4);
     if (check_head(type, tag, from, e) < 0)
         return -1;
-    if (fds != spawn_types[type].fds)
-        return err_set(e, ERR_INVALID, 0, "%s with %zu descriptors", spawn_types[type].name, fds);
     *ret = (struct spawn_msg){.type = (enum spawn_type)type, .tag = tag};
-    return wire_get(spawn_types[type].layout, str_skip(packet, SPAWN_HEAD), &ret->u, e);
+    if (wire_get(spawn_types[type].layout, str_skip(packet, SPAWN_HEAD), &ret->u, e) < 0)
+        return -1;
+    expected = type == SPAWN_LISTENERS ? (size_t)__builtin_popcount(ret->u.listeners.kinds)
+                                       : spawn_types[type].fds;
+    if (fds != expected)
+        return err_set(e, ERR_INVALID, 0, "%s with %zu descriptors", spawn_types[type].name, fds);
+    return 0;
 }
 
 bool spawn_layer_is_safe(struct str id)

@@ -70,7 +70,7 @@ static struct spawn_msg receive(struct spawn_client *c, int *ret_fd)
 {
     static char bytes[SPAWN_PACKET_MAX];
     union {
-        char bytes[CMSG_SPACE(sizeof(int))];
+        char bytes[CMSG_SPACE(SPAWN_LISTENER_COUNT * sizeof(int))];
         struct cmsghdr align;
     } control;
     struct iovec iov = {.iov_base = bytes, .iov_len = sizeof bytes};
@@ -81,15 +81,21 @@ static struct spawn_msg receive(struct spawn_client *c, int *ret_fd)
     ssize_t n = recvmsg(c->fd, &h, MSG_CMSG_CLOEXEC);
     struct spawn_msg m;
     struct err e = {0};
+    size_t fds = 0;
     int fd = -1;
 
     if (n <= 0)
         die("read from holt-spawn", n < 0 ? strerror(errno) : "it closed the connection");
-    if (CMSG_FIRSTHDR(&h))
+    if (CMSG_FIRSTHDR(&h)) {
+        fds = (CMSG_FIRSTHDR(&h)->cmsg_len - CMSG_LEN(0)) / sizeof fd;
         memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&h)), sizeof fd);
-    if (spawn_decode(str_make(bytes, (size_t)n), fd >= 0, SPAWN_SPAWN, &m, &e) < 0)
+    }
+    if (spawn_decode(str_make(bytes, (size_t)n), fds, SPAWN_SPAWN, &m, &e) < 0)
         die("decode", e.msg);
-    if (ret_fd)
+    if (fds > 1) {
+        memcpy(c->fds, CMSG_DATA(CMSG_FIRSTHDR(&h)), fds * sizeof fd);
+        c->fd_count = fds;
+    } else if (ret_fd)
         *ret_fd = fd;
     else
         fd_close(fd);

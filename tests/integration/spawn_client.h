@@ -11,7 +11,9 @@ struct spawn_client {
     uint32_t tag;
     uint32_t features;
     bool rootless;
-    uint32_t ooms; /* events so far */
+    uint32_t ooms;                 /* events so far */
+    int fds[SPAWN_LISTENER_COUNT]; /* of the last reply that had more than one: the test's */
+    size_t fd_count;
 };
 
 /* Starts holt-spawn with this state directory and waits until it serves; it dies with us. */

@@ -7,15 +7,20 @@
 
 #include "base/fd.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
+#include <linux/netfilter_ipv4.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,7 +40,7 @@ static int checks;
 /* Sandboxes outlive holt-spawn; a failed check must not leave any. */
 static void clean_up(void)
 {
-    static const char *const ids[] = {"sb_1", "sb_2", "sb_3", "sb_4"};
+    static const char *const ids[] = {"sb_1", "sb_2", "sb_3", "sb_4", "sb_net", "sb_plain"};
     static bool once;
     struct spawn_client c;
 
@@ -233,7 +238,9 @@ static void a_kill_reaches_daemons(struct spawn_client *c)
     CHECK(r.exit.how == GUEST_SIGNALLED);
     guest_client_forget(&g, m.channel);
     expect(&g, "sleep 0.05; cat /proc/[0-9]*/comm | grep -c sleep", "0\n");
-    expect(&g, "cat /proc/self/cgroup | grep '^0:'", "0::/../work/ex_3\n");
+    expect(&g, "cat /proc/self/cgroup | grep '^0:'",
+           "0::/"
+           "work/ex_3\n");
     spawn_client_destroy(c, "sb_2");
     guest_client_close(&g);
     guest_result_done(&r);
@@ -374,6 +381,95 @@ static void pause_stops_and_limits_hold(struct spawn_client *c)
 }
 
 /* The build directory may be closed to that user: the programs are reached by open descriptors. */
+static size_t listeners(struct spawn_client *c, const char *id, struct err *e)
+{
+    struct spawn_msg m = {.type = SPAWN_LISTEN};
+
+    m.u.name.id = str_of(id);
+    c->fd_count = 0;
+    m = spawn_client_call(c, &m, NULL);
+    if (m.type == SPAWN_DONE)
+        *e = m.u.done.err;
+    else
+        CHECK(m.type == SPAWN_LISTENERS && m.u.listeners.kinds == 15 && c->fd_count == 4);
+    return c->fd_count;
+}
+
+static void close_listeners(struct spawn_client *c)
+{
+    while (c->fd_count > 0)
+        fd_close(c->fds[--c->fd_count]);
+}
+
+/* A connection to any address comes to the listener, with the address that was meant. */
+static void comes_to_us(struct spawn_client *c, struct guest_client *g, bool v6)
+{
+    struct sockaddr_in to4;
+    struct sockaddr_in6 to6;
+    socklen_t size = v6 ? sizeof to6 : sizeof to4;
+    char text[INET6_ADDRSTRLEN];
+    int fd;
+
+    expect(g,
+           v6 ? "bash -c 'exec 3<>/dev/tcp/2001:db8::7/8443 && echo connected'"
+              : "bash -c 'exec 3<>/dev/tcp/203.0.113.5/8443 && echo connected'",
+           "connected\n");
+    fd = accept4(c->fds[v6 ? SPAWN_LISTENER_TCP6 : SPAWN_LISTENER_TCP4], NULL, NULL, SOCK_CLOEXEC);
+    CHECK(fd >= 0);
+    if (v6) {
+        CHECK(getsockopt(fd, SOL_IPV6, 80 /* IP6T_SO_ORIGINAL_DST */, &to6, &size) == 0);
+        CHECK(strcmp(inet_ntop(AF_INET6, &to6.sin6_addr, text, sizeof text), "2001:db8::7") == 0);
+        CHECK(ntohs(to6.sin6_port) == 8443);
+    } else {
+        CHECK(getsockopt(fd, SOL_IP, SO_ORIGINAL_DST, &to4, &size) == 0);
+        CHECK(strcmp(inet_ntop(AF_INET, &to4.sin_addr, text, sizeof text), "203.0.113.5") == 0);
+        CHECK(ntohs(to4.sin_port) == 8443);
+    }
+    fd_close(fd);
+}
+
+static void every_connection_leads_to_the_listeners(struct spawn_client *c)
+{
+    char bytes[16];
+    struct guest_client g;
+    struct err e = {0};
+    int pidfd = create(c, "sb_net", SPAWN_NETWORK), plain = create(c, "sb_plain", 0);
+
+    CHECK(listeners(c, "sb_plain", &e) == 0 && e.code == ERR_CONFLICT);
+    CHECK(listeners(c, "sb_net", &e) == 4);
+    to_init(&g, "sb_net");
+    comes_to_us(c, &g, false);
+    comes_to_us(c, &g, true);
+    /* Itself it reaches; datagrams to any port 53 are ours. */
+    expect(&g,
+           "python3 -c 'import socket\n"
+           "s = socket.create_server((\"127.0.0.1\", 8080))\n"
+           "c = socket.create_connection((\"127.0.0.1\", 8080))\n"
+           "s.accept()[0].sendall(b\"me\")\n"
+           "print(c.recv(9).decode())'",
+           "me\n");
+    expect(&g, "bash -c 'printf ask >/dev/udp/9.9.9.9/53' && echo sent", "sent\n");
+    CHECK(recv(c->fds[SPAWN_LISTENER_DNS_UDP], bytes, sizeof bytes, 0) == 3);
+    expect(&g, "cat /etc/resolv.conf | head -1", "nameserver 127.0.0.1\n");
+    CHECK(c->fd_count == 4);
+    {
+        struct spawn_client second = *c;
+
+        second.fd_count = 0;
+        CHECK(listeners(&second, "sb_net", &e) == 0 && e.code != ERR_NONE); /* they are taken */
+        c->tag = second.tag;
+    }
+    close_listeners(c);
+    CHECK(listeners(c, "sb_net", &e) == 4); /* and opened again when they are not */
+    comes_to_us(c, &g, false);
+    close_listeners(c);
+    guest_client_close(&g);
+    spawn_client_destroy(c, "sb_net");
+    spawn_client_destroy(c, "sb_plain");
+    fd_close(pidfd);
+    fd_close(plain);
+}
+
 static void become(const char *uid_text, const char **program, size_t n)
 {
     static char paths[2][32];
@@ -418,6 +514,7 @@ int main(int argc, char **argv)
     files_cross_the_border(&c);
     pause_stops_and_limits_hold(&c);
     a_kill_reaches_daemons(&c);
+    every_connection_leads_to_the_listeners(&c);
     fd_close(c.fd);
     a_new_driver_reads_on();
     a_new_spawn_takes_over(program, &spawn);

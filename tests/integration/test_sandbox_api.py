@@ -881,5 +881,5 @@ def test_stopping_holtd_with_open_streams_is_quick(new_holtd):
     t.join(10)
     assert not t.is_alive()
     again = new_holtd("--runtime", "fake", name="holtd0")
-    assert wait_for(lambda: again.ok("GET", f"{b.path}/execs/{x['id']}"))["state"] == "running"
+    wait_for(lambda: again.ok("GET", f"{b.path}/execs/{x['id']}")["state"] == "running")
     assert again.request("DELETE", b.path)[0] == 204

@@ -30,7 +30,7 @@ WITHIN = {  # by root of a namespace made inside: shell lines that print nothing
 
 @pytest.fixture(scope="module", params=["root", "rootless"])
 def nests(request):
-    s = boxes.Spawn(request.param == "rootless", args=("--nesting", "yes"))
+    s = boxes.Spawn(request.param, args=("--nesting", "yes"))
     yield s
     s.stop()
 

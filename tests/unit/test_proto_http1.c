@@ -360,9 +360,40 @@ static void a_body_by_length_ends_where_it_should(void **state)
     assert_true(http1_body_is_complete(&b));
 }
 
+static int proxy_request(const char *text, struct arena *a, struct http1_request *r)
+{
+    const struct http1_limits l = {.head_max = 4096, .count_max = 16};
+    struct http1_scan s = {0};
+    struct err e;
+
+    assert_int_equal(http1_scan(&s, str_of(text), &l, &e), 1);
+    return http1_proxy_request(&s, str_of(text), a, r, &e);
+}
+
+static void requests_of_a_proxy(void **state)
+{
+    AUTO(arena_done) struct arena a = {0};
+    struct http1_request r;
+
+    (void)state;
+    assert_int_equal(proxy_request("CONNECT a.b:443 HTTP/1.1\r\nHost: a.b:443\r\n\r\n", &a, &r), 1);
+    assert_true(str_eq_c(r.req.authority, "a.b:443"));
+    assert_int_equal(proxy_request("CONNECT a.b:443 HTTP/1.1\r\nHost: A.B\r\n\r\n", &a, &r), 1);
+    assert_true(str_eq_c(r.req.authority, "a.b:443"));
+    assert_int_equal(proxy_request("CONNECT [::1]:443 HTTP/1.0\r\n\r\n", &a, &r), 1);
+    assert_int_equal(proxy_request("GET http://a.b/c HTTP/1.1\r\nHost: a.b\r\n\r\n", &a, &r), 1);
+    assert_true(str_eq_c(r.req.path, "/c"));
+    assert_int_equal(proxy_request("CONNECT a.b:443 HTTP/1.1\r\nHost: c.d\r\n\r\n", &a, &r), -400);
+    assert_int_equal(proxy_request("CONNECT /x HTTP/1.1\r\nHost: /x\r\n\r\n", &a, &r), -400);
+    assert_int_equal(proxy_request("GET / HTTP/1.1\r\nHost: a.b\r\n\r\n", &a, &r), -400);
+    assert_int_equal(proxy_request("GET https://a.b/ HTTP/1.1\r\nHost: a.b\r\n\r\n", &a, &r), -400);
+    assert_int_equal(proxy_request("GET http://a.b/ HTTP/1.1\r\nHost: c\r\n\r\n", &a, &r), -400);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(requests_of_a_proxy),
         cmocka_unit_test(requests_are_judged_whole_and_in_pieces),
         cmocka_unit_test(oversized_heads_have_their_status),
         cmocka_unit_test(a_head_is_taken_apart),

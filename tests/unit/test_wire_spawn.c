@@ -28,8 +28,14 @@ static struct spawn_msg sample(enum spawn_type type)
         m.u.stats = (struct spawn_stats){1, 2, 3, 4, 5, 6, 7, 8};
     else if (type == SPAWN_LISTED)
         m.u.listed = (struct spawn_listed){0, {.count = 1, .items = listed}};
+    else if (type == SPAWN_LISTENERS)
+        m.u.listeners.kinds = 15;
     else if (type == SPAWN_DESTROY)
         m.u.destroy.keep = 1;
+    else if (type == SPAWN_MEASURE)
+        m.u.measure.kind = SPAWN_MOUNT_VOLUME;
+    else if (type == SPAWN_MEASURED)
+        m.u.measured.bytes = 4096;
     else if (type == SPAWN_POOL)
         m.u.pool.netns = 8;
     else if (type == SPAWN_DONE)

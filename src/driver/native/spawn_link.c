@@ -12,13 +12,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define START_MS 5000
 #define LOOK_MS 5
 #define SAID_MAX 4096
+#define LOG_MAX (1 << 20) /* of spawn.log: a larger one begins anew at the next start */
 
 /* Through /proc: sun_path holds 108 bytes, and the state directory may be anywhere. */
 static int connect_below(const struct spawn_link_home *h, int type, const char *name)
@@ -49,7 +50,14 @@ int spawn_link_connect_init(const struct spawn_link_home *h, const char *id)
 
 /* ---- start ---- */
 
-static int run_spawn(const struct spawn_link_home *h, pid_t *ret, struct err *e)
+static int64_t log_size(const struct spawn_link_home *h)
+{
+    struct stat st;
+
+    return fstatat(h->state, "spawn.log", &st, AT_SYMLINK_NOFOLLOW) < 0 ? 0 : st.st_size;
+}
+
+int spawn_link_start(const struct spawn_link_home *h, pid_t *ret, struct err *e)
 {
     AUTO(mem_free) char *program = xasprintf("%s/holt-spawn", h->bindir);
     AUTO(mem_free) char *init = xasprintf("%s/holt-init", h->bindir);
@@ -61,7 +69,7 @@ static int run_spawn(const struct spawn_link_home *h, pid_t *ret, struct err *e)
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
     sigset_t none;
-    int r;
+    int r, begin = log_size(h) > LOG_MAX ? O_TRUNC : 0;
 
     memcpy(argv, first, sizeof first);
     if (h->allowed_n > 0)
@@ -75,9 +83,9 @@ static int run_spawn(const struct spawn_link_home *h, pid_t *ret, struct err *e)
     if (r == 0)
         r = posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
     if (r == 0)
-        r = posix_spawn_file_actions_addopen(&files, 2, log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    if (r ==
-        0) /* it outlives us: whoever waits for the end of a pipe of ours must not wait for it */
+        r = posix_spawn_file_actions_addopen(&files, 2, log, O_WRONLY | O_CREAT | O_APPEND | begin,
+                                             0600);
+    if (r == 0) /* it outlives us: who waits for the end of a pipe of ours must not wait for it */
         r = posix_spawn_file_actions_addclosefrom_np(&files, 3);
     if (r == 0)
         r = posix_spawn(ret, program, &files, &how, argv, environ);
@@ -86,11 +94,11 @@ static int run_spawn(const struct spawn_link_home *h, pid_t *ret, struct err *e)
     return r != 0 ? err_set(e, ERR_UNSUPPORTED, r, "run '%s'", program) : 0;
 }
 
-int spawn_link_start(const struct spawn_link_home *h, struct err *e)
+bool spawn_link_lives(pid_t *pid)
 {
-    pid_t pid;
-
-    return run_spawn(h, &pid, e);
+    if (*pid > 0 && waitpid(*pid, NULL, WNOHANG) != 0)
+        *pid = 0;
+    return *pid > 0;
 }
 
 /* Of a line of its log, the value of error="…"; else the line. */
@@ -107,36 +115,37 @@ static struct str reason_in(struct str line)
     return str_make(line.p, end ? (size_t)(end - line.p) : line.n);
 }
 
-/* What it wrote before it ended says why. */
-static int died(const struct spawn_link_home *h, struct err *e)
+/* What it wrote before it ended, behind `from`, says why. */
+static int died(const struct spawn_link_home *h, int64_t from, struct err *e)
 {
-    AUTO(mem_free) char *path = xasprintf("%s/spawn.log", h->path);
-    AUTO(buf_done) struct buf said = {0};
+    AUTO(fd_close) int fd = openat(h->state, "spawn.log", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    char said[SAID_MAX];
+    ssize_t n = fd < 0 ? -1 : pread(fd, said, sizeof said, from > LOG_MAX ? 0 : from);
     struct str rest, why;
 
-    if (file_read(path, SAID_MAX, &said) < 0 || buf_len(&said) == 0)
+    if (n <= 0)
         return err_set(e, ERR_UNSUPPORTED, 0, "holt-spawn ended at its start");
-    why = reason_in(str_cut(buf_str(&said), '\n', &rest));
+    why = reason_in(str_cut(str_make(said, (size_t)n), '\n', &rest));
     return err_set(e, ERR_UNSUPPORTED, 0, "holt-spawn ended at its start: " STR_FMT,
                    (int)size_min(why.n, 200), why.p);
 }
 
-int spawn_link_open(const struct spawn_link_home *h, struct err *e)
+int spawn_link_open(const struct spawn_link_home *h, pid_t *pid, struct err *e)
 {
-    int64_t until = clock_mono_ms() + START_MS;
+    int64_t until = clock_mono_ms() + SPAWN_LINK_MS, said = log_size(h);
     int fd = spawn_link_connect(h, e);
-    pid_t pid;
 
+    *pid = 0;
     if (fd >= 0)
         return fd;
-    if (run_spawn(h, &pid, e) < 0)
+    if (spawn_link_start(h, pid, e) < 0)
         return -1;
     while (clock_mono_ms() < until) {
         fd = spawn_link_connect(h, e);
         if (fd >= 0)
             return fd;
-        if (waitpid(pid, NULL, WNOHANG) == pid)
-            return died(h, e);
+        if (!spawn_link_lives(pid))
+            return died(h, said, e);
         (void)poll(NULL, 0, LOOK_MS);
     }
     return err_wrap(e, "wait for holt-spawn");
@@ -153,10 +162,14 @@ int spawn_link_send(int fd, struct str packet, struct err *e)
     return n < 0 ? err_set(e, ERR_UNAVAILABLE, errno, "write to holt-spawn") : 1;
 }
 
-/* How many descriptors came, all closed. */
-static size_t close_passed(struct msghdr *h)
+void spawn_link_fds_done(struct spawn_link_fds *f)
 {
-    size_t count = 0;
+    while (f->n > 0)
+        fd_close(f->fd[--f->n]);
+}
+
+static void take_passed(struct msghdr *h, struct spawn_link_fds *to)
+{
 
     for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
         size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -167,17 +180,19 @@ static size_t close_passed(struct msghdr *h)
             int fd;
 
             memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-            fd_close(fd);
+            if (to->n < ARRAY_LEN(to->fd))
+                to->fd[to->n++] = fd;
+            else
+                fd_close(fd);
         }
-        count += n;
     }
-    return count;
 }
 
-int spawn_link_receive(int fd, char *bytes, struct spawn_msg *ret, struct err *e)
+int spawn_link_receive(int fd, char *bytes, struct spawn_msg *ret, struct spawn_link_fds *fds,
+                       struct err *e)
 {
     union {
-        char bytes[CMSG_SPACE(4 * sizeof(int))];
+        char bytes[CMSG_SPACE(SPAWN_LISTENER_COUNT * sizeof(int))];
         struct cmsghdr align;
     } control;
     struct iovec iov = {.iov_base = bytes, .iov_len = SPAWN_PACKET_MAX};
@@ -186,42 +201,61 @@ int spawn_link_receive(int fd, char *bytes, struct spawn_msg *ret, struct err *e
                        .msg_control = control.bytes,
                        .msg_controllen = sizeof control.bytes};
     ssize_t n = recvmsg(fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    size_t fds;
+    int r;
 
+    fds->n = 0;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     if (n <= 0)
         return err_set(e, ERR_UNAVAILABLE, n < 0 ? errno : 0, "holt-spawn closed its connection");
-    fds = close_passed(&h);
+    take_passed(&h, fds);
     if (h.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
-        return err_set(e, ERR_INTERNAL, 0, "holt-spawn sent too large a packet");
-    return spawn_decode(str_make(bytes, (size_t)n), fds, SPAWN_SPAWN, ret, e) < 0 ? -1 : 1;
+        r = err_set(e, ERR_INTERNAL, 0, "holt-spawn sent too large a packet");
+    else
+        r = spawn_decode(str_make(bytes, (size_t)n), fds->n, SPAWN_SPAWN, ret, e);
+    if (r < 0)
+        spawn_link_fds_done(fds);
+    return r < 0 ? -1 : 1;
 }
 
-int spawn_link_greet(int fd, const char *installation, struct spawn_welcome *ret, struct err *e)
+int spawn_link_hello(int fd, const char *installation, struct err *e)
 {
     struct spawn_msg m = {.type = SPAWN_HELLO, .tag = UINT32_MAX};
-    struct pollfd p = {.fd = fd, .events = POLLIN};
     uint8_t packet[256];
     struct wire_out o = {.p = packet, .size = sizeof packet};
-    AUTO(mem_free) char *bytes = xmalloc(SPAWN_PACKET_MAX);
-    int r = 0;
 
     m.u.hello = (struct spawn_hello){1, SPAWN_VERSION, str_of(installation)};
     if (spawn_encode(&m, SPAWN_HOST, &o, e) < 0 ||
         spawn_link_send(fd, str_make(packet, o.n), e) < 0)
         return err_wrap(e, "greet holt-spawn");
-    while (r == 0) {
-        if (poll(&p, 1, START_MS) == 0)
-            return err_set(e, ERR_TIMEOUT, 0, "holt-spawn does not answer");
-        r = spawn_link_receive(fd, bytes, &m, e);
-        if (r == 1 && m.type == SPAWN_EVENT)
-            r = 0; /* list tells the same */
-    }
-    if (r < 0)
-        return -1;
-    if (m.type != SPAWN_WELCOME || m.u.welcome.version != SPAWN_VERSION)
-        return err_set(e, ERR_UNSUPPORTED, 0, "holt-spawn speaks another version: restart it");
-    *ret = m.u.welcome;
     return 0;
+}
+
+int spawn_link_welcomed(const struct spawn_msg *m, struct spawn_welcome *ret, struct err *e)
+{
+    if (m->type == SPAWN_EVENT)
+        return 0; /* list tells the same */
+    if (m->type != SPAWN_WELCOME || m->u.welcome.version != SPAWN_VERSION)
+        return err_set(e, ERR_UNSUPPORTED, 0, "holt-spawn speaks another version: restart it");
+    *ret = m->u.welcome;
+    return 1;
+}
+
+int spawn_link_greet(int fd, const char *installation, struct spawn_welcome *ret, struct err *e)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    AUTO(mem_free) char *bytes = xmalloc(SPAWN_PACKET_MAX);
+    struct spawn_link_fds fds;
+    struct spawn_msg m;
+    int r = spawn_link_hello(fd, installation, e);
+
+    while (r == 0) {
+        if (poll(&p, 1, SPAWN_LINK_MS) == 0)
+            return err_set(e, ERR_TIMEOUT, 0, "holt-spawn does not answer");
+        r = spawn_link_receive(fd, bytes, &m, &fds, e);
+        spawn_link_fds_done(&fds);
+        if (r > 0)
+            r = spawn_link_welcomed(&m, ret, e);
+    }
+    return r < 0 ? -1 : 0;
 }

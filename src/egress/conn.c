@@ -1,0 +1,355 @@
+#include "egress/conn.h"
+
+#include "base/fd.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <linux/netfilter_ipv4.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#define ACCEPTS 32 /* of one turn */
+#define FIRST_READ 16384
+#define IP6T_SO_ORIGINAL_DST 80
+#define OWN_ADDRESS 0x64400002u
+
+/* ---- what is told ---- */
+
+void conn_tell(struct conn *c, enum egress_what what, const char *rule)
+{
+    struct egress_verdict v = {.host = str_of(c->host.name),
+                               .port = (uint16_t)c->port,
+                               .what = (uint8_t)what,
+                               .via = (uint8_t)c->via,
+                               .rule = str_of(rule),
+                               .up = c->up,
+                               .down = c->down};
+
+    if (what == EGRESS_CLOSED)
+        v.ms = (uint64_t)i64_max(0, (int64_t)uv_now(&c->box->all->loop) - c->begun_ms);
+    link_verdict(c->box, &v);
+}
+
+/* ---- the end ---- */
+
+static void on_handle_closed(uv_handle_t *h)
+{
+    struct conn *c = h->data;
+
+    if (--c->handles > 0)
+        return;
+    buf_done(&c->in);
+    buf_done(&c->head);
+    buf_done(&c->client.out);
+    buf_done(&c->server.out);
+    http1_body_done(&c->body);
+    box_unref(c->box);
+    mem_free(c);
+}
+
+void conn_unwatch(struct side *s)
+{
+    if (s->fd < 0)
+        return;
+    uv_close((uv_handle_t *)&s->poll, on_handle_closed);
+    fd_close(TAKE_FD(s->fd));
+}
+
+void conn_end(struct conn *c, const char *why)
+{
+    struct egress *all = c->box->all;
+
+    if (c->state == CONN_CLOSED)
+        return;
+    c->state = CONN_CLOSED;
+    if (c->told)
+        conn_tell(c, EGRESS_CLOSED, why);
+    lookup_cancel(c->lookup);
+    if (c->question)
+        (void)map_remove(&all->questions, str_make(&c->question, sizeof c->question));
+    list_unlink(&c->link);
+    c->box->conn_count--;
+    all->connections--;
+    conn_unwatch(&c->client);
+    conn_unwatch(&c->server);
+    uv_close((uv_handle_t *)&c->timer, on_handle_closed);
+}
+
+void conn_reset(struct conn *c, const char *why)
+{
+    const struct linger now = {.l_onoff = 1};
+
+    if (c->client.fd >= 0)
+        (void)setsockopt(c->client.fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    conn_end(c, why);
+}
+
+void conn_close_all(struct box *b, const char *why)
+{
+    while (!list_is_empty(&b->conns))
+        conn_reset(LIST_ENTRY(b->conns.next, struct conn, link), why);
+}
+
+void conn_judge_all(struct box *b)
+{
+    LIST_EACH (&b->conns, node) {
+        struct conn *c = LIST_ENTRY(node, struct conn, link);
+
+        if (c->told && !target_is_allowed(c))
+            conn_reset(c, "its policy does not allow it any more");
+    }
+}
+
+/* ---- time ---- */
+
+static void on_timer(uv_timer_t *t)
+{
+    struct conn *c = t->data;
+    int64_t quiet = (int64_t)uv_now(t->loop) - c->moved_ms;
+    bool half = c->client.eof || c->server.eof;
+
+    if (c->state == CONN_RELAY) {
+        if (quiet >= (half ? CONN_HALF_MS : CONN_IDLE_MS))
+            conn_reset(c, "nothing was said for too long");
+        else
+            conn_expire(c, (half ? CONN_HALF_MS : CONN_IDLE_MS) - quiet);
+    } else if (c->state == CONN_WAITS) {
+        request_failed(c, c->question ? "nobody answered the question in time"
+                                      : "the server did not answer in time");
+    } else if (c->state == CONN_LINGER) {
+        conn_end(c, "");
+    } else {
+        conn_reset(c, "its first bytes did not come in time");
+    }
+}
+
+void conn_expire(struct conn *c, int64_t ms)
+{
+    (void)uv_timer_start(&c->timer, on_timer, (uint64_t)ms, 0);
+}
+
+/* ---- bytes ---- */
+
+static void on_ready(uv_poll_t *p, int status, int events);
+
+void conn_want(struct side *s, int events)
+{
+    if (s->fd < 0 || s->wanted == events)
+        return;
+    s->wanted = events;
+    if (events == 0)
+        (void)uv_poll_stop(&s->poll);
+    else
+        (void)uv_poll_start(&s->poll, events, on_ready);
+}
+
+int conn_watch(struct side *s, int fd)
+{
+    if (uv_poll_init_socket(&s->c->box->all->loop, &s->poll, fd) < 0) {
+        fd_close(fd);
+        return -1;
+    }
+    s->poll.data = s->c;
+    s->c->handles++;
+    s->fd = fd;
+    s->wanted = 0;
+    return 0;
+}
+
+bool conn_flush(struct side *s)
+{
+    while (buf_len(&s->out) > 0) {
+        ssize_t n = send(s->fd, buf_data(&s->out), buf_len(&s->out), MSG_NOSIGNAL);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return errno == EAGAIN;
+        buf_take(&s->out, (size_t)n);
+    }
+    buf_shrink(&s->out, 0);
+    return true;
+}
+
+void conn_send(struct side *to, struct str bytes)
+{
+    ssize_t n = 0;
+
+    if (buf_len(&to->out) == 0)
+        n = send(to->fd, bytes.p, bytes.n, MSG_NOSIGNAL);
+    bytes = str_skip(bytes, n > 0 ? (size_t)n : 0);
+    if (bytes.n > 0) /* an error shows at the next flush */
+        buf_add_str(&to->out, bytes);
+}
+
+static void read_linger(struct conn *c)
+{
+    ssize_t n = recv(c->client.fd, c->box->all->scratch, EGRESS_SCRATCH, 0);
+
+    c->lingered += n > 0 ? (size_t)n : 0;
+    if ((n <= 0 && errno != EAGAIN) || n == 0 || c->lingered > CONN_LINGER_MAX)
+        conn_end(c, "");
+}
+
+/* Closing with unread input would make the kernel throw the reply away. */
+void conn_linger(struct conn *c)
+{
+    conn_unwatch(&c->server);
+    c->state = CONN_LINGER;
+    if (!conn_flush(&c->client)) {
+        conn_end(c, "");
+        return;
+    }
+    conn_expire(c, CONN_LINGER_MS);
+    if (buf_len(&c->client.out) > 0) {
+        conn_want(&c->client, UV_READABLE | UV_WRITABLE);
+        return;
+    }
+    if (!c->client.shut)
+        (void)shutdown(c->client.fd, SHUT_WR);
+    c->client.shut = true;
+    conn_want(&c->client, UV_READABLE);
+}
+
+/* Little at a time: each form of a beginning has its own limit, and what follows it waits. */
+static void read_first(struct conn *c)
+{
+    ssize_t n = recv(c->client.fd, c->box->all->scratch, FIRST_READ, 0);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        conn_end(c, "it ended before it began");
+        return;
+    }
+    buf_add(&c->in, c->box->all->scratch, (size_t)n);
+    request_input(c);
+}
+
+static void on_ready(uv_poll_t *p, int status, int events)
+{
+    struct conn *c = p->data;
+    struct side *s = p == &c->client.poll ? &c->client : &c->server;
+
+    if (c->state == CONN_CLOSED)
+        return;
+    if (status < 0) { /* libuv has stopped the poll; reading and writing find the error */
+        s->wanted = 0;
+        events = UV_READABLE | UV_WRITABLE;
+    }
+    if (s == &c->server && c->state == CONN_WAITS)
+        target_dialled(c);
+    else if (c->state == CONN_RELAY)
+        relay_ready(s, events);
+    else if (s == &c->server)
+        conn_reset(c, "the server closed the connection");
+    else if (c->state == CONN_LINGER && (events & UV_WRITABLE))
+        conn_linger(c);
+    else if (c->state == CONN_LINGER)
+        read_linger(c);
+    else
+        read_first(c);
+}
+
+/* ---- the beginning ---- */
+
+/* Where a redirected connection was going; false: it was meant for the proxy itself. */
+static bool original(int fd, bool v6, struct ip *ret, unsigned *ret_port)
+{
+    struct sockaddr_in in4 = {0};
+    struct sockaddr_in6 in6 = {0};
+    socklen_t size = v6 ? sizeof in6 : sizeof in4;
+    bool own;
+
+    if (v6) {
+        if (getsockopt(fd, SOL_IPV6, IP6T_SO_ORIGINAL_DST, &in6, &size) < 0)
+            return false;
+        memcpy(ret->bytes, &in6.sin6_addr, sizeof ret->bytes);
+        *ret_port = ntohs(in6.sin6_port);
+        own = IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr);
+    } else {
+        if (getsockopt(fd, SOL_IP, SO_ORIGINAL_DST, &in4, &size) < 0)
+            return false;
+        *ret = ip_v4(ntohl(in4.sin_addr.s_addr));
+        *ret_port = ntohs(in4.sin_port);
+        own = ip_to_v4(ret) >> 24 == 127 || ip_to_v4(ret) == OWN_ADDRESS;
+    }
+    return !own;
+}
+
+static void begin(struct box *b, int fd, bool v6)
+{
+    struct conn *c = xzalloc(sizeof *c);
+    int on = 1;
+
+    c->box = box_ref(b);
+    c->client.c = c->server.c = c;
+    c->client.fd = c->server.fd = -1;
+    c->begun_ms = c->moved_ms = (int64_t)uv_now(&b->all->loop);
+    (void)uv_timer_init(&b->all->loop, &c->timer);
+    c->timer.data = c;
+    c->handles = 1;
+    list_push(&b->conns, &c->link);
+    b->conn_count++;
+    b->all->connections++;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    c->host.is_ip = original(fd, v6, &c->host.ip, &c->port);
+    if (conn_watch(&c->client, fd) < 0) {
+        conn_end(c, "");
+        return;
+    }
+    if (c->host.is_ip) {
+        c->via = EGRESS_PLAIN;
+        (void)ip_text(&c->host.ip, c->host.name);
+        target_begin(c);
+        return;
+    }
+    conn_expire(c, CONN_HEAD_MS);
+    conn_want(&c->client, UV_READABLE);
+}
+
+static void too_many(struct box *b)
+{
+    struct egress_verdict v = {.what = EGRESS_DENIED, .rule = STR("too many connections at once")};
+
+    link_verdict(b, &v);
+}
+
+void conn_accept(struct listener *l)
+{
+    AUTO(box_unref) struct box *b = box_ref(l->box);
+
+    for (int i = 0; i < ACCEPTS && l->fd >= 0; i++) {
+        int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (fd < 0)
+            return;
+        if (b->conn_count >= BOX_CONNECTIONS || b->all->connections >= b->all->connections_max) {
+            fd_close(fd);
+            too_many(b);
+            continue;
+        }
+        begin(b, fd, l->kind == SPAWN_LISTENER_TCP6);
+    }
+}
+
+void conn_answer(struct egress *all, const struct egress_answer *a)
+{
+    struct conn *c = map_remove(&all->questions, str_make(&a->question, sizeof a->question));
+
+    if (!c)
+        return;
+    c->question = 0;
+    target_answered(c, a);
+}
+
+void conn_ask_again(struct egress *all)
+{
+    struct str key;
+    void *c;
+
+    for (size_t at = 0; map_next(&all->questions, &at, &key, &c);)
+        target_ask(c);
+}

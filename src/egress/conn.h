@@ -1,0 +1,103 @@
+/* conn: one connection of a sandbox, from its first byte to its last.
+ *
+ *   sniff ─▶ HTTP head, or SOCKS greeting and request ─┐
+ *   (redirected: the destination is known) ────────────┴▶ waits: judged, asked, resolved, dialled
+ *        ─▶ TLS hello, where the verdict wants one ─▶ relay ─▶ gone
+ *   refused or failed: a reply that says why ─▶ linger ─▶ gone
+ *
+ * Plain descriptors under uv_poll: the relay copies by one shared buffer and holds memory only
+ * while a peer does not take its bytes.  Freed when its handles are closed.  Thread: the loop's. */
+#pragma once
+
+#include "egress/egress.h"
+#include "proto/http1.h"
+
+#define CONN_HEAD_MAX (32 * 1024)
+#define CONN_HEAD_MS 15000 /* for the first bytes: a request's head, a greeting, a hello */
+#define CONN_DIAL_MS 20000 /* to resolve and connect */
+#define CONN_ASK_MS 300000 /* for a person */
+#define CONN_IDLE_MS 3600000
+#define CONN_HALF_MS 300000 /* without a byte after one side has ended */
+#define CONN_LINGER_MS 5000
+#define CONN_LINGER_MAX (1024 * 1024)
+#define CONN_ADDRESSES 4 /* tried in turn */
+
+enum conn_state {
+    CONN_SNIFF,
+    CONN_HTTP,
+    CONN_SOCKS_GREETING,
+    CONN_SOCKS_REQUEST,
+    CONN_WAITS,
+    CONN_HELLO,
+    CONN_RELAY,
+    CONN_LINGER,
+    CONN_CLOSED,
+};
+
+struct side {
+    struct conn *c;
+    int fd; /* -1: none */
+    uv_poll_t poll;
+    int wanted;     /* of the poll */
+    struct buf out; /* what the peer has not taken */
+    bool eof;       /* it sends no more */
+    bool shut;      /* we send no more */
+};
+
+struct conn {
+    struct list link;
+    struct box *box;
+    enum conn_state state;
+    struct side client, server;
+    uv_timer_t timer;
+    int handles;
+    struct buf in; /* of the client, before the relay */
+    enum egress_via via;
+    struct host host;
+    unsigned port;
+    struct policy_verdict verdict;
+    bool told; /* that it was allowed */
+    struct lookup *lookup;
+    uint64_t question; /* 0: nobody was asked */
+    struct ip addresses[CONN_ADDRESSES];
+    size_t address_count, address_next;
+    struct spent *spent;
+    uint64_t up, down;
+    int64_t begun_ms, moved_ms;
+    size_t lingered;
+
+    /* one plain HTTP request */
+    struct http1_scan scan;
+    struct http1_body body;
+    struct buf head; /* as it goes to the server */
+    bool request_done;
+};
+
+/* --- conn.c --- */
+void conn_end(struct conn *c, const char *why);   /* at once; harmless when it has ended */
+void conn_reset(struct conn *c, const char *why); /* the client sees an error, not an end */
+void conn_expire(struct conn *c, int64_t ms);
+void conn_want(struct side *s, int events);
+CHECKED int conn_watch(struct side *s, int fd); /* takes fd; -1: it is closed */
+void conn_unwatch(struct side *s);
+void conn_send(struct side *to, struct str bytes); /* what is not taken waits in out */
+CHECKED bool conn_flush(struct side *s);           /* false: the peer takes no more, ever */
+void conn_linger(struct conn *c); /* sends what is in out, then waits a little for the end */
+void conn_tell(struct conn *c, enum egress_what what, const char *rule);
+
+/* --- request.c: what the client asks for --- */
+void request_input(struct conn *c);                     /* bytes came, before the relay */
+void request_refused(struct conn *c, const char *rule); /* by the policy */
+void request_failed(struct conn *c, const char *why);   /* by the world */
+void request_accepted(struct conn *c);                  /* the server is connected */
+
+/* --- target.c: from a name and a port to a connected server --- */
+void target_begin(struct conn *c);
+void target_dialled(struct conn *c);   /* the server's descriptor is writable, or failed */
+void target_ask(const struct conn *c); /* tells holtd the question it waits for */
+void target_answered(struct conn *c, const struct egress_answer *a);
+bool target_is_allowed(struct conn *c); /* by the policy as it is now */
+
+/* --- relay.c --- */
+void relay_begin(struct conn *c);
+void relay_ready(struct side *s, int events);

@@ -1,0 +1,86 @@
+/* egress: what the parts of holt-egress share.  One loop, one thread; every byte that a sandbox
+ * sends, and every byte that comes back for it, is hostile and bounded.
+ * A sandbox (box) is its policy, its listeners and its connections; holtd tells of it over the link
+ * and may be gone meanwhile: everything goes on as it was told last. */
+#pragma once
+
+#include "base/list.h"
+#include "base/map.h"
+#include "egress/names.h"
+#include "net/resolver.h"
+#include "proto/policy.h"
+#include "wire/egress.h"
+#include "wire/spawn.h"
+
+#include <uv.h>
+
+#define BOX_CONNECTIONS 512   /* of one sandbox at once */
+#define BOX_DESTINATIONS 4096 /* whose budgets are counted */
+#define BOX_VERDICTS 50       /* told in a second; more are counted */
+#define EGRESS_SCRATCH (128 * 1024)
+
+struct egress {
+    uv_loop_t loop;
+    struct resolver *resolver;
+    struct map boxes; /* struct box, by id */
+    size_t connections, connections_max;
+    char *scratch;        /* one read's bytes: all connections share it */
+    struct map questions; /* struct conn, by the question's number */
+    uint64_t last_question;
+};
+
+struct spent { /* what one destination has cost a sandbox */
+    uint64_t bytes, connections;
+};
+
+struct listener {
+    struct box *box;
+    enum spawn_listener kind;
+    int fd; /* -1: none */
+    uv_poll_t poll;
+};
+
+struct box {
+    int refs; /* the map's, each connection's, each open handle's */
+    struct egress *all;
+    char id[EGRESS_ID_MAX + 1];
+    struct policy *policy;
+    struct names *names;
+    struct listener listeners[SPAWN_LISTENER_COUNT];
+    struct list conns, dns_conns;
+    size_t conn_count, dns_count;
+    struct map spent; /* by "host:port"; only with budgets */
+    int64_t second;   /* when verdicts was last zero */
+    uint32_t verdicts, folded;
+    bool removed;
+};
+
+/* --- box.c --- */
+/* fds: one for each kind; taken in every case.  A known box keeps its listeners. */
+CHECKED int box_set(struct egress *all, const struct egress_set *set, const int *fds,
+                    struct err *e);
+void box_remove(struct egress *all, struct str id); /* its connections end; unknown: nothing */
+struct box *box_ref(struct box *b);
+struct box *box_unref(struct box *b); /* takes NULL; returns NULL */
+DEFINE_AUTO(struct box *, box_unref)
+/* NULL: no budget is set, or too many destinations are counted already (*ret_full). */
+struct spent *box_spent(struct box *b, const struct host *h, unsigned port, bool *ret_full);
+
+/* --- conn.c, relay.c --- */
+struct conn;
+void conn_accept(struct listener *l);
+void conn_close_all(struct box *b, const char *why);
+void conn_judge_all(struct box *b); /* ends those that its policy does not allow any more */
+void conn_answer(struct egress *all, const struct egress_answer *a);
+void conn_ask_again(struct egress *all); /* holtd is another one: all open questions */
+
+/* --- dnsd.c --- */
+void dnsd_datagrams(struct listener *l);
+void dnsd_accept(struct listener *l);
+void dnsd_close_all(struct box *b);
+
+/* --- link.c: holtd --- */
+CHECKED int link_open(struct egress *all, const char *state, struct err *e);
+bool link_is_up(void);                                      /* holtd is there and may be asked */
+void link_verdict(struct box *b, struct egress_verdict *v); /* id and folded are set here */
+void link_question(const struct egress_question *q);

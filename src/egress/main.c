@@ -1,0 +1,107 @@
+/* holt-egress: the proxy through which sandboxes reach what their policies allow (docs/egress.md).
+ * Started by holtd, which it outlives; ended by SIGTERM. */
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "egress/egress.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char usage[] = "usage: holt-egress --state DIR [--dns ADDRESS[:PORT],…]\n";
+
+/* One for each state directory; the lock is held until the end. */
+static int take_lock(const char *state, struct err *e)
+{
+    AUTO(mem_free) char *path = xasprintf("%s/egress.lock", state);
+    AUTO(fd_close) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "open '%s'", path);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return err_set(e, ERR_CONFLICT, 0, "another holt-egress serves '%s'", state);
+    return TAKE_FD(fd);
+}
+
+/* Two descriptors a connection; some are the listeners'. */
+static size_t most_connections(void)
+{
+    struct rlimit n = {.rlim_cur = 1024};
+
+    if (getrlimit(RLIMIT_NOFILE, &n) == 0) {
+        n.rlim_cur = n.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &n);
+        (void)getrlimit(RLIMIT_NOFILE, &n);
+    }
+    return size_max(64, (size_t)n.rlim_cur / 3);
+}
+
+static void on_signal(uv_signal_t *s, int number)
+{
+    (void)number;
+    uv_stop(s->loop);
+}
+
+static int serve(const char *state, const char *servers, struct err *e)
+{
+    static struct egress all;
+    uv_signal_t term, interrupt;
+    AUTO(fd_close) int lock = take_lock(state, e);
+
+    if (lock < 0)
+        return -1;
+    if (uv_loop_init(&all.loop) < 0)
+        return err_set(e, ERR_INTERNAL, 0, "start the event loop");
+    all.scratch = xmalloc(EGRESS_SCRATCH);
+    all.connections_max = most_connections();
+    if (resolver_new(&all.loop, servers, &all.resolver, e) < 0 || link_open(&all, state, e) < 0)
+        return -1;
+    (void)uv_signal_init(&all.loop, &term);
+    (void)uv_signal_start(&term, on_signal, SIGTERM);
+    (void)uv_signal_init(&all.loop, &interrupt);
+    (void)uv_signal_start(&interrupt, on_signal, SIGINT);
+    log_info("ready", LOG_C("state", state), LOG_N("pid", getpid()));
+    (void)uv_run(&all.loop, UV_RUN_DEFAULT);
+    log_info("stopped");
+    return 0;
+}
+
+static bool parse(int argc, char **argv, const char **ret_state, const char **ret_servers)
+{
+    for (int i = 1; i < argc; i += 2) {
+        if (i + 1 < argc && strcmp(argv[i], "--state") == 0)
+            *ret_state = argv[i + 1];
+        else if (i + 1 < argc && strcmp(argv[i], "--dns") == 0)
+            *ret_servers = argv[i + 1];
+        else
+            return false;
+    }
+    return *ret_state != NULL;
+}
+
+int main(int argc, char **argv)
+{
+    const char *state = NULL, *servers = NULL;
+    struct err e = {0};
+
+    if (!parse(argc, argv, &state, &servers)) {
+        (void)fputs(usage, stderr);
+        return 64;
+    }
+    (void)umask(077);
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)prctl(PR_SET_DUMPABLE, 0); /* its memory is nobody's */
+    if (serve(state, servers, &e) < 0) {
+        (void)fprintf(stderr, "holt-egress: %s\n", e.msg);
+        return 1;
+    }
+    return 0;
+}

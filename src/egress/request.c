@@ -1,0 +1,273 @@
+/* What the client of the proxy asks for, and what it is told: HTTP CONNECT, one absolute-form HTTP
+ * request, SOCKS5; and the TLS hello behind any of them. */
+#include "base/mem.h"
+#include "egress/conn.h"
+#include "proto/socks.h"
+#include "proto/tls_hello.h"
+
+#include <stdio.h>
+
+static const struct http1_limits limits = {.head_max = CONN_HEAD_MAX, .count_max = 128};
+
+/* ---- replies ---- */
+
+static void http_reply(struct conn *c, int status, const char *text)
+{
+    AUTO(buf_done) struct buf b = {0};
+
+    buf_printf(&b,
+               "HTTP/1.1 %d %s\r\ncontent-type: text/plain; charset=utf-8\r\n"
+               "content-length: %zu\r\nconnection: close\r\nproxy-agent: holt\r\n\r\nholt: %s\n",
+               status, http_status_text(status), strlen(text) + 7, text);
+    conn_send(&c->client, buf_str(&b));
+    conn_linger(c);
+}
+
+static void socks_say(struct conn *c, enum socks_code code)
+{
+    uint8_t reply[SOCKS_REPLY];
+
+    socks_reply(code, reply);
+    conn_send(&c->client, str_make(reply, sizeof reply));
+}
+
+static void refuse(struct conn *c, int status, enum socks_code code, const char *text)
+{
+    if (c->via == EGRESS_PLAIN || c->state == CONN_HELLO) {
+        conn_reset(c, text);
+    } else if (c->via == EGRESS_SOCKS) {
+        socks_say(c, code);
+        conn_linger(c);
+    } else {
+        http_reply(c, status, text);
+    }
+}
+
+void request_refused(struct conn *c, const char *rule)
+{
+    char text[384];
+
+    conn_tell(c, EGRESS_DENIED, rule);
+    (void)snprintf(text, sizeof text, "%s port %u is refused: %s", c->host.name, c->port, rule);
+    refuse(c, 403, SOCKS_DENIED, text);
+}
+
+void request_failed(struct conn *c, const char *why)
+{
+    refuse(c, 502, SOCKS_UNREACHABLE, why);
+}
+
+void request_accepted(struct conn *c)
+{
+    static const char ok[] = "HTTP/1.1 200 Connection established\r\n\r\n";
+
+    if (c->via == EGRESS_CONNECT)
+        conn_send(&c->client, str_make(ok, sizeof ok - 1));
+    else if (c->via == EGRESS_SOCKS)
+        socks_say(c, SOCKS_OK);
+    if (!c->verdict.tls) {
+        relay_begin(c);
+        return;
+    }
+    c->state = CONN_HELLO;
+    conn_expire(c, CONN_HEAD_MS);
+    conn_want(&c->client, UV_READABLE);
+    if (buf_len(&c->in) > 0)
+        request_input(c);
+}
+
+/* ---- TLS ---- */
+
+static void read_hello(struct conn *c)
+{
+    char name[HOST_NAME_MAX_LEN + 1], why[384];
+
+    switch (tls_hello_name(buf_str(&c->in), name)) {
+    case TLS_HELLO_MORE:
+        if (buf_len(&c->in) >= TLS_HELLO_MAX)
+            request_refused(c, "its TLS hello is too long");
+        return;
+    case TLS_HELLO_NAMED:
+        if (strcmp(name, c->host.name) == 0) {
+            relay_begin(c);
+            return;
+        }
+        (void)snprintf(why, sizeof why, "TLS for another name (%s)", name);
+        request_refused(c, why);
+        return;
+    case TLS_HELLO_UNNAMED:
+        request_refused(c, "TLS that names no server");
+        return;
+    case TLS_HELLO_NOT:
+        break;
+    }
+    request_refused(c, "no TLS on a port for TLS");
+}
+
+/* ---- HTTP ---- */
+
+/* "host:port", "[v6]:port"; without a port: preset, or refused when there is none. */
+static int split_authority(struct str a, unsigned preset, struct conn *c, struct err *e)
+{
+    const char *colon = memrchr(a.p, ':', a.n);
+    size_t at = colon ? (size_t)(colon - a.p) : a.n;
+    uint64_t port = preset;
+
+    if (a.n > 0 && a.p[a.n - 1] == ']')
+        at = a.n; /* the colon is the address's */
+    if (at < a.n && (str_parse_u64(str_skip(a, at + 1), &port) < 0 || port > 65535))
+        port = 0;
+    if (port == 0)
+        return err_set(e, ERR_INVALID, 0, "'" STR_FMT "' names no port", (int)size_min(a.n, 100),
+                       a.p);
+    if (memchr(a.p, ':', at) && a.p[0] != '[')
+        return err_set(e, ERR_INVALID, 0, "an IPv6 address stands in brackets");
+    c->port = (unsigned)port;
+    return host_parse(str_make(a.p, at), &c->host, e);
+}
+
+static bool is_hop(const struct http_header *h, struct str connection)
+{
+    static const char *const names[] = {"connection", "keep-alive", "te", "upgrade", "host"};
+    char name[64];
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (str_eq_c(h->name, names[i]))
+            return true;
+    if (str_starts(h->name, STR("proxy-")))
+        return true;
+    if (!connection.p || h->name.n >= sizeof name)
+        return false;
+    memcpy(name, h->name.p, h->name.n);
+    name[h->name.n] = '\0';
+    return http_has_token(connection, name);
+}
+
+/* RFC 9112 section 3.2.2 and RFC 9110 section 7.6.1: origin form, our Host, no field that was for
+ * us.  One request a connection: nothing behind it can be taken for a second one. */
+static void write_head(struct conn *c, const struct http1_request *r)
+{
+    const struct http_req *q = &r->req;
+    struct str connection = http_req_header(q, "connection");
+    bool framed = false;
+
+    buf_add_str(&c->head, q->method);
+    buf_add_char(&c->head, ' ');
+    buf_add_str(&c->head, q->path);
+    if (q->query.p) {
+        buf_add_char(&c->head, '?');
+        buf_add_str(&c->head, q->query);
+    }
+    buf_printf(&c->head, " HTTP/1.1\r\nhost: " STR_FMT "\r\n", STR_ARG(q->authority));
+    for (size_t i = 0; i < q->header_count; i++) {
+        const struct http_header *h = &q->headers[i];
+
+        /* Connection cannot take the framing away from us. */
+        framed = str_eq_c(h->name, "content-length") || str_eq_c(h->name, "transfer-encoding");
+        if (!framed && is_hop(h, connection))
+            continue;
+        buf_add_str(&c->head, h->name);
+        buf_add_c(&c->head, ": ");
+        buf_add_str(&c->head, h->value);
+        buf_add_c(&c->head, "\r\n");
+    }
+    buf_add_c(&c->head, "connection: close\r\n\r\n");
+    http1_body_init(&c->body, r->framing, q->content_length);
+    c->request_done = http1_body_is_complete(&c->body);
+}
+
+static void read_head(struct conn *c)
+{
+    AUTO(arena_done) struct arena a = {0};
+    struct http1_request r;
+    struct err e = {0};
+    int st = http1_scan(&c->scan, buf_str(&c->in), &limits, &e);
+    bool connect;
+
+    if (st == 0)
+        return;
+    if (st > 0)
+        st = http1_proxy_request(&c->scan, buf_str(&c->in), &a, &r, &e);
+    if (st < 0) {
+        http_reply(c, -st, e.msg);
+        return;
+    }
+    connect = str_eq_c(r.req.method, "CONNECT");
+    c->via = connect ? EGRESS_CONNECT : EGRESS_HTTP;
+    if (split_authority(r.req.authority, connect ? 0 : 80, c, &e) < 0) {
+        http_reply(c, 400, e.msg);
+        return;
+    }
+    if (!connect)
+        write_head(c, &r);
+    buf_take(&c->in, c->scan.at);
+    target_begin(c);
+}
+
+/* ---- SOCKS ---- */
+
+static void read_greeting(struct conn *c)
+{
+    static const char yes[] = {5, 0}, no[] = {5, (char)0xff};
+    bool ok = false;
+    int n = socks_greeting(buf_str(&c->in), &ok);
+
+    if (n == 0)
+        return;
+    c->via = EGRESS_SOCKS;
+    if (n < 0) {
+        conn_reset(c, "no SOCKS5 greeting");
+        return;
+    }
+    conn_send(&c->client, str_make(ok ? yes : no, 2));
+    if (!ok) {
+        conn_linger(c);
+        return;
+    }
+    buf_take(&c->in, (size_t)n);
+    c->state = CONN_SOCKS_REQUEST;
+    if (buf_len(&c->in) > 0)
+        request_input(c);
+}
+
+static void read_socks_request(struct conn *c)
+{
+    enum socks_code code = SOCKS_OK;
+    int n = socks_request(buf_str(&c->in), &c->host, &c->port, &code);
+
+    if (n == 0)
+        return;
+    if (n < 0) {
+        conn_reset(c, "no SOCKS5 request");
+        return;
+    }
+    buf_take(&c->in, (size_t)n);
+    if (code == SOCKS_OK) {
+        target_begin(c);
+        return;
+    }
+    socks_say(c, code);
+    conn_linger(c);
+}
+
+/* ---- input ---- */
+
+void request_input(struct conn *c)
+{
+    char first = buf_data(&c->in)[0];
+
+    if (c->state == CONN_SNIFF && first != 5 && !(first >= 'A' && first <= 'Z')) {
+        conn_reset(c, "neither HTTP nor SOCKS5");
+        return;
+    }
+    if (c->state == CONN_SNIFF)
+        c->state = first == 5 ? CONN_SOCKS_GREETING : CONN_HTTP;
+    if (c->state == CONN_HTTP)
+        read_head(c);
+    else if (c->state == CONN_SOCKS_GREETING)
+        read_greeting(c);
+    else if (c->state == CONN_SOCKS_REQUEST)
+        read_socks_request(c);
+    else if (c->state == CONN_HELLO)
+        read_hello(c);
+}

@@ -1,0 +1,254 @@
+/* From a name and a port to a connected server: judged, resolved once, every address judged again,
+ * and one of just those dialled. */
+#include "base/fd.h"
+#include "egress/conn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void dial_next(struct conn *c, int error);
+
+static void judge(const struct conn *c, struct policy_verdict *ret)
+{
+    policy_judge(c->box->policy, &(struct policy_query){.host = &c->host, .port = c->port}, ret);
+}
+
+bool target_is_allowed(struct conn *c)
+{
+    struct policy_verdict v;
+
+    judge(c, &v);
+    if (v.answer == POLICY_ALLOW && c->address_next > 0)
+        policy_judge_address(c->box->policy, &c->addresses[c->address_next - 1], c->port, &v);
+    return v.answer == POLICY_ALLOW;
+}
+
+/* ---- dialling ---- */
+
+static int open_socket(const struct ip *a, unsigned port, int *ret_error)
+{
+    struct sockaddr_in in4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+    bool v4 = ip_is_v4(a);
+    AUTO(fd_close)
+    int fd = socket(v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int on = 1;
+
+    if (v4)
+        in4.sin_addr.s_addr = htonl(ip_to_v4(a));
+    else
+        memcpy(&in6.sin6_addr, a->bytes, sizeof a->bytes);
+    if (fd < 0 || (connect(fd, v4 ? (struct sockaddr *)&in4 : (struct sockaddr *)&in6,
+                           v4 ? sizeof in4 : sizeof in6) < 0 &&
+                   errno != EINPROGRESS)) {
+        *ret_error = errno;
+        return -1;
+    }
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    return TAKE_FD(fd);
+}
+
+static void dial_failed(struct conn *c, int error)
+{
+    char why[128];
+
+    (void)snprintf(why, sizeof why, "connect to %s port %u: %s", c->host.name, c->port,
+                   strerror(error));
+    request_failed(c, why);
+}
+
+static void dial_next(struct conn *c, int error)
+{
+    while (c->address_next < c->address_count) {
+        int fd = open_socket(&c->addresses[c->address_next++], c->port, &error);
+
+        if (fd < 0)
+            continue;
+        if (conn_watch(&c->server, fd) < 0) {
+            error = ENOMEM;
+            break;
+        }
+        conn_want(&c->server, UV_WRITABLE);
+        return;
+    }
+    dial_failed(c, error);
+}
+
+/* The handle stays: the next descriptor takes the number of the one that failed. */
+static bool dial_again(struct conn *c, int *error)
+{
+    while (c->address_next < c->address_count) {
+        AUTO(fd_close) int fd = open_socket(&c->addresses[c->address_next++], c->port, error);
+
+        if (fd < 0)
+            continue;
+        conn_want(&c->server, 0);
+        if (dup3(fd, c->server.fd, O_CLOEXEC) < 0)
+            return false;
+        conn_want(&c->server, UV_WRITABLE);
+        return true;
+    }
+    return false;
+}
+
+void target_dialled(struct conn *c)
+{
+    int error = 0;
+    socklen_t size = sizeof error;
+
+    if (getsockopt(c->server.fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
+        error = errno;
+    if (error != 0) {
+        if (!dial_again(c, &error))
+            dial_failed(c, error);
+        return;
+    }
+    conn_want(&c->server, 0);
+    request_accepted(c);
+}
+
+/* ---- resolving ---- */
+
+static bool within_budget(struct conn *c)
+{
+    uint64_t connections = policy_connections_max(c->box->policy);
+    uint64_t bytes = policy_bytes_max(c->box->policy);
+    bool full;
+
+    c->spent = box_spent(c->box, &c->host, c->port, &full);
+    if (full)
+        return false;
+    if (!c->spent)
+        return true;
+    if ((connections > 0 && c->spent->connections >= connections) ||
+        (bytes > 0 && c->spent->bytes >= bytes))
+        return false;
+    c->spent->connections++;
+    return true;
+}
+
+static void dial(struct conn *c)
+{
+    if (!within_budget(c)) {
+        request_refused(c, "the budget for this destination is spent");
+        return;
+    }
+    c->told = true;
+    conn_tell(c, EGRESS_ALLOWED, c->verdict.rule);
+    dial_next(c, ENETUNREACH);
+}
+
+static void on_resolved(void *arg, const struct ip *addresses, size_t n, const struct err *e)
+{
+    struct conn *c = arg;
+    struct policy_verdict v, first = {0};
+
+    c->lookup = NULL;
+    for (size_t i = 0; i < n && c->address_count < CONN_ADDRESSES; i++) {
+        policy_judge_address(c->box->policy, &addresses[i], c->port, &v);
+        if (v.answer == POLICY_ALLOW)
+            c->addresses[c->address_count++] = addresses[i];
+        else if (first.rule[0] == '\0')
+            first = v;
+    }
+    if (n == 0)
+        request_failed(c, e->msg);
+    else if (c->address_count == 0)
+        request_refused(c, first.rule);
+    else
+        dial(c);
+}
+
+static void allowed(struct conn *c)
+{
+    struct policy_verdict v;
+
+    conn_expire(c, CONN_DIAL_MS);
+    if (!c->host.is_ip) {
+        c->lookup = resolver_ask(c->box->all->resolver, c->host.name, on_resolved, c);
+        return;
+    }
+    policy_judge_address(c->box->policy, &c->host.ip, c->port, &v);
+    if (v.answer != POLICY_ALLOW) {
+        request_refused(c, v.rule);
+        return;
+    }
+    c->addresses[0] = c->host.ip;
+    c->address_count = 1;
+    dial(c);
+}
+
+/* ---- judging ---- */
+
+void target_ask(const struct conn *c)
+{
+    link_question(&(struct egress_question){.question = c->question,
+                                            .id = str_of(c->box->id),
+                                            .host = str_of(c->host.name),
+                                            .port = (uint16_t)c->port});
+}
+
+static void ask(struct conn *c)
+{
+    struct egress *all = c->box->all;
+
+    if (!link_is_up()) {
+        request_refused(c, "unknown: ask, and nobody can be asked just now");
+        return;
+    }
+    c->question = ++all->last_question;
+    (void)map_set(&all->questions, str_make(&c->question, sizeof c->question), c);
+    conn_expire(c, CONN_ASK_MS);
+    target_ask(c);
+}
+
+void target_answered(struct conn *c, const struct egress_answer *a)
+{
+    if (a->scope == EGRESS_FOR_SANDBOX)
+        policy_learn(c->box->policy, &c->host, c->port, a->allow);
+    if (!a->allow) {
+        request_refused(c, "a person said no");
+        return;
+    }
+    (void)snprintf(c->verdict.rule, sizeof c->verdict.rule, "a person said yes");
+    allowed(c);
+}
+
+/* An address that our resolver made up stands for the name it was asked for, and for nothing else.
+ */
+static bool name_the_host(struct conn *c)
+{
+    const char *name;
+    struct err e;
+
+    if (!c->host.is_ip || !ip_is_v4(&c->host.ip) || !names_is_made_up(ip_to_v4(&c->host.ip)))
+        return true;
+    name = names_find(c->box->names, ip_to_v4(&c->host.ip));
+    return name && host_parse(str_of(name), &c->host, &e) == 0;
+}
+
+void target_begin(struct conn *c)
+{
+    c->state = CONN_WAITS;
+    conn_want(&c->client, 0);
+    if (!name_the_host(c)) {
+        request_refused(c, "no name stands for this address any more");
+        return;
+    }
+    judge(c, &c->verdict);
+    if (c->verdict.answer == POLICY_DENY)
+        request_refused(c, c->verdict.rule);
+    else if (c->via == EGRESS_HTTP && c->verdict.tls)
+        request_refused(c, "plain HTTP on a port for TLS");
+    else if (c->verdict.answer == POLICY_ASK)
+        ask(c);
+    else
+        allowed(c);
+}

@@ -1,0 +1,29 @@
+/* resolver: names to addresses by c-ares on the loop: no thread waits.
+ * Asks the system's servers (re-read when their file changes), or those it was told.  Each name is
+ * asked for once per call; whoever calls dials what it was given and asks no second time.
+ * Ownership: resolver_new/free; a free ends what is under way without a call.  A look-up's callback
+ * comes exactly once, maybe from inside resolver_ask, and never after lookup_cancel.
+ * Thread: the loop's. */
+#pragma once
+
+#include "base/err.h"
+#include "proto/ip.h"
+
+#include <uv.h>
+
+#define RESOLVER_ADDRESSES 16 /* most that are told */
+
+struct resolver;
+struct lookup;
+
+/* servers: "127.0.0.1:5353,…", or NULL: the system's, and the hosts file. */
+CHECKED int resolver_new(uv_loop_t *loop, const char *servers, struct resolver **ret,
+                         struct err *e);
+struct resolver *resolver_free(struct resolver *r); /* takes NULL; returns NULL */
+
+/* n > 0, or *e says why: ERR_NOT_FOUND, there is no such name; ERR_UNAVAILABLE, nobody could say.
+ */
+typedef void (*lookup_cb)(void *arg, const struct ip *addresses, size_t n, const struct err *e);
+/* NULL: the callback has been called. */
+struct lookup *resolver_ask(struct resolver *r, const char *name, lookup_cb done, void *arg);
+void lookup_cancel(struct lookup *l); /* takes NULL */

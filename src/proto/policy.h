@@ -1,0 +1,50 @@
+/* policy: what a sandbox may reach, as data and as a judge (docs/egress.md has the rules).
+ * Deny beats allow; no rule names it: the mode answers, or a person (`unknown: ask`).  A name
+ * grants by name, an address by network only; an address that a name leads to is judged again. No
+ * I/O.  Ownership: policy_parse makes, policy_free frees.  Errors: -1 with *e set. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "proto/ip.h"
+
+#define POLICY_TEXT_MAX (24 * 1024) /* bytes of its JSON form */
+#define POLICY_RULES_MAX 256        /* of each list */
+#define POLICY_RULE_TEXT 96
+
+enum policy_mode { POLICY_NONE, POLICY_ALLOWLIST, POLICY_OPEN, POLICY_RAW, POLICY_MODE_COUNT };
+extern const char *const policy_modes[]; /* by enum policy_mode; NULL behind the last */
+
+struct policy;
+
+/* {"mode", "allow", "deny", "unknown", "connections", "bytes"}, or a mode's name as text.
+ * intercept: method and path rules can be kept; without it they are refused. */
+CHECKED int policy_parse(struct str json, bool intercept, struct policy **ret, struct err *e);
+struct policy *policy_free(struct policy *p); /* takes NULL; returns NULL */
+DEFINE_AUTO(struct policy *, policy_free)
+enum policy_mode policy_mode(const struct policy *p);
+void policy_print(const struct policy *p, struct buf *to); /* its one JSON form */
+
+enum policy_answer { POLICY_DENY, POLICY_ALLOW, POLICY_ASK };
+struct policy_verdict {
+    enum policy_answer answer;
+    bool tls; /* allowed for TLS only: a ClientHello that names the host comes first */
+    char rule[POLICY_RULE_TEXT]; /* which decided, for people: "allow *.example.com:443" */
+};
+struct policy_query {
+    const struct host *host;
+    unsigned port;
+    struct str method, path; /* empty: not known, and no rule that needs them grants */
+};
+void policy_judge(const struct policy *p, const struct policy_query *q, struct policy_verdict *ret);
+/* May this address be dialled for a host that was allowed? */
+void policy_judge_address(const struct policy *p, const struct ip *a, unsigned port,
+                          struct policy_verdict *ret);
+
+/* Budgets of one destination (host and port); 0: none. */
+uint64_t policy_bytes_max(const struct policy *p);
+uint64_t policy_connections_max(const struct policy *p);
+
+/* Answers of people, for this sandbox until its policy is set anew: a rule for one host and port.
+ */
+void policy_learn(struct policy *p, const struct host *h, unsigned port, bool allow);

@@ -1,0 +1,24 @@
+/* socks: the requests of SOCKS5 (RFC 1928) with no authentication and CONNECT only.  No I/O. */
+#pragma once
+
+#include "base/str.h"
+#include "proto/ip.h"
+
+enum socks_code { /* of a reply */
+                  SOCKS_OK = 0,
+                  SOCKS_FAILED = 1,
+                  SOCKS_DENIED = 2,
+                  SOCKS_UNREACHABLE = 4,
+                  SOCKS_REFUSED = 5,
+                  SOCKS_NO_COMMAND = 7,
+                  SOCKS_NO_ADDRESS = 8,
+};
+#define SOCKS_REPLY 10
+
+/* Both: how many bytes were used, 0: more are needed, -1: broken.  *ret_ok: "no authentication" is
+ * among what the client offers. */
+CHECKED int socks_greeting(struct str in, bool *ret_ok);
+/* *ret_code: SOCKS_OK, or why the request cannot be kept. */
+CHECKED int socks_request(struct str in, struct host *ret_host, unsigned *ret_port,
+                          enum socks_code *ret_code);
+void socks_reply(enum socks_code code, uint8_t to[static SOCKS_REPLY]);

@@ -1,0 +1,131 @@
+#include "wire/egress.h"
+
+const char *const egress_whats[EGRESS_WHAT_COUNT] = {"denied", "allowed", "closed"};
+const char *const egress_vias[EGRESS_VIA_COUNT] = {"connect", "http", "socks", "direct"};
+
+/* clang-format off */
+#define NUM(type, member, width, ...) WIRE_FIELD(struct type, member, .kind = width, __VA_ARGS__)
+#define TEXT(type, member, lo, hi) WIRE_FIELD(struct type, member, .kind = WIRE_TEXT, .min = (lo), .max = (hi))
+
+static const struct wire_field hello_fields[] = {
+    NUM(egress_hello, version_min, WIRE_U16, .min = 1),
+    NUM(egress_hello, version_max, WIRE_U16, .min = 1),
+};
+static const struct wire_field welcome_fields[] = {
+    NUM(egress_welcome, version, WIRE_U16),
+    NUM(egress_welcome, dropped, WIRE_U32),
+};
+static const struct wire_field name_fields[] = {
+    TEXT(egress_name, id, 1, EGRESS_ID_MAX),
+};
+static const struct wire_field set_fields[] = {
+    TEXT(egress_set, id, 1, EGRESS_ID_MAX),
+    NUM(egress_set, kinds, WIRE_U32, .max = (1 << EGRESS_FDS_MAX) - 1),
+    TEXT(egress_set, policy, 1, EGRESS_POLICY_MAX),
+};
+static const struct wire_field done_fields[] = {
+    WIRE_FIELD(struct egress_done, err, .kind = WIRE_ERR),
+};
+static const struct wire_field verdict_fields[] = {
+    TEXT(egress_verdict, id, 1, EGRESS_ID_MAX),
+    TEXT(egress_verdict, host, 0, 255),
+    NUM(egress_verdict, port, WIRE_U16),
+    NUM(egress_verdict, what, WIRE_U8, .max = EGRESS_WHAT_COUNT - 1),
+    NUM(egress_verdict, via, WIRE_U8, .max = EGRESS_VIA_COUNT - 1),
+    TEXT(egress_verdict, rule, 0, 512),
+    NUM(egress_verdict, up, WIRE_U64),
+    NUM(egress_verdict, down, WIRE_U64),
+    NUM(egress_verdict, ms, WIRE_U64),
+    NUM(egress_verdict, folded, WIRE_U32),
+};
+static const struct wire_field question_fields[] = {
+    NUM(egress_question, question, WIRE_U64, .min = 1),
+    TEXT(egress_question, id, 1, EGRESS_ID_MAX),
+    TEXT(egress_question, host, 1, 255),
+    NUM(egress_question, port, WIRE_U16, .min = 1),
+};
+static const struct wire_field answer_fields[] = {
+    NUM(egress_answer, question, WIRE_U64, .min = 1),
+    NUM(egress_answer, allow, WIRE_U8, .max = 1),
+    NUM(egress_answer, scope, WIRE_U8, .max = EGRESS_SCOPE_COUNT - 1),
+};
+
+static const struct wire_layout
+    hello_layout    = WIRE_LAYOUT("hello", struct egress_hello, hello_fields),
+    welcome_layout  = WIRE_LAYOUT("welcome", struct egress_welcome, welcome_fields),
+    name_layout     = WIRE_LAYOUT("name", struct egress_name, name_fields),
+    set_layout      = WIRE_LAYOUT("set", struct egress_set, set_fields),
+    done_layout     = WIRE_LAYOUT("done", struct egress_done, done_fields),
+    verdict_layout  = WIRE_LAYOUT("verdict", struct egress_verdict, verdict_fields),
+    question_layout = WIRE_LAYOUT("question", struct egress_question, question_fields),
+    answer_layout   = WIRE_LAYOUT("answer", struct egress_answer, answer_fields);
+
+#define HOST EGRESS_HOST
+#define EGRS EGRESS_EGRESS
+const struct egress_type_info egress_types[EGRESS_TYPE_END] = {
+    /*                    name        from  tagged layout */
+    [EGRESS_HELLO]    = {"hello",    HOST, false, &hello_layout},
+    [EGRESS_KNOWN]    = {"known",    EGRS, false, &name_layout},
+    [EGRESS_WELCOME]  = {"welcome",  EGRS, false, &welcome_layout},
+    [EGRESS_SET]      = {"set",      HOST, true,  &set_layout},
+    [EGRESS_REMOVE]   = {"remove",   HOST, true,  &name_layout},
+    [EGRESS_DONE]     = {"done",     EGRS, true,  &done_layout},
+    [EGRESS_VERDICT]  = {"verdict",  EGRS, false, &verdict_layout},
+    [EGRESS_QUESTION] = {"question", EGRS, false, &question_layout},
+    [EGRESS_ANSWER]   = {"answer",   HOST, false, &answer_layout},
+};
+/* clang-format on */
+
+static int check_head(unsigned type, uint32_t tag, enum egress_side from, struct err *e)
+{
+    if (type >= EGRESS_TYPE_END || !egress_types[type].name)
+        return err_set(e, ERR_INVALID, 0, "a packet of unknown type %u", type);
+    if (!(egress_types[type].from & from))
+        return err_set(e, ERR_INVALID, 0, "%s came from the wrong side", egress_types[type].name);
+    if ((tag != 0) != egress_types[type].tagged)
+        return err_set(e, ERR_INVALID, 0, "%s with tag %u", egress_types[type].name, tag);
+    return 0;
+}
+
+int egress_encode(const struct egress_msg *m, enum egress_side from, struct wire_out *o,
+                  struct err *e)
+{
+    struct wire_out body;
+
+    if (check_head(m->type, m->tag, from, e) < 0)
+        return -1;
+    if (o->size - o->n < EGRESS_HEAD)
+        return err_set(e, ERR_TOO_LARGE, 0, "no room for a packet");
+    body = (struct wire_out){
+        .p = o->p + o->n + EGRESS_HEAD,
+        .size = size_min(o->size - o->n, EGRESS_PACKET_MAX) - EGRESS_HEAD,
+    };
+    if (wire_put(egress_types[m->type].layout, &m->u, &body, e) < 0)
+        return -1;
+    wire_put_u32(o->p + o->n, m->type);
+    wire_put_u32(o->p + o->n + 4, m->tag);
+    o->n += EGRESS_HEAD + body.n;
+    return 0;
+}
+
+int egress_decode(struct str packet, size_t fds, enum egress_side from, struct egress_msg *ret,
+                  struct err *e)
+{
+    const uint8_t *p = (const uint8_t *)packet.p;
+    uint32_t type, tag;
+    size_t expected;
+
+    if (packet.n < EGRESS_HEAD || packet.n > EGRESS_PACKET_MAX)
+        return err_set(e, ERR_INVALID, 0, "a packet of %zu bytes", packet.n);
+    type = wire_get_u32(p);
+    tag = wire_get_u32(p + 4);
+    if (check_head(type, tag, from, e) < 0)
+        return -1;
+    *ret = (struct egress_msg){.type = (enum egress_type)type, .tag = tag};
+    if (wire_get(egress_types[type].layout, str_skip(packet, EGRESS_HEAD), &ret->u, e) < 0)
+        return -1;
+    expected = type == EGRESS_SET ? (size_t)__builtin_popcount(ret->u.set.kinds) : 0;
+    if (fds != expected)
+        return err_set(e, ERR_INVALID, 0, "%s with %zu descriptors", egress_types[type].name, fds);
+    return 0;
+}

@@ -1,0 +1,99 @@
+/* egress: the protocol between holtd and holt-egress (docs/protocol-egress.md), on a SOCK_SEQPACKET
+ * Unix socket: one message per packet, descriptors beside it (SCM_RIGHTS).  Requests carry a tag
+ * that the one `done` repeats; everything else has tag 0.  No I/O, no allocation.  Errors: 0, or -1
+ * with *e set. */
+#pragma once
+
+#include "wire/layout.h"
+
+#define EGRESS_VERSION 1
+#define EGRESS_HEAD 8
+#define EGRESS_PACKET_MAX (32 * 1024)
+#define EGRESS_ID_MAX 31
+#define EGRESS_FDS_MAX 4
+#define EGRESS_POLICY_MAX (24 * 1024)
+
+enum egress_side { EGRESS_HOST = 1, EGRESS_EGRESS = 2 };
+
+enum egress_type {
+    EGRESS_HELLO = 1,
+    EGRESS_KNOWN = 2,   /* one for each sandbox it has, then … */
+    EGRESS_WELCOME = 3, /* … this */
+    EGRESS_SET = 4,     /* a new sandbox with its listeners, or another policy */
+    EGRESS_REMOVE = 5,
+    EGRESS_DONE = 6,
+    EGRESS_VERDICT = 7,
+    EGRESS_QUESTION = 8,
+    EGRESS_ANSWER = 9,
+    EGRESS_TYPE_END
+};
+
+struct egress_hello {
+    uint16_t version_min, version_max;
+};
+struct egress_welcome {
+    uint16_t version; /* 0: none of those offered */
+    uint32_t dropped; /* verdicts that nobody was there to take */
+};
+struct egress_name { /* known, remove */
+    struct str id;
+};
+struct egress_set {
+    struct str id;
+    uint32_t kinds;    /* bits 1 << enum spawn_listener: one descriptor each; 0: policy only */
+    struct str policy; /* as proto/policy.h prints it */
+};
+struct egress_done {
+    struct err err;
+};
+enum egress_what { EGRESS_DENIED, EGRESS_ALLOWED, EGRESS_CLOSED, EGRESS_WHAT_COUNT };
+enum egress_via { EGRESS_CONNECT, EGRESS_HTTP, EGRESS_SOCKS, EGRESS_PLAIN, EGRESS_VIA_COUNT };
+extern const char *const egress_whats[EGRESS_WHAT_COUNT], *const egress_vias[EGRESS_VIA_COUNT];
+struct egress_verdict {
+    struct str id, host;
+    uint16_t port;
+    uint8_t what, via;
+    struct str rule;   /* which decided; of closed: why it ended, or "" */
+    uint64_t up, down; /* bytes, of closed */
+    uint64_t ms;       /* how long it lasted, of closed */
+    uint32_t folded;   /* verdicts before this one that were only counted */
+};
+struct egress_question {
+    uint64_t question;
+    struct str id, host;
+    uint16_t port;
+};
+enum egress_scope { EGRESS_ONCE, EGRESS_FOR_SANDBOX, EGRESS_SCOPE_COUNT };
+struct egress_answer {
+    uint64_t question;
+    uint8_t allow, scope;
+};
+
+struct egress_msg {
+    enum egress_type type;
+    uint32_t tag; /* of set, remove and done only */
+    union {
+        struct egress_hello hello;
+        struct egress_welcome welcome;
+        struct egress_name name;
+        struct egress_set set;
+        struct egress_done done;
+        struct egress_verdict verdict;
+        struct egress_question question;
+        struct egress_answer answer;
+    } u;
+};
+
+struct egress_type_info {
+    const char *name;
+    uint8_t from;
+    bool tagged;
+    const struct wire_layout *layout;
+};
+extern const struct egress_type_info egress_types[EGRESS_TYPE_END];
+
+CHECKED int egress_encode(const struct egress_msg *m, enum egress_side from, struct wire_out *o,
+                          struct err *e);
+/* fds: how many came with the packet.  The caller closes them after a failure. */
+CHECKED int egress_decode(struct str packet, size_t fds, enum egress_side from,
+                          struct egress_msg *ret, struct err *e);

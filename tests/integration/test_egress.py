@@ -1,0 +1,389 @@
+"""holt-egress by itself: the proxy, the judge's answers on the wire, the resolver, its limits."""
+import os
+import socket
+import ssl
+import struct
+import time
+
+import pytest
+
+from egress import (DNS_TCP, DNS_UDP, TCP4, Egress, Names, Peer, client_hello, connect, echo, http_echo, proxy,
+                    read_head, socks)
+
+BUILD = os.environ.get("HOLT_BUILD", "build")
+LOOPBACK = {"cidr": "127.0.0.0/8", "ports": ["1-65535"]}
+
+
+@pytest.fixture(scope="module")
+def names():
+    n = Names({"plain.test": ["127.0.0.1"], "tls.test": ["127.0.0.1"], "private.test": ["10.9.8.7"],
+               "both.test": ["10.9.8.7", "127.0.0.1"], "meta.test": ["169.254.169.254"]})
+    yield n
+    n.close()
+
+
+@pytest.fixture()
+def egress(names):
+    e = Egress(BUILD + "/holt-egress", names.address)
+    yield e
+    e.close()
+
+
+@pytest.fixture(scope="module")
+def web():
+    p = Peer(http_echo)
+    yield p
+    p.close()
+
+
+@pytest.fixture(scope="module")
+def echoes():
+    p = Peer(echo)
+    yield p
+    p.close()
+
+
+def everything(c):
+    data = b""
+    while True:
+        part = c.recv(65536)
+        if not part:
+            return data
+        data += part
+
+
+def test_connect_leads_to_an_allowed_name_only(egress, echoes):
+    port = egress.box({"allow": [f"plain.test:{echoes.port}", LOOPBACK]})
+    c, head = connect(port, f"PLAIN.test.:{echoes.port}")
+    assert head.startswith("HTTP/1.1 200")
+    c.sendall(b"hello")
+    assert c.recv(10) == b"hello"
+    c.shutdown(socket.SHUT_WR)  # a half-close is passed on, and comes back
+    assert c.recv(10) == b""
+    v = egress.event(what="closed")
+    assert (v["host"], v["port"], v["up"], v["down"], v["id"]) == ("plain.test", echoes.port, 5, 5, "sb_1")
+    assert egress.event(what="allowed")["rule"] == f"allow plain.test:{echoes.port}"
+    c, head = connect(port, f"other.test:{echoes.port}")
+    assert head.startswith("HTTP/1.1 403")
+    assert f"other.test port {echoes.port} is refused: no rule allows this host and port" in head
+    assert egress.event(what="denied")["host"] == "other.test"
+    assert connect(port, "plain.test:1")[1].startswith("HTTP/1.1 403")
+
+
+def test_names_are_resolved_once_and_private_addresses_refused(egress, names, echoes):
+    p = echoes.port
+    port = egress.box({"allow": [f"{n}.test:{p}" for n in ("private", "meta", "both", "plain")]})
+    for n, why in (("private", "10.9.8.7, a private"), ("meta", "169.254.169.254, a link-local"),
+                   ("plain", "127.0.0.1, a loopback")):
+        head = connect(port, f"{n}.test:{p}")[1]
+        assert head.startswith("HTTP/1.1 403") and f"it leads to {why} address" in head
+    del names.asked[:]
+    egress.set("sb_1", {"allow": [f"both.test:{p}", {"cidr": "127.0.0.1", "ports": [p]}]})
+    c, head = connect(port, f"both.test:{p}")  # of two addresses only the allowed one is dialled
+    assert head.startswith("HTTP/1.1 200")
+    assert names.asked.count("both.test") == 2  # A and AAAA, each once
+    assert connect(port, f"no-such.test:{p}")[1].startswith("HTTP/1.1 403")
+
+
+def test_rebinding_changes_nothing_between_check_and_dial(names, echoes):
+    seen = []
+
+    def rebinds():
+        seen.append(1)
+        return ["10.1.1.1"] if len(seen) > 2 else ["127.0.0.1"]
+
+    names.names["rebind.test"] = rebinds
+    e = Egress(BUILD + "/holt-egress", names.address)
+    try:
+        port = e.box({"allow": [f"rebind.test:{echoes.port}", LOOPBACK]})
+        c, head = connect(port, f"rebind.test:{echoes.port}")
+        assert head.startswith("HTTP/1.1 200")
+        c.sendall(b"x")
+        assert c.recv(1) == b"x"
+        assert connect(port, f"rebind.test:{echoes.port}")[1].startswith("HTTP/1.1 403")
+    finally:
+        e.close()
+
+
+@pytest.mark.parametrize("authority, status", [
+    ("127.0.0.1:{p}", 200), ("[::ffff:127.0.0.1]:{p}", 200), ("0177.0.0.1:{p}", 400), ("0x7f.0.0.1:{p}", 400),
+    ("2130706433:{p}", 400), ("127.1:{p}", 400), ("127.0.0.1.:{p}", 400), ("plain.test", 400), ("plain.test:", 400),
+    ("plain.test:0", 400), ("plain.test:99999", 400), ("pl\xe4in.test:{p}", 400), ("plain.test@x:{p}", 400),
+    ("::1:{p}", 400), ("10.9.8.7:{p}", 403), ("[::1]:{p}", 403), ("*.test:{p}", 400), ("a..b:{p}", 400)])
+def test_odd_authorities(egress, echoes, authority, status):
+    port = egress.box({"allow": [{"cidr": "127.0.0.0/8", "ports": [echoes.port]}]})
+    head = connect(port, authority.format(p=echoes.port))[1]
+    assert head.startswith(f"HTTP/1.1 {status}"), head
+
+
+def test_absolute_form_http(egress, web):
+    port = egress.box({"allow": [f"plain.test:{web.port}", LOOPBACK]})
+    c = proxy(port)
+    body = b"x" * 200000
+    c.sendall(f"POST http://plain.test:{web.port}/a?b=c HTTP/1.1\r\nHost: plain.test:{web.port}\r\nProxy-Authorization: Basic eDp5\r\n"
+              f"Proxy-Connection: keep-alive\r\nConnection: keep-alive, X-Hop\r\nX-Hop: 1\r\nX-Kept: 2\r\n"
+              f"Content-Length: {len(body)}\r\n\r\n".encode() + body + b"GET http://evil.test/ HTTP/1.1\r\n\r\n")
+    got = everything(c)
+    head, _, sent = got.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200")
+    line, *fields = sent.partition(b"\r\n\r\n")[0].split(b"\r\n")
+    assert line == b"POST /a?b=c HTTP/1.1"
+    assert sorted(fields) == sorted([b"host: plain.test:%d" % web.port, b"x-kept: 2", b"content-length: 200000", b"connection: close"])
+    assert sent.partition(b"\r\n\r\n")[2] == body  # and nothing of what followed
+    c = proxy(port)
+    c.sendall(f"PUT http://plain.test:{web.port}/ HTTP/1.1\r\nHost: plain.test:{web.port}\r\nTransfer-Encoding: chunked\r\n\r\n"
+              "3\r\nabc\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n".encode())
+    assert everything(c).endswith(b"3\r\nabc\r\n0\r\n\r\n")
+
+
+@pytest.mark.parametrize("request_text, status", [
+    ("GET http://plain.test:{p}/ HTTP/1.1\r\nHost: other.test\r\n\r\n", 400),
+    ("GET http://plain.test:{p}/ HTTP/1.1\r\nHost: plain.test:{p}\r\nHost: x\r\n\r\n", 400),
+    ("GET http://plain.test:{p}/ HTTP/1.1\r\n\r\n", 400),
+    ("GET / HTTP/1.1\r\nHost: plain.test:{p}\r\n\r\n", 400),
+    ("GET https://plain.test:{p}/ HTTP/1.1\r\nHost: plain.test:{p}\r\n\r\n", 400),
+    ("GET ftp://plain.test:{p}/ HTTP/1.1\r\nHost: plain.test:{p}\r\n\r\n", 400),
+    ("GET http://u:p@plain.test:{p}/ HTTP/1.1\r\nHost: plain.test:{p}\r\n\r\n", 400),
+    ("GET http://other.test:{p}/ HTTP/1.1\r\nHost: other.test:{p}\r\n\r\n", 403),
+    ("GET http://plain.test/ HTTP/1.1\r\nHost: plain.test\r\n\r\n", 403),
+    ("POST http://plain.test:{p}/ HTTP/1.1\r\nHost: plain.test:{p}\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+    ("POST http://plain.test:{p}/ HTTP/1.1\r\nHost: plain.test:{p}\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
+    ("GET http://plain.test:{p}/ HTTP/1.1\nHost: plain.test:{p}\n\n", 400),
+    ("GET http://plain.test:{p}/ HTTP/1.1\r\nHost : plain.test:{p}\r\n\r\n", 400),
+    ("GET http://plain.test:{p}/ HTTP/1.1\r\nHost: plain.test:{p}\r\nX: " + "a" * 40000 + "\r\n\r\n", 431),
+])
+def test_http_that_two_could_read_in_two_ways(egress, web, request_text, status):
+    port = egress.box({"allow": [f"plain.test:{web.port}", LOOPBACK]})
+    before = web.count
+    c = proxy(port)
+    c.sendall(request_text.format(p=web.port).encode())
+    assert everything(c).startswith(b"HTTP/1.1 %d" % status)
+    assert web.count == before
+
+
+def test_socks(egress, echoes):
+    port = egress.box({"allow": [f"plain.test:{echoes.port}", f"127.0.0.1:{echoes.port}"]})
+    for host, kind in (("plain.test", 3), ("127.0.0.1", 1), ("127.0.0.1", 3)):
+        c, code = socks(port, host, echoes.port, kind=kind)
+        assert code == 0
+        c.sendall(b"hi")
+        assert c.recv(2) == b"hi"
+    assert socks(port, "other.test", echoes.port)[1] == 2
+    assert socks(port, "::1", echoes.port, kind=4)[1] == 2
+    assert socks(port, "10.0.0.1", echoes.port, kind=1)[1] == 2
+    assert socks(port, "plain.test", echoes.port, command=3)[1] == 7  # UDP
+    assert socks(port, "plain.test", echoes.port, command=2)[1] == 7  # BIND
+    assert socks(port, "a\0b", echoes.port)[1] == 8
+    assert socks(port, "0x7f.1", echoes.port)[1] == 8
+    c = proxy(port)
+    c.sendall(b"\x05\x01\x02")  # only with a password
+    assert c.recv(2) == b"\x05\xff"
+    c = proxy(port)
+    c.sendall(b"\x04\x01\x00\x50\x7f\x00\x00\x01\x00")  # SOCKS4
+    with pytest.raises(ConnectionResetError):
+        c.recv(1)
+
+
+def test_a_port_for_tls_wants_the_name_in_the_hello(egress, tmp_path):
+    import subprocess
+    cert, key = tmp_path / "c.pem", tmp_path / "k.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key,
+                    "-out", cert, "-days", "2", "-subj", "/CN=tls.test", "-addext", "subjectAltName=DNS:tls.test"],
+                   check=True, capture_output=True)
+    ctx = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ctx.load_cert_chain(cert, key)
+    seen = []
+
+    def raw(c):
+        seen.append(c.recv(65536))
+
+    secure, plain = Peer(echo, tls=ctx), Peer(raw)
+    allow = [{"host": "tls.test", "ports": [secure.port, plain.port], "scheme": "https"}, LOOPBACK]
+    port = egress.box({"allow": allow})
+    c, head = connect(port, f"tls.test:{secure.port}")
+    assert head.startswith("HTTP/1.1 200")
+    client = ssl.create_default_context(cafile=cert)
+    with client.wrap_socket(c, server_hostname="TLS.test") as t:
+        t.sendall(b"secret")
+        assert t.recv(10) == b"secret"
+    for first, why in ((client_hello("other.test"), "TLS for another name (other.test)"),
+                       (client_hello(None), "TLS that names no server"),
+                       (b"GET / HTTP/1.1\r\nHost: tls.test\r\n\r\n", "no TLS on a port for TLS"),
+                       (b"\x16\x03\x01\x00\x00", "no TLS on a port for TLS"),
+                       (b"\x16\x03\x01\x40\x00\x01\x00\xff\xff", "no TLS on a port for TLS"),
+                       (b"SSH-2.0-x\r\n", "no TLS on a port for TLS")):
+        del egress.events[:]
+        c, head = connect(port, f"tls.test:{plain.port}")
+        c.sendall(first)
+        with pytest.raises(ConnectionResetError):
+            assert c.recv(10) == b""
+            raise ConnectionResetError
+        assert egress.event(what="denied")["rule"] == why
+    assert [s for s in seen if s] == []  # no byte came through
+    c, head = connect(port, f"tls.test:{secure.port}")  # in pieces it is the same hello
+    for b in client_hello("tls.test"):
+        c.send(bytes([b]))
+    assert c.recv(1) == b"\x16"
+    c = proxy(port)
+    c.sendall(f"GET http://tls.test:{plain.port}/ HTTP/1.1\r\nHost: tls.test:{plain.port}\r\n\r\n".encode())
+    assert b"plain HTTP on a port for TLS" in everything(c)
+    secure.close()
+    plain.close()
+
+
+def ask(query, sock, to):
+    sock.sendto(query, to)
+    return sock.recv(1000)
+
+
+def question(name, kind=1, head=b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00"):
+    labels = b"".join(bytes([len(x)]) + x for x in name.encode("latin-1").split(b"."))
+    return head + labels + b"\0" + struct.pack(">HH", kind, 1)
+
+
+def test_the_resolver_makes_addresses_up(egress, names, echoes):
+    udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    udp.bind(("127.0.0.1", 0))
+    udp.setsockopt(socket.IPPROTO_IP, 8, 1)  # IP_PKTINFO
+    tcp, listener = socket.create_server(("127.0.0.1", 0)), socket.create_server(("127.0.0.1", 0))
+    tcp.setblocking(False)
+    udp.setblocking(False)
+    listener.setblocking(False)
+    allow = [f"plain.test:{echoes.port}", LOOPBACK]
+    assert egress.set("sb_1", {"allow": allow}, [(TCP4, listener), (DNS_UDP, udp), (DNS_TCP, tcp)]) == ""
+    to, to_tcp, port = udp.getsockname(), tcp.getsockname(), listener.getsockname()[1]
+    for s in (udp, tcp, listener):
+        s.close()
+    del names.asked[:]
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.settimeout(5)
+    one = ask(question("Plain.TEST"), s, to)
+    assert one[:4] == b"\x12\x34\x81\x80" and one[6:8] == b"\0\1"
+    made_up = socket.inet_ntoa(one[-4:])
+    assert made_up.startswith("198.18.") and ask(question("plain.test"), s, to)[-4:] == one[-4:]
+    assert ask(question("other.test"), s, to)[-4:] != one[-4:]
+    for kind in (28, 16, 15, 5, 12, 65, 255):
+        assert ask(question("plain.test", kind), s, to)[2:8] == b"\x81\x80\0\1\0\0"  # no data
+    for bad in ("a b.test", "x\0y.test", "127.1", "-a.test"):
+        assert ask(question(bad), s, to)[3] & 15 == 3
+    s.sendto(b"\x12", to)
+    s.sendto(question("a.test")[:-3], to)
+    assert s.recv(100)[3] & 15 == 1
+    assert names.asked == []  # nobody was asked
+    with socket.create_connection(to_tcp) as t:
+        q = question("plain.test")
+        t.sendall(struct.pack(">H", len(q)) + q)
+        assert t.recv(1000)[-4:] == one[-4:]
+    # the proxy maps the address back, whichever way it comes
+    c, code = socks(port, made_up, echoes.port, kind=1)
+    assert code == 0
+    c.sendall(b"z")
+    assert c.recv(1) == b"z"
+    assert connect(port, f"{made_up}:{echoes.port}")[1].startswith("HTTP/1.1 200")
+    head = connect(port, f"198.19.77.77:{echoes.port}")[1]
+    assert "no name stands for this address" in head
+
+
+def test_a_person_is_asked(egress, echoes):
+    port = egress.box({"mode": "allowlist", "allow": [LOOPBACK], "unknown": "ask"})
+    c = proxy(port)
+    c.sendall(f"CONNECT plain.test:{echoes.port} HTTP/1.1\r\nHost: plain.test\r\n\r\n".encode())
+    egress.wait(lambda: egress.questions)
+    q = egress.questions.pop()
+    assert (q["id"], q["host"], q["port"]) == ("sb_1", "plain.test", echoes.port)
+    egress.connect()  # another holtd is asked again
+    egress.wait(lambda: egress.questions)
+    assert egress.questions.pop() == q
+    egress.answer(q["question"], 1, 1)
+    assert read_head(c).startswith(b"HTTP/1.1 200")
+    assert connect(port, f"plain.test:{echoes.port}")[1].startswith("HTTP/1.1 200")  # learned
+    c = proxy(port)
+    c.sendall(b"CONNECT tls.test:9 HTTP/1.1\r\nHost: tls.test:9\r\n\r\n")
+    egress.wait(lambda: egress.questions)
+    egress.answer(egress.questions.pop()["question"], 0)
+    assert b"a person said no" in everything(c)
+
+
+def test_connections_outlive_holtd_and_policies_are_kept(egress, echoes):
+    port = egress.box({"allow": [f"plain.test:{echoes.port}", LOOPBACK]})
+    c, _ = connect(port, f"plain.test:{echoes.port}")
+    egress.sock.close()
+    c.sendall(b"a")
+    assert c.recv(1) == b"a"
+    assert connect(port, f"other.test:{echoes.port}")[1].startswith("HTTP/1.1 403")
+    assert connect(port, f"plain.test:{echoes.port}")[1].startswith("HTTP/1.1 200")
+    egress.sock = None
+    egress.connect()
+    assert egress.known == ["sb_1"]
+    assert egress.event(what="denied")["host"] == "other.test"  # what happened meanwhile is told
+    c.sendall(b"b")
+    assert c.recv(1) == b"b"
+    # another policy ends what it does not allow, and only that
+    assert egress.set("sb_1", {"allow": [LOOPBACK]}) == ""
+    with pytest.raises(ConnectionResetError):
+        c.recv(1)
+    assert egress.remove("sb_1") == ""
+    with pytest.raises(OSError):
+        proxy(port)
+
+
+def test_budgets(egress, echoes):
+    port = egress.box({"allow": [f"plain.test:{echoes.port}", LOOPBACK], "connections": 2, "bytes": 100000})
+    c, head = connect(port, f"plain.test:{echoes.port}")
+    with pytest.raises(ConnectionResetError):
+        c.sendall(b"x" * 300000)
+        while c.recv(65536):
+            pass
+        raise ConnectionResetError
+    assert egress.event(what="closed")["rule"] == "the budget for this destination is spent"
+    assert "budget" in connect(port, f"plain.test:{echoes.port}")[1]
+
+
+def test_other_sandboxes_policies_are_their_own(egress, echoes):
+    one = egress.box({"allow": [f"plain.test:{echoes.port}", LOOPBACK]}, "sb_1")
+    two = egress.box({"mode": "open"}, "sb_2")
+    three = egress.box("none", "sb_3")
+    assert connect(one, f"plain.test:{echoes.port}")[1].startswith("HTTP/1.1 200")
+    assert "loopback" in connect(two, f"plain.test:{echoes.port}")[1]
+    assert "mode none" in connect(three, f"plain.test:{echoes.port}")[1]
+    assert "mode 'none' has no rules" in egress.set("sb_3", {"mode": "none", "allow": ["a.b"]})
+    assert "no listeners" in egress.set("sb_4", "none")
+
+
+def test_a_slow_reader_slows_only_itself(egress, names):
+    size = 64 << 20
+    sent = []
+
+    def flood(c):
+        block = b"f" * 65536
+        for _ in range(size // len(block)):
+            c.sendall(block)
+            sent.append(len(block))
+        c.shutdown(socket.SHUT_WR)
+
+    p = Peer(flood)
+    port = egress.box({"allow": [f"plain.test:{p.port}", LOOPBACK]})
+    c, head = connect(port, f"plain.test:{p.port}")
+    time.sleep(0.5)
+    assert sum(sent) < size / 2  # back-pressure reaches the server
+    with open(f"/proc/{egress.process.pid}/status") as f:
+        rss = next(int(x.split()[1]) for x in f if x.startswith("VmRSS"))
+    assert rss < 200 * 1024
+    got = len(head.partition("\r\n\r\n")[2])
+    while True:
+        part = c.recv(1 << 20)
+        if not part:
+            break
+        got += len(part)
+    assert got == size
+    p.close()
+
+
+def test_many_connections_are_bounded(egress, echoes):
+    port = egress.box({"allow": [f"plain.test:{echoes.port}", LOOPBACK]})
+    held = [proxy(port) for _ in range(520)]
+    assert egress.event(what="denied")["rule"] == "too many connections at once"
+    for c in held:
+        c.close()
+    time.sleep(0.2)
+    assert connect(port, f"plain.test:{echoes.port}")[1].startswith("HTTP/1.1 200")
