@@ -79,7 +79,7 @@ struct sandbox_stop_in { /* of stop and restart */
                       .example = "none", .text = "What it may reach."),                            \
         SANDBOX_FIELD(structure, nesting, OP_BOOL, .preset = "false", .example = "true",           \
                       .text = "May it make namespaces and mounts of its own? Weakens "             \
-                              "isolation; the setting nesting must allow it."),                    \
+                              "isolation; the setting 'nesting' must allow it."),                  \
         SANDBOX_FIELD(structure, relay, OP_BOOL, .preset = "false", .example = "true",             \
                       .text = "May what runs inside ask this API about its own sandbox, at "       \
                               "/run/holt.sock?"),                                                  \

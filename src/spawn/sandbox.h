@@ -149,6 +149,7 @@ CHECKED int record_stopped(struct sandbox *s);
 int cgroup_kill(struct sandbox *s, bool only_work);
 int cgroup_freeze(struct sandbox *s, bool on);
 void cgroup_stats(struct sandbox *s, struct spawn_stats *to);
+void proc_stats(pid_t init, struct spawn_stats *to); /* adds memory, processor time and threads */
 
 uint64_t cgroup_oom_kills(const struct sandbox *s);
 void oom_watch(struct sandbox *s);

@@ -127,6 +127,20 @@ def test_limits_hold(holtd):
     assert holt(holtd, "rm", "small").returncode == 0
 
 
+@pytest.mark.parametrize("limits", [[], ["--memory", "256m", "--pids", "64"]], ids=["unlimited", "limited"])
+def test_stats_are_measured(holtd, limits):
+    """Also where no cgroup counts, as on cgroup v1 without limits."""
+    assert holt(holtd, "create", "--name", "used", *limits).returncode == 0
+    work = "import threading, time; x = bytearray(40 << 20); threading.Thread(target=time.sleep, args=(60,)).start(); print('up', flush=True)"
+    assert holt(holtd, "exec", "used", "-d", "--", "python3", "-c", work).returncode == 0
+    wait_for(lambda: b"up" in holt(holtd, "logs", "used").stdout)
+    got = holtd.ok("GET", "/holt/v1/sandboxes/used/stats")
+    assert 40 << 20 < got["memory_bytes"] < 200 << 20 and got["memory_peak_bytes"] >= got["memory_bytes"], got
+    assert got["pids"] == 3 and got["cpu_us"] > 1000 and got["disk_bytes"] > 0, got
+    assert b"used" in holt(holtd, "top", "--once").stdout
+    assert holt(holtd, "rm", "used").returncode == 0
+
+
 def test_pause_stops_and_stop_ends_everything(holtd):
     """By the freezer or by signals: a counter stands still, goes on, and its daemons go with it."""
     assert holt(holtd, "create", "--name", "clock").returncode == 0
