@@ -288,28 +288,13 @@ static void reset(struct sandbox *s, const struct spawn_create *c, uint32_t tag)
                           .flags = c->flags,
                           .confirmed = s->confirmed,
                           .keep = (c->flags & SPAWN_RESTART) != 0, /* should it fail */
-                          .ids.userns = -1,
                           .memory_bytes = c->memory_bytes,
                           .disk_bytes = c->disk_bytes,
                           .cpu_millis = c->cpu_millis,
                           .pids = c->pids,
                           .nofile = c->nofile,
                           .create_tag = tag,
-                          .dir = -1,
-                          .listener = -1,
-                          .net = {-1, -1, -1, -1},
-                          .upper = -1,
-                          .disk = -1,
-                          .dev_tree = -1,
-                          .cg2 = -1,
-                          .cg2_work = -1,
-                          .go = {-1, -1},
-                          .report = {-1, -1},
-                          .ended.fd = -1,
-                          .told.fd = -1,
-                          .job.told.fd = -1,
-                          .oom.fd = -1,
-                          .oom_file = -1};
+                          SANDBOX_NO_FDS};
     memcpy(s->id, c->id.p, c->id.n);
     memcpy(s->hostname, c->hostname.p, c->hostname.n);
     (void)snprintf(s->installation, sizeof s->installation, "%s", server_installation());

@@ -85,6 +85,11 @@ struct sandbox {
     uint32_t destroy_tag; /* 0: nobody waits */
     int status;           /* init's wait status */
 };
+/* For initializers: it holds no descriptor yet. */
+#define SANDBOX_NO_FDS                                                                             \
+    .dir = -1, .listener = -1, .net = {-1, -1, -1, -1}, .upper = -1, .disk = -1, .dev_tree = -1,   \
+    .cg2 = -1, .cg2_work = -1, .go = {-1, -1}, .report = {-1, -1}, .ids.userns = -1,               \
+    .ended.fd = -1, .told.fd = -1, .job.told.fd = -1, .oom.fd = -1, .oom_file = -1
 
 /* Runs the steps of spawn up to the child's start; the rest is events. */
 void sandbox_create(const struct spawn_create *c, uint32_t tag);
