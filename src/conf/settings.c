@@ -222,7 +222,11 @@ const struct setting setting_table[] = {
     {ROW(images_max, OP_INT, .preset = "1000", .min = 1, .max = 100000,
          .text = "Most images.")},
     {ROW(bindir, OP_STR, .preset = "", .max = 1024,
-         .text = "Directory of holt-spawn and holt-init; empty: where holtd itself is.")},
+         .text = "Directory of holt-spawn, holt-init and holt-egress; empty: where holtd itself is.")},
+    {ROW(egress_dns, OP_STR, .preset = "", .max = 1024,
+         .text = "Name servers that holt-egress asks for the names sandboxes may reach: "
+                 "'ADDRESS[:PORT]', several with commas; empty: the system's. Read when "
+                 "holt-egress starts.")},
 };
 /* clang-format on */
 const size_t setting_count = ARRAY_LEN(setting_table);

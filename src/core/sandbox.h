@@ -41,14 +41,15 @@ struct sandbox_spec {   /* valid during the call */
     size_t label_count, env_count;
     const struct sandbox_mount *mounts;
     size_t mount_count;
-    struct str network;        /* "none" (the only mode until the egress issue) */
+    struct str network; /* a policy (proto/policy.h) as JSON, or a mode's name; empty: none */
     struct str dialect, alias; /* who asked, and its own name for it; may be empty */
     bool one_shot;             /* destroyed after its first exec, whatever happens */
 };
 
 struct sandbox_info { /* what readers see; borrowed until the loop turns */
     const char *id;
-    struct str name, image, runtime, tenant, owner, network, failure;
+    struct str name, image, runtime, tenant, owner, failure;
+    struct str network; /* its policy in JSON */
     enum sandbox_state state;
     struct sandbox_limits limits;
     uint32_t enforced; /* enum limit_bit; what was asked and is not here is not enforced */
@@ -72,6 +73,7 @@ struct sandboxes_config {
         *drivers; /* NULL-terminated; the first that opens is the default */
     const char *state, *bindir, *node;
     const char *installation; /* whose sandboxes these are; NULL: node */
+    const char *egress_dns;   /* whom holt-egress asks for names; NULL or "": the system's */
     /* 0: 4,096; 256 (per sandbox, ended ones included: the oldest go); 64 MiB */
     int64_t sandboxes_max, execs_max, output_bytes;
 };
@@ -87,6 +89,11 @@ struct sandboxes *sandboxes_close(struct sandboxes *l);
  * held from here on.  Right after sandboxes_open; images outlive the registry. */
 struct images;
 void sandboxes_set_images(struct sandboxes *l, struct images *images);
+/* Who is asked when a policy says so; the answer is sandboxes_answer.  NULL: nobody, and no. */
+struct egress_question;
+void sandboxes_set_asker(struct sandboxes *l,
+                         void (*ask)(void *arg, const struct egress_question *q), void *arg);
+void sandboxes_answer(struct sandboxes *l, uint64_t question, bool allow, bool for_sandbox);
 /* Once a second: TTLs, idle TTLs, deadlines whose report is late. */
 void sandboxes_tick(struct sandboxes *l);
 
@@ -121,6 +128,7 @@ struct sandbox_change { /* members that are not set stay */
     size_t label_count;
     bool set_labels;
     int64_t ttl_ms, idle_ttl_ms; /* -1: as it is */
+    struct str network;          /* as in sandbox_spec; empty: as it is */
 };
 void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const struct principal *by,
                     sandbox_cb done, void *arg);

@@ -122,8 +122,6 @@ static int check_spec(struct sandboxes *all, const struct sandbox_spec *spec, st
         check_pairs("labels", spec->labels, spec->label_count, e) < 0 ||
         check_pairs("env", spec->env, spec->env_count, e) < 0 || check_mounts(spec, e) < 0)
         return -1;
-    if (spec->network.n > 0 && !str_eq_c(spec->network, "none"))
-        return err_set(e, ERR_UNSUPPORTED, 0, "field 'network': only 'none' is there yet");
     if (spec->ttl_ms < 0 || spec->idle_ttl_ms < 0)
         return err_set(e, ERR_INVALID, 0, "a lifetime below zero");
     if (spec->alias.n > 0 && map_get(&all->by_alias, spec->alias))
@@ -141,7 +139,6 @@ static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spe
 
     text_set(&s->name, spec->name);
     text_set(&s->tenant, spec->tenant);
-    text_set(&s->network, spec->network.n > 0 ? spec->network : STR("none"));
     text_set(&s->failure, STR(""));
     text_set(&s->dialect, spec->dialect);
     text_set(&s->alias, spec->alias);
@@ -178,8 +175,14 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
         return;
     }
     s = from_spec(all, spec);
-    sandbox_set_image(s, spec->image, &use);
     s->driver = d;
+    if (sandbox_net_choose(s, spec->network, by, &e) < 0) {
+        err_wrap(&e, "create a sandbox");
+        sandbox_tell(all, NULL, done, arg, &e);
+        sandbox_unref(s);
+        return;
+    }
+    sandbox_set_image(s, spec->image, &use);
     text_set(&s->runtime, str_of(d->ops->name));
     text_set(&s->owner, str_of(by->actor));
     (void)snprintf(s->actor, sizeof s->actor, "%s", by->actor);

@@ -300,6 +300,7 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                                                      .bindir = d->bindir,
                                                      .node = d->node,
                                                      .installation = d->installation,
+                                                     .egress_dns = c->egress_dns,
                                                      .sandboxes_max = c->sandboxes_max,
                                                      .execs_max = c->execs_max,
                                                      .output_bytes = c->output_bytes},

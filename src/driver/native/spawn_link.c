@@ -2,13 +2,12 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/launch.h"
 #include "base/mem.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -55,28 +54,11 @@ static int run_spawn(const struct spawn_link_home *h, pid_t *ret, struct err *e)
     AUTO(mem_free) char *init = xasprintf("%s/holt-init", h->bindir);
     AUTO(mem_free) char *log = xasprintf("%s/spawn.log", h->path);
     AUTO(mem_free) char *state = xstrdup(h->path);
-    char name[] = "holt-spawn", state_option[] = "--state", init_option[] = "--init";
-    char *argv[] = {name, state_option, state, init_option, init, NULL};
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t how;
-    sigset_t none;
-    int r;
+    char state_option[] = "--state", init_option[] = "--init";
+    char *argv[] = {program, state_option, state, init_option, init, NULL};
+    int r = launch_detached(argv, log, ret);
 
-    sigemptyset(&none);
-    (void)posix_spawn_file_actions_init(&files);
-    (void)posix_spawnattr_init(&how);
-    (void)posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
-    (void)posix_spawnattr_setsigmask(&how, &none);
-    r = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-    if (r == 0)
-        r = posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
-    if (r == 0)
-        r = posix_spawn_file_actions_addopen(&files, 2, log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    if (r == 0)
-        r = posix_spawn(ret, program, &files, &how, argv, environ);
-    (void)posix_spawn_file_actions_destroy(&files);
-    (void)posix_spawnattr_destroy(&how);
-    return r != 0 ? err_set(e, ERR_UNSUPPORTED, r, "run '%s'", program) : 0;
+    return r < 0 ? err_set(e, ERR_UNSUPPORTED, -r, "run '%s'", program) : 0;
 }
 
 int spawn_link_start(const struct spawn_link_home *h, struct err *e)

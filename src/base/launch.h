@@ -1,0 +1,10 @@
+/* launch: starts a program that outlives us: its own session, standard error in a log file.
+ * Errors: -errno. */
+#pragma once
+
+#include "base/macro.h"
+
+#include <sys/types.h>
+
+/* argv[0] is the program's path.  Whoever lives when it ends reaps it: waitpid(*ret, …). */
+CHECKED int launch_detached(char *const *argv, const char *log, pid_t *ret);
