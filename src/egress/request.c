@@ -2,6 +2,7 @@
  * request, SOCKS5; and the TLS hello behind any of them. */
 #include "base/mem.h"
 #include "egress/conn.h"
+#include "egress/guards.h"
 #include "proto/socks.h"
 #include "proto/tls_hello.h"
 
@@ -65,7 +66,7 @@ void request_accepted(struct conn *c)
         conn_send(&c->client, str_make(ok, sizeof ok - 1));
     else if (c->via == EGRESS_SOCKS)
         socks_say(c, SOCKS_OK);
-    if (!c->verdict.tls) {
+    if (!c->verdict.tls || guard_left_out("sni")) {
         relay_begin(c);
         return;
     }
