@@ -22,7 +22,8 @@
 
 struct call {
     struct list link;
-    uint32_t tag; /* 0: no answer comes */
+    uint32_t tag;     /* 0: no answer comes */
+    char id[ID_SIZE]; /* of put: whom it makes known */
     char *packet;
     size_t size;
     struct driver_listeners listeners;
@@ -55,6 +56,8 @@ static void send_calls(struct egress *g);
 
 static void call_end(struct egress *g, struct call *x, const struct err *e)
 {
+    if (e->code != ERR_NONE && x->id[0])
+        (void)map_remove(&g->known, str_of(x->id));
     list_unlink(&x->link);
     g->count--;
     while (x->listeners.n > 0)
@@ -127,8 +130,10 @@ void egress_put(struct egress *g, const char *id, const char *policy,
     struct call *x = call_new(g, done, arg);
     struct egress_msg m = {.type = EGRESS_SET};
 
-    if (l)
+    if (l) {
         x->listeners = *l;
+        (void)snprintf(x->id, sizeof x->id, "%s", id);
+    }
     m.u.set = (struct egress_set){str_of(id), l ? l->kinds : 0, str_of(policy)};
     (void)map_set(&g->known, str_of(id), g);
     call_ask(g, x, &m);
