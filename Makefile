@@ -15,7 +15,7 @@ ifeq ($(CI),true)
 MESON_FLAGS += -Dwerror=true
 endif
 
-.PHONY: build deps deps-build deps-test deps-bench run dev test check bench fmt lint api fuzz soak install uninstall \
+.PHONY: build deps deps-build deps-test deps-bench run dev test test-v2 check bench fmt lint api fuzz soak install uninstall \
         clean help
 
 build: deps-build ## Build into build/: holtd, holt
@@ -34,8 +34,8 @@ deps-test:
 deps-bench:
 	@tools/deps build test bench
 
-run: build ## Build and start holtd; CONFIG=FILE takes a settings file, ARGS="--flag ..." goes on
-	@exec $(BUILD)/holtd $(if $(CONFIG),--config $(CONFIG)) $(ARGS)
+run: build ## Build, start holtd, show a first sandbox; CONFIG=FILE takes a settings file, ARGS="--flag ..." goes on
+	@exec tools/run $(BUILD) $(if $(CONFIG),--config $(CONFIG)) $(ARGS)
 
 dev: build ## Like run, and builds and starts again whenever a source file changes
 	@exec tools/dev $(BUILD) $(if $(CONFIG),--config $(CONFIG)) $(ARGS)
@@ -43,13 +43,19 @@ dev: build ## Like run, and builds and starts again whenever a source file chang
 test: deps-test ## Run every test; the last line is "N passed, N failed"
 	@exec tools/run-tests
 
+test-v2: ## Run the native runtime's tests in QEMU: stock Debian kernel, cgroup v2 alone; ARGS="--only limits"
+	@tools/deps build v2
+	@meson setup $(BUILD) $(MESON_FLAGS) $$(test -f $(BUILD)/build.ninja && echo --reconfigure) >/dev/null
+	@ninja -j$(JOBS) -C $(BUILD)
+	@exec tools/test-v2 --build $(abspath $(BUILD)) $(ARGS)
+
 check: deps-test ## The quick gate: format, lint, layers, unit tests
 	@exec tools/run-tests --quick
 
 soak: deps-test ## Run every test with the long loops in full (an hour)
 	@HOLT_SOAK=1 exec tools/run-tests
 
-bench: deps-bench build ## Measure against floor programs and nginx; writes docs/benchmarks.md
+bench: deps-bench build ## Measure against floor programs and peers; writes docs/benchmarks.md
 	@exec .venv/bin/python tests/bench/run.py --build $(BUILD)
 
 fmt: deps-test ## Format the C code
@@ -75,4 +81,4 @@ clean: ## Remove what was built
 	rm -rf $(BUILD) build-asan build-fuzz
 
 help: ## Show this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -1,16 +1,23 @@
 #include "api/api.h"
 
+#include "api/dialects/agentbox/agentbox.h"
 #include "api/event_stream.h"
 #include "api/grpc.h"
 #include "api/idempotency.h"
 #include "api/live.h"
 #include "api/metrics.h"
 #include "api/page.h"
+#include "api/preview.h"
+#include "api/reflection.h"
+#include "api/relay.h"
+#include "api/rpc.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "core/console.h"
+#include "core/preview.h"
 #include "net/cors.h"
 #include "net/dial.h"
+#include "ops/port.h"
 
 /* --- the request's life --- */
 
@@ -25,16 +32,21 @@ static void log_request(const struct request *r, bool done)
                   LOG_N("us", (clock_mono_ns() - r->started_ns) / 1000), LOG_N("sent", done));
 }
 
-void request_end(struct request *r, bool done)
+void request_gone(struct request *r)
 {
     struct waiter *w = TAKE(r->waiter);
 
+    if (!w)
+        return;
+    w->r = NULL;
+    if (w->gone)
+        w->gone(w);
+}
+
+void request_end(struct request *r, bool done)
+{
     log_request(r, done);
-    if (w) {
-        w->r = NULL;
-        if (w->gone)
-            w->gone(w);
-    }
+    request_gone(r);
     r->idem = idem_free(r->idem);
     json_decref(r->body);
     metrics_count(r->api, r->route, r->status, clock_mono_ns() - r->started_ns);
@@ -94,8 +106,7 @@ static void decode_and_run(struct request *r, struct str body)
         idem_run(r, body, run_handler);
 }
 
-/* The token may have been revoked while the body came in. */
-static bool is_still_live(struct request *r)
+bool request_is_live(struct request *r)
 {
     if (!r->who.token)
         return true;
@@ -108,7 +119,7 @@ static void body_collected(struct xchg *x, struct str body)
     struct request *r = xchg_arg(x);
     struct err e = {0};
 
-    if (is_still_live(r)) {
+    if (request_is_live(r)) {
         decode_and_run(r, body);
         return;
     }
@@ -156,7 +167,7 @@ static struct http_req without_query(const struct request *r)
     return req;
 }
 
-static void admit(struct request *r)
+void request_admit(struct request *r)
 {
     struct auth_view v = request_view(r);
     const struct http_req req = without_query(r);
@@ -224,6 +235,10 @@ void api_handle(struct xchg *x, void *arg)
 
     *r = (struct request){.api = a, .x = x, .started_ns = clock_mono_ns()};
     xchg_handle(x, &request_ops, r);
+    if (xchg_listener(x)->role == LISTEN_PREVIEW) {
+        preview_handle(r);
+        return;
+    }
     v = request_view(r);
     if (auth_check_host(&a->auth, &v, &e) < 0 || auth_check_origin(&a->auth, &v, &e) < 0) {
         refuse_early(r, &e);
@@ -242,7 +257,7 @@ void api_handle(struct xchg *x, void *arg)
     }
     r->route = match.route;
     r->params = match.params;
-    admit(r);
+    request_admit(r);
 }
 
 /* --- the api itself --- */
@@ -262,6 +277,9 @@ static int add_routes(struct api *a, struct err *e)
                        e) < 0)
             return -1;
     }
+    if (rpc_add_routes(a, agentbox_rpcs, agentbox_rpc_count, e) < 0 ||
+        rpc_add_routes(a, reflection_rpcs, reflection_rpc_count, e) < 0)
+        return -1;
     return router_add(a->router, &page_route, e);
 }
 
@@ -275,6 +293,7 @@ int api_new(const struct api_config *c, struct api **ret, struct err *e)
     a->started_mono_ms = clock_mono_ms();
     list_init(&a->streams);
     list_init(&a->lives);
+    list_init(&a->sessions_creating);
     a->consoles = consoles_new();
     a->health = api_health_new(a);
     a->router = router_new();
@@ -283,6 +302,11 @@ int api_new(const struct api_config *c, struct api **ret, struct err *e)
         api_free(a);
         return err_wrap(e, "make the routes");
     }
+    a->previews = previews_new();
+    a->preview_route = (struct route){
+        .name = "preview", .perm = op_port_proxy.perm, .index = router_count(a->router) + 1};
+    if (c->sandboxes)
+        sandboxes_set_relay(c->sandboxes, relay_serve, a);
     metrics_start(a);
     *ret = a;
     return 0;
@@ -294,6 +318,7 @@ struct api *api_free(struct api *a)
         return NULL;
     assert(list_is_empty(&a->streams) && list_is_empty(&a->lives));
     consoles_free(a->consoles);
+    previews_free(a->previews);
     health_free(a->health);
     dial_tls_free(a->registry_tls);
     router_free(a->router);

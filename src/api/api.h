@@ -19,6 +19,7 @@ struct api_config {
     struct identity *identity;
     struct sandboxes *sandboxes;
     struct images *images;
+    struct volumes *volumes;
     const char *version;
 };
 

@@ -473,7 +473,7 @@ static void run_destroyed(void *arg)
 static int run_begin(struct attach *a, struct str text, struct err *e)
 {
     static const struct run_ops ops = {
-        .started = run_started, .failed = run_failed, .destroyed = run_destroyed};
+        .reads = true, .started = run_started, .failed = run_failed, .destroyed = run_destroyed};
     AUTO(json_decref) json_t *body = NULL; /* run_start copies what it needs */
     struct request *r = a->r;
     void *in;

@@ -6,7 +6,7 @@
 
 /* --- Host --- */
 
-static struct str strip_port(struct str authority)
+struct str auth_host(struct str authority)
 {
     if (authority.n > 0 && authority.p[0] == '[') {
         ptrdiff_t end = str_index(authority, ']');
@@ -45,7 +45,7 @@ static struct str listener_host(const struct listener_info *l)
 
     if (str_starts(address, STR("tls://")))
         address = str_skip(address, 6);
-    return strip_port(address);
+    return auth_host(address);
 }
 
 static bool is_listed(const struct conf_list *list, struct str value)
@@ -58,11 +58,11 @@ static bool is_listed(const struct conf_list *list, struct str value)
 
 int auth_check_host(const struct auth *a, const struct auth_view *v, struct err *e)
 {
-    struct str host = strip_port(v->req->authority);
+    struct str host = auth_host(v->req->authority);
     struct str own = listener_host(v->listener);
     bool everywhere = str_eq_c(own, "0.0.0.0") || str_eq_c(own, "[::]") || own.n == 0;
 
-    if (v->peer->kind == PEER_UNIX || is_loopback_host(host) || str_case_eq(host, own))
+    if (v->peer->kind != PEER_TCP || is_loopback_host(host) || str_case_eq(host, own))
         return 0;
     /* Rebinding needs a name; a listener on all addresses is reached by any of them. */
     if (everywhere && is_address(host))
@@ -106,6 +106,21 @@ int auth_check_origin(const struct auth *a, const struct auth_view *v, struct er
     return err_hint(e, "add it to the setting 'cors_origins' if you trust that site");
 }
 
+int auth_check_page(const struct auth_view *v, struct err *e)
+{
+    struct str origin = http_req_header(v->req, "origin");
+    struct str site = http_req_header(v->req, "sec-fetch-site");
+    bool foreign = site.p && !str_eq_c(site, "same-origin") && !str_eq_c(site, "none");
+    bool visit = str_eq_c(http_req_header(v->req, "sec-fetch-mode"), "navigate") &&
+                 str_eq_c(http_req_header(v->req, "sec-fetch-dest"), "document") &&
+                 is_safe(v->req->method);
+
+    if ((!origin.p || is_same_origin(v->req, origin)) && (!foreign || visit))
+        return 0;
+    err_set(e, ERR_FORBIDDEN, 0, "a page of another origin sent this request");
+    return err_hint(e, "a preview is for the pages of its own sandbox and port");
+}
+
 /* --- credentials --- */
 
 char *auth_peer_name(const struct peer *p, char *to)
@@ -114,6 +129,10 @@ char *auth_peer_name(const struct peer *p, char *to)
     char text[AUTH_PEER];
     char *end;
 
+    if (p->kind == PEER_INSIDE) {
+        (void)snprintf(to, AUTH_PEER, "%s", p->address);
+        return to;
+    }
     if (p->kind == PEER_UNIX) {
         (void)snprintf(to, AUTH_PEER, "uid %u", p->uid);
         return to;
@@ -156,24 +175,31 @@ static struct str bearer_text(const struct http_req *req)
     return str_case_eq_c(scheme, "bearer") && rest.p ? str_trim(rest) : STR("");
 }
 
-/* HTTP/2 clients may send one field per cookie (RFC 9113 8.2.3). */
-static struct str cookie_text(const struct http_req *req)
+/* A page of another origin can have the browser send our cookie along where it counts as the same
+ * site (another port of this host); without an Origin that cors_origins names it counts for
+ * nothing.
+ */
+static bool may_use_cookie(const struct http_req *req)
 {
-    const struct http_header *h;
-    size_t at = 0;
+    struct str site = http_req_header(req, "sec-fetch-site");
 
-    while ((h = http_find(req->headers, req->header_count, "cookie", &at))) {
-        struct str left = h->value;
+    return !site.p || str_eq_c(site, "same-origin") || str_eq_c(site, "none") ||
+           http_req_header(req, "origin").p;
+}
 
-        while (left.n > 0) {
-            struct str value, pair = str_trim(str_cut(left, ';', &left));
-            struct str name = str_cut(pair, '=', &value);
+/* Another server on this host may have set one of the same name: any that is good will do. */
+static const struct token *check_cookies(const struct auth *a, const struct http_req *req)
+{
+    struct http_cookies left = {.req = req};
+    const struct token *t = NULL;
+    struct str name, value;
 
-            if (str_eq_c(name, OP_COOKIE) && value.p)
-                return value;
-        }
-    }
-    return (struct str){0};
+    if (!may_use_cookie(req))
+        return NULL;
+    while (!t && http_cookie_next(&left, &name, &value))
+        if (str_eq_c(name, OP_COOKIE))
+            t = identity_check_cookie(a->identity, value);
+    return t;
 }
 
 static void become(struct principal *to, const struct token *t)
@@ -198,7 +224,7 @@ static enum auth_how imply(const struct auth *a, const struct auth_view *v, stru
         become_named(ret, ROLE_ADMIN, "anonymous");
         return AUTH_IMPLIED;
     }
-    if (v->listener->seed && v->peer->loopback) {
+    if (v->listener->role == LISTEN_SEED && v->peer->loopback) {
         if (a->conf->seed_identity && str_eq_c(STR("none"), a->conf->seed_identity))
             return AUTH_NOBODY;
         if (!a->conf->seed_identity || !role_parse(str_of(a->conf->seed_identity), &role) ||
@@ -231,9 +257,14 @@ void auth_failed(const struct auth *a, const struct auth_view *v)
 int auth_authenticate(const struct auth *a, const struct auth_view *v, struct principal *ret,
                       enum auth_how *ret_how, int64_t *ret_retry_ms, struct err *e)
 {
-    struct str bearer = bearer_text(v->req), cookie = {0};
+    struct str bearer = bearer_text(v->req);
     const struct token *t = NULL;
 
+    if (v->listener->role == LISTEN_RELAY) {
+        *ret = principal_inside(v->peer->address + strlen("sandbox/"));
+        *ret_how = AUTH_INSIDE;
+        return 0;
+    }
     become_named(ret, ROLE_NONE, "anonymous");
     *ret_how = AUTH_NOBODY;
     if (refuse_url_tokens(v->req, e) < 0)
@@ -242,8 +273,7 @@ int auth_authenticate(const struct auth *a, const struct auth_view *v, struct pr
         t = identity_check(a->identity, bearer);
         *ret_how = AUTH_BEARER;
     } else {
-        cookie = cookie_text(v->req);
-        t = cookie.p ? identity_check_cookie(a->identity, cookie) : NULL;
+        t = check_cookies(a, v->req);
         *ret_how = t ? AUTH_COOKIE : AUTH_NOBODY;
     }
     if (t) {

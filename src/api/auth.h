@@ -25,6 +25,8 @@ enum auth_how {
     AUTH_BEARER,  /* a token */
     AUTH_COOKIE,  /* a session: sent by a browser on its own */
     AUTH_IMPLIED, /* a seed port or auth = off: no credentials needed */
+    AUTH_INSIDE,  /* a sandbox's relay: whatever it carries counts for nothing */
+    AUTH_PREVIEW, /* a preview's cookie: what it opens is one port of one sandbox */
 };
 
 /* ERR_FORBIDDEN with the remedy when Host is none of ours. */
@@ -32,6 +34,10 @@ CHECKED int auth_check_host(const struct auth *a, const struct auth_view *v, str
 /* ERR_FORBIDDEN when a page of another site may have sent it, whatever it carries: a browser adds
  * cookies by itself, and some listeners need no credentials. */
 CHECKED int auth_check_origin(const struct auth *a, const struct auth_view *v, struct err *e);
+/* On a preview's origin: ERR_FORBIDDEN when a page of another origin may have sent it; a link or an
+ * address that was typed may come from anywhere. */
+CHECKED int auth_check_page(const struct auth_view *v, struct err *e);
+struct str auth_host(struct str authority); /* without its port */
 /* Wrong credentials: ERR_UNAUTHENTICATED, or ERR_LIMIT with *ret_retry_ms when the peer failed too
  * often.  A good token is never throttled: a guesser behind the same address cannot lock its owner
  * out.  No credentials is AUTH_NOBODY with ROLE_NONE, not an error. */

@@ -1,4 +1,4 @@
-#include "api/collect.h"
+#include "api/command.h"
 #include "api/feed.h"
 #include "api/handlers.h"
 #include "api/sandbox.h"
@@ -76,108 +76,67 @@ void exec_write_json(struct jw *w, const struct exec *x)
     jw_object_end(w);
 }
 
-/* --- create: start, wait for the end, gather the output, reply --- */
+/* --- create: in the background, or with its output when it has ended --- */
 
 struct exec_job {
     struct waiter waiter;
+    struct command *command; /* NULL: in the background */
     struct api *api;
-    struct exec *x; /* once it runs */
-    struct exec_wait *wait;
-    struct collect collect;
     struct buf input;
-    bool input_eof, background, cancel;
+    bool input_eof, cancel;
 };
 
 static void job_free(struct exec_job *j)
 {
-    exec_wait_cancel(j->wait);
-    collect_done(&j->collect);
     buf_done(&j->input);
-    exec_unref(j->x);
     mem_free(j);
 }
 
-static void cancelled(void *arg, struct exec *x, const struct err *e)
+static void reply(struct request *r, int status, const struct exec *x, const struct collect *c)
 {
-    (void)arg, (void)x, (void)e; /* it has ended by itself meanwhile, or will be told */
+    struct jw w = request_json(r);
+
+    collect_write(&w, x, c);
+    request_send_json(r, status);
 }
 
-/* The asker went.  Before it runs, started() sees that; afterwards there is nobody to gather for.
- */
 static void asker_gone(struct waiter *w)
 {
     struct exec_job *j = CONTAINER_OF(w, struct exec_job, waiter);
 
-    if (!j->x)
-        return;
-    if (j->cancel)
-        exec_cancel(j->x, cancelled, NULL);
+    command_drop(j->command, j->cancel);
     job_free(j);
 }
 
-static void reply(struct exec_job *j, const struct collect *c)
+static void ended(void *arg, struct exec *x, const struct collect *c, const struct err *e)
 {
+    struct exec_job *j = arg;
     struct request *r = waiter_end(&j->waiter);
-    struct jw w;
 
-    if (!r)
-        return;
-    w = request_json(r);
-    collect_write(&w, j->x, c);
-    request_send_json(r, j->background ? 202 : 0);
-}
-
-static void gathered(void *arg, const struct err *e)
-{
-    struct exec_job *j = arg;
-    struct request *r = j->waiter.r;
-
-    if (e->code != ERR_NONE && r)
-        request_fail(waiter_end(&j->waiter), e);
+    job_free(j);
+    if (e->code != ERR_NONE)
+        request_fail(r, e);
     else
-        reply(j, &j->collect);
-    job_free(j);
+        reply(r, 0, x, c);
 }
 
-static void ended(void *arg, struct exec *x, const struct err *e)
+static void in_background(void *arg, struct exec *x, const struct err *e)
 {
     struct exec_job *j = arg;
+    struct request *r = waiter_end(&j->waiter);
 
-    j->wait = NULL;
-    if (e->code == ERR_NONE) {
-        collect_start(&j->collect, x, (size_t)j->api->c.conf->body_max, gathered, j);
-        return;
-    }
-    if (j->waiter.r)
-        request_fail(waiter_end(&j->waiter), e);
-    job_free(j);
-}
-
-static void started(void *arg, struct exec *x, const struct err *e)
-{
-    struct exec_job *j = arg;
-
-    if (!x) {
-        if (j->waiter.r)
-            request_fail(waiter_end(&j->waiter), e);
-        job_free(j);
-        return;
-    }
-    j->x = exec_ref(x);
-    if (buf_len(&j->input) > 0 || j->input_eof)
+    if (x && (buf_len(&j->input) > 0 || j->input_eof))
         feed_start(j->api->consoles, x, buf_str(&j->input), j->input_eof);
-    if (j->background) {
-        reply(j, NULL);
-        job_free(j);
-    } else if (!j->waiter.r) {
-        asker_gone(&j->waiter);
-    } else {
-        j->wait = exec_wait(x, ended, j);
-    }
+    job_free(j);
+    if (r && x)
+        reply(r, 202, x, NULL);
+    else if (r)
+        request_fail(r, e);
 }
 
 void exec_create_run(struct request *r)
 {
+    static const struct command_ops ops = {.done = ended};
     const struct exec_create_in *in = r->in;
     struct sandbox *s = request_sandbox(r, in->id);
     struct principal by = request_who(r);
@@ -188,20 +147,24 @@ void exec_create_run(struct request *r)
 
     if (!s)
         return;
-    if (spec_read_exec(&in->exec, xchg_arena(r->x), &spec, &input, &e) < 0) {
+    if (spec_read_exec(&in->exec, xchg_arena(r->x), &spec, &input, &e) < 0 ||
+        (!in->background && spec_check_unread(&in->exec, &e) < 0)) {
         request_fail(r, &e);
         return;
     }
     spec.idempotency = http_req_header(xchg_req(r->x), "idempotency-key");
     j = xzalloc(sizeof *j);
     j->api = r->api;
-    j->background = in->background;
     j->cancel = in->cancel_on_disconnect;
-    j->input_eof = input.eof;
-    buf_add_str(&j->input, input.bytes);
-    j->waiter.gone = asker_gone;
     request_wait(r, &j->waiter);
-    exec_start(s, &spec, &by, started, j);
+    if (in->background) {
+        j->input_eof = input.eof;
+        buf_add_str(&j->input, input.bytes);
+        exec_start(s, &spec, &by, in_background, j);
+    } else {
+        j->waiter.gone = asker_gone;
+        j->command = command_start(r->api, s, &spec, &input, &by, &ops, j);
+    }
 }
 
 /* --- look --- */
@@ -257,6 +220,46 @@ void exec_get_run(struct request *r)
 
     if (x)
         send_exec(r, x);
+}
+
+/* --- wait --- */
+
+struct wait_job {
+    struct waiter waiter;
+    struct exec_wait *wait;
+};
+
+static void waiter_gone(struct waiter *w)
+{
+    struct wait_job *j = CONTAINER_OF(w, struct wait_job, waiter);
+
+    exec_wait_cancel(j->wait);
+    mem_free(j);
+}
+
+static void waited(void *arg, struct exec *x, const struct err *e)
+{
+    AUTO(mem_free) struct wait_job *j = arg;
+    struct request *r = waiter_end(&j->waiter);
+
+    if (e->code != ERR_NONE)
+        request_fail(r, e);
+    else
+        send_exec(r, x);
+}
+
+void exec_wait_run(struct request *r)
+{
+    const struct exec_id_in *in = r->in;
+    AUTO(exec_unref) struct exec *x = request_exec(r, in->id, in->exec);
+    struct wait_job *j;
+
+    if (!x)
+        return;
+    j = xzalloc(sizeof *j);
+    j->waiter.gone = waiter_gone;
+    request_wait(r, &j->waiter);
+    j->wait = exec_wait(x, waited, j);
 }
 
 /* --- signal, resize, cancel --- */

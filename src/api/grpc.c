@@ -1,5 +1,7 @@
 #include "api/grpc.h"
 
+#include "api/rpc.h"
+
 static enum health_state ask_health(const char *service, void *arg)
 {
     const struct api *a = arg;
@@ -17,7 +19,7 @@ struct health *api_health_new(struct api *a)
     return health_new(ask_health, services, a);
 }
 
-static const struct grpc_method *find_method(struct str path)
+static const struct grpc_method *find_health(struct str path)
 {
     for (size_t i = 0; i < health_grpc_count; i++)
         if (str_eq_c(path, health_grpc[i].path))
@@ -28,5 +30,10 @@ static const struct grpc_method *find_method(struct str path)
 /* The health service is open to everybody, as /healthz is: a load balancer has no token. */
 void api_grpc(struct request *r)
 {
-    grpc_start(r->x, find_method(xchg_req(r->x)->path), r->api->health);
+    const struct grpc_method *health = find_health(xchg_req(r->x)->path);
+
+    if (health)
+        grpc_start(r->x, health, r->api->health);
+    else
+        rpc_grpc(r);
 }

@@ -9,6 +9,7 @@
 #include "ops/port.h"
 #include "ops/server.h"
 #include "ops/token.h"
+#include "ops/volume.h"
 
 /* clang-format off */
 const struct op_handler op_handlers[] = {
@@ -51,6 +52,7 @@ const struct op_handler op_handlers[] = {
     {&op_exec_signal,       exec_signal_run},
     {&op_exec_stdin,        exec_stdin_run},
     {&op_exec_resize,       exec_resize_run},
+    {&op_exec_wait,         exec_wait_run},
     {&op_exec_cancel,       exec_cancel_run},
     {&op_file_read,         file_read_run},
     {&op_file_stat,         file_stat_run},
@@ -68,7 +70,12 @@ const struct op_handler op_handlers[] = {
     {&op_image_pull,    image_pull_run},
     {&op_image_import,  image_import_run},
     {&op_image_remove,  image_remove_run},
+    {&op_volume_create, volume_create_run},
+    {&op_volume_list,   volume_list_run},
+    {&op_volume_get,    volume_get_run},
+    {&op_volume_remove, volume_remove_run},
     {&op_port_tunnel,       port_tunnel_run},
+    {&op_port_preview,      port_preview_run},
 };
 /* clang-format on */
 const size_t op_handler_count = ARRAY_LEN(op_handlers);

@@ -42,6 +42,15 @@ struct idem *idem_free(struct idem *i)
     return NULL;
 }
 
+struct idem *idem_copy(const struct idem *i)
+{
+    struct idem *c = xmemdup(i, sizeof *i);
+
+    c->waiter = (struct waiter){0};
+    c->body = NULL;
+    return c;
+}
+
 int idem_record(struct store_tx *tx, const struct idem *i, const char *object, int status,
                 struct str body, struct err *e)
 {

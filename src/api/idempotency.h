@@ -18,6 +18,8 @@ void idem_run(struct request *r, struct str body, void (*run)(struct request *r)
 struct idem *idem_free(struct idem *i); /* the request has ended; takes NULL; returns NULL */
 DEFINE_AUTO(struct idem *, idem_free)
 
+struct idem *idem_copy(const struct idem *i); /* for a change that may outlive the request */
+
 /* Inside the change's transaction: writes the row.  object: "token/tk_…".  body with p NULL: the
  * reply holds a secret. */
 CHECKED int idem_record(struct store_tx *tx, const struct idem *i, const char *object, int status,

@@ -23,8 +23,8 @@ void metrics_start(struct api *a)
 {
     metric_add(&requests);
     metric_add(&seconds);
-    /* One more: requests that no route took. */
-    a->stats = xzalloc((router_count(a->router) + 1) * sizeof *a->stats);
+    /* Two more: requests that no route took, and previews. */
+    a->stats = xzalloc((router_count(a->router) + 2) * sizeof *a->stats);
 }
 
 static const char *const classes[] = {"none", "1xx", "2xx", "3xx", "4xx", "5xx"};

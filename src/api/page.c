@@ -1,6 +1,5 @@
 #include "api/page.h"
 
-#include "api/request.h"
 #include "base/enc.h"
 #include "proto/digest.h"
 
@@ -29,23 +28,23 @@ static const char script[] =
     "  out.textContent = 'Not logged in: ' + e.message + '.\\n\\nGet a link: holt login';\n"
     "});\n";
 
-static const char before[] =
+static const char head[] =
     "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>holt</title>\n"
     "<meta name=\"viewport\" content=\"width=device-width\">\n</head>\n<body>\n<h1>holt</h1>\n"
     "<pre id=\"state\" role=\"status\">One moment.</pre>\n"
     "<p><a href=\"/holt/v1/openapi.json\">The API</a></p>\n<script>";
 static const char after[] = "</script>\n</body>\n</html>\n";
 
-static void page_run(struct request *r)
+void page_send(struct request *r, const char *html, const char *code)
 {
-    AUTO(buf_done) struct buf html = {0}, policy = {0};
+    AUTO(buf_done) struct buf page = {0}, policy = {0};
     unsigned char hash[SHA256_SIZE];
     struct http_header headers[5];
 
-    buf_add_c(&html, before);
-    buf_add_c(&html, script);
-    buf_add_c(&html, after);
-    sha256(str_of(script), hash);
+    buf_add_c(&page, html);
+    buf_add_c(&page, code);
+    buf_add_c(&page, after);
+    sha256(str_of(code), hash);
     buf_add_c(&policy, "default-src 'none'; connect-src 'self'; base-uri 'none'; form-action "
                        "'none'; frame-ancestors 'none'; script-src 'sha256-");
     enc_base64(&policy, hash, sizeof hash);
@@ -56,7 +55,12 @@ static void page_run(struct request *r)
     headers[3] = (struct http_header){STR("referrer-policy"), STR("no-referrer")};
     headers[4] = (struct http_header){STR("cache-control"), STR("no-cache")};
     r->status = 200;
-    xchg_reply_with(r->x, 200, headers, ARRAY_LEN(headers), buf_str(&html));
+    xchg_reply_with(r->x, 200, headers, ARRAY_LEN(headers), buf_str(&page));
+}
+
+static void page_run(struct request *r)
+{
+    page_send(r, head, script);
 }
 
 const struct route page_route = {

@@ -124,7 +124,7 @@ static int take_head(struct proxy *p, struct err *e)
     p->scan = (struct http1_scan){0};
     if (res.status == 101 && p->q.upgrade) {
         n = port_reply_headers(&p->q, &res, a, h);
-        h[n - 1] = (struct http_header){STR("upgrade"), http_req_header(p->q.req, "upgrade")};
+        h[n++] = (struct http_header){STR("upgrade"), http_req_header(p->q.req, "upgrade")};
         request_count(p->r, 101);
         p->phase = RAW;
         xchg_upgrade(p->r->x, h, n);
@@ -322,6 +322,7 @@ void port_proxy_run(struct request *r)
     p->q.req = xchg_req(r->x);
     p->q.path = in->path;
     p->q.prefix = own_prefix(p->q.req, in->path);
+    p->q.preview = r->how == AUTH_PREVIEW;
     p->q.upgrade = http_req_header(p->q.req, "upgrade").p && xchg_can_upgrade(r->x);
     if (need_bearer(r, &e) < 0) {
         request_refuse(r, &e);

@@ -13,6 +13,7 @@ struct port_request {
     struct str prefix; /* of our own path: what the server inside does not see */
     int port;
     bool upgrade;
+    bool preview; /* in an origin of its own: else below the API's, with prefix */
 };
 
 /* The bytes of an HTTP/1.1 head.  *ret_chunked: the body follows in chunks. */

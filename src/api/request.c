@@ -1,6 +1,7 @@
 #include "api/request.h"
 
 #include "api/idempotency.h"
+#include "api/rpc.h"
 #include "base/clock.h"
 
 #include <inttypes.h>
@@ -44,7 +45,10 @@ void request_send_empty(struct request *r)
 void request_fail(struct request *r, const struct err *e)
 {
     r->status = err_table[e->code].http;
-    xchg_fail(r->x, e);
+    if (r->rpc)
+        rpc_fail(r, e);
+    else
+        xchg_fail(r->x, e);
 }
 
 void request_audit(struct request *r, const char *type, const char *object, int status)

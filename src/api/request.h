@@ -15,6 +15,8 @@
 struct dial_tls;
 struct idem;
 struct health;
+struct previews;
+struct rpc;
 
 struct route_stats { /* of one route, by class of status; made on first use */
     struct metric *count[6];
@@ -26,12 +28,15 @@ struct api {
     struct auth auth;
     struct server *server;
     struct router *router;
-    struct route_stats *stats; /* by route->index */
-    struct buf scratch;        /* for a reply that is written and sent in one go */
-    struct list streams;       /* struct event_stream */
-    struct list lives;         /* struct live */
-    struct consoles *consoles; /* who is attached to which command */
+    struct route_stats *stats;     /* by route->index */
+    struct buf scratch;            /* for a reply that is written and sent in one go */
+    struct list streams;           /* struct event_stream */
+    struct list lives;             /* struct live */
+    struct list sessions_creating; /* agentbox's, by who waits for them */
+    struct consoles *consoles;     /* who is attached to which command */
     struct health *health;
+    struct previews *previews;
+    struct route preview_route;    /* of the preview listener: for metrics and audit */
     struct dial_tls *registry_tls; /* the authorities that registries must have */
     struct map running_keys;       /* idempotency keys whose first request is not answered yet */
     struct buf openapi;            /* printed once */
@@ -55,6 +60,7 @@ struct request {
     struct principal who; /* who.token is valid only until the handler returns */
     enum auth_how how;
     struct waiter *waiter;
+    struct rpc *rpc;   /* a call of a protobuf service */
     struct idem *idem; /* with an Idempotency-Key; whoever waits takes it */
     int64_t started_ns;
     int status; /* of the reply; 0: none yet */
@@ -84,6 +90,12 @@ struct auth_view request_view(const struct request *r);
 /* Counts the request now, by a status: for replies that become streams. */
 void request_count(struct request *r, int status);
 
+/* After Host, Origin and routing: who asks, may they, then the route's handler. */
+void request_admit(struct request *r);
+/* The token may have been revoked while the body came in: then false. */
+bool request_is_live(struct request *r);
+/* The asker has gone: whoever waits is told. */
+void request_gone(struct request *r);
 /* A handler that takes the exchange over by xchg_handle calls this from its closed. */
 void request_end(struct request *r, bool done);
 

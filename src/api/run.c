@@ -139,7 +139,8 @@ struct run *run_start(struct request *r, const struct run_in *in, const struct r
         return NULL;
     }
     keep_texts(run);
-    run->spec.block_when_full = in->exec.on_full != OP_ON_FULL_DROP;
+    if (ops->reads && in->exec.on_full != OP_ON_FULL_DROP)
+        run->spec.block_when_full = true;
     spec.memory_upper = in->sandbox.upper != OP_UPPER_DISK;
     spec.one_shot = true;
     run->pending = true;
@@ -235,6 +236,10 @@ void run_run(struct request *r)
     if (in->exec.stdin_open) {
         err_set(&e, ERR_INVALID, 0, "field 'stdin_open': nobody could write to it in this form");
         err_hint(&e, "give 'stdin', or use the WebSocket form: GET /holt/v1/run");
+        request_fail(r, &e);
+        return;
+    }
+    if (spec_check_unread(&in->exec, &e) < 0) {
         request_fail(r, &e);
         return;
     }

@@ -6,6 +6,7 @@
 
 struct run;
 struct run_ops {
+    bool reads; /* the output is read while the command runs: it may be made to wait for that */
     void (*started)(void *arg, struct exec *x);     /* it runs; take a reference to keep it */
     void (*failed)(void *arg, const struct err *e); /* it never ran; run_end follows from you */
     void (*destroyed)(void *arg);                   /* after run_end; the last call */

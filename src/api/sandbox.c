@@ -3,6 +3,7 @@
 #include "api/handlers.h"
 #include "api/idempotency.h"
 #include "base/mem.h"
+#include "core/volume.h"
 
 /* --- what a request names --- */
 
@@ -107,12 +108,15 @@ static void write_limits(struct jw *w, const struct sandbox_info *i)
         {"pids", LIMIT_PIDS, i->limits.pids},
         {"disk_bytes", LIMIT_DISK, i->limits.disk_bytes},
         {"nofile", LIMIT_NOFILE, i->limits.nofile},
+        {"kill", LIMIT_KILL, 1}, /* of every sandbox */
+        {"pause", LIMIT_PAUSE, 1},
     };
 
     jw_key(w, "limits");
     jw_object(w);
     for (size_t k = 0; k < ARRAY_LEN(limits); k++)
-        write_limit(w, limits[k].name, limits[k].asked);
+        if (!(limits[k].bit & (LIMIT_KILL | LIMIT_PAUSE)))
+            write_limit(w, limits[k].name, limits[k].asked);
     jw_object_end(w);
     jw_key(w, "unenforced");
     jw_array(w);
@@ -153,12 +157,60 @@ static void write_mounts(struct jw *w, const struct sandbox_info *i)
     for (size_t k = 0; k < i->mount_count; k++) {
         const struct sandbox_mount *m = &i->mounts[k];
 
+        if (volume_is_mount(m))
+            continue;
         jw_object(w);
         jw_kstr(w, "kind", m->kind);
         write_text(w, "source", m->source);
         jw_kstr(w, "target", m->target);
         jw_kbool(w, "readonly", m->readonly);
         write_limit(w, "size_bytes", m->size_bytes);
+        jw_object_end(w);
+    }
+    jw_array_end(w);
+}
+
+/* An index of op_sandbox_states. */
+static int shown_state(const struct sandbox_info *i)
+{
+    return i->orphan ? SANDBOX_STATE_COUNT : (int)i->state;
+}
+
+static void write_aliases(struct jw *w, const struct sandbox_info *i)
+{
+    jw_key(w, "aliases");
+    jw_array(w);
+    for (const struct alias *a = i->aliases; a; a = a->next) {
+        jw_object(w);
+        jw_kstr(w, "dialect", a->name.dialect);
+        jw_kstr(w, "alias", a->name.alias);
+        jw_object_end(w);
+    }
+    jw_array_end(w);
+}
+
+static void write_volumes(struct jw *w, const struct sandbox *s, const struct sandbox_info *i)
+{
+    struct volumes *all = sandboxes_volumes(sandbox_registry(s));
+
+    jw_key(w, "volumes");
+    jw_array(w);
+    for (size_t k = 0; k < i->mount_count; k++) {
+        const struct sandbox_mount *m = &i->mounts[k];
+        struct volume_info v = {0};
+        struct volume *at;
+        struct err e;
+
+        if (!volume_is_mount(m))
+            continue;
+        at = all ? volume_find(all, STR(""), m->source, &e) : NULL;
+        if (at)
+            volume_info(at, &v);
+        jw_object(w);
+        jw_kstr(w, "id", m->source);
+        write_text(w, "name", v.name);
+        jw_kstr(w, "path", m->target);
+        jw_kbool(w, "read_only", m->readonly);
         jw_object_end(w);
     }
     jw_array_end(w);
@@ -172,7 +224,8 @@ void sandbox_write_json(struct jw *w, const struct sandbox *s)
     jw_object(w);
     jw_kc(w, "id", i.id);
     write_text(w, "name", i.name);
-    jw_kc(w, "state", sandbox_state_name(i.state));
+    write_aliases(w, &i);
+    jw_kc(w, "state", op_sandbox_states[shown_state(&i)]);
     jw_kstr(w, "image", i.image);
     jw_kstr(w, "runtime", i.runtime);
     write_text(w, "tenant", i.tenant);
@@ -180,10 +233,13 @@ void sandbox_write_json(struct jw *w, const struct sandbox *s)
     jw_key(w, "network");
     jw_raw(w, i.network);
     write_limits(w, &i);
+    jw_kbool(w, "nesting", i.nesting);
     jw_kc(w, "rootfs", op_rootfs[i.rootfs_ro ? OP_ROOTFS_RO : OP_ROOTFS_RW]);
     jw_kc(w, "upper", op_uppers[i.memory_upper ? OP_UPPER_MEMORY : OP_UPPER_DISK]);
+    jw_kbool(w, "relay", i.relay);
     write_labels(w, &i);
     write_mounts(w, &i);
+    write_volumes(w, s, &i);
     jw_kint(w, "execs_live", i.execs_live);
     write_limit(w, "ttl_ms", i.ttl_ms);
     write_limit(w, "idle_ttl_ms", i.idle_ttl_ms);
@@ -201,10 +257,8 @@ struct sandbox_job {
     struct waiter waiter;
     struct api *api;
     struct principal by;
-    struct idem *idem; /* of create, or NULL */
-    struct buf reply;  /* of create with a key: written before it is remembered */
-    char object[ID_SIZE + 16];
-    bool empty; /* the reply has no body */
+    struct idem *idem; /* of create, or NULL: the key is taken until the end */
+    bool empty;        /* the reply has no body */
 };
 
 static struct sandbox_job *job_new(struct request *r)
@@ -220,7 +274,6 @@ static struct sandbox_job *job_new(struct request *r)
 static void job_free(struct sandbox_job *j)
 {
     idem_free(j->idem);
-    buf_done(&j->reply);
     mem_free(j);
 }
 
@@ -244,40 +297,48 @@ static void job_done(void *arg, struct sandbox *s, const struct err *e)
 
 /* --- create --- */
 
-static int remember_key(struct store_tx *tx, void *arg, struct err *e)
+struct key { /* remembered with the row: after a crash both are there, or neither */
+    struct idem *idem;
+    struct buf reply;
+    char object[ID_SIZE + 16];
+};
+
+static void key_ready(void *arg, const struct sandbox *s)
 {
-    const struct sandbox_job *j = arg;
-
-    return idem_record(tx, j->idem, j->object, 201, buf_str(&j->reply), e);
-}
-
-static void key_remembered(void *arg, const struct err *e)
-{
-    struct sandbox_job *j = arg;
-    struct request *r = waiter_end(&j->waiter);
-
-    if (r && e->code != ERR_NONE)
-        request_fail(r, e);
-    else if (r)
-        request_send(r, 0, "application/json", buf_str(&j->reply));
-    job_free(j);
-}
-
-static void created(void *arg, struct sandbox *s, const struct err *e)
-{
-    struct sandbox_job *j = arg;
+    struct key *k = arg;
+    struct jw w = {.to = &k->reply};
     struct sandbox_info i;
-    struct jw w = {.to = &j->reply};
 
-    if (e->code != ERR_NONE || !j->idem) {
-        job_done(j, s, e);
-        return;
-    }
     sandbox_info(s, &i);
-    (void)snprintf(j->object, sizeof j->object, "sandbox/%s", i.id);
+    (void)snprintf(k->object, sizeof k->object, "sandbox/%s", i.id);
     sandbox_write_json(&w, s);
-    buf_add_char(&j->reply, '\n');
-    store_write(j->api->c.store, STORE_RELAXED, remember_key, key_remembered, j);
+    buf_add_char(&k->reply, '\n');
+}
+
+static int key_write(struct store_tx *tx, void *arg, struct err *e)
+{
+    const struct key *k = arg;
+
+    return idem_record(tx, k->idem, k->object, 201, buf_str(&k->reply), e);
+}
+
+static void key_free(void *arg)
+{
+    struct key *k = arg;
+
+    idem_free(k->idem);
+    buf_done(&k->reply);
+    mem_free(k);
+}
+
+static void remember(struct sandbox_spec *spec, const struct idem *i)
+{
+    static const struct sandbox_also also = {key_ready, key_write, key_free};
+    struct key *k = xzalloc(sizeof *k);
+
+    k->idem = idem_copy(i);
+    spec->also = &also;
+    spec->also_arg = k;
 }
 
 void sandbox_create_run(struct request *r)
@@ -299,7 +360,9 @@ void sandbox_create_run(struct request *r)
     spec.env_count = in->env.n;
     j = job_new(r);
     j->idem = TAKE(r->idem);
-    sandbox_create(r->api->c.sandboxes, &spec, &j->by, created, j);
+    if (j->idem)
+        remember(&spec, j->idem);
+    sandbox_create(r->api->c.sandboxes, &spec, &j->by, job_done, j);
 }
 
 /* --- look --- */
@@ -324,7 +387,7 @@ static bool is_wanted(struct request *r, const struct sandbox *s, struct sandbox
     struct err e;
 
     sandbox_info(s, i);
-    return sandbox_check(s, &r->who, &e) == 0 && (in->state < 0 || (int)i->state == in->state) &&
+    return sandbox_check(s, &r->who, &e) == 0 && (in->state < 0 || shown_state(i) == in->state) &&
            (!in->runtime.p || str_eq(i->runtime, in->runtime)) && has_labels(i, &in->label);
 }
 

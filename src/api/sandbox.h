@@ -27,6 +27,9 @@ struct exec_input {   /* what of a command's fields is not its spec */
     struct str bytes; /* for its standard input, in the arena */
     bool eof;         /* and that is all of it */
 };
+/* Of a form whose output is read at the command's end only: it must not be made to wait for that.
+ */
+CHECKED int spec_check_unread(const struct exec_fields *f, struct err *e);
 CHECKED int spec_read_exec(const struct exec_fields *f, struct arena *a, struct exec_spec *ret,
                            struct exec_input *ret_input, struct err *e);
 /* A policy as JSON: network (a mode, an object or NULL) with the rules of allow; "": none of both.

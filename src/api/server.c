@@ -35,7 +35,8 @@ void server_info_run(struct request *r)
     jw_key(&w, "listen");
     jw_array(&w);
     for (size_t i = 0; a->server && i < server_listener_count(a->server); i++)
-        write_address(&w, server_listener(a->server, i));
+        if (server_listener(a->server, i)->role != LISTEN_PREVIEW)
+            write_address(&w, server_listener(a->server, i));
     jw_array_end(&w);
     jw_kc(&w, "auth", a->c.conf->auth == CONF_AUTH_OFF ? "off" : "token");
     jw_kc(&w, "store", "sqlite");

@@ -1,5 +1,6 @@
 #include "api/sandbox.h"
 #include "base/enc.h"
+#include "core/volume.h"
 
 #include <signal.h>
 
@@ -108,16 +109,15 @@ static int check_mount(const struct request *r, const struct sandbox_mount *m, s
     for (size_t i = 0; op_mount_kinds[i]; i++)
         known = known || str_eq_c(m->kind, op_mount_kinds[i]);
     if (!known)
-        return mount_wrong(at, "'kind' must be one of volume, tmpfs, host", e);
+        return mount_wrong(at, "'kind' must be tmpfs or host (volumes have a field of their own)",
+                           e);
     if (!is_plain_path(m->target) || m->target.n == 1)
         return mount_wrong(at, "'target' must be an absolute path without '.', '..' and '//'", e);
     if (str_eq_c(m->kind, "tmpfs"))
         return m->source.n ? mount_wrong(at, "a tmpfs has no 'source'", e) : 0;
     if (m->size_bytes)
         return mount_wrong(at, "only a tmpfs has 'size_bytes'", e);
-    if (str_eq_c(m->kind, "host"))
-        return check_host_mount(r, m, at, e);
-    return m->source.n ? 0 : mount_wrong(at, "'source' must name the volume", e);
+    return check_host_mount(r, m, at, e);
 }
 
 static int read_mounts(const struct request *r, json_t *list, struct arena *a,
@@ -187,6 +187,59 @@ int spec_read_network(const json_t *network, const struct op_list *allow, struct
     return 0;
 }
 
+/* --- volumes --- */
+
+static int volume_wrong(size_t at, const char *what, struct err *e)
+{
+    return err_set(e, ERR_INVALID, 0, "field 'volumes', entry %zu: %s", at, what);
+}
+
+static int read_volume(json_t *o, size_t at, struct volume_use *u, struct err *e)
+{
+    if (!json_is_object(o))
+        return volume_wrong(at, "it must be an object", e);
+    for (void *i = json_object_iter(o); i; i = json_object_iter_next(o, i)) {
+        const char *key = json_object_iter_key(i);
+        const json_t *v = json_object_iter_value(i);
+
+        if (strcmp(key, "name") == 0 && json_is_string(v))
+            u->name = json_text(v);
+        else if (strcmp(key, "path") == 0 && json_is_string(v))
+            u->path = json_text(v);
+        else if (strcmp(key, "read_only") == 0 && json_is_boolean(v))
+            u->readonly = json_is_true(v);
+        else {
+            err_set(e, ERR_INVALID, 0, "field 'volumes', entry %zu: '%.48s' is wrong or unknown",
+                    at, key);
+            return err_hint(e, "it knows: name (text), path (text), read_only (true or false)");
+        }
+    }
+    if (u->name.n == 0)
+        return volume_wrong(at, "'name' must name the volume", e);
+    if (!is_plain_path(u->path) || u->path.n == 1)
+        return volume_wrong(at, "'path' must be an absolute path without '.', '..' and '//'", e);
+    return 0;
+}
+
+static int read_volumes(json_t *list, struct arena *a, struct sandbox_spec *ret, struct err *e)
+{
+    struct volume_use *u;
+    size_t n = json_array_size(list);
+
+    if (!list)
+        return 0;
+    if (!json_is_array(list) || n > MOUNTS_MAX)
+        return err_set(e, ERR_INVALID, 0, "field 'volumes' must be a list of at most %d objects",
+                       MOUNTS_MAX);
+    u = arena_zalloc(a, size_max(n, 1) * sizeof *u);
+    for (size_t i = 0; i < n; i++)
+        if (read_volume(json_array_get(list, i), i, &u[i], e) < 0)
+            return -1;
+    ret->volumes = u;
+    ret->volume_count = n;
+    return 0;
+}
+
 int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f, struct arena *a,
                       struct sandbox_spec *ret, struct err *e)
 {
@@ -202,12 +255,17 @@ int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f, s
         .rootfs_ro = f->rootfs == OP_ROOTFS_RO,
         .memory_upper = f->upper == OP_UPPER_MEMORY,
         .nesting = f->nesting,
+        .relay = f->relay,
         .labels = spec_pairs(&f->labels, a),
         .label_count = f->labels.n,
     };
+    if (f->nesting && !r->api->c.conf->nesting) {
+        err_set(e, ERR_FORBIDDEN, 0, "field 'nesting': it is not allowed here");
+        return err_hint(e, "the operator allows it with the setting 'nesting'");
+    }
     if (spec_read_network(f->network, &f->allow, a, &ret->network, e) < 0)
         return -1;
-    return read_mounts(r, f->mounts, a, ret, e);
+    return read_mounts(r, f->mounts, a, ret, e) < 0 ? -1 : read_volumes(f->volumes, a, ret, e);
 }
 
 int spec_read_labels(const json_t *labels, struct arena *a, struct sandbox_change *c, struct err *e)
@@ -330,6 +388,14 @@ int spec_read_exec(const struct exec_fields *f, struct arena *a, struct exec_spe
         return -1;
     ret->want_stdin = f->stdin_open || f->stdin_text.p || f->stdin_base64.p;
     return 0;
+}
+
+int spec_check_unread(const struct exec_fields *f, struct err *e)
+{
+    if (f->on_full != OP_ON_FULL_BLOCK)
+        return 0;
+    err_set(e, ERR_INVALID, 0, "field 'on_full': nobody reads the output before the command's end");
+    return err_hint(e, "set 'background' and follow its output, or use the WebSocket form of run");
 }
 
 /* --- signals --- */

@@ -1,6 +1,7 @@
 #include "base/str.h"
 
 #include "base/mem.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -86,50 +87,13 @@ bool str_eq_secret(struct str a, struct str b)
     return diff == 0;
 }
 
-/* Length of the well-formed sequence at s (RFC 3629), or 0. */
-static size_t utf8_sequence(const unsigned char *s, size_t n)
-{
-    unsigned char c = s[0], low = 0x80, high = 0xbf;
-    size_t len;
-
-    if (c < 0x80)
-        return 1;
-    if (c >= 0xc2 && c <= 0xdf)
-        len = 2;
-    else if (c >= 0xe0 && c <= 0xef)
-        len = 3;
-    else if (c >= 0xf0 && c <= 0xf4)
-        len = 4;
-    else
-        return 0;
-    if (n < len)
-        return 0;
-    if (c == 0xe0)
-        low = 0xa0; /* overlong */
-    else if (c == 0xed)
-        high = 0x9f; /* surrogates */
-    else if (c == 0xf0)
-        low = 0x90;
-    else if (c == 0xf4)
-        high = 0x8f; /* past U+10FFFF */
-    if (s[1] < low || s[1] > high)
-        return 0;
-    for (size_t i = 2; i < len; i++)
-        if (s[i] < 0x80 || s[i] > 0xbf)
-            return 0;
-    return len;
-}
-
 bool str_is_utf8(struct str s)
 {
-    for (size_t i = 0; i < s.n;) {
-        size_t len = utf8_sequence((const unsigned char *)s.p + i, s.n - i);
+    size_t n = 0, wrong;
 
-        if (len == 0)
-            return false;
-        i += len;
-    }
-    return true;
+    while (s.n > 0 && (n = utf8_next(s, &wrong)) > 0)
+        s = str_skip(s, n);
+    return s.n == 0;
 }
 
 char *str_dup(struct str s)

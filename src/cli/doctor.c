@@ -137,6 +137,7 @@ int doctor_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct 
     json_t *list = json_array();
     int counts[CHECK_COUNT] = {0};
     const char *broken = NULL; /* the first essential one that is missing */
+    char remedy[sizeof((struct finding *)0)->remedy] = "";
 
     (void)cmd;
     (void)args;
@@ -146,8 +147,10 @@ int doctor_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct 
         enum check_state s = checks[i].probe(&f);
 
         counts[s]++;
-        if (s == CHECK_MISSING && checks[i].essential && !broken)
+        if (s == CHECK_MISSING && checks[i].essential && !broken) {
             broken = checks[i].name;
+            (void)snprintf(remedy, sizeof remedy, "%s", f.remedy[0] ? f.remedy : checks[i].remedy);
+        }
         if (c->format == OUT_TABLE)
             print_check(c, &checks[i], s, &f);
         else
@@ -160,6 +163,7 @@ int doctor_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct 
         return -1;
     if (!broken)
         return 0;
-    (void)err_set(e, ERR_UNSUPPORTED, 0, "native sandboxes cannot run here: %s is missing", broken);
-    return err_hint(e, "follow the lines marked 'mend' above, then run holt doctor again");
+    (void)err_set(e, ERR_UNSUPPORTED, 0, "native sandboxes cannot run here, because of: %s",
+                  broken);
+    return err_hint(e, "%s", remedy);
 }

@@ -8,6 +8,7 @@
 #include "net/ws_client.h"
 #include "proto/json.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <unistd.h>
@@ -348,6 +349,16 @@ static void run_loop(struct session *s)
     request_loop_end(s->loop);
 }
 
+/* A reader that went away is told by the status alone, as the shell does; a full disk is not. */
+static int take_leave(const struct session *s, struct err *e)
+{
+    int broken = s->end->how == SESSION_PIPE ? s->out[0].error : EPIPE;
+
+    if (broken == EPIPE)
+        return 0;
+    return err_set(e, err_code_from_errno(broken), broken, "write standard output");
+}
+
 int session_run(const struct target *t, const struct session_spec *spec, struct session_end *ret,
                 struct err *e)
 {
@@ -372,7 +383,7 @@ int session_run(const struct target *t, const struct session_spec *spec, struct 
     buf_done(&s->typed);
     mem_free(s->signal_target);
     if (s->left)
-        return 0;
+        return take_leave(s, e);
     if (s->e.code != ERR_NONE) {
         *e = s->e;
         return -1;

@@ -32,6 +32,6 @@ static inline UNUSED void session_end_p(struct session_end *e)
 
 CHECKED int session_run(const struct target *t, const struct session_spec *s,
                         struct session_end *ret, struct err *e);
-/* What a shell would say of an ended command: its exit status, 128 + n, 126, 127; -1: the exec
- * object tells none. */
+/* What a shell would say of an ended command, as the daemon decided it; -1: the exec object tells
+ * none. */
 int session_status(const json_t *exec);

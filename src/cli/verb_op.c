@@ -32,6 +32,17 @@ static void add_query(struct buf *to, char *sep, const char *name, const json_t 
             add_query(to, sep, name, json_array_get(v, i));
         return;
     }
+    if (json_is_object(v)) { /* a map: name=KEY=VALUE for each */
+        for (void *at = json_object_iter((json_t *)v); at;
+             at = json_object_iter_next((json_t *)v, at)) {
+            AUTO(json_decref)
+            json_t *pair = json_sprintf("%s=%s", json_object_iter_key(at),
+                                        json_string_value(json_object_iter_value(at)));
+
+            add_query(to, sep, name, pair);
+        }
+        return;
+    }
     buf_printf(to, "%c%s=", *sep, name);
     *sep = '&';
     add_scalar(to, v);

@@ -179,8 +179,11 @@ int exec_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct er
 
     if (read_detach(args, &spec.detach, e) < 0)
         return -1;
-    if (!args_bool(args, "background"))
+    if (!args_bool(args, "background")) {
+        if (!tty && !json_object_get(all, "on_full")) /* what goes into a pipe is not lost there */
+            json_object_set_new(all, "on_full", json_string("block"));
         return start_and_attach(c, cmd, all, &spec, e);
+    }
     json_object_del(all, "stdin_open");
     return op_verb_run(c, cmd, all, e);
 }
@@ -219,4 +222,22 @@ int attach_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct 
     if (observes)
         json_object_set_new(query, "role", json_string("observer"));
     return attach(c, args_str(args, "id"), args_str(args, "exec"), query, &spec, e);
+}
+
+int wait_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
+{
+    struct print_spec spec = op_print_spec(c, cmd->op);
+    AUTO(reply_done) struct reply reply = {0};
+    struct session_end end = {.how = SESSION_EXITED};
+    AUTO(json_decref) json_t *exec = NULL;
+
+    if (!c->timeout_set)
+        c->timeout_ms = 0;
+    if (op_request(c, cmd->op, args, &reply, e) < 0 || reply_json(&reply, &exec, e) < 0)
+        return -1;
+    if (c->format != OUT_TABLE && cli_print(c, exec, &spec, e) < 0)
+        return -1;
+    end.exec = exec;
+    end.status = session_status(exec);
+    return take_end(c, &end, e);
 }

@@ -53,8 +53,9 @@ int help_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct er
     return 0;
 }
 
-/* Only the link on standard output, so that `xdg-open "$(holt login)"` works. */
-int login_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
+/* Only the link on standard output, so that `xdg-open "$(holt login)"` works; of login and preview.
+ */
+int link_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 {
     AUTO(reply_done) struct reply reply = {0};
     AUTO(json_decref) json_t *v = NULL;

@@ -156,3 +156,8 @@ const struct setting_alias shutdown_alias[] = {
     {"api.shutdown_timeout", from_seconds},
     {NULL},
 };
+const struct setting_alias seed_image_alias[] = {{"SANDBOX_IMAGE"}, {NULL}};
+const struct setting_alias session_timeout_alias[] = {
+    {"SESSION_TIMEOUT", from_seconds},
+    {NULL},
+};

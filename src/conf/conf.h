@@ -14,7 +14,7 @@ struct conf_list {
 enum conf_auth { CONF_AUTH_TOKEN, CONF_AUTH_OFF };
 
 struct config { /* each member is one row in settings.c; texts are owned */
-    struct conf_list listen;
+    struct conf_list listen, preview_listen;
     bool seed_ports;
     char *seed_identity; /* role of a request without a token on a seed port */
     char *state;         /* directory */
@@ -40,7 +40,11 @@ struct config { /* each member is one row in settings.c; texts are owned */
     /* sandboxes */
     char *runtime; /* the default one */
     struct conf_list host_mounts;
+    bool nesting;
     int64_t sandboxes_max, execs_max, output_bytes;
+    /* what the described systems' interfaces make */
+    char *seed_image; /* "": each one's own */
+    int64_t session_timeout_ms;
     /* images */
     struct conf_list image_aliases;
     char *image_registry;

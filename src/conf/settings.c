@@ -46,6 +46,14 @@ static int check_origin(const char *value, struct err *e)
                    "'%.100s' is no origin; it must be like 'https://dash.example.org'", value);
 }
 
+/* A browser connects to it. */
+static int check_preview_address(const char *value, struct err *e)
+{
+    if (address_check(value, e) < 0)
+        return -1;
+    return strstr(value, "unix:") ? err_set(e, ERR_INVALID, 0, "it must be 'host:port'") : 0;
+}
+
 static int check_image_alias(const char *value, struct err *e)
 {
     const char *equals = strchr(value, '=');
@@ -78,6 +86,11 @@ const struct setting setting_table[] = {
                  "or 'unix:/PATH'; 'tls://' before one refuses clear text there. Loopback by "
                  "default: nobody from outside reaches it."),
      .alias = listen_alias, .check = address_check},
+    {ROW(preview_listen, OP_LIST, .preset = "127.0.0.1:8123,[::1]:8123", .max = 64,
+         .text = "Addresses that show servers inside sandboxes to browsers, each sandbox and port at "
+                 "an origin of its own, http://PORT-ID.localhost; nothing of the API is there. A "
+                 "busy one is skipped; if all are, any free port is taken. Empty: no previews."),
+     .check = check_preview_address},
     {ROW(seed_ports, OP_BOOL, .preset = "false",
          .text = "Listen also on the ports that clients of the described systems expect: 8080, "
                  "8120, 8121, 8122, 50051 and 5173, on loopback; a busy one is skipped.")},
@@ -195,8 +208,12 @@ const struct setting setting_table[] = {
      .as_text = true},
     {ROW(host_mounts, OP_LIST, .preset = "", .max = 256,
          .text = "Directories of the host below which sandboxes may mount; ':ro' behind one "
-                 "allows read-only mounts only. None by default."),
+                 "allows read-only mounts only. None by default. holt-spawn takes up a change at its "
+                 "next start."),
      .check = check_host_mount, .reload = true},
+    {ROW(nesting, OP_BOOL, .preset = "false",
+         .text = "May sandboxes be made with 'nesting', so that they can make namespaces and mounts "
+                 "of their own? More of the kernel is then open to them: docs/runtime.md.")},
     {ROW(sandboxes_max, OP_INT, .preset = "4096", .min = 1, .max = 1000000,
          .text = "Most sandboxes at once.")},
     {ROW(execs_max, OP_INT, .preset = "256", .min = 1, .max = 512,
@@ -205,6 +222,13 @@ const struct setting setting_table[] = {
     {ROW(output_bytes, OP_SIZE, .preset = "64m", .min = 64 * KIB, .max = 1LL << 40,
          .text = "How much of a command's output is kept, unless it says so itself; past it the "
                  "oldest goes.")},
+    {ROW(seed_image, OP_STR, .preset = "", .max = 512,
+         .text = "Image of sandboxes that the interfaces of agentbox and sbx make and that name none; empty: "
+                 "'agentbox-sandbox:latest' and 'ubuntu:22.04', which image_aliases leads to 'host'."),
+     .alias = seed_image_alias, .reload = true},
+    {ROW(session_timeout_ms, OP_DURATION, .preset = "1800s", .max = 36500LL * 24 * HOUR,
+         .text = "An agentbox session that nobody used for this long ends, unless a command runs in it; 0: never."),
+     .alias = session_timeout_alias, .reload = true},
     {ROW(image_aliases, OP_LIST, .preset = "ubuntu:22.04=host,agentbox-sandbox:latest=host", .max = 256,
          .text = "Other names for images, 'NAME=IMAGE', where no image has the name itself: clients of the "
                  "described systems ask for theirs. The reply says which image was taken."),

@@ -14,8 +14,9 @@ struct driver;
 
 enum driver_cap {
     DRIVER_CAN_PAUSE = 1,
-    DRIVER_CAN_STOP = 2, /* files stay after stop, start goes on with them */
-    DRIVER_ISOLATES = 4, /* not so: fake */
+    DRIVER_CAN_STOP = 2,  /* files stay after stop, start goes on with them */
+    DRIVER_ISOLATES = 4,  /* not so: fake */
+    DRIVER_CAN_RELAY = 8, /* /run/holt.sock inside leads to the API */
 };
 
 enum limit_bit { /* which limits are (or were asked to be) enforced */
@@ -24,6 +25,8 @@ enum limit_bit { /* which limits are (or were asked to be) enforced */
                  LIMIT_PIDS = 4,
                  LIMIT_DISK = 8,
                  LIMIT_NOFILE = 16,
+                 LIMIT_KILL = 32,  /* nothing escapes a kill: by cgroup, not by signals */
+                 LIMIT_PAUSE = 64, /* nothing runs on, and none notices */
 };
 
 struct sandbox_limits { /* 0: none */
@@ -31,7 +34,7 @@ struct sandbox_limits { /* 0: none */
 };
 
 struct sandbox_mount {
-    struct str kind;   /* "volume", "tmpfs", "host" */
+    struct str kind;   /* "tmpfs", "host", "volume", "shared" (a volume in memory) */
     struct str source; /* a volume's id, or a host path the operator allowed */
     struct str target; /* absolute, inside */
     bool readonly;
@@ -44,7 +47,7 @@ struct driver_spec { /* what to make; valid during the call */
     struct str *layers; /* ids, lowest first; none: the host's own /usr ("host" image) */
     size_t layer_count;
     struct sandbox_limits limits;
-    bool rootfs_ro, memory_upper, nesting;
+    bool rootfs_ro, memory_upper, nesting, relay;
     bool restart; /* the upper of an earlier life is there and is used again */
     bool network; /* its connections lead to listeners; else to nothing */
     const struct sandbox_mount *mounts;
@@ -59,6 +62,11 @@ struct driver_made {
 struct driver_stats {
     int64_t memory_bytes, memory_peak_bytes, cpu_us, pids, oom_kills, disk_bytes;
     int64_t net_rx_bytes, net_tx_bytes;
+};
+
+struct driver_volume {
+    const char *id;
+    bool memory; /* a tmpfs that its sandboxes share */
 };
 
 struct driver_found { /* a sandbox of this installation that is alive, at start-up */
@@ -78,6 +86,7 @@ typedef void (*driver_done)(void *arg, const struct err *e);
 typedef void (*driver_made_cb)(void *arg, const struct driver_made *m, const struct err *e);
 typedef void (*driver_stats_cb)(void *arg, const struct driver_stats *s, const struct err *e);
 typedef void (*driver_fd_cb)(void *arg, int fd, const struct err *e); /* the callee owns fd */
+typedef void (*driver_bytes_cb)(void *arg, int64_t bytes, const struct err *e);
 typedef void (*driver_listeners_cb)(void *arg, const struct driver_listeners *l,
                                     const struct err *e);
 typedef void (*driver_list_cb)(void *arg, const struct driver_found *f, size_t n,
@@ -91,11 +100,18 @@ struct driver_events { /* told by the driver at any time, on the loop's thread *
     void *arg;
 };
 
+struct driver_allows {      /* by the operator; borrowed */
+    char *const *host_dirs; /* below which sandboxes may mount; ":ro" behind one: read-only */
+    size_t host_dir_count;
+    bool nesting;
+};
+
 struct driver_config {
     uv_loop_t *loop;
     const char *state;        /* the state directory */
     const char *installation; /* id of this installation */
     const char *bindir;       /* where holt-spawn and holt-init are */
+    struct driver_allows allows;
     struct driver_events events;
 };
 
@@ -124,6 +140,13 @@ struct driver_ops {
     void (*list)(struct driver *d, driver_list_cb done, void *arg);
     /* Takes up one that list found: from now on its events are told. */
     void (*adopt)(struct driver *d, const char *id, driver_made_cb done, void *arg);
+    /* Volumes, made by the first create that has one; both NULL: it has none.  remove is
+     * idempotent.
+     */
+    void (*volume_remove)(struct driver *d, const struct driver_volume *v, driver_done done,
+                          void *arg);
+    void (*volume_measure)(struct driver *d, const struct driver_volume *v, driver_bytes_cb done,
+                           void *arg);
 };
 
 struct driver {

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/point.h"
 #include "core/sandbox_inside.h"
 
 #include <signal.h>
@@ -138,6 +139,8 @@ void exec_forget(struct exec *x)
     x->sandbox->exec_count--;
     if (x->sandbox->all->closed) /* it goes on without us, and who looks is told */
         gone = (struct err){.code = ERR_CANCELLED, .msg = "holtd is ending"};
+    else if (x->sm.state == EXEC_STARTING && x->sandbox->in_list)
+        gone = (struct err){.code = ERR_UNAVAILABLE, .msg = "holtd ended before it began"};
     if (exec_is_live(x)) {
         x->sandbox->execs_live--;
         if (x->started)
@@ -252,6 +255,7 @@ static void end_saved(struct exec *x, const struct err *e)
     }
     x->unsaved = false;
     x->ended_saved = true;
+    point_reached("end saved");
     if (x->ch) {
         guest_exec_forget(TAKE(x->ch));
     } else if (s->guest_ready && (x->listed || x->sm.state != EXEC_LOST)) {
@@ -382,6 +386,11 @@ void exec_arm(struct exec *x)
 
 static void start_saved(struct exec *x, const struct err *e)
 {
+    if (e->code != ERR_NONE && x->start && !x->ch && exec_waits_for_row(x)) {
+        exec_tell_started(x, e);
+        exec_forget(x); /* neither a row nor init has it */
+        return;
+    }
     if (e->code != ERR_NONE) {
         x->flags |= EXEC_CANCELLED;
         if (x->ch)
@@ -390,6 +399,8 @@ static void start_saved(struct exec *x, const struct err *e)
         return;
     }
     x->start_saved = true;
+    if (x->start && !x->ch && x->sandbox->guest_ready)
+        exec_send_start(x);
     exec_started_if_all(x);
 }
 
@@ -410,7 +421,7 @@ void exec_begin(struct exec *x, const char *actor)
     sandbox_touch(s);
     exec_save(x, "exec.started", actor, start_saved);
     timer_set(s->all->timers, &x->begin, clock_mono_ms() + BEGIN_MS, begin_late);
-    if (s->guest_ready)
+    if (s->guest_ready && !exec_waits_for_row(x))
         exec_send_start(x);
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/point.h"
 
 #include <signal.h>
 
@@ -16,6 +17,7 @@ static void ack_all(struct exec *x)
 {
     if (!x->ch)
         return;
+    point_reached("output written");
     guest_exec_ack(x->ch, GUEST_OUT, (uint64_t)x->log.end[LOG_OUT]);
     guest_exec_ack(x->ch, GUEST_ERR, (uint64_t)x->log.end[LOG_ERR]);
 }
@@ -211,6 +213,22 @@ static void on_running(struct guest_exec *ch, const struct guest_exec_running *r
     exec_started_if_all(x);
 }
 
+/* As a shell says it (POSIX, exit status for commands): 127 and 126 of the program itself; 125, as
+ * env(1) and its kin have it, when what stood around it was the reason. */
+static int status_of_failure(enum err_code code)
+{
+    return code == ERR_NOT_FOUND ? 127 : code == ERR_FORBIDDEN ? 126 : 125;
+}
+
+/* Where init cannot see it (no memory controller reaches its groups), the runtime told us: a kill
+ * that nobody here asked for, after a kill for want of memory since it began. */
+static bool was_oom(const struct exec *x, const struct guest_exec_exit *how)
+{
+    bool killed = how->how == GUEST_SIGNALLED ? how->code == SIGKILL : how->code == 128 + SIGKILL;
+
+    return how->oom || (killed && x->kills == 0 && x->sandbox->oom_ms >= x->created_ms);
+}
+
 static void on_exited(struct guest_exec *ch, const struct guest_exec_exit *how)
 {
     struct exec *x = guest_exec_arg(ch);
@@ -221,10 +239,10 @@ static void on_exited(struct guest_exec *ch, const struct guest_exec_exit *how)
     x->system_us = (int64_t)how->system_us;
     x->max_rss_kib = (int64_t)how->max_rss_kib;
     x->duration_ms = (int64_t)(how->wall_us / 1000);
-    x->flags |= how->oom ? EXEC_OOM : 0;
+    x->flags |= how->how != GUEST_FAILED && was_oom(x, how) ? EXEC_OOM : 0;
     if (how->how == GUEST_FAILED) {
         text_set(&x->failure, str_of(how->err.msg));
-        x->exit_code = how->err.code == ERR_NOT_FOUND ? 127 : 126;
+        x->exit_code = status_of_failure(how->err.code);
         exec_end(x, EXEC_FAILED);
         return;
     }
@@ -261,6 +279,12 @@ static void on_gone(struct guest_exec *ch, const struct err *e)
 static const struct guest_exec_ops channel_ops = {on_running, on_output, on_stdin_room, on_exited,
                                                   on_gone};
 
+/* Under a key a command runs once, whatever dies: who asks again must find its row. */
+bool exec_waits_for_row(const struct exec *x)
+{
+    return !x->start_saved && *x->idempotency;
+}
+
 void exec_send_start(struct exec *x)
 {
     struct err e = {0};
@@ -296,10 +320,14 @@ void exec_link(struct exec *x, const struct guest_exec_row *row)
     if (x->ch)
         return;
     timer_stop(&x->check);
-    if (x->start)
-        exec_send_start(x); /* init knows it already if it came through the last time */
-    else if (row)
+    if (x->start) {
+        if (!exec_waits_for_row(x))
+            exec_send_start(x); /* init knows it already if it came through the last time */
+    } else if (row) {
         attach(x);
-    else
-        exec_lose(x, "its init does not know it: it never began, or another init is there");
+    } else if (x->sm.state == EXEC_STARTING && x->log.size == 0) {
+        exec_erase(x); /* holtd died before init was told of it: nobody was promised anything */
+    } else {
+        exec_lose(x, "its init does not know it: another init is there");
+    }
 }

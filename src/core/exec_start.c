@@ -248,6 +248,11 @@ void exec_start(struct sandbox *s, const struct exec_spec *spec, const struct pr
     struct exec *x = same_key(s, spec->idempotency);
     struct err e = {0};
 
+    if (x && x->sm.state == EXEC_STARTING) { /* it may yet come to nothing */
+        err_set(&e, ERR_UNAVAILABLE, 0, "the command with this Idempotency-Key is being started");
+        err_hint(&e, "ask again in a moment");
+        err_object(&e, "exec", x->id);
+    }
     if (x || check_spec(spec, &e) < 0 || check_sandbox(s, &e) < 0 || make_room(s, &e) < 0) {
         tell(s->all, x, done, arg, &e);
         return;

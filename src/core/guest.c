@@ -237,6 +237,16 @@ static struct guest_channel *find_channel(struct guest *g, uint32_t number)
     return NULL;
 }
 
+void guest_channel_take(struct guest *g, struct guest_channel *c,
+                        const struct guest_channel_ops *ops, uint32_t number)
+{
+    *c = (struct guest_channel){.ops = ops, .g = g, .number = number, .refs = 1};
+    list_init(&c->waiting);
+    list_push(bucket(g, number), &c->node);
+    g->channel_count++;
+    g->relay_count += number % 2 == 0;
+}
+
 int guest_channel_open(struct guest *g, struct guest_channel *c,
                        const struct guest_channel_ops *ops, struct guest_msg *m, struct err *e)
 {
@@ -253,10 +263,7 @@ int guest_channel_open(struct guest *g, struct guest_channel *c,
     if (guest_send(g, m, e) < 0)
         return -1;
     g->last_ours = m->channel;
-    *c = (struct guest_channel){.ops = ops, .g = g, .number = m->channel, .refs = 1};
-    list_init(&c->waiting);
-    list_push(bucket(g, c->number), &c->node);
-    g->channel_count++;
+    guest_channel_take(g, c, ops, m->channel);
     return 0;
 }
 
@@ -274,6 +281,7 @@ bool guest_channel_kill(struct guest_channel *c)
     list_unlink(&c->node);
     list_unlink(&c->waiting);
     c->g->channel_count--;
+    c->g->relay_count -= c->number % 2 == 0;
     return true;
 }
 
@@ -329,15 +337,26 @@ static int on_stats(struct guest *g, const struct guest_stats *s, struct err *e)
     return 0;
 }
 
-/* Nothing here serves connections from inside. */
+static int check_relay(const struct guest *g, const struct guest_relay *r, struct err *e)
+{
+    if (!g->ops->relay || r->service != GUEST_API)
+        return err_set(e, ERR_UNSUPPORTED, 0, "connections from inside are not served");
+    if (g->relay_count >= GUEST_RELAYS_MAX || g->channel_count >= GUEST_CHANNELS_MAX ||
+        buf_len(&g->out) > GUEST_OUT_HIGH)
+        return err_set(e, ERR_LIMIT, 0, "%u connections from inside are open", g->relay_count);
+    return 0;
+}
+
 static int on_relay(struct guest *g, const struct guest_msg *m, struct err *e)
 {
     struct guest_msg no = {.type = GUEST_RESET, .channel = m->channel};
+    struct err *why = &no.u.reset.err;
 
     if (m->channel <= g->last_theirs)
         return err_set(e, ERR_INVALID, 0, "channel %u was used before", m->channel);
     g->last_theirs = m->channel;
-    (void)err_set(&no.u.reset.err, ERR_UNSUPPORTED, 0, "connections from inside are not served");
+    if (check_relay(g, &m->u.relay, why) == 0 && guest_pipe_take(g, m, why) == 0)
+        return 0;
     return guest_send(g, &no, e);
 }
 

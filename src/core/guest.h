@@ -13,11 +13,16 @@
 #include <uv.h>
 
 struct guest;
+struct guest_pipe;
 
 struct guest_ops {
     void (*ready)(struct guest *g,
                   const struct guest_hello_init *h);    /* epoch, version, its execs */
     void (*lost)(struct guest *g, const struct err *e); /* the last call; all channels were told */
+    /* A connection from inside to the API.  0: guest_pipe_serve was called with p; -1: refused, and
+     * *e says why.  NULL: none is served. */
+    int (*relay)(struct guest *g, struct guest_pipe *p, const struct guest_relay *from,
+                 struct err *e);
 };
 
 struct guest *guest_open(uv_loop_t *loop, int fd, const struct guest_ops *ops, void *arg);
@@ -60,9 +65,8 @@ void guest_exec_signal(struct guest_exec *x, int signal, enum guest_scope scope)
 void guest_exec_forget(struct guest_exec *x); /* the end is committed; no call after it */
 void guest_exec_drop(struct guest_exec *x);   /* detach; no call after it */
 
-/* --- a file transfer, a dial: bytes each way --- */
+/* --- a file transfer, a dial, a relay: bytes each way --- */
 
-struct guest_pipe;
 struct guest_pipe_ops {
     void (*opened)(struct guest_pipe *p);                 /* a dial has connected */
     void (*data)(struct guest_pipe *p, struct str bytes); /* guest_pipe_consume opens the window */
@@ -78,6 +82,8 @@ CHECKED int guest_file(struct guest *g, const struct guest_file_call *c,
 CHECKED int guest_dial(struct guest *g, const struct guest_dial *d,
                        const struct guest_pipe_ops *ops, void *arg, struct guest_pipe **ret,
                        struct err *e);
+#define GUEST_RELAYS_MAX 64 /* connections from inside, of one guest, at once */
+void guest_pipe_serve(struct guest_pipe *p, const struct guest_pipe_ops *ops, void *arg);
 void *guest_pipe_arg(const struct guest_pipe *p);
 size_t guest_pipe_write(struct guest_pipe *p, struct str bytes); /* how many were taken */
 void guest_pipe_eof(struct guest_pipe *p);

@@ -48,6 +48,7 @@ struct guest {
     uint8_t nonce[16];
     uint32_t last_ours, last_theirs; /* channel numbers used so far */
     uint32_t channel_count;
+    uint32_t relay_count; /* of them: opened by init */
     struct list channels[GUEST_BUCKETS];
     struct list waiting;
     struct list stats; /* struct stats_wait */
@@ -89,6 +90,11 @@ void guest_wait_room(struct guest_channel *c);
 CHECKED int guest_channel_open(struct guest *g, struct guest_channel *c,
                                const struct guest_channel_ops *ops, struct guest_msg *m,
                                struct err *e);
+/* Makes c the channel of that number, which init has opened. */
+void guest_channel_take(struct guest *g, struct guest_channel *c,
+                        const struct guest_channel_ops *ops, uint32_t number);
+/* Of guest_pipe.c: init asks for a connection.  -1: refused. */
+CHECKED int guest_pipe_take(struct guest *g, const struct guest_msg *m, struct err *e);
 void guest_channel_unref(struct guest_channel *c);
 bool guest_channel_kill(struct guest_channel *c); /* no more of it; false: it was dead already */
 void guest_channel_end(struct guest_channel *c, const struct err *e); /* and tells it */

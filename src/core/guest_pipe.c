@@ -171,6 +171,29 @@ int guest_dial(struct guest *g, const struct guest_dial *d, const struct guest_p
                : 0;
 }
 
+int guest_pipe_take(struct guest *g, const struct guest_msg *m, struct err *e)
+{
+    struct guest_pipe *p = pipe_new(NULL, NULL, true);
+
+    guest_channel_take(g, &p->ch, &pipe_channel, m->channel);
+    if (g->ops->relay(g, p, &m->u.relay, e) == 0) {
+        assert(p->opened || p->ch.dead);
+        return 0;
+    }
+    if (guest_channel_kill(&p->ch))
+        guest_channel_unref(&p->ch);
+    return -1;
+}
+
+void guest_pipe_serve(struct guest_pipe *p, const struct guest_pipe_ops *ops, void *arg)
+{
+    assert(!p->ops);
+    p->ops = ops;
+    p->arg = arg;
+    p->opened = true;
+    guest_say(&p->ch, GUEST_OPENED);
+}
+
 void *guest_pipe_arg(const struct guest_pipe *p)
 {
     return p->arg;

@@ -324,11 +324,13 @@ int identity_first_admin(struct identity *i, const char *path, struct err *e)
     struct token_job j = {.i = i, .actor = "system"};
     const struct token_spec spec = {.name = STR("first admin"), .role = ROLE_ADMIN};
     AUTO(entry_free) struct entry *n = NULL;
+    AUTO(mem_free) char *before = xasprintf("%s.old", path);
     char line[TOKEN_TEXT + 1];
     int r;
 
     if (live_admins(i) > 0)
         return 0;
+    (void)rename(path, before); /* it may be of another database, which comes back */
     n = j.n = make_entry(&spec, false, j.text);
     (void)snprintf(line, sizeof line, "%s\n", j.text);
     /* The file first: dying between the two leaves a useless file, which the next start replaces,

@@ -26,9 +26,15 @@ struct token {
 
 struct principal { /* the asker of one request */
     enum role role;
-    char actor[64];            /* "token/tk_…", "system", "anonymous", "seed-port" */
+    char actor[64]; /* "token/tk_…", "sandbox/sb_…", "system", "anonymous", "seed-port" */
     const struct token *token; /* or NULL; valid in the turn of the loop that authenticated it */
 };
+
+/* A process inside a sandbox, through its relay: an agent that may touch that sandbox and nothing
+ * else, whatever its requests carry. */
+struct principal principal_inside(const char *sandbox);
+bool principal_is_inside(const struct principal *p);
+struct str principal_sandbox(const struct principal *p); /* of one inside: which */
 
 struct identity;
 /* Reads all tokens.  Blocking: at start-up only. */
@@ -39,8 +45,8 @@ struct identity *identity_close(struct identity *i);
 void identity_flush(struct identity *i);
 
 #define TOKEN_TEXT 64
-/* First start: makes the admin token and writes it to path (0600).  1: made, 0: there is one
- * already. */
+/* First start: makes the admin token and writes it to path (0600); a file that is there gets the
+ * ending ".old".  1: made, 0: there is one already. */
 CHECKED int identity_first_admin(struct identity *i, const char *path, struct err *e);
 
 struct token_spec {

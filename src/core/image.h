@@ -36,6 +36,7 @@ struct images_config {
     uv_loop_t *loop;
     struct store *store;
     const char *state;         /* directory */
+    bool keep_strays;          /* layers without a row are another database's */
     struct unpacker *unpacker; /* lives longer */
     struct unpack_limits limits;
     int64_t images_max, jobs_max;

@@ -211,7 +211,7 @@ int layers_find_strays(struct images *l, struct err *e)
     if (!d)
         return err_set(e, ERR_INTERNAL, errno, "read '%s'", path);
     while ((en = readdir(d)))
-        if ((str_starts(str_of(en->d_name), STR("ly_")) ||
+        if (((str_starts(str_of(en->d_name), STR("ly_")) && !l->c.keep_strays) ||
              str_starts(str_of(en->d_name), STR("tmp_"))) &&
             strlen(en->d_name) < ID_SIZE && !map_get(&l->layers, str_of(en->d_name)))
             layers_clear(l, en->d_name);

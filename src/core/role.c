@@ -1,5 +1,7 @@
 #include "core/identity.h"
 
+#include <stdio.h>
+
 static const char *const role_names[ROLE_COUNT] = {
     [ROLE_NONE] = "none",         [ROLE_OBSERVER] = "observer", [ROLE_AGENT] = "agent",
     [ROLE_OPERATOR] = "operator", [ROLE_ADMIN] = "admin",
@@ -24,6 +26,26 @@ static const unsigned role_perms[ROLE_COUNT] = {
                    MAY(PERM_AUDIT) | MAY(PERM_TOKENS) | MAY(PERM_LOGIN) | MAY(PERM_ADMIN) |
                    SANDBOX_ALL | MAY(PERM_IMAGE_WRITE),
 };
+
+#define INSIDE "sandbox/"
+
+struct principal principal_inside(const char *sandbox)
+{
+    struct principal p = {.role = ROLE_AGENT};
+
+    (void)snprintf(p.actor, sizeof p.actor, INSIDE "%s", sandbox);
+    return p;
+}
+
+bool principal_is_inside(const struct principal *p)
+{
+    return str_starts(str_of(p->actor), STR(INSIDE));
+}
+
+struct str principal_sandbox(const struct principal *p)
+{
+    return str_skip(str_of(p->actor), strlen(INSIDE));
+}
 
 const char *role_name(enum role r)
 {

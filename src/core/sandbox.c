@@ -1,8 +1,8 @@
 #include "core/sandbox.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
-#include "base/near.h"
 #include "core/sandbox_inside.h"
 
 #include <stdio.h>
@@ -11,7 +11,6 @@
 #define SANDBOXES_MAX 4096
 #define EXECS_MAX 256
 #define OUTPUT_BYTES (64LL << 20)
-#define NAME_MAX_LEN 63
 
 /* --- small things --- */
 
@@ -200,7 +199,7 @@ static void owed_drop(struct sandbox *s)
 static void texts_free(struct sandbox *s)
 {
     char *const texts[] = {s->name,    s->runtime, s->image,   s->tenant, s->owner,
-                           s->network, s->failure, s->dialect, s->alias};
+                           s->network, s->failure, s->dialect, s->note};
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         mem_free(texts[i]);
@@ -214,6 +213,8 @@ struct sandbox *sandbox_unref(struct sandbox *s)
     timer_stop(&s->timer);
     timer_stop(&s->retry);
     owed_drop(s);
+    if (s->also)
+        s->also->free(s->also_arg);
     texts_free(s);
     mem_free(s->labels);
     mem_free(s->env);
@@ -249,7 +250,9 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
         .limits = s->limits,
         .enforced = s->enforced,
         .rootfs_ro = s->rootfs_ro,
+        .nesting = s->nesting,
         .memory_upper = s->memory_upper,
+        .relay = s->relay,
         .created_ms = s->created_ms,
         .started_ms = s->started_ms,
         .ended_ms = s->ended_ms,
@@ -265,7 +268,8 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
             (s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED) && !s->guest_ready,
         .orphan = s->orphan,
         .dialect = text(s->dialect),
-        .alias = text(s->alias),
+        .note = text(s->note),
+        .aliases = alias_first(s->all->aliases, str_of(s->id)),
     };
 }
 
@@ -332,17 +336,8 @@ void sandbox_add(struct sandboxes *all, struct sandbox *s)
     all->sorted[at] = s;
     all->count++;
     map_set(&all->by_id, str_of(s->id), s);
-    if (s->name && *s->name)
-        map_set(&all->by_name, str_of(s->name), s);
-    if (s->alias && *s->alias)
-        map_set(&all->by_alias, str_of(s->alias), s);
+    sandbox_named(s);
     s->in_list = true;
-}
-
-static void unname(struct sandbox *s)
-{
-    if (s->name && map_get(&s->all->by_name, str_of(s->name)) == s)
-        map_remove(&s->all->by_name, str_of(s->name));
 }
 
 void sandbox_drop(struct sandbox *s)
@@ -357,68 +352,12 @@ void sandbox_drop(struct sandbox *s)
     all->count--;
     memmove(all->sorted + at, all->sorted + at + 1, (all->count - at) * sizeof(struct sandbox *));
     map_remove(&all->by_id, str_of(s->id));
-    unname(s);
-    if (s->alias && map_get(&all->by_alias, str_of(s->alias)) == s)
-        map_remove(&all->by_alias, str_of(s->alias));
+    sandbox_unnamed(s);
     s->in_list = false;
     link_close(s);
     while (!list_is_empty(&s->execs))
         exec_forget(LIST_ENTRY(s->execs.next, struct exec, link));
     sandbox_unref(s);
-}
-
-void sandbox_rename(struct sandbox *s, struct str name)
-{
-    unname(s);
-    text_set(&s->name, name);
-    if (name.n > 0)
-        map_set(&s->all->by_name, str_of(s->name), s);
-}
-
-static bool name_char(char c, bool first)
-{
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c == '-' && !first);
-}
-
-int sandbox_name_check(struct sandboxes *all, struct str name, struct err *e)
-{
-    struct sandbox *other;
-
-    for (size_t i = 0; i < name.n; i++)
-        if (!name_char(name.p[i], i == 0) || name.n > NAME_MAX_LEN) {
-            err_set(e, ERR_INVALID, 0, "field 'name': '" STR_FMT "' is no name",
-                    (int)size_min(name.n, 64), name.p);
-            return err_hint(e, "up to %d of a-z, 0-9 and '-', not '-' first", NAME_MAX_LEN);
-        }
-    other = name.n > 0 ? map_get(&all->by_name, name) : NULL;
-    if (!other)
-        return 0;
-    err_set(e, ERR_CONFLICT, 0, "a sandbox named '" STR_FMT "' exists already", STR_ARG(name));
-    err_object(e, "sandbox", other->id);
-    return err_hint(e, "choose another name, or destroy it: holt rm " STR_FMT, STR_ARG(name));
-}
-
-struct sandbox *sandbox_find(struct sandboxes *all, struct str ref, struct err *e)
-{
-    struct sandbox *s = map_get(&all->by_id, ref);
-    struct near n = {.word = ref};
-
-    if (!s)
-        s = map_get(&all->by_name, ref);
-    if (!s)
-        s = map_get(&all->by_alias, ref);
-    if (s)
-        return s;
-    err_set(e, ERR_NOT_FOUND, 0, "there is no sandbox '" STR_FMT "'", (int)size_min(ref.n, 64),
-            ref.p ? ref.p : "");
-    for (size_t i = 0; i < size_min(all->count, 256) && ref.n <= 64; i++)
-        if (all->sorted[i]->name && *all->sorted[i]->name)
-            near_try(&n, all->sorted[i]->name);
-    if (n.best)
-        err_hint(e, "did you mean '%s'? holt ls lists all", n.best);
-    else
-        err_hint(e, "holt ls lists those there are");
-    return NULL;
 }
 
 struct sandbox *sandbox_next(struct sandboxes *all, struct str after)
@@ -439,6 +378,11 @@ const struct driver_ops *sandboxes_driver(const struct sandboxes *all, size_t n)
         if (all->drivers[i].driver && n-- == 0)
             return all->drivers[i].ops;
     return NULL;
+}
+
+struct volumes *sandboxes_volumes(struct sandboxes *all)
+{
+    return all->volumes;
 }
 
 bool sandboxes_settled(const struct sandboxes *all)
@@ -475,11 +419,13 @@ static void on_oom(void *arg, const char *id)
 
     if (!s)
         return;
+    s->oom_ms = clock_wall_ms();
     sandbox_owe(s, "sandbox.oom");
     sandbox_save(s, NULL);
 }
 
-static int open_driver(struct sandboxes *all, const struct driver_ops *ops, struct err *e)
+static int open_driver(struct sandboxes *all, const struct driver_ops *ops,
+                       const struct driver_allows *allows, struct err *e)
 {
     struct driver_slot *slot = &all->drivers[all->driver_count];
     const struct driver_config c = {
@@ -487,6 +433,7 @@ static int open_driver(struct sandboxes *all, const struct driver_ops *ops, stru
         .state = all->state,
         .installation = all->installation,
         .bindir = all->bindir,
+        .allows = allows ? *allows : (struct driver_allows){0},
         .events = {.init_ended = on_init_ended, .oom = on_oom, .arg = all},
     };
 
@@ -494,8 +441,13 @@ static int open_driver(struct sandboxes *all, const struct driver_ops *ops, stru
         return err_set(e, ERR_INTERNAL, 0, "more than %d runtimes", DRIVERS_MAX);
     all->driver_count++;
     *slot = (struct driver_slot){.ops = ops, .all = all};
-    if (ops->open(&c, &slot->driver, &slot->why) < 0)
-        slot->driver = NULL; /* said when somebody asks for it */
+    if (ops->open(&c, &slot->driver, &slot->why) == 0)
+        return 0;
+    slot->driver = NULL; /* said again when somebody asks for it */
+    if (!slot->why.hint[0])
+        (void)err_hint(&slot->why, "holt doctor says what is missing and how to mend it");
+    log_warn("a runtime does not work on this host", LOG_C("runtime", ops->name), LOG_E(&slot->why),
+             LOG_C("hint", slot->why.hint));
     return 0;
 }
 
@@ -508,7 +460,9 @@ int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, str
     all->loop = c->loop;
     all->store = c->store;
     all->timers = timers_new(c->loop);
+    all->aliases = aliases_new();
     all->state = xstrdup(c->state);
+    all->keep_strays = c->keep_strays;
     all->bindir = xstrdup(c->bindir ? c->bindir : "");
     all->installation = xstrdup(c->installation ? c->installation : c->node ? c->node : "");
     all->sandboxes_max = c->sandboxes_max > 0 ? c->sandboxes_max : SANDBOXES_MAX;
@@ -519,7 +473,7 @@ int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, str
     list_init(&all->spares);
     list_init(&all->told);
     for (size_t i = 0; c->drivers[i] && r == 0; i++)
-        r = open_driver(all, c->drivers[i], e);
+        r = open_driver(all, c->drivers[i], c->allows, e);
     if (r == 0)
         r = sandboxes_load(all, e);
     if (r < 0) {
@@ -538,7 +492,7 @@ struct sandboxes *sandboxes_unref(struct sandboxes *all)
         return NULL;
     map_done(&all->by_id);
     map_done(&all->by_name);
-    map_done(&all->by_alias);
+    aliases_free(all->aliases);
     mem_free(all->sorted);
     mem_free(all->block);
     mem_free(all->state);

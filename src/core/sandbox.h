@@ -5,6 +5,7 @@
  * Thread: the loop's. */
 #pragma once
 
+#include "core/alias.h"
 #include "core/driver.h"
 #include "core/event.h"
 #include "core/identity.h"
@@ -12,6 +13,8 @@
 struct sandboxes; /* the registry */
 struct sandbox;
 struct guest;
+struct volume_use; /* core/volume.h */
+struct volumes;
 
 enum sandbox_state {
     SANDBOX_CREATING,
@@ -29,6 +32,15 @@ struct pair {
     struct str key, value;
 };
 
+/* What is written in one transaction with a new sandbox's row: a remembered key.  The sandbox owns
+ * the argument from the call of sandbox_create on. */
+struct store_tx;
+struct sandbox_also {
+    void (*ready)(void *arg, const struct sandbox *s); /* it runs; on the loop's thread */
+    int (*write)(struct store_tx *tx, void *arg, struct err *e);
+    void (*free)(void *arg);
+};
+
 struct sandbox_spec {   /* valid during the call */
     struct str name;    /* unique among live ones; empty: none */
     struct str image;   /* "host", or an image's name or id */
@@ -36,14 +48,22 @@ struct sandbox_spec {   /* valid during the call */
     struct str tenant;
     struct sandbox_limits limits;
     bool rootfs_ro, memory_upper, nesting;
+    bool relay;                  /* processes inside may ask the API, as this sandbox */
     int64_t ttl_ms, idle_ttl_ms; /* 0: none */
     const struct pair *labels, *env;
     size_t label_count, env_count;
     const struct sandbox_mount *mounts;
     size_t mount_count;
+    const struct volume_use *volumes;
+    size_t volume_count;
     struct str network; /* a policy (proto/policy.h) as JSON, or a mode's name; empty: none */
-    struct str dialect, alias; /* who asked, and its own name for it; may be empty */
-    bool one_shot;             /* destroyed after its first exec, whatever happens */
+    struct str dialect; /* of who asked; empty: the native one */
+    struct str note;    /* what the dialect keeps with it, in its own form */
+    const struct alias_name *aliases; /* its names in dialects */
+    size_t alias_count;
+    bool one_shot;                   /* destroyed after its first exec, whatever happens */
+    const struct sandbox_also *also; /* or NULL */
+    void *also_arg;
 };
 
 struct sandbox_info { /* what readers see; borrowed until the loop turns */
@@ -53,7 +73,7 @@ struct sandbox_info { /* what readers see; borrowed until the loop turns */
     enum sandbox_state state;
     struct sandbox_limits limits;
     uint32_t enforced; /* enum limit_bit; what was asked and is not here is not enforced */
-    bool rootfs_ro, memory_upper;
+    bool rootfs_ro, memory_upper, nesting, relay;
     int64_t created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, last_activity_ms;
     const struct pair *labels;
     size_t label_count;
@@ -62,7 +82,8 @@ struct sandbox_info { /* what readers see; borrowed until the loop turns */
     int64_t execs_live;
     bool reconnecting; /* running, but nobody can be asked just now */
     bool orphan;       /* it was alive and no row knew it: a person decides */
-    struct str dialect, alias;
+    struct str dialect, note;
+    const struct alias *aliases; /* the first; NULL: none */
 };
 
 struct sandboxes_config {
@@ -72,8 +93,10 @@ struct sandboxes_config {
     const struct driver_ops *const
         *drivers; /* NULL-terminated; the first that opens is the default */
     const char *state, *bindir, *node;
-    const char *installation; /* whose sandboxes these are; NULL: node */
-    const char *egress_dns;   /* whom holt-egress asks for names; NULL or "": the system's */
+    const char *installation;           /* whose sandboxes these are; NULL: node */
+    bool keep_strays;                   /* output logs without a row are another database's */
+    const struct driver_allows *allows; /* NULL: nothing */
+    const char *egress_dns; /* whom holt-egress asks for names; NULL or "": the system's */
     /* 0: 4,096; 256 (per sandbox, ended ones included: the oldest go); 64 MiB */
     int64_t sandboxes_max, execs_max, output_bytes;
 };
@@ -94,6 +117,13 @@ struct egress_question;
 void sandboxes_set_asker(struct sandboxes *l,
                          void (*ask)(void *arg, const struct egress_question *q), void *arg);
 void sandboxes_answer(struct sandboxes *l, uint64_t question, bool allow, bool for_sandbox);
+/* What volumes_open gave; NULL: none. */
+struct volumes *sandboxes_volumes(struct sandboxes *l);
+/* Who serves connections from inside sandboxes that were made with a relay (NULL: nobody does): as
+ * guest_ops.relay, told which sandbox asks.  Its requests are that sandbox's: principal_inside. */
+struct guest_pipe;
+typedef int (*sandbox_relay)(void *arg, const char *id, struct guest_pipe *p, struct err *e);
+void sandboxes_set_relay(struct sandboxes *l, sandbox_relay serve, void *arg);
 /* Once a second: TTLs, idle TTLs, deadlines whose report is late. */
 void sandboxes_tick(struct sandboxes *l);
 
@@ -105,7 +135,15 @@ size_t sandboxes_count(const struct sandboxes *l);
 const struct driver_ops *sandboxes_driver(const struct sandboxes *l, size_t n);
 /* By id, name, or any dialect's alias; NULL: none, and *e says so with the nearest remedy. */
 struct sandbox *sandbox_find(struct sandboxes *l, struct str ref, struct err *e);
-/* May this asker touch it?  An agent: only what it made. */
+/* For a dialect's own requests: what it calls so goes before what others named so. */
+struct sandbox *sandbox_find_as(struct sandboxes *l, struct str dialect, struct str ref,
+                                struct err *e);
+/* One more name for it, kept until it is destroyed. */
+void sandbox_alias(struct sandbox *s, struct alias_name n, const struct principal *by,
+                   sandbox_cb done, void *arg);
+/* The one table: other kinds of objects have their aliases there too. */
+struct aliases *sandboxes_aliases(struct sandboxes *l);
+/* May this asker touch it?  An agent: only what it made; a sandbox: only itself. */
 CHECKED int sandbox_check(const struct sandbox *s, const struct principal *by, struct err *e);
 void sandbox_info(const struct sandbox *s, struct sandbox_info *ret);
 const char *sandbox_state_name(enum sandbox_state s);
@@ -138,4 +176,5 @@ void sandbox_stats(struct sandbox *s, sandbox_stats_cb done, void *arg);
 /* For files and dials: the connection to its init.  NULL: *e says why (not running, reconnecting).
  * Counts as activity. */
 struct guest *sandbox_guest(struct sandbox *s, struct err *e);
+void sandbox_touch(struct sandbox *s); /* somebody uses it: its idle time begins anew */
 struct sandboxes *sandbox_registry(const struct sandbox *s);

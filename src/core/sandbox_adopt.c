@@ -238,7 +238,7 @@ static void list_came(void *arg, const struct driver_found *f, size_t n, const s
             settle_row(s);
         }
         slot->listed = true;
-        if (sandboxes_settled(all))
+        if (sandboxes_settled(all) && !all->keep_strays)
             remove_stray_logs(all);
     }
     sandboxes_unref(all);

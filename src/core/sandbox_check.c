@@ -4,10 +4,11 @@ int sandbox_check(const struct sandbox *s, const struct principal *by, struct er
 {
     struct sandbox_info i;
 
-    if (by->role != ROLE_AGENT)
+    if (by->role != ROLE_AGENT && !principal_is_inside(by))
         return 0;
     sandbox_info(s, &i);
-    if (str_eq_c(i.owner, by->actor))
+    if (principal_is_inside(by) ? str_eq_c(principal_sandbox(by), i.id)
+                                : str_eq_c(i.owner, by->actor))
         return 0;
     err_set(e, ERR_FORBIDDEN, 0, "sandbox '%s' is not yours: an agent touches only what it made",
             i.id);

@@ -67,13 +67,41 @@ static int check_pairs(const char *what, const struct pair *p, size_t n, struct 
 
 static int check_mounts(const struct sandbox_spec *spec, struct err *e)
 {
-    if (spec->mount_count > MOUNTS_MAX)
-        return err_set(e, ERR_INVALID, 0, "field 'mounts': more than %d", MOUNTS_MAX);
+    if (spec->mount_count > MOUNTS_MAX || spec->volume_count > MOUNTS_MAX - spec->mount_count)
+        return err_set(e, ERR_INVALID, 0, "more than %d mounts and volumes", MOUNTS_MAX);
     for (size_t i = 0; i < spec->mount_count; i++)
         if (spec->mounts[i].target.n == 0 || spec->mounts[i].target.p[0] != '/')
             return err_set(e, ERR_INVALID, 0,
                            "field 'mounts': the target '" STR_FMT "' is not an absolute path",
                            (int)size_min(spec->mounts[i].target.n, 128), spec->mounts[i].target.p);
+    return 0;
+}
+
+/* The mounts that were asked for, and what its volumes are. */
+static int gather_mounts(struct sandboxes *all, const struct sandbox_spec *spec,
+                         const struct principal *by, struct sandbox_mount *to, struct err *e)
+{
+    const struct volume_asker asker = {spec->tenant, by};
+
+    if (spec->mount_count > 0)
+        memcpy(to, spec->mounts, spec->mount_count * sizeof *to);
+    to += spec->mount_count;
+    for (size_t i = 0; i < spec->volume_count; i++) {
+        if (!all->volumes)
+            return err_set(e, ERR_UNSUPPORTED, 0, "there are no volumes here");
+        if (volume_mount(all->volumes, &spec->volumes[i], &asker, &to[i], e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int check_aliases(struct sandboxes *all, const struct sandbox_spec *spec, struct err *e)
+{
+    if (spec->alias_count > ALIASES_PER_OBJECT)
+        return err_set(e, ERR_INVALID, 0, "more than %d aliases", ALIASES_PER_OBJECT);
+    for (size_t i = 0; i < spec->alias_count; i++)
+        if (sandbox_alias_check(all, NULL, spec->aliases[i], e) < 0)
+            return -1;
     return 0;
 }
 
@@ -87,27 +115,31 @@ static void driver_names(const struct sandboxes *all, char *to, size_t size)
         n += (size_t)snprintf(to + n, size - n, "%s%s", i ? ", " : "", d->name);
 }
 
+/* That one, or without a name the first that works; where none does, the first. */
+static const struct driver_slot *find_driver(const struct sandboxes *all, struct str name)
+{
+    for (size_t i = 0; i < all->driver_count; i++)
+        if (name.n == 0 ? all->drivers[i].driver != NULL
+                        : str_eq_c(name, all->drivers[i].ops->name))
+            return &all->drivers[i];
+    return name.n == 0 && all->driver_count > 0 ? &all->drivers[0] : NULL;
+}
+
 static struct driver *pick_driver(struct sandboxes *all, struct str name, struct err *e)
 {
+    const struct driver_slot *d = find_driver(all, name);
     char names[96];
 
-    driver_names(all, names, sizeof names);
-    for (size_t i = 0; i < all->driver_count; i++) {
-        struct driver_slot *d = &all->drivers[i];
-
-        if (name.n == 0 ? d->driver != NULL : str_eq_c(name, d->ops->name)) {
-            if (!d->driver) {
-                *e = d->why;
-                err_wrap(e, "runtime '%s' does not work on this host", d->ops->name);
-            }
-            return d->driver;
-        }
+    if (d && d->driver)
+        return d->driver;
+    if (d) {
+        *e = d->why;
+        err_wrap(e, "runtime '%s' does not work on this host", d->ops->name);
+        return NULL;
     }
-    if (name.n == 0)
-        err_set(e, ERR_UNSUPPORTED, 0, "no runtime works on this host: holt doctor says why");
-    else
-        err_set(e, ERR_INVALID, 0, "field 'runtime': there is no runtime '" STR_FMT "'",
-                (int)size_min(name.n, 64), name.p);
+    driver_names(all, names, sizeof names);
+    err_set(e, ERR_INVALID, 0, "field 'runtime': there is no runtime '" STR_FMT "'",
+            (int)size_min(name.n, 64), name.p);
     err_hint(e, "there is: %s", *names ? names : "none");
     return NULL;
 }
@@ -118,16 +150,23 @@ static int check_spec(struct sandboxes *all, const struct sandbox_spec *spec, st
         err_set(e, ERR_LIMIT, 0, "there are %lld sandboxes already", (long long)all->count);
         return err_hint(e, "destroy some: holt ls, holt rm");
     }
-    if (sandbox_name_check(all, spec->name, e) < 0 || check_limits(&spec->limits, e) < 0 ||
+    if (sandbox_name_check(all, NULL, spec->name, e) < 0 || check_aliases(all, spec, e) < 0 ||
+        check_limits(&spec->limits, e) < 0 ||
         check_pairs("labels", spec->labels, spec->label_count, e) < 0 ||
         check_pairs("env", spec->env, spec->env_count, e) < 0 || check_mounts(spec, e) < 0)
         return -1;
     if (spec->ttl_ms < 0 || spec->idle_ttl_ms < 0)
         return err_set(e, ERR_INVALID, 0, "a lifetime below zero");
-    if (spec->alias.n > 0 && map_get(&all->by_alias, spec->alias))
-        return err_set(e, ERR_CONFLICT, 0, "a sandbox '" STR_FMT "' exists already",
-                       (int)size_min(spec->alias.n, 64), spec->alias.p);
     return 0;
+}
+
+/* What a sandbox made could reach more than it may itself: another network, other mounts. */
+static int check_maker(const struct principal *by, struct err *e)
+{
+    if (!principal_is_inside(by))
+        return 0;
+    err_set(e, ERR_FORBIDDEN, 0, "a sandbox makes no sandboxes");
+    return err_hint(e, "ask its owner, or use a token from outside");
 }
 
 /* --- making --- */
@@ -141,20 +180,21 @@ static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spe
     text_set(&s->tenant, spec->tenant);
     text_set(&s->failure, STR(""));
     text_set(&s->dialect, spec->dialect);
-    text_set(&s->alias, spec->alias);
+    text_set(&s->note, spec->note);
     s->limits = spec->limits;
     s->rootfs_ro = spec->rootfs_ro;
     s->memory_upper = spec->memory_upper;
     s->nesting = spec->nesting;
+    s->relay = spec->relay;
     s->one_shot = spec->one_shot;
+    s->also = spec->also;
+    s->also_arg = spec->also_arg;
     s->ttl_ms = spec->ttl_ms;
     s->idle_ttl_ms = spec->idle_ttl_ms;
     s->labels = pairs_copy(spec->labels, spec->label_count);
     s->label_count = spec->label_count;
     s->env = pairs_copy(spec->env, spec->env_count);
     s->env_count = spec->env_count;
-    s->mounts = mounts_copy(spec->mounts, spec->mount_count);
-    s->mount_count = spec->mount_count;
     s->created_ms = s->last_activity_ms = clock_wall_ms();
     return s;
 }
@@ -163,30 +203,40 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
                     const struct principal *by, sandbox_cb done, void *arg)
 {
     struct err e = {0};
+    struct sandbox_mount mounts[MOUNTS_MAX];
+    AUTO(sandbox_net_done) struct sandbox_net net = {0};
     struct driver *d = NULL;
     struct image_use use;
     struct sandbox *s;
 
-    if (check_spec(all, spec, &e) == 0)
+    if (check_maker(by, &e) == 0 && check_spec(all, spec, &e) == 0 &&
+        gather_mounts(all, spec, by, mounts, &e) == 0)
         d = pick_driver(all, spec->runtime, &e);
+    if (d && spec->relay && !(d->ops->caps & DRIVER_CAN_RELAY)) {
+        err_set(&e, ERR_UNSUPPORTED, 0, "field 'relay': runtime '%s' has none", d->ops->name);
+        d = NULL;
+    }
+    if (d && sandbox_net_check(d, spec->network, by, &net, &e) < 0)
+        d = NULL;
     if (!d || sandbox_choose_image(all, spec->image, &use, &e) < 0) {
+        if (spec->also)
+            spec->also->free(spec->also_arg);
         err_wrap(&e, "create a sandbox");
         sandbox_tell(all, NULL, done, arg, &e);
         return;
     }
     s = from_spec(all, spec);
-    s->driver = d;
-    if (sandbox_net_choose(s, spec->network, by, &e) < 0) {
-        err_wrap(&e, "create a sandbox");
-        sandbox_tell(all, NULL, done, arg, &e);
-        sandbox_unref(s);
-        return;
-    }
     sandbox_set_image(s, spec->image, &use);
+    s->mount_count = spec->mount_count + spec->volume_count;
+    s->mounts = mounts_copy(mounts, s->mount_count);
+    s->driver = d;
+    sandbox_net_take(s, &net);
     text_set(&s->runtime, str_of(d->ops->name));
     text_set(&s->owner, str_of(by->actor));
     (void)snprintf(s->actor, sizeof s->actor, "%s", by->actor);
     sandbox_add(all, s);
+    for (size_t i = 0; i < spec->alias_count; i++) /* it was checked: it cannot fail */
+        (void)!alias_add(all->aliases, spec->aliases[i], str_of(s->id), &e);
     sandbox_owe(s, "sandbox.created");
     wait_add(&s->waits, done, arg);
     sandbox_make(s, false);

@@ -10,6 +10,7 @@
 #include "core/exec_log.h"
 #include "core/guest.h"
 #include "core/timers.h"
+#include "core/volume.h"
 #include "proto/json.h"
 
 #define DRIVERS_MAX 8
@@ -28,7 +29,10 @@ struct sandboxes {
     uv_loop_t *loop;
     struct store *store;
     struct timers *timers;
-    struct images *images; /* or NULL: the host's only */
+    struct images *images;   /* or NULL: the host's only */
+    struct volumes *volumes; /* or NULL: none */
+    sandbox_relay relay;     /* or NULL */
+    void *relay_arg;
     struct egress *egress;
     void (*asker)(void *arg, const struct egress_question *q); /* NULL: nobody can be asked */
     void *asker_arg;
@@ -36,14 +40,15 @@ struct sandboxes {
     int64_t sandboxes_max, execs_max, output_bytes;
     struct driver_slot drivers[DRIVERS_MAX];
     size_t driver_count;
-    struct map by_id, by_name, by_alias; /* to struct sandbox */
-    struct sandbox **sorted;             /* by id */
+    struct map by_id, by_name; /* to struct sandbox */
+    struct aliases *aliases;
+    struct sandbox **sorted; /* by id */
     size_t count, size;
     char *block;        /* what a reader reads into */
     struct list unsafe; /* execs whose output init alone keeps */
     struct timer spill;
     struct list spares, told; /* small calls that are told in the next turn */
-    bool closed;
+    bool closed, keep_strays;
 };
 
 struct sandbox_layer {
@@ -58,10 +63,10 @@ struct sandbox {
     struct driver *driver; /* NULL: its runtime is not there any more */
     struct sm sm;
     char id[ID_SIZE];
-    char *name, *runtime, *image, *tenant, *owner, *network, *failure, *dialect, *alias;
+    char *name, *runtime, *image, *tenant, *owner, *network, *failure, *dialect, *note;
     struct sandbox_limits limits;
     uint32_t enforced;
-    bool rootfs_ro, memory_upper, nesting, one_shot, orphan;
+    bool rootfs_ro, memory_upper, nesting, relay, one_shot, orphan;
     bool wants_network;   /* its policy allows something */
     bool networked;       /* it was started with a network: holt-egress is to know it */
     bool wiring;          /* that is being told */
@@ -70,6 +75,7 @@ struct sandbox {
     bool in_list;         /* of the registry */
     bool from_row, alive; /* at start-up: its driver has not yet said what lives; it does */
     int64_t created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, last_activity_ms;
+    int64_t oom_ms; /* when the kernel last killed in it for want of memory; 0: never */
     struct pair *labels, *env;
     size_t label_count, env_count;
     struct sandbox_mount *mounts;
@@ -101,6 +107,8 @@ struct sandbox {
     struct timer retry;
 
     /* the store */
+    const struct sandbox_also *also; /* goes with the first write; NULL: nothing */
+    void *also_arg;
     struct list owed; /* events that go with the next write */
     bool unsaved;     /* the last write failed: again */
 };
@@ -168,9 +176,6 @@ struct exec {
 struct sandbox *sandbox_new(struct sandboxes *all, const char *id);
 void sandbox_add(struct sandboxes *all, struct sandbox *s); /* takes the reference */
 void sandbox_drop(struct sandbox *s);                       /* out of the registry */
-CHECKED int sandbox_name_check(struct sandboxes *all, struct str name, struct err *e);
-void sandbox_rename(struct sandbox *s, struct str name);
-void sandbox_touch(struct sandbox *s);
 struct sandboxes *sandboxes_unref(struct sandboxes *all);
 struct sandbox_wait {
     struct list link;
@@ -187,6 +192,16 @@ struct str *texts_copy(const struct str *t, size_t n);
 struct sandbox_mount *mounts_copy(const struct sandbox_mount *m, size_t n);
 void text_set(char **to, struct str s);
 
+/* --- sandbox_name.c: what they are called --- */
+/* Could self (NULL: one that is not there yet) be called so? */
+CHECKED int sandbox_name_check(struct sandboxes *all, const struct sandbox *self, struct str name,
+                               struct err *e);
+CHECKED int sandbox_alias_check(struct sandboxes *all, const struct sandbox *self,
+                                struct alias_name n, struct err *e);
+void sandbox_named(struct sandbox *s);   /* s->name is looked up from here on */
+void sandbox_unnamed(struct sandbox *s); /* nor any alias */
+void sandbox_rename(struct sandbox *s, struct str name);
+
 /* --- sandbox_row.c: rows and events --- */
 void sandbox_moved(struct sm *m, int from);
 extern const struct sm_state sandbox_states[];
@@ -201,6 +216,8 @@ void sandbox_note_data(struct sandboxes *all, const char *type, const char *id, 
 
 /* --- sandbox_life.c: steps --- */
 void sandbox_step_end(struct sandbox *s, const struct err *e);
+/* The sandbox was changed: its waits are told when that is written. */
+void sandbox_changed(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg);
 void sandbox_made_ready(struct sandbox *s); /* of STEP_MAKE: the guest is there */
 void sandbox_made_saved(struct sandbox *s, const struct err *e);
 void sandbox_made_wired(struct sandbox *s, const struct err *e); /* holt-egress knows it */
@@ -220,7 +237,19 @@ void link_forget(struct sandbox *s, const struct guest_exec_row *row); /* init m
 /* --- sandbox_net.c: what it may reach --- */
 /* A policy in its one form; *ret_wants: it allows something. */
 CHECKED int sandbox_net_read(struct str text, struct buf *ret, bool *ret_wants, struct err *e);
-CHECKED int sandbox_net_choose(struct sandbox *s, struct str text, const struct principal *by,
+struct sandbox_net { /* a policy that was checked */
+    struct buf policy;
+    bool wants;
+};
+static inline UNUSED void sandbox_net_done_p(struct sandbox_net *n)
+{
+    buf_done(&n->policy);
+}
+/* For a sandbox of this driver, asked for by somebody who may. */
+CHECKED int sandbox_net_check(const struct driver *d, struct str text, const struct principal *by,
+                              struct sandbox_net *ret, struct err *e);
+void sandbox_net_take(struct sandbox *s, const struct sandbox_net *n);
+CHECKED int sandbox_net_change(struct sandbox *s, struct str text, const struct principal *by,
                                struct err *e);
 void sandbox_wire(
     struct sandbox *s); /* tells holt-egress its policy, and its listeners if need be */
@@ -251,6 +280,7 @@ void exec_detach(struct exec *x); /* the command goes on */
 void exec_fail(struct exec *x, const struct err *e);
 void exec_tell_started(struct exec *x, const struct err *e);
 void exec_started_if_all(struct exec *x);
+bool exec_waits_for_row(const struct exec *x);
 void exec_send_start(struct exec *x);
 void exec_attach_again(struct timer *t);
 void exec_log_read_on(struct exec *x); /* readers moved: a log that waits for them may go on */

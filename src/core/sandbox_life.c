@@ -61,7 +61,8 @@ static int must_be_free(const struct sandbox *s, const char *what, struct err *e
     if (s->orphan && s->driver) {
         err_set(e, ERR_CONFLICT, 0, "%s sandbox '%s': it is an orphan, no row says what it was",
                 what, s->id);
-        err_hint(e, "destroy it when nothing of it is wanted: holt rm %s", s->id);
+        err_hint(e, "start holtd with the database that knows it, or destroy it: holt rm %s",
+                 s->id);
     } else if (!s->driver) {
         err_set(e, ERR_UNSUPPORTED, 0, "%s sandbox '%s': its runtime '%s' is not there", what,
                 s->id, s->runtime);
@@ -194,6 +195,8 @@ static void made(void *arg, const struct driver_made *m, const struct err *e)
     sm_move(&s->sm, SANDBOX_RUNNING);
     sandbox_touch(s);
     timer_set(s->all->timers, &s->timer, clock_mono_ms() + MAKE_MS, make_late);
+    if (s->also)
+        s->also->ready(s->also_arg, s);
     sandbox_save(s, sandbox_made_saved);
     link_open(s);
     sandbox_wire(s);
@@ -211,6 +214,7 @@ void sandbox_make(struct sandbox *s, bool restart)
         .rootfs_ro = s->rootfs_ro,
         .memory_upper = s->memory_upper,
         .nesting = s->nesting,
+        .relay = s->relay,
         .restart = restart,
         .network = s->wants_network,
         .mounts = s->mounts,
@@ -570,6 +574,15 @@ static void update_saved(struct sandbox *s, const struct err *e)
     sandbox_updated(s, e);
 }
 
+void sandbox_changed(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg)
+{
+    set_actor(s, by);
+    wait_add(&s->update_waits, done, arg);
+    sandbox_owe(s, "sandbox.updated");
+    s->updates++;
+    sandbox_save(s, update_saved);
+}
+
 void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const struct principal *by,
                     sandbox_cb done, void *arg)
 {
@@ -578,17 +591,18 @@ void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const str
 
     if (s->destroying)
         must_be_free(s, "change", &e);
-    else if (rename && sandbox_name_check(s->all, c->name, &e) < 0)
+    else if (rename && sandbox_name_check(s->all, s, c->name, &e) < 0)
         err_wrap(&e, "change sandbox '%s'", s->id);
     else if (c->ttl_ms < -1 || c->idle_ttl_ms < -1)
         err_set(&e, ERR_INVALID, 0, "a lifetime below zero");
-    else if (c->network.n > 0 && sandbox_net_choose(s, c->network, by, &e) < 0)
+    else if (principal_is_inside(by) && (c->ttl_ms >= 0 || c->idle_ttl_ms >= 0))
+        err_set(&e, ERR_FORBIDDEN, 0, "a sandbox does not decide how long it lives");
+    else if (c->network.n > 0 && sandbox_net_change(s, c->network, by, &e) < 0)
         err_wrap(&e, "change sandbox '%s'", s->id);
     if (e.code != ERR_NONE) {
         sandbox_tell(s->all, s, done, arg, &e);
         return;
     }
-    set_actor(s, by);
     if (rename)
         sandbox_rename(s, c->name);
     if (c->set_labels) {
@@ -600,10 +614,7 @@ void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const str
     s->idle_ttl_ms = c->idle_ttl_ms >= 0 ? c->idle_ttl_ms : s->idle_ttl_ms;
     if (c->network.n > 0)
         sandbox_wire(s);
-    wait_add(&s->update_waits, done, arg);
-    sandbox_owe(s, "sandbox.updated");
-    s->updates++;
-    sandbox_save(s, update_saved);
+    sandbox_changed(s, by, done, arg);
 }
 
 struct stats_call {

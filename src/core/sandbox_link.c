@@ -140,9 +140,22 @@ static void link_lost(struct guest *g, const struct err *e)
     link_again(s, e);
 }
 
+/* Init could ask unasked: what counts is what the sandbox was made with. */
+static int link_relay(struct guest *g, struct guest_pipe *p, const struct guest_relay *from,
+                      struct err *e)
+{
+    struct sandbox *s = guest_arg(g);
+
+    (void)from;
+    if (!s->relay || !s->all->relay)
+        return err_set(e, ERR_FORBIDDEN, 0, "sandbox '%s' has no relay", s->id);
+    sandbox_touch(s);
+    return s->all->relay(s->all->relay_arg, s->id, p, e);
+}
+
 static void connected(void *arg, int fd, const struct err *e)
 {
-    static const struct guest_ops ops = {link_ready, link_lost};
+    static const struct guest_ops ops = {link_ready, link_lost, link_relay};
     AUTO(sandbox_unref) struct sandbox *s = arg;
     AUTO(fd_close) int owned = fd;
 
@@ -171,4 +184,10 @@ void link_close(struct sandbox *s)
     timer_stop(&s->retry);
     s->guest_ready = false;
     guest_close(g);
+}
+
+void sandboxes_set_relay(struct sandboxes *all, sandbox_relay serve, void *arg)
+{
+    all->relay = serve;
+    all->relay_arg = arg;
 }

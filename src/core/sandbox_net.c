@@ -42,33 +42,47 @@ int sandbox_net_read(struct str text, struct buf *ret, bool *ret_wants, struct e
 /* What an agent may reach is for people to say: it could else free itself. */
 static int may_choose(const struct principal *by, struct err *e)
 {
-    if (!by || by->role != ROLE_AGENT)
+    if (!by || (by->role != ROLE_AGENT && !principal_is_inside(by)))
         return 0;
     (void)err_set(e, ERR_FORBIDDEN, 0, "an agent may not choose what a sandbox reaches");
     return err_hint(e, "ask an operator to create or change it");
 }
 
-int sandbox_net_choose(struct sandbox *s, struct str text, const struct principal *by,
+int sandbox_net_check(const struct driver *d, struct str text, const struct principal *by,
+                      struct sandbox_net *ret, struct err *e)
+{
+    if (sandbox_net_read(text, &ret->policy, &ret->wants, e) < 0)
+        return -1;
+    if (!ret->wants)
+        return 0;
+    if (d && d->ops->listen)
+        return may_choose(by, e);
+    (void)err_set(e, ERR_UNSUPPORTED, 0, "field 'network': runtime '%s' controls no network",
+                  d ? d->ops->name : "?");
+    return err_hint(e, "leave it 'none'");
+}
+
+int sandbox_net_change(struct sandbox *s, struct str text, const struct principal *by,
                        struct err *e)
 {
-    AUTO(buf_done) struct buf policy = {0};
-    bool wants, up = s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED;
+    AUTO(sandbox_net_done) struct sandbox_net n = {0};
+    bool up = s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED;
 
-    if (sandbox_net_read(text, &policy, &wants, e) < 0 || (wants && may_choose(by, e) < 0))
+    if (sandbox_net_check(s->driver, text, by, &n, e) < 0)
         return -1;
-    if (wants && (!s->driver || !s->driver->ops->listen)) {
-        (void)err_set(e, ERR_UNSUPPORTED, 0, "field 'network': runtime '%s' controls no network",
-                      s->driver ? s->driver->ops->name : "?");
-        return err_hint(e, "leave it 'none'");
-    }
-    if (wants && up && !s->networked) {
+    if (n.wants && up && !s->networked) {
         (void)err_set(e, ERR_CONFLICT, 0, "sandbox '%s' was started without a network", s->id);
         (void)err_hint(e, "stop it, change it, start it");
         return err_object(e, "sandbox", s->id);
     }
-    text_set(&s->network, buf_str(&policy));
-    s->wants_network = wants;
+    sandbox_net_take(s, &n);
     return 0;
+}
+
+void sandbox_net_take(struct sandbox *s, const struct sandbox_net *n)
+{
+    text_set(&s->network, buf_str(&n->policy));
+    s->wants_network = n->wants;
 }
 
 /* ---- telling holt-egress ---- */

@@ -56,6 +56,19 @@ static void put_mounts(struct jw *w, const struct sandbox *s)
     jw_array_end(w);
 }
 
+static void put_aliases(struct jw *w, const struct sandbox *s)
+{
+    jw_key(w, "aliases");
+    jw_array(w);
+    for (const struct alias *a = alias_first(s->all->aliases, str_of(s->id)); a; a = a->next) {
+        jw_object(w);
+        jw_kstr(w, "dialect", a->name.dialect);
+        jw_kstr(w, "alias", a->name.alias);
+        jw_object_end(w);
+    }
+    jw_array_end(w);
+}
+
 static void put_limits(struct jw *w, const struct sandbox_limits *l)
 {
     jw_key(w, "limits");
@@ -74,12 +87,13 @@ static void put_spec(struct jw *w, const struct sandbox *s)
     jw_kbool(w, "rootfs_ro", s->rootfs_ro);
     jw_kbool(w, "memory_upper", s->memory_upper);
     jw_kbool(w, "nesting", s->nesting);
+    jw_kbool(w, "relay", s->relay);
     jw_kbool(w, "one_shot", s->one_shot);
     jw_key(w, "network");
     jw_raw(w, str_of(s->network));
     jw_kbool(w, "networked", s->networked);
     jw_kc(w, "dialect", s->dialect);
-    jw_kc(w, "alias", s->alias);
+    jw_kc(w, "note", s->note);
     put_pairs(w, "labels", s->labels, s->label_count);
     put_mounts(w, s);
     sandbox_put_layers(w, s);
@@ -109,6 +123,7 @@ static void put_all(struct buf *to, const struct sandbox *s)
     jw_kint(&w, "ttl_ms", s->ttl_ms);
     jw_kint(&w, "idle_ttl_ms", s->idle_ttl_ms);
     put_spec(&w, s);
+    put_aliases(&w, s);
     jw_key(&w, "env");
     jw_array(&w);
     for (size_t i = 0; i < s->env_count; i++)
@@ -194,8 +209,13 @@ struct save { /* copies: the store's thread sees nothing else */
     struct sandbox *s;
     sandbox_saved done;
     struct list owed;
+    const struct sandbox_also *also; /* or NULL */
+    void *also_arg;
+    bool unmade; /* nobody gets it: a key that is remembered for it is forgotten */
     char id[ID_SIZE];
-    char *name, *runtime, *image, *tenant, *owner, *failure, *dialect, *alias, *spec;
+    char *name, *runtime, *image, *tenant, *owner, *failure, *spec;
+    struct pair *aliases; /* dialect and alias */
+    size_t alias_count;
     const char *state, *goal;
     int64_t enforced, orphan, created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, activity_ms;
 };
@@ -240,11 +260,11 @@ static int save_work(struct store_tx *tx, void *arg, struct err *e)
                       P_C("spec", v->spec)),
                e) < 0)
         return -1;
-    if (*v->alias &&
-        tx_run(tx,
-               "INSERT INTO aliases (dialect, alias, object) VALUES (:dialect, :alias, :id) "
-               "ON CONFLICT (dialect, alias) DO UPDATE SET object = :id",
-               PARAMS(P_C("dialect", v->dialect), P_C("alias", v->alias), P_C("id", v->id)), e) < 0)
+    for (size_t i = 0; i < v->alias_count; i++)
+        if (alias_put(tx, (struct alias_name){v->aliases[i].key, v->aliases[i].value}, v->id, e) <
+            0)
+            return -1;
+    if (v->also && v->also->write(tx, v->also_arg, e) < 0)
         return -1;
     put_events(tx, v);
     return 0;
@@ -253,9 +273,14 @@ static int save_work(struct store_tx *tx, void *arg, struct err *e)
 static int erase_work(struct store_tx *tx, void *arg, struct err *e)
 {
     const struct save *v = arg;
+    char object[ID_SIZE + 16];
 
+    (void)snprintf(object, sizeof object, "sandbox/%s", v->id);
+    if (v->unmade && tx_run(tx, "DELETE FROM idempotency WHERE object = :object",
+                            PARAMS(P_C("object", object)), e) < 0)
+        return -1;
     if (tx_run(tx, "DELETE FROM execs WHERE sandbox = :id", PARAMS(P_C("id", v->id)), e) < 0 ||
-        tx_run(tx, "DELETE FROM aliases WHERE object = :id", PARAMS(P_C("id", v->id)), e) < 0 ||
+        alias_erase(tx, v->id, e) < 0 ||
         tx_run(tx, "DELETE FROM sandboxes WHERE id = :id", PARAMS(P_C("id", v->id)), e) < 0)
         return -1;
     put_events(tx, v);
@@ -265,8 +290,7 @@ static int erase_work(struct store_tx *tx, void *arg, struct err *e)
 static void save_end(void *arg, const struct err *e)
 {
     struct save *v = arg;
-    char *const texts[] = {v->name,    v->runtime, v->image, v->tenant, v->owner,
-                           v->failure, v->dialect, v->alias, v->spec};
+    char *const texts[] = {v->name, v->runtime, v->image, v->tenant, v->owner, v->failure, v->spec};
     struct list *node;
 
     if (e->code != ERR_NONE && !v->s->all->closed) {
@@ -285,6 +309,9 @@ static void save_end(void *arg, const struct err *e)
         mem_free(LIST_ENTRY(node, struct owed, link));
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         mem_free(texts[i]);
+    if (v->also)
+        v->also->free(v->also_arg);
+    mem_free(v->aliases);
     sandbox_unref(v->s);
     mem_free(v);
 }
@@ -306,6 +333,16 @@ static char *spec_text(const struct sandbox *s)
     return buf_steal(&to);
 }
 
+static void copy_aliases(const struct sandbox *s, struct save *v)
+{
+    struct pair p[ALIASES_PER_OBJECT];
+    const struct alias *a = alias_first(s->all->aliases, str_of(s->id));
+
+    for (; a && v->alias_count < ARRAY_LEN(p); a = a->next)
+        p[v->alias_count++] = (struct pair){a->name.dialect, a->name.alias};
+    v->aliases = pairs_copy(p, v->alias_count);
+}
+
 static void write_row(struct sandbox *s, store_work work, sandbox_saved done)
 {
     struct save *v = xzalloc(sizeof *v);
@@ -323,10 +360,12 @@ static void write_row(struct sandbox *s, store_work work, sandbox_saved done)
         v->tenant = copy(s->tenant);
         v->owner = copy(s->owner);
         v->failure = copy(s->failure);
-        v->dialect = copy(s->dialect);
-        v->alias = copy(s->alias);
         v->spec = spec_text(s);
+        v->also = TAKE(s->also);
+        v->also_arg = TAKE(s->also_arg);
+        copy_aliases(s, v);
     }
+    v->unmade = s->step == STEP_MAKE;
     v->state = sm_name(&s->sm);
     v->goal = s->destroying || s->step == STEP_DESTROY ? "destroy" : "";
     v->enforced = s->enforced;
@@ -485,11 +524,12 @@ static int get_spec(struct sandbox *s, struct str text, struct err *e)
     s->rootfs_ro = json_flag(o, "rootfs_ro");
     s->memory_upper = json_flag(o, "memory_upper");
     s->nesting = json_flag(o, "nesting");
+    s->relay = json_flag(o, "relay");
     s->one_shot = json_flag(o, "one_shot");
     get_network(s, json_object_get(o, "network"));
     s->networked = json_flag(o, "networked");
     text_set(&s->dialect, json_text(o, "dialect"));
-    text_set(&s->alias, json_text(o, "alias"));
+    text_set(&s->note, json_text(o, "note"));
     s->labels = get_pairs(json_object_get(o, "labels"), &s->label_count);
     s->env = get_pairs(json_object_get(o, "env"), &s->env_count);
     get_mounts(s, json_object_get(o, "mounts"));
@@ -560,7 +600,9 @@ static int load_work(struct store_tx *tx, void *arg, struct err *e)
         if (load_row(all, rows, e) < 0)
             return -1;
     rows_end(rows);
-    return r < 0 ? -1 : exec_load_rows(tx, all, e);
+    if (r < 0 || aliases_load(all->aliases, tx, e) < 0)
+        return -1;
+    return exec_load_rows(tx, all, e);
 }
 
 int sandboxes_load(struct sandboxes *all, struct err *e)

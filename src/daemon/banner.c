@@ -38,12 +38,17 @@ void banner_url(const struct listener_info *l, struct buf *to)
 
 static void add_listeners(struct buf *to, const struct server *s)
 {
+    static const char *const notes[] = {[LISTEN_API] = "\n",
+                                        [LISTEN_SEED] = "  (no token needed)\n",
+                                        [LISTEN_RELAY] = "\n",
+                                        [LISTEN_PREVIEW] = "  (previews: holt preview)\n"};
+
     for (size_t i = 0; i < server_listener_count(s); i++) {
         const struct listener_info *l = server_listener(s, i);
 
         buf_add_c(to, i == 0 ? "  listening  " : "             ");
         banner_url(l, to);
-        buf_add_c(to, l->seed ? "  (no token needed)\n" : "\n");
+        buf_add_c(to, notes[l->role]);
     }
 }
 
@@ -59,6 +64,8 @@ static void add_command(struct buf *to, const char *args)
     if (getcwd(here, sizeof here) && here[1] && str_starts(dir, str_of(here)) &&
         dir.n > strlen(here) && dir.p[strlen(here)] == '/')
         dir = str_skip(dir, strlen(here) + 1);
+    if (dir.n == 0)
+        dir = STR("./");
     if (str_eq_c(dir, "/usr/bin/") || str_eq_c(dir, "/usr/local/bin/"))
         dir = STR("");
     buf_printf(to, "  " STR_FMT "holt %s\n", STR_ARG(dir), args);
@@ -77,7 +84,7 @@ static void add_try(struct buf *to, const struct banner *b, struct str url)
     bool off = b->conf->auth == CONF_AUTH_OFF;
     bool server = !str_eq_c(url, "http://127.0.0.1:8122"), token = !is_usual_state(b->conf);
 
-    buf_add_c(to, "\nTry:\n");
+    buf_add_c(to, "\nTry, in another terminal:\n");
     if (server || token)
         buf_add_c(to, "  export");
     if (server)
@@ -87,6 +94,8 @@ static void add_try(struct buf *to, const struct banner *b, struct str url)
     if (server || token)
         buf_add_char(to, '\n');
     add_command(to, "run -- python3 -c 'print(1)'");
+    add_command(to, "create --name box");
+    add_command(to, "shell box");
     add_command(to, "events -f");
     if (off)
         buf_printf(to, "  curl " STR_FMT "/holt/v1/info\n", STR_ARG(url));

@@ -3,11 +3,13 @@
 #include "api/api.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "core/volume.h"
 #include "daemon/banner.h"
 #include "daemon/notify.h"
 #include "daemon/state.h"
 #include "driver/table.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -37,9 +39,11 @@ struct daemon {
     struct sandboxes *sandboxes;
     struct unpacker *unpacker;
     struct images *images;
+    struct volumes *volumes;
     bool fake;
     const struct driver_ops *drivers[8]; /* NULL at the end */
     char installation[ID_SIZE], node[HOST_NAME_MAX + 1];
+    bool foreign; /* the database is not the one of the state directory */
     char *bindir;
     struct api *api;
     struct server *server;
@@ -195,6 +199,8 @@ static bool is_seed_address(const char *address)
 
 static bool is_open(const struct server *s, const char *address)
 {
+    if (str_ends(str_of(address), STR(":0"))) /* another one each time */
+        return false;
     for (size_t i = 0; i < server_listener_count(s); i++)
         if (strcmp(server_listener(s, i)->address, address) == 0)
             return true;
@@ -202,12 +208,27 @@ static bool is_open(const struct server *s, const char *address)
 }
 
 /* A busy port is named and skipped: the seeds' clients use one or two of them. */
-static void listen_if_free(struct daemon *d, const char *address, bool seed)
+static void listen_if_free(struct daemon *d, const char *address, enum listener_role role)
 {
     struct err e = {0};
 
-    if (!is_open(d->server, address) && server_listen(d->server, address, seed, &e) < 0)
+    if (is_open(d->server, address) || server_listen(d->server, address, role, &e) == 0)
+        return;
+    if (e.sys == EADDRNOTAVAIL || e.sys == EAFNOSUPPORT) /* a host without IPv6 */
+        log_info("this host does not have the address", LOG_C("address", address));
+    else
         log_warn("address skipped", LOG_C("address", address), LOG_E(&e));
+}
+
+static void listen_for_previews(struct daemon *d)
+{
+    const struct conf_list *list = &d->conf->preview_listen;
+    size_t before = server_listener_count(d->server);
+
+    for (size_t i = 0; i < list->n; i++)
+        listen_if_free(d, list->v[i], LISTEN_PREVIEW);
+    if (list->n > 0 && server_listener_count(d->server) == before && conf_is_loopback(list->v[0]))
+        listen_if_free(d, "127.0.0.1:0", LISTEN_PREVIEW);
 }
 
 static int check_auth_off(struct daemon *d, struct err *e)
@@ -231,16 +252,18 @@ static int start_listening(struct daemon *d, struct err *e)
     for (size_t i = 0; i < d->conf->listen.n; i++) {
         const char *address = d->conf->listen.v[i];
         bool seed = d->conf->seed_ports && is_seed_address(address);
+        enum listener_role role = seed ? LISTEN_SEED : LISTEN_API;
 
         if (d->conf->listen_optional && d->conf->listen_optional[i])
-            listen_if_free(d, address, seed);
-        else if (server_listen(d->server, address, seed, e) < 0)
+            listen_if_free(d, address, role);
+        else if (server_listen(d->server, address, role, e) < 0)
             return -1;
     }
     for (size_t i = 0; d->conf->seed_ports && conf_seed_listen[i]; i++)
-        listen_if_free(d, conf_seed_listen[i], true);
+        listen_if_free(d, conf_seed_listen[i], LISTEN_SEED);
     if (server_listener_count(d->server) == 0)
         return err_set(e, ERR_INVALID, 0, "there is no address to listen on: set 'listen'");
+    listen_for_previews(d);
     return check_auth_off(d, e);
 }
 
@@ -284,10 +307,17 @@ static void choose_drivers(struct daemon *d)
 static int open_sandboxes(struct daemon *d, struct err *e)
 {
     const struct config *c = d->conf;
+    const struct driver_allows allows = {
+        .host_dirs = c->host_mounts.v, .host_dir_count = c->host_mounts.n, .nesting = c->nesting};
 
     choose_drivers(d);
-    if (state_installation(c->state, d->installation, e) < 0)
+    if (state_installation(c->state, d->installation, e) < 0 ||
+        state_is_foreign(c->state, d->installation, d->store, &d->foreign, e) < 0)
         return -1;
+    if (d->foreign)
+        log_warn("this database is not the one that the state directory was used with; what only "
+                 "that one knows is kept, sandboxes as orphans: use that one, or holt rm them",
+                 LOG_C("state", c->state));
     d->bindir = c->bindir && c->bindir[0] ? xstrdup(c->bindir) : state_bindir();
     if (gethostname(d->node, sizeof d->node) < 0)
         (void)snprintf(d->node, sizeof d->node, "localhost");
@@ -298,8 +328,10 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                                                      .drivers = d->drivers,
                                                      .state = c->state,
                                                      .bindir = d->bindir,
+                                                     .allows = &allows,
                                                      .node = d->node,
                                                      .installation = d->installation,
+                                                     .keep_strays = d->foreign,
                                                      .egress_dns = c->egress_dns,
                                                      .sandboxes_max = c->sandboxes_max,
                                                      .execs_max = c->execs_max,
@@ -319,6 +351,7 @@ static int open_images(struct daemon *d, struct err *e)
     if (images_open(&(struct images_config){.loop = &d->loop,
                                             .store = d->store,
                                             .state = c->state,
+                                            .keep_strays = d->foreign,
                                             .unpacker = d->unpacker,
                                             .limits = {.bytes_max = c->image_bytes_max,
                                                        .files_max = c->image_files_max,
@@ -344,6 +377,7 @@ static int open_server(struct daemon *d, struct err *e)
                                      .identity = d->identity,
                                      .sandboxes = d->sandboxes,
                                      .images = d->images,
+                                     .volumes = d->volumes,
                                      .version = holt_version},
                 &d->api, e) < 0)
         return -1;
@@ -370,7 +404,8 @@ static int start(struct daemon *d, struct err *e)
     if (d->lock < 0 || open_store(d, e) < 0)
         return -1;
     apply_settings(d);
-    if (open_sandboxes(d, e) < 0 || open_images(d, e) < 0 || open_server(d, e) < 0)
+    if (open_sandboxes(d, e) < 0 || open_images(d, e) < 0 ||
+        volumes_open(d->store, d->sandboxes, &d->volumes, e) < 0 || open_server(d, e) < 0)
         return -1;
     start_handles(d);
     return 0;
@@ -412,6 +447,7 @@ static void finish(struct daemon *d)
         (void)uv_run(&d->loop, UV_RUN_DEFAULT); /* the last handles close */
     d->api = api_free(d->api);
     d->images = images_free(d->images);
+    d->volumes = volumes_free(d->volumes);
     d->unpacker = d->fake ? unpacker_process_free(d->unpacker) : unpacker_sandbox_free(d->unpacker);
     d->identity = identity_close(d->identity);
     if (d->loop_is_up) {

@@ -2,7 +2,9 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "core/store.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -101,6 +103,64 @@ int state_installation(const char *dir, char *to, struct err *e)
     err_set(e, ERR_INTERNAL, 0, "'%s' does not hold the name of an installation", path);
     return err_hint(e, "restore it from a backup, or remove it: sandboxes that live are not taken "
                        "up again then");
+}
+
+/* --- whose database --- */
+
+struct owner {
+    const char *installation;
+    bool empty, foreign;
+};
+
+static bool is_empty(const char *dir, const char *name)
+{
+    AUTO(mem_free) char *path = xasprintf("%s/%s", dir, name);
+    DIR *d = opendir(path);
+    const struct dirent *entry;
+    bool empty = true;
+
+    while (d && (entry = readdir(d)))
+        empty = empty && entry->d_name[0] == '.';
+    if (d)
+        (void)closedir(d);
+    return empty;
+}
+
+static int look_at_owner(struct store_tx *tx, void *arg, struct err *e)
+{
+    struct owner *o = arg;
+    struct store_rows *rows;
+    bool ours;
+    int r;
+
+    if (tx_query(tx, "SELECT value FROM meta WHERE name = 'installation'", NO_PARAMS, &rows, e) < 0)
+        return -1;
+    r = rows_step(rows, e);
+    ours = r > 0 && str_eq_c(rows_text(rows, 0), o->installation);
+    rows_end(rows);
+    o->foreign = r >= 0 && !ours && !o->empty;
+    if (r < 0 || ours || o->foreign)
+        return r < 0 ? -1 : 0;
+    return tx_run(tx,
+                  "INSERT INTO meta (name, value) VALUES ('installation', :id) ON CONFLICT (name) "
+                  "DO UPDATE SET value = :id",
+                  PARAMS(P_C("id", o->installation)), e) < 0
+               ? -1
+               : 0;
+}
+
+int state_is_foreign(const char *dir, const char *installation, struct store *s, bool *ret,
+                     struct err *e)
+{
+    static const char *const holds[] = {"sb", "execs", "layers", "volumes"};
+    struct owner o = {.installation = installation, .empty = true};
+
+    for (size_t i = 0; i < ARRAY_LEN(holds); i++)
+        o.empty = o.empty && is_empty(dir, holds[i]);
+    if (store_now(s, look_at_owner, &o, e) < 0)
+        return err_wrap(e, "find out whose the database is");
+    *ret = o.foreign;
+    return 0;
 }
 
 char *state_bindir(void)

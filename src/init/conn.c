@@ -105,16 +105,12 @@ static void want_events(struct conn *c)
 
 static void queue(struct conn *c, const struct guest_msg *m)
 {
-    size_t size = m->type == GUEST_HELLO_INIT ? GUEST_HEAD + GUEST_PAYLOAD_MAX : 8192;
-    struct wire_out o = {.size = size};
+    static uint8_t bytes[GUEST_HEAD + GUEST_PAYLOAD_MAX]; /* only what is used is ever in memory */
+    struct wire_out o = {.p = bytes, .size = sizeof bytes};
     struct err e;
-    char *room;
 
-    if (buf_reserve(&c->out, size, &room) < 0)
-        return;
-    o.p = (uint8_t *)room;
     if (guest_encode(m, GUEST_INIT, &o, &e) == 0)
-        buf_added(&c->out, o.n);
+        buf_add(&c->out, bytes, o.n);
 }
 
 bool conn_send(const struct guest_msg *m)
@@ -122,7 +118,6 @@ bool conn_send(const struct guest_msg *m)
     if (!current)
         return false;
     queue(current, m);
-    want_events(current);
     return true;
 }
 
@@ -184,7 +179,7 @@ static bool flush(struct conn *c)
     return true;
 }
 
-void conn_kick(void)
+void conn_flush(void)
 {
     if (current)
         (void)flush(current);

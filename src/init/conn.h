@@ -25,9 +25,11 @@ void conn_serve(int fd, bool scan); /* takes fd: a stream that is connected */
 int conn_timeout_ms(void);          /* until conn_tick is due; -1: never */
 void conn_tick(void);
 
-void conn_spare_accept(int fd);            /* hangs up on the next one when no descriptor is left */
-bool conn_send(const struct guest_msg *m); /* false: there is no connection; or m is not valid */
-void conn_kick(void);                      /* some channel may have data to send now */
+void conn_spare_accept(int fd); /* hangs up on the next one when no descriptor is left */
+/* Queues m, sent by conn_flush; false: there is no connection. */
+bool conn_send(const struct guest_msg *m);
+/* Once a turn, before the wait: sends what was queued and what channels have, in one call. */
+void conn_flush(void);
 /* For fill: queues bytes at offset; returns how many were taken. */
 size_t conn_data(struct channel *c, enum guest_stream stream, uint64_t offset, struct str bytes,
                  bool eof);

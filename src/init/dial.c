@@ -155,7 +155,6 @@ static void on_socket(struct watch *w, uint32_t events)
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) && !read_more(d))
         return;
     want(d);
-    conn_kick();
 }
 
 static void dial_on_msg(struct channel *ch, const struct guest_msg *m)
@@ -309,6 +308,7 @@ int relay_listen(const char *path)
     if (fd < 0 || strlen(path) >= sizeof at.sun_path)
         return fd < 0 ? -errno : -ENAMETOOLONG;
     memcpy(at.sun_path, path, strlen(path) + 1);
+    (void)unlink(path); /* of an earlier life of this sandbox; no command runs yet */
     /* Everybody inside may ask: who it is goes along. */
     if (bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || chmod(path, 0666) < 0 ||
         listen(fd, 64) < 0)

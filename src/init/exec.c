@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "init/conn.h"
 #include "init/group.h"
+#include "init/kin.h"
 #include "init/launch.h"
 #include "init/term.h"
 
@@ -34,7 +35,8 @@ struct exec {
     char id[GUEST_EXEC_ID_MAX + 1];
     pid_t pid; /* 0: it never ran */
     uint32_t flags;
-    uint32_t group; /* its cgroup; 0: none */
+    uint32_t group; /* its cgroup, or what stands for it; 0: none was made */
+    uint64_t ooms;  /* in this sandbox, when it began */
     bool ended;     /* reaped, or it never ran */
     bool exit_sent; /* on this channel */
     int64_t born_ns, ended_ms;
@@ -87,7 +89,6 @@ static void exec_free(struct exec *x)
 static void out_close(struct out *o)
 {
     loop_remove(&o->w);
-    conn_kick();
 }
 
 static bool out_is_drained(const struct out *o)
@@ -99,12 +100,31 @@ static bool out_is_drained(const struct out *o)
     return terminal ? clock_mono_ms() - o->exec->ended_ms > TERM_DRAIN_MS : o->drain == 0;
 }
 
+/* Most commands say little: memory for a whole step is taken only after a first page of output. */
+static ssize_t out_read(struct out *o, size_t room)
+{
+    static char page[4096];
+    bool first = o->kept.size == 0;
+    char *to = page;
+    ssize_t n;
+
+    if (first)
+        room = size_min(room, sizeof page);
+    else if (buf_reserve(&o->kept, room, &to) < 0)
+        return -1;
+    n = read(o->w.fd, to, room);
+    if (n > 0 && first)
+        buf_add(&o->kept, page, (size_t)n);
+    else if (n > 0)
+        buf_added(&o->kept, (size_t)n);
+    return n;
+}
+
 static void on_out(struct watch *w, uint32_t events)
 {
     struct out *o = CONTAINER_OF(w, struct out, w);
     size_t room = size_min(GUEST_WINDOW_UP - buf_len(&o->kept), READ_STEP);
     bool last = o->exec->ended && !(o->exec->flags & GUEST_EXEC_PTY);
-    char *to;
     ssize_t n;
 
     (void)events;
@@ -116,9 +136,7 @@ static void on_out(struct watch *w, uint32_t events)
             out_close(o);
         return;
     }
-    if (buf_reserve(&o->kept, room, &to) < 0)
-        return;
-    n = read(w->fd, to, room);
+    n = out_read(o, room);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         if (last || out_is_drained(o))
             out_close(o);
@@ -128,12 +146,10 @@ static void on_out(struct watch *w, uint32_t events)
         out_close(o);
         return;
     }
-    buf_added(&o->kept, (size_t)n);
     if (last)
         o->drain -= (size_t)n;
     if (out_is_drained(o))
         loop_remove(w);
-    conn_kick();
 }
 
 static bool out_fill(struct exec *x, int i)
@@ -145,7 +161,8 @@ static bool out_fill(struct exec *x, int i)
 
     rest.n = size_min(size_min(rest.n, flow_room(&o->flow)), READ_STEP);
     eof = o->w.fd < 0 && o->flow.sent + rest.n == out_end(o);
-    if (o->eof_sent || (rest.n == 0 && !eof))
+    /* An end without bytes goes with the exit, in one packet: nearly always that is next. */
+    if (o->eof_sent || (rest.n == 0 && !(eof && x->ended)))
         return false;
     rest.n = conn_data(&x->ch, (enum guest_stream)(GUEST_OUT + i), o->flow.sent, rest, eof);
     flow_sent(&o->flow, rest.n);
@@ -279,14 +296,14 @@ static void send_signal(struct exec *x, const struct guest_exec_signal *s)
         (void)kill(x->pid, s->signal);
         return;
     }
-    if (s->scope == GUEST_SCOPE_ALL && group_signal(x->group, s->signal))
+    if (s->scope == GUEST_SCOPE_ALL) {
+        group_signal(x->group, x->pid, s->signal);
         return;
+    }
     /* The command leads its session; a terminal knows the group in the foreground. */
-    if (s->scope == GUEST_SCOPE_GROUP && (x->flags & GUEST_EXEC_PTY))
+    if (x->flags & GUEST_EXEC_PTY)
         (void)ioctl(x->out[0].w.fd, TIOCGPGRP, &group);
     (void)kill(-(group > 1 ? group : x->pid), s->signal);
-    if (s->scope == GUEST_SCOPE_ALL)
-        term_session_signal(x->pid, s->signal);
 }
 
 static void exec_on_msg(struct channel *ch, const struct guest_msg *m)
@@ -334,7 +351,6 @@ static void announce(struct exec *x, uint32_t number, bool known)
                                               .err_from = x->out[1].flow.acked};
     if (x->exit.how != GUEST_FAILED)
         (void)conn_send(&m);
-    conn_kick();
 }
 
 static void refuse(uint32_t number, const struct err *e)
@@ -469,13 +485,22 @@ static int run(struct exec *x, const struct guest_exec_start *s, struct err *e)
     AUTO(fd_close) int group = -1;
     int r;
 
+    if (kin_is_paused()) {
+        (void)err_set(e, ERR_CONFLICT, 0, "the sandbox is paused");
+        return err_hint(e, "resume it first");
+    }
     if (make_ends(s, &n, e) < 0)
         return -1;
+    x->ooms = group_ooms();
     r = group_make(&x->group, &group);
     if (r < 0)
         return err_set(e, err_code_from_errno(-r), -r, "make a cgroup for the command");
-    io =
-        (struct launch_io){n.theirs[0], n.theirs[1], n.theirs[2], s->flags & GUEST_EXEC_PTY, group};
+    io = (struct launch_io){.in = n.theirs[0],
+                            .out = n.theirs[1],
+                            .err = n.theirs[2],
+                            .terminal = s->flags & GUEST_EXEC_PTY,
+                            .group = group,
+                            .mark = group_mark(x->group)};
     x->born_ns = clock_mono_ns();
     if (watch_ends(x, &n, e) < 0 || launch(s, &io, &x->pid, e) < 0) {
         loop_remove(&x->in);
@@ -541,9 +566,9 @@ static void finish(struct exec *x, int status, const struct rusage *ru)
     };
     /* A shell whose child was killed says 128 + 9. */
     if (x->exit.code == (signalled ? SIGKILL : 128 + SIGKILL))
-        x->exit.oom = group_had_oom(x->group);
-    if ((x->flags & GUEST_EXEC_KILL_REST) && !group_signal(x->group, SIGKILL))
-        term_session_signal(x->pid, SIGKILL);
+        x->exit.oom = group_ooms() > x->ooms;
+    if (x->flags & GUEST_EXEC_KILL_REST)
+        group_signal(x->group, 0, SIGKILL);
     in_close(x);
     for (int i = 0; i < 2; i++) {
         struct out *o = &x->out[i];
@@ -560,7 +585,6 @@ static void finish(struct exec *x, int status, const struct rusage *ru)
         else
             loop_remove(&o->w);
     }
-    conn_kick();
 }
 
 void exec_reaped(pid_t pid, int status, const struct rusage *ru)

@@ -6,6 +6,7 @@
 #include "init/conn.h"
 #include "init/notify.h"
 #include "init/path.h"
+#include "init/within.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -208,7 +209,6 @@ static void stream_open(const struct guest_msg *m, int fd, DIR *dir)
     flow_out_init(&f->out, 0, GUEST_WINDOW_UP);
     flow_in_init(&f->in, 0, GUEST_WINDOW_DOWN);
     channel_open(&f->ch, m->channel, &file_channel);
-    conn_kick();
 }
 
 /* ---- operations: 1 means that the answer is under way, 0 that file_done is due ---- */
@@ -219,7 +219,7 @@ static int op_read(const struct guest_msg *m, struct err *e)
     int nofollow = c->flags & GUEST_FILE_NOFOLLOW ? O_NOFOLLOW : 0;
     AUTO(fd_close) int fd = path_open_regular(c->path, O_RDONLY | nofollow, 0, false, e);
 
-    if (fd < 0)
+    if (fd < 0 || ((c->flags & GUEST_FILE_WITHIN) && within_check(fd, c->to, c->path, e) < 0))
         return -1;
     stream_open(m, TAKE_FD(fd), NULL);
     return 1;
@@ -232,19 +232,33 @@ static int make_parents(struct str path, struct err *e)
     return path.n > 1 ? path_make_all(str_make(path.p, path.n - 1), 0755, e) : 0;
 }
 
-static int op_write(const struct guest_msg *m, struct err *e)
+static int open_write(const struct guest_file_call *c, struct err *e)
 {
-    const struct guest_file_call *c = &m->u.file;
-    int flags = O_WRONLY | O_CREAT;
     bool truncate = !(c->flags & GUEST_FILE_APPEND) && c->offset == 0;
-    AUTO(fd_close) int fd = -1;
+    mode_t mode = c->mode ? c->mode : 0644;
+    int flags = 0;
 
     flags |= c->flags & GUEST_FILE_APPEND ? O_APPEND : 0;
     flags |= c->flags & GUEST_FILE_EXCLUSIVE ? O_EXCL : 0;
     flags |= c->flags & GUEST_FILE_NOFOLLOW ? O_NOFOLLOW : 0;
+    if (c->flags & GUEST_FILE_WITHIN)
+        return within_open_write(&(struct within_write){.path = c->path,
+                                                        .roots = c->to,
+                                                        .flags = flags & ~O_EXCL,
+                                                        .mode = mode,
+                                                        .parents = c->flags & GUEST_FILE_PARENTS,
+                                                        .truncate = truncate},
+                                 e);
     if ((c->flags & GUEST_FILE_PARENTS) && make_parents(c->path, e) < 0)
         return -1;
-    fd = path_open_regular(c->path, flags, c->mode ? c->mode : 0644, truncate, e);
+    return path_open_regular(c->path, O_WRONLY | O_CREAT | flags, mode, truncate, e);
+}
+
+static int op_write(const struct guest_msg *m, struct err *e)
+{
+    const struct guest_file_call *c = &m->u.file;
+    AUTO(fd_close) int fd = open_write(c, e);
+
     if (fd < 0)
         return -1;
     if (c->offset > 0 && lseek(fd, (off_t)c->offset, SEEK_SET) < 0)

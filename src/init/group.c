@@ -1,6 +1,7 @@
 #include "init/group.h"
 
 #include "base/fd.h"
+#include "init/kin.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 #define IDLE_MS 2
 
 static int work_fd = -1;
+static int events_fd = -1; /* memory.events of the sandbox's own group, which is above work */
 static uint32_t next = 1;
 static uint32_t oldest = 1; /* groups below are gone */
 static uint32_t spare;      /* made ahead; 0: none */
@@ -34,6 +36,7 @@ void group_setup(int work)
         return;
     (void)fcntl(work, F_SETFD, FD_CLOEXEC);
     work_fd = work;
+    events_fd = openat(work, "../memory.events", O_RDONLY | O_CLOEXEC);
 }
 
 static void make_spare(void)
@@ -52,10 +55,11 @@ static void make_spare(void)
 
 int group_make(uint32_t *ret_number, int *ret_fd)
 {
-    *ret_number = 0;
     *ret_fd = -1;
-    if (work_fd < 0)
+    if (work_fd < 0) {
+        *ret_number = next++;
         return 0;
+    }
     make_spare();
     if (spare == 0)
         return -errno;
@@ -63,6 +67,11 @@ int group_make(uint32_t *ret_number, int *ret_fd)
     *ret_fd = TAKE_FD(spare_fd);
     spare = 0;
     return 0;
+}
+
+uint64_t group_mark(uint32_t number)
+{
+    return work_fd < 0 ? kin_mark(number) : 0;
 }
 
 static bool kill_all(uint32_t number)
@@ -75,17 +84,13 @@ static bool kill_all(uint32_t number)
     return fd >= 0 && write(fd, "1", 1) == 1;
 }
 
-bool group_signal(uint32_t number, int signal)
+static bool signal_listed(uint32_t number, int signal)
 {
     AUTO(buf_done) struct buf text = {0};
     AUTO(fd_close) int fd = -1;
     char name[48];
     struct str rest;
 
-    if (number == 0)
-        return false;
-    if (signal == SIGKILL)
-        return kill_all(number);
     name_of(number, "/cgroup.procs", name, sizeof name);
     fd = openat(work_fd, name, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fd_read_all(fd, PROCS_MAX, &text) < 0)
@@ -99,28 +104,28 @@ bool group_signal(uint32_t number, int signal)
     return true;
 }
 
-/* memory.events is there only where the memory controller reaches the commands' groups. */
-bool group_had_oom(uint32_t number)
+void group_signal(uint32_t number, pid_t leader, int signal)
 {
-    AUTO(buf_done) struct buf text = {0};
-    AUTO(fd_close) int fd = -1;
-    char name[48];
-    struct str rest;
+    if (number == 0 || (work_fd >= 0 && signal == SIGKILL && kill_all(number)))
+        return;
+    if (work_fd < 0 || !signal_listed(number, signal))
+        kin_signal(number, leader, signal);
+}
 
-    if (number == 0)
-        return false;
-    name_of(number, "/memory.events", name, sizeof name);
-    fd = openat(work_fd, name, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fd_read_all(fd, 4096, &text) < 0)
-        return false;
-    for (rest = buf_str(&text); rest.n > 0;) {
+uint64_t group_ooms(void)
+{
+    char text[512];
+    ssize_t n = events_fd < 0 ? -1 : pread(events_fd, text, sizeof text, 0);
+    struct str rest = n < 0 ? (struct str){0} : str_make(text, (size_t)n);
+
+    while (rest.n > 0) {
         struct str count, key = str_cut(str_cut(rest, '\n', &rest), ' ', &count);
-        uint64_t n;
+        uint64_t kills;
 
-        if (str_eq_c(key, "oom_kill") && str_parse_u64(count, &n) == 0)
-            return n > 0;
+        if (str_eq_c(key, "oom_kill") && str_parse_u64(count, &kills) == 0)
+            return kills;
     }
-    return false;
+    return 0;
 }
 
 static int remove_one(uint32_t number)
@@ -145,7 +150,7 @@ static void remove_ended(void)
 
 void group_remove(uint32_t number)
 {
-    if (number == 0)
+    if (number == 0 || work_fd < 0)
         return;
     if (ended_n == ARRAY_LEN(ended))
         remove_ended();

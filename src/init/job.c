@@ -128,8 +128,28 @@ void job_reaped(pid_t pid, int status)
             continue;
         j->reaped = true;
         j->status = status;
-        conn_kick();
         return;
+    }
+}
+
+bool job_is(pid_t pid)
+{
+    LIST_EACH (&jobs, node) {
+        const struct job *j = LIST_ENTRY(node, struct job, node);
+
+        if (j->pid == pid && !j->reaped)
+            return true;
+    }
+    return false;
+}
+
+void job_wake_all(void)
+{
+    LIST_EACH (&jobs, node) {
+        const struct job *j = LIST_ENTRY(node, struct job, node);
+
+        if (!j->reaped)
+            (void)kill(j->pid, SIGCONT);
     }
 }
 
@@ -154,7 +174,6 @@ static void on_out(struct watch *w, uint32_t events)
     if (n <= 0)
         loop_remove(w);
     buf_added(&j->kept, n > 0 ? (size_t)n : 0);
-    conn_kick();
 }
 
 static void feed(struct job *j)

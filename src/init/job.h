@@ -21,6 +21,8 @@ typedef int job_fn(const struct guest_file_call *c, int in, int out, struct stat
 /* 0: the channel is open and will be answered. */
 CHECKED int job_start(const struct guest_msg *m, job_fn *run, unsigned streams, struct err *e);
 void job_reaped(pid_t pid, int status); /* harmless for the pid of something else */
+bool job_is(pid_t pid);
+void job_wake_all(void); /* SIGCONT */
 
 /* For jobs: all of it, blocking; the reader's going away ends the process. */
 void job_write(int out, const void *p, size_t n);

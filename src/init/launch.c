@@ -26,17 +26,20 @@
  * ptrace init (kernel: the tracer's capabilities must contain the target's). */
 #define INIT_ONLY_CAP CAP_WAKE_ALARM
 #define START_MS 5000
+#define TOLD_FD 3             /* the one descriptor that is left besides 0, 1 and 2 */
 #define COMMAND_OOM_ADJ "200" /* a command dies before init does */
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 struct plan {
     char *memory; /* of all texts below */
     char **argv, **envp;
-    const char *cwd;
+    const char *cwd; /* asked for, or the user's home */
+    bool cwd_asked;
     const char *path; /* the PATH it is looked up in */
     struct user user;
     struct wire_rows rlimits;
     const struct launch_io *io;
+    int told; /* closed by exec, or by its end */
     sigset_t mask;
     char file[GUEST_PATH_MAX + 260]; /* the candidate being tried */
 };
@@ -49,11 +52,12 @@ struct failure {
 };
 
 static struct sock_fprog filter; /* len 0: none */
-static struct rlimit files;      /* as init got it, and commands get it */
+static struct rlimit files;      /* of commands */
 static volatile struct failure *shared;
+static sigset_t ignored; /* by init: what exec would pass on (signal(7)) */
 
 /* Init needs three for each command and one for each connection. */
-static void raise_files(void)
+static void raise_files(uint64_t files_max)
 {
     struct rlimit most;
 
@@ -61,9 +65,21 @@ static void raise_files(void)
         return;
     most = (struct rlimit){files.rlim_max, files.rlim_max};
     (void)setrlimit(RLIMIT_NOFILE, &most);
+    if (files_max > 0) /* more than the hard limit allows is what it allows */
+        files.rlim_cur = files.rlim_max = files_max < most.rlim_max ? files_max : most.rlim_max;
 }
 
-void launch_setup(int fd)
+static void find_ignored(void)
+{
+    struct sigaction now;
+
+    sigemptyset(&ignored);
+    for (int sig = 1; sig < NSIG; sig++)
+        if (sigaction(sig, NULL, &now) == 0 && now.sa_handler == SIG_IGN)
+            (void)sigaddset(&ignored, sig);
+}
+
+void launch_setup(int fd, uint64_t files_max)
 {
     AUTO(buf_done) struct buf program = {0};
     AUTO(fd_close) int owned = fd;
@@ -72,7 +88,8 @@ void launch_setup(int fd)
 
     assert(page != MAP_FAILED);
     shared = page;
-    raise_files();
+    raise_files(files_max);
+    find_ignored();
     /* By its own offset: every init has the same open file. */
     for (char chunk[512]; owned >= 0;) {
         ssize_t n = pread(owned, chunk, sizeof chunk, (off_t)buf_len(&program));
@@ -140,6 +157,7 @@ static int plan_make(struct plan *p, const struct guest_exec_start *s, struct er
         memcpy(at, s->cwd.p, s->cwd.n);
         at[s->cwd.n] = '\0';
         p->cwd = at;
+        p->cwd_asked = true;
     }
     path = env_value(p->envp, "PATH");
     p->path = path ? path : DEFAULT_PATH;
@@ -150,6 +168,7 @@ static int plan_make(struct plan *p, const struct guest_exec_start *s, struct er
 
 static int child_limits(const struct plan *p)
 {
+    const struct rlimit mark = {p->io->mark, p->io->mark};
     struct wire_rows rows = p->rlimits;
     struct guest_rlimit_row row;
 
@@ -164,7 +183,7 @@ static int child_limits(const struct plan *p)
         if (syscall(SYS_prlimit64, 0, row.resource, &want, NULL) < 0)
             return -errno;
     }
-    return 0;
+    return mark.rlim_max > 0 && setrlimit(RLIMIT_LOCKS, &mark) < 0 ? -errno : 0;
 }
 
 static int child_fds(const struct plan *p)
@@ -178,7 +197,9 @@ static int child_fds(const struct plan *p)
     /* Init holds 0, 1 and 2 open on /dev/null, so none of the three is one of them. */
     if (dup2(io->in, 0) < 0 || dup2(io->out, 1) < 0 || dup2(io->err, 2) < 0)
         return -errno;
-    if (syscall(SYS_close_range, 3U, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */) < 0)
+    /* Closed now, not by exec: the command's directory may be /proc/self/fd/N. */
+    if ((p->told != TOLD_FD && dup3(p->told, TOLD_FD, O_CLOEXEC) < 0) ||
+        syscall(SYS_close_range, TOLD_FD + 1U, ~0U, 0U) < 0)
         return -errno;
     return 0;
 }
@@ -251,9 +272,20 @@ static void child_signals(const sigset_t *mask)
     struct sigaction dfl = {.sa_handler = SIG_DFL};
 
     for (int sig = 1; sig < NSIG; sig++)
-        (void)sigaction(sig, &dfl, NULL);
+        if (sigismember(&ignored, sig) == 1)
+            (void)sigaction(sig, &dfl, NULL);
     (void)sigprocmask(SIG_SETMASK, mask, NULL);
 }
+
+/* A home that is not there (nobody's is not) is no reason to refuse: as login(1), from the root. */
+static int child_directory(const struct plan *p)
+{
+    if (chdir(p->cwd) == 0 || (!p->cwd_asked && chdir("/") == 0))
+        return 0;
+    return -errno;
+}
+
+static const char become_user[] = "become its user";
 
 static void child(struct plan *p, volatile struct failure *f)
 {
@@ -263,7 +295,7 @@ static void child(struct plan *p, volatile struct failure *f)
     } steps[] = {
         {child_fds, "set up its descriptors"},
         {child_limits, "set its limits"},
-        {child_rights, "become its user"},
+        {child_rights, become_user},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
@@ -273,10 +305,9 @@ static void child(struct plan *p, volatile struct failure *f)
             return;
     }
     f->what = p->cwd;
-    if (chdir(p->cwd) < 0) {
-        f->sys = errno;
+    f->sys = -child_directory(p);
+    if (f->sys != 0)
         return;
-    }
     child_signals(&p->mask);
     (void)umask(0022);
     f->what = "install its filter";
@@ -288,15 +319,24 @@ static void child(struct plan *p, volatile struct failure *f)
     f->sys = -child_exec(p);
 }
 
+/* The code says whose fault it was (docs/protocol-guest.md): the program is not there, it cannot be
+ * run, or what was asked for around it is wrong. */
 static int failed(const struct plan *p, const volatile struct failure *f, struct err *e)
 {
-    enum err_code code = err_code_from_errno(f->sys);
+    bool absent = f->sys == ENOENT || f->sys == ENOTDIR;
 
     if (!f->what)
-        return err_set(e, code, f->sys, "run '%.200s'", p->argv[0]);
+        return err_set(e, absent ? ERR_NOT_FOUND : ERR_FORBIDDEN, f->sys, "run '%.200s'",
+                       p->argv[0]);
     if (f->what == p->cwd)
-        return err_set(e, code, f->sys, "change to directory '%.200s'", p->cwd);
-    return err_set(e, code, f->sys, "run '%.160s': %s", p->argv[0], f->what);
+        return err_set(e, ERR_INVALID, f->sys, "change to directory '%.200s'", p->cwd);
+    if (f->what == become_user && p->user.uid != 0 && (f->sys == EPERM || f->sys == EINVAL))
+        return err_set(
+            e, ERR_UNSUPPORTED, 0,
+            "user %u is not mapped into this sandbox: an ordinary user's holt has root "
+            "alone until newuidmap is installed and /etc/subuid and /etc/subgid give it ids",
+            p->user.uid);
+    return err_set(e, ERR_INTERNAL, f->sys, "run '%.160s': %s", p->argv[0], f->what);
 }
 
 /* As fork (init's memory is small), born in its cgroup: moving it there by cgroup.procs would wait
@@ -340,6 +380,7 @@ int launch(const struct guest_exec_start *s, const struct launch_io *io, pid_t *
     if (pipe2(ends, O_CLOEXEC) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "make a pipe");
     ours = ends[0];
+    p.told = ends[1];
     sigemptyset(&p.mask);
     sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, &old);

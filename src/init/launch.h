@@ -11,11 +11,13 @@
 struct launch_io {
     int in, out, err; /* the child's ends; the same fd for all three is a terminal */
     bool terminal;
-    int group; /* the directory of its cgroup, or -1 */
+    int group;     /* the directory of its cgroup, or -1 */
+    uint64_t mark; /* its RLIMIT_LOCKS: init/kin.h; 0: as it is */
 };
 
-/* The filter that commands get, from an open file; -1: none. */
-void launch_setup(int filter);
+/* The filter that commands get, from an open file; -1: none.  files: they may have open; 0: as init
+ * got it. */
+void launch_setup(int filter, uint64_t files_max);
 /* Of the calling process: it dies of lack of memory before init does. */
 void launch_oom_first(void);
 CHECKED int launch(const struct guest_exec_start *s, const struct launch_io *io, pid_t *ret,

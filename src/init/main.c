@@ -1,7 +1,7 @@
 /* holt-init: PID 1 of every sandbox.
- * Usage: holt-init --listen-fd N | --port PATH [--filter-fd N] [--work-fd N] [--relay PATH]
- * The filter is what commands get on top of init's own; work is the cgroup that they live in; at
- * the relay's path commands reach holtd's API. */
+ * Usage: holt-init --listen-fd N | --port PATH [--filter-fd N] [--work-fd N] [--files N] [--relay
+ * PATH] The filter is what commands get on top of init's own; work is the cgroup that they live in;
+ * at the relay's path commands reach holtd's API; files is how many a command may have open. */
 #include "base/fd.h"
 #include "base/loop.h"
 #include "init/conn.h"
@@ -9,18 +9,39 @@
 #include "init/exec.h"
 #include "init/group.h"
 #include "init/job.h"
+#include "init/kin.h"
 #include "init/launch.h"
+#include "wire/init_order.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define SIGNALS_AT_ONCE 4
+
 static struct watch signals = {.fd = -1};
+
+/* The signal may be anybody's: only what holt-spawn has set is obeyed. */
+static void look_at_order(void)
+{
+    static struct init_order done;
+    struct rlimit own;
+    struct init_order order;
+
+    if (getrlimit(RLIMIT_LOCKS, &own) < 0)
+        return;
+    order = init_order_from(own.rlim_cur);
+    if (order.kills != done.kills)
+        kin_kill_all();
+    kin_pause(order.paused);
+    done = order;
+}
 
 static void on_signal(struct watch *w, uint32_t events)
 {
@@ -30,8 +51,10 @@ static void on_signal(struct watch *w, uint32_t events)
     pid_t pid;
 
     (void)events;
-    while (read(w->fd, &si, sizeof si) == (ssize_t)sizeof si)
-        ;
+    /* Commands may send without end; the rest comes with the next turn. */
+    for (int i = 0; i < SIGNALS_AT_ONCE && read(w->fd, &si, sizeof si) == (ssize_t)sizeof si; i++)
+        if (si.ssi_signo == INIT_LOOK)
+            look_at_order();
     while ((pid = wait4(-1, &status, WNOHANG, &ru)) > 0) {
         exec_reaped(pid, status, &ru);
         job_reaped(pid, status);
@@ -44,6 +67,8 @@ static void watch_signals(void)
 
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
+    if (getpid() == 1)
+        sigaddset(&set, INIT_LOOK);
     (void)sigprocmask(SIG_SETMASK, &set, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
     loop_add(&signals, signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), on_signal);
@@ -65,6 +90,7 @@ static void hold_standard_fds(void)
 struct options {
     int listen, filter, work; /* inherited descriptors, or -1 */
     const char *port, *relay;
+    uint64_t files; /* 0: as many as init */
 };
 
 static int parse_fd(const char *text)
@@ -79,7 +105,7 @@ static int parse_fd(const char *text)
 
 static struct options parse(int argc, char **argv)
 {
-    struct options o = {-1, -1, -1, NULL, NULL};
+    struct options o = {-1, -1, -1, NULL, NULL, 0};
 
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--listen-fd") == 0)
@@ -88,6 +114,9 @@ static struct options parse(int argc, char **argv)
             o.filter = parse_fd(argv[i + 1]);
         else if (strcmp(argv[i], "--work-fd") == 0)
             o.work = parse_fd(argv[i + 1]);
+        else if (strcmp(argv[i], "--files") == 0 &&
+                 str_parse_u64(str_of(argv[i + 1]), &o.files) < 0)
+            o.files = 0;
         else if (strcmp(argv[i], "--port") == 0)
             o.port = argv[i + 1];
         else if (strcmp(argv[i], "--relay") == 0)
@@ -129,7 +158,7 @@ int main(int argc, char **argv)
     (void)umask(0); /* files get the mode that was asked for; a command gets 022 */
     loop_init();
     watch_signals();
-    launch_setup(o.filter);
+    launch_setup(o.filter, o.files);
     group_setup(o.work);
     if (open_service(&o) < 0) {
         (void)fprintf(stderr, "holt-init: open the service: %s\n", strerror(errno));
@@ -138,6 +167,7 @@ int main(int argc, char **argv)
     if (o.relay && (r = relay_listen(o.relay)) < 0)
         (void)fprintf(stderr, "holt-init: listen at '%s': %s\n", o.relay, strerror(-r));
     for (;;) {
+        conn_flush();
         loop_turn(sooner(group_timeout_ms(), sooner(conn_timeout_ms(), exec_timeout_ms())));
         if (loop_was_idle())
             group_idle();

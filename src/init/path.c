@@ -124,13 +124,16 @@ int path_open_regular(struct str path, int flags, mode_t mode, bool truncate, st
         return -1;
     if (fstat(fd, &st) < 0)
         return path_failed("stat", path, errno, e);
-    if (!S_ISREG(st.st_mode))
-        return err_set(e, ERR_INVALID, 0, "'%.*s' is %s, not a regular file",
-                       (int)size_min(path.n, 160), path.p,
-                       S_ISDIR(st.st_mode)    ? "a directory"
-                       : S_ISFIFO(st.st_mode) ? "a FIFO"
-                       : S_ISSOCK(st.st_mode) ? "a socket"
-                                              : "a device");
+    if (!S_ISREG(st.st_mode)) {
+        (void)err_set(e, ERR_INVALID, 0, "'%.*s' is %s, not a regular file",
+                      (int)size_min(path.n, 160), path.p,
+                      S_ISDIR(st.st_mode)    ? "a directory"
+                      : S_ISFIFO(st.st_mode) ? "a FIFO"
+                      : S_ISSOCK(st.st_mode) ? "a socket"
+                                             : "a device");
+        e->sys = S_ISDIR(st.st_mode) ? EISDIR : 0; /* for whoever has words of their own */
+        return -1;
+    }
     if (truncate && st.st_size > 0 && ftruncate(fd, 0) < 0)
         return path_failed("empty", path, errno, e);
     return TAKE_FD(fd);

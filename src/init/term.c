@@ -2,11 +2,8 @@
 
 #include "base/fd.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -31,21 +28,4 @@ void term_resize(int master, unsigned rows, unsigned cols)
     struct winsize ws = {.ws_row = (unsigned short)rows, .ws_col = (unsigned short)cols};
 
     (void)ioctl(master, TIOCSWINSZ, &ws);
-}
-
-void term_session_signal(pid_t session, int signal)
-{
-    DIR *proc = opendir("/proc");
-    struct dirent *d;
-
-    if (!proc)
-        return;
-    while ((d = readdir(proc))) {
-        uint64_t pid;
-
-        if (str_parse_u64(str_of(d->d_name), &pid) == 0 && pid > 1 && pid <= INT32_MAX &&
-            getsid((pid_t)pid) == session)
-            (void)kill((pid_t)pid, signal);
-    }
-    (void)closedir(proc);
 }

@@ -66,7 +66,7 @@ int user_find(struct str text, struct user *ret, struct err *e)
     }
     if (parse_id(first, &uid) < 0) {
         if (!look_up(text, false, 0, &u))
-            return err_set(e, ERR_NOT_FOUND, 0, "no user '" STR_FMT "' in the sandbox",
+            return err_set(e, ERR_INVALID, 0, "no user '" STR_FMT "' in the sandbox",
                            STR_ARG(text));
         *ret = u;
         return 0;

@@ -368,6 +368,11 @@ int grpc_send(struct grpc_call *c, struct str message)
     return c->ended ? 0 : grpc_reply_send(&c->reply, message);
 }
 
+void grpc_set_status(struct grpc_call *c, int status)
+{
+    c->reply.status = status;
+}
+
 void grpc_finish(struct grpc_call *c)
 {
     const struct err ok = {0};

@@ -44,6 +44,8 @@ void grpc_metadata(struct grpc_call *c, const char *name,
                    struct str value); /* before the first send */
 void grpc_trailer(struct grpc_call *c, const char *name, struct str value);
 int grpc_send(struct grpc_call *c, struct str message) CHECKED; /* 1: wait for drained */
-void grpc_finish(struct grpc_call *c);                          /* OK */
+/* grpc_fail then says this status: for a contract that wants one no err_code has. */
+void grpc_set_status(struct grpc_call *c, int status);
+void grpc_finish(struct grpc_call *c); /* OK */
 void grpc_fail(struct grpc_call *c,
                const struct err *e); /* err_table's code, message percent-encoded */

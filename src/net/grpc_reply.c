@@ -101,10 +101,11 @@ int grpc_reply_send(struct grpc_reply *r, struct str message)
 static void add_status(struct grpc_reply *r, const struct err *e)
 {
     struct arena *a = xchg_arena(r->x);
+    int status = e->code != ERR_NONE && r->status ? r->status : err_table[e->code].grpc;
     AUTO(buf_done) struct buf text = {0};
 
-    r->trailers[r->trailer_count++] = (struct http_header){
-        STR("grpc-status"), str_of(arena_printf(a, "%d", err_table[e->code].grpc))};
+    r->trailers[r->trailer_count++] =
+        (struct http_header){STR("grpc-status"), str_of(arena_printf(a, "%d", status))};
     if (e->code == ERR_NONE)
         return;
     grpc_text_encode(&text, str_of(e->msg));

@@ -14,6 +14,7 @@ struct grpc_reply {
     struct xchg *x;
     bool web, text;
     bool head_sent;
+    int status; /* grpc-status of a failure; 0: as the error says */
     struct http_header head[GRPC_FIELDS_MAX + 5]; /* room for our own */
     size_t head_count;
     struct http_header trailers[GRPC_FIELDS_MAX + 2];

@@ -107,7 +107,8 @@ static int open_tcp(struct listener *l, uv_loop_t *loop, const char *address, st
     if (r < 0) {
         (void)err_set(e, err_code_from_errno(-r), -r, "listen on %s", address);
         if (r == UV_EADDRINUSE)
-            (void)err_hint(e, "another program has this port; stop it or choose another one");
+            (void)err_hint(e, "another program has this port: stop it, or choose another one: "
+                              "--listen 127.0.0.1:8123 (make run ARGS='--listen 127.0.0.1:8123')");
         return -1;
     }
     l->info.port = ntohs(a.ss_family == AF_INET ? ((struct sockaddr_in *)&a)->sin_port

@@ -1,6 +1,7 @@
 #include "net/server.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -203,18 +204,11 @@ static void refuse(struct server *s, struct stream *st, int status, const char *
     stream_close(st);
 }
 
-static void on_ready(struct listener *l)
+/* Within the limits it is a connection; else it is told why not. */
+static void admit(struct server *s, struct stream *st, const struct listener_info *l)
 {
-    struct server *s = l->arg;
     const struct server_limits *limits = s->config.limits;
-    struct stream *st;
-    struct err e;
 
-    st = stream_accept(s->hub, &l->h.stream, s->tls, &e);
-    if (!st) {
-        log_warn("a connection could not be accepted", LOG_E(&e));
-        return;
-    }
     if (s->connections >= limits->connections_max) {
         refuse(s, st, 503, "too many connections in all");
         return;
@@ -226,10 +220,39 @@ static void on_ready(struct listener *l)
     s->connections++;
     metric_inc(&metric_connections, 1);
     (void)peer_count(s, stream_peer(st), 1);
-    conn_new(s, st, &l->info);
+    conn_new(s, st, l);
 }
 
-int server_listen(struct server *s, const char *address, bool seed, struct err *e)
+static void on_ready(struct listener *l)
+{
+    struct server *s = l->arg;
+    struct stream *st;
+    struct err e;
+
+    st = stream_accept(s->hub, &l->h.stream, s->tls, &e);
+    if (st)
+        admit(s, st, &l->info);
+    else
+        log_warn("a connection could not be accepted", LOG_E(&e));
+}
+
+int server_adopt(struct server *s, int fd, const char *peer, const struct listener_info *l,
+                 struct err *e)
+{
+    struct stream *st;
+
+    if (s->stopping) {
+        fd_close(fd);
+        return err_set(e, ERR_UNAVAILABLE, 0, "holtd is stopping");
+    }
+    st = stream_adopt(s->hub, fd, peer, e);
+    if (!st)
+        return -1;
+    admit(s, st, l);
+    return 0;
+}
+
+int server_listen(struct server *s, const char *address, enum listener_role role, struct err *e)
 {
     struct listener *l;
 
@@ -239,7 +262,7 @@ int server_listen(struct server *s, const char *address, bool seed, struct err *
     }
     if (listener_new(s->config.loop, address, on_ready, s, &l, e) < 0)
         return -1;
-    l->info.seed = seed;
+    l->info.role = role;
     s->listeners = xrealloc(s->listeners, (s->listener_count + 1) * sizeof *s->listeners);
     s->listeners[s->listener_count++] = l;
     s->listeners_open++;

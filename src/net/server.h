@@ -24,11 +24,19 @@ struct server_limits {            /* src/conf/settings.c has the defaults and th
     int64_t grpc_message_max;
 };
 
+/* What comes in there is served as: */
+enum listener_role {
+    LISTEN_API,
+    LISTEN_SEED,    /* the API; requests without a token get the setting's identity */
+    LISTEN_RELAY,   /* the API, for a sandbox: what asks is inside it, and nothing more */
+    LISTEN_PREVIEW, /* pages of sandboxes, each in an origin of its own; nothing of the API */
+};
+
 struct listener_info {
     char *address; /* as asked: "127.0.0.1:8122", "[::1]:0", "unix:/run/holt.sock", "tls://…" */
     int port;      /* the real one; 0 for a Unix socket */
     bool loopback; /* nobody from outside reaches it */
-    bool seed;     /* opened by --seed-ports: requests without a token get the setting's identity */
+    enum listener_role role;
     bool tls_only; /* "tls://…": clear text is refused */
 };
 
@@ -46,7 +54,12 @@ struct server_config {
 CHECKED int server_new(const struct server_config *c, struct server **ret, struct err *e);
 /* "host:port", "[v6]:port", "unix:PATH", each also with "tls://" before it (then clear text is
  * refused). */
-CHECKED int server_listen(struct server *s, const char *address, bool seed, struct err *e);
+CHECKED int server_listen(struct server *s, const char *address, enum listener_role role,
+                          struct err *e);
+/* A connection that did not come through a listener: fd is a stream socket (taken, whatever
+ * happens), peer its name, l says how its requests are served and outlives the server. */
+CHECKED int server_adopt(struct server *s, int fd, const char *peer, const struct listener_info *l,
+                         struct err *e);
 size_t server_listener_count(const struct server *s);
 const struct listener_info *server_listener(const struct server *s, size_t i);
 void *server_arg(const struct server *s);

@@ -1,13 +1,13 @@
 #include "net/stream.h"
 
+#include "base/fd.h"
 #include "base/list.h"
 #include "base/mem.h"
 #include "net/metrics.h"
+#include "net/peer.h"
 #include "net/tls.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -520,50 +520,6 @@ void stream_hub_sweep(struct stream_hub *h, int64_t write_ms)
         look_for_peer(LIST_ENTRY(node, struct stream, deaf));
 }
 
-static void name_tcp_peer(struct stream *s)
-{
-    struct sockaddr_storage a;
-    const struct sockaddr_in6 *in6 = (const void *)&a;
-    struct sockaddr_in in4;
-    int n = sizeof a;
-    char text[INET6_ADDRSTRLEN] = "?";
-
-    memset(&a, 0, sizeof a);
-    if (uv_tcp_getpeername(&s->h.tcp, (struct sockaddr *)&a, &n) < 0)
-        a.ss_family = AF_UNSPEC;
-    memcpy(&in4, &a, sizeof in4);
-    if (a.ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr)) {
-        in4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = in6->sin6_port};
-        memcpy(&in4.sin_addr, in6->sin6_addr.s6_addr + 12, 4);
-        a.ss_family = AF_INET;
-    }
-    if (a.ss_family == AF_INET6) {
-        (void)uv_ip6_name(in6, text, sizeof text);
-        s->peer.loopback = IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
-        (void)snprintf(s->peer.address, sizeof s->peer.address, "[%s]:%d", text,
-                       ntohs(in6->sin6_port));
-        return;
-    }
-    if (a.ss_family == AF_INET)
-        (void)uv_ip4_name(&in4, text, sizeof text);
-    s->peer.loopback = a.ss_family == AF_INET && ntohl(in4.sin_addr.s_addr) >> 24 == 127;
-    (void)snprintf(s->peer.address, sizeof s->peer.address, "%s:%d", text, ntohs(in4.sin_port));
-}
-
-static void name_unix_peer(struct stream *s)
-{
-    struct ucred cred = {.uid = UINT32_MAX};
-    socklen_t n = sizeof cred;
-    uv_os_fd_t fd;
-
-    if (uv_fileno(&s->h.any, &fd) == 0)
-        (void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n);
-    s->peer.pid = (uint32_t)cred.pid;
-    s->peer.uid = cred.uid;
-    s->peer.loopback = true;
-    (void)snprintf(s->peer.address, sizeof s->peer.address, "unix");
-}
-
 static void on_unborn(uv_handle_t *h)
 {
     struct stream *s = h->data;
@@ -572,8 +528,7 @@ static void on_unborn(uv_handle_t *h)
     free(s);
 }
 
-struct stream *stream_accept(struct stream_hub *h, uv_stream_t *listener, struct ssl_ctx_st *tls,
-                             struct err *e)
+static struct stream *stream_new(struct stream_hub *h, enum peer_kind kind)
 {
     struct stream *s = xzalloc(sizeof *s);
     int r;
@@ -583,12 +538,36 @@ struct stream *stream_accept(struct stream_hub *h, uv_stream_t *listener, struct
     list_init(&s->dirty);
     list_init(&s->link);
     list_init(&s->deaf);
-    s->peer.kind = listener->type == UV_TCP ? PEER_TCP : PEER_UNIX;
-    r = s->peer.kind == PEER_TCP ? uv_tcp_init(h->loop, &s->h.tcp)
-                                 : uv_pipe_init(h->loop, &s->h.pipe, 0);
+    s->peer.kind = kind;
+    r = kind == PEER_TCP ? uv_tcp_init(h->loop, &s->h.tcp) : uv_pipe_init(h->loop, &s->h.pipe, 0);
     assert(r == 0);
     s->h.any.data = s;
-    r = uv_accept(listener, &s->h.stream);
+    return s;
+}
+
+struct stream *stream_adopt(struct stream_hub *h, int fd, const char *peer, struct err *e)
+{
+    struct stream *s = stream_new(h, PEER_INSIDE);
+    int r = uv_pipe_open(&s->h.pipe, fd);
+
+    if (r < 0) {
+        fd_close(fd);
+        uv_close(&s->h.any, on_unborn);
+        (void)err_set(e, ERR_INTERNAL, -r, "take a connection over");
+        return NULL;
+    }
+    (void)snprintf(s->peer.address, sizeof s->peer.address, "%s", peer);
+    s->progress_ms = now_ms(s);
+    h->count++;
+    return s;
+}
+
+struct stream *stream_accept(struct stream_hub *h, uv_stream_t *listener, struct ssl_ctx_st *tls,
+                             struct err *e)
+{
+    struct stream *s = stream_new(h, listener->type == UV_TCP ? PEER_TCP : PEER_UNIX);
+    int r = uv_accept(listener, &s->h.stream);
+
     if (r < 0) {
         uv_close(&s->h.any, on_unborn);
         (void)err_set(e, err_code_from_errno(-r), -r, "accept a connection");
@@ -598,9 +577,9 @@ struct stream *stream_accept(struct stream_hub *h, uv_stream_t *listener, struct
         s->ctx = tls;
     if (s->peer.kind == PEER_TCP) {
         (void)uv_tcp_nodelay(&s->h.tcp, 1);
-        name_tcp_peer(s);
+        peer_name_tcp(&s->h.tcp, &s->peer);
     } else {
-        name_unix_peer(s);
+        peer_name_unix(&s->h.pipe, &s->peer);
     }
     s->progress_ms = now_ms(s);
     h->count++;

@@ -47,6 +47,9 @@ struct ssl_ctx_st;
 struct stream *stream_accept(struct stream_hub *h, uv_stream_t *listener, struct ssl_ctx_st *tls,
                              struct err *e);
 
+/* A connected socket, taken whatever happens; peer is its name. */
+struct stream *stream_adopt(struct stream_hub *h, int fd, const char *peer, struct err *e);
+
 void stream_handle(struct stream *s, const struct stream_ops *ops, void *arg);
 void *stream_arg(const struct stream *s);
 const struct peer *stream_peer(const struct stream *s);

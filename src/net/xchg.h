@@ -25,11 +25,11 @@ struct xchg_ops { /* any may be NULL */
     void (*closed)(struct xchg *x, bool done);
 };
 
-enum peer_kind { PEER_TCP, PEER_UNIX };
+enum peer_kind { PEER_TCP, PEER_UNIX, PEER_INSIDE }; /* inside: of a sandbox, by its relay */
 
 struct peer { /* who is at the other end */
     enum peer_kind kind;
-    char address[64];  /* "127.0.0.1:40112", or "unix" */
+    char address[64];  /* "127.0.0.1:40112", "unix", "sandbox/sb_…" */
     uint32_t pid, uid; /* of a Unix peer (SO_PEERCRED) */
     bool tls;
     bool loopback; /* TCP from 127/8 or ::1, or a Unix socket */

@@ -84,10 +84,12 @@ static const struct op_field result_reply[] = {
                    .example = "true", .text = "When it ends, kill what it started too."),          \
         EXEC_FIELD(structure, "output_bytes", output_bytes, OP_SIZE, .min = 65536,                 \
                    .max = 1LL << 40, .example = "64m",                                             \
-                   .text = "Keep at most this much of its output."),                               \
+                   .text = "Keep the last this much of its output; the setting 'output_bytes' "    \
+                           "by default."),                                                         \
         EXEC_FIELD(structure, "on_full", on_full, OP_CHOICE, .choices = op_on_full,                \
                    .example = "block",                                                             \
-                   .text = "Past that, drop the oldest output, or block the command.")
+                   .text = "Past that, drop the oldest output, or block the command until it was " \
+                           "read; 'block' where a client reads along, as holt run does.")
 
 #define ID_FIELD(structure)                                                                        \
     FIELD(structure, id, OP_STR, .required = true, .positional = true, .min = 1, .max = 255,       \
@@ -286,6 +288,7 @@ const struct op op_exec_signal = {
     .text = "Send a signal to a command.",
     .method = "POST",
     .path = "/holt/v1/sandboxes/{id}/execs/{exec}/signal",
+    .verb = "signal",
     .perm = PERM_SANDBOX_WRITE,
     .in = exec_signal_fields,
     .in_count = ARRAY_LEN(exec_signal_fields),
@@ -333,12 +336,24 @@ const struct op op_exec_resize = {
     EXEC_OUT,
 };
 
+const struct op op_exec_wait = {
+    .name = "exec.wait",
+    .group = "exec",
+    .text = "Wait until a command has ended; the reply is then as of exec.get.",
+    .method = "GET",
+    .path = "/holt/v1/sandboxes/{id}/execs/{exec}/wait",
+    .perm = PERM_SANDBOX_READ,
+    EXEC_ID_IN,
+    EXEC_OUT,
+};
+
 const struct op op_exec_cancel = {
     .name = "exec.cancel",
     .group = "exec",
     .text = "Kill a command and everything it started.",
     .method = "POST",
     .path = "/holt/v1/sandboxes/{id}/execs/{exec}/cancel",
+    .verb = "cancel",
     .perm = PERM_SANDBOX_WRITE,
     EXEC_ID_IN,
     EXEC_OUT,

@@ -71,5 +71,5 @@ struct exec_resize_in {
 };
 
 extern const struct op op_exec_create, op_exec_list, op_exec_get, op_exec_output, op_exec_attach;
-extern const struct op op_exec_signal, op_exec_stdin, op_exec_resize, op_exec_cancel;
+extern const struct op op_exec_signal, op_exec_stdin, op_exec_resize, op_exec_wait, op_exec_cancel;
 extern const struct op op_sandbox_logs, op_run, op_run_attach;

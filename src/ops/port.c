@@ -48,3 +48,37 @@ const struct op op_port_tunnel = {
     .in_size = sizeof(struct port_tunnel_in),
     .reply = OP_REPLY_SOCKET,
 };
+
+static const struct op_field port_preview_fields[] = {
+    FIELD(struct port_preview_in, id, OP_STR, .required = true, .positional = true, .min = 1,
+          .max = 255, .example = "sb_01k4r8w2m9h5t7c3xqvd", .text = "The sandbox's id or name."),
+    FIELD(struct port_preview_in, port, OP_INT, .required = true, .positional = true, .min = 1,
+          .max = 65535, .example = "8000", .text = "A TCP port on which a server inside listens."),
+};
+static const struct op_field port_preview_reply[] = {
+    REPLY("url", OP_STR, "Open it in a browser on the machine of holtd; it works once.",
+          .secret = true,
+          .example = "http://8000-sb-01k4r8w2m9h5t7c3xqvd.localhost:8123/.holt/open#0000000000"),
+    REPLY("origin", OP_STR, "Where the server inside is seen from then on.",
+          .example = "http://8000-sb-01k4r8w2m9h5t7c3xqvd.localhost:8123"),
+    REPLY("expires_at", OP_TIME, "Until when the link works.", .example = "2026-01-02T03:04:05Z"),
+};
+const struct op op_port_preview = {
+    .name = "port.preview",
+    .group = "port",
+    .text = "Make a link that shows a server inside a sandbox in a browser, for one use.\n"
+            "Each sandbox and port has an origin of its own below .localhost, on the preview "
+            "listener; the link's code becomes a cookie of that origin alone. It ends after 12 "
+            "hours, and with the token that asked for it.",
+    .method = "POST",
+    .path = "/holt/v1/sandboxes/{id}/previews",
+    .verb = "preview",
+    .perm = PERM_SANDBOX_WRITE,
+    .in = port_preview_fields,
+    .in_count = ARRAY_LEN(port_preview_fields),
+    .in_size = sizeof(struct port_preview_in),
+    .out = port_preview_reply,
+    .out_count = ARRAY_LEN(port_preview_reply),
+    .schema = "PreviewLink",
+    .status = 201,
+};

@@ -11,4 +11,11 @@ struct port_tunnel_in {
     struct str id, port;
 };
 
-extern const struct op op_port_proxy, op_port_tunnel;
+struct port_preview_in {
+    struct str id;
+    int64_t port;
+};
+
+#define OP_PREVIEW_COOKIE "holt_preview" /* on a preview's own origin */
+
+extern const struct op op_port_proxy, op_port_tunnel, op_port_preview;

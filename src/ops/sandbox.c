@@ -1,10 +1,10 @@
 #include "ops/sandbox.h"
 
 const char *const op_sandbox_states[] = {"creating", "running", "paused",    "stopping", "stopped",
-                                         "starting", "failed",  "destroyed", NULL};
+                                         "starting", "failed",  "destroyed", "orphan",   NULL};
 const char *const op_rootfs[] = {"rw", "ro", NULL};
 const char *const op_uppers[] = {"disk", "memory", NULL};
-const char *const op_mount_kinds[] = {"volume", "tmpfs", "host", NULL};
+const char *const op_mount_kinds[] = {"tmpfs", "host", NULL};
 
 #define EXAMPLE_ID "sb_01k4r8w2m9h5t7c3xqvd"
 #define EXAMPLE_TIME "2026-01-02T03:04:05.678Z"
@@ -13,8 +13,12 @@ static const struct op_field sandbox_reply[] = {
     REPLY("id", OP_STR, "Name of the sandbox in paths and events.", .example = EXAMPLE_ID),
     REPLY("name", OP_STR, "A name of its owner's choice, unique among live ones.", .nullable = true,
           .example = "build"),
-    REPLY("state", OP_CHOICE, "Where it is in its life.", .choices = op_sandbox_states,
-          .example = "running"),
+    REPLY("aliases", OP_JSON,
+          "The names it has in dialects, a list of {\"dialect\", \"alias\"}; each finds it too."),
+    REPLY("state", OP_CHOICE,
+          "Where it is in its life. An orphan was found alive and this database does not know it: "
+          "it was stopped, its files are kept, and it stays until somebody destroys it.",
+          .choices = op_sandbox_states, .example = "running"),
     REPLY("image", OP_STR, "What it started from.", .example = "host"),
     REPLY("runtime", OP_STR, "What runs it.", .example = "native"),
     REPLY("tenant", OP_STR, "Whose it is.", .nullable = true, .example = "acme"),
@@ -25,13 +29,20 @@ static const struct op_field sandbox_reply[] = {
     REPLY("limits", OP_JSON,
           "Its limits, null where there is none: memory_bytes, cpu_millis, "
           "pids, disk_bytes, nofile."),
-    REPLY("unenforced", OP_LIST, "Limits that were asked for and that this host cannot enforce.",
+    REPLY("unenforced", OP_LIST,
+          "Limits that were asked for and that this host cannot enforce; 'kill' and 'pause' where "
+          "these are done by signals, without cgroups.",
           .example = "disk"),
+    REPLY("nesting", OP_BOOL, "May it make namespaces and mounts of its own?", .example = "false"),
     REPLY("rootfs", OP_CHOICE, "May its root file system be written?", .choices = op_rootfs,
           .example = "rw"),
     REPLY("upper", OP_CHOICE, "Where its own files are.", .choices = op_uppers, .example = "disk"),
+    REPLY("relay", OP_BOOL, "May what runs inside ask this API, at /run/holt.sock?",
+          .example = "false"),
     REPLY("labels", OP_MAP, "Names and values of the owner's choice.", .example = "team=blue"),
     REPLY("mounts", OP_JSON, "What is mounted in it, as it was asked for."),
+    REPLY("volumes", OP_JSON,
+          "The volumes it has, a list of {\"id\", \"name\", \"path\", \"read_only\"}."),
     REPLY("execs_live", OP_INT, "How many commands run in it.", .example = "1"),
     REPLY("ttl_ms", OP_INT, "It is destroyed this long after it was made; null: never.",
           .nullable = true, .example = "3600000"),
@@ -107,7 +118,7 @@ const struct op op_sandbox_list = {
 
 #define ID_FIELD(structure)                                                                        \
     FIELD(structure, id, OP_STR, .required = true, .positional = true, .min = 1, .max = 255,       \
-          .example = EXAMPLE_ID, .text = "The sandbox's id or name.")
+          .example = EXAMPLE_ID, .text = "The sandbox's id, name or alias.")
 
 static const struct op_field sandbox_id_fields[] = {ID_FIELD(struct sandbox_id_in)};
 #define SANDBOX_ID_IN                                                                              \

@@ -3,10 +3,10 @@
 
 #include "ops/op.h"
 
-extern const char *const op_sandbox_states[]; /* in the order of enum sandbox_state */
+extern const char *const op_sandbox_states[]; /* as enum sandbox_state; then orphan */
 extern const char *const op_rootfs[];         /* "rw", "ro" */
 extern const char *const op_uppers[];         /* "disk", "memory" */
-extern const char *const op_mount_kinds[];    /* "volume", "tmpfs", "host" */
+extern const char *const op_mount_kinds[];    /* "tmpfs", "host" */
 
 enum { OP_ROOTFS_RW, OP_ROOTFS_RO };
 enum { OP_UPPER_DISK, OP_UPPER_MEMORY };
@@ -17,9 +17,9 @@ struct sandbox_fields { /* what a sandbox is made of; of sandbox.create and of r
     int rootfs, upper;
     json_t *network;      /* a mode or a policy, or NULL */
     struct op_list allow; /* rules of an allowlist */
-    bool nesting;
+    bool nesting, relay;
     struct op_map labels;
-    json_t *mounts; /* a list of objects, or NULL */
+    json_t *mounts, *volumes; /* lists of objects, or NULL */
 };
 struct sandbox_create_in {
     struct sandbox_fields sandbox;
@@ -85,12 +85,19 @@ struct sandbox_stop_in { /* of stop and restart */
         SANDBOX_FIELD(structure, allow, OP_LIST, .max = 256, .example = "*.example.com",           \
                       .text = "Rules of an allowlist, as in network.allow: what it may reach."),   \
         SANDBOX_FIELD(structure, nesting, OP_BOOL, .preset = "false", .example = "true",           \
-                      .text = "May it make namespaces and mounts of its own? Weakens isolation."), \
+                      .text = "May it make namespaces and mounts of its own? Weakens "             \
+                              "isolation; the setting nesting must allow it."),                    \
+        SANDBOX_FIELD(structure, relay, OP_BOOL, .preset = "false", .example = "true",             \
+                      .text = "May what runs inside ask this API about its own sandbox, at "       \
+                              "/run/holt.sock?"),                                                  \
         SANDBOX_FIELD(structure, labels, OP_MAP, .max = 64, .example = "team=blue",                \
                       .text = "Names and values of the owner's choice, to find it by."),           \
         SANDBOX_FIELD(structure, mounts, OP_JSON,                                                  \
-                      .text = "A list of {\"kind\": \"volume\", \"tmpfs\" or \"host\", "           \
-                              "\"source\", \"target\", \"readonly\", \"size_bytes\"}.")
+                      .text = "A list of {\"kind\": \"tmpfs\" or \"host\", \"source\", "           \
+                              "\"target\", \"readonly\", \"size_bytes\"}."),                       \
+        SANDBOX_FIELD(structure, volumes, OP_JSON,                                                 \
+                      .text = "Volumes it has: a list of {\"name\": a volume's name or id, "       \
+                              "\"path\", \"read_only\"}.")
 
 extern const struct op op_sandbox_create, op_sandbox_list, op_sandbox_get, op_sandbox_update;
 extern const struct op op_sandbox_destroy, op_sandbox_start, op_sandbox_stop, op_sandbox_restart;

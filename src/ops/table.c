@@ -6,6 +6,7 @@
 #include "ops/port.h"
 #include "ops/server.h"
 #include "ops/token.h"
+#include "ops/volume.h"
 
 /* clang-format off */
 const struct op *const op_table[] = {
@@ -48,6 +49,7 @@ const struct op *const op_table[] = {
     &op_exec_signal,
     &op_exec_stdin,
     &op_exec_resize,
+    &op_exec_wait,
     &op_exec_cancel,
     &op_file_read,
     &op_file_stat,
@@ -65,7 +67,12 @@ const struct op *const op_table[] = {
     &op_image_pull,
     &op_image_import,
     &op_image_remove,
+    &op_volume_create,
+    &op_volume_list,
+    &op_volume_get,
+    &op_volume_remove,
     &op_port_tunnel,
+    &op_port_preview,
     NULL,
 };
 /* clang-format on */
@@ -78,6 +85,7 @@ const struct op_group op_groups[] = {
     {"file", "Files of a sandbox: bytes, directories, archives."},
     {"port", "Servers inside a sandbox."},
     {"image", "Images: what sandboxes start from."},
+    {"volume", "Volumes: files that several sandboxes have."},
     {"token", "Tokens: who may ask, and for what."},
     {"event", "Events: every change of state, in order, kept and replayable."},
     {"audit", "Audit: who read what, what was refused, and the proof that nothing was changed."},

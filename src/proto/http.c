@@ -69,6 +69,29 @@ static const struct {
 };
 /* clang-format on */
 
+bool http_cookie_next(struct http_cookies *c, struct str *name, struct str *value)
+{
+    const struct http_header *h;
+    struct str pair = {0};
+
+    while (pair.n == 0) {
+        if (c->left.n == 0) {
+            h = http_find(c->req->headers, c->req->header_count, "cookie", &c->at);
+            if (!h)
+                return false;
+            c->left = h->value;
+        }
+        pair = str_trim(str_cut(c->left, ';', &c->left));
+    }
+    if (str_index(pair, '=') < 0) {
+        *name = STR("");
+        *value = pair;
+        return true;
+    }
+    *name = str_cut(pair, '=', value);
+    return true;
+}
+
 const char *http_status_text(int status)
 {
     for (size_t i = 0; i < ARRAY_LEN(status_texts); i++)

@@ -35,6 +35,15 @@ struct str http_req_header(const struct http_req *r, const char *name); /* p is 
 bool http_has_token(struct str value, const char *token);
 const char *http_status_text(int status);
 
+/* Walks the cookies of a request (RFC 6265 section 5.4): false at the end.  HTTP/2 clients may send
+ * one field per cookie (RFC 9113 section 8.2.3).  One without '=' has an empty name. */
+struct http_cookies {
+    const struct http_req *req;
+    size_t at;       /* the next field */
+    struct str left; /* of this one */
+};
+bool http_cookie_next(struct http_cookies *c, struct str *name, struct str *value);
+
 /* One decoded value of a query or form; NULL-terminated copies in the arena.
  * 1: found, 0: absent, -EINVAL: bad escapes or a NUL. */
 int http_query_get(struct str query, const char *name, struct arena *a, struct str *ret) CHECKED;

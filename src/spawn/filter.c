@@ -23,20 +23,21 @@
 static const struct {
     const char *name;
     int error;
+    bool nests; /* allowed to a sandbox with nesting */
 } refused[] = {
-    {"unshare", EPERM},
-    {"setns", EPERM},
-    {"mount", EPERM},
-    {"umount2", EPERM},
-    {"umount", EPERM},
-    {"pivot_root", EPERM},
-    {"move_mount", EPERM},
-    {"open_tree", EPERM},
-    {"fsopen", EPERM},
-    {"fsconfig", EPERM},
-    {"fsmount", EPERM},
-    {"fspick", EPERM},
-    {"mount_setattr", EPERM},
+    {"unshare", EPERM, true},
+    {"setns", EPERM, true},
+    {"mount", EPERM, true},
+    {"umount2", EPERM, true},
+    {"umount", EPERM, true},
+    {"pivot_root", EPERM, true},
+    {"move_mount", EPERM, true},
+    {"open_tree", EPERM, true},
+    {"fsopen", EPERM, true},
+    {"fsconfig", EPERM, true},
+    {"fsmount", EPERM, true},
+    {"fspick", EPERM, true},
+    {"mount_setattr", EPERM, true},
     {"bpf", EPERM},
     {"perf_event_open", EPERM},
     {"userfaultfd", EPERM},
@@ -80,11 +81,11 @@ static const struct {
     {"vmsplice", EPERM},
 };
 
-static int refused_error(const char *name)
+static int refused_error(const char *name, bool nesting)
 {
     for (size_t i = 0; i < ARRAY_LEN(refused); i++)
         if (strcmp(refused[i].name, name) == 0)
-            return refused[i].error;
+            return nesting && refused[i].nests ? 0 : refused[i].error;
     return 0;
 }
 
@@ -105,7 +106,7 @@ static int add_families(scmp_filter_ctx ctx)
 
 /* For commands: calls that are allowed but for some arguments; and clone3, whose flags are behind a
  * pointer: it answers ENOSYS, and libc falls back to clone, which is checked. */
-static int add_checked(scmp_filter_ctx ctx)
+static int add_checked(scmp_filter_ctx ctx, bool nesting)
 {
     int r;
 
@@ -123,20 +124,20 @@ static int add_checked(scmp_filter_ctx ctx)
     if (r == 0) /* init's limits: the kernel asks for the same uid only, and RLIMIT_CPU kills */
         r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(prlimit64), 1,
                              SCMP_A0(SCMP_CMP_MASKED_EQ, 0xffffffffU, 1));
-    for (unsigned bit = 0; r == 0 && bit < 32; bit++)
+    for (unsigned bit = 0; r == 0 && !nesting && bit < 32; bit++)
         if (NEW_NAMESPACES & (1U << bit))
             r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
                                  SCMP_A0(SCMP_CMP_MASKED_EQ, 1UL << bit, 1UL << bit));
     return r;
 }
 
-static int add_rules(scmp_filter_ctx ctx)
+static int add_rules(scmp_filter_ctx ctx, bool nesting)
 {
     int r = 0;
 
     for (int nr = 0; r == 0 && nr < SYSCALL_END; nr++) {
         AUTO(mem_free) char *name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, nr);
-        int error = name ? refused_error(name) : 0;
+        int error = name ? refused_error(name, nesting) : 0;
 
         if (!name || error == ENOSYS)
             continue; /* the default */
@@ -145,10 +146,10 @@ static int add_rules(scmp_filter_ctx ctx)
     return r;
 }
 
-static int compile(uint32_t preset, int (*add)(scmp_filter_ctx ctx), const char *name)
+static int compile(uint32_t preset, int (*add)(scmp_filter_ctx ctx, bool nesting), bool nesting)
 {
     scmp_filter_ctx ctx = seccomp_init(preset);
-    AUTO(fd_close) int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    AUTO(fd_close) int fd = memfd_create("holt-filter", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     int r = !ctx ? -ENOMEM : fd < 0 ? -errno : 0;
 
     if (r == 0)
@@ -156,7 +157,7 @@ static int compile(uint32_t preset, int (*add)(scmp_filter_ctx ctx), const char 
     if (r == 0)
         (void)seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a tree, not a list */
     if (r == 0)
-        r = add(ctx);
+        r = add(ctx, nesting);
     if (r == 0)
         r = seccomp_export_bpf(ctx, fd);
     seccomp_release(ctx);
@@ -168,19 +169,28 @@ static int compile(uint32_t preset, int (*add)(scmp_filter_ctx ctx), const char 
 
 /* Two filters, the stricter answer counts: in one, libseccomp would let a rule without arguments
  * override those with, and loading the long one costs 0.1 ms, too much for each command. */
-int host_compile_filter(struct err *e)
+static int compile_both(struct host_filter *f, bool nesting)
 {
     AUTO(buf_done) struct buf program = {0};
-    AUTO(fd_close) int fd = compile(SCMP_ACT_ERRNO(ENOSYS), add_rules, "holt-filter");
+    AUTO(fd_close) int fd = compile(SCMP_ACT_ERRNO(ENOSYS), add_rules, nesting);
     int r = fd < 0 ? fd : lseek(fd, 0, SEEK_SET) < 0 ? -errno : 0;
 
     if (r == 0)
         r = fd_read_all(fd, sizeof(struct sock_filter) * BPF_MAXINSNS, &program);
     if (r == 0)
-        r = host.filter_fd = compile(SCMP_ACT_ALLOW, add_checked, "holt-command-filter");
+        r = f->command_fd = compile(SCMP_ACT_ALLOW, add_checked, nesting);
     if (r < 0)
-        return err_set(e, ERR_INTERNAL, -r, "compile the seccomp filter");
-    host.filter.len = (unsigned short)(buf_len(&program) / sizeof(struct sock_filter));
-    host.filter.filter = (struct sock_filter *)(void *)buf_steal(&program);
+        return r;
+    f->all.len = (unsigned short)(buf_len(&program) / sizeof(struct sock_filter));
+    f->all.filter = (struct sock_filter *)(void *)buf_steal(&program);
     return 0;
+}
+
+int host_compile_filter(struct err *e)
+{
+    int r = compile_both(&host.filter, false);
+
+    if (r == 0 && host.nesting)
+        r = compile_both(&host.nesting_filter, true);
+    return r < 0 ? err_set(e, ERR_INTERNAL, -r, "compile the seccomp filter") : 0;
 }

@@ -32,9 +32,12 @@ struct host {
         bool writable;
     } allowed[HOST_ALLOWED_MAX]; /* directories of the host that may be mounted */
     size_t allowed_n;
-    uint32_t features;        /* enum spawn_feature */
-    struct sock_fprog filter; /* of init and all it starts */
-    int filter_fd;            /* a sealed memfd with the second filter, of commands only */
+    uint32_t features; /* enum spawn_feature */
+    bool nesting;      /* sandboxes may be made with it */
+    struct host_filter {
+        struct sock_fprog all; /* of init and all it starts */
+        int command_fd;        /* a sealed memfd with the second filter, of commands only */
+    } filter, nesting_filter;
     int netns[HOST_NETNS_MAX];
     uint32_t netns_n, netns_want;
 };
@@ -44,6 +47,9 @@ CHECKED int host_init(const char *state, const char *init_program, struct err *e
 /* Each makes one part; in files of their own. */
 CHECKED int host_open_cgroups(struct err *e);
 void host_close_cgroups(void); /* those that are empty: sandboxes outlive us */
+/* The directory of the group that was given to an ordinary user: its own, if it may divide it; or
+ * -1. controller: NULL is v2's. */
+int delegated_open(const char *mount, const char *controller);
 CHECKED int host_make_base(struct err *e);
 CHECKED int host_make_dev(struct err *e);
 mode_t host_box_mode(void); /* of sb/ and sb/ID */

@@ -11,6 +11,7 @@
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -82,10 +83,20 @@ static int write_map(pid_t pid, const char *which, uint32_t inside, uint32_t bas
     return fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
 }
 
+/* It has our lock and our listening socket: should we die, it must not stay in our stead. */
+static _Noreturn void wait_for_kill(pid_t parent)
+{
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    while (getppid() == parent)
+        (void)pause();
+    _exit(1);
+}
+
 /* A user namespace only exists with a process in it or a descriptor on it: one is born, mapped,
  * opened, killed. */
 static int make_userns(uid_t uid, gid_t gid, uint32_t base, uint32_t n)
 {
+    pid_t parent = getpid();
     struct clone_args args = {.flags = CLONE_NEWUSER | CLONE_CLEAR_SIGHAND};
     long pid = syscall(SYS_clone3, &args, sizeof args);
     char path[48];
@@ -94,8 +105,7 @@ static int make_userns(uid_t uid, gid_t gid, uint32_t base, uint32_t n)
     if (pid < 0)
         return -errno;
     if (pid == 0)
-        for (;;)
-            (void)pause();
+        wait_for_kill(parent);
     (void)snprintf(path, sizeof path, "/proc/%ld/ns/user", pid);
     r = write_map((pid_t)pid, "uid_map", uid, base, n);
     if (r == 0)

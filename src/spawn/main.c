@@ -1,11 +1,14 @@
 /* holt-spawn: the only privileged part.
  * Usage: holt-spawn --state DIR --init PROGRAM [--user NAME] [--allow DIR | --allow-write DIR]...
+ *        [--nesting yes]
  * --user: who holtd runs as, where that is not our own user. */
+#include "base/clock.h"
 #include "base/log.h"
 #include "spawn/sandbox.h"
 #include "spawn/server.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -13,11 +16,19 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#define LOCK_MS 2000
+#define LOCK_LOOK_MS 10
+
+/* One that was killed holds the lock until the kernel is done with it. */
 static int lock_state(struct err *e)
 {
     int fd = openat(host.state, "spawn.lock", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    int64_t until = clock_mono_ms() + LOCK_MS;
+    bool locked = false;
 
-    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+    while (fd >= 0 && !(locked = flock(fd, LOCK_EX | LOCK_NB) == 0) && clock_mono_ms() < until)
+        (void)poll(NULL, 0, LOCK_LOOK_MS);
+    if (!locked)
         return err_set(e, ERR_CONFLICT, 0, "another holt-spawn serves '%s'", host.state_path);
     return 0; /* held until we die */
 }
@@ -59,6 +70,8 @@ static int parse(int argc, char **argv, struct arguments *ret, struct err *e)
             ret->init = value;
         else if (strcmp(name, "--user") == 0)
             ret->user = value;
+        else if (strcmp(name, "--nesting") == 0)
+            host.nesting = strcmp(value, "yes") == 0;
         else if (strcmp(name, "--allow") != 0 && strcmp(name, "--allow-write") != 0)
             return err_set(e, ERR_INVALID, 0, "unknown argument '%s'", name);
         else if (host_allow(value, strcmp(name, "--allow-write") == 0, e) < 0)
@@ -67,7 +80,7 @@ static int parse(int argc, char **argv, struct arguments *ret, struct err *e)
     if (!ret->state || !ret->init || argc % 2 == 0)
         return err_set(e, ERR_INVALID, 0,
                        "usage: holt-spawn --state DIR --init PROGRAM [--user NAME] "
-                       "[--allow DIR | --allow-write DIR]...");
+                       "[--allow DIR | --allow-write DIR]... [--nesting yes]");
     return 0;
 }
 

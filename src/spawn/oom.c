@@ -33,11 +33,12 @@ static void on_v1(struct watch *w, uint32_t events)
 static void on_v2(struct watch *w, uint32_t events)
 {
     struct sandbox *s = CONTAINER_OF(w, struct sandbox, oom);
-    uint64_t kills = cgroup_oom_kills(s);
+    uint64_t kills;
     char text[256];
 
     (void)events;
-    (void)!pread(w->fd, text, sizeof text, 0); /* or it stays marked */
+    (void)!pread(w->fd, text, sizeof text, 0); /* or it stays marked; first, or a kill is missed */
+    kills = cgroup_oom_kills(s);
     if (kills > s->oom_kills)
         tell(s, kills);
 }

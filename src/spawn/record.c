@@ -122,7 +122,7 @@ static void read_record(struct sandbox *s)
 {
     AUTO(fd_close) int fd = openat(s->dir, "record", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     AUTO(buf_done) struct buf text = {0};
-    struct str lines;
+    struct str lines, installation;
     uint64_t v[11];
 
     if (fd < 0 || fd_read_all(fd, RECORD_MAX, &text) < 0 ||
@@ -139,8 +139,8 @@ static void read_record(struct sandbox *s)
     s->cpu_millis = (uint32_t)v[8];
     s->pids = (uint32_t)v[9];
     s->nofile = (uint32_t)v[10];
-    (void)snprintf(s->installation, sizeof s->installation, STR_FMT,
-                   STR_ARG(str_cut(lines, '\n', &lines)));
+    installation = str_cut(lines, '\n', &lines);
+    (void)snprintf(s->installation, sizeof s->installation, STR_FMT, STR_ARG(installation));
     s->keep = s->pid == 0; /* stopped: nothing of it is there but its files */
     if (s->keep)
         return;

@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/point.h"
 #include "spawn/server.h"
 
 #include <errno.h>
@@ -56,6 +57,7 @@ void sandbox_forget_tags(void)
 
 static void answer_end(struct sandbox *s)
 {
+    point_reached("undone");
     if (s->create_tag != 0)
         server_done(s->create_tag, &s->failure);
     if (s->destroy_tag != 0)
@@ -172,7 +174,9 @@ static void on_ended(struct watch *w, uint32_t events)
     bool starting = s->state == SPAWN_STARTING;
 
     (void)events;
-    if (!s->adopted && waitpid(s->pid, &s->status, WNOHANG) != s->pid)
+    /* A reaped pidfd hangs up, which is told unasked; then there is nobody to wait for, and
+     * waitpid(0) would take another sandbox's end. */
+    if (s->pid == 0 || (!s->adopted && waitpid(s->pid, &s->status, WNOHANG) == 0))
         return;
     s->pid = 0;
     s->state = SPAWN_DEAD;
@@ -200,6 +204,7 @@ static void running(struct sandbox *s)
 
     s->state = SPAWN_RUNNING;
     s->keep = false; /* a restart that fails from here on is a death like any other */
+    point_reached("running");
     if (s->create_tag == 0)
         return;
     s->create_tag = 0;
@@ -261,8 +266,10 @@ static int check(const struct spawn_create *c, struct err *e)
     } else if (s) {
         return err_set(e, ERR_CONFLICT, 0, "sandbox '" STR_FMT "' exists", STR_ARG(c->id));
     }
-    if (c->flags & SPAWN_NESTING)
-        return err_set(e, ERR_UNSUPPORTED, 0, "this holt-spawn knows no nesting");
+    if ((c->flags & SPAWN_NESTING) && !host.nesting) {
+        (void)err_set(e, ERR_FORBIDDEN, 0, "holt-spawn was started without '--nesting yes'");
+        return err_hint(e, "end holt-spawn: the next one takes up the setting and the sandboxes");
+    }
     return 0;
 }
 
@@ -285,7 +292,6 @@ static void reset(struct sandbox *s, const struct spawn_create *c, uint32_t tag)
                           .upper = -1,
                           .dev_tree = -1,
                           .cg2 = -1,
-                          .cg2_init = -1,
                           .cg2_work = -1,
                           .go = {-1, -1},
                           .report = {-1, -1},
@@ -315,9 +321,8 @@ static void let_go(struct sandbox *s)
     fd_close(s->go[1]);
     fd_close(s->upper);
     fd_close(s->dev_tree);
-    fd_close(s->cg2_init);
     fd_close(s->cg2_work);
-    s->go[1] = s->upper = s->dev_tree = s->cg2_init = s->cg2_work = -1;
+    s->go[1] = s->upper = s->dev_tree = s->cg2_work = -1;
     (void)undo_layers(s);
     sandbox_close_mounts(s);
     s->ask = NULL;
@@ -344,6 +349,7 @@ void sandbox_create(const struct spawn_create *c, uint32_t tag)
         s->enforced |= SPAWN_CAN_DISK;
     if (s->nofile)
         s->enforced |= SPAWN_CAN_NOFILE;
+    s->enforced |= host.features & (SPAWN_CAN_KILL_TREE | SPAWN_CAN_FREEZE);
     if (rlimit_holds_pids(s))
         s->enforced |= SPAWN_CAN_PIDS;
     r = run_steps(s, &e);
@@ -354,6 +360,7 @@ void sandbox_create(const struct spawn_create *c, uint32_t tag)
         loop_want(&s->told, EPOLLIN);
     }
     if (r == 0) {
+        point_reached("recorded");
         let_go(s);
         return;
     }

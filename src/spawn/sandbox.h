@@ -57,19 +57,19 @@ struct sandbox {
     int *mounts; /* detached mounts, as in ask->mounts; -1: a tmpfs, which the child makes */
     size_t mount_n;
     shared_set shared;
-    int dev_tree;           /* a detached mount of the shared /dev */
-    int cg2;                /* sb/ID in the v2 tree, or -1 */
-    int cg2_init, cg2_work; /* init and work in it */
-    int go[2];              /* the child waits for a byte on go[0] */
-    int report[2];          /* the child's error on report[1]; closed by exec */
-    pid_t pid;              /* 0: not cloned, or gone */
-    uint64_t started;       /* its start time, as the kernel counts */
-    bool adopted;           /* not our child: its end is seen, its status is not */
-    struct watch ended;     /* the pidfd */
-    struct watch told;      /* report[0] */
-    size_t steps_done;      /* in spawn: what undo must go through */
-    struct tree_job job;    /* removes or measures its files */
-    uint32_t stats_tag;     /* waits for the measure; 0: nobody */
+    int dev_tree;        /* a detached mount of the shared /dev */
+    int cg2;             /* ID in the v2 tree, or -1: init is in it */
+    int cg2_work;        /* work in it, of the commands */
+    int go[2];           /* the child waits for a byte on go[0] */
+    int report[2];       /* the child's error on report[1]; closed by exec */
+    pid_t pid;           /* 0: not cloned, or gone */
+    uint64_t started;    /* its start time, as the kernel counts */
+    bool adopted;        /* not our child: its end is seen, its status is not */
+    struct watch ended;  /* the pidfd */
+    struct watch told;   /* report[0] */
+    size_t steps_done;   /* in spawn: what undo must go through */
+    struct tree_job job; /* removes or measures its files */
+    uint32_t stats_tag;  /* waits for the measure; 0: nobody */
     struct cgroup_v1 v1;
     struct watch oom; /* tells when the kernel killed for want of memory */
     int oom_file;     /* v1: what the eventfd is about */

@@ -4,7 +4,9 @@
 #include "base/log.h"
 #include "base/rnd.h"
 #include "spawn/discard.h"
+#include "spawn/measure.h"
 #include "spawn/sandbox.h"
+#include "wire/init_order.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -138,14 +140,48 @@ static void on_adopt(const struct spawn_msg *m, struct sandbox *s)
         fail_errno(m->tag, -ESRCH, "adopt", m->u.name.id);
 }
 
+static int signal_init(struct sandbox *s, int signal)
+{
+    return s->pid == 0 || syscall(SYS_pidfd_send_signal, s->ended.fd, signal, NULL, 0) == 0
+               ? 0
+               : -errno;
+}
+
+/* Where there is no cgroup, init does it to all that it has started.  pause: on or off, or -1: as
+ * it is. */
+static int order_init(struct sandbox *s, bool kill, int pause)
+{
+    struct init_order order;
+    struct rlimit l;
+
+    if (s->pid == 0)
+        return 0;
+    if (prlimit(s->pid, RLIMIT_LOCKS, NULL, &l) < 0)
+        return -errno;
+    order = init_order_from(l.rlim_cur);
+    order.kills += kill;
+    order.paused = pause < 0 ? order.paused : pause;
+    l.rlim_cur = init_order_to(order);
+    return prlimit(s->pid, RLIMIT_LOCKS, &l, NULL) < 0 ? -errno : signal_init(s, INIT_LOOK);
+}
+
 static void on_kill(const struct spawn_msg *m, struct sandbox *s)
 {
     bool only_work = m->u.kill.scope == SPAWN_WORK;
     int r = cgroup_kill(s, only_work);
 
-    if (r < 0 && !only_work && s->ended.fd >= 0) /* PID 1's end is everybody's */
-        r = syscall(SYS_pidfd_send_signal, s->ended.fd, SIGKILL, NULL, 0) < 0 ? -errno : 0;
+    if (r < 0)
+        r = only_work ? order_init(s, true, -1) : signal_init(s, SIGKILL);
     fail_errno(m->tag, r, "kill", m->u.kill.id);
+}
+
+static void on_pause(const struct spawn_msg *m, struct sandbox *s)
+{
+    int r = cgroup_freeze(s, m->u.pause.on);
+
+    if (r == -ENOSYS)
+        r = order_init(s, false, m->u.pause.on);
+    fail_errno(m->tag, r, m->u.pause.on ? "pause" : "resume", m->u.pause.id);
 }
 
 /* Given away: they are holt-egress's alone, and cost nothing here. */
@@ -186,7 +222,7 @@ static void on_named(const struct spawn_msg *m)
     } else if (m->type == SPAWN_KILL) {
         on_kill(m, s);
     } else if (m->type == SPAWN_PAUSE) {
-        fail_errno(m->tag, cgroup_freeze(s, m->u.pause.on), "pause", m->u.pause.id);
+        on_pause(m, s);
     } else if (m->type == SPAWN_STATS_GET) {
         sandbox_stats(s, m->tag);
     } else if (m->type == SPAWN_LISTEN) {
@@ -208,6 +244,8 @@ static void dispatch(const struct spawn_msg *m)
         on_list(m);
     } else if (m->type == SPAWN_DISCARD) {
         discard_begin(&m->u.discard, m->tag);
+    } else if (m->type == SPAWN_MEASURE) {
+        measure_begin(&m->u.measure, m->tag);
     } else if (m->type == SPAWN_POOL) {
         host.netns_want = m->u.pool.netns;
         server_done(m->tag, NULL);

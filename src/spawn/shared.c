@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 static struct {
@@ -127,6 +128,22 @@ void shared_close(shared_set *set)
         if ((*set & (1ULL << i)) && --volumes[i].users == 0)
             drop((ptrdiff_t)i);
     *set = 0;
+}
+
+int shared_bytes(const char *id, uint64_t *ret)
+{
+    ptrdiff_t i = find(id);
+    struct statfs st;
+
+    *ret = 0;
+    if (i < 0 || volumes[i].users == 0)
+        return 0;
+    if (volumes[i].root < 0)
+        return -ESTALE;
+    if (fstatfs(volumes[i].root, &st) < 0)
+        return -errno;
+    *ret = (uint64_t)(st.f_blocks - st.f_bfree) * (uint64_t)st.f_bsize;
+    return 0;
 }
 
 const char *shared_name(size_t i)

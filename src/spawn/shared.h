@@ -13,4 +13,6 @@ CHECKED int shared_open(const char *id, uint64_t size, shared_set *set, struct e
 /* One that a sandbox of the last holt-spawn has: nobody new can join it. */
 void shared_found(const char *id, shared_set *set);
 void shared_close(shared_set *set);
+/* What is in it; 0 too when nobody has it.  -ESTALE: it is of the last holt-spawn. */
+CHECKED int shared_bytes(const char *id, uint64_t *ret);
 const char *shared_name(size_t i);

@@ -15,6 +15,8 @@
 
 #define CPU_PERIOD_US 100000
 #define DEPTH_MAX 64
+#define CGROUP_PURE "/sys/fs/cgroup" /* v2 here, or beside v1 */
+#define CGROUP_HYBRID "/sys/fs/cgroup/unified"
 
 static const char *const cg1_names[CG1_COUNT] = {"memory", "pids", "cpu"};
 static const uint32_t cg1_features[CG1_COUNT] = {SPAWN_CAN_MEMORY, SPAWN_CAN_PIDS, SPAWN_CAN_CPU};
@@ -58,21 +60,32 @@ static uint64_t get(int dir, const char *name, const char *key)
     return 0;
 }
 
-static int open_group(const char *mount, const char *name)
+/* At the top of the hierarchy; for an ordinary user in what was given to it.  controller: NULL is
+ * v2's. */
+static int open_group(const char *mount, const char *controller)
 {
-    char path[256];
+    AUTO(fd_close)
+    int parent = host.rootless ? delegated_open(mount, controller)
+                               : open(mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    (void)snprintf(path, sizeof path, "%s/%s", mount, name);
-    if (mkdir(path, 0755) < 0 && errno != EEXIST)
+    if (parent < 0 || (mkdirat(parent, group_name, 0755) < 0 && errno != EEXIST))
         return -1;
-    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return openat(parent, group_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* dir: the group itself. */
+static int remove_group(int dir, const char *name)
+{
+    AUTO(fd_close) int parent = openat(dir, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    return parent < 0 || unlinkat(parent, name, AT_REMOVEDIR) < 0 ? -errno : 0;
 }
 
 /* The mount points are systemd's convention; a host without any works, and says what it cannot do.
  */
 int host_open_cgroups(struct err *e)
 {
-    bool pure = access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
+    bool pure = access(CGROUP_PURE "/cgroup.controllers", F_OK) == 0;
     char mount[64];
     struct stat st;
 
@@ -80,12 +93,12 @@ int host_open_cgroups(struct err *e)
         return err_set(e, ERR_INTERNAL, errno, "stat the state directory");
     (void)snprintf(group_name, sizeof group_name, "holt-%" PRIx64 "-%" PRIx64, (uint64_t)st.st_dev,
                    (uint64_t)st.st_ino);
-    host.cg2 = open_group(pure ? "/sys/fs/cgroup" : "/sys/fs/cgroup/unified", group_name);
+    host.cg2 = open_group(pure ? CGROUP_PURE : CGROUP_HYBRID, NULL);
     if (host.cg2 >= 0)
         host.features |= SPAWN_CAN_FREEZE | SPAWN_CAN_KILL_TREE;
     for (int i = 0; i < CG1_COUNT; i++) {
         (void)snprintf(mount, sizeof mount, "/sys/fs/cgroup/%s", cg1_names[i]);
-        host.cg1[i] = pure ? -1 : open_group(mount, group_name);
+        host.cg1[i] = pure ? -1 : open_group(mount, cg1_names[i]);
         if (host.cg1[i] >= 0)
             host.features |= cg1_features[i];
         if (pure && host.cg2 >= 0) {
@@ -102,17 +115,10 @@ int host_open_cgroups(struct err *e)
 
 void host_close_cgroups(void)
 {
-    char path[128];
-
     parked_end_all();
-    for (int i = 0; i < CG1_COUNT; i++) {
-        (void)snprintf(path, sizeof path, "/sys/fs/cgroup/%s/%s", cg1_names[i], group_name);
-        (void)rmdir(path);
-    }
-    (void)snprintf(path, sizeof path, "/sys/fs/cgroup/unified/%s", group_name);
-    (void)rmdir(path);
-    (void)snprintf(path, sizeof path, "/sys/fs/cgroup/%s", group_name);
-    (void)rmdir(path);
+    for (int i = 0; i < CG1_COUNT; i++)
+        (void)remove_group(host.cg1[i], group_name);
+    (void)remove_group(host.cg2, group_name);
 }
 
 static uint64_t wanted(const struct sandbox *s, int i)
@@ -134,10 +140,14 @@ static int limit_v1(int dir, int i, uint64_t v)
     return r < 0 ? r : put(dir, "cpu.cfs_quota_us", "%" PRIu64, v * CPU_PERIOD_US / 1000);
 }
 
+/* No swap on top of memory: the limit is the whole of it.  Kernels without swap lack the file. */
 static int limit_v2(int dir, int i, uint64_t v)
 {
-    if (i == CG1_MEMORY)
-        return put(dir, "memory.max", "%" PRIu64, v);
+    if (i == CG1_MEMORY) {
+        int r = put(dir, "memory.swap.max", "0");
+
+        return r < 0 && r != -ENOENT ? r : put(dir, "memory.max", "%" PRIu64, v);
+    }
     if (i == CG1_PIDS)
         return put(dir, "pids.max", "%" PRIu64, v);
     return put(dir, "cpu.max", "%" PRIu64 " %d", v * CPU_PERIOD_US / 1000, CPU_PERIOD_US);
@@ -171,23 +181,25 @@ static int limit_one(struct sandbox *s, int i, struct err *e)
     return 0;
 }
 
-/* ID/init holds init; ID/work belongs to the sandbox's root, and init makes one group per command
- * in it.  To move between the two it must own the list of the group above both as well (cgroups(7),
- * delegation); the limits, which stand in ID, stay ours. */
+/* init is in ID itself, which passes no controller on and so may have processes; ID/work belongs to
+ * the sandbox's root, and init makes one group per command in it.  To put a child there it must own
+ * ID's list of processes as well (cgroups(7), delegation); the limits, which stand in ID, stay
+ * ours.  A group beside work would not do for init: where cgroup namespaces are borders of
+ * delegation (mount option nsdelegate, systemd's choice), work must be below its namespace's root.
+ */
 static int delegate(struct sandbox *s)
 {
     static const char *const owned[] = {"cgroup.procs", "work", "work/cgroup.procs",
                                         "work/cgroup.subtree_control"};
     uint32_t root = idmap_base(s->ids.slot);
 
-    if (mkdirat(s->cg2, "init", 0755) < 0 || mkdirat(s->cg2, "work", 0755) < 0)
+    if (mkdirat(s->cg2, "work", 0755) < 0)
         return -errno;
     for (size_t i = 0; i < ARRAY_LEN(owned); i++)
         if (fchownat(s->cg2, owned[i], root, root, 0) < 0)
             return -errno;
-    s->cg2_init = openat(s->cg2, "init", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     s->cg2_work = openat(s->cg2, "work", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return s->cg2_init < 0 || s->cg2_work < 0 ? -errno : 0;
+    return s->cg2_work < 0 ? -errno : 0;
 }
 
 /* Groups with a process in them, renamed: then the child is born there.  Of a limit of one process
@@ -244,14 +256,6 @@ static void remove_below(int dir, const char *name, int depth)
     (void)unlinkat(dir, name, AT_REMOVEDIR);
 }
 
-static void remove_v2(struct sandbox *s)
-{
-    if (s->cg2 < 0)
-        return;
-    remove_below(s->cg2, "work", 0);
-    remove_below(s->cg2, "init", 0);
-}
-
 /* EBUSY while the last process is not quite gone. */
 int undo_cgroup(struct sandbox *s)
 {
@@ -266,13 +270,13 @@ int undo_cgroup(struct sandbox *s)
             r = -errno;
     if (host.cg2 < 0)
         return r;
-    remove_v2(s);
+    if (s->cg2 >= 0)
+        remove_below(s->cg2, "work", 0);
     if (unlinkat(host.cg2, s->id, AT_REMOVEDIR) < 0 && errno != ENOENT)
         return -errno; /* keeps s->cg2 for the next attempt */
     fd_close(s->cg2);
-    fd_close(s->cg2_init);
     fd_close(s->cg2_work);
-    s->cg2 = s->cg2_init = s->cg2_work = -1;
+    s->cg2 = s->cg2_work = -1;
     return r;
 }
 

@@ -3,6 +3,8 @@
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
+#include "base/point.h"
+#include "spawn/guards.h"
 #include "spawn/mnt.h"
 
 #include <errno.h>
@@ -55,18 +57,21 @@ int step_clone(struct sandbox *s, struct err *e)
     };
     long pid;
 
+    if (guard_left_out("queues"))
+        args.flags &= ~(uint64_t)CLONE_NEWIPC;
     if (pipe2(s->go, O_CLOEXEC) < 0 || pipe2(s->report, O_CLOEXEC | O_NONBLOCK) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "make a pipe");
     s->dev_tree = mnt_clone(host.dev, true);
     if (s->dev_tree < 0)
         return err_set(e, ERR_UNSUPPORTED, -s->dev_tree, "detach the shared /dev");
-    if (s->cg2_init >= 0) {
+    if (s->cg2 >= 0) {
         args.flags |= CLONE_INTO_CGROUP;
-        args.cgroup = (unsigned)s->cg2_init;
+        args.cgroup = (unsigned)s->cg2;
     }
     pid = clone_child(s, &args);
     if (pid < 0)
         return err_set(e, err_code_from_errno((int)-pid), (int)-pid, "clone");
+    point_reached("cloned");
     s->pid = (pid_t)pid;
     s->ended.fd = pidfd;
     fd_close(s->go[0]);

@@ -31,28 +31,26 @@ bool rlimit_holds_pids(const struct sandbox *s)
 
 int step_rlimits(struct sandbox *s, struct err *e)
 {
-    struct rlimit core = {0, 0}, files, processes = {s->pids, s->pids};
+    struct rlimit core = {0, 0}, processes = {s->pids, s->pids};
 
+    if (guard_left_out("rlimits"))
+        return 0;
     if (setrlimit(RLIMIT_CORE, &core) < 0)
         return err_set(e, ERR_INTERNAL, errno, "limit core files");
     if (rlimit_holds_pids(s) && setrlimit(RLIMIT_NPROC, &processes) < 0)
         return err_set(e, ERR_INTERNAL, errno, "limit processes");
-    if (s->nofile == 0)
-        return 0;
-    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-        return err_set(e, ERR_INTERNAL, errno, "read the limit of open files");
-    /* The hard limit can only go down here: more than it allows is what it allows. */
-    files.rlim_max = files.rlim_max < s->nofile ? files.rlim_max : s->nofile;
-    files.rlim_cur = files.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &files) < 0)
-        return err_set(e, ERR_INTERNAL, errno, "limit open files");
-    return 0;
+    return 0; /* that of open files is the commands', not init's: it sets it for each */
+}
+
+static const struct host_filter *filter_of(const struct sandbox *s)
+{
+    return s->flags & SPAWN_NESTING ? &host.nesting_filter : &host.filter;
 }
 
 /* Nothing is inherited but three, in their places, and, until exec, what exec closes. */
 int step_descriptors(struct sandbox *s, struct err *e)
 {
-    const int from[] = {s->listener, host.filter_fd, s->cg2_work};
+    const int from[] = {s->listener, filter_of(s)->command_fd, s->cg2_work};
     int above[ARRAY_LEN(from)];
 
     host.init = fcntl(host.init, F_DUPFD_CLOEXEC, 10); /* out of the way of 3, 4 and 5 */
@@ -77,9 +75,13 @@ int step_capabilities(struct sandbox *s, struct err *e)
     };
 
     (void)s;
-    for (int cap = 0; cap < 64 && !guard_left_out("caps"); cap++)
-        if (!(kept_caps & BIT(cap)) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 && errno != EINVAL)
-            return err_set(e, ERR_INTERNAL, errno, "drop capability %d", cap);
+    for (int cap = 0; cap < 64 && !guard_left_out("caps"); cap++) {
+        if ((kept_caps & BIT(cap)) || prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
+            continue;
+        if (errno == EINVAL)
+            break; /* past the kernel's last */
+        return err_set(e, ERR_INTERNAL, errno, "drop capability %d", cap);
+    }
     if (!guard_left_out("caps") && syscall(SYS_capset, &head, data) < 0)
         return err_set(e, ERR_INTERNAL, errno, "set capabilities");
     if (!guard_left_out("no_new_privs") && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
@@ -91,10 +93,9 @@ int step_capabilities(struct sandbox *s, struct err *e)
  * command: it takes clone3 away, by which init puts a command into its cgroup. */
 int step_seccomp(struct sandbox *s, struct err *e)
 {
-    (void)s;
     if (guard_left_out("seccomp"))
         return 0;
-    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &host.filter) < 0)
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter_of(s)->all) < 0)
         return err_set(e, ERR_UNSUPPORTED, errno, "install the filter");
     return 0;
 }

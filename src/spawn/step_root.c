@@ -24,10 +24,13 @@ static int make_stage(const struct sandbox *s, struct err *e)
     uint64_t size = s->disk_bytes ? s->disk_bytes : TMPFS_DEFAULT;
     char options[80];
 
+    (void)umask(0022); /* holtd's own would make `/` its root's alone */
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return err_set(e, ERR_INTERNAL, errno, "cut off the host's mounts");
     (void)snprintf(options, sizeof options, "mode=755,size=%llu,nr_inodes=200000",
                    (unsigned long long)(s->upper < 0 ? size : STAGE_SIZE));
+    if (guard_left_out("disk"))
+        options[sizeof "mode=755" - 1] = '\0';
     if (mount("holt", SETUP_STAGE, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
         return err_set(e, ERR_INTERNAL, errno, "mount the writable layer");
     if (chdir(SETUP_STAGE) < 0 || mkdir("root", 0755) < 0)
@@ -96,7 +99,6 @@ static int make_plain(const struct sandbox *s, struct err *e)
     if (mount("root", "root", NULL, MS_BIND, NULL) < 0)
         return err_set(e, ERR_INTERNAL, errno, "make the root a mount");
     root = open("root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    (void)umask(0022);
     r = root < 0 ? -errno : base_make(root, true);
     return r < 0 ? err_set(e, ERR_INTERNAL, -r, "make the base") : 0;
 }

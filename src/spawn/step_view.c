@@ -14,6 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define NESTED_MAX "128" /* namespaces of each kind */
+
 /* An image may have links where we mount: they are refused, never followed.  Writes a path that
  * names the directory itself. */
 static int mount_point(const char *name, char path[static 48], struct err *e)
@@ -57,6 +59,8 @@ int step_dev(struct sandbox *s, struct err *e)
 
     if (at < 0)
         return -1;
+    if (guard_left_out("terminals"))
+        pts = "newinstance,ptmxmode=0666,mode=620";
     r = mnt_attach(s->dev_tree, to);
     if (r < 0)
         return err_set(e, ERR_UNSUPPORTED, -r, "attach the shared /dev");
@@ -85,17 +89,33 @@ static int write_once(const char *path, const char *text)
     return fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
 }
 
-/* The filter refuses them too; this holds for whoever finds a way around it.  Then /proc is shut.
- */
+/* The filter refuses them too; this holds for whoever finds a way around it.  With nesting there
+ * may be some of each kind: what they take of the kernel's memory is bounded. */
+static int limit_namespaces(const struct sandbox *s)
+{
+    static const char *const kinds[] = {"user", "mnt", "pid", "net", "ipc", "uts", "cgroup"};
+    int r = 0;
+
+    if (!(s->flags & SPAWN_NESTING))
+        return guard_left_out("userns") ? 0 : write_once("/proc/sys/user/max_user_namespaces", "0");
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(kinds); i++) {
+        char path[64];
+
+        (void)snprintf(path, sizeof path, "/proc/sys/user/max_%s_namespaces", kinds[i]);
+        r = write_once(path, NESTED_MAX);
+    }
+    return r;
+}
+
+/* Then /proc is shut. */
 int step_namespaces_shut(struct sandbox *s, struct err *e)
 {
     static const char *const masked[] = {"/proc/kcore", "/proc/keys", "/proc/sysrq-trigger",
                                          "/proc/timer_list"};
-    int r = guard_left_out("userns") ? 0 : write_once("/proc/sys/user/max_user_namespaces", "0");
+    int r = limit_namespaces(s);
 
-    (void)s;
     if (r < 0)
-        return err_set(e, ERR_INTERNAL, -r, "forbid user namespaces");
+        return err_set(e, ERR_INTERNAL, -r, "limit its namespaces");
     if (guard_left_out("masks"))
         return 0;
     for (size_t i = 0; i < ARRAY_LEN(masked); i++)

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/point.h"
 
 #define GROUP_MAX 512                /* works in one transaction */
 #define GROUP_NS 5000000ULL          /* and the time they may take before the commit */
@@ -72,7 +73,11 @@ static int run_tx(struct store *s, struct batch *b, struct list *todo, bool dura
         s->engine->rollback(s->conn);
         return -1;
     }
-    return s->engine->commit(s->conn, e);
+    point_reached("before commit");
+    if (s->engine->commit(s->conn, e) < 0)
+        return -1;
+    point_reached("after commit");
+    return 0;
 }
 
 /* None of the group's changes are there: each work that had not failed by itself fails so. */

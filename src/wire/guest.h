@@ -187,12 +187,13 @@ enum guest_file_flag {
     GUEST_FILE_RECURSIVE = 8,
     GUEST_FILE_NOFOLLOW = 16, /* the last component is not followed */
     GUEST_FILE_OWNER = 32,    /* tar in: owners as the archive says */
-    GUEST_FILE_FLAGS = 63
+    GUEST_FILE_WITHIN = 64,   /* read, write: the file must lie in one of the directories of `to` */
+    GUEST_FILE_FLAGS = 127
 };
 struct guest_file_call {
     uint8_t op;
     uint32_t flags;
-    struct str path, to; /* `to` of rename */
+    struct str path, to; /* `to` of rename; of within: "/dir:/dir" */
     uint64_t offset, length;
     uint32_t mode, uid, gid;
 };

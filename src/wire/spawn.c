@@ -92,6 +92,13 @@ static const struct wire_field discard_fields[] = {
     TEXT(spawn_discard, id, 1, SPAWN_LAYER_MAX),
     NUM(spawn_discard, what, WIRE_U8, .max = SPAWN_DISCARD_COUNT - 1),
 };
+static const struct wire_field measure_fields[] = {
+    TEXT(spawn_measure, id, 1, SPAWN_ID_MAX),
+    NUM(spawn_measure, kind, WIRE_U8, .min = SPAWN_MOUNT_VOLUME, .max = SPAWN_MOUNT_SHARED),
+};
+static const struct wire_field measured_fields[] = {
+    NUM(spawn_measured, bytes, WIRE_U64),
+};
 static const struct wire_field listeners_fields[] = {
     NUM(spawn_listeners, kinds, WIRE_U32, .min = 1, .max = (1 << SPAWN_LISTENER_COUNT) - 1),
 };
@@ -116,6 +123,8 @@ static const struct wire_layout
     pool_layout    = WIRE_LAYOUT("pool", struct spawn_pool, pool_fields),
     done_layout    = WIRE_LAYOUT("done", struct spawn_done, done_fields),
     discard_layout = WIRE_LAYOUT("discard", struct spawn_discard, discard_fields),
+    measure_layout = WIRE_LAYOUT("measure", struct spawn_measure, measure_fields),
+    measured_layout = WIRE_LAYOUT("measured", struct spawn_measured, measured_fields),
     listeners_layout = WIRE_LAYOUT("listeners", struct spawn_listeners, listeners_fields),
     event_layout   = WIRE_LAYOUT("event", struct spawn_event, event_fields);
 
@@ -140,6 +149,8 @@ const struct spawn_type_info spawn_types[SPAWN_TYPE_END] = {
     [SPAWN_DONE]      = {"done",      SPWN, 0, &done_layout},
     [SPAWN_EVENT]     = {"event",     SPWN, 0, &event_layout},
     [SPAWN_DISCARD]   = {"discard",   HOST, 0, &discard_layout},
+    [SPAWN_MEASURE]   = {"measure",   HOST, 0, &measure_layout},
+    [SPAWN_MEASURED]  = {"measured",  SPWN, 0, &measured_layout},
     [SPAWN_LISTEN]    = {"listen",    HOST, 0, &name_layout},
     [SPAWN_LISTENERS] = {"listeners", SPWN, SPAWN_LISTENER_COUNT, &listeners_layout},
 };

@@ -16,7 +16,8 @@
 #define SPAWN_MOUNTS_MAX 32
 #define SPAWN_PATH_MAX 1023
 #define SPAWN_LIST_MAX 256 /* rows of one list reply */
-#define SPAWN_NO_LIMIT 0   /* limits: 0 is none */
+#define SPAWN_RELAY_PATH "/run/holt.sock"
+#define SPAWN_NO_LIMIT 0 /* limits: 0 is none */
 
 enum spawn_side { SPAWN_HOST = 1, SPAWN_SPAWN = 2 };
 
@@ -37,9 +38,11 @@ enum spawn_type {
     SPAWN_POOL = 14, /* how many network namespaces to keep ready */
     SPAWN_DONE = 15, /* the plain answer: success, or the error of any request */
     SPAWN_EVENT = 16,
-    SPAWN_DISCARD = 17,   /* a volume or a layer: answered when it is gone */
-    SPAWN_LISTEN = 18,    /* answered by listeners */
-    SPAWN_LISTENERS = 19, /* with the sockets in a sandbox's network: holt-egress's */
+    SPAWN_DISCARD = 17, /* a volume or a layer: answered when it is gone */
+    SPAWN_MEASURE = 18, /* how much a volume holds */
+    SPAWN_MEASURED = 19,
+    SPAWN_LISTEN = 20,    /* answered by listeners */
+    SPAWN_LISTENERS = 21, /* with the sockets in a sandbox's network: holt-egress's */
     SPAWN_TYPE_END
 };
 
@@ -71,8 +74,9 @@ enum spawn_create_flag {
     SPAWN_NESTING = 2,
     SPAWN_UPPER_DISK = 4, /* else memory */
     SPAWN_RESTART = 8,    /* the files of an earlier life are there (destroy with keep): use them */
-    SPAWN_NETWORK = 16,   /* its connections lead to listeners; else to nothing */
-    SPAWN_CREATE_FLAGS = 31
+    SPAWN_RELAY = 16,     /* init listens at SPAWN_RELAY_PATH inside */
+    SPAWN_NETWORK = 32,   /* its connections lead to listeners; else to nothing */
+    SPAWN_CREATE_FLAGS = 63
 };
 enum spawn_mount_kind {
     SPAWN_MOUNT_TMPFS,  /* of this sandbox alone */
@@ -157,6 +161,13 @@ struct spawn_discard {
     struct str id;
     uint8_t what;
 };
+struct spawn_measure {
+    struct str id;
+    uint8_t kind; /* enum spawn_mount_kind: a volume, or a shared tmpfs */
+};
+struct spawn_measured {
+    uint64_t bytes;
+};
 enum spawn_event_kind { SPAWN_INIT_ENDED = 1, SPAWN_OOM = 2, SPAWN_EVENT_COUNT };
 struct spawn_event {
     struct str id;
@@ -184,6 +195,8 @@ struct spawn_msg {
         struct spawn_done done;
         struct spawn_event event;
         struct spawn_discard discard;
+        struct spawn_measure measure;
+        struct spawn_measured measured;
         struct spawn_listeners listeners;
     } u;
 };

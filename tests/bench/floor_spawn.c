@@ -40,7 +40,6 @@ int floor_run(uint32_t flags, struct err *e)
                         .ask = &ask,
                         .dev_tree = -1,
                         .cg2 = -1,
-                        .cg2_init = -1,
                         .cg2_work = -1,
                         .go = {-1, -1},
                         .report = {-1, -1},

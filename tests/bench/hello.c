@@ -46,7 +46,7 @@ int main(int argc, char **argv)
         c.tls_key = argv[3];
     }
     if (server_new(&c, &s, &e) < 0 ||
-        server_listen(s, argc > 1 ? argv[1] : "127.0.0.1:8199", false, &e) < 0) {
+        server_listen(s, argc > 1 ? argv[1] : "127.0.0.1:8199", LISTEN_API, &e) < 0) {
         fprintf(stderr, "hello: %s\n", e.msg);
         return 1;
     }

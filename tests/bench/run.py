@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures holtd against floor programs and peers, interleaved in one run on one machine, and writes docs/benchmarks.md.
 
-usage: run.py [--build DIR] [--seconds N] [--rounds N] [--only get,append,grpc,memory] [--no-write]
+usage: run.py [--build DIR] [--seconds N] [--rounds N] [--only get,append,grpc,memory,sandbox,bulk,many] [--no-write]
 CPU per request is user and system time of the server's processes, from /proc/PID/stat, over the requests answered.
 A ratio is the median of the rounds' ratios; p95 is over the rounds.
 """
@@ -20,6 +20,8 @@ import time
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 sys.path.insert(0, f"{ROOT}/tests/integration")
+sys.path.insert(0, f"{ROOT}/tests/bench")
+ALL = "get,append,grpc,memory,sandbox,bulk,many"
 
 NGINX = """
 daemon off; worker_processes 1; pid {d}/nginx.pid; error_log {d}/error.log;
@@ -46,15 +48,28 @@ def p95(values):
 class Table:
     def __init__(self):
         self.rows = []
+        self.texts = []
 
     def add(self, job, measured, beside, ratio, aim, met):
         self.rows.append((job, measured, beside, ratio, aim, {True: "yes", False: "**no**", None: ""}[met]))
         print(f"{job}\n    {measured}   beside: {beside or '-'}   ratio: {ratio or '-'}   aim: {aim or '-'}"
               + ("" if met is None else f"   met: {'yes' if met else 'NO'}"), flush=True)
 
+    def text(self, markdown):
+        """A table of its own, printed after the jobs."""
+        self.texts.append(markdown)
+        print(markdown, flush=True)
+
     def markdown(self):
         head = "| job | holt | beside | ratio | aim | met |\n| --- | --- | --- | --- | --- | --- |\n"
-        return head + "".join("| " + " | ".join(r) + " |\n" for r in self.rows)
+        return head + "".join("| " + " | ".join(r) + " |\n" for r in self.rows) + "".join(self.texts)
+
+    def verdict(self):
+        """Each aim of the design that can be measured today, met or not."""
+        width = max(len(r[0]) for r in self.rows)
+        for job, measured_, _, ratio, aim, met in self.rows:
+            if aim:
+                print(f"  {({'yes': 'met', '**no**': 'NOT MET'}).get(met, 'not measured'):12}  {job:{width}}  {ratio or measured_}  (aim {aim})")
 
 
 def children(pid):
@@ -257,7 +272,11 @@ def main():
     parser.add_argument("--build", default=f"{ROOT}/build")
     parser.add_argument("--seconds", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", default="get,append,grpc,memory")
+    parser.add_argument("--only", default=ALL, help="parts, with commas between")
+    parser.add_argument("--turns", type=int, default=200, help="rounds of what is timed one at a time")
+    parser.add_argument("--rate-ms", type=int, default=2000)
+    parser.add_argument("--mib", type=int, default=256)
+    parser.add_argument("--many", type=int, default=1000)
     parser.add_argument("--no-write", action="store_true")
     args = parser.parse_args()
     args.build = os.path.abspath(args.build)
@@ -266,12 +285,18 @@ def main():
     table, made = Table(), []
     # In the build directory: /tmp may be memory.
     with tempfile.TemporaryDirectory(prefix="bench.", dir=args.build) as directory:
-        def make(name, **more):
-            made.append(Holtd(f"{directory}/{name}", **more))
+        def make(name, *flags, **more):
+            made.append(Holtd(f"{directory}/{name}", *flags, **more))
             return made[-1]
 
         try:
             wanted = args.only.split(",")
+            unknown = [w for w in wanted if w not in ALL.split(",")]
+            if unknown:
+                parser.error(f"there is no part '{unknown[0]}': {ALL}")
+            if {"sandbox", "bulk", "many"} & set(wanted):
+                from sandbox import bench_sandbox
+                bench_sandbox(table, make, args, directory, wanted)
             holtd = make("main", config="connections_per_peer: 1000\nlog_level: warn\n")
             if "get" in wanted:
                 bench_get(table, holtd, args, directory)
@@ -288,6 +313,7 @@ def main():
         with open(f"{ROOT}/docs/benchmarks.md", "w", encoding="utf-8") as f:
             f.write("# Benchmarks\n\nPrinted by `make bench`; every line is measured in one run, holt and what stands beside it in "
                     f"turns.\n\nMachine: {machine()}; {args.rounds} rounds of {args.seconds} s.\n\n{table.markdown()}")
+    table.verdict()
     bad = [r[0] for r in table.rows if r[5] == "**no**"]
     print("every aim is met" if not bad else f"aims not met: {'; '.join(bad)}")
     return 0

@@ -23,8 +23,6 @@ static void on_lost(struct guest *g, const struct err *e)
         abort();
 }
 
-static const struct guest_ops ops = {.lost = on_lost};
-
 static void on_running(struct guest_exec *x, const struct guest_exec_running *r)
 {
     struct owner *o = guest_exec_arg(x);
@@ -99,6 +97,20 @@ static void on_done(struct guest_pipe *p, const struct guest_file_done *info, co
 
 static const struct guest_pipe_ops pipe_ops = {
     .data = on_data, .eof = on_eof, .room = on_room, .done = on_done};
+
+static int on_relay(struct guest *g, struct guest_pipe *p, const struct guest_relay *from,
+                    struct err *e)
+{
+    struct owner *o = guest_arg(g);
+
+    if (from->port % 2)
+        return err_set(e, ERR_FORBIDDEN, 0, "an odd one");
+    o->channels++;
+    guest_pipe_serve(p, &pipe_ops, o);
+    return 0;
+}
+
+static const struct guest_ops ops = {.lost = on_lost, .relay = on_relay};
 
 static void greet(struct owner *o)
 {

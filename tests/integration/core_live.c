@@ -286,14 +286,22 @@ static enum err_code create_code(struct sandbox_spec spec)
 
 static void names_are_unique_and_found(void)
 {
+    static const struct alias_name names[] = {{STR("sbx"), STR("SBX-9")},
+                                              {STR("sbx"), STR("sbx-nine")},
+                                              {STR("agentbox"), STR("5f0c1c4e")}};
     struct sandbox *s = world_create(
-        &w,
-        &(struct sandbox_spec){.name = STR("box-1"), .dialect = STR("sbx"), .alias = STR("SBX-9")});
+        &w, &(struct sandbox_spec){
+                .name = STR("box-1"), .dialect = STR("sbx"), .aliases = names, .alias_count = 3});
     struct err e = {0};
     struct sandbox_info i;
 
     CHECK(s && sandbox_find(w.all, STR("box-1"), &e) == s);
     CHECK(sandbox_find(w.all, STR("SBX-9"), &e) == s);
+    CHECK(sandbox_find(w.all, STR("sbx-nine"), &e) == s);
+    CHECK(sandbox_find(w.all, STR("5f0c1c4e"), &e) == s);
+    CHECK(world_count(&w, "SELECT COUNT(*) FROM aliases") == 3);
+    CHECK(create_code((struct sandbox_spec){.aliases = names, .alias_count = 1}) == ERR_CONFLICT);
+    CHECK(create_code((struct sandbox_spec){.name = STR("sbx-nine")}) == ERR_CONFLICT);
     sandbox_info(s, &i);
     CHECK(sandbox_find(w.all, str_of(i.id), &e) == s);
     CHECK(!sandbox_find(w.all, STR("box-2"), &e) && e.code == ERR_NOT_FOUND);

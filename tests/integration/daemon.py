@@ -33,6 +33,7 @@ def environment(extra=None):
     env["ASAN_OPTIONS"] = f"detect_leaks=1:exitcode=99:quarantine_size_mb=8{log}"
     env["UBSAN_OPTIONS"] = f"print_stacktrace=1:halt_on_error=1:exitcode=99{log}"
     env["HOLT_RUNTIME"] = "fake"
+    env["HOLT_PREVIEW_LISTEN"] = "127.0.0.1:0"
     env.update(extra or {})
     return env
 
@@ -82,7 +83,15 @@ def is_running(pid):
 class Program:
     """A child that prints where it listens; killed with us, whatever happens."""
 
-    def __init__(self, argv, env=None, cwd=None, log=None):
+    def __init__(self, argv, env=None, cwd=None, log=None, user=None):
+        """user: an as_user.User that it runs as."""
+        def enter():
+            if user:
+                user.enter()
+            die_with_parent()  # after the change of user, which clears it
+
+        if user:
+            argv = [user.path(a) for a in argv]
         self.argv = argv
         self.log_path = log or os.devnull
         self.out = []
@@ -90,7 +99,7 @@ class Program:
         with open(self.log_path, "ab") as err:
             self.process = subprocess.Popen(
                 argv, env=environment(env), cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=err, preexec_fn=die_with_parent)
+                stderr=err, preexec_fn=enter)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -151,6 +160,9 @@ class Program:
     def rss_kib(self):
         return self._status("VmRSS")
 
+    def peak_kib(self):
+        return self._status("VmHWM")
+
     def cpu_seconds(self):
         with open(f"/proc/{self.pid}/stat", encoding="ascii", errors="replace") as f:
             fields = f.read().rsplit(")", 1)[1].split()
@@ -164,11 +176,11 @@ class Holtd(Program):
     """listen: further addresses; the first listener is 127.0.0.1 with a port of the kernel's choice, unless port
     says which (None: the settings decide, and the caller sets .port)."""
 
-    def __init__(self, directory, *args, listen=(), env=None, config=None, port=0, ready=True):
+    def __init__(self, directory, *args, listen=(), env=None, config=None, port=0, ready=True, user=None, program=None):
         self.directory = str(directory)
         self.state = f"{self.directory}/state"
         os.makedirs(self.directory, exist_ok=True)
-        argv = [f"{BUILD}/holtd", "--state", self.state]
+        argv = [program or f"{BUILD}/holtd", "--state", self.state]
         if port is not None:
             argv += ["--listen", f"127.0.0.1:{port}"]
         for address in listen:
@@ -177,7 +189,7 @@ class Holtd(Program):
             with open(f"{self.directory}/holt.yaml", "w", encoding="utf-8") as f:
                 f.write(config)
             argv += ["--config", f"{self.directory}/holt.yaml"]
-        super().__init__(argv + list(args), env, log=f"{self.directory}/holtd.log")
+        super().__init__(argv + list(args), env, log=f"{self.directory}/holtd.log", user=user)
         self.port = port
         if ready:
             try:
@@ -246,6 +258,10 @@ class Holtd(Program):
     def assert_alive(self):
         assert self.alive(), f"holtd died with {self.process.returncode}:\n{self.log()[-5000:]}"
         assert self.request("GET", "/healthz", token=None)[0] == 200
+
+
+def native(directory, *args, **more):
+    return Holtd(directory, "--runtime", "native", *args, **more)
 
 
 def _decode(f):

@@ -378,7 +378,7 @@ int main(int argc, char **argv)
         return 1;
     }
     for (; i < argc; i++) {
-        if (server_listen(server, argv[i], false, &e) < 0) {
+        if (server_listen(server, argv[i], LISTEN_API, &e) < 0) {
             log_error("echo_server", LOG_E(&e));
             return 1;
         }

@@ -1,6 +1,7 @@
 """A server that speaks the native API's sandbox part as far as the command line needs it, and runs the commands as plain
 processes of this machine: what is tested is the client.  Sandboxes are directories; nothing is isolated."""
 import base64
+import errno
 import hashlib
 import io
 import json
@@ -90,7 +91,7 @@ class Exec:
         self.id, self.box, self.body = ident, box, body
         self.output = []  # (stream, offset, bytes)
         self.sizes = {1: 0, 2: 0}
-        self.ended, self.failure, self.process, self.master = False, None, None, None
+        self.ended, self.failure, self.refused, self.process, self.master = False, None, None, None, None
         self.changed = threading.Condition()
         self.inputs, self.size = b"", None
         command = body["command"]
@@ -114,6 +115,7 @@ class Exec:
                 pipes = [(1, self.process.stdout.fileno()), (2, self.process.stderr.fileno())]
         except OSError as e:
             self.failure = f"run '{argv[0]}': {e.strerror}"
+            self.refused = 127 if e.errno == errno.ENOENT else 126
             self.ended = True
             return
         self.readers = [threading.Thread(target=self._read, args=p, daemon=True) for p in pipes]
@@ -148,7 +150,7 @@ class Exec:
             self.changed.notify_all()
 
     def object(self):
-        code = self.process.returncode if self.process else None
+        code = self.process.returncode if self.process else self.refused
         number = -code if code is not None and code < 0 else None
         return {"id": self.id, "sandbox": self.box.id, "state": "failed" if self.failure else "exited" if self.ended else "running",
                 "command": self.body["command"], "cwd": None, "user": None, "pty": bool(self.body.get("pty")),

@@ -1,4 +1,8 @@
 #!/bin/sh
-# usage: no_switch.sh HOLT_SPAWN none|switch: does the program know the tests' environment variable?
-if grep -q HOLT_OMIT "$1"; then found=switch; else found=none; fi
-[ "$found" = "$2" ] || { echo "HOLT_OMIT in $1: $found, not $2" >&2; exit 1; }
+# usage: no_switch.sh none|switch VARIABLE PROGRAM...: do the programs know the tests' environment variable?
+want=$1 variable=$2
+shift 2
+for program; do
+    if grep -q "$variable" "$program"; then found=switch; else found=none; fi
+    [ "$found" = "$want" ] || { echo "$variable in $program: $found, not $want" >&2; exit 1; }
+done

@@ -66,6 +66,7 @@ MAY = {
     "GET /holt/v1/sandboxes/{id}/archive": "observer agent operator admin",
     "PUT /holt/v1/sandboxes/{id}/archive": "agent operator admin",
     "GET /holt/v1/sandboxes/{id}/ports/{port}": "agent operator admin",
+    "POST /holt/v1/sandboxes/{id}/previews": "agent operator admin",
     "GET /holt/v1/images": "observer agent operator admin",
     "GET /holt/v1/images/{id}": "observer agent operator admin",
     "POST /holt/v1/images/pull": "operator admin",

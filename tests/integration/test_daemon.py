@@ -151,7 +151,7 @@ def test_no_outgoing_call(new_holtd, tmp_path):
                           "--listen", "127.0.0.1:0", "--state", str(tmp_path / "s")], stdout=subprocess.PIPE,
                          stderr=subprocess.DEVNULL, env=env, stdin=subprocess.DEVNULL)
     try:
-        wait_for(lambda: b"Try:" in p.stdout.readline())
+        wait_for(lambda: b"Try, " in p.stdout.readline())
         time.sleep(1.5)
     finally:
         with open(f"/proc/{p.pid}/task/{p.pid}/children", encoding="ascii") as f:

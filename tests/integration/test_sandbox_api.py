@@ -280,6 +280,37 @@ def test_output_that_is_gone_says_from_where_it_is_kept(box):
     assert status == 200 and len(data) == (4 << 20) - kept > 0
 
 
+def test_output_that_nobody_reads_holds_up_no_reply(holtd, box):
+    """More than output_bytes, in both forms that reply at the end: the oldest goes; they cannot be asked to block."""
+    for path in ("/holt/v1/run", f"{box.path}/execs"):
+        r = holtd.ok("POST", path, {"command": "seq 1 100000", "output_bytes": 65536})
+        assert r["truncated"] and r["stdout"].endswith("\n100000\n") and r["exit_code"] == 0
+        status, reply, _ = holtd.request("POST", path, {"command": "true", "on_full": "block"})
+        assert status == 400 and "'on_full'" in reply["error"]["message"] and reply["error"]["hint"]
+
+
+def test_blocked_output_waits_for_its_reader(holtd, box):
+    x = box.exec("seq 1 100000", background=True, output_bytes=65536, on_full="block")
+    time.sleep(0.5)
+    assert holtd.ok("GET", f"{box.path}/execs/{x['id']}")["state"] == "running", "it waits"
+    got = holtd.ok("GET", f"{box.path}/execs/{x['id']}/output?follow=true")
+    assert got == "".join(f"{i}\n" for i in range(1, 100001)), "nothing is lost"
+    assert holtd.ok("GET", f"{box.path}/execs/{x['id']}/wait")["exit_code"] == 0
+
+
+def test_wait(holtd, box):
+    x = box.exec("sleep 0.5; exit 7", background=True)
+    began = time.monotonic()
+    r = holtd.ok("GET", f"{box.path}/execs/{x['id']}/wait")
+    assert (r["state"], r["exit_code"]) == ("exited", 7) and time.monotonic() - began > 0.2
+    assert holtd.ok("GET", f"{box.path}/execs/{x['id']}/wait")["exit_code"] == 7, "at once, after the end"
+    x = box.exec("sleep 100", background=True)
+    with pytest.raises(OSError):
+        holtd.request("GET", f"{box.path}/execs/{x['id']}/wait", timeout=0.3)
+    holtd.ok("POST", f"{box.path}/execs/{x['id']}/cancel")
+    assert holtd.ok("GET", f"{box.path}/execs/{x['id']}/wait")["cancelled"]
+
+
 def test_a_slow_reader_costs_no_memory(box):
     x = box.background(["head", "-c", str(32 << 20), "/dev/zero"])
     s = socket.create_connection(("127.0.0.1", box.d.port))
@@ -845,5 +876,5 @@ def test_stopping_holtd_with_open_streams_is_quick(new_holtd):
     t.join(10)
     assert not t.is_alive()
     again = new_holtd("--runtime", "fake", name="holtd0")
-    assert wait_for(lambda: again.ok("GET", f"{b.path}/execs/{x['id']}"))["state"] == "running"
+    wait_for(lambda: again.ok("GET", f"{b.path}/execs/{x['id']}")["state"] == "running")
     assert again.request("DELETE", b.path)[0] == 204

@@ -18,7 +18,7 @@ import time
 import pytest
 
 import boxes
-from boxes import CAN_KILL_TREE, CAN_MEMORY, CAN_PIDS, Refused
+from boxes import CAN_MEMORY, CAN_PIDS, Refused
 
 EPERM = {"EPERM"}
 NO_FAMILY = {"EAFNOSUPPORT"}
@@ -731,8 +731,6 @@ def terminal_flood(box, host):
 @attempt
 def daemon_after_kill(box, host):
     """Three forks and sessions away, ignoring every signal: gone with the kill of what it came from."""
-    if not box.spawn.features & CAN_KILL_TREE:
-        pytest.skip("no cgroup to kill here: such a daemon ends with its sandbox (test_end.py)")
     ch = box.start(["sh", "-c", "/tmp/probe daemon; sleep 0.1; echo up; sleep 60"])
     box.collect(ch, limit=3)
     assert "escaped" in said(box, "cat /proc/[0-9]*/comm")
@@ -740,3 +738,80 @@ def daemon_after_kill(box, host):
     box.collect(ch)
     time.sleep(0.05)
     assert "escaped" not in said(box, "cat /proc/[0-9]*/comm")
+
+
+@attempt
+def daemon_without_its_mark(box, host):
+    """The same, and it has lowered the limit that marks it where there are no cgroups (src/init/kin.c)."""
+    ch = box.start(["/usr/bin/python3", "-uc", (
+        "import os, resource, time\n"
+        "if os.fork() == 0:\n"
+        "  if os.fork(): os._exit(0)\n"
+        "  os.setsid(); mark = resource.getrlimit(10)[1]\n"
+        "  resource.setrlimit(10, (mark - 1, mark - 1) if mark > 0 else (1, 1))\n"
+        "  os.execve('/tmp/probe', ['probe', 'daemon'], {})\n"
+        "os.wait(); time.sleep(0.2); print('up'); time.sleep(60)")])
+    box.collect(ch, limit=3)
+    assert "escaped" in said(box, "cat /proc/[0-9]*/comm")
+    box.signal(ch, signal.SIGKILL, 2)
+    box.collect(ch)
+    time.sleep(0.05)
+    assert "escaped" not in said(box, "cat /proc/[0-9]*/comm")
+
+
+def grown(box, path):
+    return len(box.file(boxes.READ, path))
+
+
+@attempt
+def fork_faster_than_a_kill(box, host):
+    """Each process lives only until it has a child, in a session of its own."""
+    ch = box.start(["sh", "-c", "for i in 1 2 3 4 5 6 7 8; do /tmp/probe chain /workspace/chain & done; sleep 0.1; echo up; sleep 60"])
+    box.collect(ch, limit=3)
+    before = grown(box, "/workspace/chain")
+    time.sleep(0.1)
+    assert 0 < before < grown(box, "/workspace/chain")  # it lives
+    box.signal(ch, signal.SIGKILL, 2)
+    box.collect(ch)
+    time.sleep(0.1)
+    before = grown(box, "/workspace/chain")
+    time.sleep(0.1)
+    assert grown(box, "/workspace/chain") == before
+
+
+@attempt
+def drown_a_kill(box, host):
+    """Signals to init, without end, do not hide the order to kill all work, nor give one."""
+    ch = box.start(["/usr/bin/python3", "-uc", (
+        "import os\nos.fork()\nprint('up')\nwhile True:\n  for s in (10, 12, 1): os.kill(1, s)")])
+    box.collect(ch, limit=6)
+    time.sleep(0.1)
+    box.spawn.kill_work(box.id)
+    r = box.collect(ch, timeout=10)
+    assert (r.how, r.code) == (1, signal.SIGKILL), r
+    time.sleep(0.1)  # the other one dies in its own time
+    assert "python" not in said(box, "cat /proc/[0-9]*/comm")
+
+
+@attempt
+def run_through_a_pause(box, host):
+    """Each wakes all others without pause, and init is told to look for a change."""
+    for i in range(3):
+        box.start(["/usr/bin/python3", "-c", (
+            f"import os, signal\nf = open('/workspace/t{i}', 'ab', 0)\n"
+            "while True:\n  f.write(b'x')\n  os.kill(-1, signal.SIGCONT)\n  os.kill(1, 10)")])
+    end = time.monotonic() + 20
+    while any(box.sh(f"test -s /workspace/t{i}").code for i in range(3)):
+        assert time.monotonic() < end
+    box.spawn.pause(box.id, True)
+    time.sleep(0.2)
+    before = [grown(box, f"/workspace/t{i}") for i in range(3)]
+    time.sleep(0.2)
+    assert [grown(box, f"/workspace/t{i}") for i in range(3)] == before
+    box.spawn.pause(box.id, False)
+    time.sleep(0.2)
+    assert all(grown(box, f"/workspace/t{i}") > n for i, n in enumerate(before))
+    box.spawn.kill_work(box.id)
+    time.sleep(0.05)
+    box.connect()
+    assert said(box, "echo on") == "on\n"

@@ -10,12 +10,17 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.abspath(os.environ.get("HOLT_BUILD", f"{HERE}/../../build"))
-FIRST_USER = 20000 + os.getpid() % 20000  # each rootless Spawn has a user of its own; needs no entry in passwd
+sys.path.insert(0, f"{HERE}/../tools")
+
+import as_user  # noqa: E402
+
+SLOW = float(os.environ.get("HOLT_SLOW", "1"))  # how much more time than here things may take: tools/v2-guest
 MARK = bytes.fromhex("f39bc7e88db1fa96d4a9ee83cbbdf091")
 CAN_MEMORY, CAN_CPU, CAN_PIDS, CAN_DISK, CAN_FREEZE, CAN_KILL_TREE, CAN_USERS = (1 << i for i in range(7))
 ROOTFS_RO, NESTING, UPPER_DISK = 1, 2, 4
@@ -60,54 +65,50 @@ class Reader:
 
 
 class Spawn:
-    """One holt-spawn and its connection."""
-    made = 0
+    """One holt-spawn and its connection.  mode: "root"; "rootless": an ordinary user with id ranges and cgroups of its own;
+    "bare": one with neither."""
 
-    def __init__(self, rootless=False, program=None, init=None, env=None):
-        self.rootless = rootless
-        self.user = FIRST_USER + Spawn.made
-        Spawn.made += 1
+    def __init__(self, mode="root", program=None, init=None, env=None, args=()):
+        self.mode, self.args = mode, args
+        self.user = None if mode == "root" else as_user.User(BUILD, *[mode == "rootless"] * 2)
         self.tag = 0
         self.live = set()
         self.state = tempfile.mkdtemp(prefix="holt-sec.", dir="/tmp")
         self.program = program or f"{BUILD}/holt-spawn"
         self.init = init or f"{BUILD}/holt-init"
         self.env = {"PATH": "/usr/bin:/bin", "HOLT_SECRET": "the-secret-of-spawn", **(env or {})}
-        if rootless:
-            os.chown(self.state, self.user, self.user)
+        if self.user:
+            os.chown(self.state, self.user.uid, self.user.uid)
         self.process = self.sock = None
         self.start()
 
     def start(self):
-        # The build directory may be closed to that user: the programs are reached by open descriptors.
-        fds = [os.open(p, os.O_RDONLY) for p in (self.program, self.init)]
-        argv = [f"/proc/self/fd/{fds[0]}", "--state", self.state, "--init", f"/proc/self/fd/{fds[1]}"]
-        who = {"user": self.user, "group": self.user, "extra_groups": []} if self.rootless else {}
+        argv = [self.program, "--state", self.state, "--init", self.init, *self.args]
+        if self.user:
+            argv = [self.user.path(a) for a in argv]
         self.log = open(f"{self.state}.log", "ab")
         self.process = subprocess.Popen(
-            argv, env=self.env, cwd="/tmp", pass_fds=fds, stdin=subprocess.DEVNULL, stdout=self.log,
-            stderr=self.log, **who)
-        for fd in fds:
-            os.close(fd)
+            argv, env=self.env, cwd="/tmp", stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+            preexec_fn=self.user and self.user.enter)
         self.connect()
 
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.sock.settimeout(60)
-        if self.rootless:
-            os.seteuid(self.user)  # spawn looks at SO_PEERCRED
+        self.sock.settimeout(60 * SLOW)
+        if self.user:
+            os.seteuid(self.user.uid)  # spawn looks at SO_PEERCRED
         try:
-            for i in range(500):
+            for i in range(round(500 * SLOW)):
                 try:
                     self.sock.connect(f"{self.state}/spawn.sock")
                     break
                 except OSError:
-                    if i == 499 or self.process.poll() is not None:
+                    if i >= 500 * SLOW - 1 or self.process.poll() is not None:
                         with open(f"{self.state}.log", encoding="utf-8") as f:
                             raise RuntimeError(f"holt-spawn does not serve: {f.read()[-2000:]}") from None
                     time.sleep(0.01)
         finally:
-            if self.rootless:
+            if self.user:
                 os.seteuid(0)
         kind, r, _ = self.call(1, struct.pack("<HH", 1, 1) + text("in_security"))
         assert kind == 2, "no welcome"
@@ -174,6 +175,10 @@ class Spawn:
         kind, r, _ = self.call(9, text(id) + bytes([on]))
         self.check_done(kind, r)
 
+    def kill_work(self, id):
+        kind, r, _ = self.call(7, text(id) + bytes([0]))
+        self.check_done(kind, r)
+
     def list(self):
         kind, r, _ = self.call(12, text(""))
         assert kind == 13
@@ -191,19 +196,21 @@ class Spawn:
             for id in [row[0] for row in self.list()]:
                 self.destroy(id)
             self.process.send_signal(signal.SIGTERM)
-        self.process.wait(10)
+        self.process.wait(10 * SLOW)
         self.sock.close()
         self.log.close()
         os.unlink(f"{self.state}.log")
         left = os.listdir(f"{self.state}/sb")
         shutil.rmtree(self.state, ignore_errors=True)
+        if self.user:
+            self.user.close()
         assert not left, f"left in sb/: {left}"
 
 
 class Result:
     def __init__(self):
         self.out, self.err = b"", b""
-        self.how = self.code = None
+        self.how = self.code = self.oom = None
         self.failure = ""
 
     def __str__(self):
@@ -216,6 +223,7 @@ class Box:
 
     def __init__(self, spawn, id, pid, enforced, pidfd, connect=True):
         self.spawn, self.id, self.pid, self.enforced, self.pidfd = spawn, id, pid, enforced, pidfd
+        self.safety = () if enforced & CAN_PIDS else (NPROC,)
         self.next_exec = 0
         self.sock = None
         if connect:
@@ -225,7 +233,7 @@ class Box:
         if self.sock:
             self.sock.close()
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(60)
+        self.sock.settimeout(60 * SLOW)
         self.sock.connect(f"{self.spawn.state}/sb/{self.id}/init.sock")
         self.channel = -1
         self.data = b""
@@ -267,12 +275,11 @@ class Box:
     def start(self, argv, flags=0, user="", cwd="/", env=None, rlimits=()):
         self.next_exec += 1
         env = {"PATH": "/usr/bin:/bin", "HOME": "/root", **(env or {})}
-        safety = () if self.enforced & CAN_PIDS else (NPROC,)
         return self.open(32, text(f"ex_{self.next_exec}") + struct.pack("<IHH", flags, 24, 80) + text(user) + text(cwd)
                          + rows([text(a) for a in argv]) + rows([text(f"{k}={v}") for k, v in env.items()])
-                         + rows([struct.pack("<BQQ", *r) for r in (*safety, *rlimits)]))
+                         + rows([struct.pack("<BQQ", *r) for r in (*self.safety, *rlimits)]))
 
-    def collect(self, channel, limit=None, timeout=60, ack=True):
+    def collect(self, channel, limit=None, timeout=60 * SLOW, ack=True):
         """Output until the exit, or until `limit` bytes of stdout came; then the exec is forgotten."""
         r = Result()
         end = time.monotonic() + timeout
@@ -295,13 +302,13 @@ class Box:
                     return r
             if kind == 37:
                 q = Reader(p)
-                r.how, r.code, _, _ = q.take("4B")
+                r.how, r.code, _, r.oom = q.take("4B")
                 q.take("6Q")
                 r.failure = q.error()[2]
                 self.send(38, ch)
                 return r
 
-    def run(self, *argv, timeout=60, **more):
+    def run(self, *argv, timeout=60 * SLOW, **more):
         return self.collect(self.start(argv, **more), timeout=timeout)
 
     def sh(self, line, **more):
@@ -318,7 +325,7 @@ class Box:
         ch = self.open(48, struct.pack("<BI", op, flags) + text(path) + text(to)
                        + struct.pack("<QQIII", offset, length, mode, NO_ID, NO_ID))
         got, sent, limit = b"", 0, 65536
-        self.sock.settimeout(60)
+        self.sock.settimeout(60 * SLOW)
         while True:
             if content is not None:
                 while sent < min(len(content), limit) or (sent == len(content) == 0):

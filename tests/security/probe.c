@@ -825,6 +825,21 @@ static int sub_daemon(char **args) /* leaves every session and group that it can
         (void)pause();
 }
 
+static int
+sub_chain(char **args) /* FILE, which grows: the next process is born before the last is found */
+{
+    int fd = open(args[0], O_CREAT | O_WRONLY | O_APPEND, 0644);
+
+    for (;;) {
+        pid_t pid = write(fd, "x", 1) == 1 ? fork() : 1;
+
+        if (pid > 0)
+            _exit(0);
+        if (pid == 0)
+            (void)setsid();
+    }
+}
+
 static int sub_flip(char **args) /* LINK A B: the link points here and there, without pause */
 {
     char other[512];
@@ -864,6 +879,7 @@ static const struct {
     {"ptys", sub_ptys, 1},
     {"deep", sub_deep, 2},
     {"daemon", sub_daemon, 0},
+    {"chain", sub_chain, 1},
     {"flip", sub_flip, 3},
 };
 

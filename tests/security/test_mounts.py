@@ -12,7 +12,7 @@ def names_below(path):
 
 @pytest.fixture
 def clean(spawn):
-    s = boxes.Spawn(spawn.rootless)
+    s = boxes.Spawn(spawn.mode)
     yield s
     s.stop()
 

@@ -382,6 +382,14 @@ void script_exit(struct script_exec *x, int code)
         send_msg(&m);
 }
 
+void script_took(const struct script_exec *x, uint64_t bytes)
+{
+    struct guest_msg m = {.type = GUEST_ACK, .channel = x->channel, .stream = GUEST_IN};
+
+    m.u.ack = (struct guest_ack){bytes, bytes + GUEST_WINDOW_DOWN};
+    send_msg(&m);
+}
+
 void script_reset(void)
 {
     script_drop();

@@ -57,3 +57,4 @@ void script_serve(void); /* reads what holtd sent, answers */
 void script_drop(void);  /* the connection breaks */
 void script_output(struct script_exec *x, struct str bytes);
 void script_exit(struct script_exec *x, int code);
+void script_took(const struct script_exec *x, uint64_t bytes); /* of its input, so far */

@@ -299,6 +299,98 @@ static void a_token_in_the_url_is_refused(void **state)
     assert_int_equal(authenticate(&a, &p, &how, &e), 0);
 }
 
+static void a_relay_is_its_sandbox_whatever_it_carries(void **state)
+{
+    struct ask a;
+    struct principal p;
+    enum auth_how how;
+    struct err e;
+
+    (void)state;
+    conf.auth = CONF_AUTH_OFF;
+    make(&a, "GET", "anything.example");
+    a.req.query = STR("token=holt_good");
+    a.peer = (struct peer){.kind = PEER_INSIDE, .address = "sandbox/sb_a", .loopback = true};
+    a.listener = (struct listener_info){
+        .address = (char *)(uintptr_t)"relay", .role = LISTEN_RELAY, .loopback = true};
+    header(&a, "authorization", "Bearer holt_good");
+    header(&a, "cookie", "holt_session=holts_good");
+    assert_int_equal(auth_check_host(&auth, &a.v, &e), 0);
+    assert_int_equal(authenticate(&a, &p, &how, &e), 0);
+    assert_int_equal(how, AUTH_INSIDE);
+    assert_int_equal(p.role, ROLE_AGENT);
+    assert_string_equal(p.actor, "sandbox/sb_a");
+    assert_null(p.token);
+    assert_int_equal(failures, 0);
+}
+
+static void a_cookie_counts_for_its_own_origin(void **state)
+{
+    static const struct {
+        const char *site, *origin;
+        bool counts;
+    } rows[] = {
+        {NULL, NULL, true},          {"same-origin", NULL, true},
+        {"none", NULL, true},        {"same-site", NULL, false}, /* another port of this host */
+        {"cross-site", NULL, false}, {"same-site", "https://dash.example", true},
+    };
+    struct ask a;
+    struct principal p;
+    enum auth_how how;
+    struct err e;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        make(&a, "GET", "localhost");
+        header(&a, "cookie", "holt_session=holts_tossed; holt_session=holts_good");
+        if (rows[i].site)
+            header(&a, "sec-fetch-site", rows[i].site);
+        if (rows[i].origin)
+            header(&a, "origin", rows[i].origin);
+        assert_int_equal(authenticate(&a, &p, &how, &e), 0);
+        assert_int_equal(how, rows[i].counts ? AUTH_COOKIE : AUTH_NOBODY);
+    }
+}
+
+static void a_preview_is_for_its_own_pages(void **state)
+{
+    static const struct {
+        const char *method, *origin, *site, *mode, *dest;
+        bool fine;
+    } rows[] = {
+        {"GET", NULL, NULL, NULL, NULL, true},
+        {"GET", NULL, "none", "navigate", "document", true},
+        {"GET", NULL, "cross-site", "navigate", "document", true}, /* a link */
+        {"GET", NULL, "same-site", "navigate", "iframe", false},
+        {"GET", NULL, "cross-site", "no-cors", "image", false},
+        {"GET", NULL, "same-site", "no-cors", "script", false},
+        {"POST", NULL, "cross-site", "navigate", "document", false},
+        {"POST", "http://80-sb-a.localhost:8123", "same-origin", "cors", "empty", true},
+        {"GET", "http://80-sb-a.localhost:8123", NULL, "websocket", NULL, true},
+        {"POST", "http://81-sb-a.localhost:8123", "same-site", "navigate", "document", false},
+        {"GET", "http://80-sb-a.localhost:8122", NULL, NULL, NULL, false},
+        {"GET", "https://80-sb-a.localhost:8123", NULL, NULL, NULL, false},
+        {"POST", "null", NULL, NULL, NULL, false},
+    };
+    struct ask a;
+    struct err e;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        make(&a, rows[i].method, "80-sb-a.localhost:8123");
+        if (rows[i].origin)
+            header(&a, "origin", rows[i].origin);
+        if (rows[i].site)
+            header(&a, "sec-fetch-site", rows[i].site);
+        if (rows[i].mode)
+            header(&a, "sec-fetch-mode", rows[i].mode);
+        if (rows[i].dest)
+            header(&a, "sec-fetch-dest", rows[i].dest);
+        if ((auth_check_page(&a.v, &e) == 0) != rows[i].fine)
+            fail_msg("row %zu", i);
+    }
+}
+
 static void a_seed_port_has_an_identity_but_never_admin(void **state)
 {
     static const struct {
@@ -318,7 +410,7 @@ static void a_seed_port_has_an_identity_but_never_admin(void **state)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         conf.seed_identity = (char *)(uintptr_t)rows[i].setting;
         make(&a, "GET", "localhost");
-        a.listener.seed = true;
+        a.listener.role = LISTEN_SEED;
         assert_int_equal(authenticate(&a, &p, &how, &e), 0);
         assert_int_equal(p.role, rows[i].role);
         assert_int_equal(how, rows[i].role == ROLE_NONE ? AUTH_NOBODY : AUTH_IMPLIED);
@@ -327,7 +419,7 @@ static void a_seed_port_has_an_identity_but_never_admin(void **state)
     }
     conf.seed_identity = setting;
     make(&a, "GET", "localhost");
-    a.listener.seed = true;
+    a.listener.role = LISTEN_SEED;
     a.peer.loopback = false;
     assert_int_equal(authenticate(&a, &p, &how, &e), 0);
     assert_int_equal(p.role, ROLE_NONE);
@@ -365,6 +457,7 @@ static void peers_are_counted_by_address(void **state)
         {{.kind = PEER_TCP, .address = "[2001:db8:1:2:3:4:5:6]:4000"}, "2001:db8:1:2::"},
         {{.kind = PEER_TCP, .address = "[::1]:4000"}, "::"},
         {{.kind = PEER_UNIX, .address = "unix", .uid = 1000}, "uid 1000"},
+        {{.kind = PEER_INSIDE, .address = "sandbox/sb_a"}, "sandbox/sb_a"},
     };
     char name[AUTH_PEER];
 
@@ -383,6 +476,9 @@ int main(void)
         cmocka_unit_test_setup(a_wrong_bearer_is_not_saved_by_a_cookie, setup),
         cmocka_unit_test_setup(a_throttled_peer_waits_but_a_good_token_passes, setup),
         cmocka_unit_test_setup(a_token_in_the_url_is_refused, setup),
+        cmocka_unit_test_setup(a_relay_is_its_sandbox_whatever_it_carries, setup),
+        cmocka_unit_test_setup(a_cookie_counts_for_its_own_origin, setup),
+        cmocka_unit_test_setup(a_preview_is_for_its_own_pages, setup),
         cmocka_unit_test_setup(a_seed_port_has_an_identity_but_never_admin, setup),
         cmocka_unit_test_setup(auth_off_is_admin_on_loopback_only, setup),
         cmocka_unit_test_setup(peers_are_counted_by_address, setup),

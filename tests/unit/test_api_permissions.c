@@ -55,6 +55,7 @@ static const struct {
     {"exec.stdin",      "gpa"},
     {"exec.resize",     "gpa"},
     {"exec.cancel",     "gpa"},
+    {"exec.wait",       "ogpa"},
     {"file.write",      "gpa"},
     {"file.remove",     "gpa"},
     {"file.mkdir",      "gpa"},
@@ -62,11 +63,16 @@ static const struct {
     {"archive.write",   "gpa"},
     {"port.proxy",      "gpa"},
     {"port.tunnel",     "gpa"},
+    {"port.preview",    "gpa"},
     {"image.list",      "ogpa"},
     {"image.get",       "ogpa"},
     {"image.pull",      "pa"},
     {"image.import",    "pa"},
     {"image.remove",    "pa"},
+    {"volume.create",   "gpa"},
+    {"volume.list",     "ogpa"},
+    {"volume.get",      "ogpa"},
+    {"volume.remove",   "gpa"},
 };
 static const struct {
     enum role role;

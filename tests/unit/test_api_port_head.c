@@ -98,6 +98,35 @@ static void an_upgrade_is_asked_for(void **state)
     assert_false(has(text, "connection: close"));
 }
 
+static void a_preview_keeps_its_own_cookies_only(void **state)
+{
+    AUTO(buf_done) struct buf to = {0};
+    struct http_header h[] = {H("cookie", "a=1; holt_preview=x; b=2; holt_session=y"),
+                              H("cookie", "holt_preview=z; nameless; c=3"),
+                              H("origin", "http://8000-sb-x.localhost:8123"),
+                              H("authorization", "Bearer holt_secret")};
+    struct http_req req = {.method = STR("GET"),
+                           .scheme = STR("http"),
+                           .authority = STR("8000-sb-x.localhost:8123"),
+                           .headers = h,
+                           .header_count = ARRAY_LEN(h)};
+    struct port_request q = {.req = &req, .path = STR("x"), .port = 8000, .preview = true};
+    bool chunked;
+    struct str text;
+
+    (void)state;
+    port_write_head(&q, &to, &chunked);
+    text = str_of(buf_cstr(&to));
+    assert_true(has(text, "\r\ncookie: a=1; b=2; c=3\r\n"));
+    assert_true(has(text, "\r\norigin: http://localhost:8000\r\n"));
+    assert_true(has(text, "\r\nx-forwarded-host: 8000-sb-x.localhost:8123\r\n"));
+    assert_false(has(text, "holt_") || has(text, "nameless") || has(text, "prefix"));
+    req.header_count = 0;
+    buf_clear(&to);
+    port_write_head(&q, &to, &chunked);
+    assert_false(has(str_of(buf_cstr(&to)), "cookie"));
+}
+
 static struct str field(const struct http_header *h, size_t n, const char *name)
 {
     const struct http_header *f = http_get(h, n, name);
@@ -157,6 +186,41 @@ static void redirects_stay_inside_when_they_lead_there(void **state)
     }
 }
 
+static void a_previews_cookies_are_its_hosts(void **state)
+{
+    static const char *const cases[][2] = {
+        {"a=1", "a=1"},
+        {"a=1; Path=/; HttpOnly", "a=1; Path=/; HttpOnly"},
+        {"a=1; Domain=localhost; Path=/", "a=1; Path=/"},
+        {"a=1;domain = .localhost;Secure;DOMAIN", "a=1;Secure"},
+        {"a=b=c; Max-Age=5", "a=b=c; Max-Age=5"},
+        {"holt_session=x; Path=/", NULL},
+        {" holt_preview =x", NULL},
+        {"Holt_Session=x", NULL},
+        {"=holt_session=x", NULL}, /* sent back as "holt_session=x" */
+        {"holt_session", NULL},
+        {"", NULL},
+        {";", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct arena a = {0};
+        struct http_header in[] = {{STR("set-cookie"), str_of(cases[i][0])},
+                                   H("set-cookie", "last=1"),
+                                   H("service-worker-allowed", "/")};
+        struct http1_response res = {.status = 200, .headers = in, .header_count = ARRAY_LEN(in)};
+        struct port_request q = {.port = 8000, .preview = true};
+        struct http_header out[PORT_HEADERS_MAX];
+        size_t n = port_reply_headers(&q, &res, &a, out);
+
+        if (n != (cases[i][1] ? 2 : 1) ||
+            !str_eq_c(out[0].value, cases[i][1] ? cases[i][1] : "last=1"))
+            fail_msg("'%s' became %zu: '" STR_FMT "'", cases[i][0], n, STR_ARG(out[0].value));
+        arena_done(&a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +229,8 @@ int main(void)
         cmocka_unit_test(an_upgrade_is_asked_for),
         cmocka_unit_test(what_speaks_for_the_origin_does_not_come_out),
         cmocka_unit_test(redirects_stay_inside_when_they_lead_there),
+        cmocka_unit_test(a_preview_keeps_its_own_cookies_only),
+        cmocka_unit_test(a_previews_cookies_are_its_hosts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

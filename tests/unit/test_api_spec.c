@@ -1,5 +1,7 @@
 #include "api/sandbox.h"
 
+#include "core/volume.h"
+
 #include "unit.h"
 
 #include <signal.h>
@@ -68,8 +70,7 @@ static void mounts_are_checked_one_by_one(void **state)
         "[{\"kind\": \"tmpfs\", \"target\": \"/\"}]",
         "[{\"kind\": \"tmpfs\", \"target\": \"/a/./b\"}]",
         "[{\"kind\": \"tmpfs\", \"target\": \"/a\", \"source\": \"x\"}]",
-        "[{\"kind\": \"volume\", \"target\": \"/a\"}]",
-        "[{\"kind\": \"volume\", \"source\": \"v\", \"target\": \"/a\", \"size_bytes\": 1}]",
+        "[{\"kind\": \"volume\", \"source\": \"v\", \"target\": \"/a\"}]",
         "[{\"kind\": \"tmpfs\", \"target\": \"/a\", \"size_bytes\": 0}]",
         "[{\"kind\": \"tmpfs\", \"target\": \"/a\", \"readonly\": 1}]",
         "[{\"kind\": \"tmpfs\", \"target\": 7}]",
@@ -90,6 +91,45 @@ static void mounts_are_checked_one_by_one(void **state)
     assert_int_equal(spec.mount_count, 1);
     assert_int_equal(spec.mounts[0].size_bytes, 4096);
     assert_int_equal(spec.limits.memory_bytes, 0);
+}
+
+static int read_volumes(const char *text, struct sandbox_spec *ret, struct err *e)
+{
+    const struct request r = {0};
+    AUTO(json_decref) json_t *volumes = json(text);
+    struct sandbox_fields f = {.memory_bytes = OP_ABSENT, .volumes = volumes};
+
+    *e = (struct err){0};
+    return spec_read_sandbox(&r, &f, &arena, ret, e);
+}
+
+static void volumes_are_checked_one_by_one(void **state)
+{
+    static const char *const wrong[] = {
+        "{}",
+        "[1]",
+        "[{\"name\": \"v\"}]",
+        "[{\"path\": \"/a\"}]",
+        "[{\"name\": \"v\", \"path\": \"a\"}]",
+        "[{\"name\": \"v\", \"path\": \"/\"}]",
+        "[{\"name\": \"v\", \"path\": \"/a/../b\"}]",
+        "[{\"name\": 1, \"path\": \"/a\"}]",
+        "[{\"name\": \"v\", \"path\": \"/a\", \"read_only\": 1}]",
+        "[{\"name\": \"v\", \"path\": \"/a\", \"more\": 1}]",
+    };
+    struct sandbox_spec spec;
+    struct err e;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        if (read_volumes(wrong[i], &spec, &e) == 0)
+            fail_msg("%s passed", wrong[i]);
+        assert_non_null(strstr(e.msg, "volumes"));
+    }
+    assert_int_equal(
+        read_volumes("[{\"name\": \"v\", \"path\": \"/a\", \"read_only\": true}]", &spec, &e), 0);
+    assert_int_equal(spec.volume_count, 1);
+    assert_true(spec.volumes[0].readonly);
 }
 
 /* --- commands --- */
@@ -195,6 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(host_mounts_stay_below_what_is_allowed),
         cmocka_unit_test(mounts_are_checked_one_by_one),
+        cmocka_unit_test(volumes_are_checked_one_by_one),
         cmocka_unit_test(a_command_is_a_list_or_a_shell_line),
         cmocka_unit_test(input_comes_in_one_form),
         cmocka_unit_test(signals_have_names_and_numbers),

@@ -33,8 +33,6 @@ static void on_lost(struct guest *g, const struct err *e)
     h->err = *e;
 }
 
-static const struct guest_ops ops = {on_ready, on_lost};
-
 static void x_running(struct guest_exec *x, const struct guest_exec_running *r)
 {
     (void)r;
@@ -114,6 +112,20 @@ static void p_done(struct guest_pipe *p, const struct guest_file_done *info, con
 }
 
 static const struct guest_pipe_ops pipe_ops = {p_opened, p_data, p_eof, p_room, p_done};
+
+static int on_relay(struct guest *g, struct guest_pipe *p, const struct guest_relay *from,
+                    struct err *e)
+{
+    struct host *h = guest_arg(g);
+
+    if (from->uid == 13)
+        return err_set(e, ERR_FORBIDDEN, 0, "not thirteen");
+    h->p = p;
+    guest_pipe_serve(p, &pipe_ops, h);
+    return 0;
+}
+
+static const struct guest_ops ops = {on_ready, on_lost, on_relay};
 
 static void got_stats(void *arg, const struct guest_stats *s, const struct err *e)
 {
@@ -516,6 +528,65 @@ static void a_relay_is_refused_and_counted(void **state)
     must_be_lost(&h, "used before");
 }
 
+static void a_relay_is_served(void **state)
+{
+    struct guest_msg m = {.type = GUEST_RELAY, .channel = 2};
+    struct host h;
+
+    (void)state;
+    begin(&h);
+    m.u.relay = (struct guest_relay){.service = GUEST_API, .host = STR("")};
+    peer(&h, &m);
+    assert_non_null(h.p);
+    assert_int_equal(buf_data(&h.g->out)[0], GUEST_OPENED);
+    peer_data(&h, 2, GUEST_OUT, 0, STR("GET /"), false);
+    assert_true(str_eq_c(buf_str(&h.out), "GET /"));
+    buf_clear(&h.g->out);
+    assert_int_equal(guest_pipe_write(h.p, STR("answer")), 6);
+    assert_int_equal(buf_data(&h.g->out)[0], GUEST_DATA);
+    assert_int_equal(buf_data(&h.g->out)[8], 2);
+    guest_pipe_eof(h.p);
+    peer_data(&h, 2, GUEST_OUT, 5, STR(""), true);
+    assert_int_equal(h.eof, 1);
+    peer_plain(&h, GUEST_CLOSE, 2);
+    assert_int_equal(h.done, 1);
+    assert_int_equal(h.chan_err.code, ERR_NONE);
+    assert_int_equal(h.g->relay_count, 0);
+    end(&h);
+}
+
+static void relays_are_bounded_and_may_be_refused(void **state)
+{
+    struct guest_msg m = {.type = GUEST_RELAY, .channel = 2};
+    struct host h;
+
+    (void)state;
+    begin(&h);
+    m.u.relay = (struct guest_relay){.service = GUEST_API, .uid = 13, .host = STR("")};
+    peer(&h, &m);
+    assert_null(h.p);
+    assert_int_equal(buf_data(&h.g->out)[0], GUEST_RESET);
+    m.u.relay.uid = 0;
+    for (uint32_t i = 0; i < 2 * GUEST_RELAYS_MAX; i++) {
+        m.channel += 2;
+        h.p = NULL;
+        peer(&h, &m);
+        assert_int_equal(h.p != NULL, i < GUEST_RELAYS_MAX);
+    }
+    assert_int_equal(h.g->relay_count, GUEST_RELAYS_MAX);
+    peer_plain(&h, GUEST_CLOSE, 4); /* the first that was served */
+    assert_int_equal(h.done, 1);
+    m.channel += 2;
+    peer(&h, &m);
+    assert_non_null(h.p);
+    assert_int_equal(h.lost, 0);
+    guest_pipe_cancel(h.p);
+    assert_int_equal(h.g->relay_count, GUEST_RELAYS_MAX - 1);
+    guest_close(h.g);
+    h.g = NULL;
+    assert_int_equal(h.done, GUEST_RELAYS_MAX);
+}
+
 static void at_most_so_many_channels(void **state)
 {
     struct guest_file_call c = {.op = GUEST_FILE_STAT, .path = STR("/a"), .length = 1};
@@ -801,6 +872,8 @@ int main(void)
         cmocka_unit_test(end_of_input_waits_for_the_command),
         cmocka_unit_test(channels_are_known_by_number),
         cmocka_unit_test(a_relay_is_refused_and_counted),
+        cmocka_unit_test(a_relay_is_served),
+        cmocka_unit_test(relays_are_bounded_and_may_be_refused),
         cmocka_unit_test(at_most_so_many_channels),
         cmocka_unit_test(callbacks_may_end_anything),
         cmocka_unit_test(a_dial_and_its_ends),

@@ -677,6 +677,82 @@ static void an_end_is_told_when_it_is_written(void **state)
     assert_int_equal(events(f, "exec.exited"), 1);
 }
 
+/* Input that init acknowledges after it has told of the end, while that is being written. */
+static void a_late_acknowledgement_of_input_is_harmless(void **state)
+{
+    struct fixture *f = *state;
+    size_t size = GUEST_WINDOW_DOWN + 10; /* what does not fit waits for room */
+    AUTO(mem_free) char *input = xzalloc(size);
+    struct exec *x;
+
+    exec_start(create(f), &(struct exec_spec){.shell = STR("x"), .want_stdin = true}, &tester,
+               on_exec, f);
+    await(f);
+    x = f->x;
+    assert_int_equal(exec_stdin(x, str_make(input, size), false, NULL, NULL), size);
+    settle(f);
+    sql(f, "ALTER TABLE execs RENAME TO away"); /* the channel stays until the end is written */
+    script_exit(&script.execs[0], 0);
+    settle(f);
+    script_took(&script.execs[0], 4);
+    settle(f);
+    assert_int_equal(info_of(x).state, EXEC_EXITED);
+    assert_int_equal(exec_stdin(x, STR("more"), true, NULL, NULL), 4);
+    sql(f, "ALTER TABLE away RENAME TO execs");
+    pass(f, 1000);
+    assert_true(script.execs[0].forgotten);
+    assert_int_equal(state_of(sandbox_next(f->all, STR(""))), SANDBOX_RUNNING);
+}
+
+static void a_command_under_a_key_waits_for_its_row(void **state)
+{
+    struct fixture *f = *state;
+    struct fixture other = {0};
+    struct sandbox *s = create(f);
+    const struct exec_spec spec = {.shell = STR("x"), .idempotency = STR("once")};
+
+    sql(f, "ALTER TABLE execs RENAME TO away");
+    exec_start(s, &spec, &tester, on_exec, f);
+    await(f);
+    assert_int_not_equal(f->e.code, ERR_NONE);
+    assert_int_equal(script.exec_count, 0); /* what no row knows init was not told */
+    sql(f, "ALTER TABLE away RENAME TO execs");
+    exec_start(s, &spec, &tester, on_exec, f);
+    exec_start(s, &spec, &tester, on_exec, &other); /* asked again before it runs */
+    await(f);
+    assert_int_equal(f->e.code, ERR_NONE);
+    assert_true(other.called);
+    assert_int_equal(other.e.code, ERR_UNAVAILABLE);
+    exec_start(s, &spec, &tester, on_exec, f);
+    await(f);
+    assert_non_null(f->x);
+    assert_int_equal(script.exec_count, 1);
+}
+
+/* Its row was committed and holtd died before init was told, or after: then init knows it. */
+static void a_command_that_never_began_is_not_there(void **state)
+{
+    struct fixture *f = *state;
+    struct sandbox *s = create(f);
+    char id[ID_SIZE];
+    struct err e;
+
+    (void)snprintf(id, sizeof id, "%s", info_of(start(f, s, 0)).sandbox);
+    assert_non_null(start(f, s, 0));
+    pass(f, 0);
+    script_output(&script.execs[1], STR("it ran"));
+    settle(f);
+    pass(f, 300);
+    close_all(f);
+    script_reset();
+    found(id, true);
+    open_all(f);
+    s = sandbox_find(f->all, str_of(id), &e);
+    assert_int_equal(count(f, "SELECT COUNT(*) FROM execs"), 1);
+    assert_int_equal(events(f, "exec.removed"), 1);
+    assert_int_equal(info_of(exec_next(s, STR(""))).state, EXEC_LOST);
+}
+
 #define MANY 1000
 
 static int many_work(struct store_tx *tx, void *arg, struct err *e)
@@ -719,6 +795,58 @@ static void a_thousand_are_read_in_a_moment(void **state)
     assert_non_null(exec_next(sandbox_find(f->all, STR("n77"), &e), STR("")));
 }
 
+static void aliases_lead_to_one_sandbox_across_a_restart(void **state)
+{
+    static const struct alias_name one = {STR("sbx"), STR("SBX-1")};
+    static const struct alias_name same_text = {STR("fluid"), STR("SBX-1")};
+    struct fixture *f = *state;
+    char a[ID_SIZE], b[ID_SIZE];
+    struct sandbox_info i;
+    struct err e = {0};
+
+    sandbox_create(f->all, &(struct sandbox_spec){.aliases = &one, .alias_count = 1}, &tester,
+                   on_sandbox, f);
+    await(f);
+    sandbox_info(f->s, &i);
+    (void)snprintf(a, sizeof a, "%s", i.id);
+    sandbox_alias(f->s, (struct alias_name){STR("agentbox"), STR("0af9-uuid")}, &tester, on_sandbox,
+                  f);
+    await(f);
+    assert_int_equal(f->e.code, ERR_NONE);
+    sandbox_create(f->all, &(struct sandbox_spec){.name = STR("two")}, &tester, on_sandbox, f);
+    await(f);
+    sandbox_info(f->s, &i);
+    (void)snprintf(b, sizeof b, "%s", i.id);
+    sandbox_alias(f->s, one, &tester, on_sandbox, f);
+    await(f);
+    assert_int_equal(f->e.code, ERR_CONFLICT);
+    sandbox_alias(sandbox_find(f->all, str_of(b), &e), same_text, &tester, on_sandbox, f);
+    await(f);
+    assert_int_equal(f->e.code, ERR_NONE);
+    sandbox_alias(sandbox_find(f->all, str_of(a), &e), (struct alias_name){STR("vm"), STR("two")},
+                  &tester, on_sandbox, f);
+    await(f);
+    assert_int_equal(f->e.code, ERR_CONFLICT); /* the name of the other */
+
+    close_all(f);
+    open_all(f);
+    sandbox_info(sandbox_find(f->all, STR("0af9-uuid"), &e), &i);
+    assert_string_equal(i.id, a);
+    assert_non_null(i.aliases->next);
+    assert_null(sandbox_find(f->all, STR("SBX-1"), &e));
+    assert_int_equal(e.code, ERR_CONFLICT);
+    sandbox_info(sandbox_find_as(f->all, STR("sbx"), STR("SBX-1"), &e), &i);
+    assert_string_equal(i.id, a);
+    sandbox_info(sandbox_find_as(f->all, STR("fluid"), STR("SBX-1"), &e), &i);
+    assert_string_equal(i.id, b);
+    sandbox_destroy(sandbox_find(f->all, str_of(a), &e), &tester, on_sandbox, f);
+    await(f);
+    assert_null(sandbox_find(f->all, STR("0af9-uuid"), &e));
+    assert_int_equal(e.code, ERR_NOT_FOUND);
+    sandbox_info(sandbox_find(f->all, STR("SBX-1"), &e), &i); /* one of the two is left */
+    assert_string_equal(i.id, b);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -746,6 +874,10 @@ int main(void)
         TEST(init_ends_and_its_commands_are_lost),
         TEST(a_create_that_cannot_be_written_leaves_nothing),
         TEST(an_end_is_told_when_it_is_written),
+        TEST(a_late_acknowledgement_of_input_is_harmless),
+        TEST(a_command_under_a_key_waits_for_its_row),
+        TEST(a_command_that_never_began_is_not_there),
+        TEST(aliases_lead_to_one_sandbox_across_a_restart),
         TEST(a_thousand_are_read_in_a_moment),
     };
 

@@ -156,7 +156,7 @@ static int set_up(void **state)
     };
     assert_int_equal(uv_loop_init(&w.loop), 0);
     assert_int_equal(server_new(&c, &w.server, &e), 0);
-    assert_int_equal(server_listen(w.server, "127.0.0.1:0", false, &e), 0);
+    assert_int_equal(server_listen(w.server, "127.0.0.1:0", LISTEN_API, &e), 0);
     return 0;
 }
 
@@ -771,20 +771,21 @@ static void addresses_are_checked(void **state)
 
     (void)state;
     (void)snprintf(taken, sizeof taken, "127.0.0.1:%d", server_listener(w.server, 0)->port);
-    assert_int_equal(server_listen(w.server, taken, false, &e), -1);
+    assert_int_equal(server_listen(w.server, taken, LISTEN_API, &e), -1);
     assert_non_null(strstr(e.msg, taken));
-    assert_int_equal(server_listen(w.server, "nowhere", false, &e), -1);
-    assert_int_equal(server_listen(w.server, "1.2.3.4.5:80", false, &e), -1);
-    assert_int_equal(server_listen(w.server, "127.0.0.1:99999", false, &e), -1);
-    assert_int_equal(server_listen(w.server, "tls://127.0.0.1:0", false, &e), -1);
-    assert_int_equal(server_listen(w.server, "[::1]:0", false, &e), 0);
+    assert_int_equal(server_listen(w.server, "nowhere", LISTEN_API, &e), -1);
+    assert_int_equal(server_listen(w.server, "1.2.3.4.5:80", LISTEN_API, &e), -1);
+    assert_int_equal(server_listen(w.server, "127.0.0.1:99999", LISTEN_API, &e), -1);
+    assert_int_equal(server_listen(w.server, "tls://127.0.0.1:0", LISTEN_API, &e), -1);
+    assert_int_equal(server_listen(w.server, "[::1]:0", LISTEN_API, &e), 0);
     assert_true(server_listener(w.server, 1)->port > 0 && server_listener(w.server, 1)->loopback);
     fd_close(mkstemp(path));
     (void)snprintf(address, sizeof address, "unix:%s", path);
-    assert_int_equal(server_listen(w.server, address, false, &e), -1); /* no socket: not ours */
+    assert_int_equal(server_listen(w.server, address, LISTEN_API, &e),
+                     -1); /* no socket: not ours */
     (void)unlink(path);
-    assert_int_equal(server_listen(w.server, address, false, &e), 0);
-    assert_int_equal(server_listen(w.server, address, false, &e), -1); /* somebody answers */
+    assert_int_equal(server_listen(w.server, address, LISTEN_API, &e), 0);
+    assert_int_equal(server_listen(w.server, address, LISTEN_API, &e), -1); /* somebody answers */
     assert_int_equal(e.sys, EADDRINUSE);
 }
 
@@ -800,7 +801,7 @@ static void a_stale_socket_file_is_replaced(void **state)
     (void)snprintf(a.sun_path, sizeof a.sun_path, "/tmp/holt-stale-%d", (int)getpid());
     assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
     (void)snprintf(address, sizeof address, "unix:%s", a.sun_path);
-    assert_int_equal(server_listen(w.server, address, false, &e), 0);
+    assert_int_equal(server_listen(w.server, address, LISTEN_API, &e), 0);
     assert_int_equal(connect(c.fd, (struct sockaddr *)&a, sizeof a), 0);
     assert_int_equal(fcntl(c.fd, F_SETFL, O_NONBLOCK), 0);
     say(&c, STR(GET("/wait")));

@@ -84,8 +84,8 @@ static int set_up(void **state)
     c.tls_key = key_path;
     assert_int_equal(uv_loop_init(&loop), 0);
     assert_int_equal(server_new(&c, &server, &e), 0);
-    assert_int_equal(server_listen(server, "127.0.0.1:0", false, &e), 0);
-    assert_int_equal(server_listen(server, "tls://127.0.0.1:0", false, &e), 0);
+    assert_int_equal(server_listen(server, "127.0.0.1:0", LISTEN_API, &e), 0);
+    assert_int_equal(server_listen(server, "tls://127.0.0.1:0", LISTEN_API, &e), 0);
     client_ctx = SSL_CTX_new(TLS_client_method());
     return 0;
 }

@@ -238,15 +238,18 @@ static void hasten(uv_handle_t *h, void *arg)
 
 static void a_silent_peer_is_pinged_then_cut(void **state)
 {
+    size_t before;
+
     (void)state;
     assert_non_null(accept_with(HTTP_1_1, FIELDS(HANDSHAKE)));
     uv_walk(&fake_server.loop, hasten, NULL);
     while (buf_len(&note.out) < 2)
         (void)uv_run(&fake_server.loop, UV_RUN_ONCE);
-    send_frame(WS_OP_PONG, ""); /* a sign of life: counting starts again */
+    before = buf_len(&note.out); /* one turn of a late loop may ping twice */
+    send_frame(WS_OP_PONG, "");  /* a sign of life: counting starts again */
     while (!note.aborted)
         (void)uv_run(&fake_server.loop, UV_RUN_ONCE);
-    assert_int_equal(buf_len(&note.out), 14); /* six more without an answer */
+    assert_int_equal(buf_len(&note.out), before + 12); /* six more without an answer */
     assert_memory_equal(buf_data(&note.out), "\x89\0\x89\0\x89\0", 6);
 }
 

@@ -83,12 +83,33 @@ static void only_normal_paths_are_normal(void **state)
             fail_msg("'%s'", wrong[i]);
 }
 
+static void cookies_are_walked(void **state)
+{
+    struct http_header h[] = {{STR("cookie"), STR("a=1; b=x=y;; c ;")},
+                              {STR("accept"), STR("z=1")},
+                              {STR("cookie"), STR("")},
+                              {STR("cookie"), STR("=d; e=")}};
+    struct http_req req = {.headers = h, .header_count = ARRAY_LEN(h)};
+    static const char *const want[][2] = {
+        {"a", "1"}, {"b", "x=y"}, {"", "c"}, {"", "d"}, {"e", ""}};
+    struct http_cookies left = {.req = &req};
+    struct str name, value;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(want); i++) {
+        assert_true(http_cookie_next(&left, &name, &value));
+        assert_true(str_eq_c(name, want[i][0]));
+        assert_true(str_eq_c(value, want[i][1]));
+    }
+    assert_false(http_cookie_next(&left, &name, &value));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fields_are_found_in_order),    cmocka_unit_test(tokens_are_found_in_lists),
         cmocka_unit_test(queries_are_decoded),          cmocka_unit_test(path_segments_are_decoded),
-        cmocka_unit_test(only_normal_paths_are_normal),
+        cmocka_unit_test(only_normal_paths_are_normal), cmocka_unit_test(cookies_are_walked),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

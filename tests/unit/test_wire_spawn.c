@@ -32,6 +32,10 @@ static struct spawn_msg sample(enum spawn_type type)
         m.u.listeners.kinds = 15;
     else if (type == SPAWN_DESTROY)
         m.u.destroy.keep = 1;
+    else if (type == SPAWN_MEASURE)
+        m.u.measure.kind = SPAWN_MOUNT_VOLUME;
+    else if (type == SPAWN_MEASURED)
+        m.u.measured.bytes = 4096;
     else if (type == SPAWN_POOL)
         m.u.pool.netns = 8;
     else if (type == SPAWN_DONE)

@@ -2,6 +2,7 @@
  * A call is one request; its reply comes in any order.  When holt-spawn dies it is started anew and
  * what may be asked twice is asked again; a create under way is told as failed, and the owner's
  * remove cleans up after it.  Sandboxes go on meanwhile. */
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/list.h"
 #include "base/map.h"
@@ -17,6 +18,8 @@
 #define RETRY_MS 200
 #define CALLS_MAX 4096 /* under way at once */
 #define CONNECT_TRIES 25
+#define LACK_MS 10000 /* how long a request waits for a holt-spawn that is not there */
+#define NETNS_AHEAD 8 /* network namespaces that holt-spawn makes before they are needed */
 #define LIMITS (LIMIT_MEMORY | LIMIT_CPU | LIMIT_PIDS | LIMIT_DISK) /* the same bits in both */
 _Static_assert(LIMIT_MEMORY == (int)SPAWN_CAN_MEMORY && LIMIT_CPU == (int)SPAWN_CAN_CPU &&
                    LIMIT_PIDS == (int)SPAWN_CAN_PIDS && LIMIT_DISK == (int)SPAWN_CAN_DISK,
@@ -32,8 +35,11 @@ struct native {
     int fd; /* -1: no connection */
     uv_poll_t poll;
     uv_timer_t timer; /* calls that are over, and the next try to connect */
-    bool polled, closed, lost_told;
-    int64_t retry_at;
+    int events;       /* asked of the poll handle */
+    bool polled, closed;
+    bool greeted;        /* it has said welcome, and takes requests */
+    int64_t greet_until; /* or it is given up */
+    pid_t spawned;       /* a holt-spawn that we started; 0: none that is ours to reap */
     uint32_t features, last_tag;
     struct list calls; /* in the order they were made */
     size_t call_count;
@@ -55,6 +61,7 @@ struct call {
     char *packet; /* to send, and to send again */
     size_t size;
     bool sent, over;
+    int64_t since_ms;
     int tries, fd;
     struct spawn_link_fds fds; /* that came with the answer */
     struct err err;
@@ -67,6 +74,7 @@ struct call {
         driver_made_cb made;
         driver_stats_cb stats;
         driver_fd_cb fd;
+        driver_bytes_cb bytes;
         driver_list_cb list;
         driver_listeners_cb listeners;
     } cb;
@@ -113,6 +121,7 @@ static struct call *call_new(struct native *n, enum spawn_type type, const char 
     c->n = n;
     c->type = type;
     c->arg = arg;
+    c->since_ms = clock_mono_ms();
     c->fd = -1;
     do
         c->tag = ++n->last_tag;
@@ -175,7 +184,9 @@ static void finish_done(struct call *c, const struct spawn_msg *m)
 
 static uint32_t limits_of(uint32_t features)
 {
-    return (features & LIMITS) | (features & SPAWN_CAN_NOFILE ? LIMIT_NOFILE : 0);
+    return (features & LIMITS) | (features & SPAWN_CAN_NOFILE ? LIMIT_NOFILE : 0) |
+           (features & SPAWN_CAN_KILL_TREE ? LIMIT_KILL : 0) |
+           (features & SPAWN_CAN_FREEZE ? LIMIT_PAUSE : 0);
 }
 
 static void finish_made(struct call *c, const struct spawn_msg *m)
@@ -248,10 +259,15 @@ static void poll_closed(uv_handle_t *h)
         mem_free(n);
 }
 
+/* Each start costs two system calls: only for a change. */
 static void want(struct native *n, bool write)
 {
-    if (n->polled && n->fd >= 0)
-        (void)uv_poll_start(&n->poll, UV_READABLE | (write ? UV_WRITABLE : 0), on_poll);
+    int events = UV_READABLE | (write ? UV_WRITABLE : 0);
+
+    if (!n->polled || n->fd < 0 || n->events == events)
+        return;
+    if (uv_poll_start(&n->poll, events, on_poll) == 0)
+        n->events = events;
 }
 
 static void disconnect(struct native *n, const struct err *e)
@@ -272,7 +288,7 @@ static void disconnect(struct native *n, const struct err *e)
         }
         c->sent = false;
     }
-    n->lost_told = true;
+    n->greeted = false;
     wake(n, RETRY_MS);
     if (ev->health)
         ev->health(ev->arg, &why);
@@ -284,7 +300,7 @@ static void send_calls(struct native *n)
     bool full = false;
     int r = 0;
 
-    if (n->fd < 0)
+    if (n->fd < 0 || !n->greeted)
         return;
     LIST_EACH (&n->calls, node) {
         struct call *c = LIST_ENTRY(node, struct call, node);
@@ -300,6 +316,8 @@ static void send_calls(struct native *n)
     want(n, full);
 }
 
+static int on_welcome(struct native *n, const struct spawn_msg *m, struct err *e);
+
 static void on_poll(uv_poll_t *h, int status, int events)
 {
     struct native *n = h->data;
@@ -313,8 +331,10 @@ static void on_poll(uv_poll_t *h, int status, int events)
         r = err_set(&e, ERR_UNAVAILABLE, -status, "wait for holt-spawn");
     while (r > 0 && n->fd >= 0 && !n->closed) {
         r = spawn_link_receive(n->fd, n->packet, &m, &fds, &e);
-        if (r > 0)
+        if (r > 0 && n->greeted)
             on_packet(n, &m, &fds);
+        else if (r > 0 && on_welcome(n, &m, &e) < 0)
+            r = -1;
         spawn_link_fds_done(&fds); /* those that nobody took: ends are told by events */
     }
     if (n->closed)
@@ -325,21 +345,27 @@ static void on_poll(uv_poll_t *h, int status, int events)
         send_calls(n);
 }
 
-static int connected(struct native *n, int fd, struct err *e)
+static void make_ahead(struct native *n)
+{
+    struct call *c = call_new(n, SPAWN_POOL, NULL, NULL);
+    struct spawn_msg m = {0};
+
+    c->finish = finish_done;
+    m.u.pool.netns = NETNS_AHEAD;
+    call_ask(c, &m);
+}
+
+static int watch(struct native *n, int fd, struct err *e)
 {
     AUTO(fd_close) int owned = fd;
-    struct spawn_welcome w;
-    int r;
+    int r = uv_poll_init(n->c.loop, &n->poll, fd);
 
-    if (spawn_link_greet(fd, n->installation, &w, e) < 0)
-        return -1;
-    r = uv_poll_init(n->c.loop, &n->poll, fd);
     if (r < 0)
         return err_set(e, ERR_INTERNAL, -r, "watch holt-spawn");
     n->fd = TAKE_FD(owned);
-    n->features = w.features;
     n->poll.data = n;
     n->polled = true;
+    n->events = 0;
     n->refs++;
     want(n, false);
     return 0;
@@ -369,24 +395,69 @@ static void ended_unseen(void *arg, const struct driver_found *f, size_t count, 
 
 static void native_list(struct driver *d, driver_list_cb done, void *arg);
 
+static int on_welcome(struct native *n, const struct spawn_msg *m, struct err *e)
+{
+    const struct driver_events *ev = &n->c.events;
+    struct spawn_welcome w;
+    int r = spawn_link_welcomed(m, &w, e);
+
+    if (r <= 0)
+        return r;
+    n->greeted = true;
+    n->features = w.features;
+    make_ahead(n);
+    native_list(&n->d, ended_unseen, n);
+    send_calls(n);
+    if (ev->health)
+        ev->health(ev->arg, &(struct err){0});
+    return 0;
+}
+
+/* One that we started and that still lives is on its way, or cannot: a second could not either. */
 static void reconnect(struct native *n)
 {
     const struct driver_events *ev = &n->c.events;
     struct err e = {0};
     int fd = n->polled ? -1 : spawn_link_connect(&n->home, &e);
 
-    if (fd < 0 && !n->polled && spawn_link_start(&n->home, &e) < 0 && ev->health)
+    if (fd < 0 && !n->polled && !spawn_link_lives(&n->spawned) &&
+        spawn_link_start(&n->home, &n->spawned, &e) < 0 && ev->health)
         ev->health(ev->arg, &e);
-    if (fd < 0 || connected(n, fd, &e) < 0) {
+    if (fd < 0 || watch(n, fd, &e) < 0) {
         wake(n, RETRY_MS);
         return;
     }
-    n->lost_told = false;
-    native_list(&n->d, ended_unseen, n);
-    send_calls(n);
-    e = (struct err){0};
-    if (ev->health)
-        ev->health(ev->arg, &e);
+    n->greet_until = clock_mono_ms() + SPAWN_LINK_MS;
+    if (spawn_link_hello(n->fd, n->installation, &e) < 0)
+        disconnect(n, &e);
+    else
+        wake(n, SPAWN_LINK_MS);
+}
+
+static void not_welcome_yet(struct native *n)
+{
+    int64_t left = n->greet_until - clock_mono_ms();
+    struct err e;
+
+    if (left > 0) {
+        wake(n, (uint64_t)left);
+        return;
+    }
+    (void)err_set(&e, ERR_TIMEOUT, 0, "holt-spawn does not answer");
+    disconnect(n, &e);
+}
+
+/* What can be asked later is not failed for want of a holt-spawn: its owner would only ask again.
+ */
+static void lacks_spawn(struct call *c)
+{
+    bool waits = c->type == SPAWN_DESTROY || c->type == SPAWN_CONFIRM || c->type == SPAWN_LIST ||
+                 c->type == SPAWN_ADOPT || c->type == SPAWN_TYPE_END;
+
+    if (waits || c->over || clock_mono_ms() - c->since_ms < LACK_MS)
+        return;
+    (void)err_set(&c->err, ERR_UNAVAILABLE, 0, "holt-spawn is not there");
+    c->over = true;
 }
 
 /* A connect to an init needs no holt-spawn; unix(7): EAGAIN is a full backlog. */
@@ -412,6 +483,8 @@ static void on_timer(uv_timer_t *t)
 
             if (c->type == SPAWN_TYPE_END && !c->over)
                 try_connect(c);
+            if (!n->greeted)
+                lacks_spawn(c);
             waits = waits || (c->type == SPAWN_TYPE_END && !c->over);
             if (!c->over)
                 continue;
@@ -424,7 +497,9 @@ static void on_timer(uv_timer_t *t)
         return;
     if (n->fd < 0)
         reconnect(n);
-    else if (waits)
+    else if (!n->greeted)
+        not_welcome_yet(n);
+    if (waits)
         wake(n, RETRY_MS / 10);
 }
 
@@ -484,6 +559,7 @@ static void native_create(struct driver *d, const struct driver_spec *s, driver_
         .flags = (s->restart ? (uint32_t)SPAWN_RESTART : 0) |
                  (s->rootfs_ro ? (uint32_t)SPAWN_ROOTFS_RO : 0) |
                  (s->nesting ? (uint32_t)SPAWN_NESTING : 0) |
+                 (s->relay ? (uint32_t)SPAWN_RELAY : 0) |
                  (s->network ? (uint32_t)SPAWN_NETWORK : 0) |
                  (s->memory_upper ? 0 : (uint32_t)SPAWN_UPPER_DISK),
         .memory_bytes = (uint64_t)s->limits.memory_bytes,
@@ -628,6 +704,42 @@ static void native_stats(struct driver *d, const char *id, driver_stats_cb done,
     ask_named(c);
 }
 
+/* ---- volumes ---- */
+
+static void native_volume_remove(struct driver *d, const struct driver_volume *v, driver_done done,
+                                 void *arg)
+{
+    struct call *c = call_new(native_of(d), SPAWN_DISCARD, v->id, arg);
+    struct spawn_msg m = {0};
+
+    c->finish = finish_done;
+    c->cb.done = done;
+    m.u.discard = (struct spawn_discard){str_of(c->id), SPAWN_DISCARD_VOLUME};
+    call_ask(c, &m);
+}
+
+static void finish_bytes(struct call *c, const struct spawn_msg *m)
+{
+    bool fits = m && m->type == SPAWN_MEASURED;
+
+    if (!fits && c->err.code == ERR_NONE)
+        (void)err_set(&c->err, ERR_INTERNAL, 0, "holt-spawn gave no measure");
+    c->cb.bytes(c->arg, fits ? (int64_t)m->u.measured.bytes : 0, &c->err);
+}
+
+static void native_volume_measure(struct driver *d, const struct driver_volume *v,
+                                  driver_bytes_cb done, void *arg)
+{
+    struct call *c = call_new(native_of(d), SPAWN_MEASURE, v->id, arg);
+    struct spawn_msg m = {0};
+
+    c->finish = finish_bytes;
+    c->cb.bytes = done;
+    m.u.measure = (struct spawn_measure){
+        str_of(c->id), (uint8_t)(v->memory ? SPAWN_MOUNT_SHARED : SPAWN_MOUNT_VOLUME)};
+    call_ask(c, &m);
+}
+
 /* ---- list: page by page ---- */
 
 static void ask_page(struct call *c)
@@ -684,6 +796,24 @@ static void native_list(struct driver *d, driver_list_cb done, void *arg)
 
 /* ---- life ---- */
 
+/* What the operator allows, as holt-spawn's arguments: it checks for itself. */
+static void take_allowed(struct spawn_link_home *h, const struct driver_allows *a)
+{
+    h->allowed = xzalloc((2 * a->host_dir_count + 2) * sizeof *h->allowed);
+    for (size_t i = 0; i < a->host_dir_count; i++) {
+        struct str dir = str_of(a->host_dirs[i]);
+        bool readonly = str_ends(dir, STR(":ro"));
+
+        h->allowed[h->allowed_n++] = xstrdup(readonly ? "--allow" : "--allow-write");
+        h->allowed[h->allowed_n++] =
+            xasprintf(STR_FMT, (int)(dir.n - (readonly ? strlen(":ro") : 0)), dir.p);
+    }
+    if (a->nesting) {
+        h->allowed[h->allowed_n++] = xstrdup("--nesting");
+        h->allowed[h->allowed_n++] = xstrdup("yes");
+    }
+}
+
 static void native_done(struct native *n)
 {
     struct str key;
@@ -694,9 +824,37 @@ static void native_done(struct native *n)
         mem_free(box);
     map_done(&n->boxes);
     fd_close(n->home.state);
+    while (n->home.allowed_n > 0)
+        mem_free(n->home.allowed[--n->home.allowed_n]);
+    mem_free(n->home.allowed);
     mem_free(n->path);
     mem_free(n->bindir);
     mem_free(n->installation);
+}
+
+static int greet(struct native *n, int fd, struct err *e)
+{
+    AUTO(fd_close) int owned = fd;
+    struct spawn_welcome w;
+
+    if (spawn_link_greet(fd, n->installation, &w, e) < 0 || watch(n, TAKE_FD(owned), e) < 0)
+        return -1;
+    n->features = w.features;
+    n->greeted = true;
+    return 0;
+}
+
+/* One that was being killed may have taken the connection with it: then a new one is asked. */
+static int open_link(struct native *n, struct err *e)
+{
+    int64_t until = clock_mono_ms() + SPAWN_LINK_MS;
+    int fd, r;
+
+    do {
+        fd = spawn_link_open(&n->home, &n->spawned, e);
+        r = fd < 0 ? -1 : greet(n, fd, e);
+    } while (r < 0 && e->code == ERR_UNAVAILABLE && clock_mono_ms() < until);
+    return r;
 }
 
 static int native_open(const struct driver_config *c, struct driver **ret, struct err *e)
@@ -704,7 +862,6 @@ static int native_open(const struct driver_config *c, struct driver **ret, struc
     int r = dir_make_all(c->state, 0700);
     AUTO(fd_close) int state = open(c->state, O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct native *n;
-    int fd;
 
     if (r < 0 || state < 0)
         return err_set(e, ERR_INTERNAL, r < 0 ? -r : errno, "open '%s'", c->state);
@@ -714,18 +871,21 @@ static int native_open(const struct driver_config *c, struct driver **ret, struc
     n->path = xstrdup(c->state);
     n->bindir = xstrdup(c->bindir);
     n->installation = xstrdup(c->installation);
-    n->home = (struct spawn_link_home){TAKE_FD(state), n->path, n->bindir};
+    n->home =
+        (struct spawn_link_home){.state = TAKE_FD(state), .path = n->path, .bindir = n->bindir};
+    take_allowed(&n->home, &c->allows);
+    n->c.allows = (struct driver_allows){0}; /* was the caller's */
     n->fd = -1;
     n->refs = 1;
     list_init(&n->calls);
-    fd = spawn_link_open(&n->home, e);
-    if (fd < 0 || connected(n, fd, e) < 0) {
+    if (open_link(n, e) < 0) {
         native_done(n);
         mem_free(n);
         return err_wrap(e, "open the native runtime");
     }
     (void)uv_timer_init(c->loop, &n->timer);
     n->timer.data = n;
+    make_ahead(n);
     *ret = &n->d;
     return 0;
 }
@@ -765,7 +925,7 @@ static uint32_t native_enforces(const struct driver *d)
 
 const struct driver_ops driver_native = {
     .name = "native",
-    .caps = DRIVER_CAN_PAUSE | DRIVER_CAN_STOP | DRIVER_ISOLATES,
+    .caps = DRIVER_CAN_PAUSE | DRIVER_CAN_STOP | DRIVER_ISOLATES | DRIVER_CAN_RELAY,
     .open = native_open,
     .close = native_close,
     .enforces = native_enforces,
@@ -779,4 +939,6 @@ const struct driver_ops driver_native = {
     .listen = native_listen,
     .list = native_list,
     .adopt = native_adopt,
+    .volume_remove = native_volume_remove,
+    .volume_measure = native_volume_measure,
 };

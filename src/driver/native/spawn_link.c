@@ -11,11 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define START_MS 5000
 #define LOOK_MS 5
 #define SAID_MAX 4096
 
@@ -48,54 +48,83 @@ int spawn_link_connect_init(const struct spawn_link_home *h, const char *id)
 
 /* ---- start ---- */
 
-static int run_spawn(const struct spawn_link_home *h, pid_t *ret, struct err *e)
+static int64_t log_size(const struct spawn_link_home *h)
+{
+    struct stat st;
+
+    return fstatat(h->state, "spawn.log", &st, AT_SYMLINK_NOFOLLOW) < 0 ? 0 : st.st_size;
+}
+
+int spawn_link_start(const struct spawn_link_home *h, pid_t *ret, struct err *e)
 {
     AUTO(mem_free) char *program = xasprintf("%s/holt-spawn", h->bindir);
     AUTO(mem_free) char *init = xasprintf("%s/holt-init", h->bindir);
     AUTO(mem_free) char *log = xasprintf("%s/spawn.log", h->path);
     AUTO(mem_free) char *state = xstrdup(h->path);
     char state_option[] = "--state", init_option[] = "--init";
-    char *argv[] = {program, state_option, state, init_option, init, NULL};
-    int r = launch_detached(argv, log, ret);
+    char *const first[] = {program, state_option, state, init_option, init};
+    AUTO(mem_free) char **argv = xzalloc((ARRAY_LEN(first) + h->allowed_n + 1) * sizeof *argv);
+    int r;
 
+    memcpy(argv, first, sizeof first);
+    if (h->allowed_n > 0)
+        memcpy(argv + ARRAY_LEN(first), h->allowed, h->allowed_n * sizeof *argv);
+    r = launch_detached(argv, log, ret);
     return r < 0 ? err_set(e, ERR_UNSUPPORTED, -r, "run '%s'", program) : 0;
 }
 
-int spawn_link_start(const struct spawn_link_home *h, struct err *e)
+bool spawn_link_lives(pid_t *pid)
 {
-    pid_t pid;
-
-    return run_spawn(h, &pid, e);
+    if (*pid > 0 && waitpid(*pid, NULL, WNOHANG) != 0)
+        *pid = 0;
+    return *pid > 0;
 }
 
-/* What it wrote before it ended says why. */
-static int died(const struct spawn_link_home *h, struct err *e)
+/* Of a line of its log, the value of error="…"; else the line. */
+static struct str reason_in(struct str line)
 {
-    AUTO(mem_free) char *path = xasprintf("%s/spawn.log", h->path);
-    AUTO(buf_done) struct buf said = {0};
+    static const char key[] = "error=\"";
+    const char *at = memmem(line.p, line.n, key, sizeof key - 1), *end;
 
-    if (file_read(path, SAID_MAX, &said) < 0 || buf_len(&said) == 0)
+    if (!at)
+        return line;
+    at += sizeof key - 1;
+    line = str_skip(line, (size_t)(at - line.p));
+    end = memchr(line.p, '"', line.n);
+    return str_make(line.p, end ? (size_t)(end - line.p) : line.n);
+}
+
+/* What it wrote before it ended, behind `from`, says why. */
+static int died(const struct spawn_link_home *h, int64_t from, struct err *e)
+{
+    AUTO(fd_close) int fd = openat(h->state, "spawn.log", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    char said[SAID_MAX];
+    ssize_t n = fd < 0 ? -1 : pread(fd, said, sizeof said, from > LAUNCH_LOG_MAX ? 0 : from);
+    struct str rest, why;
+
+    if (n <= 0)
         return err_set(e, ERR_UNSUPPORTED, 0, "holt-spawn ended at its start");
-    return err_set(e, ERR_UNSUPPORTED, 0, "holt-spawn ended at its start: %.*s",
-                   (int)size_min(buf_len(&said), 200), buf_data(&said));
+    why = reason_in(str_cut(str_make(said, (size_t)n), '\n', &rest));
+    return err_set(e, ERR_UNSUPPORTED, 0, "holt-spawn ended at its start: " STR_FMT,
+                   (int)size_min(why.n, 200), why.p);
 }
 
-int spawn_link_open(const struct spawn_link_home *h, struct err *e)
+int spawn_link_open(const struct spawn_link_home *h, pid_t *pid, struct err *e)
 {
-    int64_t until = clock_mono_ms() + START_MS;
+    int64_t until = clock_mono_ms() + SPAWN_LINK_MS, said = log_size(h);
     int fd = spawn_link_connect(h, e);
-    pid_t pid;
 
+    *pid = 0;
     if (fd >= 0)
         return fd;
-    if (run_spawn(h, &pid, e) < 0)
+    if (spawn_link_start(h, pid, e) < 0)
         return -1;
     while (clock_mono_ms() < until) {
         fd = spawn_link_connect(h, e);
         if (fd >= 0)
             return fd;
-        if (waitpid(pid, NULL, WNOHANG) == pid)
-            return died(h, e);
+        if (!spawn_link_lives(pid))
+            return died(h, said, e);
         (void)poll(NULL, 0, LOOK_MS);
     }
     return err_wrap(e, "wait for holt-spawn");
@@ -168,32 +197,44 @@ int spawn_link_receive(int fd, char *bytes, struct spawn_msg *ret, struct spawn_
     return r < 0 ? -1 : 1;
 }
 
-int spawn_link_greet(int fd, const char *installation, struct spawn_welcome *ret, struct err *e)
+int spawn_link_hello(int fd, const char *installation, struct err *e)
 {
     struct spawn_msg m = {.type = SPAWN_HELLO, .tag = UINT32_MAX};
-    struct pollfd p = {.fd = fd, .events = POLLIN};
     uint8_t packet[256];
     struct wire_out o = {.p = packet, .size = sizeof packet};
-    AUTO(mem_free) char *bytes = xmalloc(SPAWN_PACKET_MAX);
-    struct spawn_link_fds fds;
-    int r = 0;
 
     m.u.hello = (struct spawn_hello){1, SPAWN_VERSION, str_of(installation)};
     if (spawn_encode(&m, SPAWN_HOST, &o, e) < 0 ||
         spawn_link_send(fd, str_make(packet, o.n), e) < 0)
         return err_wrap(e, "greet holt-spawn");
+    return 0;
+}
+
+int spawn_link_welcomed(const struct spawn_msg *m, struct spawn_welcome *ret, struct err *e)
+{
+    if (m->type == SPAWN_EVENT)
+        return 0; /* list tells the same */
+    if (m->type != SPAWN_WELCOME || m->u.welcome.version != SPAWN_VERSION)
+        return err_set(e, ERR_UNSUPPORTED, 0, "holt-spawn speaks another version: restart it");
+    *ret = m->u.welcome;
+    return 1;
+}
+
+int spawn_link_greet(int fd, const char *installation, struct spawn_welcome *ret, struct err *e)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    AUTO(mem_free) char *bytes = xmalloc(SPAWN_PACKET_MAX);
+    struct spawn_link_fds fds;
+    struct spawn_msg m;
+    int r = spawn_link_hello(fd, installation, e);
+
     while (r == 0) {
-        if (poll(&p, 1, START_MS) == 0)
+        if (poll(&p, 1, SPAWN_LINK_MS) == 0)
             return err_set(e, ERR_TIMEOUT, 0, "holt-spawn does not answer");
         r = spawn_link_receive(fd, bytes, &m, &fds, e);
         spawn_link_fds_done(&fds);
-        if (r == 1 && m.type == SPAWN_EVENT)
-            r = 0; /* list tells the same */
+        if (r > 0)
+            r = spawn_link_welcomed(&m, ret, e);
     }
-    if (r < 0)
-        return -1;
-    if (m.type != SPAWN_WELCOME || m.u.welcome.version != SPAWN_VERSION)
-        return err_set(e, ERR_UNSUPPORTED, 0, "holt-spawn speaks another version: restart it");
-    *ret = m.u.welcome;
-    return 0;
+    return r < 0 ? -1 : 0;
 }

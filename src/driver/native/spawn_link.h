@@ -5,18 +5,31 @@
 #include "base/err.h"
 #include "wire/spawn.h"
 
+#include <sys/types.h>
+
+#define SPAWN_LINK_MS 5000 /* how long holt-spawn may take to start, and to answer */
+
 struct spawn_link_home {
     int state;          /* the state directory, O_PATH */
     const char *path;   /* its path */
     const char *bindir; /* of holt-spawn and holt-init */
+    char **allowed;     /* further arguments of holt-spawn: what the operator allows; or NULL */
+    size_t allowed_n;
 };
 
 /* A connected, non-blocking socket; -1 with e->code ERR_UNAVAILABLE: nobody listens. */
 CHECKED int spawn_link_connect(const struct spawn_link_home *h, struct err *e);
-CHECKED int spawn_link_start(const struct spawn_link_home *h, struct err *e); /* it outlives us */
-/* Connects; starts holt-spawn if nobody listens and waits until it does, 5 s at most. */
-CHECKED int spawn_link_open(const struct spawn_link_home *h, struct err *e);
-/* Says hello and waits for the answer, 5 s at most. */
+/* It outlives us; if it ends before, *pid is ours to reap: spawn_link_lives. */
+CHECKED int spawn_link_start(const struct spawn_link_home *h, pid_t *pid, struct err *e);
+bool spawn_link_lives(pid_t *pid); /* *pid is 0 once it was reaped */
+/* Connects; starts holt-spawn if nobody listens and waits until it does, 5 s at most.  *pid: as
+ * above, 0 if it was there already. */
+CHECKED int spawn_link_open(const struct spawn_link_home *h, pid_t *pid, struct err *e);
+CHECKED int spawn_link_hello(int fd, const char *installation, struct err *e);
+/* The answer: 1, 0: it is something else that needs no attention, or -1. */
+CHECKED int spawn_link_welcomed(const struct spawn_msg *m, struct spawn_welcome *ret,
+                                struct err *e);
+/* Says hello and waits for the answer, 5 s at most: at start-up only. */
 CHECKED int spawn_link_greet(int fd, const char *installation, struct spawn_welcome *ret,
                              struct err *e);
 /* 1: sent; 0: the socket is full. */

@@ -1,0 +1,51 @@
+/* agentbox: the gRPC interface sandbox.v1.SandboxService (api/sandbox/v1/sandbox.proto).
+ * A session is a sandbox whose alias in this dialect is the session's id; the rules are core's.
+ * What goes wrong with a command or a file is told in the answer, with status OK, as its clients
+ * expect.  Thread: the loop's. */
+#pragma once
+
+#include "api/rpc.h"
+#include "api/sandbox.pb.h"
+#include "core/exec.h"
+
+extern const struct rpc_method agentbox_rpcs[];
+extern const size_t agentbox_rpc_count;
+
+#define AGENTBOX_NO_SESSION "Session not found"
+
+/* The live session with this id that the asker may touch; NULL: none. */
+struct sandbox *agentbox_session(struct request *r, struct str id);
+
+/* Which hosts a session may reach; as asked, else the eight of packages and sources. */
+void agentbox_hosts(const struct sandbox *s, struct arena *a, struct str **ret, size_t *ret_count);
+/* Are the hosts of Python packages among them?  Else *why says which it takes. */
+bool agentbox_may_pip(const struct sandbox *s, struct buf *why);
+/* The note in which a session keeps them. */
+void agentbox_hosts_note(const struct str *hosts, size_t count, struct buf *to);
+
+void agentbox_create_session(struct request *r, const void *in);
+void agentbox_destroy_session(struct request *r, const void *in);
+void agentbox_get_session(struct request *r, const void *in);
+void agentbox_list_sessions(struct request *r, const void *in);
+void agentbox_exec(struct request *r, const void *in);
+void agentbox_exec_stream(struct request *r, const void *in);
+void agentbox_write_file(struct request *r, const void *in);
+void agentbox_read_file(struct request *r, const void *in);
+void agentbox_pip_install(struct request *r, const void *in);
+
+/* A shell line as this dialect runs them. */
+struct agentbox_line {
+    struct str command, workdir, stdin_bytes;
+    const struct pair *env;
+    size_t env_count;
+    int64_t timeout_ms; /* 0: none; below: it is over at once */
+};
+/* Runs it and answers with an ExecResponse. */
+void agentbox_run(struct request *r, struct sandbox *s, const struct agentbox_line *l);
+void agentbox_spec(const struct agentbox_line *l, struct exec_spec *ret);
+/* An ExecResponse that says why nothing ran. */
+void agentbox_refuse(struct request *r, const char *why);
+/* Why a command did not start, in the words of the original's runtime; told when it is known. */
+typedef void (*agentbox_why)(void *arg, const char *text);
+void agentbox_explain(struct sandbox *s, struct str workdir, struct str failure, agentbox_why told,
+                      void *arg);

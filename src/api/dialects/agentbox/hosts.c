@@ -1,0 +1,51 @@
+#include "api/dialects/agentbox/agentbox.h"
+
+static const char *const defaults[] = {
+    "pypi.org",   "files.pythonhosted.org",    "registry.npmjs.org",
+    "github.com", "raw.githubusercontent.com", "objects.githubusercontent.com",
+    "crates.io",  "static.crates.io",
+};
+
+/* One a line, as they were asked for: their echo is part of the contract. */
+void agentbox_hosts_note(const struct str *hosts, size_t count, struct buf *to)
+{
+    for (size_t i = 0; i < count; i++)
+        buf_printf(to, STR_FMT "\n", STR_ARG(hosts[i]));
+    for (size_t i = 0; count == 0 && i < ARRAY_LEN(defaults); i++)
+        buf_printf(to, "%s\n", defaults[i]);
+}
+
+void agentbox_hosts(const struct sandbox *s, struct arena *a, struct str **ret, size_t *ret_count)
+{
+    struct sandbox_info i;
+    struct str left;
+    size_t n = 0;
+
+    sandbox_info(s, &i);
+    for (size_t k = 0; k < i.note.n; k++)
+        n += i.note.p[k] == '\n';
+    *ret = arena_alloc(a, size_max(n, 1) * sizeof **ret);
+    *ret_count = n;
+    left = i.note;
+    for (size_t k = 0; k < n; k++)
+        (*ret)[k] = str_cut(left, '\n', &left);
+}
+
+static bool has_host(struct str note, const char *host)
+{
+    while (note.n > 0)
+        if (str_eq_c(str_cut(note, '\n', &note), host))
+            return true;
+    return false;
+}
+
+bool agentbox_may_pip(const struct sandbox *s, struct buf *why)
+{
+    struct sandbox_info i;
+
+    sandbox_info(s, &i);
+    if (has_host(i.note, defaults[0]) && has_host(i.note, defaults[1]))
+        return true;
+    buf_printf(why, "pip install requires %s and %s in allowed_hosts", defaults[0], defaults[1]);
+    return false;
+}

@@ -1,0 +1,345 @@
+#include "api/dialects/agentbox/agentbox.h"
+#include "api/sandbox.h"
+#include "base/enc.h"
+#include "base/mem.h"
+#include "base/rnd.h"
+#include "proto/digest.h"
+
+#define DIALECT "agentbox"
+#define ID_MAX ALIAS_MAX
+#define TENANT_MAX 64
+#define HOSTS_MAX 256
+#define GRPC_UNKNOWN 2
+
+/* --- finding --- */
+
+static const char *alias_of(const struct sandbox_info *i)
+{
+    for (const struct alias *a = i->aliases; a; a = a->next)
+        if (str_eq_c(a->name.dialect, DIALECT))
+            return a->name.alias.p;
+    return NULL;
+}
+
+struct sandbox *agentbox_session(struct request *r, struct str id)
+{
+    struct err e = {0};
+    struct sandbox *s = id.n ? sandbox_find_as(r->api->c.sandboxes, STR(DIALECT), id, &e) : NULL;
+
+    if (!s || sandbox_check(s, &r->who, &e) < 0)
+        return NULL;
+    sandbox_touch(s);
+    return s;
+}
+
+/* --- telling --- */
+
+static struct str container_id(struct request *r, const char *id)
+{
+    unsigned char hash[SHA256_SIZE];
+    char *hex = arena_alloc(xchg_arena(r->x), 13);
+
+    sha256(str_of(id), hash);
+    enc_hex(hash, 6, hex);
+    return str_make(hex, 12);
+}
+
+/* Docker's words, which the original passed on. */
+static struct str status_of(enum sandbox_state s)
+{
+    switch (s) {
+    case SANDBOX_CREATING:
+    case SANDBOX_STARTING:
+        return STR("created");
+    case SANDBOX_RUNNING:
+        return STR("running");
+    case SANDBOX_PAUSED:
+        return STR("paused");
+    case SANDBOX_STOPPING:
+    case SANDBOX_STOPPED:
+        return STR("exited");
+    case SANDBOX_FAILED:
+    case SANDBOX_DESTROYED:
+    case SANDBOX_STATE_COUNT:
+        break;
+    }
+    return STR("dead");
+}
+
+static void fill(struct request *r, const struct sandbox *s, struct agentbox_session_info *to)
+{
+    struct sandbox_info i;
+    const char *alias;
+
+    sandbox_info(s, &i);
+    alias = alias_of(&i);
+    *to = (struct agentbox_session_info){
+        .session_id = str_of(alias ? alias : i.id),
+        .container_id = container_id(r, i.id),
+        .created_at = (double)i.created_ms / 1000,
+        .last_activity = (double)i.last_activity_ms / 1000,
+        .status = status_of(i.state),
+        .has_tenant_id = i.tenant.n > 0,
+        .tenant_id = i.tenant,
+        .sandbox_id = str_of(i.id),
+    };
+    agentbox_hosts(s, xchg_arena(r->x), &to->allowed_hosts, &to->allowed_hosts_count);
+}
+
+void agentbox_get_session(struct request *r, const void *in)
+{
+    const struct agentbox_get_session_request *q = in;
+    struct sandbox *s = agentbox_session(r, q->session_id);
+    struct agentbox_session_info info;
+    const struct agentbox_get_session_response a = {.session = &info};
+    struct err e = {0};
+
+    if (!s) {
+        err_set(&e, ERR_NOT_FOUND, 0, AGENTBOX_NO_SESSION);
+        request_fail(r, &e);
+        return;
+    }
+    fill(r, s, &info);
+    rpc_reply(r, &a);
+}
+
+static bool is_listed(const struct request *r, const struct sandbox *s)
+{
+    struct sandbox_info i;
+    struct err e = {0};
+
+    sandbox_info(s, &i);
+    return str_eq_c(i.dialect, DIALECT) && i.state != SANDBOX_DESTROYED &&
+           sandbox_check(s, &r->who, &e) == 0;
+}
+
+void agentbox_list_sessions(struct request *r, const void *in)
+{
+    struct agentbox_list_sessions_response a = {0};
+    struct sandboxes *all = r->api->c.sandboxes;
+    struct sandbox_info i;
+
+    (void)in;
+    a.sessions =
+        arena_alloc(xchg_arena(r->x), size_max(sandboxes_count(all), 1) * sizeof *a.sessions);
+    for (struct sandbox *s = sandbox_next(all, STR("")); s; s = sandbox_next(all, str_of(i.id))) {
+        sandbox_info(s, &i);
+        if (is_listed(r, s))
+            fill(r, s, &a.sessions[a.sessions_count++]);
+    }
+    rpc_reply(r, &a);
+}
+
+/* --- creating --- */
+
+struct create_job { /* one create under way, and everybody who asked for the same session */
+    struct list link;
+    struct list askers;
+    char *id;
+};
+
+struct asker {
+    struct list link;
+    struct waiter waiter;
+};
+
+static void join(struct create_job *j, struct request *r)
+{
+    struct asker *k = xzalloc(sizeof *k);
+
+    list_push(&j->askers, &k->link);
+    request_wait(r, &k->waiter);
+}
+
+static struct create_job *find_job(struct api *a, struct str id)
+{
+    LIST_EACH (&a->sessions_creating, node) {
+        struct create_job *j = LIST_ENTRY(node, struct create_job, link);
+
+        if (str_eq_c(id, j->id))
+            return j;
+    }
+    return NULL;
+}
+
+static void tell(struct request *r, const struct sandbox *s, const struct err *e)
+{
+    struct agentbox_session_info info;
+    const struct agentbox_create_session_response a = {.session = &info};
+    struct err wrapped = *e;
+
+    if (e->code == ERR_NONE) {
+        fill(r, s, &info);
+        rpc_reply(r, &a);
+        return;
+    }
+    if (e->code == ERR_INVALID || e->code == ERR_FORBIDDEN || e->code == ERR_LIMIT) {
+        request_fail(r, e);
+        return;
+    }
+    (void)err_wrap(&wrapped, "Exception calling application");
+    rpc_fail_as(r, GRPC_UNKNOWN, &wrapped);
+}
+
+static void created(void *arg, struct sandbox *s, const struct err *e)
+{
+    struct create_job *j = arg;
+    struct list *node;
+
+    list_unlink(&j->link);
+    while ((node = list_pop(&j->askers))) {
+        struct asker *k = LIST_ENTRY(node, struct asker, link);
+        struct request *r = waiter_end(&k->waiter);
+
+        mem_free(k);
+        if (r)
+            tell(r, s, e);
+    }
+    mem_free(j->id);
+    mem_free(j);
+}
+
+static struct str random_uuid(struct request *r)
+{
+    char *to = arena_alloc(xchg_arena(r->x), 37);
+    unsigned char b[16];
+
+    rnd_bytes(b, sizeof b);
+    b[6] = (unsigned char)((b[6] & 0x0f) | 0x40); /* version 4 (RFC 9562) */
+    b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
+    (void)snprintf(to, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+                   b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12],
+                   b[13], b[14], b[15]);
+    return str_make(to, 36);
+}
+
+/* A tenant names a directory: nothing else may be meant by it. */
+static int check_tenant(struct str t, struct err *e)
+{
+    bool good = t.n <= TENANT_MAX && (t.n == 0 || (t.p[0] != '.' && t.p[0] != '-'));
+
+    for (size_t i = 0; good && i < t.n; i++)
+        good = (t.p[i] >= '0' && t.p[i] <= '9') || (t.p[i] >= 'a' && t.p[i] <= 'z') ||
+               (t.p[i] >= 'A' && t.p[i] <= 'Z') || memchr("._-", t.p[i], 3);
+    if (good)
+        return 0;
+    err_set(e, ERR_INVALID, 0, "the tenant_id '" STR_FMT "' cannot be used", (int)size_min(t.n, 80),
+            t.p);
+    return err_hint(e, "up to %d letters, digits, '.', '_' and '-', not beginning with '.' or '-'",
+                    TENANT_MAX);
+}
+
+static int check(const struct agentbox_create_session_request *q, struct err *e)
+{
+    if (q->session_id.n > ID_MAX || str_index(q->session_id, '\0') >= 0)
+        return err_set(e, ERR_INVALID, 0, "a session_id has at most %d bytes and no NUL", ID_MAX);
+    if (q->allowed_hosts_count > HOSTS_MAX)
+        return err_set(e, ERR_INVALID, 0, "at most %d allowed_hosts", HOSTS_MAX);
+    return check_tenant(q->tenant_id, e);
+}
+
+static void begin(struct request *r, struct str id, const struct agentbox_create_session_request *q)
+{
+    const struct config *conf = r->api->c.conf;
+    const struct principal by = request_who(r);
+    const struct alias_name alias = {STR(DIALECT), id};
+    /* The root is read-only: packages go where pip --user finds them. */
+    const struct pair env[] = {
+        {STR("PYTHONUSERBASE"), STR("/workspace/.local")},
+        {STR("PATH"), STR("/workspace/.local/bin:/usr/local/sbin:/usr/local/bin:"
+                          "/usr/sbin:/usr/bin:/sbin:/bin")},
+    };
+    const struct sandbox_mount mounts[] = {
+        {.kind = STR("tmpfs"), .target = STR("/workspace"), .size_bytes = 1LL << 30},
+        {.kind = STR("tmpfs"), .target = STR("/mnt/user-data/outputs"), .size_bytes = 1LL << 30},
+    };
+    struct create_job *j = xzalloc(sizeof *j);
+    AUTO(buf_done) struct buf note = {0};
+
+    agentbox_hosts_note(q->allowed_hosts, q->allowed_hosts_count, &note);
+    j->id = str_dup(id);
+    list_init(&j->askers);
+    list_push(&r->api->sessions_creating, &j->link);
+    join(j, r);
+    sandbox_create(r->api->c.sandboxes,
+                   &(struct sandbox_spec){
+                       .image = conf->seed_image[0] ? str_of(conf->seed_image)
+                                                    : STR("agentbox-sandbox:latest"),
+                       .tenant = q->tenant_id,
+                       .limits = {.memory_bytes = 4LL << 30, .cpu_millis = 4000},
+                       .rootfs_ro = true,
+                       .idle_ttl_ms = conf->session_timeout_ms,
+                       .env = env,
+                       .env_count = ARRAY_LEN(env),
+                       .mounts = mounts,
+                       .mount_count = ARRAY_LEN(mounts),
+                       .network = STR("none"),
+                       .dialect = STR(DIALECT),
+                       .note = buf_str(&note),
+                       .aliases = &alias,
+                       .alias_count = 1,
+                   },
+                   &by, created, j);
+}
+
+void agentbox_create_session(struct request *r, const void *in)
+{
+    const struct agentbox_create_session_request *q = in;
+    struct str id = q->session_id.n > 0 ? q->session_id : random_uuid(r);
+    const struct err none = {0};
+    struct create_job *j;
+    struct sandbox *s;
+    struct err e = {0};
+
+    if (check(q, &e) < 0) {
+        request_fail(r, &e);
+        return;
+    }
+    j = find_job(r->api, id);
+    s = agentbox_session(r, id);
+    if (j)
+        join(j, r);
+    else if (s)
+        tell(r, s, &none);
+    else
+        begin(r, id, q);
+}
+
+/* --- destroying --- */
+
+struct destroy_job {
+    struct waiter waiter;
+};
+
+static void answer_destroy(struct request *r, bool success)
+{
+    const struct agentbox_destroy_session_response a = {.success = success};
+
+    rpc_reply(r, &a);
+}
+
+static void destroyed(void *arg, struct sandbox *s, const struct err *e)
+{
+    AUTO(mem_free) struct destroy_job *j = arg;
+    struct request *r = waiter_end(&j->waiter);
+
+    (void)s;
+    if (r)
+        answer_destroy(r, e->code == ERR_NONE);
+}
+
+void agentbox_destroy_session(struct request *r, const void *in)
+{
+    const struct agentbox_destroy_session_request *q = in;
+    struct sandbox *s = agentbox_session(r, q->session_id);
+    const struct principal by = request_who(r);
+    struct destroy_job *j;
+
+    if (!s) {
+        answer_destroy(r, false);
+        return;
+    }
+    j = xzalloc(sizeof *j);
+    request_wait(r, &j->waiter);
+    sandbox_destroy(s, &by, destroyed, j);
+}

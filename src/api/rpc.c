@@ -1,0 +1,328 @@
+#include "api/rpc.h"
+
+#include "base/buf.h"
+#include "net/grpc.h"
+
+enum form { FORM_GRPC, FORM_CONNECT_JSON, FORM_CONNECT_PROTO };
+
+struct rpc {
+    const struct rpc_method *m;
+    enum form form;
+    struct grpc_call *grpc;
+    bool admitted, asked, over;
+    void (*drained)(void *arg);
+    void *drained_arg;
+};
+
+/* --- answers --- */
+
+static void encode(const struct rpc *c, const void *answer, struct buf *to)
+{
+    struct jw w = {.to = to};
+
+    if (c->form == FORM_CONNECT_JSON)
+        pb_to_json(c->m->pb->out, answer, &w);
+    else
+        pb_encode(c->m->pb->out, answer, to);
+}
+
+int rpc_send(struct request *r, const void *answer)
+{
+    AUTO(buf_done) struct buf bytes = {0};
+
+    if (r->rpc->over)
+        return 0;
+    encode(r->rpc, answer, &bytes);
+    return grpc_send(r->rpc->grpc, buf_str(&bytes));
+}
+
+void rpc_on_drained(struct request *r, void (*drained)(void *arg), void *arg)
+{
+    r->rpc->drained = drained;
+    r->rpc->drained_arg = arg;
+}
+
+void rpc_end(struct request *r)
+{
+    if (r->rpc->over)
+        return;
+    r->rpc->over = true;
+    r->status = 200;
+    grpc_finish(r->rpc->grpc);
+}
+
+void rpc_reply(struct request *r, const void *answer)
+{
+    AUTO(buf_done) struct buf bytes = {0};
+
+    if (r->rpc->over)
+        return;
+    if (r->rpc->form == FORM_GRPC) {
+        (void)!rpc_send(r, answer); /* nothing follows that could wait */
+        rpc_end(r);
+        return;
+    }
+    encode(r->rpc, answer, &bytes);
+    r->rpc->over = true;
+    request_send(r, 200,
+                 r->rpc->form == FORM_CONNECT_JSON ? "application/json" : "application/proto",
+                 buf_str(&bytes));
+}
+
+/* --- failures --- */
+
+/* Connect's names of gRPC's codes, which are its own too, by number. */
+static const char *const connect_codes[] = {
+    "ok",
+    "canceled",
+    "unknown",
+    "invalid_argument",
+    "deadline_exceeded",
+    "not_found",
+    "already_exists",
+    "permission_denied",
+    "resource_exhausted",
+    "failed_precondition",
+    "aborted",
+    "out_of_range",
+    "unimplemented",
+    "internal",
+    "unavailable",
+    "data_loss",
+    "unauthenticated",
+};
+
+static void connect_fail(struct request *r, int grpc_status, const char *message)
+{
+    struct jw w = request_json(r);
+
+    jw_object(&w);
+    jw_kc(&w, "code", connect_codes[grpc_status]);
+    jw_kc(&w, "message", message);
+    jw_object_end(&w);
+    request_send_json(r, r->status);
+}
+
+void rpc_fail(struct request *r, const struct err *e)
+{
+    if (r->rpc->over)
+        return;
+    r->rpc->over = true;
+    if (r->rpc->form == FORM_GRPC)
+        grpc_fail(r->rpc->grpc, e);
+    else
+        connect_fail(r, err_table[e->code].grpc, e->msg);
+}
+
+void rpc_fail_as(struct request *r, int grpc_status, const struct err *e)
+{
+    assert(grpc_status > 0 && (size_t)grpc_status < ARRAY_LEN(connect_codes));
+    r->status = err_table[e->code].http;
+    if (r->rpc->form == FORM_GRPC) {
+        grpc_set_status(r->rpc->grpc, grpc_status);
+        rpc_fail(r, e);
+    } else if (!r->rpc->over) {
+        r->rpc->over = true;
+        connect_fail(r, grpc_status, e->msg);
+    }
+}
+
+/* --- one message --- */
+
+static void run(struct request *r, const void *in)
+{
+    struct err e = {0};
+
+    if (request_is_live(r)) {
+        r->rpc->m->run(r, in);
+        return;
+    }
+    err_set(&e, ERR_UNAUTHENTICATED, 0, "the token was revoked meanwhile");
+    request_refuse(r, &e);
+}
+
+static void *new_input(struct request *r)
+{
+    return arena_zalloc(xchg_arena(r->x), r->rpc->m->pb->in->size);
+}
+
+/* --- gRPC and gRPC-Web --- */
+
+/* A single message is kept unconsumed: what was decoded points into it. */
+static void on_message(struct grpc_call *g, struct str message)
+{
+    struct request *r = grpc_arg(g);
+    struct rpc *c = r->rpc;
+    const struct pb_method *pb = c->m->pb;
+    AUTO(arena_done) struct arena passing = {0};
+    void *in;
+    struct err e = {0};
+
+    if (!c->admitted || c->over || (c->asked && !pb->client_streams))
+        return;
+    c->asked = true;
+    in = pb->client_streams ? arena_zalloc(&passing, pb->in->size) : new_input(r);
+    if (pb_decode(pb->in, message, pb->client_streams ? &passing : xchg_arena(r->x), in, &e) < 0)
+        request_fail(r, &e);
+    else
+        run(r, in);
+    if (pb->client_streams)
+        grpc_consume(g);
+}
+
+static void on_half_closed(struct grpc_call *g)
+{
+    struct request *r = grpc_arg(g);
+    struct err e = {0};
+
+    if (r->rpc->m->pb->client_streams) {
+        rpc_end(r);
+        return;
+    }
+    if (r->rpc->asked || r->rpc->over)
+        return;
+    err_set(&e, ERR_INVALID, 0, "the request holds no message");
+    request_fail(r, &e);
+}
+
+static void on_drained(struct grpc_call *g)
+{
+    struct request *r = grpc_arg(g);
+
+    if (r->rpc->drained)
+        r->rpc->drained(r->rpc->drained_arg);
+}
+
+static void on_cancelled(struct grpc_call *g)
+{
+    struct request *r = grpc_arg(g);
+
+    r->rpc->over = true;
+    r->status = r->status ? r->status : err_table[ERR_CANCELLED].http;
+    request_gone(r);
+}
+
+static void on_closed(struct grpc_call *g)
+{
+    struct request *r = grpc_arg(g);
+
+    r->rpc->over = true;
+    request_end(r, r->status != err_table[ERR_CANCELLED].http);
+}
+
+static void on_start(struct grpc_call *g, void *arg)
+{
+    static const struct grpc_ops ops = {
+        .message = on_message,
+        .half_closed = on_half_closed,
+        .drained = on_drained,
+        .cancelled = on_cancelled,
+        .closed = on_closed,
+    };
+    struct request *r = arg;
+
+    r->rpc = arena_zalloc(xchg_arena(r->x), sizeof *r->rpc);
+    *r->rpc = (struct rpc){.m = r->route->data, .form = FORM_GRPC, .grpc = g};
+    grpc_handle(g, &ops, r);
+    request_admit(r);
+}
+
+/* --- Connect, unary --- */
+
+static int connect_decode(struct request *r, struct str body, void *in, struct err *e)
+{
+    struct arena *a = xchg_arena(r->x);
+    const struct pb_message *m = r->rpc->m->pb->in;
+
+    if (r->rpc->form == FORM_CONNECT_PROTO)
+        return pb_decode(m, arena_str(a, body), a, in, e);
+    if (json_read(body, &r->body, e) < 0)
+        return err_wrap(e, "the request's body");
+    return pb_from_json(m, r->body, a, in, e);
+}
+
+static void connect_collected(struct xchg *x, struct str body)
+{
+    struct request *r = xchg_arg(x);
+    void *in = new_input(r);
+    struct err e = {0};
+
+    if (connect_decode(r, body, in, &e) < 0)
+        request_fail(r, &e);
+    else
+        run(r, in);
+}
+
+static int connect_form(const struct request *r, enum form *ret, struct err *e)
+{
+    struct str type = http_req_header(xchg_req(r->x), "content-type");
+    struct str name = str_trim(str_cut(type, ';', &(struct str){0}));
+    const struct rpc_method *m = r->route->data;
+
+    if (m->pb->server_streams || m->pb->client_streams)
+        return err_set(e, ERR_UNSUPPORTED, 0, "%s streams: call it by gRPC or gRPC-Web", m->name);
+    *ret = FORM_CONNECT_JSON;
+    if (str_case_eq_c(name, "application/json"))
+        return 0;
+    *ret = FORM_CONNECT_PROTO;
+    if (str_case_eq_c(name, "application/proto"))
+        return 0;
+    err_set(e, ERR_MEDIA_TYPE, 0, "the body's content-type is '" STR_FMT "'",
+            (int)size_min(name.n, 64), name.p ? name.p : "");
+    return err_hint(e, "call it by gRPC, gRPC-Web, or with 'content-type: application/json'");
+}
+
+/* The route's handler: the asker may call. */
+static void admitted(struct request *r)
+{
+    enum form form;
+    struct err e = {0};
+
+    if (r->rpc) {
+        r->rpc->admitted = true;
+        return;
+    }
+    if (connect_form(r, &form, &e) < 0) {
+        request_fail(r, &e);
+        return;
+    }
+    r->rpc = arena_zalloc(xchg_arena(r->x), sizeof *r->rpc);
+    *r->rpc = (struct rpc){.m = r->route->data, .form = form, .admitted = true};
+    xchg_collect(r->x, (size_t)r->api->c.conf->grpc_message_max, connect_collected);
+}
+
+/* --- routes --- */
+
+int rpc_add_routes(struct api *a, const struct rpc_method *m, size_t count, struct err *e)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct route route = {
+            .method = "POST",
+            .path = m[i].pb->path,
+            .name = m[i].name,
+            .perm = m[i].perm,
+            .handler = admitted,
+            .data = &m[i],
+        };
+
+        if (router_add(a->router, &route, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+void rpc_grpc(struct request *r)
+{
+    static const struct grpc_method method = {.start = on_start};
+    const struct http_req *req = xchg_req(r->x);
+    struct router_match match;
+
+    if (router_find(r->api->router, STR("POST"), req->path, r->x, xchg_arena(r->x), &match) !=
+            ROUTER_FOUND ||
+        match.route->handler != admitted) {
+        grpc_start(r->x, NULL, NULL);
+        return;
+    }
+    r->route = match.route;
+    grpc_start(r->x, &method, r);
+}

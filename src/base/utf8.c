@@ -1,0 +1,68 @@
+#include "base/utf8.h"
+
+struct lead {
+    unsigned char from, to; /* of the first byte */
+    unsigned char low,
+        high; /* of the second: no overlong forms, surrogates, nothing past U+10FFFF */
+    size_t length;
+};
+
+static const struct lead leads[] = {
+    {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
+    {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4},
+    {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+};
+
+static const struct lead *find_lead(unsigned char c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(leads); i++)
+        if (c >= leads[i].from && c <= leads[i].to)
+            return &leads[i];
+    return NULL;
+}
+
+size_t utf8_next(struct str s, size_t *ret_wrong)
+{
+    const unsigned char *p = (const unsigned char *)s.p;
+    const struct lead *l;
+
+    *ret_wrong = 0;
+    if (s.n == 0)
+        return 0;
+    if (p[0] < 0x80)
+        return 1;
+    l = find_lead(p[0]);
+    for (size_t i = 1; l && i < l->length; i++) {
+        unsigned char low = i == 1 ? l->low : 0x80, high = i == 1 ? l->high : 0xbf;
+
+        if (i == s.n)
+            return 0;
+        if (p[i] < low || p[i] > high) {
+            *ret_wrong = i;
+            return 0;
+        }
+    }
+    *ret_wrong = l ? 0 : 1;
+    return l ? l->length : 0;
+}
+
+size_t utf8_replace(struct buf *to, struct str s, bool last)
+{
+    size_t at = 0;
+
+    while (at < s.n) {
+        size_t wrong, good = 0, n;
+
+        while ((n = utf8_next(str_skip(s, at + good), &wrong)) > 0)
+            good += n;
+        buf_add(to, s.p + at, good);
+        at += good;
+        if (at == s.n)
+            break;
+        if (wrong == 0 && !last)
+            break;
+        buf_add_c(to, "\xef\xbf\xbd");
+        at = wrong == 0 ? s.n : at + wrong;
+    }
+    return at;
+}

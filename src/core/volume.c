@@ -1,0 +1,503 @@
+#include "core/volume.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "core/sandbox_inside.h"
+
+#include <stdio.h>
+
+#define VOLUMES_MAX 4096
+#define TMPFS_BYTES (64LL << 20)
+#define TMPFS_MIN 4096
+#define NAME_MAX_LEN 63
+#define USERS_TOLD 4 /* sandboxes that a refusal names */
+
+struct volumes {
+    struct store *store;
+    struct sandboxes *sandboxes;
+    struct volume **sorted; /* by id */
+    size_t count, size;
+};
+
+struct volume {
+    struct volumes *all;
+    enum { VOLUME_MAKING, VOLUME_READY, VOLUME_REMOVING } state;
+    char id[ID_SIZE];
+    char *name, *tenant;
+    char owner[64];
+    enum volume_kind kind;
+    int64_t size_bytes, created_ms;
+};
+
+static const char *const kind_names[VOLUME_KIND_COUNT] = {
+    [VOLUME_DISK] = "disk", [VOLUME_TMPFS] = "tmpfs"};
+
+const char *volume_kind_name(enum volume_kind k)
+{
+    return kind_names[k];
+}
+
+/* --- the list: ids are made in order, rows are read in order, so that adding is at the end --- */
+
+static void add(struct volumes *l, struct volume *v)
+{
+    if (l->count == l->size) {
+        l->size = l->size ? l->size * 2 : 16;
+        l->sorted = xrealloc(l->sorted, l->size * sizeof l->sorted[0]);
+    }
+    assert(l->count == 0 || strcmp(l->sorted[l->count - 1]->id, v->id) < 0);
+    l->sorted[l->count++] = v;
+    v->all = l;
+}
+
+static void volume_free(struct volume *v)
+{
+    mem_free(v->name);
+    mem_free(v->tenant);
+    mem_free(v);
+}
+
+static void drop(struct volume *v)
+{
+    struct volumes *l = v->all;
+    size_t at = 0;
+
+    while (l->sorted[at] != v)
+        at++;
+    l->count--;
+    memmove(l->sorted + at, l->sorted + at + 1, (l->count - at) * sizeof l->sorted[0]);
+    volume_free(v);
+}
+
+struct volumes *volumes_free(struct volumes *l)
+{
+    if (!l)
+        return NULL;
+    for (size_t i = 0; i < l->count; i++)
+        volume_free(l->sorted[i]);
+    mem_free(l->sorted);
+    mem_free(l);
+    return NULL;
+}
+
+/* --- rows and events --- */
+
+static int load_one(struct volumes *l, const struct store_rows *rows, struct err *e)
+{
+    struct str id = rows_text(rows, 0), kind = rows_text(rows, 3);
+    struct volume *v;
+
+    if (!id_is_valid("vl", id))
+        return err_set(e, ERR_INTERNAL, 0, "a row of volumes has a damaged id");
+    v = xzalloc(sizeof *v);
+    (void)snprintf(v->id, sizeof v->id, STR_FMT, STR_ARG(id));
+    v->state = VOLUME_READY;
+    v->name = str_dup(rows_text(rows, 1));
+    v->tenant = str_dup(rows_text(rows, 2));
+    v->kind = str_eq_c(kind, kind_names[VOLUME_TMPFS]) ? VOLUME_TMPFS : VOLUME_DISK;
+    (void)snprintf(v->owner, sizeof v->owner, STR_FMT, STR_ARG(rows_text(rows, 4)));
+    v->size_bytes = rows_int(rows, 5);
+    v->created_ms = rows_int(rows, 6);
+    add(l, v);
+    return 0;
+}
+
+static int load(struct store_tx *tx, void *arg, struct err *e)
+{
+    struct store_rows *rows;
+    int r;
+
+    if (tx_query(tx,
+                 "SELECT id, name, tenant, kind, owner, size_bytes, created_ms FROM volumes "
+                 "ORDER BY id",
+                 NO_PARAMS, &rows, e) < 0)
+        return -1;
+    while ((r = rows_step(rows, e)) > 0)
+        if (load_one(arg, rows, e) < 0)
+            return -1;
+    rows_end(rows);
+    return r;
+}
+
+int volumes_open(struct store *store, struct sandboxes *sandboxes, struct volumes **ret,
+                 struct err *e)
+{
+    struct volumes *l = xzalloc(sizeof *l);
+
+    l->store = store;
+    l->sandboxes = sandboxes;
+    if (store_now(store, load, l, e) < 0) {
+        volumes_free(l);
+        return err_wrap(e, "read the volumes");
+    }
+    sandboxes->volumes = l;
+    *ret = l;
+    return 0;
+}
+
+struct job { /* the volume does not change while its row is written, and is not freed */
+    struct volume *v;
+    char actor[64];
+    volume_cb done;
+    void *arg;
+    size_t pending; /* runtimes that remove it */
+    struct err e;
+};
+
+static struct job *job_new(struct volume *v, const struct volume_call *c)
+{
+    struct job *j = xzalloc(sizeof *j);
+
+    j->v = v;
+    j->done = c->done;
+    j->arg = c->arg;
+    (void)snprintf(j->actor, sizeof j->actor, "%s", c->by->actor);
+    return j;
+}
+
+static void put_event(struct store_tx *tx, const struct job *j, const char *type)
+{
+    AUTO(buf_done) struct buf data = {0};
+    struct jw w = {.to = &data};
+    const struct volume *v = j->v;
+    char object[ID_SIZE + 8];
+
+    (void)snprintf(object, sizeof object, "volume/%s", v->id);
+    jw_object(&w);
+    jw_kc(&w, "id", v->id);
+    jw_kc(&w, "name", v->name);
+    jw_kc(&w, "tenant", v->tenant);
+    jw_kc(&w, "kind", kind_names[v->kind]);
+    jw_kc(&w, "owner", v->owner);
+    jw_kint(&w, "size_bytes", v->size_bytes);
+    jw_ktime(&w, "created_at", v->created_ms);
+    jw_object_end(&w);
+    tx_event(tx,
+             &(struct event_spec){
+                 .type = type, .object = object, .actor = j->actor, .data = buf_str(&data)},
+             NULL);
+}
+
+static int create_work(struct store_tx *tx, void *arg, struct err *e)
+{
+    const struct job *j = arg;
+    const struct volume *v = j->v;
+
+    if (tx_run(tx,
+               "INSERT INTO volumes (id, name, tenant, kind, owner, size_bytes, created_ms) VALUES "
+               "(:id, :name, :tenant, :kind, :owner, :size, :created)",
+               PARAMS(P_C("id", v->id), P_C("name", v->name), P_C("tenant", v->tenant),
+                      P_C("kind", kind_names[v->kind]), P_C("owner", v->owner),
+                      P_INT("size", v->size_bytes), P_INT("created", v->created_ms)),
+               e) < 0)
+        return -1;
+    put_event(tx, j, "volume.created");
+    return 0;
+}
+
+static int remove_work(struct store_tx *tx, void *arg, struct err *e)
+{
+    const struct job *j = arg;
+
+    if (tx_run(tx, "DELETE FROM volumes WHERE id = :id", PARAMS(P_C("id", j->v->id)), e) < 0)
+        return -1;
+    put_event(tx, j, "volume.removed");
+    return 0;
+}
+
+/* --- create --- */
+
+static struct volume *by_name(struct volumes *l, struct str tenant, struct str name)
+{
+    for (size_t i = 0; i < l->count; i++)
+        if (str_eq_c(name, l->sorted[i]->name) && str_eq_c(tenant, l->sorted[i]->tenant))
+            return l->sorted[i];
+    return NULL;
+}
+
+static bool is_name(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i];
+
+        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c == '-' && i > 0)))
+            return false;
+    }
+    return s.n > 0 && s.n <= NAME_MAX_LEN;
+}
+
+static int check(struct volumes *l, const struct volume_spec *spec, struct err *e)
+{
+    const struct volume *other = by_name(l, spec->tenant, spec->name);
+
+    if (!is_name(spec->name)) {
+        err_set(e, ERR_INVALID, 0, "field 'name': '" STR_FMT "' is no name",
+                (int)size_min(spec->name.n, 64), spec->name.p ? spec->name.p : "");
+        return err_hint(e, "1 to %d of a-z, 0-9 and '-', not '-' first", NAME_MAX_LEN);
+    }
+    if (spec->kind == VOLUME_DISK && spec->size_bytes != 0)
+        return err_set(e, ERR_INVALID, 0, "field 'size_bytes': only a tmpfs volume has a size");
+    if (spec->kind == VOLUME_TMPFS && spec->size_bytes != 0 && spec->size_bytes < TMPFS_MIN)
+        return err_set(e, ERR_INVALID, 0, "field 'size_bytes': less than %d", TMPFS_MIN);
+    if (l->count >= VOLUMES_MAX) {
+        err_set(e, ERR_LIMIT, 0, "there are %d volumes already", VOLUMES_MAX);
+        return err_hint(e, "remove some: holt volume ls, holt volume rm");
+    }
+    if (!other)
+        return 0;
+    err_set(e, ERR_CONFLICT, 0, "a volume named '%s' exists already", other->name);
+    err_object(e, "volume", other->id);
+    return err_hint(e, "choose another name, or remove it: holt volume rm %s", other->id);
+}
+
+static void create_written(void *arg, const struct err *e)
+{
+    struct job *j = arg;
+
+    if (e->code == ERR_NONE)
+        j->v->state = VOLUME_READY;
+    j->done(j->arg, e->code == ERR_NONE ? j->v : NULL, e);
+    if (e->code != ERR_NONE)
+        drop(j->v);
+    mem_free(j);
+}
+
+int volume_create(struct volumes *l, const struct volume_spec *spec, const struct volume_call *c,
+                  struct err *e)
+{
+    struct job *j;
+
+    if (check(l, spec, e) < 0)
+        return err_wrap(e, "create a volume");
+    j = job_new(xzalloc(sizeof *j->v), c);
+    id_make("vl", j->v->id);
+    j->v->name = str_dup(spec->name);
+    j->v->tenant = str_dup(spec->tenant);
+    j->v->kind = spec->kind;
+    j->v->size_bytes =
+        spec->kind == VOLUME_TMPFS && !spec->size_bytes ? TMPFS_BYTES : spec->size_bytes;
+    j->v->created_ms = clock_wall_ms();
+    (void)snprintf(j->v->owner, sizeof j->v->owner, "%s", c->by->actor);
+    add(l, j->v);
+    store_write(l->store, STORE_RELAXED, create_work, create_written, j);
+    return 0;
+}
+
+/* --- look --- */
+
+static int not_found(struct str ref, struct err *e)
+{
+    err_set(e, ERR_NOT_FOUND, 0, "there is no volume '" STR_FMT "'", (int)size_min(ref.n, 64),
+            ref.p ? ref.p : "");
+    return err_hint(e, "holt volume ls lists those there are; holt volume create makes one");
+}
+
+/* The first whose id is not less. */
+static size_t position(const struct volumes *l, struct str id)
+{
+    size_t low = 0, high = l->count;
+
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        struct str at = str_of(l->sorted[mid]->id);
+        int order = memcmp(at.p, id.p ? id.p : "", size_min(at.n, id.n));
+
+        if (order < 0 || (order == 0 && at.n < id.n))
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static struct volume *by_id(struct volumes *l, struct str id)
+{
+    size_t at = position(l, id);
+
+    return at < l->count && str_eq_c(id, l->sorted[at]->id) ? l->sorted[at] : NULL;
+}
+
+struct volume *volume_find(struct volumes *l, struct str tenant, struct str ref, struct err *e)
+{
+    struct volume *v = by_id(l, ref);
+
+    if (!v)
+        v = by_name(l, tenant, ref);
+    if (v && v->state == VOLUME_READY)
+        return v;
+    (void)not_found(ref, e);
+    return NULL;
+}
+
+struct volume *volume_next(struct volumes *l, struct str after)
+{
+    for (size_t i = position(l, after); i < l->count; i++)
+        if (l->sorted[i]->state == VOLUME_READY && !str_eq_c(after, l->sorted[i]->id))
+            return l->sorted[i];
+    return NULL;
+}
+
+int volume_check(const struct volume *v, const struct principal *by, struct err *e)
+{
+    if (by->role != ROLE_AGENT || strcmp(v->owner, by->actor) == 0)
+        return 0;
+    err_set(e, ERR_FORBIDDEN, 0, "volume '%s' is not yours: an agent uses only what it made",
+            v->id);
+    return err_object(e, "volume", v->id);
+}
+
+/* --- who has it --- */
+
+bool volume_is_mount(const struct sandbox_mount *m)
+{
+    return str_eq_c(m->kind, "volume") || str_eq_c(m->kind, "shared");
+}
+
+static bool has(const struct sandbox *s, const struct volume *v)
+{
+    for (size_t i = 0; i < s->mount_count; i++)
+        if (volume_is_mount(&s->mounts[i]) && str_eq_c(s->mounts[i].source, v->id))
+            return true;
+    return false;
+}
+
+/* How many; the first few by name, as far as there is room. */
+static size_t users(const struct volume *v, char *names, size_t size)
+{
+    const struct sandboxes *all = v->all->sandboxes;
+    size_t n = 0, at = 0;
+
+    for (size_t i = 0; i < all->count; i++) {
+        const struct sandbox *s = all->sorted[i];
+
+        if (s->mount_count == 0 || !has(s, v))
+            continue;
+        if (names && n < USERS_TOLD && at < size)
+            at += (size_t)snprintf(names + at, size - at, "%s%s", n ? ", " : "",
+                                   s->name && *s->name ? s->name : s->id);
+        n++;
+    }
+    return n;
+}
+
+void volume_info(const struct volume *v, struct volume_info *ret)
+{
+    *ret = (struct volume_info){.id = v->id,
+                                .name = str_of(v->name),
+                                .tenant = str_of(v->tenant),
+                                .owner = str_of(v->owner),
+                                .kind = v->kind,
+                                .size_bytes = v->size_bytes,
+                                .created_ms = v->created_ms,
+                                .used_by = users(v, NULL, 0)};
+}
+
+static bool may_see(const struct volume *v, struct str tenant)
+{
+    return v->tenant[0] == '\0' || str_eq_c(tenant, v->tenant);
+}
+
+int volume_mount(struct volumes *l, const struct volume_use *u, const struct volume_asker *asker,
+                 struct sandbox_mount *ret, struct err *e)
+{
+    struct volume *v = volume_find(l, asker->tenant, u->name, e);
+
+    if (!v && asker->tenant.n > 0)
+        v = volume_find(l, STR(""), u->name, e);
+    if (!v || !may_see(v, asker->tenant))
+        return not_found(u->name, e);
+    if (volume_check(v, asker->by, e) < 0)
+        return -1;
+    *ret = (struct sandbox_mount){.kind = v->kind == VOLUME_TMPFS ? STR("shared") : STR("volume"),
+                                  .source = str_of(v->id),
+                                  .target = u->path,
+                                  .readonly = u->readonly,
+                                  .size_bytes = v->size_bytes};
+    return 0;
+}
+
+/* --- remove: the files first, then the row: a crash between leaves a volume that is empty --- */
+
+static void remove_ended(struct job *j, const struct err *e)
+{
+    if (e->code != ERR_NONE)
+        j->v->state = VOLUME_READY;
+    j->done(j->arg, NULL, e);
+    if (e->code == ERR_NONE)
+        drop(j->v);
+    mem_free(j);
+}
+
+static void remove_written(void *arg, const struct err *e)
+{
+    remove_ended(arg, e);
+}
+
+static void files_removed(void *arg, const struct err *e)
+{
+    struct job *j = arg;
+
+    if (e->code != ERR_NONE)
+        j->e = *e;
+    if (--j->pending > 0)
+        return;
+    if (j->e.code != ERR_NONE) {
+        err_wrap(&j->e, "remove volume '%s'", j->v->id);
+        remove_ended(j, &j->e);
+    } else {
+        store_write(j->v->all->store, STORE_RELAXED, remove_work, remove_written, j);
+    }
+}
+
+static int check_unused(const struct volume *v, struct err *e)
+{
+    char names[USERS_TOLD * ID_SIZE * 2];
+    size_t n = users(v, names, sizeof names);
+
+    if (n == 0)
+        return 0;
+    err_set(e, ERR_CONFLICT, 0, "volume '%s' is used by %zu sandbox%s: %s%s", v->name, n,
+            n == 1 ? "" : "es", names, n > USERS_TOLD ? ", …" : "");
+    err_object(e, "volume", v->id);
+    return err_hint(e, "destroy them first: holt rm");
+}
+
+int volume_remove(struct volume *v, const struct volume_call *c, struct err *e)
+{
+    struct sandboxes *all = v->all->sandboxes;
+    const struct driver_volume what = {v->id, v->kind == VOLUME_TMPFS};
+    struct job *j;
+
+    if (check_unused(v, e) < 0)
+        return -1;
+    j = job_new(v, c);
+    v->state = VOLUME_REMOVING;
+    j->pending = 1;
+    for (size_t i = 0; i < all->driver_count && v->kind == VOLUME_DISK; i++) {
+        struct driver *d = all->drivers[i].driver;
+
+        if (!d || !d->ops->volume_remove)
+            continue;
+        j->pending++;
+        d->ops->volume_remove(d, &what, files_removed, j);
+    }
+    files_removed(j, &(struct err){0}); /* the one that this began with */
+    return 0;
+}
+
+bool volume_measure(struct volume *v, driver_bytes_cb done, void *arg)
+{
+    struct sandboxes *all = v->all->sandboxes;
+    const struct driver_volume what = {v->id, v->kind == VOLUME_TMPFS};
+
+    for (size_t i = 0; i < all->driver_count; i++) {
+        struct driver *d = all->drivers[i].driver;
+
+        if (!d || !d->ops->volume_measure)
+            continue;
+        d->ops->volume_measure(d, &what, done, arg);
+        return true;
+    }
+    return false;
+}

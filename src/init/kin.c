@@ -1,0 +1,314 @@
+#include "init/kin.h"
+
+#include "base/fd.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "init/job.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PROCS_MAX (256 * 1024)
+#define KILL_ROUNDS 16 /* then everything is stopped first */
+#define STOP_ROUNDS 50
+#define STOP_WAIT_NS 1000000
+#define STAT_SIZE 1024
+#define LIMITS_SIZE 4096
+
+enum verdict { UNKNOWN, ALIEN, OTHER, OURS }; /* ALIEN: no descendant of init, or a job of its */
+
+struct proc {
+    pid_t pid, parent;
+    char state;
+    enum verdict verdict;
+};
+struct procs { /* by pid */
+    struct proc *p;
+    size_t n, size;
+};
+static inline void procs_done_p(struct procs *l)
+{
+    mem_free(l->p);
+}
+#define PROCS __attribute__((cleanup(procs_done_p))) struct procs
+
+static bool paused;
+static struct procs stopped_before; /* while it is paused: the command's own stops */
+
+/* ---- marks ---- */
+
+static uint64_t check_of(uint32_t number)
+{
+    return map_hash(str_make((const char *)&number, sizeof number)) & UINT32_MAX;
+}
+
+/* A hard limit can be lowered and never raised (no CAP_SYS_RESOURCE in a user namespace), and
+ * RLIMIT_LOCKS has had no effect since Linux 2.4.25 (getrlimit(2)).  Lowered, it is no mark of
+ * ours: the lower half is keyed by what only init knows. */
+uint64_t kin_mark(uint32_t number)
+{
+    struct rlimit own;
+
+    if (getrlimit(RLIMIT_LOCKS, &own) < 0 || own.rlim_max != RLIM_INFINITY)
+        return 0;
+    return (uint64_t)(number & INT32_MAX) << 32 | check_of(number);
+}
+
+/* The number of the command, 0: no mark of ours; -1: it cannot be told. */
+static int64_t mark_of(pid_t pid)
+{
+    char path[48], text[LIMITS_SIZE];
+    AUTO(fd_close) int fd = -1;
+    unsigned long long mark;
+    const char *line;
+    ssize_t n;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/limits", pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (n <= 0)
+        return -1;
+    text[n] = '\0';
+    line = strstr(text, "Max file locks");
+    if (!line || sscanf(line, "Max file locks %*s %llu", &mark) != 1)
+        return line ? 0 : -1;
+    return kin_mark((uint32_t)(mark >> 32)) == mark ? (int64_t)(mark >> 32) : 0;
+}
+
+/* ---- who is there ---- */
+
+/* "pid (name) S parent …": the name may hold anything, so its end is the last parenthesis. */
+static bool read_proc(pid_t pid, struct proc *ret)
+{
+    char path[48], text[STAT_SIZE];
+    AUTO(fd_close) int fd = -1;
+    const char *end;
+    ssize_t n;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    end = strrchr(text, ')');
+    *ret = (struct proc){.pid = pid};
+    return end && sscanf(end, ") %c %d", &ret->state, &ret->parent) == 2;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+    const struct proc *x = a, *y = b;
+
+    return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+static struct proc *find(const struct procs *l, pid_t pid)
+{
+    struct proc key = {.pid = pid};
+
+    return l->n == 0 ? NULL : bsearch(&key, l->p, l->n, sizeof *l->p, by_pid);
+}
+
+static void procs_read(struct procs *l)
+{
+    DIR *dir = opendir("/proc");
+    struct dirent *d;
+
+    l->n = 0;
+    while (dir && l->n < PROCS_MAX && (d = readdir(dir))) {
+        struct proc p;
+        uint64_t pid;
+
+        if (str_parse_u64(str_of(d->d_name), &pid) < 0 || pid > INT32_MAX ||
+            !read_proc((pid_t)pid, &p))
+            continue;
+        if (l->n == l->size) {
+            l->size = l->size ? 2 * l->size : 64;
+            l->p = xrealloc(l->p, l->size * sizeof *l->p);
+        }
+        l->p[l->n++] = p;
+    }
+    if (dir)
+        (void)closedir(dir);
+    if (l->n > 0)
+        qsort(l->p, l->n, sizeof *l->p, by_pid);
+}
+
+/* Of a child of init.  Whoever has thrown away its mark goes with the next that is killed: it
+ * cannot hide, only pass as one whose mark it has read. */
+static enum verdict judge_child(const struct proc *p, uint32_t number, pid_t leader)
+{
+    int64_t mark;
+
+    if (job_is(p->pid))
+        return ALIEN;
+    if (p->pid == leader)
+        return OURS;
+    mark = number == 0 || kin_mark(number) == 0 ? -1 : mark_of(p->pid);
+    return mark == 0 || mark == (int64_t)number ? OURS : OTHER;
+}
+
+/* number 0: nobody is OURS, and who descends from init is told apart from the rest. */
+static void procs_judge(struct procs *l, uint32_t number, pid_t leader)
+{
+    bool more = true;
+    pid_t init = getpid();
+
+    for (size_t i = 0; i < l->n; i++)
+        if (l->p[i].parent == init)
+            l->p[i].verdict = judge_child(&l->p[i], number, leader);
+    while (more) { /* mostly once: parents have the lower pids */
+        more = false;
+        for (size_t i = 0; i < l->n; i++) {
+            const struct proc *up = l->p[i].verdict == UNKNOWN ? find(l, l->p[i].parent) : NULL;
+
+            if (!up || up->verdict == UNKNOWN)
+                continue;
+            l->p[i].verdict = up->verdict;
+            more = true;
+        }
+    }
+}
+
+static bool is_ended(const struct proc *p)
+{
+    return p->state == 'Z' || p->state == 'X';
+}
+
+static bool is_stopped(const struct proc *p)
+{
+    return p->state == 'T' || p->state == 't';
+}
+
+/* ---- all of them ---- */
+
+/* kill(2): -1 is everybody in the pid namespace but init and the caller, of which the kernel makes
+ * one pass while no fork can end: nobody slips through.  Elsewhere it would be the whole host. */
+static bool signal_all(int signal)
+{
+    if (getpid() != 1)
+        return false;
+    (void)kill(-1, signal);
+    return true;
+}
+
+void kin_kill_all(void)
+{
+    (void)signal_all(SIGKILL);
+}
+
+/* Until all have stopped: one that runs may wake another in between.  False: some run on. */
+static bool stop_all(struct procs *ret_before)
+{
+    const struct timespec wait = {.tv_nsec = STOP_WAIT_NS};
+    PROCS now = {0};
+
+    procs_read(ret_before);
+    for (int round = 0; round < STOP_ROUNDS && signal_all(SIGSTOP); round++) {
+        size_t running = 0;
+
+        job_wake_all();
+        procs_read(&now);
+        procs_judge(&now, 0, 0);
+        for (size_t i = 0; i < now.n; i++)
+            running += now.p[i].verdict == OTHER && !is_ended(&now.p[i]) && !is_stopped(&now.p[i]);
+        if (running == 0)
+            return true;
+        (void)nanosleep(&wait, NULL);
+    }
+    return false;
+}
+
+static void continue_all(const struct procs *before)
+{
+    PROCS now = {0};
+
+    procs_read(&now);
+    procs_judge(&now, 0, 0);
+    for (size_t i = 0; i < now.n; i++) {
+        const struct proc *was = find(before, now.p[i].pid);
+
+        /* Also who runs: its stop may be on the way, and SIGCONT takes it back (signal(7)). */
+        if (now.p[i].verdict == OTHER && !(was && is_stopped(was)))
+            (void)kill(now.p[i].pid, SIGCONT);
+    }
+}
+
+void kin_pause(bool on)
+{
+    if (on == paused || getpid() != 1)
+        return;
+    paused = on;
+    if (on)
+        (void)stop_all(&stopped_before);
+    else
+        continue_all(&stopped_before);
+}
+
+bool kin_is_paused(void)
+{
+    return paused;
+}
+
+/* ---- one command's ---- */
+
+/* How many were signalled that are not in `known`. */
+static size_t signal_round(struct procs *now, const struct procs *known, uint32_t number,
+                           pid_t leader, int signal)
+{
+    size_t fresh = 0;
+
+    procs_read(now);
+    procs_judge(now, number, leader);
+    for (size_t i = 0; i < now->n; i++) {
+        const struct proc *was = find(known, now->p[i].pid);
+
+        if (now->p[i].verdict != OURS || is_ended(&now->p[i]))
+            continue;
+        (void)kill(now->p[i].pid, signal);
+        fresh += !was || was->verdict != OURS;
+    }
+    return fresh;
+}
+
+/* Who was killed in the last round forks no more, so a round without anybody new is the end. */
+static bool kill_rounds(uint32_t number, pid_t leader)
+{
+    PROCS now = {0};
+    PROCS known = {0};
+
+    for (int round = 0; round < KILL_ROUNDS; round++) {
+        struct procs last = known;
+
+        if (signal_round(&now, &known, number, leader, SIGKILL) == 0)
+            return true;
+        known = now;
+        now = last;
+    }
+    return false;
+}
+
+void kin_signal(uint32_t number, pid_t leader, int signal)
+{
+    PROCS before = {0};
+
+    if (signal != SIGKILL) {
+        PROCS now = {0};
+
+        (void)signal_round(&now, &before, number, leader, signal);
+        return;
+    }
+    if (kill_rounds(number, leader))
+        return;
+    /* It forks faster than we look. */
+    (void)stop_all(&before);
+    (void)kill_rounds(number, leader);
+    if (!paused)
+        continue_all(&before);
+}

@@ -1,0 +1,104 @@
+#include "ops/volume.h"
+
+const char *const op_volume_kinds[] = {"disk", "tmpfs", NULL};
+
+/* clang-format off */
+static const struct op_field volume_reply[] = {
+    REPLY("id", OP_STR, "Name of the volume in paths and events.", .example = "vl_01k4r8w2m9h5t7c3xqvd"),
+    REPLY("name", OP_STR, "What people call it; unique in its tenant.", .example = "cache"),
+    REPLY("tenant", OP_STR, "Whose sandboxes may have it; null: all.", .nullable = true, .example = "acme"),
+    REPLY("kind", OP_CHOICE, "Where its files are.", .choices = op_volume_kinds, .example = "disk"),
+    REPLY("owner", OP_STR, "Who made it.", .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
+    REPLY("size_bytes", OP_INT, "Most bytes that it may hold; null: as the disk has.", .nullable = true,
+          .example = "67108864"),
+    REPLY("used_bytes", OP_INT, "Bytes that it holds; null in lists, and where nobody can tell.", .nullable = true,
+          .example = "4096"),
+    REPLY("used_by", OP_INT, "How many sandboxes have it, stopped ones too.", .example = "2"),
+    REPLY("created_at", OP_TIME, "When it was made.", .example = "2026-01-02T03:04:05.678Z"),
+};
+#define VOLUME_OUT .out = volume_reply, .out_count = ARRAY_LEN(volume_reply), .schema = "Volume"
+#define TENANT(structure, words) \
+    FIELD(structure, tenant, OP_STR, .max = 100, .pattern = OP_PATTERN_NAME, .example = "acme", .text = words)
+
+static const struct op_field volume_create_fields[] = {
+    FIELD(struct volume_create_in, name, OP_STR, .required = true, .positional = true, .min = 1, .max = 63,
+          .pattern = OP_PATTERN_NAME, .example = "cache", .text = "A name for it, unique in its tenant."),
+    TENANT(struct volume_create_in, "Only sandboxes of this tenant may have it; all if absent."),
+    FIELD(struct volume_create_in, kind, OP_CHOICE, .choices = op_volume_kinds, .preset = "disk", .example = "tmpfs",
+          .text = "'disk' stays until it is removed; 'tmpfs' is memory, emptied when the last sandbox that runs with it ends."),
+    FIELD(struct volume_create_in, size_bytes, OP_SIZE, .min = 4096, .max = 1LL << 44, .example = "256m",
+          .text = "Most bytes in a tmpfs; 64m if absent."),
+};
+const struct op op_volume_create = {
+    .name = "volume.create",
+    .group = "volume",
+    .text = "Make a volume: files that several sandboxes can have, and that outlive them.",
+    .method = "POST",
+    .path = "/holt/v1/volumes",
+    .verb = "volume create",
+    .perm = PERM_SANDBOX_WRITE,
+    .in = volume_create_fields,
+    .in_count = ARRAY_LEN(volume_create_fields),
+    .in_size = sizeof(struct volume_create_in),
+    VOLUME_OUT,
+    .status = 201,
+    .creates = true,
+};
+
+static const struct op_field volume_list_fields[] = {
+    TENANT(struct volume_list_in, "Only those of this tenant."),
+    FIELD(struct volume_list_in, limit, OP_INT, .min = 1, .max = 1000, .preset = "100",
+          .example = "20", .text = "At most this many in one page."),
+    FIELD(struct volume_list_in, cursor, OP_STR, .max = 64, .example = "vl_01k4r8w2m9h5t7c3xqvd",
+          .text = "The page behind this one: what the last reply's cursor said."),
+};
+const struct op op_volume_list = {
+    .name = "volume.list",
+    .group = "volume",
+    .text = "List the volumes, oldest first; an agent sees its own.",
+    .method = "GET",
+    .path = "/holt/v1/volumes",
+    .verb = "volume ls",
+    .perm = PERM_SANDBOX_READ,
+    .in = volume_list_fields,
+    .in_count = ARRAY_LEN(volume_list_fields),
+    .in_size = sizeof(struct volume_list_in),
+    .reply = OP_REPLY_LIST,
+    VOLUME_OUT,
+    .items = "volumes",
+    .columns = "id,name,tenant,kind,size_bytes,used_by,created_at",
+};
+
+static const struct op_field volume_id_fields[] = {
+    FIELD(struct volume_id_in, id, OP_STR, .required = true, .positional = true, .min = 1, .max = 63,
+          .example = "cache", .text = "The volume's id or name."),
+    TENANT(struct volume_id_in, "Whose volume the name is; of those without a tenant if absent."),
+};
+#define VOLUME_ID_IN \
+    .in = volume_id_fields, .in_count = ARRAY_LEN(volume_id_fields), .in_size = sizeof(struct volume_id_in)
+
+const struct op op_volume_get = {
+    .name = "volume.get",
+    .group = "volume",
+    .text = "Show one volume, and how much it holds.",
+    .method = "GET",
+    .path = "/holt/v1/volumes/{id}",
+    .verb = "volume inspect",
+    .perm = PERM_SANDBOX_READ,
+    VOLUME_ID_IN,
+    VOLUME_OUT,
+};
+
+const struct op op_volume_remove = {
+    .name = "volume.remove",
+    .group = "volume",
+    .text = "Remove a volume and its files; refused while a sandbox has it.",
+    .method = "DELETE",
+    .path = "/holt/v1/volumes/{id}",
+    .verb = "volume rm",
+    .perm = PERM_SANDBOX_WRITE,
+    VOLUME_ID_IN,
+    .reply = OP_REPLY_EMPTY,
+    .status = 204,
+};
+/* clang-format on */

@@ -1,0 +1,313 @@
+"""The agentbox interface on native sandboxes, by grpcio: the whole surface, and every failure text of the contract."""
+import json
+import re
+import subprocess
+import threading
+import time
+import urllib.request
+
+import grpc
+import pytest
+
+from google.protobuf import descriptor_pool
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+
+from agentbox_client import DEFAULT_HOSTS, DESCRIPTOR, Sandbox
+from daemon import ROOT, Holtd, free_ports, native, wait_for
+
+
+@pytest.fixture(scope="module")
+def holtd(tmp_path_factory):
+    d = native(tmp_path_factory.mktemp("agentbox"))
+    yield d
+    for box in d.ok("GET", "/holt/v1/sandboxes")["sandboxes"]:
+        d.request("DELETE", f"/holt/v1/sandboxes/{box['id']}")
+    assert d.stop() == 0
+
+
+@pytest.fixture(scope="module")
+def box(holtd):
+    s = Sandbox(holtd.port, holtd.token)
+    yield s
+    s.close()
+
+
+@pytest.fixture(scope="module")
+def session(box):
+    box.CreateSession(session_id="main")
+    yield "main"
+    box.DestroySession(session_id="main")
+
+
+def test_create_get_list_destroy(box, holtd):
+    made = box.CreateSession(session_id="life").session
+    assert made.session_id == "life" and made.status == "running" and list(made.allowed_hosts) == DEFAULT_HOSTS
+    assert re.fullmatch("[0-9a-f]{12}", made.container_id) and not made.HasField("tenant_id")
+    assert abs(made.created_at - time.time()) < 60
+    again = box.CreateSession(session_id="life", tenant_id="other", allowed_hosts=["x.example"]).session
+    assert again.container_id == made.container_id and not again.HasField("tenant_id")
+    assert list(again.allowed_hosts) == DEFAULT_HOSTS, "the first one's win"
+    own = box.CreateSession(allowed_hosts=["b.example", "*.a.example"], tenant_id="t1").session
+    assert re.fullmatch("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", own.session_id)
+    assert list(own.allowed_hosts) == ["b.example", "*.a.example"] and own.tenant_id == "t1"
+    assert [s.session_id for s in box.ListSessions().sessions] == ["life", own.session_id]
+    assert box.GetSession(session_id="life").session.session_id == "life"
+    # It is a sandbox like any other, under any of its names.
+    native_view = holtd.ok("GET", "/holt/v1/sandboxes/life")
+    assert native_view["id"] == made.sandbox_id and native_view["limits"]["memory_bytes"] == 4 << 30
+    for name in ("life", own.session_id):
+        assert box.DestroySession(session_id=name).success
+    assert not box.DestroySession(session_id="life").success
+    assert not box.ListSessions().sessions
+    with pytest.raises(grpc.RpcError) as e:
+        box.GetSession(session_id="life")
+    assert (e.value.code(), e.value.details()) == (grpc.StatusCode.NOT_FOUND, "Session not found")
+
+
+def test_many_creates_of_one_id_make_one(box):
+    got = []
+    threads = [threading.Thread(target=lambda: got.append(box.CreateSession(session_id="same").session.container_id))
+               for _ in range(12)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(got) == 12 and len(set(got)) == 1
+    assert box.DestroySession(session_id="same").success
+
+
+def test_names_that_would_be_paths(box):
+    for tenant in ("../x", "a/b", ".", "..", "-x", "a" * 65, "a\0b"):
+        with pytest.raises(grpc.RpcError) as e:
+            box.CreateSession(session_id="bad", tenant_id=tenant)
+        assert e.value.code() == grpc.StatusCode.INVALID_ARGUMENT, tenant
+    with pytest.raises(grpc.RpcError) as e:
+        box.CreateSession(session_id="s" * 300)
+    assert e.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+
+
+def run(box, session, command, **more):
+    r = box.Exec(session_id=session, command=command, **more)
+    return r.exit_code, r.stdout, r.stderr, r.timed_out
+
+
+def test_exec(box, session):
+    assert run(box, session, "echo out; echo err >&2; exit 3") == (3, "out\n", "err\n", False)
+    assert run(box, session, "kill -9 $$")[0] == -9
+    assert run(box, session, "nosuchprogram")[0] == 127
+    assert run(box, session, "pwd; id -u; readlink /proc/self/fd/0")[1] == "/workspace\n0\n/dev/null\n"
+    assert run(box, session, "pwd", workdir="/tmp")[1] == "/tmp\n"
+    assert run(box, session, r"printf 'a\377b\303'")[1] == "a\ufffdb\ufffd"
+    assert run(box, session, "cat; echo $X", stdin=b"in", env={"X": "y"})[1] == "iny\n"
+    code, out, _, _ = run(box, session, "head -c 3000000 /dev/zero | tr '\\0' x")
+    assert code == 0 and len(out) == 3000000
+
+
+def test_exec_failures_are_told_in_the_answer(box, session):
+    assert run(box, "none", "true") == (-1, "", "Session not found", False)
+    assert run(box, "", "true") == (-1, "", "Session not found", False)
+    assert run(box, session, "") == (-1, "", "", False)
+    assert run(box, session, "true", workdir="/no/such") == (-1, "", "[Errno 2] No such file or directory: '/no/such'", False)
+    assert run(box, session, "true", workdir="/etc/passwd") == (-1, "", "[Errno 20] Not a directory: '/etc/passwd'", False)
+    assert run(box, session, "true", timeout=-1) == (-1, "", "Command timed out", True)
+
+
+def test_deadline_ends_everything(box, session):
+    began = time.monotonic()
+    assert run(box, session, "sleep 50", timeout=1) == (-1, "", "Command timed out", True)
+    code, out, err, timed_out = run(box, session, "echo early; setsid sleep 51 & sleep 52", timeout=1)
+    assert (code, out, err, timed_out) == (-1, "early\n", "Command timed out", True), "what came before is kept"
+    assert time.monotonic() - began < 10
+    assert run(box, session, "pgrep -x sleep")[0] == 1, "nothing of it is left"
+    assert run(box, session, "sleep 60 & echo now")[:2] == (0, "now\n"), "a child in the background does not hold the answer"
+    run(box, session, "pkill sleep")
+
+
+def test_a_caller_who_goes_ends_the_command(box, session):
+    with pytest.raises(grpc.RpcError) as e:
+        box.Exec(rpc_timeout=1, session_id=session, command="exec sleep 70")
+    assert e.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+    wait_for(lambda: run(box, session, "pgrep -x sleep")[0] == 1)
+
+
+def test_stream_is_live(box, session):
+    began, seen = time.monotonic(), []
+    for m in box.ExecStream(session_id=session, command="echo a; sleep 1; echo b >&2; exit 5"):
+        seen.append((m.type, m.data, m.exit_code if m.HasField("exit_code") else None, time.monotonic() - began))
+    assert [s[:3] for s in seen] == [("stdout", "a\n", None), ("stderr", "b\n", None), ("exit", "", 5)]
+    assert seen[0][3] < 0.9 <= seen[1][3], seen
+    last = list(box.ExecStream(session_id=session, command="true"))[-1]
+    assert last.type == "exit" and last.HasField("exit_code") and last.exit_code == 0
+    text = "".join(m.data for m in box.ExecStream(
+        session_id=session, command=r"printf 'x\342'; sleep 0.2; printf '\202'; sleep 0.2; printf '\254'"))
+    assert text == "x\u20ac", "a character that came in three pieces"
+
+
+def test_stream_failures(box, session):
+    def stream(**fields):
+        return [(m.type, m.data) for m in box.ExecStream(**fields)]
+    assert stream(session_id="none", command="true") == [("error", "Session not found")]
+    assert stream(session_id=session, command="") == []
+    assert stream(session_id=session, command="true", workdir="/no") == [("error", "[Errno 2] No such file or directory: '/no'")]
+    assert stream(session_id=session, command="exec sleep 90", timeout=1) == [("error", "Command timed out")]
+    call = box.ExecStream(session_id=session, command="exec sleep 80")
+    time.sleep(0.3)
+    call.cancel()
+    wait_for(lambda: run(box, session, "pgrep -x sleep")[0] == 1)
+
+
+def test_stream_of_much(box, session):
+    n = 0
+    for m in box.ExecStream(session_id=session, command="head -c 20000000 /dev/zero | tr '\\0' y"):
+        n += len(m.data)
+    assert n == 20000000
+
+
+def test_files(box, session):
+    def write(path, content="", **more):
+        r = box.WriteFile(session_id=session, path=path, content=content, **more)
+        assert r.success != r.HasField("error")
+        return r.success or r.error
+
+    def read(path, **more):
+        r = box.ReadFile(session_id=session, path=path, **more)
+        assert r.success == (r.HasField("content") or r.HasField("data")) and r.success != r.HasField("error")
+        return r.content if r.success else (r.error,)
+
+    assert write("a/b/c.txt", "one\n") is True and read("a/b/c.txt") == "one\n"
+    assert write("/workspace/a/b/c.txt", "two\n", mode="a") is True and read("/workspace/a/b/c.txt") == "one\ntwo\n"
+    assert write("a/b/c.txt", "three", mode="w") is True and read("a/b/c.txt") == "three"
+    assert write("empty") is True and read("empty") == ""
+    assert write("/mnt/user-data/outputs/o", "x") is True and read("/mnt/user-data/outputs/o") == "x"
+    assert write("big", "z" * 5_000_000) is True and len(read("big")) == 5_000_000
+    for path in ("/etc/passwd", "/workspace2/x", "../etc/x", "/workspace/../root/x", "/mnt/user-data/uploads/x", "/tmp/x"):
+        assert write(path, "x") == "Path not allowed", path
+    for path in ("/etc/passwd", "/etc/none", "/workspace2/x", "../etc/passwd", "/mnt/x"):
+        assert read(path) == ("Path not allowed",), path
+    run(box, session, "ln -s /etc/passwd out; ln -s /etc inside; ln -s /workspace/a/b/c.txt abs; ln -s /etc/gone dangling")
+    assert read("out") == ("Path not allowed",) and write("out", "x") == "Path not allowed"
+    assert write("inside/new/x", "x") == "Path not allowed" and write("dangling", "x") == "Path not allowed"
+    assert read("abs") == "three"
+    assert read("none") == ("File not found",) and read("a") == ("[Errno 21] Is a directory: '/workspace/a'",)
+    assert write("a", "x") == "[Errno 21] Is a directory: '/workspace/a'"
+    assert write("", "x") == "Missing 'path' or 'content' field" and read("") == ("Missing 'path' field",)
+    run(box, session, r"printf '\377x' > bin")
+    assert read("bin") == ("'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",)
+    assert box.ReadFile(session_id=session, path="bin", binary=True).data == b"\xffx"
+    assert box.WriteFile(session_id=session, path="raw", data=b"\0\xfe").success
+    assert run(box, session, "od -An -tx1 raw")[1].split() == ["00", "fe"]
+    assert box.ReadFile(session_id="none", path="x").error == "Session not found"
+    assert box.WriteFile(session_id="none", path="x", content="y").error == "Session not found"
+
+
+def test_only_the_promised_places_are_writable(box, session):
+    for path, ok in (("/workspace/w", True), ("/mnt/user-data/outputs/w", True), ("/tmp/w", True), ("/run/w", True),
+                     ("/w", False), ("/etc/w", False), ("/root/w", False), ("/usr/w", False), ("/mnt/user-data/uploads/w", False)):
+        assert (run(box, session, f"echo x > {path}")[0] == 0) == ok, path
+
+
+def test_pip_install_checks(box, session):
+    def pip(session_id, *packages):
+        r = box.PipInstall(session_id=session_id, packages=packages)
+        return r.exit_code, r.stderr
+    assert pip("none", "six") == (-1, "Session not found")
+    box.CreateSession(session_id="closed", allowed_hosts=DEFAULT_HOSTS[:1])
+    assert pip("closed", "six") == (-1, f"pip install requires {DEFAULT_HOSTS[0]} and {DEFAULT_HOSTS[1]} in allowed_hosts")
+    box.DestroySession(session_id="closed")
+    for bad in ("six; id", "-r x", "git+https://x", "a b", "", "six\n", "a[", "a[]", "a==", "$(id)", "a'b", "../x", "a@b"):
+        assert pip(session, "six", bad) == (-1, f"Invalid package specifier: {bad}"), bad
+
+
+def test_unknown_method_and_no_token(box, holtd):
+    call = box.channel.unary_unary("/sandbox.v1.SandboxService/Nothing", lambda m: m, lambda m: m)
+    with pytest.raises(grpc.RpcError) as e:
+        call(b"", timeout=10, metadata=box.metadata)
+    assert e.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    for token, code in ((None, grpc.StatusCode.UNAUTHENTICATED), ("holt_wrong", grpc.StatusCode.UNAUTHENTICATED),
+                        (holtd.new_token("looker", "observer")["token"], grpc.StatusCode.PERMISSION_DENIED)):
+        other = Sandbox(holtd.port, token)
+        with pytest.raises(grpc.RpcError) as e:
+            other.CreateSession()
+        assert e.value.code() == code
+        other.close()
+
+
+def connect(holtd, method, body, kind="application/json", token=True):
+    r = urllib.request.Request(f"{holtd.url}/sandbox.v1.SandboxService/{method}", body, {"Content-Type": kind})
+    if token:
+        r.add_header("Authorization", f"Bearer {holtd.token}")
+    try:
+        with urllib.request.urlopen(r, timeout=20) as f:
+            return f.status, f.read(), f.headers["Content-Type"]
+    except urllib.error.HTTPError as e:
+        with e:
+            return e.code, e.read(), e.headers["Content-Type"]
+
+
+def test_connect_unary(holtd, session):
+    status, body, kind = connect(holtd, "Exec", json.dumps({"sessionId": session, "command": "echo hi; exit 2"}).encode())
+    assert (status, kind) == (200, "application/json") and json.loads(body) == {"exitCode": 2, "stdout": "hi\n"}
+    status, body, _ = connect(holtd, "GetSession", b'{"session_id": "none"}')
+    assert status == 404 and json.loads(body) == {"code": "not_found", "message": "Session not found"}
+    status, body, kind = connect(holtd, "ListSessions", b"", "application/proto")
+    assert (status, kind) == (200, "application/proto") and b"main" in body
+    assert connect(holtd, "Exec", b"{", "application/json")[0] == 400
+    assert connect(holtd, "Exec", b'{"nosuch": 1}', "application/json")[0] == 400
+    assert connect(holtd, "Exec", b"x", "text/plain")[0] == 415
+    assert connect(holtd, "ExecStream", b"{}")[0] == 501
+    assert connect(holtd, "Exec", b"{}", token=False)[0] == 401
+
+
+def test_sessions_outlive_holtd(tmp_path):
+    d = native(tmp_path / "first")
+    s = Sandbox(d.port, d.token)
+    first = s.CreateSession(session_id="kept", tenant_id="t", allowed_hosts=["h.example"]).session
+    assert run(s, "kept", "echo x > /workspace/f")[0] == 0
+    s.close()
+    d.process.kill()
+    d.process.wait()
+    d = native(tmp_path / "first")
+    s = Sandbox(d.port, d.token)
+    wait_for(lambda: run(s, "kept", "cat /workspace/f")[1] == "x\n")
+    again = s.GetSession(session_id="kept").session
+    assert (again.container_id, again.tenant_id, list(again.allowed_hosts)) == (first.container_id, "t", ["h.example"])
+    assert s.DestroySession(session_id="kept").success
+    s.close()
+    assert d.stop() == 0
+
+
+def test_seed_port_and_timeout(tmp_path):
+    """As the original's clients find it: GRPC_PORT, no token; idle sessions end, busy ones do not."""
+    port = free_ports()[0]
+    d = Holtd(tmp_path / "s", "--seed-ports", "--runtime", "native", env={"GRPC_PORT": str(port), "SESSION_TIMEOUT": "2"})
+    s = Sandbox(50051)
+    try:
+        s.CreateSession(session_id="idle")
+        s.CreateSession(session_id="busy")
+        assert s.Exec(session_id="busy", command="sleep 5; echo done", timeout=30).stdout == "done\n"
+        wait_for(lambda: [x.session_id for x in s.ListSessions().sessions] in (["busy"], []))
+    finally:
+        s.close()
+        d.stop()
+
+
+def test_connectrpc_over_every_transport(holtd, node, tmp_path):
+    subprocess.run(["protoc", "-I", f"{ROOT}/api", f"--descriptor_set_out={tmp_path}/set", "sandbox/v1/sandbox.proto"],
+                   check=True, cwd=f"{ROOT}/api")
+    out = node("agentbox.mjs", holtd.url, holtd.token, f"{tmp_path}/set")
+    assert out.count(": ok\n") == 6, out
+
+
+def test_reflection(box):
+    """By grpcio-reflection's client, as grpcurl and others do it."""
+    db = ProtoReflectionDescriptorDatabase(box.channel)
+    assert set(db.get_services()) >= {"sandbox.v1.SandboxService", "grpc.health.v1.Health"}
+    pool = descriptor_pool.DescriptorPool(db)
+    service = pool.FindServiceByName("sandbox.v1.SandboxService")
+    assert [m.name for m in service.methods] == [m.name for m in DESCRIPTOR.methods]
+    assert pool.FindMessageTypeByName("sandbox.v1.ExecRequest.EnvEntry").file.name == "sandbox/v1/sandbox.proto"
+    for missing in ("sandbox.v1.Nothing", "sandbox.v1.Exec", "sandbox", ""):
+        with pytest.raises(KeyError):
+            db.FindFileContainingSymbol(missing)
+    with pytest.raises(KeyError):
+        db.FindFileByName("none.proto")

@@ -1,0 +1,252 @@
+"""Kills under load, on the native runtime: holtd, holt-spawn, both, and inits, at named points (src/base/point.h) and
+at random times.  What was acknowledged is there, every command's output is byte for byte what it wrote, what was not
+acknowledged is there as a whole or not at all, `lost` is only what ran under a killed init, and nothing is left.
+
+HOLT_SOAK=1: 200 rounds, else 20.  HOLT_SOAK_SEED=N repeats a run's choices, HOLT_SOAK_ROUNDS=A-B some of its rounds.
+"""
+import mmap
+import os
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import threading
+import time
+
+import pytest
+
+from daemon import ASAN, BUILD, ROOT, SOAK, Holtd, environment, wait_for
+from soak_clients import ROLES, World
+
+ROUNDS = 200 if SOAK else 20
+VICTIMS = ("holtd", "spawn", "both", "init")
+POINTS = {  # name: who stops there, and how often it is passed in a second of this load, about
+    "before commit": ("holtd", 20),
+    "after commit": ("holtd", 20),
+    "output written": ("holtd", 20),
+    "end saved": ("holtd", 10),
+    "cloned": ("spawn", 3),
+    "recorded": ("spawn", 3),
+    "running": ("spawn", 3),
+    "undone": ("spawn", 2),
+}
+
+
+class Points:
+    """The file that arms one point (tests/soak/point.c)."""
+
+    def __init__(self, path):
+        self.path = path
+        with open(path, "wb") as f:
+            f.write(bytes(64))
+        with open(path, "r+b") as f:
+            self.map = mmap.mmap(f.fileno(), 64)
+
+    def arm(self, name, count):
+        self.map[4:64] = name.encode().ljust(60, b"\0")
+        self.map[0:4] = struct.pack("i", count)
+
+    def disarm(self):
+        self.map[0:4] = bytes(4)
+
+    def left(self):
+        return struct.unpack("i", self.map[0:4])[0]
+
+
+def state_of(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
+            return f.read().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return "gone"
+
+
+def servers(state):
+    """The holt-spawn of this state directory: its pid, or None."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                argv = f.read().split(b"\0")
+        except OSError:
+            continue
+        if argv[0] == b"holt-spawn" and os.fsencode(state) in argv and state_of(pid) != "Z":
+            return int(pid)
+    return None
+
+
+def make_bindir(path):
+    os.makedirs(path)
+    for name, program in {"holt-spawn": "tests/soak/holt-spawn-points", "holt-init": "holt-init",
+                          "holt-unpack": "holt-unpack"}.items():
+        os.symlink(f"{BUILD}/{program}", f"{path}/{name}")
+    return str(path)
+
+
+class House:
+    """The daemons under test; they die and come back, the state directory stays."""
+
+    def __init__(self, directory, *args):
+        self.directory, self.args = str(directory), args
+        os.makedirs(self.directory, exist_ok=True)
+        self.bindir = make_bindir(f"{self.directory}/bin")
+        self.points = Points(f"{self.directory}/points")
+        self.holtd = None
+        self.start()
+
+    def start(self, *args):
+        options = environment()["ASAN_OPTIONS"] + ":detect_leaks=0"
+        self.holtd = Holtd(self.directory, "--runtime", "native", "--bindir", self.bindir, *self.args, *args,
+                           env={"ASAN_OPTIONS": options, "SOAK_POINTS": self.points.path},
+                           program=f"{BUILD}/tests/soak/holtd-points")
+        return self.holtd
+
+    @property
+    def state(self):
+        return self.holtd.state
+
+    def spawn(self):
+        return servers(self.state)
+
+    def init_of(self, box):
+        with open(f"{self.state}/sb/{box}/record", encoding="ascii") as f:
+            return int(f.read().split()[0])
+
+    def kill_holtd(self):
+        self.holtd.process.kill()
+        self.holtd.process.wait()
+
+    def fds(self):
+        """Of both, without the namespaces that holt-spawn keeps in stock."""
+        def count(pid):
+            links = []
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                try:
+                    links.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+                except OSError:
+                    pass
+            return len([k for k in links if not k.startswith(("net:[", "user:["))])
+        return count(self.holtd.pid), count(self.spawn())
+
+    def leftovers(self):
+        r = subprocess.run([f"{ROOT}/tools/leftovers", "--serving", self.state], capture_output=True, text=True,
+                           timeout=60)
+        return r.stdout + r.stderr
+
+    def end(self):
+        """Also after a failure nothing stays."""
+        self.points.disarm()
+        for pid in filter(None, (self.holtd.pid if self.holtd.alive() else None, self.spawn())):
+            os.kill(pid, signal.SIGCONT)
+        if not self.holtd.alive():
+            self.start()
+        for s in self.holtd.ok("GET", "/holt/v1/sandboxes?limit=100")["sandboxes"]:
+            self.holtd.request("DELETE", f"/holt/v1/sandboxes/{s['id']}")
+        self.holtd.stop()
+
+
+# --- one round ---
+
+
+def wait_at(house, point):
+    """Until a process stands at the point."""
+    who = POINTS[point][0]
+
+    def there():
+        pid = house.holtd.pid if who == "holtd" else house.spawn()
+        return house.points.left() == 0 and pid and state_of(pid) == "T"
+    wait_for(there, 20, 0.002)
+
+
+def strike(house, world, victim, rng):
+    """Kills; what is stopped and not killed goes on."""
+    spawn = house.spawn()
+    if victim == "init":
+        box = world.doom(rng)
+        if box:
+            os.kill(house.init_of(box), signal.SIGKILL)
+    if victim in ("spawn", "both"):
+        os.kill(spawn, signal.SIGKILL)
+    if victim in ("holtd", "both"):
+        world.is_up.clear()
+        house.kill_holtd()
+    for pid in (house.holtd.pid if victim not in ("holtd", "both") else None, spawn):
+        if pid and state_of(pid) == "T":
+            os.kill(pid, signal.SIGCONT)
+    if not house.holtd.alive():
+        world.serve(house.start())
+
+
+def one_round(house, number, seed):
+    rng = random.Random(f"{seed}/{number}")
+    victim = VICTIMS[number % 4]
+    at = number // 4
+    point = list(POINTS)[(at // 2 * 4 + number % 4) % len(POINTS)] if at % 2 == 0 else None
+    world = World(house.holtd, rng.random())
+    clients = [role(world, f"r{number}-{i}") for i, role in enumerate(ROLES)]
+    for c in clients:
+        c.start()
+    try:
+        world.wait_busy()
+        time.sleep(0.2 + rng.random() * 0.5)
+        if point:
+            house.points.arm(point, rng.randint(1, POINTS[point][1]))
+            wait_at(house, point)
+        strike(house, world, victim, rng)
+        time.sleep(0.2)
+    finally:
+        house.points.disarm()
+        world.stop.set()
+    for c in clients:
+        c.join(60)
+        assert not c.is_alive(), f"{c.name} hangs"
+    world.raise_wrong()
+    world.verify(lost_is_fine=victim == "init")
+    return victim, point, world
+
+
+def check_clean(house, world, head):
+    world.destroy_all()
+    wait_for(lambda: house.leftovers() == "", 20, 0.1) if house.leftovers() else None
+    verdict = world.holtd.ok("GET", "/holt/v1/audit/verify" + (f"?head={head}" if head else ""))
+    assert verdict["ok"] is True, verdict
+    return verdict["head"]
+
+
+def rounds_wanted():
+    asked = os.environ.get("HOLT_SOAK_ROUNDS", "")
+    if not asked:
+        return range(ROUNDS)
+    a, _, b = asked.partition("-")
+    return range(int(a), int(b or a) + 1)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="kills of inits and the look at what is left need root")
+@pytest.mark.timeout(3600 if SOAK or ASAN else 300)
+def test_kills_under_load(tmp_path):
+    seed = os.environ.get("HOLT_SOAK_SEED", str(random.SystemRandom().randrange(10**6)))
+    print(f"HOLT_SOAK_SEED={seed}")
+    house = House(tmp_path / "h")
+    base, head, begun, totals = None, None, time.monotonic(), {}
+    try:
+        for number in rounds_wanted():
+            started = time.monotonic()
+            try:
+                victim, point, world = one_round(house, number, seed)
+                head = check_clean(house, world, head)
+            except BaseException as e:
+                e.add_note(f"round {number} of seed {seed}; left:\n{house.leftovers()[:2000]}\n{house.holtd.log()[-4000:]}")
+                raise
+            fds = house.fds()
+            base = base or fds
+            assert fds[0] <= base[0] + 2 and fds[1] <= base[1] + 2, f"descriptors of holtd, holt-spawn: {base}, now {fds}"
+            for kind, n in world.counts().items():
+                totals[kind] = totals.get(kind, 0) + n
+            print(f"round {number}: {victim} at {point or 'a random time'}: {world.counts()}, "
+                  f"{time.monotonic() - started:.1f} s", flush=True)
+    finally:
+        house.end()
+    print(f"{len(rounds_wanted())} rounds in {time.monotonic() - begun:.0f} s: {totals}")
+    assert totals["commands"] > 5 * len(rounds_wanted()), "hardly any load: this proves nothing"
+    shutil.rmtree(tmp_path / "h/state", ignore_errors=True)

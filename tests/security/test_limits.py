@@ -1,0 +1,173 @@
+"""Limits by cgroup v2 alone, seen from both sides: what the group's files say, and what happens when a limit is met.
+
+On a host with v1 hierarchies only the tests that need no files of v2 run; `make test-v2` runs all of them.
+"""
+import os
+import time
+
+import pytest
+
+import boxes
+from boxes import CAN_CPU, CAN_FREEZE, CAN_KILL_TREE, CAN_MEMORY, CAN_PIDS
+
+MOUNT = "/sys/fs/cgroup"
+MIB = 1 << 20
+EVENT, OOM = 16, 2
+WORK = "work"
+
+
+def read(box, name):
+    with open(f"{group_of(box)}/{name}", encoding="ascii") as f:
+        return f.read().strip()
+
+
+def group_of(box):
+    """Init's own group, which is the sandbox's."""
+    if not os.path.exists(f"{MOUNT}/cgroup.controllers"):
+        pytest.skip("not cgroup v2 alone: `make test-v2` runs this")
+    with open(f"/proc/{box.pid}/cgroup", encoding="ascii") as f:
+        return MOUNT + f.read().strip().removeprefix("0::")
+
+
+def needs(spawn, *features):
+    if any(not spawn.features & f for f in features):
+        pytest.skip("not enforced here, and create says so")
+
+
+@pytest.fixture
+def make(spawn):
+    """Sandboxes that go with the test."""
+    made = []
+
+    def create(**spec):
+        made.append(spawn.create(f"sb_limits{len(made)}", **spec))
+        return made[-1]
+
+    yield create
+    for box in made:
+        box.destroy()
+
+
+def test_what_is_enforced_is_said(spawn, make):
+    """As root, and with a group of one's own, all; without one, nothing that takes a group."""
+    box = make(memory=64 * MIB, cpu=500, pids=40)
+    everything = CAN_MEMORY | CAN_CPU | CAN_PIDS
+    group = group_of(box)
+    if spawn.mode == "bare":
+        assert not box.enforced & (CAN_MEMORY | CAN_CPU) and not spawn.features & (CAN_KILL_TREE | everything)
+        assert "holt-" not in group, group
+        return
+    assert box.enforced & everything == everything, box.enforced
+    assert spawn.features & (CAN_FREEZE | CAN_KILL_TREE) == CAN_FREEZE | CAN_KILL_TREE
+    assert (read(box, "memory.max"), read(box, "pids.max"), read(box, "cpu.max")) == (str(64 * MIB), "40", "50000 100000")
+    assert not os.path.exists(f"{group}/memory.swap.max") or read(box, "memory.swap.max") == "0"
+
+
+def test_limits_stay_with_holt_spawn(spawn, make):
+    """What is given to the sandbox's root: the commands' group, and the list of its own."""
+    needs(spawn, CAN_MEMORY)
+    box = make(memory=64 * MIB)
+    group, inside = group_of(box), os.stat(f"/proc/{box.pid}").st_uid
+    assert read(box, "cgroup.subtree_control") == ""
+    if spawn.mode == "root":
+        for name in ("", "/memory.max", "/pids.max", "/cgroup.kill", "/cgroup.freeze"):
+            assert not os.path.exists(group + name) or os.stat(group + name).st_uid == 0 != inside, name
+    assert {os.stat(group + n).st_uid for n in ("/work", f"/{WORK}/cgroup.procs", "/cgroup.procs")} == {inside_root(box)}
+
+
+def inside_root(box):
+    with open(f"/proc/{box.pid}/uid_map", encoding="ascii") as f:
+        return int(f.readline().split()[1])
+
+
+def in_work(number):
+    return f"0::/{WORK}/ex_{number}\n".encode()
+
+
+def test_commands_are_born_in_groups_of_their_own(spawn, make):
+    needs(spawn, CAN_KILL_TREE)
+    box = make()
+    assert box.sh("grep ^0: /proc/self/cgroup").out == in_work(1)
+    assert box.sh("grep ^0: /proc/self/cgroup; grep ^0: /proc/1/cgroup").out == in_work(2) + b"0::/\n"
+
+
+def test_too_much_memory_is_an_event_with_its_reason(spawn, make):
+    needs(spawn, CAN_MEMORY)
+    box = make(memory=64 * MIB)
+    r = box.python("b'x' * (200 << 20)")
+    assert (r.how, r.code) == (1, 9), r
+    kinds = []
+    spawn.sock.settimeout(10 * boxes.SLOW)
+    while (EVENT, OOM) not in kinds:
+        kind, _, reader, _ = spawn.receive()
+        kinds.append((kind, (reader.text(), reader.take("B"))[1] if kind == EVENT else None))
+    assert spawn.stats(box.id)["oom_kills"] >= 1
+    assert box.alive() and box.run("true").oom == 0
+    if os.path.exists(f"{MOUNT}/cgroup.controllers"):
+        assert r.oom == 1 and spawn.stats(box.id)["peak"] <= 64 * MIB
+    killed = box.start(["sleep", "60"])
+    box.signal(killed, 9, 2)
+    assert box.collect(killed).oom == 0  # killed, and not for that
+
+
+def test_processes_end_somewhere(spawn, make):
+    box = make(pids=30)
+    if not box.enforced & CAN_PIDS:  # a rlimit does it too where one id is mapped
+        pytest.skip("not enforced here, and create says so")
+    r = box.python("import os, time\nn = 0\ntry:\n  while n < 100:\n    if os.fork() == 0: time.sleep(60)\n    n += 1\n"
+                   "except OSError as e: print(n, e.errno, flush=True)", flags=boxes.KILL_REST)
+    count, why = map(int, r.out.split())
+    assert 10 < count < 30 and why == 11, r
+    assert box.run("true").code == 0
+
+
+def test_processor_time_is_rationed(spawn, make):
+    needs(spawn, CAN_CPU)
+    box = make(cpu=200)
+    spin = box.start(["sh", "-c", "while :; do :; done"])
+    time.sleep(0.5)
+    used, began = spawn.stats(box.id)["cpu_us"], time.monotonic()
+    time.sleep(2)
+    share = (spawn.stats(box.id)["cpu_us"] - used) / 1e6 / (time.monotonic() - began)
+    box.signal(spin, 9, 2)
+    assert 0.05 < share < 0.3, f"{share:.2f} of a processor; 0.2 were given"
+
+
+def test_pause_stops_the_commands_and_not_init(spawn, make):
+    box = make()
+    ch = box.start(["sh", "-c", "while :; do echo x >> /tmp/n; sleep 0.02; done"])
+    box.collect(box.start(["sh", "-c", "until [ -s /tmp/n ]; do sleep 0.02; done"]))
+    spawn.pause(box.id, True)
+    if spawn.features & CAN_FREEZE and os.path.exists(f"{MOUNT}/cgroup.controllers"):
+        assert "frozen 1" in read(box, "work/cgroup.events")
+    size = len(box.file(boxes.READ, "/tmp/n"))  # init answers
+    time.sleep(0.5)
+    assert len(box.file(boxes.READ, "/tmp/n")) == size
+    spawn.pause(box.id, False)
+    end = time.monotonic() + 20 * boxes.SLOW
+    while len(box.file(boxes.READ, "/tmp/n")) == size:
+        assert time.monotonic() < end, "it does not go on"
+        time.sleep(0.05)
+    box.signal(ch, 9, 2)
+
+
+def test_stats_are_the_groups(spawn, make):
+    needs(spawn, CAN_MEMORY, CAN_PIDS, CAN_KILL_TREE)
+    box = make(memory=256 * MIB, pids=50)
+    ch = box.start(["/usr/bin/python3", "-c", "x = b'1' * (40 << 20)\nprint('up', flush=True)\nimport time\ntime.sleep(60)"])
+    box.collect(ch, limit=3)
+    s = spawn.stats(box.id)
+    assert 40 * MIB < s["memory"] <= s["peak"] < 256 * MIB and s["pids"] == 2 and s["cpu_us"] > 1000, s
+    if os.path.exists(f"{MOUNT}/cgroup.controllers"):
+        assert abs(int(read(box, "memory.current")) - s["memory"]) < 8 * MIB
+    box.signal(ch, 9, 2)
+
+
+def test_its_group_goes_with_it(spawn):
+    needs(spawn, CAN_KILL_TREE)
+    box = spawn.create("sb_group", pids=20)
+    group = group_of(box)
+    box.start(["sh", "-c", "setsid sleep 60 & sleep 60"])
+    assert box.run("true").code == 0 and os.path.isdir(f"{group}/work")
+    box.destroy()
+    assert not os.path.exists(group) and os.path.isdir(os.path.dirname(group))

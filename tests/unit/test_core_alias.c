@@ -1,0 +1,107 @@
+#include "core/alias.h"
+
+#include "unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct alias_name name(const char *dialect, const char *alias)
+{
+    return (struct alias_name){str_of(dialect), str_of(alias)};
+}
+
+static enum err_code add(struct aliases *t, const char *dialect, const char *alias,
+                         const char *object)
+{
+    struct err e = {0};
+
+    return alias_add(t, name(dialect, alias), str_of(object), &e) < 0 ? e.code : ERR_NONE;
+}
+
+static void unique_in_a_dialect_and_dropped_with_the_object(void **state)
+{
+    struct aliases *t = aliases_new();
+    struct err e = {0};
+
+    (void)state;
+    assert_int_equal(add(t, "sbx", "sbx-1", "sb_a"), ERR_NONE);
+    assert_int_equal(add(t, "sbx", "SBX-1", "sb_a"), ERR_NONE);
+    assert_int_equal(add(t, "agentbox", "u-u-i-d", "sb_a"), ERR_NONE);
+    assert_int_equal(add(t, "sbx", "sbx-1", "sb_a"), ERR_NONE); /* it has it */
+    assert_int_equal(add(t, "sbx", "sbx-1", "sb_b"), ERR_CONFLICT);
+    assert_int_equal(add(t, "fluid", "sbx-1", "sb_b"), ERR_NONE);
+    assert_string_equal(alias_find(t, name("sbx", "sbx-1")), "sb_a");
+    assert_string_equal(alias_find(t, name("fluid", "sbx-1")), "sb_b");
+    assert_null(alias_find(t, name("hub", "sbx-1")));
+    assert_string_equal(alias_find_any(t, STR("u-u-i-d"), &e), "sb_a");
+    assert_null(alias_find_any(t, STR("sbx-1"), &e));
+    assert_int_equal(e.code, ERR_CONFLICT);
+    assert_non_null(strstr(e.msg, "sb_b"));
+    alias_drop(t, STR("sb_a"));
+    assert_null(alias_first(t, STR("sb_a")));
+    assert_null(alias_find(t, name("sbx", "SBX-1")));
+    assert_string_equal(alias_find_any(t, STR("sbx-1"), &e), "sb_b");
+    assert_int_equal(add(t, "sbx", "sbx-1", "sb_c"), ERR_NONE);
+    alias_drop(t, STR("sb_nobody"));
+    aliases_free(t);
+    aliases_free(NULL);
+}
+
+/* The middle of a chain of equal texts goes. */
+static void equal_texts_of_many_dialects(void **state)
+{
+    static const char *const order[] = {"sb_1", "sb_0", "sb_3", "sb_2"};
+    struct aliases *t = aliases_new();
+    struct err e = {0};
+    char dialect[8], object[8];
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        (void)snprintf(dialect, sizeof dialect, "d%d", i);
+        (void)snprintf(object, sizeof object, "sb_%d", i);
+        assert_int_equal(add(t, dialect, "vm", object), ERR_NONE);
+    }
+    for (int i = 0; i < 4; i++) {
+        alias_drop(t, str_of(order[i]));
+        if (i < 2)
+            assert_null(alias_find_any(t, STR("vm"), &e));
+        if (i == 2)
+            assert_string_equal(alias_find_any(t, STR("vm"), &e), "sb_2");
+    }
+    assert_null(alias_find_any(t, STR("vm"), &e));
+    assert_int_equal(e.code, ERR_NOT_FOUND);
+    aliases_free(t);
+}
+
+static void bounds(void **state)
+{
+    struct aliases *t = aliases_new();
+    char text[ALIAS_MAX + 2] = {0};
+
+    (void)state;
+    memset(text, 'x', sizeof text - 1);
+    assert_int_equal(add(t, "sbx", text, "sb_a"), ERR_INVALID);
+    assert_int_equal(add(t, "sbx", text + 1, "sb_a"), ERR_NONE);
+    assert_int_equal(add(t, "sbx", "", "sb_a"), ERR_INVALID);
+    assert_int_equal(add(t, "", "x", "sb_a"), ERR_INVALID);
+    assert_int_equal(add(t, "sbx", "a\tb", "sb_a"), ERR_INVALID);
+    assert_int_equal(add(t, "sbx", "a\n", "sb_a"), ERR_INVALID);
+    for (int i = 1; i < ALIASES_PER_OBJECT; i++) {
+        (void)snprintf(text, sizeof text, "n%d", i);
+        assert_int_equal(add(t, "sbx", text, "sb_a"), ERR_NONE);
+    }
+    assert_int_equal(add(t, "sbx", "one-more", "sb_a"), ERR_LIMIT);
+    assert_int_equal(add(t, "sbx", "n1", "sb_a"), ERR_NONE);
+    aliases_free(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unique_in_a_dialect_and_dropped_with_the_object),
+        cmocka_unit_test(equal_texts_of_many_dialects),
+        cmocka_unit_test(bounds),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
