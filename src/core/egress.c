@@ -1,12 +1,14 @@
 #include "core/egress.h"
 
 #include "base/clock.h"
+#include "base/enc.h"
 #include "base/fd.h"
 #include "base/launch.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/rnd.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +37,7 @@ struct call {
 
 struct egress {
     struct egress_config c;
-    char *state, *bindir, *dns;
+    char *state, *bindir, *dns, *proxy_host, *proxy_key;
     int dir, fd; /* fd: -1: no connection */
     uv_poll_t *poll;
     bool started, greeted;
@@ -239,6 +241,25 @@ static void send_calls(struct egress *g)
     (void)uv_poll_start(g->poll, UV_READABLE | (full ? UV_WRITABLE : 0), on_poll);
 }
 
+static void proxy_opened(void *arg, const struct err *e)
+{
+    const struct egress *g = arg;
+
+    if (e->code != ERR_NONE && e->code != ERR_CANCELLED)
+        log_error("the proxy's TCP form is not there", LOG_C("host", g->proxy_host), LOG_E(e));
+}
+
+static void open_proxy(struct egress *g)
+{
+    struct egress_msg m = {.type = EGRESS_LISTEN};
+
+    if (!*g->proxy_host)
+        return;
+    m.u.listen = (struct egress_listen){str_of(g->proxy_host), (uint16_t)g->c.proxy_port,
+                                        str_of(g->proxy_key)};
+    call_ask(g, call_new(g, proxy_opened, g), &m);
+}
+
 static void on_done(struct egress *g, const struct egress_msg *m)
 {
     LIST_EACH (&g->calls, node) {
@@ -264,6 +285,7 @@ static void on_packet(struct egress *g, const struct egress_msg *m)
         if (m->u.welcome.dropped > 0)
             log_warn("egress verdicts were lost while nobody took them",
                      LOG_N("count", m->u.welcome.dropped));
+        open_proxy(g);
         g->c.ops->ready(g->c.arg);
         send_calls(g);
     } else if (m->type == EGRESS_DONE) {
@@ -363,6 +385,17 @@ void egress_start(struct egress *g)
     try_connect(g);
 }
 
+/* Nobody else has it: all credentials are refused. */
+static char *random_key(void)
+{
+    unsigned char bytes[32];
+    char *key = xmalloc(2 * sizeof bytes + 1);
+
+    rnd_bytes(bytes, sizeof bytes);
+    enc_hex(bytes, sizeof bytes, key);
+    return key;
+}
+
 struct egress *egress_new(const struct egress_config *c)
 {
     struct egress *g = xzalloc(sizeof *g);
@@ -371,6 +404,8 @@ struct egress *egress_new(const struct egress_config *c)
     g->state = xstrdup(c->state);
     g->bindir = xstrdup(c->bindir);
     g->dns = xstrdup(c->dns ? c->dns : "");
+    g->proxy_host = xstrdup(c->proxy_host ? c->proxy_host : "");
+    g->proxy_key = c->proxy_key && *c->proxy_key ? xstrdup(c->proxy_key) : random_key();
     g->dir = open(c->state, O_PATH | O_DIRECTORY | O_CLOEXEC);
     g->fd = -1;
     list_init(&g->calls);
@@ -396,6 +431,9 @@ struct egress *egress_free(struct egress *g)
     mem_free(g->state);
     mem_free(g->bindir);
     mem_free(g->dns);
+    mem_free(g->proxy_host);
+    mem_wipe(g->proxy_key, strlen(g->proxy_key));
+    mem_free(g->proxy_key);
     mem_free(g);
     return NULL;
 }

@@ -22,6 +22,9 @@ struct egress_config {
     struct timers *timers;
     const char *state, *bindir;
     const char *dns; /* servers to ask for names; "": the system's */
+    /* Its TCP form, for clients with credentials that this key signed; host "" or NULL: none. */
+    const char *proxy_host, *proxy_key;
+    int64_t proxy_port;
     const struct egress_ops *ops;
     void *arg;
 };

@@ -480,7 +480,7 @@ int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, str
         sandboxes_close(all);
         return err_wrap(e, "open the sandboxes");
     }
-    sandboxes_open_egress(all, c->egress_dns);
+    sandboxes_open_egress(all, c);
     sandboxes_adopt(all);
     *ret = all;
     return 0;

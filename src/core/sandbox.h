@@ -97,6 +97,8 @@ struct sandboxes_config {
     bool keep_strays;                   /* output logs without a row are another database's */
     const struct driver_allows *allows; /* NULL: nothing */
     const char *egress_dns; /* whom holt-egress asks for names; NULL or "": the system's */
+    const char *proxy_host, *signing_key; /* of holt-egress's TCP form: core/egress.h */
+    int64_t proxy_port;
     /* 0: 4,096; 256 (per sandbox, ended ones included: the oldest go); 64 MiB */
     int64_t sandboxes_max, execs_max, output_bytes;
 };

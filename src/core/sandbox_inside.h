@@ -254,7 +254,7 @@ CHECKED int sandbox_net_change(struct sandbox *s, struct str text, const struct 
 void sandbox_wire(
     struct sandbox *s); /* tells holt-egress its policy, and its listeners if need be */
 void sandbox_unwire(struct sandbox *s);
-void sandboxes_open_egress(struct sandboxes *all, const char *dns);
+void sandboxes_open_egress(struct sandboxes *all, const struct sandboxes_config *c);
 extern const struct pair sandbox_net_env[]; /* of every command in one with a network */
 extern const size_t sandbox_net_env_count;
 

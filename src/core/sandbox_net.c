@@ -216,7 +216,7 @@ void sandboxes_answer(struct sandboxes *all, uint64_t question, bool allow, bool
     egress_reply(all->egress, question, allow, for_sandbox ? EGRESS_FOR_SANDBOX : EGRESS_ONCE);
 }
 
-void sandboxes_open_egress(struct sandboxes *all, const char *dns)
+void sandboxes_open_egress(struct sandboxes *all, const struct sandboxes_config *c)
 {
     static const struct egress_ops ops = {on_ready, on_verdict, on_question};
 
@@ -234,12 +234,14 @@ void sandboxes_open_egress(struct sandboxes *all, const char *dns)
                                                      .timers = all->timers,
                                                      .state = all->state,
                                                      .bindir = all->bindir,
-                                                     .dns = dns,
+                                                     .dns = c->egress_dns,
+                                                     .proxy_host = c->proxy_host,
+                                                     .proxy_port = c->proxy_port,
+                                                     .proxy_key = c->signing_key,
                                                      .ops = &ops,
                                                      .arg = all});
-    for (size_t i = 0; i < all->count; i++)
-        if (all->sorted[i]->networked)
-            egress_start(all->egress);
+    if (c->proxy_host && *c->proxy_host)
+        egress_start(all->egress);
 }
 
 /* ---- the environment ---- */

@@ -13,8 +13,8 @@ import zipfile
 
 import pytest
 
-from daemon import BUILD, Holtd, Program, environment, is_running, wait_for
-from egress import Names, Peer, echo, http_echo
+from daemon import BUILD, Holtd, Program, environment, free_ports, is_running, wait_for
+from egress import Names, Peer, basic, connect, echo, http_echo, jwt
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +46,9 @@ def secure(tmp_path_factory):
     p.close()
 
 
-def start(directory, names):
+def start(directory, names, **env):
     options = environment()["ASAN_OPTIONS"] + ":detect_leaks=0"
-    return Holtd(directory, "--runtime", "native", "--egress-dns", names.address, env={"ASAN_OPTIONS": options})
+    return Holtd(directory, "--runtime", "native", "--egress-dns", names.address, env={"ASAN_OPTIONS": options, **env})
 
 
 @pytest.fixture(scope="module")
@@ -215,6 +215,21 @@ def test_an_agent_does_not_free_itself(holtd):
     token = holtd.ok("POST", "/holt/v1/tokens", {"name": "agent", "role": "agent", "agent": "a"})["token"]
     code, body, _ = holtd.request("POST", "/holt/v1/sandboxes", {"network": "open"}, token=token)
     assert code == 403 and "agent" in body["error"]["message"]
+
+
+def test_the_proxy_on_tcp(tmp_path_factory, names, web):
+    port = free_ports()[0]
+    d = start(tmp_path_factory.mktemp("tcp"), names, PROXY_HOST="127.0.0.1", PROXY_PORT=str(port), SIGNING_KEY="signs-it")
+    try:
+        box = create(d, policy(web))
+        to = f"web.test:{web.port}"
+        assert connect(port, to, basic(jwt("signs-it", box)))[1].startswith("HTTP/1.1 200")
+        assert connect(port, to)[1].startswith("HTTP/1.1 407")
+        assert d.request("DELETE", f"/holt/v1/sandboxes/{box}")[0] == 204
+        assert connect(port, to, basic(jwt("signs-it", box)))[1].startswith("HTTP/1.1 407")
+        assert "signs-it" not in str(d.ok("GET", "/holt/v1/settings"))
+    finally:
+        d.stop()
 
 
 class Files(http.server.SimpleHTTPRequestHandler):
