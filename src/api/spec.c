@@ -109,14 +109,18 @@ static int check_mount(const struct request *r, const struct sandbox_mount *m, s
     for (size_t i = 0; op_mount_kinds[i]; i++)
         known = known || str_eq_c(m->kind, op_mount_kinds[i]);
     if (!known)
-        return mount_wrong(at, "'kind' must be tmpfs or host (volumes have a field of their own)",
-                           e);
+        return mount_wrong(
+            at, "'kind' must be tmpfs, host or own (volumes have a field of their own)", e);
     if (!is_plain_path(m->target) || m->target.n == 1)
         return mount_wrong(at, "'target' must be an absolute path without '.', '..' and '//'", e);
     if (str_eq_c(m->kind, "tmpfs"))
         return m->source.n ? mount_wrong(at, "a tmpfs has no 'source'", e) : 0;
     if (m->size_bytes)
         return mount_wrong(at, "only a tmpfs has 'size_bytes'", e);
+    if (str_eq_c(m->kind, "own"))
+        return m->source.n || m->readonly
+                   ? mount_wrong(at, "an 'own' directory has a 'target' only", e)
+                   : 0;
     return check_host_mount(r, m, at, e);
 }
 

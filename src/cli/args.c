@@ -363,6 +363,9 @@ static int check_required(const struct parse *p, struct err *e)
             continue;
         (void)err_set(e, ERR_INVALID, 0, "holt %s needs '%s%s'", p->cmd->verb,
                       p->cmd->args[i].positional ? "" : "--", args_flag_name(f, false, name));
+        if (f->text) /* its first line says what it is */
+            return err_hint(e, "%.*s See `holt %s --help`",
+                            (int)size_min(strcspn(f->text, "\n"), 100), f->text, p->cmd->verb);
         return err_hint(e, "see `holt %s --help`", p->cmd->verb);
     }
     return 0;

@@ -41,10 +41,11 @@ struct config { /* each member is one row in settings.c; texts are owned */
     char *runtime; /* the default one */
     struct conf_list host_mounts;
     bool nesting;
-    int64_t sandboxes_max, execs_max, output_bytes;
+    int64_t sandboxes_max, execs_max, output_bytes, disk_reserve;
     /* what the described systems' interfaces make */
     char *seed_image; /* "": each one's own */
     int64_t session_timeout_ms;
+    char *storage_path; /* "": tenants have none */
     /* images */
     struct conf_list image_aliases;
     char *image_registry;

@@ -211,6 +211,7 @@ struct sandbox *sandbox_unref(struct sandbox *s)
         return NULL;
     assert(list_is_empty(&s->execs) && !s->guest);
     timer_stop(&s->timer);
+    timer_stop(&s->confirm);
     timer_stop(&s->retry);
     owed_drop(s);
     if (s->also)
@@ -354,6 +355,7 @@ void sandbox_drop(struct sandbox *s)
     map_remove(&all->by_id, str_of(s->id));
     sandbox_unnamed(s);
     s->in_list = false;
+    timer_stop(&s->confirm);
     link_close(s);
     while (!list_is_empty(&s->execs))
         exec_forget(LIST_ENTRY(s->execs.next, struct exec, link));
@@ -459,6 +461,7 @@ int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, str
     all->refs = 1;
     all->loop = c->loop;
     all->store = c->store;
+    all->space = c->space;
     all->timers = timers_new(c->loop);
     all->aliases = aliases_new();
     all->state = xstrdup(c->state);

@@ -155,6 +155,8 @@ static int check_spec(struct sandboxes *all, const struct sandbox_spec *spec, st
         check_pairs("labels", spec->labels, spec->label_count, e) < 0 ||
         check_pairs("env", spec->env, spec->env_count, e) < 0 || check_mounts(spec, e) < 0)
         return -1;
+    if (space_ask(all->space, 0, e) < 0)
+        return -1;
     if (spec->ttl_ms < 0 || spec->idle_ttl_ms < 0)
         return err_set(e, ERR_INVALID, 0, "a lifetime below zero");
     return 0;

@@ -9,6 +9,7 @@
 #include "core/exec.h"
 #include "core/exec_log.h"
 #include "core/guest.h"
+#include "core/space.h"
 #include "core/timers.h"
 #include "core/volume.h"
 #include "proto/json.h"
@@ -31,7 +32,8 @@ struct sandboxes {
     struct timers *timers;
     struct images *images;   /* or NULL: the host's only */
     struct volumes *volumes; /* or NULL: none */
-    sandbox_relay relay;     /* or NULL */
+    struct space *space;
+    sandbox_relay relay; /* or NULL */
     void *relay_arg;
     struct egress *egress;
     void (*asker)(void *arg, const struct egress_question *q); /* NULL: nobody can be asked */
@@ -89,7 +91,7 @@ struct sandbox {
 
     /* the step under way, and who waits for its end */
     enum sandbox_step step;
-    bool restarting, saved, ready, wired; /* of STEP_MAKE: it ends when it is all of these */
+    bool restarting, saved, ready, wired; /* of STEP_MAKE: see sandbox_life.c for when it ends */
     enum { KILLED_NONE, KILLED_WORK, KILLED_ALL } killed; /* of STEP_STOP: how far it is */
     bool pause_on;                                        /* of STEP_PAUSE */
     bool destroying; /* asked for: begins when the step under way ends */
@@ -98,6 +100,7 @@ struct sandbox {
     struct list waits, destroy_waits, update_waits;
     char actor[64]; /* who asked for it */
     struct timer timer;
+    struct timer confirm; /* of a run */
 
     /* the connection */
     struct guest *guest;

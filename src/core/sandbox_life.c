@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #define MAKE_MS 30000  /* from the driver's end to the guest's hello and the row's commit */
+#define CONFIRM_MS 100 /* a run that is over by then needs no confirm */
 #define KILLED_MS 1000 /* after a kill: for the reports of the commands' ends */
 #define GRACE_MAX_MS (10 * 60 * 1000)
 
@@ -83,6 +84,7 @@ static int wrong_state(const struct sandbox *s, const char *what, struct err *e)
 /* --- make: create and start ---
  *
  *   driver create ─▶ running ─▶ { row committed, guest's hello } ─▶ confirm, told
+ *   of a run: driver create ─▶ running ─▶ guest's hello ─▶ told; confirm when the row is there
  *   anything fails: of a create nothing is left; of a start the files are, and it is failed */
 
 static void undo_removed(void *arg, const struct err *e)
@@ -129,12 +131,28 @@ void sandbox_undo(struct sandbox *s, const struct err *why)
                    sandbox_ref(s));
 }
 
+static void confirm_due(struct timer *t)
+{
+    struct sandbox *s = CONTAINER_OF(t, struct sandbox, confirm);
+
+    if (s->saved)
+        ops(s)->confirm(s->driver, s->id);
+    else
+        timer_set(s->all->timers, &s->confirm, clock_mono_ms() + CONFIRM_MS, confirm_due);
+}
+
+/* Nobody hears of a run before its command's row is committed, and writes are committed in order:
+ * the command need not wait for the sandbox's.  Should holtd die before, nothing was acknowledged,
+ * and what is live without a row and unconfirmed is destroyed. */
 static void made_if_all(struct sandbox *s)
 {
-    if (s->step != STEP_MAKE || !s->saved || !s->ready || !s->wired ||
+    if (s->step != STEP_MAKE || !(s->saved || s->one_shot) || !s->ready || !s->wired ||
         s->sm.state == SANDBOX_FAILED)
         return;
-    ops(s)->confirm(s->driver, s->id);
+    if (s->one_shot)
+        timer_set(s->all->timers, &s->confirm, clock_mono_ms() + CONFIRM_MS, confirm_due);
+    else
+        ops(s)->confirm(s->driver, s->id);
     sandbox_step_end(s, &(struct err){0});
 }
 
@@ -146,13 +164,14 @@ void sandbox_made_ready(struct sandbox *s)
 
 void sandbox_made_saved(struct sandbox *s, const struct err *e)
 {
+    if (e->code == ERR_NONE)
+        s->saved = true;
     if (s->step != STEP_MAKE || s->sm.state == SANDBOX_FAILED)
-        return;
+        return; /* of a run: tried again, and its command's row fails too */
     if (e->code != ERR_NONE) {
         sandbox_undo(s, e);
         return;
     }
-    s->saved = true;
     made_if_all(s);
 }
 
@@ -490,6 +509,7 @@ void sandbox_destroy_now(struct sandbox *s)
     s->step = STEP_DESTROY;
     s->destroying = true;
     timer_stop(&s->timer);
+    timer_stop(&s->confirm);
     link_close(s);
     if (s->sm.state != SANDBOX_STOPPING && s->sm.state != SANDBOX_DESTROYED) {
         sm_move(&s->sm, SANDBOX_STOPPING);

@@ -4,7 +4,7 @@ const char *const op_sandbox_states[] = {"creating", "running", "paused",    "st
                                          "starting", "failed",  "destroyed", "orphan",   NULL};
 const char *const op_rootfs[] = {"rw", "ro", NULL};
 const char *const op_uppers[] = {"disk", "memory", NULL};
-const char *const op_mount_kinds[] = {"tmpfs", "host", NULL};
+const char *const op_mount_kinds[] = {"tmpfs", "host", "own", NULL};
 
 #define EXAMPLE_ID "sb_01k4r8w2m9h5t7c3xqvd"
 #define EXAMPLE_TIME "2026-01-02T03:04:05.678Z"

@@ -6,7 +6,7 @@
 extern const char *const op_sandbox_states[]; /* as enum sandbox_state; then orphan */
 extern const char *const op_rootfs[];         /* "rw", "ro" */
 extern const char *const op_uppers[];         /* "disk", "memory" */
-extern const char *const op_mount_kinds[];    /* "tmpfs", "host" */
+extern const char *const op_mount_kinds[];    /* "tmpfs", "host", "own" */
 
 enum { OP_ROOTFS_RW, OP_ROOTFS_RO };
 enum { OP_UPPER_DISK, OP_UPPER_MEMORY };
@@ -86,15 +86,16 @@ struct sandbox_stop_in { /* of stop and restart */
                       .text = "Rules of an allowlist, as in network.allow: what it may reach."),   \
         SANDBOX_FIELD(structure, nesting, OP_BOOL, .preset = "false", .example = "true",           \
                       .text = "May it make namespaces and mounts of its own? Weakens "             \
-                              "isolation; the setting nesting must allow it."),                    \
+                              "isolation; the setting 'nesting' must allow it."),                  \
         SANDBOX_FIELD(structure, relay, OP_BOOL, .preset = "false", .example = "true",             \
                       .text = "May what runs inside ask this API about its own sandbox, at "       \
                               "/run/holt.sock?"),                                                  \
         SANDBOX_FIELD(structure, labels, OP_MAP, .max = 64, .example = "team=blue",                \
                       .text = "Names and values of the owner's choice, to find it by."),           \
         SANDBOX_FIELD(structure, mounts, OP_JSON,                                                  \
-                      .text = "A list of {\"kind\": \"tmpfs\" or \"host\", \"source\", "           \
-                              "\"target\", \"readonly\", \"size_bytes\"}."),                       \
+                      .text = "A list of {\"kind\": \"tmpfs\", \"host\" or \"own\", \"source\", "  \
+                              "\"target\", \"readonly\", \"size_bytes\"}; \"own\" is a "           \
+                              "directory of its root that stays writable with rootfs 'ro'."),      \
         SANDBOX_FIELD(structure, volumes, OP_JSON,                                                 \
                       .text = "Volumes it has: a list of {\"name\": a volume's name or id, "       \
                               "\"path\", \"read_only\"}.")

@@ -174,13 +174,14 @@ class Program:
 
 class Holtd(Program):
     """listen: further addresses; the first listener is 127.0.0.1 with a port of the kernel's choice, unless port
-    says which (None: the settings decide, and the caller sets .port)."""
+    says which (None: the settings decide, and the caller sets .port).  prefix: what starts it."""
 
-    def __init__(self, directory, *args, listen=(), env=None, config=None, port=0, ready=True, user=None, program=None):
+    def __init__(self, directory, *args, listen=(), env=None, config=None, port=0, ready=True, user=None, program=None,
+                 prefix=()):
         self.directory = str(directory)
         self.state = f"{self.directory}/state"
         os.makedirs(self.directory, exist_ok=True)
-        argv = [program or f"{BUILD}/holtd", "--state", self.state]
+        argv = [*prefix, program or f"{BUILD}/holtd", "--state", self.state]
         if port is not None:
             argv += ["--listen", f"127.0.0.1:{port}"]
         for address in listen:

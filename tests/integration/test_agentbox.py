@@ -276,6 +276,30 @@ def test_sessions_outlive_holtd(tmp_path):
     assert d.stop() == 0
 
 
+def test_tenant_storage(tmp_path):
+    """Shared by a tenant's sessions, kept after them, found on the host below STORAGE_PATH; other tenants see nothing of it."""
+    d = native(tmp_path / "d", env={"STORAGE_PATH": f"{tmp_path}/data/tenants"})
+    s = Sandbox(d.port, d.token)
+    try:
+        for name, tenant in (("a1", "alpha"), ("a2", "alpha"), ("b1", "beta"), ("n", "")):
+            s.CreateSession(session_id=name, tenant_id=tenant)
+        assert run(s, "a1", "echo one > /workspace/f; echo two > /mnt/user-data/outputs/g; id -u; stat -c %u /workspace")[1] == "0\n0\n"
+        assert run(s, "a2", "cat f /mnt/user-data/outputs/g; echo more >> f")[1] == "one\ntwo\n"
+        for other in ("b1", "n"):
+            assert run(s, other, "ls /workspace /mnt/user-data/outputs | grep -c '[fg]$'")[1] == "0\n"
+        for name in ("a1", "a2"):
+            assert s.DestroySession(session_id=name).success
+        assert (tmp_path / "data/tenants/alpha/workspace/f").read_text() == "one\nmore\n"
+        s.CreateSession(session_id="a3", tenant_id="alpha")
+        assert s.ReadFile(session_id="a3", path="f").content == "one\nmore\n"
+        assert run(s, "a3", "echo x > /etc/x; echo x > /mnt/x")[0] != 0
+    finally:
+        for session in s.ListSessions().sessions:
+            s.DestroySession(session_id=session.session_id)
+        s.close()
+        d.stop()
+
+
 def test_seed_port_and_timeout(tmp_path):
     """As the original's clients find it: GRPC_PORT, no token; idle sessions end, busy ones do not."""
     port = free_ports()[0]

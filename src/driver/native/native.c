@@ -510,13 +510,13 @@ static int mount_kind(struct str kind, uint8_t *ret, struct err *e)
     static const char *const names[SPAWN_MOUNT_COUNT] = {
         [SPAWN_MOUNT_TMPFS] = "tmpfs",   [SPAWN_MOUNT_VOLUME] = "volume",
         [SPAWN_MOUNT_SHARED] = "shared", [SPAWN_MOUNT_HOST] = "host",
-        [SPAWN_MOUNT_LAYER] = "layer",
+        [SPAWN_MOUNT_LAYER] = "layer",   [SPAWN_MOUNT_OWN] = "own",
     };
 
-    for (uint8_t i = 0; i < SPAWN_MOUNT_COUNT; i++) {
+    for (size_t i = 0; i < SPAWN_MOUNT_COUNT; i++) {
         if (!str_eq_c(kind, names[i]))
             continue;
-        *ret = i;
+        *ret = (uint8_t)i;
         return 0;
     }
     return err_set(e, ERR_INVALID, 0, "no mount is of kind '" STR_FMT "'", STR_ARG(kind));
