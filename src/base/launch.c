@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int launch_detached(char *const *argv, const char *log, pid_t *ret)
+int launch_detached(const char *program, char *const *argv, const char *log, pid_t *ret)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
@@ -28,7 +28,7 @@ int launch_detached(char *const *argv, const char *log, pid_t *ret)
     if (r == 0) /* it outlives us: who waits for the end of a pipe of ours must not wait for it */
         r = posix_spawn_file_actions_addclosefrom_np(&files, 3);
     if (r == 0)
-        r = posix_spawn(ret, argv[0], &files, &how, argv, environ);
+        r = posix_spawn(ret, program, &files, &how, argv, environ);
     (void)posix_spawn_file_actions_destroy(&files);
     (void)posix_spawnattr_destroy(&how);
     return -r;

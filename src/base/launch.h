@@ -8,5 +8,5 @@
 
 #define LAUNCH_LOG_MAX (1 << 20) /* bytes; a longer log begins anew */
 
-/* argv[0] is the program's path.  Whoever lives when it ends reaps it: waitpid(*ret, …). */
-CHECKED int launch_detached(char *const *argv, const char *log, pid_t *ret);
+/* Whoever lives when it ends reaps it: waitpid(*ret, …). */
+CHECKED int launch_detached(const char *program, char *const *argv, const char *log, pid_t *ret);

@@ -346,9 +346,9 @@ static void launch(struct egress *g)
 {
     AUTO(mem_free) char *program = xasprintf("%s/holt-egress", g->bindir);
     AUTO(mem_free) char *log = xasprintf("%s/egress.log", g->state);
-    char state_option[] = "--state", dns_option[] = "--dns";
-    char *argv[] = {program, state_option, g->state, *g->dns ? dns_option : NULL, g->dns, NULL};
-    int r = launch_detached(argv, log, &g->pid);
+    char name[] = "holt-egress", state_option[] = "--state", dns_option[] = "--dns";
+    char *argv[] = {name, state_option, g->state, *g->dns ? dns_option : NULL, g->dns, NULL};
+    int r = launch_detached(program, argv, log, &g->pid);
 
     if (r < 0) {
         g->pid = 0;

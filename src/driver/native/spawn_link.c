@@ -62,15 +62,15 @@ int spawn_link_start(const struct spawn_link_home *h, pid_t *ret, struct err *e)
     AUTO(mem_free) char *init = xasprintf("%s/holt-init", h->bindir);
     AUTO(mem_free) char *log = xasprintf("%s/spawn.log", h->path);
     AUTO(mem_free) char *state = xstrdup(h->path);
-    char state_option[] = "--state", init_option[] = "--init";
-    char *const first[] = {program, state_option, state, init_option, init};
+    char name[] = "holt-spawn", state_option[] = "--state", init_option[] = "--init";
+    char *const first[] = {name, state_option, state, init_option, init};
     AUTO(mem_free) char **argv = xzalloc((ARRAY_LEN(first) + h->allowed_n + 1) * sizeof *argv);
     int r;
 
     memcpy(argv, first, sizeof first);
     if (h->allowed_n > 0)
         memcpy(argv + ARRAY_LEN(first), h->allowed, h->allowed_n * sizeof *argv);
-    r = launch_detached(argv, log, ret);
+    r = launch_detached(program, argv, log, ret);
     return r < 0 ? err_set(e, ERR_UNSUPPORTED, -r, "run '%s'", program) : 0;
 }
 
