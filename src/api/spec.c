@@ -152,6 +152,45 @@ static int read_mounts(const struct request *r, json_t *list, struct arena *a,
     return 0;
 }
 
+/* --- network --- */
+
+int spec_read_network(const json_t *network, const struct op_list *allow, struct arena *a,
+                      struct str *ret, struct err *e)
+{
+    AUTO(buf_done) struct buf text = {0};
+    struct jw w = {.to = &text};
+    const json_t *own = json_object_get(network, "allow");
+    const char *key;
+    json_t *v;
+
+    if (network && !json_is_string(network) && !json_is_object(network))
+        return err_set(e, ERR_INVALID, 0, "field 'network' must be a mode or an object");
+    if (allow->n == 0) {
+        if (network)
+            jw_json(&w, network);
+        *ret = arena_str(a, buf_str(&text));
+        return 0;
+    }
+    jw_object(&w);
+    if (json_is_string(network))
+        jw_kstr(&w, "mode", json_text(network));
+    json_object_foreach((json_t *)(uintptr_t)network, key, v) if (strcmp(key, "allow") != 0)
+    {
+        jw_key(&w, key);
+        jw_json(&w, v);
+    }
+    jw_key(&w, "allow");
+    jw_array(&w);
+    for (size_t i = 0; i < json_array_size(own); i++)
+        jw_json(&w, json_array_get(own, i));
+    for (size_t i = 0; i < allow->n; i++)
+        jw_str(&w, allow->v[i]);
+    jw_array_end(&w);
+    jw_object_end(&w);
+    *ret = arena_str(a, buf_str(&text));
+    return 0;
+}
+
 /* --- volumes --- */
 
 static int volume_wrong(size_t at, const char *what, struct err *e)
@@ -221,7 +260,6 @@ int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f, s
         .memory_upper = f->upper == OP_UPPER_MEMORY,
         .nesting = f->nesting,
         .relay = f->relay,
-        .network = str_of(op_networks[f->network]),
         .labels = spec_pairs(&f->labels, a),
         .label_count = f->labels.n,
     };
@@ -229,6 +267,8 @@ int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f, s
         err_set(e, ERR_FORBIDDEN, 0, "field 'nesting': it is not allowed here");
         return err_hint(e, "the operator allows it with the setting 'nesting'");
     }
+    if (spec_read_network(f->network, &f->allow, a, &ret->network, e) < 0)
+        return -1;
     return read_mounts(r, f->mounts, a, ret, e) < 0 ? -1 : read_volumes(f->volumes, a, ret, e);
 }
 

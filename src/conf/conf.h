@@ -51,7 +51,9 @@ struct config { /* each member is one row in settings.c; texts are owned */
     char *image_registry;
     bool image_insecure;
     int64_t image_bytes_max, image_files_max, image_ms, images_max;
-    char *bindir; /* of holt-spawn and holt-init; "": holtd's own */
+    char *bindir; /* of holt-spawn, holt-init and holt-egress; "": holtd's own */
+    char *egress_dns, *proxy_host, *signing_key;
+    int64_t proxy_port;
 
     /* beside the rows */
     bool *listen_optional;     /* of each member of listen: when it is busy, warn and go on */

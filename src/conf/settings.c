@@ -261,7 +261,22 @@ const struct setting setting_table[] = {
     {ROW(images_max, OP_INT, .preset = "1000", .min = 1, .max = 100000,
          .text = "Most images.")},
     {ROW(bindir, OP_STR, .preset = "", .max = 1024,
-         .text = "Directory of holt-spawn and holt-init; empty: where holtd itself is.")},
+         .text = "Directory of holt-spawn, holt-init and holt-egress; empty: where holtd itself is.")},
+    {ROW(egress_dns, OP_STR, .preset = "", .max = 1024,
+         .text = "Name servers that holt-egress asks for the names sandboxes may reach: "
+                 "'ADDRESS[:PORT]', several with commas; empty: the system's. Read when "
+                 "holt-egress starts.")},
+    {ROW(proxy_host, OP_STR, .preset = "", .max = 255,
+         .text = "Opens the egress proxy on TCP too, for clients with credentials: the address "
+                 "to listen on; a name: on all addresses. Empty: only sandboxes reach it."),
+     .alias = proxy_host_alias},
+    {ROW(proxy_port, OP_INT, .preset = "15004", .min = 1, .max = 65535,
+         .text = "The port for that."),
+     .alias = proxy_port_alias},
+    {ROW(signing_key, OP_STR, .preset = "", .max = 1024, .secret = true,
+         .text = "The key that signs those credentials (JWT, HS256, 'session_id' is the "
+                 "sandbox's id). Empty: a random one, so that all are refused."),
+     .alias = signing_key_alias},
 };
 /* clang-format on */
 const size_t setting_count = ARRAY_LEN(setting_table);

@@ -483,6 +483,7 @@ int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, str
         sandboxes_close(all);
         return err_wrap(e, "open the sandboxes");
     }
+    sandboxes_open_egress(all, c);
     sandboxes_adopt(all);
     *ret = all;
     return 0;
@@ -529,6 +530,7 @@ struct sandboxes *sandboxes_close(struct sandboxes *all)
     for (size_t i = 0; i < all->driver_count; i++)
         timer_stop(&all->drivers[i].again);
     timer_stop(&all->spill);
+    all->egress = egress_free(all->egress);
     all->timers = timers_free(all->timers);
     return sandboxes_unref(all);
 }

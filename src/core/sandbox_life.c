@@ -146,7 +146,7 @@ static void confirm_due(struct timer *t)
  * and what is live without a row and unconfirmed is destroyed. */
 static void made_if_all(struct sandbox *s)
 {
-    if (s->step != STEP_MAKE || !(s->saved || s->one_shot) || !s->ready ||
+    if (s->step != STEP_MAKE || !(s->saved || s->one_shot) || !s->ready || !s->wired ||
         s->sm.state == SANDBOX_FAILED)
         return;
     if (s->one_shot)
@@ -175,12 +175,24 @@ void sandbox_made_saved(struct sandbox *s, const struct err *e)
     made_if_all(s);
 }
 
+void sandbox_made_wired(struct sandbox *s, const struct err *e)
+{
+    if (s->sm.state == SANDBOX_FAILED)
+        return;
+    if (e->code != ERR_NONE) {
+        sandbox_undo(s, e);
+        return;
+    }
+    s->wired = true;
+    made_if_all(s);
+}
+
 static void make_late(struct timer *t)
 {
     struct sandbox *s = CONTAINER_OF(t, struct sandbox, timer);
     struct err e = {0};
 
-    err_set(&e, ERR_TIMEOUT, 0, "its init does not answer");
+    err_set(&e, ERR_TIMEOUT, 0, "%s does not answer", s->wired ? "its init" : "holt-egress");
     sandbox_undo(s, &e);
 }
 
@@ -206,6 +218,7 @@ static void made(void *arg, const struct driver_made *m, const struct err *e)
         s->also->ready(s->also_arg, s);
     sandbox_save(s, sandbox_made_saved);
     link_open(s);
+    sandbox_wire(s);
 }
 
 void sandbox_make(struct sandbox *s, bool restart)
@@ -222,6 +235,7 @@ void sandbox_make(struct sandbox *s, bool restart)
         .nesting = s->nesting,
         .relay = s->relay,
         .restart = restart,
+        .network = s->wants_network,
         .mounts = s->mounts,
         .mount_count = s->mount_count,
     };
@@ -229,6 +243,8 @@ void sandbox_make(struct sandbox *s, bool restart)
     s->step = STEP_MAKE;
     s->restarting = restart;
     s->saved = s->ready = false;
+    s->networked = s->wants_network;
+    s->wired = !s->networked;
     s->known_epoch = false;
     ops(s)->create(s->driver, &spec, made, sandbox_ref(s));
 }
@@ -565,9 +581,17 @@ void sandboxes_tick(struct sandboxes *all)
             tick_one(all->sorted[i - 1], now);
 }
 
-static void updated(struct sandbox *s, const struct err *e)
+/* Whoever changed it hears of it when it is saved and in force. */
+void sandbox_updated(struct sandbox *s, const struct err *e)
 {
-    wait_tell(&s->update_waits, s, e);
+    if (e->code != ERR_NONE || (s->updates == 0 && !s->wiring))
+        wait_tell(&s->update_waits, s, e);
+}
+
+static void update_saved(struct sandbox *s, const struct err *e)
+{
+    s->updates--;
+    sandbox_updated(s, e);
 }
 
 void sandbox_changed(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg)
@@ -575,7 +599,8 @@ void sandbox_changed(struct sandbox *s, const struct principal *by, sandbox_cb d
     set_actor(s, by);
     wait_add(&s->update_waits, done, arg);
     sandbox_owe(s, "sandbox.updated");
-    sandbox_save(s, updated);
+    s->updates++;
+    sandbox_save(s, update_saved);
 }
 
 void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const struct principal *by,
@@ -592,6 +617,8 @@ void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const str
         err_set(&e, ERR_INVALID, 0, "a lifetime below zero");
     else if (principal_is_inside(by) && (c->ttl_ms >= 0 || c->idle_ttl_ms >= 0))
         err_set(&e, ERR_FORBIDDEN, 0, "a sandbox does not decide how long it lives");
+    else if (c->network.n > 0 && sandbox_net_change(s, c->network, by, &e) < 0)
+        err_wrap(&e, "change sandbox '%s'", s->id);
     if (e.code != ERR_NONE) {
         sandbox_tell(s->all, s, done, arg, &e);
         return;
@@ -605,6 +632,8 @@ void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const str
     }
     s->ttl_ms = c->ttl_ms >= 0 ? c->ttl_ms : s->ttl_ms;
     s->idle_ttl_ms = c->idle_ttl_ms >= 0 ? c->idle_ttl_ms : s->idle_ttl_ms;
+    if (c->network.n > 0)
+        sandbox_wire(s);
     sandbox_changed(s, by, done, arg);
 }
 

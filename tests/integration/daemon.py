@@ -58,7 +58,7 @@ def wait_for(what, limit=10.0, step=0.02):
 
 
 def end_spawn(state):
-    """holt-spawn outlives its holtd: the one of this state directory is ended with the test."""
+    """holt-spawn and holt-egress outlive their holtd: those of this state directory are ended with the test."""
     mine = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -66,7 +66,7 @@ def end_spawn(state):
                 argv = f.read().split(b"\0")
         except OSError:
             continue
-        if argv[0].endswith(b"holt-spawn") and os.fsencode(str(state)) in argv:
+        if argv[0].endswith((b"holt-spawn", b"holt-egress")) and os.fsencode(str(state)) in argv:
             mine.append(int(pid))
             os.kill(int(pid), signal.SIGTERM)
     wait_for(lambda: not any(is_running(p) for p in mine))
