@@ -206,6 +206,19 @@ def test_only_the_promised_places_are_writable(box, session):
         assert (run(box, session, f"echo x > {path}")[0] == 0) == ok, path
 
 
+def test_only_the_allowed_hosts(box, session, holtd):
+    """The policy is the session's list; programs find the proxy, and those that ignore it are led there all the same."""
+    policy = holtd.ok("GET", f"/holt/v1/sandboxes/{session}")["network"]
+    assert policy["mode"] == "allowlist" and len(policy["allow"]) == 8
+    assert "http://" in run(box, session, "echo $HTTPS_PROXY $http_proxy")[1]
+    out = run(box, session, "curl -s -m 10 http://evil.test/; curl -s -m 10 --noproxy '*' http://evil.test/ || echo no way")[1]
+    assert "evil.test port 80 is refused" in out and "no way" in out
+    box.CreateSession(session_id="odd", allowed_hosts=["localhost", "not a host", "*.x.example", "http://x"])
+    assert holtd.ok("GET", "/holt/v1/sandboxes/odd")["network"]["mode"] == "allowlist"
+    assert list(box.GetSession(session_id="odd").session.allowed_hosts) == ["localhost", "not a host", "*.x.example", "http://x"]
+    assert box.DestroySession(session_id="odd").success
+
+
 def test_pip_install_checks(box, session):
     def pip(session_id, *packages):
         r = box.PipInstall(session_id=session_id, packages=packages)

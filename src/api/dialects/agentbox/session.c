@@ -258,10 +258,12 @@ static void create(struct create_job *j)
         {STR("PATH"), STR("/workspace/.local/bin:/usr/local/sbin:/usr/local/bin:"
                           "/usr/sbin:/usr/bin:/sbin:/bin")},
     };
+    AUTO(buf_done) struct buf network = {0};
     struct buf paths[2] = {{0}, {0}};
     struct sandbox_mount mounts[ARRAY_LEN(shared_targets)];
 
     make_mounts(j, paths, mounts);
+    agentbox_hosts_policy(buf_str(&j->hosts), &network);
     sandbox_create(j->api->c.sandboxes,
                    &(struct sandbox_spec){
                        .image = conf->seed_image[0] ? str_of(conf->seed_image)
@@ -274,7 +276,7 @@ static void create(struct create_job *j)
                        .env_count = ARRAY_LEN(env),
                        .mounts = mounts,
                        .mount_count = ARRAY_LEN(mounts),
-                       .network = STR("none"),
+                       .network = buf_str(&network),
                        .dialect = STR(DIALECT),
                        .note = buf_str(&j->hosts),
                        .aliases = &alias,
