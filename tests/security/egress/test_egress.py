@@ -12,7 +12,7 @@ import pytest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, f"{HERE}/../../integration"]
 
-from attempts import ATTEMPTS, PRELUDE  # noqa: E402
+from bypasses import ATTEMPTS, PRELUDE  # noqa: E402
 from daemon import BUILD, Holtd, environment  # noqa: E402
 from egress import Names, Peer, read_head  # noqa: E402
 
