@@ -1,4 +1,4 @@
-"""Every attempt of attempts.py from inside a real sandbox; and with its guard left out, to see that it would be seen."""
+"""Every attempt of bypasses.py from inside a real sandbox; and with its guard left out, to see that it would be seen."""
 import os
 import select
 import socket
