@@ -39,7 +39,7 @@ void server_info_run(struct request *r)
             write_address(&w, server_listener(a->server, i));
     jw_array_end(&w);
     jw_kc(&w, "auth", a->c.conf->auth == CONF_AUTH_OFF ? "off" : "token");
-    jw_kc(&w, "store", "sqlite");
+    jw_kc(&w, "store", store_kind(a->c.store));
     jw_kint(&w, "connections", a->server ? server_connection_count(a->server) : 0);
     jw_kint(&w, "event_seq", seq);
     jw_kc(&w, "event_hash", text);
