@@ -44,7 +44,8 @@ struct pg_conn {
     uint64_t retry_ns; /* not before this is a lost connection made anew */
     struct err why;    /* why it is lost, or what the last attempt said */
     bool locked;       /* the writer's: holds the lock on the schema */
-    int old_pid;       /* the server's process that last held it for us */
+    int pid;           /* of the server's process behind this connection */
+    int old_pid;       /* of the one that last held the lock for us */
     struct pg_redo redo;
 };
 

@@ -125,6 +125,7 @@ static int dial(struct pg_conn *c, struct err *e)
         return -1;
     }
     (void)PQsetNoticeProcessor(c->h, silent, NULL);
+    c->pid = PQbackendPID(c->h); /* which libpq forgets with the connection */
     if (PQserverVersion(c->h) < VERSION_MIN)
         return refuse_server(c, "holt needs PostgreSQL 14 or later", e);
     encoding = PQparameterStatus(c->h, "server_encoding");

@@ -14,7 +14,7 @@ void pg_lose(struct pg_conn *c, const char *why)
     c->lost = true;
     c->release = false;
     if (c->locked)
-        c->old_pid = PQbackendPID(c->h);
+        c->old_pid = c->pid;
     c->locked = false;
 }
 
