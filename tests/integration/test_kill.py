@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from daemon import ASAN, BUILD, POSTGRES, SOAK, Holtd, all_events, environment
+from daemon import ASAN, BUILD, SOAK, Holtd, all_events, environment
 
 WRITERS = 32
 ROUNDS = 50 if SOAK else 5
@@ -124,7 +124,7 @@ def test_kill_9_under_32_writers(tmp_path):
     assert slowest < (5.0 if ASAN else 1.0)
 
 
-@pytest.mark.skipif(bool(POSTGRES), reason="changes SQLite's file")
+@pytest.mark.of_sqlite
 def test_a_changed_event_is_named(tmp_path):
     import sqlite3
     d = Holtd(tmp_path)

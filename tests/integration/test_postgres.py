@@ -1,7 +1,6 @@
 """holtd on PostgreSQL: a server that goes away and comes back, connections cut at a commit, two holtd on one database."""
 import http.client
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -59,10 +58,18 @@ def is_ready(d):
     return d.request("GET", "/readyz", token=None)[0] == 200
 
 
+def doctor(d):
+    """What it says of the database."""
+    r = subprocess.run([f"{BUILD}/holt", "doctor", "-o", "json"], capture_output=True, text=True, timeout=60,
+                       env=environment({"HOLT_SERVER": d.url, "HOLT_TOKEN": d.token, "HOME": d.directory}))
+    return next(c for c in json.loads(r.stdout)["checks"] if c["name"] == "database")
+
+
 def test_a_server_that_stops_and_starts(up, tmp_path):
     d = start(tmp_path, up.url)
     try:
         assert d.ok("GET", "/holt/v1/info")["store"] == "postgres"
+        assert doctor(d) == {**doctor(d), "state": "ok", "detail": "postgres: works"}
         kept = [make(d, f"before{i}")[1]["id"] for i in range(3)]
         up.stop()
         wait_for(lambda: not is_ready(d), 5)
@@ -72,6 +79,8 @@ def test_a_server_that_stops_and_starts(up, tmp_path):
         assert f"postgres://holt@{up.directory}/postgres" in reply["error"]["message"], reply
         assert "goes on by itself" in reply["error"]["hint"]
         assert d.request("GET", "/healthz", token=None)[0] == 200
+        assert f"{up.directory}/postgres" in d.ok("GET", "/holt/v1/info")["store_error"]
+        assert doctor(d)["state"] == "missing" and "is away" in doctor(d)["detail"]
         assert d.request("GET", "/holt/v1/events")[0] == 503, "what is read from the server cannot be"
         assert d.request("GET", "/holt/v1/tokens")[0] == 200, "what holtd knows it still tells"
         up.start()
