@@ -55,6 +55,7 @@ enum check_state probe_libvirt(struct finding *f);
 enum check_state probe_runtimes(struct finding *f);
 enum check_state probe_fds(struct finding *f);
 enum check_state probe_disk(struct finding *f);
+enum check_state probe_disk_limits(struct finding *f);
 enum check_state probe_daemon(struct finding *f);
 enum check_state probe_store(struct finding *f);
 
