@@ -60,7 +60,7 @@ static bool in_tx(struct engine_conn *conn)
     struct pg_conn *c = pg_conn_of(conn);
     PGTransactionStatusType s = PQtransactionStatus(c->h);
 
-    return !c->lost && (s == PQTRANS_INTRANS || s == PQTRANS_INERROR);
+    return !c->lost && (s == PQTRANS_INTRANS || s == PQTRANS_INERROR || c->queued > 0);
 }
 
 static void rollback(struct engine_conn *conn)
