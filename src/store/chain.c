@@ -28,17 +28,15 @@ static int read_head(struct engine_conn *c, struct event *head, struct err *e)
 
 static int write_head(struct engine_conn *c, const struct event *head, struct err *e)
 {
-    int64_t n = c->db->engine->run(
+    return c->db->engine->later(
         c, "UPDATE chain SET head_seq = :seq, head_hash = :hash WHERE id = 1",
         PARAMS(P_INT("seq", head->seq), P_BLOB("hash", str_make(head->hash, sizeof head->hash))),
         e);
-
-    return n < 0 ? -1 : 0;
 }
 
 static int write_event(struct engine_conn *c, const struct event *ev, struct err *e)
 {
-    int64_t n = c->db->engine->run(
+    return c->db->engine->later(
         c,
         "INSERT INTO events (seq, time_ms, type, object, actor, audit, times, data, prev, hash)"
         " VALUES (:seq, :time, :type, :object, :actor, :audit, :times, :data, :prev, :hash)",
@@ -48,8 +46,6 @@ static int write_event(struct engine_conn *c, const struct event *ev, struct err
                P_BLOB("prev", str_make(ev->prev, sizeof ev->prev)),
                P_BLOB("hash", str_make(ev->hash, sizeof ev->hash))),
         e);
-
-    return n < 0 ? -1 : 0;
 }
 
 /* Links ev behind head, `step` later, and makes it the head. */

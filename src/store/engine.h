@@ -52,6 +52,10 @@ struct store_engine {
 
     int64_t (*run)(struct engine_conn *c, const char *sql, const struct store_param *p, size_t n,
                    struct err *e);
+    /* Like run, but may wait for company: its failure may come with a later call, commit at last.
+     */
+    int (*later)(struct engine_conn *c, const char *sql, const struct store_param *p, size_t n,
+                 struct err *e);
     int (*query)(struct engine_conn *c, const char *sql, const struct store_param *p, size_t n,
                  struct store_rows **ret, struct err *e);
     int (*step)(struct store_rows *r, struct err *e);

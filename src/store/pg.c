@@ -60,7 +60,7 @@ static bool in_tx(struct engine_conn *conn)
     struct pg_conn *c = pg_conn_of(conn);
     PGTransactionStatusType s = PQtransactionStatus(c->h);
 
-    return !c->lost && (s == PQTRANS_INTRANS || s == PQTRANS_INERROR);
+    return !c->lost && (s == PQTRANS_INTRANS || s == PQTRANS_INERROR || c->queued > 0);
 }
 
 static void rollback(struct engine_conn *conn)
@@ -68,6 +68,7 @@ static void rollback(struct engine_conn *conn)
     struct pg_conn *c = pg_conn_of(conn);
     struct err e;
 
+    (void)!pg_drain(c, &e); /* its failure is why we are here */
     if (in_tx(conn) && pg_exec(c, "ROLLBACK", &e) < 0)
         pg_lose(c, e.msg); /* a new connection has no transaction */
     if (c->writes)
@@ -93,6 +94,10 @@ static int commit(struct engine_conn *conn, struct err *e)
     int64_t token = (int64_t)(rnd_u64() >> 1) | 1;
     int r;
 
+    if (pg_drain(c, e) < 0) {
+        rollback(conn);
+        return -1;
+    }
     if (PQtransactionStatus(c->h) != PQTRANS_INTRANS) { /* its COMMIT would answer "ROLLBACK" */
         rollback(conn);
         return err_set(e, ERR_INTERNAL, 0, "a failed transaction cannot be committed");
@@ -118,15 +123,27 @@ static int settle(struct engine_conn *conn, bool *ret_committed, struct err *e)
     return err_set(e, ERR_INTERNAL, 0, "no commit is in doubt");
 }
 
-/* The savepoint of the work before is released in the same round trip. */
+static void queue_text(struct pg_conn *c, const char *sql)
+{
+    pg_queue(c);
+    if (!c->lost && !PQsendQueryParams(c->h, sql, 0, NULL, NULL, NULL, NULL, 0))
+        pg_lose(c, PQerrorMessage(c->h));
+}
+
+/* In one round trip with the release of the one before and the work's first statement. */
 static int savepoint(struct engine_conn *conn, struct err *e)
 {
     struct pg_conn *c = pg_conn_of(conn);
-    bool release = c->release;
 
-    c->release = false;
     pg_redo_mark(c);
-    return pg_exec(c, release ? "RELEASE work; SAVEPOINT work" : "SAVEPOINT work", e);
+    if (c->release)
+        queue_text(c, "RELEASE work");
+    c->release = false;
+    queue_text(c, "SAVEPOINT work");
+    if (!c->lost)
+        return 0;
+    *e = c->why;
+    return -1;
 }
 
 static int keep(struct engine_conn *conn, struct err *e)
@@ -162,6 +179,7 @@ const struct store_engine engine_postgres = {
     .keep = keep,
     .undo = undo,
     .run = pg_run,
+    .later = pg_later,
     .query = pg_query,
     .step = pg_step,
     .end = pg_end,

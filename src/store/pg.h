@@ -39,6 +39,7 @@ struct pg_conn {
     unsigned stmt_count;
     bool writes;
     bool durable;      /* the running transaction's commit waits for the disk */
+    int queued;        /* statements sent in libpq's pipeline mode, not yet answered */
     bool release;      /* an ended savepoint is still to be released */
     bool lost;         /* the connection is of no use any more */
     uint64_t retry_ns; /* not before this is a lost connection made anew */
@@ -63,6 +64,11 @@ bool pg_is_end(const PGresult *r); /* the server says that it ends this connecti
 /* Sends nothing; waits for the answer to what was sent.  The last result, or the one that failed;
  * NULL: the connection is lost. */
 PGresult *pg_answer(struct pg_conn *c);
+/* The same for statements that were queued: pg_queue before each is sent, pg_drain for the answers.
+ * pg_drain without any does nothing and returns 0. */
+void pg_queue(struct pg_conn *c);
+PGresult *pg_queue_answer(struct pg_conn *c);
+CHECKED int pg_drain(struct pg_conn *c, struct err *e);
 /* Statements without parameters, in one round trip.  -1 with *e set. */
 CHECKED int pg_exec(struct pg_conn *c, const char *sql, struct err *e);
 CHECKED int pg_one(struct pg_conn *c, const char *sql, char *to, size_t size, struct err *e);
@@ -108,6 +114,8 @@ CHECKED int pg_sql_make(const char *sql, struct pg_sql *ret, struct err *e);
 char *pg_sql_schema(const char *sql);
 
 /* --- pg_stmt.c --- */
+int pg_later(struct engine_conn *conn, const char *sql, const struct store_param *p, size_t n,
+             struct err *e);
 int64_t pg_run(struct engine_conn *conn, const char *sql, const struct store_param *p, size_t n,
                struct err *e);
 int pg_query(struct engine_conn *conn, const char *sql, const struct store_param *p, size_t n,

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #define STMTS_MAX 256 /* prepared per connection */
+#define QUEUE_MAX 64  /* statements in one round trip */
 
 /* Types by their object ids: pg_type.dat, fixed for ever. */
 enum {
@@ -131,7 +132,7 @@ static int prepare(struct pg_conn *c, struct pg_stmt *s, const Oid *types, struc
     int failed = 0;
 
     (void)snprintf(old, sizeof old, "DEALLOCATE %s", s->name);
-    if (s->prepared && pg_exec(c, old, e) < 0)
+    if (pg_drain(c, e) < 0 || (s->prepared && pg_exec(c, old, e) < 0))
         return -1;
     s->prepared = false;
     (void)snprintf(s->name, sizeof s->name, "s%u", c->stmt_count++);
@@ -171,27 +172,42 @@ static int stmt_get(struct pg_conn *c, const char *sql, struct pg_stmt **ret, st
     return 0;
 }
 
-static PGresult *execute(struct pg_conn *c, const char *sql, const struct store_param *p, size_t n,
-                         struct err *e)
+/* Sends it: alone, or behind what is queued already. */
+static int send_stmt(struct pg_conn *c, const char *sql, const struct store_param *p, size_t n,
+                     bool queue, struct err *e)
 {
     struct pg_stmt *s;
     struct values v;
-    PGresult *r = NULL;
 
     if (c->lost) {
         *e = c->why;
-        return NULL;
+        return -1;
     }
     if (stmt_get(c, sql, &s, e) < 0 || bind_all(&s->sql, p, n, &v, e) < 0)
-        return NULL;
+        return -1;
     /* The same text with other types, a NULL for a number, is another statement to the server. */
     if ((!s->prepared || memcmp(s->types, v.types, s->sql.n * sizeof v.types[0]) != 0) &&
         prepare(c, s, v.types, e) < 0)
-        return NULL;
-    if (PQsendQueryPrepared(c->h, s->name, (int)s->sql.n, v.v, v.lengths, v.formats, 1))
-        r = pg_answer(c);
-    else
+        return -1;
+    if (queue || c->queued > 0)
+        pg_queue(c);
+    if (c->lost ||
+        !PQsendQueryPrepared(c->h, s->name, (int)s->sql.n, v.v, v.lengths, v.formats, 1)) {
         pg_lose(c, PQerrorMessage(c->h));
+        *e = c->why;
+        return -1;
+    }
+    return 0;
+}
+
+static PGresult *execute(struct pg_conn *c, const char *sql, const struct store_param *p, size_t n,
+                         struct err *e)
+{
+    PGresult *r;
+
+    if (send_stmt(c, sql, p, n, false, e) < 0)
+        return NULL;
+    r = c->queued > 0 ? pg_queue_answer(c) : pg_answer(c);
     if (r && (PQresultStatus(r) == PGRES_COMMAND_OK || PQresultStatus(r) == PGRES_TUPLES_OK)) {
         if (strncmp(PQcmdStatus(r), "SELECT", 6) != 0)
             pg_redo_note(c, sql, p, n);
@@ -200,6 +216,17 @@ static PGresult *execute(struct pg_conn *c, const char *sql, const struct store_
     (void)pg_fail(c, r, sql, e);
     PQclear(r);
     return NULL;
+}
+
+int pg_later(struct engine_conn *conn, const char *sql, const struct store_param *p, size_t n,
+             struct err *e)
+{
+    struct pg_conn *c = pg_conn_of(conn);
+
+    if (send_stmt(c, sql, p, n, true, e) < 0)
+        return -1;
+    pg_redo_note(c, sql, p, n);
+    return c->queued >= QUEUE_MAX ? pg_drain(c, e) : 0;
 }
 
 int64_t pg_run(struct engine_conn *conn, const char *sql, const struct store_param *p, size_t n,

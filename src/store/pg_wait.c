@@ -13,6 +13,7 @@ void pg_lose(struct pg_conn *c, const char *why)
     (void)pg_fail_lost(c, why, &c->why);
     c->lost = true;
     c->release = false;
+    c->queued = 0;
     if (c->locked)
         c->old_pid = c->pid;
     c->locked = false;
@@ -57,6 +58,17 @@ static bool is_good(const PGresult *r)
     return s == PGRES_COMMAND_OK || s == PGRES_TUPLES_OK;
 }
 
+/* r, or NULL when the connection is of no use any more. */
+static PGresult *unless_lost(struct pg_conn *c, PGresult *r)
+{
+    if (!c->lost && (PQstatus(c->h) == CONNECTION_BAD || pg_is_end(r)))
+        pg_lose(c, PQresultErrorMessage(r));
+    if (!c->lost)
+        return r;
+    PQclear(r);
+    return NULL;
+}
+
 PGresult *pg_answer(struct pg_conn *c)
 {
     PGresult *kept = NULL, *r;
@@ -76,13 +88,61 @@ PGresult *pg_answer(struct pg_conn *c)
         if (c->lost)
             break;
     }
-    if (!c->lost && (PQstatus(c->h) == CONNECTION_BAD || pg_is_end(kept)))
-        pg_lose(c, PQresultErrorMessage(kept));
-    if (!c->lost)
-        return kept;
-    PQclear(kept);
-    return NULL;
+    return unless_lost(c, kept);
 }
+
+/* --- several statements in one round trip --- */
+
+void pg_queue(struct pg_conn *c)
+{
+    if (c->queued++ == 0 && !PQenterPipelineMode(c->h))
+        pg_lose(c, PQerrorMessage(c->h));
+}
+
+PGresult *pg_queue_answer(struct pg_conn *c)
+{
+    PGresult *kept = NULL, *r;
+    uint64_t end = uv_hrtime() + ANSWER_NS;
+    bool ended = false;
+
+    c->queued = 0;
+    if (c->lost || !PQpipelineSync(c->h))
+        pg_lose(c, PQerrorMessage(c->h));
+    while (!c->lost && !ended) {
+        r = next_result(c, end);
+        if (!r && uv_hrtime() >= end)
+            pg_lose(c, "it does not answer");
+        if (!r)
+            continue; /* stands between two statements */
+        ended = PQresultStatus(r) == PGRES_PIPELINE_SYNC;
+        if (ended || (kept && !is_good(kept))) {
+            PQclear(r);
+        } else {
+            PQclear(kept);
+            kept = r;
+        }
+        if (PQstatus(c->h) == CONNECTION_BAD)
+            break;
+    }
+    if (!c->lost && ended && !PQexitPipelineMode(c->h))
+        pg_lose(c, PQerrorMessage(c->h));
+    return unless_lost(c, kept);
+}
+
+int pg_drain(struct pg_conn *c, struct err *e)
+{
+    PGresult *r;
+    int failed;
+
+    if (c->queued == 0)
+        return 0;
+    r = pg_queue_answer(c);
+    failed = r && is_good(r) ? 0 : pg_fail(c, r, "what was queued", e);
+    PQclear(r);
+    return failed;
+}
+
+/* --- texts --- */
 
 static PGresult *ask(struct pg_conn *c, const char *sql)
 {
@@ -96,9 +156,13 @@ static PGresult *ask(struct pg_conn *c, const char *sql)
 
 int pg_exec(struct pg_conn *c, const char *sql, struct err *e)
 {
-    PGresult *r = ask(c, sql);
-    int failed = r && is_good(r) ? 0 : pg_fail(c, r, sql, e);
+    PGresult *r;
+    int failed;
 
+    if (pg_drain(c, e) < 0)
+        return -1;
+    r = ask(c, sql);
+    failed = r && is_good(r) ? 0 : pg_fail(c, r, sql, e);
     PQclear(r);
     return failed;
 }

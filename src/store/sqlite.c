@@ -185,6 +185,12 @@ static int undo(struct engine_conn *conn, struct err *e)
     return keep(conn, e);
 }
 
+static int later(struct engine_conn *conn, const char *sql, const struct store_param *p, size_t n,
+                 struct err *e)
+{
+    return sqlite_run(conn, sql, p, n, e) < 0 ? -1 : 0;
+}
+
 const struct store_engine engine_sqlite = {
     .name = "sqlite",
     .schemes = {"sqlite"},
@@ -206,6 +212,7 @@ const struct store_engine engine_sqlite = {
     .keep = keep,
     .undo = undo,
     .run = sqlite_run,
+    .later = later,
     .query = sqlite_query,
     .step = sqlite_step,
     .end = sqlite_end,

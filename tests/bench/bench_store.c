@@ -1,6 +1,7 @@
 /* Durable event appends with 32 clients, each waiting for its own, against bare SQLite doing the
- * same group commits.  Usage: bench_store (both, and their ratio) or bench_store FILE.db (only the
- * store) */
+ * same group commits.  Usage: bench_store (both, and their ratio), bench_store FILE.db (only the
+ * store) or tests/tools/postgres.py bench_store postgres (only the store, on a server of its own)
+ */
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/event.h"
@@ -109,12 +110,17 @@ static int compare(void)
 
 int main(int argc, char **argv)
 {
+    bool postgres = argc > 1 && strcmp(argv[1], "postgres") == 0;
+    const char *server = postgres ? getenv("HOLT_TEST_POSTGRES") : NULL;
     AUTO(mem_free) char *url = argc > 1 ? xasprintf("sqlite:%s", argv[1]) : NULL;
 
     log_setup(LOG_ERROR, LOG_LOGFMT);
     (void)uv_loop_init(&loop);
     if (!url)
         return compare();
-    (void)printf("durable event append, %d clients: %.0f appends/s\n", CLIENTS, measure(url));
+    if (postgres && !server)
+        return 77;
+    (void)printf("durable event append, %d clients: %.0f appends/s\n", CLIENTS,
+                 measure(server ? server : url));
     return 0;
 }

@@ -282,22 +282,31 @@ static int bad_sql(struct store_tx *tx, void *arg, struct err *e)
     return tx_run(tx, "INSERT INTO nowhere VALUES (1)", NO_PARAMS, e) < 0 ? -1 : 0;
 }
 
+static int bad_parameter(struct store_tx *tx, void *arg, struct err *e)
+{
+    (void)arg;
+    return tx_run(tx, "DELETE FROM meta WHERE name = :name", PARAMS(P_C("nobody", "a")), e) < 0 ? -1
+                                                                                                : 0;
+}
+
 static void a_failing_work_undoes_only_itself(void **state)
 {
-    struct wait w[4] = {0};
+    struct wait w[5] = {0};
 
     (void)state;
     store_write(store, STORE_DURABLE, put_b_and_fail, noted, &w[0]);
     store_write(store, STORE_DURABLE, put_a, noted, &w[1]);
     store_write(store, STORE_RELAXED, break_a_rule, noted, &w[2]);
     store_write(store, STORE_RELAXED, bad_sql, noted, &w[3]);
-    for (int i = 0; i < 4; i++)
+    store_write(store, STORE_RELAXED, bad_parameter, noted, &w[4]);
+    for (int i = 0; i < 5; i++)
         turn_until(&w[i].calls, 1);
     assert_int_equal(w[0].err.code, ERR_CONFLICT);
     assert_string_equal(w[0].err.msg, "changed my mind");
     assert_int_equal(w[1].err.code, ERR_NONE);
     assert_int_equal(w[2].err.code, ERR_CONFLICT);
     assert_int_equal(w[3].err.code, ERR_INTERNAL);
+    assert_int_equal(w[4].err.code, ERR_INTERNAL);
     assert_meta("a", "1");
     assert_meta("b", NULL);
     assert_meta("c", NULL);

@@ -1,6 +1,7 @@
 """holtd on PostgreSQL: a server that goes away and comes back, connections cut at a commit, two holtd on one database."""
 import http.client
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -52,6 +53,10 @@ def refusal(state, url, *args, limit=40):
 
 def make(d, name):
     return d.request("POST", "/holt/v1/tokens", {"name": name, "role": "observer"})
+
+
+def make_slowly(d, name):
+    return d.request("POST", "/holt/v1/tokens", {"name": name, "role": "observer"}, timeout=80)
 
 
 def is_ready(d):
@@ -372,6 +377,49 @@ def test_a_start_waits_for_the_server(up, tmp_path):
         up.start()
         d.wait_ready()
         assert make(d, "x")[0] == 201
+    finally:
+        d.kill()
+
+
+def test_an_end_without_the_server(up, tmp_path):
+    d = start(tmp_path, up.url)
+    kept = make(d, "kept")[1]["id"]
+    up.stop()
+    assert make(d, "lost")[0] == 503
+    begin = time.monotonic()
+    assert d.stop() == 0 and time.monotonic() - begin < 10
+    up.start()
+    d = start(tmp_path, up.url)
+    try:
+        assert kept in all_tokens(d) and "lost" not in all_tokens(d).values()
+        assert d.ok("GET", "/holt/v1/audit/verify")["ok"] is True
+    finally:
+        d.kill()
+
+
+@pytest.mark.slow
+def test_a_server_that_hangs_does_not_hang_the_daemon(up, tmp_path):
+    d = start(tmp_path, up.url)
+    stopped = [up.process.pid, *up.children()]
+    try:
+        assert make(d, "before")[0] == 201
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        begin = time.monotonic()
+        replies = []
+        t = threading.Thread(target=lambda: replies.append(make_slowly(d, "during")), daemon=True)
+        t.start()
+        while t.is_alive() and time.monotonic() - begin < 60:
+            assert d.request("GET", "/healthz", token=None, timeout=5)[0] == 200
+            time.sleep(0.5)
+        assert replies and replies[0][0] == 503 and "is away" in replies[0][1]["error"]["message"], replies
+    finally:
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+    try:
+        wait_for(lambda: is_ready(d), 30)
+        assert make(d, "after")[0] == 201
+        assert "during" not in all_tokens(d).values()
     finally:
         d.kill()
 
