@@ -156,7 +156,7 @@ const struct setting_alias shutdown_alias[] = {
     {"api.shutdown_timeout", from_seconds},
     {NULL},
 };
-const struct setting_alias seed_image_alias[] = {{"SANDBOX_IMAGE"}, {NULL}};
+const struct setting_alias seed_image_alias[] = {{"SANDBOX_IMAGE"}, {"image"}, {NULL}};
 const struct setting_alias session_timeout_alias[] = {
     {"SESSION_TIMEOUT", from_seconds},
     {NULL},

@@ -1,3 +1,4 @@
+#include "api/creating.h"
 #include "api/dialects/agentbox/agentbox.h"
 #include "api/sandbox.h"
 #include "base/enc.h"
@@ -132,37 +133,7 @@ void agentbox_list_sessions(struct request *r, const void *in)
 
 /* --- creating --- */
 
-struct create_job { /* one create under way, and everybody who asked for the same session */
-    struct list link;
-    struct list askers;
-    char *id;
-};
-
-struct asker {
-    struct list link;
-    struct waiter waiter;
-};
-
-static void join(struct create_job *j, struct request *r)
-{
-    struct asker *k = xzalloc(sizeof *k);
-
-    list_push(&j->askers, &k->link);
-    request_wait(r, &k->waiter);
-}
-
-static struct create_job *find_job(struct api *a, struct str id)
-{
-    LIST_EACH (&a->sessions_creating, node) {
-        struct create_job *j = LIST_ENTRY(node, struct create_job, link);
-
-        if (str_eq_c(id, j->id))
-            return j;
-    }
-    return NULL;
-}
-
-static void tell(struct request *r, const struct sandbox *s, const struct err *e)
+static void tell(struct request *r, struct sandbox *s, const struct err *e)
 {
     struct agentbox_session_info info;
     const struct agentbox_create_session_response a = {.session = &info};
@@ -179,24 +150,6 @@ static void tell(struct request *r, const struct sandbox *s, const struct err *e
     }
     (void)err_wrap(&wrapped, "Exception calling application");
     rpc_fail_as(r, GRPC_UNKNOWN, &wrapped);
-}
-
-static void created(void *arg, struct sandbox *s, const struct err *e)
-{
-    struct create_job *j = arg;
-    struct list *node;
-
-    list_unlink(&j->link);
-    while ((node = list_pop(&j->askers))) {
-        struct asker *k = LIST_ENTRY(node, struct asker, link);
-        struct request *r = waiter_end(&k->waiter);
-
-        mem_free(k);
-        if (r)
-            tell(r, s, e);
-    }
-    mem_free(j->id);
-    mem_free(j);
 }
 
 static struct str random_uuid(struct request *r)
@@ -241,7 +194,6 @@ static int check(const struct agentbox_create_session_request *q, struct err *e)
 static void begin(struct request *r, struct str id, const struct agentbox_create_session_request *q)
 {
     const struct config *conf = r->api->c.conf;
-    const struct principal by = request_who(r);
     const struct alias_name alias = {STR(DIALECT), id};
     /* The root is read-only: packages go where pip --user finds them. */
     const struct pair env[] = {
@@ -253,15 +205,10 @@ static void begin(struct request *r, struct str id, const struct agentbox_create
         {.kind = STR("tmpfs"), .target = STR("/workspace"), .size_bytes = 1LL << 30},
         {.kind = STR("tmpfs"), .target = STR("/mnt/user-data/outputs"), .size_bytes = 1LL << 30},
     };
-    struct create_job *j = xzalloc(sizeof *j);
     AUTO(buf_done) struct buf note = {0};
 
     agentbox_hosts_note(q->allowed_hosts, q->allowed_hosts_count, &note);
-    j->id = str_dup(id);
-    list_init(&j->askers);
-    list_push(&r->api->sessions_creating, &j->link);
-    join(j, r);
-    sandbox_create(r->api->c.sandboxes,
+    creating_start(r, alias,
                    &(struct sandbox_spec){
                        .image = conf->seed_image[0] ? str_of(conf->seed_image)
                                                     : STR("agentbox-sandbox:latest"),
@@ -279,7 +226,7 @@ static void begin(struct request *r, struct str id, const struct agentbox_create
                        .aliases = &alias,
                        .alias_count = 1,
                    },
-                   &by, created, j);
+                   tell);
 }
 
 void agentbox_create_session(struct request *r, const void *in)
@@ -287,7 +234,6 @@ void agentbox_create_session(struct request *r, const void *in)
     const struct agentbox_create_session_request *q = in;
     struct str id = q->session_id.n > 0 ? q->session_id : random_uuid(r);
     const struct err none = {0};
-    struct create_job *j;
     struct sandbox *s;
     struct err e = {0};
 
@@ -295,11 +241,10 @@ void agentbox_create_session(struct request *r, const void *in)
         request_fail(r, &e);
         return;
     }
-    j = find_job(r->api, id);
+    if (creating_join(r, (struct alias_name){STR(DIALECT), id}, tell))
+        return;
     s = agentbox_session(r, id);
-    if (j)
-        join(j, r);
-    else if (s)
+    if (s)
         tell(r, s, &none);
     else
         begin(r, id, q);
