@@ -40,7 +40,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     /* sandboxes */
     char *runtime; /* the default one */
     struct conf_list host_mounts;
-    bool nesting;
+    bool nesting, sbx_async_exec;
     int64_t sandboxes_max, execs_max, output_bytes;
     /* what the described systems' interfaces make */
     char *seed_image; /* "": each one's own */
@@ -50,7 +50,6 @@ struct config { /* each member is one row in settings.c; texts are owned */
     int64_t sbx_idle_ttl_ms, sbx_cpu_millis, sbx_memory_bytes;
     struct conf_list sbx_allowed_hosts, sbx_disallowed_hosts, sbx_env;
     int64_t sbx_stream_buffer;
-    bool sbx_async_exec;
     int64_t sbx_exec_keep_ms, sbx_exec_timeout_ms, sbx_exec_max_timeout_ms;
     /* images */
     struct conf_list image_aliases;

@@ -269,10 +269,11 @@ const struct setting setting_table[] = {
          .text = "Events of the past that a new reader of an sbx sandbox's stream is sent."),
      .alias = sbx_stream_buffer_alias, .reload = true},
     {ROW(sbx_async_exec, OP_BOOL, .preset = "true",
-         .text = "Does sbx's exec answer before the command has ended, where its request does not say?"),
+         .text = "Does sbx's exec answer before the command has ended, where its request does not say? Its output is "
+                 "in the stream then."),
      .alias = sbx_async_exec_alias, .reload = true},
     {ROW(sbx_exec_keep_ms, OP_DURATION, .preset = "30m", .max = 36500LL * 24 * HOUR,
-         .text = "sbx tells of a command this long after its end; 0: as long as it is kept."),
+         .text = "How long after its end sbx tells of a command; 0: as long as it is kept."),
      .alias = sbx_exec_keep_alias, .reload = true},
     {ROW(sbx_exec_timeout_ms, OP_DURATION, .preset = "0", .max = 366LL * 24 * HOUR,
          .text = "Time limit of sbx's commands that name none; 0: none."),

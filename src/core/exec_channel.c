@@ -36,17 +36,19 @@ static void log_failed(struct exec *x, const struct err *e)
     timer_set(x->sandbox->all->timers, &x->check, clock_mono_ms() + AGAIN_MS, exec_attach_again);
 }
 
-static void spill(struct exec *x)
+int exec_spill(struct exec *x)
 {
     struct err e = {0};
 
+    list_unlink(&x->unsafe);
     x->sandbox->has_logs = true;
     if (exec_log_spill(&x->log, &e) < 0) {
         log_failed(x, &e);
-        return;
+        return -1;
     }
     if (!is_full(x))
         ack_all(x);
+    return 0;
 }
 
 void exec_spill_due(struct timer *t)
@@ -61,8 +63,7 @@ void exec_spill_due(struct timer *t)
             timer_set(all->timers, &all->spill, x->unsafe_since_ms + SPILL_MS, exec_spill_due);
             return;
         }
-        list_unlink(&x->unsafe);
-        spill(x);
+        (void)!exec_spill(x);
     }
 }
 
@@ -85,6 +86,7 @@ static void on_output(struct guest_exec *ch, enum guest_stream gs, uint64_t offs
     struct exec *x = guest_exec_arg(ch);
     enum log_stream s = gs == GUEST_OUT ? LOG_OUT : LOG_ERR;
     int64_t at = (int64_t)offset, end = x->log.end[s];
+    int64_t moment = sandboxes_moment(x->sandbox->all);
     struct err e = {0};
 
     if (!exec_is_live(x))
@@ -97,10 +99,11 @@ static void on_output(struct guest_exec *ch, enum guest_stream gs, uint64_t offs
         bytes = str_skip(bytes, size_min((size_t)(end - at), bytes.n));
     else if (at > end)
         exec_log_skip(&x->log, s, at);
-    if (bytes.n > 0 && exec_log_append(&x->log, s, clock_wall_ms(), bytes, &e) < 0) {
+    if (bytes.n > 0 && exec_log_append(&x->log, s, &moment, bytes, &e) < 0) {
         log_failed(x, &e);
         return;
     }
+    sandboxes_moment_was(x->sandbox->all, moment);
     if (!x->log.in_file) {
         wait_for_spill(x);
     } else {
@@ -111,6 +114,7 @@ static void on_output(struct guest_exec *ch, enum guest_stream gs, uint64_t offs
     }
     if (!list_is_empty(&x->readers))
         exec_wake(x);
+    journals_wake(x->sandbox);
 }
 
 void exec_log_read_on(struct exec *x)
@@ -226,7 +230,7 @@ static bool was_oom(const struct exec *x, const struct guest_exec_exit *how)
 {
     bool killed = how->how == GUEST_SIGNALLED ? how->code == SIGKILL : how->code == 128 + SIGKILL;
 
-    return how->oom || (killed && x->kills == 0 && x->sandbox->oom_ms >= x->created_ms);
+    return how->oom || (killed && x->kills == 0 && x->sandbox->oom_ms >= x->created_us / 1000);
 }
 
 static void on_exited(struct guest_exec *ch, const struct guest_exec_exit *how)

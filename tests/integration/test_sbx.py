@@ -1,4 +1,6 @@
 """The sbx interface on native sandboxes: HTTP and WebSocket, by clients that know nothing of holt."""
+import asyncio
+import base64
 import http.client
 import json
 import os
@@ -8,6 +10,8 @@ import threading
 import time
 
 import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
 
 from daemon import BUILD, ROOT, environment, free_ports, native, wait_for
 
@@ -200,7 +204,7 @@ def test_cancel_ends_everything(holtd, box):
     r = ended(holtd, box, e)
     assert r["status"] == "canceled" and "exit_code" not in r and "error" not in r
     assert call(holtd, "POST", f"/sandboxes/{box}/execs/{e}/cancel")[:2] == (409, {"error": "exec is already in terminal state"})
-    assert sync(holtd, box, "pgrep", "-x", "sleep")[0] == 500, "nothing of it is left"
+    wait_for(lambda: sync(holtd, box, "pgrep", "-x", "sleep")[0] == 500)  # nothing of it is left
 
 
 def test_a_caller_who_goes_ends_a_sync_command(holtd, box):
@@ -234,3 +238,190 @@ def test_metrics_and_health(holtd, box):
                 "sandbox_create_ready_ms_avg", "sandbox_create_ready_ms_last", "sandbox_stream_buffer", "warm_pool_desired", "warm_pool_ready"):
         assert key in got
     assert call(holtd, "GET", "/healthz", headers={"accept": "text/plain"})[1] == "ok"
+
+
+# --- the stream ---
+
+def stream_url(holtd, box, query=""):
+    return f"ws://127.0.0.1:{holtd.port}/sandboxes/{box}/stream{query}"
+
+
+def listen(holtd, box, query="", until=None, limit=15):
+    """Events as they come, until one for which until() is true; without it, what is there within half a second."""
+    async def run():
+        got = []
+        async with connect(stream_url(holtd, box, query), additional_headers={"authorization": f"Bearer {holtd.token}"},
+                           max_size=None) as ws:
+            while True:
+                try:
+                    got.append(json.loads(await asyncio.wait_for(ws.recv(), limit if until else 0.5)))
+                except TimeoutError:
+                    assert not until, got[-3:]
+                    return got
+                if until and until(got[-1]):
+                    return got
+    return asyncio.run(run())
+
+
+def exits(exec_id):
+    return lambda e: e["type"] == "exit" and e["exec_id"] == exec_id
+
+
+@pytest.fixture
+def fresh(holtd):
+    name = ok(holtd, "POST", "/sandboxes", {})["id"]
+    yield name
+    ok(holtd, "DELETE", f"/sandboxes/{name}")
+
+
+def shape(e):
+    return e["type"], e.get("stream"), e.get("data"), e.get("exit_code")
+
+
+def test_stream_replays_and_is_live(holtd, fresh):
+    a = start(holtd, fresh, "sh", "-c", "echo one; sleep 0.2; echo two >&2; sleep 0.2; exit 3")
+    live = listen(holtd, fresh, until=exits(a))
+    assert [shape(e) for e in live] == [("start", None, None, None), ("output", "stdout", "one\n", None), ("output", "stderr", "two\n", None),
+                                        ("exit", "stderr", "command terminated with exit code 3", 3)]
+    assert all(e["sandbox_id"] == fresh and e["exec_id"] == a for e in live)
+    assert list(live[1]) == ["sandbox_id", "exec_id", "seq", "type", "stream", "data", "time"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", live[0]["time"])
+    b = start(holtd, fresh, "echo", "three")
+    wait_for(lambda: record(holtd, fresh, b)["status"] == "completed")
+    replay = listen(holtd, fresh)
+    assert replay[:4] == live, "the same, with the same seq"
+    assert [shape(e) for e in replay[4:]] == [("start", None, None, None), ("output", "stdout", "three\n", None), ("exit", None, None, 0)]
+    seqs = [e["seq"] for e in replay]
+    assert seqs == sorted(set(seqs)) and seqs[-1] < 2 ** 53
+    assert listen(holtd, fresh, f"?exec_id={b}") == replay[4:]
+    assert listen(holtd, fresh, f"?since={seqs[2]}") == replay[3:]
+    assert listen(holtd, fresh, f"?since={seqs[-1]}") == []
+    assert listen(holtd, fresh, "?since=0&exec_id=nobody") == []
+
+
+def test_stream_of_commands_side_by_side(holtd, fresh):
+    ids = [start(holtd, fresh, "sh", "-c", f"for i in 1 2 3 4 5 6 7 8; do echo {n}.$i; sleep 0.02; done") for n in range(5)]
+    for e in ids:
+        ended(holtd, fresh, e)
+    got = listen(holtd, fresh)
+    seqs = [e["seq"] for e in got]
+    assert seqs == sorted(set(seqs))
+    for n, e in enumerate(ids):
+        mine = [x for x in got if x["exec_id"] == e]
+        assert (mine[0]["type"], mine[-1]["type"]) == ("start", "exit")
+        assert "".join(x.get("data", "") for x in mine) == "".join(f"{n}.{i}\n" for i in range(1, 9))
+
+
+def test_stream_begins_with_the_last_200(holtd, fresh):
+    e = start(holtd, fresh, "sh", "-c", "i=0; while [ $i -lt 400 ]; do echo $i; i=$((i+1)); sleep 0.002; done")
+    everything = listen(holtd, fresh, "?since=0", until=exits(e))
+    assert "".join(x.get("data", "") for x in everything) == "".join(f"{i}\n" for i in range(400))
+    assert len(everything) > 200, "else this shows nothing"
+    assert listen(holtd, fresh) == everything[-200:]
+    middle = everything[len(everything) // 3]["seq"]
+    assert listen(holtd, fresh, f"?since={middle}") == [x for x in everything if x["seq"] > middle]
+
+
+def test_characters_and_bytes(holtd, fresh):
+    e = start(holtd, fresh, "sh", "-c", r"printf 'x\342'; sleep 0.2; printf '\202'; sleep 0.2; printf '\254y'; sleep 0.2; printf 'a\377b'")
+    got = [x for x in listen(holtd, fresh, until=exits(e)) if x["type"] == "output"]
+    assert "".join(x["data"] for x in got) == "x\u20acya\ufffdb", "a character in three pieces is one"
+    exact = b"".join(base64.b64decode(x["data_base64"]) if "data_base64" in x else x["data"].encode() for x in got)
+    assert exact == b"x\xe2\x82\xacya\xffb"
+
+
+def test_how_commands_end_in_the_stream(holtd, fresh):
+    e = start(holtd, fresh, "sleep", "60", timeout_seconds=1)
+    assert shape(listen(holtd, fresh, until=exits(e))[-1]) == ("exit", "stderr", "context deadline exceeded", 124)
+    e = start(holtd, fresh, "sleep", "60")
+    ok(holtd, "POST", f"/sandboxes/{fresh}/execs/{e}/cancel")
+    assert listen(holtd, fresh, until=exits(e))[-1]["exit_code"] == 1
+    assert sync(holtd, fresh, "no-such-program")[0] == 500
+    last = listen(holtd, fresh)[-1]
+    assert last["exit_code"] == 1 and "no-such-program" in last["data"]
+
+
+def test_stream_refusals(holtd, box):
+    assert call(holtd, "GET", f"/sandboxes/{box}/stream")[0] == 400
+    for query, where, status in (("?since=x", box, 400), ("?since=-1", box, 400), ("", "none", 404)):
+        with pytest.raises(InvalidStatus) as e:
+            listen(holtd, where, query)
+        assert e.value.response.status_code == status
+
+    async def foreign():
+        async with connect(stream_url(holtd, box), additional_headers={"authorization": f"Bearer {holtd.token}"}, origin="http://evil.example"):
+            pass
+    with pytest.raises(InvalidStatus) as e:
+        asyncio.run(foreign())
+    assert e.value.response.status_code == 403
+
+
+def test_close_at_exit_and_with_the_sandbox(holtd):
+    name = ok(holtd, "POST", "/sandboxes", {})["id"]
+
+    async def run():
+        headers = {"authorization": f"Bearer {holtd.token}"}
+        e = start(holtd, name, "sh", "-c", "echo x; sleep 0.3")
+        async with connect(stream_url(holtd, name, f"?exec_id={e}&close=true"), additional_headers=headers) as ws:
+            got = [json.loads(m)["type"] async for m in ws]
+        assert got[-1] == "exit" and ws.close_code == 1000
+        async with connect(stream_url(holtd, name), additional_headers=headers) as ws:
+            await ws.recv()
+            await asyncio.to_thread(ok, holtd, "DELETE", f"/sandboxes/{name}")
+            async for _ in ws:
+                pass
+        assert ws.close_code == 1000
+    asyncio.run(run())
+
+
+def test_many_readers_of_a_busy_command(holtd, fresh):
+    """All have every event; one that does not read for a while is given the rest from the log."""
+    async def run():
+        headers = {"authorization": f"Bearer {holtd.token}"}
+        e = start(holtd, fresh, "sh", "-c", "sleep 0.5; i=0; while [ $i -lt 300 ]; do head -c 30000 /dev/zero | tr '\\0' z; echo $i; i=$((i+1)); done")
+
+        async def read(slow):
+            async with connect(stream_url(holtd, fresh, f"?exec_id={e}"), additional_headers=headers, max_size=None,
+                               max_queue=1 if slow else 16) as ws:
+                seqs, size = [], 0
+                if slow:
+                    await asyncio.sleep(3)
+                while True:
+                    m = json.loads(await asyncio.wait_for(ws.recv(), 60))
+                    seqs.append(m["seq"])
+                    size += len(m.get("data", "")) if m["type"] == "output" else 0
+                    assert "gap" not in m
+                    if m["type"] == "exit":
+                        return seqs, size
+        got = await asyncio.gather(*[read(n == 0) for n in range(30)])
+        assert got[0][1] == 300 * 30000 + sum(len(f"{i}\n") for i in range(300))
+        assert all(g == got[1] for g in got)
+    asyncio.run(run())
+
+
+def test_node_ws(holtd, fresh, node):
+    assert "ok" in node("sbx.mjs", holtd.url, holtd.token, fresh)
+
+
+def test_records_and_seq_outlive_holtd(tmp_path):
+    d = native(tmp_path)
+    try:
+        name = ok(d, "POST", "/sandboxes", {"id": "lasting"})["id"]
+        e = start(d, name, "sh", "-c", "echo before; sleep 0.2; echo more; sleep 3; echo after; exit 7")
+        before = listen(d, name, until=lambda x: x.get("data") == "more\n")
+        assert len(before) == 3
+        quick = start(d, name, "echo", "quick")
+        ended(d, name, quick)
+        early = listen(d, name)
+        d.process.kill()
+        d.process.wait()
+        d = native(tmp_path)
+        assert record(d, name, e)["status"] == "running"
+        after = listen(d, name, until=exits(e))
+        assert after[:len(early)] == early, "the same events with the same seq"
+        assert [shape(x) for x in after[len(early):]] == [("output", "stdout", "after\n", None), ("exit", "stderr", "command terminated with exit code 7", 7)]
+        assert listen(d, name, f"?since={before[-1]['seq']}") == after[3:]
+        assert record(d, name, quick)["status"] == "completed"
+        ok(d, "DELETE", "/sandboxes/lasting")
+    finally:
+        assert d.stop() == 0

@@ -768,7 +768,7 @@ static int many_work(struct store_tx *tx, void *arg, struct err *e)
                    PARAMS(P_C("id", id_make("sb", sb)), P_INT("i", i)), e) < 0 ||
             tx_run(tx,
                    "INSERT INTO execs SELECT :id, :sb, state, failure, idempotency, flags, "
-                   "exit_code, signal, pid, created_ms, started_ms, ended_ms, duration_ms, "
+                   "exit_code, signal, pid, created_us, started_ms, ended_us, duration_ms, "
                    "timeout_ms, user_us, system_us, max_rss_kib, output_bytes, out_from, out_end, "
                    "err_from, err_end, spec, output FROM execs LIMIT 1",
                    PARAMS(P_C("id", id_make("ex", ex)), P_C("sb", sb)), e) < 0)

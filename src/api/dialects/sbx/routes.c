@@ -99,6 +99,7 @@ static void (*const run_delete)(struct request *) = sbx_delete;
 static void (*const run_exec)(struct request *) = sbx_exec;
 static void (*const run_exec_get)(struct request *) = sbx_exec_get;
 static void (*const run_exec_cancel)(struct request *) = sbx_exec_cancel;
+static void (*const run_stream)(struct request *) = sbx_stream;
 static void (*const run_unknown)(struct request *) = unknown;
 
 #define ROUTE(how, where, what, needs, function)                                                   \
@@ -125,6 +126,8 @@ const struct route sbx_routes[] = {
     UNKNOWN("/sandboxes/{id}/execs/{exec}"),
     ROUTE("POST", "/sandboxes/{id}/execs/{exec}/cancel", "exec_cancel", PERM_SANDBOX_WRITE, run_exec_cancel),
     UNKNOWN("/sandboxes/{id}/execs/{exec}/cancel"),
+    ROUTE("GET", "/sandboxes/{id}/stream", "stream", PERM_SANDBOX_CONTENT, run_stream),
+    UNKNOWN("/sandboxes/{id}/stream"),
     UNKNOWN("/sandboxes/{rest...}"),
 };
 /* clang-format on */
@@ -139,6 +142,8 @@ struct sbx *sbx_new(void)
 
 void sbx_free(struct sbx *s)
 {
+    if (s)
+        map_done(&s->channels);
     mem_free(s);
 }
 

@@ -44,6 +44,14 @@ struct str sbx_namespace(const struct sandbox *s)
     return str_of(i.id);
 }
 
+void sbx_audit(struct request *r, const struct sandbox *s)
+{
+    struct sandbox_info i;
+
+    sandbox_info(s, &i);
+    request_audit(r, "request.read", arena_printf(xchg_arena(r->x), "sandbox/%s", i.id), 200);
+}
+
 static bool isolates(const struct sandbox *s)
 {
     const struct sandboxes *all = sandbox_registry(s);

@@ -13,7 +13,9 @@
 extern const struct route sbx_routes[];
 extern const size_t sbx_route_count;
 
-struct sbx { /* counts since the start */
+struct sbx {
+    struct map channels; /* of a sandbox's id to struct channel */
+    /* counts since the start */
     int64_t creates, execs, deletes;
     int64_t ready_ms_sum, ready_ms_last, ready_count;
 };
@@ -72,6 +74,12 @@ struct str sbx_namespace(const struct sandbox *s);
 /* Its directory for commands; empty where the runtime has none of its own. */
 struct str sbx_workdir(const struct sandbox *s);
 bool sbx_alias_of(struct request *r, struct alias_name *ret); /* that the path's id stands for */
+
+void sbx_audit(struct request *r, const struct sandbox *s); /* its content is read */
+
+/* --- streams (stream.c) --- */
+
+void sbx_stream(struct request *r);
 
 /* --- commands (exec.c) --- */
 
