@@ -425,3 +425,51 @@ def test_records_and_seq_outlive_holtd(tmp_path):
         ok(d, "DELETE", "/sandboxes/lasting")
     finally:
         assert d.stop() == 0
+
+
+# --- the command ---
+
+def test_command_line(holtd, tmp_path):
+    os.symlink(f"{BUILD}/holt", tmp_path / "sbx")
+    env = environment({"HOLT_TOKEN": holtd.token, "HOME": str(tmp_path)})
+
+    def sbx(*words, by_link=True):
+        argv = [str(tmp_path / "sbx")] if by_link else [f"{BUILD}/holt", "sbx"]
+        r = subprocess.run(argv + list(words), env=env, capture_output=True, text=True, timeout=60)
+        return r.returncode, r.stdout, r.stderr
+
+    at = ("-addr", holtd.url)
+    for words in ((), ("nonsense",)):
+        code, out, err = sbx(*words)
+        assert code == 1 and out.startswith("usage: sbx") and not err
+    assert sbx("create", *at, "-id", "cli", "-env", "A=b c", "--allow-host=a.example") == (
+        0, "id=sbx-cli namespace=sbx-cli pod=sandbox\n", "")
+    assert sbx("create", *at, "-env", "bad")[::2] == (1, 'invalid env pair: "bad" (expected KEY=VALUE)\n')
+    code, out, _ = sbx("status", *at, by_link=False)
+    assert code == 0 and re.match(r"ID +AGE +STATE +ALLOCATED +LAST_EXEC_TIME\n(.*\n)*sbx-cli +\d+s +Active +true +-\n", out), out
+    assert sbx("status", *at, "-id", "cli")[1] == "id=sbx-cli\nnamespace=sbx-cli\nphase=Running\npod_name=sandbox\n"
+    assert sbx("exec", *at, "-id", "cli", "-sync", "--", "sh", "-c", "echo $A; echo e >&2") == (0, "b c\n", "e\n")
+    assert sbx("exec", *at, "-id", "cli", "-sync", "-cmd", "echo  two words")[1] == "two words\n"
+    assert sbx("exec", *at, "-id", "cli", "-sync", "--", "sh", "-c", "echo kept; exit 4") == (
+        4, "kept\n", '500 Internal Server Error: {"error":"command terminated with exit code 4"}\n')
+    raw = subprocess.run([str(tmp_path / "sbx"), "exec", *at, "-id", "cli", "-stream-raw", "--", "sh", "-c", "printf 'x\\377\\303'; echo e >&2; exit 5"],
+                         env=env, capture_output=True, timeout=60)
+    assert (raw.returncode, raw.stdout, raw.stderr) == (5, b"x\xff\xc3", b"e\n")
+    code, out, _ = sbx("exec", *at, "-id", "cli", "-stream", "--", "sh", "-c", "echo a; exit 6")
+    lines = out.splitlines()
+    assert code == 6 and re.fullmatch("exec_id=[0-9a-f]{16} status=running", lines[0])
+    assert [json.loads(x)["type"] for x in lines[1:]] == ["start", "output", "exit"]
+    code, out, _ = sbx("exec", *at, "-id", "cli", "-timeout", "77", "--", "sleep", "99")
+    exec_id = re.fullmatch("exec_id=([0-9a-f]{16}) status=running\n", out)[1]
+    code, out, _ = sbx("exec-status", *at, "-id", "cli", "-exec-id", exec_id)
+    assert re.fullmatch(f"sandbox_id=sbx-cli\nexec_id={exec_id}\nstatus=running\ntimeout_seconds=77\nstarted_at=.*Z\n", out), out
+    assert "status=cancel" in sbx("exec-cancel", *at, "-id", "cli", "-exec-id", exec_id)[1]
+    wait_for(lambda: "status=canceled\n" in sbx("exec-status", *at, "-id", "cli", "-exec-id", exec_id)[1])
+    assert sbx("exec-cancel", *at, "-id", "cli", "-exec-id", exec_id) == (1, "", '409 Conflict: {"error":"exec is already in terminal state"}\n')
+    assert sbx("exec", *at, "-id", "cli") == (1, "", "-cmd is required\n")
+    assert sbx("exec", *at, "--", "true") == (1, "", "-id is required\n")
+    assert sbx("exec-status", *at, "-id", "cli") == (1, "", "-exec-id is required\n")
+    assert sbx("delete", *at, "-id", "cli") == (0, "deleted\n", "")
+    assert sbx("delete", *at, "-id", "cli") == (1, "", '404 Not Found: {"error":"namespaces \\"cli\\" not found"}\n')
+    assert sbx("status", "-nonsense") == (1, "", "flag provided but not defined: -nonsense\n")
+    assert sbx("status", "-addr", "http://127.0.0.1:1")[0] == 1
