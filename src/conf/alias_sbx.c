@@ -127,6 +127,18 @@ const struct setting_alias sbx_env_alias[] = {
 };
 const struct setting_alias sbx_stream_buffer_alias[] =
     NAMES("SANDBOX_STREAM_BUFFER", "stream_buffer", NULL);
+/* There a '/' at the end does not matter. */
+static int from_endpoint(struct str value, struct buf *to, struct err *e)
+{
+    (void)e;
+    while (value.n > 0 && value.p[value.n - 1] == '/')
+        value.n--;
+    buf_add_str(to, value);
+    return 0;
+}
+
+const struct setting_alias sbx_stream_endpoint_alias[] =
+    NAMES("SANDBOX_STREAM_ENDPOINT", "stream_endpoint", from_endpoint);
 const struct setting_alias sbx_async_exec_alias[] = {
     {"SANDBOX_USE_ASYNC_EXEC", from_bool},
     {"SANDBOX_ASYNC_EXEC", from_bool},

@@ -53,6 +53,7 @@ extern const struct setting_alias sbx_volume_mode_alias[], sbx_cache_mode_alias[
 extern const struct setting_alias sbx_idle_ttl_alias[], sbx_cpu_alias[], sbx_memory_alias[];
 extern const struct setting_alias sbx_allowed_hosts_alias[], sbx_disallowed_hosts_alias[];
 extern const struct setting_alias sbx_env_alias[], sbx_stream_buffer_alias[];
+extern const struct setting_alias sbx_stream_endpoint_alias[];
 extern const struct setting_alias sbx_async_exec_alias[], sbx_exec_keep_alias[];
 extern const struct setting_alias sbx_exec_timeout_alias[], sbx_exec_max_timeout_alias[];
 

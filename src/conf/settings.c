@@ -74,6 +74,18 @@ static int check_variable(const char *value, struct err *e)
     return err_set(e, ERR_INVALID, 0, "an entry is not of the form NAME=VALUE");
 }
 
+static int check_endpoint(const char *value, struct err *e)
+{
+    static const char *const schemes[] = {"http://", "https://", "ws://", "wss://"};
+
+    for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
+        if (strncmp(value, schemes[i], strlen(schemes[i])) == 0 && value[strlen(value) - 1] != '/')
+            return 0;
+    if (value[0] == '\0')
+        return 0;
+    return err_set(e, ERR_INVALID, 0, "it must be 'http://HOST:PORT', without a '/' at its end");
+}
+
 static int check_host_mount(const char *value, struct err *e)
 {
     if (value[0] == '/' && !strstr(value, "/../") && !strstr(value, "//"))
@@ -268,6 +280,10 @@ const struct setting setting_table[] = {
     {ROW(sbx_stream_buffer, OP_INT, .preset = "200", .min = 1, .max = 100000,
          .text = "Events of the past that a new reader of an sbx sandbox's stream is sent."),
      .alias = sbx_stream_buffer_alias, .reload = true},
+    {ROW(sbx_stream_endpoint, OP_STR, .preset = "", .max = 1024,
+         .text = "Where sidecars inside sbx sandboxes reach holtd, 'http://HOST:PORT'; they find it, with the sandbox's own "
+                 "token in it, in SBX_STREAM_ENDPOINT. Empty: they are told nothing."),
+     .alias = sbx_stream_endpoint_alias, .check = check_endpoint, .reload = true},
     {ROW(sbx_async_exec, OP_BOOL, .preset = "true",
          .text = "Does sbx's exec answer before the command has ended, where its request does not say? Its output is "
                  "in the stream then."),

@@ -111,6 +111,26 @@ void notes_close(struct sandbox *s)
     s->notes = NULL;
 }
 
+/* A note is one record: what is left of a block that has no room for it is filled with one of the
+ * other stream, which nobody is told of. */
+static int fill_block(struct exec_log *g, size_t need, int64_t *moment, struct err *e)
+{
+    static const char zeros[JOURNAL_NOTE_MAX];
+    size_t left = LOG_BLOCK - (size_t)(g->size % LOG_BLOCK);
+
+    if (left <= LOG_HEAD || left >= LOG_HEAD + need)
+        return 0;
+    if (exec_log_append(g, LOG_ERR, moment, str_make(zeros, left - LOG_HEAD), e) < 0)
+        return -1;
+    (*moment)++;
+    return 0;
+}
+
+static bool is_filler(const struct exec_log *g, const struct log_record *r, const struct sandbox *s)
+{
+    return g == s->notes && r->stream == LOG_ERR;
+}
+
 int journal_add(struct sandbox *s, struct str bytes, struct err *e)
 {
     int64_t moment;
@@ -122,7 +142,7 @@ int journal_add(struct sandbox *s, struct str bytes, struct err *e)
         return -1;
     moment = sandboxes_moment(s->all);
     s->has_logs = true;
-    if (exec_log_spill(s->notes, e) < 0 ||
+    if (exec_log_spill(s->notes, e) < 0 || fill_block(s->notes, bytes.n, &moment, e) < 0 ||
         exec_log_append(s->notes, LOG_OUT, &moment, bytes, e) < 0)
         return -1;
     sandboxes_moment_was(s->all, moment);
@@ -165,7 +185,7 @@ static int peek(struct journal *j, struct cursor *c, struct exec_log *g, struct 
 
         if (left.n > 0) {
             n = exec_log_next(left, ret, &used, e);
-            if (n < 0 || (n > 0 && ret->time_us > j->after_us))
+            if (n < 0 || (n > 0 && ret->time_us > j->after_us && !is_filler(g, ret, j->s)))
                 return n;
             c->used += used;
             c->gap = c->gap && n == 0;
@@ -308,7 +328,8 @@ static int tail_of_log(struct journal *j, struct exec_log *g, struct tail *t, st
                 return -1;
             early = early || (first && is_early(t, r.time_us));
             first = false;
-            tail_add(t, r.time_us);
+            if (!is_filler(g, &r, j->s))
+                tail_add(t, r.time_us);
             bytes = str_skip(bytes, used);
         }
         if (early)

@@ -13,7 +13,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from daemon import BUILD, ROOT, environment, free_ports, native, wait_for
+from daemon import BUILD, Holtd, environment, native, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +69,7 @@ def ended(holtd, box, exec_id):
 
 def test_create_list_get_delete(holtd):
     made = ok(holtd, "POST", "/sandboxes", {"id": "demo"})
+    assert re.fullmatch("[0-9a-f]{64}", made.pop("ingest_token")), "told once"
     assert made == {"id": "sbx-demo", "namespace": "sbx-demo", "pod_name": "sandbox"}
     assert ok(holtd, "POST", "/sandboxes", {"id": "demo", "image": "other"}) == made, "idempotent"
     assert ok(holtd, "POST", "/sandboxes", {"id": "sbx-demo"}) == made, "what was returned may be sent"
@@ -425,6 +426,74 @@ def test_records_and_seq_outlive_holtd(tmp_path):
         ok(d, "DELETE", "/sandboxes/lasting")
     finally:
         assert d.stop() == 0
+
+
+def test_ingest(holtd):
+    made = ok(holtd, "POST", "/sandboxes", {"id": "sidecar"})
+    other = ok(holtd, "POST", "/sandboxes", {"id": "other"})
+    base = f"ws://127.0.0.1:{holtd.port}"
+    token = made["ingest_token"]
+    ours = {"authorization": f"Bearer {holtd.token}"}
+
+    async def send(url, headers, *messages):
+        async with connect(url, additional_headers=headers, max_size=None) as ws:
+            for m in messages:
+                await ws.send(m if isinstance(m, (str, bytes)) else json.dumps(m))
+            await ws.ping()
+            await asyncio.sleep(0.1)
+
+    for url, headers in ((f"{base}/sandboxes/sidecar/ingest", {}), (f"{base}/t/{'0' * 64}/sandboxes/sidecar/ingest", {}),
+                         (f"{base}/t/{other['ingest_token']}/sandboxes/sidecar/ingest", {}), (f"{base}/t/{token}/sandboxes/none/ingest", {}),
+                         (f"{base}/sandboxes/sidecar/ingest", {"x-ingest-token": other["ingest_token"]})):
+        with pytest.raises(InvalidStatus) as e:
+            asyncio.run(send(url, headers))
+        assert e.value.response.status_code == 401
+    asyncio.run(send(f"{base}/t/{token}/sandboxes/sbx-sidecar/ingest", {},
+                     {"exec_id": "abc", "type": "start", "sandbox_id": "forged", "seq": 7, "unknown": 1}, "not JSON", "[1]", b"bytes",
+                     {"exec_id": "abc", "type": "output", "stream": "stdout", "data": "h\u00e9llo\n", "time": "2026-01-02T03:04:05Z"}))
+    e = start(holtd, "sidecar", "echo", "between")
+    ended(holtd, "sidecar", e)
+    asyncio.run(send(f"{base}/sandboxes/sidecar/ingest", {"x-ingest-token": token}, {"exec_id": "abc", "type": "exit", "exit_code": 5}))
+    asyncio.run(send(f"{base}/sandboxes/sidecar/ingest", ours, {"exec_id": "big", "type": "output", "data": "\u20ac\x01" * 20000}))
+    got = listen(holtd, "sidecar")
+    seqs = [x["seq"] for x in got]
+    assert seqs == sorted(set(seqs)) and all(x["sandbox_id"] == "sbx-sidecar" for x in got)
+    abc = [x for x in got if x["exec_id"] == "abc"]
+    assert [shape(x) for x in abc] == [("start", None, None, None), ("output", "stdout", "h\u00e9llo\n", None), ("exit", None, None, 5)]
+    assert abc[1]["time"] == "2026-01-02T03:04:05Z" and abc[0]["time"].endswith("Z") and all(x["source"] == "ingest" for x in abc)
+    assert [x["exec_id"] for x in got[:6]] == ["abc", "abc", e, e, e, "abc"], "in one order with our own"
+    assert "".join(x["data"] for x in got if x["exec_id"] == "big") == "\u20ac\x01" * 20000
+    assert listen(holtd, "sidecar", f"?since={seqs[1]}&exec_id=abc") == abc[2:]
+    assert call(holtd, "GET", f"/t/{token}/sandboxes/sidecar/ingest")[0] == 400
+    assert token not in json.dumps(holtd.ok("GET", "/holt/v1/sandboxes/sidecar"))
+    for name in ("sidecar", "other"):
+        ok(holtd, "DELETE", f"/sandboxes/{name}")
+
+
+def test_settings(tmp_path):
+    config = tmp_path / "sbx.yaml"
+    config.write_text("async_exec: false\nidle_ttl: 2m\ncpu_limit: 1500m\nallowed_hosts:\n  - f.example\n  - g.example\n"
+                      "env:\n  ONE: file\n  TWO: file\nexec_timeout: 1s\nexec_max_timeout: 10s\nstream_buffer: 3\nwarm_pool_size: 0\n")
+    d = native(tmp_path / "d", env={"SANDBOX_CONFIG": str(config), "SANDBOX_IDLE_TTL": "9m", "SANDBOX_ENV_TWO": "variable", "SANDBOX_MEM_LIMIT": "0.5Gi",
+                                    "SANDBOX_STREAM_ENDPOINT": "http://control.example:8080/", "SANDBOX_EXEC_STATUS_RETENTION": "1s"})
+    try:
+        made = ok(d, "POST", "/sandboxes", {"id": "set"})
+        box = d.ok("GET", "/holt/v1/sandboxes/set")
+        assert box["idle_ttl_ms"] == 120000, "its file goes before its variables"
+        assert (box["limits"]["cpu_millis"], box["limits"]["memory_bytes"]) == (1500, 1 << 29)
+        status, got, _ = call(d, "POST", "/sandboxes/set/exec", {"command": ["sh", "-c", "echo $ONE $TWO $SBX_ALLOWED_HOSTS $SBX_SANDBOX_ID $SBX_STREAM_ENDPOINT"]})
+        assert status == 200 and got["stdout"] == (
+            f"file variable f.example,g.example sbx-set http://control.example:8080/t/{made['ingest_token']}\n"), "synchronous, by the setting"
+        assert sync(d, "set", "sleep", "9")[1]["error"] == "context deadline exceeded", "the setting's limit"
+        assert sync(d, "set", "true", timeout_seconds=11)[1] == {"error": "timeout_seconds must be <= 10"}
+        assert len(listen(d, "set")) == 3
+        assert call(d, "GET", f"/sandboxes/set/execs/{got['exec_id']}")[:2] == (404, {"error": "exec not found"}), "for a second only"
+        ok(d, "DELETE", "/sandboxes/set")
+    finally:
+        assert d.stop() == 0
+    config.write_text("nobody_knows: 1\n")
+    bad = Holtd(tmp_path / "bad", env={"SANDBOX_CONFIG": str(config)}, ready=False)
+    assert bad.process.wait(10) != 0 and "nobody_knows" in bad.log() + bad.text
 
 
 # --- the command ---

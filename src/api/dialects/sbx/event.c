@@ -126,25 +126,41 @@ static void exit_event(struct sbx_encoder *n, const struct journal_entry *j, str
     cut_free(map_remove(&n->cuts, str_of(to->exec)));
 }
 
-/* As it was made by who sent it, with our place in the order. */
+static void put_member(struct jw *w, const json_t *o, const char *key)
+{
+    const json_t *v = json_object_get(o, key);
+
+    if (!v)
+        return;
+    jw_key(w, key);
+    jw_json(w, v);
+}
+
+/* As a sidecar sent it, with our place in the order; it says so, for nobody vouches for it. */
 static void note_event(struct sbx_encoder *n, const struct journal_entry *j, struct sbx_event *to)
 {
     AUTO(json_decref) json_t *o = NULL;
     struct err e = {0};
-    const char *exec;
-    char *text;
+    struct jw w = {.to = &to->json};
+    const char *exec, *type;
 
     if (json_read(j->bytes, &o, &e) < 0 || !json_is_object(o))
         return;
     exec = json_string_value(json_object_get(o, "exec_id"));
+    type = json_string_value(json_object_get(o, "type"));
     (void)snprintf(to->exec, sizeof to->exec, "%s", exec ? exec : "");
-    to->is_exit = json_string_value(json_object_get(o, "type")) &&
-                  strcmp(json_string_value(json_object_get(o, "type")), "exit") == 0;
-    json_object_set_new(o, "sandbox_id", json_string(n->sandbox));
-    json_object_set_new(o, "seq", json_integer(to->seq));
-    text = json_dumps(o, JSON_COMPACT | JSON_PRESERVE_ORDER);
-    buf_add_c(&to->json, text ? text : "");
-    free(text); /* jansson's */
+    to->is_exit = type && strcmp(type, "exit") == 0;
+    put_head(&w, n, to, type ? type : "");
+    put_member(&w, o, "stream");
+    put_member(&w, o, "data");
+    put_member(&w, o, "exit_code");
+    jw_kc(&w, "source", "ingest");
+    if (json_object_get(o, "time")) {
+        put_member(&w, o, "time");
+        jw_object_end(&w);
+    } else {
+        put_end(&w, to);
+    }
 }
 
 void sbx_encode(struct sbx_encoder *n, const struct journal_entry *j, struct sbx_event *to)

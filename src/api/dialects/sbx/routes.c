@@ -100,6 +100,8 @@ static void (*const run_exec)(struct request *) = sbx_exec;
 static void (*const run_exec_get)(struct request *) = sbx_exec_get;
 static void (*const run_exec_cancel)(struct request *) = sbx_exec_cancel;
 static void (*const run_stream)(struct request *) = sbx_stream;
+static void (*const run_ingest)(struct request *) = sbx_ingest;
+static void (*const run_ingest_by_path)(struct request *) = sbx_ingest_by_path;
 static void (*const run_unknown)(struct request *) = unknown;
 
 #define ROUTE(how, where, what, needs, function)                                                   \
@@ -128,6 +130,9 @@ const struct route sbx_routes[] = {
     UNKNOWN("/sandboxes/{id}/execs/{exec}/cancel"),
     ROUTE("GET", "/sandboxes/{id}/stream", "stream", PERM_SANDBOX_CONTENT, run_stream),
     UNKNOWN("/sandboxes/{id}/stream"),
+    ROUTE("GET", "/sandboxes/{id}/ingest", "ingest", PERM_NONE, run_ingest),
+    UNKNOWN("/sandboxes/{id}/ingest"),
+    ROUTE("GET", "/t/{token}/sandboxes/{id}/ingest", "ingest", PERM_NONE, run_ingest_by_path),
     UNKNOWN("/sandboxes/{rest...}"),
 };
 /* clang-format on */

@@ -72,7 +72,9 @@ struct str sbx_workdir(const struct sandbox *s)
 
 /* --- telling --- */
 
-static void send_names(struct request *r, const struct sandbox *s, const char *phase)
+/* token: for its sidecars, told to who made it and never again; or NULL. */
+static void send_names(struct request *r, const struct sandbox *s, const char *phase,
+                       const char *token)
 {
     struct jw w = request_json(r);
     struct str name = sbx_namespace(s);
@@ -83,6 +85,8 @@ static void send_names(struct request *r, const struct sandbox *s, const char *p
     if (phase)
         jw_kc(&w, "phase", phase);
     jw_kc(&w, "pod_name", SBX_POD);
+    if (token)
+        jw_kc(&w, "ingest_token", token);
     jw_object_end(&w);
     sbx_send(r, 200);
 }
@@ -118,7 +122,7 @@ void sbx_get(struct request *r)
         return;
     }
     sandbox_info(s, &i);
-    send_names(r, s, phase_of(i.state));
+    send_names(r, s, phase_of(i.state), NULL);
 }
 
 /* The largest unit, cut. */
@@ -209,6 +213,7 @@ struct create_request {
     struct str id, image, volume_mode, cache_mode, cache_size, cache_class, cache_access;
     struct sbx_strings command, allowed, disallowed;
     struct sbx_map env;
+    const char *token; /* of its sidecars */
 };
 
 #define MEMBER(n, k, member) {n, k, offsetof(struct create_request, member)}
@@ -253,7 +258,7 @@ static void furnished(struct furnish *f)
         exec_start(f->s, &spec, &by, command_started, NULL);
     }
     if (r)
-        send_names(r, f->s, NULL);
+        send_names(r, f->s, NULL, f->q->token);
     sandbox_unref(f->s);
     mem_free(f);
 }
@@ -313,7 +318,7 @@ static void joined(struct request *r, struct sandbox *s, const struct err *e)
     if (e->code != ERR_NONE)
         refused(r, e);
     else
-        send_names(r, s, NULL);
+        send_names(r, s, NULL, NULL);
 }
 
 /* A DNS label (RFC 1123), but of any length that an alias may have. */
@@ -388,7 +393,8 @@ static struct str join(struct request *r, const struct sbx_strings *s)
 static size_t make_env(struct request *r, const struct create_request *q, struct pair **ret)
 {
     const struct conf_list *conf = &r->api->c.conf->sbx_env;
-    struct pair *env = arena_zalloc(xchg_arena(r->x), (q->env.n + conf->n + 2) * sizeof *env);
+    struct pair *env = arena_zalloc(xchg_arena(r->x), (q->env.n + conf->n + 4) * sizeof *env);
+    const char *endpoint = r->api->c.conf->sbx_stream_endpoint;
     size_t n = q->env.n;
 
     if (n > 0)
@@ -397,6 +403,14 @@ static size_t make_env(struct request *r, const struct create_request *q, struct
         env[n++] = (struct pair){STR("SBX_ALLOWED_HOSTS"), join(r, &q->allowed)};
     if (q->disallowed.n > 0)
         env[n++] = (struct pair){STR("SBX_DISALLOWED_HOSTS"), join(r, &q->disallowed)};
+    if (endpoint[0]) {
+        env[n++] =
+            (struct pair){STR("SBX_SANDBOX_ID"),
+                          str_of(arena_printf(xchg_arena(r->x), PREFIX STR_FMT, STR_ARG(q->id)))};
+        env[n++] =
+            (struct pair){STR("SBX_STREAM_ENDPOINT"),
+                          str_of(arena_printf(xchg_arena(r->x), "%s/t/%s", endpoint, q->token))};
+    }
     for (size_t i = conf->n; i > 0; i--) {
         struct pair *p = &env[n++];
 
@@ -406,12 +420,13 @@ static size_t make_env(struct request *r, const struct create_request *q, struct
     return n;
 }
 
-/* What the sandbox's row keeps of the request, for who wants to know: the lists of hosts. */
+/* What the sandbox's row keeps: the lists of hosts, and the hash of its sidecars' token. */
 static void write_note(const struct create_request *q, struct buf *to)
 {
     const struct sbx_strings *lists[] = {&q->allowed, &q->disallowed};
     static const char *const names[] = {"allowed_hosts", "disallowed_hosts"};
     struct jw w = {.to = to};
+    char hash[SBX_INGEST_HASH];
 
     jw_object(&w);
     for (size_t k = 0; k < ARRAY_LEN(lists); k++) {
@@ -421,6 +436,8 @@ static void write_note(const struct create_request *q, struct buf *to)
             jw_str(&w, lists[k]->v[i]);
         jw_array_end(&w);
     }
+    sbx_ingest_hash(str_of(q->token), hash);
+    jw_kc(&w, "ingest", hash);
     jw_object_end(&w);
 }
 
@@ -432,6 +449,7 @@ static void begin(struct request *r, struct create_request *q, struct alias_name
     struct pair *env;
     size_t env_count;
 
+    q->token = sbx_ingest_token(xchg_arena(r->x));
     take_hosts(r, &q->allowed, &conf->sbx_allowed_hosts);
     take_hosts(r, &q->disallowed, &conf->sbx_disallowed_hosts);
     env_count = make_env(r, q, &env);
@@ -477,7 +495,7 @@ static void create_with(struct request *r, struct str body)
     else if (sandbox_check(s, &r->who, &e) < 0)
         request_refuse(r, &e);
     else
-        send_names(r, s, NULL);
+        send_names(r, s, NULL, NULL);
 }
 
 void sbx_create(struct request *r)

@@ -81,6 +81,14 @@ void sbx_audit(struct request *r, const struct sandbox *s); /* its content is re
 
 void sbx_stream(struct request *r);
 
+/* --- events of sidecars (ingest.c) --- */
+
+#define SBX_INGEST_HASH 65
+void sbx_ingest(struct request *r);
+void sbx_ingest_by_path(struct request *r);
+char *sbx_ingest_token(struct arena *a);
+void sbx_ingest_hash(struct str token, char to[SBX_INGEST_HASH]); /* what is kept of it */
+
 /* --- commands (exec.c) --- */
 
 void sbx_exec(struct request *r);
