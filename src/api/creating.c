@@ -1,6 +1,5 @@
 #include "api/creating.h"
 
-#include "api/sandbox.h"
 #include "base/mem.h"
 
 struct creating {
@@ -37,7 +36,7 @@ bool creating_join(struct request *r, struct alias_name n, creating_tell tell)
     return false;
 }
 
-static void created(void *arg, struct sandbox *s, const struct err *e)
+void creating_end(void *arg, struct sandbox *s, const struct err *e)
 {
     struct creating *c = arg;
     struct list *node;
@@ -57,10 +56,8 @@ static void created(void *arg, struct sandbox *s, const struct err *e)
     mem_free(c);
 }
 
-void creating_start(struct request *r, struct alias_name n, const struct sandbox_spec *spec,
-                    creating_tell tell)
+struct creating *creating_begin(struct request *r, struct alias_name n, creating_tell tell)
 {
-    const struct principal by = request_who(r);
     struct creating *c = xzalloc(sizeof *c);
 
     c->dialect = str_dup(n.dialect);
@@ -68,5 +65,5 @@ void creating_start(struct request *r, struct alias_name n, const struct sandbox
     list_init(&c->askers);
     list_push(&r->api->creating, &c->link);
     add_asker(c, r, tell);
-    sandbox_create(r->api->c.sandboxes, spec, &by, created, c);
+    return c;
 }

@@ -41,10 +41,11 @@ struct config { /* each member is one row in settings.c; texts are owned */
     char *runtime; /* the default one */
     struct conf_list host_mounts;
     bool nesting, sbx_async_exec;
-    int64_t sandboxes_max, execs_max, output_bytes;
+    int64_t sandboxes_max, execs_max, output_bytes, disk_reserve;
     /* what the described systems' interfaces make */
     char *seed_image; /* "": each one's own */
     int64_t session_timeout_ms;
+    char *storage_path; /* "": tenants have none */
     /* sbx's */
     char *sbx_volume_mode, *sbx_cache_mode;
     int64_t sbx_idle_ttl_ms, sbx_cpu_millis, sbx_memory_bytes;
@@ -57,7 +58,9 @@ struct config { /* each member is one row in settings.c; texts are owned */
     char *image_registry;
     bool image_insecure;
     int64_t image_bytes_max, image_files_max, image_ms, images_max;
-    char *bindir; /* of holt-spawn and holt-init; "": holtd's own */
+    char *bindir; /* of holt-spawn, holt-init and holt-egress; "": holtd's own */
+    char *egress_dns, *proxy_host, *signing_key;
+    int64_t proxy_port;
 
     /* beside the rows */
     bool *listen_optional;     /* of each member of listen: when it is busy, warn and go on */

@@ -42,7 +42,8 @@ int exec_spill(struct exec *x)
 
     list_unlink(&x->unsafe);
     x->sandbox->has_logs = true;
-    if (exec_log_spill(&x->log, &e) < 0) {
+    if (space_ask(x->sandbox->all->space, buf_len(&x->log.mem), &e) < 0 ||
+        exec_log_spill(&x->log, &e) < 0) {
         log_failed(x, &e);
         return -1;
     }
@@ -80,13 +81,27 @@ static void wait_for_spill(struct exec *x)
         timer_set(all->timers, &all->spill, x->unsafe_since_ms + SPILL_MS, exec_spill_due);
 }
 
+/* What stays in memory, and ends in the row, needs no room of a file. */
+static int append(struct exec *x, enum log_stream s, struct str bytes, struct err *e)
+{
+    size_t in_mem = buf_len(&x->log.mem) + bytes.n + LOG_HEAD;
+    bool to_file = x->log.in_file || in_mem > LOG_SMALL;
+    int64_t moment = sandboxes_moment(x->sandbox->all);
+
+    if (to_file && space_ask(x->sandbox->all->space, bytes.n, e) < 0)
+        return -1;
+    if (exec_log_append(&x->log, s, &moment, bytes, e) < 0)
+        return -1;
+    sandboxes_moment_was(x->sandbox->all, moment);
+    return 0;
+}
+
 static void on_output(struct guest_exec *ch, enum guest_stream gs, uint64_t offset,
                       struct str bytes)
 {
     struct exec *x = guest_exec_arg(ch);
     enum log_stream s = gs == GUEST_OUT ? LOG_OUT : LOG_ERR;
     int64_t at = (int64_t)offset, end = x->log.end[s];
-    int64_t moment = sandboxes_moment(x->sandbox->all);
     struct err e = {0};
 
     if (!exec_is_live(x))
@@ -99,11 +114,10 @@ static void on_output(struct guest_exec *ch, enum guest_stream gs, uint64_t offs
         bytes = str_skip(bytes, size_min((size_t)(end - at), bytes.n));
     else if (at > end)
         exec_log_skip(&x->log, s, at);
-    if (bytes.n > 0 && exec_log_append(&x->log, s, &moment, bytes, &e) < 0) {
+    if (bytes.n > 0 && append(x, s, bytes, &e) < 0) {
         log_failed(x, &e);
         return;
     }
-    sandboxes_moment_was(x->sandbox->all, moment);
     if (!x->log.in_file) {
         wait_for_spill(x);
     } else {

@@ -148,6 +148,15 @@ def test_fields_of_create(holtd):
     ok(holtd, "DELETE", "/sandboxes/fields")
 
 
+def test_hosts_are_the_network_policy(holtd):
+    for body, mode, allow, deny in (({}, "open", [], []), ({"disallowed_hosts": ["evil.example"]}, "open", [], ["evil.example"]),
+                                    ({"allowed_hosts": ["a.example", "*.b.example", "no host!"]}, "allowlist", ["a.example", "*.b.example"], [])):
+        name = ok(holtd, "POST", "/sandboxes", body)["id"]
+        policy = holtd.ok("GET", f"/holt/v1/sandboxes/{name}")["network"]
+        assert (policy["mode"], policy.get("allow", []), policy.get("deny", [])) == (mode, allow, deny), policy
+        ok(holtd, "DELETE", f"/sandboxes/{name}")
+
+
 def test_sync_exec(holtd, box):
     status, got = sync(holtd, box, "sh", "-c", "echo out; echo err >&2; echo $FROM_SETTING")
     assert status == 200 and got.pop("exec_id")

@@ -5,7 +5,7 @@
 #include "base/enc.h"
 #include "base/mem.h"
 #include "base/rnd.h"
-#include "core/guest.h"
+#include "proto/policy.h"
 
 #define PREFIX "sbx-"
 #define ID_MAX (ALIAS_MAX - sizeof PREFIX)
@@ -233,57 +233,9 @@ static const struct sbx_field create_fields[] = {
 static const struct sbx_form create_form = {"CreateSandboxRequest", create_fields,
                                             ARRAY_LEN(create_fields)};
 
-/* The directories that the original mounts, then the command, then the reply. */
-struct furnish {
-    struct waiter waiter;
-    struct sandbox *s;
-    struct create_request *q; /* in the request's arena: while somebody waits */
-    size_t at;
-};
-
 static void command_started(void *arg, struct exec *x, const struct err *e)
 {
     (void)arg, (void)x, (void)e; /* its record says how it went */
-}
-
-static void furnished(struct furnish *f)
-{
-    struct request *r = waiter_end(&f->waiter);
-
-    if (r && f->q->command.n > 0) {
-        const struct exec_spec spec = {
-            .argv = f->q->command.v, .argc = f->q->command.n, .cwd = sbx_workdir(f->s)};
-        const struct principal by = request_who(r);
-
-        exec_start(f->s, &spec, &by, command_started, NULL);
-    }
-    if (r)
-        send_names(r, f->s, NULL, f->q->token);
-    sandbox_unref(f->s);
-    mem_free(f);
-}
-
-static void furnish_next(struct furnish *f);
-
-static void made_dir(struct guest_pipe *p, const struct guest_file_done *info, const struct err *e)
-{
-    (void)info, (void)e; /* it is there already, or commands say that it is not */
-    furnish_next(guest_pipe_arg(p));
-}
-
-static void furnish_next(struct furnish *f)
-{
-    static const char *const dirs[] = {"/workspace", "/cache"};
-    static const struct guest_pipe_ops ops = {.done = made_dir};
-    struct guest_file_call c = {.op = GUEST_FILE_MKDIR, .mode = 0755};
-    struct guest_pipe *p;
-    struct err e = {0};
-    struct guest *g = f->at < ARRAY_LEN(dirs) && isolates(f->s) ? sandbox_guest(f->s, &e) : NULL;
-
-    if (g)
-        c.path = str_of(dirs[f->at++]);
-    if (!g || guest_file(g, &c, &ops, f, &p, &e) < 0)
-        furnished(f);
 }
 
 static void refused(struct request *r, const struct err *e)
@@ -295,8 +247,8 @@ static void refused(struct request *r, const struct err *e)
 
 static void made(struct request *r, struct sandbox *s, const struct err *e)
 {
+    const struct create_request *q = r->in;
     struct sbx *counts = r->api->sbx;
-    struct furnish *f;
 
     if (e->code != ERR_NONE) {
         refused(r, e);
@@ -306,11 +258,14 @@ static void made(struct request *r, struct sandbox *s, const struct err *e)
     counts->ready_count++;
     counts->ready_ms_last = (clock_mono_ns() - r->started_ns) / 1000000;
     counts->ready_ms_sum += counts->ready_ms_last;
-    f = xzalloc(sizeof *f);
-    f->s = sandbox_ref(s);
-    f->q = r->in;
-    request_wait(r, &f->waiter);
-    furnish_next(f);
+    if (q->command.n > 0) {
+        const struct exec_spec spec = {
+            .argv = q->command.v, .argc = q->command.n, .cwd = sbx_workdir(s)};
+        const struct principal by = request_who(r);
+
+        exec_start(s, &spec, &by, command_started, NULL);
+    }
+    send_names(r, s, NULL, q->token);
 }
 
 static void joined(struct request *r, struct sandbox *s, const struct err *e)
@@ -441,11 +396,44 @@ static void write_note(const struct create_request *q, struct buf *to)
     jw_object_end(&w);
 }
 
+/* What is no host name or address can be asked for, and never be reached. */
+static void put_hosts(struct jw *w, const char *key, const struct sbx_strings *hosts)
+{
+    jw_key(w, key);
+    jw_array(w);
+    for (size_t i = 0; i < hosts->n; i++) {
+        struct str host = hosts->v[i];
+        struct host h;
+        struct err e;
+
+        if (host_parse(str_starts(host, STR("*.")) ? str_skip(host, 2) : host, &h, &e) == 0)
+            jw_str(w, host);
+    }
+    jw_array_end(w);
+}
+
+/* A list of hosts that are allowed allows nothing else; without one all are but those refused. */
+static void write_policy(const struct create_request *q, struct buf *to)
+{
+    struct jw w = {.to = to};
+
+    jw_object(&w);
+    jw_kc(&w, "mode", policy_modes[q->allowed.n > 0 ? POLICY_ALLOWLIST : POLICY_OPEN]);
+    put_hosts(&w, "allow", &q->allowed);
+    put_hosts(&w, "deny", &q->disallowed);
+    jw_object_end(&w);
+}
+
 static void begin(struct request *r, struct create_request *q, struct alias_name name)
 {
     const struct config *conf = r->api->c.conf;
+    const struct principal by = request_who(r);
     const struct alias_name aliases[] = {name, {STR(SBX_DIALECT), q->id}};
-    AUTO(buf_done) struct buf note = {0};
+    const struct sandbox_mount mounts[] = {
+        {.kind = STR("own"), .target = STR("/workspace")},
+        {.kind = STR("own"), .target = STR("/cache")},
+    };
+    AUTO(buf_done) struct buf note = {0}, network = {0};
     struct pair *env;
     size_t env_count;
 
@@ -454,8 +442,9 @@ static void begin(struct request *r, struct create_request *q, struct alias_name
     take_hosts(r, &q->disallowed, &conf->sbx_disallowed_hosts);
     env_count = make_env(r, q, &env);
     write_note(q, &note);
-    creating_start(
-        r, name,
+    write_policy(q, &network);
+    sandbox_create(
+        r->api->c.sandboxes,
         &(struct sandbox_spec){
             .image = q->image.n > 0        ? q->image
                      : conf->seed_image[0] ? str_of(conf->seed_image)
@@ -464,13 +453,15 @@ static void begin(struct request *r, struct create_request *q, struct alias_name
             .idle_ttl_ms = conf->sbx_idle_ttl_ms,
             .env = env,
             .env_count = env_count,
-            .network = STR("none"),
+            .mounts = mounts,
+            .mount_count = ARRAY_LEN(mounts),
+            .network = buf_str(&network),
             .dialect = STR(SBX_DIALECT),
             .note = buf_str(&note),
             .aliases = aliases,
             .alias_count = ARRAY_LEN(aliases),
         },
-        made);
+        &by, creating_end, creating_begin(r, name, made));
 }
 
 static void create_with(struct request *r, struct str body)
