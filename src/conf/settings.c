@@ -268,11 +268,11 @@ const struct setting setting_table[] = {
                  "shared by its sessions and kept after them; empty: they go with the session."),
      .alias = storage_path_alias, .check = check_storage_path},
     {ROW(sbx_volume_mode, OP_CHOICE, .preset = "emptydir", .choices = sbx_volume_modes,
-         .text = "What /workspace of an sbx sandbox is: 'emptydir', its own files; 'pvc', a volume that outlives it."),
+         .text = "What /workspace of an sbx sandbox is; here both are files of its own, on disk, and go with it."),
      .as_text = true, .alias = sbx_volume_mode_alias, .reload = true},
     {ROW(sbx_cache_mode, OP_CHOICE, .preset = "emptydir", .choices = sbx_cache_modes,
-         .text = "What /cache of an sbx sandbox is: 'emptydir', its own files; 'pvc', a volume that outlives it; "
-                 "'hostpath', one volume that all of them share."),
+         .text = "What /cache of an sbx sandbox is: 'emptydir' and 'pvc' are files of its own, on disk, which go with it; "
+                 "'hostpath' is the volume 'sbx-cache', which all that have it share."),
      .as_text = true, .alias = sbx_cache_mode_alias, .reload = true},
     {ROW(sbx_idle_ttl_ms, OP_DURATION, .preset = "15m", .max = 36500LL * 24 * HOUR,
          .text = "An sbx sandbox that nobody used for this long is deleted, unless a command runs in it; 0: never."),

@@ -148,12 +148,20 @@ def test_fields_of_create(holtd):
     ok(holtd, "DELETE", "/sandboxes/fields")
 
 
+def test_the_shared_cache(holtd):
+    names = [ok(holtd, "POST", "/sandboxes", {"cache_mode": mode})["id"] for mode in ("hostpath", "hostpath", "pvc", "emptydir")]
+    assert sync(holtd, names[0], "sh", "-c", "echo kept > /cache/file")[0] == 200
+    assert [sync(holtd, name, "cat", "/cache/file")[0] for name in names] == [200, 200, 500, 500]
+    for name in names:
+        ok(holtd, "DELETE", f"/sandboxes/{name}")
+
+
 def test_hosts_are_the_network_policy(holtd):
     for body, mode, allow, deny in (({}, "open", [], []), ({"disallowed_hosts": ["evil.example"]}, "open", [], ["evil.example"]),
                                     ({"allowed_hosts": ["a.example", "*.b.example", "no host!"]}, "allowlist", ["a.example", "*.b.example"], [])):
         name = ok(holtd, "POST", "/sandboxes", body)["id"]
         policy = holtd.ok("GET", f"/holt/v1/sandboxes/{name}")["network"]
-        assert (policy["mode"], policy.get("allow", []), policy.get("deny", [])) == (mode, allow, deny), policy
+        assert (policy["mode"], [x["host"] for x in policy["allow"]], [x["host"] for x in policy["deny"]]) == (mode, allow, deny)
         ok(holtd, "DELETE", f"/sandboxes/{name}")
 
 

@@ -8,7 +8,8 @@
 
 #define SBX_DIALECT "sbx"
 #define SBX_POD "sandbox"
-#define SBX_EXEC_ID 17 /* 16 hex digits and a NUL */
+#define SBX_PREFIX "sbx-" /* of namespaces */
+#define SBX_EXEC_ID 17    /* 16 hex digits and a NUL */
 
 extern const struct route sbx_routes[];
 extern const size_t sbx_route_count;
@@ -62,18 +63,21 @@ struct sbx_int {
 CHECKED int sbx_read_body(struct request *r, struct str body, const struct sbx_form *f, void *to,
                           struct err *e);
 
-/* --- sandboxes (sandbox.c) --- */
+/* --- sandboxes (sandbox.c, create.c) --- */
 
 void sbx_create(struct request *r);
 void sbx_list(struct request *r);
 void sbx_get(struct request *r);
 void sbx_delete(struct request *r);
+/* phase, or the token for its sidecars, which who made it is told and nobody again; or NULL. */
+void sbx_send_names(struct request *r, const struct sandbox *s, const char *phase,
+                    const char *token);
+void sbx_refuse(struct request *r, const struct err *e);
 /* The live sandbox of the path that the asker may touch; NULL: none. */
 struct sandbox *sbx_find(struct request *r);
 struct str sbx_namespace(const struct sandbox *s);
 /* Its directory for commands; empty where the runtime has none of its own. */
 struct str sbx_workdir(const struct sandbox *s);
-bool sbx_alias_of(struct request *r, struct alias_name *ret); /* that the path's id stands for */
 
 void sbx_audit(struct request *r, const struct sandbox *s); /* its content is read */
 
