@@ -425,20 +425,30 @@ def test_records_and_seq_outlive_holtd(tmp_path):
     d = native(tmp_path)
     try:
         name = ok(d, "POST", "/sandboxes", {"id": "lasting"})["id"]
-        e = start(d, name, "sh", "-c", "echo before; sleep 0.2; echo more; sleep 3; echo after; exit 7")
+        e = start(d, name, "sh", "-c", "echo before; sleep 0.2; echo more; sleep 6; echo after; exit 7")
         before = listen(d, name, until=lambda x: x.get("data") == "more\n")
         assert len(before) == 3
         quick = start(d, name, "echo", "quick")
         ended(d, name, quick)
         early = listen(d, name)
-        d.process.kill()
+        hasty = start(d, name, "sh", "-c", "echo told; sleep 60")
+
+        def kill_at_once(x):  # before its output had to be written, had nobody been told of it
+            if x["exec_id"] == hasty and x["type"] == "output":
+                d.process.kill()
+                return True
+            return False
+        told = listen(d, name, until=kill_at_once)[-2:]
         d.process.wait()
         d = native(tmp_path)
+        assert [x for x in listen(d, name, f"?exec_id={hasty}")] == told, "who was told is told the same"
+        ok(d, "POST", f"/sandboxes/{name}/execs/{hasty}/cancel")
+        ended(d, name, hasty)
         assert record(d, name, e)["status"] == "running"
-        after = listen(d, name, until=exits(e))
+        after = [x for x in listen(d, name, until=exits(e)) if x["exec_id"] != hasty]
         assert after[:len(early)] == early, "the same events with the same seq"
         assert [shape(x) for x in after[len(early):]] == [("output", "stdout", "after\n", None), ("exit", "stderr", "command terminated with exit code 7", 7)]
-        assert listen(d, name, f"?since={before[-1]['seq']}") == after[3:]
+        assert [x for x in listen(d, name, f"?since={before[-1]['seq']}") if x["exec_id"] != hasty] == after[3:]
         assert record(d, name, quick)["status"] == "completed"
         ok(d, "DELETE", "/sandboxes/lasting")
     finally:
