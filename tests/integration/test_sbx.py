@@ -13,7 +13,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from daemon import BUILD, Holtd, environment, native, wait_for
+from daemon import BUILD, SOAK, Holtd, environment, native, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -96,13 +96,18 @@ def test_create_list_get_delete(holtd):
 
 
 def test_many_creates_of_one_id_make_one(holtd):
-    got = []
-    threads = [threading.Thread(target=lambda: got.append(ok(holtd, "POST", "/sandboxes", {"id": "same"}))) for _ in range(8)]
+    got, phases = [], []
+
+    def create():
+        got.append(ok(holtd, "POST", "/sandboxes", {"id": "same"}))
+        phases.append(ok(holtd, "GET", "/sandboxes/same")["phase"])
+    threads = [threading.Thread(target=create) for _ in range(8)]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
     assert len(got) == 8 and len(ok(holtd, "GET", "/sandboxes")) == 1
+    assert phases == ["Running"] * 8, "all are answered when it is ready"
     ok(holtd, "DELETE", "/sandboxes/same")
 
 
@@ -414,6 +419,39 @@ def test_many_readers_of_a_busy_command(holtd, fresh):
         got = await asyncio.gather(*[read(n == 0) for n in range(30)])
         assert got[0][1] == 300 * 30000 + sum(len(f"{i}\n") for i in range(300))
         assert all(g == got[1] for g in got)
+    asyncio.run(run())
+
+
+@pytest.mark.skipif(not SOAK, reason="HOLT_SOAK=1")
+def test_a_thousand_readers(holtd, fresh):
+    async def run():
+        gate = asyncio.Semaphore(50)
+        assert sync(holtd, fresh, "mkfifo", "go")[0] == 200
+        e = start(holtd, fresh, "sh", "-c", "read x < /workspace/go; i=0; while [ $i -lt 1000 ]; do echo line $i; i=$((i+1)); done; exit 9")
+        ready = 0
+
+        async def read():
+            nonlocal ready
+            async with gate:
+                ws = await connect(stream_url(holtd, fresh), additional_headers={"authorization": f"Bearer {holtd.token}"}, open_timeout=60)
+            ready += 1
+            async with ws:
+                seqs, text = [], ""
+                while True:
+                    m = json.loads(await asyncio.wait_for(ws.recv(), 120))
+                    if m["exec_id"] != e:
+                        continue
+                    seqs.append(m["seq"])
+                    if m["type"] == "exit":
+                        return seqs, text
+                    text += m.get("data", "")
+
+        async def begin():
+            while ready < 1000:
+                await asyncio.sleep(0.05)
+            await asyncio.to_thread(sync, holtd, fresh, "sh", "-c", "echo go > go")
+        got = await asyncio.gather(begin(), *[read() for _ in range(1000)])
+        assert got[1][1] == "".join(f"line {i}\n" for i in range(1000)) and all(g == got[1] for g in got[1:])
     asyncio.run(run())
 
 
