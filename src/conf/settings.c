@@ -292,7 +292,7 @@ const struct setting setting_table[] = {
     {ROW(sbx_env, OP_LIST, .preset = "", .max = 512, .secret = true,
          .text = "Variables of every sbx sandbox, 'NAME=VALUE'; a request's own are stronger. Not shown."),
      .alias = sbx_env_alias, .check = check_variable, .reload = true},
-    {ROW(sbx_stream_buffer, OP_INT, .preset = "200", .min = 1, .max = 100000,
+    {ROW(sbx_stream_buffer, OP_INT, .preset = "200", .min = 1, .max = 10000,
          .text = "Events of the past that a new reader of an sbx sandbox's stream is sent."),
      .alias = sbx_stream_buffer_alias, .reload = true},
     {ROW(sbx_stream_endpoint, OP_STR, .preset = "", .max = 1024,
