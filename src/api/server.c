@@ -25,6 +25,7 @@ void server_info_run(struct request *r)
     unsigned char hash[32];
     char text[2 * sizeof hash + 1];
     int64_t seq = events_head(a->c.events, hash);
+    struct err e;
 
     enc_hex(hash, sizeof hash, text);
     jw_object(&w);
@@ -39,7 +40,8 @@ void server_info_run(struct request *r)
             write_address(&w, server_listener(a->server, i));
     jw_array_end(&w);
     jw_kc(&w, "auth", a->c.conf->auth == CONF_AUTH_OFF ? "off" : "token");
-    jw_kc(&w, "store", "sqlite");
+    jw_kc(&w, "store", store_kind(a->c.store));
+    jw_kc(&w, "store_error", store_is_healthy(a->c.store, &e) ? NULL : e.msg);
     jw_kint(&w, "connections", a->server ? server_connection_count(a->server) : 0);
     jw_kint(&w, "event_seq", seq);
     jw_kc(&w, "event_hash", text);

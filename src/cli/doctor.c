@@ -67,6 +67,8 @@ static const struct check checks[] = {
      "run holtd as root with loop devices: sudo modprobe loop && sudo apt install e2fsprogs", probe_disk_limits, false},
     {"daemon", "what this command talks to", "only holt doctor, context, completion and version work",
      "start it with holtd or make run, or set HOLT_SERVER and HOLT_TOKEN", probe_daemon, false},
+    {"database", "everything the daemon keeps", "nothing can be changed until it is back",
+     "see the daemon's log; a PostgreSQL server must run, a file's disk must have room: docs/store.md", probe_store, false},
 };
 /* clang-format on */
 

@@ -57,6 +57,7 @@ enum check_state probe_fds(struct finding *f);
 enum check_state probe_disk(struct finding *f);
 enum check_state probe_disk_limits(struct finding *f);
 enum check_state probe_daemon(struct finding *f);
+enum check_state probe_store(struct finding *f);
 
 char *state_place(void); /* the state directory, or the nearest one above that exists; heap */
 bool find_program(const char *name, char *ret_path, size_t size); /* in PATH and the sbin folders */

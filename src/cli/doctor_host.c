@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "cli/request.h"
+#include "proto/json.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -278,4 +279,24 @@ enum check_state probe_daemon(struct finding *f)
     }
     finding_detail(f, "answers at %s%s", t.server, t.token ? "" : "; there is no token for it");
     return t.token ? CHECK_OK : CHECK_LIMITED;
+}
+
+enum check_state probe_store(struct finding *f)
+{
+    AUTO(target_done) struct target t = {0};
+    AUTO(reply_done) struct reply reply = {0};
+    AUTO(json_decref) json_t *v = NULL;
+    const char *kind, *why;
+    struct err e = {0};
+    struct request ask = {.method = "GET", .target = "/holt/v1/info", .timeout_ms = 5000};
+
+    if (target_choose(f->cli, &t, &e) < 0 || request_run(&t, &ask, &reply, &e) < 0 ||
+        reply_json(&reply, &v, &e) < 0) {
+        finding_detail(f, "the daemon was not asked: %s", e.msg);
+        return CHECK_LIMITED;
+    }
+    kind = json_string_value(json_object_get(v, "store"));
+    why = json_string_value(json_object_get(v, "store_error"));
+    finding_detail(f, "%s: %s", kind ? kind : "unknown", why ? why : "works");
+    return why ? CHECK_MISSING : CHECK_OK;
 }

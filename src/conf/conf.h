@@ -19,6 +19,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     char *seed_identity; /* role of a request without a token on a seed port */
     char *state;         /* directory */
     char *db;            /* "sqlite:PATH", or "" : STATE/holt.db; "postgres://…" */
+    char *node;          /* or "": the installation's name */
     enum conf_auth auth;
     enum log_level log_level;
     enum log_format log_format;

@@ -40,6 +40,13 @@ static int check_db(const char *value, struct err *e)
     return err_set(e, ERR_INVALID, 0, "it must be 'sqlite:PATH' or 'postgres://…'");
 }
 
+static int check_node(const char *value, struct err *e)
+{
+    if (value[strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789_-")] == '\0')
+        return 0;
+    return err_set(e, ERR_INVALID, 0, "it may hold a-z, 0-9, '_' and '-' only");
+}
+
 static int check_origin(const char *value, struct err *e)
 {
     if (strncmp(value, "http://", 7) == 0 || strncmp(value, "https://", 8) == 0)
@@ -137,6 +144,11 @@ const struct setting setting_table[] = {
          .text = "The database: 'sqlite:PATH' or 'postgres://…'; empty: holt.db in the state "
                  "directory. Not shown, for it may hold a password."),
      .alias = db_alias, .check = check_db},
+    {ROW(node, OP_STR, .preset = "", .max = 40,
+         .text = "Which of the holtd that share one PostgreSQL database this is: each keeps its "
+                 "tables in a schema of its own, holt_NODE. Empty: a name that the state "
+                 "directory keeps."),
+     .check = check_node},
     {ROW(auth, OP_CHOICE, .preset = "token", .choices = auth_modes,
          .text = "Must requests carry a token? 'off' makes everybody admin and works on "
                  "loopback only.")},

@@ -24,14 +24,16 @@ enum store_class {
     STORE_RELAXED = 2, /* class 2: written before its callback, synced within 100 ms */
 };
 
-/* On the store's thread.  Non-zero undoes the work's changes, and the callback gets *e. */
+/* On the store's thread.  Non-zero undoes the work's changes, and the callback gets *e.  A work
+ * with a statement that failed cannot succeed: PostgreSQL refuses all that follow. */
 typedef int (*store_work)(struct store_tx *tx, void *arg, struct err *e);
 /* On the loop's thread, after the commit; e->code is ERR_NONE on success. */
 typedef void (*store_done)(void *arg, const struct err *e);
 
 struct store_config {
     uv_loop_t *loop;
-    const char *url;                /* "sqlite:/path/holt.db", later "postgres://…" */
+    const char *url;                /* "sqlite:/path/holt.db", "postgres://…" */
+    const char *node;               /* which of those that share a PostgreSQL database, or NULL */
     const char *vfs;                /* SQLite VFS for tests, or NULL */
     size_t write_queue, read_queue; /* bounds; 0: 10,000 and 1,000 */
 };
@@ -49,6 +51,7 @@ void store_read(struct store *s, store_work work, store_done done, void *arg);
 CHECKED int store_now(struct store *s, store_work work, void *arg, struct err *e);
 bool store_is_healthy(struct store *s, struct err *e); /* last write's outcome, for /readyz */
 uv_loop_t *store_loop(const struct store *s);
+const char *store_kind(const struct store *s); /* "sqlite", "postgres" */
 
 /* Told on the loop's thread after each commit that has events, before the callbacks of its works.
  * One listener: core/event.c.  fn NULL: none any more. */

@@ -276,9 +276,14 @@ static int open_store(struct daemon *d, struct err *e)
     AUTO(mem_free)
     char *url = d->conf->db && d->conf->db[0] ? xstrdup(d->conf->db)
                                               : xasprintf("sqlite:%s/holt.db", d->conf->state);
+    struct store_config c = {.loop = &d->loop, .url = url, .node = d->installation};
 
-    if (store_open(&(struct store_config){.loop = &d->loop, .url = url}, &d->store, e) < 0 ||
-        events_open(d->store, &d->events, e) < 0 || identity_open(d->store, &d->identity, e) < 0)
+    if (state_installation(d->conf->state, d->installation, e) < 0)
+        return -1;
+    if (d->conf->node && d->conf->node[0])
+        c.node = d->conf->node;
+    if (store_open(&c, &d->store, e) < 0 || events_open(d->store, &d->events, e) < 0 ||
+        identity_open(d->store, &d->identity, e) < 0)
         return -1;
     d->token_file = xasprintf("%s/admin-token", d->conf->state);
     return identity_first_admin(d->identity, d->token_file, e) < 0 ? -1 : 0;
@@ -325,8 +330,7 @@ static int open_sandboxes(struct daemon *d, struct err *e)
     }
     choose_drivers(d);
     d->space = space_new(c->state, c->disk_reserve);
-    if (state_installation(c->state, d->installation, e) < 0 ||
-        state_is_foreign(c->state, d->installation, d->store, &d->foreign, e) < 0)
+    if (state_is_foreign(c->state, d->installation, d->store, &d->foreign, e) < 0)
         return -1;
     if (d->foreign)
         log_warn("this database is not the one that the state directory was used with; what only "

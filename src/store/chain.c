@@ -127,7 +127,7 @@ int chain_touch(struct engine_conn *c, struct err *e)
         en->rollback(c);
         return -1;
     }
-    return en->commit(c, e);
+    return en->commit(c, e) == 0 ? 0 : -1;
 }
 
 /* What a power cut has taken may have been told already: its numbers are never given again. */
@@ -207,7 +207,7 @@ int chain_start(struct engine_conn *c, struct err *e)
         en->rollback(c);
         return -1;
     }
-    if (en->commit(c, e) < 0)
+    if (en->commit(c, e) != 0)
         return -1;
     return clean ? 0 : en->examine(c, e);
 }
@@ -222,5 +222,5 @@ int chain_stop(struct engine_conn *c, struct err *e)
         en->rollback(c);
         return -1;
     }
-    return en->commit(c, e);
+    return en->commit(c, e) == 0 ? 0 : -1;
 }

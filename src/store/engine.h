@@ -1,4 +1,4 @@
-/* engine: one kind of database behind core/store.h; SQLite now, PostgreSQL beside it.
+/* engine: one kind of database behind core/store.h: SQLite, PostgreSQL.
  * An engine knows connections, transactions and statements; groups, the chain of events and threads
  * are the store's.  To add one: a table like engine_sqlite, its row in store.c's list, and a run of
  * tests/conformance/store_suite.
@@ -22,9 +22,11 @@ struct store_rows { /* likewise: a running query */
 };
 
 enum engine_mode { ENGINE_WRITE, ENGINE_READ };
+#define ENGINE_DOUBT 1 /* a commit's answer: nobody knows */
 
 struct store_engine {
-    const char *scheme; /* of the URL */
+    const char *name;
+    const char *schemes[3]; /* of the URL; up to a NULL */
     /* The chain's row under a lock that holds until the transaction's end. */
     const char *lock_chain;
     /* Takes the database for this process; refuses while another holtd has it. */
@@ -33,12 +35,15 @@ struct store_engine {
     int (*connect)(struct engine_db *db, enum engine_mode mode, struct engine_conn **ret,
                    struct err *e);
     void (*disconnect)(struct engine_conn *c);
-    int (*check)(struct engine_db *db, struct err *e);    /* cheap: is it still there? */
+    int (*check)(struct engine_conn *c, struct err *e);   /* cheap: is it still there? */
     int (*examine)(struct engine_conn *c, struct err *e); /* after a crash; at most a second */
 
     int (*script)(struct engine_conn *c, const char *sql, struct err *e); /* many statements */
     int (*begin)(struct engine_conn *c, bool durable, struct err *e); /* durable: commit syncs */
-    int (*commit)(struct engine_conn *c, struct err *e); /* when it fails, all is undone */
+    /* When it fails, all is undone.  ENGINE_DOUBT: the connection was lost on the way; settle tells
+     * later what became of it, and until then nothing else is begun. */
+    int (*commit)(struct engine_conn *c, struct err *e);
+    int (*settle)(struct engine_conn *c, bool *ret_committed, struct err *e); /* -1: not yet */
     void (*rollback)(struct engine_conn *c);
     bool (*in_tx)(struct engine_conn *c); /* false: an error has ended the transaction */
     int (*savepoint)(struct engine_conn *c, struct err *e);
@@ -56,4 +61,4 @@ struct store_engine {
     bool (*is_null)(const struct store_rows *r, int column);
 };
 
-extern const struct store_engine engine_sqlite;
+extern const struct store_engine engine_sqlite, engine_postgres;

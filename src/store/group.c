@@ -65,19 +65,22 @@ static int run_works(struct store *s, struct batch *b, struct list *todo, struct
     return 0;
 }
 
+/* 0, -1 or ENGINE_DOUBT. */
 static int run_tx(struct store *s, struct batch *b, struct list *todo, bool durable, struct err *e)
 {
-    if (s->engine->check(s->db, e) < 0 || s->engine->begin(s->conn, durable, e) < 0)
+    int r;
+
+    if (s->engine->check(s->conn, e) < 0 || s->engine->begin(s->conn, durable, e) < 0)
         return -1;
     if (run_works(s, b, todo, e) < 0 || chain_append(s->conn, b, e) < 0) {
         s->engine->rollback(s->conn);
         return -1;
     }
     point_reached("before commit");
-    if (s->engine->commit(s->conn, e) < 0)
-        return -1;
-    point_reached("after commit");
-    return 0;
+    r = s->engine->commit(s->conn, e);
+    if (r == 0)
+        point_reached("after commit");
+    return r;
 }
 
 /* None of the group's changes are there: each work that had not failed by itself fails so. */
@@ -106,9 +109,61 @@ static void note_commit(struct store *s, bool durable, uint64_t began)
     metric_observe(&store_commit_seconds, (int64_t)(uv_hrtime() - began));
 }
 
+/* --- commits in doubt --- */
+
+/* A commit that was sent and not answered is there or it is not: its works are told when that is
+ * known, in their place in the order.  Until then nothing else is begun: -1. */
+static int settle_doubt(struct store *s, struct err *e)
+{
+    struct batch *b = s->doubt;
+    struct list none;
+    bool committed;
+
+    if (!b)
+        return 0;
+    if (s->engine->settle(s->conn, &committed, e) < 0)
+        return -1;
+    s->doubt = NULL;
+    if (committed) {
+        note_commit(s, s->doubt_durable, uv_hrtime());
+    } else {
+        struct err lost;
+
+        list_init(&none);
+        err_set(&lost, ERR_UNAVAILABLE, 0, "the database went away before it had committed");
+        err_hint(&lost, "nothing was changed: try again");
+        fail_all(b, &none, &lost);
+    }
+    store_finish(s, b);
+    return 0;
+}
+
+void writer_give_up_doubt(struct store *s)
+{
+    struct list none;
+    struct err e = {0};
+
+    if (settle_doubt(s, &e) == 0)
+        return;
+    list_init(&none);
+    err_set(&e, ERR_UNAVAILABLE, 0, "the database went away while it committed");
+    err_hint(&e, "whether the change was made is seen when it is back");
+    fail_all(s->doubt, &none, &e);
+    store_finish(s, TAKE(s->doubt));
+}
+
 static bool sync_is_due(const struct store *s)
 {
     return s->unsynced_ns != 0 && uv_hrtime() >= s->unsynced_ns + SYNC_AFTER_NS;
+}
+
+static size_t count_jobs(const struct batch *b)
+{
+    size_t n = 0;
+
+    LIST_EACH (&b->jobs, l)
+        n++;
+    return n;
 }
 
 static void run_group(struct store *s, struct list *todo, bool durable)
@@ -116,21 +171,26 @@ static void run_group(struct store *s, struct list *todo, bool durable)
     struct batch *b = batch_new();
     struct err e = {0};
     uint64_t began = uv_hrtime();
-    size_t n = 0;
+    int r;
 
     durable |= sync_is_due(s);
-    if (run_tx(s, b, todo, durable, &e) < 0) {
-        fail_all(b, todo, &e);
-        s->doubtful = true;
-        metric_inc(&store_errors, 1);
-    } else {
+    r = settle_doubt(s, &e) < 0 ? -1 : run_tx(s, b, todo, durable, &e);
+    if (r == 0) {
         note_commit(s, durable, began);
+    } else {
+        s->doubtful |= !s->engine->settle;
+        metric_inc(&store_errors, 1);
     }
+    if (r < 0)
+        fail_all(b, todo, &e);
     set_health(s, &e);
-    LIST_EACH (&b->jobs, l)
-        n++;
-    metric_set(&store_group_size, (int64_t)n);
-    store_finish(s, b);
+    metric_set(&store_group_size, (int64_t)count_jobs(b));
+    if (r == ENGINE_DOUBT) {
+        s->doubt = b;
+        s->doubt_durable = durable;
+    } else {
+        store_finish(s, b);
+    }
 }
 
 /* The next group's works, at most GROUP_MAX.  Called with the lock held. */
@@ -174,15 +234,15 @@ static void tend(struct store *s)
     uv_mutex_lock(&s->lock);
     sick = s->health.code != ERR_NONE;
     uv_mutex_unlock(&s->lock);
-    if (!sync_is_due(s) && !look)
+    if (!sync_is_due(s) && !look && !s->doubt)
         return;
     s->checked_ns = now;
-    if (s->engine->check(s->db, &e) == 0 && (sync_is_due(s) || sick) &&
-        chain_touch(s->conn, &e) == 0)
+    if (settle_doubt(s, &e) == 0 && s->engine->check(s->conn, &e) == 0 &&
+        (sync_is_due(s) || sick) && chain_touch(s->conn, &e) == 0)
         note_commit(s, true, now);
     else if (e.code != ERR_NONE && s->unsynced_ns != 0)
         s->unsynced_ns = now; /* asked again after the usual time, not at once */
-    s->doubtful |= e.code != ERR_NONE;
+    s->doubtful |= e.code != ERR_NONE && !s->engine->settle;
     set_health(s, &e);
 }
 
@@ -191,7 +251,7 @@ static uint64_t wait_ns(const struct store *s)
     uint64_t now = uv_hrtime(), due;
 
     if (s->unsynced_ns == 0)
-        return CHECK_EVERY_NS;
+        return s->doubt ? SYNC_AFTER_NS : CHECK_EVERY_NS;
     due = s->unsynced_ns + SYNC_AFTER_NS;
     return due > now ? due - now : 1;
 }

@@ -44,6 +44,7 @@ struct store_tx {
     struct job *job;
     struct arena *arena;
     struct list rows; /* running queries */
+    bool failed;      /* a statement has */
     bool writes;      /* in a group: needs a savepoint */
     bool saved;       /* has one: made at the first statement, for many works only tell an event */
 };
@@ -77,6 +78,8 @@ struct store {
 
     uint64_t
         unsynced_ns;     /* the writer's: when the oldest commit not yet synced was made; 0: none */
+    struct batch *doubt; /* the writer's: nobody knows yet how its commit has ended */
+    bool doubt_durable;
     bool doubtful;       /* the writer's: a commit has failed, so the end is not marked as clean */
     uint64_t checked_ns; /* the writer's: the last look at an idle database */
 };
@@ -94,6 +97,7 @@ int job_run(struct store_tx *tx, struct job *j); /* sets j->err when it fails */
 
 /* --- group.c, reader.c: the threads --- */
 void writer_main(void *store);
+void writer_give_up_doubt(struct store *s); /* at the end, when it still is not known */
 struct reader {
     struct store *store;
     struct engine_conn *conn;

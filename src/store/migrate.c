@@ -72,7 +72,7 @@ static int apply(struct engine_conn *c, const struct migration *m, struct err *e
         en->rollback(c);
         return -1;
     }
-    return en->commit(c, e);
+    return en->commit(c, e) == 0 ? 0 : -1;
 }
 
 int migrate(struct engine_conn *c, struct err *e)

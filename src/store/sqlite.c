@@ -186,7 +186,8 @@ static int undo(struct engine_conn *conn, struct err *e)
 }
 
 const struct store_engine engine_sqlite = {
-    .scheme = "sqlite",
+    .name = "sqlite",
+    .schemes = {"sqlite"},
     /* BEGIN IMMEDIATE has locked the whole database already. */
     .lock_chain = "SELECT head_seq, head_hash FROM chain WHERE id = 1",
     .claim = sqlite_claim,
@@ -198,6 +199,7 @@ const struct store_engine engine_sqlite = {
     .script = script,
     .begin = begin,
     .commit = commit,
+    .settle = NULL, /* a commit always tells how it ended */
     .rollback = rollback,
     .in_tx = in_tx,
     .savepoint = savepoint,

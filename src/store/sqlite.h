@@ -37,7 +37,7 @@ int sqlite_fail(struct sqlite_db *db, sqlite3 *h, int rc, const char *doing, str
 /* --- sqlite_file.c --- */
 CHECKED int sqlite_claim(const struct store_config *c, struct engine_db **ret, struct err *e);
 void sqlite_release(struct engine_db *d);
-CHECKED int sqlite_check(struct engine_db *d, struct err *e);
+CHECKED int sqlite_check(struct engine_conn *c, struct err *e);
 CHECKED int sqlite_note_file(struct sqlite_db *db, struct err *e); /* once it is open */
 
 /* --- sqlite.c --- */

@@ -105,9 +105,9 @@ int sqlite_note_file(struct sqlite_db *db, struct err *e)
     return 0;
 }
 
-int sqlite_check(struct engine_db *d, struct err *e)
+int sqlite_check(struct engine_conn *c, struct err *e)
 {
-    struct sqlite_db *db = CONTAINER_OF(d, struct sqlite_db, base);
+    struct sqlite_db *db = CONTAINER_OF(c->db, struct sqlite_db, base);
     struct stat st;
 
     if (stat(db->path, &st) == 0 && st.st_dev == db->dev && st.st_ino == db->ino)

@@ -6,16 +6,21 @@
 #define WRITES_MAX 10000
 #define READS_MAX 1000
 
-static const struct store_engine *const engines[] = {&engine_sqlite};
+static const struct store_engine *const engines[] = {&engine_sqlite, &engine_postgres};
+
+static bool has_scheme(const char *url, const struct store_engine *en)
+{
+    for (const char *const *s = en->schemes; *s; s++)
+        if (strncmp(url, *s, strlen(*s)) == 0 && url[strlen(*s)] == ':')
+            return true;
+    return false;
+}
 
 static const struct store_engine *find_engine(const char *url)
 {
-    for (size_t i = 0; i < ARRAY_LEN(engines); i++) {
-        size_t n = strlen(engines[i]->scheme);
-
-        if (strncmp(url, engines[i]->scheme, n) == 0 && url[n] == ':')
+    for (size_t i = 0; i < ARRAY_LEN(engines); i++)
+        if (has_scheme(url, engines[i]))
             return engines[i];
-    }
     return NULL;
 }
 
@@ -203,6 +208,11 @@ uv_loop_t *store_loop(const struct store *s)
     return s->loop;
 }
 
+const char *store_kind(const struct store *s)
+{
+    return s->engine->name;
+}
+
 void store_on_events(struct store *s, store_events fn, void *arg)
 {
     s->on_events = fn;
@@ -298,8 +308,10 @@ void store_close(struct store *s)
     if (!s)
         return;
     stop_threads(s);
+    if (s->doubt)
+        writer_give_up_doubt(s);
     /* After a failed sync nobody knows what is on the disk: the next start jumps, to be safe. */
-    if (!s->doubtful && (s->engine->check(s->db, &e) < 0 || chain_stop(s->conn, &e) < 0))
+    if (!s->doubtful && (s->engine->check(s->conn, &e) < 0 || chain_stop(s->conn, &e) < 0))
         log_error("the store could not be closed cleanly", LOG_E(&e));
     deliver_all(s);
     (void)store_free(s);
@@ -343,8 +355,9 @@ int store_open(const struct store_config *c, struct store **ret, struct err *e)
     AUTO(store_free) struct store *s = NULL;
 
     if (!en) {
-        err_set(e, ERR_INVALID, 0, "'%s' is no database this holt knows", c->url);
-        return err_hint(e, "use sqlite:/path/holt.db");
+        err_set(e, ERR_INVALID, 0, "'%.*s' is no kind of database this holt knows",
+                (int)strcspn(c->url, ":"), c->url); /* the rest may be secret */
+        return err_hint(e, "use sqlite:/path/holt.db or postgres://USER@HOST/DATABASE");
     }
     s = store_new(c, en);
     if (open_connections(s, c, e) < 0)

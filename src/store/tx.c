@@ -19,14 +19,20 @@ static int need_savepoint(struct store_tx *tx, struct err *e)
 int64_t tx_run(struct store_tx *tx, const char *sql, const struct store_param *p, size_t n,
                struct err *e)
 {
-    return need_savepoint(tx, e) < 0 ? -1 : tx->conn->db->engine->run(tx->conn, sql, p, n, e);
+    int64_t changed =
+        need_savepoint(tx, e) < 0 ? -1 : tx->conn->db->engine->run(tx->conn, sql, p, n, e);
+
+    tx->failed |= changed < 0;
+    return changed;
 }
 
 int tx_query(struct store_tx *tx, const char *sql, const struct store_param *p, size_t n,
              struct store_rows **ret, struct err *e)
 {
-    if (need_savepoint(tx, e) < 0 || tx->conn->db->engine->query(tx->conn, sql, p, n, ret, e) < 0)
+    if (need_savepoint(tx, e) < 0 || tx->conn->db->engine->query(tx->conn, sql, p, n, ret, e) < 0) {
+        tx->failed = true;
         return -1;
+    }
     list_push(&tx->rows, &(*ret)->link);
     return 0;
 }
@@ -109,10 +115,12 @@ int job_run(struct store_tx *tx, struct job *j)
     int r;
 
     tx->job = j;
-    tx->saved = false;
+    tx->saved = tx->failed = false;
     j->err = (struct err){0};
     r = j->work(tx, j->arg, &j->err);
     tx_end_rows(tx);
+    if (r == 0 && tx->failed)
+        return err_set(&j->err, ERR_INTERNAL, 0, "a statement has failed and the work went on");
     if (r == 0) {
         j->err.code = ERR_NONE;
         return 0;

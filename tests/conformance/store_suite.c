@@ -356,6 +356,57 @@ static void every_type_of_value_comes_back(void **state)
     assert_string_equal(w.err.msg, "");
 }
 
+static int go_on_after_a_failure(struct store_tx *tx, void *arg, struct err *e)
+{
+    struct err ignored;
+
+    (void)arg;
+    if (put_meta(tx, "d", "1", e) < 0)
+        return -1;
+    return tx_run(tx, "INSERT INTO meta (name, value) VALUES ('d', '2')", NO_PARAMS, &ignored) < 0
+               ? 0
+               : err_set(e, ERR_CONFLICT, 0, "twice the same name");
+}
+
+static void a_failed_statement_fails_its_work(void **state)
+{
+    struct err e;
+
+    (void)state;
+    e = write_and_wait(STORE_DURABLE, go_on_after_a_failure);
+    assert_int_equal(e.code, ERR_INTERNAL);
+    assert_meta("d", NULL);
+    assert_true(store_is_healthy(store, NULL));
+}
+
+static int sort_names(struct store_tx *tx, void *arg, struct err *e)
+{
+    static const char *const names[] = {"Z", "_", "a", "a-b", "aB", "ab", "b", "\xc3\xa4"};
+    struct store_rows *r;
+    size_t i = 0;
+
+    (void)arg;
+    for (size_t k = ARRAY_LEN(names); k-- > 0;)
+        if (put_meta(tx, names[k], "1", e) < 0)
+            return -1;
+    if (tx_query(tx, "SELECT name FROM meta WHERE name >= :from ORDER BY name",
+                 PARAMS(P_C("from", "Z")), &r, e) < 0)
+        return -1;
+    while (rows_step(r, e) > 0 && i < ARRAY_LEN(names))
+        if (!str_eq_c(rows_text(r, 0), names[i++]))
+            return err_set(e, ERR_INTERNAL, 0, "%s is not in its place", names[i - 1]);
+    return i == ARRAY_LEN(names) ? 0 : err_set(e, ERR_INTERNAL, 0, "%zu names", i);
+}
+
+static void texts_sort_by_their_bytes(void **state)
+{
+    struct err e;
+
+    (void)state;
+    e = write_and_wait(STORE_DURABLE, sort_names);
+    assert_string_equal(e.msg, "");
+}
+
 static void a_reader_cannot_write(void **state)
 {
     struct wait w = {0};
@@ -809,6 +860,8 @@ int store_suite(const struct store_place *p)
     const struct CMUnitTest tests[] = {
         TEST(a_failing_work_undoes_only_itself),
         TEST(every_type_of_value_comes_back),
+        TEST(a_failed_statement_fails_its_work),
+        TEST(texts_sort_by_their_bytes),
         TEST(a_reader_cannot_write),
         TEST(a_full_queue_refuses_through_the_callback),
         TEST(closing_finishes_what_is_queued),

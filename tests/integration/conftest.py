@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from daemon import ASAN, BUILD, Holtd, Program, free_ports
+from daemon import ASAN, BUILD, POSTGRES, Holtd, Program, free_ports
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NODE = f"{HERE}/node"
@@ -14,10 +14,13 @@ pytest_plugins = []
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: long or heavy; left out of the pass with sanitizers")
+    config.addinivalue_line("markers", "of_sqlite: about SQLite's file; left out when all is on PostgreSQL")
     config.addinivalue_line("markers", "own_timeout: sets its own time limit")
 
 
 def pytest_collection_modifyitems(items):
+    if POSTGRES:
+        items[:] = [i for i in items if not i.get_closest_marker("of_sqlite")]
     for item in items:
         if not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(180 if ASAN else 90))

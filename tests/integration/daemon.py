@@ -16,6 +16,7 @@ BUILD = os.environ.get("HOLT_BUILD", f"{ROOT}/build")
 ASAN = "asan" in os.path.basename(BUILD)
 SOAK = os.environ.get("HOLT_SOAK") == "1"
 LOGS = os.environ.get("HOLT_LOGS", "")
+POSTGRES = os.environ.get("HOLT_TEST_POSTGRES", "")  # set by tests/tools/postgres.py: every holtd uses it
 START_LIMIT = 20 if ASAN else 10
 PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -34,6 +35,8 @@ def environment(extra=None):
     env["UBSAN_OPTIONS"] = f"print_stacktrace=1:halt_on_error=1:exitcode=99{log}"
     env["HOLT_RUNTIME"] = "fake"
     env["HOLT_PREVIEW_LISTEN"] = "127.0.0.1:0"
+    if POSTGRES:
+        env["HOLT_DB"] = POSTGRES
     env.update(extra or {})
     return env
 

@@ -126,7 +126,7 @@ def test_doctor_reports_and_changes_nothing(alone):
     assert r.returncode == (0 if v["native_ok"] else 1)
     names = {c["name"] for c in v["checks"]}
     assert {"kernel", "user namespaces", "AppArmor userns restriction", "overlayfs", "cgroups", "KVM", "libvirt", "QEMU",
-            "container runtimes", "daemon"} <= names
+            "container runtimes", "daemon", "database"} <= names
     for c in v["checks"]:
         assert c["state"] in ("ok", "limited", "missing") and c["detail"], c
         assert c["state"] == "ok" or (c["remedy"] and c["without"]), c

@@ -124,6 +124,7 @@ def test_kill_9_under_32_writers(tmp_path):
     assert slowest < (5.0 if ASAN else 1.0)
 
 
+@pytest.mark.of_sqlite
 def test_a_changed_event_is_named(tmp_path):
     import sqlite3
     d = Holtd(tmp_path)

@@ -43,6 +43,7 @@ def refusal(state, *args):
     return r.stdout + r.stderr
 
 
+@pytest.mark.of_sqlite
 def test_full_disk(tmp_path):
     with small_disk(tmp_path / "disk") as disk:
         d = Holtd(disk)
@@ -75,6 +76,7 @@ def test_full_disk(tmp_path):
                 d.kill()
 
 
+@pytest.mark.of_sqlite
 def test_read_only_disk(tmp_path):
     with small_disk(tmp_path / "disk") as disk:
         d = Holtd(disk)
@@ -85,6 +87,7 @@ def test_read_only_disk(tmp_path):
         assert f"{disk}/state" in said
 
 
+@pytest.mark.of_sqlite
 def test_corrupt_database(tmp_path):
     d = Holtd(tmp_path)
     d.new_token("x")
@@ -97,6 +100,7 @@ def test_corrupt_database(tmp_path):
     assert "corrupt" in said.lower() or "not a database" in said.lower() or "malformed" in said.lower(), said
 
 
+@pytest.mark.of_sqlite
 def test_truncated_database(tmp_path):
     d = Holtd(tmp_path)
     for i in range(50):
@@ -109,6 +113,7 @@ def test_truncated_database(tmp_path):
     assert path in said and ("corrupt" in said.lower() or "malformed" in said.lower()), said
 
 
+@pytest.mark.of_sqlite
 def test_a_newer_database_is_not_touched(tmp_path):
     d = Holtd(tmp_path)
     d.stop()
@@ -140,6 +145,7 @@ def test_a_second_daemon_on_the_same_state_is_refused(holtd):
     holtd.new_token("still-fine")
 
 
+@pytest.mark.of_sqlite
 def test_a_database_locked_by_another_program(tmp_path):
     d = Holtd(tmp_path)
     d.stop()
@@ -151,6 +157,7 @@ def test_a_database_locked_by_another_program(tmp_path):
         db.execute("ROLLBACK")
 
 
+@pytest.mark.of_sqlite
 def test_a_database_that_is_deleted_under_the_daemon(tmp_path):
     """Writes into a file nobody can find again must not be acknowledged."""
     d = Holtd(tmp_path)

@@ -45,6 +45,13 @@ def rows(items):
     return struct.pack("<I", len(items)) + b"".join(items)
 
 
+def readable(fd, seconds):
+    """select.select takes no descriptor past 1,023."""
+    p = select.poll()
+    p.register(fd, select.POLLIN)
+    return bool(p.poll(seconds * 1000))
+
+
 class Reader:
     def __init__(self, b):
         self.b, self.at = b, 0
@@ -354,7 +361,7 @@ class Box:
         self.file(WRITE, path, PARENTS, mode=mode, content=content)
 
     def alive(self):
-        return not select.select([self.pidfd], [], [], 0)[0]
+        return not readable(self.pidfd, 0)
 
     def destroy(self):
         if self.sock:

@@ -1,4 +1,4 @@
-"""Every attempt of attempts.py from inside a real sandbox; and with its guard left out, to see that it would be seen."""
+"""Every attempt of bypasses.py from inside a real sandbox; and with its guard left out, to see that it would be seen."""
 import os
 import select
 import socket
@@ -12,7 +12,7 @@ import pytest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, f"{HERE}/../../integration"]
 
-from attempts import ATTEMPTS, PRELUDE  # noqa: E402
+from bypasses import ATTEMPTS, PRELUDE  # noqa: E402
 from daemon import BUILD, Holtd, environment  # noqa: E402
 from egress import Names, Peer, read_head  # noqa: E402
 
