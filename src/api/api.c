@@ -1,6 +1,7 @@
 #include "api/api.h"
 
 #include "api/dialects/agentbox/agentbox.h"
+#include "api/dialects/sbx/sbx.h"
 #include "api/event_stream.h"
 #include "api/grpc.h"
 #include "api/idempotency.h"
@@ -120,11 +121,20 @@ static void body_collected(struct xchg *x, struct str body)
     struct err e = {0};
 
     if (request_is_live(r)) {
-        decode_and_run(r, body);
+        r->collected(r, body);
         return;
     }
     err_set(&e, ERR_UNAUTHENTICATED, 0, "the token was revoked meanwhile");
     request_refuse(r, &e);
+}
+
+void request_collect(struct request *r, void (*collected)(struct request *r, struct str body))
+{
+    r->collected = collected;
+    if (xchg_req(r->x)->content_length == 0)
+        collected(r, STR(""));
+    else
+        xchg_collect(r->x, (size_t)r->api->c.conf->body_max, body_collected);
 }
 
 static void run_op(struct request *r)
@@ -134,10 +144,10 @@ static void run_op(struct request *r)
     bool bodiless = str_eq_c(req->method, "GET") || str_eq_c(req->method, "HEAD");
 
     r->op = h->op;
-    if (r->op->upload || r->op->proxies || bodiless || req->content_length == 0)
+    if (r->op->upload || r->op->proxies || bodiless)
         decode_and_run(r, STR(""));
     else
-        xchg_collect(r->x, (size_t)r->api->c.conf->body_max, body_collected);
+        request_collect(r, decode_and_run);
 }
 
 /* --- the order of checks --- */
@@ -280,6 +290,9 @@ static int add_routes(struct api *a, struct err *e)
     if (rpc_add_routes(a, agentbox_rpcs, agentbox_rpc_count, e) < 0 ||
         rpc_add_routes(a, reflection_rpcs, reflection_rpc_count, e) < 0)
         return -1;
+    for (size_t i = 0; i < sbx_route_count; i++)
+        if (router_add(a->router, &sbx_routes[i], e) < 0)
+            return -1;
     return router_add(a->router, &page_route, e);
 }
 
@@ -293,7 +306,8 @@ int api_new(const struct api_config *c, struct api **ret, struct err *e)
     a->started_mono_ms = clock_mono_ms();
     list_init(&a->streams);
     list_init(&a->lives);
-    list_init(&a->sessions_creating);
+    list_init(&a->creating);
+    a->sbx = sbx_new();
     a->consoles = consoles_new();
     a->health = api_health_new(a);
     a->router = router_new();
@@ -317,6 +331,7 @@ struct api *api_free(struct api *a)
     if (!a)
         return NULL;
     assert(list_is_empty(&a->streams) && list_is_empty(&a->lives));
+    sbx_free(a->sbx);
     consoles_free(a->consoles);
     previews_free(a->previews);
     health_free(a->health);

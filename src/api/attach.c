@@ -139,13 +139,13 @@ static void fail(struct attach *a, const struct err *e)
 
 /* --- output --- */
 
-static int on_bytes(void *arg, enum exec_which stream, int64_t offset, int64_t time_ms,
+static int on_bytes(void *arg, enum exec_which stream, int64_t offset, int64_t time_us,
                     struct str bytes)
 {
     struct attach *a = arg;
     unsigned char head[FRAME_HEAD] = {(unsigned char)stream};
 
-    (void)time_ms;
+    (void)time_us;
     for (int i = 0; i < 8; i++)
         head[1 + i] = (unsigned char)((uint64_t)offset >> (56 - 8 * i));
     buf_clear(&a->frame);

@@ -3,14 +3,14 @@
 #include "api/sandbox.h"
 #include "base/enc.h"
 
-static int on_bytes(void *arg, enum exec_which stream, int64_t offset, int64_t time_ms,
+static int on_bytes(void *arg, enum exec_which stream, int64_t offset, int64_t time_us,
                     struct str bytes)
 {
     struct collect *c = arg;
     struct buf *to = &c->streams[stream == EXEC_STDERR];
     size_t n = size_min(bytes.n, c->max - buf_len(to));
 
-    (void)offset, (void)time_ms;
+    (void)offset, (void)time_us;
     buf_add(to, bytes.p, n);
     c->truncated = c->truncated || n < bytes.n;
     return 0; /* what is past the limit is read and dropped: the log is bounded too */

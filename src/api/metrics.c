@@ -1,5 +1,6 @@
 #include "api/metrics.h"
 
+#include "api/dialects/sbx/sbx.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -138,11 +139,12 @@ static void print_text(const struct api *a, struct buf *to)
 
 /* Each sample as one member, its name and labels as the key: what readers of Go's expvar expect, an
  * object of numbers, and no second list of all metrics. */
-static void print_json(struct str text, struct arena *a, struct buf *to)
+static void print_json(const struct api *api, struct str text, struct arena *a, struct buf *to)
 {
     struct jw w = {.to = to};
 
     jw_object(&w);
+    sbx_write_metrics(api, &w);
     while (text.n > 0) {
         struct str line = str_cut(text, '\n', &text);
         size_t at = line.n;
@@ -179,6 +181,6 @@ void metrics_run(struct request *r)
         request_send(r, 200, "text/plain; version=0.0.4; charset=utf-8", buf_str(&text));
         return;
     }
-    print_json(buf_str(&text), xchg_arena(r->x), &json);
+    print_json(r->api, buf_str(&text), xchg_arena(r->x), &json);
     request_send(r, 200, "application/json", buf_str(&json));
 }

@@ -42,12 +42,12 @@ static void output_over(struct output *o)
     live_end(&o->live);
 }
 
-static int on_bytes(void *arg, enum exec_which stream, int64_t offset, int64_t time_ms,
+static int on_bytes(void *arg, enum exec_which stream, int64_t offset, int64_t time_us,
                     struct str bytes)
 {
     struct output *o = arg;
 
-    (void)stream, (void)offset, (void)time_ms;
+    (void)stream, (void)offset, (void)time_us;
     return xchg_write(o->r->x, bytes.p, bytes.n);
 }
 

@@ -17,6 +17,7 @@ struct idem;
 struct health;
 struct previews;
 struct rpc;
+struct sbx;
 
 struct route_stats { /* of one route, by class of status; made on first use */
     struct metric *count[6];
@@ -28,12 +29,13 @@ struct api {
     struct auth auth;
     struct server *server;
     struct router *router;
-    struct route_stats *stats;     /* by route->index */
-    struct buf scratch;            /* for a reply that is written and sent in one go */
-    struct list streams;           /* struct event_stream */
-    struct list lives;             /* struct live */
-    struct list sessions_creating; /* agentbox's, by who waits for them */
-    struct consoles *consoles;     /* who is attached to which command */
+    struct route_stats *stats; /* by route->index */
+    struct buf scratch;        /* for a reply that is written and sent in one go */
+    struct list streams;       /* struct event_stream */
+    struct list lives;         /* struct live */
+    struct list creating;      /* struct creating */
+    struct sbx *sbx;
+    struct consoles *consoles; /* who is attached to which command */
     struct health *health;
     struct previews *previews;
     struct route preview_route;    /* of the preview listener: for metrics and audit */
@@ -60,7 +62,8 @@ struct request {
     struct principal who; /* who.token is valid only until the handler returns */
     enum auth_how how;
     struct waiter *waiter;
-    struct rpc *rpc;   /* a call of a protobuf service */
+    struct rpc *rpc; /* a call of a protobuf service */
+    void (*collected)(struct request *r, struct str body);
     struct idem *idem; /* with an Idempotency-Key; whoever waits takes it */
     int64_t started_ns;
     int status; /* of the reply; 0: none yet */
@@ -92,6 +95,8 @@ void request_count(struct request *r, int status);
 
 /* After Host, Origin and routing: who asks, may they, then the route's handler. */
 void request_admit(struct request *r);
+/* Gathers the body, then goes on if the asker still may. */
+void request_collect(struct request *r, void (*collected)(struct request *r, struct str body));
 /* The token may have been revoked while the body came in: then false. */
 bool request_is_live(struct request *r);
 /* The asker has gone: whoever waits is told. */

@@ -21,6 +21,16 @@ int64_t clock_wall_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+int64_t clock_wall_us(void)
+{
+    struct timespec t;
+
+    if (fake)
+        return fake->wall_ms * 1000;
+    (void)clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
 int64_t clock_mono_ns(void)
 {
     struct timespec t;

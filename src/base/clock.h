@@ -4,6 +4,7 @@
 #include "base/str.h"
 
 int64_t clock_wall_ms(void); /* milliseconds since 1970, UTC */
+int64_t clock_wall_us(void);
 int64_t clock_mono_ms(void); /* never jumps */
 int64_t clock_mono_ns(void);
 

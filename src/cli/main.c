@@ -124,6 +124,19 @@ static void fill_standard_fds(void)
             _exit(1);
 }
 
+/* A link called sbx is `holt sbx`. */
+static int run_called(struct cli *c, int argc, char **argv, struct err *e)
+{
+    const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+    const char *name = slash ? slash + 1 : argc > 0 ? argv[0] : "";
+    static char sbx[] = "sbx";
+
+    if (strcmp(name, sbx) != 0)
+        return run(c, argv + 1, argc > 0 ? (size_t)argc - 1 : 0, e);
+    argv[0] = sbx;
+    return run(c, argv, (size_t)argc, e);
+}
+
 int main(int argc, char **argv)
 {
     struct cli c = {0};
@@ -137,7 +150,7 @@ int main(int argc, char **argv)
     cmd_set_build(op_table, &c.arena, &c.cmds);
     if (argc > 1 && strcmp(argv[1], "__complete") == 0)
         complete_run(&c.cmds, argv + 2, (size_t)argc - 2);
-    else if (run(&c, argv + 1, argc > 0 ? (size_t)argc - 1 : 0, &e) < 0)
+    else if (run_called(&c, argc, argv, &e) < 0)
         r = report(&e, c.failed);
     else
         r = c.status;

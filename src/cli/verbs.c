@@ -106,6 +106,11 @@ static const struct cli_flag port_forward_flags[] = {
       .text = "Where to listen; whoever reaches it reaches the sandbox's port."}, 0, false},
 };
 
+static const struct cli_flag sbx_flags[] = {
+    {{.name = "words", .type = OP_LIST, .positional = true, .example = "create -id demo",
+      .text = "A verb of sbx and its flags."}, 0, true},
+};
+
 const struct verb verb_table[] = {
     {.verb = "create", FLAGS(create_flags), .run = op_verb_run,
      EXAMPLES("holt create", "holt create --name build --memory 512m --cpu 1.5 --labels team=blue -e CI=1",
@@ -161,6 +166,11 @@ const struct verb verb_table[] = {
      FLAGS(port_forward_flags), .run = port_forward_run,
      EXAMPLES("holt port-forward build 8080:80", "holt port-forward build :5432")},
     {.verb = "preview", .run = link_run, EXAMPLES("holt preview build 8000", "xdg-open \"$(holt preview build 3000)\"")},
+    {.verb = "sbx", .group = "sandbox",
+     .text = "The commands of sbx, with its flags and texts: create, exec, status, delete, exec-status, exec-cancel.\n"
+             "A link to holt called sbx is this command. The exit status of exec -sync, -stream and -stream-raw is the command's.",
+     FLAGS(sbx_flags), .run = sbx_run,
+     EXAMPLES("holt sbx create -id demo", "holt sbx exec -id demo -stream-raw -- make test", "holt sbx status")},
     {.verb = "events", FLAGS(events_flags), .run = events_run,
      EXAMPLES("holt events --limit 20", "holt events -f", "holt events -f --type 'token.*' -o json",
               "holt events --since 2026-01-02T00:00:00Z --object token/")},

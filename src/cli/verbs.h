@@ -25,6 +25,7 @@ VERB_RUN(link_run);
 VERB_RUN(port_forward_run);
 VERB_RUN(rm_run);
 VERB_RUN(run_run);
+VERB_RUN(sbx_run);
 VERB_RUN(shell_run);
 VERB_RUN(top_run);
 VERB_RUN(version_run);

@@ -162,7 +162,7 @@ const struct setting_alias shutdown_alias[] = {
 const struct setting_alias proxy_host_alias[] = {{"PROXY_HOST"}, {NULL}};
 const struct setting_alias proxy_port_alias[] = {{"PROXY_PORT"}, {NULL}};
 const struct setting_alias signing_key_alias[] = {{"SIGNING_KEY"}, {NULL}};
-const struct setting_alias seed_image_alias[] = {{"SANDBOX_IMAGE"}, {NULL}};
+const struct setting_alias seed_image_alias[] = {{"SANDBOX_IMAGE"}, {"image"}, {NULL}};
 const struct setting_alias session_timeout_alias[] = {
     {"SESSION_TIMEOUT", from_seconds},
     {NULL},

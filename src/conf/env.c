@@ -115,6 +115,23 @@ static struct str lookup(struct load *l, char **environ, const char *name, const
     return line->value;
 }
 
+/* Each variable that an alias with a '*' stands for. */
+static int take_open(struct load *l, const struct setting *s, const struct setting_alias *a,
+                     char **environ, struct err *e)
+{
+    for (; environ && *environ; environ++) {
+        struct given g = {.s = s, .rank = RANK_ENV_ALIAS};
+        struct str name = str_cut(str_of(*environ), '=', &g.text);
+
+        if (!setting_alias_is(a, name, &g.rest))
+            continue;
+        g.where = arena_printf(&l->a, "variable " STR_FMT, STR_ARG(name));
+        if (load_alias(l, s, a, &g, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int take_aliases(struct load *l, const struct setting *s, char **environ, struct err *e)
 {
     for (const struct setting_alias *a = s->alias; a && a->name; a++) {
@@ -122,6 +139,11 @@ static int take_aliases(struct load *l, const struct setting *s, char **environ,
 
         if (a->name[0] < 'A' || a->name[0] > 'Z')
             continue;
+        if (a->name[strlen(a->name) - 1] == '*') {
+            if (take_open(l, s, a, environ, e) < 0)
+                return -1;
+            continue;
+        }
         g.text = lookup(l, environ, a->name, &g.where);
         if (g.text.n > 0 && load_alias(l, s, a, &g, e) < 0)
             return -1;
@@ -163,8 +185,8 @@ static int judge(struct load *l, struct str name, const char *where, struct err 
 
     if (str_starts(name, STR("HOLT_")))
         return is_known(name) ? 0 : load_unknown(l, name, AS_VARIABLE, where, e);
-    if (name.n && name.p[0] >= 'A' && name.p[0] <= 'Z' && !setting_find_alias(name, &alias) &&
-        setting_is_foreign(name))
+    if (name.n && name.p[0] >= 'A' && name.p[0] <= 'Z' && !str_eq_c(name, "SANDBOX_CONFIG") &&
+        !setting_find_alias(name, &alias) && setting_is_foreign(name))
         load_warn(l, "%s: '" STR_FMT "' is understood but has no effect in this build", where,
                   STR_ARG(name));
     return 0;
@@ -196,6 +218,9 @@ int env_special(struct load *l, char **environ, struct err *e)
     path = lookup(l, environ, "HOLT_CONFIG", &where);
     if (!l->config_file && path.n > 0)
         l->config_file = arena_cstr(&l->a, path);
+    path = lookup(l, environ, "SANDBOX_CONFIG", &where);
+    if (path.n > 0)
+        l->seed_file = arena_cstr(&l->a, path);
     return 0;
 }
 

@@ -10,6 +10,7 @@
 struct file {
     struct load *l;
     const char *path;
+    bool seed;
     struct yaml y;
 };
 
@@ -52,7 +53,8 @@ static int take_scalar(struct file *f, const json_t *v, struct given *g,
     return alias ? load_alias(f->l, g->s, alias, g, e) : load_apply(f->l, g, e);
 }
 
-static int take_list(struct file *f, const json_t *v, struct given *g, struct err *e)
+static int take_list(struct file *f, const json_t *v, struct given *g,
+                     const struct setting_alias *alias, struct err *e)
 {
     if (json_array_size(v) == 0) { /* "[]" replaces what was there */
         g->text = STR("");
@@ -63,7 +65,7 @@ static int take_list(struct file *f, const json_t *v, struct given *g, struct er
             arena_printf(&f->l->a, "%s:%zu", f->path, yaml_place_of_item(&f->y, v, i).line);
 
         g->where = where;
-        if (take_scalar(f, json_array_get(v, i), g, NULL, e) < 0)
+        if (take_scalar(f, json_array_get(v, i), g, alias, e) < 0)
             return -1;
     }
     return 0;
@@ -81,18 +83,21 @@ static int take_member(struct file *f, const char *key, const json_t *v, struct 
     const struct setting_alias *alias = NULL;
     bool is_variable = key[0] >= 'A' && key[0] <= 'Z'; /* of the environment: no key */
 
-    g->s = setting_find(str_of(key));
+    g->s = f->seed ? NULL : setting_find(str_of(key));
     if (json_is_null(v) && (g->s || setting_find_alias(str_of(key), &alias)))
         return 0; /* "key:" with nothing behind it: not set */
     if (g->s && !is_foreign_list(key, v)) {
         g->rank = RANK_FILE;
         if (json_is_array(v) && g->s->f.type == OP_LIST)
-            return take_list(f, v, g, e);
+            return take_list(f, v, g, NULL, e);
         return take_scalar(f, v, g, NULL, e);
     }
     g->s = is_variable ? NULL : setting_find_alias(str_of(key), &alias);
     if (g->s) {
-        g->rank = RANK_FILE_ALIAS;
+        g->rank = f->seed ? RANK_SEED_FILE : RANK_FILE_ALIAS;
+        (void)setting_alias_is(alias, str_of(key), &g->rest);
+        if (json_is_array(v) && g->s->f.type == OP_LIST)
+            return take_list(f, v, g, alias, e);
         return take_scalar(f, v, g, alias, e);
     }
     if (!is_variable && setting_is_foreign(str_of(key))) {
@@ -125,9 +130,9 @@ static int take_mapping(struct file *f, json_t *object, const char *prefix, stru
     return 0;
 }
 
-int file_load(struct load *l, const char *path, struct err *e)
+int file_load(struct load *l, const char *path, bool seed, struct err *e)
 {
-    __attribute__((cleanup(file_done_p))) struct file f = {.l = l, .path = path};
+    __attribute__((cleanup(file_done_p))) struct file f = {.l = l, .path = path, .seed = seed};
     AUTO(buf_done) struct buf text = {0};
     int r = file_read(path, FILE_MAX, &text);
 

@@ -24,10 +24,8 @@ static const char *const foreign[] = {
     "TMUX_AGENT_*", "server.*", "tmux.*", "file.*", "command.*", "human.*", "plan.*", "audit.*",
     "security.*", "sandbox.*",
     /* sbx; SANDBOX_IMAGE and SANDBOX_RUNTIME are agentbox's too */
-    "SANDBOX_*", "image", "volume_mode", "cache_*", "warm_*", "idle_ttl", "create_ready_timeout",
-    "cpu_request", "mem_request", "cpu_limit", "mem_limit", "allowed_hosts", "disallowed_hosts",
-    "env.*", "stream_*", "use_async_exec", "async_exec", "exec_status_retention", "exec_timeout",
-    "exec_max_timeout",
+    "SANDBOX_*", "cache_*", "warm_*", "create_ready_timeout", "cpu_request", "mem_request",
+    "stream_*",
 };
 /* clang-format on */
 

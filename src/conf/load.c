@@ -161,6 +161,9 @@ int load_alias(struct load *l, const struct setting *s, const struct setting_ali
             return err_wrap(e, "%s", g->where);
         own.text = buf_str(&text);
     }
+    if (g->rest.n > 0)
+        own.text =
+            str_of(arena_printf(&l->a, STR_FMT "=" STR_FMT, STR_ARG(g->rest), STR_ARG(own.text)));
     return load_apply(l, &own, e);
 }
 
@@ -245,7 +248,8 @@ static int load_all(struct load *l, const struct conf_sources *from, struct err 
         return 0; /* what needs no settings works even when one is wrong */
     if (load_presets(l, e) < 0 || env_special(l, from->environ, e) < 0)
         return -1;
-    if (l->config_file && file_load(l, l->config_file, e) < 0)
+    if ((l->config_file && file_load(l, l->config_file, false, e) < 0) ||
+        (l->seed_file && file_load(l, l->seed_file, true, e) < 0))
         return -1;
     if (env_load(l, from->environ, e) < 0 || flags_load(l, from, e) < 0)
         return -1;

@@ -11,7 +11,8 @@
 
 /* A name from another system that stands for this setting.  In capitals: an environment variable;
  * otherwise a key of the file, with a dot before the inner one.  convert turns its value into ours
- * (-1 with *e set); NULL: it is the same. */
+ * (-1 with *e set); NULL: it is the same.  A '*' at its end stands for any rest: the value is then
+ * REST=VALUE. */
 struct setting_alias {
     const char *name;
     int (*convert)(struct str value, struct buf *to, struct err *e);
@@ -32,6 +33,8 @@ extern const struct setting setting_table[];
 extern const size_t setting_count;
 const struct setting *setting_find(struct str key); /* NULL: none */
 const struct setting *setting_find_alias(struct str name, const struct setting_alias **ret);
+/* Does this alias mean that name?  *ret_rest: what its '*' stands for; empty without one. */
+bool setting_alias_is(const struct setting_alias *a, struct str name, struct str *ret_rest);
 /* A key or variable that one of the described systems knows and this build has no use for. */
 bool setting_is_foreign(struct str name);
 bool setting_is_section(struct str prefix); /* "logging.": known keys start with it */
@@ -47,12 +50,22 @@ extern const struct setting_alias seed_image_alias[], session_timeout_alias[];
 extern const struct setting_alias proxy_host_alias[], proxy_port_alias[], signing_key_alias[];
 extern const struct setting_alias storage_path_alias[];
 
+/* alias_sbx.c */
+extern const struct setting_alias sbx_volume_mode_alias[], sbx_cache_mode_alias[];
+extern const struct setting_alias sbx_idle_ttl_alias[], sbx_cpu_alias[], sbx_memory_alias[];
+extern const struct setting_alias sbx_allowed_hosts_alias[], sbx_disallowed_hosts_alias[];
+extern const struct setting_alias sbx_env_alias[], sbx_stream_buffer_alias[];
+extern const struct setting_alias sbx_stream_endpoint_alias[];
+extern const struct setting_alias sbx_async_exec_alias[], sbx_exec_keep_alias[];
+extern const struct setting_alias sbx_exec_timeout_alias[], sbx_exec_max_timeout_alias[];
+
 /* Sources in order of strength; a stronger one replaces, an equal one adds to a list. */
 enum rank {
     RANK_DEFAULT,
     RANK_FILE_ALIAS,
     RANK_FILE,
     RANK_ENV_ALIAS,
+    RANK_SEED_FILE, /* sbx's own file goes before its variables */
     RANK_ENV,
     RANK_FLAG,
 };
@@ -62,6 +75,7 @@ struct given { /* one value of one source */
     struct str text;
     enum rank rank;
     const char *where; /* "holt.yaml:3", "variable HOLT_DB", "flag --db" */
+    struct str rest;   /* of an alias with a '*' */
     bool adds, optional;
 };
 
@@ -70,6 +84,7 @@ struct load {
     struct arena a;
     enum rank *ranks;              /* of each row */
     const char *config_file, *ask; /* special flags; ask: "help", "version" … */
+    const char *seed_file;         /* that SANDBOX_CONFIG names; only aliases count there */
     struct map file_env;           /* of --env-file: name to struct env_line, in the arena */
 };
 
@@ -81,7 +96,8 @@ enum spelling { AS_KEY, AS_VARIABLE, AS_FLAG };
 int load_unknown(struct load *l, struct str name, enum spelling as, const char *where,
                  struct err *e); /* names it and its nearest neighbour; -1 */
 
-CHECKED int file_load(struct load *l, const char *path, struct err *e);
+/* seed: sbx's own file, whose keys are aliases of ours. */
+CHECKED int file_load(struct load *l, const char *path, bool seed, struct err *e);
 /* The settings file that a variable names, if no flag did. */
 CHECKED int env_special(struct load *l, char **environ, struct err *e);
 CHECKED int env_load(struct load *l, char **environ, struct err *e);

@@ -9,6 +9,8 @@ static const char *const auth_modes[] = {"token", "off", NULL};
 static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
 static const char *const log_formats[] = {"logfmt", "json", NULL};
 static const char *const runtimes[] = {"native", "fake", NULL};
+static const char *const sbx_volume_modes[] = {"emptydir", "pvc", NULL};
+static const char *const sbx_cache_modes[] = {"emptydir", "hostpath", "pvc", NULL};
 static const char *const seed_identities[] = {"none", "observer", "operator", NULL};
 
 /* systemd's StateDirectory= wins: it made the directory for us (systemd.exec(5)). */
@@ -68,6 +70,27 @@ static int check_image_alias(const char *value, struct err *e)
     if (equals && equals != value && equals[1] && !strchr(equals + 1, '='))
         return 0;
     return err_set(e, ERR_INVALID, 0, "'%.100s' must be NAME=IMAGE", value);
+}
+
+static int check_variable(const char *value, struct err *e)
+{
+    const char *equals = strchr(value, '=');
+
+    if (equals && equals != value)
+        return 0;
+    return err_set(e, ERR_INVALID, 0, "an entry is not of the form NAME=VALUE");
+}
+
+static int check_endpoint(const char *value, struct err *e)
+{
+    static const char *const schemes[] = {"http://", "https://", "ws://", "wss://"};
+
+    for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
+        if (strncmp(value, schemes[i], strlen(schemes[i])) == 0 && value[strlen(value) - 1] != '/')
+            return 0;
+    if (value[0] == '\0')
+        return 0;
+    return err_set(e, ERR_INVALID, 0, "it must be 'http://HOST:PORT', without a '/' at its end");
 }
 
 static int check_host_mount(const char *value, struct err *e)
@@ -256,6 +279,51 @@ const struct setting setting_table[] = {
          .text = "Directory of the host in which each tenant of agentbox has /workspace and /mnt/user-data/outputs, "
                  "shared by its sessions and kept after them; empty: they go with the session."),
      .alias = storage_path_alias, .check = check_storage_path},
+    {ROW(sbx_volume_mode, OP_CHOICE, .preset = "emptydir", .choices = sbx_volume_modes,
+         .text = "What /workspace of an sbx sandbox is; here both are files of its own, on disk, and go with it."),
+     .as_text = true, .alias = sbx_volume_mode_alias, .reload = true},
+    {ROW(sbx_cache_mode, OP_CHOICE, .preset = "emptydir", .choices = sbx_cache_modes,
+         .text = "What /cache of an sbx sandbox is: 'emptydir' and 'pvc' are files of its own, on disk, which go with it; "
+                 "'hostpath' is the volume 'sbx-cache', which all that have it share."),
+     .as_text = true, .alias = sbx_cache_mode_alias, .reload = true},
+    {ROW(sbx_idle_ttl_ms, OP_DURATION, .preset = "15m", .max = 36500LL * 24 * HOUR,
+         .text = "An sbx sandbox that nobody used for this long is deleted, unless a command runs in it; 0: never."),
+     .alias = sbx_idle_ttl_alias, .reload = true},
+    {ROW(sbx_cpu_millis, OP_INT, .preset = "0", .max = 1000000,
+         .text = "Processor time of an sbx sandbox in thousandths of a core; 0: no limit."),
+     .alias = sbx_cpu_alias, .reload = true},
+    {ROW(sbx_memory_bytes, OP_SIZE, .preset = "0", .max = 1LL << 50,
+         .text = "Memory of an sbx sandbox; 0: no limit."),
+     .alias = sbx_memory_alias, .reload = true},
+    {ROW(sbx_allowed_hosts, OP_LIST, .preset = "", .max = 256,
+         .text = "Hosts that an sbx sandbox may reach, where its request names none."),
+     .alias = sbx_allowed_hosts_alias, .reload = true},
+    {ROW(sbx_disallowed_hosts, OP_LIST, .preset = "", .max = 256,
+         .text = "Hosts that an sbx sandbox may not reach, where its request names none."),
+     .alias = sbx_disallowed_hosts_alias, .reload = true},
+    {ROW(sbx_env, OP_LIST, .preset = "", .max = 512, .secret = true,
+         .text = "Variables of every sbx sandbox, 'NAME=VALUE'; a request's own are stronger. Not shown."),
+     .alias = sbx_env_alias, .check = check_variable, .reload = true},
+    {ROW(sbx_stream_buffer, OP_INT, .preset = "200", .min = 1, .max = 10000,
+         .text = "Events of the past that a new reader of an sbx sandbox's stream is sent."),
+     .alias = sbx_stream_buffer_alias, .reload = true},
+    {ROW(sbx_stream_endpoint, OP_STR, .preset = "", .max = 1024,
+         .text = "Where sidecars inside sbx sandboxes reach holtd, 'http://HOST:PORT'; they find it, with the sandbox's own "
+                 "token in it, in SBX_STREAM_ENDPOINT. Empty: they are told nothing."),
+     .alias = sbx_stream_endpoint_alias, .check = check_endpoint, .reload = true},
+    {ROW(sbx_async_exec, OP_BOOL, .preset = "true",
+         .text = "Does sbx's exec answer before the command has ended, where its request does not say? Its output is "
+                 "in the stream then."),
+     .alias = sbx_async_exec_alias, .reload = true},
+    {ROW(sbx_exec_keep_ms, OP_DURATION, .preset = "30m", .max = 36500LL * 24 * HOUR,
+         .text = "How long after its end sbx tells of a command; 0: as long as it is kept."),
+     .alias = sbx_exec_keep_alias, .reload = true},
+    {ROW(sbx_exec_timeout_ms, OP_DURATION, .preset = "0", .max = 366LL * 24 * HOUR,
+         .text = "Time limit of sbx's commands that name none; 0: none."),
+     .alias = sbx_exec_timeout_alias, .reload = true},
+    {ROW(sbx_exec_max_timeout_ms, OP_DURATION, .preset = "6h", .max = 366LL * 24 * HOUR,
+         .text = "Longest time limit that sbx's exec may ask for; 0: any."),
+     .alias = sbx_exec_max_timeout_alias, .reload = true},
     {ROW(image_aliases, OP_LIST, .preset = "ubuntu:22.04=host,agentbox-sandbox:latest=host", .max = 256,
          .text = "Other names for images, 'NAME=IMAGE', where no image has the name itself: clients of the "
                  "described systems ask for theirs. The reply says which image was taken."),
@@ -301,11 +369,21 @@ const struct setting *setting_find(struct str key)
     return NULL;
 }
 
+bool setting_alias_is(const struct setting_alias *a, struct str name, struct str *ret_rest)
+{
+    struct str known = str_of(a->name);
+    bool open = known.p[known.n - 1] == '*';
+
+    known.n -= open;
+    *ret_rest = open && str_starts(name, known) ? str_skip(name, known.n) : (struct str){0};
+    return open ? ret_rest->n > 0 : str_eq(name, known);
+}
+
 const struct setting *setting_find_alias(struct str name, const struct setting_alias **ret)
 {
     for (size_t i = 0; i < setting_count; i++) {
         for (const struct setting_alias *a = setting_table[i].alias; a && a->name; a++) {
-            if (str_eq_c(name, a->name)) {
+            if (setting_alias_is(a, name, &(struct str){0})) {
                 *ret = a;
                 return &setting_table[i];
             }

@@ -23,6 +23,19 @@ const struct sm_state exec_states[] = {
 };
 _Static_assert(ARRAY_LEN(exec_states) == EXEC_STATE_COUNT, "a state without a row");
 
+/* --- moments --- */
+
+int64_t sandboxes_moment(struct sandboxes *all)
+{
+    all->moment_us = i64_max(clock_wall_us(), all->moment_us + 1);
+    return all->moment_us;
+}
+
+void sandboxes_moment_was(struct sandboxes *all, int64_t us)
+{
+    all->moment_us = i64_max(all->moment_us, us);
+}
+
 /* --- the object --- */
 
 static void exec_moved(struct sm *m, int from)
@@ -33,9 +46,9 @@ static void exec_moved(struct sm *m, int from)
         if (x->started_ms == 0)
             x->started_ms = clock_wall_ms();
     } else if (from <= EXEC_RUNNING) {
-        x->ended_ms = clock_wall_ms();
+        x->ended_us = sandboxes_moment(x->sandbox->all);
         if (x->duration_ms == 0 && x->started_ms > 0)
-            x->duration_ms = i64_max(x->ended_ms - x->started_ms, 0);
+            x->duration_ms = i64_max(x->ended_us / 1000 - x->started_ms, 0);
         x->sandbox->execs_live--;
     }
     log_debug("exec", LOG_C("id", x->id), LOG_C("state", sm_name(m)),
@@ -136,6 +149,7 @@ void exec_forget(struct exec *x)
     stop_timers(x);
     list_unlink(&x->unsafe);
     list_unlink(&x->link);
+    journals_wake(x->sandbox);
     x->sandbox->exec_count--;
     if (x->sandbox->all->closed) /* it goes on without us, and who looks is told */
         gone = (struct err){.code = ERR_CANCELLED, .msg = "holtd is ending"};
@@ -218,9 +232,11 @@ void exec_info(const struct exec *x, struct exec_info *ret)
         .takes_input = exec_is_live(x) && !x->in_eof && (x->flags & (EXEC_STDIN | EXEC_PTY)) != 0,
         .exit_code = x->exit_code,
         .signal = x->signal,
-        .created_ms = x->created_ms,
+        .created_ms = x->created_us / 1000,
         .started_ms = x->started_ms,
-        .ended_ms = x->ended_ms,
+        .ended_ms = x->ended_us / 1000,
+        .created_us = x->created_us,
+        .ended_us = x->ended_us,
         .duration_ms =
             exec_is_live(x) && x->started_ms > 0 ? i64_max(now - x->started_ms, 0) : x->duration_ms,
         .timeout_ms = x->timeout_ms,
@@ -270,6 +286,7 @@ static void end_saved(struct exec *x, const struct err *e)
     x->idle_since_ms = clock_mono_ms();
     exec_tell_started(x, e);
     exec_wake(x);
+    journals_wake(s);
     sandbox_exec_over(s);
 }
 
@@ -399,6 +416,7 @@ static void start_saved(struct exec *x, const struct err *e)
         return;
     }
     x->start_saved = true;
+    journals_wake(x->sandbox);
     if (x->start && !x->ch && x->sandbox->guest_ready)
         exec_send_start(x);
     exec_started_if_all(x);

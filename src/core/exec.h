@@ -46,6 +46,7 @@ struct exec_info { /* borrowed until the loop turns */
     int exit_code;    /* -1: none; 128 + n for a signal */
     int signal;       /* 0: none */
     int64_t created_ms, started_ms, ended_ms, duration_ms, timeout_ms;
+    int64_t created_us, ended_us; /* moments: no two things in the daemon have the same */
     int64_t user_us, system_us, max_rss_kib;
     int64_t out_from, out_end, err_from, err_end; /* bytes kept: [from, end) */
     uint32_t pid;                                 /* inside */
@@ -84,7 +85,7 @@ enum exec_which { EXEC_STDOUT = 1, EXEC_STDERR = 2, EXEC_BOTH = 3 };
 struct exec_reader;
 struct exec_reader_ops {
     /* One record; offset within its stream.  Returns 1 to pause until exec_reader_resume. */
-    int (*bytes)(void *arg, enum exec_which stream, int64_t offset, int64_t time_ms,
+    int (*bytes)(void *arg, enum exec_which stream, int64_t offset, int64_t time_us,
                  struct str bytes);
     int (*gap)(void *arg, enum exec_which stream, int64_t from,
                int64_t to); /* dropped by the limit */

@@ -36,18 +36,20 @@ static void log_failed(struct exec *x, const struct err *e)
     timer_set(x->sandbox->all->timers, &x->check, clock_mono_ms() + AGAIN_MS, exec_attach_again);
 }
 
-static void spill(struct exec *x)
+int exec_spill(struct exec *x)
 {
     struct err e = {0};
 
+    list_unlink(&x->unsafe);
     x->sandbox->has_logs = true;
     if (space_ask(x->sandbox->all->space, buf_len(&x->log.mem), &e) < 0 ||
         exec_log_spill(&x->log, &e) < 0) {
         log_failed(x, &e);
-        return;
+        return -1;
     }
     if (!is_full(x))
         ack_all(x);
+    return 0;
 }
 
 void exec_spill_due(struct timer *t)
@@ -62,8 +64,7 @@ void exec_spill_due(struct timer *t)
             timer_set(all->timers, &all->spill, x->unsafe_since_ms + SPILL_MS, exec_spill_due);
             return;
         }
-        list_unlink(&x->unsafe);
-        spill(x);
+        (void)!exec_spill(x);
     }
 }
 
@@ -85,10 +86,14 @@ static int append(struct exec *x, enum log_stream s, struct str bytes, struct er
 {
     size_t in_mem = buf_len(&x->log.mem) + bytes.n + LOG_HEAD;
     bool to_file = x->log.in_file || in_mem > LOG_SMALL;
+    int64_t moment = sandboxes_moment(x->sandbox->all);
 
     if (to_file && space_ask(x->sandbox->all->space, bytes.n, e) < 0)
         return -1;
-    return exec_log_append(&x->log, s, clock_wall_ms(), bytes, e);
+    if (exec_log_append(&x->log, s, &moment, bytes, e) < 0)
+        return -1;
+    sandboxes_moment_was(x->sandbox->all, moment);
+    return 0;
 }
 
 static void on_output(struct guest_exec *ch, enum guest_stream gs, uint64_t offset,
@@ -123,6 +128,7 @@ static void on_output(struct guest_exec *ch, enum guest_stream gs, uint64_t offs
     }
     if (!list_is_empty(&x->readers))
         exec_wake(x);
+    journals_wake(x->sandbox);
 }
 
 void exec_log_read_on(struct exec *x)
@@ -238,7 +244,7 @@ static bool was_oom(const struct exec *x, const struct guest_exec_exit *how)
 {
     bool killed = how->how == GUEST_SIGNALLED ? how->code == SIGKILL : how->code == 128 + SIGKILL;
 
-    return how->oom || (killed && x->kills == 0 && x->sandbox->oom_ms >= x->created_ms);
+    return how->oom || (killed && x->kills == 0 && x->sandbox->oom_ms >= x->created_us / 1000);
 }
 
 static void on_exited(struct guest_exec *ch, const struct guest_exec_exit *how)

@@ -14,7 +14,7 @@
 
 /* A record's head, little-endian:
  *   0 u32 check of the rest   4 u16 length   6 u8 stream   7 u8 0
- *   8 u64 seq   16 u64 time_ms   24 u64 stdout's offset   32 u64 stderr's offset
+ *   8 u64 seq   16 u64 time_us   24 u64 stdout's offset   32 u64 stderr's offset
  * A record has at least one byte of content: at most LOG_HEAD bytes at the end of a block, which
  * have no room for that, are zero. */
 
@@ -49,7 +49,7 @@ static void put_head(unsigned char *to, const struct log_record *r)
     to[6] = (unsigned char)r->stream;
     to[7] = 0;
     put(to + 8, r->seq, 8);
-    put(to + 16, (uint64_t)r->time_ms, 8);
+    put(to + 16, (uint64_t)r->time_us, 8);
     put(to + 24, (uint64_t)r->at[LOG_OUT], 8);
     put(to + 32, (uint64_t)r->at[LOG_ERR], 8);
     put(to, check_of(to), 4);
@@ -62,7 +62,7 @@ static bool get_head(const unsigned char *p, struct log_record *ret)
         return false;
     ret->stream = (enum log_stream)p[6];
     ret->seq = get(p + 8, 8);
-    ret->time_ms = (int64_t)get(p + 16, 8);
+    ret->time_us = (int64_t)get(p + 16, 8);
     ret->at[LOG_OUT] = (int64_t)get(p + 24, 8);
     ret->at[LOG_ERR] = (int64_t)get(p + 32, 8);
     ret->bytes = str_make(NULL, (size_t)get(p + 4, 2));
@@ -261,17 +261,18 @@ static int append_one(struct exec_log *g, struct log_record *r, struct err *e)
     return 0;
 }
 
-int exec_log_append(struct exec_log *g, enum log_stream s, int64_t time_ms, struct str bytes,
+int exec_log_append(struct exec_log *g, enum log_stream s, int64_t *time_us, struct str bytes,
                     struct err *e)
 {
     const int64_t size = g->size, end[] = {g->end[LOG_OUT], g->end[LOG_ERR]};
     const uint64_t seq = g->seq;
+    int64_t at_us = *time_us;
 
     if (buf_len(&g->mem) + bytes.n + LOG_HEAD > LOG_SMALL && exec_log_spill(g, e) < 0)
         return -1;
     while (bytes.n > 0) {
         struct log_record r = {.seq = g->seq,
-                               .time_ms = time_ms,
+                               .time_us = at_us,
                                .stream = s,
                                .at = {g->end[LOG_OUT], g->end[LOG_ERR]},
                                .bytes = bytes};
@@ -283,7 +284,10 @@ int exec_log_append(struct exec_log *g, enum log_stream s, int64_t time_ms, stru
             return -1;
         }
         bytes = str_skip(bytes, r.bytes.n);
+        *time_us = at_us;
+        at_us++;
     }
+    g->last_us = i64_max(g->last_us, *time_us);
     exec_log_retain(g);
     return 0;
 }
@@ -324,6 +328,7 @@ static size_t take_records(struct exec_log *g, struct str block)
             break;
         any = true;
         g->seq = r.seq + 1;
+        g->last_us = r.time_us;
         g->end[LOG_OUT] = r.at[LOG_OUT];
         g->end[LOG_ERR] = r.at[LOG_ERR];
         g->end[r.stream] += (int64_t)r.bytes.n;
@@ -427,8 +432,10 @@ void exec_log_forget(struct exec_log *g)
 
 /* --- reading --- */
 
-int exec_log_seek(struct exec_log *g, const int64_t want[LOG_STREAMS], int64_t *ret_pos,
-                  struct err *e)
+/* The last block whose first record is not too far. */
+static int bisect(struct exec_log *g,
+                  bool (*is_before)(const struct log_record *r, const void *arg), const void *arg,
+                  int64_t *ret_pos, struct err *e)
 {
     int64_t low = g->first / LOG_BLOCK, high = g->size / LOG_BLOCK;
 
@@ -439,19 +446,42 @@ int exec_log_seek(struct exec_log *g, const int64_t want[LOG_STREAMS], int64_t *
         return -1;
     if (high > low && g->size % LOG_BLOCK == 0)
         high--;
-    while (low < high) { /* the last block that begins at or before both */
+    while (low < high) {
         int64_t mid = (low + high + 1) / 2;
         struct log_record r;
 
         if (read_head(g, mid * LOG_BLOCK, &r, e) < 0)
             return -1;
-        if (r.at[LOG_OUT] <= want[LOG_OUT] && r.at[LOG_ERR] <= want[LOG_ERR])
+        if (is_before(&r, arg))
             low = mid;
         else
             high = mid - 1;
     }
     *ret_pos = low * LOG_BLOCK;
     return 0;
+}
+
+static bool offsets_before(const struct log_record *r, const void *arg)
+{
+    const int64_t *want = arg;
+
+    return r->at[LOG_OUT] <= want[LOG_OUT] && r->at[LOG_ERR] <= want[LOG_ERR];
+}
+
+int exec_log_seek(struct exec_log *g, const int64_t want[LOG_STREAMS], int64_t *ret_pos,
+                  struct err *e)
+{
+    return bisect(g, offsets_before, want, ret_pos, e);
+}
+
+static bool time_before(const struct log_record *r, const void *arg)
+{
+    return r->time_us <= *(const int64_t *)arg;
+}
+
+int exec_log_seek_time(struct exec_log *g, int64_t after_us, int64_t *ret_pos, struct err *e)
+{
+    return bisect(g, time_before, &after_us, ret_pos, e);
 }
 
 int exec_log_block(struct exec_log *g, int64_t *pos, char *block, struct str *ret, struct err *e)

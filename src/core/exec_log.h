@@ -30,6 +30,7 @@ struct exec_log {
     int64_t punched; /* the file has a hole up to here */
     int64_t from[LOG_STREAMS], end[LOG_STREAMS]; /* bytes of output: [from, end) are kept */
     uint64_t seq;                                /* of the next record */
+    int64_t last_us;                             /* time of the last one; 0: not known */
     int64_t keep;                                /* bytes of output; 0: all */
     bool hold;                                   /* nothing at or after floor is dropped */
     int64_t floor;
@@ -37,7 +38,7 @@ struct exec_log {
 
 struct log_record {
     uint64_t seq;
-    int64_t time_ms;
+    int64_t time_us;
     enum log_stream stream;
     int64_t at[LOG_STREAMS]; /* of both streams, before this record */
     struct str bytes;
@@ -47,8 +48,9 @@ void exec_log_init(struct exec_log *g, const char *path, int64_t keep); /* empty
 void exec_log_done(struct exec_log *g);                                 /* the file stays */
 /* What a crash left in the file: a torn last record is cut.  No file: empty, in memory. */
 CHECKED int exec_log_recover(struct exec_log *g, struct err *e);
-/* After a failure nothing was appended. */
-CHECKED int exec_log_append(struct exec_log *g, enum log_stream s, int64_t time_ms,
+/* *time_us is the time of the first record; each further one that it takes is one later, and
+ * *time_us is the last one's then.  After a failure nothing was appended. */
+CHECKED int exec_log_append(struct exec_log *g, enum log_stream s, int64_t *time_us,
                             struct str bytes, struct err *e);
 /* The stream goes on at `to`: what lies before was lost.  Readers are told of a gap. */
 void exec_log_skip(struct exec_log *g, enum log_stream s, int64_t to);
@@ -70,6 +72,9 @@ void exec_log_forget(
  * dropped); INT64_MAX: this stream is not asked for. */
 CHECKED int exec_log_seek(struct exec_log *g, const int64_t want[LOG_STREAMS], int64_t *ret_pos,
                           struct err *e);
+/* Likewise: from there on no record later than this is missed. */
+CHECKED int exec_log_seek_time(struct exec_log *g, int64_t after_us, int64_t *ret_pos,
+                               struct err *e);
 /* Bytes of records from pos to the end of its block, at most; 0: pos is the end.  *ret points into
  * the log or into `block` (LOG_BLOCK bytes).  pos before the oldest: as if it were the oldest's. */
 CHECKED int exec_log_block(struct exec_log *g, int64_t *pos, char *block, struct str *ret,

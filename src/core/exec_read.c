@@ -61,22 +61,25 @@ static void load_done(void *arg, const struct err *e)
     l->x->loading = false;
     if (why.code == ERR_NONE && exec_log_load(&l->x->log, buf_str(&l->records), &why) == 0)
         exec_wake(l->x);
+    journals_wake(l->x->sandbox);
     if (why.code != ERR_NONE) {
         err_wrap(&why, "read the output of '%s'", l->x->id);
         readers_end(l->x, &why);
+        journals_end(l->x->sandbox, &why);
     }
     buf_done(&l->records);
     exec_unref(l->x);
     mem_free(l);
 }
 
-static bool is_there(struct exec *x)
+bool exec_is_there(struct exec *x)
 {
     struct load *l;
     struct err e = {0};
 
     if (exec_warm(x, &e) < 0) {
         readers_end(x, &e);
+        journals_end(x->sandbox, &e);
         return false;
     }
     if (x->log.in_file || (int64_t)buf_len(&x->log.mem) == x->log.size)
@@ -129,7 +132,7 @@ static void tell_record(struct exec_reader *r, const struct log_record *rec)
     bytes = str_skip(bytes, (size_t)(r->want[s] - at));
     at = r->want[s];
     r->want[s] = end;
-    if (r->ops->bytes(r->arg, which_of[s], at, rec->time_ms, bytes) != 0)
+    if (r->ops->bytes(r->arg, which_of[s], at, rec->time_us, bytes) != 0)
         r->paused = true;
 }
 
@@ -174,7 +177,7 @@ static bool tell_reader(struct exec_reader *r)
     struct err e = {0};
     size_t told = 0;
 
-    if (!is_there(x))
+    if (!exec_is_there(x))
         return false;
     if (!r->placed) {
         if (exec_log_seek(&x->log, r->want, &r->pos, &e) < 0) {

@@ -30,10 +30,10 @@ static void put_all(struct buf *to, const struct exec *x)
     put_spec(&w, x);
     jw_kbool(&w, "pty", x->flags & EXEC_PTY);
     jw_kint(&w, "timeout_ms", x->timeout_ms);
-    jw_ktime(&w, "created_at", x->created_ms);
+    jw_ktime(&w, "created_at", x->created_us / 1000);
     if (!exec_is_live(x)) {
         jw_ktime(&w, "started_at", x->started_ms);
-        jw_ktime(&w, "ended_at", x->ended_ms);
+        jw_ktime(&w, "ended_at", x->ended_us / 1000);
         jw_kint(&w, "exit_code", x->exit_code);
         jw_kint(&w, "signal", x->signal);
         jw_kbool(&w, "timed_out", x->flags & EXEC_TIMED_OUT);
@@ -60,7 +60,7 @@ struct exec_job { /* copies: the store's thread sees nothing else */
     char *failure, *idempotency, *spec, *data;
     struct buf output;
     bool has_output;
-    int64_t flags, exit_code, signal, pid, created_ms, started_ms, ended_ms, duration_ms,
+    int64_t flags, exit_code, signal, pid, created_us, started_ms, ended_us, duration_ms,
         timeout_ms, user_us, system_us, max_rss_kib, output_bytes;
     int64_t from[LOG_STREAMS], end[LOG_STREAMS];
 };
@@ -87,21 +87,21 @@ static int save_work(struct store_tx *tx, void *arg, struct err *e)
             tx,
             "INSERT INTO execs (id, sandbox, state, failure, idempotency, flags, exit_code, "
             "signal, "
-            "pid, created_ms, started_ms, ended_ms, duration_ms, timeout_ms, user_us, system_us, "
+            "pid, created_us, started_ms, ended_us, duration_ms, timeout_ms, user_us, system_us, "
             "max_rss_kib, output_bytes, out_from, out_end, err_from, err_end, spec, output) VALUES "
             "(:id, :sandbox, :state, :failure, :key, :flags, :exit, :signal, :pid, :created, "
             ":started, :ended, :duration, :timeout, :user, :system, :rss, :keep, :out_from, "
             ":out_end, :err_from, :err_end, :spec, :output) ON CONFLICT (id) DO UPDATE SET state = "
             ":state, failure = :failure, flags = :flags, exit_code = :exit, signal = :signal, pid "
             "= "
-            ":pid, started_ms = :started, ended_ms = :ended, duration_ms = :duration, user_us = "
+            ":pid, started_ms = :started, ended_us = :ended, duration_ms = :duration, user_us = "
             ":user, system_us = :system, max_rss_kib = :rss, out_from = :out_from, out_end = "
             ":out_end, err_from = :err_from, err_end = :err_end, output = :output",
             PARAMS(P_C("id", j->id), P_C("sandbox", j->sandbox), P_C("state", j->state),
                    P_C("failure", j->failure), P_C("key", j->idempotency), P_INT("flags", j->flags),
                    P_INT("exit", j->exit_code), P_INT("signal", j->signal), P_INT("pid", j->pid),
-                   P_INT("created", j->created_ms), P_INT("started", j->started_ms),
-                   P_INT("ended", j->ended_ms), P_INT("duration", j->duration_ms),
+                   P_INT("created", j->created_us), P_INT("started", j->started_ms),
+                   P_INT("ended", j->ended_us), P_INT("duration", j->duration_ms),
                    P_INT("timeout", j->timeout_ms), P_INT("user", j->user_us),
                    P_INT("system", j->system_us), P_INT("rss", j->max_rss_kib),
                    P_INT("keep", j->output_bytes), P_INT("out_from", j->from[LOG_OUT]),
@@ -181,9 +181,9 @@ void exec_save(struct exec *x, const char *event, const char *actor,
     j->exit_code = x->exit_code;
     j->signal = x->signal;
     j->pid = x->pid;
-    j->created_ms = x->created_ms;
+    j->created_us = x->created_us;
     j->started_ms = x->started_ms;
-    j->ended_ms = x->ended_ms;
+    j->ended_us = x->ended_us;
     j->duration_ms = x->duration_ms;
     j->timeout_ms = x->timeout_ms;
     j->user_us = x->user_us;
@@ -259,7 +259,7 @@ static void get_log(struct exec *x, const struct store_rows *rows)
     x->log_cold = !(x->flags & EXEC_ROW_OUTPUT);
     if (exec_is_live(x)) {
         /* The row is not written again when it begins to run: a deadline counts from here on. */
-        x->started_ms = x->started_ms > 0 ? x->started_ms : x->created_ms;
+        x->started_ms = x->started_ms > 0 ? x->started_ms : x->created_us / 1000;
         return;
     }
     x->ended_saved = true;
@@ -291,9 +291,9 @@ static int load_row(struct sandboxes *all, const struct store_rows *rows, struct
     x->exit_code = (int)rows_int(rows, 6);
     x->signal = (int)rows_int(rows, 7);
     x->pid = (uint32_t)rows_int(rows, 8);
-    x->created_ms = rows_int(rows, 9);
+    x->created_us = rows_int(rows, 9);
     x->started_ms = rows_int(rows, 10);
-    x->ended_ms = rows_int(rows, 11);
+    x->ended_us = rows_int(rows, 11);
     x->duration_ms = rows_int(rows, 12);
     x->timeout_ms = rows_int(rows, 13);
     x->user_us = rows_int(rows, 14);
@@ -304,6 +304,8 @@ static int load_row(struct sandboxes *all, const struct store_rows *rows, struct
         return -1;
     if (exec_is_live(x) && exec_warm(x, e) < 0)
         return -1;
+    x->start_saved = true;
+    sandboxes_moment_was(all, i64_max(x->log.last_us, i64_max(x->created_us, x->ended_us)));
     s->has_logs = true;
     exec_add(exec_ref(x));
     return 0;
@@ -316,7 +318,7 @@ int exec_load_rows(struct store_tx *tx, struct sandboxes *all, struct err *e)
 
     if (tx_query(tx,
                  "SELECT id, sandbox, state, failure, idempotency, flags, exit_code, signal, pid, "
-                 "created_ms, started_ms, ended_ms, duration_ms, timeout_ms, user_us, system_us, "
+                 "created_us, started_ms, ended_us, duration_ms, timeout_ms, user_us, system_us, "
                  "output_bytes, out_from, out_end, err_from, err_end, spec, "
                  "COALESCE(LENGTH(output), 0), max_rss_kib FROM execs ORDER BY id",
                  NO_PARAMS, &rows, e) < 0)

@@ -222,7 +222,7 @@ static struct exec *from_spec(struct sandbox *s, const struct exec_spec *spec)
     x->flags = (spec->pty ? EXEC_PTY : 0U) | (spec->want_stdin ? EXEC_STDIN : 0U) |
                (spec->block_when_full ? EXEC_BLOCKS : 0U);
     x->timeout_ms = spec->timeout_ms;
-    x->created_ms = clock_wall_ms();
+    x->created_us = sandboxes_moment(s->all);
     if (spec->output_bytes > 0)
         x->log.keep = i64_max(spec->output_bytes, OUTPUT_MIN);
     x->log.hold = spec->block_when_full;

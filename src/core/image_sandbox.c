@@ -82,13 +82,13 @@ static void end(struct unpack *x, const struct err *e)
 
 /* --- what it said --- */
 
-static int on_report(void *arg, enum exec_which stream, int64_t offset, int64_t time_ms,
+static int on_report(void *arg, enum exec_which stream, int64_t offset, int64_t time_us,
                      struct str bytes)
 {
     struct unpack *x = arg;
 
     (void)offset;
-    (void)time_ms;
+    (void)time_us;
     if (stream == EXEC_STDOUT && buf_len(&x->report) + bytes.n <= REPORT_MAX)
         buf_add_str(&x->report, bytes);
     return 0;

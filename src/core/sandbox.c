@@ -175,6 +175,7 @@ struct sandbox *sandbox_new(struct sandboxes *all, const char *id)
     s->sm = (struct sm){.table = sandbox_states, .on_move = sandbox_moved};
     (void)snprintf(s->id, sizeof s->id, "%s", id);
     list_init(&s->execs);
+    list_init(&s->journals);
     list_init(&s->waits);
     list_init(&s->destroy_waits);
     list_init(&s->update_waits);
@@ -345,6 +346,8 @@ void sandbox_drop(struct sandbox *s)
 {
     struct sandboxes *all = s->all;
     size_t at = position(all, str_of(s->id), false);
+    const struct err gone = {.code = all->closed ? ERR_CANCELLED : ERR_GONE,
+                             .msg = "the sandbox is gone"};
 
     if (!s->in_list)
         return;
@@ -357,6 +360,8 @@ void sandbox_drop(struct sandbox *s)
     s->in_list = false;
     timer_stop(&s->confirm);
     link_close(s);
+    journals_end(s, &gone);
+    notes_close(s);
     while (!list_is_empty(&s->execs))
         exec_forget(LIST_ENTRY(s->execs.next, struct exec, link));
     sandbox_unref(s);

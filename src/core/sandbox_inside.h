@@ -51,6 +51,7 @@ struct sandboxes {
     struct timer spill;
     struct list spares, told; /* small calls that are told in the next turn */
     bool closed, keep_strays;
+    int64_t moment_us; /* the last one that was given */
 };
 
 struct sandbox_layer {
@@ -88,6 +89,8 @@ struct sandbox {
     struct list execs; /* by id, ended ones too */
     size_t exec_count, execs_live;
     bool has_logs; /* a directory of log files may be there */
+    struct list journals;
+    struct exec_log *notes; /* NULL: nobody asked for them yet */
 
     /* the step under way, and who waits for its end */
     enum sandbox_step step;
@@ -138,7 +141,8 @@ struct exec {
     uint32_t flags; /* enum exec_flag */
     int exit_code, signal;
     uint32_t pid;
-    int64_t created_ms, started_ms, ended_ms, duration_ms, timeout_ms;
+    int64_t created_us, ended_us; /* moments */
+    int64_t started_ms, duration_ms, timeout_ms;
     int64_t user_us, system_us, max_rss_kib;
 
     /* until it runs */
@@ -270,6 +274,9 @@ extern const struct sm_state exec_states[];
 struct exec *exec_new(struct sandbox *s, const char *id);
 void exec_add(struct exec *x); /* to its sandbox's list, by id */
 bool exec_is_live(const struct exec *x);
+/* The time, but later than any before: what happens has an order, also after a restart. */
+int64_t sandboxes_moment(struct sandboxes *all);
+void sandboxes_moment_was(struct sandboxes *all, int64_t us); /* one of an earlier life */
 CHECKED int exec_warm(struct exec *x, struct err *e);
 void exec_link(struct exec *x,
                const struct guest_exec_row *row); /* the guest is there; NULL: unknown */
@@ -294,10 +301,18 @@ void exec_spill_due(struct timer *t);
 void exec_save(struct exec *x, const char *event, const char *actor,
                void (*done)(struct exec *x, const struct err *e));
 void exec_erase(struct exec *x);
+CHECKED int exec_spill(struct exec *x); /* what init alone keeps, into the file; -1: it waits */
+/* Its log can be read now; else it is being fetched, and its readers and journals are woken. */
+bool exec_is_there(struct exec *x);
 void exec_wake(struct exec *x); /* its readers and waits, in the next turn */
 void readers_tell(struct exec *x);
 void readers_end(struct exec *x, const struct err *e);
 CHECKED int exec_load_rows(struct store_tx *tx, struct sandboxes *all, struct err *e);
+
+/* --- journal.c --- */
+void notes_close(struct sandbox *s);
+void journals_wake(struct sandbox *s);
+void journals_end(struct sandbox *s, const struct err *e);
 
 /* sandbox_image.c */
 struct image_use;

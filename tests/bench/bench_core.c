@@ -97,12 +97,12 @@ static void execs(void)
     world_destroy(&w, s);
 }
 
-static int count_bytes(void *arg, enum exec_which s, int64_t offset, int64_t time_ms,
+static int count_bytes(void *arg, enum exec_which s, int64_t offset, int64_t time_us,
                        struct str bytes)
 {
     (void)s;
     (void)offset;
-    (void)time_ms;
+    (void)time_us;
     *(int64_t *)arg += (int64_t)bytes.n;
     return 0;
 }

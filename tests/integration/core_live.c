@@ -87,12 +87,12 @@ struct slow {
     bool paused;
 };
 
-static int slow_bytes(void *arg, enum exec_which stream, int64_t offset, int64_t time_ms,
+static int slow_bytes(void *arg, enum exec_which stream, int64_t offset, int64_t time_us,
                       struct str bytes)
 {
     struct slow *l = arg;
 
-    (void)output_ops.bytes(&l->o, stream, offset, time_ms, bytes);
+    (void)output_ops.bytes(&l->o, stream, offset, time_us, bytes);
     l->paused = true;
     return 1;
 }

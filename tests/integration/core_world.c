@@ -140,13 +140,13 @@ void world_destroy(struct world *w, struct sandbox *s)
     world_await(w);
 }
 
-static int on_bytes(void *arg, enum exec_which stream, int64_t offset, int64_t time_ms,
+static int on_bytes(void *arg, enum exec_which stream, int64_t offset, int64_t time_us,
                     struct str bytes)
 {
     struct output *o = arg;
     int i = stream == EXEC_STDOUT ? 0 : 1;
 
-    CHECK(time_ms > 0 && bytes.n > 0);
+    CHECK(time_us > 0 && bytes.n > 0);
     CHECK(o->at[i] < 0 || offset == o->at[i]); /* once, in order */
     o->at[i] = offset + (int64_t)bytes.n;
     buf_add_str(&o->bytes[i], bytes);

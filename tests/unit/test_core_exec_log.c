@@ -63,7 +63,8 @@ static void append(struct fixture *f, enum log_stream s, size_t n)
     assert_true(f->len[s] + (int64_t)n <= MODEL_MAX);
     for (size_t i = 0; i < n; i++)
         f->model[s][f->len[s] + (int64_t)i] = (unsigned char)rnd(f, 256);
-    assert_int_equal(exec_log_append(&f->g, s, 1000, str_make(f->model[s] + f->len[s], n), &e), 0);
+    assert_int_equal(
+        exec_log_append(&f->g, s, &(int64_t){1000}, str_make(f->model[s] + f->len[s], n), &e), 0);
     f->len[s] += (int64_t)n;
     assert_int_equal(f->g.end[s], f->len[s]);
 }
@@ -217,7 +218,7 @@ static void torn_records_are_cut(void **state)
         assert_int_equal(g.end[LOG_OUT], 60000);
         assert_int_equal(g.end[LOG_ERR], cut <= 140 ? 2000 : 0);
         /* It goes on behind what is whole. */
-        assert_int_equal(exec_log_append(&g, LOG_OUT, 1, STR("more"), &e), 0);
+        assert_int_equal(exec_log_append(&g, LOG_OUT, &(int64_t){1}, STR("more"), &e), 0);
         assert_int_equal(g.end[LOG_OUT], 60004);
         exec_log_done(&g);
         (void)unlink(copy);

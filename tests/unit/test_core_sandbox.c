@@ -853,12 +853,32 @@ static int many_work(struct store_tx *tx, void *arg, struct err *e)
                    PARAMS(P_C("id", id_make("sb", sb)), P_INT("i", i)), e) < 0 ||
             tx_run(tx,
                    "INSERT INTO execs SELECT :id, :sb, state, failure, idempotency, flags, "
-                   "exit_code, signal, pid, created_ms, started_ms, ended_ms, duration_ms, "
+                   "exit_code, signal, pid, created_us, started_ms, ended_us, duration_ms, "
                    "timeout_ms, user_us, system_us, max_rss_kib, output_bytes, out_from, out_end, "
                    "err_from, err_end, spec, output FROM execs LIMIT 1",
                    PARAMS(P_C("id", id_make("ex", ex)), P_C("sb", sb)), e) < 0)
             return -1;
     return 0;
+}
+
+static void moments_grow_when_the_clock_is_set_back(void **state)
+{
+    struct fixture *f = *state;
+    struct exec *x = start(f, create(f), 0);
+    int64_t created, ended;
+
+    script_exit(&script.execs[0], 0);
+    settle(f);
+    created = info_of(x).created_us;
+    ended = info_of(x).ended_us;
+    assert_true(created > 0 && ended > created);
+    close_all(f);
+    f->clock = (struct clock_fake){clock_wall_ms() - 3600 * 1000, clock_mono_ns()};
+    clock_set_fake(&f->clock);
+    open_all(f);
+    settle(f);
+    x = start(f, create(f), 0);
+    assert_true(info_of(x).created_us > ended);
 }
 
 static void a_thousand_are_read_in_a_moment(void **state)
@@ -965,6 +985,7 @@ int main(void)
         TEST(a_command_that_never_began_is_not_there),
         TEST(a_key_is_there_when_the_row_is),
         TEST(aliases_lead_to_one_sandbox_across_a_restart),
+        TEST(moments_grow_when_the_clock_is_set_back),
         TEST(a_thousand_are_read_in_a_moment),
     };
 

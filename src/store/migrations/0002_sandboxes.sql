@@ -40,9 +40,9 @@ CREATE TABLE execs (
     exit_code BIGINT NOT NULL,
     signal BIGINT NOT NULL,
     pid BIGINT NOT NULL,
-    created_ms BIGINT NOT NULL,
+    created_us BIGINT NOT NULL, -- unique moments, as those of its log's records
     started_ms BIGINT NOT NULL,
-    ended_ms BIGINT NOT NULL,
+    ended_us BIGINT NOT NULL,
     duration_ms BIGINT NOT NULL,
     timeout_ms BIGINT NOT NULL,
     user_us BIGINT NOT NULL,

@@ -1,3 +1,4 @@
+#include "api/creating.h"
 #include "api/dialects/agentbox/agentbox.h"
 #include "api/sandbox.h"
 #include "base/enc.h"
@@ -132,40 +133,15 @@ void agentbox_list_sessions(struct request *r, const void *in)
 
 /* --- creating --- */
 
-struct create_job { /* one create under way, and everybody who asked for the same session */
-    struct list link;
-    struct list askers;
+struct create_job {
+    struct creating *creating;
     struct api *api;
     struct principal by;
     char *id, *tenant;
     struct buf hosts; /* as the session's note has them */
 };
 
-struct asker {
-    struct list link;
-    struct waiter waiter;
-};
-
-static void join(struct create_job *j, struct request *r)
-{
-    struct asker *k = xzalloc(sizeof *k);
-
-    list_push(&j->askers, &k->link);
-    request_wait(r, &k->waiter);
-}
-
-static struct create_job *find_job(struct api *a, struct str id)
-{
-    LIST_EACH (&a->sessions_creating, node) {
-        struct create_job *j = LIST_ENTRY(node, struct create_job, link);
-
-        if (str_eq_c(id, j->id))
-            return j;
-    }
-    return NULL;
-}
-
-static void tell(struct request *r, const struct sandbox *s, const struct err *e)
+static void tell(struct request *r, struct sandbox *s, const struct err *e)
 {
     struct agentbox_session_info info;
     const struct agentbox_create_session_response a = {.session = &info};
@@ -187,17 +163,8 @@ static void tell(struct request *r, const struct sandbox *s, const struct err *e
 static void created(void *arg, struct sandbox *s, const struct err *e)
 {
     struct create_job *j = arg;
-    struct list *node;
 
-    list_unlink(&j->link);
-    while ((node = list_pop(&j->askers))) {
-        struct asker *k = LIST_ENTRY(node, struct asker, link);
-        struct request *r = waiter_end(&k->waiter);
-
-        mem_free(k);
-        if (r)
-            tell(r, s, e);
-    }
+    creating_end(j->creating, s, e);
     mem_free(j->id);
     mem_free(j->tenant);
     buf_done(&j->hosts);
@@ -304,9 +271,7 @@ static void begin(struct request *r, struct str id, const struct agentbox_create
     j->id = str_dup(id);
     j->tenant = str_dup(q->tenant_id);
     agentbox_hosts_note(q->allowed_hosts, q->allowed_hosts_count, &j->hosts);
-    list_init(&j->askers);
-    list_push(&r->api->sessions_creating, &j->link);
-    join(j, r);
+    j->creating = creating_begin(r, (struct alias_name){STR(DIALECT), id}, tell);
     if (is_shared(j))
         tenant_make_dirs(server_loop(r->api->server), r->api->c.conf->storage_path, q->tenant_id,
                          shared_names, storage_made, j);
@@ -319,7 +284,6 @@ void agentbox_create_session(struct request *r, const void *in)
     const struct agentbox_create_session_request *q = in;
     struct str id = q->session_id.n > 0 ? q->session_id : random_uuid(r);
     const struct err none = {0};
-    struct create_job *j;
     struct sandbox *s;
     struct err e = {0};
 
@@ -327,11 +291,10 @@ void agentbox_create_session(struct request *r, const void *in)
         request_fail(r, &e);
         return;
     }
-    j = find_job(r->api, id);
+    if (creating_join(r, (struct alias_name){STR(DIALECT), id}, tell))
+        return;
     s = agentbox_session(r, id);
-    if (j)
-        join(j, r);
-    else if (s)
+    if (s)
         tell(r, s, &none);
     else
         begin(r, id, q);

@@ -78,12 +78,12 @@ static int send_text(struct stream *t, bool err, struct str bytes, bool last)
     return 0;
 }
 
-static int on_bytes(void *arg, enum exec_which stream, int64_t offset, int64_t time_ms,
+static int on_bytes(void *arg, enum exec_which stream, int64_t offset, int64_t time_us,
                     struct str bytes)
 {
     struct stream *t = arg;
 
-    (void)offset, (void)time_ms;
+    (void)offset, (void)time_us;
     return t->waiter.r ? send_text(t, stream == EXEC_STDERR, bytes, false) : 0;
 }
 

@@ -1,0 +1,18 @@
+/* creating: private to src/api: sandboxes that dialects are making under a name of their own, and
+ * everybody who waits for one: a second request for the same name joins the first.
+ * Ownership: each frees itself when its sandbox is there, or could not be made.  Thread: the
+ * loop's. */
+#pragma once
+
+#include "api/request.h"
+#include "core/sandbox.h"
+
+struct creating;
+typedef void (*creating_tell)(struct request *r, struct sandbox *s, const struct err *e);
+
+/* tell: once, unless the asker goes.  False: nobody makes it just now. */
+bool creating_join(struct request *r, struct alias_name n, creating_tell tell);
+/* r is the first who asks for it: whatever comes before its sandbox_create may take its time. */
+struct creating *creating_begin(struct request *r, struct alias_name n, creating_tell tell);
+/* A sandbox_cb, whose argument is the struct creating. */
+void creating_end(void *creating, struct sandbox *s, const struct err *e);

@@ -1,0 +1,348 @@
+#include "api/creating.h"
+#include "api/dialects/sbx/sbx.h"
+#include "api/sandbox.h"
+#include "base/clock.h"
+#include "base/enc.h"
+#include "base/mem.h"
+#include "base/rnd.h"
+#include "core/volume.h"
+#include "proto/policy.h"
+
+#define ID_MAX (ALIAS_MAX - sizeof SBX_PREFIX)
+#define HOSTS_MAX 256
+#define ENV_MAX 512
+#define SHARED "sbx-cache" /* the volume */
+
+struct create_request {
+    struct str id, image, volume_mode, cache_mode, cache_size, cache_class, cache_access;
+    struct sbx_strings command, allowed, disallowed;
+    struct sbx_map env;
+    const char *token; /* of its sidecars */
+};
+
+#define MEMBER(n, k, member) {n, k, offsetof(struct create_request, member)}
+static const struct sbx_field create_fields[] = {
+    MEMBER("id", SBX_STRING, id),
+    MEMBER("image", SBX_STRING, image),
+    MEMBER("command", SBX_STRINGS, command),
+    MEMBER("volume_mode", SBX_STRING, volume_mode),
+    MEMBER("cache_mode", SBX_STRING, cache_mode),
+    MEMBER("cache_pvc_size", SBX_STRING, cache_size),
+    MEMBER("cache_pvc_storage_class", SBX_STRING, cache_class),
+    MEMBER("cache_pvc_access_mode", SBX_STRING, cache_access),
+    MEMBER("env", SBX_MAP, env),
+    MEMBER("allowed_hosts", SBX_STRINGS, allowed),
+    MEMBER("disallowed_hosts", SBX_STRINGS, disallowed),
+};
+static const struct sbx_form create_form = {"CreateSandboxRequest", create_fields,
+                                            ARRAY_LEN(create_fields)};
+
+static void command_started(void *arg, struct exec *x, const struct err *e)
+{
+    (void)arg, (void)x, (void)e; /* its record says how it went */
+}
+
+static void made(struct request *r, struct sandbox *s, const struct err *e)
+{
+    const struct create_request *q = r->in;
+    struct sbx *counts = r->api->sbx;
+
+    if (e->code != ERR_NONE) {
+        sbx_refuse(r, e);
+        return;
+    }
+    counts->creates++;
+    counts->ready_count++;
+    counts->ready_ms_last = (clock_mono_ns() - r->started_ns) / 1000000;
+    counts->ready_ms_sum += counts->ready_ms_last;
+    if (q->command.n > 0) {
+        const struct exec_spec spec = {
+            .argv = q->command.v, .argc = q->command.n, .cwd = sbx_workdir(s)};
+        const struct principal by = request_who(r);
+
+        exec_start(s, &spec, &by, command_started, NULL);
+    }
+    sbx_send_names(r, s, NULL, q->token);
+}
+
+static void joined(struct request *r, struct sandbox *s, const struct err *e)
+{
+    if (e->code != ERR_NONE)
+        sbx_refuse(r, e);
+    else
+        sbx_send_names(r, s, NULL, NULL);
+}
+
+/* A DNS label (RFC 1123), but of any length that an alias may have. */
+static bool is_label(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        bool edge = i == 0 || i == s.n - 1;
+
+        if (!(s.p[i] >= 'a' && s.p[i] <= 'z') && !(s.p[i] >= '0' && s.p[i] <= '9') &&
+            (edge || s.p[i] != '-'))
+            return false;
+    }
+    return s.n > 0;
+}
+
+/* What was returned may be sent again: the prefix is not part of the id. */
+static int read_id(struct request *r, struct create_request *q, struct err *e)
+{
+    unsigned char bytes[6];
+    char *hex;
+
+    if (q->id.n == 0) {
+        rnd_bytes(bytes, sizeof bytes);
+        hex = arena_alloc(xchg_arena(r->x), 2 * sizeof bytes + 1);
+        enc_hex(bytes, sizeof bytes, hex);
+        q->id = str_of(hex);
+    }
+    if (str_starts(q->id, STR(SBX_PREFIX)))
+        q->id = str_skip(q->id, strlen(SBX_PREFIX));
+    if (!is_label(q->id))
+        return err_set(e, ERR_INVALID, 0,
+                       "id must be DNS-1123 compatible (lowercase letters, numbers, '-')");
+    if (q->id.n > ID_MAX)
+        return err_set(e, ERR_INVALID, 0, "id must have at most %zu characters", ID_MAX);
+    return 0;
+}
+
+static int check(const struct create_request *q, struct err *e)
+{
+    if (q->allowed.n > HOSTS_MAX || q->disallowed.n > HOSTS_MAX)
+        return err_set(e, ERR_INVALID, 0, "at most %d allowed_hosts and disallowed_hosts",
+                       HOSTS_MAX);
+    if (q->env.n > ENV_MAX)
+        return err_set(e, ERR_INVALID, 0, "at most %d variables in env", ENV_MAX);
+    for (size_t i = 0; i < q->env.n; i++)
+        if (q->env.v[i].key.n == 0 || str_index(q->env.v[i].key, '=') >= 0)
+            return err_set(e, ERR_INVALID, 0, "env: a name is empty or has '='");
+    return 0;
+}
+
+/* What was not asked for is the setting's. */
+static void take_hosts(struct request *r, struct sbx_strings *hosts, const struct conf_list *preset)
+{
+    if (hosts->n > 0 || preset->n == 0)
+        return;
+    hosts->v = arena_alloc(xchg_arena(r->x), preset->n * sizeof *hosts->v);
+    for (; hosts->n < preset->n; hosts->n++)
+        hosts->v[hosts->n] = arena_str(xchg_arena(r->x), str_of(preset->v[hosts->n]));
+}
+
+static struct str join(struct request *r, const struct sbx_strings *s)
+{
+    AUTO(buf_done) struct buf all = {0};
+
+    for (size_t i = 0; i < s->n; i++)
+        buf_printf(&all, "%s" STR_FMT, i ? "," : "", STR_ARG(s->v[i]));
+    return arena_str(xchg_arena(r->x), buf_str(&all));
+}
+
+/* The first that names a variable wins: the request's, then the lists of hosts, then the
+ * settings', of which a later one is stronger. */
+static size_t make_env(struct request *r, const struct create_request *q, struct pair **ret)
+{
+    const struct conf_list *conf = &r->api->c.conf->sbx_env;
+    struct pair *env = arena_zalloc(xchg_arena(r->x), (q->env.n + conf->n + 4) * sizeof *env);
+    const char *endpoint = r->api->c.conf->sbx_stream_endpoint;
+    size_t n = q->env.n;
+
+    if (n > 0)
+        memcpy(env, q->env.v, n * sizeof *env);
+    if (q->allowed.n > 0)
+        env[n++] = (struct pair){STR("SBX_ALLOWED_HOSTS"), join(r, &q->allowed)};
+    if (q->disallowed.n > 0)
+        env[n++] = (struct pair){STR("SBX_DISALLOWED_HOSTS"), join(r, &q->disallowed)};
+    if (endpoint[0]) {
+        env[n++] = (struct pair){
+            STR("SBX_SANDBOX_ID"),
+            str_of(arena_printf(xchg_arena(r->x), SBX_PREFIX STR_FMT, STR_ARG(q->id)))};
+        env[n++] =
+            (struct pair){STR("SBX_STREAM_ENDPOINT"),
+                          str_of(arena_printf(xchg_arena(r->x), "%s/t/%s", endpoint, q->token))};
+    }
+    for (size_t i = conf->n; i > 0; i--) {
+        struct pair *p = &env[n++];
+
+        p->key = str_cut(arena_str(xchg_arena(r->x), str_of(conf->v[i - 1])), '=', &p->value);
+    }
+    *ret = env;
+    return n;
+}
+
+/* What the sandbox's row keeps: the lists of hosts, and the hash of its sidecars' token. */
+static void write_note(const struct create_request *q, struct buf *to)
+{
+    const struct sbx_strings *lists[] = {&q->allowed, &q->disallowed};
+    static const char *const names[] = {"allowed_hosts", "disallowed_hosts"};
+    struct jw w = {.to = to};
+    char hash[SBX_INGEST_HASH];
+
+    jw_object(&w);
+    for (size_t k = 0; k < ARRAY_LEN(lists); k++) {
+        jw_key(&w, names[k]);
+        jw_array(&w);
+        for (size_t i = 0; i < lists[k]->n; i++)
+            jw_str(&w, lists[k]->v[i]);
+        jw_array_end(&w);
+    }
+    sbx_ingest_hash(str_of(q->token), hash);
+    jw_kc(&w, "ingest", hash);
+    jw_object_end(&w);
+}
+
+/* What is no host name or address can be asked for, and never be reached. */
+static void put_hosts(struct jw *w, const char *key, const struct sbx_strings *hosts)
+{
+    jw_key(w, key);
+    jw_array(w);
+    for (size_t i = 0; i < hosts->n; i++) {
+        struct str host = hosts->v[i];
+        struct host h;
+        struct err e;
+
+        if (host_parse(str_starts(host, STR("*.")) ? str_skip(host, 2) : host, &h, &e) == 0)
+            jw_str(w, host);
+    }
+    jw_array_end(w);
+}
+
+/* A list of hosts that are allowed allows nothing else; without one all are but those refused. */
+static void write_policy(const struct create_request *q, struct buf *to)
+{
+    struct jw w = {.to = to};
+
+    jw_object(&w);
+    jw_kc(&w, "mode", policy_modes[q->allowed.n > 0 ? POLICY_ALLOWLIST : POLICY_OPEN]);
+    put_hosts(&w, "allow", &q->allowed);
+    put_hosts(&w, "deny", &q->disallowed);
+    jw_object_end(&w);
+}
+
+/* The cache that sandboxes share. */
+static bool is_shared(const struct request *r, const struct create_request *q)
+{
+    struct str mode = q->cache_mode.n > 0 ? q->cache_mode : str_of(r->api->c.conf->sbx_cache_mode);
+
+    return str_case_eq_c(mode, "hostpath");
+}
+
+static void begin(struct request *r, struct create_request *q, struct alias_name name)
+{
+    const struct config *conf = r->api->c.conf;
+    const struct principal by = request_who(r);
+    const struct alias_name aliases[] = {name, {STR(SBX_DIALECT), q->id}};
+    const struct sandbox_mount mounts[] = {
+        {.kind = STR("own"), .target = STR("/workspace")},
+        {.kind = STR("own"), .target = STR("/cache")},
+    };
+    const struct volume_use shared = {.name = STR(SHARED), .path = STR("/cache")};
+    AUTO(buf_done) struct buf note = {0}, network = {0};
+    struct pair *env;
+    size_t env_count;
+
+    q->token = sbx_ingest_token(xchg_arena(r->x));
+    take_hosts(r, &q->allowed, &conf->sbx_allowed_hosts);
+    take_hosts(r, &q->disallowed, &conf->sbx_disallowed_hosts);
+    env_count = make_env(r, q, &env);
+    write_note(q, &note);
+    write_policy(q, &network);
+    sandbox_create(
+        r->api->c.sandboxes,
+        &(struct sandbox_spec){
+            .image = q->image.n > 0        ? q->image
+                     : conf->seed_image[0] ? str_of(conf->seed_image)
+                                           : STR("ubuntu:22.04"),
+            .limits = {.memory_bytes = conf->sbx_memory_bytes, .cpu_millis = conf->sbx_cpu_millis},
+            .idle_ttl_ms = conf->sbx_idle_ttl_ms,
+            .env = env,
+            .env_count = env_count,
+            .mounts = mounts,
+            .mount_count = ARRAY_LEN(mounts) - is_shared(r, q),
+            .volumes = &shared,
+            .volume_count = is_shared(r, q),
+            .network = buf_str(&network),
+            .dialect = STR(SBX_DIALECT),
+            .note = buf_str(&note),
+            .aliases = aliases,
+            .alias_count = ARRAY_LEN(aliases),
+        },
+        &by, creating_end, creating_begin(r, name, made));
+}
+
+static void create(struct request *r)
+{
+    struct create_request *q = r->in;
+    const struct alias_name name = {
+        STR(SBX_DIALECT),
+        str_of(arena_printf(xchg_arena(r->x), SBX_PREFIX STR_FMT, STR_ARG(q->id)))};
+    struct sandbox *s;
+    struct err e = {0};
+
+    if (creating_join(r, name, joined))
+        return;
+    s = sandbox_find_as(r->api->c.sandboxes, name.dialect, name.alias, &e);
+    if (!s)
+        begin(r, q, name);
+    else if (sandbox_check(s, &r->who, &e) < 0)
+        request_refuse(r, &e);
+    else
+        sbx_send_names(r, s, NULL, NULL);
+}
+
+struct volume_job {
+    struct waiter waiter;
+};
+
+/* Another request may have made it meanwhile. */
+static void volume_made(void *arg, struct volume *v, const struct err *e)
+{
+    AUTO(mem_free) struct volume_job *j = arg;
+    struct request *r = waiter_end(&j->waiter);
+
+    (void)v;
+    if (r && e->code != ERR_NONE && e->code != ERR_CONFLICT)
+        sbx_refuse(r, e);
+    else if (r)
+        create(r);
+}
+
+static void make_volume(struct request *r)
+{
+    const struct principal by = request_who(r);
+    const struct volume_spec spec = {.name = STR(SHARED), .kind = VOLUME_DISK};
+    struct volume_job *j = xzalloc(sizeof *j);
+    struct err e = {0};
+
+    if (volume_create(r->api->c.volumes, &spec, &(struct volume_call){&by, volume_made, j}, &e) ==
+        0) {
+        request_wait(r, &j->waiter);
+        return;
+    }
+    mem_free(j);
+    sbx_refuse(r, &e);
+}
+
+static void create_with(struct request *r, struct str body)
+{
+    struct create_request *q = arena_zalloc(xchg_arena(r->x), sizeof *q);
+    struct err e = {0};
+
+    if (sbx_read_body(r, body, &create_form, q, &e) < 0 || read_id(r, q, &e) < 0 ||
+        check(q, &e) < 0) {
+        sbx_error(r, 400, "%s", e.msg);
+        return;
+    }
+    r->in = q;
+    if (is_shared(r, q) && !volume_find(r->api->c.volumes, STR(""), STR(SHARED), &e))
+        make_volume(r);
+    else
+        create(r);
+}
+
+void sbx_create(struct request *r)
+{
+    request_collect(r, create_with);
+}

@@ -1,0 +1,178 @@
+#include "api/dialects/sbx/sbx.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/rnd.h"
+
+#include <stdarg.h>
+
+#define JSON_TYPE "application/json; charset=utf-8"
+#define REQUEST_ID_MAX 128
+
+/* --- answers --- */
+
+/* The asker's own, or one that is not like another. */
+static void add_request_id(struct request *r)
+{
+    static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+    struct str given = http_req_header(xchg_req(r->x), "x-request-id");
+    char text[16];
+    size_t at = sizeof text;
+    uint64_t n;
+
+    if (given.n > 0) {
+        given.n = size_min(given.n, REQUEST_ID_MAX);
+        xchg_add_header(r->x, "x-request-id", given);
+        return;
+    }
+    rnd_bytes(&n, sizeof n);
+    for (n >>= 1; n > 0 && at > 0; n /= 36)
+        text[--at] = digits[n % 36];
+    xchg_add_header(r->x, "x-request-id",
+                    arena_str(xchg_arena(r->x), str_make(text + at, sizeof text - at)));
+}
+
+void sbx_send(struct request *r, int status)
+{
+    request_send(r, status, JSON_TYPE, buf_str(&r->api->scratch));
+}
+
+static void send_error(struct request *r, int status, struct str text)
+{
+    struct jw w = request_json(r);
+
+    jw_object(&w);
+    jw_kstr(&w, "error", text);
+    jw_object_end(&w);
+    sbx_send(r, status);
+}
+
+void sbx_error(struct request *r, int status, const char *fmt, ...)
+{
+    AUTO(buf_done) struct buf text = {0};
+    va_list ap;
+
+    va_start(ap, fmt);
+    buf_vprintf(&text, fmt, ap);
+    va_end(ap);
+    send_error(r, status, buf_str(&text));
+}
+
+/* Before a handler ran: nobody has given it an id. */
+static void fail(struct request *r, int status, const struct err *e)
+{
+    add_request_id(r);
+    send_error(r, status, str_of(e->msg));
+}
+
+/* --- routes --- */
+
+static void run(struct request *r)
+{
+    void (*const *handler)(struct request *r) = r->route->data;
+
+    add_request_id(r);
+    (*handler)(r);
+}
+
+/* As the original's router has it: another method is an unknown path, and a '/' too many leads to
+ * the path without it. */
+static void unknown(struct request *r)
+{
+    const struct http_req *req = xchg_req(r->x);
+    bool get = str_eq_c(req->method, "GET");
+    struct str path = req->path;
+
+    if (path.n > 1 && path.p[path.n - 1] == '/' && path.p[path.n - 2] != '/') {
+        path.n--;
+        xchg_add_header(r->x, "location", arena_str(xchg_arena(r->x), path));
+        request_send(r, get ? 301 : 307, "text/html; charset=utf-8", STR(""));
+        return;
+    }
+    request_send(r, 404, "text/plain", STR("404 page not found"));
+}
+
+static void (*const run_create)(struct request *) = sbx_create;
+static void (*const run_list)(struct request *) = sbx_list;
+static void (*const run_get)(struct request *) = sbx_get;
+static void (*const run_delete)(struct request *) = sbx_delete;
+static void (*const run_exec)(struct request *) = sbx_exec;
+static void (*const run_exec_get)(struct request *) = sbx_exec_get;
+static void (*const run_exec_cancel)(struct request *) = sbx_exec_cancel;
+static void (*const run_stream)(struct request *) = sbx_stream;
+static void (*const run_ingest)(struct request *) = sbx_ingest;
+static void (*const run_ingest_by_path)(struct request *) = sbx_ingest_by_path;
+static void (*const run_unknown)(struct request *) = unknown;
+
+#define ROUTE(how, where, what, needs, function)                                                   \
+    {.method = how,                                                                                \
+     .path = where,                                                                                \
+     .name = "sbx." what,                                                                          \
+     .perm = needs,                                                                                \
+     .handler = run,                                                                               \
+     .fail = fail,                                                                                 \
+     .data = &(function)}
+#define UNKNOWN(where) ROUTE("*", where, "unknown", PERM_SANDBOX_READ, run_unknown)
+
+/* clang-format off */
+const struct route sbx_routes[] = {
+    ROUTE("POST", "/sandboxes", "create", PERM_SANDBOX_WRITE, run_create),
+    ROUTE("GET", "/sandboxes", "list", PERM_SANDBOX_READ, run_list),
+    UNKNOWN("/sandboxes"),
+    ROUTE("GET", "/sandboxes/{id}", "get", PERM_SANDBOX_READ, run_get),
+    ROUTE("DELETE", "/sandboxes/{id}", "delete", PERM_SANDBOX_WRITE, run_delete),
+    UNKNOWN("/sandboxes/{id}"),
+    ROUTE("POST", "/sandboxes/{id}/exec", "exec", PERM_SANDBOX_WRITE, run_exec),
+    UNKNOWN("/sandboxes/{id}/exec"),
+    ROUTE("GET", "/sandboxes/{id}/execs/{exec}", "exec_get", PERM_SANDBOX_READ, run_exec_get),
+    UNKNOWN("/sandboxes/{id}/execs/{exec}"),
+    ROUTE("POST", "/sandboxes/{id}/execs/{exec}/cancel", "exec_cancel", PERM_SANDBOX_WRITE, run_exec_cancel),
+    UNKNOWN("/sandboxes/{id}/execs/{exec}/cancel"),
+    ROUTE("GET", "/sandboxes/{id}/stream", "stream", PERM_SANDBOX_CONTENT, run_stream),
+    UNKNOWN("/sandboxes/{id}/stream"),
+    ROUTE("GET", "/sandboxes/{id}/ingest", "ingest", PERM_NONE, run_ingest),
+    UNKNOWN("/sandboxes/{id}/ingest"),
+    ROUTE("GET", "/t/{token}/sandboxes/{id}/ingest", "ingest", PERM_NONE, run_ingest_by_path),
+    UNKNOWN("/sandboxes/{rest...}"),
+};
+/* clang-format on */
+const size_t sbx_route_count = ARRAY_LEN(sbx_routes);
+
+/* --- counts --- */
+
+struct sbx *sbx_new(void)
+{
+    return xzalloc(sizeof(struct sbx));
+}
+
+void sbx_free(struct sbx *s)
+{
+    if (s)
+        map_done(&s->channels);
+    mem_free(s);
+}
+
+void sbx_write_metrics(const struct api *a, struct jw *w)
+{
+    const struct sbx *s = a->sbx;
+
+    jw_key(w, "cmdline");
+    jw_array(w);
+    jw_c(w, "holtd");
+    jw_array_end(w);
+    jw_key(w, "memstats"); /* of Go's runtime: there is none */
+    jw_object(w);
+    jw_object_end(w);
+    jw_kc(w, "sandbox_cache_mode", a->c.conf->sbx_cache_mode);
+    jw_kint(w, "sandbox_create_total", s->creates);
+    jw_kint(w, "sandbox_create_warm_hit_total", 0);
+    jw_kint(w, "sandbox_create_cold_total", s->creates);
+    jw_kint(w, "sandbox_exec_total", s->execs);
+    jw_kint(w, "sandbox_delete_total", s->deletes);
+    jw_kint(w, "sandbox_create_ready_ms_avg",
+            s->ready_count ? s->ready_ms_sum / s->ready_count : 0);
+    jw_kint(w, "sandbox_create_ready_ms_last", s->ready_ms_last);
+    jw_kint(w, "sandbox_stream_buffer", a->c.conf->sbx_stream_buffer);
+    jw_kint(w, "warm_pool_desired", 0);
+    jw_kint(w, "warm_pool_ready", 0);
+}

@@ -1,0 +1,109 @@
+/* sbx: the HTTP and WebSocket interface of sbx, below /sandboxes (docs/sbx.md).
+ * A sandbox goes by two aliases there, ID and sbx-ID (its "namespace"); the rules are core's.
+ * Errors are {"error": "text"}.  Thread: the loop's. */
+#pragma once
+
+#include "api/request.h"
+#include "core/exec.h"
+
+#define SBX_DIALECT "sbx"
+#define SBX_POD "sandbox"
+#define SBX_PREFIX "sbx-" /* of namespaces */
+#define SBX_EXEC_ID 17    /* 16 hex digits and a NUL */
+
+extern const struct route sbx_routes[];
+extern const size_t sbx_route_count;
+
+struct sbx {
+    struct map channels; /* of a sandbox's id to struct channel */
+    /* counts since the start */
+    int64_t creates, execs, deletes;
+    int64_t ready_ms_sum, ready_ms_last, ready_count;
+};
+struct sbx *sbx_new(void);
+void sbx_free(struct sbx *s); /* takes NULL */
+/* The members that its clients read in /metrics. */
+void sbx_write_metrics(const struct api *a, struct jw *w);
+
+/* --- answers (routes.c) --- */
+
+void sbx_send(struct request *r, int status); /* what request_json's writer wrote */
+void sbx_error(struct request *r, int status, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+/* --- bodies (body.c) --- */
+
+enum sbx_kind { SBX_STRING, SBX_STRINGS, SBX_MAP, SBX_BOOL, SBX_INT };
+struct sbx_field {
+    const char *name;
+    enum sbx_kind kind;
+    size_t offset;
+};
+struct sbx_form {
+    const char *name; /* as the original's errors call it */
+    const struct sbx_field *fields;
+    size_t count;
+};
+struct sbx_strings {
+    struct str *v;
+    size_t n;
+};
+struct sbx_map {
+    struct pair *v;
+    size_t n;
+};
+struct sbx_bool {
+    bool set, v;
+};
+struct sbx_int {
+    bool set;
+    int64_t v;
+};
+/* Into a struct of these members; else *e has the text of the original's decoder.  r->body holds
+ * what the texts point into. */
+CHECKED int sbx_read_body(struct request *r, struct str body, const struct sbx_form *f, void *to,
+                          struct err *e);
+
+/* --- sandboxes (sandbox.c, create.c) --- */
+
+void sbx_create(struct request *r);
+void sbx_list(struct request *r);
+void sbx_get(struct request *r);
+void sbx_delete(struct request *r);
+/* phase, or the token for its sidecars, which who made it is told and nobody again; or NULL. */
+void sbx_send_names(struct request *r, const struct sandbox *s, const char *phase,
+                    const char *token);
+void sbx_refuse(struct request *r, const struct err *e);
+/* The live sandbox of the path that the asker may touch; NULL: none. */
+struct sandbox *sbx_find(struct request *r);
+struct str sbx_namespace(const struct sandbox *s);
+/* Its directory for commands; empty where the runtime has none of its own. */
+struct str sbx_workdir(const struct sandbox *s);
+
+void sbx_audit(struct request *r, const struct sandbox *s); /* its content is read */
+
+/* --- streams (stream.c) --- */
+
+void sbx_stream(struct request *r);
+
+/* --- events of sidecars (ingest.c) --- */
+
+#define SBX_INGEST_HASH 65
+void sbx_ingest(struct request *r);
+void sbx_ingest_by_path(struct request *r);
+char *sbx_ingest_token(struct arena *a);
+void sbx_ingest_hash(struct str token, char to[SBX_INGEST_HASH]); /* what is kept of it */
+
+/* --- commands (exec.c) --- */
+
+void sbx_exec(struct request *r);
+void sbx_exec_get(struct request *r);
+void sbx_exec_cancel(struct request *r);
+void sbx_exec_id(const struct exec *x, char to[SBX_EXEC_ID]);
+struct sbx_outcome { /* how a command ended, in this dialect's words */
+    const char *status;
+    bool has_code;
+    int code;
+    struct str error;
+};
+/* The error's text is in the arena. */
+void sbx_outcome(const struct exec_info *i, struct arena *a, struct sbx_outcome *ret);
