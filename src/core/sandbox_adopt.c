@@ -129,6 +129,7 @@ static void orphan(struct sandboxes *all, struct driver_slot *slot, const char *
     text_set(&s->runtime, str_of(slot->ops->name));
     text_set(&s->image, STR("unknown"));
     text_set(&s->owner, STR("system"));
+    text_set(&s->network, STR(NETWORK_NONE));
     text_set(&s->failure, STR("an orphan: it was alive, and no row of this database knows it"));
     sandbox_add(all, s);
     sandbox_owe(s, "sandbox.orphan");

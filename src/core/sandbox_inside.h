@@ -25,6 +25,8 @@ struct driver_slot {
     struct timer again;
 };
 
+#define NETWORK_NONE "{\"mode\":\"none\"}" /* the policy that reaches nothing, in JSON */
+
 struct sandboxes {
     int refs; /* the owner's and each sandbox's */
     uv_loop_t *loop;

@@ -505,7 +505,7 @@ static void get_network(struct sandbox *s, const json_t *v)
     if (sandbox_net_read(buf_str(&text), &policy, &s->wants_network, &e) < 0) {
         log_error("the network policy of a row", LOG_C("id", s->id), LOG_E(&e));
         buf_clear(&policy);
-        buf_add_c(&policy, "{\"mode\":\"none\"}");
+        buf_add_c(&policy, NETWORK_NONE);
     }
     text_set(&s->network, buf_str(&policy));
 }
