@@ -86,6 +86,17 @@ def test_a_deep_tree_on_disk_is_removed(clean):
     assert leftovers(clean) == ""
 
 
+def test_a_deep_tree_is_removed_with_few_descriptors(clean):
+    """holt-spawn may have as many sandboxes as it may have files open: what is left decides how deep it goes at once."""
+    box = put_probe(clean.create("sb_1", flags=boxes.UPPER_DISK))
+    assert b"deep 500 ok" in box.run("/tmp/probe", "deep", "/workspace/deep", "500").out
+    id = clean.user.uid if clean.user else 0  # whoever it is may lower its limits
+    subprocess.run(["prlimit", f"--pid={clean.process.pid}", f"--nofile={clean.fds() + 50}"], user=id, group=id, check=True)
+    clean.sock.settimeout(30 * boxes.SLOW)
+    box.destroy()
+    assert leftovers(clean) == ""
+
+
 def test_many_files_hold_nobody_up(clean):
     """While 60,000 files go, another sandbox is made and answers."""
     box = put_probe(clean.create("sb_1", flags=boxes.UPPER_DISK))
