@@ -211,7 +211,7 @@ static void bad_layers_are_refused(void)
 {
     static const struct wire_text missing[] = {{{"absent", 6}}}, up[] = {{{"../x", 4}}},
                                   linked[] = {{{"linked", 6}}};
-    struct spawn_create spec = spec_of("sb_1", 0);
+    struct spawn_create spec = spec_of("sb_1", SPAWN_UPPER_DISK);
 
     spec.layers = (struct wire_rows){.count = 1, .items = missing};
     refused(&spec, ERR_NOT_FOUND, "layer 'absent'");

@@ -98,9 +98,10 @@ def test_a_deep_tree_is_removed_with_few_descriptors(clean):
 
 
 def test_many_files_hold_nobody_up(clean):
-    """While 60,000 files go, another sandbox is made and answers."""
+    """While 60,000 files go, another sandbox is made and answers (fewer where the machine is slow: HOLT_SLOW)."""
+    count = round(60000 / boxes.SLOW)
     box = put_probe(clean.create("sb_1", flags=boxes.UPPER_DISK))
-    assert b"inodes 60000 ok" in box.run("/tmp/probe", "inodes", "/workspace/many", "60000").out
+    assert f"inodes {count} ok" in box.run("/tmp/probe", "inodes", "/workspace/many", str(count)).out.decode()
     box.sock.close()
     tag = clean.send(8, clean.destroy_payload("sb_1"))
     began = time.monotonic()
