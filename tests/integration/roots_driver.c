@@ -59,15 +59,10 @@ static struct spawn_create spec_of(const char *id, uint32_t flags)
 
 static void create(const struct spawn_create *spec, struct guest_client *g)
 {
-    struct spawn_create again = *spec;
     struct err e = {0};
     char path[128];
     int pidfd = -1, r = spawn_client_create(&c, spec, &pidfd, &e);
 
-    if (r < 0 && strstr(e.msg, "no overlay on memory")) { /* before Linux 6.6 */
-        again.flags |= SPAWN_UPPER_DISK;
-        r = spawn_client_create(&c, &again, &pidfd, &e);
-    }
     if (r < 0) {
         (void)fprintf(stderr, "create: %s\n", e.msg);
         exit(1);
@@ -211,7 +206,7 @@ static void bad_layers_are_refused(void)
 {
     static const struct wire_text missing[] = {{{"absent", 6}}}, up[] = {{{"../x", 4}}},
                                   linked[] = {{{"linked", 6}}};
-    struct spawn_create spec = spec_of("sb_1", SPAWN_UPPER_DISK);
+    struct spawn_create spec = spec_of("sb_1", 0);
 
     spec.layers = (struct wire_rows){.count = 1, .items = missing};
     refused(&spec, ERR_NOT_FOUND, "layer 'absent'");
