@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from daemon import ASAN, BUILD, Holtd, Program, free_ports
+from daemon import ASAN, BUILD, SLOW, Holtd, Program, free_ports
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NODE = f"{HERE}/node"
@@ -20,7 +20,7 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     for item in items:
         if not item.get_closest_marker("timeout"):
-            item.add_marker(pytest.mark.timeout(180 if ASAN else 90))
+            item.add_marker(pytest.mark.timeout((180 if ASAN else 90) * SLOW))
 
 
 @pytest.fixture(scope="module")
