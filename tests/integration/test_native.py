@@ -115,7 +115,7 @@ def test_limits_hold(holtd):
     assert holt(holtd, "create", "--name", "small", "--memory", "64m", "--pids", "32").returncode == 0
     box = holtd.ok("GET", "/holt/v1/sandboxes/small")
     if "pids" not in box["unenforced"]:
-        r = holt(holtd, "exec", "small", "--", "sh", "-c", "for i in $(seq 100); do sleep 5 & done; echo done")
+        r = holt(holtd, "exec", "small", "--", "sh", "-c", "for i in $(seq 100); do sleep 60 & done; echo done")
         assert r.returncode != 0 or b"done" not in r.stdout, "a hundred processes do not fit"
     if "memory_bytes" not in box["unenforced"]:
         r = holt(holtd, "exec", "small", "--", "python3", "-c", "b'x' * (200 << 20)")
