@@ -398,12 +398,11 @@ static void large_trees_go(void)
     struct guest_client g;
 
     create(&spec, &g);
-    expect(
-        &g,
-        "cd /root; for i in $(seq 1 30); do mkdir d$i; touch d$i/f; done; chmod 0 d3; mkdir deep;"
-        " cd deep; for i in $(seq 1 300); do mkdir d; cd d; done; head -c 200000 /dev/zero > f;"
-        " echo ok",
-        "ok\n");
+    expect(&g,
+           "cd /root; mkdir $(seq -f d%g 30); touch $(seq -f d%g/f 30); chmod 0 d3;"
+           " deep=$(printf 'd/%.0s' $(seq 300)); mkdir -p deep/$deep;"
+           " head -c 200000 /dev/zero > deep/$deep/f; echo ok",
+           "ok\n");
     m.u.name.id = STR("sb_1");
     m = spawn_client_call(&c, &m, NULL);
     CHECK(m.type == SPAWN_STATS && m.u.stats.disk_bytes >= 200000);
