@@ -119,7 +119,8 @@ def test_limits_hold(holtd):
         assert r.returncode != 0 or b"done" not in r.stdout, "a hundred processes do not fit"
     if "memory_bytes" not in box["unenforced"]:
         r = holt(holtd, "exec", "small", "--", "python3", "-c", "b'x' * (200 << 20)")
-        assert r.returncode == 128 + 9 and b"more memory than it may have" in r.stderr
+        seen = [holtd.ok("GET", f"/holt/v1/{path}") for path in ("sandboxes/small/execs", "sandboxes/small/stats", "events?type=sandbox.oom")]
+        assert r.returncode == 128 + 9 and b"more memory than it may have" in r.stderr, seen
         wait_for(lambda: holtd.ok("GET", "/holt/v1/events?type=sandbox.oom")["events"])
         assert holtd.ok("GET", "/holt/v1/sandboxes/small/execs")["execs"][-1]["oom"]
     r = holt(holtd, "exec", "small", "--", "sh", "-c", "kill -9 $$")
