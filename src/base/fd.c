@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +17,18 @@ void fd_close(int fd)
     if (fd >= 0)
         (void)close(fd);
     errno = keep;
+}
+
+uint64_t fd_limit_raise(void)
+{
+    struct rlimit n = {.rlim_cur = 1024};
+
+    if (getrlimit(RLIMIT_NOFILE, &n) == 0) {
+        n.rlim_cur = n.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &n);
+        (void)getrlimit(RLIMIT_NOFILE, &n);
+    }
+    return n.rlim_cur;
 }
 
 int fd_write_all(int fd, const void *p, size_t n)

@@ -4,10 +4,14 @@
 
 #include "base/buf.h"
 
+#include <stdint.h>
 #include <sys/types.h>
 
 void fd_close(int fd); /* takes -1; keeps errno */
 DEFINE_AUTO(int, fd_close)
+/* Raises our soft limit of open files to the hard one: the usual 1,024 is for select(2).  Returns
+ * it. */
+uint64_t fd_limit_raise(void);
 
 int fd_write_all(int fd, const void *p, size_t n)
     CHECKED; /* goes on after EINTR and short writes */

@@ -29,6 +29,7 @@ int main(int argc, char **argv)
         config_free(conf);
         return r < 0 ? 1 : 0;
     }
+    (void)fd_limit_raise();
     if (daemon_run(conf, &from, &e) < 0)
         return complain(&e);
     return 0;

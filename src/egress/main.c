@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,14 +33,7 @@ static int take_lock(const char *state, struct err *e)
 /* Two descriptors a connection; some are the listeners'. */
 static size_t most_connections(void)
 {
-    struct rlimit n = {.rlim_cur = 1024};
-
-    if (getrlimit(RLIMIT_NOFILE, &n) == 0) {
-        n.rlim_cur = n.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &n);
-        (void)getrlimit(RLIMIT_NOFILE, &n);
-    }
-    return size_max(64, (size_t)n.rlim_cur / 3);
+    return size_max(64, (size_t)fd_limit_raise() / 3);
 }
 
 static void on_signal(uv_signal_t *s, int number)

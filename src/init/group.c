@@ -84,7 +84,8 @@ static bool kill_all(uint32_t number)
     return fd >= 0 && write(fd, "1", 1) == 1;
 }
 
-static bool signal_listed(uint32_t number, int signal)
+/* A group that is gone has nobody to be signalled. */
+static void signal_listed(uint32_t number, int signal)
 {
     AUTO(buf_done) struct buf text = {0};
     AUTO(fd_close) int fd = -1;
@@ -94,22 +95,23 @@ static bool signal_listed(uint32_t number, int signal)
     name_of(number, "/cgroup.procs", name, sizeof name);
     fd = openat(work_fd, name, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fd_read_all(fd, PROCS_MAX, &text) < 0)
-        return false;
+        return;
     for (rest = buf_str(&text); rest.n > 0;) {
         uint64_t pid;
 
         if (str_parse_u64(str_cut(rest, '\n', &rest), &pid) == 0 && pid > 1 && pid <= INT32_MAX)
             (void)kill((pid_t)pid, signal);
     }
-    return true;
 }
 
 void group_signal(uint32_t number, pid_t leader, int signal)
 {
-    if (number == 0 || (work_fd >= 0 && signal == SIGKILL && kill_all(number)))
+    if (number == 0)
         return;
-    if (work_fd < 0 || !signal_listed(number, signal))
+    if (work_fd < 0)
         kin_signal(number, leader, signal);
+    else if (signal != SIGKILL || !kill_all(number)) /* no cgroup.kill before Linux 5.14 */
+        signal_listed(number, signal);
 }
 
 uint64_t group_ooms(void)

@@ -26,6 +26,7 @@
  * ptrace init (kernel: the tracer's capabilities must contain the target's). */
 #define INIT_ONLY_CAP CAP_WAKE_ALARM
 #define START_MS 5000
+#define FILES_USUAL 65536     /* open files, where no limit was asked for */
 #define TOLD_FD 3             /* the one descriptor that is left besides 0, 1 and 2 */
 #define COMMAND_OOM_ADJ "200" /* a command dies before init does */
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -56,17 +57,15 @@ static struct rlimit files;      /* of commands */
 static volatile struct failure *shared;
 static sigset_t ignored; /* by init: what exec would pass on (signal(7)) */
 
-/* Init needs three for each command and one for each connection. */
-static void raise_files(uint64_t files_max)
+/* Init needs three for each command and one for each connection.  Commands: the daemons above us
+ * have raised their soft limit, which may be a million; some programs walk over so many. */
+static void set_files(uint64_t files_max)
 {
-    struct rlimit most;
+    uint64_t most = fd_limit_raise();
 
-    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-        return;
-    most = (struct rlimit){files.rlim_max, files.rlim_max};
-    (void)setrlimit(RLIMIT_NOFILE, &most);
+    files = (struct rlimit){most < FILES_USUAL ? most : FILES_USUAL, most};
     if (files_max > 0) /* more than the hard limit allows is what it allows */
-        files.rlim_cur = files.rlim_max = files_max < most.rlim_max ? files_max : most.rlim_max;
+        files.rlim_cur = files.rlim_max = files_max < most ? files_max : most;
 }
 
 static void find_ignored(void)
@@ -88,7 +87,7 @@ void launch_setup(int fd, uint64_t files_max)
 
     assert(page != MAP_FAILED);
     shared = page;
-    raise_files(files_max);
+    set_files(files_max);
     find_ignored();
     /* By its own offset: every init has the same open file. */
     for (char chunk[512]; owned >= 0;) {

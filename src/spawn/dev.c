@@ -4,6 +4,7 @@
 
 #include "base/fd.h"
 #include "spawn/guards.h"
+#include "spawn/idmap.h"
 #include "spawn/mnt.h"
 
 #include <errno.h>
@@ -84,6 +85,7 @@ int host_make_dev(struct err *e)
     /* User xattrs on tmpfs (Linux 6.6): an overlay in a user namespace needs them of its upper. */
     host.memory_overlay = fsetxattr(host.dev, "user.holt", "", 0, 0) == 0;
     (void)fremovexattr(host.dev, "user.holt");
+    host.memory_idmapped = !host.rootless && idmap_probe(host.dev) == 0;
     if (guard_left_out("dev_readonly"))
         return 0;
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", host.dev);

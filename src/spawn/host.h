@@ -24,8 +24,9 @@ struct host {
     int cg1[CG1_COUNT];         /* our v1 cgroups, or -1 */
     uid_t served;               /* who may ask: holtd's user */
     bool rootless, many_ids;
-    bool idmapped;       /* stored ids are shown in each sandbox's own range */
-    bool memory_overlay; /* a tmpfs can be an overlay's upper */
+    bool idmapped;        /* stored ids are shown in each sandbox's own range */
+    bool memory_idmapped; /* also those in a tmpfs: since Linux 6.3 */
+    bool memory_overlay;  /* a tmpfs can be an overlay's upper */
     struct host_allowed {
         const char *path;
         int fd;

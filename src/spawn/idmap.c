@@ -129,9 +129,11 @@ int idmap_tree(struct idmap *m, int tree, uid_t owner, gid_t group)
 {
     uint32_t base = idmap_base(m->slot);
 
-    if (!host.idmapped)
+    bool stored = owner >= SPAWN_STORED_ID && owner < SPAWN_STORED_ID + HOST_IDS;
+
+    if (!host.idmapped || (stored && base == SPAWN_STORED_ID))
         return 0;
-    if (owner >= SPAWN_STORED_ID && owner < SPAWN_STORED_ID + HOST_IDS) {
+    if (stored) {
         if (m->userns < 0)
             m->userns = make_userns(SPAWN_STORED_ID, SPAWN_STORED_ID, base, HOST_IDS);
         return m->userns < 0 ? m->userns : set_idmap(tree, m->userns);

@@ -11,7 +11,7 @@
 #define IDMAP_SLOTS 30000U
 
 struct idmap {
-    uint32_t slot; /* 0: none taken */
+    uint32_t slot; /* 0: none taken, the stored ids are its own */
     int userns;    /* maps the stored ids to this range; -1: not made yet */
 };
 

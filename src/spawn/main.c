@@ -3,6 +3,7 @@
  *        [--nesting yes]
  * --user: who holtd runs as, where that is not our own user. */
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "spawn/sandbox.h"
 #include "spawn/server.h"
@@ -114,6 +115,7 @@ int main(int argc, char **argv)
     struct err e = {0};
 
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)fd_limit_raise();
     if (start(argc, argv, &e) < 0) {
         log_error("holt-spawn", LOG_E(&e), LOG_C("hint", e.hint));
         return 1;

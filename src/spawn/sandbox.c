@@ -282,10 +282,17 @@ static int check(const struct spawn_create *c, struct err *e)
     return 0;
 }
 
+/* An image needs an overlay: where memory cannot be its upper, the disk is. */
+static uint32_t flags_of(const struct spawn_create *c)
+{
+    return c->flags |
+           (c->layers.count > 0 && !host.memory_overlay ? (uint32_t)SPAWN_UPPER_DISK : 0);
+}
+
 static void reset(struct sandbox *s, const struct spawn_create *c, uint32_t tag)
 {
     *s = (struct sandbox){.node = s->node,
-                          .flags = c->flags,
+                          .flags = flags_of(c),
                           .confirmed = s->confirmed,
                           .keep = (c->flags & SPAWN_RESTART) != 0, /* should it fail */
                           .memory_bytes = c->memory_bytes,

@@ -58,8 +58,24 @@ int undo_socket(struct sandbox *s)
     return unlinkat(s->dir, "init.sock", 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
+/* Who share a memory volume that cannot be shown in each one's ids have the same. */
+static bool needs_stored_ids(const struct sandbox *s)
+{
+    struct wire_rows rows = s->ask->mounts;
+    struct spawn_mount_row row;
+
+    if (!host.idmapped || host.memory_idmapped)
+        return false;
+    while (wire_rows_next(&spawn_mount_row_layout, &rows, &row))
+        if (row.kind == SPAWN_MOUNT_SHARED)
+            return true;
+    return false;
+}
+
 int step_ids(struct sandbox *s, struct err *e)
 {
+    if (needs_stored_ids(s))
+        return 0;
     idmap_take(&s->ids);
     if (s->ids.slot == 0)
         return err_set(e, ERR_LIMIT, 0, "no free range of user ids");

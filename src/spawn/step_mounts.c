@@ -118,8 +118,6 @@ static int detach(struct sandbox *s, const struct spawn_mount_row *row, struct e
     if (r == 0)
         r = row->kind == SPAWN_MOUNT_HOST ? map_host(s, tree, &st, row->readonly)
                                           : idmap_tree(&s->ids, tree, st.st_uid, st.st_gid);
-    if (r == -EINVAL && row->kind == SPAWN_MOUNT_SHARED)
-        r = 0; /* no idmapped tmpfs before Linux 6.3: then each sandbox keeps its own ids in it */
     if (r == 0)
         r = mnt_set_fd(tree, &a, true);
     if (r < 0)

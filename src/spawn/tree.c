@@ -29,6 +29,15 @@ static bool is_dots(const char *name)
 }
 
 /* A directory deeper than the limit is moved up to the top, where it is shallow again. */
+static int move_up(int top, int dir, const char *name)
+{
+    static unsigned n;
+    char aside[32];
+
+    (void)snprintf(aside, sizeof aside, "holt-deep-%u", n++);
+    return renameat(dir, name, top, aside) < 0 ? -errno : -ERESTART;
+}
+
 static int remove_at(int top, int dir, const char *name, int depth, int *budget)
 {
     struct dirent *entry;
@@ -45,16 +54,11 @@ static int remove_at(int top, int dir, const char *name, int depth, int *budget)
         return 0;
     if (errno != ENOTEMPTY && errno != EEXIST)
         return -errno;
-    if (depth >= DEPTH_MAX) {
-        char aside[32];
-        static unsigned n;
-
-        (void)snprintf(aside, sizeof aside, "holt-deep-%u", n++);
-        return renameat(dir, name, top, aside) < 0 ? -errno : -ERESTART;
-    }
+    if (depth >= DEPTH_MAX)
+        return move_up(top, dir, name);
     d = open_dir(dir, name);
-    if (!d)
-        return -errno;
+    if (!d) /* what is right below the top cannot go up */
+        return errno == EMFILE && depth > 1 ? move_up(top, dir, name) : -errno;
     while (r == 0 && (entry = readdir(d)))
         if (!is_dots(entry->d_name))
             r = remove_at(top, dirfd(d), entry->d_name, depth + 1, budget);

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from daemon import ASAN, BUILD, POSTGRES, Holtd, Program, free_ports
+from daemon import ASAN, BUILD, POSTGRES, SLOW, Holtd, Program, free_ports
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NODE = f"{HERE}/node"
@@ -23,7 +23,7 @@ def pytest_collection_modifyitems(items):
         items[:] = [i for i in items if not i.get_closest_marker("of_sqlite")]
     for item in items:
         if not item.get_closest_marker("timeout"):
-            item.add_marker(pytest.mark.timeout(180 if ASAN else 90))
+            item.add_marker(pytest.mark.timeout((180 if ASAN else 90) * SLOW))
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ ASAN = "asan" in os.path.basename(BUILD)
 SOAK = os.environ.get("HOLT_SOAK") == "1"
 LOGS = os.environ.get("HOLT_LOGS", "")
 POSTGRES = os.environ.get("HOLT_TEST_POSTGRES", "")  # set by tests/tools/postgres.py: every holtd uses it
+SLOW = float(os.environ.get("HOLT_SLOW", "1"))  # how much more time than here things may take: tools/v2-guest
 START_LIMIT = 20 if ASAN else 10
 PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -52,12 +53,12 @@ def free_ports(count=1):
 
 def wait_for(what, limit=10.0, step=0.02):
     """Calls what() until it is true; its value, or AssertionError."""
-    end = time.monotonic() + limit
+    end = time.monotonic() + limit * SLOW
     while True:
         got = what()
         if got:
             return got
-        assert time.monotonic() < end, f"did not happen within {limit} s"
+        assert time.monotonic() < end, f"did not happen within {limit * SLOW:g} s"
         time.sleep(step)
 
 
@@ -206,7 +207,7 @@ class Holtd(Program):
 
     def stop(self, limit=15):
         try:
-            return super().stop(limit)
+            return super().stop(limit * SLOW)
         finally:
             end_spawn(self.state)
 
@@ -247,7 +248,7 @@ class Holtd(Program):
             h.setdefault("Content-Type", "application/json")
         r = urllib.request.Request(self.url + path, data, h, method=method)
         try:
-            with urllib.request.urlopen(r, timeout=timeout) as f:
+            with urllib.request.urlopen(r, timeout=timeout * SLOW) as f:
                 return f.status, _decode(f), f.headers
         except urllib.error.HTTPError as e:
             with e:

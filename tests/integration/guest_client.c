@@ -70,7 +70,7 @@ struct guest_msg guest_client_next(struct guest_client *c)
 static void send_hello(struct guest_client *c, bool scan, uint8_t nonce)
 {
     struct guest_msg m = {.type = GUEST_HELLO_HOST};
-    struct timeval limit = {.tv_sec = 20};
+    struct timeval limit = {.tv_sec = 120};
 
     (void)setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     guest_reader_init(&c->in, GUEST_INIT, scan);

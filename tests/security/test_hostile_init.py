@@ -42,6 +42,6 @@ def test_a_lie_harms_its_own_sandbox_only(two, lie):
     if LIES[lie] is not None:
         assert (int(seen["lost"]) + int(seen["gone"]) > 0) == LIES[lie], r.stdout
     assert int(seen["grown_kib"]) < 8192, r.stdout
-    assert int(seen["good_exited"]) >= 10 and seen["good_lost"] == "0", r.stdout
+    assert int(seen["good_exited"]) >= 10 / boxes.SLOW and seen["good_lost"] == "0", r.stdout
     assert int(seen["good_slowest_ms"]) < 2000 * boxes.SLOW, r.stdout  # the machine may be busy; alone it is 20
     assert leftovers(hostile) == ""

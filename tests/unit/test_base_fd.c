@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,9 +37,25 @@ static void a_file_is_replaced_whole(void **state)
     assert_int_equal(file_replace(path, 0600, STR("x")), -ENOENT);
 }
 
+static void the_limit_of_files_is_raised(void **state)
+{
+    struct rlimit was, now;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+    now = (struct rlimit){64, was.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
+    assert_int_equal(fd_limit_raise(), was.rlim_max);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &now), 0);
+    assert_int_equal(now.rlim_cur, was.rlim_max);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_file_is_replaced_whole)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_file_is_replaced_whole),
+        cmocka_unit_test(the_limit_of_files_is_raised),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
