@@ -47,6 +47,8 @@ void request_fail(struct request *r, const struct err *e)
     r->status = err_table[e->code].http;
     if (r->rpc)
         rpc_fail(r, e);
+    else if (r->route && r->route->fail)
+        r->route->fail(r, e);
     else
         xchg_fail(r->x, e);
 }

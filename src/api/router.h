@@ -22,8 +22,10 @@ struct route {
     enum perm perm;                      /* what the asker must hold */
     void (*handler)(struct request *r);  /* called when the asker may */
     bool (*guard)(const struct xchg *x); /* a header, a listener; NULL: always */
-    const void *data;                    /* the handler's */
-    size_t index;                        /* set by router_add: 0, 1, 2 … */
+    /* Writes an error in a dialect's shape; NULL: the native one. */
+    void (*fail)(struct request *r, const struct err *e);
+    const void *data; /* the handler's */
+    size_t index;     /* set by router_add: 0, 1, 2 … */
 };
 
 #define ROUTER_DEPTH_MAX 24 /* segments of one path */
