@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "core/store.h"
+#include "core/event.h"
 #include "proto/json.h"
 
 struct team_conf {
@@ -64,6 +64,13 @@ struct str team_column(const struct team *t, const struct store_rows *r, int col
 /* One number: the first column of the only row. */
 CHECKED int team_number(struct team *t, const char *sql, const struct store_param *p, size_t n,
                         int64_t *ret, struct err *e);
+/* The newest entries of the log that are about the team: changes, reads and refusals; newest first.
+ * hash and prev are not set. */
+struct event_list {
+    struct event *v;
+    size_t n;
+};
+CHECKED int team_log(struct team *t, int64_t limit, struct event_list *ret, struct err *e);
 void team_event(struct team *t, const char *type, const char *kind, struct str id,
                 const struct buf *data);
 /* Room for one more row in a list that grows in the arena. */

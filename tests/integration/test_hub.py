@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import threading
 import time
+import urllib.request
 
 import pytest
 
@@ -526,6 +527,112 @@ def test_an_agents_token_acts_only_as_that_agent(new_holtd):
     reads = hub.ok("GET", "/holt/v1/audit?limit=1000")
     assert any(e["type"] == "request.read" and "inbox" in e["object"] for e in reads["events"])
     assert any(e["type"] == "request.refused" for e in reads["events"])
+
+
+# --- events and audit ---
+
+
+class Events:
+    """A reader of /events, on a thread of its own."""
+
+    def __init__(self, hub, last=None):
+        h = {"Last-Event-ID": str(last)} if last else {}
+        self.stream = urllib.request.urlopen(urllib.request.Request(hub.url + "/events", headers=h), timeout=30)
+        assert self.stream.headers["Content-Type"].startswith("text/event-stream")
+        self.got = []
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        event = {}
+        try:
+            for line in self.stream:
+                name, _, value = line.decode().rstrip("\n").partition(": ")
+                if name:
+                    event[name] = value
+                elif "data" in event:
+                    self.got.append((int(event["id"]), event["event"], json.loads(event["data"])))
+                    event = {}
+        except (OSError, ValueError):
+            pass
+
+    def wait(self, count):
+        wait_for(lambda: len(self.got) >= count)
+        return self.got
+
+
+def test_events_in_the_hubs_words(new_holtd):
+    hub = new_holtd("--auth", "off")
+    agent(hub, "before")
+    e = Events(hub)
+    a = agent(hub, "ev", capabilities=["code"])
+    p = a.create_project("events")["id"]
+    t = a.create_task(p, "task", priority="P1", created_by="ev")["id"]
+    a.claim_task(p, t)
+    ok(hub, "PATCH", f"/projects/{p}/tasks/{t}", {"status": "in_progress", "agent": "ev"})
+    m = a.send_message("before", "é" * 300)
+    a.submit_checkpoint(t, "s", "r")
+    ok(hub, "POST", "/agents/ev/pause", {"reason": "look"})
+    ok(hub, "POST", "/agents/ev/resume")
+    r = ok(hub, "POST", "/agents/ev/revoke", {"reason": "bad"})
+    a.acknowledge_revocation(r["revocation_id"])
+    ok(hub, "POST", f"/projects/{p}/tasks/{t}/assign", {"agent": "before", "assigned_by": "boss"})
+    ok(hub, "POST", f"/projects/{p}/tasks/{t}/unassign")
+    ok(hub, "POST", f"/projects/{p}/tasks/{t}/reviewers/before")
+    ok(hub, "POST", f"/projects/{p}/join", {"agent": "before"})
+    ok(hub, "POST", "/autonomy/set-mode", {"mode": "advisory"})
+    ok(hub, "DELETE", f"/projects/{p}")
+    a.unregister()
+    wait_for(lambda: any(x[1] == "agent_unregistered" for x in e.got))
+    got = [x for x in e.got if x[1] != "agent_status_changed"]
+    first = {}
+    for _, name, data in got:
+        first.setdefault(name, data)
+    assert first["agent_registered"] == {"name": "ev", "type": "worker", "autonomy_mode": "fully_autonomous",
+                                         "capabilities": ["code"]}
+    assert first["project_created"] == {"id": p, "name": "events", "creator": "ev"}
+    assert first["task_created"] == {"project": p, "task": {
+        "id": t, "title": "task", "status": "backlog", "priority": 1, "assigned_to": None, "required_capabilities": []}}
+    assert first["task_claimed"] == {"project": p, "task_id": t, "agent": "ev", "title": "task"}
+    assert first["task_transition"] == {"project": p, "task_id": t, "title": "task", "new_status": "in_progress", "by": "ev"}
+    sent = first["message_sent"]
+    assert sent["content"] == "é" * 200 and sent["id"] == m["id"] and sent["timestamp"] == m["timestamp"]
+    assert first["checkpoint_submitted"] == {"agent": "ev", "task_id": t, "state": "s", "sequence": 1}
+    assert first["agent_paused"] == {"name": "ev", "reason": "look"} and first["agent_resumed"] == {"name": "ev"}
+    assert first["agent_revoked"] == {"agent": "ev", "revocation_id": r["revocation_id"], "reason": "bad", "flush_required": True}
+    assert first["agent_recovered"]["name"] == "ev"
+    assert first["task_assigned"] == {"project": p, "task_id": t, "title": "task", "agent": "before", "by": "boss"}
+    assert first["task_unassigned"] == {"project": p, "task_id": t}
+    assert first["task_reviewer_added"] == {"project": p, "task_id": t, "reviewer": "before"}
+    assert first["agent_joined_project"] == {"project": p, "agent": "before"}
+    assert first["global_autonomy_changed"] == {"mode": "advisory", "agents": ["before", "ev"]}
+    assert first["project_deleted"] == {"id": p} and first["agent_unregistered"] == {"name": "ev"}
+    ids = [x[0] for x in e.got]
+    assert ids == sorted(set(ids))
+    again = Events(hub, ids[4]).wait(len(ids) - 5)  # what was missed comes again, nothing else
+    assert again == e.got[5:]
+
+
+def test_audit_log(new_holtd):
+    hub = new_holtd("--auth", "off")
+    a = agent(hub, "aud")
+    a.send_message("x", "hello")
+    a.get_messages()
+    ok(hub, "POST", "/agents/aud/pause", {"reason": "look"})
+    assert a.ask("GET", "/agents/nobody")[0] == 404
+    p = a.create_project("audit")["id"]
+    t = a.create_task(p, "t")["id"]
+    refused(403, "paused", a.claim_task, p, t)
+
+    def actions():
+        return [(x["action"], x["agent"]) for x in ok(hub, "GET", "/audit/log") if x["action"] != "status"]
+
+    wanted = [("register", "aud"), ("send_message", "aud"), ("pause_agent", "human"), ("create_project", "aud")]
+    assert [x for x in actions() if x in wanted] == wanted
+    wait_for(lambda: {"request.read", "request.refused"} <= {x for x, _ in actions()})
+    for x in ok(hub, "GET", "/audit/log"):
+        assert TIME.match(x["timestamp"]) and x["actor"] and isinstance(x["details"], dict)
+    assert len(ok(hub, "GET", "/audit/log", limit=2)) == 2
+    assert person(hub, "GET", "/audit/log", limit="x")[0] == 400
 
 
 # --- as a whole ---

@@ -82,9 +82,9 @@ static void fail(struct request *r, const struct hub_job *j, const struct err *e
 
 bool hub_owns(struct str path)
 {
-    static const char *const roots[] = {"agents",    "projects",   "tasks",
-                                        "proposals", "messages",   "capabilities",
-                                        "autonomy",  "revocation", "ping"};
+    static const char *const roots[] = {"agents",   "projects",     "tasks",    "proposals",
+                                        "messages", "capabilities", "autonomy", "revocation",
+                                        "ping",     "events",       "audit"};
     struct str first = str_cut(str_skip(path, 1), '/', &(struct str){0});
 
     for (size_t i = 0; i < ARRAY_LEN(roots); i++)
@@ -277,5 +277,12 @@ int hub_add_routes(struct api *a, struct err *e)
                                        .data = &hub_rows[i]},
                        e) < 0)
             return -1;
-    return 0;
+    return router_add(a->router,
+                      &(struct route){.method = "GET",
+                                      .path = "/events",
+                                      .name = "hub.events",
+                                      .perm = PERM_EVENTS,
+                                      .handler = hub_events,
+                                      .fail = hub_fail},
+                      e);
 }

@@ -58,6 +58,9 @@ void hub_ok(struct hub_call *c);                            /* {"status":"ok"} *
 /* 202 {"status": "pending_approval", "proposal_id": …} */
 void hub_pending(struct hub_call *c, struct str proposal);
 
+void hub_events(struct request *r); /* GET /events */
+int hub_audit_log(struct hub_call *c, struct err *e);
+
 int hub_ping(struct hub_call *c, struct err *e);
 int hub_agent_register(struct hub_call *c, struct err *e);
 int hub_agent_heartbeat(struct hub_call *c, struct err *e);

@@ -49,6 +49,8 @@ const struct hub_row hub_rows[] = {
     {"GET",    "/messages/{name}", "hub.message.inbox", PERM_TEAM_READ, HUB_RELAXED, hub_message_inbox, .audited = true},
     {"POST",   "/messages/{name}/ack", "hub.message.ack", PERM_TEAM_WRITE, HUB_DURABLE, hub_message_ack},
 
+    {"GET",    "/audit/log", "hub.audit", PERM_AUDIT, HUB_READ, hub_audit_log},
+
     {"GET",    "/proposals", "hub.proposal.list", PERM_TEAM_READ, HUB_READ, hub_proposal_list},
     {"GET",    "/proposals/{proposal}", "hub.proposal.get", PERM_TEAM_READ, HUB_READ, hub_proposal_get},
     {"POST",   "/proposals/{proposal}/approve", "hub.proposal.approve", PERM_TEAM_RULE, HUB_DURABLE, hub_proposal_approve},
