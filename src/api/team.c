@@ -24,10 +24,10 @@ struct team_asker team_asker(const struct request *r, struct arena *a)
     struct team_asker who = {0};
 
     memcpy(who.actor, r->who.actor, sizeof who.actor);
-    if (r->who.role == ROLE_AGENT && r->who.token && r->who.token->agent)
+    if (r->who.role == ROLE_AGENT) { /* one without a token is inside a sandbox, and not let in */
+        assert(r->who.token && r->who.token->agent);
         who.agent = arena_str(a, str_of(r->who.token->agent));
-    else if (r->who.role == ROLE_AGENT) /* inside a sandbox: its agent has the sandbox's name */
-        who.agent = arena_str(a, principal_sandbox(&r->who));
+    }
     return who;
 }
 

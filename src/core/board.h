@@ -68,8 +68,8 @@ CHECKED int card_create(struct team *t, struct card *c, struct err *e);
 CHECKED int card_need(struct team *t, struct str project, struct str id, struct card *ret,
                       struct err *e);
 struct card_filter {
-    struct str project, owner, assigned_to; /* empty: any; owner: assigned to or claimed by */
-    int status;                             /* or CARD_ANY */
+    struct str project, owner; /* empty: any; who claims a card is assigned to it */
+    int status;                /* or CARD_ANY */
     bool no_blocked;
 };
 /* By priority, then age. */

@@ -226,7 +226,7 @@ int card_unassign(struct team *t, struct str project, struct str id, struct err 
 int board_release(struct team *t, struct str agent, struct str why, struct err *e)
 {
     struct card_list all;
-    const struct card_filter f = {.assigned_to = agent, .status = CARD_ANY};
+    const struct card_filter f = {.owner = agent, .status = CARD_ANY};
 
     if (card_all(t, &f, &all, e) < 0)
         return -1;

@@ -494,6 +494,9 @@ def test_an_agents_token_acts_only_as_that_agent(new_holtd):
     assert a.register()["token"] and b.register()["token"] and c.register(capabilities=["coordinator"])["token"]
     assert hub.token not in (a.token, b.token)
     assert a.heartbeat() and "token" not in a.register()
+    old = a.token
+    a.token = hub.token
+    assert a.register()["token"] != old and call(hub.url, "GET", "/agents", token=old)[0] == 401  # one at a time
     p = a.create_project("shared")["id"]
     t, u = (a.create_task(p, x)["id"] for x in "tu")
     for method, path, body in (

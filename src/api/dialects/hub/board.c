@@ -283,18 +283,22 @@ int hub_task_create(struct hub_call *c, struct err *e)
 
 static int filter_of(struct hub_call *c, struct card_filter *f, struct err *e)
 {
-    struct str status, blocked;
+    struct str status, blocked, assigned;
     enum card_status s;
 
     f->status = CARD_ANY;
     if (hub_query(c, "status", &status, e) < 0 || hub_query(c, "agent", &f->owner, e) < 0 ||
-        hub_query(c, "assigned_to", &f->assigned_to, e) < 0 ||
+        hub_query(c, "assigned_to", &assigned, e) < 0 ||
         hub_query(c, "include_blocked", &blocked, e) < 0)
         return -1;
     if (status.n > 0 && status_of(status, &s, e) < 0)
         return -1;
     if (status.n > 0)
         f->status = (int)s;
+    if (f->owner.n == 0)
+        f->owner = assigned;
+    else if (assigned.n > 0 && !str_eq(f->owner, assigned))
+        f->owner = STR(","); /* nobody is both: a name that nobody can have */
     f->no_blocked = str_case_eq_c(blocked, "false") || str_eq_c(blocked, "0");
     return 0;
 }
@@ -376,7 +380,7 @@ int hub_tasks(struct hub_call *c, struct err *e)
     if (hub_query(c, "project_id", &f.project, e) < 0 || filter_of(c, &f, e) < 0)
         return -1;
     /* Without any filter the hub lists nothing. */
-    if ((f.project.n > 0 || f.owner.n > 0 || f.assigned_to.n > 0 || f.status != CARD_ANY) &&
+    if ((f.project.n > 0 || f.owner.n > 0 || f.status != CARD_ANY) &&
         card_all(&c->t, &f, &all, e) < 0)
         return -1;
     jw_array(&c->w);

@@ -110,8 +110,8 @@ static void token_gone(void *arg, const struct err *e)
     (void)arg, (void)e; /* it is refused from now on in any case */
 }
 
-/* A person removed an agent: its tokens go with it. */
-static void revoke_tokens(struct hub_job *j)
+/* The tokens that registering made for an agent, or all of its; but not `keep`. */
+static void revoke_tokens(struct hub_job *j, const char *agent, const char *name, const char *keep)
 {
     struct identity *i = j->api->c.identity;
     const struct token *t = identity_next(i, STR(""));
@@ -120,7 +120,8 @@ static void revoke_tokens(struct hub_job *j)
         char id[ID_SIZE];
 
         memcpy(id, t->id, sizeof id);
-        if (t->agent && str_eq_c(j->c.path.v[0], t->agent))
+        if (t->agent && strcmp(t->agent, agent) == 0 && strcmp(id, keep) != 0 &&
+            (!name || strcmp(t->name, name) == 0))
             identity_revoke(i, str_of(id), &j->by, token_gone, NULL);
         t = identity_next(i, str_of(id));
     }
@@ -132,7 +133,7 @@ static void worked(void *arg, const struct err *e)
     struct request *r = waiter_end(&j->waiter);
 
     if (e->code == ERR_NONE && j->row->takes_tokens && team_is_person(&j->c.t))
-        revoke_tokens(j);
+        revoke_tokens(j, j->c.path.v[0].p, NULL, "");
     if (r && e->code != ERR_NONE) {
         fail(r, j, e);
     } else if (r) {
@@ -154,7 +155,14 @@ static void token_made_for(void *arg, const struct token *t, const char *text, c
 {
     struct hub_job *j = arg;
 
-    (void)t;
+    if (e->code == ERR_NONE) { /* the one before is lost, or should be */
+        AUTO(mem_free) char *agent = xstrdup(t->agent);
+        AUTO(mem_free) char *name = xstrdup(t->name);
+        char id[ID_SIZE];
+
+        memcpy(id, t->id, sizeof id);
+        revoke_tokens(j, agent, name, id);
+    }
     if (e->code == ERR_NONE && j->waiter.r) {
         /* Behind the object's other members; a token's text needs no quoting. */
         buf_truncate(&j->c.reply, buf_len(&j->c.reply) - 1);
@@ -208,6 +216,16 @@ static int take_path(struct hub_job *j, const struct request *r, struct err *e)
     return 0;
 }
 
+static enum hub_class class_of(struct hub_job *j)
+{
+    struct str value;
+
+    if (j->row->read_if && http_query_get(j->c.query, j->row->read_if, &j->c.arena, &value) > 0 &&
+        str_case_eq_c(value, "true"))
+        return HUB_READ;
+    return j->row->class;
+}
+
 static void start(struct request *r, struct str body)
 {
     struct hub_job *j = xzalloc(sizeof *j);
@@ -231,7 +249,7 @@ static void start(struct request *r, struct str body)
     request_wait(r, &j->waiter);
     if (register_with_token(r, j))
         return;
-    if (row->class == HUB_READ)
+    if (class_of(j) == HUB_READ)
         store_read(r->api->c.store, work, worked, j);
     else
         store_write(r->api->c.store, row->class == HUB_DURABLE ? STORE_DURABLE : STORE_RELAXED,
@@ -257,7 +275,13 @@ static void handle(struct request *r)
 {
     const struct http_req *req = xchg_req(r->x);
     bool bodiless = str_eq_c(req->method, "GET") || str_eq_c(req->method, "HEAD");
+    struct err e = {0};
 
+    if (principal_is_inside(&r->who)) {
+        err_set(&e, ERR_FORBIDDEN, 0, "a sandbox's relay does not lead to the hub");
+        request_refuse(r, &e);
+        return;
+    }
     if (bodiless || req->content_length == 0)
         start(r, STR(""));
     else

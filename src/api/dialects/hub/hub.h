@@ -26,10 +26,11 @@ struct hub_row {
     enum perm perm;
     enum hub_class class;
     int (*run)(struct hub_call *c, struct err *e);
-    bool task_400;     /* a missing task is 400 "Task not found" here */
-    bool audited;      /* a read of content */
-    bool gives_token;  /* registers: an agent's token comes with the reply */
-    bool takes_tokens; /* removes: its tokens go */
+    bool task_400;       /* a missing task is 400 "Task not found" here */
+    bool audited;        /* a read of content */
+    bool gives_token;    /* registers: an agent's token comes with the reply */
+    bool takes_tokens;   /* removes: its tokens go */
+    const char *read_if; /* with this set to true in the query it only reads */
 };
 extern const struct hub_row hub_rows[]; /* rows.c */
 extern const size_t hub_row_count;

@@ -46,7 +46,7 @@ const struct hub_row hub_rows[] = {
     {"POST",   "/messages/send", "hub.message.send", PERM_TEAM_WRITE, HUB_DURABLE, hub_message_send},
     {"GET",    "/messages/graph", "hub.message.graph", PERM_TEAM_READ, HUB_READ, hub_message_graph},
     {"GET",    "/messages/history/{a}/{b}", "hub.message.history", PERM_TEAM_READ, HUB_READ, hub_message_history, .audited = true},
-    {"GET",    "/messages/{name}", "hub.message.inbox", PERM_TEAM_READ, HUB_RELAXED, hub_message_inbox, .audited = true},
+    {"GET",    "/messages/{name}", "hub.message.inbox", PERM_TEAM_READ, HUB_RELAXED, hub_message_inbox, .audited = true, .read_if = "unread"},
     {"POST",   "/messages/{name}/ack", "hub.message.ack", PERM_TEAM_WRITE, HUB_DURABLE, hub_message_ack},
 
     {"GET",    "/audit/log", "hub.audit", PERM_AUDIT, HUB_READ, hub_audit_log},
