@@ -474,7 +474,7 @@ static int run_begin(struct attach *a, struct str text, struct err *e)
 {
     static const struct run_ops ops = {
         .reads = true, .started = run_started, .failed = run_failed, .destroyed = run_destroyed};
-    AUTO(json_decref) json_t *body = NULL; /* run_start copies what it needs */
+    AUTO(json_decref) json_t *body = NULL; /* run_ask copies what it needs */
     struct request *r = a->r;
     void *in;
 
@@ -482,7 +482,7 @@ static int run_begin(struct attach *a, struct str text, struct err *e)
         return err_wrap(e, "the first message");
     if (op_decode(&op_run, NULL, STR(""), body, xchg_arena(r->x), &in, e) < 0)
         return -1;
-    a->run = run_start(r, in, &ops, a, e);
+    a->run = run_ask(r, in, &ops, a, e);
     return a->run ? 0 : -1;
 }
 

@@ -1,7 +1,7 @@
 #include "api/command.h"
 
-#include "api/feed.h"
 #include "base/mem.h"
+#include "core/feed.h"
 
 struct command {
     struct api *api;

@@ -1,8 +1,8 @@
 #include "api/command.h"
-#include "api/feed.h"
 #include "api/handlers.h"
 #include "api/sandbox.h"
 #include "base/mem.h"
+#include "core/feed.h"
 
 /* --- as JSON --- */
 

@@ -3,6 +3,7 @@
 #include "api/pipe.h"
 #include "api/sandbox.h"
 #include "base/clock.h"
+#include "core/space.h"
 #include "net/static.h"
 
 #include <dirent.h>
@@ -273,6 +274,27 @@ static uint32_t flag(bool on, enum guest_file_flag f)
     return on ? (uint32_t)f : 0;
 }
 
+/* Files of an upper on disk share the state directory's filesystem; those in memory do not. */
+static void upload(struct request *r, struct str id, struct guest *g,
+                   const struct guest_file_call *c)
+{
+    const struct sandbox *s;
+    struct sandbox_info i;
+    struct pipe *p;
+    struct err e = {0};
+
+    s = sandbox_find(r->api->c.sandboxes, id, &e);
+    sandbox_info(s, &i);
+    if (!i.memory_upper && space_ask(r->api->c.space, 0, &e) < 0) {
+        request_fail(r, &e);
+        return;
+    }
+    p = pipe_new(r, &plain_ops);
+    p->upload = true;
+    p->to_disk = !i.memory_upper;
+    pipe_start(p, g, c);
+}
+
 void file_write_run(struct request *r)
 {
     const struct file_write_in *in = r->in;
@@ -286,7 +308,6 @@ void file_write_run(struct request *r)
         .gid = id_of(in->gid),
     };
     struct guest *g;
-    struct pipe *p;
     struct err e = {0};
 
     if (mode_parse(in->mode, &c.mode, &e) < 0) {
@@ -294,24 +315,17 @@ void file_write_run(struct request *r)
         return;
     }
     g = request_guest(r, in->id);
-    if (!g)
-        return;
-    p = pipe_new(r, &plain_ops);
-    p->upload = true;
-    pipe_start(p, g, &c);
+    if (g)
+        upload(r, in->id, g, &c);
 }
 
 void archive_write_run(struct request *r)
 {
     const struct archive_write_in *in = r->in;
     struct guest *g = request_guest(r, in->id);
-    struct pipe *p;
 
-    if (!g)
-        return;
-    p = pipe_new(r, &plain_ops);
-    p->upload = true;
-    pipe_start(p, g,
+    if (g)
+        upload(r, in->id, g,
                &(struct guest_file_call){.op = GUEST_FILE_TAR_IN,
                                          .path = in->path,
                                          .flags = flag(in->parents, GUEST_FILE_PARENTS),

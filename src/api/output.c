@@ -220,14 +220,12 @@ void sandbox_logs_run(struct request *r)
 {
     const struct exec_logs_in *in = r->in;
     AUTO(exec_unref) struct exec *x = exec_of_logs(r);
-    int64_t offsets[2];
+    int64_t offsets[2] = {0, 0}; /* what is not kept any more is said as a gap */
     struct exec_info i;
 
     if (!x)
         return;
     exec_info(x, &i);
-    offsets[0] = i.out_from;
-    offsets[1] = i.err_from;
     if (in->tail != OP_ABSENT) {
         offsets[0] = i64_max(i.out_end - in->tail, i.out_from);
         offsets[1] = i64_max(i.err_end - in->tail, i.err_from);

@@ -1,5 +1,7 @@
 #include "api/pipe.h"
 
+#include "core/space.h"
+
 #include <stdio.h>
 
 static void push(struct pipe *p)
@@ -18,9 +20,16 @@ static void push(struct pipe *p)
 static void on_body(struct xchg *x, struct str part)
 {
     struct pipe *p = xchg_arg(x);
+    struct err e = {0};
 
     if (!p->upload || !p->g) {
         xchg_consume(x, part.n); /* the call has failed, or takes nothing */
+        return;
+    }
+    if (p->to_disk && space_ask(p->r->api->c.space, part.n, &e) < 0) {
+        guest_pipe_cancel(TAKE(p->g));
+        xchg_consume(x, part.n);
+        pipe_fail(p, &e);
         return;
     }
     buf_add_str(&p->held, part);

@@ -22,8 +22,9 @@ struct pipe {
     const struct pipe_ops *ops;
     struct buf held; /* of the body: what the guest does not take yet */
     struct live live;
-    size_t owed; /* of the call's bytes: not consumed yet */
-    bool upload; /* the request's body goes in */
+    size_t owed;  /* of the call's bytes: not consumed yet */
+    bool upload;  /* the request's body goes in */
+    bool to_disk; /* and onto the disk of the state directory, which has a reserve */
     bool body_over;
     bool taken; /* the exchange is ours */
 };

@@ -1,151 +1,31 @@
 #include "api/run.h"
 
 #include "api/collect.h"
-#include "api/feed.h"
 #include "api/handlers.h"
-#include "base/log.h"
 #include "base/mem.h"
 
-/* --- the steps --- */
-
-struct run {
-    struct api *api;
-    struct principal by;
-    const struct run_ops *ops; /* NULL: forgotten */
-    void *arg;
-    struct arena arena; /* of the spec, which must wait for the sandbox */
-    struct exec_spec spec;
+struct run *run_ask(struct request *r, const struct run_in *in, const struct run_ops *ops,
+                    void *arg, struct err *e)
+{
+    AUTO(arena_done) struct arena arena = {0}; /* the run copies what it needs */
+    const struct principal by = request_who(r);
+    struct sandbox_spec box;
+    struct exec_spec command;
     struct exec_input input;
-    struct sandbox *sandbox; /* once it runs */
-    bool pending;            /* a create or start is under way */
-    bool ending;
-};
 
-static void run_free(struct run *run)
-{
-    sandbox_unref(run->sandbox);
-    arena_done(&run->arena);
-    mem_free(run);
-}
-
-static void destroyed(void *arg, struct sandbox *s, const struct err *e)
-{
-    struct run *run = arg;
-
-    (void)s;
-    if (e->code != ERR_NONE && e->code != ERR_NOT_FOUND && e->code != ERR_GONE)
-        log_warn("the sandbox of a run is not destroyed yet", LOG_E(e));
-    if (run->ops)
-        run->ops->destroyed(run->arg);
-    run_free(run);
-}
-
-static void destroy_now(struct run *run)
-{
-    struct err none = {0};
-
-    if (run->sandbox)
-        sandbox_destroy(run->sandbox, &run->by, destroyed, run);
-    else
-        destroyed(run, NULL, &none);
-}
-
-void run_end(struct run *run)
-{
-    if (run->ending)
-        return;
-    run->ending = true;
-    if (!run->pending)
-        destroy_now(run);
-}
-
-void run_forget(struct run *run)
-{
-    run->ops = NULL;
-    run_end(run);
-}
-
-static void fail(struct run *run, const struct err *e)
-{
-    if (run->ops)
-        run->ops->failed(run->arg, e);
-    else
-        run_end(run);
-}
-
-static void exec_started(void *arg, struct exec *x, const struct err *e)
-{
-    struct run *run = arg;
-
-    run->pending = false;
-    if (run->ending) {
-        destroy_now(run);
-    } else if (!x) {
-        fail(run, e);
-    } else {
-        if (run->input.bytes.n > 0 || run->input.eof)
-            feed_start(run->api->consoles, x, run->input.bytes, run->input.eof);
-        run->ops->started(run->arg, x);
-    }
-}
-
-static void sandbox_made(void *arg, struct sandbox *s, const struct err *e)
-{
-    struct run *run = arg;
-
-    run->pending = false;
-    if (e->code == ERR_NONE)
-        run->sandbox = sandbox_ref(s);
-    if (run->ending) {
-        destroy_now(run);
-    } else if (e->code != ERR_NONE) {
-        fail(run, e);
-    } else {
-        run->pending = true;
-        exec_start(s, &run->spec, &run->by, exec_started, run);
-    }
-}
-
-/* The spec's texts are the request's: the command starts later, when that may have gone. */
-static void keep_texts(struct run *run)
-{
-    struct exec_spec *s = &run->spec;
-    struct arena *a = &run->arena;
-    struct str *argv = arena_alloc(a, (s->argc + 1) * sizeof *argv);
-    struct pair *env = arena_alloc(a, (s->env_count + 1) * sizeof *env);
-
-    for (size_t i = 0; i < s->argc; i++)
-        argv[i] = arena_str(a, s->argv[i]);
-    for (size_t i = 0; i < s->env_count; i++)
-        env[i] = (struct pair){arena_str(a, s->env[i].key), arena_str(a, s->env[i].value)};
-    s->argv = argv;
-    s->env = env;
-    s->shell = s->shell.p ? arena_str(a, s->shell) : s->shell;
-    s->cwd = s->cwd.p ? arena_str(a, s->cwd) : s->cwd;
-    s->user = s->user.p ? arena_str(a, s->user) : s->user;
-    run->input.bytes = arena_str(a, run->input.bytes);
-}
-
-struct run *run_start(struct request *r, const struct run_in *in, const struct run_ops *ops,
-                      void *arg, struct err *e)
-{
-    struct run *run = xzalloc(sizeof *run);
-    struct sandbox_spec spec;
-
-    *run = (struct run){.api = r->api, .by = request_who(r), .ops = ops, .arg = arg};
-    if (spec_read_exec(&in->exec, &run->arena, &run->spec, &run->input, e) < 0 ||
-        spec_read_sandbox(r, &in->sandbox, &run->arena, &spec, e) < 0) {
-        run_free(run);
+    if (spec_read_exec(&in->exec, &arena, &command, &input, e) < 0 ||
+        spec_read_sandbox(r, &in->sandbox, &arena, &box, e) < 0)
         return NULL;
-    }
-    keep_texts(run);
     if (ops->reads && in->exec.on_full != OP_ON_FULL_DROP)
-        run->spec.block_when_full = true;
-    spec.memory_upper = in->sandbox.upper != OP_UPPER_DISK;
-    spec.one_shot = true;
-    run->pending = true;
-    sandbox_create(r->api->c.sandboxes, &spec, &run->by, sandbox_made, run);
-    return run;
+        command.block_when_full = true;
+    box.memory_upper = in->sandbox.upper != OP_UPPER_DISK;
+    return run_start(r->api->c.sandboxes,
+                     &(struct run_spec){.sandbox = &box,
+                                        .exec = &command,
+                                        .input = input.bytes,
+                                        .input_eof = input.eof,
+                                        .consoles = r->api->consoles},
+                     &by, ops, arg);
 }
 
 /* --- POST: the reply is the command's end and output --- */
@@ -247,7 +127,7 @@ void run_run(struct request *r)
     j->api = r->api;
     j->waiter.gone = asker_gone;
     request_wait(r, &j->waiter);
-    j->run = run_start(r, in, &ops, j, &e);
+    j->run = run_ask(r, in, &ops, j, &e);
     if (j->run)
         return;
     (void)waiter_end(&j->waiter);

@@ -230,7 +230,8 @@ void sandbox_write_json(struct jw *w, const struct sandbox *s)
     jw_kstr(w, "runtime", i.runtime);
     write_text(w, "tenant", i.tenant);
     jw_kstr(w, "owner", i.owner);
-    jw_kstr(w, "network", i.network);
+    jw_key(w, "network");
+    jw_raw(w, i.network);
     write_limits(w, &i);
     jw_kbool(w, "nesting", i.nesting);
     jw_kc(w, "rootfs", op_rootfs[i.rootfs_ro ? OP_ROOTFS_RO : OP_ROOTFS_RW]);
@@ -452,7 +453,9 @@ void sandbox_update_run(struct request *r)
 
     if (!s)
         return;
-    if (spec_read_labels(in->labels, xchg_arena(r->x), &c, &e) < 0) {
+    if (spec_read_labels(in->labels, xchg_arena(r->x), &c, &e) < 0 ||
+        spec_read_network(in->network, &(struct op_list){0}, xchg_arena(r->x), &c.network, &e) <
+            0) {
         request_fail(r, &e);
         return;
     }

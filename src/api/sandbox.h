@@ -32,6 +32,10 @@ struct exec_input {   /* what of a command's fields is not its spec */
 CHECKED int spec_check_unread(const struct exec_fields *f, struct err *e);
 CHECKED int spec_read_exec(const struct exec_fields *f, struct arena *a, struct exec_spec *ret,
                            struct exec_input *ret_input, struct err *e);
+/* A policy as JSON: network (a mode, an object or NULL) with the rules of allow; "": none of both.
+ */
+CHECKED int spec_read_network(const json_t *network, const struct op_list *allow, struct arena *a,
+                              struct str *ret, struct err *e);
 CHECKED int spec_read_labels(const json_t *labels, struct arena *a, struct sandbox_change *c,
                              struct err *e);
 CHECKED int signal_parse(struct str text, int *ret, struct err *e); /* "TERM", "SIGTERM", "15" */

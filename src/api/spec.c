@@ -109,14 +109,18 @@ static int check_mount(const struct request *r, const struct sandbox_mount *m, s
     for (size_t i = 0; op_mount_kinds[i]; i++)
         known = known || str_eq_c(m->kind, op_mount_kinds[i]);
     if (!known)
-        return mount_wrong(at, "'kind' must be tmpfs or host (volumes have a field of their own)",
-                           e);
+        return mount_wrong(
+            at, "'kind' must be tmpfs, host or own (volumes have a field of their own)", e);
     if (!is_plain_path(m->target) || m->target.n == 1)
         return mount_wrong(at, "'target' must be an absolute path without '.', '..' and '//'", e);
     if (str_eq_c(m->kind, "tmpfs"))
         return m->source.n ? mount_wrong(at, "a tmpfs has no 'source'", e) : 0;
     if (m->size_bytes)
         return mount_wrong(at, "only a tmpfs has 'size_bytes'", e);
+    if (str_eq_c(m->kind, "own"))
+        return m->source.n || m->readonly
+                   ? mount_wrong(at, "an 'own' directory has a 'target' only", e)
+                   : 0;
     return check_host_mount(r, m, at, e);
 }
 
@@ -145,6 +149,45 @@ static int read_mounts(const struct request *r, json_t *list, struct arena *a,
     }
     ret->mounts = m;
     ret->mount_count = n;
+    return 0;
+}
+
+/* --- network --- */
+
+int spec_read_network(const json_t *network, const struct op_list *allow, struct arena *a,
+                      struct str *ret, struct err *e)
+{
+    AUTO(buf_done) struct buf text = {0};
+    struct jw w = {.to = &text};
+    const json_t *own = json_object_get(network, "allow");
+    const char *key;
+    json_t *v;
+
+    if (network && !json_is_string(network) && !json_is_object(network))
+        return err_set(e, ERR_INVALID, 0, "field 'network' must be a mode or an object");
+    if (allow->n == 0) {
+        if (network)
+            jw_json(&w, network);
+        *ret = arena_str(a, buf_str(&text));
+        return 0;
+    }
+    jw_object(&w);
+    if (json_is_string(network))
+        jw_kstr(&w, "mode", json_text(network));
+    json_object_foreach((json_t *)(uintptr_t)network, key, v) if (strcmp(key, "allow") != 0)
+    {
+        jw_key(&w, key);
+        jw_json(&w, v);
+    }
+    jw_key(&w, "allow");
+    jw_array(&w);
+    for (size_t i = 0; i < json_array_size(own); i++)
+        jw_json(&w, json_array_get(own, i));
+    for (size_t i = 0; i < allow->n; i++)
+        jw_str(&w, allow->v[i]);
+    jw_array_end(&w);
+    jw_object_end(&w);
+    *ret = arena_str(a, buf_str(&text));
     return 0;
 }
 
@@ -217,7 +260,6 @@ int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f, s
         .memory_upper = f->upper == OP_UPPER_MEMORY,
         .nesting = f->nesting,
         .relay = f->relay,
-        .network = str_of(op_networks[f->network]),
         .labels = spec_pairs(&f->labels, a),
         .label_count = f->labels.n,
     };
@@ -225,6 +267,8 @@ int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f, s
         err_set(e, ERR_FORBIDDEN, 0, "field 'nesting': it is not allowed here");
         return err_hint(e, "the operator allows it with the setting 'nesting'");
     }
+    if (spec_read_network(f->network, &f->allow, a, &ret->network, e) < 0)
+        return -1;
     return read_mounts(r, f->mounts, a, ret, e) < 0 ? -1 : read_volumes(f->volumes, a, ret, e);
 }
 

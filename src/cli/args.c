@@ -134,6 +134,14 @@ static int number_value(const struct op_field *f, struct str text, json_t **ret,
     return 0;
 }
 
+static bool is_word(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (s.p[i] < 'a' || s.p[i] > 'z')
+            return false;
+    return s.n > 0;
+}
+
 static int json_value(const struct op_field *f, struct str text, json_t **ret, struct err *e)
 {
     AUTO(buf_done) struct buf content = {0};
@@ -148,8 +156,11 @@ static int json_value(const struct op_field *f, struct str text, json_t **ret, s
             return err_set(e, err_code_from_errno(-r), -r, "read '%s' for --%s", path, f->name);
         text = buf_str(&content);
     }
-    if (json_read(text, ret, e) < 0)
+    if (json_read(text, ret, e) == 0)
+        return 0;
+    if (!is_word(text))
         return err_wrap(e, "--%s is not JSON", f->name);
+    *ret = json_stringn(text.p, text.n); /* --network open */
     return 0;
 }
 
@@ -352,6 +363,9 @@ static int check_required(const struct parse *p, struct err *e)
             continue;
         (void)err_set(e, ERR_INVALID, 0, "holt %s needs '%s%s'", p->cmd->verb,
                       p->cmd->args[i].positional ? "" : "--", args_flag_name(f, false, name));
+        if (f->text) /* its first line says what it is */
+            return err_hint(e, "%.*s See `holt %s --help`",
+                            (int)size_min(strcspn(f->text, "\n"), 100), f->text, p->cmd->verb);
         return err_hint(e, "see `holt %s --help`", p->cmd->verb);
     }
     return 0;

@@ -62,6 +62,9 @@ static const struct check checks[] = {
      "echo '* hard nofile 1048576' | sudo tee /etc/security/limits.d/holt.conf, then log in again", probe_fds, false},
     {"disk space", "state, layers and output logs", "creates are refused when the disk is nearly full",
      "free some space, or start holtd with --state DIR on a larger disk", probe_disk, false},
+    {"disk limits", "a sandbox's own files on disk have a size",
+     "disk_bytes is reported as not enforced, but with 'upper: memory'",
+     "run holtd as root with loop devices: sudo modprobe loop && sudo apt install e2fsprogs", probe_disk_limits, false},
     {"daemon", "what this command talks to", "only holt doctor, context, completion and version work",
      "start it with holtd or make run, or set HOLT_SERVER and HOLT_TOKEN", probe_daemon, false},
 };

@@ -55,6 +55,7 @@ enum check_state probe_libvirt(struct finding *f);
 enum check_state probe_runtimes(struct finding *f);
 enum check_state probe_fds(struct finding *f);
 enum check_state probe_disk(struct finding *f);
+enum check_state probe_disk_limits(struct finding *f);
 enum check_state probe_daemon(struct finding *f);
 
 char *state_place(void); /* the state directory, or the nearest one above that exists; heap */

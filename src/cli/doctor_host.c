@@ -252,6 +252,19 @@ enum check_state probe_disk(struct finding *f)
     return free_bytes >= 5 * GIB ? CHECK_OK : CHECK_LIMITED;
 }
 
+/* As holt-spawn does it: an ext4 image on a loop device. */
+enum check_state probe_disk_limits(struct finding *f)
+{
+    const char *lacks = geteuid() != 0                                 ? "needs root"
+                        : access("/dev/loop-control", R_OK | W_OK) < 0 ? "there are no loop devices"
+                        : access("/usr/sbin/mke2fs", X_OK) < 0 && access("/sbin/mke2fs", X_OK) < 0
+                            ? "there is no mke2fs"
+                            : NULL;
+
+    finding_detail(f, "%s", lacks ? lacks : "by an ext4 image on a loop device");
+    return lacks ? CHECK_LIMITED : CHECK_OK;
+}
+
 enum check_state probe_daemon(struct finding *f)
 {
     AUTO(target_done) struct target t = {0};

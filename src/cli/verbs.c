@@ -86,6 +86,13 @@ static const struct cli_flag logs_flags[] = {
     {{.name = "follow", .type = OP_BOOL}, 'f', false},
     {{.name = "exec", .type = OP_STR, .positional = true}, 0, false},
 };
+static const struct cli_flag create_flags[] = {
+    {{.name = "env", .type = OP_MAP}, 'e', false},
+};
+static const struct cli_flag rm_flags[] = {
+    {{.name = "sandboxes", .type = OP_LIST, .required = true, .positional = true, .example = "build",
+      .text = "Ids or names of sandboxes."}, 0, false},
+};
 static const struct cli_flag top_flags[] = {
     {{.name = "interval", .type = OP_DURATION, .preset = "2s", .text = "Time between two looks."}, 'n', false},
     {{.name = "once", .type = OP_BOOL, .text = "Print one table and end, as when the output is no terminal."}, 0, false},
@@ -100,6 +107,13 @@ static const struct cli_flag port_forward_flags[] = {
 };
 
 const struct verb verb_table[] = {
+    {.verb = "create", FLAGS(create_flags), .run = op_verb_run,
+     EXAMPLES("holt create", "holt create --name build --memory 512m --cpu 1.5 --labels team=blue -e CI=1",
+              "holt create --rootfs ro --idle-ttl 15m",
+              "holt create --mounts '[{\"kind\": \"host\", \"source\": \"/srv/data\", \"target\": \"/data\", \"readonly\": true}]'")},
+    {.verb = "rm", .op = "sandbox.destroy", .fills = "id",
+     .text = "Destroy sandboxes: their commands are killed, nothing of them is left.",
+     FLAGS(rm_flags), .run = rm_run, EXAMPLES("holt rm build", "holt rm $(holt ls -o json | jq -r '.sandboxes[].id')")},
     {.verb = "run", .op = "run", .fills = RUN_FILLS, .failed = 125,
      .text = "Run one command in a sandbox of its own; nothing of it is left.\n"
              "Standard input, output and error pass through, and signals; the exit status is the command's: 128+n when signal n "

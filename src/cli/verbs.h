@@ -7,7 +7,6 @@
     CHECKED int name(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 
 VERB_RUN(attach_run);
-VERB_RUN(wait_run);
 VERB_RUN(audit_verify_run);
 VERB_RUN(cat_run);
 VERB_RUN(completion_run);
@@ -24,7 +23,9 @@ VERB_RUN(image_import_run);
 VERB_RUN(image_pull_run);
 VERB_RUN(link_run);
 VERB_RUN(port_forward_run);
+VERB_RUN(rm_run);
 VERB_RUN(run_run);
 VERB_RUN(shell_run);
 VERB_RUN(top_run);
 VERB_RUN(version_run);
+VERB_RUN(wait_run);

@@ -1,6 +1,9 @@
 #include "conf/setting.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <unistd.h>
 
 /* Names by which the five described systems set the same things: agentic-sandbox (LISTEN_ADDR …),
  * fluid (API_HTTP_ADDR, api.addr …), agentbox (GRPC_PORT …). */
@@ -156,8 +159,29 @@ const struct setting_alias shutdown_alias[] = {
     {"api.shutdown_timeout", from_seconds},
     {NULL},
 };
+const struct setting_alias proxy_host_alias[] = {{"PROXY_HOST"}, {NULL}};
+const struct setting_alias proxy_port_alias[] = {{"PROXY_PORT"}, {NULL}};
+const struct setting_alias signing_key_alias[] = {{"SIGNING_KEY"}, {NULL}};
 const struct setting_alias seed_image_alias[] = {{"SANDBOX_IMAGE"}, {NULL}};
 const struct setting_alias session_timeout_alias[] = {
     {"SESSION_TIMEOUT", from_seconds},
     {NULL},
 };
+/* Below the working directory unless it is absolute, as the original has it. */
+static int from_path(struct str value, struct buf *to, struct err *e)
+{
+    char here[PATH_MAX];
+
+    if (value.n == 0 || value.p[0] == '/') {
+        buf_add_str(to, value);
+        return 0;
+    }
+    if (!getcwd(here, sizeof here))
+        return err_set(e, ERR_INTERNAL, errno, "find the working directory");
+    if (str_starts(value, STR("./")))
+        value = str_skip(value, 2);
+    buf_printf(to, "%s/" STR_FMT, here, STR_ARG(value));
+    return 0;
+}
+
+const struct setting_alias storage_path_alias[] = {{"STORAGE_PATH", from_path}, {NULL}};

@@ -41,10 +41,11 @@ struct config { /* each member is one row in settings.c; texts are owned */
     char *runtime; /* the default one */
     struct conf_list host_mounts;
     bool nesting;
-    int64_t sandboxes_max, execs_max, output_bytes;
+    int64_t sandboxes_max, execs_max, output_bytes, disk_reserve;
     /* what the described systems' interfaces make */
     char *seed_image; /* "": each one's own */
     int64_t session_timeout_ms;
+    char *storage_path; /* "": tenants have none */
     /* images */
     struct conf_list image_aliases;
     char *image_registry;
@@ -53,7 +54,9 @@ struct config { /* each member is one row in settings.c; texts are owned */
     /* the team: core/team.h says what each bounds */
     int64_t agent_heartbeat_ms, agent_cycle, agent_missed, task_grace_ms;
     int64_t message_rate, message_bytes, inbox_max, team_max;
-    char *bindir; /* of holt-spawn and holt-init; "": holtd's own */
+    char *bindir; /* of holt-spawn, holt-init and holt-egress; "": holtd's own */
+    char *egress_dns, *proxy_host, *signing_key;
+    int64_t proxy_port;
 
     /* beside the rows */
     bool *listen_optional;     /* of each member of listen: when it is busy, warn and go on */

@@ -23,8 +23,6 @@ static const char *const foreign[] = {
     "janitor.*",
     "TMUX_AGENT_*", "server.*", "tmux.*", "file.*", "command.*", "human.*", "plan.*", "audit.*",
     "security.*", "sandbox.*",
-    /* agentbox */
-    "STORAGE_PATH", "PROXY_HOST", "PROXY_PORT", "SIGNING_KEY",
     /* sbx; SANDBOX_IMAGE and SANDBOX_RUNTIME are agentbox's too */
     "SANDBOX_*", "image", "volume_mode", "cache_*", "warm_*", "idle_ttl", "create_ready_timeout",
     "cpu_request", "mem_request", "cpu_limit", "mem_limit", "allowed_hosts", "disallowed_hosts",

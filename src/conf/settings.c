@@ -72,6 +72,13 @@ static int check_host_mount(const char *value, struct err *e)
                    value);
 }
 
+static int check_storage_path(const char *value, struct err *e)
+{
+    if (value[0] == '\0' || (value[0] == '/' && !strstr(value, "/../") && !strstr(value, "//")))
+        return 0;
+    return err_set(e, ERR_INVALID, 0, "'%.100s' must be an absolute path", value);
+}
+
 #define KIB 1024
 #define MIB (1024 * 1024)
 #define SECOND 1000
@@ -222,6 +229,10 @@ const struct setting setting_table[] = {
     {ROW(output_bytes, OP_SIZE, .preset = "64m", .min = 64 * KIB, .max = 1LL << 40,
          .text = "How much of a command's output is kept, unless it says so itself; past it the "
                  "oldest goes.")},
+    {ROW(disk_reserve, OP_SIZE, .preset = "256m", .min = 0, .max = 1LL << 50,
+         .text = "Kept free on the filesystem of the state directory, so that holtd's own records can always be written: with "
+                 "less, creates, images, uploads to disks and output logs wait or are refused. At most a quarter of the "
+                 "filesystem; 0: nothing.")},
     {ROW(seed_image, OP_STR, .preset = "", .max = 512,
          .text = "Image of sandboxes that the interfaces of agentbox and sbx make and that name none; empty: "
                  "'agentbox-sandbox:latest' and 'ubuntu:22.04', which image_aliases leads to 'host'."),
@@ -229,6 +240,10 @@ const struct setting setting_table[] = {
     {ROW(session_timeout_ms, OP_DURATION, .preset = "1800s", .max = 36500LL * 24 * HOUR,
          .text = "An agentbox session that nobody used for this long ends, unless a command runs in it; 0: never."),
      .alias = session_timeout_alias, .reload = true},
+    {ROW(storage_path, OP_STR, .preset = "", .max = 1024,
+         .text = "Directory of the host in which each tenant of agentbox has /workspace and /mnt/user-data/outputs, "
+                 "shared by its sessions and kept after them; empty: they go with the session."),
+     .alias = storage_path_alias, .check = check_storage_path},
     {ROW(image_aliases, OP_LIST, .preset = "ubuntu:22.04=host,agentbox-sandbox:latest=host", .max = 256,
          .text = "Other names for images, 'NAME=IMAGE', where no image has the name itself: clients of the "
                  "described systems ask for theirs. The reply says which image was taken."),
@@ -271,7 +286,22 @@ const struct setting setting_table[] = {
      .reload = true},
 
     {ROW(bindir, OP_STR, .preset = "", .max = 1024,
-         .text = "Directory of holt-spawn and holt-init; empty: where holtd itself is.")},
+         .text = "Directory of holt-spawn, holt-init and holt-egress; empty: where holtd itself is.")},
+    {ROW(egress_dns, OP_STR, .preset = "", .max = 1024,
+         .text = "Name servers that holt-egress asks for the names sandboxes may reach: "
+                 "'ADDRESS[:PORT]', several with commas; empty: the system's. Read when "
+                 "holt-egress starts.")},
+    {ROW(proxy_host, OP_STR, .preset = "", .max = 255,
+         .text = "Opens the egress proxy on TCP too, for clients with credentials: the address "
+                 "to listen on; a name: on all addresses. Empty: only sandboxes reach it."),
+     .alias = proxy_host_alias},
+    {ROW(proxy_port, OP_INT, .preset = "15004", .min = 1, .max = 65535,
+         .text = "The port for that."),
+     .alias = proxy_port_alias},
+    {ROW(signing_key, OP_STR, .preset = "", .max = 1024, .secret = true,
+         .text = "The key that signs those credentials (JWT, HS256, 'session_id' is the "
+                 "sandbox's id). Empty: a random one, so that all are refused."),
+     .alias = signing_key_alias},
 };
 /* clang-format on */
 const size_t setting_count = ARRAY_LEN(setting_table);

@@ -3,6 +3,8 @@
 #include "base/buf.h"
 #include "proto/digest.h"
 
+#include <stdlib.h>
+
 #define TAG "holt-event-1"
 #define FIXED (EVENT_HASH_SIZE + sizeof TAG - 1 + 8 + 8 + 1 + 8)
 
@@ -24,6 +26,8 @@ void event_hash(const struct event *ev, unsigned char to[EVENT_HASH_SIZE])
     const struct str texts[] = {ev->type, ev->object, ev->actor, ev->data};
     unsigned char fixed[FIXED], *at = fixed;
     AUTO(buf_done) struct buf b = {0};
+    size_t total = sizeof fixed;
+    char *room;
 
     at = put(at, ev->prev, sizeof ev->prev);
     at = put(at, TAG, sizeof TAG - 1);
@@ -32,6 +36,10 @@ void event_hash(const struct event *ev, unsigned char to[EVENT_HASH_SIZE])
     at = put_int(at, ev->audit, 1);
     at = put_int(at, (uint64_t)ev->count, 8);
     assert(at == fixed + sizeof fixed);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        total += 8 + texts[i].n;
+    if (buf_reserve(&b, total, &room) < 0)
+        abort(); /* it has no limit */
     buf_add(&b, fixed, sizeof fixed);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         unsigned char length[8];

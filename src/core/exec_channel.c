@@ -41,7 +41,8 @@ static void spill(struct exec *x)
     struct err e = {0};
 
     x->sandbox->has_logs = true;
-    if (exec_log_spill(&x->log, &e) < 0) {
+    if (space_ask(x->sandbox->all->space, buf_len(&x->log.mem), &e) < 0 ||
+        exec_log_spill(&x->log, &e) < 0) {
         log_failed(x, &e);
         return;
     }
@@ -79,6 +80,17 @@ static void wait_for_spill(struct exec *x)
         timer_set(all->timers, &all->spill, x->unsafe_since_ms + SPILL_MS, exec_spill_due);
 }
 
+/* What stays in memory, and ends in the row, needs no room of a file. */
+static int append(struct exec *x, enum log_stream s, struct str bytes, struct err *e)
+{
+    size_t in_mem = buf_len(&x->log.mem) + bytes.n + LOG_HEAD;
+    bool to_file = x->log.in_file || in_mem > LOG_SMALL;
+
+    if (to_file && space_ask(x->sandbox->all->space, bytes.n, e) < 0)
+        return -1;
+    return exec_log_append(&x->log, s, clock_wall_ms(), bytes, e);
+}
+
 static void on_output(struct guest_exec *ch, enum guest_stream gs, uint64_t offset,
                       struct str bytes)
 {
@@ -97,7 +109,7 @@ static void on_output(struct guest_exec *ch, enum guest_stream gs, uint64_t offs
         bytes = str_skip(bytes, size_min((size_t)(end - at), bytes.n));
     else if (at > end)
         exec_log_skip(&x->log, s, at);
-    if (bytes.n > 0 && exec_log_append(&x->log, s, clock_wall_ms(), bytes, &e) < 0) {
+    if (bytes.n > 0 && append(x, s, bytes, &e) < 0) {
         log_failed(x, &e);
         return;
     }

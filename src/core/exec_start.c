@@ -178,11 +178,14 @@ static void make_start(struct exec *x, const struct exec_spec *spec)
                       home = {STR("HOME"), STR("/root")};
     size_t n = 0;
 
-    env = arena_zalloc(a, (spec->env_count + s->env_count + 4) * sizeof *env);
+    env =
+        arena_zalloc(a, (spec->env_count + s->env_count + sandbox_net_env_count + 4) * sizeof *env);
     for (size_t i = 0; i < x->argc; i++)
         argv[i].text = x->argv[i];
     add_env(a, env, &n, spec->env, spec->env_count);
     add_env(a, env, &n, s->env, s->env_count);
+    if (s->networked)
+        add_env(a, env, &n, sandbox_net_env, sandbox_net_env_count);
     add_env(a, env, &n, default_env, ARRAY_LEN(default_env));
     if (spec->user.n == 0)
         add_env(a, env, &n, &home, 1);

@@ -40,6 +40,7 @@ struct images_config {
     struct unpacker *unpacker; /* lives longer */
     struct unpack_limits limits;
     int64_t images_max, jobs_max;
+    struct space *space;             /* asked before files are added; NULL: nothing is kept free */
     const struct conf_list *aliases; /* "ubuntu:22.04=host"; read at each use; NULL: none */
 };
 

@@ -413,6 +413,10 @@ void image_import_write(struct image_import *m, struct str part)
         fail(m, &e);
         return;
     }
+    if (space_ask(m->j.l->c.space, part.n, &e) < 0) {
+        fail(m, &e);
+        return;
+    }
     sha256_add(m->spool_hash, part.p, part.n);
     buf_add_str(&m->queue, part);
     write_next(m);

@@ -5,6 +5,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "core/image.h"
+#include "core/space.h"
 #include "proto/digest.h"
 
 struct layer {

@@ -42,7 +42,7 @@ int jobs_may_start(const struct images *l, struct err *e)
         err_set(e, ERR_LIMIT, 0, "there are %zu images already", l->count);
         return err_hint(e, "remove some: holt image rm");
     }
-    return 0;
+    return space_ask(l->c.space, 0, e);
 }
 
 void job_start(struct image_job *j, struct images *l, const char *source,
@@ -252,6 +252,12 @@ int job_unpack(struct image_job *j, enum unpack_mode mode, struct err *e)
 
 void job_feed(struct image_job *j, struct str part)
 {
+    struct err e = {0};
+
+    if (space_ask(j->l->c.space, part.n, &e) < 0) {
+        job_end(j, &e);
+        return;
+    }
     sha256_add(j->hash, part.p, part.n);
     j->fed += (int64_t)part.n;
     buf_add_str(&j->pending, part);

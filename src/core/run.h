@@ -1,22 +1,28 @@
 /* run: make a sandbox, run one command in it, destroy it; whatever happens to who asked.
- * Thread: the loop's. */
+ * Ownership: a run frees itself after its last call.  Thread: the loop's. */
 #pragma once
 
+#include "core/console.h"
 #include "core/exec.h"
 
-#define RUN_OUTPUT_MAX (8 << 20) /* bytes of each stream that a result holds */
-
-struct run_result {        /* valid during the call */
-    struct exec_info exec; /* of the command, which is gone by now */
-    struct str out, err;   /* what it wrote: the first RUN_OUTPUT_MAX bytes */
-    bool out_truncated, err_truncated;
+struct run_spec { /* texts are copied */
+    const struct sandbox_spec *sandbox;
+    const struct exec_spec *exec;
+    struct str input;          /* for the command's standard input */
+    bool input_eof;            /* and that is all of it */
+    struct consoles *consoles; /* NULL: there is no input */
 };
 
-/* r is NULL when there was nothing to run it in, or it could not be started: *e says why. */
-typedef void (*run_cb)(void *arg, const struct run_result *r, const struct err *e);
 struct run;
-/* done comes when the sandbox is gone. */
-struct run *sandbox_run(struct sandboxes *l, const struct sandbox_spec *ss,
-                        const struct exec_spec *xs, const struct principal *by, run_cb done,
-                        void *arg);
-void run_abandon(struct run *r); /* who asked is gone: it ends now, done is not called */
+struct run_ops {
+    bool reads; /* the output is read while the command runs: it may be made to wait for that */
+    void (*started)(void *arg, struct exec *x);     /* it runs; take a reference to keep it */
+    void (*failed)(void *arg, const struct err *e); /* it never ran; run_end follows from you */
+    void (*destroyed)(void *arg);                   /* after run_end; the last call */
+};
+
+struct run *run_start(struct sandboxes *all, const struct run_spec *spec,
+                      const struct principal *by, const struct run_ops *ops, void *arg);
+/* Destroys the sandbox: at once, or as soon as it is there. */
+void run_end(struct run *run);
+void run_forget(struct run *run); /* as run_end, and no call comes any more */

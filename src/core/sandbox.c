@@ -211,6 +211,7 @@ struct sandbox *sandbox_unref(struct sandbox *s)
         return NULL;
     assert(list_is_empty(&s->execs) && !s->guest);
     timer_stop(&s->timer);
+    timer_stop(&s->confirm);
     timer_stop(&s->retry);
     owed_drop(s);
     if (s->also)
@@ -354,6 +355,7 @@ void sandbox_drop(struct sandbox *s)
     map_remove(&all->by_id, str_of(s->id));
     sandbox_unnamed(s);
     s->in_list = false;
+    timer_stop(&s->confirm);
     link_close(s);
     while (!list_is_empty(&s->execs))
         exec_forget(LIST_ENTRY(s->execs.next, struct exec, link));
@@ -459,6 +461,7 @@ int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, str
     all->refs = 1;
     all->loop = c->loop;
     all->store = c->store;
+    all->space = c->space;
     all->timers = timers_new(c->loop);
     all->aliases = aliases_new();
     all->state = xstrdup(c->state);
@@ -480,6 +483,7 @@ int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, str
         sandboxes_close(all);
         return err_wrap(e, "open the sandboxes");
     }
+    sandboxes_open_egress(all, c);
     sandboxes_adopt(all);
     *ret = all;
     return 0;
@@ -526,6 +530,7 @@ struct sandboxes *sandboxes_close(struct sandboxes *all)
     for (size_t i = 0; i < all->driver_count; i++)
         timer_stop(&all->drivers[i].again);
     timer_stop(&all->spill);
+    all->egress = egress_free(all->egress);
     all->timers = timers_free(all->timers);
     return sandboxes_unref(all);
 }

@@ -15,6 +15,7 @@ struct sandbox;
 struct guest;
 struct volume_use; /* core/volume.h */
 struct volumes;
+struct space;
 
 enum sandbox_state {
     SANDBOX_CREATING,
@@ -56,9 +57,9 @@ struct sandbox_spec {   /* valid during the call */
     size_t mount_count;
     const struct volume_use *volumes;
     size_t volume_count;
-    struct str network;               /* "none" (the only mode until the egress issue) */
-    struct str dialect;               /* of who asked; empty: the native one */
-    struct str note;                  /* what the dialect keeps with it, in its own form */
+    struct str network; /* a policy (proto/policy.h) as JSON, or a mode's name; empty: none */
+    struct str dialect; /* of who asked; empty: the native one */
+    struct str note;    /* what the dialect keeps with it, in its own form */
     const struct alias_name *aliases; /* its names in dialects */
     size_t alias_count;
     bool one_shot;                   /* destroyed after its first exec, whatever happens */
@@ -68,7 +69,8 @@ struct sandbox_spec {   /* valid during the call */
 
 struct sandbox_info { /* what readers see; borrowed until the loop turns */
     const char *id;
-    struct str name, image, runtime, tenant, owner, network, failure;
+    struct str name, image, runtime, tenant, owner, failure;
+    struct str network; /* its policy in JSON */
     enum sandbox_state state;
     struct sandbox_limits limits;
     uint32_t enforced; /* enum limit_bit; what was asked and is not here is not enforced */
@@ -95,6 +97,10 @@ struct sandboxes_config {
     const char *installation;           /* whose sandboxes these are; NULL: node */
     bool keep_strays;                   /* output logs without a row are another database's */
     const struct driver_allows *allows; /* NULL: nothing */
+    const char *egress_dns; /* whom holt-egress asks for names; NULL or "": the system's */
+    const char *proxy_host, *signing_key; /* of holt-egress's TCP form: core/egress.h */
+    int64_t proxy_port;
+    struct space *space; /* asked before files are added; NULL: nothing is kept free */
     /* 0: 4,096; 256 (per sandbox, ended ones included: the oldest go); 64 MiB */
     int64_t sandboxes_max, execs_max, output_bytes;
 };
@@ -110,6 +116,11 @@ struct sandboxes *sandboxes_close(struct sandboxes *l);
  * held from here on.  Right after sandboxes_open; images outlive the registry. */
 struct images;
 void sandboxes_set_images(struct sandboxes *l, struct images *images);
+/* Who is asked when a policy says so; the answer is sandboxes_answer.  NULL: nobody, and no. */
+struct egress_question;
+void sandboxes_set_asker(struct sandboxes *l,
+                         void (*ask)(void *arg, const struct egress_question *q), void *arg);
+void sandboxes_answer(struct sandboxes *l, uint64_t question, bool allow, bool for_sandbox);
 /* What volumes_open gave; NULL: none. */
 struct volumes *sandboxes_volumes(struct sandboxes *l);
 /* Who serves connections from inside sandboxes that were made with a relay (NULL: nobody does): as
@@ -159,6 +170,7 @@ struct sandbox_change { /* members that are not set stay */
     size_t label_count;
     bool set_labels;
     int64_t ttl_ms, idle_ttl_ms; /* -1: as it is */
+    struct str network;          /* as in sandbox_spec; empty: as it is */
 };
 void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const struct principal *by,
                     sandbox_cb done, void *arg);

@@ -98,6 +98,11 @@ static void adopted(void *arg, const struct driver_made *m, const struct err *e)
     }
     s->driver->ops->confirm(s->driver, s->id);
     link_open(s);
+    if (s->networked) { /* known or not: ready tells all that are adopted by then */
+        egress_start(s->all->egress);
+        if (egress_is_up(s->all->egress))
+            sandbox_wire(s);
+    }
 }
 
 static void removed(void *arg, const struct err *e)

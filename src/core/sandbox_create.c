@@ -155,8 +155,8 @@ static int check_spec(struct sandboxes *all, const struct sandbox_spec *spec, st
         check_pairs("labels", spec->labels, spec->label_count, e) < 0 ||
         check_pairs("env", spec->env, spec->env_count, e) < 0 || check_mounts(spec, e) < 0)
         return -1;
-    if (spec->network.n > 0 && !str_eq_c(spec->network, "none"))
-        return err_set(e, ERR_UNSUPPORTED, 0, "field 'network': only 'none' is there yet");
+    if (space_ask(all->space, 0, e) < 0)
+        return -1;
     if (spec->ttl_ms < 0 || spec->idle_ttl_ms < 0)
         return err_set(e, ERR_INVALID, 0, "a lifetime below zero");
     return 0;
@@ -180,7 +180,6 @@ static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spe
 
     text_set(&s->name, spec->name);
     text_set(&s->tenant, spec->tenant);
-    text_set(&s->network, spec->network.n > 0 ? spec->network : STR("none"));
     text_set(&s->failure, STR(""));
     text_set(&s->dialect, spec->dialect);
     text_set(&s->note, spec->note);
@@ -207,6 +206,7 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
 {
     struct err e = {0};
     struct sandbox_mount mounts[MOUNTS_MAX];
+    AUTO(sandbox_net_done) struct sandbox_net net = {0};
     struct driver *d = NULL;
     struct image_use use;
     struct sandbox *s;
@@ -218,6 +218,8 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
         err_set(&e, ERR_UNSUPPORTED, 0, "field 'relay': runtime '%s' has none", d->ops->name);
         d = NULL;
     }
+    if (d && sandbox_net_check(d, spec->network, by, &net, &e) < 0)
+        d = NULL;
     if (!d || sandbox_choose_image(all, spec->image, &use, &e) < 0) {
         if (spec->also)
             spec->also->free(spec->also_arg);
@@ -230,6 +232,7 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
     s->mount_count = spec->mount_count + spec->volume_count;
     s->mounts = mounts_copy(mounts, s->mount_count);
     s->driver = d;
+    sandbox_net_take(s, &net);
     text_set(&s->runtime, str_of(d->ops->name));
     text_set(&s->owner, str_of(by->actor));
     (void)snprintf(s->actor, sizeof s->actor, "%s", by->actor);

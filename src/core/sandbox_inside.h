@@ -5,9 +5,11 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/sm.h"
+#include "core/egress.h"
 #include "core/exec.h"
 #include "core/exec_log.h"
 #include "core/guest.h"
+#include "core/space.h"
 #include "core/timers.h"
 #include "core/volume.h"
 #include "proto/json.h"
@@ -30,8 +32,12 @@ struct sandboxes {
     struct timers *timers;
     struct images *images;   /* or NULL: the host's only */
     struct volumes *volumes; /* or NULL: none */
-    sandbox_relay relay;     /* or NULL */
+    struct space *space;
+    sandbox_relay relay; /* or NULL */
     void *relay_arg;
+    struct egress *egress;
+    void (*asker)(void *arg, const struct egress_question *q); /* NULL: nobody can be asked */
+    void *asker_arg;
     char *state, *bindir, *installation;
     int64_t sandboxes_max, execs_max, output_bytes;
     struct driver_slot drivers[DRIVERS_MAX];
@@ -63,6 +69,11 @@ struct sandbox {
     struct sandbox_limits limits;
     uint32_t enforced;
     bool rootfs_ro, memory_upper, nesting, relay, one_shot, orphan;
+    bool wants_network;   /* its policy allows something */
+    bool networked;       /* it was started with a network: holt-egress is to know it */
+    bool wiring;          /* that is being told */
+    bool rewire;          /* and then again */
+    int updates;          /* being saved */
     bool in_list;         /* of the registry */
     bool from_row, alive; /* at start-up: its driver has not yet said what lives; it does */
     int64_t created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, last_activity_ms;
@@ -80,7 +91,7 @@ struct sandbox {
 
     /* the step under way, and who waits for its end */
     enum sandbox_step step;
-    bool restarting, saved, ready; /* of STEP_MAKE: it ends when it is saved and ready */
+    bool restarting, saved, ready, wired; /* of STEP_MAKE: see sandbox_life.c for when it ends */
     enum { KILLED_NONE, KILLED_WORK, KILLED_ALL } killed; /* of STEP_STOP: how far it is */
     bool pause_on;                                        /* of STEP_PAUSE */
     bool destroying; /* asked for: begins when the step under way ends */
@@ -89,6 +100,7 @@ struct sandbox {
     struct list waits, destroy_waits, update_waits;
     char actor[64]; /* who asked for it */
     struct timer timer;
+    struct timer confirm; /* of a run */
 
     /* the connection */
     struct guest *guest;
@@ -203,6 +215,7 @@ void sandbox_save(struct sandbox *s,
 void sandbox_erase(struct sandbox *s, sandbox_saved done); /* its rows go, the events come */
 CHECKED int sandboxes_load(struct sandboxes *all, struct err *e);
 void sandbox_note(struct sandboxes *all, const char *type, const char *id, const char *why);
+void sandbox_note_data(struct sandboxes *all, const char *type, const char *id, struct str data);
 
 /* --- sandbox_life.c: steps --- */
 void sandbox_step_end(struct sandbox *s, const struct err *e);
@@ -210,17 +223,43 @@ void sandbox_step_end(struct sandbox *s, const struct err *e);
 void sandbox_changed(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg);
 void sandbox_made_ready(struct sandbox *s); /* of STEP_MAKE: the guest is there */
 void sandbox_made_saved(struct sandbox *s, const struct err *e);
+void sandbox_made_wired(struct sandbox *s, const struct err *e); /* holt-egress knows it */
 void sandbox_undo(struct sandbox *s, const struct err *why);
 void sandbox_make(struct sandbox *s, bool restart);
 void sandbox_init_ended(struct sandbox *s, const char *why);
 void sandbox_destroy_now(struct sandbox *s);
 void sandbox_exec_over(struct sandbox *s); /* one of its execs has ended, and that is saved */
 void sandbox_stop_go_on(struct sandbox *s);
+void sandbox_updated(struct sandbox *s, const struct err *e); /* saved, or told to holt-egress */
 
 /* --- sandbox_link.c: the connection --- */
 void link_open(struct sandbox *s);
 void link_close(struct sandbox *s);
 void link_forget(struct sandbox *s, const struct guest_exec_row *row); /* init may forget it */
+
+/* --- sandbox_net.c: what it may reach --- */
+/* A policy in its one form; *ret_wants: it allows something. */
+CHECKED int sandbox_net_read(struct str text, struct buf *ret, bool *ret_wants, struct err *e);
+struct sandbox_net { /* a policy that was checked */
+    struct buf policy;
+    bool wants;
+};
+static inline UNUSED void sandbox_net_done_p(struct sandbox_net *n)
+{
+    buf_done(&n->policy);
+}
+/* For a sandbox of this driver, asked for by somebody who may. */
+CHECKED int sandbox_net_check(const struct driver *d, struct str text, const struct principal *by,
+                              struct sandbox_net *ret, struct err *e);
+void sandbox_net_take(struct sandbox *s, const struct sandbox_net *n);
+CHECKED int sandbox_net_change(struct sandbox *s, struct str text, const struct principal *by,
+                               struct err *e);
+void sandbox_wire(
+    struct sandbox *s); /* tells holt-egress its policy, and its listeners if need be */
+void sandbox_unwire(struct sandbox *s);
+void sandboxes_open_egress(struct sandboxes *all, const struct sandboxes_config *c);
+extern const struct pair sandbox_net_env[]; /* of every command in one with a network */
+extern const size_t sandbox_net_env_count;
 
 /* --- sandbox_adopt.c --- */
 void sandboxes_adopt(struct sandboxes *all);

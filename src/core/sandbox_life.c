@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #define MAKE_MS 30000  /* from the driver's end to the guest's hello and the row's commit */
+#define CONFIRM_MS 100 /* a run that is over by then needs no confirm */
 #define KILLED_MS 1000 /* after a kill: for the reports of the commands' ends */
 #define GRACE_MAX_MS (10 * 60 * 1000)
 
@@ -83,6 +84,7 @@ static int wrong_state(const struct sandbox *s, const char *what, struct err *e)
 /* --- make: create and start ---
  *
  *   driver create ─▶ running ─▶ { row committed, guest's hello } ─▶ confirm, told
+ *   of a run: driver create ─▶ running ─▶ guest's hello ─▶ told; confirm when the row is there
  *   anything fails: of a create nothing is left; of a start the files are, and it is failed */
 
 static void undo_removed(void *arg, const struct err *e)
@@ -129,11 +131,28 @@ void sandbox_undo(struct sandbox *s, const struct err *why)
                    sandbox_ref(s));
 }
 
+static void confirm_due(struct timer *t)
+{
+    struct sandbox *s = CONTAINER_OF(t, struct sandbox, confirm);
+
+    if (s->saved)
+        ops(s)->confirm(s->driver, s->id);
+    else
+        timer_set(s->all->timers, &s->confirm, clock_mono_ms() + CONFIRM_MS, confirm_due);
+}
+
+/* Nobody hears of a run before its command's row is committed, and writes are committed in order:
+ * the command need not wait for the sandbox's.  Should holtd die before, nothing was acknowledged,
+ * and what is live without a row and unconfirmed is destroyed. */
 static void made_if_all(struct sandbox *s)
 {
-    if (s->step != STEP_MAKE || !s->saved || !s->ready || s->sm.state == SANDBOX_FAILED)
+    if (s->step != STEP_MAKE || !(s->saved || s->one_shot) || !s->ready || !s->wired ||
+        s->sm.state == SANDBOX_FAILED)
         return;
-    ops(s)->confirm(s->driver, s->id);
+    if (s->one_shot)
+        timer_set(s->all->timers, &s->confirm, clock_mono_ms() + CONFIRM_MS, confirm_due);
+    else
+        ops(s)->confirm(s->driver, s->id);
     sandbox_step_end(s, &(struct err){0});
 }
 
@@ -145,13 +164,26 @@ void sandbox_made_ready(struct sandbox *s)
 
 void sandbox_made_saved(struct sandbox *s, const struct err *e)
 {
+    if (e->code == ERR_NONE)
+        s->saved = true;
     if (s->step != STEP_MAKE || s->sm.state == SANDBOX_FAILED)
+        return; /* of a run: tried again, and its command's row fails too */
+    if (e->code != ERR_NONE) {
+        sandbox_undo(s, e);
+        return;
+    }
+    made_if_all(s);
+}
+
+void sandbox_made_wired(struct sandbox *s, const struct err *e)
+{
+    if (s->sm.state == SANDBOX_FAILED)
         return;
     if (e->code != ERR_NONE) {
         sandbox_undo(s, e);
         return;
     }
-    s->saved = true;
+    s->wired = true;
     made_if_all(s);
 }
 
@@ -160,7 +192,7 @@ static void make_late(struct timer *t)
     struct sandbox *s = CONTAINER_OF(t, struct sandbox, timer);
     struct err e = {0};
 
-    err_set(&e, ERR_TIMEOUT, 0, "its init does not answer");
+    err_set(&e, ERR_TIMEOUT, 0, "%s does not answer", s->wired ? "its init" : "holt-egress");
     sandbox_undo(s, &e);
 }
 
@@ -186,6 +218,7 @@ static void made(void *arg, const struct driver_made *m, const struct err *e)
         s->also->ready(s->also_arg, s);
     sandbox_save(s, sandbox_made_saved);
     link_open(s);
+    sandbox_wire(s);
 }
 
 void sandbox_make(struct sandbox *s, bool restart)
@@ -202,6 +235,7 @@ void sandbox_make(struct sandbox *s, bool restart)
         .nesting = s->nesting,
         .relay = s->relay,
         .restart = restart,
+        .network = s->wants_network,
         .mounts = s->mounts,
         .mount_count = s->mount_count,
     };
@@ -209,6 +243,8 @@ void sandbox_make(struct sandbox *s, bool restart)
     s->step = STEP_MAKE;
     s->restarting = restart;
     s->saved = s->ready = false;
+    s->networked = s->wants_network;
+    s->wired = !s->networked;
     s->known_epoch = false;
     ops(s)->create(s->driver, &spec, made, sandbox_ref(s));
 }
@@ -473,6 +509,7 @@ void sandbox_destroy_now(struct sandbox *s)
     s->step = STEP_DESTROY;
     s->destroying = true;
     timer_stop(&s->timer);
+    timer_stop(&s->confirm);
     link_close(s);
     if (s->sm.state != SANDBOX_STOPPING && s->sm.state != SANDBOX_DESTROYED) {
         sm_move(&s->sm, SANDBOX_STOPPING);
@@ -544,9 +581,17 @@ void sandboxes_tick(struct sandboxes *all)
             tick_one(all->sorted[i - 1], now);
 }
 
-static void updated(struct sandbox *s, const struct err *e)
+/* Whoever changed it hears of it when it is saved and in force. */
+void sandbox_updated(struct sandbox *s, const struct err *e)
 {
-    wait_tell(&s->update_waits, s, e);
+    if (e->code != ERR_NONE || (s->updates == 0 && !s->wiring))
+        wait_tell(&s->update_waits, s, e);
+}
+
+static void update_saved(struct sandbox *s, const struct err *e)
+{
+    s->updates--;
+    sandbox_updated(s, e);
 }
 
 void sandbox_changed(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg)
@@ -554,7 +599,8 @@ void sandbox_changed(struct sandbox *s, const struct principal *by, sandbox_cb d
     set_actor(s, by);
     wait_add(&s->update_waits, done, arg);
     sandbox_owe(s, "sandbox.updated");
-    sandbox_save(s, updated);
+    s->updates++;
+    sandbox_save(s, update_saved);
 }
 
 void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const struct principal *by,
@@ -571,6 +617,8 @@ void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const str
         err_set(&e, ERR_INVALID, 0, "a lifetime below zero");
     else if (principal_is_inside(by) && (c->ttl_ms >= 0 || c->idle_ttl_ms >= 0))
         err_set(&e, ERR_FORBIDDEN, 0, "a sandbox does not decide how long it lives");
+    else if (c->network.n > 0 && sandbox_net_change(s, c->network, by, &e) < 0)
+        err_wrap(&e, "change sandbox '%s'", s->id);
     if (e.code != ERR_NONE) {
         sandbox_tell(s->all, s, done, arg, &e);
         return;
@@ -584,6 +632,8 @@ void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const str
     }
     s->ttl_ms = c->ttl_ms >= 0 ? c->ttl_ms : s->ttl_ms;
     s->idle_ttl_ms = c->idle_ttl_ms >= 0 ? c->idle_ttl_ms : s->idle_ttl_ms;
+    if (c->network.n > 0)
+        sandbox_wire(s);
     sandbox_changed(s, by, done, arg);
 }
 

@@ -89,7 +89,9 @@ static void put_spec(struct jw *w, const struct sandbox *s)
     jw_kbool(w, "nesting", s->nesting);
     jw_kbool(w, "relay", s->relay);
     jw_kbool(w, "one_shot", s->one_shot);
-    jw_kc(w, "network", s->network);
+    jw_key(w, "network");
+    jw_raw(w, str_of(s->network));
+    jw_kbool(w, "networked", s->networked);
     jw_kc(w, "dialect", s->dialect);
     jw_kc(w, "note", s->note);
     put_pairs(w, "labels", s->labels, s->label_count);
@@ -193,6 +195,9 @@ void sandbox_moved(struct sm *m, int from)
     } else if (m->state >= SANDBOX_STOPPED && m->state != SANDBOX_STARTING && s->ended_ms == 0) {
         s->ended_ms = now;
     }
+    if (m->state == SANDBOX_STOPPED || m->state == SANDBOX_FAILED ||
+        (m->state == SANDBOX_STOPPING && s->step == STEP_DESTROY))
+        sandbox_unwire(s);
     log_debug("sandbox", LOG_C("id", s->id), LOG_C("state", sm_name(m)),
               LOG_C("why", s->failure ? s->failure : ""));
     sandbox_owe(s, event_of(from, m->state));
@@ -418,7 +423,6 @@ static void note_end(void *arg, const struct err *e)
 
 void sandbox_note(struct sandboxes *all, const char *type, const char *id, const char *why)
 {
-    struct note *n = xzalloc(sizeof *n);
     AUTO(buf_done) struct buf data = {0};
     struct jw w = {.to = &data};
 
@@ -426,9 +430,16 @@ void sandbox_note(struct sandboxes *all, const char *type, const char *id, const
     jw_kc(&w, "id", id);
     jw_kc(&w, "failure", why);
     jw_object_end(&w);
+    sandbox_note_data(all, type, id, buf_str(&data));
+}
+
+void sandbox_note_data(struct sandboxes *all, const char *type, const char *id, struct str data)
+{
+    struct note *n = xzalloc(sizeof *n);
+
     n->type = type;
     (void)snprintf(n->object, sizeof n->object, "sandbox/%s", id);
-    n->data = buf_steal(&data);
+    n->data = str_dup(data);
     store_write(all->store, STORE_RELAXED, note_work, note_end, n);
 }
 
@@ -482,6 +493,23 @@ static void get_mounts(struct sandbox *s, const json_t *list)
     s->mount_count = n;
 }
 
+/* A row that cannot be read reaches nothing. */
+static void get_network(struct sandbox *s, const json_t *v)
+{
+    AUTO(buf_done) struct buf text = {0}, policy = {0};
+    struct jw w = {.to = &text};
+    struct err e;
+
+    if (v)
+        jw_json(&w, v);
+    if (sandbox_net_read(buf_str(&text), &policy, &s->wants_network, &e) < 0) {
+        log_error("the network policy of a row", LOG_C("id", s->id), LOG_E(&e));
+        buf_clear(&policy);
+        buf_add_c(&policy, "{\"mode\":\"none\"}");
+    }
+    text_set(&s->network, buf_str(&policy));
+}
+
 static int get_spec(struct sandbox *s, struct str text, struct err *e)
 {
     AUTO(json_decref) json_t *o = NULL;
@@ -498,7 +526,8 @@ static int get_spec(struct sandbox *s, struct str text, struct err *e)
     s->nesting = json_flag(o, "nesting");
     s->relay = json_flag(o, "relay");
     s->one_shot = json_flag(o, "one_shot");
-    text_set(&s->network, json_text(o, "network"));
+    get_network(s, json_object_get(o, "network"));
+    s->networked = json_flag(o, "networked");
     text_set(&s->dialect, json_text(o, "dialect"));
     text_set(&s->note, json_text(o, "note"));
     s->labels = get_pairs(json_object_get(o, "labels"), &s->label_count);

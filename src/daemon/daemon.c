@@ -3,6 +3,7 @@
 #include "api/api.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "core/space.h"
 #include "core/volume.h"
 #include "daemon/banner.h"
 #include "daemon/notify.h"
@@ -40,6 +41,7 @@ struct daemon {
     struct unpacker *unpacker;
     struct images *images;
     struct volumes *volumes;
+    struct space *space;
     bool fake;
     const struct driver_ops *drivers[8]; /* NULL at the end */
     char installation[ID_SIZE], node[HOST_NAME_MAX + 1];
@@ -307,10 +309,22 @@ static void choose_drivers(struct daemon *d)
 static int open_sandboxes(struct daemon *d, struct err *e)
 {
     const struct config *c = d->conf;
-    const struct driver_allows allows = {
-        .host_dirs = c->host_mounts.v, .host_dir_count = c->host_mounts.n, .nesting = c->nesting};
+    struct conf_list dirs = c->host_mounts; /* and what we mount there ourselves */
+    AUTO(mem_free) char **all = xzalloc((dirs.n + 1) * sizeof *all);
+    struct driver_allows allows = {.host_dirs = all, .nesting = c->nesting};
+    int r;
 
+    for (size_t i = 0; i < dirs.n; i++)
+        all[allows.host_dir_count++] = dirs.v[i];
+    if (c->storage_path[0]) {
+        r = dir_make_all(c->storage_path, 0755);
+        if (r < 0)
+            return err_set(e, ERR_INVALID, -r, "setting 'storage_path': make '%s'",
+                           c->storage_path);
+        all[allows.host_dir_count++] = c->storage_path;
+    }
     choose_drivers(d);
+    d->space = space_new(c->state, c->disk_reserve);
     if (state_installation(c->state, d->installation, e) < 0 ||
         state_is_foreign(c->state, d->installation, d->store, &d->foreign, e) < 0)
         return -1;
@@ -331,7 +345,12 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                                                      .allows = &allows,
                                                      .node = d->node,
                                                      .installation = d->installation,
+                                                     .space = d->space,
                                                      .keep_strays = d->foreign,
+                                                     .egress_dns = c->egress_dns,
+                                                     .proxy_host = c->proxy_host,
+                                                     .proxy_port = c->proxy_port,
+                                                     .signing_key = c->signing_key,
                                                      .sandboxes_max = c->sandboxes_max,
                                                      .execs_max = c->execs_max,
                                                      .output_bytes = c->output_bytes},
@@ -357,6 +376,7 @@ static int open_images(struct daemon *d, struct err *e)
                                                        .time_ms = c->image_ms},
                                             .images_max = c->images_max,
                                             .jobs_max = IMAGE_JOBS_MAX,
+                                            .space = d->space,
                                             .aliases = &c->image_aliases},
                     &d->images, e) < 0)
         return -1;
@@ -377,6 +397,7 @@ static int open_server(struct daemon *d, struct err *e)
                                      .sandboxes = d->sandboxes,
                                      .images = d->images,
                                      .volumes = d->volumes,
+                                     .space = d->space,
                                      .version = holt_version},
                 &d->api, e) < 0)
         return -1;
@@ -447,6 +468,7 @@ static void finish(struct daemon *d)
     d->api = api_free(d->api);
     d->images = images_free(d->images);
     d->volumes = volumes_free(d->volumes);
+    d->space = space_free(d->space);
     d->unpacker = d->fake ? unpacker_process_free(d->unpacker) : unpacker_sandbox_free(d->unpacker);
     d->identity = identity_close(d->identity);
     if (d->loop_is_up) {

@@ -98,7 +98,7 @@ static int open_listeners(struct box *b, uint32_t kinds, const int *fds, struct 
 
 /* ---- life ---- */
 
-static struct box *add(struct egress *all, struct str id)
+static struct box *make(struct egress *all, struct str id)
 {
     struct box *b = xzalloc(sizeof *b);
 
@@ -110,8 +110,35 @@ static struct box *add(struct egress *all, struct str id)
     list_init(&b->dns_conns);
     for (size_t i = 0; i < SPAWN_LISTENER_COUNT; i++)
         b->listeners[i].fd = -1;
+    return b;
+}
+
+static struct box *add(struct egress *all, struct str id)
+{
+    struct box *b = make(all, id);
+
     (void)map_set(&all->boxes, id, b);
     return b;
+}
+
+struct box *box_new_nobody(struct egress *all, int fd)
+{
+    struct box *b = make(all, STR("nobody"));
+    struct err e;
+    int r = policy_parse(STR("none"), false, &b->policy, &e);
+
+    assert(r == 0);
+    (void)!open_listener(b, SPAWN_LISTENER_TCP4, fd, &e); /* else nobody comes */
+    return b;
+}
+
+void box_close(struct box *b)
+{
+    b->removed = true;
+    for (size_t i = 0; i < SPAWN_LISTENER_COUNT; i++)
+        close_listener(&b->listeners[i]);
+    conn_close_all(b, "its sandbox is gone");
+    dnsd_close_all(b);
 }
 
 int box_set(struct egress *all, const struct egress_set *set, const int *fds, struct err *e)
@@ -145,11 +172,7 @@ void box_remove(struct egress *all, struct str id)
 
     if (!b)
         return;
-    b->removed = true;
-    for (size_t i = 0; i < SPAWN_LISTENER_COUNT; i++)
-        close_listener(&b->listeners[i]);
-    conn_close_all(b, "its sandbox is gone");
-    dnsd_close_all(b);
+    box_close(b);
     box_unref(b);
 }
 

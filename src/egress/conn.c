@@ -295,7 +295,7 @@ static void begin(struct box *b, int fd, bool v6)
     b->conn_count++;
     b->all->connections++;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    c->host.is_ip = original(fd, v6, &c->host.ip, &c->port);
+    c->host.is_ip = !gate_is_before(c) && original(fd, v6, &c->host.ip, &c->port);
     if (conn_watch(&c->client, fd) < 0) {
         conn_end(c, "");
         return;

@@ -91,6 +91,10 @@ void request_refused(struct conn *c, const char *rule); /* by the policy */
 void request_failed(struct conn *c, const char *why);   /* by the world */
 void request_accepted(struct conn *c);                  /* the server is connected */
 
+/* --- gate.c: connections that come with credentials --- */
+bool gate_is_before(const struct conn *c); /* it has not said whose it is */
+CHECKED int gate_admit(struct conn *c, const struct http_req *r, struct err *e);
+
 /* --- target.c: from a name and a port to a connected server --- */
 void target_begin(struct conn *c);
 void target_dialled(struct conn *c);   /* the server's descriptor is writable, or failed */

@@ -60,6 +60,9 @@ struct box {
 CHECKED int box_set(struct egress *all, const struct egress_set *set, const int *fds,
                     struct err *e);
 void box_remove(struct egress *all, struct str id); /* its connections end; unknown: nothing */
+/* Of connections that have not said whose they are: in no map, with one listener. */
+struct box *box_new_nobody(struct egress *all, int fd);
+void box_close(struct box *b); /* its listeners and connections end */
 struct box *box_ref(struct box *b);
 struct box *box_unref(struct box *b); /* takes NULL; returns NULL */
 DEFINE_AUTO(struct box *, box_unref)
@@ -78,6 +81,9 @@ void conn_ask_again(struct egress *all); /* holtd is another one: all open quest
 void dnsd_datagrams(struct listener *l);
 void dnsd_accept(struct listener *l);
 void dnsd_close_all(struct box *b);
+
+/* --- gate.c --- */
+CHECKED int gate_open(struct egress *all, const struct egress_listen *l, struct err *e);
 
 /* --- link.c: holtd --- */
 CHECKED int link_open(struct egress *all, const char *state, struct err *e);

@@ -207,6 +207,9 @@ static void dispatch(const struct egress_msg *m, const int *fds, size_t n)
     } else if (m->type == EGRESS_REMOVE) {
         box_remove(l.all, m->u.name.id);
         done(m->tag, &e);
+    } else if (m->type == EGRESS_LISTEN) {
+        (void)!gate_open(l.all, &m->u.listen, &e);
+        done(m->tag, &e);
     } else if (m->type == EGRESS_ANSWER) {
         conn_answer(l.all, &m->u.answer);
     }

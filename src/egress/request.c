@@ -2,6 +2,7 @@
  * request, SOCKS5; and the TLS hello behind any of them. */
 #include "base/mem.h"
 #include "egress/conn.h"
+#include "egress/guards.h"
 #include "proto/socks.h"
 #include "proto/tls_hello.h"
 
@@ -16,9 +17,11 @@ static void http_reply(struct conn *c, int status, const char *text)
     AUTO(buf_done) struct buf b = {0};
 
     buf_printf(&b,
-               "HTTP/1.1 %d %s\r\ncontent-type: text/plain; charset=utf-8\r\n"
+               "HTTP/1.1 %d %s\r\n%scontent-type: text/plain; charset=utf-8\r\n"
                "content-length: %zu\r\nconnection: close\r\nproxy-agent: holt\r\n\r\nholt: %s\n",
-               status, http_status_text(status), strlen(text) + 7, text);
+               status, http_status_text(status),
+               status == 407 ? "proxy-authenticate: Basic realm=\"holt\"\r\n" : "",
+               strlen(text) + 7, text);
     conn_send(&c->client, buf_str(&b));
     conn_linger(c);
 }
@@ -65,7 +68,7 @@ void request_accepted(struct conn *c)
         conn_send(&c->client, str_make(ok, sizeof ok - 1));
     else if (c->via == EGRESS_SOCKS)
         socks_say(c, SOCKS_OK);
-    if (!c->verdict.tls) {
+    if (!c->verdict.tls || guard_left_out("sni")) {
         relay_begin(c);
         return;
     }
@@ -192,6 +195,10 @@ static void read_head(struct conn *c)
         http_reply(c, -st, e.msg);
         return;
     }
+    if (gate_is_before(c) && gate_admit(c, &r.req, &e) < 0) {
+        http_reply(c, 407, e.msg);
+        return;
+    }
     connect = str_eq_c(r.req.method, "CONNECT");
     c->via = connect ? EGRESS_CONNECT : EGRESS_HTTP;
     if (split_authority(r.req.authority, connect ? 0 : 80, c, &e) < 0) {
@@ -256,7 +263,8 @@ void request_input(struct conn *c)
 {
     char first = buf_data(&c->in)[0];
 
-    if (c->state == CONN_SNIFF && first != 5 && !(first >= 'A' && first <= 'Z')) {
+    if (c->state == CONN_SNIFF && !(first >= 'A' && first <= 'Z') &&
+        (first != 5 || gate_is_before(c))) {
         conn_reset(c, "neither HTTP nor SOCKS5");
         return;
     }

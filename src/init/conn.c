@@ -19,6 +19,8 @@
 #define OUT_HIGH (256 * 1024) /* above: nothing more is read from holtd */
 #define HELLO_MS 5000
 #define PORT_RETRY_MS 50
+#define QUIET_MS 20 /* without anything to do: then memory is given back (it costs page faults) */
+#define SMALL 4096  /* a buffer of that size is kept */
 #define LISTEN_RETRY_MS 20
 
 struct conn {
@@ -105,12 +107,22 @@ static void want_events(struct conn *c)
 
 static void queue(struct conn *c, const struct guest_msg *m)
 {
-    static uint8_t bytes[GUEST_HEAD + GUEST_PAYLOAD_MAX]; /* only what is used is ever in memory */
+    uint8_t bytes[8192];
     struct wire_out o = {.p = bytes, .size = sizeof bytes};
     struct err e;
+    char *room;
 
+    if (m->type != GUEST_HELLO_INIT) {
+        if (guest_encode(m, GUEST_INIT, &o, &e) == 0)
+            buf_add(&c->out, bytes, o.n);
+        return;
+    }
+    o.size = GUEST_HEAD + GUEST_PAYLOAD_MAX; /* it lists all commands */
+    if (buf_reserve(&c->out, o.size, &room) < 0)
+        return;
+    o.p = (uint8_t *)room;
     if (guest_encode(m, GUEST_INIT, &o, &e) == 0)
-        buf_add(&c->out, bytes, o.n);
+        buf_added(&c->out, o.n);
 }
 
 bool conn_send(const struct guest_msg *m)
@@ -173,8 +185,6 @@ static bool flush(struct conn *c)
         }
         buf_take(&c->out, (size_t)n);
     }
-    if (buf_len(&c->out) == 0)
-        buf_shrink(&c->out, 4096);
     want_events(c);
     return true;
 }
@@ -426,11 +436,15 @@ int conn_timeout_ms(void)
 
     if (listen_ms != 0)
         due = due == 0 ? listen_ms : i64_min(due, listen_ms);
-    return due == 0 ? -1 : (int)i64_max(0, due - clock_mono_ms());
+    if (due != 0)
+        return (int)i64_max(0, due - clock_mono_ms());
+    return current && buf_len(&current->out) == 0 && current->out.size > SMALL ? QUIET_MS : -1;
 }
 
 void conn_tick(void)
 {
+    if (loop_was_idle() && current)
+        buf_shrink(&current->out, SMALL);
     if (listen_ms != 0 && clock_mono_ms() >= listen_ms) {
         listen_ms = 0;
         loop_want(&listener, EPOLLIN);

@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 #define READ_STEP (32 * 1024)
+#define PAGE 4096
+#define QUIET_MS 20 /* without anything to do: then memory is given back (it costs page faults) */
 #define TERM_DRAIN_MS 100 /* a terminal passes its last bytes on late (tty flip buffers) */
 
 struct out { /* stdout or stderr */
@@ -103,7 +105,7 @@ static bool out_is_drained(const struct out *o)
 /* Most commands say little: memory for a whole step is taken only after a first page of output. */
 static ssize_t out_read(struct out *o, size_t room)
 {
-    static char page[4096];
+    char page[PAGE];
     bool first = o->kept.size == 0;
     char *to = page;
     ssize_t n;
@@ -203,9 +205,12 @@ static void on_ack(struct exec *x, const struct guest_msg *m)
         return;
     }
     buf_take(&o->kept, (size_t)(o->flow.acked - before));
-    if (buf_len(&o->kept) == 0)
-        buf_shrink(&o->kept, 4096);
     loop_want(&o->w, EPOLLIN);
+}
+
+static bool out_is_big(const struct out *o)
+{
+    return buf_len(&o->kept) == 0 && o->kept.size > PAGE;
 }
 
 /* ---- input ---- */
@@ -599,7 +604,7 @@ void exec_reaped(pid_t pid, int status, const struct rusage *ru)
     }
 }
 
-/* Terminals whose command ended and which somebody else holds open. */
+/* Terminals whose command ended and which somebody else holds open; memory to give back. */
 int exec_timeout_ms(void)
 {
     int64_t soonest = -1;
@@ -608,7 +613,9 @@ int exec_timeout_ms(void)
         struct exec *x = LIST_ENTRY(node, struct exec, node);
         int64_t left = x->ended_ms + TERM_DRAIN_MS + 1 - clock_mono_ms();
 
-        if (x->ended && x->out[0].w.fd >= 0 && (x->flags & GUEST_EXEC_PTY))
+        if (!x->ended || x->out[0].w.fd < 0 || !(x->flags & GUEST_EXEC_PTY))
+            left = out_is_big(&x->out[0]) || out_is_big(&x->out[1]) ? QUIET_MS : INT64_MAX;
+        if (left < INT64_MAX)
             soonest = soonest < 0 ? i64_max(left, 0) : i64_min(soonest, i64_max(left, 0));
     }
     return (int)soonest;
@@ -619,6 +626,8 @@ void exec_tick(void)
     LIST_EACH (&execs, node) {
         struct exec *x = LIST_ENTRY(node, struct exec, node);
 
+        for (int i = 0; i < 2 && loop_was_idle(); i++)
+            buf_shrink(&x->out[i].kept, PAGE);
         if (x->ended && x->out[0].w.fd >= 0 && (x->flags & GUEST_EXEC_PTY) &&
             buf_len(&x->out[0].kept) < GUEST_WINDOW_UP && out_is_drained(&x->out[0]))
             on_out(&x->out[0].w, EPOLLIN);

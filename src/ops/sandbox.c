@@ -4,8 +4,7 @@ const char *const op_sandbox_states[] = {"creating", "running", "paused",    "st
                                          "starting", "failed",  "destroyed", "orphan",   NULL};
 const char *const op_rootfs[] = {"rw", "ro", NULL};
 const char *const op_uppers[] = {"disk", "memory", NULL};
-const char *const op_networks[] = {"none", NULL};
-const char *const op_mount_kinds[] = {"tmpfs", "host", NULL};
+const char *const op_mount_kinds[] = {"tmpfs", "host", "own", NULL};
 
 #define EXAMPLE_ID "sb_01k4r8w2m9h5t7c3xqvd"
 #define EXAMPLE_TIME "2026-01-02T03:04:05.678Z"
@@ -24,7 +23,9 @@ static const struct op_field sandbox_reply[] = {
     REPLY("runtime", OP_STR, "What runs it.", .example = "native"),
     REPLY("tenant", OP_STR, "Whose it is.", .nullable = true, .example = "acme"),
     REPLY("owner", OP_STR, "Who made it.", .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
-    REPLY("network", OP_CHOICE, "What it may reach.", .choices = op_networks, .example = "none"),
+    REPLY("network", OP_JSON,
+          "What it may reach: mode, and where there are any, allow, deny, unknown, connections, "
+          "bytes."),
     REPLY("limits", OP_JSON,
           "Its limits, null where there is none: memory_bytes, cpu_millis, "
           "pids, disk_bytes, nofile."),
@@ -146,11 +147,12 @@ static const struct op_field sandbox_update_fields[] = {
           .text = "It is destroyed this long after it was made; 0: never."),
     FIELD(struct sandbox_update_in, idle_ttl_ms, OP_DURATION, .max = 315360000000, .example = "30m",
           .text = "It is destroyed after this long without activity; 0: never."),
+    FIELD(struct sandbox_update_in, network, OP_JSON, .text = NETWORK_TEXT),
 };
 const struct op op_sandbox_update = {
     .name = "sandbox.update",
     .group = "sandbox",
-    .text = "Change a sandbox's name, labels or lifetime; what is absent stays.",
+    .text = "Change a sandbox's name, labels, lifetime or network; what is absent stays.",
     .method = "PATCH",
     .path = "/holt/v1/sandboxes/{id}",
     .verb = "update",

@@ -6,8 +6,7 @@
 extern const char *const op_sandbox_states[]; /* as enum sandbox_state; then orphan */
 extern const char *const op_rootfs[];         /* "rw", "ro" */
 extern const char *const op_uppers[];         /* "disk", "memory" */
-extern const char *const op_networks[];       /* "none" */
-extern const char *const op_mount_kinds[];    /* "tmpfs", "host" */
+extern const char *const op_mount_kinds[];    /* "tmpfs", "host", "own" */
 
 enum { OP_ROOTFS_RW, OP_ROOTFS_RO };
 enum { OP_UPPER_DISK, OP_UPPER_MEMORY };
@@ -15,7 +14,9 @@ enum { OP_UPPER_DISK, OP_UPPER_MEMORY };
 struct sandbox_fields { /* what a sandbox is made of; of sandbox.create and of run */
     struct str image, runtime, tenant;
     int64_t memory_bytes, cpu_millis, pids, disk_bytes, nofile; /* OP_ABSENT: none */
-    int rootfs, upper, network;
+    int rootfs, upper;
+    json_t *network;      /* a mode or a policy, or NULL */
+    struct op_list allow; /* rules of an allowlist */
     bool nesting, relay;
     struct op_map labels;
     json_t *mounts, *volumes; /* lists of objects, or NULL */
@@ -40,12 +41,17 @@ struct sandbox_update_in {
     struct str id, name;
     json_t *labels; /* an object of texts: replaces all; NULL: as they are */
     int64_t ttl_ms, idle_ttl_ms;
+    json_t *network; /* NULL: as it is */
 };
 struct sandbox_stop_in { /* of stop and restart */
     struct str id;
     int64_t grace_ms;
     bool force;
 };
+
+#define NETWORK_TEXT                                                                               \
+    "What it may reach: 'none' (the default), 'allowlist' or 'open', or an object with mode, "     \
+    "allow, deny, unknown, connections, bytes: docs/egress.md."
 
 /* The fields of struct sandbox_fields, which `structure` holds as `sandbox`. */
 #define SANDBOX_FIELD(structure, member, kind, ...)                                                \
@@ -75,19 +81,21 @@ struct sandbox_stop_in { /* of stop and restart */
                       .text = "With 'ro' only /tmp, /run and mounts are writable."),               \
         SANDBOX_FIELD(structure, upper, OP_CHOICE, .choices = op_uppers, .example = "memory",      \
                       .text = "Where its own files are; 'disk' by default, 'memory' for run."),    \
-        SANDBOX_FIELD(structure, network, OP_CHOICE, .choices = op_networks, .preset = "none",     \
-                      .example = "none", .text = "What it may reach."),                            \
+        SANDBOX_FIELD(structure, network, OP_JSON, .text = NETWORK_TEXT),                          \
+        SANDBOX_FIELD(structure, allow, OP_LIST, .max = 256, .example = "*.example.com",           \
+                      .text = "Rules of an allowlist, as in network.allow: what it may reach."),   \
         SANDBOX_FIELD(structure, nesting, OP_BOOL, .preset = "false", .example = "true",           \
                       .text = "May it make namespaces and mounts of its own? Weakens "             \
-                              "isolation; the setting nesting must allow it."),                    \
+                              "isolation; the setting 'nesting' must allow it."),                  \
         SANDBOX_FIELD(structure, relay, OP_BOOL, .preset = "false", .example = "true",             \
                       .text = "May what runs inside ask this API about its own sandbox, at "       \
                               "/run/holt.sock?"),                                                  \
         SANDBOX_FIELD(structure, labels, OP_MAP, .max = 64, .example = "team=blue",                \
                       .text = "Names and values of the owner's choice, to find it by."),           \
         SANDBOX_FIELD(structure, mounts, OP_JSON,                                                  \
-                      .text = "A list of {\"kind\": \"tmpfs\" or \"host\", \"source\", "           \
-                              "\"target\", \"readonly\", \"size_bytes\"}."),                       \
+                      .text = "A list of {\"kind\": \"tmpfs\", \"host\" or \"own\", \"source\", "  \
+                              "\"target\", \"readonly\", \"size_bytes\"}; \"own\" is a "           \
+                              "directory of its root that stays writable with rootfs 'ro'."),      \
         SANDBOX_FIELD(structure, volumes, OP_JSON,                                                 \
                       .text = "Volumes it has: a list of {\"name\": a volume's name or id, "       \
                               "\"path\", \"read_only\"}.")

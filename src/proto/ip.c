@@ -78,7 +78,8 @@ static void mask(struct ip *a, unsigned bits)
     for (unsigned i = 0; i < 16; i++) {
         unsigned left = bits > 8 * i ? bits - 8 * i : 0;
 
-        a->bytes[i] &= left >= 8 ? 0xff : (uint8_t)(0xff00u >> left);
+        if (left < 8)
+            a->bytes[i] = (uint8_t)(a->bytes[i] & (0xff00u >> left));
     }
 }
 

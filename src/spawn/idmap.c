@@ -28,12 +28,12 @@ uint32_t idmap_base(uint32_t slot)
 {
     if (host.rootless)
         return 0;
-    return IDMAP_STORED + (host.idmapped && !guard_left_out("ids") ? slot * HOST_IDS : 0);
+    return SPAWN_STORED_ID + (host.idmapped && !guard_left_out("ids") ? slot * HOST_IDS : 0);
 }
 
 uint32_t idmap_stored(void)
 {
-    return host.rootless ? 0 : IDMAP_STORED;
+    return host.rootless ? 0 : SPAWN_STORED_ID;
 }
 
 void idmap_mark(const struct idmap *m)
@@ -131,9 +131,9 @@ int idmap_tree(struct idmap *m, int tree, uid_t owner, gid_t group)
 
     if (!host.idmapped)
         return 0;
-    if (owner >= IDMAP_STORED && owner < IDMAP_STORED + HOST_IDS) {
+    if (owner >= SPAWN_STORED_ID && owner < SPAWN_STORED_ID + HOST_IDS) {
         if (m->userns < 0)
-            m->userns = make_userns(IDMAP_STORED, IDMAP_STORED, base, HOST_IDS);
+            m->userns = make_userns(SPAWN_STORED_ID, SPAWN_STORED_ID, base, HOST_IDS);
         return m->userns < 0 ? m->userns : set_idmap(tree, m->userns);
     }
     AUTO(fd_close) int userns = make_userns(owner, group, base, 1);
@@ -144,7 +144,8 @@ int idmap_probe(int dir)
 {
     AUTO(fd_close) int tree = mnt_clone(dir, false);
     AUTO(fd_close)
-    int userns = make_userns(IDMAP_STORED, IDMAP_STORED, IDMAP_STORED + HOST_IDS, HOST_IDS);
+    int userns =
+        make_userns(SPAWN_STORED_ID, SPAWN_STORED_ID, SPAWN_STORED_ID + HOST_IDS, HOST_IDS);
 
     if (tree < 0 || userns < 0)
         return tree < 0 ? tree : userns;

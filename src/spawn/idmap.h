@@ -8,7 +8,6 @@
 
 #include <sys/types.h>
 
-#define IDMAP_STORED 1000000U /* above what login users and /etc/subuid ranges usually have */
 #define IDMAP_SLOTS 30000U
 
 struct idmap {

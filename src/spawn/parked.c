@@ -4,6 +4,7 @@
 #include "base/loop.h"
 #include "spawn/host.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -195,8 +196,32 @@ bool parked_lacks(void)
     return lacks;
 }
 
+/* Those of a holt-spawn that was killed; once, before there are any of our own. */
+static void sweep(void)
+{
+    for (int i = 0; i < CG1_COUNT; i++) {
+        int fd =
+            host.cg1[i] < 0 ? -1 : openat(host.cg1[i], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *d = fd < 0 ? NULL : fdopendir(fd);
+        const struct dirent *entry;
+
+        while (d && (entry = readdir(d)))
+            if (strncmp(entry->d_name, "parked.", 7) == 0)
+                (void)unlinkat(host.cg1[i], entry->d_name, AT_REMOVEDIR);
+        if (d)
+            (void)closedir(d);
+        else
+            fd_close(fd);
+    }
+}
+
 void parked_fill(void)
 {
+    static bool swept;
+
+    if (!swept)
+        sweep();
+    swept = true;
     for (size_t i = 0; i < PARKED_MAX; i++)
         if (all[i].pid == 0)
             fill(&all[i]);

@@ -2,8 +2,10 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/point.h"
+#include "spawn/disk.h"
 #include "spawn/server.h"
 
 #include <errno.h>
@@ -14,19 +16,15 @@
 #include <unistd.h>
 
 static struct list sandboxes = {&sandboxes, &sandboxes};
+static struct map by_id;    /* the same */
+static size_t undo_waiting; /* of them: an undo was busy */
 
 static void on_told(struct watch *w, uint32_t events);
 static void on_ended(struct watch *w, uint32_t events);
 
 struct sandbox *sandbox_find(struct str id)
 {
-    LIST_EACH (&sandboxes, node) {
-        struct sandbox *s = LIST_ENTRY(node, struct sandbox, node);
-
-        if (str_eq_c(id, s->id))
-            return s;
-    }
-    return NULL;
+    return map_get(&by_id, id);
 }
 
 struct sandbox *sandbox_after(struct str id)
@@ -70,6 +68,7 @@ static void answer_end(struct sandbox *s)
         return;
     }
     list_unlink(&s->node);
+    (void)map_remove(&by_id, str_of(s->id));
     mem_free(s);
 }
 
@@ -81,6 +80,12 @@ static void undo_everything(struct sandbox *s)
             s->steps_done = i + 1;
 }
 
+static void set_undo_waits(struct sandbox *s, bool waits)
+{
+    undo_waiting += (waits ? 1U : 0U) - (s->undo_waits ? 1U : 0U);
+    s->undo_waits = waits;
+}
+
 /* False: something is still busy, and sandbox_retry goes on. */
 static bool undo(struct sandbox *s)
 {
@@ -88,28 +93,31 @@ static bool undo(struct sandbox *s)
         const struct setup_step *step = &setup_steps[s->steps_done - 1];
         int r = step->undo ? step->undo(s) : 0;
 
-        if (r == -EBUSY || r == -ENOTEMPTY)
+        if (r == -EBUSY || r == -ENOTEMPTY) {
+            set_undo_waits(s, true);
             return false;
+        }
         if (r < 0)
             log_error("undo a step", LOG_C("sandbox", s->id), LOG_C("step", step->name),
                       LOG_C("error", strerror(-r)));
         s->steps_done--;
     }
+    set_undo_waits(s, false);
     answer_end(s);
     return true;
 }
 
 bool sandbox_retry(void)
 {
-    bool busy = false;
-
+    if (undo_waiting == 0)
+        return false; /* on every turn of the loop, with a thousand sandboxes too */
     LIST_EACH (&sandboxes, node) {
         struct sandbox *s = LIST_ENTRY(node, struct sandbox, node);
 
-        if (s->dying && s->pid == 0 && !undo(s))
-            busy = true;
+        if (s->undo_waits)
+            (void)undo(s);
     }
-    return busy;
+    return undo_waiting > 0;
 }
 
 /* Kills what lives; what follows happens in on_ended. */
@@ -120,9 +128,10 @@ static void begin_end(struct sandbox *s)
         (void)undo(s);
         return;
     }
+    if (cgroup_kill(s, false) == 0)
+        return; /* the frozen die of it too (kernel: cgroup-v2.rst) */
     (void)cgroup_freeze(s, false);
-    if (cgroup_kill(s, false) < 0)
-        (void)syscall(SYS_pidfd_send_signal, s->ended.fd, SIGKILL, NULL, 0);
+    (void)syscall(SYS_pidfd_send_signal, s->ended.fd, SIGKILL, NULL, 0);
 }
 
 /* The record comes first: whoever finds the files of a stopped sandbox knows that they stay. */
@@ -279,27 +288,13 @@ static void reset(struct sandbox *s, const struct spawn_create *c, uint32_t tag)
                           .flags = c->flags,
                           .confirmed = s->confirmed,
                           .keep = (c->flags & SPAWN_RESTART) != 0, /* should it fail */
-                          .ids.userns = -1,
                           .memory_bytes = c->memory_bytes,
                           .disk_bytes = c->disk_bytes,
                           .cpu_millis = c->cpu_millis,
                           .pids = c->pids,
                           .nofile = c->nofile,
                           .create_tag = tag,
-                          .dir = -1,
-                          .listener = -1,
-                          .net = {-1, -1, -1, -1},
-                          .upper = -1,
-                          .dev_tree = -1,
-                          .cg2 = -1,
-                          .cg2_work = -1,
-                          .go = {-1, -1},
-                          .report = {-1, -1},
-                          .ended.fd = -1,
-                          .told.fd = -1,
-                          .job.told.fd = -1,
-                          .oom.fd = -1,
-                          .oom_file = -1};
+                          SANDBOX_NO_FDS};
     memcpy(s->id, c->id.p, c->id.n);
     memcpy(s->hostname, c->hostname.p, c->hostname.n);
     (void)snprintf(s->installation, sizeof s->installation, "%s", server_installation());
@@ -311,6 +306,7 @@ struct sandbox *sandbox_new(const struct spawn_create *c, uint32_t tag)
 
     reset(s, c, tag);
     list_push(&sandboxes, &s->node);
+    (void)map_set(&by_id, str_of(s->id), s);
     return s;
 }
 
@@ -402,6 +398,12 @@ void sandbox_stats(struct sandbox *s, uint32_t tag)
 {
     struct spawn_msg m = {.type = SPAWN_STATS, .tag = tag};
 
+    if (s->dir >= 0 && disk_is_there(s->dir)) {
+        cgroup_stats(s, &m.u.stats);
+        m.u.stats.disk_bytes = disk_used(s->dir, s->disk);
+        server_send(&m, -1);
+        return;
+    }
     if ((s->flags & SPAWN_UPPER_DISK) && s->stats_tag == 0 && s->dir >= 0 &&
         tree_measure(&s->job, s->dir, "fs") == 0) {
         s->stats_tag = tag;

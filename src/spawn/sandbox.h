@@ -52,6 +52,7 @@ struct sandbox {
     int listener;                  /* init's socket; closed here once init has it */
     int net[SPAWN_LISTENER_COUNT]; /* for holt-egress, until they are asked for; or -1 */
     int upper;                     /* a detached mount of the writable layer on disk, or -1 */
+    int disk;                      /* its root, to see how full it is, or -1 */
     int *layers;                   /* detached mounts, lowest first; the first is the base */
     size_t layer_n;
     int *mounts; /* detached mounts, as in ask->mounts; -1: a tmpfs, which the child makes */
@@ -78,11 +79,17 @@ struct sandbox {
     enum spawn_state state;
     bool dying;           /* a destroy or a failed create is under way */
     bool keep;            /* and its files stay */
+    bool undo_waits;      /* an undo was busy: tried again */
     struct err failure;   /* what the create's reply says */
     uint32_t create_tag;  /* 0: answered */
     uint32_t destroy_tag; /* 0: nobody waits */
     int status;           /* init's wait status */
 };
+/* For initializers: it holds no descriptor yet. */
+#define SANDBOX_NO_FDS                                                                             \
+    .dir = -1, .listener = -1, .net = {-1, -1, -1, -1}, .upper = -1, .disk = -1, .dev_tree = -1,   \
+    .cg2 = -1, .cg2_work = -1, .go = {-1, -1}, .report = {-1, -1}, .ids.userns = -1,               \
+    .ended.fd = -1, .told.fd = -1, .job.told.fd = -1, .oom.fd = -1, .oom_file = -1
 
 /* Runs the steps of spawn up to the child's start; the rest is events. */
 void sandbox_create(const struct spawn_create *c, uint32_t tag);
@@ -147,6 +154,7 @@ CHECKED int record_stopped(struct sandbox *s);
 int cgroup_kill(struct sandbox *s, bool only_work);
 int cgroup_freeze(struct sandbox *s, bool on);
 void cgroup_stats(struct sandbox *s, struct spawn_stats *to);
+void proc_stats(pid_t init, struct spawn_stats *to); /* adds memory, processor time and threads */
 
 uint64_t cgroup_oom_kills(const struct sandbox *s);
 void oom_watch(struct sandbox *s);

@@ -241,10 +241,14 @@ int step_cgroup(struct sandbox *s, struct err *e)
 /* The sandbox's root may have made groups in groups: all go, the deepest first. */
 static void remove_below(int dir, const char *name, int depth)
 {
-    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
     struct dirent *entry;
+    DIR *d;
+    int fd;
 
+    if (unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+        return;
+    fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    d = fd < 0 ? NULL : fdopendir(fd);
     if (!d) {
         fd_close(fd);
         return;
@@ -403,6 +407,24 @@ uint64_t cgroup_oom_kills(const struct sandbox *s)
     return s->cg2 < 0 ? 0 : get(s->cg2, "memory.events", "oom_kill");
 }
 
+/* init alone is one process with some memory: what is 0 is not counted by any cgroup. */
+static void add_uncounted(const struct sandbox *s, struct spawn_stats *to)
+{
+    struct spawn_stats living = {0};
+
+    if (to->memory_bytes > 0 && to->pids > 0 && to->cpu_us > 0)
+        return;
+    proc_stats(s->pid, &living);
+    if (to->memory_bytes == 0)
+        to->memory_bytes = living.memory_bytes;
+    if (to->pids == 0)
+        to->pids = living.pids;
+    if (to->cpu_us == 0)
+        to->cpu_us = living.cpu_us;
+    if (to->memory_peak_bytes < to->memory_bytes)
+        to->memory_peak_bytes = to->memory_bytes; /* at least */
+}
+
 void cgroup_stats(struct sandbox *s, struct spawn_stats *to)
 {
     *to =
@@ -419,5 +441,6 @@ void cgroup_stats(struct sandbox *s, struct spawn_stats *to)
     }
     if (host.cg1[CG1_PIDS] >= 0 && s->v1.made)
         to->pids = get_v1(s, CG1_PIDS, "pids.current", NULL);
+    add_uncounted(s, to);
     net_stats(s, to);
 }

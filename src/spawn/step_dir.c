@@ -2,6 +2,8 @@
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
+#include "base/log.h"
+#include "spawn/disk.h"
 #include "spawn/idmap.h"
 #include "spawn/mnt.h"
 #include "spawn/tree.h"
@@ -70,35 +72,86 @@ int undo_ids(struct sandbox *s)
     return 0;
 }
 
-/* fs/upper and fs/work, which the child makes: it is root in the stored ids, as mounted here. */
+/* A directory: as much as the disk has. */
+static int plain_disk(struct sandbox *s, struct err *e)
+{
+    if (mkdirat(s->dir, "fs", 0755) < 0 && !(errno == EEXIST && (s->flags & SPAWN_RESTART)))
+        return err_set(e, err_code_from_errno(errno), errno, "make the writable layer");
+    s->disk = openat(s->dir, "fs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    s->upper = s->disk < 0 ? -1 : mnt_clone(s->disk, false);
+    if (s->disk < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "open the writable layer");
+    return s->upper < 0 ? err_set(e, ERR_UNSUPPORTED, -s->upper, "detach the writable layer") : 0;
+}
+
+/* An image of the size of the limit.  1: this host cannot, and the limit is not enforced. */
+static int limited_disk(struct sandbox *s, struct err *e)
+{
+    int r = s->flags & SPAWN_RESTART ? 0 : disk_make(s->dir, s->disk_bytes);
+
+    s->upper = r < 0 ? r : disk_mount(s->dir);
+    if (s->upper >= 0) {
+        s->disk = openat(s->upper, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        s->enforced |= s->disk_bytes ? (uint32_t)SPAWN_CAN_DISK : 0;
+        return s->disk < 0 ? err_set(e, ERR_INTERNAL, errno, "open the writable layer") : 0;
+    }
+    r = s->upper;
+    s->upper = -1;
+    if ((s->flags & SPAWN_RESTART) || r == -ENOSPC)
+        return err_set(e, err_code_from_errno(-r), -r, "mount the writable layer's image");
+    if (r != -EOPNOTSUPP)
+        log_warn("no image for a disk limit: it is not enforced", LOG_C("sandbox", s->id),
+                 LOG_C("error", strerror(-r)));
+    r = disk_remove(s->dir);
+    return r < 0 ? err_set(e, ERR_INTERNAL, -r, "remove an image") : 1;
+}
+
+/* upper and work in it are the child's to make: it is root in the stored ids, as mounted here. */
 int step_disk(struct sandbox *s, struct err *e)
 {
     uint32_t root = idmap_stored();
-    AUTO(fd_close) int fs = -1;
-    int r;
+    bool plain;
+    int r = 1;
 
     if (!(s->flags & SPAWN_UPPER_DISK))
         return 0;
-    if (mkdirat(s->dir, "fs", 0755) < 0 && !(errno == EEXIST && (s->flags & SPAWN_RESTART)))
-        return err_set(e, err_code_from_errno(errno), errno, "make the writable layer");
-    fs = openat(s->dir, "fs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fs < 0 || fchown(fs, root, root) < 0)
+    if (s->flags & SPAWN_RESTART ? disk_is_there(s->dir) : s->disk_bytes != 0)
+        r = limited_disk(s, e);
+    plain = r > 0;
+    if (plain)
+        r = plain_disk(s, e);
+    if (r < 0)
+        return -1;
+    if (fchown(s->disk, root, root) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "own the writable layer");
-    s->upper = mnt_clone(fs, false);
-    r = s->upper < 0 ? s->upper : idmap_tree(&s->ids, s->upper, root, root);
-    return r < 0 ? err_set(e, ERR_UNSUPPORTED, -r, "detach the writable layer") : 0;
+    if (plain) { /* it is measured by its files */
+        fd_close(s->disk);
+        s->disk = -1;
+    }
+    r = idmap_tree(&s->ids, s->upper, root, root);
+    return r < 0 ? err_set(e, ERR_UNSUPPORTED, -r, "map the writable layer") : 0;
 }
 
+/* An image is let go by the last mount of it, which is a moment after the last process. */
 int undo_disk(struct sandbox *s)
 {
     int r;
 
     fd_close(s->upper);
-    s->upper = -1;
+    fd_close(s->disk);
+    s->upper = s->disk = -1;
     if (s->dir < 0 || !(s->flags & SPAWN_UPPER_DISK))
         return 0;
+    if (s->job.pid != 0 && s->keep)
+        return -EBUSY; /* a measure is under way */
+    r = disk_is_busy(s->dir);
+    if (r != 0)
+        return r < 0 ? r : -EBUSY;
     if (s->keep)
-        return s->job.pid != 0 ? -EBUSY : 0; /* a measure is under way */
+        return 0;
+    r = disk_remove(s->dir);
+    if (r < 0)
+        return r;
     r = tree_remove_by_job(&s->job, s->dir, "fs");
     return r == -EAGAIN ? -EBUSY : r;
 }

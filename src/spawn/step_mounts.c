@@ -127,6 +127,11 @@ static int detach(struct sandbox *s, const struct spawn_mount_row *row, struct e
     return TAKE_FD(tree);
 }
 
+static bool is_made_inside(const struct spawn_mount_row *row)
+{
+    return row->kind == SPAWN_MOUNT_TMPFS || row->kind == SPAWN_MOUNT_OWN;
+}
+
 int step_volumes(struct sandbox *s, struct err *e)
 {
     struct wire_rows rows = s->ask->mounts;
@@ -141,10 +146,11 @@ int step_volumes(struct sandbox *s, struct err *e)
         if (row.target.p[0] != '/')
             return err_set(e, ERR_INVALID, 0, "'" STR_FMT "' is not an absolute path",
                            STR_ARG(row.target));
-        if (row.kind != SPAWN_MOUNT_TMPFS)
+        if (!is_made_inside(&row)) {
             tree = detach(s, &row, e);
-        if (tree < 0 && row.kind != SPAWN_MOUNT_TMPFS)
-            return -1;
+            if (tree < 0)
+                return -1;
+        }
         s->mounts[s->mount_n++] = tree;
     }
     return 0;
@@ -229,6 +235,18 @@ static int tmpfs_of(const struct spawn_mount_row *row)
     return r < 0 ? r : TAKE_FD(tree);
 }
 
+/* A mount of its own keeps its rights when the root's are cut (step_readonly). */
+static int own_of(const char *path)
+{
+    struct mount_attr a = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
+    AUTO(fd_close) int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    AUTO(fd_close) int at = root < 0 ? -errno : make_point(root, path, false);
+    AUTO(fd_close) int tree = at < 0 ? at : mnt_clone(at, false);
+    int r = tree < 0 ? tree : mnt_set_fd(tree, &a, false);
+
+    return r < 0 ? r : TAKE_FD(tree);
+}
+
 static int attach(int tree, const char *path)
 {
     AUTO(fd_close) int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -248,11 +266,13 @@ int step_mounts(struct sandbox *s, struct err *e)
     char path[SPAWN_PATH_MAX + 1];
 
     for (size_t i = 0; wire_rows_next(&spawn_mount_row_layout, &rows, &row); i++) {
-        AUTO(fd_close) int made = s->mounts[i] < 0 ? tmpfs_of(&row) : -1;
+        AUTO(fd_close) int made = -1;
         int r;
 
         (void)snprintf(path, sizeof path, STR_FMT, STR_ARG(row.target));
-        r = attach(s->mounts[i] < 0 ? made : s->mounts[i], path);
+        if (is_made_inside(&row))
+            made = row.kind == SPAWN_MOUNT_OWN ? own_of(path) : tmpfs_of(&row);
+        r = attach(is_made_inside(&row) ? made : s->mounts[i], path);
         if (r < 0)
             return err_set(e, err_code_from_errno(-r), -r, "mount '%s'", path);
     }

@@ -231,6 +231,14 @@ static void ignore_echo(const char *path)
         (void)!write(fd, "1", 1); /* else a ping of any address would seem to be answered */
 }
 
+/* No nf_tables in this kernel: what does not go by the proxy is then refused instead of redirected.
+ * Nothing gets out either way: there is no way out. */
+static bool lacks_rules(int error)
+{
+    return error == -ENOENT || error == -EOPNOTSUPP || error == -EPROTONOSUPPORT ||
+           error == -EAFNOSUPPORT;
+}
+
 static int make_ways(struct err *e)
 {
     struct nl_batch b = {0};
@@ -250,10 +258,8 @@ static int make_ways(struct err *e)
         add_rules(&b, AF_INET6);
     batch_edge(&b, NFNL_MSG_BATCH_END);
     r = nl_run(&b, NETLINK_NETFILTER);
-    if (r < 0) {
-        (void)err_set(e, ERR_UNSUPPORTED, -r, "redirect its connections");
-        return err_hint(e, "the kernel needs nf_tables with nat and redirect: modprobe nft_redir");
-    }
+    if (r < 0 && !lacks_rules(r))
+        return err_set(e, err_code_from_errno(-r), -r, "redirect its connections");
     ignore_echo("/proc/sys/net/ipv4/icmp_echo_ignore_all");
     ignore_echo("/proc/sys/net/ipv6/icmp/echo_ignore_all");
     return 0;

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 
 #define STMTS_MAX 256 /* cached per connection */
+#define KNOWN_MAX 24  /* parameters whose places a statement remembers */
 
 struct sqlite_stmt { /* a prepared statement; is the store_rows of its query while that runs */
     struct store_rows rows;
@@ -10,6 +11,10 @@ struct sqlite_stmt { /* a prepared statement; is the store_rows of its query whi
     sqlite3_stmt *h;
     bool busy;
     bool cached;
+    struct {
+        char name[24]; /* a copy: a statement that is prepared anew frees its own; "": unknown */
+        int at;
+    } known[KNOWN_MAX]; /* of the parameter that is given as the Nth */
 };
 
 static void stmt_free(struct sqlite_stmt *s)
@@ -72,7 +77,27 @@ static int stmt_get(struct sqlite_conn *c, const char *sql, struct sqlite_stmt *
     return 0;
 }
 
-static int bind_one(sqlite3_stmt *h, int at, const struct store_param *p)
+/* Callers give the parameters in the same order each time: a look at the name suffices. */
+static int place_of(struct sqlite_stmt *s, size_t i, const char *given)
+{
+    const char *bare = given + (given[0] == ':');
+    char name[64];
+    int at;
+
+    if (i < KNOWN_MAX && strcmp(s->known[i].name, bare) == 0)
+        return s->known[i].at;
+    (void)snprintf(name, sizeof name, ":%s", bare);
+    at = sqlite3_bind_parameter_index(s->h, name);
+    if (at > 0 && i < KNOWN_MAX && strlen(bare) < sizeof s->known[i].name) {
+        memcpy(s->known[i].name, bare, strlen(bare) + 1);
+        s->known[i].at = at;
+    }
+    return at;
+}
+
+/* keep: SQLITE_STATIC where the values outlive the statement's run, else SQLITE_TRANSIENT. */
+static int bind_one(sqlite3_stmt *h, int at, const struct store_param *p,
+                    sqlite3_destructor_type keep)
 {
     switch (p->type) {
     case STORE_INT:
@@ -84,46 +109,53 @@ static int bind_one(sqlite3_stmt *h, int at, const struct store_param *p)
     case STORE_TEXT:
         if (p->s.p == NULL)
             return sqlite3_bind_null(h, at);
-        return sqlite3_bind_text64(h, at, p->s.p, p->s.n, SQLITE_TRANSIENT, SQLITE_UTF8);
+        return sqlite3_bind_text64(h, at, p->s.p, p->s.n, keep, SQLITE_UTF8);
     case STORE_BLOB:
         if (p->s.p == NULL)
             return sqlite3_bind_null(h, at);
-        return sqlite3_bind_blob64(h, at, p->s.p, p->s.n, SQLITE_TRANSIENT);
+        return sqlite3_bind_blob64(h, at, p->s.p, p->s.n, keep);
     }
     return SQLITE_MISUSE;
 }
 
-static int bind_all(struct sqlite_stmt *s, const char *sql, const struct store_param *p, size_t n,
-                    struct err *e)
+static int bind_all(struct sqlite_stmt *s, const struct store_param *p, size_t n,
+                    sqlite3_destructor_type keep, struct err *e)
 {
-    char name[64];
+    const char *sql = sqlite3_sql(s->h);
 
     for (size_t i = 0; i < n; i++) {
-        int at, rc;
+        int at = place_of(s, i, p[i].name), rc;
 
-        (void)snprintf(name, sizeof name, ":%s", p[i].name + (p[i].name[0] == ':'));
-        at = sqlite3_bind_parameter_index(s->h, name);
         if (at == 0)
-            return err_set(e, ERR_INTERNAL, 0, "no parameter %s in: %s", name, sql);
-        rc = bind_one(s->h, at, &p[i]);
+            return err_set(e, ERR_INTERNAL, 0, "no parameter :%s in: %s", p[i].name, sql);
+        rc = bind_one(s->h, at, &p[i], keep);
         if (rc != SQLITE_OK)
             return sqlite_fail(s->conn->db, s->conn->h, rc, sql, e);
     }
     return 0;
 }
 
+static struct sqlite_stmt *stmt_bound(struct engine_conn *conn, const char *sql,
+                                      const struct store_param *p, size_t n,
+                                      sqlite3_destructor_type keep, struct err *e)
+{
+    struct sqlite_stmt *s = NULL;
+
+    if (stmt_get(CONTAINER_OF(conn, struct sqlite_conn, base), sql, &s, e) < 0)
+        return NULL;
+    if (bind_all(s, p, n, keep, e) == 0)
+        return s;
+    stmt_done(s);
+    return NULL;
+}
+
 int sqlite_query(struct engine_conn *conn, const char *sql, const struct store_param *p, size_t n,
                  struct store_rows **ret, struct err *e)
 {
-    struct sqlite_conn *c = CONTAINER_OF(conn, struct sqlite_conn, base);
-    struct sqlite_stmt *s = NULL;
+    struct sqlite_stmt *s = stmt_bound(conn, sql, p, n, SQLITE_TRANSIENT, e);
 
-    if (stmt_get(c, sql, &s, e) < 0)
+    if (!s)
         return -1;
-    if (bind_all(s, sql, p, n, e) < 0) {
-        stmt_done(s);
-        return -1;
-    }
     *ret = &s->rows;
     return 0;
 }
@@ -156,17 +188,18 @@ void sqlite_end(struct store_rows *r)
 int64_t sqlite_run(struct engine_conn *conn, const char *sql, const struct store_param *p, size_t n,
                    struct err *e)
 {
-    struct sqlite_conn *c = CONTAINER_OF(conn, struct sqlite_conn, base);
-    struct store_rows *r;
+    struct sqlite_stmt *s = stmt_bound(conn, sql, p, n, SQLITE_STATIC, e);
+    sqlite3 *h;
     int more;
 
-    if (sqlite_query(conn, sql, p, n, &r, e) < 0)
+    if (!s)
         return -1;
+    h = s->conn->h;
     do
-        more = sqlite_step(r, e);
+        more = sqlite_step(&s->rows, e);
     while (more > 0);
-    sqlite_end(r);
-    return more < 0 ? -1 : sqlite3_changes64(c->h);
+    sqlite_end(&s->rows);
+    return more < 0 ? -1 : sqlite3_changes64(h);
 }
 
 int64_t sqlite_get_int(const struct store_rows *r, int column)

@@ -50,7 +50,14 @@ static const struct wire_field answer_fields[] = {
     NUM(egress_answer, scope, WIRE_U8, .max = EGRESS_SCOPE_COUNT - 1),
 };
 
+static const struct wire_field listen_fields[] = {
+    TEXT(egress_listen, host, 1, 255),
+    NUM(egress_listen, port, WIRE_U16, .min = 1),
+    TEXT(egress_listen, key, 1, 1024),
+};
+
 static const struct wire_layout
+    listen_layout   = WIRE_LAYOUT("listen", struct egress_listen, listen_fields),
     hello_layout    = WIRE_LAYOUT("hello", struct egress_hello, hello_fields),
     welcome_layout  = WIRE_LAYOUT("welcome", struct egress_welcome, welcome_fields),
     name_layout     = WIRE_LAYOUT("name", struct egress_name, name_fields),
@@ -73,6 +80,7 @@ const struct egress_type_info egress_types[EGRESS_TYPE_END] = {
     [EGRESS_VERDICT]  = {"verdict",  EGRS, false, &verdict_layout},
     [EGRESS_QUESTION] = {"question", EGRS, false, &question_layout},
     [EGRESS_ANSWER]   = {"answer",   HOST, false, &answer_layout},
+    [EGRESS_LISTEN]   = {"listen",   HOST, true,  &listen_layout},
 };
 /* clang-format on */
 

@@ -25,6 +25,7 @@ enum egress_type {
     EGRESS_VERDICT = 7,
     EGRESS_QUESTION = 8,
     EGRESS_ANSWER = 9,
+    EGRESS_LISTEN = 10, /* for clients with credentials */
     EGRESS_TYPE_END
 };
 
@@ -69,9 +70,15 @@ struct egress_answer {
     uint8_t allow, scope;
 };
 
+struct egress_listen {
+    struct str host; /* an address to listen on; a name: on all */
+    uint16_t port;
+    struct str key; /* that signs the credentials */
+};
+
 struct egress_msg {
     enum egress_type type;
-    uint32_t tag; /* of set, remove and done only */
+    uint32_t tag; /* of set, remove, listen and done only */
     union {
         struct egress_hello hello;
         struct egress_welcome welcome;
@@ -81,6 +88,7 @@ struct egress_msg {
         struct egress_verdict verdict;
         struct egress_question question;
         struct egress_answer answer;
+        struct egress_listen listen;
     } u;
 };
 

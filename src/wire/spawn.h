@@ -14,6 +14,8 @@
 #define SPAWN_LAYER_MAX 64 /* a layer's name: a SHA-256 in hex */
 #define SPAWN_LAYERS_MAX 60
 #define SPAWN_MOUNTS_MAX 32
+#define SPAWN_STORED_ID                                                                            \
+    1000000U /* host id of a stored file of root: above login users and subuid ranges */
 #define SPAWN_PATH_MAX 1023
 #define SPAWN_LIST_MAX 256 /* rows of one list reply */
 #define SPAWN_RELAY_PATH "/run/holt.sock"
@@ -55,7 +57,7 @@ enum spawn_feature { /* what this host lets spawn enforce; bits */
                      SPAWN_CAN_MEMORY = 1,
                      SPAWN_CAN_CPU = 2,
                      SPAWN_CAN_PIDS = 4,
-                     SPAWN_CAN_DISK = 8, /* with a memory upper */
+                     SPAWN_CAN_DISK = 8, /* of a memory upper; on disk: as created says */
                      SPAWN_CAN_FREEZE = 16,
                      SPAWN_CAN_KILL_TREE = 32, /* cgroup.kill */
                      SPAWN_CAN_USERS = 64,     /* more than one id is mapped */
@@ -84,6 +86,7 @@ enum spawn_mount_kind {
     SPAWN_MOUNT_SHARED, /* a tmpfs named SOURCE, gone with the last sandbox that has it */
     SPAWN_MOUNT_HOST,   /* a directory of the host: only below those holt-spawn was started with */
     SPAWN_MOUNT_LAYER,  /* layers/SOURCE/fs, for the sandbox that fills it */
+    SPAWN_MOUNT_OWN,    /* a directory of the root itself, writable where the root is not */
     SPAWN_MOUNT_COUNT
 };
 struct spawn_mount_row {

@@ -27,25 +27,54 @@ static void print(const char *what, int64_t *ns, size_t n)
                  (double)ns[n * 95 / 100] / 1e6);
 }
 
-static void on_run(void *arg, const struct run_result *r, const struct err *e)
+struct one {
+    struct run *run;
+    bool done;
+};
+
+static void over(void *arg, struct exec *x, const struct err *e)
 {
+    struct exec_info i;
+
     (void)e;
-    CHECK(r && r->exec.exit_code == 0);
-    *(bool *)arg = true;
+    CHECK(x != NULL);
+    exec_info(x, &i);
+    CHECK(i.exit_code == 0);
+    run_end(((struct one *)arg)->run);
+}
+
+static void started(void *arg, struct exec *x)
+{
+    (void)exec_wait(x, over, arg);
+}
+
+static void failed(void *arg, const struct err *e)
+{
+    (void)arg;
+    (void)fprintf(stderr, "%s\n", e->msg);
+    exit(1);
+}
+
+static void destroyed(void *arg)
+{
+    ((struct one *)arg)->done = true;
 }
 
 static void runs(void)
 {
+    static const struct run_ops ops = {
+        .started = started, .failed = failed, .destroyed = destroyed};
     static const struct str argv[] = {STR("/bin/true")};
-    const struct exec_spec x = {.argv = argv, .argc = 1};
+    const struct run_spec spec = {.sandbox = &(struct sandbox_spec){0},
+                                  .exec = &(struct exec_spec){.argv = argv, .argc = 1}};
     int64_t ns[200];
 
     for (size_t i = 0; i < ARRAY_LEN(ns); i++) {
         int64_t from = clock_mono_ns();
-        bool done = false;
+        struct one one = {0};
 
-        (void)sandbox_run(w.all, &(struct sandbox_spec){0}, &x, &tester, on_run, &done);
-        while (!done)
+        one.run = run_start(w.all, &spec, &tester, &ops, &one);
+        while (!one.done)
             (void)uv_run(&w.loop, UV_RUN_ONCE);
         ns[i] = clock_mono_ns() - from;
     }

@@ -27,24 +27,8 @@ static int apply(struct sandbox *s, size_t *done, struct err *e)
 int floor_run(uint32_t flags, struct err *e)
 {
     struct spawn_create ask = {.flags = flags};
-    struct sandbox s = {.id = "floor",
-                        .hostname = "floor",
-                        .flags = flags,
-                        .dir = -1,
-                        .listener = -1,
-                        .upper = -1,
-                        .ids.userns = -1,
-                        .job.told.fd = -1,
-                        .oom.fd = -1,
-                        .oom_file = -1,
-                        .ask = &ask,
-                        .dev_tree = -1,
-                        .cg2 = -1,
-                        .cg2_work = -1,
-                        .go = {-1, -1},
-                        .report = {-1, -1},
-                        .told.fd = -1,
-                        .ended.fd = -1};
+    struct sandbox s = {
+        .id = "floor", .hostname = "floor", .flags = flags, .ask = &ask, SANDBOX_NO_FDS};
     int r, status = 0;
     size_t done = 0;
 

@@ -122,8 +122,10 @@ static bool fail_at(struct spawn_client *c, const char *when, size_t i, uint32_t
 
     (void)snprintf(hostname, sizeof hostname, "%s-%zu", when, i);
     spec.hostname = str_of(hostname);
-    if (flags & SPAWN_UPPER_DISK)
+    if (flags & SPAWN_UPPER_DISK) {
+        spec.disk_bytes = 8 << 20;
         spec.mounts = (struct wire_rows){.count = ARRAY_LEN(mounts), .items = mounts};
+    }
     if (spawn_client_create(c, &spec, &pidfd, &e) == 0) {
         fd_close(pidfd);
         spawn_client_destroy(c, "sb_f");
@@ -162,7 +164,9 @@ int main(int argc, char **argv)
     CHECK(mkdtemp(state) != NULL);
     spawn = spawn_client_start(argv[1], state, argv[2]);
     spawn_client_connect(&c, state);
-    (void)fail_at(&c, "none", 0, 0); /* what spawn keeps from the first on: a range's namespace */
+    /* What spawn keeps from the first on: a range's namespace, an empty image. */
+    for (uint32_t flags = 0; flags <= SPAWN_UPPER_DISK; flags += SPAWN_UPPER_DISK)
+        (void)fail_at(&c, "none", 0, flags);
     for (size_t w = 0; w < ARRAY_LEN(whens); w++)
         for (uint32_t flags = 0; flags <= SPAWN_UPPER_DISK; flags += SPAWN_UPPER_DISK)
             for (n = 0; fail_at(&c, whens[w], n, flags); n++)

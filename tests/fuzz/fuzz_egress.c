@@ -1,4 +1,6 @@
+#include "base/buf.h"
 #include "proto/dns.h"
+#include "proto/jwt.h"
 #include "proto/socks.h"
 #include "proto/tls_hello.h"
 #include "wire/egress.h"
@@ -32,6 +34,17 @@ static void packet(struct str in, enum egress_side from)
         }
 }
 
+static void credentials(struct str in)
+{
+    AUTO(buf_done) struct buf hold = {0};
+    struct str token;
+    struct jwt t;
+    struct err e;
+
+    if (jwt_from_basic(in, &hold, &token, &e) == 0 && jwt_check(token, STR("key"), 1, &t, &e) == 0)
+        assert(t.session[0] && t.exp_s >= 1);
+}
+
 /* The first byte says which parser: what sandboxes send to the proxy, and the link's packets. */
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
@@ -54,6 +67,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
         assert(socks_greeting(in, &ok) <= (int)in.n);
     else if (p[0] == 's')
         assert(socks_request(in, &h, &port, &code) <= (int)in.n);
+    else if (p[0] == 'j')
+        credentials(in);
     else if (p[0] == 'h')
         packet(in, EGRESS_HOST);
     else if (p[0] == 'e')

@@ -417,49 +417,104 @@ static void init_dies(void)
 /* --- run --- */
 
 struct ran {
-    bool called;
+    struct run *run;
+    struct exec_reader *reader;
+    struct exec_wait *wait;
+    bool failed, destroyed;
     struct err e;
     int exit_code;
     char out[64];
+    size_t n;
 };
 
-static void on_run(void *arg, const struct run_result *r, const struct err *e)
+static int ran_bytes(void *arg, enum exec_which stream, int64_t offset, int64_t time_ms,
+                     struct str bytes)
 {
     struct ran *n = arg;
 
-    n->called = true;
+    (void)stream, (void)offset, (void)time_ms;
+    bytes.n = size_min(bytes.n, sizeof n->out - 1 - n->n);
+    memcpy(n->out + n->n, bytes.p, bytes.n);
+    n->n += bytes.n;
+    return 0;
+}
+
+static void ran_end(void *arg, const struct err *e)
+{
+    ((struct ran *)arg)->reader = NULL;
+    CHECK(e->code == ERR_NONE);
+}
+
+static void ran_over(void *arg, struct exec *x, const struct err *e)
+{
+    struct ran *n = arg;
+    struct exec_info i;
+
+    n->wait = NULL;
+    CHECK(x && e->code == ERR_NONE);
+    exec_info(x, &i);
+    n->exit_code = i.exit_code;
+    run_end(n->run);
+}
+
+static void ran_started(void *arg, struct exec *x)
+{
+    static const struct exec_reader_ops reads = {.bytes = ran_bytes, .end = ran_end};
+    struct ran *n = arg;
+
+    n->reader = exec_read(x, EXEC_BOTH, 0, 0, true, &reads, n);
+    n->wait = exec_wait(x, ran_over, n);
+}
+
+static void ran_failed(void *arg, const struct err *e)
+{
+    struct ran *n = arg;
+
+    n->failed = true;
     n->e = *e;
-    if (r) {
-        n->exit_code = r->exec.exit_code;
-        (void)snprintf(n->out, sizeof n->out, STR_FMT, STR_ARG(r->out));
-    }
+    run_end(n->run);
+}
+
+static void ran_destroyed(void *arg)
+{
+    ((struct ran *)arg)->destroyed = true;
+}
+
+static const struct run_ops ran_ops = {
+    .reads = true, .started = ran_started, .failed = ran_failed, .destroyed = ran_destroyed};
+
+static void ran_wait(struct ran *n, const struct sandbox_spec *box, const struct exec_spec *x)
+{
+    *n = (struct ran){0};
+    n->run = run_start(w.all, &(struct run_spec){.sandbox = box, .exec = x}, &tester, &ran_ops, n);
+    while (!n->destroyed)
+        (void)uv_run(&w.loop, UV_RUN_ONCE);
 }
 
 static void one_run(void)
 {
+    const struct sandbox_spec box = {0}, nowhere = {.runtime = STR("nope")};
     const struct exec_spec x = {.shell = STR("echo hello; exit 4")};
     const struct exec_spec forever = {.shell = STR("sleep 1000")};
-    struct ran n = {0};
-    struct run *r;
+    struct ran n;
 
-    (void)sandbox_run(w.all, &(struct sandbox_spec){0}, &x, &tester, on_run, &n);
-    while (!n.called)
-        (void)uv_run(&w.loop, UV_RUN_ONCE);
-    CHECK(n.e.code == ERR_NONE && n.exit_code == 4 && strcmp(n.out, "hello\n") == 0);
+    ran_wait(&n, &box, &x);
+    CHECK(!n.failed && n.exit_code == 4 && strcmp(n.out, "hello\n") == 0);
     CHECK(sandboxes_count(w.all) == 0);
     for (int ms = 0; ms < 60; ms += 15) { /* who asked is gone, at several points */
-        r = sandbox_run(w.all, &(struct sandbox_spec){0}, &forever, &tester, on_run, NULL);
+        n = (struct ran){0};
+        n.run = run_start(w.all, &(struct run_spec){.sandbox = &box, .exec = &forever}, &tester,
+                          &ran_ops, &n);
         world_turn(&w, ms);
-        run_abandon(r);
+        exec_wait_cancel(n.wait);
+        exec_reader_end(n.reader);
+        run_forget(n.run);
         while (sandboxes_count(w.all) > 0)
             (void)uv_run(&w.loop, UV_RUN_ONCE);
+        CHECK(!n.failed && !n.destroyed);
     }
-    (void)sandbox_run(w.all, &(struct sandbox_spec){.runtime = STR("nope")}, &x, &tester, on_run,
-                      &n);
-    n.called = false;
-    while (!n.called)
-        (void)uv_run(&w.loop, UV_RUN_ONCE);
-    CHECK(n.e.code == ERR_INVALID);
+    ran_wait(&n, &nowhere, &x);
+    CHECK(n.failed && n.e.code == ERR_INVALID);
     CHECK(world_count(&w, "SELECT COUNT(*) FROM sandboxes") == 0);
 }
 

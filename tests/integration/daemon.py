@@ -58,7 +58,7 @@ def wait_for(what, limit=10.0, step=0.02):
 
 
 def end_spawn(state):
-    """holt-spawn outlives its holtd: the one of this state directory is ended with the test."""
+    """holt-spawn and holt-egress outlive their holtd: those of this state directory are ended with the test."""
     mine = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -66,7 +66,7 @@ def end_spawn(state):
                 argv = f.read().split(b"\0")
         except OSError:
             continue
-        if argv[0].endswith(b"holt-spawn") and os.fsencode(str(state)) in argv:
+        if argv[0].endswith((b"holt-spawn", b"holt-egress")) and os.fsencode(str(state)) in argv:
             mine.append(int(pid))
             os.kill(int(pid), signal.SIGTERM)
     wait_for(lambda: not any(is_running(p) for p in mine))
@@ -174,13 +174,14 @@ class Program:
 
 class Holtd(Program):
     """listen: further addresses; the first listener is 127.0.0.1 with a port of the kernel's choice, unless port
-    says which (None: the settings decide, and the caller sets .port)."""
+    says which (None: the settings decide, and the caller sets .port).  prefix: what starts it."""
 
-    def __init__(self, directory, *args, listen=(), env=None, config=None, port=0, ready=True, user=None, program=None):
+    def __init__(self, directory, *args, listen=(), env=None, config=None, port=0, ready=True, user=None, program=None,
+                 prefix=()):
         self.directory = str(directory)
         self.state = f"{self.directory}/state"
         os.makedirs(self.directory, exist_ok=True)
-        argv = [program or f"{BUILD}/holtd", "--state", self.state]
+        argv = [*prefix, program or f"{BUILD}/holtd", "--state", self.state]
         if port is not None:
             argv += ["--listen", f"127.0.0.1:{port}"]
         for address in listen:

@@ -1,4 +1,6 @@
 """holtd's side of the egress protocol (docs/protocol-egress.md), a name server, and peers to reach."""
+import base64
+import hmac
 import json
 import os
 import select
@@ -10,7 +12,7 @@ import tempfile
 import threading
 import time
 
-HELLO, KNOWN, WELCOME, SET, REMOVE, DONE, VERDICT, QUESTION, ANSWER = range(1, 10)
+HELLO, KNOWN, WELCOME, SET, REMOVE, DONE, VERDICT, QUESTION, ANSWER, LISTEN = range(1, 11)
 TCP4, TCP6, DNS_UDP, DNS_TCP = 1, 2, 4, 8
 WHATS = ["denied", "allowed", "closed"]
 
@@ -207,6 +209,9 @@ class Egress:
     def remove(self, box):
         return self.call(REMOVE, text(box))
 
+    def listen(self, host, port, key):
+        return self.call(LISTEN, text(host) + struct.pack("<H", port) + text(key))
+
     def answer(self, question, allow, scope=0):
         self.send(ANSWER, 0, struct.pack("<QBB", question, allow, scope))
 
@@ -234,6 +239,20 @@ class Egress:
         self.dir.cleanup()
         assert "ERROR" not in said and "runtime error" not in said, said
         return said
+
+
+def jwt(key, session, exp=None, head=None, **more):
+    """A token as agentbox's clients make it."""
+    def part(o):
+        return base64.urlsafe_b64encode(json.dumps(o, separators=(",", ":")).encode()).rstrip(b"=")
+    claims = {"iss": "sandbox-egress-control", "session_id": session, "tenant_id": None, "allowed_hosts": "a.test",
+              "exp": int(time.time()) + 60 if exp is None else exp, **more}
+    signed = part(head or {"typ": "JWT", "alg": "HS256"}) + b"." + part(claims)
+    return (signed + b"." + base64.urlsafe_b64encode(hmac.new(key.encode(), signed, "sha256").digest()).rstrip(b"=")).decode()
+
+
+def basic(token):
+    return "Proxy-Authorization: Basic " + base64.b64encode(f"sandbox:jwt_{token}".encode()).decode() + "\r\n"
 
 
 def proxy(port):

@@ -59,11 +59,16 @@ static struct spawn_create spec_of(const char *id, uint32_t flags)
 
 static void create(const struct spawn_create *spec, struct guest_client *g)
 {
+    struct spawn_create again = *spec;
     struct err e = {0};
     char path[128];
-    int pidfd = -1;
+    int pidfd = -1, r = spawn_client_create(&c, spec, &pidfd, &e);
 
-    if (spawn_client_create(&c, spec, &pidfd, &e) < 0) {
+    if (r < 0 && strstr(e.msg, "no overlay on memory")) { /* before Linux 6.6 */
+        again.flags |= SPAWN_UPPER_DISK;
+        r = spawn_client_create(&c, &again, &pidfd, &e);
+    }
+    if (r < 0) {
         (void)fprintf(stderr, "create: %s\n", e.msg);
         exit(1);
     }

@@ -22,6 +22,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -244,6 +245,25 @@ static void a_kill_reaches_daemons(struct spawn_client *c)
     spawn_client_destroy(c, "sb_2");
     guest_client_close(&g);
     guest_result_done(&r);
+}
+
+/* One end must not be taken for another's: then a destroy would never be answered. */
+static void ends_at_the_same_time_are_told_apart(struct spawn_client *c)
+{
+    static const char *const ids[] = {"sb_1", "sb_2", "sb_3"};
+
+    for (int round = 0; round < 20; round++) {
+        int pidfd[ARRAY_LEN(ids)];
+
+        for (size_t i = 0; i < ARRAY_LEN(ids); i++)
+            pidfd[i] = create(c, ids[i], 0);
+        for (size_t i = 0; i < ARRAY_LEN(ids); i++)
+            CHECK(syscall(SYS_pidfd_send_signal, pidfd[i], SIGKILL, NULL, 0) == 0);
+        for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+            spawn_client_destroy(c, ids[i]);
+            fd_close(pidfd[i]);
+        }
+    }
 }
 
 static void the_driver_dies(int report)
@@ -514,6 +534,7 @@ int main(int argc, char **argv)
     files_cross_the_border(&c);
     pause_stops_and_limits_hold(&c);
     a_kill_reaches_daemons(&c);
+    ends_at_the_same_time_are_told_apart(&c);
     every_connection_leads_to_the_listeners(&c);
     fd_close(c.fd);
     a_new_driver_reads_on();

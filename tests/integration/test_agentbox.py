@@ -206,6 +206,19 @@ def test_only_the_promised_places_are_writable(box, session):
         assert (run(box, session, f"echo x > {path}")[0] == 0) == ok, path
 
 
+def test_only_the_allowed_hosts(box, session, holtd):
+    """The policy is the session's list; programs find the proxy, and those that ignore it are led there all the same."""
+    policy = holtd.ok("GET", f"/holt/v1/sandboxes/{session}")["network"]
+    assert policy["mode"] == "allowlist" and len(policy["allow"]) == 8
+    assert "http://" in run(box, session, "echo $HTTPS_PROXY $http_proxy")[1]
+    out = run(box, session, "curl -s -m 10 http://evil.test/; curl -s -m 10 --noproxy '*' http://evil.test/ || echo no way")[1]
+    assert "evil.test port 80 is refused" in out and "no way" in out
+    box.CreateSession(session_id="odd", allowed_hosts=["localhost", "not a host", "*.x.example", "http://x"])
+    assert holtd.ok("GET", "/holt/v1/sandboxes/odd")["network"]["mode"] == "allowlist"
+    assert list(box.GetSession(session_id="odd").session.allowed_hosts) == ["localhost", "not a host", "*.x.example", "http://x"]
+    assert box.DestroySession(session_id="odd").success
+
+
 def test_pip_install_checks(box, session):
     def pip(session_id, *packages):
         r = box.PipInstall(session_id=session_id, packages=packages)
@@ -274,6 +287,30 @@ def test_sessions_outlive_holtd(tmp_path):
     assert s.DestroySession(session_id="kept").success
     s.close()
     assert d.stop() == 0
+
+
+def test_tenant_storage(tmp_path):
+    """Shared by a tenant's sessions, kept after them, found on the host below STORAGE_PATH; other tenants see nothing of it."""
+    d = native(tmp_path / "d", env={"STORAGE_PATH": f"{tmp_path}/data/tenants"})
+    s = Sandbox(d.port, d.token)
+    try:
+        for name, tenant in (("a1", "alpha"), ("a2", "alpha"), ("b1", "beta"), ("n", "")):
+            s.CreateSession(session_id=name, tenant_id=tenant)
+        assert run(s, "a1", "echo one > /workspace/f; echo two > /mnt/user-data/outputs/g; id -u; stat -c %u /workspace")[1] == "0\n0\n"
+        assert run(s, "a2", "cat f /mnt/user-data/outputs/g; echo more >> f")[1] == "one\ntwo\n"
+        for other in ("b1", "n"):
+            assert run(s, other, "ls /workspace /mnt/user-data/outputs | grep -c '[fg]$'")[1] == "0\n"
+        for name in ("a1", "a2"):
+            assert s.DestroySession(session_id=name).success
+        assert (tmp_path / "data/tenants/alpha/workspace/f").read_text() == "one\nmore\n"
+        s.CreateSession(session_id="a3", tenant_id="alpha")
+        assert s.ReadFile(session_id="a3", path="f").content == "one\nmore\n"
+        assert run(s, "a3", "echo x > /etc/x; echo x > /mnt/x")[0] != 0
+    finally:
+        for session in s.ListSessions().sessions:
+            s.DestroySession(session_id=session.session_id)
+        s.close()
+        d.stop()
 
 
 def test_seed_port_and_timeout(tmp_path):

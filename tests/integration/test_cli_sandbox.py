@@ -497,6 +497,16 @@ def test_exec_loses_nothing_in_a_pipe(holt, server):
 
 
 @real
+def test_rm_takes_several(holt, server):
+    for name in ("a", "b", "c"):
+        server.box(name)
+    r = holt("rm", "a", "none", "b", "nothing", status=2)
+    assert r.stderr == b"holt: there is no sandbox 'nothing'\nholt: there is no sandbox 'none'\nhint: holt ls lists those there are\n"
+    assert [s["name"] for s in server.ok("GET", "/holt/v1/sandboxes")["sandboxes"]] == ["c"]
+    holt("rm", "c")
+
+
+@real
 def test_list_by_label(holt, server):
     holt("create", "--name", "blue", "--labels", "team=blue", "--labels", "a=b c&d")
     holt("create", "--name", "red", "--labels", "team=red")

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from egress import (DNS_TCP, DNS_UDP, TCP4, Egress, Names, Peer, client_hello, connect, echo, http_echo, proxy,
-                    read_head, socks)
+from egress import (DNS_TCP, DNS_UDP, TCP4, Egress, Names, Peer, basic, client_hello, connect, echo, http_echo, jwt,
+                    proxy, read_head, socks)
 
 BUILD = os.environ.get("HOLT_BUILD", "build")
 LOOPBACK = {"cidr": "127.0.0.0/8", "ports": ["1-65535"]}
@@ -325,6 +325,36 @@ def test_connections_outlive_holtd_and_policies_are_kept(egress, echoes):
     assert egress.remove("sb_1") == ""
     with pytest.raises(OSError):
         proxy(port)
+
+
+def test_credentials_on_tcp(egress, echoes):
+    egress.box({"allow": [f"plain.test:{echoes.port}", LOOPBACK]})
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        port = s.getsockname()[1]
+    assert egress.listen("127.0.0.1", port, "secret") == ""
+    to = f"plain.test:{echoes.port}"
+    c, head = connect(port, to, basic(jwt("secret", "sb_1")))
+    assert head.startswith("HTTP/1.1 200")
+    c.sendall(b"hi")
+    assert c.recv(2) == b"hi"
+    assert egress.event(what="allowed")["id"] == "sb_1"
+    assert connect(port, f"other.test:{echoes.port}", basic(jwt("secret", "sb_1")))[1].startswith("HTTP/1.1 403")
+    good = jwt("secret", "sb_1")
+    for bad in ("", basic(jwt("wrong", "sb_1")), basic(jwt("secret", "sb_1", exp=int(time.time()) - 1)), basic(jwt("secret", "sb_2")),
+                basic(jwt("secret", "sb_1", head={"alg": "none"})), basic(good.rsplit(".", 1)[0] + "."), basic(good + "x"), basic("x"),
+                basic(jwt("secret", "")), basic(jwt("secret", "sb_1", exp="x")), basic(good).replace("Basic", "Bearer"),
+                "Proxy-Authorization: Basic ????\r\n", "Proxy-Authorization: Basic " + "QUFB" * 6000 + "\r\n"):
+        head = connect(port, to, bad)[1]
+        assert head.startswith("HTTP/1.1 407") and 'proxy-authenticate: Basic realm="holt"' in head, (bad, head)
+    c = proxy(port)
+    c.sendall(b"\x05\x01\x00")  # SOCKS has no credentials here
+    with pytest.raises(ConnectionResetError):
+        c.recv(1)
+    assert egress.listen("127.0.0.1", port, "other") == ""  # another key
+    assert connect(port, to, basic(good))[1].startswith("HTTP/1.1 407")
+    assert connect(port, to, basic(jwt("other", "sb_1")))[1].startswith("HTTP/1.1 200")
+    egress.remove("sb_1")  # tokens die with their sandbox
+    assert "their sandbox is gone" in connect(port, to, basic(jwt("other", "sb_1")))[1]
 
 
 def test_budgets(egress, echoes):

@@ -6,6 +6,8 @@ ranges and cgroups of its own.
 import json
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import time
 
@@ -125,6 +127,20 @@ def test_limits_hold(holtd):
     assert holt(holtd, "rm", "small").returncode == 0
 
 
+@pytest.mark.parametrize("limits", [[], ["--memory", "256m", "--pids", "64"]], ids=["unlimited", "limited"])
+def test_stats_are_measured(holtd, limits):
+    """Also where no cgroup counts, as on cgroup v1 without limits."""
+    assert holt(holtd, "create", "--name", "used", *limits).returncode == 0
+    work = "import threading, time; x = bytearray(40 << 20); threading.Thread(target=time.sleep, args=(60,)).start(); print('up', flush=True)"
+    assert holt(holtd, "exec", "used", "-d", "--", "python3", "-c", work).returncode == 0
+    wait_for(lambda: b"up" in holt(holtd, "logs", "used").stdout)
+    got = holtd.ok("GET", "/holt/v1/sandboxes/used/stats")
+    assert 40 << 20 < got["memory_bytes"] < 200 << 20 and got["memory_peak_bytes"] >= got["memory_bytes"], got
+    assert got["pids"] == 3 and got["cpu_us"] > 1000 and got["disk_bytes"] > 0, got
+    assert b"used" in holt(holtd, "top", "--once").stdout
+    assert holt(holtd, "rm", "used").returncode == 0
+
+
 def test_pause_stops_and_stop_ends_everything(holtd):
     """By the freezer or by signals: a counter stands still, goes on, and its daemons go with it."""
     assert holt(holtd, "create", "--name", "clock").returncode == 0
@@ -170,6 +186,45 @@ def test_commands_outlive_the_daemon(home):
             e.stop()
     finally:
         d.kill()
+
+
+def spawn_of(d):
+    """The pid of its holt-spawn, which leads a session of its own."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                if f.read().split(b"\0")[:3] == [b"holt-spawn", b"--state", d.state.encode()] and os.getsid(int(pid)) == int(pid):
+                    return int(pid)
+        except OSError:
+            pass
+    return None
+
+
+def test_a_holt_spawn_that_hangs_or_dies_does_not_stop_holtd(tmp_path):
+    d = native(tmp_path / "d")
+    silent = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        d.ok("POST", "/holt/v1/sandboxes", {"name": "box"})
+        os.unlink(f"{d.state}/spawn.sock")
+        silent.bind(f"{d.state}/spawn.sock")
+        silent.listen(8)  # it takes connections and never says a word
+        dead = spawn_of(d)
+        os.kill(dead, signal.SIGKILL)
+        end, slowest = time.monotonic() + 3, 0.0
+        while time.monotonic() < end:
+            began = time.monotonic()
+            assert holt(d, "exec", "box", "--", "true").returncode == 0, "what runs needs no holt-spawn"
+            slowest = max(slowest, time.monotonic() - began)
+        assert slowest < 2, f"holtd did not answer for {slowest:.1f} s"
+        silent.close()
+        assert holt(d, "create", "--name", "later").returncode == 0, "a new holt-spawn makes it"
+        assert spawn_of(d) not in (None, dead)
+        assert not os.path.exists(f"/proc/{dead}"), "the dead one was reaped"
+    finally:
+        silent.close()
+        for s in d.ok("GET", "/holt/v1/sandboxes")["sandboxes"]:
+            d.request("DELETE", f"/holt/v1/sandboxes/{s['id']}")
+        d.stop()
 
 
 def test_an_imported_image_runs(holtd, tmp_path):

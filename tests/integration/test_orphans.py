@@ -33,7 +33,7 @@ def old(tmp_path):
         os.makedirs(tmp_path / "root/bin")
         shutil.copy(f"{BUILD}/holt-unpack", tmp_path / "root/bin/tool")
         assert holt(d, "image", "import", str(tmp_path / "root"), "--name", "tool:1").returncode == 0
-        wait_for(lambda: len(d.ok("GET", f"{API}/sandboxes")["sandboxes"]) == 2)  # the one that unpacked has gone
+        wait_for(lambda: len(os.listdir(f"{d.state}/sb")) == 2)  # the one that unpacked is gone
         kill(d)
         yield d
     finally:

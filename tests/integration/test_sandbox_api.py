@@ -7,6 +7,7 @@ import http.client
 import io
 import json
 import os
+import re
 import socket
 import struct
 import tarfile
@@ -149,6 +150,10 @@ def test_create_is_idempotent(holtd):
     ("POST", "/sandboxes", {"mounts": [{"kind": "host", "source": "/etc", "target": "/e"}]}, 403, "/etc"),
     ("POST", "/sandboxes", {"mounts": [{"kind": "odd", "target": "/e"}]}, 400, "kind"),
     ("POST", "/sandboxes", {"runtime": "nosuch"}, None, "nosuch"),
+    ("POST", "/sandboxes", {"network": "open"}, 501, "controls no network"),
+    ("POST", "/sandboxes", {"network": {"allow": ["a..b"]}}, 400, "rule 1 of 'allow'"),
+    ("POST", "/sandboxes", {"network": {"alow": []}}, 400, "alow"),
+    ("POST", "/run", {"command": ["true"], "allow": ["*.com"]}, 400, "top-level"),
     ("POST", "/run", {}, 400, "command"),
     ("POST", "/run", {"command": []}, 400, "command"),
     ("POST", "/run", {"command": ["a", 1]}, 400, "command"),
@@ -283,6 +288,14 @@ def test_output_that_nobody_reads_holds_up_no_reply(holtd, box):
         assert r["truncated"] and r["stdout"].endswith("\n100000\n") and r["exit_code"] == 0
         status, reply, _ = holtd.request("POST", path, {"command": "true", "on_full": "block"})
         assert status == 400 and "'on_full'" in reply["error"]["message"] and reply["error"]["hint"]
+
+
+def test_logs_say_what_is_gone(holtd, box):
+    x = box.exec("seq 1 100000; echo end >&2", output_bytes=65536)
+    text = holtd.ok("GET", f"{box.path}/logs?exec={x['id']}")
+    gap = re.match(r"\n\[holt: bytes 0 to (\d+) of stdout are no longer kept\]\n", text)
+    assert gap and int(gap[1]) > 300000 and "100000\n" in text and "end\n" in text, text[:200]
+    assert "no longer kept" not in holtd.ok("GET", f"{box.path}/logs?exec={x['id']}&tail=100"), "nobody asked for the rest"
 
 
 def test_blocked_output_waits_for_its_reader(holtd, box):

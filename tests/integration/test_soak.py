@@ -20,7 +20,7 @@ from daemon import ASAN, BUILD, ROOT, SOAK, Holtd, environment, wait_for
 from soak_clients import ROLES, World
 
 ROUNDS = 200 if SOAK else 20
-VICTIMS = ("holtd", "spawn", "both", "init")
+VICTIMS = {"holtd": 0, "spawn": 4, "both": 2, "init": 6}  # and with which point each begins; then they take turns
 POINTS = {  # name: who stops there, and how often it is passed in a second of this load, about
     "before commit": ("holtd", 20),
     "after commit": ("holtd", 20),
@@ -54,23 +54,29 @@ class Points:
         return struct.unpack("i", self.map[0:4])[0]
 
 
-def state_of(pid):
+def stat_of(pid):
+    """Fields of proc(5)'s stat from the third on: state, ppid, pgrp, session, ..."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
-            return f.read().rsplit(")", 1)[1].split()[0]
+            return f.read().rsplit(")", 1)[1].split()
     except OSError:
-        return "gone"
+        return ["gone", "", "", ""]
 
 
-def servers(state):
-    """The holt-spawn of this state directory: its pid, or None."""
+def state_of(pid):
+    return stat_of(pid)[0]
+
+
+def find_spawn(state):
+    """The holt-spawn of this state directory, not a child of it on its way to be an init: its pid, or None."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as f:
                 argv = f.read().split(b"\0")
         except OSError:
             continue
-        if argv[0] == b"holt-spawn" and os.fsencode(state) in argv and state_of(pid) != "Z":
+        stat = stat_of(pid)
+        if argv[0] == b"holt-spawn" and os.fsencode(state) in argv and stat[0] != "Z" and stat[3] == pid:
             return int(pid)
     return None
 
@@ -106,7 +112,7 @@ class House:
         return self.holtd.state
 
     def spawn(self):
-        return servers(self.state)
+        return find_spawn(self.state)
 
     def init_of(self, box):
         with open(f"{self.state}/sb/{box}/record", encoding="ascii") as f:
@@ -128,9 +134,9 @@ class House:
             return len([k for k in links if not k.startswith(("net:[", "user:["))])
         return count(self.holtd.pid), count(self.spawn())
 
-    def leftovers(self):
-        r = subprocess.run([f"{ROOT}/tools/leftovers", "--serving", self.state], capture_output=True, text=True,
-                           timeout=60)
+    def leftovers(self, *flags):
+        r = subprocess.run([f"{ROOT}/tools/leftovers", *(flags or ["--serving"]), self.state], capture_output=True,
+                           text=True, timeout=60)
         return r.stdout + r.stderr
 
     def end(self):
@@ -138,11 +144,31 @@ class House:
         self.points.disarm()
         for pid in filter(None, (self.holtd.pid if self.holtd.alive() else None, self.spawn())):
             os.kill(pid, signal.SIGCONT)
-        if not self.holtd.alive():
-            self.start()
-        for s in self.holtd.ok("GET", "/holt/v1/sandboxes?limit=100")["sandboxes"]:
-            self.holtd.request("DELETE", f"/holt/v1/sandboxes/{s['id']}")
-        self.holtd.stop()
+        try:
+            if not self.holtd.alive():
+                self.start()
+            for s in self.holtd.ok("GET", "/holt/v1/sandboxes?limit=100")["sandboxes"]:
+                self.holtd.request("DELETE", f"/holt/v1/sandboxes/{s['id']}", timeout=5)
+            self.holtd.stop()
+        except BaseException:
+            self.kill_all()
+            raise
+
+    def kill_all(self):
+        """What hangs is killed, and its groups removed."""
+        self.kill_holtd()
+        found = [line.split(" ", 2)[:2] for line in self.leftovers("--").splitlines()]
+        for pid in [int(what) for kind, what in found if kind == "process"]:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        time.sleep(0.5)
+        for path in sorted((what for kind, what in found if kind == "cgroup"), key=len, reverse=True):
+            try:
+                os.rmdir(path)
+            except OSError:
+                pass
 
 
 # --- one round ---
@@ -179,9 +205,9 @@ def strike(house, world, victim, rng):
 
 def one_round(house, number, seed):
     rng = random.Random(f"{seed}/{number}")
-    victim = VICTIMS[number % 4]
-    at = number // 4
-    point = list(POINTS)[(at // 2 * 4 + number % 4) % len(POINTS)] if at % 2 == 0 else None
+    victim = list(VICTIMS)[number % 4]
+    turn = number // 4
+    point = list(POINTS)[(turn // 2 + VICTIMS[victim]) % len(POINTS)] if turn % 2 == 0 else None
     world = World(house.holtd, rng.random())
     clients = [role(world, f"r{number}-{i}") for i, role in enumerate(ROLES)]
     for c in clients:

@@ -1,9 +1,11 @@
 """Volumes on the native runtime, as root and rootless: shared, kept, counted, apart by tenant."""
+import json
 import os
+import subprocess
 
 import pytest
 
-from daemon import native, wait_for
+from daemon import BUILD, environment, native, wait_for
 from home import Home
 
 
@@ -117,6 +119,26 @@ def test_a_key_makes_one(holtd):
     a = holtd.ok("POST", "/holt/v1/volumes", {"name": "once"}, headers=key)
     b = holtd.ok("POST", "/holt/v1/volumes", {"name": "once"}, headers=key)
     assert a == b and len(holtd.ok("GET", "/holt/v1/volumes")["volumes"]) == 1
+
+
+def holt(holtd, *args):
+    env = environment({"HOLT_SERVER": holtd.url, "HOLT_TOKEN": holtd.token})
+    return subprocess.run([f"{BUILD}/holt", *args], env=env, capture_output=True, timeout=60, text=True)
+
+
+def test_the_command_line(holtd):
+    made = holt(holtd, "volume", "create", "cli-1", "--kind", "tmpfs", "--size", "8m")
+    assert made.returncode == 0, made.stderr
+    listed = holt(holtd, "volume", "ls").stdout
+    assert "cli-1" in listed and "tmpfs" in listed
+    volumes = json.dumps([at("cli-1", "/v")])
+    assert holt(holtd, "run", "--volumes", volumes, "--", "sh", "-c", "echo x > /v/f; cat /v/f").stdout == "x\n"
+    assert json.loads(holt(holtd, "volume", "inspect", "cli-1", "-o", "json").stdout)["size_bytes"] == 8 << 20
+    holt(holtd, "create", "--name", "user", "--volumes", volumes)
+    r = holt(holtd, "volume", "rm", "cli-1")
+    assert r.returncode == 3 and "user" in r.stderr, r
+    assert holt(holtd, "rm", "user").returncode == 0
+    assert holt(holtd, "volume", "rm", "cli-1").returncode == 0
 
 
 def test_it_is_there_after_a_crash(tmp_path):

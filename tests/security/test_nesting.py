@@ -82,6 +82,8 @@ print(len(held) < 200, errno.errorcode[ctypes.get_errno()])
 
 @pytest.mark.parametrize("name", sorted(set(ATTEMPTS) - {"nested_user_namespace"}))
 def test_attempt_fails(box, host, name):
+    if box.spawn.user and name == "users_of_neighbours":
+        pytest.skip("without root, sandboxes share their users: docs/threat-model.md")
     ATTEMPTS[name](box, host)
     assert box.alive() and host.neighbour.alive()
 

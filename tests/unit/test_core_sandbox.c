@@ -229,6 +229,27 @@ static void create_commits_confirms_and_tells(void **state)
     assert_int_equal(events(f, "sandbox.running"), 1);
 }
 
+static void a_run_is_confirmed_only_when_it_lasts(void **state)
+{
+    struct fixture *f = *state;
+
+    sandbox_create(f->all, &(struct sandbox_spec){.one_shot = true}, &tester, on_sandbox, f);
+    await(f);
+    assert_non_null(f->s);
+    assert_int_equal(count(f, "SELECT COUNT(*) FROM sandboxes WHERE state = 'running'"), 1);
+    assert_int_equal(script.calls[CALL_CONFIRM], 0);
+    pass(f, 200);
+    assert_int_equal(script.calls[CALL_CONFIRM], 1);
+    sandbox_destroy(f->s, &tester, on_sandbox, f);
+    await(f);
+    sandbox_create(f->all, &(struct sandbox_spec){.one_shot = true}, &tester, on_sandbox, f);
+    await(f);
+    sandbox_destroy(f->s, &tester, on_sandbox, f);
+    await(f);
+    pass(f, 200);
+    assert_int_equal(script.calls[CALL_CONFIRM], 1);
+}
+
 static void a_create_that_fails_leaves_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -753,6 +774,70 @@ static void a_command_that_never_began_is_not_there(void **state)
     assert_int_equal(info_of(exec_next(s, STR(""))).state, EXEC_LOST);
 }
 
+/* What a create wants written with the row. */
+struct also {
+    char id[ID_SIZE];
+    int freed;
+};
+
+static void also_ready(void *arg, const struct sandbox *s)
+{
+    struct also *a = arg;
+    struct sandbox_info i;
+
+    sandbox_info(s, &i);
+    (void)snprintf(a->id, sizeof a->id, "%s", i.id);
+}
+
+static int also_write(struct store_tx *tx, void *arg, struct err *e)
+{
+    const struct also *a = arg;
+    AUTO(mem_free) char *object = xasprintf("sandbox/%s", a->id);
+
+    return tx_run(tx,
+                  "INSERT INTO idempotency (principal, key, op, request_hash, status, object, "
+                  "created_ms) VALUES ('a', :object, 'c', :hash, 201, :object, 1)",
+                  PARAMS(P_C("object", object), P_BLOB("hash", STR("h"))), e) < 0
+               ? -1
+               : 0;
+}
+
+static void also_free(void *arg)
+{
+    ((struct also *)arg)->freed++;
+}
+
+static void a_key_is_there_when_the_row_is(void **state)
+{
+    static const struct sandbox_also ops = {also_ready, also_write, also_free};
+    static const char keys[] = "SELECT COUNT(*) FROM idempotency";
+    struct fixture *f = *state;
+    struct also a[3] = {0};
+    struct sandbox_spec spec = {.name = STR("a"), .also = &ops, .also_arg = &a[0]};
+
+    sandbox_create(f->all, &spec, &tester, on_sandbox, f);
+    await(f);
+    assert_non_null(f->s);
+    assert_int_equal(count(f, keys), 1);
+    assert_int_equal(a[0].freed, 1);
+    spec.also_arg = &a[1]; /* the name is taken: nothing is made */
+    sandbox_create(f->all, &spec, &tester, on_sandbox, f);
+    await(f);
+    assert_int_equal(f->e.code, ERR_CONFLICT);
+    assert_int_equal(a[1].freed, 1);
+    script.silent = true; /* the row is written, and then it comes to nothing */
+    spec.name = STR("b");
+    spec.also_arg = &a[2];
+    sandbox_create(f->all, &spec, &tester, on_sandbox, f);
+    settle(f);
+    assert_int_equal(count(f, keys), 2);
+    pass(f, 31000);
+    await(f);
+    assert_int_equal(f->e.code, ERR_TIMEOUT);
+    assert_int_equal(count(f, keys), 1);
+    assert_int_equal(a[2].freed, 1);
+}
+
 #define MANY 1000
 
 static int many_work(struct store_tx *tx, void *arg, struct err *e)
@@ -853,6 +938,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(create_commits_confirms_and_tells),
+        TEST(a_run_is_confirmed_only_when_it_lasts),
         TEST(a_create_that_fails_leaves_nothing),
         TEST(an_init_that_never_answers_fails_the_create),
         TEST(destroy_while_it_is_made),
@@ -877,6 +963,7 @@ int main(void)
         TEST(a_late_acknowledgement_of_input_is_harmless),
         TEST(a_command_under_a_key_waits_for_its_row),
         TEST(a_command_that_never_began_is_not_there),
+        TEST(a_key_is_there_when_the_row_is),
         TEST(aliases_lead_to_one_sandbox_across_a_restart),
         TEST(a_thousand_are_read_in_a_moment),
     };

@@ -27,6 +27,8 @@ static struct egress_msg sample(enum egress_type type)
         m.u.question = (struct egress_question){1, STR("sb_1"), STR("a.test"), 443};
     else if (type == EGRESS_ANSWER)
         m.u.answer = (struct egress_answer){1, 1, EGRESS_FOR_SANDBOX};
+    else if (type == EGRESS_LISTEN)
+        m.u.listen = (struct egress_listen){STR("127.0.0.1"), 15004, STR("key")};
     else if (type != EGRESS_DONE)
         m.u.name.id = STR("sb_1");
     return m;

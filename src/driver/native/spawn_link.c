@@ -2,13 +2,12 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/launch.h"
 #include "base/mem.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -17,9 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define START_MS 15000 /* on a busy machine; one that ends at its start is seen at once */
 #define LOOK_MS 5
 #define SAID_MAX 4096
-#define LOG_MAX (1 << 20) /* of spawn.log: a larger one begins anew at the next start */
 
 /* Through /proc: sun_path holds 108 bytes, and the state directory may be anywhere. */
 static int connect_below(const struct spawn_link_home *h, int type, const char *name)
@@ -66,32 +65,13 @@ int spawn_link_start(const struct spawn_link_home *h, pid_t *ret, struct err *e)
     char name[] = "holt-spawn", state_option[] = "--state", init_option[] = "--init";
     char *const first[] = {name, state_option, state, init_option, init};
     AUTO(mem_free) char **argv = xzalloc((ARRAY_LEN(first) + h->allowed_n + 1) * sizeof *argv);
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t how;
-    sigset_t none;
-    int r, begin = log_size(h) > LOG_MAX ? O_TRUNC : 0;
+    int r;
 
     memcpy(argv, first, sizeof first);
     if (h->allowed_n > 0)
         memcpy(argv + ARRAY_LEN(first), h->allowed, h->allowed_n * sizeof *argv);
-    sigemptyset(&none);
-    (void)posix_spawn_file_actions_init(&files);
-    (void)posix_spawnattr_init(&how);
-    (void)posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
-    (void)posix_spawnattr_setsigmask(&how, &none);
-    r = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-    if (r == 0)
-        r = posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
-    if (r == 0)
-        r = posix_spawn_file_actions_addopen(&files, 2, log, O_WRONLY | O_CREAT | O_APPEND | begin,
-                                             0600);
-    if (r == 0) /* it outlives us: who waits for the end of a pipe of ours must not wait for it */
-        r = posix_spawn_file_actions_addclosefrom_np(&files, 3);
-    if (r == 0)
-        r = posix_spawn(ret, program, &files, &how, argv, environ);
-    (void)posix_spawn_file_actions_destroy(&files);
-    (void)posix_spawnattr_destroy(&how);
-    return r != 0 ? err_set(e, ERR_UNSUPPORTED, r, "run '%s'", program) : 0;
+    r = launch_detached(program, argv, log, ret);
+    return r < 0 ? err_set(e, ERR_UNSUPPORTED, -r, "run '%s'", program) : 0;
 }
 
 bool spawn_link_lives(pid_t *pid)
@@ -120,7 +100,7 @@ static int died(const struct spawn_link_home *h, int64_t from, struct err *e)
 {
     AUTO(fd_close) int fd = openat(h->state, "spawn.log", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     char said[SAID_MAX];
-    ssize_t n = fd < 0 ? -1 : pread(fd, said, sizeof said, from > LOG_MAX ? 0 : from);
+    ssize_t n = fd < 0 ? -1 : pread(fd, said, sizeof said, from > LAUNCH_LOG_MAX ? 0 : from);
     struct str rest, why;
 
     if (n <= 0)
@@ -132,7 +112,7 @@ static int died(const struct spawn_link_home *h, int64_t from, struct err *e)
 
 int spawn_link_open(const struct spawn_link_home *h, pid_t *pid, struct err *e)
 {
-    int64_t until = clock_mono_ms() + SPAWN_LINK_MS, said = log_size(h);
+    int64_t until = clock_mono_ms() + START_MS, said = log_size(h);
     int fd = spawn_link_connect(h, e);
 
     *pid = 0;

@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-#define SPAWN_LINK_MS 5000 /* how long holt-spawn may take to start, and to answer */
+#define SPAWN_LINK_MS 5000 /* how long holt-spawn may take to answer */
 
 struct spawn_link_home {
     int state;          /* the state directory, O_PATH */

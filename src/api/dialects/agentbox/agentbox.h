@@ -22,6 +22,8 @@ void agentbox_hosts(const struct sandbox *s, struct arena *a, struct str **ret, 
 bool agentbox_may_pip(const struct sandbox *s, struct buf *why);
 /* The note in which a session keeps them. */
 void agentbox_hosts_note(const struct str *hosts, size_t count, struct buf *to);
+/* The network policy that keeps them. */
+void agentbox_hosts_policy(struct str note, struct buf *to);
 
 void agentbox_create_session(struct request *r, const void *in);
 void agentbox_destroy_session(struct request *r, const void *in);

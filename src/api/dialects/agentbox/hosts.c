@@ -1,4 +1,6 @@
 #include "api/dialects/agentbox/agentbox.h"
+#include "proto/ip.h"
+#include "proto/json.h"
 
 static const char *const defaults[] = {
     "pypi.org",   "files.pythonhosted.org",    "registry.npmjs.org",
@@ -29,6 +31,34 @@ void agentbox_hosts(const struct sandbox *s, struct arena *a, struct str **ret, 
     left = i.note;
     for (size_t k = 0; k < n; k++)
         (*ret)[k] = str_cut(left, '\n', &left);
+}
+
+/* What is no host name or address can be asked for, and never be reached. */
+static bool is_host(struct str text)
+{
+    struct str name = str_starts(text, STR("*.")) ? str_skip(text, 2) : text;
+    struct host h;
+    struct err e;
+
+    return host_parse(name, &h, &e) == 0;
+}
+
+void agentbox_hosts_policy(struct str note, struct buf *to)
+{
+    struct jw w = {.to = to};
+
+    jw_object(&w);
+    jw_kc(&w, "mode", "allowlist");
+    jw_key(&w, "allow");
+    jw_array(&w);
+    while (note.n > 0) {
+        struct str host = str_cut(note, '\n', &note);
+
+        if (is_host(host))
+            jw_str(&w, host);
+    }
+    jw_array_end(&w);
+    jw_object_end(&w);
 }
 
 static bool has_host(struct str note, const char *host)

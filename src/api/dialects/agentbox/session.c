@@ -3,11 +3,11 @@
 #include "base/enc.h"
 #include "base/mem.h"
 #include "base/rnd.h"
+#include "core/tenant.h"
 #include "proto/digest.h"
 
 #define DIALECT "agentbox"
 #define ID_MAX ALIAS_MAX
-#define TENANT_MAX 64
 #define HOSTS_MAX 256
 #define GRPC_UNKNOWN 2
 
@@ -135,7 +135,10 @@ void agentbox_list_sessions(struct request *r, const void *in)
 struct create_job { /* one create under way, and everybody who asked for the same session */
     struct list link;
     struct list askers;
-    char *id;
+    struct api *api;
+    struct principal by;
+    char *id, *tenant;
+    struct buf hosts; /* as the session's note has them */
 };
 
 struct asker {
@@ -196,6 +199,8 @@ static void created(void *arg, struct sandbox *s, const struct err *e)
             tell(r, s, e);
     }
     mem_free(j->id);
+    mem_free(j->tenant);
+    buf_done(&j->hosts);
     mem_free(j);
 }
 
@@ -213,59 +218,57 @@ static struct str random_uuid(struct request *r)
     return str_make(to, 36);
 }
 
-/* A tenant names a directory: nothing else may be meant by it. */
-static int check_tenant(struct str t, struct err *e)
-{
-    bool good = t.n <= TENANT_MAX && (t.n == 0 || (t.p[0] != '.' && t.p[0] != '-'));
-
-    for (size_t i = 0; good && i < t.n; i++)
-        good = (t.p[i] >= '0' && t.p[i] <= '9') || (t.p[i] >= 'a' && t.p[i] <= 'z') ||
-               (t.p[i] >= 'A' && t.p[i] <= 'Z') || memchr("._-", t.p[i], 3);
-    if (good)
-        return 0;
-    err_set(e, ERR_INVALID, 0, "the tenant_id '" STR_FMT "' cannot be used", (int)size_min(t.n, 80),
-            t.p);
-    return err_hint(e, "up to %d letters, digits, '.', '_' and '-', not beginning with '.' or '-'",
-                    TENANT_MAX);
-}
-
 static int check(const struct agentbox_create_session_request *q, struct err *e)
 {
     if (q->session_id.n > ID_MAX || str_index(q->session_id, '\0') >= 0)
         return err_set(e, ERR_INVALID, 0, "a session_id has at most %d bytes and no NUL", ID_MAX);
     if (q->allowed_hosts_count > HOSTS_MAX)
         return err_set(e, ERR_INVALID, 0, "at most %d allowed_hosts", HOSTS_MAX);
-    return check_tenant(q->tenant_id, e);
+    return tenant_check(q->tenant_id, e);
 }
 
-static void begin(struct request *r, struct str id, const struct agentbox_create_session_request *q)
+/* What of the read-only root can be written; a tenant's sessions share the host's directories. */
+static const char *const shared_names[] = {"workspace", "outputs", NULL};
+static const char *const shared_targets[] = {"/workspace", "/mnt/user-data/outputs"};
+
+static bool is_shared(const struct create_job *j)
 {
-    const struct config *conf = r->api->c.conf;
-    const struct principal by = request_who(r);
-    const struct alias_name alias = {STR(DIALECT), id};
+    return j->tenant[0] && j->api->c.conf->storage_path[0];
+}
+
+static void make_mounts(const struct create_job *j, struct buf paths[2], struct sandbox_mount *to)
+{
+    for (size_t i = 0; i < ARRAY_LEN(shared_targets); i++) {
+        to[i] = (struct sandbox_mount){.kind = STR("own"), .target = str_of(shared_targets[i])};
+        if (!is_shared(j))
+            continue;
+        buf_printf(&paths[i], "%s/%s/%s", j->api->c.conf->storage_path, j->tenant, shared_names[i]);
+        to[i].kind = STR("host");
+        to[i].source = buf_str(&paths[i]);
+    }
+}
+
+static void create(struct create_job *j)
+{
+    const struct config *conf = j->api->c.conf;
+    const struct alias_name alias = {STR(DIALECT), str_of(j->id)};
     /* The root is read-only: packages go where pip --user finds them. */
     const struct pair env[] = {
         {STR("PYTHONUSERBASE"), STR("/workspace/.local")},
         {STR("PATH"), STR("/workspace/.local/bin:/usr/local/sbin:/usr/local/bin:"
                           "/usr/sbin:/usr/bin:/sbin:/bin")},
     };
-    const struct sandbox_mount mounts[] = {
-        {.kind = STR("tmpfs"), .target = STR("/workspace"), .size_bytes = 1LL << 30},
-        {.kind = STR("tmpfs"), .target = STR("/mnt/user-data/outputs"), .size_bytes = 1LL << 30},
-    };
-    struct create_job *j = xzalloc(sizeof *j);
-    AUTO(buf_done) struct buf note = {0};
+    AUTO(buf_done) struct buf network = {0};
+    struct buf paths[2] = {{0}, {0}};
+    struct sandbox_mount mounts[ARRAY_LEN(shared_targets)];
 
-    agentbox_hosts_note(q->allowed_hosts, q->allowed_hosts_count, &note);
-    j->id = str_dup(id);
-    list_init(&j->askers);
-    list_push(&r->api->sessions_creating, &j->link);
-    join(j, r);
-    sandbox_create(r->api->c.sandboxes,
+    make_mounts(j, paths, mounts);
+    agentbox_hosts_policy(buf_str(&j->hosts), &network);
+    sandbox_create(j->api->c.sandboxes,
                    &(struct sandbox_spec){
                        .image = conf->seed_image[0] ? str_of(conf->seed_image)
                                                     : STR("agentbox-sandbox:latest"),
-                       .tenant = q->tenant_id,
+                       .tenant = str_of(j->tenant),
                        .limits = {.memory_bytes = 4LL << 30, .cpu_millis = 4000},
                        .rootfs_ro = true,
                        .idle_ttl_ms = conf->session_timeout_ms,
@@ -273,13 +276,42 @@ static void begin(struct request *r, struct str id, const struct agentbox_create
                        .env_count = ARRAY_LEN(env),
                        .mounts = mounts,
                        .mount_count = ARRAY_LEN(mounts),
-                       .network = STR("none"),
+                       .network = buf_str(&network),
                        .dialect = STR(DIALECT),
-                       .note = buf_str(&note),
+                       .note = buf_str(&j->hosts),
                        .aliases = &alias,
                        .alias_count = 1,
                    },
-                   &by, created, j);
+                   &j->by, created, j);
+    buf_done(&paths[0]);
+    buf_done(&paths[1]);
+}
+
+static void storage_made(void *arg, const struct err *e)
+{
+    if (e->code == ERR_NONE)
+        create(arg);
+    else
+        created(arg, NULL, e);
+}
+
+static void begin(struct request *r, struct str id, const struct agentbox_create_session_request *q)
+{
+    struct create_job *j = xzalloc(sizeof *j);
+
+    j->api = r->api;
+    j->by = request_who(r);
+    j->id = str_dup(id);
+    j->tenant = str_dup(q->tenant_id);
+    agentbox_hosts_note(q->allowed_hosts, q->allowed_hosts_count, &j->hosts);
+    list_init(&j->askers);
+    list_push(&r->api->sessions_creating, &j->link);
+    join(j, r);
+    if (is_shared(j))
+        tenant_make_dirs(server_loop(r->api->server), r->api->c.conf->storage_path, q->tenant_id,
+                         shared_names, storage_made, j);
+    else
+        create(j);
 }
 
 void agentbox_create_session(struct request *r, const void *in)

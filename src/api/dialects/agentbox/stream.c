@@ -1,9 +1,9 @@
 #include "api/dialects/agentbox/agentbox.h"
-#include "api/feed.h"
 #include "api/live.h"
 #include "api/sandbox.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "core/feed.h"
 
 struct stream { /* one ExecStream; it lives until the caller has gone and the command has started */
     struct waiter waiter;

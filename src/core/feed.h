@@ -1,4 +1,4 @@
-/* feed: private to src/api: bytes that came with a request, on their way into a command's standard
+/* feed: bytes that came with a request, on their way into a command's standard
  * input.  It outlives the request, ends with the last byte or with the command, and holds the
  * command's control meanwhile. */
 #pragma once

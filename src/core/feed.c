@@ -1,4 +1,4 @@
-#include "api/feed.h"
+#include "core/feed.h"
 
 #include "base/buf.h"
 #include "base/mem.h"

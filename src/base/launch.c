@@ -1,0 +1,35 @@
+#include "base/launch.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int launch_detached(const char *program, char *const *argv, const char *log, pid_t *ret)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t how;
+    sigset_t none;
+    struct stat st;
+    int r, begin = stat(log, &st) == 0 && st.st_size > LAUNCH_LOG_MAX ? O_TRUNC : 0;
+
+    sigemptyset(&none);
+    (void)posix_spawn_file_actions_init(&files);
+    (void)posix_spawnattr_init(&how);
+    (void)posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+    (void)posix_spawnattr_setsigmask(&how, &none);
+    r = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    if (r == 0)
+        r = posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+    if (r == 0)
+        r = posix_spawn_file_actions_addopen(&files, 2, log, O_WRONLY | O_CREAT | O_APPEND | begin,
+                                             0600);
+    if (r == 0) /* it outlives us: who waits for the end of a pipe of ours must not wait for it */
+        r = posix_spawn_file_actions_addclosefrom_np(&files, 3);
+    if (r == 0)
+        r = posix_spawn(ret, program, &files, &how, argv, environ);
+    (void)posix_spawn_file_actions_destroy(&files);
+    (void)posix_spawnattr_destroy(&how);
+    return -r;
+}

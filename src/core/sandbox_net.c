@@ -1,0 +1,267 @@
+/* What a sandbox may reach: its policy, told to holt-egress together with the listeners that its
+ * driver made, and what holt-egress tells of it. */
+#include "core/sandbox_inside.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/metric.h"
+#include "proto/policy.h"
+
+#include <stdio.h>
+
+static struct metric connections = {
+    .name = "holt_egress_verdicts_total",
+    .help = "Connections out of sandboxes, by what was decided.",
+    .kind = METRIC_COUNTER,
+};
+static struct metric bytes = {
+    .name = "holt_egress_bytes_total",
+    .help = "Bytes of connections out of sandboxes that have ended, by direction.",
+    .kind = METRIC_COUNTER,
+};
+static struct metric *by_what[EGRESS_WHAT_COUNT], *bytes_up, *bytes_down;
+
+/* ---- the policy ---- */
+
+int sandbox_net_read(struct str text, struct buf *ret, bool *ret_wants, struct err *e)
+{
+    AUTO(policy_free) struct policy *p = NULL;
+
+    if (policy_parse(text.n > 0 ? text : STR("none"), false, &p, e) < 0)
+        return err_wrap(e, "field 'network'");
+    if (policy_mode(p) == POLICY_RAW) {
+        (void)err_set(e, ERR_UNSUPPORTED, 0, "field 'network': mode 'raw' is not there yet");
+        return err_hint(e, "'open' reaches every public address, by TCP");
+    }
+    policy_print(p, ret);
+    *ret_wants = policy_mode(p) != POLICY_NONE;
+    return 0;
+}
+
+/* What an agent may reach is for people to say: it could else free itself. */
+static int may_choose(const struct principal *by, struct err *e)
+{
+    if (!by || (by->role != ROLE_AGENT && !principal_is_inside(by)))
+        return 0;
+    (void)err_set(e, ERR_FORBIDDEN, 0, "an agent may not choose what a sandbox reaches");
+    return err_hint(e, "ask an operator to create or change it");
+}
+
+int sandbox_net_check(const struct driver *d, struct str text, const struct principal *by,
+                      struct sandbox_net *ret, struct err *e)
+{
+    if (sandbox_net_read(text, &ret->policy, &ret->wants, e) < 0)
+        return -1;
+    if (!ret->wants)
+        return 0;
+    if (d && d->ops->listen)
+        return may_choose(by, e);
+    (void)err_set(e, ERR_UNSUPPORTED, 0, "field 'network': runtime '%s' controls no network",
+                  d ? d->ops->name : "?");
+    return err_hint(e, "leave it 'none'");
+}
+
+int sandbox_net_change(struct sandbox *s, struct str text, const struct principal *by,
+                       struct err *e)
+{
+    AUTO(sandbox_net_done) struct sandbox_net n = {0};
+    bool up = s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED;
+
+    if (sandbox_net_check(s->driver, text, by, &n, e) < 0)
+        return -1;
+    if (n.wants && up && !s->networked) {
+        (void)err_set(e, ERR_CONFLICT, 0, "sandbox '%s' was started without a network", s->id);
+        (void)err_hint(e, "stop it, change it, start it");
+        return err_object(e, "sandbox", s->id);
+    }
+    sandbox_net_take(s, &n);
+    return 0;
+}
+
+void sandbox_net_take(struct sandbox *s, const struct sandbox_net *n)
+{
+    text_set(&s->network, buf_str(&n->policy));
+    s->wants_network = n->wants;
+}
+
+/* ---- telling holt-egress ---- */
+
+static void wired(void *arg, const struct err *e)
+{
+    AUTO(sandbox_unref) struct sandbox *s = arg;
+
+    s->wiring = false;
+    if (s->all->closed || !s->in_list)
+        return;
+    if (s->rewire && e->code == ERR_NONE) {
+        sandbox_wire(s);
+        return;
+    }
+    sandbox_updated(s, e);
+    if (s->step == STEP_MAKE) {
+        sandbox_made_wired(s, e);
+        return;
+    }
+    if (e->code != ERR_NONE) /* when holt-egress is back, ready comes and all are told again */
+        log_warn("a sandbox's policy was not taken", LOG_C("id", s->id), LOG_E(e));
+}
+
+static void listening(void *arg, const struct driver_listeners *l, const struct err *e)
+{
+    struct sandbox *s = arg;
+
+    if (e->code != ERR_NONE || s->all->closed) {
+        for (size_t i = 0; l && i < l->n; i++)
+            fd_close(l->fds[i]);
+        wired(s, e);
+        return;
+    }
+    egress_put(s->all->egress, s->id, s->network, l, wired, s);
+}
+
+void sandbox_wire(struct sandbox *s)
+{
+    if (!s->networked || !s->driver)
+        return;
+    s->rewire = s->wiring; /* what is under way tells the policy of before */
+    if (s->wiring)
+        return;
+    s->wiring = true;
+    if (egress_knows(s->all->egress, s->id))
+        egress_put(s->all->egress, s->id, s->network, NULL, wired, sandbox_ref(s));
+    else
+        s->driver->ops->listen(s->driver, s->id, listening, sandbox_ref(s));
+}
+
+void sandbox_unwire(struct sandbox *s)
+{
+    if (s->networked && s->all->egress)
+        egress_drop(s->all->egress, s->id);
+    s->networked = false;
+}
+
+/* ---- what holt-egress tells ---- */
+
+static void on_ready(void *arg)
+{
+    struct sandboxes *all = arg;
+
+    for (size_t i = 0; i < all->count; i++) {
+        struct sandbox *s = all->sorted[i];
+
+        if (s->step != STEP_MAKE &&
+            (s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED) && !s->from_row)
+            sandbox_wire(s);
+    }
+}
+
+static void put_verdict(struct buf *to, const struct egress_verdict *v)
+{
+    struct jw w = {.to = to};
+
+    jw_object(&w);
+    jw_kstr(&w, "sandbox", v->id);
+    jw_kstr(&w, "host", v->host);
+    jw_kint(&w, "port", v->port);
+    jw_kc(&w, "verdict", egress_whats[v->what]);
+    jw_kc(&w, "via", egress_vias[v->via]);
+    jw_kstr(&w, "rule", v->rule);
+    if (v->what == EGRESS_CLOSED) {
+        jw_kint(&w, "bytes_up", (int64_t)v->up);
+        jw_kint(&w, "bytes_down", (int64_t)v->down);
+        jw_kint(&w, "duration_ms", (int64_t)v->ms);
+    }
+    if (v->folded > 0)
+        jw_kint(&w, "folded", v->folded);
+    jw_object_end(&w);
+}
+
+static void on_verdict(void *arg, const struct egress_verdict *v)
+{
+    static const char *const types[EGRESS_WHAT_COUNT] = {"egress.denied", "egress.allowed",
+                                                         "egress.closed"};
+    AUTO(buf_done) struct buf data = {0};
+    char id[ID_SIZE] = "";
+
+    metric_inc(by_what[v->what], 1 + (int64_t)(v->what == EGRESS_DENIED ? v->folded : 0));
+    metric_inc(bytes_up, (int64_t)v->up);
+    metric_inc(bytes_down, (int64_t)v->down);
+    memcpy(id, v->id.p, size_min(v->id.n, sizeof id - 1));
+    put_verdict(&data, v);
+    sandbox_note_data(arg, types[v->what], id, buf_str(&data));
+}
+
+/* Approvals decide here once there are any; until then nobody can be asked, and no is the answer
+ * that can be taken back. */
+static void on_question(void *arg, const struct egress_question *q)
+{
+    struct sandboxes *all = arg;
+
+    if (all->asker)
+        all->asker(all->asker_arg, q);
+    else
+        egress_reply(all->egress, q->question, false, EGRESS_ONCE);
+}
+
+void sandboxes_set_asker(struct sandboxes *all,
+                         void (*ask)(void *arg, const struct egress_question *q), void *arg)
+{
+    all->asker = ask;
+    all->asker_arg = arg;
+}
+
+void sandboxes_answer(struct sandboxes *all, uint64_t question, bool allow, bool for_sandbox)
+{
+    egress_reply(all->egress, question, allow, for_sandbox ? EGRESS_FOR_SANDBOX : EGRESS_ONCE);
+}
+
+void sandboxes_open_egress(struct sandboxes *all, const struct sandboxes_config *c)
+{
+    static const struct egress_ops ops = {on_ready, on_verdict, on_question};
+
+    metric_add(&connections);
+    metric_add(&bytes);
+    for (size_t i = 0; i < EGRESS_WHAT_COUNT; i++) {
+        char labels[32];
+
+        (void)snprintf(labels, sizeof labels, "verdict=\"%s\"", egress_whats[i]);
+        by_what[i] = metric_child(&connections, labels);
+    }
+    bytes_up = metric_child(&bytes, "direction=\"up\"");
+    bytes_down = metric_child(&bytes, "direction=\"down\"");
+    all->egress = egress_new(&(struct egress_config){.loop = all->loop,
+                                                     .timers = all->timers,
+                                                     .state = all->state,
+                                                     .bindir = all->bindir,
+                                                     .dns = c->egress_dns,
+                                                     .proxy_host = c->proxy_host,
+                                                     .proxy_port = c->proxy_port,
+                                                     .proxy_key = c->signing_key,
+                                                     .ops = &ops,
+                                                     .arg = all});
+    if (c->proxy_host && *c->proxy_host)
+        egress_start(all->egress);
+}
+
+/* ---- the environment ---- */
+
+#define PROXY STR("http://127.0.0.1:3128")
+#define DIRECT STR("localhost,127.0.0.1,::1,.localhost")
+const struct pair sandbox_net_env[] = {
+    /* libcurl reads http_proxy in small letters only */
+    {STR("HTTP_PROXY"), PROXY},
+    {STR("HTTPS_PROXY"), PROXY},
+    {STR("ALL_PROXY"), PROXY},
+    {STR("NO_PROXY"), DIRECT},
+    {STR("http_proxy"), PROXY},
+    {STR("https_proxy"), PROXY},
+    {STR("all_proxy"), PROXY},
+    {STR("no_proxy"), DIRECT},
+    {STR("PIP_PROXY"), PROXY},
+    {STR("npm_config_proxy"), PROXY},
+    {STR("npm_config_https_proxy"), PROXY},
+    {STR("npm_config_noproxy"), DIRECT},
+    {STR("CARGO_HTTP_PROXY"), PROXY},
+};
+const size_t sandbox_net_env_count = ARRAY_LEN(sandbox_net_env);

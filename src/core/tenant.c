@@ -1,0 +1,78 @@
+#include "core/tenant.h"
+
+#include "base/mem.h"
+#include "wire/spawn.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int tenant_check(struct str t, struct err *e)
+{
+    bool good = t.n <= TENANT_MAX && (t.n == 0 || (t.p[0] != '.' && t.p[0] != '-'));
+
+    for (size_t i = 0; good && i < t.n; i++)
+        good = (t.p[i] >= '0' && t.p[i] <= '9') || (t.p[i] >= 'a' && t.p[i] <= 'z') ||
+               (t.p[i] >= 'A' && t.p[i] <= 'Z') || memchr("._-", t.p[i], 3);
+    if (good)
+        return 0;
+    err_set(e, ERR_INVALID, 0, "the tenant '" STR_FMT "' cannot be used", (int)size_min(t.n, 80),
+            t.p);
+    return err_hint(e, "up to %d letters, digits, '.', '_' and '-', not beginning with '.' or '-'",
+                    TENANT_MAX);
+}
+
+struct job {
+    uv_work_t work;
+    char *dir;
+    const char *const *names;
+    tenant_cb done;
+    void *arg;
+    struct err e;
+};
+
+/* As the host's root, files are given to the id that stands for root in all sandboxes: what the
+ * host's root owns is not root's inside. */
+static int make_dir(const char *path, bool give, struct err *e)
+{
+    if (mkdir(path, 0755) < 0)
+        return errno == EEXIST ? 0 : err_set(e, ERR_INTERNAL, errno, "make directory '%s'", path);
+    if (give && geteuid() == 0 && chown(path, SPAWN_STORED_ID, SPAWN_STORED_ID) < 0)
+        return err_set(e, ERR_INTERNAL, errno, "give away directory '%s'", path);
+    return 0;
+}
+
+static void make_all(uv_work_t *w)
+{
+    struct job *j = w->data;
+    int r = make_dir(j->dir, false, &j->e);
+
+    for (const char *const *name = j->names; r == 0 && *name; name++) {
+        AUTO(mem_free) char *path = xasprintf("%s/%s", j->dir, *name);
+
+        r = make_dir(path, true, &j->e);
+    }
+}
+
+static void made(uv_work_t *w, int status)
+{
+    struct job *j = w->data;
+
+    (void)status; /* nobody cancels it */
+    j->done(j->arg, &j->e);
+    mem_free(j->dir);
+    mem_free(j);
+}
+
+void tenant_make_dirs(uv_loop_t *loop, const char *base, struct str tenant,
+                      const char *const *names, tenant_cb done, void *arg)
+{
+    struct job *j = xzalloc(sizeof *j);
+
+    j->work.data = j;
+    j->dir = xasprintf("%s/" STR_FMT, base, STR_ARG(tenant));
+    j->names = names;
+    j->done = done;
+    j->arg = arg;
+    (void)uv_queue_work(loop, &j->work, make_all, made);
+}

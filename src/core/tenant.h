@@ -1,0 +1,18 @@
+/* tenant: the directories that a tenant's sandboxes share on the host, below one that the operator
+ * named.  They are made on another thread; their owner is who is root inside.  Thread: the loop's.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "base/str.h"
+
+#include <uv.h>
+
+#define TENANT_MAX 64
+
+/* A tenant names a directory: nothing else may be meant by it. */
+CHECKED int tenant_check(struct str tenant, struct err *e);
+/* Makes BASE/TENANT and in it each of names (NULL-terminated, static); what is there stays. */
+typedef void (*tenant_cb)(void *arg, const struct err *e);
+void tenant_make_dirs(uv_loop_t *loop, const char *base, struct str tenant,
+                      const char *const *names, tenant_cb done, void *arg);

@@ -1,0 +1,88 @@
+/* The proxy's TCP form, for runtimes whose sandboxes have no listeners of ours: HTTP with
+ * credentials.  A connection belongs to nobody, and may do nothing, until a token says whose it is;
+ * it is then like any other of that sandbox.  A token is worth nothing once its sandbox is gone. */
+#include "egress/conn.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "proto/jwt.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+static struct {
+    struct box *nobody; /* NULL: the gate is shut */
+    char *key, *address;
+    unsigned port;
+} gate;
+
+static int open_socket(const char *address, unsigned port, struct err *e)
+{
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+    AUTO(fd_close) int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct ip a;
+    int on = 1, off = 0;
+
+    if (ip_parse(str_of(address), &a))
+        memcpy(&in6.sin6_addr, a.bytes, sizeof a.bytes);
+    if (fd < 0 || setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
+        bind(fd, (struct sockaddr *)&in6, sizeof in6) < 0 || listen(fd, 128) < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "listen on %s port %u", address, port);
+    return TAKE_FD(fd);
+}
+
+int gate_open(struct egress *all, const struct egress_listen *l, struct err *e)
+{
+    AUTO(mem_free) char *address = str_dup(l->host);
+    AUTO(box_unref) struct box *nobody = NULL;
+    int fd;
+
+    if (!gate.nobody || strcmp(gate.address, address) != 0 || gate.port != l->port) {
+        fd = open_socket(address, l->port, e);
+        if (fd < 0)
+            return -1;
+        nobody = box_new_nobody(all, fd);
+        if (gate.nobody)
+            box_close(gate.nobody);
+        box_unref(gate.nobody);
+        gate.nobody = TAKE(nobody);
+        mem_free(gate.address);
+        gate.address = TAKE(address);
+        gate.port = l->port;
+    }
+    mem_free(gate.key);
+    gate.key = str_dup(l->key);
+    return 0;
+}
+
+bool gate_is_before(const struct conn *c)
+{
+    return gate.nobody && c->box == gate.nobody;
+}
+
+int gate_admit(struct conn *c, const struct http_req *r, struct err *e)
+{
+    AUTO(buf_done) struct buf hold = {0};
+    struct str token;
+    struct jwt t;
+    struct box *b;
+
+    if (jwt_from_basic(http_req_header(r, "proxy-authorization"), &hold, &token, e) < 0 ||
+        jwt_check(token, str_of(gate.key), clock_wall_ms() / 1000, &t, e) < 0)
+        return -1;
+    b = map_get(&c->box->all->boxes, str_of(t.session));
+    if (!b || b->conn_count >= BOX_CONNECTIONS)
+        return err_set(e, ERR_UNAUTHENTICATED, 0, "the proxy's credentials: %s",
+                       b ? "their sandbox has too many connections" : "their sandbox is gone");
+    list_unlink(&c->link);
+    c->box->conn_count--;
+    box_unref(c->box);
+    c->box = box_ref(b);
+    list_push(&b->conns, &c->link);
+    b->conn_count++;
+    return 0;
+}

@@ -1,0 +1,23 @@
+/* jwt: the credentials of the proxy's TCP form: JSON web tokens signed with HMAC-SHA-256 (RFC
+ * 7519), as agentbox's clients have them.  Reads only.  No I/O.  Errors: -1 with *e set (never with
+ * a part of the token). */
+#pragma once
+
+#include "base/err.h"
+#include "base/str.h"
+
+#define JWT_TEXT_MAX 8192
+#define JWT_SESSION_MAX 63
+
+struct jwt {
+    char session[JWT_SESSION_MAX + 1]; /* the member session_id */
+    int64_t exp_s;                     /* seconds since 1970 */
+};
+
+/* The algorithm must be HS256, the signature fit, the time not be over; exp is required. */
+CHECKED int jwt_check(struct str token, struct str key, int64_t now_s, struct jwt *ret,
+                      struct err *e);
+/* Of "Basic …": the token in a password "jwt_TOKEN", whoever the user is.  The buffer holds it. */
+struct buf;
+CHECKED int jwt_from_basic(struct str authorization, struct buf *hold, struct str *ret,
+                           struct err *e);

@@ -1,0 +1,319 @@
+"""What real sandboxes reach through holt-egress: names of a test's own name server, servers on loopback, nothing else."""
+import functools
+import http.server
+import io
+import os
+import shutil
+import signal
+import ssl
+import subprocess
+import tarfile
+import threading
+import zipfile
+
+import pytest
+
+from daemon import BUILD, Holtd, Program, environment, free_ports, is_running, wait_for
+from egress import Names, Peer, basic, connect, echo, http_echo, jwt
+
+
+@pytest.fixture(scope="module")
+def names():
+    n = Names({"web.test": ["127.0.0.1"], "secure.test": ["127.0.0.1"], "www.web.test": ["127.0.0.1"],
+               "private.test": ["10.1.2.3"]})
+    yield n
+    n.close()
+
+
+@pytest.fixture(scope="module")
+def web():
+    p = Peer(http_echo)
+    yield p
+    p.close()
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory):
+    d = tmp_path_factory.mktemp("tls")
+    cert, key = d / "c.pem", d / "k.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key,
+                    "-out", cert, "-days", "2", "-subj", "/CN=secure.test", "-addext", "subjectAltName=DNS:secure.test"],
+                   check=True, capture_output=True)
+    ctx = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ctx.load_cert_chain(cert, key)
+    p = Peer(http_echo, tls=ctx)
+    yield p
+    p.close()
+
+
+def start(directory, names, **env):
+    options = environment()["ASAN_OPTIONS"] + ":detect_leaks=0"
+    return Holtd(directory, "--runtime", "native", "--egress-dns", names.address, env={"ASAN_OPTIONS": options, **env})
+
+
+@pytest.fixture(scope="module")
+def holtd(tmp_path_factory, names):
+    d = start(tmp_path_factory.mktemp("network"), names)
+    yield d
+    for box in d.ok("GET", "/holt/v1/sandboxes")["sandboxes"]:
+        d.request("DELETE", f"/holt/v1/sandboxes/{box['id']}")
+    d.stop()
+
+
+def create(holtd, network, **more):
+    return holtd.ok("POST", "/holt/v1/sandboxes", {"network": network, "upper": "memory", **more})["id"]
+
+
+def run(holtd, box, command, **more):
+    r = holtd.ok("POST", f"/holt/v1/sandboxes/{box}/execs", {"command": command, "timeout_ms": 30000, **more})
+    return r["exit_code"], r["stdout"], r["stderr"]
+
+
+def policy(web, secure=None):
+    allow = [f"web.test:{web.port}", f"*.web.test:{web.port}", {"cidr": "127.0.0.1/32", "ports": [web.port]}]
+    if secure:
+        allow += [{"host": "secure.test", "ports": [secure.port], "scheme": "https"},
+                  {"cidr": "127.0.0.1/32", "ports": [secure.port]}]
+    return {"mode": "allowlist", "allow": allow}
+
+
+@pytest.fixture(scope="module")
+def box(holtd, web, secure):
+    return create(holtd, policy(web, secure))
+
+
+def egress_pid(holtd):
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                argv = f.read().split(b"\0")
+        except OSError:
+            continue
+        if argv[0].endswith(b"holt-egress") and os.fsencode(str(holtd.state)) in argv and is_running(int(pid)):
+            return int(pid)
+    return 0
+
+
+def test_an_allowed_host_is_reached_with_and_without_the_proxy(holtd, box, web):
+    url = f"http://web.test:{web.port}/x"
+    code, out, err = run(holtd, box, ["curl", "-sS", url])  # by http_proxy
+    assert code == 0 and out.startswith("GET /x HTTP/1.1"), err
+    code, out, err = run(holtd, box, ["curl", "-sS", "--noproxy", "*", url])  # redirected, by the made-up address
+    assert code == 0 and out.startswith("GET /x HTTP/1.1"), err
+    code, out, err = run(holtd, box, ["curl", "-sS", "--noproxy", "*", "-x", "socks5h://127.0.0.1:3128", f"http://www.web.test:{web.port}/y"])
+    assert code == 0
+    code, out, err = run(holtd, box, ["python3", "-c", f"import urllib.request as u; print(u.urlopen('{url}').status)"])
+    assert (code, out) == (0, "200\n"), err
+
+
+def test_tls_by_both_ways(holtd, box, secure):
+    url = f"https://secure.test:{secure.port}/"
+    for more in ([], ["--noproxy", "*"]):
+        code, out, err = run(holtd, box, ["curl", "-sSk", *more, url])
+        assert code == 0 and out.startswith("GET / HTTP/1.1"), err
+    # an allowed address under another name: refused before a byte is passed on
+    seen = secure.count
+    code, _, err = run(holtd, box, ["curl", "-sSk", "--noproxy", "*", "--connect-to", f"::secure.test:{secure.port}", f"https://other.test:{secure.port}/"])
+    assert code == 35, err
+    v = wait_for(lambda: [e for e in holtd.ok("GET", "/holt/v1/events?type=egress.denied&limit=1000")["events"] if "other.test" in e["data"]["rule"]])
+    assert v[0]["data"]["host"] == "secure.test" and v[0]["object"] == f"sandbox/{box}"
+
+
+def test_what_is_not_listed_is_refused_with_the_rule(holtd, box, web):
+    code, out, err = run(holtd, box, ["curl", "-sS", "-i", f"http://evil.test:{web.port}/"])
+    assert "403" in out and f"evil.test port {web.port} is refused: no rule allows this host and port" in out
+    for target in (f"http://evil.test:{web.port}/", f"http://127.0.0.2:{web.port}/", "http://8.8.8.8/", "http://[2001:db8::1]/",
+                   "http://169.254.169.254/latest/meta-data/", f"http://web.test:{holtd.port}/"):
+        code, out, err = run(holtd, box, ["curl", "-sS", "-m", "10", "--noproxy", "*", target])
+        assert code != 0 and out == "", (target, out)
+    denied = [e["data"] for e in holtd.ok("GET", "/holt/v1/events?type=egress.denied&limit=1000")["events"]]
+    assert {d["host"] for d in denied} >= {"evil.test", "8.8.8.8", "2001:db8::1", "169.254.169.254"}
+    code, out, _ = run(holtd, box, ["curl", "-sS", "-m", "5", "--noproxy", "*", f"http://127.0.0.1:{holtd.port}/healthz"])
+    assert code == 7  # its own loopback is its own
+
+
+def test_the_resolver_asks_nobody(holtd, box, names):
+    del names.asked[:]
+    code, out, _ = run(holtd, box, ["python3", "-c", "import socket; print(socket.gethostbyname('secret-data.evil.test'))"])
+    assert code == 0 and out.startswith("198.18.")
+    code, out, _ = run(holtd, box, ["python3", "-c", "import socket; print(socket.getaddrinfo('x.evil.test', 80, socket.AF_INET6))"])
+    assert code != 0
+    probe = ("import socket,struct; s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); s.settimeout(3); "
+             "s.sendto(b'\\x12\\x34\\x01\\0\\0\\1\\0\\0\\0\\0\\0\\0\\1a\\4test\\0\\0\\1\\0\\1',('9.9.9.9',53)); d,p=s.recvfrom(512); print(p[0], d[-4]);")
+    assert run(holtd, box, ["python3", "-c", probe])[1] == "9.9.9.9 198\n"
+    assert names.asked == []
+
+
+def test_nothing_but_tcp_leaves(holtd, box):
+    probe = ("import socket; s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); s.settimeout(2); s.connect(('8.8.8.8',443)); s.send(b'quic')\n"
+             "try: print('got', s.recv(10))\nexcept OSError as e: print(type(e).__name__)")
+    assert run(holtd, box, ["python3", "-c", probe])[1] in ("ConnectionRefusedError\n", "timeout\n", "TimeoutError\n")
+    ping = ("import socket\ntry:\n s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM,1); s.settimeout(2)\n"
+            " s.sendto(b'\\x08\\0\\xf7\\xff\\0\\0\\0\\0',('8.8.8.8',0)); print('got', s.recv(100))\nexcept OSError: print('nothing')")
+    assert run(holtd, box, ["python3", "-c", ping])[1] == "nothing\n"
+
+
+def test_the_environment_leads_to_the_proxy(holtd, box, web):
+    out = run(holtd, box, ["env"])[1].splitlines()
+    for name in ("HTTP_PROXY", "https_proxy", "ALL_PROXY", "npm_config_proxy", "CARGO_HTTP_PROXY", "PIP_PROXY"):
+        assert f"{name}=http://127.0.0.1:3128" in out
+    assert "NO_PROXY=localhost,127.0.0.1,::1,.localhost" in out
+    assert run(holtd, box, ["sh", "-c", "echo $HTTP_PROXY"], env={"HTTP_PROXY": "mine"})[1] == "mine\n"
+    none = create(holtd, "none")
+    assert "HTTP_PROXY" not in run(holtd, none, ["env"])[1]
+    code, _, err = run(holtd, none, ["curl", "-sS", "http://8.8.8.8/"])
+    assert code == 7
+    code, _, err = run(holtd, none, ["curl", "-sS", f"http://web.test:{web.port}/"])
+    assert code == 6
+
+
+def test_a_policy_is_changed_while_the_sandbox_runs(holtd, web):
+    box = create(holtd, {"mode": "allowlist"})
+    url = ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", f"http://web.test:{web.port}/"]
+    assert run(holtd, box, url)[1] == "403"
+    reply = holtd.ok("PATCH", f"/holt/v1/sandboxes/{box}", {"network": policy(web)})
+    assert reply["network"]["mode"] == "allowlist" and reply["network"]["allow"][0] == {"host": "web.test", "ports": [web.port]}
+    assert run(holtd, box, url)[1] == "200"
+    holtd.ok("PATCH", f"/holt/v1/sandboxes/{box}", {"network": "none"})
+    assert run(holtd, box, url)[1] == "403"
+    assert holtd.ok("GET", f"/holt/v1/sandboxes/{box}")["network"] == {"mode": "none"}
+    for bad, status, why in (("all", 400, "'mode'"), ({"mode": "raw"}, 501, "raw"), ({"allow": ["a b"]}, 400, "rule 1 of 'allow'"),
+                             ({"allow": [{"host": "a.b", "methods": ["GET"]}]}, 501, "interception"), (7, 400, "network")):
+        code, body, _ = holtd.request("PATCH", f"/holt/v1/sandboxes/{box}", {"network": bad})
+        assert code == status and why in body["error"]["message"], body
+    none = create(holtd, "none")
+    code, body, _ = holtd.request("PATCH", f"/holt/v1/sandboxes/{none}", {"network": "open"})
+    assert code == 409 and "without a network" in body["error"]["message"]
+
+
+def test_open_reaches_everything_but_what_is_private(holtd, web):
+    box = create(holtd, {"mode": "open", "deny": ["evil.test"], "allow": [{"cidr": "127.0.0.1/32", "ports": [web.port]}]})
+    url = ["curl", "-sS", f"http://web.test:{web.port}/"]
+    assert run(holtd, box, url)[0] == 0
+    assert "it leads to 10.1.2.3, a private address" in run(holtd, box, ["curl", "-sS", "http://private.test/"])[1]
+    assert "deny evil.test" in run(holtd, box, ["curl", "-sS", "http://evil.test/"])[1]
+
+
+def test_allow_is_a_short_form(holtd, web):
+    r = holtd.ok("POST", "/holt/v1/sandboxes", {"allow": [f"web.test:{web.port}"], "upper": "memory"})
+    assert r["network"] == {"mode": "allowlist", "allow": [{"host": "web.test", "ports": [web.port]}], "deny": [], "unknown": "deny"}
+    env = environment({"HOLT_SERVER": holtd.url, "HOLT_TOKEN": holtd.token})
+    out = subprocess.run([f"{BUILD}/holt", "run", "--network", "open", "--", "sh", "-c", "echo $http_proxy"],
+                         env=env, capture_output=True, timeout=30)
+    assert out.stdout == b"http://127.0.0.1:3128\n", out.stderr
+
+
+def test_verdicts_are_events_and_numbers(holtd, box, web):
+    run(holtd, box, ["curl", "-sS", f"http://web.test:{web.port}/counted"])
+    closed = wait_for(lambda: [e["data"] for e in holtd.ok("GET", "/holt/v1/events?type=egress.closed&limit=1000")["events"] if e["data"]["host"] == "web.test"])
+    assert closed[-1]["bytes_up"] > 50 and closed[-1]["bytes_down"] > 50 and closed[-1]["via"] == "http"
+    text = holtd.request("GET", "/metrics")[1]
+    assert 'holt_egress_verdicts_total{verdict="allowed"}' in text and 'holt_egress_bytes_total{direction="down"}' in text
+
+
+def test_an_agent_does_not_free_itself(holtd):
+    token = holtd.ok("POST", "/holt/v1/tokens", {"name": "agent", "role": "agent", "agent": "a"})["token"]
+    code, body, _ = holtd.request("POST", "/holt/v1/sandboxes", {"network": "open"}, token=token)
+    assert code == 403 and "agent" in body["error"]["message"]
+
+
+def test_the_proxy_on_tcp(tmp_path_factory, names, web):
+    port = free_ports()[0]
+    d = start(tmp_path_factory.mktemp("tcp"), names, PROXY_HOST="127.0.0.1", PROXY_PORT=str(port), SIGNING_KEY="signs-it")
+    try:
+        box = create(d, policy(web))
+        to = f"web.test:{web.port}"
+        assert connect(port, to, basic(jwt("signs-it", box)))[1].startswith("HTTP/1.1 200")
+        assert connect(port, to)[1].startswith("HTTP/1.1 407")
+        assert d.request("DELETE", f"/holt/v1/sandboxes/{box}")[0] == 204
+        assert connect(port, to, basic(jwt("signs-it", box)))[1].startswith("HTTP/1.1 407")
+        assert "signs-it" not in str(d.ok("GET", "/holt/v1/settings"))
+    finally:
+        d.stop()
+
+
+class Files(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory):
+    """A package index, a registry and a repository, as plain files of one server."""
+    root = tmp_path_factory.mktemp("packages")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Files, directory=str(root)))
+    port = server.server_port
+    os.makedirs(root / "simple/otter")
+    wheel = "otter-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(root / wheel, "w") as z:
+        z.writestr("otter.py", "print('an otter')\n")
+        z.writestr("otter-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: otter\nVersion: 1.0\n")
+        z.writestr("otter-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        z.writestr("otter-1.0.dist-info/RECORD", "otter.py,,\notter-1.0.dist-info/METADATA,,\notter-1.0.dist-info/WHEEL,,\notter-1.0.dist-info/RECORD,,\n")
+    (root / "simple/otter/index.html").write_text(f'<a href="/{wheel}">{wheel}</a>')
+    with tarfile.open(root / "den-1.0.0.tgz", "w:gz") as t:
+        for name, content in (("package.json", b'{"name": "den", "version": "1.0.0"}'), ("index.js", b"console.log('a den')")):
+            info = tarfile.TarInfo("package/" + name)
+            info.size = len(content)
+            t.addfile(info, io.BytesIO(content))
+    (root / "den").write_text('{"name": "den", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": {"name": "den", "version": "1.0.0", '
+                              f'"dist": {{"tarball": "http://npm.test:{port}/den-1.0.0.tgz"}}}}}}}}')
+    git = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "HOME": str(root)}
+    who = ["-c", "user.name=t", "-c", "user.email=t@t"]
+    for args in (["init", "-q", "work"], ["-C", "work", *who, "commit", "-q", "--allow-empty", "-m", "one"],
+                 ["clone", "-q", "--bare", "work", "repo.git"], ["-C", "repo.git", "update-server-info"]):
+        subprocess.run(["git", *args], cwd=root, env=git, check=True, capture_output=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield port
+    server.shutdown()
+
+
+def test_package_managers_work_and_say_what_refused_them(holtd, names, packages):
+    p = packages
+    for n in ("pypi", "npm", "git"):
+        names.names[f"{n}.test"] = ["127.0.0.1"]
+    box = create(holtd, {"allow": [f"pypi.test:{p}", f"npm.test:{p}", f"git.test:{p}", f"127.0.0.1:{p}"]})
+    pip = "pip install -q --disable-pip-version-check --retries 0 --target /tmp/py --trusted-host {h} --index-url http://{h}:{p}/simple otter"
+    npm = "cd /tmp && mkdir -p js && cd js && npm install --no-audit --no-fund --fetch-retries=0 --registry http://{h}:{p}/ den"
+    git = "cd /tmp && rm -rf repo && git clone -q http://{h}:{p}/repo.git repo"
+    curl = "curl -sS --fail-with-body http://{h}:{p}/den"
+    for tool, line, check in (("pip", pip, "PYTHONPATH=/tmp/py python3 -m otter"), ("npm", npm, "node /tmp/js/node_modules/den"),
+                              ("git", git, "git -C /tmp/repo log --format=%s"), ("curl", curl, "true")):
+        if not shutil.which(tool, path="/usr/bin:/bin"):
+            continue
+        host = {"pip": "pypi.test", "curl": "npm.test"}.get(tool, f"{tool}.test")
+        code, out, err = run(holtd, box, line.format(h=host, p=p), timeout_ms=60000)
+        assert code == 0, (tool, out, err)
+        assert run(holtd, box, check)[0] == 0
+        code, out, err = run(holtd, box, line.format(h="elsewhere.test", p=p), timeout_ms=60000)
+        assert code != 0 and ("403" in out + err or "refused" in out + err or tool == "pip"), (tool, out, err)
+    assert "elsewhere.test port %d is refused: no rule allows" % p in run(holtd, box, curl.format(h="elsewhere.test", p=p))[1]
+
+
+def test_connections_outlive_holtd_and_holt_egress_comes_back(tmp_path_factory, names, web):
+    slow = Peer(echo)
+    names.names["slow.test"] = ["127.0.0.1"]
+    where = tmp_path_factory.mktemp("outlive")
+    d = start(where, names)
+    try:
+        allow = [f"slow.test:{slow.port}", f"web.test:{web.port}", {"cidr": "127.0.0.1/32", "ports": [slow.port, web.port]}]
+        box = create(d, {"allow": allow})
+        script = (f"import socket,time; c=socket.create_connection(('slow.test',{slow.port}))\n"
+                  "for i in range(60):\n c.sendall(b'x'); assert c.recv(1)==b'x'; time.sleep(.05)\nprint('held')")
+        x = d.ok("POST", f"/holt/v1/sandboxes/{box}/execs", {"command": ["python3", "-c", script], "background": True})["id"]
+        wait_for(lambda: slow.count)
+        first = egress_pid(d)
+        Program.kill(d)
+        d = start(where, names)
+        wait_for(lambda: d.ok("GET", f"/holt/v1/sandboxes/{box}/execs/{x}")["state"] == "exited", 20)
+        assert d.ok("GET", f"/holt/v1/sandboxes/{box}/execs/{x}")["exit_code"] == 0
+        assert slow.count == 1 and egress_pid(d) == first
+        url = ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", f"http://web.test:{web.port}/"]
+        assert run(d, box, url)[1] == "200"
+        os.kill(first, signal.SIGKILL)
+        wait_for(lambda: egress_pid(d) not in (0, first))
+        wait_for(lambda: run(d, box, url)[1] == "200")  # policies and listeners are there again
+        assert d.request("DELETE", f"/holt/v1/sandboxes/{box}")[0] == 204
+    finally:
+        slow.close()
+        d.stop()

