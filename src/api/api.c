@@ -1,6 +1,7 @@
 #include "api/api.h"
 
 #include "api/dialects/agentbox/agentbox.h"
+#include "api/dialects/hub/hub.h"
 #include "api/dialects/sbx/sbx.h"
 #include "api/event_stream.h"
 #include "api/grpc.h"
@@ -218,7 +219,10 @@ static void no_route(struct request *r, enum router_result found, struct str all
                 (int)size_min(req->path.n, 100), req->path.p);
         err_hint(&e, "all operations: /holt/v1/openapi.json");
     }
-    request_fail(r, &e);
+    if (hub_owns(req->path))
+        hub_fail(r, &e);
+    else
+        request_fail(r, &e);
 }
 
 /* Before routing: the reply is in the caller's protocol. */
@@ -288,7 +292,7 @@ static int add_routes(struct api *a, struct err *e)
             return -1;
     }
     if (rpc_add_routes(a, agentbox_rpcs, agentbox_rpc_count, e) < 0 ||
-        rpc_add_routes(a, reflection_rpcs, reflection_rpc_count, e) < 0)
+        rpc_add_routes(a, reflection_rpcs, reflection_rpc_count, e) < 0 || hub_add_routes(a, e) < 0)
         return -1;
     for (size_t i = 0; i < sbx_route_count; i++)
         if (router_add(a->router, &sbx_routes[i], e) < 0)
@@ -354,6 +358,7 @@ void api_tick(struct api *a)
 {
     event_streams_check(a);
     lives_check(a);
+    team_tick(a);
     health_changed(a->health);
 }
 

@@ -17,6 +17,7 @@ struct event_stream { /* in the exchange's arena */
     struct subscription *sub;
     struct sse *sse; /* one of these two */
     struct ws *ws;
+    event_form form;     /* NULL: the native one */
     char token[ID_SIZE]; /* "": nobody's */
     bool ending;
 };
@@ -60,14 +61,18 @@ static int send_event(void *arg, const struct event *ev)
 {
     struct event_stream *s = arg;
     struct jw w = {.to = &s->api->scratch};
+    struct str name = ev->type;
     char id[24];
 
     buf_clear(&s->api->scratch);
-    event_write_json(&w, ev);
+    if (!s->form)
+        event_write_json(&w, ev);
+    else if (!s->form(s->api, ev, &name))
+        return 0;
     if (s->ws)
         return ws_send(s->ws, WS_TEXT, buf_str(&s->api->scratch));
     (void)snprintf(id, sizeof id, "%" PRId64, ev->seq);
-    return sse_send(s->sse, str_of(id), ev->type, buf_str(&s->api->scratch));
+    return sse_send(s->sse, str_of(id), name, buf_str(&s->api->scratch));
 }
 
 static void sub_failed(void *arg, const struct err *e)
@@ -117,11 +122,12 @@ static void on_sse_closed(struct sse *sse)
     stream_closed(sse_arg(sse));
 }
 
-void event_stream_sse(struct request *r, const struct event_filter *f)
+void event_stream_sse(struct request *r, const struct event_filter *f, event_form form)
 {
     static const struct sse_ops ops = {.drained = on_sse_drained, .closed = on_sse_closed};
     struct event_stream *s = stream_make(r);
 
+    s->form = form;
     s->sse = sse_start(r->x, KEEPALIVE_MS, &ops, s);
     stream_open(s, r, f);
 }

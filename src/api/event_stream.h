@@ -4,8 +4,11 @@
 
 #include "api/request.h"
 
-/* Takes the exchange over; f's texts live as long as the exchange. */
-void event_stream_sse(struct request *r, const struct event_filter *f);
+/* A dialect's form of an event: its JSON into a->scratch (empty), its name into *ret_name.  false:
+ * not for this stream. */
+typedef bool (*event_form)(struct api *a, const struct event *ev, struct str *ret_name);
+/* Takes the exchange over; f's texts live as long as the exchange.  form NULL: the native one. */
+void event_stream_sse(struct request *r, const struct event_filter *f, event_form form);
 void event_stream_ws(struct request *r, const struct event_filter *f);
 void event_streams_check(struct api *a); /* ends those whose token is revoked or expired */
 void event_streams_end(struct api *a);   /* ends all */

@@ -109,7 +109,7 @@ void event_list_run(struct request *r)
         event_stream_ws(r, &f);
     } else if (!head && (in->follow || request_prefers(r, "text/event-stream"))) {
         since_last_id(&f, r->x);
-        event_stream_sse(r, &f);
+        event_stream_sse(r, &f, NULL);
     } else {
         send_page(r, &f);
     }

@@ -42,6 +42,7 @@ struct api {
     struct dial_tls *registry_tls; /* the authorities that registries must have */
     struct map running_keys;       /* idempotency keys whose first request is not answered yet */
     struct buf openapi;            /* printed once */
+    bool team_watching;            /* team_tick's last look is not over yet */
     int64_t started_ms;            /* wall */
     int64_t started_mono_ms;
 };

@@ -59,6 +59,9 @@ struct config { /* each member is one row in settings.c; texts are owned */
     char *image_registry;
     bool image_insecure;
     int64_t image_bytes_max, image_files_max, image_ms, images_max;
+    /* the team: core/team.h says what each bounds */
+    int64_t agent_heartbeat_ms, agent_cycle, agent_missed, task_grace_ms;
+    int64_t message_rate, message_bytes, inbox_max, team_max;
     char *bindir; /* of holt-spawn, holt-init and holt-egress; "": holtd's own */
     char *egress_dns, *proxy_host, *signing_key;
     int64_t proxy_port;

@@ -14,17 +14,22 @@ static const char *const role_names[ROLE_COUNT] = {
 #define SANDBOX_WATCH (MAY(PERM_SANDBOX_READ) | MAY(PERM_SANDBOX_CONTENT))
 #define SANDBOX_ALL (SANDBOX_WATCH | MAY(PERM_SANDBOX_WRITE))
 
+/* An agent works with the team as itself (core/team.c); only people rule. */
+#define TEAM_WORK (MAY(PERM_TEAM_READ) | MAY(PERM_TEAM_WRITE))
+#define TEAM_ALL (TEAM_WORK | MAY(PERM_TEAM_RULE))
+
 /* What each role may.  An agent is not trusted with the installation's state: it sees itself. */
 static const unsigned role_perms[ROLE_COUNT] = {
     [ROLE_NONE] = MAY(PERM_NONE),
-    [ROLE_AGENT] = MAY(PERM_NONE) | MAY(PERM_SELF) | SANDBOX_ALL,
+    [ROLE_AGENT] = MAY(PERM_NONE) | MAY(PERM_SELF) | SANDBOX_ALL | TEAM_WORK,
     [ROLE_OBSERVER] = MAY(PERM_NONE) | MAY(PERM_SELF) | MAY(PERM_READ) | MAY(PERM_EVENTS) |
-                      MAY(PERM_LOGIN) | SANDBOX_WATCH,
+                      MAY(PERM_LOGIN) | SANDBOX_WATCH | MAY(PERM_TEAM_READ),
     [ROLE_OPERATOR] = MAY(PERM_NONE) | MAY(PERM_SELF) | MAY(PERM_READ) | MAY(PERM_EVENTS) |
-                      MAY(PERM_AUDIT) | MAY(PERM_LOGIN) | SANDBOX_ALL | MAY(PERM_IMAGE_WRITE),
+                      MAY(PERM_AUDIT) | MAY(PERM_LOGIN) | SANDBOX_ALL | MAY(PERM_IMAGE_WRITE) |
+                      TEAM_ALL,
     [ROLE_ADMIN] = MAY(PERM_NONE) | MAY(PERM_SELF) | MAY(PERM_READ) | MAY(PERM_EVENTS) |
                    MAY(PERM_AUDIT) | MAY(PERM_TOKENS) | MAY(PERM_LOGIN) | MAY(PERM_ADMIN) |
-                   SANDBOX_ALL | MAY(PERM_IMAGE_WRITE),
+                   SANDBOX_ALL | MAY(PERM_IMAGE_WRITE) | TEAM_ALL,
 };
 
 #define INSIDE "sandbox/"

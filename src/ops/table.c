@@ -116,6 +116,9 @@ const char *perm_name(enum perm p)
         [PERM_SANDBOX_WRITE] = "sandbox.write",
         [PERM_SANDBOX_CONTENT] = "sandbox.content",
         [PERM_IMAGE_WRITE] = "image.write",
+        [PERM_TEAM_READ] = "team.read",
+        [PERM_TEAM_WRITE] = "team.write",
+        [PERM_TEAM_RULE] = "team.rule",
     };
 
     assert(p < PERM_COUNT);

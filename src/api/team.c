@@ -1,0 +1,92 @@
+#include "api/team.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "core/agent.h"
+
+struct team_conf team_settings(const struct config *c)
+{
+    return (struct team_conf){
+        .heartbeat_ms = c->agent_heartbeat_ms,
+        .cycle = c->agent_cycle,
+        .missed = c->agent_missed,
+        .grace_ms = c->task_grace_ms,
+        .message_rate = c->message_rate,
+        .message_bytes = c->message_bytes,
+        .inbox_max = c->inbox_max,
+        .objects_max = c->team_max,
+    };
+}
+
+struct team_asker team_asker(const struct request *r, struct arena *a)
+{
+    struct team_asker who = {0};
+
+    memcpy(who.actor, r->who.actor, sizeof who.actor);
+    if (r->who.role == ROLE_AGENT) { /* one without a token is inside a sandbox, and not let in */
+        assert(r->who.token && r->who.token->agent);
+        who.agent = arena_str(a, str_of(r->who.token->agent));
+    }
+    return who;
+}
+
+struct watch {
+    struct api *api;
+    struct arena arena;
+    struct team t;
+    bool due;
+};
+
+static int look(struct store_tx *tx, void *arg, struct err *e)
+{
+    struct watch *w = arg;
+
+    w->t.tx = tx;
+    return agent_watch_due(&w->t, &w->due, e);
+}
+
+static int act(struct store_tx *tx, void *arg, struct err *e)
+{
+    struct watch *w = arg;
+
+    w->t.tx = tx;
+    return agent_watch(&w->t, e);
+}
+
+static void acted(void *arg, const struct err *e)
+{
+    struct watch *w = arg;
+
+    if (e->code != ERR_NONE)
+        log_warn("the team's agents could not be watched", LOG_E(e));
+    w->api->team_watching = false;
+    arena_done(&w->arena);
+    mem_free(w);
+}
+
+static void looked(void *arg, const struct err *e)
+{
+    struct watch *w = arg;
+
+    if (e->code == ERR_NONE && w->due)
+        store_write(w->api->c.store, STORE_DURABLE, act, acted, w);
+    else
+        acted(w, e);
+}
+
+void team_tick(struct api *a)
+{
+    struct watch *w;
+
+    if (a->team_watching)
+        return;
+    a->team_watching = true;
+    w = xzalloc(sizeof *w);
+    w->api = a;
+    w->t = (struct team){.arena = &w->arena,
+                         .conf = team_settings(a->c.conf),
+                         .who = {.actor = "system"},
+                         .now_ms = clock_wall_ms()};
+    store_read(a->c.store, look, looked, w);
+}

@@ -1,0 +1,284 @@
+#include "core/board.h"
+
+#include "base/sm.h"
+#include "core/board_inside.h"
+
+static const struct sm_state card_states[CARD_STATUSES] = {
+    [CARD_BACKLOG] = {"backlog", SM_TO(CARD_READY) | SM_TO(CARD_BLOCKED)},
+    [CARD_READY] = {"ready", SM_TO(CARD_IN_PROGRESS) | SM_TO(CARD_BLOCKED) | SM_TO(CARD_BACKLOG)},
+    [CARD_IN_PROGRESS] = {"in_progress",
+                          SM_TO(CARD_IN_REVIEW) | SM_TO(CARD_BLOCKED) | SM_TO(CARD_READY)},
+    [CARD_IN_REVIEW] = {"in_review", SM_TO(CARD_DONE) | SM_TO(CARD_IN_PROGRESS)},
+    [CARD_BLOCKED] = {"blocked", SM_TO(CARD_READY) | SM_TO(CARD_BACKLOG)},
+    [CARD_DONE] = {"done", SM_TO(CARD_BACKLOG)},
+};
+
+static const int64_t default_limits[CARD_STATUSES] = {
+    [CARD_BACKLOG] = -1,  [CARD_READY] = -1,   [CARD_IN_PROGRESS] = 3,
+    [CARD_IN_REVIEW] = 5, [CARD_BLOCKED] = -1, [CARD_DONE] = -1,
+};
+
+const char *card_status_name(enum card_status s)
+{
+    assert(s < CARD_STATUSES);
+    return card_states[s].name;
+}
+
+bool card_status_parse(struct str s, enum card_status *ret)
+{
+    for (int i = 0; i < CARD_STATUSES; i++) {
+        if (!str_eq_c(s, card_states[i].name))
+            continue;
+        *ret = (enum card_status)i;
+        return true;
+    }
+    return false;
+}
+
+bool card_may_move(enum card_status from, enum card_status to)
+{
+    struct sm m = {.table = card_states, .state = (int)from};
+
+    return sm_may(&m, (int)to);
+}
+
+struct str board_id(struct team *t, const char *prefix)
+{
+    char id[ID_SIZE];
+
+    return arena_str(t->arena, str_of(id_make(prefix, id)));
+}
+
+/* --- projects --- */
+
+static int no_project(struct team *t, struct str id, struct err *e)
+{
+    err_set(e, ERR_NOT_FOUND, 0, "there is no project '" STR_FMT "'", (int)size_min(id.n, 64),
+            id.p ? id.p : "");
+    return err_object(e, "project", arena_cstr(t->arena, str_make(id.p, size_min(id.n, 64))));
+}
+
+int board_take(struct team *t, struct str project, struct err *e)
+{
+    int64_t n = tx_run(t->tx, "UPDATE projects SET version = version + 1 WHERE id = :id",
+                       PARAMS(P_TEXT("id", project)), e);
+
+    if (n == 0)
+        return no_project(t, project, e);
+    return n < 0 ? -1 : 0;
+}
+
+static int read_members(struct team *t, struct project *p, struct err *e)
+{
+    struct store_rows *rows;
+    AUTO(buf_done) struct buf all = {0};
+    int r;
+
+    if (tx_query(t->tx,
+                 "SELECT agent FROM project_members WHERE project = :id ORDER BY place, agent",
+                 PARAMS(P_TEXT("id", p->id)), &rows, e) < 0)
+        return -1;
+    while ((r = rows_step(rows, e)) > 0) {
+        if (buf_len(&all) > 0)
+            buf_add_char(&all, ',');
+        buf_add_str(&all, rows_text(rows, 0));
+    }
+    rows_end(rows);
+    p->members = arena_str(t->arena, buf_str(&all));
+    return r;
+}
+
+static int read_limits(struct team *t, struct project *p, struct err *e)
+{
+    struct store_rows *rows;
+    int r;
+
+    memcpy(p->limits, default_limits, sizeof p->limits);
+    if (tx_query(t->tx, "SELECT status, cards FROM project_limits WHERE project = :id",
+                 PARAMS(P_TEXT("id", p->id)), &rows, e) < 0)
+        return -1;
+    while ((r = rows_step(rows, e)) > 0) {
+        int64_t s = rows_int(rows, 0);
+
+        if (s >= 0 && s < CARD_STATUSES)
+            p->limits[s] = rows_int(rows, 1);
+    }
+    rows_end(rows);
+    return r;
+}
+
+static int read_projects(struct team *t, const char *sql, const struct store_param *p, size_t n,
+                         struct project_list *ret, struct err *e)
+{
+    struct store_rows *rows;
+    int r;
+
+    *ret = (struct project_list){0};
+    if (tx_query(t->tx, sql, p, n, &rows, e) < 0)
+        return -1;
+    while ((r = rows_step(rows, e)) > 0) {
+        ret->v = team_grow(t->arena, ret->v, ret->n, sizeof *ret->v);
+        ret->v[ret->n++] = (struct project){
+            .id = team_column(t, rows, 0),
+            .name = team_column(t, rows, 1),
+            .creator = team_column(t, rows, 2),
+            .created_ms = rows_int(rows, 3),
+        };
+    }
+    rows_end(rows);
+    for (size_t i = 0; r == 0 && i < ret->n; i++)
+        if (read_members(t, &ret->v[i], e) < 0 || read_limits(t, &ret->v[i], e) < 0)
+            return -1;
+    return r;
+}
+
+#define PROJECT_SELECT "SELECT id, name, creator, created_ms FROM projects "
+
+int project_need(struct team *t, struct str id, struct project *ret, struct err *e)
+{
+    struct project_list found;
+
+    if (read_projects(t, PROJECT_SELECT "WHERE id = :id", PARAMS(P_TEXT("id", id)), &found, e) < 0)
+        return -1;
+    if (found.n == 0)
+        return no_project(t, id, e);
+    *ret = found.v[0];
+    return 0;
+}
+
+int project_all(struct team *t, struct str member, struct project_list *ret, struct err *e)
+{
+    if (member.n == 0)
+        return read_projects(t, PROJECT_SELECT "ORDER BY id", NO_PARAMS, ret, e);
+    return read_projects(t,
+                         PROJECT_SELECT "WHERE id IN (SELECT project FROM project_members "
+                                        "WHERE agent = :agent) ORDER BY id",
+                         PARAMS(P_TEXT("agent", member)), ret, e);
+}
+
+static void project_event(struct team *t, const char *type, const struct project *p,
+                          struct str agent)
+{
+    AUTO(buf_done) struct buf data = {0};
+    struct jw w = {.to = &data};
+
+    jw_object(&w);
+    jw_kstr(&w, "id", p->id);
+    jw_kstr(&w, "name", p->name);
+    jw_kstr(&w, "creator", p->creator);
+    jw_kstr(&w, "agent", agent);
+    jw_key(&w, "members");
+    team_write_tags(&w, p->members);
+    jw_key(&w, "limits");
+    jw_object(&w);
+    for (int s = 0; s < CARD_STATUSES; s++)
+        if (p->limits[s] >= 0)
+            jw_kint(&w, card_states[s].name, p->limits[s]);
+    jw_object_end(&w);
+    jw_ktime(&w, "created_at", p->created_ms);
+    jw_object_end(&w);
+    team_event(t, type, "project", p->id, &data);
+}
+
+static int add_member(struct team *t, struct str project, struct str agent, int64_t place,
+                      struct err *e)
+{
+    int64_t n = tx_run(t->tx,
+                       "INSERT INTO project_members (project, agent, joined_ms, place) VALUES "
+                       "(:project, :agent, :now, :place) ON CONFLICT (project, agent) DO NOTHING",
+                       PARAMS(P_TEXT("project", project), P_TEXT("agent", agent),
+                              P_INT("now", t->now_ms), P_INT("place", place)),
+                       e);
+
+    return n < 0 ? -1 : (int)n;
+}
+
+int project_create(struct team *t, struct str name, struct str creator, struct project *ret,
+                   struct err *e)
+{
+    struct project p = {.name = name, .created_ms = t->now_ms};
+    int64_t count;
+
+    if (team_act_as(t, creator, &p.creator, e) < 0 ||
+        team_check_name("a project's creator", p.creator, e) < 0 ||
+        team_number(t, "SELECT COUNT(*) FROM projects", NO_PARAMS, &count, e) < 0)
+        return -1;
+    if (name.n == 0 || name.n > 256)
+        return err_set(e, ERR_INVALID, 0, "a project's name must have 1 to 256 bytes");
+    if (count >= t->conf.objects_max)
+        return err_set(e, ERR_LIMIT, 0, "there are %lld projects already", (long long)count);
+    p.id = board_id(t, "pj");
+    p.members = p.creator;
+    memcpy(p.limits, default_limits, sizeof p.limits);
+    if (tx_run(t->tx,
+               "INSERT INTO projects (id, name, creator, version, created_ms) VALUES (:id, :name, "
+               ":creator, 0, :now)",
+               PARAMS(P_TEXT("id", p.id), P_TEXT("name", name), P_TEXT("creator", p.creator),
+                      P_INT("now", t->now_ms)),
+               e) < 0 ||
+        add_member(t, p.id, p.creator, 0, e) < 0)
+        return -1;
+    project_event(t, "project.created", &p, p.creator);
+    *ret = p;
+    return 0;
+}
+
+int project_remove(struct team *t, struct str id, struct err *e)
+{
+    static const char *const rows[] = {
+        "DELETE FROM card_moves WHERE card IN (SELECT id FROM cards WHERE project = :id)",
+        "UPDATE agents SET card = '' WHERE card IN (SELECT id FROM cards WHERE project = :id)",
+        "DELETE FROM cards WHERE project = :id",
+        "DELETE FROM project_limits WHERE project = :id",
+        "DELETE FROM project_members WHERE project = :id",
+        "DELETE FROM projects WHERE id = :id",
+    };
+    struct project p;
+
+    if (board_take(t, id, e) < 0 || project_need(t, id, &p, e) < 0)
+        return -1;
+    if (!team_is_person(t) && !str_eq(p.creator, t->who.agent))
+        return err_set(e, ERR_FORBIDDEN, 0, "only people and its creator remove a project");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (tx_run(t->tx, rows[i], PARAMS(P_TEXT("id", id)), e) < 0)
+            return -1;
+    project_event(t, "project.removed", &p, STR(""));
+    return 0;
+}
+
+int project_join(struct team *t, struct str id, struct str agent, struct err *e)
+{
+    struct project p;
+    int added;
+
+    if (team_act_as(t, agent, &agent, e) < 0 || team_check_name("a member's name", agent, e) < 0 ||
+        board_take(t, id, e) < 0 || project_need(t, id, &p, e) < 0)
+        return -1;
+    if (team_tags_count(p.members) >= TEAM_PAGE_MAX)
+        return err_set(e, ERR_LIMIT, 0, "the project has %d members already", TEAM_PAGE_MAX);
+    added = add_member(t, id, agent, (int64_t)team_tags_count(p.members), e);
+    if (added <= 0)
+        return added;
+    p.members = team_tags_add(t->arena, p.members, agent);
+    project_event(t, "project.joined", &p, agent);
+    return 0;
+}
+
+int project_set_limit(struct team *t, struct str id, enum card_status s, int64_t cards,
+                      struct err *e)
+{
+    struct project p;
+
+    if (board_may_assign(t, e) < 0 || board_take(t, id, e) < 0 || project_need(t, id, &p, e) < 0)
+        return -1;
+    if (cards < 0 || cards > 1000000)
+        return err_set(e, ERR_INVALID, 0, "a limit must be a whole number from 0 to 1000000");
+    if (tx_run(t->tx,
+               "INSERT INTO project_limits (project, status, cards) VALUES (:id, :status, :cards) "
+               "ON CONFLICT (project, status) DO UPDATE SET cards = excluded.cards",
+               PARAMS(P_TEXT("id", id), P_INT("status", s), P_INT("cards", cards)), e) < 0)
+        return -1;
+    p.limits[s] = cards;
+    project_event(t, "project.limits", &p, STR(""));
+    return 0;
+}

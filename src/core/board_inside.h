@@ -1,0 +1,20 @@
+/* board_inside: private to src/core: what the files of board share. */
+#pragma once
+
+#include "core/board.h"
+
+struct str board_id(struct team *t, const char *prefix);
+/* Takes the project's row for a change of its board; ERR_NOT_FOUND when there is none. */
+CHECKED int board_take(struct team *t, struct str project, struct err *e);
+bool card_may_move(enum card_status from, enum card_status to);
+/* Writes the row and its event.  With `from` another state than c's, the step goes into the
+ * history: by whom (empty: the asker) and why. */
+CHECKED int card_save(struct team *t, struct card *c, enum card_status from, struct str by,
+                      struct str note, const char *event, struct err *e);
+/* May this card, with its owner, be in a column?  Counts the owner's other cards. */
+CHECKED int card_check_limits(struct team *t, const struct card *c, enum card_status to,
+                              struct err *e);
+/* The agent by this name, if it is one: 1; 0: a person's name, or none. */
+CHECKED int board_actor(struct team *t, struct str name, struct agent *ret, struct err *e);
+/* May the asker hand cards to others? */
+CHECKED int board_may_assign(struct team *t, struct err *e);

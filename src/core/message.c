@@ -1,0 +1,311 @@
+#include "core/message.h"
+
+#define RATE_WINDOW_MS 60000
+#define EVERYBODY STR("*")
+
+/* --- sending --- */
+
+static int check_sender(struct team *t, struct message *m, struct err *e)
+{
+    struct agent a;
+    int known;
+
+    if (team_act_as(t, m->from, &m->from, e) < 0 ||
+        team_check_name("a sender's name", m->from, e) < 0)
+        return -1;
+    known = agent_find(t, m->from, &a, e);
+    return known <= 0 ? known : agent_may_act(&a, e);
+}
+
+static int check_rate(struct team *t, struct str sender, struct err *e)
+{
+    struct store_rows *rows;
+    int64_t count = 0, first = 0;
+    int r;
+
+    if (t->conf.message_rate == 0)
+        return 0;
+    if (tx_query(t->tx,
+                 "SELECT COUNT(*), MIN(sent_ms) FROM messages WHERE sender = :sender AND "
+                 "broadcast = '' AND sent_ms > :since",
+                 PARAMS(P_TEXT("sender", sender), P_INT("since", t->now_ms - RATE_WINDOW_MS)),
+                 &rows, e) < 0)
+        return -1;
+    r = rows_step(rows, e);
+    if (r > 0) {
+        count = rows_int(rows, 0);
+        first = rows_int(rows, 1);
+    }
+    rows_end(rows);
+    if (r < 0 || count < t->conf.message_rate)
+        return r < 0 ? -1 : 0;
+    t->retry_ms = i64_max(first + RATE_WINDOW_MS - t->now_ms, 1);
+    return err_set(e, ERR_LIMIT, 0, "'" STR_FMT "' sent %lld messages within a minute",
+                   STR_ARG(sender), (long long)count);
+}
+
+static int check_message(struct team *t, struct message *m, struct err *e)
+{
+    if (check_sender(t, m, e) < 0 || team_check_name("a receiver's name", m->to, e) < 0 ||
+        team_check_name("a message's type", m->type, e) < 0)
+        return -1;
+    if ((int64_t)m->content.n > t->conf.message_bytes)
+        return err_set(e, ERR_TOO_LARGE, 0, "the message has more than %lld bytes",
+                       (long long)t->conf.message_bytes);
+    if (!message_is_safe(m->content))
+        return err_set(e, ERR_INVALID, 0,
+                       "Sandbox: message content blocked (external URL "
+                       "detected)");
+    return check_rate(t, m->from, e);
+}
+
+/* Room for one more: the oldest acknowledged one goes when the inbox is full. */
+static int make_room(struct team *t, struct str name, struct err *e)
+{
+    int64_t total = 0, boxes = 0, gone;
+
+    if (team_number(t, "SELECT total FROM mailboxes WHERE name = :name",
+                    PARAMS(P_TEXT("name", name)), &total, e) < 0)
+        return -1;
+    if (total == 0 && team_number(t, "SELECT COUNT(*) FROM mailboxes", NO_PARAMS, &boxes, e) < 0)
+        return -1;
+    if (boxes >= t->conf.objects_max)
+        return err_set(e, ERR_LIMIT, 0, "there are %lld inboxes already", (long long)boxes);
+    if (total >= t->conf.inbox_max) {
+        gone = tx_run(t->tx,
+                      "DELETE FROM messages WHERE id = (SELECT id FROM messages WHERE "
+                      "receiver = :name AND acked = 1 ORDER BY id LIMIT 1)",
+                      PARAMS(P_TEXT("name", name)), e);
+        if (gone < 0)
+            return -1;
+        if (gone == 0) {
+            err_set(e, ERR_LIMIT, 0, "the inbox of '" STR_FMT "' is full", STR_ARG(name));
+            return err_hint(e, "its owner must acknowledge what it has read");
+        }
+        return 0;
+    }
+    return tx_run(t->tx,
+                  "INSERT INTO mailboxes (name, total) VALUES (:name, 1) ON CONFLICT (name) "
+                  "DO UPDATE SET total = mailboxes.total + 1",
+                  PARAMS(P_TEXT("name", name)), e) < 0
+               ? -1
+               : 0;
+}
+
+static int put(struct team *t, struct message *m, struct str receiver, struct str broadcast,
+               struct err *e)
+{
+    char id[ID_SIZE];
+
+    if (make_room(t, receiver, e) < 0)
+        return -1;
+    m->id = arena_str(t->arena, str_of(id_make("ms", id)));
+    return tx_run(t->tx,
+                  "INSERT INTO messages (id, sender, receiver, kind, content, broadcast, "
+                  "delivered, acked, sent_ms) VALUES (:id, :sender, :receiver, :kind, :content, "
+                  ":broadcast, 0, 0, :now)",
+                  PARAMS(P_TEXT("id", m->id), P_TEXT("sender", m->from),
+                         P_TEXT("receiver", receiver), P_TEXT("kind", m->type),
+                         P_TEXT("content", m->content), P_TEXT("broadcast", broadcast),
+                         P_INT("now", t->now_ms)),
+                  e) < 0
+               ? -1
+               : 0;
+}
+
+static int count_edge(struct team *t, struct str from, struct str to, struct err *e)
+{
+    return tx_run(t->tx,
+                  "INSERT INTO message_edges (sender, receiver, messages) SELECT :from, :to, 1 "
+                  "WHERE EXISTS (SELECT 1 FROM agents WHERE name = :from) AND EXISTS (SELECT 1 "
+                  "FROM agents WHERE name = :to) ON CONFLICT (sender, receiver) DO UPDATE SET "
+                  "messages = message_edges.messages + 1",
+                  PARAMS(P_TEXT("from", from), P_TEXT("to", to)), e) < 0
+               ? -1
+               : 0;
+}
+
+/* One full inbox does not keep the others from hearing. */
+static int copy_to_all(struct team *t, const struct message *m, struct jw *w, struct err *e)
+{
+    struct agent_list all;
+
+    if (agent_all(t, &all, e) < 0)
+        return -1;
+    for (size_t i = 0; i < all.n; i++) {
+        struct message copy = *m;
+
+        if (str_eq(all.v[i].name, m->from))
+            continue;
+        if (put(t, &copy, all.v[i].name, m->id, e) < 0) {
+            if (e->code != ERR_LIMIT)
+                return -1;
+            continue;
+        }
+        if (count_edge(t, m->from, all.v[i].name, e) < 0)
+            return -1;
+        jw_object(w);
+        jw_kstr(w, "id", copy.id);
+        jw_kstr(w, "to", all.v[i].name);
+        jw_object_end(w);
+    }
+    return 0;
+}
+
+int message_send(struct team *t, struct message *m, struct err *e)
+{
+    AUTO(buf_done) struct buf data = {0};
+    struct jw w = {.to = &data};
+
+    if (check_message(t, m, e) < 0 || put(t, m, m->to, STR(""), e) < 0)
+        return -1;
+    m->sent_ms = t->now_ms;
+    jw_object(&w);
+    jw_kstr(&w, "id", m->id);
+    jw_kstr(&w, "from", m->from);
+    jw_kstr(&w, "to", m->to);
+    jw_kstr(&w, "type", m->type);
+    jw_kstr(&w, "content", m->content);
+    jw_ktime(&w, "sent_at", m->sent_ms);
+    jw_key(&w, "copies");
+    jw_array(&w);
+    if (str_eq(m->to, EVERYBODY)) {
+        if (copy_to_all(t, m, &w, e) < 0)
+            return -1;
+    } else if (count_edge(t, m->from, m->to, e) < 0) {
+        return -1;
+    }
+    jw_array_end(&w);
+    jw_object_end(&w);
+    team_event(t, "message.sent", "message", m->id, &data);
+    return 0;
+}
+
+/* --- reading --- */
+
+#define MESSAGE_SELECT                                                                             \
+    "SELECT id, sender, receiver, kind, content, delivered, acked, sent_ms FROM messages "
+
+static int read_messages(struct team *t, const char *sql, const struct store_param *p, size_t n,
+                         struct message_list *ret, struct err *e)
+{
+    struct store_rows *rows;
+    int r;
+
+    *ret = (struct message_list){0};
+    if (tx_query(t->tx, sql, p, n, &rows, e) < 0)
+        return -1;
+    while ((r = rows_step(rows, e)) > 0) {
+        ret->v = team_grow(t->arena, ret->v, ret->n, sizeof *ret->v);
+        ret->v[ret->n++] = (struct message){
+            .id = team_column(t, rows, 0),
+            .from = team_column(t, rows, 1),
+            .to = team_column(t, rows, 2),
+            .type = team_column(t, rows, 3),
+            .content = team_column(t, rows, 4),
+            .delivered = rows_int(rows, 5) != 0,
+            .acknowledged = rows_int(rows, 6) != 0,
+            .sent_ms = rows_int(rows, 7),
+        };
+    }
+    rows_end(rows);
+    return r;
+}
+
+static void reverse(struct message_list *l)
+{
+    for (size_t i = 0; i < l->n / 2; i++) {
+        struct message m = l->v[i];
+
+        l->v[i] = l->v[l->n - 1 - i];
+        l->v[l->n - 1 - i] = m;
+    }
+}
+
+int message_inbox(struct team *t, struct str name, bool unread, int64_t limit,
+                  struct message_list *ret, struct err *e)
+{
+    int64_t n = i64_min(limit, TEAM_PAGE_MAX);
+
+    if (!str_eq(name, EVERYBODY) && team_act_as(t, name, &name, e) < 0)
+        return -1;
+    if (unread)
+        return read_messages(
+            t, MESSAGE_SELECT "WHERE receiver = :name AND acked = 0 ORDER BY id LIMIT :n",
+            PARAMS(P_TEXT("name", name), P_INT("n", n)), ret, e);
+    if (tx_run(t->tx, "UPDATE messages SET delivered = 1 WHERE receiver = :name AND delivered = 0",
+               PARAMS(P_TEXT("name", name)), e) < 0)
+        return -1;
+    if (read_messages(t, MESSAGE_SELECT "WHERE receiver = :name ORDER BY id DESC LIMIT :n",
+                      PARAMS(P_TEXT("name", name), P_INT("n", n)), ret, e) < 0)
+        return -1;
+    reverse(ret);
+    return 0;
+}
+
+int message_acknowledge(struct team *t, struct str id, struct err *e)
+{
+    AUTO(buf_done) struct buf data = {0};
+    struct jw w = {.to = &data};
+    struct message_list found;
+
+    if (read_messages(t, MESSAGE_SELECT "WHERE id = :id", PARAMS(P_TEXT("id", id)), &found, e) < 0)
+        return -1;
+    /* What is not the asker's does not exist for it. */
+    if (found.n == 0 || (!team_is_person(t) && !str_eq(found.v[0].to, t->who.agent))) {
+        err_set(e, ERR_NOT_FOUND, 0, "there is no message '" STR_FMT "'", (int)size_min(id.n, 64),
+                id.p);
+        return err_object(e, "message", arena_cstr(t->arena, str_make(id.p, size_min(id.n, 64))));
+    }
+    if (found.v[0].acknowledged)
+        return 0;
+    if (tx_run(t->tx, "UPDATE messages SET acked = 1, delivered = 1 WHERE id = :id",
+               PARAMS(P_TEXT("id", id)), e) < 0)
+        return -1;
+    jw_object(&w);
+    jw_kstr(&w, "id", id);
+    jw_kstr(&w, "from", found.v[0].from);
+    jw_kstr(&w, "to", found.v[0].to);
+    jw_kbool(&w, "acknowledged", true);
+    jw_object_end(&w);
+    team_event(t, "message.acknowledged", "message", id, &data);
+    return 0;
+}
+
+int message_history(struct team *t, struct str a, struct str b, int64_t limit,
+                    struct message_list *ret, struct err *e)
+{
+    if (!team_is_person(t) && !str_eq(a, t->who.agent) && !str_eq(b, t->who.agent))
+        return err_set(e, ERR_FORBIDDEN, 0, "agent '" STR_FMT "' reads its own mail only",
+                       STR_ARG(t->who.agent));
+    /* Each direction from its index, so that the length of the history does not matter. */
+    return read_messages(
+        t,
+        "SELECT * FROM (" MESSAGE_SELECT "WHERE sender = :a AND receiver = :b ORDER BY id DESC "
+        "LIMIT :n) AS x UNION ALL SELECT * FROM (" MESSAGE_SELECT
+        "WHERE sender = :b AND receiver = :a AND :a <> :b ORDER BY id DESC LIMIT :n) AS y "
+        "ORDER BY id DESC LIMIT :n",
+        PARAMS(P_TEXT("a", a), P_TEXT("b", b), P_INT("n", i64_min(limit, TEAM_PAGE_MAX))), ret, e);
+}
+
+int message_graph(struct team *t, struct message_graph *ret, struct err *e)
+{
+    struct store_rows *rows;
+    int r;
+
+    *ret = (struct message_graph){0};
+    if (agent_all(t, &ret->nodes, e) < 0 ||
+        tx_query(t->tx,
+                 "SELECT sender, receiver, messages FROM message_edges WHERE sender IN (SELECT "
+                 "name FROM agents) AND receiver IN (SELECT name FROM agents) "
+                 "ORDER BY sender, receiver LIMIT 10000",
+                 NO_PARAMS, &rows, e) < 0)
+        return -1;
+    while ((r = rows_step(rows, e)) > 0) {
+        ret->edges = team_grow(t->arena, ret->edges, ret->edge_count, sizeof *ret->edges);
+        ret->edges[ret->edge_count++] = (struct message_edge){
+            team_column(t, rows, 0), team_column(t, rows, 1), rows_int(rows, 2)};
+    }
+    rows_end(rows);
+    return r;
+}
