@@ -220,7 +220,7 @@ static void no_route(struct request *r, enum router_result found, struct str all
         err_hint(&e, "all operations: /holt/v1/openapi.json");
     }
     if (hub_owns(req->path))
-        hub_fail(r, &e);
+        hub_fail(r, err_table[e.code].http, &e);
     else
         request_fail(r, &e);
 }
