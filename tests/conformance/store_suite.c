@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "unit.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 static const struct store_place *place;
@@ -106,9 +107,12 @@ static int look_up(struct store_tx *tx, void *arg, struct err *e)
     return more < 0 ? -1 : 0; /* rows_end is forgotten on purpose: the work's end does it */
 }
 
-static int slow_look_up(struct store_tx *tx, void *arg, struct err *e)
+static atomic_bool readers_held;
+
+static int held_look_up(struct store_tx *tx, void *arg, struct err *e)
 {
-    uv_sleep(2);
+    while (atomic_load(&readers_held))
+        uv_sleep(1);
     return look_up(tx, arg, e);
 }
 
@@ -651,13 +655,15 @@ static void a_subscriber_whose_read_fails_is_told_and_may_go_on(void **state)
 
     (void)state;
     first = say("thing.made", "thing/1", NULL);
+    atomic_store(&readers_held, true);
     for (size_t i = 0; i < ARRAY_LEN(lookups); i++) {
         lookups[i].name = "x";
-        store_read(store, slow_look_up, noted, &lookups[i]);
+        store_read(store, held_look_up, noted, &lookups[i]);
     }
     g->sub = events_subscribe(events, &(struct event_filter){0}, got_live, read_failed, g);
     turn_until(&g->w.calls, 1);
     assert_int_equal(g->n, 0);
+    atomic_store(&readers_held, false);
     for (size_t i = 0; i < ARRAY_LEN(lookups); i++)
         turn_until(&lookups[i].w.calls, 1);
     subscription_resume(g->sub);
