@@ -6,13 +6,15 @@ import tempfile
 
 import pytest
 
-from daemon import BUILD, ROOT, native
+from daemon import ASAN, BUILD, ROOT, native
 
 sys.path.insert(0, f"{ROOT}/tests/tools")
 
 import as_user  # noqa: E402
 
 MODES = {"own": None, "rootless": {}, "ranges": {"ranges": True}, "delegated": {"ranges": True, "cgroups": True}}
+if ASAN:  # a sanitized helper that is parked in a user's cgroup ends with status 99 when it clones; driver_native-delegated runs
+    del MODES["delegated"]
 
 
 class Home:
