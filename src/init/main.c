@@ -1,7 +1,9 @@
 /* holt-init: PID 1 of every sandbox.
- * Usage: holt-init --listen-fd N | --port PATH [--filter-fd N] [--work-fd N] [--files N] [--relay
- * PATH] The filter is what commands get on top of init's own; work is the cgroup that they live in;
- * at the relay's path commands reach holtd's API; files is how many a command may have open. */
+ * Usage: holt-init --listen-fd N | --port PATH [--filter-fd N] [--work-fd N] [--files N]
+ *        [--relay PATH] [--more-fd N]
+ * The filter is what commands get on top of init's own; work is the cgroup that they live in; at
+ * the relay's path commands reach holtd's API; files is how many a command may have open; more: a
+ * pipe on which further arguments come, each with its NUL, once the sandbox is somebody's. */
 #include "base/fd.h"
 #include "base/loop.h"
 #include "init/conn.h"
@@ -24,6 +26,7 @@
 #include <unistd.h>
 
 #define SIGNALS_AT_ONCE 4
+#define MORE_MAX 8 /* arguments from the pipe */
 
 static struct watch signals = {.fd = -1};
 
@@ -88,7 +91,7 @@ static void hold_standard_fds(void)
 }
 
 struct options {
-    int listen, filter, work; /* inherited descriptors, or -1 */
+    int listen, filter, work, more; /* inherited descriptors, or -1 */
     const char *port, *relay;
     uint64_t files; /* 0: as many as init */
 };
@@ -103,26 +106,48 @@ static int parse_fd(const char *text)
                : -1;
 }
 
-static struct options parse(int argc, char **argv)
+static void parse(struct options *o, int argc, char **argv)
 {
-    struct options o = {-1, -1, -1, NULL, NULL, 0};
-
-    for (int i = 1; i + 1 < argc; i += 2) {
+    for (int i = 0; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--listen-fd") == 0)
-            o.listen = parse_fd(argv[i + 1]);
+            o->listen = parse_fd(argv[i + 1]);
         else if (strcmp(argv[i], "--filter-fd") == 0)
-            o.filter = parse_fd(argv[i + 1]);
+            o->filter = parse_fd(argv[i + 1]);
         else if (strcmp(argv[i], "--work-fd") == 0)
-            o.work = parse_fd(argv[i + 1]);
+            o->work = parse_fd(argv[i + 1]);
+        else if (strcmp(argv[i], "--more-fd") == 0)
+            o->more = parse_fd(argv[i + 1]);
         else if (strcmp(argv[i], "--files") == 0 &&
-                 str_parse_u64(str_of(argv[i + 1]), &o.files) < 0)
-            o.files = 0;
+                 str_parse_u64(str_of(argv[i + 1]), &o->files) < 0)
+            o->files = 0;
         else if (strcmp(argv[i], "--port") == 0)
-            o.port = argv[i + 1];
+            o->port = argv[i + 1];
         else if (strcmp(argv[i], "--relay") == 0)
-            o.relay = argv[i + 1];
+            o->relay = argv[i + 1];
     }
-    return o;
+}
+
+/* Until then there is no root of ours to open anything in.  Whoever built it is our child: nothing
+ * is done before it is gone, and nothing at all if it failed. */
+static void wait_for_more(struct options *o)
+{
+    static char text[256];
+    char *argv[MORE_MAX];
+    int argc = 0, status;
+    ssize_t n, at = 0;
+
+    do
+        n = read(o->more, text, sizeof text);
+    while (n < 0 && errno == EINTR);
+    if (n <= 0 || text[n - 1] != '\0')
+        _exit(1); /* holt-spawn is gone, or does not want us */
+    (void)close(o->more);
+    for (; at < n && argc < MORE_MAX; at += (ssize_t)strlen(text + at) + 1)
+        argv[argc++] = text + at;
+    parse(o, argc, argv);
+    while (wait(&status) > 0)
+        if (status != 0)
+            _exit(1);
 }
 
 static int open_service(const struct options *o)
@@ -149,9 +174,12 @@ static int sooner(int a, int b)
 
 int main(int argc, char **argv)
 {
-    const struct options o = parse(argc, argv); /* before any descriptor is opened */
+    struct options o = {.listen = -1, .filter = -1, .work = -1, .more = -1};
     int r;
 
+    parse(&o, argc - 1, argv + 1); /* before any descriptor is opened */
+    if (o.more >= 0)
+        wait_for_more(&o);
     hold_standard_fds();
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* no command reads our memory through /proc */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);

@@ -125,6 +125,15 @@ static int set_idmap(int tree, int userns)
     return mnt_set_fd(tree, &a, false);
 }
 
+/* A failure is seen by who needs it. */
+void idmap_prepare(struct idmap *m)
+{
+    uint32_t base = idmap_base(m->slot);
+
+    if (host.idmapped && base != SPAWN_STORED_ID && m->userns < 0)
+        m->userns = make_userns(SPAWN_STORED_ID, SPAWN_STORED_ID, base, HOST_IDS);
+}
+
 int idmap_tree(struct idmap *m, int tree, uid_t owner, gid_t group)
 {
     uint32_t base = idmap_base(m->slot);
@@ -134,8 +143,7 @@ int idmap_tree(struct idmap *m, int tree, uid_t owner, gid_t group)
     if (!host.idmapped || (stored && base == SPAWN_STORED_ID))
         return 0;
     if (stored) {
-        if (m->userns < 0)
-            m->userns = make_userns(SPAWN_STORED_ID, SPAWN_STORED_ID, base, HOST_IDS);
+        idmap_prepare(m);
         return m->userns < 0 ? m->userns : set_idmap(tree, m->userns);
     }
     AUTO(fd_close) int userns = make_userns(owner, group, base, 1);

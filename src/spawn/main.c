@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "spawn/sandbox.h"
 #include "spawn/server.h"
+#include "spawn/shell.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -40,6 +41,7 @@ static void on_signal(struct watch *w, uint32_t events)
 {
     (void)w;
     (void)events;
+    shell_end_all();
     host_close_cgroups();
     exit(0);
 }
@@ -123,12 +125,15 @@ int main(int argc, char **argv)
     for (;;) {
         bool busy = sandbox_retry(), lacks = parked_lacks();
         bool more = host.netns_n < host.netns_want;
+        int shells = shell_wait_ms();
 
-        loop_turn(busy ? 1 : more ? 0 : lacks ? PARKED_QUIET_MS : -1);
+        loop_turn(busy ? 1 : more ? 0 : shells >= 0 ? shells : lacks ? PARKED_QUIET_MS : -1);
         if (!loop_was_idle())
             continue;
         if (more)
             (void)netns_fill_one();
+        else if (shells >= 0)
+            shell_fill();
         else if (lacks && !busy)
             parked_fill();
     }

@@ -5,6 +5,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "spawn/shell.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -39,26 +40,28 @@ static uint64_t start_time(pid_t pid)
     return str_parse_u64(str_cut(rest, ' ', &rest), &v) == 0 ? v : 0;
 }
 
-static int write_record(const struct sandbox *s)
+static int write_text(const struct sandbox *s, const char *name)
 {
-    AUTO(fd_close)
-    int fd = openat(s->dir, "record.new", O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+    AUTO(fd_close) int fd = openat(s->dir, name, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
     AUTO(buf_done) struct buf text = {0};
-    int r;
 
     if (fd < 0)
         return -errno;
     buf_printf(&text, "%d %" PRIu64 " %u %u %d %u %" PRIu64 " %" PRIu64 " %u %u %u\n",
                s->keep ? 0 : s->pid, s->started, s->ids.slot, s->flags, s->confirmed, s->enforced,
                s->memory_bytes, s->disk_bytes, s->cpu_millis, s->pids, s->nofile);
-    buf_printf(&text, "%s\n", s->installation);
+    buf_printf(&text, "%s %s\n", s->installation, s->group);
     for (size_t i = 0; i < SHARED_MAX; i++)
         if (s->shared & (1ULL << i))
             buf_printf(&text, "%s\n", shared_name(i));
-    r = fd_write_all(fd, buf_data(&text), buf_len(&text));
-    if (r == 0 && renameat(s->dir, "record.new", s->dir, "record") < 0)
-        r = -errno;
-    return r;
+    return fd_write_all(fd, buf_data(&text), buf_len(&text));
+}
+
+static int write_record(const struct sandbox *s)
+{
+    int r = write_text(s, "record.new");
+
+    return r == 0 && renameat(s->dir, "record.new", s->dir, "record") < 0 ? -errno : r;
 }
 
 int record_stopped(struct sandbox *s)
@@ -66,15 +69,24 @@ int record_stopped(struct sandbox *s)
     return write_record(s);
 }
 
-/* Not as a stopped one, even while a restart is still to keep its files. */
+/* Its start time is asked ahead: that takes as long as the rest of the claim's record. */
+int record_shell(struct sandbox *s)
+{
+    s->started = start_time(s->pid);
+    return write_text(s, "record");
+}
+
+/* Not as a stopped one, even while a restart is still to keep its files.  Of a new one nothing is
+ * there that half a record could spoil: it is destroyed without. */
 int step_record(struct sandbox *s, struct err *e)
 {
     bool keep = s->keep;
     int r;
 
-    s->started = start_time(s->pid);
+    if (s->shell == SHELL_NONE)
+        s->started = start_time(s->pid);
     s->keep = false;
-    r = write_record(s);
+    r = s->flags & SPAWN_RESTART ? write_record(s) : write_text(s, "record");
     s->keep = keep;
     return r < 0 ? err_set(e, err_code_from_errno(-r), -r, "write its record") : 0;
 }
@@ -122,7 +134,7 @@ static void read_record(struct sandbox *s)
 {
     AUTO(fd_close) int fd = openat(s->dir, "record", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     AUTO(buf_done) struct buf text = {0};
-    struct str lines, installation;
+    struct str lines, installation, group;
     uint64_t v[11];
 
     if (fd < 0 || fd_read_all(fd, RECORD_MAX, &text) < 0 ||
@@ -139,8 +151,11 @@ static void read_record(struct sandbox *s)
     s->cpu_millis = (uint32_t)v[8];
     s->pids = (uint32_t)v[9];
     s->nofile = (uint32_t)v[10];
-    installation = str_cut(lines, '\n', &lines);
+    group = str_cut(lines, '\n', &lines);
+    installation = str_cut(group, ' ', &group);
     (void)snprintf(s->installation, sizeof s->installation, STR_FMT, STR_ARG(installation));
+    if (group.n > 0 && group.n < sizeof s->group)
+        (void)snprintf(s->group, sizeof s->group, STR_FMT, STR_ARG(group));
     s->keep = s->pid == 0; /* stopped: nothing of it is there but its files */
     if (s->keep)
         return;
@@ -159,27 +174,31 @@ static int hold(const struct sandbox *s)
 static void adopt_one(const char *id)
 {
     struct spawn_create c = {.id = str_of(id), .hostname = STR("adopted")};
+    bool is_shell = shell_is_name(c.id);
     struct sandbox *s;
     int fd;
 
-    if (!spawn_id_is_safe(c.id) || c.id.n == 0)
+    if ((!spawn_id_is_safe(c.id) && !is_shell) || c.id.n == 0)
         return;
     s = sandbox_new(&c, 0);
+    s->shell = is_shell ? SHELL_MAKING : SHELL_NONE;
     s->dir = openat(host.boxes, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     s->flags = SPAWN_UPPER_DISK; /* without a record: look for everything */
     s->memory_bytes = s->pids = s->cpu_millis = 1;
     if (s->dir >= 0)
         read_record(s);
     s->v1.made = s->memory_bytes || s->pids || s->cpu_millis;
-    s->cg2 = host.cg2 < 0 ? -1 : openat(host.cg2, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    s->cg2 = host.cg2 < 0 ? -1 : openat(host.cg2, s->group, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     fd = hold(s);
     if (fd < 0)
         s->pid = 0;
     sandbox_adopted(s, fd);
-    log_info("found a sandbox", LOG_C("sandbox", id),
+    log_info(is_shell ? "found a shell" : "found a sandbox", LOG_C("sandbox", id),
              LOG_C("state", s->keep  ? "stopped"
                             : fd < 0 ? "dead"
                                      : "running"));
+    if (is_shell)
+        sandbox_destroy(s, 0, false);
 }
 
 int record_adopt_all(struct err *e)
@@ -196,5 +215,6 @@ int record_adopt_all(struct err *e)
         if (entry->d_name[0] != '.')
             adopt_one(entry->d_name);
     (void)closedir(d);
+    shell_sweep();
     return 0;
 }

@@ -5,12 +5,15 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/point.h"
+#include "spawn/claim.h"
 #include "spawn/disk.h"
 #include "spawn/server.h"
+#include "spawn/shell.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,11 +23,45 @@ static struct map by_id;    /* the same */
 static size_t undo_waiting; /* of them: an undo was busy */
 
 static void on_told(struct watch *w, uint32_t events);
+static void on_built(struct watch *w, uint32_t events);
 static void on_ended(struct watch *w, uint32_t events);
+
+static bool is_nobodys(const struct sandbox *s)
+{
+    return s->shell == SHELL_MAKING || s->shell == SHELL_READY;
+}
 
 struct sandbox *sandbox_find(struct str id)
 {
-    return map_get(&by_id, id);
+    struct sandbox *s = map_get(&by_id, id);
+
+    return s && !is_nobodys(s) ? s : NULL;
+}
+
+struct sandbox *sandbox_of_group(const char *group)
+{
+    LIST_EACH (&sandboxes, node) {
+        struct sandbox *s = LIST_ENTRY(node, struct sandbox, node);
+
+        if (strcmp(s->group, group) == 0)
+            return s;
+    }
+    return NULL;
+}
+
+bool sandbox_any_shell(void)
+{
+    LIST_EACH (&sandboxes, node)
+        if (is_nobodys(LIST_ENTRY(node, struct sandbox, node)))
+            return true;
+    return false;
+}
+
+void sandbox_rename(struct sandbox *s, struct str id)
+{
+    (void)map_remove(&by_id, str_of(s->id));
+    (void)snprintf(s->id, sizeof s->id, STR_FMT, STR_ARG(id));
+    (void)map_set(&by_id, str_of(s->id), s);
 }
 
 struct sandbox *sandbox_after(struct str id)
@@ -36,7 +73,7 @@ struct sandbox *sandbox_after(struct str id)
     LIST_EACH (&sandboxes, node) {
         struct sandbox *s = LIST_ENTRY(node, struct sandbox, node);
 
-        if (strcmp(s->id, after) > 0 && (!best || strcmp(s->id, best->id) < 0))
+        if (!is_nobodys(s) && strcmp(s->id, after) > 0 && (!best || strcmp(s->id, best->id) < 0))
             best = s;
     }
     return best;
@@ -53,9 +90,39 @@ void sandbox_forget_tags(void)
 
 /* ---- the end ---- */
 
+static void forget(struct sandbox *s)
+{
+    list_unlink(&s->node);
+    (void)map_remove(&by_id, str_of(s->id));
+    buf_done(&s->packet);
+    mem_free(s);
+}
+
+static void begin(struct sandbox *s, const struct spawn_create *c);
+
+/* The shell was broken, not the request: it gets a sandbox that is made for it. */
+static void create_anew(struct sandbox *s)
+{
+    AUTO(buf_done) struct buf packet = s->packet;
+    uint32_t tag = s->create_tag;
+    struct spawn_msg m;
+    struct err e;
+
+    s->packet = (struct buf){0};
+    forget(s);
+    if (spawn_decode(buf_str(&packet), 0, SPAWN_HOST, &m, &e) == 0)
+        begin(sandbox_new(&m.u.create, tag), &m.u.create);
+    else
+        server_done(tag, &e);
+}
+
 static void answer_end(struct sandbox *s)
 {
     point_reached("undone");
+    if (s->shell == SHELL_BROKEN && s->create_tag != 0 && s->destroy_tag == 0) {
+        create_anew(s);
+        return;
+    }
     if (s->create_tag != 0)
         server_done(s->create_tag, &s->failure);
     if (s->destroy_tag != 0)
@@ -67,16 +134,14 @@ static void answer_end(struct sandbox *s)
         s->failure = (struct err){0};
         return;
     }
-    list_unlink(&s->node);
-    (void)map_remove(&by_id, str_of(s->id));
-    mem_free(s);
+    forget(s);
 }
 
 /* What destroy goes through: all of it, whatever was made. */
 static void undo_everything(struct sandbox *s)
 {
     for (size_t i = 0; i < setup_step_count; i++)
-        if (setup_steps[i].process != SETUP_CHILD)
+        if (setup_steps[i].phase <= SETUP_CLAIM)
             s->steps_done = i + 1;
 }
 
@@ -192,8 +257,16 @@ static void on_ended(struct watch *w, uint32_t events)
     loop_want(w, EPOLLET); /* a dead pidfd stays readable */
     if (s->told.fd >= 0)
         on_told(&s->told, EPOLLIN); /* its last words */
+    if (s->built.fd >= 0)
+        on_built(&s->built, EPOLLIN);
+    if (is_nobodys(s) && !s->dying) {
+        shell_gone(s, true);
+        return;
+    }
     if (s->dying || starting) {
         s->dying = true;
+        if (starting && s->failure.code == ERR_NONE && s->shell == SHELL_CLAIMED)
+            s->shell = SHELL_BROKEN;
         if (s->failure.code == ERR_NONE)
             (void)err_set(&s->failure, ERR_INTERNAL, 0, "sandbox '%s' died while it was made",
                           s->id);
@@ -212,13 +285,15 @@ static void running(struct sandbox *s)
     char path[64];
 
     s->state = SPAWN_RUNNING;
+    buf_done(&s->packet);
     s->keep = false; /* a restart that fails from here on is a death like any other */
     point_reached("running");
     if (s->create_tag == 0)
         return;
     s->create_tag = 0;
     (void)snprintf(path, sizeof path, "sb/%s/init.sock", s->id);
-    m.u.created = (struct spawn_created){(uint32_t)s->pid, s->enforced, str_of(path)};
+    m.u.created = (struct spawn_created){(uint32_t)s->pid, s->enforced, str_of(path),
+                                         s->shell == SHELL_CLAIMED};
     server_send(&m, s->ended.fd);
 }
 
@@ -226,37 +301,57 @@ static void running(struct sandbox *s)
 static void on_told(struct watch *w, uint32_t events)
 {
     struct sandbox *s = CONTAINER_OF(w, struct sandbox, told);
-    char bytes[1024];
-    ssize_t n = read(w->fd, bytes, sizeof bytes);
-    struct spawn_msg m;
     struct err e;
+    int r = claim_hear(w->fd, &e);
 
     (void)events;
-    if (n < 0)
+    if (r < 0)
         return;
     loop_remove(w);
     s->report[0] = -1;
-    if (n > 0 && spawn_decode(str_make(bytes, (size_t)n), 0, SPAWN_SPAWN, &m, &e) == 0 &&
-        m.type == SPAWN_DONE && s->failure.code == ERR_NONE) {
-        s->failure = m.u.done.err;
+    if (r > 0 && s->failure.code == ERR_NONE) {
+        s->failure = e;
         (void)err_wrap(&s->failure, "set up sandbox '%s'", s->id);
     }
-    if (n == 0 && s->pid != 0 && !s->dying)
+    if (r > 0 || s->pid == 0 || s->dying)
+        return;
+    if (s->shell == SHELL_MAKING)
+        shell_ready(s);
+    else
         running(s);
 }
 
-static int run_steps(struct sandbox *s, struct err *e)
+/* A shell's builder: that it has done its work, or could not, or is gone. */
+static void on_built(struct watch *w, uint32_t events)
 {
-    for (size_t i = 0; i < setup_step_count; i++) {
-        const struct setup_step *step = &setup_steps[i];
+    struct sandbox *s = CONTAINER_OF(w, struct sandbox, built);
+    struct err e;
+    int r = claim_hear(w->fd, &e);
 
-        if (step->process == SETUP_CHILD)
-            continue;
-        s->steps_done = i + 1; /* also when it fails: undo takes a half-applied step */
-        if (setup_apply(step, s, e) < 0)
-            return err_wrap(e, "set up sandbox '%s': %s", s->id, step->name);
+    (void)events;
+    if (r < 0)
+        return;
+    loop_remove(w);
+    s->go[1] = -1;
+    if (s->pid == 0 || s->dying)
+        return;
+    if (r > 0 && e.code == ERR_NONE && s->shell == SHELL_CLAIMED) {
+        claim_more(s);
+        running(s);
+        return;
     }
-    return 0;
+    if (is_nobodys(s)) {
+        shell_gone(s, true);
+        return;
+    }
+    if (r > 0) {
+        s->failure = e;
+        (void)err_wrap(&s->failure, "set up sandbox '%s'", s->id);
+    } else {
+        s->shell = SHELL_BROKEN;
+        (void)err_set(&s->failure, ERR_INTERNAL, 0, "sandbox '%s' died while it was made", s->id);
+    }
+    begin_end(s);
 }
 
 static int check(const struct spawn_create *c, struct err *e)
@@ -289,21 +384,27 @@ static uint32_t flags_of(const struct spawn_create *c)
            (c->layers.count > 0 && !host.memory_overlay ? (uint32_t)SPAWN_UPPER_DISK : 0);
 }
 
+void sandbox_take_request(struct sandbox *s, const struct spawn_create *c)
+{
+    s->flags = flags_of(c);
+    s->memory_bytes = c->memory_bytes;
+    s->disk_bytes = c->disk_bytes;
+    s->cpu_millis = c->cpu_millis;
+    s->pids = c->pids;
+    s->nofile = c->nofile;
+    (void)snprintf(s->hostname, sizeof s->hostname, STR_FMT, STR_ARG(c->hostname));
+}
+
 static void reset(struct sandbox *s, const struct spawn_create *c, uint32_t tag)
 {
     *s = (struct sandbox){.node = s->node,
-                          .flags = flags_of(c),
                           .confirmed = s->confirmed,
                           .keep = (c->flags & SPAWN_RESTART) != 0, /* should it fail */
-                          .memory_bytes = c->memory_bytes,
-                          .disk_bytes = c->disk_bytes,
-                          .cpu_millis = c->cpu_millis,
-                          .pids = c->pids,
-                          .nofile = c->nofile,
                           .create_tag = tag,
                           SANDBOX_NO_FDS};
-    memcpy(s->id, c->id.p, c->id.n);
-    memcpy(s->hostname, c->hostname.p, c->hostname.n);
+    sandbox_take_request(s, c);
+    (void)snprintf(s->id, sizeof s->id, STR_FMT, STR_ARG(c->id));
+    (void)snprintf(s->group, sizeof s->group, "%s", s->id);
     (void)snprintf(s->installation, sizeof s->installation, "%s", server_installation());
 }
 
@@ -320,56 +421,128 @@ struct sandbox *sandbox_new(const struct spawn_create *c, uint32_t tag)
 /* The child has its own of all these; ours would keep the layers busy. */
 static void let_go(struct sandbox *s)
 {
-    (void)!write(s->go[1], "g", 1);
-    fd_close(s->go[1]);
+    if (s->shell == SHELL_NONE) {
+        claim_more(s);
+        fd_close(s->go[1]);
+        s->go[1] = -1;
+    }
     fd_close(s->upper);
-    fd_close(s->dev_tree);
-    fd_close(s->cg2_work);
-    s->go[1] = s->upper = s->dev_tree = s->cg2_work = -1;
+    s->upper = -1;
     (void)undo_layers(s);
     sandbox_close_mounts(s);
     s->ask = NULL;
     oom_watch(s);
 }
 
+static void watch_child(struct sandbox *s)
+{
+    loop_add(&s->ended, s->ended.fd, on_ended);
+    loop_want(&s->ended, EPOLLIN);
+    loop_add(&s->told, s->report[0], on_told);
+    loop_want(&s->told, EPOLLIN);
+    if (s->shell == SHELL_NONE)
+        return;
+    loop_add(&s->built, s->go[1], on_built);
+    loop_want(&s->built, EPOLLIN);
+}
+
+/* What needs nothing of the request; the child goes on with its part of it. */
+static int make_ahead(struct sandbox *s, struct err *e)
+{
+    int r = setup_run(s, SETUP_AHEAD, e);
+
+    if (s->pid != 0)
+        watch_child(s);
+    if (r == 0)
+        (void)!send(s->go[1], "g", 1, MSG_NOSIGNAL); /* one that is gone is seen by its end */
+    return r;
+}
+
+struct sandbox *sandbox_make_shell(const char *name)
+{
+    struct spawn_create c = {.id = str_of(name)};
+    struct sandbox *s = sandbox_new(&c, 0);
+
+    s->shell = SHELL_MAKING;
+    s->installation[0] = '\0';
+    if (make_ahead(s, &s->failure) == 0)
+        return s;
+    log_warn("make a sandbox ahead", LOG_E(&s->failure));
+    begin_end(s);
+    return NULL;
+}
+
+/* With the request: what is in a shell already is not done again. */
+static int claim(struct sandbox *s, struct err *e)
+{
+    s->enforced |= host.features & (SPAWN_CAN_KILL_TREE | SPAWN_CAN_FREEZE);
+    if (s->disk_bytes && !(s->flags & SPAWN_UPPER_DISK))
+        s->enforced |= SPAWN_CAN_DISK;
+    if (s->nofile)
+        s->enforced |= SPAWN_CAN_NOFILE;
+    if (rlimit_holds_pids(s))
+        s->enforced |= SPAWN_CAN_PIDS;
+    if (s->shell == SHELL_NONE && make_ahead(s, e) < 0)
+        return -1;
+    if (setup_run(s, SETUP_CLAIM, e) < 0)
+        return -1;
+    point_reached("recorded");
+    if (claim_send(s, e) == 0 || s->shell == SHELL_NONE)
+        return 0; /* a child that is gone has said why */
+    s->shell = SHELL_BROKEN;
+    return -1;
+}
+
+static int keep_packet(struct sandbox *s, const struct spawn_create *c, struct err *e)
+{
+    struct spawn_msg m = {.type = SPAWN_CREATE, .tag = 1, .u.create = *c};
+    struct wire_out o = {.size = SPAWN_PACKET_MAX};
+    char *room;
+
+    if (buf_reserve(&s->packet, o.size, &room) < 0)
+        return err_set(e, ERR_INTERNAL, ENOMEM, "keep the request");
+    o.p = (uint8_t *)room;
+    if (spawn_encode(&m, SPAWN_HOST, &o, e) < 0)
+        return -1;
+    buf_added(&s->packet, o.n);
+    return 0;
+}
+
+static void begin(struct sandbox *s, const struct spawn_create *c)
+{
+    struct err e = {0};
+
+    s->ask = c;
+    if (keep_packet(s, c, &e) == 0 && claim(s, &e) == 0) {
+        let_go(s);
+        return;
+    }
+    (void)err_wrap(&e, "set up sandbox '" STR_FMT "'", STR_ARG(c->id));
+    s->ask = NULL;
+    s->failure = e;
+    begin_end(s);
+}
+
 void sandbox_create(const struct spawn_create *c, uint32_t tag)
 {
     struct sandbox *s;
     struct err e = {0};
-    int r;
 
     if (check(c, &e) < 0) {
         server_done(tag, &e);
         return;
     }
     s = sandbox_find(c->id);
-    if (s)
+    if (s) {
         reset(s, c, tag);
-    else
+    } else if ((s = shell_take(c))) {
+        s->create_tag = tag;
+        sandbox_take_request(s, c);
+        (void)snprintf(s->installation, sizeof s->installation, "%s", server_installation());
+    } else {
         s = sandbox_new(c, tag);
-    s->ask = c;
-    if (s->disk_bytes && !(s->flags & SPAWN_UPPER_DISK))
-        s->enforced |= SPAWN_CAN_DISK;
-    if (s->nofile)
-        s->enforced |= SPAWN_CAN_NOFILE;
-    s->enforced |= host.features & (SPAWN_CAN_KILL_TREE | SPAWN_CAN_FREEZE);
-    if (rlimit_holds_pids(s))
-        s->enforced |= SPAWN_CAN_PIDS;
-    r = run_steps(s, &e);
-    if (s->pid != 0) {
-        loop_add(&s->ended, s->ended.fd, on_ended);
-        loop_want(&s->ended, EPOLLIN);
-        loop_add(&s->told, s->report[0], on_told);
-        loop_want(&s->told, EPOLLIN);
     }
-    if (r == 0) {
-        point_reached("recorded");
-        let_go(s);
-        return;
-    }
-    s->ask = NULL;
-    s->failure = e;
-    begin_end(s);
+    begin(s, c);
 }
 
 void sandbox_adopted(struct sandbox *s, int pidfd)

@@ -1,8 +1,10 @@
 /* sandbox: one sandbox as holt-spawn sees it, and the steps that make it.
- * The order of the steps is the design: docs/runtime.md.  A step applied in spawn may have an undo;
- * what is done in the child needs none: it dies with the child's namespaces. */
+ * The order of the steps is the design: docs/runtime.md.  What needs nothing of the request is done
+ * first, so that it can be done ahead (shell.h); the claim brings the request (claim.h).  A step
+ * applied in spawn may have an undo; what is done in the child dies with its namespaces. */
 #pragma once
 
+#include "base/buf.h"
 #include "base/list.h"
 #include "base/loop.h"
 #include "spawn/host.h"
@@ -11,16 +13,19 @@
 #include "spawn/shared.h"
 #include "spawn/tree.h"
 
-enum setup_process {
-    SETUP_BEFORE, /* holt-spawn, before the child exists */
-    SETUP_AFTER,  /* holt-spawn, the child waits meanwhile */
-    SETUP_CHILD,  /* the child, which becomes init */
+enum setup_phase {
+    SETUP_AHEAD,       /* holt-spawn: nothing of the request is needed */
+    SETUP_CLAIM,       /* holt-spawn, with the request */
+    SETUP_CHILD_AHEAD, /* the child, which becomes init; beside holt-spawn's claim */
+    SETUP_BUILD,       /* with the request: the child, or in a shell its builder */
+    SETUP_ENTER,       /* the same; in a shell once the create may be answered */
+    SETUP_INIT,        /* the child; in a shell it does not wait for the claim */
 };
 
 struct sandbox;
 struct setup_step {
     const char *name;
-    enum setup_process process;
+    enum setup_phase phase;
     int (*apply)(struct sandbox *s, struct err *e);
     /* NULL: nothing outlives the child.  Takes a half-applied step; 0, or -EBUSY: call again later.
      */
@@ -28,6 +33,14 @@ struct setup_step {
 };
 extern const struct setup_step setup_steps[];
 extern const size_t setup_step_count;
+
+enum shell_state {
+    SHELL_NONE,    /* made for a request */
+    SHELL_MAKING,  /* made ahead, and nobody's: not listed, no id finds it */
+    SHELL_READY,   /* the same, and a create may take it */
+    SHELL_CLAIMED, /* a create has it; its builder works */
+    SHELL_BROKEN,  /* it ended too early: the create that had it is begun anew */
+};
 
 /* v1 groups, which a process cannot be born in: see parked.c. */
 struct cgroup_v1 {
@@ -39,7 +52,9 @@ struct cgroup_v1 {
 struct sandbox {
     struct list node;
     char id[SPAWN_ID_MAX + 1], hostname[64];
+    char group[SPAWN_ID_MAX + 1];        /* its v2 cgroup: its id, or the shell's that it was */
     char installation[SPAWN_ID_MAX + 1]; /* whose it is: no other sees it; "": nobody knows */
+    enum shell_state shell;
     uint32_t flags;
     struct idmap ids;
     uint64_t memory_bytes, disk_bytes;
@@ -47,6 +62,7 @@ struct sandbox {
     uint32_t enforced;
     bool confirmed;
     const struct spawn_create *ask; /* while it is made, and in the child; else NULL */
+    struct buf packet;              /* the request, until it is made */
 
     int dir;                       /* sb/ID */
     int listener;                  /* init's socket; closed here once init has it */
@@ -61,13 +77,16 @@ struct sandbox {
     int dev_tree;        /* a detached mount of the shared /dev */
     int cg2;             /* ID in the v2 tree, or -1: init is in it */
     int cg2_work;        /* work in it, of the commands */
-    int go[2];           /* the child waits for a byte on go[0] */
+    int root;            /* in the child: the root that it builds */
+    int go[2];           /* the child waits on go[0]: for a byte, then for the claim */
     int report[2];       /* the child's error on report[1]; closed by exec */
+    int more[2];         /* init waits on more[0] for its last arguments */
     pid_t pid;           /* 0: not cloned, or gone */
     uint64_t started;    /* its start time, as the kernel counts */
     bool adopted;        /* not our child: its end is seen, its status is not */
     struct watch ended;  /* the pidfd */
     struct watch told;   /* report[0] */
+    struct watch built;  /* go[1], of a shell: what its builder says */
     size_t steps_done;   /* in spawn: what undo must go through */
     struct tree_job job; /* removes or measures its files */
     uint32_t stats_tag;  /* waits for the measure; 0: nobody */
@@ -88,11 +107,18 @@ struct sandbox {
 /* For initializers: it holds no descriptor yet. */
 #define SANDBOX_NO_FDS                                                                             \
     .dir = -1, .listener = -1, .net = {-1, -1, -1, -1}, .upper = -1, .disk = -1, .dev_tree = -1,   \
-    .cg2 = -1, .cg2_work = -1, .go = {-1, -1}, .report = {-1, -1}, .ids.userns = -1,               \
-    .ended.fd = -1, .told.fd = -1, .job.told.fd = -1, .oom.fd = -1, .oom_file = -1
+    .cg2 = -1, .cg2_work = -1, .root = -1, .go = {-1, -1}, .report = {-1, -1}, .more = {-1, -1},   \
+    .ids.userns = -1, .ended.fd = -1, .told.fd = -1, .built.fd = -1, .job.told.fd = -1,            \
+    .oom.fd = -1, .oom_file = -1
 
-/* Runs the steps of spawn up to the child's start; the rest is events. */
+/* Runs the steps of spawn up to the claim; the rest is events. */
 void sandbox_create(const struct spawn_create *c, uint32_t tag);
+/* NULL: it could not.  What becomes of it is told by shell_ready or shell_gone. */
+struct sandbox *sandbox_make_shell(const char *name);
+bool sandbox_any_shell(void); /* also one that is about to be gone */
+void sandbox_rename(struct sandbox *s, struct str id); /* a shell's, which a create has claimed */
+/* What a create says of itself: in spawn, and in the child that is told. */
+void sandbox_take_request(struct sandbox *s, const struct spawn_create *c);
 void sandbox_destroy(struct sandbox *s, uint32_t tag, bool keep);
 void sandbox_stats(struct sandbox *s, uint32_t tag); /* answers, at once or after a measure */
 /* Those in s->net, opened again if they were given away. */
@@ -100,11 +126,14 @@ CHECKED int sandbox_listeners(struct sandbox *s, struct spawn_listeners *ret, st
 struct sandbox *sandbox_new(const struct spawn_create *c, uint32_t tag);
 /* One of the last holt-spawn's; pidfd: of its init, or -1: it is dead. */
 void sandbox_adopted(struct sandbox *s, int pidfd);
-struct sandbox *sandbox_find(struct str id);
+struct sandbox *sandbox_find(struct str id); /* no shell */
+struct sandbox *sandbox_of_group(const char *group);
 struct sandbox *sandbox_after(struct str id); /* the one with the next greater id, or NULL */
 bool sandbox_retry(void);                     /* undo that was busy; true: call again soon */
 void sandbox_forget_tags(void);               /* the asker is gone */
 int setup_apply(const struct setup_step *step, struct sandbox *s, struct err *e);
+/* All of a phase.  steps_done counts those of spawn, also one that failed. */
+CHECKED int setup_run(struct sandbox *s, enum setup_phase phase, struct err *e);
 NORETURN void setup_child(struct sandbox *s); /* the child's side */
 
 /* The steps, one file per kernel feature. */
@@ -115,6 +144,7 @@ int undo_socket(struct sandbox *s);
 int step_network(struct sandbox *s, struct err *e);
 int undo_network(struct sandbox *s);
 int step_resolver(struct sandbox *s, struct err *e);
+bool ids_must_be_stored(const struct spawn_create *c); /* no range of its own */
 int step_ids(struct sandbox *s, struct err *e);
 int undo_ids(struct sandbox *s);
 int step_layers(struct sandbox *s, struct err *e);
@@ -122,33 +152,41 @@ int undo_layers(struct sandbox *s);
 int step_volumes(struct sandbox *s, struct err *e);
 int undo_volumes(struct sandbox *s);
 void sandbox_close_mounts(struct sandbox *s);
+bool mount_is_made_inside(const struct spawn_mount_row *row);
+int step_name(struct sandbox *s, struct err *e);
 int step_disk(struct sandbox *s, struct err *e);
 int undo_disk(struct sandbox *s);
 int step_cgroup(struct sandbox *s, struct err *e);
 int undo_cgroup(struct sandbox *s);
+int step_limits(struct sandbox *s, struct err *e);
+bool cgroup_can_limit(const struct spawn_create *c); /* one that was made without limits */
 int step_clone(struct sandbox *s, struct err *e);
 int undo_clone(struct sandbox *s);
 int step_cgroup_v1(struct sandbox *s, struct err *e);
 int step_id_map(struct sandbox *s, struct err *e);
 int step_record(struct sandbox *s, struct err *e);
 int undo_record(struct sandbox *s);
+int step_alone(struct sandbox *s, struct err *e);
 int step_wait(struct sandbox *s, struct err *e);
+int step_stage(struct sandbox *s, struct err *e);
 int step_hostname(struct sandbox *s, struct err *e);
 int step_root(struct sandbox *s, struct err *e);
 int step_host_image(struct sandbox *s, struct err *e);
-int step_proc(struct sandbox *s, struct err *e);
 int step_dev(struct sandbox *s, struct err *e);
+int step_proc(struct sandbox *s, struct err *e);
+int step_view(struct sandbox *s, struct err *e);
 int step_pivot(struct sandbox *s, struct err *e);
-int step_namespaces_shut(struct sandbox *s, struct err *e);
 int step_mounts(struct sandbox *s, struct err *e);
 int step_readonly(struct sandbox *s, struct err *e);
-int step_rlimits(struct sandbox *s, struct err *e);
+int step_processes(struct sandbox *s, struct err *e);
+int step_core(struct sandbox *s, struct err *e);
 bool rlimit_holds_pids(const struct sandbox *s);
 int step_capabilities(struct sandbox *s, struct err *e);
 int step_descriptors(struct sandbox *s, struct err *e);
 int step_seccomp(struct sandbox *s, struct err *e);
 
 CHECKED int record_adopt_all(struct err *e); /* at start */
+CHECKED int record_shell(struct sandbox *s); /* so that the next holt-spawn finds it */
 CHECKED int record_confirm(struct sandbox *s);
 CHECKED int record_stopped(struct sandbox *s);
 int cgroup_kill(struct sandbox *s, bool only_work);
@@ -162,6 +200,11 @@ void oom_unwatch(struct sandbox *s);
 
 #define SETUP_STAGE "/tmp" /* where the child builds its root: in its own mount namespace only */
 #define SETUP_ROOT SETUP_STAGE "/root"
-#define SETUP_LISTEN_FD 3 /* what init inherits: its socket, the commands' filter, their cgroup */
+#define SETUP_LISTEN_FD 3 /* what init inherits: socket, the commands' filter, their cgroup, a pipe */
 #define SETUP_FILTER_FD 4
 #define SETUP_WORK_FD 5
+#define SETUP_MORE_FD 6
+/* Inside the root that is being built, wherever its links lead: an O_PATH descriptor, or -errno.
+ * The second makes what is missing: directories, or a file at the end. */
+CHECKED int inside_open(int root, const char *path);
+CHECKED int inside_make(int root, const char *path, bool file);

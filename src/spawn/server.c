@@ -6,6 +6,7 @@
 #include "spawn/discard.h"
 #include "spawn/measure.h"
 #include "spawn/sandbox.h"
+#include "spawn/shell.h"
 #include "wire/init_order.h"
 
 #include <errno.h>
@@ -133,7 +134,8 @@ static void on_adopt(const struct spawn_msg *m, struct sandbox *s)
     char path[64];
 
     (void)snprintf(path, sizeof path, "sb/%s/init.sock", s->id);
-    reply.u.created = (struct spawn_created){(uint32_t)s->pid, s->enforced, str_of(path)};
+    reply.u.created =
+        (struct spawn_created){(uint32_t)s->pid, s->enforced, str_of(path), false};
     if (s->state == SPAWN_RUNNING)
         server_send(&reply, s->ended.fd);
     else
@@ -232,6 +234,16 @@ static void on_named(const struct spawn_msg *m)
     }
 }
 
+static void on_pool(const struct spawn_msg *m)
+{
+    struct spawn_msg reply = {.type = SPAWN_POOLED, .tag = m->tag};
+
+    host.netns_want = m->u.pool.netns;
+    shell_want(m->u.pool.shells);
+    reply.u.pooled = (struct spawn_pooled){shell_ready_count(), shell_broken_count()};
+    server_send(&reply, -1);
+}
+
 static void dispatch(const struct spawn_msg *m)
 {
     if (m->type == SPAWN_HELLO) {
@@ -247,8 +259,7 @@ static void dispatch(const struct spawn_msg *m)
     } else if (m->type == SPAWN_MEASURE) {
         measure_begin(&m->u.measure, m->tag);
     } else if (m->type == SPAWN_POOL) {
-        host.netns_want = m->u.pool.netns;
-        server_done(m->tag, NULL);
+        on_pool(m);
     } else {
         on_named(m);
     }

@@ -1,97 +1,128 @@
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
-#include "spawn/guards.h"
+#include "spawn/claim.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 /* clang-format off */
 const struct setup_step setup_steps[] = { /* why each stands where it does: docs/runtime.md */
-    {"directory",       SETUP_BEFORE, step_directory,       undo_directory},
-    {"socket",          SETUP_BEFORE, step_socket,          undo_socket},
-    {"network",         SETUP_BEFORE, step_network,         undo_network},
-    {"ids",             SETUP_BEFORE, step_ids,             undo_ids},
-    {"writable layer",  SETUP_BEFORE, step_disk,            undo_disk},
-    {"layers",          SETUP_BEFORE, step_layers,          undo_layers},
-    {"volumes",         SETUP_BEFORE, step_volumes,         undo_volumes},
-    {"cgroup",          SETUP_BEFORE, step_cgroup,          undo_cgroup},
-    {"clone",           SETUP_BEFORE, step_clone,           undo_clone},
-    {"id map",          SETUP_AFTER,  step_id_map,          NULL},
-    {"cgroup v1",       SETUP_AFTER,  step_cgroup_v1,       NULL},
-    {"record",          SETUP_AFTER,  step_record,          undo_record},
-    {"wait for spawn",  SETUP_CHILD,  step_wait,            NULL},
-    {"hostname",        SETUP_CHILD,  step_hostname,        NULL},
-    {"root",            SETUP_CHILD,  step_root,            NULL},
-    {"host image",      SETUP_CHILD,  step_host_image,      NULL},
-    {"/proc",           SETUP_CHILD,  step_proc,            NULL},
-    {"/dev",            SETUP_CHILD,  step_dev,             NULL},
-    {"pivot_root",      SETUP_CHILD,  step_pivot,           NULL},
-    {"no namespaces",   SETUP_CHILD,  step_namespaces_shut, NULL},
-    {"mounts",          SETUP_CHILD,  step_mounts,          NULL},
-    {"resolver",        SETUP_CHILD,  step_resolver,        NULL},
-    {"read-only root",  SETUP_CHILD,  step_readonly,        NULL},
-    {"rlimits",         SETUP_CHILD,  step_rlimits,         NULL},
-    {"descriptors",     SETUP_CHILD,  step_descriptors,     NULL},
-    {"capabilities",    SETUP_CHILD,  step_capabilities,    NULL},
-    {"seccomp",         SETUP_CHILD,  step_seccomp,         NULL},
+    {"ids",             SETUP_AHEAD,       step_ids,          undo_ids},
+    {"directory",       SETUP_AHEAD,       step_directory,    undo_directory},
+    {"socket",          SETUP_AHEAD,       step_socket,       undo_socket},
+    {"cgroup",          SETUP_AHEAD,       step_cgroup,       undo_cgroup},
+    {"clone",           SETUP_AHEAD,       step_clone,        undo_clone},
+    {"id map",          SETUP_AHEAD,       step_id_map,       NULL},
+    {"cgroup v1",       SETUP_AHEAD,       step_cgroup_v1,    NULL},
+    {"name",            SETUP_CLAIM,       step_name,         NULL},
+    {"network",         SETUP_CLAIM,       step_network,      undo_network},
+    {"writable layer",  SETUP_CLAIM,       step_disk,         undo_disk},
+    {"layers",          SETUP_CLAIM,       step_layers,       undo_layers},
+    {"volumes",         SETUP_CLAIM,       step_volumes,      undo_volumes},
+    {"limits",          SETUP_CLAIM,       step_limits,       NULL},
+    {"processes",       SETUP_CLAIM,       step_processes,    NULL},
+    {"record",          SETUP_CLAIM,       step_record,       undo_record},
+    {"alone",           SETUP_CHILD_AHEAD, step_alone,        NULL},
+    {"wait for spawn",  SETUP_CHILD_AHEAD, step_wait,         NULL},
+    {"stage",           SETUP_CHILD_AHEAD, step_stage,        NULL},
+    {"/dev",            SETUP_CHILD_AHEAD, step_dev,          NULL},
+    {"/proc",           SETUP_CHILD_AHEAD, step_proc,         NULL},
+    {"hostname",        SETUP_BUILD,       step_hostname,     NULL},
+    {"root",            SETUP_BUILD,       step_root,         NULL},
+    {"host image",      SETUP_BUILD,       step_host_image,   NULL},
+    {"view",            SETUP_BUILD,       step_view,         NULL},
+    {"mounts",          SETUP_BUILD,       step_mounts,       NULL},
+    {"resolver",        SETUP_BUILD,       step_resolver,     NULL},
+    {"read-only root",  SETUP_BUILD,       step_readonly,     NULL},
+    {"pivot_root",      SETUP_ENTER,       step_pivot,        NULL},
+    {"core files",      SETUP_INIT,        step_core,         NULL},
+    {"descriptors",     SETUP_INIT,        step_descriptors,  NULL},
+    {"capabilities",    SETUP_INIT,        step_capabilities, NULL},
+    {"seccomp",         SETUP_INIT,        step_seccomp,      NULL},
 };
 /* clang-format on */
-#define ARGV_MAX 12
 const size_t setup_step_count = ARRAY_LEN(setup_steps);
 
-static void report(struct sandbox *s, const struct err *e)
+int setup_run(struct sandbox *s, enum setup_phase phase, struct err *e)
 {
-    uint8_t bytes[1024];
-    struct wire_out o = {.p = bytes, .size = sizeof bytes};
-    struct spawn_msg m = {.type = SPAWN_DONE, .tag = 1};
-    struct err ignored;
-
-    m.u.done.err = *e;
-    if (spawn_encode(&m, SPAWN_SPAWN, &o, &ignored) == 0)
-        (void)!write(s->report[1], bytes, o.n);
+    for (size_t i = 0; i < setup_step_count; i++) {
+        if (setup_steps[i].phase != phase)
+            continue;
+        if (phase <= SETUP_CLAIM)
+            s->steps_done = i + 1; /* also when it fails: undo takes a half-applied step */
+        if (setup_apply(&setup_steps[i], s, e) < 0)
+            return err_wrap(e, "%s", setup_steps[i].name);
+    }
+    return 0;
 }
 
-static void make_argv(const struct sandbox *s, const char *files, const char **argv)
+static NORETURN void fail(struct sandbox *s, const struct err *e)
 {
-    static const char *const always[] = {"holt-init", "--listen-fd", "3", "--filter-fd", "4"};
-    size_t n = 0;
-
-    for (; n < ARRAY_LEN(always); n++)
-        argv[n] = always[n];
-    argv[n++] = "--files";
-    argv[n++] = files;
-    if (s->cg2_work >= 0) {
-        argv[n++] = "--work-fd";
-        argv[n++] = "5";
-    }
-    if (s->flags & SPAWN_RELAY) {
-        argv[n++] = "--relay";
-        argv[n++] = SPAWN_RELAY_PATH;
-    }
-    argv[n] = NULL;
+    claim_tell(s->report[1], e);
+    _exit(1);
 }
 
+/* Of a shell: a process beside init, which may still do what init may not any more.  init waits for
+ * its end before it does anything, and ends with it if that is no good one.  The pid that it takes
+ * is the next again, as in a sandbox that was made for its request. */
+static NORETURN void build_shell(struct sandbox *s)
+{
+    struct err e = {0};
+    int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC), r;
+
+    fd_close(s->report[1]); /* init's exec is what closes it */
+    fd_close(s->more[0]);
+    if (fd >= 0)
+        (void)!write(fd, "1", 1);
+    fd_close(fd);
+    r = claim_receive(s, &e);
+    if (r == 0)
+        r = setup_run(s, SETUP_BUILD, &e);
+    claim_tell(s->go[0], &e);
+    if (r == 0)
+        r = setup_run(s, SETUP_ENTER, &e);
+    _exit(r < 0 ? 1 : 0);
+}
+
+static int build(struct sandbox *s, struct err *e)
+{
+    long pid;
+
+    if (s->shell == SHELL_NONE)
+        return claim_receive(s, e) < 0 || setup_run(s, SETUP_BUILD, e) < 0 ||
+                       setup_run(s, SETUP_ENTER, e) < 0
+                   ? -1
+                   : 0;
+    pid = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL); /* fork(2) of libc runs handlers */
+    if (pid < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "make a builder");
+    if (pid == 0)
+        build_shell(s);
+    return 0;
+}
+
+/* "/" is the host's root in a shell: pivot_root(2) moves whoever stands there. */
 void setup_child(struct sandbox *s)
 {
-    const char *argv[ARGV_MAX], *const envp[] = {NULL};
-    char files[16];
+    static const char *const argv[] = {"holt-init",   "--listen-fd", "3", "--filter-fd", "4",
+                                       "--more-fd",   "6",           NULL, NULL,         NULL};
+    const char *args[ARRAY_LEN(argv)], *const envp[] = {NULL};
     struct err e = {0};
 
-    (void)snprintf(files, sizeof files, "%u", guard_left_out("rlimits") ? 0 : s->nofile);
-    make_argv(s, files, argv);
-
-    for (size_t i = 0; i < setup_step_count; i++) {
-        if (setup_steps[i].process != SETUP_CHILD || setup_apply(&setup_steps[i], s, &e) == 0)
-            continue;
-        (void)err_wrap(&e, "%s", setup_steps[i].name);
-        report(s, &e);
-        _exit(1);
+    memcpy(args, argv, sizeof args);
+    if (s->cg2_work >= 0) {
+        args[7] = "--work-fd";
+        args[8] = "5";
     }
-    (void)syscall(SYS_execveat, host.init, "", argv, envp, AT_EMPTY_PATH);
+    if (setup_run(s, SETUP_CHILD_AHEAD, &e) < 0 || build(s, &e) < 0 ||
+        setup_run(s, SETUP_INIT, &e) < 0)
+        fail(s, &e);
+    if (chdir("/") == 0)
+        (void)syscall(SYS_execveat, host.init, "", args, envp, AT_EMPTY_PATH);
     (void)err_set(&e, ERR_INTERNAL, errno, "run holt-init");
-    report(s, &e);
-    _exit(1);
+    fail(s, &e);
 }

@@ -227,15 +227,31 @@ int step_cgroup(struct sandbox *s, struct err *e)
         return err_set(e, err_code_from_errno(-r), -r, "take cgroups made ahead");
 
     if (host.cg2 >= 0) {
-        s->cg2 = open_child(host.cg2, s->id);
+        s->cg2 = open_child(host.cg2, s->group);
         r = s->cg2 < 0 ? s->cg2 : delegate(s);
     }
     if (r < 0)
         return err_set(e, err_code_from_errno(-r), -r, "make its cgroup");
     for (int i = 0; i < CG1_COUNT; i++)
-        if (limit_one(s, i, e) < 0)
+        if (host.cg1[i] >= 0 && limit_one(s, i, e) < 0)
             return -1;
     return 0;
+}
+
+/* Those of v1 stood before the child was born in them. */
+int step_limits(struct sandbox *s, struct err *e)
+{
+    for (int i = 0; i < CG1_COUNT; i++)
+        if (host.cg1[i] < 0 && limit_one(s, i, e) < 0)
+            return -1;
+    return 0;
+}
+
+/* To enter v1 groups later would take longer than to be born in them. */
+bool cgroup_can_limit(const struct spawn_create *c)
+{
+    return !(host.cg1[CG1_MEMORY] >= 0 && c->memory_bytes) &&
+           !(host.cg1[CG1_PIDS] >= 0 && c->pids) && !(host.cg1[CG1_CPU] >= 0 && c->cpu_millis);
 }
 
 /* The sandbox's root may have made groups in groups: all go, the deepest first. */
@@ -276,7 +292,7 @@ int undo_cgroup(struct sandbox *s)
         return r;
     if (s->cg2 >= 0)
         remove_below(s->cg2, "work", 0);
-    if (unlinkat(host.cg2, s->id, AT_REMOVEDIR) < 0 && errno != ENOENT)
+    if (unlinkat(host.cg2, s->group, AT_REMOVEDIR) < 0 && errno != ENOENT)
         return -errno; /* keeps s->cg2 for the next attempt */
     fd_close(s->cg2);
     fd_close(s->cg2_work);

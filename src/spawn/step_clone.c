@@ -1,5 +1,5 @@
 /* The child: born in its user, pid, mount, ipc and uts namespaces, in a network namespace made
- * ahead and in its v2 cgroup; it waits until its ids are mapped. */
+ * ahead and in its v2 cgroup; it waits until its ids are mapped, and then for the claim. */
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
@@ -12,6 +12,7 @@
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -59,7 +60,8 @@ int step_clone(struct sandbox *s, struct err *e)
 
     if (guard_left_out("queues"))
         args.flags &= ~(uint64_t)CLONE_NEWIPC;
-    if (pipe2(s->go, O_CLOEXEC) < 0 || pipe2(s->report, O_CLOEXEC | O_NONBLOCK) < 0)
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->go) < 0 ||
+        pipe2(s->report, O_CLOEXEC | O_NONBLOCK) < 0 || pipe2(s->more, O_CLOEXEC) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "make a pipe");
     s->dev_tree = mnt_clone(host.dev, true);
     if (s->dev_tree < 0)
@@ -76,8 +78,11 @@ int step_clone(struct sandbox *s, struct err *e)
     s->ended.fd = pidfd;
     fd_close(s->go[0]);
     fd_close(s->report[1]);
+    fd_close(s->more[0]);
     fd_close(s->listener);
-    s->go[0] = s->report[1] = s->listener = -1;
+    fd_close(s->dev_tree);
+    fd_close(s->cg2_work);
+    s->go[0] = s->report[1] = s->more[0] = s->listener = s->dev_tree = s->cg2_work = -1;
     return 0;
 }
 
@@ -85,14 +90,17 @@ int step_clone(struct sandbox *s, struct err *e)
 int undo_clone(struct sandbox *s)
 {
     for (int i = 0; i < 2; i++) {
-        fd_close(s->go[i]);
+        if (s->go[i] != s->built.fd)
+            fd_close(s->go[i]);
         if (s->report[i] != s->told.fd)
             fd_close(s->report[i]);
-        s->go[i] = s->report[i] = -1;
+        fd_close(s->more[i]);
+        s->go[i] = s->report[i] = s->more[i] = -1;
     }
     fd_close(s->dev_tree);
     s->dev_tree = -1;
     loop_remove(&s->told);
+    loop_remove(&s->built);
     loop_remove(&s->ended);
     return 0;
 }
@@ -127,7 +135,6 @@ int step_wait(struct sandbox *s, struct err *e)
     char byte;
     ssize_t n;
 
-    fd_close(s->go[1]); /* or spawn's death would not end the wait */
     do
         n = read(s->go[0], &byte, 1);
     while (n < 0 && errno == EINTR);

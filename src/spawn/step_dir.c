@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -21,6 +22,20 @@ int step_directory(struct sandbox *s, struct err *e)
         return err_set(e, err_code_from_errno(errno), errno, "make its directory");
     s->dir = openat(host.boxes, s->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return s->dir < 0 ? err_set(e, ERR_INTERNAL, errno, "open its directory") : 0;
+}
+
+/* Only the directory's: a v2 cgroup cannot be renamed, and its name is seen by nobody inside. */
+int step_name(struct sandbox *s, struct err *e)
+{
+    char id[SPAWN_ID_MAX + 1];
+
+    if (s->shell == SHELL_NONE)
+        return 0;
+    (void)snprintf(id, sizeof id, STR_FMT, STR_ARG(s->ask->id));
+    if (renameat2(host.boxes, s->id, host.boxes, id, RENAME_NOREPLACE) < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "name its directory");
+    sandbox_rename(s, s->ask->id);
+    return 0;
 }
 
 int undo_directory(struct sandbox *s)
@@ -59,9 +74,9 @@ int undo_socket(struct sandbox *s)
 }
 
 /* Who share a memory volume that cannot be shown in each one's ids have the same. */
-static bool needs_stored_ids(const struct sandbox *s)
+bool ids_must_be_stored(const struct spawn_create *c)
 {
-    struct wire_rows rows = s->ask->mounts;
+    struct wire_rows rows = c->mounts;
     struct spawn_mount_row row;
 
     if (!host.idmapped || host.memory_idmapped)
@@ -74,11 +89,13 @@ static bool needs_stored_ids(const struct sandbox *s)
 
 int step_ids(struct sandbox *s, struct err *e)
 {
-    if (needs_stored_ids(s))
+    if (s->ask && ids_must_be_stored(s->ask))
         return 0;
     idmap_take(&s->ids);
     if (s->ids.slot == 0)
         return err_set(e, ERR_LIMIT, 0, "no free range of user ids");
+    if (s->shell != SHELL_NONE)
+        idmap_prepare(&s->ids);
     return 0;
 }
 

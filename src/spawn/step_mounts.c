@@ -125,7 +125,7 @@ static int detach(struct sandbox *s, const struct spawn_mount_row *row, struct e
     return TAKE_FD(tree);
 }
 
-static bool is_made_inside(const struct spawn_mount_row *row)
+bool mount_is_made_inside(const struct spawn_mount_row *row)
 {
     return row->kind == SPAWN_MOUNT_TMPFS || row->kind == SPAWN_MOUNT_OWN;
 }
@@ -144,7 +144,7 @@ int step_volumes(struct sandbox *s, struct err *e)
         if (row.target.p[0] != '/')
             return err_set(e, ERR_INVALID, 0, "'" STR_FMT "' is not an absolute path",
                            STR_ARG(row.target));
-        if (!is_made_inside(&row)) {
+        if (!mount_is_made_inside(&row)) {
             tree = detach(s, &row, e);
             if (tree < 0)
                 return -1;
@@ -175,7 +175,7 @@ int undo_volumes(struct sandbox *s)
 
 /* No way leads out of the root but one: the child still holds directories of the host, and a link
  * to /proc/self/fd/N, which an image or a volume may hold, would be followed into them. */
-static int open_inside(int root, const char *path)
+int inside_open(int root, const char *path)
 {
     struct open_how how = {.flags = O_PATH | O_CLOEXEC,
                            .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
@@ -198,9 +198,9 @@ static int make_one(int parent, const char *name, size_t n, bool file)
 }
 
 /* The mount point, made where it is missing with what is above it: a file for a file's mount. */
-static int make_point(int root, const char *path, bool file)
+int inside_make(int root, const char *path, bool file)
 {
-    AUTO(fd_close) int at = open_inside(root, "/");
+    AUTO(fd_close) int at = inside_open(root, "/");
     char upto[SPAWN_PATH_MAX + 1];
     const char *end = path;
 
@@ -213,10 +213,10 @@ static int make_point(int root, const char *path, bool file)
             break;
         end = name + n;
         (void)snprintf(upto, sizeof upto, "%.*s", (int)(end - path), path);
-        fd = open_inside(root, upto);
+        fd = inside_open(root, upto);
         if (fd == -ENOENT) {
             r = make_one(at, name, n, file && end[strspn(end, "/")] == '\0');
-            fd = r < 0 ? r : open_inside(root, upto);
+            fd = r < 0 ? r : inside_open(root, upto);
         }
         fd_close(at);
         at = fd;
@@ -234,26 +234,24 @@ static int tmpfs_of(const struct spawn_mount_row *row)
 }
 
 /* A mount of its own keeps its rights when the root's are cut (step_readonly). */
-static int own_of(const char *path)
+static int own_of(int root, const char *path)
 {
     struct mount_attr a = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
-    AUTO(fd_close) int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    AUTO(fd_close) int at = root < 0 ? -errno : make_point(root, path, false);
+    AUTO(fd_close) int at = inside_make(root, path, false);
     AUTO(fd_close) int tree = at < 0 ? at : mnt_clone(at, false);
     int r = tree < 0 ? tree : mnt_set_fd(tree, &a, false);
 
     return r < 0 ? r : TAKE_FD(tree);
 }
 
-static int attach(int tree, const char *path)
+static int attach(int root, int tree, const char *path)
 {
-    AUTO(fd_close) int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     AUTO(fd_close) int at = -1;
     struct stat st;
 
-    if (root < 0 || tree < 0 || fstat(tree, &st) < 0)
+    if (tree < 0 || fstat(tree, &st) < 0)
         return tree < 0 ? tree : -errno;
-    at = make_point(root, path, !S_ISDIR(st.st_mode));
+    at = inside_make(root, path, !S_ISDIR(st.st_mode));
     return at < 0 ? at : mnt_attach_fd(tree, at);
 }
 
@@ -268,9 +266,9 @@ int step_mounts(struct sandbox *s, struct err *e)
         int r;
 
         (void)snprintf(path, sizeof path, STR_FMT, STR_ARG(row.target));
-        if (is_made_inside(&row))
-            made = row.kind == SPAWN_MOUNT_OWN ? own_of(path) : tmpfs_of(&row);
-        r = attach(is_made_inside(&row) ? made : s->mounts[i], path);
+        if (mount_is_made_inside(&row))
+            made = row.kind == SPAWN_MOUNT_OWN ? own_of(s->root, path) : tmpfs_of(&row);
+        r = attach(s->root, mount_is_made_inside(&row) ? made : s->mounts[i], path);
         if (r < 0)
             return err_set(e, err_code_from_errno(-r), -r, "mount '%s'", path);
     }

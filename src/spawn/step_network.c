@@ -316,10 +316,25 @@ static int open_listeners(struct sandbox *s, struct err *e)
     return 0;
 }
 
+static int enter(const struct sandbox *s, struct err *e)
+{
+    char path[48];
+    AUTO(fd_close) int ns = -1;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/ns/net", s->pid);
+    ns = s->pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (ns < 0 || setns(ns, CLONE_NEWNET) < 0)
+        return err_set(e, ERR_CONFLICT, ns < 0 ? ESRCH : errno, "enter its network");
+    return 0;
+}
+
+/* For its own request spawn still stands there, as the socket's step has left it. */
 int step_network(struct sandbox *s, struct err *e)
 {
     if (!(s->flags & SPAWN_NETWORK))
         return 0;
+    if (s->shell != SHELL_NONE && !guard_left_out("network") && enter(s, e) < 0)
+        return -1;
     if (!guard_left_out("redirect") && make_ways(e) < 0)
         return -1;
     return open_listeners(s, e);
@@ -334,24 +349,12 @@ int undo_network(struct sandbox *s)
     return 0;
 }
 
-/* Whoever had them before is gone, or the ports would be taken. */
-static int open_again(struct sandbox *s, struct err *e)
-{
-    char path[48];
-    AUTO(fd_close) int ns = -1;
-
-    (void)snprintf(path, sizeof path, "/proc/%d/ns/net", s->pid);
-    ns = s->pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (ns < 0 || setns(ns, CLONE_NEWNET) < 0)
-        return err_set(e, ERR_CONFLICT, ns < 0 ? ESRCH : errno, "enter its network");
-    return open_listeners(s, e);
-}
-
 int sandbox_listeners(struct sandbox *s, struct spawn_listeners *ret, struct err *e)
 {
     if (!(s->flags & SPAWN_NETWORK))
         return err_set(e, ERR_CONFLICT, 0, "sandbox '%s' was made without a network", s->id);
-    if (s->net[SPAWN_LISTENER_TCP4] < 0 && open_again(s, e) < 0) {
+    /* Whoever had them before is gone, or the ports would be taken. */
+    if (s->net[SPAWN_LISTENER_TCP4] < 0 && (enter(s, e) < 0 || open_listeners(s, e) < 0)) {
         (void)undo_network(s);
         return err_wrap(e, "listen in sandbox '%s'", s->id);
     }
@@ -364,13 +367,16 @@ int sandbox_listeners(struct sandbox *s, struct spawn_listeners *ret, struct err
 int step_resolver(struct sandbox *s, struct err *e)
 {
     static const char text[] = "nameserver 127.0.0.1\noptions timeout:5\n";
+    AUTO(fd_close) int etc = -1;
     AUTO(fd_close) int fd = -1;
 
     if (!(s->flags & SPAWN_NETWORK))
         return 0;
-    (void)mkdir("/etc", 0755);
-    (void)unlink("/etc/resolv.conf");
-    fd = open("/etc/resolv.conf", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    etc = inside_make(s->root, "/etc", false);
+    if (etc < 0)
+        return err_set(e, ERR_INVALID, -etc, "open /etc");
+    (void)unlinkat(etc, "resolv.conf", 0);
+    fd = openat(etc, "resolv.conf", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0 || fd_write_all(fd, text, sizeof text - 1) < 0)
         return err_set(e, ERR_INTERNAL, errno, "write /etc/resolv.conf");
     return fchmod(fd, 0644) < 0 ? err_set(e, ERR_INTERNAL, errno, "open /etc/resolv.conf to all")

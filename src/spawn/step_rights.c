@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/seccomp.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -29,17 +30,26 @@ bool rlimit_holds_pids(const struct sandbox *s)
     return s->pids != 0 && !(host.features & SPAWN_CAN_PIDS) && !host.many_ids;
 }
 
-int step_rlimits(struct sandbox *s, struct err *e)
+/* From outside: init may run already. */
+int step_processes(struct sandbox *s, struct err *e)
 {
-    struct rlimit core = {0, 0}, processes = {s->pids, s->pids};
+    struct rlimit l = {s->pids, s->pids};
 
-    if (guard_left_out("rlimits"))
+    if (guard_left_out("rlimits") || !rlimit_holds_pids(s))
         return 0;
-    if (setrlimit(RLIMIT_CORE, &core) < 0)
-        return err_set(e, ERR_INTERNAL, errno, "limit core files");
-    if (rlimit_holds_pids(s) && setrlimit(RLIMIT_NPROC, &processes) < 0)
+    if (prlimit(s->pid, RLIMIT_NPROC, &l, NULL) < 0)
         return err_set(e, ERR_INTERNAL, errno, "limit processes");
     return 0; /* that of open files is the commands', not init's: it sets it for each */
+}
+
+int step_core(struct sandbox *s, struct err *e)
+{
+    struct rlimit none = {0, 0};
+
+    (void)s;
+    if (!guard_left_out("rlimits") && setrlimit(RLIMIT_CORE, &none) < 0)
+        return err_set(e, ERR_INTERNAL, errno, "limit core files");
+    return 0;
 }
 
 static const struct host_filter *filter_of(const struct sandbox *s)
@@ -47,13 +57,42 @@ static const struct host_filter *filter_of(const struct sandbox *s)
     return s->flags & SPAWN_NESTING ? &host.nesting_filter : &host.filter;
 }
 
-/* Nothing is inherited but three, in their places, and, until exec, what exec closes. */
+static int by_number(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* At once: a shell waits for long, and what it held of others would not end with them.  What the
+ * child needs stays, until exec. */
+int step_alone(struct sandbox *s, struct err *e)
+{
+    int kept[] = {STDERR_FILENO,           s->listener, filter_of(s)->command_fd, s->cg2_work,
+                  s->more[0],  s->go[0], s->report[1],              host.init,
+                  s->dev_tree};
+
+    fd_close(s->go[1]); /* or spawn's death would not end the wait */
+    fd_close(s->more[1]);
+    s->go[1] = s->more[1] = -1;
+    if (guard_left_out("descriptors"))
+        return 0;
+    qsort(kept, ARRAY_LEN(kept), sizeof *kept, by_number);
+    for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
+        unsigned from = (unsigned)kept[i] + 1,
+                 to = i + 1 < ARRAY_LEN(kept) ? (unsigned)kept[i + 1] - 1 : ~0U;
+
+        if (kept[i] >= STDERR_FILENO && from <= to && syscall(SYS_close_range, from, to, 0U) < 0)
+            return err_set(e, ERR_INTERNAL, errno, "close the rest");
+    }
+    return 0;
+}
+
+/* Nothing is inherited but four, in their places, and, until exec, what exec closes. */
 int step_descriptors(struct sandbox *s, struct err *e)
 {
-    const int from[] = {s->listener, filter_of(s)->command_fd, s->cg2_work};
+    const int from[] = {s->listener, filter_of(s)->command_fd, s->cg2_work, s->more[0]};
     int above[ARRAY_LEN(from)];
 
-    host.init = fcntl(host.init, F_DUPFD_CLOEXEC, 10); /* out of the way of 3, 4 and 5 */
+    host.init = fcntl(host.init, F_DUPFD_CLOEXEC, 10); /* out of the way of 3 to 6 */
     s->report[1] = fcntl(s->report[1], F_DUPFD_CLOEXEC, 10);
     for (size_t i = 0; i < ARRAY_LEN(from); i++)
         above[i] = from[i] < 0 ? -1 : fcntl(from[i], F_DUPFD_CLOEXEC, 10);

@@ -16,25 +16,39 @@
 #include <unistd.h>
 
 #define TMPFS_DEFAULT (512ULL << 20)
-#define STAGE_SIZE (1ULL << 20) /* room for directories only */
 
 /* Where the root is put together, in this mount namespace only; with a memory upper, its home. */
-static int make_stage(const struct sandbox *s, struct err *e)
+int step_stage(struct sandbox *s, struct err *e)
 {
-    uint64_t size = s->disk_bytes ? s->disk_bytes : TMPFS_DEFAULT;
+    static const char *const made[] = {"root", "dev", "proc"};
     char options[80];
 
+    (void)s;
     (void)umask(0022); /* holtd's own would make `/` its root's alone */
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return err_set(e, ERR_INTERNAL, errno, "cut off the host's mounts");
-    (void)snprintf(options, sizeof options, "mode=755,size=%llu,nr_inodes=200000",
-                   (unsigned long long)(s->upper < 0 ? size : STAGE_SIZE));
+    (void)snprintf(options, sizeof options, "mode=755,size=%llu,nr_inodes=200000", TMPFS_DEFAULT);
     if (guard_left_out("disk"))
         options[sizeof "mode=755" - 1] = '\0';
     if (mount("holt", SETUP_STAGE, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
         return err_set(e, ERR_INTERNAL, errno, "mount the writable layer");
-    if (chdir(SETUP_STAGE) < 0 || mkdir("root", 0755) < 0)
-        return err_set(e, ERR_INTERNAL, errno, "make the root's place");
+    if (chdir(SETUP_STAGE) < 0)
+        return err_set(e, ERR_INTERNAL, errno, "go to the root's place");
+    for (size_t i = 0; i < ARRAY_LEN(made); i++)
+        if (mkdir(made[i], 0755) < 0)
+            return err_set(e, ERR_INTERNAL, errno, "make the root's place");
+    return 0;
+}
+
+static int limit_stage(const struct sandbox *s, struct err *e)
+{
+    char options[32];
+
+    if (s->upper >= 0 || s->disk_bytes == 0 || guard_left_out("disk"))
+        return 0;
+    (void)snprintf(options, sizeof options, "size=%llu", (unsigned long long)s->disk_bytes);
+    if (mount(NULL, SETUP_STAGE, NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV, options) < 0)
+        return err_set(e, ERR_INTERNAL, errno, "limit the writable layer");
     return 0;
 }
 
@@ -102,9 +116,12 @@ static int make_plain(const struct sandbox *s, struct err *e)
 
 int step_root(struct sandbox *s, struct err *e)
 {
-    if (make_stage(s, e) < 0)
+    bool plain = s->upper < 0 && !host.memory_overlay;
+
+    if (limit_stage(s, e) < 0 || (plain ? make_plain(s, e) : mount_overlay(s, e)) < 0)
         return -1;
-    return s->upper < 0 && !host.memory_overlay ? make_plain(s, e) : mount_overlay(s, e);
+    s->root = open(SETUP_ROOT, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return s->root < 0 ? err_set(e, ERR_INTERNAL, errno, "open the root") : 0;
 }
 
 static int bind_readonly(const char *path)

@@ -42,6 +42,7 @@ static const struct wire_field created_fields[] = {
     NUM(spawn_created, pid, WIRE_U32, .min = 1, .max = INT32_MAX),
     NUM(spawn_created, enforced, WIRE_U32, .max = SPAWN_CAN_ALL),
     TEXT(spawn_created, socket, 1, 1023),
+    NUM(spawn_created, warm, WIRE_U8, .max = 1),
 };
 static const struct wire_field name_fields[] = {
     TEXT(spawn_name, id, 1, SPAWN_ID_MAX),
@@ -84,6 +85,11 @@ static const struct wire_field listed_fields[] = {
 };
 static const struct wire_field pool_fields[] = {
     NUM(spawn_pool, netns, WIRE_U32, .max = 64),
+    NUM(spawn_pool, shells, WIRE_U32, .max = SPAWN_SHELLS_MAX),
+};
+static const struct wire_field pooled_fields[] = {
+    NUM(spawn_pooled, ready, WIRE_U32, .max = SPAWN_SHELLS_MAX),
+    NUM(spawn_pooled, broken, WIRE_U64),
 };
 static const struct wire_field done_fields[] = {
     WIRE_FIELD(struct spawn_done, err, .kind = WIRE_ERR),
@@ -121,6 +127,7 @@ static const struct wire_layout
     list_layout    = WIRE_LAYOUT("list", struct spawn_list, list_fields),
     listed_layout  = WIRE_LAYOUT("listed", struct spawn_listed, listed_fields),
     pool_layout    = WIRE_LAYOUT("pool", struct spawn_pool, pool_fields),
+    pooled_layout  = WIRE_LAYOUT("pooled", struct spawn_pooled, pooled_fields),
     done_layout    = WIRE_LAYOUT("done", struct spawn_done, done_fields),
     discard_layout = WIRE_LAYOUT("discard", struct spawn_discard, discard_fields),
     measure_layout = WIRE_LAYOUT("measure", struct spawn_measure, measure_fields),
@@ -153,6 +160,7 @@ const struct spawn_type_info spawn_types[SPAWN_TYPE_END] = {
     [SPAWN_MEASURED]  = {"measured",  SPWN, 0, &measured_layout},
     [SPAWN_LISTEN]    = {"listen",    HOST, 0, &name_layout},
     [SPAWN_LISTENERS] = {"listeners", SPWN, SPAWN_LISTENER_COUNT, &listeners_layout},
+    [SPAWN_POOLED]    = {"pooled",    SPWN, 0, &pooled_layout},
 };
 /* clang-format on */
 

@@ -37,7 +37,7 @@ enum spawn_type {
     SPAWN_STATS = 11,
     SPAWN_LIST = 12,
     SPAWN_LISTED = 13,
-    SPAWN_POOL = 14, /* how many network namespaces to keep ready */
+    SPAWN_POOL = 14, /* how much to keep ready; answered by pooled */
     SPAWN_DONE = 15, /* the plain answer: success, or the error of any request */
     SPAWN_EVENT = 16,
     SPAWN_DISCARD = 17, /* a volume or a layer: answered when it is gone */
@@ -45,6 +45,7 @@ enum spawn_type {
     SPAWN_MEASURED = 19,
     SPAWN_LISTEN = 20,    /* answered by listeners */
     SPAWN_LISTENERS = 21, /* with the sockets in a sandbox's network: holt-egress's */
+    SPAWN_POOLED = 22,
     SPAWN_TYPE_END
 };
 
@@ -108,6 +109,7 @@ struct spawn_created {
     uint32_t pid;      /* of init, as the host sees it */
     uint32_t enforced; /* enum spawn_feature: of the limits that were asked */
     struct str socket; /* where init listens, relative to the state directory */
+    uint8_t warm;      /* it was a shell, made ahead */
 };
 
 struct spawn_name { /* adopt, confirm, stats_get */
@@ -153,8 +155,14 @@ struct spawn_listed {
     uint8_t more;
     struct wire_rows sandboxes; /* spawn_list_row, by id */
 };
+#define SPAWN_SHELLS_MAX 256
 struct spawn_pool {
-    uint32_t netns;
+    uint32_t netns;  /* network namespaces */
+    uint32_t shells; /* sandboxes that lack nothing but what a create says */
+};
+struct spawn_pooled {
+    uint32_t ready;  /* shells */
+    uint64_t broken; /* shells that ended before they were used, since holt-spawn's start */
 };
 struct spawn_done {
     struct err err;
@@ -195,6 +203,7 @@ struct spawn_msg {
         struct spawn_list list;
         struct spawn_listed listed;
         struct spawn_pool pool;
+        struct spawn_pooled pooled;
         struct spawn_done done;
         struct spawn_event event;
         struct spawn_discard discard;

@@ -1,7 +1,7 @@
 #include "floor_spawn.h"
 
 #include "base/fd.h"
-#include "spawn/sandbox.h"
+#include "spawn/claim.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,36 +12,35 @@ int floor_init(const char *state, const char *program, struct err *e)
     return host_init(state, program, e);
 }
 
-static int apply(struct sandbox *s, size_t *done, struct err *e)
+/* As holt-spawn does it: the child's first part beside our second. */
+static int make(struct sandbox *s, struct err *e)
 {
-    for (size_t i = 0; i < setup_step_count; i++) {
-        if (setup_steps[i].process == SETUP_CHILD)
-            continue;
-        *done = i + 1;
-        if (setup_steps[i].apply(s, e) < 0)
-            return -1;
-    }
-    return 0;
+    struct spawn_msg m = {.type = SPAWN_CREATE, .tag = 1, .u.create = *s->ask};
+    static uint8_t bytes[SPAWN_PACKET_MAX];
+    struct wire_out o = {.p = bytes, .size = sizeof bytes};
+
+    if (spawn_encode(&m, SPAWN_HOST, &o, e) < 0)
+        return -1;
+    buf_add(&s->packet, bytes, o.n);
+    if (setup_run(s, SETUP_AHEAD, e) < 0)
+        return -1;
+    (void)!write(s->go[1], "g", 1);
+    return setup_run(s, SETUP_CLAIM, e) < 0 || claim_send(s, e) < 0 ? -1 : 0;
 }
 
 int floor_run(uint32_t flags, struct err *e)
 {
-    struct spawn_create ask = {.flags = flags};
-    struct sandbox s = {
-        .id = "floor", .hostname = "floor", .flags = flags, .ask = &ask, SANDBOX_NO_FDS};
+    struct spawn_create ask = {.id = STR("floor"), .hostname = STR("floor"), .flags = flags};
+    struct sandbox s = {.id = "floor", .group = "floor", .ask = &ask, SANDBOX_NO_FDS};
     int r, status = 0;
-    size_t done = 0;
 
-    r = apply(&s, &done, e);
-    if (r == 0) {
-        (void)!write(s.go[1], "g", 1);
-        if (waitpid(s.pid, &status, 0) != s.pid || status != 0)
-            r = err_set(e, ERR_INTERNAL, 0, "the program ended with %d", status);
-    }
-    while (done > 0) {
-        done--;
-        while (setup_steps[done].undo && setup_steps[done].undo(&s) < 0)
+    sandbox_take_request(&s, &ask);
+    r = make(&s, e);
+    if (r == 0 && (waitpid(s.pid, &status, 0) != s.pid || status != 0))
+        r = err_set(e, ERR_INTERNAL, 0, "the program ended with %d", status);
+    for (; s.steps_done > 0; s.steps_done--)
+        while (setup_steps[s.steps_done - 1].undo && setup_steps[s.steps_done - 1].undo(&s) < 0)
             (void)usleep(100);
-    }
+    buf_done(&s.packet);
     return r;
 }

@@ -20,7 +20,7 @@ int setup_apply(const struct setup_step *step, struct sandbox *s, struct err *e)
 
     if (is_at(s, "before", i))
         return err_set(e, ERR_INTERNAL, EIO, "injected");
-    if (is_at(s, "die", i) && step->process == SETUP_CHILD)
+    if (is_at(s, "die", i) && step->phase >= SETUP_CHILD_AHEAD)
         (void)kill(getpid(), SIGKILL);
     if (is_at(s, "die", i))
         return err_set(e, ERR_INTERNAL, EIO, "injected");

@@ -23,7 +23,7 @@ static struct spawn_msg sample(enum spawn_type type)
                                            .layers = {.count = 1, .items = layer},
                                            .mounts = {.count = 1, .items = mount}};
     else if (type == SPAWN_CREATED)
-        m.u.created = (struct spawn_created){12, 3, STR("sb/sb_1/init.sock")};
+        m.u.created = (struct spawn_created){12, 3, STR("sb/sb_1/init.sock"), 1};
     else if (type == SPAWN_STATS)
         m.u.stats = (struct spawn_stats){1, 2, 3, 4, 5, 6, 7, 8};
     else if (type == SPAWN_LISTED)
@@ -37,7 +37,9 @@ static struct spawn_msg sample(enum spawn_type type)
     else if (type == SPAWN_MEASURED)
         m.u.measured.bytes = 4096;
     else if (type == SPAWN_POOL)
-        m.u.pool.netns = 8;
+        m.u.pool = (struct spawn_pool){8, 4};
+    else if (type == SPAWN_POOLED)
+        m.u.pooled = (struct spawn_pooled){3, 1};
     else if (type == SPAWN_DONE)
         m.u.done.err = (struct err){0};
     else if (type == SPAWN_EVENT)

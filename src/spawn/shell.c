@@ -1,0 +1,173 @@
+#include "spawn/shell.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/rnd.h"
+#include "spawn/sandbox.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#define PREFIX "shell."
+#define AGAIN_MS 1000 /* after one that could not be made */
+#define END_TRIES 2000
+
+/* Those that are made, or on their way: as many as may be wanted, oldest first. */
+static struct sandbox *all[SPAWN_SHELLS_MAX];
+static size_t count;
+static uint32_t want;
+static uint64_t broken;
+static int64_t not_before_ms;
+
+static struct sandbox *find(enum shell_state state)
+{
+    for (size_t i = 0; i < count; i++)
+        if (all[i]->shell == state)
+            return all[i];
+    return NULL;
+}
+
+void shell_want(uint32_t n)
+{
+    want = n;
+}
+
+uint32_t shell_ready_count(void)
+{
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < count; i++)
+        n += all[i]->shell == SHELL_READY;
+    return n;
+}
+
+uint64_t shell_broken_count(void)
+{
+    return broken;
+}
+
+bool shell_is_name(struct str name)
+{
+    return str_starts(name, STR(PREFIX)) && name.n <= SPAWN_ID_MAX;
+}
+
+/* One at a time: a request that comes meanwhile waits for one at most. */
+int shell_wait_ms(void)
+{
+    int64_t left = not_before_ms - clock_mono_ms();
+
+    if (count == want || find(SHELL_MAKING))
+        return -1;
+    return left > SHELL_QUIET_MS ? (int)left : SHELL_QUIET_MS;
+}
+
+void shell_fill(void)
+{
+    static uint32_t life, counter; /* names of an earlier life may still be in use */
+    struct sandbox *s = count > want ? find(SHELL_READY) : NULL;
+    char name[SPAWN_ID_MAX + 1];
+
+    if (s)
+        shell_gone(s, false);
+    if (count >= want || find(SHELL_MAKING) || clock_mono_ms() < not_before_ms)
+        return;
+    if (life == 0)
+        rnd_bytes(&life, sizeof life);
+    (void)snprintf(name, sizeof name, PREFIX "%08x.%u", life, counter++);
+    s = sandbox_make_shell(name);
+    if (s)
+        all[count++] = s;
+    else
+        not_before_ms = clock_mono_ms() + AGAIN_MS;
+}
+
+static void drop(struct sandbox *s)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (all[i] != s)
+            all[n++] = all[i];
+    count = n;
+}
+
+/* Nesting has another filter, a restart another directory; the rest is as the host has it. */
+static bool fits(const struct spawn_create *c)
+{
+    return !(c->flags & (SPAWN_NESTING | SPAWN_RESTART)) && cgroup_can_limit(c) &&
+           !ids_must_be_stored(c);
+}
+
+struct sandbox *shell_take(const struct spawn_create *c)
+{
+    struct sandbox *s = fits(c) ? find(SHELL_READY) : NULL;
+
+    if (!s)
+        return NULL;
+    drop(s);
+    s->shell = SHELL_CLAIMED;
+    return s;
+}
+
+void shell_ready(struct sandbox *s)
+{
+    if (record_shell(s) < 0)
+        shell_gone(s, true);
+    else
+        s->shell = SHELL_READY;
+}
+
+void shell_gone(struct sandbox *s, bool is_broken)
+{
+    if (is_broken) {
+        broken++;
+        not_before_ms = s->shell == SHELL_MAKING ? clock_mono_ms() + AGAIN_MS : not_before_ms;
+        log_warn("a sandbox made ahead is broken", LOG_C("shell", s->id), LOG_E(&s->failure));
+    }
+    drop(s);
+    s->shell = SHELL_MAKING; /* nobody's, to its end */
+    sandbox_destroy(s, 0, false);
+}
+
+/* ---- what others left ---- */
+
+/* A group that no sandbox has: its processes ended with the holt-spawn that had made them. */
+static void destroy_group(const char *name)
+{
+    struct spawn_create c = {.id = str_of(name), .hostname = STR("adopted")};
+    struct sandbox *s = sandbox_new(&c, 0);
+
+    s->shell = SHELL_MAKING;
+    s->cg2 = openat(host.cg2, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    (void)cgroup_kill(s, false);
+    sandbox_adopted(s, -1);
+    sandbox_destroy(s, 0, false);
+}
+
+void shell_sweep(void)
+{
+    int fd = host.cg2 < 0 ? -1 : openat(host.cg2, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *entry;
+
+    while (d && (entry = readdir(d)))
+        if (shell_is_name(str_of(entry->d_name)) && !sandbox_of_group(entry->d_name))
+            destroy_group(entry->d_name);
+    if (d)
+        (void)closedir(d);
+    else
+        fd_close(fd);
+}
+
+void shell_end_all(void)
+{
+    want = 0;
+    while (count > 0)
+        shell_gone(all[0], false);
+    for (int i = 0; i < END_TRIES && sandbox_any_shell(); i++) {
+        (void)sandbox_retry();
+        loop_turn(1);
+    }
+}

@@ -1,0 +1,27 @@
+/* shell: sandboxes made ahead of the request: namespaces, ids, cgroup, socket, /proc and /dev are
+ * there, init is loaded and waits, a builder beside it waits for the claim (setup.c).  Each is used
+ * once.  A shell is nobody's and in no list; its name, which no id can have, is in sb/ and in the
+ * cgroup tree, so that the next holt-spawn destroys what the last one left. */
+#pragma once
+
+#include "base/str.h"
+
+struct sandbox;
+struct spawn_create;
+
+#define SHELL_QUIET_MS 1 /* without work, before one is made: requests go first */
+
+void shell_want(uint32_t n); /* how many to keep */
+uint32_t shell_ready_count(void);
+uint64_t shell_broken_count(void);
+/* How long to wait before shell_fill has something to do; -1: it has not. */
+int shell_wait_ms(void);
+void shell_fill(void); /* begins one that lacks, or ends one that is too many */
+/* One for this create, or NULL: none is ready, or it must be made for it alone. */
+struct sandbox *shell_take(const struct spawn_create *c);
+bool shell_is_name(struct str name);
+
+void shell_ready(struct sandbox *s); /* init is loaded, its builder waits */
+void shell_gone(struct sandbox *s, bool broken); /* begins its end; broken: nobody wanted it to */
+void shell_sweep(void);   /* at start: groups whose shells left no record */
+void shell_end_all(void); /* at our end; waits for it */
