@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define RECORD_MAX 4096
+#define RECORD_ROOM 512 /* more than all but a sandbox with many shared volumes takes */
 
 /* Field 22 of /proc/PID/stat: with the pid it names a process for good.  0: there is none. */
 static uint64_t start_time(pid_t pid)
@@ -40,9 +41,11 @@ static uint64_t start_time(pid_t pid)
     return str_parse_u64(str_cut(rest, ' ', &rest), &v) == 0 ? v : 0;
 }
 
+/* Filled up with empty lines: the claim's takes the place of the shell's without the truncation,
+ * which takes longer than all the rest. */
 static int write_text(const struct sandbox *s, const char *name)
 {
-    AUTO(fd_close) int fd = openat(s->dir, name, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+    AUTO(fd_close) int fd = openat(s->dir, name, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     AUTO(buf_done) struct buf text = {0};
 
     if (fd < 0)
@@ -54,13 +57,17 @@ static int write_text(const struct sandbox *s, const char *name)
     for (size_t i = 0; i < SHARED_MAX; i++)
         if (s->shared & (1ULL << i))
             buf_printf(&text, "%s\n", shared_name(i));
+    while (buf_len(&text) < RECORD_ROOM)
+        buf_add_char(&text, '\n');
     return fd_write_all(fd, buf_data(&text), buf_len(&text));
 }
 
 static int write_record(const struct sandbox *s)
 {
-    int r = write_text(s, "record.new");
+    int r;
 
+    (void)unlinkat(s->dir, "record.new", 0); /* of a holt-spawn that died while it wrote */
+    r = write_text(s, "record.new");
     return r == 0 && renameat(s->dir, "record.new", s->dir, "record") < 0 ? -errno : r;
 }
 

@@ -34,6 +34,7 @@ struct setup_step {
 extern const struct setup_step setup_steps[];
 extern const size_t setup_step_count;
 
+#define SETUP_PROGRAMS_MAX 16
 enum shell_state {
     SHELL_NONE,    /* made for a request */
     SHELL_MAKING,  /* made ahead, and nobody's: not listed, no id finds it */
@@ -47,6 +48,11 @@ struct cgroup_v1 {
     bool made;
     struct parked *by; /* until the child is born: the parked process that bears it */
     bool entered;      /* nothing is left to attach */
+};
+
+struct program { /* of the host, for sandboxes without an image */
+    const char *name; /* below / */
+    int tree;         /* a detached mount */
 };
 
 struct sandbox {
@@ -77,6 +83,8 @@ struct sandbox {
     int dev_tree;        /* a detached mount of the shared /dev */
     int cg2;             /* ID in the v2 tree, or -1: init is in it */
     int cg2_work;        /* work in it, of the commands */
+    struct program programs[SETUP_PROGRAMS_MAX]; /* in the child */
+    size_t program_n;
     int root;            /* in the child: the root that it builds */
     int go[2];           /* the child waits on go[0]: for a byte, then for the claim */
     int report[2];       /* the child's error on report[1]; closed by exec */
@@ -169,6 +177,7 @@ int undo_record(struct sandbox *s);
 int step_alone(struct sandbox *s, struct err *e);
 int step_wait(struct sandbox *s, struct err *e);
 int step_stage(struct sandbox *s, struct err *e);
+int step_programs(struct sandbox *s, struct err *e);
 int step_hostname(struct sandbox *s, struct err *e);
 int step_root(struct sandbox *s, struct err *e);
 int step_host_image(struct sandbox *s, struct err *e);

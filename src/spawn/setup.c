@@ -29,6 +29,7 @@ const struct setup_step setup_steps[] = { /* why each stands where it does: docs
     {"alone",           SETUP_CHILD_AHEAD, step_alone,        NULL},
     {"wait for spawn",  SETUP_CHILD_AHEAD, step_wait,         NULL},
     {"stage",           SETUP_CHILD_AHEAD, step_stage,        NULL},
+    {"programs",        SETUP_CHILD_AHEAD, step_programs,     NULL},
     {"/dev",            SETUP_CHILD_AHEAD, step_dev,          NULL},
     {"/proc",           SETUP_CHILD_AHEAD, step_proc,         NULL},
     {"hostname",        SETUP_BUILD,       step_hostname,     NULL},

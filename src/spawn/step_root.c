@@ -124,38 +124,65 @@ int step_root(struct sandbox *s, struct err *e)
     return s->root < 0 ? err_set(e, ERR_INTERNAL, errno, "open the root") : 0;
 }
 
-static int bind_readonly(const char *path)
-{
-    char to[160];
+/* ---- the host's programs ---- */
 
-    (void)snprintf(to, sizeof to, SETUP_ROOT "%s", path);
-    if (mount(path, to, NULL, MS_BIND | MS_REC, NULL) < 0)
-        return -errno;
-    if (guard_left_out("usr_readonly"))
-        return 0;
-    return mnt_set(to, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+static int detach(const char *name)
+{
+    AUTO(fd_close) int top = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct mount_attr a = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
+    AUTO(fd_close) int at = openat(top, name, O_PATH | O_CLOEXEC);
+    AUTO(fd_close) int tree = at < 0 ? -errno : mnt_clone(at, true);
+    int r = tree < 0 || guard_left_out("usr_readonly") ? tree : mnt_set_fd(tree, &a, true);
+
+    return r < 0 ? r : TAKE_FD(tree);
+}
+
+static int add_program(struct sandbox *s, const char *name)
+{
+    int tree = detach(name);
+
+    if (tree < 0)
+        return tree;
+    assert(s->program_n < ARRAY_LEN(s->programs));
+    s->programs[s->program_n++] = (struct program){name, tree};
+    return 0;
 }
 
 /* On hosts without merged /usr, /bin and its kin are directories, and in the base as well. */
-static int bind_top(const char *name)
+static bool is_top(const char *name)
 {
-    char from[32];
+    char path[32];
     struct stat st;
 
-    (void)snprintf(from, sizeof from, "/%s", name);
-    return lstat(from, &st) < 0 || !S_ISDIR(st.st_mode) ? 0 : bind_readonly(from);
+    (void)snprintf(path, sizeof path, "/%s", name);
+    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* For whoever needs them: a shell may still become the sandbox of an image. */
+int step_programs(struct sandbox *s, struct err *e)
+{
+    int r = 0;
+
+    if (s->ask && s->ask->layers.count > 0)
+        return 0;
+    r = add_program(s, "usr");
+    for (size_t i = 0; r == 0 && base_tops[i]; i++)
+        r = is_top(base_tops[i]) ? add_program(s, base_tops[i]) : 0;
+    for (size_t i = 0; r == 0 && base_shared[i]; i++)
+        r = access(base_shared[i], F_OK) == 0 ? add_program(s, base_shared[i] + 1) : 0;
+    return r < 0 ? err_set(e, ERR_INTERNAL, -r, "detach the host's programs") : 0;
 }
 
 int step_host_image(struct sandbox *s, struct err *e)
 {
-    int r;
+    for (size_t i = 0; s->layer_n == 1 && i < s->program_n; i++) {
+        char to[160];
+        int r;
 
-    if (s->layer_n > 1)
-        return 0; /* an image of its own */
-    r = bind_readonly("/usr");
-    for (size_t i = 0; r == 0 && base_tops[i]; i++)
-        r = bind_top(base_tops[i]);
-    for (size_t i = 0; r == 0 && base_shared[i]; i++)
-        r = access(base_shared[i], F_OK) == 0 ? bind_readonly(base_shared[i]) : 0;
-    return r < 0 ? err_set(e, ERR_INTERNAL, -r, "bind the host's programs") : 0;
+        (void)snprintf(to, sizeof to, SETUP_ROOT "/%s", s->programs[i].name);
+        r = mnt_attach(s->programs[i].tree, to);
+        if (r < 0)
+            return err_set(e, ERR_INTERNAL, -r, "bind the host's programs");
+    }
+    return 0; /* more layers: an image of its own */
 }
