@@ -57,6 +57,22 @@ struct driver_spec { /* what to make; valid during the call */
 struct driver_made {
     uint32_t pid;      /* of init, as the host sees it */
     uint32_t enforced; /* enum limit_bit: of those asked for */
+    bool warm;         /* it had been made ahead */
+};
+
+struct driver_kind { /* what a sandbox made ahead has for good, where a runtime cannot add it later
+                      */
+    struct str *layers;
+    size_t layer_count;
+    struct sandbox_limits limits;
+};
+struct driver_want {
+    uint32_t size; /* how many to keep */
+    struct driver_kind kind;
+};
+struct driver_pooled {
+    int64_t ready;
+    int64_t broken; /* that ended before they were used, so far */
 };
 
 struct driver_stats {
@@ -74,6 +90,7 @@ struct driver_found { /* a sandbox of this installation that is alive, at start-
     bool running, confirmed;
 };
 
+#define DRIVER_POOL_MAX 256
 #define DRIVER_LISTENERS 4
 struct driver_listeners { /* sockets in a sandbox's network, for holt-egress; the callee owns them
                            */
@@ -89,6 +106,7 @@ typedef void (*driver_fd_cb)(void *arg, int fd, const struct err *e); /* the cal
 typedef void (*driver_bytes_cb)(void *arg, int64_t bytes, const struct err *e);
 typedef void (*driver_listeners_cb)(void *arg, const struct driver_listeners *l,
                                     const struct err *e);
+typedef void (*driver_pooled_cb)(void *arg, const struct driver_pooled *p, const struct err *e);
 typedef void (*driver_list_cb)(void *arg, const struct driver_found *f, size_t n,
                                const struct err *e);
 
@@ -137,6 +155,11 @@ struct driver_ops {
     void (*stats)(struct driver *d, const char *id, driver_stats_cb done, void *arg);
     /* Of one that was made with a network.  NULL: this runtime has no network to control. */
     void (*listen)(struct driver *d, const char *id, driver_listeners_cb done, void *arg);
+    /* How many sandboxes to make ahead, from now on and in the background; at most
+     * DRIVER_POOL_MAX.  create takes one that fits; list does not show them.  NULL: it makes none.
+     */
+    void (*pool)(struct driver *d, const struct driver_want *want, driver_pooled_cb done,
+                 void *arg);
     void (*list)(struct driver *d, driver_list_cb done, void *arg);
     /* Takes up one that list found: from now on its events are told. */
     void (*adopt)(struct driver *d, const char *id, driver_made_cb done, void *arg);

@@ -269,6 +269,7 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
         .reconnecting =
             (s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED) && !s->guest_ready,
         .orphan = s->orphan,
+        .warm = s->warm,
         .dialect = text(s->dialect),
         .note = text(s->note),
         .aliases = alias_first(s->all->aliases, str_of(s->id)),
@@ -432,15 +433,17 @@ static void on_oom(void *arg, const char *id)
 }
 
 static int open_driver(struct sandboxes *all, const struct driver_ops *ops,
-                       const struct driver_allows *allows, struct err *e)
+                       const struct sandboxes_config *from, struct err *e)
 {
+    static const struct pool_config nothing;
+    const struct pool_config *pool = from->pool ? from->pool : &nothing;
     struct driver_slot *slot = &all->drivers[all->driver_count];
     const struct driver_config c = {
         .loop = all->loop,
         .state = all->state,
         .installation = all->installation,
         .bindir = all->bindir,
-        .allows = allows ? *allows : (struct driver_allows){0},
+        .allows = from->allows ? *from->allows : (struct driver_allows){0},
         .events = {.init_ended = on_init_ended, .oom = on_oom, .arg = all},
     };
 
@@ -448,14 +451,46 @@ static int open_driver(struct sandboxes *all, const struct driver_ops *ops,
         return err_set(e, ERR_INTERNAL, 0, "more than %d runtimes", DRIVERS_MAX);
     all->driver_count++;
     *slot = (struct driver_slot){.ops = ops, .all = all};
-    if (ops->open(&c, &slot->driver, &slot->why) == 0)
+    if (ops->open(&c, &slot->driver, &slot->why) == 0) {
+        slot->pool = pool_new(pool, slot->driver, sandboxes_driver(all, 0) == ops);
         return 0;
+    }
     slot->driver = NULL; /* said again when somebody asks for it */
     if (!slot->why.hint[0])
         (void)err_hint(&slot->why, "holt doctor says what is missing and how to mend it");
     log_warn("a runtime does not work on this host", LOG_C("runtime", ops->name), LOG_E(&slot->why),
              LOG_C("hint", slot->why.hint));
     return 0;
+}
+
+/* What was created within the last minute counts, whichever holtd did it. */
+static void pools_open(struct sandboxes *all)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        struct pool *p = sandbox_pool(all->sorted[i]);
+
+        if (p)
+            pool_seed(p, all->sorted[i]->created_ms);
+    }
+    for (size_t i = 0; i < all->driver_count; i++)
+        if (all->drivers[i].pool)
+            pool_tick(all->drivers[i].pool, clock_wall_ms());
+}
+
+struct pool *sandbox_pool(const struct sandbox *s)
+{
+    for (size_t i = 0; s->driver && i < s->all->driver_count; i++)
+        if (s->all->drivers[i].driver == s->driver)
+            return s->all->drivers[i].pool;
+    return NULL;
+}
+
+void sandboxes_pool(const struct sandboxes *all, struct pool_counts *ret)
+{
+    *ret = (struct pool_counts){0};
+    for (size_t i = 0; i < all->driver_count; i++)
+        if (all->drivers[i].pool)
+            pool_count(all->drivers[i].pool, ret);
 }
 
 int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, struct err *e)
@@ -481,7 +516,7 @@ int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, str
     list_init(&all->spares);
     list_init(&all->told);
     for (size_t i = 0; c->drivers[i] && r == 0; i++)
-        r = open_driver(all, c->drivers[i], c->allows, e);
+        r = open_driver(all, c->drivers[i], c, e);
     if (r == 0)
         r = sandboxes_load(all, e);
     if (r < 0) {
@@ -490,6 +525,7 @@ int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, str
     }
     sandboxes_open_egress(all, c);
     sandboxes_adopt(all);
+    pools_open(all);
     *ret = all;
     return 0;
 }
@@ -532,8 +568,10 @@ struct sandboxes *sandboxes_close(struct sandboxes *all)
     for (size_t i = 0; i < all->driver_count; i++)
         if (all->drivers[i].driver)
             all->drivers[i].ops->close(all->drivers[i].driver);
-    for (size_t i = 0; i < all->driver_count; i++)
+    for (size_t i = 0; i < all->driver_count; i++) {
         timer_stop(&all->drivers[i].again);
+        all->drivers[i].pool = pool_free(all->drivers[i].pool);
+    }
     timer_stop(&all->spill);
     all->egress = egress_free(all->egress);
     all->timers = timers_free(all->timers);

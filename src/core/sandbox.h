@@ -16,6 +16,8 @@ struct guest;
 struct volume_use; /* core/volume.h */
 struct volumes;
 struct space;
+struct pool_config; /* core/pool.h */
+struct pool_counts;
 
 enum sandbox_state {
     SANDBOX_CREATING,
@@ -83,6 +85,7 @@ struct sandbox_info { /* what readers see; borrowed until the loop turns */
     int64_t execs_live;
     bool reconnecting; /* running, but nobody can be asked just now */
     bool orphan;       /* it was alive and no row knew it: a person decides */
+    bool warm;         /* in this life of holtd it was taken from the pool */
     struct str dialect, note;
     const struct alias *aliases; /* the first; NULL: none */
 };
@@ -101,6 +104,7 @@ struct sandboxes_config {
     const char *proxy_host, *signing_key; /* of holt-egress's TCP form: core/egress.h */
     int64_t proxy_port;
     struct space *space; /* asked before files are added; NULL: nothing is kept free */
+    const struct pool_config *pool; /* NULL: nothing is made ahead */
     /* 0: 4,096; 256 (per sandbox, ended ones included: the oldest go); 64 MiB */
     int64_t sandboxes_max, execs_max, output_bytes;
 };
@@ -135,6 +139,7 @@ typedef void (*sandbox_cb)(void *arg, struct sandbox *s, const struct err *e);
 void sandbox_create(struct sandboxes *l, const struct sandbox_spec *spec,
                     const struct principal *by, sandbox_cb done, void *arg); /* done when it runs */
 size_t sandboxes_count(const struct sandboxes *l);
+void sandboxes_pool(const struct sandboxes *l, struct pool_counts *ret); /* of all runtimes */
 /* The runtimes that work on this host, the default first; NULL past the last. */
 const struct driver_ops *sandboxes_driver(const struct sandboxes *l, size_t n);
 /* By id, name, or any dialect's alias; NULL: none, and *e says so with the nearest remedy. */

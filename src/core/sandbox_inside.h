@@ -9,6 +9,7 @@
 #include "core/exec.h"
 #include "core/exec_log.h"
 #include "core/guest.h"
+#include "core/pool.h"
 #include "core/space.h"
 #include "core/timers.h"
 #include "core/volume.h"
@@ -23,6 +24,7 @@ struct driver_slot {
     bool listed; /* it was asked what lives */
     struct sandboxes *all;
     struct timer again;
+    struct pool *pool; /* NULL without a driver */
 };
 
 #define NETWORK_NONE "{\"mode\":\"none\"}" /* the policy that reaches nothing, in JSON */
@@ -72,6 +74,7 @@ struct sandbox {
     struct sandbox_limits limits;
     uint32_t enforced;
     bool rootfs_ro, memory_upper, nesting, relay, one_shot, orphan;
+    bool warm;            /* it had been made ahead */
     bool wants_network;   /* its policy allows something */
     bool networked;       /* it was started with a network: holt-egress is to know it */
     bool wiring;          /* that is being told */
@@ -186,6 +189,7 @@ struct sandbox *sandbox_new(struct sandboxes *all, const char *id);
 void sandbox_add(struct sandboxes *all, struct sandbox *s); /* takes the reference */
 void sandbox_drop(struct sandbox *s);                       /* out of the registry */
 struct sandboxes *sandboxes_unref(struct sandboxes *all);
+struct pool *sandbox_pool(const struct sandbox *s); /* its runtime's; NULL: that is not there */
 struct sandbox_wait {
     struct list link;
     sandbox_cb done;

@@ -196,6 +196,16 @@ static void make_late(struct timer *t)
     sandbox_undo(s, &e);
 }
 
+static void note_create(struct sandbox *s, bool warm)
+{
+    AUTO(mem_free) struct str *layers = sandbox_layer_ids(s);
+    const struct driver_kind kind = {layers, s->layer_count, s->limits};
+
+    s->warm = warm;
+    if (!s->restarting)
+        pool_created(sandbox_pool(s), &kind, warm, clock_wall_ms());
+}
+
 static void made(void *arg, const struct driver_made *m, const struct err *e)
 {
     AUTO(sandbox_unref) struct sandbox *s = arg;
@@ -211,6 +221,7 @@ static void made(void *arg, const struct driver_made *m, const struct err *e)
         return;
     }
     s->enforced = m->enforced;
+    note_create(s, m->warm);
     sm_move(&s->sm, SANDBOX_RUNNING);
     sandbox_touch(s);
     timer_set(s->all->timers, &s->timer, clock_mono_ms() + MAKE_MS, make_late);
@@ -579,6 +590,9 @@ void sandboxes_tick(struct sandboxes *all)
     for (size_t i = all->count; i > 0; i--)
         if (i <= all->count)
             tick_one(all->sorted[i - 1], now);
+    for (size_t i = 0; i < all->driver_count; i++)
+        if (all->drivers[i].pool)
+            pool_tick(all->drivers[i].pool, now);
 }
 
 /* Whoever changed it hears of it when it is saved and in force. */

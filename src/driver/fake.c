@@ -5,7 +5,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "core/driver.h"
-#include "driver/fake_box.h"
+#include "driver/fake_pool.h"
 #include "driver/tree.h"
 #include "wire/spawn.h"
 
@@ -26,6 +26,7 @@ struct fake {
     char *init, *installation;
     struct map boxes; /* struct watched_box: made or adopted, and not yet removed */
     struct list ops, round;
+    struct fake_pool pool;
     uv_timer_t timer;
     unsigned refs; /* the owner, each handle, each worker */
     bool closed;
@@ -47,6 +48,7 @@ struct op { /* one call under way */
     char id[ID_SIZE];
     enum driver_scope scope;
     bool keep, working;
+    struct sandbox_limits limits;
     int tries, result, fd;
     uv_work_t work;
     struct err err;
@@ -61,6 +63,7 @@ struct op { /* one call under way */
         driver_stats_cb stats;
         driver_fd_cb fd;
         driver_list_cb list;
+        driver_pooled_cb pooled;
     } cb;
 };
 
@@ -217,14 +220,16 @@ static void box_watch(struct fake *f, const struct box *b)
 static bool step_create(struct op *o)
 {
     struct box b = {.pidfd = -1};
+    bool warm;
 
     memcpy(b.id, o->id, sizeof b.id);
     if (find_box(o))
         return err_set(&o->err, ERR_CONFLICT, 0, "sandbox '%s' runs already", o->id) < 0;
-    if (box_start(&o->f->home, o->keep, &b, &o->err) < 0)
+    warm = !o->keep && fake_pool_take(&o->f->pool, &o->f->home, &o->limits, &b);
+    if (!warm && box_start(&o->f->home, o->keep, &b, &o->err) < 0)
         return true;
     box_watch(o->f, &b);
-    o->made = (struct driver_made){.pid = (uint32_t)b.pid};
+    o->made = (struct driver_made){.pid = (uint32_t)b.pid, .warm = warm};
     return true;
 }
 
@@ -236,6 +241,7 @@ static void fake_create(struct driver *d, const struct driver_spec *s, driver_ma
     o->cb.made = done;
     o->step = step_create;
     o->keep = s->restart;
+    o->limits = s->limits;
     if (s->layer_count > 0 || s->mount_count > 0)
         (void)err_set(&o->err, ERR_UNSUPPORTED, 0,
                       "the fake runtime has neither images nor mounts");
@@ -315,6 +321,34 @@ static void fake_list(struct driver *d, driver_list_cb done, void *arg)
 
     o->cb.list = done;
     o->step = step_list;
+}
+
+/* ---- those made ahead ---- */
+
+static bool step_pool(struct op *o)
+{
+    return fake_pool_step(&o->f->pool, &o->f->home) || ++o->tries > TRIES_MAX;
+}
+
+static void finish_pooled(struct op *o)
+{
+    struct fake_pool *p = &o->f->pool;
+    struct driver_pooled r = {.ready = fake_pool_ready(p, &o->f->home)};
+
+    r.broken = p->broken;
+    o->cb.pooled(o->arg, o->err.code == ERR_NONE ? &r : NULL, &o->err);
+}
+
+static void fake_pool(struct driver *d, const struct driver_want *want, driver_pooled_cb done,
+                      void *arg)
+{
+    struct fake *f = fake_of(d);
+    struct op *o = op_new(d, NULL, finish_pooled, arg);
+
+    fake_pool_want(&f->pool, &f->home, want);
+    (void)fake_pool_ready(&f->pool, &f->home); /* the broken make room */
+    o->cb.pooled = done;
+    o->step = step_pool;
 }
 
 /* ---- one that runs ---- */
@@ -518,6 +552,7 @@ static int fake_open(const struct driver_config *c, struct driver **ret, struct 
     f->init = TAKE(init);
     f->installation = xstrdup(c->installation);
     f->home = (struct box_home){TAKE_FD(dir), f->installation, f->init};
+    fake_pool_sweep(&f->home);
     list_init(&f->ops);
     list_init(&f->round);
     (void)uv_timer_init(c->loop, &f->timer);
@@ -556,6 +591,7 @@ static void fake_close(struct driver *d)
     cancel_all(&f->round);
     while (map_next(&f->boxes, &at, &key, &w))
         box_unwatch(w);
+    fake_pool_end(&f->pool, &f->home);
     uv_close((uv_handle_t *)&f->timer, timer_closed);
     fake_unref(f);
 }
@@ -579,6 +615,7 @@ const struct driver_ops driver_fake = {
     .remove = fake_remove,
     .pause = fake_pause,
     .stats = fake_stats,
+    .pool = fake_pool,
     .list = fake_list,
     .adopt = fake_adopt,
 };

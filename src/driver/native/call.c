@@ -252,14 +252,15 @@ static void on_poll(uv_poll_t *h, int status, int events)
         send_calls(n);
 }
 
-void native_make_ahead(struct native *n)
+/* The answer comes later: the caller may still say who is told. */
+struct call *native_make_ahead(struct native *n)
 {
     struct call *c = call_new(n, SPAWN_POOL, NULL, NULL);
-    struct spawn_msg m = {0};
+    struct spawn_msg m = {.u.pool = {.netns = NETNS_AHEAD, .shells = n->shells}};
 
     c->finish = call_finish_done;
-    m.u.pool.netns = NETNS_AHEAD;
     call_ask(c, &m);
+    return c;
 }
 
 int native_watch(struct native *n, int fd, struct err *e)
@@ -310,7 +311,7 @@ static int on_welcome(struct native *n, const struct spawn_msg *m, struct err *e
         return r;
     n->greeted = true;
     n->features = w.features;
-    native_make_ahead(n);
+    (void)native_make_ahead(n);
     native_list(&n->d, ended_unseen, n);
     send_calls(n);
     if (ev->health)

@@ -14,6 +14,7 @@ _Static_assert(LIMIT_MEMORY == (int)SPAWN_CAN_MEMORY && LIMIT_CPU == (int)SPAWN_
                    LIMIT_PIDS == (int)SPAWN_CAN_PIDS && LIMIT_DISK == (int)SPAWN_CAN_DISK,
                "limits and features are the same bits");
 
+_Static_assert(DRIVER_POOL_MAX == SPAWN_SHELLS_MAX, "as many as holt-spawn takes");
 _Static_assert(DRIVER_LISTENERS == (int)SPAWN_LISTENER_COUNT, "one descriptor a kind");
 
 static uint32_t limits_of(uint32_t features)
@@ -30,6 +31,7 @@ static void finish_made(struct call *c, const struct spawn_msg *m)
     if (m && m->type == SPAWN_CREATED) {
         made.pid = m->u.created.pid;
         made.enforced = limits_of(m->u.created.enforced);
+        made.warm = m->u.created.warm;
         native_box_add(c->n, c->id);
     } else if (c->err.code == ERR_NONE) {
         (void)err_set(&c->err, ERR_INTERNAL, 0, "holt-spawn gave no answer that fits");
@@ -238,6 +240,32 @@ static void native_stats(struct driver *d, const char *id, driver_stats_cb done,
     call_ask_named(c);
 }
 
+/* ---- what is made ahead ---- */
+
+static void finish_pooled(struct call *c, const struct spawn_msg *m)
+{
+    struct driver_pooled p = {0};
+
+    if (m && m->type == SPAWN_POOLED)
+        p = (struct driver_pooled){m->u.pooled.ready, (int64_t)m->u.pooled.broken};
+    else if (c->err.code == ERR_NONE)
+        (void)err_set(&c->err, ERR_INTERNAL, 0, "holt-spawn gave no answer that fits");
+    c->cb.pooled(c->arg, c->err.code == ERR_NONE ? &p : NULL, &c->err);
+}
+
+/* Of any kind: the claim brings everything. */
+static void native_pool(struct driver *d, const struct driver_want *want, driver_pooled_cb done,
+                        void *arg)
+{
+    struct call *c;
+
+    native_of(d)->shells = want->size < SPAWN_SHELLS_MAX ? want->size : SPAWN_SHELLS_MAX;
+    c = native_make_ahead(native_of(d));
+    c->finish = finish_pooled;
+    c->arg = arg;
+    c->cb.pooled = done;
+}
+
 /* ---- volumes ---- */
 
 static void native_volume_remove(struct driver *d, const struct driver_volume *v, driver_done done,
@@ -419,7 +447,7 @@ static int native_open(const struct driver_config *c, struct driver **ret, struc
     }
     (void)uv_timer_init(c->loop, &n->timer);
     n->timer.data = n;
-    native_make_ahead(n);
+    (void)native_make_ahead(n);
     *ret = &n->d;
     return 0;
 }
@@ -471,6 +499,7 @@ const struct driver_ops driver_native = {
     .pause = native_pause,
     .stats = native_stats,
     .listen = native_listen,
+    .pool = native_pool,
     .list = native_list,
     .adopt = native_adopt,
     .volume_remove = native_volume_remove,

@@ -24,6 +24,7 @@ struct native {
     int64_t greet_until; /* or it is given up */
     pid_t spawned;       /* a holt-spawn that we started; 0: none that is ours to reap */
     uint32_t features, last_tag;
+    uint32_t shells; /* that holt-spawn is to keep ready */
     struct list calls; /* in the order they were made */
     size_t call_count;
     struct map boxes; /* struct native_box: those whose init runs */
@@ -60,6 +61,7 @@ struct call {
         driver_bytes_cb bytes;
         driver_list_cb list;
         driver_listeners_cb listeners;
+        driver_pooled_cb pooled;
     } cb;
 };
 
@@ -80,6 +82,6 @@ void call_end(struct call *c, const struct spawn_msg *m); /* m: NULL after a fai
 CHECKED int native_watch(struct native *n, int fd, struct err *e); /* takes fd */
 void native_poll_closed(uv_handle_t *h);
 void native_wake(struct native *n, uint64_t ms);
-void native_make_ahead(struct native *n);
+struct call *native_make_ahead(struct native *n); /* what it is to keep ready; nobody is told */
 void native_box_add(struct native *n, const char *id); /* its init runs */
 void native_list(struct driver *d, driver_list_cb done, void *arg);
