@@ -58,6 +58,8 @@ extern const struct setting_alias sbx_env_alias[], sbx_stream_buffer_alias[];
 extern const struct setting_alias sbx_stream_endpoint_alias[];
 extern const struct setting_alias sbx_async_exec_alias[], sbx_exec_keep_alias[];
 extern const struct setting_alias sbx_exec_timeout_alias[], sbx_exec_max_timeout_alias[];
+extern const struct setting_alias pool_size_alias[], pool_autosize_alias[];
+extern const struct setting_alias pool_min_alias[], pool_max_alias[];
 
 /* Sources in order of strength; a stronger one replaces, an equal one adds to a list. */
 enum rank {

@@ -256,6 +256,19 @@ const struct setting setting_table[] = {
     {ROW(nesting, OP_BOOL, .preset = "false",
          .text = "May sandboxes be made with 'nesting', so that they can make namespaces and mounts "
                  "of their own? More of the kernel is then open to them: docs/runtime.md.")},
+    {ROW(pool_size, OP_INT, .preset = "4", .max = 256,
+         .text = "Sandboxes that are made ahead, so that a create or run finds one ready; they take some 0.5 MiB each and "
+                 "are made anew in the background. 0: none."),
+     .alias = pool_size_alias, .reload = true},
+    {ROW(pool_autosize, OP_BOOL, .preset = "false",
+         .text = "Make as many ahead as were created in the last 60 seconds, between pool_min and pool_max, instead of "
+                 "pool_size."),
+     .alias = pool_autosize_alias, .reload = true},
+    {ROW(pool_min, OP_INT, .preset = "0", .max = 256, .text = "Fewest sandboxes to make ahead, with pool_autosize."),
+     .alias = pool_min_alias, .reload = true},
+    {ROW(pool_max, OP_INT, .preset = "0", .max = 256,
+         .text = "Most sandboxes to make ahead, with pool_autosize; 0: 10, or pool_min where that is more."),
+     .alias = pool_max_alias, .reload = true},
     {ROW(sandboxes_max, OP_INT, .preset = "4096", .min = 1, .max = 1000000,
          .text = "Most sandboxes at once.")},
     {ROW(execs_max, OP_INT, .preset = "256", .min = 1, .max = 512,

@@ -169,6 +169,11 @@ struct pool *pool_new(const struct pool_config *c, struct driver *d, bool is_def
     return p;
 }
 
+void pool_configure(struct pool *p, const struct pool_config *c)
+{
+    p->c = *c;
+}
+
 struct pool *pool_free(struct pool *p)
 {
     for (size_t i = 0; p && i < KINDS; i++)

@@ -22,6 +22,7 @@ struct pool_counts {
 struct pool;
 /* is_default: creates that name no runtime come to it; another has shells only while it is used. */
 struct pool *pool_new(const struct pool_config *c, struct driver *d, bool is_default);
+void pool_configure(struct pool *p, const struct pool_config *c); /* from the next tick on */
 struct pool *pool_free(struct pool *p); /* after the driver's close; takes NULL, returns NULL */
 /* A create has ended well. */
 void pool_created(struct pool *p, const struct driver_kind *kind, bool warm, int64_t now_ms);

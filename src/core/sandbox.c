@@ -485,6 +485,13 @@ struct pool *sandbox_pool(const struct sandbox *s)
     return NULL;
 }
 
+void sandboxes_set_pool(struct sandboxes *all, const struct pool_config *c)
+{
+    for (size_t i = 0; i < all->driver_count; i++)
+        if (all->drivers[i].pool)
+            pool_configure(all->drivers[i].pool, c);
+}
+
 void sandboxes_pool(const struct sandboxes *all, struct pool_counts *ret)
 {
     *ret = (struct pool_counts){0};

@@ -140,6 +140,7 @@ void sandbox_create(struct sandboxes *l, const struct sandbox_spec *spec,
                     const struct principal *by, sandbox_cb done, void *arg); /* done when it runs */
 size_t sandboxes_count(const struct sandboxes *l);
 void sandboxes_pool(const struct sandboxes *l, struct pool_counts *ret); /* of all runtimes */
+void sandboxes_set_pool(struct sandboxes *l, const struct pool_config *c);
 /* The runtimes that work on this host, the default first; NULL past the last. */
 const struct driver_ops *sandboxes_driver(const struct sandboxes *l, size_t n);
 /* By id, name, or any dialect's alias; NULL: none, and *e says so with the nearest remedy. */

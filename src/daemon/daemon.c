@@ -3,6 +3,7 @@
 #include "api/api.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "core/pool.h"
 #include "core/space.h"
 #include "core/volume.h"
 #include "daemon/banner.h"
@@ -89,8 +90,14 @@ static void log_warnings(const struct config *c)
         log_warn("settings", LOG_C("about", c->warnings.v[i]));
 }
 
+static struct pool_config pool_config(const struct config *c)
+{
+    return (struct pool_config){c->pool_size, c->pool_autosize, c->pool_min, c->pool_max};
+}
+
 static void reload(struct daemon *d)
 {
+    struct pool_config pool;
     struct err e = {0};
 
     notify_reloading();
@@ -100,6 +107,8 @@ static void reload(struct daemon *d)
         log_info("settings are read again");
     apply_settings(d);
     log_warnings(d->conf);
+    pool = pool_config(d->conf);
+    sandboxes_set_pool(d->sandboxes, &pool);
     if (d->conf->tls_cert && d->conf->tls_cert[0] && server_reload_tls(d->server, &e) < 0)
         log_error("the certificate stays as it was", LOG_E(&e));
     notify_send("READY=1");
@@ -317,6 +326,7 @@ static int open_sandboxes(struct daemon *d, struct err *e)
     struct conf_list dirs = c->host_mounts; /* and what we mount there ourselves */
     AUTO(mem_free) char **all = xzalloc((dirs.n + 1) * sizeof *all);
     struct driver_allows allows = {.host_dirs = all, .nesting = c->nesting};
+    const struct pool_config pool = pool_config(c);
     int r;
 
     for (size_t i = 0; i < dirs.n; i++)
@@ -350,6 +360,7 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                                                      .node = d->node,
                                                      .installation = d->installation,
                                                      .space = d->space,
+                                                     .pool = &pool,
                                                      .keep_strays = d->foreign,
                                                      .egress_dns = c->egress_dns,
                                                      .proxy_host = c->proxy_host,

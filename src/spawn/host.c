@@ -17,7 +17,7 @@
 #endif
 
 struct host host = {
-    .state = -1, .boxes = -1, .init = -1, .dev = -1, .base_host = -1, .base_points = -1, .cg2 = -1};
+    .state = -1, .boxes = -1, .shells = -1, .init = -1, .dev = -1, .base_host = -1, .base_points = -1, .cg2 = -1};
 
 /* Where holtd is another user it must get to the sockets, and to nothing else. */
 mode_t host_box_mode(void)
@@ -35,9 +35,25 @@ int host_hand_over(int dir, const char *name)
                : 0;
 }
 
+/* Records say what to kill and which files to remove: nobody else may have written them. */
+static int open_own(const char *name, int *ret, struct err *e)
+{
+    AUTO(fd_close) int fd = -1;
+    struct stat st;
+
+    if (mkdirat(host.state, name, 0700) < 0 && errno != EEXIST)
+        return err_set(e, err_code_from_errno(errno), errno, "make '%s/%s'", host.state_path, name);
+    fd = openat(host.state, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "open '%s/%s'", host.state_path, name);
+    if (st.st_uid != geteuid() || (st.st_mode & 0022))
+        return err_set(e, ERR_FORBIDDEN, 0, "'%s/%s' is not ours alone", host.state_path, name);
+    *ret = TAKE_FD(fd);
+    return 0;
+}
+
 static int open_state(const char *path, struct err *e)
 {
-    struct stat st;
     int r = dir_make_all(path, 0700);
 
     if (r < 0)
@@ -45,14 +61,8 @@ static int open_state(const char *path, struct err *e)
     host.state = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (host.state < 0)
         return err_set(e, err_code_from_errno(errno), errno, "open state directory '%s'", path);
-    if (mkdirat(host.state, "sb", 0700) < 0 && errno != EEXIST)
-        return err_set(e, err_code_from_errno(errno), errno, "make '%s/sb'", path);
-    host.boxes = openat(host.state, "sb", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (host.boxes < 0 || fstat(host.boxes, &st) < 0)
-        return err_set(e, err_code_from_errno(errno), errno, "open '%s/sb'", path);
-    /* Records say what to kill and which files to remove: nobody else may have written them. */
-    if (st.st_uid != geteuid() || (st.st_mode & 0022))
-        return err_set(e, ERR_FORBIDDEN, 0, "'%s/sb' is not ours alone", path);
+    if (open_own("sb", &host.boxes, e) < 0 || open_own("shells", &host.shells, e) < 0)
+        return -1;
     if (fchmod(host.boxes, host_box_mode()) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "open '%s/sb' to holtd", path);
     return 0;

@@ -178,18 +178,18 @@ static int hold(const struct sandbox *s)
     return fd >= 0 && s->started != 0 && start_time(s->pid) == s->started ? TAKE_FD(fd) : -1;
 }
 
-static void adopt_one(const char *id)
+static void adopt_one(int parent, const char *id)
 {
     struct spawn_create c = {.id = str_of(id), .hostname = STR("adopted")};
-    bool is_shell = shell_is_name(c.id);
+    bool is_shell = parent == host.shells;
     struct sandbox *s;
     int fd;
 
-    if ((!spawn_id_is_safe(c.id) && !is_shell) || c.id.n == 0)
+    if (!(is_shell ? shell_is_name(c.id) : spawn_id_is_safe(c.id)) || c.id.n == 0)
         return;
     s = sandbox_new(&c, 0);
     s->shell = is_shell ? SHELL_MAKING : SHELL_NONE;
-    s->dir = openat(host.boxes, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    s->dir = openat(parent, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     s->flags = SPAWN_UPPER_DISK; /* without a record: look for everything */
     s->memory_bytes = s->pids = s->cpu_millis = 1;
     if (s->dir >= 0)
@@ -208,9 +208,9 @@ static void adopt_one(const char *id)
         sandbox_destroy(s, 0, false);
 }
 
-int record_adopt_all(struct err *e)
+static int adopt_in(int parent, struct err *e)
 {
-    int fd = openat(host.boxes, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     struct dirent *entry;
 
@@ -220,8 +220,15 @@ int record_adopt_all(struct err *e)
     }
     while ((entry = readdir(d)))
         if (entry->d_name[0] != '.')
-            adopt_one(entry->d_name);
+            adopt_one(parent, entry->d_name);
     (void)closedir(d);
+    return 0;
+}
+
+int record_adopt_all(struct err *e)
+{
+    if (adopt_in(host.boxes, e) < 0 || adopt_in(host.shells, e) < 0)
+        return -1;
     shell_sweep();
     return 0;
 }

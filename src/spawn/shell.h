@@ -1,7 +1,7 @@
 /* shell: sandboxes made ahead of the request: namespaces, ids, cgroup, socket, /proc and /dev are
  * there, init is loaded and waits, a builder beside it waits for the claim (setup.c).  Each is used
- * once.  A shell is nobody's and in no list; its name, which no id can have, is in sb/ and in the
- * cgroup tree, so that the next holt-spawn destroys what the last one left. */
+ * once.  A shell is nobody's and in no list; its name, which no id can have, is in shells/ and in
+ * the cgroup tree, so that the next holt-spawn destroys what the last one left. */
 #pragma once
 
 #include "base/str.h"

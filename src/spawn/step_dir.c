@@ -6,6 +6,7 @@
 #include "spawn/disk.h"
 #include "spawn/idmap.h"
 #include "spawn/mnt.h"
+#include "spawn/shell.h"
 #include "spawn/tree.h"
 
 #include <errno.h>
@@ -16,11 +17,18 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+static int parent_of(const struct sandbox *s)
+{
+    return shell_is_name(str_of(s->id)) ? host.shells : host.boxes;
+}
+
 int step_directory(struct sandbox *s, struct err *e)
 {
-    if (!(s->flags & SPAWN_RESTART) && mkdirat(host.boxes, s->id, host_box_mode()) < 0)
+    int parent = parent_of(s);
+
+    if (!(s->flags & SPAWN_RESTART) && mkdirat(parent, s->id, host_box_mode()) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "make its directory");
-    s->dir = openat(host.boxes, s->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    s->dir = openat(parent, s->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return s->dir < 0 ? err_set(e, ERR_INTERNAL, errno, "open its directory") : 0;
 }
 
@@ -32,7 +40,7 @@ int step_name(struct sandbox *s, struct err *e)
     if (s->shell == SHELL_NONE)
         return 0;
     (void)snprintf(id, sizeof id, STR_FMT, STR_ARG(s->ask->id));
-    if (renameat2(host.boxes, s->id, host.boxes, id, RENAME_NOREPLACE) < 0)
+    if (renameat2(host.shells, s->id, host.boxes, id, RENAME_NOREPLACE) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "name its directory");
     sandbox_rename(s, s->ask->id);
     return 0;
@@ -44,7 +52,7 @@ int undo_directory(struct sandbox *s)
     s->dir = -1;
     if (s->keep)
         return 0;
-    return unlinkat(host.boxes, s->id, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
+    return unlinkat(parent_of(s), s->id, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
 }
 
 /* In the sandbox's own network namespace: /proc/net/unix lists a socket where it was made, and

@@ -46,12 +46,15 @@ static void made(struct request *r, struct sandbox *s, const struct err *e)
 {
     const struct create_request *q = r->in;
     struct sbx *counts = r->api->sbx;
+    struct sandbox_info info;
 
     if (e->code != ERR_NONE) {
         sbx_refuse(r, e);
         return;
     }
+    sandbox_info(s, &info);
     counts->creates++;
+    counts->warm_hits += info.warm;
     counts->ready_count++;
     counts->ready_ms_last = (clock_mono_ns() - r->started_ns) / 1000000;
     counts->ready_ms_sum += counts->ready_ms_last;

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rnd.h"
+#include "core/pool.h"
 
 #include <stdarg.h>
 
@@ -155,7 +156,9 @@ void sbx_free(struct sbx *s)
 void sbx_write_metrics(const struct api *a, struct jw *w)
 {
     const struct sbx *s = a->sbx;
+    struct pool_counts pool;
 
+    sandboxes_pool(a->c.sandboxes, &pool);
     jw_key(w, "cmdline");
     jw_array(w);
     jw_c(w, "holtd");
@@ -165,14 +168,14 @@ void sbx_write_metrics(const struct api *a, struct jw *w)
     jw_object_end(w);
     jw_kc(w, "sandbox_cache_mode", a->c.conf->sbx_cache_mode);
     jw_kint(w, "sandbox_create_total", s->creates);
-    jw_kint(w, "sandbox_create_warm_hit_total", 0);
-    jw_kint(w, "sandbox_create_cold_total", s->creates);
+    jw_kint(w, "sandbox_create_warm_hit_total", s->warm_hits);
+    jw_kint(w, "sandbox_create_cold_total", s->creates - s->warm_hits);
     jw_kint(w, "sandbox_exec_total", s->execs);
     jw_kint(w, "sandbox_delete_total", s->deletes);
     jw_kint(w, "sandbox_create_ready_ms_avg",
             s->ready_count ? s->ready_ms_sum / s->ready_count : 0);
     jw_kint(w, "sandbox_create_ready_ms_last", s->ready_ms_last);
     jw_kint(w, "sandbox_stream_buffer", a->c.conf->sbx_stream_buffer);
-    jw_kint(w, "warm_pool_desired", 0);
-    jw_kint(w, "warm_pool_ready", 0);
+    jw_kint(w, "warm_pool_desired", pool.desired);
+    jw_kint(w, "warm_pool_ready", pool.ready);
 }

@@ -17,7 +17,7 @@ extern const size_t sbx_route_count;
 struct sbx {
     struct map channels; /* of a sandbox's id to struct channel */
     /* counts since the start */
-    int64_t creates, execs, deletes;
+    int64_t creates, warm_hits, execs, deletes;
     int64_t ready_ms_sum, ready_ms_last, ready_count;
 };
 struct sbx *sbx_new(void);
