@@ -13,7 +13,6 @@
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -36,14 +35,15 @@ static int lock_state(struct err *e)
 }
 
 static struct watch signals = {.fd = -1};
+static bool ending;
 
 static void on_signal(struct watch *w, uint32_t events)
 {
-    (void)w;
+    struct signalfd_siginfo si;
+
     (void)events;
-    shell_end_all();
-    host_close_cgroups();
-    exit(0);
+    (void)!read(w->fd, &si, sizeof si);
+    ending = true;
 }
 
 static void watch_signals(void)
@@ -122,7 +122,7 @@ int main(int argc, char **argv)
         log_error("holt-spawn", LOG_E(&e), LOG_C("hint", e.hint));
         return 1;
     }
-    for (;;) {
+    while (!ending) {
         bool busy = sandbox_retry(), lacks = parked_lacks();
         bool more = host.netns_n < host.netns_want;
         int shells = shell_wait_ms();
@@ -137,4 +137,7 @@ int main(int argc, char **argv)
         else if (lacks && !busy)
             parked_fill();
     }
+    shell_end_all();
+    host_close_cgroups();
+    return 0;
 }

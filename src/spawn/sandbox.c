@@ -315,10 +315,12 @@ static void on_told(struct watch *w, uint32_t events)
     }
     if (r > 0 || s->pid == 0 || s->dying)
         return;
-    if (s->shell == SHELL_MAKING)
+    if (s->shell == SHELL_MAKING) {
+        undo_everything(s); /* from now on: it gets a record ahead of that step */
         shell_ready(s);
-    else
-        running(s);
+        return;
+    }
+    running(s);
 }
 
 /* A shell's builder: that it has done its work, or could not, or is gone. */
@@ -520,6 +522,8 @@ static void begin(struct sandbox *s, const struct spawn_create *c)
     (void)err_wrap(&e, "set up sandbox '" STR_FMT "'", STR_ARG(c->id));
     s->ask = NULL;
     s->failure = e;
+    if (s->shell != SHELL_NONE)
+        undo_everything(s);
     begin_end(s);
 }
 
