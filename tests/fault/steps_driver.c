@@ -7,12 +7,15 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define DEATH_MS 50
 
 static char state[64];
 static pid_t spawn;
@@ -105,21 +108,49 @@ static bool same(const struct seen *a, const struct seen *b)
            a->children == b->children && a->cgroups == b->cgroups;
 }
 
+/* Once nothing more is being made ahead. */
+static struct seen look_at_rest(void)
+{
+    struct seen a = look(), b;
+
+    for (int i = 0; stocked && i < 200; i++, a = b) {
+        (void)usleep(10000);
+        b = look();
+        if (same(&a, &b))
+            break;
+    }
+    return a;
+}
+
+/* The last step of a shell's builder comes after its word: init then ends, at once. */
+static bool ended(int pidfd)
+{
+    struct pollfd p = {.fd = pidfd, .events = POLLIN};
+
+    return poll(&p, 1, DEATH_MS) == 1;
+}
+
 /* False: there is no such step, the sandbox was made. */
 static bool fail_at(struct spawn_client *c, const char *when, size_t i, uint32_t flags)
 {
     char hostname[32];
-    struct spawn_create spec = {
-        .id = STR("sb_f"), .flags = flags, .pids = 50, .memory_bytes = 64 << 20};
+    struct spawn_create spec = {.id = STR("sb_f"), .flags = flags};
     static const struct spawn_mount_row mounts[] = {
         {SPAWN_MOUNT_VOLUME, {"vol_1", 5}, {"/volume", 7}, 0, 0},
         {SPAWN_MOUNT_SHARED, {"mem_1", 5}, {"/shared", 7}, 0, 0},
         {SPAWN_MOUNT_TMPFS, {"", 0}, {"/memory", 7}, 1, 0},
     };
-    struct seen before = look(), after;
+    struct seen before, after;
     struct err e = {0};
     int pidfd = -1;
 
+    if (c->shells > 0) {
+        spawn_client_wait_shell(c);
+    } else { /* of v1 they are not a shell's */
+        spec.pids = 50;
+        spec.memory_bytes = 64 << 20;
+    }
+    before = look_at_rest();
     (void)snprintf(hostname, sizeof hostname, "%s-%zu", when, i);
     spec.hostname = str_of(hostname);
     if (flags & SPAWN_UPPER_DISK) {
@@ -127,12 +158,16 @@ static bool fail_at(struct spawn_client *c, const char *when, size_t i, uint32_t
         spec.mounts = (struct wire_rows){.count = ARRAY_LEN(mounts), .items = mounts};
     }
     if (spawn_client_create(c, &spec, &pidfd, &e) == 0) {
+        bool dies = c->shells > 0 && ended(pidfd);
+
         fd_close(pidfd);
         spawn_client_destroy(c, "sb_f");
-        return false;
+        if (!dies)
+            return false;
+    } else {
+        CHECK(strstr(e.msg, "sb_f") != NULL);
+        CHECK(strstr(e.msg, "injected") != NULL || strstr(e.msg, "died") != NULL);
     }
-    CHECK(strstr(e.msg, "sb_f") != NULL);
-    CHECK(strstr(e.msg, "injected") != NULL || strstr(e.msg, "died") != NULL);
     after = look();
     for (int tries = 0; stocked && tries < 200 && !same(&before, &after); tries++) {
         (void)usleep(10000); /* what is made ahead is made again */
@@ -150,12 +185,63 @@ static bool fail_at(struct spawn_client *c, const char *when, size_t i, uint32_t
     return true;
 }
 
-int main(int argc, char **argv)
+static void walk(struct spawn_client *c, size_t from, size_t to, uint32_t flags)
 {
     static const char *const whens[] = {"before", "after", "die"};
-    struct spawn_msg m = {.type = SPAWN_POOL};
-    struct spawn_client c;
+
+    for (size_t w = 0; w < ARRAY_LEN(whens); w++)
+        for (size_t i = from; i < to; i++)
+            CHECK(fail_at(c, whens[w], i, flags));
+}
+
+/* The first step past which a create succeeds: the table's end. */
+static size_t count_steps(struct spawn_client *c)
+{
     size_t n = 0;
+
+    while (fail_at(c, "before", n, 0))
+        n++;
+    CHECK(n >= 15);
+    return n;
+}
+
+/* Of a shell only what the claim brings can fail a create: rows CLAIM, BUILD and ENTER.  Which these
+ * are is found out: the others have no request to take the name from. */
+static void walk_claims(struct spawn_client *c, size_t n, uint32_t flags)
+{
+    size_t failed = 0;
+
+    for (size_t i = 0; i < n; i++)
+        failed += fail_at(c, "before", i, flags);
+    CHECK(failed >= 12 && failed < n);
+    for (size_t i = 0; i < n; i++) {
+        (void)fail_at(c, "after", i, flags);
+        (void)fail_at(c, "die", i, flags);
+    }
+    CHECK(!fail_at(c, "none", 0, flags));
+}
+
+/* A range's namespace is kept once it was made: as many as are ever in use at once. */
+static void make_ranges(struct spawn_client *c)
+{
+    static const char *const ids[] = {"sb_1", "sb_2", "sb_3", "sb_4"};
+    struct err e = {0};
+    int pidfd;
+
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+        struct spawn_create spec = {.id = str_of(ids[i]), .hostname = STR("none")};
+
+        CHECK(spawn_client_create(c, &spec, &pidfd, &e) == 0);
+        fd_close(pidfd);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++)
+        spawn_client_destroy(c, ids[i]);
+}
+
+int main(int argc, char **argv)
+{
+    struct spawn_client c;
+    size_t n;
     int status;
 
     if (argc != 3)
@@ -167,17 +253,17 @@ int main(int argc, char **argv)
     /* What spawn keeps from the first on: a range's namespace, an empty image. */
     for (uint32_t flags = 0; flags <= SPAWN_UPPER_DISK; flags += SPAWN_UPPER_DISK)
         (void)fail_at(&c, "none", 0, flags);
-    for (size_t w = 0; w < ARRAY_LEN(whens); w++)
-        for (uint32_t flags = 0; flags <= SPAWN_UPPER_DISK; flags += SPAWN_UPPER_DISK)
-            for (n = 0; fail_at(&c, whens[w], n, flags); n++)
-                ;
-    m.u.pool.netns = 2;
-    CHECK(spawn_client_call(&c, &m, NULL).u.done.err.code == ERR_NONE);
+    make_ranges(&c);
+    n = count_steps(&c);
+    for (uint32_t flags = 0; flags <= SPAWN_UPPER_DISK; flags += SPAWN_UPPER_DISK)
+        walk(&c, 0, n, flags);
+    (void)spawn_client_pool(&c, 0);
     stocked = true;
     (void)usleep(300000);
-    for (n = 0; fail_at(&c, "before", n, 0); n++)
-        ;
-    CHECK(n >= 15); /* the walk ended at the table's end, not at its start */
+    walk(&c, 0, n, 0);
+    (void)spawn_client_pool(&c, 1);
+    for (uint32_t flags = 0; flags <= SPAWN_UPPER_DISK; flags += SPAWN_UPPER_DISK)
+        walk_claims(&c, n, flags);
     (void)kill(spawn, SIGTERM);
     CHECK(waitpid(spawn, &status, 0) == spawn);
     spawn_client_remove_state(state);

@@ -355,12 +355,11 @@ static void a_readonly_root_is_readonly(void)
 static void limits_hold(void)
 {
     struct spawn_create spec = spec_of("sb_1", 0);
-    struct spawn_msg m = {.type = SPAWN_POOL};
+    struct spawn_msg m = {.type = SPAWN_STATS_GET};
     struct guest_client g;
 
-    m.u.pool.netns = 2; /* from here on groups are made ahead, where they must be */
-    CHECK(spawn_client_call(&c, &m, NULL).u.done.err.code == ERR_NONE);
-    m = (struct spawn_msg){.type = SPAWN_STATS_GET};
+    /* From here on groups are made ahead, where they must be. */
+    (void)spawn_client_pool(&c, c.shells);
     spec.disk_bytes = 4 << 20;
     spec.nofile = 64;
     create(&spec, &g);

@@ -28,14 +28,16 @@ pid_t spawn_client_start(const char *program, const char *state, const char *ini
 pid_t spawn_client_start_with(const char *const *argv, const char *state)
 {
     char path[128];
-    pid_t pid = fork();
+    pid_t pid;
 
+    (void)snprintf(path, sizeof path, "%s/spawn.sock", state);
+    (void)unlink(path); /* a killed one's child may still listen there for a moment */
+    pid = fork();
     if (pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
         (void)execv(argv[0], (char *const *)(uintptr_t)argv);
         _exit(127);
     }
-    (void)snprintf(path, sizeof path, "%s/spawn.sock", state);
     for (int i = 0; i < 200 && access(path, F_OK) < 0; i++)
         (void)usleep(10000);
     return pid;
@@ -64,6 +66,29 @@ void spawn_client_connect_as(struct spawn_client *c, const char *state, const ch
         die("greet holt-spawn", "no welcome");
     c->features = m.u.welcome.features;
     c->rootless = m.u.welcome.rootless;
+    c->shells = getenv("HOLT_TEST_SHELLS") ? (uint32_t)strtoul(getenv("HOLT_TEST_SHELLS"), NULL, 10) : 0;
+    if (c->shells > 0)
+        (void)spawn_client_pool(c, c->shells);
+}
+
+struct spawn_pooled spawn_client_pool(struct spawn_client *c, uint32_t shells)
+{
+    struct spawn_msg m = {.type = SPAWN_POOL, .u.pool = {2, shells}};
+
+    m = spawn_client_call(c, &m, NULL);
+    if (m.type != SPAWN_POOLED)
+        die("ask for shells", "no answer that fits");
+    c->shells = shells;
+    return m.u.pooled;
+}
+
+void spawn_client_wait_shell(struct spawn_client *c)
+{
+    for (int i = 0; spawn_client_pool(c, c->shells).ready == 0; i++) {
+        if (i == 2000)
+            die("wait for a shell", "there is none");
+        (void)usleep(1000);
+    }
 }
 
 static struct spawn_msg receive(struct spawn_client *c, int *ret_fd)
@@ -126,6 +151,8 @@ int spawn_client_create(struct spawn_client *c, const struct spawn_create *spec,
 {
     struct spawn_msg m = {.type = SPAWN_CREATE};
 
+    if (c->shells > 0)
+        spawn_client_wait_shell(c);
     m.u.create = *spec;
     m = spawn_client_call(c, &m, ret_fd);
     if (m.type == SPAWN_CREATED)

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 struct spawn_client {
+    uint32_t shells; /* that it asks for: HOLT_TEST_SHELLS, or 0; a create waits for one then */
     int fd;
     uint32_t tag;
     uint32_t features;
@@ -24,6 +25,9 @@ void spawn_client_connect_as(struct spawn_client *c, const char *state, const ch
 /* Sends m (its tag is set) and takes replies until that tag's; *ret_fd: a descriptor that came, or
  * -1. Texts of the reply are valid until the next call. */
 struct spawn_msg spawn_client_call(struct spawn_client *c, struct spawn_msg *m, int *ret_fd);
+/* Asks for so many shells: how many are ready. */
+struct spawn_pooled spawn_client_pool(struct spawn_client *c, uint32_t shells);
+void spawn_client_wait_shell(struct spawn_client *c);
 /* 0 and a pidfd of init in *ret_fd, or -1 with *e set. */
 int spawn_client_create(struct spawn_client *c, const struct spawn_create *spec, int *ret_fd,
                         struct err *e);
