@@ -15,7 +15,7 @@ int main(int argc, char **argv)
 {
     AUTO(mem_free) char *init = xstrdup(argc > 1 ? argv[1] : "build/holt-init");
     struct driver_suite s = {
-        .ops = &driver_fake, .bindir = dirname(init), .kept_path = kept_path, .counts = true};
+        .ops = &driver_fake, .bindir = dirname(init), .kept_path = kept_path, .keyed = true, .counts = true};
 
     return driver_suite_run(&s);
 }

@@ -450,6 +450,90 @@ static void its_helper_may_die(void **state)
     nothing_is_left(w, "sb_old");
 }
 
+static bool make_warm(struct world *w, const char *id, const struct sandbox_limits *limits)
+{
+    struct driver_spec s = world_spec(id);
+    struct answer a;
+
+    if (limits)
+        s.limits = *limits;
+    if (world_create(w, &s, &a) != ERR_NONE)
+        fail_msg("create: %s", a.err.msg);
+    return a.made.warm;
+}
+
+static void what_is_made_ahead_is_used_once(void **state)
+{
+    struct world *w = *state;
+    struct answer a;
+    struct link *l;
+
+    assert_false(make_warm(w, "sb_cold", NULL));
+    world_pool(w, 2, NULL);
+    assert_int_equal(world_list(w, &a), ERR_NONE);
+    assert_int_equal(a.found_count, 1); /* nobody's are not listed */
+    assert_true(make_warm(w, "sb_one", NULL));
+    world_pool(w, 2, NULL);
+    assert_true(make_warm(w, "sb_two", NULL));
+    l = link_open(w, "sb_one");
+    run(l, "ex_1", "echo one > /tmp/ahead-$$; rm /tmp/ahead-$$; echo well", "well\n", 0);
+    link_close(l);
+    assert_int_equal(world_list(w, &a), ERR_NONE);
+    assert_int_equal(a.found_count, 3);
+    assert_int_equal(world_remove(w, "sb_cold", false), ERR_NONE);
+    assert_int_equal(world_remove(w, "sb_one", false), ERR_NONE);
+    assert_int_equal(world_remove(w, "sb_two", false), ERR_NONE);
+    nothing_is_left(w, "sb_one");
+    world_pool(w, 0, NULL);
+    assert_false(make_warm(w, "sb_cold", NULL));
+    assert_int_equal(world_remove(w, "sb_cold", false), ERR_NONE);
+    assert_int_equal(w->ended, 0); /* the end of what nobody had is not told */
+}
+
+static void another_kind_is_made_cold(void **state)
+{
+    const struct sandbox_limits some = {.nofile = 64}, other = {.nofile = 128};
+    struct world *w = *state;
+
+    world_pool(w, 1, &some);
+    assert_int_equal(make_warm(w, "sb_other", &other), !suite->keyed);
+    world_pool(w, 1, &some);
+    assert_true(make_warm(w, "sb_some", &some));
+    world_pool(w, 1, &other); /* those of the old kind make room */
+    assert_true(make_warm(w, "sb_new", &other));
+    assert_int_equal(world_remove(w, "sb_other", false), ERR_NONE);
+    assert_int_equal(world_remove(w, "sb_some", false), ERR_NONE);
+    assert_int_equal(world_remove(w, "sb_new", false), ERR_NONE);
+    world_pool(w, 0, NULL);
+}
+
+static void a_restart_has_them_again(void **state)
+{
+    struct world *w = *state;
+    struct answer a;
+
+    world_pool(w, 2, NULL);
+    world_reopen(w);
+    assert_int_equal(world_list(w, &a), ERR_NONE);
+    assert_int_equal(a.found_count, 0);
+    world_pool(w, 2, NULL);
+    assert_true(make_warm(w, "sb_warm", NULL));
+    if (suite->kill_helper) { /* those of the dead one are gone, the next makes its own */
+        suite->kill_helper(w->state);
+        for (int i = 0; i < 500 && w->well == 0; i++)
+            world_pass(w, 10);
+        world_pool(w, 2, NULL);
+        assert_true(make_warm(w, "sb_after", NULL));
+        assert_int_equal(world_remove(w, "sb_after", false), ERR_NONE);
+    }
+    assert_int_equal(world_remove(w, "sb_warm", false), ERR_NONE);
+    world_pool(w, 0, NULL);
+    for (int i = 0; i < 200 && count_files(w->state, "shell.") > 0; i++)
+        world_pass(w, 10); /* one that was on its way */
+    assert_int_equal(count_files(w->state, "shell."), 0);
+    assert_int_equal(count_files(w->state, "pool."), 0);
+}
+
 int driver_suite_run(const struct driver_suite *s)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -468,6 +552,9 @@ int driver_suite_run(const struct driver_suite *s)
         T(fifty_at_once),
         T(much_output_comes_whole),
         T(its_helper_may_die),
+        T(what_is_made_ahead_is_used_once),
+        T(another_kind_is_made_cold),
+        T(a_restart_has_them_again),
     };
 #undef T
 

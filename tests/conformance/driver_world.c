@@ -142,6 +142,13 @@ static void got_stats(void *arg, const struct driver_stats *s, const struct err 
         ((struct answer *)arg)->stats = *s;
 }
 
+static void got_pooled(void *arg, const struct driver_pooled *p, const struct err *e)
+{
+    got_done(arg, e);
+    if (p)
+        ((struct answer *)arg)->pooled = *p;
+}
+
 static void got_list(void *arg, const struct driver_found *f, size_t n, const struct err *e)
 {
     struct answer *a = arg;
@@ -220,6 +227,22 @@ enum err_code world_stats(struct world *w, const char *id, struct answer *a)
     *a = (struct answer){0};
     w->driver->ops->stats(w->driver, id, got_stats, a);
     return wait_for(w, a);
+}
+
+void world_pool(struct world *w, uint32_t size, const struct sandbox_limits *limits)
+{
+    struct driver_want want = {.size = size};
+    struct answer a = {0};
+
+    if (limits)
+        want.kind.limits = *limits;
+    for (int i = 0; i < 500 && (i == 0 || a.pooled.ready != size); i++) {
+        world_pass(w, i == 0 ? 0 : 10);
+        a = (struct answer){0};
+        w->driver->ops->pool(w->driver, &want, got_pooled, &a);
+        assert_int_equal(wait_for(w, &a), ERR_NONE);
+    }
+    assert_int_equal(a.pooled.ready, size);
 }
 
 enum err_code world_list(struct world *w, struct answer *a)

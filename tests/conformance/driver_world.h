@@ -52,6 +52,7 @@ struct answer { /* of any driver call */
     struct err err;
     struct driver_made made;
     struct driver_stats stats;
+    struct driver_pooled pooled;
     struct driver_found found[64];
     size_t found_count;
     int fd;
@@ -71,6 +72,8 @@ enum err_code world_remove(struct world *w, const char *id, bool keep);
 enum err_code world_kill(struct world *w, const char *id, enum driver_scope scope);
 enum err_code world_pause(struct world *w, const char *id, bool on);
 enum err_code world_stats(struct world *w, const char *id, struct answer *a);
+/* Waits until so many of this kind are ready. */
+void world_pool(struct world *w, uint32_t size, const struct sandbox_limits *limits);
 enum err_code world_list(struct world *w, struct answer *a);
 enum err_code world_adopt(struct world *w, const char *id, struct answer *a);
 enum err_code world_connect(struct world *w, const char *id, struct answer *a);

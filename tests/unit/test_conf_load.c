@@ -242,16 +242,18 @@ static void what_has_no_effect_warns(void **state)
     struct config *c;
 
     (void)state;
-    write_file(yaml, "libvirt:\n  uri: qemu:///system\nhosts:\n  - name: h1\nwarm_pool_size: 2\n");
-    write_file(envfile, "SANDBOX_WARM_POOL_SIZE=2\n");
+    write_file(yaml, "libvirt:\n  uri: qemu:///system\nhosts:\n  - name: h1\nwarm_control_namespace: x\n"
+                     "warm_pool_size: 2\n");
+    write_file(envfile, "SANDBOX_WARM_CONTROL_NAMESPACE=x\nSANDBOX_WARM_POOL_AUTOSIZE=yes\n");
     c = loaded(ARGS(T("--config"), yaml, T("--env-file"), envfile),
                ENV(T("HEARTBEAT_TIMEOUT=90"), T("image=lower case is nobody's")));
     assert_int_equal(c->warnings.n, 5);
     assert_non_null(strstr(c->warnings.v[0], "h.yaml:2: 'libvirt.uri' is understood but has no"));
     assert_non_null(strstr(c->warnings.v[1], "h.yaml:3: 'hosts'"));
-    assert_non_null(strstr(c->warnings.v[2], "h.yaml:5: 'warm_pool_size'"));
+    assert_non_null(strstr(c->warnings.v[2], "h.yaml:5: 'warm_control_namespace'"));
     assert_non_null(strstr(c->warnings.v[3], "environment: 'HEARTBEAT_TIMEOUT'"));
-    assert_non_null(strstr(c->warnings.v[4], "h.env:1: 'SANDBOX_WARM_POOL_SIZE'"));
+    assert_non_null(strstr(c->warnings.v[4], "h.env:1: 'SANDBOX_WARM_CONTROL_NAMESPACE'"));
+    assert_true(c->pool_size == 2 && c->pool_autosize);
     assert_int_equal(c->hosts.n, 0);
     assert_null(config_free(c));
 }
