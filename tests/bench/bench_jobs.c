@@ -1,6 +1,7 @@
 /* bench_jobs: times jobs (jobs.c), each in worker processes of its own.
  * Usage: bench_jobs DIR PORT TOKEN_FILE turns ROUNDS JOB...       each job in turn, ROUNDS times
  *        bench_jobs DIR PORT TOKEN_FILE rate WORKERS MS JOB...    each for MS, WORKERS at once
+ * HOLT_BENCH_COLD=PORT:TOKEN_FILE: another holtd, which makes nothing ahead, for jobs that end in -cold.
  * Prints per job: NAME, samples, median and p95 in us, how many a second; or NAME, "failed". */
 #include "jobs.h"
 
@@ -47,6 +48,8 @@ static NORETURN void work(const struct job *j, int ask, int answer)
 
         j->run();
         took = clock_mono_ns() - from;
+        if (j->after)
+            j->after();
         if (write(answer, &took, sizeof took) != sizeof took)
             break;
     }
@@ -210,13 +213,22 @@ static void rate(size_t n, uint64_t ms, const struct job *j)
 
 int main(int argc, char **argv)
 {
+    const char *cold = getenv("HOLT_BENCH_COLD");
     uint64_t port, a = 0, b = 0;
     bool in_turns = argc > 6 && strcmp(argv[4], "turns") == 0;
 
     if (argc < 7 || str_parse_u64(str_of(argv[2]), &port) < 0 || port > UINT16_MAX ||
         str_parse_u64(str_of(argv[5]), &a) < 0 || argc > 7 + JOBS_MAX)
         return 2;
-    jobs_config = (struct jobs_config){(uint16_t)port, argv[3], argv[1]};
+    jobs_config = (struct jobs_config){.port = (uint16_t)port, .token_file = argv[3], .dir = argv[1]};
+    if (cold) {
+        struct str file, number = str_cut(str_of(cold), ':', &file);
+
+        if (str_parse_u64(number, &port) < 0 || port > UINT16_MAX)
+            return 2;
+        jobs_config.cold_port = (uint16_t)port;
+        jobs_config.cold_token_file = file.p;
+    }
     if (in_turns) {
         turns(a, argv + 6, (size_t)(argc - 6));
         return 0;

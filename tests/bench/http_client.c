@@ -172,17 +172,26 @@ size_t http_client_body(struct http_client *h, void *to, size_t size)
     return n;
 }
 
-int http_client_call(struct http_client *h, const char *method, const char *path, const char *body,
-                     struct buf *reply)
+void http_client_ask(struct http_client *h, const char *method, const char *path, const char *body)
+{
+    send_head(h, method, path, str_of(body), body ? strlen(body) : 0);
+}
+
+int http_client_answer(struct http_client *h, struct buf *reply)
 {
     char bytes[4096];
     size_t n;
-    int status;
+    int status = http_client_head(h);
 
-    send_head(h, method, path, str_of(body), body ? strlen(body) : 0);
-    status = http_client_head(h);
     buf_clear(reply);
     while ((n = http_client_body(h, bytes, sizeof bytes)) > 0)
         buf_add(reply, bytes, n);
     return status;
+}
+
+int http_client_call(struct http_client *h, const char *method, const char *path, const char *body,
+                     struct buf *reply)
+{
+    http_client_ask(h, method, path, body);
+    return http_client_answer(h, reply);
 }

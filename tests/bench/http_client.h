@@ -18,6 +18,9 @@ void http_client_done(struct http_client *h);
 /* Sends a request with body (NULL: none), and reads its whole reply; returns the status. */
 int http_client_call(struct http_client *h, const char *method, const char *path, const char *body,
                      struct buf *reply);
+/* The same in two, so that several clients can ask at once. */
+void http_client_ask(struct http_client *h, const char *method, const char *path, const char *body);
+int http_client_answer(struct http_client *h, struct buf *reply);
 /* The same in pieces: the head of a request with a body of n bytes (the caller writes them to
  * h->fd); the status and head of the reply; then its body, until 0. */
 void http_client_send(struct http_client *h, const char *method, const char *path, size_t n);

@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #define PROGRAM "/usr/bin/true"
+#define REST_US 20000
+#define BURST 100 /* creates at once */
 #define RUN_TRUE "{\"command\":[\"" PROGRAM "\"]}"
 
 struct jobs_config jobs_config;
@@ -122,6 +124,77 @@ static void holt_goes(void)
 static void holt_create(void) /* and leaves it */
 {
     create(box);
+}
+
+/* --- from the pool, and without one --- */
+
+static void connect_cold(void)
+{
+    if (jobs_config.cold_port == 0)
+        fail("cold", "HOLT_BENCH_COLD names no holtd");
+    http_client_init(&http, jobs_config.cold_port, jobs_config.cold_token_file);
+}
+
+/* A client that thinks between its requests: what was taken is made again meanwhile. */
+static void rest(void)
+{
+    (void)usleep(REST_US);
+}
+
+static void first_output(void)
+{
+    char path[160];
+
+    create(box);
+    (void)snprintf(path, sizeof path, "/holt/v1/sandboxes/%s/execs", box);
+    call("POST", path, "{\"command\":[\"echo\",\"first\"]}");
+    if (!strstr(buf_cstr(&reply), "first\\n"))
+        fail("the first output", buf_cstr(&reply));
+}
+
+static void first_gone(void)
+{
+    destroy(box);
+    rest();
+}
+
+static struct http_client many[BURST];
+static char made[BURST][64];
+
+static void burst_begin(void)
+{
+    for (size_t i = 0; i < BURST; i++)
+        http_client_init(&many[i], jobs_config.port, jobs_config.token_file);
+    connect_holt();
+}
+
+static void burst_begin_cold(void)
+{
+    connect_cold();
+    for (size_t i = 0; i < BURST; i++)
+        http_client_init(&many[i], jobs_config.cold_port, jobs_config.cold_token_file);
+}
+
+static void burst(void)
+{
+    for (size_t i = 0; i < BURST; i++)
+        http_client_ask(&many[i], "POST", "/holt/v1/sandboxes", "{}");
+    for (size_t i = 0; i < BURST; i++) {
+        const char *at;
+
+        if (http_client_answer(&many[i], &reply) != 201)
+            fail("a burst", buf_cstr(&reply));
+        at = strstr(buf_cstr(&reply), "\"id\":\"");
+        (void)snprintf(made[i], sizeof made[i], "%.*s", at ? (int)strcspn(at + 6, "\"") : 0,
+                       at ? at + 6 : "");
+    }
+}
+
+static void burst_gone(void)
+{
+    for (size_t i = 0; i < BURST; i++)
+        destroy(made[i]);
+    (void)usleep(20 * REST_US);
 }
 
 /* --- the floor --- */
@@ -254,6 +327,12 @@ static void runc_run(void)
 /* clang-format off */
 const struct job jobs[] = {
     {"posix_spawn",    NULL,         plain,               NULL},
+    {"first",          connect_holt, first_output,        NULL, first_gone},
+    {"first-cold",     connect_cold, first_output,        NULL, first_gone},
+    {"run-paced",      connect_holt, holt_run,            NULL, rest},
+    {"run-cold",       connect_cold, holt_run,            NULL, rest},
+    {"burst",          burst_begin,  burst,               NULL, burst_gone},
+    {"burst-cold",     burst_begin_cold, burst,           NULL, burst_gone},
     {"floor",          floor_begin,  floor_memory,        host_close_cgroups},
     {"floor-dir",      floor_begin,  floor_disk,          host_close_cgroups},
     {"run",            connect_holt, holt_run,            NULL},

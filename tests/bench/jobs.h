@@ -7,7 +7,9 @@
 struct jobs_config {
     uint16_t port;          /* holtd's */
     const char *token_file; /* and its admin's token */
-    const char *dir;        /* for state, and oci/{run,idle}: bundles of crun and runc */
+    uint16_t cold_port;     /* of a holtd that makes nothing ahead; 0: none */
+    const char *cold_token_file;
+    const char *dir; /* for state, and oci/{run,idle}: bundles of crun and runc */
 };
 
 struct job {
@@ -16,6 +18,7 @@ struct job {
     void (*begin)(void);
     void (*run)(void);
     void (*end)(void);
+    void (*after)(void); /* each run, and not timed */
 };
 
 extern struct jobs_config jobs_config;

@@ -15,6 +15,12 @@ NAMES = {
     "run": "**holt: POST /holt/v1/run of `true`**",
     "floor-dir": "floor with a directory upper",
     "three": "**holt: create, exec `true`, destroy: three requests, disk upper**",
+    "first": "**holt: create, then exec: first output; from the pool**",
+    "first-cold": "**holt: the same, made cold**",
+    "run-paced": "**holt: POST /holt/v1/run, from the pool**",
+    "run-cold": "**holt: the same, made cold**",
+    "burst": "**holt: 100 creates at once, 10 of them made ahead**",
+    "burst-cold": "**holt: the same, all made cold**",
     "exec": "**holt: exec of `true` in a running sandbox**",
     "create-destroy": "**holt: create, destroy: two requests, disk upper**",
     "bwrap": "bwrap, read-only /usr and a tmpfs",
@@ -27,7 +33,8 @@ NAMES = {
 class Jobs:
     """bench_jobs against one holtd.  What fails is said and remembered, not dropped."""
 
-    def __init__(self, holtd, args, directory):
+    def __init__(self, holtd, args, directory, cold=None):
+        self.env = {**os.environ, **({"HOLT_BENCH_COLD": f"{cold.port}:{cold.state}/admin-token"} if cold else {})}
         self.argv = [f"{args.build}/tests/bench/bench_jobs", directory, str(holtd.port), f"{holtd.state}/admin-token"]
         self.missing = {}
         for job, program in PEERS.items():
@@ -36,7 +43,7 @@ class Jobs:
 
     def _run(self, mode, jobs):
         jobs = [j for j in jobs if j not in self.missing]
-        r = subprocess.run([*self.argv, *map(str, mode), *jobs], capture_output=True, text=True, timeout=300)
+        r = subprocess.run([*self.argv, *map(str, mode), *jobs], capture_output=True, text=True, timeout=300, env=self.env)
         found = {}
         for line in r.stdout.splitlines():
             name, count, *rest = line.split("\t")
@@ -118,6 +125,26 @@ def bench_turns(table, jobs, args):
     aim("create, exec, destroy as three requests, disk upper", "three", "floor-dir", "≤ 1.6 × the floor with a directory", 1.6)
     aim("exec in a running sandbox over HTTP", "exec", "posix_spawn", "≤ 2 × posix_spawn", 2)
     aim("the same against crun exec", "exec", "crun-exec", "≥ 8 × faster", 8, below=False)
+
+
+def bench_pool(table, make, args, directory):
+    """In turns against two holtd, one with a pool and one without; between requests there is time to make the next."""
+    common = "log_level: warn\nconnections_per_peer: 1000\n"
+    warm, cold = make("warm", config=common + "pool_size: 10\n"), make("cold", config=common + "pool_size: 0\n")
+    jobs = Jobs(warm, args, directory, cold)
+    time.sleep(2)
+    found = jobs.turns(args.turns, "posix_spawn", "first", "first-cold", "run-paced", "run-cold")
+    bursts = jobs.turns(max(3, args.turns // 20), "burst", "burst-cold")
+    _times(table, "The warm pool", found, jobs.missing, ["posix_spawn"])
+    _times(table, "A hundred creates at once", bursts, jobs.missing, [])
+    first, floor = found["first"], found["posix_spawn"]
+    aim = max(1000, 3 * floor["median"])
+    table.add("warm pool: create to first output", _both(first), f"cold: {_both(found['first-cold'])}; posix_spawn: {_both(floor)}",
+              f"{first['median'] / floor['median']:.2f}", "≤ 1 ms or ≤ 3 × posix_spawn", first["median"] <= aim)
+    table.add("the same as one request (run)", _both(found["run-paced"]), f"cold: {_both(found['run-cold'])}",
+              f"{found['run-paced']['median'] / floor['median']:.2f}", "", None)
+    table.add("100 creates at once, 10 of them ready", _both(bursts["burst"]), f"all cold: {_both(bursts['burst-cold'])}",
+              f"{bursts['burst']['median'] / bursts['burst-cold']['median']:.2f}", "", None)
 
 
 def bench_rate(table, jobs, args):
@@ -262,6 +289,8 @@ def _bench_sandbox(table, make, args, directory, wanted):
         bench_rate(table, jobs, args)
         for name, why in jobs.missing.items():
             print(f"    not measured: {NAMES[name]}: {why}")
+    if "pool" in wanted:
+        bench_pool(table, make, args, directory)
     if "bulk" in wanted:
         bench_bulk(table, holtd, args, directory)
     if "many" in wanted:
