@@ -156,7 +156,5 @@ const struct setting_alias pool_size_alias[] =
     NAMES("SANDBOX_WARM_POOL_SIZE", "warm_pool_size", NULL);
 const struct setting_alias pool_autosize_alias[] =
     NAMES("SANDBOX_WARM_POOL_AUTOSIZE", "warm_pool_autosize", from_bool);
-const struct setting_alias pool_min_alias[] =
-    NAMES("SANDBOX_WARM_POOL_MIN", "warm_pool_min", NULL);
-const struct setting_alias pool_max_alias[] =
-    NAMES("SANDBOX_WARM_POOL_MAX", "warm_pool_max", NULL);
+const struct setting_alias pool_min_alias[] = NAMES("SANDBOX_WARM_POOL_MIN", "warm_pool_min", NULL);
+const struct setting_alias pool_max_alias[] = NAMES("SANDBOX_WARM_POOL_MAX", "warm_pool_max", NULL);

@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-#define SECONDS 60    /* that count */
-#define KINDS 8       /* that are told apart; the least asked for makes room */
+#define SECONDS 60      /* that count */
+#define KINDS 8         /* that are told apart; the least asked for makes room */
 #define AUTOSIZE_MAX 10 /* where none is set */
 
 struct history { /* creates by the second */

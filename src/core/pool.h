@@ -15,8 +15,8 @@ struct pool_config { /* all 0: none */
 };
 
 struct pool_counts {
-    int64_t desired, ready;          /* now */
-    int64_t claims, misses, broken;  /* since the start; broken: as the runtime says */
+    int64_t desired, ready;         /* now */
+    int64_t claims, misses, broken; /* since the start; broken: as the runtime says */
 };
 
 struct pool;

@@ -1,6 +1,7 @@
 /* fake_pool: inits of the fake driver that run ahead of their sandbox.  They are of one kind, since
- * nothing can be added to them later: here that is the limits, which it does not enforce, but a real
- * runtime's would be as set.  Names that no id can have; those of an earlier daemon are ended. */
+ * nothing can be added to them later: here that is the limits, which it does not enforce, but a
+ * real runtime's would be as set.  Names that no id can have; those of an earlier daemon are ended.
+ */
 #pragma once
 
 #include "driver/fake_box.h"
@@ -20,5 +21,5 @@ int64_t fake_pool_ready(struct fake_pool *p, const struct box_home *h); /* those
 /* One that fits, with this id from now on: true. */
 bool fake_pool_take(struct fake_pool *p, const struct box_home *h, const struct sandbox_limits *l,
                     struct box *b);
-void fake_pool_sweep(const struct box_home *h); /* at start; blocks */
+void fake_pool_sweep(const struct box_home *h);                    /* at start; blocks */
 void fake_pool_end(struct fake_pool *p, const struct box_home *h); /* at the end; blocks */

@@ -42,9 +42,8 @@ int claim_send(const struct sandbox *s, struct err *e)
                        .msg_control = control.bytes,
                        .msg_controllen = CMSG_SPACE(n * sizeof *fds)};
 
-    *CMSG_FIRSTHDR(&h) = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
-                                          .cmsg_type = SCM_RIGHTS,
-                                          .cmsg_len = CMSG_LEN(n * sizeof *fds)};
+    *CMSG_FIRSTHDR(&h) = (struct cmsghdr){
+        .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(n * sizeof *fds)};
     memcpy(CMSG_DATA(CMSG_FIRSTHDR(&h)), fds, n * sizeof *fds);
     if (sendmsg(s->go[1], &h, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         return err_set(e, ERR_INTERNAL, errno, "tell its builder");
@@ -55,8 +54,8 @@ int claim_send(const struct sandbox *s, struct err *e)
 void claim_more(struct sandbox *s)
 {
     char text[128];
-    int n = snprintf(text, sizeof text, "--files%c%u%c", 0, guard_left_out("rlimits") ? 0 : s->nofile,
-                     0);
+    int n = snprintf(text, sizeof text, "--files%c%u%c", 0,
+                     guard_left_out("rlimits") ? 0 : s->nofile, 0);
 
     if (s->flags & SPAWN_RELAY)
         n += snprintf(text + n, sizeof text - (size_t)n, "--relay%c%s%c", 0, SPAWN_RELAY_PATH, 0);

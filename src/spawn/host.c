@@ -16,8 +16,14 @@
 #define MFD_EXEC 0x0010U /* Linux 6.3; older kernels make every memfd executable */
 #endif
 
-struct host host = {
-    .state = -1, .boxes = -1, .shells = -1, .init = -1, .dev = -1, .base_host = -1, .base_points = -1, .cg2 = -1};
+struct host host = {.state = -1,
+                    .boxes = -1,
+                    .shells = -1,
+                    .init = -1,
+                    .dev = -1,
+                    .base_host = -1,
+                    .base_points = -1,
+                    .cg2 = -1};
 
 /* Where holtd is another user it must get to the sockets, and to nothing else. */
 mode_t host_box_mode(void)

@@ -16,8 +16,8 @@ enum host_cg1 { CG1_MEMORY, CG1_PIDS, CG1_CPU, CG1_COUNT };
 
 struct host {
     const char *state_path;
-    int state, boxes, shells;   /* directories: the state; sb/ in it; shells/, of those made ahead */
-    int init;                   /* sealed memfd with holt-init */
+    int state, boxes, shells; /* directories: the state; sb/ in it; shells/, of those made ahead */
+    int init;                 /* sealed memfd with holt-init */
     int base_host, base_points; /* the lowest layers: see base.c */
     int dev;                    /* the shared /dev, mounted in our mount namespace */
     int cg2;                    /* our v2 cgroup, or -1 */

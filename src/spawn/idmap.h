@@ -20,7 +20,7 @@ void idmap_give(struct idmap *m);
 void idmap_mark(const struct idmap *m); /* an adopted sandbox has it */
 /* The host id of root in the sandbox with this slot; 0 where we are no host's root ourselves. */
 uint32_t idmap_base(uint32_t slot);
-uint32_t idmap_stored(void); /* the host id of a stored file of root */
+uint32_t idmap_stored(void);         /* the host id of a stored file of root */
 void idmap_prepare(struct idmap *m); /* what the first idmap_tree would do, ahead of it */
 /* Shows a detached tree in the sandbox's ids: from the canonical ones, or, where owner is another,
  * from that one alone, which is root inside. */

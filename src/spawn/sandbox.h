@@ -50,7 +50,7 @@ struct cgroup_v1 {
     bool entered;      /* nothing is left to attach */
 };
 
-struct program { /* of the host, for sandboxes without an image */
+struct program {      /* of the host, for sandboxes without an image */
     const char *name; /* below / */
     int tree;         /* a detached mount */
 };
@@ -80,9 +80,9 @@ struct sandbox {
     int *mounts; /* detached mounts, as in ask->mounts; -1: a tmpfs, which the child makes */
     size_t mount_n;
     shared_set shared;
-    int dev_tree;        /* a detached mount of the shared /dev */
-    int cg2;             /* ID in the v2 tree, or -1: init is in it */
-    int cg2_work;        /* work in it, of the commands */
+    int dev_tree;                                /* a detached mount of the shared /dev */
+    int cg2;                                     /* ID in the v2 tree, or -1: init is in it */
+    int cg2_work;                                /* work in it, of the commands */
     struct program programs[SETUP_PROGRAMS_MAX]; /* in the child */
     size_t program_n;
     int root;            /* in the child: the root that it builds */
@@ -123,7 +123,7 @@ struct sandbox {
 void sandbox_create(const struct spawn_create *c, uint32_t tag);
 /* NULL: it could not.  What becomes of it is told by shell_ready or shell_gone. */
 struct sandbox *sandbox_make_shell(const char *name);
-bool sandbox_any_shell(void); /* also one that is about to be gone */
+bool sandbox_any_shell(void);                          /* also one that is about to be gone */
 void sandbox_rename(struct sandbox *s, struct str id); /* a shell's, which a create has claimed */
 /* What a create says of itself: in spawn, and in the child that is told. */
 void sandbox_take_request(struct sandbox *s, const struct spawn_create *c);
@@ -209,7 +209,8 @@ void oom_unwatch(struct sandbox *s);
 
 #define SETUP_STAGE "/tmp" /* where the child builds its root: in its own mount namespace only */
 #define SETUP_ROOT SETUP_STAGE "/root"
-#define SETUP_LISTEN_FD 3 /* what init inherits: socket, the commands' filter, their cgroup, a pipe */
+#define SETUP_LISTEN_FD                                                                            \
+    3 /* what init inherits: socket, the commands' filter, their cgroup, a pipe */
 #define SETUP_FILTER_FD 4
 #define SETUP_WORK_FD 5
 #define SETUP_MORE_FD 6

@@ -134,8 +134,7 @@ static void on_adopt(const struct spawn_msg *m, struct sandbox *s)
     char path[64];
 
     (void)snprintf(path, sizeof path, "sb/%s/init.sock", s->id);
-    reply.u.created =
-        (struct spawn_created){(uint32_t)s->pid, s->enforced, str_of(path), false};
+    reply.u.created = (struct spawn_created){(uint32_t)s->pid, s->enforced, str_of(path), false};
     if (s->state == SPAWN_RUNNING)
         server_send(&reply, s->ended.fd);
     else

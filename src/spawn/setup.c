@@ -109,8 +109,8 @@ static int build(struct sandbox *s, struct err *e)
 /* "/" is the host's root in a shell: pivot_root(2) moves whoever stands there. */
 void setup_child(struct sandbox *s)
 {
-    static const char *const argv[] = {"holt-init",   "--listen-fd", "3", "--filter-fd", "4",
-                                       "--more-fd",   "6",           NULL, NULL,         NULL};
+    static const char *const argv[] = {"holt-init", "--listen-fd", "3",  "--filter-fd", "4",
+                                       "--more-fd", "6",           NULL, NULL,          NULL};
     const char *args[ARRAY_LEN(argv)], *const envp[] = {NULL};
     struct err e = {0};
 

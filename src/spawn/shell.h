@@ -21,7 +21,7 @@ void shell_fill(void); /* begins one that lacks, or ends one that is too many */
 struct sandbox *shell_take(const struct spawn_create *c);
 bool shell_is_name(struct str name);
 
-void shell_ready(struct sandbox *s); /* init is loaded, its builder waits */
+void shell_ready(struct sandbox *s);             /* init is loaded, its builder waits */
 void shell_gone(struct sandbox *s, bool broken); /* begins its end; broken: nobody wanted it to */
-void shell_sweep(void);   /* at start: groups whose shells left no record */
-void shell_end_all(void); /* at our end; waits for it */
+void shell_sweep(void);                          /* at start: groups whose shells left no record */
+void shell_end_all(void);                        /* at our end; waits for it */

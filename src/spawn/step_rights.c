@@ -66,9 +66,9 @@ static int by_number(const void *a, const void *b)
  * child needs stays, until exec. */
 int step_alone(struct sandbox *s, struct err *e)
 {
-    int kept[] = {STDERR_FILENO,           s->listener, filter_of(s)->command_fd, s->cg2_work,
-                  s->more[0],  s->go[0], s->report[1],              host.init,
-                  s->dev_tree};
+    int kept[] = {STDERR_FILENO, s->listener, filter_of(s)->command_fd,
+                  s->cg2_work,   s->more[0],  s->go[0],
+                  s->report[1],  host.init,   s->dev_tree};
 
     fd_close(s->go[1]); /* or spawn's death would not end the wait */
     fd_close(s->more[1]);

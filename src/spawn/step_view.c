@@ -57,7 +57,9 @@ static int limit_namespaces(const struct sandbox *s)
     int r = 0;
 
     if (!(s->flags & SPAWN_NESTING))
-        return guard_left_out("userns") ? 0 : write_once(STAGE_PROC "sys/user/max_user_namespaces", "0");
+        return guard_left_out("userns")
+                   ? 0
+                   : write_once(STAGE_PROC "sys/user/max_user_namespaces", "0");
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(kinds); i++) {
         char path[64];
 
@@ -81,8 +83,8 @@ static int shut_proc(struct err *e)
             return err_set(e, ERR_INTERNAL, errno, "mask /proc/%s", masked[i]);
     }
     if (mount(sys, sys, NULL, MS_BIND, NULL) < 0 ||
-        mount(NULL, sys, NULL,
-              MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+        mount(NULL, sys, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+              NULL) < 0)
         return err_set(e, ERR_INTERNAL, errno, "make /proc/sys read-only");
     return 0;
 }

@@ -1,8 +1,9 @@
 /* bench_jobs: times jobs (jobs.c), each in worker processes of its own.
  * Usage: bench_jobs DIR PORT TOKEN_FILE turns ROUNDS JOB...       each job in turn, ROUNDS times
  *        bench_jobs DIR PORT TOKEN_FILE rate WORKERS MS JOB...    each for MS, WORKERS at once
- * HOLT_BENCH_COLD=PORT:TOKEN_FILE: another holtd, which makes nothing ahead, for jobs that end in -cold.
- * Prints per job: NAME, samples, median and p95 in us, how many a second; or NAME, "failed". */
+ * HOLT_BENCH_COLD=PORT:TOKEN_FILE: another holtd, which makes nothing ahead, for jobs that end in
+ * -cold. Prints per job: NAME, samples, median and p95 in us, how many a second; or NAME, "failed".
+ */
 #include "jobs.h"
 
 #include "base/clock.h"
@@ -220,7 +221,8 @@ int main(int argc, char **argv)
     if (argc < 7 || str_parse_u64(str_of(argv[2]), &port) < 0 || port > UINT16_MAX ||
         str_parse_u64(str_of(argv[5]), &a) < 0 || argc > 7 + JOBS_MAX)
         return 2;
-    jobs_config = (struct jobs_config){.port = (uint16_t)port, .token_file = argv[3], .dir = argv[1]};
+    jobs_config =
+        (struct jobs_config){.port = (uint16_t)port, .token_file = argv[3], .dir = argv[1]};
     if (cold) {
         struct str file, number = str_cut(str_of(cold), ':', &file);
 

@@ -166,7 +166,7 @@ static void plain(void)
 static struct {
     const char *name;
     void (*run)(void);
-    size_t against; /* the row its ratio is to */
+    size_t against;                       /* the row its ratio is to */
     void (*before)(void), (*after)(void); /* not counted */
     int64_t ns[ROUNDS_MAX];
 } rows[] = {

@@ -14,8 +14,11 @@ static void kept_path(const char *state, const char *id, char *to, size_t size)
 int main(int argc, char **argv)
 {
     AUTO(mem_free) char *init = xstrdup(argc > 1 ? argv[1] : "build/holt-init");
-    struct driver_suite s = {
-        .ops = &driver_fake, .bindir = dirname(init), .kept_path = kept_path, .keyed = true, .counts = true};
+    struct driver_suite s = {.ops = &driver_fake,
+                             .bindir = dirname(init),
+                             .kept_path = kept_path,
+                             .keyed = true,
+                             .counts = true};
 
     return driver_suite_run(&s);
 }

@@ -205,8 +205,8 @@ static size_t count_steps(struct spawn_client *c)
     return n;
 }
 
-/* Of a shell only what the claim brings can fail a create: rows CLAIM, BUILD and ENTER.  Which these
- * are is found out: the others have no request to take the name from. */
+/* Of a shell only what the claim brings can fail a create: rows CLAIM, BUILD and ENTER.  Which
+ * these are is found out: the others have no request to take the name from. */
 static void walk_claims(struct spawn_client *c, size_t n, uint32_t flags)
 {
     size_t failed = 0;

@@ -66,7 +66,8 @@ void spawn_client_connect_as(struct spawn_client *c, const char *state, const ch
         die("greet holt-spawn", "no welcome");
     c->features = m.u.welcome.features;
     c->rootless = m.u.welcome.rootless;
-    c->shells = getenv("HOLT_TEST_SHELLS") ? (uint32_t)strtoul(getenv("HOLT_TEST_SHELLS"), NULL, 10) : 0;
+    c->shells =
+        getenv("HOLT_TEST_SHELLS") ? (uint32_t)strtoul(getenv("HOLT_TEST_SHELLS"), NULL, 10) : 0;
     if (c->shells > 0)
         (void)spawn_client_pool(c, c->shells);
 }

@@ -242,8 +242,9 @@ static void what_has_no_effect_warns(void **state)
     struct config *c;
 
     (void)state;
-    write_file(yaml, "libvirt:\n  uri: qemu:///system\nhosts:\n  - name: h1\nwarm_control_namespace: x\n"
-                     "warm_pool_size: 2\n");
+    write_file(yaml,
+               "libvirt:\n  uri: qemu:///system\nhosts:\n  - name: h1\nwarm_control_namespace: x\n"
+               "warm_pool_size: 2\n");
     write_file(envfile, "SANDBOX_WARM_CONTROL_NAMESPACE=x\nSANDBOX_WARM_POOL_AUTOSIZE=yes\n");
     c = loaded(ARGS(T("--config"), yaml, T("--env-file"), envfile),
                ENV(T("HEARTBEAT_TIMEOUT=90"), T("image=lower case is nobody's")));
