@@ -196,16 +196,17 @@ def test_a_broken_one_is_replaced(holtd, which):
 
 @pytest.mark.parametrize("which", [0, 1])
 def test_a_claim_of_a_broken_one_is_made_cold(holtd, which):
-    """holt-spawn is held while a shell dies: it finds the request and the end together."""
+    """holt-spawn is held while a shell dies: it finds the request first, then the end."""
     wait_ready(holtd, 2)
     spawn = int(subprocess.run(["pgrep", "-o", "-f", f"^holt-spawn .*{holtd.state} "], capture_output=True, check=True).stdout)
     os.kill(spawn, signal.SIGSTOP)
     try:
-        for v in processes(holtd):
-            os.kill(v[which], signal.SIGKILL)
         asked = subprocess.Popen(["curl", "-s", "-d", "{}", "-H", f"Authorization: Bearer {holtd.token}", "-H",
                                   "Content-Type: application/json", holtd.url + BOXES], stdout=subprocess.PIPE)
-        time.sleep(0.3)
+        time.sleep(0.3 * SLOW)
+        for v in processes(holtd):
+            os.kill(v[which], signal.SIGKILL)
+        time.sleep(0.1)
     finally:
         os.kill(spawn, signal.SIGCONT)
     box = json.loads(asked.communicate(timeout=20 * SLOW)[0])
