@@ -122,7 +122,8 @@ class Spawn:
         kind, r, _ = self.call(1, struct.pack("<HH", 1, 1) + text("in_security"))
         assert kind == 2, "no welcome"
         _, _, self.features = r.take("HBI")
-        self.pool(self.shells)
+        if self.shells:
+            self.pool(self.shells)
 
     def pool(self, shells):
         """How many are ready; so many are to be."""
