@@ -233,6 +233,15 @@ def test_an_advisory_agent_proposes(open_hub):
     assert ok(open_hub, "POST", f"/proposals/{move}/approve")["status"] == "approved"
     assert ok(open_hub, "GET", f"/projects/{p}/tasks/{t1}")["status"] == "in_progress"
     assert person(open_hub, "POST", "/proposals/none/approve")[1]["error"] == "proposal not found"
+    # It has lost the card meanwhile: a person's yes does not let it move another's.
+    move = ok(open_hub, "PATCH", f"/projects/{p}/tasks/{t1}", {"status": "in_review", "agent": "adv"})["proposal_id"]
+    ok(open_hub, "POST", f"/projects/{p}/tasks/{t1}/assign", {"agent": "rival"})
+    ok(open_hub, "PATCH", f"/projects/{p}/tasks/{t1}", {"status": "in_progress"})
+    status, answer, _ = person(open_hub, "POST", f"/proposals/{move}/approve")
+    assert status == 403 and "belongs to 'rival'" in answer["error"]
+    a.unregister()
+    assert person(open_hub, "POST", f"/proposals/{move}/approve")[1]["error"] == "agent not found"
+    assert ok(open_hub, "GET", f"/projects/{p}/tasks/{t1}")["status"] == "in_progress"
 
 
 # --- boards ---
@@ -361,6 +370,23 @@ def test_reviews_blockers_and_subtasks(open_hub):
     assert a.transition_task(p, gated, "done")
     card = ok(open_hub, "GET", f"/projects/{p}/tasks/{waits}")
     assert card["status"] == "ready" and card["blocked_by"] is None and card["blocked_reason"] is None
+
+
+def test_unblocked_without_room(open_hub):
+    """What waited comes back; its owner is full meanwhile, and has it no more, nor as its current one."""
+    a = agent(open_hub, "roomless")
+    p = a.create_project("room")["id"]
+    waits, blocker, *more = (a.create_task(p, str(n))["id"] for n in range(5))
+    a.claim_task(p, waits)
+    assert a.transition_task(p, waits, "blocked", "", blocker)
+    for t in more:
+        a.claim_task(p, t)
+    a.submit_checkpoint(waits, "waiting")
+    for to in ("ready", "in_progress", "in_review", "done"):
+        assert a.transition_task(p, blocker, to)
+    card = ok(open_hub, "GET", f"/projects/{p}/tasks/{waits}")
+    assert (card["status"], card["assigned_to"], card["claimed_by"]) == ("ready", None, None)
+    assert ok(open_hub, "GET", "/agents/roomless")["current_task_id"] is None
 
 
 def test_metrics(open_hub):
@@ -522,6 +548,10 @@ def test_an_agents_token_acts_only_as_that_agent(new_holtd):
     refused(403, "up to 'advisory'", a.set_autonomy_mode, "fully_autonomous")
     assert a.register(autonomy_mode="fully_autonomous")["autonomy_mode"] == "advisory"
     assert a.set_autonomy_mode("manual")["autonomy_mode"] == "manual"
+    b.register(max_concurrent_tasks=2)
+    call(hub.url, "POST", "/agents/bob/autonomy", {"mode": "advisory"}, hub.token)
+    assert b.unregister() and b.register(autonomy_mode="fully_autonomous", max_concurrent_tasks=9)["autonomy_mode"] == "advisory"
+    assert b.must("GET", "/agents/bob")["max_concurrent_tasks"] == 2  # nor by leaving and coming back
     observer = hub.new_token("watcher", "observer")["token"]
     assert call(hub.url, "GET", "/agents", token=observer)[0] == 200
     assert call(hub.url, "POST", "/agents/alice/pause", token=observer)[0] == 403
