@@ -1,7 +1,7 @@
 """A team at work while holtd is killed, on both stores, and while PostgreSQL is stopped and started: nobody owns what another has, no
 limit is exceeded, no message is lost or there twice, and the event log replays to exactly what holtd says in the end.
 
-HOLT_SOAK=1: 64 agents for a minute and three kills, else 16 agents for 10 s and one.  HOLT_SOAK_SEED=N repeats a run's choices.
+HOLT_SOAK=1: 64 agents for a minute and three kills, else 16 agents for 8 s and one.  HOLT_SOAK_SEED=N repeats a run's choices.
 """
 import collections
 import os
@@ -19,7 +19,7 @@ from team_replay import compare, replay
 sys.path.insert(0, f"{ROOT}/tests/tools")
 import postgres  # noqa: E402
 
-AGENTS, SECONDS, KILLS = (64, 60, 3) if SOAK else (16, 10, 1)
+AGENTS, SECONDS, KILLS = (64, 60, 3) if SOAK else (16, 8, 1)
 TASKS = 3 * AGENTS
 CONFIG = "message_rate: 0\nagent_heartbeat_ms: 4s\ntask_grace_ms: 2s\nconnections_per_peer: 1000\nlog_level: warn\n"
 
@@ -217,7 +217,8 @@ def server(request):
 
 
 @pytest.mark.timeout(900 if SOAK else 240)
-@pytest.mark.parametrize("server", [pytest.param("sqlite", marks=pytest.mark.of_sqlite), "postgres"], indirect=True)
+@pytest.mark.parametrize("server", [pytest.param("sqlite", marks=pytest.mark.of_sqlite),
+                                    pytest.param("postgres", marks=pytest.mark.slow)], indirect=True)
 def test_storm(server, tmp_path):
     seed = os.environ.get("HOLT_SOAK_SEED", str(random.SystemRandom().randrange(10**6)))
     print(f"HOLT_SOAK_SEED={seed}")
