@@ -1,12 +1,11 @@
-/* bench_team: many clients of a hub in one process, over epoll, so that the server is what is timed.
- * Usage: bench_team PORT TOKEN_FILE calls CLIENTS < LINES
- *            each line is METHOD, PATH and a JSON body or "-", with tabs between; CLIENTS at once take
- *            them in order.  Prints how many, seconds, median and p95 in us; then each reply's body.
- *        bench_team PORT TOKEN_FILE fan SUBSCRIBERS EVENTS
- *            SUBSCRIBERS read /events while EVENTS messages are sent, one after the other.  Prints
- *            deliveries, seconds from the first send to the last delivery, and median and p95 of the
- *            us from a send to its last delivery, of EVENTS further messages sent one at a time.
- * A failure ends the program with its reason. */
+/* bench_team: many clients of a hub in one process, over epoll, so that the server is what is
+ * timed. Usage: bench_team PORT TOKEN_FILE calls CLIENTS < LINES each line is METHOD, PATH and a
+ * JSON body or "-", with tabs between; CLIENTS at once take them in order.  Prints how many,
+ * seconds, median and p95 in us; then each reply's body. bench_team PORT TOKEN_FILE fan SUBSCRIBERS
+ * EVENTS SUBSCRIBERS read /events while EVENTS messages are sent, one after the other.  Prints
+ *            deliveries, seconds from the first send to the last delivery, and median and p95 of
+ * the us from a send to its last delivery, of EVENTS further messages sent one at a time. A failure
+ * ends the program with its reason. */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"

@@ -9,6 +9,7 @@ import time
 import urllib.request
 
 import pytest
+from websockets.sync.client import connect
 
 from daemon import all_events, free_ports, wait_for
 from hub_client import AgentClient, HubError, call
@@ -568,9 +569,9 @@ def test_an_agents_token_acts_only_as_that_agent(new_holtd):
 class Events:
     """A reader of /events, on a thread of its own."""
 
-    def __init__(self, hub, last=None):
+    def __init__(self, hub, last=None, path="/events"):
         h = {"Last-Event-ID": str(last)} if last else {}
-        self.stream = urllib.request.urlopen(urllib.request.Request(hub.url + "/events", headers=h), timeout=30)
+        self.stream = urllib.request.urlopen(urllib.request.Request(hub.url + path, headers=h), timeout=30)
         assert self.stream.headers["Content-Type"].startswith("text/event-stream")
         self.got = []
         threading.Thread(target=self._read, daemon=True).start()
@@ -643,6 +644,31 @@ def test_events_in_the_hubs_words(new_holtd):
     assert ids == sorted(set(ids))
     again = Events(hub, ids[4]).wait(len(ids) - 5)  # what was missed comes again, nothing else
     assert again == e.got[5:]
+
+
+def test_readers_of_several_kinds_at_once(new_holtd):
+    """An event is written once for all who read the same form; nobody gets another's."""
+    hub = new_holtd("--auth", "off", "--message-rate", "0")
+    a = agent(hub, "kinds")
+    head = all_events(hub)[-1]["seq"]
+    native = [Events(hub, path=f"/holt/v1/events?follow=true&since={head}") for _ in range(3)]
+    theirs = [Events(hub) for _ in range(3)]
+    typed = Events(hub, path=f"/holt/v1/events?follow=true&since={head}&type=message.*")
+    with connect(f"ws://127.0.0.1:{hub.port}/holt/v1/events?since={head}", proxy=None) as ws:
+        for n in range(80):
+            a.send_message("x", f"m{n}")
+            a.submit_checkpoint(state=f"s{n}")
+        log = all_events(hub)
+        log = [e for e in log if e["seq"] > head]
+        assert [json.loads(ws.recv(timeout=10)) for _ in log] == log
+    for e in native:
+        assert e.wait(len(log)) == [(x["seq"], x["type"], x) for x in log]
+    mail = [x for x in log if x["type"] == "message.sent"]
+    assert typed.wait(80) == [(x["seq"], x["type"], x) for x in mail]
+    for e in theirs:
+        assert [(i, name) for i, name, _ in e.wait(160)] == [
+            (x["seq"], {"message.sent": "message_sent", "agent.checkpoint": "checkpoint_submitted"}[x["type"]]) for x in log]
+        assert [d["content"] for _, name, d in e.got if name == "message_sent"] == [f"m{n}" for n in range(80)]
 
 
 def test_audit_log(new_holtd):
