@@ -31,6 +31,7 @@ struct api {
     struct router *router;
     struct route_stats *stats; /* by route->index */
     struct buf scratch;        /* for a reply that is written and sent in one go */
+    struct told *told;         /* event_stream.c: events as they were sent, newest ones */
     struct list streams;       /* struct event_stream */
     struct list lives;         /* struct live */
     struct list creating;      /* struct creating */

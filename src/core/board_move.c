@@ -259,7 +259,8 @@ static int check_mover(struct team *t, const struct card *c, const struct agent 
         return err_set(e, ERR_FORBIDDEN, 0,
                        "agent '" STR_FMT "' is manual: it moves only what it was assigned",
                        STR_ARG(a->name));
-    if (team_is_person(t) || own || c->assigned_to.n == 0 ||
+    /* Who approves a proposal does not act: the agent's rules hold. */
+    if ((team_is_person(t) && !t->approved) || own || c->assigned_to.n == 0 ||
         team_tags_have(a->tags, STR("coordinator")) || team_tags_have(c->reviewers, a->name))
         return 0;
     err_set(e, ERR_FORBIDDEN, 0, "the task belongs to '" STR_FMT "'", STR_ARG(c->assigned_to));
@@ -365,6 +366,7 @@ static int unblock_others(struct team *t, const struct card *done, struct err *e
         return -1;
     for (size_t i = 0; i < all.n; i++) {
         struct card *c = &all.v[i];
+        const struct card before = *c;
         struct err full = {0};
 
         if (!str_eq(c->blocked_by, done->id))
@@ -379,7 +381,8 @@ static int unblock_others(struct team *t, const struct card *done, struct err *e
         c->status = CARD_READY;
         c->blocked_reason = c->blocked_by = STR("");
         if (card_save(t, c, CARD_BLOCKED, STR("system"), STR("what blocked it is done"),
-                      "task.moved", e) < 0)
+                      "task.moved", e) < 0 ||
+            (c->assigned_to.n == 0 && forget_card(t, &before, e) < 0))
             return -1;
     }
     return 0;
@@ -413,8 +416,8 @@ int card_move(struct team *t, struct str project, struct str id, const struct ca
     is_agent = board_actor(t, by, &a, e);
     if (is_agent < 0 || (is_agent > 0 && check_mover(t, &c, &a, e) < 0))
         return -1;
-    if (is_agent == 0 && !team_is_person(t))
-        return agent_need(t, by, &a, e); /* a token of an agent that is not registered */
+    if (is_agent == 0 && (!team_is_person(t) || t->approved))
+        return agent_need(t, by, &a, e); /* its token or proposal is there still, the agent not */
     if (check_move(t, &c, m, is_agent > 0, e) < 0)
         return -1;
     if (is_agent > 0 && a.mode == AGENT_ADVISORY && !t->approved) {
