@@ -260,6 +260,7 @@ int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f, s
         .memory_upper = f->upper == OP_UPPER_MEMORY,
         .nesting = f->nesting,
         .relay = f->relay,
+        .process_api = f->process_api,
         .labels = spec_pairs(&f->labels, a),
         .label_count = f->labels.n,
     };
