@@ -276,7 +276,7 @@ const struct setting setting_table[] = {
          .text = "An agentbox session that nobody used for this long ends, unless a command runs in it; 0: never."),
      .alias = session_timeout_alias, .reload = true},
     {ROW(agentbox_process_api, OP_BOOL, .preset = "false",
-         .text = "Serve process_api on port 2024 inside agentbox's sessions, where their request does not say?"),
+         .text = "Serve process_api on port 2024 inside agentbox's sessions, where their request does not say? See docs/agentbox.md."),
      .reload = true},
     {ROW(storage_path, OP_STR, .preset = "", .max = 1024,
          .text = "Directory of the host in which each tenant of agentbox has /workspace and /mnt/user-data/outputs, "

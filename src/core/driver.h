@@ -38,7 +38,7 @@ struct sandbox_mount {
     struct str source; /* a volume's id, or a host path the operator allowed */
     struct str target; /* absolute, inside */
     bool readonly;
-    int64_t size_bytes; /* of a tmpfs */
+    int64_t size_bytes; /* of a tmpfs; of one of its own on disk, 0: as its other files */
 };
 
 struct driver_spec { /* what to make; valid during the call */

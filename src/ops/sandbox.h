@@ -98,7 +98,8 @@ struct sandbox_stop_in { /* of stop and restart */
         SANDBOX_FIELD(structure, mounts, OP_JSON,                                                  \
                       .text = "A list of {\"kind\": \"tmpfs\", \"host\" or \"own\", \"source\", "  \
                               "\"target\", \"readonly\", \"size_bytes\"}; \"own\" is a "           \
-                              "directory of its root that stays writable with rootfs 'ro'."),      \
+                              "directory of its root that stays writable with rootfs 'ro'; with "  \
+                              "\"size_bytes\" it has a disk limit of its own."),                   \
         SANDBOX_FIELD(structure, volumes, OP_JSON,                                                 \
                       .text = "Volumes it has: a list of {\"name\": a volume's name or id, "       \
                               "\"path\", \"read_only\"}.")
