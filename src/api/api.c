@@ -366,6 +366,8 @@ void api_tick(struct api *a)
     event_streams_check(a);
     lives_check(a);
     team_tick(a);
+    if (a->c.sandboxes)
+        sbx_sidecar_tick(a->sbx, a->c.sandboxes);
     health_changed(a->health);
 }
 
@@ -373,5 +375,6 @@ void api_end_streams(struct api *a)
 {
     event_streams_end(a);
     lives_end(a);
+    sbx_sidecars_end(a->sbx);
     health_end_watches(a->health);
 }
