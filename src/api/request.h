@@ -40,6 +40,7 @@ struct api {
     struct health *health;
     struct previews *previews;
     struct route preview_route;    /* of the preview listener: for metrics and audit */
+    struct route process_route;    /* of process_api: … */
     struct dial_tls *registry_tls; /* the authorities that registries must have */
     struct map running_keys;       /* idempotency keys whose first request is not answered yet */
     struct buf openapi;            /* printed once */

@@ -50,6 +50,7 @@ struct sandbox_spec {   /* valid during the call */
     struct sandbox_limits limits;
     bool rootfs_ro, memory_upper, nesting;
     bool relay;                  /* processes inside may ask the API, as this sandbox */
+    bool process_api;            /* … and agentbox's process_api on port 2024 */
     int64_t ttl_ms, idle_ttl_ms; /* 0: none */
     const struct pair *labels, *env;
     size_t label_count, env_count;
@@ -74,7 +75,7 @@ struct sandbox_info { /* what readers see; borrowed until the loop turns */
     enum sandbox_state state;
     struct sandbox_limits limits;
     uint32_t enforced; /* enum limit_bit; what was asked and is not here is not enforced */
-    bool rootfs_ro, memory_upper, nesting, relay;
+    bool rootfs_ro, memory_upper, nesting, relay, process_api;
     int64_t created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, last_activity_ms;
     const struct pair *labels;
     size_t label_count;
@@ -123,10 +124,12 @@ void sandboxes_set_asker(struct sandboxes *l,
 void sandboxes_answer(struct sandboxes *l, uint64_t question, bool allow, bool for_sandbox);
 /* What volumes_open gave; NULL: none. */
 struct volumes *sandboxes_volumes(struct sandboxes *l);
-/* Who serves connections from inside sandboxes that were made with a relay (NULL: nobody does): as
- * guest_ops.relay, told which sandbox asks.  Its requests are that sandbox's: principal_inside. */
+/* Who serves connections from inside sandboxes that were made with a relay or process_api (NULL:
+ * nobody does): as guest_ops.relay, told which sandbox asks for which.  Its requests are that
+ * sandbox's: principal_inside. */
 struct guest_pipe;
-typedef int (*sandbox_relay)(void *arg, const char *id, struct guest_pipe *p, struct err *e);
+typedef int (*sandbox_relay)(void *arg, const char *id, bool process_api, struct guest_pipe *p,
+                             struct err *e);
 void sandboxes_set_relay(struct sandboxes *l, sandbox_relay serve, void *arg);
 /* Once a second: TTLs, idle TTLs, deadlines whose report is late. */
 void sandboxes_tick(struct sandboxes *l);

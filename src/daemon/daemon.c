@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "core/space.h"
+#include "core/tenant.h"
 #include "core/volume.h"
 #include "daemon/banner.h"
 #include "daemon/notify.h"
@@ -315,7 +316,7 @@ static int open_sandboxes(struct daemon *d, struct err *e)
 {
     const struct config *c = d->conf;
     struct conf_list dirs = c->host_mounts; /* and what we mount there ourselves */
-    AUTO(mem_free) char **all = xzalloc((dirs.n + 1) * sizeof *all);
+    AUTO(mem_free) char **all = xzalloc((dirs.n + 2) * sizeof *all);
     struct driver_allows allows = {.host_dirs = all, .nesting = c->nesting};
     int r;
 
@@ -328,6 +329,10 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                            c->storage_path);
         all[allows.host_dir_count++] = c->storage_path;
     }
+    if (c->sbx_cache_hostpath[0] && tenant_make_dir(c->sbx_cache_hostpath, e) < 0)
+        return err_wrap(e, "setting 'sbx_cache_hostpath'");
+    if (c->sbx_cache_hostpath[0])
+        all[allows.host_dir_count++] = c->sbx_cache_hostpath;
     choose_drivers(d);
     d->space = space_new(c->state, c->disk_reserve);
     if (state_is_foreign(c->state, d->installation, d->store, &d->foreign, e) < 0)

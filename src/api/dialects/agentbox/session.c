@@ -138,6 +138,7 @@ struct create_job {
     struct api *api;
     struct principal by;
     char *id, *tenant;
+    bool process_api;
     struct buf hosts; /* as the session's note has them */
 };
 
@@ -238,6 +239,7 @@ static void create(struct create_job *j)
                        .tenant = str_of(j->tenant),
                        .limits = {.memory_bytes = 4LL << 30, .cpu_millis = 4000},
                        .rootfs_ro = true,
+                       .process_api = j->process_api,
                        .idle_ttl_ms = conf->session_timeout_ms,
                        .env = env,
                        .env_count = ARRAY_LEN(env),
@@ -270,6 +272,7 @@ static void begin(struct request *r, struct str id, const struct agentbox_create
     j->by = request_who(r);
     j->id = str_dup(id);
     j->tenant = str_dup(q->tenant_id);
+    j->process_api = q->has_process_api ? q->process_api : r->api->c.conf->agentbox_process_api;
     agentbox_hosts_note(q->allowed_hosts, q->allowed_hosts_count, &j->hosts);
     j->creating = creating_begin(r, (struct alias_name){STR(DIALECT), id}, tell);
     if (is_shared(j))
