@@ -20,6 +20,7 @@ struct api_config {
     struct sandboxes *sandboxes;
     struct images *images;
     struct volumes *volumes;
+    struct blobs *blobs;
     struct space *space; /* asked before uploads; NULL: nothing is kept free */
     const char *version;
 };
