@@ -36,9 +36,9 @@ def kill_holtd_and_look(house, world, spawn):
 
 
 def strike(house, world, victim):
-    spawn = house.spawn()
+    spawn = wait_for(house.spawn, 20)  # the one before may just have been killed
     if victim == "egress":
-        pid = house.egress()
+        pid = wait_for(house.egress, 20)
         world.egress_kills += 1
         world.egress_died.set()
         os.kill(pid, signal.SIGKILL)
