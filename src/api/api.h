@@ -18,6 +18,7 @@ struct api_config {
     struct events *events;
     struct identity *identity;
     struct sandboxes *sandboxes;
+    struct asks *asks;
     struct images *images;
     struct volumes *volumes;
     struct blobs *blobs;

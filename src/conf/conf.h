@@ -66,7 +66,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     int64_t file_bytes, file_versions, project_bytes;
     char *bindir; /* of holt-spawn, holt-init and holt-egress; "": holtd's own */
     char *egress_dns, *proxy_host, *signing_key;
-    int64_t proxy_port;
+    int64_t proxy_port, egress_ask_ms;
 
     /* beside the rows */
     bool *listen_optional;     /* of each member of listen: when it is busy, warn and go on */

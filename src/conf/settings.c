@@ -398,6 +398,10 @@ const struct setting setting_table[] = {
          .text = "Name servers that holt-egress asks for the names sandboxes may reach: "
                  "'ADDRESS[:PORT]', several with commas; empty: the system's. Read when "
                  "holt-egress starts.")},
+    {ROW(egress_ask_ms, OP_DURATION, .preset = "5m", .min = 1000, .max = 3600000,
+         .text = "How long a person has to answer when a sandbox asks for a host; then no is the "
+                 "answer."),
+     .reload = true},
     {ROW(proxy_host, OP_STR, .preset = "", .max = 255,
          .text = "Opens the egress proxy on TCP too, for clients with credentials: the address "
                  "to listen on; a name: on all addresses. Empty: only sandboxes reach it."),

@@ -3,6 +3,7 @@
 #include "api/api.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "core/ask.h"
 #include "core/blob.h"
 #include "core/space.h"
 #include "core/tenant.h"
@@ -40,6 +41,7 @@ struct daemon {
     struct events *events;
     struct identity *identity;
     struct sandboxes *sandboxes;
+    struct asks *asks;
     struct unpacker *unpacker;
     struct images *images;
     struct volumes *volumes;
@@ -158,6 +160,7 @@ static void on_tick(uv_timer_t *t)
     struct daemon *d = t->data;
 
     sandboxes_tick(d->sandboxes);
+    asks_tick(d->asks);
     api_tick(d->api);
     if (++d->ticks % FLUSH_TICKS == 0)
         identity_flush(d->identity);
@@ -368,6 +371,15 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                           &d->sandboxes, e);
 }
 
+static int open_asks(struct daemon *d, struct err *e)
+{
+    return asks_open(&(struct asks_config){.store = d->store,
+                                           .events = d->events,
+                                           .sandboxes = d->sandboxes,
+                                           .wait_ms = &d->conf->egress_ask_ms},
+                     &d->asks, e);
+}
+
 /* The fake runtime has no mounts: there, and only there, archives are unpacked by a plain child. */
 static int open_images(struct daemon *d, struct err *e)
 {
@@ -406,6 +418,7 @@ static int open_server(struct daemon *d, struct err *e)
                                      .events = d->events,
                                      .identity = d->identity,
                                      .sandboxes = d->sandboxes,
+                                     .asks = d->asks,
                                      .images = d->images,
                                      .volumes = d->volumes,
                                      .blobs = d->blobs,
@@ -436,7 +449,7 @@ static int start(struct daemon *d, struct err *e)
     if (d->lock < 0 || open_store(d, e) < 0)
         return -1;
     apply_settings(d);
-    if (open_sandboxes(d, e) < 0 || open_images(d, e) < 0 ||
+    if (open_sandboxes(d, e) < 0 || open_asks(d, e) < 0 || open_images(d, e) < 0 ||
         volumes_open(d->store, d->sandboxes, &d->volumes, e) < 0 ||
         blobs_open(&(struct blobs_config){.loop = &d->loop,
                                           .store = d->store,
@@ -479,6 +492,7 @@ static void finish(struct daemon *d)
         identity_flush(d->identity);
     if (d->images)
         images_close(d->images);
+    d->asks = asks_close(d->asks);
     d->sandboxes = sandboxes_close(d->sandboxes);
     d->events = events_close(d->events);
     store_close(d->store);
