@@ -321,9 +321,9 @@ int agent_take_bounds(struct team *t, struct agent *a, struct err *e)
                        STR_ARG(a->name));
     a->mode = a->mode_max;
     return tx_run(t->tx,
-                  "UPDATE directives SET ended_ms = :now WHERE agent = :agent AND ended_ms = 0 "
-                  "AND kind = 'bounds'",
-                  PARAMS(P_INT("now", t->now_ms), P_TEXT("agent", a->name)), e) < 0
+                  "DELETE FROM directives WHERE agent = :agent AND ended_ms = 0 AND "
+                  "kind = 'bounds'",
+                  PARAMS(P_TEXT("agent", a->name)), e) < 0
                ? -1
                : 1;
 }
