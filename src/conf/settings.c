@@ -398,7 +398,7 @@ const struct setting setting_table[] = {
      .alias = proxy_port_alias},
     {ROW(signing_key, OP_STR, .preset = "", .max = 1024, .secret = true,
          .text = "The key that signs those credentials (JWT, HS256, 'session_id' is the "
-                 "sandbox's id). Empty: a random one, so that all are refused."),
+                 "sandbox's id). Empty: a random one at each start of holtd."),
      .alias = signing_key_alias},
 };
 /* clang-format on */
