@@ -22,6 +22,7 @@ struct api_config {
     struct volumes *volumes;
     struct space *space; /* asked before uploads; NULL: nothing is kept free */
     const char *version;
+    const char *agentbox_runtime; /* of its sessions; NULL: the usual one */
 };
 
 struct api;

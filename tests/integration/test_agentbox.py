@@ -14,7 +14,7 @@ from google.protobuf import descriptor_pool
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from agentbox_client import DEFAULT_HOSTS, DESCRIPTOR, Sandbox
-from daemon import ROOT, Holtd, free_ports, native, wait_for
+from daemon import BUILD, ROOT, Holtd, environment, free_ports, native, wait_for
 from egress import Names, Peer, http_echo, jwt
 
 
@@ -227,8 +227,8 @@ def test_an_agent_has_the_house_s_hosts(holtd):
     agent = Sandbox(holtd.port, made["token"])
     assert list(agent.CreateSession(session_id="of-agent").session.allowed_hosts) == DEFAULT_HOSTS
     assert agent.Exec(session_id="of-agent", command="echo works").stdout == "works\n"
-    assert list(agent.CreateSession(session_id="fewer", allowed_hosts=["pypi.org"]).session.allowed_hosts) == ["pypi.org"]
-    for hosts in (["evil.example"], ["pypi.org", "evil.example"], ["*.pypi.org"], ["*"]):
+    assert list(agent.CreateSession(session_id="fewer", allowed_hosts=DEFAULT_HOSTS[:1]).session.allowed_hosts) == DEFAULT_HOSTS[:1]
+    for hosts in (["evil.example"], [DEFAULT_HOSTS[0], "evil.example"], [f"*.{DEFAULT_HOSTS[0]}"], ["*"]):
         with pytest.raises(grpc.RpcError) as e:
             agent.CreateSession(session_id="more", allowed_hosts=hosts)
         assert e.value.code() == grpc.StatusCode.PERMISSION_DENIED and "may not choose" in e.value.details(), hosts
@@ -286,6 +286,35 @@ def test_proxy_credentials(tmp_path):
         assert d.stop() == 0
         names.close()
         web.close()
+
+
+def test_runtime(tmp_path, holtd):
+    """SANDBOX_RUNTIME: unset is said in the log; one that cannot work stops the start."""
+    said = [line for line in holtd.log().splitlines() if "agentbox's sessions" in line]
+    assert len(said) == 1 and "runtime=native" in said[0] and "runsc (gVisor) is" in said[0], said
+    for name in ("runsc", "runc"):
+        bad = Holtd(tmp_path / name, "--runtime", "native", env={"SANDBOX_RUNTIME": name}, ready=False)
+        assert bad.process.wait(10) != 0
+        assert f"SANDBOX_RUNTIME is '{name}', which needs the runtime 'oci'" in bad.log() + bad.text
+    bad = Holtd(tmp_path / "other", env={"SANDBOX_RUNTIME": "docker"}, ready=False)
+    assert bad.process.wait(10) != 0 and "docker" in bad.log() + bad.text
+    d = native(tmp_path / "named", env={"SANDBOX_RUNTIME": "native"})
+    try:
+        assert "SANDBOX_RUNTIME names it" in d.log()
+        s = Sandbox(d.port, d.token)
+        made = s.CreateSession(session_id="by-name").session
+        assert d.ok("GET", f"/holt/v1/sandboxes/{made.sandbox_id}")["runtime"] == "native"
+        assert s.DestroySession(session_id="by-name").success
+        s.close()
+    finally:
+        assert d.stop() == 0
+    r = subprocess.run([f"{BUILD}/holt", "doctor", "-o", "json"], capture_output=True, text=True, timeout=60, env=environment(), check=False)
+    check = next(c for c in json.loads(r.stdout)["checks"] if c["name"] == "agentbox's runtime")
+    assert check["state"] == "ok" and check["detail"].startswith("native: runsc (gVisor) is"), check
+    r = subprocess.run([f"{BUILD}/holt", "doctor", "-o", "json"], capture_output=True, text=True, timeout=60,
+                       env=environment({"SANDBOX_RUNTIME": "runsc"}), check=False)
+    check = next(c for c in json.loads(r.stdout)["checks"] if c["name"] == "agentbox's runtime")
+    assert check["state"] == "missing" and "needs the runtime 'oci'" in check["detail"], check
 
 
 def test_pip_install_checks(box, session):

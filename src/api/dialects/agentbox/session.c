@@ -252,6 +252,7 @@ static void create(struct create_job *j)
                    &(struct sandbox_spec){
                        .image = conf->seed_image[0] ? str_of(conf->seed_image)
                                                     : STR("agentbox-sandbox:latest"),
+                       .runtime = str_of(j->api->c.agentbox_runtime),
                        .tenant = str_of(j->tenant),
                        .limits = {.memory_bytes = 4LL << 30, .cpu_millis = 4000},
                        .rootfs_ro = true,
