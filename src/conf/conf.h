@@ -42,6 +42,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     char *runtime; /* the default one */
     struct conf_list host_mounts;
     bool nesting, sbx_async_exec, agentbox_process_api;
+    char *agentbox_runtime;
     int64_t sandboxes_max, execs_max, output_bytes, disk_reserve;
     /* what the described systems' interfaces make */
     char *seed_image; /* "": each one's own */

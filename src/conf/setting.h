@@ -48,6 +48,7 @@ void setting_flag(const struct setting *s, struct buf *to);
 extern const struct setting_alias listen_alias[], log_level_alias[], log_format_alias[];
 extern const struct setting_alias metrics_alias[], db_alias[], shutdown_alias[];
 extern const struct setting_alias seed_image_alias[], session_timeout_alias[];
+extern const struct setting_alias agentbox_runtime_alias[];
 extern const struct setting_alias proxy_host_alias[], proxy_port_alias[], signing_key_alias[];
 extern const struct setting_alias storage_path_alias[];
 

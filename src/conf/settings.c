@@ -9,6 +9,7 @@ static const char *const auth_modes[] = {"token", "off", NULL};
 static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
 static const char *const log_formats[] = {"logfmt", "json", NULL};
 static const char *const runtimes[] = {"native", "fake", NULL};
+static const char *const agentbox_runtimes[] = {"auto", "native", "runsc", "runc", NULL};
 static const char *const sbx_volume_modes[] = {"emptydir", "pvc", NULL};
 static const char *const sbx_cache_modes[] = {"emptydir", "hostpath", "pvc", NULL};
 static const char *const sbx_stream_modes[] = {"control-plane", "sidecar", NULL};
@@ -276,6 +277,10 @@ const struct setting setting_table[] = {
     {ROW(session_timeout_ms, OP_DURATION, .preset = "1800s", .max = 36500LL * 24 * HOUR,
          .text = "An agentbox session that nobody used for this long ends, unless a command runs in it; 0: never."),
      .alias = session_timeout_alias, .reload = true},
+    {ROW(agentbox_runtime, OP_CHOICE, .preset = "auto", .choices = agentbox_runtimes,
+         .text = "What runs agentbox's sessions; 'auto': runsc (gVisor) where it is installed and the runtime 'oci' is built in, "
+                 "else the setting 'runtime'. One that is named and cannot work stops the start."),
+     .as_text = true, .alias = agentbox_runtime_alias},
     {ROW(agentbox_process_api, OP_BOOL, .preset = "false",
          .text = "Serve process_api on port 2024 inside agentbox's sessions, where their request does not say? See docs/agentbox.md."),
      .reload = true},
@@ -411,7 +416,7 @@ const struct setting setting_table[] = {
      .alias = proxy_port_alias},
     {ROW(signing_key, OP_STR, .preset = "", .max = 1024, .secret = true,
          .text = "The key that signs those credentials (JWT, HS256, 'session_id' is the "
-                 "sandbox's id). Empty: a random one, so that all are refused."),
+                 "sandbox's id). Empty: a random one at each start of holtd."),
      .alias = signing_key_alias},
 };
 /* clang-format on */

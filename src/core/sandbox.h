@@ -60,6 +60,7 @@ struct sandbox_spec {   /* valid during the call */
     const struct volume_use *volumes;
     size_t volume_count;
     struct str network; /* a policy (proto/policy.h) as JSON, or a mode's name; empty: none */
+    bool house_network; /* it is the operator's choice, not the asker's: an agent may have it */
     struct str dialect; /* of who asked; empty: the native one */
     struct str note;    /* what the dialect keeps with it, in its own form */
     const struct alias_name *aliases; /* its names in dialects */
@@ -191,5 +192,8 @@ void sandbox_stats(struct sandbox *s, sandbox_stats_cb done, void *arg);
 /* For files and dials: the connection to its init.  NULL: *e says why (not running, reconnecting).
  * Counts as activity. */
 struct guest *sandbox_guest(struct sandbox *s, struct err *e);
+/* For clients of the proxy's TCP form that act for it: a URL with credentials; hosts, joined by
+ * commas, are told in them.  false: it has no network, or there is no such form. */
+bool sandbox_proxy_url(const struct sandbox *s, struct str hosts, struct buf *to);
 void sandbox_touch(struct sandbox *s); /* somebody uses it: its idle time begins anew */
 struct sandboxes *sandbox_registry(const struct sandbox *s);

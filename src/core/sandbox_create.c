@@ -220,7 +220,7 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
                 spec->relay ? "relay" : "process_api", d->ops->name);
         d = NULL;
     }
-    if (d && sandbox_net_check(d, spec->network, by, &net, &e) < 0)
+    if (d && sandbox_net_check(d, spec->network, spec->house_network ? NULL : by, &net, &e) < 0)
         d = NULL;
     if (!d || sandbox_choose_image(all, spec->image, &use, &e) < 0) {
         if (spec->also)

@@ -23,6 +23,8 @@ void agentbox_hosts(const struct sandbox *s, struct arena *a, struct str **ret, 
 bool agentbox_may_pip(const struct sandbox *s, struct buf *why);
 /* The note in which a session keeps them. */
 void agentbox_hosts_note(const struct str *hosts, size_t count, struct buf *to);
+/* Are they no more than what everybody gets? */
+bool agentbox_hosts_are_preset(const struct str *hosts, size_t count);
 /* The network policy that keeps them. */
 void agentbox_hosts_policy(struct str note, struct buf *to);
 

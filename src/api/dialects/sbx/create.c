@@ -300,6 +300,8 @@ static void begin(struct request *r, struct create_request *q, struct alias_name
     struct pair *env;
     size_t env_count;
 
+    bool house = q->allowed.n == 0 && q->disallowed.n == 0 && conf->sbx_allowed_hosts.n > 0;
+
     q->token = sbx_ingest_token(xchg_arena(r->x));
     take_hosts(r, &q->allowed, &conf->sbx_allowed_hosts);
     take_hosts(r, &q->disallowed, &conf->sbx_disallowed_hosts);
@@ -322,6 +324,7 @@ static void begin(struct request *r, struct create_request *q, struct alias_name
             .volumes = &shared,
             .volume_count = is_volume(r, q),
             .network = buf_str(&network),
+            .house_network = house,
             .dialect = STR(SBX_DIALECT),
             .note = buf_str(&note),
             .aliases = aliases,
