@@ -88,6 +88,7 @@ static void put_spec(struct jw *w, const struct sandbox *s)
     jw_kbool(w, "memory_upper", s->memory_upper);
     jw_kbool(w, "nesting", s->nesting);
     jw_kbool(w, "relay", s->relay);
+    jw_kbool(w, "process_api", s->process_api);
     jw_kbool(w, "one_shot", s->one_shot);
     jw_key(w, "network");
     jw_raw(w, str_of(s->network));
@@ -525,6 +526,7 @@ static int get_spec(struct sandbox *s, struct str text, struct err *e)
     s->memory_upper = json_flag(o, "memory_upper");
     s->nesting = json_flag(o, "nesting");
     s->relay = json_flag(o, "relay");
+    s->process_api = json_flag(o, "process_api");
     s->one_shot = json_flag(o, "one_shot");
     get_network(s, json_object_get(o, "network"));
     s->networked = json_flag(o, "networked");
@@ -535,16 +537,6 @@ static int get_spec(struct sandbox *s, struct str text, struct err *e)
     get_mounts(s, json_object_get(o, "mounts"));
     sandbox_get_layers(s, json_object_get(o, "layers"));
     return 0;
-}
-
-static bool state_from(struct str name, int *ret)
-{
-    for (int i = 0; i < SANDBOX_STATE_COUNT; i++)
-        if (str_eq_c(name, sandbox_states[i].name)) {
-            *ret = i;
-            return true;
-        }
-    return false;
 }
 
 static int load_row(struct sandboxes *all, const struct store_rows *rows, struct err *e)
@@ -558,7 +550,7 @@ static int load_row(struct sandboxes *all, const struct store_rows *rows, struct
     (void)snprintf(id, sizeof id, STR_FMT, STR_ARG(text));
     s = sandbox_new(all, id);
     text_set(&s->name, rows_text(rows, 1));
-    if (!state_from(rows_text(rows, 2), &s->sm.state))
+    if (!sm_find(sandbox_states, SANDBOX_STATE_COUNT, rows_text(rows, 2), &s->sm.state))
         return err_set(e, ERR_INTERNAL, 0, "the row of sandbox '%s' has no known state", id);
     s->destroying = str_eq_c(rows_text(rows, 3), "destroy");
     text_set(&s->runtime, rows_text(rows, 4));

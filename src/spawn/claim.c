@@ -31,14 +31,26 @@ static size_t gather(const struct sandbox *s, int *fds)
     return n;
 }
 
+/* Which of the mounts are among them; the others are the child's to make. */
+static uint32_t tree_bits(const struct sandbox *s)
+{
+    uint32_t bits = 0;
+
+    for (size_t i = 0; i < s->mount_n; i++)
+        bits |= s->mounts[i] >= 0 ? 1U << i : 0;
+    return bits;
+}
+_Static_assert(SPAWN_MOUNTS_MAX <= 32, "a bit for each mount");
+
 int claim_send(const struct sandbox *s, struct err *e)
 {
     int fds[FDS_MAX];
     size_t n = gather(s, fds);
     union control control = {0};
-    struct iovec iov = {.iov_base = buf_data(&s->packet), .iov_len = buf_len(&s->packet)};
-    struct msghdr h = {.msg_iov = &iov,
-                       .msg_iovlen = 1,
+    uint32_t trees = tree_bits(s);
+    struct iovec iov[] = {{&trees, sizeof trees}, {buf_data(&s->packet), buf_len(&s->packet)}};
+    struct msghdr h = {.msg_iov = iov,
+                       .msg_iovlen = ARRAY_LEN(iov),
                        .msg_control = control.bytes,
                        .msg_controllen = CMSG_SPACE(n * sizeof *fds)};
 
@@ -59,6 +71,9 @@ void claim_more(struct sandbox *s)
 
     if (s->flags & SPAWN_RELAY)
         n += snprintf(text + n, sizeof text - (size_t)n, "--relay%c%s%c", 0, SPAWN_RELAY_PATH, 0);
+    if (s->flags & SPAWN_PROCESS)
+        n += snprintf(text + n, sizeof text - (size_t)n, "--process-port%c%s%c", 0,
+                      SPAWN_PROCESS_PORT, 0);
     (void)!write(s->more[1], text, (size_t)n);
     fd_close(s->more[1]);
     s->more[1] = -1;
@@ -66,18 +81,16 @@ void claim_more(struct sandbox *s)
 
 /* ---- in the child ---- */
 
-static void take_trees(struct sandbox *s, const int *fds)
+static void take_trees(struct sandbox *s, uint32_t bits, const int *fds)
 {
-    struct wire_rows rows = s->ask->mounts;
-    struct spawn_mount_row row;
-
     s->upper = s->flags & SPAWN_UPPER_DISK ? *fds++ : -1;
     s->layer_n = s->ask->layers.count + 1;
     s->layers = xmemdup(fds, s->layer_n * sizeof *fds);
     fds += s->layer_n;
-    s->mounts = xzalloc((rows.count + 1) * sizeof *s->mounts);
-    while (wire_rows_next(&spawn_mount_row_layout, &rows, &row))
-        s->mounts[s->mount_n++] = mount_is_made_inside(&row) ? -1 : *fds++;
+    s->mount_n = s->ask->mounts.count;
+    s->mounts = xzalloc((s->mount_n + 1) * sizeof *s->mounts);
+    for (size_t i = 0; i < s->mount_n; i++)
+        s->mounts[i] = (bits >> i) & 1 ? *fds++ : -1;
 }
 
 /* No packet: spawn failed or died, so do we. */
@@ -87,9 +100,10 @@ int claim_receive(struct sandbox *s, struct err *e)
     static struct spawn_msg m;
     int fds[FDS_MAX];
     union control control;
-    struct iovec iov = {.iov_base = bytes, .iov_len = sizeof bytes};
-    struct msghdr h = {.msg_iov = &iov,
-                       .msg_iovlen = 1,
+    uint32_t trees = 0;
+    struct iovec iov[] = {{&trees, sizeof trees}, {bytes, sizeof bytes}};
+    struct msghdr h = {.msg_iov = iov,
+                       .msg_iovlen = ARRAY_LEN(iov),
                        .msg_control = control.bytes,
                        .msg_controllen = sizeof control.bytes};
     ssize_t n;
@@ -97,14 +111,15 @@ int claim_receive(struct sandbox *s, struct err *e)
     do
         n = recvmsg(s->go[0], &h, MSG_CMSG_CLOEXEC);
     while (n < 0 && errno == EINTR);
-    if (n <= 0)
+    if (n <= (ssize_t)sizeof trees)
         _exit(1);
-    if (spawn_decode(str_make(bytes, (size_t)n), 0, SPAWN_HOST, &m, e) < 0 || !CMSG_FIRSTHDR(&h))
+    if (spawn_decode(str_make(bytes, (size_t)n - sizeof trees), 0, SPAWN_HOST, &m, e) < 0 ||
+        !CMSG_FIRSTHDR(&h))
         return err_wrap(e, "read the claim");
     memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&h)), CMSG_FIRSTHDR(&h)->cmsg_len - CMSG_LEN(0));
     s->ask = &m.u.create;
     sandbox_take_request(s, s->ask);
-    take_trees(s, fds);
+    take_trees(s, trees, fds);
     return 0;
 }
 

@@ -67,6 +67,7 @@ struct sandbox {
     uint32_t cpu_millis, pids, nofile;
     uint32_t enforced;
     bool confirmed;
+    bool unlimited;                 /* a mount of its own has no limit though one was asked for */
     const struct spawn_create *ask; /* while it is made, and in the child; else NULL */
     struct buf packet;              /* the request, until it is made */
 
@@ -77,7 +78,7 @@ struct sandbox {
     int disk;                      /* its root, to see how full it is, or -1 */
     int *layers;                   /* detached mounts, lowest first; the first is the base */
     size_t layer_n;
-    int *mounts; /* detached mounts, as in ask->mounts; -1: a tmpfs, which the child makes */
+    int *mounts; /* detached mounts, as in ask->mounts; -1: the child makes it */
     size_t mount_n;
     shared_set shared;
     int dev_tree;                                /* a detached mount of the shared /dev */
@@ -160,7 +161,6 @@ int undo_layers(struct sandbox *s);
 int step_volumes(struct sandbox *s, struct err *e);
 int undo_volumes(struct sandbox *s);
 void sandbox_close_mounts(struct sandbox *s);
-bool mount_is_made_inside(const struct spawn_mount_row *row);
 int step_name(struct sandbox *s, struct err *e);
 int step_disk(struct sandbox *s, struct err *e);
 int undo_disk(struct sandbox *s);
