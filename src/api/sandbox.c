@@ -123,6 +123,8 @@ static void write_limits(struct jw *w, const struct sandbox_info *i)
     for (size_t k = 0; k < ARRAY_LEN(limits); k++)
         if (limits[k].asked && !(i->enforced & limits[k].bit))
             jw_c(w, limits[k].name);
+    if (i->raw)
+        jw_c(w, "network");
     jw_array_end(w);
 }
 

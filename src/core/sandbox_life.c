@@ -236,6 +236,7 @@ void sandbox_make(struct sandbox *s, bool restart)
         .relay = s->relay,
         .restart = restart,
         .network = s->wants_network,
+        .raw = s->raw,
         .mounts = s->mounts,
         .mount_count = s->mount_count,
     };

@@ -78,7 +78,8 @@ enum spawn_create_flag {
     SPAWN_RESTART = 8,    /* the files of an earlier life are there (destroy with keep): use them */
     SPAWN_RELAY = 16,     /* init listens at SPAWN_RELAY_PATH inside */
     SPAWN_NETWORK = 32,   /* its connections lead to listeners; else to nothing */
-    SPAWN_CREATE_FLAGS = 63
+    SPAWN_RAW = 64,       /* it has an interface, on the bridge that spawn was started with */
+    SPAWN_CREATE_FLAGS = 127
 };
 enum spawn_mount_kind {
     SPAWN_MOUNT_TMPFS,  /* of this sandbox alone */

@@ -1,10 +1,11 @@
-/* What a proxy adds: one server, and a client that reaches it directly or through proxies, in turns.
+/* What a proxy adds: one server, and a client that reaches it directly or through proxies, in
+ * turns.
  *
  * bench_egress serve                     prints its port, serves until it is killed
- * bench_egress connect TURNS SERVER NAME=KIND:PORT...   microseconds from connect to the first byte back
- * bench_egress bulk TURNS MIB SERVER NAME=KIND:PORT...  MB/s of a download
- * KIND: direct, tcp (the proxy leads to the server), connect (it is asked by HTTP CONNECT).
- * Prints "NAME<tab>value" of each turn. */
+ * bench_egress connect TURNS SERVER NAME=KIND:PORT...   microseconds from connect to the first byte
+ * back bench_egress bulk TURNS MIB SERVER NAME=KIND:PORT...  MB/s of a download KIND: direct, tcp
+ * (the proxy leads to the server), connect (it is asked by HTTP CONNECT). Prints "NAME<tab>value"
+ * of each turn. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
@@ -106,7 +107,8 @@ static int reach(const struct way *w, unsigned server)
     if (w->kind != CONNECT)
         return fd;
     n = (size_t)snprintf(head, sizeof head,
-                         "CONNECT 127.0.0.1:%u HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", server, server);
+                         "CONNECT 127.0.0.1:%u HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", server,
+                         server);
     if (write(fd, head, n) != (ssize_t)n)
         die("ask the proxy");
     for (n = 0; !memmem(head, n, "\r\n\r\n", 4);) {
