@@ -2,14 +2,12 @@
 import os
 import signal
 import subprocess
-import threading
 import time
 
 import pytest
 
 from daemon import BUILD, Program, environment, native, wait_for
 from egress import Names, Peer, http_echo
-from hub_client import Hub
 from test_network import create, egress_pid, run
 
 
