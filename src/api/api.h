@@ -21,6 +21,7 @@ struct api_config {
     struct asks *asks;
     struct images *images;
     struct volumes *volumes;
+    struct blobs *blobs;
     struct space *space; /* asked before uploads; NULL: nothing is kept free */
     const char *version;
 };

@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "core/ask.h"
+#include "core/blob.h"
 #include "core/space.h"
 #include "core/volume.h"
 #include "daemon/banner.h"
@@ -43,6 +44,7 @@ struct daemon {
     struct unpacker *unpacker;
     struct images *images;
     struct volumes *volumes;
+    struct blobs *blobs;
     struct space *space;
     bool fake;
     const struct driver_ops *drivers[8]; /* NULL at the end */
@@ -415,6 +417,7 @@ static int open_server(struct daemon *d, struct err *e)
                                      .asks = d->asks,
                                      .images = d->images,
                                      .volumes = d->volumes,
+                                     .blobs = d->blobs,
                                      .space = d->space,
                                      .version = holt_version},
                 &d->api, e) < 0)
@@ -443,7 +446,14 @@ static int start(struct daemon *d, struct err *e)
         return -1;
     apply_settings(d);
     if (open_sandboxes(d, e) < 0 || open_asks(d, e) < 0 || open_images(d, e) < 0 ||
-        volumes_open(d->store, d->sandboxes, &d->volumes, e) < 0 || open_server(d, e) < 0)
+        volumes_open(d->store, d->sandboxes, &d->volumes, e) < 0 ||
+        blobs_open(&(struct blobs_config){.loop = &d->loop,
+                                          .store = d->store,
+                                          .state = d->conf->state,
+                                          .space = d->space,
+                                          .keep_strays = d->foreign},
+                   &d->blobs, e) < 0 ||
+        open_server(d, e) < 0)
         return -1;
     start_handles(d);
     return 0;
@@ -487,6 +497,7 @@ static void finish(struct daemon *d)
     d->api = api_free(d->api);
     d->images = images_free(d->images);
     d->volumes = volumes_free(d->volumes);
+    d->blobs = blobs_free(d->blobs);
     d->space = space_free(d->space);
     d->unpacker = d->fake ? unpacker_process_free(d->unpacker) : unpacker_sandbox_free(d->unpacker);
     d->identity = identity_close(d->identity);

@@ -34,6 +34,8 @@ static const struct word words[] = {
     {"project.removed",    "project_deleted", "delete_project", NULL, {"id"}},
     {"project.joined",     "agent_joined_project", "join_project", "agent", {"project=id", "agent"}},
     {"project.limits",     "wip_limits_changed", "set_wip", NULL, {"project=id", "limits"}},
+    {"project.file",       "file_uploaded", "upload_file", "uploader", {"project", "filename=name", "uploader", "size", "version", "checksum"}},
+    {"project.file_removed", "file_removed", "remove_file", NULL, {"project", "filename=name"}},
     {"task.created",       "task_created", "create_task", "by", {"project", "task"}},
     {"task.claimed",       "task_claimed", "claim_task", "by", {"project", "task_id=id", "agent=claimed_by", "title"}},
     {"task.moved",         "task_transition", "move_task", "by", {"project", "task_id=id", "title", "new_status=status", "by"}},

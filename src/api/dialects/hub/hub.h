@@ -5,7 +5,7 @@
 #pragma once
 
 #include "api/request.h"
-#include "api/team.h"
+#include "api/team_job.h"
 
 struct hub_call { /* one request */
     struct team t;
@@ -19,12 +19,10 @@ struct hub_call { /* one request */
     bool implied; /* nobody named themselves: agents and people look the same */
 };
 
-enum hub_class { HUB_READ, HUB_RELAXED, HUB_DURABLE };
-
 struct hub_row {
     const char *method, *path, *name;
     enum perm perm;
-    enum hub_class class;
+    enum team_class class;
     int (*run)(struct hub_call *c, struct err *e);
     bool task_400;       /* a missing task is 400 "Task not found" here */
     bool audited;        /* a read of content */
@@ -60,6 +58,11 @@ void hub_ok(struct hub_call *c);                            /* {"status":"ok"} *
 void hub_pending(struct hub_call *c, struct str proposal);
 
 void hub_events(struct request *r); /* GET /events */
+void hub_file_upload(struct request *r);
+void hub_file_upload_fail(struct request *r, int status, const struct err *e);
+void hub_file_download(struct request *r);
+void hub_file_download_fail(struct request *r, int status, const struct err *e);
+int hub_file_list(struct hub_call *c, struct err *e);
 int hub_audit_log(struct hub_call *c, struct err *e);
 
 int hub_ping(struct hub_call *c, struct err *e);
