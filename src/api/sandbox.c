@@ -133,6 +133,8 @@ static void write_limits(struct jw *w, const struct sandbox_info *i)
         if ((limits[k].bit == LIMIT_DISK ? asks_for_disk(i) : limits[k].asked) &&
             !(i->enforced & limits[k].bit))
             jw_c(w, limits[k].name);
+    if (i->raw)
+        jw_c(w, "network");
     jw_array_end(w);
 }
 

@@ -16,6 +16,7 @@ static struct team_conf settings(const struct config *c)
         .message_rate = c->message_rate,
         .message_bytes = c->message_bytes,
         .inbox_max = c->inbox_max,
+        .agent_tasks = c->agent_tasks,
         .objects_max = c->team_max,
         .file_versions = c->file_versions,
         .project_bytes = c->project_bytes,

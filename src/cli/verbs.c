@@ -106,6 +106,16 @@ static const struct cli_flag port_forward_flags[] = {
       .text = "Where to listen; whoever reaches it reaches the sandbox's port."}, 0, false},
 };
 
+static const struct cli_flag board_show_flags[] = {
+    {{.name = "project", .type = OP_STR, .required = true, .positional = true, .example = "pj_01k4r8w2m9h5t7c3xqvd",
+      .text = "The project's id."}, 0, false},
+    {{.name = "lanes", .type = OP_BOOL, .text = "One lane per owner."}, 0, false},
+};
+static const struct cli_flag project_put_flags[] = {
+    {{.name = "file", .type = OP_STR, .required = true, .positional = true, .example = "plan.md",
+      .text = "A file of this machine, or - for standard input."}, 0, false},
+};
+
 static const struct cli_flag sbx_flags[] = {
     {{.name = "words", .type = OP_LIST, .positional = true, .example = "create -id demo",
       .text = "A verb of sbx and its flags."}, 0, true},
@@ -171,6 +181,11 @@ const struct verb verb_table[] = {
              "A link to holt called sbx is this command. The exit status of exec -sync, -stream and -stream-raw is the command's.",
      FLAGS(sbx_flags), .run = sbx_run,
      EXAMPLES("holt sbx create -id demo", "holt sbx exec -id demo -stream-raw -- make test", "holt sbx status")},
+    {.verb = "board show", .group = "board", .text = "Show a project's board, column by column.", FLAGS(board_show_flags),
+     .run = board_show_run, EXAMPLES("holt board show pj_01k4r8w2m9h5t7c3xqvd", "holt board show pj_01k4r8w2m9h5t7c3xqvd --lanes")},
+    {.verb = "project put", .op = "project.file.write", .text = "Put a file of this machine into a project, as its next version.",
+     FLAGS(project_put_flags), .run = project_put_run,
+     EXAMPLES("holt project put pj_01k4r8w2m9h5t7c3xqvd docs/plan.md plan.md", "make report | holt project put pj_01k4r8w2m9h5t7c3xqvd out/report.txt -")},
     {.verb = "events", FLAGS(events_flags), .run = events_run,
      EXAMPLES("holt events --limit 20", "holt events -f", "holt events -f --type 'token.*' -o json",
               "holt events --since 2026-01-02T00:00:00Z --object token/")},

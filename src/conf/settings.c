@@ -2,6 +2,7 @@
 #include "conf/setting.h"
 
 #include "base/mem.h"
+#include "proto/ip.h"
 
 #include <unistd.h>
 
@@ -102,6 +103,18 @@ static int check_host_mount(const char *value, struct err *e)
     return err_set(e, ERR_INVALID, 0,
                    "'%.100s' must be an absolute path, with ':ro' behind it for read-only mounts",
                    value);
+}
+
+static int check_raw_bridge(const char *value, struct err *e)
+{
+    struct str net, name = str_cut(str_of(value), ',', &net);
+    struct ip_net parsed;
+    struct err why;
+
+    if (value[0] == '\0' || (name.n > 0 && name.n < 16 && str_index(net, '/') > 0 &&
+                             str_index(net, ':') < 0 && ip_net_parse(net, &parsed, &why) == 0))
+        return 0;
+    return err_set(e, ERR_INVALID, 0, "it must be like 'br0,10.88.0.0/16'");
 }
 
 static int check_path(const char *value, struct err *e)
@@ -372,6 +385,9 @@ const struct setting setting_table[] = {
     {ROW(agent_missed, OP_INT, .preset = "3", .min = 1, .max = 1000000,
          .text = "An agent that made no checkpoint for so many cycles is stalled."),
      .reload = true},
+    {ROW(agent_tasks, OP_INT, .preset = "0", .max = 1000000,
+         .text = "Most open tasks, on all boards, of an agent that registers without a limit of its own; 0: its boards' limits only."),
+     .reload = true},
     {ROW(task_grace_ms, OP_DURATION, .preset = "60s", .max = 24LL * HOUR,
          .text = "Tasks of an agent that is offline or revoked for longer return to ready."),
      .reload = true},
@@ -407,6 +423,11 @@ const struct setting setting_table[] = {
          .text = "How long a person has to answer when a sandbox asks for a host; then no is the "
                  "answer."),
      .reload = true},
+    {ROW(raw_bridge, OP_STR, .preset = "", .max = 40,
+         .text = "The bridge that sandboxes with a raw network join, and its network: "
+                 "'NAME,ADDRESS/BITS'; its first address is the gateway and the name server, made "
+                 "by the operator. Empty: raw networks are refused. Needs root."),
+     .check = check_raw_bridge},
     {ROW(proxy_host, OP_STR, .preset = "", .max = 255,
          .text = "Opens the egress proxy on TCP too, for clients with credentials: the address "
                  "to listen on; a name: on all addresses. Empty: only sandboxes reach it."),

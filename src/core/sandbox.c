@@ -251,6 +251,7 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
         .state = (enum sandbox_state)s->sm.state,
         .limits = s->limits,
         .enforced = s->enforced,
+        .raw = s->raw,
         .rootfs_ro = s->rootfs_ro,
         .nesting = s->nesting,
         .memory_upper = s->memory_upper,

@@ -78,6 +78,7 @@ struct sandbox_info { /* what readers see; borrowed until the loop turns */
     struct sandbox_limits limits;
     uint32_t enforced; /* enum limit_bit; what was asked and is not here is not enforced */
     bool rootfs_ro, memory_upper, nesting, relay, process_api;
+    bool raw; /* what it reaches is not judged */
     int64_t created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, last_activity_ms;
     const struct pair *labels;
     size_t label_count;

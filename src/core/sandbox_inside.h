@@ -73,6 +73,7 @@ struct sandbox {
     uint32_t enforced;
     bool rootfs_ro, memory_upper, nesting, relay, process_api, one_shot, orphan;
     bool wants_network;   /* its policy allows something */
+    bool raw;             /* its policy: an interface, and nothing judged */
     bool networked;       /* it was started with a network: holt-egress is to know it */
     bool wiring;          /* that is being told */
     bool rewire;          /* and then again */
@@ -245,11 +246,12 @@ void link_forget(struct sandbox *s, const struct guest_exec_row *row); /* init m
 
 /* --- sandbox_net.c: what it may reach --- */
 /* A policy in its one form; *ret_wants: it allows something. */
-CHECKED int sandbox_net_read(struct str text, struct buf *ret, bool *ret_wants, struct err *e);
 struct sandbox_net { /* a policy that was checked */
     struct buf policy;
-    bool wants;
+    bool wants; /* holt-egress */
+    bool raw;   /* an interface instead */
 };
+CHECKED int sandbox_net_read(struct str text, struct sandbox_net *ret, struct err *e);
 static inline UNUSED void sandbox_net_done_p(struct sandbox_net *n)
 {
     buf_done(&n->policy);

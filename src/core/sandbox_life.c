@@ -237,6 +237,7 @@ void sandbox_make(struct sandbox *s, bool restart)
         .process_api = s->process_api,
         .restart = restart,
         .network = s->wants_network,
+        .raw = s->raw,
         .mounts = s->mounts,
         .mount_count = s->mount_count,
     };

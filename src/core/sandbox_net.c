@@ -25,18 +25,15 @@ static struct metric *by_what[EGRESS_WHAT_COUNT], *bytes_up, *bytes_down;
 
 /* ---- the policy ---- */
 
-int sandbox_net_read(struct str text, struct buf *ret, bool *ret_wants, struct err *e)
+int sandbox_net_read(struct str text, struct sandbox_net *ret, struct err *e)
 {
     AUTO(policy_free) struct policy *p = NULL;
 
     if (policy_parse(text.n > 0 ? text : STR("none"), false, &p, e) < 0)
         return err_wrap(e, "field 'network'");
-    if (policy_mode(p) == POLICY_RAW) {
-        (void)err_set(e, ERR_UNSUPPORTED, 0, "field 'network': mode 'raw' is not there yet");
-        return err_hint(e, "'open' reaches every public address, by TCP");
-    }
-    policy_print(p, ret);
-    *ret_wants = policy_mode(p) != POLICY_NONE;
+    policy_print(p, &ret->policy);
+    ret->raw = policy_mode(p) == POLICY_RAW;
+    ret->wants = policy_mode(p) != POLICY_NONE && !ret->raw;
     return 0;
 }
 
@@ -52,11 +49,11 @@ static int may_choose(const struct principal *by, struct err *e)
 int sandbox_net_check(const struct driver *d, struct str text, const struct principal *by,
                       struct sandbox_net *ret, struct err *e)
 {
-    if (sandbox_net_read(text, &ret->policy, &ret->wants, e) < 0)
+    if (sandbox_net_read(text, ret, e) < 0)
         return -1;
-    if (!ret->wants)
+    if (!ret->wants && !ret->raw)
         return 0;
-    if (d && d->ops->listen)
+    if (d && (ret->raw ? (d->ops->caps & DRIVER_CAN_RAW) != 0 : d->ops->listen != NULL))
         return may_choose(by, e);
     (void)err_set(e, ERR_UNSUPPORTED, 0, "field 'network': runtime '%s' controls no network",
                   d ? d->ops->name : "?");
@@ -71,8 +68,11 @@ int sandbox_net_change(struct sandbox *s, struct str text, const struct principa
 
     if (sandbox_net_check(s->driver, text, by, &n, e) < 0)
         return -1;
-    if (n.wants && up && !s->networked) {
-        (void)err_set(e, ERR_CONFLICT, 0, "sandbox '%s' was started without a network", s->id);
+    if (up && ((n.wants && !s->networked) || n.raw != s->raw)) {
+        (void)err_set(e, ERR_CONFLICT, 0, "sandbox '%s' was started %s", s->id,
+                      s->raw  ? "with a raw network"
+                      : n.raw ? "without an interface"
+                              : "without a network");
         (void)err_hint(e, "stop it, change it, start it");
         return err_object(e, "sandbox", s->id);
     }
@@ -84,6 +84,7 @@ void sandbox_net_take(struct sandbox *s, const struct sandbox_net *n)
 {
     text_set(&s->network, buf_str(&n->policy));
     s->wants_network = n->wants;
+    s->raw = n->raw;
 }
 
 /* ---- telling holt-egress ---- */

@@ -497,18 +497,19 @@ static void get_mounts(struct sandbox *s, const json_t *list)
 /* A row that cannot be read reaches nothing. */
 static void get_network(struct sandbox *s, const json_t *v)
 {
-    AUTO(buf_done) struct buf text = {0}, policy = {0};
+    AUTO(buf_done) struct buf text = {0};
+    AUTO(sandbox_net_done) struct sandbox_net n = {0};
     struct jw w = {.to = &text};
     struct err e;
 
     if (v)
         jw_json(&w, v);
-    if (sandbox_net_read(buf_str(&text), &policy, &s->wants_network, &e) < 0) {
+    if (sandbox_net_read(buf_str(&text), &n, &e) < 0) {
         log_error("the network policy of a row", LOG_C("id", s->id), LOG_E(&e));
-        buf_clear(&policy);
-        buf_add_c(&policy, NETWORK_NONE);
+        buf_clear(&n.policy);
+        buf_add_c(&n.policy, NETWORK_NONE);
     }
-    text_set(&s->network, buf_str(&policy));
+    sandbox_net_take(s, &n);
 }
 
 static int get_spec(struct sandbox *s, struct str text, struct err *e)

@@ -339,7 +339,8 @@ static int open_sandboxes(struct daemon *d, struct err *e)
     const struct config *c = d->conf;
     struct conf_list dirs = c->host_mounts; /* and what we mount there ourselves */
     AUTO(mem_free) char **all = xzalloc((dirs.n + 2) * sizeof *all);
-    struct driver_allows allows = {.host_dirs = all, .nesting = c->nesting};
+    struct driver_allows allows = {
+        .host_dirs = all, .nesting = c->nesting, .bridge = c->raw_bridge[0] ? c->raw_bridge : NULL};
     int r;
 
     for (size_t i = 0; i < dirs.n; i++)

@@ -31,7 +31,8 @@ static const struct op_field sandbox_reply[] = {
           "pids, disk_bytes, nofile."),
     REPLY("unenforced", OP_LIST,
           "Limits that were asked for and that this host cannot enforce; 'kill' and 'pause' where "
-          "these are done by signals, without cgroups.",
+          "these are done by signals, without cgroups; 'network' of a raw one, where nothing is "
+          "judged.",
           .example = "disk"),
     REPLY("nesting", OP_BOOL, "May it make namespaces and mounts of its own?", .example = "false"),
     REPLY("rootfs", OP_CHOICE, "May its root file system be written?", .choices = op_rootfs,

@@ -1,3 +1,4 @@
+#include "ops/board.h"
 #include "ops/egress.h"
 #include "ops/event.h"
 #include "ops/exec.h"
@@ -6,6 +7,7 @@
 #include "ops/login.h"
 #include "ops/port.h"
 #include "ops/server.h"
+#include "ops/team.h"
 #include "ops/token.h"
 #include "ops/volume.h"
 
@@ -76,6 +78,51 @@ const struct op *const op_table[] = {
     &op_rule_remove,
     &op_port_tunnel,
     &op_port_preview,
+    &op_agent_register,
+    &op_agent_list,
+    &op_agent_get,
+    &op_agent_update,
+    &op_agent_remove,
+    &op_agent_heartbeat,
+    &op_agent_default_mode,
+    &op_agent_checkpoint,
+    &op_agent_checkpoints,
+    &op_agent_pause,
+    &op_agent_resume,
+    &op_agent_revoke,
+    &op_agent_revocation,
+    &op_agent_ack,
+    &op_revocation_list,
+    &op_project_create,
+    &op_project_list,
+    &op_project_get,
+    &op_project_remove,
+    &op_project_join,
+    &op_project_limit,
+    &op_project_metrics,
+    &op_project_file_read,
+    &op_project_file_write,
+    &op_project_file_remove,
+    &op_project_file_list,
+    &op_task_create,
+    &op_task_list,
+    &op_task_get,
+    &op_task_history,
+    &op_task_ready,
+    &op_task_claim,
+    &op_task_assign,
+    &op_task_unassign,
+    &op_task_move,
+    &op_task_review,
+    &op_message_send,
+    &op_message_inbox,
+    &op_message_ack,
+    &op_message_history,
+    &op_message_graph,
+    &op_approval_list,
+    &op_approval_get,
+    &op_approval_approve,
+    &op_approval_deny,
     NULL,
 };
 /* clang-format on */
@@ -90,6 +137,11 @@ const struct op_group op_groups[] = {
     {"image", "Images: what sandboxes start from."},
     {"volume", "Volumes: files that several sandboxes have."},
     {"rule", "Rules: what sandboxes may reach because a person said so."},
+    {"agent", "Agents: who works here, how far each may go alone, and what people told it."},
+    {"project", "Projects: a board, files and members."},
+    {"board", "Boards: tasks and who does them."},
+    {"msg", "Messages between agents and people."},
+    {"approval", "Approvals: questions to people, in one queue."},
     {"token", "Tokens: who may ask, and for what."},
     {"event", "Events: every change of state, in order, kept and replayable."},
     {"audit", "Audit: who read what, what was refused, and the proof that nothing was changed."},

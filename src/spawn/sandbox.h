@@ -115,6 +115,9 @@ int step_socket(struct sandbox *s, struct err *e);
 int undo_socket(struct sandbox *s);
 int step_network(struct sandbox *s, struct err *e);
 int undo_network(struct sandbox *s);
+int step_interface(struct sandbox *s, struct err *e);
+int undo_interface(struct sandbox *s);
+void interface_gateway(char to[16]); /* of raw networks */
 int step_resolver(struct sandbox *s, struct err *e);
 int step_ids(struct sandbox *s, struct err *e);
 int undo_ids(struct sandbox *s);

@@ -14,6 +14,7 @@ const struct setup_step setup_steps[] = { /* why each stands where it does: docs
     {"socket",          SETUP_BEFORE, step_socket,          undo_socket},
     {"network",         SETUP_BEFORE, step_network,         undo_network},
     {"ids",             SETUP_BEFORE, step_ids,             undo_ids},
+    {"interface",       SETUP_BEFORE, step_interface,       undo_interface},
     {"writable layer",  SETUP_BEFORE, step_disk,            undo_disk},
     {"layers",          SETUP_BEFORE, step_layers,          undo_layers},
     {"volumes",         SETUP_BEFORE, step_volumes,         undo_volumes},

@@ -80,7 +80,8 @@ enum spawn_create_flag {
     SPAWN_RELAY = 16,     /* init listens at SPAWN_RELAY_PATH inside */
     SPAWN_NETWORK = 32,   /* its connections lead to listeners; else to nothing */
     SPAWN_PROCESS = 64,   /* init listens on port SPAWN_PROCESS_PORT of loopback inside */
-    SPAWN_CREATE_FLAGS = 127
+    SPAWN_RAW = 128,      /* it has an interface, on the bridge that spawn was started with */
+    SPAWN_CREATE_FLAGS = 255
 };
 enum spawn_mount_kind {
     SPAWN_MOUNT_TMPFS,  /* of this sandbox alone */

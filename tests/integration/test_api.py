@@ -84,6 +84,52 @@ MAY = {
     "PUT /holt/v1/sandboxes/{id}/ports/{port}/{path}": "agent operator admin",
     "PATCH /holt/v1/sandboxes/{id}/ports/{port}/{path}": "agent operator admin",
     "DELETE /holt/v1/sandboxes/{id}/ports/{port}/{path}": "agent operator admin",
+    # The team; an agent: as itself (test_team_api.py).
+    "POST /holt/v1/agents": "agent operator admin",
+    "GET /holt/v1/agents": "observer agent operator admin",
+    "GET /holt/v1/agents/{name}": "observer agent operator admin",
+    "PATCH /holt/v1/agents/{name}": "agent operator admin",
+    "DELETE /holt/v1/agents/{name}": "agent operator admin",
+    "POST /holt/v1/agents/{name}/heartbeat": "agent operator admin",
+    "PUT /holt/v1/autonomy": "operator admin",
+    "POST /holt/v1/agents/{name}/checkpoints": "agent operator admin",
+    "GET /holt/v1/agents/{name}/checkpoints": "observer agent operator admin",
+    "POST /holt/v1/agents/{name}/pause": "operator admin",
+    "POST /holt/v1/agents/{name}/resume": "operator admin",
+    "POST /holt/v1/agents/{name}/revoke": "operator admin",
+    "GET /holt/v1/agents/{name}/revocation": "observer agent operator admin",
+    "POST /holt/v1/agents/{name}/revocation/ack": "agent operator admin",
+    "GET /holt/v1/revocations": "observer agent operator admin",
+    "POST /holt/v1/messages": "agent operator admin",
+    "GET /holt/v1/messages": "observer agent operator admin",
+    "POST /holt/v1/messages/{id}/ack": "agent operator admin",
+    "GET /holt/v1/messages/history": "observer agent operator admin",
+    "GET /holt/v1/messages/graph": "observer agent operator admin",
+    "GET /holt/v1/approvals": "observer agent operator admin",
+    "GET /holt/v1/approvals/{id}": "observer agent operator admin",
+    "POST /holt/v1/approvals/{id}/approve": "operator admin",
+    "POST /holt/v1/approvals/{id}/deny": "operator admin",
+    "POST /holt/v1/projects": "agent operator admin",
+    "GET /holt/v1/projects": "observer agent operator admin",
+    "GET /holt/v1/projects/{id}": "observer agent operator admin",
+    "DELETE /holt/v1/projects/{id}": "agent operator admin",
+    "POST /holt/v1/projects/{id}/members": "agent operator admin",
+    "PUT /holt/v1/projects/{id}/limits": "agent operator admin",
+    "GET /holt/v1/projects/{id}/metrics": "observer agent operator admin",
+    "GET /holt/v1/projects/{id}/files": "observer agent operator admin",
+    "PUT /holt/v1/projects/{id}/files": "agent operator admin",
+    "DELETE /holt/v1/projects/{id}/files": "agent operator admin",
+    "GET /holt/v1/projects/{id}/files/list": "observer agent operator admin",
+    "POST /holt/v1/tasks": "agent operator admin",
+    "GET /holt/v1/tasks": "observer agent operator admin",
+    "GET /holt/v1/tasks/{id}": "observer agent operator admin",
+    "GET /holt/v1/tasks/{id}/history": "observer agent operator admin",
+    "GET /holt/v1/projects/{project}/ready": "observer agent operator admin",
+    "POST /holt/v1/tasks/{id}/claim": "agent operator admin",
+    "POST /holt/v1/tasks/{id}/assign": "agent operator admin",
+    "POST /holt/v1/tasks/{id}/unassign": "agent operator admin",
+    "POST /holt/v1/tasks/{id}/move": "agent operator admin",
+    "POST /holt/v1/tasks/{id}/reviewers": "agent operator admin",
 }
 BODIES = {"POST /holt/v1/tokens": {"name": "made"}, "POST /holt/v1/login": {"code": "wrong"}, "POST /holt/v1/login/code": {},
           "POST /holt/v1/sandboxes": {"image": ""}}  # refused: none is made here
@@ -106,7 +152,7 @@ def test_the_matrix_names_every_operation(holtd):
 @pytest.mark.parametrize("operation", MAY)
 def test_every_role(holtd, tokens, operation, role):
     method, path = operation.split(" ")
-    status, reply, headers = holtd.request(method, path.replace("{id}", "tk_none").replace("{port}", "80"), BODIES.get(operation), token=tokens[role])
+    status, reply, headers = holtd.request(method, path.replace("{id}", "tk_none").replace("{port}", "80").replace("{name}", "a1"), BODIES.get(operation), token=tokens[role])
     if role in MAY[operation].split():
         if operation == "POST /holt/v1/login":  # the code is wrong, whoever asks
             assert status == 401 and "login code" in reply["error"]["message"] or status == 429
