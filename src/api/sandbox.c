@@ -237,6 +237,8 @@ void sandbox_write_json(struct jw *w, const struct sandbox *s)
     jw_kc(w, "rootfs", op_rootfs[i.rootfs_ro ? OP_ROOTFS_RO : OP_ROOTFS_RW]);
     jw_kc(w, "upper", op_uppers[i.memory_upper ? OP_UPPER_MEMORY : OP_UPPER_DISK]);
     jw_kbool(w, "relay", i.relay);
+    write_text(w, "agent", i.agent);
+    jw_kbool(w, "hub", i.hub);
     write_labels(w, &i);
     write_mounts(w, &i);
     write_volumes(w, s, &i);

@@ -260,6 +260,8 @@ int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f, s
         .memory_upper = f->upper == OP_UPPER_MEMORY,
         .nesting = f->nesting,
         .relay = f->relay,
+        .hub = f->hub,
+        .agent = f->agent,
         .labels = spec_pairs(&f->labels, a),
         .label_count = f->labels.n,
     };

@@ -47,7 +47,7 @@ struct driver_spec { /* what to make; valid during the call */
     struct str *layers; /* ids, lowest first; none: the host's own /usr ("host" image) */
     size_t layer_count;
     struct sandbox_limits limits;
-    bool rootfs_ro, memory_upper, nesting, relay;
+    bool rootfs_ro, memory_upper, nesting, relay, hub;
     bool restart; /* the upper of an earlier life is there and is used again */
     bool network; /* its connections lead to listeners; else to nothing */
     const struct sandbox_mount *mounts;

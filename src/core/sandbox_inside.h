@@ -68,10 +68,10 @@ struct sandbox {
     struct driver *driver; /* NULL: its runtime is not there any more */
     struct sm sm;
     char id[ID_SIZE];
-    char *name, *runtime, *image, *tenant, *owner, *network, *failure, *dialect, *note;
+    char *name, *runtime, *image, *tenant, *owner, *network, *failure, *dialect, *note, *agent;
     struct sandbox_limits limits;
     uint32_t enforced;
-    bool rootfs_ro, memory_upper, nesting, relay, one_shot, orphan;
+    bool rootfs_ro, memory_upper, nesting, relay, hub, one_shot, orphan;
     bool wants_network;   /* its policy allows something */
     bool networked;       /* it was started with a network: holt-egress is to know it */
     bool wiring;          /* that is being told */

@@ -247,7 +247,7 @@ void sandboxes_open_egress(struct sandboxes *all, const struct sandboxes_config 
 /* ---- the environment ---- */
 
 #define PROXY STR("http://127.0.0.1:3128")
-#define DIRECT STR("localhost,127.0.0.1,::1,.localhost")
+#define DIRECT STR("localhost,127.0.0.1,::1,.localhost,hub")
 const struct pair sandbox_net_env[] = {
     /* libcurl reads http_proxy in small letters only */
     {STR("HTTP_PROXY"), PROXY},

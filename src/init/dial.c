@@ -317,3 +317,40 @@ int relay_listen(const char *path)
     loop_want(&listener, EPOLLIN);
     return 0;
 }
+
+/* TCP does not say who asks. */
+static void on_hub(struct watch *w, uint32_t events)
+{
+    AUTO(fd_close) int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    (void)events;
+    if (fd >= 0 && relays < RELAYS_MAX)
+        relay_open(TAKE_FD(fd), GUEST_NO_ID);
+    else if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+        conn_spare_accept(w->fd);
+}
+
+int hub_listen(const char *at)
+{
+    static struct watch listener;
+    struct sockaddr_in to = {.sin_family = AF_INET};
+    AUTO(fd_close) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct str port, host = str_cut(str_of(at), ':', &port);
+    char text[INET_ADDRSTRLEN];
+    uint64_t n;
+
+    if (fd < 0)
+        return -errno;
+    if (host.n >= sizeof text || str_parse_u64(port, &n) < 0 || n > UINT16_MAX)
+        return -EINVAL;
+    memcpy(text, host.p, host.n);
+    text[host.n] = '\0';
+    to.sin_port = htons((uint16_t)n);
+    if (inet_pton(AF_INET, text, &to.sin_addr) != 1)
+        return -EINVAL;
+    if (bind(fd, (struct sockaddr *)&to, sizeof to) < 0 || listen(fd, 64) < 0)
+        return -errno;
+    loop_add(&listener, TAKE_FD(fd), on_hub);
+    loop_want(&listener, EPOLLIN);
+    return 0;
+}

@@ -1,7 +1,8 @@
 /* holt-init: PID 1 of every sandbox.
  * Usage: holt-init --listen-fd N | --port PATH [--filter-fd N] [--work-fd N] [--files N] [--relay
- * PATH] The filter is what commands get on top of init's own; work is the cgroup that they live in;
- * at the relay's path commands reach holtd's API; files is how many a command may have open. */
+ * PATH] [--hub ADDRESS:PORT] The filter is what commands get on top of init's own; work is the
+ * cgroup that they live in; at the relay's path, and the hub's address, commands reach holtd's API;
+ * files is how many a command may have open. */
 #include "base/fd.h"
 #include "base/loop.h"
 #include "init/conn.h"
@@ -89,7 +90,7 @@ static void hold_standard_fds(void)
 
 struct options {
     int listen, filter, work; /* inherited descriptors, or -1 */
-    const char *port, *relay;
+    const char *port, *relay, *hub;
     uint64_t files; /* 0: as many as init */
 };
 
@@ -105,7 +106,7 @@ static int parse_fd(const char *text)
 
 static struct options parse(int argc, char **argv)
 {
-    struct options o = {-1, -1, -1, NULL, NULL, 0};
+    struct options o = {-1, -1, -1, NULL, NULL, NULL, 0};
 
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--listen-fd") == 0)
@@ -121,6 +122,8 @@ static struct options parse(int argc, char **argv)
             o.port = argv[i + 1];
         else if (strcmp(argv[i], "--relay") == 0)
             o.relay = argv[i + 1];
+        else if (strcmp(argv[i], "--hub") == 0)
+            o.hub = argv[i + 1];
     }
     return o;
 }
@@ -166,6 +169,8 @@ int main(int argc, char **argv)
     }
     if (o.relay && (r = relay_listen(o.relay)) < 0)
         (void)fprintf(stderr, "holt-init: listen at '%s': %s\n", o.relay, strerror(-r));
+    if (o.hub && (r = hub_listen(o.hub)) < 0)
+        (void)fprintf(stderr, "holt-init: listen at '%s': %s\n", o.hub, strerror(-r));
     for (;;) {
         conn_flush();
         loop_turn(sooner(group_timeout_ms(), sooner(conn_timeout_ms(), exec_timeout_ms())));

@@ -115,6 +115,7 @@ int undo_socket(struct sandbox *s);
 int step_network(struct sandbox *s, struct err *e);
 int undo_network(struct sandbox *s);
 int step_resolver(struct sandbox *s, struct err *e);
+int step_hub(struct sandbox *s, struct err *e);
 int step_ids(struct sandbox *s, struct err *e);
 int undo_ids(struct sandbox *s);
 int step_layers(struct sandbox *s, struct err *e);
