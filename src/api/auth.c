@@ -207,6 +207,7 @@ static void become(struct principal *to, const struct token *t)
     to->role = t->role;
     to->token = t;
     (void)snprintf(to->actor, sizeof to->actor, "token/%s", t->id);
+    (void)snprintf(to->agent, sizeof to->agent, "%s", t->agent ? t->agent : "");
 }
 
 static void become_named(struct principal *to, enum role role, const char *actor)

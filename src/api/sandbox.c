@@ -250,6 +250,8 @@ void sandbox_write_json(struct jw *w, const struct sandbox *s)
     jw_kc(w, "upper", op_uppers[i.memory_upper ? OP_UPPER_MEMORY : OP_UPPER_DISK]);
     jw_kbool(w, "relay", i.relay);
     jw_kbool(w, "process_api", i.process_api);
+    write_text(w, "agent", i.agent);
+    jw_kbool(w, "hub", i.hub);
     write_labels(w, &i);
     write_mounts(w, &i);
     write_volumes(w, s, &i);

@@ -261,6 +261,8 @@ int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f, s
         .nesting = f->nesting,
         .relay = f->relay,
         .process_api = f->process_api,
+        .hub = f->hub,
+        .agent = f->agent,
         .labels = spec_pairs(&f->labels, a),
         .label_count = f->labels.n,
     };

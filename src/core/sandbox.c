@@ -200,7 +200,7 @@ static void owed_drop(struct sandbox *s)
 static void texts_free(struct sandbox *s)
 {
     char *const texts[] = {s->name,    s->runtime, s->image,   s->tenant, s->owner,
-                           s->network, s->failure, s->dialect, s->note};
+                           s->network, s->failure, s->dialect, s->note,   s->agent};
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         mem_free(texts[i]);
@@ -257,6 +257,8 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
         .memory_upper = s->memory_upper,
         .relay = s->relay,
         .process_api = s->process_api,
+        .hub = s->hub,
+        .agent = text(s->agent),
         .created_ms = s->created_ms,
         .started_ms = s->started_ms,
         .ended_ms = s->ended_ms,

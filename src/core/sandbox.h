@@ -52,6 +52,8 @@ struct sandbox_spec {   /* valid during the call */
     bool rootfs_ro, memory_upper, nesting;
     bool relay;                  /* processes inside may ask the API, as this sandbox */
     bool process_api;            /* … and agentbox's process_api on port 2024 */
+    struct str agent;            /* the agent of the team that it is; empty: none */
+    bool hub;                    /* and by the name hub, as that agent: with a relay */
     int64_t ttl_ms, idle_ttl_ms; /* 0: none */
     const struct pair *labels, *env;
     size_t label_count, env_count;
@@ -72,12 +74,12 @@ struct sandbox_spec {   /* valid during the call */
 
 struct sandbox_info { /* what readers see; borrowed until the loop turns */
     const char *id;
-    struct str name, image, runtime, tenant, owner, failure;
+    struct str name, image, runtime, tenant, owner, failure, agent;
     struct str network; /* its policy in JSON */
     enum sandbox_state state;
     struct sandbox_limits limits;
     uint32_t enforced; /* enum limit_bit; what was asked and is not here is not enforced */
-    bool rootfs_ro, memory_upper, nesting, relay, process_api;
+    bool rootfs_ro, memory_upper, nesting, relay, process_api, hub;
     bool raw; /* what it reaches is not judged */
     int64_t created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, last_activity_ms;
     const struct pair *labels;

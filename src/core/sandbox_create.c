@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "core/image.h"
+#include "core/team.h"
 
 #include <stdio.h>
 
@@ -171,6 +172,23 @@ static int check_maker(const struct principal *by, struct err *e)
     return err_hint(e, "ask its owner, or use a token from outside");
 }
 
+/* Who is inside acts as that agent: an agent gives its own name only. */
+static int check_agent(const struct sandbox_spec *spec, const struct principal *by, struct err *e)
+{
+    if (spec->hub && spec->agent.n == 0) {
+        err_set(e, ERR_INVALID, 0, "field 'hub': field 'agent' must say as whom");
+        return err_hint(e, "name an agent of the team");
+    }
+    if (spec->agent.n == 0)
+        return 0;
+    if (team_check_name("field 'agent'", spec->agent, e) < 0)
+        return -1;
+    if (by->role == ROLE_AGENT && !str_eq_c(spec->agent, by->agent))
+        return err_set(e, ERR_FORBIDDEN, 0,
+                       "field 'agent': an agent makes sandboxes in its own name only");
+    return 0;
+}
+
 /* --- making --- */
 
 static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spec *spec)
@@ -187,7 +205,9 @@ static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spe
     s->rootfs_ro = spec->rootfs_ro;
     s->memory_upper = spec->memory_upper;
     s->nesting = spec->nesting;
-    s->relay = spec->relay;
+    s->relay = spec->relay || spec->hub;
+    s->hub = spec->hub;
+    text_set(&s->agent, spec->agent);
     s->process_api = spec->process_api;
     s->one_shot = spec->one_shot;
     s->also = spec->also;
@@ -213,11 +233,15 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
     struct sandbox *s;
 
     if (check_maker(by, &e) == 0 && check_spec(all, spec, &e) == 0 &&
-        gather_mounts(all, spec, by, mounts, &e) == 0)
+        check_agent(spec, by, &e) == 0 && gather_mounts(all, spec, by, mounts, &e) == 0)
         d = pick_driver(all, spec->runtime, &e);
-    if (d && (spec->relay || spec->process_api) && !(d->ops->caps & DRIVER_CAN_RELAY)) {
+    if (d && (spec->relay || spec->hub || spec->process_api) &&
+        !(d->ops->caps & DRIVER_CAN_RELAY)) {
         err_set(&e, ERR_UNSUPPORTED, 0, "field '%s': runtime '%s' has none",
-                spec->relay ? "relay" : "process_api", d->ops->name);
+                spec->relay ? "relay"
+                : spec->hub ? "hub"
+                            : "process_api",
+                d->ops->name);
         d = NULL;
     }
     if (d && sandbox_net_check(d, spec->network, spec->house_network ? NULL : by, &net, &e) < 0)

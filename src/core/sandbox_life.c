@@ -235,6 +235,7 @@ void sandbox_make(struct sandbox *s, bool restart)
         .nesting = s->nesting,
         .relay = s->relay,
         .process_api = s->process_api,
+        .hub = s->hub,
         .restart = restart,
         .network = s->wants_network,
         .raw = s->raw,

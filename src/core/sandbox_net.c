@@ -285,7 +285,7 @@ bool sandbox_proxy_url(const struct sandbox *s, struct str hosts, struct buf *to
 /* ---- the environment ---- */
 
 #define PROXY STR("http://127.0.0.1:3128")
-#define DIRECT STR("localhost,127.0.0.1,::1,.localhost")
+#define DIRECT STR("localhost,127.0.0.1,::1,.localhost,hub")
 const struct pair sandbox_net_env[] = {
     /* libcurl reads http_proxy in small letters only */
     {STR("HTTP_PROXY"), PROXY},

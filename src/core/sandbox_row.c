@@ -89,6 +89,8 @@ static void put_spec(struct jw *w, const struct sandbox *s)
     jw_kbool(w, "nesting", s->nesting);
     jw_kbool(w, "relay", s->relay);
     jw_kbool(w, "process_api", s->process_api);
+    jw_kbool(w, "hub", s->hub);
+    jw_kc(w, "agent", s->agent);
     jw_kbool(w, "one_shot", s->one_shot);
     jw_key(w, "network");
     jw_raw(w, str_of(s->network));
@@ -528,6 +530,8 @@ static int get_spec(struct sandbox *s, struct str text, struct err *e)
     s->nesting = json_flag(o, "nesting");
     s->relay = json_flag(o, "relay");
     s->process_api = json_flag(o, "process_api");
+    s->hub = json_flag(o, "hub");
+    text_set(&s->agent, json_text(o, "agent"));
     s->one_shot = json_flag(o, "one_shot");
     get_network(s, json_object_get(o, "network"));
     s->networked = json_flag(o, "networked");

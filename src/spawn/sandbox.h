@@ -119,6 +119,7 @@ int step_interface(struct sandbox *s, struct err *e);
 int undo_interface(struct sandbox *s);
 void interface_gateway(char to[16]); /* of raw networks */
 int step_resolver(struct sandbox *s, struct err *e);
+int step_hub(struct sandbox *s, struct err *e);
 int step_ids(struct sandbox *s, struct err *e);
 int undo_ids(struct sandbox *s);
 int step_layers(struct sandbox *s, struct err *e);

@@ -20,6 +20,10 @@
 #define SPAWN_LIST_MAX 256 /* rows of one list reply */
 #define SPAWN_RELAY_PATH "/run/holt.sock"
 #define SPAWN_PROCESS_PORT "2024"
+/* An address of its own: a sandbox's servers on 127.0.0.1 keep all ports. */
+#define SPAWN_HUB_NAME "hub"
+#define SPAWN_HUB_ADDRESS "127.0.0.80"
+#define SPAWN_HUB_PORT "8080"
 #define SPAWN_NO_LIMIT 0 /* limits: 0 is none */
 
 enum spawn_side { SPAWN_HOST = 1, SPAWN_SPAWN = 2 };
@@ -81,7 +85,8 @@ enum spawn_create_flag {
     SPAWN_NETWORK = 32,   /* its connections lead to listeners; else to nothing */
     SPAWN_PROCESS = 64,   /* init listens on port SPAWN_PROCESS_PORT of loopback inside */
     SPAWN_RAW = 128,      /* it has an interface, on the bridge that spawn was started with */
-    SPAWN_CREATE_FLAGS = 255
+    SPAWN_HUB = 256,      /* init listens at http://hub:8080 too: needs SPAWN_RELAY */
+    SPAWN_CREATE_FLAGS = 511
 };
 enum spawn_mount_kind {
     SPAWN_MOUNT_TMPFS,  /* of this sandbox alone */
