@@ -2,7 +2,6 @@
 import json
 import re
 import threading
-import time
 import urllib.request
 
 import pytest
