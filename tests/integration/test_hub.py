@@ -132,6 +132,7 @@ def test_pause_outlives_heartbeat_and_registration(open_hub):
     assert item["status"] == "busy" and item["paused"]
     refused(403, "paused", a.claim_task, p, other)
     assert person(open_hub, "POST", f"/projects/{p}/tasks/{other}/assign", {"agent": "paused"})[0] == 403
+    refused(403, "paused", a.create_task, p, "for it", assigned_to="paused")
     assert ok(open_hub, "POST", "/agents/paused/resume")["status"] == "online"
     a.claim_task(p, other)
 
@@ -165,6 +166,7 @@ def test_revocation_holds_until_acknowledged(open_hub):
     refused(403, "revoked", a.claim_task, p, t)
     refused(403, "revoked", a.send_message, "x", "hello")
     assert person(open_hub, "PATCH", f"/projects/{p}/tasks/{t}", {"status": "blocked", "agent": "revoked"})[0] == 403
+    assert person(open_hub, "POST", f"/projects/{p}/tasks/{t}/reviewers/revoked")[0] == 403
     history = [h for h in ok(open_hub, "GET", "/revocation/history") if h["agent"] == "revoked"]
     assert [(h["id"], h["acknowledged"]) for h in history] == [(r["revocation_id"], False)]
     assert a.acknowledge_revocation("unknown") and a.check_revocation()["pending"]
@@ -386,6 +388,27 @@ def test_unblocked_without_room(open_hub):
     assert ok(open_hub, "GET", "/agents/roomless")["current_task_id"] is None
 
 
+def test_who_has_a_card_no_more(open_hub):
+    """What goes to the backlog, and what its owner leaves behind, is anybody's again."""
+    a, b = agent(open_hub, "leaver"), agent(open_hub, "taker")
+    p = a.create_project("left")["id"]
+    back, held, shown = (a.create_task(p, x)["id"] for x in ("back", "held", "shown"))
+    for t in (back, held, shown):
+        a.claim_task(p, t)
+    for t, way in ((held, ["in_progress"]), (shown, ["in_progress", "in_review"])):
+        for to in way:
+            assert a.transition_task(p, t, to)
+    assert a.transition_task(p, back, "backlog")
+    card = ok(open_hub, "GET", f"/projects/{p}/tasks/{back}")
+    assert (card["status"], card["assigned_to"], card["claimed_by"]) == ("backlog", None, None)
+    b.claim_task(p, back)
+    assert a.unregister()
+    card = ok(open_hub, "GET", f"/projects/{p}/tasks/{held}")
+    assert (card["status"], card["assigned_to"], card["transitions"][-1]["by"]) == ("ready", None, "system")
+    assert ok(open_hub, "GET", f"/projects/{p}/tasks/{shown}")["status"] == "in_review"  # what is done is looked at
+    b.claim_task(p, held)
+
+
 def test_metrics(open_hub):
     a = agent(open_hub, "met")
     p = a.create_project("metrics")["id"]
@@ -531,10 +554,12 @@ def test_an_agents_token_acts_only_as_that_agent(new_holtd):
             ("POST", "/agents/bob/revocation/ack", None), ("POST", "/autonomy/set-mode", {"mode": "manual"}),
             ("POST", "/proposals/x/approve", None), ("POST", f"/projects/{p}/tasks/{t}/assign", {"agent": "alice"}),
             ("POST", f"/projects/{p}/tasks/{t}/unassign", None), ("PATCH", f"/projects/{p}/wip", {"status": "ready", "limit": 9}),
+            ("POST", f"/projects/{p}/tasks", {"title": "for bob", "assigned_to": "bob"}),
             ("POST", f"/projects/{p}/tasks/{t}/reviewers/bob", None), ("POST", "/agents/alice/capabilities", {"tags": "coordinator"})):
         status, reply, _ = a.ask(method, path, body)
         assert status == 403 and isinstance(reply["error"], str), (method, path, status, reply)
     assert c.ask("POST", f"/projects/{p}/tasks/{u}/assign", {"agent": "bob"})[0] == 200
+    assert b.ask("DELETE", f"/projects/{p}")[0] == 403 and b.ask("DELETE", f"/projects/{b.create_project('own')['id']}")[0] == 200
     a.claim_task(p, t)
     assert not b.transition_task(p, t, "in_progress") and a.transition_task(p, t, "in_progress")
     a.send_message("bob", "hi")
@@ -549,6 +574,9 @@ def test_an_agents_token_acts_only_as_that_agent(new_holtd):
     call(hub.url, "POST", "/agents/bob/autonomy", {"mode": "advisory"}, hub.token)
     assert b.unregister() and b.register(autonomy_mode="fully_autonomous", max_concurrent_tasks=9)["autonomy_mode"] == "advisory"
     assert b.must("GET", "/agents/bob")["max_concurrent_tasks"] == 2  # nor by leaving and coming back
+    for more in (9, 0):
+        assert b.ask("POST", "/agents/bob/capabilities", {"tags": [], "max_concurrent_tasks": more})[0] == 403
+    assert b.ask("POST", "/agents/bob/capabilities", {"tags": [], "max_concurrent_tasks": 1})[0] == 200
     observer = hub.new_token("watcher", "observer")["token"]
     assert call(hub.url, "GET", "/agents", token=observer)[0] == 200
     assert call(hub.url, "POST", "/agents/alice/pause", token=observer)[0] == 403
