@@ -525,6 +525,12 @@ def test_rate_limit_and_full_inbox(new_holtd):
     assert person(hub, "POST", f"/messages/{ok(hub, 'GET', '/messages/box0')[0]['id']}/ack")[0] == 200
     b.send_message("box0", "room again")
     assert len(ok(hub, "GET", "/messages/box0")) == 3
+    for n in range(5):  # nobody acknowledges what was told to all: the oldest goes
+        b.send_message("*", f"news {n}")
+    assert [m["content"] for m in ok(hub, "GET", "/messages/*")] == ["news 2", "news 3", "news 4"]
+    sent = {e["data"]["content"]: e["data"] for e in all_events(hub, type="message.sent")}
+    assert sent["news 3"]["dropped"] == [sent["news 0"]["id"]] and sent["news 2"]["dropped"] == []
+    assert len(a.get_messages()) == 3  # its inbox is full too, and the others heard
 
 
 # --- with authentication ---
