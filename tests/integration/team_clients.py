@@ -12,7 +12,7 @@ import time
 from urllib.parse import quote
 
 INSIST_S = 60
-FINE = (200, 201, 202, 400, 403, 409)  # an answer: done, proposed, or refused by a rule
+FINE = (200, 201, 202, 400, 403, 409, 429)  # an answer: done, proposed, or refused by a rule
 
 
 class Gone(Exception):
@@ -175,7 +175,7 @@ class Agent(Client):
 
     def note(self, kind, status, reply):
         """Of a refusal: why.  One that is revoked says yes to that and goes on."""
-        if status in (400, 403, 409):
+        if status in (400, 403, 409, 429):
             self.refused[f"{kind} {status}"] += 1
         if status == 403 and "is revoked" in reply["error"]:
             self.obey()

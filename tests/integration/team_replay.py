@@ -24,6 +24,7 @@ class Broken(AssertionError):
 class Team:
     def __init__(self):
         self.agents, self.cards, self.projects, self.steps = {}, {}, {}, {}
+        self.dropped = {}  # messages that made room for others
         self.messages, self.edges, self.checkpoints, self.directives, self.proposals = {}, {}, {}, {}, {}
         self.known = set()  # names that were an agent's once
         self.recent = []  # the newest events: one work's stand together
@@ -186,6 +187,9 @@ class Team:
             self.messages[d["id"]]["acknowledged"] = True
             return
         self.need(not self.open_directives(d["from"], "revoke") or d["from"] not in self.agents, "sent by one that is revoked")
+        for i in d["dropped"]:
+            gone = self.dropped[i] = self.messages.pop(i)
+            self.need(gone["acknowledged"] or gone["to"] == "*", "an unread message was dropped", gone)
         for m in [{"id": d["id"], "to": d["to"]}, *d["copies"]]:
             self.need(m["id"] not in self.messages, "a message twice", m)
             self.messages[m["id"]] = {"id": m["id"], "from": d["from"], "to": m["to"], "content": d["content"], "type": d["type"],
