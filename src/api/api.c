@@ -351,6 +351,7 @@ struct api *api_free(struct api *a)
     mem_free(a->stats);
     map_done(&a->running_keys);
     buf_done(&a->scratch);
+    event_streams_done(a);
     buf_done(&a->openapi);
     mem_free(a);
     return NULL;

@@ -64,9 +64,10 @@ struct config { /* each member is one row in settings.c; texts are owned */
     /* the team: core/team.h says what each bounds */
     int64_t agent_heartbeat_ms, agent_cycle, agent_missed, task_grace_ms;
     int64_t message_rate, message_bytes, inbox_max, team_max;
+    int64_t file_bytes, file_versions, project_bytes;
     char *bindir; /* of holt-spawn, holt-init and holt-egress; "": holtd's own */
     char *egress_dns, *proxy_host, *signing_key;
-    int64_t proxy_port;
+    int64_t proxy_port, egress_ask_ms;
 
     /* beside the rows */
     bool *listen_optional;     /* of each member of listen: when it is busy, warn and go on */

@@ -385,7 +385,16 @@ const struct setting setting_table[] = {
          .text = "Messages kept for one receiver; when it is full the oldest acknowledged one goes."),
      .reload = true},
     {ROW(team_max, OP_INT, .preset = "10000", .min = 1, .max = 1000000,
-         .text = "Agents, projects, inboxes, and tasks of one project."),
+         .text = "Agents, projects, inboxes, and tasks and files of one project."),
+     .reload = true},
+    {ROW(file_bytes, OP_SIZE, .preset = "10m", .min = 1, .max = 1LL << 30,
+         .text = "Bytes of one file of a project."),
+     .reload = true},
+    {ROW(file_versions, OP_INT, .preset = "100", .min = 1, .max = 100000,
+         .text = "Versions kept of one file of a project; the oldest go."),
+     .reload = true},
+    {ROW(project_bytes, OP_SIZE, .preset = "1g", .min = 1, .max = 1LL << 44,
+         .text = "Bytes of all files of a project, all versions."),
      .reload = true},
 
     {ROW(bindir, OP_STR, .preset = "", .max = 1024,
@@ -394,6 +403,10 @@ const struct setting setting_table[] = {
          .text = "Name servers that holt-egress asks for the names sandboxes may reach: "
                  "'ADDRESS[:PORT]', several with commas; empty: the system's. Read when "
                  "holt-egress starts.")},
+    {ROW(egress_ask_ms, OP_DURATION, .preset = "5m", .min = 1000, .max = 3600000,
+         .text = "How long a person has to answer when a sandbox asks for a host; then no is the "
+                 "answer."),
+     .reload = true},
     {ROW(proxy_host, OP_STR, .preset = "", .max = 255,
          .text = "Opens the egress proxy on TCP too, for clients with credentials: the address "
                  "to listen on; a name: on all addresses. Empty: only sandboxes reach it."),

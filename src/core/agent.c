@@ -72,9 +72,9 @@ enum agent_status agent_status_of(const struct team *t, const struct agent *a)
     "FROM agents "
 _Static_assert(CARD_IN_PROGRESS == 2, "AGENT_SELECT counts cards in progress");
 
-static void read_agent(const struct team *t, const struct store_rows *r, struct agent *a)
+static void read_agent(const struct team *t, const struct store_rows *r, void *to)
 {
-    *a = (struct agent){
+    *(struct agent *)to = (struct agent){
         .name = team_column(t, r, 0),
         .type = team_column(t, r, 1),
         .description = team_column(t, r, 2),
@@ -116,25 +116,16 @@ int agent_need(struct team *t, struct str name, struct agent *ret, struct err *e
 
     if (r != 0)
         return r < 0 ? -1 : 0;
-    err_set(e, ERR_NOT_FOUND, 0, "there is no agent '" STR_FMT "'",
-            (int)size_min(name.n, TEAM_NAME_MAX), name.p);
-    err_object(e, "agent", arena_cstr(t->arena, name));
+    team_missing(t, "agent", name, e);
     return err_hint(e, "an agent registers itself first");
 }
 
 int agent_all(struct team *t, struct agent_list *ret, struct err *e)
 {
-    struct store_rows *rows;
-    int r;
+    struct team_rows l = {.size = sizeof *ret->v, .read = read_agent};
+    int r = team_read(t, AGENT_SELECT "ORDER BY name", NO_PARAMS, &l, e);
 
-    *ret = (struct agent_list){0};
-    if (tx_query(t->tx, AGENT_SELECT "ORDER BY name", NO_PARAMS, &rows, e) < 0)
-        return -1;
-    while ((r = rows_step(rows, e)) > 0) {
-        ret->v = team_grow(t->arena, ret->v, ret->n, sizeof *ret->v);
-        read_agent(t, rows, &ret->v[ret->n++]);
-    }
-    rows_end(rows);
+    *ret = (struct agent_list){l.v, l.n};
     return r;
 }
 
@@ -290,7 +281,7 @@ int agent_register(struct team *t, const struct agent_spec *s, struct agent *ret
     struct agent a = {0};
     enum agent_mode preset;
     struct str name;
-    int known = agent_find(t, s->name, &a, e);
+    int known = agent_find(t, s->name, &a, e), bound;
 
     if (known < 0 || team_act_as(t, s->name, &name, e) < 0 || check_spec(t, s, known, e) < 0 ||
         check_coordinator(t, a.tags, s->tags, e) < 0 || default_mode(t, &preset, e) < 0)
@@ -301,9 +292,12 @@ int agent_register(struct team *t, const struct agent_spec *s, struct agent *ret
     a.tags = s->tags.p ? s->tags : STR("");
     a.metadata = s->metadata.n > 0 ? s->metadata : STR("{}");
     a.card = STR("");
-    choose_mode(&a, s, known, preset);
+    bound = known ? 1 : agent_take_bounds(t, &a, e);
+    if (bound < 0)
+        return -1;
+    choose_mode(&a, s, bound, preset);
     /* The limit people set for it is not its own to forget. */
-    if (s->task_max > 0 && (!known || a.task_max == 0 || s->task_max < a.task_max))
+    if (s->task_max > 0 && (a.task_max == 0 || s->task_max < a.task_max))
         a.task_max = s->task_max;
     a.ticks = a.sequence = 0;
     a.registered_ms = a.heartbeat_ms = t->now_ms;
@@ -338,7 +332,8 @@ int agent_remove(struct team *t, struct str name, struct err *e)
 
     if (team_act_as(t, name, &name, e) < 0 || agent_need(t, name, &a, e) < 0)
         return -1;
-    if (board_release(t, name, STR("the agent was removed"), e) < 0)
+    if (board_release(t, name, STR("the agent was removed"), e) < 0 ||
+        agent_keep_bounds(t, &a, e) < 0)
         return -1;
     if (tx_run(t->tx, "DELETE FROM agents WHERE name = :name", PARAMS(P_TEXT("name", name)), e) < 0)
         return -1;

@@ -127,9 +127,10 @@ bool egress_knows(const struct egress *g, const char *id)
     return g->greeted && map_get(&g->known, str_of(id)) != NULL;
 }
 
-void egress_put(struct egress *g, const char *id, const char *policy,
-                const struct driver_listeners *l, driver_done done, void *arg)
+void egress_put(struct egress *g, const char *id, const struct egress_terms *terms,
+                driver_done done, void *arg)
 {
+    const struct driver_listeners *l = terms->l;
     struct call *x = call_new(g, done, arg);
     struct egress_msg m = {.type = EGRESS_SET};
 
@@ -137,7 +138,8 @@ void egress_put(struct egress *g, const char *id, const char *policy,
         x->listeners = *l;
         (void)snprintf(x->id, sizeof x->id, "%s", id);
     }
-    m.u.set = (struct egress_set){str_of(id), l ? l->kinds : 0, str_of(policy)};
+    m.u.set = (struct egress_set){str_of(id), l ? l->kinds : 0, str_of(terms->policy),
+                                  terms->learned.p ? terms->learned : STR("")};
     (void)map_set(&g->known, str_of(id), g);
     call_ask(g, x, &m);
 }
@@ -153,11 +155,11 @@ void egress_drop(struct egress *g, const char *id)
     call_ask(g, call_new(g, NULL, NULL), &m);
 }
 
-void egress_reply(struct egress *g, uint64_t question, bool allow, enum egress_scope scope)
+void egress_reply(struct egress *g, uint64_t question, bool allow, const char *reason)
 {
     struct egress_msg m = {.type = EGRESS_ANSWER};
 
-    m.u.answer = (struct egress_answer){question, allow, (uint8_t)scope};
+    m.u.answer = (struct egress_answer){question, allow, str_of(reason)};
     call_ask(g, call_new(g, NULL, NULL), &m);
 }
 

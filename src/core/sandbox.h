@@ -5,6 +5,7 @@
  * Thread: the loop's. */
 #pragma once
 
+#include "base/buf.h"
 #include "core/alias.h"
 #include "core/driver.h"
 #include "core/event.h"
@@ -120,9 +121,16 @@ struct images;
 void sandboxes_set_images(struct sandboxes *l, struct images *images);
 /* Who is asked when a policy says so; the answer is sandboxes_answer.  NULL: nobody, and no. */
 struct egress_question;
-void sandboxes_set_asker(struct sandboxes *l,
-                         void (*ask)(void *arg, const struct egress_question *q), void *arg);
-void sandboxes_answer(struct sandboxes *l, uint64_t question, bool allow, bool for_sandbox);
+struct sandbox_asker {
+    void (*ready)(void *arg); /* numbers of questions are void; those still open come again */
+    void (*question)(void *arg, const struct egress_question *q);
+    /* What was answered for longer about this sandbox, as struct egress_set's learned. */
+    void (*learned)(void *arg, const struct sandbox *s, struct buf *to);
+};
+void sandboxes_set_asker(struct sandboxes *l, const struct sandbox_asker *ops, void *arg);
+void sandboxes_answer(struct sandboxes *l, uint64_t question, bool allow, const char *reason);
+/* What was learned has changed: of one sandbox; empty: of all of a tenant. */
+void sandboxes_learned(struct sandboxes *l, struct str sandbox, struct str tenant);
 /* What volumes_open gave; NULL: none. */
 struct volumes *sandboxes_volumes(struct sandboxes *l);
 /* Who serves connections from inside sandboxes that were made with a relay or process_api (NULL:

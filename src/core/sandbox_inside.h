@@ -38,7 +38,7 @@ struct sandboxes {
     sandbox_relay relay; /* or NULL */
     void *relay_arg;
     struct egress *egress;
-    void (*asker)(void *arg, const struct egress_question *q); /* NULL: nobody can be asked */
+    const struct sandbox_asker *asker; /* NULL: nobody can be asked */
     void *asker_arg;
     char *state, *bindir, *installation;
     int64_t sandboxes_max, execs_max, output_bytes;

@@ -4,6 +4,8 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "conf/agentbox_runtime.h"
+#include "core/ask.h"
+#include "core/blob.h"
 #include "core/space.h"
 #include "core/tenant.h"
 #include "core/volume.h"
@@ -40,9 +42,11 @@ struct daemon {
     struct events *events;
     struct identity *identity;
     struct sandboxes *sandboxes;
+    struct asks *asks;
     struct unpacker *unpacker;
     struct images *images;
     struct volumes *volumes;
+    struct blobs *blobs;
     struct space *space;
     bool fake;
     const struct driver_ops *drivers[8]; /* NULL at the end */
@@ -158,6 +162,7 @@ static void on_tick(uv_timer_t *t)
     struct daemon *d = t->data;
 
     sandboxes_tick(d->sandboxes);
+    asks_tick(d->asks);
     api_tick(d->api);
     if (++d->ticks % FLUSH_TICKS == 0)
         identity_flush(d->identity);
@@ -385,6 +390,15 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                           &d->sandboxes, e);
 }
 
+static int open_asks(struct daemon *d, struct err *e)
+{
+    return asks_open(&(struct asks_config){.store = d->store,
+                                           .events = d->events,
+                                           .sandboxes = d->sandboxes,
+                                           .wait_ms = &d->conf->egress_ask_ms},
+                     &d->asks, e);
+}
+
 /* The fake runtime has no mounts: there, and only there, archives are unpacked by a plain child. */
 static int open_images(struct daemon *d, struct err *e)
 {
@@ -423,8 +437,10 @@ static int open_server(struct daemon *d, struct err *e)
                                      .events = d->events,
                                      .identity = d->identity,
                                      .sandboxes = d->sandboxes,
+                                     .asks = d->asks,
                                      .images = d->images,
                                      .volumes = d->volumes,
+                                     .blobs = d->blobs,
                                      .space = d->space,
                                      .agentbox_runtime = d->agentbox_runtime,
                                      .version = holt_version},
@@ -453,8 +469,15 @@ static int start(struct daemon *d, struct err *e)
     if (d->lock < 0 || open_store(d, e) < 0)
         return -1;
     apply_settings(d);
-    if (open_sandboxes(d, e) < 0 || open_images(d, e) < 0 ||
-        volumes_open(d->store, d->sandboxes, &d->volumes, e) < 0 || open_server(d, e) < 0)
+    if (open_sandboxes(d, e) < 0 || open_asks(d, e) < 0 || open_images(d, e) < 0 ||
+        volumes_open(d->store, d->sandboxes, &d->volumes, e) < 0 ||
+        blobs_open(&(struct blobs_config){.loop = &d->loop,
+                                          .store = d->store,
+                                          .state = d->conf->state,
+                                          .space = d->space,
+                                          .keep_strays = d->foreign},
+                   &d->blobs, e) < 0 ||
+        open_server(d, e) < 0)
         return -1;
     start_handles(d);
     return 0;
@@ -489,6 +512,7 @@ static void finish(struct daemon *d)
         identity_flush(d->identity);
     if (d->images)
         images_close(d->images);
+    d->asks = asks_close(d->asks);
     d->sandboxes = sandboxes_close(d->sandboxes);
     d->events = events_close(d->events);
     store_close(d->store);
@@ -497,6 +521,7 @@ static void finish(struct daemon *d)
     d->api = api_free(d->api);
     d->images = images_free(d->images);
     d->volumes = volumes_free(d->volumes);
+    d->blobs = blobs_free(d->blobs);
     d->space = space_free(d->space);
     d->unpacker = d->fake ? unpacker_process_free(d->unpacker) : unpacker_sandbox_free(d->unpacker);
     d->identity = identity_close(d->identity);
