@@ -455,8 +455,8 @@ def test_a_thousand_readers(holtd, fresh):
     asyncio.run(run())
 
 
-def test_node_ws(holtd, fresh, node):
-    assert "ok" in node("sbx.mjs", holtd.url, holtd.token, fresh)
+def test_node_ws(holtd, node):
+    assert "ok" in node("sbx.mjs", holtd.url, holtd.token)
 
 
 def test_records_and_seq_outlive_holtd(tmp_path):
