@@ -1,6 +1,7 @@
 #include "api/event_stream.h"
 
 #include "base/enc.h"
+#include "base/mem.h"
 #include "net/sse.h"
 #include "net/ws.h"
 
@@ -20,6 +21,14 @@ struct event_stream { /* in the exchange's arena */
     event_form form;     /* NULL: the native one */
     char token[ID_SIZE]; /* "": nobody's */
     bool ending;
+};
+
+struct formed { /* the last event that was sent, as one form has it */
+    event_form form;
+    int64_t seq; /* 0: none */
+    bool shown;
+    struct str name; /* p NULL: the event's type */
+    struct buf text;
 };
 
 void event_write_json(struct jw *w, const struct event *ev)
@@ -57,22 +66,40 @@ static void stream_end(struct event_stream *s, int ws_code, const char *why)
         ws_close(s->ws, ws_code, why);
 }
 
+static const struct formed *form_event(struct api *a, event_form form, const struct event *ev)
+{
+    struct formed *f = a->formed;
+    struct jw w;
+
+    if (!f)
+        f = a->formed = xzalloc(sizeof *f);
+    if (f->seq == ev->seq && f->form == form)
+        return f;
+    f->form = form;
+    f->seq = ev->seq;
+    f->name = (struct str){0};
+    f->shown = true;
+    buf_clear(&f->text);
+    w = (struct jw){.to = &f->text};
+    if (form)
+        f->shown = form(ev, &f->text, &f->name);
+    else
+        event_write_json(&w, ev);
+    return f;
+}
+
 static int send_event(void *arg, const struct event *ev)
 {
     struct event_stream *s = arg;
-    struct jw w = {.to = &s->api->scratch};
-    struct str name = ev->type;
+    const struct formed *f = form_event(s->api, s->form, ev);
     char id[24];
 
-    buf_clear(&s->api->scratch);
-    if (!s->form)
-        event_write_json(&w, ev);
-    else if (!s->form(s->api, ev, &name))
+    if (!f->shown)
         return 0;
     if (s->ws)
-        return ws_send(s->ws, WS_TEXT, buf_str(&s->api->scratch));
+        return ws_send(s->ws, WS_TEXT, buf_str(&f->text));
     (void)snprintf(id, sizeof id, "%" PRId64, ev->seq);
-    return sse_send(s->sse, str_of(id), name, buf_str(&s->api->scratch));
+    return sse_send(s->sse, str_of(id), f->name.p ? f->name : ev->type, buf_str(&f->text));
 }
 
 static void sub_failed(void *arg, const struct err *e)
@@ -173,4 +200,12 @@ void event_streams_end(struct api *a)
 {
     LIST_EACH (&a->streams, at)
         stream_end(LIST_ENTRY(at, struct event_stream, link), WS_GOING_AWAY, "holtd is stopping");
+}
+
+void event_streams_free(struct api *a)
+{
+    if (a->formed)
+        buf_done(&a->formed->text);
+    mem_free(a->formed);
+    a->formed = NULL;
 }

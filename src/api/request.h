@@ -32,6 +32,7 @@ struct api {
     struct route_stats *stats; /* by route->index */
     struct buf scratch;        /* for a reply that is written and sent in one go */
     struct list streams;       /* struct event_stream */
+    struct formed *formed;     /* event_stream.c's */
     struct list lives;         /* struct live */
     struct list creating;      /* struct creating */
     struct sbx *sbx;
