@@ -24,7 +24,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     enum log_level log_level;
     enum log_format log_format;
     char *tls_cert, *tls_key;
-    struct conf_list cors_origins;
+    struct conf_list cors_origins, seed_origins;
     struct conf_list hosts; /* further names that Host may say */
     bool metrics;
     bool ready_needs_agents;

@@ -151,7 +151,7 @@ def test_the_environment_leads_to_the_proxy(holtd, box, web):
     out = run(holtd, box, ["env"])[1].splitlines()
     for name in ("HTTP_PROXY", "https_proxy", "ALL_PROXY", "npm_config_proxy", "CARGO_HTTP_PROXY", "PIP_PROXY"):
         assert f"{name}=http://127.0.0.1:3128" in out
-    assert "NO_PROXY=localhost,127.0.0.1,::1,.localhost" in out
+    assert "NO_PROXY=localhost,127.0.0.1,::1,.localhost,hub" in out
     assert run(holtd, box, ["sh", "-c", "echo $HTTP_PROXY"], env={"HTTP_PROXY": "mine"})[1] == "mine\n"
     none = create(holtd, "none")
     assert "HTTP_PROXY" not in run(holtd, none, ["env"])[1]
