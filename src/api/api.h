@@ -24,6 +24,7 @@ struct api_config {
     struct blobs *blobs;
     struct space *space; /* asked before uploads; NULL: nothing is kept free */
     const char *version;
+    const char *agentbox_runtime; /* of its sessions; NULL: the usual one */
 };
 
 struct api;

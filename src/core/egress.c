@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/rnd.h"
+#include "proto/jwt.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -412,6 +413,19 @@ struct egress *egress_new(const struct egress_config *c)
     g->fd = -1;
     list_init(&g->calls);
     return g;
+}
+
+bool egress_proxy_url(const struct egress *g, struct jwt_claims *c, struct buf *to)
+{
+    bool v6 = strchr(g->proxy_host, ':') != NULL;
+
+    if (!*g->proxy_host)
+        return false;
+    c->exp_s = clock_wall_ms() / 1000 + JWT_LIFE_S;
+    buf_add_c(to, "http://sandbox:jwt_");
+    jwt_mint(c, str_of(g->proxy_key), to);
+    buf_printf(to, "@%s%s%s:%d", v6 ? "[" : "", g->proxy_host, v6 ? "]" : "", (int)g->c.proxy_port);
+    return true;
 }
 
 struct egress *egress_free(struct egress *g)

@@ -32,6 +32,11 @@ struct egress_config {
 struct egress *egress_new(const struct egress_config *c);
 /* Its connections go on.  Who waits is told: cancelled.  Takes NULL; returns NULL. */
 struct egress *egress_free(struct egress *g);
+/* "http://sandbox:jwt_…@HOST:PORT": the TCP form with credentials of one sandbox, which are worth
+ * nothing once that is gone, or after four hours; false: there is no such form. */
+struct jwt_claims;
+struct buf;
+bool egress_proxy_url(const struct egress *g, struct jwt_claims *c, struct buf *to);
 void egress_start(struct egress *g);       /* connects, or starts it; ready tells */
 bool egress_is_up(const struct egress *g); /* ready has been told */
 bool egress_knows(const struct egress *g, const char *id);

@@ -71,7 +71,7 @@ struct sandbox {
     char *name, *runtime, *image, *tenant, *owner, *network, *failure, *dialect, *note;
     struct sandbox_limits limits;
     uint32_t enforced;
-    bool rootfs_ro, memory_upper, nesting, relay, one_shot, orphan;
+    bool rootfs_ro, memory_upper, nesting, relay, process_api, one_shot, orphan;
     bool wants_network;   /* its policy allows something */
     bool raw;             /* its policy: an interface, and nothing judged */
     bool networked;       /* it was started with a network: holt-egress is to know it */

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metric.h"
+#include "proto/jwt.h"
 #include "proto/policy.h"
 
 #include <stdio.h>
@@ -271,6 +272,14 @@ void sandboxes_open_egress(struct sandboxes *all, const struct sandboxes_config 
                                                      .arg = all});
     if (c->proxy_host && *c->proxy_host)
         egress_start(all->egress);
+}
+
+bool sandbox_proxy_url(const struct sandbox *s, struct str hosts, struct buf *to)
+{
+    struct jwt_claims c = {
+        .session = str_of(s->id), .tenant = str_of(s->tenant ? s->tenant : ""), .hosts = hosts};
+
+    return s->wants_network && s->all->egress && egress_proxy_url(s->all->egress, &c, to);
 }
 
 /* ---- the environment ---- */

@@ -133,11 +133,11 @@ static void write_data(struct jw *w, const struct word *word, const json_t *data
 
 /* --- live --- */
 
-static bool form(struct api *a, const struct event *ev, struct str *ret_name)
+static bool form(const struct event *ev, struct buf *to, struct str *ret_name)
 {
     const struct word *word = word_of(ev->type);
     AUTO(json_decref) json_t *data = NULL;
-    struct jw w = {.to = &a->scratch};
+    struct jw w = {.to = to};
     struct err e = {0};
 
     if (!word || json_read(ev->data, &data, &e) < 0 || !is_the_hubs(ev, data))
