@@ -203,6 +203,25 @@ def test_nobody_answers(tmp_path, names, web):
         d.stop()
 
 
+def test_what_nobody_waits_for_any_more_is_closed_in_time(tmp_path, names, web):
+    """Also by the next holtd, and when the sandbox went while there was none."""
+    flags = ("--egress-dns", names.address, "--egress-ask-ms", "2500")
+    d = native(tmp_path, *flags)
+    try:
+        box = ask_box(d, web)
+        assert fetch(d, box, "one.test", web, ["-m", "1"])()[0] == 28
+        [q] = pending(d, box)
+        Program.kill(d)
+        d = native(tmp_path, *flags)
+        assert [a["id"] for a in pending(d, box)] == [q["id"]]
+        wait_for(lambda: pending(d, box) == [], 10)
+        closed = d.ok("GET", f"/holt/v1/approvals/{q['id']}")
+        assert (closed["state"], closed["reason"], closed["decided_by"]) == ("closed", "nobody decided in time", "system")
+        wait_for(lambda: d.request("DELETE", f"/holt/v1/sandboxes/{box}")[0] == 204)
+    finally:
+        d.stop()
+
+
 def test_a_restart_while_somebody_waits(tmp_path, names, web):
     """The same question goes on, and so do rules and what they allowed."""
     d = native(tmp_path, "--egress-dns", names.address)
