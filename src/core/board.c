@@ -234,6 +234,8 @@ int project_remove(struct team *t, struct str id, struct err *e)
         return -1;
     if (!team_is_person(t) && !str_eq(p.creator, t->who.agent))
         return err_set(e, ERR_FORBIDDEN, 0, "only people and its creator remove a project");
+    if (board_drop_files(t, id, e) < 0)
+        return -1;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (tx_run(t->tx, rows[i], PARAMS(P_TEXT("id", id)), e) < 0)
             return -1;

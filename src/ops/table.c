@@ -1,3 +1,4 @@
+#include "ops/egress.h"
 #include "ops/event.h"
 #include "ops/exec.h"
 #include "ops/file.h"
@@ -71,6 +72,8 @@ const struct op *const op_table[] = {
     &op_volume_list,
     &op_volume_get,
     &op_volume_remove,
+    &op_rule_list,
+    &op_rule_remove,
     &op_port_tunnel,
     &op_port_preview,
     NULL,
@@ -86,6 +89,7 @@ const struct op_group op_groups[] = {
     {"port", "Servers inside a sandbox."},
     {"image", "Images: what sandboxes start from."},
     {"volume", "Volumes: files that several sandboxes have."},
+    {"rule", "Rules: what sandboxes may reach because a person said so."},
     {"token", "Tokens: who may ask, and for what."},
     {"event", "Events: every change of state, in order, kept and replayable."},
     {"audit", "Audit: who read what, what was refused, and the proof that nothing was changed."},

@@ -73,6 +73,8 @@ static const struct {
     {"volume.list",     "ogpa"},
     {"volume.get",      "ogpa"},
     {"volume.remove",   "gpa"},
+    {"rule.list",       "opa"},
+    {"rule.remove",     "pa"},
 };
 static const struct {
     enum role role;
