@@ -3,6 +3,7 @@ where nobody needs a token."""
 import contextlib
 import ctypes
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -157,6 +158,13 @@ def test_projects_of_the_sdk(hub):
     with pytest.raises(HubError) as e:
         b.claim_task(p, t["id"])
     assert e.value.status == 404  # it is not registered
+    data = bytes(range(256)) * 100
+    wanted = {"filename": "notes.bin", "checksum": hashlib.sha256(data).hexdigest(), "size": len(data)}
+    assert wanted.items() <= a.upload_file(p, "notes.bin", data).items()
+    assert b.download_file(p, "notes.bin") == data
+    with pytest.raises(HubError) as e:
+        a.upload_file(p, "../escape", b"x")
+    assert e.value.status == 400
 
 
 @pytest.fixture
