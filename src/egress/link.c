@@ -177,7 +177,7 @@ static void on_hello(const struct egress_hello *h)
         queue(&l.replies, &l.reply_count, &m);
     }
     m.type = EGRESS_WELCOME;
-    m.u.welcome = (struct egress_welcome){fits ? EGRESS_VERSION : 0, l.dropped};
+    m.u.welcome = (struct egress_welcome){fits ? EGRESS_VERSION : 0, l.dropped, 0};
     l.dropped = 0;
     reply(&m);
     l.greeted = fits && l.client >= 0;
