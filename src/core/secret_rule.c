@@ -12,7 +12,8 @@ static const char *const places[] = {"header", "query", "basic"};
 
 int secret_name_check(struct str name, struct err *e)
 {
-    if (name.n > 0 && name.n <= SECRET_NAME_MAX && op_pattern_fits(op_pattern(OP_PATTERN_NAME), name))
+    if (name.n > 0 && name.n <= SECRET_NAME_MAX &&
+        op_pattern_fits(op_pattern(OP_PATTERN_NAME), name))
         return 0;
     (void)err_set(e, ERR_INVALID, 0, "field 'name': '" STR_FMT "' is no name",
                   (int)size_min(name.n, 64), name.p ? name.p : "");
@@ -23,7 +24,8 @@ int secret_name_check(struct str name, struct err *e)
 int secret_value_check(struct str value, struct err *e)
 {
     if (value.n == 0 || value.n > SECRET_VALUE_MAX)
-        return err_set(e, ERR_INVALID, 0, "field 'value' must have 1 to %d bytes", SECRET_VALUE_MAX);
+        return err_set(e, ERR_INVALID, 0, "field 'value' must have 1 to %d bytes",
+                       SECRET_VALUE_MAX);
     for (size_t i = 0; i < value.n; i++)
         if ((unsigned char)value.p[i] < 0x20 || value.p[i] == 0x7f) {
             (void)err_set(e, ERR_INVALID, 0, "field 'value' holds a control character at byte %zu",
@@ -136,8 +138,7 @@ int secret_rule_make(const struct secret_spec *spec, const json_t *old, json_t *
     if ((spec->hosts.n > 0 && make_hosts(spec->hosts, rule, e) < 0) ||
         (spec->methods && make_methods(spec->methods, rule, e) < 0) ||
         (spec->path.p && make_path(spec->path, rule, e) < 0) ||
-        ((spec->places.n > 0 || !old) &&
-         make_places(spec->places, rule, e) < 0))
+        ((spec->places.n > 0 || !old) && make_places(spec->places, rule, e) < 0))
         return -1;
     json_object_set_new(rule, "plain", json_boolean(plain));
     *ret = TAKE(rule);
