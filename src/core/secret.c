@@ -1,9 +1,10 @@
-#include "core/secret_inside.h"
+#include "core/secret.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/sandbox_inside.h"
+#include "core/secret_inside.h"
 
 #include <stdio.h>
 
