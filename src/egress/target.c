@@ -36,7 +36,7 @@ bool target_is_allowed(struct conn *c)
     judge(c, &v);
     if (v.answer == POLICY_ALLOW && c->address_next > 0)
         judge_address(c, &c->addresses[c->address_next - 1], &v);
-    return v.answer == POLICY_ALLOW;
+    return v.answer == POLICY_ALLOW && (c->verdict.intercept || !v.intercept);
 }
 
 /* ---- dialling ---- */
@@ -228,6 +228,7 @@ void target_answered(struct conn *c, const struct egress_answer *a)
         return;
     }
     (void)snprintf(c->verdict.rule, sizeof c->verdict.rule, "a person said yes");
+    c->approved = true;
     allowed(c);
 }
 

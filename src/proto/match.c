@@ -75,7 +75,8 @@ int match_path(struct match *m, const json_t *v, struct err *e)
         return err_set(e, ERR_INVALID, 0, "'path' is not like '/v1/models' or '/v1/*'");
     if (!is_plain(str_make(p, star ? (size_t)(star - p) : strlen(p)))) {
         (void)err_set(e, ERR_INVALID, 0, "'path' could be written in another way too");
-        return err_hint(e, "without '..', '//', ';', escaped letters and slashes; %%XX in capitals");
+        return err_hint(e,
+                        "without '..', '//', ';', escaped letters and slashes; %%XX in capitals");
     }
     m->path = xstrdup(p);
     return 0;

@@ -17,7 +17,8 @@ struct match {
 
 void match_done(struct match *m);
 CHECKED int match_methods(struct match *m, const json_t *v, struct err *e); /* ["GET", …] */
-CHECKED int match_path(struct match *m, const json_t *v, struct err *e);    /* "/v1/models", "/v1/…*" */
+CHECKED int match_path(struct match *m, const json_t *v,
+                       struct err *e);                 /* "/v1/models", "/v1/…*" */
 void match_print(const struct match *m, struct jw *w); /* the members "methods" and "path" */
 bool match_is_narrow(const struct match *m);           /* it is about some requests only */
 bool match_fits(const struct match *m, struct str method, struct str path, bool forbids);

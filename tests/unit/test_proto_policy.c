@@ -212,9 +212,9 @@ static void methods_and_paths(void **state)
 /* What a path could also mean: no rule by path grants it, every one forbids it. */
 static void paths_of_two_readings(void **state)
 {
-    static const char *const bad[] = {"/v1/../admin", "/v1/%2e%2e/admin", "/v1/..%2Fadmin", "/v1//x",
-                                      "/v1/%61",      "/v1/%5Cx",         "/v1/x;y",        "/v1/./x",
-                                      "/v1/%252e",    "/v1/%c3",          "/v1/\\..\\x",    "/v1/%2"};
+    static const char *const bad[] = {
+        "/v1/../admin", "/v1/%2e%2e/admin", "/v1/..%2Fadmin", "/v1//x",  "/v1/%61",     "/v1/%5Cx",
+        "/v1/x;y",      "/v1/./x",          "/v1/%252e",      "/v1/%c3", "/v1/\\..\\x", "/v1/%2"};
     AUTO(policy_free) struct policy *p = NULL, *d = NULL;
     struct policy_verdict v;
     struct host h;
