@@ -266,7 +266,6 @@ static void take_request(struct exchange *x, const struct http1_request *r)
     http1_body_init(&x->body, r->framing, q->content_length);
     x->request = http1_body_is_complete(&x->body) ? REQUEST_SENT : REQUEST_BODY;
     x->reply = REPLY_HEAD;
-    x->replied = false;
     x->interim = 0;
 }
 
@@ -381,6 +380,7 @@ static void over(struct exchange *x)
     }
     x->request = REQUEST_HEAD;
     x->reply = REPLY_NONE;
+    x->replied = false;
     run_client(x);
 }
 
