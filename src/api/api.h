@@ -20,6 +20,8 @@ struct api_config {
     struct sandboxes *sandboxes;
     struct images *images;
     struct volumes *volumes;
+    struct secrets *secrets;
+    const struct authority *authority; /* NULL: nothing is intercepted */
     struct space *space; /* asked before uploads; NULL: nothing is kept free */
     const char *version;
 };

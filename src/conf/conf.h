@@ -63,6 +63,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     int64_t agent_heartbeat_ms, agent_cycle, agent_missed, task_grace_ms;
     int64_t message_rate, message_bytes, inbox_max, team_max;
     char *bindir; /* of holt-spawn, holt-init and holt-egress; "": holtd's own */
+    bool intercept;
     char *egress_dns, *proxy_host, *signing_key;
     int64_t proxy_port;
 

@@ -367,6 +367,10 @@ const struct setting setting_table[] = {
 
     {ROW(bindir, OP_STR, .preset = "", .max = 1024,
          .text = "Directory of holt-spawn, holt-init and holt-egress; empty: where holtd itself is.")},
+    {ROW(intercept, OP_BOOL, .preset = "true",
+         .text = "May holt-egress open the TLS of hosts for which a sandbox has a secret, or a rule "
+                 "with methods or a path? Sandboxes with a network then trust an authority made "
+                 "for this installation (ca.crt in the state directory).")},
     {ROW(egress_dns, OP_STR, .preset = "", .max = 1024,
          .text = "Name servers that holt-egress asks for the names sandboxes may reach: "
                  "'ADDRESS[:PORT]', several with commas; empty: the system's. Read when "

@@ -49,7 +49,8 @@ struct driver_spec { /* what to make; valid during the call */
     struct sandbox_limits limits;
     bool rootfs_ro, memory_upper, nesting, relay;
     bool restart; /* the upper of an earlier life is there and is used again */
-    bool network; /* its connections lead to listeners; else to nothing */
+    struct str ca; /* PEM of the authority that it is to trust; empty: none */
+    bool network;  /* its connections lead to listeners; else to nothing */
     const struct sandbox_mount *mounts;
     size_t mount_count;
 };

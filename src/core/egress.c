@@ -66,6 +66,8 @@ static void call_end(struct egress *g, struct call *x, const struct err *e)
         fd_close(x->listeners.fds[--x->listeners.n]);
     if (x->done)
         x->done(x->arg, e);
+    if (x->packet)
+        mem_wipe(x->packet, x->size); /* it may hold a key or secrets */
     mem_free(x->packet);
     mem_free(x);
 }
@@ -107,6 +109,7 @@ static void call_ask(struct egress *g, struct call *x, struct egress_msg *m)
     if (x->failed.code == ERR_NONE && egress_encode(m, EGRESS_HOST, &o, &x->failed) == 0) {
         x->packet = xmemdup(bytes, o.n);
         x->size = o.n;
+        mem_wipe(bytes, o.n);
     }
     if (x->failed.code != ERR_NONE) {
         timer_set(g->c.timers, &g->soon, TIMER_SOON, soon_due);
@@ -139,6 +142,15 @@ void egress_put(struct egress *g, const char *id, const char *policy,
     m.u.set = (struct egress_set){str_of(id), l ? l->kinds : 0, str_of(policy)};
     (void)map_set(&g->known, str_of(id), g);
     call_ask(g, x, &m);
+}
+
+void egress_put_secrets(struct egress *g, const char *id, struct str list, driver_done done,
+                        void *arg)
+{
+    struct egress_msg m = {.type = EGRESS_SECRETS};
+
+    m.u.secrets = (struct egress_secrets){str_of(id), list};
+    call_ask(g, call_new(g, done, arg), &m);
 }
 
 void egress_drop(struct egress *g, const char *id)
@@ -260,6 +272,27 @@ static void open_proxy(struct egress *g)
     call_ask(g, call_new(g, proxy_opened, g), &m);
 }
 
+static void authority_taken(void *arg, const struct err *e)
+{
+    (void)arg;
+    if (e->code != ERR_NONE && e->code != ERR_CANCELLED)
+        log_error("holt-egress did not take the certificate authority", LOG_E(e));
+}
+
+static void put_authority(struct egress *g)
+{
+    struct egress_msg m = {.type = EGRESS_CA};
+    struct call *x;
+
+    if (!g->c.authority)
+        return;
+    m.u.ca = (struct egress_ca){buf_str(&g->c.authority->cert), buf_str(&g->c.authority->key)};
+    x = call_new(g, authority_taken, NULL);
+    list_unlink(&x->link); /* before what waits: sandboxes are told next */
+    list_push(g->calls.next, &x->link);
+    call_ask(g, x, &m);
+}
+
 static void on_done(struct egress *g, const struct egress_msg *m)
 {
     LIST_EACH (&g->calls, node) {
@@ -285,6 +318,7 @@ static void on_packet(struct egress *g, const struct egress_msg *m)
         if (m->u.welcome.dropped > 0)
             log_warn("egress verdicts were lost while nobody took them",
                      LOG_N("count", m->u.welcome.dropped));
+        put_authority(g);
         open_proxy(g);
         g->c.ops->ready(g->c.arg);
         send_calls(g);

@@ -207,6 +207,7 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
     struct err e = {0};
     struct sandbox_mount mounts[MOUNTS_MAX];
     AUTO(sandbox_net_done) struct sandbox_net net = {0};
+    AUTO(mem_free) struct sandbox_secret *secrets = NULL;
     struct driver *d = NULL;
     struct image_use use;
     struct sandbox *s;
@@ -218,7 +219,8 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
         err_set(&e, ERR_UNSUPPORTED, 0, "field 'relay': runtime '%s' has none", d->ops->name);
         d = NULL;
     }
-    if (d && sandbox_net_check(d, spec->network, by, &net, &e) < 0)
+    if (d && (sandbox_net_check(all, d, spec->network, by, &net, &e) < 0 ||
+              sandbox_secrets_check(all, spec, by, &secrets, &e) < 0))
         d = NULL;
     if (!d || sandbox_choose_image(all, spec->image, &use, &e) < 0) {
         if (spec->also)
@@ -233,6 +235,8 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
     s->mounts = mounts_copy(mounts, s->mount_count);
     s->driver = d;
     sandbox_net_take(s, &net);
+    s->secrets = TAKE(secrets);
+    s->secret_count = spec->secret_count;
     text_set(&s->runtime, str_of(d->ops->name));
     text_set(&s->owner, str_of(by->actor));
     (void)snprintf(s->actor, sizeof s->actor, "%s", by->actor);

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/metric.h"
 #include "proto/policy.h"
+#include "wire/spawn.h"
 
 #include <stdio.h>
 
@@ -24,11 +25,12 @@ static struct metric *by_what[EGRESS_WHAT_COUNT], *bytes_up, *bytes_down;
 
 /* ---- the policy ---- */
 
-int sandbox_net_read(struct str text, struct buf *ret, bool *ret_wants, struct err *e)
+int sandbox_net_read(struct str text, bool intercept, struct buf *ret, bool *ret_wants,
+                     struct err *e)
 {
     AUTO(policy_free) struct policy *p = NULL;
 
-    if (policy_parse(text.n > 0 ? text : STR("none"), false, &p, e) < 0)
+    if (policy_parse(text.n > 0 ? text : STR("none"), intercept, &p, e) < 0)
         return err_wrap(e, "field 'network'");
     if (policy_mode(p) == POLICY_RAW) {
         (void)err_set(e, ERR_UNSUPPORTED, 0, "field 'network': mode 'raw' is not there yet");
@@ -48,10 +50,10 @@ static int may_choose(const struct principal *by, struct err *e)
     return err_hint(e, "ask an operator to create or change it");
 }
 
-int sandbox_net_check(const struct driver *d, struct str text, const struct principal *by,
-                      struct sandbox_net *ret, struct err *e)
+int sandbox_net_check(const struct sandboxes *all, const struct driver *d, struct str text,
+                      const struct principal *by, struct sandbox_net *ret, struct err *e)
 {
-    if (sandbox_net_read(text, &ret->policy, &ret->wants, e) < 0)
+    if (sandbox_net_read(text, all->authority != NULL, &ret->policy, &ret->wants, e) < 0)
         return -1;
     if (!ret->wants)
         return 0;
@@ -68,7 +70,7 @@ int sandbox_net_change(struct sandbox *s, struct str text, const struct principa
     AUTO(sandbox_net_done) struct sandbox_net n = {0};
     bool up = s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED;
 
-    if (sandbox_net_check(s->driver, text, by, &n, e) < 0)
+    if (sandbox_net_check(s->all, s->driver, text, by, &n, e) < 0)
         return -1;
     if (n.wants && up && !s->networked) {
         (void)err_set(e, ERR_CONFLICT, 0, "sandbox '%s' was started without a network", s->id);
@@ -107,6 +109,26 @@ static void wired(void *arg, const struct err *e)
         log_warn("a sandbox's policy was not taken", LOG_C("id", s->id), LOG_E(e));
 }
 
+static void secrets_taken(void *arg, const struct err *e)
+{
+    AUTO(sandbox_unref) struct sandbox *s = arg;
+
+    if (e->code == ERR_NONE || s->all->closed || !s->in_list)
+        return;
+    if (s->step == STEP_MAKE)
+        sandbox_made_wired(s, e);
+    else /* without them no value goes out; when holt-egress is back, all is told again */
+        log_warn("a sandbox's secrets were not taken", LOG_C("id", s->id), LOG_E(e));
+}
+
+/* The secrets first: no request passes with a placeholder that holt-egress does not know. */
+static void put(struct sandbox *s, const struct driver_listeners *l)
+{
+    if (s->secret_count > 0)
+        sandbox_tell_secrets(s, secrets_taken, sandbox_ref(s));
+    egress_put(s->all->egress, s->id, s->network, l, wired, s);
+}
+
 static void listening(void *arg, const struct driver_listeners *l, const struct err *e)
 {
     struct sandbox *s = arg;
@@ -117,7 +139,7 @@ static void listening(void *arg, const struct driver_listeners *l, const struct 
         wired(s, e);
         return;
     }
-    egress_put(s->all->egress, s->id, s->network, l, wired, s);
+    put(s, l);
 }
 
 void sandbox_wire(struct sandbox *s)
@@ -129,7 +151,7 @@ void sandbox_wire(struct sandbox *s)
         return;
     s->wiring = true;
     if (egress_knows(s->all->egress, s->id))
-        egress_put(s->all->egress, s->id, s->network, NULL, wired, sandbox_ref(s));
+        put(sandbox_ref(s), NULL);
     else
         s->driver->ops->listen(s->driver, s->id, listening, sandbox_ref(s));
 }
@@ -238,6 +260,7 @@ void sandboxes_open_egress(struct sandboxes *all, const struct sandboxes_config 
                                                      .proxy_host = c->proxy_host,
                                                      .proxy_port = c->proxy_port,
                                                      .proxy_key = c->signing_key,
+                                                     .authority = c->authority,
                                                      .ops = &ops,
                                                      .arg = all});
     if (c->proxy_host && *c->proxy_host)
@@ -265,3 +288,14 @@ const struct pair sandbox_net_env[] = {
     {STR("CARGO_HTTP_PROXY"), PROXY},
 };
 const size_t sandbox_net_env_count = ARRAY_LEN(sandbox_net_env);
+
+/* Each program has its own idea of where authorities are; the bundle is what holt-spawn made of the
+ * image's (docs/egress.md).  Node adds to those it brings, the others replace. */
+#define BUNDLE STR(SPAWN_BUNDLE_PATH)
+const struct pair sandbox_trust_env[] = {
+    {STR("SSL_CERT_FILE"), BUNDLE},       {STR("REQUESTS_CA_BUNDLE"), BUNDLE},
+    {STR("CURL_CA_BUNDLE"), BUNDLE},      {STR("PIP_CERT"), BUNDLE},
+    {STR("GIT_SSL_CAINFO"), BUNDLE},      {STR("CARGO_HTTP_CAINFO"), BUNDLE},
+    {STR("NODE_EXTRA_CA_CERTS"), STR(SPAWN_CA_PATH)},
+};
+const size_t sandbox_trust_env_count = ARRAY_LEN(sandbox_trust_env);

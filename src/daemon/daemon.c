@@ -3,6 +3,8 @@
 #include "api/api.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "core/authority.h"
+#include "core/secret.h"
 #include "core/space.h"
 #include "core/volume.h"
 #include "daemon/banner.h"
@@ -41,6 +43,8 @@ struct daemon {
     struct unpacker *unpacker;
     struct images *images;
     struct volumes *volumes;
+    struct secrets *secrets;
+    struct authority authority;
     struct space *space;
     bool fake;
     const struct driver_ops *drivers[8]; /* NULL at the end */
@@ -340,6 +344,8 @@ static int open_sandboxes(struct daemon *d, struct err *e)
     if (gethostname(d->node, sizeof d->node) < 0)
         (void)snprintf(d->node, sizeof d->node, "localhost");
     d->node[sizeof d->node - 1] = '\0';
+    if (c->intercept && authority_open(c->state, d->node, &d->authority, e) < 0)
+        return -1;
     return sandboxes_open(&(struct sandboxes_config){.loop = &d->loop,
                                                      .store = d->store,
                                                      .events = d->events,
@@ -351,6 +357,8 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                                                      .installation = d->installation,
                                                      .space = d->space,
                                                      .keep_strays = d->foreign,
+                                                     .authority =
+                                                         c->intercept ? &d->authority : NULL,
                                                      .egress_dns = c->egress_dns,
                                                      .proxy_host = c->proxy_host,
                                                      .proxy_port = c->proxy_port,
@@ -401,6 +409,8 @@ static int open_server(struct daemon *d, struct err *e)
                                      .sandboxes = d->sandboxes,
                                      .images = d->images,
                                      .volumes = d->volumes,
+                                     .secrets = d->secrets,
+                                     .authority = c->intercept ? &d->authority : NULL,
                                      .space = d->space,
                                      .version = holt_version},
                 &d->api, e) < 0)
@@ -429,7 +439,9 @@ static int start(struct daemon *d, struct err *e)
         return -1;
     apply_settings(d);
     if (open_sandboxes(d, e) < 0 || open_images(d, e) < 0 ||
-        volumes_open(d->store, d->sandboxes, &d->volumes, e) < 0 || open_server(d, e) < 0)
+        volumes_open(d->store, d->sandboxes, &d->volumes, e) < 0 ||
+        secrets_open(d->store, d->sandboxes, d->conf->state, &d->secrets, e) < 0 ||
+        open_server(d, e) < 0)
         return -1;
     start_handles(d);
     return 0;
@@ -472,6 +484,8 @@ static void finish(struct daemon *d)
     d->api = api_free(d->api);
     d->images = images_free(d->images);
     d->volumes = volumes_free(d->volumes);
+    d->secrets = secrets_free(d->secrets);
+    authority_done(&d->authority);
     d->space = space_free(d->space);
     d->unpacker = d->fake ? unpacker_process_free(d->unpacker) : unpacker_sandbox_free(d->unpacker);
     d->identity = identity_close(d->identity);

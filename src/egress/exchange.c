@@ -41,21 +41,14 @@ struct exchange *exchange_new(const struct exchange_config *c)
     return x;
 }
 
-static void wipe(struct buf *b)
-{
-    if (b->size > 0)
-        mem_wipe(b->base, b->size);
-    buf_done(b);
-}
-
 struct exchange *exchange_free(struct exchange *x)
 {
     if (!x)
         return NULL;
-    wipe(&x->client_in);
-    wipe(&x->server_in);
-    wipe(&x->to_client);
-    wipe(&x->to_server);
+    buf_wipe(&x->client_in);
+    buf_wipe(&x->server_in);
+    buf_wipe(&x->to_client);
+    buf_wipe(&x->to_server);
     http1_body_done(&x->body);
     http1_body_done(&x->reply_body);
     scrub_done(&x->scrub);
@@ -256,12 +249,12 @@ static void take_request(struct exchange *x, const struct http1_request *r)
         bindings_scrub(x->c.ops->bindings(x->c.arg), &which, &x->scrub);
     write_request(x, r, &head);
     if (buf_len(&head) > FILLED_HEAD_MAX) {
-        wipe(&head);
+        buf_wipe(&head);
         reply_ourselves(x, 431, "the request is too large once its secrets are filled in");
         return;
     }
     buf_add_str(&x->to_server, buf_str(&head));
-    wipe(&head);
+    buf_wipe(&head);
     http1_body_done(&x->body);
     http1_body_init(&x->body, r->framing, q->content_length);
     x->request = http1_body_is_complete(&x->body) ? REQUEST_SENT : REQUEST_BODY;

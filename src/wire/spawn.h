@@ -19,6 +19,10 @@
 #define SPAWN_PATH_MAX 1023
 #define SPAWN_LIST_MAX 256 /* rows of one list reply */
 #define SPAWN_RELAY_PATH "/run/holt.sock"
+#define SPAWN_CA_MAX 8192
+/* Inside one that was made with an authority: it alone; all that the image trusts, and it. */
+#define SPAWN_CA_PATH "/etc/ssl/holt-ca.pem"
+#define SPAWN_BUNDLE_PATH "/etc/ssl/certs/ca-certificates.crt"
 #define SPAWN_NO_LIMIT 0 /* limits: 0 is none */
 
 enum spawn_side { SPAWN_HOST = 1, SPAWN_SPAWN = 2 };
@@ -103,6 +107,7 @@ struct spawn_create {
     uint32_t cpu_millis, pids, nofile;
     struct wire_rows layers; /* wire_text: layer ids, lowest first; none: the host image */
     struct wire_rows mounts; /* spawn_mount_row */
+    struct str ca;           /* PEM: an authority that it is to trust; "": none */
 };
 struct spawn_created {
     uint32_t pid;      /* of init, as the host sees it */
