@@ -2,7 +2,7 @@
  *
  *   sniff ─▶ HTTP head, or SOCKS greeting and request ─┐
  *   (redirected: the destination is known) ────────────┴▶ waits: judged, asked, resolved, dialled
- *        ─▶ TLS hello, where the verdict wants one ─▶ relay ─▶ gone
+ *        ─▶ TLS hello, where the verdict wants one ─▶ relay, or intercept ─▶ gone
  *   refused or failed: a reply that says why ─▶ linger ─▶ gone
  *
  * Plain descriptors under uv_poll: the relay copies by one shared buffer and holds memory only
@@ -30,6 +30,7 @@ enum conn_state {
     CONN_WAITS,
     CONN_HELLO,
     CONN_RELAY,
+    CONN_INTERCEPT,
     CONN_LINGER,
     CONN_CLOSED,
 };
@@ -56,7 +57,8 @@ struct conn {
     struct host host;
     unsigned port;
     struct policy_verdict verdict;
-    bool told; /* that it was allowed */
+    bool told;     /* that it was allowed */
+    bool approved; /* by a person */
     struct lookup *lookup;
     uint64_t question; /* 0: nobody was asked */
     struct ip addresses[CONN_ADDRESSES];
@@ -71,6 +73,8 @@ struct conn {
     struct http1_body body;
     struct buf head; /* as it goes to the server */
     bool request_done;
+
+    struct intercept *intercept; /* NULL: its bytes are relayed as they are */
 };
 
 /* --- conn.c --- */
@@ -84,6 +88,7 @@ void conn_send(struct side *to, struct str bytes); /* what is not taken waits in
 CHECKED bool conn_flush(struct side *s);           /* false: the peer takes no more, ever */
 void conn_linger(struct conn *c); /* sends what is in out, then waits a little for the end */
 void conn_tell(struct conn *c, enum egress_what what, const char *rule);
+CHECKED bool conn_spend(struct conn *c, size_t n); /* false: of the budget nothing is left */
 
 /* --- request.c: what the client asks for --- */
 void request_input(struct conn *c);                     /* bytes came, before the relay */
@@ -101,6 +106,13 @@ void target_dialled(struct conn *c);   /* the server's descriptor is writable, o
 void target_ask(const struct conn *c); /* tells holtd the question it waits for */
 void target_answered(struct conn *c, const struct egress_answer *a);
 bool target_is_allowed(struct conn *c); /* by the policy as it is now */
+
+/* --- intercept.c --- */
+bool intercept_is_needed(const struct conn *c);
+void intercept_begin(struct conn *c);
+bool intercept_is_new(const struct conn *c); /* its client has not shown that it wants us */
+void intercept_ready(struct side *s, int events);
+void intercept_free(struct intercept *t); /* takes NULL */
 
 /* --- relay.c --- */
 void relay_begin(struct conn *c);
