@@ -16,7 +16,6 @@ struct sandboxes;
 struct buf;
 
 #define SECRET_NAME_MAX 63
-#define SECRET_VALUE_MAX 4096
 
 struct secret_spec { /* valid during the call; of a change: what is absent stays */
     struct str name;
