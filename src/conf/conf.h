@@ -64,7 +64,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     int64_t message_rate, message_bytes, inbox_max, team_max;
     char *bindir; /* of holt-spawn, holt-init and holt-egress; "": holtd's own */
     bool intercept;
-    char *egress_dns, *proxy_host, *signing_key;
+    char *egress_dns, *egress_ca_file, *proxy_host, *signing_key;
     int64_t proxy_port;
 
     /* beside the rows */

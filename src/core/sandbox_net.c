@@ -257,6 +257,7 @@ void sandboxes_open_egress(struct sandboxes *all, const struct sandboxes_config 
                                                      .state = all->state,
                                                      .bindir = all->bindir,
                                                      .dns = c->egress_dns,
+                                                     .ca_file = c->egress_ca_file,
                                                      .proxy_host = c->proxy_host,
                                                      .proxy_port = c->proxy_port,
                                                      .proxy_key = c->signing_key,
@@ -293,9 +294,12 @@ const size_t sandbox_net_env_count = ARRAY_LEN(sandbox_net_env);
  * image's (docs/egress.md).  Node adds to those it brings, the others replace. */
 #define BUNDLE STR(SPAWN_BUNDLE_PATH)
 const struct pair sandbox_trust_env[] = {
-    {STR("SSL_CERT_FILE"), BUNDLE},       {STR("REQUESTS_CA_BUNDLE"), BUNDLE},
-    {STR("CURL_CA_BUNDLE"), BUNDLE},      {STR("PIP_CERT"), BUNDLE},
-    {STR("GIT_SSL_CAINFO"), BUNDLE},      {STR("CARGO_HTTP_CAINFO"), BUNDLE},
+    {STR("SSL_CERT_FILE"), BUNDLE},
+    {STR("REQUESTS_CA_BUNDLE"), BUNDLE},
+    {STR("CURL_CA_BUNDLE"), BUNDLE},
+    {STR("PIP_CERT"), BUNDLE},
+    {STR("GIT_SSL_CAINFO"), BUNDLE},
+    {STR("CARGO_HTTP_CAINFO"), BUNDLE},
     {STR("NODE_EXTRA_CA_CERTS"), STR(SPAWN_CA_PATH)},
 };
 const size_t sandbox_trust_env_count = ARRAY_LEN(sandbox_trust_env);

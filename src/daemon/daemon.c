@@ -346,27 +346,28 @@ static int open_sandboxes(struct daemon *d, struct err *e)
     d->node[sizeof d->node - 1] = '\0';
     if (c->intercept && authority_open(c->state, d->node, &d->authority, e) < 0)
         return -1;
-    return sandboxes_open(&(struct sandboxes_config){.loop = &d->loop,
-                                                     .store = d->store,
-                                                     .events = d->events,
-                                                     .drivers = d->drivers,
-                                                     .state = c->state,
-                                                     .bindir = d->bindir,
-                                                     .allows = &allows,
-                                                     .node = d->node,
-                                                     .installation = d->installation,
-                                                     .space = d->space,
-                                                     .keep_strays = d->foreign,
-                                                     .authority =
-                                                         c->intercept ? &d->authority : NULL,
-                                                     .egress_dns = c->egress_dns,
-                                                     .proxy_host = c->proxy_host,
-                                                     .proxy_port = c->proxy_port,
-                                                     .signing_key = c->signing_key,
-                                                     .sandboxes_max = c->sandboxes_max,
-                                                     .execs_max = c->execs_max,
-                                                     .output_bytes = c->output_bytes},
-                          &d->sandboxes, e);
+    return sandboxes_open(
+        &(struct sandboxes_config){.loop = &d->loop,
+                                   .store = d->store,
+                                   .events = d->events,
+                                   .drivers = d->drivers,
+                                   .state = c->state,
+                                   .bindir = d->bindir,
+                                   .allows = &allows,
+                                   .node = d->node,
+                                   .installation = d->installation,
+                                   .space = d->space,
+                                   .keep_strays = d->foreign,
+                                   .authority = c->intercept ? &d->authority : NULL,
+                                   .egress_dns = c->egress_dns,
+                                   .egress_ca_file = c->egress_ca_file,
+                                   .proxy_host = c->proxy_host,
+                                   .proxy_port = c->proxy_port,
+                                   .signing_key = c->signing_key,
+                                   .sandboxes_max = c->sandboxes_max,
+                                   .execs_max = c->execs_max,
+                                   .output_bytes = c->output_bytes},
+        &d->sandboxes, e);
 }
 
 /* The fake runtime has no mounts: there, and only there, archives are unpacked by a plain child. */

@@ -95,8 +95,8 @@ static int open_bundle(struct str ca)
 
 int step_bundle(struct sandbox *s, struct err *e)
 {
-    struct mount_attr readonly = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
-                                              MOUNT_ATTR_NODEV};
+    struct mount_attr readonly = {.attr_set =
+                                      MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
     AUTO(fd_close) int file = -1;
     int r;
 
@@ -146,8 +146,8 @@ static int open_plain(const char *path)
     struct open_how how = {.flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC,
                            .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS};
     AUTO(fd_close) int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    AUTO(fd_close) int fd = root < 0 ? -1 : (int)syscall(SYS_openat2, root, path + 1, &how,
-                                                         sizeof how);
+    AUTO(fd_close)
+    int fd = root < 0 ? -1 : (int)syscall(SYS_openat2, root, path + 1, &how, sizeof how);
     struct stat st;
 
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
@@ -186,8 +186,12 @@ static int trust_in_image(struct str ca)
 {
     static const char *const bundles[] = {SPAWN_BUNDLE_PATH, "/etc/pki/tls/certs/ca-bundle.crt",
                                           "/etc/ssl/cert.pem", "/etc/ssl/ca-bundle.pem"};
-    static const char *const dirs[] = {"/etc/ssl/certs", "/usr", "/usr/local", "/usr/local/share",
-                                       "/usr/local/share/ca-certificates", NULL};
+    static const char *const dirs[] = {"/etc/ssl/certs",
+                                       "/usr",
+                                       "/usr/local",
+                                       "/usr/local/share",
+                                       "/usr/local/share/ca-certificates",
+                                       NULL};
     const char *found = NULL;
     int r = 0;
 
