@@ -375,6 +375,9 @@ const struct setting setting_table[] = {
          .text = "Name servers that holt-egress asks for the names sandboxes may reach: "
                  "'ADDRESS[:PORT]', several with commas; empty: the system's. Read when "
                  "holt-egress starts.")},
+    {ROW(egress_ca_file, OP_STR, .preset = "", .max = 1024,
+         .text = "PEM file of authorities that holt-egress trusts, besides the system's, when it "
+                 "connects to hosts whose TLS it has opened. Read when holt-egress starts.")},
     {ROW(proxy_host, OP_STR, .preset = "", .max = 255,
          .text = "Opens the egress proxy on TCP too, for clients with credentials: the address "
                  "to listen on; a name: on all addresses. Empty: only sandboxes reach it."),

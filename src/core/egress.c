@@ -37,7 +37,7 @@ struct call {
 
 struct egress {
     struct egress_config c;
-    char *state, *bindir, *dns, *proxy_host, *proxy_key;
+    char *state, *bindir, *dns, *ca_file, *proxy_host, *proxy_key;
     int dir, fd; /* fd: -1: no connection */
     uv_poll_t *poll;
     bool started, greeted;
@@ -381,8 +381,19 @@ static void launch(struct egress *g)
     AUTO(mem_free) char *program = xasprintf("%s/holt-egress", g->bindir);
     AUTO(mem_free) char *log = xasprintf("%s/egress.log", g->state);
     char name[] = "holt-egress", state_option[] = "--state", dns_option[] = "--dns";
-    char *argv[] = {name, state_option, g->state, *g->dns ? dns_option : NULL, g->dns, NULL};
-    int r = launch_detached(program, argv, log, &g->pid);
+    char ca_option[] = "--cacert", *argv[8] = {name, state_option, g->state};
+    size_t n = 3;
+    int r;
+
+    if (*g->dns) {
+        argv[n++] = dns_option;
+        argv[n++] = g->dns;
+    }
+    if (*g->ca_file) {
+        argv[n++] = ca_option;
+        argv[n++] = g->ca_file;
+    }
+    r = launch_detached(program, argv, log, &g->pid);
 
     if (r < 0) {
         g->pid = 0;
@@ -438,6 +449,7 @@ struct egress *egress_new(const struct egress_config *c)
     g->state = xstrdup(c->state);
     g->bindir = xstrdup(c->bindir);
     g->dns = xstrdup(c->dns ? c->dns : "");
+    g->ca_file = xstrdup(c->ca_file ? c->ca_file : "");
     g->proxy_host = xstrdup(c->proxy_host ? c->proxy_host : "");
     g->proxy_key = c->proxy_key && *c->proxy_key ? xstrdup(c->proxy_key) : random_key();
     g->dir = open(c->state, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -465,6 +477,7 @@ struct egress *egress_free(struct egress *g)
     mem_free(g->state);
     mem_free(g->bindir);
     mem_free(g->dns);
+    mem_free(g->ca_file);
     mem_free(g->proxy_host);
     mem_wipe(g->proxy_key, strlen(g->proxy_key));
     mem_free(g->proxy_key);

@@ -22,7 +22,8 @@ struct egress_config {
     uv_loop_t *loop;
     struct timers *timers;
     const char *state, *bindir;
-    const char *dns; /* servers to ask for names; "": the system's */
+    const char *dns;     /* servers to ask for names; "": the system's */
+    const char *ca_file; /* of authorities it trusts besides the system's; "": none */
     /* Its TCP form, for clients with credentials that this key signed; host "" or NULL: none. */
     const char *proxy_host, *proxy_key;
     int64_t proxy_port;

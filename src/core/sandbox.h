@@ -104,7 +104,8 @@ struct sandboxes_config {
     const char *installation;           /* whose sandboxes these are; NULL: node */
     bool keep_strays;                   /* output logs without a row are another database's */
     const struct driver_allows *allows; /* NULL: nothing */
-    const char *egress_dns; /* whom holt-egress asks for names; NULL or "": the system's */
+    const char *egress_dns;     /* whom holt-egress asks for names; NULL or "": the system's */
+    const char *egress_ca_file; /* authorities it trusts besides the system's; NULL or "": none */
     const char *proxy_host, *signing_key; /* of holt-egress's TCP form: core/egress.h */
     int64_t proxy_port;
     const struct authority *authority; /* which sandboxes trust; NULL: nothing is intercepted */

@@ -257,6 +257,7 @@ void sandboxes_open_egress(struct sandboxes *all, const struct sandboxes_config 
                                                      .state = all->state,
                                                      .bindir = all->bindir,
                                                      .dns = c->egress_dns,
+                                                     .ca_file = c->egress_ca_file,
                                                      .proxy_host = c->proxy_host,
                                                      .proxy_port = c->proxy_port,
                                                      .proxy_key = c->signing_key,

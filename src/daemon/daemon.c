@@ -360,6 +360,7 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                                    .keep_strays = d->foreign,
                                    .authority = c->intercept ? &d->authority : NULL,
                                    .egress_dns = c->egress_dns,
+                                   .egress_ca_file = c->egress_ca_file,
                                    .proxy_host = c->proxy_host,
                                    .proxy_port = c->proxy_port,
                                    .signing_key = c->signing_key,

@@ -222,7 +222,7 @@ static void take_request(struct exchange *x, const struct http1_request *r)
 {
     const struct http_req *q = &r->req;
     struct str upgrade = http_req_header(q, "upgrade");
-    AUTO(buf_done) struct buf head = {0};
+    AUTO(buf_wipe) struct buf head = {0};
     struct binding_query which = query_of(x, q);
     char why[EXCHANGE_RULE];
 
@@ -249,12 +249,10 @@ static void take_request(struct exchange *x, const struct http1_request *r)
         bindings_scrub(x->c.ops->bindings(x->c.arg), &which, &x->scrub);
     write_request(x, r, &head);
     if (buf_len(&head) > FILLED_HEAD_MAX) {
-        buf_wipe(&head);
         reply_ourselves(x, 431, "the request is too large once its secrets are filled in");
         return;
     }
     buf_add_str(&x->to_server, buf_str(&head));
-    buf_wipe(&head);
     http1_body_done(&x->body);
     http1_body_init(&x->body, r->framing, q->content_length);
     x->request = http1_body_is_complete(&x->body) ? REQUEST_SENT : REQUEST_BODY;
