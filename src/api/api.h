@@ -22,7 +22,7 @@ struct api_config {
     struct volumes *volumes;
     struct secrets *secrets;
     const struct authority *authority; /* NULL: nothing is intercepted */
-    struct space *space; /* asked before uploads; NULL: nothing is kept free */
+    struct space *space;               /* asked before uploads; NULL: nothing is kept free */
     const char *version;
 };
 

@@ -7,6 +7,7 @@
 #include "ops/image.h"
 #include "ops/login.h"
 #include "ops/port.h"
+#include "ops/secret.h"
 #include "ops/server.h"
 #include "ops/token.h"
 #include "ops/volume.h"
@@ -74,6 +75,12 @@ const struct op_handler op_handlers[] = {
     {&op_volume_list,   volume_list_run},
     {&op_volume_get,    volume_get_run},
     {&op_volume_remove, volume_remove_run},
+    {&op_secret_create, secret_create_run},
+    {&op_secret_set,    secret_set_run},
+    {&op_secret_list,   secret_list_run},
+    {&op_secret_get,    secret_get_run},
+    {&op_secret_remove, secret_remove_run},
+    {&op_ca,            ca_run},
     {&op_port_tunnel,       port_tunnel_run},
     {&op_port_preview,      port_preview_run},
 };

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define PEM_MAX 8192
-#define DAYS 3652   /* ten years */
+#define DAYS 3652       /* ten years */
 #define NAME_MAX_LEN 64 /* RFC 5280 appendix A.1, ub-common-name */
 
 void authority_done(struct authority *a)

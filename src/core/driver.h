@@ -48,7 +48,7 @@ struct driver_spec { /* what to make; valid during the call */
     size_t layer_count;
     struct sandbox_limits limits;
     bool rootfs_ro, memory_upper, nesting, relay;
-    bool restart; /* the upper of an earlier life is there and is used again */
+    bool restart;  /* the upper of an earlier life is there and is used again */
     struct str ca; /* PEM of the authority that it is to trust; empty: none */
     bool network;  /* its connections lead to listeners; else to nothing */
     const struct sandbox_mount *mounts;

@@ -34,9 +34,9 @@ struct sandboxes {
     uv_loop_t *loop;
     struct store *store;
     struct timers *timers;
-    struct images *images;   /* or NULL: the host's only */
-    struct volumes *volumes; /* or NULL: none */
-    struct secrets *secrets; /* or NULL: none */
+    struct images *images;             /* or NULL: the host's only */
+    struct volumes *volumes;           /* or NULL: none */
+    struct secrets *secrets;           /* or NULL: none */
     const struct authority *authority; /* or NULL: nothing is intercepted */
     struct space *space;
     sandbox_relay relay; /* or NULL */

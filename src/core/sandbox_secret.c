@@ -195,9 +195,8 @@ void sandbox_secret_unreached(const struct sandbox *s, size_t at, struct jw *w)
 {
     AUTO(policy_free) struct policy *p = NULL;
     struct err e;
-    struct secret *of = s->all->secrets
-                            ? secret_find(s->all->secrets, str_of(s->secrets[at].id), &e)
-                            : NULL;
+    struct secret *of =
+        s->all->secrets ? secret_find(s->all->secrets, str_of(s->secrets[at].id), &e) : NULL;
     struct secret_info i = {0};
     const json_t *hosts;
 

@@ -1,9 +1,10 @@
-#include "core/secret_inside.h"
+#include "core/secret.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/sandbox_inside.h"
+#include "core/secret_inside.h"
 
 #include <stdio.h>
 
@@ -361,8 +362,9 @@ static int check_how(struct secrets *l, const struct secret_spec *spec, enum sec
     if (!old && how == SECRET_CHANGE)
         return not_found(spec->name, e);
     if (!old && !spec->value.p)
-        return err_set(e, ERR_INVALID, 0, "field 'value' is needed: there is no secret '" STR_FMT
-                                          "' yet", STR_ARG(spec->name));
+        return err_set(e, ERR_INVALID, 0,
+                       "field 'value' is needed: there is no secret '" STR_FMT "' yet",
+                       STR_ARG(spec->name));
     if (!old && l->count >= SECRETS_MAX)
         return err_set(e, ERR_LIMIT, 0, "there are %d secrets already", SECRETS_MAX);
     if (spec->value.p && l->locked.code != ERR_NONE && l->count > 0) {

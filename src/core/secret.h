@@ -16,16 +16,15 @@ struct sandboxes;
 struct buf;
 
 #define SECRET_NAME_MAX 63
-#define SECRET_VALUE_MAX 4096
 
 struct secret_spec { /* valid during the call; of a change: what is absent stays */
     struct str name;
-    struct str value;      /* p NULL: absent */
-    struct op_list hosts;  /* n 0: absent */
+    struct str value;              /* p NULL: absent */
+    struct op_list hosts;          /* n 0: absent */
     const struct op_list *methods; /* NULL: absent; none: every method */
-    struct str path;       /* p NULL: absent; empty: every path */
-    struct op_list places; /* "header", "query", "basic"; n 0: absent */
-    const bool *plain;     /* NULL: absent */
+    struct str path;               /* p NULL: absent; empty: every path */
+    struct op_list places;         /* "header", "query", "basic"; n 0: absent */
+    const bool *plain;             /* NULL: absent */
 };
 
 struct secret_info {
@@ -62,7 +61,7 @@ void secret_info(const struct secret *s, struct secret_info *ret);
 
 /* --- for sandboxes --- */
 
-struct secret_use { /* what a create asks for */
+struct secret_use {       /* what a create asks for */
     struct str name, env; /* env empty: made from the name */
 };
 #define PLACEHOLDER_SIZE 48

@@ -11,7 +11,7 @@ struct secrets {
     char *key_path;
     unsigned char key[SEAL_KEY];
     bool has_key;
-    struct err locked;      /* why the key cannot be used; code ERR_NONE: it can, or is not needed */
+    struct err locked; /* why the key cannot be used; code ERR_NONE: it can, or is not needed */
     struct secret **sorted; /* by id */
     size_t count, size;
 };

@@ -1,18 +1,17 @@
 /* Which requests a secret is for, as it is asked for and as it is kept. */
 #include "core/secret_inside.h"
 
-#include "proto/ip.h"
+#include "proto/binding.h"
+#include "proto/http1.h"
 
 #define HOSTS_MAX 32
-#define METHODS_MAX 16
-#define METHOD_LEN 32
-#define PATH_LEN 1024
 
 static const char *const places[] = {"header", "query", "basic"};
 
 int secret_name_check(struct str name, struct err *e)
 {
-    if (name.n > 0 && name.n <= SECRET_NAME_MAX && op_pattern_fits(op_pattern(OP_PATTERN_NAME), name))
+    if (name.n > 0 && name.n <= SECRET_NAME_MAX &&
+        op_pattern_fits(op_pattern(OP_PATTERN_NAME), name))
         return 0;
     (void)err_set(e, ERR_INVALID, 0, "field 'name': '" STR_FMT "' is no name",
                   (int)size_min(name.n, 64), name.p ? name.p : "");
@@ -22,21 +21,20 @@ int secret_name_check(struct str name, struct err *e)
 /* It must be able to stand in a header (RFC 9110 5.5); the value itself is never repeated. */
 int secret_value_check(struct str value, struct err *e)
 {
-    if (value.n == 0 || value.n > SECRET_VALUE_MAX)
-        return err_set(e, ERR_INVALID, 0, "field 'value' must have 1 to %d bytes", SECRET_VALUE_MAX);
-    for (size_t i = 0; i < value.n; i++)
-        if ((unsigned char)value.p[i] < 0x20 || value.p[i] == 0x7f) {
-            (void)err_set(e, ERR_INVALID, 0, "field 'value' holds a control character at byte %zu",
-                          i);
-            return err_hint(e, "one line, without a line break at its end");
-        }
+    if (value.n < BINDING_VALUE_MIN || value.n > BINDING_VALUE_MAX)
+        return err_set(e, ERR_INVALID, 0, "field 'value' must have %d to %d bytes",
+                       BINDING_VALUE_MIN, BINDING_VALUE_MAX);
+    if (!http1_is_value(value)) {
+        (void)err_set(e, ERR_INVALID, 0, "field 'value' holds a byte that no header may hold");
+        return err_hint(e, "one line, without a line break at its end");
+    }
     return 0;
 }
 
 static int add_host(json_t *to, struct str host, struct err *e)
 {
     char name[2 + HOST_NAME_MAX_LEN + 1] = "*.";
-    bool below = str_starts(host, STR("*."));
+    bool wild;
     struct ip ip;
 
     if (ip_parse(host, &ip)) {
@@ -44,9 +42,9 @@ static int add_host(json_t *to, struct str host, struct err *e)
                       (int)size_min(host.n, 64), host.p);
         return err_hint(e, "a secret is for names, exact or like *.example.com");
     }
-    if (host_name_canonical(below ? str_skip(host, 2) : host, name + 2, e) < 0)
+    if (match_name_parse(host, name + 2, &wild, e) < 0)
         return err_wrap(e, "field 'hosts'");
-    json_array_append_new(to, json_string(below ? name : name + 2));
+    json_array_append_new(to, json_string(wild ? name : name + 2));
     return 0;
 }
 
@@ -63,43 +61,37 @@ static int make_hosts(struct op_list hosts, json_t *rule, struct err *e)
     return 0;
 }
 
+/* Takes v. */
+static int put(json_t *rule, const char *key, json_t *v,
+               int (*check)(struct match *m, const json_t *v, struct err *e), struct err *e)
+{
+    struct match m = {0};
+    int r = check(&m, v, e);
+
+    match_done(&m);
+    json_object_set_new(rule, key, v);
+    return r < 0 ? err_wrap(e, "field '%s'", key) : 0;
+}
+
 static int make_methods(const struct op_list *methods, json_t *rule, struct err *e)
 {
-    json_t *to = json_array();
+    json_t *to;
 
     (void)json_object_del(rule, "methods");
-    if (methods->n > METHODS_MAX) {
-        json_decref(to);
-        return err_set(e, ERR_INVALID, 0, "field 'methods': more than %d", METHODS_MAX);
-    }
-    json_object_set_new(rule, "methods", to);
-    for (size_t i = 0; i < methods->n; i++) {
-        struct str m = methods->v[i];
-        bool good = m.n > 0 && m.n <= METHOD_LEN;
-
-        for (size_t k = 0; good && k < m.n; k++)
-            good = (m.p[k] >= 'A' && m.p[k] <= 'Z') || m.p[k] == '-';
-        if (!good)
-            return err_set(e, ERR_INVALID, 0,
-                           "field 'methods' holds names like 'GET', in capitals");
-        json_array_append_new(to, json_stringn(m.p, m.n));
-    }
     if (methods->n == 0)
-        (void)json_object_del(rule, "methods");
-    return 0;
+        return 0;
+    to = json_array();
+    for (size_t i = 0; i < methods->n; i++)
+        json_array_append_new(to, json_stringn(methods->v[i].p, methods->v[i].n));
+    return put(rule, "methods", to, match_methods, e);
 }
 
 static int make_path(struct str path, json_t *rule, struct err *e)
 {
-    ptrdiff_t star = str_index(path, '*');
-
     (void)json_object_del(rule, "path");
     if (path.n == 0)
         return 0;
-    if (path.p[0] != '/' || path.n > PATH_LEN || (star >= 0 && (size_t)star != path.n - 1))
-        return err_set(e, ERR_INVALID, 0, "field 'path' is not like '/v1/models' or '/v1/*'");
-    json_object_set_new(rule, "path", json_stringn(path.p, path.n));
-    return 0;
+    return put(rule, "path", json_stringn(path.p, path.n), match_path, e);
 }
 
 /* None asked for: all. */
@@ -136,8 +128,7 @@ int secret_rule_make(const struct secret_spec *spec, const json_t *old, json_t *
     if ((spec->hosts.n > 0 && make_hosts(spec->hosts, rule, e) < 0) ||
         (spec->methods && make_methods(spec->methods, rule, e) < 0) ||
         (spec->path.p && make_path(spec->path, rule, e) < 0) ||
-        ((spec->places.n > 0 || !old) &&
-         make_places(spec->places, rule, e) < 0))
+        ((spec->places.n > 0 || !old) && make_places(spec->places, rule, e) < 0))
         return -1;
     json_object_set_new(rule, "plain", json_boolean(plain));
     *ret = TAKE(rule);

@@ -4,6 +4,7 @@
 #include "ops/image.h"
 #include "ops/login.h"
 #include "ops/port.h"
+#include "ops/secret.h"
 #include "ops/server.h"
 #include "ops/token.h"
 #include "ops/volume.h"
@@ -71,6 +72,12 @@ const struct op *const op_table[] = {
     &op_volume_list,
     &op_volume_get,
     &op_volume_remove,
+    &op_secret_create,
+    &op_secret_set,
+    &op_secret_list,
+    &op_secret_get,
+    &op_secret_remove,
+    &op_ca,
     &op_port_tunnel,
     &op_port_preview,
     NULL,
@@ -86,6 +93,7 @@ const struct op_group op_groups[] = {
     {"port", "Servers inside a sandbox."},
     {"image", "Images: what sandboxes start from."},
     {"volume", "Volumes: files that several sandboxes have."},
+    {"secret", "Secrets: values that sandboxes use and never hold."},
     {"token", "Tokens: who may ask, and for what."},
     {"event", "Events: every change of state, in order, kept and replayable."},
     {"audit", "Audit: who read what, what was refused, and the proof that nothing was changed."},
@@ -116,6 +124,7 @@ const char *perm_name(enum perm p)
         [PERM_SANDBOX_WRITE] = "sandbox.write",
         [PERM_SANDBOX_CONTENT] = "sandbox.content",
         [PERM_IMAGE_WRITE] = "image.write",
+        [PERM_SECRETS] = "secrets",
         [PERM_TEAM_READ] = "team.read",
         [PERM_TEAM_WRITE] = "team.write",
         [PERM_TEAM_RULE] = "team.rule",

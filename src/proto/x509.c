@@ -72,7 +72,8 @@ static bool fill(X509 *x, EVP_PKEY *k, const char *name, int64_t days)
            X509_set_issuer_name(x, subject) && X509_set_pubkey(x, k) &&
            add_extension(x, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
            add_extension(x, NID_key_usage, "critical,keyCertSign,cRLSign") &&
-           add_extension(x, NID_subject_key_identifier, "hash") && X509_sign(x, k, EVP_sha256()) > 0;
+           add_extension(x, NID_subject_key_identifier, "hash") &&
+           X509_sign(x, k, EVP_sha256()) > 0;
 }
 
 static void take(BIO *from, struct buf *to)

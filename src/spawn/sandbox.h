@@ -89,7 +89,7 @@ struct sandbox {
 /* For initializers: it holds no descriptor yet. */
 #define SANDBOX_NO_FDS                                                                             \
     .dir = -1, .listener = -1, .net = {-1, -1, -1, -1}, .upper = -1, .disk = -1, .dev_tree = -1,   \
-    .trust = -1, .cg2 = -1, .cg2_work = -1, .go = {-1, -1}, .report = {-1, -1}, .ids.userns = -1,               \
+    .trust = -1, .cg2 = -1, .cg2_work = -1, .go = {-1, -1}, .report = {-1, -1}, .ids.userns = -1,  \
     .ended.fd = -1, .told.fd = -1, .job.told.fd = -1, .oom.fd = -1, .oom_file = -1
 
 /* Runs the steps of spawn up to the child's start; the rest is events. */

@@ -73,6 +73,12 @@ static const struct {
     {"volume.list",     "ogpa"},
     {"volume.get",      "ogpa"},
     {"volume.remove",   "gpa"},
+    {"secret.create",   "pa"},
+    {"secret.set",      "pa"},
+    {"secret.list",     "opa"},
+    {"secret.get",      "opa"},
+    {"secret.remove",   "pa"},
+    {"ca",              "opa"},
 };
 static const struct {
     enum role role;
