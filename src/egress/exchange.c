@@ -121,14 +121,16 @@ static struct binding_query query_of(const struct exchange *x, const struct http
 /* RFC 9110 section 7.4: a request for another host than that to which the connection goes. */
 static bool is_for_host(const struct exchange *x, struct str authority)
 {
-    const char *colon = memrchr(authority.p, ':', authority.n);
-    size_t at = colon ? (size_t)(colon - authority.p) : authority.n;
     uint64_t port = x->c.tls ? 443 : 80;
+    const char *colon;
     struct host h;
     struct err e;
+    size_t at;
 
     if (authority.n == 0)
         return true; /* HTTP/1.0: the server gets ours */
+    colon = memrchr(authority.p, ':', authority.n);
+    at = colon ? (size_t)(colon - authority.p) : authority.n;
     if (authority.p[authority.n - 1] == ']')
         at = authority.n;
     if (at < authority.n && str_parse_u64(str_skip(authority, at + 1), &port) < 0)
@@ -146,7 +148,7 @@ static bool overrides(struct str name)
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (str_eq_c(name, names[i]))
-            return true;
+            return !guard_left_out("overrides");
     return false;
 }
 
@@ -231,7 +233,7 @@ static void take_request(struct exchange *x, const struct http1_request *r)
     x->old_client = q->version == HTTP_1_0;
     x->upgrade = r->wants_upgrade && str_case_eq_c(upgrade, "websocket") && !x->c.proxy &&
                  r->framing == HTTP1_NO_BODY;
-    if (!is_for_host(x, q->authority) && !guard_left_out("host")) {
+    if (!is_for_host(x, q->authority)) {
         refuse(x, 421, "a request for another host");
         return;
     }

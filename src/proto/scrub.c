@@ -182,6 +182,8 @@ static size_t pass(const struct scrub *s, struct str in, bool last, struct buf *
 {
     size_t i = 0, from = 0;
 
+    if (in.n == 0)
+        return 0;
     while (i < in.n) {
         const struct scrub_form *f = NULL;
         size_t n = 0;
