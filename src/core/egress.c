@@ -109,8 +109,8 @@ static void call_ask(struct egress *g, struct call *x, struct egress_msg *m)
     if (x->failed.code == ERR_NONE && egress_encode(m, EGRESS_HOST, &o, &x->failed) == 0) {
         x->packet = xmemdup(bytes, o.n);
         x->size = o.n;
-        mem_wipe(bytes, o.n);
     }
+    mem_wipe(bytes, o.n);
     if (x->failed.code != ERR_NONE) {
         timer_set(g->c.timers, &g->soon, TIMER_SOON, soon_due);
         return;

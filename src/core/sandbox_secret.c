@@ -261,8 +261,13 @@ void sandboxes_tell_secret(struct sandboxes *all, const char *id, store_done don
     for (size_t i = 0; all && i < all->count; i++) {
         struct sandbox *s = all->sorted[i];
 
-        if (!s->networked || !has(s, id) || !egress_is_up(all->egress))
+        if (!s->networked || !has(s, id))
             continue;
+        if (!egress_is_up(all->egress)) { /* nobody waits for it: when it is there, all is told */
+            if (s->wiring)                /* but what waits to be told is older than this */
+                sandbox_tell_secrets(s, NULL, NULL);
+            continue;
+        }
         t->pending++;
         sandbox_tell_secrets(s, told, t);
     }

@@ -127,6 +127,8 @@ def test_a_sandbox_has_a_placeholder_of_its_own(holtd):
     assert r["stdout"] == "mine\n"
     r = holtd.ok("POST", "/holt/v1/run", {"command": "echo $GH_TOKEN", "secret": ["gh-token"]})
     assert re.fullmatch(PLACEHOLDER + "\n", r["stdout"])
+    holtd.ok("POST", f"/holt/v1/sandboxes/{b['id']}/restart", {"force": True})
+    assert env_of(holtd, b["id"], "TOKEN") == found[2]
     holtd.ok("DELETE", "/holt/v1/secrets/gh-token")  # it may go while it is used
     assert holtd.ok("GET", f"/holt/v1/sandboxes/{b['id']}")["secrets"] == [{"name": "gh-token", "env": "TOKEN", "unreachable": []}]
     assert env_of(holtd, b["id"], "TOKEN") == found[2]

@@ -398,6 +398,16 @@ def test_all_is_told_again_after_deaths(world, box):
     assert world.run(box, "echo $API_KEY") == placeholder
 
 
+def test_it_is_kept_over_stop_and_start(world):
+    box = world.holtd.ok("POST", "/holt/v1/sandboxes", {"network": world.policy(), "secret": ["api"]})["id"]
+    placeholder = world.run(box, "echo $API")
+    world.holtd.ok("POST", f"/holt/v1/sandboxes/{box}/restart", {"force": True})
+    del world.secure.seen[:]
+    world.run(box, f'{CURL} -H "X-Key: $API" {world.url("/echo")}')
+    assert f"x-key: {CANARY}" in world.secure.got() and world.run(box, "echo $API") == placeholder
+    world.holtd.ok("DELETE", f"/holt/v1/sandboxes/{box}")
+
+
 # --- last: it is nowhere ---
 
 HOLDER = REQUESTS + """
