@@ -253,6 +253,16 @@ static void send_calls(struct egress *g)
     (void)uv_poll_start(g->poll, UV_READABLE | (full ? UV_WRITABLE : 0), on_poll);
 }
 
+/* Before what waits to be told of sandboxes. */
+static struct call *call_first(struct egress *g, driver_done done, void *arg)
+{
+    struct call *x = call_new(g, done, arg);
+
+    list_unlink(&x->link);
+    list_push(g->calls.next, &x->link);
+    return x;
+}
+
 static void proxy_opened(void *arg, const struct err *e)
 {
     const struct egress *g = arg;
@@ -269,7 +279,7 @@ static void open_proxy(struct egress *g)
         return;
     m.u.listen = (struct egress_listen){str_of(g->proxy_host), (uint16_t)g->c.proxy_port,
                                         str_of(g->proxy_key)};
-    call_ask(g, call_new(g, proxy_opened, g), &m);
+    call_ask(g, call_first(g, proxy_opened, g), &m);
 }
 
 static void authority_taken(void *arg, const struct err *e)
@@ -282,15 +292,11 @@ static void authority_taken(void *arg, const struct err *e)
 static void put_authority(struct egress *g)
 {
     struct egress_msg m = {.type = EGRESS_CA};
-    struct call *x;
 
     if (!g->c.authority)
         return;
     m.u.ca = (struct egress_ca){buf_str(&g->c.authority->cert), buf_str(&g->c.authority->key)};
-    x = call_new(g, authority_taken, NULL);
-    list_unlink(&x->link); /* before what waits: sandboxes are told next */
-    list_push(g->calls.next, &x->link);
-    call_ask(g, x, &m);
+    call_ask(g, call_first(g, authority_taken, NULL), &m);
 }
 
 static void on_done(struct egress *g, const struct egress_msg *m)
@@ -310,16 +316,16 @@ static void on_packet(struct egress *g, const struct egress_msg *m)
     if (m->type == EGRESS_KNOWN) {
         (void)map_set(&g->known, m->u.name.id, g);
     } else if (m->type == EGRESS_WELCOME) {
-        g->greeted = m->u.welcome.version == EGRESS_VERSION;
-        if (!g->greeted) {
+        if (m->u.welcome.version != EGRESS_VERSION) {
             disconnect(g, "it speaks another version: restart it");
             return;
         }
         if (m->u.welcome.dropped > 0)
             log_warn("egress verdicts were lost while nobody took them",
                      LOG_N("count", m->u.welcome.dropped));
-        put_authority(g);
         open_proxy(g);
+        put_authority(g);
+        g->greeted = true; /* from here on what is asked is sent */
         g->c.ops->ready(g->c.arg);
         send_calls(g);
     } else if (m->type == EGRESS_DONE) {
