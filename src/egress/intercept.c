@@ -233,8 +233,10 @@ static void update(struct conn *c)
     struct intercept *t = c->intercept;
     struct side *cl = &c->client, *sv = &c->server;
 
-    if (cl->eof)
+    if (cl->eof) {
         exchange_client_ended(t->x);
+        conn_expire(c, CONN_HALF_MS);
+    }
     if (sv->eof && sv->fd >= 0) {
         if (t->server && !t->server_ready)
             server_failed(c, "the server ended the connection before TLS was there");
