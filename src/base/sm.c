@@ -28,3 +28,14 @@ const char *sm_name(const struct sm *m)
 {
     return m->table[m->state].name;
 }
+
+bool sm_find(const struct sm_state *table, int count, struct str name, int *ret)
+{
+    for (int i = 0; i < count; i++) {
+        if (!str_eq_c(name, table[i].name))
+            continue;
+        *ret = i;
+        return true;
+    }
+    return false;
+}

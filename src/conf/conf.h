@@ -41,7 +41,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     /* sandboxes */
     char *runtime; /* the default one */
     struct conf_list host_mounts;
-    bool nesting, sbx_async_exec;
+    bool nesting, sbx_async_exec, intercept;
     int64_t sandboxes_max, execs_max, output_bytes, disk_reserve;
     /* what the described systems' interfaces make */
     char *seed_image; /* "": each one's own */
@@ -63,7 +63,6 @@ struct config { /* each member is one row in settings.c; texts are owned */
     int64_t agent_heartbeat_ms, agent_cycle, agent_missed, task_grace_ms;
     int64_t message_rate, message_bytes, inbox_max, team_max;
     char *bindir; /* of holt-spawn, holt-init and holt-egress; "": holtd's own */
-    bool intercept;
     char *egress_dns, *egress_ca_file, *proxy_host, *signing_key;
     int64_t proxy_port;
 

@@ -72,9 +72,9 @@ enum agent_status agent_status_of(const struct team *t, const struct agent *a)
     "FROM agents "
 _Static_assert(CARD_IN_PROGRESS == 2, "AGENT_SELECT counts cards in progress");
 
-static void read_agent(const struct team *t, const struct store_rows *r, struct agent *a)
+static void read_agent(const struct team *t, const struct store_rows *r, void *to)
 {
-    *a = (struct agent){
+    *(struct agent *)to = (struct agent){
         .name = team_column(t, r, 0),
         .type = team_column(t, r, 1),
         .description = team_column(t, r, 2),
@@ -116,25 +116,16 @@ int agent_need(struct team *t, struct str name, struct agent *ret, struct err *e
 
     if (r != 0)
         return r < 0 ? -1 : 0;
-    err_set(e, ERR_NOT_FOUND, 0, "there is no agent '" STR_FMT "'",
-            (int)size_min(name.n, TEAM_NAME_MAX), name.p);
-    err_object(e, "agent", arena_cstr(t->arena, name));
+    team_missing(t, "agent", name, e);
     return err_hint(e, "an agent registers itself first");
 }
 
 int agent_all(struct team *t, struct agent_list *ret, struct err *e)
 {
-    struct store_rows *rows;
-    int r;
+    struct team_rows l = {.size = sizeof *ret->v, .read = read_agent};
+    int r = team_read(t, AGENT_SELECT "ORDER BY name", NO_PARAMS, &l, e);
 
-    *ret = (struct agent_list){0};
-    if (tx_query(t->tx, AGENT_SELECT "ORDER BY name", NO_PARAMS, &rows, e) < 0)
-        return -1;
-    while ((r = rows_step(rows, e)) > 0) {
-        ret->v = team_grow(t->arena, ret->v, ret->n, sizeof *ret->v);
-        read_agent(t, rows, &ret->v[ret->n++]);
-    }
-    rows_end(rows);
+    *ret = (struct agent_list){l.v, l.n};
     return r;
 }
 

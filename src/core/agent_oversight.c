@@ -6,13 +6,6 @@
 
 #define CHECKPOINTS_KEPT 1000 /* of one agent */
 
-static struct str new_id(struct team *t, const char *prefix)
-{
-    char id[ID_SIZE];
-
-    return arena_str(t->arena, str_of(id_make(prefix, id)));
-}
-
 /* --- checkpoints --- */
 
 static void checkpoint_event(struct team *t, const struct checkpoint *c)
@@ -65,7 +58,7 @@ int agent_checkpoint(struct team *t, struct checkpoint *c, struct err *e)
         c->metadata.n > TEAM_TEXT_MAX || c->card.n > TEAM_NAME_MAX)
         return err_set(e, ERR_TOO_LARGE, 0, "a text of the checkpoint has more than %d bytes",
                        TEAM_TEXT_MAX);
-    c->id = new_id(t, "ck");
+    c->id = team_id(t, "ck");
     c->sequence = ++a.sequence;
     c->created_ms = t->now_ms;
     a.ticks = 0;
@@ -86,33 +79,31 @@ int agent_checkpoint(struct team *t, struct checkpoint *c, struct err *e)
                : 0;
 }
 
+static void read_checkpoint(const struct team *t, const struct store_rows *r, void *to)
+{
+    *(struct checkpoint *)to = (struct checkpoint){
+        .id = team_column(t, r, 0),
+        .agent = team_column(t, r, 1),
+        .card = team_column(t, r, 2),
+        .state = team_column(t, r, 3),
+        .rationale = team_column(t, r, 4),
+        .metadata = team_column(t, r, 5),
+        .sequence = rows_int(r, 6),
+        .created_ms = rows_int(r, 7),
+    };
+}
+
 int agent_checkpoints(struct team *t, struct str agent, int64_t limit, struct checkpoint_list *ret,
                       struct err *e)
 {
-    struct store_rows *rows;
-    int r;
+    struct team_rows l = {.size = sizeof *ret->v, .read = read_checkpoint};
+    int r = team_read(
+        t,
+        "SELECT id, agent, card, state, rationale, metadata, sequence, created_ms FROM "
+        "checkpoints WHERE agent = :agent ORDER BY id DESC LIMIT :limit",
+        PARAMS(P_TEXT("agent", agent), P_INT("limit", i64_min(limit, TEAM_PAGE_MAX))), &l, e);
 
-    *ret = (struct checkpoint_list){0};
-    if (tx_query(t->tx,
-                 "SELECT id, agent, card, state, rationale, metadata, sequence, created_ms FROM "
-                 "checkpoints WHERE agent = :agent ORDER BY id DESC LIMIT :limit",
-                 PARAMS(P_TEXT("agent", agent), P_INT("limit", i64_min(limit, TEAM_PAGE_MAX))),
-                 &rows, e) < 0)
-        return -1;
-    while ((r = rows_step(rows, e)) > 0) {
-        ret->v = team_grow(t->arena, ret->v, ret->n, sizeof *ret->v);
-        ret->v[ret->n++] = (struct checkpoint){
-            .id = team_column(t, rows, 0),
-            .agent = team_column(t, rows, 1),
-            .card = team_column(t, rows, 2),
-            .state = team_column(t, rows, 3),
-            .rationale = team_column(t, rows, 4),
-            .metadata = team_column(t, rows, 5),
-            .sequence = rows_int(rows, 6),
-            .created_ms = rows_int(rows, 7),
-        };
-    }
-    rows_end(rows);
+    *ret = (struct checkpoint_list){l.v, l.n};
     return r;
 }
 
@@ -121,29 +112,27 @@ int agent_checkpoints(struct team *t, struct str agent, int64_t limit, struct ch
 #define DIRECTIVE_SELECT                                                                           \
     "SELECT id, agent, kind, reason, actor, flush, issued_ms, ended_ms FROM directives "
 
+static void read_directive(const struct team *t, const struct store_rows *r, void *to)
+{
+    *(struct directive *)to = (struct directive){
+        .id = team_column(t, r, 0),
+        .agent = team_column(t, r, 1),
+        .kind = team_column(t, r, 2),
+        .reason = team_column(t, r, 3),
+        .actor = team_column(t, r, 4),
+        .flush = rows_int(r, 5) != 0,
+        .issued_ms = rows_int(r, 6),
+        .ended_ms = rows_int(r, 7),
+    };
+}
+
 static int read_directives(struct team *t, const char *sql, const struct store_param *p, size_t n,
                            struct directive_list *ret, struct err *e)
 {
-    struct store_rows *rows;
-    int r;
+    struct team_rows l = {.size = sizeof *ret->v, .read = read_directive};
+    int r = team_read(t, sql, p, n, &l, e);
 
-    *ret = (struct directive_list){0};
-    if (tx_query(t->tx, sql, p, n, &rows, e) < 0)
-        return -1;
-    while ((r = rows_step(rows, e)) > 0) {
-        ret->v = team_grow(t->arena, ret->v, ret->n, sizeof *ret->v);
-        ret->v[ret->n++] = (struct directive){
-            .id = team_column(t, rows, 0),
-            .agent = team_column(t, rows, 1),
-            .kind = team_column(t, rows, 2),
-            .reason = team_column(t, rows, 3),
-            .actor = team_column(t, rows, 4),
-            .flush = rows_int(rows, 5) != 0,
-            .issued_ms = rows_int(rows, 6),
-            .ended_ms = rows_int(rows, 7),
-        };
-    }
-    rows_end(rows);
+    *ret = (struct directive_list){l.v, l.n};
     return r;
 }
 
@@ -169,7 +158,7 @@ static int give(struct team *t, struct directive *d, const char *event, struct e
 {
     if (d->reason.n > TEAM_TEXT_MAX)
         return err_set(e, ERR_TOO_LARGE, 0, "the reason has more than %d bytes", TEAM_TEXT_MAX);
-    d->id = new_id(t, "dv");
+    d->id = team_id(t, "dv");
     d->actor = arena_str(t->arena, str_of(t->who.actor));
     d->issued_ms = t->now_ms;
     if (tx_run(t->tx,

@@ -19,13 +19,12 @@ const char *approval_state_name(enum approval_state s)
 
 bool approval_state_parse(struct str s, enum approval_state *ret)
 {
-    for (int i = 0; i < APPROVAL_STATES; i++) {
-        if (!str_eq_c(s, approval_states[i].name))
-            continue;
-        *ret = (enum approval_state)i;
-        return true;
-    }
-    return false;
+    int i;
+
+    if (!sm_find(approval_states, APPROVAL_STATES, s, &i))
+        return false;
+    *ret = (enum approval_state)i;
+    return true;
 }
 
 static void approval_event(struct team *t, const char *type, const struct approval *a)
@@ -59,36 +58,34 @@ static void approval_event(struct team *t, const char *type, const struct approv
     "SELECT id, kind, agent, action, project, card, note, blocked_reason, blocked_by, "            \
     "decided_by, reason, status_to, state, created_ms, decided_ms FROM approvals "
 
+static void read_approval(const struct team *t, const struct store_rows *r, void *to)
+{
+    *(struct approval *)to = (struct approval){
+        .id = team_column(t, r, 0),
+        .kind = team_column(t, r, 1),
+        .agent = team_column(t, r, 2),
+        .action = team_column(t, r, 3),
+        .project = team_column(t, r, 4),
+        .card = team_column(t, r, 5),
+        .move = {.note = team_column(t, r, 6),
+                 .blocked_reason = team_column(t, r, 7),
+                 .blocked_by = team_column(t, r, 8),
+                 .to = (enum card_status)rows_int(r, 11)},
+        .decided_by = team_column(t, r, 9),
+        .reason = team_column(t, r, 10),
+        .state = (enum approval_state)rows_int(r, 12),
+        .created_ms = rows_int(r, 13),
+        .decided_ms = rows_int(r, 14),
+    };
+}
+
 static int read_all(struct team *t, const char *sql, const struct store_param *p, size_t n,
                     struct approval_list *ret, struct err *e)
 {
-    struct store_rows *rows;
-    int r;
+    struct team_rows l = {.size = sizeof *ret->v, .read = read_approval};
+    int r = team_read(t, sql, p, n, &l, e);
 
-    *ret = (struct approval_list){0};
-    if (tx_query(t->tx, sql, p, n, &rows, e) < 0)
-        return -1;
-    while ((r = rows_step(rows, e)) > 0) {
-        ret->v = team_grow(t->arena, ret->v, ret->n, sizeof *ret->v);
-        ret->v[ret->n++] = (struct approval){
-            .id = team_column(t, rows, 0),
-            .kind = team_column(t, rows, 1),
-            .agent = team_column(t, rows, 2),
-            .action = team_column(t, rows, 3),
-            .project = team_column(t, rows, 4),
-            .card = team_column(t, rows, 5),
-            .move = {.note = team_column(t, rows, 6),
-                     .blocked_reason = team_column(t, rows, 7),
-                     .blocked_by = team_column(t, rows, 8),
-                     .to = (enum card_status)rows_int(rows, 11)},
-            .decided_by = team_column(t, rows, 9),
-            .reason = team_column(t, rows, 10),
-            .state = (enum approval_state)rows_int(rows, 12),
-            .created_ms = rows_int(rows, 13),
-            .decided_ms = rows_int(rows, 14),
-        };
-    }
-    rows_end(rows);
+    *ret = (struct approval_list){l.v, l.n};
     return r;
 }
 
@@ -102,9 +99,7 @@ int approval_need(struct team *t, struct str id, struct approval *ret, struct er
         *ret = found.v[0];
         return 0;
     }
-    err_set(e, ERR_NOT_FOUND, 0, "there is no proposal '" STR_FMT "'", (int)size_min(id.n, 64),
-            id.p);
-    return err_object(e, "proposal", arena_cstr(t->arena, str_make(id.p, size_min(id.n, 64))));
+    return team_missing(t, "proposal", id, e);
 }
 
 int approval_all(struct team *t, struct str agent, int state, struct approval_list *ret,
@@ -149,7 +144,7 @@ int approval_propose(struct team *t, struct approval *a, struct err *e)
     if (pending >= PENDING_MAX)
         return err_set(e, ERR_LIMIT, 0, "agent '" STR_FMT "' has %d undecided proposals",
                        STR_ARG(a->agent), PENDING_MAX);
-    a->id = board_id(t, "ap");
+    a->id = team_id(t, "ap");
     a->kind = STR("proposal");
     a->decided_by = a->reason = STR("");
     a->created_ms = t->now_ms;

@@ -26,13 +26,12 @@ const char *card_status_name(enum card_status s)
 
 bool card_status_parse(struct str s, enum card_status *ret)
 {
-    for (int i = 0; i < CARD_STATUSES; i++) {
-        if (!str_eq_c(s, card_states[i].name))
-            continue;
-        *ret = (enum card_status)i;
-        return true;
-    }
-    return false;
+    int i;
+
+    if (!sm_find(card_states, CARD_STATUSES, s, &i))
+        return false;
+    *ret = (enum card_status)i;
+    return true;
 }
 
 bool card_may_move(enum card_status from, enum card_status to)
@@ -42,21 +41,7 @@ bool card_may_move(enum card_status from, enum card_status to)
     return sm_may(&m, (int)to);
 }
 
-struct str board_id(struct team *t, const char *prefix)
-{
-    char id[ID_SIZE];
-
-    return arena_str(t->arena, str_of(id_make(prefix, id)));
-}
-
 /* --- projects --- */
-
-static int no_project(struct team *t, struct str id, struct err *e)
-{
-    err_set(e, ERR_NOT_FOUND, 0, "there is no project '" STR_FMT "'", (int)size_min(id.n, 64),
-            id.p ? id.p : "");
-    return err_object(e, "project", arena_cstr(t->arena, str_make(id.p, size_min(id.n, 64))));
-}
 
 int board_take(struct team *t, struct str project, struct err *e)
 {
@@ -64,7 +49,7 @@ int board_take(struct team *t, struct str project, struct err *e)
                        PARAMS(P_TEXT("id", project)), e);
 
     if (n == 0)
-        return no_project(t, project, e);
+        return team_missing(t, "project", project, e);
     return n < 0 ? -1 : 0;
 }
 
@@ -107,25 +92,23 @@ static int read_limits(struct team *t, struct project *p, struct err *e)
     return r;
 }
 
+static void read_project(const struct team *t, const struct store_rows *r, void *to)
+{
+    *(struct project *)to = (struct project){
+        .id = team_column(t, r, 0),
+        .name = team_column(t, r, 1),
+        .creator = team_column(t, r, 2),
+        .created_ms = rows_int(r, 3),
+    };
+}
+
 static int read_projects(struct team *t, const char *sql, const struct store_param *p, size_t n,
                          struct project_list *ret, struct err *e)
 {
-    struct store_rows *rows;
-    int r;
+    struct team_rows l = {.size = sizeof *ret->v, .read = read_project};
+    int r = team_read(t, sql, p, n, &l, e);
 
-    *ret = (struct project_list){0};
-    if (tx_query(t->tx, sql, p, n, &rows, e) < 0)
-        return -1;
-    while ((r = rows_step(rows, e)) > 0) {
-        ret->v = team_grow(t->arena, ret->v, ret->n, sizeof *ret->v);
-        ret->v[ret->n++] = (struct project){
-            .id = team_column(t, rows, 0),
-            .name = team_column(t, rows, 1),
-            .creator = team_column(t, rows, 2),
-            .created_ms = rows_int(rows, 3),
-        };
-    }
-    rows_end(rows);
+    *ret = (struct project_list){l.v, l.n};
     for (size_t i = 0; r == 0 && i < ret->n; i++)
         if (read_members(t, &ret->v[i], e) < 0 || read_limits(t, &ret->v[i], e) < 0)
             return -1;
@@ -141,7 +124,7 @@ int project_need(struct team *t, struct str id, struct project *ret, struct err 
     if (read_projects(t, PROJECT_SELECT "WHERE id = :id", PARAMS(P_TEXT("id", id)), &found, e) < 0)
         return -1;
     if (found.n == 0)
-        return no_project(t, id, e);
+        return team_missing(t, "project", id, e);
     *ret = found.v[0];
     return 0;
 }
@@ -207,7 +190,7 @@ int project_create(struct team *t, struct str name, struct str creator, struct p
         return err_set(e, ERR_INVALID, 0, "a project's name must have 1 to 256 bytes");
     if (count >= t->conf.objects_max)
         return err_set(e, ERR_LIMIT, 0, "there are %lld projects already", (long long)count);
-    p.id = board_id(t, "pj");
+    p.id = team_id(t, "pj");
     p.members = p.creator;
     memcpy(p.limits, default_limits, sizeof p.limits);
     if (tx_run(t->tx,

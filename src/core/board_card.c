@@ -8,8 +8,9 @@
     "blocked_by, parent, created_by, reviewers, status, priority, reviews, reviews_asked, moves, " \
     "created_ms, updated_ms, started_ms, review_ms, completed_ms FROM cards "
 
-static void read_card(const struct team *t, const struct store_rows *r, struct card *c)
+static void read_card(const struct team *t, const struct store_rows *r, void *to)
 {
+    struct card *c = to;
     struct str *texts[] = {
         &c->id,          &c->project,    &c->title,      &c->description,
         &c->assigned_to, &c->claimed_by, &c->tags,       &c->blocked_reason,
@@ -33,17 +34,10 @@ static void read_card(const struct team *t, const struct store_rows *r, struct c
 static int read_cards(struct team *t, const char *sql, const struct store_param *p, size_t n,
                       struct card_list *ret, struct err *e)
 {
-    struct store_rows *rows;
-    int r;
+    struct team_rows l = {.size = sizeof *ret->v, .read = read_card};
+    int r = team_read(t, sql, p, n, &l, e);
 
-    *ret = (struct card_list){0};
-    if (tx_query(t->tx, sql, p, n, &rows, e) < 0)
-        return -1;
-    while ((r = rows_step(rows, e)) > 0) {
-        ret->v = team_grow(t->arena, ret->v, ret->n, sizeof *ret->v);
-        read_card(t, rows, &ret->v[ret->n++]);
-    }
-    rows_end(rows);
+    *ret = (struct card_list){l.v, l.n};
     return r;
 }
 
@@ -57,9 +51,8 @@ int card_need(struct team *t, struct str project, struct str id, struct card *re
         *ret = found.v[0];
         return 0;
     }
-    err_set(e, ERR_NOT_FOUND, 0, "there is no task '" STR_FMT "'%s", (int)size_min(id.n, 64), id.p,
-            project.n > 0 ? " in this project" : "");
-    return err_object(e, "task", arena_cstr(t->arena, str_make(id.p, size_min(id.n, 64))));
+    (void)team_missing(t, "task", id, e);
+    return project.n > 0 ? err_wrap(e, "project '" STR_FMT "'", STR_ARG(project)) : -1;
 }
 
 #define CARD_ORDER " ORDER BY priority, id LIMIT :limit"
@@ -131,29 +124,28 @@ int card_subtasks(struct team *t, struct str id, struct str *ret, struct err *e)
     return r;
 }
 
+static void read_step(const struct team *t, const struct store_rows *r, void *to)
+{
+    *(struct card_step *)to = (struct card_step){
+        .from = (enum card_status)rows_int(r, 0),
+        .to = (enum card_status)rows_int(r, 1),
+        .actor = team_column(t, r, 2),
+        .note = team_column(t, r, 3),
+        .at_ms = rows_int(r, 4),
+    };
+}
+
 int card_history(struct team *t, struct str id, int64_t last, struct card_step_list *ret,
                  struct err *e)
 {
-    struct store_rows *rows;
-    int r;
+    struct team_rows l = {.size = sizeof *ret->v, .read = read_step};
+    int r =
+        team_read(t,
+                  "SELECT status_from, status_to, actor, note, at_ms FROM card_moves WHERE "
+                  "card = :id AND n > (SELECT moves FROM cards WHERE id = :id) - :last ORDER BY n",
+                  PARAMS(P_TEXT("id", id), P_INT("last", last)), &l, e);
 
-    *ret = (struct card_step_list){0};
-    if (tx_query(t->tx,
-                 "SELECT status_from, status_to, actor, note, at_ms FROM card_moves WHERE "
-                 "card = :id AND n > (SELECT moves FROM cards WHERE id = :id) - :last ORDER BY n",
-                 PARAMS(P_TEXT("id", id), P_INT("last", last)), &rows, e) < 0)
-        return -1;
-    while ((r = rows_step(rows, e)) > 0) {
-        ret->v = team_grow(t->arena, ret->v, ret->n, sizeof *ret->v);
-        ret->v[ret->n++] = (struct card_step){
-            .from = (enum card_status)rows_int(rows, 0),
-            .to = (enum card_status)rows_int(rows, 1),
-            .actor = team_column(t, rows, 2),
-            .note = team_column(t, rows, 3),
-            .at_ms = rows_int(rows, 4),
-        };
-    }
-    rows_end(rows);
+    *ret = (struct card_step_list){l.v, l.n};
     return r;
 }
 
@@ -304,7 +296,7 @@ int card_create(struct team *t, struct card *c, struct err *e)
             *texts[i] = STR("");
     if (c->created_by.n == 0)
         c->created_by = STR("human");
-    c->id = board_id(t, "cd");
+    c->id = team_id(t, "cd");
     c->status = CARD_BACKLOG;
     c->created_ms = t->now_ms;
     return card_save(t, c, c->status, c->created_by, STR(""), "task.created", e);

@@ -3,7 +3,6 @@
 
 #include "core/board.h"
 
-struct str board_id(struct team *t, const char *prefix);
 /* Takes the project's row for a change of its board; ERR_NOT_FOUND when there is none. */
 CHECKED int board_take(struct team *t, struct str project, struct err *e);
 bool card_may_move(enum card_status from, enum card_status to);

@@ -242,16 +242,6 @@ static int get_spec(struct exec *x, struct str text, struct err *e)
     return 0;
 }
 
-static bool state_from(struct str name, int *ret)
-{
-    for (int i = 0; i < EXEC_STATE_COUNT; i++)
-        if (str_eq_c(name, exec_states[i].name)) {
-            *ret = i;
-            return true;
-        }
-    return false;
-}
-
 static void get_log(struct exec *x, const struct store_rows *rows)
 {
     x->log.keep = rows_int(rows, 16);
@@ -283,7 +273,7 @@ static int load_row(struct sandboxes *all, const struct store_rows *rows, struct
         return err_set(e, ERR_INTERNAL, 0, "a row of execs has a damaged id");
     (void)snprintf(text, sizeof text, STR_FMT, STR_ARG(id));
     x = exec_new(s, text);
-    if (!state_from(rows_text(rows, 2), &x->sm.state))
+    if (!sm_find(exec_states, EXEC_STATE_COUNT, rows_text(rows, 2), &x->sm.state))
         return err_set(e, ERR_INTERNAL, 0, "the row of command '%s' has no known state", x->id);
     text_set(&x->failure, rows_text(rows, 3));
     text_set(&x->idempotency, rows_text(rows, 4));

@@ -95,11 +95,9 @@ static int make_room(struct team *t, struct str name, struct err *e)
 static int put(struct team *t, struct message *m, struct str receiver, struct str broadcast,
                struct err *e)
 {
-    char id[ID_SIZE];
-
     if (make_room(t, receiver, e) < 0)
         return -1;
-    m->id = arena_str(t->arena, str_of(id_make("ms", id)));
+    m->id = team_id(t, "ms");
     return tx_run(t->tx,
                   "INSERT INTO messages (id, sender, receiver, kind, content, broadcast, "
                   "delivered, acked, sent_ms) VALUES (:id, :sender, :receiver, :kind, :content, "
@@ -186,29 +184,27 @@ int message_send(struct team *t, struct message *m, struct err *e)
 #define MESSAGE_SELECT                                                                             \
     "SELECT id, sender, receiver, kind, content, delivered, acked, sent_ms FROM messages "
 
+static void read_message(const struct team *t, const struct store_rows *r, void *to)
+{
+    *(struct message *)to = (struct message){
+        .id = team_column(t, r, 0),
+        .from = team_column(t, r, 1),
+        .to = team_column(t, r, 2),
+        .type = team_column(t, r, 3),
+        .content = team_column(t, r, 4),
+        .delivered = rows_int(r, 5) != 0,
+        .acknowledged = rows_int(r, 6) != 0,
+        .sent_ms = rows_int(r, 7),
+    };
+}
+
 static int read_messages(struct team *t, const char *sql, const struct store_param *p, size_t n,
                          struct message_list *ret, struct err *e)
 {
-    struct store_rows *rows;
-    int r;
+    struct team_rows l = {.size = sizeof *ret->v, .read = read_message};
+    int r = team_read(t, sql, p, n, &l, e);
 
-    *ret = (struct message_list){0};
-    if (tx_query(t->tx, sql, p, n, &rows, e) < 0)
-        return -1;
-    while ((r = rows_step(rows, e)) > 0) {
-        ret->v = team_grow(t->arena, ret->v, ret->n, sizeof *ret->v);
-        ret->v[ret->n++] = (struct message){
-            .id = team_column(t, rows, 0),
-            .from = team_column(t, rows, 1),
-            .to = team_column(t, rows, 2),
-            .type = team_column(t, rows, 3),
-            .content = team_column(t, rows, 4),
-            .delivered = rows_int(rows, 5) != 0,
-            .acknowledged = rows_int(rows, 6) != 0,
-            .sent_ms = rows_int(rows, 7),
-        };
-    }
-    rows_end(rows);
+    *ret = (struct message_list){l.v, l.n};
     return r;
 }
 
@@ -252,11 +248,8 @@ int message_acknowledge(struct team *t, struct str id, struct err *e)
     if (read_messages(t, MESSAGE_SELECT "WHERE id = :id", PARAMS(P_TEXT("id", id)), &found, e) < 0)
         return -1;
     /* What is not the asker's does not exist for it. */
-    if (found.n == 0 || (!team_is_person(t) && !str_eq(found.v[0].to, t->who.agent))) {
-        err_set(e, ERR_NOT_FOUND, 0, "there is no message '" STR_FMT "'", (int)size_min(id.n, 64),
-                id.p);
-        return err_object(e, "message", arena_cstr(t->arena, str_make(id.p, size_min(id.n, 64))));
-    }
+    if (found.n == 0 || (!team_is_person(t) && !str_eq(found.v[0].to, t->who.agent)))
+        return team_missing(t, "message", id, e);
     if (found.v[0].acknowledged)
         return 0;
     if (tx_run(t->tx, "UPDATE messages SET acked = 1, delivered = 1 WHERE id = :id",
@@ -288,24 +281,24 @@ int message_history(struct team *t, struct str a, struct str b, int64_t limit,
         PARAMS(P_TEXT("a", a), P_TEXT("b", b), P_INT("n", i64_min(limit, TEAM_PAGE_MAX))), ret, e);
 }
 
+static void read_edge(const struct team *t, const struct store_rows *r, void *to)
+{
+    *(struct message_edge *)to = (struct message_edge){
+        .from = team_column(t, r, 0), .to = team_column(t, r, 1), .count = rows_int(r, 2)};
+}
+
 int message_graph(struct team *t, struct message_graph *ret, struct err *e)
 {
-    struct store_rows *rows;
-    int r;
+    struct team_rows l = {.size = sizeof *ret->edges, .read = read_edge};
 
-    *ret = (struct message_graph){0};
     if (agent_all(t, &ret->nodes, e) < 0 ||
-        tx_query(t->tx,
-                 "SELECT sender, receiver, messages FROM message_edges WHERE sender IN (SELECT "
-                 "name FROM agents) AND receiver IN (SELECT name FROM agents) "
-                 "ORDER BY sender, receiver LIMIT 10000",
-                 NO_PARAMS, &rows, e) < 0)
+        team_read(t,
+                  "SELECT sender, receiver, messages FROM message_edges WHERE sender IN (SELECT "
+                  "name FROM agents) AND receiver IN (SELECT name FROM agents) "
+                  "ORDER BY sender, receiver LIMIT 10000",
+                  NO_PARAMS, &l, e) < 0)
         return -1;
-    while ((r = rows_step(rows, e)) > 0) {
-        ret->edges = team_grow(t->arena, ret->edges, ret->edge_count, sizeof *ret->edges);
-        ret->edges[ret->edge_count++] = (struct message_edge){
-            team_column(t, rows, 0), team_column(t, rows, 1), rows_int(rows, 2)};
-    }
-    rows_end(rows);
-    return r;
+    ret->edges = l.v;
+    ret->edge_count = l.n;
+    return 0;
 }

@@ -543,16 +543,6 @@ static int get_spec(struct sandbox *s, struct str text, struct err *e)
     return 0;
 }
 
-static bool state_from(struct str name, int *ret)
-{
-    for (int i = 0; i < SANDBOX_STATE_COUNT; i++)
-        if (str_eq_c(name, sandbox_states[i].name)) {
-            *ret = i;
-            return true;
-        }
-    return false;
-}
-
 static int load_row(struct sandboxes *all, const struct store_rows *rows, struct err *e)
 {
     char id[ID_SIZE];
@@ -564,7 +554,7 @@ static int load_row(struct sandboxes *all, const struct store_rows *rows, struct
     (void)snprintf(id, sizeof id, STR_FMT, STR_ARG(text));
     s = sandbox_new(all, id);
     text_set(&s->name, rows_text(rows, 1));
-    if (!state_from(rows_text(rows, 2), &s->sm.state))
+    if (!sm_find(sandbox_states, SANDBOX_STATE_COUNT, rows_text(rows, 2), &s->sm.state))
         return err_set(e, ERR_INTERNAL, 0, "the row of sandbox '%s' has no known state", id);
     s->destroying = str_eq_c(rows_text(rows, 3), "destroy");
     text_set(&s->runtime, rows_text(rows, 4));

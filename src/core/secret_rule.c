@@ -105,13 +105,17 @@ static int make_places(struct op_list asked, json_t *rule, struct err *e)
         json_array_append_new(to, json_string(places[i]));
     if (asked.n == 0)
         return 0;
-    for (size_t i = 0; i < ARRAY_LEN(places); i++)
-        for (size_t k = 0; k < asked.n; k++)
-            if (str_eq_c(asked.v[k], places[i])) {
-                json_array_append_new(to, json_string(places[i]));
-                known++;
-            }
-    if (known == asked.n && known <= ARRAY_LEN(places))
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        size_t k = 0;
+
+        while (k < asked.n && !str_eq_c(asked.v[k], places[i]))
+            k++;
+        if (k == asked.n)
+            continue;
+        json_array_append_new(to, json_string(places[i]));
+        known++;
+    }
+    if (known == asked.n)
         return 0;
     return err_set(e, ERR_INVALID, 0, "field 'in' holds header, query and basic, each once");
 }

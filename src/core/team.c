@@ -1,5 +1,6 @@
 #include "core/team.h"
 
+#include "base/id.h"
 #include "core/event.h"
 
 #include <ctype.h>
@@ -156,4 +157,35 @@ void *team_grow(struct arena *a, void *v, size_t n, size_t size)
     if (n > 0)
         memcpy(to, v, n * size);
     return to;
+}
+
+int team_read(struct team *t, const char *sql, const struct store_param *p, size_t n,
+              struct team_rows *l, struct err *e)
+{
+    struct store_rows *rows;
+    int r;
+
+    if (tx_query(t->tx, sql, p, n, &rows, e) < 0)
+        return -1;
+    while ((r = rows_step(rows, e)) > 0) {
+        l->v = team_grow(t->arena, l->v, l->n, l->size);
+        l->read(t, rows, (char *)l->v + l->n++ * l->size);
+    }
+    rows_end(rows);
+    return r;
+}
+
+struct str team_id(struct team *t, const char *prefix)
+{
+    char id[ID_SIZE];
+
+    return arena_str(t->arena, str_of(id_make(prefix, id)));
+}
+
+int team_missing(struct team *t, const char *kind, struct str id, struct err *e)
+{
+    struct str shown = str_make(id.p, size_min(id.n, TEAM_NAME_MAX));
+
+    err_set(e, ERR_NOT_FOUND, 0, "there is no %s '" STR_FMT "'", kind, STR_ARG(shown));
+    return err_object(e, kind, arena_cstr(t->arena, shown));
 }

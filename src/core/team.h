@@ -75,3 +75,16 @@ void team_event(struct team *t, const char *type, const char *kind, struct str i
                 const struct buf *data);
 /* Room for one more row in a list that grows in the arena. */
 void *team_grow(struct arena *a, void *v, size_t n, size_t size);
+
+/* Rows as an array of structs: the caller sets how large one is and how a row becomes one. */
+struct team_rows {
+    size_t size;
+    void (*read)(const struct team *t, const struct store_rows *r, void *to);
+    void *v; /* the arena's */
+    size_t n;
+};
+CHECKED int team_read(struct team *t, const char *sql, const struct store_param *p, size_t n,
+                      struct team_rows *l, struct err *e);
+struct str team_id(struct team *t, const char *prefix); /* a new one, in the arena */
+/* -1: "there is no task 'x'". */
+int team_missing(struct team *t, const char *kind, struct str id, struct err *e);

@@ -35,7 +35,7 @@ static const struct op_field secret_reply[] = {
     FIELD(struct secret_set_in, plain, OP_BOOL, .example = "true", \
           .text = "Send it without TLS too: whoever is on the way can read it.")
 #define VALUE(...) \
-    FIELD(struct secret_set_in, value, OP_STR, .max = 4096, .secret = true, .text = "The secret itself; it is never shown again.", \
+    FIELD(struct secret_set_in, value, OP_STR, .max = 4096, .secret = true, .example = "the-value", .text = "The secret itself; it is never shown again.", \
           __VA_ARGS__)
 #define SECRET_SET_IN(fields) .in = fields, .in_count = ARRAY_LEN(fields), .in_size = sizeof(struct secret_set_in)
 

@@ -36,6 +36,19 @@ static void only_the_table_s_moves_are_made(void **state)
     assert_int_equal(moves, 3);
 }
 
+static void a_state_is_found_by_its_name(void **state)
+{
+    int s = -1;
+
+    (void)state;
+    assert_true(sm_find(states, ARRAY_LEN(states), STR("gone"), &s));
+    assert_int_equal(s, GONE);
+    assert_false(sm_find(states, ARRAY_LEN(states), STR("gon"), &s));
+    assert_false(sm_find(states, GONE, STR("gone"), &s));
+    assert_false(sm_find(states, ARRAY_LEN(states), (struct str){0}, &s));
+    assert_int_equal(s, GONE);
+}
+
 static void a_list_keeps_its_order(void **state)
 {
     struct item {
@@ -67,6 +80,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_table_s_moves_are_made),
+        cmocka_unit_test(a_state_is_found_by_its_name),
         cmocka_unit_test(a_list_keeps_its_order),
     };
 
