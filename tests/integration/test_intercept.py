@@ -415,6 +415,9 @@ def test_plain_http(egress, plain):
     assert get(f"http://plain.test:{p}/no", "plain.test")[0] == 403
     assert get(f"http://api.test:{p}/ok", "api.test", f"X: {PLACEHOLDER} holt_other_secret")[0] == 200  # not said for plain HTTP
     assert plain.seen[-1][2]["x"] == f"{PLACEHOLDER} holt_other_secret"
+    plain.answer = lambda *_: ok(b"tls-only-value")  # it may have come there by TLS
+    assert get(f"http://api.test:{p}/ok", "api.test")[2] == b"holt_other_secret"
+    plain.answer = None
     get(f"http://other.test:{p}/any", "other.test", f"X: {PLACEHOLDER}")
     assert plain.seen[-1][2]["x"] == VALUE
     # in a tunnel, or redirected: the rule says that it is HTTP
