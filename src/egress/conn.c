@@ -121,7 +121,9 @@ static void on_timer(uv_timer_t *t)
     int64_t quiet = (int64_t)uv_now(t->loop) - c->moved_ms;
     bool half = c->client.eof || c->server.eof;
 
-    if (c->state == CONN_RELAY || (c->state == CONN_INTERCEPT && !intercept_is_new(c))) {
+    if (c->state == CONN_INTERCEPT && intercept_is_late(c))
+        return;
+    if (c->state == CONN_RELAY || c->state == CONN_INTERCEPT) {
         if (quiet >= (half ? CONN_HALF_MS : CONN_IDLE_MS))
             conn_reset(c, "nothing was said for too long");
         else

@@ -110,7 +110,8 @@ bool target_is_allowed(struct conn *c); /* by the policy as it is now */
 /* --- intercept.c --- */
 bool intercept_is_needed(const struct conn *c);
 void intercept_begin(struct conn *c);
-bool intercept_is_new(const struct conn *c); /* its client has not shown that it wants us */
+bool intercept_is_late(
+    struct conn *c); /* with TLS, when its time is over; then it has been ended */
 void intercept_ready(struct side *s, int events);
 void intercept_free(struct intercept *t); /* takes NULL */
 

@@ -3,6 +3,8 @@
 #include "base/mem.h"
 #include "egress/exchange_inside.h"
 
+#define KEPT 4096 /* of a buffer between two requests */
+
 struct exchange *exchange_new(const struct exchange_config *c)
 {
     struct exchange *x = xzalloc(sizeof *x);
@@ -88,6 +90,7 @@ void exchange_from_client(struct exchange *x, struct str bytes)
         return;
     buf_add_str(&x->client_in, bytes);
     exchange_run_client(x);
+    buf_shrink(&x->client_in, KEPT);
 }
 
 void exchange_from_server(struct exchange *x, struct str bytes)
@@ -96,6 +99,7 @@ void exchange_from_server(struct exchange *x, struct str bytes)
         return;
     buf_add_str(&x->server_in, bytes);
     exchange_run_server(x);
+    buf_shrink(&x->server_in, KEPT);
 }
 
 void exchange_client_ended(struct exchange *x)
