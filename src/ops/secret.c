@@ -30,7 +30,7 @@ static const struct op_field secret_reply[] = {
     FIELD(struct secret_set_in, path, OP_STR, .max = 1024, .example = "/repos/*", \
           .text = "Only requests of this path, a prefix when it ends in '*'; all if absent."), \
     FIELD(struct secret_set_in, in, OP_LIST, .max = 3, .example = "header", \
-          .text = "Where the value takes the placeholder's place: header, query, basic (the password of basic authentication); " \
+          .text = "Where the value takes the placeholder's place: header, query, basic (user and password of basic authentication); " \
                   "everywhere of these if absent."), \
     FIELD(struct secret_set_in, plain, OP_BOOL, .example = "true", \
           .text = "Send it without TLS too: whoever is on the way can read it.")

@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "spawn/mnt.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #define BUNDLE_MAX (4U << 20)
+#define TRUST "trust-"
 
 static bool wants(const struct sandbox *s)
 {
@@ -56,17 +58,37 @@ static uint64_t fingerprint(const struct stat *st, struct str ca)
     return add_hash(add_hash(0xcbf29ce484222325ULL, parts, sizeof parts), ca.p, ca.n);
 }
 
+/* Of other authorities, or of what the host trusted before.  Sandboxes that show one keep it. */
+static void drop_old(int base, const char *name)
+{
+    int fd = openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *entry;
+
+    while (d && (entry = readdir(d)))
+        if (strncmp(entry->d_name, TRUST, strlen(TRUST)) == 0 && strcmp(entry->d_name, name) != 0)
+            (void)unlinkat(base, entry->d_name, 0);
+    if (d)
+        (void)closedir(d);
+    else
+        fd_close(fd);
+}
+
 static int make_bundle(int base, const char *name, int from, struct str ca)
 {
     AUTO(buf_done) struct buf old = {0};
     int r = fd_read_all(from, BUNDLE_MAX, &old);
 
-    (void)unlinkat(base, "trust.new", 0);
+    (void)unlinkat(base, "new-trust", 0);
     if (r == 0 && buf_len(&old) > 0 && buf_data(&old)[buf_len(&old) - 1] != '\n')
         buf_add_char(&old, '\n');
     if (r == 0)
-        r = write_file(base, "trust.new", buf_str(&old), ca);
-    return r == 0 && renameat(base, "trust.new", base, name) < 0 ? -errno : r;
+        r = write_file(base, "new-trust", buf_str(&old), ca);
+    if (r == 0 && renameat(base, "new-trust", base, name) < 0)
+        r = -errno;
+    if (r == 0)
+        drop_old(base, name);
+    return r;
 }
 
 /* A file with what the host trusts and ca; -ENOENT: the host has no bundle. */
@@ -82,7 +104,7 @@ static int open_bundle(struct str ca)
         return -errno;
     if (!S_ISREG(st.st_mode))
         return -ENOENT;
-    (void)snprintf(name, sizeof name, "trust-%016" PRIx64, fingerprint(&st, ca));
+    (void)snprintf(name, sizeof name, TRUST "%016" PRIx64, fingerprint(&st, ca));
     fd = openat(base, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0)
         return fd;
