@@ -52,7 +52,7 @@ static bool judge(void *arg, struct str method, struct str path, char why_not[st
         c->box->policy,
         &(struct policy_query){.host = &c->host, .port = c->port, .method = method, .path = path},
         &v);
-    if (v.answer == POLICY_ALLOW || (v.answer == POLICY_ASK && c->approved) ||
+    if (v.answer == POLICY_ALLOW || (v.answer == POLICY_ASK && c->granted) ||
         guard_left_out("requests"))
         return true;
     if (v.answer == POLICY_ASK)
