@@ -4,9 +4,10 @@
 
 #include "api/request.h"
 
-/* A dialect's form of an event: its JSON into a->scratch (empty), its name into *ret_name.  false:
- * not for this stream. */
-typedef bool (*event_form)(struct api *a, const struct event *ev, struct str *ret_name);
+/* A dialect's form of an event: its JSON into `to` (empty), its name into *ret_name.  false: not
+ * for its streams.  The same event always has the same form: it is written once for all who read
+ * it. */
+typedef bool (*event_form)(const struct event *ev, struct buf *to, struct str *ret_name);
 /* Takes the exchange over; f's texts live as long as the exchange.  form NULL: the native one. */
 void event_stream_sse(struct request *r, const struct event_filter *f, event_form form);
 void event_stream_ws(struct request *r, const struct event_filter *f);
@@ -14,3 +15,4 @@ void event_streams_check(struct api *a); /* ends those whose token is revoked or
 void event_streams_end(struct api *a);   /* ends all */
 
 void event_write_json(struct jw *w, const struct event *ev);
+void event_streams_done(struct api *a);

@@ -1,6 +1,7 @@
 #include "api/handlers.h"
 
 #include "api/metrics.h"
+#include "ops/egress.h"
 #include "ops/event.h"
 #include "ops/exec.h"
 #include "ops/file.h"
@@ -81,6 +82,8 @@ const struct op_handler op_handlers[] = {
     {&op_secret_get,    secret_get_run},
     {&op_secret_remove, secret_remove_run},
     {&op_ca,            ca_run},
+    {&op_rule_list,     rule_list_run},
+    {&op_rule_remove,   rule_remove_run},
     {&op_port_tunnel,       port_tunnel_run},
     {&op_port_preview,      port_preview_run},
 };

@@ -30,6 +30,8 @@ void secret_get_run(struct request *r);
 void secret_remove_run(struct request *r);
 void ca_run(struct request *r);
 void volume_create_run(struct request *r);
+void rule_list_run(struct request *r);
+void rule_remove_run(struct request *r);
 void volume_list_run(struct request *r);
 void volume_get_run(struct request *r);
 void volume_remove_run(struct request *r);

@@ -1,7 +1,6 @@
 #include "ops/image.h"
 #include "api/handlers.h"
 #include "api/image_remote.h"
-#include "base/enc.h"
 #include "base/mem.h"
 #include "core/image.h"
 
@@ -57,17 +56,6 @@ static void send_image(struct request *r, const struct image *i, int status)
     request_send_json(r, status);
 }
 
-/* The router leaves "{id...}" as it was sent: names hold slashes. */
-static int decode_id(struct request *r, struct str raw, struct str *ret, struct err *e)
-{
-    AUTO(buf_done) struct buf b = {0};
-
-    if (dec_percent(&b, raw, false) < 0 || (buf_len(&b) && memchr(buf_data(&b), 0, buf_len(&b))))
-        return err_set(e, ERR_INVALID, 0, "the image's name in the path is malformed");
-    *ret = arena_str(xchg_arena(r->x), buf_str(&b));
-    return 0;
-}
-
 /* --- look --- */
 
 void image_list_run(struct request *r)
@@ -115,7 +103,7 @@ void image_get_run(struct request *r)
         request_send_json(r, 0);
         return;
     }
-    if (decode_id(r, in->id, &id, &e) == 0)
+    if (request_decode(r, in->id, &id, &e) == 0)
         i = image_find(r->api->c.images, id, &e);
     if (i)
         send_image(r, i, 0);
@@ -290,7 +278,7 @@ void image_remove_run(struct request *r)
     struct str id;
     struct err e = {0};
 
-    if (decode_id(r, in->id, &id, &e) < 0) {
+    if (request_decode(r, in->id, &id, &e) < 0) {
         request_fail(r, &e);
         return;
     }

@@ -3,6 +3,7 @@
 #include "api/idempotency.h"
 #include "api/rpc.h"
 #include "base/clock.h"
+#include "base/enc.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -122,6 +123,17 @@ struct request *waiter_end(struct waiter *w)
     if (r)
         r->waiter = NULL;
     return r;
+}
+
+int request_decode(const struct request *r, struct str raw, struct str *ret, struct err *e)
+{
+    AUTO(buf_done) struct buf b = {0};
+
+    if (dec_percent(&b, raw, false) < 0 || (buf_len(&b) && memchr(buf_data(&b), 0, buf_len(&b))) ||
+        !str_is_utf8(buf_str(&b)))
+        return err_set(e, ERR_INVALID, 0, "the name in the path is malformed");
+    *ret = arena_str(xchg_arena(r->x), buf_str(&b));
+    return 0;
 }
 
 /* The quality an Accept header gives a media type, in thousandths (RFC 9110 12.5.1): an exact name

@@ -31,6 +31,7 @@ struct api {
     struct router *router;
     struct route_stats *stats; /* by route->index */
     struct buf scratch;        /* for a reply that is written and sent in one go */
+    struct told *told;         /* event_stream.c: events as they were sent, newest ones */
     struct list streams;       /* struct event_stream */
     struct list lives;         /* struct live */
     struct list creating;      /* struct creating */
@@ -39,6 +40,7 @@ struct api {
     struct health *health;
     struct previews *previews;
     struct route preview_route;    /* of the preview listener: for metrics and audit */
+    struct route process_route;    /* of process_api: … */
     struct dial_tls *registry_tls; /* the authorities that registries must have */
     struct map running_keys;       /* idempotency keys whose first request is not answered yet */
     struct buf openapi;            /* printed once */
@@ -107,6 +109,9 @@ void request_end(struct request *r, bool done);
 
 void request_wait(struct request *r, struct waiter *w);
 struct request *waiter_end(struct waiter *w); /* NULL: nobody waits any more */
+
+/* The router leaves "{name...}" as it was sent, for it may hold slashes: here is the text. */
+CHECKED int request_decode(const struct request *r, struct str raw, struct str *ret, struct err *e);
 
 /* A read of content is an audit row: who, which operation, which object (may be NULL). */
 void request_audit(struct request *r, const char *type, const char *object, int status);

@@ -97,6 +97,15 @@ static void write_limit(struct jw *w, const char *key, int64_t v)
         jw_null(w);
 }
 
+/* Its own files, or a part of them. */
+static bool asks_for_disk(const struct sandbox_info *i)
+{
+    for (size_t k = 0; k < i->mount_count; k++)
+        if (str_eq_c(i->mounts[k].kind, "own") && i->mounts[k].size_bytes > 0)
+            return true;
+    return i->limits.disk_bytes > 0;
+}
+
 static void write_limits(struct jw *w, const struct sandbox_info *i)
 {
     const struct {
@@ -122,7 +131,8 @@ static void write_limits(struct jw *w, const struct sandbox_info *i)
     jw_key(w, "unenforced");
     jw_array(w);
     for (size_t k = 0; k < ARRAY_LEN(limits); k++)
-        if (limits[k].asked && !(i->enforced & limits[k].bit))
+        if ((limits[k].bit == LIMIT_DISK ? asks_for_disk(i) : limits[k].asked) &&
+            !(i->enforced & limits[k].bit))
             jw_c(w, limits[k].name);
     jw_array_end(w);
 }
@@ -253,6 +263,7 @@ void sandbox_write_json(struct jw *w, const struct sandbox *s)
     jw_kc(w, "rootfs", op_rootfs[i.rootfs_ro ? OP_ROOTFS_RO : OP_ROOTFS_RW]);
     jw_kc(w, "upper", op_uppers[i.memory_upper ? OP_UPPER_MEMORY : OP_UPPER_DISK]);
     jw_kbool(w, "relay", i.relay);
+    jw_kbool(w, "process_api", i.process_api);
     write_labels(w, &i);
     write_mounts(w, &i);
     write_volumes(w, s, &i);

@@ -4,8 +4,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/agent.h"
+#include "core/blob.h"
 
-struct team_conf team_settings(const struct config *c)
+static struct team_conf settings(const struct config *c)
 {
     return (struct team_conf){
         .heartbeat_ms = c->agent_heartbeat_ms,
@@ -16,19 +17,32 @@ struct team_conf team_settings(const struct config *c)
         .message_bytes = c->message_bytes,
         .inbox_max = c->inbox_max,
         .objects_max = c->team_max,
+        .file_versions = c->file_versions,
+        .project_bytes = c->project_bytes,
     };
 }
 
-struct team_asker team_asker(const struct request *r, struct arena *a)
+static int find_asker(const struct request *r, struct arena *a, struct team_asker *ret,
+                      struct err *e)
 {
-    struct team_asker who = {0};
+    if (principal_is_inside(&r->who))
+        return err_set(e, ERR_FORBIDDEN, 0, "a sandbox's relay does not lead to the hub");
+    memcpy(ret->actor, r->who.actor, sizeof ret->actor);
+    if (r->who.role == ROLE_AGENT)
+        ret->agent = arena_str(a, str_of(r->who.token->agent));
+    return 0;
+}
 
-    memcpy(who.actor, r->who.actor, sizeof who.actor);
-    if (r->who.role == ROLE_AGENT) { /* one without a token is inside a sandbox, and not let in */
-        assert(r->who.token && r->who.token->agent);
-        who.agent = arena_str(a, str_of(r->who.token->agent));
-    }
-    return who;
+int team_of(const struct request *r, struct arena *a, struct team *ret, struct err *e)
+{
+    *ret = (struct team){.arena = a, .conf = settings(r->api->c.conf), .now_ms = clock_wall_ms()};
+    return find_asker(r, a, &ret->who, e);
+}
+
+void team_settle(struct api *api, const struct team *t)
+{
+    for (size_t i = 0; i < t->unused_count; i++)
+        blob_unused(api->c.blobs, t->unused[i]);
 }
 
 struct watch {
@@ -42,7 +56,7 @@ static int look(struct store_tx *tx, void *arg, struct err *e)
 {
     struct watch *w = arg;
 
-    w->t.tx = tx;
+    team_enter(&w->t, tx);
     return agent_watch_due(&w->t, &w->due, e);
 }
 
@@ -50,7 +64,7 @@ static int act(struct store_tx *tx, void *arg, struct err *e)
 {
     struct watch *w = arg;
 
-    w->t.tx = tx;
+    team_enter(&w->t, tx);
     return agent_watch(&w->t, e);
 }
 
@@ -85,7 +99,7 @@ void team_tick(struct api *a)
     w = xzalloc(sizeof *w);
     w->api = a;
     w->t = (struct team){.arena = &w->arena,
-                         .conf = team_settings(a->c.conf),
+                         .conf = settings(a->c.conf),
                          .who = {.actor = "system"},
                          .now_ms = clock_wall_ms()};
     store_read(a->c.store, look, looked, w);

@@ -4,8 +4,9 @@
 #include "api/request.h"
 #include "core/team.h"
 
-struct team_conf team_settings(const struct config *c);
-/* Who asks, as the team's rules see it; the agent's name is copied into a. */
-struct team_asker team_asker(const struct request *r, struct arena *a);
+/* The team as the asker of a request sees it; what it needs is copied into a. */
+CHECKED int team_of(const struct request *r, struct arena *a, struct team *ret, struct err *e);
+/* After a commit: what the change left without a name goes. */
+void team_settle(struct api *api, const struct team *t);
 /* Once a second: what time does to agents and their cards. */
 void team_tick(struct api *a);

@@ -92,6 +92,18 @@ static int read_limits(struct team *t, struct project *p, struct err *e)
     return r;
 }
 
+int board_limit(struct team *t, struct str project, enum card_status s, int64_t *ret, struct err *e)
+{
+    int64_t above; /* 0: no row */
+
+    if (team_number(t,
+                    "SELECT cards + 1 FROM project_limits WHERE project = :id AND status = :status",
+                    PARAMS(P_TEXT("id", project), P_INT("status", s)), &above, e) < 0)
+        return -1;
+    *ret = above > 0 ? above - 1 : default_limits[s];
+    return 0;
+}
+
 static void read_project(const struct team *t, const struct store_rows *r, void *to)
 {
     *(struct project *)to = (struct project){
@@ -222,6 +234,8 @@ int project_remove(struct team *t, struct str id, struct err *e)
         return -1;
     if (!team_is_person(t) && !str_eq(p.creator, t->who.agent))
         return err_set(e, ERR_FORBIDDEN, 0, "only people and its creator remove a project");
+    if (board_drop_files(t, id, e) < 0)
+        return -1;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (tx_run(t->tx, rows[i], PARAMS(P_TEXT("id", id)), e) < 0)
             return -1;

@@ -256,6 +256,7 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
         .nesting = s->nesting,
         .memory_upper = s->memory_upper,
         .relay = s->relay,
+        .process_api = s->process_api,
         .created_ms = s->created_ms,
         .started_ms = s->started_ms,
         .ended_ms = s->ended_ms,

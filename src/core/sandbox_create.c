@@ -188,6 +188,7 @@ static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spe
     s->memory_upper = spec->memory_upper;
     s->nesting = spec->nesting;
     s->relay = spec->relay;
+    s->process_api = spec->process_api;
     s->one_shot = spec->one_shot;
     s->also = spec->also;
     s->also_arg = spec->also_arg;
@@ -215,12 +216,14 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
     if (check_maker(by, &e) == 0 && check_spec(all, spec, &e) == 0 &&
         gather_mounts(all, spec, by, mounts, &e) == 0)
         d = pick_driver(all, spec->runtime, &e);
-    if (d && spec->relay && !(d->ops->caps & DRIVER_CAN_RELAY)) {
-        err_set(&e, ERR_UNSUPPORTED, 0, "field 'relay': runtime '%s' has none", d->ops->name);
+    if (d && (spec->relay || spec->process_api) && !(d->ops->caps & DRIVER_CAN_RELAY)) {
+        err_set(&e, ERR_UNSUPPORTED, 0, "field '%s': runtime '%s' has none",
+                spec->relay ? "relay" : "process_api", d->ops->name);
         d = NULL;
     }
-    if (d && (sandbox_net_check(all, d, spec->network, by, &net, &e) < 0 ||
-              sandbox_secrets_check(all, spec, by, &secrets, &e) < 0))
+    if (d &&
+        (sandbox_net_check(all, d, spec->network, spec->house_network ? NULL : by, &net, &e) < 0 ||
+         sandbox_secrets_check(all, spec, by, &secrets, &e) < 0))
         d = NULL;
     if (!d || sandbox_choose_image(all, spec->image, &use, &e) < 0) {
         if (spec->also)

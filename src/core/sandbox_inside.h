@@ -42,7 +42,7 @@ struct sandboxes {
     sandbox_relay relay; /* or NULL */
     void *relay_arg;
     struct egress *egress;
-    void (*asker)(void *arg, const struct egress_question *q); /* NULL: nobody can be asked */
+    const struct sandbox_asker *asker; /* NULL: nobody can be asked */
     void *asker_arg;
     char *state, *bindir, *installation;
     int64_t sandboxes_max, execs_max, output_bytes;
@@ -75,7 +75,7 @@ struct sandbox {
     char *name, *runtime, *image, *tenant, *owner, *network, *failure, *dialect, *note;
     struct sandbox_limits limits;
     uint32_t enforced;
-    bool rootfs_ro, memory_upper, nesting, relay, one_shot, orphan;
+    bool rootfs_ro, memory_upper, nesting, relay, process_api, one_shot, orphan;
     bool wants_network;   /* its policy allows something */
     bool networked;       /* it was started with a network: holt-egress is to know it */
     bool trusts;          /* it was started with holt's certificate authority */

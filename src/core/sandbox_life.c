@@ -234,6 +234,7 @@ void sandbox_make(struct sandbox *s, bool restart)
         .memory_upper = s->memory_upper,
         .nesting = s->nesting,
         .relay = s->relay,
+        .process_api = s->process_api,
         .restart = restart,
         .network = s->wants_network,
         .ca = s->wants_network && s->all->authority ? buf_str(&s->all->authority->cert) : STR(""),

@@ -88,6 +88,7 @@ static void put_spec(struct jw *w, const struct sandbox *s)
     jw_kbool(w, "memory_upper", s->memory_upper);
     jw_kbool(w, "nesting", s->nesting);
     jw_kbool(w, "relay", s->relay);
+    jw_kbool(w, "process_api", s->process_api);
     jw_kbool(w, "one_shot", s->one_shot);
     jw_key(w, "network");
     jw_raw(w, str_of(s->network));
@@ -529,6 +530,7 @@ static int get_spec(struct sandbox *s, struct str text, struct err *e)
     s->memory_upper = json_flag(o, "memory_upper");
     s->nesting = json_flag(o, "nesting");
     s->relay = json_flag(o, "relay");
+    s->process_api = json_flag(o, "process_api");
     s->one_shot = json_flag(o, "one_shot");
     get_network(s, json_object_get(o, "network"));
     s->networked = json_flag(o, "networked");

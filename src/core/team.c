@@ -6,6 +6,15 @@
 #include <ctype.h>
 #include <stdio.h>
 
+void team_enter(struct team *t, struct store_tx *tx)
+{
+    t->tx = tx;
+    t->approved = false;
+    t->retry_ms = 0;
+    t->unused = NULL;
+    t->unused_count = 0;
+}
+
 /* --- who --- */
 
 int team_need_person(const struct team *t, const char *what, struct err *e)

@@ -17,7 +17,9 @@ struct team_conf {
     int64_t message_rate;  /* of one sender within a minute; 0: no limit */
     int64_t message_bytes; /* of one content */
     int64_t inbox_max;     /* messages kept for one receiver */
-    int64_t objects_max;   /* agents, projects, mailboxes; cards of one project */
+    int64_t objects_max;   /* agents, projects, mailboxes; cards, files of one project */
+    int64_t file_versions; /* kept of one file */
+    int64_t project_bytes; /* of one project's files, all versions */
 };
 
 struct team_asker {
@@ -33,6 +35,9 @@ struct team {
     int64_t now_ms;
     bool approved;    /* a person said yes to what is done here: an advisory agent's proposal */
     int64_t retry_ms; /* with ERR_LIMIT: when it may succeed; 0: unknown */
+    /* Blobs that no row names any more once this is committed: the loop's thread removes them. */
+    struct str *unused;
+    size_t unused_count;
 };
 
 #define TEAM_NAME_MAX 128
@@ -40,6 +45,8 @@ struct team {
 #define TEAM_TAGS_MAX 64
 #define TEAM_PAGE_MAX 1000 /* rows of one list */
 
+/* A work begins, or begins again: the store may run one twice. */
+void team_enter(struct team *t, struct store_tx *tx);
 static inline bool team_is_person(const struct team *t)
 {
     return !t->who.agent.p;

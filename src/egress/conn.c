@@ -68,6 +68,13 @@ void conn_unwatch(struct side *s)
     fd_close(TAKE_FD(s->fd));
 }
 
+void conn_forget_question(struct conn *c)
+{
+    if (c->question)
+        (void)map_remove(&c->box->all->questions, str_make(&c->question, sizeof c->question));
+    c->question = 0;
+}
+
 void conn_end(struct conn *c, const char *why)
 {
     struct egress *all = c->box->all;
@@ -78,8 +85,7 @@ void conn_end(struct conn *c, const char *why)
     if (c->told)
         conn_tell(c, EGRESS_CLOSED, why);
     lookup_cancel(c->lookup);
-    if (c->question)
-        (void)map_remove(&all->questions, str_make(&c->question, sizeof c->question));
+    conn_forget_question(c);
     list_unlink(&c->link);
     c->box->conn_count--;
     all->connections--;
@@ -110,6 +116,8 @@ void conn_judge_all(struct box *b)
 
         if (c->told && !target_is_allowed(c))
             conn_reset(c, "its policy does not allow it any more");
+        else if (c->question)
+            target_judge_again(c);
     }
 }
 
@@ -121,7 +129,9 @@ static void on_timer(uv_timer_t *t)
     int64_t quiet = (int64_t)uv_now(t->loop) - c->moved_ms;
     bool half = c->client.eof || c->server.eof;
 
-    if (c->state == CONN_RELAY || (c->state == CONN_INTERCEPT && !intercept_is_new(c))) {
+    if (c->state == CONN_INTERCEPT && intercept_is_late(c))
+        return;
+    if (c->state == CONN_RELAY || c->state == CONN_INTERCEPT) {
         if (quiet >= (half ? CONN_HALF_MS : CONN_IDLE_MS))
             conn_reset(c, "nothing was said for too long");
         else
@@ -252,6 +262,8 @@ static void on_ready(uv_poll_t *p, int status, int events)
     }
     if (s == &c->server && c->state == CONN_WAITS)
         target_dialled(c);
+    else if (c->state == CONN_WAITS)
+        conn_end(c, "it did not wait for the answer");
     else if (c->state == CONN_RELAY)
         relay_ready(s, events);
     else if (c->state == CONN_INTERCEPT)
@@ -350,11 +362,11 @@ void conn_accept(struct listener *l)
 
 void conn_answer(struct egress *all, const struct egress_answer *a)
 {
-    struct conn *c = map_remove(&all->questions, str_make(&a->question, sizeof a->question));
+    struct conn *c = map_get(&all->questions, str_make(&a->question, sizeof a->question));
 
     if (!c)
         return;
-    c->question = 0;
+    conn_forget_question(c);
     target_answered(c, a);
 }
 

@@ -13,9 +13,9 @@
 #include "proto/http1.h"
 
 #define CONN_HEAD_MAX (32 * 1024)
-#define CONN_HEAD_MS 15000 /* for the first bytes: a request's head, a greeting, a hello */
-#define CONN_DIAL_MS 20000 /* to resolve and connect */
-#define CONN_ASK_MS 300000 /* for a person */
+#define CONN_HEAD_MS 15000  /* for the first bytes: a request's head, a greeting, a hello */
+#define CONN_DIAL_MS 20000  /* to resolve and connect */
+#define CONN_ASK_MS 3700000 /* for a person; holtd keeps the deadline, which is sooner */
 #define CONN_IDLE_MS 3600000
 #define CONN_HALF_MS 300000 /* without a byte after one side has ended */
 #define CONN_LINGER_MS 5000
@@ -57,10 +57,10 @@ struct conn {
     struct host host;
     unsigned port;
     struct policy_verdict verdict;
-    bool told;     /* that it was allowed */
-    bool approved; /* by a person */
+    bool told; /* that it was allowed */
     struct lookup *lookup;
     uint64_t question; /* 0: nobody was asked */
+    bool granted;      /* by a person, this one connection */
     struct ip addresses[CONN_ADDRESSES];
     size_t address_count, address_next;
     struct spent *spent;
@@ -86,6 +86,7 @@ CHECKED int conn_watch(struct side *s, int fd); /* takes fd; -1: it is closed */
 void conn_unwatch(struct side *s);
 void conn_send(struct side *to, struct str bytes); /* what is not taken waits in out */
 CHECKED bool conn_flush(struct side *s);           /* false: the peer takes no more, ever */
+void conn_forget_question(struct conn *c);
 void conn_linger(struct conn *c); /* sends what is in out, then waits a little for the end */
 void conn_tell(struct conn *c, enum egress_what what, const char *rule);
 CHECKED bool conn_spend(struct conn *c, size_t n); /* false: of the budget nothing is left */
@@ -105,12 +106,14 @@ void target_begin(struct conn *c);
 void target_dialled(struct conn *c);   /* the server's descriptor is writable, or failed */
 void target_ask(const struct conn *c); /* tells holtd the question it waits for */
 void target_answered(struct conn *c, const struct egress_answer *a);
-bool target_is_allowed(struct conn *c); /* by the policy as it is now */
+void target_judge_again(struct conn *c); /* one that waits for an answer: the policy is another */
+bool target_is_allowed(struct conn *c);  /* by the policy as it is now */
 
 /* --- intercept.c --- */
 bool intercept_is_needed(const struct conn *c);
 void intercept_begin(struct conn *c);
-bool intercept_is_new(const struct conn *c); /* its client has not shown that it wants us */
+bool intercept_is_late(
+    struct conn *c); /* with TLS, when its time is over; then it has been ended */
 void intercept_ready(struct side *s, int events);
 void intercept_free(struct intercept *t); /* takes NULL */
 

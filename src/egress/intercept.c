@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 
 #define PLAIN_READ (32 * 1024)
+#define KEPT 4096 /* of a buffer between two requests */
 
 struct intercept {
     struct exchange *x;
@@ -51,7 +52,7 @@ static bool judge(void *arg, struct str method, struct str path, char why_not[st
         c->box->policy,
         &(struct policy_query){.host = &c->host, .port = c->port, .method = method, .path = path},
         &v);
-    if (v.answer == POLICY_ALLOW || (v.answer == POLICY_ASK && c->approved) ||
+    if (v.answer == POLICY_ALLOW || (v.answer == POLICY_ASK && c->granted) ||
         guard_left_out("requests"))
         return true;
     if (v.answer == POLICY_ASK)
@@ -201,6 +202,8 @@ static bool push(struct conn *c)
     } else if (c->server.fd >= 0) {
         move_all(up, &c->server.out);
     }
+    buf_shrink(up, KEPT);
+    buf_shrink(down, KEPT);
     if (ok && conn_flush(&c->client) && (c->server.fd < 0 || conn_flush(&c->server)))
         return true;
     conn_reset(c, "a peer broke the connection");
@@ -233,8 +236,10 @@ static void update(struct conn *c)
     struct intercept *t = c->intercept;
     struct side *cl = &c->client, *sv = &c->server;
 
-    if (cl->eof)
+    if (cl->eof) {
         exchange_client_ended(t->x);
+        conn_expire(c, CONN_HALF_MS);
+    }
     if (sv->eof && sv->fd >= 0) {
         if (t->server && !t->server_ready)
             server_failed(c, "the server ended the connection before TLS was there");
@@ -275,9 +280,21 @@ void intercept_ready(struct side *s, int events)
 
 /* ---- life ---- */
 
-bool intercept_is_new(const struct conn *c)
+bool intercept_is_late(struct conn *c)
 {
-    return c->intercept->client && !tls_is_ready(c->intercept->client);
+    struct intercept *t = c->intercept;
+
+    if (t->client && !tls_is_ready(t->client)) {
+        conn_reset(c, "TLS with the client took too long");
+        return true;
+    }
+    if (!t->server_ready && c->server.fd >= 0) {
+        conn_expire(c, CONN_IDLE_MS);
+        server_failed(c, "TLS with the server took too long");
+        update(c);
+        return true;
+    }
+    return false;
 }
 
 static int begin_tls(struct conn *c, struct err *e)

@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/rnd.h"
 #include "egress/egress.h"
 #include "net/dial.h"
 
@@ -61,6 +62,7 @@ static int serve(const struct options *o, struct err *e)
         return err_set(e, ERR_INTERNAL, 0, "start the event loop");
     all.scratch = xmalloc(EGRESS_SCRATCH);
     all.connections_max = most_connections();
+    all.last_question = rnd_u64() / 2; /* an answer to who was here before us is to none of ours */
     if (dial_tls_new(o->cacert, &all.trusted, e) < 0 ||
         resolver_new(&all.loop, o->servers, &all.resolver, e) < 0 ||
         link_open(&all, o->state, e) < 0)

@@ -50,7 +50,8 @@ static void on_closed(struct xchg *x, bool done)
 {
     struct job *j = xchg_arg(x);
 
-    (void)done;
+    if (j->info.ended)
+        j->info.ended(j->info.arg, done);
     j->x = NULL;
     if (!j->busy)
         job_free(j);

@@ -10,6 +10,8 @@ struct static_info {
     const char *type;  /* content-type */
     const char *cache; /* cache-control, or NULL */
     const char *etag;  /* with its quotes; NULL: none for a blob, size and time for a file */
+    void (*ended)(void *arg, bool done); /* the exchange has closed; may be NULL */
+    void *arg;
 };
 
 /* body and the info's texts stay valid until the exchange has ended. */

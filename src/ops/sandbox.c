@@ -39,6 +39,8 @@ static const struct op_field sandbox_reply[] = {
     REPLY("upper", OP_CHOICE, "Where its own files are.", .choices = op_uppers, .example = "disk"),
     REPLY("relay", OP_BOOL, "May what runs inside ask this API, at /run/holt.sock?",
           .example = "false"),
+    REPLY("process_api", OP_BOOL, "Is agentbox's process_api on port 2024 inside?",
+          .example = "false"),
     REPLY("labels", OP_MAP, "Names and values of the owner's choice.", .example = "team=blue"),
     REPLY("mounts", OP_JSON, "What is mounted in it, as it was asked for."),
     REPLY("volumes", OP_JSON,

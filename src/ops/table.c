@@ -1,3 +1,4 @@
+#include "ops/egress.h"
 #include "ops/event.h"
 #include "ops/exec.h"
 #include "ops/file.h"
@@ -78,6 +79,8 @@ const struct op *const op_table[] = {
     &op_secret_get,
     &op_secret_remove,
     &op_ca,
+    &op_rule_list,
+    &op_rule_remove,
     &op_port_tunnel,
     &op_port_preview,
     NULL,
@@ -94,6 +97,7 @@ const struct op_group op_groups[] = {
     {"image", "Images: what sandboxes start from."},
     {"volume", "Volumes: files that several sandboxes have."},
     {"secret", "Secrets: values that sandboxes use and never hold."},
+    {"rule", "Rules: what sandboxes may reach because a person said so."},
     {"token", "Tokens: who may ask, and for what."},
     {"event", "Events: every change of state, in order, kept and replayable."},
     {"audit", "Audit: who read what, what was refused, and the proof that nothing was changed."},

@@ -212,7 +212,7 @@ static bool is_for(const struct binding *b, const struct binding_query *q)
 {
     for (size_t i = 0; i < b->host_count; i++)
         if (match_name(b->hosts[i], b->wild[i], q->host))
-            return q->tls || b->plain;
+            return true;
     return false;
 }
 
@@ -245,7 +245,8 @@ static const struct binding *at(const struct bindings *b, const struct binding_q
         const struct binding *one = &b->items[i];
 
         if ((one->in & where) && str_starts(in, str_make(one->placeholder, one->placeholder_n)) &&
-            is_for(one, q) && match_fits(&one->match, q->method, q->path, false))
+            is_for(one, q) && (q->tls || one->plain) &&
+            match_fits(&one->match, q->method, q->path, false))
             return one;
     }
     return NULL;

@@ -23,10 +23,10 @@ DEFINE_AUTO(struct bindings *, bindings_free)
 
 struct binding_query {
     const struct host *host;
-    bool tls;                /* else only bindings that say plain count */
-    struct str method, path; /* of bindings_fill */
+    bool tls;                /* else only what says plain is filled in */
+    struct str method, path; /* of what is to be filled in */
 };
-/* Is any for this host?  b may be NULL. */
+/* Is any for this host, so that its value may come back from there?  b may be NULL. */
 bool bindings_know(const struct bindings *b, const struct binding_query *q);
 /* Everything that must not come back from this host. */
 void bindings_scrub(const struct bindings *b, const struct binding_query *q, struct scrub *to);

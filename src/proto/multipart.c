@@ -118,6 +118,11 @@ void multipart_feed(struct multipart *m, struct str bytes)
         buf_add_str(&m->in, bytes);
 }
 
+bool multipart_has_ended(const struct multipart *m)
+{
+    return m->state == EPILOGUE;
+}
+
 /* --- a part's head --- */
 
 static int read_disposition(struct multipart *m, struct str value, struct err *e)

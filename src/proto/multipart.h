@@ -37,4 +37,5 @@ struct multipart {
 CHECKED int multipart_init(struct multipart *m, struct str content_type, struct err *e);
 void multipart_done(struct multipart *m);
 void multipart_feed(struct multipart *m, struct str bytes);
+bool multipart_has_ended(const struct multipart *m); /* MULTIPART_END has come */
 CHECKED int multipart_next(struct multipart *m, enum multipart_event *ret, struct err *e);

@@ -162,43 +162,50 @@ void scrub_add(struct scrub *s, struct str value, struct str placeholder)
 
 /* ---- the stream ---- */
 
-/* How much of `in` a form takes, *ret; 0: none starts here; more than there is: one may, unless
- * this is the last. */
-static size_t find(const struct scrub *s, struct str in, bool last, const struct scrub_form **ret)
+static const struct scrub_form *find(const struct scrub *s, struct str in)
 {
     for (size_t i = 0; i < s->count; i++) {
         const struct scrub_form *f = &s->forms[i];
 
-        if ((last && f->n > in.n) || memcmp(f->text, in.p, size_min(f->n, in.n)) != 0)
-            continue;
-        *ret = f;
-        return f->n;
+        if (f->n <= in.n && memcmp(f->text, in.p, f->n) == 0)
+            return f;
     }
-    return 0;
+    return NULL;
 }
 
-/* Returns how much of `in` is done; the rest may be the start of a form. */
+/* Where everything that starts before has come in whole.  What is held hangs on lengths and line
+ * ends only, never on how much of a value it looks like: else whoever chooses what a server says
+ * could find a value out byte by byte.  No form has a line end in it. */
+static size_t decided(const struct scrub *s, struct str in, bool last)
+{
+    size_t tail = size_min(in.n, s->count > 0 ? s->forms[0].n - 1 : 0);
+    const char *line_end = memrchr(in.p + in.n - tail, '\n', tail);
+
+    if (last)
+        return in.n;
+    return line_end ? (size_t)(line_end - in.p) + 1 : in.n - tail;
+}
+
+/* Returns how much of `in` is done. */
 static size_t pass(const struct scrub *s, struct str in, bool last, struct buf *to)
 {
-    size_t i = 0, from = 0;
+    size_t i = 0, from = 0, end;
 
     if (in.n == 0)
         return 0;
-    while (i < in.n) {
+    end = decided(s, in, last);
+    while (i < end) {
         const struct scrub_form *f = NULL;
-        size_t n = 0;
 
         if (s->starts[(unsigned char)in.p[i]])
-            n = find(s, str_skip(in, i), last, &f);
-        if (n > in.n - i)
-            break;
-        if (n == 0) {
+            f = find(s, str_skip(in, i));
+        if (!f) {
             i++;
             continue;
         }
         buf_add(to, in.p + from, i - from);
         buf_add(to, f->put, f->put_n);
-        i += n;
+        i += f->n;
         from = i;
     }
     buf_add(to, in.p + from, i - from);

@@ -1,6 +1,7 @@
 /* scrub: puts placeholders back where values would come through a stream of bytes, in the forms in
  * which values come: bare, base64 of it alone or within other text, percent-escaped, JSON- and
- * HTML-escaped, hexadecimal.  Splitting the input anywhere changes nothing of the outcome.
+ * HTML-escaped, hexadecimal.  Values have no line ends.  Splitting the input anywhere changes
+ * nothing of the outcome; up to the longest form's bytes behind the last line end wait for more.
  * Zero-initialised is empty and lets everything through.  scrub_done wipes. */
 #pragma once
 
@@ -12,7 +13,7 @@ struct scrub {
     size_t count;
     bool same_length;    /* set first: what is put back fills exactly the place of what went */
     uint8_t starts[256]; /* 1: a form starts with this byte */
-    struct buf held;     /* what may be the start of one */
+    struct buf held;     /* not decided yet */
 };
 
 void scrub_add(struct scrub *s, struct str value, struct str placeholder);

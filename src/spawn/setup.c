@@ -41,7 +41,7 @@ const struct setup_step setup_steps[] = { /* why each stands where it does: docs
     {"seccomp",         SETUP_CHILD,  step_seccomp,         NULL},
 };
 /* clang-format on */
-#define ARGV_MAX 12
+#define ARGV_MAX 14
 const size_t setup_step_count = ARRAY_LEN(setup_steps);
 
 static void report(struct sandbox *s, const struct err *e)
@@ -72,6 +72,10 @@ static void make_argv(const struct sandbox *s, const char *files, const char **a
     if (s->flags & SPAWN_RELAY) {
         argv[n++] = "--relay";
         argv[n++] = SPAWN_RELAY_PATH;
+    }
+    if (s->flags & SPAWN_PROCESS) {
+        argv[n++] = "--process-port";
+        argv[n++] = SPAWN_PROCESS_PORT;
     }
     argv[n] = NULL;
 }

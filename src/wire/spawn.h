@@ -23,6 +23,7 @@
 /* Inside one that was made with an authority: it alone; all that the image trusts, and it. */
 #define SPAWN_CA_PATH "/etc/ssl/holt-ca.pem"
 #define SPAWN_BUNDLE_PATH "/etc/ssl/certs/ca-certificates.crt"
+#define SPAWN_PROCESS_PORT "2024"
 #define SPAWN_NO_LIMIT 0 /* limits: 0 is none */
 
 enum spawn_side { SPAWN_HOST = 1, SPAWN_SPAWN = 2 };
@@ -82,7 +83,8 @@ enum spawn_create_flag {
     SPAWN_RESTART = 8,    /* the files of an earlier life are there (destroy with keep): use them */
     SPAWN_RELAY = 16,     /* init listens at SPAWN_RELAY_PATH inside */
     SPAWN_NETWORK = 32,   /* its connections lead to listeners; else to nothing */
-    SPAWN_CREATE_FLAGS = 63
+    SPAWN_PROCESS = 64,   /* init listens on port SPAWN_PROCESS_PORT of loopback inside */
+    SPAWN_CREATE_FLAGS = 127
 };
 enum spawn_mount_kind {
     SPAWN_MOUNT_TMPFS,  /* of this sandbox alone */

@@ -201,11 +201,11 @@ class Egress:
         self.wait(lambda: self.done and self.done[0] == self.tag)
         return self.done[3]  # "" : success
 
-    def set(self, box, policy, listeners=()):
+    def set(self, box, policy, listeners=(), learned=""):
         """listeners: (kind, socket) in the order of their bits."""
         policy = policy if isinstance(policy, str) else json.dumps(policy)
         kinds = sum(k for k, _ in listeners)
-        return self.call(SET, text(box) + struct.pack("<I", kinds) + text(policy), [s.fileno() for _, s in listeners])
+        return self.call(SET, text(box) + struct.pack("<I", kinds) + text(policy) + text(learned), [s.fileno() for _, s in listeners])
 
     def remove(self, box):
         return self.call(REMOVE, text(box))
@@ -219,8 +219,8 @@ class Egress:
     def secrets(self, box, bindings):
         return self.call(SECRETS, text(box) + text(bindings if isinstance(bindings, str) else json.dumps(bindings)))
 
-    def answer(self, question, allow, scope=0):
-        self.send(ANSWER, 0, struct.pack("<QBB", question, allow, scope))
+    def answer(self, question, allow, reason=""):
+        self.send(ANSWER, 0, struct.pack("<QB", question, allow) + text(reason))
 
     def event(self, **want):
         """The next verdict that has these members."""

@@ -33,6 +33,32 @@ def call(url, method, path, body=None, token=None, query=None, headers=None, raw
             return e.code, json.loads(text), e.headers
 
 
+def form(parts, boundary="b0undary"):
+    """multipart/form-data as requests writes it; parts: (name, filename or None, bytes)."""
+    body = b""
+    for name, filename, data in parts:
+        extra = f'; filename="{filename}"' if filename is not None else ""
+        body += f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"{extra}\r\n\r\n'.encode() + data + b"\r\n"
+    return body + f"--{boundary}--\r\n".encode(), f"multipart/form-data; boundary={boundary}"
+
+
+def upload(url, project, filename, data, token=None, **fields):
+    body, kind = form([*((k, None, v.encode()) for k, v in fields.items()), ("file", filename, data)])
+    return call(url, "POST", f"/projects/{project}/files", token=token, raw=body, headers={"Content-Type": kind})
+
+
+def download(url, project, filename, token=None, headers=None, **query):
+    """(status, bytes, headers)"""
+    h = {"Connection": "close", **(headers or {}), **({"Authorization": f"Bearer {token}"} if token else {})}
+    path = f"/projects/{project}/files/{urllib.parse.quote(filename)}" + ("?" + urllib.parse.urlencode(query) if query else "")
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url + path, None, h), timeout=30) as f:
+            return f.status, f.read(), f.headers
+    except urllib.error.HTTPError as e:
+        with e:
+            return e.code, e.read(), e.headers
+
+
 class AgentClient:
     def __init__(self, hub_url, agent_name, agent_type="unknown", token=None):
         self.url, self.name, self.type, self.token = hub_url.rstrip("/"), agent_name, agent_type, token
@@ -122,6 +148,18 @@ class AgentClient:
 
     def join_project(self, project):
         return self.ask("POST", f"/projects/{project}/join", {"agent": self.name})[0] == 200
+
+    def upload_file(self, project, filename, data):
+        status, reply, headers = upload(self.url, project, filename, data, self.token, uploader=self.name)
+        if status >= 400:
+            raise HubError(status, reply, headers)
+        return reply
+
+    def download_file(self, project, filename, **query):
+        status, data, headers = download(self.url, project, filename, self.token, **query)
+        if status >= 400:
+            raise HubError(status, json.loads(data), headers)
+        return data
 
     def create_task(self, project, title, description="", assigned_to=None, **more):
         return self.must("POST", f"/projects/{project}/tasks",

@@ -78,6 +78,8 @@ MAY = {
     "PUT /holt/v1/secrets/{name}": "operator admin",
     "DELETE /holt/v1/secrets/{name}": "operator admin",
     "GET /holt/v1/ca": "observer operator admin",
+    "GET /holt/v1/rules": "observer operator admin",
+    "DELETE /holt/v1/rules/{id}": "operator admin",
     "GET /holt/v1/images": "observer agent operator admin",
     "GET /holt/v1/images/{id}": "observer agent operator admin",
     "POST /holt/v1/images/pull": "operator admin",

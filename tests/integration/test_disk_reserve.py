@@ -9,6 +9,7 @@ import time
 import pytest
 
 from daemon import Holtd, environment, wait_for
+from hub_client import form
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small filesystem")
 MIB = 1 << 20
@@ -17,12 +18,12 @@ MIB = 1 << 20
 class Small(Holtd):
     """Its state directory is a tmpfs of 64 MiB, in a mount namespace of its own; 16 MiB are kept free."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, *args, reserve="16m"):
         self.inside = f"{directory}/state"
         os.makedirs(self.inside, exist_ok=True)
         script = 'mount --make-rprivate / && mount -t tmpfs -o size=64m,mode=700 holt "$0" && exec "$@"'
         options = environment()["ASAN_OPTIONS"] + ":detect_leaks=0"
-        super().__init__(directory, "--runtime", "native", "--disk-reserve", "16m", env={"ASAN_OPTIONS": options},
+        super().__init__(directory, "--runtime", "native", "--disk-reserve", reserve, *args, env={"ASAN_OPTIONS": options},
                          prefix=["unshare", "-m", "sh", "-c", script, self.inside])
 
     @property
@@ -117,6 +118,27 @@ def test_a_stream_is_stopped_before_the_disk_is_full(small):
     except (BrokenPipeError, ConnectionResetError):
         pass
     wait_for(lambda: small.free() > 50 * MIB)  # and what had come is gone
+
+
+@pytest.mark.parametrize("reserve", ["16m", "0"])
+def test_a_project_s_file_is_whole_or_not_there(tmp_path, reserve):
+    """With a reserve it is asked before; without one the filesystem says it, in the middle."""
+    d = Small(tmp_path, "--file-bytes", "100m", reserve=reserve)
+    project = d.ok("POST", "/projects", {"name": "p", "creator": "human"})["id"]
+    files = f"/projects/{project}/files"
+    for size, want in ((1000, 200), (80 * MIB, 507), (2000, 200)):
+        body, kind = form([("file", "f", b"x" * size)])
+        try:
+            status, reply, _ = d.request("POST", files, body, headers={"Content-Type": kind})
+            assert status == want and (want == 200 or reply["code"] == "full"), reply
+        except OSError:
+            assert want == 507  # it did not read the rest
+        wait_for(lambda: d.free() > 50 * MIB)
+        time.sleep(0.03)  # holtd looks now and then, not each time
+        assert not [n for n in os.listdir(f"{d.place}/blobs") if n.startswith("in_")]
+    assert [f["size"] for f in d.ok("GET", f"{files}?name=f")] == [2000, 1000]
+    assert len(os.listdir(f"{d.place}/blobs")) == 2
+    assert d.stop() == 0
 
 
 def test_output_waits_for_room_and_no_byte_is_lost(small):

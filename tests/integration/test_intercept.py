@@ -372,6 +372,24 @@ def test_the_servers_certificate_is_checked(egress, world, holt, tmp_path):
         s.close()
 
 
+@pytest.mark.slow
+def test_a_server_that_does_not_speak(egress, holt):
+    mute = Peer(lambda c: time.sleep(19))
+    port = egress.box({"allow": allow(mute, "api.test", methods=["GET"])})
+    c = secure(port, mute, holt)
+    c.settimeout(20)
+    status, _, body = ask(c, mute)
+    assert status == 502 and b"TLS with the server took too long" in body
+    c, head = connect(port, f"api.test:{mute.port}")
+    c.settimeout(20)
+    c.sendall(client_hello("api.test"))
+    with pytest.raises(ConnectionResetError):
+        while c.recv(4096):
+            pass
+    assert egress.event(what="closed", rule="TLS with the client took too long")
+    mute.close()
+
+
 def test_the_way_in_does_not_matter(egress, api, holt):
     port = egress.box({"allow": allow(api, "api.test")})
     egress.secrets("sb_1", [binding()])
@@ -415,6 +433,9 @@ def test_plain_http(egress, plain):
     assert get(f"http://plain.test:{p}/no", "plain.test")[0] == 403
     assert get(f"http://api.test:{p}/ok", "api.test", f"X: {PLACEHOLDER} holt_other_secret")[0] == 200  # not said for plain HTTP
     assert plain.seen[-1][2]["x"] == f"{PLACEHOLDER} holt_other_secret"
+    plain.answer = lambda *_: ok(b"tls-only-value")  # it may have come there by TLS
+    assert get(f"http://api.test:{p}/ok", "api.test")[2] == b"holt_other_secret"
+    plain.answer = None
     get(f"http://other.test:{p}/any", "other.test", f"X: {PLACEHOLDER}")
     assert plain.seen[-1][2]["x"] == VALUE
     # in a tunnel, or redirected: the rule says that it is HTTP

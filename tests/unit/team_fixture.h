@@ -65,7 +65,9 @@ static inline int team_setup(void **state)
                  .message_rate = 3,
                  .message_bytes = 100,
                  .inbox_max = 4,
-                 .objects_max = 5},
+                 .objects_max = 5,
+                 .file_versions = 2,
+                 .project_bytes = 100},
         .who = {.actor = "test"},
         .now_ms = 1000000,
     };

@@ -79,6 +79,8 @@ static const struct {
     {"secret.get",      "opa"},
     {"secret.remove",   "pa"},
     {"ca",              "opa"},
+    {"rule.list",       "opa"},
+    {"rule.remove",     "pa"},
 };
 static const struct {
     enum role role;

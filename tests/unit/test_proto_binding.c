@@ -76,7 +76,7 @@ static void filled_in_where_it_is_bound(void **state)
     check(b, &q, NULL, "holt_two_two", "value%202"); /* plain HTTP */
     q.host = &a;
     check(b, &q, "x", "holt_one_one", "holt_one_one"); /* not said for it */
-    assert_true(bindings_know(b, &q));
+    assert_true(bindings_know(b, &q)); /* but what went by TLS must not come back without */
 }
 
 static void what_a_host_may_not_return(void **state)
@@ -90,6 +90,12 @@ static void what_a_host_may_not_return(void **state)
     bindings_scrub(b, &(struct binding_query){.host = &x, .tls = true}, &s);
     scrub_all(&s, STR("value 2 value/1 other"), &to);
     assert_string_equal(buf_cstr(&to), "holt_two_two value/1 other"); /* the others it never had */
+    scrub_done(&s);
+    x = named("a.test");
+    buf_clear(&to);
+    bindings_scrub(b, &(struct binding_query){.host = &x}, &s);
+    scrub_all(&s, STR("value 2 value/1 other"), &to);
+    assert_string_equal(buf_cstr(&to), "holt_two_two holt_one_one holt_two_two");
 }
 
 static void refused(void **state)

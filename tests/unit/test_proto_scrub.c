@@ -77,6 +77,26 @@ static void every_form(void **state)
     check(&s, STR("7333637233742f56616c75652b22666f722226697427730a"), "PLACE0a");
 }
 
+/* How much waits must not tell how much of a value was said. */
+static void what_waits_says_nothing(void **state)
+{
+    static const char *const ends[] = {"topsecre", "xxxxxxxx", "ttttttop", "xxxxxxxt"};
+    AUTO(scrub_done) struct scrub s = {0};
+    AUTO(buf_done) struct buf to = {0};
+
+    (void)state;
+    scrub_add(&s, STR("topsecret"), STR("PLACE"));
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        buf_clear(&to);
+        scrub_feed(&s, STR("0123456789012345678901234567890123456789"), &to);
+        scrub_feed(&s, str_of(ends[i]), &to);
+        assert_int_equal(buf_len(&to), 48 - 17); /* of 18 hexadecimal digits all but one */
+        scrub_feed(&s, STR("\n"), &to);
+        assert_int_equal(buf_len(&to), 49); /* a line that has ended goes at once */
+        scrub_end(&s, &to);
+    }
+}
+
 static void of_the_same_length(void **state)
 {
     AUTO(scrub_done) struct scrub s = {.same_length = true};
@@ -92,6 +112,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(put_back),
         cmocka_unit_test(every_form),
+        cmocka_unit_test(what_waits_says_nothing),
         cmocka_unit_test(of_the_same_length),
     };
 

@@ -217,12 +217,15 @@ def test_what_is_allowed_works(world):
     with socket.create_connection(("127.0.0.1", world.prey.port)):
         pass
     assert world.prey.contacts() == 1  # the listener hears: else no attempt could fail
-    for url, status in ((f"https://rules.test:{world.api.port}/ok", "200"), (f"https://rules.test:{world.api.port}/no", "403"),
+    del world.api.heard[:]
+    for url, status in ((f"--noproxy '*' https://api.test:{world.api.port}/direct", "200"),  # redirected
+                        (f"https://rules.test:{world.api.port}/ok", "200"), (f"https://rules.test:{world.api.port}/no", "403"),
                         (f"https://api.test:{world.api.port}/", "200")):
         r = d.ok("POST", f"/holt/v1/sandboxes/{box}/execs", {"command": ["sh", "-c", f'curl -sS -o /dev/null -w "%{{http_code}}" -H "X-Key: $CANARY" {url}'],
                                                              "timeout_ms": 20000})
         assert r["stdout"] == status, r["stderr"]
-    assert f"x-key: {VALUE}".encode() in world.api.heard[-1][3]  # and the value goes where it may
+    for host, _, _, head in world.api.heard:  # and the value goes where it may
+        assert (f"x-key: {VALUE}".encode() in head) == (host == "api.test")
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)

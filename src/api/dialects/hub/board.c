@@ -1,5 +1,5 @@
-#include "core/board.h"
 #include "api/dialects/hub/hub.h"
+#include "core/board_file.h"
 
 #define HISTORY_SHOWN 5
 
@@ -30,20 +30,37 @@ int hub_project_create(struct hub_call *c, struct err *e)
     return 0;
 }
 
-static void write_project(struct jw *w, const struct project *p, bool whole)
+static void write_files(struct jw *w, const struct board_file_list *files, struct arena *a)
 {
+    jw_key(w, "files");
     jw_object(w);
-    hub_ktime(w, "created_at", p->created_ms);
-    if (whole) {
-        jw_key(w, "files");
+    for (size_t i = 0; i < files->n; i++) {
+        jw_key(w, arena_cstr(a, files->v[i].name));
         jw_object(w);
+        jw_kstr(w, "checksum", files->v[i].hash);
+        jw_kint(w, "size", files->v[i].size);
+        hub_ktime(w, "updated_at", files->v[i].created_ms);
+        jw_kint(w, "version", files->v[i].version);
         jw_object_end(w);
     }
+    jw_object_end(w);
+}
+
+/* files NULL: as it stands in a list. */
+static void write_project(struct hub_call *c, const struct project *p,
+                          const struct board_file_list *files)
+{
+    struct jw *w = &c->w;
+
+    jw_object(w);
+    hub_ktime(w, "created_at", p->created_ms);
+    if (files)
+        write_files(w, files, &c->arena);
     jw_kstr(w, "id", p->id);
     jw_key(w, "members");
     team_write_tags(w, p->members);
     jw_kstr(w, "name", p->name);
-    if (whole) {
+    if (files) {
         jw_key(w, "wip_limits");
         jw_object(w);
         for (int s = 0; s < CARD_STATUSES; s++)
@@ -63,18 +80,20 @@ int hub_project_list(struct hub_call *c, struct err *e)
         return -1;
     jw_array(&c->w);
     for (size_t i = 0; i < all.n; i++)
-        write_project(&c->w, &all.v[i], false);
+        write_project(c, &all.v[i], NULL);
     jw_array_end(&c->w);
     return 0;
 }
 
 int hub_project_get(struct hub_call *c, struct err *e)
 {
+    struct board_file_list files;
     struct project p;
 
-    if (project_need(&c->t, c->path.v[0], &p, e) < 0)
+    if (project_need(&c->t, c->path.v[0], &p, e) < 0 ||
+        file_all(&c->t, p.id, STR(""), &files, e) < 0)
         return -1;
-    write_project(&c->w, &p, true);
+    write_project(c, &p, &files);
     return 0;
 }
 

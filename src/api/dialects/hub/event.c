@@ -34,6 +34,8 @@ static const struct word words[] = {
     {"project.removed",    "project_deleted", "delete_project", NULL, {"id"}},
     {"project.joined",     "agent_joined_project", "join_project", "agent", {"project=id", "agent"}},
     {"project.limits",     "wip_limits_changed", "set_wip", NULL, {"project=id", "limits"}},
+    {"project.file",       "file_uploaded", "upload_file", "uploader", {"project", "filename=name", "uploader", "size", "version", "checksum"}},
+    {"project.file_removed", "file_removed", "remove_file", NULL, {"project", "filename=name"}},
     {"task.created",       "task_created", "create_task", "by", {"project", "task"}},
     {"task.claimed",       "task_claimed", "claim_task", "by", {"project", "task_id=id", "agent=claimed_by", "title"}},
     {"task.moved",         "task_transition", "move_task", "by", {"project", "task_id=id", "title", "new_status=status", "by"}},
@@ -46,6 +48,14 @@ static const struct word words[] = {
     {"approval.rejected",  "proposal_rejected", "reject_proposal", NULL, {"proposal_id=id", "agent", "action", "project", "task_id", "reason"}},
 };
 /* clang-format on */
+
+/* Of the questions to people the hub knows proposals only. */
+static bool is_the_hubs(const struct event *ev, const json_t *data)
+{
+    const char *kind = json_string_value(json_object_get(data, "kind"));
+
+    return !str_starts(ev->type, STR("approval.")) || (kind && strcmp(kind, "proposal") == 0);
+}
 
 static const struct word *word_of(struct str type)
 {
@@ -123,14 +133,14 @@ static void write_data(struct jw *w, const struct word *word, const json_t *data
 
 /* --- live --- */
 
-static bool form(struct api *a, const struct event *ev, struct str *ret_name)
+static bool form(const struct event *ev, struct buf *to, struct str *ret_name)
 {
     const struct word *word = word_of(ev->type);
     AUTO(json_decref) json_t *data = NULL;
-    struct jw w = {.to = &a->scratch};
+    struct jw w = {.to = to};
     struct err e = {0};
 
-    if (!word || json_read(ev->data, &data, &e) < 0)
+    if (!word || json_read(ev->data, &data, &e) < 0 || !is_the_hubs(ev, data))
         return false;
     write_data(&w, word, data);
     *ret_name = str_of(word->event);
@@ -168,6 +178,8 @@ static int write_entry(struct jw *w, const struct event *ev, struct err *e)
 
     if (json_read(ev->data, &data, e) < 0)
         return -1;
+    if (!is_the_hubs(ev, data))
+        return 0;
     jw_object(w);
     if (word)
         jw_kc(w, "action", word->action);

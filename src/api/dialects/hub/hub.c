@@ -1,6 +1,5 @@
 #include "api/dialects/hub/hub.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 
@@ -97,7 +96,7 @@ static int work(struct store_tx *tx, void *arg, struct err *e)
 {
     struct hub_job *j = arg;
 
-    j->c.t.tx = tx;
+    team_enter(&j->c.t, tx);
     buf_clear(&j->c.reply);
     j->c.w = (struct jw){.to = &j->c.reply};
     return j->row->run(&j->c, e);
@@ -130,6 +129,8 @@ static void worked(void *arg, const struct err *e)
     struct hub_job *j = arg;
     struct request *r = waiter_end(&j->waiter);
 
+    if (e->code == ERR_NONE)
+        team_settle(j->api, &j->c.t);
     if (e->code == ERR_NONE && j->row->takes_tokens && team_is_person(&j->c.t))
         revoke_tokens(j, j->c.path.v[0].p, NULL, "");
     if (r && e->code != ERR_NONE) {
@@ -235,12 +236,9 @@ static void start(struct request *r, struct str body)
     j->by = r->who;
     j->by.token = NULL;
     j->c.implied = r->how == AUTH_IMPLIED;
-    j->c.t = (struct team){.arena = &j->c.arena,
-                           .conf = team_settings(r->api->c.conf),
-                           .who = team_asker(r, &j->c.arena),
-                           .now_ms = clock_wall_ms()};
-    if (take_body(j, body, &e) < 0 || take_path(j, r, &e) < 0) {
-        hub_fail(r, err_table[e.code].http, &e);
+    if (team_of(r, &j->c.arena, &j->c.t, &e) < 0 || take_body(j, body, &e) < 0 ||
+        take_path(j, r, &e) < 0) {
+        fail(r, j, &e);
         job_free(j);
         return;
     }
@@ -273,18 +271,34 @@ static void handle(struct request *r)
 {
     const struct http_req *req = xchg_req(r->x);
     bool bodiless = str_eq_c(req->method, "GET") || str_eq_c(req->method, "HEAD");
-    struct err e = {0};
 
-    if (principal_is_inside(&r->who)) {
-        err_set(&e, ERR_FORBIDDEN, 0, "a sandbox's relay does not lead to the hub");
-        request_refuse(r, &e);
-        return;
-    }
     if (bodiless || req->content_length == 0)
         start(r, STR(""));
     else
         xchg_collect(r->x, (size_t)r->api->c.conf->body_max, collected);
 }
+
+/* Those that are no work of the store alone. */
+static const struct route streamed[] = {
+    {.method = "GET",
+     .path = "/events",
+     .name = "hub.events",
+     .perm = PERM_EVENTS,
+     .handler = hub_events,
+     .fail = hub_fail},
+    {.method = "POST",
+     .path = "/projects/{project}/files",
+     .name = "hub.file.upload",
+     .perm = PERM_TEAM_WRITE,
+     .handler = hub_file_upload,
+     .fail = hub_file_upload_fail},
+    {.method = "GET",
+     .path = "/projects/{project}/files/{name...}",
+     .name = "hub.file.download",
+     .perm = PERM_TEAM_READ,
+     .handler = hub_file_download,
+     .fail = hub_file_download_fail},
+};
 
 int hub_add_routes(struct api *a, struct err *e)
 {
@@ -299,12 +313,8 @@ int hub_add_routes(struct api *a, struct err *e)
                                        .data = &hub_rows[i]},
                        e) < 0)
             return -1;
-    return router_add(a->router,
-                      &(struct route){.method = "GET",
-                                      .path = "/events",
-                                      .name = "hub.events",
-                                      .perm = PERM_EVENTS,
-                                      .handler = hub_events,
-                                      .fail = hub_fail},
-                      e);
+    for (size_t i = 0; i < ARRAY_LEN(streamed); i++)
+        if (router_add(a->router, &streamed[i], e) < 0)
+            return -1;
+    return 0;
 }

@@ -60,6 +60,11 @@ void hub_ok(struct hub_call *c);                            /* {"status":"ok"} *
 void hub_pending(struct hub_call *c, struct str proposal);
 
 void hub_events(struct request *r); /* GET /events */
+void hub_file_upload(struct request *r);
+void hub_file_upload_fail(struct request *r, int status, const struct err *e);
+void hub_file_download(struct request *r);
+void hub_file_download_fail(struct request *r, int status, const struct err *e);
+int hub_file_list(struct hub_call *c, struct err *e);
 int hub_audit_log(struct hub_call *c, struct err *e);
 
 int hub_ping(struct hub_call *c, struct err *e);

@@ -31,6 +31,7 @@ const struct hub_row hub_rows[] = {
     {"DELETE", "/projects/{project}", "hub.project.remove", PERM_TEAM_WRITE, HUB_DURABLE, hub_project_remove},
     {"POST",   "/projects/{project}/join", "hub.project.join", PERM_TEAM_WRITE, HUB_DURABLE, hub_project_join},
     {"PATCH",  "/projects/{project}/wip", "hub.project.wip", PERM_TEAM_WRITE, HUB_DURABLE, hub_project_wip},
+    {"GET",    "/projects/{project}/files", "hub.file.list", PERM_TEAM_READ, HUB_READ, hub_file_list},
     {"GET",    "/projects/{project}/metrics", "hub.project.metrics", PERM_TEAM_READ, HUB_READ, hub_project_metrics},
     {"POST",   "/projects/{project}/tasks", "hub.task.create", PERM_TEAM_WRITE, HUB_DURABLE, hub_task_create},
     {"GET",    "/projects/{project}/tasks", "hub.task.list", PERM_TEAM_READ, HUB_READ, hub_task_list},
