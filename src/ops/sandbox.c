@@ -50,6 +50,9 @@ static const struct op_field sandbox_reply[] = {
     REPLY("mounts", OP_JSON, "What is mounted in it, as it was asked for."),
     REPLY("volumes", OP_JSON,
           "The volumes it has, a list of {\"id\", \"name\", \"path\", \"read_only\"}."),
+    REPLY("secrets", OP_JSON,
+          "The secrets it may use, a list of {\"name\", \"env\", \"unreachable\"}; the last are "
+          "hosts of the secret that its network does not let it reach."),
     REPLY("execs_live", OP_INT, "How many commands run in it.", .example = "1"),
     REPLY("ttl_ms", OP_INT, "It is destroyed this long after it was made; null: never.",
           .nullable = true, .example = "3600000"),

@@ -19,7 +19,8 @@ struct sandbox_fields { /* what a sandbox is made of; of sandbox.create and of r
     struct op_list allow; /* rules of an allowlist */
     bool nesting, relay, process_api, hub;
     struct op_map labels;
-    json_t *mounts, *volumes; /* lists of objects, or NULL */
+    json_t *mounts, *volumes, *secrets; /* lists of objects, or NULL */
+    struct op_list secret;              /* NAME or NAME=VARIABLE */
 };
 struct sandbox_create_in {
     struct sandbox_fields sandbox;
@@ -108,7 +109,13 @@ struct sandbox_stop_in { /* of stop and restart */
                               "\"size_bytes\" it has a disk limit of its own."),                   \
         SANDBOX_FIELD(structure, volumes, OP_JSON,                                                 \
                       .text = "Volumes it has: a list of {\"name\": a volume's name or id, "       \
-                              "\"path\", \"read_only\"}.")
+                              "\"path\", \"read_only\"}."),                                        \
+        SANDBOX_FIELD(structure, secrets, OP_JSON,                                                 \
+                      .text = "Secrets it may use: a list of {\"name\", \"env\"}; the variable "   \
+                              "holds a placeholder, the value never enters: docs/secrets.md."),    \
+        SANDBOX_FIELD(structure, secret, OP_LIST, .max = 32, .example = "github-token=GH_TOKEN",   \
+                      .text = "The same in short, NAME or NAME=VARIABLE: without one it is the "   \
+                              "name in capitals.")
 
 extern const struct op op_sandbox_create, op_sandbox_list, op_sandbox_get, op_sandbox_update;
 extern const struct op op_sandbox_destroy, op_sandbox_start, op_sandbox_stop, op_sandbox_restart;

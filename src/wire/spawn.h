@@ -19,6 +19,10 @@
 #define SPAWN_PATH_MAX 1023
 #define SPAWN_LIST_MAX 256 /* rows of one list reply */
 #define SPAWN_RELAY_PATH "/run/holt.sock"
+#define SPAWN_CA_MAX 8192
+/* Inside one that was made with an authority: it alone; all that the image trusts, and it. */
+#define SPAWN_CA_PATH "/etc/ssl/holt-ca.pem"
+#define SPAWN_BUNDLE_PATH "/etc/ssl/certs/ca-certificates.crt"
 #define SPAWN_PROCESS_PORT "2024"
 /* An address of its own: a sandbox's servers on 127.0.0.1 keep all ports. */
 #define SPAWN_HUB_NAME "hub"
@@ -111,6 +115,7 @@ struct spawn_create {
     uint32_t cpu_millis, pids, nofile;
     struct wire_rows layers; /* wire_text: layer ids, lowest first; none: the host image */
     struct wire_rows mounts; /* spawn_mount_row */
+    struct str ca;           /* PEM: an authority that it is to trust; "": none */
 };
 struct spawn_created {
     uint32_t pid;      /* of init, as the host sees it */

@@ -104,6 +104,7 @@ static void native_create(struct driver *d, const struct driver_spec *s, driver_
         .nofile = (uint32_t)s->limits.nofile,
         .layers = {.count = (uint32_t)s->layer_count, .items = layers},
         .mounts = {.count = (uint32_t)s->mount_count, .items = mounts},
+        .ca = s->ca,
     };
     call_ask(c, &m);
 }
