@@ -262,6 +262,10 @@ void api_handle(struct xchg *x, void *arg)
         preview_handle(r);
         return;
     }
+    if (xchg_listener(x)->role == LISTEN_PROCESS) {
+        process_handle(r);
+        return;
+    }
     v = request_view(r);
     if (auth_check_host(&a->auth, &v, &e) < 0 || auth_check_origin(&a->auth, &v, &e) < 0) {
         refuse_early(r, &e);
@@ -333,6 +337,9 @@ int api_new(const struct api_config *c, struct api **ret, struct err *e)
     a->previews = previews_new();
     a->preview_route = (struct route){
         .name = "preview", .perm = op_port_proxy.perm, .index = router_count(a->router) + 1};
+    a->process_route = (struct route){.name = "agentbox.process_api",
+                                      .perm = PERM_SANDBOX_WRITE,
+                                      .index = router_count(a->router) + 2};
     if (c->sandboxes)
         sandboxes_set_relay(c->sandboxes, relay_serve, a);
     metrics_start(a);
@@ -354,7 +361,7 @@ struct api *api_free(struct api *a)
     mem_free(a->stats);
     map_done(&a->running_keys);
     buf_done(&a->scratch);
-    event_streams_free(a);
+    event_streams_done(a);
     buf_done(&a->openapi);
     mem_free(a);
     return NULL;
@@ -370,6 +377,8 @@ void api_tick(struct api *a)
     event_streams_check(a);
     lives_check(a);
     team_tick(a);
+    if (a->c.sandboxes)
+        sbx_sidecar_tick(a->sbx, a->c.sandboxes);
     health_changed(a->health);
 }
 
@@ -377,5 +386,6 @@ void api_end_streams(struct api *a)
 {
     event_streams_end(a);
     lives_end(a);
+    sbx_sidecars_end(a->sbx);
     health_end_watches(a->health);
 }

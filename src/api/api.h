@@ -18,11 +18,13 @@ struct api_config {
     struct events *events;
     struct identity *identity;
     struct sandboxes *sandboxes;
+    struct asks *asks;
     struct images *images;
     struct volumes *volumes;
     struct blobs *blobs;
     struct space *space; /* asked before uploads; NULL: nothing is kept free */
     const char *version;
+    const char *agentbox_runtime; /* of its sessions; NULL: the usual one */
 };
 
 struct api;

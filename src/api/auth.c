@@ -270,7 +270,7 @@ int auth_authenticate(const struct auth *a, const struct auth_view *v, struct pr
     struct str bearer = bearer_text(v->req);
     const struct token *t = NULL;
 
-    if (v->listener->role == LISTEN_RELAY) {
+    if (v->listener->role == LISTEN_RELAY || v->listener->role == LISTEN_PROCESS) {
         *ret = principal_inside(v->peer->address + strlen("sandbox/"));
         *ret_how = AUTH_INSIDE;
         return 0;

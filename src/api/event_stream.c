@@ -4,10 +4,13 @@
 #include "base/mem.h"
 #include "net/sse.h"
 #include "net/ws.h"
+#include "proto/sse.h"
 
 #include <inttypes.h>
 
 #define KEEPALIVE_MS 15000
+#define TOLD_MAX 64          /* forms kept for other streams: more than one commit tells, mostly */
+#define TOLD_BYTES_MAX 16384 /* of one of them */
 #define WS_GOING_AWAY 1001
 #define WS_POLICY 1008
 #define WS_INTERNAL 1011
@@ -21,14 +24,6 @@ struct event_stream { /* in the exchange's arena */
     event_form form;     /* NULL: the native one */
     char token[ID_SIZE]; /* "": nobody's */
     bool ending;
-};
-
-struct formed { /* the last event that was sent, as one form has it */
-    event_form form;
-    int64_t seq; /* 0: none */
-    bool shown;
-    struct str name; /* p NULL: the event's type */
-    struct buf text;
 };
 
 void event_write_json(struct jw *w, const struct event *ev)
@@ -66,40 +61,69 @@ static void stream_end(struct event_stream *s, int ws_code, const char *why)
         ws_close(s->ws, ws_code, why);
 }
 
-static const struct formed *form_event(struct api *a, event_form form, const struct event *ev)
-{
-    struct formed *f = a->formed;
-    struct jw w;
+/* --- what is told, written once for all streams --- */
 
-    if (!f)
-        f = a->formed = xzalloc(sizeof *f);
-    if (f->seq == ev->seq && f->form == form)
-        return f;
-    f->form = form;
-    f->seq = ev->seq;
-    f->name = (struct str){0};
-    f->shown = true;
-    buf_clear(&f->text);
-    w = (struct jw){.to = &f->text};
-    if (form)
-        f->shown = form(ev, &f->text, &f->name);
-    else
+struct told {
+    int64_t seq; /* 0: nothing yet */
+    event_form form;
+    bool sse;        /* as text of an event stream, else bare JSON */
+    struct buf text; /* empty: not for these streams */
+};
+
+static void write_told(struct told *t, const struct event *ev)
+{
+    AUTO(buf_done) struct buf json = {0};
+    struct jw w = {.to = &json};
+    struct str name = ev->type;
+    char id[24];
+
+    buf_clear(&t->text);
+    buf_shrink(&t->text, TOLD_BYTES_MAX);
+    if (!t->form)
         event_write_json(&w, ev);
-    return f;
+    else if (!t->form(ev, &json, &name))
+        return;
+    (void)snprintf(id, sizeof id, "%" PRId64, ev->seq);
+    if (t->sse)
+        sse_write(&t->text, str_of(id), name, buf_str(&json));
+    else
+        buf_add_str(&t->text, buf_str(&json));
+}
+
+/* A commit is told to one stream after the other: what the first one is told the others find. */
+static struct str told(struct event_stream *s, const struct event *ev)
+{
+    struct api *a = s->api;
+    struct told *t;
+
+    if (!a->told)
+        a->told = xzalloc(TOLD_MAX * sizeof *a->told);
+    t = &a->told[(uint64_t)ev->seq % TOLD_MAX];
+    if (t->seq != ev->seq || t->form != s->form || t->sse != (s->sse != NULL)) {
+        t->seq = ev->seq;
+        t->form = s->form;
+        t->sse = s->sse != NULL;
+        write_told(t, ev);
+    }
+    return buf_str(&t->text);
+}
+
+void event_streams_done(struct api *a)
+{
+    for (size_t i = 0; a->told && i < TOLD_MAX; i++)
+        buf_done(&a->told[i].text);
+    mem_free(a->told);
+    a->told = NULL;
 }
 
 static int send_event(void *arg, const struct event *ev)
 {
     struct event_stream *s = arg;
-    const struct formed *f = form_event(s->api, s->form, ev);
-    char id[24];
+    struct str text = told(s, ev);
 
-    if (!f->shown)
+    if (text.n == 0)
         return 0;
-    if (s->ws)
-        return ws_send(s->ws, WS_TEXT, buf_str(&f->text));
-    (void)snprintf(id, sizeof id, "%" PRId64, ev->seq);
-    return sse_send(s->sse, str_of(id), f->name.p ? f->name : ev->type, buf_str(&f->text));
+    return s->ws ? ws_send(s->ws, WS_TEXT, text) : sse_send_text(s->sse, text);
 }
 
 static void sub_failed(void *arg, const struct err *e)
@@ -200,12 +224,4 @@ void event_streams_end(struct api *a)
 {
     LIST_EACH (&a->streams, at)
         stream_end(LIST_ENTRY(at, struct event_stream, link), WS_GOING_AWAY, "holtd is stopping");
-}
-
-void event_streams_free(struct api *a)
-{
-    if (a->formed)
-        buf_done(&a->formed->text);
-    mem_free(a->formed);
-    a->formed = NULL;
 }

@@ -4,14 +4,15 @@
 
 #include "api/request.h"
 
-/* A dialect's form of an event: its JSON into `to` (empty), its name (a literal) into *ret_name.
- * false: nothing of it is sent.  Depends on the event alone: it is formed once for all streams. */
+/* A dialect's form of an event: its JSON into `to` (empty), its name into *ret_name.  false: not
+ * for its streams.  The same event always has the same form: it is written once for all who read
+ * it. */
 typedef bool (*event_form)(const struct event *ev, struct buf *to, struct str *ret_name);
 /* Takes the exchange over; f's texts live as long as the exchange.  form NULL: the native one. */
 void event_stream_sse(struct request *r, const struct event_filter *f, event_form form);
 void event_stream_ws(struct request *r, const struct event_filter *f);
 void event_streams_check(struct api *a); /* ends those whose token is revoked or expired */
 void event_streams_end(struct api *a);   /* ends all */
-void event_streams_free(struct api *a);
 
 void event_write_json(struct jw *w, const struct event *ev);
+void event_streams_done(struct api *a);

@@ -2,6 +2,7 @@
 
 #include "api/metrics.h"
 #include "ops/board.h"
+#include "ops/egress.h"
 #include "ops/event.h"
 #include "ops/exec.h"
 #include "ops/file.h"
@@ -76,6 +77,8 @@ const struct op_handler op_handlers[] = {
     {&op_volume_list,   volume_list_run},
     {&op_volume_get,    volume_get_run},
     {&op_volume_remove, volume_remove_run},
+    {&op_rule_list,     rule_list_run},
+    {&op_rule_remove,   rule_remove_run},
     {&op_port_tunnel,       port_tunnel_run},
     {&op_port_preview,      port_preview_run},
     {&op_agent_register, team_run},

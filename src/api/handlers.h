@@ -24,6 +24,8 @@ void image_pull_run(struct request *r);
 void image_import_run(struct request *r);
 void image_remove_run(struct request *r);
 void volume_create_run(struct request *r);
+void rule_list_run(struct request *r);
+void rule_remove_run(struct request *r);
 void volume_list_run(struct request *r);
 void volume_get_run(struct request *r);
 void volume_remove_run(struct request *r);

@@ -25,7 +25,7 @@ void metrics_start(struct api *a)
     metric_add(&requests);
     metric_add(&seconds);
     /* Two more: requests that no route took, and previews. */
-    a->stats = xzalloc((router_count(a->router) + 2) * sizeof *a->stats);
+    a->stats = xzalloc((router_count(a->router) + 3) * sizeof *a->stats);
 }
 
 static const char *const classes[] = {"none", "1xx", "2xx", "3xx", "4xx", "5xx"};

@@ -157,17 +157,19 @@ static void on_done(struct guest_pipe *g, const struct guest_file_done *info, co
 
 /* --- the start --- */
 
-static int open_pipe(struct api *a, const char *sandbox, struct relay *r, struct err *e)
+static int open_pipe(struct api *a, const char *sandbox, bool process_api, struct relay *r,
+                     struct err *e)
 {
     static char name[] = "relay";
-    static const struct listener_info inside = {.address = name, .role = LISTEN_RELAY};
+    static const struct listener_info inside[] = {{.address = name, .role = LISTEN_RELAY},
+                                                  {.address = name, .role = LISTEN_PROCESS}};
     char peer[64];
     int ends[2], u;
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "make a socket");
     (void)snprintf(peer, sizeof peer, "sandbox/%s", sandbox);
-    if (server_adopt(a->server, ends[0], peer, &inside, e) < 0) {
+    if (server_adopt(a->server, ends[0], peer, &inside[process_api], e) < 0) {
         fd_close(ends[1]);
         return -1;
     }
@@ -179,7 +181,8 @@ static int open_pipe(struct api *a, const char *sandbox, struct relay *r, struct
     return 0;
 }
 
-int relay_serve(void *api, const char *sandbox, struct guest_pipe *p, struct err *e)
+int relay_serve(void *api, const char *sandbox, bool process_api, struct guest_pipe *p,
+                struct err *e)
 {
     static const struct guest_pipe_ops ops = {
         .data = on_data, .eof = on_eof, .room = on_room, .done = on_done};
@@ -191,7 +194,7 @@ int relay_serve(void *api, const char *sandbox, struct guest_pipe *p, struct err
     r = xzalloc(sizeof *r);
     (void)uv_pipe_init(server_loop(a->server), &r->pipe, 0);
     r->pipe.data = r;
-    if (open_pipe(a, sandbox, r, e) < 0) {
+    if (open_pipe(a, sandbox, process_api, r, e) < 0) {
         close_pipe(r);
         return -1;
     }

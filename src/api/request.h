@@ -31,8 +31,8 @@ struct api {
     struct router *router;
     struct route_stats *stats; /* by route->index */
     struct buf scratch;        /* for a reply that is written and sent in one go */
+    struct told *told;         /* event_stream.c: events as they were sent, newest ones */
     struct list streams;       /* struct event_stream */
-    struct formed *formed;     /* event_stream.c's */
     struct list lives;         /* struct live */
     struct list creating;      /* struct creating */
     struct sbx *sbx;
@@ -40,6 +40,7 @@ struct api {
     struct health *health;
     struct previews *previews;
     struct route preview_route;    /* of the preview listener: for metrics and audit */
+    struct route process_route;    /* of process_api: … */
     struct dial_tls *registry_tls; /* the authorities that registries must have */
     struct map running_keys;       /* idempotency keys whose first request is not answered yet */
     struct buf openapi;            /* printed once */

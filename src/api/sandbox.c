@@ -96,6 +96,15 @@ static void write_limit(struct jw *w, const char *key, int64_t v)
         jw_null(w);
 }
 
+/* Its own files, or a part of them. */
+static bool asks_for_disk(const struct sandbox_info *i)
+{
+    for (size_t k = 0; k < i->mount_count; k++)
+        if (str_eq_c(i->mounts[k].kind, "own") && i->mounts[k].size_bytes > 0)
+            return true;
+    return i->limits.disk_bytes > 0;
+}
+
 static void write_limits(struct jw *w, const struct sandbox_info *i)
 {
     const struct {
@@ -121,7 +130,8 @@ static void write_limits(struct jw *w, const struct sandbox_info *i)
     jw_key(w, "unenforced");
     jw_array(w);
     for (size_t k = 0; k < ARRAY_LEN(limits); k++)
-        if (limits[k].asked && !(i->enforced & limits[k].bit))
+        if ((limits[k].bit == LIMIT_DISK ? asks_for_disk(i) : limits[k].asked) &&
+            !(i->enforced & limits[k].bit))
             jw_c(w, limits[k].name);
     jw_array_end(w);
 }
@@ -239,6 +249,7 @@ void sandbox_write_json(struct jw *w, const struct sandbox *s)
     jw_kbool(w, "relay", i.relay);
     write_text(w, "agent", i.agent);
     jw_kbool(w, "hub", i.hub);
+    jw_kbool(w, "process_api", i.process_api);
     write_labels(w, &i);
     write_mounts(w, &i);
     write_volumes(w, s, &i);

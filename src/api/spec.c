@@ -115,12 +115,12 @@ static int check_mount(const struct request *r, const struct sandbox_mount *m, s
         return mount_wrong(at, "'target' must be an absolute path without '.', '..' and '//'", e);
     if (str_eq_c(m->kind, "tmpfs"))
         return m->source.n ? mount_wrong(at, "a tmpfs has no 'source'", e) : 0;
-    if (m->size_bytes)
-        return mount_wrong(at, "only a tmpfs has 'size_bytes'", e);
     if (str_eq_c(m->kind, "own"))
         return m->source.n || m->readonly
-                   ? mount_wrong(at, "an 'own' directory has a 'target' only", e)
+                   ? mount_wrong(at, "an 'own' directory has a 'target' and 'size_bytes' only", e)
                    : 0;
+    if (m->size_bytes)
+        return mount_wrong(at, "a directory of the host has no 'size_bytes'", e);
     return check_host_mount(r, m, at, e);
 }
 
@@ -262,6 +262,7 @@ int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f, s
         .relay = f->relay,
         .hub = f->hub,
         .agent = f->agent,
+        .process_api = f->process_api,
         .labels = spec_pairs(&f->labels, a),
         .label_count = f->labels.n,
     };

@@ -91,7 +91,10 @@ void buf_add_c(struct buf *b, const char *s)
 
 void buf_add_char(struct buf *b, char c)
 {
-    buf_add(b, &c, 1);
+    if (!b->limit && b->size - b->end > 1)
+        b->base[b->end++] = c; /* the NUL's place stays free: buf_cstr */
+    else
+        buf_add(b, &c, 1);
 }
 
 void buf_vprintf(struct buf *b, const char *fmt, va_list ap)

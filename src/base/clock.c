@@ -46,8 +46,19 @@ int64_t clock_mono_ms(void)
     return clock_mono_ns() / 1000000;
 }
 
+static char *put_digits(char *to, int value, int digits, char end)
+{
+    for (int i = digits - 1; i >= 0; i--) {
+        to[i] = (char)('0' + value % 10);
+        value /= 10;
+    }
+    to[digits] = end;
+    return to + digits + 1;
+}
+
 char *clock_text(int64_t wall_ms, char *to)
 {
+    char *at = to;
     int64_t ms = wall_ms % 1000;
     time_t seconds = (time_t)(wall_ms / 1000);
     struct tm tm;
@@ -57,9 +68,14 @@ char *clock_text(int64_t wall_ms, char *to)
         seconds--;
     }
     (void)gmtime_r(&seconds, &tm);
-    (void)snprintf(to, CLOCK_TEXT, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ",
-                   (tm.tm_year + 1900) % 10000, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min,
-                   tm.tm_sec, (int)ms);
+    at = put_digits(at, (tm.tm_year + 1900) % 10000, 4, '-');
+    at = put_digits(at, tm.tm_mon + 1, 2, '-');
+    at = put_digits(at, tm.tm_mday, 2, 'T');
+    at = put_digits(at, tm.tm_hour, 2, ':');
+    at = put_digits(at, tm.tm_min, 2, ':');
+    at = put_digits(at, tm.tm_sec, 2, '.');
+    at = put_digits(at, (int)ms, 3, 'Z');
+    *at = '\0';
     return to;
 }
 

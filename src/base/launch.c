@@ -1,5 +1,8 @@
 #include "base/launch.h"
 
+#include "base/mem.h"
+#include "base/str.h"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -32,4 +35,22 @@ int launch_detached(const char *program, char *const *argv, const char *log, pid
     (void)posix_spawn_file_actions_destroy(&files);
     (void)posix_spawnattr_destroy(&how);
     return -r;
+}
+
+bool find_program(const char *name, char *ret_path, size_t size)
+{
+    const char *path = getenv("PATH");
+    AUTO(mem_free) char *all = xasprintf("%s:/usr/local/sbin:/usr/sbin:/sbin", path ? path : "");
+    struct str rest = str_of(all);
+
+    while (rest.n > 0) {
+        struct str dir = str_cut(rest, ':', &rest);
+
+        if (dir.n == 0)
+            continue;
+        (void)snprintf(ret_path, size, STR_FMT "/%s", STR_ARG(dir), name);
+        if (access(ret_path, X_OK) == 0)
+            return true;
+    }
+    return false;
 }

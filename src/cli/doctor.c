@@ -57,6 +57,8 @@ static const struct check checks[] = {
      "sudo apt install libvirt-daemon-system libvirt-clients && sudo systemctl enable --now libvirtd", probe_libvirt, false},
     {"container runtimes", "the runtime oci: crun, runc or runsc",
      "no OCI runtime; native sandboxes do not need one", "sudo apt install crun", probe_runtimes, false},
+    {"agentbox's runtime", "sessions of agentbox's interface (SANDBOX_RUNTIME)",
+     "holtd does not start", "unset SANDBOX_RUNTIME", probe_agentbox, false},
     {"open files", "ten thousand connections and a thousand sandboxes",
      "fewer of both at the same time",
      "echo '* hard nofile 1048576' | sudo tee /etc/security/limits.d/holt.conf, then log in again", probe_fds, false},

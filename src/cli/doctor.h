@@ -53,6 +53,7 @@ enum check_state probe_tun(struct finding *f);
 enum check_state probe_qemu(struct finding *f);
 enum check_state probe_libvirt(struct finding *f);
 enum check_state probe_runtimes(struct finding *f);
+enum check_state probe_agentbox(struct finding *f);
 enum check_state probe_fds(struct finding *f);
 enum check_state probe_disk(struct finding *f);
 enum check_state probe_disk_limits(struct finding *f);
@@ -60,6 +61,5 @@ enum check_state probe_daemon(struct finding *f);
 enum check_state probe_store(struct finding *f);
 
 char *state_place(void); /* the state directory, or the nearest one above that exists; heap */
-bool find_program(const char *name, char *ret_path, size_t size); /* in PATH and the sbin folders */
 int64_t read_number(const char *path); /* of a file with one number; -1: absent or something else */
 bool read_line(const char *path, char *to, size_t size);

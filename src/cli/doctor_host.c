@@ -1,6 +1,8 @@
 #include "cli/doctor.h"
+#include "conf/agentbox_runtime.h"
 
 #include "base/fd.h"
+#include "base/launch.h"
 #include "base/mem.h"
 #include "cli/request.h"
 #include "proto/json.h"
@@ -39,24 +41,6 @@ int64_t read_number(const char *path)
     int64_t n;
 
     return read_line(path, line, sizeof line) && str_parse_i64(str_of(line), &n) == 0 ? n : -1;
-}
-
-bool find_program(const char *name, char *ret_path, size_t size)
-{
-    const char *path = getenv("PATH");
-    AUTO(mem_free) char *all = xasprintf("%s:/usr/local/sbin:/usr/sbin:/sbin", path ? path : "");
-    struct str rest = str_of(all);
-
-    while (rest.n > 0) {
-        struct str dir = str_cut(rest, ':', &rest);
-
-        if (dir.n == 0)
-            continue;
-        (void)snprintf(ret_path, size, STR_FMT "/%s", STR_ARG(dir), name);
-        if (access(ret_path, X_OK) == 0)
-            return true;
-    }
-    return false;
 }
 
 /* How many ids /etc/subuid or /etc/subgid gives to this user: lines "name:first:count". */
@@ -213,6 +197,24 @@ enum check_state probe_runtimes(struct finding *f)
     if (direct > 0)
         return CHECK_OK;
     return buf_len(&found) ? CHECK_LIMITED : CHECK_MISSING;
+}
+
+/* Of the holtd that is started from here. */
+enum check_state probe_agentbox(struct finding *f)
+{
+    const char *asked = getenv("SANDBOX_RUNTIME");
+    const struct agentbox_host h = agentbox_host("native");
+    struct agentbox_runtime r;
+    struct err e;
+
+    if (agentbox_runtime_choose(asked && *asked ? asked : "auto", &h, &r, &e) < 0) {
+        finding_detail(f, "%s", e.msg);
+        finding_remedy(f, "%s", e.hint);
+        return CHECK_MISSING;
+    }
+    finding_detail(f, "%s%s%s: %s", r.runtime, r.program ? " with " : "",
+                   r.program ? r.program : "", r.why);
+    return CHECK_OK;
 }
 
 enum check_state probe_fds(struct finding *f)

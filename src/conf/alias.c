@@ -162,6 +162,17 @@ const struct setting_alias shutdown_alias[] = {
 const struct setting_alias proxy_host_alias[] = {{"PROXY_HOST"}, {NULL}};
 const struct setting_alias proxy_port_alias[] = {{"PROXY_PORT"}, {NULL}};
 const struct setting_alias signing_key_alias[] = {{"SIGNING_KEY"}, {NULL}};
+static int from_runtime(struct str value, struct buf *to, struct err *e)
+{
+    (void)e;
+    if (value.n > 0)
+        buf_add_str(to, value);
+    else
+        buf_add_c(to, "auto");
+    return 0;
+}
+
+const struct setting_alias agentbox_runtime_alias[] = {{"SANDBOX_RUNTIME", from_runtime}, {NULL}};
 const struct setting_alias seed_image_alias[] = {{"SANDBOX_IMAGE"}, {"image"}, {NULL}};
 const struct setting_alias session_timeout_alias[] = {
     {"SESSION_TIMEOUT", from_seconds},

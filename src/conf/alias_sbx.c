@@ -1,4 +1,5 @@
 #include "conf/setting.h"
+#include "proto/quantity.h"
 
 #include <inttypes.h>
 
@@ -22,57 +23,39 @@ static int from_cache_mode(struct str value, struct buf *to, struct err *e)
     return 0;
 }
 
-/* A quantity of Kubernetes: a decimal number, then a power of ten or of 1024, or 'm'. */
-static int quantity(struct str value, double *ret, struct err *e)
+static int from_quantity(struct str value, int64_t scale, struct buf *to, struct err *e)
 {
-    static const struct {
-        const char *suffix;
-        double factor;
-    } units[] = {
-        {"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40}, {"Pi", 0x1p50}, {"m", 1e-3},
-        {"k", 1e3},     {"M", 1e6},     {"G", 1e9},     {"T", 1e12},    {"P", 1e15},    {"", 1},
-    };
-    double n;
+    int64_t n;
 
-    for (size_t i = 0; i < ARRAY_LEN(units); i++) {
-        struct str suffix = str_of(units[i].suffix);
-
-        if (!str_ends(value, suffix))
-            continue;
-        if (str_parse_double(str_make(value.p, value.n - suffix.n), &n) < 0 || !(n >= 0) ||
-            n * units[i].factor > 0x1p50)
-            break;
-        *ret = n * units[i].factor;
-        return 0;
-    }
-    return err_set(e, ERR_INVALID, 0, "'%.*s' is no quantity like '500m', '2' or '512Mi'",
-                   (int)size_min(value.n, 40), value.p);
-}
-
-static int64_t rounded_up(double n)
-{
-    int64_t whole = (int64_t)n;
-
-    return whole + ((double)whole < n);
+    if (quantity_parse(value, scale, &n, e) < 0)
+        return -1;
+    buf_printf(to, "%" PRId64, n);
+    return 0;
 }
 
 static int from_cpu(struct str value, struct buf *to, struct err *e)
 {
-    double n;
-
-    if (quantity(value, &n, e) < 0)
-        return -1;
-    buf_printf(to, "%" PRId64, rounded_up(n * 1000));
-    return 0;
+    return from_quantity(value, 1000, to, e);
 }
 
 static int from_bytes(struct str value, struct buf *to, struct err *e)
 {
-    double n;
+    return from_quantity(value, 1, to, e);
+}
 
-    if (quantity(value, &n, e) < 0)
-        return -1;
-    buf_printf(to, "%" PRId64, rounded_up(n));
+/* What it does not know is the control plane. */
+static int from_stream_mode(struct str value, struct buf *to, struct err *e)
+{
+    (void)e;
+    buf_add_c(to, str_case_eq_c(value, "sidecar") ? "sidecar" : "control-plane");
+    return 0;
+}
+
+/* The later version of sbx has no mode: who names an image wants sidecars. */
+static int from_sidecar_image(struct str value, struct buf *to, struct err *e)
+{
+    (void)e;
+    buf_add_c(to, value.n > 0 ? "sidecar" : "control-plane");
     return 0;
 }
 
@@ -113,6 +96,19 @@ const struct setting_alias sbx_volume_mode_alias[] =
     NAMES("SANDBOX_VOLUME_MODE", "volume_mode", from_volume_mode);
 const struct setting_alias sbx_cache_mode_alias[] =
     NAMES("SANDBOX_CACHE_MODE", "cache_mode", from_cache_mode);
+const struct setting_alias sbx_cache_pvc_bytes_alias[] =
+    NAMES("SANDBOX_CACHE_PVC_SIZE", "cache_pvc_size", from_bytes);
+const struct setting_alias sbx_cache_hostpath_alias[] =
+    NAMES("SANDBOX_CACHE_HOSTPATH", "cache_hostpath", NULL);
+const struct setting_alias sbx_stream_mode_alias[] = {
+    {"SANDBOX_STREAM_MODE", from_stream_mode},
+    {"SANDBOX_STREAM_SIDECAR_IMAGE", from_sidecar_image},
+    {"stream_mode", from_stream_mode},
+    {"stream_sidecar_image", from_sidecar_image},
+    {NULL},
+};
+const struct setting_alias sbx_events_dir_alias[] =
+    NAMES("SANDBOX_STREAM_EVENTS_DIR", "stream_events_dir", NULL);
 const struct setting_alias sbx_idle_ttl_alias[] = NAMES("SANDBOX_IDLE_TTL", "idle_ttl", from_ttl);
 const struct setting_alias sbx_cpu_alias[] = NAMES("SANDBOX_CPU_LIMIT", "cpu_limit", from_cpu);
 const struct setting_alias sbx_memory_alias[] = NAMES("SANDBOX_MEM_LIMIT", "mem_limit", from_bytes);

@@ -41,18 +41,20 @@ struct config { /* each member is one row in settings.c; texts are owned */
     /* sandboxes */
     char *runtime; /* the default one */
     struct conf_list host_mounts;
-    bool nesting, sbx_async_exec;
+    bool nesting, sbx_async_exec, agentbox_process_api;
+    char *agentbox_runtime;
     int64_t sandboxes_max, execs_max, output_bytes, disk_reserve;
     /* what the described systems' interfaces make */
     char *seed_image; /* "": each one's own */
     int64_t session_timeout_ms;
     char *storage_path; /* "": tenants have none */
     /* sbx's */
-    char *sbx_volume_mode, *sbx_cache_mode;
+    char *sbx_volume_mode, *sbx_cache_mode, *sbx_cache_hostpath;
+    int64_t sbx_cache_pvc_bytes;
     int64_t sbx_idle_ttl_ms, sbx_cpu_millis, sbx_memory_bytes;
     struct conf_list sbx_allowed_hosts, sbx_disallowed_hosts, sbx_env;
     int64_t sbx_stream_buffer;
-    char *sbx_stream_endpoint;
+    char *sbx_stream_endpoint, *sbx_stream_mode, *sbx_events_dir;
     int64_t sbx_exec_keep_ms, sbx_exec_timeout_ms, sbx_exec_max_timeout_ms;
     /* images */
     struct conf_list image_aliases;
@@ -65,7 +67,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     int64_t file_bytes, file_versions, project_bytes, agent_tasks;
     char *bindir; /* of holt-spawn, holt-init and holt-egress; "": holtd's own */
     char *egress_dns, *proxy_host, *signing_key;
-    int64_t proxy_port;
+    int64_t proxy_port, egress_ask_ms;
 
     /* beside the rows */
     bool *listen_optional;     /* of each member of listen: when it is busy, warn and go on */

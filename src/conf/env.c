@@ -187,8 +187,8 @@ static int judge(struct load *l, struct str name, const char *where, struct err 
         return is_known(name) ? 0 : load_unknown(l, name, AS_VARIABLE, where, e);
     if (name.n && name.p[0] >= 'A' && name.p[0] <= 'Z' && !str_eq_c(name, "SANDBOX_CONFIG") &&
         !setting_find_alias(name, &alias) && setting_is_foreign(name))
-        load_warn(l, "%s: '" STR_FMT "' is understood but has no effect in this build", where,
-                  STR_ARG(name));
+        load_warn(l, "%s: '" STR_FMT "' is understood but has no effect: %s", where, STR_ARG(name),
+                  setting_foreign_why(name));
     return 0;
 }
 

@@ -101,7 +101,8 @@ static int take_member(struct file *f, const char *key, const json_t *v, struct 
         return take_scalar(f, v, g, alias, e);
     }
     if (!is_variable && setting_is_foreign(str_of(key))) {
-        load_warn(f->l, "%s: '%s' is understood but has no effect in this build", g->where, key);
+        load_warn(f->l, "%s: '%s' is understood but has no effect: %s", g->where, key,
+                  setting_foreign_why(str_of(key)));
         return 0;
     }
     return load_unknown(f->l, str_of(key), AS_KEY, g->where, e);

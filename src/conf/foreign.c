@@ -27,7 +27,26 @@ static const char *const foreign[] = {
     "SANDBOX_*", "cache_*", "warm_*", "create_ready_timeout", "cpu_request", "mem_request",
     "stream_*",
 };
+
+/* Those that will never have one here, and why. */
+static const struct {
+    const char *variable, *key, *why;
+} reasons[] = {
+    {"SANDBOX_CPU_REQUEST", "cpu_request", "nothing is reserved on one host; SANDBOX_CPU_LIMIT limits"},
+    {"SANDBOX_MEM_REQUEST", "mem_request", "nothing is reserved on one host; SANDBOX_MEM_LIMIT limits"},
+    {"SANDBOX_CREATE_READY_TIMEOUT", "create_ready_timeout", "a create answers when the sandbox is ready"},
+    {"SANDBOX_CACHE_PVC_STORAGE_CLASS", "cache_pvc_storage_class", "all claims are in the state directory"},
+    {"SANDBOX_CACHE_PVC_ACCESS_MODE", "cache_pvc_access_mode", "a claim is its one sandbox's, read and write"},
+};
 /* clang-format on */
+
+const char *setting_foreign_why(struct str name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+        if (str_eq_c(name, reasons[i].variable) || str_eq_c(name, reasons[i].key))
+            return reasons[i].why;
+    return "this build has no use for it";
+}
 
 bool setting_is_foreign(struct str name)
 {

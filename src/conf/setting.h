@@ -37,7 +37,8 @@ const struct setting *setting_find_alias(struct str name, const struct setting_a
 bool setting_alias_is(const struct setting_alias *a, struct str name, struct str *ret_rest);
 /* A key or variable that one of the described systems knows and this build has no use for. */
 bool setting_is_foreign(struct str name);
-bool setting_is_section(struct str prefix); /* "logging.": known keys start with it */
+const char *setting_foreign_why(struct str name); /* why it has no effect */
+bool setting_is_section(struct str prefix);       /* "logging.": known keys start with it */
 
 /* HOLT_LOG_LEVEL, --log-level */
 void setting_variable(const struct setting *s, struct buf *to);
@@ -47,6 +48,7 @@ void setting_flag(const struct setting *s, struct buf *to);
 extern const struct setting_alias listen_alias[], log_level_alias[], log_format_alias[];
 extern const struct setting_alias metrics_alias[], db_alias[], shutdown_alias[];
 extern const struct setting_alias seed_image_alias[], session_timeout_alias[];
+extern const struct setting_alias agentbox_runtime_alias[];
 extern const struct setting_alias proxy_host_alias[], proxy_port_alias[], signing_key_alias[];
 extern const struct setting_alias storage_path_alias[];
 
@@ -55,7 +57,9 @@ extern const struct setting_alias sbx_volume_mode_alias[], sbx_cache_mode_alias[
 extern const struct setting_alias sbx_idle_ttl_alias[], sbx_cpu_alias[], sbx_memory_alias[];
 extern const struct setting_alias sbx_allowed_hosts_alias[], sbx_disallowed_hosts_alias[];
 extern const struct setting_alias sbx_env_alias[], sbx_stream_buffer_alias[];
-extern const struct setting_alias sbx_stream_endpoint_alias[];
+extern const struct setting_alias sbx_stream_endpoint_alias[], sbx_stream_mode_alias[];
+extern const struct setting_alias sbx_cache_pvc_bytes_alias[], sbx_cache_hostpath_alias[];
+extern const struct setting_alias sbx_events_dir_alias[];
 extern const struct setting_alias sbx_async_exec_alias[], sbx_exec_keep_alias[];
 extern const struct setting_alias sbx_exec_timeout_alias[], sbx_exec_max_timeout_alias[];
 

@@ -9,8 +9,10 @@ static const char *const auth_modes[] = {"token", "off", NULL};
 static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
 static const char *const log_formats[] = {"logfmt", "json", NULL};
 static const char *const runtimes[] = {"native", "fake", NULL};
+static const char *const agentbox_runtimes[] = {"auto", "native", "runsc", "runc", NULL};
 static const char *const sbx_volume_modes[] = {"emptydir", "pvc", NULL};
 static const char *const sbx_cache_modes[] = {"emptydir", "hostpath", "pvc", NULL};
+static const char *const sbx_stream_modes[] = {"control-plane", "sidecar", NULL};
 static const char *const seed_identities[] = {"none", "observer", "operator", NULL};
 
 /* systemd's StateDirectory= wins: it made the directory for us (systemd.exec(5)). */
@@ -102,7 +104,7 @@ static int check_host_mount(const char *value, struct err *e)
                    value);
 }
 
-static int check_storage_path(const char *value, struct err *e)
+static int check_path(const char *value, struct err *e)
 {
     if (value[0] == '\0' || (value[0] == '/' && !strstr(value, "/../") && !strstr(value, "//")))
         return 0;
@@ -278,17 +280,31 @@ const struct setting setting_table[] = {
     {ROW(session_timeout_ms, OP_DURATION, .preset = "1800s", .max = 36500LL * 24 * HOUR,
          .text = "An agentbox session that nobody used for this long ends, unless a command runs in it; 0: never."),
      .alias = session_timeout_alias, .reload = true},
+    {ROW(agentbox_runtime, OP_CHOICE, .preset = "auto", .choices = agentbox_runtimes,
+         .text = "What runs agentbox's sessions; 'auto': runsc (gVisor) where it is installed and the runtime 'oci' is built in, "
+                 "else the setting 'runtime'. One that is named and cannot work stops the start."),
+     .as_text = true, .alias = agentbox_runtime_alias},
+    {ROW(agentbox_process_api, OP_BOOL, .preset = "false",
+         .text = "Serve process_api on port 2024 inside agentbox's sessions, where their request does not say? See docs/agentbox.md."),
+     .reload = true},
     {ROW(storage_path, OP_STR, .preset = "", .max = 1024,
          .text = "Directory of the host in which each tenant of agentbox has /workspace and /mnt/user-data/outputs, "
                  "shared by its sessions and kept after them; empty: they go with the session."),
-     .alias = storage_path_alias, .check = check_storage_path},
+     .alias = storage_path_alias, .check = check_path},
     {ROW(sbx_volume_mode, OP_CHOICE, .preset = "emptydir", .choices = sbx_volume_modes,
-         .text = "What /workspace of an sbx sandbox is; here both are files of its own, on disk, and go with it."),
+         .text = "What /workspace of an sbx sandbox is: files of its own, on disk, which go with it; with 'pvc' at most 10 GiB."),
      .as_text = true, .alias = sbx_volume_mode_alias, .reload = true},
     {ROW(sbx_cache_mode, OP_CHOICE, .preset = "emptydir", .choices = sbx_cache_modes,
-         .text = "What /cache of an sbx sandbox is: 'emptydir' and 'pvc' are files of its own, on disk, which go with it; "
-                 "'hostpath' is the volume 'sbx-cache', which all that have it share."),
+         .text = "What /cache of an sbx sandbox is: 'emptydir' and 'pvc' are files of its own, on disk, which go with it, with "
+                 "'pvc' at most sbx_cache_pvc_bytes; 'hostpath' is one directory that all with it share (sbx_cache_hostpath)."),
      .as_text = true, .alias = sbx_cache_mode_alias, .reload = true},
+    {ROW(sbx_cache_pvc_bytes, OP_SIZE, .preset = "5g", .min = MIB, .max = 1LL << 40,
+         .text = "Most bytes of /cache with 'pvc', where the request says nothing."),
+     .alias = sbx_cache_pvc_bytes_alias, .reload = true},
+    {ROW(sbx_cache_hostpath, OP_STR, .preset = "", .max = 1024,
+         .text = "Directory of the host that is /cache with 'hostpath'; empty: the volume 'sbx-cache', so that no directory of "
+                 "the host is touched. holt-spawn takes up a change at its next start."),
+     .alias = sbx_cache_hostpath_alias, .check = check_path},
     {ROW(sbx_idle_ttl_ms, OP_DURATION, .preset = "15m", .max = 36500LL * 24 * HOUR,
          .text = "An sbx sandbox that nobody used for this long is deleted, unless a command runs in it; 0: never."),
      .alias = sbx_idle_ttl_alias, .reload = true},
@@ -314,6 +330,13 @@ const struct setting setting_table[] = {
          .text = "Where sidecars inside sbx sandboxes reach holtd, 'http://HOST:PORT'; they find it, with the sandbox's own "
                  "token in it, in SBX_STREAM_ENDPOINT. Empty: they are told nothing."),
      .alias = sbx_stream_endpoint_alias, .check = check_endpoint, .reload = true},
+    {ROW(sbx_stream_mode, OP_CHOICE, .preset = "control-plane", .choices = sbx_stream_modes,
+         .text = "With 'sidecar', what commands of sbx sandboxes write is in files inside them too, in sbx_events_dir, as sbx's "
+                 "sidecars want it. The stream is the same either way."),
+     .as_text = true, .alias = sbx_stream_mode_alias, .reload = true},
+    {ROW(sbx_events_dir, OP_STR, .preset = "/sbx-events", .min = 2, .max = 255,
+         .text = "The directory inside for that: EXEC.stdout, EXEC.stderr, and EXEC.exit when it has ended."),
+     .alias = sbx_events_dir_alias, .check = check_path, .reload = true},
     {ROW(sbx_async_exec, OP_BOOL, .preset = "true",
          .text = "Does sbx's exec answer before the command has ended, where its request does not say? Its output is "
                  "in the stream then."),
@@ -386,6 +409,10 @@ const struct setting setting_table[] = {
          .text = "Name servers that holt-egress asks for the names sandboxes may reach: "
                  "'ADDRESS[:PORT]', several with commas; empty: the system's. Read when "
                  "holt-egress starts.")},
+    {ROW(egress_ask_ms, OP_DURATION, .preset = "5m", .min = 1000, .max = 3600000,
+         .text = "How long a person has to answer when a sandbox asks for a host; then no is the "
+                 "answer."),
+     .reload = true},
     {ROW(proxy_host, OP_STR, .preset = "", .max = 255,
          .text = "Opens the egress proxy on TCP too, for clients with credentials: the address "
                  "to listen on; a name: on all addresses. Empty: only sandboxes reach it."),
@@ -395,7 +422,7 @@ const struct setting setting_table[] = {
      .alias = proxy_port_alias},
     {ROW(signing_key, OP_STR, .preset = "", .max = 1024, .secret = true,
          .text = "The key that signs those credentials (JWT, HS256, 'session_id' is the "
-                 "sandbox's id). Empty: a random one, so that all are refused."),
+                 "sandbox's id). Empty: a random one at each start of holtd."),
      .alias = signing_key_alias},
 };
 /* clang-format on */

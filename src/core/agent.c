@@ -281,7 +281,7 @@ int agent_register(struct team *t, const struct agent_spec *s, struct agent *ret
     struct agent a = {0};
     enum agent_mode preset;
     struct str name;
-    int known = agent_find(t, s->name, &a, e);
+    int known = agent_find(t, s->name, &a, e), bound;
 
     if (known < 0 || team_act_as(t, s->name, &name, e) < 0 || check_spec(t, s, known, e) < 0 ||
         check_coordinator(t, a.tags, s->tags, e) < 0 || default_mode(t, &preset, e) < 0)
@@ -292,11 +292,14 @@ int agent_register(struct team *t, const struct agent_spec *s, struct agent *ret
     a.tags = s->tags.p ? s->tags : STR("");
     a.metadata = s->metadata.n > 0 ? s->metadata : STR("{}");
     a.card = STR("");
-    choose_mode(&a, s, known, preset);
+    bound = known ? 1 : agent_take_bounds(t, &a, e);
+    if (bound < 0)
+        return -1;
+    choose_mode(&a, s, bound, preset);
     /* The limit people set for it is not its own to forget. */
-    if (!known && s->task_max < 0)
+    if (!known && !bound && s->task_max < 0)
         a.task_max = t->conf.agent_tasks;
-    else if (s->task_max > 0 && (!known || a.task_max == 0 || s->task_max < a.task_max))
+    else if (s->task_max > 0 && (a.task_max == 0 || s->task_max < a.task_max))
         a.task_max = s->task_max;
     a.ticks = a.sequence = 0;
     a.registered_ms = a.heartbeat_ms = t->now_ms;
@@ -331,7 +334,8 @@ int agent_remove(struct team *t, struct str name, struct err *e)
 
     if (team_act_as(t, name, &name, e) < 0 || agent_need(t, name, &a, e) < 0)
         return -1;
-    if (board_release(t, name, STR("the agent was removed"), e) < 0)
+    if (board_release(t, name, STR("the agent was removed"), e) < 0 ||
+        agent_keep_bounds(t, &a, e) < 0)
         return -1;
     if (tx_run(t->tx, "DELETE FROM agents WHERE name = :name", PARAMS(P_TEXT("name", name)), e) < 0)
         return -1;

@@ -154,20 +154,27 @@ static void directive_event(struct team *t, const char *type, const struct direc
     team_event(t, type, "agent", d->agent, &data);
 }
 
+static int write_directive(struct team *t, struct directive *d, struct err *e)
+{
+    d->id = team_id(t, "dv");
+    d->actor = arena_str(t->arena, str_of(t->who.actor));
+    d->issued_ms = t->now_ms;
+    return tx_run(t->tx,
+                  "INSERT INTO directives (id, agent, kind, reason, flush, actor, issued_ms, "
+                  "ended_ms) VALUES (:id, :agent, :kind, :reason, :flush, :actor, :now, 0)",
+                  PARAMS(P_TEXT("id", d->id), P_TEXT("agent", d->agent), P_TEXT("kind", d->kind),
+                         P_TEXT("reason", d->reason), P_INT("flush", d->flush),
+                         P_TEXT("actor", d->actor), P_INT("now", d->issued_ms)),
+                  e) < 0
+               ? -1
+               : 0;
+}
+
 static int give(struct team *t, struct directive *d, const char *event, struct err *e)
 {
     if (d->reason.n > TEAM_TEXT_MAX)
         return err_set(e, ERR_TOO_LARGE, 0, "the reason has more than %d bytes", TEAM_TEXT_MAX);
-    d->id = team_id(t, "dv");
-    d->actor = arena_str(t->arena, str_of(t->who.actor));
-    d->issued_ms = t->now_ms;
-    if (tx_run(t->tx,
-               "INSERT INTO directives (id, agent, kind, reason, flush, actor, issued_ms, "
-               "ended_ms) VALUES (:id, :agent, :kind, :reason, :flush, :actor, :now, 0)",
-               PARAMS(P_TEXT("id", d->id), P_TEXT("agent", d->agent), P_TEXT("kind", d->kind),
-                      P_TEXT("reason", d->reason), P_INT("flush", d->flush),
-                      P_TEXT("actor", d->actor), P_INT("now", d->issued_ms)),
-               e) < 0)
+    if (write_directive(t, d, e) < 0)
         return -1;
     directive_event(t, event, d);
     return 0;
@@ -281,4 +288,42 @@ int agent_directives(struct team *t, const char *kind, int64_t limit, struct dir
     return read_directives(t, DIRECTIVE_SELECT "WHERE kind = :kind ORDER BY id DESC LIMIT :limit",
                            PARAMS(P_C("kind", kind), P_INT("limit", i64_min(limit, TEAM_PAGE_MAX))),
                            ret, e);
+}
+
+/* --- what people allow, while the agent is not registered --- */
+
+int agent_keep_bounds(struct team *t, const struct agent *a, struct err *e)
+{
+    struct directive d = {.agent = a->name, .kind = STR("bounds")};
+
+    if (team_is_person(t)) /* who set them drops them */
+        return 0;
+    d.reason =
+        str_of(arena_printf(t->arena, "%s %" PRId64, agent_mode_name(a->mode_max), a->task_max));
+    return write_directive(t, &d, e);
+}
+
+int agent_take_bounds(struct team *t, struct agent *a, struct err *e)
+{
+    struct directive_list kept;
+    struct str mode, task_max;
+
+    if (read_directives(t,
+                        DIRECTIVE_SELECT "WHERE agent = :agent AND ended_ms = 0 AND "
+                                         "kind = 'bounds' ORDER BY id DESC LIMIT 1",
+                        PARAMS(P_TEXT("agent", a->name)), &kept, e) < 0)
+        return -1;
+    if (kept.n == 0)
+        return 0;
+    mode = str_cut(kept.v[0].reason, ' ', &task_max);
+    if (!agent_mode_parse(mode, &a->mode_max) || str_parse_i64(task_max, &a->task_max) < 0)
+        return err_set(e, ERR_INTERNAL, 0, "the bounds of agent '" STR_FMT "' are damaged",
+                       STR_ARG(a->name));
+    a->mode = a->mode_max;
+    return tx_run(t->tx,
+                  "DELETE FROM directives WHERE agent = :agent AND ended_ms = 0 AND "
+                  "kind = 'bounds'",
+                  PARAMS(P_TEXT("agent", a->name)), e) < 0
+               ? -1
+               : 1;
 }

@@ -14,7 +14,7 @@ static int has_cards(struct team *t, struct str name, int64_t *ret, struct err *
 {
     return team_number(t,
                        "SELECT COUNT(*) FROM cards WHERE assigned_to = :name "
-                       "AND status IN (:ready, :progress)",
+                       "AND status BETWEEN :ready AND :progress",
                        PARAMS(P_TEXT("name", name), P_INT("ready", CARD_READY),
                               P_INT("progress", CARD_IN_PROGRESS)),
                        ret, e);

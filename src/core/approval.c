@@ -2,14 +2,20 @@
 
 #include "base/sm.h"
 #include "core/board_inside.h"
+#include "core/egress_rule.h"
 
-#define PENDING_MAX 1000 /* of one agent */
+#define PENDING_MAX 1000    /* of one agent */
+#define QUESTIONS_MAX 32    /* of one sandbox, undecided */
+#define QUESTIONS_KEPT 1000 /* of one sandbox, decided */
 
 static const struct sm_state approval_states[APPROVAL_STATES] = {
-    [APPROVAL_PENDING] = {"pending", SM_TO(APPROVAL_APPROVED) | SM_TO(APPROVAL_REJECTED)},
+    [APPROVAL_PENDING] = {"pending", SM_TO(APPROVAL_APPROVED) | SM_TO(APPROVAL_REJECTED) |
+                                         SM_TO(APPROVAL_CLOSED)},
     [APPROVAL_APPROVED] = {"approved", 0},
     [APPROVAL_REJECTED] = {"rejected", 0},
+    [APPROVAL_CLOSED] = {"closed", 0},
 };
+const char *const approval_scopes[] = {"once", "sandbox", "always", NULL};
 
 const char *approval_state_name(enum approval_state s)
 {
@@ -27,6 +33,28 @@ bool approval_state_parse(struct str s, enum approval_state *ret)
     return true;
 }
 
+static void put_wish(struct jw *w, const struct approval *a)
+{
+    jw_kstr(w, "agent", a->agent);
+    jw_kstr(w, "action", a->action);
+    jw_kstr(w, "project", a->project);
+    jw_kstr(w, "task_id", a->card);
+    jw_kc(w, "to", str_eq_c(a->action, "move") ? card_status_name(a->move.to) : NULL);
+    jw_kstr(w, "note", a->move.note);
+    jw_kstr(w, "blocked_reason", a->move.blocked_reason);
+    jw_kstr(w, "blocked_by", a->move.blocked_by);
+}
+
+static void put_question(struct jw *w, const struct approval *a)
+{
+    jw_kstr(w, "sandbox", a->sandbox);
+    jw_kstr(w, "tenant", a->tenant);
+    jw_kstr(w, "host", a->host);
+    jw_kint(w, "port", a->port);
+    jw_kc(w, "scope", a->decided_ms > 0 ? approval_scopes[a->scope] : NULL);
+    jw_ktime(w, "expires_at", a->expires_ms);
+}
+
 static void approval_event(struct team *t, const char *type, const struct approval *a)
 {
     AUTO(buf_done) struct buf data = {0};
@@ -35,14 +63,10 @@ static void approval_event(struct team *t, const char *type, const struct approv
     jw_object(&w);
     jw_kstr(&w, "id", a->id);
     jw_kstr(&w, "kind", a->kind);
-    jw_kstr(&w, "agent", a->agent);
-    jw_kstr(&w, "action", a->action);
-    jw_kstr(&w, "project", a->project);
-    jw_kstr(&w, "task_id", a->card);
-    jw_kc(&w, "to", str_eq_c(a->action, "move") ? card_status_name(a->move.to) : NULL);
-    jw_kstr(&w, "note", a->move.note);
-    jw_kstr(&w, "blocked_reason", a->move.blocked_reason);
-    jw_kstr(&w, "blocked_by", a->move.blocked_by);
+    if (str_eq_c(a->kind, APPROVAL_EGRESS))
+        put_question(&w, a);
+    else
+        put_wish(&w, a);
     jw_kc(&w, "state", approval_state_name(a->state));
     jw_kstr(&w, "decided_by", a->decided_by);
     jw_kstr(&w, "reason", a->reason);
@@ -56,7 +80,8 @@ static void approval_event(struct team *t, const char *type, const struct approv
 
 #define APPROVAL_SELECT                                                                            \
     "SELECT id, kind, agent, action, project, card, note, blocked_reason, blocked_by, "            \
-    "decided_by, reason, status_to, state, created_ms, decided_ms FROM approvals "
+    "decided_by, reason, status_to, state, created_ms, decided_ms, sandbox, tenant, host, port, "  \
+    "scope, expires_ms FROM approvals "
 
 static void read_approval(const struct team *t, const struct store_rows *r, void *to)
 {
@@ -76,6 +101,12 @@ static void read_approval(const struct team *t, const struct store_rows *r, void
         .state = (enum approval_state)rows_int(r, 12),
         .created_ms = rows_int(r, 13),
         .decided_ms = rows_int(r, 14),
+        .sandbox = team_column(t, r, 15),
+        .tenant = team_column(t, r, 16),
+        .host = team_column(t, r, 17),
+        .port = rows_int(r, 18),
+        .scope = (enum approval_scope)rows_int(r, 19),
+        .expires_ms = rows_int(r, 20),
     };
 }
 
@@ -89,27 +120,41 @@ static int read_all(struct team *t, const char *sql, const struct store_param *p
     return r;
 }
 
-int approval_need(struct team *t, struct str id, struct approval *ret, struct err *e)
+int approval_need(struct team *t, const char *kind, struct str id, struct approval *ret,
+                  struct err *e)
 {
     struct approval_list found;
 
-    if (read_all(t, APPROVAL_SELECT "WHERE id = :id", PARAMS(P_TEXT("id", id)), &found, e) < 0)
+    if (read_all(t, APPROVAL_SELECT "WHERE id = :id AND (:kind = '' OR kind = :kind)",
+                 PARAMS(P_TEXT("id", id), P_C("kind", kind ? kind : "")), &found, e) < 0)
         return -1;
     if (found.n > 0) {
         *ret = found.v[0];
         return 0;
     }
-    return team_missing(t, "proposal", id, e);
+    return team_missing(t, kind ? kind : "approval", id, e);
 }
 
-int approval_all(struct team *t, struct str agent, int state, struct approval_list *ret,
+static struct str or_empty(struct str s)
+{
+    return s.p ? s : STR("");
+}
+
+int approval_all(struct team *t, const struct approval_filter *f, struct approval_list *ret,
                  struct err *e)
 {
+    int64_t limit = f->limit > 0 ? i64_min(f->limit, TEAM_PAGE_MAX) : TEAM_PAGE_MAX;
+
     return read_all(t,
                     APPROVAL_SELECT "WHERE (:state < 0 OR state = :state) AND "
-                                    "(:agent = '' OR agent = :agent) ORDER BY id LIMIT :limit",
-                    PARAMS(P_INT("state", state), P_TEXT("agent", agent.p ? agent : STR("")),
-                           P_INT("limit", TEAM_PAGE_MAX)),
+                                    "(:agent = '' OR agent = :agent) AND "
+                                    "(:sandbox = '' OR sandbox = :sandbox) AND "
+                                    "(:kind = '' OR kind = :kind) AND id > :after "
+                                    "ORDER BY id LIMIT :limit",
+                    PARAMS(P_INT("state", f->state), P_TEXT("agent", or_empty(f->agent)),
+                           P_TEXT("sandbox", or_empty(f->sandbox)),
+                           P_C("kind", f->kind ? f->kind : ""), P_TEXT("after", or_empty(f->after)),
+                           P_INT("limit", limit)),
                     ret, e);
 }
 
@@ -145,7 +190,7 @@ int approval_propose(struct team *t, struct approval *a, struct err *e)
         return err_set(e, ERR_LIMIT, 0, "agent '" STR_FMT "' has %d undecided proposals",
                        STR_ARG(a->agent), PENDING_MAX);
     a->id = team_id(t, "ap");
-    a->kind = STR("proposal");
+    a->kind = STR(APPROVAL_PROPOSAL);
     a->decided_by = a->reason = STR("");
     a->created_ms = t->now_ms;
     if (tx_run(t->tx,
@@ -156,20 +201,74 @@ int approval_propose(struct team *t, struct approval *a, struct err *e)
                PARAMS(P_TEXT("id", a->id), P_TEXT("kind", a->kind), P_TEXT("agent", a->agent),
                       P_TEXT("action", a->action), P_TEXT("project", a->project),
                       P_TEXT("card", a->card), P_INT("to", a->move.to),
-                      P_TEXT("note", a->move.note.p ? a->move.note : STR("")),
-                      P_TEXT("blocked_reason",
-                             a->move.blocked_reason.p ? a->move.blocked_reason : STR("")),
-                      P_TEXT("blocked_by", a->move.blocked_by.p ? a->move.blocked_by : STR("")),
-                      P_INT("now", t->now_ms)),
+                      P_TEXT("note", or_empty(a->move.note)),
+                      P_TEXT("blocked_reason", or_empty(a->move.blocked_reason)),
+                      P_TEXT("blocked_by", or_empty(a->move.blocked_by)), P_INT("now", t->now_ms)),
                e) < 0)
         return -1;
     approval_event(t, "approval.created", a);
     return 1;
 }
 
+/* What was decided long ago goes: a sandbox may ask as often as it likes. */
+static int make_room(struct team *t, const struct approval *a, struct err *e)
+{
+    int64_t pending;
+
+    if (team_number(t, "SELECT COUNT(*) FROM approvals WHERE state = 0 AND sandbox = :sandbox",
+                    PARAMS(P_TEXT("sandbox", a->sandbox)), &pending, e) < 0)
+        return -1;
+    if (pending >= QUESTIONS_MAX)
+        return err_set(e, ERR_LIMIT, 0, "%d questions of this sandbox are undecided",
+                       QUESTIONS_MAX);
+    if (tx_run(t->tx,
+               "DELETE FROM approvals WHERE sandbox = :sandbox AND state <> 0 AND id NOT IN "
+               "(SELECT id FROM approvals WHERE sandbox = :sandbox ORDER BY id DESC LIMIT :kept)",
+               PARAMS(P_TEXT("sandbox", a->sandbox), P_INT("kept", QUESTIONS_KEPT)), e) < 0)
+        return -1;
+    return 0;
+}
+
+int approval_ask(struct team *t, struct approval *a, struct err *e)
+{
+    struct approval_list same;
+
+    if (read_all(
+            t,
+            APPROVAL_SELECT "WHERE sandbox = :sandbox AND state = 0 AND host = :host AND "
+                            "port = :port",
+            PARAMS(P_TEXT("sandbox", a->sandbox), P_TEXT("host", a->host), P_INT("port", a->port)),
+            &same, e) < 0)
+        return -1;
+    if (same.n > 0) {
+        *a = same.v[0];
+        return 0;
+    }
+    if (make_room(t, a, e) < 0)
+        return -1;
+    a->id = team_id(t, "ap");
+    a->kind = STR(APPROVAL_EGRESS);
+    a->decided_by = a->reason = STR("");
+    a->created_ms = t->now_ms;
+    if (tx_run(t->tx,
+               "INSERT INTO approvals (id, kind, agent, action, project, card, status_to, note, "
+               "blocked_reason, blocked_by, state, decided_by, reason, created_ms, decided_ms, "
+               "sandbox, tenant, host, port, scope, expires_ms) "
+               "VALUES (:id, :kind, '', 'connect', '', '', 0, '', '', '', 0, '', '', :now, 0, "
+               ":sandbox, :tenant, :host, :port, 0, :expires)",
+               PARAMS(P_TEXT("id", a->id), P_TEXT("kind", a->kind), P_INT("now", t->now_ms),
+                      P_TEXT("sandbox", a->sandbox), P_TEXT("tenant", a->tenant),
+                      P_TEXT("host", a->host), P_INT("port", a->port),
+                      P_INT("expires", a->expires_ms)),
+               e) < 0)
+        return -1;
+    approval_event(t, "approval.created", a);
+    return 0;
+}
+
 /* --- deciding --- */
 
-static int execute(struct team *t, struct approval *a, struct err *e)
+static int execute_wish(struct team *t, struct approval *a, struct err *e)
 {
     struct card c;
     struct str none;
@@ -183,40 +282,118 @@ static int execute(struct team *t, struct approval *a, struct err *e)
         r = card_move(t, a->project, a->card, &a->move, &c, &none, e);
     }
     t->approved = false;
-    return r;
+    return r == 0 ? 0 : err_wrap(e, "the board does not allow it now");
 }
 
-int approval_decide(struct team *t, struct str id, bool yes, struct str reason,
+/* The state is taken first: whoever else decides now changes no row, and executes nothing. */
+static int take_state(struct team *t, const struct approval *a, struct err *e)
+{
+    int64_t n = tx_run(t->tx,
+                       "UPDATE approvals SET state = :state, decided_by = :by, reason = :reason, "
+                       "scope = :scope, decided_ms = :now WHERE id = :id AND state = 0",
+                       PARAMS(P_INT("state", a->state), P_TEXT("by", a->decided_by),
+                              P_TEXT("reason", a->reason), P_INT("scope", a->scope),
+                              P_INT("now", t->now_ms), P_TEXT("id", a->id)),
+                       e);
+
+    if (n < 0)
+        return -1;
+    return n > 0 ? 0 : err_set(e, ERR_CONFLICT, 0, "somebody else decided about it just now");
+}
+
+static int close_these(struct team *t, const struct approval_list *l, const char *reason,
+                       struct err *e)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        struct approval *a = &l->v[i];
+
+        a->state = APPROVAL_CLOSED;
+        a->decided_by = arena_str(t->arena, str_of(t->who.actor));
+        a->reason = str_of(reason);
+        a->decided_ms = t->now_ms;
+        if (take_state(t, a, e) < 0)
+            return -1;
+        approval_event(t, "approval.closed", a);
+    }
+    return 0;
+}
+
+/* An answer for all sandboxes of a tenant answers what the others ask, too. */
+static int close_alike(struct team *t, const struct approval *a, struct err *e)
+{
+    struct approval_list l;
+
+    if (read_all(
+            t,
+            APPROVAL_SELECT "WHERE state = 0 AND tenant = :tenant AND host = :host AND "
+                            "port = :port",
+            PARAMS(P_TEXT("tenant", a->tenant), P_TEXT("host", a->host), P_INT("port", a->port)),
+            &l, e) < 0)
+        return -1;
+    return close_these(t, &l, "it was answered for all sandboxes of the tenant", e);
+}
+
+static int execute(struct team *t, struct approval *a, struct err *e)
+{
+    bool yes = a->state == APPROVAL_APPROVED;
+
+    if (!str_eq_c(a->kind, APPROVAL_EGRESS))
+        return yes ? execute_wish(t, a, e) : 0;
+    if (a->scope == APPROVAL_ONCE)
+        return 0;
+    if (a->scope == APPROVAL_ALWAYS && close_alike(t, a, e) < 0)
+        return -1;
+    return egress_rule_add(t,
+                           &(struct egress_rule){
+                               .sandbox = a->scope == APPROVAL_SANDBOX ? a->sandbox : STR(""),
+                               .tenant = a->tenant,
+                               .host = a->host,
+                               .port = a->port,
+                               .allow = yes,
+                           },
+                           e);
+}
+
+int approval_decide(struct team *t, struct str id, const struct approval_decision *d,
                     struct approval *ret, struct err *e)
 {
     struct sm life = {.table = approval_states};
     struct approval a;
-    int64_t n;
 
-    if (team_need_person(t, "decide about a proposal", e) < 0 || approval_need(t, id, &a, e) < 0)
+    if (team_need_person(t, "decide about a proposal", e) < 0 ||
+        approval_need(t, d->kind, id, &a, e) < 0)
         return -1;
     life.state = (int)a.state;
-    if (!sm_try(&life, yes ? APPROVAL_APPROVED : APPROVAL_REJECTED))
-        return err_set(e, ERR_CONFLICT, 0, "the proposal is %s already",
+    if (!sm_try(&life, d->yes ? APPROVAL_APPROVED : APPROVAL_REJECTED))
+        return err_set(e, ERR_CONFLICT, 0, "the " STR_FMT " is %s already",
+                       STR_ARG(str_eq_c(a.kind, APPROVAL_EGRESS) ? STR("question") : a.kind),
                        approval_state_name(a.state));
+    if (d->scope != APPROVAL_ONCE && !str_eq_c(a.kind, APPROVAL_EGRESS))
+        return err_set(e, ERR_INVALID, 0, "an answer to a " STR_FMT " has no scope",
+                       STR_ARG(a.kind));
     a.state = (enum approval_state)life.state;
+    a.scope = d->scope;
     a.decided_by = arena_str(t->arena, str_of(t->who.actor));
-    a.reason = reason.p ? reason : STR("");
+    a.reason = or_empty(d->reason);
     a.decided_ms = t->now_ms;
-    /* The state is taken first: whoever else decides now changes no row, and executes nothing. */
-    n = tx_run(t->tx,
-               "UPDATE approvals SET state = :state, decided_by = :by, reason = :reason, "
-               "decided_ms = :now WHERE id = :id AND state = 0",
-               PARAMS(P_INT("state", a.state), P_TEXT("by", a.decided_by),
-                      P_TEXT("reason", a.reason), P_INT("now", t->now_ms), P_TEXT("id", id)),
-               e);
-    if (n < 0)
+    if (take_state(t, &a, e) < 0 || execute(t, &a, e) < 0)
         return -1;
-    if (n == 0)
-        return err_set(e, ERR_CONFLICT, 0, "somebody else decided about it just now");
-    if (yes && execute(t, &a, e) != 0)
-        return err_wrap(e, "the board does not allow it now");
-    approval_event(t, yes ? "approval.approved" : "approval.rejected", &a);
+    approval_event(t, d->yes ? "approval.approved" : "approval.rejected", &a);
     *ret = a;
     return 0;
+}
+
+int approval_close(struct team *t, struct str sandbox, const char *reason, struct err *e)
+{
+    struct approval_list all;
+
+    if (read_all(t,
+                 APPROVAL_SELECT "WHERE state = 0 AND kind = '" APPROVAL_EGRESS "' AND "
+                                 "(sandbox = :sandbox OR (:sandbox = '' AND expires_ms <= :now)) "
+                                 "ORDER BY id LIMIT :limit",
+                 PARAMS(P_TEXT("sandbox", sandbox), P_INT("now", t->now_ms),
+                        P_INT("limit", TEAM_PAGE_MAX)),
+                 &all, e) < 0)
+        return -1;
+    return close_these(t, &all, reason, e);
 }

@@ -92,6 +92,18 @@ static int read_limits(struct team *t, struct project *p, struct err *e)
     return r;
 }
 
+int board_limit(struct team *t, struct str project, enum card_status s, int64_t *ret, struct err *e)
+{
+    int64_t above; /* 0: no row */
+
+    if (team_number(t,
+                    "SELECT cards + 1 FROM project_limits WHERE project = :id AND status = :status",
+                    PARAMS(P_TEXT("id", project), P_INT("status", s)), &above, e) < 0)
+        return -1;
+    *ret = above > 0 ? above - 1 : default_limits[s];
+    return 0;
+}
+
 static void read_project(const struct team *t, const struct store_rows *r, void *to)
 {
     *(struct project *)to = (struct project){

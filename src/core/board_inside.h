@@ -7,6 +7,9 @@
 CHECKED int board_take(struct team *t, struct str project, struct err *e);
 /* The rows of all files of a project; t->unused gets their blobs. */
 CHECKED int board_drop_files(struct team *t, struct str project, struct err *e);
+/* Of each agent in one column; -1: none. */
+CHECKED int board_limit(struct team *t, struct str project, enum card_status s, int64_t *ret,
+                        struct err *e);
 bool card_may_move(enum card_status from, enum card_status to);
 /* Writes the row and its event.  With `from` another state than c's, the step goes into the
  * history: by whom (empty: the asker) and why. */

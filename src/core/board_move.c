@@ -31,27 +31,31 @@ int board_may_assign(struct team *t, struct err *e)
 
 /* --- limits --- */
 
-static int count_others(struct team *t, const struct card *c, enum card_status a,
-                        enum card_status b, int64_t *ret, struct err *e)
+/* A range of states, not a list: SQLite makes a table of its own for each list. */
+_Static_assert(CARD_IN_PROGRESS == CARD_READY + 1, "open cards are in two states side by side");
+
+static int count_others(struct team *t, const struct card *c, enum card_status from,
+                        enum card_status to, int64_t *ret, struct err *e)
 {
     return team_number(t,
-                       "SELECT COUNT(*) FROM cards WHERE assigned_to = :owner AND status IN "
-                       "(:a, :b) AND project = :project AND id <> :id",
-                       PARAMS(P_TEXT("owner", c->assigned_to), P_INT("a", a), P_INT("b", b),
+                       "SELECT COUNT(*) FROM cards WHERE assigned_to = :owner AND status BETWEEN "
+                       ":from AND :to AND project = :project AND id <> :id",
+                       PARAMS(P_TEXT("owner", c->assigned_to), P_INT("from", from), P_INT("to", to),
                               P_TEXT("project", c->project), P_TEXT("id", c->id)),
                        ret, e);
 }
 
-static int check_column(struct team *t, const struct card *c, const struct project *p,
-                        enum card_status to, struct err *e)
+static int check_column(struct team *t, const struct card *c, enum card_status to, struct err *e)
 {
-    int64_t limit = p->limits[to], others;
+    int64_t limit, others;
     /* Owned cards in ready are claims: they will be in progress, and count as if they were. */
-    enum card_status with = to == CARD_IN_PROGRESS ? CARD_READY : to;
+    enum card_status from = to == CARD_IN_PROGRESS ? CARD_READY : to;
 
+    if (board_limit(t, c->project, to, &limit, e) < 0)
+        return -1;
     if (limit < 0)
         return 0;
-    if (count_others(t, c, to, with, &others, e) < 0)
+    if (count_others(t, c, from, to, &others, e) < 0)
         return -1;
     if (others < limit)
         return 0;
@@ -63,35 +67,34 @@ static int check_column(struct team *t, const struct card *c, const struct proje
 /* The agent's own limit counts its open cards on all boards. */
 static int check_own_limit(struct team *t, const struct card *c, struct err *e)
 {
-    struct agent a;
-    int64_t others;
-    int known = agent_find(t, c->assigned_to, &a, e);
+    int64_t max, others;
 
-    if (known <= 0 || a.task_max == 0)
-        return known < 0 ? -1 : 0;
+    if (team_number(t, "SELECT task_max FROM agents WHERE name = :owner",
+                    PARAMS(P_TEXT("owner", c->assigned_to)), &max, e) < 0)
+        return -1;
+    if (max == 0)
+        return 0; /* it has none of its own, or is not an agent */
     if (team_number(t,
-                    "SELECT COUNT(*) FROM cards WHERE assigned_to = :owner AND status IN (:a, :b) "
-                    "AND id <> :id",
-                    PARAMS(P_TEXT("owner", c->assigned_to), P_INT("a", CARD_READY),
-                           P_INT("b", CARD_IN_PROGRESS), P_TEXT("id", c->id)),
+                    "SELECT COUNT(*) FROM cards WHERE assigned_to = :owner AND status BETWEEN "
+                    ":from AND :to AND id <> :id",
+                    PARAMS(P_TEXT("owner", c->assigned_to), P_INT("from", CARD_READY),
+                           P_INT("to", CARD_IN_PROGRESS), P_TEXT("id", c->id)),
                     &others, e) < 0)
         return -1;
-    if (others < a.task_max)
+    if (others < max)
         return 0;
     return err_set(e, ERR_PRECONDITION, 0,
                    "WIP limit reached for " STR_FMT " (its own limit: %lld)",
-                   STR_ARG(c->assigned_to), (long long)a.task_max);
+                   STR_ARG(c->assigned_to), (long long)max);
 }
 
 int card_check_limits(struct team *t, const struct card *c, enum card_status to, struct err *e)
 {
-    struct project p;
-
     if (c->assigned_to.n == 0)
         return 0;
-    if (project_need(t, c->project, &p, e) < 0 || check_column(t, c, &p, to, e) < 0)
+    if (check_column(t, c, to, e) < 0)
         return -1;
-    if (to == CARD_READY && check_column(t, c, &p, CARD_IN_PROGRESS, e) < 0)
+    if (to == CARD_READY && check_column(t, c, CARD_IN_PROGRESS, e) < 0)
         return -1;
     return to == CARD_READY || to == CARD_IN_PROGRESS ? check_own_limit(t, c, e) : 0;
 }
@@ -259,7 +262,8 @@ static int check_mover(struct team *t, const struct card *c, const struct agent 
         return err_set(e, ERR_FORBIDDEN, 0,
                        "agent '" STR_FMT "' is manual: it moves only what it was assigned",
                        STR_ARG(a->name));
-    if (team_is_person(t) || own || c->assigned_to.n == 0 ||
+    /* Who approves a proposal does not act: the agent's rules hold. */
+    if ((team_is_person(t) && !t->approved) || own || c->assigned_to.n == 0 ||
         team_tags_have(a->tags, STR("coordinator")) || team_tags_have(c->reviewers, a->name))
         return 0;
     err_set(e, ERR_FORBIDDEN, 0, "the task belongs to '" STR_FMT "'", STR_ARG(c->assigned_to));
@@ -365,6 +369,7 @@ static int unblock_others(struct team *t, const struct card *done, struct err *e
         return -1;
     for (size_t i = 0; i < all.n; i++) {
         struct card *c = &all.v[i];
+        const struct card before = *c;
         struct err full = {0};
 
         if (!str_eq(c->blocked_by, done->id))
@@ -379,7 +384,8 @@ static int unblock_others(struct team *t, const struct card *done, struct err *e
         c->status = CARD_READY;
         c->blocked_reason = c->blocked_by = STR("");
         if (card_save(t, c, CARD_BLOCKED, STR("system"), STR("what blocked it is done"),
-                      "task.moved", e) < 0)
+                      "task.moved", e) < 0 ||
+            (c->assigned_to.n == 0 && forget_card(t, &before, e) < 0))
             return -1;
     }
     return 0;
@@ -413,8 +419,8 @@ int card_move(struct team *t, struct str project, struct str id, const struct ca
     is_agent = board_actor(t, by, &a, e);
     if (is_agent < 0 || (is_agent > 0 && check_mover(t, &c, &a, e) < 0))
         return -1;
-    if (is_agent == 0 && !team_is_person(t))
-        return agent_need(t, by, &a, e); /* a token of an agent that is not registered */
+    if (is_agent == 0 && (!team_is_person(t) || t->approved))
+        return agent_need(t, by, &a, e); /* its token or proposal is there still, the agent not */
     if (check_move(t, &c, m, is_agent > 0, e) < 0)
         return -1;
     if (is_agent > 0 && a.mode == AGENT_ADVISORY && !t->approved) {

@@ -16,7 +16,7 @@ enum driver_cap {
     DRIVER_CAN_PAUSE = 1,
     DRIVER_CAN_STOP = 2,  /* files stay after stop, start goes on with them */
     DRIVER_ISOLATES = 4,  /* not so: fake */
-    DRIVER_CAN_RELAY = 8, /* /run/holt.sock inside leads to the API */
+    DRIVER_CAN_RELAY = 8, /* /run/holt.sock inside leads to the API, port 2024 to process_api */
 };
 
 enum limit_bit { /* which limits are (or were asked to be) enforced */
@@ -38,7 +38,7 @@ struct sandbox_mount {
     struct str source; /* a volume's id, or a host path the operator allowed */
     struct str target; /* absolute, inside */
     bool readonly;
-    int64_t size_bytes; /* of a tmpfs */
+    int64_t size_bytes; /* of a tmpfs; of one of its own on disk, 0: as its other files */
 };
 
 struct driver_spec { /* what to make; valid during the call */
@@ -47,7 +47,7 @@ struct driver_spec { /* what to make; valid during the call */
     struct str *layers; /* ids, lowest first; none: the host's own /usr ("host" image) */
     size_t layer_count;
     struct sandbox_limits limits;
-    bool rootfs_ro, memory_upper, nesting, relay, hub;
+    bool rootfs_ro, memory_upper, nesting, relay, hub, process_api;
     bool restart; /* the upper of an earlier life is there and is used again */
     bool network; /* its connections lead to listeners; else to nothing */
     const struct sandbox_mount *mounts;

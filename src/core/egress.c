@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/rnd.h"
+#include "proto/jwt.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -126,9 +127,10 @@ bool egress_knows(const struct egress *g, const char *id)
     return g->greeted && map_get(&g->known, str_of(id)) != NULL;
 }
 
-void egress_put(struct egress *g, const char *id, const char *policy,
-                const struct driver_listeners *l, driver_done done, void *arg)
+void egress_put(struct egress *g, const char *id, const struct egress_terms *terms,
+                driver_done done, void *arg)
 {
+    const struct driver_listeners *l = terms->l;
     struct call *x = call_new(g, done, arg);
     struct egress_msg m = {.type = EGRESS_SET};
 
@@ -136,7 +138,8 @@ void egress_put(struct egress *g, const char *id, const char *policy,
         x->listeners = *l;
         (void)snprintf(x->id, sizeof x->id, "%s", id);
     }
-    m.u.set = (struct egress_set){str_of(id), l ? l->kinds : 0, str_of(policy)};
+    m.u.set = (struct egress_set){str_of(id), l ? l->kinds : 0, str_of(terms->policy),
+                                  terms->learned.p ? terms->learned : STR("")};
     (void)map_set(&g->known, str_of(id), g);
     call_ask(g, x, &m);
 }
@@ -152,11 +155,11 @@ void egress_drop(struct egress *g, const char *id)
     call_ask(g, call_new(g, NULL, NULL), &m);
 }
 
-void egress_reply(struct egress *g, uint64_t question, bool allow, enum egress_scope scope)
+void egress_reply(struct egress *g, uint64_t question, bool allow, const char *reason)
 {
     struct egress_msg m = {.type = EGRESS_ANSWER};
 
-    m.u.answer = (struct egress_answer){question, allow, (uint8_t)scope};
+    m.u.answer = (struct egress_answer){question, allow, str_of(reason)};
     call_ask(g, call_new(g, NULL, NULL), &m);
 }
 
@@ -410,6 +413,19 @@ struct egress *egress_new(const struct egress_config *c)
     g->fd = -1;
     list_init(&g->calls);
     return g;
+}
+
+bool egress_proxy_url(const struct egress *g, struct jwt_claims *c, struct buf *to)
+{
+    bool v6 = strchr(g->proxy_host, ':') != NULL;
+
+    if (!*g->proxy_host)
+        return false;
+    c->exp_s = clock_wall_ms() / 1000 + JWT_LIFE_S;
+    buf_add_c(to, "http://sandbox:jwt_");
+    jwt_mint(c, str_of(g->proxy_key), to);
+    buf_printf(to, "@%s%s%s:%d", v6 ? "[" : "", g->proxy_host, v6 ? "]" : "", (int)g->c.proxy_port);
+    return true;
 }
 
 struct egress *egress_free(struct egress *g)

@@ -32,11 +32,20 @@ struct egress_config {
 struct egress *egress_new(const struct egress_config *c);
 /* Its connections go on.  Who waits is told: cancelled.  Takes NULL; returns NULL. */
 struct egress *egress_free(struct egress *g);
+/* "http://sandbox:jwt_…@HOST:PORT": the TCP form with credentials of one sandbox, which are worth
+ * nothing once that is gone, or after four hours; false: there is no such form. */
+struct jwt_claims;
+struct buf;
+bool egress_proxy_url(const struct egress *g, struct jwt_claims *c, struct buf *to);
 void egress_start(struct egress *g);       /* connects, or starts it; ready tells */
 bool egress_is_up(const struct egress *g); /* ready has been told */
 bool egress_knows(const struct egress *g, const char *id);
-/* l: the listeners of one that is not known, taken; NULL: another policy of one that is. */
-void egress_put(struct egress *g, const char *id, const char *policy,
-                const struct driver_listeners *l, driver_done done, void *arg);
+struct egress_terms { /* copied */
+    const char *policy;
+    struct str learned;               /* answers of people: wire/egress.h */
+    const struct driver_listeners *l; /* of one that is not known, taken; NULL: of one that is */
+};
+void egress_put(struct egress *g, const char *id, const struct egress_terms *terms,
+                driver_done done, void *arg);
 void egress_drop(struct egress *g, const char *id); /* it has no network any more */
-void egress_reply(struct egress *g, uint64_t question, bool allow, enum egress_scope scope);
+void egress_reply(struct egress *g, uint64_t question, bool allow, const char *reason);

@@ -339,7 +339,7 @@ static int on_stats(struct guest *g, const struct guest_stats *s, struct err *e)
 
 static int check_relay(const struct guest *g, const struct guest_relay *r, struct err *e)
 {
-    if (!g->ops->relay || r->service != GUEST_API)
+    if (!g->ops->relay || r->service == GUEST_EGRESS)
         return err_set(e, ERR_UNSUPPORTED, 0, "connections from inside are not served");
     if (g->relay_count >= GUEST_RELAYS_MAX || g->channel_count >= GUEST_CHANNELS_MAX ||
         buf_len(&g->out) > GUEST_OUT_HIGH)

@@ -218,6 +218,25 @@ static void reverse(struct message_list *l)
     }
 }
 
+/* Those that a reader of the list gets, newest first. */
+static int mark_delivered(struct team *t, struct str name, struct message_list *l, struct err *e)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < l->n; i++) {
+        any |= !l->v[i].delivered;
+        l->v[i].delivered = true;
+    }
+    if (!any)
+        return 0;
+    return tx_run(t->tx,
+                  "UPDATE messages SET delivered = 1 WHERE receiver = :name AND id >= :oldest AND "
+                  "delivered = 0",
+                  PARAMS(P_TEXT("name", name), P_TEXT("oldest", l->v[l->n - 1].id)), e) < 0
+               ? -1
+               : 0;
+}
+
 int message_inbox(struct team *t, struct str name, bool unread, int64_t limit,
                   struct message_list *ret, struct err *e)
 {
@@ -229,11 +248,10 @@ int message_inbox(struct team *t, struct str name, bool unread, int64_t limit,
         return read_messages(
             t, MESSAGE_SELECT "WHERE receiver = :name AND acked = 0 ORDER BY id LIMIT :n",
             PARAMS(P_TEXT("name", name), P_INT("n", n)), ret, e);
-    if (tx_run(t->tx, "UPDATE messages SET delivered = 1 WHERE receiver = :name AND delivered = 0",
-               PARAMS(P_TEXT("name", name)), e) < 0)
-        return -1;
     if (read_messages(t, MESSAGE_SELECT "WHERE receiver = :name ORDER BY id DESC LIMIT :n",
                       PARAMS(P_TEXT("name", name), P_INT("n", n)), ret, e) < 0)
+        return -1;
+    if (mark_delivered(t, name, ret, e) < 0)
         return -1;
     reverse(ret);
     return 0;

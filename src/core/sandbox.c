@@ -257,6 +257,7 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
         .relay = s->relay,
         .hub = s->hub,
         .agent = text(s->agent),
+        .process_api = s->process_api,
         .created_ms = s->created_ms,
         .started_ms = s->started_ms,
         .ended_ms = s->ended_ms,

@@ -5,6 +5,7 @@
  * Thread: the loop's. */
 #pragma once
 
+#include "base/buf.h"
 #include "core/alias.h"
 #include "core/driver.h"
 #include "core/event.h"
@@ -52,6 +53,7 @@ struct sandbox_spec {   /* valid during the call */
     bool relay;                  /* processes inside may ask the API, as this sandbox */
     struct str agent;            /* the agent of the team that it is; empty: none */
     bool hub;                    /* and by the name hub, as that agent: with a relay */
+    bool process_api;            /* … and agentbox's process_api on port 2024 */
     int64_t ttl_ms, idle_ttl_ms; /* 0: none */
     const struct pair *labels, *env;
     size_t label_count, env_count;
@@ -60,6 +62,7 @@ struct sandbox_spec {   /* valid during the call */
     const struct volume_use *volumes;
     size_t volume_count;
     struct str network; /* a policy (proto/policy.h) as JSON, or a mode's name; empty: none */
+    bool house_network; /* it is the operator's choice, not the asker's: an agent may have it */
     struct str dialect; /* of who asked; empty: the native one */
     struct str note;    /* what the dialect keeps with it, in its own form */
     const struct alias_name *aliases; /* its names in dialects */
@@ -76,7 +79,7 @@ struct sandbox_info { /* what readers see; borrowed until the loop turns */
     enum sandbox_state state;
     struct sandbox_limits limits;
     uint32_t enforced; /* enum limit_bit; what was asked and is not here is not enforced */
-    bool rootfs_ro, memory_upper, nesting, relay, hub;
+    bool rootfs_ro, memory_upper, nesting, relay, hub, process_api;
     int64_t created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, last_activity_ms;
     const struct pair *labels;
     size_t label_count;
@@ -120,15 +123,24 @@ struct images;
 void sandboxes_set_images(struct sandboxes *l, struct images *images);
 /* Who is asked when a policy says so; the answer is sandboxes_answer.  NULL: nobody, and no. */
 struct egress_question;
-void sandboxes_set_asker(struct sandboxes *l,
-                         void (*ask)(void *arg, const struct egress_question *q), void *arg);
-void sandboxes_answer(struct sandboxes *l, uint64_t question, bool allow, bool for_sandbox);
+struct sandbox_asker {
+    void (*ready)(void *arg); /* numbers of questions are void; those still open come again */
+    void (*question)(void *arg, const struct egress_question *q);
+    /* What was answered for longer about this sandbox, as struct egress_set's learned. */
+    void (*learned)(void *arg, const struct sandbox *s, struct buf *to);
+};
+void sandboxes_set_asker(struct sandboxes *l, const struct sandbox_asker *ops, void *arg);
+void sandboxes_answer(struct sandboxes *l, uint64_t question, bool allow, const char *reason);
+/* What was learned has changed: of one sandbox; empty: of all of a tenant. */
+void sandboxes_learned(struct sandboxes *l, struct str sandbox, struct str tenant);
 /* What volumes_open gave; NULL: none. */
 struct volumes *sandboxes_volumes(struct sandboxes *l);
-/* Who serves connections from inside sandboxes that were made with a relay (NULL: nobody does): as
- * guest_ops.relay, told which sandbox asks.  Its requests are that sandbox's: principal_inside. */
+/* Who serves connections from inside sandboxes that were made with a relay or process_api (NULL:
+ * nobody does): as guest_ops.relay, told which sandbox asks for which.  Its requests are that
+ * sandbox's: principal_inside. */
 struct guest_pipe;
-typedef int (*sandbox_relay)(void *arg, const char *id, struct guest_pipe *p, struct err *e);
+typedef int (*sandbox_relay)(void *arg, const char *id, bool process_api, struct guest_pipe *p,
+                             struct err *e);
 void sandboxes_set_relay(struct sandboxes *l, sandbox_relay serve, void *arg);
 /* Once a second: TTLs, idle TTLs, deadlines whose report is late. */
 void sandboxes_tick(struct sandboxes *l);
@@ -182,5 +194,8 @@ void sandbox_stats(struct sandbox *s, sandbox_stats_cb done, void *arg);
 /* For files and dials: the connection to its init.  NULL: *e says why (not running, reconnecting).
  * Counts as activity. */
 struct guest *sandbox_guest(struct sandbox *s, struct err *e);
+/* For clients of the proxy's TCP form that act for it: a URL with credentials; hosts, joined by
+ * commas, are told in them.  false: it has no network, or there is no such form. */
+bool sandbox_proxy_url(const struct sandbox *s, struct str hosts, struct buf *to);
 void sandbox_touch(struct sandbox *s); /* somebody uses it: its idle time begins anew */
 struct sandboxes *sandbox_registry(const struct sandbox *s);

@@ -208,6 +208,7 @@ static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spe
     s->relay = spec->relay || spec->hub;
     s->hub = spec->hub;
     text_set(&s->agent, spec->agent);
+    s->process_api = spec->process_api;
     s->one_shot = spec->one_shot;
     s->also = spec->also;
     s->also_arg = spec->also_arg;
@@ -234,12 +235,16 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
     if (check_maker(by, &e) == 0 && check_spec(all, spec, &e) == 0 &&
         check_agent(spec, by, &e) == 0 && gather_mounts(all, spec, by, mounts, &e) == 0)
         d = pick_driver(all, spec->runtime, &e);
-    if (d && (spec->relay || spec->hub) && !(d->ops->caps & DRIVER_CAN_RELAY)) {
+    if (d && (spec->relay || spec->hub || spec->process_api) &&
+        !(d->ops->caps & DRIVER_CAN_RELAY)) {
         err_set(&e, ERR_UNSUPPORTED, 0, "field '%s': runtime '%s' has no relay",
-                spec->relay ? "relay" : "hub", d->ops->name);
+                spec->relay ? "relay"
+                : spec->hub ? "hub"
+                            : "process_api",
+                d->ops->name);
         d = NULL;
     }
-    if (d && sandbox_net_check(d, spec->network, by, &net, &e) < 0)
+    if (d && sandbox_net_check(d, spec->network, spec->house_network ? NULL : by, &net, &e) < 0)
         d = NULL;
     if (!d || sandbox_choose_image(all, spec->image, &use, &e) < 0) {
         if (spec->also)

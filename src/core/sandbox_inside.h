@@ -38,7 +38,7 @@ struct sandboxes {
     sandbox_relay relay; /* or NULL */
     void *relay_arg;
     struct egress *egress;
-    void (*asker)(void *arg, const struct egress_question *q); /* NULL: nobody can be asked */
+    const struct sandbox_asker *asker; /* NULL: nobody can be asked */
     void *asker_arg;
     char *state, *bindir, *installation;
     int64_t sandboxes_max, execs_max, output_bytes;
@@ -71,7 +71,7 @@ struct sandbox {
     char *name, *runtime, *image, *tenant, *owner, *network, *failure, *dialect, *note, *agent;
     struct sandbox_limits limits;
     uint32_t enforced;
-    bool rootfs_ro, memory_upper, nesting, relay, hub, one_shot, orphan;
+    bool rootfs_ro, memory_upper, nesting, relay, hub, process_api, one_shot, orphan;
     bool wants_network;   /* its policy allows something */
     bool networked;       /* it was started with a network: holt-egress is to know it */
     bool wiring;          /* that is being told */

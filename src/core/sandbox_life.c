@@ -235,6 +235,7 @@ void sandbox_make(struct sandbox *s, bool restart)
         .nesting = s->nesting,
         .relay = s->relay,
         .hub = s->hub,
+        .process_api = s->process_api,
         .restart = restart,
         .network = s->wants_network,
         .mounts = s->mounts,

@@ -145,12 +145,13 @@ static int link_relay(struct guest *g, struct guest_pipe *p, const struct guest_
                       struct err *e)
 {
     struct sandbox *s = guest_arg(g);
+    bool process = from->service == GUEST_PROCESS_API;
 
-    (void)from;
-    if (!s->relay || !s->all->relay)
-        return err_set(e, ERR_FORBIDDEN, 0, "sandbox '%s' has no relay", s->id);
+    if (!(process ? s->process_api : s->relay) || !s->all->relay)
+        return err_set(e, ERR_FORBIDDEN, 0, "sandbox '%s' has no %s", s->id,
+                       process ? "process_api" : "relay");
     sandbox_touch(s);
-    return s->all->relay(s->all->relay_arg, s->id, p, e);
+    return s->all->relay(s->all->relay_arg, s->id, process, p, e);
 }
 
 static void connected(void *arg, int fd, const struct err *e)

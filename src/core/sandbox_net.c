@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metric.h"
+#include "proto/jwt.h"
 #include "proto/policy.h"
 
 #include <stdio.h>
@@ -107,6 +108,18 @@ static void wired(void *arg, const struct err *e)
         log_warn("a sandbox's policy was not taken", LOG_C("id", s->id), LOG_E(e));
 }
 
+static void put(struct sandbox *s, const struct driver_listeners *l)
+{
+    AUTO(buf_done) struct buf learned = {0};
+    const struct sandboxes *all = s->all;
+
+    if (all->asker)
+        all->asker->learned(all->asker_arg, s, &learned);
+    egress_put(all->egress, s->id,
+               &(struct egress_terms){.policy = s->network, .learned = buf_str(&learned), .l = l},
+               wired, s);
+}
+
 static void listening(void *arg, const struct driver_listeners *l, const struct err *e)
 {
     struct sandbox *s = arg;
@@ -117,7 +130,7 @@ static void listening(void *arg, const struct driver_listeners *l, const struct 
         wired(s, e);
         return;
     }
-    egress_put(s->all->egress, s->id, s->network, l, wired, s);
+    put(s, l);
 }
 
 void sandbox_wire(struct sandbox *s)
@@ -129,7 +142,7 @@ void sandbox_wire(struct sandbox *s)
         return;
     s->wiring = true;
     if (egress_knows(s->all->egress, s->id))
-        egress_put(s->all->egress, s->id, s->network, NULL, wired, sandbox_ref(s));
+        put(sandbox_ref(s), NULL);
     else
         s->driver->ops->listen(s->driver, s->id, listening, sandbox_ref(s));
 }
@@ -143,15 +156,23 @@ void sandbox_unwire(struct sandbox *s)
 
 /* ---- what holt-egress tells ---- */
 
+/* Its policy: one that is being made is told when it is. */
+static bool is_to_be_told(const struct sandbox *s)
+{
+    return s->step != STEP_MAKE &&
+           (s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED) && !s->from_row;
+}
+
 static void on_ready(void *arg)
 {
     struct sandboxes *all = arg;
 
+    if (all->asker)
+        all->asker->ready(all->asker_arg);
     for (size_t i = 0; i < all->count; i++) {
         struct sandbox *s = all->sorted[i];
 
-        if (s->step != STEP_MAKE &&
-            (s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED) && !s->from_row)
+        if (is_to_be_told(s))
             sandbox_wire(s);
     }
 }
@@ -192,28 +213,36 @@ static void on_verdict(void *arg, const struct egress_verdict *v)
     sandbox_note_data(arg, types[v->what], id, buf_str(&data));
 }
 
-/* Approvals decide here once there are any; until then nobody can be asked, and no is the answer
- * that can be taken back. */
 static void on_question(void *arg, const struct egress_question *q)
 {
     struct sandboxes *all = arg;
 
     if (all->asker)
-        all->asker(all->asker_arg, q);
+        all->asker->question(all->asker_arg, q);
     else
-        egress_reply(all->egress, q->question, false, EGRESS_ONCE);
+        egress_reply(all->egress, q->question, false, "nobody can be asked");
 }
 
-void sandboxes_set_asker(struct sandboxes *all,
-                         void (*ask)(void *arg, const struct egress_question *q), void *arg)
+void sandboxes_set_asker(struct sandboxes *all, const struct sandbox_asker *ops, void *arg)
 {
-    all->asker = ask;
+    all->asker = ops;
     all->asker_arg = arg;
 }
 
-void sandboxes_answer(struct sandboxes *all, uint64_t question, bool allow, bool for_sandbox)
+void sandboxes_answer(struct sandboxes *all, uint64_t question, bool allow, const char *reason)
 {
-    egress_reply(all->egress, question, allow, for_sandbox ? EGRESS_FOR_SANDBOX : EGRESS_ONCE);
+    egress_reply(all->egress, question, allow, reason);
+}
+
+void sandboxes_learned(struct sandboxes *all, struct str sandbox, struct str tenant)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        struct sandbox *s = all->sorted[i];
+
+        if ((sandbox.n > 0 ? str_eq_c(sandbox, s->id) : str_eq_c(tenant, s->tenant)) &&
+            is_to_be_told(s))
+            sandbox_wire(s);
+    }
 }
 
 void sandboxes_open_egress(struct sandboxes *all, const struct sandboxes_config *c)
@@ -242,6 +271,14 @@ void sandboxes_open_egress(struct sandboxes *all, const struct sandboxes_config 
                                                      .arg = all});
     if (c->proxy_host && *c->proxy_host)
         egress_start(all->egress);
+}
+
+bool sandbox_proxy_url(const struct sandbox *s, struct str hosts, struct buf *to)
+{
+    struct jwt_claims c = {
+        .session = str_of(s->id), .tenant = str_of(s->tenant ? s->tenant : ""), .hosts = hosts};
+
+    return s->wants_network && s->all->egress && egress_proxy_url(s->all->egress, &c, to);
 }
 
 /* ---- the environment ---- */

@@ -90,6 +90,7 @@ static void put_spec(struct jw *w, const struct sandbox *s)
     jw_kbool(w, "relay", s->relay);
     jw_kbool(w, "hub", s->hub);
     jw_kc(w, "agent", s->agent);
+    jw_kbool(w, "process_api", s->process_api);
     jw_kbool(w, "one_shot", s->one_shot);
     jw_key(w, "network");
     jw_raw(w, str_of(s->network));
@@ -529,6 +530,7 @@ static int get_spec(struct sandbox *s, struct str text, struct err *e)
     s->relay = json_flag(o, "relay");
     s->hub = json_flag(o, "hub");
     text_set(&s->agent, json_text(o, "agent"));
+    s->process_api = json_flag(o, "process_api");
     s->one_shot = json_flag(o, "one_shot");
     get_network(s, json_object_get(o, "network"));
     s->networked = json_flag(o, "networked");

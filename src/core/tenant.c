@@ -1,5 +1,6 @@
 #include "core/tenant.h"
 
+#include "base/fd.h"
 #include "base/mem.h"
 #include "wire/spawn.h"
 
@@ -40,6 +41,21 @@ static int make_dir(const char *path, bool give, struct err *e)
     if (give && geteuid() == 0 && chown(path, SPAWN_STORED_ID, SPAWN_STORED_ID) < 0)
         return err_set(e, ERR_INTERNAL, errno, "give away directory '%s'", path);
     return 0;
+}
+
+int tenant_make_dir(const char *path, struct err *e)
+{
+    AUTO(mem_free) char *above = xstrdup(path);
+    char *last = strrchr(above, '/');
+    int r;
+
+    if (last && last > above) {
+        *last = '\0';
+        r = dir_make_all(above, 0755);
+        if (r < 0)
+            return err_set(e, ERR_INVALID, -r, "make directory '%s'", above);
+    }
+    return make_dir(path, true, e);
 }
 
 static void make_all(uv_work_t *w)

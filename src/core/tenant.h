@@ -12,6 +12,8 @@
 
 /* A tenant names a directory: nothing else may be meant by it. */
 CHECKED int tenant_check(struct str tenant, struct err *e);
+/* Makes one directory that all sandboxes may share.  Blocks: at start-up only. */
+CHECKED int tenant_make_dir(const char *path, struct err *e);
 /* Makes BASE/TENANT and in it each of names (NULL-terminated, static); what is there stays. */
 typedef void (*tenant_cb)(void *arg, const struct err *e);
 void tenant_make_dirs(uv_loop_t *loop, const char *base, struct str tenant,

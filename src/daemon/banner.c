@@ -41,6 +41,7 @@ static void add_listeners(struct buf *to, const struct server *s)
     static const char *const notes[] = {[LISTEN_API] = "\n",
                                         [LISTEN_SEED] = "  (no token needed)\n",
                                         [LISTEN_RELAY] = "\n",
+                                        [LISTEN_PROCESS] = "\n",
                                         [LISTEN_PREVIEW] = "  (previews: holt preview)\n"};
 
     for (size_t i = 0; i < server_listener_count(s); i++) {

@@ -3,8 +3,11 @@
 #include "api/api.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "conf/agentbox_runtime.h"
+#include "core/ask.h"
 #include "core/blob.h"
 #include "core/space.h"
+#include "core/tenant.h"
 #include "core/volume.h"
 #include "daemon/banner.h"
 #include "daemon/notify.h"
@@ -39,6 +42,7 @@ struct daemon {
     struct events *events;
     struct identity *identity;
     struct sandboxes *sandboxes;
+    struct asks *asks;
     struct unpacker *unpacker;
     struct images *images;
     struct volumes *volumes;
@@ -46,6 +50,7 @@ struct daemon {
     struct space *space;
     bool fake;
     const struct driver_ops *drivers[8]; /* NULL at the end */
+    const char *agentbox_runtime;        /* one of these; NULL: none */
     char installation[ID_SIZE], node[HOST_NAME_MAX + 1];
     bool foreign; /* the database is not the one of the state directory */
     char *bindir;
@@ -157,6 +162,7 @@ static void on_tick(uv_timer_t *t)
     struct daemon *d = t->data;
 
     sandboxes_tick(d->sandboxes);
+    asks_tick(d->asks);
     api_tick(d->api);
     if (++d->ticks % FLUSH_TICKS == 0)
         identity_flush(d->identity);
@@ -313,11 +319,26 @@ static void choose_drivers(struct daemon *d)
             d->drivers[n++] = driver_table[i];
 }
 
+static int choose_agentbox_runtime(struct daemon *d, struct err *e)
+{
+    const struct agentbox_host h = agentbox_host(d->conf->runtime);
+    struct agentbox_runtime r;
+
+    if (agentbox_runtime_choose(d->conf->agentbox_runtime, &h, &r, e) < 0)
+        return -1;
+    for (size_t i = 0; d->drivers[i]; i++)
+        if (strcmp(d->drivers[i]->name, r.runtime) == 0)
+            d->agentbox_runtime = d->drivers[i]->name;
+    log_info("agentbox's sessions", LOG_C("runtime", r.runtime),
+             LOG_C("program", r.program ? r.program : ""), LOG_C("why", r.why));
+    return 0;
+}
+
 static int open_sandboxes(struct daemon *d, struct err *e)
 {
     const struct config *c = d->conf;
     struct conf_list dirs = c->host_mounts; /* and what we mount there ourselves */
-    AUTO(mem_free) char **all = xzalloc((dirs.n + 1) * sizeof *all);
+    AUTO(mem_free) char **all = xzalloc((dirs.n + 2) * sizeof *all);
     struct driver_allows allows = {.host_dirs = all, .nesting = c->nesting};
     int r;
 
@@ -330,7 +351,13 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                            c->storage_path);
         all[allows.host_dir_count++] = c->storage_path;
     }
+    if (c->sbx_cache_hostpath[0] && tenant_make_dir(c->sbx_cache_hostpath, e) < 0)
+        return err_wrap(e, "setting 'sbx_cache_hostpath'");
+    if (c->sbx_cache_hostpath[0])
+        all[allows.host_dir_count++] = c->sbx_cache_hostpath;
     choose_drivers(d);
+    if (choose_agentbox_runtime(d, e) < 0)
+        return -1;
     d->space = space_new(c->state, c->disk_reserve);
     if (state_is_foreign(c->state, d->installation, d->store, &d->foreign, e) < 0)
         return -1;
@@ -361,6 +388,15 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                                                      .execs_max = c->execs_max,
                                                      .output_bytes = c->output_bytes},
                           &d->sandboxes, e);
+}
+
+static int open_asks(struct daemon *d, struct err *e)
+{
+    return asks_open(&(struct asks_config){.store = d->store,
+                                           .events = d->events,
+                                           .sandboxes = d->sandboxes,
+                                           .wait_ms = &d->conf->egress_ask_ms},
+                     &d->asks, e);
 }
 
 /* The fake runtime has no mounts: there, and only there, archives are unpacked by a plain child. */
@@ -401,10 +437,12 @@ static int open_server(struct daemon *d, struct err *e)
                                      .events = d->events,
                                      .identity = d->identity,
                                      .sandboxes = d->sandboxes,
+                                     .asks = d->asks,
                                      .images = d->images,
                                      .volumes = d->volumes,
                                      .blobs = d->blobs,
                                      .space = d->space,
+                                     .agentbox_runtime = d->agentbox_runtime,
                                      .version = holt_version},
                 &d->api, e) < 0)
         return -1;
@@ -431,7 +469,7 @@ static int start(struct daemon *d, struct err *e)
     if (d->lock < 0 || open_store(d, e) < 0)
         return -1;
     apply_settings(d);
-    if (open_sandboxes(d, e) < 0 || open_images(d, e) < 0 ||
+    if (open_sandboxes(d, e) < 0 || open_asks(d, e) < 0 || open_images(d, e) < 0 ||
         volumes_open(d->store, d->sandboxes, &d->volumes, e) < 0 ||
         blobs_open(&(struct blobs_config){.loop = &d->loop,
                                           .store = d->store,
@@ -474,6 +512,7 @@ static void finish(struct daemon *d)
         identity_flush(d->identity);
     if (d->images)
         images_close(d->images);
+    d->asks = asks_close(d->asks);
     d->sandboxes = sandboxes_close(d->sandboxes);
     d->events = events_close(d->events);
     store_close(d->store);

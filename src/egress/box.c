@@ -141,6 +141,23 @@ void box_close(struct box *b)
     dnsd_close_all(b);
 }
 
+/* What does not read is left out: it only asks again. */
+static void learn(struct policy *p, struct str lines)
+{
+    struct err e;
+
+    while (lines.n > 0) {
+        struct str port_text, line = str_cut(lines, '\n', &lines);
+        struct str name = str_cut(str_skip(line, 1), ':', &port_text);
+        struct host h;
+        uint64_t port;
+
+        if (line.n > 1 && str_parse_u64(port_text, &port) == 0 && port <= 65535 &&
+            host_parse(name, &h, &e) == 0)
+            policy_learn(p, &h, (unsigned)port, line.p[0] == '+');
+    }
+}
+
 int box_set(struct egress *all, const struct egress_set *set, const int *fds, struct err *e)
 {
     AUTO(policy_free) struct policy *policy = NULL;
@@ -156,6 +173,7 @@ int box_set(struct egress *all, const struct egress_set *set, const int *fds, st
                        STR_ARG(set->id));
     if (!b)
         b = add(all, set->id);
+    learn(policy, set->learned);
     policy_free(b->policy);
     b->policy = TAKE(policy);
     conn_judge_all(b);

@@ -57,6 +57,13 @@ void conn_unwatch(struct side *s)
     fd_close(TAKE_FD(s->fd));
 }
 
+void conn_forget_question(struct conn *c)
+{
+    if (c->question)
+        (void)map_remove(&c->box->all->questions, str_make(&c->question, sizeof c->question));
+    c->question = 0;
+}
+
 void conn_end(struct conn *c, const char *why)
 {
     struct egress *all = c->box->all;
@@ -67,8 +74,7 @@ void conn_end(struct conn *c, const char *why)
     if (c->told)
         conn_tell(c, EGRESS_CLOSED, why);
     lookup_cancel(c->lookup);
-    if (c->question)
-        (void)map_remove(&all->questions, str_make(&c->question, sizeof c->question));
+    conn_forget_question(c);
     list_unlink(&c->link);
     c->box->conn_count--;
     all->connections--;
@@ -99,6 +105,8 @@ void conn_judge_all(struct box *b)
 
         if (c->told && !target_is_allowed(c))
             conn_reset(c, "its policy does not allow it any more");
+        else if (c->question)
+            target_judge_again(c);
     }
 }
 
@@ -241,6 +249,8 @@ static void on_ready(uv_poll_t *p, int status, int events)
     }
     if (s == &c->server && c->state == CONN_WAITS)
         target_dialled(c);
+    else if (c->state == CONN_WAITS)
+        conn_end(c, "it did not wait for the answer");
     else if (c->state == CONN_RELAY)
         relay_ready(s, events);
     else if (s == &c->server)
@@ -337,11 +347,11 @@ void conn_accept(struct listener *l)
 
 void conn_answer(struct egress *all, const struct egress_answer *a)
 {
-    struct conn *c = map_remove(&all->questions, str_make(&a->question, sizeof a->question));
+    struct conn *c = map_get(&all->questions, str_make(&a->question, sizeof a->question));
 
     if (!c)
         return;
-    c->question = 0;
+    conn_forget_question(c);
     target_answered(c, a);
 }
 

@@ -13,9 +13,9 @@
 #include "proto/http1.h"
 
 #define CONN_HEAD_MAX (32 * 1024)
-#define CONN_HEAD_MS 15000 /* for the first bytes: a request's head, a greeting, a hello */
-#define CONN_DIAL_MS 20000 /* to resolve and connect */
-#define CONN_ASK_MS 300000 /* for a person */
+#define CONN_HEAD_MS 15000  /* for the first bytes: a request's head, a greeting, a hello */
+#define CONN_DIAL_MS 20000  /* to resolve and connect */
+#define CONN_ASK_MS 3700000 /* for a person; holtd keeps the deadline, which is sooner */
 #define CONN_IDLE_MS 3600000
 #define CONN_HALF_MS 300000 /* without a byte after one side has ended */
 #define CONN_LINGER_MS 5000
@@ -59,6 +59,7 @@ struct conn {
     bool told; /* that it was allowed */
     struct lookup *lookup;
     uint64_t question; /* 0: nobody was asked */
+    bool granted;      /* by a person, this one connection */
     struct ip addresses[CONN_ADDRESSES];
     size_t address_count, address_next;
     struct spent *spent;
@@ -82,6 +83,7 @@ CHECKED int conn_watch(struct side *s, int fd); /* takes fd; -1: it is closed */
 void conn_unwatch(struct side *s);
 void conn_send(struct side *to, struct str bytes); /* what is not taken waits in out */
 CHECKED bool conn_flush(struct side *s);           /* false: the peer takes no more, ever */
+void conn_forget_question(struct conn *c);
 void conn_linger(struct conn *c); /* sends what is in out, then waits a little for the end */
 void conn_tell(struct conn *c, enum egress_what what, const char *rule);
 
@@ -100,7 +102,8 @@ void target_begin(struct conn *c);
 void target_dialled(struct conn *c);   /* the server's descriptor is writable, or failed */
 void target_ask(const struct conn *c); /* tells holtd the question it waits for */
 void target_answered(struct conn *c, const struct egress_answer *a);
-bool target_is_allowed(struct conn *c); /* by the policy as it is now */
+void target_judge_again(struct conn *c); /* one that waits for an answer: the policy is another */
+bool target_is_allowed(struct conn *c);  /* by the policy as it is now */
 
 /* --- relay.c --- */
 void relay_begin(struct conn *c);

@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/rnd.h"
 #include "egress/egress.h"
 
 #include <errno.h>
@@ -54,6 +55,7 @@ static int serve(const char *state, const char *servers, struct err *e)
         return err_set(e, ERR_INTERNAL, 0, "start the event loop");
     all.scratch = xmalloc(EGRESS_SCRATCH);
     all.connections_max = most_connections();
+    all.last_question = rnd_u64() / 2; /* an answer to who was here before us is to none of ours */
     if (resolver_new(&all.loop, servers, &all.resolver, e) < 0 || link_open(&all, state, e) < 0)
         return -1;
     (void)uv_signal_init(&all.loop, &term);

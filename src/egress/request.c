@@ -12,18 +12,24 @@ static const struct http1_limits limits = {.head_max = CONN_HEAD_MAX, .count_max
 
 /* ---- replies ---- */
 
-static void http_reply(struct conn *c, int status, const char *text)
+/* reason: of the status line; NULL: the usual one. */
+static void http_reply_as(struct conn *c, int status, const char *reason, const char *text)
 {
     AUTO(buf_done) struct buf b = {0};
 
     buf_printf(&b,
                "HTTP/1.1 %d %s\r\n%scontent-type: text/plain; charset=utf-8\r\n"
                "content-length: %zu\r\nconnection: close\r\nproxy-agent: holt\r\n\r\nholt: %s\n",
-               status, http_status_text(status),
+               status, reason ? reason : http_status_text(status),
                status == 407 ? "proxy-authenticate: Basic realm=\"holt\"\r\n" : "",
                strlen(text) + 7, text);
     conn_send(&c->client, buf_str(&b));
     conn_linger(c);
+}
+
+static void http_reply(struct conn *c, int status, const char *text)
+{
+    http_reply_as(c, status, NULL, text);
 }
 
 static void socks_say(struct conn *c, enum socks_code code)
@@ -34,16 +40,30 @@ static void socks_say(struct conn *c, enum socks_code code)
     conn_send(&c->client, str_make(reply, sizeof reply));
 }
 
-static void refuse(struct conn *c, int status, enum socks_code code, const char *text)
+/* It speaks HTTP with us, and no tunnel has begun. */
+static bool answers_http(const struct conn *c)
 {
-    if (c->via == EGRESS_PLAIN || c->state == CONN_HELLO) {
+    return (c->via == EGRESS_CONNECT || c->via == EGRESS_HTTP) && c->state != CONN_HELLO;
+}
+
+static void refuse(struct conn *c, enum socks_code code, const char *text)
+{
+    if (c->via != EGRESS_SOCKS || c->state == CONN_HELLO) {
         conn_reset(c, text);
-    } else if (c->via == EGRESS_SOCKS) {
+    } else {
         socks_say(c, code);
         conn_linger(c);
-    } else {
-        http_reply(c, status, text);
     }
+}
+
+/* Of a refused tunnel most programs show the status line alone (apt, pip, wget): it names the rule.
+ * A rule's text is ours: hosts in their one form, no control characters. */
+static void http_refuse(struct conn *c, const char *rule, const char *text)
+{
+    char reason[384];
+
+    (void)snprintf(reason, sizeof reason, "refused by holt: %s", rule);
+    http_reply_as(c, 403, reason, text);
 }
 
 void request_refused(struct conn *c, const char *rule)
@@ -52,12 +72,18 @@ void request_refused(struct conn *c, const char *rule)
 
     conn_tell(c, EGRESS_DENIED, rule);
     (void)snprintf(text, sizeof text, "%s port %u is refused: %s", c->host.name, c->port, rule);
-    refuse(c, 403, SOCKS_DENIED, text);
+    if (answers_http(c))
+        http_refuse(c, rule, text);
+    else
+        refuse(c, SOCKS_DENIED, text);
 }
 
 void request_failed(struct conn *c, const char *why)
 {
-    refuse(c, 502, SOCKS_UNREACHABLE, why);
+    if (answers_http(c))
+        http_reply(c, 502, why);
+    else
+        refuse(c, SOCKS_UNREACHABLE, why);
 }
 
 void request_accepted(struct conn *c)

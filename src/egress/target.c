@@ -34,6 +34,8 @@ bool target_is_allowed(struct conn *c)
     struct policy_verdict v;
 
     judge(c, &v);
+    if (v.answer == POLICY_ASK && c->granted)
+        v.answer = POLICY_ALLOW;
     if (v.answer == POLICY_ALLOW && c->address_next > 0)
         judge_address(c, &c->addresses[c->address_next - 1], &v);
     return v.answer == POLICY_ALLOW;
@@ -216,19 +218,36 @@ static void ask(struct conn *c)
     c->question = ++all->last_question;
     (void)map_set(&all->questions, str_make(&c->question, sizeof c->question), c);
     conn_expire(c, CONN_ASK_MS);
+    conn_want(&c->client, UV_DISCONNECT); /* who gives up waiting holds no place */
     target_ask(c);
 }
 
 void target_answered(struct conn *c, const struct egress_answer *a)
 {
-    if (a->scope == EGRESS_FOR_SANDBOX)
-        policy_learn(c->box->policy, &c->host, c->port, a->allow);
+    char why[POLICY_RULE_TEXT + 1];
+
+    conn_want(&c->client, 0);
     if (!a->allow) {
-        request_refused(c, "a person said no");
+        (void)snprintf(why, sizeof why, STR_FMT, STR_ARG(a->reason));
+        request_refused(c, why[0] ? why : "a person said no");
         return;
     }
+    c->granted = true;
     (void)snprintf(c->verdict.rule, sizeof c->verdict.rule, "a person said yes");
     allowed(c);
+}
+
+void target_judge_again(struct conn *c)
+{
+    judge(c, &c->verdict);
+    if (c->verdict.answer == POLICY_ASK)
+        return;
+    conn_forget_question(c);
+    conn_want(&c->client, 0);
+    if (c->verdict.answer == POLICY_DENY)
+        request_refused(c, c->verdict.rule);
+    else
+        allowed(c);
 }
 
 /* An address that our resolver made up stands for the name it was asked for, and for nothing else.

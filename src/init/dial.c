@@ -263,12 +263,12 @@ void dial_open(const struct guest_msg *m)
 
 /* ---- relay ---- */
 
-static void relay_open(int fd, uint32_t uid)
+static void relay_open(int fd, enum guest_service service, uint32_t uid)
 {
     struct guest_msg m = {.type = GUEST_RELAY};
     struct dial *d = xzalloc(sizeof *d);
 
-    m.u.relay = (struct guest_relay){.service = GUEST_API, .uid = uid, .host = STR("")};
+    m.u.relay = (struct guest_relay){.service = (uint8_t)service, .uid = uid, .host = STR("")};
     if (loop_try_add(&d->w, fd, on_socket) == 0)
         m.channel = channel_number();
     if (m.channel == 0) {
@@ -294,53 +294,85 @@ static void on_relay(struct watch *w, uint32_t events)
 
     (void)events;
     if (fd >= 0 && relays < RELAYS_MAX && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0)
-        relay_open(TAKE_FD(fd), who.uid);
+        relay_open(TAKE_FD(fd), GUEST_API, who.uid);
     else if (fd < 0 && (errno == EMFILE || errno == ENFILE))
         conn_spare_accept(w->fd);
+}
+
+/* TCP says nothing of who asks. */
+static void accept_tcp(int listener, enum guest_service service)
+{
+    AUTO(fd_close) int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd >= 0 && relays < RELAYS_MAX)
+        relay_open(TAKE_FD(fd), service, GUEST_NO_ID);
+    else if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+        conn_spare_accept(listener);
+}
+
+static void on_process(struct watch *w, uint32_t events)
+{
+    (void)events;
+    accept_tcp(w->fd, GUEST_PROCESS_API);
+}
+
+static void on_hub(struct watch *w, uint32_t events)
+{
+    (void)events;
+    accept_tcp(w->fd, GUEST_API);
+}
+
+static int listen_at(int family, const struct sockaddr *at, socklen_t size, struct watch *w,
+                     void (*ready)(struct watch *w, uint32_t events))
+{
+    AUTO(fd_close) int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0 || bind(fd, at, size) < 0 || listen(fd, 64) < 0)
+        return -errno;
+    loop_add(w, TAKE_FD(fd), ready);
+    loop_want(w, EPOLLIN);
+    return 0;
 }
 
 int relay_listen(const char *path)
 {
     static struct watch listener;
     struct sockaddr_un at = {.sun_family = AF_UNIX};
-    AUTO(fd_close) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int r;
 
-    if (fd < 0 || strlen(path) >= sizeof at.sun_path)
-        return fd < 0 ? -errno : -ENAMETOOLONG;
+    if (strlen(path) >= sizeof at.sun_path)
+        return -ENAMETOOLONG;
     memcpy(at.sun_path, path, strlen(path) + 1);
     (void)unlink(path); /* of an earlier life of this sandbox; no command runs yet */
+    r = listen_at(AF_UNIX, (struct sockaddr *)&at, sizeof at, &listener, on_relay);
     /* Everybody inside may ask: who it is goes along. */
-    if (bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || chmod(path, 0666) < 0 ||
-        listen(fd, 64) < 0)
-        return -errno;
-    loop_add(&listener, TAKE_FD(fd), on_relay);
-    loop_want(&listener, EPOLLIN);
-    return 0;
+    return r < 0 ? r : chmod(path, 0666) < 0 ? -errno : 0;
 }
 
-/* TCP does not say who asks. */
-static void on_hub(struct watch *w, uint32_t events)
+/* Not on other addresses: with a network, every address that a command dials is local. */
+int process_listen(uint16_t port)
 {
-    AUTO(fd_close) int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    static struct watch listeners[2];
+    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
+    struct sockaddr_in6 v6 = {
+        .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    int r;
 
-    (void)events;
-    if (fd >= 0 && relays < RELAYS_MAX)
-        relay_open(TAKE_FD(fd), GUEST_NO_ID);
-    else if (fd < 0 && (errno == EMFILE || errno == ENFILE))
-        conn_spare_accept(w->fd);
+    v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    r = listen_at(AF_INET, (struct sockaddr *)&v4, sizeof v4, &listeners[0], on_process);
+    /* A kernel without IPv6 has the one address only. */
+    (void)listen_at(AF_INET6, (struct sockaddr *)&v6, sizeof v6, &listeners[1], on_process);
+    return r;
 }
 
 int hub_listen(const char *at)
 {
     static struct watch listener;
     struct sockaddr_in to = {.sin_family = AF_INET};
-    AUTO(fd_close) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct str port, host = str_cut(str_of(at), ':', &port);
     char text[INET_ADDRSTRLEN];
     uint64_t n;
 
-    if (fd < 0)
-        return -errno;
     if (host.n >= sizeof text || str_parse_u64(port, &n) < 0 || n > UINT16_MAX)
         return -EINVAL;
     memcpy(text, host.p, host.n);
@@ -348,9 +380,5 @@ int hub_listen(const char *at)
     to.sin_port = htons((uint16_t)n);
     if (inet_pton(AF_INET, text, &to.sin_addr) != 1)
         return -EINVAL;
-    if (bind(fd, (struct sockaddr *)&to, sizeof to) < 0 || listen(fd, 64) < 0)
-        return -errno;
-    loop_add(&listener, TAKE_FD(fd), on_hub);
-    loop_want(&listener, EPOLLIN);
-    return 0;
+    return listen_at(AF_INET, (struct sockaddr *)&to, sizeof to, &listener, on_hub);
 }

@@ -29,6 +29,7 @@ enum listener_role {
     LISTEN_API,
     LISTEN_SEED,    /* the API; requests without a token get the setting's identity */
     LISTEN_RELAY,   /* the API, for a sandbox: what asks is inside it, and nothing more */
+    LISTEN_PROCESS, /* process_api, for a sandbox; nothing of the API */
     LISTEN_PREVIEW, /* pages of sandboxes, each in an origin of its own; nothing of the API */
 };
 

@@ -15,9 +15,9 @@ struct sse {
     bool ended;
 };
 
-static int put(struct sse *s, struct buf *text)
+static int put(struct sse *s, struct str text)
 {
-    int wait = xchg_write(s->x, buf_data(text), buf_len(text));
+    int wait = xchg_write(s->x, text.p, text.n);
 
     if (wait == 1)
         s->blocked = true;
@@ -32,7 +32,7 @@ static void on_timer(uv_timer_t *t)
     if (s->ended || s->blocked)
         return;
     sse_write_comment(&text, STR("keep-alive"));
-    (void)put(s, &text);
+    (void)put(s, buf_str(&text));
 }
 
 static void on_body(struct xchg *x, struct str part)
@@ -91,15 +91,20 @@ void *sse_arg(const struct sse *s)
     return s->arg;
 }
 
+int sse_send_text(struct sse *s, struct str text)
+{
+    if (s->ended)
+        return 0;
+    (void)uv_timer_again(&s->timer); /* this is a sign of life */
+    return put(s, text);
+}
+
 int sse_send(struct sse *s, struct str id, struct str event, struct str data)
 {
     AUTO(buf_done) struct buf text = {0};
 
-    if (s->ended)
-        return 0;
     sse_write(&text, id, event, data);
-    (void)uv_timer_again(&s->timer); /* this is a sign of life */
-    return put(s, &text);
+    return sse_send_text(s, buf_str(&text));
 }
 
 void sse_end(struct sse *s)

@@ -16,6 +16,7 @@ struct sse *sse_start(struct xchg *x, int64_t keepalive_ms, const struct sse_ops
 void *sse_arg(const struct sse *s);
 /* id and event may be empty; data may hold line breaks.  1: wait for drained. */
 int sse_send(struct sse *s, struct str id, struct str event, struct str data) CHECKED;
+int sse_send_text(struct sse *s, struct str text) CHECKED; /* events that proto/sse.h wrote */
 void sse_end(struct sse *s);
 /* The Last-Event-ID of a reconnecting client; p is NULL: none. */
 struct str sse_last_id(const struct xchg *x);

@@ -39,6 +39,8 @@ static const struct op_field sandbox_reply[] = {
     REPLY("upper", OP_CHOICE, "Where its own files are.", .choices = op_uppers, .example = "disk"),
     REPLY("relay", OP_BOOL, "May what runs inside ask this API, at /run/holt.sock?",
           .example = "false"),
+    REPLY("process_api", OP_BOOL, "Is agentbox's process_api on port 2024 inside?",
+          .example = "false"),
     REPLY("agent", OP_STR, "The agent of the team that it is; null: none.", .nullable = true,
           .example = "claude"),
     REPLY("hub", OP_BOOL, "May what runs inside reach the team's hub, at http://hub:8080?",

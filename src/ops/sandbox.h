@@ -17,7 +17,7 @@ struct sandbox_fields { /* what a sandbox is made of; of sandbox.create and of r
     int rootfs, upper;
     json_t *network;      /* a mode or a policy, or NULL */
     struct op_list allow; /* rules of an allowlist */
-    bool nesting, relay, hub;
+    bool nesting, relay, hub, process_api;
     struct op_map labels;
     json_t *mounts, *volumes; /* lists of objects, or NULL */
 };
@@ -96,12 +96,16 @@ struct sandbox_stop_in { /* of stop and restart */
         SANDBOX_FIELD(structure, hub, OP_BOOL, .preset = "false", .example = "true",               \
                       .text = "May what runs inside reach the team's hub, at http://hub:8080, as " \
                               "its agent? Gives it the relay too."),                               \
+        SANDBOX_FIELD(structure, process_api, OP_BOOL, .preset = "false", .example = "true",       \
+                      .text = "Serve agentbox's process_api (/exec, /file/read and so on), for "   \
+                              "this sandbox alone, on port 2024 inside?"),                         \
         SANDBOX_FIELD(structure, labels, OP_MAP, .max = 64, .example = "team=blue",                \
                       .text = "Names and values of the owner's choice, to find it by."),           \
         SANDBOX_FIELD(structure, mounts, OP_JSON,                                                  \
                       .text = "A list of {\"kind\": \"tmpfs\", \"host\" or \"own\", \"source\", "  \
                               "\"target\", \"readonly\", \"size_bytes\"}; \"own\" is a "           \
-                              "directory of its root that stays writable with rootfs 'ro'."),      \
+                              "directory of its root that stays writable with rootfs 'ro'; with "  \
+                              "\"size_bytes\" it has a disk limit of its own."),                   \
         SANDBOX_FIELD(structure, volumes, OP_JSON,                                                 \
                       .text = "Volumes it has: a list of {\"name\": a volume's name or id, "       \
                               "\"path\", \"read_only\"}.")

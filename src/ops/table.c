@@ -1,4 +1,5 @@
 #include "ops/board.h"
+#include "ops/egress.h"
 #include "ops/event.h"
 #include "ops/exec.h"
 #include "ops/file.h"
@@ -73,6 +74,8 @@ const struct op *const op_table[] = {
     &op_volume_list,
     &op_volume_get,
     &op_volume_remove,
+    &op_rule_list,
+    &op_rule_remove,
     &op_port_tunnel,
     &op_port_preview,
     &op_agent_register,
@@ -138,6 +141,7 @@ const struct op_group op_groups[] = {
     {"board", "Boards: tasks and who does them."},
     {"msg", "Messages between agents and people."},
     {"approval", "Approvals: questions to people, in one queue."},
+    {"rule", "Rules: what sandboxes may reach because a person said so."},
     {"token", "Tokens: who may ask, and for what."},
     {"event", "Events: every change of state, in order, kept and replayable."},
     {"audit", "Audit: who read what, what was refused, and the proof that nothing was changed."},

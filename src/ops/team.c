@@ -3,7 +3,9 @@
 const char *const op_agent_modes[] = {"manual", "advisory", "fully_autonomous", NULL};
 const char *const op_agent_statuses[] = {"offline", "online",  "busy", "stalled",
                                          "paused",  "revoked", NULL};
-const char *const op_approval_states[] = {"pending", "approved", "rejected", NULL};
+const char *const op_approval_states[] = {"pending", "approved", "rejected", "closed", NULL};
+const char *const op_approval_kinds[] = {"proposal", "egress", NULL};
+const char *const op_approval_scopes[] = {"once", "sandbox", "always", NULL};
 
 /* clang-format off */
 #define IN(fields, structure) .in = fields, .in_count = ARRAY_LEN(fields), .in_size = sizeof(structure)
@@ -292,9 +294,14 @@ const struct op op_message_graph = {
 #define APPROVALS "/holt/v1/approvals"
 static const struct op_field approval_reply[] = {
     REPLY("id", OP_STR, "Name of the question.", .example = "ap_01k4r8w2m9h5t7c3xqvd"),
-    REPLY("kind", OP_STR, "What kind of question it is.", .example = "proposal"),
-    REPLY("agent", OP_STR, "Who wants it.", .example = "claude"),
+    REPLY("kind", OP_CHOICE, "Of an advisory agent about a task; of a sandbox about a host.", .choices = op_approval_kinds, .example = "proposal"),
+    REPLY("agent", OP_STR, "Which agent wants it; null: a sandbox does.", .nullable = true, .example = "claude"),
     REPLY("action", OP_STR, "What it wants to do.", .example = "move"),
+    REPLY("sandbox", OP_STR, "Which sandbox wants it; null: an agent does.", .nullable = true, .example = "sb_01k4r8w2m9h5t7c3xqvd"),
+    REPLY("host", OP_STR, "Which host it wants to reach; null: none.", .nullable = true, .example = "example.com"),
+    REPLY("port", OP_INT, "On which port; null: none.", .nullable = true, .example = "443"),
+    REPLY("scope", OP_CHOICE, "How long the answer about a host lasts; null: not of that kind, or not decided.", .nullable = true,
+          .choices = op_approval_scopes, .example = "once"),
     REPLY("project", OP_STR, "On which board; null: none.", .nullable = true, .example = "pj_01k4r8w2m9h5t7c3xqvd"),
     REPLY("task_id", OP_STR, "With which task; null: none.", .nullable = true, .example = "cd_01k4r8w2m9h5t7c3xqvd"),
     REPLY("to", OP_STR, "Of a move: where to; null: none.", .nullable = true, .example = "in_review"),
@@ -304,16 +311,21 @@ static const struct op_field approval_reply[] = {
     REPLY("reason", OP_STR, "Why, in the decider's words."),
     REPLY("created_at", OP_TIME, "When it was asked.", TIME_EXAMPLE),
     REPLY("decided_at", OP_TIME, "When it was decided; null: not yet.", .nullable = true, TIME_EXAMPLE),
+    REPLY("expires_at", OP_TIME, "When no is the answer; null: never.", .nullable = true, TIME_EXAMPLE),
 };
 static const struct op_field approval_list_fields[] = {
+    FIELD(struct approval_list_in, kind, OP_CHOICE, .choices = op_approval_kinds, .example = "egress", .text = "Only questions of this kind."),
     FIELD(struct approval_list_in, agent, OP_STR, .max = 128, .example = "claude", .text = "Only what this agent wants."),
+    FIELD(struct approval_list_in, sandbox, OP_STR, .max = 64, .example = "sb_01k4r8w2m9h5t7c3xqvd", .text = "Only what the sandbox with this id wants."),
     FIELD(struct approval_list_in, state, OP_CHOICE, .choices = op_approval_states, .example = "pending", .text = "Only those in this state."),
+    LIMIT(struct approval_list_in, "1000"),
+    CURSOR(struct approval_list_in),
 };
 const struct op op_approval_list = {
     .name = "approval.list", .group = "approval", .text = "List the questions to people, oldest first.",
     .method = "GET", .path = APPROVALS, .verb = "approval list", .perm = PERM_TEAM_READ,
     IN(approval_list_fields, struct approval_list_in), .reply = OP_REPLY_LIST, OUT(approval_reply, "Approval"), .items = "approvals",
-    .columns = "id,kind,agent,action,task_id,to,state,created_at",
+    .columns = "id,kind,agent,action,task_id,to,sandbox,host,port,state,created_at",
 };
 #define APPROVAL_ID(structure) \
     FIELD(structure, id, OP_STR, .required = true, .positional = true, .min = 1, .max = 64, \
@@ -324,7 +336,12 @@ const struct op op_approval_get = {
     .method = "GET", .path = APPROVALS "/{id}", .verb = "approval inspect", .perm = PERM_TEAM_READ,
     IN(approval_id_fields, struct approval_id_in), OUT(approval_reply, "Approval"),
 };
-static const struct op_field approval_decide_fields[] = {APPROVAL_ID(struct approval_decide_in), REASON(struct approval_decide_in)};
+static const struct op_field approval_decide_fields[] = {
+    APPROVAL_ID(struct approval_decide_in),
+    REASON(struct approval_decide_in),
+    FIELD(struct approval_decide_in, scope, OP_CHOICE, .choices = op_approval_scopes, .preset = "once", .example = "sandbox",
+          .text = "Of a question about a host: for the connections that wait, for this sandbox, or always, for every sandbox of its tenant."),
+};
 const struct op op_approval_approve = {
     .name = "approval.approve", .group = "approval",
     .text = "Say yes: what was asked for is done now, once, by the rules as things are now.\nWhen they refuse it, the question stays open.",

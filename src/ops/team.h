@@ -5,7 +5,8 @@
 
 extern const char *const op_agent_modes[];    /* in the order of enum agent_mode */
 extern const char *const op_agent_statuses[]; /* of enum agent_status */
-extern const char *const op_approval_states[];
+extern const char *const op_approval_states[], *const op_approval_kinds[],
+                                                   *const op_approval_scopes[];
 
 struct team_list_in {
     int64_t limit;
@@ -84,13 +85,15 @@ extern const struct op op_message_send, op_message_inbox, op_message_ack, op_mes
     op_message_graph;
 
 struct approval_list_in {
-    struct str agent;
-    int state;
+    struct str agent, sandbox, cursor;
+    int kind, state;
+    int64_t limit;
 };
 struct approval_id_in {
     struct str id;
 };
 struct approval_decide_in {
     struct str id, reason;
+    int scope;
 };
 extern const struct op op_approval_list, op_approval_get, op_approval_approve, op_approval_deny;

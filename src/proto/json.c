@@ -92,7 +92,7 @@ int json_read(struct str text, json_t **ret, struct err *e)
 static void before_value(struct jw *w)
 {
     if (w->comma)
-        buf_add_char(w->to, ',');
+        buf_add_c(w->to, w->spaced ? ", " : ",");
     w->comma = true;
 }
 
@@ -182,7 +182,7 @@ void jw_key(struct jw *w, const char *key)
 {
     before_value(w);
     add_string(w->to, str_of(key));
-    buf_add_char(w->to, ':');
+    buf_add_c(w->to, w->spaced ? ": " : ":");
     w->comma = false;
 }
 
@@ -255,7 +255,7 @@ static void write_object(struct jw *w, const json_t *v)
     for (void *at = json_object_iter(o); at; at = json_object_iter_next(o, at)) {
         before_value(w);
         add_string(w->to, str_of(json_object_iter_key(at)));
-        buf_add_char(w->to, ':');
+        buf_add_c(w->to, w->spaced ? ": " : ":");
         w->comma = false;
         jw_json(w, json_object_iter_value(at));
     }

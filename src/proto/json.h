@@ -19,7 +19,8 @@ DEFINE_AUTO(json_t *, json_decref)
  * Strings that are not UTF-8 are written with U+FFFD in place of the broken bytes. */
 struct jw {
     struct buf *to;
-    bool comma; /* the next value wants one before it */
+    bool comma;  /* the next value wants one before it */
+    bool spaced; /* a space behind commas and colons, as Python writes */
 };
 
 void jw_object(struct jw *w);

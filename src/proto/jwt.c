@@ -10,6 +10,33 @@ static int wrong(struct err *e, const char *why)
     return err_set(e, ERR_UNAUTHENTICATED, 0, "the proxy's credentials: %s", why);
 }
 
+void jwt_mint(const struct jwt_claims *c, struct str key, struct buf *to)
+{
+    static const char head[] = "{\"typ\":\"JWT\",\"alg\":\"HS256\"}";
+    AUTO(buf_done) struct buf claims = {0};
+    struct jw w = {.to = &claims};
+    unsigned char mac[SHA256_SIZE];
+    size_t begin = buf_len(to);
+
+    jw_object(&w);
+    jw_kc(&w, "iss", "sandbox-egress-control");
+    jw_kstr(&w, "session_id", c->session);
+    jw_key(&w, "tenant_id");
+    if (c->tenant.n > 0)
+        jw_str(&w, c->tenant);
+    else
+        jw_null(&w);
+    jw_kstr(&w, "allowed_hosts", c->hosts);
+    jw_kint(&w, "exp", c->exp_s);
+    jw_object_end(&w);
+    enc_base64url(to, head, sizeof head - 1);
+    buf_add_char(to, '.');
+    enc_base64url(to, buf_data(&claims), buf_len(&claims));
+    hmac_sha256(key, str_skip(buf_str(to), begin), mac);
+    buf_add_char(to, '.');
+    enc_base64url(to, mac, sizeof mac);
+}
+
 static int read_part(struct str part, json_t **ret, struct err *e)
 {
     AUTO(buf_done) struct buf text = {0};

@@ -1,5 +1,5 @@
 /* jwt: the credentials of the proxy's TCP form: JSON web tokens signed with HMAC-SHA-256 (RFC
- * 7519), as agentbox's clients have them.  Reads only.  No I/O.  Errors: -1 with *e set (never with
+ * 7519), as agentbox's clients have them.  No I/O.  Errors: -1 with *e set (never with
  * a part of the token). */
 #pragma once
 
@@ -14,10 +14,20 @@ struct jwt {
     int64_t exp_s;                     /* seconds since 1970 */
 };
 
+#define JWT_LIFE_S (4 * 3600)
+
+/* A token for a session: hosts are told for its reader's sake, joined by commas; what counts is the
+ * session's policy. */
+struct jwt_claims {
+    struct str session, tenant; /* tenant empty: null */
+    struct str hosts;
+    int64_t exp_s;
+};
+struct buf;
+void jwt_mint(const struct jwt_claims *c, struct str key, struct buf *to);
 /* The algorithm must be HS256, the signature fit, the time not be over; exp is required. */
 CHECKED int jwt_check(struct str token, struct str key, int64_t now_s, struct jwt *ret,
                       struct err *e);
 /* Of "Basic …": the token in a password "jwt_TOKEN", whoever the user is.  The buffer holds it. */
-struct buf;
 CHECKED int jwt_from_basic(struct str authorization, struct buf *hold, struct str *ret,
                            struct err *e);

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/point.h"
 #include "spawn/disk.h"
+#include "spawn/own.h"
 #include "spawn/server.h"
 
 #include <errno.h>
@@ -397,7 +398,7 @@ static void on_measured(struct tree_job *j)
     if (m.tag == 0)
         return;
     cgroup_stats(s, &m.u.stats);
-    m.u.stats.disk_bytes = j->bytes;
+    m.u.stats.disk_bytes = j->bytes + own_used(s);
     server_send(&m, -1);
 }
 
@@ -407,7 +408,7 @@ void sandbox_stats(struct sandbox *s, uint32_t tag)
 
     if (s->dir >= 0 && disk_is_there(s->dir)) {
         cgroup_stats(s, &m.u.stats);
-        m.u.stats.disk_bytes = disk_used(s->dir, s->disk);
+        m.u.stats.disk_bytes = disk_used(s->dir, s->disk) + own_used(s);
         server_send(&m, -1);
         return;
     }

@@ -46,6 +46,7 @@ struct sandbox {
     uint32_t cpu_millis, pids, nofile;
     uint32_t enforced;
     bool confirmed;
+    bool unlimited;                 /* a mount of its own has no limit though one was asked for */
     const struct spawn_create *ask; /* while it is made, and in the child; else NULL */
 
     int dir;                       /* sb/ID */
@@ -55,7 +56,7 @@ struct sandbox {
     int disk;                      /* its root, to see how full it is, or -1 */
     int *layers;                   /* detached mounts, lowest first; the first is the base */
     size_t layer_n;
-    int *mounts; /* detached mounts, as in ask->mounts; -1: a tmpfs, which the child makes */
+    int *mounts; /* detached mounts, as in ask->mounts; -1: the child makes it */
     size_t mount_n;
     shared_set shared;
     int dev_tree;        /* a detached mount of the shared /dev */

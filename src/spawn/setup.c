@@ -40,7 +40,7 @@ const struct setup_step setup_steps[] = { /* why each stands where it does: docs
     {"seccomp",         SETUP_CHILD,  step_seccomp,         NULL},
 };
 /* clang-format on */
-#define ARGV_MAX 14
+#define ARGV_MAX 16
 const size_t setup_step_count = ARRAY_LEN(setup_steps);
 
 static void report(struct sandbox *s, const struct err *e)
@@ -75,6 +75,10 @@ static void make_argv(const struct sandbox *s, const char *files, const char **a
     if (s->flags & SPAWN_HUB) {
         argv[n++] = "--hub";
         argv[n++] = SPAWN_HUB_ADDRESS ":" SPAWN_HUB_PORT;
+    }
+    if (s->flags & SPAWN_PROCESS) {
+        argv[n++] = "--process-port";
+        argv[n++] = SPAWN_PROCESS_PORT;
     }
     argv[n] = NULL;
 }

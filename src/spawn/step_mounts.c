@@ -3,8 +3,10 @@
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "spawn/mnt.h"
+#include "spawn/own.h"
 #include "spawn/shared.h"
 
 #include <errno.h>
@@ -130,6 +132,27 @@ static bool is_made_inside(const struct spawn_mount_row *row)
     return row->kind == SPAWN_MOUNT_TMPFS || row->kind == SPAWN_MOUNT_OWN;
 }
 
+/* -1 in *ret: the child makes it, without a limit. */
+static int limited(struct sandbox *s, const struct spawn_mount_row *row, int *ret, struct err *e)
+{
+    int tree = own_mount(s, s->mount_n, row->size);
+
+    *ret = -1;
+    if (tree >= 0) {
+        s->enforced |= s->disk_bytes ? 0 : (uint32_t)SPAWN_CAN_DISK;
+        *ret = tree;
+        return 0;
+    }
+    if ((s->flags & SPAWN_RESTART) || tree == -ENOSPC || tree == -EBUSY)
+        return err_set(e, err_code_from_errno(-tree), -tree, "mount '" STR_FMT "'",
+                       STR_ARG(row->target));
+    if (tree != -EOPNOTSUPP)
+        log_warn("no image for a limit of a mount: it is not enforced", LOG_C("sandbox", s->id),
+                 LOG_C("error", strerror(-tree)));
+    s->unlimited = true;
+    return 0;
+}
+
 int step_volumes(struct sandbox *s, struct err *e)
 {
     struct wire_rows rows = s->ask->mounts;
@@ -148,9 +171,13 @@ int step_volumes(struct sandbox *s, struct err *e)
             tree = detach(s, &row, e);
             if (tree < 0)
                 return -1;
+        } else if (row.kind == SPAWN_MOUNT_OWN && row.size > 0 && limited(s, &row, &tree, e) < 0) {
+            return -1;
         }
         s->mounts[s->mount_n++] = tree;
     }
+    if (s->unlimited)
+        s->enforced &= ~(uint32_t)SPAWN_CAN_DISK;
     return 0;
 }
 
@@ -168,7 +195,7 @@ int undo_volumes(struct sandbox *s)
 {
     sandbox_close_mounts(s);
     shared_close(&s->shared);
-    return 0;
+    return own_end(s);
 }
 
 /* ---- in the child, below its own root ---- */
@@ -268,9 +295,9 @@ int step_mounts(struct sandbox *s, struct err *e)
         int r;
 
         (void)snprintf(path, sizeof path, STR_FMT, STR_ARG(row.target));
-        if (is_made_inside(&row))
+        if (s->mounts[i] < 0)
             made = row.kind == SPAWN_MOUNT_OWN ? own_of(path) : tmpfs_of(&row);
-        r = attach(is_made_inside(&row) ? made : s->mounts[i], path);
+        r = attach(s->mounts[i] < 0 ? made : s->mounts[i], path);
         if (r < 0)
             return err_set(e, err_code_from_errno(-r), -r, "mount '%s'", path);
     }

@@ -26,7 +26,8 @@ struct sqlite_conn {
     struct engine_conn base;
     struct sqlite_db *db;
     sqlite3 *h;
-    struct map stmts; /* SQL text → struct sqlite_stmt */
+    struct map stmts;                /* SQL text → struct sqlite_stmt */
+    struct sqlite_stmt *guesses[64]; /* among stmts, by the address of their text */
     bool writes;
     bool durable; /* PRAGMA synchronous is FULL */
 };

@@ -38,6 +38,7 @@ void sqlite_forget_stmts(struct sqlite_conn *c)
             stmt_free(s);
     }
     map_done(&c->stmts);
+    memset(c->guesses, 0, sizeof c->guesses);
 }
 
 static void stmt_done(struct sqlite_stmt *s)
@@ -49,9 +50,24 @@ static void stmt_done(struct sqlite_stmt *s)
         stmt_free(s);
 }
 
+/* Most texts are literals: where one was seen last is a first guess, held against the text. */
+static struct sqlite_stmt **guess_of(struct sqlite_conn *c, const char *sql)
+{
+    return &c->guesses[((uintptr_t)sql >> 4) % ARRAY_LEN(c->guesses)];
+}
+
+static struct sqlite_stmt *stmt_find(struct sqlite_conn *c, const char *sql)
+{
+    struct sqlite_stmt **guess = guess_of(c, sql);
+
+    if (!*guess || strcmp(sqlite3_sql((*guess)->h), sql) != 0)
+        *guess = map_get(&c->stmts, str_of(sql));
+    return *guess;
+}
+
 static int stmt_get(struct sqlite_conn *c, const char *sql, struct sqlite_stmt **ret, struct err *e)
 {
-    struct sqlite_stmt *s = map_get(&c->stmts, str_of(sql));
+    struct sqlite_stmt *s = stmt_find(c, sql);
     bool twice = s && s->busy; /* a query inside its own rows */
     sqlite3_stmt *h = NULL;
     int rc;

@@ -22,6 +22,7 @@ static const struct wire_field set_fields[] = {
     TEXT(egress_set, id, 1, EGRESS_ID_MAX),
     NUM(egress_set, kinds, WIRE_U32, .max = (1 << EGRESS_FDS_MAX) - 1),
     TEXT(egress_set, policy, 1, EGRESS_POLICY_MAX),
+    TEXT(egress_set, learned, 0, EGRESS_LEARNED_MAX),
 };
 static const struct wire_field done_fields[] = {
     WIRE_FIELD(struct egress_done, err, .kind = WIRE_ERR),
@@ -47,7 +48,7 @@ static const struct wire_field question_fields[] = {
 static const struct wire_field answer_fields[] = {
     NUM(egress_answer, question, WIRE_U64, .min = 1),
     NUM(egress_answer, allow, WIRE_U8, .max = 1),
-    NUM(egress_answer, scope, WIRE_U8, .max = EGRESS_SCOPE_COUNT - 1),
+    TEXT(egress_answer, reason, 0, 96),
 };
 
 static const struct wire_field listen_fields[] = {

@@ -12,6 +12,7 @@
 #define EGRESS_ID_MAX 31
 #define EGRESS_FDS_MAX 4
 #define EGRESS_POLICY_MAX (24 * 1024)
+#define EGRESS_LEARNED_MAX (6 * 1024)
 
 enum egress_side { EGRESS_HOST = 1, EGRESS_EGRESS = 2 };
 
@@ -41,8 +42,9 @@ struct egress_name { /* known, remove */
 };
 struct egress_set {
     struct str id;
-    uint32_t kinds;    /* bits 1 << enum spawn_listener: one descriptor each; 0: policy only */
-    struct str policy; /* as proto/policy.h prints it */
+    uint32_t kinds;     /* bits 1 << enum spawn_listener: one descriptor each; 0: policy only */
+    struct str policy;  /* as proto/policy.h prints it */
+    struct str learned; /* what people answered, one a line: "+host:port", "-host:port" */
 };
 struct egress_done {
     struct err err;
@@ -64,10 +66,10 @@ struct egress_question {
     struct str id, host;
     uint16_t port;
 };
-enum egress_scope { EGRESS_ONCE, EGRESS_FOR_SANDBOX, EGRESS_SCOPE_COUNT };
-struct egress_answer {
+struct egress_answer { /* for this one connection: what lasts comes with set */
     uint64_t question;
-    uint8_t allow, scope;
+    uint8_t allow;
+    struct str reason; /* of a no, for people */
 };
 
 struct egress_listen {

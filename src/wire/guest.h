@@ -224,7 +224,7 @@ struct guest_dial {
     struct str address; /* an IP address or "localhost"; a path */
 };
 
-enum guest_service { GUEST_EGRESS, GUEST_API, GUEST_SERVICE_COUNT };
+enum guest_service { GUEST_EGRESS, GUEST_API, GUEST_PROCESS_API, GUEST_SERVICE_COUNT };
 struct guest_relay {
     uint8_t service;
     uint32_t uid; /* of the asker inside; as init says */

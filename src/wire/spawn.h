@@ -23,6 +23,7 @@
 #define SPAWN_HUB_NAME "hub"
 #define SPAWN_HUB_ADDRESS "127.0.0.80"
 #define SPAWN_HUB_PORT "8080"
+#define SPAWN_PROCESS_PORT "2024"
 #define SPAWN_NO_LIMIT 0 /* limits: 0 is none */
 
 enum spawn_side { SPAWN_HOST = 1, SPAWN_SPAWN = 2 };
@@ -82,8 +83,9 @@ enum spawn_create_flag {
     SPAWN_RESTART = 8,    /* the files of an earlier life are there (destroy with keep): use them */
     SPAWN_RELAY = 16,     /* init listens at SPAWN_RELAY_PATH inside */
     SPAWN_NETWORK = 32,   /* its connections lead to listeners; else to nothing */
+    SPAWN_PROCESS = 64,   /* init listens on port SPAWN_PROCESS_PORT of loopback inside */
     SPAWN_HUB = 256,      /* init listens at http://hub:8080 too: needs SPAWN_RELAY */
-    SPAWN_CREATE_FLAGS = 63 | SPAWN_HUB
+    SPAWN_CREATE_FLAGS = 127 | SPAWN_HUB
 };
 enum spawn_mount_kind {
     SPAWN_MOUNT_TMPFS,  /* of this sandbox alone */

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures holtd against floor programs and peers, interleaved in one run on one machine, and writes docs/benchmarks.md.
 
-usage: run.py [--build DIR] [--seconds N] [--rounds N] [--only get,append,grpc,memory,sandbox,bulk,many] [--no-write]
+usage: run.py [--build DIR] [--seconds N] [--rounds N] [--only get,append,grpc,memory,team,sandbox,bulk,many,egress] [--no-write]
 CPU per request is user and system time of the server's processes, from /proc/PID/stat, over the requests answered.
 A ratio is the median of the rounds' ratios; p95 is over the rounds.
 """
@@ -21,7 +21,7 @@ import time
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 sys.path.insert(0, f"{ROOT}/tests/integration")
 sys.path.insert(0, f"{ROOT}/tests/bench")
-ALL = "get,append,grpc,memory,sandbox,bulk,many"
+ALL = "get,append,grpc,memory,team,sandbox,bulk,many,egress"
 
 NGINX = """
 daemon off; worker_processes 1; pid {d}/nginx.pid; error_log {d}/error.log;
@@ -284,6 +284,8 @@ def main():
     parser.add_argument("--rate-ms", type=int, default=2000)
     parser.add_argument("--mib", type=int, default=256)
     parser.add_argument("--many", type=int, default=1000)
+    parser.add_argument("--team", type=int, default=6000, help="claims and messages of one round")
+    parser.add_argument("--subscribers", type=int, default=1000)
     parser.add_argument("--no-write", action="store_true")
     args = parser.parse_args()
     args.build = os.path.abspath(args.build)
@@ -304,6 +306,9 @@ def main():
             if {"sandbox", "bulk", "many"} & set(wanted):
                 from sandbox import bench_sandbox
                 bench_sandbox(table, make, args, directory, wanted)
+            if "egress" in wanted:
+                from egress_bench import bench_egress
+                bench_egress(table, args, directory)
             holtd = make("main", config="connections_per_peer: 1000\nlog_level: warn\n")
             if "get" in wanted:
                 bench_get(table, holtd, args, directory)
@@ -313,6 +318,9 @@ def main():
                 bench_grpc(table, holtd, args, directory)
             if "memory" in wanted:
                 bench_memory(table, make, args)
+            if "team" in wanted:
+                from team import bench_team
+                bench_team(table, make, args, directory)
         finally:
             for d in made:
                 d.kill()

@@ -200,11 +200,11 @@ class Egress:
         self.wait(lambda: self.done and self.done[0] == self.tag)
         return self.done[3]  # "" : success
 
-    def set(self, box, policy, listeners=()):
+    def set(self, box, policy, listeners=(), learned=""):
         """listeners: (kind, socket) in the order of their bits."""
         policy = policy if isinstance(policy, str) else json.dumps(policy)
         kinds = sum(k for k, _ in listeners)
-        return self.call(SET, text(box) + struct.pack("<I", kinds) + text(policy), [s.fileno() for _, s in listeners])
+        return self.call(SET, text(box) + struct.pack("<I", kinds) + text(policy) + text(learned), [s.fileno() for _, s in listeners])
 
     def remove(self, box):
         return self.call(REMOVE, text(box))
@@ -212,8 +212,8 @@ class Egress:
     def listen(self, host, port, key):
         return self.call(LISTEN, text(host) + struct.pack("<H", port) + text(key))
 
-    def answer(self, question, allow, scope=0):
-        self.send(ANSWER, 0, struct.pack("<QBB", question, allow, scope))
+    def answer(self, question, allow, reason=""):
+        self.send(ANSWER, 0, struct.pack("<QB", question, allow) + text(reason))
 
     def event(self, **want):
         """The next verdict that has these members."""

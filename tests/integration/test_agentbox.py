@@ -1,4 +1,5 @@
 """The agentbox interface on native sandboxes, by grpcio: the whole surface, and every failure text of the contract."""
+import base64
 import json
 import re
 import subprocess
@@ -13,7 +14,8 @@ from google.protobuf import descriptor_pool
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from agentbox_client import DEFAULT_HOSTS, DESCRIPTOR, Sandbox
-from daemon import ROOT, Holtd, free_ports, native, wait_for
+from daemon import BUILD, ROOT, Holtd, environment, free_ports, native, wait_for
+from egress import Names, Peer, http_echo, jwt
 
 
 @pytest.fixture(scope="module")
@@ -217,6 +219,102 @@ def test_only_the_allowed_hosts(box, session, holtd):
     assert holtd.ok("GET", "/holt/v1/sandboxes/odd")["network"]["mode"] == "allowlist"
     assert list(box.GetSession(session_id="odd").session.allowed_hosts) == ["localhost", "not a host", "*.x.example", "http://x"]
     assert box.DestroySession(session_id="odd").success
+
+
+def test_an_agent_has_the_house_s_hosts(holtd):
+    """What the dialect gives everybody is no choice of the agent's; a host of its own would be."""
+    made = holtd.ok("POST", "/holt/v1/tokens", {"name": "maker", "role": "agent", "agent": "maker"})
+    agent = Sandbox(holtd.port, made["token"])
+    assert list(agent.CreateSession(session_id="of-agent").session.allowed_hosts) == DEFAULT_HOSTS
+    assert agent.Exec(session_id="of-agent", command="echo works").stdout == "works\n"
+    assert list(agent.CreateSession(session_id="fewer", allowed_hosts=DEFAULT_HOSTS[:1]).session.allowed_hosts) == DEFAULT_HOSTS[:1]
+    for hosts in (["evil.example"], [DEFAULT_HOSTS[0], "evil.example"], [f"*.{DEFAULT_HOSTS[0]}"], ["*"]):
+        with pytest.raises(grpc.RpcError) as e:
+            agent.CreateSession(session_id="more", allowed_hosts=hosts)
+        assert e.value.code() == grpc.StatusCode.PERMISSION_DENIED and "may not choose" in e.value.details(), hosts
+    status, reply, _ = holtd.request("PATCH", "/holt/v1/sandboxes/of-agent", {"network": "open"}, token=made["token"])
+    assert status == 403, reply
+    for name in ("of-agent", "fewer"):
+        assert agent.DestroySession(session_id=name).success
+    agent.close()
+
+
+def test_proxy_credentials(tmp_path):
+    """Where the proxy listens on TCP a session has credentials for it, which end with it."""
+    port = free_ports()[0]
+    names, web = Names({"web.test": ["127.0.0.1"]}), Peer(http_echo)
+    d = native(tmp_path / "d", "--egress-dns", names.address, env={"PROXY_HOST": "127.0.0.1", "PROXY_PORT": str(port), "SIGNING_KEY": "dev-secret"})
+    try:
+        s = Sandbox(d.port, d.token)
+        made = s.CreateSession(session_id="with-proxy", tenant_id="t", allowed_hosts=["web.test"]).session
+        user, at = made.proxy_url.removeprefix("http://").split("@")
+        assert at == f"127.0.0.1:{port}" and user.startswith("sandbox:jwt_")
+        token = user.removeprefix("sandbox:jwt_")
+        head, claims = [json.loads(base64.urlsafe_b64decode(p + "==")) for p in token.split(".")[:2]]
+        assert head == {"typ": "JWT", "alg": "HS256"} and 4 * 3600 - 60 < claims["exp"] - time.time() <= 4 * 3600
+        assert list(claims) == ["iss", "session_id", "tenant_id", "allowed_hosts", "exp"]
+        assert (claims["iss"], claims["tenant_id"], claims["allowed_hosts"]) == ("sandbox-egress-control", "t", "web.test")
+        assert claims["session_id"] == made.sandbox_id
+
+        def curl(proxy_url, *more, url=f"http://web.test:{web.port}/hello"):
+            r = subprocess.run(["curl", "-sS", "-m", "10", "-o", "/dev/null", "-w", "%{http_code} %{http_connect}", "-x", proxy_url, *more, url],
+                               capture_output=True, text=True, check=False)
+            return r.stdout.split()
+
+        allow = [f"web.test:{web.port}", {"cidr": "127.0.0.1/32", "ports": [web.port]}]
+        d.ok("PATCH", f"/holt/v1/sandboxes/{made.sandbox_id}", {"network": {"allow": allow}})
+        assert curl(made.proxy_url) == ["200", "000"] and curl(made.proxy_url, "-p") == ["200", "200"]
+        assert curl(made.proxy_url, url=f"http://evil.test:{web.port}/")[0] == "403", "its session's policy"
+        again = s.GetSession(session_id="with-proxy").session.proxy_url
+        assert curl(again) == ["200", "000"]
+        other = s.CreateSession(session_id="another").session.proxy_url
+        assert curl(other)[0] == "403", "another session's policy"
+        old = jwt("dev-secret", made.sandbox_id, exp=int(time.time()) - 5)
+        for bad in (at, f"sandbox:x@{at}", f"sandbox:jwt_{token[:-4]}AAAA@{at}", f"sandbox:jwt_{old}@{at}",
+                    f"sandbox:jwt_{jwt('other-key', made.sandbox_id)}@{at}"):
+            assert curl(f"http://{bad}")[0] == "407", bad
+        observer = Sandbox(d.port, d.new_token("watches", "observer")["token"])
+        assert not observer.GetSession(session_id="with-proxy").session.HasField("proxy_url"), "who may only look gets none"
+        assert not any(x.HasField("proxy_url") for x in s.ListSessions().sessions)
+        observer.close()
+        assert token not in d.log() and token not in json.dumps(d.ok("GET", "/holt/v1/events?limit=1000"))
+        assert s.DestroySession(session_id="with-proxy").success
+        assert curl(made.proxy_url)[0] == "407" and curl(again)[0] == "407", "they ended with their session"
+        assert s.DestroySession(session_id="another").success
+        s.close()
+    finally:
+        assert d.stop() == 0
+        names.close()
+        web.close()
+
+
+def test_runtime(tmp_path, holtd):
+    """SANDBOX_RUNTIME: unset is said in the log; one that cannot work stops the start."""
+    said = [line for line in holtd.log().splitlines() if "agentbox's sessions" in line]
+    assert len(said) == 1 and "runtime=native" in said[0] and "runsc (gVisor) is" in said[0], said
+    for name in ("runsc", "runc"):
+        bad = Holtd(tmp_path / name, "--runtime", "native", env={"SANDBOX_RUNTIME": name}, ready=False)
+        assert bad.process.wait(10) != 0
+        assert f"SANDBOX_RUNTIME is '{name}', which needs the runtime 'oci'" in bad.log() + bad.text
+    bad = Holtd(tmp_path / "other", env={"SANDBOX_RUNTIME": "docker"}, ready=False)
+    assert bad.process.wait(10) != 0 and "docker" in bad.log() + bad.text
+    d = native(tmp_path / "named", env={"SANDBOX_RUNTIME": "native"})
+    try:
+        assert "SANDBOX_RUNTIME names it" in d.log()
+        s = Sandbox(d.port, d.token)
+        made = s.CreateSession(session_id="by-name").session
+        assert d.ok("GET", f"/holt/v1/sandboxes/{made.sandbox_id}")["runtime"] == "native"
+        assert s.DestroySession(session_id="by-name").success
+        s.close()
+    finally:
+        assert d.stop() == 0
+    r = subprocess.run([f"{BUILD}/holt", "doctor", "-o", "json"], capture_output=True, text=True, timeout=60, env=environment(), check=False)
+    check = next(c for c in json.loads(r.stdout)["checks"] if c["name"] == "agentbox's runtime")
+    assert check["state"] == "ok" and check["detail"].startswith("native: runsc (gVisor) is"), check
+    r = subprocess.run([f"{BUILD}/holt", "doctor", "-o", "json"], capture_output=True, text=True, timeout=60,
+                       env=environment({"SANDBOX_RUNTIME": "runsc"}), check=False)
+    check = next(c for c in json.loads(r.stdout)["checks"] if c["name"] == "agentbox's runtime")
+    assert check["state"] == "missing" and "needs the runtime 'oci'" in check["detail"], check
 
 
 def test_pip_install_checks(box, session):

@@ -72,6 +72,8 @@ MAY = {
     "POST /holt/v1/volumes": "agent operator admin",
     "GET /holt/v1/volumes/{id}": "observer agent operator admin",
     "DELETE /holt/v1/volumes/{id}": "agent operator admin",
+    "GET /holt/v1/rules": "observer operator admin",
+    "DELETE /holt/v1/rules/{id}": "operator admin",
     "GET /holt/v1/images": "observer agent operator admin",
     "GET /holt/v1/images/{id}": "observer agent operator admin",
     "POST /holt/v1/images/pull": "operator admin",

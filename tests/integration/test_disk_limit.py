@@ -119,3 +119,57 @@ def test_without_root_it_is_said():
         d.ok("DELETE", f"/holt/v1/sandboxes/{id}")
     d.stop()
     home.close()
+
+
+def own(d, size, target="/workspace", **more):
+    return d.ok("POST", "/holt/v1/sandboxes", {"mounts": [{"kind": "own", "target": target, "size_bytes": size}], **more})
+
+
+@images
+def test_a_directory_of_its_own_has_a_limit_too(holtd):
+    """Its own one: the rest of the root has none, and each of two has its own."""
+    box = holtd.ok("POST", "/holt/v1/sandboxes", {"mounts": [{"kind": "own", "target": "/workspace", "size_bytes": 16 << 20},
+                                                            {"kind": "own", "target": "/cache", "size_bytes": 48 << 20},
+                                                            {"kind": "own", "target": "/free"}]})
+    id = box["id"]
+    assert box["unenforced"] == [] and box["limits"]["disk_bytes"] is None
+    assert sh(holtd, id, "ls -A /workspace /cache; stat -c '%u %a' /workspace") == "/cache:\n\n/workspace:\n0 755\n"
+    assert "No space left" in sh(holtd, id, "head -c 32M /dev/zero > /workspace/big")
+    for place in ("/cache", "/free", "/root"):
+        assert sh(holtd, id, f"head -c 32M /dev/zero > {place}/big") == "", place
+    sh(holtd, id, "sync")
+    assert holtd.ok("GET", f"/holt/v1/sandboxes/{id}/stats")["disk_bytes"] >= (12 + 32 + 64) << 20
+    for _ in range(2):
+        holtd.ok("POST", f"/holt/v1/sandboxes/{id}/stop", {"force": True})
+        assert not loops(holtd), "a stopped one is mounted nowhere"
+        holtd.ok("POST", f"/holt/v1/sandboxes/{id}/start")
+        assert sh(holtd, id, "stat -c %s /cache/big /free/big") == 2 * f"{32 << 20}\n"
+    holtd.ok("DELETE", f"/holt/v1/sandboxes/{id}")
+    assert not loops(holtd) and not os.path.exists(f"{holtd.state}/sb/{id}")
+
+
+@images
+def test_killed_and_adopted_a_directory_with_a_limit_goes_too(tmp_path):
+    d = native(tmp_path)
+    runs, stopped = own(d, 16 << 20)["id"], own(d, 16 << 20)["id"]
+    sh(d, runs, "echo kept > /workspace/f")
+    d.ok("POST", f"/holt/v1/sandboxes/{stopped}/stop", {"force": True})
+    d.kill()  # holt-spawn too
+    assert len(loops(d)) == 1
+    d = native(tmp_path)
+    assert wait_for(lambda: sh(d, runs, "cat /workspace/f")) == "kept\n"
+    for id in (runs, stopped):
+        d.ok("DELETE", f"/holt/v1/sandboxes/{id}")
+    assert not loops(d) and os.listdir(f"{d.state}/sb") == []
+    d.stop()
+
+
+def test_without_root_a_directory_without_its_limit_is_said():
+    home = Home("rootless")
+    d = home.native()
+    box = own(d, 16 << 20)
+    assert box["unenforced"].count("disk_bytes") == 1
+    assert sh(d, box["id"], "head -c 20M /dev/zero > /workspace/big; stat -c %s /workspace/big") == f"{20 << 20}\n"
+    d.ok("DELETE", f"/holt/v1/sandboxes/{box['id']}")
+    d.stop()
+    home.close()

@@ -284,24 +284,72 @@ def test_the_resolver_makes_addresses_up(egress, names, echoes):
     assert "no name stands for this address" in head
 
 
-def test_a_person_is_asked(egress, echoes):
-    port = egress.box({"mode": "allowlist", "allow": [LOOPBACK], "unknown": "ask"})
+def asks(port, host, dport):
     c = proxy(port)
-    c.sendall(f"CONNECT plain.test:{echoes.port} HTTP/1.1\r\nHost: plain.test\r\n\r\n".encode())
+    c.sendall(f"CONNECT {host}:{dport} HTTP/1.1\r\nHost: {host}:{dport}\r\n\r\n".encode())
+    return c
+
+
+ASK = {"mode": "allowlist", "allow": [LOOPBACK], "unknown": "ask"}
+
+
+def test_a_person_is_asked(egress, echoes):
+    port = egress.box(ASK)
+    c = asks(port, "plain.test", echoes.port)
     egress.wait(lambda: egress.questions)
     q = egress.questions.pop()
     assert (q["id"], q["host"], q["port"]) == ("sb_1", "plain.test", echoes.port)
     egress.connect()  # another holtd is asked again
     egress.wait(lambda: egress.questions)
     assert egress.questions.pop() == q
-    egress.answer(q["question"], 1, 1)
+    egress.answer(q["question"] + 1, 0)  # nobody's
+    egress.answer(q["question"], 1)
     assert read_head(c).startswith(b"HTTP/1.1 200")
-    assert connect(port, f"plain.test:{echoes.port}")[1].startswith("HTTP/1.1 200")  # learned
-    c = proxy(port)
-    c.sendall(b"CONNECT tls.test:9 HTTP/1.1\r\nHost: tls.test:9\r\n\r\n")
+    egress.answer(q["question"], 0)  # it was answered
+    egress.set("sb_1", ASK)  # the same again: what a person granted stays
+    c.sendall(b"x")
+    assert c.recv(1) == b"x"
+    d = asks(port, "plain.test", echoes.port)  # it was for one connection
     egress.wait(lambda: egress.questions)
     egress.answer(egress.questions.pop()["question"], 0)
-    assert b"a person said no" in everything(c)
+    assert b"refused by holt: a person said no" in everything(d)
+    d = asks(port, "tls.test", 9)
+    egress.wait(lambda: egress.questions)
+    egress.answer(egress.questions.pop()["question"], 0, "nobody decided in time")
+    assert b"nobody decided in time" in everything(d)
+    egress.set("sb_1", {"mode": "allowlist", "allow": [LOOPBACK]})
+    with pytest.raises(ConnectionError):
+        c.recv(1)
+
+
+def test_what_people_answered_comes_with_the_policy(egress, echoes):
+    port = egress.box(ASK)
+    there = f"plain.test:{echoes.port}"
+    c, d = asks(port, "plain.test", echoes.port), asks(port, "tls.test", echoes.port)
+    egress.wait(lambda: len(egress.questions) == 2)
+    learned = f"+{there}\n-tls.test:{echoes.port}\nnonsense\n+:1\n+a b:1\n+c.test:99999\n"
+    assert egress.set("sb_1", ASK, learned=learned) == ""  # those who wait are judged by it
+    assert read_head(c).startswith(b"HTTP/1.1 200")
+    assert f"deny tls.test:{echoes.port}".encode() in everything(d)
+    assert connect(port, there)[1].startswith("HTTP/1.1 200") and len(egress.questions) == 2
+    assert egress.set("sb_1", ASK, learned=f"+{there}\n") == ""
+    c.sendall(b"x")
+    assert c.recv(1) == b"x"  # another holtd says the same: nothing changes
+    assert egress.set("sb_1", ASK) == ""
+    with pytest.raises(ConnectionError):
+        c.recv(1)
+
+
+def test_who_gives_up_waiting_holds_no_place(egress, echoes):
+    port = egress.box(ASK)
+    c = asks(port, "plain.test", echoes.port)
+    egress.wait(lambda: egress.questions)
+    c.close()
+    time.sleep(0.1)
+    egress.questions.clear()
+    egress.connect()
+    egress.set("sb_1", ASK)
+    assert egress.questions == []
 
 
 def test_connections_outlive_holtd_and_policies_are_kept(egress, echoes):

@@ -9,6 +9,7 @@ import time
 import urllib.request
 
 import pytest
+from websockets.sync.client import connect
 
 from daemon import all_events, free_ports, wait_for
 from hub_client import AgentClient, HubError, call
@@ -233,6 +234,15 @@ def test_an_advisory_agent_proposes(open_hub):
     assert ok(open_hub, "POST", f"/proposals/{move}/approve")["status"] == "approved"
     assert ok(open_hub, "GET", f"/projects/{p}/tasks/{t1}")["status"] == "in_progress"
     assert person(open_hub, "POST", "/proposals/none/approve")[1]["error"] == "proposal not found"
+    # It has lost the card meanwhile: a person's yes does not let it move another's.
+    move = ok(open_hub, "PATCH", f"/projects/{p}/tasks/{t1}", {"status": "in_review", "agent": "adv"})["proposal_id"]
+    ok(open_hub, "POST", f"/projects/{p}/tasks/{t1}/assign", {"agent": "rival"})
+    ok(open_hub, "PATCH", f"/projects/{p}/tasks/{t1}", {"status": "in_progress"})
+    status, answer, _ = person(open_hub, "POST", f"/proposals/{move}/approve")
+    assert status == 403 and "belongs to 'rival'" in answer["error"]
+    a.unregister()
+    assert person(open_hub, "POST", f"/proposals/{move}/approve")[1]["error"] == "agent not found"
+    assert ok(open_hub, "GET", f"/projects/{p}/tasks/{t1}")["status"] == "in_progress"
 
 
 # --- boards ---
@@ -361,6 +371,23 @@ def test_reviews_blockers_and_subtasks(open_hub):
     assert a.transition_task(p, gated, "done")
     card = ok(open_hub, "GET", f"/projects/{p}/tasks/{waits}")
     assert card["status"] == "ready" and card["blocked_by"] is None and card["blocked_reason"] is None
+
+
+def test_unblocked_without_room(open_hub):
+    """What waited comes back; its owner is full meanwhile, and has it no more, nor as its current one."""
+    a = agent(open_hub, "roomless")
+    p = a.create_project("room")["id"]
+    waits, blocker, *more = (a.create_task(p, str(n))["id"] for n in range(5))
+    a.claim_task(p, waits)
+    assert a.transition_task(p, waits, "blocked", "", blocker)
+    for t in more:
+        a.claim_task(p, t)
+    a.submit_checkpoint(waits, "waiting")
+    for to in ("ready", "in_progress", "in_review", "done"):
+        assert a.transition_task(p, blocker, to)
+    card = ok(open_hub, "GET", f"/projects/{p}/tasks/{waits}")
+    assert (card["status"], card["assigned_to"], card["claimed_by"]) == ("ready", None, None)
+    assert ok(open_hub, "GET", "/agents/roomless")["current_task_id"] is None
 
 
 def test_metrics(open_hub):
@@ -522,6 +549,10 @@ def test_an_agents_token_acts_only_as_that_agent(new_holtd):
     refused(403, "up to 'advisory'", a.set_autonomy_mode, "fully_autonomous")
     assert a.register(autonomy_mode="fully_autonomous")["autonomy_mode"] == "advisory"
     assert a.set_autonomy_mode("manual")["autonomy_mode"] == "manual"
+    b.register(max_concurrent_tasks=2)
+    call(hub.url, "POST", "/agents/bob/autonomy", {"mode": "advisory"}, hub.token)
+    assert b.unregister() and b.register(autonomy_mode="fully_autonomous", max_concurrent_tasks=9)["autonomy_mode"] == "advisory"
+    assert b.must("GET", "/agents/bob")["max_concurrent_tasks"] == 2  # nor by leaving and coming back
     observer = hub.new_token("watcher", "observer")["token"]
     assert call(hub.url, "GET", "/agents", token=observer)[0] == 200
     assert call(hub.url, "POST", "/agents/alice/pause", token=observer)[0] == 403
@@ -538,9 +569,9 @@ def test_an_agents_token_acts_only_as_that_agent(new_holtd):
 class Events:
     """A reader of /events, on a thread of its own."""
 
-    def __init__(self, hub, last=None):
+    def __init__(self, hub, last=None, path="/events"):
         h = {"Last-Event-ID": str(last)} if last else {}
-        self.stream = urllib.request.urlopen(urllib.request.Request(hub.url + "/events", headers=h), timeout=30)
+        self.stream = urllib.request.urlopen(urllib.request.Request(hub.url + path, headers=h), timeout=30)
         assert self.stream.headers["Content-Type"].startswith("text/event-stream")
         self.got = []
         threading.Thread(target=self._read, daemon=True).start()
@@ -613,6 +644,31 @@ def test_events_in_the_hubs_words(new_holtd):
     assert ids == sorted(set(ids))
     again = Events(hub, ids[4]).wait(len(ids) - 5)  # what was missed comes again, nothing else
     assert again == e.got[5:]
+
+
+def test_readers_of_several_kinds_at_once(new_holtd):
+    """An event is written once for all who read the same form; nobody gets another's."""
+    hub = new_holtd("--auth", "off", "--message-rate", "0")
+    a = agent(hub, "kinds")
+    head = all_events(hub)[-1]["seq"]
+    native = [Events(hub, path=f"/holt/v1/events?follow=true&since={head}") for _ in range(3)]
+    theirs = [Events(hub) for _ in range(3)]
+    typed = Events(hub, path=f"/holt/v1/events?follow=true&since={head}&type=message.*")
+    with connect(f"ws://127.0.0.1:{hub.port}/holt/v1/events?since={head}", proxy=None) as ws:
+        for n in range(80):
+            a.send_message("x", f"m{n}")
+            a.submit_checkpoint(state=f"s{n}")
+        log = all_events(hub)
+        log = [e for e in log if e["seq"] > head]
+        assert [json.loads(ws.recv(timeout=10)) for _ in log] == log
+    for e in native:
+        assert e.wait(len(log)) == [(x["seq"], x["type"], x) for x in log]
+    mail = [x for x in log if x["type"] == "message.sent"]
+    assert typed.wait(80) == [(x["seq"], x["type"], x) for x in mail]
+    for e in theirs:
+        assert [(i, name) for i, name, _ in e.wait(160)] == [
+            (x["seq"], {"message.sent": "message_sent", "agent.checkpoint": "checkpoint_submitted"}[x["type"]]) for x in log]
+        assert [d["content"] for _, name, d in e.got if name == "message_sent"] == [f"m{n}" for n in range(80)]
 
 
 def test_audit_log(new_holtd):

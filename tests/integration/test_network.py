@@ -1,15 +1,8 @@
 """What real sandboxes reach through holt-egress: names of a test's own name server, servers on loopback, nothing else."""
-import functools
-import http.server
-import io
 import os
-import shutil
 import signal
 import ssl
 import subprocess
-import tarfile
-import threading
-import zipfile
 
 import pytest
 
@@ -230,64 +223,6 @@ def test_the_proxy_on_tcp(tmp_path_factory, names, web):
         assert "signs-it" not in str(d.ok("GET", "/holt/v1/settings"))
     finally:
         d.stop()
-
-
-class Files(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *args):
-        pass
-
-
-@pytest.fixture(scope="module")
-def packages(tmp_path_factory):
-    """A package index, a registry and a repository, as plain files of one server."""
-    root = tmp_path_factory.mktemp("packages")
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Files, directory=str(root)))
-    port = server.server_port
-    os.makedirs(root / "simple/otter")
-    wheel = "otter-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(root / wheel, "w") as z:
-        z.writestr("otter.py", "print('an otter')\n")
-        z.writestr("otter-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: otter\nVersion: 1.0\n")
-        z.writestr("otter-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        z.writestr("otter-1.0.dist-info/RECORD", "otter.py,,\notter-1.0.dist-info/METADATA,,\notter-1.0.dist-info/WHEEL,,\notter-1.0.dist-info/RECORD,,\n")
-    (root / "simple/otter/index.html").write_text(f'<a href="/{wheel}">{wheel}</a>')
-    with tarfile.open(root / "den-1.0.0.tgz", "w:gz") as t:
-        for name, content in (("package.json", b'{"name": "den", "version": "1.0.0"}'), ("index.js", b"console.log('a den')")):
-            info = tarfile.TarInfo("package/" + name)
-            info.size = len(content)
-            t.addfile(info, io.BytesIO(content))
-    (root / "den").write_text('{"name": "den", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": {"name": "den", "version": "1.0.0", '
-                              f'"dist": {{"tarball": "http://npm.test:{port}/den-1.0.0.tgz"}}}}}}}}')
-    git = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "HOME": str(root)}
-    who = ["-c", "user.name=t", "-c", "user.email=t@t"]
-    for args in (["init", "-q", "work"], ["-C", "work", *who, "commit", "-q", "--allow-empty", "-m", "one"],
-                 ["clone", "-q", "--bare", "work", "repo.git"], ["-C", "repo.git", "update-server-info"]):
-        subprocess.run(["git", *args], cwd=root, env=git, check=True, capture_output=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield port
-    server.shutdown()
-
-
-def test_package_managers_work_and_say_what_refused_them(holtd, names, packages):
-    p = packages
-    for n in ("pypi", "npm", "git"):
-        names.names[f"{n}.test"] = ["127.0.0.1"]
-    box = create(holtd, {"allow": [f"pypi.test:{p}", f"npm.test:{p}", f"git.test:{p}", f"127.0.0.1:{p}"]})
-    pip = "pip install -q --disable-pip-version-check --retries 0 --target /tmp/py --trusted-host {h} --index-url http://{h}:{p}/simple otter"
-    npm = "cd /tmp && mkdir -p js && cd js && npm install --no-audit --no-fund --fetch-retries=0 --registry http://{h}:{p}/ den"
-    git = "cd /tmp && rm -rf repo && git clone -q http://{h}:{p}/repo.git repo"
-    curl = "curl -sS --fail-with-body http://{h}:{p}/den"
-    for tool, line, check in (("pip", pip, "PYTHONPATH=/tmp/py python3 -m otter"), ("npm", npm, "node /tmp/js/node_modules/den"),
-                              ("git", git, "git -C /tmp/repo log --format=%s"), ("curl", curl, "true")):
-        if not shutil.which(tool, path="/usr/bin:/bin"):
-            continue
-        host = {"pip": "pypi.test", "curl": "npm.test"}.get(tool, f"{tool}.test")
-        code, out, err = run(holtd, box, line.format(h=host, p=p), timeout_ms=60000)
-        assert code == 0, (tool, out, err)
-        assert run(holtd, box, check)[0] == 0
-        code, out, err = run(holtd, box, line.format(h="elsewhere.test", p=p), timeout_ms=60000)
-        assert code != 0 and ("403" in out + err or "refused" in out + err or tool == "pip"), (tool, out, err)
-    assert "elsewhere.test port %d is refused: no rule allows" % p in run(holtd, box, curl.format(h="elsewhere.test", p=p))[1]
 
 
 def test_connections_outlive_holtd_and_holt_egress_comes_back(tmp_path_factory, names, web):

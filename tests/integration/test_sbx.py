@@ -561,6 +561,125 @@ def test_settings(tmp_path):
     assert bad.process.wait(10) != 0 and "nobody_knows" in bad.log() + bad.text
 
 
+def test_claims_have_their_size(tmp_path):
+    """pvc: /workspace and /cache are as large as they say, and go with the sandbox; emptydir has no limit of its own."""
+    d = native(tmp_path / "d", env={"SANDBOX_CACHE_PVC_SIZE": "64Mi", "SANDBOX_CPU_REQUEST": "100m", "SANDBOX_CREATE_READY_TIMEOUT": "60s"})
+    try:
+        assert "SANDBOX_CPU_REQUEST' is understood but has no effect: nothing is reserved on one host" in d.log()
+        assert "SANDBOX_CREATE_READY_TIMEOUT' is understood but has no effect: a create answers" in d.log()
+
+        def size(box, place):
+            return int(sync(d, box, "df", "-B1", "--output=size", place)[1]["stdout"].split()[1])
+
+        ok(d, "POST", "/sandboxes", {"id": "claims", "volume_mode": "pvc", "cache_mode": "PVC"})
+        ok(d, "POST", "/sandboxes", {"id": "own", "cache_mode": "pvc", "cache_pvc_size": "0.03125Gi"})
+        ok(d, "POST", "/sandboxes", {"id": "plain", "cache_pvc_size": "32Mi"})
+        if d.ok("GET", "/holt/v1/sandboxes/claims")["unenforced"].count("disk_bytes") == 0:
+            assert 9 << 30 < size("claims", "/workspace") <= 10 << 30 and 48 << 20 < size("claims", "/cache") <= 64 << 20
+            assert size("own", "/cache") <= 32 << 20 < size("own", "/workspace")
+            status, got = sync(d, "own", "sh", "-c", "head -c 40M /dev/zero > /cache/big")
+            assert status == 500 and "No space left" in got["stderr"]
+        assert sync(d, "plain", "sh", "-c", "head -c 40M /dev/zero > /cache/big")[0] == 200
+        assert call(d, "POST", "/sandboxes", {"cache_pvc_size": "5Q"})[:2] == (
+            400, {"error": "cache_pvc_size: '5Q' is no quantity like '500m', '2' or '512Mi'"})
+        assert call(d, "POST", "/sandboxes", {"cache_pvc_size": "1k"})[:2] == (400, {"error": "cache_pvc_size must be from 1Mi to 1Ti"})
+        status, _, headers = call(d, "POST", "/sandboxes", {"id": "classy", "cache_pvc_storage_class": "fast", "cache_pvc_access_mode": "rwx"})
+        assert status == 200 and "cache_pvc_storage_class has no effect" in headers["warning"]
+        for name in ("claims", "own", "plain", "classy"):
+            ok(d, "DELETE", f"/sandboxes/{name}")
+        assert os.listdir(f"{d.state}/sb") == []
+    finally:
+        assert d.stop() == 0
+
+
+def test_the_cache_may_be_a_directory_of_the_host(tmp_path):
+    cache = tmp_path / "deep" / "cache"
+    d = native(tmp_path / "d", env={"SANDBOX_CACHE_MODE": "hostpath", "SANDBOX_CACHE_HOSTPATH": str(cache)})
+    try:
+        for name in ("one", "two"):
+            ok(d, "POST", "/sandboxes", {"id": name})
+        assert sync(d, "one", "sh", "-c", "echo kept > /cache/file")[0] == 200
+        assert sync(d, "two", "cat", "/cache/file")[1]["stdout"] == "kept\n"
+        assert (cache / "file").read_text() == "kept\n"
+        for name in ("one", "two"):
+            ok(d, "DELETE", f"/sandboxes/{name}")
+        assert (cache / "file").exists() and d.ok("GET", "/holt/v1/volumes")["volumes"] == []
+    finally:
+        assert d.stop() == 0
+
+
+def files(d, box, directory="/sbx-events"):
+    """{name: content} of the events' directory."""
+    script = "import os, sys, json; d = sys.argv[1]; print(json.dumps({n: open(f'{d}/{n}').read() for n in os.listdir(d)}))"
+    status, got = sync(d, box, "python3", "-c", script, directory)
+    return json.loads(got["stdout"]) if status == 200 else {}
+
+
+def copied(d, box, exec_id, directory="/sbx-events"):
+    return wait_for(lambda: (lambda f: f if f"{exec_id}.exit" in f else None)(files(d, box, directory)))
+
+
+def test_sidecar_mode(tmp_path):
+    """What commands write is in files inside, as the original's sidecar wants it; the stream is what it was."""
+    d = native(tmp_path / "d", env={"SANDBOX_STREAM_MODE": "sidecar", "SANDBOX_STREAM_ENDPOINT": "http://h.example:1"})
+    try:
+        made = ok(d, "POST", "/sandboxes", {"id": "side", "command": ["sh", "-c", "echo first; sleep 1000"]})
+        assert sync(d, "side", "sh", "-c", "echo $SBX_EVENTS_DIR")[1]["stdout"] == "/sbx-events\n"
+        e = start(d, "side", "sh", "-c", "echo out; echo err >&2; printf '\\377'; exit 5")
+        got = listen(d, "side", f"?exec_id={e}", exits(e))
+        assert [x["type"] for x in got][0::len(got) - 1] == ["start", "exit"] and got[-1]["exit_code"] == 5
+        wait_for(lambda: sync(d, "side", "test", "-e", f"/sbx-events/{e}.exit")[0] == 200)
+        assert sync(d, "side", "sh", "-c", f"cd /sbx-events; cat {e}.stdout {e}.stderr {e}.exit | base64 -w0")[1]["stdout"] == \
+            base64.b64encode(b"out\n\xfferr\n5").decode()
+        wait_for(lambda: "first\n" in sync(d, "side", "sh", "-c", "cat /sbx-events/*.stdout")[1].get("stdout", ""))
+        # It is there as it is written, and also when a command is cancelled or its time is over.
+        slow = start(d, "side", "sh", "-c", "echo begun; exec sleep 1000")
+        late = start(d, "side", "sleep", "1000", timeout_seconds=1)
+        wait_for(lambda: sync(d, "side", "cat", f"/sbx-events/{slow}.stdout")[1].get("stdout") == "begun\n")
+        assert sync(d, "side", "test", "-e", f"/sbx-events/{slow}.exit")[0] == 500
+        ok(d, "POST", f"/sandboxes/side/execs/{slow}/cancel")
+        wait_for(lambda: sync(d, "side", "cat", f"/sbx-events/{slow}.exit")[1].get("stdout") == "1")
+        wait_for(lambda: sync(d, "side", "cat", f"/sbx-events/{late}.exit")[1].get("stdout") == "124")
+        big = start(d, "side", "sh", "-c", "seq 400000")
+        ended(d, "side", big)
+        wait_for(lambda: sync(d, "side", "test", "-e", f"/sbx-events/{big}.exit")[0] == 200)
+        assert sync(d, "side", "sh", "-c", f"seq 400000 | cmp - /sbx-events/{big}.stdout")[0] == 200
+
+        async def send(*messages):
+            async with connect(f"ws://127.0.0.1:{d.port}/t/{made['ingest_token']}/sandboxes/side/ingest") as ws:
+                for m in messages:
+                    await ws.send(json.dumps(m))
+                await ws.ping()
+                await asyncio.sleep(0.1)
+
+        before = len(listen(d, "side", f"?exec_id={e}"))
+        asyncio.run(send({"exec_id": e, "type": "output", "stream": "stdout", "data": "out\n"}, {"exec_id": "other", "type": "start"}))
+        assert len(listen(d, "side", f"?exec_id={e}")) == before, "a sidecar that reads the files says nothing new"
+        assert [x["type"] for x in listen(d, "side", "?exec_id=other")] == ["start"]
+        ok(d, "DELETE", "/sandboxes/side")
+    finally:
+        assert d.stop() == 0
+
+
+def test_sidecar_files_survive_holtd(tmp_path):
+    env = {"SANDBOX_STREAM_SIDECAR_IMAGE": "streamer:1", "SANDBOX_STREAM_EVENTS_DIR": "/var/ev"}
+    d = native(tmp_path / "d", env=env)
+    ok(d, "POST", "/sandboxes", {"id": "side"})
+    e = start(d, "side", "sh", "-c", "echo one; until test -e /tmp/go; do sleep 0.05; done; echo two; exit 3")
+    wait_for(lambda: sync(d, "side", "cat", f"/var/ev/{e}.stdout")[1].get("stdout") == "one\n")
+    d.process.kill()
+    d.process.wait()
+    d = native(tmp_path / "d", env=env)
+    try:
+        wait_for(lambda: sync(d, "side", "touch", "/tmp/go")[0] == 200)
+        f = copied(d, "side", e, "/var/ev")
+        assert (f[f"{e}.stdout"], f[f"{e}.stderr"], f[f"{e}.exit"]) == ("one\ntwo\n", "", "3")
+        assert not any(name.endswith(".new") for name in f)
+        ok(d, "DELETE", "/sandboxes/side")
+    finally:
+        assert d.stop() == 0
+
+
 # --- the command ---
 
 def test_command_line(holtd, tmp_path):

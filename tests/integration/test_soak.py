@@ -67,8 +67,8 @@ def state_of(pid):
     return stat_of(pid)[0]
 
 
-def find_spawn(state):
-    """The holt-spawn of this state directory, not a child of it on its way to be an init: its pid, or None."""
+def find_program(name, state):
+    """The one of this state directory, not a child of it on its way to be an init: its pid, or None."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as f:
@@ -76,7 +76,7 @@ def find_spawn(state):
         except OSError:
             continue
         stat = stat_of(pid)
-        if argv[0] == b"holt-spawn" and os.fsencode(state) in argv and stat[0] != "Z" and stat[3] == pid:
+        if argv[0] == name and os.fsencode(state) in argv and stat[0] != "Z" and stat[3] == pid:
             return int(pid)
     return None
 
@@ -84,7 +84,7 @@ def find_spawn(state):
 def make_bindir(path):
     os.makedirs(path)
     for name, program in {"holt-spawn": "tests/soak/holt-spawn-points", "holt-init": "holt-init",
-                          "holt-unpack": "holt-unpack"}.items():
+                          "holt-unpack": "holt-unpack", "holt-egress": "holt-egress"}.items():
         os.symlink(f"{BUILD}/{program}", f"{path}/{name}")
     return str(path)
 
@@ -112,7 +112,10 @@ class House:
         return self.holtd.state
 
     def spawn(self):
-        return find_spawn(self.state)
+        return find_program(b"holt-spawn", self.state)
+
+    def egress(self):
+        return find_program(b"holt-egress", self.state)
 
     def init_of(self, box):
         with open(f"{self.state}/sb/{box}/record", encoding="ascii") as f:

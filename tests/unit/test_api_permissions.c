@@ -119,6 +119,8 @@ static const struct {
     {"task.unassign", "gpa"},
     {"task.move", "gpa"},
     {"task.review", "gpa"},
+    {"rule.list",       "opa"},
+    {"rule.remove",     "pa"},
 };
 static const struct {
     enum role role;

@@ -2,6 +2,7 @@
 #include "cli/doctor_try.h"
 
 #include "base/fd.h"
+#include "base/launch.h"
 #include "unit.h"
 
 #include <errno.h>

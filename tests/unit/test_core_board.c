@@ -78,7 +78,7 @@ static int approve(struct team *t, void *arg, struct err *e)
     struct board *b = arg;
     struct approval a;
 
-    return approval_decide(t, b->proposal, true, STR(""), &a, e);
+    return approval_decide(t, b->proposal, &(struct approval_decision){.yes = true}, &a, e);
 }
 
 static int advise(struct team *t, void *arg, struct err *e)

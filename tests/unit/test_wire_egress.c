@@ -26,7 +26,7 @@ static struct egress_msg sample(enum egress_type type)
     else if (type == EGRESS_QUESTION)
         m.u.question = (struct egress_question){1, STR("sb_1"), STR("a.test"), 443};
     else if (type == EGRESS_ANSWER)
-        m.u.answer = (struct egress_answer){1, 1, EGRESS_FOR_SANDBOX};
+        m.u.answer = (struct egress_answer){1, 0, STR("no")};
     else if (type == EGRESS_LISTEN)
         m.u.listen = (struct egress_listen){STR("127.0.0.1"), 15004, STR("key")};
     else if (type != EGRESS_DONE)

@@ -94,6 +94,7 @@ static void native_create(struct driver *d, const struct driver_spec *s, driver_
                  (s->rootfs_ro ? (uint32_t)SPAWN_ROOTFS_RO : 0) |
                  (s->nesting ? (uint32_t)SPAWN_NESTING : 0) |
                  (s->relay ? (uint32_t)SPAWN_RELAY : 0) | (s->hub ? (uint32_t)SPAWN_HUB : 0) |
+                 (s->process_api ? (uint32_t)SPAWN_PROCESS : 0) |
                  (s->network ? (uint32_t)SPAWN_NETWORK : 0) |
                  (s->memory_upper ? 0 : (uint32_t)SPAWN_UPPER_DISK),
         .memory_bytes = (uint64_t)s->limits.memory_bytes,

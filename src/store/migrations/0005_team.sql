@@ -94,7 +94,6 @@ CREATE TABLE cards (
 CREATE INDEX cards_queue ON cards (project, status, priority, id);
 CREATE INDEX cards_owner ON cards (assigned_to, status);
 CREATE INDEX cards_parent ON cards (parent);
-CREATE INDEX cards_blocked_by ON cards (blocked_by);
 
 CREATE TABLE card_moves (
     card TEXT NOT NULL,
@@ -121,7 +120,6 @@ CREATE TABLE messages (
 CREATE INDEX messages_inbox ON messages (receiver, id);
 CREATE INDEX messages_unread ON messages (receiver, acked, id);
 CREATE INDEX messages_sender ON messages (sender, broadcast, sent_ms);
-CREATE INDEX messages_undelivered ON messages (receiver, delivered);
 CREATE INDEX messages_pair ON messages (sender, receiver, id);
 
 CREATE TABLE mailboxes (

@@ -12,6 +12,7 @@ extern const struct rpc_method agentbox_rpcs[];
 extern const size_t agentbox_rpc_count;
 
 #define AGENTBOX_NO_SESSION "Session not found"
+#define AGENTBOX_NOT_ALLOWED "Path not allowed"
 
 /* The live session with this id that the asker may touch; NULL: none. */
 struct sandbox *agentbox_session(struct request *r, struct str id);
@@ -22,6 +23,8 @@ void agentbox_hosts(const struct sandbox *s, struct arena *a, struct str **ret, 
 bool agentbox_may_pip(const struct sandbox *s, struct buf *why);
 /* The note in which a session keeps them. */
 void agentbox_hosts_note(const struct str *hosts, size_t count, struct buf *to);
+/* Are they no more than what everybody gets? */
+bool agentbox_hosts_are_preset(const struct str *hosts, size_t count);
 /* The network policy that keeps them. */
 void agentbox_hosts_policy(struct str note, struct buf *to);
 
@@ -44,6 +47,13 @@ struct agentbox_line {
 };
 /* Runs it and answers with an ExecResponse. */
 void agentbox_run(struct request *r, struct sandbox *s, const struct agentbox_line *l);
+/* Runs it and answers with ExecStreamResponses. */
+void agentbox_run_stream(struct request *r, struct sandbox *s, const struct agentbox_line *l);
+/* Of a session; the path is not empty. */
+void agentbox_write(struct request *r, struct sandbox *s,
+                    const struct agentbox_write_file_request *q);
+void agentbox_read(struct request *r, struct sandbox *s,
+                   const struct agentbox_read_file_request *q);
 void agentbox_spec(const struct agentbox_line *l, struct exec_spec *ret);
 /* An ExecResponse that says why nothing ran. */
 void agentbox_refuse(struct request *r, const char *why);
@@ -51,3 +61,13 @@ void agentbox_refuse(struct request *r, const char *why);
 typedef void (*agentbox_why)(void *arg, const char *text);
 void agentbox_explain(struct sandbox *s, struct str workdir, struct str failure, agentbox_why told,
                       void *arg);
+
+/* --- process_api (process.c): the same from inside a sandbox, over plain HTTP --- */
+
+void process_handle(struct request *r); /* a request that came in on LISTEN_PROCESS */
+/* Answers to such a request, which is no call: r->rpc is NULL. */
+void process_tell_exec(struct request *r, const struct agentbox_exec_response *a);
+void process_tell_write(struct request *r, const struct agentbox_write_file_response *a);
+void process_tell_read(struct request *r, const struct agentbox_read_file_response *a);
+/* One event of a stream, as text. */
+void process_event(const struct agentbox_exec_stream_response *a, struct buf *to);

@@ -74,12 +74,20 @@ void agentbox_spec(const struct agentbox_line *l, struct exec_spec *ret)
     };
 }
 
+static void tell(struct request *r, const struct agentbox_exec_response *a)
+{
+    if (r->rpc)
+        rpc_reply(r, a);
+    else
+        process_tell_exec(r, a);
+}
+
 static void answer(struct request *r, int32_t code, struct str out, struct str err, bool timed_out)
 {
     const struct agentbox_exec_response a = {
         .exit_code = code, .stdout = out, .stderr = err, .timed_out = timed_out};
 
-    rpc_reply(r, &a);
+    tell(r, &a);
 }
 
 void agentbox_refuse(struct request *r, const char *why)
@@ -160,7 +168,7 @@ static void reply(struct request *r, const struct exec_info *i, const struct col
     add_reason(&err, i);
     a.stdout = buf_str(&out);
     a.stderr = buf_str(&err);
-    rpc_reply(r, &a);
+    tell(r, &a);
 }
 
 static void ended(void *arg, struct exec *x, const struct collect *c, const struct err *e)

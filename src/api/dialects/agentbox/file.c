@@ -76,7 +76,7 @@ static void explain(const struct transfer *t, const struct err *e, struct buf *t
 {
     if (e->code == ERR_FORBIDDEN ||
         (e->sys == ENOENT && !seems_within(buf_str(&t->path), t->roots)))
-        buf_add_c(to, "Path not allowed");
+        buf_add_c(to, AGENTBOX_NOT_ALLOWED);
     else if (e->sys == ENOENT)
         buf_add_c(to, "File not found");
     else if (e->sys)
@@ -143,7 +143,10 @@ static void answer_write(struct request *r, const char *error)
     const struct agentbox_write_file_response a = {
         .success = !error, .has_error = error != NULL, .error = str_of(error ? error : "")};
 
-    rpc_reply(r, &a);
+    if (r->rpc)
+        rpc_reply(r, &a);
+    else
+        process_tell_write(r, &a);
 }
 
 static void write_ended(struct transfer *t, const struct err *e)
@@ -174,11 +177,10 @@ static void write_more(struct guest_pipe *p)
         guest_pipe_eof(p);
 }
 
-void agentbox_write_file(struct request *r, const void *in)
+void agentbox_write(struct request *r, struct sandbox *s,
+                    const struct agentbox_write_file_request *q)
 {
     static const struct guest_pipe_ops ops = {.room = write_more, .done = write_done};
-    const struct agentbox_write_file_request *q = in;
-    struct sandbox *s = agentbox_session(r, q->session_id);
     struct guest_file_call c = {.op = GUEST_FILE_WRITE,
                                 .flags = GUEST_FILE_PARENTS,
                                 .uid = GUEST_NO_ID,
@@ -186,10 +188,6 @@ void agentbox_write_file(struct request *r, const void *in)
     struct transfer *t;
     struct err e = {0};
 
-    if (!s || q->path.n == 0) {
-        answer_write(r, s ? "Missing 'path' or 'content' field" : AGENTBOX_NO_SESSION);
-        return;
-    }
     if (q->mode.n > 0 && !str_eq_c(q->mode, "w"))
         c.flags |= GUEST_FILE_APPEND;
     t = transfer_new(r, q->path, WRITABLE);
@@ -198,6 +196,17 @@ void agentbox_write_file(struct request *r, const void *in)
         write_ended(t, &e);
     else
         write_more(t->pipe);
+}
+
+void agentbox_write_file(struct request *r, const void *in)
+{
+    const struct agentbox_write_file_request *q = in;
+    struct sandbox *s = agentbox_session(r, q->session_id);
+
+    if (s && q->path.n > 0)
+        agentbox_write(r, s, q);
+    else
+        answer_write(r, s ? "Missing 'path' or 'content' field" : AGENTBOX_NO_SESSION);
 }
 
 /* --- read --- */
@@ -214,7 +223,10 @@ static void answer_read(struct request *r, const char *error, struct str bytes, 
         .data = binary ? bytes : (struct str){0},
     };
 
-    rpc_reply(r, &a);
+    if (r->rpc)
+        rpc_reply(r, &a);
+    else
+        process_tell_read(r, &a);
 }
 
 static void read_ended(struct transfer *t, const struct err *e)
@@ -257,22 +269,26 @@ static void read_data(struct guest_pipe *p, struct str bytes)
     read_ended(t, &none);
 }
 
-void agentbox_read_file(struct request *r, const void *in)
+void agentbox_read(struct request *r, struct sandbox *s, const struct agentbox_read_file_request *q)
 {
     static const struct guest_pipe_ops ops = {.data = read_data, .done = read_done};
-    const struct agentbox_read_file_request *q = in;
-    struct sandbox *s = agentbox_session(r, q->session_id);
     struct guest_file_call c = {.op = GUEST_FILE_READ, .length = GUEST_NO_LIMIT};
-    struct transfer *t;
+    struct transfer *t = transfer_new(r, q->path, READABLE);
     struct err e = {0};
 
-    if (!s || q->path.n == 0) {
-        answer_read(r, s ? "Missing 'path' field" : AGENTBOX_NO_SESSION, (struct str){0}, false);
-        return;
-    }
-    t = transfer_new(r, q->path, READABLE);
     t->binary = q->binary;
     t->max = (size_t)r->api->c.conf->grpc_message_max;
     if (transfer_start(t, s, &c, &ops, &e) < 0)
         read_ended(t, &e);
+}
+
+void agentbox_read_file(struct request *r, const void *in)
+{
+    const struct agentbox_read_file_request *q = in;
+    struct sandbox *s = agentbox_session(r, q->session_id);
+
+    if (s && q->path.n > 0)
+        agentbox_read(r, s, q);
+    else
+        answer_read(r, s ? "Missing 'path' field" : AGENTBOX_NO_SESSION, (struct str){0}, false);
 }

@@ -17,6 +17,22 @@ void agentbox_hosts_note(const struct str *hosts, size_t count, struct buf *to)
         buf_printf(to, "%s\n", defaults[i]);
 }
 
+static bool is_default(struct str host)
+{
+    for (size_t i = 0; i < ARRAY_LEN(defaults); i++)
+        if (str_eq_c(host, defaults[i]))
+            return true;
+    return false;
+}
+
+bool agentbox_hosts_are_preset(const struct str *hosts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!is_default(hosts[i]))
+            return false;
+    return true;
+}
+
 void agentbox_hosts(const struct sandbox *s, struct arena *a, struct str **ret, size_t *ret_count)
 {
     struct sandbox_info i;

@@ -6,6 +6,7 @@
 #include "base/rnd.h"
 #include "core/tenant.h"
 #include "proto/digest.h"
+#include "proto/jwt.h"
 
 #define DIALECT "agentbox"
 #define ID_MAX ALIAS_MAX
@@ -87,6 +88,19 @@ static void fill(struct request *r, const struct sandbox *s, struct agentbox_ses
     agentbox_hosts(s, xchg_arena(r->x), &to->allowed_hosts, &to->allowed_hosts_count);
 }
 
+/* Who may only look gets none. */
+static void add_proxy(struct request *r, const struct sandbox *s, struct agentbox_session_info *to)
+{
+    AUTO(buf_done) struct buf url = {0}, hosts = {0};
+
+    if (!request_may(r, PERM_SANDBOX_WRITE))
+        return;
+    for (size_t i = 0; i < to->allowed_hosts_count && buf_len(&hosts) < JWT_TEXT_MAX / 4; i++)
+        buf_printf(&hosts, "%s" STR_FMT, i ? "," : "", STR_ARG(to->allowed_hosts[i]));
+    to->has_proxy_url = sandbox_proxy_url(s, buf_str(&hosts), &url);
+    to->proxy_url = arena_str(xchg_arena(r->x), buf_str(&url));
+}
+
 void agentbox_get_session(struct request *r, const void *in)
 {
     const struct agentbox_get_session_request *q = in;
@@ -101,6 +115,7 @@ void agentbox_get_session(struct request *r, const void *in)
         return;
     }
     fill(r, s, &info);
+    add_proxy(r, s, &info);
     rpc_reply(r, &a);
 }
 
@@ -138,6 +153,7 @@ struct create_job {
     struct api *api;
     struct principal by;
     char *id, *tenant;
+    bool process_api, preset_hosts;
     struct buf hosts; /* as the session's note has them */
 };
 
@@ -149,6 +165,7 @@ static void tell(struct request *r, struct sandbox *s, const struct err *e)
 
     if (e->code == ERR_NONE) {
         fill(r, s, &info);
+        add_proxy(r, s, &info);
         rpc_reply(r, &a);
         return;
     }
@@ -235,15 +252,18 @@ static void create(struct create_job *j)
                    &(struct sandbox_spec){
                        .image = conf->seed_image[0] ? str_of(conf->seed_image)
                                                     : STR("agentbox-sandbox:latest"),
+                       .runtime = str_of(j->api->c.agentbox_runtime),
                        .tenant = str_of(j->tenant),
                        .limits = {.memory_bytes = 4LL << 30, .cpu_millis = 4000},
                        .rootfs_ro = true,
+                       .process_api = j->process_api,
                        .idle_ttl_ms = conf->session_timeout_ms,
                        .env = env,
                        .env_count = ARRAY_LEN(env),
                        .mounts = mounts,
                        .mount_count = ARRAY_LEN(mounts),
                        .network = buf_str(&network),
+                       .house_network = j->preset_hosts,
                        .dialect = STR(DIALECT),
                        .note = buf_str(&j->hosts),
                        .aliases = &alias,
@@ -270,6 +290,8 @@ static void begin(struct request *r, struct str id, const struct agentbox_create
     j->by = request_who(r);
     j->id = str_dup(id);
     j->tenant = str_dup(q->tenant_id);
+    j->process_api = q->has_process_api ? q->process_api : r->api->c.conf->agentbox_process_api;
+    j->preset_hosts = agentbox_hosts_are_preset(q->allowed_hosts, q->allowed_hosts_count);
     agentbox_hosts_note(q->allowed_hosts, q->allowed_hosts_count, &j->hosts);
     j->creating = creating_begin(r, (struct alias_name){STR(DIALECT), id}, tell);
     if (is_shared(j))

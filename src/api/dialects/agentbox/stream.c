@@ -4,9 +4,13 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "core/feed.h"
+#include "net/sse.h"
+
+#define KEEPALIVE_MS 15000
 
 struct stream { /* one ExecStream; it lives until the caller has gone and the command has started */
     struct waiter waiter;
+    struct sse *sse; /* NULL: a call of the service */
     struct live live;
     struct api *api;
     struct sandbox *s;
@@ -33,18 +37,30 @@ static void stream_free(struct stream *t)
 
 /* --- answers --- */
 
+static int send_one(struct stream *t, const struct agentbox_exec_stream_response *a)
+{
+    AUTO(buf_done) struct buf text = {0};
+
+    if (!t->sse)
+        return rpc_send(t->waiter.r, a);
+    process_event(a, &text);
+    return sse_send(t->sse, STR(""), STR(""), buf_str(&text));
+}
+
 static int give(struct stream *t, const char *type, struct str data, struct str raw)
 {
     const struct agentbox_exec_stream_response a = {.type = str_of(type), .data = data, .raw = raw};
 
-    return rpc_send(t->waiter.r, &a);
+    return send_one(t, &a);
 }
 
 static void finish(struct stream *t)
 {
     struct request *r = waiter_end(&t->waiter);
 
-    if (r)
+    if (r && t->sse)
+        sse_end(t->sse);
+    else if (r)
         rpc_end(r);
     stream_free(t);
 }
@@ -116,7 +132,7 @@ static void on_end(void *arg, const struct err *e)
         return;
     }
     a.exit_code = i.signal > 0 ? -i.signal : i.exit_code;
-    (void)!rpc_send(t->waiter.r, &a);
+    (void)!send_one(t, &a);
     finish(t);
 }
 
@@ -154,10 +170,15 @@ static void on_drained(void *arg)
 static void on_live_end(struct live *l, int ws_code, const char *why)
 {
     struct stream *t = CONTAINER_OF(l, struct stream, live);
-    struct request *r = waiter_end(&t->waiter);
+    struct request *r;
     struct err e = {0};
 
     (void)ws_code;
+    if (t->sse) {
+        finish_with_error(t, why);
+        return;
+    }
+    r = waiter_end(&t->waiter);
     err_set(&e, ERR_UNAVAILABLE, 0, "%s", why);
     if (r)
         request_fail(r, &e);
@@ -185,13 +206,29 @@ static void started(void *arg, struct exec *x, const struct err *e)
     }
     if (buf_len(&t->input) > 0)
         feed_start(t->api->consoles, x, buf_str(&t->input), true);
-    rpc_on_drained(t->waiter.r, on_drained, t);
+    if (!t->sse)
+        rpc_on_drained(t->waiter.r, on_drained, t);
     live_begin(&t->live, t->waiter.r, on_live_end);
     t->reader = exec_read(x, EXEC_BOTH, 0, 0, true, &ops, t);
 }
 
-static void begin(struct request *r, struct sandbox *s, const struct agentbox_line *l)
+/* The exchange is the stream's now; the request lives as long as that. */
+static void on_sse_drained(struct sse *sse)
 {
+    struct request *r = sse_arg(sse);
+
+    if (r->waiter)
+        on_drained(CONTAINER_OF(r->waiter, struct stream, waiter));
+}
+
+static void on_sse_closed(struct sse *sse)
+{
+    request_end(sse_arg(sse), true);
+}
+
+void agentbox_run_stream(struct request *r, struct sandbox *s, const struct agentbox_line *l)
+{
+    static const struct sse_ops ops = {.drained = on_sse_drained, .closed = on_sse_closed};
     const struct principal by = request_who(r);
     struct stream *t = xzalloc(sizeof *t);
     struct exec_spec spec;
@@ -203,6 +240,10 @@ static void begin(struct request *r, struct sandbox *s, const struct agentbox_li
     t->waiter.gone = asker_gone;
     buf_add_str(&t->input, l->stdin_bytes);
     request_wait(r, &t->waiter);
+    if (!r->rpc) {
+        r->status = 200;
+        t->sse = sse_start(r->x, KEEPALIVE_MS, &ops, r);
+    }
     agentbox_spec(l, &spec);
     exec_start(s, &spec, &by, started, t);
 }
@@ -222,13 +263,13 @@ void agentbox_exec_stream(struct request *r, const void *in)
     else if (q->command.n == 0)
         rpc_end(r);
     else
-        begin(r, s,
-              &(struct agentbox_line){
-                  .command = q->command,
-                  .workdir = q->workdir.n > 0 ? q->workdir : STR("/workspace"),
-                  .stdin_bytes = q->stdin,
-                  .env = env,
-                  .env_count = q->env_count,
-                  .timeout_ms = q->timeout > 0 ? (int64_t)q->timeout * 1000 : 0,
-              });
+        agentbox_run_stream(r, s,
+                            &(struct agentbox_line){
+                                .command = q->command,
+                                .workdir = q->workdir.n > 0 ? q->workdir : STR("/workspace"),
+                                .stdin_bytes = q->stdin,
+                                .env = env,
+                                .env_count = q->env_count,
+                                .timeout_ms = q->timeout > 0 ? (int64_t)q->timeout * 1000 : 0,
+                            });
 }

@@ -49,6 +49,14 @@ static const struct word words[] = {
 };
 /* clang-format on */
 
+/* Of the questions to people the hub knows proposals only. */
+static bool is_the_hubs(const struct event *ev, const json_t *data)
+{
+    const char *kind = json_string_value(json_object_get(data, "kind"));
+
+    return !str_starts(ev->type, STR("approval.")) || (kind && strcmp(kind, "proposal") == 0);
+}
+
 static const struct word *word_of(struct str type)
 {
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
@@ -132,7 +140,7 @@ static bool form(const struct event *ev, struct buf *to, struct str *ret_name)
     struct jw w = {.to = to};
     struct err e = {0};
 
-    if (!word || json_read(ev->data, &data, &e) < 0)
+    if (!word || json_read(ev->data, &data, &e) < 0 || !is_the_hubs(ev, data))
         return false;
     write_data(&w, word, data);
     *ret_name = str_of(word->event);
@@ -170,6 +178,8 @@ static int write_entry(struct jw *w, const struct event *ev, struct err *e)
 
     if (json_read(ev->data, &data, e) < 0)
         return -1;
+    if (!is_the_hubs(ev, data))
+        return 0;
     jw_object(w);
     if (word)
         jw_kc(w, "action", word->action);

@@ -32,7 +32,11 @@ int hub_proposal_list(struct hub_call *c, struct err *e)
     if (status.n > 0 && !approval_state_parse(status, &s))
         return err_set(e, ERR_INVALID, 0, "Invalid status: " STR_FMT, (int)size_min(status.n, 64),
                        status.p);
-    if (approval_all(&c->t, agent, status.n > 0 ? (int)s : -1, &all, e) < 0)
+    if (approval_all(&c->t,
+                     &(struct approval_filter){.kind = APPROVAL_PROPOSAL,
+                                               .agent = agent,
+                                               .state = status.n > 0 ? (int)s : -1},
+                     &all, e) < 0)
         return -1;
     jw_array(&c->w);
     for (size_t i = 0; i < all.n; i++)
@@ -45,7 +49,7 @@ int hub_proposal_get(struct hub_call *c, struct err *e)
 {
     struct approval a;
 
-    if (approval_need(&c->t, c->path.v[0], &a, e) < 0)
+    if (approval_need(&c->t, APPROVAL_PROPOSAL, c->path.v[0], &a, e) < 0)
         return -1;
     write_proposal(&c->w, &a);
     return 0;
@@ -60,7 +64,10 @@ static int decide(struct hub_call *c, bool yes, struct err *e)
         return -1;
     if (reason.n > TEAM_TEXT_MAX)
         return err_set(e, ERR_TOO_LARGE, 0, "the reason has more than %d bytes", TEAM_TEXT_MAX);
-    if (approval_decide(&c->t, c->path.v[0], yes, reason, &a, e) < 0)
+    if (approval_decide(
+            &c->t, c->path.v[0],
+            &(struct approval_decision){.kind = APPROVAL_PROPOSAL, .yes = yes, .reason = reason},
+            &a, e) < 0)
         return -1;
     write_proposal(&c->w, &a);
     return 0;

@@ -7,16 +7,21 @@
 #include "base/rnd.h"
 #include "core/volume.h"
 #include "proto/policy.h"
+#include "proto/quantity.h"
 
 #define ID_MAX (ALIAS_MAX - sizeof SBX_PREFIX)
 #define HOSTS_MAX 256
 #define ENV_MAX 512
 #define SHARED "sbx-cache" /* the volume */
+#define WORKSPACE_CLAIM (10LL << 30)
+#define CLAIM_MIN (1LL << 20)
+#define CLAIM_MAX (1LL << 40)
 
 struct create_request {
     struct str id, image, volume_mode, cache_mode, cache_size, cache_class, cache_access;
     struct sbx_strings command, allowed, disallowed;
     struct sbx_map env;
+    int64_t cache_bytes;
     const char *token; /* of its sidecars */
 };
 
@@ -39,7 +44,9 @@ static const struct sbx_form create_form = {"CreateSandboxRequest", create_field
 
 static void command_started(void *arg, struct exec *x, const struct err *e)
 {
-    (void)arg, (void)x, (void)e; /* its record says how it went */
+    (void)e; /* its record says how it went */
+    if (x)
+        sbx_sidecar_begin(arg, x);
 }
 
 static void made(struct request *r, struct sandbox *s, const struct err *e)
@@ -60,8 +67,12 @@ static void made(struct request *r, struct sandbox *s, const struct err *e)
             .argv = q->command.v, .argc = q->command.n, .cwd = sbx_workdir(s)};
         const struct principal by = request_who(r);
 
-        exec_start(s, &spec, &by, command_started, NULL);
+        exec_start(s, &spec, &by, command_started, counts);
     }
+    if (q->cache_class.n > 0) /* as Kubernetes itself warns */
+        xchg_add_header(r->x, "warning",
+                        STR("299 - \"cache_pvc_storage_class has no effect: claims are in holt's "
+                            "state directory\""));
     sbx_send_names(r, s, NULL, q->token);
 }
 
@@ -108,6 +119,18 @@ static int read_id(struct request *r, struct create_request *q, struct err *e)
     return 0;
 }
 
+static int read_size(struct request *r, struct create_request *q, struct err *e)
+{
+    q->cache_bytes = r->api->c.conf->sbx_cache_pvc_bytes;
+    if (q->cache_size.n == 0)
+        return 0;
+    if (quantity_parse(q->cache_size, 1, &q->cache_bytes, e) < 0)
+        return err_wrap(e, "cache_pvc_size");
+    if (q->cache_bytes < CLAIM_MIN || q->cache_bytes > CLAIM_MAX)
+        return err_set(e, ERR_INVALID, 0, "cache_pvc_size must be from 1Mi to 1Ti");
+    return 0;
+}
+
 static int check(const struct create_request *q, struct err *e)
 {
     if (q->allowed.n > HOSTS_MAX || q->disallowed.n > HOSTS_MAX)
@@ -140,13 +163,19 @@ static struct str join(struct request *r, const struct sbx_strings *s)
     return arena_str(xchg_arena(r->x), buf_str(&all));
 }
 
+static const char *events_dir(const struct config *conf)
+{
+    return strcmp(conf->sbx_stream_mode, "sidecar") == 0 ? conf->sbx_events_dir : NULL;
+}
+
 /* The first that names a variable wins: the request's, then the lists of hosts, then the
  * settings', of which a later one is stronger. */
 static size_t make_env(struct request *r, const struct create_request *q, struct pair **ret)
 {
     const struct conf_list *conf = &r->api->c.conf->sbx_env;
-    struct pair *env = arena_zalloc(xchg_arena(r->x), (q->env.n + conf->n + 4) * sizeof *env);
+    struct pair *env = arena_zalloc(xchg_arena(r->x), (q->env.n + conf->n + 5) * sizeof *env);
     const char *endpoint = r->api->c.conf->sbx_stream_endpoint;
+    const char *events = events_dir(r->api->c.conf);
     size_t n = q->env.n;
 
     if (n > 0)
@@ -163,6 +192,8 @@ static size_t make_env(struct request *r, const struct create_request *q, struct
             (struct pair){STR("SBX_STREAM_ENDPOINT"),
                           str_of(arena_printf(xchg_arena(r->x), "%s/t/%s", endpoint, q->token))};
     }
+    if (events)
+        env[n++] = (struct pair){STR("SBX_EVENTS_DIR"), str_of(events)};
     for (size_t i = conf->n; i > 0; i--) {
         struct pair *p = &env[n++];
 
@@ -173,7 +204,7 @@ static size_t make_env(struct request *r, const struct create_request *q, struct
 }
 
 /* What the sandbox's row keeps: the lists of hosts, and the hash of its sidecars' token. */
-static void write_note(const struct create_request *q, struct buf *to)
+static void write_note(const struct create_request *q, const char *events, struct buf *to)
 {
     const struct sbx_strings *lists[] = {&q->allowed, &q->disallowed};
     static const char *const names[] = {"allowed_hosts", "disallowed_hosts"};
@@ -190,6 +221,8 @@ static void write_note(const struct create_request *q, struct buf *to)
     }
     sbx_ingest_hash(str_of(q->token), hash);
     jw_kc(&w, "ingest", hash);
+    if (events)
+        jw_kc(&w, "events", events);
     jw_object_end(&w);
 }
 
@@ -221,12 +254,39 @@ static void write_policy(const struct create_request *q, struct buf *to)
     jw_object_end(&w);
 }
 
-/* The cache that sandboxes share. */
+static struct str cache_mode(const struct request *r, const struct create_request *q)
+{
+    return q->cache_mode.n > 0 ? q->cache_mode : str_of(r->api->c.conf->sbx_cache_mode);
+}
+
+/* The cache that sandboxes share: a volume, or the host's directory that the operator named. */
 static bool is_shared(const struct request *r, const struct create_request *q)
 {
-    struct str mode = q->cache_mode.n > 0 ? q->cache_mode : str_of(r->api->c.conf->sbx_cache_mode);
+    return str_case_eq_c(cache_mode(r, q), "hostpath");
+}
 
-    return str_case_eq_c(mode, "hostpath");
+static bool is_volume(const struct request *r, const struct create_request *q)
+{
+    return is_shared(r, q) && !r->api->c.conf->sbx_cache_hostpath[0];
+}
+
+/* A claim is as large as it says and goes with its sandbox, as with its namespace there. */
+static void make_mounts(const struct request *r, const struct create_request *q,
+                        struct sandbox_mount to[2])
+{
+    const struct config *conf = r->api->c.conf;
+    struct str mode = q->volume_mode.n > 0 ? q->volume_mode : str_of(conf->sbx_volume_mode);
+
+    to[0] = (struct sandbox_mount){.kind = STR("own"), .target = STR("/workspace")};
+    to[1] = (struct sandbox_mount){.kind = STR("own"), .target = STR("/cache")};
+    if (str_case_eq_c(mode, "pvc"))
+        to[0].size_bytes = WORKSPACE_CLAIM;
+    if (str_case_eq_c(cache_mode(r, q), "pvc"))
+        to[1].size_bytes = q->cache_bytes;
+    if (!is_shared(r, q) || is_volume(r, q))
+        return;
+    to[1].kind = STR("host");
+    to[1].source = str_of(conf->sbx_cache_hostpath);
 }
 
 static void begin(struct request *r, struct create_request *q, struct alias_name name)
@@ -234,21 +294,21 @@ static void begin(struct request *r, struct create_request *q, struct alias_name
     const struct config *conf = r->api->c.conf;
     const struct principal by = request_who(r);
     const struct alias_name aliases[] = {name, {STR(SBX_DIALECT), q->id}};
-    const struct sandbox_mount mounts[] = {
-        {.kind = STR("own"), .target = STR("/workspace")},
-        {.kind = STR("own"), .target = STR("/cache")},
-    };
+    struct sandbox_mount mounts[2];
     const struct volume_use shared = {.name = STR(SHARED), .path = STR("/cache")};
     AUTO(buf_done) struct buf note = {0}, network = {0};
     struct pair *env;
     size_t env_count;
 
+    bool house = q->allowed.n == 0 && q->disallowed.n == 0 && conf->sbx_allowed_hosts.n > 0;
+
     q->token = sbx_ingest_token(xchg_arena(r->x));
     take_hosts(r, &q->allowed, &conf->sbx_allowed_hosts);
     take_hosts(r, &q->disallowed, &conf->sbx_disallowed_hosts);
     env_count = make_env(r, q, &env);
-    write_note(q, &note);
+    write_note(q, events_dir(conf), &note);
     write_policy(q, &network);
+    make_mounts(r, q, mounts);
     sandbox_create(
         r->api->c.sandboxes,
         &(struct sandbox_spec){
@@ -260,10 +320,11 @@ static void begin(struct request *r, struct create_request *q, struct alias_name
             .env = env,
             .env_count = env_count,
             .mounts = mounts,
-            .mount_count = ARRAY_LEN(mounts) - is_shared(r, q),
+            .mount_count = ARRAY_LEN(mounts) - is_volume(r, q),
             .volumes = &shared,
-            .volume_count = is_shared(r, q),
+            .volume_count = is_volume(r, q),
             .network = buf_str(&network),
+            .house_network = house,
             .dialect = STR(SBX_DIALECT),
             .note = buf_str(&note),
             .aliases = aliases,
@@ -331,12 +392,12 @@ static void create_with(struct request *r, struct str body)
     struct err e = {0};
 
     if (sbx_read_body(r, body, &create_form, q, &e) < 0 || read_id(r, q, &e) < 0 ||
-        check(q, &e) < 0) {
+        read_size(r, q, &e) < 0 || check(q, &e) < 0) {
         sbx_error(r, 400, "%s", e.msg);
         return;
     }
     r->in = q;
-    if (is_shared(r, q) && !volume_find(r->api->c.volumes, STR(""), STR(SHARED), &e))
+    if (is_volume(r, q) && !volume_find(r->api->c.volumes, STR(""), STR(SHARED), &e))
         make_volume(r);
     else
         create(r);

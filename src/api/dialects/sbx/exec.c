@@ -154,6 +154,7 @@ static const struct sbx_form exec_form = {"ExecRequest", exec_fields, ARRAY_LEN(
 struct run_job {
     struct waiter waiter;
     struct command *command;
+    struct sbx *sbx;
     bool async;
 };
 
@@ -164,6 +165,8 @@ static void asker_gone(struct waiter *w)
 
     if (j->command)
         command_drop(j->command, !j->async);
+    if (j->async)
+        sbx_sidecar_again(j->sbx);
     mem_free(j);
 }
 
@@ -182,6 +185,7 @@ static void on_started(void *arg, struct exec *x)
     struct jw w;
     char id[SBX_EXEC_ID];
 
+    sbx_sidecar_begin(j->sbx, x);
     if (!j->async)
         return;
     r = waiter_end(&j->waiter);
@@ -261,6 +265,7 @@ static void run(struct request *r, struct sandbox *s, const struct err *e)
     }
     r->api->sbx->execs++;
     j = xzalloc(sizeof *j);
+    j->sbx = r->api->sbx;
     j->async = q->async.set ? q->async.v : conf->sbx_async_exec;
     j->waiter.gone = asker_gone;
     request_wait(r, &j->waiter);

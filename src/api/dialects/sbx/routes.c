@@ -142,13 +142,19 @@ const size_t sbx_route_count = ARRAY_LEN(sbx_routes);
 
 struct sbx *sbx_new(void)
 {
-    return xzalloc(sizeof(struct sbx));
+    struct sbx *s = xzalloc(sizeof *s);
+
+    list_init(&s->sidecars);
+    return s;
 }
 
 void sbx_free(struct sbx *s)
 {
-    if (s)
+    if (s) {
+        assert(list_is_empty(&s->sidecars));
         map_done(&s->channels);
+        map_done(&s->scanned);
+    }
     mem_free(s);
 }
 

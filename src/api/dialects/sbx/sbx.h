@@ -15,7 +15,10 @@ extern const struct route sbx_routes[];
 extern const size_t sbx_route_count;
 
 struct sbx {
-    struct map channels; /* of a sandbox's id to struct channel */
+    struct map channels;  /* of a sandbox's id to struct channel */
+    struct list sidecars; /* struct sidecar */
+    struct map scanned;   /* ids of sandboxes whose commands are looked at by sidecar.c */
+    bool ending;
     /* counts since the start */
     int64_t creates, execs, deletes;
     int64_t ready_ms_sum, ready_ms_last, ready_count;
@@ -92,6 +95,16 @@ void sbx_ingest(struct request *r);
 void sbx_ingest_by_path(struct request *r);
 char *sbx_ingest_token(struct arena *a);
 void sbx_ingest_hash(struct str token, char to[SBX_INGEST_HASH]); /* what is kept of it */
+
+/* --- what commands write as files inside, for sidecars (sidecar.c) --- */
+
+void sbx_sidecar_begin(struct sbx *sbx, struct exec *x); /* nothing if its sandbox has no such */
+/* Is it the exec_id of a command that is copied?  Its events are ours. */
+bool sbx_sidecar_knows(struct sandbox *s, struct str exec_id);
+/* Once a second: goes on with what a restart or a lost connection stopped. */
+void sbx_sidecar_tick(struct sbx *sbx, struct sandboxes *all);
+void sbx_sidecar_again(struct sbx *sbx); /* looks at all anew: a start was not seen */
+void sbx_sidecars_end(struct sbx *sbx);  /* none begins after it */
 
 /* --- commands (exec.c) --- */
 

@@ -1,0 +1,66 @@
+#include "conf/agentbox_runtime.h"
+
+#include "base/launch.h"
+#include "conf/setting.h"
+
+static bool has_program(const char *name)
+{
+    char path[512];
+
+    return find_program(name, path, sizeof path);
+}
+
+struct agentbox_host agentbox_host(const char *usual)
+{
+    const struct setting *s = setting_find(STR("runtime"));
+    struct agentbox_host h = {.usual = usual, .has_program = has_program};
+
+    for (size_t i = 0; s->f.choices[i]; i++)
+        h.has_oci = h.has_oci || strcmp(s->f.choices[i], "oci") == 0;
+    return h;
+}
+
+static int check_oci(const char *program, const struct agentbox_host *h, struct err *e)
+{
+    if (!h->has_oci) {
+        (void)err_set(
+            e, ERR_UNSUPPORTED, 0,
+            "SANDBOX_RUNTIME is '%s', which needs the runtime 'oci', and this build has none",
+            program);
+        return err_hint(e, "leave it unset, or say 'native': sandboxes are isolated there, too");
+    }
+    if (h->has_program(program))
+        return 0;
+    (void)err_set(e, ERR_UNSUPPORTED, 0, "SANDBOX_RUNTIME is '%s', which is not installed",
+                  program);
+    return err_hint(e, "install it, or leave it unset");
+}
+
+int agentbox_runtime_choose(const char *asked, const struct agentbox_host *h,
+                            struct agentbox_runtime *ret, struct err *e)
+{
+    bool oci = strcmp(asked, "runsc") == 0 || strcmp(asked, "runc") == 0;
+
+    if (oci && check_oci(asked, h, e) < 0)
+        return -1;
+    if (oci) {
+        *ret = (struct agentbox_runtime){"oci", asked, "SANDBOX_RUNTIME names it"};
+        return 0;
+    }
+    if (strcmp(asked, "auto") != 0) {
+        if (strcmp(asked, h->usual) != 0 && strcmp(h->usual, "fake") == 0)
+            return err_set(e, ERR_UNSUPPORTED, 0,
+                           "SANDBOX_RUNTIME is '%s', but with the runtime 'fake' there is no other",
+                           asked);
+        *ret = (struct agentbox_runtime){asked, NULL, "SANDBOX_RUNTIME names it"};
+        return 0;
+    }
+    *ret = (struct agentbox_runtime){.runtime = h->usual};
+    if (!h->has_program("runsc"))
+        ret->why = "runsc (gVisor) is not installed";
+    else if (!h->has_oci)
+        ret->why = "runsc (gVisor) is installed, but this build has no runtime 'oci'";
+    else
+        *ret = (struct agentbox_runtime){"oci", "runsc", "runsc (gVisor) is installed"};
+    return 0;
+}

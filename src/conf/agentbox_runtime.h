@@ -1,0 +1,22 @@
+/* agentbox_runtime: what runs agentbox's sessions (SANDBOX_RUNTIME).  Unset: gVisor (runsc), where
+ * it is installed and the runtime 'oci' is built in; else the usual one.  What was named and cannot
+ * work is an error: nobody gets weaker walls than asked for. */
+#pragma once
+
+#include "base/err.h"
+
+struct agentbox_host {
+    const char *usual; /* the setting 'runtime' */
+    bool has_oci;
+    bool (*has_program)(const char *name); /* in PATH */
+};
+struct agentbox_runtime {
+    const char *runtime; /* a driver's name */
+    const char *program; /* of oci: runsc or runc; else NULL */
+    const char *why;     /* a sentence for the log */
+};
+/* asked: as the setting says, "auto": nothing. */
+CHECKED int agentbox_runtime_choose(const char *asked, const struct agentbox_host *h,
+                                    struct agentbox_runtime *ret, struct err *e);
+/* This host and this build. */
+struct agentbox_host agentbox_host(const char *usual);

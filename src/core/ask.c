@@ -1,0 +1,595 @@
+#include "core/ask.h"
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "core/approval.h"
+#include "wire/egress.h"
+
+#include <stdio.h>
+
+#define WAITING_MAX 512 /* connections of one question */
+#define LATE "nobody decided in time"
+#define GONE "its sandbox is gone"
+
+struct ask { /* one pending approval, or one that is being stored */
+    struct list link;
+    char id[ID_SIZE]; /* the approval's; empty until it is stored */
+    char *sandbox, *host;
+    int64_t port, expires_ms;
+    uint64_t *waiting; /* questions of holt-egress */
+    size_t count;
+};
+
+struct rule { /* its texts are one allocation's */
+    struct egress_rule r;
+    struct arena texts;
+};
+
+enum { SUB_APPROVALS, SUB_RULES, SUB_SANDBOXES, SUB_COUNT };
+
+struct asks {
+    int refs; /* the owner's and each job's */
+    struct asks_config c;
+    struct list all;
+    struct rule **rules; /* by id */
+    size_t rule_count;
+    struct subscription *subs[SUB_COUNT];
+    bool stuck;   /* a subscription could not read the log */
+    bool closing; /* what is late is being closed */
+    bool closed;
+};
+
+static struct asks *asks_unref(struct asks *a)
+{
+    if (--a->refs > 0)
+        return NULL;
+    for (size_t i = 0; i < a->rule_count; i++) {
+        arena_done(&a->rules[i]->texts);
+        mem_free(a->rules[i]);
+    }
+    mem_free(a->rules);
+    mem_free(a);
+    return NULL;
+}
+
+/* ---- work on the store's thread ---- */
+
+struct job {
+    struct asks *asks;
+    struct arena arena;
+    struct team t;
+    struct str sandbox, id; /* whose, of which rule */
+    struct approval question;
+    struct ask *ask; /* that it is about; NULL: none, or gone meanwhile */
+    struct approval_list pending;
+    struct egress_rule_list rules;
+    store_done done;
+    void *arg;
+};
+
+static struct job *job_new(struct asks *a)
+{
+    struct job *j = xzalloc(sizeof *j);
+
+    j->asks = a;
+    a->refs++;
+    j->t = (struct team){.arena = &j->arena, .who = {.actor = "system"}, .now_ms = clock_wall_ms()};
+    return j;
+}
+
+static void job_free(struct job *j)
+{
+    asks_unref(j->asks);
+    arena_done(&j->arena);
+    mem_free(j);
+}
+
+static int load_work(struct store_tx *tx, void *arg, struct err *e)
+{
+    struct job *j = arg;
+
+    j->t.tx = tx;
+    if (egress_rule_all(&j->t, &j->rules, e) < 0)
+        return -1;
+    return approval_all(
+        &j->t, &(struct approval_filter){.kind = APPROVAL_EGRESS, .state = APPROVAL_PENDING},
+        &j->pending, e);
+}
+
+static int ask_work(struct store_tx *tx, void *arg, struct err *e)
+{
+    struct job *j = arg;
+
+    j->t.tx = tx;
+    return approval_ask(&j->t, &j->question, e);
+}
+
+static int late_work(struct store_tx *tx, void *arg, struct err *e)
+{
+    struct job *j = arg;
+
+    j->t.tx = tx;
+    return approval_close(&j->t, STR(""), LATE, e);
+}
+
+static int gone_work(struct store_tx *tx, void *arg, struct err *e)
+{
+    struct job *j = arg;
+
+    j->t.tx = tx;
+    if (approval_close(&j->t, j->sandbox, GONE, e) < 0)
+        return -1;
+    return egress_rules_forget(&j->t, j->sandbox, e);
+}
+
+static int remove_work(struct store_tx *tx, void *arg, struct err *e)
+{
+    struct job *j = arg;
+
+    j->t.tx = tx;
+    return egress_rule_remove(&j->t, j->id, e);
+}
+
+/* ---- rules ---- */
+
+/* Ids sort as they were made, and so do rules here. */
+static size_t rule_index(const struct asks *a, struct str id)
+{
+    size_t i = 0;
+
+    while (i < a->rule_count && !str_eq(a->rules[i]->r.id, id))
+        i++;
+    return i;
+}
+
+static void rule_put(struct asks *a, const struct egress_rule *r)
+{
+    struct rule *n;
+
+    if (rule_index(a, r->id) < a->rule_count)
+        return;
+    n = xzalloc(sizeof *n);
+    n->r = (struct egress_rule){.id = arena_str(&n->texts, r->id),
+                                .sandbox = arena_str(&n->texts, r->sandbox),
+                                .tenant = arena_str(&n->texts, r->tenant),
+                                .host = arena_str(&n->texts, r->host),
+                                .port = r->port,
+                                .allow = r->allow,
+                                .created_by = arena_str(&n->texts, r->created_by),
+                                .created_ms = r->created_ms};
+    a->rules = xrealloc(a->rules, (a->rule_count + 1) * sizeof *a->rules);
+    a->rules[a->rule_count++] = n;
+}
+
+static void rule_drop(struct asks *a, struct str id)
+{
+    size_t at = rule_index(a, id);
+
+    if (at == a->rule_count)
+        return;
+    arena_done(&a->rules[at]->texts);
+    mem_free(a->rules[at]);
+    a->rule_count--;
+    memmove(a->rules + at, a->rules + at + 1, (a->rule_count - at) * sizeof *a->rules);
+}
+
+static bool is_about(const struct egress_rule *r, const struct sandbox_info *s)
+{
+    return r->sandbox.n > 0 ? str_eq_c(r->sandbox, s->id) : str_eq(r->tenant, s->tenant);
+}
+
+/* Which decides; NULL: nobody said.  A sandbox's own goes before its tenant's; of two that are
+ * alike there is one only. */
+static const struct egress_rule *rule_for(const struct asks *a, const struct sandbox_info *s,
+                                          struct str host, int64_t port)
+{
+    const struct egress_rule *found = NULL;
+
+    for (size_t i = 0; i < a->rule_count; i++) {
+        const struct egress_rule *r = &a->rules[i]->r;
+
+        if (is_about(r, s) && r->port == port && str_eq(r->host, host) &&
+            (!found || r->sandbox.n > 0))
+            found = r;
+    }
+    return found;
+}
+
+/* The newest first: what does not fit is asked, and answered here. */
+static void on_learned(void *arg, const struct sandbox *s, struct buf *to)
+{
+    const struct asks *a = arg;
+    struct sandbox_info info;
+
+    sandbox_info(s, &info);
+    for (size_t i = a->rule_count; i > 0; i--) {
+        const struct egress_rule *r = &a->rules[i - 1]->r;
+
+        if (buf_len(to) + r->host.n + 16 <= EGRESS_LEARNED_MAX &&
+            rule_for(a, &info, r->host, r->port) == r)
+            buf_printf(to, "%c" STR_FMT ":%d\n", r->allow ? '+' : '-', STR_ARG(r->host),
+                       (int)r->port);
+    }
+}
+
+const struct egress_rule *asks_rule_next(const struct asks *a, struct str after)
+{
+    for (size_t i = 0; i < a->rule_count; i++) {
+        const struct egress_rule *r = &a->rules[i]->r;
+
+        if (after.n == 0 || (r->id.n == after.n && memcmp(r->id.p, after.p, after.n) > 0))
+            return r;
+    }
+    return NULL;
+}
+
+static void removed(void *arg, const struct err *e)
+{
+    struct job *j = arg;
+
+    j->done(j->arg, e);
+    job_free(j);
+}
+
+void asks_rule_remove(struct asks *a, struct str id, const struct principal *by, store_done done,
+                      void *arg)
+{
+    struct job *j = job_new(a);
+
+    memcpy(j->t.who.actor, by->actor, sizeof j->t.who.actor);
+    if (by->role == ROLE_AGENT)
+        j->t.who.agent = str_of(j->t.who.actor);
+    j->id = arena_str(&j->arena, id);
+    j->done = done;
+    j->arg = arg;
+    store_write(a->c.store, STORE_DURABLE, remove_work, removed, j);
+}
+
+/* ---- questions ---- */
+
+static struct ask *ask_new(struct asks *a, struct str sandbox, struct str host, int64_t port)
+{
+    struct ask *q = xzalloc(sizeof *q);
+
+    q->sandbox = str_dup(sandbox);
+    q->host = str_dup(host);
+    q->port = port;
+    list_push(&a->all, &q->link);
+    return q;
+}
+
+static void ask_free(struct ask *q)
+{
+    list_unlink(&q->link);
+    mem_free(q->sandbox);
+    mem_free(q->host);
+    mem_free(q->waiting);
+    mem_free(q);
+}
+
+static struct ask *find(const struct asks *a, struct str sandbox, struct str host, int64_t port)
+{
+    LIST_EACH (&a->all, node) {
+        struct ask *q = LIST_ENTRY(node, struct ask, link);
+
+        if (q->port == port && str_eq_c(host, q->host) && str_eq_c(sandbox, q->sandbox))
+            return q;
+    }
+    return NULL;
+}
+
+/* It ends here: who waits is told. */
+static void answer(struct asks *a, struct ask *q, bool allow, const char *reason)
+{
+    for (size_t i = 0; i < q->count; i++)
+        sandboxes_answer(a->c.sandboxes, q->waiting[i], allow, reason);
+    ask_free(q);
+}
+
+static bool wait_in(struct ask *q, uint64_t question)
+{
+    if (q->count >= WAITING_MAX)
+        return false;
+    if ((q->count & (q->count - 1)) == 0)
+        q->waiting = xrealloc(q->waiting, (q->count ? 2 * q->count : 1) * sizeof *q->waiting);
+    q->waiting[q->count++] = question;
+    return true;
+}
+
+static void stored(void *arg, const struct err *e)
+{
+    struct job *j = arg;
+    struct ask *q = j->ask;
+
+    if (!j->asks->closed && e->code != ERR_NONE) {
+        if (e->code != ERR_LIMIT)
+            log_warn("a question of a sandbox was not stored", LOG_C("sandbox", q->sandbox),
+                     LOG_E(e));
+        answer(j->asks, q, false,
+               e->code == ERR_LIMIT ? "too many questions of this sandbox are undecided"
+                                    : "the question could not be stored");
+    } else if (!j->asks->closed) {
+        (void)snprintf(q->id, sizeof q->id, STR_FMT, STR_ARG(j->question.id));
+        q->expires_ms = j->question.expires_ms;
+    }
+    job_free(j);
+}
+
+static void store_question(struct asks *a, struct ask *q, const struct sandbox_info *s)
+{
+    struct job *j = job_new(a);
+
+    j->ask = q;
+    j->question = (struct approval){.sandbox = arena_str(&j->arena, str_of(q->sandbox)),
+                                    .tenant = arena_str(&j->arena, s->tenant),
+                                    .host = arena_str(&j->arena, str_of(q->host)),
+                                    .port = q->port,
+                                    .expires_ms = j->t.now_ms + *a->c.wait_ms};
+    q->expires_ms = j->question.expires_ms;
+    store_write(a->c.store, STORE_DURABLE, ask_work, stored, j);
+}
+
+static void on_question(void *arg, const struct egress_question *m)
+{
+    struct asks *a = arg;
+    struct err e = {0};
+    struct sandbox *s = sandbox_find(a->c.sandboxes, m->id, &e);
+    struct ask *q = find(a, m->id, m->host, m->port);
+    const struct egress_rule *rule;
+    struct sandbox_info info;
+
+    if (!s) {
+        sandboxes_answer(a->c.sandboxes, m->question, false, GONE);
+        return;
+    }
+    sandbox_info(s, &info);
+    rule = rule_for(a, &info, m->host, m->port);
+    if (rule) {
+        sandboxes_answer(a->c.sandboxes, m->question, rule->allow, "a person said no");
+        return;
+    }
+    if (!q) {
+        q = ask_new(a, m->id, m->host, m->port);
+        store_question(a, q, &info);
+    }
+    if (!wait_in(q, m->question))
+        sandboxes_answer(a->c.sandboxes, m->question, false, "too many connections wait for this");
+}
+
+static void on_ready(void *arg)
+{
+    const struct asks *a = arg;
+
+    LIST_EACH (&a->all, node)
+        LIST_ENTRY(node, struct ask, link)->count = 0;
+}
+
+/* ---- what the log tells ---- */
+
+static struct str member(const json_t *o, const char *key)
+{
+    const json_t *v = json_object_get(o, key);
+
+    return str_make(json_string_value(v), json_string_length(v));
+}
+
+static struct ask *find_by_id(const struct asks *a, struct str id)
+{
+    LIST_EACH (&a->all, node) {
+        struct ask *q = LIST_ENTRY(node, struct ask, link);
+
+        if (str_eq_c(id, q->id))
+            return q;
+    }
+    return NULL;
+}
+
+/* Closed because another sandbox's question was answered for all? */
+static bool is_allowed_by_rule(const struct asks *a, const struct ask *q)
+{
+    struct err e = {0};
+    struct sandbox *s = sandbox_find(a->c.sandboxes, str_of(q->sandbox), &e);
+    const struct egress_rule *rule;
+    struct sandbox_info info;
+
+    if (!s)
+        return false;
+    sandbox_info(s, &info);
+    rule = rule_for(a, &info, str_of(q->host), q->port);
+    return rule && rule->allow;
+}
+
+static int on_approval(void *arg, const struct event *ev)
+{
+    struct asks *a = arg;
+    bool closed = str_eq_c(ev->type, "approval.closed");
+    AUTO(json_decref) json_t *o = NULL;
+    const char *reason;
+    struct ask *q;
+    struct err e;
+
+    if (str_eq_c(ev->type, "approval.created") || json_read(ev->data, &o, &e) < 0)
+        return 0;
+    q = find_by_id(a, member(o, "id"));
+    if (!q)
+        return 0;
+    reason = closed ? json_string_value(json_object_get(o, "reason")) : "a person said no";
+    answer(a, q, str_eq_c(ev->type, "approval.approved") || (closed && is_allowed_by_rule(a, q)),
+           reason ? reason : "");
+    return 0;
+}
+
+static int on_rule(void *arg, const struct event *ev)
+{
+    struct asks *a = arg;
+    AUTO(json_decref) json_t *o = NULL;
+    struct egress_rule r;
+    struct err e;
+
+    if (json_read(ev->data, &o, &e) < 0)
+        return 0;
+    r = (struct egress_rule){.id = member(o, "id"),
+                             .sandbox = member(o, "sandbox"),
+                             .tenant = member(o, "tenant"),
+                             .host = member(o, "host"),
+                             .port = json_integer_value(json_object_get(o, "port")),
+                             .allow = json_is_true(json_object_get(o, "allow")),
+                             .created_by = member(o, "created_by"),
+                             .created_ms = ev->time_ms};
+    if (str_eq_c(ev->type, "rule.added"))
+        rule_put(a, &r);
+    else
+        rule_drop(a, r.id);
+    sandboxes_learned(a->c.sandboxes, r.sandbox, r.tenant);
+    return 0;
+}
+
+static void forgotten(void *arg, const struct err *e)
+{
+    struct job *j = arg;
+
+    if (e->code != ERR_NONE)
+        log_warn("what a sandbox asked was not closed", LOG_E(e));
+    job_free(j);
+}
+
+static void forget(struct asks *a, struct str sandbox)
+{
+    struct job *j = job_new(a);
+
+    j->sandbox = arena_str(&j->arena, sandbox);
+    store_write(a->c.store, STORE_DURABLE, gone_work, forgotten, j);
+}
+
+static bool concerns(const struct asks *a, struct str sandbox)
+{
+    LIST_EACH (&a->all, node)
+        if (str_eq_c(sandbox, LIST_ENTRY(node, struct ask, link)->sandbox))
+            return true;
+    for (size_t i = 0; i < a->rule_count; i++)
+        if (str_eq(a->rules[i]->r.sandbox, sandbox))
+            return true;
+    return false;
+}
+
+static int on_destroyed(void *arg, const struct event *ev)
+{
+    struct str kind, id;
+
+    kind = str_cut(ev->object, '/', &id);
+    if (str_eq_c(kind, "sandbox") && concerns(arg, id))
+        forget(arg, id);
+    return 0;
+}
+
+static void on_stuck(void *arg, const struct err *e)
+{
+    struct asks *a = arg;
+
+    log_warn("the log of decisions cannot be read", LOG_E(e));
+    a->stuck = true;
+}
+
+/* ---- time ---- */
+
+static void late_closed(void *arg, const struct err *e)
+{
+    struct job *j = arg;
+
+    j->asks->closing = false; /* what failed is tried again at the next tick */
+    if (e->code != ERR_NONE)
+        log_warn("questions that came too late stay open", LOG_E(e));
+    job_free(j);
+}
+
+void asks_tick(struct asks *a)
+{
+    int64_t now = clock_wall_ms();
+    bool late = false;
+
+    for (size_t i = 0; a->stuck && i < SUB_COUNT; i++)
+        subscription_resume(a->subs[i]);
+    a->stuck = false;
+    LIST_EACH (&a->all, node) {
+        const struct ask *q = LIST_ENTRY(node, struct ask, link);
+
+        late |= q->id[0] && q->expires_ms <= now;
+    }
+    if (!late || a->closing)
+        return;
+    a->closing = true;
+    store_write(a->c.store, STORE_DURABLE, late_work, late_closed, job_new(a));
+}
+
+/* ---- life ---- */
+
+static void take_pending(struct asks *a, const struct approval *p)
+{
+    struct err e = {0};
+    struct ask *q = ask_new(a, p->sandbox, p->host, p->port);
+
+    (void)snprintf(q->id, sizeof q->id, STR_FMT, STR_ARG(p->id));
+    q->expires_ms = p->expires_ms;
+    if (!sandbox_find(a->c.sandboxes, p->sandbox, &e))
+        forget(a, p->sandbox);
+}
+
+static void subscribe(struct asks *a)
+{
+    static const struct {
+        const char *type;
+        event_live each;
+    } all[SUB_COUNT] = {
+        [SUB_APPROVALS] = {"approval.*", on_approval},
+        [SUB_RULES] = {"rule.*", on_rule},
+        [SUB_SANDBOXES] = {"sandbox.destroyed", on_destroyed},
+    };
+
+    for (size_t i = 0; i < SUB_COUNT; i++)
+        a->subs[i] =
+            events_subscribe(a->c.events,
+                             &(struct event_filter){.type = str_of(all[i].type),
+                                                    .since_seq = events_head(a->c.events, NULL)},
+                             all[i].each, on_stuck, a);
+}
+
+int asks_open(const struct asks_config *c, struct asks **ret, struct err *e)
+{
+    static const struct sandbox_asker ops = {on_ready, on_question, on_learned};
+    struct asks *a = xzalloc(sizeof *a);
+    struct job *j;
+
+    a->refs = 1;
+    a->c = *c;
+    list_init(&a->all);
+    j = job_new(a);
+    if (store_now(c->store, load_work, j, e) < 0) {
+        job_free(j);
+        asks_unref(a);
+        return err_wrap(e, "read the questions of sandboxes");
+    }
+    for (size_t i = 0; i < j->rules.n; i++)
+        rule_put(a, &j->rules.v[i]);
+    subscribe(a);
+    for (size_t i = 0; i < j->pending.n; i++)
+        take_pending(a, &j->pending.v[i]);
+    job_free(j);
+    sandboxes_set_asker(c->sandboxes, &ops, a);
+    *ret = a;
+    return 0;
+}
+
+struct asks *asks_close(struct asks *a)
+{
+    if (!a)
+        return NULL;
+    a->closed = true;
+    sandboxes_set_asker(a->c.sandboxes, NULL, NULL);
+    for (size_t i = 0; i < SUB_COUNT; i++)
+        subscription_end(a->subs[i]);
+    while (!list_is_empty(&a->all)) /* holt-egress asks the next holtd */
+        ask_free(LIST_ENTRY(a->all.next, struct ask, link));
+    return asks_unref(a);
+}

@@ -1,0 +1,59 @@
+#include "ops/egress.h"
+
+/* clang-format off */
+static const struct op_field rule_reply[] = {
+    REPLY("id", OP_STR, "Name of the rule in paths and events.", .example = "ru_01k4r8w2m9h5t7c3xqvd"),
+    REPLY("allow", OP_BOOL, "What was answered.", .example = "true"),
+    REPLY("host", OP_STR, "The host it is about.", .example = "example.com"),
+    REPLY("port", OP_INT, "And the port.", .example = "443"),
+    REPLY("sandbox", OP_STR, "The sandbox it is for; null: every one of its tenant.", .nullable = true,
+          .example = "sb_01k4r8w2m9h5t7c3xqvd"),
+    REPLY("tenant", OP_STR, "The tenant it is for; null: sandboxes that have none.", .nullable = true, .example = "acme"),
+    REPLY("created_by", OP_STR, "Who answered.", .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
+    REPLY("created_at", OP_TIME, "When.", .example = "2026-01-02T03:04:05.678Z"),
+};
+
+static const struct op_field rule_list_fields[] = {
+    FIELD(struct rule_list_in, limit, OP_INT, .min = 1, .max = 1000, .preset = "100",
+          .example = "20", .text = "At most this many in one page."),
+    FIELD(struct rule_list_in, cursor, OP_STR, .max = 64, .example = "ru_01k4r8w2m9h5t7c3xqvd",
+          .text = "The page behind this one: what the last reply's cursor said."),
+};
+const struct op op_rule_list = {
+    .name = "rule.list",
+    .group = "rule",
+    .text = "List what people answered for longer about hosts that sandboxes asked for, oldest first.",
+    .method = "GET",
+    .path = "/holt/v1/rules",
+    .verb = "rule ls",
+    .perm = PERM_READ,
+    .in = rule_list_fields,
+    .in_count = ARRAY_LEN(rule_list_fields),
+    .in_size = sizeof(struct rule_list_in),
+    .reply = OP_REPLY_LIST,
+    .out = rule_reply,
+    .out_count = ARRAY_LEN(rule_reply),
+    .schema = "Rule",
+    .items = "rules",
+    .columns = "id,allow,host,port,sandbox,tenant,created_by",
+};
+
+static const struct op_field rule_id_fields[] = {
+    FIELD(struct rule_id_in, id, OP_STR, .required = true, .positional = true, .min = 1, .max = 64,
+          .example = "ru_01k4r8w2m9h5t7c3xqvd", .text = "Id of the rule."),
+};
+const struct op op_rule_remove = {
+    .name = "rule.remove",
+    .group = "rule",
+    .text = "Remove a rule: connections that only it allows are reset, and the host is asked for again.",
+    .method = "DELETE",
+    .path = "/holt/v1/rules/{id}",
+    .verb = "rule rm",
+    .perm = PERM_TEAM_RULE,
+    .in = rule_id_fields,
+    .in_count = ARRAY_LEN(rule_id_fields),
+    .in_size = sizeof(struct rule_id_in),
+    .reply = OP_REPLY_EMPTY,
+    .status = 204,
+};
+/* clang-format on */

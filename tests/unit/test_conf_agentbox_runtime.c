@@ -1,0 +1,68 @@
+#include "conf/agentbox_runtime.h"
+
+#include "unit.h"
+
+static const char *installed;
+
+static bool has_program(const char *name)
+{
+    return installed && strcmp(name, installed) == 0;
+}
+
+static int choose(const char *asked, bool oci, const char *program, struct agentbox_runtime *ret)
+{
+    const struct agentbox_host h = {.usual = "native", .has_oci = oci, .has_program = has_program};
+    struct err e = {0};
+    int r;
+
+    installed = program;
+    r = agentbox_runtime_choose(asked, &h, ret, &e);
+    if (r < 0)
+        assert_true(e.code == ERR_UNSUPPORTED && e.msg[0]);
+    return r;
+}
+
+static void unset_is_the_best_there_is(void **state)
+{
+    struct agentbox_runtime r;
+
+    (void)state;
+    assert_int_equal(choose("auto", true, "runsc", &r), 0);
+    assert_string_equal(r.runtime, "oci");
+    assert_string_equal(r.program, "runsc");
+    assert_int_equal(choose("auto", true, NULL, &r), 0);
+    assert_string_equal(r.runtime, "native");
+    assert_null(r.program);
+    assert_int_equal(choose("auto", true, "runc", &r), 0);
+    assert_string_equal(r.runtime, "native"); /* it isolates no better */
+    assert_int_equal(choose("auto", false, "runsc", &r), 0);
+    assert_string_equal(r.runtime, "native");
+    assert_non_null(strstr(r.why, "'oci'"));
+}
+
+static void what_is_named_works_or_is_an_error(void **state)
+{
+    struct agentbox_runtime r;
+
+    (void)state;
+    assert_int_equal(choose("runsc", true, "runsc", &r), 0);
+    assert_string_equal(r.program, "runsc");
+    assert_int_equal(choose("runc", true, "runc", &r), 0);
+    assert_string_equal(r.runtime, "oci");
+    assert_string_equal(r.program, "runc");
+    assert_int_equal(choose("native", false, NULL, &r), 0);
+    assert_string_equal(r.runtime, "native");
+    assert_int_equal(choose("runsc", true, "runc", &r), -1);
+    assert_int_equal(choose("runsc", false, "runsc", &r), -1);
+    assert_int_equal(choose("runc", false, "runc", &r), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unset_is_the_best_there_is),
+        cmocka_unit_test(what_is_named_works_or_is_an_error),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
