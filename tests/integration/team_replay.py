@@ -143,7 +143,7 @@ class Team:
         by = self.agents.get(d["by"])
         self.need(by or d["by"] not in self.known or what == "created", "by one that is not registered any more")
         if what in ("claimed", "moved", "reviewed") and by:
-            self.need(not by["revoked"] and not self.open_directives(d["by"], "revoke"), "by one that is revoked")
+            self.need(not self.open_directives(d["by"], "revoke"), "by one that is revoked")
         if what == "claimed":
             self.need(by and not self.open_directives(d["by"], "pause"), "claimed by one that is paused")
             self.need(by["mode"] != "manual" or before["assigned_to"] == d["by"], "claimed by a manual agent")
@@ -278,9 +278,11 @@ def compare_boards(team, ask):
         same(f"metrics of {p['id']}", counts, ask(f"/projects/{p['id']}/metrics")["by_status"])
 
 
-def agent_told(a):
+def agent_told(team, a):
+    """A pause that ends while the agent is revoked changes no status: the directive's own event tells it."""
     return {"autonomy_mode": a["mode"], "capabilities": a["capabilities"], "checkpoint_sequence": a["sequence"],
-            "current_task_id": none(a["task_id"]), "max_concurrent_tasks": a["task_max"], "name": a["name"], "paused": a["paused"],
+            "current_task_id": none(a["task_id"]), "max_concurrent_tasks": a["task_max"], "name": a["name"],
+            "paused": bool(team.open_directives(a["name"], "pause")),
             "registered_at": ms(a["registered_at"]), "status": "busy" if a["status"] == "paused" else a["status"], "type": a["type"]}
 
 
@@ -291,7 +293,7 @@ def compare_agents(team, ask):
     for name, a in team.agents.items():
         item = {**now[name], "registered_at": ms(now[name]["registered_at"])}
         del item["last_heartbeat"]
-        same(f"agent {name}", agent_told(a), item)
+        same(f"agent {name}", agent_told(team, a), item)
         kept = [(c["id"], c["sequence"], c["state"], none(c["task_id"]), c["rationale"], ms(c["timestamp"]))
                 for c in ask(f"/agents/{name}/checkpoints?limit=1000")]
         told = [(c["id"], c["sequence"], c["state"], none(c["task_id"]), c["rationale"], ms(c["created_at"]))

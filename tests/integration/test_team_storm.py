@@ -23,7 +23,7 @@ import postgres  # noqa: E402
 AGENTS, SECONDS, KILLS = (64, 60, 3) if SOAK else (16, 8, 1)
 TASKS = 3 * AGENTS
 INBOX = 20
-CONFIG = f"inbox_max: {INBOX}\nmessage_rate: 0\nagent_heartbeat_ms: 4s\ntask_grace_ms: 2s\nconnections_per_peer: 1000\nlog_level: warn\n"
+CONFIG = f"inbox_max: {INBOX}\nmessage_rate: 0\nagent_heartbeat_ms: 4s\ntask_grace_ms: 1s\nconnections_per_peer: 1000\nlog_level: warn\n"
 
 
 class House:
@@ -186,12 +186,17 @@ def check_files(world, team, events, holtd):
 
 
 def settled(holtd):
-    """All events, when no new ones come: those that time makes are told each second."""
+    """All events, when no new ones come: nobody is alive any more, and what they held has gone back (a look each second)."""
+    def is_gone(a):
+        return a["status"] in ("offline", "revoked") or a["paused"]
+
     def still():
+        if not all(map(is_gone, holtd.ok("GET", "/agents"))):
+            return None
         before = all_events(holtd)
         time.sleep(2.5)
         return before if not holtd.ok("GET", f"/holt/v1/events?since={before[-1]['seq']}")["events"] else None
-    return wait_for(still, 60)
+    return wait_for(still, 60, 0.2)
 
 
 def check(house, world, follower):
