@@ -115,6 +115,7 @@ int undo_directory(struct sandbox *s);
 int step_socket(struct sandbox *s, struct err *e);
 int undo_socket(struct sandbox *s);
 int step_network(struct sandbox *s, struct err *e);
+int network_enter(const struct sandbox *s, struct err *e); /* of one that has its init */
 int undo_network(struct sandbox *s);
 int step_interface(struct sandbox *s, struct err *e);
 int undo_interface(struct sandbox *s);

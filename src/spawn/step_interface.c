@@ -2,7 +2,7 @@
  * the operator made and named (--bridge).  What is behind the bridge is the operator's: holt-spawn
  * changes no forwarding and no NAT of the host.  The kernel takes the pair away with the sandbox's
  * namespace; we do before that, so that nothing is left when destroy is answered.
- * spawn stands in the sandbox's network namespace when it makes it (see step_socket). */
+ * Before the clone spawn stands in the sandbox's network namespace (see step_socket). */
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
@@ -202,7 +202,7 @@ int step_interface(struct sandbox *s, struct err *e)
 
     if (!(s->flags & SPAWN_RAW))
         return 0;
-    if (check(s, e) < 0)
+    if (check(s, e) < 0 || (s->pid > 0 && network_enter(s, e) < 0))
         return -1;
     outer_name(s, outside);
     r = make_inside(outside, address_of(s));
