@@ -167,7 +167,7 @@ static const struct scrub_form *find(const struct scrub *s, struct str in)
     for (size_t i = 0; i < s->count; i++) {
         const struct scrub_form *f = &s->forms[i];
 
-        if (f->n <= in.n && memcmp(f->text, in.p, f->n) == 0)
+        if (f->text[0] == in.p[0] && f->n <= in.n && memcmp(f->text, in.p, f->n) == 0)
             return f;
     }
     return NULL;

@@ -462,6 +462,20 @@ def test_without_an_authority_nothing_passes(names, world, api):
         e.close()
 
 
+def test_a_person_lets_a_connection_in_and_rules_still_judge_its_requests(egress, api, holt):
+    deny = [{"host": "api.test", "ports": [api.port], "scheme": "https", "methods": ["DELETE"]}]
+    port = egress.box({"mode": "allowlist", "allow": [LOOPBACK], "deny": deny, "unknown": "ask"})
+    c = proxy(port)
+    c.sendall(f"CONNECT api.test:{api.port} HTTP/1.1\r\nHost: api.test:{api.port}\r\n\r\n".encode())
+    egress.wait(lambda: egress.questions)
+    egress.answer(egress.questions.pop()["question"], 1)
+    assert read_head(c).startswith(b"HTTP/1.1 200")
+    c = ssl.create_default_context(cafile=holt.path).wrap_socket(c, server_hostname="api.test")
+    assert ask(c, api, "GET", "/")[0] == 200
+    assert ask(c, api, "DELETE", "/")[0] == 403
+    assert [s[0] for s in api.seen] == ["GET"]
+
+
 def test_bytes_behind_a_reply_answer_nobody(egress, api, holt):
     port = egress.box({"allow": allow(api, "api.test", methods=["GET"])})
     api.answer = lambda *_: ok(b"1") + ok(b"stray")
