@@ -1,10 +1,10 @@
 /* holt-init: PID 1 of every sandbox.
  * Usage: holt-init --listen-fd N | --port PATH [--filter-fd N] [--work-fd N] [--files N]
- *        [--relay PATH] [--process-port N] [--more-fd N]
+ *        [--relay PATH] [--hub ADDRESS:PORT] [--process-port N] [--more-fd N]
  * The filter is what commands get on top of init's own; work is the cgroup that they live in; at
- * the relay's path commands reach holtd's API, on process-port agentbox's process_api; files is how
- * many a command may have open; more: a pipe on which further arguments come, each with its NUL,
- * once the sandbox is somebody's. */
+ * the relay's path, and the hub's address, commands reach holtd's API, on process-port agentbox's
+ * process_api; files is how many a command may have open; more: a pipe on which further arguments
+ * come, each with its NUL, once the sandbox is somebody's. */
 #include "base/fd.h"
 #include "base/loop.h"
 #include "init/conn.h"
@@ -93,7 +93,7 @@ static void hold_standard_fds(void)
 
 struct options {
     int listen, filter, work, more; /* inherited descriptors, or -1 */
-    const char *port, *relay;
+    const char *port, *relay, *hub;
     uint64_t files;   /* 0: as many as init */
     uint64_t process; /* its port, or 0 */
 };
@@ -129,6 +129,8 @@ static void parse(struct options *o, int argc, char **argv)
             o->port = argv[i + 1];
         else if (strcmp(argv[i], "--relay") == 0)
             o->relay = argv[i + 1];
+        else if (strcmp(argv[i], "--hub") == 0)
+            o->hub = argv[i + 1];
     }
 }
 
@@ -202,6 +204,8 @@ int main(int argc, char **argv)
     if (o.process && (r = process_listen((uint16_t)o.process)) < 0)
         (void)fprintf(stderr, "holt-init: listen on port %u: %s\n", (unsigned)o.process,
                       strerror(-r));
+    if (o.hub && (r = hub_listen(o.hub)) < 0)
+        (void)fprintf(stderr, "holt-init: listen at '%s': %s\n", o.hub, strerror(-r));
     for (;;) {
         conn_flush();
         loop_turn(sooner(group_timeout_ms(), sooner(conn_timeout_ms(), exec_timeout_ms())));

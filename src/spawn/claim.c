@@ -8,7 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define FDS_MAX (1 + 1 + SPAWN_LAYERS_MAX + SPAWN_MOUNTS_MAX)
+#define TRUST_BIT (1ULL << 32)
+#define FDS_MAX (1 + 1 + 1 + SPAWN_LAYERS_MAX + SPAWN_MOUNTS_MAX)
 #define WORD_MAX 1024
 
 union control {
@@ -28,16 +29,18 @@ static size_t gather(const struct sandbox *s, int *fds)
     for (size_t i = 0; i < s->mount_n; i++)
         if (s->mounts[i] >= 0)
             fds[n++] = s->mounts[i];
+    if (s->trust >= 0)
+        fds[n++] = s->trust;
     return n;
 }
 
 /* Which of the mounts are among them; the others are the child's to make. */
-static uint32_t tree_bits(const struct sandbox *s)
+static uint64_t tree_bits(const struct sandbox *s)
 {
-    uint32_t bits = 0;
+    uint64_t bits = s->trust >= 0 ? TRUST_BIT : 0;
 
     for (size_t i = 0; i < s->mount_n; i++)
-        bits |= s->mounts[i] >= 0 ? 1U << i : 0;
+        bits |= s->mounts[i] >= 0 ? 1ULL << i : 0;
     return bits;
 }
 _Static_assert(SPAWN_MOUNTS_MAX <= 32, "a bit for each mount");
@@ -47,7 +50,7 @@ int claim_send(const struct sandbox *s, struct err *e)
     int fds[FDS_MAX];
     size_t n = gather(s, fds);
     union control control = {0};
-    uint32_t trees = tree_bits(s);
+    uint64_t trees = tree_bits(s);
     struct iovec iov[] = {{&trees, sizeof trees}, {buf_data(&s->packet), buf_len(&s->packet)}};
     struct msghdr h = {.msg_iov = iov,
                        .msg_iovlen = ARRAY_LEN(iov),
@@ -65,12 +68,15 @@ int claim_send(const struct sandbox *s, struct err *e)
 /* NUL-separated, in one write: less than a pipe takes at once. */
 void claim_more(struct sandbox *s)
 {
-    char text[128];
+    char text[192];
     int n = snprintf(text, sizeof text, "--files%c%u%c", 0,
                      guard_left_out("rlimits") ? 0 : s->nofile, 0);
 
     if (s->flags & SPAWN_RELAY)
         n += snprintf(text + n, sizeof text - (size_t)n, "--relay%c%s%c", 0, SPAWN_RELAY_PATH, 0);
+    if (s->flags & SPAWN_HUB)
+        n += snprintf(text + n, sizeof text - (size_t)n, "--hub%c%s%c", 0,
+                      SPAWN_HUB_ADDRESS ":" SPAWN_HUB_PORT, 0);
     if (s->flags & SPAWN_PROCESS)
         n += snprintf(text + n, sizeof text - (size_t)n, "--process-port%c%s%c", 0,
                       SPAWN_PROCESS_PORT, 0);
@@ -81,7 +87,7 @@ void claim_more(struct sandbox *s)
 
 /* ---- in the child ---- */
 
-static void take_trees(struct sandbox *s, uint32_t bits, const int *fds)
+static void take_trees(struct sandbox *s, uint64_t bits, const int *fds)
 {
     s->upper = s->flags & SPAWN_UPPER_DISK ? *fds++ : -1;
     s->layer_n = s->ask->layers.count + 1;
@@ -91,6 +97,7 @@ static void take_trees(struct sandbox *s, uint32_t bits, const int *fds)
     s->mounts = xzalloc((s->mount_n + 1) * sizeof *s->mounts);
     for (size_t i = 0; i < s->mount_n; i++)
         s->mounts[i] = (bits >> i) & 1 ? *fds++ : -1;
+    s->trust = bits & TRUST_BIT ? *fds : -1;
 }
 
 /* No packet: spawn failed or died, so do we. */
@@ -100,7 +107,7 @@ int claim_receive(struct sandbox *s, struct err *e)
     static struct spawn_msg m;
     int fds[FDS_MAX];
     union control control;
-    uint32_t trees = 0;
+    uint64_t trees = 0;
     struct iovec iov[] = {{&trees, sizeof trees}, {bytes, sizeof bytes}};
     struct msghdr h = {.msg_iov = iov,
                        .msg_iovlen = ARRAY_LEN(iov),

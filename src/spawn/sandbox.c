@@ -431,6 +431,7 @@ static void let_go(struct sandbox *s)
     }
     fd_close(s->upper);
     s->upper = -1;
+    (void)undo_bundle(s);
     (void)undo_layers(s);
     sandbox_close_mounts(s);
     s->ask = NULL;

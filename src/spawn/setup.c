@@ -20,9 +20,11 @@ const struct setup_step setup_steps[] = { /* why each stands where it does: docs
     {"cgroup v1",       SETUP_AHEAD,       step_cgroup_v1,    NULL},
     {"name",            SETUP_CLAIM,       step_name,         NULL},
     {"network",         SETUP_CLAIM,       step_network,      undo_network},
+    {"interface",       SETUP_CLAIM,       step_interface,    undo_interface},
     {"writable layer",  SETUP_CLAIM,       step_disk,         undo_disk},
     {"layers",          SETUP_CLAIM,       step_layers,       undo_layers},
     {"volumes",         SETUP_CLAIM,       step_volumes,      undo_volumes},
+    {"bundle",          SETUP_CLAIM,       step_bundle,       undo_bundle},
     {"limits",          SETUP_CLAIM,       step_limits,       NULL},
     {"processes",       SETUP_CLAIM,       step_processes,    NULL},
     {"record",          SETUP_CLAIM,       step_record,       undo_record},
@@ -38,8 +40,10 @@ const struct setup_step setup_steps[] = { /* why each stands where it does: docs
     {"view",            SETUP_BUILD,       step_view,         NULL},
     {"mounts",          SETUP_BUILD,       step_mounts,       NULL},
     {"resolver",        SETUP_BUILD,       step_resolver,     NULL},
-    {"read-only root",  SETUP_BUILD,       step_readonly,     NULL},
+    {"hub",             SETUP_BUILD,       step_hub,          NULL},
     {"pivot_root",      SETUP_ENTER,       step_pivot,        NULL},
+    {"trust",           SETUP_ENTER,       step_trust,        NULL},
+    {"read-only root",  SETUP_ENTER,       step_readonly,     NULL},
     {"core files",      SETUP_INIT,        step_core,         NULL},
     {"descriptors",     SETUP_INIT,        step_descriptors,  NULL},
     {"capabilities",    SETUP_INIT,        step_capabilities, NULL},
@@ -67,12 +71,20 @@ static NORETURN void fail(struct sandbox *s, const struct err *e)
     _exit(1);
 }
 
+/* Then the word of a shell's builder waits for its end; else there is only pivot_root left, whose
+ * wait for the kernel (an RCU grace period) passes while holtd hears of the sandbox. */
+static bool enter_may_fail(const struct sandbox *s)
+{
+    return s->ask->ca.n > 0 || (s->flags & SPAWN_ROOTFS_RO);
+}
+
 /* Of a shell: a process beside init, which may still do what init may not any more.  init waits for
  * its end before it does anything, and ends with it if that is no good one.  The pid that it takes
  * is the next again, as in a sandbox that was made for its request. */
 static NORETURN void build_shell(struct sandbox *s)
 {
     struct err e = {0};
+    bool late;
     int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC), r;
 
     fd_close(s->report[1]); /* init's exec is what closes it */
@@ -83,9 +95,13 @@ static NORETURN void build_shell(struct sandbox *s)
     r = claim_receive(s, &e);
     if (r == 0)
         r = setup_run(s, SETUP_BUILD, &e);
-    claim_tell(s->go[0], &e);
+    late = r == 0 && enter_may_fail(s);
+    if (!late)
+        claim_tell(s->go[0], &e);
     if (r == 0)
         r = setup_run(s, SETUP_ENTER, &e);
+    if (late)
+        claim_tell(s->go[0], &e);
     _exit(r < 0 ? 1 : 0);
 }
 

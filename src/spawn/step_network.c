@@ -316,7 +316,7 @@ static int open_listeners(struct sandbox *s, struct err *e)
     return 0;
 }
 
-static int enter(const struct sandbox *s, struct err *e)
+int network_enter(const struct sandbox *s, struct err *e)
 {
     char path[48];
     AUTO(fd_close) int ns = -1;
@@ -333,7 +333,7 @@ int step_network(struct sandbox *s, struct err *e)
 {
     if (!(s->flags & SPAWN_NETWORK))
         return 0;
-    if (s->shell != SHELL_NONE && !guard_left_out("network") && enter(s, e) < 0)
+    if (s->shell != SHELL_NONE && !guard_left_out("network") && network_enter(s, e) < 0)
         return -1;
     if (!guard_left_out("redirect") && make_ways(e) < 0)
         return -1;
@@ -354,7 +354,7 @@ int sandbox_listeners(struct sandbox *s, struct spawn_listeners *ret, struct err
     if (!(s->flags & SPAWN_NETWORK))
         return err_set(e, ERR_CONFLICT, 0, "sandbox '%s' was made without a network", s->id);
     /* Whoever had them before is gone, or the ports would be taken. */
-    if (s->net[SPAWN_LISTENER_TCP4] < 0 && (enter(s, e) < 0 || open_listeners(s, e) < 0)) {
+    if (s->net[SPAWN_LISTENER_TCP4] < 0 && (network_enter(s, e) < 0 || open_listeners(s, e) < 0)) {
         (void)undo_network(s);
         return err_wrap(e, "listen in sandbox '%s'", s->id);
     }
@@ -364,21 +364,38 @@ int sandbox_listeners(struct sandbox *s, struct spawn_listeners *ret, struct err
 }
 
 /* The child's: an image may have a link there, to a file that is not in it. */
-int step_resolver(struct sandbox *s, struct err *e)
+static int write_etc(int root, const char *name, struct str text, struct err *e)
 {
-    static const char text[] = "nameserver 127.0.0.1\noptions timeout:5\n";
-    AUTO(fd_close) int etc = -1;
+    AUTO(fd_close) int etc = inside_make(root, "/etc", false);
     AUTO(fd_close) int fd = -1;
 
-    if (!(s->flags & SPAWN_NETWORK))
-        return 0;
-    etc = inside_make(s->root, "/etc", false);
     if (etc < 0)
         return err_set(e, ERR_INVALID, -etc, "open /etc");
-    (void)unlinkat(etc, "resolv.conf", 0);
-    fd = openat(etc, "resolv.conf", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    if (fd < 0 || fd_write_all(fd, text, sizeof text - 1) < 0)
-        return err_set(e, ERR_INTERNAL, errno, "write /etc/resolv.conf");
-    return fchmod(fd, 0644) < 0 ? err_set(e, ERR_INTERNAL, errno, "open /etc/resolv.conf to all")
-                                : 0;
+    (void)unlinkat(etc, name, 0);
+    fd = openat(etc, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0 || fd_write_all(fd, text.p, text.n) < 0)
+        return err_set(e, ERR_INTERNAL, errno, "write /etc/%s", name);
+    return fchmod(fd, 0644) < 0 ? err_set(e, ERR_INTERNAL, errno, "open /etc/%s to all", name) : 0;
+}
+
+int step_resolver(struct sandbox *s, struct err *e)
+{
+    char server[INET_ADDRSTRLEN] = "127.0.0.1", text[64];
+
+    if (!(s->flags & (SPAWN_NETWORK | SPAWN_RAW)))
+        return 0;
+    if (s->flags & SPAWN_RAW)
+        interface_gateway(server);
+    (void)snprintf(text, sizeof text, "nameserver %s\noptions timeout:5\n", server);
+    return write_etc(s->root, "resolv.conf", str_of(text), e);
+}
+
+/* After a restart the file is there, maybe with what commands added. */
+int step_hub(struct sandbox *s, struct err *e)
+{
+    if (!(s->flags & SPAWN_HUB) || (s->flags & SPAWN_RESTART))
+        return 0;
+    return write_etc(
+        s->root, "hosts",
+        STR("127.0.0.1 localhost\n::1 localhost\n" SPAWN_HUB_ADDRESS " " SPAWN_HUB_NAME "\n"), e);
 }

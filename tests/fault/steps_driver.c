@@ -134,7 +134,7 @@ static bool ended(int pidfd)
 static bool fail_at(struct spawn_client *c, const char *when, size_t i, uint32_t flags)
 {
     char hostname[32];
-    struct spawn_create spec = {.id = STR("sb_f"), .flags = flags};
+    struct spawn_create spec = {.id = STR("sb_f"), .flags = flags, .ca = STR("pem")};
     static const struct spawn_mount_row mounts[] = {
         {SPAWN_MOUNT_VOLUME, {"vol_1", 5}, {"/volume", 7}, 0, 0},
         {SPAWN_MOUNT_SHARED, {"mem_1", 5}, {"/shared", 7}, 0, 0},
@@ -154,6 +154,7 @@ static bool fail_at(struct spawn_client *c, const char *when, size_t i, uint32_t
     (void)snprintf(hostname, sizeof hostname, "%s-%zu", when, i);
     spec.hostname = str_of(hostname);
     if (flags & SPAWN_UPPER_DISK) {
+        spec.flags |= SPAWN_NETWORK;
         spec.disk_bytes = 8 << 20;
         spec.mounts = (struct wire_rows){.count = ARRAY_LEN(mounts), .items = mounts};
     }

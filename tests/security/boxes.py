@@ -170,7 +170,7 @@ class Spawn:
                        mounts=()):
         """mounts: (kind, source, target), see enum spawn_mount_kind"""
         return (text(id) + text(hostname) + struct.pack("<IQQIII", flags, memory, disk, cpu, pids, nofile)
-                + rows([]) + rows([bytes([k]) + text(a) + text(b) + struct.pack("<BQ", 0, 0) for k, a, b in mounts]))
+                + rows([]) + rows([bytes([k]) + text(a) + text(b) + struct.pack("<BQ", 0, 0) for k, a, b in mounts]) + text(""))
 
     def create(self, id, connect=True, **spec):
         fits = self.shells and spec == self.limits(**spec) and not spec.get("flags", 0) & NESTING
