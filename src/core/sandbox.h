@@ -118,7 +118,7 @@ struct sandboxes_config {
     const char *proxy_host, *signing_key; /* of holt-egress's TCP form: core/egress.h */
     int64_t proxy_port;
     const struct authority *authority; /* which sandboxes trust; NULL: nothing is intercepted */
-    struct space *space; /* asked before files are added; NULL: nothing is kept free */
+    struct space *space;            /* asked before files are added; NULL: nothing is kept free */
     const struct pool_config *pool; /* NULL: nothing is made ahead */
     /* 0: 4,096; 256 (per sandbox, ended ones included: the oldest go); 64 MiB */
     int64_t sandboxes_max, execs_max, output_bytes;

@@ -81,10 +81,10 @@ struct sandbox {
     int *mounts; /* detached mounts, as in ask->mounts; -1: the child makes it */
     size_t mount_n;
     shared_set shared;
-    int dev_tree;                                /* a detached mount of the shared /dev */
-    int trust;           /* a detached mount of the bundle of authorities, or -1 */
-    int cg2;                                     /* ID in the v2 tree, or -1: init is in it */
-    int cg2_work;                                /* work in it, of the commands */
+    int dev_tree; /* a detached mount of the shared /dev */
+    int trust;    /* a detached mount of the bundle of authorities, or -1 */
+    int cg2;      /* ID in the v2 tree, or -1: init is in it */
+    int cg2_work; /* work in it, of the commands */
     struct program programs[SETUP_PROGRAMS_MAX]; /* in the child */
     size_t program_n;
     int root;            /* in the child: the root that it builds */
@@ -117,9 +117,9 @@ struct sandbox {
 /* For initializers: it holds no descriptor yet. */
 #define SANDBOX_NO_FDS                                                                             \
     .dir = -1, .listener = -1, .net = {-1, -1, -1, -1}, .upper = -1, .disk = -1, .dev_tree = -1,   \
-    .trust = -1, .cg2 = -1, .cg2_work = -1, .root = -1, .go = {-1, -1}, .report = {-1, -1}, .more = {-1, -1},   \
-    .ids.userns = -1, .ended.fd = -1, .told.fd = -1, .built.fd = -1, .job.told.fd = -1,            \
-    .oom.fd = -1, .oom_file = -1
+    .trust = -1, .cg2 = -1, .cg2_work = -1, .root = -1, .go = {-1, -1}, .report = {-1, -1},        \
+    .more = {-1, -1}, .ids.userns = -1, .ended.fd = -1, .told.fd = -1, .built.fd = -1,             \
+    .job.told.fd = -1, .oom.fd = -1, .oom_file = -1
 
 /* Runs the steps of spawn up to the claim; the rest is events. */
 void sandbox_create(const struct spawn_create *c, uint32_t tag);
