@@ -78,6 +78,7 @@ def plainly(text, box):
     text = text.replace(box["id"], "ID")
     text = re.sub(r"^\d+ \d+ \d+:\d+ ", "", text, flags=re.M)
     text = re.sub(r"\b(uid|gid)=\d{5,}", r"\1=N", text)
+    text = re.sub(r"^\S+/trust-\w+ ", "trust ", text, flags=re.M)  # each holtd has its own authority, in its own state directory
     return re.sub(r"^(Max file locks).*", r"\1", text, flags=re.M)
 
 
