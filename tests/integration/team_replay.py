@@ -23,7 +23,8 @@ class Broken(AssertionError):
 
 class Team:
     def __init__(self):
-        self.agents, self.cards, self.projects, self.steps = {}, {}, {}, {}
+        self.agents, self.cards, self.projects, self.steps, self.files = {}, {}, {}, {}, {}
+        self.dropped = {}  # messages that made room for others
         self.messages, self.edges, self.checkpoints, self.directives, self.proposals = {}, {}, {}, {}, {}
         self.known = set()  # names that were an agent's once
         self.recent = []  # the newest events: one work's stand together
@@ -87,7 +88,16 @@ class Team:
         self.directives[d["id"]] = d
 
     def on_project(self, what, d):
+        if what == "file":
+            before = self.files.setdefault(d["project"], {}).get(d["name"], {"version": 0})
+            self.need(d["version"] == before["version"] + 1, "a version is missing or there twice", before)
+            self.files[d["project"]][d["name"]] = d
+            return
+        if what == "file_removed":
+            del self.files[d["project"]][d["name"]]
+            return
         if what == "removed":
+            self.files.pop(d["id"], None)
             gone = {i for i, c in self.cards.items() if c["project"] == d["id"]}
             self.cards = {i: c for i, c in self.cards.items() if i not in gone}
             for a in self.agents.values():
@@ -186,6 +196,9 @@ class Team:
             self.messages[d["id"]]["acknowledged"] = True
             return
         self.need(not self.open_directives(d["from"], "revoke") or d["from"] not in self.agents, "sent by one that is revoked")
+        for i in d["dropped"]:
+            gone = self.dropped[i] = self.messages.pop(i)
+            self.need(gone["acknowledged"] or gone["to"] == "*", "an unread message was dropped", gone)
         for m in [{"id": d["id"], "to": d["to"]}, *d["copies"]]:
             self.need(m["id"] not in self.messages, "a message twice", m)
             self.messages[m["id"]] = {"id": m["id"], "from": d["from"], "to": m["to"], "content": d["content"], "type": d["type"],
@@ -250,8 +263,11 @@ def compare_boards(team, ask):
     same("projects", {p: True for p in team.projects}, {p["id"]: True for p in ask("/projects")})
     for p in team.projects.values():
         now = ask(f"/projects/{p['id']}")
-        told = {"created_at": ms(p["created_at"]), "files": {}, "id": p["id"], "members": p["members"], "name": p["name"],
+        files = {n: {"checksum": f["checksum"], "size": f["size"], "updated_at": ms(f["created_at"]), "version": f["version"]}
+                 for n, f in team.files.get(p["id"], {}).items()}
+        told = {"created_at": ms(p["created_at"]), "files": files, "id": p["id"], "members": p["members"], "name": p["name"],
                 "wip_limits": p["limits"]}
+        now["files"] = {n: {**f, "updated_at": ms(f["updated_at"])} for n, f in now["files"].items()}
         same(f"project {p['id']}", told, {**now, "created_at": ms(now["created_at"])})
         cards = {c["id"]: c for c in ask(f"/projects/{p['id']}/tasks")}
         told = {i: c for i, c in team.cards.items() if c["project"] == p["id"]}
