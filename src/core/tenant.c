@@ -14,7 +14,7 @@ int tenant_check(struct str t, struct err *e)
 
     for (size_t i = 0; good && i < t.n; i++)
         good = (t.p[i] >= '0' && t.p[i] <= '9') || (t.p[i] >= 'a' && t.p[i] <= 'z') ||
-               (t.p[i] >= 'A' && t.p[i] <= 'Z') || memchr("._-", t.p[i], 3);
+               (t.p[i] >= 'A' && t.p[i] <= 'Z') || (t.p[i] != '\0' && strchr("._-", t.p[i]));
     if (good)
         return 0;
     err_set(e, ERR_INVALID, 0, "the tenant '" STR_FMT "' cannot be used", (int)size_min(t.n, 80),

@@ -6,7 +6,7 @@
 static bool is_decimal(struct str s)
 {
     for (size_t i = 0; i < s.n; i++)
-        if (!(s.p[i] >= '0' && s.p[i] <= '9') && !memchr(".eE+-", s.p[i], 5))
+        if (s.p[i] == '\0' || !strchr("0123456789.eE+-", s.p[i]))
             return false;
     return true;
 }

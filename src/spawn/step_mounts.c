@@ -143,7 +143,7 @@ static int limited(struct sandbox *s, const struct spawn_mount_row *row, int *re
         *ret = tree;
         return 0;
     }
-    if ((s->flags & SPAWN_RESTART) || tree == -ENOSPC || tree == -EBUSY)
+    if (tree != -EOPNOTSUPP && ((s->flags & SPAWN_RESTART) || tree == -ENOSPC || tree == -EBUSY))
         return err_set(e, err_code_from_errno(-tree), -tree, "mount '" STR_FMT "'",
                        STR_ARG(row->target));
     if (tree != -EOPNOTSUPP)

@@ -170,6 +170,9 @@ def test_without_root_a_directory_without_its_limit_is_said():
     box = own(d, 16 << 20)
     assert box["unenforced"].count("disk_bytes") == 1
     assert sh(d, box["id"], "head -c 20M /dev/zero > /workspace/big; stat -c %s /workspace/big") == f"{20 << 20}\n"
+    d.ok("POST", f"/holt/v1/sandboxes/{box['id']}/stop", {"force": True})
+    assert "disk_bytes" in d.ok("POST", f"/holt/v1/sandboxes/{box['id']}/start", {})["unenforced"]
+    assert sh(d, box["id"], "stat -c %s /workspace/big") == f"{20 << 20}\n"
     d.ok("DELETE", f"/holt/v1/sandboxes/{box['id']}")
     d.stop()
     home.close()

@@ -44,9 +44,14 @@ static bool is_hex(char c)
     return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
+static bool is_one_of(char c, const char *these)
+{
+    return c != '\0' && strchr(these, c);
+}
+
 static int skip_space(struct scan *s)
 {
-    while (s->left.n > 0 && memchr(" \t\r\n", s->left.p[0], 4))
+    while (s->left.n > 0 && is_one_of(s->left.p[0], " \t\r\n"))
         s->left = str_skip(s->left, 1);
     return s->left.n > 0 ? 0 : err_set(s->e, ERR_INVALID, 0, "unexpected EOF");
 }
@@ -62,7 +67,7 @@ static int scan_escape(struct scan *s)
     if (next(s) < 0)
         return -1;
     if (s->left.p[0] != 'u')
-        return memchr("\"\\/bfnrt", s->left.p[0], 8) ? 0 : wrong(s, "in string escape code");
+        return is_one_of(s->left.p[0], "\"\\/bfnrt") ? 0 : wrong(s, "in string escape code");
     for (int i = 0; i < 4; i++) {
         if (next(s) < 0)
             return -1;

@@ -52,8 +52,9 @@ static json_t *read_note(const struct sandbox *s)
     struct err e = {0};
 
     sandbox_info(s, &i);
-    if (!str_eq_c(i.dialect, SBX_DIALECT) || json_read(i.note, &note, &e) < 0)
-        return NULL;
+    if (!str_eq_c(i.dialect, SBX_DIALECT) || sbx_workdir(s).n == 0 ||
+        json_read(i.note, &note, &e) < 0)
+        return NULL; /* a runtime that does not isolate would write to the host */
     return note;
 }
 
