@@ -98,11 +98,21 @@ static int decode(struct request *r, struct str body, struct err *e)
                      e);
 }
 
+/* The body's text, where nobody needs it any more: the handler wipes its own copy. */
+static void wipe_secret(const struct op *op, struct str body)
+{
+    for (size_t i = 0; i < op->in_count && !op->creates; i++)
+        if (op->in[i].secret && op->in[i].type == OP_STR && body.n > 0)
+            mem_wipe((void *)(uintptr_t)body.p, body.n);
+}
+
 static void decode_and_run(struct request *r, struct str body)
 {
     struct err e = {0};
+    int decoded = decode(r, body, &e);
 
-    if (decode(r, body, &e) < 0)
+    wipe_secret(r->op, body);
+    if (decoded < 0)
         request_fail(r, &e);
     else
         idem_run(r, body, run_handler);

@@ -297,7 +297,7 @@ int agent_register(struct team *t, const struct agent_spec *s, struct agent *ret
         return -1;
     choose_mode(&a, s, bound, preset);
     /* The limit people set for it is not its own to forget. */
-    if (!known && !bound && s->task_max < 0)
+    if (bound == 0 && s->task_max < 0)
         a.task_max = t->conf.agent_tasks;
     else if (s->task_max > 0 && (a.task_max == 0 || s->task_max < a.task_max))
         a.task_max = s->task_max;

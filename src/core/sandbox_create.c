@@ -228,6 +228,7 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
     struct err e = {0};
     struct sandbox_mount mounts[MOUNTS_MAX];
     AUTO(sandbox_net_done) struct sandbox_net net = {0};
+    AUTO(mem_free) struct sandbox_secret *secrets = NULL;
     struct driver *d = NULL;
     struct image_use use;
     struct sandbox *s;
@@ -237,14 +238,16 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
         d = pick_driver(all, spec->runtime, &e);
     if (d && (spec->relay || spec->hub || spec->process_api) &&
         !(d->ops->caps & DRIVER_CAN_RELAY)) {
-        err_set(&e, ERR_UNSUPPORTED, 0, "field '%s': runtime '%s' has no relay",
+        err_set(&e, ERR_UNSUPPORTED, 0, "field '%s': runtime '%s' has none",
                 spec->relay ? "relay"
                 : spec->hub ? "hub"
                             : "process_api",
                 d->ops->name);
         d = NULL;
     }
-    if (d && sandbox_net_check(d, spec->network, spec->house_network ? NULL : by, &net, &e) < 0)
+    if (d &&
+        (sandbox_net_check(all, d, spec->network, spec->house_network ? NULL : by, &net, &e) < 0 ||
+         sandbox_secrets_check(all, spec, by, &secrets, &e) < 0))
         d = NULL;
     if (!d || sandbox_choose_image(all, spec->image, &use, &e) < 0) {
         if (spec->also)
@@ -259,6 +262,8 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
     s->mounts = mounts_copy(mounts, s->mount_count);
     s->driver = d;
     sandbox_net_take(s, &net);
+    s->secrets = TAKE(secrets);
+    s->secret_count = spec->secret_count;
     text_set(&s->runtime, str_of(d->ops->name));
     text_set(&s->owner, str_of(by->actor));
     (void)snprintf(s->actor, sizeof s->actor, "%s", by->actor);

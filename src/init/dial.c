@@ -300,26 +300,26 @@ static void on_relay(struct watch *w, uint32_t events)
 }
 
 /* TCP says nothing of who asks. */
-static void accept_tcp(int listener, enum guest_service service)
+static void accept_tcp(struct watch *w, enum guest_service service)
 {
-    AUTO(fd_close) int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    AUTO(fd_close) int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
     if (fd >= 0 && relays < RELAYS_MAX)
         relay_open(TAKE_FD(fd), service, GUEST_NO_ID);
     else if (fd < 0 && (errno == EMFILE || errno == ENFILE))
-        conn_spare_accept(listener);
+        conn_spare_accept(w->fd);
 }
 
 static void on_process(struct watch *w, uint32_t events)
 {
     (void)events;
-    accept_tcp(w->fd, GUEST_PROCESS_API);
+    accept_tcp(w, GUEST_PROCESS_API);
 }
 
 static void on_hub(struct watch *w, uint32_t events)
 {
     (void)events;
-    accept_tcp(w->fd, GUEST_API);
+    accept_tcp(w, GUEST_API);
 }
 
 static int listen_at(int family, const struct sockaddr *at, socklen_t size, struct watch *w,

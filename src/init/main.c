@@ -108,7 +108,7 @@ static int parse_fd(const char *text)
 
 static struct options parse(int argc, char **argv)
 {
-    struct options o = {-1, -1, -1, NULL, NULL, NULL, 0, 0};
+    struct options o = {.listen = -1, .filter = -1, .work = -1};
 
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--listen-fd") == 0)
@@ -174,11 +174,11 @@ int main(int argc, char **argv)
     }
     if (o.relay && (r = relay_listen(o.relay)) < 0)
         (void)fprintf(stderr, "holt-init: listen at '%s': %s\n", o.relay, strerror(-r));
-    if (o.hub && (r = hub_listen(o.hub)) < 0)
-        (void)fprintf(stderr, "holt-init: listen at '%s': %s\n", o.hub, strerror(-r));
     if (o.process && (r = process_listen((uint16_t)o.process)) < 0)
         (void)fprintf(stderr, "holt-init: listen on port %u: %s\n", (unsigned)o.process,
                       strerror(-r));
+    if (o.hub && (r = hub_listen(o.hub)) < 0)
+        (void)fprintf(stderr, "holt-init: listen at '%s': %s\n", o.hub, strerror(-r));
     for (;;) {
         conn_flush();
         loop_turn(sooner(group_timeout_ms(), sooner(conn_timeout_ms(), exec_timeout_ms())));

@@ -31,7 +31,8 @@ static const struct op_field sandbox_reply[] = {
           "pids, disk_bytes, nofile."),
     REPLY("unenforced", OP_LIST,
           "Limits that were asked for and that this host cannot enforce; 'kill' and 'pause' where "
-          "these are done by signals, without cgroups.",
+          "these are done by signals, without cgroups; 'network' of a raw one, where nothing is "
+          "judged.",
           .example = "disk"),
     REPLY("nesting", OP_BOOL, "May it make namespaces and mounts of its own?", .example = "false"),
     REPLY("rootfs", OP_CHOICE, "May its root file system be written?", .choices = op_rootfs,
@@ -49,6 +50,9 @@ static const struct op_field sandbox_reply[] = {
     REPLY("mounts", OP_JSON, "What is mounted in it, as it was asked for."),
     REPLY("volumes", OP_JSON,
           "The volumes it has, a list of {\"id\", \"name\", \"path\", \"read_only\"}."),
+    REPLY("secrets", OP_JSON,
+          "The secrets it may use, a list of {\"name\", \"env\", \"unreachable\"}; the last are "
+          "hosts of the secret that its network does not let it reach."),
     REPLY("execs_live", OP_INT, "How many commands run in it.", .example = "1"),
     REPLY("ttl_ms", OP_INT, "It is destroyed this long after it was made; null: never.",
           .nullable = true, .example = "3600000"),

@@ -73,6 +73,14 @@ static const struct {
     {"volume.list",     "ogpa"},
     {"volume.get",      "ogpa"},
     {"volume.remove",   "gpa"},
+    {"secret.create",   "pa"},
+    {"secret.set",      "pa"},
+    {"secret.list",     "opa"},
+    {"secret.get",      "opa"},
+    {"secret.remove",   "pa"},
+    {"ca",              "opa"},
+    {"rule.list",       "opa"},
+    {"rule.remove",     "pa"},
     /* an agent: as itself; the rules of core/agent.h, board.h, message.h say the rest */
     {"agent.register", "gpa"},
     {"agent.list", "ogpa"},
@@ -119,8 +127,6 @@ static const struct {
     {"task.unassign", "gpa"},
     {"task.move", "gpa"},
     {"task.review", "gpa"},
-    {"rule.list",       "opa"},
-    {"rule.remove",     "pa"},
 };
 static const struct {
     enum role role;
