@@ -1,6 +1,7 @@
 #include "api/handlers.h"
 
 #include "api/metrics.h"
+#include "ops/board.h"
 #include "ops/egress.h"
 #include "ops/event.h"
 #include "ops/exec.h"
@@ -8,7 +9,9 @@
 #include "ops/image.h"
 #include "ops/login.h"
 #include "ops/port.h"
+#include "ops/secret.h"
 #include "ops/server.h"
+#include "ops/team.h"
 #include "ops/token.h"
 #include "ops/volume.h"
 
@@ -75,10 +78,61 @@ const struct op_handler op_handlers[] = {
     {&op_volume_list,   volume_list_run},
     {&op_volume_get,    volume_get_run},
     {&op_volume_remove, volume_remove_run},
+    {&op_secret_create, secret_create_run},
+    {&op_secret_set,    secret_set_run},
+    {&op_secret_list,   secret_list_run},
+    {&op_secret_get,    secret_get_run},
+    {&op_secret_remove, secret_remove_run},
+    {&op_ca,            ca_run},
     {&op_rule_list,     rule_list_run},
     {&op_rule_remove,   rule_remove_run},
     {&op_port_tunnel,       port_tunnel_run},
     {&op_port_preview,      port_preview_run},
+    {&op_agent_register, team_run},
+    {&op_agent_list, team_run},
+    {&op_agent_get, team_run},
+    {&op_agent_update, team_run},
+    {&op_agent_remove, team_run},
+    {&op_agent_heartbeat, team_run},
+    {&op_agent_default_mode, team_run},
+    {&op_agent_checkpoint, team_run},
+    {&op_agent_checkpoints, team_run},
+    {&op_agent_pause, team_run},
+    {&op_agent_resume, team_run},
+    {&op_agent_revoke, team_run},
+    {&op_agent_revocation, team_run},
+    {&op_agent_ack, team_run},
+    {&op_revocation_list, team_run},
+    {&op_project_create, team_run},
+    {&op_project_list, team_run},
+    {&op_project_get, team_run},
+    {&op_project_remove, team_run},
+    {&op_project_join, team_run},
+    {&op_project_limit, team_run},
+    {&op_project_metrics, team_run},
+    {&op_project_file_read, project_file_read_run},
+    {&op_project_file_write, project_file_write_run},
+    {&op_project_file_remove, team_run},
+    {&op_project_file_list, team_run},
+    {&op_task_create, team_run},
+    {&op_task_list, team_run},
+    {&op_task_get, team_run},
+    {&op_task_history, team_run},
+    {&op_task_ready, team_run},
+    {&op_task_claim, team_run},
+    {&op_task_assign, team_run},
+    {&op_task_unassign, team_run},
+    {&op_task_move, team_run},
+    {&op_task_review, team_run},
+    {&op_message_send, team_run},
+    {&op_message_inbox, team_run},
+    {&op_message_ack, team_run},
+    {&op_message_history, team_run},
+    {&op_message_graph, team_run},
+    {&op_approval_list, team_run},
+    {&op_approval_get, team_run},
+    {&op_approval_approve, team_run},
+    {&op_approval_deny, team_run},
 };
 /* clang-format on */
 const size_t op_handler_count = ARRAY_LEN(op_handlers);

@@ -174,8 +174,8 @@ static void trim_rows(json_t *list, int64_t wanted)
 /* The first page asks with the user's own --limit (which the server checks); later pages for no
  * more than is missing.  A server that gives the same cursor again or an empty page ends the walk.
  */
-static int list_all(const struct cli *c, const struct op *op, const json_t *args, json_t **ret,
-                    struct err *e)
+int op_list(const struct cli *c, const struct op *op, const json_t *args, json_t **ret,
+            struct err *e)
 {
     AUTO(json_decref) json_t *all = NULL, *asked = json_copy((json_t *)args);
     AUTO(mem_free) char *cursor = xstrdup("");
@@ -251,7 +251,7 @@ int op_verb_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct
     AUTO(json_decref) json_t *v = NULL;
 
     if (cmd->op->reply == OP_REPLY_LIST) {
-        if (list_all(c, cmd->op, args, &v, e) < 0)
+        if (op_list(c, cmd->op, args, &v, e) < 0)
             return -1;
         return cli_print(c, v, &spec, e);
     }

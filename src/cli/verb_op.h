@@ -9,6 +9,9 @@ void op_target(const struct op *op, const json_t *args, struct buf *to); /* path
 void op_body(const struct op *op, const json_t *args, struct buf *to);   /* JSON, or nothing */
 CHECKED int op_request(const struct cli *c, const struct op *op, const json_t *args,
                        struct reply *ret, struct err *e);
+/* Every page of a list as one reply. */
+CHECKED int op_list(const struct cli *c, const struct op *op, const json_t *args, json_t **ret,
+                    struct err *e);
 /* A reply of bytes goes to standard output as it comes. */
 CHECKED int op_bytes(const struct cli *c, const struct op *op, const json_t *args, struct err *e);
 struct print_spec op_print_spec(const struct cli *c, const struct op *op);

@@ -89,6 +89,14 @@ static const struct cli_flag logs_flags[] = {
 static const struct cli_flag create_flags[] = {
     {{.name = "env", .type = OP_MAP}, 'e', false},
 };
+static const struct cli_flag secret_set_flags[] = {
+    {{.name = "host", .type = OP_LIST, .example = "api.github.com",
+      .text = "A host whose requests get the value: a name, or '*.example.com' with all below it; repeatable."}, 0, false},
+    {{.name = "method", .type = OP_LIST, .example = "GET", .text = "Only requests with this method; repeatable."}, 0, false},
+    {{.name = "value_file", .type = OP_STR, .example = "token.txt",
+      .text = "File that holds the value, - for standard input; without it the terminal is asked, or standard input read."}, 0, false},
+    {{.name = "keep_value", .type = OP_BOOL, .text = "Change only the rest: the value stays."}, 0, false},
+};
 static const struct cli_flag rm_flags[] = {
     {{.name = "sandboxes", .type = OP_LIST, .required = true, .positional = true, .example = "build",
       .text = "Ids or names of sandboxes."}, 0, false},
@@ -104,6 +112,16 @@ static const struct cli_flag port_forward_flags[] = {
       .text = "LOCAL:REMOTE; one number is both; :REMOTE takes a free local port."}, 0, false},
     {{.name = "address", .type = OP_STR, .preset = "127.0.0.1",
       .text = "Where to listen; whoever reaches it reaches the sandbox's port."}, 0, false},
+};
+
+static const struct cli_flag board_show_flags[] = {
+    {{.name = "project", .type = OP_STR, .required = true, .positional = true, .example = "pj_01k4r8w2m9h5t7c3xqvd",
+      .text = "The project's id."}, 0, false},
+    {{.name = "lanes", .type = OP_BOOL, .text = "One lane per owner."}, 0, false},
+};
+static const struct cli_flag project_put_flags[] = {
+    {{.name = "file", .type = OP_STR, .required = true, .positional = true, .example = "plan.md",
+      .text = "A file of this machine, or - for standard input."}, 0, false},
 };
 
 static const struct cli_flag sbx_flags[] = {
@@ -149,6 +167,9 @@ const struct verb verb_table[] = {
     {.verb = "image import", FLAGS(image_import_flags), .run = image_import_run,
      EXAMPLES("docker save app:1.2 | holt image import -", "holt image import rootfs.tar.gz --name base",
               "holt image import ./rootfs --name base")},
+    {.verb = "secret set", .fills = "value,hosts,methods", FLAGS(secret_set_flags), .run = secret_set_run,
+     EXAMPLES("holt secret set github-token --host api.github.com", "pass show openai | holt secret set openai --host api.openai.com --in header",
+              "holt secret set openai --keep-value --path '/v1/*'")},
     {.verb = "cp", .group = "file", .text = "Copy files and directories between this machine and a sandbox.",
      FLAGS(cp_flags), .run = cp_run,
      EXAMPLES("holt cp src build:/workspace", "holt cp build:/workspace/out.bin .", "holt cp build:/etc/. etc-copy",
@@ -171,6 +192,11 @@ const struct verb verb_table[] = {
              "A link to holt called sbx is this command. The exit status of exec -sync, -stream and -stream-raw is the command's.",
      FLAGS(sbx_flags), .run = sbx_run,
      EXAMPLES("holt sbx create -id demo", "holt sbx exec -id demo -stream-raw -- make test", "holt sbx status")},
+    {.verb = "board show", .group = "board", .text = "Show a project's board, column by column.", FLAGS(board_show_flags),
+     .run = board_show_run, EXAMPLES("holt board show pj_01k4r8w2m9h5t7c3xqvd", "holt board show pj_01k4r8w2m9h5t7c3xqvd --lanes")},
+    {.verb = "project put", .op = "project.file.write", .text = "Put a file of this machine into a project, as its next version.",
+     FLAGS(project_put_flags), .run = project_put_run,
+     EXAMPLES("holt project put pj_01k4r8w2m9h5t7c3xqvd docs/plan.md plan.md", "make report | holt project put pj_01k4r8w2m9h5t7c3xqvd out/report.txt -")},
     {.verb = "events", FLAGS(events_flags), .run = events_run,
      EXAMPLES("holt events --limit 20", "holt events -f", "holt events -f --type 'token.*' -o json",
               "holt events --since 2026-01-02T00:00:00Z --object token/")},

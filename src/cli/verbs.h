@@ -8,6 +8,7 @@
 
 VERB_RUN(attach_run);
 VERB_RUN(audit_verify_run);
+VERB_RUN(board_show_run);
 VERB_RUN(cat_run);
 VERB_RUN(completion_run);
 VERB_RUN(context_add_run);
@@ -21,8 +22,10 @@ VERB_RUN(exec_run);
 VERB_RUN(help_run);
 VERB_RUN(image_import_run);
 VERB_RUN(image_pull_run);
+VERB_RUN(secret_set_run);
 VERB_RUN(link_run);
 VERB_RUN(port_forward_run);
+VERB_RUN(project_put_run);
 VERB_RUN(rm_run);
 VERB_RUN(run_run);
 VERB_RUN(sbx_run);

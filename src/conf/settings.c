@@ -2,6 +2,7 @@
 #include "conf/setting.h"
 
 #include "base/mem.h"
+#include "proto/ip.h"
 
 #include <unistd.h>
 
@@ -104,6 +105,18 @@ static int check_host_mount(const char *value, struct err *e)
                    value);
 }
 
+static int check_raw_bridge(const char *value, struct err *e)
+{
+    struct str net, name = str_cut(str_of(value), ',', &net);
+    struct ip_net parsed;
+    struct err why;
+
+    if (value[0] == '\0' || (name.n > 0 && name.n < 16 && str_index(net, '/') > 0 &&
+                             str_index(net, ':') < 0 && ip_net_parse(net, &parsed, &why) == 0))
+        return 0;
+    return err_set(e, ERR_INVALID, 0, "it must be like 'br0,10.88.0.0/16'");
+}
+
 static int check_path(const char *value, struct err *e)
 {
     if (value[0] == '\0' || (value[0] == '/' && !strstr(value, "/../") && !strstr(value, "//")))
@@ -166,6 +179,9 @@ const struct setting setting_table[] = {
          .text = "PEM file with the certificate's key.")},
     {ROW(cors_origins, OP_LIST, .preset = "", .max = 256,
          .text = "Web origins whose pages may call the API from a browser; none by default."),
+     .check = check_origin, .reload = true},
+    {ROW(seed_origins, OP_LIST, .preset = "http://localhost:5173,http://127.0.0.1:5173", .max = 256,
+         .text = "Web origins whose pages may call the API on the seed ports, without cookies: the seeds' dashboards."),
      .check = check_origin, .reload = true},
     {ROW(hosts, OP_LIST, .preset = "", .max = 256,
          .text = "Further names that a request's Host may say, beside addresses and localhost: "
@@ -372,6 +388,9 @@ const struct setting setting_table[] = {
     {ROW(agent_missed, OP_INT, .preset = "3", .min = 1, .max = 1000000,
          .text = "An agent that made no checkpoint for so many cycles is stalled."),
      .reload = true},
+    {ROW(agent_tasks, OP_INT, .preset = "0", .max = 1000000,
+         .text = "Most open tasks, on all boards, of an agent that registers without a limit of its own; 0: its boards' limits only."),
+     .reload = true},
     {ROW(task_grace_ms, OP_DURATION, .preset = "60s", .max = 24LL * HOUR,
          .text = "Tasks of an agent that is offline or revoked for longer return to ready."),
      .reload = true},
@@ -399,14 +418,26 @@ const struct setting setting_table[] = {
 
     {ROW(bindir, OP_STR, .preset = "", .max = 1024,
          .text = "Directory of holt-spawn, holt-init and holt-egress; empty: where holtd itself is.")},
+    {ROW(intercept, OP_BOOL, .preset = "true",
+         .text = "May holt-egress open the TLS of hosts for which a sandbox has a secret, or a rule "
+                 "with methods or a path? Sandboxes with a network then trust an authority made "
+                 "for this installation (ca.crt in the state directory).")},
     {ROW(egress_dns, OP_STR, .preset = "", .max = 1024,
          .text = "Name servers that holt-egress asks for the names sandboxes may reach: "
                  "'ADDRESS[:PORT]', several with commas; empty: the system's. Read when "
                  "holt-egress starts.")},
+    {ROW(egress_ca_file, OP_STR, .preset = "", .max = 1024,
+         .text = "PEM file of authorities that holt-egress trusts, besides the system's, when it "
+                 "connects to hosts whose TLS it has opened. Read when holt-egress starts.")},
     {ROW(egress_ask_ms, OP_DURATION, .preset = "5m", .min = 1000, .max = 3600000,
          .text = "How long a person has to answer when a sandbox asks for a host; then no is the "
                  "answer."),
      .reload = true},
+    {ROW(raw_bridge, OP_STR, .preset = "", .max = 40,
+         .text = "The bridge that sandboxes with a raw network join, and its network: "
+                 "'NAME,ADDRESS/BITS'; its first address is the gateway and the name server, made "
+                 "by the operator. Empty: raw networks are refused. Needs root."),
+     .check = check_raw_bridge},
     {ROW(proxy_host, OP_STR, .preset = "", .max = 255,
          .text = "Opens the egress proxy on TCP too, for clients with credentials: the address "
                  "to listen on; a name: on all addresses. Empty: only sandboxes reach it."),

@@ -297,7 +297,9 @@ int agent_register(struct team *t, const struct agent_spec *s, struct agent *ret
         return -1;
     choose_mode(&a, s, bound, preset);
     /* The limit people set for it is not its own to forget. */
-    if (s->task_max > 0 && (a.task_max == 0 || s->task_max < a.task_max))
+    if (bound == 0 && s->task_max < 0)
+        a.task_max = t->conf.agent_tasks;
+    else if (s->task_max > 0 && (a.task_max == 0 || s->task_max < a.task_max))
         a.task_max = s->task_max;
     a.ticks = a.sequence = 0;
     a.registered_ms = a.heartbeat_ms = t->now_ms;

@@ -43,7 +43,7 @@ struct agent_spec {
     struct str name, type, metadata, tags;
     const enum agent_mode *mode; /* NULL: the default */
     bool by_itself;              /* the mode is the agent's own wish: bounded, not refused */
-    int64_t task_max;
+    int64_t task_max;            /* -1: the default of a new one */
 };
 
 /* 1: found, 0: there is none. */

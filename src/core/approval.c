@@ -143,8 +143,6 @@ static struct str or_empty(struct str s)
 int approval_all(struct team *t, const struct approval_filter *f, struct approval_list *ret,
                  struct err *e)
 {
-    int64_t limit = f->limit > 0 ? i64_min(f->limit, TEAM_PAGE_MAX) : TEAM_PAGE_MAX;
-
     return read_all(t,
                     APPROVAL_SELECT "WHERE (:state < 0 OR state = :state) AND "
                                     "(:agent = '' OR agent = :agent) AND "
@@ -154,7 +152,7 @@ int approval_all(struct team *t, const struct approval_filter *f, struct approva
                     PARAMS(P_INT("state", f->state), P_TEXT("agent", or_empty(f->agent)),
                            P_TEXT("sandbox", or_empty(f->sandbox)),
                            P_C("kind", f->kind ? f->kind : ""), P_TEXT("after", or_empty(f->after)),
-                           P_INT("limit", limit)),
+                           P_INT("limit", f->limit > 0 ? f->limit : TEAM_PAGE_MAX)),
                     ret, e);
 }
 
@@ -341,17 +339,17 @@ static int execute(struct team *t, struct approval *a, struct err *e)
         return yes ? execute_wish(t, a, e) : 0;
     if (a->scope == APPROVAL_ONCE)
         return 0;
-    if (a->scope == APPROVAL_ALWAYS && close_alike(t, a, e) < 0)
+    if (egress_rule_add(t,
+                        &(struct egress_rule){
+                            .sandbox = a->scope == APPROVAL_SANDBOX ? a->sandbox : STR(""),
+                            .tenant = a->tenant,
+                            .host = a->host,
+                            .port = a->port,
+                            .allow = yes,
+                        },
+                        e) < 0)
         return -1;
-    return egress_rule_add(t,
-                           &(struct egress_rule){
-                               .sandbox = a->scope == APPROVAL_SANDBOX ? a->sandbox : STR(""),
-                               .tenant = a->tenant,
-                               .host = a->host,
-                               .port = a->port,
-                               .allow = yes,
-                           },
-                           e);
+    return a->scope == APPROVAL_ALWAYS ? close_alike(t, a, e) : 0; /* who hears of it knows why */
 }
 
 int approval_decide(struct team *t, struct str id, const struct approval_decision *d,

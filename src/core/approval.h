@@ -53,7 +53,7 @@ struct approval_filter { /* empty members: any */
     struct str agent, sandbox;
     int state;        /* < 0: any */
     struct str after; /* an id */
-    int64_t limit;    /* 0: TEAM_PAGE_MAX, which is the most */
+    int64_t limit;    /* 0: TEAM_PAGE_MAX */
 };
 CHECKED int approval_all(struct team *t, const struct approval_filter *f, struct approval_list *ret,
                          struct err *e); /* oldest first */

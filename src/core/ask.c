@@ -27,17 +27,15 @@ struct rule { /* its texts are one allocation's */
     struct arena texts;
 };
 
-enum { SUB_APPROVALS, SUB_RULES, SUB_SANDBOXES, SUB_COUNT };
-
 struct asks {
     int refs; /* the owner's and each job's */
     struct asks_config c;
     struct list all;
     struct rule **rules; /* by id */
     size_t rule_count;
-    struct subscription *subs[SUB_COUNT];
-    bool stuck;   /* a subscription could not read the log */
-    bool closing; /* what is late is being closed */
+    struct subscription *sub; /* one, for the order: a rule, then what it answers */
+    bool stuck;               /* it could not read the log */
+    bool closing;             /* what is late is being closed */
     bool closed;
 };
 
@@ -401,9 +399,8 @@ static bool is_allowed_by_rule(const struct asks *a, const struct ask *q)
     return rule && rule->allow;
 }
 
-static int on_approval(void *arg, const struct event *ev)
+static void on_approval(struct asks *a, const struct event *ev)
 {
-    struct asks *a = arg;
     bool closed = str_eq_c(ev->type, "approval.closed");
     AUTO(json_decref) json_t *o = NULL;
     const char *reason;
@@ -411,25 +408,23 @@ static int on_approval(void *arg, const struct event *ev)
     struct err e;
 
     if (str_eq_c(ev->type, "approval.created") || json_read(ev->data, &o, &e) < 0)
-        return 0;
+        return;
     q = find_by_id(a, member(o, "id"));
     if (!q)
-        return 0;
+        return;
     reason = closed ? json_string_value(json_object_get(o, "reason")) : "a person said no";
     answer(a, q, str_eq_c(ev->type, "approval.approved") || (closed && is_allowed_by_rule(a, q)),
            reason ? reason : "");
-    return 0;
 }
 
-static int on_rule(void *arg, const struct event *ev)
+static void on_rule(struct asks *a, const struct event *ev)
 {
-    struct asks *a = arg;
     AUTO(json_decref) json_t *o = NULL;
     struct egress_rule r;
     struct err e;
 
     if (json_read(ev->data, &o, &e) < 0)
-        return 0;
+        return;
     r = (struct egress_rule){.id = member(o, "id"),
                              .sandbox = member(o, "sandbox"),
                              .tenant = member(o, "tenant"),
@@ -443,7 +438,6 @@ static int on_rule(void *arg, const struct event *ev)
     else
         rule_drop(a, r.id);
     sandboxes_learned(a->c.sandboxes, r.sandbox, r.tenant);
-    return 0;
 }
 
 static void forgotten(void *arg, const struct err *e)
@@ -474,13 +468,23 @@ static bool concerns(const struct asks *a, struct str sandbox)
     return false;
 }
 
-static int on_destroyed(void *arg, const struct event *ev)
+static void on_destroyed(struct asks *a, const struct event *ev)
 {
-    struct str kind, id;
+    struct str id;
 
-    kind = str_cut(ev->object, '/', &id);
-    if (str_eq_c(kind, "sandbox") && concerns(arg, id))
-        forget(arg, id);
+    (void)str_cut(ev->object, '/', &id);
+    if (concerns(a, id))
+        forget(a, id);
+}
+
+static int on_event(void *arg, const struct event *ev)
+{
+    if (str_starts(ev->type, STR("approval.")))
+        on_approval(arg, ev);
+    else if (str_starts(ev->type, STR("rule.")))
+        on_rule(arg, ev);
+    else if (str_eq_c(ev->type, "sandbox.destroyed"))
+        on_destroyed(arg, ev);
     return 0;
 }
 
@@ -509,8 +513,8 @@ void asks_tick(struct asks *a)
     int64_t now = clock_wall_ms();
     bool late = false;
 
-    for (size_t i = 0; a->stuck && i < SUB_COUNT; i++)
-        subscription_resume(a->subs[i]);
+    if (a->stuck)
+        subscription_resume(a->sub);
     a->stuck = false;
     LIST_EACH (&a->all, node) {
         const struct ask *q = LIST_ENTRY(node, struct ask, link);
@@ -536,25 +540,6 @@ static void take_pending(struct asks *a, const struct approval *p)
         forget(a, p->sandbox);
 }
 
-static void subscribe(struct asks *a)
-{
-    static const struct {
-        const char *type;
-        event_live each;
-    } all[SUB_COUNT] = {
-        [SUB_APPROVALS] = {"approval.*", on_approval},
-        [SUB_RULES] = {"rule.*", on_rule},
-        [SUB_SANDBOXES] = {"sandbox.destroyed", on_destroyed},
-    };
-
-    for (size_t i = 0; i < SUB_COUNT; i++)
-        a->subs[i] =
-            events_subscribe(a->c.events,
-                             &(struct event_filter){.type = str_of(all[i].type),
-                                                    .since_seq = events_head(a->c.events, NULL)},
-                             all[i].each, on_stuck, a);
-}
-
 int asks_open(const struct asks_config *c, struct asks **ret, struct err *e)
 {
     static const struct sandbox_asker ops = {on_ready, on_question, on_learned};
@@ -572,7 +557,9 @@ int asks_open(const struct asks_config *c, struct asks **ret, struct err *e)
     }
     for (size_t i = 0; i < j->rules.n; i++)
         rule_put(a, &j->rules.v[i]);
-    subscribe(a);
+    a->sub = events_subscribe(c->events,
+                              &(struct event_filter){.since_seq = events_head(c->events, NULL)},
+                              on_event, on_stuck, a);
     for (size_t i = 0; i < j->pending.n; i++)
         take_pending(a, &j->pending.v[i]);
     job_free(j);
@@ -587,8 +574,7 @@ struct asks *asks_close(struct asks *a)
         return NULL;
     a->closed = true;
     sandboxes_set_asker(a->c.sandboxes, NULL, NULL);
-    for (size_t i = 0; i < SUB_COUNT; i++)
-        subscription_end(a->subs[i]);
+    subscription_end(a->sub);
     while (!list_is_empty(&a->all)) /* holt-egress asks the next holtd */
         ask_free(LIST_ENTRY(a->all.next, struct ask, link));
     return asks_unref(a);

@@ -17,6 +17,7 @@ enum driver_cap {
     DRIVER_CAN_STOP = 2,  /* files stay after stop, start goes on with them */
     DRIVER_ISOLATES = 4,  /* not so: fake */
     DRIVER_CAN_RELAY = 8, /* /run/holt.sock inside leads to the API, port 2024 to process_api */
+    DRIVER_CAN_RAW = 16,  /* an interface, where the operator named a bridge */
 };
 
 enum limit_bit { /* which limits are (or were asked to be) enforced */
@@ -47,9 +48,11 @@ struct driver_spec { /* what to make; valid during the call */
     struct str *layers; /* ids, lowest first; none: the host's own /usr ("host" image) */
     size_t layer_count;
     struct sandbox_limits limits;
-    bool rootfs_ro, memory_upper, nesting, relay, process_api;
-    bool restart; /* the upper of an earlier life is there and is used again */
-    bool network; /* its connections lead to listeners; else to nothing */
+    bool rootfs_ro, memory_upper, nesting, relay, process_api, hub;
+    bool restart;  /* the upper of an earlier life is there and is used again */
+    bool network;  /* its connections lead to listeners; else to nothing */
+    bool raw;      /* it has an interface */
+    struct str ca; /* PEM of the authority that it is to trust; empty: none */
     const struct sandbox_mount *mounts;
     size_t mount_count;
 };
@@ -104,6 +107,7 @@ struct driver_allows {      /* by the operator; borrowed */
     char *const *host_dirs; /* below which sandboxes may mount; ":ro" behind one: read-only */
     size_t host_dir_count;
     bool nesting;
+    const char *bridge; /* "NAME,ADDRESS/BITS" for raw networks; NULL: none */
 };
 
 struct driver_config {

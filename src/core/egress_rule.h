@@ -21,7 +21,7 @@ struct egress_rule_list {
     size_t n;
 };
 
-#define EGRESS_RULES_MAX 4096
+#define EGRESS_RULES_MAX 1024
 
 /* In the place of one about the same. */
 CHECKED int egress_rule_add(struct team *t, const struct egress_rule *r, struct err *e);

@@ -17,6 +17,7 @@ struct team_conf {
     int64_t message_rate;  /* of one sender within a minute; 0: no limit */
     int64_t message_bytes; /* of one content */
     int64_t inbox_max;     /* messages kept for one receiver */
+    int64_t agent_tasks;   /* limit of an agent that names none; 0: none */
     int64_t objects_max;   /* agents, projects, mailboxes; cards, files of one project */
     int64_t file_versions; /* kept of one file */
     int64_t project_bytes; /* of one project's files, all versions */
@@ -40,7 +41,7 @@ struct team {
     size_t unused_count;
 };
 
-#define TEAM_NAME_MAX 128
+#define TEAM_NAME_MAX 128   /* fits PRINCIPAL_AGENT */
 #define TEAM_TEXT_MAX 65536 /* bytes of a description, a rationale, metadata */
 #define TEAM_TAGS_MAX 64
 #define TEAM_PAGE_MAX 1000 /* rows of one list */

@@ -10,7 +10,10 @@ int team_log(struct team *t, int64_t limit, struct event_list *ret, struct err *
                  "SELECT seq, time_ms, type, object, actor, data, audit, times FROM events WHERE "
                  "type LIKE 'agent.%' OR type LIKE 'task.%' OR type LIKE 'project.%' OR "
                  "type LIKE 'message.%' OR type LIKE 'approval.%' OR "
-                 "(audit = 1 AND object LIKE 'operation/hub.%') ORDER BY seq DESC LIMIT :limit",
+                 "(audit = 1 AND (object LIKE 'operation/hub.%' OR "
+                 "object LIKE 'operation/agent.%' OR object LIKE 'operation/task.%' OR "
+                 "object LIKE 'operation/project.%' OR object LIKE 'operation/message.%' OR "
+                 "object LIKE 'operation/approval.%')) ORDER BY seq DESC LIMIT :limit",
                  PARAMS(P_INT("limit", i64_min(limit, TEAM_PAGE_MAX))), &rows, e) < 0)
         return -1;
     while ((r = rows_step(rows, e)) > 0) {

@@ -31,7 +31,8 @@ static const struct op_field sandbox_reply[] = {
           "pids, disk_bytes, nofile."),
     REPLY("unenforced", OP_LIST,
           "Limits that were asked for and that this host cannot enforce; 'kill' and 'pause' where "
-          "these are done by signals, without cgroups.",
+          "these are done by signals, without cgroups; 'network' of a raw one, where nothing is "
+          "judged.",
           .example = "disk"),
     REPLY("nesting", OP_BOOL, "May it make namespaces and mounts of its own?", .example = "false"),
     REPLY("rootfs", OP_CHOICE, "May its root file system be written?", .choices = op_rootfs,
@@ -41,10 +42,17 @@ static const struct op_field sandbox_reply[] = {
           .example = "false"),
     REPLY("process_api", OP_BOOL, "Is agentbox's process_api on port 2024 inside?",
           .example = "false"),
+    REPLY("agent", OP_STR, "The agent of the team that it is; null: none.", .nullable = true,
+          .example = "claude"),
+    REPLY("hub", OP_BOOL, "May what runs inside reach the team's hub, at http://hub:8080?",
+          .example = "false"),
     REPLY("labels", OP_MAP, "Names and values of the owner's choice.", .example = "team=blue"),
     REPLY("mounts", OP_JSON, "What is mounted in it, as it was asked for."),
     REPLY("volumes", OP_JSON,
           "The volumes it has, a list of {\"id\", \"name\", \"path\", \"read_only\"}."),
+    REPLY("secrets", OP_JSON,
+          "The secrets it may use, a list of {\"name\", \"env\", \"unreachable\"}; the last are "
+          "hosts of the secret that its network does not let it reach."),
     REPLY("execs_live", OP_INT, "How many commands run in it.", .example = "1"),
     REPLY("ttl_ms", OP_INT, "It is destroyed this long after it was made; null: never.",
           .nullable = true, .example = "3600000"),

@@ -1,3 +1,4 @@
+#include "ops/board.h"
 #include "ops/egress.h"
 #include "ops/event.h"
 #include "ops/exec.h"
@@ -5,7 +6,9 @@
 #include "ops/image.h"
 #include "ops/login.h"
 #include "ops/port.h"
+#include "ops/secret.h"
 #include "ops/server.h"
+#include "ops/team.h"
 #include "ops/token.h"
 #include "ops/volume.h"
 
@@ -72,10 +75,61 @@ const struct op *const op_table[] = {
     &op_volume_list,
     &op_volume_get,
     &op_volume_remove,
+    &op_secret_create,
+    &op_secret_set,
+    &op_secret_list,
+    &op_secret_get,
+    &op_secret_remove,
+    &op_ca,
     &op_rule_list,
     &op_rule_remove,
     &op_port_tunnel,
     &op_port_preview,
+    &op_agent_register,
+    &op_agent_list,
+    &op_agent_get,
+    &op_agent_update,
+    &op_agent_remove,
+    &op_agent_heartbeat,
+    &op_agent_default_mode,
+    &op_agent_checkpoint,
+    &op_agent_checkpoints,
+    &op_agent_pause,
+    &op_agent_resume,
+    &op_agent_revoke,
+    &op_agent_revocation,
+    &op_agent_ack,
+    &op_revocation_list,
+    &op_project_create,
+    &op_project_list,
+    &op_project_get,
+    &op_project_remove,
+    &op_project_join,
+    &op_project_limit,
+    &op_project_metrics,
+    &op_project_file_read,
+    &op_project_file_write,
+    &op_project_file_remove,
+    &op_project_file_list,
+    &op_task_create,
+    &op_task_list,
+    &op_task_get,
+    &op_task_history,
+    &op_task_ready,
+    &op_task_claim,
+    &op_task_assign,
+    &op_task_unassign,
+    &op_task_move,
+    &op_task_review,
+    &op_message_send,
+    &op_message_inbox,
+    &op_message_ack,
+    &op_message_history,
+    &op_message_graph,
+    &op_approval_list,
+    &op_approval_get,
+    &op_approval_approve,
+    &op_approval_deny,
     NULL,
 };
 /* clang-format on */
@@ -89,7 +143,13 @@ const struct op_group op_groups[] = {
     {"port", "Servers inside a sandbox."},
     {"image", "Images: what sandboxes start from."},
     {"volume", "Volumes: files that several sandboxes have."},
+    {"secret", "Secrets: values that sandboxes use and never hold."},
     {"rule", "Rules: what sandboxes may reach because a person said so."},
+    {"agent", "Agents: who works here, how far each may go alone, and what people told it."},
+    {"project", "Projects: a board, files and members."},
+    {"board", "Boards: tasks and who does them."},
+    {"msg", "Messages between agents and people."},
+    {"approval", "Approvals: questions to people, in one queue."},
     {"token", "Tokens: who may ask, and for what."},
     {"event", "Events: every change of state, in order, kept and replayable."},
     {"audit", "Audit: who read what, what was refused, and the proof that nothing was changed."},
@@ -120,6 +180,7 @@ const char *perm_name(enum perm p)
         [PERM_SANDBOX_WRITE] = "sandbox.write",
         [PERM_SANDBOX_CONTENT] = "sandbox.content",
         [PERM_IMAGE_WRITE] = "image.write",
+        [PERM_SECRETS] = "secrets",
         [PERM_TEAM_READ] = "team.read",
         [PERM_TEAM_WRITE] = "team.write",
         [PERM_TEAM_RULE] = "team.rule",

@@ -39,6 +39,12 @@ struct host {
         struct sock_fprog all; /* of init and all it starts */
         int command_fd;        /* a sealed memfd with the second filter, of commands only */
     } filter, nesting_filter;
+    int home_net; /* the network namespace that we were started in */
+    struct host_bridge {
+        char name[16]; /* "": none */
+        uint32_t base; /* of its network; the first address is its own */
+        uint8_t bits;
+    } bridge; /* of sandboxes with a raw network */
     int netns[HOST_NETNS_MAX];
     uint32_t netns_n, netns_want;
 };
@@ -58,6 +64,7 @@ mode_t host_box_mode(void); /* of sb/ and sb/ID */
 CHECKED int host_hand_over(int dir, const char *name); /* 0, or -1 with errno set */
 /* Before host_init; opened by it. */
 CHECKED int host_allow(const char *path, bool writable, struct err *e);
+CHECKED int host_bridge(const char *value, struct err *e); /* BRIDGE,ADDRESS/BITS */
 /* Without root: a user namespace in which we are it. */
 CHECKED int host_become_root(struct err *e);
 CHECKED int host_compile_filter(struct err *e);

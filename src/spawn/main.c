@@ -1,6 +1,6 @@
 /* holt-spawn: the only privileged part.
  * Usage: holt-spawn --state DIR --init PROGRAM [--user NAME] [--allow DIR | --allow-write DIR]...
- *        [--nesting yes]
+ *        [--nesting yes] [--bridge NAME,ADDRESS/BITS]
  * --user: who holtd runs as, where that is not our own user. */
 #include "base/clock.h"
 #include "base/fd.h"
@@ -62,6 +62,8 @@ struct arguments {
 
 static int parse(int argc, char **argv, struct arguments *ret, struct err *e)
 {
+    int r = 0;
+
     for (int i = 1; i + 1 < argc; i += 2) {
         const char *name = argv[i], *value = argv[i + 1];
 
@@ -73,15 +75,20 @@ static int parse(int argc, char **argv, struct arguments *ret, struct err *e)
             ret->user = value;
         else if (strcmp(name, "--nesting") == 0)
             host.nesting = strcmp(value, "yes") == 0;
-        else if (strcmp(name, "--allow") != 0 && strcmp(name, "--allow-write") != 0)
-            return err_set(e, ERR_INVALID, 0, "unknown argument '%s'", name);
-        else if (host_allow(value, strcmp(name, "--allow-write") == 0, e) < 0)
+        else if (strcmp(name, "--bridge") == 0)
+            r = host_bridge(value, e);
+        else if (strcmp(name, "--allow") == 0 || strcmp(name, "--allow-write") == 0)
+            r = host_allow(value, strcmp(name, "--allow-write") == 0, e);
+        else
+            r = err_set(e, ERR_INVALID, 0, "unknown argument '%s'", name);
+        if (r < 0)
             return -1;
     }
     if (!ret->state || !ret->init || argc % 2 == 0)
         return err_set(e, ERR_INVALID, 0,
                        "usage: holt-spawn --state DIR --init PROGRAM [--user NAME] "
-                       "[--allow DIR | --allow-write DIR]... [--nesting yes]");
+                       "[--allow DIR | --allow-write DIR]... [--nesting yes] "
+                       "[--bridge NAME,ADDRESS/BITS]");
     return 0;
 }
 
@@ -101,6 +108,7 @@ static int start(int argc, char **argv, struct err *e)
 
     if (parse(argc, argv, &a, e) < 0 || find_user(a.user, e) < 0)
         return -1;
+    host.home_net = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     loop_init();
     watch_signals();
     if (host_init(a.state, a.init, e) < 0 || lock_state(e) < 0)

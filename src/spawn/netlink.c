@@ -50,6 +50,16 @@ void nl_begin(struct nl_batch *b, uint16_t type, uint16_t flags, const void *hea
     grow_message(b);
 }
 
+void nl_raw(struct nl_batch *b, const void *p, size_t n)
+{
+    uint8_t *to = room(b, n);
+
+    if (!to)
+        return;
+    memcpy(to, p, n);
+    grow_message(b);
+}
+
 void nl_attr(struct nl_batch *b, uint16_t type, const void *p, size_t n)
 {
     struct nlattr a = {.nla_len = (uint16_t)(sizeof a + n), .nla_type = type};

@@ -19,6 +19,7 @@ struct nl_batch {
 
 /* Begins a message; head: what follows the netlink header. */
 void nl_begin(struct nl_batch *b, uint16_t type, uint16_t flags, const void *head, size_t n);
+void nl_raw(struct nl_batch *b, const void *p, size_t n); /* a head within an attribute */
 void nl_attr(struct nl_batch *b, uint16_t type, const void *p, size_t n);
 void nl_attr_text(struct nl_batch *b, uint16_t type, const char *text); /* with its NUL */
 void nl_attr_be32(struct nl_batch *b, uint16_t type, uint32_t v);

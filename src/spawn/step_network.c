@@ -316,6 +316,18 @@ static int open_listeners(struct sandbox *s, struct err *e)
     return 0;
 }
 
+int network_enter(const struct sandbox *s, struct err *e)
+{
+    char path[48];
+    AUTO(fd_close) int ns = -1;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/ns/net", s->pid);
+    ns = s->pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (ns < 0 || setns(ns, CLONE_NEWNET) < 0)
+        return err_set(e, ERR_CONFLICT, ns < 0 ? ESRCH : errno, "enter its network");
+    return 0;
+}
+
 int step_network(struct sandbox *s, struct err *e)
 {
     if (!(s->flags & SPAWN_NETWORK))
@@ -334,24 +346,12 @@ int undo_network(struct sandbox *s)
     return 0;
 }
 
-/* Whoever had them before is gone, or the ports would be taken. */
-static int open_again(struct sandbox *s, struct err *e)
-{
-    char path[48];
-    AUTO(fd_close) int ns = -1;
-
-    (void)snprintf(path, sizeof path, "/proc/%d/ns/net", s->pid);
-    ns = s->pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (ns < 0 || setns(ns, CLONE_NEWNET) < 0)
-        return err_set(e, ERR_CONFLICT, ns < 0 ? ESRCH : errno, "enter its network");
-    return open_listeners(s, e);
-}
-
 int sandbox_listeners(struct sandbox *s, struct spawn_listeners *ret, struct err *e)
 {
     if (!(s->flags & SPAWN_NETWORK))
         return err_set(e, ERR_CONFLICT, 0, "sandbox '%s' was made without a network", s->id);
-    if (s->net[SPAWN_LISTENER_TCP4] < 0 && open_again(s, e) < 0) {
+    /* Whoever had them before is gone, or the ports would be taken. */
+    if (s->net[SPAWN_LISTENER_TCP4] < 0 && (network_enter(s, e) < 0 || open_listeners(s, e) < 0)) {
         (void)undo_network(s);
         return err_wrap(e, "listen in sandbox '%s'", s->id);
     }
@@ -361,18 +361,36 @@ int sandbox_listeners(struct sandbox *s, struct spawn_listeners *ret, struct err
 }
 
 /* The child's: an image may have a link there, to a file that is not in it. */
-int step_resolver(struct sandbox *s, struct err *e)
+static int write_etc(const char *path, struct str text, struct err *e)
 {
-    static const char text[] = "nameserver 127.0.0.1\noptions timeout:5\n";
     AUTO(fd_close) int fd = -1;
 
-    if (!(s->flags & SPAWN_NETWORK))
-        return 0;
     (void)mkdir("/etc", 0755);
-    (void)unlink("/etc/resolv.conf");
-    fd = open("/etc/resolv.conf", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    if (fd < 0 || fd_write_all(fd, text, sizeof text - 1) < 0)
-        return err_set(e, ERR_INTERNAL, errno, "write /etc/resolv.conf");
-    return fchmod(fd, 0644) < 0 ? err_set(e, ERR_INTERNAL, errno, "open /etc/resolv.conf to all")
-                                : 0;
+    (void)unlink(path);
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0 || fd_write_all(fd, text.p, text.n) < 0)
+        return err_set(e, ERR_INTERNAL, errno, "write %s", path);
+    return fchmod(fd, 0644) < 0 ? err_set(e, ERR_INTERNAL, errno, "open %s to all", path) : 0;
+}
+
+int step_resolver(struct sandbox *s, struct err *e)
+{
+    char server[INET_ADDRSTRLEN] = "127.0.0.1", text[64];
+
+    if (!(s->flags & (SPAWN_NETWORK | SPAWN_RAW)))
+        return 0;
+    if (s->flags & SPAWN_RAW)
+        interface_gateway(server);
+    (void)snprintf(text, sizeof text, "nameserver %s\noptions timeout:5\n", server);
+    return write_etc("/etc/resolv.conf", str_of(text), e);
+}
+
+/* After a restart the file is there, maybe with what commands added. */
+int step_hub(struct sandbox *s, struct err *e)
+{
+    if (!(s->flags & SPAWN_HUB) || (s->flags & SPAWN_RESTART))
+        return 0;
+    return write_etc(
+        "/etc/hosts",
+        STR("127.0.0.1 localhost\n::1 localhost\n" SPAWN_HUB_ADDRESS " " SPAWN_HUB_NAME "\n"), e);
 }

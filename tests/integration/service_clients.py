@@ -206,7 +206,7 @@ class Surfer(Client):
         w = self.world
         p = w.peer
         self.policy = {"mode": "allowlist", "allow": [{"host": "web.test", "ports": [p.web]}, {"host": "echo.test", "ports": [p.echo]},
-                                                      {"cidr": "127.0.0.1/32", "ports": [p.web, p.echo]}], "deny": [], "unknown": "deny"}
+                                                      {"cidr": "127.0.0.1/32", "ports": [p.web, p.echo]}], "deny": ["evil.test"], "unknown": "ask"}
         self.box = w.create(self.key(), network=self.policy)
         self.policy = w.insist(lambda: w.once("GET", self.box.path))[1]["network"]
         self.who = self.key()
@@ -215,29 +215,37 @@ class Surfer(Client):
         assert status in (200, 202), r
         self.exec = r["id"]
         wait_for(lambda: p.flowed(self.who), 20)
+        self.ask()
         w.things.append(self)
         while self.on():
-            self.surf(self.rng.random() < 0.5)
+            self.surf(self.rng.choice(("web", "evil", "asked")))
 
-    def surf(self, allowed):
+    def ask(self):
+        """One more host, by a person's word, for this sandbox."""
+        w = self.world
+        w.holtd.ok("POST", f"{self.box.path}/execs", {"command": ["curl", "-s", f"http://asked.test:{w.peer.web}/"], "background": True})
+        [q] = wait_for(lambda: w.holtd.ok("GET", f"{API}/approvals?state=pending&sandbox={self.box.id}")["approvals"], 20)
+        w.holtd.ok("POST", f"{API}/approvals/{q['id']}/approve", {"scope": "sandbox"})
+
+    def surf(self, host):
         """From within; what the daemon's death leaves unsaid is not judged."""
         w = self.world
-        url = f"http://{'web' if allowed else 'evil'}.test:{w.peer.web}/"
+        url = f"http://{host}.test:{w.peer.web}/"
         key = f"x-{self.key()}"
         status, r = w.insist(lambda: w.once("POST", f"{self.box.path}/execs", {
             "command": ["curl", "-sS", "-m", "20", "-o", "/dev/null", "-w", "%{http_code}", url]}, key))
         assert status == 200, r
         if w.egress_died.is_set() and r["stdout"] not in ("200", "403"):
             return  # its proxy went away under it
-        assert r["stdout"] == ("200" if allowed else "403"), (url, r["stdout"], r["stderr"])
+        assert r["stdout"] == ("403" if host == "evil" else "200"), (url, r["stdout"], r["stderr"])
 
     def check(self):
         w = self.world
         assert w.holtd.ok("GET", self.box.path)["network"] == self.policy
         w.egress_died.clear()
         wait_for(lambda: w.peer.grows(self.who), 20)
-        self.surf(True)
-        self.surf(False)
+        for host in ("web", "evil", "asked"):
+            self.surf(host)
         w.holtd.ok("POST", f"{self.box.path}/execs", {"command": ["touch", "/tmp/stop"]})
         x = wait_for(lambda: (lambda x: x if x["state"] != "running" else None)(w.holtd.ok("GET", f"{self.box.path}/execs/{self.exec}")), 30)
         breaks, sent = map(int, w.output(self.box, type("X", (), {"id": self.exec}), "stdout").split())

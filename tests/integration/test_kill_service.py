@@ -1,5 +1,5 @@
 """Kills at random times under users of sbx, agentbox, the native interface and the network: holtd, holt-spawn, both,
-holt-egress.  Exec records, `seq` of streams and policies are as before, open connections outlive holtd and holt-spawn
+holt-egress.  Exec records, `seq` of streams, policies and what people answered are as before, open connections outlive holtd and holt-spawn
 (bytes flow while there is none), and nothing is left.
 
 HOLT_SOAK=1: 120 rounds, else 8.  HOLT_SOAK_SEED=N repeats a run's choices of what is killed and when.
@@ -88,7 +88,7 @@ def fds(house):
 def test_daemons_die_under_the_service(tmp_path):
     seed = os.environ.get("HOLT_SOAK_SEED", str(random.SystemRandom().randrange(10**6)))
     print(f"HOLT_SOAK_SEED={seed}")
-    names = egress.Names({"web.test": ["127.0.0.1"], "echo.test": ["127.0.0.1"]})
+    names = egress.Names({"web.test": ["127.0.0.1"], "echo.test": ["127.0.0.1"], "asked.test": ["127.0.0.1"]})
     peer = Peer(egress.Peer)
     house = House(tmp_path / "h", "--egress-dns", names.address)
     base = head = None

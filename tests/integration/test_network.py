@@ -8,6 +8,7 @@ import pytest
 
 from daemon import BUILD, Holtd, Program, environment, free_ports, is_running, wait_for
 from egress import Names, Peer, basic, connect, echo, http_echo, jwt
+from home import Home
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +151,7 @@ def test_the_environment_leads_to_the_proxy(holtd, box, web):
     out = run(holtd, box, ["env"])[1].splitlines()
     for name in ("HTTP_PROXY", "https_proxy", "ALL_PROXY", "npm_config_proxy", "CARGO_HTTP_PROXY", "PIP_PROXY"):
         assert f"{name}=http://127.0.0.1:3128" in out
-    assert "NO_PROXY=localhost,127.0.0.1,::1,.localhost" in out
+    assert "NO_PROXY=localhost,127.0.0.1,::1,.localhost,hub" in out
     assert run(holtd, box, ["sh", "-c", "echo $HTTP_PROXY"], env={"HTTP_PROXY": "mine"})[1] == "mine\n"
     none = create(holtd, "none")
     assert "HTTP_PROXY" not in run(holtd, none, ["env"])[1]
@@ -170,8 +171,8 @@ def test_a_policy_is_changed_while_the_sandbox_runs(holtd, web):
     holtd.ok("PATCH", f"/holt/v1/sandboxes/{box}", {"network": "none"})
     assert run(holtd, box, url)[1] == "403"
     assert holtd.ok("GET", f"/holt/v1/sandboxes/{box}")["network"] == {"mode": "none"}
-    for bad, status, why in (("all", 400, "'mode'"), ({"mode": "raw"}, 501, "raw"), ({"allow": ["a b"]}, 400, "rule 1 of 'allow'"),
-                             ({"allow": [{"host": "a.b", "methods": ["GET"]}]}, 501, "interception"), (7, 400, "network")):
+    for bad, status, why in (("all", 400, "'mode'"), ({"mode": "raw"}, 409, "without an interface"), ({"allow": ["a b"]}, 400, "rule 1 of 'allow'"),
+                             ({"allow": [{"host": "a.b", "methods": ["get"]}]}, 400, "methods"), (7, 400, "network")):
         code, body, _ = holtd.request("PATCH", f"/holt/v1/sandboxes/{box}", {"network": bad})
         assert code == status and why in body["error"]["message"], body
     none = create(holtd, "none")
@@ -252,3 +253,31 @@ def test_connections_outlive_holtd_and_holt_egress_comes_back(tmp_path_factory, 
     finally:
         slow.close()
         d.stop()
+
+
+@pytest.mark.parametrize("mode", ["rootless", "ranges"])
+def test_an_ordinary_user_has_the_same(names, web, secure, mode):
+    home = Home(mode)
+    try:
+        d = home.native("--egress-dns", names.address)
+        try:
+            box = create(d, policy(web, secure))
+            url = f"http://web.test:{web.port}/x"
+            for more in ([], ["--noproxy", "*"]):
+                code, out, err = run(d, box, ["curl", "-sS", *more, url])
+                assert code == 0 and out.startswith("GET /x HTTP/1.1"), err
+                assert run(d, box, ["curl", "-sSk", *more, f"https://secure.test:{secure.port}/"])[0] == 0
+            assert "is refused: no rule allows" in run(d, box, ["curl", "-sS", f"http://evil.test:{web.port}/"])[1]
+            for target in (f"http://evil.test:{web.port}/", "http://8.8.8.8/", f"http://127.0.0.1:{d.port}/", "http://[2001:db8::1]/"):
+                assert run(d, box, ["curl", "-sS", "-m", "10", "--noproxy", "*", target])[0] != 0, target
+            code, body, _ = d.request("POST", "/holt/v1/sandboxes", {"network": "raw"})
+            assert code == 501 and "root" in body["error"]["message"] and "open" in body["error"]["hint"], body
+            first = egress_pid(d)
+            os.kill(first, signal.SIGKILL)
+            wait_for(lambda: egress_pid(d) not in (0, first))
+            wait_for(lambda: run(d, box, ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", url])[1] == "200")
+            assert d.request("DELETE", f"/holt/v1/sandboxes/{box}")[0] == 204
+        finally:
+            d.stop()
+    finally:
+        home.close()

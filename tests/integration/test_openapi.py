@@ -55,7 +55,7 @@ def test_every_operation_is_served(holtd, document):
         seen += 1
         assert status not in (405, 501), (method, path)
         if status == 404:
-            assert "{id}" in path, (method, path, reply)
+            assert "{" in path, (method, path, reply)
         assert str(status) in op["responses"] or "default" in op["responses"], (method, path, status)
     assert seen >= 8
 

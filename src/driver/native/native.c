@@ -93,9 +93,9 @@ static void native_create(struct driver *d, const struct driver_spec *s, driver_
         .flags = (s->restart ? (uint32_t)SPAWN_RESTART : 0) |
                  (s->rootfs_ro ? (uint32_t)SPAWN_ROOTFS_RO : 0) |
                  (s->nesting ? (uint32_t)SPAWN_NESTING : 0) |
-                 (s->relay ? (uint32_t)SPAWN_RELAY : 0) |
+                 (s->relay ? (uint32_t)SPAWN_RELAY : 0) | (s->hub ? (uint32_t)SPAWN_HUB : 0) |
                  (s->process_api ? (uint32_t)SPAWN_PROCESS : 0) |
-                 (s->network ? (uint32_t)SPAWN_NETWORK : 0) |
+                 (s->network ? (uint32_t)SPAWN_NETWORK : 0) | (s->raw ? (uint32_t)SPAWN_RAW : 0) |
                  (s->memory_upper ? 0 : (uint32_t)SPAWN_UPPER_DISK),
         .memory_bytes = (uint64_t)s->limits.memory_bytes,
         .disk_bytes = (uint64_t)s->limits.disk_bytes,
@@ -104,6 +104,7 @@ static void native_create(struct driver *d, const struct driver_spec *s, driver_
         .nofile = (uint32_t)s->limits.nofile,
         .layers = {.count = (uint32_t)s->layer_count, .items = layers},
         .mounts = {.count = (uint32_t)s->mount_count, .items = mounts},
+        .ca = s->ca,
     };
     call_ask(c, &m);
 }
@@ -334,7 +335,7 @@ void native_list(struct driver *d, driver_list_cb done, void *arg)
 /* What the operator allows, as holt-spawn's arguments: it checks for itself. */
 static void take_allowed(struct spawn_link_home *h, const struct driver_allows *a)
 {
-    h->allowed = xzalloc((2 * a->host_dir_count + 2) * sizeof *h->allowed);
+    h->allowed = xzalloc((2 * a->host_dir_count + 4) * sizeof *h->allowed);
     for (size_t i = 0; i < a->host_dir_count; i++) {
         struct str dir = str_of(a->host_dirs[i]);
         bool readonly = str_ends(dir, STR(":ro"));
@@ -346,6 +347,10 @@ static void take_allowed(struct spawn_link_home *h, const struct driver_allows *
     if (a->nesting) {
         h->allowed[h->allowed_n++] = xstrdup("--nesting");
         h->allowed[h->allowed_n++] = xstrdup("yes");
+    }
+    if (a->bridge) {
+        h->allowed[h->allowed_n++] = xstrdup("--bridge");
+        h->allowed[h->allowed_n++] = xstrdup(a->bridge);
     }
 }
 
@@ -460,7 +465,8 @@ static uint32_t native_enforces(const struct driver *d)
 
 const struct driver_ops driver_native = {
     .name = "native",
-    .caps = DRIVER_CAN_PAUSE | DRIVER_CAN_STOP | DRIVER_ISOLATES | DRIVER_CAN_RELAY,
+    .caps =
+        DRIVER_CAN_PAUSE | DRIVER_CAN_STOP | DRIVER_ISOLATES | DRIVER_CAN_RELAY | DRIVER_CAN_RAW,
     .open = native_open,
     .close = native_close,
     .enforces = native_enforces,

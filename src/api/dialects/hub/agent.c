@@ -45,7 +45,7 @@ int hub_agent_register(struct hub_call *c, struct err *e)
     if (hub_text(c, "name", &s.name, e) < 0 || hub_text(c, "type", &s.type, e) < 0 ||
         hub_text(c, "autonomy_mode", &wish, e) < 0 || hub_tags(c, "capabilities", &s.tags, e) < 0 ||
         hub_object(c, "metadata", &s.metadata, e) < 0 ||
-        hub_int(c, "max_concurrent_tasks", 0, &s.task_max, e) < 0)
+        hub_int(c, "max_concurrent_tasks", -1, &s.task_max, e) < 0)
         return -1;
     if (s.name.n == 0)
         return required("name", e);

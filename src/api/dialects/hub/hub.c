@@ -3,18 +3,16 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 
-#include <inttypes.h>
-
 struct hub_job {
-    struct waiter waiter;
-    struct api *api;
+    struct team_job job;
     const struct hub_row *row;
     struct hub_call c;
-    struct principal by; /* without its token */
 };
 
-static void job_free(struct hub_job *j)
+static void job_free(struct team_job *job)
 {
+    struct hub_job *j = CONTAINER_OF(job, struct hub_job, job);
+
     json_decref(j->c.body);
     buf_done(&j->c.reply);
     arena_done(&j->c.arena);
@@ -65,12 +63,7 @@ static void fail(struct request *r, const struct hub_job *j, const struct err *e
 {
     bool task = e->code == ERR_NOT_FOUND && str_starts(str_of(e->object), STR("task/"));
 
-    if (e->code == ERR_FORBIDDEN || e->code == ERR_LIMIT)
-        request_audit(r, "request.refused", NULL, err_table[e->code].http);
-    if (e->code == ERR_LIMIT && j->c.t.retry_ms > 0)
-        xchg_add_header(
-            r->x, "retry-after",
-            str_of(arena_printf(xchg_arena(r->x), "%" PRId64, (j->c.t.retry_ms + 999) / 1000)));
+    team_refused(r, &j->c.t, e);
     if (task && j->row->task_400)
         send_error(r, 400, "Task not found", e);
     else
@@ -92,104 +85,26 @@ bool hub_owns(struct str path)
 
 /* --- one request --- */
 
-static int work(struct store_tx *tx, void *arg, struct err *e)
+static int run(struct team_job *job, struct err *e)
 {
-    struct hub_job *j = arg;
+    struct hub_job *j = CONTAINER_OF(job, struct hub_job, job);
 
-    team_enter(&j->c.t, tx);
-    buf_clear(&j->c.reply);
     j->c.w = (struct jw){.to = &j->c.reply};
     return j->row->run(&j->c, e);
 }
 
-static void token_gone(void *arg, const struct err *e)
+static void answer(struct request *r, struct team_job *job, const struct err *e)
 {
-    (void)arg, (void)e; /* it is refused from now on in any case */
-}
+    struct hub_job *j = CONTAINER_OF(job, struct hub_job, job);
 
-/* The tokens that registering made for an agent, or all of its; but not `keep`. */
-static void revoke_tokens(struct hub_job *j, const char *agent, const char *name, const char *keep)
-{
-    struct identity *i = j->api->c.identity;
-    const struct token *t = identity_next(i, STR(""));
-
-    while (t) {
-        char id[ID_SIZE];
-
-        memcpy(id, t->id, sizeof id);
-        if (t->agent && strcmp(t->agent, agent) == 0 && strcmp(id, keep) != 0 &&
-            (!name || strcmp(t->name, name) == 0))
-            identity_revoke(i, str_of(id), &j->by, token_gone, NULL);
-        t = identity_next(i, str_of(id));
-    }
-}
-
-static void worked(void *arg, const struct err *e)
-{
-    struct hub_job *j = arg;
-    struct request *r = waiter_end(&j->waiter);
-
-    if (e->code == ERR_NONE)
-        team_settle(j->api, &j->c.t);
-    if (e->code == ERR_NONE && j->row->takes_tokens && team_is_person(&j->c.t))
-        revoke_tokens(j, j->c.path.v[0].p, NULL, "");
-    if (r && e->code != ERR_NONE) {
+    if (e->code != ERR_NONE) {
         fail(r, j, e);
-    } else if (r) {
-        if (j->row->audited)
-            request_audit(r, "request.read", NULL, 200);
-        buf_add_char(&j->c.reply, '\n');
-        request_send(r, j->c.status ? j->c.status : 200, "application/json", buf_str(&j->c.reply));
+        return;
     }
-    job_free(j);
-}
-
-static int also_work(struct store_tx *tx, void *arg, const char *id, struct err *e)
-{
-    (void)id;
-    return work(tx, arg, e);
-}
-
-static void token_made_for(void *arg, const struct token *t, const char *text, const struct err *e)
-{
-    struct hub_job *j = arg;
-
-    if (e->code == ERR_NONE) { /* the one before is lost, or should be */
-        AUTO(mem_free) char *agent = xstrdup(t->agent);
-        AUTO(mem_free) char *name = xstrdup(t->name);
-        char id[ID_SIZE];
-
-        memcpy(id, t->id, sizeof id);
-        revoke_tokens(j, agent, name, id);
-    }
-    if (e->code == ERR_NONE && j->waiter.r) {
-        /* Behind the object's other members; a token's text needs no quoting. */
-        buf_truncate(&j->c.reply, buf_len(&j->c.reply) - 1);
-        buf_printf(&j->c.reply, ",\"token\":\"%s\"}", text);
-        xchg_add_header(j->waiter.r->x, "cache-control", STR("no-store"));
-    }
-    worked(j, e);
-}
-
-/* With authentication on, who registers an agent gets a token that can act only as that agent. */
-static bool register_with_token(struct request *r, struct hub_job *j)
-{
-    struct str name;
-    struct err e = {0};
-    char label[TEAM_NAME_MAX + 8];
-
-    if (!j->row->gives_token || j->c.implied || !team_is_person(&j->c.t) ||
-        hub_text(&j->c, "name", &name, &e) < 0 || name.n == 0 || name.n > TEAM_NAME_MAX)
-        return false;
-    (void)snprintf(label, sizeof label, "agent " STR_FMT, STR_ARG(name));
-    identity_create(r->api->c.identity,
-                    &(struct token_spec){.name = str_of(label),
-                                         .role = ROLE_AGENT,
-                                         .agent = name,
-                                         .also = also_work,
-                                         .also_arg = j},
-                    &r->who, token_made_for, j);
-    return true;
+    if (j->row->audited)
+        request_audit(r, "request.read", NULL, 200);
+    buf_add_char(&j->c.reply, '\n');
+    request_send(r, j->c.status ? j->c.status : 200, "application/json", buf_str(&j->c.reply));
 }
 
 static int take_body(struct hub_job *j, struct str body, struct err *e)
@@ -215,41 +130,44 @@ static int take_path(struct hub_job *j, const struct request *r, struct err *e)
     return 0;
 }
 
-static enum hub_class class_of(struct hub_job *j)
+static enum team_class class_of(struct hub_job *j)
 {
     struct str value;
 
     if (j->row->read_if && http_query_get(j->c.query, j->row->read_if, &j->c.arena, &value) > 0 &&
         str_case_eq_c(value, "true"))
-        return HUB_READ;
+        return TEAM_READ;
     return j->row->class;
+}
+
+/* What the rules say about a name that is wrong comes from them. */
+static void take_tokens(struct hub_job *j)
+{
+    struct err e = {0};
+
+    if (j->row->gives_token && hub_text(&j->c, "name", &j->job.give_token, &e) < 0)
+        j->job.give_token = (struct str){0};
+    if (j->row->takes_tokens)
+        j->job.take_tokens = j->c.path.v[0];
 }
 
 static void start(struct request *r, struct str body)
 {
     struct hub_job *j = xzalloc(sizeof *j);
-    const struct hub_row *row = r->route->data;
     struct err e = {0};
 
-    j->api = r->api;
-    j->row = row;
-    j->by = r->who;
-    j->by.token = NULL;
+    j->row = r->route->data;
+    j->job = (struct team_job){
+        .t = &j->c.t, .reply = &j->c.reply, .run = run, .answer = answer, .free = job_free};
     j->c.implied = r->how == AUTH_IMPLIED;
     if (team_of(r, &j->c.arena, &j->c.t, &e) < 0 || take_body(j, body, &e) < 0 ||
         take_path(j, r, &e) < 0) {
         fail(r, j, &e);
-        job_free(j);
+        job_free(&j->job);
         return;
     }
-    request_wait(r, &j->waiter);
-    if (register_with_token(r, j))
-        return;
-    if (class_of(j) == HUB_READ)
-        store_read(r->api->c.store, work, worked, j);
-    else
-        store_write(r->api->c.store, row->class == HUB_DURABLE ? STORE_DURABLE : STORE_RELAXED,
-                    work, worked, j);
+    take_tokens(j);
+    team_job_start(&j->job, r, class_of(j));
 }
 
 static void collected(struct xchg *x, struct str body)

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "api/request.h"
-#include "api/team.h"
+#include "api/team_job.h"
 
 struct hub_call { /* one request */
     struct team t;
@@ -19,12 +19,10 @@ struct hub_call { /* one request */
     bool implied; /* nobody named themselves: agents and people look the same */
 };
 
-enum hub_class { HUB_READ, HUB_RELAXED, HUB_DURABLE };
-
 struct hub_row {
     const char *method, *path, *name;
     enum perm perm;
-    enum hub_class class;
+    enum team_class class;
     int (*run)(struct hub_call *c, struct err *e);
     bool task_400;       /* a missing task is 400 "Task not found" here */
     bool audited;        /* a read of content */

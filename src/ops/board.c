@@ -1,0 +1,284 @@
+#include "ops/board.h"
+
+const char *const op_card_statuses[] = {"backlog", "ready", "in_progress", "in_review",
+                                        "blocked", "done",  NULL};
+const char *const op_priorities[] = {"P0", "P1", "P2", "P3", NULL};
+
+/* clang-format off */
+#define IN(fields, structure) .in = fields, .in_count = ARRAY_LEN(fields), .in_size = sizeof(structure)
+#define OUT(fields, name) .out = fields, .out_count = ARRAY_LEN(fields), .schema = name
+#define PROJECTS "/holt/v1/projects"
+#define TASKS "/holt/v1/tasks"
+#define TIME_EXAMPLE .example = "2026-01-02T03:04:05.678Z"
+#define PROJECT_EXAMPLE .example = "pj_01k4r8w2m9h5t7c3xqvd"
+#define CARD_EXAMPLE .example = "cd_01k4r8w2m9h5t7c3xqvd"
+#define PROJECT_ID(structure, member) \
+    FIELD(structure, member, OP_STR, .required = true, .positional = true, .min = 1, .max = 64, PROJECT_EXAMPLE, .text = "The project's id.")
+#define TASK_ID(structure) \
+    FIELD(structure, id, OP_STR, .required = true, .positional = true, .min = 1, .max = 64, CARD_EXAMPLE, .text = "The task's id.")
+#define AGENT(structure, words) FIELD(structure, agent, OP_STR, .max = 128, .example = "claude", .text = words)
+#define LIMIT(structure) \
+    FIELD(structure, limit, OP_INT, .min = 1, .max = 1000, .preset = "100", .example = "20", .text = "At most this many in one page.")
+#define CURSOR(structure) \
+    FIELD(structure, cursor, OP_STR, .max = 256, PROJECT_EXAMPLE, .text = "The page behind this one: what the last reply's cursor said.")
+
+/* --- projects --- */
+
+static const struct op_field project_reply[] = {
+    REPLY("id", OP_STR, "Name of the project in paths and events.", PROJECT_EXAMPLE),
+    REPLY("name", OP_STR, "What people call it.", .example = "compiler"),
+    REPLY("creator", OP_STR, "Who made it.", .example = "human"),
+    REPLY("members", OP_LIST, "Who takes part; the creator first.", .example = "claude"),
+    REPLY("limits", OP_JSON, "Most tasks of one agent in a column."),
+    REPLY("created_at", OP_TIME, "When it was made.", TIME_EXAMPLE),
+};
+static const struct op_field project_create_fields[] = {
+    FIELD(struct project_create_in, name, OP_STR, .required = true, .positional = true, .min = 1, .max = 256, .example = "compiler",
+          .text = "What people call it."),
+    FIELD(struct project_create_in, creator, OP_STR, .max = 128, .preset = "human", .example = "claude",
+          .text = "In whose name; an agent's own token has one."),
+};
+const struct op op_project_create = {
+    .name = "project.create", .group = "project", .text = "Make a project: a board, files and members.",
+    .method = "POST", .path = PROJECTS, .verb = "project create", .perm = PERM_TEAM_WRITE,
+    IN(project_create_fields, struct project_create_in), OUT(project_reply, "Project"), .status = 201, .creates = true,
+};
+static const struct op_field project_list_fields[] = {
+    FIELD(struct project_list_in, member, OP_STR, .max = 128, .example = "claude", .text = "Only those it is a member of."),
+    LIMIT(struct project_list_in), CURSOR(struct project_list_in),
+};
+const struct op op_project_list = {
+    .name = "project.list", .group = "project", .text = "List the projects, oldest first.",
+    .method = "GET", .path = PROJECTS, .verb = "project ls", .perm = PERM_TEAM_READ,
+    IN(project_list_fields, struct project_list_in), .reply = OP_REPLY_LIST, OUT(project_reply, "Project"), .items = "projects",
+    .columns = "id,name,creator,members,created_at",
+};
+static const struct op_field project_id_fields[] = {PROJECT_ID(struct project_id_in, id)};
+#define PROJECT_ID_IN IN(project_id_fields, struct project_id_in)
+const struct op op_project_get = {
+    .name = "project.get", .group = "project", .text = "Show one project.",
+    .method = "GET", .path = PROJECTS "/{id}", .verb = "project inspect", .perm = PERM_TEAM_READ,
+    PROJECT_ID_IN, OUT(project_reply, "Project"),
+};
+const struct op op_project_remove = {
+    .name = "project.remove", .group = "project", .text = "Remove a project with its tasks and files.",
+    .method = "DELETE", .path = PROJECTS "/{id}", .verb = "project rm", .perm = PERM_TEAM_WRITE,
+    PROJECT_ID_IN, .reply = OP_REPLY_EMPTY, .status = 204,
+};
+static const struct op_field project_join_fields[] = {
+    PROJECT_ID(struct project_join_in, id),
+    FIELD(struct project_join_in, agent, OP_STR, .required = true, .positional = true, .min = 1, .max = 128, .example = "claude", .text = "Who joins."),
+};
+const struct op op_project_join = {
+    .name = "project.join", .group = "project", .text = "Make an agent a member of a project.",
+    .method = "POST", .path = PROJECTS "/{id}/members", .verb = "project join", .perm = PERM_TEAM_WRITE,
+    IN(project_join_fields, struct project_join_in), OUT(project_reply, "Project"),
+};
+static const struct op_field project_limit_fields[] = {
+    PROJECT_ID(struct project_limit_in, id),
+    FIELD(struct project_limit_in, status, OP_CHOICE, .required = true, .positional = true, .choices = op_card_statuses,
+          .example = "in_progress", .text = "The column."),
+    FIELD(struct project_limit_in, cards, OP_INT, .required = true, .positional = true, .max = 1000000, .example = "5",
+          .text = "Most tasks that one agent may have in it."),
+};
+const struct op op_project_limit = {
+    .name = "project.limit", .group = "project", .text = "Limit the work in progress of each agent in a column.",
+    .method = "PUT", .path = PROJECTS "/{id}/limits", .verb = "project limit", .perm = PERM_TEAM_WRITE,
+    IN(project_limit_fields, struct project_limit_in), OUT(project_reply, "Project"),
+};
+static const struct op_field metrics_reply[] = {
+    REPLY("total", OP_INT, "Tasks.", .example = "12"),
+    REPLY("by_status", OP_JSON, "How many of them are in each column."),
+    REPLY("completed", OP_INT, "Tasks that were started and done.", .example = "5"),
+    REPLY("cycle_avg_ms", OP_INT, "Time from start to done: on average.", .example = "750000"),
+    REPLY("cycle_p50_ms", OP_INT, "Half of them took no longer.", .example = "600000"),
+    REPLY("cycle_p90_ms", OP_INT, "Nine of ten took no longer.", .example = "1800000"),
+    REPLY("cycle_p99_ms", OP_INT, "All but one in a hundred took no longer.", .example = "3600000"),
+    REPLY("agents", OP_JSON, "For each agent: done, in_progress, in_review."),
+};
+const struct op op_project_metrics = {
+    .name = "project.metrics", .group = "project", .text = "Show how a board gets on: cycle times, throughput, work in progress.",
+    .method = "GET", .path = PROJECTS "/{id}/metrics", .verb = "project metrics", .perm = PERM_TEAM_READ,
+    PROJECT_ID_IN, OUT(metrics_reply, "BoardMetrics"),
+};
+
+/* --- files --- */
+
+#define PATH(structure, ...) \
+    FIELD(structure, path, OP_STR, .positional = true, .max = 255, .example = "docs/plan.md", __VA_ARGS__)
+static const struct op_field project_file_reply[] = {
+    REPLY("path", OP_STR, "Its name in the project.", .example = "docs/plan.md"),
+    REPLY("version", OP_INT, "Which version this is; the first is 1.", .example = "3"),
+    REPLY("checksum", OP_STR, "SHA-256 of its bytes.", .example = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"),
+    REPLY("size_bytes", OP_INT, "How many bytes.", .example = "4096"),
+    REPLY("uploader", OP_STR, "Who put it there.", .example = "claude"),
+    REPLY("created_at", OP_TIME, "When that was.", TIME_EXAMPLE),
+};
+static const struct op_field project_file_fields[] = {
+    PROJECT_ID(struct project_file_in, id), PATH(struct project_file_in, .required = true, .min = 1, .text = "The file's name in the project."),
+    FIELD(struct project_file_in, version, OP_INT, .min = 1, .max = 1LL << 40, .example = "2", .text = "An older version; the newest if absent."),
+};
+const struct op op_project_file_read = {
+    .name = "project.file.read", .group = "project", .text = "Read a file of a project.",
+    .method = "GET", .path = PROJECTS "/{id}/files", .verb = "project cat", .perm = PERM_TEAM_READ,
+    IN(project_file_fields, struct project_file_in), .reply = OP_REPLY_BYTES,
+};
+static const struct op_field project_file_write_fields[] = {
+    PROJECT_ID(struct project_file_write_in, id),
+    PATH(struct project_file_write_in, .required = true, .min = 1, .text = "Its name in the project: relative, of letters, digits, '-', '_', '.' and '/'."),
+    FIELD(struct project_file_write_in, uploader, OP_STR, .max = 128, .preset = "human", .example = "claude",
+          .text = "In whose name; an agent's own token has one."),
+};
+const struct op op_project_file_write = {
+    .name = "project.file.write", .group = "project", .text = "Put a file into a project: the body's bytes become its next version.",
+    .method = "PUT", .path = PROJECTS "/{id}/files", .perm = PERM_TEAM_WRITE,
+    IN(project_file_write_fields, struct project_file_write_in), .upload = "application/octet-stream",
+    OUT(project_file_reply, "ProjectFile"),
+};
+static const struct op_field project_file_remove_fields[] = {
+    PROJECT_ID(struct project_file_in, id), PATH(struct project_file_in, .required = true, .min = 1, .text = "The file's name in the project."),
+};
+const struct op op_project_file_remove = {
+    .name = "project.file.remove", .group = "project", .text = "Remove a file of a project, with all its versions.",
+    .method = "DELETE", .path = PROJECTS "/{id}/files", .verb = "project rm-file", .perm = PERM_TEAM_WRITE,
+    IN(project_file_remove_fields, struct project_file_in), .reply = OP_REPLY_EMPTY, .status = 204,
+};
+static const struct op_field project_file_list_fields[] = {
+    PROJECT_ID(struct project_file_list_in, id),
+    PATH(struct project_file_list_in, .text = "All versions of this one, newest first; the newest of each file if absent."),
+    LIMIT(struct project_file_list_in), CURSOR(struct project_file_list_in),
+};
+const struct op op_project_file_list = {
+    .name = "project.file.list", .group = "project", .text = "List the files of a project.",
+    .method = "GET", .path = PROJECTS "/{id}/files/list", .verb = "project files", .perm = PERM_TEAM_READ,
+    IN(project_file_list_fields, struct project_file_list_in), .reply = OP_REPLY_LIST, OUT(project_file_reply, "ProjectFile"), .items = "files",
+};
+
+/* --- tasks --- */
+
+static const struct op_field task_reply[] = {
+    REPLY("id", OP_STR, "Name of the task in paths and events.", CARD_EXAMPLE),
+    REPLY("project", OP_STR, "Whose board it is on.", PROJECT_EXAMPLE),
+    REPLY("title", OP_STR, "What is to be done.", .example = "Fix the parser"),
+    REPLY("description", OP_STR, "More about it."),
+    REPLY("status", OP_CHOICE, "Its column.", .choices = op_card_statuses, .example = "in_progress"),
+    REPLY("priority", OP_CHOICE, "How urgent it is; P0 comes first.", .choices = op_priorities, .example = "P1"),
+    REPLY("assigned_to", OP_STR, "Its owner; null: nobody.", .nullable = true, .example = "claude"),
+    REPLY("claimed_by", OP_STR, "Who took it by itself; null: nobody.", .nullable = true, .example = "claude"),
+    REPLY("capabilities", OP_LIST, "What its owner must be able to do.", .example = "code"),
+    REPLY("blocked_reason", OP_STR, "Why it is blocked; null: it is not said.", .nullable = true, .example = "needs a decision"),
+    REPLY("blocked_by", OP_STR, "The task it waits for; null: none.", .nullable = true, CARD_EXAMPLE),
+    REPLY("parent", OP_STR, "The task it is a part of; null: none.", .nullable = true, CARD_EXAMPLE),
+    REPLY("subtasks", OP_LIST, "Its parts: tasks that must be done before it.", CARD_EXAMPLE),
+    REPLY("reviewers", OP_LIST, "Who reviewed it.", .example = "hermes"),
+    REPLY("reviews", OP_INT, "How many reviewers it needs, where that was asked for.", .example = "1"),
+    REPLY("created_by", OP_STR, "Who made it.", .example = "human"),
+    REPLY("created_at", OP_TIME, "When it was made.", TIME_EXAMPLE),
+    REPLY("updated_at", OP_TIME, "When it was last changed.", TIME_EXAMPLE),
+    REPLY("started_at", OP_TIME, "When work on it began; null: not yet.", .nullable = true, TIME_EXAMPLE),
+    REPLY("review_started_at", OP_TIME, "When its review began; null: not yet.", .nullable = true, TIME_EXAMPLE),
+    REPLY("completed_at", OP_TIME, "When it was done; null: not yet.", .nullable = true, TIME_EXAMPLE),
+};
+#define TASK_COLUMNS "id,title,status,priority,assigned_to,capabilities"
+static const struct op_field change_reply[] = {
+    REPLY("task", OP_JSON, "The task as it is now."),
+    REPLY("approval", OP_STR, "The agent is advisory: this question to a person was made instead, and nothing is done yet; null: it is done.",
+          .nullable = true, .example = "ap_01k4r8w2m9h5t7c3xqvd"),
+};
+static const struct op_field task_create_fields[] = {
+    PROJECT_ID(struct task_create_in, project),
+    FIELD(struct task_create_in, title, OP_STR, .required = true, .positional = true, .min = 1, .max = 1024, .example = "Fix the parser",
+          .text = "What is to be done."),
+    FIELD(struct task_create_in, description, OP_STR, .max = 65536, .example = "It refuses tabs.", .text = "More about it."),
+    FIELD(struct task_create_in, priority, OP_CHOICE, .choices = op_priorities, .preset = "P2", .example = "P0", .text = "How urgent it is."),
+    FIELD(struct task_create_in, assigned_to, OP_STR, .max = 128, .example = "claude", .text = "Its owner."),
+    FIELD(struct task_create_in, capabilities, OP_LIST, .max = 64, .example = "code", .text = "What its owner must be able to do: tags."),
+    FIELD(struct task_create_in, reviews, OP_INT, .max = 100, .example = "1", .text = "Others than its owner that must review it before it is done; none if absent."),
+    FIELD(struct task_create_in, parent, OP_STR, .max = 64, CARD_EXAMPLE, .text = "The task it is a part of."),
+    FIELD(struct task_create_in, created_by, OP_STR, .max = 128, .example = "human", .text = "In whose name; an agent's own token has one."),
+};
+const struct op op_task_create = {
+    .name = "task.create", .group = "board", .text = "Put a task on a project's board, into the backlog.",
+    .method = "POST", .path = TASKS, .verb = "board add", .perm = PERM_TEAM_WRITE,
+    IN(task_create_fields, struct task_create_in), OUT(task_reply, "Task"), .status = 201, .creates = true,
+};
+static const struct op_field task_list_fields[] = {
+    FIELD(struct task_list_in, project, OP_STR, .positional = true, .max = 64, PROJECT_EXAMPLE, .text = "Only those of this project."),
+    AGENT(struct task_list_in, "Only those of this owner."),
+    FIELD(struct task_list_in, status, OP_CHOICE, .choices = op_card_statuses, .example = "ready", .text = "Only those in this column."),
+    LIMIT(struct task_list_in), CURSOR(struct task_list_in),
+};
+const struct op op_task_list = {
+    .name = "task.list", .group = "board", .text = "List tasks, by priority, then by age.",
+    .method = "GET", .path = TASKS, .verb = "board ls", .perm = PERM_TEAM_READ,
+    IN(task_list_fields, struct task_list_in), .reply = OP_REPLY_LIST, OUT(task_reply, "Task"), .items = "tasks", .columns = TASK_COLUMNS,
+};
+static const struct op_field task_id_fields[] = {TASK_ID(struct task_id_in)};
+#define TASK_ID_IN IN(task_id_fields, struct task_id_in)
+const struct op op_task_get = {
+    .name = "task.get", .group = "board", .text = "Show one task.",
+    .method = "GET", .path = TASKS "/{id}", .verb = "board inspect", .perm = PERM_TEAM_READ,
+    TASK_ID_IN, OUT(task_reply, "Task"),
+};
+static const struct op_field step_reply[] = {
+    REPLY("from", OP_CHOICE, "The column it left.", .choices = op_card_statuses, .example = "ready"),
+    REPLY("to", OP_CHOICE, "The column it went to.", .choices = op_card_statuses, .example = "in_progress"),
+    REPLY("by", OP_STR, "Who moved it.", .example = "claude"),
+    REPLY("note", OP_STR, "What they said."),
+    REPLY("at", OP_TIME, "When that was.", TIME_EXAMPLE),
+};
+const struct op op_task_history = {
+    .name = "task.history", .group = "board", .text = "List the last moves of a task, oldest first.",
+    .method = "GET", .path = TASKS "/{id}/history", .verb = "board history", .perm = PERM_TEAM_READ,
+    TASK_ID_IN, .reply = OP_REPLY_LIST, OUT(step_reply, "TaskStep"), .items = "moves",
+};
+static const struct op_field task_ready_fields[] = {
+    PROJECT_ID(struct task_ready_in, project), AGENT(struct task_ready_in, "What this agent may claim; anybody if absent."),
+    FIELD(struct task_ready_in, capabilities, OP_LIST, .max = 64, .example = "code", .text = "Its tags; those it has if absent."),
+};
+const struct op op_task_ready = {
+    .name = "task.ready", .group = "board", .text = "List what may be claimed on a board, by priority, then by age.",
+    .method = "GET", .path = PROJECTS "/{project}/ready", .verb = "board ready", .perm = PERM_TEAM_READ,
+    IN(task_ready_fields, struct task_ready_in), .reply = OP_REPLY_LIST, OUT(task_reply, "Task"), .items = "tasks", .columns = TASK_COLUMNS,
+};
+#define TASK_AGENT(words) \
+    TASK_ID(struct task_claim_in), \
+    FIELD(struct task_claim_in, agent, OP_STR, .required = true, .positional = true, .min = 1, .max = 128, .example = "claude", .text = words)
+static const struct op_field task_claim_fields[] = {TASK_AGENT("Who takes it; an agent takes for itself.")};
+const struct op op_task_claim = {
+    .name = "task.claim", .group = "board", .text = "Claim a task: one wins, the others are told.",
+    .method = "POST", .path = TASKS "/{id}/claim", .verb = "board claim", .perm = PERM_TEAM_WRITE,
+    IN(task_claim_fields, struct task_claim_in), OUT(change_reply, "TaskChange"),
+};
+static const struct op_field task_assign_fields[] = {TASK_AGENT("Who gets it.")};
+const struct op op_task_assign = {
+    .name = "task.assign", .group = "board", .text = "Give a task to somebody: for people and coordinators.",
+    .method = "POST", .path = TASKS "/{id}/assign", .verb = "board assign", .perm = PERM_TEAM_WRITE,
+    IN(task_assign_fields, struct task_claim_in), OUT(change_reply, "TaskChange"),
+};
+const struct op op_task_unassign = {
+    .name = "task.unassign", .group = "board", .text = "Take a task from its owner, back to the backlog.",
+    .method = "POST", .path = TASKS "/{id}/unassign", .verb = "board unassign", .perm = PERM_TEAM_WRITE,
+    TASK_ID_IN, OUT(change_reply, "TaskChange"),
+};
+static const struct op_field task_move_fields[] = {
+    TASK_ID(struct task_move_in),
+    FIELD(struct task_move_in, status, OP_CHOICE, .required = true, .positional = true, .choices = op_card_statuses, .example = "in_review",
+          .text = "The column it goes to."),
+    AGENT(struct task_move_in, "Who moves it; the asker if absent."),
+    FIELD(struct task_move_in, note, OP_STR, .max = 65536, .example = "tests pass", .text = "A word for its history."),
+    FIELD(struct task_move_in, blocked_reason, OP_STR, .max = 65536, .example = "needs a decision", .text = "Why it is blocked."),
+    FIELD(struct task_move_in, blocked_by, OP_STR, .max = 64, CARD_EXAMPLE, .text = "The task of the same project that it waits for."),
+};
+const struct op op_task_move = {
+    .name = "task.move", .group = "board", .text = "Move a task to another column.",
+    .method = "POST", .path = TASKS "/{id}/move", .verb = "board move", .perm = PERM_TEAM_WRITE,
+    IN(task_move_fields, struct task_move_in), OUT(change_reply, "TaskChange"),
+};
+static const struct op_field task_review_fields[] = {TASK_AGENT("Who reviewed it; not its owner.")};
+const struct op op_task_review = {
+    .name = "task.review", .group = "board", .text = "Note that somebody reviewed a task.",
+    .method = "POST", .path = TASKS "/{id}/reviewers", .verb = "board review", .perm = PERM_TEAM_WRITE,
+    IN(task_review_fields, struct task_claim_in), OUT(change_reply, "TaskChange"),
+};
+/* clang-format on */
