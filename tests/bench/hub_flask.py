@@ -2,7 +2,8 @@
 """The least hub in Flask, for run.py to measure beside holtd: the same work with everything in memory, nothing written, no tokens, no
 rules but one owner per task and a limit of three.  One thread per connection, as Flask's own server does it.
 
-usage: hub_flask.py PORT
+usage: hub_flask.py PORT [SIZE...]
+Of each SIZE there is an inbox box<SIZE> at the start, with so many messages that were read and 20 that were not.
 """
 import collections
 import datetime
@@ -79,14 +80,19 @@ def claim(project, task):
     return jsonify(ok=True, task_id=task)
 
 
-@app.post("/messages/send")
-def send():
-    body = request.get_json(force=True)
-    m = {"id": str(uuid.uuid4()), "from": body["from"], "to": body["to"], "content": body["content"], "type": "text",
-         "timestamp": now(), "delivered": False, "acknowledged": False}
+def put(sender, to, content, acknowledged=False):
+    m = {"id": str(uuid.uuid4()), "from": sender, "to": to, "content": content, "type": "text", "timestamp": now(),
+         "delivered": acknowledged, "acknowledged": acknowledged}
     with lock:
         messages[m["id"]] = m
         inboxes[m["to"]].append(m)
+    return m
+
+
+@app.post("/messages/send")
+def send():
+    body = request.get_json(force=True)
+    m = put(body["from"], body["to"], body["content"])
     publish("message_sent", {k: m[k] for k in ("id", "from", "to", "content", "type", "timestamp")})
     return jsonify({k: m[k] for k in ("id", "from", "to", "timestamp")})
 
@@ -120,4 +126,7 @@ def events():
 
 if __name__ == "__main__":
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    for size in map(int, sys.argv[2:]):
+        for n in range(size + 20):
+            put("filler", f"box{size}", "y" * 100, n < size)
     app.run("127.0.0.1", int(sys.argv[1]), threaded=True)

@@ -9,7 +9,8 @@ import sys
 
 CLIENTS = 32
 OPEN_MAX = 3  # claims of one agent: the default limit
-UNREAD = 20
+UNREAD = 20  # as in hub_flask.py
+SIZES = (100, 10000)
 FLASK_SHARE = 10  # Flask gets a tenth of the requests: it would take too long otherwise
 CONFIG = ("message_rate: 0\ninbox_max: 100000\nteam_max: 1000000\nconnections_per_peer: 4000\nconnections_max: 4000\n"
           "log_level: warn\nauth: \"off\"\n")
@@ -75,12 +76,12 @@ class Hub:
         return [r[key] for r in self.rows[job]]
 
 
-def flask(directory, build):
+def flask(directory, build, *sizes):
     from daemon import Program, free_ports, wait_for
     from run import _connects
     (port,) = free_ports()
-    p = Program([sys.executable, f"{os.path.dirname(__file__)}/hub_flask.py", str(port)], log=f"{directory}/flask.log")
-    wait_for(lambda: _connects(port), 10)
+    p = Program([sys.executable, f"{os.path.dirname(__file__)}/hub_flask.py", str(port), *map(str, sizes)], log=f"{directory}/flask.log")
+    wait_for(lambda: _connects(port), 30)
     return p, Hub("Flask", port, p.pid, build)
 
 
@@ -101,17 +102,16 @@ def bench_team(table, make, args, directory):
     from run import p95
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     holtd = make("team", config=CONFIG)
-    process, theirs = flask(directory, args.build)
+    process, theirs = flask(directory, args.build, *SIZES)
     ours = Hub("holt", holtd.port, holtd.pid, args.build)
     try:
-        for size in (100, 10000):
-            for hub in (ours, theirs):
-                hub.fill(size)
+        for size in SIZES:
+            ours.fill(size)
         for _ in range(args.rounds):
             for hub, share in ((ours, 1), (theirs, FLASK_SHARE)):
                 hub.claims(args.team // share)
                 hub.messages(args.team // share)
-                for size in (100, 10000):
+                for size in SIZES:
                     hub.inbox(size, 200)
         for _ in range(args.rounds):
             ours.note("fan", ours.fan(args.subscribers, 50))
