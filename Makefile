@@ -15,7 +15,7 @@ ifeq ($(CI),true)
 MESON_FLAGS += -Dwerror=true
 endif
 
-.PHONY: build deps deps-build deps-test deps-bench run dev test test-v2 check bench fmt lint api fuzz soak install uninstall \
+.PHONY: build deps deps-build deps-test deps-bench run dev hub test test-v2 check bench fmt lint api proto fuzz soak install uninstall \
         clean help
 
 build: deps-build ## Build into build/: holtd, holt
@@ -39,6 +39,9 @@ run: build ## Build, start holtd, show a first sandbox; CONFIG=FILE takes a sett
 
 dev: build ## Like run, and builds and starts again whenever a source file changes
 	@exec tools/dev $(BUILD) $(if $(CONFIG),--config $(CONFIG)) $(ARGS)
+
+hub: build ## The team's hub with two test agents in sandboxes, and the check that they reach nothing else; ARGS=--once
+	@exec tools/hub $(BUILD) $(ARGS)
 
 test: deps-test ## Run every test; the last line is "N passed, N failed"
 	@exec tools/run-tests
@@ -66,6 +69,9 @@ lint: deps-test build ## Run clang-tidy on the C code
 
 api: build ## Print what the code holds as data: api/openapi.json, docs/settings.md
 	@exec tools/check-printed --write $(BUILD)
+
+proto: deps-test build ## Make what comes from api/sandbox/v1/sandbox.proto: clients in examples/ (the C tables: every build)
+	@exec tools/check-proto --write
 
 fuzz: ## Fuzz every parser, FUZZ_SECONDS=60 each; TARGETS="http1 ..." names some
 	@tools/deps build fuzz

@@ -1,10 +1,9 @@
 """A session, a command, a file, live output: the agentbox interface from Python.
 
-    pip install grpcio grpcio-tools
-    python -m grpc_tools.protoc -I api --python_out=. --grpc_python_out=. sandbox/v1/sandbox.proto
-    PYTHONPATH=. python examples/agentbox/python_client.py
+    pip install grpcio protobuf
+    PYTHONPATH=examples/agentbox/gen python examples/agentbox/python_client.py
 
-HOLT_GRPC says where holtd listens (default 127.0.0.1:8122), HOLT_TOKEN who asks; a port of --seed-ports needs no token.
+gen/ is made of api/sandbox/v1/sandbox.proto by `make proto`. HOLT_GRPC says where holtd listens (default 127.0.0.1:8122), HOLT_TOKEN who asks; a port of --seed-ports needs no token.
 """
 import os
 
@@ -24,7 +23,7 @@ def main():
                           metadata=who)
             done = box.Exec(pb.ExecRequest(session_id=session, command="python3 hello.py"), metadata=who)
             print(f"exit {done.exit_code}: {done.stdout}", end="")
-            for part in box.ExecStream(pb.ExecStreamRequest(session_id=session, command="for i in 1 2 3; do echo $i; sleep 1; done"),
+            for part in box.ExecStream(pb.ExecStreamRequest(session_id=session, command="for i in 1 2 3; do echo $i; sleep 0.2; done"),
                                        metadata=who):
                 print(part.type, part.data.rstrip() if part.type != "exit" else part.exit_code)
         finally:

@@ -98,11 +98,21 @@ static int decode(struct request *r, struct str body, struct err *e)
                      e);
 }
 
+/* The body's text, where nobody needs it any more: the handler wipes its own copy. */
+static void wipe_secret(const struct op *op, struct str body)
+{
+    for (size_t i = 0; i < op->in_count && !op->creates; i++)
+        if (op->in[i].secret && op->in[i].type == OP_STR && body.n > 0)
+            mem_wipe((void *)(uintptr_t)body.p, body.n);
+}
+
 static void decode_and_run(struct request *r, struct str body)
 {
     struct err e = {0};
+    int decoded = decode(r, body, &e);
 
-    if (decode(r, body, &e) < 0)
+    wipe_secret(r->op, body);
+    if (decoded < 0)
         request_fail(r, &e);
     else
         idem_run(r, body, run_handler);
@@ -235,13 +245,22 @@ static void refuse_early(struct request *r, const struct err *e)
         request_fail(r, e);
 }
 
+/* A page of the seeds' dashboard gets no cookie of ours: anybody's server may be on its port. */
+static struct cors origins_of(const struct api *a, const struct auth_view *v)
+{
+    bool seed = auth_is_seed_origin(&a->auth, v);
+    const struct conf_list *l = seed ? &a->c.conf->seed_origins : &a->c.conf->cors_origins;
+
+    return (struct cors){
+        .origins = (const char *const *)l->v, .count = l->n, .without_cookies = seed};
+}
+
 void api_handle(struct xchg *x, void *arg)
 {
     struct api *a = arg;
     struct request *r = arena_zalloc(xchg_arena(x), sizeof *r);
     const struct http_req *req = xchg_req(x);
-    const struct cors cors = {.origins = (const char *const *)a->c.conf->cors_origins.v,
-                              .count = a->c.conf->cors_origins.n};
+    struct cors cors;
     struct auth_view v;
     struct router_match match;
     enum router_result found;
@@ -262,6 +281,7 @@ void api_handle(struct xchg *x, void *arg)
         refuse_early(r, &e);
         return;
     }
+    cors = origins_of(a, &v);
     if (cors_apply(&cors, x))
         return;
     if (grpc_is_call(x)) {

@@ -22,7 +22,9 @@ struct api_config {
     struct images *images;
     struct volumes *volumes;
     struct blobs *blobs;
-    struct space *space; /* asked before uploads; NULL: nothing is kept free */
+    struct secrets *secrets;
+    const struct authority *authority; /* NULL: nothing is intercepted */
+    struct space *space;               /* asked before uploads; NULL: nothing is kept free */
     const char *version;
     const char *agentbox_runtime; /* of its sessions; NULL: the usual one */
 };

@@ -92,6 +92,14 @@ static bool is_same_origin(const struct http_req *req, struct str origin)
     return str_starts(rest, STR("://")) && str_case_eq(str_skip(rest, 3), req->authority);
 }
 
+bool auth_is_seed_origin(const struct auth *a, const struct auth_view *v)
+{
+    struct str origin = http_req_header(v->req, "origin");
+
+    return origin.p && v->listener->role == LISTEN_SEED && !is_same_origin(v->req, origin) &&
+           !is_listed(&a->conf->cors_origins, origin) && is_listed(&a->conf->seed_origins, origin);
+}
+
 int auth_check_origin(const struct auth *a, const struct auth_view *v, struct err *e)
 {
     struct str origin = http_req_header(v->req, "origin");
@@ -99,7 +107,8 @@ int auth_check_origin(const struct auth *a, const struct auth_view *v, struct er
 
     if (!origin.p && str_eq_c(site, "cross-site") && !is_safe(v->req->method))
         return err_set(e, ERR_FORBIDDEN, 0, "a page of another site sent this request");
-    if (!origin.p || is_same_origin(v->req, origin) || is_listed(&a->conf->cors_origins, origin))
+    if (!origin.p || is_same_origin(v->req, origin) || is_listed(&a->conf->cors_origins, origin) ||
+        auth_is_seed_origin(a, v))
         return 0;
     err_set(e, ERR_FORBIDDEN, 0, "the Origin '" STR_FMT "' may not do this",
             (int)size_min(origin.n, 100), origin.p);
@@ -207,6 +216,7 @@ static void become(struct principal *to, const struct token *t)
     to->role = t->role;
     to->token = t;
     (void)snprintf(to->actor, sizeof to->actor, "token/%s", t->id);
+    (void)snprintf(to->agent, sizeof to->agent, "%s", t->agent ? t->agent : "");
 }
 
 static void become_named(struct principal *to, enum role role, const char *actor)
@@ -273,7 +283,7 @@ int auth_authenticate(const struct auth *a, const struct auth_view *v, struct pr
         t = identity_check(a->identity, bearer);
         *ret_how = AUTH_BEARER;
     } else {
-        t = check_cookies(a, v->req);
+        t = auth_is_seed_origin(a, v) ? NULL : check_cookies(a, v->req);
         *ret_how = t ? AUTH_COOKIE : AUTH_NOBODY;
     }
     if (t) {

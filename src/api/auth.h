@@ -31,6 +31,8 @@ enum auth_how {
 
 /* ERR_FORBIDDEN with the remedy when Host is none of ours. */
 CHECKED int auth_check_host(const struct auth *a, const struct auth_view *v, struct err *e);
+/* Is it of a page that may ask on the seed ports only, and without cookies? */
+bool auth_is_seed_origin(const struct auth *a, const struct auth_view *v);
 /* ERR_FORBIDDEN when a page of another site may have sent it, whatever it carries: a browser adds
  * cookies by itself, and some listeners need no credentials. */
 CHECKED int auth_check_origin(const struct auth *a, const struct auth_view *v, struct err *e);

@@ -9,6 +9,7 @@
 #include "ops/image.h"
 #include "ops/login.h"
 #include "ops/port.h"
+#include "ops/secret.h"
 #include "ops/server.h"
 #include "ops/team.h"
 #include "ops/token.h"
@@ -77,6 +78,12 @@ const struct op_handler op_handlers[] = {
     {&op_volume_list,   volume_list_run},
     {&op_volume_get,    volume_get_run},
     {&op_volume_remove, volume_remove_run},
+    {&op_secret_create, secret_create_run},
+    {&op_secret_set,    secret_set_run},
+    {&op_secret_list,   secret_list_run},
+    {&op_secret_get,    secret_get_run},
+    {&op_secret_remove, secret_remove_run},
+    {&op_ca,            ca_run},
     {&op_rule_list,     rule_list_run},
     {&op_rule_remove,   rule_remove_run},
     {&op_port_tunnel,       port_tunnel_run},

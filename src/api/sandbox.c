@@ -3,6 +3,7 @@
 #include "api/handlers.h"
 #include "api/idempotency.h"
 #include "base/mem.h"
+#include "core/secret.h"
 #include "core/volume.h"
 
 /* --- what a request names --- */
@@ -228,6 +229,21 @@ static void write_volumes(struct jw *w, const struct sandbox *s, const struct sa
     jw_array_end(w);
 }
 
+static void write_secrets(struct jw *w, const struct sandbox *s, const struct sandbox_info *i)
+{
+    jw_key(w, "secrets");
+    jw_array(w);
+    for (size_t k = 0; k < i->secret_count; k++) {
+        jw_object(w);
+        jw_kc(w, "name", i->secrets[k].name);
+        jw_kc(w, "env", i->secrets[k].env);
+        jw_key(w, "unreachable");
+        sandbox_secret_unreached(s, k, w);
+        jw_object_end(w);
+    }
+    jw_array_end(w);
+}
+
 void sandbox_write_json(struct jw *w, const struct sandbox *s)
 {
     struct sandbox_info i;
@@ -250,9 +266,12 @@ void sandbox_write_json(struct jw *w, const struct sandbox *s)
     jw_kc(w, "upper", op_uppers[i.memory_upper ? OP_UPPER_MEMORY : OP_UPPER_DISK]);
     jw_kbool(w, "relay", i.relay);
     jw_kbool(w, "process_api", i.process_api);
+    write_text(w, "agent", i.agent);
+    jw_kbool(w, "hub", i.hub);
     write_labels(w, &i);
     write_mounts(w, &i);
     write_volumes(w, s, &i);
+    write_secrets(w, s, &i);
     jw_kint(w, "execs_live", i.execs_live);
     write_limit(w, "ttl_ms", i.ttl_ms);
     write_limit(w, "idle_ttl_ms", i.idle_ttl_ms);

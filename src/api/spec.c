@@ -1,5 +1,6 @@
 #include "api/sandbox.h"
 #include "base/enc.h"
+#include "core/secret.h"
 #include "core/volume.h"
 
 #include <signal.h>
@@ -7,6 +8,7 @@
 #define ARGV_MAX 4096 /* arguments; their bytes are bounded by the guest protocol */
 #define MOUNTS_MAX 64
 #define LABELS_MAX 64
+#define SECRETS_MAX 32
 
 static struct str json_text(const json_t *v)
 {
@@ -244,6 +246,51 @@ static int read_volumes(json_t *list, struct arena *a, struct sandbox_spec *ret,
     return 0;
 }
 
+/* --- secrets --- */
+
+static int read_secret(json_t *o, size_t at, struct secret_use *u, struct err *e)
+{
+    if (!json_is_object(o))
+        return err_set(e, ERR_INVALID, 0, "field 'secrets', entry %zu: it must be an object", at);
+    for (void *i = json_object_iter(o); i; i = json_object_iter_next(o, i)) {
+        const char *key = json_object_iter_key(i);
+        const json_t *v = json_object_iter_value(i);
+
+        if (strcmp(key, "name") == 0 && json_is_string(v))
+            u->name = json_text(v);
+        else if (strcmp(key, "env") == 0 && json_is_string(v))
+            u->env = json_text(v);
+        else {
+            err_set(e, ERR_INVALID, 0, "field 'secrets', entry %zu: '%.48s' is wrong or unknown",
+                    at, key);
+            return err_hint(e, "it knows: name (text), env (text)");
+        }
+    }
+    return 0;
+}
+
+static int read_secrets(json_t *list, const struct op_list *more, struct arena *a,
+                        struct sandbox_spec *ret, struct err *e)
+{
+    size_t n = json_array_size(list);
+    struct secret_use *u;
+
+    if (!list && more->n == 0)
+        return 0;
+    if ((list && !json_is_array(list)) || n + more->n > SECRETS_MAX)
+        return err_set(e, ERR_INVALID, 0, "field 'secrets' must be a list of at most %d objects",
+                       SECRETS_MAX);
+    u = arena_zalloc(a, size_max(n + more->n, 1) * sizeof *u);
+    for (size_t i = 0; i < n; i++)
+        if (read_secret(json_array_get(list, i), i, &u[i], e) < 0)
+            return -1;
+    for (size_t i = 0; i < more->n; i++)
+        u[n + i].name = str_cut(more->v[i], '=', &u[n + i].env);
+    ret->secrets = u;
+    ret->secret_count = n + more->n;
+    return 0;
+}
+
 int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f, struct arena *a,
                       struct sandbox_spec *ret, struct err *e)
 {
@@ -261,6 +308,8 @@ int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f, s
         .nesting = f->nesting,
         .relay = f->relay,
         .process_api = f->process_api,
+        .hub = f->hub,
+        .agent = f->agent,
         .labels = spec_pairs(&f->labels, a),
         .label_count = f->labels.n,
     };
@@ -270,7 +319,9 @@ int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f, s
     }
     if (spec_read_network(f->network, &f->allow, a, &ret->network, e) < 0)
         return -1;
-    return read_mounts(r, f->mounts, a, ret, e) < 0 ? -1 : read_volumes(f->volumes, a, ret, e);
+    if (read_mounts(r, f->mounts, a, ret, e) < 0 || read_volumes(f->volumes, a, ret, e) < 0)
+        return -1;
+    return read_secrets(f->secrets, &f->secret, a, ret, e);
 }
 
 int spec_read_labels(const json_t *labels, struct arena *a, struct sandbox_change *c, struct err *e)

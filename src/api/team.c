@@ -26,11 +26,26 @@ static struct team_conf settings(const struct config *c)
 static int find_asker(const struct request *r, struct arena *a, struct team_asker *ret,
                       struct err *e)
 {
-    if (principal_is_inside(&r->who))
-        return err_set(e, ERR_FORBIDDEN, 0, "a sandbox's relay does not lead to the hub");
+    struct sandbox_info i = {0};
+    const struct sandbox *s;
+
     memcpy(ret->actor, r->who.actor, sizeof ret->actor);
-    if (r->who.role == ROLE_AGENT)
-        ret->agent = arena_str(a, str_of(r->who.token->agent));
+    if (r->who.role != ROLE_AGENT)
+        return 0;
+    if (!principal_is_inside(&r->who)) {
+        ret->agent = arena_str(a, str_of(r->who.agent));
+        return 0;
+    }
+    /* Whatever the request carries, it is what its sandbox was made to be. */
+    s = sandbox_find(r->api->c.sandboxes, principal_sandbox(&r->who), e);
+    if (!s)
+        return -1;
+    sandbox_info(s, &i);
+    if (i.agent.n == 0) {
+        err_set(e, ERR_FORBIDDEN, 0, "sandbox '%s' is no agent of the team", i.id);
+        return err_hint(e, "make it with the field 'agent'");
+    }
+    ret->agent = arena_str(a, i.agent);
     return 0;
 }
 

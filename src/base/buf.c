@@ -12,6 +12,13 @@ void buf_done(struct buf *b)
     *b = (struct buf){.limit = b->limit};
 }
 
+void buf_wipe(struct buf *b)
+{
+    if (b->base)
+        mem_wipe(b->base, b->size);
+    buf_done(b);
+}
+
 /* Makes room for n more bytes and one NUL: moves the content to the front, or grows by half. */
 static void make_room(struct buf *b, size_t n)
 {

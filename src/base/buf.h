@@ -16,9 +16,16 @@ struct buf {
 };
 
 void buf_done(struct buf *b); /* empty again, memory freed; the limit stays */
+/* As buf_done, for what nobody may find in freed memory.  What it held before it grew is not
+ * reached: reserve first. */
+void buf_wipe(struct buf *b);
 static inline UNUSED void buf_done_p(struct buf *b)
 {
     buf_done(b);
+}
+static inline UNUSED void buf_wipe_p(struct buf *b)
+{
+    buf_wipe(b);
 }
 
 static inline size_t buf_len(const struct buf *b)

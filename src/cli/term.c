@@ -29,22 +29,52 @@ void term_size(int *ret_rows, int *ret_cols)
     }
 }
 
-int term_raw(struct err *e)
+static int change(void (*how)(struct termios *t), struct err *e)
 {
     static bool registered;
-    struct termios raw;
+    struct termios t;
 
     if (is_raw)
         return 0;
     if (tcgetattr(STDIN_FILENO, &before) < 0)
         return err_set(e, ERR_INTERNAL, errno, "read the terminal's settings");
-    raw = before;
-    cfmakeraw(&raw);
+    t = before;
+    how(&t);
     if (!registered)
         registered = atexit(term_restore) == 0;
-    if (tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) < 0)
-        return err_set(e, ERR_INTERNAL, errno, "put the terminal into raw mode");
+    if (tcsetattr(STDIN_FILENO, TCSADRAIN, &t) < 0)
+        return err_set(e, ERR_INTERNAL, errno, "change the terminal's settings");
     is_raw = true;
+    return 0;
+}
+
+int term_raw(struct err *e)
+{
+    return change(cfmakeraw, e);
+}
+
+/* Signals are taken off too: what ends us would leave the terminal silent. */
+static void hide(struct termios *t)
+{
+    t->c_lflag &= ~(tcflag_t)(ECHO | ISIG);
+}
+
+int term_secret(char *to, size_t size, struct err *e)
+{
+    ssize_t n;
+
+    if (change(hide, e) < 0)
+        return -1;
+    do
+        n = read(STDIN_FILENO, to, size - 1);
+    while (n < 0 && errno == EINTR);
+    term_restore();
+    if (n < 0)
+        return err_set(e, ERR_INTERNAL, errno, "read from the terminal");
+    to[n] = '\0';
+    to[strcspn(to, "\r\n")] = '\0';
+    if (memchr(to, 3, (size_t)n)) /* Ctrl-C */
+        return err_set(e, ERR_CANCELLED, 0, "interrupted");
     return 0;
 }
 

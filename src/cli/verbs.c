@@ -89,6 +89,14 @@ static const struct cli_flag logs_flags[] = {
 static const struct cli_flag create_flags[] = {
     {{.name = "env", .type = OP_MAP}, 'e', false},
 };
+static const struct cli_flag secret_set_flags[] = {
+    {{.name = "host", .type = OP_LIST, .example = "api.github.com",
+      .text = "A host whose requests get the value: a name, or '*.example.com' with all below it; repeatable."}, 0, false},
+    {{.name = "method", .type = OP_LIST, .example = "GET", .text = "Only requests with this method; repeatable."}, 0, false},
+    {{.name = "value_file", .type = OP_STR, .example = "token.txt",
+      .text = "File that holds the value, - for standard input; without it the terminal is asked, or standard input read."}, 0, false},
+    {{.name = "keep_value", .type = OP_BOOL, .text = "Change only the rest: the value stays."}, 0, false},
+};
 static const struct cli_flag rm_flags[] = {
     {{.name = "sandboxes", .type = OP_LIST, .required = true, .positional = true, .example = "build",
       .text = "Ids or names of sandboxes."}, 0, false},
@@ -159,6 +167,9 @@ const struct verb verb_table[] = {
     {.verb = "image import", FLAGS(image_import_flags), .run = image_import_run,
      EXAMPLES("docker save app:1.2 | holt image import -", "holt image import rootfs.tar.gz --name base",
               "holt image import ./rootfs --name base")},
+    {.verb = "secret set", .fills = "value,hosts,methods", FLAGS(secret_set_flags), .run = secret_set_run,
+     EXAMPLES("holt secret set github-token --host api.github.com", "pass show openai | holt secret set openai --host api.openai.com --in header",
+              "holt secret set openai --keep-value --path '/v1/*'")},
     {.verb = "cp", .group = "file", .text = "Copy files and directories between this machine and a sandbox.",
      FLAGS(cp_flags), .run = cp_run,
      EXAMPLES("holt cp src build:/workspace", "holt cp build:/workspace/out.bin .", "holt cp build:/etc/. etc-copy",

@@ -22,6 +22,7 @@ VERB_RUN(exec_run);
 VERB_RUN(help_run);
 VERB_RUN(image_import_run);
 VERB_RUN(image_pull_run);
+VERB_RUN(secret_set_run);
 VERB_RUN(link_run);
 VERB_RUN(port_forward_run);
 VERB_RUN(project_put_run);

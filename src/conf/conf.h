@@ -24,7 +24,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     enum log_level log_level;
     enum log_format log_format;
     char *tls_cert, *tls_key;
-    struct conf_list cors_origins;
+    struct conf_list cors_origins, seed_origins;
     struct conf_list hosts; /* further names that Host may say */
     bool metrics;
     bool ready_needs_agents;
@@ -41,7 +41,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     /* sandboxes */
     char *runtime; /* the default one */
     struct conf_list host_mounts;
-    bool nesting, sbx_async_exec, agentbox_process_api;
+    bool nesting, sbx_async_exec, agentbox_process_api, intercept;
     char *agentbox_runtime;
     int64_t sandboxes_max, execs_max, output_bytes, disk_reserve;
     /* what the described systems' interfaces make */
@@ -66,7 +66,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     int64_t message_rate, message_bytes, inbox_max, team_max;
     int64_t file_bytes, file_versions, project_bytes, agent_tasks;
     char *bindir; /* of holt-spawn, holt-init and holt-egress; "": holtd's own */
-    char *egress_dns, *raw_bridge, *proxy_host, *signing_key;
+    char *egress_dns, *egress_ca_file, *raw_bridge, *proxy_host, *signing_key;
     int64_t proxy_port, egress_ask_ms;
 
     /* beside the rows */

@@ -180,6 +180,9 @@ const struct setting setting_table[] = {
     {ROW(cors_origins, OP_LIST, .preset = "", .max = 256,
          .text = "Web origins whose pages may call the API from a browser; none by default."),
      .check = check_origin, .reload = true},
+    {ROW(seed_origins, OP_LIST, .preset = "http://localhost:5173,http://127.0.0.1:5173", .max = 256,
+         .text = "Web origins whose pages may call the API on the seed ports, without cookies: the seeds' dashboards."),
+     .check = check_origin, .reload = true},
     {ROW(hosts, OP_LIST, .preset = "", .max = 256,
          .text = "Further names that a request's Host may say, beside addresses and localhost: "
                  "refusing others stops DNS rebinding."),
@@ -415,10 +418,17 @@ const struct setting setting_table[] = {
 
     {ROW(bindir, OP_STR, .preset = "", .max = 1024,
          .text = "Directory of holt-spawn, holt-init and holt-egress; empty: where holtd itself is.")},
+    {ROW(intercept, OP_BOOL, .preset = "true",
+         .text = "May holt-egress open the TLS of hosts for which a sandbox has a secret, or a rule "
+                 "with methods or a path? Sandboxes with a network then trust an authority made "
+                 "for this installation (ca.crt in the state directory).")},
     {ROW(egress_dns, OP_STR, .preset = "", .max = 1024,
          .text = "Name servers that holt-egress asks for the names sandboxes may reach: "
                  "'ADDRESS[:PORT]', several with commas; empty: the system's. Read when "
                  "holt-egress starts.")},
+    {ROW(egress_ca_file, OP_STR, .preset = "", .max = 1024,
+         .text = "PEM file of authorities that holt-egress trusts, besides the system's, when it "
+                 "connects to hosts whose TLS it has opened. Read when holt-egress starts.")},
     {ROW(egress_ask_ms, OP_DURATION, .preset = "5m", .min = 1000, .max = 3600000,
          .text = "How long a person has to answer when a sandbox asks for a host; then no is the "
                  "answer."),

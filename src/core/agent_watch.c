@@ -37,19 +37,33 @@ static int must_release(struct team *t, const struct agent *a, bool *ret, struct
     return 0;
 }
 
+/* The same in one look at the rows, every second: is there an agent whose status is not what time
+ * (or a changed setting) has made of it, or one that is gone and has cards? */
 int agent_watch_due(struct team *t, bool *ret, struct err *e)
 {
-    struct agent_list all;
+    int64_t due;
 
-    *ret = false;
-    if (agent_all(t, &all, e) < 0)
+    if (team_number(
+            t,
+            "SELECT CASE WHEN EXISTS (SELECT 1 FROM agents WHERE "
+            "(status IN (:online, :busy, :stalled) AND heartbeat_ms < :fresh) OR "
+            "(status = :offline AND heartbeat_ms >= :fresh) OR "
+            "(status IN (:online, :busy) AND ticks >= :ticks) OR "
+            "(status = :stalled AND ticks < :ticks)) "
+            "OR EXISTS (SELECT 1 FROM agents a WHERE (a.heartbeat_ms < :gone OR "
+            "(SELECT MAX(d.issued_ms) FROM directives d WHERE d.agent = a.name AND d.ended_ms = 0 "
+            "AND d.kind = 'revoke') < :grace) AND EXISTS (SELECT 1 FROM cards c WHERE "
+            "c.assigned_to = a.name AND c.status IN (:ready, :progress))) THEN 1 ELSE 0 END",
+            PARAMS(P_INT("online", AGENT_ONLINE), P_INT("busy", AGENT_BUSY),
+                   P_INT("stalled", AGENT_STALLED), P_INT("offline", AGENT_OFFLINE),
+                   P_INT("fresh", t->now_ms - t->conf.heartbeat_ms),
+                   P_INT("ticks", t->conf.cycle * t->conf.missed),
+                   P_INT("gone", t->now_ms - t->conf.heartbeat_ms - t->conf.grace_ms),
+                   P_INT("grace", t->now_ms - t->conf.grace_ms), P_INT("ready", CARD_READY),
+                   P_INT("progress", CARD_IN_PROGRESS)),
+            &due, e) < 0)
         return -1;
-    for (size_t i = 0; i < all.n && !*ret; i++) {
-        if (agent_status_of(t, &all.v[i]) != all.v[i].status)
-            *ret = true;
-        else if (must_release(t, &all.v[i], ret, e) < 0)
-            return -1;
-    }
+    *ret = due != 0;
     return 0;
 }
 

@@ -226,24 +226,31 @@ int card_unassign(struct team *t, struct str project, struct str id, struct err 
     return forget_card(t, &before, e);
 }
 
-int board_release(struct team *t, struct str agent, struct str why, struct err *e)
+static int release_all(struct team *t, const struct card_list *all, struct str why, struct err *e)
 {
-    struct card_list all;
-    const struct card_filter f = {.owner = agent, .status = CARD_ANY};
+    for (size_t i = 0; i < all->n; i++) {
+        struct card c = all->v[i], before = c;
 
-    if (card_all(t, &f, &all, e) < 0)
-        return -1;
-    for (size_t i = 0; i < all.n; i++) {
-        struct card c = all.v[i], before = c;
-
-        if (c.status != CARD_READY && c.status != CARD_IN_PROGRESS && c.status != CARD_BLOCKED)
-            continue;
         if (c.status != CARD_BLOCKED)
             c.status = CARD_READY;
         c.assigned_to = c.claimed_by = STR("");
         if (board_take(t, c.project, e) < 0 ||
             card_save(t, &c, before.status, STR("system"), why, "task.released", e) < 0 ||
             forget_card(t, &before, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int board_release(struct team *t, struct str agent, struct str why, struct err *e)
+{
+    static const enum card_status held[] = {CARD_READY, CARD_IN_PROGRESS, CARD_BLOCKED};
+    struct card_list all;
+
+    for (size_t i = 0; i < ARRAY_LEN(held); i++) {
+        const struct card_filter f = {.owner = agent, .status = (int)held[i]};
+
+        if (card_all(t, &f, &all, e) < 0 || release_all(t, &all, why, e) < 0)
             return -1;
     }
     return 0;

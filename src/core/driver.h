@@ -48,10 +48,11 @@ struct driver_spec { /* what to make; valid during the call */
     struct str *layers; /* ids, lowest first; none: the host's own /usr ("host" image) */
     size_t layer_count;
     struct sandbox_limits limits;
-    bool rootfs_ro, memory_upper, nesting, relay, process_api;
-    bool restart; /* the upper of an earlier life is there and is used again */
-    bool network; /* its connections lead to listeners; else to nothing */
-    bool raw;     /* it has an interface */
+    bool rootfs_ro, memory_upper, nesting, relay, process_api, hub;
+    bool restart;  /* the upper of an earlier life is there and is used again */
+    bool network;  /* its connections lead to listeners; else to nothing */
+    bool raw;      /* it has an interface */
+    struct str ca; /* PEM of the authority that it is to trust; empty: none */
     const struct sandbox_mount *mounts;
     size_t mount_count;
 };

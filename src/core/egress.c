@@ -38,7 +38,7 @@ struct call {
 
 struct egress {
     struct egress_config c;
-    char *state, *bindir, *dns, *proxy_host, *proxy_key;
+    char *state, *bindir, *dns, *ca_file, *proxy_host, *proxy_key;
     int dir, fd; /* fd: -1: no connection */
     uv_poll_t *poll;
     bool started, greeted;
@@ -67,6 +67,8 @@ static void call_end(struct egress *g, struct call *x, const struct err *e)
         fd_close(x->listeners.fds[--x->listeners.n]);
     if (x->done)
         x->done(x->arg, e);
+    if (x->packet)
+        mem_wipe(x->packet, x->size); /* it may hold a key or secrets */
     mem_free(x->packet);
     mem_free(x);
 }
@@ -109,6 +111,7 @@ static void call_ask(struct egress *g, struct call *x, struct egress_msg *m)
         x->packet = xmemdup(bytes, o.n);
         x->size = o.n;
     }
+    mem_wipe(bytes, o.n);
     if (x->failed.code != ERR_NONE) {
         timer_set(g->c.timers, &g->soon, TIMER_SOON, soon_due);
         return;
@@ -142,6 +145,15 @@ void egress_put(struct egress *g, const char *id, const struct egress_terms *ter
                                   terms->learned.p ? terms->learned : STR("")};
     (void)map_set(&g->known, str_of(id), g);
     call_ask(g, x, &m);
+}
+
+void egress_put_secrets(struct egress *g, const char *id, struct str list, driver_done done,
+                        void *arg)
+{
+    struct egress_msg m = {.type = EGRESS_SECRETS};
+
+    m.u.secrets = (struct egress_secrets){str_of(id), list};
+    call_ask(g, call_new(g, done, arg), &m);
 }
 
 void egress_drop(struct egress *g, const char *id)
@@ -244,6 +256,16 @@ static void send_calls(struct egress *g)
     (void)uv_poll_start(g->poll, UV_READABLE | (full ? UV_WRITABLE : 0), on_poll);
 }
 
+/* Before what waits to be told of sandboxes. */
+static struct call *call_first(struct egress *g, driver_done done, void *arg)
+{
+    struct call *x = call_new(g, done, arg);
+
+    list_unlink(&x->link);
+    list_push(g->calls.next, &x->link);
+    return x;
+}
+
 static void proxy_opened(void *arg, const struct err *e)
 {
     const struct egress *g = arg;
@@ -260,7 +282,24 @@ static void open_proxy(struct egress *g)
         return;
     m.u.listen = (struct egress_listen){str_of(g->proxy_host), (uint16_t)g->c.proxy_port,
                                         str_of(g->proxy_key)};
-    call_ask(g, call_new(g, proxy_opened, g), &m);
+    call_ask(g, call_first(g, proxy_opened, g), &m);
+}
+
+static void authority_taken(void *arg, const struct err *e)
+{
+    (void)arg;
+    if (e->code != ERR_NONE && e->code != ERR_CANCELLED)
+        log_error("holt-egress did not take the certificate authority", LOG_E(e));
+}
+
+static void put_authority(struct egress *g)
+{
+    struct egress_msg m = {.type = EGRESS_CA};
+
+    if (!g->c.authority)
+        return;
+    m.u.ca = (struct egress_ca){buf_str(&g->c.authority->cert), buf_str(&g->c.authority->key)};
+    call_ask(g, call_first(g, authority_taken, NULL), &m);
 }
 
 static void on_done(struct egress *g, const struct egress_msg *m)
@@ -280,8 +319,7 @@ static void on_packet(struct egress *g, const struct egress_msg *m)
     if (m->type == EGRESS_KNOWN) {
         (void)map_set(&g->known, m->u.name.id, g);
     } else if (m->type == EGRESS_WELCOME) {
-        g->greeted = m->u.welcome.version == EGRESS_VERSION;
-        if (!g->greeted) {
+        if (m->u.welcome.version != EGRESS_VERSION) {
             disconnect(g, "it speaks another version: restart it");
             return;
         }
@@ -289,6 +327,8 @@ static void on_packet(struct egress *g, const struct egress_msg *m)
             log_warn("egress verdicts were lost while nobody took them",
                      LOG_N("count", m->u.welcome.dropped));
         open_proxy(g);
+        put_authority(g);
+        g->greeted = true; /* from here on what is asked is sent */
         g->c.ops->ready(g->c.arg);
         send_calls(g);
     } else if (m->type == EGRESS_DONE) {
@@ -350,8 +390,19 @@ static void launch(struct egress *g)
     AUTO(mem_free) char *program = xasprintf("%s/holt-egress", g->bindir);
     AUTO(mem_free) char *log = xasprintf("%s/egress.log", g->state);
     char name[] = "holt-egress", state_option[] = "--state", dns_option[] = "--dns";
-    char *argv[] = {name, state_option, g->state, *g->dns ? dns_option : NULL, g->dns, NULL};
-    int r = launch_detached(program, argv, log, &g->pid);
+    char ca_option[] = "--cacert", *argv[8] = {name, state_option, g->state};
+    size_t n = 3;
+    int r;
+
+    if (*g->dns) {
+        argv[n++] = dns_option;
+        argv[n++] = g->dns;
+    }
+    if (*g->ca_file) {
+        argv[n++] = ca_option;
+        argv[n++] = g->ca_file;
+    }
+    r = launch_detached(program, argv, log, &g->pid);
 
     if (r < 0) {
         g->pid = 0;
@@ -407,6 +458,7 @@ struct egress *egress_new(const struct egress_config *c)
     g->state = xstrdup(c->state);
     g->bindir = xstrdup(c->bindir);
     g->dns = xstrdup(c->dns ? c->dns : "");
+    g->ca_file = xstrdup(c->ca_file ? c->ca_file : "");
     g->proxy_host = xstrdup(c->proxy_host ? c->proxy_host : "");
     g->proxy_key = c->proxy_key && *c->proxy_key ? xstrdup(c->proxy_key) : random_key();
     g->dir = open(c->state, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -447,6 +499,7 @@ struct egress *egress_free(struct egress *g)
     mem_free(g->state);
     mem_free(g->bindir);
     mem_free(g->dns);
+    mem_free(g->ca_file);
     mem_free(g->proxy_host);
     mem_wipe(g->proxy_key, strlen(g->proxy_key));
     mem_free(g->proxy_key);

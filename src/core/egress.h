@@ -4,6 +4,7 @@
  * the loop, never from within a call.  Thread: the loop's. */
 #pragma once
 
+#include "core/authority.h"
 #include "core/driver.h"
 #include "core/timers.h"
 #include "wire/egress.h"
@@ -21,10 +22,12 @@ struct egress_config {
     uv_loop_t *loop;
     struct timers *timers;
     const char *state, *bindir;
-    const char *dns; /* servers to ask for names; "": the system's */
+    const char *dns;     /* servers to ask for names; "": the system's */
+    const char *ca_file; /* of authorities it trusts besides the system's; "": none */
     /* Its TCP form, for clients with credentials that this key signed; host "" or NULL: none. */
     const char *proxy_host, *proxy_key;
     int64_t proxy_port;
+    const struct authority *authority; /* by which it intercepts; NULL: it does not */
     const struct egress_ops *ops;
     void *arg;
 };
@@ -47,5 +50,9 @@ struct egress_terms { /* copied */
 };
 void egress_put(struct egress *g, const char *id, const struct egress_terms *terms,
                 driver_done done, void *arg);
+/* All of one sandbox, as docs/protocol-egress.md says; before the put that makes it known, or
+ * after. */
+void egress_put_secrets(struct egress *g, const char *id, struct str list, driver_done done,
+                        void *arg);
 void egress_drop(struct egress *g, const char *id); /* it has no network any more */
 void egress_reply(struct egress *g, uint64_t question, bool allow, const char *reason);

@@ -178,14 +178,20 @@ static void make_start(struct exec *x, const struct exec_spec *spec)
                       home = {STR("HOME"), STR("/root")};
     size_t n = 0;
 
-    env =
-        arena_zalloc(a, (spec->env_count + s->env_count + sandbox_net_env_count + 4) * sizeof *env);
+    env = arena_zalloc(a, (spec->env_count + s->env_count + s->secret_count +
+                           sandbox_net_env_count + sandbox_trust_env_count + 4) *
+                              sizeof *env);
     for (size_t i = 0; i < x->argc; i++)
         argv[i].text = x->argv[i];
     add_env(a, env, &n, spec->env, spec->env_count);
     add_env(a, env, &n, s->env, s->env_count);
+    for (size_t i = 0; i < s->secret_count; i++)
+        add_env(a, env, &n,
+                &(struct pair){str_of(s->secrets[i].env), str_of(s->secrets[i].placeholder)}, 1);
     if (s->networked)
         add_env(a, env, &n, sandbox_net_env, sandbox_net_env_count);
+    if (s->networked && s->trusts)
+        add_env(a, env, &n, sandbox_trust_env, sandbox_trust_env_count);
     add_env(a, env, &n, default_env, ARRAY_LEN(default_env));
     if (spec->user.n == 0)
         add_env(a, env, &n, &home, 1);

@@ -24,10 +24,12 @@ struct token {
     unsigned char hash[32];
 };
 
-struct principal { /* the asker of one request */
+#define PRINCIPAL_AGENT 132 /* TEAM_NAME_MAX and a NUL */
+struct principal {          /* the asker of one request */
     enum role role;
     char actor[64]; /* "token/tk_…", "sandbox/sb_…", "system", "anonymous", "seed-port" */
-    const struct token *token; /* or NULL; valid in the turn of the loop that authenticated it */
+    char agent[PRINCIPAL_AGENT]; /* the one agent that its token acts as; "": none */
+    const struct token *token;   /* or NULL; valid in the turn of the loop that authenticated it */
 };
 
 /* A process inside a sandbox, through its relay: an agent that may touch that sandbox and nothing

@@ -59,10 +59,44 @@ static int check_message(struct team *t, struct message *m, struct err *e)
     return check_rate(t, m->from, e);
 }
 
-/* Room for one more: the oldest acknowledged one goes when the inbox is full. */
-static int make_room(struct team *t, struct str name, struct err *e)
+static int no_room(struct str name, struct err *e)
 {
-    int64_t total = 0, boxes = 0, gone;
+    err_set(e, ERR_LIMIT, 0, "the inbox of '" STR_FMT "' is full", STR_ARG(name));
+    return err_hint(e, "its owner must acknowledge what it has read");
+}
+
+/* The oldest acknowledged one goes; of what was told to everybody, which nobody acknowledges, the
+ * oldest.  Its id is added to `dropped`, with commas between. */
+static int drop_oldest(struct team *t, struct str name, struct buf *dropped, struct err *e)
+{
+    struct store_rows *rows;
+    struct str id = STR("");
+    int r;
+
+    if (tx_query(t->tx,
+                 str_eq(name, EVERYBODY)
+                     ? "SELECT id FROM messages WHERE receiver = :name ORDER BY id LIMIT 1"
+                     : "SELECT id FROM messages WHERE receiver = :name AND acked = 1 "
+                       "ORDER BY id LIMIT 1",
+                 PARAMS(P_TEXT("name", name)), &rows, e) < 0)
+        return -1;
+    r = rows_step(rows, e);
+    if (r > 0)
+        id = team_column(t, rows, 0);
+    rows_end(rows);
+    if (r <= 0)
+        return r < 0 ? -1 : no_room(name, e);
+    if (buf_len(dropped) > 0)
+        buf_add_char(dropped, ',');
+    buf_add_str(dropped, id);
+    return tx_run(t->tx, "DELETE FROM messages WHERE id = :id", PARAMS(P_TEXT("id", id)), e) < 0
+               ? -1
+               : 0;
+}
+
+static int make_room(struct team *t, struct str name, struct buf *dropped, struct err *e)
+{
+    int64_t total = 0, boxes = 0;
 
     if (team_number(t, "SELECT total FROM mailboxes WHERE name = :name",
                     PARAMS(P_TEXT("name", name)), &total, e) < 0)
@@ -71,19 +105,8 @@ static int make_room(struct team *t, struct str name, struct err *e)
         return -1;
     if (boxes >= t->conf.objects_max)
         return err_set(e, ERR_LIMIT, 0, "there are %lld inboxes already", (long long)boxes);
-    if (total >= t->conf.inbox_max) {
-        gone = tx_run(t->tx,
-                      "DELETE FROM messages WHERE id = (SELECT id FROM messages WHERE "
-                      "receiver = :name AND acked = 1 ORDER BY id LIMIT 1)",
-                      PARAMS(P_TEXT("name", name)), e);
-        if (gone < 0)
-            return -1;
-        if (gone == 0) {
-            err_set(e, ERR_LIMIT, 0, "the inbox of '" STR_FMT "' is full", STR_ARG(name));
-            return err_hint(e, "its owner must acknowledge what it has read");
-        }
-        return 0;
-    }
+    if (total >= t->conf.inbox_max)
+        return drop_oldest(t, name, dropped, e);
     return tx_run(t->tx,
                   "INSERT INTO mailboxes (name, total) VALUES (:name, 1) ON CONFLICT (name) "
                   "DO UPDATE SET total = mailboxes.total + 1",
@@ -93,9 +116,9 @@ static int make_room(struct team *t, struct str name, struct err *e)
 }
 
 static int put(struct team *t, struct message *m, struct str receiver, struct str broadcast,
-               struct err *e)
+               struct buf *dropped, struct err *e)
 {
-    if (make_room(t, receiver, e) < 0)
+    if (make_room(t, receiver, dropped, e) < 0)
         return -1;
     m->id = team_id(t, "ms");
     return tx_run(t->tx,
@@ -124,7 +147,8 @@ static int count_edge(struct team *t, struct str from, struct str to, struct err
 }
 
 /* One full inbox does not keep the others from hearing. */
-static int copy_to_all(struct team *t, const struct message *m, struct jw *w, struct err *e)
+static int copy_to_all(struct team *t, const struct message *m, struct jw *w, struct buf *dropped,
+                       struct err *e)
 {
     struct agent_list all;
 
@@ -135,7 +159,7 @@ static int copy_to_all(struct team *t, const struct message *m, struct jw *w, st
 
         if (str_eq(all.v[i].name, m->from))
             continue;
-        if (put(t, &copy, all.v[i].name, m->id, e) < 0) {
+        if (put(t, &copy, all.v[i].name, m->id, dropped, e) < 0) {
             if (e->code != ERR_LIMIT)
                 return -1;
             continue;
@@ -153,9 +177,10 @@ static int copy_to_all(struct team *t, const struct message *m, struct jw *w, st
 int message_send(struct team *t, struct message *m, struct err *e)
 {
     AUTO(buf_done) struct buf data = {0};
+    AUTO(buf_done) struct buf dropped = {0};
     struct jw w = {.to = &data};
 
-    if (check_message(t, m, e) < 0 || put(t, m, m->to, STR(""), e) < 0)
+    if (check_message(t, m, e) < 0 || put(t, m, m->to, STR(""), &dropped, e) < 0)
         return -1;
     m->sent_ms = t->now_ms;
     jw_object(&w);
@@ -168,12 +193,14 @@ int message_send(struct team *t, struct message *m, struct err *e)
     jw_key(&w, "copies");
     jw_array(&w);
     if (str_eq(m->to, EVERYBODY)) {
-        if (copy_to_all(t, m, &w, e) < 0)
+        if (copy_to_all(t, m, &w, &dropped, e) < 0)
             return -1;
     } else if (count_edge(t, m->from, m->to, e) < 0) {
         return -1;
     }
     jw_array_end(&w);
+    jw_key(&w, "dropped");
+    team_write_tags(&w, buf_str(&dropped));
     jw_object_end(&w);
     team_event(t, "message.sent", "message", m->id, &data);
     return 0;

@@ -2,8 +2,9 @@
  *
  * A message is unread until it is acknowledged.  One to '*' is kept there and copied to every
  * registered agent but its sender.  Content that points outside (message_is_safe) is refused; so is
- * more than conf.message_rate a minute.  A full inbox loses its oldest acknowledged message;
- * without one, the sender is refused. Thread, ownership, errors: core/team.h. */
+ * more than conf.message_rate a minute.  A full inbox loses its oldest acknowledged message ('*':
+ * the oldest), which the new one's event names; without one, the sender is refused. Thread,
+ * ownership, errors: core/team.h. */
 #pragma once
 
 #include "core/agent.h"

@@ -26,10 +26,10 @@ static const unsigned role_perms[ROLE_COUNT] = {
                       MAY(PERM_LOGIN) | SANDBOX_WATCH | MAY(PERM_TEAM_READ),
     [ROLE_OPERATOR] = MAY(PERM_NONE) | MAY(PERM_SELF) | MAY(PERM_READ) | MAY(PERM_EVENTS) |
                       MAY(PERM_AUDIT) | MAY(PERM_LOGIN) | SANDBOX_ALL | MAY(PERM_IMAGE_WRITE) |
-                      TEAM_ALL,
+                      MAY(PERM_SECRETS) | TEAM_ALL,
     [ROLE_ADMIN] = MAY(PERM_NONE) | MAY(PERM_SELF) | MAY(PERM_READ) | MAY(PERM_EVENTS) |
                    MAY(PERM_AUDIT) | MAY(PERM_TOKENS) | MAY(PERM_LOGIN) | MAY(PERM_ADMIN) |
-                   SANDBOX_ALL | MAY(PERM_IMAGE_WRITE) | TEAM_ALL,
+                   SANDBOX_ALL | MAY(PERM_IMAGE_WRITE) | MAY(PERM_SECRETS) | TEAM_ALL,
 };
 
 #define INSIDE "sandbox/"

@@ -200,7 +200,7 @@ static void owed_drop(struct sandbox *s)
 static void texts_free(struct sandbox *s)
 {
     char *const texts[] = {s->name,    s->runtime, s->image,   s->tenant, s->owner,
-                           s->network, s->failure, s->dialect, s->note};
+                           s->network, s->failure, s->dialect, s->note,   s->agent};
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         mem_free(texts[i]);
@@ -221,6 +221,7 @@ struct sandbox *sandbox_unref(struct sandbox *s)
     mem_free(s->labels);
     mem_free(s->env);
     mem_free(s->mounts);
+    mem_free(s->secrets);
     mem_free(s->layers);
     sandboxes_unref(s->all);
     mem_free(s);
@@ -257,6 +258,8 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
         .memory_upper = s->memory_upper,
         .relay = s->relay,
         .process_api = s->process_api,
+        .hub = s->hub,
+        .agent = text(s->agent),
         .created_ms = s->created_ms,
         .started_ms = s->started_ms,
         .ended_ms = s->ended_ms,
@@ -267,6 +270,8 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
         .label_count = s->label_count,
         .mounts = s->mounts,
         .mount_count = s->mount_count,
+        .secrets = s->secrets,
+        .secret_count = s->secret_count,
         .execs_live = (int64_t)s->execs_live,
         .reconnecting =
             (s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED) && !s->guest_ready,
@@ -469,6 +474,7 @@ int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, str
     all->loop = c->loop;
     all->store = c->store;
     all->space = c->space;
+    all->authority = c->authority;
     all->timers = timers_new(c->loop);
     all->aliases = aliases_new();
     all->state = xstrdup(c->state);
@@ -538,6 +544,7 @@ struct sandboxes *sandboxes_close(struct sandboxes *all)
         timer_stop(&all->drivers[i].again);
     timer_stop(&all->spill);
     all->egress = egress_free(all->egress);
+    secrets_let_go(all->secrets);
     all->timers = timers_free(all->timers);
     return sandboxes_unref(all);
 }

@@ -15,6 +15,9 @@ struct sandboxes; /* the registry */
 struct sandbox;
 struct guest;
 struct volume_use; /* core/volume.h */
+struct secret_use; /* core/secret.h */
+struct sandbox_secret;
+struct authority;
 struct volumes;
 struct space;
 
@@ -52,6 +55,8 @@ struct sandbox_spec {   /* valid during the call */
     bool rootfs_ro, memory_upper, nesting;
     bool relay;                  /* processes inside may ask the API, as this sandbox */
     bool process_api;            /* … and agentbox's process_api on port 2024 */
+    struct str agent;            /* the agent of the team that it is; empty: none */
+    bool hub;                    /* and by the name hub, as that agent: with a relay */
     int64_t ttl_ms, idle_ttl_ms; /* 0: none */
     const struct pair *labels, *env;
     size_t label_count, env_count;
@@ -59,6 +64,8 @@ struct sandbox_spec {   /* valid during the call */
     size_t mount_count;
     const struct volume_use *volumes;
     size_t volume_count;
+    const struct secret_use *secrets;
+    size_t secret_count;
     struct str network; /* a policy (proto/policy.h) as JSON, or a mode's name; empty: none */
     bool house_network; /* it is the operator's choice, not the asker's: an agent may have it */
     struct str dialect; /* of who asked; empty: the native one */
@@ -72,18 +79,20 @@ struct sandbox_spec {   /* valid during the call */
 
 struct sandbox_info { /* what readers see; borrowed until the loop turns */
     const char *id;
-    struct str name, image, runtime, tenant, owner, failure;
+    struct str name, image, runtime, tenant, owner, failure, agent;
     struct str network; /* its policy in JSON */
     enum sandbox_state state;
     struct sandbox_limits limits;
     uint32_t enforced; /* enum limit_bit; what was asked and is not here is not enforced */
-    bool rootfs_ro, memory_upper, nesting, relay, process_api;
+    bool rootfs_ro, memory_upper, nesting, relay, process_api, hub;
     bool raw; /* what it reaches is not judged */
     int64_t created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, last_activity_ms;
     const struct pair *labels;
     size_t label_count;
     const struct sandbox_mount *mounts;
     size_t mount_count;
+    const struct sandbox_secret *secrets;
+    size_t secret_count;
     int64_t execs_live;
     bool reconnecting; /* running, but nobody can be asked just now */
     bool orphan;       /* it was alive and no row knew it: a person decides */
@@ -101,9 +110,11 @@ struct sandboxes_config {
     const char *installation;           /* whose sandboxes these are; NULL: node */
     bool keep_strays;                   /* output logs without a row are another database's */
     const struct driver_allows *allows; /* NULL: nothing */
-    const char *egress_dns; /* whom holt-egress asks for names; NULL or "": the system's */
+    const char *egress_dns;     /* whom holt-egress asks for names; NULL or "": the system's */
+    const char *egress_ca_file; /* authorities it trusts besides the system's; NULL or "": none */
     const char *proxy_host, *signing_key; /* of holt-egress's TCP form: core/egress.h */
     int64_t proxy_port;
+    const struct authority *authority; /* which sandboxes trust; NULL: nothing is intercepted */
     struct space *space; /* asked before files are added; NULL: nothing is kept free */
     /* 0: 4,096; 256 (per sandbox, ended ones included: the oldest go); 64 MiB */
     int64_t sandboxes_max, execs_max, output_bytes;
@@ -160,6 +171,9 @@ void sandbox_alias(struct sandbox *s, struct alias_name n, const struct principa
                    sandbox_cb done, void *arg);
 /* The one table: other kinds of objects have their aliases there too. */
 struct aliases *sandboxes_aliases(struct sandboxes *l);
+/* Hosts of the secret at this place that its policy does not let it reach: a JSON list. */
+struct jw;
+void sandbox_secret_unreached(const struct sandbox *s, size_t at, struct jw *w);
 /* May this asker touch it?  An agent: only what it made; a sandbox: only itself. */
 CHECKED int sandbox_check(const struct sandbox *s, const struct principal *by, struct err *e);
 void sandbox_info(const struct sandbox *s, struct sandbox_info *ret);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "core/image.h"
+#include "core/team.h"
 
 #include <stdio.h>
 
@@ -171,6 +172,23 @@ static int check_maker(const struct principal *by, struct err *e)
     return err_hint(e, "ask its owner, or use a token from outside");
 }
 
+/* Who is inside acts as that agent: an agent gives its own name only. */
+static int check_agent(const struct sandbox_spec *spec, const struct principal *by, struct err *e)
+{
+    if (spec->hub && spec->agent.n == 0) {
+        err_set(e, ERR_INVALID, 0, "field 'hub': field 'agent' must say as whom");
+        return err_hint(e, "name an agent of the team");
+    }
+    if (spec->agent.n == 0)
+        return 0;
+    if (team_check_name("field 'agent'", spec->agent, e) < 0)
+        return -1;
+    if (by->role == ROLE_AGENT && !str_eq_c(spec->agent, by->agent))
+        return err_set(e, ERR_FORBIDDEN, 0,
+                       "field 'agent': an agent makes sandboxes in its own name only");
+    return 0;
+}
+
 /* --- making --- */
 
 static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spec *spec)
@@ -187,7 +205,9 @@ static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spe
     s->rootfs_ro = spec->rootfs_ro;
     s->memory_upper = spec->memory_upper;
     s->nesting = spec->nesting;
-    s->relay = spec->relay;
+    s->relay = spec->relay || spec->hub;
+    s->hub = spec->hub;
+    text_set(&s->agent, spec->agent);
     s->process_api = spec->process_api;
     s->one_shot = spec->one_shot;
     s->also = spec->also;
@@ -208,19 +228,26 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
     struct err e = {0};
     struct sandbox_mount mounts[MOUNTS_MAX];
     AUTO(sandbox_net_done) struct sandbox_net net = {0};
+    AUTO(mem_free) struct sandbox_secret *secrets = NULL;
     struct driver *d = NULL;
     struct image_use use;
     struct sandbox *s;
 
     if (check_maker(by, &e) == 0 && check_spec(all, spec, &e) == 0 &&
-        gather_mounts(all, spec, by, mounts, &e) == 0)
+        check_agent(spec, by, &e) == 0 && gather_mounts(all, spec, by, mounts, &e) == 0)
         d = pick_driver(all, spec->runtime, &e);
-    if (d && (spec->relay || spec->process_api) && !(d->ops->caps & DRIVER_CAN_RELAY)) {
+    if (d && (spec->relay || spec->hub || spec->process_api) &&
+        !(d->ops->caps & DRIVER_CAN_RELAY)) {
         err_set(&e, ERR_UNSUPPORTED, 0, "field '%s': runtime '%s' has none",
-                spec->relay ? "relay" : "process_api", d->ops->name);
+                spec->relay ? "relay"
+                : spec->hub ? "hub"
+                            : "process_api",
+                d->ops->name);
         d = NULL;
     }
-    if (d && sandbox_net_check(d, spec->network, spec->house_network ? NULL : by, &net, &e) < 0)
+    if (d &&
+        (sandbox_net_check(all, d, spec->network, spec->house_network ? NULL : by, &net, &e) < 0 ||
+         sandbox_secrets_check(all, spec, by, &secrets, &e) < 0))
         d = NULL;
     if (!d || sandbox_choose_image(all, spec->image, &use, &e) < 0) {
         if (spec->also)
@@ -235,6 +262,8 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
     s->mounts = mounts_copy(mounts, s->mount_count);
     s->driver = d;
     sandbox_net_take(s, &net);
+    s->secrets = TAKE(secrets);
+    s->secret_count = spec->secret_count;
     text_set(&s->runtime, str_of(d->ops->name));
     text_set(&s->owner, str_of(by->actor));
     (void)snprintf(s->actor, sizeof s->actor, "%s", by->actor);

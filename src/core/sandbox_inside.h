@@ -5,10 +5,12 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/sm.h"
+#include "core/authority.h"
 #include "core/egress.h"
 #include "core/exec.h"
 #include "core/exec_log.h"
 #include "core/guest.h"
+#include "core/secret.h"
 #include "core/space.h"
 #include "core/timers.h"
 #include "core/volume.h"
@@ -32,8 +34,10 @@ struct sandboxes {
     uv_loop_t *loop;
     struct store *store;
     struct timers *timers;
-    struct images *images;   /* or NULL: the host's only */
-    struct volumes *volumes; /* or NULL: none */
+    struct images *images;             /* or NULL: the host's only */
+    struct volumes *volumes;           /* or NULL: none */
+    struct secrets *secrets;           /* or NULL: none */
+    const struct authority *authority; /* or NULL: nothing is intercepted */
     struct space *space;
     sandbox_relay relay; /* or NULL */
     void *relay_arg;
@@ -68,13 +72,14 @@ struct sandbox {
     struct driver *driver; /* NULL: its runtime is not there any more */
     struct sm sm;
     char id[ID_SIZE];
-    char *name, *runtime, *image, *tenant, *owner, *network, *failure, *dialect, *note;
+    char *name, *runtime, *image, *tenant, *owner, *network, *failure, *dialect, *note, *agent;
     struct sandbox_limits limits;
     uint32_t enforced;
-    bool rootfs_ro, memory_upper, nesting, relay, process_api, one_shot, orphan;
+    bool rootfs_ro, memory_upper, nesting, relay, process_api, hub, one_shot, orphan;
     bool wants_network;   /* its policy allows something */
     bool raw;             /* its policy: an interface, and nothing judged */
     bool networked;       /* it was started with a network: holt-egress is to know it */
+    bool trusts;          /* it was started with holt's certificate authority */
     bool wiring;          /* that is being told */
     bool rewire;          /* and then again */
     int updates;          /* being saved */
@@ -86,6 +91,8 @@ struct sandbox {
     size_t label_count, env_count;
     struct sandbox_mount *mounts;
     size_t mount_count;
+    struct sandbox_secret *secrets;
+    size_t secret_count;
     struct sandbox_layer *layers; /* of its image, lowest first; held until it is destroyed */
     size_t layer_count;
 
@@ -251,14 +258,15 @@ struct sandbox_net { /* a policy that was checked */
     bool wants; /* holt-egress */
     bool raw;   /* an interface instead */
 };
-CHECKED int sandbox_net_read(struct str text, struct sandbox_net *ret, struct err *e);
+CHECKED int sandbox_net_read(struct str text, bool intercept, struct sandbox_net *ret,
+                             struct err *e);
 static inline UNUSED void sandbox_net_done_p(struct sandbox_net *n)
 {
     buf_done(&n->policy);
 }
 /* For a sandbox of this driver, asked for by somebody who may. */
-CHECKED int sandbox_net_check(const struct driver *d, struct str text, const struct principal *by,
-                              struct sandbox_net *ret, struct err *e);
+CHECKED int sandbox_net_check(const struct sandboxes *all, const struct driver *d, struct str text,
+                              const struct principal *by, struct sandbox_net *ret, struct err *e);
 void sandbox_net_take(struct sandbox *s, const struct sandbox_net *n);
 CHECKED int sandbox_net_change(struct sandbox *s, struct str text, const struct principal *by,
                                struct err *e);
@@ -268,6 +276,19 @@ void sandbox_unwire(struct sandbox *s);
 void sandboxes_open_egress(struct sandboxes *all, const struct sandboxes_config *c);
 extern const struct pair sandbox_net_env[]; /* of every command in one with a network */
 extern const size_t sandbox_net_env_count;
+extern const struct pair sandbox_trust_env[]; /* and of one that trusts our authority */
+extern const size_t sandbox_trust_env_count;
+
+/* --- sandbox_secret.c: what it may use --- */
+/* *ret: heap, as many as spec has; untouched where it has none. */
+CHECKED int sandbox_secrets_check(struct sandboxes *all, const struct sandbox_spec *spec,
+                                  const struct principal *by, struct sandbox_secret **ret,
+                                  struct err *e);
+void sandbox_put_secrets(struct jw *w, const struct sandbox *s, bool placeholders);
+void sandbox_get_secrets(struct sandbox *s, const json_t *list);
+void sandbox_tell_secrets(struct sandbox *s, driver_done done, void *arg); /* to holt-egress */
+/* One was changed or removed: done when all that have it use the new one.  all NULL: nobody has. */
+void sandboxes_tell_secret(struct sandboxes *all, const char *id, store_done done, void *arg);
 
 /* --- sandbox_adopt.c --- */
 void sandboxes_adopt(struct sandboxes *all);

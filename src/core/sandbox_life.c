@@ -235,9 +235,11 @@ void sandbox_make(struct sandbox *s, bool restart)
         .nesting = s->nesting,
         .relay = s->relay,
         .process_api = s->process_api,
+        .hub = s->hub,
         .restart = restart,
         .network = s->wants_network,
         .raw = s->raw,
+        .ca = s->wants_network && s->all->authority ? buf_str(&s->all->authority->cert) : STR(""),
         .mounts = s->mounts,
         .mount_count = s->mount_count,
     };
@@ -246,6 +248,7 @@ void sandbox_make(struct sandbox *s, bool restart)
     s->restarting = restart;
     s->saved = s->ready = false;
     s->networked = s->wants_network;
+    s->trusts = spec.ca.n > 0;
     s->wired = !s->networked;
     s->known_epoch = false;
     ops(s)->create(s->driver, &spec, made, sandbox_ref(s));

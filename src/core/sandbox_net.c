@@ -8,6 +8,7 @@
 #include "base/metric.h"
 #include "proto/jwt.h"
 #include "proto/policy.h"
+#include "wire/spawn.h"
 
 #include <stdio.h>
 
@@ -25,11 +26,11 @@ static struct metric *by_what[EGRESS_WHAT_COUNT], *bytes_up, *bytes_down;
 
 /* ---- the policy ---- */
 
-int sandbox_net_read(struct str text, struct sandbox_net *ret, struct err *e)
+int sandbox_net_read(struct str text, bool intercept, struct sandbox_net *ret, struct err *e)
 {
     AUTO(policy_free) struct policy *p = NULL;
 
-    if (policy_parse(text.n > 0 ? text : STR("none"), false, &p, e) < 0)
+    if (policy_parse(text.n > 0 ? text : STR("none"), intercept, &p, e) < 0)
         return err_wrap(e, "field 'network'");
     policy_print(p, &ret->policy);
     ret->raw = policy_mode(p) == POLICY_RAW;
@@ -46,10 +47,10 @@ static int may_choose(const struct principal *by, struct err *e)
     return err_hint(e, "ask an operator to create or change it");
 }
 
-int sandbox_net_check(const struct driver *d, struct str text, const struct principal *by,
-                      struct sandbox_net *ret, struct err *e)
+int sandbox_net_check(const struct sandboxes *all, const struct driver *d, struct str text,
+                      const struct principal *by, struct sandbox_net *ret, struct err *e)
 {
-    if (sandbox_net_read(text, ret, e) < 0)
+    if (sandbox_net_read(text, all->authority != NULL, ret, e) < 0)
         return -1;
     if (!ret->wants && !ret->raw)
         return 0;
@@ -66,7 +67,7 @@ int sandbox_net_change(struct sandbox *s, struct str text, const struct principa
     AUTO(sandbox_net_done) struct sandbox_net n = {0};
     bool up = s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED;
 
-    if (sandbox_net_check(s->driver, text, by, &n, e) < 0)
+    if (sandbox_net_check(s->all, s->driver, text, by, &n, e) < 0)
         return -1;
     if (up && ((n.wants && !s->networked) || n.raw != s->raw)) {
         (void)err_set(e, ERR_CONFLICT, 0, "sandbox '%s' was started %s", s->id,
@@ -109,11 +110,26 @@ static void wired(void *arg, const struct err *e)
         log_warn("a sandbox's policy was not taken", LOG_C("id", s->id), LOG_E(e));
 }
 
+static void secrets_taken(void *arg, const struct err *e)
+{
+    AUTO(sandbox_unref) struct sandbox *s = arg;
+
+    if (e->code == ERR_NONE || s->all->closed || !s->in_list)
+        return;
+    if (s->step == STEP_MAKE)
+        sandbox_made_wired(s, e);
+    else /* without them no value goes out; when holt-egress is back, all is told again */
+        log_warn("a sandbox's secrets were not taken", LOG_C("id", s->id), LOG_E(e));
+}
+
+/* The secrets first: no request passes with a placeholder that holt-egress does not know. */
 static void put(struct sandbox *s, const struct driver_listeners *l)
 {
     AUTO(buf_done) struct buf learned = {0};
     const struct sandboxes *all = s->all;
 
+    if (s->secret_count > 0)
+        sandbox_tell_secrets(s, secrets_taken, sandbox_ref(s));
     if (all->asker)
         all->asker->learned(all->asker_arg, s, &learned);
     egress_put(all->egress, s->id,
@@ -265,9 +281,11 @@ void sandboxes_open_egress(struct sandboxes *all, const struct sandboxes_config 
                                                      .state = all->state,
                                                      .bindir = all->bindir,
                                                      .dns = c->egress_dns,
+                                                     .ca_file = c->egress_ca_file,
                                                      .proxy_host = c->proxy_host,
                                                      .proxy_port = c->proxy_port,
                                                      .proxy_key = c->signing_key,
+                                                     .authority = c->authority,
                                                      .ops = &ops,
                                                      .arg = all});
     if (c->proxy_host && *c->proxy_host)
@@ -285,7 +303,7 @@ bool sandbox_proxy_url(const struct sandbox *s, struct str hosts, struct buf *to
 /* ---- the environment ---- */
 
 #define PROXY STR("http://127.0.0.1:3128")
-#define DIRECT STR("localhost,127.0.0.1,::1,.localhost")
+#define DIRECT STR("localhost,127.0.0.1,::1,.localhost,hub")
 const struct pair sandbox_net_env[] = {
     /* libcurl reads http_proxy in small letters only */
     {STR("HTTP_PROXY"), PROXY},
@@ -303,3 +321,17 @@ const struct pair sandbox_net_env[] = {
     {STR("CARGO_HTTP_PROXY"), PROXY},
 };
 const size_t sandbox_net_env_count = ARRAY_LEN(sandbox_net_env);
+
+/* Each program has its own idea of where authorities are; the bundle is what holt-spawn made of the
+ * image's (docs/egress.md).  Node adds to those it brings, the others replace. */
+#define BUNDLE STR(SPAWN_BUNDLE_PATH)
+const struct pair sandbox_trust_env[] = {
+    {STR("SSL_CERT_FILE"), BUNDLE},
+    {STR("REQUESTS_CA_BUNDLE"), BUNDLE},
+    {STR("CURL_CA_BUNDLE"), BUNDLE},
+    {STR("PIP_CERT"), BUNDLE},
+    {STR("GIT_SSL_CAINFO"), BUNDLE},
+    {STR("CARGO_HTTP_CAINFO"), BUNDLE},
+    {STR("NODE_EXTRA_CA_CERTS"), STR(SPAWN_CA_PATH)},
+};
+const size_t sandbox_trust_env_count = ARRAY_LEN(sandbox_trust_env);

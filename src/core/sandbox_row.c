@@ -89,10 +89,13 @@ static void put_spec(struct jw *w, const struct sandbox *s)
     jw_kbool(w, "nesting", s->nesting);
     jw_kbool(w, "relay", s->relay);
     jw_kbool(w, "process_api", s->process_api);
+    jw_kbool(w, "hub", s->hub);
+    jw_kc(w, "agent", s->agent);
     jw_kbool(w, "one_shot", s->one_shot);
     jw_key(w, "network");
     jw_raw(w, str_of(s->network));
     jw_kbool(w, "networked", s->networked);
+    jw_kbool(w, "trusts", s->trusts);
     jw_kc(w, "dialect", s->dialect);
     jw_kc(w, "note", s->note);
     put_pairs(w, "labels", s->labels, s->label_count);
@@ -100,7 +103,7 @@ static void put_spec(struct jw *w, const struct sandbox *s)
     sandbox_put_layers(w, s);
 }
 
-/* What an event tells: all but the values of the environment. */
+/* What an event tells: all but the values of the environment, placeholders too. */
 static void put_all(struct buf *to, const struct sandbox *s)
 {
     struct jw w = {.to = to};
@@ -125,6 +128,7 @@ static void put_all(struct buf *to, const struct sandbox *s)
     jw_kint(&w, "idle_ttl_ms", s->idle_ttl_ms);
     put_spec(&w, s);
     put_aliases(&w, s);
+    sandbox_put_secrets(&w, s, false);
     jw_key(&w, "env");
     jw_array(&w);
     for (size_t i = 0; i < s->env_count; i++)
@@ -330,6 +334,7 @@ static char *spec_text(const struct sandbox *s)
     jw_object(&w);
     put_spec(&w, s);
     put_pairs(&w, "env", s->env, s->env_count);
+    sandbox_put_secrets(&w, s, true);
     jw_object_end(&w);
     return buf_steal(&to);
 }
@@ -494,7 +499,8 @@ static void get_mounts(struct sandbox *s, const json_t *list)
     s->mount_count = n;
 }
 
-/* A row that cannot be read reaches nothing. */
+/* A row that cannot be read reaches nothing.  One made when there was interception is kept: rules
+ * that need it grant nothing without. */
 static void get_network(struct sandbox *s, const json_t *v)
 {
     AUTO(buf_done) struct buf text = {0};
@@ -504,7 +510,7 @@ static void get_network(struct sandbox *s, const json_t *v)
 
     if (v)
         jw_json(&w, v);
-    if (sandbox_net_read(buf_str(&text), &n, &e) < 0) {
+    if (sandbox_net_read(buf_str(&text), true, &n, &e) < 0) {
         log_error("the network policy of a row", LOG_C("id", s->id), LOG_E(&e));
         buf_clear(&n.policy);
         buf_add_c(&n.policy, NETWORK_NONE);
@@ -528,14 +534,18 @@ static int get_spec(struct sandbox *s, struct str text, struct err *e)
     s->nesting = json_flag(o, "nesting");
     s->relay = json_flag(o, "relay");
     s->process_api = json_flag(o, "process_api");
+    s->hub = json_flag(o, "hub");
+    text_set(&s->agent, json_text(o, "agent"));
     s->one_shot = json_flag(o, "one_shot");
     get_network(s, json_object_get(o, "network"));
     s->networked = json_flag(o, "networked");
+    s->trusts = json_flag(o, "trusts");
     text_set(&s->dialect, json_text(o, "dialect"));
     text_set(&s->note, json_text(o, "note"));
     s->labels = get_pairs(json_object_get(o, "labels"), &s->label_count);
     s->env = get_pairs(json_object_get(o, "env"), &s->env_count);
     get_mounts(s, json_object_get(o, "mounts"));
+    sandbox_get_secrets(s, json_object_get(o, "secrets"));
     sandbox_get_layers(s, json_object_get(o, "layers"));
     return 0;
 }

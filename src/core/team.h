@@ -41,7 +41,7 @@ struct team {
     size_t unused_count;
 };
 
-#define TEAM_NAME_MAX 128
+#define TEAM_NAME_MAX 128   /* fits PRINCIPAL_AGENT */
 #define TEAM_TEXT_MAX 65536 /* bytes of a description, a rationale, metadata */
 #define TEAM_TAGS_MAX 64
 #define TEAM_PAGE_MAX 1000 /* rows of one list */

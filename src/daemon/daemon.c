@@ -5,7 +5,9 @@
 #include "base/mem.h"
 #include "conf/agentbox_runtime.h"
 #include "core/ask.h"
+#include "core/authority.h"
 #include "core/blob.h"
+#include "core/secret.h"
 #include "core/space.h"
 #include "core/tenant.h"
 #include "core/volume.h"
@@ -47,6 +49,8 @@ struct daemon {
     struct images *images;
     struct volumes *volumes;
     struct blobs *blobs;
+    struct secrets *secrets;
+    struct authority authority;
     struct space *space;
     bool fake;
     const struct driver_ops *drivers[8]; /* NULL at the end */
@@ -370,25 +374,30 @@ static int open_sandboxes(struct daemon *d, struct err *e)
     if (gethostname(d->node, sizeof d->node) < 0)
         (void)snprintf(d->node, sizeof d->node, "localhost");
     d->node[sizeof d->node - 1] = '\0';
-    return sandboxes_open(&(struct sandboxes_config){.loop = &d->loop,
-                                                     .store = d->store,
-                                                     .events = d->events,
-                                                     .drivers = d->drivers,
-                                                     .state = c->state,
-                                                     .bindir = d->bindir,
-                                                     .allows = &allows,
-                                                     .node = d->node,
-                                                     .installation = d->installation,
-                                                     .space = d->space,
-                                                     .keep_strays = d->foreign,
-                                                     .egress_dns = c->egress_dns,
-                                                     .proxy_host = c->proxy_host,
-                                                     .proxy_port = c->proxy_port,
-                                                     .signing_key = c->signing_key,
-                                                     .sandboxes_max = c->sandboxes_max,
-                                                     .execs_max = c->execs_max,
-                                                     .output_bytes = c->output_bytes},
-                          &d->sandboxes, e);
+    if (c->intercept && authority_open(c->state, d->node, &d->authority, e) < 0)
+        return -1;
+    return sandboxes_open(
+        &(struct sandboxes_config){.loop = &d->loop,
+                                   .store = d->store,
+                                   .events = d->events,
+                                   .drivers = d->drivers,
+                                   .state = c->state,
+                                   .bindir = d->bindir,
+                                   .allows = &allows,
+                                   .node = d->node,
+                                   .installation = d->installation,
+                                   .space = d->space,
+                                   .keep_strays = d->foreign,
+                                   .authority = c->intercept ? &d->authority : NULL,
+                                   .egress_dns = c->egress_dns,
+                                   .egress_ca_file = c->egress_ca_file,
+                                   .proxy_host = c->proxy_host,
+                                   .proxy_port = c->proxy_port,
+                                   .signing_key = c->signing_key,
+                                   .sandboxes_max = c->sandboxes_max,
+                                   .execs_max = c->execs_max,
+                                   .output_bytes = c->output_bytes},
+        &d->sandboxes, e);
 }
 
 static int open_asks(struct daemon *d, struct err *e)
@@ -442,6 +451,8 @@ static int open_server(struct daemon *d, struct err *e)
                                      .images = d->images,
                                      .volumes = d->volumes,
                                      .blobs = d->blobs,
+                                     .secrets = d->secrets,
+                                     .authority = c->intercept ? &d->authority : NULL,
                                      .space = d->space,
                                      .agentbox_runtime = d->agentbox_runtime,
                                      .version = holt_version},
@@ -478,6 +489,7 @@ static int start(struct daemon *d, struct err *e)
                                           .space = d->space,
                                           .keep_strays = d->foreign},
                    &d->blobs, e) < 0 ||
+        secrets_open(d->store, d->sandboxes, d->conf->state, &d->secrets, e) < 0 ||
         open_server(d, e) < 0)
         return -1;
     start_handles(d);
@@ -523,6 +535,8 @@ static void finish(struct daemon *d)
     d->images = images_free(d->images);
     d->volumes = volumes_free(d->volumes);
     d->blobs = blobs_free(d->blobs);
+    d->secrets = secrets_free(d->secrets);
+    authority_done(&d->authority);
     d->space = space_free(d->space);
     d->unpacker = d->fake ? unpacker_process_free(d->unpacker) : unpacker_sandbox_free(d->unpacker);
     d->identity = identity_close(d->identity);

@@ -27,6 +27,7 @@ struct box *box_unref(struct box *b)
         return NULL;
     forget_spent(b);
     policy_free(b->policy);
+    bindings_free(b->bindings);
     names_free(b->names);
     mem_free(b);
     return NULL;
@@ -116,7 +117,10 @@ static struct box *make(struct egress *all, struct str id)
 static struct box *add(struct egress *all, struct str id)
 {
     struct box *b = make(all, id);
+    struct err e;
+    int r = policy_parse(STR("none"), false, &b->policy, &e);
 
+    assert(r == 0);
     (void)map_set(&all->boxes, id, b);
     return b;
 }
@@ -163,12 +167,12 @@ int box_set(struct egress *all, const struct egress_set *set, const int *fds, st
     AUTO(policy_free) struct policy *policy = NULL;
     struct box *b = map_get(&all->boxes, set->id);
 
-    if (policy_parse(set->policy, false, &policy, e) < 0) {
+    if (policy_parse(set->policy, true, &policy, e) < 0) {
         for (int i = 0; i < __builtin_popcount(set->kinds); i++)
             fd_close(fds[i]);
         return err_wrap(e, "set the policy of sandbox '" STR_FMT "'", STR_ARG(set->id));
     }
-    if (!b && set->kinds == 0)
+    if ((!b || !b->is_set) && set->kinds == 0)
         return err_set(e, ERR_NOT_FOUND, 0, "sandbox '" STR_FMT "' has no listeners",
                        STR_ARG(set->id));
     if (!b)
@@ -176,11 +180,26 @@ int box_set(struct egress *all, const struct egress_set *set, const int *fds, st
     learn(policy, set->learned);
     policy_free(b->policy);
     b->policy = TAKE(policy);
+    b->is_set = true;
     conn_judge_all(b);
     if (open_listeners(b, set->kinds, fds, e) < 0) {
         box_remove(all, set->id);
         return -1;
     }
+    return 0;
+}
+
+int box_secrets(struct egress *all, const struct egress_secrets *s, struct err *e)
+{
+    struct bindings *fresh;
+    struct box *b = map_get(&all->boxes, s->id);
+
+    if (bindings_parse(s->json, &fresh, e) < 0)
+        return err_wrap(e, "take the secrets of sandbox '" STR_FMT "'", STR_ARG(s->id));
+    if (!b)
+        b = add(all, s->id);
+    bindings_free(b->bindings);
+    b->bindings = fresh;
     return 0;
 }
 

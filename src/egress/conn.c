@@ -32,6 +32,16 @@ void conn_tell(struct conn *c, enum egress_what what, const char *rule)
     link_verdict(c->box, &v);
 }
 
+bool conn_spend(struct conn *c, size_t n)
+{
+    uint64_t most = policy_bytes_max(c->box->policy);
+
+    if (!c->spent)
+        return true;
+    c->spent->bytes += n;
+    return most == 0 || c->spent->bytes <= most;
+}
+
 /* ---- the end ---- */
 
 static void on_handle_closed(uv_handle_t *h)
@@ -45,6 +55,7 @@ static void on_handle_closed(uv_handle_t *h)
     buf_done(&c->client.out);
     buf_done(&c->server.out);
     http1_body_done(&c->body);
+    intercept_free(c->intercept);
     box_unref(c->box);
     mem_free(c);
 }
@@ -118,7 +129,9 @@ static void on_timer(uv_timer_t *t)
     int64_t quiet = (int64_t)uv_now(t->loop) - c->moved_ms;
     bool half = c->client.eof || c->server.eof;
 
-    if (c->state == CONN_RELAY) {
+    if (c->state == CONN_INTERCEPT && intercept_is_late(c))
+        return;
+    if (c->state == CONN_RELAY || c->state == CONN_INTERCEPT) {
         if (quiet >= (half ? CONN_HALF_MS : CONN_IDLE_MS))
             conn_reset(c, "nothing was said for too long");
         else
@@ -253,6 +266,8 @@ static void on_ready(uv_poll_t *p, int status, int events)
         conn_end(c, "it did not wait for the answer");
     else if (c->state == CONN_RELAY)
         relay_ready(s, events);
+    else if (c->state == CONN_INTERCEPT)
+        intercept_ready(s, events);
     else if (s == &c->server)
         conn_reset(c, "the server closed the connection");
     else if (c->state == CONN_LINGER && (events & UV_WRITABLE))

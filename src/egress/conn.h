@@ -2,7 +2,7 @@
  *
  *   sniff ─▶ HTTP head, or SOCKS greeting and request ─┐
  *   (redirected: the destination is known) ────────────┴▶ waits: judged, asked, resolved, dialled
- *        ─▶ TLS hello, where the verdict wants one ─▶ relay ─▶ gone
+ *        ─▶ TLS hello, where the verdict wants one ─▶ relay, or intercept ─▶ gone
  *   refused or failed: a reply that says why ─▶ linger ─▶ gone
  *
  * Plain descriptors under uv_poll: the relay copies by one shared buffer and holds memory only
@@ -30,6 +30,7 @@ enum conn_state {
     CONN_WAITS,
     CONN_HELLO,
     CONN_RELAY,
+    CONN_INTERCEPT,
     CONN_LINGER,
     CONN_CLOSED,
 };
@@ -72,6 +73,8 @@ struct conn {
     struct http1_body body;
     struct buf head; /* as it goes to the server */
     bool request_done;
+
+    struct intercept *intercept; /* NULL: its bytes are relayed as they are */
 };
 
 /* --- conn.c --- */
@@ -86,6 +89,7 @@ CHECKED bool conn_flush(struct side *s);           /* false: the peer takes no m
 void conn_forget_question(struct conn *c);
 void conn_linger(struct conn *c); /* sends what is in out, then waits a little for the end */
 void conn_tell(struct conn *c, enum egress_what what, const char *rule);
+CHECKED bool conn_spend(struct conn *c, size_t n); /* false: of the budget nothing is left */
 
 /* --- request.c: what the client asks for --- */
 void request_input(struct conn *c);                     /* bytes came, before the relay */
@@ -104,6 +108,14 @@ void target_ask(const struct conn *c); /* tells holtd the question it waits for 
 void target_answered(struct conn *c, const struct egress_answer *a);
 void target_judge_again(struct conn *c); /* one that waits for an answer: the policy is another */
 bool target_is_allowed(struct conn *c);  /* by the policy as it is now */
+
+/* --- intercept.c --- */
+bool intercept_is_needed(const struct conn *c);
+void intercept_begin(struct conn *c);
+bool intercept_is_late(
+    struct conn *c); /* with TLS, when its time is over; then it has been ended */
+void intercept_ready(struct side *s, int events);
+void intercept_free(struct intercept *t); /* takes NULL */
 
 /* --- relay.c --- */
 void relay_begin(struct conn *c);

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "egress/names.h"
 #include "net/resolver.h"
+#include "proto/binding.h"
 #include "proto/policy.h"
 #include "wire/egress.h"
 #include "wire/spawn.h"
@@ -19,10 +20,12 @@
 #define BOX_VERDICTS 50       /* told in a second; more are counted */
 #define EGRESS_SCRATCH (128 * 1024)
 
+struct dial_tls;
 struct egress {
     uv_loop_t loop;
     struct resolver *resolver;
-    struct map boxes; /* struct box, by id */
+    struct dial_tls *trusted; /* who may sign for servers of intercepted connections */
+    struct map boxes;         /* struct box, by id */
     size_t connections, connections_max;
     char *scratch;        /* one read's bytes: all connections share it */
     struct map questions; /* struct conn, by the question's number */
@@ -45,6 +48,7 @@ struct box {
     struct egress *all;
     char id[EGRESS_ID_MAX + 1];
     struct policy *policy;
+    struct bindings *bindings; /* NULL: it has no secrets */
     struct names *names;
     struct listener listeners[SPAWN_LISTENER_COUNT];
     struct list conns, dns_conns;
@@ -53,12 +57,15 @@ struct box {
     int64_t second;   /* when verdicts was last zero */
     uint32_t verdicts, folded;
     bool removed;
+    bool is_set; /* else its secrets came first */
 };
 
 /* --- box.c --- */
 /* fds: one for each kind; taken in every case.  A known box keeps its listeners. */
 CHECKED int box_set(struct egress *all, const struct egress_set *set, const int *fds,
                     struct err *e);
+/* In place of those it had; of an unknown one they are kept for its box_set. */
+CHECKED int box_secrets(struct egress *all, const struct egress_secrets *s, struct err *e);
 void box_remove(struct egress *all, struct str id); /* its connections end; unknown: nothing */
 /* Of connections that have not said whose they are: in no map, with one listener. */
 struct box *box_new_nobody(struct egress *all, int fd);

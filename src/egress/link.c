@@ -2,6 +2,8 @@
  * answers to one holtd are not for the next.  Nothing here ends a connection of a sandbox. */
 #include "egress/egress.h"
 
+#include "egress/ca.h"
+
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -173,11 +175,13 @@ static void on_hello(const struct egress_hello *h)
     bool fits = h->version_min <= EGRESS_VERSION && h->version_max >= EGRESS_VERSION;
 
     for (size_t at = 0; map_next(&l.all->boxes, &at, &key, &value) && l.client >= 0;) {
+        if (!((const struct box *)value)->is_set)
+            continue;
         m.u.name.id = key;
         queue(&l.replies, &l.reply_count, &m);
     }
     m.type = EGRESS_WELCOME;
-    m.u.welcome = (struct egress_welcome){fits ? EGRESS_VERSION : 0, l.dropped};
+    m.u.welcome = (struct egress_welcome){fits ? EGRESS_VERSION : 0, l.dropped, ca_is_there()};
     l.dropped = 0;
     reply(&m);
     l.greeted = fits && l.client >= 0;
@@ -209,6 +213,12 @@ static void dispatch(const struct egress_msg *m, const int *fds, size_t n)
         done(m->tag, &e);
     } else if (m->type == EGRESS_LISTEN) {
         (void)!gate_open(l.all, &m->u.listen, &e);
+        done(m->tag, &e);
+    } else if (m->type == EGRESS_CA) {
+        (void)!ca_set(m->u.ca.cert, m->u.ca.key, &e);
+        done(m->tag, &e);
+    } else if (m->type == EGRESS_SECRETS) {
+        (void)!box_secrets(l.all, &m->u.secrets, &e);
         done(m->tag, &e);
     } else if (m->type == EGRESS_ANSWER) {
         conn_answer(l.all, &m->u.answer);
@@ -276,6 +286,8 @@ static void on_client(uv_poll_t *p, int status, int events)
         return;
     }
     dispatch(&m, fds, fd_count);
+    if (m.type == EGRESS_CA || m.type == EGRESS_SECRETS)
+        mem_wipe(bytes, (size_t)n);
 }
 
 /* ---- listening ---- */

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/rnd.h"
 #include "egress/egress.h"
+#include "net/dial.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char usage[] = "usage: holt-egress --state DIR [--dns ADDRESS[:PORT],…]\n";
+static const char usage[] =
+    "usage: holt-egress --state DIR [--dns ADDRESS[:PORT],…] [--cacert FILE]\n";
 
 /* One for each state directory; the lock is held until the end. */
 static int take_lock(const char *state, struct err *e)
@@ -43,11 +45,16 @@ static void on_signal(uv_signal_t *s, int number)
     uv_stop(s->loop);
 }
 
-static int serve(const char *state, const char *servers, struct err *e)
+struct options {
+    const char *state, *servers;
+    const char *cacert; /* of authorities to trust besides the system's */
+};
+
+static int serve(const struct options *o, struct err *e)
 {
     static struct egress all;
     uv_signal_t term, interrupt;
-    AUTO(fd_close) int lock = take_lock(state, e);
+    AUTO(fd_close) int lock = take_lock(o->state, e);
 
     if (lock < 0)
         return -1;
@@ -56,44 +63,48 @@ static int serve(const char *state, const char *servers, struct err *e)
     all.scratch = xmalloc(EGRESS_SCRATCH);
     all.connections_max = most_connections();
     all.last_question = rnd_u64() / 2; /* an answer to who was here before us is to none of ours */
-    if (resolver_new(&all.loop, servers, &all.resolver, e) < 0 || link_open(&all, state, e) < 0)
+    if (dial_tls_new(o->cacert, &all.trusted, e) < 0 ||
+        resolver_new(&all.loop, o->servers, &all.resolver, e) < 0 ||
+        link_open(&all, o->state, e) < 0)
         return -1;
     (void)uv_signal_init(&all.loop, &term);
     (void)uv_signal_start(&term, on_signal, SIGTERM);
     (void)uv_signal_init(&all.loop, &interrupt);
     (void)uv_signal_start(&interrupt, on_signal, SIGINT);
-    log_info("ready", LOG_C("state", state), LOG_N("pid", getpid()));
+    log_info("ready", LOG_C("state", o->state), LOG_N("pid", getpid()));
     (void)uv_run(&all.loop, UV_RUN_DEFAULT);
     log_info("stopped");
     return 0;
 }
 
-static bool parse(int argc, char **argv, const char **ret_state, const char **ret_servers)
+static bool parse(int argc, char **argv, struct options *ret)
 {
     for (int i = 1; i < argc; i += 2) {
         if (i + 1 < argc && strcmp(argv[i], "--state") == 0)
-            *ret_state = argv[i + 1];
+            ret->state = argv[i + 1];
         else if (i + 1 < argc && strcmp(argv[i], "--dns") == 0)
-            *ret_servers = argv[i + 1];
+            ret->servers = argv[i + 1];
+        else if (i + 1 < argc && strcmp(argv[i], "--cacert") == 0)
+            ret->cacert = argv[i + 1];
         else
             return false;
     }
-    return *ret_state != NULL;
+    return ret->state != NULL;
 }
 
 int main(int argc, char **argv)
 {
-    const char *state = NULL, *servers = NULL;
+    struct options o = {0};
     struct err e = {0};
 
-    if (!parse(argc, argv, &state, &servers)) {
+    if (!parse(argc, argv, &o)) {
         (void)fputs(usage, stderr);
         return 64;
     }
     (void)umask(077);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)prctl(PR_SET_DUMPABLE, 0); /* its memory is nobody's */
-    if (serve(state, servers, &e) < 0) {
+    if (serve(&o, &e) < 0) {
         (void)fprintf(stderr, "holt-egress: %s\n", e.msg);
         return 1;
     }

@@ -12,16 +12,6 @@ static struct side *other(struct side *s)
     return s == &s->c->client ? &s->c->server : &s->c->client;
 }
 
-static bool spend(struct conn *c, size_t n)
-{
-    uint64_t most = policy_bytes_max(c->box->policy);
-
-    if (!c->spent)
-        return true;
-    c->spent->bytes += n;
-    return most == 0 || c->spent->bytes <= most;
-}
-
 /* Of one HTTP request only its body, by its framing; what comes behind it stays here. */
 static bool send_up(struct conn *c, struct str bytes)
 {
@@ -67,7 +57,7 @@ static bool move(struct side *from, struct side *to, uint64_t *count)
         }
         *count += (uint64_t)n;
         c->moved_ms = (int64_t)uv_now(&c->box->all->loop);
-        if (!spend(c, (size_t)n)) {
+        if (!conn_spend(c, (size_t)n)) {
             conn_reset(c, "the budget for this destination is spent");
             return false;
         }
@@ -134,6 +124,8 @@ void relay_begin(struct conn *c)
     c->state = CONN_RELAY;
     c->moved_ms = (int64_t)uv_now(&c->box->all->loop);
     conn_expire(c, CONN_IDLE_MS);
+    if (c->via == EGRESS_HTTP)
+        buf_take(&c->in, c->scan.at); /* its head goes as it was written anew */
     if (buf_len(&c->head) > 0)
         conn_send(&c->server, buf_str(&c->head));
     c->up += buf_len(&c->head) + buf_len(&c->in);

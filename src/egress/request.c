@@ -86,6 +86,14 @@ void request_failed(struct conn *c, const char *why)
         refuse(c, SOCKS_UNREACHABLE, why);
 }
 
+static void begin(struct conn *c)
+{
+    if (intercept_is_needed(c))
+        intercept_begin(c);
+    else
+        relay_begin(c);
+}
+
 void request_accepted(struct conn *c)
 {
     static const char ok[] = "HTTP/1.1 200 Connection established\r\n\r\n";
@@ -95,7 +103,7 @@ void request_accepted(struct conn *c)
     else if (c->via == EGRESS_SOCKS)
         socks_say(c, SOCKS_OK);
     if (!c->verdict.tls || guard_left_out("sni")) {
-        relay_begin(c);
+        begin(c);
         return;
     }
     c->state = CONN_HELLO;
@@ -118,7 +126,7 @@ static void read_hello(struct conn *c)
         return;
     case TLS_HELLO_NAMED:
         if (strcmp(name, c->host.name) == 0) {
-            relay_begin(c);
+            begin(c);
             return;
         }
         (void)snprintf(why, sizeof why, "TLS for another name (%s)", name);
@@ -155,29 +163,11 @@ static int split_authority(struct str a, unsigned preset, struct conn *c, struct
     return host_parse(str_make(a.p, at), &c->host, e);
 }
 
-static bool is_hop(const struct http_header *h, struct str connection)
-{
-    static const char *const names[] = {"connection", "keep-alive", "te", "upgrade", "host"};
-    char name[64];
-
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (str_eq_c(h->name, names[i]))
-            return true;
-    if (str_starts(h->name, STR("proxy-")))
-        return true;
-    if (!connection.p || h->name.n >= sizeof name)
-        return false;
-    memcpy(name, h->name.p, h->name.n);
-    name[h->name.n] = '\0';
-    return http_has_token(connection, name);
-}
-
 /* RFC 9112 section 3.2.2 and RFC 9110 section 7.6.1: origin form, our Host, no field that was for
  * us.  One request a connection: nothing behind it can be taken for a second one. */
 static void write_head(struct conn *c, const struct http1_request *r)
 {
     const struct http_req *q = &r->req;
-    struct str connection = http_req_header(q, "connection");
     bool framed = false;
 
     buf_add_str(&c->head, q->method);
@@ -193,7 +183,8 @@ static void write_head(struct conn *c, const struct http1_request *r)
 
         /* Connection cannot take the framing away from us. */
         framed = str_eq_c(h->name, "content-length") || str_eq_c(h->name, "transfer-encoding");
-        if (!framed && is_hop(h, connection))
+        if (str_eq_c(h->name, "host") ||
+            (!framed && http_is_hop(q->headers, q->header_count, h->name)))
             continue;
         buf_add_str(&c->head, h->name);
         buf_add_c(&c->head, ": ");
@@ -233,7 +224,8 @@ static void read_head(struct conn *c)
     }
     if (!connect)
         write_head(c, &r);
-    buf_take(&c->in, c->scan.at);
+    if (connect)
+        buf_take(&c->in, c->scan.at);
     target_begin(c);
 }
 

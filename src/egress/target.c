@@ -29,16 +29,18 @@ static void judge_address(const struct conn *c, const struct ip *a, struct polic
         ret->answer = POLICY_ALLOW;
 }
 
+/* One whose requests must be seen from now on, and are not, is not allowed either. */
 bool target_is_allowed(struct conn *c)
 {
-    struct policy_verdict v;
+    struct policy_verdict v, address = {.answer = POLICY_ALLOW};
 
     judge(c, &v);
     if (v.answer == POLICY_ASK && c->granted)
         v.answer = POLICY_ALLOW;
-    if (v.answer == POLICY_ALLOW && c->address_next > 0)
-        judge_address(c, &c->addresses[c->address_next - 1], &v);
-    return v.answer == POLICY_ALLOW;
+    if (c->address_next > 0)
+        judge_address(c, &c->addresses[c->address_next - 1], &address);
+    return v.answer == POLICY_ALLOW && address.answer == POLICY_ALLOW &&
+           (c->verdict.intercept || !v.intercept);
 }
 
 /* ---- dialling ---- */

@@ -300,15 +300,26 @@ static void on_relay(struct watch *w, uint32_t events)
 }
 
 /* TCP says nothing of who asks. */
-static void on_process(struct watch *w, uint32_t events)
+static void accept_tcp(struct watch *w, enum guest_service service)
 {
     AUTO(fd_close) int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-    (void)events;
     if (fd >= 0 && relays < RELAYS_MAX)
-        relay_open(TAKE_FD(fd), GUEST_PROCESS_API, GUEST_NO_ID);
+        relay_open(TAKE_FD(fd), service, GUEST_NO_ID);
     else if (fd < 0 && (errno == EMFILE || errno == ENFILE))
         conn_spare_accept(w->fd);
+}
+
+static void on_process(struct watch *w, uint32_t events)
+{
+    (void)events;
+    accept_tcp(w, GUEST_PROCESS_API);
+}
+
+static void on_hub(struct watch *w, uint32_t events)
+{
+    (void)events;
+    accept_tcp(w, GUEST_API);
 }
 
 static int listen_at(int family, const struct sockaddr *at, socklen_t size, struct watch *w,
@@ -352,4 +363,22 @@ int process_listen(uint16_t port)
     /* A kernel without IPv6 has the one address only. */
     (void)listen_at(AF_INET6, (struct sockaddr *)&v6, sizeof v6, &listeners[1], on_process);
     return r;
+}
+
+int hub_listen(const char *at)
+{
+    static struct watch listener;
+    struct sockaddr_in to = {.sin_family = AF_INET};
+    struct str port, host = str_cut(str_of(at), ':', &port);
+    char text[INET_ADDRSTRLEN];
+    uint64_t n;
+
+    if (host.n >= sizeof text || str_parse_u64(port, &n) < 0 || n > UINT16_MAX)
+        return -EINVAL;
+    memcpy(text, host.p, host.n);
+    text[host.n] = '\0';
+    to.sin_port = htons((uint16_t)n);
+    if (inet_pton(AF_INET, text, &to.sin_addr) != 1)
+        return -EINVAL;
+    return listen_at(AF_INET, (struct sockaddr *)&to, sizeof to, &listener, on_hub);
 }

@@ -1,8 +1,9 @@
 /* holt-init: PID 1 of every sandbox.
  * Usage: holt-init --listen-fd N | --port PATH [--filter-fd N] [--work-fd N] [--files N] [--relay
- * PATH] [--process-port N] The filter is what commands get on top of init's own; work is the cgroup
- * that they live in; at the relay's path commands reach holtd's API, on process-port agentbox's
- * process_api; files is how many a command may have open. */
+ * PATH] [--hub ADDRESS:PORT] [--process-port N] The filter is what commands get on top of init's
+ * own; work is the cgroup that they live in; at the relay's path, and the hub's address, commands
+ * reach holtd's API, on process-port agentbox's process_api; files is how many a command may have
+ * open. */
 #include "base/fd.h"
 #include "base/loop.h"
 #include "init/conn.h"
@@ -90,7 +91,7 @@ static void hold_standard_fds(void)
 
 struct options {
     int listen, filter, work; /* inherited descriptors, or -1 */
-    const char *port, *relay;
+    const char *port, *relay, *hub;
     uint64_t files;   /* 0: as many as init */
     uint64_t process; /* its port, or 0 */
 };
@@ -107,7 +108,7 @@ static int parse_fd(const char *text)
 
 static struct options parse(int argc, char **argv)
 {
-    struct options o = {-1, -1, -1, NULL, NULL, 0, 0};
+    struct options o = {.listen = -1, .filter = -1, .work = -1};
 
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--listen-fd") == 0)
@@ -126,6 +127,8 @@ static struct options parse(int argc, char **argv)
             o.port = argv[i + 1];
         else if (strcmp(argv[i], "--relay") == 0)
             o.relay = argv[i + 1];
+        else if (strcmp(argv[i], "--hub") == 0)
+            o.hub = argv[i + 1];
     }
     return o;
 }
@@ -174,6 +177,8 @@ int main(int argc, char **argv)
     if (o.process && (r = process_listen((uint16_t)o.process)) < 0)
         (void)fprintf(stderr, "holt-init: listen on port %u: %s\n", (unsigned)o.process,
                       strerror(-r));
+    if (o.hub && (r = hub_listen(o.hub)) < 0)
+        (void)fprintf(stderr, "holt-init: listen at '%s': %s\n", o.hub, strerror(-r));
     for (;;) {
         conn_flush();
         loop_turn(sooner(group_timeout_ms(), sooner(conn_timeout_ms(), exec_timeout_ms())));

@@ -50,7 +50,7 @@ bool cors_apply(const struct cors *c, struct xchg *x)
         return true;
     }
     xchg_add_header(x, "access-control-allow-origin", m == BY_NAME ? origin : STR("*"));
-    if (m == BY_NAME)
+    if (m == BY_NAME && !c->without_cookies)
         xchg_add_header(x, "access-control-allow-credentials", STR("true"));
     if (preflight)
         answer_preflight(x, http_req_header(r, "access-control-request-headers"));

@@ -7,6 +7,7 @@
 struct cors {
     const char *const *origins; /* "https://app.example", or "*" for all, then without cookies */
     size_t count;
+    bool without_cookies; /* for none of them */
 };
 
 /* Adds the headers that the reply needs (with Vary: Origin); true: it was a preflight, which is

@@ -102,9 +102,11 @@ void tls_end_feed(struct tls_end *t, struct str bytes)
 
 int tls_end_handshake(struct tls_end *t, struct err *e)
 {
-    int r = SSL_do_handshake(t->ssl);
     long verdict;
+    int r;
 
+    ERR_clear_error(); /* what another connection left would be taken for ours */
+    r = SSL_do_handshake(t->ssl);
     if (r == 1)
         return 1;
     if (SSL_get_error(t->ssl, r) == SSL_ERROR_WANT_READ)
@@ -120,8 +122,10 @@ int tls_end_handshake(struct tls_end *t, struct err *e)
 
 int tls_end_read(struct tls_end *t, void *to, size_t n, bool *ret_eof, struct err *e)
 {
-    int r = SSL_read(t->ssl, to, (int)n);
+    int r;
 
+    ERR_clear_error();
+    r = SSL_read(t->ssl, to, (int)n);
     *ret_eof = false;
     if (r > 0)
         return r;
@@ -142,8 +146,10 @@ int tls_end_write(struct tls_end *t, const void *p, size_t n, struct err *e)
 
     while (n > 0) {
         int part = (int)size_min(n, 1 << 20);
-        int r = SSL_write(t->ssl, at, part);
+        int r;
 
+        ERR_clear_error();
+        r = SSL_write(t->ssl, at, part);
         if (r <= 0)
             return ssl_failed(e, ERR_UNAVAILABLE, "write to a TLS connection");
         at += r;

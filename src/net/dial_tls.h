@@ -1,5 +1,5 @@
-/* dial_tls: private to dial: the TLS of one outgoing connection, without I/O: encrypted bytes in
- * and out of two memory buffers. */
+/* dial_tls: the TLS of one outgoing connection, without I/O: encrypted bytes in and out of two
+ * memory buffers.  For dial, and for holt-egress, which dials addresses that it has judged. */
 #pragma once
 
 #include "base/buf.h"

@@ -47,7 +47,7 @@ bool ws_is_handshake(const struct xchg *x)
     return str_eq_c(r->method, "GET") && http_has_token(http_req_header(r, "upgrade"), "websocket");
 }
 
-static int put(struct ws *w, struct buf *frame)
+static int put(struct ws *w, const struct buf *frame)
 {
     int wait = xchg_write(w->x, buf_data(frame), buf_len(frame));
 
@@ -346,17 +346,27 @@ const char *ws_protocol(const struct ws *w)
     return w->protocol;
 }
 
+void ws_frame(enum ws_kind kind, struct str data, struct buf *to)
+{
+    ws_write(to, kind == WS_TEXT ? WS_OP_TEXT : WS_OP_BINARY, data, NULL);
+}
+
+int ws_send_frame(struct ws *w, const struct buf *frame)
+{
+    if (w->state != WS_OPEN || put(w, frame) == 0)
+        return 0;
+    w->app_waits = true;
+    return 1;
+}
+
 int ws_send(struct ws *w, enum ws_kind kind, struct str data)
 {
     AUTO(buf_done) struct buf frame = {0};
 
     if (w->state != WS_OPEN)
         return 0;
-    ws_write(&frame, kind == WS_TEXT ? WS_OP_TEXT : WS_OP_BINARY, data, NULL);
-    if (put(w, &frame) == 0)
-        return 0;
-    w->app_waits = true;
-    return 1;
+    ws_frame(kind, data, &frame);
+    return ws_send_frame(w, &frame);
 }
 
 void ws_pause(struct ws *w, bool on)

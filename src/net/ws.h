@@ -10,6 +10,7 @@ struct ws;
 
 enum ws_kind { WS_TEXT = 1, WS_BINARY = 2 };
 
+struct buf;
 struct ws_ops {
     void (*message)(struct ws *w, enum ws_kind kind, struct str data);
     void (*drained)(struct ws *w); /* ws_send said 1, and there is room again */
@@ -25,5 +26,8 @@ struct ws *ws_accept(struct xchg *x, const char *const *protocols, const struct 
 void *ws_arg(const struct ws *w);
 const char *ws_protocol(const struct ws *w);                           /* the chosen one, or NULL */
 int ws_send(struct ws *w, enum ws_kind kind, struct str data) CHECKED; /* 1: wait for drained */
+/* A message as its frame, made once and sent to many; it waits as ws_send does. */
+void ws_frame(enum ws_kind kind, struct str data, struct buf *to);
+int ws_send_frame(struct ws *w, const struct buf *frame) CHECKED;
 void ws_pause(struct ws *w, bool on); /* stop or go on reading: slows the peer */
 void ws_close(struct ws *w, int code, const char *reason);

@@ -12,14 +12,15 @@ enum { OP_ROOTFS_RW, OP_ROOTFS_RO };
 enum { OP_UPPER_DISK, OP_UPPER_MEMORY };
 
 struct sandbox_fields { /* what a sandbox is made of; of sandbox.create and of run */
-    struct str image, runtime, tenant;
+    struct str image, runtime, tenant, agent;
     int64_t memory_bytes, cpu_millis, pids, disk_bytes, nofile; /* OP_ABSENT: none */
     int rootfs, upper;
     json_t *network;      /* a mode or a policy, or NULL */
     struct op_list allow; /* rules of an allowlist */
-    bool nesting, relay, process_api;
+    bool nesting, relay, process_api, hub;
     struct op_map labels;
-    json_t *mounts, *volumes; /* lists of objects, or NULL */
+    json_t *mounts, *volumes, *secrets; /* lists of objects, or NULL */
+    struct op_list secret;              /* NAME or NAME=VARIABLE */
 };
 struct sandbox_create_in {
     struct sandbox_fields sandbox;
@@ -93,6 +94,12 @@ struct sandbox_stop_in { /* of stop and restart */
         SANDBOX_FIELD(structure, process_api, OP_BOOL, .preset = "false", .example = "true",       \
                       .text = "Serve agentbox's process_api (/exec, /file/read and so on), for "   \
                               "this sandbox alone, on port 2024 inside?"),                         \
+        SANDBOX_FIELD(structure, agent, OP_STR, .max = 128, .example = "claude",                   \
+                      .text = "The agent of the team that it is: what comes from inside acts as "  \
+                              "this one, and never as another."),                                  \
+        SANDBOX_FIELD(structure, hub, OP_BOOL, .preset = "false", .example = "true",               \
+                      .text = "May what runs inside reach the team's hub, at http://hub:8080, as " \
+                              "its agent? Gives it the relay too."),                               \
         SANDBOX_FIELD(structure, labels, OP_MAP, .max = 64, .example = "team=blue",                \
                       .text = "Names and values of the owner's choice, to find it by."),           \
         SANDBOX_FIELD(structure, mounts, OP_JSON,                                                  \
@@ -102,7 +109,13 @@ struct sandbox_stop_in { /* of stop and restart */
                               "\"size_bytes\" it has a disk limit of its own."),                   \
         SANDBOX_FIELD(structure, volumes, OP_JSON,                                                 \
                       .text = "Volumes it has: a list of {\"name\": a volume's name or id, "       \
-                              "\"path\", \"read_only\"}.")
+                              "\"path\", \"read_only\"}."),                                        \
+        SANDBOX_FIELD(structure, secrets, OP_JSON,                                                 \
+                      .text = "Secrets it may use: a list of {\"name\", \"env\"}; the variable "   \
+                              "holds a placeholder, the value never enters: docs/secrets.md."),    \
+        SANDBOX_FIELD(structure, secret, OP_LIST, .max = 32, .example = "github-token=GH_TOKEN",   \
+                      .text = "The same in short, NAME or NAME=VARIABLE: without one it is the "   \
+                              "name in capitals.")
 
 extern const struct op op_sandbox_create, op_sandbox_list, op_sandbox_get, op_sandbox_update;
 extern const struct op op_sandbox_destroy, op_sandbox_start, op_sandbox_stop, op_sandbox_restart;

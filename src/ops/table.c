@@ -6,6 +6,7 @@
 #include "ops/image.h"
 #include "ops/login.h"
 #include "ops/port.h"
+#include "ops/secret.h"
 #include "ops/server.h"
 #include "ops/team.h"
 #include "ops/token.h"
@@ -74,6 +75,12 @@ const struct op *const op_table[] = {
     &op_volume_list,
     &op_volume_get,
     &op_volume_remove,
+    &op_secret_create,
+    &op_secret_set,
+    &op_secret_list,
+    &op_secret_get,
+    &op_secret_remove,
+    &op_ca,
     &op_rule_list,
     &op_rule_remove,
     &op_port_tunnel,
@@ -136,6 +143,7 @@ const struct op_group op_groups[] = {
     {"port", "Servers inside a sandbox."},
     {"image", "Images: what sandboxes start from."},
     {"volume", "Volumes: files that several sandboxes have."},
+    {"secret", "Secrets: values that sandboxes use and never hold."},
     {"rule", "Rules: what sandboxes may reach because a person said so."},
     {"agent", "Agents: who works here, how far each may go alone, and what people told it."},
     {"project", "Projects: a board, files and members."},
@@ -172,6 +180,7 @@ const char *perm_name(enum perm p)
         [PERM_SANDBOX_WRITE] = "sandbox.write",
         [PERM_SANDBOX_CONTENT] = "sandbox.content",
         [PERM_IMAGE_WRITE] = "image.write",
+        [PERM_SECRETS] = "secrets",
         [PERM_TEAM_READ] = "team.read",
         [PERM_TEAM_WRITE] = "team.write",
         [PERM_TEAM_RULE] = "team.rule",

@@ -44,6 +44,28 @@ bool http_has_token(struct str value, const char *token)
     return false;
 }
 
+bool http_is_hop(const struct http_header *all, size_t count, struct str name)
+{
+    static const char *const names[] = {"connection", "keep-alive", "te", "trailer", "upgrade"};
+    const struct http_header *h;
+    char token[64];
+    size_t at = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (str_eq_c(name, names[i]))
+            return true;
+    if (str_starts(name, STR("proxy-")))
+        return true;
+    if (name.n >= sizeof token)
+        return false;
+    memcpy(token, name.p, name.n);
+    token[name.n] = '\0';
+    while ((h = http_find(all, count, "connection", &at)))
+        if (http_has_token(h->value, token))
+            return true;
+    return false;
+}
+
 /* clang-format off */
 static const struct {
     int status;

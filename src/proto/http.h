@@ -33,6 +33,9 @@ const struct http_header *http_find(const struct http_header *h, size_t count, c
 struct str http_req_header(const struct http_req *r, const char *name); /* p is NULL: absent */
 /* Is token (lower case) in a comma-separated header value?  Parameters after ';' are ignored. */
 bool http_has_token(struct str value, const char *token);
+/* Is a field of this name for the next hop only (RFC 9110 section 7.6.1), by itself or because
+ * Connection names it? */
+bool http_is_hop(const struct http_header *all, size_t count, struct str name);
 const char *http_status_text(int status);
 
 /* Walks the cookies of a request (RFC 6265 section 5.4): false at the end.  HTTP/2 clients may send

@@ -64,6 +64,8 @@ static int check_shape(struct str text, struct err *e)
             depth -= depth > 0;
         } else if (c == ',') {
             values++;
+        } else if (c == '\0') { /* jansson passes over one behind a number */
+            return refuse_at(text, i, e, "NUL is no character of JSON");
         }
         if (values > JSON_VALUES_MAX)
             return refuse_at(text, i, e, "more than " NUMBER(JSON_VALUES_MAX) " values");

@@ -174,7 +174,7 @@ static int read_head(struct multipart *m, struct err *e)
     m->name = m->filename = (struct str){0};
     if (memchr(left.p, 0, left.n))
         return err_set(e, ERR_INVALID, 0, "a part's head has a NUL");
-    while (left.n > 0) {
+    while (left.p && left.n > 0) { /* one without the other gcc 12 thinks possible */
         const char *end = memmem(left.p, left.n, "\r\n", 2);
         struct str line = str_make(left.p, (size_t)(end - left.p));
 

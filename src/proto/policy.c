@@ -2,12 +2,11 @@
 
 #include "base/mem.h"
 #include "proto/json.h"
+#include "proto/match.h"
 
 #include <stdio.h>
 
 #define PORTS_MAX 16
-#define METHODS_MAX 16
-#define PATH_MAX_LEN 1024
 
 const char *const policy_modes[] = {"none", "allowlist", "open", "raw", NULL};
 enum scheme { SCHEME_ANY, SCHEME_HTTP, SCHEME_HTTPS, SCHEME_TCP };
@@ -24,9 +23,7 @@ struct rule {
     enum scheme scheme;
     struct port_range ports[PORTS_MAX];
     size_t port_count; /* 0: the scheme's own */
-    char *methods[METHODS_MAX];
-    size_t method_count;
-    char *path; /* a prefix when it ends in '*'; NULL: any */
+    struct match match;
 };
 
 struct rules {
@@ -47,9 +44,7 @@ struct policy {
 static void rule_done(struct rule *r)
 {
     mem_free(r->host);
-    mem_free(r->path);
-    for (size_t i = 0; i < r->method_count; i++)
-        mem_free(r->methods[i]);
+    match_done(&r->match);
 }
 
 static void rules_done(struct rules *l)
@@ -99,16 +94,8 @@ static int parse_target(struct str s, struct rule *r, struct err *e)
         r->host = str_dup(bare);
         return 0;
     }
-    if (str_starts(s, STR("*."))) {
-        r->is_wild = true;
-        s = str_skip(s, 2);
-    }
-    if (host_name_canonical(s, name, e) < 0)
+    if (match_name_parse(s, name, &r->is_wild, e) < 0)
         return -1;
-    if (r->is_wild && !strchr(name, '.')) {
-        (void)err_set(e, ERR_INVALID, 0, "'*.%s' would take in a whole top-level domain", name);
-        return err_hint(e, "name the domain below it, as in *.example.%s", name);
-    }
     r->host = xstrdup(name);
     return 0;
 }
@@ -181,33 +168,6 @@ static int parse_scheme(const json_t *v, struct rule *r, struct err *e)
     return err_set(e, ERR_INVALID, 0, "'scheme' is not 'http', 'https' or 'tcp'");
 }
 
-static int parse_methods(const json_t *v, struct rule *r, struct err *e)
-{
-    size_t n = json_array_size(v);
-
-    if (!json_is_array(v) || n == 0 || n > METHODS_MAX)
-        return err_set(e, ERR_INVALID, 0, "'methods' is not a list of 1 to %d methods",
-                       METHODS_MAX);
-    for (size_t i = 0; i < n; i++) {
-        const char *m = json_string_value(json_array_get(v, i));
-
-        if (!m || !m[0] || strlen(m) > 32 || m[strspn(m, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-")] != '\0')
-            return err_set(e, ERR_INVALID, 0, "'methods' holds names like 'GET', in capitals");
-        r->methods[r->method_count++] = xstrdup(m);
-    }
-    return 0;
-}
-
-static int parse_path(const json_t *v, struct rule *r, struct err *e)
-{
-    const char *p = json_string_value(v), *star = p ? strchr(p, '*') : NULL;
-
-    if (!p || p[0] != '/' || strlen(p) > PATH_MAX_LEN || (star && star[1] != '\0'))
-        return err_set(e, ERR_INVALID, 0, "'path' is not like '/v1/models' or '/v1/*'");
-    r->path = xstrdup(p);
-    return 0;
-}
-
 static int parse_object_rule(const json_t *o, struct rule *r, struct err *e)
 {
     const char *key;
@@ -228,9 +188,9 @@ static int parse_object_rule(const json_t *o, struct rule *r, struct err *e)
         } else if (strcmp(key, "scheme") == 0) {
             done = parse_scheme(v, r, e);
         } else if (strcmp(key, "methods") == 0) {
-            done = parse_methods(v, r, e);
+            done = match_methods(&r->match, v, e);
         } else if (strcmp(key, "path") == 0) {
-            done = parse_path(v, r, e);
+            done = match_path(&r->match, v, e);
         } else {
             (void)err_set(e, ERR_INVALID, 0, "'%.32s' is not known, or is there twice", key);
             return err_hint(e, "a rule has host or cidr, ports, scheme, methods, path");
@@ -249,12 +209,15 @@ static int check_rule(const struct rule *r, bool allow, bool intercept, struct e
         (void)err_set(e, ERR_INVALID, 0, "'*' may stand in 'deny' only");
         return err_hint(e, "mode 'open' allows every public host");
     }
-    if ((r->method_count > 0 || r->path) && !intercept) {
+    if (match_is_narrow(&r->match) && !intercept) {
         (void)err_set(e, ERR_UNSUPPORTED, 0,
                       "methods and paths can be seen by interception only, "
                       "which is off");
-        return err_hint(e, "leave 'methods' and 'path' out");
+        return err_hint(e, "leave 'methods' and 'path' out, or turn the setting 'intercept' on");
     }
+    if (match_is_narrow(&r->match) && (r->is_net || r->scheme == SCHEME_TCP))
+        return err_set(e, ERR_INVALID, 0,
+                       "'methods' and 'path' go with a host and HTTP, not with a network or 'tcp'");
     return 0;
 }
 
@@ -405,15 +368,7 @@ static void print_rule(struct jw *w, const struct rule *r)
     }
     if (r->scheme != SCHEME_ANY)
         jw_kc(w, "scheme", schemes[r->scheme]);
-    if (r->method_count > 0) {
-        jw_key(w, "methods");
-        jw_array(w);
-        for (size_t i = 0; i < r->method_count; i++)
-            jw_c(w, r->methods[i]);
-        jw_array_end(w);
-    }
-    if (r->path)
-        jw_kc(w, "path", r->path);
+    match_print(&r->match, w);
     jw_object_end(w);
 }
 
@@ -449,18 +404,11 @@ void policy_print(const struct policy *p, struct buf *to)
 
 static bool host_matches(const struct rule *r, const struct host *h)
 {
-    size_t n, suffix;
-
     if (r->is_any)
         return true;
     if (r->is_net || h->is_ip)
         return r->is_net && h->is_ip && ip_net_has(&r->net, &h->ip);
-    if (strcmp(r->host, h->name) == 0)
-        return true;
-    n = strlen(h->name);
-    suffix = strlen(r->host);
-    return r->is_wild && n > suffix + 1 && h->name[n - suffix - 1] == '.' &&
-           strcmp(h->name + n - suffix, r->host) == 0;
+    return match_name(r->host, r->is_wild, h);
 }
 
 /* all: a rule that names no port is about all of them (deny); else about those of the web. */
@@ -483,23 +431,13 @@ static bool wants_tls(const struct rule *r, unsigned port)
     return r->scheme == SCHEME_HTTPS || (r->scheme == SCHEME_ANY && port == 443);
 }
 
-static bool method_matches(const struct rule *r, struct str method)
+/* About a connection, before its first request is known, a rule about some requests may grant and
+ * does not forbid. */
+static bool request_matches(const struct rule *r, const struct policy_query *q, bool deny)
 {
-    for (size_t i = 0; i < r->method_count; i++)
-        if (str_eq_c(method, r->methods[i]))
-            return true;
-    return r->method_count == 0;
-}
-
-static bool path_matches(const struct rule *r, struct str path)
-{
-    size_t n = r->path ? strlen(r->path) : 0;
-
-    if (n == 0)
-        return true;
-    if (r->path[n - 1] == '*')
-        return path.n >= n - 1 && memcmp(path.p, r->path, n - 1) == 0;
-    return str_eq_c(path, r->path);
+    if (q->method.n == 0)
+        return !deny || !match_is_narrow(&r->match);
+    return match_fits(&r->match, q->method, q->path, deny);
 }
 
 static const struct rule *find(const struct rules *l, const struct policy_query *q, bool deny)
@@ -507,11 +445,27 @@ static const struct rule *find(const struct rules *l, const struct policy_query 
     for (size_t i = 0; i < l->count; i++) {
         const struct rule *r = &l->items[i];
 
-        if (host_matches(r, q->host) && port_matches(r, q->port, deny) &&
-            method_matches(r, q->method) && path_matches(r, q->path))
+        if (host_matches(r, q->host) &&
+            port_matches(r, q->port, deny && !match_is_narrow(&r->match)) &&
+            request_matches(r, q, deny))
             return r;
     }
     return NULL;
+}
+
+/* Is there a rule about some requests to it?  Then all of them must be seen. */
+static void find_narrow(const struct rules *l, const struct policy_query *q,
+                        struct policy_verdict *ret)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        const struct rule *r = &l->items[i];
+
+        if (!match_is_narrow(&r->match) || !host_matches(r, q->host) ||
+            !port_matches(r, q->port, false))
+            continue;
+        ret->intercept = true;
+        ret->tls |= wants_tls(r, q->port) && !q->host->is_ip;
+    }
 }
 
 static void say_rule(struct policy_verdict *v, const char *verb, const struct rule *r)
@@ -522,8 +476,10 @@ static void say_rule(struct policy_verdict *v, const char *verb, const struct ru
         (void)snprintf(ports, sizeof ports, ":%u", r->ports[0].first);
     else if (r->port_count > 0)
         (void)snprintf(ports, sizeof ports, ":%u-%u", r->ports[0].first, r->ports[0].last);
-    (void)snprintf(v->rule, sizeof v->rule, "%s %s%.64s%s", verb, r->is_wild ? "*." : "", r->host,
-                   ports);
+    (void)snprintf(v->rule, sizeof v->rule, "%s %s%.64s%s%s%.32s%s%.64s", verb,
+                   r->is_wild ? "*." : "", r->host, ports, r->match.method_count > 0 ? " " : "",
+                   r->match.method_count > 0 ? r->match.methods[0] : "", r->match.path ? " " : "",
+                   r->match.path ? r->match.path : "");
 }
 
 static void answer(struct policy_verdict *v, enum policy_answer a, const char *rule)
@@ -557,10 +513,12 @@ static void judge_unknown(const struct policy *p, const struct policy_query *q,
                        special);
     } else if (p->mode == POLICY_OPEN) {
         answer(ret, POLICY_ALLOW, "mode open");
-        ret->tls = q->port == 443 && !q->host->is_ip;
+        ret->tls |= q->port == 443 && !q->host->is_ip;
     } else if (p->ask && !q->host->is_ip) {
         answer(ret, POLICY_ASK, "unknown: ask");
-        ret->tls = q->port == 443;
+        ret->tls |= q->port == 443;
+    } else if (q->method.n > 0) {
+        answer(ret, POLICY_DENY, "no rule allows this method and path");
     } else {
         answer(ret, POLICY_DENY,
                q->host->is_ip ? "no allowed network has this address and port"
@@ -579,6 +537,9 @@ void policy_judge(const struct policy *p, const struct policy_query *q, struct p
     }
     if (judge_deny(p, q, ret))
         return;
+    find_narrow(&p->allow, q, ret);
+    find_narrow(&p->deny, q, ret);
+    ret->http = q->port == 80;
     r = find(&p->allow, q, false);
     if (!r)
         r = find(&p->learned_allow, q, false);
@@ -587,7 +548,8 @@ void policy_judge(const struct policy *p, const struct policy_query *q, struct p
         return;
     }
     ret->answer = POLICY_ALLOW;
-    ret->tls = wants_tls(r, q->port) && !q->host->is_ip;
+    ret->tls |= wants_tls(r, q->port) && !q->host->is_ip;
+    ret->http = r->scheme == SCHEME_HTTP || (r->scheme == SCHEME_ANY && q->port == 80);
     say_rule(ret, "allow", r);
 }
 

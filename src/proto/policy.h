@@ -10,7 +10,7 @@
 
 #define POLICY_TEXT_MAX (24 * 1024) /* bytes of its JSON form */
 #define POLICY_RULES_MAX 256        /* of each list */
-#define POLICY_RULE_TEXT 96
+#define POLICY_RULE_TEXT 192
 
 enum policy_mode { POLICY_NONE, POLICY_ALLOWLIST, POLICY_OPEN, POLICY_RAW, POLICY_MODE_COUNT };
 extern const char *const policy_modes[]; /* by enum policy_mode; NULL behind the last */
@@ -28,13 +28,16 @@ void policy_print(const struct policy *p, struct buf *to); /* its one JSON form 
 enum policy_answer { POLICY_DENY, POLICY_ALLOW, POLICY_ASK };
 struct policy_verdict {
     enum policy_answer answer;
-    bool tls; /* allowed for TLS only: a ClientHello that names the host comes first */
+    bool tls;       /* allowed for TLS only: a ClientHello that names the host comes first */
+    bool http;      /* it is plain HTTP, by its port or the rule's scheme */
+    bool intercept; /* some rule is about some requests to it: each must be judged */
     char rule[POLICY_RULE_TEXT]; /* which decided, for people: "allow *.example.com:443" */
 };
 struct policy_query {
     const struct host *host;
     unsigned port;
-    struct str method, path; /* empty: not known, and no rule that needs them grants */
+    /* Of one request; empty: about the connection, before any is known. */
+    struct str method, path;
 };
 void policy_judge(const struct policy *p, const struct policy_query *q, struct policy_verdict *ret);
 /* May this address be dialled for a host that was allowed? */

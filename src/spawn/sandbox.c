@@ -327,6 +327,7 @@ static void let_go(struct sandbox *s)
     fd_close(s->dev_tree);
     fd_close(s->cg2_work);
     s->go[1] = s->upper = s->dev_tree = s->cg2_work = -1;
+    (void)undo_bundle(s);
     (void)undo_layers(s);
     sandbox_close_mounts(s);
     s->ask = NULL;

@@ -60,6 +60,7 @@ struct sandbox {
     size_t mount_n;
     shared_set shared;
     int dev_tree;        /* a detached mount of the shared /dev */
+    int trust;           /* a detached mount of the bundle of authorities, or -1 */
     int cg2;             /* ID in the v2 tree, or -1: init is in it */
     int cg2_work;        /* work in it, of the commands */
     int go[2];           /* the child waits for a byte on go[0] */
@@ -89,7 +90,7 @@ struct sandbox {
 /* For initializers: it holds no descriptor yet. */
 #define SANDBOX_NO_FDS                                                                             \
     .dir = -1, .listener = -1, .net = {-1, -1, -1, -1}, .upper = -1, .disk = -1, .dev_tree = -1,   \
-    .cg2 = -1, .cg2_work = -1, .go = {-1, -1}, .report = {-1, -1}, .ids.userns = -1,               \
+    .trust = -1, .cg2 = -1, .cg2_work = -1, .go = {-1, -1}, .report = {-1, -1}, .ids.userns = -1,  \
     .ended.fd = -1, .told.fd = -1, .job.told.fd = -1, .oom.fd = -1, .oom_file = -1
 
 /* Runs the steps of spawn up to the child's start; the rest is events. */
@@ -120,6 +121,10 @@ int step_interface(struct sandbox *s, struct err *e);
 int undo_interface(struct sandbox *s);
 void interface_gateway(char to[16]); /* of raw networks */
 int step_resolver(struct sandbox *s, struct err *e);
+int step_hub(struct sandbox *s, struct err *e);
+int step_bundle(struct sandbox *s, struct err *e);
+int undo_bundle(struct sandbox *s);
+int step_trust(struct sandbox *s, struct err *e);
 int step_ids(struct sandbox *s, struct err *e);
 int undo_ids(struct sandbox *s);
 int step_layers(struct sandbox *s, struct err *e);

@@ -18,6 +18,7 @@ const struct setup_step setup_steps[] = { /* why each stands where it does: docs
     {"writable layer",  SETUP_BEFORE, step_disk,            undo_disk},
     {"layers",          SETUP_BEFORE, step_layers,          undo_layers},
     {"volumes",         SETUP_BEFORE, step_volumes,         undo_volumes},
+    {"bundle",          SETUP_BEFORE, step_bundle,          undo_bundle},
     {"cgroup",          SETUP_BEFORE, step_cgroup,          undo_cgroup},
     {"clone",           SETUP_BEFORE, step_clone,           undo_clone},
     {"id map",          SETUP_AFTER,  step_id_map,          NULL},
@@ -33,6 +34,8 @@ const struct setup_step setup_steps[] = { /* why each stands where it does: docs
     {"no namespaces",   SETUP_CHILD,  step_namespaces_shut, NULL},
     {"mounts",          SETUP_CHILD,  step_mounts,          NULL},
     {"resolver",        SETUP_CHILD,  step_resolver,        NULL},
+    {"hub",             SETUP_CHILD,  step_hub,             NULL},
+    {"trust",           SETUP_CHILD,  step_trust,           NULL},
     {"read-only root",  SETUP_CHILD,  step_readonly,        NULL},
     {"rlimits",         SETUP_CHILD,  step_rlimits,         NULL},
     {"descriptors",     SETUP_CHILD,  step_descriptors,     NULL},
@@ -40,7 +43,7 @@ const struct setup_step setup_steps[] = { /* why each stands where it does: docs
     {"seccomp",         SETUP_CHILD,  step_seccomp,         NULL},
 };
 /* clang-format on */
-#define ARGV_MAX 14
+#define ARGV_MAX 16
 const size_t setup_step_count = ARRAY_LEN(setup_steps);
 
 static void report(struct sandbox *s, const struct err *e)
@@ -75,6 +78,10 @@ static void make_argv(const struct sandbox *s, const char *files, const char **a
     if (s->flags & SPAWN_PROCESS) {
         argv[n++] = "--process-port";
         argv[n++] = SPAWN_PROCESS_PORT;
+    }
+    if (s->flags & SPAWN_HUB) {
+        argv[n++] = "--hub";
+        argv[n++] = SPAWN_HUB_ADDRESS ":" SPAWN_HUB_PORT;
     }
     argv[n] = NULL;
 }

@@ -361,21 +361,36 @@ int sandbox_listeners(struct sandbox *s, struct spawn_listeners *ret, struct err
 }
 
 /* The child's: an image may have a link there, to a file that is not in it. */
+static int write_etc(const char *path, struct str text, struct err *e)
+{
+    AUTO(fd_close) int fd = -1;
+
+    (void)mkdir("/etc", 0755);
+    (void)unlink(path);
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0 || fd_write_all(fd, text.p, text.n) < 0)
+        return err_set(e, ERR_INTERNAL, errno, "write %s", path);
+    return fchmod(fd, 0644) < 0 ? err_set(e, ERR_INTERNAL, errno, "open %s to all", path) : 0;
+}
+
 int step_resolver(struct sandbox *s, struct err *e)
 {
     char server[INET_ADDRSTRLEN] = "127.0.0.1", text[64];
-    AUTO(fd_close) int fd = -1;
 
     if (!(s->flags & (SPAWN_NETWORK | SPAWN_RAW)))
         return 0;
     if (s->flags & SPAWN_RAW)
         interface_gateway(server);
     (void)snprintf(text, sizeof text, "nameserver %s\noptions timeout:5\n", server);
-    (void)mkdir("/etc", 0755);
-    (void)unlink("/etc/resolv.conf");
-    fd = open("/etc/resolv.conf", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    if (fd < 0 || fd_write_all(fd, text, strlen(text)) < 0)
-        return err_set(e, ERR_INTERNAL, errno, "write /etc/resolv.conf");
-    return fchmod(fd, 0644) < 0 ? err_set(e, ERR_INTERNAL, errno, "open /etc/resolv.conf to all")
-                                : 0;
+    return write_etc("/etc/resolv.conf", str_of(text), e);
+}
+
+/* After a restart the file is there, maybe with what commands added. */
+int step_hub(struct sandbox *s, struct err *e)
+{
+    if (!(s->flags & SPAWN_HUB) || (s->flags & SPAWN_RESTART))
+        return 0;
+    return write_etc(
+        "/etc/hosts",
+        STR("127.0.0.1 localhost\n::1 localhost\n" SPAWN_HUB_ADDRESS " " SPAWN_HUB_NAME "\n"), e);
 }

@@ -67,10 +67,7 @@ static int set_up_writer(struct sqlite_conn *c, struct err *e)
         return err_hint(e, "put it on a local file system");
     }
     (void)sqlite3_wal_autocheckpoint(c->h, 0);
-    /* Savepoints keep the pages they change: in memory, not in a file of /var/tmp. */
-    if (script(&c->base,
-               "PRAGMA synchronous=FULL; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-8192",
-               e) < 0 ||
+    if (script(&c->base, "PRAGMA synchronous=FULL; PRAGMA cache_size=-8192", e) < 0 ||
         sqlite_note_file(c->db, e) < 0)
         return -1;
     c->durable = true;

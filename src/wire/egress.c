@@ -14,6 +14,7 @@ static const struct wire_field hello_fields[] = {
 static const struct wire_field welcome_fields[] = {
     NUM(egress_welcome, version, WIRE_U16),
     NUM(egress_welcome, dropped, WIRE_U32),
+    NUM(egress_welcome, ca, WIRE_U8, .max = 1),
 };
 static const struct wire_field name_fields[] = {
     TEXT(egress_name, id, 1, EGRESS_ID_MAX),
@@ -56,9 +57,19 @@ static const struct wire_field listen_fields[] = {
     NUM(egress_listen, port, WIRE_U16, .min = 1),
     TEXT(egress_listen, key, 1, 1024),
 };
+static const struct wire_field ca_fields[] = {
+    TEXT(egress_ca, cert, 1, EGRESS_PEM_MAX),
+    TEXT(egress_ca, key, 1, EGRESS_PEM_MAX),
+};
+static const struct wire_field secrets_fields[] = {
+    TEXT(egress_secrets, id, 1, EGRESS_ID_MAX),
+    TEXT(egress_secrets, json, 1, EGRESS_SECRETS_MAX),
+};
 
 static const struct wire_layout
     listen_layout   = WIRE_LAYOUT("listen", struct egress_listen, listen_fields),
+    ca_layout       = WIRE_LAYOUT("ca", struct egress_ca, ca_fields),
+    secrets_layout  = WIRE_LAYOUT("secrets", struct egress_secrets, secrets_fields),
     hello_layout    = WIRE_LAYOUT("hello", struct egress_hello, hello_fields),
     welcome_layout  = WIRE_LAYOUT("welcome", struct egress_welcome, welcome_fields),
     name_layout     = WIRE_LAYOUT("name", struct egress_name, name_fields),
@@ -82,6 +93,8 @@ const struct egress_type_info egress_types[EGRESS_TYPE_END] = {
     [EGRESS_QUESTION] = {"question", EGRS, false, &question_layout},
     [EGRESS_ANSWER]   = {"answer",   HOST, false, &answer_layout},
     [EGRESS_LISTEN]   = {"listen",   HOST, true,  &listen_layout},
+    [EGRESS_CA]       = {"ca",       HOST, true,  &ca_layout},
+    [EGRESS_SECRETS]  = {"secrets",  HOST, true,  &secrets_layout},
 };
 /* clang-format on */
 

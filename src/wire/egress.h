@@ -12,6 +12,8 @@
 #define EGRESS_ID_MAX 31
 #define EGRESS_FDS_MAX 4
 #define EGRESS_POLICY_MAX (24 * 1024)
+#define EGRESS_SECRETS_MAX (24 * 1024)
+#define EGRESS_PEM_MAX (8 * 1024)
 #define EGRESS_LEARNED_MAX (6 * 1024)
 
 enum egress_side { EGRESS_HOST = 1, EGRESS_EGRESS = 2 };
@@ -26,7 +28,9 @@ enum egress_type {
     EGRESS_VERDICT = 7,
     EGRESS_QUESTION = 8,
     EGRESS_ANSWER = 9,
-    EGRESS_LISTEN = 10, /* for clients with credentials */
+    EGRESS_LISTEN = 10,  /* for clients with credentials */
+    EGRESS_CA = 11,      /* the authority that signs for hosts which are intercepted */
+    EGRESS_SECRETS = 12, /* all of one sandbox: earlier ones are forgotten */
     EGRESS_TYPE_END
 };
 
@@ -36,6 +40,7 @@ struct egress_hello {
 struct egress_welcome {
     uint16_t version; /* 0: none of those offered */
     uint32_t dropped; /* verdicts that nobody was there to take */
+    uint8_t ca;       /* 1: it has an authority */
 };
 struct egress_name { /* known, remove */
     struct str id;
@@ -77,10 +82,17 @@ struct egress_listen {
     uint16_t port;
     struct str key; /* that signs the credentials */
 };
+struct egress_ca {
+    struct str cert, key; /* PEM */
+};
+struct egress_secrets {
+    struct str id;   /* may be unknown still: kept for its `set` */
+    struct str json; /* as proto/binding.h reads it */
+};
 
 struct egress_msg {
     enum egress_type type;
-    uint32_t tag; /* of set, remove, listen and done only */
+    uint32_t tag; /* of set, remove, listen, ca, secrets and done only */
     union {
         struct egress_hello hello;
         struct egress_welcome welcome;
@@ -91,6 +103,8 @@ struct egress_msg {
         struct egress_question question;
         struct egress_answer answer;
         struct egress_listen listen;
+        struct egress_ca ca;
+        struct egress_secrets secrets;
     } u;
 };
 

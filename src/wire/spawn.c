@@ -37,6 +37,7 @@ static const struct wire_field create_fields[] = {
     NUM(spawn_create, nofile, WIRE_U32, .max = 1048576),
     ROWS(spawn_create, layers, 0, SPAWN_LAYERS_MAX, &wire_text_row),
     ROWS(spawn_create, mounts, 0, SPAWN_MOUNTS_MAX, &spawn_mount_row_layout),
+    TEXT(spawn_create, ca, 0, SPAWN_CA_MAX),
 };
 static const struct wire_field created_fields[] = {
     NUM(spawn_created, pid, WIRE_U32, .min = 1, .max = INT32_MAX),

@@ -19,7 +19,15 @@
 #define SPAWN_PATH_MAX 1023
 #define SPAWN_LIST_MAX 256 /* rows of one list reply */
 #define SPAWN_RELAY_PATH "/run/holt.sock"
+#define SPAWN_CA_MAX 8192
+/* Inside one that was made with an authority: it alone; all that the image trusts, and it. */
+#define SPAWN_CA_PATH "/etc/ssl/holt-ca.pem"
+#define SPAWN_BUNDLE_PATH "/etc/ssl/certs/ca-certificates.crt"
 #define SPAWN_PROCESS_PORT "2024"
+/* An address of its own: a sandbox's servers on 127.0.0.1 keep all ports. */
+#define SPAWN_HUB_NAME "hub"
+#define SPAWN_HUB_ADDRESS "127.0.0.80"
+#define SPAWN_HUB_PORT "8080"
 #define SPAWN_NO_LIMIT 0 /* limits: 0 is none */
 
 enum spawn_side { SPAWN_HOST = 1, SPAWN_SPAWN = 2 };
@@ -81,7 +89,8 @@ enum spawn_create_flag {
     SPAWN_NETWORK = 32,   /* its connections lead to listeners; else to nothing */
     SPAWN_PROCESS = 64,   /* init listens on port SPAWN_PROCESS_PORT of loopback inside */
     SPAWN_RAW = 128,      /* it has an interface, on the bridge that spawn was started with */
-    SPAWN_CREATE_FLAGS = 255
+    SPAWN_HUB = 256,      /* init listens at http://hub:8080 too: needs SPAWN_RELAY */
+    SPAWN_CREATE_FLAGS = 511
 };
 enum spawn_mount_kind {
     SPAWN_MOUNT_TMPFS,  /* of this sandbox alone */
@@ -106,6 +115,7 @@ struct spawn_create {
     uint32_t cpu_millis, pids, nofile;
     struct wire_rows layers; /* wire_text: layer ids, lowest first; none: the host image */
     struct wire_rows mounts; /* spawn_mount_row */
+    struct str ca;           /* PEM: an authority that it is to trust; "": none */
 };
 struct spawn_created {
     uint32_t pid;      /* of init, as the host sees it */

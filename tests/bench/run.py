@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures holtd against floor programs and peers, interleaved in one run on one machine, and writes docs/benchmarks.md.
 
-usage: run.py [--build DIR] [--seconds N] [--rounds N] [--only get,append,grpc,memory,team,sandbox,bulk,many,egress] [--no-write]
+usage: run.py [--build DIR] [--seconds N] [--rounds N] [--only get,append,grpc,memory,team,sandbox,bulk,many,streams,egress] [--no-write]
 CPU per request is user and system time of the server's processes, from /proc/PID/stat, over the requests answered.
 A ratio is the median of the rounds' ratios; p95 is over the rounds.
 """
@@ -21,7 +21,7 @@ import time
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 sys.path.insert(0, f"{ROOT}/tests/integration")
 sys.path.insert(0, f"{ROOT}/tests/bench")
-ALL = "get,append,grpc,memory,team,sandbox,bulk,many,egress"
+ALL = "get,append,grpc,memory,team,sandbox,bulk,many,streams,egress"
 
 NGINX = """
 daemon off; worker_processes 1; pid {d}/nginx.pid; error_log {d}/error.log;
@@ -318,6 +318,9 @@ def main():
                 bench_grpc(table, holtd, args, directory)
             if "memory" in wanted:
                 bench_memory(table, make, args)
+            if "streams" in wanted:
+                from streams import bench_streams
+                bench_streams(table, make, args, cpu_us)
             if "team" in wanted:
                 from team import bench_team
                 bench_team(table, make, args, directory)

@@ -110,7 +110,7 @@ static bool fail_at(struct spawn_client *c, const char *when, size_t i, uint32_t
 {
     char hostname[32];
     struct spawn_create spec = {
-        .id = STR("sb_f"), .flags = flags, .pids = 50, .memory_bytes = 64 << 20};
+        .id = STR("sb_f"), .flags = flags, .pids = 50, .memory_bytes = 64 << 20, .ca = STR("pem")};
     static const struct spawn_mount_row mounts[] = {
         {SPAWN_MOUNT_VOLUME, {"vol_1", 5}, {"/volume", 7}, 0, 0},
         {SPAWN_MOUNT_SHARED, {"mem_1", 5}, {"/shared", 7}, 0, 0},
@@ -123,6 +123,7 @@ static bool fail_at(struct spawn_client *c, const char *when, size_t i, uint32_t
     (void)snprintf(hostname, sizeof hostname, "%s-%zu", when, i);
     spec.hostname = str_of(hostname);
     if (flags & SPAWN_UPPER_DISK) {
+        spec.flags |= SPAWN_NETWORK;
         spec.disk_bytes = 8 << 20;
         spec.mounts = (struct wire_rows){.count = ARRAY_LEN(mounts), .items = mounts};
     }

@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 
-HELLO, KNOWN, WELCOME, SET, REMOVE, DONE, VERDICT, QUESTION, ANSWER, LISTEN = range(1, 11)
+HELLO, KNOWN, WELCOME, SET, REMOVE, DONE, VERDICT, QUESTION, ANSWER, LISTEN, CA, SECRETS = range(1, 13)
 TCP4, TCP6, DNS_UDP, DNS_TCP = 1, 2, 4, 8
 WHATS = ["denied", "allowed", "closed"]
 
@@ -141,9 +141,10 @@ def echo(c):
 class Egress:
     """holt-egress with listeners on loopback in place of a sandbox's."""
 
-    def __init__(self, program, dns="127.0.0.1:1"):
+    def __init__(self, program, dns="127.0.0.1:1", *more, env=None):
         self.dir = tempfile.TemporaryDirectory(prefix="holt-egress-")
-        self.process = subprocess.Popen([program, "--state", self.dir.name, "--dns", dns], stderr=subprocess.PIPE)
+        self.process = subprocess.Popen([program, "--state", self.dir.name, "--dns", dns, *map(str, more)], stderr=subprocess.PIPE,
+                                        env={**os.environ, **(env or {})})
         self.tag, self.events, self.known, self.questions = 0, [], [], []
         self.sock = None
         self.connect()
@@ -174,7 +175,7 @@ class Egress:
         kind, tag = struct.unpack_from("<II", packet)
         r = Reader(packet[8:])
         if kind == WELCOME:
-            self.welcomed = r.num("H") == 1
+            self.welcomed, _, self.has_ca = r.num("H") == 1, r.num("I"), r.num("B")
         elif kind == KNOWN:
             self.known.append(r.text())
         elif kind == VERDICT:
@@ -212,6 +213,12 @@ class Egress:
     def listen(self, host, port, key):
         return self.call(LISTEN, text(host) + struct.pack("<H", port) + text(key))
 
+    def ca(self, authority):
+        return self.call(CA, text(authority.cert) + text(authority.key))
+
+    def secrets(self, box, bindings):
+        return self.call(SECRETS, text(box) + text(bindings if isinstance(bindings, str) else json.dumps(bindings)))
+
     def answer(self, question, allow, reason=""):
         self.send(ANSWER, 0, struct.pack("<QB", question, allow) + text(reason))
 
@@ -239,6 +246,31 @@ class Egress:
         self.dir.cleanup()
         assert "ERROR" not in said and "runtime error" not in said, said
         return said
+
+
+class Authority:
+    """A certificate authority made by openssl; `server` gives a context for TLS servers of these names."""
+
+    def __init__(self, directory, name="Test Authority"):
+        self.dir, self.path, self.key_path = str(directory), f"{directory}/ca.pem", f"{directory}/ca.key"
+        self.run("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", self.key_path, "-out", self.path,
+                 "-days", "2", "-subj", f"/CN={name}", "-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign")
+        with open(self.path) as c, open(self.key_path) as k:
+            self.cert, self.key = c.read(), k.read()
+
+    def run(self, *args):
+        subprocess.run(["openssl", *args], check=True, capture_output=True)
+
+    def server(self, *names, alpn=("http/1.1",)):
+        at = f"{self.dir}/{names[0].replace('*', 'any')}"
+        self.run("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", at + ".key", "-out", at + ".csr",
+                 "-subj", f"/CN={names[0]}", "-addext", "subjectAltName=" + ",".join("DNS:" + n for n in names))
+        self.run("x509", "-req", "-in", at + ".csr", "-CA", self.path, "-CAkey", self.key_path, "-CAcreateserial", "-copy_extensions", "copy",
+                 "-days", "2", "-out", at + ".pem")
+        ctx = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        ctx.load_cert_chain(at + ".pem", at + ".key")
+        ctx.set_alpn_protocols(list(alpn))
+        return ctx
 
 
 def jwt(key, session, exp=None, head=None, **more):

@@ -62,7 +62,7 @@ def download(url, project, filename, token=None, headers=None, **query):
 class AgentClient:
     def __init__(self, hub_url, agent_name, agent_type="unknown", token=None):
         self.url, self.name, self.type, self.token = hub_url.rstrip("/"), agent_name, agent_type, token
-        self._beat = None
+        self._beat, self.failures = None, []
 
     def ask(self, method, path, body=None, **query):
         return call(self.url, method, path, body, self.token, query)
@@ -80,7 +80,12 @@ class AgentClient:
         return reply
 
     def ensure_registered(self, metadata=None):
-        return self.heartbeat() or bool(self.register(metadata))
+        if self.heartbeat():
+            return True
+        try:
+            return bool(self.register(metadata))
+        except (HubError, OSError):
+            return False
 
     def unregister(self):
         return self.ask("DELETE", f"/agents/{self.name}")[0] == 200
@@ -98,7 +103,8 @@ class AgentClient:
         threading.Thread(target=loop, args=(self._beat,), daemon=True).start()
 
     def stop_heartbeat(self):
-        self._beat.set()
+        if self._beat:
+            self._beat.set()
 
     def send_message(self, to, content, message_type="text"):
         return self.must("POST", "/messages/send",
@@ -111,6 +117,7 @@ class AgentClient:
         return self.ask("POST", f"/messages/{message_id}/ack")[0] == 200
 
     def process_inbox(self, handler, unread_only=True, auto_ack=True, max_messages=None):
+        """How many were handled.  One whose handler fails stays unread: the next call brings it again."""
         count = 0
         for m in self.get_messages(unread_only)[:max_messages]:
             handler(m)
@@ -132,12 +139,15 @@ class AgentClient:
                             auto_ack=True):
         if not self.ensure_registered(metadata):
             raise RuntimeError("registration failed")
-        beaten = 0.0
+        stop_event, beaten = stop_event or threading.Event(), 0.0
         while not stop_event.is_set():
             if time.monotonic() - beaten > heartbeat_interval:
                 self.heartbeat()
                 beaten = time.monotonic()
-            self.process_inbox(handler, auto_ack=auto_ack)
+            try:
+                self.process_inbox(handler, auto_ack=auto_ack)
+            except Exception as e:  # a handler's failure does not end the loop
+                self.failures.append(e)
             stop_event.wait(poll_interval)
 
     def create_project(self, name):
@@ -165,8 +175,8 @@ class AgentClient:
         return self.must("POST", f"/projects/{project}/tasks",
                          {"title": title, "description": description, "assigned_to": assigned_to, **more})
 
-    def update_task(self, project, task, status):
-        return self.ask("PATCH", f"/projects/{project}/tasks/{task}", {"status": status})[0] == 200
+    def update_task(self, project, task, status, **more):
+        return self.ask("PATCH", f"/projects/{project}/tasks/{task}", {"status": status, **more})[0] == 200
 
     def set_autonomy_mode(self, mode):
         return self.must("POST", f"/agents/{self.name}/autonomy", {"mode": mode})

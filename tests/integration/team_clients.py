@@ -4,6 +4,7 @@ A request whose reply was lost may have happened or not.  Its client waits until
 when it did not happen: so everything it counts as done must be there exactly once, and nothing else may be.
 """
 import collections
+import hashlib
 import http.client
 import json
 import random
@@ -11,8 +12,10 @@ import threading
 import time
 from urllib.parse import quote
 
+from hub_client import form
+
 INSIST_S = 60
-FINE = (200, 201, 202, 400, 403, 409)  # an answer: done, proposed, or refused by a rule
+FINE = (200, 201, 202, 400, 403, 409, 429)  # an answer: done, proposed, or refused by a rule
 
 
 class Gone(Exception):
@@ -79,11 +82,15 @@ class Client(threading.Thread):
         self.conn = None
 
     def once(self, method, path, body=None, token=None):
-        """One try: (status, JSON), or Gone."""
+        """One try: (status, JSON), or Gone.  body: what becomes JSON, or (bytes, content type)."""
+        headers = {"Authorization": f"Bearer {token or self.token}"}
+        if isinstance(body, tuple):
+            body, headers["Content-Type"] = body
+        elif body is not None:
+            body = json.dumps(body)
         self.conn = self.conn or http.client.HTTPConnection("127.0.0.1", self.world.port, timeout=30)
         try:
-            self.conn.request(method, path, None if body is None else json.dumps(body),
-                              {"Authorization": f"Bearer {token or self.token}"})
+            self.conn.request(method, path, body, headers)
             r = self.conn.getresponse()
             data = r.read()
         except (OSError, http.client.HTTPException) as e:
@@ -165,17 +172,17 @@ class Agent(Client):
         self.others = others
         self.sent, self.notes, self.states, self.acked = {}, {}, set(), set()
         self.claims, self.refused = collections.Counter(), collections.Counter()
-        self.proposed = set()
+        self.proposed, self.uploads = set(), {}
 
     def step(self):
         what = self.rng.choices(
-            (self.beat, self.claim, self.work, self.review, self.send, self.mail, self.checkpoint, self.again),
-            (2, 5, 10, 4, 4, 3, 2, 0.15))[0]
+            (self.beat, self.claim, self.work, self.review, self.send, self.mail, self.checkpoint, self.upload, self.again),
+            (2, 5, 10, 4, 4, 3, 2, 1, 0.15))[0]
         what()
 
     def note(self, kind, status, reply):
         """Of a refusal: why.  One that is revoked says yes to that and goes on."""
-        if status in (400, 403, 409):
+        if status in (400, 403, 409, 429):
             self.refused[f"{kind} {status}"] += 1
         if status == 403 and "is revoked" in reply["error"]:
             self.obey()
@@ -271,6 +278,22 @@ class Agent(Client):
             status, _ = self.act("POST", f"/messages/{m['id']}/ack")
             assert status == 200
             self.acked.add(m["id"])
+
+    def upload(self):
+        """Files that others write too: each upload is a version of its own."""
+        name, text = f"{self.rng.randrange(4)}.txt", self.key().encode() * self.rng.randrange(1, 2000)
+        checksum = hashlib.sha256(text).hexdigest()
+
+        def happened():
+            return any(e["type"] == "project.file" and e["data"]["checksum"] == checksum
+                       for e in self.events_of(f"project/{self.world.project}"))
+
+        status, reply = self.act("POST", f"{self.board}/files", form([("uploader", None, self.label.encode()), ("file", name, text)]),
+                                 happened)
+        if status in (0, 200):
+            assert not reply or reply["checksum"] == checksum, reply
+            self.uploads[checksum] = (name, text)
+        self.note("upload", status, reply)
 
     def checkpoint(self):
         state = self.key()

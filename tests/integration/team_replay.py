@@ -23,7 +23,8 @@ class Broken(AssertionError):
 
 class Team:
     def __init__(self):
-        self.agents, self.cards, self.projects, self.steps = {}, {}, {}, {}
+        self.agents, self.cards, self.projects, self.steps, self.files = {}, {}, {}, {}, {}
+        self.dropped = {}  # messages that made room for others
         self.messages, self.edges, self.checkpoints, self.directives, self.proposals = {}, {}, {}, {}, {}
         self.known = set()  # names that were an agent's once
         self.recent = []  # the newest events: one work's stand together
@@ -87,7 +88,16 @@ class Team:
         self.directives[d["id"]] = d
 
     def on_project(self, what, d):
+        if what == "file":
+            before = self.files.setdefault(d["project"], {}).get(d["name"], {"version": 0})
+            self.need(d["version"] == before["version"] + 1, "a version is missing or there twice", before)
+            self.files[d["project"]][d["name"]] = d
+            return
+        if what == "file_removed":
+            del self.files[d["project"]][d["name"]]
+            return
         if what == "removed":
+            self.files.pop(d["id"], None)
             gone = {i for i, c in self.cards.items() if c["project"] == d["id"]}
             self.cards = {i: c for i, c in self.cards.items() if i not in gone}
             for a in self.agents.values():
@@ -133,7 +143,7 @@ class Team:
         by = self.agents.get(d["by"])
         self.need(by or d["by"] not in self.known or what == "created", "by one that is not registered any more")
         if what in ("claimed", "moved", "reviewed") and by:
-            self.need(not by["revoked"] and not self.open_directives(d["by"], "revoke"), "by one that is revoked")
+            self.need(not self.open_directives(d["by"], "revoke"), "by one that is revoked")
         if what == "claimed":
             self.need(by and not self.open_directives(d["by"], "pause"), "claimed by one that is paused")
             self.need(by["mode"] != "manual" or before["assigned_to"] == d["by"], "claimed by a manual agent")
@@ -186,6 +196,9 @@ class Team:
             self.messages[d["id"]]["acknowledged"] = True
             return
         self.need(not self.open_directives(d["from"], "revoke") or d["from"] not in self.agents, "sent by one that is revoked")
+        for i in d["dropped"]:
+            gone = self.dropped[i] = self.messages.pop(i)
+            self.need(gone["acknowledged"] or gone["to"] == "*", "an unread message was dropped", gone)
         for m in [{"id": d["id"], "to": d["to"]}, *d["copies"]]:
             self.need(m["id"] not in self.messages, "a message twice", m)
             self.messages[m["id"]] = {"id": m["id"], "from": d["from"], "to": m["to"], "content": d["content"], "type": d["type"],
@@ -250,8 +263,11 @@ def compare_boards(team, ask):
     same("projects", {p: True for p in team.projects}, {p["id"]: True for p in ask("/projects")})
     for p in team.projects.values():
         now = ask(f"/projects/{p['id']}")
-        told = {"created_at": ms(p["created_at"]), "files": {}, "id": p["id"], "members": p["members"], "name": p["name"],
+        files = {n: {"checksum": f["checksum"], "size": f["size"], "updated_at": ms(f["created_at"]), "version": f["version"]}
+                 for n, f in team.files.get(p["id"], {}).items()}
+        told = {"created_at": ms(p["created_at"]), "files": files, "id": p["id"], "members": p["members"], "name": p["name"],
                 "wip_limits": p["limits"]}
+        now["files"] = {n: {**f, "updated_at": ms(f["updated_at"])} for n, f in now["files"].items()}
         same(f"project {p['id']}", told, {**now, "created_at": ms(now["created_at"])})
         cards = {c["id"]: c for c in ask(f"/projects/{p['id']}/tasks")}
         told = {i: c for i, c in team.cards.items() if c["project"] == p["id"]}
@@ -262,9 +278,11 @@ def compare_boards(team, ask):
         same(f"metrics of {p['id']}", counts, ask(f"/projects/{p['id']}/metrics")["by_status"])
 
 
-def agent_told(a):
+def agent_told(team, a):
+    """A pause that ends while the agent is revoked changes no status: the directive's own event tells it."""
     return {"autonomy_mode": a["mode"], "capabilities": a["capabilities"], "checkpoint_sequence": a["sequence"],
-            "current_task_id": none(a["task_id"]), "max_concurrent_tasks": a["task_max"], "name": a["name"], "paused": a["paused"],
+            "current_task_id": none(a["task_id"]), "max_concurrent_tasks": a["task_max"], "name": a["name"],
+            "paused": bool(team.open_directives(a["name"], "pause")),
             "registered_at": ms(a["registered_at"]), "status": "busy" if a["status"] == "paused" else a["status"], "type": a["type"]}
 
 
@@ -275,7 +293,7 @@ def compare_agents(team, ask):
     for name, a in team.agents.items():
         item = {**now[name], "registered_at": ms(now[name]["registered_at"])}
         del item["last_heartbeat"]
-        same(f"agent {name}", agent_told(a), item)
+        same(f"agent {name}", agent_told(team, a), item)
         kept = [(c["id"], c["sequence"], c["state"], none(c["task_id"]), c["rationale"], ms(c["timestamp"]))
                 for c in ask(f"/agents/{name}/checkpoints?limit=1000")]
         told = [(c["id"], c["sequence"], c["state"], none(c["task_id"]), c["rationale"], ms(c["created_at"]))

@@ -1,7 +1,9 @@
 """The agentbox interface on native sandboxes, by grpcio: the whole surface, and every failure text of the contract."""
 import base64
 import json
+import os
 import re
+import shutil
 import subprocess
 import threading
 import time
@@ -431,6 +433,38 @@ def test_connectrpc_over_every_transport(holtd, node, tmp_path):
                    check=True, cwd=f"{ROOT}/api")
     out = node("agentbox.mjs", holtd.url, holtd.token, f"{tmp_path}/set")
     assert out.count(": ok\n") == 6, out
+
+
+def check_example(lines, first):
+    """Output may come in one event or in several."""
+    assert (lines[0], lines[-1]) == (first, "exit 0") and lines[1].startswith("stdout "), lines
+    assert "".join(lines[1:-1]).replace("stdout", "").split() == ["1", "2", "3"] or "".join(lines[1:-1]).replace("stdout ", "") == "123", lines
+
+
+def test_example_in_python(holtd):
+    r = subprocess.run([f"{ROOT}/.venv/bin/python", f"{ROOT}/examples/agentbox/python_client.py"], capture_output=True, text=True, timeout=60,
+                       env=environment({"PYTHONPATH": f"{ROOT}/examples/agentbox/gen", "PYTHONDONTWRITEBYTECODE": "1", "HOLT_TOKEN": holtd.token,
+                                        "HOLT_GRPC": f"127.0.0.1:{holtd.port}"}), check=False)
+    assert r.returncode == 0, r.stderr
+    check_example(r.stdout.splitlines(), "exit 0: hello from /workspace/hello.py")
+
+
+def test_example_in_typescript(holtd, tmp_path):
+    """It is type-checked, then run as it stands."""
+    modules = f"{ROOT}/tests/integration/node/node_modules"
+    if not os.path.exists(f"{modules}/.bin/tsc"):
+        pytest.skip("node packages are not installed: make deps")
+    shutil.copytree(f"{ROOT}/examples/agentbox", tmp_path / "example", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    os.symlink(modules, tmp_path / "node_modules")
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    r = subprocess.run(["node", f"{modules}/.bin/tsc", "--strict", "--noUncheckedIndexedAccess", "--target", "es2022", "--module", "nodenext",
+                        "--skipLibCheck", "--types", "node", "--outDir", "out", "example/client.ts"],
+                       cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert r.returncode == 0, r.stdout
+    r = subprocess.run(["node", "out/client.js"], cwd=tmp_path, capture_output=True, text=True, timeout=60,
+                       env=environment({"HOLT_URL": holtd.url, "HOLT_TOKEN": holtd.token}), check=False)
+    assert r.returncode == 0, r.stderr
+    check_example(r.stdout.splitlines(), "hello")
 
 
 def test_reflection(box):

@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from daemon import BUILD, environment, free_ports, wait_for
+from daemon import BUILD, ROOT, environment, free_ports, wait_for
 
 HOLT = f"{BUILD}/holt"
 
@@ -115,6 +115,25 @@ def test_contexts(alone, tmp_path):
     assert "unencrypted" in r.stderr
     with open(path, encoding="utf-8") as f:
         assert set(json.load(f)["contexts"]) == {"b", "far"}
+
+
+def test_install_and_remove(tmp_path, holtd):
+    """With sbx as a link to holt, unless another program has that name; what was installed goes without a trace."""
+    def install(*args):
+        return subprocess.run([f"{ROOT}/tools/install", *args], capture_output=True, text=True, timeout=60, env=environment(), check=True)
+
+    dest = tmp_path / "dest"
+    install(BUILD, str(dest), "/usr")
+    sbx = dest / "usr/bin/sbx"
+    assert os.readlink(sbx) == "holt"
+    r = subprocess.run([sbx, "status", "-addr", holtd.url], capture_output=True, text=True, timeout=60, env=holt_env(tmp_path, holtd), check=False)
+    assert (r.returncode, r.stdout.split()) == (0, ["ID", "AGE", "STATE", "ALLOCATED", "LAST_EXEC_TIME"])
+    install("--remove", str(dest), "/usr")
+    assert not [f for _, _, files in os.walk(dest) for f in files]
+    sbx.write_text("#!/bin/sh\n")
+    assert "another program" in install(BUILD, str(dest), "/usr").stderr
+    install("--remove", str(dest), "/usr")
+    assert sbx.read_text() == "#!/bin/sh\n"
 
 
 def test_doctor_reports_and_changes_nothing(alone):

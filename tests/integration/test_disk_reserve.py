@@ -124,21 +124,23 @@ def test_a_stream_is_stopped_before_the_disk_is_full(small):
 def test_a_project_s_file_is_whole_or_not_there(tmp_path, reserve):
     """With a reserve it is asked before; without one the filesystem says it, in the middle."""
     d = Small(tmp_path, "--file-bytes", "100m", reserve=reserve)
-    project = d.ok("POST", "/projects", {"name": "p", "creator": "human"})["id"]
-    files = f"/projects/{project}/files"
-    for size, want in ((1000, 200), (80 * MIB, 507), (2000, 200)):
-        body, kind = form([("file", "f", b"x" * size)])
-        try:
-            status, reply, _ = d.request("POST", files, body, headers={"Content-Type": kind})
-            assert status == want and (want == 200 or reply["code"] == "full"), reply
-        except OSError:
-            assert want == 507  # it did not read the rest
-        wait_for(lambda: d.free() > 50 * MIB)
-        time.sleep(0.03)  # holtd looks now and then, not each time
-        assert not [n for n in os.listdir(f"{d.place}/blobs") if n.startswith("in_")]
-    assert [f["size"] for f in d.ok("GET", f"{files}?name=f")] == [2000, 1000]
-    assert len(os.listdir(f"{d.place}/blobs")) == 2
-    assert d.stop() == 0
+    try:
+        project = d.ok("POST", "/projects", {"name": "p", "creator": "human"})["id"]
+        files = f"/projects/{project}/files"
+        for size, want in ((1000, 200), (80 * MIB, 507), (2000, 200)):
+            body, kind = form([("file", "f", b"x" * size)])
+            try:
+                status, reply, _ = d.request("POST", files, body, headers={"Content-Type": kind})
+                assert status == want and (want == 200 or reply["code"] == "full"), reply
+            except OSError:
+                assert want == 507  # it did not read the rest
+            wait_for(lambda: d.free() > 50 * MIB)
+            time.sleep(0.03)  # holtd looks now and then, not each time
+            assert not [n for n in os.listdir(f"{d.place}/blobs") if n.startswith("in_")]
+        assert [f["size"] for f in d.ok("GET", f"{files}?name=f")] == [2000, 1000]
+        assert len(os.listdir(f"{d.place}/blobs")) == 2
+    finally:
+        assert d.stop() == 0
 
 
 def test_output_waits_for_room_and_no_byte_is_lost(small):

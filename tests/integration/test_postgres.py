@@ -12,6 +12,7 @@ import time
 import pytest
 
 from daemon import ASAN, BUILD, ROOT, Holtd, all_events, environment, wait_for
+from hub_client import AgentClient
 from test_kill import all_tokens, check
 
 sys.path.insert(0, f"{ROOT}/tests/tools")
@@ -351,6 +352,45 @@ def test_two_holtd_on_one_database(up, tmp_path):
     finally:
         a.kill()
         b.kill()
+
+
+def test_two_teams_on_one_database(up, tmp_path):
+    """The same names on both, at the same time: each is its own team."""
+    both = [start(tmp_path / n, up.url, "--auth", "off") for n in "ab"]
+    try:
+        boards = []
+        for d in both:
+            AgentClient(d.url, "same").register()
+            p = AgentClient(d.url, "same").create_project("same")["id"]
+            boards.append((p, [AgentClient(d.url, "same").create_task(p, f"t{n}")["id"] for n in range(3)]))
+
+        def work(d, project, tasks, letter):
+            a = AgentClient(d.url, "same")
+            for t in tasks:
+                a.claim_task(project, t)
+                a.send_message("same", f"{letter} {t}")
+                a.submit_checkpoint(t, letter)
+
+        threads = [threading.Thread(target=work, args=(d, *b, n)) for d, b, n in zip(both, boards, "ab")]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        AgentClient(both[0].url, "same").must("POST", "/agents/same/pause")
+        for d in both:
+            d.kill()
+        both = [start(tmp_path / n, up.url, "--auth", "off") for n in "ab"]
+        for d, (project, tasks), letter in zip(both, boards, "ab"):
+            a = AgentClient(d.url, "same")
+            assert [p["id"] for p in a.list_projects()] == [project]
+            assert {t["id"] for t in a.get_my_tasks()} == set(tasks)
+            assert {m["content"] for m in a.get_messages()} == {f"{letter} {t}" for t in tasks}
+            assert [(c["state"], c["sequence"]) for c in a.must("GET", "/agents/same/checkpoints")] == [(letter, n) for n in (3, 2, 1)]
+            assert a.must("GET", "/agents/same")["paused"] is (letter == "a")
+            assert d.ok("GET", "/holt/v1/audit/verify")["ok"] is True
+    finally:
+        for d in both:
+            d.kill()
 
 
 def test_the_same_node_twice_is_refused(up, tmp_path):

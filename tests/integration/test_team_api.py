@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from daemon import BUILD, ROOT, all_events, environment, wait_for
-from hub_client import AgentClient, call
+from daemon import BUILD, environment, wait_for
+from hub_client import call
 
 V1 = "/holt/v1"
 
@@ -233,6 +233,9 @@ def test_creating_twice_with_one_key(holtd):
     first, again = (create("/projects", {"name": "once"}, "k1") for _ in range(2))
     assert first[0] == again[0] == 201 and first[1]["id"] == again[1]["id"] and again[2]["Idempotency-Replayed"] == "true"
     assert [x["name"] for x in get(holtd, "/projects?limit=1000")["projects"]].count("once") == 1
+    t = agent(holtd, "keyed")["token"]
+    made = [holtd.request("POST", f"{V1}/projects", {"name": "keyed"}, token=t, headers={"Idempotency-Key": "k1"}) for _ in range(2)]
+    assert [m[0] for m in made] == [201, 201] and made[0][1] == made[1][1] and made[0][1]["creator"] == "keyed"
     assert create("/agents", {"name": "once"}, "k2")[0] == 201
     status, reply, _ = create("/agents", {"name": "once"}, "k2")  # its token was shown once
     assert status == 409 and "agent/once" in json.dumps(reply)

@@ -13,6 +13,7 @@ import time
 import pytest
 
 from daemon import ROOT, SOAK, Holtd, all_events, free_ports, wait_for
+from hub_client import download
 from team_clients import Agent, Coordinator, Follower, Person, Watcher, World
 from team_replay import compare, replay
 
@@ -21,7 +22,8 @@ import postgres  # noqa: E402
 
 AGENTS, SECONDS, KILLS = (64, 60, 3) if SOAK else (16, 8, 1)
 TASKS = 3 * AGENTS
-CONFIG = "message_rate: 0\nagent_heartbeat_ms: 4s\ntask_grace_ms: 2s\nconnections_per_peer: 1000\nlog_level: warn\n"
+INBOX = 20
+CONFIG = f"inbox_max: {INBOX}\nmessage_rate: 0\nagent_heartbeat_ms: 4s\ntask_grace_ms: 1s\nconnections_per_peer: 1000\nlog_level: warn\n"
 
 
 class House:
@@ -104,7 +106,7 @@ def storm(house, world):
         c.join(90)
         assert not c.is_alive(), f"{c.label} hangs"
     world.raise_wrong()
-    assert watcher.looks > SECONDS / 2
+    assert watcher.looks > 0
     return follower
 
 
@@ -114,15 +116,16 @@ def storm(house, world):
 def check_messages(world, team):
     """Each that its sender counts as sent is there once, to whom it was sent; and no other."""
     sent = {text: (a.label, to, mid) for a in world.agents for text, (to, mid) in a.sent.items()}
-    there = collections.Counter(m["content"] for m in team.messages.values() if m["to"] in ("*", *(s[1] for s in sent.values()))
+    everything = [*team.messages.values(), *team.dropped.values()]
+    there = collections.Counter(m["content"] for m in everything if m["to"] in ("*", *(s[1] for s in sent.values()))
                                 and sent.get(m["content"], ("", m["to"]))[1] == m["to"])
     assert there == collections.Counter(sent.keys()), f"lost or doubled: {there - collections.Counter(sent)} {collections.Counter(sent) - there}"
-    for m in team.messages.values():
+    for m in everything:
         sender, to, mid = sent[m["content"]]
         assert m["from"] == sender and (m["to"] == to or to == "*"), m
         assert m["to"] != to or mid in (None, m["id"]), m
     acked = {i for a in world.agents for i in a.acked}
-    assert acked == {m["id"] for m in team.messages.values() if m["acknowledged"]}
+    assert acked == {m["id"] for m in everything if m["acknowledged"]}
 
 
 def check_board(world, team, events):
@@ -171,13 +174,29 @@ def check_people(world, team, events):
     assert states == collections.Counter(s for a in world.agents for s in a.states)
 
 
+def check_files(world, team, events, holtd):
+    """Each upload is one version, and the newest of each name is what a download gives."""
+    told = collections.Counter((e["data"]["checksum"], e["data"]["name"], e["data"]["uploader"]) for e in events
+                               if e["type"] == "project.file")
+    assert told == collections.Counter((c, name, a.label) for a in world.agents for c, (name, _) in a.uploads.items())
+    texts = {c: text for a in world.agents for c, (_, text) in a.uploads.items()}
+    for name, f in team.files.get(world.project, {}).items():
+        status, data, _ = download(holtd.url, world.project, name, holtd.token)
+        assert status == 200 and data == texts[f["checksum"]], name
+
+
 def settled(holtd):
-    """All events, when no new ones come: those that time makes are told each second."""
+    """All events, when no new ones come: nobody is alive any more, and what they held has gone back (a look each second)."""
+    def is_gone(a):
+        return a["status"] in ("offline", "revoked") or a["paused"]
+
     def still():
+        if not all(map(is_gone, holtd.ok("GET", "/agents"))):
+            return None
         before = all_events(holtd)
         time.sleep(2.5)
         return before if not holtd.ok("GET", f"/holt/v1/events?since={before[-1]['seq']}")["events"] else None
-    return wait_for(still, 60)
+    return wait_for(still, 60, 0.2)
 
 
 def check(house, world, follower):
@@ -187,6 +206,7 @@ def check(house, world, follower):
     check_messages(world, team)
     check_board(world, team, events)
     check_people(world, team, events)
+    check_files(world, team, events, house.holtd)
     wanted = [e["seq"] for e in events]
     assert follower.seen == wanted[:len(follower.seen)], "the live stream lost or doubled something"
     assert house.holtd.ok("GET", "/holt/v1/audit/verify")["ok"] is True
@@ -199,9 +219,10 @@ def report(world, team, events, seconds):
     print(f"{AGENTS} agents, {seconds:.0f} s: {sum(world.asked.values())} requests {dict(world.asked.most_common(9))}; "
           f"{len(events)} events {dict(kinds.most_common(14))}; refused {dict(refused.most_common(9))}")
     for kind in ("task.claimed", "task.moved", "task.reviewed", "task.assigned", "task.released", "message.sent", "agent.checkpoint",
-                 "agent.revoked", "agent.recovered", "agent.paused", "approval.created", "approval.approved"):
+                 "agent.revoked", "agent.recovered", "agent.paused", "approval.created", "approval.approved", "project.file"):
         assert kinds[kind] > 0, f"no {kind}: this proves nothing"
-    assert len(team.messages) > 5 * SECONDS and kinds["task.moved"] > 5 * SECONDS, "hardly any load"
+    assert team.dropped or kinds["message.sent"] < 3 * INBOX * AGENTS, "no inbox was ever full"
+    assert kinds["message.sent"] > SECONDS and kinds["task.moved"] > SECONDS, "hardly any load"
 
 
 @pytest.fixture

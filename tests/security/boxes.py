@@ -154,7 +154,7 @@ class Spawn:
                        mounts=()):
         """mounts: (kind, source, target), see enum spawn_mount_kind"""
         return (text(id) + text(hostname) + struct.pack("<IQQIII", flags, memory, disk, cpu, pids, nofile)
-                + rows([]) + rows([bytes([k]) + text(a) + text(b) + struct.pack("<BQ", 0, 0) for k, a, b in mounts]))
+                + rows([]) + rows([bytes([k]) + text(a) + text(b) + struct.pack("<BQ", 0, 0) for k, a, b in mounts]) + text(""))
 
     def create(self, id, connect=True, **spec):
         kind, r, fds = self.call(3, self.create_payload(id, **spec))

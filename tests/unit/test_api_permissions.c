@@ -73,6 +73,12 @@ static const struct {
     {"volume.list",     "ogpa"},
     {"volume.get",      "ogpa"},
     {"volume.remove",   "gpa"},
+    {"secret.create",   "pa"},
+    {"secret.set",      "pa"},
+    {"secret.list",     "opa"},
+    {"secret.get",      "opa"},
+    {"secret.remove",   "pa"},
+    {"ca",              "opa"},
     {"rule.list",       "opa"},
     {"rule.remove",     "pa"},
     /* an agent: as itself; the rules of core/agent.h, board.h, message.h say the rest */

@@ -81,6 +81,53 @@ static void foreign_names_do_not_hide_ours(void **state)
     assert_false(setting_is_section(STR("nothing.")));
 }
 
+/* All that sbx can be told, by variable and by key, has an effect, or a reason why not; the warm
+ * pool's are the pool's. */
+static void every_name_of_sbx_is_answered(void **state)
+{
+    static const char *const names[][2] = {
+        {"SANDBOX_IMAGE", "image"},
+        {"SANDBOX_VOLUME_MODE", "volume_mode"},
+        {"SANDBOX_CACHE_MODE", "cache_mode"},
+        {"SANDBOX_CACHE_HOSTPATH", "cache_hostpath"},
+        {"SANDBOX_CACHE_PVC_SIZE", "cache_pvc_size"},
+        {"SANDBOX_CACHE_PVC_STORAGE_CLASS", "cache_pvc_storage_class"},
+        {"SANDBOX_CACHE_PVC_ACCESS_MODE", "cache_pvc_access_mode"},
+        {"SANDBOX_IDLE_TTL", "idle_ttl"},
+        {"SANDBOX_CREATE_READY_TIMEOUT", "create_ready_timeout"},
+        {"SANDBOX_CPU_REQUEST", "cpu_request"},
+        {"SANDBOX_MEM_REQUEST", "mem_request"},
+        {"SANDBOX_CPU_LIMIT", "cpu_limit"},
+        {"SANDBOX_MEM_LIMIT", "mem_limit"},
+        {"SANDBOX_ALLOWED_HOSTS", "allowed_hosts"},
+        {"SANDBOX_DISALLOWED_HOSTS", "disallowed_hosts"},
+        {"SANDBOX_ENV_NAME", "env.NAME"},
+        {"SANDBOX_STREAM_MODE", "stream_mode"},
+        {"SANDBOX_STREAM_SIDECAR_IMAGE", "stream_sidecar_image"},
+        {"SANDBOX_STREAM_ENDPOINT", "stream_endpoint"},
+        {"SANDBOX_STREAM_EVENTS_DIR", "stream_events_dir"},
+        {"SANDBOX_STREAM_BUFFER", "stream_buffer"},
+        {"SANDBOX_USE_ASYNC_EXEC", "use_async_exec"},
+        {"SANDBOX_ASYNC_EXEC", "async_exec"},
+        {"SANDBOX_EXEC_STATUS_RETENTION", "exec_status_retention"},
+        {"SANDBOX_EXEC_TIMEOUT", "exec_timeout"},
+        {"SANDBOX_EXEC_MAX_TIMEOUT", "exec_max_timeout"},
+        {"SANDBOX_RUNTIME", "image"}, /* agentbox's */
+    };
+    const char *general = setting_foreign_why(STR("SANDBOX_NOBODY_KNOWS"));
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        for (size_t k = 0; k < 2; k++) {
+            struct str name = str_of(names[i][k]);
+            const struct setting_alias *alias;
+
+            if (!setting_find_alias(name, &alias) &&
+                !(setting_is_foreign(name) && setting_foreign_why(name) != general))
+                fail_msg("'%s' is neither acted upon nor answered", names[i][k]);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -88,6 +135,7 @@ int main(void)
         cmocka_unit_test(keys_and_aliases_are_unique),
         cmocka_unit_test(every_member_has_a_row),
         cmocka_unit_test(foreign_names_do_not_hide_ours),
+        cmocka_unit_test(every_name_of_sbx_is_answered),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

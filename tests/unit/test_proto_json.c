@@ -28,6 +28,7 @@ static void what_is_wrong_is_named_with_line_and_column(void **state)
     refused_c("\"a\\u0000b\"", "\\u0000");
     refused("\"a\0b\"", 5, "line 1");
     refused("[1]\0", 4, "line 1");
+    refused("{\"a\": 6\0}", 9, "line 1");
     refused_c("\"\xc0\xaf\"", "unable to decode byte 0xc0");
     refused_c("\"\xed\xa0\x80\"", "unable to decode byte 0xed");
     refused_c("{\"a\": nul}", "line 1");

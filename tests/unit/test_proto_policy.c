@@ -201,7 +201,48 @@ static void methods_and_paths(void **state)
     policy_judge(p, &(struct policy_query){&h, 443, STR("GET"), STR("/v2")}, &v);
     assert_int_equal(v.answer, POLICY_DENY);
     policy_judge(p, &(struct policy_query){.host = &h, .port = 443}, &v);
+    assert_int_equal(v.answer, POLICY_ALLOW); /* the connection, so that its requests can be seen */
+    assert_true(v.intercept && v.tls);
+    policy_judge(p, &(struct policy_query){.host = &h, .port = 80}, &v);
+    assert_true(v.intercept && v.http && !v.tls);
+    policy_judge(p, &(struct policy_query){.host = &h, .port = 22}, &v);
     assert_int_equal(v.answer, POLICY_DENY);
+}
+
+/* What a path could also mean: no rule by path grants it, every one forbids it. */
+static void paths_of_two_readings(void **state)
+{
+    static const char *const bad[] = {
+        "/v1/../admin", "/v1/%2e%2e/admin", "/v1/..%2Fadmin", "/v1//x",  "/v1/%61",     "/v1/%5Cx",
+        "/v1/x;y",      "/v1/./x",          "/v1/%252e",      "/v1/%c3", "/v1/\\..\\x", "/v1/%2"};
+    AUTO(policy_free) struct policy *p = NULL, *d = NULL;
+    struct policy_verdict v;
+    struct host h;
+    struct err e;
+
+    (void)state;
+    assert_int_equal(
+        policy_parse(STR("{\"allow\":[{\"host\":\"a.b\",\"path\":\"/v1/*\"}]}"), true, &p, &e), 0);
+    assert_int_equal(policy_parse(STR("{\"allow\":[\"a.b\"],\"deny\":[{\"host\":\"a.b\",\"path\":"
+                                      "\"/secret\"},{\"host\":\"*\",\"methods\":[\"DELETE\"]}]}"),
+                                  true, &d, &e),
+                     0);
+    assert_int_equal(host_parse(STR("a.b"), &h, &e), 0);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        policy_judge(p, &(struct policy_query){&h, 443, STR("GET"), str_of(bad[i])}, &v);
+        if (v.answer != POLICY_DENY)
+            fail_msg("granted: %s", bad[i]);
+        policy_judge(d, &(struct policy_query){&h, 443, STR("GET"), str_of(bad[i])}, &v);
+        if (v.answer != POLICY_DENY)
+            fail_msg("not forbidden: %s", bad[i]);
+    }
+    policy_judge(d, &(struct policy_query){&h, 443, STR("GET"), STR("/v1/caf%C3%A9")}, &v);
+    assert_int_equal(v.answer, POLICY_ALLOW);
+    policy_judge(d, &(struct policy_query){&h, 443, STR("delete"), STR("/v1")}, &v);
+    assert_int_equal(v.answer, POLICY_DENY);
+    assert_string_equal(v.rule, "deny * DELETE");
+    policy_judge(d, &(struct policy_query){.host = &h, .port = 22}, &v);
+    assert_false(v.intercept); /* without ports it is about the web's */
 }
 
 static void printed_and_read_again(void **state)
@@ -233,6 +274,7 @@ int main(void)
         cmocka_unit_test(modes),
         cmocka_unit_test(texts),
         cmocka_unit_test(methods_and_paths),
+        cmocka_unit_test(paths_of_two_readings),
         cmocka_unit_test(printed_and_read_again),
     };
 

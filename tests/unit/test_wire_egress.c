@@ -9,7 +9,7 @@ static struct egress_msg sample(enum egress_type type)
     if (type == EGRESS_HELLO)
         m.u.hello = (struct egress_hello){1, 1};
     else if (type == EGRESS_WELCOME)
-        m.u.welcome = (struct egress_welcome){1, 2};
+        m.u.welcome = (struct egress_welcome){1, 2, 1};
     else if (type == EGRESS_SET)
         m.u.set = (struct egress_set){STR("sb_1"), 5, STR("{\"mode\":\"none\"}")};
     else if (type == EGRESS_VERDICT)
@@ -29,6 +29,10 @@ static struct egress_msg sample(enum egress_type type)
         m.u.answer = (struct egress_answer){1, 0, STR("no")};
     else if (type == EGRESS_LISTEN)
         m.u.listen = (struct egress_listen){STR("127.0.0.1"), 15004, STR("key")};
+    else if (type == EGRESS_CA)
+        m.u.ca = (struct egress_ca){STR("-----BEGIN CERTIFICATE-----"), STR("-----BEGIN KEY-----")};
+    else if (type == EGRESS_SECRETS)
+        m.u.secrets = (struct egress_secrets){STR("sb_1"), STR("[]")};
     else if (type != EGRESS_DONE)
         m.u.name.id = STR("sb_1");
     return m;

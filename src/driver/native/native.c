@@ -93,7 +93,7 @@ static void native_create(struct driver *d, const struct driver_spec *s, driver_
         .flags = (s->restart ? (uint32_t)SPAWN_RESTART : 0) |
                  (s->rootfs_ro ? (uint32_t)SPAWN_ROOTFS_RO : 0) |
                  (s->nesting ? (uint32_t)SPAWN_NESTING : 0) |
-                 (s->relay ? (uint32_t)SPAWN_RELAY : 0) |
+                 (s->relay ? (uint32_t)SPAWN_RELAY : 0) | (s->hub ? (uint32_t)SPAWN_HUB : 0) |
                  (s->process_api ? (uint32_t)SPAWN_PROCESS : 0) |
                  (s->network ? (uint32_t)SPAWN_NETWORK : 0) | (s->raw ? (uint32_t)SPAWN_RAW : 0) |
                  (s->memory_upper ? 0 : (uint32_t)SPAWN_UPPER_DISK),
@@ -104,6 +104,7 @@ static void native_create(struct driver *d, const struct driver_spec *s, driver_
         .nofile = (uint32_t)s->limits.nofile,
         .layers = {.count = (uint32_t)s->layer_count, .items = layers},
         .mounts = {.count = (uint32_t)s->mount_count, .items = mounts},
+        .ca = s->ca,
     };
     call_ask(c, &m);
 }

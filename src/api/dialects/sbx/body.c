@@ -1,4 +1,4 @@
-#include "api/dialects/sbx/sbx.h"
+#include "api/dialects/sbx/body.h"
 
 #include <inttypes.h>
 
@@ -223,7 +223,7 @@ static const char *go_kind(const json_t *v)
 }
 
 struct reading {
-    struct request *r;
+    struct arena *a;
     const struct sbx_form *form;
     const struct sbx_field *f;
     struct err *e;
@@ -254,7 +254,7 @@ static int read_strings(struct reading *g, const json_t *v, struct sbx_strings *
 {
     if (!json_is_array(v))
         return mismatch(g, v, go_types[SBX_STRINGS]);
-    to->v = arena_zalloc(xchg_arena(g->r->x), (json_array_size(v) + 1) * sizeof *to->v);
+    to->v = arena_zalloc(g->a, (json_array_size(v) + 1) * sizeof *to->v);
     for (; to->n < json_array_size(v); to->n++) {
         to->v[to->n] = STR("");
         if (read_string(g, json_array_get(v, to->n), &to->v[to->n]) < 0)
@@ -267,7 +267,7 @@ static int read_map(struct reading *g, json_t *v, struct sbx_map *to)
 {
     if (!json_is_object(v))
         return mismatch(g, v, go_types[SBX_MAP]);
-    to->v = arena_zalloc(xchg_arena(g->r->x), (json_object_size(v) + 1) * sizeof *to->v);
+    to->v = arena_zalloc(g->a, (json_object_size(v) + 1) * sizeof *to->v);
     for (void *at = json_object_iter(v); at; at = json_object_iter_next(v, at)) {
         struct pair *p = &to->v[to->n++];
 
@@ -307,19 +307,19 @@ static int read_field(struct reading *g, json_t *v, void *to)
     return 0;
 }
 
-int sbx_read_body(struct request *r, struct str body, const struct sbx_form *f, void *to,
-                  struct err *e)
+int sbx_read_body(struct str body, const struct sbx_form *f, struct arena *a, json_t **hold,
+                  void *to, struct err *e)
 {
-    struct reading g = {.r = r, .form = f, .e = e};
+    struct reading g = {.a = a, .form = f, .e = e};
 
-    if (cut_value(&body, e) < 0 || json_read(body, &r->body, e) < 0)
+    if (cut_value(&body, e) < 0 || json_read(body, hold, e) < 0)
         return -1;
-    if (json_is_null(r->body))
+    if (json_is_null(*hold))
         return 0;
-    if (!json_is_object(r->body))
+    if (!json_is_object(*hold))
         return err_set(e, ERR_INVALID, 0, "json: cannot unmarshal %s into Go value of type api.%s",
-                       go_kind(r->body), f->name);
-    for (void *at = json_object_iter(r->body); at; at = json_object_iter_next(r->body, at))
+                       go_kind(*hold), f->name);
+    for (void *at = json_object_iter(*hold); at; at = json_object_iter_next(*hold, at))
         for (size_t i = 0; i < f->count; i++) {
             g.f = &f->fields[i];
             if (strcmp(g.f->name, json_object_iter_key(at)) == 0 &&

@@ -391,8 +391,8 @@ static void create_with(struct request *r, struct str body)
     struct create_request *q = arena_zalloc(xchg_arena(r->x), sizeof *q);
     struct err e = {0};
 
-    if (sbx_read_body(r, body, &create_form, q, &e) < 0 || read_id(r, q, &e) < 0 ||
-        read_size(r, q, &e) < 0 || check(q, &e) < 0) {
+    if (sbx_read_body(body, &create_form, xchg_arena(r->x), &r->body, q, &e) < 0 ||
+        read_id(r, q, &e) < 0 || read_size(r, q, &e) < 0 || check(q, &e) < 0) {
         sbx_error(r, 400, "%s", e.msg);
         return;
     }

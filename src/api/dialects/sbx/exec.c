@@ -293,7 +293,8 @@ static void exec_with(struct request *r, struct str body)
     struct sandbox *s;
     struct err e = {0};
 
-    if (sbx_read_body(r, body, &exec_form, q, &e) < 0 || check(r, q, &e) < 0) {
+    if (sbx_read_body(body, &exec_form, xchg_arena(r->x), &r->body, q, &e) < 0 ||
+        check(r, q, &e) < 0) {
         sbx_error(r, 400, "%s", e.msg);
         return;
     }

@@ -3,6 +3,7 @@
  * Errors are {"error": "text"}.  Thread: the loop's. */
 #pragma once
 
+#include "api/dialects/sbx/body.h"
 #include "api/request.h"
 #include "core/exec.h"
 
@@ -32,39 +33,6 @@ void sbx_write_metrics(const struct api *a, struct jw *w);
 
 void sbx_send(struct request *r, int status); /* what request_json's writer wrote */
 void sbx_error(struct request *r, int status, const char *fmt, ...) PRINTF_LIKE(3, 4);
-
-/* --- bodies (body.c) --- */
-
-enum sbx_kind { SBX_STRING, SBX_STRINGS, SBX_MAP, SBX_BOOL, SBX_INT };
-struct sbx_field {
-    const char *name;
-    enum sbx_kind kind;
-    size_t offset;
-};
-struct sbx_form {
-    const char *name; /* as the original's errors call it */
-    const struct sbx_field *fields;
-    size_t count;
-};
-struct sbx_strings {
-    struct str *v;
-    size_t n;
-};
-struct sbx_map {
-    struct pair *v;
-    size_t n;
-};
-struct sbx_bool {
-    bool set, v;
-};
-struct sbx_int {
-    bool set;
-    int64_t v;
-};
-/* Into a struct of these members; else *e has the text of the original's decoder.  r->body holds
- * what the texts point into. */
-CHECKED int sbx_read_body(struct request *r, struct str body, const struct sbx_form *f, void *to,
-                          struct err *e);
 
 /* --- sandboxes (sandbox.c, create.c) --- */
 

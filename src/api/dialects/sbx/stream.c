@@ -43,8 +43,8 @@ static void drop_first(struct channel *c)
 {
     struct sbx_event *e = &c->ring[c->first++ % c->size];
 
-    c->bytes -= buf_len(&e->json);
-    buf_done(&e->json);
+    c->bytes -= buf_len(&e->frame);
+    buf_done(&e->frame);
 }
 
 static void channel_free(struct channel *c)
@@ -68,20 +68,30 @@ static void serve_all(struct channel *c)
         serve(LIST_ENTRY(node, struct reader, link));
 }
 
+/* False: it is none. */
+static bool make_event(struct sbx_encoder *n, const struct journal_entry *j, struct sbx_event *e)
+{
+    sbx_encode(n, j, e);
+    if (buf_len(&e->json) == 0)
+        return false;
+    ws_frame(WS_TEXT, buf_str(&e->json), &e->frame);
+    buf_done(&e->json);
+    return true;
+}
+
 static int on_entry(void *arg, const struct journal_entry *j)
 {
     struct channel *c = arg;
     struct sbx_event e = {0};
 
-    sbx_encode(&c->encoder, j, &e);
-    if (buf_len(&e.json) == 0)
+    if (!make_event(&c->encoder, j, &e))
         return 0;
     while (c->first < c->next &&
-           (c->next - c->first == c->size || c->bytes + buf_len(&e.json) > RING_BYTES)) {
+           (c->next - c->first == c->size || c->bytes + buf_len(&e.frame) > RING_BYTES)) {
         c->cut = c->cut || c->next - c->first < c->size;
         drop_first(c);
     }
-    c->bytes += buf_len(&e.json);
+    c->bytes += buf_len(&e.frame);
     c->ring[c->next++ % c->size] = e;
     serve_all(c);
     return 0;
@@ -137,7 +147,7 @@ static void give(struct reader *r, const struct sbx_event *e)
     r->seen = e->seq;
     if (r->closing || (r->exec[0] && strcmp(r->exec, e->exec) != 0))
         return;
-    if (ws_send(r->ws, WS_TEXT, buf_str(&e->json)) != 0)
+    if (ws_send_frame(r->ws, &e->frame) != 0)
         r->waiting = true;
     if (r->close_at_exit && e->is_exit)
         reader_close(r, WS_NORMAL, "");
@@ -168,10 +178,9 @@ static int on_own_entry(void *arg, const struct journal_entry *j)
         serve(r);
         return 0;
     }
-    sbx_encode(&r->encoder, j, &e);
-    if (buf_len(&e.json) > 0)
+    if (make_event(&r->encoder, j, &e))
         give(r, &e);
-    buf_done(&e.json);
+    buf_done(&e.frame);
     return r->waiting;
 }
 

@@ -11,7 +11,8 @@ struct sbx_event {
     int64_t seq;
     char exec[64]; /* its exec_id: ours, or what a sidecar sent */
     bool is_exit;
-    struct buf json; /* empty: it is none */
+    struct buf json;  /* empty: it is none */
+    struct buf frame; /* the same as a WebSocket's, for many readers */
 };
 
 struct sbx_encoder {

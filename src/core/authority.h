@@ -1,0 +1,16 @@
+/* authority: holt's own certificate authority, by which holt-egress speaks for hosts that it
+ * intercepts and which sandboxes with a network trust.  Two files of the state directory, ca.key
+ * (0600) and ca.crt, made at the first start.  Blocking: at start-up only.  Errors: -1 with *e set.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+
+struct authority {
+    struct buf cert, key; /* PEM */
+};
+
+CHECKED int authority_open(const char *state, const char *node, struct authority *ret,
+                           struct err *e);
+void authority_done(struct authority *a); /* wipes; takes one that is all zero */

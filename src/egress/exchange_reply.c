@@ -1,0 +1,212 @@
+/* Replies on their way back: read strictly, scrubbed of values, framed anew. */
+#include "egress/exchange_inside.h"
+#include "egress/guards.h"
+
+#include <stdio.h>
+
+#define REPLY_HEAD_MAX (64 * 1024)
+#define INTERIM_MAX 16 /* 1xx replies to one request */
+
+void exchange_bad_reply(struct exchange *x, const char *why)
+{
+    char text[400];
+
+    (void)snprintf(text, sizeof text, "the reply of %s port %u: %s", x->c.host->name, x->c.port,
+                   why);
+    exchange_answer(x, 502, text);
+}
+
+void exchange_reply_over(struct exchange *x)
+{
+    AUTO(buf_done) struct buf last = {0};
+
+    scrub_end(&x->scrub, &last);
+    if (x->out == OUT_CHUNKED) {
+        exchange_put_chunk(&x->to_client, buf_str(&last));
+        buf_add_c(&x->to_client, "0\r\n\r\n");
+    } else {
+        buf_add_str(&x->to_client, buf_str(&last));
+    }
+    /* Bytes behind a reply answer nothing that was asked. */
+    if (!x->keep || x->request != REQUEST_SENT || buf_len(&x->server_in) > 0) {
+        x->end = EXCHANGE_ENDS;
+        return;
+    }
+    x->request = REQUEST_HEAD;
+    x->reply = REPLY_NONE;
+    x->replied = false;
+    exchange_run_client(x);
+}
+
+static bool is_dropped(const struct exchange *x, const struct http1_response *r, struct str name)
+{
+    if (str_eq_c(name, "content-length"))
+        return x->out == OUT_CHUNKED || x->out == OUT_UNTIL_CLOSE;
+    return str_eq_c(name, "transfer-encoding") || str_eq_c(name, "alt-svc") ||
+           http_is_hop(r->headers, r->header_count, name);
+}
+
+static void put_scrubbed(struct exchange *x, struct str s)
+{
+    scrub_all(&x->scrub, s, &x->to_client);
+}
+
+static void write_reply(struct exchange *x, const struct http1_response *r)
+{
+    struct buf *to = &x->to_client;
+
+    buf_printf(to, "HTTP/1.1 %d ", r->status);
+    put_scrubbed(x, r->reason);
+    buf_add_c(to, "\r\n");
+    for (size_t i = 0; i < r->header_count; i++) {
+        if (is_dropped(x, r, r->headers[i].name))
+            continue;
+        put_scrubbed(x, r->headers[i].name);
+        buf_add_c(to, ": ");
+        put_scrubbed(x, r->headers[i].value);
+        buf_add_c(to, "\r\n");
+    }
+    if (x->out == OUT_CHUNKED)
+        buf_add_c(to, "transfer-encoding: chunked\r\n");
+    if (r->status == 101)
+        buf_add_c(to, "connection: upgrade\r\nupgrade: websocket\r\n");
+    else if (r->status >= 200 && !x->keep)
+        buf_add_c(to, "connection: close\r\n");
+    else if (r->status >= 200 && x->old_client)
+        buf_add_c(to, "connection: keep-alive\r\n");
+    buf_add_c(to, "\r\n");
+}
+
+/* True: it was one that another follows. */
+static bool take_interim(struct exchange *x, const struct http1_response *r)
+{
+    x->out = OUT_NONE;
+    if (r->status == 101 && x->upgrade) {
+        write_reply(x, r);
+        x->tunnel = x->replied = true;
+        exchange_run_client(x);
+        return true;
+    }
+    if (r->status == 101 || ++x->interim > INTERIM_MAX) {
+        exchange_bad_reply(x, "it is not one to this request");
+        return true;
+    }
+    if (!x->old_client)
+        write_reply(x, r);
+    return true;
+}
+
+/* A value may be longer or shorter than its placeholder: then no length is known beforehand. */
+static enum out choose_out(const struct exchange *x, const struct http1_response *r)
+{
+    if (r->framing == HTTP1_NO_BODY)
+        return OUT_NONE;
+    if (r->framing == HTTP1_LENGTH && (x->scrub.count == 0 || x->scrub.same_length))
+        return OUT_LENGTH;
+    return x->old_client ? OUT_UNTIL_CLOSE : OUT_CHUNKED;
+}
+
+static bool is_readable(const struct exchange *x, const struct http1_response *r)
+{
+    size_t at = 0;
+    const struct http_header *h;
+
+    if (x->scrub.count == 0 || r->framing == HTTP1_NO_BODY || guard_left_out("compressed"))
+        return true;
+    while ((h = http_find(r->headers, r->header_count, "content-encoding", &at)))
+        if (h->value.n > 0 && !str_case_eq_c(h->value, "identity"))
+            return false;
+    return true;
+}
+
+static void take_reply(struct exchange *x, const struct http1_response *r)
+{
+    if (!is_readable(x, r)) {
+        exchange_bad_reply(
+            x, "it is compressed, though it may not be: a secret in it would not be found");
+        return;
+    }
+    x->upgrade = false;
+    x->out = choose_out(x, r);
+    x->keep = x->keep && r->keep_alive && x->out != OUT_UNTIL_CLOSE;
+    write_reply(x, r);
+    x->replied = true;
+    http1_body_done(&x->reply_body);
+    http1_body_init(&x->reply_body, r->framing, r->content_length);
+    x->reply = REPLY_BODY;
+    if (http1_body_is_complete(&x->reply_body))
+        exchange_reply_over(x);
+}
+
+static bool read_reply(struct exchange *x)
+{
+    static const struct http1_limits limits = {.head_max = REPLY_HEAD_MAX, .count_max = 256};
+    AUTO(arena_done) struct arena a = {0};
+    struct http1_response r;
+    struct err e = {0};
+    int st = http1_scan(&x->reply_scan, buf_str(&x->server_in), &limits, &e);
+
+    if (st == 0)
+        return false;
+    if (st > 0)
+        st = http1_response(&x->reply_scan, buf_str(&x->server_in), x->head_only, &a, &r, &e);
+    if (st < 0) {
+        exchange_bad_reply(x, "it is malformed");
+        return false;
+    }
+    buf_take(&x->server_in, x->reply_scan.at);
+    x->reply_scan = (struct http1_scan){0};
+    if (r.status < 200)
+        return take_interim(x, &r);
+    take_reply(x, &r);
+    return true;
+}
+
+static bool read_reply_body(struct exchange *x)
+{
+    AUTO(buf_done) struct buf clean = {0};
+    struct str part;
+    struct err e;
+    size_t used = 0;
+    int st = http1_body_next(&x->reply_body, buf_str(&x->server_in), &used, &part, &e);
+
+    if (st < 0) {
+        x->end = EXCHANGE_BROKE;
+        return false;
+    }
+    if (x->scrub.count > 0) {
+        scrub_feed(&x->scrub, part, &clean);
+        part = buf_str(&clean);
+    }
+    if (x->out == OUT_CHUNKED)
+        exchange_put_chunk(&x->to_client, part);
+    else
+        buf_add_str(&x->to_client, part);
+    buf_take(&x->server_in, used);
+    if (st > 0)
+        exchange_reply_over(x);
+    return used > 0;
+}
+
+/* Nothing is held back: the end of a message within need not be the end of the bytes. */
+static void tunnel_reply(struct exchange *x)
+{
+    put_scrubbed(x, buf_str(&x->server_in));
+    buf_clear(&x->server_in);
+}
+
+void exchange_run_server(struct exchange *x)
+{
+    while (x->end == EXCHANGE_GOES_ON && buf_len(&x->server_in) > 0) {
+        if (x->tunnel) {
+            tunnel_reply(x);
+            return;
+        }
+        if (x->reply == REPLY_NONE) { /* nobody asked */
+            x->end = EXCHANGE_ENDS;
+            return;
+        }
+        if (!(x->reply == REPLY_HEAD ? read_reply(x) : read_reply_body(x)))
+            return;
+    }
+}

@@ -1,0 +1,239 @@
+/* Requests on their way: read strictly, judged, and written anew with secrets filled in. */
+#include "egress/exchange_inside.h"
+#include "egress/guards.h"
+
+#include <stdio.h>
+
+#define FILLED_HEAD_MAX (128 * 1024) /* of a request whose placeholders became values */
+
+static void refuse(struct exchange *x, int status, const char *why)
+{
+    char text[EXCHANGE_RULE + HOST_NAME_MAX_LEN + 32];
+
+    x->c.ops->refused(x->c.arg, why);
+    (void)snprintf(text, sizeof text, "%s port %u is refused: %s", x->c.host->name, x->c.port, why);
+    exchange_answer(x, status, text);
+}
+
+static struct binding_query query_of(const struct exchange *x, const struct http_req *r)
+{
+    return (struct binding_query){
+        .host = x->c.host, .tls = x->c.tls, .method = r->method, .path = r->path};
+}
+
+/* RFC 9110 section 7.4: a request for another host than that to which the connection goes. */
+static bool is_for_host(const struct exchange *x, struct str authority)
+{
+    uint64_t port = x->c.tls ? 443 : 80;
+    const char *colon;
+    struct host h;
+    struct err e;
+    size_t at;
+
+    if (authority.n == 0)
+        return true; /* HTTP/1.0: the server gets ours */
+    colon = memrchr(authority.p, ':', authority.n);
+    at = colon ? (size_t)(colon - authority.p) : authority.n;
+    if (authority.p[authority.n - 1] == ']')
+        at = authority.n;
+    if (at < authority.n && str_parse_u64(str_skip(authority, at + 1), &port) < 0)
+        return false;
+    return port == x->c.port && host_parse(str_make(authority.p, at), &h, &e) == 0 &&
+           strcmp(h.name, x->c.host->name) == 0;
+}
+
+/* What asks the server to take the request for another one than it is. */
+static bool overrides(struct str name)
+{
+    static const char *const names[] = {"x-http-method-override", "x-http-method",
+                                        "x-method-override",      "x-original-url",
+                                        "x-rewrite-url",          "x-forwarded-host"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (str_eq_c(name, names[i]))
+            return !guard_left_out("overrides");
+    return false;
+}
+
+/* Parts, deltas and compressed forms would hide a value that comes back. */
+static bool hides_replies(struct str name)
+{
+    return str_eq_c(name, "accept-encoding") || str_eq_c(name, "range") ||
+           str_eq_c(name, "if-range") || str_eq_c(name, "a-im") ||
+           str_eq_c(name, "sec-websocket-extensions");
+}
+
+static bool is_ours(const struct exchange *x, const struct http1_request *r, struct str name)
+{
+    const struct http_req *q = &r->req;
+
+    if (str_eq_c(name, "host") || str_eq_c(name, "content-length") ||
+        str_eq_c(name, "transfer-encoding") || overrides(name) ||
+        http_is_hop(q->headers, q->header_count, name))
+        return true;
+    return x->scrub.count > 0 && hides_replies(name) && !guard_left_out("hidden");
+}
+
+static void write_first_lines(struct exchange *x, const struct http_req *q, struct buf *to)
+{
+    const struct bindings *b = x->c.ops->bindings(x->c.arg);
+    struct binding_query which = query_of(x, q);
+
+    buf_add_str(to, q->method);
+    buf_add_char(to, ' ');
+    buf_add_str(to, q->path);
+    if (q->query.p) {
+        buf_add_char(to, '?');
+        (void)bindings_fill_query(b, &which, q->query, to);
+    }
+    buf_printf(to, " HTTP/1.1\r\nhost: %s%s%s", strchr(x->c.host->name, ':') ? "[" : "",
+               x->c.host->name, strchr(x->c.host->name, ':') ? "]" : "");
+    if (x->c.port != (x->c.tls ? 443 : 80))
+        buf_printf(to, ":%u", x->c.port);
+    buf_add_c(to, "\r\n");
+}
+
+static void write_request(struct exchange *x, const struct http1_request *r, struct buf *to)
+{
+    const struct bindings *b = x->c.ops->bindings(x->c.arg);
+    const struct http_req *q = &r->req;
+    struct binding_query which = query_of(x, q);
+
+    write_first_lines(x, q, to);
+    for (size_t i = 0; i < q->header_count; i++) {
+        const struct http_header *h = &q->headers[i];
+
+        if (is_ours(x, r, h->name))
+            continue;
+        buf_add_str(to, h->name);
+        buf_add_c(to, ": ");
+        (void)bindings_fill_header(b, &which, h, to);
+        buf_add_c(to, "\r\n");
+    }
+    if (x->scrub.count > 0 && !guard_left_out("hidden"))
+        buf_add_c(to, "accept-encoding: identity\r\n");
+    if (r->framing == HTTP1_CHUNKED)
+        buf_add_c(to, "transfer-encoding: chunked\r\n");
+    else if (http_get(q->headers, q->header_count, "content-length"))
+        buf_printf(to, "content-length: %lld\r\n", (long long)q->content_length);
+    if (x->upgrade)
+        buf_add_c(to, "connection: upgrade\r\nupgrade: websocket\r\n");
+    else if (!x->keep)
+        buf_add_c(to, "connection: close\r\n");
+    buf_add_c(to, "\r\n");
+}
+
+static void take_request(struct exchange *x, const struct http1_request *r)
+{
+    const struct http_req *q = &r->req;
+    struct str upgrade = http_req_header(q, "upgrade");
+    AUTO(buf_wipe) struct buf head = {0};
+    struct binding_query which = query_of(x, q);
+    char why[EXCHANGE_RULE];
+
+    x->head_only = str_eq_c(q->method, "HEAD");
+    x->keep = r->keep_alive && !x->c.proxy;
+    x->old_client = q->version == HTTP_1_0;
+    x->upgrade = r->wants_upgrade && str_case_eq_c(upgrade, "websocket") && !x->c.proxy &&
+                 r->framing == HTTP1_NO_BODY;
+    if (!is_for_host(x, q->authority)) {
+        refuse(x, 421, "a request for another host");
+        return;
+    }
+    if (!x->c.ops->judge(x->c.arg, q->method, q->path, why)) {
+        refuse(x, 403, why);
+        return;
+    }
+    if (x->failed) {
+        exchange_answer(x, 502, x->failed);
+        return;
+    }
+    scrub_done(&x->scrub);
+    x->scrub.same_length = x->upgrade;
+    if (!guard_left_out("scrub"))
+        bindings_scrub(x->c.ops->bindings(x->c.arg), &which, &x->scrub);
+    write_request(x, r, &head);
+    if (buf_len(&head) > FILLED_HEAD_MAX) {
+        exchange_answer(x, 431, "the request is too large once its secrets are filled in");
+        return;
+    }
+    buf_add_str(&x->to_server, buf_str(&head));
+    http1_body_done(&x->body);
+    http1_body_init(&x->body, r->framing, q->content_length);
+    x->request = http1_body_is_complete(&x->body) ? REQUEST_SENT : REQUEST_BODY;
+    x->reply = REPLY_HEAD;
+    x->interim = 0;
+}
+
+/* False: more bytes are needed, or it has ended. */
+static bool read_request(struct exchange *x)
+{
+    static const struct http1_limits limits = {.head_max = EXCHANGE_REQUEST_MAX, .count_max = 128};
+    AUTO(arena_done) struct arena a = {0};
+    struct http1_request r;
+    struct err e = {0};
+    int st;
+
+    if (x->reply != REPLY_NONE || buf_len(&x->client_in) == 0)
+        return false;
+    st = http1_scan(&x->scan, buf_str(&x->client_in), &limits, &e);
+    if (st == 0)
+        return false;
+    if (st > 0 && x->c.proxy)
+        st = http1_proxy_request(&x->scan, buf_str(&x->client_in), &a, &r, &e);
+    else if (st > 0)
+        st = http1_request(&x->scan, buf_str(&x->client_in), &a, &r, &e);
+    if (st < 0) {
+        x->head_only = false;
+        x->c.ops->refused(x->c.arg, e.msg);
+        exchange_answer(x, -st, e.msg);
+        return false;
+    }
+    buf_take(&x->client_in, x->scan.at);
+    x->scan = (struct http1_scan){0};
+    take_request(x, &r);
+    return true;
+}
+
+/* Chunks are cut anew; their extensions and trailers stay here. */
+static bool read_body(struct exchange *x)
+{
+    bool chunked = x->body.framing == HTTP1_CHUNKED;
+    struct str part;
+    struct err e;
+    size_t used = 0;
+    int st = http1_body_next(&x->body, buf_str(&x->client_in), &used, &part, &e);
+
+    if (st < 0) {
+        x->c.ops->refused(x->c.arg, e.msg);
+        exchange_answer(x, -st, e.msg);
+        return false;
+    }
+    if (chunked)
+        exchange_put_chunk(&x->to_server, part);
+    else
+        buf_add_str(&x->to_server, part);
+    buf_take(&x->client_in, used);
+    if (st > 0) {
+        if (chunked)
+            buf_add_c(&x->to_server, "0\r\n\r\n");
+        x->request = REQUEST_SENT;
+    }
+    return used > 0;
+}
+
+void exchange_run_client(struct exchange *x)
+{
+    bool more = true;
+
+    while (more && x->end == EXCHANGE_GOES_ON) {
+        if (x->tunnel) {
+            buf_add_str(&x->to_server, buf_str(&x->client_in));
+            buf_clear(&x->client_in);
+            return;
+        }
+        more = x->request == REQUEST_HEAD   ? read_request(x)
+               : x->request == REQUEST_BODY ? read_body(x)
+                                            : false;
+    }
+}

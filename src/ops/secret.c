@@ -1,0 +1,136 @@
+#include "ops/secret.h"
+
+/* clang-format off */
+static const struct op_field secret_reply[] = {
+    REPLY("id", OP_STR, "Name of the secret in events; another one of the same name is another secret.",
+          .example = "sc_01k4r8w2m9h5t7c3xqvd"),
+    REPLY("name", OP_STR, "What people call it; unique.", .example = "github-token"),
+    REPLY("hosts", OP_LIST, "Hosts whose requests get the value: a name, or '*.example.com' with all below it.",
+          .example = "api.github.com"),
+    REPLY("methods", OP_LIST, "Methods of those requests; null: all.", .nullable = true, .example = "GET"),
+    REPLY("path", OP_STR, "Their path, a prefix when it ends in '*'; null: all.", .nullable = true, .example = "/repos/*"),
+    REPLY("in", OP_LIST, "Where the value takes the placeholder's place: header, query, basic.", .example = "header"),
+    REPLY("plain", OP_BOOL, "Does it also go out without TLS?", .example = "false"),
+    REPLY("owner", OP_STR, "Who made it.", .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
+    REPLY("used_by", OP_INT, "How many sandboxes have it, stopped ones too.", .example = "2"),
+    REPLY("created_at", OP_TIME, "When it was made.", .example = "2026-01-02T03:04:05.678Z"),
+    REPLY("updated_at", OP_TIME, "When it was last changed.", .example = "2026-01-02T03:04:05.678Z"),
+    REPLY("rotated_at", OP_TIME, "When its value was last set.", .example = "2026-01-02T03:04:05.678Z"),
+};
+#define SECRET_OUT .out = secret_reply, .out_count = ARRAY_LEN(secret_reply), .schema = "Secret"
+
+#define NAME(...) \
+    FIELD(struct secret_set_in, name, OP_STR, .required = true, .positional = true, .min = 1, .max = 63, \
+          .pattern = OP_PATTERN_NAME, .example = "github-token", .text = "The secret's name.")
+#define RULE \
+    FIELD(struct secret_set_in, hosts, OP_LIST, .max = 32, .example = "api.github.com", \
+          .text = "Hosts whose requests get the value: a name, or '*.example.com' with all below it."), \
+    FIELD(struct secret_set_in, methods, OP_LIST, .max = 16, .example = "GET", \
+          .text = "Only requests with these methods; all if absent."), \
+    FIELD(struct secret_set_in, path, OP_STR, .max = 1024, .example = "/repos/*", \
+          .text = "Only requests of this path, a prefix when it ends in '*'; all if absent."), \
+    FIELD(struct secret_set_in, in, OP_LIST, .max = 3, .example = "header", \
+          .text = "Where the value takes the placeholder's place: header, query, basic (user and password of basic authentication); " \
+                  "everywhere of these if absent."), \
+    FIELD(struct secret_set_in, plain, OP_BOOL, .example = "true", \
+          .text = "Send it without TLS too: whoever is on the way can read it.")
+#define VALUE(...) \
+    FIELD(struct secret_set_in, value, OP_STR, .max = 4096, .secret = true, .example = "the-value", .text = "The secret itself; it is never shown again.", \
+          __VA_ARGS__)
+#define SECRET_SET_IN(fields) .in = fields, .in_count = ARRAY_LEN(fields), .in_size = sizeof(struct secret_set_in)
+
+static const struct op_field secret_create_fields[] = {NAME(), VALUE(.required = true), RULE};
+const struct op op_secret_create = {
+    .name = "secret.create",
+    .group = "secret",
+    .text = "Make a secret; a conflict if there is one of that name.",
+    .method = "POST",
+    .path = "/holt/v1/secrets",
+    .perm = PERM_SECRETS,
+    SECRET_SET_IN(secret_create_fields),
+    SECRET_OUT,
+    .status = 201,
+};
+
+static const struct op_field secret_set_fields[] = {NAME(), VALUE(.required = false), RULE};
+const struct op op_secret_set = {
+    .name = "secret.set",
+    .group = "secret",
+    .text = "Make a secret, or change one: what is absent stays.\n"
+            "Sandboxes never hold the value: in them stands a placeholder, and holt-egress puts the value in its place in "
+            "requests to the secret's hosts. A change acts at once, in sandboxes that have it too.",
+    .method = "PUT",
+    .path = "/holt/v1/secrets/{name}",
+    .verb = "secret set",
+    .perm = PERM_SECRETS,
+    SECRET_SET_IN(secret_set_fields),
+    SECRET_OUT,
+};
+
+static const struct op_field secret_list_fields[] = {
+    FIELD(struct secret_list_in, limit, OP_INT, .min = 1, .max = 1000, .preset = "100",
+          .example = "20", .text = "At most this many in one page."),
+    FIELD(struct secret_list_in, cursor, OP_STR, .max = 64, .example = "sc_01k4r8w2m9h5t7c3xqvd",
+          .text = "The page behind this one: what the last reply's cursor said."),
+};
+const struct op op_secret_list = {
+    .name = "secret.list",
+    .group = "secret",
+    .text = "List the secrets, oldest first, without their values.",
+    .method = "GET",
+    .path = "/holt/v1/secrets",
+    .verb = "secret ls",
+    .perm = PERM_READ,
+    .in = secret_list_fields,
+    .in_count = ARRAY_LEN(secret_list_fields),
+    .in_size = sizeof(struct secret_list_in),
+    .reply = OP_REPLY_LIST,
+    SECRET_OUT,
+    .items = "secrets",
+    .columns = "name,hosts,methods,path,in,plain,used_by,rotated_at",
+};
+
+static const struct op_field secret_id_fields[] = {
+    FIELD(struct secret_id_in, name, OP_STR, .required = true, .positional = true, .min = 1, .max = 63,
+          .example = "github-token", .text = "The secret's name or id."),
+};
+#define SECRET_ID_IN \
+    .in = secret_id_fields, .in_count = ARRAY_LEN(secret_id_fields), .in_size = sizeof(struct secret_id_in)
+
+const struct op op_secret_get = {
+    .name = "secret.get",
+    .group = "secret",
+    .text = "Show one secret, without its value.",
+    .method = "GET",
+    .path = "/holt/v1/secrets/{name}",
+    .verb = "secret inspect",
+    .perm = PERM_READ,
+    SECRET_ID_IN,
+    SECRET_OUT,
+};
+
+const struct op op_secret_remove = {
+    .name = "secret.remove",
+    .group = "secret",
+    .text = "Remove a secret: sandboxes that have it use it no more, from the reply on.",
+    .method = "DELETE",
+    .path = "/holt/v1/secrets/{name}",
+    .verb = "secret rm",
+    .perm = PERM_SECRETS,
+    SECRET_ID_IN,
+    .reply = OP_REPLY_EMPTY,
+    .status = 204,
+};
+
+const struct op op_ca = {
+    .name = "ca",
+    .group = "secret",
+    .text = "Print the certificate of the authority that sandboxes with a network trust.\n"
+            "By it holt-egress speaks for hosts that it intercepts. PEM.",
+    .method = "GET",
+    .path = "/holt/v1/ca",
+    .verb = "ca",
+    .perm = PERM_READ,
+    .reply = OP_REPLY_TEXT,
+};
+/* clang-format on */

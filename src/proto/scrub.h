@@ -1,0 +1,27 @@
+/* scrub: puts placeholders back where values would come through a stream of bytes, in the forms in
+ * which values come: bare, base64 of it alone or within other text, percent-escaped, JSON- and
+ * HTML-escaped, hexadecimal.  Values have no line ends.  Splitting the input anywhere changes
+ * nothing of the outcome; up to the longest form's bytes behind the last line end wait for more.
+ * Zero-initialised is empty and lets everything through.  scrub_done wipes. */
+#pragma once
+
+#include "base/buf.h"
+
+struct scrub_form;
+struct scrub {
+    struct scrub_form *forms; /* the longest first */
+    size_t count;
+    bool same_length;    /* set first: what is put back fills exactly the place of what went */
+    uint8_t starts[256]; /* 1: a form starts with this byte */
+    struct buf held;     /* not decided yet */
+};
+
+void scrub_add(struct scrub *s, struct str value, struct str placeholder);
+void scrub_feed(struct scrub *s, struct str in, struct buf *to);
+void scrub_end(struct scrub *s, struct buf *to); /* what was held; ready for another stream */
+void scrub_all(struct scrub *s, struct str in, struct buf *to); /* one whole text */
+void scrub_done(struct scrub *s);
+static inline UNUSED void scrub_done_p(struct scrub *s)
+{
+    scrub_done(s);
+}

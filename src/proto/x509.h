@@ -1,0 +1,13 @@
+/* x509: making a certificate authority of our own, as text in PEM (RFC 7468).  No I/O.
+ * Errors: -1 with *e set. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* A self-signed authority for leaf certificates only (path length 0): EC P-256, valid from an hour
+ * ago (clocks differ) for so many days. */
+CHECKED int x509_make_authority(const char *name, int64_t days, struct buf *cert, struct buf *key,
+                                struct err *e);
+/* Is it an authority that is valid now, and the key its own? */
+CHECKED int x509_check_authority(struct str cert, struct str key, struct err *e);

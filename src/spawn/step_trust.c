@@ -1,0 +1,260 @@
+/* The authority that a sandbox with a network trusts besides its image's own: by it holt-egress
+ * speaks for hosts that it intercepts (docs/egress.md).  The host image shows one bundle that all
+ * share; of an image of its own the child writes the bundle anew, so that the image's own tools can
+ * go on replacing it.  What the child does here, root inside could do as well. */
+#include "spawn/sandbox.h"
+
+#include "base/fd.h"
+#include "spawn/mnt.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define BUNDLE_MAX (4U << 20)
+#define TRUST "trust-"
+
+static bool wants(const struct sandbox *s)
+{
+    return (s->flags & SPAWN_NETWORK) && s->ask->ca.n > 0;
+}
+
+static int write_file(int dir, const char *name, struct str a, struct str b)
+{
+    AUTO(fd_close)
+    int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    int r;
+
+    if (fd < 0)
+        return -errno;
+    r = fd_write_all(fd, a.p, a.n);
+    if (r == 0)
+        r = fd_write_all(fd, b.p, b.n);
+    return r == 0 && fchmod(fd, 0644) < 0 ? -errno : r;
+}
+
+/* ---- spawn's: the bundle of the host image ---- */
+
+static uint64_t add_hash(uint64_t h, const void *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ ((const uint8_t *)p)[i]) * 0x100000001b3ULL; /* FNV-1a */
+    return h;
+}
+
+/* Another content is another file: one that is mounted does not change. */
+static uint64_t fingerprint(const struct stat *st, struct str ca)
+{
+    const int64_t parts[] = {(int64_t)st->st_dev, (int64_t)st->st_ino, st->st_size,
+                             st->st_mtim.tv_sec, st->st_mtim.tv_nsec};
+
+    return add_hash(add_hash(0xcbf29ce484222325ULL, parts, sizeof parts), ca.p, ca.n);
+}
+
+/* Of other authorities, or of what the host trusted before.  Sandboxes that show one keep it. */
+static void drop_old(int base, const char *name)
+{
+    int fd = openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *entry;
+
+    while (d && (entry = readdir(d)))
+        if (strncmp(entry->d_name, TRUST, strlen(TRUST)) == 0 && strcmp(entry->d_name, name) != 0)
+            (void)unlinkat(base, entry->d_name, 0);
+    if (d)
+        (void)closedir(d);
+    else
+        fd_close(fd);
+}
+
+static int make_bundle(int base, const char *name, int from, struct str ca)
+{
+    AUTO(buf_done) struct buf old = {0};
+    int r = fd_read_all(from, BUNDLE_MAX, &old);
+
+    (void)unlinkat(base, "new-trust", 0);
+    if (r == 0 && buf_len(&old) > 0 && buf_data(&old)[buf_len(&old) - 1] != '\n')
+        buf_add_char(&old, '\n');
+    if (r == 0)
+        r = write_file(base, "new-trust", buf_str(&old), ca);
+    if (r == 0 && renameat(base, "new-trust", base, name) < 0)
+        r = -errno;
+    if (r == 0)
+        drop_old(base, name);
+    return r;
+}
+
+/* A file with what the host trusts and ca; -ENOENT: the host has no bundle. */
+static int open_bundle(struct str ca)
+{
+    AUTO(fd_close) int from = open(SPAWN_BUNDLE_PATH, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    AUTO(fd_close) int base = openat(host.state, "base", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct stat st;
+    char name[40];
+    int fd, r;
+
+    if (from < 0 || base < 0 || fstat(from, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode))
+        return -ENOENT;
+    (void)snprintf(name, sizeof name, TRUST "%016" PRIx64, fingerprint(&st, ca));
+    fd = openat(base, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0)
+        return fd;
+    r = make_bundle(base, name, from, ca);
+    if (r < 0)
+        return r;
+    fd = openat(base, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+int step_bundle(struct sandbox *s, struct err *e)
+{
+    struct mount_attr readonly = {.attr_set =
+                                      MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
+    AUTO(fd_close) int file = -1;
+    int r;
+
+    if (!wants(s) || s->ask->layers.count > 0)
+        return 0;
+    file = open_bundle(s->ask->ca);
+    if (file == -ENOENT)
+        return 0;
+    r = file < 0 ? file : mnt_clone(file, false);
+    if (r >= 0) {
+        s->trust = r;
+        r = mnt_set_fd(s->trust, &readonly, false);
+    }
+    return r < 0 ? err_set(e, ERR_INTERNAL, -r, "make the bundle of authorities") : 0;
+}
+
+int undo_bundle(struct sandbox *s)
+{
+    fd_close(s->trust);
+    s->trust = -1;
+    return 0;
+}
+
+/* ---- the child's ---- */
+
+static void make_dirs(const char *const *dirs)
+{
+    for (; *dirs; dirs++)
+        (void)mkdir(*dirs, 0755); /* what cannot be made shows at the file */
+}
+
+static int replace(const char *path, struct str a, struct str b)
+{
+    char temporary[PATH_MAX];
+    int r = snprintf(temporary, sizeof temporary, "%s.holt", path);
+
+    if (r < 0 || (size_t)r >= sizeof temporary)
+        return -ENAMETOOLONG;
+    (void)unlink(temporary);
+    r = write_file(AT_FDCWD, temporary, a, b);
+    return r == 0 && rename(temporary, path) < 0 ? -errno : r;
+}
+
+/* An image's file, through its own links, but not on a mount: a volume is not ours to change. */
+static int open_plain(const char *path)
+{
+    struct open_how how = {.flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC,
+                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS};
+    AUTO(fd_close) int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    AUTO(fd_close)
+    int fd = root < 0 ? -1 : (int)syscall(SYS_openat2, root, path + 1, &how, sizeof how);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return -1;
+    return TAKE_FD(fd);
+}
+
+/* 1: it is there, and holds ca now; 0: it is not there. */
+static int add_to_bundle(const char *path, struct str ca)
+{
+    AUTO(fd_close) int fd = open_plain(path);
+    AUTO(buf_done) struct buf old = {0};
+    char link[48], real[PATH_MAX];
+    ssize_t n;
+    int r;
+
+    if (fd < 0)
+        return 0;
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    n = readlink(link, real, sizeof real - 1);
+    if (n <= 0)
+        return -errno;
+    real[n] = '\0';
+    r = fd_read_all(fd, BUNDLE_MAX, &old);
+    if (r < 0)
+        return r;
+    if (buf_len(&old) > 0 && memmem(buf_data(&old), buf_len(&old), ca.p, ca.n))
+        return 1;
+    if (buf_len(&old) > 0 && buf_data(&old)[buf_len(&old) - 1] != '\n')
+        buf_add_char(&old, '\n');
+    r = replace(real, buf_str(&old), ca);
+    return r < 0 ? r : 1;
+}
+
+static int trust_in_image(struct str ca)
+{
+    static const char *const bundles[] = {SPAWN_BUNDLE_PATH, "/etc/pki/tls/certs/ca-bundle.crt",
+                                          "/etc/ssl/cert.pem", "/etc/ssl/ca-bundle.pem"};
+    static const char *const dirs[] = {"/etc/ssl/certs",
+                                       "/usr",
+                                       "/usr/local",
+                                       "/usr/local/share",
+                                       "/usr/local/share/ca-certificates",
+                                       NULL};
+    const char *found = NULL;
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < ARRAY_LEN(bundles); i++) {
+        r = add_to_bundle(bundles[i], ca);
+        if (r > 0 && !found)
+            found = bundles[i];
+    }
+    if (r < 0)
+        return r;
+    make_dirs(dirs);
+    /* Where update-ca-certificates(8) and update-ca-trust(8) look when they make bundles anew. */
+    (void)replace("/usr/local/share/ca-certificates/holt.crt", ca, STR(""));
+    (void)replace("/etc/pki/ca-trust/source/anchors/holt.pem", ca, STR(""));
+    if (!found)
+        return replace(SPAWN_BUNDLE_PATH, ca, STR(""));
+    return access(SPAWN_BUNDLE_PATH, F_OK) < 0 && symlink(found, SPAWN_BUNDLE_PATH) < 0 ? -errno
+                                                                                        : 0;
+}
+
+static int trust_in_host_image(const struct sandbox *s)
+{
+    static const char *const dirs[] = {"/etc/ssl/certs", NULL};
+
+    if (s->trust >= 0)
+        return mnt_attach(s->trust, SPAWN_BUNDLE_PATH);
+    make_dirs(dirs); /* the host's, where it has one, is read-only: then it stays as it is */
+    (void)replace(SPAWN_BUNDLE_PATH, s->ask->ca, STR(""));
+    return 0;
+}
+
+int step_trust(struct sandbox *s, struct err *e)
+{
+    static const char *const dirs[] = {"/etc", "/etc/ssl", NULL};
+    int r;
+
+    if (!wants(s))
+        return 0;
+    make_dirs(dirs);
+    r = replace(SPAWN_CA_PATH, s->ask->ca, STR(""));
+    if (r == 0)
+        r = s->layer_n > 1 ? trust_in_image(s->ask->ca) : trust_in_host_image(s);
+    return r < 0 ? err_set(e, ERR_INTERNAL, -r, "let it trust the authority") : 0;
+}

@@ -1,0 +1,200 @@
+#include "egress/exchange.h"
+
+#include "unit.h"
+
+#define VALUE "the-real-value-of-it"
+#define PLACE "holt_placeholder"
+
+struct world {
+    struct host host;
+    struct bindings *bindings;
+    unsigned refused;
+    struct exchange *x;
+};
+
+static bool judge(void *arg, struct str method, struct str path, char why_not[static EXCHANGE_RULE])
+{
+    (void)arg;
+    (void)path;
+    (void)snprintf(why_not, EXCHANGE_RULE, "not this");
+    return !str_eq_c(method, "DELETE");
+}
+
+static void refused(void *arg, const char *why)
+{
+    struct world *w = arg;
+
+    (void)why;
+    w->refused++;
+}
+
+static const struct bindings *bindings(void *arg)
+{
+    const struct world *w = arg;
+
+    return w->bindings;
+}
+
+static void open_world(struct world *w, bool secrets)
+{
+    static const struct exchange_ops ops = {judge, refused, bindings};
+    struct err e = {0};
+
+    *w = (struct world){0};
+    assert_int_equal(host_parse(STR("a.test"), &w->host, &e), 0);
+    if (secrets)
+        assert_int_equal(bindings_parse(STR("[{\"placeholder\":\"" PLACE "\",\"value\":\"" VALUE
+                                            "\",\"hosts\":[\"a.test\"]}]"),
+                                        &w->bindings, &e),
+                         0);
+    w->x = exchange_new(&(struct exchange_config){
+        .host = &w->host, .port = 443, .tls = true, .ops = &ops, .arg = w});
+}
+
+static void close_world(struct world *w)
+{
+    w->x = exchange_free(w->x);
+    w->bindings = bindings_free(w->bindings);
+}
+
+static void client(struct world *w, struct str s, size_t step)
+{
+    for (size_t at = 0; at < s.n; at += step)
+        exchange_from_client(w->x, str_make(s.p + at, size_min(step, s.n - at)));
+}
+
+static void server(struct world *w, struct str s, size_t step)
+{
+    for (size_t at = 0; at < s.n; at += step)
+        exchange_from_server(w->x, str_make(s.p + at, size_min(step, s.n - at)));
+}
+
+#define REQUEST                                                                                    \
+    "POST /a?k=" PLACE " HTTP/1.1\r\nHost: A.test\r\nX: " PLACE                                    \
+    "\r\nTransfer-Encoding: chunked\r\nConnection: y\r\nY: 1\r\n\r\n3;x\r\nabc\r\n0\r\nT: "        \
+    "1\r\n\r\n"
+#define REPLY "HTTP/1.1 200 OK\r\nContent-Length: 22\r\nL: " VALUE "\r\n\r\n<" VALUE ">"
+
+/* Cut anywhere, what goes on is the same. */
+static void requests_and_replies(void **state)
+{
+    (void)state;
+    for (size_t step = 1; step < 200; step++) {
+        struct world w;
+
+        open_world(&w, true);
+        client(&w, STR(REQUEST), step);
+        if (step > 150)
+            assert_string_equal(
+                buf_cstr(exchange_to_server(w.x)),
+                "POST /a?k=" VALUE " HTTP/1.1\r\nhost: a.test\r\nx: " VALUE
+                "\r\naccept-encoding: identity\r\ntransfer-encoding: chunked\r\n\r\n"
+                "3\r\nabc\r\n0\r\n\r\n");
+        assert_non_null(strstr(buf_cstr(exchange_to_server(w.x)), "x: " VALUE "\r\n"));
+        buf_clear(exchange_to_server(w.x));
+        server(&w, STR(REPLY), step);
+        assert_null(strstr(buf_cstr(exchange_to_client(w.x)), VALUE));
+        if (step > 150)
+            assert_string_equal(buf_cstr(exchange_to_client(w.x)),
+                                "HTTP/1.1 200 OK\r\nl: " PLACE
+                                "\r\ntransfer-encoding: chunked\r\n\r\n12\r\n<" PLACE
+                                ">\r\n0\r\n\r\n");
+        assert_int_equal(exchange_end(w.x), EXCHANGE_GOES_ON);
+        buf_clear(exchange_to_client(w.x));
+        client(&w, STR("DELETE / HTTP/1.1\r\nHost: a.test\r\n\r\n"), step);
+        assert_int_equal(exchange_end(w.x), EXCHANGE_ENDS);
+        assert_int_equal(w.refused, 1);
+        assert_int_equal(buf_len(exchange_to_server(w.x)), 0);
+        assert_non_null(strstr(buf_cstr(exchange_to_client(w.x)), "403 Forbidden\r\n"));
+        close_world(&w);
+    }
+}
+
+static void without_secrets_lengths_stay(void **state)
+{
+    struct world w;
+
+    (void)state;
+    open_world(&w, false);
+    client(
+        &w,
+        STR("GET / HTTP/1.1\r\nHost: a.test:443\r\nAccept-Encoding: br\r\nRange: bytes=1-\r\n\r\n"),
+        1);
+    assert_string_equal(
+        buf_cstr(exchange_to_server(w.x)),
+        "GET / HTTP/1.1\r\nhost: a.test\r\naccept-encoding: br\r\nrange: bytes=1-\r\n\r\n");
+    server(&w,
+           STR("HTTP/1.1 103 Early\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\ncontent-encoding: br\r\n"
+               "Content-Length: 3\r\nAlt-Svc: h3\r\n\r\nabc"),
+           1);
+    assert_string_equal(buf_cstr(exchange_to_client(w.x)),
+                        "HTTP/1.1 103 Early\r\nlink: x\r\n\r\nHTTP/1.1 200 OK\r\n"
+                        "content-encoding: br\r\ncontent-length: 3\r\n\r\nabc");
+    exchange_client_ended(w.x);
+    assert_int_equal(exchange_end(w.x), EXCHANGE_ENDS);
+    close_world(&w);
+}
+
+static void how_it_ends(void **state)
+{
+    static const struct {
+        const char *from_client, *from_server;
+        bool clean;
+        enum exchange_end end;
+        const char *says;
+    } rows[] = {
+        {"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", "", true, EXCHANGE_ENDS, "502"},
+        {"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", "HTTP/1.1 2", true, EXCHANGE_ENDS, "502"},
+        {"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", "HTTP/1.0 200 OK\r\n\r\nabc", true,
+         EXCHANGE_ENDS, "3\r\nabc\r\n0\r\n\r\n"},
+        {"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", "HTTP/1.0 200 OK\r\n\r\nabc", false,
+         EXCHANGE_BROKE, "3\r\nabc\r\n"},
+        {"GET / HTTP/1.0\r\n\r\n", "HTTP/1.0 200 OK\r\n\r\nabc", true, EXCHANGE_ENDS,
+         "connection: close\r\n\r\nabc"},
+        {"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n",
+         "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nabc", true, EXCHANGE_BROKE, "abc"},
+        {"", "HTTP/1.1 200 OK\r\n\r\n", true, EXCHANGE_ENDS, ""},
+        {"", "", false, EXCHANGE_ENDS, ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct world w;
+
+        open_world(&w, false);
+        client(&w, str_of(rows[i].from_client), 1000);
+        server(&w, str_of(rows[i].from_server), 1000);
+        exchange_server_ended(w.x, rows[i].clean);
+        if (exchange_end(w.x) != rows[i].end ||
+            !strstr(buf_cstr(exchange_to_client(w.x)), rows[i].says))
+            fail_msg("row %zu: %d, '%s'", i, exchange_end(w.x), buf_cstr(exchange_to_client(w.x)));
+        close_world(&w);
+    }
+}
+
+static void a_server_that_cannot_be_spoken_to(void **state)
+{
+    struct world w;
+
+    (void)state;
+    open_world(&w, true);
+    exchange_server_failed(w.x, "no good certificate");
+    assert_int_equal(exchange_end(w.x), EXCHANGE_GOES_ON);
+    client(&w, STR("GET / HTTP/1.1\r\nHost: a.test\r\nX: " PLACE "\r\n\r\n"), 7);
+    assert_int_equal(buf_len(exchange_to_server(w.x)), 0);
+    assert_non_null(strstr(buf_cstr(exchange_to_client(w.x)), "502 Bad Gateway"));
+    assert_non_null(strstr(buf_cstr(exchange_to_client(w.x)), "holt: no good certificate\n"));
+    close_world(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(requests_and_replies),
+        cmocka_unit_test(without_secrets_lengths_stay),
+        cmocka_unit_test(how_it_ends),
+        cmocka_unit_test(a_server_that_cannot_be_spoken_to),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
