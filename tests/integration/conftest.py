@@ -1,6 +1,7 @@
 """Fixtures of the integration tests.  One holtd per module, unless a test needs its own (new_holtd)."""
 import os
 import shutil
+import signal
 import subprocess
 
 import pytest
@@ -24,6 +25,18 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout((180 if ASAN else 90) * SLOW))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_inits_of_the_fake_runtime_stay(tmp_path_factory):
+    """They outlive holtd, as those of any runtime do; without a next start nobody ends them."""
+    yield
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if f"{tmp_path_factory.getbasetemp()}/" in os.readlink(f"/proc/{pid}/cwd") and os.readlink(f"/proc/{pid}/exe").endswith("/holt-init"):
+                os.kill(int(pid), signal.SIGKILL)
+        except OSError:
+            pass
 
 
 @pytest.fixture(scope="module")

@@ -79,6 +79,8 @@ def plainly(text, box):
     text = re.sub(r"^\d+ \d+ \d+:\d+ ", "", text, flags=re.M)
     text = re.sub(r"\b(uid|gid)=\d{5,}", r"\1=N", text)
     text = re.sub(r"^\S+/trust-\w+ ", "trust ", text, flags=re.M)  # each holtd has its own authority, in its own state directory
+    # A cold one's parts are made by two processes at once: which mount is the older is chance.
+    text = re.sub(r"(?<=== mounts\n).*?(?=== sizes)", lambda m: "\n".join(sorted(m[0].splitlines())) + "\n", text, flags=re.S)
     return re.sub(r"^(Max file locks).*", r"\1", text, flags=re.M)
 
 
