@@ -238,7 +238,8 @@ static void on_pool(const struct spawn_msg *m)
     struct spawn_msg reply = {.type = SPAWN_POOLED, .tag = m->tag};
 
     host.netns_want = m->u.pool.netns;
-    shell_want(m->u.pool.shells);
+    if (m->u.pool.shells != SPAWN_SHELLS_KEEP)
+        shell_want(m->u.pool.shells);
     reply.u.pooled = (struct spawn_pooled){shell_ready_count(), shell_broken_count()};
     server_send(&reply, -1);
 }

@@ -86,7 +86,7 @@ static const struct wire_field listed_fields[] = {
 };
 static const struct wire_field pool_fields[] = {
     NUM(spawn_pool, netns, WIRE_U32, .max = 64),
-    NUM(spawn_pool, shells, WIRE_U32, .max = SPAWN_SHELLS_MAX),
+    NUM(spawn_pool, shells, WIRE_U32, .max = SPAWN_SHELLS_KEEP),
 };
 static const struct wire_field pooled_fields[] = {
     NUM(spawn_pooled, ready, WIRE_U32, .max = SPAWN_SHELLS_MAX),

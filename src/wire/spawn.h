@@ -169,6 +169,7 @@ struct spawn_listed {
     struct wire_rows sandboxes; /* spawn_list_row, by id */
 };
 #define SPAWN_SHELLS_MAX 256
+#define SPAWN_SHELLS_KEEP (SPAWN_SHELLS_MAX + 1) /* as many as were asked for before */
 struct spawn_pool {
     uint32_t netns;  /* network namespaces */
     uint32_t shells; /* sandboxes that lack nothing but what a create says */

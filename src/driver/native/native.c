@@ -434,6 +434,7 @@ static int native_open(const struct driver_config *c, struct driver **ret, struc
     if (r < 0 || state < 0)
         return err_set(e, ERR_INTERNAL, r < 0 ? -r : errno, "open '%s'", c->state);
     n = xzalloc(sizeof *n);
+    n->shells = SPAWN_SHELLS_KEEP;
     n->d.ops = &driver_native;
     n->c = *c;
     n->path = xstrdup(c->state);

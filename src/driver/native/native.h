@@ -24,7 +24,7 @@ struct native {
     int64_t greet_until; /* or it is given up */
     pid_t spawned;       /* a holt-spawn that we started; 0: none that is ours to reap */
     uint32_t features, last_tag;
-    uint32_t shells;   /* that holt-spawn is to keep ready */
+    uint32_t shells;   /* that holt-spawn is to keep ready; SPAWN_SHELLS_KEEP until that is known */
     struct list calls; /* in the order they were made */
     size_t call_count;
     struct map boxes; /* struct native_box: those whose init runs */
