@@ -29,6 +29,7 @@ struct pool {
     struct pool_config c;
     struct driver *d;
     bool is_default, asking;
+    bool heard; /* the runtime has answered; it may have some that an earlier holtd wanted */
     struct history history;
     struct kind kinds[KINDS];
     int64_t told; /* the size that the runtime was told last */
@@ -207,6 +208,7 @@ static void told(void *arg, const struct driver_pooled *r, const struct err *e)
     p->asking = false;
     if (e->code != ERR_NONE)
         return; /* asked again with the next tick */
+    p->heard = true;
     p->counts.ready = r->ready;
     metric_set(p->ready, r->ready);
     metric_set(p->broken, r->broken);
@@ -219,7 +221,8 @@ void pool_tick(struct pool *p, int64_t now_ms)
 
     p->counts.desired = want.size;
     metric_set(p->size, want.size);
-    if (p->asking || !p->d->ops->pool || (want.size == 0 && p->told == 0 && p->counts.ready == 0))
+    if (p->asking || !p->d->ops->pool ||
+        (want.size == 0 && p->told == 0 && p->counts.ready == 0 && p->heard))
         return;
     want.kind = best_kind(p, now_ms);
     p->asking = true;

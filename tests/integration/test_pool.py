@@ -231,6 +231,10 @@ def test_a_new_holtd_finds_them(tmp_path):
         assert shells(d) == there, "holt-spawn kept them"
         box = create(d, 1)
         d.ok("DELETE", f"{BOXES}/{box['id']}")
+        os.kill(d.pid, signal.SIGKILL)
+        d.process.wait()
+        d = Holtd(directory, "--runtime", "native", "--pool-size", "0")
+        wait_ready(d, 0)  # one that wants none says so
     finally:
         d.kill()
     assert shells(d) == []
