@@ -290,7 +290,7 @@ def main():
     args = parser.parse_args()
     args.build = os.path.abspath(args.build)
     os.environ["HOLT_BUILD"] = args.build
-    from daemon import Holtd
+    from daemon import Holtd, end_fakes
     table, made = Table(), []
     # In the build directory: /tmp may be memory.
     with tempfile.TemporaryDirectory(prefix="bench.", dir=args.build) as directory:
@@ -327,6 +327,7 @@ def main():
         finally:
             for d in made:
                 d.kill()
+            end_fakes(directory)
     if not args.no_write:
         with open(f"{ROOT}/docs/benchmarks.md", "w", encoding="utf-8") as f:
             f.write("# Benchmarks\n\nPrinted by `make bench`; every line is measured in one run, holt and what stands beside it in "

@@ -1,12 +1,11 @@
 """Fixtures of the integration tests.  One holtd per module, unless a test needs its own (new_holtd)."""
 import os
 import shutil
-import signal
 import subprocess
 
 import pytest
 
-from daemon import ASAN, BUILD, POSTGRES, SLOW, Holtd, Program, free_ports
+from daemon import ASAN, BUILD, POSTGRES, SLOW, Holtd, Program, end_fakes, free_ports
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NODE = f"{HERE}/node"
@@ -29,14 +28,8 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session", autouse=True)
 def no_inits_of_the_fake_runtime_stay(tmp_path_factory):
-    """They outlive holtd, as those of any runtime do; without a next start nobody ends them."""
     yield
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if f"{tmp_path_factory.getbasetemp()}/" in os.readlink(f"/proc/{pid}/cwd") and os.readlink(f"/proc/{pid}/exe").endswith("/holt-init"):
-                os.kill(int(pid), signal.SIGKILL)
-        except OSError:
-            pass
+    end_fakes(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture(scope="module")

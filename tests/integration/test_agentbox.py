@@ -422,7 +422,8 @@ def test_seed_port_and_timeout(tmp_path):
         s.CreateSession(session_id="idle")
         s.CreateSession(session_id="busy")
         assert s.Exec(session_id="busy", command="sleep 5; echo done", timeout=30).stdout == "done\n"
-        wait_for(lambda: [x.session_id for x in s.ListSessions().sessions] in (["busy"], []))
+        assert [x.session_id for x in s.ListSessions().sessions] == ["busy"]
+        wait_for(lambda: not s.ListSessions().sessions)
     finally:
         s.close()
         d.stop()

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from daemon import BUILD, Holtd, environment, wait_for
+from daemon import BUILD, Holtd, end_fakes, environment, wait_for
 
 
 def database(state):
@@ -23,6 +23,7 @@ def small_disk(path, size="24m"):
     try:
         yield str(path)
     finally:
+        end_fakes(path)
         subprocess.run(["umount", "-l", str(path)], check=False)
 
 
