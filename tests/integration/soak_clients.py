@@ -19,6 +19,7 @@ from daemon import wait_for
 API = "/holt/v1"
 PAD = "x" * 60
 INSIST_S = 45
+KEPT = 200  # commands in one sandbox: of more than `execs_max`, 256, the oldest are forgotten
 
 
 class Gone(Exception):
@@ -333,6 +334,8 @@ class Worker(Client):
         w, rng = self.world, self.rng
         box = w.create(self.key())
         while self.on():
+            if len(box.commands) + len(box.tried) >= KEPT:
+                box = w.create(self.key())
             what = rng.randrange(5)
             if what < 2:
                 w.run(box, Command(self.key(), rng.choice((1, 5, 50, 400)), code=rng.randrange(4)))
