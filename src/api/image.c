@@ -259,22 +259,9 @@ void image_import_run(struct request *r)
 
 /* --- remove --- */
 
-static void removed(void *arg, const struct err *e)
-{
-    struct image_wait *j = arg;
-    struct request *r = waiter_end(&j->waiter);
-
-    mem_free(j);
-    if (r && e->code == ERR_NONE)
-        request_send_empty(r);
-    else if (r)
-        request_fail(r, e);
-}
-
 void image_remove_run(struct request *r)
 {
     const struct image_id_in *in = r->in;
-    struct image_wait *j;
     struct str id;
     struct err e = {0};
 
@@ -282,7 +269,5 @@ void image_remove_run(struct request *r)
         request_fail(r, &e);
         return;
     }
-    j = xzalloc(sizeof *j);
-    request_wait(r, &j->waiter);
-    image_remove(r->api->c.images, id, &r->who, removed, j);
+    image_remove(r->api->c.images, id, &r->who, request_ended, request_wait_end(r));
 }

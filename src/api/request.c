@@ -4,6 +4,7 @@
 #include "api/rpc.h"
 #include "base/clock.h"
 #include "base/enc.h"
+#include "base/mem.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -123,6 +124,25 @@ struct request *waiter_end(struct waiter *w)
     if (r)
         r->waiter = NULL;
     return r;
+}
+
+struct waiter *request_wait_end(struct request *r)
+{
+    struct waiter *w = xzalloc(sizeof *w);
+
+    request_wait(r, w);
+    return w;
+}
+
+void request_ended(void *arg, const struct err *e)
+{
+    struct request *r = waiter_end(arg);
+
+    mem_free(arg);
+    if (r && e->code == ERR_NONE)
+        request_send_empty(r);
+    else if (r)
+        request_fail(r, e);
 }
 
 int request_decode(const struct request *r, struct str raw, struct str *ret, struct err *e)

@@ -109,6 +109,9 @@ void request_end(struct request *r, bool done);
 
 void request_wait(struct request *r, struct waiter *w);
 struct request *waiter_end(struct waiter *w); /* NULL: nobody waits any more */
+/* For what tells its end and nothing else: request_ended is the callback, with this as its arg. */
+struct waiter *request_wait_end(struct request *r);
+void request_ended(void *arg, const struct err *e); /* an empty reply, or the error */
 
 /* The router leaves "{name...}" as it was sent, for it may hold slashes: here is the text. */
 CHECKED int request_decode(const struct request *r, struct str raw, struct str *ret, struct err *e);

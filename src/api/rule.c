@@ -1,5 +1,4 @@
 #include "api/handlers.h"
-#include "base/mem.h"
 #include "core/ask.h"
 #include "ops/egress.h"
 
@@ -47,27 +46,9 @@ void rule_list_run(struct request *r)
     request_send_json(r, 0);
 }
 
-struct remove_job {
-    struct waiter waiter;
-};
-
-static void removed(void *arg, const struct err *e)
-{
-    struct remove_job *j = arg;
-    struct request *r = waiter_end(&j->waiter);
-
-    mem_free(j);
-    if (r && e->code == ERR_NONE)
-        request_send_empty(r);
-    else if (r)
-        request_fail(r, e);
-}
-
 void rule_remove_run(struct request *r)
 {
     const struct rule_id_in *in = r->in;
-    struct remove_job *j = xzalloc(sizeof *j);
 
-    request_wait(r, &j->waiter);
-    asks_rule_remove(r->api->c.asks, in->id, &r->who, removed, j);
+    asks_rule_remove(r->api->c.asks, in->id, &r->who, request_ended, request_wait_end(r));
 }

@@ -144,30 +144,12 @@ void token_self_run(struct request *r)
 
 /* --- revoke --- */
 
-struct revoke_job {
-    struct waiter waiter;
-};
-
-static void revoked(void *arg, const struct err *e)
-{
-    struct revoke_job *j = arg;
-    struct request *r = waiter_end(&j->waiter);
-
-    mem_free(j);
-    if (r && e->code == ERR_NONE)
-        request_send_empty(r);
-    else if (r)
-        request_fail(r, e);
-}
-
 void token_revoke_run(struct request *r)
 {
     const struct token_id_in *in = r->in;
-    struct revoke_job *j = xzalloc(sizeof *j);
     struct api *a = r->api;
 
-    request_wait(r, &j->waiter);
-    identity_revoke(a->c.identity, in->id, &r->who, revoked, j);
+    identity_revoke(a->c.identity, in->id, &r->who, request_ended, request_wait_end(r));
     event_streams_check(a); /* it acts at once: on streams too */
     lives_check(a);
 }
