@@ -174,6 +174,33 @@ static int find_same(struct team *t, struct approval *a, struct err *e)
     return 0;
 }
 
+/* a's kind and what belongs to it are set. */
+static int write_new(struct team *t, struct approval *a, struct err *e)
+{
+    a->id = team_id(t, "ap");
+    a->decided_by = a->reason = STR("");
+    a->created_ms = t->now_ms;
+    if (tx_run(t->tx,
+               "INSERT INTO approvals (id, kind, agent, action, project, card, status_to, note, "
+               "blocked_reason, blocked_by, state, decided_by, reason, created_ms, decided_ms, "
+               "sandbox, tenant, host, port, scope, expires_ms) "
+               "VALUES (:id, :kind, :agent, :action, :project, :card, :to, :note, :blocked_reason, "
+               ":blocked_by, 0, '', '', :now, 0, :sandbox, :tenant, :host, :port, 0, :expires)",
+               PARAMS(P_TEXT("id", a->id), P_TEXT("kind", a->kind),
+                      P_TEXT("agent", or_empty(a->agent)), P_TEXT("action", a->action),
+                      P_TEXT("project", or_empty(a->project)), P_TEXT("card", or_empty(a->card)),
+                      P_INT("to", a->move.to), P_TEXT("note", or_empty(a->move.note)),
+                      P_TEXT("blocked_reason", or_empty(a->move.blocked_reason)),
+                      P_TEXT("blocked_by", or_empty(a->move.blocked_by)), P_INT("now", t->now_ms),
+                      P_TEXT("sandbox", or_empty(a->sandbox)),
+                      P_TEXT("tenant", or_empty(a->tenant)), P_TEXT("host", or_empty(a->host)),
+                      P_INT("port", a->port), P_INT("expires", a->expires_ms)),
+               e) < 0)
+        return -1;
+    approval_event(t, "approval.created", a);
+    return 0;
+}
+
 int approval_propose(struct team *t, struct approval *a, struct err *e)
 {
     int64_t pending;
@@ -187,24 +214,9 @@ int approval_propose(struct team *t, struct approval *a, struct err *e)
     if (pending >= PENDING_MAX)
         return err_set(e, ERR_LIMIT, 0, "agent '" STR_FMT "' has %d undecided proposals",
                        STR_ARG(a->agent), PENDING_MAX);
-    a->id = team_id(t, "ap");
     a->kind = STR(APPROVAL_PROPOSAL);
-    a->decided_by = a->reason = STR("");
-    a->created_ms = t->now_ms;
-    if (tx_run(t->tx,
-               "INSERT INTO approvals (id, kind, agent, action, project, card, status_to, note, "
-               "blocked_reason, blocked_by, state, decided_by, reason, created_ms, decided_ms) "
-               "VALUES (:id, :kind, :agent, :action, :project, :card, :to, :note, :blocked_reason, "
-               ":blocked_by, 0, '', '', :now, 0)",
-               PARAMS(P_TEXT("id", a->id), P_TEXT("kind", a->kind), P_TEXT("agent", a->agent),
-                      P_TEXT("action", a->action), P_TEXT("project", a->project),
-                      P_TEXT("card", a->card), P_INT("to", a->move.to),
-                      P_TEXT("note", or_empty(a->move.note)),
-                      P_TEXT("blocked_reason", or_empty(a->move.blocked_reason)),
-                      P_TEXT("blocked_by", or_empty(a->move.blocked_by)), P_INT("now", t->now_ms)),
-               e) < 0)
+    if (write_new(t, a, e) < 0)
         return -1;
-    approval_event(t, "approval.created", a);
     return 1;
 }
 
@@ -244,24 +256,9 @@ int approval_ask(struct team *t, struct approval *a, struct err *e)
     }
     if (make_room(t, a, e) < 0)
         return -1;
-    a->id = team_id(t, "ap");
     a->kind = STR(APPROVAL_EGRESS);
-    a->decided_by = a->reason = STR("");
-    a->created_ms = t->now_ms;
-    if (tx_run(t->tx,
-               "INSERT INTO approvals (id, kind, agent, action, project, card, status_to, note, "
-               "blocked_reason, blocked_by, state, decided_by, reason, created_ms, decided_ms, "
-               "sandbox, tenant, host, port, scope, expires_ms) "
-               "VALUES (:id, :kind, '', 'connect', '', '', 0, '', '', '', 0, '', '', :now, 0, "
-               ":sandbox, :tenant, :host, :port, 0, :expires)",
-               PARAMS(P_TEXT("id", a->id), P_TEXT("kind", a->kind), P_INT("now", t->now_ms),
-                      P_TEXT("sandbox", a->sandbox), P_TEXT("tenant", a->tenant),
-                      P_TEXT("host", a->host), P_INT("port", a->port),
-                      P_INT("expires", a->expires_ms)),
-               e) < 0)
-        return -1;
-    approval_event(t, "approval.created", a);
-    return 0;
+    a->action = STR("connect");
+    return write_new(t, a, e);
 }
 
 /* --- deciding --- */
