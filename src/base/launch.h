@@ -1,5 +1,5 @@
-/* launch: finds a program, and starts one that outlives us: its own session, standard error in a
- * log file.  Errors: -errno. */
+/* launch: finds a program, starts one that outlives us (its own session, standard error in a log
+ * file), and ties a child to us.  Errors: -errno. */
 #pragma once
 
 #include "base/macro.h"
@@ -10,5 +10,8 @@
 
 /* Whoever lives when it ends reaps it: waitpid(*ret, …). */
 CHECKED int launch_detached(const char *program, char *const *argv, const char *log, pid_t *ret);
+/* In a new child of `parent`, by its pid: it ends when that ends, and at once if it has ended
+ * already, which a death signal that is asked for afterwards does not tell. */
+void launch_tie(pid_t parent);
 /* In PATH and the sbin folders. */
 bool find_program(const char *name, char *ret_path, size_t size);

@@ -1,5 +1,6 @@
 #include "init/group.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "init/kin.h"
 
@@ -12,6 +13,9 @@
 
 #define PROCS_MAX (64 * 1024)
 #define IDLE_MS 2
+#define DYING_MAX 64
+#define AGAIN_MIN_MS 2
+#define AGAIN_MAX_MS 1000
 
 static int work_fd = -1;
 static int events_fd = -1; /* memory.events of the sandbox's own group, which is above work */
@@ -22,6 +26,16 @@ static int spare_fd = -1;
 static bool refused;       /* making one ahead failed: the next command tries again */
 static uint32_t ended[32]; /* to be removed */
 static size_t ended_n;
+
+/* Killed, and looked at again until nobody is left: a process that is being born may be missed, by
+ * cgroup.kill too before Linux 6.14. */
+struct dying {
+    uint32_t number;
+    int wait_ms;
+    int64_t at_ms;
+};
+static struct dying dying[DYING_MAX];
+static size_t dying_n;
 
 static void name_of(uint32_t number, const char *file, char *to, size_t size)
 {
@@ -104,13 +118,64 @@ static void signal_listed(uint32_t number, int signal)
     }
 }
 
+static bool is_empty(uint32_t number)
+{
+    AUTO(fd_close) int fd = -1;
+    char name[48], byte;
+
+    name_of(number, "/cgroup.procs", name, sizeof name);
+    fd = openat(work_fd, name, O_RDONLY | O_CLOEXEC);
+    return fd < 0 || read(fd, &byte, 1) <= 0;
+}
+
+static void kill_now(struct dying *d)
+{
+    if (!kill_all(d->number)) /* no cgroup.kill before Linux 5.14 */
+        signal_listed(d->number, SIGKILL);
+    d->at_ms = clock_mono_ms() + d->wait_ms;
+    d->wait_ms = d->wait_ms < AGAIN_MAX_MS / 2 ? 2 * d->wait_ms : AGAIN_MAX_MS;
+}
+
+static void kill_group(uint32_t number)
+{
+    struct dying *d = dying;
+
+    while (d < dying + dying_n && d->number != number)
+        d++;
+    if (d == dying + DYING_MAX) /* the first has been tried for the longest */
+        memmove(dying, dying + 1, (size_t)(--d - dying) * sizeof *d);
+    else if (d == dying + dying_n)
+        dying_n++;
+    *d = (struct dying){.number = number, .wait_ms = AGAIN_MIN_MS};
+    kill_now(d);
+}
+
+void group_tick(void)
+{
+    int64_t now = dying_n > 0 ? clock_mono_ms() : 0;
+    size_t n = 0;
+
+    for (size_t i = 0; i < dying_n; i++) {
+        bool due = dying[i].at_ms <= now;
+
+        if (due && is_empty(dying[i].number))
+            continue;
+        if (due)
+            kill_now(&dying[i]);
+        dying[n++] = dying[i];
+    }
+    dying_n = n;
+}
+
 void group_signal(uint32_t number, pid_t leader, int signal)
 {
     if (number == 0)
         return;
     if (work_fd < 0)
         kin_signal(number, leader, signal);
-    else if (signal != SIGKILL || !kill_all(number)) /* no cgroup.kill before Linux 5.14 */
+    else if (signal == SIGKILL)
+        kill_group(number);
+    else
         signal_listed(number, signal);
 }
 
@@ -161,7 +226,16 @@ void group_remove(uint32_t number)
 
 int group_timeout_ms(void)
 {
-    return work_fd >= 0 && ((spare == 0 && !refused) || ended_n > 0) ? IDLE_MS : -1;
+    int64_t left = -1;
+
+    if (work_fd >= 0 && ((spare == 0 && !refused) || ended_n > 0))
+        return IDLE_MS; /* no longer than any wait of the dying */
+    for (size_t i = 0; i < dying_n; i++) {
+        int64_t due = i64_max(dying[i].at_ms - clock_mono_ms(), 0);
+
+        left = left < 0 ? due : i64_min(left, due);
+    }
+    return (int)left;
 }
 
 void group_idle(void)

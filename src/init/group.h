@@ -20,5 +20,6 @@ uint64_t group_ooms(void);
 void group_remove(uint32_t number); /* soon, if it is empty; else with a later one */
 /* Making and removing take 0.3 ms: that is done ahead and after, while init has nothing else to do.
  */
-int group_timeout_ms(void); /* until group_idle; -1: there is nothing to do */
+int group_timeout_ms(void); /* until group_idle or group_tick; -1: there is nothing to do */
+void group_tick(void);      /* kills again what was killed and lives */
 void group_idle(void);

@@ -1,5 +1,6 @@
 #include "init/kin.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -15,7 +16,8 @@
 
 #define PROCS_MAX (256 * 1024)
 #define KILL_ROUNDS 16 /* then everything is stopped first */
-#define STOP_ROUNDS 50
+#define STOP_MS 1000
+#define STOP_TRIES 4
 #define STOP_WAIT_NS 1000000
 #define STAT_SIZE 1024
 #define LIMITS_SIZE 4096
@@ -30,6 +32,8 @@ struct proc {
 struct procs { /* by pid */
     struct proc *p;
     size_t n, size;
+    bool gaps; /* one ended while we looked, or pids began anew: there may be a child that we missed
+                */
 };
 static inline void procs_done_p(struct procs *l)
 {
@@ -115,19 +119,37 @@ static struct proc *find(const struct procs *l, pid_t pid)
     return l->n == 0 ? NULL : bsearch(&key, l->p, l->n, sizeof *l->p, by_pid);
 }
 
+/* The pid that was last given away, in our namespace: the fifth field of loadavg (proc(5)). */
+static int last_pid(void)
+{
+    AUTO(fd_close) int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+    char text[128];
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    int pid;
+
+    text[n < 0 ? 0 : n] = '\0';
+    return sscanf(text, "%*s %*s %*s %*s %d", &pid) == 1 ? pid : INT32_MAX;
+}
+
+/* The kernel lists them by pid, so who is born meanwhile is seen, unless pids begin anew. */
 static void procs_read(struct procs *l)
 {
+    int last = last_pid();
     DIR *dir = opendir("/proc");
     struct dirent *d;
 
     l->n = 0;
+    l->gaps = false;
     while (dir && l->n < PROCS_MAX && (d = readdir(dir))) {
         struct proc p;
         uint64_t pid;
 
-        if (str_parse_u64(str_of(d->d_name), &pid) < 0 || pid > INT32_MAX ||
-            !read_proc((pid_t)pid, &p))
+        if (str_parse_u64(str_of(d->d_name), &pid) < 0 || pid > INT32_MAX)
             continue;
+        if (!read_proc((pid_t)pid, &p)) {
+            l->gaps = true;
+            continue;
+        }
         if (l->n == l->size) {
             l->size = l->size ? 2 * l->size : 64;
             l->p = xrealloc(l->p, l->size * sizeof *l->p);
@@ -136,6 +158,7 @@ static void procs_read(struct procs *l)
     }
     if (dir)
         (void)closedir(dir);
+    l->gaps = l->gaps || last_pid() < last;
     if (l->n > 0)
         qsort(l->p, l->n, sizeof *l->p, by_pid);
 }
@@ -154,7 +177,8 @@ static enum verdict judge_child(const struct proc *p, uint32_t number, pid_t lea
     return mark == 0 || mark == (int64_t)number ? OURS : OTHER;
 }
 
-/* number 0: nobody is OURS, and who descends from init is told apart from the rest. */
+/* number 0: nobody is OURS, and who descends from init is told apart from the rest.  Whose parent
+ * ended while we looked is nobody's yet: a gap.  (Parent 0: it came from outside.) */
 static void procs_judge(struct procs *l, uint32_t number, pid_t leader)
 {
     bool more = true;
@@ -174,6 +198,9 @@ static void procs_judge(struct procs *l, uint32_t number, pid_t leader)
             more = true;
         }
     }
+    for (size_t i = 0; i < l->n; i++)
+        l->gaps = l->gaps ||
+                  (l->p[i].verdict == UNKNOWN && l->p[i].parent != 0 && !find(l, l->p[i].parent));
 }
 
 static bool is_ended(const struct proc *p)
@@ -203,14 +230,15 @@ void kin_kill_all(void)
     (void)signal_all(SIGKILL);
 }
 
-/* Until all have stopped: one that runs may wake another in between.  False: some run on. */
-static bool stop_all(struct procs *ret_before)
+/* Until all have stopped: one that runs may wake another in between, and on a busy machine it takes
+ * a while until each had its turn to stop.  Some may run on: who waits for a disk, say. */
+static void stop_all(void)
 {
     const struct timespec wait = {.tv_nsec = STOP_WAIT_NS};
+    int64_t until = clock_mono_ms() + STOP_MS;
     PROCS now = {0};
 
-    procs_read(ret_before);
-    for (int round = 0; round < STOP_ROUNDS && signal_all(SIGSTOP); round++) {
+    while (clock_mono_ms() < until && signal_all(SIGSTOP)) {
         size_t running = 0;
 
         job_wake_all();
@@ -218,11 +246,10 @@ static bool stop_all(struct procs *ret_before)
         procs_judge(&now, 0, 0);
         for (size_t i = 0; i < now.n; i++)
             running += now.p[i].verdict == OTHER && !is_ended(&now.p[i]) && !is_stopped(&now.p[i]);
-        if (running == 0)
-            return true;
+        if (running == 0 && !now.gaps)
+            return;
         (void)nanosleep(&wait, NULL);
     }
-    return false;
 }
 
 static void continue_all(const struct procs *before)
@@ -245,10 +272,12 @@ void kin_pause(bool on)
     if (on == paused || getpid() != 1)
         return;
     paused = on;
-    if (on)
-        (void)stop_all(&stopped_before);
-    else
+    if (on) {
+        procs_read(&stopped_before);
+        stop_all();
+    } else {
         continue_all(&stopped_before);
+    }
 }
 
 bool kin_is_paused(void)
@@ -277,7 +306,8 @@ static size_t signal_round(struct procs *now, const struct procs *known, uint32_
     return fresh;
 }
 
-/* Who was killed in the last round forks no more, so a round without anybody new is the end. */
+/* Who was killed in the last round forks no more, so a round without anybody new, which saw all, is
+ * the end. */
 static bool kill_rounds(uint32_t number, pid_t leader)
 {
     PROCS now = {0};
@@ -286,7 +316,7 @@ static bool kill_rounds(uint32_t number, pid_t leader)
     for (int round = 0; round < KILL_ROUNDS; round++) {
         struct procs last = known;
 
-        if (signal_round(&now, &known, number, leader, SIGKILL) == 0)
+        if (signal_round(&now, &known, number, leader, SIGKILL) == 0 && !now.gaps)
             return true;
         known = now;
         now = last;
@@ -306,9 +336,12 @@ void kin_signal(uint32_t number, pid_t leader, int signal)
     }
     if (kill_rounds(number, leader))
         return;
-    /* It forks faster than we look. */
-    (void)stop_all(&before);
-    (void)kill_rounds(number, leader);
+    procs_read(&before); /* it forks faster than we look */
+    for (int tries = 0; tries < STOP_TRIES; tries++) {
+        stop_all();
+        if (kill_rounds(number, leader))
+            break;
+    }
     if (!paused)
         continue_all(&before);
 }

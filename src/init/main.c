@@ -27,9 +27,11 @@
 #include <unistd.h>
 
 #define SIGNALS_AT_ONCE 4
+#define REAPED_AT_ONCE 256
 #define MORE_MAX 8 /* arguments from the pipe */
 
 static struct watch signals = {.fd = -1};
+static bool more_ended;
 
 /* The signal may be anybody's: only what holt-spawn has set is obeyed. */
 static void look_at_order(void)
@@ -47,22 +49,31 @@ static void look_at_order(void)
     done = order;
 }
 
+/* Commands may end without end, too.  Whether some were left is known when none came: a signal is
+ * told once for all that ended before it is read. */
+static void reap(void)
+{
+    struct rusage ru;
+    int status, i = 0;
+    pid_t pid = 0;
+
+    while (i++ < REAPED_AT_ONCE && (pid = wait4(-1, &status, WNOHANG, &ru)) > 0) {
+        exec_reaped(pid, status, &ru);
+        job_reaped(pid, status);
+    }
+    more_ended = pid > 0;
+}
+
 static void on_signal(struct watch *w, uint32_t events)
 {
     struct signalfd_siginfo si;
-    struct rusage ru;
-    int status;
-    pid_t pid;
 
     (void)events;
     /* Commands may send without end; the rest comes with the next turn. */
     for (int i = 0; i < SIGNALS_AT_ONCE && read(w->fd, &si, sizeof si) == (ssize_t)sizeof si; i++)
         if (si.ssi_signo == INIT_LOOK)
             look_at_order();
-    while ((pid = wait4(-1, &status, WNOHANG, &ru)) > 0) {
-        exec_reaped(pid, status, &ru);
-        job_reaped(pid, status);
-    }
+    reap();
 }
 
 static void watch_signals(void)
@@ -208,9 +219,14 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "holt-init: listen at '%s': %s\n", o.hub, strerror(-r));
     for (;;) {
         conn_flush();
-        loop_turn(sooner(group_timeout_ms(), sooner(conn_timeout_ms(), exec_timeout_ms())));
+        loop_turn(more_ended
+                      ? 0
+                      : sooner(group_timeout_ms(), sooner(conn_timeout_ms(), exec_timeout_ms())));
+        if (more_ended)
+            reap();
         if (loop_was_idle())
             group_idle();
+        group_tick();
         conn_tick();
         exec_tick();
     }

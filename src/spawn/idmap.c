@@ -1,6 +1,7 @@
 #include "spawn/idmap.h"
 
 #include "base/fd.h"
+#include "base/launch.h"
 #include "spawn/guards.h"
 #include "spawn/host.h"
 #include "spawn/mnt.h"
@@ -11,7 +12,6 @@
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -86,10 +86,9 @@ static int write_map(pid_t pid, const char *which, uint32_t inside, uint32_t bas
 /* It has our lock and our listening socket: should we die, it must not stay in our stead. */
 static _Noreturn void wait_for_kill(pid_t parent)
 {
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    while (getppid() == parent)
+    launch_tie(parent);
+    while (true)
         (void)pause();
-    _exit(1);
 }
 
 /* A user namespace only exists with a process in it or a descriptor on it: one is born, mapped,

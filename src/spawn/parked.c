@@ -1,7 +1,9 @@
 #include "spawn/parked.h"
 
 #include "base/fd.h"
+#include "base/launch.h"
 #include "base/loop.h"
+#include "base/point.h"
 #include "spawn/host.h"
 
 #include <dirent.h>
@@ -13,7 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -26,6 +27,7 @@ enum { WAITS, WORKS, DID };
 
 struct parked {
     pid_t pid;    /* 0: none */
+    pid_t parent; /* we */
     bool ready;   /* in all groups */
     int failures; /* in a row: then it is given up, and creates attach by themselves */
     bool taken;   /* a sandbox has it, and its groups */
@@ -52,7 +54,8 @@ static int wait_for_work(void *arg)
 {
     struct parked *p = arg;
 
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    point_reached("parked");
+    launch_tie(p->parent); /* it has our listening socket, and would stay in our stead */
     while (__atomic_load_n(&p->word, __ATOMIC_ACQUIRE) == WAITS)
         futex(&p->word, FUTEX_WAIT, WAITS);
     p->args.flags |= CLONE_PARENT;
@@ -143,7 +146,7 @@ static int start_porter(struct parked *p)
         return -errno;
     p->porter = fork();
     if (p->porter == 0) {
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+        launch_tie(p->parent);
         _exit(attach(p)); /* its end closes the pipe */
     }
     fd_close(end[1]);
@@ -169,6 +172,7 @@ static void fill(struct parked *p)
             return;
         }
     }
+    p->parent = getpid();
     p->word = WAITS;
     p->ready = p->taken = false;
     p->attached.fd = -1;

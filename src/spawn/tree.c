@@ -1,12 +1,12 @@
 #include "spawn/tree.h"
 
 #include "base/fd.h"
+#include "base/launch.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -125,16 +125,18 @@ static void on_told(struct watch *w, uint32_t events)
 
 static int begin(struct tree_job *j, int dir, const char *name, bool removes)
 {
+    pid_t parent;
     int p[2];
 
     if (pipe2(p, O_CLOEXEC) < 0)
         return -errno;
     j->ended = false;
+    parent = getpid();
     j->pid = fork();
     if (j->pid == 0) {
         struct answer a = {0, 0};
 
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+        launch_tie(parent);
         if (removes)
             a.result = tree_remove(dir, name, NULL);
         else

@@ -187,7 +187,7 @@ def test_a_refusal_is_an_audit_row(new_holtd):
     assert rows[0]["object"] == "operation/token.create" and rows[0]["actor"] == f"token/{observer['id']}"
     assert rows[0]["data"] == {"method": "POST", "path": "/holt/v1/tokens", "peer": "127.0.0.1", "code": 403}
     assert rows[1]["actor"] == "anonymous" and rows[1]["data"]["code"] == 401
-    assert d.ok("GET", "/holt/v1/audit?type=request.read")["events"], "reading the audit is a row too"
+    wait_for(lambda: d.ok("GET", "/holt/v1/audit?type=request.read")["events"])  # reading the audit is a row too
     assert d.ok("GET", "/holt/v1/audit/verify")["ok"]
 
 

@@ -279,3 +279,28 @@ def test_kills_under_load(tmp_path):
     print(f"{len(rounds_wanted())} rounds in {time.monotonic() - begun:.0f} s: {totals}")
     assert totals["commands"] > 5 * len(rounds_wanted()), "hardly any load: this proves nothing"
     shutil.rmtree(tmp_path / "h/state", ignore_errors=True)
+
+
+def children_of(pid):
+    return [int(p) for p in filter(str.isdigit, os.listdir("/proc")) if stat_of(p)[1] == str(pid)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the kill needs root")
+@pytest.mark.skipif(not os.path.isdir("/sys/fs/cgroup/memory"), reason="no cgroup v1 here: nothing is parked")
+def test_a_child_that_asks_too_late_does_not_stay(tmp_path):
+    """holt-spawn dies between the birth of a helper, which has its sockets, and the helper's wish to die with it."""
+    house = House(tmp_path / "h")
+    try:
+        house.points.arm("parked", 1)
+        box = house.holtd.ok("POST", "/holt/v1/sandboxes", {"memory_bytes": 64 << 20})["id"]
+        spawn = wait_for(house.spawn)
+        late = wait_for(lambda: [p for p in children_of(spawn) if state_of(p) == "T"], 20)
+        os.kill(spawn, signal.SIGKILL)
+        wait_for(lambda: state_of(spawn) in ("Z", "gone"))
+        os.kill(late[0], signal.SIGCONT)
+        wait_for(lambda: house.spawn() not in (None, spawn), 20)
+        assert house.holtd.ok("POST", f"/holt/v1/sandboxes/{box}/execs", {"command": ["true"]})["exit_code"] == 0
+        assert state_of(late[0]) in ("Z", "gone")
+    finally:
+        house.end()
+    shutil.rmtree(tmp_path / "h/state", ignore_errors=True)

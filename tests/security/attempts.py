@@ -767,9 +767,13 @@ def grown(box, path):
 
 @attempt
 def fork_faster_than_a_kill(box, host):
-    """Each process lives only until it has a child, in a session of its own."""
-    ch = box.start(["sh", "-c", "for i in 1 2 3 4 5 6 7 8; do /tmp/probe chain /workspace/chain & done; sleep 0.1; echo up; sleep 60"])
-    box.collect(ch, limit=3)
+    """Each process lives only until it has a child, in a session of its own.  All eight chains wait for each other's birth: on a
+    busy machine the first ones' dead would fill the limit of processes."""
+    ch = box.start(["/usr/bin/python3", "-uc", (
+        "import os, time\nr, w = os.pipe()\n"
+        "for i in range(8):\n  if os.fork() == 0: os.read(r, 1); os.execv('/tmp/probe', ['probe', 'chain', '/workspace/chain'])\n"
+        "os.write(w, b'12345678'); time.sleep(0.1); print('up'); time.sleep(60)")])
+    assert box.collect(ch, limit=3).out == b"up\n"
     before = grown(box, "/workspace/chain")
     time.sleep(0.1)
     assert 0 < before < grown(box, "/workspace/chain")  # it lives
