@@ -24,8 +24,7 @@ from egress import Names, Peer, http_echo, jwt
 def holtd(tmp_path_factory):
     d = native(tmp_path_factory.mktemp("agentbox"))
     yield d
-    for box in d.ok("GET", "/holt/v1/sandboxes")["sandboxes"]:
-        d.request("DELETE", f"/holt/v1/sandboxes/{box['id']}")
+    d.clear()
     assert d.stop() == 0
 
 
