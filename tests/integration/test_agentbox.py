@@ -1,5 +1,6 @@
 """The agentbox interface on native sandboxes, by grpcio: the whole surface, and every failure text of the contract."""
 import base64
+import gzip
 import json
 import os
 import re
@@ -383,7 +384,7 @@ def test_unknown_method_and_no_token(box, holtd):
     call = box.channel.unary_unary("/sandbox.v1.SandboxService/Nothing", lambda m: m, lambda m: m)
     with pytest.raises(grpc.RpcError) as e:
         call(b"", timeout=10, metadata=box.metadata)
-    assert e.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert (e.value.code(), e.value.details()) == (grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
     for token, code in ((None, grpc.StatusCode.UNAUTHENTICATED), ("holt_wrong", grpc.StatusCode.UNAUTHENTICATED),
                         (holtd.new_token("looker", "observer")["token"], grpc.StatusCode.PERMISSION_DENIED)):
         other = Sandbox(holtd.port, token)
@@ -393,8 +394,8 @@ def test_unknown_method_and_no_token(box, holtd):
         other.close()
 
 
-def connect(holtd, method, body, kind="application/json", token=True):
-    r = urllib.request.Request(f"{holtd.url}/sandbox.v1.SandboxService/{method}", body, {"Content-Type": kind})
+def connect(holtd, method, body, kind="application/json", token=True, **more):
+    r = urllib.request.Request(f"{holtd.url}/sandbox.v1.SandboxService/{method}", body, {"Content-Type": kind, **more})
     if token:
         r.add_header("Authorization", f"Bearer {holtd.token}")
     try:
@@ -416,7 +417,38 @@ def test_connect_unary(holtd, session):
     assert connect(holtd, "Exec", b'{"nosuch": 1}', "application/json")[0] == 400
     assert connect(holtd, "Exec", b"x", "text/plain")[0] == 415
     assert connect(holtd, "ExecStream", b"{}")[0] == 501
+    packed = gzip.compress(json.dumps({"sessionId": session, "command": "echo packed"}).encode())
+    assert json.loads(connect(holtd, "Exec", packed, **{"Content-Encoding": "gzip"})[1]) == {"stdout": "packed\n"}
+    assert connect(holtd, "Exec", packed[:-9], **{"Content-Encoding": "gzip"})[0] == 400
+    assert connect(holtd, "Exec", gzip.compress(b" " * (20 << 20)), **{"Content-Encoding": "gzip"})[0] == 413
+    assert json.loads(connect(holtd, "Exec", packed, **{"Content-Encoding": "br"})[1])["code"] == "unimplemented"
     assert connect(holtd, "Exec", b"{}", token=False)[0] == 401
+
+
+def test_connect_deadline(box, holtd, session):
+    began = time.monotonic()
+    slow = json.dumps({"sessionId": session, "command": "exec sleep 73"}).encode()
+    status, body, _ = connect(holtd, "Exec", slow, **{"Connect-Timeout-Ms": "400"})
+    assert (status, json.loads(body)["code"]) == (504, "deadline_exceeded") and time.monotonic() - began < 10
+    wait_for(lambda: run(box, session, "pgrep -x sleep")[0] == 1)
+    for bad in ("x", "-1", "1" * 11, ""):
+        assert connect(holtd, "ListSessions", b"{}", **{"Connect-Timeout-Ms": bad})[0] == 400, bad
+    assert connect(holtd, "ListSessions", b"{}", **{"Connect-Timeout-Ms": "9999999999"})[0] == 200
+
+
+def test_grpc_port_is_like_the_seed_s_own(tmp_path):
+    """With --seed-ports its clients come without a token, as they do on 50051; else they need one."""
+    ports = free_ports(2)
+    for args, works in ((("--seed-ports",), True), ((), False)):
+        d = Holtd(tmp_path / str(works), *args, env={"LISTEN_ADDR": f"127.0.0.1:{ports[1]}", "GRPC_PORT": str(ports[0])}, port=None)
+        s = Sandbox(ports[0])
+        try:
+            assert not s.ListSessions().sessions and works
+        except grpc.RpcError as e:
+            assert e.code() == grpc.StatusCode.UNAUTHENTICATED and not works
+        finally:
+            s.close()
+            assert d.stop() == 0
 
 
 def test_sessions_outlive_holtd(tmp_path):
