@@ -11,6 +11,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import threading
 import time
 
 import pytest
