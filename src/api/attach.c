@@ -5,8 +5,6 @@
 #include "core/console.h"
 #include "net/ws.h"
 
-#define WS_NORMAL 1000
-#define WS_UNSUPPORTED 1003
 #define FRAME_HEAD 9 /* stream and offset before the bytes */
 
 static const char *const protocols[] = {"holt.attach.v1", NULL};

@@ -11,9 +11,6 @@
 #define KEEPALIVE_MS 15000
 #define TOLD_MAX 64          /* forms kept for other streams: more than one commit tells, mostly */
 #define TOLD_BYTES_MAX 16384 /* of one of them */
-#define WS_GOING_AWAY 1001
-#define WS_POLICY 1008
-#define WS_INTERNAL 1011
 
 struct event_stream { /* in the exchange's arena */
     struct list link;

@@ -1,9 +1,8 @@
 #include "api/live.h"
 
-#include <stdio.h>
+#include "proto/ws.h"
 
-#define WS_GOING_AWAY 1001
-#define WS_POLICY 1008
+#include <stdio.h>
 
 void live_begin(struct live *l, struct request *r,
                 void (*end)(struct live *l, int ws_code, const char *why))

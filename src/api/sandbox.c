@@ -244,7 +244,7 @@ static void write_secrets(struct jw *w, const struct sandbox *s, const struct sa
     jw_array_end(w);
 }
 
-void sandbox_write_json(struct jw *w, const struct sandbox *s)
+static void sandbox_write_json(struct jw *w, const struct sandbox *s)
 {
     struct sandbox_info i;
 

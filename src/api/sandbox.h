@@ -14,7 +14,6 @@ struct guest *request_guest(struct request *r, struct str ref);
 /* The asker, for work that outlasts the request. */
 struct principal request_who(const struct request *r);
 
-void sandbox_write_json(struct jw *w, const struct sandbox *s);
 void exec_write_json(struct jw *w, const struct exec *x);
 /* The members of an exec object, without the braces. */
 void exec_write_members(struct jw *w, const struct exec *x);

@@ -7,10 +7,6 @@
 #include "core/guest.h"
 #include "net/ws.h"
 
-#define WS_NORMAL 1000
-#define WS_UNSUPPORTED 1003
-#define WS_INTERNAL 1011
-
 static const char *const protocols[] = {"holt.tcp.v1", NULL};
 
 struct tunnel {           /* on the heap: freed when both ends are gone */

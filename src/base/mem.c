@@ -75,11 +75,6 @@ char *xasprintf(const char *fmt, ...)
     return s;
 }
 
-void *mem_try(size_t n)
-{
-    return malloc(n ? n : 1);
-}
-
 void mem_wipe(void *p, size_t n)
 {
     explicit_bzero(p, n);

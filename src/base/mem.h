@@ -1,5 +1,5 @@
 /* mem: heap memory for small, fixed sizes: these abort when there is none.
- * A size that a client controls is limited first and goes through mem_try or buf, which may fail.
+ * A size that a client controls is limited first and goes through buf, which may fail.
  */
 #pragma once
 
@@ -12,7 +12,6 @@ void *xmemdup(const void *p, size_t n) __attribute__((returns_nonnull));
 char *xstrdup(const char *s) __attribute__((malloc, returns_nonnull));
 char *xstrndup(const char *s, size_t n) __attribute__((malloc, returns_nonnull));
 char *xasprintf(const char *fmt, ...) PRINTF_LIKE(1, 2) __attribute__((returns_nonnull));
-void *mem_try(size_t n) CHECKED;  /* NULL when there is none */
 void mem_wipe(void *p, size_t n); /* not optimised away */
 
 /* AUTO(mem_free) works on any pointer type. */

@@ -23,6 +23,16 @@ static char *hyphens(const char *name, char *to)
     return to;
 }
 
+/* "ttl-ms" -> "ttl_ms"; empty if that is too long. */
+static struct str underscores(struct str flag, char *to)
+{
+    if (flag.n >= ARGS_NAME)
+        return str_make(to, 0);
+    for (size_t i = 0; i < flag.n; i++)
+        to[i] = flag.p[i] == '-' ? '_' : flag.p[i];
+    return str_make(to, flag.n);
+}
+
 /* The unit at a name's end that a person leaves out: "-ms", or NULL. */
 static const char *unit_of(const struct op_field *f)
 {
@@ -54,6 +64,11 @@ char *args_flag_name(const struct op_field *f, bool friendly, char *to)
         to[has ? without.n : 0] = '\0';
     }
     return to;
+}
+
+char *args_flag_shown(const struct op_field *f, char *to)
+{
+    return *args_flag_name(f, true, to) ? to : args_flag_name(f, false, to);
 }
 
 bool args_takes_value(const struct op_field *f)
@@ -253,7 +268,8 @@ struct parse {
 static int unknown_flag(const struct parse *p, struct str word, struct err *e)
 {
     struct str value, said = str_cut(word, '=', &value);
-    struct near near = {.word = str_skip(said, 2)};
+    char name[ARGS_NAME] = "", flag[ARGS_NAME] = "";
+    struct near near = {.word = underscores(str_skip(said, 2), name)};
     size_t n = p->cmd ? p->cmd->arg_count : 0;
 
     (void)err_set(e, ERR_INVALID, 0, "unknown flag '" STR_FMT "'%s%s",
@@ -262,11 +278,14 @@ static int unknown_flag(const struct parse *p, struct str word, struct err *e)
     for (size_t i = 0; i < n + global_arg_count; i++) {
         const struct cmd_arg *a = i < n ? &p->cmd->args[i] : &global_args[i - n];
 
-        if (!a->positional)
-            near_try(&near, a->f->name);
+        if (a->positional)
+            continue;
+        near_try(&near, a->f->name);
+        if (near.best == a->f->name)
+            (void)args_flag_shown(a->f, flag);
     }
     if (near.best)
-        return err_hint(e, "did you mean --%s?", hyphens(near.best, (char[ARGS_NAME]){0}));
+        return err_hint(e, "did you mean --%s?", flag);
     return err_hint(e, "`holt %s%s--help` lists the flags", p->cmd ? p->cmd->verb : "",
                     p->cmd ? " " : "");
 }

@@ -18,6 +18,8 @@ CHECKED int args_parse_globals(char *const *words, size_t n, json_t *globals, si
 /* "ttl-ms"; "ttl" with friendly, where the field has such a name (else ""). */
 #define ARGS_NAME 64
 char *args_flag_name(const struct op_field *f, bool friendly, char *to); /* ARGS_NAME bytes */
+/* The one to show: without the unit, where that may be left out. */
+char *args_flag_shown(const struct op_field *f, char *to);
 /* Does the flag want a value behind it? */
 bool args_takes_value(const struct op_field *f);
 /* The argument that a word "--x", "--x=v", "--no-x" or "-x" names; NULL: none. */

@@ -52,8 +52,7 @@ static void offer_flags(const struct cmd_arg *args, size_t n, struct str typed, 
 
         if (args[i].positional)
             continue;
-        if (args_flag_name(args[i].f, true, flag + 2)[0] == '\0')
-            (void)args_flag_name(args[i].f, false, flag + 2);
+        (void)args_flag_shown(args[i].f, flag + 2);
         offer(to, flag, typed);
     }
 }

@@ -250,8 +250,7 @@ static void examples(const struct cmd *cmd, struct buf *to)
 
         if (a->f->required || a->positional || !a->f->example || strcmp(a->f->name, "cursor") == 0)
             continue;
-        if (args_flag_name(a->f, true, name)[0] == '\0')
-            (void)args_flag_name(a->f, false, name);
+        (void)args_flag_shown(a->f, name);
         buf_printf(to, "%s --%s%s%s\n", buf_cstr(&base), name, args_takes_value(a->f) ? " " : "",
                    args_takes_value(a->f) ? a->f->example : "");
         shown++;

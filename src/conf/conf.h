@@ -35,7 +35,6 @@ struct config { /* each member is one row in settings.c; texts are owned */
     int64_t shutdown_ms;
     /* store and events */
     int64_t events_keep_ms, events_keep_count; /* 0: for ever */
-    int64_t event_stream_buffer; /* events one slow subscriber may fall behind in memory */
     int64_t audit_fold_ms;
     int64_t login_failures, login_window_ms;
     /* sandboxes */

@@ -12,13 +12,13 @@ const char holt_version[] = HOLT_VERSION;
 
 /* --- lists --- */
 
-void conf_list_add(struct conf_list *l, const char *text)
+static void conf_list_add(struct conf_list *l, const char *text)
 {
     l->v = xrealloc(l->v, (l->n + 1) * sizeof *l->v);
     l->v[l->n++] = xstrdup(text);
 }
 
-void conf_list_done(struct conf_list *l)
+static void conf_list_done(struct conf_list *l)
 {
     for (size_t i = 0; i < l->n; i++)
         mem_free(l->v[i]);

@@ -118,6 +118,3 @@ void setting_preset(const struct setting *s, struct buf *to);
 
 /* address.c */
 int address_check(const char *address, struct err *e);
-
-void conf_list_add(struct conf_list *l, const char *text);
-void conf_list_done(struct conf_list *l);

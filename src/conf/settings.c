@@ -249,10 +249,6 @@ const struct setting setting_table[] = {
     {ROW(events_keep_count, OP_INT, .preset = "0", .max = 1LL << 53,
          .text = "Of more events than this the oldest are removed; 0: never."),
      .reload = true},
-    {ROW(event_stream_buffer, OP_INT, .preset = "1024", .min = 1, .max = 1000000,
-         .text = "Events that wait in memory for one slow subscriber; behind that it reads on "
-                 "from the database."),
-     .reload = true},
     {ROW(audit_fold_ms, OP_DURATION, .preset = "10s", .max = 24LL * HOUR,
          .text = "Equal audit rows within this become one with a count, so that a flood of "
                  "refusals does not fill the disk."),

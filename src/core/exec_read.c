@@ -211,7 +211,7 @@ static void set_floor(struct exec *x)
     x->log.floor = floor;
 }
 
-void readers_tell(struct exec *x)
+static void readers_tell(struct exec *x)
 {
     struct list round;
     bool more = false;

@@ -79,7 +79,6 @@ struct image_job {
 
 /* image.c */
 struct image *image_new(const char *id);
-struct image *image_free(struct image *i);
 void images_add(struct images *l, struct image *i);
 void images_drop(struct images *l, struct image *i); /* and frees it */
 void image_set_layers(struct image *i, struct layer **layers, size_t n);

@@ -283,11 +283,6 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
     };
 }
 
-const char *sandbox_state_name(enum sandbox_state s)
-{
-    return sandbox_states[s].name;
-}
-
 struct sandboxes *sandbox_registry(const struct sandbox *s)
 {
     return s->all;

@@ -175,15 +175,12 @@ struct sandbox *sandbox_find_as(struct sandboxes *l, struct str dialect, struct 
 /* One more name for it, kept until it is destroyed. */
 void sandbox_alias(struct sandbox *s, struct alias_name n, const struct principal *by,
                    sandbox_cb done, void *arg);
-/* The one table: other kinds of objects have their aliases there too. */
-struct aliases *sandboxes_aliases(struct sandboxes *l);
 /* Hosts of the secret at this place that its policy does not let it reach: a JSON list. */
 struct jw;
 void sandbox_secret_unreached(const struct sandbox *s, size_t at, struct jw *w);
 /* May this asker touch it?  An agent: only what it made; a sandbox: only itself. */
 CHECKED int sandbox_check(const struct sandbox *s, const struct principal *by, struct err *e);
 void sandbox_info(const struct sandbox *s, struct sandbox_info *ret);
-const char *sandbox_state_name(enum sandbox_state s);
 /* In order of id, after this id (empty: from the start); NULL at the end. */
 struct sandbox *sandbox_next(struct sandboxes *l, struct str after);
 struct sandbox *sandbox_ref(struct sandbox *s);

@@ -334,7 +334,6 @@ CHECKED int exec_spill(struct exec *x); /* what init alone keeps, into the file;
 /* Its log can be read now; else it is being fetched, and its readers and journals are woken. */
 bool exec_is_there(struct exec *x);
 void exec_wake(struct exec *x); /* its readers and waits, in the next turn */
-void readers_tell(struct exec *x);
 void readers_end(struct exec *x, const struct err *e);
 CHECKED int exec_load_rows(struct store_tx *tx, struct sandboxes *all, struct err *e);
 

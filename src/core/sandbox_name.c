@@ -148,8 +148,3 @@ struct sandbox *sandbox_find(struct sandboxes *all, struct str ref, struct err *
 {
     return sandbox_find_as(all, STR(""), ref, e);
 }
-
-struct aliases *sandboxes_aliases(struct sandboxes *all)
-{
-    return all->aliases;
-}

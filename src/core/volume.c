@@ -33,11 +33,6 @@ struct volume {
 static const char *const kind_names[VOLUME_KIND_COUNT] = {
     [VOLUME_DISK] = "disk", [VOLUME_TMPFS] = "tmpfs"};
 
-const char *volume_kind_name(enum volume_kind k)
-{
-    return kind_names[k];
-}
-
 /* --- the list: ids are made in order, rows are read in order, so that adding is at the end --- */
 
 static void add(struct volumes *l, struct volume *v)

@@ -14,7 +14,6 @@ struct volume;
 struct sandboxes;
 
 enum volume_kind { VOLUME_DISK, VOLUME_TMPFS, VOLUME_KIND_COUNT };
-const char *volume_kind_name(enum volume_kind k);
 
 struct volume_spec { /* valid during the call */
     struct str name, tenant;

@@ -20,7 +20,8 @@ static struct str client_host(struct str address)
     return str_eq_c(address, "[::]") ? STR("[::1]") : address;
 }
 
-void banner_url(const struct listener_info *l, struct buf *to)
+/* "http://127.0.0.1:8122", "unix:/run/holt.sock": the address a client uses. */
+static void banner_url(const struct listener_info *l, struct buf *to)
 {
     struct str address = str_of(l->address);
     bool tls = str_starts(address, STR("tls://"));

@@ -13,6 +13,3 @@ struct banner {
     const char *login_code;
 };
 void banner_print(const struct banner *b);
-/* "http://127.0.0.1:8122", "unix:/run/holt.sock": the address a client uses. */
-struct buf;
-void banner_url(const struct listener_info *l, struct buf *to);

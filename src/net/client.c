@@ -379,8 +379,3 @@ void *client_arg(const struct client *c)
 {
     return c->arg;
 }
-
-int client_status(const struct client *c)
-{
-    return c->state == CONNECTING || c->state == WAITING ? 0 : c->reply.status;
-}

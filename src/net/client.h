@@ -61,7 +61,6 @@ struct client_request {
 
 CHECKED int client_start(const struct client_request *r, struct client **ret, struct err *e);
 void *client_arg(const struct client *c);
-int client_status(const struct client *c);                           /* 0: no head yet */
 int client_write(struct client *c, const void *p, size_t n) CHECKED; /* 1: wait for writable */
 void client_write_end(struct client *c);
 void client_consume(struct client *c, size_t n);

@@ -252,11 +252,6 @@ int dial_write(struct dial *d, const void *p, size_t n)
     return d->was_full;
 }
 
-bool dial_write_failed(const struct dial *d)
-{
-    return d->write_failed;
-}
-
 /* --- connecting --- */
 
 static void set_connect_error(struct dial *d, int status)

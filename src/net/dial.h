@@ -43,6 +43,5 @@ struct dial *dial_start(const struct dial_config *c);
 void *dial_arg(const struct dial *d);
 void dial_read(struct dial *d, bool on); /* off: the peer is slowed down; it is on at first */
 int dial_write(struct dial *d, const void *p, size_t n) CHECKED; /* 1: wait for drained */
-bool dial_write_failed(const struct dial *d); /* the peer takes no more; what it sent still comes */
 void dial_expire(struct dial *d, int64_t ms); /* calls expired then, once; 0: never */
 void dial_close(struct dial *d);              /* drops pending output; calling twice is harmless */

@@ -280,11 +280,6 @@ const struct listener_info *server_listener(const struct server *s, size_t i)
     return &s->listeners[i]->info;
 }
 
-void *server_arg(const struct server *s)
-{
-    return s->config.arg;
-}
-
 uv_loop_t *server_loop(const struct server *s)
 {
     return s->config.loop;

@@ -63,7 +63,6 @@ CHECKED int server_adopt(struct server *s, int fd, const char *peer, const struc
                          struct err *e);
 size_t server_listener_count(const struct server *s);
 const struct listener_info *server_listener(const struct server *s, size_t i);
-void *server_arg(const struct server *s);
 uv_loop_t *server_loop(const struct server *s);
 const struct server_limits *server_limits(const struct server *s);
 int64_t server_connection_count(const struct server *s);

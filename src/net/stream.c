@@ -65,7 +65,7 @@ struct stream {
     size_t unsent_seen; /* by the last sweep: what uv_write still held */
     size_t keep_max, lingered;
     enum stream_state state;
-    bool reading, paused, eof, offer, in_data, was_high, untold;
+    bool reading, eof, offer, in_data, was_high, untold;
     struct err *failed;
     struct peer peer;
 };
@@ -150,7 +150,6 @@ static void linger(struct stream *s)
     s->progress_ms = now_ms(s);
     list_unlink(&s->link);
     list_push(&s->hub->lingering, &s->link);
-    s->paused = false;
     buf_done(&s->in);
     update_reading(s);
 }
@@ -379,7 +378,7 @@ static void on_read(uv_stream_t *h, ssize_t n, const uv_buf_t *b)
 
 static void update_reading(struct stream *s)
 {
-    bool want = s->state != STREAM_CLOSED && !s->eof && !s->paused &&
+    bool want = s->state != STREAM_CLOSED && !s->eof &&
                 (s->state == STREAM_LINGERING || buf_len(&s->in) < s->keep_max);
 
     if (want == s->reading || s->state == STREAM_CLOSED)
@@ -445,11 +444,6 @@ struct stream_hub *stream_hub_new(uv_loop_t *loop)
     uv_unref((uv_handle_t *)&h->prepare);
     uv_unref((uv_handle_t *)&h->idle);
     return h;
-}
-
-size_t stream_hub_count(const struct stream_hub *h)
-{
-    return h->count;
 }
 
 static void on_hub_closed(uv_handle_t *handle)
@@ -614,15 +608,8 @@ void stream_keep_max(struct stream *s, size_t n)
     update_reading(s);
 }
 
-void stream_read(struct stream *s, bool on)
-{
-    s->paused = !on;
-    update_reading(s);
-}
-
 void stream_read_on(struct stream *s)
 {
-    s->paused = false;
     s->offer = true;
     if (!s->in_data)
         mark(s);
@@ -663,11 +650,6 @@ size_t stream_pending(const struct stream *s)
 uint64_t stream_sent(const struct stream *s)
 {
     return s->sent;
-}
-
-int64_t stream_progress_ms(const struct stream *s)
-{
-    return s->progress_ms;
 }
 
 void stream_close(struct stream *s)

@@ -37,7 +37,6 @@ struct stream_hub *stream_hub_new(uv_loop_t *loop);
 /* To be called a few times a second: cuts streams whose peer took nothing for write_ms, and ends
  * lingering ones. */
 void stream_hub_sweep(struct stream_hub *h, int64_t write_ms);
-size_t stream_hub_count(const struct stream_hub *h);
 /* Waits for the last stream's end, then calls done when its own handles are closed. */
 void stream_hub_free(struct stream_hub *h, void (*done)(void *arg), void *arg);
 
@@ -55,15 +54,13 @@ void *stream_arg(const struct stream *s);
 const struct peer *stream_peer(const struct stream *s);
 const char *stream_alpn(const struct stream *s);  /* "h2", "http/1.1", or NULL */
 void stream_keep_max(struct stream *s, size_t n); /* most unread input kept */
-void stream_read(struct stream *s, bool on);      /* off: the peer is slowed down by the kernel */
 void stream_read_on(struct stream *s); /* offers kept input again (in this turn), goes on reading */
 /* Appends to the output; the bytes are copied.  Returns 1 when pending is past STREAM_HIGH. */
 int stream_write(struct stream *s, const void *p, size_t n) CHECKED;
 struct buf *stream_out(struct stream *s); /* to append in place; then stream_flush_soon */
 void stream_flush_soon(struct stream *s); /* at the end of this turn */
 size_t stream_pending(const struct stream *s);
-uint64_t stream_sent(const struct stream *s);       /* bytes of output that the kernel has taken */
-int64_t stream_progress_ms(const struct stream *s); /* monotonic: when the peer last took output */
+uint64_t stream_sent(const struct stream *s); /* bytes of output that the kernel has taken */
 void stream_close(
     struct stream *s); /* flushes first (bounded by write_ms), TLS close_notify, closes */
 void stream_cut(struct stream *s); /* closes now, output dropped */

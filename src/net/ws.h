@@ -5,6 +5,7 @@
 #pragma once
 
 #include "net/xchg.h"
+#include "proto/ws.h" /* close codes */
 
 struct ws;
 

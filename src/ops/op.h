@@ -107,7 +107,6 @@ struct op {
     const char *method; /* "*": any */
     const char *path;   /* "/holt/v1/tokens/{id}"; "{rest...}" at its end takes what follows */
     const char *verb;   /* of the command line: "token create"; NULL: none */
-    const char *mcp;    /* tool name; NULL: none */
     enum perm perm;
     const struct op_field *in;
     size_t in_count, in_size;

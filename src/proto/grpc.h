@@ -38,5 +38,3 @@ void grpc_timeout_write(struct buf *to, int64_t ms);
  * protocol demands: what is no escape stands for itself. */
 void grpc_text_encode(struct buf *to, struct str s);
 void grpc_text_decode(struct buf *to, struct str s);
-int grpc_status_from_http(int status);    /* of a reply without grpc-status */
-const char *grpc_status_name(int status); /* "UNAVAILABLE"; "UNKNOWN" for what is none */

@@ -7,7 +7,6 @@
 #include <openssl/x509v3.h>
 
 #define HOUR 3600
-#define DAY (24 * HOUR)
 #define SERIAL 16 /* RFC 5280 4.1.2.2: positive, at most 20 bytes */
 
 static X509 *cert_free(X509 *x)

@@ -176,15 +176,3 @@ int tree_measure(struct tree_job *j, int dir, const char *name)
 {
     return j->pid != 0 ? -EBUSY : begin(j, dir, name, false);
 }
-
-void tree_job_done(struct tree_job *j)
-{
-    int status;
-
-    if (j->pid == 0)
-        return;
-    loop_remove(&j->told);
-    (void)kill(j->pid, SIGKILL);
-    (void)waitpid(j->pid, &status, 0);
-    j->pid = 0;
-}

@@ -21,4 +21,3 @@ CHECKED int tree_remove(int dir, const char *name, int *budget);
 CHECKED int tree_remove_by_job(struct tree_job *j, int dir, const char *name);
 /* Counts the bytes that name in dir takes, in a child: j->bytes at its end. */
 CHECKED int tree_measure(struct tree_job *j, int dir, const char *name);
-void tree_job_done(struct tree_job *j); /* ends it; harmless when there is none */

@@ -92,7 +92,6 @@ struct batch *batch_new(void);
 void store_finish(struct store *s, struct batch *b); /* any thread: hands it to the loop */
 
 /* --- tx.c --- */
-void tx_end_rows(struct store_tx *tx);
 int job_run(struct store_tx *tx, struct job *j); /* sets j->err when it fails */
 
 /* --- group.c, reader.c: the threads --- */

@@ -102,7 +102,7 @@ void tx_event(struct store_tx *tx, const struct event_spec *ev, int64_t *ret_seq
     list_push(&tx->job->events, &n->link);
 }
 
-void tx_end_rows(struct store_tx *tx)
+static void tx_end_rows(struct store_tx *tx)
 {
     struct list *l;
 

@@ -28,7 +28,6 @@
 #define SPAWN_HUB_NAME "hub"
 #define SPAWN_HUB_ADDRESS "127.0.0.80"
 #define SPAWN_HUB_PORT "8080"
-#define SPAWN_NO_LIMIT 0 /* limits: 0 is none */
 
 enum spawn_side { SPAWN_HOST = 1, SPAWN_SPAWN = 2 };
 

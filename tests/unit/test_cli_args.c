@@ -126,6 +126,10 @@ static void mistakes_are_named(void **state)
     assert_int_equal(PARSE(f, "x", "--colur", "red"), -1);
     assert_non_null(strstr(f->e.msg, "unknown flag '--colur'"));
     assert_string_equal(f->e.hint, "did you mean --colour?");
+    assert_int_equal(PARSE(f, "x", "--ttl-seconds", "1"), -1);
+    assert_string_equal(f->e.hint, "did you mean --ttl?");
+    assert_int_equal(PARSE(f, "x", "--dryrun"), -1);
+    assert_string_equal(f->e.hint, "did you mean --dry-run?");
     assert_int_equal(PARSE(f, "x", "--colour", "blue"), -1);
     assert_string_equal(f->e.msg, "--colour: 'blue' is not one of: red, green");
     assert_int_equal(PARSE(f, "x", "--count"), -1);

@@ -110,16 +110,6 @@ static void messages_are_percent_coded(void **state)
     assert_string_equal(buf_cstr(&back), "%zz%4\xc3");
 }
 
-static void an_http_status_stands_for_a_code(void **state)
-{
-    (void)state;
-    assert_string_equal(grpc_status_name(grpc_status_from_http(503)), "UNAVAILABLE");
-    assert_string_equal(grpc_status_name(grpc_status_from_http(404)), "UNIMPLEMENTED");
-    assert_string_equal(grpc_status_name(grpc_status_from_http(418)), "UNKNOWN");
-    assert_string_equal(grpc_status_name(16), "UNAUTHENTICATED");
-    assert_string_equal(grpc_status_name(17), "UNKNOWN");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,7 +118,6 @@ int main(void)
         cmocka_unit_test(timeouts_have_units),
         cmocka_unit_test(timeouts_are_written_to_be_read),
         cmocka_unit_test(messages_are_percent_coded),
-        cmocka_unit_test(an_http_status_stands_for_a_code),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,8 +4,6 @@
 #include "base/mem.h"
 #include "net/ws.h"
 
-#define WS_NORMAL 1000
-#define WS_INTERNAL 1011
 #define RING_BYTES (8 << 20) /* of events that a channel keeps */
 
 struct channel {
