@@ -126,7 +126,7 @@ def reply_of(c, head_only=False):
     if head_only or status in (101, 204, 304) or status < 200:
         return status, headers, body
     if headers.get("transfer-encoding") == "chunked":
-        out = b""
+        out = bytearray()  # 30 MB by copies of copies take a minute
         while True:
             while b"\r\n" not in body:
                 body += c.recv(65536)
@@ -136,13 +136,14 @@ def reply_of(c, head_only=False):
             out += body[: int(size, 16)]
             body = body[int(size, 16) + 2 :]
             if int(size, 16) == 0:
-                return status, headers, out
+                return status, headers, bytes(out)
+    body = bytearray(body)
     while len(body) < int(headers.get("content-length", 1 << 60)):
         part = c.recv(65536)
         if not part:
             break
         body += part
-    return status, headers, body
+    return status, headers, bytes(body)
 
 
 def ask(c, server, method="GET", target="/", host="api.test", headers=(), body=b""):
