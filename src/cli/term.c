@@ -59,12 +59,13 @@ static void hide(struct termios *t)
     t->c_lflag &= ~(tcflag_t)(ECHO | ISIG);
 }
 
-int term_secret(char *to, size_t size, struct err *e)
+int term_secret(const char *prompt, char *to, size_t size, struct err *e)
 {
     ssize_t n;
 
     if (change(hide, e) < 0)
         return -1;
+    (void)fputs(prompt, stderr);
     do
         n = read(STDIN_FILENO, to, size - 1);
     while (n < 0 && errno == EINTR);

@@ -12,11 +12,10 @@
 
 static int read_terminal(const char *name, struct buf *to, struct err *e)
 {
+    AUTO(mem_free) char *prompt = xasprintf("Value of '%s' (not shown): ", name);
     char line[VALUE_MAX];
-    int r;
+    int r = term_secret(prompt, line, sizeof line, e);
 
-    (void)fprintf(stderr, "Value of '%s' (not shown): ", name);
-    r = term_secret(line, sizeof line, e);
     (void)fputc('\n', stderr);
     if (r == 0)
         buf_add_c(to, line);

@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(items):
         items[:] = [i for i in items if not i.get_closest_marker("of_sqlite")]
     for item in items:
         if not item.get_closest_marker("timeout"):
-            item.add_marker(pytest.mark.timeout((180 if ASAN else 90) * SLOW))
+            item.add_marker(pytest.mark.timeout((300 if ASAN else 180) * SLOW))
 
 
 @pytest.fixture(scope="session", autouse=True)

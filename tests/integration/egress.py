@@ -93,7 +93,7 @@ class Peer:
 
     def one(self, c):
         try:
-            c.settimeout(20)
+            c.settimeout(60)
             self.serve(self.tls.wrap_socket(c, server_side=True) if self.tls else c)
         except OSError:
             pass
@@ -152,7 +152,7 @@ class Egress:
     def connect(self):
         if self.sock:
             self.sock.close()
-        for _ in range(200):
+        for _ in range(1000):
             self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             try:
                 self.sock.connect(self.dir.name + "/egress.sock")
@@ -188,7 +188,7 @@ class Egress:
             self.done = (tag, r.num("H"), r.num("I"), r.text())
         return kind
 
-    def wait(self, met, seconds=10):
+    def wait(self, met, seconds=30):
         until = time.monotonic() + seconds
         while not met():
             left = until - time.monotonic()
@@ -240,7 +240,7 @@ class Egress:
     def close(self):
         self.sock.close()
         self.process.terminate()
-        self.process.wait(10)
+        self.process.wait(30)
         said = self.process.stderr.read().decode()
         self.process.stderr.close()
         self.dir.cleanup()
@@ -289,7 +289,7 @@ def basic(token):
 
 def proxy(port):
     c = socket.create_connection(("127.0.0.1", port))
-    c.settimeout(10)
+    c.settimeout(30)
     return c
 
 

@@ -1,6 +1,7 @@
 """HTTP/2 by hand (RFC 9113): sends exactly the frames a test says; knows just enough HPACK for that."""
 import socket
 import struct
+import time
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
@@ -42,7 +43,7 @@ def request(path="/healthz", method="GET", authority="127.0.0.1", more=()):
 
 
 class H2:
-    def __init__(self, port, settings=b"", timeout=10, hello=True):
+    def __init__(self, port, settings=b"", timeout=30, hello=True):
         self.sock = socket.create_connection(("127.0.0.1", port), timeout)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = b""
@@ -69,9 +70,10 @@ class H2:
             self.stalled = True
             return False
 
-    def frames(self, wait=2.0):
-        """What has come, until nothing comes for that long or the server closes: (type, flags, stream, payload)."""
-        found = []
+    def frames(self, wait=2.0, met=None, limit=30.0):
+        """What has come, until nothing comes for that long or the server closes: (type, flags, stream, payload).
+        With met(frames), silence does not end it before that is true, or the limit is past."""
+        found, end = [], time.monotonic() + limit
         self.sock.settimeout(wait)
         while True:
             while len(self.buffer) >= 9:
@@ -86,6 +88,8 @@ class H2:
             try:
                 got = self.sock.recv(65536)
             except TimeoutError:
+                if met and not met(found) and time.monotonic() < end:
+                    continue
                 return found
             except ConnectionResetError:
                 got = b""
@@ -94,17 +98,12 @@ class H2:
                 return found
             self.buffer += got
 
-    def until(self, kind, stream=None, limit=50, wait=2.0):
-        """Frames up to and with the first of that kind; None when it never comes."""
-        seen = []
-        for _ in range(limit):
-            got = self.frames(wait)
-            seen += got
-            if any(f[0] == kind and stream in (None, f[2]) for f in got):
-                return seen
-            if self.ended or not got:
-                return None
-        return None
+    def until(self, kind, stream=None, wait=0.2):
+        """Frames up to the first of that kind, and what comes right after; None when it does not come."""
+        def came(found):
+            return any(f[0] == kind and stream in (None, f[2]) for f in found)
+        seen = self.frames(wait, came)
+        return seen if came(seen) else None
 
 
 def status_of(payload):

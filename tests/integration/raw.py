@@ -27,7 +27,7 @@ class Closed(Exception):
 
 
 class Raw:
-    def __init__(self, port, timeout=10, host="127.0.0.1", sock=None):
+    def __init__(self, port, timeout=30, host="127.0.0.1", sock=None):
         self.sock = sock or socket.create_connection((host, port), timeout)
         self.sock.settimeout(timeout)
         if self.sock.family != socket.AF_UNIX:
@@ -109,7 +109,7 @@ class Raw:
             got, self.buffer = self.buffer, b""
             return got
 
-    def closed(self, within=5.0):
+    def closed(self, within=30.0):
         """Does the server close (without more bytes) in that time?"""
         self.sock.settimeout(within)
         try:

@@ -131,8 +131,8 @@ def test_deadline_ends_everything(box, session):
     assert run(box, session, "sleep 50", timeout=1) == (-1, "", "Command timed out", True)
     code, out, err, timed_out = run(box, session, "echo early; setsid sleep 51 & sleep 52", timeout=1)
     assert (code, out, err, timed_out) == (-1, "early\n", "Command timed out", True), "what came before is kept"
-    assert time.monotonic() - began < 10
-    assert run(box, session, "pgrep -x sleep")[0] == 1, "nothing of it is left"
+    assert time.monotonic() - began < 50
+    wait_for(lambda: run(box, session, "pgrep -x sleep")[0] == 1)  # nothing of it is left
     assert run(box, session, "sleep 60 & echo now")[:2] == (0, "now\n"), "a child in the background does not hold the answer"
     run(box, session, "pkill sleep")
 
@@ -145,11 +145,12 @@ def test_a_caller_who_goes_ends_the_command(box, session):
 
 
 def test_stream_is_live(box, session):
-    began, seen = time.monotonic(), []
-    for m in box.ExecStream(session_id=session, command="echo a; sleep 1; echo b >&2; exit 5"):
-        seen.append((m.type, m.data, m.exit_code if m.HasField("exit_code") else None, time.monotonic() - began))
-    assert [s[:3] for s in seen] == [("stdout", "a\n", None), ("stderr", "b\n", None), ("exit", "", 5)]
-    assert seen[0][3] < 0.9 <= seen[1][3], seen
+    seen = []
+    for m in box.ExecStream(session_id=session, command="echo a; until [ -e go ]; do sleep 0.05; done; echo b >&2; exit 5"):
+        seen.append((m.type, m.data, m.exit_code if m.HasField("exit_code") else None))
+        if len(seen) == 1:
+            assert run(box, session, "touch go")[0] == 0  # it came while the command runs
+    assert seen == [("stdout", "a\n", None), ("stderr", "b\n", None), ("exit", "", 5)]
     last = list(box.ExecStream(session_id=session, command="true"))[-1]
     assert last.type == "exit" and last.HasField("exit_code") and last.exit_code == 0
     text = "".join(m.data for m in box.ExecStream(

@@ -18,7 +18,7 @@ SECRET = "the victim's own words"
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(420),
+    pytest.mark.timeout(900),
     pytest.mark.skipif(not shutil.which("node") or not os.path.isdir(f"{NODE}/node_modules/playwright-core"), reason="make deps"),
     pytest.mark.skipif(not shutil.which("chromium"), reason="no Chromium: make deps"),
     pytest.mark.skipif(ASAN, reason="the browser is the slow part"),
@@ -75,7 +75,7 @@ def outcomes(pages):
 
 
 def browse(plan):
-    r = subprocess.run(["node", "browser_attack.js", json.dumps(plan)], cwd=NODE, capture_output=True, text=True, timeout=400,
+    r = subprocess.run(["node", "browser_attack.js", json.dumps(plan)], cwd=NODE, capture_output=True, text=True, timeout=800,
                        stdin=subprocess.DEVNULL)
     assert r.returncode == 0, r.stderr
     return json.loads(r.stdout)

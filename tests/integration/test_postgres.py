@@ -78,10 +78,10 @@ def test_a_server_that_stops_and_starts(up, tmp_path):
         assert doctor(d) == {**doctor(d), "state": "ok", "detail": "postgres: works"}
         kept = [make(d, f"before{i}")[1]["id"] for i in range(3)]
         up.stop()
-        wait_for(lambda: not is_ready(d), 5)
+        wait_for(lambda: not is_ready(d))
         begin = time.monotonic()
         status, reply, _ = make(d, "meanwhile")
-        assert status == 503 and time.monotonic() - begin < 5, reply
+        assert status == 503 and time.monotonic() - begin < 12, reply
         assert f"postgres://holt@{up.directory}/postgres" in reply["error"]["message"], reply
         assert "goes on by itself" in reply["error"]["hint"]
         assert d.request("GET", "/healthz", token=None)[0] == 200
@@ -427,7 +427,7 @@ def test_an_end_without_the_server(up, tmp_path):
     up.stop()
     assert make(d, "lost")[0] == 503
     begin = time.monotonic()
-    assert d.stop() == 0 and time.monotonic() - begin < 10
+    assert d.stop() == 0 and time.monotonic() - begin < 30
     up.start()
     d = start(tmp_path, up.url)
     try:
@@ -450,7 +450,7 @@ def test_a_server_that_hangs_does_not_hang_the_daemon(up, tmp_path):
         t = threading.Thread(target=lambda: replies.append(make_slowly(d, "during")), daemon=True)
         t.start()
         while t.is_alive() and time.monotonic() - begin < 60:
-            assert d.request("GET", "/healthz", token=None, timeout=5)[0] == 200
+            assert d.request("GET", "/healthz", token=None, timeout=15)[0] == 200
             time.sleep(0.5)
         assert replies and replies[0][0] == 503 and "is away" in replies[0][1]["error"]["message"], replies
     finally:
@@ -476,7 +476,7 @@ def test_a_wrong_name_ends_the_start_at_once(up, tmp_path):
     said = refusal(tmp_path, up.url.replace("/postgres?", "/nowhere?").replace("holt@", "holt:secret-word@"))
     assert '"nowhere" does not exist' in said and "pg_hba.conf" in said, said
     assert "secret-word" not in said
-    assert time.monotonic() - begin < (20 if ASAN else 5)
+    assert time.monotonic() - begin < (20 if ASAN else 12)
     said = refusal(tmp_path, "postgres://holt:secret%@[/x")
     assert "cannot be read" in said and "secret" not in said, said
 

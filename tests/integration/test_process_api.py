@@ -91,7 +91,7 @@ began = time.monotonic()
 c = http.client.HTTPConnection("127.0.0.1", 2024)
 c.request("POST", "/exec/stream", '{"command": "echo now; exec sleep 71"}')
 r = c.getresponse()
-assert b"now" in r.readline() and time.monotonic() - began < 5
+assert b"now" in r.readline() and time.monotonic() - began < 60
 c.sock.close()
 r.close()
 """)
@@ -197,8 +197,12 @@ held = [ask() for _ in range(100)]
 served = sum(1 for _, got in held if got.startswith(b"HTTP/1.1 200"))
 for s, _ in held:
     s.close()
-time.sleep(0.5)
-print(served, ask()[1][:12].decode())
+for _ in range(300):
+    again = ask()[1][:12]
+    if again:
+        break
+    time.sleep(0.1)
+print(served, again.decode())
 """)
     assert said["stdout"] == "64 HTTP/1.1 200\n", said
 

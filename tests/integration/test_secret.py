@@ -8,7 +8,6 @@ import select
 import signal
 import sqlite3
 import subprocess
-import time
 
 import pytest
 
@@ -310,7 +309,6 @@ def test_a_terminal_is_asked_and_shows_nothing(holtd):
     shown = b""
     while b"not shown" not in shown and select.select([fd], [], [], 20)[0]:
         shown += os.read(fd, 4096)
-    time.sleep(0.1)
     os.write(fd, VALUE.encode() + b"\n")
     while select.select([fd], [], [], 20)[0]:
         try:

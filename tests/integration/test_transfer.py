@@ -141,4 +141,4 @@ def test_an_unanswered_request_and_its_end(echo):
     assert echo.log().count("hang closed") == told
     for c in held:
         c.sock.close()
-    wait_for(lambda: echo.log().count("hang closed") == told + 20, 1.0)
+    wait_for(lambda: echo.log().count("hang closed") == told + 20)

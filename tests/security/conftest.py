@@ -66,7 +66,7 @@ def pytest_collection_modifyitems(config, items):
         config.hook.pytest_deselected(items=same)
     for item in items:
         if not item.get_closest_marker("timeout"):
-            item.add_marker(pytest.mark.timeout(120 * boxes.SLOW))
+            item.add_marker(pytest.mark.timeout(240 * boxes.SLOW))
 
 
 def put_probe(box):

@@ -176,7 +176,7 @@ def create_all(spawn, ids):
     return made
 
 
-@pytest.mark.timeout(300 * boxes.SLOW)
+@pytest.mark.timeout(600 * boxes.SLOW)
 def test_a_thousand_sandboxes(clean):
     count = int(os.environ.get("HOLT_MANY", "1000"))
     fds, before, began = clean.fds(), available_kib(), time.monotonic()
