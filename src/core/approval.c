@@ -354,10 +354,16 @@ int approval_decide(struct team *t, struct str id, const struct approval_decisio
 {
     struct sm life = {.table = approval_states};
     struct approval a;
+    struct agent named;
+    int by_agent = board_actor(t, d->by, &named, e);
 
-    if (team_need_person(t, "decide about a proposal", e) < 0 ||
+    if (by_agent < 0 || team_need_person(t, "decide about a proposal", e) < 0 ||
         approval_need(t, d->kind, id, &a, e) < 0)
         return -1;
+    if (by_agent > 0)
+        return err_set(e, ERR_FORBIDDEN, 0,
+                       "only people may decide about a proposal; '" STR_FMT "' is an agent",
+                       STR_ARG(d->by));
     life.state = (int)a.state;
     if (!sm_try(&life, d->yes ? APPROVAL_APPROVED : APPROVAL_REJECTED))
         return err_set(e, ERR_CONFLICT, 0, "the " STR_FMT " is %s already",
