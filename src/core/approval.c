@@ -166,7 +166,10 @@ static int find_same(struct team *t, struct approval *a, struct err *e)
                  PARAMS(P_TEXT("card", a->card), P_TEXT("agent", a->agent)), &pending, e) < 0)
         return -1;
     for (size_t i = 0; i < pending.n; i++) {
-        if (!str_eq(pending.v[i].action, a->action) || pending.v[i].move.to != a->move.to)
+        const struct card_move *m = &pending.v[i].move;
+
+        if (!str_eq(pending.v[i].action, a->action) || m->to != a->move.to ||
+            !str_eq(m->blocked_by, or_empty(a->move.blocked_by)))
             continue;
         a->id = pending.v[i].id;
         return 1;
