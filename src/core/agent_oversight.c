@@ -279,6 +279,10 @@ int agent_acknowledge(struct team *t, struct str name, struct str id, struct err
     ended = end_open(t, name, id, "revoke", "agent.recovered", e);
     if (ended <= 0)
         return ended;
+    /* It begins anew: alive, and with no checkpoint due. */
+    if (tx_run(t->tx, "UPDATE agents SET heartbeat_ms = :now, ticks = 0 WHERE name = :name",
+               PARAMS(P_INT("now", t->now_ms), P_TEXT("name", name)), e) < 0)
+        return -1;
     return agent_refresh(t, name, &a, e) < 0 ? -1 : ended;
 }
 

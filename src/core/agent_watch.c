@@ -14,9 +14,9 @@ static int has_cards(struct team *t, struct str name, int64_t *ret, struct err *
 {
     return team_number(t,
                        "SELECT COUNT(*) FROM cards WHERE assigned_to = :name "
-                       "AND status BETWEEN :ready AND :progress",
+                       "AND status IN (:ready, :progress, :blocked)",
                        PARAMS(P_TEXT("name", name), P_INT("ready", CARD_READY),
-                              P_INT("progress", CARD_IN_PROGRESS)),
+                              P_INT("progress", CARD_IN_PROGRESS), P_INT("blocked", CARD_BLOCKED)),
                        ret, e);
 }
 
@@ -53,14 +53,15 @@ int agent_watch_due(struct team *t, bool *ret, struct err *e)
             "OR EXISTS (SELECT 1 FROM agents a WHERE (a.heartbeat_ms < :gone OR "
             "(SELECT MAX(d.issued_ms) FROM directives d WHERE d.agent = a.name AND d.ended_ms = 0 "
             "AND d.kind = 'revoke') < :grace) AND EXISTS (SELECT 1 FROM cards c WHERE "
-            "c.assigned_to = a.name AND c.status IN (:ready, :progress))) THEN 1 ELSE 0 END",
+            "c.assigned_to = a.name AND c.status IN (:ready, :progress, :blocked))) "
+            "THEN 1 ELSE 0 END",
             PARAMS(P_INT("online", AGENT_ONLINE), P_INT("busy", AGENT_BUSY),
                    P_INT("stalled", AGENT_STALLED), P_INT("offline", AGENT_OFFLINE),
                    P_INT("fresh", t->now_ms - t->conf.heartbeat_ms),
                    P_INT("ticks", t->conf.cycle * t->conf.missed),
                    P_INT("gone", t->now_ms - t->conf.heartbeat_ms - t->conf.grace_ms),
                    P_INT("grace", t->now_ms - t->conf.grace_ms), P_INT("ready", CARD_READY),
-                   P_INT("progress", CARD_IN_PROGRESS)),
+                   P_INT("progress", CARD_IN_PROGRESS), P_INT("blocked", CARD_BLOCKED)),
             &due, e) < 0)
         return -1;
     *ret = due != 0;

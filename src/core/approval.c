@@ -166,7 +166,10 @@ static int find_same(struct team *t, struct approval *a, struct err *e)
                  PARAMS(P_TEXT("card", a->card), P_TEXT("agent", a->agent)), &pending, e) < 0)
         return -1;
     for (size_t i = 0; i < pending.n; i++) {
-        if (!str_eq(pending.v[i].action, a->action) || pending.v[i].move.to != a->move.to)
+        const struct card_move *m = &pending.v[i].move;
+
+        if (!str_eq(pending.v[i].action, a->action) || m->to != a->move.to ||
+            !str_eq(m->blocked_by, or_empty(a->move.blocked_by)))
             continue;
         a->id = pending.v[i].id;
         return 1;
@@ -354,10 +357,16 @@ int approval_decide(struct team *t, struct str id, const struct approval_decisio
 {
     struct sm life = {.table = approval_states};
     struct approval a;
+    struct agent named;
+    int by_agent = board_actor(t, d->by, &named, e);
 
-    if (team_need_person(t, "decide about a proposal", e) < 0 ||
+    if (by_agent < 0 || team_need_person(t, "decide about a proposal", e) < 0 ||
         approval_need(t, d->kind, id, &a, e) < 0)
         return -1;
+    if (by_agent > 0)
+        return err_set(e, ERR_FORBIDDEN, 0,
+                       "only people may decide about a proposal; '" STR_FMT "' is an agent",
+                       STR_ARG(d->by));
     life.state = (int)a.state;
     if (!sm_try(&life, d->yes ? APPROVAL_APPROVED : APPROVAL_REJECTED))
         return err_set(e, ERR_CONFLICT, 0, "the " STR_FMT " is %s already",

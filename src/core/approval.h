@@ -60,6 +60,7 @@ CHECKED int approval_all(struct team *t, const struct approval_filter *f, struct
 struct approval_decision {
     const char *kind; /* what it must be; NULL: any */
     bool yes;
+    struct str by; /* who says so, where nobody has a name; empty: the asker */
     struct str reason;
     enum approval_scope scope; /* of egress only */
 };

@@ -219,6 +219,11 @@ int project_create(struct team *t, struct str name, struct str creator, struct p
     return 0;
 }
 
+static void read_name(const struct team *t, const struct store_rows *r, void *to)
+{
+    *(struct str *)to = team_column(t, r, 0);
+}
+
 int project_remove(struct team *t, struct str id, struct err *e)
 {
     static const char *const rows[] = {
@@ -229,11 +234,16 @@ int project_remove(struct team *t, struct str id, struct err *e)
         "DELETE FROM project_members WHERE project = :id",
         "DELETE FROM projects WHERE id = :id",
     };
+    struct team_rows owners = {.size = sizeof(struct str), .read = read_name};
+    struct agent a;
     struct project p;
     struct str by;
 
     if (agent_act_as(t, STR(""), &by, e) < 0 || board_take(t, id, e) < 0 ||
-        project_need(t, id, &p, e) < 0)
+        project_need(t, id, &p, e) < 0 ||
+        team_read(t,
+                  "SELECT DISTINCT assigned_to FROM cards WHERE project = :id ORDER BY assigned_to",
+                  PARAMS(P_TEXT("id", id)), &owners, e) < 0)
         return -1;
     if (!team_is_person(t) && !str_eq(p.creator, by))
         return err_set(e, ERR_FORBIDDEN, 0, "only people and its creator remove a project");
@@ -244,6 +254,9 @@ int project_remove(struct team *t, struct str id, struct err *e)
         if (tx_run(t->tx, rows[i], PARAMS(P_TEXT("id", id)), e) < 0)
             return -1;
     project_event(t, "project.removed", &p, STR(""));
+    for (size_t i = 0; i < owners.n; i++) /* nobody is busy with what is gone */
+        if (agent_refresh(t, ((struct str *)owners.v)[i], &a, e) < 0)
+            return -1;
     return 0;
 }
 

@@ -5,6 +5,9 @@
 
 #include <ctype.h>
 
+/* Nobody needs a longer one; and a text of nothing but schemes is not read again from each. */
+#define AUTHORITY_MAX 2048
+
 static bool is_scheme_char(char c)
 {
     return isalnum((unsigned char)c) || c == '+' || c == '-' || c == '.';
@@ -37,7 +40,8 @@ static struct str authority_at(struct str s, size_t at)
 {
     size_t end = at;
 
-    while (end < s.n && (unsigned char)s.p[end] > ' ' && !strchr("/?#\"'<>`", s.p[end]))
+    while (end < s.n && end - at <= AUTHORITY_MAX && (unsigned char)s.p[end] > ' ' &&
+           !strchr("/?#\"'<>`", s.p[end]))
         end++;
     return str_make(s.p + at, end - at);
 }
@@ -77,7 +81,7 @@ static bool is_safe_authority(struct str authority)
     struct str host = authority, port;
     ptrdiff_t at;
 
-    if (str_index(authority, '\\') >= 0)
+    if (authority.n > AUTHORITY_MAX || str_index(authority, '\\') >= 0)
         return false;
     while ((at = str_index(host, '@')) >= 0)
         host = str_skip(host, (size_t)at + 1);
@@ -114,7 +118,8 @@ static bool is_safe_text(struct str s)
         if (!web && at - i < 3)
             continue;
         authority = authority_at(s, at);
-        if ((at > i + 1 || has_inner_dot(authority)) && !is_safe_authority(authority))
+        if ((at > i + 1 || authority.n > AUTHORITY_MAX || has_inner_dot(authority)) &&
+            !is_safe_authority(authority))
             return false;
     }
     return true;

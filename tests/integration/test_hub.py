@@ -234,6 +234,13 @@ def test_an_advisory_agent_proposes(open_hub):
     assert ok(open_hub, "POST", f"/proposals/{move}/approve")["status"] == "approved"
     assert ok(open_hub, "GET", f"/projects/{p}/tasks/{t1}")["status"] == "in_progress"
     assert person(open_hub, "POST", "/proposals/none/approve")[1]["error"] == "proposal not found"
+    t3 = a.create_task(p, "blocked by which?")["id"]
+    first, again, other = (ok(open_hub, "PATCH", f"/projects/{p}/tasks/{t3}", {"status": "blocked", "blocked_by": x, "agent": "adv"})[
+        "proposal_id"] for x in (t1, t1, t2))
+    assert first == again != other
+    own = a.claim_task(p, a.create_task(p, "3")["id"])["proposal_id"]  # who says it is an agent is one
+    assert person(open_hub, "POST", f"/proposals/{own}/approve", {"by": "adv"})[0] == 403
+    assert person(open_hub, "POST", f"/proposals/{own}/reject", {"by": "ann"})[0] == 200
     # It has lost the card meanwhile: a person's yes does not let it move another's.
     move = ok(open_hub, "PATCH", f"/projects/{p}/tasks/{t1}", {"status": "in_review", "agent": "adv"})["proposal_id"]
     ok(open_hub, "POST", f"/projects/{p}/tasks/{t1}/assign", {"agent": "rival"})
@@ -429,6 +436,9 @@ def test_who_has_a_card_no_more(open_hub):
     assert (card["status"], card["assigned_to"], card["transitions"][-1]["by"]) == ("ready", None, "system")
     assert ok(open_hub, "GET", f"/projects/{p}/tasks/{shown}")["status"] == "in_review"  # what is done is looked at
     b.claim_task(p, held)
+    assert b.transition_task(p, held, "in_progress") and status_of(open_hub, "taker") == "busy"
+    ok(open_hub, "DELETE", f"/projects/{p}")
+    assert status_of(open_hub, "taker") == "online"
 
 
 def test_metrics(open_hub):
@@ -485,6 +495,15 @@ def test_leases_and_status(new_holtd):
     assert told == ["stalled", "online", "offline"]
     a.heartbeat()
     assert status_of(hub, "gone") == "online"
+    a.claim_task(p, t)
+    assert a.transition_task(p, t, "blocked", "waits")
+    wait_for(lambda: ok(hub, "GET", f"/projects/{p}/tasks/{t}")["assigned_to"] is None)
+    assert ok(hub, "GET", f"/projects/{p}/tasks/{t}")["status"] == "blocked"
+    a.heartbeat()
+    ok(hub, "POST", "/agents/gone/revoke")
+    for _ in range(4):
+        a.heartbeat()
+    assert a.acknowledge_revocation(None) and status_of(hub, "gone") == "online"  # it begins anew, not stalled
 
 
 # --- mail ---
@@ -854,6 +873,13 @@ def test_audit_log(new_holtd):
     def actions():
         return [(x["action"], x["agent"]) for x in ok(hub, "GET", "/audit/log") if x["action"] != "status"]
 
+    ok(hub, "POST", "/agents/aud/resume")
+    ok(hub, "POST", f"/projects/{p}/tasks/{t}/assign", {"agent": "aud", "assigned_by": "ann"})
+    details = {x["action"]: x["details"] for x in ok(hub, "GET", "/audit/log")}
+    for action, known in {"register": {"type": "worker", "autonomy": "fully_autonomous"}, "send_message": {"to": "x"},
+                          "pause_agent": {"agent": "aud", "reason": "look"}, "resume_agent": {"agent": "aud"},
+                          "create_project": {"name": "audit"}, "assign_task": {"task": t, "to": "aud"}}.items():
+        assert known.items() <= details[action].items()
     wanted = [("register", "aud"), ("send_message", "aud"), ("pause_agent", "human"), ("create_project", "aud")]
     assert [x for x in actions() if x in wanted] == wanted
     wait_for(lambda: {"request.read", "request.refused"} <= {x for x, _ in actions()})

@@ -1,5 +1,7 @@
 #include "team_fixture.h"
 
+#include <time.h>
+
 static int post(struct team *t, void *arg, struct err *e)
 {
     return message_send(t, arg, e);
@@ -166,6 +168,19 @@ static void urls(void **state)
             fail_msg("'%s' was blocked", allowed[i]);
 }
 
+static void a_text_of_schemes_is_judged_soon(void **state)
+{
+    AUTO(buf_done) struct buf text = {0};
+    clock_t begun;
+
+    (void)state;
+    while (buf_len(&text) < 1048576)
+        buf_add_str(&text, STR("http:"));
+    begun = clock();
+    assert_false(message_is_safe(buf_str(&text)));
+    assert_true(clock() - begun < CLOCKS_PER_SEC);
+}
+
 int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, team_setup, team_teardown)
@@ -174,6 +189,7 @@ int main(void)
         TEST(senders_are_slowed_down),
         TEST(a_full_inbox_loses_what_was_read),
         cmocka_unit_test(urls),
+        cmocka_unit_test(a_text_of_schemes_is_judged_soon),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

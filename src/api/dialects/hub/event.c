@@ -6,26 +6,28 @@
 
 #define CONTENT_SHOWN 200 /* characters of a message */
 #define FIELDS_MAX 6
+#define AUDITED_MAX 2
 
 struct word {
-    const char *type;               /* ours */
-    const char *event;              /* the hub's */
-    const char *action;             /* in its audit log */
-    const char *who;                /* the member that says who did it; NULL: a person */
-    const char *fields[FIELDS_MAX]; /* "theirs=ours", or both the same */
+    const char *type;                 /* ours */
+    const char *event;                /* the hub's */
+    const char *action;               /* in its audit log */
+    const char *who;                  /* the member that says who did it; NULL: a person */
+    const char *fields[FIELDS_MAX];   /* "theirs=ours", or both the same */
+    const char *audited[AUDITED_MAX]; /* further ones, in the audit log only */
 };
 
 /* clang-format off */
 static const struct word words[] = {
-    {"agent.registered",   "agent_registered", "register", "name", {"name", "type", "autonomy_mode=mode", "capabilities"}},
+    {"agent.registered",   "agent_registered", "register", "name", {"name", "type", "autonomy_mode=mode", "capabilities"}, {"autonomy=mode"}},
     {"agent.removed",      "agent_unregistered", "unregister", "name", {"name"}},
     {"agent.mode",         "agent_autonomy_changed", "set_autonomy", "name", {"name", "mode"}},
     {"agent.default_mode", "global_autonomy_changed", "set_global_autonomy", NULL, {"mode", "agents"}},
     {"agent.capabilities", "agent_capabilities_changed", "set_capabilities", "name", {"name", "tags=capabilities"}},
     {"agent.checkpoint",   "checkpoint_submitted", "checkpoint", "agent", {"agent", "task_id", "state", "sequence"}},
     {"agent.status",       "agent_status_changed", "status", "name", {"name", "status", "paused"}},
-    {"agent.paused",       "agent_paused", "pause_agent", NULL, {"name=agent", "reason"}},
-    {"agent.resumed",      "agent_resumed", "resume_agent", NULL, {"name=agent"}},
+    {"agent.paused",       "agent_paused", "pause_agent", NULL, {"name=agent", "reason"}, {"agent"}},
+    {"agent.resumed",      "agent_resumed", "resume_agent", NULL, {"name=agent"}, {"agent"}},
     {"agent.revoked",      "agent_revoked", "revoke_agent", NULL, {"agent", "revocation_id=id", "reason", "flush_required=flush"}},
     {"agent.recovered",    "agent_recovered", "revocation_acknowledged", "agent", {"name=agent", "revocation_id=id"}},
     {"message.sent",       "message_sent", "send_message", "from", {"id", "from", "to", "content", "type", "timestamp=sent_at"}},
@@ -40,7 +42,7 @@ static const struct word words[] = {
     {"task.claimed",       "task_claimed", "claim_task", "by", {"project", "task_id=id", "agent=claimed_by", "title"}},
     {"task.moved",         "task_transition", "move_task", "by", {"project", "task_id=id", "title", "new_status=status", "by"}},
     {"task.released",      "task_transition", "release_task", "by", {"project", "task_id=id", "title", "new_status=status", "by"}},
-    {"task.assigned",      "task_assigned", "assign_task", "by", {"project", "task_id=id", "title", "agent=assigned_to", "by"}},
+    {"task.assigned",      "task_assigned", "assign_task", "by", {"project", "task_id=id", "title", "agent=assigned_to", "by"}, {"task=id", "to=assigned_to"}},
     {"task.unassigned",    "task_unassigned", "unassign_task", "by", {"project", "task_id=id"}},
     {"task.reviewed",      "task_reviewer_added", "add_reviewer", "by", {"project", "task_id=id", "reviewer=by"}},
     {"approval.created",   "proposal_created", "propose", "agent", {"proposal_id=id", "agent", "action", "project", "task_id", "to"}},
@@ -107,7 +109,7 @@ static void write_member(struct jw *w, const char *field, const json_t *data)
     (void)snprintf(key, sizeof key, STR_FMT, STR_ARG(theirs));
     (void)snprintf(from, sizeof from, STR_FMT, STR_ARG(ours.n > 0 ? ours : theirs));
     v = json_object_get(data, from);
-    if (strcmp(key, "task") == 0) {
+    if (strcmp(key, "task") == 0 && ours.n == 0) {
         jw_key(w, key);
         write_task(w, data);
     } else if (strcmp(key, "content") == 0 && json_is_string(v)) {
@@ -124,11 +126,13 @@ static void write_member(struct jw *w, const char *field, const json_t *data)
     }
 }
 
-static void write_data(struct jw *w, const struct word *word, const json_t *data)
+static void write_data(struct jw *w, const struct word *word, const json_t *data, bool audit)
 {
     jw_object(w);
     for (size_t i = 0; i < FIELDS_MAX && word->fields[i]; i++)
         write_member(w, word->fields[i], data);
+    for (size_t i = 0; audit && i < AUDITED_MAX && word->audited[i]; i++)
+        write_member(w, word->audited[i], data);
     jw_object_end(w);
 }
 
@@ -143,7 +147,7 @@ static bool form(const struct event *ev, struct buf *to, struct str *ret_name)
 
     if (!word || json_read(ev->data, &data, &e) < 0 || !is_the_hubs(ev, data))
         return false;
-    write_data(&w, word, data);
+    write_data(&w, word, data, false);
     *ret_name = str_of(word->event);
     return true;
 }
@@ -196,7 +200,7 @@ static int write_entry(struct jw *w, const struct event *ev, struct err *e)
     jw_kint(w, "count", ev->count);
     jw_key(w, "details");
     if (word)
-        write_data(w, word, data);
+        write_data(w, word, data, true);
     else
         jw_raw(w, ev->data);
     jw_kstr(w, "object", ev->object);

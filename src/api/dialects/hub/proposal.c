@@ -58,16 +58,16 @@ int hub_proposal_get(struct hub_call *c, struct err *e)
 static int decide(struct hub_call *c, bool yes, struct err *e)
 {
     struct approval a;
-    struct str reason;
+    struct str reason, by;
 
-    if (hub_text(c, "reason", &reason, e) < 0)
+    if (hub_text(c, "reason", &reason, e) < 0 || hub_text(c, "by", &by, e) < 0)
         return -1;
     if (reason.n > TEAM_TEXT_MAX)
         return err_set(e, ERR_TOO_LARGE, 0, "the reason has more than %d bytes", TEAM_TEXT_MAX);
-    if (approval_decide(
-            &c->t, c->path.v[0],
-            &(struct approval_decision){.kind = APPROVAL_PROPOSAL, .yes = yes, .reason = reason},
-            &a, e) < 0)
+    if (approval_decide(&c->t, c->path.v[0],
+                        &(struct approval_decision){
+                            .kind = APPROVAL_PROPOSAL, .yes = yes, .by = by, .reason = reason},
+                        &a, e) < 0)
         return -1;
     write_proposal(&c->w, &a);
     return 0;
