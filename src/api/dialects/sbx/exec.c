@@ -274,13 +274,14 @@ static void run(struct request *r, struct sandbox *s, const struct err *e)
 
 static int check(const struct request *r, const struct exec_request *q, struct err *e)
 {
-    int64_t most = r->api->c.conf->sbx_exec_max_timeout_ms / 1000;
+    int64_t most = r->api->c.conf->sbx_exec_max_timeout_ms;
 
+    most = most > 0 ? i64_max(most / 1000, 1) : EXEC_TIMEOUT_MAX_MS / 1000;
     if (q->command.n == 0)
         return err_set(e, ERR_INVALID, 0, "command is required");
     if (q->timeout.set && q->timeout.v <= 0)
         return err_set(e, ERR_INVALID, 0, "timeout_seconds must be > 0");
-    if (q->timeout.set && most > 0 && q->timeout.v > most)
+    if (q->timeout.set && q->timeout.v > most)
         return err_set(e, ERR_INVALID, 0, "timeout_seconds must be <= %lld", (long long)most);
     return 0;
 }

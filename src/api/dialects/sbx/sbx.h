@@ -10,7 +10,8 @@
 #define SBX_DIALECT "sbx"
 #define SBX_POD "sandbox"
 #define SBX_PREFIX "sbx-" /* of namespaces */
-#define SBX_EXEC_ID 17    /* 16 hex digits and a NUL */
+#define SBX_PORT 8080  /* whose clients know its answers only, where a path has two (design §8) */
+#define SBX_EXEC_ID 17 /* 16 hex digits and a NUL */
 
 extern const struct route sbx_routes[];
 extern const size_t sbx_route_count;
