@@ -355,6 +355,8 @@ def test_stream_replays_and_is_live(holtd, fresh):
     seqs = [e["seq"] for e in replay]
     assert seqs == sorted(set(seqs)) and seqs[-1] < 2 ** 53
     assert listen(holtd, fresh, f"?exec_id={b}") == replay[4:]
+    native_id = holtd.ok("GET", f"/holt/v1/sandboxes/{fresh}/execs")["execs"][-1]["id"]
+    assert listen(holtd, fresh, f"?exec_id={native_id}") == replay[4:], "by either of its ids"
     assert listen(holtd, fresh, f"?since={seqs[2]}") == replay[3:]
     assert listen(holtd, fresh, f"?since={seqs[-1]}") == []
     assert listen(holtd, fresh, "?since=0&exec_id=nobody") == []

@@ -388,10 +388,12 @@ static void create(struct request *r)
     s = sandbox_find_as(r->api->c.sandboxes, name.dialect, name.alias, &e);
     if (!s)
         begin(r, q, name);
-    else if (sandbox_check(s, &r->who, &e) < 0)
-        request_refuse(r, &e);
-    else
+    else if (sandbox_check(s, &r->who, &e) == 0)
         sbx_send_names(r, s, NULL, NULL);
+    else {
+        request_audit(r, "request.refused", NULL, err_table[e.code].http);
+        sbx_refuse(r, &e);
+    }
 }
 
 struct volume_job {

@@ -33,7 +33,7 @@ static bool is_expired(const struct request *r, const struct exec *x)
     return keep > 0 && i.ended_ms > 0 && clock_wall_ms() - i.ended_ms > keep;
 }
 
-static struct exec *find(struct request *r, struct sandbox *s)
+struct exec *sbx_exec_find(struct sandbox *s, struct str name)
 {
     struct exec_info i;
     char id[SBX_EXEC_ID];
@@ -41,10 +41,17 @@ static struct exec *find(struct request *r, struct sandbox *s)
     for (struct exec *x = exec_next(s, STR("")); x; x = exec_next(s, str_of(i.id))) {
         exec_info(x, &i);
         sbx_exec_id(x, id);
-        if (str_eq_c(r->params.v[1], id) || str_eq_c(r->params.v[1], i.id))
-            return is_expired(r, x) ? NULL : x;
+        if (str_eq_c(name, id) || str_eq_c(name, i.id))
+            return x;
     }
     return NULL;
+}
+
+static struct exec *find(struct request *r, struct sandbox *s)
+{
+    struct exec *x = sbx_exec_find(s, r->params.v[1]);
+
+    return x && !is_expired(r, x) ? x : NULL;
 }
 
 /* --- how it went --- */

@@ -81,6 +81,7 @@ void sbx_exec(struct request *r);
 void sbx_exec_get(struct request *r);
 void sbx_exec_cancel(struct request *r);
 void sbx_exec_id(const struct exec *x, char to[SBX_EXEC_ID]);
+struct exec *sbx_exec_find(struct sandbox *s, struct str name); /* by that id, or by ours */
 struct sbx_outcome { /* how a command ended, in this dialect's words */
     const char *status;
     bool has_code;
