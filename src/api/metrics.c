@@ -164,10 +164,19 @@ static void print_json(const struct api *api, struct str text, struct arena *a, 
     buf_add_char(to, '\n');
 }
 
+/* Who asks for it, and who came by sbx's port, unless text is better for them. */
+static bool wants_json(const struct request *r)
+{
+    struct str accept = http_req_header(xchg_req(r->x), "accept");
+
+    if (xchg_listener(r->x)->port == SBX_PORT && !request_prefers(r, "text/plain"))
+        return true;
+    return accept.p && http_has_token(accept, "application/json");
+}
+
 void metrics_run(struct request *r)
 {
     AUTO(buf_done) struct buf text = {0}, json = {0};
-    struct str accept = http_req_header(xchg_req(r->x), "accept");
     struct err e = {0};
 
     if (!r->api->c.conf->metrics) {
@@ -177,7 +186,7 @@ void metrics_run(struct request *r)
         return;
     }
     print_text(r->api, &text);
-    if (!accept.p || !http_has_token(accept, "application/json")) {
+    if (!wants_json(r)) {
         request_send(r, 200, "text/plain; version=0.0.4; charset=utf-8", buf_str(&text));
         return;
     }

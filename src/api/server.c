@@ -1,8 +1,7 @@
+#include "api/dialects/sbx/sbx.h"
 #include "api/handlers.h"
 #include "base/clock.h"
 #include "base/enc.h"
-
-#define SBX_PORT 8080 /* whose clients know a plain "ok" only (design §8) */
 
 /* The address as asked for, but with the port that the kernel chose for ":0". */
 static void write_address(struct jw *w, const struct listener_info *l)

@@ -168,16 +168,22 @@ struct unit {
     int64_t factor;
 };
 
+static size_t count_digits(struct str s)
+{
+    size_t n = 0;
+
+    while (n < s.n && s.p[n] >= '0' && s.p[n] <= '9')
+        n++;
+    return n;
+}
+
 /* A number, then one of the units; the unit "" stands for none. */
 static int parse_with_unit(struct str s, const struct unit *units, size_t count, int64_t *ret)
 {
-    size_t digits = 0;
+    size_t digits = count_digits(s);
     uint64_t v;
-    int r;
+    int r = str_parse_u64(str_make(s.p, digits), &v);
 
-    while (digits < s.n && s.p[digits] >= '0' && s.p[digits] <= '9')
-        digits++;
-    r = str_parse_u64(str_make(s.p, digits), &v);
     if (r < 0)
         return r;
     for (size_t i = 0; i < count; i++) {
@@ -191,13 +197,65 @@ static int parse_with_unit(struct str s, const struct unit *units, size_t count,
     return -EINVAL;
 }
 
-int str_parse_duration_ms(struct str s, int64_t *ret)
+/* What the digits behind a point are of a unit of so many, cut. */
+static int64_t fraction_of(struct str digits, int64_t of)
+{
+    double part = 0;
+
+    for (size_t i = digits.n; i > 0; i--)
+        part = (part + (digits.p[i - 1] - '0')) / 10;
+    return (int64_t)(part * (double)of);
+}
+
+/* One part of "1h30m", which *s loses: a number, perhaps with a fraction, and its unit. */
+static int take_duration(struct str *s, int64_t *ret)
 {
     static const struct unit units[] = {
-        {"", 1}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000},
+        {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000},
     };
+    struct str whole = str_make(s->p, count_digits(*s)), fraction = {0};
+    struct str unit = str_skip(*s, whole.n);
+    uint64_t v;
+    int r = str_parse_u64(whole, &v);
 
-    return parse_with_unit(s, units, ARRAY_LEN(units), ret);
+    if (r < 0)
+        return r;
+    if (unit.n > 0 && unit.p[0] == '.') {
+        fraction = str_make(unit.p + 1, count_digits(str_skip(unit, 1)));
+        if (fraction.n == 0)
+            return -EINVAL;
+        unit = str_skip(unit, 1 + fraction.n);
+    }
+    *s = unit;
+    while (s->n > 0 && count_digits(*s) == 0)
+        *s = str_skip(*s, 1);
+    unit.n -= s->n;
+    for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+        if (!str_case_eq_c(unit, units[i].name))
+            continue;
+        if (v >= (uint64_t)(INT64_MAX / units[i].factor))
+            return -ERANGE;
+        *ret = (int64_t)v * units[i].factor + fraction_of(fraction, units[i].factor);
+        return 0;
+    }
+    return -EINVAL;
+}
+
+int str_parse_duration_ms(struct str s, int64_t *ret)
+{
+    int64_t total = 0, part;
+    int r = 0;
+
+    if (count_digits(s) == s.n)
+        return str_parse_i64(s, ret);
+    while (r == 0 && s.n > 0) {
+        r = take_duration(&s, &part);
+        if (r == 0 && __builtin_add_overflow(total, part, &total))
+            r = -ERANGE;
+    }
+    if (r == 0)
+        *ret = total;
+    return r;
 }
 
 int str_parse_size(struct str s, int64_t *ret)

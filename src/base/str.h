@@ -44,7 +44,7 @@ char *str_dup(struct str s);    /* NUL-terminated, on the heap */
 int str_parse_u64(struct str s, uint64_t *ret) CHECKED; /* digits only */
 int str_parse_i64(struct str s, int64_t *ret) CHECKED;  /* an optional '-' and digits */
 int str_parse_double(struct str s, double *ret) CHECKED;
-/* "250ms", "30s", "15m", "12h", "7d", or plain milliseconds; "0" is zero. */
+/* "250ms", "30s", "15m", "12h", "7d", "1h30m", "1.5h", or plain milliseconds; "0" is zero. */
 int str_parse_duration_ms(struct str s, int64_t *ret) CHECKED;
 /* "4096", "64k", "16m", "4g", "1t", also "KiB", "MB" and so on (all powers of 1024). */
 int str_parse_size(struct str s, int64_t *ret) CHECKED;

@@ -274,7 +274,7 @@ int request_run(const struct target *t, const struct request *rq, struct reply *
 
 int reply_json(const struct reply *r, json_t **ret, struct err *e)
 {
-    if (json_read(buf_str(&r->body), ret, e) < 0) {
+    if (json_read_lax(buf_str(&r->body), ret, e) < 0) {
         e->code = ERR_UNAVAILABLE;
         (void)err_wrap(e, "the reply is not JSON");
         return err_hint(e, "is that a holt server?");

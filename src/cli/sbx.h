@@ -8,7 +8,7 @@ struct sbx_args {
     const char *verb;
     const char *addr, *id, *image, *volume, *cache_mode, *cache_size, *cache_class, *cache_access;
     const char *cmd, *exec_id, *timeout;
-    bool sync, async, stream, stream_raw;
+    bool sync, async, stream, stream_raw, help;
     json_t *env, *allow, *deny; /* an object; lists */
     char **words;               /* behind the flags */
     size_t word_count;

@@ -45,6 +45,8 @@ static const struct row rows[] = {
     {"cmd", TEXT, AT(cmd)},
     {"exec-id", TEXT, AT(exec_id)},
     {"timeout", TEXT, AT(timeout)},
+    {"h", FLAG, AT(help)},
+    {"help", FLAG, AT(help)},
     {"sync", FLAG, AT(sync)},
     {"async", FLAG, AT(async)},
     {"stream", FLAG, AT(stream)},
@@ -81,7 +83,7 @@ static int put(const struct row *r, struct sbx_args *a, const char *value, struc
 
     switch (r->kind) {
     case TEXT:
-        *(const char **)to = value;
+        *(const char **)to = value[0] ? value : NULL; /* an empty one is none, as in Go */
         return 0;
     case FLAG:
         if (str_parse_bool(str_of(value), to) == 0)

@@ -51,6 +51,39 @@ static void write_raw(const json_t *event)
         cli_write(buf_str(&bytes));
 }
 
+/* An exit that is not the command's own: what it says is all that there is to see. */
+static void say_why(const json_t *event)
+{
+    const char *why = json_string_value(json_object_get(event, "data"));
+    AUTO(buf_done) struct buf line = {0};
+
+    if (!why || str_starts(str_of(why), STR("command terminated with exit code ")))
+        return;
+    print_safe(&line, str_of(why));
+    (void)fprintf(stderr, "%s\n", buf_cstr(&line));
+}
+
+/* What sidecars inside say is shown, and trusted with nothing. */
+static bool is_ours(const json_t *event)
+{
+    return !json_object_get(event, "source");
+}
+
+static void show(const struct follow *f, const char *type, const json_t *event, struct str text)
+{
+    if (!f->raw) {
+        cli_write(text);
+        cli_write(STR("\n"));
+        return;
+    }
+    if (json_is_true(json_object_get(event, "gap")))
+        (void)fprintf(stderr, "sbx: output is missing here: the log did not keep it\n");
+    if (strcmp(type, "output") == 0)
+        write_raw(event);
+    else if (strcmp(type, "exit") == 0)
+        say_why(event);
+}
+
 static void on_message(struct ws_client *w, enum ws_op kind, struct str data)
 {
     struct follow *f = ws_client_arg(w);
@@ -59,17 +92,14 @@ static void on_message(struct ws_client *w, enum ws_op kind, struct str data)
     const char *type;
 
     (void)kind;
-    if (f->exited || json_read(data, &event, &e) < 0)
+    if (f->exited || json_read_lax(data, &event, &e) < 0)
         return;
     type = json_string_value(json_object_get(event, "type"));
     f->seen = json_integer_value(json_object_get(event, "seq"));
-    if (f->raw && type && strcmp(type, "output") == 0)
-        write_raw(event);
-    if (!f->raw) {
-        cli_write(data);
-        cli_write(STR("\n"));
-    }
-    if (!type || strcmp(type, "exit") != 0)
+    if (!type || (f->raw && !is_ours(event)))
+        return;
+    show(f, type, event, data);
+    if (strcmp(type, "exit") != 0 || !is_ours(event))
         return;
     f->exited = true;
     f->status = (int)json_integer_value(json_object_get(event, "exit_code"));

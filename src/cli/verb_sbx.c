@@ -9,6 +9,8 @@
 #include <inttypes.h>
 #include <unistd.h>
 
+#define WHITE " \t\r\n\v\f"
+
 struct sbx { /* one command */
     struct cli *c;
     const struct sbx_args *a;
@@ -153,10 +155,11 @@ static json_t *words_of(const struct sbx_args *a)
     for (size_t i = 0; i < a->word_count; i++)
         (void)json_array_append_new(list, json_string(a->words[i]));
     while (a->word_count == 0 && left.n > 0) {
-        struct str word = str_cut(left, ' ', &left);
+        size_t n = strcspn(left.p, WHITE);
 
-        if (word.n > 0)
-            (void)json_array_append_new(list, json_stringn(word.p, word.n));
+        if (n > 0)
+            (void)json_array_append_new(list, json_stringn(left.p, n));
+        left = str_skip(left, n + strspn(left.p + n, WHITE));
     }
     return list;
 }
@@ -192,18 +195,56 @@ static int run_create(struct sbx *x, struct err *e)
     return 0;
 }
 
-/* What it wrote, then the original's error, and its exit status. */
-static void print_result(struct cli *c, const json_t *got)
+static struct str bytes_of(const json_t *o, const char *key)
+{
+    const json_t *v = json_object_get(o, key);
+
+    return str_make(json_string_value(v), json_string_length(v));
+}
+
+/* Has the reply all that the command wrote, to the byte? */
+static bool is_exact(const json_t *got)
+{
+    static const char replaced[] = "\xef\xbf\xbd";
+    struct str out = bytes_of(got, "stdout"), err = bytes_of(got, "stderr");
+
+    return !json_is_true(json_object_get(got, "truncated")) &&
+           !(out.n && memmem(out.p, out.n, replaced, 3)) &&
+           !(err.n && memmem(err.p, err.n, replaced, 3));
+}
+
+/* The original's words for a command that failed. */
+static void say_failed(struct cli *c, const char *error)
+{
+    AUTO(buf_done) struct buf body = {0};
+    struct jw w = {.to = &body};
+
+    jw_object(&w);
+    jw_kc(&w, "error", error);
+    jw_object_end(&w);
+    say_refused(c, 500, buf_str(&body));
+}
+
+/* What it wrote (its events have the bytes, where the reply has not), then the original's error,
+ * and its exit status. */
+static int print_result(struct sbx *x, const json_t *got, struct err *e)
 {
     const char *error = json_string_value(json_object_get(got, "error"));
     const json_t *code = json_object_get(got, "exit_code");
+    struct str err = bytes_of(got, "stderr");
+    int ignored;
 
-    cli_write(str_of(text_of(got, "stdout")));
-    (void)fputs(text_of(got, "stderr"), stderr);
-    if (!error)
-        return;
-    (void)fprintf(stderr, "500 %s: {\"error\":\"%s\"}\n", reason_of(500), error);
-    c->status = json_is_integer(code) ? (int)json_integer_value(code) : 1;
+    if (is_exact(got)) {
+        cli_write(bytes_of(got, "stdout"));
+        (void)fwrite(err.p ? err.p : "", 1, err.n, stderr);
+    } else if (sbx_follow(&x->target, x->a->id, text_of(got, "exec_id"), true, &ignored, e) < 0) {
+        return -1;
+    }
+    if (error)
+        say_failed(x->c, error);
+    if (error && json_is_integer(code))
+        x->c->status = (int)json_integer_value(code);
+    return 0;
 }
 
 static json_t *exec_body(const struct sbx_args *a, struct err *e)
@@ -223,7 +264,7 @@ static json_t *exec_body(const struct sbx_args *a, struct err *e)
     body = json_object();
     (void)json_object_set(body, "command", words);
     (void)json_object_set_new(body, "async", json_boolean(!a->sync || a->stream || a->stream_raw));
-    if (a->timeout)
+    if (seconds != 0) /* the original's way of saying none */
         (void)json_object_set_new(body, "timeout_seconds", json_integer(seconds));
     return body;
 }
@@ -241,10 +282,8 @@ static int run_exec(struct sbx *x, struct err *e)
     r = ask(x, "POST", path_of(a, "/exec", &path), body, &got, e);
     if (r != 0)
         return r;
-    if (a->sync && !streams) {
-        print_result(x->c, got);
-        return 0;
-    }
+    if (a->sync && !streams)
+        return print_result(x, got, e);
     buf_printf(&line, "exec_id=%s status=%s\n", text_of(got, "exec_id"), text_of(got, "status"));
     if (!a->stream_raw)
         cli_write(buf_str(&line));
@@ -336,7 +375,11 @@ static void run_words(struct cli *c, char **words, size_t n)
         c->status = 1;
         return;
     }
-    r = sbx_args_parse(words, n, &a, &e) < 0 ? -1 : check_and_run(&x, i, &e);
+    r = sbx_args_parse(words, n, &a, &e);
+    if (r == 0 && a.help)
+        cli_write(str_of(sbx_usage));
+    else if (r == 0)
+        r = check_and_run(&x, i, &e);
     target_done(&x.target);
     if (r < 0) {
         AUTO(buf_done) struct buf line = {0};

@@ -115,10 +115,22 @@ static struct str lookup(struct load *l, char **environ, const char *name, const
     return line->value;
 }
 
-/* Each variable that an alias with a '*' stands for. */
+/* Each variable that an alias with a '*' stands for; of a list's entries a later one is stronger.
+ */
 static int take_open(struct load *l, const struct setting *s, const struct setting_alias *a,
                      char **environ, struct err *e)
 {
+    struct str key;
+    void *value;
+
+    for (size_t at = 0; map_next(&l->file_env, &at, &key, &value);) {
+        const struct env_line *line = value;
+        struct given g = {
+            .s = s, .rank = RANK_ENV_ALIAS, .text = line->value, .where = line->where};
+
+        if (setting_alias_is(a, key, &g.rest) && load_alias(l, s, a, &g, e) < 0)
+            return -1;
+    }
     for (; environ && *environ; environ++) {
         struct given g = {.s = s, .rank = RANK_ENV_ALIAS};
         struct str name = str_cut(str_of(*environ), '=', &g.text);

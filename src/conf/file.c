@@ -33,12 +33,21 @@ static bool scalar_text(const json_t *v, struct buf *to)
     return true;
 }
 
+/* A number that a converter takes as text: `cpu_limit: 0.5`. */
+static bool fraction_text(const json_t *v, const struct setting_alias *alias, struct buf *to)
+{
+    if (!json_is_real(v) || !alias || !alias->convert)
+        return false;
+    buf_printf(to, "%.15g", json_real_value(v));
+    return true;
+}
+
 static int take_scalar(struct file *f, const json_t *v, struct given *g,
                        const struct setting_alias *alias, struct err *e)
 {
     AUTO(buf_done) struct buf text = {0};
 
-    if (!scalar_text(v, &text)) {
+    if (!scalar_text(v, &text) && !fraction_text(v, alias, &text)) {
         AUTO(buf_done) struct buf rule = {0};
 
         op_rule(&g->s->f, &rule);
@@ -60,6 +69,7 @@ static int take_list(struct file *f, const json_t *v, struct given *g,
         g->text = STR("");
         return load_apply(f->l, g, e);
     }
+    g->whole = true;
     for (size_t i = 0; i < json_array_size(v); i++) {
         char *where =
             arena_printf(&f->l->a, "%s:%zu", f->path, yaml_place_of_item(&f->y, v, i).line);
@@ -77,6 +87,21 @@ static bool is_foreign_list(const char *key, const json_t *v)
     return setting_is_foreign(str_of(key)) && json_is_object(json_array_get(v, 0));
 }
 
+static bool is_empty(const json_t *v)
+{
+    return json_is_null(v) || (json_is_string(v) && json_string_length(v) == 0) ||
+           (json_is_array(v) && json_array_size(v) == 0);
+}
+
+/* In sbx's own file 0 and false are no more than nothing, but for the one key that knows: there
+ * the variable counts. */
+static enum rank seed_rank(const char *key, const json_t *v)
+{
+    bool zero = json_is_false(v) || (json_is_integer(v) && json_integer_value(v) == 0);
+
+    return zero && strcmp(key, "async_exec") != 0 ? RANK_FILE_ALIAS : RANK_SEED_FILE;
+}
+
 static int take_member(struct file *f, const char *key, const json_t *v, struct given *g,
                        struct err *e)
 {
@@ -84,7 +109,8 @@ static int take_member(struct file *f, const char *key, const json_t *v, struct 
     bool is_variable = key[0] >= 'A' && key[0] <= 'Z'; /* of the environment: no key */
 
     g->s = f->seed ? NULL : setting_find(str_of(key));
-    if (json_is_null(v) && (g->s || setting_find_alias(str_of(key), &alias)))
+    if ((f->seed ? is_empty(v) : json_is_null(v)) &&
+        (g->s || setting_find_alias(str_of(key), &alias)))
         return 0; /* "key:" with nothing behind it: not set */
     if (g->s && !is_foreign_list(key, v)) {
         g->rank = RANK_FILE;
@@ -94,7 +120,7 @@ static int take_member(struct file *f, const char *key, const json_t *v, struct 
     }
     g->s = is_variable ? NULL : setting_find_alias(str_of(key), &alias);
     if (g->s) {
-        g->rank = f->seed ? RANK_SEED_FILE : RANK_FILE_ALIAS;
+        g->rank = f->seed ? seed_rank(key, v) : RANK_FILE_ALIAS;
         (void)setting_alias_is(alias, str_of(key), &g->rest);
         if (json_is_array(v) && g->s->f.type == OP_LIST)
             return take_list(f, v, g, alias, e);

@@ -134,7 +134,7 @@ int load_apply(struct load *l, const struct given *g, struct err *e)
 
     if (g->rank < l->ranks[row])
         return 0;
-    if (value_text(&v, g->text) < 0 || value_end(&v) < 0)
+    if ((g->whole ? value_entry(&v, g->text) : value_text(&v, g->text)) < 0 || value_end(&v) < 0)
         return err_wrap(e, "%s", g->where);
     if (check(g->s, &d, e) < 0)
         return err_wrap(e, "%s: setting '%s'", g->where, g->s->f.name);
@@ -161,9 +161,11 @@ int load_alias(struct load *l, const struct setting *s, const struct setting_ali
             return err_wrap(e, "%s", g->where);
         own.text = buf_str(&text);
     }
-    if (g->rest.n > 0)
+    if (g->rest.n > 0) {
+        own.whole = true;
         own.text =
             str_of(arena_printf(&l->a, STR_FMT "=" STR_FMT, STR_ARG(g->rest), STR_ARG(own.text)));
+    }
     return load_apply(l, &own, e);
 }
 

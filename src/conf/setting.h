@@ -83,6 +83,7 @@ struct given { /* one value of one source */
     const char *where; /* "holt.yaml:3", "variable HOLT_DB", "flag --db" */
     struct str rest;   /* of an alias with a '*' */
     bool adds, optional;
+    bool whole; /* one entry of a list, commas and all */
 };
 
 struct load {

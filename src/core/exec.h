@@ -19,6 +19,8 @@ enum exec_state {
     EXEC_STATE_COUNT
 };
 
+#define EXEC_TIMEOUT_MAX_MS (366LL * 24 * 3600 * 1000)
+
 struct exec_spec { /* valid during the call */
     const struct str *argv;
     size_t argc;
@@ -26,7 +28,7 @@ struct exec_spec { /* valid during the call */
     const struct pair *env;
     size_t env_count;
     struct str cwd, user;
-    int64_t timeout_ms; /* 0: none */
+    int64_t timeout_ms; /* 0: none; at most EXEC_TIMEOUT_MAX_MS */
     bool pty, want_stdin, merge, kill_rest;
     int rows, cols;
     int64_t output_bytes;   /* kept; 0: the default */

@@ -10,7 +10,6 @@
 #define ARGS_MAX 4096
 #define OUTPUT_MAX (1LL << 40)
 #define OUTPUT_MIN (2 * LOG_BLOCK)
-#define TIMEOUT_MAX_MS (366LL * 24 * 3600 * 1000)
 
 /* --- told in the next turn --- */
 
@@ -100,9 +99,9 @@ static int check_spec(const struct exec_spec *spec, struct err *e)
         return -1;
     if (spec->cwd.n > GUEST_PATH_MAX || spec->user.n > 255 || spec->idempotency.n > 255)
         return err_set(e, ERR_INVALID, 0, "field 'cwd', 'user' or 'idempotency' is too long");
-    if (spec->timeout_ms < 0 || spec->timeout_ms > TIMEOUT_MAX_MS)
+    if (spec->timeout_ms < 0 || spec->timeout_ms > EXEC_TIMEOUT_MAX_MS)
         return err_set(e, ERR_INVALID, 0, "field 'timeout_ms': 0 to %lld",
-                       (long long)TIMEOUT_MAX_MS);
+                       (long long)EXEC_TIMEOUT_MAX_MS);
     if (spec->output_bytes < 0 || spec->output_bytes > OUTPUT_MAX)
         return err_set(e, ERR_INVALID, 0, "field 'output_bytes': 0 to %lld", (long long)OUTPUT_MAX);
     if (spec->rows < 0 || spec->rows > 4096 || spec->cols < 0 || spec->cols > 4096)

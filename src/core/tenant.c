@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "wire/spawn.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,13 +33,36 @@ struct job {
     struct err e;
 };
 
+/* Of the host's root, and with nothing in it that somebody could mean to keep as it is. */
+static bool is_roots_and_empty(const char *path)
+{
+    struct stat st;
+    struct dirent *at;
+    bool empty = true;
+    DIR *d;
+
+    if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != 0)
+        return false;
+    d = opendir(path);
+    if (!d)
+        return false;
+    while (empty && (at = readdir(d)))
+        empty = strcmp(at->d_name, ".") == 0 || strcmp(at->d_name, "..") == 0;
+    (void)closedir(d);
+    return empty;
+}
+
 /* As the host's root, files are given to the id that stands for root in all sandboxes: what the
- * host's root owns is not root's inside. */
+ * host's root owns is not root's inside.  An empty directory that is there already too. */
 static int make_dir(const char *path, bool give, struct err *e)
 {
-    if (mkdir(path, 0755) < 0)
-        return errno == EEXIST ? 0 : err_set(e, ERR_INTERNAL, errno, "make directory '%s'", path);
-    if (give && geteuid() == 0 && chown(path, SPAWN_STORED_ID, SPAWN_STORED_ID) < 0)
+    bool there = mkdir(path, 0755) < 0;
+
+    if (there && errno != EEXIST)
+        return err_set(e, ERR_INTERNAL, errno, "make directory '%s'", path);
+    if (there && !is_roots_and_empty(path))
+        return 0;
+    if (give && geteuid() == 0 && lchown(path, SPAWN_STORED_ID, SPAWN_STORED_ID) < 0)
         return err_set(e, ERR_INTERNAL, errno, "give away directory '%s'", path);
     return 0;
 }

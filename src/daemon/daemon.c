@@ -16,6 +16,7 @@
 #include "daemon/notify.h"
 #include "daemon/state.h"
 #include "driver/table.h"
+#include "wire/spawn.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -356,6 +357,18 @@ static int choose_agentbox_runtime(struct daemon *d, struct err *e)
     return 0;
 }
 
+/* A full directory of the host's root is left as it is: whoever is root inside is not that root. */
+static void warn_of_foreign(const char *dir)
+{
+    struct stat st;
+
+    if (geteuid() != 0 || stat(dir, &st) < 0 || st.st_uid == SPAWN_STORED_ID || st.st_mode & 0002)
+        return;
+    log_warn("sandboxes cannot write to the directory of 'sbx_cache_hostpath': give it to the id "
+             "that stands for their root, by chown -R",
+             LOG_C("directory", dir), LOG_N("owner", st.st_uid), LOG_N("wanted", SPAWN_STORED_ID));
+}
+
 static int open_sandboxes(struct daemon *d, struct err *e)
 {
     const struct config *c = d->conf;
@@ -377,8 +390,10 @@ static int open_sandboxes(struct daemon *d, struct err *e)
     }
     if (c->sbx_cache_hostpath[0] && tenant_make_dir(c->sbx_cache_hostpath, e) < 0)
         return err_wrap(e, "setting 'sbx_cache_hostpath'");
-    if (c->sbx_cache_hostpath[0])
+    if (c->sbx_cache_hostpath[0]) {
+        warn_of_foreign(c->sbx_cache_hostpath);
         all[allows.host_dir_count++] = c->sbx_cache_hostpath;
+    }
     choose_drivers(d);
     if (choose_agentbox_runtime(d, e) < 0)
         return -1;

@@ -79,8 +79,8 @@ static void schema_bool(struct jw *w, const struct op_field *f)
 /* A number in its base unit, or text with a unit. */
 static void schema_quantity(struct jw *w, const struct op_field *f)
 {
-    const char *pattern =
-        f->type == OP_SIZE ? "^[0-9]+([kKmMgGtT]([iI]?[bB])?|[bB])?$" : "^[0-9]+(ms|s|m|h|d)?$";
+    const char *pattern = f->type == OP_SIZE ? "^[0-9]+([kKmMgGtT]([iI]?[bB])?|[bB])?$"
+                                             : "^([0-9]+|([0-9]+(\\.[0-9]+)?(ms|s|m|h|d))+)$";
 
     jw_key(w, "oneOf");
     jw_array(w);

@@ -340,12 +340,24 @@ void value_absent(const struct value *v)
         *(struct op_since *)v->slot = (struct op_since){OP_ABSENT, OP_ABSENT};
 }
 
-int value_text(const struct value *v, struct str text)
+static int check_text(const struct value *v, struct str text)
 {
     assert(v->f->type < ARRAY_LEN(codecs));
     if (!str_is_utf8(text) || (text.n && memchr(text.p, '\0', text.n)))
         return wrong(v, "not UTF-8 text, or holds a NUL byte");
-    return codecs[v->f->type].text(v, text);
+    return 0;
+}
+
+int value_text(const struct value *v, struct str text)
+{
+    return check_text(v, text) < 0 ? -1 : codecs[v->f->type].text(v, text);
+}
+
+int value_entry(const struct value *v, struct str text)
+{
+    if (v->f->type != OP_LIST)
+        return value_text(v, text);
+    return check_text(v, text) < 0 ? -1 : add_entry(v, text);
 }
 
 int value_json(const struct value *v, const json_t *given)

@@ -14,6 +14,8 @@ struct value {
 
 void value_absent(const struct value *v); /* what a handler sees when nobody gave it */
 CHECKED int value_text(const struct value *v, struct str text);
+/* One entry of a list, commas and all; of other types the same as value_text. */
+CHECKED int value_entry(const struct value *v, struct str text);
 CHECKED int value_json(const struct value *v, const json_t *given);
 CHECKED int value_end(const struct value *v); /* after the last text: too few entries? */
 

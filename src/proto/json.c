@@ -1,6 +1,7 @@
 #include "proto/json.h"
 
 #include "base/clock.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -73,20 +74,60 @@ static int check_shape(struct str text, struct err *e)
     return 0;
 }
 
-int json_read(struct str text, json_t **ret, struct err *e)
+static int read_with(struct str text, size_t flags, json_t **ret, struct err *e)
 {
     json_error_t why = {0};
     json_t *v;
 
     if (check_shape(text, e) < 0)
         return -1;
-    v = json_loadb(text.p ? text.p : "", text.n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
+    v = json_loadb(text.p ? text.p : "", text.n, flags | JSON_DECODE_ANY, &why);
     if (!v && json_error_code(&why) == json_error_out_of_memory)
         return err_set(e, ERR_UNAVAILABLE, 0, "no memory for a JSON text of %zu bytes", text.n);
     if (!v)
         return err_set(e, ERR_INVALID, 0, "line %d, column %d: %s", why.line, why.column, why.text);
     *ret = v;
     return 0;
+}
+
+int json_read(struct str text, json_t **ret, struct err *e)
+{
+    return read_with(text, JSON_REJECT_DUPLICATES, ret, e);
+}
+
+/* Is an escape like "\ud800" at the start of s, of that half of the surrogates? */
+static bool is_surrogate(struct str s, const char *halves)
+{
+    return s.n >= 6 && s.p[0] == '\\' && s.p[1] == 'u' && (s.p[2] == 'd' || s.p[2] == 'D') &&
+           strchr(halves, s.p[3]) && s.p[3] != '\0';
+}
+
+/* Surrogates that are no pair become \ufffd; a backslash takes the character behind it along. */
+static void mend_surrogates(struct buf *text)
+{
+    static const char first[] = "89abAB", second[] = "cdefCDEF";
+    char *at = buf_cstr(text);
+    size_t n = buf_len(text);
+
+    for (size_t i = 0; i < n; i++) {
+        struct str s = str_make(at + i, n - i);
+
+        if (is_surrogate(s, first) && is_surrogate(str_skip(s, 6), second))
+            i += 11;
+        else if (is_surrogate(s, first) || is_surrogate(s, second))
+            memcpy(at + i + 2, "fffd", 4);
+        else if (s.p[0] == '\\')
+            i++;
+    }
+}
+
+int json_read_lax(struct str text, json_t **ret, struct err *e)
+{
+    AUTO(buf_done) struct buf clean = {0};
+
+    (void)utf8_replace(&clean, text, true);
+    mend_surrogates(&clean);
+    return read_with(buf_str(&clean), JSON_ALLOW_NUL, ret, e);
 }
 
 /* --- writing --- */

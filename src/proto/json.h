@@ -1,5 +1,5 @@
 /* json: reading by jansson with limits and clear errors; writing straight into a buffer.
- * Reading refuses duplicate keys, NUL in strings, invalid UTF-8, trailing bytes and deep nesting.
+ * json_read refuses duplicate keys, NUL in strings, invalid UTF-8, trailing bytes and deep nesting.
  */
 #pragma once
 
@@ -13,6 +13,9 @@
 #define JSON_VALUES_MAX 262144
 
 CHECKED int json_read(struct str text, json_t **ret, struct err *e); /* "line 3, column 7: …" */
+/* As Go's and most other decoders take it: of two equal keys the last counts, strings may hold NUL
+ * (mind their lengths), and what is no character, a lone surrogate too, is U+FFFD. */
+CHECKED int json_read_lax(struct str text, json_t **ret, struct err *e);
 DEFINE_AUTO(json_t *, json_decref)
 
 /* The writer: commas are its business.  jw_key before each value inside an object.

@@ -221,6 +221,17 @@ static int check_rule(const struct rule *r, bool allow, bool intercept, struct e
     return 0;
 }
 
+bool policy_is_rule(struct str text, bool allow)
+{
+    struct rule r = {0};
+    struct err e = {0};
+    bool is =
+        text.n > 0 && parse_text_rule(text, &r, &e) == 0 && check_rule(&r, allow, false, &e) == 0;
+
+    rule_done(&r);
+    return is;
+}
+
 static int parse_rules(const json_t *v, struct rules *to, bool allow, bool intercept, struct err *e)
 {
     const char *list = allow ? "allow" : "deny";

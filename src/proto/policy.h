@@ -20,6 +20,9 @@ struct policy;
 /* {"mode", "allow", "deny", "unknown", "connections", "bytes"}, or a mode's name as text.
  * intercept: method and path rules can be kept; without it they are refused. */
 CHECKED int policy_parse(struct str json, bool intercept, struct policy **ret, struct err *e);
+/* Is the text a rule of that list: 'host', '*.host', a network or an address, perhaps with a port?
+ */
+bool policy_is_rule(struct str text, bool allow);
 struct policy *policy_free(struct policy *p); /* takes NULL; returns NULL */
 DEFINE_AUTO(struct policy *, policy_free)
 enum policy_mode policy_mode(const struct policy *p);

@@ -1,14 +1,9 @@
 """The hub as its document (seed 003) shows it: each flow of the SDK, every curl line as printed, each row of its tables; on port 8080,
 where nobody needs a token."""
-import contextlib
-import ctypes
-import fcntl
 import hashlib
 import json
 import os
 import shutil
-import socket
-import struct
 import subprocess
 import threading
 import time
@@ -17,11 +12,9 @@ import pytest
 
 from daemon import Holtd, wait_for
 from hub_client import AgentClient, HubError, call
+from own_network import own_network
 
-CLONE_NEWNET = 0x40000000
-SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 HUB = "http://127.0.0.1:8080"
-_libc = ctypes.CDLL(None, use_errno=True)
 
 # As printed, but for {id}: a project's.  In the document's network the name `hub` is the hub's; here it is this machine's.
 CURL_LINES = [
@@ -35,23 +28,6 @@ CURL_LINES = [
     """curl -X POST http://hub:8080/agents/claude/resume""",
     """curl -X POST http://hub:8080/agents/claude/revoke -d '{"reason":"policy violation"}'""",
 ]
-
-
-@contextlib.contextmanager
-def own_network():
-    """A network of this thread's (and what it starts), so that port 8080 is free."""
-    before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
-    try:
-        if _libc.unshare(CLONE_NEWNET) < 0:
-            pytest.skip("a network namespace needs root: port 8080 may be another's")
-        try:
-            with socket.socket() as s:  # netdevice(7): loopback starts down
-                fcntl.ioctl(s, SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", IFF_UP))
-            yield
-        finally:
-            assert _libc.setns(before, CLONE_NEWNET) == 0
-    finally:
-        os.close(before)
 
 
 @pytest.fixture(scope="module")

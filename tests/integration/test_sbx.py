@@ -15,6 +15,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from daemon import BUILD, SOAK, Holtd, environment, native, wait_for
+from own_network import own_network
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +142,16 @@ def test_bodies_that_are_wrong(holtd, body, text):
     assert call(holtd, "POST", "/sandboxes", raw=body)[:2] == (400, {"error": text})
 
 
+def test_bodies_as_go_takes_them(holtd):
+    """Keys in any case, of two the last; what is no character is U+FFFD; but no NUL, for which no argument or variable has room."""
+    raw = b'{"id": "first", "ID": "go", "env": {"A": "x\xff", "B": "\\ud800y"}, "Image": ""}'
+    assert call(holtd, "POST", "/sandboxes", raw=raw)[1]["id"] == "sbx-go"
+    assert sync(holtd, "go", "sh", "-c", "echo $A $B")[1]["stdout"] == "x\ufffd \ufffdy\n"
+    assert sync(holtd, "go", "echo", "a\0b") == (400, {"error": "command: a text with a NUL character"})
+    assert call(holtd, "POST", "/sandboxes", raw='{"env": {"A": "\\u0000"}}')[:2] == (400, {"error": "env: a text with a NUL character"})
+    ok(holtd, "DELETE", "/sandboxes/go")
+
+
 def test_fields_of_create(holtd):
     body = {"id": "fields", "env": {"A": "1", "FROM_SETTING": "r", "unknown": ""}, "allowed_hosts": ["a.example", "b.example"],
             "disallowed_hosts": ["c.example"], "volume_mode": "whatever", "cache_mode": None, "nobody": ["knows"],
@@ -162,11 +173,21 @@ def test_the_shared_cache(holtd):
 
 
 def test_hosts_are_the_network_policy(holtd):
-    for body, mode, allow, deny in (({}, "open", [], []), ({"disallowed_hosts": ["evil.example"]}, "open", [], ["evil.example"]),
-                                    ({"allowed_hosts": ["a.example", "*.b.example", "no host!"]}, "allowlist", ["a.example", "*.b.example"], [])):
+    """Each entry that names something is a rule, however people write it: one that a list lost would be open, or shut, in silence."""
+    def rule(x):
+        return f"{x.get('host') or x['cidr']}{':' + str(x['ports'][0]) if 'ports' in x else ''}"
+
+    for body, mode, allow, deny in (
+            ({}, "open", [], []),
+            ({"disallowed_hosts": ["evil.example"]}, "open", [], ["evil.example"]),
+            ({"allowed_hosts": ["a.example", "*.b.example", "no host!"]}, "allowlist", ["a.example", "*.b.example"], []),
+            ({"allowed_hosts": [" a.example ", "", "b.example:8443", ".c.example"]}, "allowlist", ["a.example", "b.example:8443", "*.c.example"], []),
+            ({"disallowed_hosts": [" evil.example", "10.0.0.0/8", "192.0.2.1", "https://f.example:1/x", "*"]}, "open", [],
+             ["evil.example", "10.0.0.0/8", "192.0.2.1", "f.example:1", "*"]),
+            ({"allowed_hosts": ["*", "d.example"], "disallowed_hosts": ["evil.example"]}, "open", ["d.example"], ["evil.example"])):
         name = ok(holtd, "POST", "/sandboxes", body)["id"]
         policy = holtd.ok("GET", f"/holt/v1/sandboxes/{name}")["network"]
-        assert (policy["mode"], [x["host"] for x in policy["allow"]], [x["host"] for x in policy["deny"]]) == (mode, allow, deny)
+        assert (policy["mode"], [rule(x) for x in policy["allow"]], [rule(x) for x in policy["deny"]]) == (mode, allow, deny)
         ok(holtd, "DELETE", f"/sandboxes/{name}")
 
 
@@ -245,6 +266,7 @@ def test_conventions(holtd, box):
     status, _, headers = call(holtd, "GET", "/sandboxes/")
     assert (status, headers["location"]) == (301, "/sandboxes")
     assert call(holtd, "POST", "/sandboxes/")[0] == 307
+    assert call(holtd, "GET", f"/sandboxes/{box}/stream/?exec_id=a")[2]["location"] == f"/sandboxes/{box}/stream?exec_id=a"
     c = http.client.HTTPConnection("127.0.0.1", holtd.port)
     c.request("GET", "/sandboxes")
     r = c.getresponse()
@@ -261,6 +283,22 @@ def test_metrics_and_health(holtd, box):
                 "sandbox_create_ready_ms_avg", "sandbox_create_ready_ms_last", "sandbox_stream_buffer", "warm_pool_desired", "warm_pool_ready"):
         assert key in got
     assert call(holtd, "GET", "/healthz", headers={"accept": "text/plain"})[1] == "ok"
+
+
+def test_metrics_on_its_own_port(tmp_path):
+    """Where its clients come from, who says nothing gets what they know; Prometheus says what it wants."""
+    with own_network():
+        d = Holtd(tmp_path / "d", "--seed-ports")
+        try:
+            d.port = 8080
+            wait_for(lambda: d._is_ready())
+            assert call(d, "GET", "/healthz")[1] == "ok"
+            for accept in ({}, {"accept": "*/*"}):
+                assert call(d, "GET", "/metrics", headers=accept)[1]["sandbox_create_total"] == 0
+            wants = {"accept": "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"}
+            assert call(d, "GET", "/metrics", headers=wants)[1].startswith("# HELP")
+        finally:
+            assert d.stop() == 0
 
 
 # --- the stream ---
@@ -317,6 +355,8 @@ def test_stream_replays_and_is_live(holtd, fresh):
     seqs = [e["seq"] for e in replay]
     assert seqs == sorted(set(seqs)) and seqs[-1] < 2 ** 53
     assert listen(holtd, fresh, f"?exec_id={b}") == replay[4:]
+    native_id = holtd.ok("GET", f"/holt/v1/sandboxes/{fresh}/execs")["execs"][-1]["id"]
+    assert listen(holtd, fresh, f"?exec_id={native_id}") == replay[4:], "by either of its ids"
     assert listen(holtd, fresh, f"?since={seqs[2]}") == replay[3:]
     assert listen(holtd, fresh, f"?since={seqs[-1]}") == []
     assert listen(holtd, fresh, "?since=0&exec_id=nobody") == []
@@ -515,7 +555,8 @@ def test_ingest(holtd):
         assert e.value.response.status_code == 401
     asyncio.run(send(f"{base}/t/{token}/sandboxes/sbx-sidecar/ingest", {},
                      {"exec_id": "abc", "type": "start", "sandbox_id": "forged", "seq": 7, "unknown": 1}, "not JSON", "[1]", b"bytes",
-                     {"exec_id": "abc", "type": "output", "stream": "stdout", "data": "h\u00e9llo\n", "time": "2026-01-02T03:04:05Z"}))
+                     {"exec_id": "abc", "type": "output", "stream": "stdout", "data": "h\u00e9llo\n", "time": "2026-01-02T03:04:05Z"},
+                     {"exec_id": "nul", "type": "output", "data": "a\0b"}, '{"exec_id": "nul", "type": "output", "data": "\\ud800"}'))
     e = start(holtd, "sidecar", "echo", "between")
     ended(holtd, "sidecar", e)
     asyncio.run(send(f"{base}/sandboxes/sidecar/ingest", {"x-ingest-token": token}, {"exec_id": "abc", "type": "exit", "exit_code": 5}))
@@ -526,7 +567,8 @@ def test_ingest(holtd):
     abc = [x for x in got if x["exec_id"] == "abc"]
     assert [shape(x) for x in abc] == [("start", None, None, None), ("output", "stdout", "h\u00e9llo\n", None), ("exit", None, None, 5)]
     assert abc[1]["time"] == "2026-01-02T03:04:05Z" and abc[0]["time"].endswith("Z") and all(x["source"] == "ingest" for x in abc)
-    assert [x["exec_id"] for x in got[:6]] == ["abc", "abc", e, e, e, "abc"], "in one order with our own"
+    assert [x["exec_id"] for x in got[:8]] == ["abc", "abc", "nul", "nul", e, e, e, "abc"], "in one order with our own"
+    assert [x["data"] for x in got if x["exec_id"] == "nul"] == ["a\0b", "\ufffd"], "as Go writes a command's bytes"
     assert "".join(x["data"] for x in got if x["exec_id"] == "big") == "\u20ac\x01" * 20000
     assert listen(holtd, "sidecar", f"?since={seqs[1]}&exec_id=abc") == abc[2:]
     assert call(holtd, "GET", f"/t/{token}/sandboxes/sidecar/ingest")[0] == 400
@@ -559,6 +601,30 @@ def test_settings(tmp_path):
     config.write_text("nobody_knows: 1\n")
     bad = Holtd(tmp_path / "bad", env={"SANDBOX_CONFIG": str(config)}, ready=False)
     assert bad.process.wait(10) != 0 and "nobody_knows" in bad.log() + bad.text
+
+
+def test_settings_as_people_write_them(tmp_path):
+    """Durations of Go, lists with spaces, values with commas; in its file what is empty is nothing, and 0 and false less than a variable."""
+    config = tmp_path / "sbx.yaml"
+    config.write_text("idle_ttl: 1h30m\ncpu_limit: 0.5\nmem_limit: ''\ncache_pvc_size: ''\nvolume_mode: ''\nallowed_hosts: []\nwarm_pool_size: 0\n"
+                      "warm_pool_autosize: false\nasync_exec: false\nenv:\n  ONE: a, b\n  NONE: ''\n")
+    d = native(tmp_path / "d", env={"SANDBOX_CONFIG": str(config), "SANDBOX_ENV_NO_PROXY": "localhost,127.0.0.1", "SANDBOX_VOLUME_MODE": "pvc",
+                                    "SANDBOX_ALLOWED_HOSTS": "a.example, b.example ,", "SANDBOX_DISALLOWED_HOSTS": "c.example, d.example",
+                                    "SANDBOX_WARM_POOL_SIZE": "2", "SANDBOX_ASYNC_EXEC": "1", "SANDBOX_EXEC_MAX_TIMEOUT": "0"})
+    try:
+        ok(d, "POST", "/sandboxes", {"id": "set"})
+        box = d.ok("GET", "/holt/v1/sandboxes/set")
+        assert (box["idle_ttl_ms"], box["limits"]["cpu_millis"], box["limits"]["memory_bytes"]) == (5400000, 500, None)
+        assert [[x["host"] for x in box["network"][k]] for k in ("allow", "deny")] == [["a.example", "b.example"], ["c.example", "d.example"]]
+        assert box["mounts"][0]["size_bytes"] == 10 << 30, "an empty text in the file is none"
+        got = call(d, "POST", "/sandboxes/set/exec", {"command": ["sh", "-c", "echo $ONE $NO_PROXY $SBX_ALLOWED_HOSTS"]})[1]
+        assert got["stdout"] == "a, b localhost,127.0.0.1 a.example,b.example\n", "async_exec: false is the one that counts"
+        assert call(d, "GET", "/metrics", headers={"accept": "application/json"})[1]["warm_pool_desired"] == 2
+        for seconds in (31622401, (1 << 63) - 1):
+            assert sync(d, "set", "true", timeout_seconds=seconds) == (400, {"error": "timeout_seconds must be <= 31622400"})
+        ok(d, "DELETE", "/sandboxes/set")
+    finally:
+        assert d.stop() == 0
 
 
 def test_claims_have_their_size(tmp_path):
@@ -608,6 +674,26 @@ def test_the_cache_may_be_a_directory_of_the_host(tmp_path):
         assert (cache / "file").exists() and d.ok("GET", "/holt/v1/volumes")["volumes"] == []
     finally:
         assert d.stop() == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="as another user the directory is its own inside too")
+def test_the_cache_s_directory_may_be_there_already(tmp_path):
+    """An empty one is given to those inside; one with files stays as it is, and the log says what to do."""
+    cache = tmp_path / "cache"
+    cache.mkdir(mode=0o700)
+    for names, works in (([], True), (["mine"], False)):
+        for name in names:
+            os.chown(cache, 0, 0)
+            (cache / name).write_text("mine")
+        d = native(tmp_path / f"d{len(names)}", env={"SANDBOX_CACHE_MODE": "hostpath", "SANDBOX_CACHE_HOSTPATH": str(cache)})
+        try:
+            ok(d, "POST", "/sandboxes", {"id": "one"})
+            status, got = sync(d, "one", "sh", "-c", "echo kept > /cache/file && rm /cache/file")
+            assert (status == 200) == works, got
+            assert ("chown -R" in d.log()) != works and cache.stat().st_mode & 0o777 == 0o700
+            ok(d, "DELETE", "/sandboxes/one")
+        finally:
+            assert d.stop() == 0
 
 
 def test_an_agent_has_the_operator_s_hosts(tmp_path):
@@ -733,6 +819,17 @@ def test_command_line(holtd, tmp_path):
     raw = subprocess.run([str(tmp_path / "sbx"), "exec", *at, "-id", "cli", "-stream-raw", "--", "sh", "-c", "printf 'x\\377\\303'; echo e >&2; exit 5"],
                          env=env, capture_output=True, timeout=60)
     assert (raw.returncode, raw.stdout, raw.stderr) == (5, b"x\xff\xc3", b"e\n")
+    for how in ("-stream-raw", "-sync"):  # NUL is a byte like others, and all of them come
+        r = subprocess.run([str(tmp_path / "sbx"), "exec", *at, "-id", "cli", how, "--", "sh", "-c", "printf 'a\\0b\\377'; printf 'c\\0' >&2"],
+                           env=env, capture_output=True, timeout=60)
+        assert (r.returncode, r.stdout, r.stderr) == (0, b"a\0b\xff", b"c\0")
+        r = subprocess.run([str(tmp_path / "sbx"), "exec", *at, "-id", "cli", how, "--", "sh", "-c", "yes 0123456 | head -c 20000000"],
+                           env=env, capture_output=True, timeout=60)
+        assert (r.returncode, r.stdout) == (0, b"0123456\n" * 2500000)
+    assert sbx("exec", *at, "-id", "cli", "-stream-raw", "--", "no'\"such") == (1, "", "run 'no'\"such': No such file or directory\n")
+    assert sbx("exec", *at, "-id", "cli", "-sync", "--", "no'\"such") == (
+        1, "", """500 Internal Server Error: {"error":"run 'no'\\"such': No such file or directory"}\n""")
+    assert sbx("exec", *at, "-id", "cli", "-sync", "-timeout", "0", "-cmd", "echo\ta \n b") == (0, "a b\n", "")
     code, out, _ = sbx("exec", *at, "-id", "cli", "-stream", "--", "sh", "-c", "echo a; exit 6")
     lines = out.splitlines()
     assert code == 6 and re.fullmatch("exec_id=[0-9a-f]{16} status=running", lines[0])
@@ -747,6 +844,8 @@ def test_command_line(holtd, tmp_path):
     assert sbx("exec", *at, "-id", "cli") == (1, "", "-cmd is required\n")
     assert sbx("exec", *at, "--", "true") == (1, "", "-id is required\n")
     assert sbx("exec-status", *at, "-id", "cli") == (1, "", "-exec-id is required\n")
+    assert sbx("delete", *at, "-id", "") == sbx("exec", *at, "-id=", "--", "true") == (1, "", "-id is required\n"), "a variable that is not set"
+    assert sbx("create", "-h")[:2] == (0, sbx()[1])
     assert sbx("delete", *at, "-id", "cli") == (0, "deleted\n", "")
     assert sbx("delete", *at, "-id", "cli") == (1, "", '404 Not Found: {"error":"namespaces \\"cli\\" not found"}\n')
     assert sbx("status", "-nonsense") == (1, "", "flag provided but not defined: -nonsense\n")

@@ -41,7 +41,17 @@ static void durations_and_sizes_have_units(void **state)
     assert_int_equal(v, 250);
     assert_int_equal(str_parse_duration_ms(STR("7"), &v), 0);
     assert_int_equal(v, 7);
+    assert_int_equal(str_parse_duration_ms(STR("1h30m"), &v), 0);
+    assert_int_equal(v, 5400000);
+    assert_int_equal(str_parse_duration_ms(STR("1.5h0m2.25s"), &v), 0);
+    assert_int_equal(v, 5402250);
     assert_int_equal(str_parse_duration_ms(STR("m"), &v), -EINVAL);
+    assert_int_equal(str_parse_duration_ms(STR(""), &v), -EINVAL);
+    assert_int_equal(str_parse_duration_ms(STR("1h30"), &v), -EINVAL);
+    assert_int_equal(str_parse_duration_ms(STR("1.h"), &v), -EINVAL);
+    assert_int_equal(str_parse_duration_ms(STR(".5h"), &v), -EINVAL);
+    assert_int_equal(str_parse_duration_ms(STR("1h-30m"), &v), -EINVAL);
+    assert_int_equal(str_parse_duration_ms(STR("200000000d200000000000d"), &v), -ERANGE);
     assert_int_equal(str_parse_duration_ms(STR("1 m"), &v), -EINVAL);
     assert_int_equal(str_parse_duration_ms(STR("9223372036854775807d"), &v), -ERANGE);
     assert_int_equal(str_parse_size(STR("64k"), &v), 0);

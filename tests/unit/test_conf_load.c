@@ -237,6 +237,22 @@ static void names_of_other_systems_are_understood(void **state)
     assert_null(config_free(c));
 }
 
+static void variables_for_sandboxes_keep_their_commas(void **state)
+{
+    struct config *c;
+
+    (void)state;
+    write_file(yaml, "sbx_env: ['ONE=1,2', TWO=2]\n");
+    write_file(envfile, "SANDBOX_ENV_NO_PROXY=a,b\n");
+    c = loaded(ARGS(T("--config"), yaml, T("--env-file"), envfile),
+               ENV(T("SANDBOX_ENV_NO_PROXY=c, d")));
+    assert_int_equal(c->sbx_env.n, 4);
+    assert_string_equal(c->sbx_env.v[0], "ONE=1,2");
+    assert_string_equal(c->sbx_env.v[2], "NO_PROXY=a,b");
+    assert_string_equal(c->sbx_env.v[3], "NO_PROXY=c, d"); /* the last counts */
+    assert_null(config_free(c));
+}
+
 static void what_has_no_effect_warns(void **state)
 {
     struct config *c;
@@ -480,6 +496,7 @@ int main(void)
         cmocka_unit_test(a_flag_beats_the_environment_which_beats_the_file),
         cmocka_unit_test(listen_addr_opens_three_ports),
         cmocka_unit_test(names_of_other_systems_are_understood),
+        cmocka_unit_test(variables_for_sandboxes_keep_their_commas),
         cmocka_unit_test(what_has_no_effect_warns),
         cmocka_unit_test(what_is_wrong_in_a_file_is_named_with_its_line),
         cmocka_unit_test(a_broken_file_is_named),

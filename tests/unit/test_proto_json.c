@@ -39,6 +39,33 @@ static void what_is_wrong_is_named_with_line_and_column(void **state)
     refused(NULL, 0, "line 1");
 }
 
+static void lax(const char *text, size_t n, const char *want, size_t want_n)
+{
+    AUTO(json_decref) json_t *v = NULL;
+    struct err e = {0};
+
+    assert_int_equal(json_read_lax(str_make(text, n), &v, &e), 0);
+    assert_int_equal(json_string_length(json_object_get(v, "a")), want_n);
+    assert_memory_equal(json_string_value(json_object_get(v, "a")), want, want_n);
+}
+#define LAX(text, want) lax(text, sizeof(text) - 1, want, sizeof(want) - 1)
+
+static void what_most_decoders_take_may_be_taken(void **state)
+{
+    AUTO(json_decref) json_t *v = NULL;
+    struct err e = {0};
+
+    (void)state;
+    LAX("{\"a\": \"1\", \"a\": \"2\"}", "2");
+    LAX("{\"a\": \"x\\u0000y\"}", "x\0y");
+    LAX("{\"a\": \"\xff\xc3\"}", "\xef\xbf\xbd\xef\xbf\xbd");
+    LAX("{\"a\": \"\\ud800\\ud83d\\ude00\\udc00\\uDBFF\"}",
+        "\xef\xbf\xbd\xf0\x9f\x98\x80\xef\xbf\xbd\xef\xbf\xbd");
+    LAX("{\"a\": \"\\\\ud800\"}", "\\ud800");
+    assert_int_equal(json_read_lax(STR("{\"a\": \"\\ud8"), &v, &e), -1);
+    assert_int_equal(json_read_lax((struct str){0}, &v, &e), -1);
+}
+
 static void depth_and_values_are_bounded(void **state)
 {
     AUTO(buf_done) struct buf b = {0};
@@ -140,6 +167,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_wrong_is_named_with_line_and_column),
+        cmocka_unit_test(what_most_decoders_take_may_be_taken),
         cmocka_unit_test(depth_and_values_are_bounded),
         cmocka_unit_test(a_tree_is_written_as_it_was_read),
         cmocka_unit_test(commas_stand_between_values_only),

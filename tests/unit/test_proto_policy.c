@@ -265,6 +265,20 @@ static void printed_and_read_again(void **state)
     }
 }
 
+static void which_texts_are_rules(void **state)
+{
+    (void)state;
+    for (const char *const *t =
+             (const char *[]){"a.b", "*.a.b:8443", "10.0.0.0/8", "[::1]:1-9", NULL};
+         *t; t++)
+        assert_true(policy_is_rule(str_of(*t), true) && policy_is_rule(str_of(*t), false));
+    for (const char *const *t =
+             (const char *[]){"", "a b", "http://a.b", "a.b:x", "10.0.0.0/99", NULL};
+         *t; t++)
+        assert_false(policy_is_rule(str_of(*t), true) || policy_is_rule(str_of(*t), false));
+    assert_true(policy_is_rule(STR("*"), false) && !policy_is_rule(STR("*"), true));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +290,7 @@ int main(void)
         cmocka_unit_test(methods_and_paths),
         cmocka_unit_test(paths_of_two_readings),
         cmocka_unit_test(printed_and_read_again),
+        cmocka_unit_test(which_texts_are_rules),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

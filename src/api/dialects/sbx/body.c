@@ -251,6 +251,8 @@ static int read_string(struct reading *g, const json_t *v, struct str *to)
         return 0;
     if (!json_is_string(v))
         return mismatch(g, v, "string");
+    if (memchr(json_string_value(v), '\0', json_string_length(v)))
+        return err_set(g->e, ERR_INVALID, 0, "%s: a text with a NUL character", g->f->name);
     *to = str_make(json_string_value(v), json_string_length(v));
     return 0;
 }
@@ -317,7 +319,7 @@ int sbx_read_body(struct str body, const struct sbx_form *f, struct arena *a, js
 {
     struct reading g = {.a = a, .form = f, .e = e};
 
-    if (cut_value(&body, e) < 0 || json_read(body, hold, e) < 0)
+    if (cut_value(&body, e) < 0 || json_read_lax(body, hold, e) < 0)
         return -1;
     if (json_is_null(*hold))
         return 0;
@@ -327,7 +329,7 @@ int sbx_read_body(struct str body, const struct sbx_form *f, struct arena *a, js
     for (void *at = json_object_iter(*hold); at; at = json_object_iter_next(*hold, at))
         for (size_t i = 0; i < f->count; i++) {
             g.f = &f->fields[i];
-            if (strcmp(g.f->name, json_object_iter_key(at)) == 0 &&
+            if (str_case_eq_c(str_of(json_object_iter_key(at)), g.f->name) && /* as there */
                 read_field(&g, json_object_iter_value(at), (char *)to + g.f->offset) < 0)
                 return -1;
         }

@@ -147,14 +147,30 @@ static int check(const struct create_request *q, struct err *e)
     return 0;
 }
 
+/* Lists that people write by hand have spaces, and commas too many. */
+static void tidy(struct sbx_strings *hosts)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < hosts->n; i++) {
+        struct str host = str_trim(hosts->v[i]);
+
+        if (host.n > 0)
+            hosts->v[n++] = host;
+    }
+    hosts->n = n;
+}
+
 /* What was not asked for is the setting's. */
 static void take_hosts(struct request *r, struct sbx_strings *hosts, const struct conf_list *preset)
 {
+    tidy(hosts);
     if (hosts->n > 0 || preset->n == 0)
         return;
     hosts->v = arena_alloc(xchg_arena(r->x), preset->n * sizeof *hosts->v);
     for (; hosts->n < preset->n; hosts->n++)
         hosts->v[hosts->n] = arena_str(xchg_arena(r->x), str_of(preset->v[hosts->n]));
+    tidy(hosts);
 }
 
 static struct str join(struct request *r, const struct sbx_strings *s)
@@ -229,31 +245,53 @@ static void write_note(const struct create_request *q, const char *events, struc
     jw_object_end(&w);
 }
 
-/* What is no host name or address can be asked for, and never be reached. */
-static void put_hosts(struct jw *w, const char *key, const struct sbx_strings *hosts)
+/* An entry as a rule: of a URL its host and port; ".example.com" is what others write for
+ * "*.example.com".  A network keeps its '/'. */
+static struct str rule_of(struct str host, struct arena *a)
 {
-    jw_key(w, key);
+    const char *scheme = host.n > 3 ? memmem(host.p, host.n, "://", 3) : NULL;
+    struct str rest;
+
+    if (scheme)
+        host = str_cut(str_skip(host, (size_t)(scheme - host.p) + 3), '/', &rest);
+    if (host.n > 1 && host.p[0] == '.')
+        return str_of(arena_printf(a, "*" STR_FMT, STR_ARG(host)));
+    return host;
+}
+
+/* What is no rule even so can be asked for, and never be reached. */
+static void put_hosts(struct jw *w, const struct sbx_strings *hosts, bool allow, struct arena *a)
+{
+    jw_key(w, allow ? "allow" : "deny");
     jw_array(w);
     for (size_t i = 0; i < hosts->n; i++) {
-        struct str host = hosts->v[i];
-        struct host h;
-        struct err e;
+        struct str rule = rule_of(hosts->v[i], a);
 
-        if (host_parse(str_starts(host, STR("*.")) ? str_skip(host, 2) : host, &h, &e) == 0)
-            jw_str(w, host);
+        if (policy_is_rule(rule, allow))
+            jw_str(w, rule);
     }
     jw_array_end(w);
 }
 
-/* A list of hosts that are allowed allows nothing else; without one all are but those refused. */
-static void write_policy(const struct create_request *q, struct buf *to)
+static bool names_all(const struct sbx_strings *hosts)
 {
+    for (size_t i = 0; i < hosts->n; i++)
+        if (str_eq_c(hosts->v[i], "*"))
+            return true;
+    return false;
+}
+
+/* A list of hosts that are allowed allows nothing else; without one, or with "*" in it, all are
+ * but those refused. */
+static void write_policy(const struct create_request *q, struct arena *a, struct buf *to)
+{
+    bool listed = q->allowed.n > 0 && !names_all(&q->allowed);
     struct jw w = {.to = to};
 
     jw_object(&w);
-    jw_kc(&w, "mode", policy_modes[q->allowed.n > 0 ? POLICY_ALLOWLIST : POLICY_OPEN]);
-    put_hosts(&w, "allow", &q->allowed);
-    put_hosts(&w, "deny", &q->disallowed);
+    jw_kc(&w, "mode", policy_modes[listed ? POLICY_ALLOWLIST : POLICY_OPEN]);
+    put_hosts(&w, &q->allowed, true, a);
+    put_hosts(&w, &q->disallowed, false, a);
     jw_object_end(&w);
 }
 
@@ -310,7 +348,7 @@ static void begin(struct request *r, struct create_request *q, struct alias_name
     take_hosts(r, &q->disallowed, &conf->sbx_disallowed_hosts);
     env_count = make_env(r, q, &env);
     write_note(q, events_dir(conf), &note);
-    write_policy(q, &network);
+    write_policy(q, xchg_arena(r->x), &network);
     make_mounts(r, q, mounts);
     sandbox_create(
         r->api->c.sandboxes,
@@ -350,10 +388,12 @@ static void create(struct request *r)
     s = sandbox_find_as(r->api->c.sandboxes, name.dialect, name.alias, &e);
     if (!s)
         begin(r, q, name);
-    else if (sandbox_check(s, &r->who, &e) < 0)
-        request_refuse(r, &e);
-    else
+    else if (sandbox_check(s, &r->who, &e) == 0)
         sbx_send_names(r, s, NULL, NULL);
+    else {
+        request_audit(r, "request.refused", NULL, err_table[e.code].http);
+        sbx_refuse(r, &e);
+    }
 }
 
 struct volume_job {

@@ -144,7 +144,7 @@ static void note_event(struct sbx_encoder *n, const struct journal_entry *j, str
     struct jw w = {.to = &to->json};
     const char *exec, *type;
 
-    if (json_read(j->bytes, &o, &e) < 0 || !json_is_object(o))
+    if (json_read_lax(j->bytes, &o, &e) < 0 || !json_is_object(o))
         return;
     exec = json_string_value(json_object_get(o, "exec_id"));
     type = json_string_value(json_object_get(o, "type"));

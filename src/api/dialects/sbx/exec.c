@@ -33,7 +33,7 @@ static bool is_expired(const struct request *r, const struct exec *x)
     return keep > 0 && i.ended_ms > 0 && clock_wall_ms() - i.ended_ms > keep;
 }
 
-static struct exec *find(struct request *r, struct sandbox *s)
+struct exec *sbx_exec_find(struct sandbox *s, struct str name)
 {
     struct exec_info i;
     char id[SBX_EXEC_ID];
@@ -41,10 +41,17 @@ static struct exec *find(struct request *r, struct sandbox *s)
     for (struct exec *x = exec_next(s, STR("")); x; x = exec_next(s, str_of(i.id))) {
         exec_info(x, &i);
         sbx_exec_id(x, id);
-        if (str_eq_c(r->params.v[1], id) || str_eq_c(r->params.v[1], i.id))
-            return is_expired(r, x) ? NULL : x;
+        if (str_eq_c(name, id) || str_eq_c(name, i.id))
+            return x;
     }
     return NULL;
+}
+
+static struct exec *find(struct request *r, struct sandbox *s)
+{
+    struct exec *x = sbx_exec_find(s, r->params.v[1]);
+
+    return x && !is_expired(r, x) ? x : NULL;
 }
 
 /* --- how it went --- */
@@ -274,13 +281,14 @@ static void run(struct request *r, struct sandbox *s, const struct err *e)
 
 static int check(const struct request *r, const struct exec_request *q, struct err *e)
 {
-    int64_t most = r->api->c.conf->sbx_exec_max_timeout_ms / 1000;
+    int64_t most = r->api->c.conf->sbx_exec_max_timeout_ms;
 
+    most = most > 0 ? i64_max(most / 1000, 1) : EXEC_TIMEOUT_MAX_MS / 1000;
     if (q->command.n == 0)
         return err_set(e, ERR_INVALID, 0, "command is required");
     if (q->timeout.set && q->timeout.v <= 0)
         return err_set(e, ERR_INVALID, 0, "timeout_seconds must be > 0");
-    if (q->timeout.set && most > 0 && q->timeout.v > most)
+    if (q->timeout.set && q->timeout.v > most)
         return err_set(e, ERR_INVALID, 0, "timeout_seconds must be <= %lld", (long long)most);
     return 0;
 }

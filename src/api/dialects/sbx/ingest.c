@@ -113,7 +113,7 @@ static void on_message(struct ws *w, enum ws_kind kind, struct str text)
     struct str data, piece;
     struct err e = {0};
 
-    if (kind != WS_TEXT || json_read(text, &o, &e) < 0 || !json_is_object(o))
+    if (kind != WS_TEXT || json_read_lax(text, &o, &e) < 0 || !json_is_object(o))
         return;
     if (sbx_sidecar_knows(g->s, text_of(o, "exec_id")))
         return; /* the stream has it from us */

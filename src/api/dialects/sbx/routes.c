@@ -86,7 +86,9 @@ static void unknown(struct request *r)
 
     if (path.n > 1 && path.p[path.n - 1] == '/' && path.p[path.n - 2] != '/') {
         path.n--;
-        xchg_add_header(r->x, "location", arena_str(xchg_arena(r->x), path));
+        xchg_add_header(r->x, "location",
+                        str_of(arena_printf(xchg_arena(r->x), STR_FMT "%s" STR_FMT, STR_ARG(path),
+                                            req->query.n > 0 ? "?" : "", STR_ARG(req->query))));
         request_send(r, get ? 301 : 307, "text/html; charset=utf-8", STR(""));
         return;
     }
@@ -173,14 +175,14 @@ void sbx_write_metrics(const struct api *a, struct jw *w)
     jw_object(w);
     jw_object_end(w);
     jw_kc(w, "sandbox_cache_mode", a->c.conf->sbx_cache_mode);
-    jw_kint(w, "sandbox_create_total", s->creates);
-    jw_kint(w, "sandbox_create_warm_hit_total", s->warm_hits);
     jw_kint(w, "sandbox_create_cold_total", s->creates - s->warm_hits);
-    jw_kint(w, "sandbox_exec_total", s->execs);
-    jw_kint(w, "sandbox_delete_total", s->deletes);
     jw_kint(w, "sandbox_create_ready_ms_avg",
             s->ready_count ? s->ready_ms_sum / s->ready_count : 0);
     jw_kint(w, "sandbox_create_ready_ms_last", s->ready_ms_last);
+    jw_kint(w, "sandbox_create_total", s->creates);
+    jw_kint(w, "sandbox_create_warm_hit_total", s->warm_hits);
+    jw_kint(w, "sandbox_delete_total", s->deletes);
+    jw_kint(w, "sandbox_exec_total", s->execs);
     jw_kint(w, "sandbox_stream_buffer", a->c.conf->sbx_stream_buffer);
     jw_kint(w, "warm_pool_desired", pool.desired);
     jw_kint(w, "warm_pool_ready", pool.ready);

@@ -193,6 +193,8 @@ void sbx_refuse(struct request *r, const struct err *e)
 {
     int status = err_table[e->code].http;
 
+    if (e->code == ERR_CANCELLED) /* a create whose sandbox somebody deleted */
+        status = 409;
     sbx_error(r, status >= 400 && status < 500 ? status : 500, "%s", e->msg);
 }
 

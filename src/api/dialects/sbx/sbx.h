@@ -10,7 +10,8 @@
 #define SBX_DIALECT "sbx"
 #define SBX_POD "sandbox"
 #define SBX_PREFIX "sbx-" /* of namespaces */
-#define SBX_EXEC_ID 17    /* 16 hex digits and a NUL */
+#define SBX_PORT 8080  /* whose clients know its answers only, where a path has two (design §8) */
+#define SBX_EXEC_ID 17 /* 16 hex digits and a NUL */
 
 extern const struct route sbx_routes[];
 extern const size_t sbx_route_count;
@@ -80,6 +81,7 @@ void sbx_exec(struct request *r);
 void sbx_exec_get(struct request *r);
 void sbx_exec_cancel(struct request *r);
 void sbx_exec_id(const struct exec *x, char to[SBX_EXEC_ID]);
+struct exec *sbx_exec_find(struct sandbox *s, struct str name); /* by that id, or by ours */
 struct sbx_outcome { /* how a command ended, in this dialect's words */
     const char *status;
     bool has_code;

@@ -61,18 +61,8 @@ static json_t *read_note(const struct sandbox *s)
 bool sbx_sidecar_knows(struct sandbox *s, struct str exec_id)
 {
     AUTO(json_decref) json_t *note = read_note(s);
-    struct exec_info i;
-    char id[SBX_EXEC_ID];
 
-    if (!note || events_dir(note).n == 0)
-        return false;
-    for (struct exec *x = exec_next(s, STR("")); x; x = exec_next(s, str_of(i.id))) {
-        exec_info(x, &i);
-        sbx_exec_id(x, id);
-        if (str_eq_c(exec_id, id))
-            return true;
-    }
-    return false;
+    return note && events_dir(note).n > 0 && sbx_exec_find(s, exec_id);
 }
 
 /* --- file calls --- */

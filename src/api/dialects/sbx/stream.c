@@ -292,6 +292,18 @@ static void place(struct reader *r, const struct asked *q, bool new_channel)
     }
 }
 
+/* Events have sbx's id of a command; one that is not ours may be a sidecar's. */
+static void choose_exec(struct reader *r, struct sandbox *s, struct str name)
+{
+    const struct exec *x = name.n > 0 ? sbx_exec_find(s, name) : NULL;
+
+    if (x)
+        sbx_exec_id(x, r->exec);
+    else
+        (void)snprintf(r->exec, sizeof r->exec, STR_FMT, (int)size_min(name.n, 63),
+                       name.p ? name.p : "");
+}
+
 void sbx_stream(struct request *r)
 {
     static const struct ws_ops ops = {
@@ -324,8 +336,7 @@ void sbx_stream(struct request *r)
     }
     request_count(r, 101);
     live_begin(&reader->live, r, on_live_end);
-    (void)snprintf(reader->exec, sizeof reader->exec, STR_FMT, (int)size_min(q.exec.n, 63),
-                   q.exec.p ? q.exec.p : "");
+    choose_exec(reader, s, q.exec);
     reader->close_at_exit = q.close;
     reader->c = channel_of(r, s);
     list_push(&reader->c->readers, &reader->link);
