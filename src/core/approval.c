@@ -5,7 +5,6 @@
 #include "core/egress_rule.h"
 
 #define PENDING_MAX 1000    /* of one agent */
-#define QUESTIONS_MAX 32    /* of one sandbox, undecided */
 #define QUESTIONS_KEPT 1000 /* of one sandbox, decided */
 
 static const struct sm_state approval_states[APPROVAL_STATES] = {
@@ -231,9 +230,9 @@ static int make_room(struct team *t, const struct approval *a, struct err *e)
     if (team_number(t, "SELECT COUNT(*) FROM approvals WHERE state = 0 AND sandbox = :sandbox",
                     PARAMS(P_TEXT("sandbox", a->sandbox)), &pending, e) < 0)
         return -1;
-    if (pending >= QUESTIONS_MAX)
+    if (pending >= APPROVAL_QUESTIONS_MAX)
         return err_set(e, ERR_LIMIT, 0, "%d questions of this sandbox are undecided",
-                       QUESTIONS_MAX);
+                       APPROVAL_QUESTIONS_MAX);
     if (tx_run(t->tx,
                "DELETE FROM approvals WHERE sandbox = :sandbox AND state <> 0 AND id NOT IN "
                "(SELECT id FROM approvals WHERE sandbox = :sandbox ORDER BY id DESC LIMIT :kept)",

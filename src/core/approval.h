@@ -18,6 +18,7 @@ enum approval_state {
 
 #define APPROVAL_PROPOSAL "proposal"
 #define APPROVAL_EGRESS "egress"
+#define APPROVAL_QUESTIONS_MAX 32 /* of one sandbox, undecided */
 
 enum approval_scope { APPROVAL_ONCE, APPROVAL_SANDBOX, APPROVAL_ALWAYS, APPROVAL_SCOPES };
 extern const char *const approval_scopes[]; /* NULL behind the last */

@@ -12,6 +12,7 @@
 #define WAITING_MAX 512 /* connections of one question */
 #define LATE "nobody decided in time"
 #define GONE "its sandbox is gone"
+#define TOO_MANY "too many questions of this sandbox are undecided"
 
 struct ask { /* one pending approval, or one that is being stored */
     struct list link;
@@ -278,6 +279,15 @@ static struct ask *find(const struct asks *a, struct str sandbox, struct str hos
     return NULL;
 }
 
+static size_t count_of(const struct asks *a, struct str sandbox)
+{
+    size_t n = 0;
+
+    LIST_EACH (&a->all, node)
+        n += str_eq_c(sandbox, LIST_ENTRY(node, struct ask, link)->sandbox);
+    return n;
+}
+
 /* It ends here: who waits is told. */
 static void answer(struct asks *a, struct ask *q, bool allow, const char *reason)
 {
@@ -306,8 +316,7 @@ static void stored(void *arg, const struct err *e)
             log_warn("a question of a sandbox was not stored", LOG_C("sandbox", q->sandbox),
                      LOG_E(e));
         answer(j->asks, q, false,
-               e->code == ERR_LIMIT ? "too many questions of this sandbox are undecided"
-                                    : "the question could not be stored");
+               e->code == ERR_LIMIT ? TOO_MANY : "the question could not be stored");
     } else if (!j->asks->closed) {
         (void)snprintf(q->id, sizeof q->id, STR_FMT, STR_ARG(j->question.id));
         q->expires_ms = j->question.expires_ms;
@@ -346,6 +355,11 @@ static void on_question(void *arg, const struct egress_question *m)
     rule = rule_for(a, &info, m->host, m->port);
     if (rule) {
         sandboxes_answer(a->c.sandboxes, m->question, rule->allow, "a person said no");
+        return;
+    }
+    /* The store would say the same: but a sandbox that asks on and on is not to keep it busy. */
+    if (!q && count_of(a, m->id) >= APPROVAL_QUESTIONS_MAX) {
+        sandboxes_answer(a->c.sandboxes, m->question, false, TOO_MANY);
         return;
     }
     if (!q) {

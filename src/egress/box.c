@@ -198,8 +198,10 @@ int box_secrets(struct egress *all, const struct egress_secrets *s, struct err *
         return err_wrap(e, "take the secrets of sandbox '" STR_FMT "'", STR_ARG(s->id));
     if (!b)
         b = add(all, s->id);
+    bindings_retire(fresh, b->bindings);
     bindings_free(b->bindings);
     b->bindings = fresh;
+    conn_judge_all(b);
     return 0;
 }
 

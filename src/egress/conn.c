@@ -109,16 +109,35 @@ void conn_close_all(struct box *b, const char *why)
         conn_reset(LIST_ENTRY(b->conns.next, struct conn, link), why);
 }
 
+/* Budgets that came with another policy count from there on. */
+static bool is_within_budget(struct conn *c)
+{
+    bool full = false;
+
+    if (!c->spent) {
+        c->spent = box_spent(c->box, &c->host, c->port, &full);
+        if (c->spent)
+            c->spent->connections++;
+    }
+    return !full && conn_spend(c, 0);
+}
+
+static void judge_again(struct conn *c)
+{
+    if (c->question || c->lookup)
+        target_judge_again(c);
+    else if (c->told && !target_is_allowed(c))
+        conn_reset(c, "its policy does not allow it any more");
+    else if (c->told && !is_within_budget(c))
+        conn_reset(c, BUDGET_SPENT);
+    else if (c->state == CONN_INTERCEPT && !intercept_follows(c))
+        conn_reset(c, "a secret was bound to its host meanwhile");
+}
+
 void conn_judge_all(struct box *b)
 {
-    LIST_EACH (&b->conns, node) {
-        struct conn *c = LIST_ENTRY(node, struct conn, link);
-
-        if (c->told && !target_is_allowed(c))
-            conn_reset(c, "its policy does not allow it any more");
-        else if (c->question)
-            target_judge_again(c);
-    }
+    LIST_EACH (&b->conns, node)
+        judge_again(LIST_ENTRY(node, struct conn, link));
 }
 
 /* ---- time ---- */
@@ -218,6 +237,8 @@ static void read_linger(struct conn *c)
 void conn_linger(struct conn *c)
 {
     conn_unwatch(&c->server);
+    conn_forget_question(c);
+    lookup_cancel(TAKE(c->lookup));
     c->state = CONN_LINGER;
     if (!conn_flush(&c->client)) {
         conn_end(c, "");
@@ -376,5 +397,5 @@ void conn_ask_again(struct egress *all)
     void *c;
 
     for (size_t at = 0; map_next(&all->questions, &at, &key, &c);)
-        target_ask(c);
+        (void)!target_ask(c); /* there is room: each connection asks once of each holtd */
 }

@@ -21,6 +21,7 @@
 #define CONN_LINGER_MS 5000
 #define CONN_LINGER_MAX (1024 * 1024)
 #define CONN_ADDRESSES 4 /* tried in turn */
+#define BUDGET_SPENT "the budget for this destination is spent"
 
 enum conn_state {
     CONN_SNIFF,
@@ -103,18 +104,21 @@ CHECKED int gate_admit(struct conn *c, const struct http_req *r, struct err *e);
 
 /* --- target.c: from a name and a port to a connected server --- */
 void target_begin(struct conn *c);
-void target_dialled(struct conn *c);   /* the server's descriptor is writable, or failed */
-void target_ask(const struct conn *c); /* tells holtd the question it waits for */
+void target_dialled(struct conn *c);           /* the server's descriptor is writable, or failed */
+CHECKED bool target_ask(const struct conn *c); /* tells holtd the question it waits for */
 void target_answered(struct conn *c, const struct egress_answer *a);
-void target_judge_again(struct conn *c); /* one that waits for an answer: the policy is another */
-bool target_is_allowed(struct conn *c);  /* by the policy as it is now */
+void target_judge_again(
+    struct conn *c); /* one that waits for an answer or a name: the policy is another */
+bool target_is_allowed(struct conn *c); /* by the policy as it is now */
 
 /* --- intercept.c --- */
-bool intercept_is_needed(const struct conn *c);
+bool intercept_is_needed(const struct conn *c, const struct policy_verdict *v);
 void intercept_begin(struct conn *c);
 bool intercept_is_late(
     struct conn *c); /* with TLS, when its time is over; then it has been ended */
 void intercept_ready(struct side *s, int events);
+/* The sandbox's secrets are others; false: what it reads now cannot be searched for them. */
+CHECKED bool intercept_follows(struct conn *c);
 void intercept_free(struct intercept *t); /* takes NULL */
 
 /* --- relay.c --- */

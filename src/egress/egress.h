@@ -80,7 +80,8 @@ struct spent *box_spent(struct box *b, const struct host *h, unsigned port, bool
 struct conn;
 void conn_accept(struct listener *l);
 void conn_close_all(struct box *b, const char *why);
-void conn_judge_all(struct box *b); /* ends those that its policy does not allow any more */
+/* Ends those that its policy does not allow any more, or that its secrets do not let be. */
+void conn_judge_all(struct box *b);
 void conn_answer(struct egress *all, const struct egress_answer *a);
 void conn_ask_again(struct egress *all); /* holtd is another one: all open questions */
 
@@ -94,6 +95,6 @@ CHECKED int gate_open(struct egress *all, const struct egress_listen *l, struct 
 
 /* --- link.c: holtd --- */
 CHECKED int link_open(struct egress *all, const char *state, struct err *e);
-bool link_is_up(void);                                      /* holtd is there and may be asked */
-void link_verdict(struct box *b, struct egress_verdict *v); /* id and folded are set here */
-void link_question(const struct egress_question *q);
+bool link_is_up(void);                                       /* holtd is there and may be asked */
+void link_verdict(struct box *b, struct egress_verdict *v);  /* id and folded are set here */
+CHECKED bool link_question(const struct egress_question *q); /* false: too many wait to be told */

@@ -102,6 +102,18 @@ void exchange_from_server(struct exchange *x, struct str bytes)
     buf_shrink(&x->server_in, KEPT);
 }
 
+/* A reply that was asked for without a secret in mind has a length, and may be compressed. */
+bool exchange_follows(struct exchange *x)
+{
+    struct binding_query q = {.host = x->c.host, .tls = x->c.tls};
+    bool searched = x->scrub.count > 0;
+
+    if (x->end != EXCHANGE_GOES_ON || x->reply == REPLY_NONE)
+        return true;
+    bindings_scrub(x->c.ops->bindings(x->c.arg), &q, &x->scrub);
+    return searched || x->scrub.count == 0;
+}
+
 void exchange_client_ended(struct exchange *x)
 {
     if (x->end != EXCHANGE_GOES_ON || (x->request == REQUEST_SENT && !x->tunnel))

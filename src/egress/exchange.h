@@ -44,6 +44,8 @@ struct exchange *exchange_new(const struct exchange_config *c);
 struct exchange *exchange_free(struct exchange *x); /* takes NULL; returns NULL */
 void exchange_from_client(struct exchange *x, struct str bytes);
 void exchange_from_server(struct exchange *x, struct str bytes);
+/* The secrets are others.  False: what is under way cannot be searched for them, it must end. */
+CHECKED bool exchange_follows(struct exchange *x);
 void exchange_client_ended(struct exchange *x);
 void exchange_server_ended(struct exchange *x, bool clean);       /* clean: it said so itself */
 void exchange_server_failed(struct exchange *x, const char *why); /* it cannot be spoken to */

@@ -4,6 +4,7 @@
 #include "egress/exchange.h"
 #include "proto/http1.h"
 #include "proto/scrub.h"
+#include "proto/ws.h"
 
 #define EXCHANGE_REQUEST_MAX (32 * 1024) /* of a request's head */
 
@@ -24,6 +25,8 @@ struct exchange {
     unsigned interim;
     enum out out;
     struct scrub scrub;
+    char accept[WS_ACCEPT_SIZE]; /* what a server says that takes the upgrade */
+    struct ws_reader client_frames, server_frames;
     char *failed; /* why the server cannot be spoken to */
     enum exchange_end end;
 };

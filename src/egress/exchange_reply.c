@@ -77,13 +77,23 @@ static void write_reply(struct exchange *x, const struct http1_response *r)
     buf_add_c(to, "\r\n");
 }
 
+/* RFC 6455 section 4.1: a server that knows the key, not one that was made to say 101. */
+static bool takes_upgrade(const struct exchange *x, const struct http1_response *r)
+{
+    const struct http_header *h = http_get(r->headers, r->header_count, "sec-websocket-accept");
+
+    return h && str_eq_c(h->value, x->accept);
+}
+
 /* True: it was one that another follows. */
 static bool take_interim(struct exchange *x, const struct http1_response *r)
 {
     x->out = OUT_NONE;
-    if (r->status == 101 && x->upgrade) {
+    if (r->status == 101 && x->upgrade && takes_upgrade(x, r)) {
         write_reply(x, r);
         x->tunnel = x->replied = true;
+        x->client_frames = (struct ws_reader){.limit = SIZE_MAX, .masked = true};
+        x->server_frames = (struct ws_reader){.limit = SIZE_MAX};
         exchange_run_client(x);
         return true;
     }
@@ -188,10 +198,23 @@ static bool read_reply_body(struct exchange *x)
     return used > 0;
 }
 
-/* Nothing is held back: the end of a message within need not be the end of the bytes. */
+/* What may be the beginning of a value waits for more of its frame, and no longer. */
 static void tunnel_reply(struct exchange *x)
 {
-    put_scrubbed(x, buf_str(&x->server_in));
+    struct str in = buf_str(&x->server_in), head, data;
+
+    while (in.n > 0) {
+        int r = ws_frame_next(&x->server_frames, &in, &head, &data);
+
+        if (r < 0) {
+            x->end = EXCHANGE_BROKE;
+            return;
+        }
+        buf_add_str(&x->to_client, head);
+        scrub_feed(&x->scrub, data, &x->to_client);
+        if (r > 0)
+            scrub_end(&x->scrub, &x->to_client);
+    }
     buf_clear(&x->server_in);
 }
 

@@ -42,34 +42,73 @@ static bool is_for_host(const struct exchange *x, struct str authority)
            strcmp(h.name, x->c.host->name) == 0;
 }
 
+/* CGI and what came after it (RFC 3875 section 4.1.18) take '_' for '-'. */
+static bool is_named(struct str name, const char *want)
+{
+    for (size_t i = 0; i < name.n; i++)
+        if ((name.p[i] == '_' ? '-' : name.p[i]) != want[i])
+            return false;
+    return want[name.n] == '\0';
+}
+
+static bool is_one_of(struct str name, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (is_named(name, names[i]))
+            return true;
+    return false;
+}
+
 /* What asks the server to take the request for another one than it is. */
 static bool overrides(struct str name)
 {
-    static const char *const names[] = {"x-http-method-override", "x-http-method",
-                                        "x-method-override",      "x-original-url",
-                                        "x-rewrite-url",          "x-forwarded-host"};
+    static const char *const names[] = {
+        "x-http-method-override",
+        "x-http-method",
+        "x-method-override",
+        "x-original-method",
+        "x-original-url",
+        "x-original-uri",
+        "x-rewrite-url",
+        "x-rewrite-uri",
+        "x-override-url",
+        "x-forwarded-uri",
+        "x-forwarded-path",
+        "x-forwarded-method",
+        "x-forwarded-host",
+        "x-original-host",
+        "x-host",
+        "forwarded",
+        "x-forwarded-server",
+        "x-forwarded-port",
+        "x-http-host-override",
+    };
 
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (str_eq_c(name, names[i]))
-            return !guard_left_out("overrides");
-    return false;
+    return is_one_of(name, names, ARRAY_LEN(names)) && !guard_left_out("overrides");
 }
 
 /* Parts, deltas and compressed forms would hide a value that comes back. */
 static bool hides_replies(struct str name)
 {
-    return str_eq_c(name, "accept-encoding") || str_eq_c(name, "range") ||
-           str_eq_c(name, "if-range") || str_eq_c(name, "a-im") ||
-           str_eq_c(name, "sec-websocket-extensions");
+    static const char *const names[] = {"accept-encoding", "range", "if-range", "a-im"};
+
+    return is_one_of(name, names, ARRAY_LEN(names));
+}
+
+/* Written anew, or of no use: frames of a WebSocket are followed, which extensions would change. */
+static bool is_written_here(struct str name)
+{
+    static const char *const names[] = {"host", "content-length", "transfer-encoding",
+                                        "sec-websocket-extensions"};
+
+    return is_one_of(name, names, ARRAY_LEN(names));
 }
 
 static bool is_ours(const struct exchange *x, const struct http1_request *r, struct str name)
 {
     const struct http_req *q = &r->req;
 
-    if (str_eq_c(name, "host") || str_eq_c(name, "content-length") ||
-        str_eq_c(name, "transfer-encoding") || overrides(name) ||
-        http_is_hop(q->headers, q->header_count, name))
+    if (is_written_here(name) || overrides(name) || http_is_hop(q->headers, q->header_count, name))
         return true;
     return x->scrub.count > 0 && hides_replies(name) && !guard_left_out("hidden");
 }
@@ -127,6 +166,7 @@ static void take_request(struct exchange *x, const struct http1_request *r)
 {
     const struct http_req *q = &r->req;
     struct str upgrade = http_req_header(q, "upgrade");
+    struct str key = http_req_header(q, "sec-websocket-key");
     AUTO(buf_wipe) struct buf head = {0};
     struct binding_query which = query_of(x, q);
     char why[EXCHANGE_RULE];
@@ -135,7 +175,9 @@ static void take_request(struct exchange *x, const struct http1_request *r)
     x->keep = r->keep_alive && !x->c.proxy;
     x->old_client = q->version == HTTP_1_0;
     x->upgrade = r->wants_upgrade && str_case_eq_c(upgrade, "websocket") && !x->c.proxy &&
-                 r->framing == HTTP1_NO_BODY;
+                 r->framing == HTTP1_NO_BODY && ws_key_is_valid(key);
+    if (x->upgrade)
+        ws_accept_key(key, x->accept);
     if (!is_for_host(x, q->authority)) {
         refuse(x, 421, "a request for another host");
         return;
@@ -222,14 +264,27 @@ static bool read_body(struct exchange *x)
     return used > 0;
 }
 
+/* Frames are not judged; but what is none, a second request say, does not pass. */
+static void tunnel_request(struct exchange *x)
+{
+    struct str in = buf_str(&x->client_in), head, data;
+
+    while (in.n > 0)
+        if (ws_frame_next(&x->client_frames, &in, &head, &data) < 0) {
+            x->end = EXCHANGE_BROKE;
+            return;
+        }
+    buf_add_str(&x->to_server, buf_str(&x->client_in));
+    buf_clear(&x->client_in);
+}
+
 void exchange_run_client(struct exchange *x)
 {
     bool more = true;
 
     while (more && x->end == EXCHANGE_GOES_ON) {
         if (x->tunnel) {
-            buf_add_str(&x->to_server, buf_str(&x->client_in));
-            buf_clear(&x->client_in);
+            tunnel_request(x);
             return;
         }
         more = x->request == REQUEST_HEAD   ? read_request(x)

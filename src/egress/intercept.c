@@ -29,13 +29,13 @@ struct intercept {
 
 /* ---- is it needed? ---- */
 
-bool intercept_is_needed(const struct conn *c)
+bool intercept_is_needed(const struct conn *c, const struct policy_verdict *v)
 {
-    struct binding_query q = {.host = &c->host, .tls = c->verdict.tls};
+    struct binding_query q = {.host = &c->host, .tls = v->tls};
 
-    if (c->verdict.intercept)
+    if (v->intercept)
         return true;
-    if (!c->verdict.tls && !c->verdict.http && c->via != EGRESS_HTTP)
+    if (!v->tls && !v->http && c->via != EGRESS_HTTP)
         return false; /* nothing says that it is HTTP */
     return bindings_know(c->box->bindings, &q);
 }
@@ -161,7 +161,7 @@ static bool take(struct side *s)
     *(client ? &c->up : &c->down) += (uint64_t)n;
     c->moved_ms = (int64_t)uv_now(&c->box->all->loop);
     if (!conn_spend(c, (size_t)n)) {
-        conn_reset(c, "the budget for this destination is spent");
+        conn_reset(c, BUDGET_SPENT);
         return false;
     }
     if (client)
@@ -326,6 +326,10 @@ void intercept_begin(struct conn *c)
     c->state = CONN_INTERCEPT;
     c->moved_ms = (int64_t)uv_now(&c->box->all->loop);
     c->up += buf_len(&first);
+    if (!conn_spend(c, buf_len(&first))) {
+        conn_reset(c, BUDGET_SPENT);
+        return;
+    }
     conn_expire(c, CONN_HEAD_MS);
     t->x = exchange_new(&config);
     t->server_ready = !config.tls;
@@ -336,6 +340,11 @@ void intercept_begin(struct conn *c)
     }
     if (buf_len(&first) == 0 || from_client(c, buf_str(&first)))
         update(c);
+}
+
+bool intercept_follows(struct conn *c)
+{
+    return exchange_follows(c->intercept->x);
 }
 
 void intercept_free(struct intercept *t)

@@ -87,11 +87,17 @@ static void queue(struct list *q, size_t *count, const struct egress_msg *m)
     (*count)++;
 }
 
+/* A new holtd is told of every sandbox and asked every open question at once. */
+static bool is_full(void)
+{
+    return l.reply_count >= QUEUE_MAX + l.all->boxes.count + l.all->connections_max;
+}
+
 static void reply(const struct egress_msg *m)
 {
     if (l.client < 0)
         return;
-    if (l.reply_count >= QUEUE_MAX) { /* it asks and does not read */
+    if (is_full()) { /* it asks and does not read */
         drop_client();
         return;
     }
@@ -149,12 +155,15 @@ void link_verdict(struct box *b, struct egress_verdict *v)
     flush();
 }
 
-void link_question(const struct egress_question *q)
+bool link_question(const struct egress_question *q)
 {
     struct egress_msg m = {.type = EGRESS_QUESTION};
 
+    if (is_full())
+        return false;
     m.u.question = *q;
     reply(&m);
+    return true;
 }
 
 /* ---- requests ---- */

@@ -58,7 +58,7 @@ static bool move(struct side *from, struct side *to, uint64_t *count)
         *count += (uint64_t)n;
         c->moved_ms = (int64_t)uv_now(&c->box->all->loop);
         if (!conn_spend(c, (size_t)n)) {
-            conn_reset(c, "the budget for this destination is spent");
+            conn_reset(c, BUDGET_SPENT);
             return false;
         }
         if (to == &c->client) {
@@ -126,9 +126,13 @@ void relay_begin(struct conn *c)
     conn_expire(c, CONN_IDLE_MS);
     if (c->via == EGRESS_HTTP)
         buf_take(&c->in, c->scan.at); /* its head goes as it was written anew */
+    c->up += buf_len(&c->head) + buf_len(&c->in);
+    if (!conn_spend(c, buf_len(&c->head) + buf_len(&c->in))) {
+        conn_reset(c, BUDGET_SPENT);
+        return;
+    }
     if (buf_len(&c->head) > 0)
         conn_send(&c->server, buf_str(&c->head));
-    c->up += buf_len(&c->head) + buf_len(&c->in);
     buf_done(&c->head);
     if (!send_up(c, buf_str(&c->in))) {
         conn_reset(c, "the request's body is malformed");

@@ -88,7 +88,7 @@ void request_failed(struct conn *c, const char *why)
 
 static void begin(struct conn *c)
 {
-    if (intercept_is_needed(c))
+    if (intercept_is_needed(c, &c->verdict))
         intercept_begin(c);
     else
         relay_begin(c);

@@ -29,7 +29,8 @@ static void judge_address(const struct conn *c, const struct ip *a, struct polic
         ret->answer = POLICY_ALLOW;
 }
 
-/* One whose requests must be seen from now on, and are not, is not allowed either. */
+/* One that must be for TLS, or whose requests must be seen, from now on, and is or are not, is not
+ * allowed either. */
 bool target_is_allowed(struct conn *c)
 {
     struct policy_verdict v, address = {.answer = POLICY_ALLOW};
@@ -40,7 +41,8 @@ bool target_is_allowed(struct conn *c)
     if (c->address_next > 0)
         judge_address(c, &c->addresses[c->address_next - 1], &address);
     return v.answer == POLICY_ALLOW && address.answer == POLICY_ALLOW &&
-           (c->verdict.intercept || !v.intercept);
+           (c->verdict.intercept || !v.intercept) && (c->verdict.tls || !v.tls) &&
+           (c->state != CONN_RELAY || !intercept_is_needed(c, &v));
 }
 
 /* ---- dialling ---- */
@@ -151,7 +153,7 @@ static bool within_budget(struct conn *c)
 static void dial(struct conn *c)
 {
     if (!within_budget(c)) {
-        request_refused(c, "the budget for this destination is spent");
+        request_refused(c, BUDGET_SPENT);
         return;
     }
     c->told = true;
@@ -201,12 +203,12 @@ static void allowed(struct conn *c)
 
 /* ---- judging ---- */
 
-void target_ask(const struct conn *c)
+bool target_ask(const struct conn *c)
 {
-    link_question(&(struct egress_question){.question = c->question,
-                                            .id = str_of(c->box->id),
-                                            .host = str_of(c->host.name),
-                                            .port = (uint16_t)c->port});
+    return link_question(&(struct egress_question){.question = c->question,
+                                                   .id = str_of(c->box->id),
+                                                   .host = str_of(c->host.name),
+                                                   .port = (uint16_t)c->port});
 }
 
 static void ask(struct conn *c)
@@ -221,7 +223,15 @@ static void ask(struct conn *c)
     (void)map_set(&all->questions, str_make(&c->question, sizeof c->question), c);
     conn_expire(c, CONN_ASK_MS);
     conn_want(&c->client, UV_DISCONNECT); /* who gives up waiting holds no place */
-    target_ask(c);
+    if (!target_ask(c))
+        request_refused(c, "unknown: ask, and too many ask just now");
+}
+
+static void grant(struct conn *c)
+{
+    c->granted = true;
+    c->verdict.answer = POLICY_ALLOW;
+    (void)snprintf(c->verdict.rule, sizeof c->verdict.rule, "a person said yes");
 }
 
 void target_answered(struct conn *c, const struct egress_answer *a)
@@ -234,22 +244,33 @@ void target_answered(struct conn *c, const struct egress_answer *a)
         request_refused(c, why[0] ? why : "a person said no");
         return;
     }
-    c->granted = true;
-    (void)snprintf(c->verdict.rule, sizeof c->verdict.rule, "a person said yes");
+    grant(c);
     allowed(c);
+}
+
+static void decide(struct conn *c)
+{
+    if (c->verdict.answer == POLICY_DENY)
+        request_refused(c, c->verdict.rule);
+    else if (c->via == EGRESS_HTTP && c->verdict.tls)
+        request_refused(c, "plain HTTP on a port for TLS");
+    else if (c->verdict.answer == POLICY_ASK)
+        ask(c);
+    else
+        allowed(c);
 }
 
 void target_judge_again(struct conn *c)
 {
     judge(c, &c->verdict);
-    if (c->verdict.answer == POLICY_ASK)
+    if (c->verdict.answer == POLICY_ASK && c->question)
         return;
+    if (c->verdict.answer == POLICY_ASK && c->granted)
+        grant(c);
     conn_forget_question(c);
     conn_want(&c->client, 0);
-    if (c->verdict.answer == POLICY_DENY)
-        request_refused(c, c->verdict.rule);
-    else
-        allowed(c);
+    lookup_cancel(TAKE(c->lookup));
+    decide(c);
 }
 
 /* An address that our resolver made up stands for the name it was asked for, and for nothing else.
@@ -274,12 +295,5 @@ void target_begin(struct conn *c)
         return;
     }
     judge(c, &c->verdict);
-    if (c->verdict.answer == POLICY_DENY)
-        request_refused(c, c->verdict.rule);
-    else if (c->via == EGRESS_HTTP && c->verdict.tls)
-        request_refused(c, "plain HTTP on a port for TLS");
-    else if (c->verdict.answer == POLICY_ASK)
-        ask(c);
-    else
-        allowed(c);
+    decide(c);
 }

@@ -262,9 +262,18 @@ static void on_found(void *arg, int status, int timeouts, struct ares_addrinfo *
 struct lookup *resolver_ask(struct resolver *r, const char *name, lookup_cb done, void *arg)
 {
     const struct ares_addrinfo_hints hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    struct lookup *l = xzalloc(sizeof *l);
+    struct lookup *l;
     bool returned = false;
 
+    if (r->pending >= RESOLVER_PENDING_MAX) {
+        struct err e = {0};
+
+        (void)err_set(&e, ERR_LIMIT, 0, "look up the name '%s': too many names are being looked up",
+                      name);
+        done(arg, NULL, 0, &e);
+        return NULL;
+    }
+    l = xzalloc(sizeof *l);
     follow_conf(r);
     *l = (struct lookup){r, done, arg, xstrdup(name), &returned};
     r->pending++;

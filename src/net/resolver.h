@@ -12,6 +12,9 @@
 #include <uv.h>
 
 #define RESOLVER_ADDRESSES 16 /* most that are told */
+/* Look-ups at once, of two queries each; more fail.  c-ares searches for a free one of 65,536 ids
+ * for as long as there is none. */
+#define RESOLVER_PENDING_MAX 16384
 
 struct resolver;
 struct lookup;
@@ -21,8 +24,8 @@ CHECKED int resolver_new(uv_loop_t *loop, const char *servers, struct resolver *
                          struct err *e);
 struct resolver *resolver_free(struct resolver *r); /* takes NULL; returns NULL */
 
-/* n > 0, or *e says why: ERR_NOT_FOUND, there is no such name; ERR_UNAVAILABLE, nobody could say.
- */
+/* n > 0, or *e says why: ERR_NOT_FOUND, there is no such name; ERR_UNAVAILABLE, nobody could say;
+ * ERR_LIMIT, too many are asked for just now. */
 typedef void (*lookup_cb)(void *arg, const struct ip *addresses, size_t n, const struct err *e);
 /* NULL: the callback has been called. */
 struct lookup *resolver_ask(struct resolver *r, const char *name, lookup_cb done, void *arg);

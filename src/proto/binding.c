@@ -25,23 +25,29 @@ struct binding {
 struct bindings {
     struct binding items[BINDINGS_MAX];
     size_t count;
+    struct binding retired[BINDINGS_RETIRED_MAX]; /* the oldest first */
+    size_t retired_count;
 };
+
+static void binding_done(struct binding *b)
+{
+    mem_free(b->placeholder);
+    if (b->value)
+        mem_wipe(b->value, b->value_n);
+    mem_free(b->value);
+    while (b->host_count > 0)
+        mem_free(b->hosts[--b->host_count]);
+    match_done(&b->match);
+}
 
 struct bindings *bindings_free(struct bindings *b)
 {
     if (!b)
         return NULL;
-    for (size_t i = 0; i < b->count; i++) {
-        struct binding *one = &b->items[i];
-
-        mem_free(one->placeholder);
-        if (one->value)
-            mem_wipe(one->value, one->value_n);
-        mem_free(one->value);
-        while (one->host_count > 0)
-            mem_free(one->hosts[--one->host_count]);
-        match_done(&one->match);
-    }
+    for (size_t i = 0; i < b->count; i++)
+        binding_done(&b->items[i]);
+    for (size_t i = 0; i < b->retired_count; i++)
+        binding_done(&b->retired[i]);
     mem_free(b);
     return NULL;
 }
@@ -206,6 +212,58 @@ int bindings_parse(struct str json, struct bindings **ret, struct err *e)
     return 0;
 }
 
+/* ---- values of before ---- */
+
+static bool is_same(const struct binding *a, const struct binding *b)
+{
+    if (a->value_n != b->value_n || memcmp(a->value, b->value, a->value_n) != 0 ||
+        strcmp(a->placeholder, b->placeholder) != 0 || a->host_count != b->host_count)
+        return false;
+    for (size_t i = 0; i < a->host_count; i++)
+        if (a->wild[i] != b->wild[i] || strcmp(a->hosts[i], b->hosts[i]) != 0)
+            return false;
+    return true;
+}
+
+static bool has(const struct binding *list, size_t n, const struct binding *one)
+{
+    for (size_t i = 0; i < n; i++)
+        if (is_same(&list[i], one))
+            return true;
+    return false;
+}
+
+static void retire(struct bindings *b, const struct binding *one)
+{
+    struct binding *to;
+
+    if (has(b->items, b->count, one) || has(b->retired, b->retired_count, one))
+        return;
+    if (b->retired_count == BINDINGS_RETIRED_MAX) {
+        binding_done(&b->retired[0]);
+        b->retired_count--;
+        memmove(b->retired, b->retired + 1, b->retired_count * sizeof b->retired[0]);
+    }
+    to = &b->retired[b->retired_count++];
+    *to = (struct binding){.placeholder = xstrdup(one->placeholder),
+                           .placeholder_n = one->placeholder_n,
+                           .value = str_dup(str_make(one->value, one->value_n)),
+                           .value_n = one->value_n,
+                           .host_count = one->host_count};
+    for (size_t i = 0; i < one->host_count; i++) {
+        to->hosts[i] = xstrdup(one->hosts[i]);
+        to->wild[i] = one->wild[i];
+    }
+}
+
+void bindings_retire(struct bindings *b, const struct bindings *before)
+{
+    for (size_t i = 0; before && i < before->retired_count; i++)
+        retire(b, &before->retired[i]);
+    for (size_t i = 0; before && i < before->count; i++)
+        retire(b, &before->items[i]);
+}
+
 /* ---- which ---- */
 
 static bool is_for(const struct binding *b, const struct binding_query *q)
@@ -224,15 +282,21 @@ bool bindings_know(const struct bindings *b, const struct binding_query *q)
     return false;
 }
 
+static void scrub_these(const struct binding *list, size_t n, const struct binding_query *q,
+                        struct scrub *to)
+{
+    for (size_t i = 0; i < n; i++)
+        if (is_for(&list[i], q))
+            scrub_add(to, str_make(list[i].value, list[i].value_n),
+                      str_make(list[i].placeholder, list[i].placeholder_n));
+}
+
 void bindings_scrub(const struct bindings *b, const struct binding_query *q, struct scrub *to)
 {
-    for (size_t i = 0; b && i < b->count; i++) {
-        const struct binding *one = &b->items[i];
-
-        if (is_for(one, q))
-            scrub_add(to, str_make(one->value, one->value_n),
-                      str_make(one->placeholder, one->placeholder_n));
-    }
+    if (!b)
+        return;
+    scrub_these(b->items, b->count, q, to);
+    scrub_these(b->retired, b->retired_count, q, to);
 }
 
 /* ---- filling in ---- */

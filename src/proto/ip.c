@@ -116,6 +116,8 @@ bool ip_net_has(const struct ip_net *n, const struct ip *a)
 {
     struct ip m = *a;
 
+    if (n->bits < 96 && ip_is_v4(a))
+        return false; /* "::/0" is about IPv6: no IPv4 address is meant by it */
     mask(&m, n->bits);
     return ip_eq(&m, &n->base);
 }
@@ -138,19 +140,20 @@ static const char *find(const struct special *t, size_t n, const struct ip *a)
     return NULL;
 }
 
-/* The IANA registries of special-purpose addresses (RFC 6890).  IPv6: all but global unicast, and
- * of that what carries another address or belongs to nobody. */
+/* The IANA registries of special-purpose addresses (RFC 6890), and of the public ones that by which
+ * Azure's hosts speak to their machines.  IPv6: all but global unicast, and of that what carries
+ * another address or belongs to nobody. */
 const char *ip_special(const struct ip *a)
 {
     static const struct special v4[] = {
-        {"0.0.0.0/8", "this host"},          {"10.0.0.0/8", "private"},
-        {"100.64.0.0/10", "carrier's"},      {"127.0.0.0/8", "loopback"},
-        {"169.254.0.0/16", "link-local"},    {"172.16.0.0/12", "private"},
-        {"192.0.0.0/24", "reserved"},        {"192.0.2.0/24", "documentation"},
-        {"192.88.99.0/24", "reserved"},      {"192.168.0.0/16", "private"},
-        {"198.18.0.0/15", "benchmarking"},   {"198.51.100.0/24", "documentation"},
-        {"203.0.113.0/24", "documentation"}, {"224.0.0.0/4", "multicast"},
-        {"240.0.0.0/4", "reserved"},
+        {"0.0.0.0/8", "this host"},           {"10.0.0.0/8", "private"},
+        {"100.64.0.0/10", "carrier's"},       {"127.0.0.0/8", "loopback"},
+        {"168.63.129.16", "metadata"},        {"169.254.0.0/16", "link-local"},
+        {"172.16.0.0/12", "private"},         {"192.0.0.0/24", "reserved"},
+        {"192.0.2.0/24", "documentation"},    {"192.88.99.0/24", "reserved"},
+        {"192.168.0.0/16", "private"},        {"198.18.0.0/15", "benchmarking"},
+        {"198.51.100.0/24", "documentation"}, {"203.0.113.0/24", "documentation"},
+        {"224.0.0.0/4", "multicast"},         {"240.0.0.0/4", "reserved"},
     };
     static const struct special v6[] = {
         {"::1", "loopback"},

@@ -499,13 +499,11 @@ static void answer(struct policy_verdict *v, enum policy_answer a, const char *r
     (void)snprintf(v->rule, sizeof v->rule, "%s", rule);
 }
 
-static bool judge_deny(const struct policy *p, const struct policy_query *q,
-                       struct policy_verdict *ret)
+static bool is_denied(const struct rules *deny, const struct policy_query *q,
+                      struct policy_verdict *ret)
 {
-    const struct rule *r = find(&p->deny, q, true);
+    const struct rule *r = find(deny, q, true);
 
-    if (!r)
-        r = find(&p->learned_deny, q, true);
     if (!r)
         return false;
     ret->answer = POLICY_DENY;
@@ -546,14 +544,17 @@ void policy_judge(const struct policy *p, const struct policy_query *q, struct p
         (void)snprintf(ret->rule, sizeof ret->rule, "mode %s", policy_modes[p->mode]);
         return;
     }
-    if (judge_deny(p, q, ret))
+    if (is_denied(&p->deny, q, ret))
         return;
     find_narrow(&p->allow, q, ret);
     find_narrow(&p->deny, q, ret);
     ret->http = q->port == 80;
     r = find(&p->allow, q, false);
-    if (!r)
+    if (!r && p->ask) { /* what people answered: only where they would be asked */
+        if (is_denied(&p->learned_deny, q, ret))
+            return;
         r = find(&p->learned_allow, q, false);
+    }
     if (!r) {
         judge_unknown(p, q, ret);
         return;
@@ -574,7 +575,7 @@ void policy_judge_address(const struct policy *p, const struct ip *a, unsigned p
 
     *ret = (struct policy_verdict){.answer = POLICY_DENY};
     (void)ip_text(a, h.name);
-    if (judge_deny(p, &q, ret))
+    if (is_denied(&p->deny, &q, ret))
         return;
     r = find(&p->allow, &q, false);
     if (r || !special) {

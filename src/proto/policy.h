@@ -52,5 +52,5 @@ uint64_t policy_bytes_max(const struct policy *p);
 uint64_t policy_connections_max(const struct policy *p);
 
 /* Answers of people, for this sandbox until its policy is set anew: a rule for one host and port.
- */
+ * It counts where the policy asks, behind its own rules. */
 void policy_learn(struct policy *p, const struct host *h, unsigned port, bool allow);

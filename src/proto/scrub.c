@@ -2,20 +2,26 @@
 
 #include "base/enc.h"
 #include "base/mem.h"
-#include "proto/json.h"
 
 #include <stdlib.h>
 
 #define ENCODED_MIN 6 /* a shorter encoded form would be found in everything */
+#define ESCAPE_MAX 8  /* bytes of one escaped character: "&#x0026;" */
 
 struct scrub_form {
     char *text; /* what must not pass */
     size_t n;
-    char *put; /* what does instead */
-    size_t put_n;
+    struct str put; /* what does instead; its bytes are the form's own */
+    bool any_case;  /* hexadecimal: text is in small letters */
+    bool escapable; /* some byte of it may come escaped */
 };
 
 /* ---- forms ---- */
+
+static bool is_plain(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
 
 static int longer_first(const void *a, const void *b)
 {
@@ -32,27 +38,43 @@ static bool is_there(const struct scrub *s, struct str text)
     return false;
 }
 
-static void add(struct scrub *s, struct str text, struct str put)
+static void add_starts(struct scrub *s, const struct scrub_form *f)
+{
+    static const char escapes[] = "%\\&+";
+    char first = f->text[0];
+
+    s->starts[(unsigned char)first] = 1;
+    if (f->any_case && first >= 'a')
+        s->starts[first - 'a' + 'A'] = 1;
+    for (size_t i = 0; !is_plain(first) && i + 1 < sizeof escapes; i++)
+        s->starts[(unsigned char)escapes[i]] = 1;
+}
+
+static void add(struct scrub *s, struct str text, struct str put, bool any_case)
 {
     struct scrub_form *f;
+    size_t most = 0;
 
     if (text.n == 0 || is_there(s, text))
         return;
     s->forms = xrealloc(s->forms, (s->count + 1) * sizeof *s->forms);
     f = &s->forms[s->count++];
-    f->text = xmemdup(text.p, text.n);
-    f->n = text.n;
-    f->put_n = s->same_length ? text.n : put.n;
-    f->put = xmalloc(f->put_n + 1);
-    memset(f->put, '*', f->put_n);
-    memcpy(f->put, put.p, size_min(put.n, f->put_n));
-    s->starts[(unsigned char)text.p[0]] = 1;
+    *f = (struct scrub_form){.text = xmemdup(text.p, text.n),
+                             .n = text.n,
+                             .put = str_make(xmemdup(put.p, put.n), put.n),
+                             .any_case = any_case};
+    for (size_t i = 0; i < text.n; i++) {
+        f->escapable |= !is_plain(text.p[i]);
+        most += is_plain(text.p[i]) ? 1 : ESCAPE_MAX;
+    }
+    s->longest = size_max(s->longest, most);
+    add_starts(s, f);
 }
 
-static void add_encoded(struct scrub *s, struct buf *text, struct str put)
+static void add_encoded(struct scrub *s, struct buf *text, struct str put, bool any_case)
 {
     if (buf_len(text) >= ENCODED_MIN)
-        add(s, buf_str(text), put);
+        add(s, buf_str(text), put, any_case);
     if (buf_len(text) > 0)
         mem_wipe(buf_data(text), buf_len(text));
     buf_clear(text);
@@ -76,57 +98,15 @@ static void add_base64(struct scrub *s, struct str value, struct str put,
         whole = buf_len(&plain) * 8 / 6;
         buf_truncate(&text, whole);
         buf_take(&text, before[shift]);
-        add_encoded(s, &text, put);
+        add_encoded(s, &text, put, false);
         mem_wipe(buf_data(&plain), buf_len(&plain));
     }
 }
 
-static void lower_escapes(struct buf *text)
+static void put_hex(struct buf *to, struct str s)
 {
-    char *p = buf_data(text);
+    static const char digits[] = "0123456789abcdef";
 
-    for (size_t i = 0; i + 2 < buf_len(text); i++)
-        for (size_t k = 1; p[i] == '%' && k < 3; k++)
-            if (p[i + k] >= 'A' && p[i + k] <= 'F')
-                p[i + k] = (char)(p[i + k] | 0x20);
-}
-
-static void put_html(struct buf *to, struct str s, const char *quote)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-
-        if (c == '&')
-            buf_add_c(to, "&amp;");
-        else if (c == '<')
-            buf_add_c(to, "&lt;");
-        else if (c == '>')
-            buf_add_c(to, "&gt;");
-        else if (c == '"')
-            buf_add_c(to, "&quot;");
-        else if (c == '\'')
-            buf_add_c(to, quote);
-        else
-            buf_add_char(to, c);
-    }
-}
-
-static void put_json(struct buf *to, struct str s, bool slashes)
-{
-    AUTO(buf_done) struct buf text = {0};
-    struct jw w = {.to = &text};
-
-    jw_str(&w, s);
-    for (size_t i = 1; i + 1 < buf_len(&text); i++) {
-        if (slashes && buf_data(&text)[i] == '/')
-            buf_add_char(to, '\\');
-        buf_add_char(to, buf_data(&text)[i]);
-    }
-    mem_wipe(buf_data(&text), buf_len(&text));
-}
-
-static void put_hex(struct buf *to, struct str s, const char *digits)
-{
     for (size_t i = 0; i < s.n; i++) {
         buf_add_char(to, digits[(unsigned char)s.p[i] >> 4]);
         buf_add_char(to, digits[(unsigned char)s.p[i] & 15]);
@@ -137,40 +117,181 @@ void scrub_add(struct scrub *s, struct str value, struct str placeholder)
 {
     AUTO(buf_done) struct buf t = {0};
 
-    add(s, value, placeholder);
+    add(s, value, placeholder, false);
     add_base64(s, value, placeholder, enc_base64);
     add_base64(s, value, placeholder, enc_base64url);
-    enc_percent(&t, value);
-    add_encoded(s, &t, placeholder);
-    enc_percent(&t, value);
-    lower_escapes(&t);
-    add_encoded(s, &t, placeholder);
-    put_json(&t, value, false);
-    add_encoded(s, &t, placeholder);
-    put_json(&t, value, true);
-    add_encoded(s, &t, placeholder);
-    put_html(&t, value, "&#39;");
-    add_encoded(s, &t, placeholder);
-    put_html(&t, value, "&#x27;");
-    add_encoded(s, &t, placeholder);
-    put_hex(&t, value, "0123456789abcdef");
-    add_encoded(s, &t, placeholder);
-    put_hex(&t, value, "0123456789ABCDEF");
-    add_encoded(s, &t, placeholder);
+    put_hex(&t, value);
+    add_encoded(s, &t, placeholder, true);
     qsort(s->forms, s->count, sizeof *s->forms, longer_first);
+}
+
+/* ---- escapes ---- */
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The number in `digits`; -1: they are none. */
+static int32_t number(struct str digits, unsigned base)
+{
+    int32_t v = digits.n > 0 ? 0 : -1;
+
+    for (size_t i = 0; i < digits.n && v >= 0; i++) {
+        int d = hex_digit(digits.p[i]);
+
+        v = d < 0 || d >= (int)base ? -1 : v * (int32_t)base + d;
+    }
+    return v;
+}
+
+/* "&amp;", "&#38;", "&#x26;": the character, -1: none. */
+static int32_t read_entity(struct str in, size_t *ret_n)
+{
+    static const struct {
+        const char *name;
+        char c;
+    } names[] = {{"amp", '&'}, {"lt", '<'}, {"gt", '>'}, {"quot", '"'}, {"apos", '\''}};
+    ptrdiff_t end = str_index(str_make(in.p, size_min(in.n, ESCAPE_MAX)), ';');
+    struct str text = end > 1 ? str_make(in.p + 1, (size_t)end - 1) : (struct str){0};
+
+    *ret_n = (size_t)end + 1;
+    if (text.n > 1 && text.p[0] == '#')
+        return (text.p[1] | 0x20) == 'x' ? number(str_skip(text, 2), 16)
+                                         : number(str_skip(text, 1), 10);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (str_eq_c(text, names[i].name))
+            return names[i].c;
+    return -1;
+}
+
+/* JSON and JavaScript: "\\/", "\\u002f", "\\x2f". */
+static int32_t read_backslash(struct str in, size_t *ret_n)
+{
+    size_t digits = in.n < 2 ? 0 : in.p[1] == 'u' ? 4 : in.p[1] == 'x' ? 2 : 0;
+
+    *ret_n = 2 + digits;
+    if (in.n < *ret_n)
+        return -1;
+    if (digits > 0)
+        return number(str_make(in.p + 2, digits), 16);
+    if (in.p[1] == 't')
+        return '\t';
+    return is_plain(in.p[1]) ? -1 : (unsigned char)in.p[1];
+}
+
+/* The character that `in` begins with in an escaped form, -1: none.  *ret_byte: it is one of bytes,
+ * not of Unicode. */
+static int32_t read_escape(struct str in, size_t *ret_n, bool *ret_byte)
+{
+    *ret_byte = in.p[0] == '%' || (in.n > 1 && in.p[0] == '\\' && in.p[1] == 'x');
+    switch (in.p[0]) {
+    case '%':
+        *ret_n = 3;
+        return in.n >= 3 ? number(str_make(in.p + 1, 2), 16) : -1;
+    case '\\':
+        return read_backslash(in, ret_n);
+    case '&':
+        return read_entity(in, ret_n);
+    case '+':
+        *ret_n = 1;
+        return ' ';
+    default:
+        return -1;
+    }
+}
+
+/* RFC 3629, up to U+FFFF: more does not fit an escape.  0: it is none. */
+static size_t put_utf8(uint32_t c, char to[static 3])
+{
+    if (c >= 0x10000)
+        return 0;
+    if (c < 0x800) {
+        to[0] = (char)(0xc0 | c >> 6);
+        to[1] = (char)(0x80 | (c & 0x3f));
+        return 2;
+    }
+    to[0] = (char)(0xe0 | c >> 12);
+    to[1] = (char)(0x80 | (c >> 6 & 0x3f));
+    to[2] = (char)(0x80 | (c & 0x3f));
+    return 3;
+}
+
+/* How many bytes of `text` the escape at the start of `in` stands for; 0: for none of them. */
+static size_t unescape(struct str text, struct str in, size_t *ret_n)
+{
+    char bytes[3];
+    bool byte;
+    int32_t c = read_escape(in, ret_n, &byte);
+    size_t n = 1;
+
+    if (c < 0)
+        return 0;
+    bytes[0] = (char)c;
+    if (c >= 0x80 && !byte)
+        n = put_utf8((uint32_t)c, bytes);
+    return n > 0 && n <= text.n && memcmp(text.p, bytes, n) == 0 ? n : 0;
 }
 
 /* ---- the stream ---- */
 
-static const struct scrub_form *find(const struct scrub *s, struct str in)
+static bool is_literal(const struct scrub_form *f, struct str in)
+{
+    if (f->n > in.n)
+        return false;
+    if (!f->any_case)
+        return memcmp(f->text, in.p, f->n) == 0;
+    for (size_t i = 0; i < f->n; i++)
+        if ((in.p[i] >= 'A' && in.p[i] <= 'F' ? in.p[i] | 0x20 : in.p[i]) != f->text[i])
+            return false;
+    return true;
+}
+
+/* How many bytes at the start of `in` are the form; 0: it does not begin so.  What is neither
+ * letter nor digit may be escaped, each in its own way: encoders differ in what they leave. */
+static size_t fits(const struct scrub_form *f, struct str in)
+{
+    size_t at = 0;
+
+    if (is_literal(f, in))
+        return f->n;
+    if (!f->escapable)
+        return 0;
+    for (size_t i = 0; i < f->n;) {
+        size_t used = 1, n = 0;
+
+        if (at == in.n)
+            return 0;
+        if (!is_plain(f->text[i]))
+            n = unescape(str_make(f->text + i, f->n - i), str_skip(in, at), &used);
+        if (n == 0 && in.p[at] != f->text[i])
+            return 0;
+        at += n > 0 ? used : 1;
+        i += n > 0 ? n : 1;
+    }
+    return at;
+}
+
+static const struct scrub_form *find(const struct scrub *s, struct str in, size_t *ret_n)
 {
     for (size_t i = 0; i < s->count; i++) {
-        const struct scrub_form *f = &s->forms[i];
-
-        if (f->text[0] == in.p[0] && f->n <= in.n && memcmp(f->text, in.p, f->n) == 0)
-            return f;
+        *ret_n = fits(&s->forms[i], in);
+        if (*ret_n > 0)
+            return &s->forms[i];
     }
     return NULL;
+}
+
+static void put_back(const struct scrub *s, const struct scrub_form *f, size_t n, struct buf *to)
+{
+    size_t part = s->same_length ? size_min(n, f->put.n) : f->put.n;
+
+    buf_add(to, f->put.p, part);
+    for (; s->same_length && part < n; part++)
+        buf_add_char(to, '*');
 }
 
 /* Where everything that starts before has come in whole.  What is held hangs on lengths and line
@@ -178,7 +299,7 @@ static const struct scrub_form *find(const struct scrub *s, struct str in)
  * could find a value out byte by byte.  No form has a line end in it. */
 static size_t decided(const struct scrub *s, struct str in, bool last)
 {
-    size_t tail = size_min(in.n, s->count > 0 ? s->forms[0].n - 1 : 0);
+    size_t tail = size_min(in.n, s->count > 0 ? s->longest - 1 : 0);
     const char *line_end = memrchr(in.p + in.n - tail, '\n', tail);
 
     if (last)
@@ -189,7 +310,7 @@ static size_t decided(const struct scrub *s, struct str in, bool last)
 /* Returns how much of `in` is done. */
 static size_t pass(const struct scrub *s, struct str in, bool last, struct buf *to)
 {
-    size_t i = 0, from = 0, end;
+    size_t i = 0, from = 0, end, n = 0;
 
     if (in.n == 0)
         return 0;
@@ -198,14 +319,14 @@ static size_t pass(const struct scrub *s, struct str in, bool last, struct buf *
         const struct scrub_form *f = NULL;
 
         if (s->starts[(unsigned char)in.p[i]])
-            f = find(s, str_skip(in, i));
+            f = find(s, str_skip(in, i), &n);
         if (!f) {
             i++;
             continue;
         }
         buf_add(to, in.p + from, i - from);
-        buf_add(to, f->put, f->put_n);
-        i += f->n;
+        put_back(s, f, n, to);
+        i += n;
         from = i;
     }
     buf_add(to, in.p + from, i - from);
@@ -249,7 +370,7 @@ void scrub_done(struct scrub *s)
     for (size_t i = 0; i < s->count; i++) {
         mem_wipe(s->forms[i].text, s->forms[i].n);
         mem_free(s->forms[i].text);
-        mem_free(s->forms[i].put);
+        mem_free((char *)(uintptr_t)s->forms[i].put.p);
     }
     mem_free(s->forms);
     if (s->held.size > 0)

@@ -1,8 +1,9 @@
 /* scrub: puts placeholders back where values would come through a stream of bytes, in the forms in
- * which values come: bare, base64 of it alone or within other text, percent-escaped, JSON- and
- * HTML-escaped, hexadecimal.  Values have no line ends.  Splitting the input anywhere changes
- * nothing of the outcome; up to the longest form's bytes behind the last line end wait for more.
- * Zero-initialised is empty and lets everything through.  scrub_done wipes. */
+ * which values come: bare, base64 of it alone or within other text, hexadecimal; what is neither
+ * letter nor digit in any of these may be escaped, as in URLs, JSON and HTML.  Values have no line
+ * ends.  Splitting the input anywhere changes nothing of the outcome; up to the longest form's
+ * bytes behind the last line end wait for more.  Zero-initialised is empty and lets everything
+ * through. scrub_done wipes. */
 #pragma once
 
 #include "base/buf.h"
@@ -10,10 +11,10 @@
 struct scrub_form;
 struct scrub {
     struct scrub_form *forms; /* the longest first */
-    size_t count;
-    bool same_length;    /* set first: what is put back fills exactly the place of what went */
-    uint8_t starts[256]; /* 1: a form starts with this byte */
-    struct buf held;     /* not decided yet */
+    size_t count, longest;    /* longest: bytes of a form with all of it escaped */
+    bool same_length;         /* set first: what is put back fills exactly the place of what went */
+    uint8_t starts[256];      /* 1: a form starts with this byte */
+    struct buf held;          /* not decided yet */
 };
 
 void scrub_add(struct scrub *s, struct str value, struct str placeholder);

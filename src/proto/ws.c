@@ -211,6 +211,29 @@ int ws_reader_next(struct ws_reader *r, struct str *in, struct ws_event *ret)
     }
 }
 
+int ws_frame_next(struct ws_reader *r, struct str *in, struct str *ret_head, struct str *ret_data)
+{
+    const char *from = in->p;
+    int code = r->in_payload ? 1 : read_head(r, in);
+
+    *ret_data = (struct str){0};
+    *ret_head = str_make(from, (size_t)(in->p - from));
+    if (code > 0 && !r->in_payload)
+        code = begin_payload(r) < 0 ? -WS_PROTOCOL : 1;
+    if (code <= 0)
+        return code;
+    *ret_data = str_make(in->p, r->left < in->n ? (size_t)r->left : in->n);
+    r->left -= ret_data->n;
+    *in = str_skip(*in, ret_data->n);
+    if (r->left > 0)
+        return 0;
+    r->in_payload = false;
+    r->head_have = 0;
+    if (!is_control(r->op) && r->fin)
+        r->kind = WS_OP_MORE;
+    return 1;
+}
+
 void ws_write(struct buf *to, enum ws_op op, struct str data, const unsigned char *mask)
 {
     unsigned char head[10] = {(unsigned char)(FIN | op)};

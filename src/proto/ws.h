@@ -49,6 +49,11 @@ void ws_reader_done(struct ws_reader *r);
  * connection is to be closed with the code -result. */
 int ws_reader_next(struct ws_reader *r, struct str *in, struct ws_event *ret) CHECKED;
 
+/* Frames that only pass: takes from *in the rest of one frame, or as much of it as there is, of its
+ * head and of its payload.  1: it ended; 0: more of it is to come; negative as above. */
+int ws_frame_next(struct ws_reader *r, struct str *in, struct str *ret_head, struct str *ret_data)
+    CHECKED;
+
 /* mask: four random bytes at a client, NULL at a server. */
 void ws_write(struct buf *to, enum ws_op op, struct str data, const unsigned char *mask);
 /* reason is cut (at a character's border) to what a control frame holds. */

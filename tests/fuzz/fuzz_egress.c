@@ -29,7 +29,9 @@ static void packet(struct str in, enum egress_side from)
         if (egress_decode(in, fds, from, &m, &e) == 0) {
             int r = egress_encode(&m, from, &o, &e);
 
-            assert(r == 0 && o.n == in.n && memcmp(bytes, in.p, in.n) == 0);
+            assert(r == 0 && o.n == in.n);
+            /* An error's text is cleaned on the way in; everything else is kept. */
+            assert(m.type == EGRESS_DONE || memcmp(bytes, in.p, in.n) == 0);
             return;
         }
 }

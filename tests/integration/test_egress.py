@@ -4,12 +4,13 @@ import os
 import socket
 import ssl
 import struct
+import threading
 import time
 
 import pytest
 
 from daemon import wait_for
-from egress import (DNS_TCP, DNS_UDP, TCP4, Egress, Peer, basic, client_hello, connect, echo, jwt,
+from egress import (DNS_TCP, DNS_UDP, HELLO, TCP4, Egress, Peer, basic, client_hello, connect, echo, jwt,
                     proxy, read_head, socks)
 
 BUILD = os.environ.get("HOLT_BUILD", "build")
@@ -331,6 +332,36 @@ def test_what_people_answered_comes_with_the_policy(egress, echoes):
         c.recv(1)
 
 
+def test_what_people_answered_counts_only_where_the_policy_asks(egress, echoes):
+    there = f"plain.test:{echoes.port}"
+    strict = {"mode": "allowlist", "allow": [LOOPBACK]}
+    port = egress.box(strict)
+    assert egress.set("sb_1", strict, learned=f"+{there}\n") == ""
+    assert "403 refused by holt: no rule" in connect(port, there)[1]
+    assert egress.set("sb_1", {**ASK, "allow": [LOOPBACK, there]}, learned=f"-{there}\n") == ""  # its own rules go first
+    assert connect(port, there)[1].startswith("HTTP/1.1 200")
+    assert egress.set("sb_1", {**ASK, "deny": ["plain.test"]}, learned=f"+{there}\n") == ""
+    assert "deny plain.test" in connect(port, there)[1]
+
+
+def test_many_questions_do_not_shut_holtd_out(egress):
+    ports = [egress.box({"mode": "allowlist", "unknown": "ask"}, f"sb_{i}") for i in range(9)]
+    waiting = []
+    for port in ports:
+        for _ in range(500):
+            waiting.append(asks(port, "unknown.test", 80))
+        egress.wait(lambda: len(egress.questions) == len(waiting), 30)
+    egress.questions.clear()
+    egress.sock.close()
+    egress.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    egress.sock.connect(egress.dir.name + "/egress.sock")
+    egress.send(HELLO, 0, struct.pack("<HH", 1, 1))
+    time.sleep(0.5)  # a holtd that is slow to read
+    egress.wait(lambda: len(egress.questions) == len(waiting), 30)
+    for c in waiting:
+        c.close()
+
+
 def test_who_gives_up_waiting_holds_no_place(egress, echoes):
     port = egress.box(ASK)
     c = asks(port, "plain.test", echoes.port)
@@ -409,6 +440,65 @@ def test_budgets(egress, echoes):
         raise ConnectionResetError
     assert egress.event(what="closed")["rule"] == "the budget for this destination is spent"
     assert "budget" in connect(port, f"plain.test:{echoes.port}")[1]
+
+
+def test_budgets_count_the_first_bytes_and_what_was_open_before(egress):
+    got = []
+
+    def sink(c):
+        while part := c.recv(65536):
+            got.append(part)
+
+    peer = Peer(sink)
+    there = f"plain.test:{peer.port}"
+    rules = {"allow": [there, LOOPBACK]}
+    port = egress.box({**rules, "bytes": 5000})
+    clients = [proxy(port) for _ in range(2)]
+    for c in clients:  # heads alone, to a server that says nothing
+        c.sendall(f"GET http://{there}/?{'x' * 3000} HTTP/1.1\r\nHost: {there}\r\n\r\n".encode())
+    assert egress.event(what="closed")["rule"] == "the budget for this destination is spent"
+    assert sum(map(len, got)) <= 5000
+    assert "budget" in connect(port, there)[1]
+    assert egress.set("sb_1", rules) == ""
+    c, head = connect(port, there)
+    assert head.startswith("HTTP/1.1 200")
+    assert egress.set("sb_1", {**rules, "bytes": 100}) == ""  # more than that is spent already
+    with pytest.raises(ConnectionError):
+        c.recv(1)
+    port = egress.box(rules, "sb_2")
+    c, head = connect(port, there)
+    del got[:]
+    assert egress.set("sb_2", {**rules, "bytes": 100}) == ""
+    c.sendall(b"x" * 90)
+    time.sleep(0.2)
+    c.sendall(b"x" * 90)
+    with pytest.raises(ConnectionError):
+        c.recv(1)
+    assert b"".join(got) == b"x" * 90
+    peer.close()
+
+
+def test_a_policy_acts_on_who_waits_for_a_name(echoes):
+    go = threading.Event()
+    slow = Names({"plain.test": lambda: (go.wait(10), ["127.0.0.1"])[1]})
+    e = Egress(BUILD + "/holt-egress", slow.address)
+    there, before = f"plain.test:{echoes.port}", echoes.count
+    port = e.box({"allow": [there, LOOPBACK]})
+    c, d = asks(port, "plain.test", echoes.port), asks(port, "plain.test", echoes.port)
+    deadline = time.monotonic() + 5
+    while not slow.asked and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert e.set("sb_1", ASK) == ""  # whom it allowed it asks about now
+    e.wait(lambda: len(e.questions) == 2)
+    e.answer(e.questions.pop()["question"], 1)
+    e.answer(e.questions.pop()["question"], 1)
+    assert e.set("sb_1", {"allow": [LOOPBACK]}) == ""
+    go.set()
+    for x in (c, d):
+        assert b"403 refused by holt: no rule" in everything(x)
+    assert echoes.count == before
+    e.close()
+    slow.close()
 
 
 def test_other_sandboxes_policies_are_their_own(egress, echoes):

@@ -1,8 +1,11 @@
 """holt-egress reading what goes to hosts that have a secret or a rule about methods and paths."""
 import base64
 import gzip
+import hashlib
 import os
 import ssl
+import struct
+import threading
 import time
 
 import pytest
@@ -270,6 +273,87 @@ def test_a_policy_that_wants_to_see_ends_what_was_not_seen(egress, api, world):
         ask(c, api)
 
 
+def test_a_secret_that_is_bound_later_ends_what_was_not_searched(egress, api, world, holt):
+    port = egress.box({"allow": allow(api, "api.test", "other.test")})
+    egress.secrets("sb_1", [binding(hosts=["other.test"])])
+    c, d = secure(port, api, world), secure(port, api, world)  # tunnels
+    egress.secrets("sb_1", [binding(hosts=["other.test"], path="/x")])
+    assert ask(d, api)[0] == 200
+    egress.secrets("sb_1", [binding()])
+    for x in (c, d):
+        with pytest.raises(OSError):
+            x.sendall(b"GET / HTTP/1.1\r\nHost: api.test\r\n\r\n")
+            if not x.recv(1):
+                raise ConnectionResetError
+    assert ask(secure(port, api, holt), api)[0] == 200
+
+
+class Parts(list):
+    """A reply whose parts are made while it is sent."""
+
+    def __init__(self, parts):
+        super().__init__([b""])
+        self.parts = parts
+
+    def __iter__(self):
+        return self.parts
+
+
+def test_a_value_of_before_and_a_value_of_after(egress, api, holt):
+    port = egress.box({"allow": allow(api, "api.test", path="/*")})
+    egress.secrets("sb_1", [binding()])
+    go, new = threading.Event(), "rotated-Value/2"
+
+    def stream(method, target, headers, body):
+        def parts():
+            yield b"HTTP/1.1 200 OK\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n6\r\nfirst\n\r\n"
+            go.wait(10)
+            said = f"{new} {VALUE}".encode()
+            yield b"%x\r\n%s\r\n0\r\n\r\n" % (len(said), said)
+        return Parts(parts()) if target == "/stream" else ok(f"{VALUE} {new}".encode())
+
+    api.answer = stream
+    c = secure(port, api, holt)
+    c.sendall(f"GET /stream HTTP/1.1\r\nHost: api.test:{api.port}\r\n\r\n".encode())
+    deadline = time.monotonic() + 5
+    while not api.seen and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.2)
+    egress.secrets("sb_1", [binding(value=new)])
+    go.set()
+    p = PLACEHOLDER.encode()
+    assert reply_of(c)[2] == b"first\n" + p + b" " + p
+    assert ask(secure(port, api, holt), api)[2] == p + b" " + p  # the server has not forgotten the old one
+    other = "holt_secret_other_0123456789"
+    egress.secrets("sb_1", [binding(value="another one", placeholder=other)])
+    assert ask(secure(port, api, holt), api)[2] == p + b" " + p
+    go.clear()
+    egress.secrets("sb_1", [])  # a reply that nobody searches, and then there is something to search for
+    del api.seen[:]
+    c = secure(port, api, holt)
+    c.sendall(f"GET /stream HTTP/1.1\r\nHost: api.test:{api.port}\r\n\r\n".encode())
+    while not api.seen and time.monotonic() < deadline + 5:
+        time.sleep(0.01)
+    time.sleep(0.2)
+    egress.secrets("sb_1", [binding(value="a fresh one", hosts=["*.test.test", "api.test"])])
+    go.set()
+    try:
+        data = b"".join(iter(lambda: c.recv(65536), b""))
+    except OSError:
+        data = b""
+    assert new.encode() not in data and b"fresh" not in data
+
+
+@pytest.mark.parametrize("field", ["X_HTTP_METHOD_OVERRIDE: DELETE", "X-Http-Method_Override: DELETE", "X-Original-Uri: /no",
+                                   "X_Rewrite_Url: /no", "Forwarded: host=other.test", "X-Forwarded-Host: other.test",
+                                   "Content_Length: 5", "Transfer_Encoding: chunked"])
+def test_fields_that_make_another_request_of_it(egress, api, holt, field):
+    port = egress.box({"allow": allow(api, "api.test", methods=["POST"], path="/ok")})
+    assert ask(secure(port, api, holt), api, "POST", "/ok", headers=[field, "X-Other_Field: stays"])[0] == 200
+    got = api.seen[-1][2]
+    assert field.split(":")[0].lower() not in got and got["x-other_field"] == "stays"
+
+
 @pytest.mark.parametrize("text, status", [
     ("GET / HTTP/1.1\r\nHost: other.test:{p}\r\n\r\n", 421), ("GET / HTTP/1.1\r\nHost: api.test:1\r\n\r\n", 421), ("GET / HTTP/1.1\r\nHost: api.test\r\n\r\n", 421),
     ("GET / HTTP/1.1\r\nHost: api.test:{p}\r\nHost: other.test\r\n\r\n", 400), ("GET / HTTP/1.1\r\n\r\n", 400),
@@ -324,34 +408,89 @@ def test_a_large_reply_to_a_slow_reader(egress, api, holt):
     assert body == (b"x" * 1000 + PLACEHOLDER.encode()) * 30000
 
 
+KEY = "dGhlIHNhbXBsZSBub25jZQ=="
+WANTS = ["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {KEY}",
+         f"Authorization: {PLACEHOLDER}", "Sec-WebSocket-Extensions: permessage-deflate"]
+
+
+def frame(data, first=0x81):
+    n = len(data)
+    return bytes([first]) + (bytes([n]) if n < 126 else b"\x7e" + struct.pack(">H", n)) + data
+
+
+def switching(*parts, accept=base64.b64encode(hashlib.sha1((KEY + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest())):
+    return [b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-accept: " + accept +
+            b"\r\n\r\n", *parts]
+
+
+def read_until(c, data, n):
+    while len(data) < n:
+        part = c.recv(65536)
+        assert part, data
+        data += part
+    return data
+
+
 def test_websocket(egress, api, holt):
     port = egress.box({"allow": allow(api, "api.test", methods=["GET"], path="/ws")})
     egress.secrets("sb_1", [binding()])
-
-    def upgrade(method, target, headers, body):
-        return [b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-accept: x\r\n\r\nhi " + VALUE.encode()]
-
-    api.answer = upgrade
-    wants = ["Connection: Upgrade", "Upgrade: websocket", f"Authorization: {PLACEHOLDER}", "Sec-WebSocket-Extensions: permessage-deflate"]
+    api.answer = lambda *_: switching(frame(b"hi " + VALUE.encode()))
     c = secure(port, api, holt)
-    status, headers, rest = ask(c, api, "GET", "/ws", headers=wants)
+    status, headers, rest = ask(c, api, "GET", "/ws", headers=WANTS)
     assert status == 101 and headers["upgrade"] == "websocket"
     got = api.seen[-1][2]
     assert got["authorization"] == VALUE and got["upgrade"] == "websocket" and "sec-websocket-extensions" not in got
-    while len(rest) < 3 + len(VALUE):
-        rest += c.recv(100)
-    assert rest == b"hi " + PLACEHOLDER.encode()[: len(VALUE)]  # of the same length: frames stay whole
-    c.sendall(b"GET /tunnelled HTTP/1.1\r\n\r\n")  # bytes now, to the same server
-    deadline = time.time() + 5
-    while api.seen[-1][1] != "/tunnelled" and time.time() < deadline:
-        time.sleep(0.02)
-    assert api.seen[-1][1] == "/tunnelled"
+    blotted = frame(b"hi " + PLACEHOLDER.encode()[: len(VALUE)])  # of the same length: frames stay whole
+    assert read_until(c, rest, len(blotted)) == blotted
     c = secure(port, api, holt)
-    assert ask(c, api, "GET", "/other", headers=wants)[0] == 403
+    assert ask(c, api, "GET", "/other", headers=WANTS)[0] == 403
     api.answer = None
     c = secure(port, api, holt)
     assert ask(c, api, "GET", "/ws", headers=["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: x"])[0] == 200
     assert not {"upgrade", "connection", "http2-settings"} & set(api.seen[-1][2])
+
+
+def test_a_value_in_frames_however_they_are_cut(egress, api, holt):
+    port = egress.box({"allow": allow(api, "api.test")})
+    egress.secrets("sb_1", [binding()])
+    for body in (b"hi " + VALUE.encode(), b"A" * 300 + VALUE.encode() + b"B" * 40, b"x" * 70 + VALUE.encode()):
+        whole = frame(body) + frame(b"", 0x89) + frame(b"done")
+        want = whole.replace(VALUE.encode(), PLACEHOLDER.encode()[: len(VALUE)])
+        for cut in (1, 3, len(whole) - 20, len(whole) - 30):
+            api.answer = lambda *_: switching(whole[:cut], whole[cut : cut + 7], whole[cut + 7 :])
+            c = secure(port, api, holt)
+            rest = ask(c, api, "GET", "/ws", headers=WANTS)[2]
+            assert read_until(c, rest, len(whole)) == want
+    api.answer = lambda *_: switching(frame(b"over")[:4], b"er")  # what has ended does not wait for more
+    c = secure(port, api, holt)
+    rest = ask(c, api, "GET", "/ws", headers=WANTS)[2]
+    assert read_until(c, rest, 6) == frame(b"over")
+
+
+@pytest.mark.parametrize("wants, reply", [
+    (WANTS, switching(accept=b"x")),  # a server that can be made to say 101 is none that knows the key
+    (WANTS, [b"HTTP/1.1 101 x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n"]),
+    (WANTS[:3], switching()),  # no key, no upgrade
+])
+def test_an_upgrade_that_was_not_taken(egress, api, holt, wants, reply):
+    port = egress.box({"allow": allow(api, "api.test", methods=["GET"], path="/ws")})
+    api.answer = lambda method, target, *_: reply if target == "/ws" else ok(b"smuggled")
+    c = secure(port, api, holt)
+    assert ask(c, api, "GET", "/ws", headers=wants)[0] == 502
+    assert [x[1] for x in api.seen] == ["/ws"]
+
+
+@pytest.mark.parametrize("said", [b"GET /forbidden HTTP/1.1\r\nHost: api.test\r\n\r\n", b"\x81\x02hi", b"\x83\x80\0\0\0\0"])
+def test_behind_an_upgrade_only_frames_pass(egress, api, holt, said):
+    port = egress.box({"allow": allow(api, "api.test", methods=["GET"], path="/ws")})
+    api.answer = lambda method, target, *_: switching() if target == "/ws" else ok(b"smuggled")
+    c = secure(port, api, holt)
+    assert ask(c, api, "GET", "/ws", headers=WANTS)[0] == 101
+    c.sendall(said)
+    with pytest.raises(OSError):
+        if not c.recv(10):
+            raise ConnectionResetError
+    assert [x[1] for x in api.seen] == ["/ws"]
 
 
 def test_the_servers_certificate_is_checked(egress, world, holt, tmp_path):

@@ -149,6 +149,26 @@ static void free_inside(void *arg, const struct ip *a, size_t n, const struct er
     *r = resolver_free(*r);
 }
 
+static void too_many_at_once_fail(void **state)
+{
+    struct resolver *r;
+    struct seen waits = {0}, failed = {0};
+    struct server s;
+    struct err e;
+
+    (void)state;
+    setup(&s);
+    assert_int_equal(resolver_new(&s.loop, s.address, &r, &e), 0);
+    for (size_t i = 0; i < RESOLVER_PENDING_MAX; i++)
+        lookup_cancel(resolver_ask(r, "mute.test", on_found, &waits)); /* cancelled, it goes on */
+    assert_null(resolver_ask(r, "two.test", on_found, &failed));
+    assert_int_equal(failed.calls, 1);
+    assert_int_equal(failed.e.code, ERR_LIMIT);
+    resolver_free(r);
+    teardown(&s);
+    assert_int_equal(waits.calls, 0);
+}
+
 static void it_may_be_freed_by_its_callback(void **state)
 {
     struct resolver *r;
@@ -180,9 +200,8 @@ static void servers_are_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_asked_for),
-        cmocka_unit_test(the_end_comes_without_a_call),
-        cmocka_unit_test(it_may_be_freed_by_its_callback),
+        cmocka_unit_test(names_are_asked_for),   cmocka_unit_test(the_end_comes_without_a_call),
+        cmocka_unit_test(too_many_at_once_fail), cmocka_unit_test(it_may_be_freed_by_its_callback),
         cmocka_unit_test(servers_are_checked),
     };
 

@@ -98,6 +98,52 @@ static void what_a_host_may_not_return(void **state)
     assert_string_equal(buf_cstr(&to), "holt_two_two holt_one_one holt_two_two");
 }
 
+static struct bindings *with_value(const char *value)
+{
+    char text[200];
+    struct bindings *b;
+    struct err e;
+
+    (void)snprintf(text, sizeof text,
+                   "[{\"placeholder\":\"holt_one_one\",\"value\":\"%s\",\"hosts\":[\"a.test\"]}]",
+                   value);
+    assert_int_equal(bindings_parse(str_of(text), &b, &e), 0);
+    return b;
+}
+
+static void values_of_before_are_known(void **state)
+{
+    AUTO(bindings_free) struct bindings *b = with_value("first");
+    AUTO(scrub_done) struct scrub s = {0};
+    AUTO(buf_done) struct buf to = {0};
+    struct host a = named("a.test"), other = named("other.test");
+    struct binding_query q = {.host = &a, .tls = true, .method = STR("GET"), .path = STR("/")};
+    char value[16] = "first";
+
+    (void)state;
+    bindings_retire(b, NULL);
+    for (unsigned i = 0; i < BINDINGS_RETIRED_MAX + 2; i++) {
+        struct bindings *fresh = NULL;
+
+        (void)snprintf(value, sizeof value, "value-%u.", i);
+        for (int again = 0; again < 2; again++) { /* told twice is told once */
+            fresh = with_value(value);
+            bindings_retire(fresh, b);
+            bindings_free(b);
+            b = fresh;
+        }
+    }
+    check(b, &q, "x", "holt_one_one", value); /* the newest goes out */
+    bindings_scrub(b, &q, &s);
+    scrub_all(&s, STR("value-65. value-64. value-2. value-1. value-0. first"), &to);
+    assert_string_equal(buf_cstr(&to), /* the oldest are forgotten */
+                        "holt_one_one holt_one_one holt_one_one holt_one_one value-0. first");
+    scrub_done(&s);
+    q.host = &other;
+    bindings_scrub(b, &q, &s);
+    assert_int_equal(s.count, 0);
+}
+
 static void refused(void **state)
 {
 #define GOOD "\"placeholder\":\"holt_one_one\",\"value\":\"value\",\"hosts\":[\"a.test\"]"
@@ -140,6 +186,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(filled_in_where_it_is_bound),
         cmocka_unit_test(what_a_host_may_not_return),
+        cmocka_unit_test(values_of_before_are_known),
         cmocka_unit_test(refused),
     };
 

@@ -60,6 +60,9 @@ static void networks(void **state)
     assert_true(has("0.0.0.0/0", "255.255.255.255"));
     assert_false(has("0.0.0.0/0", "2001:db8::1"));
     assert_true(has("::/0", "2001:db8::1"));
+    assert_false(has("::/0", "127.0.0.1")); /* IPv4 is not IPv6, whatever its form here */
+    assert_false(has("::/64", "::ffff:127.0.0.1"));
+    assert_true(has("::ffff:0:0/96", "127.0.0.1"));
     assert_true(has("1.2.3.4", "1.2.3.4"));
     assert_false(has("1.2.3.4", "1.2.3.5"));
     assert_true(has("192.168.1.128/25", "192.168.1.200"));
@@ -81,6 +84,7 @@ static void special_addresses(void **state)
         "172.31.255.255",
         "192.168.0.1",
         "169.254.169.254",
+        "168.63.129.16",
         "100.64.0.1",
         "100.127.255.255",
         "198.18.0.1",

@@ -137,6 +137,35 @@ static void modes(void **state)
     assert_false(allows(ask, "new.test", 443));
 }
 
+static void what_people_answered(void **state)
+{
+    static const struct {
+        const char *policy;
+        enum policy_answer yes, no;
+    } cases[] = {
+        {"{\"unknown\":\"ask\"}", POLICY_ALLOW, POLICY_DENY},
+        {"{\"unknown\":\"deny\"}", POLICY_DENY, POLICY_DENY},
+        {"{\"unknown\":\"ask\",\"allow\":[\"yes.test\",\"no.test\"]}", POLICY_ALLOW, POLICY_ALLOW},
+        {"{\"unknown\":\"ask\",\"deny\":[\"yes.test\"]}", POLICY_DENY, POLICY_DENY},
+        {"open", POLICY_ALLOW, POLICY_ALLOW},
+        {"none", POLICY_DENY, POLICY_DENY},
+    };
+    struct host yes, no;
+    struct err e;
+
+    (void)state;
+    assert_int_equal(host_parse(STR("yes.test"), &yes, &e), 0);
+    assert_int_equal(host_parse(STR("no.test"), &no, &e), 0);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO(policy_free) struct policy *p = made(cases[i].policy);
+
+        policy_learn(p, &yes, 443, true);
+        policy_learn(p, &no, 443, false);
+        assert_int_equal(judged(p, "yes.test", 443).answer, cases[i].yes);
+        assert_int_equal(judged(p, "no.test", 443).answer, cases[i].no);
+    }
+}
+
 static void texts(void **state)
 {
     static const struct {
@@ -282,13 +311,10 @@ static void which_texts_are_rules(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_and_ports),
-        cmocka_unit_test(addresses_need_networks),
-        cmocka_unit_test(deny_beats_allow),
-        cmocka_unit_test(modes),
-        cmocka_unit_test(texts),
-        cmocka_unit_test(methods_and_paths),
-        cmocka_unit_test(paths_of_two_readings),
+        cmocka_unit_test(names_and_ports),        cmocka_unit_test(addresses_need_networks),
+        cmocka_unit_test(deny_beats_allow),       cmocka_unit_test(modes),
+        cmocka_unit_test(what_people_answered),   cmocka_unit_test(texts),
+        cmocka_unit_test(methods_and_paths),      cmocka_unit_test(paths_of_two_readings),
         cmocka_unit_test(printed_and_read_again),
         cmocka_unit_test(which_texts_are_rules),
     };

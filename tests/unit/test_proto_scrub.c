@@ -75,6 +75,36 @@ static void every_form(void **state)
     check(&s, STR("s3cr3t/Value+&quot;for&quot;&amp;it&#39;s"), "PLACE");
     check(&s, STR("s3cr3t/Value+&quot;for&quot;&amp;it&#x27;s"), "PLACE");
     check(&s, STR("7333637233742f56616c75652b22666f722226697427730a"), "PLACE0a");
+    check(&s, STR("7333637233742F56616c75652B22666F722226697427730a"), "PLACE0a");
+}
+
+/* Encoders differ in what they leave as it is: each character may be escaped or not. */
+static void what_encoders_make_of_it(void **state)
+{
+    static const char *const same[] = {
+        "a+/=<>&'\" b%41\\\xc3\xa9.-_",
+        "a%2B%2F%3d%3C%3E%26%27%22%20b%2541%5C%c3%A9.-_",     /* encodeURIComponent */
+        "a%2B/%3D%3C%3E%26%27%22+b%2541%5C%C3%A9.-_",         /* forms; Python's quote */
+        "a+/=%3C%3E&'%22%20b%2541%5C%C3%A9.-_",               /* encodeURI */
+        "a+/=\\u003c\\u003e\\u0026'\\\" b%41\\\\\xc3\xa9.-_", /* Go */
+        "a+/\\u003d\\u003c\\u003e\\u0026\\u0027\\\" b%41\\\\\xc3\xa9.-_",   /* Gson */
+        "a\\u002B/=\\u003C\\u003E\\u0026\\u0027\\u0022 b%41\\\\\\u00E9.-_", /* .NET */
+        "a+\\/=<>&'\\\" b%41\\\\\\u00e9.-_",                                /* PHP */
+        "a+\\x2f=<>&\\'\\x22 b%41\\\\\\xc3\\xa9.-_",
+        "a&#43;/=&lt;&gt;&amp;&#039;&#34; b%41\\\xc3\xa9.-_", /* templates */
+        "a&#x2B;&#x2F;&#x3D;&lt;&gt;&amp;&apos;&quot; b%41\\&#233;.&#45;&#x005f;",
+    };
+    AUTO(scrub_done) struct scrub s = {0};
+
+    (void)state;
+    scrub_add(&s, str_of(same[0]), STR("PLACE"));
+    for (size_t i = 0; i < ARRAY_LEN(same); i++) {
+        AUTO(mem_free) char *around = xasprintf("<%%%s\\&", same[i]);
+
+        check(&s, str_of(around), "<%PLACE\\&");
+    }
+    check(&s, STR("a+/=<>&'\" b%41\\\xc3\xa9.-"), "a+/=<>&'\" b%41\\\xc3\xa9.-");
+    check(&s, STR("%&\\+&#x;&#;&;%4&amp"), "%&\\+&#x;&#;&;%4&amp");
 }
 
 /* How much waits must not tell how much of a value was said. */
@@ -112,6 +142,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(put_back),
         cmocka_unit_test(every_form),
+        cmocka_unit_test(what_encoders_make_of_it),
         cmocka_unit_test(what_waits_says_nothing),
         cmocka_unit_test(of_the_same_length),
     };

@@ -121,6 +121,48 @@ static void what_the_protocol_forbids_has_its_code(void **state)
         assert_int_equal(close_code(cases[i].frames, 100), cases[i].code);
 }
 
+/* Each frame's parts: 'h' and 'd' for every byte of a head and of data, '.' at its end. */
+static int passed(struct str all, size_t step, bool masked, struct buf *notes)
+{
+    struct ws_reader r = {.limit = SIZE_MAX, .masked = masked};
+    int n = 0;
+
+    while (all.n > 0) {
+        struct str part = str_make(all.p, size_min(step, all.n)), head, data;
+
+        all = str_skip(all, part.n);
+        while (part.n > 0) {
+            n = ws_frame_next(&r, &part, &head, &data);
+            if (n < 0)
+                return -n;
+            for (size_t i = 0; i < head.n + data.n; i++)
+                buf_add_char(notes, i < head.n ? 'h' : 'd');
+            if (n > 0)
+                buf_add_char(notes, '.');
+        }
+    }
+    return 0;
+}
+
+static void frames_that_pass_are_told_apart(void **state)
+{
+    static const char frames[] = "\x01\x03one\x89\x02hi\x80\x00\x82\x01x\x81\x7e\x00\x7e";
+    AUTO(buf_done) struct buf notes = {0};
+
+    (void)state;
+    for (size_t step = 1; step < sizeof frames; step++) {
+        buf_clear(&notes);
+        assert_int_equal(passed(str_make(frames, sizeof frames - 1), step, false, &notes), 0);
+        assert_string_equal(buf_cstr(&notes), "hhddd.hhdd.hh.hhd.hhhh");
+    }
+    assert_int_equal(passed(STR("\x81\x85\x01\x02\x03\x04hello"), 3, true, &notes), 0);
+    assert_int_equal(passed(STR("\x81\x05hello"), 3, true, &notes), WS_PROTOCOL);
+    assert_int_equal(passed(STR("GET / HTTP/1.1\r\n\r\n"), 50, true, &notes), WS_PROTOCOL);
+    assert_int_equal(passed(STR("HTTP/1.1 200 OK\r\n\r\n"), 50, false, &notes), WS_PROTOCOL);
+    assert_int_equal(passed(STR("\x81\x7e\x00\x05hello"), 50, false, &notes), WS_PROTOCOL);
+    assert_int_equal(passed(STR("\x80\x01x"), 50, false, &notes), WS_PROTOCOL); /* of nothing */
+}
+
 static void a_close_frame_fits_whatever_the_reason(void **state)
 {
     AUTO(buf_done) struct buf b = {0};
@@ -155,6 +197,7 @@ int main(void)
         cmocka_unit_test(a_frame_is_read_in_parts_of_any_size),
         cmocka_unit_test(fragments_are_joined_around_control_frames),
         cmocka_unit_test(what_the_protocol_forbids_has_its_code),
+        cmocka_unit_test(frames_that_pass_are_told_apart),
         cmocka_unit_test(a_close_frame_fits_whatever_the_reason),
         cmocka_unit_test(the_handshake_key_is_answered_as_the_rfc_says),
     };

@@ -169,6 +169,7 @@ ATTEMPTS = {
     "method_not_allowed": ("requests", "get('/ok', 'rules.test', method='DELETE')"),
     "method_in_small_letters": ("requests", "get('/ok', 'rules.test', method='delete')"),
     "method_overridden": ("overrides", "get('/ok', 'rules.test', 'X-HTTP-Method-Override: DELETE')"),
+    "method_overridden_as_cgi_reads_it": ("overrides", "get('/ok', 'rules.test', 'X_HTTP_METHOD_OVERRIDE: DELETE')"),
     "path_not_allowed": ("requests", "get('/forbidden', 'rules.test')"),
     "path_by_dots": ("requests", "get('/ok/../forbidden', 'rules.test')"),
     "path_by_escaped_dots": ("requests", "get('/ok/%2e%2E/forbidden', 'rules.test')"),

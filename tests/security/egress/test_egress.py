@@ -69,7 +69,7 @@ class Api:
                 data += part
             head, _, data = data.partition(b"\r\n\r\n")
             first, *lines = head.decode("latin-1").split("\r\n")
-            headers = {k.lower(): v for k, _, v in (x.partition(": ") for x in lines)}
+            headers = {k.lower().replace("_", "-"): v for k, _, v in (x.partition(": ") for x in lines)}  # as CGI reads them
             method, target, _ = first.split(" ")
             if headers.get("transfer-encoding") == "chunked":
                 while b"0\r\n\r\n" not in data:
