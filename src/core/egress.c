@@ -141,8 +141,13 @@ void egress_put(struct egress *g, const char *id, const struct egress_terms *ter
         x->listeners = *l;
         (void)snprintf(x->id, sizeof x->id, "%s", id);
     }
-    m.u.set = (struct egress_set){str_of(id), l ? l->kinds : 0, str_of(terms->policy),
-                                  terms->learned.p ? terms->learned : STR("")};
+    m.u.set = (struct egress_set){
+        .id = str_of(id),
+        .kinds = l ? l->kinds : 0,
+        .policy = str_of(terms->policy),
+        .learned = terms->learned.p ? terms->learned : STR(""),
+        .alias = terms->alias.p ? terms->alias : STR(""),
+    };
     (void)map_set(&g->known, str_of(id), g);
     call_ask(g, x, &m);
 }
@@ -370,7 +375,7 @@ static int greet(struct egress *g, int fd)
     struct wire_out o = {.p = bytes, .size = sizeof bytes};
     struct err e;
 
-    m.u.hello = (struct egress_hello){1, EGRESS_VERSION};
+    m.u.hello = (struct egress_hello){EGRESS_VERSION, EGRESS_VERSION};
     if (egress_encode(&m, EGRESS_HOST, &o, &e) < 0 ||
         send(fd, bytes, o.n, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         return -1;

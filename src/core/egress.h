@@ -45,7 +45,7 @@ bool egress_is_up(const struct egress *g); /* ready has been told */
 bool egress_knows(const struct egress *g, const char *id);
 struct egress_terms { /* copied */
     const char *policy;
-    struct str learned;               /* answers of people: wire/egress.h */
+    struct str learned, alias;        /* wire/egress.h */
     const struct driver_listeners *l; /* of one that is not known, taken; NULL: of one that is */
 };
 void egress_put(struct egress *g, const char *id, const struct egress_terms *terms,

@@ -122,19 +122,35 @@ static void secrets_taken(void *arg, const struct err *e)
         log_warn("a sandbox's secrets were not taken", LOG_C("id", s->id), LOG_E(e));
 }
 
+/* Its name in the dialect that it was made by; NULL: it has none. */
+static const struct alias_name *own_alias(const struct sandbox *s)
+{
+    const struct alias *a = alias_first(s->all->aliases, str_of(s->id));
+
+    for (; a; a = a->next)
+        if (s->dialect && str_eq_c(a->name.dialect, s->dialect))
+            return &a->name;
+    return NULL;
+}
+
 /* The secrets first: no request passes with a placeholder that holt-egress does not know. */
 static void put(struct sandbox *s, const struct driver_listeners *l)
 {
-    AUTO(buf_done) struct buf learned = {0};
+    AUTO(buf_done) struct buf learned = {0}, alias = {0};
+    const struct alias_name *own = own_alias(s);
     const struct sandboxes *all = s->all;
 
+    if (own)
+        buf_printf(&alias, STR_FMT "/" STR_FMT, STR_ARG(own->dialect), STR_ARG(own->alias));
     if (s->secret_count > 0)
         sandbox_tell_secrets(s, secrets_taken, sandbox_ref(s));
     if (all->asker)
         all->asker->learned(all->asker_arg, s, &learned);
-    egress_put(all->egress, s->id,
-               &(struct egress_terms){.policy = s->network, .learned = buf_str(&learned), .l = l},
-               wired, s);
+    egress_put(
+        all->egress, s->id,
+        &(struct egress_terms){
+            .policy = s->network, .learned = buf_str(&learned), .alias = buf_str(&alias), .l = l},
+        wired, s);
 }
 
 static void listening(void *arg, const struct driver_listeners *l, const struct err *e)
@@ -294,8 +310,10 @@ void sandboxes_open_egress(struct sandboxes *all, const struct sandboxes_config 
 
 bool sandbox_proxy_url(const struct sandbox *s, struct str hosts, struct buf *to)
 {
-    struct jwt_claims c = {
-        .session = str_of(s->id), .tenant = str_of(s->tenant ? s->tenant : ""), .hosts = hosts};
+    const struct alias_name *own = own_alias(s);
+    struct jwt_claims c = {.session = own ? own->alias : str_of(s->id),
+                           .tenant = str_of(s->tenant ? s->tenant : ""),
+                           .hosts = hosts};
 
     return s->wants_network && s->all->egress && egress_proxy_url(s->all->egress, &c, to);
 }

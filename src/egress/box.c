@@ -181,6 +181,7 @@ int box_set(struct egress *all, const struct egress_set *set, const int *fds, st
     policy_free(b->policy);
     b->policy = TAKE(policy);
     b->is_set = true;
+    (void)snprintf(b->alias, sizeof b->alias, STR_FMT, STR_ARG(set->alias));
     conn_judge_all(b);
     if (open_listeners(b, set->kinds, fds, e) < 0) {
         box_remove(all, set->id);

@@ -46,7 +46,7 @@ struct listener {
 struct box {
     int refs; /* the map's, each connection's, each open handle's */
     struct egress *all;
-    char id[EGRESS_ID_MAX + 1];
+    char id[EGRESS_ID_MAX + 1], alias[EGRESS_ALIAS_MAX + 1];
     struct policy *policy;
     struct bindings *bindings; /* NULL: it has no secrets */
     struct names *names;

@@ -64,6 +64,21 @@ bool gate_is_before(const struct conn *c)
     return gate.nobody && c->box == gate.nobody;
 }
 
+/* A session is called by agentbox's id of it; what has no name of its own, by its sandbox's. */
+static struct box *find(const struct egress *all, const char *session)
+{
+    struct str key, dialect = STR("agentbox/");
+    struct box *b;
+    void *value;
+
+    for (size_t at = 0; map_next(&all->boxes, &at, &key, &value);) {
+        b = value;
+        if (str_starts(str_of(b->alias), dialect) && strcmp(b->alias + dialect.n, session) == 0)
+            return b;
+    }
+    return map_get(&all->boxes, str_of(session));
+}
+
 int gate_admit(struct conn *c, const struct http_req *r, struct err *e)
 {
     AUTO(buf_done) struct buf hold = {0};
@@ -74,7 +89,7 @@ int gate_admit(struct conn *c, const struct http_req *r, struct err *e)
     if (jwt_from_basic(http_req_header(r, "proxy-authorization"), &hold, &token, e) < 0 ||
         jwt_check(token, str_of(gate.key), clock_wall_ms() / 1000, &t, e) < 0)
         return -1;
-    b = map_get(&c->box->all->boxes, str_of(t.session));
+    b = find(c->box->all, t.session);
     if (!b || b->conn_count >= BOX_CONNECTIONS)
         return err_set(e, ERR_UNAUTHENTICATED, 0, "the proxy's credentials: %s",
                        b ? "their sandbox has too many connections" : "their sandbox is gone");

@@ -7,7 +7,7 @@
 #include "base/str.h"
 
 #define JWT_TEXT_MAX 8192
-#define JWT_SESSION_MAX 63
+#define JWT_SESSION_MAX 255
 
 struct jwt {
     char session[JWT_SESSION_MAX + 1]; /* the member session_id */

@@ -24,6 +24,7 @@ static const struct wire_field set_fields[] = {
     NUM(egress_set, kinds, WIRE_U32, .max = (1 << EGRESS_FDS_MAX) - 1),
     TEXT(egress_set, policy, 1, EGRESS_POLICY_MAX),
     TEXT(egress_set, learned, 0, EGRESS_LEARNED_MAX),
+    TEXT(egress_set, alias, 0, EGRESS_ALIAS_MAX),
 };
 static const struct wire_field done_fields[] = {
     WIRE_FIELD(struct egress_done, err, .kind = WIRE_ERR),

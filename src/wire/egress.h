@@ -6,10 +6,11 @@
 
 #include "wire/layout.h"
 
-#define EGRESS_VERSION 1
+#define EGRESS_VERSION 2
 #define EGRESS_HEAD 8
 #define EGRESS_PACKET_MAX (32 * 1024)
 #define EGRESS_ID_MAX 31
+#define EGRESS_ALIAS_MAX 287
 #define EGRESS_FDS_MAX 4
 #define EGRESS_POLICY_MAX (24 * 1024)
 #define EGRESS_SECRETS_MAX (24 * 1024)
@@ -50,6 +51,7 @@ struct egress_set {
     uint32_t kinds;     /* bits 1 << enum spawn_listener: one descriptor each; 0: policy only */
     struct str policy;  /* as proto/policy.h prints it */
     struct str learned; /* what people answered, one a line: "+host:port", "-host:port" */
+    struct str alias;   /* what credentials may call it too: "dialect/alias"; empty: nothing */
 };
 struct egress_done {
     struct err err;

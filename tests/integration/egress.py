@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 
+VERSION = 2
 HELLO, KNOWN, WELCOME, SET, REMOVE, DONE, VERDICT, QUESTION, ANSWER, LISTEN, CA, SECRETS = range(1, 13)
 TCP4, TCP6, DNS_UDP, DNS_TCP = 1, 2, 4, 8
 WHATS = ["denied", "allowed", "closed"]
@@ -161,7 +162,7 @@ class Egress:
                 self.sock.close()
                 time.sleep(0.02)
         self.known, self.welcomed = [], False
-        self.send(HELLO, 0, struct.pack("<HH", 1, 1))
+        self.send(HELLO, 0, struct.pack("<HH", VERSION, VERSION))
         self.wait(lambda: self.welcomed)
 
     def send(self, kind, tag, payload, fds=()):
@@ -175,7 +176,7 @@ class Egress:
         kind, tag = struct.unpack_from("<II", packet)
         r = Reader(packet[8:])
         if kind == WELCOME:
-            self.welcomed, _, self.has_ca = r.num("H") == 1, r.num("I"), r.num("B")
+            self.welcomed, _, self.has_ca = r.num("H") == VERSION, r.num("I"), r.num("B")
         elif kind == KNOWN:
             self.known.append(r.text())
         elif kind == VERDICT:
@@ -201,11 +202,11 @@ class Egress:
         self.wait(lambda: self.done and self.done[0] == self.tag)
         return self.done[3]  # "" : success
 
-    def set(self, box, policy, listeners=(), learned=""):
+    def set(self, box, policy, listeners=(), learned="", alias=""):
         """listeners: (kind, socket) in the order of their bits."""
         policy = policy if isinstance(policy, str) else json.dumps(policy)
         kinds = sum(k for k, _ in listeners)
-        return self.call(SET, text(box) + struct.pack("<I", kinds) + text(policy) + text(learned), [s.fileno() for _, s in listeners])
+        return self.call(SET, text(box) + struct.pack("<I", kinds) + text(policy) + text(learned) + text(alias), [s.fileno() for _, s in listeners])
 
     def remove(self, box):
         return self.call(REMOVE, text(box))
@@ -229,12 +230,12 @@ class Egress:
         self.wait(find)
         return find()
 
-    def box(self, policy, name="sb_1"):
+    def box(self, policy, name="sb_1", alias=""):
         """A sandbox whose proxy listens on a port of loopback; returns that port."""
         s = socket.create_server(("127.0.0.1", 0))
         s.setblocking(False)
         with s:
-            assert self.set(name, policy, [(TCP4, s)]) == ""
+            assert self.set(name, policy, [(TCP4, s)], alias=alias) == ""
             return s.getsockname()[1]
 
     def close(self):

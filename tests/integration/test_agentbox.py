@@ -293,7 +293,7 @@ def test_proxy_credentials(tmp_path):
         assert head == {"typ": "JWT", "alg": "HS256"} and 4 * 3600 - 60 < claims["exp"] - time.time() <= 4 * 3600
         assert list(claims) == ["iss", "session_id", "tenant_id", "allowed_hosts", "exp"]
         assert (claims["iss"], claims["tenant_id"], claims["allowed_hosts"]) == ("sandbox-egress-control", "t", "web.test")
-        assert claims["session_id"] == made.sandbox_id
+        assert claims["session_id"] == "with-proxy"
 
         def curl(proxy_url, *more, url=f"http://web.test:{web.port}/hello"):
             r = subprocess.run(["curl", "-sS", "-m", "10", "-o", "/dev/null", "-w", "%{http_code} %{http_connect}", "-x", proxy_url, *more, url],
@@ -306,11 +306,13 @@ def test_proxy_credentials(tmp_path):
         assert curl(made.proxy_url, url=f"http://evil.test:{web.port}/")[0] == "403", "its session's policy"
         again = s.GetSession(session_id="with-proxy").session.proxy_url
         assert curl(again) == ["200", "000"]
+        for name in ("with-proxy", made.sandbox_id):  # whoever has the key may sign
+            assert curl(f"http://any:jwt_{jwt('dev-secret', name)}@{at}") == ["200", "000"], name
         other = s.CreateSession(session_id="another").session.proxy_url
         assert curl(other)[0] == "403", "another session's policy"
         old = jwt("dev-secret", made.sandbox_id, exp=int(time.time()) - 5)
         for bad in (at, f"sandbox:x@{at}", f"sandbox:jwt_{token[:-4]}AAAA@{at}", f"sandbox:jwt_{old}@{at}",
-                    f"sandbox:jwt_{jwt('other-key', made.sandbox_id)}@{at}"):
+                    f"sandbox:jwt_{jwt('other-key', made.sandbox_id)}@{at}", f"sandbox:jwt_{jwt('dev-secret', 'with-prox')}@{at}"):
             assert curl(f"http://{bad}")[0] == "407", bad
         observer = Sandbox(d.port, d.new_token("watches", "observer")["token"])
         assert not observer.GetSession(session_id="with-proxy").session.HasField("proxy_url"), "who may only look gets none"

@@ -430,6 +430,22 @@ def test_credentials_on_tcp(egress, echoes):
     assert "their sandbox is gone" in connect(port, to, basic(jwt("other", "sb_1")))[1]
 
 
+def test_credentials_by_a_session_s_id(egress, echoes):
+    """agentbox's own name of it comes first: one that looks like another sandbox's id is still its own."""
+    may = {"allow": [f"plain.test:{echoes.port}", LOOPBACK]}
+    egress.box(may, "sb_1", alias="agentbox/mine")
+    egress.box("none", "sb_2", alias="agentbox/sb_1")
+    egress.box(may, "sb_3", alias="sbx/theirs")
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        port = s.getsockname()[1]
+    assert egress.listen("127.0.0.1", port, "secret") == ""
+    for session, status in (("mine", 200), ("sb_1", 403), ("sb_3", 200), ("theirs", 407), ("agentbox/mine", 407), ("min", 407), ("minex", 407)):
+        head = connect(port, f"plain.test:{echoes.port}", basic(jwt("secret", session)))[1]
+        assert head.startswith(f"HTTP/1.1 {status}"), (session, head)
+    egress.remove("sb_1")
+    assert connect(port, f"plain.test:{echoes.port}", basic(jwt("secret", "mine")))[1].startswith("HTTP/1.1 407")
+
+
 def test_budgets(egress, echoes):
     port = egress.box({"allow": [f"plain.test:{echoes.port}", LOOPBACK], "connections": 2, "bytes": 100000})
     c, head = connect(port, f"plain.test:{echoes.port}")

@@ -11,7 +11,8 @@ static struct egress_msg sample(enum egress_type type)
     else if (type == EGRESS_WELCOME)
         m.u.welcome = (struct egress_welcome){1, 2, 1};
     else if (type == EGRESS_SET)
-        m.u.set = (struct egress_set){STR("sb_1"), 5, STR("{\"mode\":\"none\"}")};
+        m.u.set = (struct egress_set){STR("sb_1"), 5, STR("{\"mode\":\"none\"}"), STR(""),
+                                      STR("agentbox/s1")};
     else if (type == EGRESS_VERDICT)
         m.u.verdict = (struct egress_verdict){STR("sb_1"),
                                               STR("a.test"),
