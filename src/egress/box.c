@@ -3,7 +3,10 @@
 #include "base/fd.h"
 #include "base/mem.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
+#include <sys/socket.h>
 
 struct box *box_ref(struct box *b)
 {
@@ -68,7 +71,7 @@ static void close_listener(struct listener *l)
 static int open_listener(struct box *b, enum spawn_listener kind, int fd, struct err *e)
 {
     struct listener *l = &b->listeners[kind];
-    int r = uv_poll_init_socket(&b->all->loop, &l->poll, fd);
+    int r = uv_poll_init_socket(&b->all->loop, &l->poll, fd), on = 1;
 
     if (r < 0) {
         fd_close(fd);
@@ -77,6 +80,8 @@ static int open_listener(struct box *b, enum spawn_listener kind, int fd, struct
     l->box = box_ref(b);
     l->kind = kind;
     l->fd = fd;
+    if (kind != SPAWN_LISTENER_DNS_UDP) /* what it accepts has it from here (tcp(7), Linux) */
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     (void)uv_poll_start(&l->poll, UV_READABLE, on_ready);
     return 0;
 }

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <linux/netfilter_ipv4.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
@@ -217,7 +216,7 @@ void conn_send(struct side *to, struct str bytes)
 {
     ssize_t n = 0;
 
-    if (buf_len(&to->out) == 0)
+    if (bytes.n > 0 && buf_len(&to->out) == 0)
         n = send(to->fd, bytes.p, bytes.n, MSG_NOSIGNAL);
     bytes = str_skip(bytes, n > 0 ? (size_t)n : 0);
     if (bytes.n > 0) /* an error shows at the next flush */
@@ -328,7 +327,6 @@ static bool original(int fd, bool v6, struct ip *ret, unsigned *ret_port)
 static void begin(struct box *b, int fd, bool v6)
 {
     struct conn *c = xzalloc(sizeof *c);
-    int on = 1;
 
     c->box = box_ref(b);
     c->client.c = c->server.c = c;
@@ -340,7 +338,6 @@ static void begin(struct box *b, int fd, bool v6)
     list_push(&b->conns, &c->link);
     b->conn_count++;
     b->all->connections++;
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     c->host.is_ip = !gate_is_before(c) && original(fd, v6, &c->host.ip, &c->port);
     if (conn_watch(&c->client, fd) < 0) {
         conn_end(c, "");
@@ -353,7 +350,9 @@ static void begin(struct box *b, int fd, bool v6)
         return;
     }
     conn_expire(c, CONN_HEAD_MS);
-    conn_want(&c->client, UV_READABLE);
+    read_first(c); /* most send their request at once: it is here, and nothing waits for it */
+    if (c->state < CONN_WAITS)
+        conn_want(&c->client, UV_READABLE);
 }
 
 static void too_many(struct box *b)
