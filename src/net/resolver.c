@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#define TICK_MS 100 /* how late a question may be asked again */
 #define CONF "/etc/resolv.conf"
 #define TRY_MS 2000
 #define TRIES 3
@@ -111,18 +112,15 @@ static void on_timer(uv_timer_t *t)
     process(r, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
 }
 
+/* Not by ares_timeout(3), which goes through all that are under way, for each that is asked. */
 static void update_timer(struct resolver *r)
 {
-    struct timeval most = {.tv_sec = 1}, tv;
-    const struct timeval *left = ares_timeout(r->channel, &most, &tv);
-
     if (r->freed)
         return;
     if (r->pending == 0)
         (void)uv_timer_stop(&r->timer);
-    else
-        (void)uv_timer_start(&r->timer, on_timer,
-                             (uint64_t)(left->tv_sec * 1000 + left->tv_usec / 1000 + 1), 0);
+    else if (!uv_is_active((uv_handle_t *)&r->timer))
+        (void)uv_timer_start(&r->timer, on_timer, TICK_MS, 0);
 }
 
 /* ---- the channel ---- */
