@@ -10,7 +10,7 @@ import time
 import pytest
 
 from daemon import wait_for
-from egress import (DNS_TCP, DNS_UDP, HELLO, TCP4, Egress, Peer, basic, client_hello, connect, echo, jwt,
+from egress import (DNS_TCP, DNS_UDP, HELLO, TCP4, Egress, Names, Peer, basic, client_hello, connect, echo, jwt,
                     proxy, read_head, socks)
 
 BUILD = os.environ.get("HOLT_BUILD", "build")

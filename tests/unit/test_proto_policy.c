@@ -315,8 +315,7 @@ int main(void)
         cmocka_unit_test(deny_beats_allow),       cmocka_unit_test(modes),
         cmocka_unit_test(what_people_answered),   cmocka_unit_test(texts),
         cmocka_unit_test(methods_and_paths),      cmocka_unit_test(paths_of_two_readings),
-        cmocka_unit_test(printed_and_read_again),
-        cmocka_unit_test(which_texts_are_rules),
+        cmocka_unit_test(printed_and_read_again), cmocka_unit_test(which_texts_are_rules),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
