@@ -678,9 +678,13 @@ def test_who_begins_a_task_takes_it(team):
     status, reply, _ = begin(a, new())
     assert (status, reply["error"]) == (400, "WIP limit reached for a in in_progress (limit: 3)")
     assert boss("GET", f"/projects/{p}/tasks/{mine[0]}")["claimed_by"] == "a"
-    t = new()
+    t = new(required_reviewers=1)
     boss("PATCH", f"/projects/{p}/tasks/{t}", {"status": "in_progress"})  # a person begins it for nobody
     assert boss("GET", f"/projects/{p}/tasks/{t}")["assigned_to"] is None
+    # Who hands it in is its worker, and no reviewer of its own.
+    assert a.ask("PATCH", f"/projects/{p}/tasks/{t}", {"status": "in_review"})[1]["assigned_to"] == "a"
+    assert a.ask("POST", f"/projects/{p}/tasks/{t}/reviewers/a")[0] == 200
+    assert a.ask("PATCH", f"/projects/{p}/tasks/{t}", {"status": "done"})[0] == 400
 
 
 def test_nobody_gets_around_its_mode(team):
