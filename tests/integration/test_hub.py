@@ -645,8 +645,8 @@ def team(new_holtd):
         assert 200 <= status < 300, f"{method} {path}: {status} {reply}"
         return reply
 
-    def join(name, **more):
-        c = AgentClient(hub.url, name, token=hub.token)
+    def join(name, kind="unknown", **more):
+        c = AgentClient(hub.url, name, kind, hub.token)
         c.register(**more)
         return c
 
@@ -701,6 +701,15 @@ def test_nobody_gets_around_its_mode(team):
     assert boss("GET", f"/projects/{p}/tasks/{t}")["status"] == "in_progress"
     boss("POST", "/agents/v/autonomy", {"mode": "manual"})  # a person's word
     assert v.ask("PATCH", f"/projects/{p}/tasks/{t}", {"status": "in_review"})[0] == 200
+    boss("POST", "/agents/v/autonomy", {"mode": "advisory"})
+    away, coder = join("away"), join("coder", "coder")
+    assert away.unregister() and coder.unregister()  # nor by not being there when people say so
+    boss("POST", "/autonomy/set-mode", {"mode": "advisory", "agent_type": "coder"})
+    assert [x.register(autonomy_mode="fully_autonomous")["autonomy_mode"] for x in (away, coder)] == ["fully_autonomous", "advisory"]
+    assert away.unregister() and coder.unregister()
+    boss("POST", "/autonomy/set-mode", {"mode": "manual"})
+    assert [x.register(autonomy_mode="fully_autonomous")["autonomy_mode"] for x in (away, coder)] == ["manual", "manual"]
+    boss("POST", "/agents/c/autonomy", {"mode": "fully_autonomous"})
     boss("POST", "/agents/v/autonomy", {"mode": "advisory"})
     for x in (v, m):  # nor by making work for itself
         assert x.ask("POST", f"/projects/{p}/tasks", {"title": "own", "assigned_to": x.name})[0] == 403
