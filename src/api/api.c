@@ -49,6 +49,7 @@ void request_end(struct request *r, bool done)
 {
     log_request(r, done);
     request_gone(r);
+    rpc_done(r);
     r->idem = idem_free(r->idem);
     json_decref(r->body);
     metrics_count(r->api, r->route, r->status, clock_mono_ns() - r->started_ns);
