@@ -413,7 +413,7 @@ int agent_set_default_mode(struct team *t, enum agent_mode m, struct str type,
                               PARAMS(P_C("mode", agent_mode_name(m))), e) < 0)
         return -1;
     write_default_event(t, m, type, ret);
-    return 0;
+    return agent_change_bounds(t, m, type, e);
 }
 
 int agent_set_tags(struct team *t, struct str name, struct str tags, struct str description,

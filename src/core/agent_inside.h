@@ -10,3 +10,5 @@ enum agent_status agent_status_of(const struct team *t, const struct agent *a);
  * meanwhile, as a directive.  Taking it removes it: 1; 0: there was none. */
 CHECKED int agent_keep_bounds(struct team *t, const struct agent *a, struct err *e);
 CHECKED int agent_take_bounds(struct team *t, struct agent *a, struct err *e);
+/* The mode is changed for all of a type (empty: all): for those who are away, too. */
+CHECKED int agent_change_bounds(struct team *t, enum agent_mode m, struct str type, struct err *e);

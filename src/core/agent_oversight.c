@@ -296,21 +296,38 @@ int agent_directives(struct team *t, const char *kind, int64_t limit, struct dir
 
 /* --- what people allow, while the agent is not registered --- */
 
+/* "mode task_max type" */
+static struct str bounds_text(struct team *t, enum agent_mode m, int64_t task_max, struct str type)
+{
+    return str_of(arena_printf(t->arena, "%s %" PRId64 " " STR_FMT, agent_mode_name(m), task_max,
+                               STR_ARG(type)));
+}
+
+static int read_bounds(const struct directive *d, struct agent *ret, struct err *e)
+{
+    struct str rest, mode = str_cut(d->reason, ' ', &rest), max = str_cut(rest, ' ', &rest);
+
+    if (!agent_mode_parse(mode, &ret->mode_max) || str_parse_i64(max, &ret->task_max) < 0)
+        return err_set(e, ERR_INTERNAL, 0, "the bounds of agent '" STR_FMT "' are damaged",
+                       STR_ARG(d->agent));
+    ret->type = rest;
+    return 0;
+}
+
 int agent_keep_bounds(struct team *t, const struct agent *a, struct err *e)
 {
     struct directive d = {.agent = a->name, .kind = STR("bounds")};
 
     if (team_is_person(t)) /* who set them drops them */
         return 0;
-    d.reason =
-        str_of(arena_printf(t->arena, "%s %" PRId64, agent_mode_name(a->mode_max), a->task_max));
+    d.reason = bounds_text(t, a->mode_max, a->task_max, a->type);
     return write_directive(t, &d, e);
 }
 
 int agent_take_bounds(struct team *t, struct agent *a, struct err *e)
 {
     struct directive_list kept;
-    struct str mode, task_max;
+    struct agent before = {0};
 
     if (read_directives(t,
                         DIRECTIVE_SELECT "WHERE agent = :agent AND ended_ms = 0 AND "
@@ -319,15 +336,37 @@ int agent_take_bounds(struct team *t, struct agent *a, struct err *e)
         return -1;
     if (kept.n == 0)
         return 0;
-    mode = str_cut(kept.v[0].reason, ' ', &task_max);
-    if (!agent_mode_parse(mode, &a->mode_max) || str_parse_i64(task_max, &a->task_max) < 0)
-        return err_set(e, ERR_INTERNAL, 0, "the bounds of agent '" STR_FMT "' are damaged",
-                       STR_ARG(a->name));
-    a->mode = a->mode_max;
+    if (read_bounds(&kept.v[0], &before, e) < 0)
+        return -1;
+    a->mode = a->mode_max = before.mode_max;
+    a->task_max = before.task_max;
     return tx_run(t->tx,
                   "DELETE FROM directives WHERE agent = :agent AND ended_ms = 0 AND "
                   "kind = 'bounds'",
                   PARAMS(P_TEXT("agent", a->name)), e) < 0
                ? -1
                : 1;
+}
+
+int agent_change_bounds(struct team *t, enum agent_mode m, struct str type, struct err *e)
+{
+    struct directive_list kept;
+
+    if (read_directives(t, DIRECTIVE_SELECT "WHERE ended_ms = 0 AND kind = 'bounds' ORDER BY id",
+                        NO_PARAMS, &kept, e) < 0)
+        return -1;
+    for (size_t i = 0; i < kept.n; i++) {
+        struct agent a = {0};
+
+        if (read_bounds(&kept.v[i], &a, e) < 0)
+            return -1;
+        if (type.n > 0 && !str_eq(a.type, type))
+            continue;
+        if (tx_run(t->tx, "UPDATE directives SET reason = :reason WHERE id = :id",
+                   PARAMS(P_TEXT("reason", bounds_text(t, m, a.task_max, a.type)),
+                          P_TEXT("id", kept.v[i].id)),
+                   e) < 0)
+            return -1;
+    }
+    return 0;
 }

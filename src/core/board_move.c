@@ -455,8 +455,10 @@ int card_move(struct team *t, struct str project, struct str id, const struct ca
     if (is_agent == 0 && (!team_is_person(t) || t->approved))
         return agent_need(t, by, &a, e); /* its token or proposal is there still, the agent not */
     before = c;
-    if (is_agent > 0 && c.assigned_to.n == 0 && m->to == CARD_IN_PROGRESS) {
-        /* Who begins a card that nobody has takes it: what a claim checks is checked. */
+    if (is_agent > 0 && c.assigned_to.n == 0 &&
+        (m->to == CARD_IN_PROGRESS || m->to == CARD_IN_REVIEW)) {
+        /* Who works on a card that nobody has takes it: what a claim checks is checked, and its
+         * own review does not count. */
         if (check_taker(&c, &a, e) < 0)
             return -1;
         c.assigned_to = c.claimed_by = by;

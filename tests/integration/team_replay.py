@@ -142,8 +142,8 @@ class Team:
             self.need(what == "created" or (not has and gone), "it changed hands", had, has)
 
     def takes(self, what, before, d):
-        """An agent that begins what nobody has takes it, by the rules of a claim."""
-        return what == "moved" and d["status"] == "in_progress" and not before["assigned_to"] and d["by"] in self.agents
+        """An agent that begins or hands in what nobody has takes it, by the rules of a claim."""
+        return what == "moved" and d["status"] in ("in_progress", "in_review") and not before["assigned_to"] and d["by"] in self.agents
 
     def check_actor(self, what, before, d):
         by = self.agents.get(d["by"])

@@ -645,8 +645,8 @@ def team(new_holtd):
         assert 200 <= status < 300, f"{method} {path}: {status} {reply}"
         return reply
 
-    def join(name, **more):
-        c = AgentClient(hub.url, name, token=hub.token)
+    def join(name, kind="unknown", **more):
+        c = AgentClient(hub.url, name, kind, hub.token)
         c.register(**more)
         return c
 
@@ -678,9 +678,13 @@ def test_who_begins_a_task_takes_it(team):
     status, reply, _ = begin(a, new())
     assert (status, reply["error"]) == (400, "WIP limit reached for a in in_progress (limit: 3)")
     assert boss("GET", f"/projects/{p}/tasks/{mine[0]}")["claimed_by"] == "a"
-    t = new()
+    t = new(required_reviewers=1)
     boss("PATCH", f"/projects/{p}/tasks/{t}", {"status": "in_progress"})  # a person begins it for nobody
     assert boss("GET", f"/projects/{p}/tasks/{t}")["assigned_to"] is None
+    # Who hands it in is its worker, and no reviewer of its own.
+    assert a.ask("PATCH", f"/projects/{p}/tasks/{t}", {"status": "in_review"})[1]["assigned_to"] == "a"
+    assert a.ask("POST", f"/projects/{p}/tasks/{t}/reviewers/a")[0] == 200
+    assert a.ask("PATCH", f"/projects/{p}/tasks/{t}", {"status": "done"})[0] == 400
 
 
 def test_nobody_gets_around_its_mode(team):
@@ -697,6 +701,15 @@ def test_nobody_gets_around_its_mode(team):
     assert boss("GET", f"/projects/{p}/tasks/{t}")["status"] == "in_progress"
     boss("POST", "/agents/v/autonomy", {"mode": "manual"})  # a person's word
     assert v.ask("PATCH", f"/projects/{p}/tasks/{t}", {"status": "in_review"})[0] == 200
+    boss("POST", "/agents/v/autonomy", {"mode": "advisory"})
+    away, coder = join("away"), join("coder", "coder")
+    assert away.unregister() and coder.unregister()  # nor by not being there when people say so
+    boss("POST", "/autonomy/set-mode", {"mode": "advisory", "agent_type": "coder"})
+    assert [x.register(autonomy_mode="fully_autonomous")["autonomy_mode"] for x in (away, coder)] == ["fully_autonomous", "advisory"]
+    assert away.unregister() and coder.unregister()
+    boss("POST", "/autonomy/set-mode", {"mode": "manual"})
+    assert [x.register(autonomy_mode="fully_autonomous")["autonomy_mode"] for x in (away, coder)] == ["manual", "manual"]
+    boss("POST", "/agents/c/autonomy", {"mode": "fully_autonomous"})
     boss("POST", "/agents/v/autonomy", {"mode": "advisory"})
     for x in (v, m):  # nor by making work for itself
         assert x.ask("POST", f"/projects/{p}/tasks", {"title": "own", "assigned_to": x.name})[0] == 403
