@@ -215,8 +215,8 @@ static void no_route(struct request *r, enum router_result found, struct str all
     if (found == ROUTER_NO_METHOD) {
         xchg_add_header(r->x, "allow", allow);
         if (str_eq_c(req->method, "OPTIONS")) {
-            r->status = 204;
-            xchg_reply_with(r->x, 204, NULL, 0, STR(""));
+            r->status = hub_owns(req->path) ? 200 : 204;
+            xchg_reply_with(r->x, r->status, NULL, 0, STR(""));
             return;
         }
         err_set(&e, ERR_METHOD, 0, "this path does not know the method " STR_FMT,

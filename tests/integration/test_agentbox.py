@@ -26,8 +26,7 @@ from packages import python_index
 def holtd(tmp_path_factory):
     d = native(tmp_path_factory.mktemp("agentbox"))
     yield d
-    for box in d.ok("GET", "/holt/v1/sandboxes")["sandboxes"]:
-        d.request("DELETE", f"/holt/v1/sandboxes/{box['id']}")
+    d.clear()
     assert d.stop() == 0
 
 
