@@ -36,6 +36,18 @@ bool creating_join(struct request *r, struct alias_name n, creating_tell tell)
     return false;
 }
 
+/* Who joined need not be who began: what they may not touch is not told to them. */
+static void tell_asker(struct request *r, creating_tell tell, struct sandbox *s,
+                       const struct err *e)
+{
+    struct err denied = {0};
+
+    if (s && sandbox_check(s, &r->who, &denied) < 0)
+        tell(r, NULL, &denied);
+    else
+        tell(r, s, e);
+}
+
 void creating_end(void *arg, struct sandbox *s, const struct err *e)
 {
     struct creating *c = arg;
@@ -49,7 +61,7 @@ void creating_end(void *arg, struct sandbox *s, const struct err *e)
 
         mem_free(k);
         if (r)
-            tell(r, s, e);
+            tell_asker(r, tell, s, e);
     }
     mem_free(c->dialect);
     mem_free(c->alias);

@@ -278,6 +278,28 @@ def test_an_agent_has_the_house_s_hosts(holtd):
     agent.close()
 
 
+def test_an_agent_cannot_join_what_another_makes(holtd):
+    agents = [Sandbox(holtd.port, holtd.ok("POST", "/holt/v1/tokens", {"name": n, "role": "agent", "agent": n})["token"]) for n in ("first", "second")]
+    outcomes = []
+
+    def create(agent, name):
+        try:
+            outcomes.append(agent.CreateSession(session_id=name).session.session_id)
+        except grpc.RpcError as e:
+            outcomes.append(e.code())
+    for i in range(8):
+        outcomes.clear()
+        threads = [threading.Thread(target=create, args=(a, f"raced-{i}")) for a in agents]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert len(outcomes) == 2 and outcomes.count(f"raced-{i}") == 1, outcomes
+        assert sum(a.DestroySession(session_id=f"raced-{i}").success for a in agents) == 1
+    for a in agents:
+        a.close()
+
+
 def test_proxy_credentials(tmp_path):
     """Where the proxy listens on TCP a session has credentials for it, which end with it."""
     port = free_ports()[0]
