@@ -276,6 +276,7 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
         .reconnecting =
             (s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED) && !s->guest_ready,
         .orphan = s->orphan,
+        .destroying = s->destroying,
         .warm = s->warm,
         .dialect = text(s->dialect),
         .note = text(s->note),

@@ -98,6 +98,7 @@ struct sandbox_info { /* what readers see; borrowed until the loop turns */
     int64_t execs_live;
     bool reconnecting; /* running, but nobody can be asked just now */
     bool orphan;       /* it was alive and no row knew it: a person decides */
+    bool destroying;   /* it will be gone, whatever its state */
     bool warm;         /* in this life of holtd it was taken from the pool */
     struct str dialect, note;
     const struct alias *aliases; /* the first; NULL: none */

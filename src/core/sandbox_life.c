@@ -87,6 +87,18 @@ static int wrong_state(const struct sandbox *s, const char *what, struct err *e)
  *   of a run: driver create ─▶ running ─▶ guest's hello ─▶ told; confirm when the row is there
  *   anything fails: of a create nothing is left; of a start the files are, and it is failed */
 
+/* Who is told may look at it once more; who asks for its end meanwhile is told when its names are
+ * free. */
+static void drop_and_tell(struct sandbox *s)
+{
+    AUTO(sandbox_unref) struct sandbox *held = sandbox_ref(s);
+    const struct err none = {0};
+
+    wait_tell(&s->destroy_waits, s, &none);
+    sandbox_drop(s);
+    wait_tell(&held->destroy_waits, held, &none);
+}
+
 static void undo_removed(void *arg, const struct err *e)
 {
     AUTO(sandbox_unref) struct sandbox *s = arg;
@@ -100,8 +112,7 @@ static void undo_removed(void *arg, const struct err *e)
     sm_move(&s->sm, SANDBOX_DESTROYED);
     sandbox_erase(s, NULL);
     wait_tell(&s->waits, s, why);
-    wait_tell(&s->destroy_waits, s, &(struct err){0});
-    sandbox_drop(s);
+    drop_and_tell(s);
 }
 
 static void start_removed(void *arg, const struct err *e)
@@ -486,8 +497,7 @@ static void destroy_erased(struct sandbox *s, const struct err *e)
         wait_tell(&s->destroy_waits, s, &why);
         return;
     }
-    wait_tell(&s->destroy_waits, s, e);
-    sandbox_drop(s);
+    drop_and_tell(s);
 }
 
 static void destroy_cleaned(void *arg)

@@ -112,6 +112,28 @@ def test_many_creates_of_one_id_make_one(holtd):
     ok(holtd, "DELETE", "/sandboxes/same")
 
 
+def test_a_create_during_a_delete_makes_a_new_one(holtd):
+    """Its answer is not about the one that goes: that would be gone when the asker uses it."""
+    auth = {"authorization": f"Bearer {holtd.token}"}
+    one, two = (http.client.HTTPConnection("127.0.0.1", holtd.port, timeout=30) for _ in range(2))
+    for c in (one, two):  # open, so that the requests arrive in this order
+        c.request("GET", "/sandboxes", headers=auth)
+        c.getresponse().read()
+    for _ in range(3):
+        first = ok(holtd, "POST", "/sandboxes", {"id": "again"})["ingest_token"]
+        start(holtd, "again", "sleep", "1000")
+        one.request("DELETE", "/sandboxes/again", headers=auth)
+        time.sleep(0.001)
+        two.request("POST", "/sandboxes", '{"id": "again"}', auth)
+        made = json.loads(two.getresponse().read())
+        assert one.getresponse().read() == b'{"status":"deleted"}'
+        assert made["id"] == "sbx-again" and made["ingest_token"] != first
+        assert sync(holtd, "again", "echo", "new")[1]["stdout"] == "new\n"
+        ok(holtd, "DELETE", "/sandboxes/again")
+    one.close()
+    two.close()
+
+
 CREATE = "json: cannot unmarshal %s into Go struct field CreateSandboxRequest.%s of type %s"
 
 

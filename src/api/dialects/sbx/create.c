@@ -25,6 +25,10 @@ struct create_request {
     const char *token; /* of its sidecars */
 };
 
+struct wait_job {
+    struct waiter waiter;
+};
+
 #define MEMBER(n, k, member) {n, k, offsetof(struct create_request, member)}
 static const struct sbx_field create_fields[] = {
     MEMBER("id", SBX_STRING, id),
@@ -374,6 +378,38 @@ static void begin(struct request *r, struct create_request *q, struct alias_name
         &by, creating_end, creating_begin(r, name, made));
 }
 
+static void create(struct request *r);
+
+/* The one that had the name before is gone. */
+static void cleared(void *arg, struct sandbox *s, const struct err *e)
+{
+    AUTO(mem_free) struct wait_job *j = arg;
+    struct request *r = waiter_end(&j->waiter);
+
+    (void)s;
+    if (r && e->code != ERR_NONE)
+        sbx_refuse(r, e);
+    else if (r)
+        create(r);
+}
+
+/* What is there stays as it is; one that is being deleted is waited for, then made anew. */
+static void take_old(struct request *r, struct sandbox *s)
+{
+    const struct principal by = request_who(r);
+    struct sandbox_info i;
+    struct wait_job *j;
+
+    sandbox_info(s, &i);
+    if (!i.destroying) {
+        sbx_send_names(r, s, NULL, NULL);
+        return;
+    }
+    j = xzalloc(sizeof *j);
+    request_wait(r, &j->waiter);
+    sandbox_destroy(s, &by, cleared, j);
+}
+
 static void create(struct request *r)
 {
     struct create_request *q = r->in;
@@ -389,21 +425,17 @@ static void create(struct request *r)
     if (!s)
         begin(r, q, name);
     else if (sandbox_check(s, &r->who, &e) == 0)
-        sbx_send_names(r, s, NULL, NULL);
+        take_old(r, s);
     else {
         request_audit(r, "request.refused", NULL, err_table[e.code].http);
         sbx_refuse(r, &e);
     }
 }
 
-struct volume_job {
-    struct waiter waiter;
-};
-
 /* Another request may have made it meanwhile. */
 static void volume_made(void *arg, struct volume *v, const struct err *e)
 {
-    AUTO(mem_free) struct volume_job *j = arg;
+    AUTO(mem_free) struct wait_job *j = arg;
     struct request *r = waiter_end(&j->waiter);
 
     (void)v;
@@ -417,7 +449,7 @@ static void make_volume(struct request *r)
 {
     const struct principal by = request_who(r);
     const struct volume_spec spec = {.name = STR(SHARED), .kind = VOLUME_DISK};
-    struct volume_job *j = xzalloc(sizeof *j);
+    struct wait_job *j = xzalloc(sizeof *j);
     struct err e = {0};
 
     if (volume_create(r->api->c.volumes, &spec, &(struct volume_call){&by, volume_made, j}, &e) ==

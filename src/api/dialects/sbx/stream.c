@@ -187,7 +187,7 @@ static void on_own_end(void *arg, const struct err *e)
     struct reader *r = arg;
 
     r->journal = NULL;
-    reader_close(r, WS_INTERNAL, e->msg);
+    reader_close(r, e->code == ERR_GONE ? WS_NORMAL : WS_INTERNAL, e->msg);
 }
 
 static void read_alone(struct reader *r, const struct journal_from *from)
