@@ -17,7 +17,7 @@
 
 #define PLAIN_READ (32 * 1024)
 #define READ_MAX (32 * 1024) /* of one turn: what it becomes may have to wait for its reader */
-#define KEPT 4096 /* of a buffer between two requests */
+#define KEPT 4096            /* of a buffer between two requests */
 
 struct intercept {
     struct exchange *x;
