@@ -12,7 +12,7 @@
 
 #include "proto/binding.h"
 
-#define EXCHANGE_HIGH (256 * 1024) /* bytes that wait past which no more should be read */
+#define EXCHANGE_HIGH (64 * 1024) /* bytes that wait past which no more should be read */
 #define EXCHANGE_RULE 320
 
 struct exchange;

@@ -16,7 +16,8 @@
 #include <sys/socket.h>
 
 #define PLAIN_READ (32 * 1024)
-#define KEPT 4096 /* of a buffer between two requests */
+#define READ_MAX (32 * 1024) /* of one turn: what it becomes may have to wait for its reader */
+#define KEPT 4096            /* of a buffer between two requests */
 
 struct intercept {
     struct exchange *x;
@@ -148,7 +149,7 @@ static bool take(struct side *s)
 {
     struct conn *c = s->c;
     bool client = s == &c->client;
-    ssize_t n = recv(s->fd, c->box->all->scratch, EGRESS_SCRATCH, 0);
+    ssize_t n = recv(s->fd, c->box->all->scratch, READ_MAX, 0);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return true;

@@ -12,9 +12,9 @@
 #include <uv.h>
 
 #define RESOLVER_ADDRESSES 16 /* most that are told */
-/* Look-ups at once, of two queries each; more fail.  c-ares searches for a free one of 65,536 ids
- * for as long as there is none. */
-#define RESOLVER_PENDING_MAX 16384
+/* Look-ups at once, of two queries each; more fail.  c-ares goes through all of them at each call,
+ * and searches for a free one of 65,536 ids for as long as there is none. */
+#define RESOLVER_PENDING_MAX 4096
 
 struct resolver;
 struct lookup;

@@ -38,16 +38,37 @@ static bool is_there(const struct scrub *s, struct str text)
     return false;
 }
 
-static void add_starts(struct scrub *s, const struct scrub_form *f)
+static bool may_start(const struct scrub_form *f, char c)
 {
-    static const char escapes[] = "%\\&+";
-    char first = f->text[0];
+    if (f->text[0] == c)
+        return true;
+    if (f->any_case && c >= 'A' && c <= 'F')
+        return f->text[0] == (c | 0x20);
+    return !is_plain(f->text[0]) && (c == '%' || c == '\\' || c == '&' || c == '+');
+}
 
-    s->starts[(unsigned char)first] = 1;
-    if (f->any_case && first >= 'a')
-        s->starts[first - 'a' + 'A'] = 1;
-    for (size_t i = 0; !is_plain(first) && i + 1 < sizeof escapes; i++)
-        s->starts[(unsigned char)escapes[i]] = 1;
+/* With many secrets there are hundreds of forms: at each byte only those are tried that it starts.
+ */
+static void index_forms(struct scrub *s)
+{
+    size_t n = 0, room = 0;
+
+    if (s->indexed)
+        return;
+    s->indexed = true;
+    qsort(s->forms, s->count, sizeof *s->forms, longer_first);
+    for (unsigned c = 0; c < ARRAY_LEN(s->starts); c++) {
+        if (n + s->count > room) {
+            room = 2 * (n + s->count);
+            s->order = xrealloc(s->order, room * sizeof *s->order);
+        }
+        assert(n + s->count <= UINT16_MAX);
+        s->starts[c].at = (uint16_t)n;
+        for (size_t i = 0; i < s->count; i++)
+            if (may_start(&s->forms[i], (char)c))
+                s->order[n++] = (uint16_t)i;
+        s->starts[c].n = (uint16_t)(n - s->starts[c].at);
+    }
 }
 
 static void add(struct scrub *s, struct str text, struct str put, bool any_case)
@@ -68,7 +89,7 @@ static void add(struct scrub *s, struct str text, struct str put, bool any_case)
         most += is_plain(text.p[i]) ? 1 : ESCAPE_MAX;
     }
     s->longest = size_max(s->longest, most);
-    add_starts(s, f);
+    s->indexed = false;
 }
 
 static void add_encoded(struct scrub *s, struct buf *text, struct str put, bool any_case)
@@ -122,7 +143,6 @@ void scrub_add(struct scrub *s, struct str value, struct str placeholder)
     add_base64(s, value, placeholder, enc_base64url);
     put_hex(&t, value);
     add_encoded(s, &t, placeholder, true);
-    qsort(s->forms, s->count, sizeof *s->forms, longer_first);
 }
 
 /* ---- escapes ---- */
@@ -277,10 +297,14 @@ static size_t fits(const struct scrub_form *f, struct str in)
 
 static const struct scrub_form *find(const struct scrub *s, struct str in, size_t *ret_n)
 {
-    for (size_t i = 0; i < s->count; i++) {
-        *ret_n = fits(&s->forms[i], in);
+    unsigned char first = (unsigned char)in.p[0];
+
+    for (size_t i = 0; i < s->starts[first].n; i++) {
+        const struct scrub_form *f = &s->forms[s->order[s->starts[first].at + i]];
+
+        *ret_n = fits(f, in);
         if (*ret_n > 0)
-            return &s->forms[i];
+            return f;
     }
     return NULL;
 }
@@ -318,7 +342,7 @@ static size_t pass(const struct scrub *s, struct str in, bool last, struct buf *
     while (i < end) {
         const struct scrub_form *f = NULL;
 
-        if (s->starts[(unsigned char)in.p[i]])
+        if (s->starts[(unsigned char)in.p[i]].n > 0)
             f = find(s, str_skip(in, i), &n);
         if (!f) {
             i++;
@@ -341,6 +365,7 @@ void scrub_feed(struct scrub *s, struct str in, struct buf *to)
         buf_add_str(to, in);
         return;
     }
+    index_forms(s);
     if (buf_len(&s->held) == 0) {
         used = pass(s, in, false, to);
         buf_add_str(&s->held, str_skip(in, used));
@@ -353,6 +378,7 @@ void scrub_feed(struct scrub *s, struct str in, struct buf *to)
 
 void scrub_end(struct scrub *s, struct buf *to)
 {
+    index_forms(s);
     (void)pass(s, buf_str(&s->held), true, to);
     if (buf_len(&s->held) > 0)
         mem_wipe(buf_data(&s->held), buf_len(&s->held));
@@ -373,6 +399,7 @@ void scrub_done(struct scrub *s)
         mem_free((char *)(uintptr_t)s->forms[i].put.p);
     }
     mem_free(s->forms);
+    mem_free(s->order);
     if (s->held.size > 0)
         mem_wipe(s->held.base, s->held.size);
     buf_done(&s->held);

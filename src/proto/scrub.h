@@ -10,11 +10,15 @@
 
 struct scrub_form;
 struct scrub {
-    struct scrub_form *forms; /* the longest first */
+    struct scrub_form *forms; /* the longest first, once it is indexed */
     size_t count, longest;    /* longest: bytes of a form with all of it escaped */
     bool same_length;         /* set first: what is put back fills exactly the place of what went */
-    uint8_t starts[256];      /* 1: a form starts with this byte */
-    struct buf held;          /* not decided yet */
+    bool indexed;
+    uint16_t *order; /* of forms, those that start with one byte together */
+    struct {
+        uint16_t at, n;
+    } starts[256];   /* in order, by that byte */
+    struct buf held; /* not decided yet */
 };
 
 void scrub_add(struct scrub *s, struct str value, struct str placeholder);

@@ -494,10 +494,12 @@ def test_budgets_count_the_first_bytes_and_what_was_open_before(egress):
     peer.close()
 
 
-def test_a_policy_acts_on_who_waits_for_a_name(echoes):
+def test_a_policy_acts_on_who_waits_for_a_name(echoes, request):
     go = threading.Event()
     slow = Names({"plain.test": lambda: (go.wait(10), ["127.0.0.1"])[1]})
+    request.addfinalizer(slow.close)
     e = Egress(BUILD + "/holt-egress", slow.address)
+    request.addfinalizer(e.close)
     there, before = f"plain.test:{echoes.port}", echoes.count
     port = e.box({"allow": [there, LOOPBACK]})
     c, d = asks(port, "plain.test", echoes.port), asks(port, "plain.test", echoes.port)
@@ -513,8 +515,6 @@ def test_a_policy_acts_on_who_waits_for_a_name(echoes):
     for x in (c, d):
         assert b"403 refused by holt: no rule" in everything(x)
     assert echoes.count == before
-    e.close()
-    slow.close()
 
 
 def test_other_sandboxes_policies_are_their_own(egress, echoes):

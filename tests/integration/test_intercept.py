@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from daemon import ASAN
 from egress import Authority, Egress, Peer, client_hello, connect, proxy, read_head, socks
 
 BUILD = os.environ.get("HOLT_BUILD", "build")
@@ -402,10 +403,29 @@ def test_a_large_reply_to_a_slow_reader(egress, api, holt):
     c = secure(port, api, holt)
     c.sendall(f"GET / HTTP/1.1\r\nHost: api.test:{api.port}\r\n\r\n".encode())
     time.sleep(1)
-    with open(f"/proc/{egress.process.pid}/status") as f:
-        assert next(int(x.split()[1]) for x in f if x.startswith("VmRSS")) < 200 * 1024
+    assert resident(egress.process.pid) < 200 << 20
     body = reply_of(c)[2]
     assert body == (b"x" * 1000 + PLACEHOLDER.encode()) * 30000
+
+
+def resident(pid):
+    with open(f"/proc/{pid}/status") as f:
+        return next(int(x.split()[1]) for x in f if x.startswith("VmRSS")) * 1024
+
+
+@pytest.mark.skipif(ASAN, reason="its memory is not the program's")
+def test_many_slow_readers_cost_little(egress, api, holt):
+    port = egress.box({"allow": allow(api, "api.test")})
+    egress.secrets("sb_1", [binding()])
+    api.answer = lambda *_: ok(b"x" * (2 << 20))
+    before, readers = resident(egress.process.pid), []
+    for _ in range(60):
+        readers.append(secure(port, api, holt))
+        readers[-1].sendall(f"GET / HTTP/1.1\r\nHost: api.test:{api.port}\r\n\r\n".encode())
+    time.sleep(1)
+    assert len(api.seen) == 60 and resident(egress.process.pid) - before < 60 * 350 * 1024
+    for c in readers:
+        c.close()
 
 
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
