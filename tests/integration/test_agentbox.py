@@ -335,7 +335,7 @@ def test_pip_install_checks(box, session):
 def test_unknown_method_and_no_token(box, holtd):
     call = box.channel.unary_unary("/sandbox.v1.SandboxService/Nothing", lambda m: m, lambda m: m)
     with pytest.raises(grpc.RpcError) as e:
-        call(b"", timeout=10, metadata=box.metadata)
+        call(b"", timeout=60, metadata=box.metadata)
     assert e.value.code() == grpc.StatusCode.UNIMPLEMENTED
     for token, code in ((None, grpc.StatusCode.UNAUTHENTICATED), ("holt_wrong", grpc.StatusCode.UNAUTHENTICATED),
                         (holtd.new_token("looker", "observer")["token"], grpc.StatusCode.PERMISSION_DENIED)):
@@ -351,7 +351,7 @@ def connect(holtd, method, body, kind="application/json", token=True):
     if token:
         r.add_header("Authorization", f"Bearer {holtd.token}")
     try:
-        with urllib.request.urlopen(r, timeout=20) as f:
+        with urllib.request.urlopen(r, timeout=60) as f:
             return f.status, f.read(), f.headers["Content-Type"]
     except urllib.error.HTTPError as e:
         with e:
@@ -422,7 +422,7 @@ def test_seed_port_and_timeout(tmp_path):
     try:
         s.CreateSession(session_id="idle")
         s.CreateSession(session_id="busy")
-        assert s.Exec(session_id="busy", command="sleep 5; echo done", timeout=30).stdout == "done\n"
+        assert s.Exec(session_id="busy", command="sleep 5; echo done", timeout=60).stdout == "done\n"
         assert [x.session_id for x in s.ListSessions().sessions] == ["busy"]
         wait_for(lambda: not s.ListSessions().sessions)
     finally:

@@ -34,7 +34,7 @@ class Writer(threading.Thread):
         return r.status, json.loads(data) if data else None
 
     def run(self):
-        conn = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        conn = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         i = 0
         while not self.stop_event.is_set():
             i += 1
