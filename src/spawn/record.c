@@ -111,10 +111,12 @@ int undo_record(struct sandbox *s)
     return unlinkat(s->dir, "record", 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
+/* In its place: one digit of it is another, and a write within a page is done or not.  A file of
+ * its own, and its rename, may wait for the disk. */
 int record_confirm(struct sandbox *s)
 {
     s->confirmed = true;
-    return write_record(s);
+    return write_text(s, "record");
 }
 
 /* Numbers in write_record's order; false when there are not as many.  *ret_rest: the lines after.

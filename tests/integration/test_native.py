@@ -37,8 +37,7 @@ def holtd(mode):
     try:
         d = h.native()
         yield d
-        for box in d.ok("GET", "/holt/v1/sandboxes")["sandboxes"]:
-            d.request("DELETE", f"/holt/v1/sandboxes/{box['id']}")
+        d.clear()
         wait_for(lambda: not os.listdir(f"{d.state}/sb"))  # holt-spawn's end would leave what is still going
         d.stop()
     finally:
@@ -228,8 +227,7 @@ def test_a_holt_spawn_that_hangs_or_dies_does_not_stop_holtd(tmp_path):
         assert not os.path.exists(f"/proc/{dead}"), "the dead one was reaped"
     finally:
         silent.close()
-        for s in d.ok("GET", "/holt/v1/sandboxes")["sandboxes"]:
-            d.request("DELETE", f"/holt/v1/sandboxes/{s['id']}")
+        d.clear()
         d.stop()
 
 
