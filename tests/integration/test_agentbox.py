@@ -429,7 +429,7 @@ def test_connect_deadline(box, holtd, session):
     began = time.monotonic()
     slow = json.dumps({"sessionId": session, "command": "exec sleep 73"}).encode()
     status, body, _ = connect(holtd, "Exec", slow, **{"Connect-Timeout-Ms": "400"})
-    assert (status, json.loads(body)["code"]) == (504, "deadline_exceeded") and time.monotonic() - began < 10
+    assert (status, json.loads(body)["code"]) == (504, "deadline_exceeded") and time.monotonic() - began < 60
     wait_for(lambda: run(box, session, "pgrep -x sleep")[0] == 1)
     for bad in ("x", "-1", "1" * 11, ""):
         assert connect(holtd, "ListSessions", b"{}", **{"Connect-Timeout-Ms": bad})[0] == 400, bad

@@ -422,7 +422,7 @@ def test_streams_do_not_hold_up_the_end(new_holtd):
         assert c.getresponse().status == 200
         before = time.monotonic()
         assert d.stop() == 0
-        assert time.monotonic() - before < 5
+        assert time.monotonic() - before < 9  # less than shutdown_ms
         c.close()
 
 

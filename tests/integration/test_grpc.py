@@ -83,7 +83,7 @@ def test_deadline(channel):
     with pytest.raises(grpc.RpcError) as e:
         unary(channel)(b"hang", timeout=0.5)
     assert e.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
-    assert time.monotonic() - begin < 3
+    assert time.monotonic() - begin < 30
 
 
 def test_cancellation_reaches_the_server(echo, channel):

@@ -182,8 +182,12 @@ def test_sync_exec(holtd, box):
     status, got = sync(holtd, box, "no-such-program")
     assert status == 500 and "no-such-program" in got["error"]
     assert sync(holtd, box, "printf", r"a\377b")[1]["stdout"] == "a\ufffdb"
-    began = time.monotonic()
-    assert sync(holtd, box, "true")[0] == 200 and time.monotonic() - began < 0.4, "no wait of half a second"
+
+    def is_quick():
+        began = time.monotonic()
+        return sync(holtd, box, "true")[0] == 200 and time.monotonic() - began < 0.4
+
+    wait_for(is_quick)  # a wait of half a second would make none so, a busy machine only some
 
 
 def test_exec_refusals(holtd, box):
