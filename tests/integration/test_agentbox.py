@@ -407,7 +407,7 @@ def test_pip_installs_below_workspace(box, session, tmp_path):
 def test_unknown_method_and_no_token(box, holtd):
     call = box.channel.unary_unary("/sandbox.v1.SandboxService/Nothing", lambda m: m, lambda m: m)
     with pytest.raises(grpc.RpcError) as e:
-        call(b"", timeout=10, metadata=box.metadata)
+        call(b"", timeout=60, metadata=box.metadata)
     assert (e.value.code(), e.value.details()) == (grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
     for token, code in ((None, grpc.StatusCode.UNAUTHENTICATED), ("holt_wrong", grpc.StatusCode.UNAUTHENTICATED),
                         (holtd.new_token("looker", "observer")["token"], grpc.StatusCode.PERMISSION_DENIED)):
@@ -423,7 +423,7 @@ def connect(holtd, method, body, kind="application/json", token=True, **more):
     if token:
         r.add_header("Authorization", f"Bearer {holtd.token}")
     try:
-        with urllib.request.urlopen(r, timeout=20) as f:
+        with urllib.request.urlopen(r, timeout=60) as f:
             return f.status, f.read(), f.headers["Content-Type"]
     except urllib.error.HTTPError as e:
         with e:
@@ -453,7 +453,7 @@ def test_connect_deadline(box, holtd, session):
     began = time.monotonic()
     slow = json.dumps({"sessionId": session, "command": "exec sleep 73"}).encode()
     status, body, _ = connect(holtd, "Exec", slow, **{"Connect-Timeout-Ms": "400"})
-    assert (status, json.loads(body)["code"]) == (504, "deadline_exceeded") and time.monotonic() - began < 10
+    assert (status, json.loads(body)["code"]) == (504, "deadline_exceeded") and time.monotonic() - began < 60
     wait_for(lambda: run(box, session, "pgrep -x sleep")[0] == 1)
     for bad in ("x", "-1", "1" * 11, ""):
         assert connect(holtd, "ListSessions", b"{}", **{"Connect-Timeout-Ms": bad})[0] == 400, bad
@@ -525,7 +525,7 @@ def test_seed_port_and_timeout(tmp_path):
     try:
         s.CreateSession(session_id="idle")
         s.CreateSession(session_id="busy")
-        assert s.Exec(session_id="busy", command="sleep 5; echo done", timeout=30).stdout == "done\n"
+        assert s.Exec(session_id="busy", command="sleep 5; echo done", timeout=60).stdout == "done\n"
         assert [x.session_id for x in s.ListSessions().sessions] == ["busy"]
         wait_for(lambda: not s.ListSessions().sessions)
     finally:

@@ -392,7 +392,7 @@ def test_a_websocket_needs_a_token_and_its_own_origin(holtd, tokens):
 
 def test_a_revoked_token_ends_its_streams(holtd):
     t = holtd.new_token("watcher", "observer")
-    c = http.client.HTTPConnection("127.0.0.1", holtd.port, timeout=10)
+    c = http.client.HTTPConnection("127.0.0.1", holtd.port, timeout=60)
     c.request("GET", "/holt/v1/events?follow=true", headers={"Authorization": f"Bearer {t['token']}"})
     sse = c.getresponse()
     assert sse.status == 200
@@ -400,7 +400,7 @@ def test_a_revoked_token_ends_its_streams(holtd):
         assert holtd.request("DELETE", f"/holt/v1/tokens/{t['id']}")[0] == 204
         with pytest.raises(ConnectionClosed) as e:
             while True:
-                ws.recv(5)
+                ws.recv(30)
         assert e.value.rcvd.code == 1008
     sse.read()  # ends, or the timeout fails the test
     c.close()
@@ -410,19 +410,19 @@ def test_an_expired_token_ends_its_streams(holtd):
     t = holtd.ok("POST", "/holt/v1/tokens", {"name": "brief", "ttl_ms": 1500})
     with _ws(holtd, t["token"]) as ws, pytest.raises(ConnectionClosed) as e:
         while True:
-            ws.recv(8)
+            ws.recv(30)
     assert e.value.rcvd.code == 1008
 
 
 def test_streams_do_not_hold_up_the_end(new_holtd):
     d = new_holtd()
     with _ws(d, d.token):
-        c = http.client.HTTPConnection("127.0.0.1", d.port, timeout=10)
+        c = http.client.HTTPConnection("127.0.0.1", d.port, timeout=60)
         c.request("GET", "/holt/v1/events?follow=true", headers={"Authorization": f"Bearer {d.token}"})
         assert c.getresponse().status == 200
         before = time.monotonic()
         assert d.stop() == 0
-        assert time.monotonic() - before < 5
+        assert time.monotonic() - before < 9  # less than shutdown_ms
         c.close()
 
 

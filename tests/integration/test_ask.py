@@ -131,8 +131,8 @@ def test_always_is_for_the_tenant(holtd, web):
     rule = next(r for r in rules(holtd) if r["host"] == "three.test")
     assert rule["sandbox"] is None and rule["tenant"] == "acme"
     env = environment({"HOLT_SERVER": holtd.url, "HOLT_TOKEN": holtd.token})
-    assert b"three.test" in subprocess.run([f"{BUILD}/holt", "rule", "ls"], env=env, capture_output=True, timeout=20, check=True).stdout
-    subprocess.run([f"{BUILD}/holt", "rule", "rm", rule["id"]], env=env, timeout=20, check=True)
+    assert b"three.test" in subprocess.run([f"{BUILD}/holt", "rule", "ls"], env=env, capture_output=True, timeout=60, check=True).stdout
+    subprocess.run([f"{BUILD}/holt", "rule", "rm", rule["id"]], env=env, timeout=60, check=True)
     end = fetch(holtd, later, "three.test", web)
     decide(holtd, question(holtd, later), "deny")
     assert end()[1] == "403", "it is asked again"

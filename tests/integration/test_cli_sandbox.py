@@ -231,7 +231,7 @@ def test_input_is_left_alone_when_not_wanted(start, server):
     r, w = os.pipe()
     os.write(w, b"kept")
     p = start("run", "--no-interactive", "--", "sh", "-c", "cat; echo done", stdin=r)
-    assert p.communicate(timeout=30)[0] == b"done\n"
+    assert p.communicate(timeout=60)[0] == b"done\n"
     assert os.read(r, 10) == b"kept"
     os.close(r)
     os.close(w)
@@ -239,7 +239,7 @@ def test_input_is_left_alone_when_not_wanted(start, server):
 
 
 def test_closed_input(env):
-    r = subprocess.run(["/bin/sh", "-c", f"exec {HOLT} run -- sh -c 'cat; echo done' <&-"], env=env, capture_output=True, timeout=30)
+    r = subprocess.run(["/bin/sh", "-c", f"exec {HOLT} run -- sh -c 'cat; echo done' <&-"], env=env, capture_output=True, timeout=60)
     assert (r.returncode, r.stdout) == (0, b"done\n")
 
 
@@ -255,9 +255,9 @@ def test_own_failures_are_125(holt, server, env):
     server.refuse = (429, {"code": "limit", "message": "too many sandboxes", "object": "", "hint": "remove some"})
     r = holt("run", "ls", status=125)
     assert r.stderr == b"holt: too many sandboxes\nhint: remove some\n"
-    r = subprocess.run([HOLT, "run", "ls"], env=env | {"HOLT_SERVER": "http://127.0.0.1:1"}, capture_output=True, timeout=30)
+    r = subprocess.run([HOLT, "run", "ls"], env=env | {"HOLT_SERVER": "http://127.0.0.1:1"}, capture_output=True, timeout=60)
     assert r.returncode == 125 and b"no daemon answers" in r.stderr
-    r = subprocess.run([HOLT, "run", "ls"], env=env | {"HOLT_TOKEN": "wrong"}, capture_output=True, timeout=30)
+    r = subprocess.run([HOLT, "run", "ls"], env=env | {"HOLT_TOKEN": "wrong"}, capture_output=True, timeout=60)
     assert r.returncode == 125 and b"no token" in r.stderr
 
 
@@ -275,7 +275,7 @@ def test_what_stands_around_the_command_is_125(holt, server, args, why):
 
 def test_a_full_disk_is_said(env, server):
     with open("/dev/full", "wb") as full:
-        r = subprocess.run([HOLT, "run", "--", "echo", "hi"], env=env, stdout=full, stderr=subprocess.PIPE, timeout=30,
+        r = subprocess.run([HOLT, "run", "--", "echo", "hi"], env=env, stdout=full, stderr=subprocess.PIPE, timeout=60,
                            stdin=subprocess.DEVNULL)
     assert r.returncode == 125 and r.stderr == b"holt: write standard output: No space left on device\n"
     wait_for(lambda: all_gone(server))
@@ -284,7 +284,7 @@ def test_a_full_disk_is_said(env, server):
 def test_a_reader_that_takes_one_line_of_endless_input(env, server):
     """`yes | holt run -- head -1`: what the command does not read is nobody's failure."""
     line = f"yes | {HOLT} run -- head -1; echo ${{PIPESTATUS[*]}}"
-    r = subprocess.run(["/bin/bash", "-c", line], env=env, capture_output=True, timeout=30)
+    r = subprocess.run(["/bin/bash", "-c", line], env=env, capture_output=True, timeout=60)
     assert (r.stdout, r.stderr) == (b"y\n141 0\n", b"")
     wait_for(lambda: all_gone(server))
 
@@ -311,7 +311,7 @@ def test_a_broken_pipe_ends_the_command(start, server):
 def test_a_slow_reader_loses_nothing(start):
     p = start("run", "--", "sh", "-c", "seq 1 200000; echo end >&2", stdin=subprocess.DEVNULL)
     time.sleep(0.5)
-    out, err = p.communicate(timeout=30)
+    out, err = p.communicate(timeout=60)
     assert hashlib.sha256(out).digest() == hashlib.sha256(b"".join(b"%d\n" % i for i in range(1, 200001))).digest()
     assert err == b"end\n" and p.returncode == 0
 
@@ -409,7 +409,7 @@ def test_ignored_signals_stay_ignored(env):
                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     assert p.stdout.readline() == b"ready\n"
     p.send_signal(signal.SIGHUP)
-    assert p.communicate(timeout=20)[0] == b"end\n" and p.returncode == 0
+    assert p.communicate(timeout=60)[0] == b"end\n" and p.returncode == 0
 
 
 # --- terminals ---
@@ -761,7 +761,7 @@ def test_hostile_archives_do_not_escape(holt, server, tmp_path, entries):
         made.append((info, data))
     server.archives["/x"] = archive_of(*made)
     before = sorted(os.listdir(tmp_path))
-    r = subprocess.run([HOLT, "cp", "build:/x", str(tmp_path / "target")], capture_output=True, timeout=30,
+    r = subprocess.run([HOLT, "cp", "build:/x", str(tmp_path / "target")], capture_output=True, timeout=60,
                        env=environment({"HOLT_SERVER": server.url, "HOLT_TOKEN": server.token, "HOME": str(tmp_path)}))
     assert r.returncode not in (0, 99), r.stderr
     assert sorted(os.listdir(tmp_path)) == before and os.listdir(outside) == ["victim"]
@@ -861,8 +861,8 @@ def test_port_forward(start, server, echo_port):
     data = os.urandom(2 << 20)
 
     def talk(payload):
-        with socket.create_connection(("127.0.0.1", port), 20) as s:
-            s.settimeout(20)
+        with socket.create_connection(("127.0.0.1", port), 60) as s:
+            s.settimeout(60)
             threading.Thread(target=lambda: (s.sendall(payload), s.shutdown(socket.SHUT_WR)), daemon=True).start()
             got = b""
             while part := s.recv(65536):
@@ -885,8 +885,8 @@ def test_port_forward(start, server, echo_port):
 def test_port_forward_refused(start, holt, server):
     server.box("build")
     p = start("port-forward", "build", ":1")
-    with socket.create_connection(("127.0.0.1", forwarded(p)), 20) as s:
-        s.settimeout(20)
+    with socket.create_connection(("127.0.0.1", forwarded(p)), 60) as s:
+        s.settimeout(60)
         with contextlib.suppress(ConnectionResetError):
             assert s.recv(10) == b""
     assert b"port 1 " in p.stderr.readline()

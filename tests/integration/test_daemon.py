@@ -14,7 +14,7 @@ from daemon import BUILD, Holtd, environment, wait_for
 
 
 def refused(*args):
-    r = subprocess.run([f"{BUILD}/holtd", "--listen", "127.0.0.1:0", *args], capture_output=True, text=True, timeout=30,
+    r = subprocess.run([f"{BUILD}/holtd", "--listen", "127.0.0.1:0", *args], capture_output=True, text=True, timeout=60,
                        env=environment(), stdin=subprocess.DEVNULL)
     assert r.returncode not in (0, 99) and r.returncode > 0, r.stdout + r.stderr
     return r.stderr
@@ -54,7 +54,7 @@ def test_a_service_manager_is_told(tmp_path, abstract):
     name = f"\0holt-notify-{os.getpid()}" if abstract else str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
         s.bind(name)
-        s.settimeout(10)
+        s.settimeout(60)
         d = Holtd(tmp_path / "d", env={"NOTIFY_SOCKET": name.replace("\0", "@")})
         assert s.recv(1000) == b"READY=1"
         d.process.send_signal(signal.SIGHUP)
@@ -69,7 +69,7 @@ def test_a_manager_that_is_gone_is_no_trouble(new_holtd):
 
 
 def test_sighup_under_load_drops_nothing(holtd):
-    c = http.client.HTTPConnection("127.0.0.1", holtd.port, timeout=10)
+    c = http.client.HTTPConnection("127.0.0.1", holtd.port, timeout=60)
     for _ in range(50):
         holtd.process.send_signal(signal.SIGHUP)
         c.request("GET", "/holt/v1/tokens/self", headers={"Authorization": f"Bearer {holtd.token}"})
@@ -100,7 +100,7 @@ def test_a_signal_ends_it_cleanly(new_holtd, which):
 
 def test_a_request_under_way_is_finished(new_holtd):
     d = new_holtd()
-    with socket.create_connection(("127.0.0.1", d.port), 10) as s:
+    with socket.create_connection(("127.0.0.1", d.port), 60) as s:
         s.sendall(f"POST /holt/v1/tokens HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {d.token}\r\n"
                   "Content-Type: application/json\r\nContent-Length: 12\r\n\r\n".encode())
         time.sleep(0.2)

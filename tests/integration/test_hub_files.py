@@ -259,9 +259,9 @@ def test_curl_uploads(hub, tmp_path):
     f = tmp_path / "notes.txt"
     f.write_bytes(b"from curl" * 100000)
     out = subprocess.run(["curl", "-sS", "-F", f"file=@{f}", "-F", "uploader=claude", f"{hub.url}/projects/{p}/files"],
-                         capture_output=True, check=True, timeout=30)
+                         capture_output=True, check=True, timeout=60)
     assert json.loads(out.stdout)["filename"] == "notes.txt"
-    out = subprocess.run(["curl", "-sS", f"{hub.url}/projects/{p}/files/notes.txt"], capture_output=True, check=True, timeout=30)
+    out = subprocess.run(["curl", "-sS", f"{hub.url}/projects/{p}/files/notes.txt"], capture_output=True, check=True, timeout=60)
     assert out.stdout == f.read_bytes()
 
 

@@ -122,7 +122,7 @@ def test_with_a_network_and_its_proxy(holtd):
     """Programs that use the proxy of the environment go past it for this name."""
     box = Box(holtd, agent="net", hub=True, network={"mode": "allowlist", "allow": ["example.com"]})
     assert box.ask("GET", "/ping")[0] == 200
-    code = "import urllib.request; print(urllib.request.urlopen('http://hub:8080/ping', timeout=10).status)"
+    code = "import urllib.request; print(urllib.request.urlopen('http://hub:8080/ping', timeout=60).status)"
     assert box.run("python3", "-c", code)["stdout"] == "200\n"
     holtd.ok("DELETE", box.path)
 

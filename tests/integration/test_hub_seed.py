@@ -101,7 +101,7 @@ def test_many_readers_get_the_same_events(hub):
     must(hub, "POST", "/messages/send", {"from": "a", "to": "b", "content": "before"})
     head = all_events(hub)[-1]["seq"]
     for i in range(count):
-        c = http.client.HTTPConnection("127.0.0.1", hub.port, timeout=30)
+        c = http.client.HTTPConnection("127.0.0.1", hub.port, timeout=60)
         # Two forms of the same events, side by side.
         c.request("GET", "/events" if i % 2 else f"/holt/v1/events?follow=true&since={head}")
         streams.append(c.getresponse())

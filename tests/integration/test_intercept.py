@@ -530,11 +530,11 @@ def test_a_server_that_does_not_speak(egress, holt):
     mute = Peer(lambda c: time.sleep(19))
     port = egress.box({"allow": allow(mute, "api.test", methods=["GET"])})
     c = secure(port, mute, holt)
-    c.settimeout(20)
+    c.settimeout(60)
     status, _, body = ask(c, mute)
     assert status == 502 and b"TLS with the server took too long" in body
     c, head = connect(port, f"api.test:{mute.port}")
-    c.settimeout(20)
+    c.settimeout(60)
     c.sendall(client_hello("api.test"))
     with pytest.raises(ConnectionResetError):
         while c.recv(4096):

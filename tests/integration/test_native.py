@@ -220,7 +220,7 @@ def test_a_holt_spawn_that_hangs_or_dies_does_not_stop_holtd(tmp_path):
             began = time.monotonic()
             assert holt(d, "exec", "box", "--", "true").returncode == 0, "what runs needs no holt-spawn"
             slowest = max(slowest, time.monotonic() - began)
-        assert slowest < 2 * SLOW, f"holtd did not answer for {slowest:.1f} s"
+        assert slowest < 4.5 * SLOW, f"holtd did not answer for {slowest:.1f} s"
         silent.close()
         assert holt(d, "create", "--name", "later").returncode == 0, "a new holt-spawn makes it"
         assert spawn_of(d) not in (None, dead)

@@ -167,7 +167,7 @@ def test_allow_is_a_short_form(holtd, web):
     assert r["network"] == {"mode": "allowlist", "allow": [{"host": "web.test", "ports": [web.port]}], "deny": [], "unknown": "deny"}
     env = environment({"HOLT_SERVER": holtd.url, "HOLT_TOKEN": holtd.token})
     out = subprocess.run([f"{BUILD}/holt", "run", "--network", "open", "--", "sh", "-c", "echo $http_proxy"],
-                         env=env, capture_output=True, timeout=30)
+                         env=env, capture_output=True, timeout=60)
     assert out.stdout == b"http://127.0.0.1:3128\n", out.stderr
 
 

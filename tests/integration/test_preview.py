@@ -40,7 +40,7 @@ class Site:
         return self.d.ok("GET", f"{self.path}/execs/{self.exec['id']}/output?stream=stdout").strip()
 
     def request(self, method, path, body=None, headers=None, host=None, port=None):
-        c = http.client.HTTPConnection("127.0.0.1", port or self.listener, timeout=20)
+        c = http.client.HTTPConnection("127.0.0.1", port or self.listener, timeout=60)
         try:
             c.request(method, path, body, {"Host": host or self.host, **(headers or {})})
             r = c.getresponse()
@@ -146,14 +146,14 @@ def test_it_ends_with_its_token(site):
     mine = {"Cookie": site.open(link).split(";")[0]}
     unused = site.d.ok("POST", f"{site.path}/previews", {"port": site.port}, token=made["token"])["url"]
     assert site.request("GET", "/echo", headers=mine)[0] == 200
-    s = socket.create_connection(("127.0.0.1", site.listener), 10)
+    s = socket.create_connection(("127.0.0.1", site.listener), 60)
     s.sendall(f"GET /slow HTTP/1.1\r\nHost: {site.host}\r\nCookie: {mine['Cookie']}\r\n\r\n".encode())
     assert s.recv(100)
     site.d.ok("DELETE", f"{API}/tokens/{made['id']}")
     assert site.request("GET", "/echo", headers=mine)[0] == 401
     path, code = urllib.parse.urlsplit(unused)[2::2]
     assert site.request("POST", path, code)[0] == 401
-    s.settimeout(10)
+    s.settimeout(60)
     try:
         while s.recv(4096):
             pass
@@ -177,7 +177,7 @@ def test_bytes_stream_both_ways(site):
     assert site.request("POST", "/md5", data, headers=mine)[1].decode() == hashlib.md5(data).hexdigest()
     chunks = (data[i:i + 65536] for i in range(0, len(data), 65536))
     assert site.request("POST", "/md5", chunks, headers=mine)[1].decode() == hashlib.md5(data).hexdigest()
-    c = http.client.HTTPConnection("127.0.0.1", site.listener, timeout=20)
+    c = http.client.HTTPConnection("127.0.0.1", site.listener, timeout=60)
     for _ in range(3):  # one connection
         c.request("GET", "/echo", headers={"Host": site.host, **mine})
         r = c.getresponse()
@@ -189,12 +189,12 @@ def test_a_viewer_who_goes_away(site):
     mine = site.cookie()
     gone = site.output().count("gone")
     for _ in range(3):
-        s = socket.create_connection(("127.0.0.1", site.listener), 10)
+        s = socket.create_connection(("127.0.0.1", site.listener), 60)
         s.sendall(f"GET /slow HTTP/1.1\r\nHost: {site.host}\r\nCookie: {mine['Cookie']}\r\n\r\n".encode())
         assert s.recv(100)
         s.close()
     wait_for(lambda: site.output().count("gone") == gone + 3)
-    s = socket.create_connection(("127.0.0.1", site.listener), 10)
+    s = socket.create_connection(("127.0.0.1", site.listener), 60)
     s.sendall(f"GET /big?{BIG * 4} HTTP/1.1\r\nHost: {site.host}\r\nCookie: {mine['Cookie']}\r\n\r\n".encode())
     time.sleep(0.5)  # it takes nothing: the server inside waits, holtd's memory does not grow
     before = site.d.rss_kib()
@@ -273,7 +273,7 @@ def test_port_forward(site, forward):
 
     asyncio.run(run())
     gone = site.output().count("gone")
-    s = socket.create_connection(("127.0.0.1", forward), 10)
+    s = socket.create_connection(("127.0.0.1", forward), 60)
     s.sendall(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
     assert s.recv(100)
     s.close()
@@ -286,7 +286,7 @@ def test_path_form(site):
     status, body, headers = site.request("GET", f"{at}/big?{BIG}", headers=admin, host=f"127.0.0.1:{site.d.port}", port=site.d.port)
     assert status == 200 and len(body) == BIG and headers["Content-Security-Policy"] == "sandbox"
     gone = site.output().count("gone")
-    s = socket.create_connection(("127.0.0.1", site.d.port), 10)
+    s = socket.create_connection(("127.0.0.1", site.d.port), 60)
     s.sendall(f"GET {at}/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {site.d.token}\r\n\r\n".encode())
     assert s.recv(1000)
     s.close()

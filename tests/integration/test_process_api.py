@@ -187,7 +187,7 @@ def test_connections_are_bounded(inside):
     said = inside.run("python3", "-c", """
 import socket, time
 def ask():
-    s = socket.create_connection(("127.0.0.1", 2024), 10)
+    s = socket.create_connection(("127.0.0.1", 2024), 60)
     try:
         s.sendall(b"GET /health HTTP/1.1\\r\\nHost: h\\r\\n\\r\\n")
         return s, s.recv(100)
@@ -222,7 +222,7 @@ def test_init_does_not_decide(new_holtd, tmp_path):
     d = new_holtd("--bindir", str(bindir))
     box = d.ok("POST", f"{API}/sandboxes", {})
     assert d.ok("POST", f"{API}/sandboxes/{box['id']}/execs", {"command": ["true"]})["exit_code"] == 0
-    with socket.create_connection(("127.0.0.1", port), 10) as s:
+    with socket.create_connection(("127.0.0.1", port), 60) as s:
         try:
             s.sendall(b"GET /health HTTP/1.1\r\nHost: h\r\n\r\n")
             assert s.recv(100) == b""

@@ -78,7 +78,7 @@ def test_a_raw_network(tmp_path):
             assert len(links()) == 2
             code, out = run(d, box, ["curl", "-sS", f"http://10.77.0.1:{web.port}/x"])
             assert code == 0 and out.startswith("GET /x"), out
-            code, out = run(d, box, ["python3", "-c", "import socket; s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); s.settimeout(5); "
+            code, out = run(d, box, ["python3", "-c", "import socket; s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); s.settimeout(60); "
                                      f"s.sendto(b'hi',('10.77.0.1',{udp.getsockname()[1]})); print(s.recv(9))"])
             assert out == "b'hi'\n"
             addresses = {run(d, b, ["sh", "-c", "hostname -I || ip -o -4 addr show eth0"])[1].split()[0] for b in (box, other)}

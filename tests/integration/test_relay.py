@@ -164,7 +164,7 @@ def test_websocket(box):
     said = box.python(f"""
 import socket
 s = socket.socket(socket.AF_UNIX)
-s.settimeout(10)
+s.settimeout(60)
 s.connect("/run/holt.sock")
 s.sendall(b"GET {box.path}/execs/{x['id']}/attach HTTP/1.1\\r\\nHost: holt\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n"
           b"Sec-WebSocket-Version: 13\\r\\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\\r\\n\\r\\n")
@@ -184,7 +184,7 @@ def test_connections_are_bounded(box):
 import socket, time
 def ask():
     s = socket.socket(socket.AF_UNIX)
-    s.settimeout(10)
+    s.settimeout(60)
     s.connect("/run/holt.sock")
     try:
         s.sendall(b"GET /healthz HTTP/1.1\\r\\nHost: h\\r\\n\\r\\n")
@@ -291,7 +291,7 @@ def test_init_does_not_decide(new_holtd, tmp_path):
     assert d.ok("POST", f"{API}/sandboxes/{box['id']}/execs", {"command": ["true"]})["exit_code"] == 0
     for _ in range(3):
         with socket.socket(socket.AF_UNIX) as s:
-            s.settimeout(10)
+            s.settimeout(60)
             s.connect(path)
             try:
                 s.sendall(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")

@@ -78,7 +78,7 @@ def test_the_main_job_is_done(run, place, user):
     seen = shown(p, text)
     assert says_hello(seen), seen
     export = re.search(r"^  export (HOLT_SERVER=\S+ HOLT_TOKEN=.*)$", seen, re.M)[1]
-    r = subprocess.run(["/bin/sh", "-c", f"export {export}; {BUILD}/holt run -- echo again"], capture_output=True, timeout=30,
+    r = subprocess.run(["/bin/sh", "-c", f"export {export}; {BUILD}/holt run -- echo again"], capture_output=True, timeout=60,
                        env=environment(), user=user, group=user, extra_groups=[] if user else None)
     assert r.stdout == b"again\n", "what it says to type works, and it goes on serving"
     os.killpg(p.pid, signal.SIGINT)  # as Ctrl-C does: everything that it started gets it
@@ -95,7 +95,7 @@ def test_the_readers_end_does_not_wait_for_what_outlives_holtd(run, place):
         while b"curl" not in p.stdout.readline():
             assert p.poll() is None
         p.terminate()
-        p.communicate(timeout=10)
+        p.communicate(timeout=60)
         assert p.returncode == 0
 
 

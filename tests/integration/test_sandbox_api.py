@@ -71,7 +71,7 @@ def box(holtd):
     holtd.request("DELETE", b.path)
 
 
-def raw(d, method, path, body=None, headers=None, token="admin", timeout=30):
+def raw(d, method, path, body=None, headers=None, token="admin", timeout=60):
     """(status, bytes, headers), bytes as they are."""
     c = http.client.HTTPConnection("127.0.0.1", d.port, timeout=timeout)
     h = {"Authorization": f"Bearer {d.token if token == 'admin' else token}"} if token else {}
@@ -262,7 +262,7 @@ def test_output_from_any_offset(box):
 def test_output_follows(box):
     x = box.background(["sh", "-c", "echo a; sleep 0.3; echo b; sleep 0.3; exit 4"])
     started = time.monotonic()
-    c = http.client.HTTPConnection("127.0.0.1", box.d.port, timeout=20)
+    c = http.client.HTTPConnection("127.0.0.1", box.d.port, timeout=60)
     c.request("GET", f"{box.path}/execs/{x['id']}/output?follow=true", headers={"Authorization": f"Bearer {box.d.token}"})
     r = c.getresponse()
     assert r.readline() == b"a\n" and time.monotonic() - started < 5
@@ -643,7 +643,7 @@ def test_archive(box, tmp_path):
 
 
 def test_watch(box, tmp_path):
-    c = http.client.HTTPConnection("127.0.0.1", box.d.port, timeout=20)
+    c = http.client.HTTPConnection("127.0.0.1", box.d.port, timeout=60)
     c.request("GET", box.files(tmp_path, "/watch"), headers={"Authorization": f"Bearer {box.d.token}"})
     r = c.getresponse()
     assert r.status == 200 and r.headers["content-type"].startswith("text/event-stream")

@@ -26,7 +26,7 @@ def holtd(tmp_path_factory):
     assert d.stop() == 0
 
 
-def call(holtd, method, path, body=None, raw=None, headers=None, timeout=30):
+def call(holtd, method, path, body=None, raw=None, headers=None, timeout=60):
     """(status, decoded body, headers); no content type is sent, as with the original's clients."""
     c = http.client.HTTPConnection("127.0.0.1", holtd.port, timeout=timeout)
     data = raw if raw is not None else None if body is None else json.dumps(body)
@@ -225,8 +225,12 @@ def test_sync_exec(holtd, box):
     status, got = sync(holtd, box, "no-such-program")
     assert status == 500 and "no-such-program" in got["error"]
     assert sync(holtd, box, "printf", r"a\377b")[1]["stdout"] == "a\ufffdb"
-    began = time.monotonic()
-    assert sync(holtd, box, "true")[0] == 200 and time.monotonic() - began < 0.4, "no wait of half a second"
+
+    def is_quick():
+        began = time.monotonic()
+        return sync(holtd, box, "true")[0] == 200 and time.monotonic() - began < 0.4
+
+    wait_for(is_quick)  # a wait of half a second would make none so, a busy machine only some
 
 
 def test_exec_refusals(holtd, box):
@@ -566,7 +570,7 @@ def test_ingest(holtd):
         async with connect(url, additional_headers=headers, max_size=None) as ws:
             for m in messages:
                 await ws.send(m if isinstance(m, (str, bytes)) else json.dumps(m))
-            await ws.ping()
+            await (await ws.ping())
             await asyncio.sleep(0.1)
 
     for url, headers in ((f"{base}/sandboxes/sidecar/ingest", {}), (f"{base}/t/{'0' * 64}/sandboxes/sidecar/ingest", {}),
@@ -782,13 +786,12 @@ def test_sidecar_mode(tmp_path):
             async with connect(f"ws://127.0.0.1:{d.port}/t/{made['ingest_token']}/sandboxes/side/ingest") as ws:
                 for m in messages:
                     await ws.send(json.dumps(m))
-                await ws.ping()
-                await asyncio.sleep(0.1)
+                await (await ws.ping())
 
         before = len(listen(d, "side", f"?exec_id={e}"))
         asyncio.run(send({"exec_id": e, "type": "output", "stream": "stdout", "data": "out\n"}, {"exec_id": "other", "type": "start"}))
+        wait_for(lambda: [x["type"] for x in listen(d, "side", "?exec_id=other")] == ["start"])
         assert len(listen(d, "side", f"?exec_id={e}")) == before, "a sidecar that reads the files says nothing new"
-        assert [x["type"] for x in listen(d, "side", "?exec_id=other")] == ["start"]
         ok(d, "DELETE", "/sandboxes/side")
     finally:
         assert d.stop() == 0

@@ -12,7 +12,7 @@ from daemon import BUILD, ROOT, Holtd, environment, free_ports, wait_for
 
 
 def run(*args, env=None, **more):
-    return subprocess.run([f"{BUILD}/holtd", *args], capture_output=True, text=True, timeout=20, env=environment(env),
+    return subprocess.run([f"{BUILD}/holtd", *args], capture_output=True, text=True, timeout=60, env=environment(env),
                           stdin=subprocess.DEVNULL, **more)
 
 

@@ -39,7 +39,7 @@ def fill(path):
 def refusal(state, *args):
     """What holtd says when it will not start."""
     r = subprocess.run([f"{BUILD}/holtd", "--listen", "127.0.0.1:0", "--state", str(state), *args], capture_output=True,
-                       text=True, timeout=30, env=environment(), stdin=subprocess.DEVNULL)
+                       text=True, timeout=60, env=environment(), stdin=subprocess.DEVNULL)
     assert r.returncode not in (0, 99) and r.returncode > 0, r.stdout + r.stderr
     return r.stdout + r.stderr
 

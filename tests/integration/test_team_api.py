@@ -131,7 +131,7 @@ def test_files(holtd):
     assert f["version"] == 1 and f["size_bytes"] == 100000 and f["uploader"] == "human" and f["path"] == "a/b.bin"
     assert holtd.ok("PUT", f"{files}?path=a/b.bin", b"", headers=raw)["version"] == 2
     r = subprocess.run(["curl", "-sS", "-H", f"Authorization: Bearer {holtd.token}", f"{holtd.url}{files}?path=a/b.bin&version=1"],
-                       capture_output=True, check=True, timeout=20)  # project.file.read
+                       capture_output=True, check=True, timeout=60)  # project.file.read
     assert r.stdout == data
     assert [x["version"] for x in get(holtd, f"/projects/{p}/files/list")["files"]] == [2]  # project.file.list
     page = get(holtd, f"/projects/{p}/files/list?path=a/b.bin&limit=1")
@@ -258,7 +258,7 @@ def test_refusals_and_reads_are_in_the_audit_log(holtd):
 
 def holt(d, *args, stdin=None, status=0):
     env = environment({"HOLT_SERVER": d.url, "HOLT_TOKEN": d.token})
-    r = subprocess.run([f"{BUILD}/holt", *args], input=stdin, capture_output=True, env=env, timeout=30, check=False)
+    r = subprocess.run([f"{BUILD}/holt", *args], input=stdin, capture_output=True, env=env, timeout=60, check=False)
     assert r.returncode == status, (args, r.returncode, r.stderr.decode())
     return r.stdout.decode() if status == 0 else r.stderr.decode()
 

@@ -33,8 +33,8 @@ def test_a_lie_harms_its_own_sandbox_only(two, lie):
     hostile, good = two
     box = hostile.create("sb_liar", connect=False, hostname=lie.split()[0], pids=50, memory=128 << 20)
     r = subprocess.run([DRIVER, f"{hostile.state}/sb/sb_liar/init.sock", f"{good.state}/sb/sb_good/init.sock", "600",
-                        *(["hold"] if "held" in lie else [])],
-                       capture_output=True, text=True, timeout=30 * boxes.SLOW, check=False)
+                        *(["hold"] if "held" in lie else []), *(["ends"] if LIES[lie] else [])],
+                       capture_output=True, text=True, timeout=90 * boxes.SLOW, check=False)
     box.destroy()  # whatever it does: it never exits by itself
     assert r.returncode == 0, f"{r.returncode}: {r.stdout}{r.stderr}"
     seen = dict(re.findall(r"^(\w+) (.*)$", r.stdout, re.M))
@@ -42,6 +42,6 @@ def test_a_lie_harms_its_own_sandbox_only(two, lie):
     if LIES[lie] is not None:
         assert (int(seen["lost"]) + int(seen["gone"]) > 0) == LIES[lie], r.stdout
     assert int(seen["grown_kib"]) < 8192, r.stdout
-    assert int(seen["good_exited"]) >= 10 / boxes.SLOW and seen["good_lost"] == "0", r.stdout
-    assert int(seen["good_slowest_ms"]) < 2000 * boxes.SLOW, r.stdout  # the machine may be busy; alone it is 20
+    assert int(seen["good_exited"]) >= 10 and seen["good_lost"] == "0", r.stdout
+    assert int(seen["good_slowest_ms"]) < 5000 * boxes.SLOW, r.stdout  # the machine may be busy; alone it is 20
     assert leftovers(hostile) == ""
