@@ -79,6 +79,8 @@ def test_stream(inside):
                     'data: {"type": "exit", "exit_code": 5}\n\n')
     _, text, _ = inside.ask("POST", "/exec/stream", {"command": "true", "workdir": "/none"})
     assert text == 'data: {"type": "error", "data": "[Errno 2] No such file or directory: \'/none\'"}\n\n'
+    assert inside.ask("POST", "/exec/stream", {"command": 5})[1:] == \
+        ('data: {"type": "error", "data": "cmd must be a string"}\n\n', "text/event-stream")
     assert inside.ask("POST", "/exec/stream", {})[:2] == (400, '{"error": "Missing \'command\' field"}')
 
 
