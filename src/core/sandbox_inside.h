@@ -196,6 +196,7 @@ struct exec {
 struct sandbox *sandbox_new(struct sandboxes *all, const char *id);
 void sandbox_add(struct sandboxes *all, struct sandbox *s); /* takes the reference */
 void sandbox_drop(struct sandbox *s);                       /* out of the registry */
+void sandbox_drop_and_tell(struct sandbox *s);              /* and whoever waits for its end */
 struct sandboxes *sandboxes_unref(struct sandboxes *all);
 struct pool *sandbox_pool(const struct sandbox *s); /* its runtime's; NULL: that is not there */
 struct sandbox_wait {
@@ -223,6 +224,11 @@ void sandbox_named(struct sandbox *s);   /* s->name is looked up from here on */
 void sandbox_unnamed(struct sandbox *s); /* nor any alias */
 void sandbox_rename(struct sandbox *s, struct str name);
 
+/* --- sandbox_spec.c: what it was made as, in JSON: for its row and its events --- */
+void sandbox_put_spec(struct jw *w, const struct sandbox *s); /* members that anybody may see */
+char *sandbox_spec_text(const struct sandbox *s); /* for the row: the environment too; heap */
+CHECKED int sandbox_get_spec(struct sandbox *s, struct str text, struct err *e);
+
 /* --- sandbox_row.c: rows and events --- */
 void sandbox_moved(struct sm *m, int from);
 extern const struct sm_state sandbox_states[];
@@ -235,19 +241,20 @@ CHECKED int sandboxes_load(struct sandboxes *all, struct err *e);
 void sandbox_note(struct sandboxes *all, const char *type, const char *id, const char *why);
 void sandbox_note_data(struct sandboxes *all, const char *type, const char *id, struct str data);
 
-/* --- sandbox_life.c: steps --- */
+/* --- sandbox_make.c: the step that makes what runs, at create and at start --- */
+void sandbox_make(struct sandbox *s, bool restart);
+void sandbox_made_ready(struct sandbox *s);                      /* the guest is there */
+void sandbox_made_wired(struct sandbox *s, const struct err *e); /* holt-egress knows it */
+void sandbox_undo(struct sandbox *s, const struct err *why);
+
+/* --- sandbox_life.c: the other steps --- */
 void sandbox_step_end(struct sandbox *s, const struct err *e);
 /* The sandbox was changed: its waits are told when that is written. */
 void sandbox_changed(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg);
-void sandbox_made_ready(struct sandbox *s); /* of STEP_MAKE: the guest is there */
-void sandbox_made_saved(struct sandbox *s, const struct err *e);
-void sandbox_made_wired(struct sandbox *s, const struct err *e); /* holt-egress knows it */
-void sandbox_undo(struct sandbox *s, const struct err *why);
-void sandbox_make(struct sandbox *s, bool restart);
+void sandbox_lose_execs(struct sandbox *s, const char *why);
 void sandbox_init_ended(struct sandbox *s, const char *why);
 void sandbox_destroy_now(struct sandbox *s);
 void sandbox_exec_over(struct sandbox *s); /* one of its execs has ended, and that is saved */
-void sandbox_stop_go_on(struct sandbox *s);
 void sandbox_updated(struct sandbox *s, const struct err *e); /* saved, or told to holt-egress */
 
 /* --- sandbox_link.c: the connection --- */

@@ -7,8 +7,6 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define MAKE_MS 30000  /* from the driver's end to the guest's hello and the row's commit */
-#define CONFIRM_MS 100 /* a run that is over by then needs no confirm */
 #define KILLED_MS 1000 /* after a kill: for the reports of the commands' ends */
 #define GRACE_MAX_MS (10 * 60 * 1000)
 
@@ -44,7 +42,7 @@ void sandbox_step_end(struct sandbox *s, const struct err *e)
         sandbox_destroy_now(s);
 }
 
-static void lose_execs(struct sandbox *s, const char *why)
+void sandbox_lose_execs(struct sandbox *s, const char *why)
 {
     LIST_EACH (&s->execs, node) {
         struct exec *x = LIST_ENTRY(node, struct exec, link);
@@ -81,15 +79,9 @@ static int wrong_state(const struct sandbox *s, const char *what, struct err *e)
     return err_object(e, "sandbox", s->id);
 }
 
-/* --- make: create and start ---
- *
- *   driver create ─▶ running ─▶ { row committed, guest's hello } ─▶ confirm, told
- *   of a run: driver create ─▶ running ─▶ guest's hello ─▶ told; confirm when the row is there
- *   anything fails: of a create nothing is left; of a start the files are, and it is failed */
-
 /* Who is told may look at it once more; who asks for its end meanwhile is told when its names are
  * free. */
-static void drop_and_tell(struct sandbox *s)
+void sandbox_drop_and_tell(struct sandbox *s)
 {
     AUTO(sandbox_unref) struct sandbox *held = sandbox_ref(s);
     const struct err none = {0};
@@ -99,182 +91,7 @@ static void drop_and_tell(struct sandbox *s)
     wait_tell(&held->destroy_waits, held, &none);
 }
 
-static void undo_removed(void *arg, const struct err *e)
-{
-    AUTO(sandbox_unref) struct sandbox *s = arg;
-    AUTO(mem_free) struct err *why = TAKE(s->undo);
-
-    if (s->all->closed)
-        return;
-    if (e->code != ERR_NONE)
-        log_warn("what a failed create made is not all gone", LOG_C("id", s->id), LOG_E(e));
-    sm_move(&s->sm, SANDBOX_STOPPING);
-    sm_move(&s->sm, SANDBOX_DESTROYED);
-    sandbox_erase(s, NULL);
-    wait_tell(&s->waits, s, why);
-    drop_and_tell(s);
-}
-
-static void start_removed(void *arg, const struct err *e)
-{
-    AUTO(sandbox_unref) struct sandbox *s = arg;
-    AUTO(mem_free) struct err *why = TAKE(s->undo);
-
-    (void)e;
-    if (s->all->closed)
-        return;
-    sandbox_save(s, NULL);
-    sandbox_step_end(s, why);
-}
-
-void sandbox_undo(struct sandbox *s, const struct err *why)
-{
-    if (s->sm.state == SANDBOX_FAILED)
-        return; /* it is under way */
-    s->undo = xmemdup(why, sizeof *why);
-    err_wrap(s->undo, "%s sandbox '%s'", s->restarting ? "start" : "create", s->id);
-    timer_stop(&s->timer);
-    set_failure(s, why->msg);
-    sm_move(&s->sm, SANDBOX_FAILED);
-    lose_execs(s, "the sandbox could not be made");
-    link_close(s);
-    ops(s)->remove(s->driver, s->id, s->restarting, s->restarting ? start_removed : undo_removed,
-                   sandbox_ref(s));
-}
-
-static void confirm_due(struct timer *t)
-{
-    struct sandbox *s = CONTAINER_OF(t, struct sandbox, confirm);
-
-    if (s->saved)
-        ops(s)->confirm(s->driver, s->id);
-    else
-        timer_set(s->all->timers, &s->confirm, clock_mono_ms() + CONFIRM_MS, confirm_due);
-}
-
-/* Nobody hears of a run before its command's row is committed, and writes are committed in order:
- * the command need not wait for the sandbox's.  Should holtd die before, nothing was acknowledged,
- * and what is live without a row and unconfirmed is destroyed. */
-static void made_if_all(struct sandbox *s)
-{
-    if (s->step != STEP_MAKE || !(s->saved || s->one_shot) || !s->ready || !s->wired ||
-        s->sm.state == SANDBOX_FAILED)
-        return;
-    if (s->one_shot)
-        timer_set(s->all->timers, &s->confirm, clock_mono_ms() + CONFIRM_MS, confirm_due);
-    else
-        ops(s)->confirm(s->driver, s->id);
-    sandbox_step_end(s, &(struct err){0});
-}
-
-void sandbox_made_ready(struct sandbox *s)
-{
-    s->ready = true;
-    made_if_all(s);
-}
-
-void sandbox_made_saved(struct sandbox *s, const struct err *e)
-{
-    if (e->code == ERR_NONE)
-        s->saved = true;
-    if (s->step != STEP_MAKE || s->sm.state == SANDBOX_FAILED)
-        return; /* of a run: tried again, and its command's row fails too */
-    if (e->code != ERR_NONE) {
-        sandbox_undo(s, e);
-        return;
-    }
-    made_if_all(s);
-}
-
-void sandbox_made_wired(struct sandbox *s, const struct err *e)
-{
-    if (s->sm.state == SANDBOX_FAILED)
-        return;
-    if (e->code != ERR_NONE) {
-        sandbox_undo(s, e);
-        return;
-    }
-    s->wired = true;
-    made_if_all(s);
-}
-
-static void make_late(struct timer *t)
-{
-    struct sandbox *s = CONTAINER_OF(t, struct sandbox, timer);
-    struct err e = {0};
-
-    err_set(&e, ERR_TIMEOUT, 0, "%s does not answer", s->wired ? "its init" : "holt-egress");
-    sandbox_undo(s, &e);
-}
-
-static void note_create(struct sandbox *s, bool warm)
-{
-    AUTO(mem_free) struct str *layers = sandbox_layer_ids(s);
-    const struct driver_kind kind = {layers, s->layer_count, s->limits};
-
-    s->warm = warm;
-    if (!s->restarting)
-        pool_created(sandbox_pool(s), &kind, warm, clock_wall_ms());
-}
-
-static void made(void *arg, const struct driver_made *m, const struct err *e)
-{
-    AUTO(sandbox_unref) struct sandbox *s = arg;
-
-    if (s->all->closed)
-        return;
-    if (e->code != ERR_NONE || s->destroying) {
-        struct err why = *e;
-
-        if (e->code == ERR_NONE)
-            err_set(&why, ERR_CANCELLED, 0, "it was destroyed meanwhile");
-        sandbox_undo(s, &why);
-        return;
-    }
-    s->enforced = m->enforced;
-    note_create(s, m->warm);
-    sm_move(&s->sm, SANDBOX_RUNNING);
-    sandbox_touch(s);
-    timer_set(s->all->timers, &s->timer, clock_mono_ms() + MAKE_MS, make_late);
-    if (s->also)
-        s->also->ready(s->also_arg, s);
-    sandbox_save(s, sandbox_made_saved);
-    link_open(s);
-    sandbox_wire(s);
-}
-
-void sandbox_make(struct sandbox *s, bool restart)
-{
-    AUTO(mem_free) struct str *layers = sandbox_layer_ids(s);
-    const struct driver_spec spec = {
-        .id = s->id,
-        .hostname = s->name && *s->name ? s->name : s->id,
-        .layers = layers,
-        .layer_count = s->layer_count,
-        .limits = s->limits,
-        .rootfs_ro = s->rootfs_ro,
-        .memory_upper = s->memory_upper,
-        .nesting = s->nesting,
-        .relay = s->relay,
-        .process_api = s->process_api,
-        .hub = s->hub,
-        .restart = restart,
-        .network = s->wants_network,
-        .raw = s->raw,
-        .ca = s->wants_network && s->all->authority ? buf_str(&s->all->authority->cert) : STR(""),
-        .mounts = s->mounts,
-        .mount_count = s->mount_count,
-    };
-
-    s->step = STEP_MAKE;
-    s->restarting = restart;
-    s->saved = s->ready = false;
-    s->networked = s->wants_network;
-    s->trusts = spec.ca.n > 0;
-    s->wired = !s->networked;
-    s->known_epoch = false;
-    ops(s)->create(s->driver, &spec, made, sandbox_ref(s));
-}
+/* --- start: sandbox_make.c does it --- */
 
 void sandbox_start(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg)
 {
@@ -344,7 +161,7 @@ static void stopped(void *arg, const struct err *e)
 
     if (s->all->closed || s->step != STEP_STOP)
         return;
-    lose_execs(s, "the sandbox was stopped");
+    sandbox_lose_execs(s, "the sandbox was stopped");
     if (e->code != ERR_NONE) {
         struct err why = *e;
 
@@ -383,7 +200,7 @@ static void stop_late(struct timer *t)
     stop_remove(s);
 }
 
-void sandbox_stop_go_on(struct sandbox *s)
+static void stop_go_on(struct sandbox *s)
 {
     if (s->step == STEP_STOP && s->execs_live == 0)
         stop_remove(s);
@@ -399,7 +216,7 @@ static void stop_begin(struct sandbox *s)
     }
     timer_set(s->all->timers, &s->timer,
               s->grace_ms > 0 ? clock_mono_ms() + s->grace_ms : TIMER_SOON, stop_late);
-    sandbox_stop_go_on(s);
+    stop_go_on(s);
 }
 
 static void thawed(void *arg, const struct err *e)
@@ -475,7 +292,7 @@ void sandbox_init_ended(struct sandbox *s, const char *why)
         wait_tell(&s->waits, s, &e);
     }
     link_close(s);
-    lose_execs(s, why);
+    sandbox_lose_execs(s, why);
     set_failure(s, why);
     s->actor[0] = '\0';
     sm_move(&s->sm, SANDBOX_FAILED);
@@ -497,7 +314,7 @@ static void destroy_erased(struct sandbox *s, const struct err *e)
         wait_tell(&s->destroy_waits, s, &why);
         return;
     }
-    drop_and_tell(s);
+    sandbox_drop_and_tell(s);
 }
 
 static void destroy_cleaned(void *arg)
@@ -526,7 +343,7 @@ static void destroy_removed(void *arg, const struct err *e)
         wait_tell(&s->destroy_waits, s, &why);
         return;
     }
-    lose_execs(s, "the sandbox was destroyed");
+    sandbox_lose_execs(s, "the sandbox was destroyed");
     logs_remove(s->all, s->has_logs ? s->id : NULL, destroy_cleaned, sandbox_ref(s));
 }
 
@@ -576,7 +393,7 @@ void sandbox_exec_over(struct sandbox *s)
 {
     sandbox_touch(s);
     if (s->step == STEP_STOP)
-        sandbox_stop_go_on(s);
+        stop_go_on(s);
     else if (s->one_shot && s->execs_live == 0 && !s->destroying && !s->all->closed)
         sandbox_destroy(s, NULL, NULL, NULL);
 }

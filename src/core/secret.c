@@ -9,7 +9,6 @@
 #include <stdio.h>
 
 #define SECRETS_MAX 4096
-#define ENTRY_EXTRA 160 /* names of members, placeholder, commas */
 
 /* --- the list: ids are made in order, rows are read in order, so that adding is at the end --- */
 
@@ -106,7 +105,7 @@ static int load(struct store_tx *tx, void *arg, struct err *e)
     return r;
 }
 
-static bool opens(const struct secrets *l, const struct secret *s, struct buf *to)
+bool secret_opens(const struct secrets *l, const struct secret *s, struct buf *to)
 {
     return l->has_key && seal_open(l->key, str_of(s->name), buf_str(&s->sealed), to) == 0;
 }
@@ -128,7 +127,7 @@ static int try_key(struct secrets *l, struct err *e)
     for (size_t i = 0; i < l->count; i++) {
         AUTO(buf_wipe) struct buf value = {0};
 
-        if (opens(l, l->sorted[i], &value))
+        if (secret_opens(l, l->sorted[i], &value))
             opened++;
         else
             log_error("a secret does not open: set it anew", LOG_C("name", l->sorted[i]->name));
@@ -374,62 +373,6 @@ static int check_how(struct secrets *l, const struct secret_spec *spec, enum sec
     return 0;
 }
 
-static size_t weight(const json_t *rule, size_t value)
-{
-    return json_dumpb(rule, NULL, 0, JSON_COMPACT) + 2 * value + ENTRY_EXTRA; /* 2: \" and \\ */
-}
-
-static size_t weight_of(const struct secret *s)
-{
-    return weight(s->rule, buf_len(&s->sealed) - SEAL_EXTRA);
-}
-
-static struct secret *by_id(const struct secrets *l, const char *id)
-{
-    for (size_t i = 0; i < l->count; i++)
-        if (strcmp(l->sorted[i]->id, id) == 0)
-            return l->sorted[i];
-    return NULL;
-}
-
-static size_t weigh_all(const struct secrets *l, const struct sandbox_secret *v, size_t n)
-{
-    size_t sum = 2;
-
-    for (size_t i = 0; i < n; i++) {
-        const struct secret *s = by_id(l, v[i].id);
-
-        sum += s ? weight_of(s) : 0;
-    }
-    return sum;
-}
-
-static bool has(const struct sandbox *box, const struct secret *s)
-{
-    for (size_t i = 0; i < box->secret_count; i++)
-        if (strcmp(box->secrets[i].id, s->id) == 0)
-            return true;
-    return false;
-}
-
-/* All that one sandbox has goes to holt-egress in one message: a change must leave it so. */
-static int check_users(const struct secret *s, const json_t *rule, struct str value, struct err *e)
-{
-    const struct sandboxes *all = s->all->sandboxes;
-    size_t now = weight(rule, value.p ? value.n : buf_len(&s->sealed) - SEAL_EXTRA);
-
-    for (size_t i = 0; i < all->count; i++) {
-        const struct sandbox *box = all->sorted[i];
-
-        if (box->secret_count > 0 && has(box, s) &&
-            weigh_all(s->all, box->secrets, box->secret_count) - weight_of(s) + now >
-                EGRESS_SECRETS_MAX)
-            return err_set(e, ERR_LIMIT, 0, "the secrets of sandbox '%s' would exceed %d bytes",
-                           box->id, EGRESS_SECRETS_MAX);
-    }
-    return 0;
-}
-
 static struct secret *new_secret(struct secrets *l, struct str name, const struct principal *by)
 {
     struct secret *s = xzalloc(sizeof *s);
@@ -453,7 +396,7 @@ int secret_set(struct secrets *l, const struct secret_spec *spec, enum secret_ho
     if (secret_name_check(spec->name, e) < 0 || check_how(l, spec, how, s, e) < 0 ||
         (spec->value.p && secret_value_check(spec->value, e) < 0) ||
         secret_rule_make(spec, s ? s->rule : NULL, &rule, e) < 0 ||
-        (s && check_users(s, rule, spec->value, e) < 0))
+        (s && secret_fits_users(s, rule, spec->value, e) < 0))
         return err_wrap(e, "set a secret");
     if (make)
         s = new_secret(l, spec->name, c->by);
@@ -544,66 +487,5 @@ void secret_info(const struct secret *s, struct secret_info *ret)
                                 .updated_ms = s->updated_ms,
                                 .rotated_ms = s->rotated_ms};
     for (size_t i = 0; all && i < all->count; i++)
-        ret->used_by += all->sorted[i]->secret_count > 0 && has(all->sorted[i], s);
-}
-
-/* --- for sandboxes --- */
-
-int secret_check(const struct secret *s, bool intercept, struct err *e)
-{
-    if (s->all->locked.code != ERR_NONE) {
-        *e = s->all->locked;
-        return -1;
-    }
-    if (intercept || json_is_true(json_object_get(s->rule, "plain")))
-        return 0;
-    (void)err_set(e, ERR_CONFLICT, 0, "secret '%s' is for HTTPS, which is not intercepted here",
-                  s->name);
-    (void)err_object(e, "secret", s->id);
-    return err_hint(e, "the operator allows it with the setting 'intercept'");
-}
-
-int secrets_fit(const struct secrets *l, const struct sandbox_secret *v, size_t n, struct err *e)
-{
-    if (weigh_all(l, v, n) <= EGRESS_SECRETS_MAX)
-        return 0;
-    return err_set(e, ERR_LIMIT, 0, "field 'secrets': values and rules exceed %d bytes",
-                   EGRESS_SECRETS_MAX);
-}
-
-static void print_one(struct jw *w, const struct secret *s, const char *placeholder)
-{
-    AUTO(buf_wipe) struct buf value = {0};
-    const char *key;
-    json_t *v;
-
-    if (!opens(s->all, s, &value))
-        return;
-    jw_object(w);
-    jw_kc(w, "placeholder", placeholder);
-    jw_kstr(w, "value", buf_str(&value));
-    json_object_foreach(s->rule, key, v)
-    {
-        jw_key(w, key);
-        jw_json(w, v);
-    }
-    jw_object_end(w);
-}
-
-void secrets_print(const struct secrets *l, const struct sandbox_secret *v, size_t n,
-                   struct buf *to)
-{
-    struct jw w = {.to = to};
-    char *room;
-
-    if (buf_reserve(to, EGRESS_SECRETS_MAX, &room) < 0)
-        abort(); /* it has no limit of its own */
-    jw_array(&w);
-    for (size_t i = 0; l && i < n; i++) {
-        const struct secret *s = by_id(l, v[i].id);
-
-        if (s)
-            print_one(&w, s, v[i].placeholder);
-    }
-    jw_array_end(&w);
+        ret->used_by += all->sorted[i]->secret_count > 0 && secret_is_used_by(s, all->sorted[i]);
 }

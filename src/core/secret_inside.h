@@ -5,6 +5,8 @@
 #include "proto/json.h"
 #include "proto/seal.h"
 
+struct sandbox;
+
 struct secrets {
     struct store *store;
     struct sandboxes *sandboxes;
@@ -26,6 +28,15 @@ struct secret {
     char owner[64];
     int64_t created_ms, updated_ms, rotated_ms;
 };
+
+/* --- secret.c --- */
+bool secret_opens(const struct secrets *l, const struct secret *s, struct buf *to); /* its value */
+
+/* --- secret_use.c: what sandboxes have of them --- */
+bool secret_is_used_by(const struct secret *s, const struct sandbox *box);
+/* Would the secrets of each sandbox that has this one still fit?  value: the new one, or none. */
+CHECKED int secret_fits_users(const struct secret *s, const json_t *rule, struct str value,
+                              struct err *e);
 
 /* --- secret_rule.c --- */
 /* The rule that spec asks for, on top of `old` (NULL: none); heap, owned. */

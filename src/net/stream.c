@@ -1,78 +1,20 @@
 #include "net/stream.h"
 
 #include "base/fd.h"
-#include "base/list.h"
 #include "base/mem.h"
 #include "net/metrics.h"
-#include "net/peer.h"
+#include "net/stream_inside.h"
 #include "net/tls.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <sys/socket.h>
 
-#define READ_SIZE (64 * 1024)
 #define FLUSH_AT (64 * 1024)     /* output that does not wait for the end of the turn */
-#define LINGER_MS 1000           /* how long a peer may take to answer our FIN with its own */
-#define LINGER_MAX (1024 * 1024) /* and how much it may still send */
+#define LINGER_MAX (1024 * 1024) /* what a peer may still send after our FIN */
 #define KEEP_DEFAULT (16 * 1024)
-
-struct stream_hub {
-    uv_loop_t *loop;
-    uv_prepare_t prepare; /* the end of the turn: offers kept input, flushes output */
-    uv_idle_t idle;       /* active while work is left over: then the loop does not sleep */
-    uint64_t turn;
-    struct list dirty;     /* streams with something to do at the end of the turn, in order */
-    struct list blocked;   /* waiting for the kernel to take output: longest first */
-    struct list lingering; /* half closed by us, longest first */
-    struct list deaf;      /* not read from: the sweep looks whether the peer is still there */
-    size_t count;
-    size_t handles;
-    char *scratch; /* READ_SIZE bytes, for all reads */
-    char *plain;   /* READ_SIZE bytes, for decrypted input */
-    void (*freed)(void *arg);
-    void *freed_arg;
-};
-
-/* open ──stream_close──▶ closing ──output gone──▶ lingering ──EOF or time──▶ closed
- *   └───────────stream_cut, error, write timeout───────────────────────────────▲ */
-enum stream_state { STREAM_OPEN, STREAM_CLOSING, STREAM_LINGERING, STREAM_CLOSED };
-
-struct stream {
-    union {
-        uv_handle_t any;
-        uv_stream_t stream;
-        uv_tcp_t tcp;
-        uv_pipe_t pipe;
-    } h;
-    struct stream_hub *hub;
-    const struct stream_ops *ops;
-    void *arg;
-    SSL_CTX *ctx; /* until the first byte has decided */
-    struct tls *tls;
-    struct list dirty; /* in hub->dirty */
-    struct list deaf;  /* in hub->deaf */
-    struct list link;  /* in hub->blocked or hub->lingering */
-    struct buf in;     /* offered and not taken */
-    struct buf out;    /* plain */
-    struct buf cipher; /* encrypted output before it is in flight */
-    struct buf flight; /* what uv_write holds */
-    uv_write_t *write; /* of the flight */
-    size_t encrypted;  /* plain bytes that are in cipher and flight */
-    uint64_t sent;
-    uint64_t turn; /* when it was put in the dirty list */
-    int64_t progress_ms;
-    size_t unsent_seen; /* by the last sweep: what uv_write still held */
-    size_t keep_max, lingered;
-    enum stream_state state;
-    bool reading, eof, offer, in_data, was_high, untold;
-    struct err *failed;
-    struct peer peer;
-};
 
 static void update_reading(struct stream *s);
 static void flush(struct stream *s);
-static void close_hub_if_empty(struct stream_hub *h);
 
 static int64_t now_ms(const struct stream *s)
 {
@@ -103,11 +45,10 @@ static void on_closed(uv_handle_t *h)
     free(s->write);
     free(s->failed);
     free(s);
-    hub->count--;
-    close_hub_if_empty(hub);
+    stream_hub_left(hub);
 }
 
-static void end(struct stream *s, bool reset)
+void stream_end(struct stream *s, bool reset)
 {
     if (s->state == STREAM_CLOSED)
         return;
@@ -119,21 +60,21 @@ static void end(struct stream *s, bool reset)
         uv_close(&s->h.any, on_closed);
 }
 
-static void fail(struct stream *s, const struct err *e)
+void stream_fail(struct stream *s, const struct err *e)
 {
     if (s->state == STREAM_CLOSED)
         return;
     if (!s->failed)
         s->failed = xmemdup(e, sizeof *e);
-    end(s, true);
+    stream_end(s, true);
 }
 
-static void fail_sys(struct stream *s, int uv_error, const char *what)
+void stream_fail_sys(struct stream *s, int uv_error, const char *what)
 {
     struct err e;
 
     (void)err_set(&e, ERR_UNAVAILABLE, -uv_error, "%s %s", what, s->peer.address);
-    fail(s, &e);
+    stream_fail(s, &e);
 }
 
 /* RFC 9112 section 9.6: a full close with unread input makes the kernel send RST, which can
@@ -143,7 +84,7 @@ static void linger(struct stream *s)
     uv_os_fd_t fd;
 
     if (s->eof || uv_fileno(&s->h.any, &fd) < 0 || shutdown(fd, SHUT_WR) < 0) {
-        end(s, false);
+        stream_end(s, false);
         return;
     }
     s->state = STREAM_LINGERING;
@@ -162,7 +103,7 @@ static void on_written(uv_write_t *w, int status)
         return;
     list_unlink(&s->link);
     if (status < 0) {
-        fail_sys(s, status, "write to");
+        stream_fail_sys(s, status, "write to");
         return;
     }
     metric_inc(&metric_bytes_out, (int64_t)buf_len(&s->flight));
@@ -192,7 +133,7 @@ static void start_flight(struct stream *s, struct buf *wire)
     list_push(&s->hub->blocked, &s->link);
     r = uv_write(s->write, &s->h.stream, &b, 1, on_written);
     if (r < 0)
-        fail_sys(s, r, "write to");
+        stream_fail_sys(s, r, "write to");
 }
 
 static int encrypt(struct stream *s)
@@ -201,7 +142,7 @@ static int encrypt(struct stream *s)
     struct err e;
 
     if (tls_write(s->tls, &s->out, &e) < 0) {
-        fail(s, &e);
+        stream_fail(s, &e);
         return -1;
     }
     s->encrypted += before - buf_len(&s->out);
@@ -224,7 +165,7 @@ static void push(struct stream *s)
     b = uv_buf_init(buf_data(wire), (unsigned)size_min(buf_len(wire), INT32_MAX));
     n = uv_try_write(&s->h.stream, &b, 1);
     if (n < 0 && n != UV_EAGAIN) {
-        fail_sys(s, n, "write to");
+        stream_fail_sys(s, n, "write to");
         return;
     }
     if (n > 0) {
@@ -302,7 +243,7 @@ static void deliver_tls(struct stream *s, struct str cipher)
 
     tls_input(s->tls, cipher);
     do {
-        n = tls_read(s->tls, s->hub->plain, READ_SIZE, &eof, &e);
+        n = tls_read(s->tls, s->hub->plain, STREAM_READ, &eof, &e);
         if (n > 0)
             deliver(s, str_make(s->hub->plain, (size_t)n));
     } while (n > 0 && s->state == STREAM_OPEN);
@@ -338,7 +279,7 @@ static void input(struct stream *s, struct str bytes)
 static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *ret)
 {
     struct stream *s = h->data;
-    size_t n = READ_SIZE, kept = buf_len(&s->in);
+    size_t n = STREAM_READ, kept = buf_len(&s->in);
 
     (void)suggested;
     if (kept > 0 && kept < s->keep_max) /* what nobody takes stays within its limit */
@@ -357,7 +298,7 @@ static void on_read(uv_stream_t *h, ssize_t n, const uv_buf_t *b)
     if (s->state == STREAM_LINGERING) {
         s->lingered += n > 0 ? (size_t)n : 0;
         if (n < 0 || s->lingered > LINGER_MAX)
-            end(s, false);
+            stream_end(s, false);
         return;
     }
     if (n > 0) {
@@ -365,7 +306,7 @@ static void on_read(uv_stream_t *h, ssize_t n, const uv_buf_t *b)
         return;
     }
     if (n != UV_EOF) {
-        fail_sys(s, (int)n, "read from");
+        stream_fail_sys(s, (int)n, "read from");
         return;
     }
     if (s->eof)
@@ -390,128 +331,16 @@ static void update_reading(struct stream *s)
         if (!s->eof)
             list_push(&s->hub->deaf, &s->deaf);
     } else if (uv_read_start(&s->h.stream, on_alloc, on_read) < 0) {
-        fail_sys(s, UV_EIO, "read from");
+        stream_fail_sys(s, UV_EIO, "read from");
     }
 }
 
-/* Its being active is all it is for. */
-static void on_idle(uv_idle_t *i)
+void stream_turn(struct stream *s)
 {
-    (void)i;
-}
-
-static void on_turn_end(uv_prepare_t *p)
-{
-    struct stream_hub *h = p->data;
-
-    h->turn++;
-    while (!list_is_empty(&h->dirty)) {
-        struct stream *s = LIST_ENTRY(h->dirty.next, struct stream, dirty);
-
-        if (s->turn == h->turn)
-            break; /* marked in this pass: its turn comes after the others have been served */
-        list_unlink(&s->dirty);
-        if (s->offer && s->state == STREAM_OPEN)
-            deliver(s, STR(""));
-        if (s->state != STREAM_CLOSED)
-            flush(s);
-    }
-    if (list_is_empty(&h->dirty) == (bool)uv_is_active((uv_handle_t *)&h->idle)) {
-        if (list_is_empty(&h->dirty))
-            (void)uv_idle_stop(&h->idle);
-        else
-            (void)uv_idle_start(&h->idle, on_idle);
-    }
-}
-
-struct stream_hub *stream_hub_new(uv_loop_t *loop)
-{
-    struct stream_hub *h = xzalloc(sizeof *h);
-
-    h->loop = loop;
-    h->scratch = xmalloc(READ_SIZE);
-    h->plain = xmalloc(READ_SIZE);
-    h->turn = 1;
-    list_init(&h->dirty);
-    list_init(&h->blocked);
-    list_init(&h->lingering);
-    list_init(&h->deaf);
-    (void)uv_prepare_init(loop, &h->prepare);
-    (void)uv_idle_init(loop, &h->idle);
-    h->prepare.data = h->idle.data = h;
-    h->handles = 2;
-    (void)uv_prepare_start(&h->prepare, on_turn_end);
-    uv_unref((uv_handle_t *)&h->prepare);
-    uv_unref((uv_handle_t *)&h->idle);
-    return h;
-}
-
-static void on_hub_closed(uv_handle_t *handle)
-{
-    struct stream_hub *h = handle->data;
-
-    if (--h->handles > 0)
-        return;
-    h->freed(h->freed_arg);
-    free(h->scratch);
-    free(h->plain);
-    free(h);
-}
-
-static void close_hub_if_empty(struct stream_hub *h)
-{
-    if (h->count > 0 || !h->freed || uv_is_closing((uv_handle_t *)&h->prepare))
-        return;
-    uv_close((uv_handle_t *)&h->prepare, on_hub_closed);
-    uv_close((uv_handle_t *)&h->idle, on_hub_closed);
-}
-
-void stream_hub_free(struct stream_hub *h, void (*done)(void *arg), void *arg)
-{
-    h->freed = done;
-    h->freed_arg = arg;
-    close_hub_if_empty(h);
-}
-
-/* epoll says nothing of a descriptor that nobody reads from or writes to. */
-static void look_for_peer(struct stream *s)
-{
-    struct pollfd p = {.events = POLLRDHUP};
-
-    if (uv_fileno(&s->h.any, &p.fd) < 0 || poll(&p, 1, 0) <= 0)
-        return;
-    if (p.revents & (POLLERR | POLLHUP))
-        fail_sys(s, UV_ECONNRESET, "wait for");
-    else if ((p.revents & POLLRDHUP) && s->ops->hangup && s->state == STREAM_OPEN)
-        s->ops->hangup(s);
-}
-
-void stream_hub_sweep(struct stream_hub *h, int64_t write_ms)
-{
-    int64_t now = (int64_t)uv_now(h->loop);
-    struct err e;
-
-    LIST_EACH (&h->blocked, node) {
-        struct stream *s = LIST_ENTRY(node, struct stream, link);
-        size_t unsent = uv_stream_get_write_queue_size(&s->h.stream);
-
-        if (unsent < s->unsent_seen) {
-            s->unsent_seen = unsent;
-            s->progress_ms = now;
-        } else if (now - s->progress_ms > write_ms) {
-            (void)err_set(&e, ERR_TIMEOUT, 0, "%s takes no output", s->peer.address);
-            fail(s, &e);
-        }
-    }
-    LIST_EACH (&h->lingering, node) {
-        struct stream *s = LIST_ENTRY(node, struct stream, link);
-
-        if (now - s->progress_ms < LINGER_MS)
-            break;
-        end(s, false);
-    }
-    LIST_EACH (&h->deaf, node)
-        look_for_peer(LIST_ENTRY(node, struct stream, deaf));
+    if (s->offer && s->state == STREAM_OPEN)
+        deliver(s, STR(""));
+    if (s->state != STREAM_CLOSED)
+        flush(s);
 }
 
 static void on_unborn(uv_handle_t *h)
@@ -662,5 +491,5 @@ void stream_close(struct stream *s)
 
 void stream_cut(struct stream *s)
 {
-    end(s, true);
+    stream_end(s, true);
 }

@@ -51,8 +51,8 @@ struct sandbox_stop_in { /* of stop and restart */
 };
 
 #define NETWORK_TEXT                                                                               \
-    "What it may reach: 'none' (the default), 'allowlist' or 'open', or an object with mode, "     \
-    "allow, deny, unknown, connections, bytes: docs/egress.md."
+    "What it may reach: 'none' (the default), 'allowlist', 'open' or 'raw', or an object with "    \
+    "mode, allow, deny, unknown, connections, bytes: docs/egress.md."
 
 /* The fields of struct sandbox_fields, which `structure` holds as `sandbox`. */
 #define SANDBOX_FIELD(structure, member, kind, ...)                                                \
