@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#define LONGEST_WORD 32 /* what is longer is cut inside */
+
 /* clang-format off */
 const struct err_info err_table[ERR_CODE_COUNT] = {
     /*                          name                 HTTP gRPC exit retry */
@@ -32,6 +34,32 @@ const struct err_info err_table[ERR_CODE_COUNT] = {
 };
 /* clang-format on */
 
+/* A text of n bytes that did not fit ends after a whole word, or at least a whole character, in
+ * "…".
+ */
+static void mark_cut(char *text, size_t size, int n)
+{
+    static const char mark[] = "…";
+    size_t last = size - sizeof mark, at = last;
+
+    if (n < 0 || (size_t)n < size)
+        return;
+    while (at > last - LONGEST_WORD && text[at - 1] != ' ')
+        at--;
+    if (text[at - 1] != ' ')
+        for (at = last; (text[at] & 0xC0) == 0x80;) /* inside a character: RFC 3629 */
+            at--;
+    memcpy(text + at, mark, sizeof mark);
+}
+
+/* Behind the n bytes of text, if there is a cause. */
+static void add_cause(char *text, size_t size, int n, const char *cause)
+{
+    if (cause && n >= 0 && (size_t)n < size)
+        n += snprintf(text + n, size - (size_t)n, ": %s", cause);
+    mark_cut(text, size, n);
+}
+
 int err_set(struct err *e, enum err_code code, int sys, const char *fmt, ...)
 {
     va_list ap;
@@ -42,8 +70,7 @@ int err_set(struct err *e, enum err_code code, int sys, const char *fmt, ...)
     va_start(ap, fmt);
     n = vsnprintf(e->msg, sizeof e->msg, fmt, ap);
     va_end(ap);
-    if (sys != 0 && n >= 0 && (size_t)n < sizeof e->msg)
-        (void)snprintf(e->msg + n, sizeof e->msg - (size_t)n, ": %s", strerror(sys));
+    add_cause(e->msg, sizeof e->msg, n, sys != 0 ? strerror(sys) : NULL);
     return -1;
 }
 
@@ -58,8 +85,7 @@ int err_wrap(struct err *e, const char *fmt, ...)
     va_start(ap, fmt);
     n = vsnprintf(e->msg, sizeof e->msg, fmt, ap);
     va_end(ap);
-    if (n >= 0 && (size_t)n < sizeof e->msg)
-        (void)snprintf(e->msg + n, sizeof e->msg - (size_t)n, ": %s", cause);
+    add_cause(e->msg, sizeof e->msg, n, cause);
     return -1;
 }
 
@@ -72,10 +98,12 @@ int err_object(struct err *e, const char *kind, const char *id)
 int err_hint(struct err *e, const char *fmt, ...)
 {
     va_list ap;
+    int n;
 
     va_start(ap, fmt);
-    (void)vsnprintf(e->hint, sizeof e->hint, fmt, ap);
+    n = vsnprintf(e->hint, sizeof e->hint, fmt, ap);
     va_end(ap);
+    mark_cut(e->hint, sizeof e->hint, n);
     return -1;
 }
 

@@ -1,6 +1,7 @@
 #include "base/near.h"
 
 #define WORD_MAX 64 /* longer ones are not mistyped, they are something else */
+#define START_MIN 3 /* shorter starts say nothing */
 
 static size_t min3(size_t a, size_t b, size_t c)
 {
@@ -33,15 +34,34 @@ static size_t distance(struct str a, struct str b)
     return last[b.n];
 }
 
+/* How much further than any mistyped word: the start of it ("memory" for "memory_bytes"), then what
+ * has the same first word ("memory_mb"); 0 if neither. */
+static size_t begins_alike(struct str word, struct str known)
+{
+    struct str rest, first = str_cut(word, '_', &rest);
+
+    if (word.n >= START_MIN && str_starts(known, word))
+        return WORD_MAX;
+    if (first.n >= START_MIN && str_eq(first, str_cut(known, '_', &rest)))
+        return 2 * WORD_MAX;
+    return 0;
+}
+
 void near_try(struct near *n, const char *known)
 {
     struct str k = str_of(known);
-    size_t d;
+    size_t d, further;
 
     if (n->word.n == 0 || n->word.n > WORD_MAX || k.n > WORD_MAX)
         return;
     d = distance(n->word, k);
-    if (d > 1 + k.n / 4 || d >= k.n || (n->best && d >= n->distance))
+    if (d > 1 + k.n / 4 || d >= k.n) {
+        further = begins_alike(n->word, k);
+        if (further == 0)
+            return;
+        d += further;
+    }
+    if (n->best && d >= n->distance)
         return;
     n->best = known;
     n->distance = d;

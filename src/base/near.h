@@ -1,5 +1,6 @@
-/* near: "did you mean …?": the known word that differs least from what somebody typed.
- * struct near n = {.word = typed}; near_try(&n, each known word); n.best is NULL or the nearest. */
+/* near: "did you mean …?": the known word that differs least from what somebody typed, else one
+ * that begins like it. struct near n = {.word = typed}; near_try(&n, each known word); n.best is
+ * NULL or the nearest. */
 #pragma once
 
 #include "base/str.h"

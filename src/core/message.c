@@ -5,18 +5,6 @@
 
 /* --- sending --- */
 
-static int check_sender(struct team *t, struct message *m, struct err *e)
-{
-    struct agent a;
-    int known;
-
-    if (team_act_as(t, m->from, &m->from, e) < 0 ||
-        team_check_name("a sender's name", m->from, e) < 0)
-        return -1;
-    known = agent_find(t, m->from, &a, e);
-    return known <= 0 ? known : agent_may_act(&a, e);
-}
-
 static int check_rate(struct team *t, struct str sender, struct err *e)
 {
     struct store_rows *rows;
@@ -46,13 +34,16 @@ static int check_rate(struct team *t, struct str sender, struct err *e)
 
 static int check_message(struct team *t, struct message *m, struct err *e)
 {
-    if (check_sender(t, m, e) < 0 || team_check_name("a receiver's name", m->to, e) < 0 ||
+    if (agent_act_as(t, m->from, &m->from, e) < 0 ||
+        team_check_name("a sender's name", m->from, e) < 0 ||
+        team_check_name("a receiver's name", m->to, e) < 0 ||
         team_check_name("a message's type", m->type, e) < 0)
         return -1;
     if ((int64_t)m->content.n > t->conf.message_bytes)
         return err_set(e, ERR_TOO_LARGE, 0, "the message has more than %lld bytes",
                        (long long)t->conf.message_bytes);
-    if (!message_is_safe(m->content))
+    t->blocked = !message_is_safe(m->content);
+    if (t->blocked)
         return err_set(e, ERR_INVALID, 0,
                        "Sandbox: message content blocked (external URL "
                        "detected)");

@@ -1,4 +1,5 @@
 #include "base/err.h"
+#include "base/str.h"
 
 #include "unit.h"
 
@@ -37,6 +38,32 @@ static void a_long_error_is_cut_not_overrun(void **state)
     assert_int_equal(strlen(e.msg), sizeof e.msg - 1);
     assert_int_equal(strlen(e.hint), sizeof e.hint - 1);
     assert_int_equal(strlen(e.object), sizeof e.object - 1);
+    assert_true(str_ends(str_of(e.msg), STR("xx…")));
+    assert_true(str_ends(str_of(e.hint), STR("xx…")));
+}
+
+static void a_cut_text_ends_in_a_whole_word_or_character(void **state)
+{
+    struct err e = {0};
+
+    (void)state;
+    for (int n = 100; n < 180; n++) {
+        (void)err_hint(&e, "%0*d alpha, bravo, charlie", n, 0);
+        assert_true(strlen(e.hint) < sizeof e.hint);
+        assert_true(str_ends(str_of(e.hint), STR(" alpha, bravo, charlie")) ||
+                    str_ends(str_of(e.hint), STR(" alpha, bravo, …")) ||
+                    str_ends(str_of(e.hint), STR(" alpha, …")) ||
+                    str_ends(str_of(e.hint), STR("0 …")) || str_ends(str_of(e.hint), STR("00…")));
+    }
+    for (int n = 0; n < 4; n++) {
+        (void)err_set(&e, ERR_FULL, ENOSPC, "%0*d%s%s", 150 + n, 0, "éééééééééééééééééééééé",
+                      "éééééééééééééééééééééééééééééééé");
+        assert_true(str_is_utf8(str_of(e.msg)));
+        assert_true(str_ends(str_of(e.msg), STR("é…")));
+    }
+    (void)err_set(&e, ERR_FULL, ENOSPC, "write '%0205d'", 0);
+    (void)err_wrap(&e, "store what was sent");
+    assert_true(str_ends(str_of(e.msg), STR("': No space left …")));
 }
 
 static void every_code_has_a_row_and_crosses_the_wire(void **state)
@@ -61,6 +88,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_error_carries_its_context),
         cmocka_unit_test(a_long_error_is_cut_not_overrun),
+        cmocka_unit_test(a_cut_text_ends_in_a_whole_word_or_character),
         cmocka_unit_test(every_code_has_a_row_and_crosses_the_wire),
     };
 

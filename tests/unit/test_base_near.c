@@ -4,7 +4,8 @@
 
 static const char *nearest(const char *word)
 {
-    static const char *const known[] = {"limit", "listen", "cursor", "log_level", "db"};
+    static const char *const known[] = {"limit", "listen",       "cursor",           "log_level",
+                                        "db",    "memory_bytes", "memory_swap_bytes"};
     struct near n = {.word = str_of(word)};
 
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
@@ -24,6 +25,19 @@ static void small_mistakes_are_understood(void **state)
     assert_string_equal(nearest("limit"), "limit");
 }
 
+static void a_start_or_the_same_first_word_is_understood(void **state)
+{
+    (void)state;
+    assert_string_equal(nearest("memory"), "memory_bytes");
+    assert_string_equal(nearest("mem"), "memory_bytes");
+    assert_string_equal(nearest("memory_mb"), "memory_bytes");
+    assert_string_equal(nearest("memory_swap"), "memory_swap_bytes");
+    assert_string_equal(nearest("log"), "log_level");
+    assert_string_equal(nearest("lim"), "limit");
+    assert_null(nearest("me"));
+    assert_null(nearest("memorable"));
+}
+
 static void other_words_have_no_neighbour(void **state)
 {
     char lots[200];
@@ -41,6 +55,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_mistakes_are_understood),
+        cmocka_unit_test(a_start_or_the_same_first_word_is_understood),
         cmocka_unit_test(other_words_have_no_neighbour),
     };
 

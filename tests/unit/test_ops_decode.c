@@ -1,4 +1,5 @@
 #include "ops/op.h"
+#include "ops/sandbox.h"
 #include "ops/token.h"
 
 #include "proto/json.h"
@@ -97,7 +98,8 @@ static void query_bad(struct fixture *f, const char *query, const char *message)
     assert_null(in);
 }
 
-static void body_bad(struct fixture *f, const char *body, const char *message)
+static void body_of_bad(struct fixture *f, const struct op *op, const char *body,
+                        const char *message)
 {
     void *in = NULL;
 
@@ -105,9 +107,16 @@ static void body_bad(struct fixture *f, const char *body, const char *message)
     f->body = NULL;
     assert_int_equal(json_read(str_of(body), &f->body, &f->e), 0);
     f->e = (struct err){0};
-    assert_int_equal(op_decode(&set_all, &path, str_of(NULL), f->body, &f->a, &in, &f->e), -1);
+    assert_int_equal(op_decode(op, strchr(op->path, '{') ? &path : NULL, str_of(NULL), f->body,
+                               &f->a, &in, &f->e),
+                     -1);
     assert_int_equal(f->e.code, ERR_INVALID);
     assert_string_equal(f->e.msg, message);
+}
+
+static void body_bad(struct fixture *f, const char *body, const char *message)
+{
+    body_of_bad(f, &set_all, body, message);
 }
 
 static void what_is_absent_is_preset_or_said_to_be_absent(void **state)
@@ -287,6 +296,17 @@ static void an_unknown_field_is_refused_by_name(void **state)
     assert_string_equal(f->e.hint, "did you mean 'colour'?");
 }
 
+static void the_hint_of_a_large_operation_is_whole(void **state)
+{
+    struct fixture *f = *state;
+
+    body_of_bad(f, &op_sandbox_create, "{\"memory\": 1}", "sandbox.create has no field 'memory'");
+    assert_string_equal(f->e.hint, "did you mean 'memory_bytes'?");
+    body_of_bad(f, &op_sandbox_create, "{\"banana\": 1}", "sandbox.create has no field 'banana'");
+    assert_int_equal(strncmp(f->e.hint, "it knows: name, image, ", 23), 0);
+    assert_true(str_ends(str_of(f->e.hint), STR(", …")));
+}
+
 static void what_is_required_must_be_there(void **state)
 {
     struct fixture *f = *state;
@@ -315,6 +335,7 @@ int main(void)
         TEST(a_broken_query_is_refused),
         TEST(a_wrong_value_in_a_body_is_named_with_what_is_allowed),
         TEST(an_unknown_field_is_refused_by_name),
+        TEST(the_hint_of_a_large_operation_is_whole),
         TEST(what_is_required_must_be_there),
     };
 
