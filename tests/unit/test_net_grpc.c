@@ -91,10 +91,8 @@ static void a_call_runs_to_its_end(void **state)
     assert_int_equal(grpc_send(call, STR("yes")), 0);
     grpc_trailer(call, "x-t-bin", str_make("\0\xff", 2));
     grpc_finish(call);
-    assert_string_equal(
-        buf_cstr(&note.head),
-        "200\nx-m: 1\ncontent-type: application/grpc\n"
-        "grpc-accept-encoding: identity, deflate, gzip\n");
+    assert_string_equal(buf_cstr(&note.head), "200\nx-m: 1\ncontent-type: application/grpc\n"
+                                              "grpc-accept-encoding: identity, deflate, gzip\n");
     assert_memory_equal(buf_data(&note.out), "\0\0\0\0\3yes", 8);
     assert_string_equal(buf_cstr(&note.trailer), "x-t-bin: AP8\ngrpc-status: 0\n");
     fake_gone(true);
