@@ -5,6 +5,7 @@
 
 /* --- sending --- */
 
+/* 1: it is an agent of the team; 0: somebody else. */
 static int check_sender(struct team *t, struct message *m, struct err *e)
 {
     struct agent a;
@@ -14,9 +15,26 @@ static int check_sender(struct team *t, struct message *m, struct err *e)
         team_check_name("a sender's name", m->from, e) < 0)
         return -1;
     known = agent_find(t, m->from, &a, e);
-    return known <= 0 ? known : agent_may_act(&a, e);
+    return known > 0 && agent_may_act(&a, e) < 0 ? -1 : known;
 }
 
+static int forget_times(struct team *t, struct err *e)
+{
+    return tx_run(t->tx, "DELETE FROM message_times WHERE sent_ms <= :since",
+                  PARAMS(P_INT("since", t->now_ms - RATE_WINDOW_MS)), e) < 0
+               ? -1
+               : 0;
+}
+
+static int note_time(struct team *t, struct str sender, struct err *e)
+{
+    return tx_run(t->tx, "INSERT INTO message_times (sender, sent_ms) VALUES (:sender, :now)",
+                  PARAMS(P_TEXT("sender", sender), P_INT("now", t->now_ms)), e) < 0
+               ? -1
+               : 0;
+}
+
+/* What it allows, it counts. */
 static int check_rate(struct team *t, struct str sender, struct err *e)
 {
     struct store_rows *rows;
@@ -25,11 +43,9 @@ static int check_rate(struct team *t, struct str sender, struct err *e)
 
     if (t->conf.message_rate == 0)
         return 0;
-    if (tx_query(t->tx,
-                 "SELECT COUNT(*), MIN(sent_ms) FROM messages WHERE sender = :sender AND "
-                 "broadcast = '' AND sent_ms > :since",
-                 PARAMS(P_TEXT("sender", sender), P_INT("since", t->now_ms - RATE_WINDOW_MS)),
-                 &rows, e) < 0)
+    if (forget_times(t, e) < 0 ||
+        tx_query(t->tx, "SELECT COUNT(*), MIN(sent_ms) FROM message_times WHERE sender = :sender",
+                 PARAMS(P_TEXT("sender", sender)), &rows, e) < 0)
         return -1;
     r = rows_step(rows, e);
     if (r > 0) {
@@ -38,15 +54,17 @@ static int check_rate(struct team *t, struct str sender, struct err *e)
     }
     rows_end(rows);
     if (r < 0 || count < t->conf.message_rate)
-        return r < 0 ? -1 : 0;
+        return r < 0 ? -1 : note_time(t, sender, e);
     t->retry_ms = i64_max(first + RATE_WINDOW_MS - t->now_ms, 1);
     return err_set(e, ERR_LIMIT, 0, "'" STR_FMT "' sent %lld messages within a minute",
                    STR_ARG(sender), (long long)count);
 }
 
-static int check_message(struct team *t, struct message *m, struct err *e)
+static int check_message(struct team *t, struct message *m, struct err *e) /* as check_sender */
 {
-    if (check_sender(t, m, e) < 0 || team_check_name("a receiver's name", m->to, e) < 0 ||
+    int from_agent = check_sender(t, m, e);
+
+    if (from_agent < 0 || team_check_name("a receiver's name", m->to, e) < 0 ||
         team_check_name("a message's type", m->type, e) < 0)
         return -1;
     if ((int64_t)m->content.n > t->conf.message_bytes)
@@ -56,7 +74,7 @@ static int check_message(struct team *t, struct message *m, struct err *e)
         return err_set(e, ERR_INVALID, 0,
                        "Sandbox: message content blocked (external URL "
                        "detected)");
-    return check_rate(t, m->from, e);
+    return check_rate(t, m->from, e) < 0 ? -1 : from_agent;
 }
 
 static int no_room(struct str name, struct err *e)
@@ -75,7 +93,9 @@ static int drop_oldest(struct team *t, struct str name, struct buf *dropped, str
 
     if (tx_query(t->tx,
                  str_eq(name, EVERYBODY)
-                     ? "SELECT id FROM messages WHERE receiver = :name ORDER BY id LIMIT 1"
+                     ? "SELECT MIN(id) FROM (SELECT MIN(id) AS id FROM messages WHERE "
+                       "receiver = :name AND acked = 0 UNION ALL SELECT MIN(id) FROM messages "
+                       "WHERE receiver = :name AND acked = 1) AS x"
                      : "SELECT id FROM messages WHERE receiver = :name AND acked = 1 "
                        "ORDER BY id LIMIT 1",
                  PARAMS(P_TEXT("name", name)), &rows, e) < 0)
@@ -96,20 +116,23 @@ static int drop_oldest(struct team *t, struct str name, struct buf *dropped, str
 
 static int make_room(struct team *t, struct str name, struct buf *dropped, struct err *e)
 {
-    int64_t total = 0, boxes = 0;
+    int64_t there = 0, boxes = 0;
+    int64_t changed =
+        tx_run(t->tx, "UPDATE mailboxes SET total = total + 1 WHERE name = :name AND total < :max",
+               PARAMS(P_TEXT("name", name), P_INT("max", t->conf.inbox_max)), e);
 
-    if (team_number(t, "SELECT total FROM mailboxes WHERE name = :name",
-                    PARAMS(P_TEXT("name", name)), &total, e) < 0)
+    if (changed != 0)
+        return changed < 0 ? -1 : 0;
+    if (team_number(t, "SELECT COUNT(*) FROM mailboxes WHERE name = :name",
+                    PARAMS(P_TEXT("name", name)), &there, e) < 0)
         return -1;
-    if (total == 0 && team_number(t, "SELECT COUNT(*) FROM mailboxes", NO_PARAMS, &boxes, e) < 0)
+    if (there > 0)
+        return drop_oldest(t, name, dropped, e);
+    if (team_number(t, "SELECT COUNT(*) FROM mailboxes", NO_PARAMS, &boxes, e) < 0)
         return -1;
     if (boxes >= t->conf.objects_max)
         return err_set(e, ERR_LIMIT, 0, "there are %lld inboxes already", (long long)boxes);
-    if (total >= t->conf.inbox_max)
-        return drop_oldest(t, name, dropped, e);
-    return tx_run(t->tx,
-                  "INSERT INTO mailboxes (name, total) VALUES (:name, 1) ON CONFLICT (name) "
-                  "DO UPDATE SET total = mailboxes.total + 1",
+    return tx_run(t->tx, "INSERT INTO mailboxes (name, total) VALUES (:name, 1)",
                   PARAMS(P_TEXT("name", name)), e) < 0
                ? -1
                : 0;
@@ -134,21 +157,21 @@ static int put(struct team *t, struct message *m, struct str receiver, struct st
                : 0;
 }
 
+/* From an agent; the graph is about agents only. */
 static int count_edge(struct team *t, struct str from, struct str to, struct err *e)
 {
     return tx_run(t->tx,
                   "INSERT INTO message_edges (sender, receiver, messages) SELECT :from, :to, 1 "
-                  "WHERE EXISTS (SELECT 1 FROM agents WHERE name = :from) AND EXISTS (SELECT 1 "
-                  "FROM agents WHERE name = :to) ON CONFLICT (sender, receiver) DO UPDATE SET "
-                  "messages = message_edges.messages + 1",
+                  "WHERE EXISTS (SELECT 1 FROM agents WHERE name = :to) ON CONFLICT (sender, "
+                  "receiver) DO UPDATE SET messages = message_edges.messages + 1",
                   PARAMS(P_TEXT("from", from), P_TEXT("to", to)), e) < 0
                ? -1
                : 0;
 }
 
 /* One full inbox does not keep the others from hearing. */
-static int copy_to_all(struct team *t, const struct message *m, struct jw *w, struct buf *dropped,
-                       struct err *e)
+static int copy_to_all(struct team *t, const struct message *m, bool from_agent, struct jw *w,
+                       struct buf *dropped, struct err *e)
 {
     struct agent_list all;
 
@@ -164,7 +187,7 @@ static int copy_to_all(struct team *t, const struct message *m, struct jw *w, st
                 return -1;
             continue;
         }
-        if (count_edge(t, m->from, all.v[i].name, e) < 0)
+        if (from_agent && count_edge(t, m->from, all.v[i].name, e) < 0)
             return -1;
         jw_object(w);
         jw_kstr(w, "id", copy.id);
@@ -179,8 +202,9 @@ int message_send(struct team *t, struct message *m, struct err *e)
     AUTO(buf_done) struct buf data = {0};
     AUTO(buf_done) struct buf dropped = {0};
     struct jw w = {.to = &data};
+    int from_agent = check_message(t, m, e);
 
-    if (check_message(t, m, e) < 0 || put(t, m, m->to, STR(""), &dropped, e) < 0)
+    if (from_agent < 0 || put(t, m, m->to, STR(""), &dropped, e) < 0)
         return -1;
     m->sent_ms = t->now_ms;
     jw_object(&w);
@@ -193,9 +217,9 @@ int message_send(struct team *t, struct message *m, struct err *e)
     jw_key(&w, "copies");
     jw_array(&w);
     if (str_eq(m->to, EVERYBODY)) {
-        if (copy_to_all(t, m, &w, &dropped, e) < 0)
+        if (copy_to_all(t, m, from_agent, &w, &dropped, e) < 0)
             return -1;
-    } else if (count_edge(t, m->from, m->to, e) < 0) {
+    } else if (from_agent && count_edge(t, m->from, m->to, e) < 0) {
         return -1;
     }
     jw_array_end(&w);
@@ -245,7 +269,7 @@ static void reverse(struct message_list *l)
     }
 }
 
-/* Those that a reader of the list gets, newest first. */
+/* Those that a reader of the list gets, newest first.  What is acknowledged is delivered. */
 static int mark_delivered(struct team *t, struct str name, struct message_list *l, struct err *e)
 {
     bool any = false;
@@ -257,8 +281,8 @@ static int mark_delivered(struct team *t, struct str name, struct message_list *
     if (!any)
         return 0;
     return tx_run(t->tx,
-                  "UPDATE messages SET delivered = 1 WHERE receiver = :name AND id >= :oldest AND "
-                  "delivered = 0",
+                  "UPDATE messages SET delivered = 1 WHERE receiver = :name AND acked = 0 AND "
+                  "id >= :oldest AND delivered = 0",
                   PARAMS(P_TEXT("name", name), P_TEXT("oldest", l->v[l->n - 1].id)), e) < 0
                ? -1
                : 0;
@@ -275,7 +299,12 @@ int message_inbox(struct team *t, struct str name, bool unread, int64_t limit,
         return read_messages(
             t, MESSAGE_SELECT "WHERE receiver = :name AND acked = 0 ORDER BY id LIMIT :n",
             PARAMS(P_TEXT("name", name), P_INT("n", n)), ret, e);
-    if (read_messages(t, MESSAGE_SELECT "WHERE receiver = :name ORDER BY id DESC LIMIT :n",
+    /* Both halves from the index, so that the length of the inbox does not matter. */
+    if (read_messages(t,
+                      "SELECT * FROM (" MESSAGE_SELECT "WHERE receiver = :name AND acked = 0 "
+                      "ORDER BY id DESC LIMIT :n) AS x UNION ALL SELECT * FROM (" MESSAGE_SELECT
+                      "WHERE receiver = :name AND acked = 1 ORDER BY id DESC LIMIT :n) AS y "
+                      "ORDER BY id DESC LIMIT :n",
                       PARAMS(P_TEXT("name", name), P_INT("n", n)), ret, e) < 0)
         return -1;
     if (mark_delivered(t, name, ret, e) < 0)
@@ -316,13 +345,13 @@ int message_history(struct team *t, struct str a, struct str b, int64_t limit,
     if (!team_is_person(t) && !str_eq(a, t->who.agent) && !str_eq(b, t->who.agent))
         return err_set(e, ERR_FORBIDDEN, 0, "agent '" STR_FMT "' reads its own mail only",
                        STR_ARG(t->who.agent));
-    /* Each direction from its index, so that the length of the history does not matter. */
+    /* The index names both: a walk through two inboxes that touches only the rows it returns. */
     return read_messages(
         t,
-        "SELECT * FROM (" MESSAGE_SELECT "WHERE sender = :a AND receiver = :b ORDER BY id DESC "
-        "LIMIT :n) AS x UNION ALL SELECT * FROM (" MESSAGE_SELECT
-        "WHERE sender = :b AND receiver = :a AND :a <> :b ORDER BY id DESC LIMIT :n) AS y "
-        "ORDER BY id DESC LIMIT :n",
+        MESSAGE_SELECT
+        "WHERE id IN (SELECT id FROM messages WHERE receiver = :b AND sender = :a "
+        "UNION ALL SELECT id FROM messages WHERE receiver = :a AND sender = :b AND :a <> :b "
+        "ORDER BY id DESC LIMIT :n) ORDER BY id DESC",
         PARAMS(P_TEXT("a", a), P_TEXT("b", b), P_INT("n", i64_min(limit, TEAM_PAGE_MAX))), ret, e);
 }
 
