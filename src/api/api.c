@@ -49,6 +49,7 @@ void request_end(struct request *r, bool done)
 {
     log_request(r, done);
     request_gone(r);
+    rpc_done(r);
     r->idem = idem_free(r->idem);
     json_decref(r->body);
     metrics_count(r->api, r->route, r->status, clock_mono_ns() - r->started_ns);
@@ -214,8 +215,8 @@ static void no_route(struct request *r, enum router_result found, struct str all
     if (found == ROUTER_NO_METHOD) {
         xchg_add_header(r->x, "allow", allow);
         if (str_eq_c(req->method, "OPTIONS")) {
-            r->status = 204;
-            xchg_reply_with(r->x, 204, NULL, 0, STR(""));
+            r->status = hub_owns(req->path) ? 200 : 204;
+            xchg_reply_with(r->x, r->status, NULL, 0, STR(""));
             return;
         }
         err_set(&e, ERR_METHOD, 0, "this path does not know the method " STR_FMT,

@@ -2,20 +2,23 @@
 
 #include "api/rpc.h"
 
+static const char *const services[] = {"holt", "sandbox.v1.SandboxService", NULL};
+
 static enum health_state ask_health(const char *service, void *arg)
 {
     const struct api *a = arg;
+    bool known = service[0] == '\0';
     struct err e = {0};
 
-    if (service[0] != '\0' && strcmp(service, "holt") != 0)
+    for (size_t i = 0; services[i]; i++)
+        known = known || strcmp(service, services[i]) == 0;
+    if (!known)
         return HEALTH_NO_SUCH_SERVICE;
     return store_is_healthy(a->c.store, &e) ? HEALTH_SERVING : HEALTH_NOT_SERVING;
 }
 
 struct health *api_health_new(struct api *a)
 {
-    static const char *const services[] = {"holt", NULL};
-
     return health_new(ask_health, services, a);
 }
 

@@ -1,5 +1,6 @@
 #include "api/project_file.h"
 
+#include "api/team_job.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "core/blob.h"
@@ -24,7 +25,7 @@ static void finish(struct file_upload *u, const struct err *e)
         blob_in_abort(TAKE(u->in));
     if (!u->r)
         return;
-    if (e->code == ERR_FORBIDDEN || e->code == ERR_LIMIT)
+    if (team_is_refusal(e))
         request_audit(u->r, "request.refused", NULL, err_table[e->code].http);
     if (e->code == ERR_NONE)
         u->ops->reply(u->r, &u->f);

@@ -67,6 +67,8 @@ void request_audit(struct request *r, const char *type, const char *object, int 
     jw_kstr(&w, "path", str_make(req->path.p, size_min(req->path.n, AUDIT_PATH_MAX)));
     jw_kc(&w, "peer", auth_peer_name(xchg_peer(r->x), peer));
     jw_kint(&w, "code", status);
+    if (r->who.agent[0])
+        jw_kc(&w, "agent", r->who.agent);
     jw_object_end(&w);
     (void)snprintf(name, sizeof name, "operation/%s", r->route ? r->route->name : "unknown");
     events_audit(r->api->c.events, &(struct event_spec){
@@ -75,6 +77,8 @@ void request_audit(struct request *r, const char *type, const char *object, int 
                                        .actor = r->who.actor[0] ? r->who.actor : "anonymous",
                                        .data = buf_str(&data),
                                        .audit = true,
+                                       /* Anybody can make up paths to be refused. */
+                                       .apart = strcmp(type, "request.refused") != 0,
                                    });
 }
 

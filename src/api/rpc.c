@@ -1,7 +1,12 @@
 #include "api/rpc.h"
 
 #include "base/buf.h"
+#include "base/mem.h"
 #include "net/grpc.h"
+#include "net/server.h"
+#include "proto/inflate.h"
+
+#include <errno.h>
 
 enum form { FORM_GRPC, FORM_CONNECT_JSON, FORM_CONNECT_PROTO };
 
@@ -10,6 +15,7 @@ struct rpc {
     enum form form;
     struct grpc_call *grpc;
     bool admitted, asked, over;
+    uv_timer_t *timer; /* of a Connect call with a deadline */
     void (*drained)(void *arg);
     void *drained_arg;
 };
@@ -229,11 +235,30 @@ static void on_start(struct grpc_call *g, void *arg)
 
 /* --- Connect, unary --- */
 
+static int connect_inflate(struct request *r, struct str *body, struct buf *plain, struct err *e)
+{
+    struct str coding = http_req_header(xchg_req(r->x), "content-encoding");
+    int code;
+
+    if (!coding.p || str_case_eq_c(coding, "identity"))
+        return 0;
+    if (!str_case_eq_c(coding, "gzip"))
+        return err_set(e, ERR_UNSUPPORTED, 0, "a body can be compressed by gzip only");
+    code = inflate_all(*body, (size_t)r->api->c.conf->grpc_message_max, plain);
+    *body = buf_str(plain);
+    if (code == -EMSGSIZE)
+        return err_set(e, ERR_TOO_LARGE, 0, "the request's body is too large");
+    return code < 0 ? err_set(e, ERR_INVALID, 0, "the request's body is no gzip") : 0;
+}
+
 static int connect_decode(struct request *r, struct str body, void *in, struct err *e)
 {
     struct arena *a = xchg_arena(r->x);
     const struct pb_message *m = r->rpc->m->pb->in;
+    AUTO(buf_done) struct buf plain = {0};
 
+    if (connect_inflate(r, &body, &plain, e) < 0)
+        return -1;
     if (r->rpc->form == FORM_CONNECT_PROTO)
         return pb_decode(m, arena_str(a, body), a, in, e);
     if (json_read(body, &r->body, e) < 0)
@@ -247,10 +272,51 @@ static void connect_collected(struct xchg *x, struct str body)
     void *in = new_input(r);
     struct err e = {0};
 
+    if (r->rpc->over)
+        return;
     if (connect_decode(r, body, in, &e) < 0)
         request_fail(r, &e);
     else
         run(r, in);
+}
+
+static void on_deadline(uv_timer_t *t)
+{
+    struct request *r = t->data;
+    struct err e = {0};
+
+    if (r->rpc->over)
+        return;
+    request_gone(r);
+    err_set(&e, ERR_TIMEOUT, 0, "the call's deadline has passed");
+    request_fail(r, &e);
+}
+
+static int connect_deadline(struct request *r, struct err *e)
+{
+    struct str text = http_req_header(xchg_req(r->x), "connect-timeout-ms");
+    int64_t ms;
+
+    if (!text.p)
+        return 0;
+    if (text.n > 10 || str_parse_i64(text, &ms) < 0 || ms < 0)
+        return err_set(e, ERR_INVALID, 0, "connect-timeout-ms is malformed");
+    r->rpc->timer = xzalloc(sizeof *r->rpc->timer);
+    (void)uv_timer_init(server_loop(r->api->server), r->rpc->timer);
+    r->rpc->timer->data = r;
+    (void)uv_timer_start(r->rpc->timer, on_deadline, (uint64_t)ms, 0);
+    return 0;
+}
+
+static void timer_closed(uv_handle_t *t)
+{
+    mem_free(t);
+}
+
+void rpc_done(struct request *r)
+{
+    if (r->rpc && r->rpc->timer)
+        uv_close((uv_handle_t *)TAKE(r->rpc->timer), timer_closed);
 }
 
 static int connect_form(const struct request *r, enum form *ret, struct err *e)
@@ -288,6 +354,10 @@ static void admitted(struct request *r)
     }
     r->rpc = arena_zalloc(xchg_arena(r->x), sizeof *r->rpc);
     *r->rpc = (struct rpc){.m = r->route->data, .form = form, .admitted = true};
+    if (connect_deadline(r, &e) < 0) {
+        request_fail(r, &e);
+        return;
+    }
     xchg_collect(r->x, (size_t)r->api->c.conf->grpc_message_max, connect_collected);
 }
 

@@ -29,6 +29,7 @@ void rpc_reply(struct request *r, const void *answer); /* the one answer, and th
 CHECKED int rpc_send(struct request *r, const void *answer);
 void rpc_on_drained(struct request *r, void (*drained)(void *arg), void *arg);
 void rpc_end(struct request *r);
+void rpc_done(struct request *r); /* the request is over: nothing of a call remains */
 void rpc_fail(struct request *r, const struct err *e); /* request_fail's, for calls */
 /* Ends a call with a status that no err_code has (UNKNOWN, say). */
 void rpc_fail_as(struct request *r, int grpc_status, const struct err *e);

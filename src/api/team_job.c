@@ -4,9 +4,15 @@
 
 #include <inttypes.h>
 
+bool team_is_refusal(const struct err *e)
+{
+    return e->code == ERR_FORBIDDEN || e->code == ERR_LIMIT || e->code == ERR_PRECONDITION ||
+           e->code == ERR_CONFLICT;
+}
+
 void team_refused(struct request *r, const struct team *t, const struct err *e)
 {
-    if (e->code == ERR_FORBIDDEN || e->code == ERR_LIMIT)
+    if (team_is_refusal(e) || (t->blocked && e->code == ERR_INVALID))
         request_audit(r, "request.refused", NULL, err_table[e->code].http);
     if (e->code == ERR_LIMIT && t->retry_ms > 0)
         xchg_add_header(

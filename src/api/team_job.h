@@ -24,5 +24,7 @@ struct team_job { /* in the caller's heap memory, zeroed */
 
 /* Answers in any case, then frees j. */
 void team_job_start(struct team_job *j, struct request *r, enum team_class class);
+/* Is it the team's rules that say no, not the form of the request or what is not there? */
+bool team_is_refusal(const struct err *e);
 /* What every refusal of the team's rules needs: an audit row, Retry-After. */
 void team_refused(struct request *r, const struct team *t, const struct err *e);

@@ -145,7 +145,8 @@ const struct setting setting_table[] = {
      .check = check_preview_address},
     {ROW(seed_ports, OP_BOOL, .preset = "false",
          .text = "Listen also on the ports that clients of the described systems expect: 8080, "
-                 "8120, 8121, 8122, 50051 and 5173, on loopback; a busy one is skipped.")},
+                 "8120, 8121, 8122, 50051 and 5173, on loopback; a busy one is skipped. Loopback "
+                 "addresses that those systems' own variables name (GRPC_PORT) count as such.")},
     {ROW(seed_identity, OP_CHOICE, .preset = "operator", .choices = seed_identities,
          .text = "Who a request without a token is on one of those ports; those clients send "
                  "none. Never admin; 'none' refuses them."),

@@ -2,6 +2,7 @@
 
 #include "base/sm.h"
 #include "core/agent_inside.h"
+#include "core/approval.h"
 #include "core/board.h"
 
 static const char *const mode_names[AGENT_MODES] = {
@@ -229,21 +230,16 @@ static void choose_mode(struct agent *a, const struct agent_spec *s, bool known,
         a->mode = a->mode_max;
 }
 
-static int told_before(struct team *t, struct agent *a, struct err *e)
+static int is_told(struct team *t, struct str name, const char *kind, bool *ret, struct err *e)
 {
-    int64_t paused, revoked;
+    int64_t open;
 
     if (team_number(t,
                     "SELECT COUNT(*) FROM directives WHERE agent = :a AND ended_ms = 0 "
-                    "AND kind = 'pause'",
-                    PARAMS(P_TEXT("a", a->name)), &paused, e) < 0 ||
-        team_number(t,
-                    "SELECT COUNT(*) FROM directives WHERE agent = :a AND ended_ms = 0 "
-                    "AND kind = 'revoke'",
-                    PARAMS(P_TEXT("a", a->name)), &revoked, e) < 0)
+                    "AND kind = :kind",
+                    PARAMS(P_TEXT("a", name), P_C("kind", kind)), &open, e) < 0)
         return -1;
-    a->paused = paused > 0;
-    a->revoked = revoked > 0;
+    *ret = open > 0;
     return 0;
 }
 
@@ -303,7 +299,9 @@ int agent_register(struct team *t, const struct agent_spec *s, struct agent *ret
         a.task_max = s->task_max;
     a.ticks = a.sequence = 0;
     a.registered_ms = a.heartbeat_ms = t->now_ms;
-    if (told_before(t, &a, e) < 0 || agent_save(t, &a, "agent.registered", e) < 0)
+    if (is_told(t, a.name, "pause", &a.paused, e) < 0 ||
+        is_told(t, a.name, "revoke", &a.revoked, e) < 0 ||
+        agent_save(t, &a, "agent.registered", e) < 0)
         return -1;
     *ret = a;
     return 0;
@@ -335,6 +333,7 @@ int agent_remove(struct team *t, struct str name, struct err *e)
     if (team_act_as(t, name, &name, e) < 0 || agent_need(t, name, &a, e) < 0)
         return -1;
     if (board_release(t, name, STR("the agent was removed"), e) < 0 ||
+        approval_close_wishes(t, name, STR(""), "the agent was removed", e) < 0 ||
         agent_keep_bounds(t, &a, e) < 0)
         return -1;
     if (tx_run(t->tx, "DELETE FROM agents WHERE name = :name", PARAMS(P_TEXT("name", name)), e) < 0)
@@ -458,4 +457,44 @@ int agent_may_take(const struct agent *a, struct err *e)
     err_set(e, ERR_FORBIDDEN, 0, "agent '" STR_FMT "' is paused and takes no new tasks",
             STR_ARG(a->name));
     return err_hint(e, "a person resumes it");
+}
+
+int agent_can_do(const struct agent *a, struct str needed_tags, struct err *e)
+{
+    if (team_tags_cover(a->tags, needed_tags))
+        return 0;
+    return err_set(e, ERR_PRECONDITION, 0,
+                   "Capabilities insufficient. Required: " STR_FMT ", have: " STR_FMT,
+                   STR_ARG(needed_tags), STR_ARG(a->tags));
+}
+
+int agent_may_choose(const struct agent *a, struct str needed_tags, struct err *e)
+{
+    if (agent_may_take(a, e) < 0)
+        return -1;
+    if (a->mode != AGENT_AUTONOMOUS) {
+        err_set(e, ERR_FORBIDDEN, 0, "agent '" STR_FMT "' is %s: it gives itself no work",
+                STR_ARG(a->name), agent_mode_name(a->mode));
+        return err_hint(e, "a person or coordinator assigns the task");
+    }
+    return agent_can_do(a, needed_tags, e);
+}
+
+/* One that people made advisory and that calls itself manual has not got out of it: a manual agent
+ * moves what it was assigned without asking. */
+bool agent_must_propose(const struct agent *a)
+{
+    return a->mode == AGENT_ADVISORY || a->mode_max == AGENT_ADVISORY;
+}
+
+int agent_act_as(struct team *t, struct str name, struct str *ret, struct err *e)
+{
+    struct agent a = {0};
+
+    if (team_act_as(t, name, &a.name, e) < 0 ||
+        (a.name.n > 0 && is_told(t, a.name, "revoke", &a.revoked, e) < 0) ||
+        agent_may_act(&a, e) < 0)
+        return -1;
+    *ret = a.name;
+    return 0;
 }

@@ -105,3 +105,11 @@ CHECKED int agent_directives(struct team *t, const char *kind, int64_t limit,
 /* May it take new work (claims, assignments)?  May it act at all (moves, messages)? */
 CHECKED int agent_may_take(const struct agent *a, struct err *e);
 CHECKED int agent_may_act(const struct agent *a, struct err *e);
+/* May it give itself work?  Only a fully autonomous one, and only what it can do. */
+CHECKED int agent_may_choose(const struct agent *a, struct str needed_tags, struct err *e);
+/* Has it the tags? */
+CHECKED int agent_can_do(const struct agent *a, struct str needed_tags, struct err *e);
+/* Must a person agree to what it does? */
+bool agent_must_propose(const struct agent *a);
+/* team_act_as, refused while that agent is revoked; one that removed itself is so still. */
+CHECKED int agent_act_as(struct team *t, struct str name, struct str *ret, struct err *e);

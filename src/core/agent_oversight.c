@@ -249,7 +249,7 @@ int agent_revoke(struct team *t, struct str name, struct str reason, bool flush,
         return -1;
     if (give(t, &d, "agent.revoked", e) < 0 || agent_refresh(t, name, &a, e) < 0)
         return -1;
-    if (flush && board_release(t, name, STR("the agent was revoked"), e) < 0)
+    if (flush && board_flush(t, name, STR("the agent was revoked"), e) < 0)
         return -1;
     *ret = d;
     return 0;

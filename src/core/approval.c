@@ -392,3 +392,17 @@ int approval_close(struct team *t, struct str sandbox, const char *reason, struc
         return -1;
     return close_these(t, &all, reason, e);
 }
+
+int approval_close_wishes(struct team *t, struct str agent, struct str project, const char *reason,
+                          struct err *e)
+{
+    struct approval_list all;
+
+    if (read_all(t,
+                 APPROVAL_SELECT "WHERE state = 0 AND kind = '" APPROVAL_PROPOSAL "' AND "
+                                 "(:agent = '' OR agent = :agent) AND "
+                                 "(:project = '' OR project = :project) ORDER BY id",
+                 PARAMS(P_TEXT("agent", agent), P_TEXT("project", project)), &all, e) < 0)
+        return -1;
+    return close_these(t, &all, reason, e);
+}

@@ -65,5 +65,8 @@ struct approval_decision {
 };
 CHECKED int approval_decide(struct team *t, struct str id, const struct approval_decision *d,
                             struct approval *ret, struct err *e);
+/* Pending proposals of an agent, or about a project (empty: any): what they are about is gone. */
+CHECKED int approval_close_wishes(struct team *t, struct str agent, struct str project,
+                                  const char *reason, struct err *e);
 /* What is pending of this sandbox; empty: of any whose time is over. */
 CHECKED int approval_close(struct team *t, struct str sandbox, const char *reason, struct err *e);

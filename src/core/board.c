@@ -1,6 +1,7 @@
 #include "core/board.h"
 
 #include "base/sm.h"
+#include "core/approval.h"
 #include "core/board_inside.h"
 
 static const struct sm_state card_states[CARD_STATUSES] = {
@@ -183,7 +184,7 @@ int project_create(struct team *t, struct str name, struct str creator, struct p
     struct project p = {.name = name, .created_ms = t->now_ms};
     int64_t count;
 
-    if (team_act_as(t, creator, &p.creator, e) < 0 ||
+    if (agent_act_as(t, creator, &p.creator, e) < 0 ||
         team_check_name("a project's creator", p.creator, e) < 0 ||
         team_number(t, "SELECT COUNT(*) FROM projects", NO_PARAMS, &count, e) < 0)
         return -1;
@@ -218,12 +219,14 @@ int project_remove(struct team *t, struct str id, struct err *e)
         "DELETE FROM projects WHERE id = :id",
     };
     struct project p;
+    struct str by;
 
-    if (project_need(t, id, &p, e) < 0)
+    if (agent_act_as(t, STR(""), &by, e) < 0 || project_need(t, id, &p, e) < 0)
         return -1;
-    if (!team_is_person(t) && !str_eq(p.creator, t->who.agent))
+    if (!team_is_person(t) && !str_eq(p.creator, by))
         return err_set(e, ERR_FORBIDDEN, 0, "only people and its creator remove a project");
-    if (board_drop_files(t, id, e) < 0)
+    if (board_drop_files(t, id, e) < 0 ||
+        approval_close_wishes(t, STR(""), id, "the project was removed", e) < 0)
         return -1;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (tx_run(t->tx, rows[i], PARAMS(P_TEXT("id", id)), e) < 0)
@@ -237,7 +240,7 @@ int project_join(struct team *t, struct str id, struct str agent, struct err *e)
     struct project p;
     int added;
 
-    if (team_act_as(t, agent, &agent, e) < 0 || team_check_name("a member's name", agent, e) < 0 ||
+    if (agent_act_as(t, agent, &agent, e) < 0 || team_check_name("a member's name", agent, e) < 0 ||
         project_need(t, id, &p, e) < 0)
         return -1;
     if (team_tags_count(p.members) >= TEAM_PAGE_MAX)

@@ -98,6 +98,8 @@ CHECKED int card_add_reviewer(struct team *t, struct str project, struct str id,
                               struct err *e);
 /* Cards of an agent that is gone go back to ready, without an owner. */
 CHECKED int board_release(struct team *t, struct str agent, struct str why, struct err *e);
+/* The same, and those in review: its work is not trusted any more. */
+CHECKED int board_flush(struct team *t, struct str agent, struct str why, struct err *e);
 
 struct card_step { /* one entry of a card's history */
     enum card_status from, to;

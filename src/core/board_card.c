@@ -280,15 +280,18 @@ static int check_wish(struct team *t, const struct card *c, struct err *e)
 /* One who may not assign cannot do it by making a card for somebody else either. */
 static int check_assignee(struct team *t, const struct card *c, struct err *e)
 {
+    bool own = !team_is_person(t) && str_eq(c->assigned_to, t->who.agent);
     struct agent a;
     int known;
 
     if (c->assigned_to.n == 0)
         return 0;
-    if (!team_is_person(t) && !str_eq(c->assigned_to, t->who.agent) && board_may_assign(t, e) < 0)
+    if (!own && board_may_assign(t, e) < 0)
         return -1;
     known = board_actor(t, c->assigned_to, &a, e);
-    return known <= 0 ? known : agent_may_take(&a, e);
+    if (known <= 0)
+        return known;
+    return own ? agent_may_choose(&a, c->tags, e) : agent_may_take(&a, e);
 }
 
 int card_create(struct team *t, struct card *c, struct err *e)
@@ -296,7 +299,7 @@ int card_create(struct team *t, struct card *c, struct err *e)
     struct str *texts[] = {&c->claimed_by,  &c->blocked_reason, &c->blocked_by, &c->reviewers,
                            &c->assigned_to, &c->description,    &c->tags,       &c->parent};
 
-    if (board_need(t, c->project, e) < 0 || team_act_as(t, c->created_by, &c->created_by, e) < 0 ||
+    if (board_need(t, c->project, e) < 0 || agent_act_as(t, c->created_by, &c->created_by, e) < 0 ||
         check_wish(t, c, e) < 0 || check_assignee(t, c, e) < 0)
         return -1;
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)

@@ -169,10 +169,12 @@ int board_drop_files(struct team *t, struct str project, struct err *e)
 int file_remove(struct team *t, struct str project, struct str name, struct err *e)
 {
     struct board_file f;
+    struct str by;
 
-    if (board_need(t, project, e) < 0 || file_need(t, project, name, 0, &f, e) < 0)
+    if (agent_act_as(t, STR(""), &by, e) < 0 || board_need(t, project, e) < 0 ||
+        file_need(t, project, name, 0, &f, e) < 0)
         return -1;
-    if (!team_is_person(t) && !str_eq(f.uploader, t->who.agent))
+    if (!team_is_person(t) && !str_eq(f.uploader, by))
         return err_set(e, ERR_FORBIDDEN, 0, "only people and its last uploader remove a file");
     if (drop_files(t, project, name, INT64_MAX, e) < 0)
         return -1;
@@ -208,17 +210,11 @@ static int check_room(struct team *t, const struct board_file *f, struct err *e)
 
 static int check_uploader(struct team *t, struct board_file *f, struct err *e)
 {
-    struct agent a;
-    int known;
-
-    if (team_act_as(t, f->uploader, &f->uploader, e) < 0)
+    if (agent_act_as(t, f->uploader, &f->uploader, e) < 0)
         return -1;
     if (f->uploader.n == 0)
         f->uploader = STR("unknown");
-    if (team_check_name("an uploader's name", f->uploader, e) < 0)
-        return -1;
-    known = agent_find(t, f->uploader, &a, e);
-    return known <= 0 ? known : agent_may_act(&a, e);
+    return team_check_name("an uploader's name", f->uploader, e);
 }
 
 int file_put(struct team *t, struct board_file *f, struct err *e)

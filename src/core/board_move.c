@@ -45,8 +45,9 @@ static int count_others(struct team *t, const struct card *c, enum card_status f
                        ret, e);
 }
 
+/* shown: the column's name in the refusal, or "" where the hub's clients expect none. */
 static int check_column(struct team *t, const struct card *c, enum card_status to, int64_t limit,
-                        struct err *e)
+                        const char *shown, struct err *e)
 {
     int64_t others;
     /* Owned cards in ready are claims: they will be in progress, and count as if they were. */
@@ -58,8 +59,8 @@ static int check_column(struct team *t, const struct card *c, enum card_status t
         return -1;
     if (others < limit)
         return 0;
-    err_set(e, ERR_PRECONDITION, 0, "WIP limit reached for " STR_FMT " in %s (limit: %lld)",
-            STR_ARG(c->assigned_to), card_status_name(to), (long long)limit);
+    err_set(e, ERR_PRECONDITION, 0, "WIP limit reached for " STR_FMT "%s%s (limit: %lld)",
+            STR_ARG(c->assigned_to), *shown ? " in " : "", shown, (long long)limit);
     return err_hint(e, "finish or hand back a task first");
 }
 
@@ -93,9 +94,11 @@ int card_check_limits(struct team *t, const struct card *c, enum card_status to,
 
     if (c->assigned_to.n == 0)
         return 0;
-    if (board_limits(t, c->project, limits, e) < 0 || check_column(t, c, to, limits[to], e) < 0)
+    if (board_limits(t, c->project, limits, e) < 0 ||
+        check_column(t, c, to, limits[to], card_status_name(to), e) < 0)
         return -1;
-    if (to == CARD_READY && check_column(t, c, CARD_IN_PROGRESS, limits[CARD_IN_PROGRESS], e) < 0)
+    if (to == CARD_READY &&
+        check_column(t, c, CARD_IN_PROGRESS, limits[CARD_IN_PROGRESS], "", e) < 0)
         return -1;
     return to == CARD_READY || to == CARD_IN_PROGRESS ? check_own_limit(t, c, e) : 0;
 }
@@ -115,6 +118,21 @@ static int card_of_board(struct team *t, struct str project, struct str id, stru
     return -1;
 }
 
+/* May this agent have this card, whatever the board says? */
+static int check_taker(const struct card *c, const struct agent *a, struct err *e)
+{
+    if (agent_may_take(a, e) < 0)
+        return -1;
+    if (a->mode == AGENT_MANUAL && c->assigned_to.n == 0) {
+        err_set(e, ERR_FORBIDDEN, 0,
+                "agent '" STR_FMT "' is manual: it works on what it was "
+                "assigned",
+                STR_ARG(a->name));
+        return err_hint(e, "a person or coordinator assigns the task");
+    }
+    return agent_can_do(a, c->tags, e);
+}
+
 static int check_claim(struct team *t, const struct card *c, const struct agent *a, struct err *e)
 {
     struct card wanted = *c;
@@ -127,19 +145,8 @@ static int check_claim(struct team *t, const struct card *c, const struct agent 
                 STR_ARG(c->assigned_to));
         return err_hint(e, "take another one from the ready queue");
     }
-    if (agent_may_take(a, e) < 0)
+    if (check_taker(c, a, e) < 0)
         return -1;
-    if (a->mode == AGENT_MANUAL && c->assigned_to.n == 0) {
-        err_set(e, ERR_FORBIDDEN, 0,
-                "agent '" STR_FMT "' is manual: it works on what it was "
-                "assigned",
-                STR_ARG(a->name));
-        return err_hint(e, "a person or coordinator assigns the task");
-    }
-    if (!team_tags_cover(a->tags, c->tags))
-        return err_set(e, ERR_PRECONDITION, 0,
-                       "Capabilities insufficient. Required: " STR_FMT ", have: " STR_FMT,
-                       STR_ARG(c->tags), STR_ARG(a->tags));
     wanted.assigned_to = a->name;
     return card_check_limits(t, &wanted, CARD_READY, e);
 }
@@ -156,7 +163,7 @@ int card_claim(struct team *t, struct str project, struct str id, struct str age
         return -1;
     if (str_eq(c.claimed_by, agent))
         return 0; /* it is its own already: a repeated request */
-    if (a.mode == AGENT_ADVISORY && !t->approved) {
+    if (agent_must_propose(&a) && !t->approved) {
         struct approval wish = {
             .agent = agent, .action = STR("claim"), .project = project, .card = id};
         int r = approval_propose(t, &wish, e);
@@ -174,6 +181,28 @@ int card_claim(struct team *t, struct str project, struct str id, struct str age
 
 /* --- assign --- */
 
+/* Agents leave a card blocked until what blocks it is done. */
+static int check_unblock(struct team *t, const struct card *c, struct err *e)
+{
+    struct card by;
+    int64_t there;
+
+    if (c->status != CARD_BLOCKED || c->blocked_by.n == 0)
+        return 0;
+    if (team_number(t, "SELECT COUNT(*) FROM cards WHERE id = :id",
+                    PARAMS(P_TEXT("id", c->blocked_by)), &there, e) < 0)
+        return -1;
+    if (there == 0)
+        return 0;
+    if (card_need(t, c->project, c->blocked_by, &by, e) < 0)
+        return -1;
+    if (by.status == CARD_DONE)
+        return 0;
+    err_set(e, ERR_PRECONDITION, 0, "the task is blocked by '" STR_FMT "', which is not done",
+            STR_ARG(c->blocked_by));
+    return err_hint(e, "finish that one, or have a person move this one");
+}
+
 static int check_assign(struct team *t, const struct card *c, struct str agent, struct err *e)
 {
     struct card wanted = *c;
@@ -184,8 +213,13 @@ static int check_assign(struct team *t, const struct card *c, struct str agent, 
         return -1;
     if (c->status == CARD_DONE)
         return err_set(e, ERR_PRECONDITION, 0, "Cannot assign task in done status");
+    if (!team_is_person(t) && check_unblock(t, c, e) < 0)
+        return -1;
     known = board_actor(t, agent, &a, e);
     if (known < 0 || (known > 0 && agent_may_take(&a, e) < 0))
+        return -1;
+    /* A coordinator hands out work; whether it takes some itself is its mode's matter. */
+    if (known > 0 && str_eq(agent, t->who.agent) && agent_may_choose(&a, c->tags, e) < 0)
         return -1;
     wanted.assigned_to = agent;
     return card_check_limits(t, &wanted, CARD_READY, e);
@@ -228,11 +262,13 @@ int card_unassign(struct team *t, struct str project, struct str id, struct err 
 {
     struct card c, before;
 
-    if (board_may_assign(t, e) < 0 || card_of_board(t, project, id, &c, e) < 0)
+    if (board_may_assign(t, e) < 0 || card_of_board(t, project, id, &c, e) < 0 ||
+        (!team_is_person(t) && check_unblock(t, &c, e) < 0))
         return -1;
     before = c;
     c.assigned_to = c.claimed_by = STR("");
     c.status = CARD_BACKLOG;
+    c.blocked_reason = c.blocked_by = STR("");
     if (card_save(t, &c, before.status, STR(""), STR("unassigned"), "task.unassigned", e) < 0)
         return -1;
     return forget_card(t, &before, e);
@@ -253,18 +289,29 @@ static int release_all(struct team *t, const struct card_list *all, struct str w
     return 0;
 }
 
+static int release_from(struct team *t, struct str agent, enum card_status s, struct str why,
+                        struct err *e)
+{
+    const struct card_filter f = {.owner = agent, .status = (int)s};
+    struct card_list all;
+
+    return card_all(t, &f, &all, e) < 0 ? -1 : release_all(t, &all, why, e);
+}
+
 int board_release(struct team *t, struct str agent, struct str why, struct err *e)
 {
     static const enum card_status held[] = {CARD_READY, CARD_IN_PROGRESS, CARD_BLOCKED};
-    struct card_list all;
 
-    for (size_t i = 0; i < ARRAY_LEN(held); i++) {
-        const struct card_filter f = {.owner = agent, .status = (int)held[i]};
-
-        if (card_all(t, &f, &all, e) < 0 || release_all(t, &all, why, e) < 0)
+    for (size_t i = 0; i < ARRAY_LEN(held); i++)
+        if (release_from(t, agent, held[i], why, e) < 0)
             return -1;
-    }
     return 0;
+}
+
+int board_flush(struct team *t, struct str agent, struct str why, struct err *e)
+{
+    return release_from(t, agent, CARD_IN_REVIEW, why, e) < 0 ? -1
+                                                              : board_release(t, agent, why, e);
 }
 
 /* --- move --- */
@@ -302,25 +349,6 @@ static int check_blocker(struct team *t, const struct card *c, struct str id, st
     return 0;
 }
 
-static int check_unblock(struct team *t, const struct card *c, struct err *e)
-{
-    struct card by;
-    int64_t there;
-
-    if (team_number(t, "SELECT COUNT(*) FROM cards WHERE id = :id",
-                    PARAMS(P_TEXT("id", c->blocked_by)), &there, e) < 0)
-        return -1;
-    if (there == 0)
-        return 0;
-    if (card_need(t, c->project, c->blocked_by, &by, e) < 0)
-        return -1;
-    if (by.status == CARD_DONE)
-        return 0;
-    err_set(e, ERR_PRECONDITION, 0, "the task is blocked by '" STR_FMT "', which is not done",
-            STR_ARG(c->blocked_by));
-    return err_hint(e, "finish that one, or have a person move this one");
-}
-
 static size_t reviews_of(const struct card *c)
 {
     return team_tags_count(c->reviewers) - team_tags_have(c->reviewers, c->assigned_to);
@@ -352,7 +380,7 @@ static int check_move(struct team *t, const struct card *c, const struct card_mo
         return err_set(e, ERR_TOO_LARGE, 0, "a text has more than %d bytes", TEAM_TEXT_MAX);
     if (m->to == CARD_BLOCKED && m->blocked_by.n > 0 && check_blocker(t, c, m->blocked_by, e) < 0)
         return -1;
-    if (agent && c->status == CARD_BLOCKED && c->blocked_by.n > 0 && check_unblock(t, c, e) < 0)
+    if (agent && check_unblock(t, c, e) < 0)
         return -1;
     if (m->to == CARD_DONE && check_done(t, c, e) < 0)
         return -1;
@@ -438,18 +466,24 @@ int card_move(struct team *t, struct str project, struct str id, const struct ca
         return -1;
     if (is_agent == 0 && (!team_is_person(t) || t->approved))
         return agent_need(t, by, &a, e); /* its token or proposal is there still, the agent not */
+    before = c;
+    if (is_agent > 0 && c.assigned_to.n == 0 && m->to == CARD_IN_PROGRESS) {
+        /* Who begins a card that nobody has takes it: what a claim checks is checked. */
+        if (check_taker(&c, &a, e) < 0)
+            return -1;
+        c.assigned_to = c.claimed_by = by;
+    }
     if (check_move(t, &c, m, is_agent > 0, e) < 0)
         return -1;
-    if (is_agent > 0 && a.mode == AGENT_ADVISORY && !t->approved) {
+    if (is_agent > 0 && agent_must_propose(&a) && !t->approved) {
         struct approval wish = {
             .agent = by, .action = STR("move"), .project = project, .card = id, .move = *m};
         int r = approval_propose(t, &wish, e);
 
         *ret_proposal = wish.id;
-        *ret = c;
+        *ret = before;
         return r;
     }
-    before = c;
     apply_move(t, &c, m);
     if (card_save(t, &c, before.status, by, m->note, "task.moved", e) < 0 ||
         moved(t, &c, &before, e) < 0)
@@ -461,15 +495,10 @@ int card_move(struct team *t, struct str project, struct str id, const struct ca
 int card_add_reviewer(struct team *t, struct str project, struct str id, struct str name,
                       struct err *e)
 {
-    struct agent a;
     struct card c;
-    int known;
 
-    if (team_act_as(t, name, &name, e) < 0 || team_check_name("a reviewer's name", name, e) < 0 ||
+    if (agent_act_as(t, name, &name, e) < 0 || team_check_name("a reviewer's name", name, e) < 0 ||
         card_of_board(t, project, id, &c, e) < 0)
-        return -1;
-    known = board_actor(t, name, &a, e);
-    if (known < 0 || (known > 0 && agent_may_act(&a, e) < 0))
         return -1;
     if (team_tags_have(c.reviewers, name))
         return 0;

@@ -157,6 +157,8 @@ struct driver_ops {
     void (*remove)(struct driver *d, const char *id, bool keep, driver_done done, void *arg);
     void (*pause)(struct driver *d, const char *id, bool on, driver_done done, void *arg);
     void (*stats)(struct driver *d, const char *id, driver_stats_cb done, void *arg);
+    /* Done when events.oom was called for every such kill up to now.  NULL: it limits no memory. */
+    void (*ooms)(struct driver *d, const char *id, driver_done done, void *arg);
     /* Of one that was made with a network.  NULL: this runtime has no network to control. */
     void (*listen)(struct driver *d, const char *id, driver_listeners_cb done, void *arg);
     /* How many sandboxes to make ahead, from now on and in the background; at most

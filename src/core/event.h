@@ -15,6 +15,7 @@ struct event_spec {     /* what a writer says; copied by tx_event */
     const char *actor;  /* "token/tk_…", "system", "anonymous" */
     struct str data; /* a JSON object: the full new values; never environment values or secrets */
     bool audit;      /* a read or a refusal, not a change */
+    bool apart;      /* audit: only one with the same data is counted with it */
     int64_t count;   /* how many it stands for; 0 is 1 */
 };
 

@@ -76,7 +76,9 @@ static void row_send(struct events *l, const struct event_spec *spec)
 
 static char *fold_key(const struct event_spec *s)
 {
-    return xasprintf("%s\n%s\n%s", s->type, s->object, s->actor);
+    struct str data = s->apart ? s->data : STR("");
+
+    return xasprintf("%s\n%s\n%s\n" STR_FMT, s->type, s->object, s->actor, STR_ARG(data));
 }
 
 static void fold_free(struct events *l, struct fold *f)
@@ -148,6 +150,7 @@ void events_audit(struct events *l, const struct event_spec *ev)
     }
     if (!f && l->folds.count >= FOLDS_MAX) {
         spec.object = spec.actor = MANY;
+        spec.apart = false;
         mem_free(key);
         key = fold_key(&spec);
         f = map_get(&l->folds, str_of(key));

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/point.h"
 
 #include <signal.h>
@@ -238,18 +239,58 @@ static int status_of_failure(enum err_code code)
     return code == ERR_NOT_FOUND ? 127 : code == ERR_FORBIDDEN ? 126 : 125;
 }
 
-/* Where init cannot see it (no memory controller reaches its groups), the runtime told us: a kill
- * that nobody here asked for, after a kill for want of memory since it began. */
-static bool was_oom(const struct exec *x, const struct guest_exec_exit *how)
-{
-    bool killed = how->how == GUEST_SIGNALLED ? how->code == SIGKILL : how->code == 128 + SIGKILL;
+struct ending { /* how it ended, as init says */
+    struct exec *x;
+    int code, signal;
+};
 
-    return how->oom || (killed && x->kills == 0 && x->sandbox->oom_ms >= x->created_us / 1000);
+static void end_as_told(const struct ending *end)
+{
+    struct exec *x = end->x;
+
+    x->exit_code = end->code;
+    x->signal = end->signal;
+    if (x->started_ms == 0)
+        x->started_ms = clock_wall_ms();
+    exec_end(x, EXEC_EXITED);
+}
+
+/* Where init cannot see it (no memory controller reaches its groups), the runtime tells us: a kill
+ * that nobody here asked for, after a kill for want of memory since it began. */
+static bool was_oom(const struct ending *end)
+{
+    const struct exec *x = end->x;
+
+    return end->code == 128 + SIGKILL && x->kills == 0 &&
+           x->sandbox->oom_ms >= x->created_us / 1000;
+}
+
+/* The runtime's word comes another way than init's, and may be the later one. */
+static bool oom_may_come(const struct ending *end)
+{
+    const struct sandbox *s = end->x->sandbox;
+
+    return end->code == 128 + SIGKILL && end->x->kills == 0 && s->limits.memory_bytes > 0 &&
+           (s->enforced & LIMIT_MEMORY) && s->driver && s->driver->ops->ooms;
+}
+
+static void ooms_told(void *arg, const struct err *e)
+{
+    AUTO(mem_free) struct ending *end = arg;
+    struct exec *x = end->x;
+
+    (void)e; /* then nobody knows better */
+    if (exec_is_live(x) && !x->sandbox->all->closed) {
+        x->flags |= was_oom(end) ? EXEC_OOM : 0;
+        end_as_told(end);
+    }
+    exec_unref(x);
 }
 
 static void on_exited(struct guest_exec *ch, const struct guest_exec_exit *how)
 {
     struct exec *x = guest_exec_arg(ch);
+    struct ending end = {x, how->code, 0};
 
     if (!exec_is_live(x))
         return;
@@ -257,18 +298,23 @@ static void on_exited(struct guest_exec *ch, const struct guest_exec_exit *how)
     x->system_us = (int64_t)how->system_us;
     x->max_rss_kib = (int64_t)how->max_rss_kib;
     x->duration_ms = (int64_t)(how->wall_us / 1000);
-    x->flags |= how->how != GUEST_FAILED && was_oom(x, how) ? EXEC_OOM : 0;
     if (how->how == GUEST_FAILED) {
         text_set(&x->failure, str_of(how->err.msg));
         x->exit_code = status_of_failure(how->err.code);
         exec_end(x, EXEC_FAILED);
         return;
     }
-    x->signal = how->how == GUEST_SIGNALLED ? how->code : 0;
-    x->exit_code = x->signal ? 128 + x->signal : how->code;
-    if (x->started_ms == 0)
-        x->started_ms = clock_wall_ms();
-    exec_end(x, EXEC_EXITED);
+    if (how->how == GUEST_SIGNALLED)
+        end = (struct ending){x, 128 + how->code, how->code};
+    x->flags |= how->oom || was_oom(&end) ? EXEC_OOM : 0;
+    if ((x->flags & EXEC_OOM) || !oom_may_come(&end)) {
+        end_as_told(&end);
+        return;
+    }
+    timer_stop(&x->deadline);
+    (void)exec_ref(x); /* until it ends here, init keeps its end: should we die, it is told again */
+    x->sandbox->driver->ops->ooms(x->sandbox->driver, x->sandbox->id, ooms_told,
+                                  xmemdup(&end, sizeof end));
 }
 
 /* It was this channel alone, since the connection is there. */

@@ -5,19 +5,6 @@
 
 /* --- sending --- */
 
-/* 1: it is an agent of the team; 0: somebody else. */
-static int check_sender(struct team *t, struct message *m, struct err *e)
-{
-    struct agent a;
-    int known;
-
-    if (team_act_as(t, m->from, &m->from, e) < 0 ||
-        team_check_name("a sender's name", m->from, e) < 0)
-        return -1;
-    known = agent_find(t, m->from, &a, e);
-    return known > 0 && agent_may_act(&a, e) < 0 ? -1 : known;
-}
-
 static int forget_times(struct team *t, struct err *e)
 {
     return tx_run(t->tx, "DELETE FROM message_times WHERE sent_ms <= :since",
@@ -60,21 +47,22 @@ static int check_rate(struct team *t, struct str sender, struct err *e)
                    STR_ARG(sender), (long long)count);
 }
 
-static int check_message(struct team *t, struct message *m, struct err *e) /* as check_sender */
+static int check_message(struct team *t, struct message *m, struct err *e)
 {
-    int from_agent = check_sender(t, m, e);
-
-    if (from_agent < 0 || team_check_name("a receiver's name", m->to, e) < 0 ||
+    if (agent_act_as(t, m->from, &m->from, e) < 0 ||
+        team_check_name("a sender's name", m->from, e) < 0 ||
+        team_check_name("a receiver's name", m->to, e) < 0 ||
         team_check_name("a message's type", m->type, e) < 0)
         return -1;
     if ((int64_t)m->content.n > t->conf.message_bytes)
         return err_set(e, ERR_TOO_LARGE, 0, "the message has more than %lld bytes",
                        (long long)t->conf.message_bytes);
-    if (!message_is_safe(m->content))
+    t->blocked = !message_is_safe(m->content);
+    if (t->blocked)
         return err_set(e, ERR_INVALID, 0,
                        "Sandbox: message content blocked (external URL "
                        "detected)");
-    return check_rate(t, m->from, e) < 0 ? -1 : from_agent;
+    return check_rate(t, m->from, e);
 }
 
 static int no_room(struct str name, struct err *e)
@@ -157,21 +145,21 @@ static int put(struct team *t, struct message *m, struct str receiver, struct st
                : 0;
 }
 
-/* From an agent; the graph is about agents only. */
 static int count_edge(struct team *t, struct str from, struct str to, struct err *e)
 {
     return tx_run(t->tx,
                   "INSERT INTO message_edges (sender, receiver, messages) SELECT :from, :to, 1 "
-                  "WHERE EXISTS (SELECT 1 FROM agents WHERE name = :to) ON CONFLICT (sender, "
-                  "receiver) DO UPDATE SET messages = message_edges.messages + 1",
+                  "WHERE EXISTS (SELECT 1 FROM agents WHERE name = :from) AND EXISTS (SELECT 1 "
+                  "FROM agents WHERE name = :to) ON CONFLICT (sender, receiver) DO UPDATE SET "
+                  "messages = message_edges.messages + 1",
                   PARAMS(P_TEXT("from", from), P_TEXT("to", to)), e) < 0
                ? -1
                : 0;
 }
 
 /* One full inbox does not keep the others from hearing. */
-static int copy_to_all(struct team *t, const struct message *m, bool from_agent, struct jw *w,
-                       struct buf *dropped, struct err *e)
+static int copy_to_all(struct team *t, const struct message *m, struct jw *w, struct buf *dropped,
+                       struct err *e)
 {
     struct agent_list all;
 
@@ -187,7 +175,7 @@ static int copy_to_all(struct team *t, const struct message *m, bool from_agent,
                 return -1;
             continue;
         }
-        if (from_agent && count_edge(t, m->from, all.v[i].name, e) < 0)
+        if (count_edge(t, m->from, all.v[i].name, e) < 0)
             return -1;
         jw_object(w);
         jw_kstr(w, "id", copy.id);
@@ -202,9 +190,8 @@ int message_send(struct team *t, struct message *m, struct err *e)
     AUTO(buf_done) struct buf data = {0};
     AUTO(buf_done) struct buf dropped = {0};
     struct jw w = {.to = &data};
-    int from_agent = check_message(t, m, e);
 
-    if (from_agent < 0 || put(t, m, m->to, STR(""), &dropped, e) < 0)
+    if (check_message(t, m, e) < 0 || put(t, m, m->to, STR(""), &dropped, e) < 0)
         return -1;
     m->sent_ms = t->now_ms;
     jw_object(&w);
@@ -217,9 +204,9 @@ int message_send(struct team *t, struct message *m, struct err *e)
     jw_key(&w, "copies");
     jw_array(&w);
     if (str_eq(m->to, EVERYBODY)) {
-        if (copy_to_all(t, m, from_agent, &w, &dropped, e) < 0)
+        if (copy_to_all(t, m, &w, &dropped, e) < 0)
             return -1;
-    } else if (from_agent && count_edge(t, m->from, m->to, e) < 0) {
+    } else if (count_edge(t, m->from, m->to, e) < 0) {
         return -1;
     }
     jw_array_end(&w);

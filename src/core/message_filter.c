@@ -1,6 +1,8 @@
 /* What a message may point at. */
 #include "core/message.h"
 
+#include "base/enc.h"
+
 #include <ctype.h>
 
 static bool is_scheme_char(char c)
@@ -13,8 +15,9 @@ static bool is_slash(char c)
     return c == '/' || c == '\\';
 }
 
-/* Is there a scheme right before the colon at `at`?  *ret_web: one whose URLs browsers read even
- * with a single slash (WHATWG URL, "special scheme"). */
+/* Is there a scheme right before the colon at `at`?  A letter that only looks like one counts.
+ * *ret_web: one whose URLs browsers read even with one slash or none (WHATWG URL, "special
+ * scheme"). */
 static bool scheme_before(struct str s, size_t at, bool *ret_web)
 {
     size_t from = at;
@@ -25,7 +28,7 @@ static bool scheme_before(struct str s, size_t at, bool *ret_web)
     name = str_make(s.p + from, at - from);
     *ret_web = (name.n >= 4 && str_case_eq_c(str_skip(name, name.n - 4), "http")) ||
                (name.n >= 5 && str_case_eq_c(str_skip(name, name.n - 5), "https"));
-    return name.n > 0;
+    return name.n > 0 || (at > 0 && (unsigned char)s.p[at - 1] >= 0x80);
 }
 
 /* The authority that begins at `at`: up to a slash, a query, a fragment, a blank or a quote.  A
@@ -79,7 +82,7 @@ static bool is_safe_authority(struct str authority)
     while ((at = str_index(host, '@')) >= 0)
         host = str_skip(host, (size_t)at + 1);
     if (str_starts(host, STR("[::1]")))
-        return true;
+        return host.n == 5 || strchr(":,;!)", host.p[5]);
     host = str_cut(host, ':', &port);
     /* A sentence's end is not the host's. */
     while (host.n > 0 && strchr(",;!)", host.p[host.n - 1]))
@@ -88,20 +91,96 @@ static bool is_safe_authority(struct str authority)
            (host.n > 0 && is_ipv4_of_team(host));
 }
 
-bool message_is_safe(struct str s)
+/* "https:evil.com" is a URL, "http:8080" in a list of ports is not meant as one. */
+static bool has_inner_dot(struct str s)
+{
+    for (size_t i = 1; i + 1 < s.n; i++)
+        if (s.p[i] == '.' && isalnum((unsigned char)s.p[i + 1]))
+            return true;
+    return false;
+}
+
+static bool is_safe_text(struct str s)
 {
     for (size_t i = 0; i + 1 < s.n; i++) {
         size_t at = i + 1;
+        struct str authority;
         bool web;
 
-        if (s.p[i] != ':' || !is_slash(s.p[at]) || !scheme_before(s, i, &web))
+        if (s.p[i] != ':' || !scheme_before(s, i, &web))
             continue;
         while (at < s.n && is_slash(s.p[at]))
             at++;
         if (!web && at - i < 3)
             continue;
-        if (!is_safe_authority(authority_at(s, at)))
+        authority = authority_at(s, at);
+        if ((at > i + 1 || has_inner_dot(authority)) && !is_safe_authority(authority))
             return false;
     }
     return true;
+}
+
+/* --- other ways to write the same --- */
+
+/* Characters that are not seen, and that readers drop: soft hyphen, zero width, word joiner. */
+static size_t unseen_at(struct str s, size_t i)
+{
+    static const char *const unseen[] = {"\xc2\xad",     "\xe2\x80\x8b", "\xe2\x80\x8c",
+                                         "\xe2\x80\x8d", "\xe2\x81\xa0", "\xef\xbb\xbf"};
+
+    for (size_t k = 0; k < ARRAY_LEN(unseen); k++)
+        if (str_starts(str_skip(s, i), str_of(unseen[k])))
+            return strlen(unseen[k]);
+    return 0;
+}
+
+/* The ASCII character that a full-width form (U+FF01 to U+FF5E) or an escape stands for; 0: none.
+ * Unicode's compatibility mapping, which names of hosts go through (UTS #46). */
+static char stands_for(struct str s, size_t i, size_t *ret_n)
+{
+    struct str left = str_skip(s, i);
+    const unsigned char *p = (const unsigned char *)left.p;
+    unsigned char byte;
+
+    *ret_n = 3;
+    if (left.n < 3)
+        return 0;
+    if (p[0] == 0xef && p[1] == 0xbc && p[2] >= 0x81 && p[2] <= 0xbf)
+        return (char)(p[2] - 0x60);
+    if (p[0] == 0xef && p[1] == 0xbd && p[2] >= 0x80 && p[2] <= 0x9e)
+        return (char)(p[2] - 0x20);
+    if (p[0] == '%' && dec_hex(str_make(left.p + 1, 2), &byte, 1) == 0 && byte > ' ' && byte < 0x7f)
+        return (char)byte;
+    return 0;
+}
+
+/* Where nothing but tabs and line ends parts a text, a URL parser takes them out (WHATWG URL §4.4).
+ */
+static void plain_text(struct str s, struct buf *to)
+{
+    bool one_word = !memchr(s.p, ' ', s.n);
+
+    for (size_t i = 0, n; i < s.n;) {
+        char c = stands_for(s, i, &n);
+        size_t unseen = unseen_at(s, i);
+
+        if (c) {
+            buf_add_char(to, c);
+            i += n;
+        } else if (unseen > 0 || (one_word && strchr("\t\r\n", s.p[i]))) {
+            i += unseen > 0 ? unseen : 1;
+        } else {
+            buf_add_char(to, s.p[i++]);
+        }
+    }
+}
+
+bool message_is_safe(struct str s)
+{
+    AUTO(buf_done) struct buf plain = {0};
+
+    if (!is_safe_text(s))
+        return false;
+    plain_text(s, &plain);
+    return is_safe_text(buf_str(&plain));
 }

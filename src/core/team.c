@@ -11,6 +11,7 @@ void team_enter(struct team *t, struct store_tx *tx)
     t->tx = tx;
     t->approved = false;
     t->retry_ms = 0;
+    t->blocked = false;
     t->unused = NULL;
     t->unused_count = 0;
 }

@@ -36,6 +36,7 @@ struct team {
     int64_t now_ms;
     bool approved;    /* a person said yes to what is done here: an advisory agent's proposal */
     int64_t retry_ms; /* with ERR_LIMIT: when it may succeed; 0: unknown */
+    bool blocked;     /* with ERR_INVALID: well-formed, but what it says is not allowed */
     /* Blobs that no row names any more once this is committed: the loop's thread removes them. */
     struct str *unused;
     size_t unused_count;

@@ -220,6 +220,11 @@ static bool is_seed_address(const char *address)
     return false;
 }
 
+static bool is_loopback_port(const char *address)
+{
+    return conf_is_loopback(address) && !str_starts(str_of(address), STR("unix:"));
+}
+
 static bool is_open(const struct server *s, const char *address)
 {
     if (str_ends(str_of(address), STR(":0"))) /* another one each time */
@@ -270,14 +275,18 @@ static int check_auth_off(struct daemon *d, struct err *e)
     return 0;
 }
 
+/* An address that a seed's own variable names (GRPC_PORT) is like its port here: its clients come
+ * without a token. */
 static int start_listening(struct daemon *d, struct err *e)
 {
     for (size_t i = 0; i < d->conf->listen.n; i++) {
         const char *address = d->conf->listen.v[i];
-        bool seed = d->conf->seed_ports && is_seed_address(address);
+        bool optional = d->conf->listen_optional && d->conf->listen_optional[i];
+        bool seed = d->conf->seed_ports &&
+                    (is_seed_address(address) || (optional && is_loopback_port(address)));
         enum listener_role role = seed ? LISTEN_SEED : LISTEN_API;
 
-        if (d->conf->listen_optional && d->conf->listen_optional[i])
+        if (optional)
             listen_if_free(d, address, role);
         else if (server_listen(d->server, address, role, e) < 0)
             return -1;

@@ -5,6 +5,7 @@
 #include "base/loop.h"
 #include "base/mem.h"
 #include "base/rnd.h"
+#include "init/builder.h"
 #include "init/dial.h"
 #include "init/exec.h"
 #include "init/file.h"
@@ -200,7 +201,7 @@ void conn_flush(void)
 static void hold_reserve(void)
 {
     if (reserve < 0)
-        reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        reserve = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
 }
 
 static void greet(struct conn *c, const struct guest_hello_host *h)
@@ -293,6 +294,7 @@ static bool dispatch(struct conn *c, const struct guest_msg *m, struct err *e)
     }
     if (m->type == GUEST_HELLO_HOST || !c->greeted)
         return err_set(e, ERR_INVALID, 0, "hello is the first message, and the only one") == 0;
+    builder_await(); /* only the greeting needs nothing of the root */
     if (guest_types[m->type].opens)
         return open_channel(m, e);
     if (m->channel != 0)

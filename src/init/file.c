@@ -219,7 +219,9 @@ static int op_read(const struct guest_msg *m, struct err *e)
     int nofollow = c->flags & GUEST_FILE_NOFOLLOW ? O_NOFOLLOW : 0;
     AUTO(fd_close) int fd = path_open_regular(c->path, O_RDONLY | nofollow, 0, false, e);
 
-    if (fd < 0 || ((c->flags & GUEST_FILE_WITHIN) && within_check(fd, c->to, c->path, e) < 0))
+    if (fd < 0)
+        return c->flags & GUEST_FILE_WITHIN ? within_failed(c->path, c->to, e) : -1;
+    if ((c->flags & GUEST_FILE_WITHIN) && within_check(fd, c->to, c->path, e) < 0)
         return -1;
     stream_open(m, TAKE_FD(fd), NULL);
     return 1;

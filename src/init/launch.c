@@ -59,13 +59,13 @@ static sigset_t ignored; /* by init: what exec would pass on (signal(7)) */
 
 /* Init needs three for each command and one for each connection.  Commands: the daemons above us
  * have raised their soft limit, which may be a million; some programs walk over so many. */
-static void set_files(uint64_t files_max)
+void launch_files(uint64_t max)
 {
     uint64_t most = fd_limit_raise();
 
     files = (struct rlimit){most < FILES_USUAL ? most : FILES_USUAL, most};
-    if (files_max > 0) /* more than the hard limit allows is what it allows */
-        files.rlim_cur = files.rlim_max = files_max < most ? files_max : most;
+    if (max > 0) /* more than the hard limit allows is what it allows */
+        files.rlim_cur = files.rlim_max = max < most ? max : most;
 }
 
 static void find_ignored(void)
@@ -78,7 +78,7 @@ static void find_ignored(void)
             (void)sigaddset(&ignored, sig);
 }
 
-void launch_setup(int fd, uint64_t files_max)
+void launch_setup(int fd)
 {
     AUTO(buf_done) struct buf program = {0};
     AUTO(fd_close) int owned = fd;
@@ -87,7 +87,6 @@ void launch_setup(int fd, uint64_t files_max)
 
     assert(page != MAP_FAILED);
     shared = page;
-    set_files(files_max);
     find_ignored();
     /* By its own offset: every init has the same open file. */
     for (char chunk[512]; owned >= 0;) {

@@ -15,9 +15,8 @@ struct launch_io {
     uint64_t mark; /* its RLIMIT_LOCKS: init/kin.h; 0: as it is */
 };
 
-/* The filter that commands get, from an open file; -1: none.  files: they may have open; 0: as init
- * got it. */
-void launch_setup(int filter, uint64_t files_max);
+void launch_setup(int filter);   /* what commands get, from an open file; -1: none */
+void launch_files(uint64_t max); /* that a command may have open; 0: as init got it */
 /* Of the calling process: it dies of lack of memory before init does. */
 void launch_oom_first(void);
 CHECKED int launch(const struct guest_exec_start *s, const struct launch_io *io, pid_t *ret,

@@ -7,6 +7,7 @@
  * come, each with its NUL, once the sandbox is somebody's. */
 #include "base/fd.h"
 #include "base/loop.h"
+#include "init/builder.h"
 #include "init/conn.h"
 #include "init/dial.h"
 #include "init/exec.h"
@@ -18,6 +19,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -57,6 +59,7 @@ static void reap(void)
     int status, i = 0;
     pid_t pid = 0;
 
+    builder_await(); /* the first of our children */
     while (i++ < REAPED_AT_ONCE && (pid = wait4(-1, &status, WNOHANG, &ru)) > 0) {
         exec_reaped(pid, status, &ru);
         job_reaped(pid, status);
@@ -145,15 +148,17 @@ static void parse(struct options *o, int argc, char **argv)
     }
 }
 
-/* Until then there is no root of ours to open anything in.  Whoever built it is our child: nothing
- * is done before it is gone, and nothing at all if it failed. */
+/* Loaded ahead of the request, init makes the first command's group ahead as well. */
 static void wait_for_more(struct options *o)
 {
     static char text[256];
+    struct pollfd p = {.fd = o->more, .events = POLLIN};
     char *argv[MORE_MAX];
-    int argc = 0, status;
+    int argc = 0;
     ssize_t n, at = 0;
 
+    if (poll(&p, 1, 0) == 0)
+        group_idle();
     do
         n = read(o->more, text, sizeof text);
     while (n < 0 && errno == EINTR);
@@ -163,9 +168,7 @@ static void wait_for_more(struct options *o)
     for (; at < n && argc < MORE_MAX; at += (ssize_t)strlen(text + at) + 1)
         argv[argc++] = text + at;
     parse(o, argc, argv);
-    while (wait(&status) > 0)
-        if (status != 0)
-            _exit(1);
+    builder_expect();
 }
 
 static int open_service(const struct options *o)
@@ -185,6 +188,23 @@ static int open_service(const struct options *o)
     return 0;
 }
 
+/* What is reached by a path of the sandbox, or stands in the way of its commands. */
+static void open_inside(const struct options *o)
+{
+    int r;
+
+    if (!o->relay && !o->process && !o->hub)
+        return;
+    builder_await();
+    if (o->relay && (r = relay_listen(o->relay)) < 0)
+        (void)fprintf(stderr, "holt-init: listen at '%s': %s\n", o->relay, strerror(-r));
+    if (o->process && (r = process_listen((uint16_t)o->process)) < 0)
+        (void)fprintf(stderr, "holt-init: listen on port %u: %s\n", (unsigned)o->process,
+                      strerror(-r));
+    if (o->hub && (r = hub_listen(o->hub)) < 0)
+        (void)fprintf(stderr, "holt-init: listen at '%s': %s\n", o->hub, strerror(-r));
+}
+
 static int sooner(int a, int b)
 {
     return a < 0 ? b : b < 0 ? a : a < b ? a : b;
@@ -193,30 +213,24 @@ static int sooner(int a, int b)
 int main(int argc, char **argv)
 {
     struct options o = {.listen = -1, .filter = -1, .work = -1, .more = -1};
-    int r;
 
     parse(&o, argc - 1, argv + 1); /* before any descriptor is opened */
-    if (o.more >= 0)
-        wait_for_more(&o);
     hold_standard_fds();
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* no command reads our memory through /proc */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     (void)umask(0); /* files get the mode that was asked for; a command gets 022 */
     loop_init();
     watch_signals();
-    launch_setup(o.filter, o.files);
+    launch_setup(o.filter);
     group_setup(o.work);
+    if (o.more >= 0)
+        wait_for_more(&o);
+    launch_files(o.files);
     if (open_service(&o) < 0) {
         (void)fprintf(stderr, "holt-init: open the service: %s\n", strerror(errno));
         return 1;
     }
-    if (o.relay && (r = relay_listen(o.relay)) < 0)
-        (void)fprintf(stderr, "holt-init: listen at '%s': %s\n", o.relay, strerror(-r));
-    if (o.process && (r = process_listen((uint16_t)o.process)) < 0)
-        (void)fprintf(stderr, "holt-init: listen on port %u: %s\n", (unsigned)o.process,
-                      strerror(-r));
-    if (o.hub && (r = hub_listen(o.hub)) < 0)
-        (void)fprintf(stderr, "holt-init: listen at '%s': %s\n", o.hub, strerror(-r));
+    open_inside(&o);
     for (;;) {
         conn_flush();
         loop_turn(more_ended

@@ -34,6 +34,16 @@ int within_check(int fd, struct str roots, struct str path, struct err *e)
     return outside(path, roots, e);
 }
 
+int within_failed(struct str path, struct str roots, struct err *e)
+{
+    struct err other = {0};
+    AUTO(fd_close) int fd = path_open(path, O_PATH, 0, &other);
+
+    if (fd >= 0 && within_check(fd, roots, path, &other) < 0)
+        *e = other;
+    return -1;
+}
+
 /* The nearest directory above that exists must be within: what is missing will be made there. */
 static int check_above(struct str path, struct str roots, struct err *e)
 {
@@ -74,7 +84,7 @@ int within_open_write(const struct within_write *w, struct err *e)
     AUTO(fd_close) int fd = path_open_regular(w->path, O_WRONLY | w->flags, 0, false, e);
 
     if (fd < 0 && e->sys != ENOENT)
-        return -1;
+        return within_failed(w->path, w->roots, e);
     if (fd < 0)
         fd = make(w, e);
     if (fd < 0 || within_check(fd, w->roots, w->path, e) < 0)

@@ -7,6 +7,8 @@
 
 /* roots: absolute directories, separated by ':'. */
 CHECKED int within_check(int fd, struct str roots, struct str path, struct err *e);
+/* Opening it failed for a reason in *e; that it lies outside is a better one.  Returns -1. */
+int within_failed(struct str path, struct str roots, struct err *e);
 /* A regular file, made if it is missing (parents too, if so asked), but only within. */
 struct within_write {
     struct str path, roots;

@@ -56,6 +56,7 @@ bool cors_apply(const struct cors *c, struct xchg *x)
         answer_preflight(x, http_req_header(r, "access-control-request-headers"));
     else
         xchg_add_header(x, "access-control-expose-headers",
-                        STR("content-range, etag, location, retry-after"));
+                        STR("content-range, etag, location, retry-after, grpc-status, "
+                            "grpc-message"));
     return preflight;
 }

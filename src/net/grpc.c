@@ -6,6 +6,7 @@
 #include "net/grpc_reply.h"
 #include "net/server.h"
 #include "proto/grpc.h"
+#include "proto/inflate.h"
 
 #include <errno.h>
 #include <uv.h>
@@ -20,8 +21,9 @@ struct grpc_call {
     void *arg;
     struct grpc_reply reply;
     struct grpc_reader reader;
-    struct buf in;   /* bytes behind the message that is being handled: not consumed yet */
-    struct buf text; /* gRPC-Web text: up to three characters of an unfinished group */
+    struct buf in;    /* bytes behind the message that is being handled: not consumed yet */
+    struct buf plain; /* the message that is being handled, if it came compressed */
+    struct buf text;  /* gRPC-Web text: up to three characters of an unfinished group */
     uv_timer_t *timer;
     int64_t deadline_ms;
     bool busy;        /* a message waits for grpc_consume */
@@ -35,7 +37,9 @@ static const struct grpc_ops no_ops;
 
 bool grpc_is_call(const struct xchg *x)
 {
-    return str_starts(http_req_header(xchg_req(x), "content-type"), STR("application/grpc"));
+    struct str type = http_req_header(xchg_req(x), "content-type"), start = STR("application/grpc");
+
+    return type.n >= start.n && str_case_eq(str_make(type.p, start.n), start);
 }
 
 static void end_with(struct grpc_call *c, const struct err *e)
@@ -68,7 +72,7 @@ static void bad_frame(struct grpc_call *c, int code)
         (void)err_set(&e, ERR_TOO_LARGE, 0, "the message is over the limit of %zu bytes",
                       c->reader.limit);
     else if (code == -EOPNOTSUPP)
-        (void)err_set(&e, ERR_UNSUPPORTED, 0, "compressed messages are not accepted");
+        (void)err_set(&e, ERR_INTERNAL, 0, "a compressed message, but no grpc-encoding");
     else
         (void)err_set(&e, ERR_INTERNAL, 0, "the message framing is broken");
     cancel(c, &e);
@@ -87,14 +91,31 @@ static void tell_half_closed(struct grpc_call *c)
         c->ops->half_closed(c);
 }
 
+/* The next message as it was before it was compressed. */
+static int next_message(struct grpc_call *c, struct str *in, struct str *ret)
+{
+    struct grpc_frame f;
+    int r = grpc_reader_next(&c->reader, in, &f);
+
+    if (r <= 0)
+        return r;
+    *ret = f.data;
+    if (!f.compressed)
+        return 1;
+    buf_done(&c->plain);
+    r = inflate_all(f.data, c->reader.limit, &c->plain);
+    *ret = buf_str(&c->plain);
+    return r < 0 ? r : 1;
+}
+
 /* Hands out messages until one is kept; returns what is left of in. */
 static struct str feed(struct grpc_call *c, struct str in)
 {
-    struct grpc_frame f;
+    struct str message;
 
     c->feeding = true;
     while (!c->busy && !c->ended) {
-        int r = grpc_reader_next(&c->reader, &in, &f);
+        int r = next_message(c, &in, &message);
 
         if (r == 0)
             break;
@@ -104,7 +125,7 @@ static struct str feed(struct grpc_call *c, struct str in)
         }
         c->busy = true;
         if (c->ops->message)
-            c->ops->message(c, f.data);
+            c->ops->message(c, message);
         else
             c->busy = false;
     }
@@ -188,6 +209,7 @@ static void on_closed(struct xchg *x, bool done)
         uv_close((uv_handle_t *)c->timer, timer_closed);
     grpc_reader_done(&c->reader);
     buf_done(&c->in);
+    buf_done(&c->plain);
     buf_done(&c->text);
     mem_free(c);
 }
@@ -244,10 +266,10 @@ static int check_call(struct grpc_call *c, const struct grpc_method *method, str
     struct str coding = http_req_header(xchg_req(c->x), "grpc-encoding");
 
     if (!method)
-        return err_set(e, ERR_UNSUPPORTED, 0, "unknown method " STR_FMT,
-                       STR_ARG(xchg_req(c->x)->path));
-    if (coding.p && !str_eq_c(coding, "identity"))
-        return err_set(e, ERR_UNSUPPORTED, 0, "compressed messages are not accepted");
+        return err_set(e, ERR_UNSUPPORTED, 0, "Method not found!"); /* as gRPC's own servers say */
+    c->reader.compressed = str_eq_c(coding, "gzip") || str_eq_c(coding, "deflate");
+    if (coding.p && !c->reader.compressed && !str_eq_c(coding, "identity"))
+        return err_set(e, ERR_UNSUPPORTED, 0, "messages can be compressed by gzip or deflate only");
     return set_deadline(c, e);
 }
 

@@ -67,7 +67,8 @@ static void add_own_head(struct grpc_reply *r)
         (struct http_header){STR("content-type"), r->text  ? STR("application/grpc-web-text+proto")
                                                   : r->web ? STR("application/grpc-web+proto")
                                                            : STR("application/grpc")};
-    r->head[r->head_count++] = (struct http_header){STR("grpc-accept-encoding"), STR("identity")};
+    r->head[r->head_count++] =
+        (struct http_header){STR("grpc-accept-encoding"), STR("identity, deflate, gzip")};
     r->head_sent = true;
 }
 

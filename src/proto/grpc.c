@@ -20,9 +20,9 @@ static int begin_message(struct grpc_reader *r)
     uint32_t n = (uint32_t)r->head[1] << 24 | (uint32_t)r->head[2] << 16 |
                  (uint32_t)r->head[3] << 8 | r->head[4];
 
-    if (flag == GRPC_FLAG_COMPRESSED)
+    if (flag == GRPC_FLAG_COMPRESSED && !r->compressed)
         return -EOPNOTSUPP;
-    if (flag != 0 && !(r->trailers && flag == GRPC_FLAG_TRAILER))
+    if (flag != 0 && flag != GRPC_FLAG_COMPRESSED && !(r->trailers && flag == GRPC_FLAG_TRAILER))
         return -EPROTO;
     if (n > r->limit)
         return -EMSGSIZE;
@@ -58,7 +58,11 @@ int grpc_reader_next(struct grpc_reader *r, struct str *in, struct grpc_frame *r
     if (r->left > 0)
         return 0;
     r->complete = true;
-    *ret = (struct grpc_frame){r->head[0] == GRPC_FLAG_TRAILER, buf_str(&r->message)};
+    *ret = (struct grpc_frame){
+        .trailer = r->head[0] == GRPC_FLAG_TRAILER,
+        .compressed = r->head[0] == GRPC_FLAG_COMPRESSED,
+        .data = buf_str(&r->message),
+    };
     return 1;
 }
 

@@ -11,6 +11,7 @@
 struct grpc_reader {
     size_t limit;       /* most bytes of one message */
     bool trailers;      /* a client's: trailer frames may come */
+    bool compressed;    /* messages may be; they are handed out as they are */
     struct buf message; /* so far */
     unsigned char head[GRPC_HEAD];
     size_t head_have;
@@ -19,7 +20,7 @@ struct grpc_reader {
 };
 
 struct grpc_frame {
-    bool trailer;
+    bool trailer, compressed;
     struct str data; /* valid until the next call */
 };
 

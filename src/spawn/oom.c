@@ -83,6 +83,12 @@ void oom_watch(struct sandbox *s)
     loop_want(&s->oom, EPOLLPRI);
 }
 
+void oom_look(struct sandbox *s)
+{
+    if (s->oom.fd >= 0)
+        s->oom.on(&s->oom, 0);
+}
+
 void oom_unwatch(struct sandbox *s)
 {
     loop_remove(&s->oom);

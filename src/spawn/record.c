@@ -5,6 +5,8 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/point.h"
+#include "spawn/disk.h"
 #include "spawn/shell.h"
 
 #include <dirent.h>
@@ -90,6 +92,7 @@ int step_record(struct sandbox *s, struct err *e)
     bool keep = s->keep;
     int r;
 
+    point_reached("unrecorded");
     if (s->shell == SHELL_NONE)
         s->started = start_time(s->pid);
     s->keep = false;
@@ -108,10 +111,12 @@ int undo_record(struct sandbox *s)
     return unlinkat(s->dir, "record", 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
+/* In its place: one digit of it is another, and a write within a page is done or not.  A file of
+ * its own, and its rename, may wait for the disk. */
 int record_confirm(struct sandbox *s)
 {
     s->confirmed = true;
-    return write_record(s);
+    return write_text(s, "record");
 }
 
 /* Numbers in write_record's order; false when there are not as many.  *ret_rest: the lines after.
@@ -178,6 +183,12 @@ static int hold(const struct sandbox *s)
     return fd >= 0 && s->started != 0 && start_time(s->pid) == s->started ? TAKE_FD(fd) : -1;
 }
 
+/* Of a claim that was under way the record is still its shell's. */
+static bool has_disk(int dir)
+{
+    return dir >= 0 && (disk_is_there(dir) || faccessat(dir, "fs", F_OK, AT_SYMLINK_NOFOLLOW) == 0);
+}
+
 static void adopt_one(int parent, const char *id)
 {
     struct spawn_create c = {.id = str_of(id), .hostname = STR("adopted")};
@@ -194,6 +205,8 @@ static void adopt_one(int parent, const char *id)
     s->memory_bytes = s->pids = s->cpu_millis = 1;
     if (s->dir >= 0)
         read_record(s);
+    if (has_disk(s->dir))
+        s->flags |= SPAWN_UPPER_DISK;
     s->v1.made = s->memory_bytes || s->pids || s->cpu_millis;
     s->cg2 = host.cg2 < 0 ? -1 : openat(host.cg2, s->group, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     fd = hold(s);

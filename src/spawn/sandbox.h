@@ -214,6 +214,7 @@ void proc_stats(pid_t init, struct spawn_stats *to); /* adds memory, processor t
 
 uint64_t cgroup_oom_kills(const struct sandbox *s);
 void oom_watch(struct sandbox *s);
+void oom_look(struct sandbox *s); /* tells what the kernel has counted, before the loop would */
 void oom_unwatch(struct sandbox *s);
 
 #define SETUP_STAGE "/tmp" /* where the child builds its root: in its own mount namespace only */

@@ -220,6 +220,9 @@ static void on_named(const struct spawn_msg *m)
         on_adopt(m, s);
     } else if (m->type == SPAWN_CONFIRM) {
         fail_errno(m->tag, record_confirm(s), "confirm", m->u.name.id);
+    } else if (m->type == SPAWN_OOMS) {
+        oom_look(s);
+        server_done(m->tag, NULL);
     } else if (m->type == SPAWN_KILL) {
         on_kill(m, s);
     } else if (m->type == SPAWN_PAUSE) {

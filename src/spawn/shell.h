@@ -9,7 +9,8 @@
 struct sandbox;
 struct spawn_create;
 
-#define SHELL_QUIET_MS 1 /* without work, before one is made: requests go first */
+/* Without work, before one is made: requests, and the commands that they began, go first. */
+#define SHELL_QUIET_MS 10
 
 void shell_want(uint32_t n); /* how many to keep */
 uint32_t shell_ready_count(void);

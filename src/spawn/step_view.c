@@ -135,7 +135,18 @@ int step_pivot(struct sandbox *s, struct err *e)
     return 0;
 }
 
-/* /tmp, /run and the declared mounts stay writable: they are mounts of their own. */
+static bool is_mounted(const struct sandbox *s, const char *path)
+{
+    struct wire_rows rows = s->ask->mounts;
+    struct spawn_mount_row row;
+
+    while (wire_rows_next(&spawn_mount_row_layout, &rows, &row))
+        if (str_eq_c(row.target, path))
+            return true;
+    return false;
+}
+
+/* The declared mounts stay writable, and /tmp and /run: they are mounts of their own. */
 int step_readonly(struct sandbox *s, struct err *e)
 {
     static const char *const kept[] = {"/tmp", "/run"};
@@ -145,9 +156,12 @@ int step_readonly(struct sandbox *s, struct err *e)
     if (!(s->flags & SPAWN_ROOTFS_RO) || guard_left_out("readonly"))
         return 0;
     for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
-        AUTO(fd_close) int tree = mnt_tmpfs(KEPT_SIZE, "1777");
-        AUTO(fd_close) int at = inside_make(s->root, kept[i], false);
+        AUTO(fd_close) int tree = -1, at = -1;
 
+        if (is_mounted(s, kept[i]))
+            continue;
+        tree = mnt_tmpfs(KEPT_SIZE, "1777");
+        at = inside_make(s->root, kept[i], false);
         r = tree < 0 ? tree : at < 0 ? at : mnt_attach_fd(tree, at);
         if (r < 0)
             return err_set(e, ERR_INTERNAL, -r, "mount %s", kept[i]);

@@ -361,7 +361,8 @@ static int encode_payload(const struct guest_msg *m, struct wire_out *o, struct 
         return 0;
     if (wire_put(t->layout, &m->u, o, e) < 0)
         return -1;
-    if (o->n == o->size)
+    o->full = o->n == o->size;
+    if (o->full)
         return err_set(e, ERR_TOO_LARGE, 0, "%s is larger than %zu bytes", t->name, o->size);
     o->p[o->n++] = 0;
     if (find_mark(str_make(o->p, o->n)) >= 0)
@@ -383,8 +384,10 @@ int guest_encode(const struct guest_msg *m, enum guest_side from, struct wire_ou
     payload =
         (struct wire_out){.p = o->p + o->n + GUEST_HEAD,
                           .size = size_min(o->size - o->n - GUEST_HEAD, payload_max(m->type))};
-    if (encode_payload(m, &payload, e) < 0)
+    if (encode_payload(m, &payload, e) < 0) {
+        o->full = payload.full;
         return -1;
+    }
     put_head(o->p + o->n, m, m->flags, payload.n);
     o->n += GUEST_HEAD + payload.n;
     return 0;

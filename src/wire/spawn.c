@@ -162,6 +162,7 @@ const struct spawn_type_info spawn_types[SPAWN_TYPE_END] = {
     [SPAWN_LISTEN]    = {"listen",    HOST, 0, &name_layout},
     [SPAWN_LISTENERS] = {"listeners", SPWN, SPAWN_LISTENER_COUNT, &listeners_layout},
     [SPAWN_POOLED]    = {"pooled",    SPWN, 0, &pooled_layout},
+    [SPAWN_OOMS]      = {"ooms",      HOST, 0, &name_layout},
 };
 /* clang-format on */
 

@@ -55,6 +55,7 @@ enum spawn_type {
     SPAWN_LISTEN = 20,    /* answered by listeners */
     SPAWN_LISTENERS = 21, /* with the sockets in a sandbox's network: holt-egress's */
     SPAWN_POOLED = 22,
+    SPAWN_OOMS = 23, /* answered when the OOM kills up to now have been told */
     SPAWN_TYPE_END
 };
 

@@ -1,5 +1,6 @@
 #include "driver_world.h"
 
+#include "../scratch.h"
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -60,20 +61,11 @@ static void driver_start(struct world *w)
 void world_open(struct world *w, const struct driver_suite *s)
 {
     *w = (struct world){.suite = s};
-    (void)snprintf(w->state, sizeof w->state, "/tmp/holt-driver.XXXXXX");
-    assert_non_null(mkdtemp(w->state));
+    assert_int_equal(scratch_make(w->state, "driver"), 0);
     assert_int_equal(uv_loop_init(&w->loop), 0);
     assert_int_equal(uv_timer_init(&w->loop, &w->deadline), 0);
     w->deadline.data = w;
     driver_start(w);
-}
-
-static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void)st;
-    (void)kind;
-    (void)at;
-    return remove(path);
 }
 
 void world_close(struct world *w)
@@ -85,7 +77,7 @@ void world_close(struct world *w)
     assert_int_equal(uv_loop_close(&w->loop), 0);
     if (w->suite->leave)
         w->suite->leave(w->state);
-    (void)nftw(w->state, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    (void)scratch_remove(w->state);
 }
 
 void world_reopen(struct world *w)

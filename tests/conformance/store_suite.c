@@ -697,6 +697,27 @@ static void floods_of_audit_rows_fold(void **state)
     assert_int_equal(verify(NULL).broken_seq, 0);
 }
 
+static void what_is_told_apart_folds_with_its_like_only(void **state)
+{
+    static const char *const read[] = {"{\"path\":\"/a\"}", "{\"path\":\"/b\"}",
+                                       "{\"path\":\"/c\"}"};
+    struct event_spec one = spec("request.read", "op/x");
+    AUTO(mem_free) struct got *g = NULL;
+
+    (void)state;
+    events_set_fold(events, 100000);
+    one.apart = true;
+    for (size_t i = 0; i < 2 * ARRAY_LEN(read); i++) {
+        one.data = str_of(read[i % ARRAY_LEN(read)]);
+        events_audit(events, &one);
+    }
+    close_all();
+    open_all();
+    g = read_page((struct event_filter){.audit_too = true});
+    assert_int_equal(g->n, 6);
+    assert_int_equal(g->counts, 6);
+}
+
 static void no_tick(uv_timer_t *t)
 {
     (void)t;
@@ -890,6 +911,7 @@ int store_suite(const struct store_place *p)
         TEST(a_subscriber_may_end_itself),
         TEST(a_subscriber_whose_read_fails_is_told_and_may_go_on),
         TEST(floods_of_audit_rows_fold),
+        TEST(what_is_told_apart_folds_with_its_like_only),
         TEST(a_fold_ends_with_its_window),
         TEST(a_flood_of_many_names_folds_too),
         TEST(names_are_bounded_and_valid_text),

@@ -3,33 +3,23 @@
 #include "guest_client.h"
 #include "spawn_client.h"
 
+#include "../check.h"
+#include "../scratch.h"
 #include "base/fd.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define DEATH_MS 50
 
-static char state[64];
+static char state[SCRATCH_SIZE];
 static pid_t spawn;
-static int checks;
 static bool stocked; /* spawn makes things ahead */
-
-#define CHECK(cond)                                                                                \
-    do {                                                                                           \
-        checks++;                                                                                  \
-        if (!(cond)) {                                                                             \
-            (void)fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #cond);               \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static size_t entries(const char *fmt, pid_t pid)
 {
@@ -247,8 +237,7 @@ int main(int argc, char **argv)
 
     if (argc != 3)
         return 2;
-    (void)snprintf(state, sizeof state, "/tmp/holt-fault-test.XXXXXX");
-    CHECK(mkdtemp(state) != NULL);
+    CHECK(scratch_make(state, "fault-test") == 0);
     spawn = spawn_client_start(argv[1], state, argv[2]);
     spawn_client_connect(&c, state);
     /* What spawn keeps from the first on: a range's namespace, an empty image. */

@@ -1,5 +1,4 @@
 """A client of sandbox.v1.SandboxService, made from the published .proto by protoc and grpcio at run time."""
-import os
 import subprocess
 import tempfile
 

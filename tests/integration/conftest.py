@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from daemon import ASAN, BUILD, POSTGRES, SLOW, Holtd, Program, end_fakes, free_ports
+from egress import Names, Peer, http_echo
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NODE = f"{HERE}/node"
@@ -57,6 +58,22 @@ def new_holtd(tmp_path):
         if d.alive():
             status = d.stop()
             assert status == 0, f"holtd ended with {status}:\n{d.log()[-5000:]}"
+
+
+@pytest.fixture(scope="module")
+def names(request):
+    """A name server that knows the NAMES of the module."""
+    n = Names(request.module.NAMES)
+    yield n
+    n.close()
+
+
+@pytest.fixture(scope="module")
+def web():
+    """A server on loopback that says what it was asked."""
+    p = Peer(http_echo)
+    yield p
+    p.close()
 
 
 @pytest.fixture(scope="session")

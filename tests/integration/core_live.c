@@ -688,8 +688,7 @@ int main(int argc, char **argv)
 
     CHECK(argc == 2 || argc == 3);
     (void)snprintf(w.bindir, sizeof w.bindir, "%s", dirname(argv[1]));
-    (void)snprintf(w.dir, sizeof w.dir, "/tmp/holt-core-XXXXXX");
-    CHECK(mkdtemp(w.dir) != NULL);
+    CHECK(scratch_make(w.dir, "core") == 0);
     w.drivers[0] = native ? &driver_native : &driver_fake;
     world_open(&w);
     world_settle(&w);

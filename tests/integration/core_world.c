@@ -2,7 +2,6 @@
 
 #include "base/mem.h"
 
-#include <ftw.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -52,18 +51,9 @@ void world_close(struct world *w)
     CHECK(uv_loop_close(&w->loop) == 0);
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void)st;
-    (void)kind;
-    (void)at;
-    return remove(path);
-}
-
 void world_remove(struct world *w)
 {
-    CHECK(strncmp(w->dir, "/tmp/holt-", 10) == 0);
-    CHECK(nftw(w->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0);
+    CHECK(scratch_remove(w->dir) == 0);
 }
 
 void world_await(struct world *w)

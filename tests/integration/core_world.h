@@ -2,23 +2,14 @@
  * the loop until they are answered.  Every failure ends the test program with a message. */
 #pragma once
 
+#include "../check.h"
+#include "../scratch.h"
 #include "base/buf.h"
 #include "core/exec.h"
 #include "core/run.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-#define CHECK(cond)                                                                                \
-    do {                                                                                           \
-        if (!(cond)) {                                                                             \
-            (void)fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #cond);               \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
-
 struct world {
-    char dir[64], bindir[256];
+    char dir[SCRATCH_SIZE], bindir[256];
     const struct driver_ops *drivers[2];
     uv_loop_t loop;
     struct store *store;

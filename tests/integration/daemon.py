@@ -267,6 +267,24 @@ class Holtd(Program):
         assert 200 <= status < 300, f"{method} {path}: {status} {reply}"
         return reply
 
+    def clear(self):
+        """No sandbox stays."""
+        for box in self.ok("GET", "/holt/v1/sandboxes")["sandboxes"]:
+            status, reply, _ = self.request("DELETE", f"/holt/v1/sandboxes/{box['id']}")
+            assert status < 300 or status == 404, reply  # one that ends by itself may be faster
+
+    def egress_pid(self):
+        """Of its holt-egress; 0: none runs."""
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as f:
+                    argv = f.read().split(b"\0")
+            except OSError:
+                continue
+            if argv[0].endswith(b"holt-egress") and os.fsencode(self.state) in argv and is_running(int(pid)):
+                return int(pid)
+        return 0
+
     def new_token(self, name, role="operator"):
         return self.ok("POST", "/holt/v1/tokens", {"name": name, "role": role})
 

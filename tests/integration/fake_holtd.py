@@ -7,7 +7,6 @@ import io
 import json
 import os
 import pty
-import re
 import signal
 import socket
 import struct

@@ -3,15 +3,12 @@
 #include "base/fd.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-int checks;
 
 void init_start(struct init_start *i, const char *program, rlim_t files)
 {
@@ -37,14 +34,6 @@ void init_start(struct init_start *i, const char *program, rlim_t files)
     fd_close(fd);
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void)st;
-    (void)kind;
-    (void)at;
-    return remove(path);
-}
-
 void init_stop(struct init_start *i)
 {
     int status;
@@ -52,5 +41,5 @@ void init_stop(struct init_start *i)
     CHECK(waitpid(i->pid, &status, WNOHANG) == 0);
     (void)kill(i->pid, SIGKILL);
     CHECK(waitpid(i->pid, &status, 0) == i->pid);
-    CHECK(nftw(i->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0);
+    CHECK(scratch_remove(i->dir) == 0);
 }

@@ -5,17 +5,16 @@
 #include "guest_client.h"
 #include "spawn_client.h"
 
+#include "../check.h"
+#include "../scratch.h"
 #include "base/fd.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <pwd.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -23,19 +22,9 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-static char state[64], allowed[96];
+static char state[SCRATCH_SIZE], allowed[96];
 static struct spawn_client c;
-static int checks;
 static bool served; /* we are another user than holt-spawn */
-
-#define CHECK(cond)                                                                                \
-    do {                                                                                           \
-        checks++;                                                                                  \
-        if (!(cond)) {                                                                             \
-            (void)fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #cond);               \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static void clean_up(void)
 {
@@ -459,25 +448,6 @@ static void there_are_users(bool expected)
     nothing_is_left();
 }
 
-/* The build directory may be closed to that user: the programs are reached by open descriptors. */
-static void become(const char *uid_text, const char **program, size_t n)
-{
-    static char paths[2][32];
-    uint64_t uid;
-
-    CHECK(str_parse_u64(str_of(uid_text), &uid) == 0);
-    for (size_t i = 0; i < n; i++) {
-        int fd = open(program[i], O_RDONLY);
-
-        CHECK(fd >= 0);
-        (void)snprintf(paths[i], sizeof paths[i], "/proc/self/fd/%d", fd);
-        program[i] = paths[i];
-    }
-    CHECK(setgroups(0, NULL) == 0 && setresgid((gid_t)uid, (gid_t)uid, (gid_t)uid) == 0 &&
-          setresuid((uid_t)uid, (uid_t)uid, (uid_t)uid) == 0);
-    CHECK(chdir("/tmp") == 0);
-}
-
 /* Two users, as under systemd: the layers are then of one owner, who is root inside. */
 static void as_another_user(const char *name)
 {
@@ -531,9 +501,8 @@ int main(int argc, char **argv)
     program[0] = argv[1];
     program[1] = argv[2];
     if (argc >= 4 && !serves && geteuid() == 0)
-        become(argv[3], program, ARRAY_LEN(program));
-    (void)snprintf(state, sizeof state, "/tmp/holt-roots-test.XXXXXX");
-    CHECK(mkdtemp(state) != NULL);
+        spawn_client_become(argv[3], program, ARRAY_LEN(program));
+    CHECK(scratch_make(state, "roots-test") == 0);
     (void)snprintf(allowed, sizeof allowed, "%s/allowed", state);
     (void)snprintf(writable, sizeof writable, "%s-write", allowed);
     CHECK(mkdir(allowed, 0755) == 0 && mkdir(writable, 0755) == 0);

@@ -1,12 +1,13 @@
 #include "spawn_client.h"
 
+#include "../check.h"
+#include "../scratch.h"
 #include "base/fd.h"
 
 #include <errno.h>
-#include <ftw.h>
+#include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -181,16 +182,26 @@ int spawn_client_stop(struct spawn_client *c, const char *id, struct err *e)
     return e->code == ERR_NONE ? 0 : -1;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-    (void)st;
-    (void)type;
-    (void)at;
-    return remove(path);
-}
-
 void spawn_client_remove_state(const char *state)
 {
-    if (nftw(state, remove_one, 32, FTW_DEPTH | FTW_PHYS) < 0)
+    if (scratch_remove(state) < 0)
         die("remove the state directory", strerror(errno));
+}
+
+void spawn_client_become(const char *uid_text, const char **programs, size_t n)
+{
+    static char paths[2][32];
+    uint64_t uid;
+
+    CHECK(n <= ARRAY_LEN(paths) && str_parse_u64(str_of(uid_text), &uid) == 0);
+    for (size_t i = 0; i < n; i++) {
+        int fd = open(programs[i], O_RDONLY);
+
+        CHECK(fd >= 0);
+        (void)snprintf(paths[i], sizeof paths[i], "/proc/self/fd/%d", fd);
+        programs[i] = paths[i];
+    }
+    CHECK(setgroups(0, NULL) == 0 && setresgid((gid_t)uid, (gid_t)uid, (gid_t)uid) == 0 &&
+          setresuid((uid_t)uid, (uid_t)uid, (uid_t)uid) == 0);
+    CHECK(chdir("/tmp") == 0);
 }

@@ -35,3 +35,6 @@ void spawn_client_destroy(struct spawn_client *c, const char *id);
 int spawn_client_stop(struct spawn_client *c, const char *id, struct err *e); /* keeps its files */
 /* After holt-spawn's end: the state directory and what is left in it, its base and lock. */
 void spawn_client_remove_state(const char *state);
+/* From root to the user of that id. The build directory may be closed to that user: the (at most
+ * two) programs are reached by open descriptors from then on. */
+void spawn_client_become(const char *uid_text, const char **programs, size_t n);

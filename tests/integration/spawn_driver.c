@@ -5,20 +5,19 @@
 #include "guest_client.h"
 #include "spawn_client.h"
 
+#include "../check.h"
+#include "../scratch.h"
 #include "base/fd.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <limits.h>
 #include <linux/netfilter_ipv4.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -26,17 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char state[64];
-static int checks;
-
-#define CHECK(cond)                                                                                \
-    do {                                                                                           \
-        checks++;                                                                                  \
-        if (!(cond)) {                                                                             \
-            (void)fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #cond);               \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
+static char state[SCRATCH_SIZE];
 
 /* Sandboxes outlive holt-spawn; a failed check must not leave any. */
 static void clean_up(void)
@@ -490,24 +479,6 @@ static void every_connection_leads_to_the_listeners(struct spawn_client *c)
     fd_close(plain);
 }
 
-static void become(const char *uid_text, const char **program, size_t n)
-{
-    static char paths[2][32];
-    uint64_t uid;
-
-    CHECK(str_parse_u64(str_of(uid_text), &uid) == 0);
-    for (size_t i = 0; i < n; i++) {
-        int fd = open(program[i], O_RDONLY);
-
-        CHECK(fd >= 0);
-        (void)snprintf(paths[i], sizeof paths[i], "/proc/self/fd/%d", fd);
-        program[i] = paths[i];
-    }
-    CHECK(setgroups(0, NULL) == 0 && setresgid((gid_t)uid, (gid_t)uid, (gid_t)uid) == 0 &&
-          setresuid((uid_t)uid, (uid_t)uid, (uid_t)uid) == 0);
-    CHECK(chdir("/tmp") == 0);
-}
-
 int main(int argc, char **argv)
 {
     const char *program[2];
@@ -521,9 +492,8 @@ int main(int argc, char **argv)
     program[0] = argv[1];
     program[1] = argv[2];
     if (argc == 4 && geteuid() == 0)
-        become(argv[3], program, ARRAY_LEN(program));
-    (void)snprintf(state, sizeof state, "/tmp/holt-spawn-test.XXXXXX");
-    CHECK(mkdtemp(state) != NULL);
+        spawn_client_become(argv[3], program, ARRAY_LEN(program));
+    CHECK(scratch_make(state, "spawn-test") == 0);
     spawn = spawn_client_start(program[0], state, program[1]);
     spawn_client_connect(&c, state);
     (void)atexit(clean_up);

@@ -135,16 +135,22 @@ class Team:
             self.need(d["status"] == "ready" and d["from"] in ("backlog", "ready"), "claimed from there")
         elif what == "assigned":
             self.need(has and d["from"] != "done", "assigned to nobody, or done already")
+        elif self.takes(what, before, d):
+            self.need(has == d["claimed_by"] == d["by"], "begun by one that does not get it")
         elif had != has:
             gone = what in ("unassigned", "released") or d["status"] == "backlog" or (what, d["by"]) == ("moved", "system")
             self.need(what == "created" or (not has and gone), "it changed hands", had, has)
+
+    def takes(self, what, before, d):
+        """An agent that begins what nobody has takes it, by the rules of a claim."""
+        return what == "moved" and d["status"] == "in_progress" and not before["assigned_to"] and d["by"] in self.agents
 
     def check_actor(self, what, before, d):
         by = self.agents.get(d["by"])
         self.need(by or d["by"] not in self.known or what == "created", "by one that is not registered any more")
         if what in ("claimed", "moved", "reviewed") and by:
             self.need(not self.open_directives(d["by"], "revoke"), "by one that is revoked")
-        if what == "claimed":
+        if what == "claimed" or self.takes(what, before, d):
             self.need(by and not self.open_directives(d["by"], "pause"), "claimed by one that is paused")
             self.need(by["mode"] != "manual" or before["assigned_to"] == d["by"], "claimed by a manual agent")
             self.need(set(d["required_capabilities"]) <= set(by["capabilities"]), "claimed by one that cannot")
@@ -154,7 +160,7 @@ class Team:
         if what == "moved" and by:
             own = before["assigned_to"] in ("", d["by"]) and (by["mode"] != "manual" or before["assigned_to"] == d["by"])
             self.need(own or d["by"] in before["reviewers"] or "coordinator" in by["capabilities"], "moved by a stranger")
-        if what in ("moved", "claimed") and by and by["mode"] == "advisory":
+        if what in ("moved", "claimed") and by and "advisory" in (by["mode"], by["mode_max"]):
             self.asked = getattr(self, "asked", {})
             self.asked[d["id"]] = self.event["seq"]  # its approval follows: see on_approval
         if what == "moved" and d["status"] == "done":
@@ -195,7 +201,7 @@ class Team:
             self.need(not self.messages[d["id"]]["acknowledged"], "acknowledged twice")
             self.messages[d["id"]]["acknowledged"] = True
             return
-        self.need(not self.open_directives(d["from"], "revoke") or d["from"] not in self.agents, "sent by one that is revoked")
+        self.need(not self.open_directives(d["from"], "revoke"), "sent by one that is revoked")
         for i in d["dropped"]:
             gone = self.dropped[i] = self.messages.pop(i)
             self.need(gone["acknowledged"] or gone["to"] == "*", "an unread message was dropped", gone)

@@ -1,5 +1,6 @@
 """The agentbox interface on native sandboxes, by grpcio: the whole surface, and every failure text of the contract."""
 import base64
+import gzip
 import json
 import os
 import re
@@ -18,14 +19,14 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoRe
 from agentbox_client import DEFAULT_HOSTS, DESCRIPTOR, Sandbox
 from daemon import BUILD, ROOT, Holtd, environment, free_ports, native, wait_for
 from egress import Names, Peer, http_echo, jwt
+from packages import python_index
 
 
 @pytest.fixture(scope="module")
 def holtd(tmp_path_factory):
     d = native(tmp_path_factory.mktemp("agentbox"))
     yield d
-    for box in d.ok("GET", "/holt/v1/sandboxes")["sandboxes"]:
-        d.request("DELETE", f"/holt/v1/sandboxes/{box['id']}")
+    d.clear()
     assert d.stop() == 0
 
 
@@ -103,6 +104,10 @@ def test_exec(box, session):
     assert run(box, session, "pwd", workdir="/tmp")[1] == "/tmp\n"
     assert run(box, session, r"printf 'a\377b\303'")[1] == "a\ufffdb\ufffd"
     assert run(box, session, "cat; echo $X", stdin=b"in", env={"X": "y"})[1] == "iny\n"
+    assert run(box, session, "mkdir -p sub/dir; echo x", timeout=2**31 - 1)[1] == "x\n"
+    assert run(box, session, "pwd", workdir="sub/dir")[1] == "/workspace/sub/dir\n", "relative to /workspace"
+    for n in (9000, 70000, 131000):
+        assert run(box, session, f"printf {'x' * n} | wc -c")[:2] == (0, f"{n}\n")
     code, out, _, _ = run(box, session, "head -c 3000000 /dev/zero | tr '\\0' x")
     assert code == 0 and len(out) == 3000000
 
@@ -113,6 +118,11 @@ def test_exec_failures_are_told_in_the_answer(box, session):
     assert run(box, session, "") == (-1, "", "", False)
     assert run(box, session, "true", workdir="/no/such") == (-1, "", "[Errno 2] No such file or directory: '/no/such'", False)
     assert run(box, session, "true", workdir="/etc/passwd") == (-1, "", "[Errno 20] Not a directory: '/etc/passwd'", False)
+    assert run(box, session, "true", workdir="no") == (-1, "", "[Errno 2] No such file or directory: 'no'", False)
+    assert run(box, session, "true", workdir="/it's") == (-1, "", "[Errno 2] No such file or directory: \"/it's\"", False)
+    assert run(box, session, "true", workdir="/a'\"\n\\") == (-1, "", r"""[Errno 2] No such file or directory: '/a\'"\n\\'""", False)
+    assert run(box, session, "x" * 131072) == (-1, "", "[Errno 7] Argument list too long: '/bin/sh'", False)
+    assert run(box, session, "echo a\0b") == (-1, "", "embedded null byte", False)
     assert run(box, session, "true", timeout=-1) == (-1, "", "Command timed out", True)
 
 
@@ -153,6 +163,7 @@ def test_stream_failures(box, session):
     assert stream(session_id="none", command="true") == [("error", "Session not found")]
     assert stream(session_id=session, command="") == []
     assert stream(session_id=session, command="true", workdir="/no") == [("error", "[Errno 2] No such file or directory: '/no'")]
+    assert stream(session_id=session, command="x" * 140000) == [("error", "[Errno 7] Argument list too long: '/bin/sh'")]
     assert stream(session_id=session, command="exec sleep 90", timeout=1) == [("error", "Command timed out")]
     call = box.ExecStream(session_id=session, command="exec sleep 80")
     time.sleep(0.3)
@@ -165,6 +176,16 @@ def test_stream_of_much(box, session):
     for m in box.ExecStream(session_id=session, command="head -c 20000000 /dev/zero | tr '\\0' y"):
         n += len(m.data)
     assert n == 20000000
+
+
+def test_a_slow_reader_misses_nothing(box, session):
+    """More than the log keeps and all windows hold: the command waits."""
+    seen = []
+    for m in box.ExecStream(session_id=session, command="head -c 90000000 /dev/zero | tr '\\0' y"):
+        if not seen:
+            time.sleep(1.5)
+        seen.append((m.type, len(m.data)))
+    assert {t for t, _ in seen[:-1]} == {"stdout"} and seen[-1][0] == "exit" and sum(n for _, n in seen) == 90000000
 
 
 def test_files(box, session):
@@ -186,12 +207,19 @@ def test_files(box, session):
     assert write("big", "z" * 5_000_000) is True and len(read("big")) == 5_000_000
     for path in ("/etc/passwd", "/workspace2/x", "../etc/x", "/workspace/../root/x", "/mnt/user-data/uploads/x", "/tmp/x"):
         assert write(path, "x") == "Path not allowed", path
-    for path in ("/etc/passwd", "/etc/none", "/workspace2/x", "../etc/passwd", "/mnt/x"):
+    for path in ("/etc/passwd", "/etc/none", "/workspace2/x", "../etc/passwd", "/mnt/x", "/", "/mnt", "/etc", "/etc/passwd/x"):
         assert read(path) == ("Path not allowed",), path
+    assert write("/", "x") == write("/mnt/user-data", "x") == "Path not allowed"
     run(box, session, "ln -s /etc/passwd out; ln -s /etc inside; ln -s /workspace/a/b/c.txt abs; ln -s /etc/gone dangling")
     assert read("out") == ("Path not allowed",) and write("out", "x") == "Path not allowed"
     assert write("inside/new/x", "x") == "Path not allowed" and write("dangling", "x") == "Path not allowed"
-    assert read("abs") == "three"
+    assert read("inside") == ("Path not allowed",) and write("inside", "x") == "Path not allowed", "a directory, but outside"
+    assert read("abs") == "three" and read("abs/x") == ("File not found",)
+    for name in (".", "a/..", "/workspace/", "a/b/../../../workspace"):
+        assert read(name) == ("[Errno 21] Is a directory: '/workspace'",) and write(name, "x") == "[Errno 21] Is a directory: '/workspace'", name
+    assert write("slash/", "s") is True and read("slash") == "s"
+    run(box, session, "mkdir \"o'd\"")
+    assert read("o'd") == ("[Errno 21] Is a directory: \"/workspace/o'd\"",)
     assert read("none") == ("File not found",) and read("a") == ("[Errno 21] Is a directory: '/workspace/a'",)
     assert write("a", "x") == "[Errno 21] Is a directory: '/workspace/a'"
     assert write("", "x") == "Missing 'path' or 'content' field" and read("") == ("Missing 'path' field",)
@@ -210,6 +238,10 @@ def test_only_the_promised_places_are_writable(box, session):
         assert (run(box, session, f"echo x > {path}")[0] == 0) == ok, path
 
 
+def test_tmp_is_no_smaller_than_the_disk(box, session):
+    assert run(box, session, "head -c 100000000 /dev/zero > /tmp/much && stat -c '%s' /tmp/much; stat -c %a /tmp; rm /tmp/much")[1] == "100000000\n1777\n"
+
+
 def test_only_the_allowed_hosts(box, session, holtd):
     """The policy is the session's list; programs find the proxy, and those that ignore it are led there all the same."""
     policy = holtd.ok("GET", f"/holt/v1/sandboxes/{session}")["network"]
@@ -221,6 +253,10 @@ def test_only_the_allowed_hosts(box, session, holtd):
     assert holtd.ok("GET", "/holt/v1/sandboxes/odd")["network"]["mode"] == "allowlist"
     assert list(box.GetSession(session_id="odd").session.allowed_hosts) == ["localhost", "not a host", "*.x.example", "http://x"]
     assert box.DestroySession(session_id="odd").success
+    for host in ("a\nb", "a\0b", "\x1f"):
+        with pytest.raises(grpc.RpcError) as e:
+            box.CreateSession(session_id="odd", allowed_hosts=["c.example", host])
+        assert e.value.code() == grpc.StatusCode.INVALID_ARGUMENT and "number 2" in e.value.details()
 
 
 def test_an_agent_has_the_house_s_hosts(holtd):
@@ -329,13 +365,25 @@ def test_pip_install_checks(box, session):
     box.DestroySession(session_id="closed")
     for bad in ("six; id", "-r x", "git+https://x", "a b", "", "six\n", "a[", "a[]", "a==", "$(id)", "a'b", "../x", "a@b"):
         assert pip(session, "six", bad) == (-1, f"Invalid package specifier: {bad}"), bad
+    code, said = pip(session)
+    assert code == 1 and "at least one requirement" in said, "pip's own words: nothing else stops it before"
+
+
+def test_pip_installs_below_workspace(box, session, tmp_path):
+    """Although the distribution may call its Python externally managed: the root is read-only."""
+    python_index(tmp_path)
+    wheel = next(tmp_path.glob("*.whl"))
+    assert box.WriteFile(session_id=session, path=wheel.name, data=wheel.read_bytes()).success
+    code, out, err, _ = run(box, session, f"pip install --user --no-index ./{wheel.name} && python3 -m otter", timeout=100)
+    assert code == 0 and "an otter" in out, (out, err)
+    assert run(box, session, "ls -d .local/lib/python3*/site-packages/otter*")[0] == 0
 
 
 def test_unknown_method_and_no_token(box, holtd):
     call = box.channel.unary_unary("/sandbox.v1.SandboxService/Nothing", lambda m: m, lambda m: m)
     with pytest.raises(grpc.RpcError) as e:
         call(b"", timeout=10, metadata=box.metadata)
-    assert e.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert (e.value.code(), e.value.details()) == (grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
     for token, code in ((None, grpc.StatusCode.UNAUTHENTICATED), ("holt_wrong", grpc.StatusCode.UNAUTHENTICATED),
                         (holtd.new_token("looker", "observer")["token"], grpc.StatusCode.PERMISSION_DENIED)):
         other = Sandbox(holtd.port, token)
@@ -345,8 +393,8 @@ def test_unknown_method_and_no_token(box, holtd):
         other.close()
 
 
-def connect(holtd, method, body, kind="application/json", token=True):
-    r = urllib.request.Request(f"{holtd.url}/sandbox.v1.SandboxService/{method}", body, {"Content-Type": kind})
+def connect(holtd, method, body, kind="application/json", token=True, **more):
+    r = urllib.request.Request(f"{holtd.url}/sandbox.v1.SandboxService/{method}", body, {"Content-Type": kind, **more})
     if token:
         r.add_header("Authorization", f"Bearer {holtd.token}")
     try:
@@ -368,7 +416,38 @@ def test_connect_unary(holtd, session):
     assert connect(holtd, "Exec", b'{"nosuch": 1}', "application/json")[0] == 400
     assert connect(holtd, "Exec", b"x", "text/plain")[0] == 415
     assert connect(holtd, "ExecStream", b"{}")[0] == 501
+    packed = gzip.compress(json.dumps({"sessionId": session, "command": "echo packed"}).encode())
+    assert json.loads(connect(holtd, "Exec", packed, **{"Content-Encoding": "gzip"})[1]) == {"stdout": "packed\n"}
+    assert connect(holtd, "Exec", packed[:-9], **{"Content-Encoding": "gzip"})[0] == 400
+    assert connect(holtd, "Exec", gzip.compress(b" " * (20 << 20)), **{"Content-Encoding": "gzip"})[0] == 413
+    assert json.loads(connect(holtd, "Exec", packed, **{"Content-Encoding": "br"})[1])["code"] == "unimplemented"
     assert connect(holtd, "Exec", b"{}", token=False)[0] == 401
+
+
+def test_connect_deadline(box, holtd, session):
+    began = time.monotonic()
+    slow = json.dumps({"sessionId": session, "command": "exec sleep 73"}).encode()
+    status, body, _ = connect(holtd, "Exec", slow, **{"Connect-Timeout-Ms": "400"})
+    assert (status, json.loads(body)["code"]) == (504, "deadline_exceeded") and time.monotonic() - began < 10
+    wait_for(lambda: run(box, session, "pgrep -x sleep")[0] == 1)
+    for bad in ("x", "-1", "1" * 11, ""):
+        assert connect(holtd, "ListSessions", b"{}", **{"Connect-Timeout-Ms": bad})[0] == 400, bad
+    assert connect(holtd, "ListSessions", b"{}", **{"Connect-Timeout-Ms": "9999999999"})[0] == 200
+
+
+def test_grpc_port_is_like_the_seed_s_own(tmp_path):
+    """With --seed-ports its clients come without a token, as they do on 50051; else they need one."""
+    ports = free_ports(2)
+    for args, works in ((("--seed-ports",), True), ((), False)):
+        d = Holtd(tmp_path / str(works), *args, env={"LISTEN_ADDR": f"127.0.0.1:{ports[1]}", "GRPC_PORT": str(ports[0])}, port=None)
+        s = Sandbox(ports[0])
+        try:
+            assert not s.ListSessions().sessions and works
+        except grpc.RpcError as e:
+            assert e.code() == grpc.StatusCode.UNAUTHENTICATED and not works
+        finally:
+            s.close()
+            assert d.stop() == 0
 
 
 def test_sessions_outlive_holtd(tmp_path):

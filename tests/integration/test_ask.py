@@ -7,22 +7,9 @@ import time
 import pytest
 
 from daemon import BUILD, Program, environment, native, wait_for
-from egress import Names, Peer, http_echo
-from test_network import create, egress_pid, run
+from test_network import create, run
 
-
-@pytest.fixture(scope="module")
-def names():
-    n = Names({f"{h}.test": ["127.0.0.1"] for h in ("one", "two", "three", "four", "five")} | {"private.test": ["10.1.2.3"]})
-    yield n
-    n.close()
-
-
-@pytest.fixture(scope="module")
-def web():
-    p = Peer(http_echo)
-    yield p
-    p.close()
+NAMES = {f"{h}.test": ["127.0.0.1"] for h in ("one", "two", "three", "four", "five")} | {"private.test": ["10.1.2.3"]}
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +21,7 @@ def home(tmp_path_factory):
 def holtd(home, names):
     d = native(home, "--egress-dns", names.address)
     yield d
-    for box in d.ok("GET", "/holt/v1/sandboxes")["sandboxes"]:
-        d.request("DELETE", f"/holt/v1/sandboxes/{box['id']}")
+    d.clear()
     d.stop()
 
 
@@ -243,10 +229,10 @@ def test_a_restart_while_somebody_waits(tmp_path, names, web):
         # holt-egress dies: who waited is gone, the question is not, and the rules are told to the next one
         gone = fetch(d, box, "three.test", web)
         q = question(d, box, "three.test")
-        first = egress_pid(d)
+        first = d.egress_pid()
         os.kill(first, signal.SIGKILL)
         assert gone()[0] != 0
-        wait_for(lambda: egress_pid(d) not in (0, first))
+        wait_for(lambda: d.egress_pid() not in (0, first))
         wait_for(lambda: fetch(d, box, "two.test", web)()[1] == "200")
         end = fetch(d, box, "three.test", web)
         time.sleep(0.3)

@@ -9,7 +9,7 @@ import urllib.parse
 
 import pytest
 
-from daemon import ASAN, BUILD, ROOT, Holtd, environment, free_ports, wait_for
+from daemon import ASAN, BUILD, ROOT, environment, free_ports, native, wait_for
 
 API = "/holt/v1"
 HERE = f"{ROOT}/tests/integration"
@@ -27,11 +27,9 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def holtd(tmp_path_factory):
-    options = environment()["ASAN_OPTIONS"] + ":detect_leaks=0"
-    d = Holtd(tmp_path_factory.mktemp("browser"), "--runtime", "native", "--audit-fold-ms", "0", env={"ASAN_OPTIONS": options})
+    d = native(tmp_path_factory.mktemp("browser"), "--audit-fold-ms", "0")
     yield d
-    for box in d.ok("GET", f"{API}/sandboxes")["sandboxes"]:
-        d.request("DELETE", f"{API}/sandboxes/{box['id']}")
+    d.clear()
     d.stop()
 
 

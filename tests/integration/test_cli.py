@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from daemon import BUILD, ROOT, environment, free_ports, wait_for
+from daemon import BUILD, ROOT, environment, free_ports
 
 HOLT = f"{BUILD}/holt"
 

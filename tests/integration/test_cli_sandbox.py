@@ -79,8 +79,7 @@ def server(request, tmp_path):
         d = request.getfixturevalue("daemons")(request.param)
         d.gone = len(d.destroyed)
         yield d
-        for box in d.ok("GET", "/holt/v1/sandboxes")["sandboxes"]:
-            d.request("DELETE", f"/holt/v1/sandboxes/{box['id']}")
+        d.clear()
         return
     d = FakeHoltd(tmp_path / "boxes")
     yield d

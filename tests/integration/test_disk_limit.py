@@ -16,8 +16,7 @@ images = pytest.mark.skipif(not CAN, reason="needs root, loop devices and mke2fs
 def holtd(tmp_path_factory):
     d = native(tmp_path_factory.mktemp("disk"))
     yield d
-    for box in d.ok("GET", "/holt/v1/sandboxes")["sandboxes"]:
-        d.request("DELETE", f"/holt/v1/sandboxes/{box['id']}")
+    d.clear()
     d.stop()
     assert not loops(d)
 

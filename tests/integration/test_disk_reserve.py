@@ -58,8 +58,7 @@ class Small(Holtd):
 def small(tmp_path):
     d = Small(tmp_path)
     yield d
-    for box in d.ok("GET", "/holt/v1/sandboxes")["sandboxes"]:
-        d.ok("DELETE", f"/holt/v1/sandboxes/{box['id']}")
+    d.clear()
     assert d.stop() == 0
 
 

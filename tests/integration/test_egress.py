@@ -7,19 +7,15 @@ import time
 
 import pytest
 
-from egress import (DNS_TCP, DNS_UDP, TCP4, Egress, Names, Peer, basic, client_hello, connect, echo, http_echo, jwt,
+from egress import (DNS_TCP, DNS_UDP, TCP4, Egress, Peer, basic, client_hello, connect, echo, jwt,
                     proxy, read_head, socks)
 
 BUILD = os.environ.get("HOLT_BUILD", "build")
 LOOPBACK = {"cidr": "127.0.0.0/8", "ports": ["1-65535"]}
 
 
-@pytest.fixture(scope="module")
-def names():
-    n = Names({"plain.test": ["127.0.0.1"], "tls.test": ["127.0.0.1"], "private.test": ["10.9.8.7"],
-               "both.test": ["10.9.8.7", "127.0.0.1"], "meta.test": ["169.254.169.254"]})
-    yield n
-    n.close()
+NAMES = {"plain.test": ["127.0.0.1"], "tls.test": ["127.0.0.1"], "private.test": ["10.9.8.7"],
+         "both.test": ["10.9.8.7", "127.0.0.1"], "meta.test": ["169.254.169.254"]}
 
 
 @pytest.fixture()
@@ -27,13 +23,6 @@ def egress(names):
     e = Egress(BUILD + "/holt-egress", names.address)
     yield e
     e.close()
-
-
-@pytest.fixture(scope="module")
-def web():
-    p = Peer(http_echo)
-    yield p
-    p.close()
 
 
 @pytest.fixture(scope="module")

@@ -101,7 +101,7 @@ def test_cancellation_reaches_the_server(echo, channel):
 def test_unknown_method(channel):
     with pytest.raises(grpc.RpcError) as e:
         unary(channel, "Nothing")(b"", timeout=5)
-    assert e.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert (e.value.code(), e.value.details()) == (grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
 
 
 def test_an_error_with_its_message(channel):
@@ -137,11 +137,17 @@ def test_a_slow_reader_of_a_stream(echo, channel):
     call.cancel()
 
 
-def test_compressed_by_the_client_is_refused_or_understood(channel):
-    try:
-        assert unary(channel)(b"y" * 5000, timeout=10, compression=grpc.Compression.Gzip) == b"y" * 5000
-    except grpc.RpcError as e:
-        assert e.code() == grpc.StatusCode.UNIMPLEMENTED
+@pytest.mark.parametrize("how", [grpc.Compression.Gzip, grpc.Compression.Deflate])
+def test_compressed_by_the_client(channel, how):
+    for message in (b"", b"y" * 5000, os.urandom(3 << 20)):
+        assert unary(channel)(message, timeout=30, compression=how) == message
+
+
+def test_a_small_message_that_becomes_a_large_one(echo, channel):
+    with pytest.raises(grpc.RpcError) as e:
+        unary(channel)(b"\0" * (64 << 20), timeout=60, compression=grpc.Compression.Gzip)
+    assert e.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert unary(channel)(b"next", timeout=5) == b"next"
 
 
 @pytest.fixture(scope="module")
@@ -151,8 +157,9 @@ def health(holtd):
 
 
 def test_health_check(health):
-    reply = health.Check(health_pb2.HealthCheckRequest(service=""), timeout=5)
-    assert reply.status == health_pb2.HealthCheckResponse.SERVING
+    for service in ("", "holt", "sandbox.v1.SandboxService"):
+        reply = health.Check(health_pb2.HealthCheckRequest(service=service), timeout=5)
+        assert reply.status == health_pb2.HealthCheckResponse.SERVING
 
 
 def test_health_of_an_unknown_service(health):

@@ -247,6 +247,7 @@ def test_cors_is_an_allowlist(new_holtd):
     assert "origin" in h["Vary"].lower()
     status, _, h = d.request("GET", "/holt/v1/info", headers={"Origin": "https://good.example"})
     assert status == 200 and h["Access-Control-Allow-Origin"] == "https://good.example"
+    assert {"grpc-status", "grpc-message"} <= set(h["Access-Control-Expose-Headers"].split(", "))
     for origin in ("https://evil.example", "https://good.example.evil.example", "null"):
         # A page cannot read what it gets without the header; what changes something is refused altogether.
         status, _, h = d.request("GET", "/holt/v1/info", headers={"Origin": origin})

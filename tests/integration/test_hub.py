@@ -90,6 +90,8 @@ def test_errors_are_json_in_the_hubs_shape(open_hub):
         assert got == status and isinstance(reply["error"], str), (method, path, got, reply)
     assert call(open_hub.url, "POST", "/messages/send", raw=b"{nope")[0] == 400
     assert person(open_hub, "GET", "/revocation/history", limit="many")[0] == 400
+    status, reply, headers = person(open_hub, "OPTIONS", "/agents")
+    assert (status, reply) == (200, None) and headers["Allow"] == "GET, HEAD, OPTIONS"
     # No content type is needed, but a page of another site cannot use that.
     assert call(open_hub.url, "POST", "/agents/register", {"name": "evil"}, headers={"Origin": "http://evil.example"})[0] == 403
 
@@ -239,8 +241,26 @@ def test_an_advisory_agent_proposes(open_hub):
     status, answer, _ = person(open_hub, "POST", f"/proposals/{move}/approve")
     assert status == 403 and "belongs to 'rival'" in answer["error"]
     a.unregister()
-    assert person(open_hub, "POST", f"/proposals/{move}/approve")[1]["error"] == "agent not found"
+    assert person(open_hub, "POST", f"/proposals/{move}/approve")[1]["error"] == "the proposal is closed already"
     assert ok(open_hub, "GET", f"/projects/{p}/tasks/{t1}")["status"] == "in_progress"
+
+
+def test_proposals_go_with_what_they_are_about(new_holtd):
+    hub = new_holtd("--auth", "off")
+    a, b = agent(hub, "asks"), agent(hub, "asks2")
+    events = Events(hub)
+    p, q = (a.create_project(x)["id"] for x in "pq")
+    a.set_autonomy_mode("advisory")
+    b.set_autonomy_mode("advisory")
+    gone, mine, others = (x.claim_task(y, a.create_task(y, "t")["id"])["proposal_id"] for x, y in ((a, p), (a, q), (b, q)))
+    ok(hub, "DELETE", f"/projects/{p}")
+    assert [x["id"] for x in ok(hub, "GET", "/proposals", status="closed")] == [gone]
+    assert person(hub, "POST", f"/proposals/{gone}/approve")[0] == 409
+    a.unregister()
+    assert [x["id"] for x in ok(hub, "GET", "/proposals", status="pending")] == [others]
+    agent(hub, "asks")  # somebody else's wish, under the same name
+    assert person(hub, "POST", f"/proposals/{mine}/approve")[0] == 409
+    wait_for(lambda: [x[2]["proposal_id"] for x in events.got if x[1] == "proposal_closed"] == [gone, mine])
 
 
 # --- boards ---
@@ -326,7 +346,7 @@ def test_claims_and_wip(open_hub):
     ok(open_hub, "PATCH", f"/projects/{p}/wip", {"status": "in_progress", "limit": 5})
     for x in t[3:5]:
         a.claim_task(p, x)
-    refused(400, "WIP limit reached for wip in in_progress (limit: 5)", a.claim_task, p, t[5])
+    assert refused(400, "WIP limit", a.claim_task, p, t[5]).body["error"] == "WIP limit reached for wip (limit: 5)"
     ok(open_hub, "PATCH", f"/projects/{p}/wip", {"status": "in_review", "limit": 1})
     for x in t[:2]:
         assert a.transition_task(p, x, "in_progress")
@@ -354,6 +374,8 @@ def test_reviews_blockers_and_subtasks(open_hub):
         ok(open_hub, "POST", f"/projects/{p}/tasks/{gated}/reviewers/{name}")
     assert not a.transition_task(p, gated, "done")
     ok(open_hub, "POST", f"/projects/{p}/tasks/{gated}/reviewers/peer")
+    free = a.create_task(p, "free", required_reviewers=None)["id"]  # nobody asked for reviews
+    assert all(a.transition_task(p, free, to) for to in ("ready", "in_progress", "in_review", "done"))
     waits = a.create_task(p, "waits")["id"]
     assert not a.transition_task(p, waits, "blocked", "needs it", "no-such-task")
     assert not a.transition_task(p, waits, "blocked", "needs it", waits)
@@ -594,6 +616,122 @@ def test_an_agents_token_acts_only_as_that_agent(new_holtd):
     wait_for(lambda: audited("request.read", "inbox") and audited("request.refused", "hub."))
 
 
+@pytest.fixture
+def team(new_holtd):
+    """With tokens: (hub, a person's call that must work, a registrar of agents)."""
+    hub = new_holtd()
+
+    def boss(method, path, body=None):
+        status, reply, _ = call(hub.url, method, path, body, hub.token)
+        assert 200 <= status < 300, f"{method} {path}: {status} {reply}"
+        return reply
+
+    def join(name, **more):
+        c = AgentClient(hub.url, name, token=hub.token)
+        c.register(**more)
+        return c
+
+    return hub, boss, join
+
+
+def test_who_begins_a_task_takes_it(team):
+    """A move is no way around what a claim checks: pause, capabilities, limits."""
+    _, boss, join = team
+    a, m = join("a", capabilities=["code"]), join("m", autonomy_mode="manual")
+    p = boss("POST", "/projects", {"name": "p", "creator": "boss"})["id"]
+
+    def new(**more):
+        t = boss("POST", f"/projects/{p}/tasks", {"title": "t", **more})["id"]
+        boss("PATCH", f"/projects/{p}/tasks/{t}", {"status": "ready"})
+        return t
+
+    def begin(c, t):
+        return c.ask("PATCH", f"/projects/{p}/tasks/{t}", {"status": "in_progress"})
+
+    status, reply, _ = begin(a, new(required_capabilities=["deploy"]))
+    assert status == 400 and "Capabilities insufficient" in reply["error"]
+    boss("POST", "/agents/a/pause")
+    assert begin(a, new())[0] == 403
+    boss("POST", "/agents/a/resume")
+    assert begin(m, new())[0] == 403
+    mine = [new(required_capabilities=["code"]) for _ in range(3)]
+    assert [begin(a, t)[1]["assigned_to"] for t in mine] == ["a"] * 3
+    status, reply, _ = begin(a, new())
+    assert (status, reply["error"]) == (400, "WIP limit reached for a in in_progress (limit: 3)")
+    assert boss("GET", f"/projects/{p}/tasks/{mine[0]}")["claimed_by"] == "a"
+    t = new()
+    boss("PATCH", f"/projects/{p}/tasks/{t}", {"status": "in_progress"})  # a person begins it for nobody
+    assert boss("GET", f"/projects/{p}/tasks/{t}")["assigned_to"] is None
+
+
+def test_nobody_gets_around_its_mode(team):
+    _, boss, join = team
+    v, m, c = join("v", autonomy_mode="advisory"), join("m", autonomy_mode="manual"), join("c", capabilities=["coordinator"])
+    p = boss("POST", "/projects", {"name": "p", "creator": "boss"})["id"]
+    t = boss("POST", f"/projects/{p}/tasks", {"title": "t"})["id"]
+    boss("POST", f"/projects/{p}/tasks/{t}/assign", {"agent": "v"})
+    # A manual agent moves what it was assigned; one that people made advisory does not become one.
+    assert v.set_autonomy_mode("manual")["autonomy_mode"] == "manual"
+    status, reply, _ = v.ask("PATCH", f"/projects/{p}/tasks/{t}", {"status": "in_progress"})
+    assert status == 202 and boss("GET", f"/projects/{p}/tasks/{t}")["status"] == "ready"
+    boss("POST", f"/proposals/{reply['proposal_id']}/approve")
+    assert boss("GET", f"/projects/{p}/tasks/{t}")["status"] == "in_progress"
+    boss("POST", "/agents/v/autonomy", {"mode": "manual"})  # a person's word
+    assert v.ask("PATCH", f"/projects/{p}/tasks/{t}", {"status": "in_review"})[0] == 200
+    boss("POST", "/agents/v/autonomy", {"mode": "advisory"})
+    for x in (v, m):  # nor by making work for itself
+        assert x.ask("POST", f"/projects/{p}/tasks", {"title": "own", "assigned_to": x.name})[0] == 403
+        assert x.ask("POST", f"/projects/{p}/tasks", {"title": "for anybody"})[0] == 201
+    assert c.ask("POST", f"/projects/{p}/tasks", {"title": "own", "assigned_to": "c"})[0] == 201
+    free = boss("POST", f"/projects/{p}/tasks", {"title": "free"})["id"]
+    boss("POST", "/agents/c/autonomy", {"mode": "advisory"})
+    assert c.ask("POST", f"/projects/{p}/tasks/{free}/assign", {"agent": "c"})[0] == 403
+    assert c.ask("POST", f"/projects/{p}/tasks/{free}/assign", {"agent": "m"})[0] == 200
+
+
+def test_a_revoked_agent_is_halted(team):
+    _, boss, join = team
+    r = join("r")
+    p = boss("POST", "/projects", {"name": "p", "creator": "boss"})["id"]
+    own = r.create_project("own")["id"]
+    tasks = [boss("POST", f"/projects/{p}/tasks", {"title": "t"})["id"] for _ in range(3)]
+    for t in tasks:
+        r.claim_task(p, t)
+    for t, moves in ((tasks[1], ["in_progress"]), (tasks[2], ["in_progress", "in_review"])):
+        for s in moves:
+            assert r.transition_task(p, t, s)
+    boss("POST", "/agents/r/revoke", {"reason": "x"})
+    for t in tasks:  # flushed, with what was in review
+        card = boss("GET", f"/projects/{p}/tasks/{t}")
+        assert (card["status"], card["assigned_to"], card["claimed_by"]) == ("ready", None, None)
+        assert card["transitions"][-1]["by"] == ("system" if t != tasks[0] else "r")
+    acts = (("POST", f"/projects/{p}/tasks", {"title": "x"}), ("POST", "/projects", {"name": "x"}), ("POST", f"/projects/{p}/join", {}),
+            ("POST", f"/projects/{p}/tasks/{t}/reviewers/r", None), ("DELETE", f"/projects/{own}", None),
+            ("POST", "/messages/send", {"from": "r", "to": "x", "content": "x"}))
+    for act in acts:
+        assert r.ask(*act)[0] == 403, act
+    assert r.unregister()  # leaving is no way out
+    for act in acts:
+        assert r.ask(*act)[0] == 403, act
+    r.register()
+    assert r.acknowledge_revocation(r.check_revocation()["revocation_id"])
+    assert [r.ask(*act)[0] // 100 for act in acts] == [2] * len(acts)
+
+
+def test_coordinators_do_not_unblock(team):
+    _, boss, join = team
+    c = join("c", capabilities=["coordinator"])
+    p = boss("POST", "/projects", {"name": "p", "creator": "boss"})["id"]
+    t, u = (boss("POST", f"/projects/{p}/tasks", {"title": x})["id"] for x in "tu")
+    boss("PATCH", f"/projects/{p}/tasks/{t}", {"status": "blocked", "blocked_by": u, "blocked_reason": "first u"})
+    for act, body in (("assign", {"agent": "c"}), ("unassign", None)):
+        status, reply, _ = c.ask("POST", f"/projects/{p}/tasks/{t}/{act}", body)
+        assert status == 400 and "is blocked by" in reply["error"]
+    boss("POST", f"/projects/{p}/tasks/{t}/unassign")
+    card = boss("GET", f"/projects/{p}/tasks/{t}")
+    assert (card["status"], card["blocked_by"], card["blocked_reason"]) == ("backlog", None, None)
+
+
 # --- events and audit ---
 
 
@@ -723,3 +861,27 @@ def test_audit_log(new_holtd):
         assert TIME.match(x["timestamp"]) and x["actor"] and isinstance(x["details"], dict)
     assert len(ok(hub, "GET", "/audit/log", limit=2)) == 2
     assert person(hub, "GET", "/audit/log", limit="x")[0] == 400
+
+
+def test_every_refusal_and_read_is_audited(team):
+    hub, boss, join = team
+    a = join("a")
+    p = boss("POST", "/projects", {"name": "p", "creator": "boss"})["id"]
+    t = boss("POST", f"/projects/{p}/tasks", {"title": "t"})["id"]
+    boss("POST", f"/projects/{p}/tasks/{t}/assign", {"agent": "boss"})
+    refused(400, "blocked", a.send_message, "b", "https://evil.com")
+    refused(409, "belongs to", a.claim_task, p, t)
+    assert person(hub, "POST", "/messages/send", {"from": "a", "to": "b"})[0] == 401
+    assert a.ask("POST", "/messages/send", {})[0] == 400  # no refusal: it says nothing
+    for name in ("x", "y", "z"):
+        boss("GET", f"/messages/{name}")
+
+    def log():
+        return [(x["action"], x["agent"], x["details"].get("path"), x["details"].get("code"))
+                for x in boss("GET", "/audit/log?limit=1000") if x["action"].startswith("request.")]
+
+    wait_for(lambda: sum(x[0] == "request.read" for x in log()) == 3)
+    admin = [x for x in boss("GET", "/audit/log") if x["action"] == "request.read"][0]["actor"]
+    assert log() == [("request.refused", "a", "/messages/send", 400), ("request.refused", "a", f"/projects/{p}/tasks/{t}/claim", 409),
+                     ("request.refused", "anonymous", "/messages/send", 401),
+                     *(("request.read", admin, f"/messages/{x}", 200) for x in "xyz")]

@@ -3,6 +3,7 @@ import json
 
 import pytest
 
+import inside
 from daemon import native, wait_for
 from hub_client import call
 
@@ -14,31 +15,14 @@ HUB = "http://hub:8080"
 def holtd(tmp_path_factory):
     d = native(tmp_path_factory.mktemp("inside"))
     yield d
-    for box in d.ok("GET", f"{API}/sandboxes")["sandboxes"]:
-        d.request("DELETE", f"{API}/sandboxes/{box['id']}")
+    d.clear()
     assert d.stop() == 0
 
 
-class Box:
-    def __init__(self, d, **spec):
-        self.d = d
-        self.made = d.ok("POST", f"{API}/sandboxes", spec)
-        self.id = self.made["id"]
-        self.path = f"{API}/sandboxes/{self.id}"
-
-    def run(self, *argv, **more):
-        return self.d.ok("POST", f"{self.path}/execs", {"command": list(argv), "timeout_ms": 30000, **more})
-
+class Box(inside.Box):
     def ask(self, method, path, body=None, headers=(), options=()):
-        argv = ["curl", "-sS", "-m", "20", "-X", method, "-w", "\n%{http_code}", *options, f"{HUB}{path}"]
-        for h in headers:
-            argv += ["-H", h]
-        if body is not None:
-            argv += ["-d", json.dumps(body)]
-        r = self.run(*argv)
-        assert r["exit_code"] == 0, r
-        text, status = r["stdout"].rsplit("\n", 1)
-        return int(status), json.loads(text) if text.strip()[:1] in ("{", "[") else text
+        """(status, JSON or text)"""
+        return self.ask_json(method, f"{HUB}{path}", *options, body=body, headers=headers)
 
 
 @pytest.fixture(scope="module")

@@ -2,18 +2,18 @@
 import base64
 import gzip
 import os
-import socket
 import ssl
 import time
 
 import pytest
 
-from egress import Authority, Egress, Names, Peer, client_hello, connect, proxy, read_head, socks
+from egress import Authority, Egress, Peer, client_hello, connect, proxy, read_head, socks
 
 BUILD = os.environ.get("HOLT_BUILD", "build")
 LOOPBACK = {"cidr": "127.0.0.0/8", "ports": ["1-65535"]}
 VALUE, PLACEHOLDER = "s3cr3t/Value+for=api&more", "holt_secret_0123456789abcdef"
 HOSTS = ("api.test", "other.test", "plain.test", "untrusted.test")
+NAMES = {h: ["127.0.0.1"] for h in HOSTS}
 
 
 class Server:
@@ -57,13 +57,6 @@ class Server:
 
 def ok(body, *headers):
     return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n" % len(body) + b"".join(h + b"\r\n" for h in headers) + b"\r\n" + body
-
-
-@pytest.fixture(scope="module")
-def names():
-    n = Names({h: ["127.0.0.1"] for h in HOSTS})
-    yield n
-    n.close()
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +119,7 @@ def reply_of(c, head_only=False):
     if head_only or status in (101, 204, 304) or status < 200:
         return status, headers, body
     if headers.get("transfer-encoding") == "chunked":
-        out = b""
+        out = bytearray()
         while True:
             while b"\r\n" not in body:
                 body += c.recv(65536)
@@ -136,13 +129,14 @@ def reply_of(c, head_only=False):
             out += body[: int(size, 16)]
             body = body[int(size, 16) + 2 :]
             if int(size, 16) == 0:
-                return status, headers, out
+                return status, headers, bytes(out)
+    body = bytearray(body)
     while len(body) < int(headers.get("content-length", 1 << 60)):
         part = c.recv(65536)
         if not part:
             break
         body += part
-    return status, headers, body
+    return status, headers, bytes(body)
 
 
 def ask(c, server, method="GET", target="/", host="api.test", headers=(), body=b""):

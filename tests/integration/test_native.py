@@ -3,8 +3,10 @@
 As whoever runs the tests, and, if that is root, with a holtd of an ordinary user: with one id, with ranges of ids, and with
 ranges and cgroups of its own.
 """
+import glob
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -35,8 +37,7 @@ def holtd(mode):
     try:
         d = h.native()
         yield d
-        for box in d.ok("GET", "/holt/v1/sandboxes")["sandboxes"]:
-            d.request("DELETE", f"/holt/v1/sandboxes/{box['id']}")
+        d.clear()
         wait_for(lambda: not os.listdir(f"{d.state}/sb"))  # holt-spawn's end would leave what is still going
         d.stop()
     finally:
@@ -223,8 +224,37 @@ def test_a_holt_spawn_that_hangs_or_dies_does_not_stop_holtd(tmp_path):
         assert not os.path.exists(f"/proc/{dead}"), "the dead one was reaped"
     finally:
         silent.close()
-        for s in d.ok("GET", "/holt/v1/sandboxes")["sandboxes"]:
-            d.request("DELETE", f"/holt/v1/sandboxes/{s['id']}")
+        d.clear()
+        d.stop()
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not os.path.isdir("/sys/fs/cgroup/memory"), reason="on cgroup v1 only holt-spawn sees it")
+def test_a_holt_spawn_that_is_late_is_asked_who_lacked_memory(tmp_path):
+    """The end of a command and the reason of its end come by two ways."""
+    d = native(tmp_path / "d")
+    stopped = None
+    try:
+        box = d.ok("POST", "/holt/v1/sandboxes", {"memory_bytes": 64 << 20})["id"]
+        stopped = spawn_of(d)
+        os.kill(stopped, signal.SIGSTOP)
+        x = d.ok("POST", f"/holt/v1/sandboxes/{box}/execs", {"command": ["python3", "-c", "b'x' * (200 << 20)"], "background": True})["id"]
+        [group] = glob.glob(f"/sys/fs/cgroup/memory/**/{box}", recursive=True)
+
+        def says(name, text):
+            with open(f"{group}/{name}", encoding="ascii") as f:
+                return re.search(text, f.read())
+
+        wait_for(lambda: says("memory.oom_control", "oom_kill 1") and says("cgroup.procs", r"\A\d+\n\Z"), 30)  # init alone
+        plain = d.ok("POST", f"/holt/v1/sandboxes/{box}/execs", {"command": ["true"]})
+        assert plain["exit_code"] == 0 and not plain["oom"], "only who was killed waits"
+        os.kill(stopped, signal.SIGCONT)
+        r = wait_for(lambda: (lambda r: r if r["state"] == "exited" else None)(d.ok("GET", f"/holt/v1/sandboxes/{box}/execs/{x}")))
+        assert r["exit_code"] == 128 + 9 and r["oom"], r
+        assert len(d.ok("GET", "/holt/v1/events?type=sandbox.oom")["events"]) == 1
+        d.request("DELETE", f"/holt/v1/sandboxes/{box}")
+    finally:
+        if stopped:
+            os.kill(stopped, signal.SIGCONT)
         d.stop()
 
 

@@ -6,24 +6,12 @@ import subprocess
 
 import pytest
 
-from daemon import BUILD, Holtd, Program, environment, free_ports, is_running, wait_for
-from egress import Names, Peer, basic, connect, echo, http_echo, jwt
+from daemon import BUILD, Program, environment, free_ports, native, wait_for
+from egress import Peer, basic, connect, echo, http_echo, jwt
 from home import Home
 
 
-@pytest.fixture(scope="module")
-def names():
-    n = Names({"web.test": ["127.0.0.1"], "secure.test": ["127.0.0.1"], "www.web.test": ["127.0.0.1"],
-               "private.test": ["10.1.2.3"]})
-    yield n
-    n.close()
-
-
-@pytest.fixture(scope="module")
-def web():
-    p = Peer(http_echo)
-    yield p
-    p.close()
+NAMES = {"web.test": ["127.0.0.1"], "secure.test": ["127.0.0.1"], "www.web.test": ["127.0.0.1"], "private.test": ["10.1.2.3"]}
 
 
 @pytest.fixture(scope="module")
@@ -41,16 +29,14 @@ def secure(tmp_path_factory):
 
 
 def start(directory, names, **env):
-    options = environment()["ASAN_OPTIONS"] + ":detect_leaks=0"
-    return Holtd(directory, "--runtime", "native", "--egress-dns", names.address, env={"ASAN_OPTIONS": options, **env})
+    return native(directory, "--egress-dns", names.address, env=env)
 
 
 @pytest.fixture(scope="module")
 def holtd(tmp_path_factory, names):
     d = start(tmp_path_factory.mktemp("network"), names)
     yield d
-    for box in d.ok("GET", "/holt/v1/sandboxes")["sandboxes"]:
-        d.request("DELETE", f"/holt/v1/sandboxes/{box['id']}")
+    d.clear()
     d.stop()
 
 
@@ -74,18 +60,6 @@ def policy(web, secure=None):
 @pytest.fixture(scope="module")
 def box(holtd, web, secure):
     return create(holtd, policy(web, secure))
-
-
-def egress_pid(holtd):
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as f:
-                argv = f.read().split(b"\0")
-        except OSError:
-            continue
-        if argv[0].endswith(b"holt-egress") and os.fsencode(str(holtd.state)) in argv and is_running(int(pid)):
-            return int(pid)
-    return 0
 
 
 def test_an_allowed_host_is_reached_with_and_without_the_proxy(holtd, box, web):
@@ -238,16 +212,16 @@ def test_connections_outlive_holtd_and_holt_egress_comes_back(tmp_path_factory, 
                   "for i in range(60):\n c.sendall(b'x'); assert c.recv(1)==b'x'; time.sleep(.05)\nprint('held')")
         x = d.ok("POST", f"/holt/v1/sandboxes/{box}/execs", {"command": ["python3", "-c", script], "background": True})["id"]
         wait_for(lambda: slow.count)
-        first = egress_pid(d)
+        first = d.egress_pid()
         Program.kill(d)
         d = start(where, names)
         wait_for(lambda: d.ok("GET", f"/holt/v1/sandboxes/{box}/execs/{x}")["state"] == "exited", 20)
         assert d.ok("GET", f"/holt/v1/sandboxes/{box}/execs/{x}")["exit_code"] == 0
-        assert slow.count == 1 and egress_pid(d) == first
+        assert slow.count == 1 and d.egress_pid() == first
         url = ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", f"http://web.test:{web.port}/"]
         assert run(d, box, url)[1] == "200"
         os.kill(first, signal.SIGKILL)
-        wait_for(lambda: egress_pid(d) not in (0, first))
+        wait_for(lambda: d.egress_pid() not in (0, first))
         wait_for(lambda: run(d, box, url)[1] == "200")  # policies and listeners are there again
         assert d.request("DELETE", f"/holt/v1/sandboxes/{box}")[0] == 204
     finally:
@@ -272,9 +246,9 @@ def test_an_ordinary_user_has_the_same(names, web, secure, mode):
                 assert run(d, box, ["curl", "-sS", "-m", "10", "--noproxy", "*", target])[0] != 0, target
             code, body, _ = d.request("POST", "/holt/v1/sandboxes", {"network": "raw"})
             assert code == 501 and "root" in body["error"]["message"] and "open" in body["error"]["hint"], body
-            first = egress_pid(d)
+            first = d.egress_pid()
             os.kill(first, signal.SIGKILL)
-            wait_for(lambda: egress_pid(d) not in (0, first))
+            wait_for(lambda: d.egress_pid() not in (0, first))
             wait_for(lambda: run(d, box, ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", url])[1] == "200")
             assert d.request("DELETE", f"/holt/v1/sandboxes/{box}")[0] == 204
         finally:

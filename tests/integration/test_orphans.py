@@ -41,8 +41,7 @@ def old(tmp_path):
         if os.path.exists(f"{d.state}/admin-token.old"):
             os.rename(f"{d.state}/admin-token.old", f"{d.state}/admin-token")
         e = native(tmp_path / "d")
-        for s in e.ok("GET", f"{API}/sandboxes")["sandboxes"]:
-            e.request("DELETE", f"{API}/sandboxes/{s['id']}")
+        e.clear()
         e.stop()
 
 

@@ -5,9 +5,10 @@ import shutil
 
 import pytest
 
-from daemon import Holtd, environment
-from egress import Names
+from daemon import native
 from packages import GIT_BACKEND, HOSTS, certificates, debian_image, served
+
+NAMES = {h: ["127.0.0.1"] for h in HOSTS}
 
 REFUSED = "refused by holt: no rule allows this host and port"
 
@@ -24,15 +25,11 @@ def ports(tmp_path_factory, ca):
 
 
 @pytest.fixture(scope="module")
-def holtd(tmp_path_factory):
-    names = Names({h: ["127.0.0.1"] for h in HOSTS})
-    options = environment()["ASAN_OPTIONS"] + ":detect_leaks=0"
-    d = Holtd(tmp_path_factory.mktemp("holtd"), "--runtime", "native", "--egress-dns", names.address, env={"ASAN_OPTIONS": options})
+def holtd(tmp_path_factory, names):
+    d = native(tmp_path_factory.mktemp("holtd"), "--egress-dns", names.address)
     yield d
-    for box in d.ok("GET", "/holt/v1/sandboxes")["sandboxes"]:
-        d.request("DELETE", f"/holt/v1/sandboxes/{box['id']}")
+    d.clear()
     d.stop()
-    names.close()
 
 
 def policy(ports):

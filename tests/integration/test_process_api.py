@@ -7,6 +7,7 @@ import pytest
 
 from agentbox_client import Sandbox
 from daemon import BUILD, native, wait_for
+from inside import Inside
 
 API = "/holt/v1"
 
@@ -15,37 +16,21 @@ API = "/holt/v1"
 def holtd(tmp_path_factory):
     d = native(tmp_path_factory.mktemp("process_api"))
     yield d
-    for box in d.ok("GET", f"{API}/sandboxes")["sandboxes"]:
-        d.request("DELETE", f"{API}/sandboxes/{box['id']}")
+    d.clear()
     assert d.stop() == 0
 
 
-class Inside:
+class Session(Inside):
     """A session, and requests by curl from inside it."""
 
     def __init__(self, d, session="inside", **more):
-        self.d = d
         self.box = Sandbox(d.port, d.token)
-        made = self.box.CreateSession(session_id=session, process_api=True, **more).session
-        self.path = f"{API}/sandboxes/{made.sandbox_id}"
-
-    def run(self, *argv, **more):
-        return self.d.ok("POST", f"{self.path}/execs", {"command": list(argv), "timeout_ms": 30000, **more})
+        super().__init__(d, self.box.CreateSession(session_id=session, process_api=True, **more).session.sandbox_id)
 
     def ask(self, method, path, body=None, headers=(), address="127.0.0.1"):
         """(status, text, content type)"""
-        argv = ["curl", "-sS", "-g", "-m", "20", "--noproxy", "*", "-X", method, "-w", "\n%{http_code} %{content_type}",
-                f"http://{address}:2024{path}"]
-        for h in headers:
-            argv += ["-H", h]
-        stdin = None
-        if body is not None:
-            argv += ["--data-binary", "@-"]
-            stdin = body if isinstance(body, str) else json.dumps(body)
-        r = self.run(*argv, **({"stdin": stdin} if stdin is not None else {}))
-        assert r["exit_code"] == 0, r
-        text, last = r["stdout"].rsplit("\n", 1)
-        return int(last.split()[0]), text, last.split(" ", 1)[1]
+        status, kind, text = self.curl(method, f"http://{address}:2024{path}", "--noproxy", "*", body=body, headers=headers)
+        return status, text, kind
 
     def post(self, at, /, **body):
         status, text, _ = self.ask("POST", at, body)
@@ -54,7 +39,7 @@ class Inside:
 
 @pytest.fixture(scope="module")
 def inside(holtd):
-    return Inside(holtd)
+    return Session(holtd)
 
 
 def test_health(inside):
@@ -94,6 +79,8 @@ def test_stream(inside):
                     'data: {"type": "exit", "exit_code": 5}\n\n')
     _, text, _ = inside.ask("POST", "/exec/stream", {"command": "true", "workdir": "/none"})
     assert text == 'data: {"type": "error", "data": "[Errno 2] No such file or directory: \'/none\'"}\n\n'
+    assert inside.ask("POST", "/exec/stream", {"command": 5})[1:] == \
+        ('data: {"type": "error", "data": "cmd must be a string"}\n\n', "text/event-stream")
     assert inside.ask("POST", "/exec/stream", {})[:2] == (400, '{"error": "Missing \'command\' field"}')
 
 
@@ -179,7 +166,7 @@ def test_the_setting(tmp_path):
 
 def test_it_outlives_holtd(tmp_path):
     d = native(tmp_path / "d")
-    one = Inside(d, "kept")
+    one = Session(d, "kept")
     d.process.kill()
     d.process.wait()
     e = native(tmp_path / "d")

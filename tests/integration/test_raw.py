@@ -10,7 +10,7 @@ import threading
 import pytest
 
 import egress
-from daemon import Holtd, environment, wait_for
+from daemon import native, wait_for
 
 CLONE_NEWNET = 0x40000000
 pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="a bridge needs root"),
@@ -53,8 +53,7 @@ def udp_echo():
 
 
 def start(tmp_path, *flags):
-    options = environment()["ASAN_OPTIONS"] + ":detect_leaks=0"
-    return Holtd(tmp_path, "--runtime", "native", *flags, env={"ASAN_OPTIONS": options})
+    return native(tmp_path, *flags)
 
 
 def run(d, box, command):

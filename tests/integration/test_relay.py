@@ -1,56 +1,32 @@
 """The relay: what runs inside a sandbox asks the API at /run/holt.sock, as that sandbox and never more."""
-import json
 import os
 import socket
 
 import pytest
 
-from daemon import BUILD, Holtd, environment, wait_for
+import inside
+from daemon import BUILD, native, wait_for
 
 API = "/holt/v1"
 SOCKET = "/run/holt.sock"
-
-
-def native(directory):
-    options = environment()["ASAN_OPTIONS"] + ":detect_leaks=0"
-    return Holtd(directory, "--runtime", "native", env={"ASAN_OPTIONS": options})
 
 
 @pytest.fixture(scope="module")
 def holtd(tmp_path_factory):
     d = native(tmp_path_factory.mktemp("relay"))
     yield d
-    for box in d.ok("GET", f"{API}/sandboxes")["sandboxes"]:
-        d.request("DELETE", f"{API}/sandboxes/{box['id']}")
+    d.clear()
     assert d.stop() == 0
 
 
-class Box:
-    def __init__(self, d, **spec):
-        self.d = d
-        self.made = d.ok("POST", f"{API}/sandboxes", {"relay": True, **spec})
-        self.id = self.made["id"]
-        self.path = f"{API}/sandboxes/{self.id}"
-
-    def run(self, *argv, stdin=None):
-        return self.d.ok("POST", f"{self.path}/execs", {"command": list(argv), "timeout_ms": 30000, **({"stdin": stdin} if stdin else {})})
-
-    def python(self, code, *args):
-        r = self.run("python3", "-c", code, *args)
-        assert r["exit_code"] == 0, r["stderr"]
-        return r["stdout"]
+class Box(inside.Box):
+    def __init__(self, d, relay=True, **spec):
+        super().__init__(d, relay=relay, **spec)
 
     def ask(self, method, path, body=None, headers=()):
-        """From inside, by curl: (status, JSON or text)."""
-        argv = ["curl", "-sS", "-m", "20", "--unix-socket", SOCKET, "-X", method, "-w", "\n%{http_code}", f"http://holt{path}"]
-        for h in headers:
-            argv += ["-H", h]
-        if body is not None:
-            argv += ["-H", "content-type: application/json", "-d", json.dumps(body)]
-        r = self.run(*argv)
-        assert r["exit_code"] == 0, r
-        text, status = r["stdout"].rsplit("\n", 1)
-        return int(status), json.loads(text) if text.strip().startswith("{") else text
+        """(status, JSON or text)"""
+        return self.ask_json(method, f"http://holt{path}", "--unix-socket", SOCKET, body=body,
+                             headers=["content-type: application/json", *headers])
 
 
 @pytest.fixture(scope="module")
@@ -277,7 +253,7 @@ def test_it_can_end_itself(holtd):
 
 
 def test_auth_off_makes_nobody_inside_admin(tmp_path):
-    d = Holtd(tmp_path / "off", "--runtime", "native", "--auth", "off")
+    d = native(tmp_path / "off", "--auth", "off")
     try:
         b = Box(d)
         assert b.ask("GET", f"{API}/tokens")[0] == 403

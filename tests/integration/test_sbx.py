@@ -21,8 +21,7 @@ from daemon import BUILD, SOAK, Holtd, environment, native, wait_for
 def holtd(tmp_path_factory):
     d = native(tmp_path_factory.mktemp("sbx"), env={"SANDBOX_ENV_FROM_SETTING": "s", "SANDBOX_MEM_LIMIT": "512Mi"})
     yield d
-    for box in d.ok("GET", "/holt/v1/sandboxes")["sandboxes"]:
-        d.request("DELETE", f"/holt/v1/sandboxes/{box['id']}")
+    d.clear()
     assert d.stop() == 0
 
 

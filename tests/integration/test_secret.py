@@ -24,8 +24,7 @@ PLACEHOLDER = "holt-secret-[0-9a-f]{32}"
 @pytest.fixture(autouse=True)
 def clean(holtd):
     yield
-    for box in holtd.ok("GET", "/holt/v1/sandboxes")["sandboxes"]:
-        holtd.ok("DELETE", f"/holt/v1/sandboxes/{box['id']}")
+    holtd.clear()
     for s in holtd.ok("GET", "/holt/v1/secrets")["secrets"]:
         holtd.ok("DELETE", f"/holt/v1/secrets/{s['name']}")
     assert VALUE not in holtd.log()
@@ -334,8 +333,7 @@ def real(request):
     d = home.native()
     try:
         yield d
-        for box in d.ok("GET", "/holt/v1/sandboxes")["sandboxes"]:
-            d.request("DELETE", f"/holt/v1/sandboxes/{box['id']}")
+        d.clear()
     finally:
         d.stop()
         home.close()

@@ -304,3 +304,25 @@ def test_a_child_that_asks_too_late_does_not_stay(tmp_path):
     finally:
         house.end()
     shutil.rmtree(tmp_path / "h/state", ignore_errors=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the look at what is left needs root")
+def test_a_claim_that_is_cut_short_leaves_nothing(tmp_path):
+    """holt-spawn dies when a shell has the request's name and files, and still its own record."""
+    house = House(tmp_path / "h")
+    try:
+        wait_for(lambda: len(os.listdir(f"{house.state}/shells")) == 4)
+        house.points.arm("unrecorded", 1)
+        asked = threading.Thread(target=lambda: house.holtd.request("POST", "/holt/v1/sandboxes", {"name": "cut"}))
+        asked.start()
+        spawn = wait_for(house.spawn)
+        wait_for(lambda: state_of(spawn) == "T", 20)
+        [box] = os.listdir(f"{house.state}/sb")
+        assert os.path.isdir(f"{house.state}/sb/{box}/fs")
+        os.kill(spawn, signal.SIGKILL)
+        asked.join()
+        house.holtd.request("DELETE", "/holt/v1/sandboxes/cut")
+        wait_for(lambda: house.leftovers() == "", 20, 0.1)
+    finally:
+        house.end()
+    shutil.rmtree(tmp_path / "h/state", ignore_errors=True)

@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 
-import pytest
 
 from daemon import BUILD, environment, wait_for
 from hub_client import call

@@ -22,8 +22,7 @@ def holtd(request):
 
 
 def clear(d):
-    for box in d.ok("GET", "/holt/v1/sandboxes")["sandboxes"]:
-        d.request("DELETE", f"/holt/v1/sandboxes/{box['id']}")
+    d.clear()
     for v in d.ok("GET", "/holt/v1/volumes")["volumes"]:
         d.ok("DELETE", f"/holt/v1/volumes/{v['id']}")
 

@@ -1,20 +1,15 @@
-/* A real store in a directory of its own, and rules run in it one piece of work at a time. */
+/* Rules, run on a real store one piece of work at a time. */
 #pragma once
 
 #include "base/clock.h"
-#include "base/mem.h"
 #include "core/approval.h"
 #include "core/message.h"
-#include "unit.h"
+#include "ground.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 struct fixture {
-    char dir[64];
-    uv_loop_t loop;
-    struct store *store;
+    struct ground g;
     struct arena arena;
     struct team t;
 };
@@ -41,21 +36,15 @@ static inline enum err_code run(struct fixture *f, rule fn, void *arg)
     struct piece p = {f, fn, arg};
     struct err e = {0};
 
-    return store_now(f->store, run_piece, &p, &e) < 0 ? e.code : ERR_NONE;
+    return store_now(f->g.store, run_piece, &p, &e) < 0 ? e.code : ERR_NONE;
 }
 
 static inline int team_setup(void **state)
 {
     struct fixture *f = xzalloc(sizeof *f);
-    AUTO(mem_free) char *url = NULL;
-    struct err e = {0};
 
-    (void)snprintf(f->dir, sizeof f->dir, "/tmp/holt-team-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
-    url = xasprintf("sqlite:%s/holt.db", f->dir);
-    assert_int_equal(uv_loop_init(&f->loop), 0);
-    assert_int_equal(
-        store_open(&(struct store_config){.loop = &f->loop, .url = url}, &f->store, &e), 0);
+    assert_int_equal(scratch_make(f->g.dir, "team"), 0);
+    ground_open(&f->g);
     f->t = (struct team){
         .arena = &f->arena,
         .conf = {.heartbeat_ms = 30000,
@@ -77,20 +66,11 @@ static inline int team_setup(void **state)
 
 static inline int team_teardown(void **state)
 {
-    static const char *const names[] = {"holt.db", "holt.db-wal", "holt.db-shm", "holt.db.lock",
-                                        "holt.db-lock"};
     struct fixture *f = *state;
 
-    store_close(f->store);
-    (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-    assert_int_equal(uv_loop_close(&f->loop), 0);
+    ground_close(&f->g);
     arena_done(&f->arena);
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        AUTO(mem_free) char *path = xasprintf("%s/%s", f->dir, names[i]);
-
-        (void)unlink(path);
-    }
-    assert_int_equal(rmdir(f->dir), 0);
+    assert_int_equal(scratch_remove(f->g.dir), 0);
     mem_free(f);
     return 0;
 }

@@ -1,17 +1,11 @@
 #include "api/idempotency.h"
 
 #include "base/clock.h"
-#include "base/mem.h"
-#include "unit.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
+#include "ground.h"
 
 /* A real store; requests and exchanges are replaced by what they were told. */
 struct fixture {
-    char dir[64];
-    uv_loop_t loop;
+    struct ground g;
     struct api api;
     struct http_header key;
     struct http_req req;
@@ -105,7 +99,7 @@ static void handler(struct request *r)
     plan.done = false;
     store_write(f->api.c.store, STORE_DURABLE, change_work, change_done, &plan);
     while (!plan.done)
-        (void)uv_run(&f->loop, UV_RUN_ONCE);
+        (void)uv_run(&f->g.loop, UV_RUN_ONCE);
 }
 
 static void begin(const char *actor, const char *key, const char *body)
@@ -125,44 +119,28 @@ static void ask(const char *actor, const char *key, const char *body)
 {
     begin(actor, key, body);
     while (!f->answered)
-        (void)uv_run(&f->loop, UV_RUN_ONCE);
+        (void)uv_run(&f->g.loop, UV_RUN_ONCE);
 }
 
 static int setup(void **state)
 {
-    AUTO(mem_free) char *url = NULL;
-    struct err e = {0};
-
     (void)state;
     f = xzalloc(sizeof *f);
     plan = (struct change){0};
-    (void)snprintf(f->dir, sizeof f->dir, "/tmp/holt-idem-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
-    url = xasprintf("sqlite:%s/holt.db", f->dir);
-    assert_int_equal(uv_loop_init(&f->loop), 0);
-    assert_int_equal(
-        store_open(&(struct store_config){.loop = &f->loop, .url = url}, &f->api.c.store, &e), 0);
+    assert_int_equal(scratch_make(f->g.dir, "idem"), 0);
+    ground_open(&f->g);
+    f->api.c.store = f->g.store;
     return 0;
 }
 
 static int teardown(void **state)
 {
-    static const char *const names[] = {"holt.db", "holt.db-wal", "holt.db-shm", "holt.db-lock",
-                                        "holt.db.lock"};
-
     (void)state;
     clock_set_fake(NULL);
-    store_close(f->api.c.store);
-    (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-    assert_int_equal(uv_loop_close(&f->loop), 0);
+    ground_close(&f->g);
     assert_int_equal(f->api.running_keys.count, 0);
     map_done(&f->api.running_keys);
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        AUTO(mem_free) char *path = xasprintf("%s/%s", f->dir, names[i]);
-
-        (void)unlink(path);
-    }
-    assert_int_equal(rmdir(f->dir), 0);
+    assert_int_equal(scratch_remove(f->g.dir), 0);
     mem_free(f);
     return 0;
 }
@@ -259,7 +237,7 @@ static void two_at_once_are_one(void **state)
     assert_non_null(strstr(f->text, "still running"));
     f->ran = false;
     while (!f->ran)
-        (void)uv_run(&f->loop, UV_RUN_ONCE);
+        (void)uv_run(&f->g.loop, UV_RUN_ONCE);
 }
 
 static void an_asker_who_goes_frees_the_key(void **state)
@@ -268,7 +246,7 @@ static void an_asker_who_goes_frees_the_key(void **state)
     begin("token/a", "k", "{}");
     f->r.waiter->r = NULL; /* as request_closed does */
     while (f->api.running_keys.count > 0)
-        (void)uv_run(&f->loop, UV_RUN_ONCE);
+        (void)uv_run(&f->g.loop, UV_RUN_ONCE);
     assert_false(f->answered);
     ask("token/a", "k", "{}");
     assert_true(f->ran);

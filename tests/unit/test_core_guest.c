@@ -335,6 +335,27 @@ static void nothing_is_sent_before_hello(void **state)
     assert_int_equal(h.lost, 0); /* closed by us: not lost */
 }
 
+static void a_long_command_goes_out(void **state)
+{
+    static const size_t lengths[] = {8000, 8192, 65536, 131071};
+    static char line[131071];
+    struct host h;
+
+    (void)state;
+    memset(line, 'x', sizeof line);
+    for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
+        const struct wire_text argv[] = {{str_make(line, lengths[i])}};
+        struct guest_exec_start s = {.id = STR("ex_1"), .argv = {.count = 1, .items = argv}};
+        struct err e = {0};
+
+        begin(&h);
+        buf_clear(&h.g->out);
+        assert_int_equal(guest_exec_start(h.g, &s, &exec_ops, &h, &h.x, &e), 0);
+        assert_true(buf_len(&h.g->out) > lengths[i]);
+        end(&h);
+    }
+}
+
 static void a_command_goes_through(void **state)
 {
     struct host h;
@@ -865,6 +886,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hello_is_checked),
         cmocka_unit_test(nothing_is_sent_before_hello),
+        cmocka_unit_test(a_long_command_goes_out),
         cmocka_unit_test(a_command_goes_through),
         cmocka_unit_test(every_lie_about_a_command_is_seen),
         cmocka_unit_test(a_window_is_a_window),

@@ -2,20 +2,15 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/mem.h"
 #include "core/event.h"
-#include "unit.h"
+#include "ground.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A real store in a directory of its own: what identity promises is about rows. */
+/* On a real store: what identity promises is about rows. */
 struct fixture {
-    char dir[64];
-    uv_loop_t loop;
-    struct store *store;
+    struct ground g;
     struct identity *i;
     /* what the last callback said */
     bool called;
@@ -28,22 +23,17 @@ static const struct principal admin = {.role = ROLE_ADMIN, .actor = "token/tk_te
 
 static void open_all(struct fixture *f)
 {
-    AUTO(mem_free) char *url = xasprintf("sqlite:%s/holt.db", f->dir);
     struct err e = {0};
 
-    assert_int_equal(uv_loop_init(&f->loop), 0);
-    assert_int_equal(
-        store_open(&(struct store_config){.loop = &f->loop, .url = url}, &f->store, &e), 0);
-    assert_int_equal(identity_open(f->store, &f->i, &e), 0);
+    ground_open(&f->g);
+    assert_int_equal(identity_open(f->g.store, &f->i, &e), 0);
 }
 
 static void close_all(struct fixture *f)
 {
     identity_flush(f->i);
-    store_close(f->store);
+    ground_close(&f->g);
     f->i = identity_close(f->i);
-    (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-    assert_int_equal(uv_loop_close(&f->loop), 0);
 }
 
 static void reopen(struct fixture *f)
@@ -56,8 +46,7 @@ static int setup(void **state)
 {
     struct fixture *f = xzalloc(sizeof *f);
 
-    (void)snprintf(f->dir, sizeof f->dir, "/tmp/holt-identity-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
+    assert_int_equal(scratch_make(f->g.dir, "identity"), 0);
     open_all(f);
     *state = f;
     return 0;
@@ -65,18 +54,11 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    static const char *const names[] = {"holt.db",      "holt.db-wal",  "holt.db-shm",
-                                        "holt.db-lock", "holt.db.lock", "admin-token"};
     struct fixture *f = *state;
 
     clock_set_fake(NULL);
     close_all(f);
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        AUTO(mem_free) char *path = xasprintf("%s/%s", f->dir, names[i]);
-
-        (void)unlink(path);
-    }
-    assert_int_equal(rmdir(f->dir), 0);
+    assert_int_equal(scratch_remove(f->g.dir), 0);
     mem_free(f);
     return 0;
 }
@@ -105,7 +87,7 @@ static void done(void *arg, const struct err *e)
 static void await(struct fixture *f)
 {
     while (!f->called)
-        (void)uv_run(&f->loop, UV_RUN_ONCE);
+        (void)uv_run(&f->g.loop, UV_RUN_ONCE);
     f->called = false;
 }
 
@@ -285,7 +267,7 @@ static void the_list_is_in_order_and_pages(void **state)
 static void the_first_start_makes_an_admin(void **state)
 {
     struct fixture *f = *state;
-    AUTO(mem_free) char *path = xasprintf("%s/admin-token", f->dir);
+    AUTO(mem_free) char *path = xasprintf("%s/admin-token", f->g.dir);
     AUTO(buf_done) struct buf text = {0};
     const struct token *t;
     struct stat st;
@@ -362,7 +344,7 @@ static void codes_and_sessions_end(void **state)
 static void the_store_holds_no_secret(void **state)
 {
     struct fixture *f = *state;
-    AUTO(mem_free) char *db = xasprintf("%s/holt.db", f->dir);
+    AUTO(mem_free) char *db = xasprintf("%s/holt.db", f->g.dir);
     AUTO(buf_done) struct buf content = {0};
     char code[TOKEN_TEXT], token[TOKEN_TEXT];
 

@@ -2,13 +2,11 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/mem.h"
 #include "conf/conf.h"
-#include "unit.h"
+#include "ground.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* An unpacker that unpacks nothing: it takes every byte and says what it is told to. */
@@ -18,9 +16,7 @@ struct fake_run {
     char *dir;
     bool keeps; /* the directory */
 };
-static uv_loop_t loop;
-static char state[64];
-static struct store *store;
+static struct ground g;
 static struct unpacker *unpacker;
 static struct images *images;
 static const char *report = "format=root\nentries=1\nbytes=7\ndiff_id=sha256:"
@@ -66,9 +62,9 @@ static int run_start(struct unpacker *u, const struct unpack_spec *s, struct unp
 
     (void)u, (void)e;
     f->events = s->events;
-    f->dir = xasprintf("%s/layers/%s/fs", state, s->layer);
+    f->dir = xasprintf("%s/layers/%s/fs", g.dir, s->layer);
     (void)mkdir(f->dir, 0755);
-    (void)uv_timer_init(&loop, &f->timer);
+    (void)uv_timer_init(&g.loop, &f->timer);
     f->timer.data = f;
     *ret = (struct unpack *)f;
     if (s->mode == UNPACK_CLEAR)
@@ -97,15 +93,9 @@ static struct unpacker fake_unpacker = {&fake_ops};
 
 static int setup(void **st)
 {
-    struct err e = {0};
-    char url[100];
-
     (void)st;
-    (void)snprintf(state, sizeof state, "/tmp/holt-image-XXXXXX");
-    assert_non_null(mkdtemp(state));
-    (void)uv_loop_init(&loop);
-    (void)snprintf(url, sizeof url, "sqlite:%s/holt.db", state);
-    assert_int_equal(store_open(&(struct store_config){.loop = &loop, .url = url}, &store, &e), 0);
+    assert_int_equal(scratch_make(g.dir, "image"), 0);
+    ground_open(&g);
     unpacker = &fake_unpacker;
     return 0;
 }
@@ -114,9 +104,9 @@ static void open_images(void)
 {
     struct err e = {0};
 
-    assert_int_equal(images_open(&(struct images_config){.loop = &loop,
-                                                         .store = store,
-                                                         .state = state,
+    assert_int_equal(images_open(&(struct images_config){.loop = &g.loop,
+                                                         .store = g.store,
+                                                         .state = g.dir,
                                                          .unpacker = unpacker,
                                                          .limits = {1 << 20, 100, 1000},
                                                          .images_max = 8,
@@ -132,7 +122,7 @@ static size_t layers(void)
     DIR *d;
     size_t n = 0;
 
-    (void)snprintf(path, sizeof path, "%s/layers", state);
+    (void)snprintf(path, sizeof path, "%s/layers", g.dir);
     d = opendir(path);
     for (const struct dirent *en; (en = readdir(d));)
         n += en->d_name[0] != '.';
@@ -145,28 +135,17 @@ static void turn_until_layers(size_t n)
     int64_t end = clock_mono_ms() + 5000;
 
     while (layers() != n && clock_mono_ms() < end)
-        (void)uv_run(&loop, UV_RUN_ONCE);
+        (void)uv_run(&g.loop, UV_RUN_ONCE);
     assert_int_equal(layers(), n);
 }
 
 static int teardown(void **st)
 {
-    char *const argv[] = {(char[]){"rm"}, (char[]){"-rf"}, state, NULL};
-    pid_t pid;
-
     (void)st;
     images_close(images);
-    store_close(store);
-    while (uv_run(&loop, UV_RUN_DEFAULT))
-        ;
+    ground_close(&g);
     images = images_free(images);
-    assert_int_equal(uv_loop_close(&loop), 0);
-    pid = fork();
-    if (pid == 0) {
-        (void)execv("/bin/rm", argv);
-        _exit(1);
-    }
-    return waitpid(pid, NULL, 0) == pid ? 0 : -1;
+    return scratch_remove(g.dir);
 }
 
 static const struct principal me = {.role = ROLE_ADMIN, .actor = "test"};
@@ -201,7 +180,7 @@ static void import(const char *name, const char *bytes)
     image_import_write(m, str_of(bytes));
     image_import_end(m);
     while (ended == before)
-        (void)uv_run(&loop, UV_RUN_ONCE);
+        (void)uv_run(&g.loop, UV_RUN_ONCE);
 }
 
 static void removed(void *arg, const struct err *e)
@@ -217,7 +196,7 @@ static void forget(const char *name)
 
     image_remove(images, str_of(name), &me, removed, NULL);
     while (ended == before)
-        (void)uv_run(&loop, UV_RUN_ONCE);
+        (void)uv_run(&g.loop, UV_RUN_ONCE);
     assert_int_equal(outcome.code, ERR_NONE);
 }
 
@@ -259,17 +238,17 @@ static void a_held_layer_outlives_its_image(void **st)
     (void)snprintf(layer, sizeof layer, "%s", u.layers[0]);
     forget("app");
     for (int i = 0; i < 20; i++)
-        (void)uv_run(&loop, UV_RUN_NOWAIT);
+        (void)uv_run(&g.loop, UV_RUN_NOWAIT);
     assert_int_equal(layers(), 1);
     /* A restart: the sandbox that is still there says so before the sweep. */
     images_close(images);
-    (void)uv_run(&loop, UV_RUN_NOWAIT);
+    (void)uv_run(&g.loop, UV_RUN_NOWAIT);
     images = images_free(images);
     open_images();
     images_hold(images, str_of(layer));
     images_sweep(images);
     for (int i = 0; i < 20; i++)
-        (void)uv_run(&loop, UV_RUN_NOWAIT);
+        (void)uv_run(&g.loop, UV_RUN_NOWAIT);
     assert_int_equal(layers(), 1);
     images_release(images, str_of(layer));
     turn_until_layers(0);

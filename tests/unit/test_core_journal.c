@@ -1,134 +1,16 @@
 #include "core/journal.h"
 
-#include "base/mem.h"
-#include "core/sandbox.h"
-#include "core/store.h"
-#include "scripted.h"
-#include "unit.h"
+#include "box_fixture.h"
 
-#include <ftw.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-/* A real store and a scripted runtime, with one sandbox. */
-struct fixture {
-    char dir[64];
-    uv_loop_t loop;
-    struct store *store;
-    struct sandboxes *all;
-    struct sandbox *s;
-    struct exec *x;
-    char id[ID_SIZE];
-    bool called;
-};
-
-static const struct principal tester = {.role = ROLE_ADMIN, .actor = "token/tk_tester"};
-
-static void turn(struct fixture *f)
-{
-    for (int i = 0; i < 30; i++) {
-        (void)uv_run(&f->loop, UV_RUN_NOWAIT);
-        script_serve();
-    }
-}
-
-static void settle(struct fixture *f)
-{
-    for (int i = 0; i < 20; i++) {
-        turn(f);
-        (void)usleep(1000); /* the store's thread */
-    }
-}
-
-static void await(struct fixture *f)
-{
-    for (int i = 0; i < 3000 && !f->called; i++) {
-        turn(f);
-        (void)usleep(500);
-    }
-    assert_true(f->called);
-    f->called = false;
-}
-
-static void open_all(struct fixture *f)
-{
-    static const struct driver_ops *const drivers[] = {&driver_scripted, NULL};
-    AUTO(mem_free) char *url = xasprintf("sqlite:%s/holt.db", f->dir);
-    struct err e = {0};
-
-    assert_int_equal(uv_loop_init(&f->loop), 0);
-    assert_int_equal(
-        store_open(&(struct store_config){.loop = &f->loop, .url = url}, &f->store, &e), 0);
-    assert_int_equal(sandboxes_open(&(struct sandboxes_config){.loop = &f->loop,
-                                                               .store = f->store,
-                                                               .drivers = drivers,
-                                                               .state = f->dir,
-                                                               .node = "n",
-                                                               .sandboxes_max = 5,
-                                                               .execs_max = 4},
-                                    &f->all, &e),
-                     0);
-    settle(f);
-}
-
-static void close_all(struct fixture *f)
-{
-    f->all = sandboxes_close(f->all);
-    store_close(f->store);
-    (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-    assert_int_equal(uv_loop_close(&f->loop), 0);
-}
-
-static void on_sandbox(void *arg, struct sandbox *s, const struct err *e)
-{
-    struct fixture *f = arg;
-
-    assert_int_equal(e->code, ERR_NONE);
-    f->called = true;
-    f->s = s;
-}
-
-static void on_exec(void *arg, struct exec *x, const struct err *e)
-{
-    struct fixture *f = arg;
-
-    assert_int_equal(e->code, ERR_NONE);
-    f->called = true;
-    f->x = x;
-}
+static char id[ID_SIZE]; /* of the one sandbox */
 
 static int setup(void **state)
 {
-    struct fixture *f = xzalloc(sizeof *f);
     struct sandbox_info i;
 
-    (void)snprintf(f->dir, sizeof f->dir, "/tmp/holt-journal-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
-    script_reset();
-    open_all(f);
-    sandbox_create(f->all, &(struct sandbox_spec){0}, &tester, on_sandbox, f);
-    await(f);
-    sandbox_info(f->s, &i);
-    (void)snprintf(f->id, sizeof f->id, "%s", i.id);
-    *state = f;
-    return 0;
-}
-
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void)st, (void)kind, (void)at;
-    return remove(path);
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-
-    close_all(f);
-    script_reset();
-    assert_int_equal(nftw(f->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
-    mem_free(f);
+    (void)box_setup(state, "journal");
+    sandbox_info(create(*state), &i);
+    (void)snprintf(id, sizeof id, "%s", i.id);
     return 0;
 }
 
@@ -295,7 +177,7 @@ static void it_is_the_same_after_a_restart(void **state)
     journal_close(before.j);
     close_all(f);
     open_all(f);
-    f->s = sandbox_find(f->all, str_of(f->id), &e);
+    f->s = sandbox_find(f->all, str_of(id), &e);
     assert_non_null(f->s);
     follow(f, &after, 0, 0);
     until(f, &after, 4);
@@ -360,11 +242,11 @@ static void it_ends_with_its_sandbox(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(commands_and_notes_in_one_order, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_moment_says_where_to_go_on, setup, teardown),
-        cmocka_unit_test_setup_teardown(it_is_the_same_after_a_restart, setup, teardown),
-        cmocka_unit_test_setup_teardown(notes_are_whole_and_bounded, setup, teardown),
-        cmocka_unit_test_setup_teardown(it_ends_with_its_sandbox, setup, teardown),
+        cmocka_unit_test_setup_teardown(commands_and_notes_in_one_order, setup, box_teardown),
+        cmocka_unit_test_setup_teardown(a_moment_says_where_to_go_on, setup, box_teardown),
+        cmocka_unit_test_setup_teardown(it_is_the_same_after_a_restart, setup, box_teardown),
+        cmocka_unit_test_setup_teardown(notes_are_whole_and_bounded, setup, box_teardown),
+        cmocka_unit_test_setup_teardown(it_ends_with_its_sandbox, setup, box_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -178,7 +178,16 @@ static void urls(void **state)
         "http:///evil.com",
         "a http://hub:80 b https://evil.com",
         "http://localhost.",
-
+        "https:evil.com",
+        "http://[::1].evil.com",
+        "http\xe2\x80\x8b://evil.com",         /* zero width space */
+        "h\xc2\xadttp:/\xe2\x81\xa0/evil.com", /* soft hyphen, word joiner */
+        "\xef\xbd\x88\xef\xbd\x94\xef\xbd\x94\xef\xbd\x90://evil.com", /* full width */
+        "http\xef\xbc\x9a\xef\xbc\x8f\xef\xbc\x8f"
+        "evil.com",
+        "http%3A%2F%2Fevil.com",
+        "http://ev\til.com",
+        "http:/\n/evil.com",
     };
     static const char *const allowed[] = {
         "http://localhost:3000/x",
@@ -196,6 +205,10 @@ static void urls(void **state)
         "std::vector",
         "http://hub?x=a.b",
         "http://hub/a.b",
+        "ports http:8080, https:8443.",
+        "http://hub\nmain.py is done", /* not one word */
+        "100%25 of caf\xc3\xa9s",
+        "http://[::1]:80, then",
     };
 
     (void)state;

@@ -1,143 +1,10 @@
 #include "core/sandbox.h"
 
 #include "base/clock.h"
-#include "base/mem.h"
-#include "core/exec.h"
-#include "scripted.h"
-#include "unit.h"
+#include "box_fixture.h"
 
-#include <ftw.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
-
-/* A real store, a scripted runtime, and a clock that a test may set. */
-struct fixture {
-    char dir[64];
-    uv_loop_t loop;
-    struct store *store;
-    struct sandboxes *all;
-    struct clock_fake clock;
-    bool called;
-    struct err e;
-    struct sandbox *s;
-    struct exec *x;
-};
-
-static const struct principal tester = {.role = ROLE_ADMIN, .actor = "token/tk_tester"};
-
-static void turn(struct fixture *f)
-{
-    for (int i = 0; i < 30; i++) {
-        (void)uv_run(&f->loop, UV_RUN_NOWAIT);
-        script_serve();
-    }
-}
-
-static void settle(struct fixture *f)
-{
-    for (int i = 0; i < 20; i++) {
-        turn(f);
-        (void)usleep(1000); /* the store's thread */
-    }
-}
-
-static void open_all(struct fixture *f)
-{
-    static const struct driver_ops *const drivers[] = {&driver_scripted, NULL};
-    AUTO(mem_free) char *url = xasprintf("sqlite:%s/holt.db", f->dir);
-    struct err e = {0};
-
-    assert_int_equal(uv_loop_init(&f->loop), 0);
-    assert_int_equal(
-        store_open(&(struct store_config){.loop = &f->loop, .url = url}, &f->store, &e), 0);
-    assert_int_equal(sandboxes_open(&(struct sandboxes_config){.loop = &f->loop,
-                                                               .store = f->store,
-                                                               .drivers = drivers,
-                                                               .state = f->dir,
-                                                               .node = "n",
-                                                               .sandboxes_max = 5,
-                                                               .execs_max = 4},
-                                    &f->all, &e),
-                     0);
-    settle(f);
-}
-
-static void close_all(struct fixture *f)
-{
-    f->all = sandboxes_close(f->all);
-    store_close(f->store);
-    (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-    assert_int_equal(uv_loop_close(&f->loop), 0);
-}
-
-static int setup(void **state)
-{
-    struct fixture *f = xzalloc(sizeof *f);
-
-    (void)snprintf(f->dir, sizeof f->dir, "/tmp/holt-sandbox-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
-    script_reset();
-    open_all(f);
-    *state = f;
-    return 0;
-}
-
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void)st;
-    (void)kind;
-    (void)at;
-    return remove(path);
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-
-    clock_set_fake(NULL);
-    close_all(f);
-    script_reset();
-    assert_int_equal(nftw(f->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
-    mem_free(f);
-    return 0;
-}
-
-static void on_sandbox(void *arg, struct sandbox *s, const struct err *e)
-{
-    struct fixture *f = arg;
-
-    f->called = true;
-    f->s = s;
-    f->e = *e;
-}
-
-static void on_exec(void *arg, struct exec *x, const struct err *e)
-{
-    struct fixture *f = arg;
-
-    f->called = true;
-    f->x = x;
-    f->e = *e;
-}
-
-static void await(struct fixture *f)
-{
-    for (int i = 0; i < 3000 && !f->called; i++) {
-        turn(f);
-        (void)usleep(500);
-    }
-    assert_true(f->called);
-    f->called = false;
-}
-
-static struct sandbox *create(struct fixture *f)
-{
-    sandbox_create(f->all, &(struct sandbox_spec){0}, &tester, on_sandbox, f);
-    await(f);
-    return f->s;
-}
 
 static struct exec *start(struct fixture *f, struct sandbox *s, int64_t timeout_ms)
 {
@@ -186,7 +53,7 @@ static int64_t count(struct fixture *f, const char *sql)
     struct err e = {0};
 
     settle(f);
-    assert_int_equal(store_now(f->store, count_work, &c, &e), 0);
+    assert_int_equal(store_now(f->g.store, count_work, &c, &e), 0);
     return c.n;
 }
 
@@ -202,14 +69,28 @@ static void inject(enum script_call c)
     err_set(&script.fail[c], ERR_INTERNAL, 0, "injected");
 }
 
+static struct clock_fake now;
+
+static int setup(void **state)
+{
+    now = (struct clock_fake){0};
+    return box_setup(state, "sandbox");
+}
+
+static int teardown(void **state)
+{
+    clock_set_fake(NULL);
+    return box_teardown(state);
+}
+
 /* Time passes for the daemon's clocks, and it looks at them. */
 static void pass(struct fixture *f, int64_t ms)
 {
-    if (f->clock.wall_ms == 0)
-        f->clock = (struct clock_fake){clock_wall_ms(), clock_mono_ns()};
-    f->clock.wall_ms += ms;
-    f->clock.mono_ns += ms * 1000000;
-    clock_set_fake(&f->clock);
+    if (now.wall_ms == 0)
+        now = (struct clock_fake){clock_wall_ms(), clock_mono_ns()};
+    now.wall_ms += ms;
+    now.mono_ns += ms * 1000000;
+    clock_set_fake(&now);
     sandboxes_tick(f->all);
     settle(f);
 }
@@ -551,7 +432,7 @@ static void output_is_acknowledged_when_it_is_written(void **state)
     struct fixture *f = *state;
     struct exec *x = start(f, create(f), 0);
     AUTO(mem_free)
-    char *path = xasprintf("%s/execs/%s/%s.log", f->dir, info_of(x).sandbox, info_of(x).id);
+    char *path = xasprintf("%s/execs/%s/%s.log", f->g.dir, info_of(x).sandbox, info_of(x).id);
 
     pass(f, 0); /* the clock stands */
     script_output(&script.execs[0], STR("small"));
@@ -662,7 +543,7 @@ static void sql(struct fixture *f, const char *text)
 {
     struct err e = {0};
 
-    assert_int_equal(store_now(f->store, sql_work, (void *)(uintptr_t)text, &e), 0);
+    assert_int_equal(store_now(f->g.store, sql_work, (void *)(uintptr_t)text, &e), 0);
 }
 
 static void a_create_that_cannot_be_written_leaves_nothing(void **state)
@@ -873,8 +754,8 @@ static void moments_grow_when_the_clock_is_set_back(void **state)
     ended = info_of(x).ended_us;
     assert_true(created > 0 && ended > created);
     close_all(f);
-    f->clock = (struct clock_fake){clock_wall_ms() - 3600 * 1000, clock_mono_ns()};
-    clock_set_fake(&f->clock);
+    now = (struct clock_fake){clock_wall_ms() - 3600 * 1000, clock_mono_ns()};
+    clock_set_fake(&now);
     open_all(f);
     settle(f);
     x = start(f, create(f), 0);
@@ -891,7 +772,7 @@ static void a_thousand_are_read_in_a_moment(void **state)
     script_exit(&script.execs[0], 0);
     settle(f);
     assert_int_equal(info_of(x).state, EXEC_EXITED);
-    assert_int_equal(store_now(f->store, many_work, NULL, &e), 0);
+    assert_int_equal(store_now(f->g.store, many_work, NULL, &e), 0);
     close_all(f);
     from = clock_mono_ms();
     open_all(f);

@@ -1,23 +1,18 @@
 #include "core/secret.h"
 
-#include "base/mem.h"
 #include "core/sandbox_inside.h"
 #include "core/secret_inside.h"
+#include "ground.h"
 #include "proto/binding.h"
-#include "unit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define VALUE "canary-0123456789"
 
-/* A real store in a directory of its own, and sandboxes that nobody runs. */
+/* Sandboxes that nobody runs. */
 struct fixture {
-    char dir[64];
-    uv_loop_t loop;
-    struct store *store;
+    struct ground g;
     struct sandboxes boxes;
     struct secrets *l;
     /* what the last callback said */
@@ -30,28 +25,23 @@ static const struct principal operator= {.role = ROLE_OPERATOR, .actor = "token/
 
 static void open_all(struct fixture *f)
 {
-    AUTO(mem_free) char *url = xasprintf("sqlite:%s/holt.db", f->dir);
     struct err e = {0};
 
-    assert_int_equal(uv_loop_init(&f->loop), 0);
-    assert_int_equal(
-        store_open(&(struct store_config){.loop = &f->loop, .url = url}, &f->store, &e), 0);
-    assert_int_equal(secrets_open(f->store, &f->boxes, f->dir, &f->l, &e), 0);
+    ground_open(&f->g);
+    assert_int_equal(secrets_open(f->g.store, &f->boxes, f->g.dir, &f->l, &e), 0);
 }
 
 static void close_all(struct fixture *f)
 {
-    store_close(f->store);
+    ground_close(&f->g);
     f->l = secrets_free(f->l);
-    (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-    assert_int_equal(uv_loop_close(&f->loop), 0);
 }
 
 static const char *at(const struct fixture *f, const char *name)
 {
     static char path[128];
 
-    (void)snprintf(path, sizeof path, "%s/%s", f->dir, name);
+    (void)snprintf(path, sizeof path, "%s/%s", f->g.dir, name);
     return path;
 }
 
@@ -59,8 +49,7 @@ static int setup(void **state)
 {
     struct fixture *f = xzalloc(sizeof *f);
 
-    (void)snprintf(f->dir, sizeof f->dir, "/tmp/holt-secret-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
+    assert_int_equal(scratch_make(f->g.dir, "secret"), 0);
     open_all(f);
     *state = f;
     return 0;
@@ -68,14 +57,10 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    static const char *const names[] = {"holt.db",      "holt.db-wal",  "holt.db-shm",
-                                        "holt.db-lock", "holt.db.lock", "secret.key"};
     struct fixture *f = *state;
 
     close_all(f);
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        (void)unlink(at(f, names[i]));
-    assert_int_equal(rmdir(f->dir), 0);
+    assert_int_equal(scratch_remove(f->g.dir), 0);
     mem_free(f);
     return 0;
 }
@@ -96,7 +81,7 @@ static void done(void *arg, struct secret *s, const struct err *e)
 static int wait_done(struct fixture *f)
 {
     while (!f->called)
-        (void)uv_run(&f->loop, UV_RUN_ONCE);
+        (void)uv_run(&f->g.loop, UV_RUN_ONCE);
     return f->e.code == ERR_NONE ? 0 : -1;
 }
 
@@ -278,7 +263,7 @@ static void a_value_opens_under_its_name_only(void **state)
 
     assert_int_equal(set(f, "a", VALUE, "a.test"), 0);
     assert_int_equal(set(f, "b", "the value of b", "b.test"), 0);
-    assert_int_equal(store_now(f->store, swap, NULL, &f->e), 0);
+    assert_int_equal(store_now(f->g.store, swap, NULL, &f->e), 0);
     close_all(f);
     open_all(f);
     assert_told(f, NULL);

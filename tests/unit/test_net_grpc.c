@@ -93,7 +93,8 @@ static void a_call_runs_to_its_end(void **state)
     grpc_finish(call);
     assert_string_equal(
         buf_cstr(&note.head),
-        "200\nx-m: 1\ncontent-type: application/grpc\ngrpc-accept-encoding: identity\n");
+        "200\nx-m: 1\ncontent-type: application/grpc\n"
+        "grpc-accept-encoding: identity, deflate, gzip\n");
     assert_memory_equal(buf_data(&note.out), "\0\0\0\0\3yes", 8);
     assert_string_equal(buf_cstr(&note.trailer), "x-t-bin: AP8\ngrpc-status: 0\n");
     fake_gone(true);
@@ -139,7 +140,7 @@ static void broken_frames_end_the_call(void **state)
         struct str body;
         const char *status;
     } cases[] = {
-        {{"\1\0\0\0\1x", 6}, "grpc-status: 12\n"},
+        {{"\1\0\0\0\1x", 6}, "grpc-status: 13\n"}, /* compressed, and no grpc-encoding */
         {{"\5\0\0\0\1x", 6}, "grpc-status: 13\n"},
         {{"\0\0\1\0\1x", 6}, "grpc-status: 8\n"},  /* 65537 bytes of 4096 */
         {{"\0\0\0\0\2x", 6}, "grpc-status: 13\n"}, /* cut off */
@@ -168,7 +169,7 @@ static void what_cannot_begin_is_refused(void **state)
         const char *answer;
     } cases[] = {
         {HTTP_2, "/a.B/X", {PLAIN}, "grpc-status: 12\n"},
-        {HTTP_2, "/a.B/C", {PLAIN, "grpc-encoding", "gzip"}, "grpc-status: 12\n"},
+        {HTTP_2, "/a.B/C", {PLAIN, "grpc-encoding", "snappy"}, "grpc-status: 12\n"},
         {HTTP_2, "/a.B/C", {PLAIN, "grpc-timeout", "soon"}, "grpc-status: 3\n"},
         {HTTP_2, "/a.B/C", {"content-type", "application/grpc+json"}, "415\n"},
         {HTTP_1_1, "/a.B/C", {PLAIN}, "501\n"},

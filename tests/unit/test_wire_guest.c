@@ -210,9 +210,14 @@ static void values_out_of_range_are_refused_by_name(void **state)
     assert_int_equal(guest_encode(&m, GUEST_HOST, &o, &e), -1);
     o.size = GUEST_HEAD + 8; /* one byte short of a ping */
     m = sample(GUEST_PING);
+    assert_false(o.full);
     assert_int_equal(guest_encode(&m, GUEST_HOST, &o, &e), -1);
     assert_int_equal(e.code, ERR_TOO_LARGE);
+    assert_true(o.full);
     assert_int_equal(o.n, 0);
+    o = (struct wire_out){.p = bytes, .size = GUEST_HEAD + 7};
+    assert_int_equal(guest_encode(&m, GUEST_HOST, &o, &e), -1);
+    assert_true(o.full);
 }
 
 static void rows_come_back_one_by_one(void **state)

@@ -242,6 +242,15 @@ static void native_stats(struct driver *d, const char *id, driver_stats_cb done,
     call_ask_named(c);
 }
 
+static void native_ooms(struct driver *d, const char *id, driver_done done, void *arg)
+{
+    struct call *c = call_new(native_of(d), SPAWN_OOMS, id, arg);
+
+    c->finish = call_finish_done;
+    c->cb.done = done;
+    call_ask_named(c);
+}
+
 /* ---- what is made ahead ---- */
 
 static void finish_pooled(struct call *c, const struct spawn_msg *m)
@@ -506,6 +515,7 @@ const struct driver_ops driver_native = {
     .remove = native_remove,
     .pause = native_pause,
     .stats = native_stats,
+    .ooms = native_ooms,
     .listen = native_listen,
     .pool = native_pool,
     .list = native_list,

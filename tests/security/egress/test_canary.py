@@ -9,8 +9,6 @@ import json
 import os
 import re
 import signal
-import socket
-import ssl
 import subprocess
 import sys
 import tarfile
@@ -24,7 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = f"{HERE}/../../.."
 sys.path[:0] = [HERE, f"{HERE}/../../integration"]
 
-from daemon import all_events, environment, is_running, native, wait_for  # noqa: E402
+from daemon import all_events, native, wait_for  # noqa: E402
 from egress import Authority, Names  # noqa: E402
 
 CANARY, ROTATED, PLAIN = "canary-4f1d9c27/b83e+6a5=x", "canary-rotated-d5027b61", "canary-in-plain-9e31aa04"
@@ -180,8 +178,7 @@ class World:
         return out
 
     def close(self):
-        for box in self.holtd.ok("GET", "/holt/v1/sandboxes")["sandboxes"]:
-            self.holtd.request("DELETE", f"/holt/v1/sandboxes/{box['id']}")
+        self.holtd.clear()
         self.holtd.stop()
         for s in (self.secure, self.plain):
             s.shutdown()
@@ -363,18 +360,6 @@ def test_another_sandbox_gets_nothing_for_this_ones_placeholder(world, box):
 
 # --- after deaths ---
 
-def egress_pid(holtd):
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as f:
-                argv = f.read().split(b"\0")
-        except OSError:
-            continue
-        if argv[0].endswith(b"holt-egress") and os.fsencode(str(holtd.state)) in argv and is_running(int(pid)):
-            return int(pid)
-    return 0
-
-
 def test_all_is_told_again_after_deaths(world, box):
     ask = f'{CURL} -H "X-Key: $API_KEY" $SERVER/echo'
     placeholder = world.run(box, "echo $API_KEY")
@@ -384,13 +369,13 @@ def test_all_is_told_again_after_deaths(world, box):
         world.run(box, ask)
         return f"x-key: {CANARY}" in world.secure.got()
 
-    os.kill(egress_pid(world.holtd), signal.SIGKILL)
+    os.kill(world.holtd.egress_pid(), signal.SIGKILL)
     wait_for(arrives, 20, 0.2)
     world.holtd.process.kill()  # holt-egress lives on
     world.holtd.process.wait()
     world.holtd = world.start()
     wait_for(arrives, 20, 0.2)
-    os.kill(egress_pid(world.holtd), signal.SIGKILL)
+    os.kill(world.holtd.egress_pid(), signal.SIGKILL)
     world.holtd.process.kill()
     world.holtd.process.wait()
     world.holtd = world.start()
@@ -498,7 +483,7 @@ def test_it_is_in_nothing_that_holt_keeps_or_says(world, box):
         seen.add(os.path.basename(path))
     assert {"holt.db", "egress.log", "secret.key", "ca.key"} <= seen
     assert not has_canary(holtd.log())
-    for pid in (holtd.pid, egress_pid(holtd)):
+    for pid in (holtd.pid, holtd.egress_pid()):
         with open(f"/proc/{pid}/cmdline", "rb") as line, open(f"/proc/{pid}/environ", "rb") as env:
             assert not has_canary(line.read() + env.read())
     secrets = {s["name"]: s for s in holtd.ok("GET", "/holt/v1/secrets")["secrets"]}

@@ -19,6 +19,8 @@ struct sandbox *agentbox_session(struct request *r, struct str id);
 
 /* Which hosts a session may reach; as asked, else the eight of packages and sources. */
 void agentbox_hosts(const struct sandbox *s, struct arena *a, struct str **ret, size_t *ret_count);
+/* A host is one line of the note. */
+CHECKED int agentbox_hosts_check(const struct str *hosts, size_t count, struct err *e);
 /* Are the hosts of Python packages among them?  Else *why says which it takes. */
 bool agentbox_may_pip(const struct sandbox *s, struct buf *why);
 /* The note in which a session keeps them. */
@@ -38,9 +40,12 @@ void agentbox_write_file(struct request *r, const void *in);
 void agentbox_read_file(struct request *r, const void *in);
 void agentbox_pip_install(struct request *r, const void *in);
 
+#define AGENTBOX_TIMEOUT_MAX_MS (366LL * 24 * 3600 * 1000)
+
 /* A shell line as this dialect runs them. */
 struct agentbox_line {
-    struct str command, workdir, stdin_bytes;
+    struct str command, stdin_bytes;
+    struct str workdir; /* not empty; relative: below /workspace */
     const struct pair *env;
     size_t env_count;
     int64_t timeout_ms; /* 0: none; below: it is over at once */
@@ -54,13 +59,20 @@ void agentbox_write(struct request *r, struct sandbox *s,
                     const struct agentbox_write_file_request *q);
 void agentbox_read(struct request *r, struct sandbox *s,
                    const struct agentbox_read_file_request *q);
-void agentbox_spec(const struct agentbox_line *l, struct exec_spec *ret);
+void agentbox_spec(const struct agentbox_line *l, struct arena *a, struct exec_spec *ret);
+/* Why the original's runtime cannot even try to start it; NULL: it can. */
+const char *agentbox_cannot_start(const struct agentbox_line *l);
 /* An ExecResponse that says why nothing ran. */
 void agentbox_refuse(struct request *r, const char *why);
 /* Why a command did not start, in the words of the original's runtime; told when it is known. */
 typedef void (*agentbox_why)(void *arg, const char *text);
 void agentbox_explain(struct sandbox *s, struct str workdir, struct str failure, agentbox_why told,
                       void *arg);
+
+/* As Python says them: "[Errno 2] No such file or directory: '/x'"; why bytes are no UTF-8 (false:
+ * they are). */
+void agentbox_say_errno(int sys, struct str path, struct buf *to);
+bool agentbox_say_codec(struct str bytes, struct buf *to);
 
 /* --- process_api (process.c): the same from inside a sandbox, over plain HTTP --- */
 

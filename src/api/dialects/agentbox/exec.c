@@ -10,6 +10,15 @@
 
 #define TIMEOUT_DEFAULT 30 /* seconds */
 #define TIMED_OUT "Command timed out"
+#define ARGUMENT_MAX 131071 /* execve(2): MAX_ARG_STRLEN, its NUL included */
+
+/* The original's runtime works in /workspace. */
+static void absolute(struct str workdir, struct buf *to)
+{
+    if (workdir.n > 0 && workdir.p[0] != '/')
+        buf_add_c(to, "/workspace/");
+    buf_add_str(to, workdir);
+}
 
 /* --- why a command did not start --- */
 
@@ -37,7 +46,7 @@ static void looked(struct guest_pipe *p, const struct guest_file_done *info, con
         explained(x, x->failure);
         return;
     }
-    buf_printf(&text, "[Errno %d] %s: '%s'", sys, strerror(sys), x->workdir);
+    agentbox_say_errno(sys, str_of(x->workdir), &text);
     explained(x, buf_cstr(&text));
 }
 
@@ -48,11 +57,14 @@ void agentbox_explain(struct sandbox *s, struct str workdir, struct str failure,
 {
     static const struct guest_pipe_ops ops = {.done = looked};
     struct explain *x = xzalloc(sizeof *x);
-    const struct guest_file_call c = {.op = GUEST_FILE_STAT, .path = workdir};
+    AUTO(buf_done) struct buf path = {0};
+    struct guest_file_call c = {.op = GUEST_FILE_STAT};
     struct guest_pipe *p;
     struct guest *g;
     struct err e = {0};
 
+    absolute(workdir, &path);
+    c.path = buf_str(&path);
     *x = (struct explain){
         .workdir = str_dup(workdir), .failure = str_dup(failure), .told = told, .arg = arg};
     g = sandbox_guest(s, &e);
@@ -62,14 +74,24 @@ void agentbox_explain(struct sandbox *s, struct str workdir, struct str failure,
 
 /* --- what a line becomes --- */
 
-void agentbox_spec(const struct agentbox_line *l, struct exec_spec *ret)
+const char *agentbox_cannot_start(const struct agentbox_line *l)
 {
+    if (str_index(l->command, '\0') >= 0 || str_index(l->workdir, '\0') >= 0)
+        return "embedded null byte";
+    return l->command.n > ARGUMENT_MAX ? "[Errno 7] Argument list too long: '/bin/sh'" : NULL;
+}
+
+void agentbox_spec(const struct agentbox_line *l, struct arena *a, struct exec_spec *ret)
+{
+    AUTO(buf_done) struct buf cwd = {0};
+
+    absolute(l->workdir, &cwd);
     *ret = (struct exec_spec){
         .shell = l->command,
-        .cwd = l->workdir,
+        .cwd = arena_str(a, buf_str(&cwd)),
         .env = l->env,
         .env_count = l->env_count,
-        .timeout_ms = l->timeout_ms,
+        .timeout_ms = i64_min(l->timeout_ms, AGENTBOX_TIMEOUT_MAX_MS),
         .want_stdin = l->stdin_bytes.n > 0,
     };
 }
@@ -202,12 +224,16 @@ void agentbox_run(struct request *r, struct sandbox *s, const struct agentbox_li
         answer(r, -1, STR(""), STR(TIMED_OUT), true);
         return;
     }
+    if (agentbox_cannot_start(l)) {
+        agentbox_refuse(r, agentbox_cannot_start(l));
+        return;
+    }
     j = xzalloc(sizeof *j);
     j->s = sandbox_ref(s);
     j->workdir = str_dup(l->workdir);
     j->waiter.gone = asker_gone;
     request_wait(r, &j->waiter);
-    agentbox_spec(l, &spec);
+    agentbox_spec(l, xchg_arena(r->x), &spec);
     j->command = command_start(r->api, s, &spec, &input, &by, &ops, j);
 }
 

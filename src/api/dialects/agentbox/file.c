@@ -1,7 +1,6 @@
 #include "api/dialects/agentbox/agentbox.h"
 #include "api/sandbox.h"
 #include "base/mem.h"
-#include "base/utf8.h"
 #include "core/guest.h"
 
 #include <errno.h>
@@ -16,7 +15,7 @@ struct transfer { /* one WriteFile or ReadFile */
     struct buf path;
     struct str roots;
     size_t max;
-    bool binary, too_large;
+    bool reads, binary, too_large;
 };
 
 static void transfer_free(struct transfer *t)
@@ -37,7 +36,7 @@ static void asker_gone(struct waiter *w)
 
 /* --- what went wrong, in the words of the original --- */
 
-/* "/a/./b//../c" as "/a/c", without looking: for a path of which nothing exists. */
+/* "/a/./b//../c" as "/a/c", without looking: for a path of which nothing exists, and for people. */
 static void normalise(struct str path, struct buf *to)
 {
     while (path.n > 0) {
@@ -58,54 +57,31 @@ static void normalise(struct str path, struct buf *to)
 
 static bool seems_within(struct str path, struct str roots)
 {
-    AUTO(buf_done) struct buf plain = {0};
-    struct str p;
-
-    normalise(path, &plain);
-    p = buf_str(&plain);
     while (roots.n > 0) {
         struct str root = str_cut(roots, ':', &roots);
 
-        if (str_starts(p, root) && (p.n == root.n || p.p[root.n] == '/'))
+        if (str_starts(path, root) && (path.n == root.n || path.p[root.n] == '/'))
             return true;
     }
     return false;
 }
 
+/* init says EXDEV of what lies outside once links are followed.  The original looks whether a file
+ * is there before it reads, and below a file there is none. */
 static void explain(const struct transfer *t, const struct err *e, struct buf *to)
 {
-    if (e->code == ERR_FORBIDDEN ||
-        (e->sys == ENOENT && !seems_within(buf_str(&t->path), t->roots)))
+    AUTO(buf_done) struct buf plain = {0};
+    bool gone = e->sys == ENOENT || (e->sys == ENOTDIR && t->reads);
+
+    normalise(buf_str(&t->path), &plain);
+    if (e->sys == EXDEV || (e->sys && !seems_within(buf_str(&plain), t->roots)))
         buf_add_c(to, AGENTBOX_NOT_ALLOWED);
-    else if (e->sys == ENOENT)
+    else if (gone)
         buf_add_c(to, "File not found");
     else if (e->sys)
-        buf_printf(to, "[Errno %d] %s: '" STR_FMT "'", e->sys, strerror(e->sys),
-                   STR_ARG(buf_str(&t->path)));
+        agentbox_say_errno(e->sys, buf_str(&plain), to);
     else
         buf_add_c(to, e->msg);
-}
-
-/* As Python says it; false: it is text. */
-static bool explain_bytes(struct str s, struct buf *to)
-{
-    size_t at = 0, n, wrong;
-    unsigned char c;
-
-    while ((n = utf8_next(str_skip(s, at), &wrong)) > 0)
-        at += n;
-    if (at == s.n)
-        return false;
-    c = (unsigned char)s.p[at];
-    n = wrong ? wrong : s.n - at;
-    if (n == 1)
-        buf_printf(to, "'utf-8' codec can't decode byte 0x%02x in position %zu: ", c, at);
-    else
-        buf_printf(to, "'utf-8' codec can't decode bytes in position %zu-%zu: ", at, at + n - 1);
-    buf_add_c(to, wrong == 0             ? "unexpected end of data"
-                  : c < 0xc2 || c > 0xf4 ? "invalid start byte"
-                                         : "invalid continuation byte");
-    return true;
 }
 
 /* --- both ways --- */
@@ -114,6 +90,8 @@ static struct transfer *transfer_new(struct request *r, struct str path, const c
 {
     struct transfer *t = xzalloc(sizeof *t);
 
+    while (path.n > 1 && path.p[path.n - 1] == '/')
+        path.n--;
     t->roots = str_of(roots);
     if (path.p[0] != '/')
         buf_add_c(&t->path, "/workspace/");
@@ -240,7 +218,7 @@ static void read_ended(struct transfer *t, const struct err *e)
     else if (e->code != ERR_NONE)
         explain(t, e, &text);
     else if (!t->binary)
-        (void)explain_bytes(buf_str(&t->bytes), &text);
+        (void)agentbox_say_codec(buf_str(&t->bytes), &text);
     if (buf_len(&text) > 0)
         answer_read(r, buf_cstr(&text), (struct str){0}, false);
     else
@@ -276,6 +254,7 @@ void agentbox_read(struct request *r, struct sandbox *s, const struct agentbox_r
     struct transfer *t = transfer_new(r, q->path, READABLE);
     struct err e = {0};
 
+    t->reads = true;
     t->binary = q->binary;
     t->max = (size_t)r->api->c.conf->grpc_message_max;
     if (transfer_start(t, s, &c, &ops, &e) < 0)

@@ -8,6 +8,16 @@ static const char *const defaults[] = {
     "crates.io",  "static.crates.io",
 };
 
+int agentbox_hosts_check(const struct str *hosts, size_t count, struct err *e)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < hosts[i].n; k++)
+            if ((unsigned char)hosts[i].p[k] < ' ')
+                return err_set(e, ERR_INVALID, 0,
+                               "allowed_hosts: a control character in number %zu", i + 1);
+    return 0;
+}
+
 /* One a line, as they were asked for: their echo is part of the contract. */
 void agentbox_hosts_note(const struct str *hosts, size_t count, struct buf *to)
 {

@@ -2,7 +2,6 @@
 #include "core/identity.h"
 
 #define TIMEOUT_DEFAULT_MS 30000
-#define TIMEOUT_MAX_MS (366LL * 24 * 3600 * 1000)
 #define WORKDIR "/workspace"
 
 /* --- answers, as aiohttp and Python's json write them --- */
@@ -122,7 +121,7 @@ static int read_timeout(const struct request *r, int64_t *ret)
     if (!json_is_number(v))
         return -1;
     ms = json_number_value(v) * 1000;
-    *ret = ms<1 ? -1 : ms>(double) TIMEOUT_MAX_MS ? TIMEOUT_MAX_MS : (int64_t)ms;
+    *ret = ms<1 ? -1 : ms>(double) AGENTBOX_TIMEOUT_MAX_MS ? AGENTBOX_TIMEOUT_MAX_MS : (int64_t)ms;
     return 0;
 }
 
@@ -168,7 +167,8 @@ static void exec_stream(struct request *r, struct sandbox *s)
     if (!is_given(r, "command"))
         send_error(r, 400, "Missing 'command' field");
     else if (l.command.n == 0)
-        send_text(r, 200, "data: {\"type\": \"error\", \"data\": \"cmd must be a string\"}\n\n");
+        request_send(r, 200, "text/event-stream",
+                     STR("data: {\"type\": \"error\", \"data\": \"cmd must be a string\"}\n\n"));
     else
         agentbox_run_stream(r, s, &l);
 }

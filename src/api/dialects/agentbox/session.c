@@ -208,12 +208,15 @@ static int check(const struct agentbox_create_session_request *q, struct err *e)
         return err_set(e, ERR_INVALID, 0, "a session_id has at most %d bytes and no NUL", ID_MAX);
     if (q->allowed_hosts_count > HOSTS_MAX)
         return err_set(e, ERR_INVALID, 0, "at most %d allowed_hosts", HOSTS_MAX);
+    if (agentbox_hosts_check(q->allowed_hosts, q->allowed_hosts_count, e) < 0)
+        return -1;
     return tenant_check(q->tenant_id, e);
 }
 
-/* What of the read-only root can be written; a tenant's sessions share the host's directories. */
+/* What of the read-only root can be written.  A tenant's sessions share the host's directories for
+ * the first two; /tmp is as large as the disk's limit, since pip unpacks there. */
 static const char *const shared_names[] = {"workspace", "outputs", NULL};
-static const char *const shared_targets[] = {"/workspace", "/mnt/user-data/outputs"};
+static const char *const writable[] = {"/workspace", "/mnt/user-data/outputs", "/tmp"};
 
 static bool is_shared(const struct create_job *j)
 {
@@ -222,9 +225,9 @@ static bool is_shared(const struct create_job *j)
 
 static void make_mounts(const struct create_job *j, struct buf paths[2], struct sandbox_mount *to)
 {
-    for (size_t i = 0; i < ARRAY_LEN(shared_targets); i++) {
-        to[i] = (struct sandbox_mount){.kind = STR("own"), .target = str_of(shared_targets[i])};
-        if (!is_shared(j))
+    for (size_t i = 0; i < ARRAY_LEN(writable); i++) {
+        to[i] = (struct sandbox_mount){.kind = STR("own"), .target = str_of(writable[i])};
+        if (!is_shared(j) || i >= 2)
             continue;
         buf_printf(&paths[i], "%s/%s/%s", j->api->c.conf->storage_path, j->tenant, shared_names[i]);
         to[i].kind = STR("host");
@@ -236,15 +239,17 @@ static void create(struct create_job *j)
 {
     const struct config *conf = j->api->c.conf;
     const struct alias_name alias = {STR(DIALECT), str_of(j->id)};
-    /* The root is read-only: packages go where pip --user finds them. */
+    /* The root is read-only: packages go where pip --user finds them, and cannot break what a
+     * distribution's EXTERNALLY-MANAGED (PEP 668) protects. */
     const struct pair env[] = {
+        {STR("PIP_BREAK_SYSTEM_PACKAGES"), STR("1")},
         {STR("PYTHONUSERBASE"), STR("/workspace/.local")},
         {STR("PATH"), STR("/workspace/.local/bin:/usr/local/sbin:/usr/local/bin:"
                           "/usr/sbin:/usr/bin:/sbin:/bin")},
     };
     AUTO(buf_done) struct buf network = {0};
     struct buf paths[2] = {{0}, {0}};
-    struct sandbox_mount mounts[ARRAY_LEN(shared_targets)];
+    struct sandbox_mount mounts[ARRAY_LEN(writable)];
 
     make_mounts(j, paths, mounts);
     agentbox_hosts_policy(buf_str(&j->hosts), &network);

@@ -244,7 +244,12 @@ void agentbox_run_stream(struct request *r, struct sandbox *s, const struct agen
         r->status = 200;
         t->sse = sse_start(r->x, KEEPALIVE_MS, &ops, r);
     }
-    agentbox_spec(l, &spec);
+    if (agentbox_cannot_start(l)) {
+        finish_with_error(t, agentbox_cannot_start(l));
+        return;
+    }
+    agentbox_spec(l, xchg_arena(r->x), &spec);
+    spec.block_when_full = true; /* a slow reader slows the command; nothing is lost */
     exec_start(s, &spec, &by, started, t);
 }
 

@@ -281,7 +281,7 @@ int hub_task_create(struct hub_call *c, struct err *e)
         return -1;
     if (k.title.n == 0)
         return required("title", e);
-    k.reviews_asked = c->body && json_object_get(c->body, "required_reviewers");
+    k.reviews_asked = c->body && json_is_integer(json_object_get(c->body, "required_reviewers"));
     k.priority = priority_of(priority);
     if (card_create(&c->t, &k, e) < 0)
         return -1;

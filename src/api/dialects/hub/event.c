@@ -46,6 +46,7 @@ static const struct word words[] = {
     {"approval.created",   "proposal_created", "propose", "agent", {"proposal_id=id", "agent", "action", "project", "task_id", "to"}},
     {"approval.approved",  "proposal_approved", "approve_proposal", NULL, {"proposal_id=id", "agent", "action", "project", "task_id", "reason"}},
     {"approval.rejected",  "proposal_rejected", "reject_proposal", NULL, {"proposal_id=id", "agent", "action", "project", "task_id", "reason"}},
+    {"approval.closed",    "proposal_closed", "close_proposal", NULL, {"proposal_id=id", "agent", "action", "project", "task_id", "reason"}},
 };
 /* clang-format on */
 
@@ -163,12 +164,17 @@ void hub_events(struct request *r)
 
 /* --- audit --- */
 
-static void write_who(struct jw *w, const struct word *word, const json_t *data)
+/* The agent that did it; where none did, a person, or with reads and refusals the actor. */
+static void write_who(struct jw *w, const struct word *word, const json_t *data, struct str actor)
 {
-    const json_t *who = word && word->who ? json_object_get(data, word->who) : NULL;
-    bool known = json_is_string(who) && json_string_length(who) > 0;
+    const json_t *who = NULL;
 
-    jw_kc(w, "agent", known ? json_string_value(who) : "human");
+    if (!word || word->who)
+        who = json_object_get(data, word ? word->who : "agent");
+    if (json_is_string(who) && json_string_length(who) > 0)
+        jw_kc(w, "agent", json_string_value(who));
+    else
+        jw_kstr(w, "agent", word ? STR("human") : actor);
 }
 
 static int write_entry(struct jw *w, const struct event *ev, struct err *e)
@@ -186,10 +192,7 @@ static int write_entry(struct jw *w, const struct event *ev, struct err *e)
     else
         jw_kstr(w, "action", ev->type);
     jw_kstr(w, "actor", ev->actor);
-    if (word)
-        write_who(w, word, data);
-    else
-        jw_kstr(w, "agent", ev->actor);
+    write_who(w, word, data, ev->actor);
     jw_kint(w, "count", ev->count);
     jw_key(w, "details");
     if (word)

@@ -1,0 +1,7 @@
+/* builder: the process that makes this sandbox's root, where init was loaded ahead of the request
+ * (src/spawn/setup.c).  It is init's only child until it has ended, and before that there is no
+ * root of ours: nothing is opened by its path, and no command runs. */
+#pragma once
+
+void builder_expect(void);
+void builder_await(void); /* until it is gone; if it failed, init ends too */
