@@ -44,14 +44,14 @@ bool card_may_move(enum card_status from, enum card_status to)
 
 /* --- projects --- */
 
-int board_take(struct team *t, struct str project, struct err *e)
+int board_need(struct team *t, struct str project, struct err *e)
 {
-    int64_t n = tx_run(t->tx, "UPDATE projects SET version = version + 1 WHERE id = :id",
-                       PARAMS(P_TEXT("id", project)), e);
+    int64_t n;
 
-    if (n == 0)
-        return team_missing(t, "project", project, e);
-    return n < 0 ? -1 : 0;
+    if (team_number(t, "SELECT COUNT(*) FROM projects WHERE id = :id",
+                    PARAMS(P_TEXT("id", project)), &n, e) < 0)
+        return -1;
+    return n > 0 ? 0 : team_missing(t, "project", project, e);
 }
 
 static int read_members(struct team *t, struct project *p, struct err *e)
@@ -74,35 +74,23 @@ static int read_members(struct team *t, struct project *p, struct err *e)
     return r;
 }
 
-static int read_limits(struct team *t, struct project *p, struct err *e)
+int board_limits(struct team *t, struct str project, int64_t ret[CARD_STATUSES], struct err *e)
 {
     struct store_rows *rows;
     int r;
 
-    memcpy(p->limits, default_limits, sizeof p->limits);
+    memcpy(ret, default_limits, sizeof default_limits);
     if (tx_query(t->tx, "SELECT status, cards FROM project_limits WHERE project = :id",
-                 PARAMS(P_TEXT("id", p->id)), &rows, e) < 0)
+                 PARAMS(P_TEXT("id", project)), &rows, e) < 0)
         return -1;
     while ((r = rows_step(rows, e)) > 0) {
         int64_t s = rows_int(rows, 0);
 
         if (s >= 0 && s < CARD_STATUSES)
-            p->limits[s] = rows_int(rows, 1);
+            ret[s] = rows_int(rows, 1);
     }
     rows_end(rows);
     return r;
-}
-
-int board_limit(struct team *t, struct str project, enum card_status s, int64_t *ret, struct err *e)
-{
-    int64_t above; /* 0: no row */
-
-    if (team_number(t,
-                    "SELECT cards + 1 FROM project_limits WHERE project = :id AND status = :status",
-                    PARAMS(P_TEXT("id", project), P_INT("status", s)), &above, e) < 0)
-        return -1;
-    *ret = above > 0 ? above - 1 : default_limits[s];
-    return 0;
 }
 
 static void read_project(const struct team *t, const struct store_rows *r, void *to)
@@ -123,7 +111,8 @@ static int read_projects(struct team *t, const char *sql, const struct store_par
 
     *ret = (struct project_list){l.v, l.n};
     for (size_t i = 0; r == 0 && i < ret->n; i++)
-        if (read_members(t, &ret->v[i], e) < 0 || read_limits(t, &ret->v[i], e) < 0)
+        if (read_members(t, &ret->v[i], e) < 0 ||
+            board_limits(t, ret->v[i].id, ret->v[i].limits, e) < 0)
             return -1;
     return r;
 }
@@ -207,8 +196,8 @@ int project_create(struct team *t, struct str name, struct str creator, struct p
     p.members = p.creator;
     memcpy(p.limits, default_limits, sizeof p.limits);
     if (tx_run(t->tx,
-               "INSERT INTO projects (id, name, creator, version, created_ms) VALUES (:id, :name, "
-               ":creator, 0, :now)",
+               "INSERT INTO projects (id, name, creator, created_ms) VALUES (:id, :name, "
+               ":creator, :now)",
                PARAMS(P_TEXT("id", p.id), P_TEXT("name", name), P_TEXT("creator", p.creator),
                       P_INT("now", t->now_ms)),
                e) < 0 ||
@@ -239,8 +228,7 @@ int project_remove(struct team *t, struct str id, struct err *e)
     struct project p;
     struct str by;
 
-    if (agent_act_as(t, STR(""), &by, e) < 0 || board_take(t, id, e) < 0 ||
-        project_need(t, id, &p, e) < 0 ||
+    if (agent_act_as(t, STR(""), &by, e) < 0 || project_need(t, id, &p, e) < 0 ||
         team_read(t,
                   "SELECT DISTINCT assigned_to FROM cards WHERE project = :id ORDER BY assigned_to",
                   PARAMS(P_TEXT("id", id)), &owners, e) < 0)
@@ -266,7 +254,7 @@ int project_join(struct team *t, struct str id, struct str agent, struct err *e)
     int added;
 
     if (agent_act_as(t, agent, &agent, e) < 0 || team_check_name("a member's name", agent, e) < 0 ||
-        board_take(t, id, e) < 0 || project_need(t, id, &p, e) < 0)
+        project_need(t, id, &p, e) < 0)
         return -1;
     if (team_tags_count(p.members) >= TEAM_PAGE_MAX)
         return err_set(e, ERR_LIMIT, 0, "the project has %d members already", TEAM_PAGE_MAX);
@@ -283,7 +271,7 @@ int project_set_limit(struct team *t, struct str id, enum card_status s, int64_t
 {
     struct project p;
 
-    if (board_may_assign(t, e) < 0 || board_take(t, id, e) < 0 || project_need(t, id, &p, e) < 0)
+    if (board_may_assign(t, e) < 0 || project_need(t, id, &p, e) < 0)
         return -1;
     if (cards < 0 || cards > 1000000)
         return err_set(e, ERR_INVALID, 0, "a limit must be a whole number from 0 to 1000000");

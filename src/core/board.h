@@ -4,8 +4,8 @@
  *      └────────┴──────────┴──→ blocked
  *
  * A claim leaves the card in ready, owned, and counts against in_progress.  A card whose owner went
- * away returns to ready (board_release).  Every change takes the project's row first, so that
- * changes of one board come one by one on every store; each is one event with the whole card.
+ * away returns to ready (board_release).  The store has one writer, so changes come one by one;
+ * each is one event with the whole card.
  * Thread, ownership, errors: core/team.h. */
 #pragma once
 

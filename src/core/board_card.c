@@ -189,34 +189,42 @@ static void card_event(struct team *t, const struct card *c, enum card_status fr
     team_event(t, type, "task", c->id, &data);
 }
 
-static int write_row(struct team *t, const struct card *c, struct err *e)
+static int insert_row(struct team *t, const struct card *c, struct err *e)
 {
     int64_t n = tx_run(
         t->tx,
         "INSERT INTO cards (id, project, title, description, status, priority, assigned_to, "
         "claimed_by, tags, blocked_reason, blocked_by, parent, created_by, reviewers, reviews, "
         "reviews_asked, moves, created_ms, updated_ms, started_ms, review_ms, completed_ms) VALUES "
-        "(:id, :project, :title, :description, :status, :priority, :assigned, :claimed, :tags, "
-        ":reason, :blocked_by, :parent, :created_by, :reviewers, :reviews, :asked, :moves, "
-        ":created, :updated, :started, :review, :completed) ON CONFLICT (id) DO UPDATE SET "
-        "status = excluded.status, assigned_to = excluded.assigned_to, "
-        "claimed_by = excluded.claimed_by, blocked_reason = excluded.blocked_reason, "
-        "blocked_by = excluded.blocked_by, reviewers = excluded.reviewers, "
-        "moves = excluded.moves, updated_ms = excluded.updated_ms, "
-        "started_ms = excluded.started_ms, review_ms = excluded.review_ms, "
-        "completed_ms = excluded.completed_ms",
+        "(:id, :project, :title, :description, :status, :priority, :assigned, '', :tags, '', '', "
+        ":parent, :created_by, '', :reviews, :asked, 0, :now, :now, 0, 0, 0)",
         PARAMS(P_TEXT("id", c->id), P_TEXT("project", c->project), P_TEXT("title", c->title),
                P_TEXT("description", c->description), P_INT("status", c->status),
                P_INT("priority", c->priority), P_TEXT("assigned", c->assigned_to),
-               P_TEXT("claimed", c->claimed_by), P_TEXT("tags", c->tags),
-               P_TEXT("reason", c->blocked_reason), P_TEXT("blocked_by", c->blocked_by),
-               P_TEXT("parent", c->parent), P_TEXT("created_by", c->created_by),
-               P_TEXT("reviewers", c->reviewers), P_INT("reviews", c->reviews),
-               P_INT("asked", c->reviews_asked), P_INT("moves", c->moves),
-               P_INT("created", c->created_ms), P_INT("updated", c->updated_ms),
-               P_INT("started", c->started_ms), P_INT("review", c->review_ms),
-               P_INT("completed", c->completed_ms)),
+               P_TEXT("tags", c->tags), P_TEXT("parent", c->parent),
+               P_TEXT("created_by", c->created_by), P_INT("reviews", c->reviews),
+               P_INT("asked", c->reviews_asked), P_INT("now", t->now_ms)),
         e);
+
+    return n < 0 ? -1 : 0;
+}
+
+/* What a card is about never changes; where it stands and whose it is does. */
+static int update_row(struct team *t, const struct card *c, struct err *e)
+{
+    int64_t n =
+        tx_run(t->tx,
+               "UPDATE cards SET status = :status, assigned_to = :assigned, claimed_by = :claimed, "
+               "blocked_reason = :reason, blocked_by = :blocked_by, reviewers = :reviewers, "
+               "moves = :moves, updated_ms = :updated, started_ms = :started, review_ms = :review, "
+               "completed_ms = :completed WHERE id = :id",
+               PARAMS(P_INT("status", c->status), P_TEXT("assigned", c->assigned_to),
+                      P_TEXT("claimed", c->claimed_by), P_TEXT("reason", c->blocked_reason),
+                      P_TEXT("blocked_by", c->blocked_by), P_TEXT("reviewers", c->reviewers),
+                      P_INT("moves", c->moves), P_INT("updated", c->updated_ms),
+                      P_INT("started", c->started_ms), P_INT("review", c->review_ms),
+                      P_INT("completed", c->completed_ms), P_TEXT("id", c->id)),
+               e);
 
     return n < 0 ? -1 : 0;
 }
@@ -238,7 +246,7 @@ int card_save(struct team *t, struct card *c, enum card_status from, struct str 
                    e) < 0)
             return -1;
     }
-    if (write_row(t, c, e) < 0)
+    if (update_row(t, c, e) < 0)
         return -1;
     card_event(t, c, from, by, note, event);
     return 0;
@@ -291,7 +299,7 @@ int card_create(struct team *t, struct card *c, struct err *e)
     struct str *texts[] = {&c->claimed_by,  &c->blocked_reason, &c->blocked_by, &c->reviewers,
                            &c->assigned_to, &c->description,    &c->tags,       &c->parent};
 
-    if (board_take(t, c->project, e) < 0 || agent_act_as(t, c->created_by, &c->created_by, e) < 0 ||
+    if (board_need(t, c->project, e) < 0 || agent_act_as(t, c->created_by, &c->created_by, e) < 0 ||
         check_wish(t, c, e) < 0 || check_assignee(t, c, e) < 0)
         return -1;
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
@@ -301,6 +309,9 @@ int card_create(struct team *t, struct card *c, struct err *e)
         c->created_by = STR("human");
     c->id = team_id(t, "cd");
     c->status = CARD_BACKLOG;
-    c->created_ms = t->now_ms;
-    return card_save(t, c, c->status, c->created_by, STR(""), "task.created", e);
+    c->created_ms = c->updated_ms = t->now_ms;
+    if (insert_row(t, c, e) < 0)
+        return -1;
+    card_event(t, c, c->status, c->created_by, STR(""), "task.created");
+    return 0;
 }

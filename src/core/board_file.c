@@ -171,7 +171,7 @@ int file_remove(struct team *t, struct str project, struct str name, struct err 
     struct board_file f;
     struct str by;
 
-    if (agent_act_as(t, STR(""), &by, e) < 0 || board_take(t, project, e) < 0 ||
+    if (agent_act_as(t, STR(""), &by, e) < 0 || board_need(t, project, e) < 0 ||
         file_need(t, project, name, 0, &f, e) < 0)
         return -1;
     if (!team_is_person(t) && !str_eq(f.uploader, by))
@@ -221,7 +221,7 @@ int file_put(struct team *t, struct board_file *f, struct err *e)
 {
     int64_t last;
 
-    if (file_check_name(f->name, e) < 0 || board_take(t, f->project, e) < 0 ||
+    if (file_check_name(f->name, e) < 0 || board_need(t, f->project, e) < 0 ||
         check_uploader(t, f, e) < 0 ||
         team_number(t,
                     "SELECT COALESCE(MAX(version), 0) FROM project_files WHERE "

@@ -3,13 +3,13 @@
 
 #include "core/board.h"
 
-/* Takes the project's row for a change of its board; ERR_NOT_FOUND when there is none. */
-CHECKED int board_take(struct team *t, struct str project, struct err *e);
+/* ERR_NOT_FOUND when there is no such project. */
+CHECKED int board_need(struct team *t, struct str project, struct err *e);
 /* The rows of all files of a project; t->unused gets their blobs. */
 CHECKED int board_drop_files(struct team *t, struct str project, struct err *e);
-/* Of each agent in one column; -1: none. */
-CHECKED int board_limit(struct team *t, struct str project, enum card_status s, int64_t *ret,
-                        struct err *e);
+/* Of each agent in each column; -1: none. */
+CHECKED int board_limits(struct team *t, struct str project, int64_t ret[CARD_STATUSES],
+                         struct err *e);
 bool card_may_move(enum card_status from, enum card_status to);
 /* Writes the row and its event.  With `from` another state than c's, the step goes into the
  * history: by whom (empty: the asker) and why. */

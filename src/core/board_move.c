@@ -46,15 +46,13 @@ static int count_others(struct team *t, const struct card *c, enum card_status f
 }
 
 /* shown: the column's name in the refusal, or "" where the hub's clients expect none. */
-static int check_column(struct team *t, const struct card *c, enum card_status to,
+static int check_column(struct team *t, const struct card *c, enum card_status to, int64_t limit,
                         const char *shown, struct err *e)
 {
-    int64_t limit, others;
+    int64_t others;
     /* Owned cards in ready are claims: they will be in progress, and count as if they were. */
     enum card_status from = to == CARD_IN_PROGRESS ? CARD_READY : to;
 
-    if (board_limit(t, c->project, to, &limit, e) < 0)
-        return -1;
     if (limit < 0)
         return 0;
     if (count_others(t, c, from, to, &others, e) < 0)
@@ -92,16 +90,33 @@ static int check_own_limit(struct team *t, const struct card *c, struct err *e)
 
 int card_check_limits(struct team *t, const struct card *c, enum card_status to, struct err *e)
 {
+    int64_t limits[CARD_STATUSES];
+
     if (c->assigned_to.n == 0)
         return 0;
-    if (check_column(t, c, to, card_status_name(to), e) < 0)
+    if (board_limits(t, c->project, limits, e) < 0 ||
+        check_column(t, c, to, limits[to], card_status_name(to), e) < 0)
         return -1;
-    if (to == CARD_READY && check_column(t, c, CARD_IN_PROGRESS, "", e) < 0)
+    if (to == CARD_READY &&
+        check_column(t, c, CARD_IN_PROGRESS, limits[CARD_IN_PROGRESS], "", e) < 0)
         return -1;
     return to == CARD_READY || to == CARD_IN_PROGRESS ? check_own_limit(t, c, e) : 0;
 }
 
 /* --- claim --- */
+
+/* The card that a change is about.  Where there is not even a board, that is the reason told. */
+static int card_of_board(struct team *t, struct str project, struct str id, struct card *ret,
+                         struct err *e)
+{
+    struct err no_board = {0};
+
+    if (card_need(t, project, id, ret, e) == 0)
+        return 0;
+    if (e->code == ERR_NOT_FOUND && board_need(t, project, &no_board) < 0)
+        *e = no_board;
+    return -1;
+}
 
 /* May this agent have this card, whatever the board says? */
 static int check_taker(const struct card *c, const struct agent *a, struct err *e)
@@ -143,9 +158,8 @@ int card_claim(struct team *t, struct str project, struct str id, struct str age
     struct card c;
     enum card_status from;
 
-    if (team_act_as(t, agent, &agent, e) < 0 || board_take(t, project, e) < 0 ||
-        card_need(t, project, id, &c, e) < 0 || agent_need(t, agent, &a, e) < 0 ||
-        check_claim(t, &c, &a, e) < 0)
+    if (team_act_as(t, agent, &agent, e) < 0 || card_of_board(t, project, id, &c, e) < 0 ||
+        agent_need(t, agent, &a, e) < 0 || check_claim(t, &c, &a, e) < 0)
         return -1;
     if (str_eq(c.claimed_by, agent))
         return 0; /* it is its own already: a repeated request */
@@ -229,8 +243,8 @@ int card_assign(struct team *t, struct str project, struct str id, struct str ag
 {
     struct card c, before;
 
-    if (board_may_assign(t, e) < 0 || board_take(t, project, e) < 0 ||
-        card_need(t, project, id, &c, e) < 0 || check_assign(t, &c, agent, e) < 0)
+    if (board_may_assign(t, e) < 0 || card_of_board(t, project, id, &c, e) < 0 ||
+        check_assign(t, &c, agent, e) < 0)
         return -1;
     before = c;
     if (!str_eq(c.assigned_to, agent))
@@ -248,8 +262,8 @@ int card_unassign(struct team *t, struct str project, struct str id, struct err 
 {
     struct card c, before;
 
-    if (board_may_assign(t, e) < 0 || board_take(t, project, e) < 0 ||
-        card_need(t, project, id, &c, e) < 0 || (!team_is_person(t) && check_unblock(t, &c, e) < 0))
+    if (board_may_assign(t, e) < 0 || card_of_board(t, project, id, &c, e) < 0 ||
+        (!team_is_person(t) && check_unblock(t, &c, e) < 0))
         return -1;
     before = c;
     c.assigned_to = c.claimed_by = STR("");
@@ -268,8 +282,7 @@ static int release_all(struct team *t, const struct card_list *all, struct str w
         if (c.status != CARD_BLOCKED)
             c.status = CARD_READY;
         c.assigned_to = c.claimed_by = STR("");
-        if (board_take(t, c.project, e) < 0 ||
-            card_save(t, &c, before.status, STR("system"), why, "task.released", e) < 0 ||
+        if (card_save(t, &c, before.status, STR("system"), why, "task.released", e) < 0 ||
             forget_card(t, &before, e) < 0)
             return -1;
     }
@@ -446,8 +459,7 @@ int card_move(struct team *t, struct str project, struct str id, const struct ca
     struct card c, before;
     int is_agent;
 
-    if (team_act_as(t, m->agent, &by, e) < 0 || board_take(t, project, e) < 0 ||
-        card_need(t, project, id, &c, e) < 0)
+    if (team_act_as(t, m->agent, &by, e) < 0 || card_of_board(t, project, id, &c, e) < 0)
         return -1;
     is_agent = board_actor(t, by, &a, e);
     if (is_agent < 0 || (is_agent > 0 && check_mover(t, &c, &a, e) < 0))
@@ -488,7 +500,7 @@ int card_add_reviewer(struct team *t, struct str project, struct str id, struct 
     struct card c;
 
     if (agent_act_as(t, name, &name, e) < 0 || team_check_name("a reviewer's name", name, e) < 0 ||
-        board_take(t, project, e) < 0 || card_need(t, project, id, &c, e) < 0)
+        card_of_board(t, project, id, &c, e) < 0)
         return -1;
     if (team_tags_have(c.reviewers, name))
         return 0;

@@ -5,6 +5,23 @@
 
 /* --- sending --- */
 
+static int forget_times(struct team *t, struct err *e)
+{
+    return tx_run(t->tx, "DELETE FROM message_times WHERE sent_ms <= :since",
+                  PARAMS(P_INT("since", t->now_ms - RATE_WINDOW_MS)), e) < 0
+               ? -1
+               : 0;
+}
+
+static int note_time(struct team *t, struct str sender, struct err *e)
+{
+    return tx_run(t->tx, "INSERT INTO message_times (sender, sent_ms) VALUES (:sender, :now)",
+                  PARAMS(P_TEXT("sender", sender), P_INT("now", t->now_ms)), e) < 0
+               ? -1
+               : 0;
+}
+
+/* What it allows, it counts. */
 static int check_rate(struct team *t, struct str sender, struct err *e)
 {
     struct store_rows *rows;
@@ -13,11 +30,9 @@ static int check_rate(struct team *t, struct str sender, struct err *e)
 
     if (t->conf.message_rate == 0)
         return 0;
-    if (tx_query(t->tx,
-                 "SELECT COUNT(*), MIN(sent_ms) FROM messages WHERE sender = :sender AND "
-                 "broadcast = '' AND sent_ms > :since",
-                 PARAMS(P_TEXT("sender", sender), P_INT("since", t->now_ms - RATE_WINDOW_MS)),
-                 &rows, e) < 0)
+    if (forget_times(t, e) < 0 ||
+        tx_query(t->tx, "SELECT COUNT(*), MIN(sent_ms) FROM message_times WHERE sender = :sender",
+                 PARAMS(P_TEXT("sender", sender)), &rows, e) < 0)
         return -1;
     r = rows_step(rows, e);
     if (r > 0) {
@@ -26,7 +41,7 @@ static int check_rate(struct team *t, struct str sender, struct err *e)
     }
     rows_end(rows);
     if (r < 0 || count < t->conf.message_rate)
-        return r < 0 ? -1 : 0;
+        return r < 0 ? -1 : note_time(t, sender, e);
     t->retry_ms = i64_max(first + RATE_WINDOW_MS - t->now_ms, 1);
     return err_set(e, ERR_LIMIT, 0, "'" STR_FMT "' sent %lld messages within a minute",
                    STR_ARG(sender), (long long)count);
@@ -66,7 +81,9 @@ static int drop_oldest(struct team *t, struct str name, struct buf *dropped, str
 
     if (tx_query(t->tx,
                  str_eq(name, EVERYBODY)
-                     ? "SELECT id FROM messages WHERE receiver = :name ORDER BY id LIMIT 1"
+                     ? "SELECT MIN(id) FROM (SELECT MIN(id) AS id FROM messages WHERE "
+                       "receiver = :name AND acked = 0 UNION ALL SELECT MIN(id) FROM messages "
+                       "WHERE receiver = :name AND acked = 1) AS x"
                      : "SELECT id FROM messages WHERE receiver = :name AND acked = 1 "
                        "ORDER BY id LIMIT 1",
                  PARAMS(P_TEXT("name", name)), &rows, e) < 0)
@@ -87,20 +104,23 @@ static int drop_oldest(struct team *t, struct str name, struct buf *dropped, str
 
 static int make_room(struct team *t, struct str name, struct buf *dropped, struct err *e)
 {
-    int64_t total = 0, boxes = 0;
+    int64_t there = 0, boxes = 0;
+    int64_t changed =
+        tx_run(t->tx, "UPDATE mailboxes SET total = total + 1 WHERE name = :name AND total < :max",
+               PARAMS(P_TEXT("name", name), P_INT("max", t->conf.inbox_max)), e);
 
-    if (team_number(t, "SELECT total FROM mailboxes WHERE name = :name",
-                    PARAMS(P_TEXT("name", name)), &total, e) < 0)
+    if (changed != 0)
+        return changed < 0 ? -1 : 0;
+    if (team_number(t, "SELECT COUNT(*) FROM mailboxes WHERE name = :name",
+                    PARAMS(P_TEXT("name", name)), &there, e) < 0)
         return -1;
-    if (total == 0 && team_number(t, "SELECT COUNT(*) FROM mailboxes", NO_PARAMS, &boxes, e) < 0)
+    if (there > 0)
+        return drop_oldest(t, name, dropped, e);
+    if (team_number(t, "SELECT COUNT(*) FROM mailboxes", NO_PARAMS, &boxes, e) < 0)
         return -1;
     if (boxes >= t->conf.objects_max)
         return err_set(e, ERR_LIMIT, 0, "there are %lld inboxes already", (long long)boxes);
-    if (total >= t->conf.inbox_max)
-        return drop_oldest(t, name, dropped, e);
-    return tx_run(t->tx,
-                  "INSERT INTO mailboxes (name, total) VALUES (:name, 1) ON CONFLICT (name) "
-                  "DO UPDATE SET total = mailboxes.total + 1",
+    return tx_run(t->tx, "INSERT INTO mailboxes (name, total) VALUES (:name, 1)",
                   PARAMS(P_TEXT("name", name)), e) < 0
                ? -1
                : 0;
@@ -236,7 +256,7 @@ static void reverse(struct message_list *l)
     }
 }
 
-/* Those that a reader of the list gets, newest first. */
+/* Those that a reader of the list gets, newest first.  What is acknowledged is delivered. */
 static int mark_delivered(struct team *t, struct str name, struct message_list *l, struct err *e)
 {
     bool any = false;
@@ -248,8 +268,8 @@ static int mark_delivered(struct team *t, struct str name, struct message_list *
     if (!any)
         return 0;
     return tx_run(t->tx,
-                  "UPDATE messages SET delivered = 1 WHERE receiver = :name AND id >= :oldest AND "
-                  "delivered = 0",
+                  "UPDATE messages SET delivered = 1 WHERE receiver = :name AND acked = 0 AND "
+                  "id >= :oldest AND delivered = 0",
                   PARAMS(P_TEXT("name", name), P_TEXT("oldest", l->v[l->n - 1].id)), e) < 0
                ? -1
                : 0;
@@ -266,7 +286,12 @@ int message_inbox(struct team *t, struct str name, bool unread, int64_t limit,
         return read_messages(
             t, MESSAGE_SELECT "WHERE receiver = :name AND acked = 0 ORDER BY id LIMIT :n",
             PARAMS(P_TEXT("name", name), P_INT("n", n)), ret, e);
-    if (read_messages(t, MESSAGE_SELECT "WHERE receiver = :name ORDER BY id DESC LIMIT :n",
+    /* Both halves from the index, so that the length of the inbox does not matter. */
+    if (read_messages(t,
+                      "SELECT * FROM (" MESSAGE_SELECT "WHERE receiver = :name AND acked = 0 "
+                      "ORDER BY id DESC LIMIT :n) AS x UNION ALL SELECT * FROM (" MESSAGE_SELECT
+                      "WHERE receiver = :name AND acked = 1 ORDER BY id DESC LIMIT :n) AS y "
+                      "ORDER BY id DESC LIMIT :n",
                       PARAMS(P_TEXT("name", name), P_INT("n", n)), ret, e) < 0)
         return -1;
     if (mark_delivered(t, name, ret, e) < 0)
@@ -307,13 +332,13 @@ int message_history(struct team *t, struct str a, struct str b, int64_t limit,
     if (!team_is_person(t) && !str_eq(a, t->who.agent) && !str_eq(b, t->who.agent))
         return err_set(e, ERR_FORBIDDEN, 0, "agent '" STR_FMT "' reads its own mail only",
                        STR_ARG(t->who.agent));
-    /* Each direction from its index, so that the length of the history does not matter. */
+    /* The index names both: a walk through two inboxes that touches only the rows it returns. */
     return read_messages(
         t,
-        "SELECT * FROM (" MESSAGE_SELECT "WHERE sender = :a AND receiver = :b ORDER BY id DESC "
-        "LIMIT :n) AS x UNION ALL SELECT * FROM (" MESSAGE_SELECT
-        "WHERE sender = :b AND receiver = :a AND :a <> :b ORDER BY id DESC LIMIT :n) AS y "
-        "ORDER BY id DESC LIMIT :n",
+        MESSAGE_SELECT
+        "WHERE id IN (SELECT id FROM messages WHERE receiver = :b AND sender = :a "
+        "UNION ALL SELECT id FROM messages WHERE receiver = :a AND sender = :b AND :a <> :b "
+        "ORDER BY id DESC LIMIT :n) ORDER BY id DESC",
         PARAMS(P_TEXT("a", a), P_TEXT("b", b), P_INT("n", i64_min(limit, TEAM_PAGE_MAX))), ret, e);
 }
 

@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 
-#include <inttypes.h>
 #include <math.h>
 
 #define NUMBER_(n) #n
@@ -132,10 +131,17 @@ int json_read_lax(struct str text, json_t **ret, struct err *e)
 
 /* --- writing --- */
 
+static void add_mark(struct jw *w, char c)
+{
+    buf_add_char(w->to, c);
+    if (w->spaced)
+        buf_add_char(w->to, ' ');
+}
+
 static void before_value(struct jw *w)
 {
     if (w->comma)
-        buf_add_c(w->to, w->spaced ? ", " : ",");
+        add_mark(w, ',');
     w->comma = true;
 }
 
@@ -205,7 +211,8 @@ static void add_string(struct buf *to, struct str s)
 
         while (run < s.n && is_plain(s.p[run]))
             run++;
-        buf_add(to, s.p + i, run - i);
+        if (run > i)
+            buf_add(to, s.p + i, run - i);
         i = run;
         if (i == s.n)
             break;
@@ -225,7 +232,7 @@ void jw_key(struct jw *w, const char *key)
 {
     before_value(w);
     add_string(w->to, str_of(key));
-    buf_add_c(w->to, w->spaced ? ": " : ":");
+    add_mark(w, ':');
     w->comma = false;
 }
 
@@ -245,8 +252,17 @@ void jw_c(struct jw *w, const char *s)
 
 void jw_int(struct jw *w, int64_t v)
 {
+    char text[20]; /* INT64_MIN has as many */
+    size_t at = sizeof text;
+    uint64_t rest = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+
+    do
+        text[--at] = (char)('0' + rest % 10);
+    while ((rest /= 10) > 0);
+    if (v < 0)
+        text[--at] = '-';
     before_value(w);
-    buf_printf(w->to, "%" PRId64, v);
+    buf_add(w->to, text + at, sizeof text - at);
 }
 
 void jw_double(struct jw *w, double v)
@@ -298,7 +314,7 @@ static void write_object(struct jw *w, const json_t *v)
     for (void *at = json_object_iter(o); at; at = json_object_iter_next(o, at)) {
         before_value(w);
         add_string(w->to, str_of(json_object_iter_key(at)));
-        buf_add_c(w->to, w->spaced ? ": " : ":");
+        add_mark(w, ':');
         w->comma = false;
         jw_json(w, json_object_iter_value(at));
     }

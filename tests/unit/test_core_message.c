@@ -90,6 +90,60 @@ static void a_full_inbox_loses_what_was_read(void **state)
     assert_int_equal(run(f, ack, &m[2].id), ERR_NOT_FOUND);
 }
 
+static int whole_inbox(struct team *t, void *arg, struct err *e)
+{
+    return message_inbox(t, STR("*"), false, 100, arg, e);
+}
+
+static int between(struct team *t, void *arg, struct err *e)
+{
+    return message_history(t, STR("a"), STR("b"), 2, arg, e);
+}
+
+static void assert_ids(const struct message_list *l, const struct message *const *want, size_t n)
+{
+    assert_int_equal(l->n, n);
+    for (size_t i = 0; i < n; i++)
+        assert_true(str_eq(l->v[i].id, want[i]->id));
+}
+
+static void what_everybody_was_told_goes_by_age(void **state)
+{
+    struct fixture *f = *state;
+    struct message m[6];
+    struct message_list l;
+
+    f->t.conf.message_rate = 0;
+    for (int i = 0; i < 4; i++) {
+        m[i] = mail("a", "*");
+        assert_int_equal(run(f, post, &m[i]), ERR_NONE);
+    }
+    assert_int_equal(run(f, ack, &m[1].id), ERR_NONE);
+    m[4] = mail("a", "*"); /* in the place of an unread one */
+    assert_int_equal(run(f, post, &m[4]), ERR_NONE);
+    assert_int_equal(run(f, whole_inbox, &l), ERR_NONE);
+    assert_ids(&l, (const struct message *[]){&m[1], &m[2], &m[3], &m[4]}, 4);
+    m[5] = mail("a", "*"); /* of a read one */
+    assert_int_equal(run(f, post, &m[5]), ERR_NONE);
+    assert_int_equal(run(f, whole_inbox, &l), ERR_NONE);
+    assert_ids(&l, (const struct message *[]){&m[2], &m[3], &m[4], &m[5]}, 4);
+    for (size_t i = 0; i < l.n; i++)
+        assert_true(l.v[i].delivered && !l.v[i].acknowledged);
+}
+
+static void history_is_both_ways_newest_first(void **state)
+{
+    struct fixture *f = *state;
+    struct message m[4] = {mail("a", "b"), mail("b", "a"), mail("a", "b"), mail("c", "b")};
+    struct message_list l;
+
+    for (size_t i = 0; i < ARRAY_LEN(m); i++)
+        assert_int_equal(run(f, post, &m[i]), ERR_NONE);
+    assert_int_equal(run(f, ack, &m[0].id), ERR_NONE);
+    assert_int_equal(run(f, between, &l), ERR_NONE);
+    assert_ids(&l, (const struct message *[]){&m[2], &m[1]}, 2);
+}
+
 static void urls(void **state)
 {
     static const char *const blocked[] = {
@@ -188,6 +242,8 @@ int main(void)
         TEST(unread_is_what_is_not_acknowledged),
         TEST(senders_are_slowed_down),
         TEST(a_full_inbox_loses_what_was_read),
+        TEST(what_everybody_was_told_goes_by_age),
+        TEST(history_is_both_ways_newest_first),
         cmocka_unit_test(urls),
         cmocka_unit_test(a_text_of_schemes_is_judged_soon),
     };
