@@ -159,6 +159,22 @@ static char stands_for(struct str s, size_t i, size_t *ret_n)
     return 0;
 }
 
+/* Could plain_text change anything?  Most texts are plain already, and are read once. */
+static bool may_be_other(struct str s)
+{
+    bool blank = false, between = false;
+
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+
+        if (c >= 0x80 || c == '%')
+            return true;
+        blank = blank || c == ' ';
+        between = between || c < ' ';
+    }
+    return between && !blank;
+}
+
 /* Where nothing but tabs and line ends parts a text, a URL parser takes them out (WHATWG URL §4.4).
  */
 static void plain_text(struct str s, struct buf *to)
@@ -186,6 +202,8 @@ bool message_is_safe(struct str s)
 
     if (!is_safe_text(s))
         return false;
+    if (!may_be_other(s))
+        return true;
     plain_text(s, &plain);
     return is_safe_text(buf_str(&plain));
 }

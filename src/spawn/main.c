@@ -134,11 +134,13 @@ int main(int argc, char **argv)
         bool busy = sandbox_retry(), lacks = parked_lacks();
         bool more = host.netns_n < host.netns_want;
         int shells = shell_wait_ms();
+        bool late;
 
         loop_turn(busy ? 1 : more ? 0 : shells >= 0 ? shells : lacks ? PARKED_QUIET_MS : -1);
-        if (!loop_was_idle())
+        late = shell_is_late();
+        if (!loop_was_idle() && !late)
             continue;
-        if (more)
+        if (more && !late)
             (void)netns_fill_one();
         else if (shells >= 0)
             shell_fill();

@@ -63,6 +63,16 @@ int shell_wait_ms(void)
     return left > SHELL_QUIET_MS ? (int)left : SHELL_QUIET_MS;
 }
 
+bool shell_is_late(void)
+{
+    static int64_t late_ms;
+    int64_t now = clock_mono_ms();
+
+    if (count >= want || find(SHELL_MAKING))
+        late_ms = now + SHELL_LATE_MS;
+    return now >= late_ms;
+}
+
 void shell_fill(void)
 {
     static uint32_t life, counter; /* names of an earlier life may still be in use */

@@ -3,7 +3,6 @@
 #include "../check.h"
 #include "../scratch.h"
 #include "base/fd.h"
-#include "spawn/shell.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -88,9 +87,9 @@ struct spawn_pooled spawn_client_pool(struct spawn_client *c, uint32_t shells)
 void spawn_client_wait_shell(struct spawn_client *c)
 {
     for (int i = 0; spawn_client_pool(c, c->shells).ready == 0; i++) {
-        if (i == 200)
+        if (i == 2000)
             die("wait for a shell", "there is none");
-        (void)usleep(2000 * SHELL_QUIET_MS); /* a question is work: none is made meanwhile */
+        (void)usleep(1000); /* less than SHELL_QUIET_MS: one is made in spite of it */
     }
 }
 
