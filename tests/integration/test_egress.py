@@ -10,7 +10,7 @@ import time
 import pytest
 
 from daemon import wait_for
-from egress import (DNS_TCP, DNS_UDP, HELLO, TCP4, Egress, Names, Peer, basic, client_hello, connect, echo, jwt,
+from egress import (DNS_TCP, DNS_UDP, HELLO, TCP4, VERSION, Egress, Names, Peer, basic, client_hello, connect, echo, jwt,
                     proxy, read_head, socks)
 
 BUILD = os.environ.get("HOLT_BUILD", "build")
@@ -355,7 +355,7 @@ def test_many_questions_do_not_shut_holtd_out(egress):
     egress.sock.close()
     egress.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     egress.sock.connect(egress.dir.name + "/egress.sock")
-    egress.send(HELLO, 0, struct.pack("<HH", 1, 1))
+    egress.send(HELLO, 0, struct.pack("<HH", VERSION, VERSION))
     time.sleep(0.5)  # a holtd that is slow to read
     egress.wait(lambda: len(egress.questions) == len(waiting), 30)
     for c in waiting:

@@ -749,15 +749,16 @@ def test_an_agent_does_not_get_everything(holtd):
     assert status == 403 and "may not choose" in got["error"], "without a setting it would be open"
 
 
-def files(d, box, directory="/sbx-events"):
-    """{name: content} of the events' directory."""
-    script = "import os, sys, json; d = sys.argv[1]; print(json.dumps({n: open(f'{d}/{n}').read() for n in os.listdir(d)}))"
-    status, got = sync(d, box, "python3", "-c", script, directory)
-    return json.loads(got["stdout"]) if status == 200 else {}
+def copied(d, box, exec_id, directory):
+    """{name: content} of one command's files in the events' directory, once its end is among them."""
+    script = ("import os, sys, json; d, e = sys.argv[1:]\n"
+              "print(json.dumps({n: open(f'{d}/{n}').read() for n in os.listdir(d) if n.startswith(e)}))")
 
-
-def copied(d, box, exec_id, directory="/sbx-events"):
-    return wait_for(lambda: (lambda f: f if f"{exec_id}.exit" in f else None)(files(d, box, directory)))
+    def there():
+        status, got = sync(d, box, "python3", "-c", script, directory, exec_id)
+        f = json.loads(got["stdout"]) if status == 200 else {}
+        return f"{exec_id}.exit" in f and f
+    return wait_for(there)
 
 
 def test_sidecar_mode(tmp_path):
@@ -814,8 +815,7 @@ def test_sidecar_files_survive_holtd(tmp_path):
         wait_for(lambda: sync(d, "side", "touch", "/tmp/go")[0] == 200)
         f = copied(d, "side", e, "/var/ev")
         assert (f[f"{e}.stdout"], f[f"{e}.stderr"], f[f"{e}.exit"]) == ("one\ntwo\n", "", "3")
-        # What looks has files of its own under way.
-        wait_for(lambda: not any(name.endswith(".new") for name in copied(d, "side", e, "/var/ev") if name.startswith(e)))
+        wait_for(lambda: not any(name.endswith(".new") for name in copied(d, "side", e, "/var/ev")))
         ok(d, "DELETE", "/sandboxes/side")
     finally:
         assert d.stop() == 0
