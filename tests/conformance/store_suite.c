@@ -108,9 +108,12 @@ static int look_up(struct store_tx *tx, void *arg, struct err *e)
 }
 
 static atomic_bool readers_held;
+static atomic_int held; /* how many are */
+#define READERS 2       /* of the store */
 
 static int held_look_up(struct store_tx *tx, void *arg, struct err *e)
 {
+    atomic_fetch_add(&held, 1);
     while (atomic_load(&readers_held))
         uv_sleep(1);
     return look_up(tx, arg, e);
@@ -656,9 +659,12 @@ static void a_subscriber_whose_read_fails_is_told_and_may_go_on(void **state)
     (void)state;
     first = say("thing.made", "thing/1", NULL);
     atomic_store(&readers_held, true);
+    atomic_store(&held, 0);
     for (size_t i = 0; i < ARRAY_LEN(lookups); i++) {
         lookups[i].name = "x";
         store_read(store, held_look_up, noted, &lookups[i]);
+        while (i == READERS - 1 && atomic_load(&held) < READERS)
+            uv_sleep(1); /* or they would make room in the full queue */
     }
     g->sub = events_subscribe(events, &(struct event_filter){0}, got_live, read_failed, g);
     turn_until(&g->w.calls, 1);
