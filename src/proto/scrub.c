@@ -56,7 +56,8 @@ static void index_forms(struct scrub *s)
     if (s->indexed)
         return;
     s->indexed = true;
-    qsort(s->forms, s->count, sizeof *s->forms, longer_first);
+    if (s->count > 0)
+        qsort(s->forms, s->count, sizeof *s->forms, longer_first);
     for (unsigned c = 0; c < ARRAY_LEN(s->starts); c++) {
         if (n + s->count > room) {
             room = 2 * (n + s->count);
