@@ -163,9 +163,15 @@ static void procs_read(struct procs *l)
         qsort(l->p, l->n, sizeof *l->p, by_pid);
 }
 
+static bool is_ended(const struct proc *p)
+{
+    return p->state == 'Z' || p->state == 'X';
+}
+
 /* Of a child of init.  Whoever has thrown away its mark goes with the next that is killed: it
  * cannot hide, only pass as one whose mark it has read. */
-static enum verdict judge_child(const struct proc *p, uint32_t number, pid_t leader)
+static enum verdict judge_child(struct procs *l, const struct proc *p, uint32_t number,
+                                pid_t leader)
 {
     int64_t mark;
 
@@ -173,7 +179,10 @@ static enum verdict judge_child(const struct proc *p, uint32_t number, pid_t lea
         return ALIEN;
     if (p->pid == leader)
         return OURS;
-    mark = number == 0 || kin_mark(number) == 0 ? -1 : mark_of(p->pid);
+    if (number == 0 || kin_mark(number) == 0 || is_ended(p))
+        return OTHER;
+    mark = mark_of(p->pid);
+    l->gaps = l->gaps || mark < 0; /* it has ended since */
     return mark == 0 || mark == (int64_t)number ? OURS : OTHER;
 }
 
@@ -186,7 +195,7 @@ static void procs_judge(struct procs *l, uint32_t number, pid_t leader)
 
     for (size_t i = 0; i < l->n; i++)
         if (l->p[i].parent == init)
-            l->p[i].verdict = judge_child(&l->p[i], number, leader);
+            l->p[i].verdict = judge_child(l, &l->p[i], number, leader);
     while (more) { /* mostly once: parents have the lower pids */
         more = false;
         for (size_t i = 0; i < l->n; i++) {
@@ -201,11 +210,6 @@ static void procs_judge(struct procs *l, uint32_t number, pid_t leader)
     for (size_t i = 0; i < l->n; i++)
         l->gaps = l->gaps ||
                   (l->p[i].verdict == UNKNOWN && l->p[i].parent != 0 && !find(l, l->p[i].parent));
-}
-
-static bool is_ended(const struct proc *p)
-{
-    return p->state == 'Z' || p->state == 'X';
 }
 
 static bool is_stopped(const struct proc *p)
