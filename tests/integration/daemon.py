@@ -62,19 +62,24 @@ def wait_for(what, limit=30.0, step=0.02):
         time.sleep(step)
 
 
-def end_spawn(state):
-    """holt-spawn and holt-egress outlive their holtd: those of this state directory are ended with the test."""
-    mine = []
+def programs_of(state, *names):
+    """The pids of those that run with this state directory, children of holt-spawn on their way to be an init included."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as f:
                 argv = f.read().split(b"\0")
         except OSError:
             continue
-        if argv[0].endswith((b"holt-spawn", b"holt-egress")) and os.fsencode(str(state)) in argv:
-            mine.append(int(pid))
-            with contextlib.suppress(ProcessLookupError):  # it may be ending already
-                os.kill(int(pid), signal.SIGTERM)
+        if os.path.basename(argv[0]).decode(errors="replace") in names and os.fsencode(str(state)) in argv and is_running(pid):
+            yield int(pid)
+
+
+def end_spawn(state):
+    """holt-spawn and holt-egress outlive their holtd: those of this state directory are ended with the test."""
+    mine = list(programs_of(state, "holt-spawn", "holt-egress"))
+    for pid in mine:
+        with contextlib.suppress(ProcessLookupError):  # it may be ending already
+            os.kill(pid, signal.SIGTERM)
     wait_for(lambda: not any(is_running(p) for p in mine))
 
 
@@ -275,15 +280,7 @@ class Holtd(Program):
 
     def egress_pid(self):
         """Of its holt-egress; 0: none runs."""
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{pid}/cmdline", "rb") as f:
-                    argv = f.read().split(b"\0")
-            except OSError:
-                continue
-            if argv[0].endswith(b"holt-egress") and os.fsencode(self.state) in argv and is_running(int(pid)):
-                return int(pid)
-        return 0
+        return next(programs_of(self.state, "holt-egress"), 0)
 
     def new_token(self, name, role="operator"):
         return self.ok("POST", "/holt/v1/tokens", {"name": name, "role": role})

@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from daemon import ASAN, BUILD, ROOT, SOAK, Holtd, environment, wait_for
+from daemon import ASAN, BUILD, ROOT, SOAK, Holtd, environment, programs_of, wait_for
 from soak_clients import ROLES, World
 
 ROUNDS = 200 if SOAK else 20
@@ -69,16 +69,7 @@ def state_of(pid):
 
 def find_program(name, state):
     """The one of this state directory, not a child of it on its way to be an init: its pid, or None."""
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as f:
-                argv = f.read().split(b"\0")
-        except OSError:
-            continue
-        stat = stat_of(pid)
-        if argv[0] == name and os.fsencode(state) in argv and stat[0] != "Z" and stat[3] == pid:
-            return int(pid)
-    return None
+    return next((p for p in programs_of(state, name) if stat_of(p)[3] == str(p)), None)
 
 
 def make_bindir(path):
@@ -112,10 +103,10 @@ class House:
         return self.holtd.state
 
     def spawn(self):
-        return find_program(b"holt-spawn", self.state)
+        return find_program("holt-spawn", self.state)
 
     def egress(self):
-        return find_program(b"holt-egress", self.state)
+        return find_program("holt-egress", self.state)
 
     def init_of(self, box):
         with open(f"{self.state}/sb/{box}/record", encoding="ascii") as f:
