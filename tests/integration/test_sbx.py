@@ -211,6 +211,9 @@ def test_hosts_are_the_network_policy(holtd):
         policy = holtd.ok("GET", f"/holt/v1/sandboxes/{name}")["network"]
         assert (policy["mode"], [rule(x) for x in policy["allow"]], [rule(x) for x in policy["deny"]]) == (mode, allow, deny)
         ok(holtd, "DELETE", f"/sandboxes/{name}")
+    for unclear in ("a.example/path", "who@evil.example", "evil.example;bad.example"):
+        status, got, _ = call(holtd, "POST", "/sandboxes", {"disallowed_hosts": ["c.example", unclear]})
+        assert status == 400 and "rule 2 of 'deny'" in got["error"], got
 
 
 def test_sync_exec(holtd, box):

@@ -263,7 +263,8 @@ static struct str rule_of(struct str host, struct arena *a)
     return host;
 }
 
-/* What is no rule even so can be asked for, and never be reached. */
+/* What is no rule even so can be allowed, and never be reached; a create that refuses it fails, or
+ * what was meant would be open. */
 static void put_hosts(struct jw *w, const struct sbx_strings *hosts, bool allow, struct arena *a)
 {
     jw_key(w, allow ? "allow" : "deny");
@@ -271,7 +272,7 @@ static void put_hosts(struct jw *w, const struct sbx_strings *hosts, bool allow,
     for (size_t i = 0; i < hosts->n; i++) {
         struct str rule = rule_of(hosts->v[i], a);
 
-        if (policy_is_rule(rule, allow))
+        if (!allow || policy_is_rule(rule, true))
             jw_str(w, rule);
     }
     jw_array_end(w);
