@@ -62,6 +62,15 @@ static void they_end(struct world *w, const char *text)
     assert_int_equal(count_processes(text), 0);
 }
 
+/* Waits for the process `sleep TIME` itself: a shell that will become one has the time in its
+ * command line too, and no command line at all for a moment of its exec. */
+static void it_sleeps(struct world *w, const char *time)
+{
+    for (int i = 0; i < 1000 && count_sleepers(time) == 0; i++)
+        world_pass(w, 10);
+    assert_int_equal(count_sleepers(time), 1);
+}
+
 /* ---- tests ---- */
 
 static void a_command_runs_and_nothing_is_left(void **state)
@@ -111,8 +120,7 @@ static void kill_of_the_work_leaves_init(void **state)
     l = link_open(w, "sb_kill");
     command_start(l, "ex_1", 0, nap("setsid sleep @7.25 & sleep @7.5"), &c);
     world_until(w, &c.running);
-    world_pass(w, 100);
-    assert_true(count_processes(nap("@7.25")) > 0);
+    it_sleeps(w, nap("@7.25"));
     assert_int_equal(world_kill(w, "sb_kill", DRIVER_WORK), ERR_NONE);
     command_end(l, &c);
     assert_int_equal(c.how.how, GUEST_SIGNALLED);
@@ -140,8 +148,11 @@ static void kill_of_a_command_spares_the_others(void **state)
                   nap("setsid sh -c 'setsid sleep @3.25 & exec sleep @3.5' & sleep @3.75"),
                   &killed);
     world_until(w, &killed.running);
-    world_pass(w, 200);
-    assert_true(count_processes(nap("@3.25")) > 0 && count_processes(nap("@3.5")) > 0);
+    it_sleeps(w, nap("@3.25"));
+    it_sleeps(w, nap("@3.5"));
+    it_sleeps(w, nap("@4.25"));
+    it_sleeps(w, nap("@4.5"));
+    it_sleeps(w, nap("@5.25"));
     guest_exec_signal(killed.x, SIGKILL, GUEST_SCOPE_ALL);
     command_end(l, &killed);
     assert_int_equal(killed.how.how, GUEST_SIGNALLED);
@@ -357,9 +368,8 @@ static void remove_ends_what_commands_left(void **state)
     l = link_open(w, "sb_left");
     run(l, "ex_1", nap("setsid sh -c 'sleep @9.25 & sleep @9.5' >/dev/null 2>&1 & echo ok"), "ok\n",
         0);
-    for (int i = 0; i < 200 && count_processes(nap("@9")) == 0; i++)
-        world_pass(w, 50); /* a slow machine takes its time to start them */
-    assert_true(count_processes(nap("@9")) > 0);
+    it_sleeps(w, nap("@9.25"));
+    it_sleeps(w, nap("@9.5"));
     link_close(l);
     assert_int_equal(world_remove(w, "sb_left", false), ERR_NONE);
     assert_int_equal(count_processes(nap("@9")), 0);

@@ -472,7 +472,8 @@ enum err_code file_get(struct link *l, const char *path, struct buf *to)
 
 /* ---- what is left ---- */
 
-size_t count_processes(const char *text)
+/* Those whose command line fits: NUL-separated, as the kernel shows it. */
+static size_t count_lines(bool (*fits)(const struct buf *line, const char *text), const char *text)
 {
     DIR *dir = opendir("/proc");
     struct dirent *d;
@@ -484,10 +485,34 @@ size_t count_processes(const char *text)
 
         (void)snprintf(path, sizeof path, "/proc/%s/cmdline", d->d_name);
         if (d->d_name[0] >= '1' && d->d_name[0] <= '9' && file_read(path, 65536, &line) == 0)
-            n += memmem(buf_data(&line), buf_len(&line), text, strlen(text)) != NULL;
+            n += fits(&line, text);
     }
     (void)closedir(dir);
     return n;
+}
+
+static bool holds(const struct buf *line, const char *text)
+{
+    return memmem(buf_data(line), buf_len(line), text, strlen(text)) != NULL;
+}
+
+static bool is_sleep(const struct buf *line, const char *time)
+{
+    static const char name[] = "sleep"; /* with its NUL */
+
+    return buf_len(line) == sizeof name + strlen(time) + 1 &&
+           memcmp(buf_data(line), name, sizeof name) == 0 &&
+           memcmp(buf_data(line) + sizeof name, time, strlen(time)) == 0;
+}
+
+size_t count_processes(const char *text)
+{
+    return count_lines(holds, text);
+}
+
+size_t count_sleepers(const char *time)
+{
+    return count_lines(is_sleep, time);
 }
 
 static int look_at(const char *path, const struct stat *st, int kind, struct FTW *at)

@@ -95,4 +95,5 @@ enum err_code file_get(struct link *l, const char *path, struct buf *to);
 extern const struct guest_pipe_ops transfer_ops;
 
 size_t count_processes(const char *text);              /* whose command line holds it */
+size_t count_sleepers(const char *time);               /* whose command line is `sleep TIME` */
 size_t count_files(const char *dir, const char *text); /* below dir, whose name holds it */

@@ -12,6 +12,7 @@ import ctypes
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,7 @@ FIRST_USER, USERS = 900000, 99000  # below those that holt-spawn gives to sandbo
 RANGE = "300000:65536"  # of subordinate ids
 CONTROLLERS = ("memory", "pids", "cpu")
 _libc = ctypes.CDLL(None, use_errno=True)
-_made = 0
+_next = FIRST_USER + os.getpid() * 8 % USERS
 
 
 class Skip(Exception):
@@ -49,19 +50,43 @@ def _cgroup_mounts():
     return (v2 if os.path.exists(f"{v2}/cgroup.procs") else None), [d for d in v1 if os.path.isdir(d)]
 
 
+def _processes(uid):
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as f:
+                if f"\nUid:\t{uid}\t" in f.read():
+                    yield int(pid)
+        except OSError:
+            pass
+
+
+def _take_user():
+    """An id that is nobody's, and a socket whose name keeps it from the tests that run now: it ends with its process."""
+    global _next
+    for _ in range(1000):
+        uid = _next
+        _next = FIRST_USER + (_next + 1 - FIRST_USER) % USERS
+        claim = socket.socket(socket.AF_UNIX)
+        try:
+            claim.bind(f"\0holt-test-user-{uid}")
+        except OSError:
+            claim.close()
+            continue
+        if not any(True for _ in _processes(uid)):
+            return uid, claim
+        claim.close()
+    raise Skip("a thousand user ids are all taken: are there processes that a test has left?")
+
+
 class User:
     """enter() in the child (preexec_fn), close() when it has ended."""
 
     def __init__(self, build, ranges=False, cgroups=False):
-        global _made
         if os.geteuid() != 0:
             raise Skip("needs root, to be another user")
         if ranges and not shutil.which("newuidmap"):
             raise Skip("newuidmap is not installed")
-        self.uid = FIRST_USER + (os.getpid() * 8 + _made) % USERS  # of no other test that runs now
-        _made += 1
-        if list(self._processes()):
-            raise Skip(f"user id {self.uid} is somebody's")
+        self.uid, self._claim = _take_user()
         self.build, self.ranges, self.groups = os.path.abspath(build), ranges, []
         self.directory = tempfile.mkdtemp(prefix="holt-user.", dir="/tmp")
         os.chmod(self.directory, 0o755)
@@ -141,18 +166,9 @@ class User:
                 return False
         return True
 
-    def _processes(self):
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as f:
-                    if f"\nUid:\t{self.uid}\t" in f.read():
-                        yield int(pid)
-            except OSError:
-                pass
-
     def close(self):
         """A failed test may have left sandboxes: nobody else is this user."""
-        for pid in self._processes():
+        for pid in _processes(self.uid):
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -163,6 +179,7 @@ class User:
                 time.sleep(0.02)
         self.groups = []
         shutil.rmtree(self.directory, ignore_errors=True)
+        self._claim.close()
 
 
 def main():
