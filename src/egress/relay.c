@@ -86,14 +86,15 @@ static void update(struct conn *c)
     struct side *cl = &c->client, *sv = &c->server;
     bool http = c->via == EGRESS_HTTP;
 
+    if (cl->eof && sv->eof && buf_len(&cl->out) == 0) {
+        conn_end(c, ""); /* closing says the end to both */
+        return;
+    }
     if (!http || !c->request_done)
         pass_end_on(cl, sv); /* some servers take the end of a whole request for its withdrawal */
     pass_end_on(sv, cl);
-    if (cl->shut && (cl->eof || http)) {
-        if (cl->eof)
-            conn_end(c, "");
-        else
-            conn_linger(c);
+    if (cl->shut && http) {
+        conn_linger(c);
         return;
     }
     if (cl->eof != sv->eof)
