@@ -43,12 +43,10 @@ bool conn_spend(struct conn *c, size_t n)
 
 /* ---- the end ---- */
 
-static void on_handle_closed(uv_handle_t *h)
+static void on_timer_closed(uv_handle_t *h)
 {
     struct conn *c = h->data;
 
-    if (--c->handles > 0)
-        return;
     buf_done(&c->in);
     buf_done(&c->head);
     buf_done(&c->client.out);
@@ -57,14 +55,6 @@ static void on_handle_closed(uv_handle_t *h)
     intercept_free(c->intercept);
     box_unref(c->box);
     mem_free(c);
-}
-
-void conn_unwatch(struct side *s)
-{
-    if (s->fd < 0)
-        return;
-    uv_close((uv_handle_t *)&s->poll, on_handle_closed);
-    fd_close(TAKE_FD(s->fd));
 }
 
 void conn_forget_question(struct conn *c)
@@ -88,17 +78,17 @@ void conn_end(struct conn *c, const char *why)
     list_unlink(&c->link);
     c->box->conn_count--;
     all->connections--;
-    conn_unwatch(&c->client);
-    conn_unwatch(&c->server);
-    uv_close((uv_handle_t *)&c->timer, on_handle_closed);
+    polled_close(&c->client.io);
+    polled_close(&c->server.io);
+    uv_close((uv_handle_t *)&c->timer, on_timer_closed);
 }
 
 void conn_reset(struct conn *c, const char *why)
 {
     const struct linger now = {.l_onoff = 1};
 
-    if (c->client.fd >= 0)
-        (void)setsockopt(c->client.fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    if (c->client.io.fd >= 0)
+        (void)setsockopt(c->client.io.fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
     conn_end(c, why);
 }
 
@@ -171,36 +161,10 @@ void conn_expire(struct conn *c, int64_t ms)
 
 /* ---- bytes ---- */
 
-static void on_ready(uv_poll_t *p, int status, int events);
-
-void conn_want(struct side *s, int events)
-{
-    if (s->fd < 0 || s->wanted == events)
-        return;
-    s->wanted = events;
-    if (events == 0)
-        (void)uv_poll_stop(&s->poll);
-    else
-        (void)uv_poll_start(&s->poll, events, on_ready);
-}
-
-int conn_watch(struct side *s, int fd)
-{
-    if (uv_poll_init_socket(&s->c->box->all->loop, &s->poll, fd) < 0) {
-        fd_close(fd);
-        return -1;
-    }
-    s->poll.data = s->c;
-    s->c->handles++;
-    s->fd = fd;
-    s->wanted = 0;
-    return 0;
-}
-
 bool conn_flush(struct side *s)
 {
     while (buf_len(&s->out) > 0) {
-        ssize_t n = send(s->fd, buf_data(&s->out), buf_len(&s->out), MSG_NOSIGNAL);
+        ssize_t n = send(s->io.fd, buf_data(&s->out), buf_len(&s->out), MSG_NOSIGNAL);
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -217,7 +181,7 @@ void conn_send(struct side *to, struct str bytes)
     ssize_t n = 0;
 
     if (bytes.n > 0 && buf_len(&to->out) == 0)
-        n = send(to->fd, bytes.p, bytes.n, MSG_NOSIGNAL);
+        n = send(to->io.fd, bytes.p, bytes.n, MSG_NOSIGNAL);
     bytes = str_skip(bytes, n > 0 ? (size_t)n : 0);
     if (bytes.n > 0) /* an error shows at the next flush */
         buf_add_str(&to->out, bytes);
@@ -225,7 +189,7 @@ void conn_send(struct side *to, struct str bytes)
 
 static void read_linger(struct conn *c)
 {
-    ssize_t n = recv(c->client.fd, c->box->all->scratch, EGRESS_SCRATCH, 0);
+    ssize_t n = recv(c->client.io.fd, c->box->all->scratch, EGRESS_SCRATCH, 0);
 
     c->lingered += n > 0 ? (size_t)n : 0;
     if ((n <= 0 && errno != EAGAIN) || n == 0 || c->lingered > CONN_LINGER_MAX)
@@ -235,7 +199,7 @@ static void read_linger(struct conn *c)
 /* Closing with unread input would make the kernel throw the reply away. */
 void conn_linger(struct conn *c)
 {
-    conn_unwatch(&c->server);
+    polled_close(&c->server.io);
     conn_forget_question(c);
     lookup_cancel(TAKE(c->lookup));
     c->state = CONN_LINGER;
@@ -245,19 +209,19 @@ void conn_linger(struct conn *c)
     }
     conn_expire(c, CONN_LINGER_MS);
     if (buf_len(&c->client.out) > 0) {
-        conn_want(&c->client, UV_READABLE | UV_WRITABLE);
+        polled_want(&c->client.io, EPOLLIN | EPOLLOUT);
         return;
     }
     if (!c->client.shut)
-        (void)shutdown(c->client.fd, SHUT_WR);
+        (void)shutdown(c->client.io.fd, SHUT_WR);
     c->client.shut = true;
-    conn_want(&c->client, UV_READABLE);
+    polled_want(&c->client.io, EPOLLIN);
 }
 
 /* Little at a time: each form of a beginning has its own limit, and what follows it waits. */
 static void read_first(struct conn *c)
 {
-    ssize_t n = recv(c->client.fd, c->box->all->scratch, FIRST_READ, 0);
+    ssize_t n = recv(c->client.io.fd, c->box->all->scratch, FIRST_READ, 0);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
@@ -269,18 +233,14 @@ static void read_first(struct conn *c)
     request_input(c);
 }
 
-static void on_ready(uv_poll_t *p, int status, int events)
+static void on_ready(struct polled *p, uint32_t events)
 {
-    struct conn *c = p->data;
-    struct side *s = p == &c->client.poll ? &c->client : &c->server;
+    struct side *s = CONTAINER_OF(p, struct side, io);
+    struct conn *c = s->c;
 
-    if (c->state == CONN_CLOSED)
-        return;
-    if (status < 0) { /* libuv has stopped the poll; reading and writing find the error */
-        s->wanted = 0;
-        events = UV_READABLE | UV_WRITABLE;
-    }
-    if (s == &c->server && c->state == CONN_WAITS)
+    if (events == 0)
+        conn_reset(c, "the kernel watches no more connections");
+    else if (s == &c->server && c->state == CONN_WAITS)
         target_dialled(c);
     else if (c->state == CONN_WAITS)
         conn_end(c, "it did not wait for the answer");
@@ -290,7 +250,7 @@ static void on_ready(uv_poll_t *p, int status, int events)
         intercept_ready(s, events);
     else if (s == &c->server)
         conn_reset(c, "the server closed the connection");
-    else if (c->state == CONN_LINGER && (events & UV_WRITABLE))
+    else if (c->state == CONN_LINGER && (events & EPOLLOUT) && buf_len(&s->out) > 0)
         conn_linger(c);
     else if (c->state == CONN_LINGER)
         read_linger(c);
@@ -330,19 +290,16 @@ static void begin(struct box *b, int fd, bool v6)
 
     c->box = box_ref(b);
     c->client.c = c->server.c = c;
-    c->client.fd = c->server.fd = -1;
+    polled_init(&c->client.io, on_ready);
+    polled_init(&c->server.io, on_ready);
+    polled_open(&c->client.io, fd);
     c->begun_ms = c->moved_ms = (int64_t)uv_now(&b->all->loop);
     (void)uv_timer_init(&b->all->loop, &c->timer);
     c->timer.data = c;
-    c->handles = 1;
     list_push(&b->conns, &c->link);
     b->conn_count++;
     b->all->connections++;
     c->host.is_ip = !gate_is_before(c) && original(fd, v6, &c->host.ip, &c->port);
-    if (conn_watch(&c->client, fd) < 0) {
-        conn_end(c, "");
-        return;
-    }
     if (c->host.is_ip) {
         c->via = EGRESS_PLAIN;
         (void)ip_text(&c->host.ip, c->host.name);
@@ -352,7 +309,7 @@ static void begin(struct box *b, int fd, bool v6)
     conn_expire(c, CONN_HEAD_MS);
     read_first(c); /* most send their request at once: it is here, and nothing waits for it */
     if (c->state < CONN_WAITS)
-        conn_want(&c->client, UV_READABLE);
+        polled_want(&c->client.io, EPOLLIN);
 }
 
 static void too_many(struct box *b)

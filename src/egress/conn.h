@@ -5,11 +5,12 @@
  *        ─▶ TLS hello, where the verdict wants one ─▶ relay, or intercept ─▶ gone
  *   refused or failed: a reply that says why ─▶ linger ─▶ gone
  *
- * Plain descriptors under uv_poll: the relay copies by one shared buffer and holds memory only
- * while a peer does not take its bytes.  Freed when its handles are closed.  Thread: the loop's. */
+ * Plain descriptors in a pollset: the relay copies by one shared buffer and holds memory only while
+ * a peer does not take its bytes.  Freed when its timer is closed.  Thread: the loop's. */
 #pragma once
 
 #include "egress/egress.h"
+#include "egress/pollset.h"
 #include "proto/http1.h"
 
 #define CONN_HEAD_MAX (32 * 1024)
@@ -38,9 +39,7 @@ enum conn_state {
 
 struct side {
     struct conn *c;
-    int fd; /* -1: none */
-    uv_poll_t poll;
-    int wanted;     /* of the poll */
+    struct polled io;
     struct buf out; /* what the peer has not taken */
     bool eof;       /* it sends no more */
     bool shut;      /* we send no more */
@@ -52,7 +51,6 @@ struct conn {
     enum conn_state state;
     struct side client, server;
     uv_timer_t timer;
-    int handles;
     struct buf in; /* of the client, before the relay */
     enum egress_via via;
     struct host host;
@@ -82,9 +80,6 @@ struct conn {
 void conn_end(struct conn *c, const char *why);   /* at once; harmless when it has ended */
 void conn_reset(struct conn *c, const char *why); /* the client sees an error, not an end */
 void conn_expire(struct conn *c, int64_t ms);
-void conn_want(struct side *s, int events);
-CHECKED int conn_watch(struct side *s, int fd); /* takes fd; -1: it is closed */
-void conn_unwatch(struct side *s);
 void conn_send(struct side *to, struct str bytes); /* what is not taken waits in out */
 CHECKED bool conn_flush(struct side *s);           /* false: the peer takes no more, ever */
 void conn_forget_question(struct conn *c);
@@ -116,11 +111,11 @@ bool intercept_is_needed(const struct conn *c, const struct policy_verdict *v);
 void intercept_begin(struct conn *c);
 bool intercept_is_late(
     struct conn *c); /* with TLS, when its time is over; then it has been ended */
-void intercept_ready(struct side *s, int events);
+void intercept_ready(struct side *s, uint32_t events);
 /* The sandbox's secrets are others; false: what it reads now cannot be searched for them. */
 CHECKED bool intercept_follows(struct conn *c);
 void intercept_free(struct intercept *t); /* takes NULL */
 
 /* --- relay.c --- */
 void relay_begin(struct conn *c);
-void relay_ready(struct side *s, int events);
+void relay_ready(struct side *s, uint32_t events);

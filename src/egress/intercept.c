@@ -83,7 +83,7 @@ static void server_failed(struct conn *c, const char *why)
 
     (void)snprintf(text, sizeof text, "%s port %u: %s", c->host.name, c->port, why);
     exchange_server_failed(c->intercept->x, text);
-    conn_unwatch(&c->server);
+    polled_close(&c->server.io);
 }
 
 /* False: it has ended. */
@@ -149,7 +149,7 @@ static bool take(struct side *s)
 {
     struct conn *c = s->c;
     bool client = s == &c->client;
-    ssize_t n = recv(s->fd, c->box->all->scratch, READ_MAX, 0);
+    ssize_t n = recv(s->io.fd, c->box->all->scratch, READ_MAX, 0);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return true;
@@ -193,19 +193,19 @@ static bool push(struct conn *c)
     } else {
         move_all(down, &c->client.out);
     }
-    if (t->server && c->server.fd >= 0) {
+    if (t->server && c->server.io.fd >= 0) {
         if (ok && t->server_ready && buf_len(up) > 0) {
             ok = tls_end_write(t->server, buf_data(up), buf_len(up), &e) == 0;
             mem_wipe(buf_data(up), buf_len(up));
             buf_clear(up);
         }
         tls_end_output(t->server, &c->server.out);
-    } else if (c->server.fd >= 0) {
+    } else if (c->server.io.fd >= 0) {
         move_all(up, &c->server.out);
     }
     buf_shrink(up, KEPT);
     buf_shrink(down, KEPT);
-    if (ok && conn_flush(&c->client) && (c->server.fd < 0 || conn_flush(&c->server)))
+    if (ok && conn_flush(&c->client) && (c->server.io.fd < 0 || conn_flush(&c->server)))
         return true;
     conn_reset(c, "a peer broke the connection");
     return false;
@@ -228,8 +228,8 @@ static void finish(struct conn *c)
         conn_end(c, "");
         return;
     }
-    conn_want(&c->server, 0);
-    conn_want(&c->client, UV_WRITABLE);
+    polled_want(&c->server.io, 0);
+    polled_want(&c->client.io, EPOLLOUT);
 }
 
 static void update(struct conn *c)
@@ -241,7 +241,7 @@ static void update(struct conn *c)
         exchange_client_ended(t->x);
         conn_expire(c, CONN_HALF_MS);
     }
-    if (sv->eof && sv->fd >= 0) {
+    if (sv->eof && sv->io.fd >= 0) {
         if (t->server && !t->server_ready)
             server_failed(c, "the server ended the connection before TLS was there");
         else
@@ -257,24 +257,26 @@ static void update(struct conn *c)
         finish(c);
         return;
     }
-    conn_want(cl, (!cl->eof && exchange_wants_client(t->x) && buf_len(&sv->out) < EXCHANGE_HIGH
-                       ? UV_READABLE
-                       : 0) |
-                      (buf_len(&cl->out) > 0 ? UV_WRITABLE : 0));
-    if (sv->fd >= 0)
-        conn_want(sv, (!sv->eof && exchange_wants_server(t->x) && buf_len(&cl->out) < EXCHANGE_HIGH
-                           ? UV_READABLE
-                           : 0) |
-                          (buf_len(&sv->out) > 0 ? UV_WRITABLE : 0));
+    polled_want(&cl->io,
+                (!cl->eof && exchange_wants_client(t->x) && buf_len(&sv->out) < EXCHANGE_HIGH
+                     ? EPOLLIN
+                     : 0) |
+                    (buf_len(&cl->out) > 0 ? EPOLLOUT : 0));
+    if (sv->io.fd >= 0)
+        polled_want(&sv->io,
+                    (!sv->eof && exchange_wants_server(t->x) && buf_len(&cl->out) < EXCHANGE_HIGH
+                         ? EPOLLIN
+                         : 0) |
+                        (buf_len(&sv->out) > 0 ? EPOLLOUT : 0));
 }
 
-void intercept_ready(struct side *s, int events)
+void intercept_ready(struct side *s, uint32_t events)
 {
     struct conn *c = s->c;
 
-    if (s->fd < 0)
+    if (s->io.fd < 0)
         return;
-    if ((events & UV_READABLE) && !s->eof && !take(s))
+    if ((events & EPOLLIN) && !s->eof && !take(s))
         return;
     update(c);
 }
@@ -289,7 +291,7 @@ bool intercept_is_late(struct conn *c)
         conn_reset(c, "TLS with the client took too long");
         return true;
     }
-    if (!t->server_ready && c->server.fd >= 0) {
+    if (!t->server_ready && c->server.io.fd >= 0) {
         conn_expire(c, CONN_IDLE_MS);
         server_failed(c, "TLS with the server took too long");
         update(c);

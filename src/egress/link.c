@@ -28,7 +28,8 @@ static struct {
     struct egress *all;
     int listener, client; /* client: -1: none */
     uv_poll_t listener_poll, *client_poll;
-    bool greeted;
+    uv_prepare_t prepare;
+    bool greeted, waits; /* waits: until holtd takes more */
     struct list replies, verdicts;
     size_t reply_count, verdict_count;
     uint32_t dropped;
@@ -58,7 +59,7 @@ static void drop_client(void)
         return;
     uv_close((uv_handle_t *)TAKE(l.client_poll), on_poll_closed);
     fd_close(TAKE_FD(l.client));
-    l.greeted = false;
+    l.greeted = l.waits = false;
     clear(&l.replies, &l.reply_count);
 }
 
@@ -130,7 +131,18 @@ static void flush(void)
     all = send_all(&l.replies, &l.reply_count);
     if (all && l.greeted)
         all = send_all(&l.verdicts, &l.verdict_count);
+    if (l.waits != all)
+        return;
+    l.waits = !all;
     (void)uv_poll_start(l.client_poll, UV_READABLE | (all ? 0 : UV_WRITABLE), on_client);
+}
+
+/* Verdicts are told when the turn's connections have been served: nobody waits for them. */
+static void on_prepare(uv_prepare_t *h)
+{
+    (void)h;
+    if (l.verdict_count > 0 && !l.waits)
+        flush();
 }
 
 void link_verdict(struct box *b, struct egress_verdict *v)
@@ -152,7 +164,6 @@ void link_verdict(struct box *b, struct egress_verdict *v)
     b->folded = 0;
     m.u.verdict = *v;
     queue(&l.verdicts, &l.verdict_count, &m);
-    flush();
 }
 
 bool link_question(const struct egress_question *q)
@@ -348,5 +359,7 @@ int link_open(struct egress *all, const char *state, struct err *e)
         uv_poll_init(&all->loop, &l.listener_poll, fd) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "listen on 'egress.sock'");
     (void)uv_poll_start(&l.listener_poll, UV_READABLE, on_listener);
+    (void)uv_prepare_init(&all->loop, &l.prepare);
+    (void)uv_prepare_start(&l.prepare, on_prepare);
     return 0;
 }

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/rnd.h"
 #include "egress/egress.h"
+#include "egress/pollset.h"
 #include "net/dial.h"
 
 #include <errno.h>
@@ -63,7 +64,7 @@ static int serve(const struct options *o, struct err *e)
     all.scratch = xmalloc(EGRESS_SCRATCH);
     all.connections_max = most_connections();
     all.last_question = rnd_u64() / 2; /* an answer to who was here before us is to none of ours */
-    if (dial_tls_new(o->cacert, &all.trusted, e) < 0 ||
+    if (dial_tls_new(o->cacert, &all.trusted, e) < 0 || pollset_open(&all.loop, e) < 0 ||
         resolver_new(&all.loop, o->servers, &all.resolver, e) < 0 ||
         link_open(&all, o->state, e) < 0)
         return -1;

@@ -43,7 +43,7 @@ static bool move(struct side *from, struct side *to, uint64_t *count)
     struct conn *c = from->c;
 
     for (int i = 0; i < ROUNDS && buf_len(&to->out) == 0; i++) {
-        ssize_t n = recv(from->fd, c->box->all->scratch, EGRESS_SCRATCH, 0);
+        ssize_t n = recv(from->io.fd, c->box->all->scratch, EGRESS_SCRATCH, 0);
 
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return true;
@@ -78,7 +78,7 @@ static void pass_end_on(struct side *from, struct side *to)
     if (!from->eof || to->shut || buf_len(&to->out) > 0)
         return;
     to->shut = true;
-    (void)shutdown(to->fd, SHUT_WR);
+    (void)shutdown(to->io.fd, SHUT_WR);
 }
 
 static void update(struct conn *c)
@@ -86,34 +86,35 @@ static void update(struct conn *c)
     struct side *cl = &c->client, *sv = &c->server;
     bool http = c->via == EGRESS_HTTP;
 
+    if (cl->eof && sv->eof && buf_len(&cl->out) == 0) {
+        conn_end(c, ""); /* closing says the end to both */
+        return;
+    }
     if (!http || !c->request_done)
         pass_end_on(cl, sv); /* some servers take the end of a whole request for its withdrawal */
     pass_end_on(sv, cl);
-    if (cl->shut && (cl->eof || http)) {
-        if (cl->eof)
-            conn_end(c, "");
-        else
-            conn_linger(c);
+    if (cl->shut && http) {
+        conn_linger(c);
         return;
     }
     if (cl->eof != sv->eof)
         conn_expire(c, CONN_HALF_MS);
-    conn_want(cl, (!cl->eof && !c->request_done && buf_len(&sv->out) == 0 ? UV_READABLE : 0) |
-                      (buf_len(&cl->out) > 0 ? UV_WRITABLE : 0));
-    conn_want(sv, (!sv->eof && buf_len(&cl->out) == 0 ? UV_READABLE : 0) |
-                      (buf_len(&sv->out) > 0 ? UV_WRITABLE : 0));
+    polled_want(&cl->io, (!cl->eof && !c->request_done && buf_len(&sv->out) == 0 ? EPOLLIN : 0) |
+                             (buf_len(&cl->out) > 0 ? EPOLLOUT : 0));
+    polled_want(&sv->io, (!sv->eof && buf_len(&cl->out) == 0 ? EPOLLIN : 0) |
+                             (buf_len(&sv->out) > 0 ? EPOLLOUT : 0));
 }
 
-void relay_ready(struct side *s, int events)
+void relay_ready(struct side *s, uint32_t events)
 {
     struct conn *c = s->c;
     uint64_t *count = s == &c->client ? &c->up : &c->down;
 
-    if ((events & UV_WRITABLE) && !conn_flush(s)) {
+    if ((events & EPOLLOUT) && !conn_flush(s)) {
         conn_reset(c, "a peer broke the connection");
         return;
     }
-    if ((events & UV_READABLE) && !s->eof && !(s == &c->client && c->request_done) &&
+    if ((events & EPOLLIN) && !s->eof && !(s == &c->client && c->request_done) &&
         !move(s, other(s), count))
         return;
     update(c);

@@ -108,7 +108,7 @@ void request_accepted(struct conn *c)
     }
     c->state = CONN_HELLO;
     conn_expire(c, CONN_HEAD_MS);
-    conn_want(&c->client, UV_READABLE);
+    polled_want(&c->client.io, EPOLLIN);
     if (buf_len(&c->in) > 0)
         request_input(c);
 }

@@ -5,15 +5,11 @@
 #include "egress/guards.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
-
-static void dial_next(struct conn *c, int error);
 
 static void judge(const struct conn *c, struct policy_verdict *ret)
 {
@@ -47,22 +43,34 @@ bool target_is_allowed(struct conn *c)
 
 /* ---- dialling ---- */
 
-static int open_socket(const struct ip *a, unsigned port, int *ret_error)
+static int begin_connect(int fd, const struct ip *a, unsigned port)
 {
     struct sockaddr_in in4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
     bool v4 = ip_is_v4(a);
-    AUTO(fd_close)
-    int fd = socket(v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int on = 1;
+    const struct sockaddr *to = v4 ? (struct sockaddr *)&in4 : (struct sockaddr *)&in6;
+    socklen_t size = v4 ? sizeof in4 : sizeof in6;
 
     if (v4)
         in4.sin_addr.s_addr = htonl(ip_to_v4(a));
     else
         memcpy(&in6.sin6_addr, a->bytes, sizeof a->bytes);
-    if (fd < 0 || (connect(fd, v4 ? (struct sockaddr *)&in4 : (struct sockaddr *)&in6,
-                           v4 ? sizeof in4 : sizeof in6) < 0 &&
-                   errno != EINPROGRESS)) {
+    if (connect(fd, to, size) == 0)
+        return 0;
+    /* Nearby the handshake is over by now, and asking again says so: no turn of the loop waits. */
+    return errno == EINPROGRESS ? connect(fd, to, size) : -1;
+}
+
+/* The descriptor; -1: *ret_error says why. */
+static int open_socket(const struct ip *a, unsigned port, bool *ret_connected, int *ret_error)
+{
+    AUTO(fd_close)
+    int fd =
+        socket(ip_is_v4(a) ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int on = 1;
+
+    *ret_connected = fd >= 0 && begin_connect(fd, a, port) == 0;
+    if (fd < 0 || (!*ret_connected && errno != EALREADY)) {
         *ret_error = errno;
         return -1;
     }
@@ -83,35 +91,19 @@ static void dial_failed(struct conn *c, int error)
 static void dial_next(struct conn *c, int error)
 {
     while (c->address_next < c->address_count) {
-        int fd = open_socket(&c->addresses[c->address_next++], c->port, &error);
+        bool connected;
+        int fd = open_socket(&c->addresses[c->address_next++], c->port, &connected, &error);
 
         if (fd < 0)
             continue;
-        if (conn_watch(&c->server, fd) < 0) {
-            error = ENOMEM;
-            break;
-        }
-        conn_want(&c->server, UV_WRITABLE);
+        polled_open(&c->server.io, fd);
+        if (connected)
+            request_accepted(c);
+        else
+            polled_want(&c->server.io, EPOLLOUT);
         return;
     }
     dial_failed(c, error);
-}
-
-/* The handle stays: the next descriptor takes the number of the one that failed. */
-static bool dial_again(struct conn *c, int *error)
-{
-    while (c->address_next < c->address_count) {
-        AUTO(fd_close) int fd = open_socket(&c->addresses[c->address_next++], c->port, error);
-
-        if (fd < 0)
-            continue;
-        conn_want(&c->server, 0);
-        if (dup3(fd, c->server.fd, O_CLOEXEC) < 0)
-            return false;
-        conn_want(&c->server, UV_WRITABLE);
-        return true;
-    }
-    return false;
 }
 
 void target_dialled(struct conn *c)
@@ -119,14 +111,14 @@ void target_dialled(struct conn *c)
     int error = 0;
     socklen_t size = sizeof error;
 
-    if (getsockopt(c->server.fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
+    if (getsockopt(c->server.io.fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
         error = errno;
     if (error != 0) {
-        if (!dial_again(c, &error))
-            dial_failed(c, error);
+        polled_close(&c->server.io);
+        dial_next(c, error);
         return;
     }
-    conn_want(&c->server, 0);
+    polled_want(&c->server.io, 0);
     request_accepted(c);
 }
 
@@ -222,7 +214,7 @@ static void ask(struct conn *c)
     c->question = ++all->last_question;
     (void)map_set(&all->questions, str_make(&c->question, sizeof c->question), c);
     conn_expire(c, CONN_ASK_MS);
-    conn_want(&c->client, UV_DISCONNECT); /* who gives up waiting holds no place */
+    polled_want(&c->client.io, EPOLLRDHUP); /* who gives up waiting holds no place */
     if (!target_ask(c))
         request_refused(c, "unknown: ask, and too many ask just now");
 }
@@ -238,7 +230,7 @@ void target_answered(struct conn *c, const struct egress_answer *a)
 {
     char why[POLICY_RULE_TEXT + 1];
 
-    conn_want(&c->client, 0);
+    polled_want(&c->client.io, 0);
     if (!a->allow) {
         (void)snprintf(why, sizeof why, STR_FMT, STR_ARG(a->reason));
         request_refused(c, why[0] ? why : "a person said no");
@@ -268,7 +260,7 @@ void target_judge_again(struct conn *c)
     if (c->verdict.answer == POLICY_ASK && c->granted)
         grant(c);
     conn_forget_question(c);
-    conn_want(&c->client, 0);
+    polled_want(&c->client.io, 0);
     lookup_cancel(TAKE(c->lookup));
     decide(c);
 }
@@ -289,7 +281,7 @@ static bool name_the_host(struct conn *c)
 void target_begin(struct conn *c)
 {
     c->state = CONN_WAITS;
-    conn_want(&c->client, 0);
+    polled_want(&c->client.io, 0);
     if (!name_the_host(c)) {
         request_refused(c, "no name stands for this address any more");
         return;

@@ -123,59 +123,52 @@ bool ip_net_has(const struct ip_net *n, const struct ip *a)
 }
 
 struct special {
-    const char *net, *why;
+    struct ip_net net;
+    const char *why;
 };
 
-static const char *find(const struct special *t, size_t n, const struct ip *a)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct ip_net net;
-        struct err e;
-        int r = ip_net_parse(str_of(t[i].net), &net, &e);
-
-        assert(r == 0);
-        if (ip_net_has(&net, a))
-            return t[i].why;
-    }
-    return NULL;
-}
+#define V4(a, b, c, d, bits) {{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d}}, 96 + (bits)}
+#define V6(bits, ...) {{{__VA_ARGS__}}, bits}
 
 /* The IANA registries of special-purpose addresses (RFC 6890), and of the public ones that by which
  * Azure's hosts speak to their machines.  IPv6: all but global unicast, and of that what carries
  * another address or belongs to nobody. */
 const char *ip_special(const struct ip *a)
 {
-    static const struct special v4[] = {
-        {"0.0.0.0/8", "this host"},           {"10.0.0.0/8", "private"},
-        {"100.64.0.0/10", "carrier's"},       {"127.0.0.0/8", "loopback"},
-        {"168.63.129.16", "metadata"},        {"169.254.0.0/16", "link-local"},
-        {"172.16.0.0/12", "private"},         {"192.0.0.0/24", "reserved"},
-        {"192.0.2.0/24", "documentation"},    {"192.88.99.0/24", "reserved"},
-        {"192.168.0.0/16", "private"},        {"198.18.0.0/15", "benchmarking"},
-        {"198.51.100.0/24", "documentation"}, {"203.0.113.0/24", "documentation"},
-        {"224.0.0.0/4", "multicast"},         {"240.0.0.0/4", "reserved"},
+    static const struct special all[] = {
+        {V4(0, 0, 0, 0, 8), "this host"},
+        {V4(10, 0, 0, 0, 8), "private"},
+        {V4(100, 64, 0, 0, 10), "carrier's"},
+        {V4(127, 0, 0, 0, 8), "loopback"},
+        {V4(168, 63, 129, 16, 32), "metadata"},
+        {V4(169, 254, 0, 0, 16), "link-local"},
+        {V4(172, 16, 0, 0, 12), "private"},
+        {V4(192, 0, 0, 0, 24), "reserved"},
+        {V4(192, 0, 2, 0, 24), "documentation"},
+        {V4(192, 88, 99, 0, 24), "reserved"},
+        {V4(192, 168, 0, 0, 16), "private"},
+        {V4(198, 18, 0, 0, 15), "benchmarking"},
+        {V4(198, 51, 100, 0, 24), "documentation"},
+        {V4(203, 0, 113, 0, 24), "documentation"},
+        {V4(224, 0, 0, 0, 4), "multicast"},
+        {V4(240, 0, 0, 0, 4), "reserved"},
+        {V6(128, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1), "loopback"},
+        {V6(7, 0xfc), "private"},                          /* fc00::/7 */
+        {V6(10, 0xfe, 0x80), "link-local"},                /* fe80::/10 */
+        {V6(10, 0xfe, 0xc0), "private"},                   /* fec0::/10 */
+        {V6(8, 0xff), "multicast"},                        /* ff00::/8 */
+        {V6(96, 0, 0x64, 0xff, 0x9b), "translated"},       /* 64:ff9b::/96 */
+        {V6(48, 0, 0x64, 0xff, 0x9b, 0, 1), "translated"}, /* 64:ff9b:1::/48 */
+        {V6(23, 0x20, 0x01), "reserved"},                  /* 2001::/23 */
+        {V6(32, 0x20, 0x01, 0x0d, 0xb8), "documentation"}, /* 2001:db8::/32 */
+        {V6(16, 0x20, 0x02), "translated"},                /* 2002::/16 */
+        {V6(20, 0x3f, 0xff), "documentation"},             /* 3fff::/20 */
     };
-    static const struct special v6[] = {
-        {"::1", "loopback"},
-        {"fc00::/7", "private"},
-        {"fe80::/10", "link-local"},
-        {"fec0::/10", "private"},
-        {"ff00::/8", "multicast"},
-        {"64:ff9b::/96", "translated"},
-        {"64:ff9b:1::/48", "translated"},
-        {"2001::/23", "reserved"},
-        {"2001:db8::/32", "documentation"},
-        {"2002::/16", "translated"},
-        {"3fff::/20", "documentation"},
-    };
-    const char *why;
 
-    if (ip_is_v4(a))
-        return find(v4, ARRAY_LEN(v4), a);
-    why = find(v6, ARRAY_LEN(v6), a);
-    if (why)
-        return why;
-    return (a->bytes[0] & 0xe0) == 0x20 ? NULL : "reserved";
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        if (ip_net_has(&all[i].net, a))
+            return all[i].why;
+    return ip_is_v4(a) || (a->bytes[0] & 0xe0) == 0x20 ? NULL : "reserved";
 }
 
 /* ---- names ---- */

@@ -24,6 +24,7 @@ struct rule {
     struct port_range ports[PORTS_MAX];
     size_t port_count; /* 0: the scheme's own */
     struct match match;
+    char *text; /* for people */
 };
 
 struct rules {
@@ -44,6 +45,7 @@ struct policy {
 static void rule_done(struct rule *r)
 {
     mem_free(r->host);
+    mem_free(r->text);
     match_done(&r->match);
 }
 
@@ -71,6 +73,21 @@ static struct rule *rules_add(struct rules *l)
     l->items = xrealloc(l->items, (l->count + 1) * sizeof *l->items);
     l->items[l->count] = (struct rule){0};
     return &l->items[l->count++];
+}
+
+/* Made once: each connection that a rule decides about is told it. */
+static void rule_describe(struct rule *r)
+{
+    char ports[24] = "";
+
+    if (r->port_count > 0 && r->ports[0].first == r->ports[0].last)
+        (void)snprintf(ports, sizeof ports, ":%u", r->ports[0].first);
+    else if (r->port_count > 0)
+        (void)snprintf(ports, sizeof ports, ":%u-%u", r->ports[0].first, r->ports[0].last);
+    r->text = xasprintf("%s%.64s%s%s%.32s%s%.64s", r->is_wild ? "*." : "", r->host, ports,
+                        r->match.method_count > 0 ? " " : "",
+                        r->match.method_count > 0 ? r->match.methods[0] : "",
+                        r->match.path ? " " : "", r->match.path ? r->match.path : "");
 }
 
 /* ---- reading ---- */
@@ -250,6 +267,7 @@ static int parse_rules(const json_t *v, struct rules *to, bool allow, bool inter
 
         if (done < 0 || check_rule(r, allow, intercept, e) < 0)
             return err_wrap(e, "rule %zu of '%s'", i + 1, list);
+        rule_describe(r);
     }
     return 0;
 }
@@ -481,16 +499,7 @@ static void find_narrow(const struct rules *l, const struct policy_query *q,
 
 static void say_rule(struct policy_verdict *v, const char *verb, const struct rule *r)
 {
-    char ports[24] = "";
-
-    if (r->port_count > 0 && r->ports[0].first == r->ports[0].last)
-        (void)snprintf(ports, sizeof ports, ":%u", r->ports[0].first);
-    else if (r->port_count > 0)
-        (void)snprintf(ports, sizeof ports, ":%u-%u", r->ports[0].first, r->ports[0].last);
-    (void)snprintf(v->rule, sizeof v->rule, "%s %s%.64s%s%s%.32s%s%.64s", verb,
-                   r->is_wild ? "*." : "", r->host, ports, r->match.method_count > 0 ? " " : "",
-                   r->match.method_count > 0 ? r->match.methods[0] : "", r->match.path ? " " : "",
-                   r->match.path ? r->match.path : "");
+    (void)snprintf(v->rule, sizeof v->rule, "%s %s", verb, r->text);
 }
 
 static void answer(struct policy_verdict *v, enum policy_answer a, const char *rule)
@@ -568,21 +577,20 @@ void policy_judge(const struct policy *p, const struct policy_query *q, struct p
 void policy_judge_address(const struct policy *p, const struct ip *a, unsigned port,
                           struct policy_verdict *ret)
 {
-    struct host h = {.is_ip = true, .ip = *a};
+    const struct host h = {.is_ip = true, .ip = *a}; /* matched by its bytes: it needs no text */
     const struct policy_query q = {.host = &h, .port = port};
-    const char *special = ip_special(a);
-    const struct rule *r;
+    const char *special;
+    char text[IP_TEXT];
 
     *ret = (struct policy_verdict){.answer = POLICY_DENY};
-    (void)ip_text(a, h.name);
     if (is_denied(&p->deny, &q, ret))
         return;
-    r = find(&p->allow, &q, false);
-    if (r || !special) {
+    special = find(&p->allow, &q, false) ? NULL : ip_special(a);
+    if (special)
+        (void)snprintf(ret->rule, sizeof ret->rule, "it leads to %s, a %s address",
+                       ip_text(a, text), special);
+    else
         ret->answer = POLICY_ALLOW;
-        return;
-    }
-    (void)snprintf(ret->rule, sizeof ret->rule, "it leads to %s, a %s address", h.name, special);
 }
 
 uint64_t policy_bytes_max(const struct policy *p)
@@ -614,4 +622,5 @@ void policy_learn(struct policy *p, const struct host *h, unsigned port, bool al
         r->net = (struct ip_net){h->ip, 128};
     r->ports[0] = (struct port_range){(uint16_t)port, (uint16_t)port};
     r->port_count = 1;
+    rule_describe(r);
 }

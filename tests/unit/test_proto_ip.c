@@ -110,6 +110,39 @@ static void special_addresses(void **state)
     static const char *const plain[] = {
         "1.1.1.1",     "8.8.8.8",         "172.15.255.255", "172.32.0.1", "100.63.0.1",
         "100.128.0.1", "2606:4700::1111", "192.0.1.1",      "198.17.0.1", "198.20.0.1"};
+    /* The edges of each network, and who stands just outside. */
+    static const struct {
+        const char *first, *last, *before, *behind, *why;
+    } nets[] = {
+        {"0.0.0.0", "0.255.255.255", NULL, "1.0.0.0", "this host"},
+        {"10.0.0.0", "10.255.255.255", "9.255.255.255", "11.0.0.0", "private"},
+        {"100.64.0.0", "100.127.255.255", "100.63.255.255", "100.128.0.0", "carrier's"},
+        {"127.0.0.0", "127.255.255.255", "126.255.255.255", "128.0.0.0", "loopback"},
+        {"168.63.129.16", "168.63.129.16", "168.63.129.15", "168.63.129.17", "metadata"},
+        {"169.254.0.0", "169.254.255.255", "169.253.255.255", "169.255.0.0", "link-local"},
+        {"172.16.0.0", "172.31.255.255", "172.15.255.255", "172.32.0.0", "private"},
+        {"192.0.0.0", "192.0.0.255", "191.255.255.255", "192.0.1.0", "reserved"},
+        {"192.0.2.0", "192.0.2.255", "192.0.1.255", "192.0.3.0", "documentation"},
+        {"192.88.99.0", "192.88.99.255", "192.88.98.255", "192.88.100.0", "reserved"},
+        {"192.168.0.0", "192.168.255.255", "192.167.255.255", "192.169.0.0", "private"},
+        {"198.18.0.0", "198.19.255.255", "198.17.255.255", "198.20.0.0", "benchmarking"},
+        {"198.51.100.0", "198.51.100.255", "198.51.99.255", "198.51.101.0", "documentation"},
+        {"203.0.113.0", "203.0.113.255", "203.0.112.255", "203.0.114.0", "documentation"},
+        {"224.0.0.0", "239.255.255.255", "223.255.255.255", NULL, "multicast"},
+        {"240.0.0.0", "255.255.255.255", NULL, NULL, "reserved"},
+        {"::1", "::1", NULL, NULL, "loopback"},
+        {"fc00::", "fdff:ffff::ffff", NULL, NULL, "private"},
+        {"fe80::", "febf:ffff::ffff", NULL, NULL, "link-local"},
+        {"fec0::", "feff:ffff::ffff", NULL, NULL, "private"},
+        {"ff00::", "ffff:ffff::ffff", NULL, NULL, "multicast"},
+        {"64:ff9b::", "64:ff9b::ffff:ffff", NULL, NULL, "translated"},
+        {"64:ff9b:1::", "64:ff9b:1:ffff::ffff", NULL, NULL, "translated"},
+        {"2001::", "2001:1ff:ffff::ffff", "2000:ffff::1", "2001:200::", "reserved"},
+        {"2001:db8::", "2001:db8:ffff::ffff", "2001:db7:ffff::", "2001:db9::", "documentation"},
+        {"2002::", "2002:ffff::ffff", "2001:ffff::", "2003::", "translated"},
+        {"3fff::", "3fff:fff:ffff::ffff", "3ffe:ffff::ffff", "3fff:1000::", "documentation"},
+        {"4000::", "fbff::1", "3fff:ffff::", NULL, "reserved"},
+    };
     struct ip a;
 
     (void)state;
@@ -121,6 +154,16 @@ static void special_addresses(void **state)
     for (size_t i = 0; i < ARRAY_LEN(plain); i++) {
         assert_true(ip_parse(str_of(plain[i]), &a));
         assert_null(ip_special(&a));
+    }
+    for (size_t i = 0; i < ARRAY_LEN(nets); i++) {
+        assert_true(ip_parse(str_of(nets[i].first), &a));
+        assert_string_equal(ip_special(&a), nets[i].why);
+        assert_true(ip_parse(str_of(nets[i].last), &a));
+        assert_string_equal(ip_special(&a), nets[i].why);
+        if (nets[i].before && ip_parse(str_of(nets[i].before), &a))
+            assert_null(ip_special(&a));
+        if (nets[i].behind && ip_parse(str_of(nets[i].behind), &a))
+            assert_null(ip_special(&a));
     }
 }
 
