@@ -81,6 +81,37 @@ def test_many_creates_of_one_id_make_one(box):
     assert box.DestroySession(session_id="same").success
 
 
+def test_creates_and_destroys_of_one_id_come_one_after_the_other(box):
+    """As the original's lock has it: a create never fails by a destroy, nor does it return what is on its way out."""
+    call, session = box.call, {"session_id": "again"}
+    for _ in range(5):
+        made = [call("CreateSession", session)]
+        gone = [call("DestroySession", session), call("DestroySession", session)]
+        made += [call("CreateSession", session), call("CreateSession", session)]
+        infos = [f.result(60).session for f in made]
+        assert [i.status for i in infos] == ["running"] * 3
+        assert infos[0].container_id != infos[1].container_id == infos[2].container_id
+        assert [f.result(60).success for f in gone] == [True, False], "false: another ended it"
+        assert run(box, "again", "echo here")[1] == "here\n", "the last one made lives"
+        destroyed, looked = call("DestroySession", session), call("GetSession", session)
+        assert looked.code() == grpc.StatusCode.NOT_FOUND and destroyed.result(60).success
+
+
+def test_an_id_that_names_another_sandbox(box, holtd):
+    """What was not made as a session is found by its name, and no create hands it out."""
+    native_box = holtd.ok("POST", "/holt/v1/sandboxes", {"name": "taken"})
+    for name in ("taken", native_box["id"]):
+        with pytest.raises(grpc.RpcError) as e:
+            box.CreateSession(session_id=name, allowed_hosts=["x.example"])
+        assert e.value.code() == grpc.StatusCode.UNKNOWN
+        assert e.value.details() == f"Exception calling application: create a sandbox: a sandbox named '{name}' exists already"
+    assert run(box, "taken", "echo by its name")[1] == "by its name\n"
+    holtd.ok("DELETE", "/holt/v1/sandboxes/taken")
+    assert box.CreateSession(session_id="taken").session.session_id == "taken"
+    assert holtd.request("POST", "/holt/v1/sandboxes", {"name": "taken"})[0] == 409
+    assert box.DestroySession(session_id="taken").success
+
+
 def test_names_that_would_be_paths(box):
     for tenant in ("../x", "a/b", ".", "..", "-x", "a" * 65, "a\0b"):
         with pytest.raises(grpc.RpcError) as e:
