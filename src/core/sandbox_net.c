@@ -312,6 +312,7 @@ bool sandbox_proxy_url(const struct sandbox *s, struct str hosts, struct buf *to
 {
     const struct alias_name *own = own_alias(s);
     struct jwt_claims c = {.session = own ? own->alias : str_of(s->id),
+                           .sandbox = str_of(s->id),
                            .tenant = str_of(s->tenant ? s->tenant : ""),
                            .hosts = hosts};
 

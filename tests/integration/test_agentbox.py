@@ -344,7 +344,7 @@ def test_proxy_credentials(tmp_path):
         token = user.removeprefix("sandbox:jwt_")
         head, claims = [json.loads(base64.urlsafe_b64decode(p + "==")) for p in token.split(".")[:2]]
         assert head == {"typ": "JWT", "alg": "HS256"} and 4 * 3600 - 60 < claims["exp"] - time.time() <= 4 * 3600
-        assert list(claims) == ["iss", "session_id", "tenant_id", "allowed_hosts", "exp"]
+        assert list(claims) == ["iss", "session_id", "tenant_id", "allowed_hosts", "exp", "sandbox_id"]
         assert (claims["iss"], claims["tenant_id"], claims["allowed_hosts"]) == ("sandbox-egress-control", "t", "web.test")
         assert claims["session_id"] == "with-proxy"
 
@@ -374,6 +374,11 @@ def test_proxy_credentials(tmp_path):
         assert token not in d.log() and token not in json.dumps(d.ok("GET", "/holt/v1/events?limit=1000"))
         assert s.DestroySession(session_id="with-proxy").success
         assert curl(made.proxy_url)[0] == "407" and curl(again)[0] == "407", "they ended with their session"
+        successor = s.CreateSession(session_id="with-proxy", allowed_hosts=["web.test"]).session
+        d.ok("PATCH", f"/holt/v1/sandboxes/{successor.sandbox_id}", {"network": {"allow": allow}})
+        assert curl(successor.proxy_url)[0] == "200"
+        assert curl(made.proxy_url)[0] == "407", "the next one of that name is another"
+        assert s.DestroySession(session_id="with-proxy").success
         assert s.DestroySession(session_id="another").success
         s.close()
     finally:
