@@ -60,7 +60,7 @@ struct request {
     const struct route *route;
     struct op_params params;
     const struct op *op; /* NULL: not a native operation */
-    void *in;            /* op's input struct */
+    void *in;            /* op's input struct; the one message of a call */
     json_t *body;
     struct principal who; /* who.token is valid only until the handler returns */
     enum auth_how how;

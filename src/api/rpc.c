@@ -135,11 +135,12 @@ void rpc_fail_as(struct request *r, int grpc_status, const struct err *e)
 
 /* --- one message --- */
 
-static void run(struct request *r, const void *in)
+static void run(struct request *r, void *in)
 {
     struct err e = {0};
 
     if (request_is_live(r)) {
+        r->in = r->rpc->m->pb->client_streams ? NULL : in;
         r->rpc->m->run(r, in);
         return;
     }

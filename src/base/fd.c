@@ -111,6 +111,7 @@ int file_replace(const char *path, mode_t mode, struct str content)
 int dir_make_all(const char *path, mode_t mode)
 {
     AUTO(mem_free) char *copy = xstrdup(path);
+    struct stat st;
 
     for (char *at = copy + 1; *at; at++) {
         if (*at != '/')
@@ -120,7 +121,9 @@ int dir_make_all(const char *path, mode_t mode)
             return -errno;
         *at = '/';
     }
-    if (mkdir(copy, mode) < 0 && errno != EEXIST)
+    if (mkdir(copy, mode) == 0)
+        return 0;
+    if (errno != EEXIST)
         return -errno;
-    return 0;
+    return stat(copy, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 }

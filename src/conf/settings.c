@@ -117,6 +117,16 @@ static int check_raw_bridge(const char *value, struct err *e)
     return err_set(e, ERR_INVALID, 0, "it must be like 'br0,10.88.0.0/16'");
 }
 
+static int check_proxy_host(const char *value, struct err *e)
+{
+    struct host h;
+    struct err why;
+
+    if (value[0] == '\0' || host_parse(str_of(value), &h, &why) == 0)
+        return 0;
+    return err_set(e, ERR_INVALID, 0, "'%.100s' is neither an address nor a name", value);
+}
+
 static int check_path(const char *value, struct err *e)
 {
     if (value[0] == '\0' || (value[0] == '/' && !strstr(value, "/../") && !strstr(value, "//")))
@@ -451,7 +461,7 @@ const struct setting setting_table[] = {
     {ROW(proxy_host, OP_STR, .preset = "", .max = 255,
          .text = "Opens the egress proxy on TCP too, for clients with credentials: the address "
                  "to listen on; a name: on all addresses. Empty: only sandboxes reach it."),
-     .alias = proxy_host_alias},
+     .alias = proxy_host_alias, .check = check_proxy_host},
     {ROW(proxy_port, OP_INT, .preset = "15004", .min = 1, .max = 65535,
          .text = "The port for that."),
      .alias = proxy_port_alias},

@@ -221,11 +221,10 @@ static void put_verdict(struct buf *to, const struct egress_verdict *v)
     jw_kc(&w, "verdict", egress_whats[v->what]);
     jw_kc(&w, "via", egress_vias[v->via]);
     jw_kstr(&w, "rule", v->rule);
-    if (v->what == EGRESS_CLOSED) {
-        jw_kint(&w, "bytes_up", (int64_t)v->up);
-        jw_kint(&w, "bytes_down", (int64_t)v->down);
+    jw_kint(&w, "bytes_up", (int64_t)v->up);
+    jw_kint(&w, "bytes_down", (int64_t)v->down);
+    if (v->what == EGRESS_CLOSED)
         jw_kint(&w, "duration_ms", (int64_t)v->ms);
-    }
     if (v->folded > 0)
         jw_kint(&w, "folded", v->folded);
     jw_object_end(&w);
@@ -312,6 +311,7 @@ bool sandbox_proxy_url(const struct sandbox *s, struct str hosts, struct buf *to
 {
     const struct alias_name *own = own_alias(s);
     struct jwt_claims c = {.session = own ? own->alias : str_of(s->id),
+                           .sandbox = str_of(s->id),
                            .tenant = str_of(s->tenant ? s->tenant : ""),
                            .hosts = hosts};
 

@@ -72,7 +72,7 @@ void conn_end(struct conn *c, const char *why)
         return;
     c->state = CONN_CLOSED;
     if (c->told)
-        conn_tell(c, EGRESS_CLOSED, why);
+        conn_tell(c, EGRESS_CLOSED, why[0] ? why : c->verdict.rule);
     lookup_cancel(c->lookup);
     conn_forget_question(c);
     list_unlink(&c->link);

@@ -64,8 +64,7 @@ bool gate_is_before(const struct conn *c)
     return gate.nobody && c->box == gate.nobody;
 }
 
-/* A session is called by agentbox's id of it; what has no name of its own, by its sandbox's. */
-static struct box *find(const struct egress *all, const char *session)
+static struct box *find_session(const struct egress *all, const char *session)
 {
     struct str key, dialect = STR("agentbox/");
     struct box *b;
@@ -79,6 +78,15 @@ static struct box *find(const struct egress *all, const char *session)
     return map_get(&all->boxes, str_of(session));
 }
 
+/* A session is called by agentbox's id of it; what has no name of its own, by its sandbox's.  A
+ * token that says which sandbox it was made for is not its successor's of the same name. */
+static struct box *find(const struct egress *all, const struct jwt *t)
+{
+    struct box *b = find_session(all, t->session);
+
+    return b && (t->sandbox[0] == '\0' || strcmp(b->id, t->sandbox) == 0) ? b : NULL;
+}
+
 int gate_admit(struct conn *c, const struct http_req *r, struct err *e)
 {
     AUTO(buf_done) struct buf hold = {0};
@@ -89,7 +97,7 @@ int gate_admit(struct conn *c, const struct http_req *r, struct err *e)
     if (jwt_from_basic(http_req_header(r, "proxy-authorization"), &hold, &token, e) < 0 ||
         jwt_check(token, str_of(gate.key), clock_wall_ms() / 1000, &t, e) < 0)
         return -1;
-    b = find(c->box->all, t.session);
+    b = find(c->box->all, &t);
     if (!b || b->conn_count >= BOX_CONNECTIONS)
         return err_set(e, ERR_UNAUTHENTICATED, 0, "the proxy's credentials: %s",
                        b ? "their sandbox has too many connections" : "their sandbox is gone");

@@ -28,6 +28,7 @@ void jwt_mint(const struct jwt_claims *c, struct str key, struct buf *to)
         jw_null(&w);
     jw_kstr(&w, "allowed_hosts", c->hosts);
     jw_kint(&w, "exp", c->exp_s);
+    jw_kstr(&w, "sandbox_id", c->sandbox);
     jw_object_end(&w);
     enc_base64url(to, head, sizeof head - 1);
     buf_add_char(to, '.');
@@ -58,12 +59,26 @@ static bool signature_fits(struct str signed_part, struct str signature, struct 
     return str_eq_secret(buf_str(&given), str_make(mac, sizeof mac));
 }
 
+static int read_sandbox(const json_t *claims, struct jwt *ret, struct err *e)
+{
+    const json_t *v = json_object_get(claims, "sandbox_id");
+    const char *text = json_string_value(v);
+
+    if (!v)
+        return 0;
+    if (!text || !text[0] || strlen(text) > JWT_SANDBOX_MAX)
+        return wrong(e, "they name no sandbox");
+    memcpy(ret->sandbox, text, strlen(text));
+    return 0;
+}
+
 int jwt_check(struct str token, struct str key, int64_t now_s, struct jwt *ret, struct err *e)
 {
     AUTO(json_decref) json_t *head = NULL, *claims = NULL;
     struct str rest, signature, head_part = str_cut(token, '.', &rest);
     struct str claims_part = str_cut(rest, '.', &signature);
     const char *alg, *session;
+    struct jwt got = {0};
     const json_t *exp;
 
     if (token.n > JWT_TEXT_MAX || key.n == 0 || signature.n == 0 || str_index(signature, '.') >= 0)
@@ -81,8 +96,11 @@ int jwt_check(struct str token, struct str key, int64_t now_s, struct jwt *ret, 
         return wrong(e, "they have expired");
     if (!session || !session[0] || strlen(session) > JWT_SESSION_MAX)
         return wrong(e, "they name no session");
-    *ret = (struct jwt){.exp_s = json_integer_value(exp)};
-    memcpy(ret->session, session, strlen(session));
+    got.exp_s = json_integer_value(exp);
+    memcpy(got.session, session, strlen(session));
+    if (read_sandbox(claims, &got, e) < 0)
+        return -1;
+    *ret = got;
     return 0;
 }
 

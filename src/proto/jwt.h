@@ -8,18 +8,21 @@
 
 #define JWT_TEXT_MAX 8192
 #define JWT_SESSION_MAX 255
+#define JWT_SANDBOX_MAX 63
 
 struct jwt {
     char session[JWT_SESSION_MAX + 1]; /* the member session_id */
+    char sandbox[JWT_SANDBOX_MAX + 1]; /* sandbox_id; empty: it has none */
     int64_t exp_s;                     /* seconds since 1970 */
 };
 
 #define JWT_LIFE_S (4 * 3600)
 
 /* A token for a session: hosts are told for its reader's sake, joined by commas; what counts is the
- * session's policy. */
+ * session's policy.  The sandbox is holt's addition: ids of sessions come again, tokens must not.
+ */
 struct jwt_claims {
-    struct str session, tenant; /* tenant empty: null */
+    struct str session, sandbox, tenant; /* tenant empty: null */
     struct str hosts;
     int64_t exp_s;
 };

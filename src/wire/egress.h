@@ -63,8 +63,8 @@ struct egress_verdict {
     struct str id, host;
     uint16_t port;
     uint8_t what, via;
-    struct str rule;   /* which decided; of closed: why it ended, or "" */
-    uint64_t up, down; /* bytes, of closed */
+    struct str rule;   /* which decided; of closed: why it was ended, else which let it begin */
+    uint64_t up, down; /* bytes so far */
     uint64_t ms;       /* how long it lasted, of closed */
     uint32_t folded;   /* verdicts before this one that were only counted */
 };

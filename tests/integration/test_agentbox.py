@@ -81,6 +81,37 @@ def test_many_creates_of_one_id_make_one(box):
     assert box.DestroySession(session_id="same").success
 
 
+def test_creates_and_destroys_of_one_id_come_one_after_the_other(box):
+    """As the original's lock has it: a create never fails by a destroy, nor does it return what is on its way out."""
+    call, session = box.call, {"session_id": "again"}
+    for _ in range(5):
+        made = [call("CreateSession", session)]
+        gone = [call("DestroySession", session), call("DestroySession", session)]
+        made += [call("CreateSession", session), call("CreateSession", session)]
+        infos = [f.result(60).session for f in made]
+        assert [i.status for i in infos] == ["running"] * 3
+        assert infos[0].container_id != infos[1].container_id == infos[2].container_id
+        assert [f.result(60).success for f in gone] == [True, False], "false: another ended it"
+        assert run(box, "again", "echo here")[1] == "here\n", "the last one made lives"
+        destroyed, looked = call("DestroySession", session), call("GetSession", session)
+        assert looked.code() == grpc.StatusCode.NOT_FOUND and destroyed.result(60).success
+
+
+def test_an_id_that_names_another_sandbox(box, holtd):
+    """What was not made as a session is found by its name, and no create hands it out."""
+    native_box = holtd.ok("POST", "/holt/v1/sandboxes", {"name": "taken"})
+    for name in ("taken", native_box["id"]):
+        with pytest.raises(grpc.RpcError) as e:
+            box.CreateSession(session_id=name, allowed_hosts=["x.example"])
+        assert e.value.code() == grpc.StatusCode.UNKNOWN
+        assert e.value.details() == f"Exception calling application: create a sandbox: a sandbox named '{name}' exists already"
+    assert run(box, "taken", "echo by its name")[1] == "by its name\n"
+    holtd.ok("DELETE", "/holt/v1/sandboxes/taken")
+    assert box.CreateSession(session_id="taken").session.session_id == "taken"
+    assert holtd.request("POST", "/holt/v1/sandboxes", {"name": "taken"})[0] == 409
+    assert box.DestroySession(session_id="taken").success
+
+
 def test_names_that_would_be_paths(box):
     for tenant in ("../x", "a/b", ".", "..", "-x", "a" * 65, "a\0b"):
         with pytest.raises(grpc.RpcError) as e:
@@ -313,7 +344,7 @@ def test_proxy_credentials(tmp_path):
         token = user.removeprefix("sandbox:jwt_")
         head, claims = [json.loads(base64.urlsafe_b64decode(p + "==")) for p in token.split(".")[:2]]
         assert head == {"typ": "JWT", "alg": "HS256"} and 4 * 3600 - 60 < claims["exp"] - time.time() <= 4 * 3600
-        assert list(claims) == ["iss", "session_id", "tenant_id", "allowed_hosts", "exp"]
+        assert list(claims) == ["iss", "session_id", "tenant_id", "allowed_hosts", "exp", "sandbox_id"]
         assert (claims["iss"], claims["tenant_id"], claims["allowed_hosts"]) == ("sandbox-egress-control", "t", "web.test")
         assert claims["session_id"] == "with-proxy"
 
@@ -343,6 +374,11 @@ def test_proxy_credentials(tmp_path):
         assert token not in d.log() and token not in json.dumps(d.ok("GET", "/holt/v1/events?limit=1000"))
         assert s.DestroySession(session_id="with-proxy").success
         assert curl(made.proxy_url)[0] == "407" and curl(again)[0] == "407", "they ended with their session"
+        successor = s.CreateSession(session_id="with-proxy", allowed_hosts=["web.test"]).session
+        d.ok("PATCH", f"/holt/v1/sandboxes/{successor.sandbox_id}", {"network": {"allow": allow}})
+        assert curl(successor.proxy_url)[0] == "200"
+        assert curl(made.proxy_url)[0] == "407", "the next one of that name is another"
+        assert s.DestroySession(session_id="with-proxy").success
         assert s.DestroySession(session_id="another").success
         s.close()
     finally:
@@ -378,6 +414,17 @@ def test_runtime(tmp_path, holtd):
                        env=environment({"SANDBOX_RUNTIME": "runsc"}), check=False)
     check = next(c for c in json.loads(r.stdout)["checks"] if c["name"] == "agentbox's runtime")
     assert check["state"] == "missing" and "needs the runtime 'oci'" in check["detail"], check
+
+
+def test_settings_that_cannot_work_stop_the_start(tmp_path):
+    (tmp_path / "file").write_text("")
+    for i, (name, value, why) in enumerate((
+            ("STORAGE_PATH", str(tmp_path / "file"), "Not a directory"), ("STORAGE_PATH", str(tmp_path / "file/x"), "Not a directory"),
+            ("PROXY_HOST", "bad host", "neither an address nor a name"), ("PROXY_HOST", "0x7f.1", "neither an address nor a name"),
+            ("PROXY_PORT", "0", "from 1 to 65535"), ("GRPC_PORT", "x", "from 1 to 65535"), ("SESSION_TIMEOUT", "-1", "must be a duration"))):
+        bad = Holtd(tmp_path / str(i), env={name: value}, ready=False)
+        assert bad.process.wait(10) != 0, (name, value)
+        assert why in bad.log() + bad.text, (name, value)
 
 
 def test_pip_install_checks(box, session):

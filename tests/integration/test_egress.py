@@ -442,6 +442,9 @@ def test_credentials_by_a_session_s_id(egress, echoes):
     for session, status in (("mine", 200), ("sb_1", 403), ("sb_3", 200), ("theirs", 407), ("agentbox/mine", 407), ("min", 407), ("minex", 407)):
         head = connect(port, f"plain.test:{echoes.port}", basic(jwt("secret", session)))[1]
         assert head.startswith(f"HTTP/1.1 {status}"), (session, head)
+    for sandbox, status in (("sb_1", 200), ("sb_3", 407), ("sb_0", 407), ("", 407), (1, 407), ("s" * 64, 407)):
+        head = connect(port, f"plain.test:{echoes.port}", basic(jwt("secret", "mine", sandbox_id=sandbox)))[1]
+        assert head.startswith(f"HTTP/1.1 {status}"), (sandbox, head)
     egress.remove("sb_1")
     assert connect(port, f"plain.test:{echoes.port}", basic(jwt("secret", "mine")))[1].startswith("HTTP/1.1 407")
 

@@ -175,6 +175,12 @@ def test_verdicts_are_events_and_numbers(holtd, box, web):
     run(holtd, box, ["curl", "-sS", f"http://web.test:{web.port}/counted"])
     closed = wait_for(lambda: [e["data"] for e in holtd.ok("GET", "/holt/v1/events?type=egress.closed&limit=1000")["events"] if e["data"]["host"] == "web.test"])
     assert closed[-1]["bytes_up"] > 50 and closed[-1]["bytes_down"] > 50 and closed[-1]["via"] == "http"
+    assert closed[-1]["rule"] == f"allow web.test:{web.port}"
+    run(holtd, box, ["curl", "-sS", "https://unheard-of.test/"])
+    wait_for(lambda: [e for e in holtd.ok("GET", "/holt/v1/events?type=egress.denied&limit=1000")["events"] if e["data"]["host"] == "unheard-of.test"])
+    for e in holtd.ok("GET", "/holt/v1/events?limit=1000")["events"]:
+        if e["type"].startswith("egress."):
+            assert {"sandbox", "host", "port", "verdict", "rule", "bytes_up", "bytes_down"} <= set(e["data"]) and e["data"]["rule"], e
     text = holtd.request("GET", "/metrics")[1]
     assert 'holt_egress_verdicts_total{verdict="allowed"}' in text and 'holt_egress_bytes_total{direction="down"}' in text
 

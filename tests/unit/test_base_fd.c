@@ -23,6 +23,7 @@ static void a_file_is_replaced_whole(void **state)
     assert_int_equal(dir_make_all(deep, 0700), 0);
     assert_int_equal(dir_make_all(deep, 0700), 0);
     assert_int_equal(file_replace(path, 0600, STR("old")), 0);
+    assert_int_equal(dir_make_all(path, 0700), -ENOTDIR);
     assert_int_equal(file_replace(path, 0640, STR("the new content")), 0);
     assert_int_equal(file_read(path, 100, &b), 0);
     assert_string_equal(buf_cstr(&b), "the new content");

@@ -63,7 +63,8 @@ static void tokens(void **state)
 
 static void what_is_minted_is_good_until_its_end(void **state)
 {
-    struct jwt_claims c = {.session = STR("sb_1"), .hosts = STR("a.test,b.test"), .exp_s = 1000};
+    struct jwt_claims c = {
+        .session = STR("s"), .sandbox = STR("sb_1"), .hosts = STR("a.test,b.test"), .exp_s = 1000};
     AUTO(buf_done) struct buf one = {0}, two = {0}, claims = {0};
     struct str rest, part;
     struct jwt t;
@@ -72,7 +73,8 @@ static void what_is_minted_is_good_until_its_end(void **state)
     (void)state;
     jwt_mint(&c, STR("key"), &one);
     assert_int_equal(jwt_check(buf_str(&one), STR("key"), 1000, &t, &e), 0);
-    assert_string_equal(t.session, "sb_1");
+    assert_string_equal(t.session, "s");
+    assert_string_equal(t.sandbox, "sb_1");
     assert_int_equal(jwt_check(buf_str(&one), STR("key"), 1001, &t, &e), -1);
     assert_int_equal(jwt_check(buf_str(&one), STR("yek"), 1000, &t, &e), -1);
     (void)str_cut(buf_str(&one), '.', &rest);
@@ -80,8 +82,8 @@ static void what_is_minted_is_good_until_its_end(void **state)
     assert_int_equal(dec_base64(&claims, part), 0);
     assert_string_equal(
         buf_cstr(&claims),
-        "{\"iss\":\"sandbox-egress-control\",\"session_id\":\"sb_1\",\"tenant_id\":null,"
-        "\"allowed_hosts\":\"a.test,b.test\",\"exp\":1000}");
+        "{\"iss\":\"sandbox-egress-control\",\"session_id\":\"s\",\"tenant_id\":null,"
+        "\"allowed_hosts\":\"a.test,b.test\",\"exp\":1000,\"sandbox_id\":\"sb_1\"}");
     c.tenant = STR("t");
     buf_add_c(&two, "before ");
     jwt_mint(&c, STR("key"), &two);

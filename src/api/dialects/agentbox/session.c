@@ -23,12 +23,28 @@ static const char *alias_of(const struct sandbox_info *i)
     return NULL;
 }
 
-struct sandbox *agentbox_session(struct request *r, struct str id)
+static bool is_going(const struct sandbox *s)
+{
+    struct sandbox_info i;
+
+    sandbox_info(s, &i);
+    return i.destroying;
+}
+
+/* Also one that is on its way out. */
+static struct sandbox *find(const struct request *r, struct str id)
 {
     struct err e = {0};
     struct sandbox *s = id.n ? sandbox_find_as(r->api->c.sandboxes, STR(DIALECT), id, &e) : NULL;
 
-    if (!s || sandbox_check(s, &r->who, &e) < 0)
+    return s && sandbox_check(s, &r->who, &e) == 0 ? s : NULL;
+}
+
+struct sandbox *agentbox_session(struct request *r, struct str id)
+{
+    struct sandbox *s = find(r, id);
+
+    if (!s || is_going(s))
         return NULL;
     sandbox_touch(s);
     return s;
@@ -125,7 +141,7 @@ static bool is_listed(const struct request *r, const struct sandbox *s)
     struct err e = {0};
 
     sandbox_info(s, &i);
-    return str_eq_c(i.dialect, DIALECT) && i.state != SANDBOX_DESTROYED &&
+    return str_eq_c(i.dialect, DIALECT) && i.state != SANDBOX_DESTROYED && !i.destroying &&
            sandbox_check(s, &r->who, &e) == 0;
 }
 
@@ -146,7 +162,27 @@ void agentbox_list_sessions(struct request *r, const void *in)
     rpc_reply(r, &a);
 }
 
+/* --- one after the other ---
+ * Sessions of one id are made and ended one after the other, as by the original's lock: who asks
+ * while one is being made or ended waits for that. */
+
+struct end_job {
+    struct waiter waiter;
+};
+
+static void wait_for_end(struct request *r, struct sandbox *s, sandbox_cb ended)
+{
+    const struct principal by = request_who(r);
+    struct end_job *j = xzalloc(sizeof *j);
+
+    request_wait(r, &j->waiter);
+    sandbox_destroy(s, &by, ended, j);
+}
+
 /* --- creating --- */
+
+static void ask(struct request *r);
+static void ended_for_create(void *arg, struct sandbox *s, const struct err *e);
 
 struct create_job {
     struct creating *creating;
@@ -163,6 +199,10 @@ static void tell(struct request *r, struct sandbox *s, const struct err *e)
     const struct agentbox_create_session_response a = {.session = &info};
     struct err wrapped = *e;
 
+    if (e->code == ERR_NONE && is_going(s)) { /* somebody asked for its end before us */
+        wait_for_end(r, s, ended_for_create);
+        return;
+    }
     if (e->code == ERR_NONE) {
         fill(r, s, &info);
         add_proxy(r, s, &info);
@@ -306,32 +346,60 @@ static void begin(struct request *r, struct str id, const struct agentbox_create
         create(j);
 }
 
-void agentbox_create_session(struct request *r, const void *in)
+/* One that only others call so is none: its owner did not offer it as a session. */
+static struct sandbox *find_own(const struct request *r, struct str id)
 {
-    const struct agentbox_create_session_request *q = in;
+    struct sandbox *s = find(r, id);
+    struct sandbox_info i;
+    const char *alias;
+
+    if (!s)
+        return NULL;
+    sandbox_info(s, &i);
+    alias = alias_of(&i);
+    return alias && str_eq_c(id, alias) ? s : NULL;
+}
+
+static void ask(struct request *r)
+{
+    const struct agentbox_create_session_request *q = r->in;
     struct str id = q->session_id.n > 0 ? q->session_id : random_uuid(r);
     const struct err none = {0};
     struct sandbox *s;
-    struct err e = {0};
 
-    if (check(q, &e) < 0) {
-        request_fail(r, &e);
-        return;
-    }
     if (creating_join(r, (struct alias_name){STR(DIALECT), id}, tell))
         return;
-    s = agentbox_session(r, id);
-    if (s)
-        tell(r, s, &none);
-    else
+    s = find_own(r, id);
+    if (!s) {
         begin(r, id, q);
+        return;
+    }
+    sandbox_touch(s);
+    tell(r, s, &none);
+}
+
+static void ended_for_create(void *arg, struct sandbox *s, const struct err *e)
+{
+    AUTO(mem_free) struct end_job *j = arg;
+    struct request *r = waiter_end(&j->waiter);
+
+    if (r && e->code != ERR_NONE)
+        tell(r, s, e);
+    else if (r)
+        ask(r);
+}
+
+void agentbox_create_session(struct request *r, const void *in)
+{
+    struct err e = {0};
+
+    if (check(in, &e) < 0)
+        request_fail(r, &e);
+    else
+        ask(r);
 }
 
 /* --- destroying --- */
-
-struct destroy_job {
-    struct waiter waiter;
-};
 
 static void answer_destroy(struct request *r, bool success)
 {
@@ -342,7 +410,7 @@ static void answer_destroy(struct request *r, bool success)
 
 static void destroyed(void *arg, struct sandbox *s, const struct err *e)
 {
-    AUTO(mem_free) struct destroy_job *j = arg;
+    AUTO(mem_free) struct end_job *j = arg;
     struct request *r = waiter_end(&j->waiter);
 
     (void)s;
@@ -350,18 +418,29 @@ static void destroyed(void *arg, struct sandbox *s, const struct err *e)
         answer_destroy(r, e->code == ERR_NONE);
 }
 
+static void destroyed_by_other(void *arg, struct sandbox *s, const struct err *e)
+{
+    AUTO(mem_free) struct end_job *j = arg;
+    struct request *r = waiter_end(&j->waiter);
+
+    (void)s, (void)e;
+    if (r)
+        answer_destroy(r, false);
+}
+
+static void destroy(struct request *r, struct sandbox *s, const struct err *e)
+{
+    if (s && e->code == ERR_NONE)
+        wait_for_end(r, s, is_going(s) ? destroyed_by_other : destroyed);
+    else
+        answer_destroy(r, false);
+}
+
 void agentbox_destroy_session(struct request *r, const void *in)
 {
     const struct agentbox_destroy_session_request *q = in;
-    struct sandbox *s = agentbox_session(r, q->session_id);
-    const struct principal by = request_who(r);
-    struct destroy_job *j;
+    const struct err none = {0};
 
-    if (!s) {
-        answer_destroy(r, false);
-        return;
-    }
-    j = xzalloc(sizeof *j);
-    request_wait(r, &j->waiter);
-    sandbox_destroy(s, &by, destroyed, j);
+    if (!creating_join(r, (struct alias_name){STR(DIALECT), q->session_id}, destroy))
+        destroy(r, find(r, q->session_id), &none);
 }
