@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -477,6 +478,14 @@ struct sandbox *sandbox_make_shell(const char *name)
 }
 
 /* With the request: what is in a shell already is not done again. */
+/* A process that ends has no namespaces any more, before its pidfd tells. */
+static bool has_ended(const struct sandbox *s, const struct err *e)
+{
+    struct pollfd p = {.fd = s->ended.fd, .events = POLLIN};
+
+    return s->pid == 0 || e->sys == ESRCH || poll(&p, 1, 0) > 0;
+}
+
 static int claim(struct sandbox *s, struct err *e)
 {
     s->enforced |= host.features & (SPAWN_CAN_KILL_TREE | SPAWN_CAN_FREEZE);
@@ -488,8 +497,11 @@ static int claim(struct sandbox *s, struct err *e)
         s->enforced |= SPAWN_CAN_PIDS;
     if (s->shell == SHELL_NONE && make_ahead(s, e) < 0)
         return -1;
-    if (setup_run(s, SETUP_CLAIM, e) < 0)
+    if (setup_run(s, SETUP_CLAIM, e) < 0) {
+        if (s->shell == SHELL_CLAIMED && has_ended(s, e))
+            s->shell = SHELL_BROKEN;
         return -1;
+    }
     point_reached("recorded");
     if (claim_send(s, e) == 0 || s->shell == SHELL_NONE)
         return 0; /* a child that is gone has said why */

@@ -197,14 +197,17 @@ def test_a_broken_one_is_replaced(holtd, which):
     holtd.ok("DELETE", f"{BOXES}/{box['id']}")
 
 
+@pytest.mark.parametrize("body", ["{}", '{"network": {"mode": "open"}}'])
 @pytest.mark.parametrize("which", [0, 1])
-def test_a_claim_of_a_broken_one_is_made_cold(holtd, which):
+def test_a_claim_of_a_broken_one_is_made_cold(holtd, which, body):
     """holt-spawn is held while a shell dies: it finds the request first, then the end."""
+    first = holtd.ok("POST", BOXES, json.loads(body))  # with a network, holt-egress is started before holt-spawn is asked
+    holtd.ok("DELETE", f"{BOXES}/{first['id']}")
     wait_ready(holtd, 2)
     spawn = int(subprocess.run(["pgrep", "-o", "-f", f"^holt-spawn .*{holtd.state} "], capture_output=True, check=True).stdout)
     os.kill(spawn, signal.SIGSTOP)
     try:
-        asked = subprocess.Popen(["curl", "-s", "-d", "{}", "-H", f"Authorization: Bearer {holtd.token}", "-H",
+        asked = subprocess.Popen(["curl", "-s", "-d", body, "-H", f"Authorization: Bearer {holtd.token}", "-H",
                                   "Content-Type: application/json", holtd.url + BOXES], stdout=subprocess.PIPE)
         time.sleep(0.3 * SLOW)
         for v in processes(holtd):
@@ -257,7 +260,7 @@ def test_killed_while_it_fills_and_claims(tmp_path):
     directory, acknowledged = tmp_path / "p", set()
     for i in range(8):
         d = Holtd(directory, "--runtime", "native", "--pool-size", "3")
-        asked = [subprocess.Popen(["curl", "-s", "-d", "{}", "-H", f"Authorization: Bearer {d.token}", "-H",
+        asked = [subprocess.Popen(["curl", "-s", "-d", body, "-H", f"Authorization: Bearer {d.token}", "-H",
                                    "Content-Type: application/json", d.url + BOXES], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
                  for _ in range(4)]
         time.sleep(0.01 * i)
