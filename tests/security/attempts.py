@@ -732,16 +732,20 @@ def terminal_flood(box, host):
     flood(box, host, boxes.PTY)
 
 
+def gone_with(box, ch):
+    """The daemon is there, and goes with the kill of its command.  Both take their time: it would stay for ever."""
+    boxes.wait_for(lambda: "escaped" in said(box, "cat /proc/[0-9]*/comm"))
+    box.signal(ch, signal.SIGKILL, 2)
+    box.collect(ch)
+    boxes.wait_for(lambda: "escaped" not in said(box, "cat /proc/[0-9]*/comm"))
+
+
 @attempt
 def daemon_after_kill(box, host):
     """Three forks and sessions away, ignoring every signal: gone with the kill of what it came from."""
-    ch = box.start(["sh", "-c", "/tmp/probe daemon; sleep 0.1; echo up; sleep 60"])
+    ch = box.start(["sh", "-c", "/tmp/probe daemon; echo up; exec sleep 600"])
     box.collect(ch, limit=3)
-    assert "escaped" in said(box, "cat /proc/[0-9]*/comm")
-    box.signal(ch, signal.SIGKILL, 2)
-    box.collect(ch)
-    time.sleep(0.05)
-    assert "escaped" not in said(box, "cat /proc/[0-9]*/comm")
+    gone_with(box, ch)
 
 
 @attempt
@@ -754,17 +758,20 @@ def daemon_without_its_mark(box, host):
         "  os.setsid(); mark = resource.getrlimit(10)[1]\n"
         "  resource.setrlimit(10, (mark - 1, mark - 1) if mark > 0 else (1, 1))\n"
         "  os.execve('/tmp/probe', ['probe', 'daemon'], {})\n"
-        "os.wait(); time.sleep(0.2); print('up'); time.sleep(60)")])
+        "os.wait(); print('up'); time.sleep(600)")])
     box.collect(ch, limit=3)
-    assert "escaped" in said(box, "cat /proc/[0-9]*/comm")
-    box.signal(ch, signal.SIGKILL, 2)
-    box.collect(ch)
-    time.sleep(0.05)
-    assert "escaped" not in said(box, "cat /proc/[0-9]*/comm")
+    gone_with(box, ch)
 
 
 def grown(box, path):
     return len(box.file(boxes.READ, path))
+
+
+def stands_still(box, *paths):
+    """For a second: who was killed may be in a write, who was not grows it a thousand times."""
+    before = [grown(box, p) for p in paths]
+    time.sleep(1)
+    return [grown(box, p) for p in paths] == before
 
 
 @attempt
@@ -774,17 +781,14 @@ def fork_faster_than_a_kill(box, host):
     ch = box.start(["/usr/bin/python3", "-uc", (
         "import os, time\nr, w = os.pipe()\n"
         "for i in range(8):\n  if os.fork() == 0: os.read(r, 1); os.execv('/tmp/probe', ['probe', 'chain', '/workspace/chain'])\n"
-        "os.write(w, b'12345678'); time.sleep(0.1); print('up'); time.sleep(60)")])
+        "os.close(os.open('/workspace/chain', os.O_CREAT)); os.write(w, b'12345678'); print('up'); time.sleep(600)")])
     assert box.collect(ch, limit=3).out == b"up\n"
+    boxes.wait_for(lambda: grown(box, "/workspace/chain"))
     before = grown(box, "/workspace/chain")
-    time.sleep(0.1)
-    assert 0 < before < grown(box, "/workspace/chain")  # it lives
+    boxes.wait_for(lambda: grown(box, "/workspace/chain") > before)  # it lives
     box.signal(ch, signal.SIGKILL, 2)
     box.collect(ch)
-    time.sleep(0.1)
-    before = grown(box, "/workspace/chain")
-    time.sleep(0.1)
-    assert grown(box, "/workspace/chain") == before
+    boxes.wait_for(lambda: stands_still(box, "/workspace/chain"), 10)
 
 
 @attempt
@@ -795,31 +799,26 @@ def drown_a_kill(box, host):
     box.collect(ch, limit=6)
     time.sleep(0.1)
     box.spawn.kill_work(box.id)
-    r = box.collect(ch, timeout=10)
+    r = box.collect(ch)
     assert (r.how, r.code) == (1, signal.SIGKILL), r
-    time.sleep(0.1)  # the other one dies in its own time
-    assert "python" not in said(box, "cat /proc/[0-9]*/comm")
+    boxes.wait_for(lambda: "python" not in said(box, "cat /proc/[0-9]*/comm"))  # the other one dies in its own time
 
 
 @attempt
 def run_through_a_pause(box, host):
     """Each wakes all others without pause, and init is told to look for a change."""
-    for i in range(3):
-        box.start(["/usr/bin/python3", "-c", (
-            f"import os, signal\nf = open('/workspace/t{i}', 'ab', 0)\n"
+    files = [f"/workspace/t{i}" for i in range(3)]
+    for path in files:
+        ch = box.start(["/usr/bin/python3", "-c", (
+            f"import os, signal\nf = open('{path}', 'ab', 0)\n"
             "while True:\n  f.write(b'x')\n  os.kill(-1, signal.SIGCONT)\n  os.kill(1, 10)")])
-    end = time.monotonic() + 20
-    while any(box.sh(f"test -s /workspace/t{i}").code for i in range(3)):
-        assert time.monotonic() < end
+    boxes.wait_for(lambda: not any(box.sh(f"test -s {p}").code for p in files), 60)
     box.spawn.pause(box.id, True)
-    time.sleep(0.2)
-    before = [grown(box, f"/workspace/t{i}") for i in range(3)]
-    time.sleep(0.2)
-    assert [grown(box, f"/workspace/t{i}") for i in range(3)] == before
+    boxes.wait_for(lambda: stands_still(box, *files), 10)  # without cgroups init is told, and stops one after the other
+    before = [grown(box, p) for p in files]
     box.spawn.pause(box.id, False)
-    time.sleep(0.2)
-    assert all(grown(box, f"/workspace/t{i}") > n for i, n in enumerate(before))
+    boxes.wait_for(lambda: all(grown(box, p) > n for p, n in zip(files, before)))
     box.spawn.kill_work(box.id)
-    time.sleep(0.05)
+    box.collect(ch)  # before the next command is one of those that the order is for
     box.connect()
     assert said(box, "echo on") == "on\n"

@@ -52,6 +52,17 @@ def readable(fd, seconds):
     return bool(p.poll(seconds * 1000))
 
 
+def wait_for(what, limit=30):
+    """Calls what() until it is true; its value, or AssertionError."""
+    end = time.monotonic() + limit * SLOW
+    while True:
+        got = what()
+        if got:
+            return got
+        assert time.monotonic() < end, f"did not happen within {limit * SLOW:g} s"
+        time.sleep(0.02)
+
+
 class Reader:
     def __init__(self, b):
         self.b, self.at = b, 0
@@ -107,12 +118,13 @@ class Spawn:
         if self.user:
             os.seteuid(self.user.uid)  # spawn looks at SO_PEERCRED
         try:
-            for i in range(round(500 * SLOW)):
+            end = time.monotonic() + 60 * SLOW
+            while True:
                 try:
                     self.sock.connect(f"{self.state}/spawn.sock")
                     break
                 except OSError:
-                    if i >= 500 * SLOW - 1 or self.process.poll() is not None:
+                    if time.monotonic() > end or self.process.poll() is not None:
                         with open(f"{self.state}.log", encoding="utf-8") as f:
                             raise RuntimeError(f"holt-spawn does not serve: {f.read()[-2000:]}") from None
                     time.sleep(0.01)
@@ -225,7 +237,7 @@ class Spawn:
             for id in [row[0] for row in self.list()]:
                 self.destroy(id)
             self.process.send_signal(signal.SIGTERM)
-        self.process.wait(10 * SLOW)
+        self.process.wait(60 * SLOW)
         self.sock.close()
         self.log.close()
         os.unlink(f"{self.state}.log")

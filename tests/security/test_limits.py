@@ -8,6 +8,7 @@ import time
 import pytest
 
 import boxes
+from attempts import grown, stands_still
 from boxes import CAN_CPU, CAN_FREEZE, CAN_KILL_TREE, CAN_MEMORY, CAN_PIDS
 
 MOUNT = "/sys/fs/cgroup"
@@ -97,7 +98,6 @@ def test_too_much_memory_is_an_event_with_its_reason(spawn, make):
     r = box.python("b'x' * (200 << 20)")
     assert (r.how, r.code) == (1, 9), r
     kinds = []
-    spawn.sock.settimeout(10 * boxes.SLOW)
     while (EVENT, OOM) not in kinds:
         kind, _, reader, _ = spawn.receive()
         kinds.append((kind, (reader.text(), reader.take("B"))[1] if kind == EVENT else None))
@@ -124,13 +124,17 @@ def test_processes_end_somewhere(spawn, make):
 def test_processor_time_is_rationed(spawn, make):
     needs(spawn, CAN_CPU)
     box = make(cpu=200)
-    spin = box.start(["sh", "-c", "while :; do :; done"])
-    time.sleep(0.5)
-    used, began = spawn.stats(box.id)["cpu_us"], time.monotonic()
-    time.sleep(2)
-    share = (spawn.stats(box.id)["cpu_us"] - used) / 1e6 / (time.monotonic() - began)
-    box.signal(spin, 9, 2)
-    assert 0.05 < share < 0.3, f"{share:.2f} of a processor; 0.2 were given"
+    for _ in range(4):  # on a busy machine one might not get its ration
+        box.start(["sh", "-c", "while :; do :; done"])
+
+    def share():
+        used, began = spawn.stats(box.id)["cpu_us"], time.monotonic()
+        time.sleep(2)
+        got = (spawn.stats(box.id)["cpu_us"] - used) / 1e6 / (time.monotonic() - began)
+        assert got < 0.3, f"{got:.2f} of a processor; 0.2 were given"
+        return got
+
+    boxes.wait_for(lambda: share() > 0.05, 60)
 
 
 def test_pause_stops_the_commands_and_not_init(spawn, make):
@@ -140,14 +144,10 @@ def test_pause_stops_the_commands_and_not_init(spawn, make):
     spawn.pause(box.id, True)
     if spawn.features & CAN_FREEZE and os.path.exists(f"{MOUNT}/cgroup.controllers"):
         assert "frozen 1" in read(box, "work/cgroup.events")
-    size = len(box.file(boxes.READ, "/tmp/n"))  # init answers
-    time.sleep(0.5)
-    assert len(box.file(boxes.READ, "/tmp/n")) == size
+    boxes.wait_for(lambda: stands_still(box, "/tmp/n"), 10)  # init answers
+    size = grown(box, "/tmp/n")
     spawn.pause(box.id, False)
-    end = time.monotonic() + 20 * boxes.SLOW
-    while len(box.file(boxes.READ, "/tmp/n")) == size:
-        assert time.monotonic() < end, "it does not go on"
-        time.sleep(0.05)
+    boxes.wait_for(lambda: grown(box, "/tmp/n") > size)
     box.signal(ch, 9, 2)
 
 
