@@ -117,8 +117,8 @@ static int wrong(const struct op_field *f, struct str text, const char *want, st
     char name[ARGS_NAME];
 
     return err_set(e, ERR_INVALID, 0, "%s%s: '" STR_FMT "' is not %s", f->positional ? "" : "--",
-                   args_flag_name(f, false, name), STR_ARG(str_make(text.p, size_min(text.n, 80))),
-                   want);
+                   f->type == OP_INT ? args_flag_name(f, false, name) : args_flag_shown(f, name),
+                   STR_ARG(str_make(text.p, size_min(text.n, 80))), want);
 }
 
 static int choice_value(const struct op_field *f, struct str text, json_t **ret, struct err *e)
@@ -161,6 +161,7 @@ static int json_value(const struct op_field *f, struct str text, json_t **ret, s
 {
     AUTO(buf_done) struct buf content = {0};
     AUTO(mem_free) char *path = NULL;
+    char name[ARGS_NAME];
     int r;
 
     if (text.n > 1 && text.p[0] == '@') {
@@ -168,13 +169,14 @@ static int json_value(const struct op_field *f, struct str text, json_t **ret, s
         r = strcmp(path, "-") == 0 ? fd_read_all(STDIN_FILENO, JSON_ARG_MAX, &content)
                                    : file_read(path, JSON_ARG_MAX, &content);
         if (r < 0)
-            return err_set(e, err_code_from_errno(-r), -r, "read '%s' for --%s", path, f->name);
+            return err_set(e, err_code_from_errno(-r), -r, "read '%s' for --%s", path,
+                           args_flag_name(f, false, name));
         text = buf_str(&content);
     }
     if (json_read(text, ret, e) == 0)
         return 0;
     if (!is_word(text))
-        return err_wrap(e, "--%s is not JSON", f->name);
+        return err_wrap(e, "--%s is not JSON", args_flag_name(f, false, name));
     *ret = json_stringn(text.p, text.n); /* --network open */
     return 0;
 }
@@ -293,10 +295,13 @@ static int unknown_flag(const struct parse *p, struct str word, struct err *e)
 /* --cpu 1.5 for --cpu-millis 1500. */
 static int set_thousands(const struct op_field *f, struct str text, json_t *args, struct err *e)
 {
+    char name[ARGS_NAME];
     double v;
 
     if (str_parse_double(text, &v) < 0 || v < 0 || v > 1e12)
-        return wrong(f, text, "a number such as 2 or 0.5", e);
+        return err_set(e, ERR_INVALID, 0, "--%s: '" STR_FMT "' is not a number such as 2 or 0.5",
+                       args_flag_name(f, true, name),
+                       STR_ARG(str_make(text.p, size_min(text.n, 80))));
     json_object_set_new(args, f->name, json_integer((json_int_t)(v * 1000 + 0.5)));
     return 0;
 }
@@ -381,7 +386,7 @@ static int check_required(const struct parse *p, struct err *e)
         if (!f->required || json_object_get(p->args, f->name))
             continue;
         (void)err_set(e, ERR_INVALID, 0, "holt %s needs '%s%s'", p->cmd->verb,
-                      p->cmd->args[i].positional ? "" : "--", args_flag_name(f, false, name));
+                      p->cmd->args[i].positional ? "" : "--", args_flag_shown(f, name));
         if (f->text) /* its first line says what it is */
             return err_hint(e, "%.*s See `holt %s --help`",
                             (int)size_min(strcspn(f->text, "\n"), 100), f->text, p->cmd->verb);

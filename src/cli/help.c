@@ -214,7 +214,7 @@ static void usage(const struct cmd *cmd, struct buf *to)
 
         if (cmd->args[i].positional || !cmd->args[i].f->required)
             continue;
-        buf_printf(to, " --%s ", args_flag_name(cmd->args[i].f, false, name));
+        buf_printf(to, " --%s ", args_flag_shown(cmd->args[i].f, name));
         add_value_name(cmd->args[i].f, to);
     }
     buf_add_c(to, count_args(cmd, false) > 0 ? " [flags]\n" : "\n");
@@ -239,7 +239,7 @@ static void examples(const struct cmd *cmd, struct buf *to)
         if (!a->f->required || !a->f->example)
             continue;
         if (!a->positional)
-            buf_printf(&base, " --%s", args_flag_name(a->f, false, name));
+            buf_printf(&base, " --%s", args_flag_shown(a->f, name));
         buf_printf(&base, " %s", a->f->example);
     }
     buf_printf(to, "%s\n", buf_cstr(&base));

@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 
+#include "cli/term.h"
 #include "proto/yaml.h"
 
 #include <errno.h>
@@ -27,16 +28,17 @@ void cli_write(struct str s)
 int cli_print(const struct cli *c, const json_t *v, const struct print_spec *spec, struct err *e)
 {
     AUTO(buf_done) struct buf out = {0};
-    struct print_spec with_color = *spec;
+    struct print_spec shown = *spec;
 
     (void)e;
-    with_color.color = c->color;
+    shown.color = c->color;
+    shown.width = term_width();
     if (c->format == OUT_JSON)
         print_json(&out, v);
     else if (c->format == OUT_YAML)
         yaml_write(&out, v);
     else
-        print_table(&out, v, &with_color);
+        print_table(&out, v, &shown);
     cli_write(buf_str(&out));
     return 0;
 }

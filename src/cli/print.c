@@ -88,9 +88,17 @@ size_t print_width(struct str s)
 
 /* --- tables --- */
 
+#define SHOWN_MIN 24 /* no column is cut below this: ids stay whole */
+
+struct shown {        /* how a member is shown */
+    struct str label; /* its name without the unit, where the cells show one */
+    enum op_type type;
+    bool micros; /* a duration in millionths of a second */
+};
+
 struct column {
     const char *name;
-    enum op_type type;
+    struct shown as;
     size_t width;
 };
 
@@ -108,17 +116,43 @@ static const struct op_field *field_of(const struct print_spec *spec, const char
     return NULL;
 }
 
+/* A number called "…_ms", "…_us", "…_bytes" or "size" is shown as a time or a size. */
+static struct shown shown_as(struct str name, enum op_type type)
+{
+    static const struct {
+        const char *unit;
+        struct shown as;
+    } units[] = {
+        {"_ms", {.type = OP_DURATION}},
+        {"_us", {.type = OP_DURATION, .micros = true}},
+        {"_bytes", {.type = OP_SIZE}},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+        struct str unit = str_of(units[i].unit);
+        struct shown as = units[i].as;
+
+        if (!str_ends(name, unit) || (type != OP_INT && type != as.type))
+            continue;
+        as.label = str_make(name.p, name.n - unit.n);
+        return as;
+    }
+    if (type == OP_INT && str_eq_c(name, "size"))
+        type = OP_SIZE;
+    return (struct shown){.label = name, .type = type};
+}
+
 static void add_column(struct table *t, const struct print_spec *spec, const char *name)
 {
     const struct op_field *f = field_of(spec, name);
-    enum op_type type = f ? f->type : OP_STR;
+    struct column *col = &t->columns[t->column_count++];
 
-    if (type == OP_INT && str_ends(str_of(name), STR("_ms")))
-        type = OP_DURATION;
-    if (type == OP_INT && str_ends(str_of(name), STR("_bytes")))
-        type = OP_SIZE;
-    t->columns[t->column_count++] =
-        (struct column){.name = name, .type = type, .width = strlen(name)};
+    *col = (struct column){.name = name};
+    col->as = shown_as(str_of(name), f ? f->type : OP_STR);
+    for (size_t i = 0; i < spec->field_count; i++)
+        if (str_eq_c(col->as.label, spec->fields[i].name)) /* stdout_bytes stands beside stdout */
+            col->as.label = str_of(name);
+    col->width = col->as.label.n;
 }
 
 static void choose_columns(struct table *t, const struct print_spec *spec, const json_t *first)
@@ -158,28 +192,33 @@ void print_size(struct buf *to, int64_t n)
         buf_printf(to, v < 10 ? "%.1f %s" : "%.0f %s", v, units[u]);
 }
 
-/* 5400000 -> "1h30m" */
-static void add_duration(struct buf *to, int64_t ms)
+/* 5400000 -> "1h30m", 1540 -> "1.5s" */
+static void add_duration(struct buf *to, int64_t n, bool micros)
 {
+    int64_t ms = micros ? n / 1000 : n;
     static const struct {
         int64_t ms;
         const char *unit;
-    } units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
+    } units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}};
     int shown = 0;
 
-    if (ms <= 0) {
-        buf_printf(to, "%" PRId64, ms);
+    if (ms < 1000) {
+        buf_printf(to, "%" PRId64 "%s", ms > 0 ? ms : n, ms > 0 ? "ms" : n > 0 ? "us" : "");
+        return;
+    }
+    if (ms < 10000 && ms % 1000 >= 100) {
+        buf_printf(to, "%" PRId64 ".%" PRId64 "s", ms / 1000, ms % 1000 / 100);
         return;
     }
     for (size_t i = 0; i < ARRAY_LEN(units) && shown < 2; i++) {
-        int64_t n = ms / units[i].ms;
+        int64_t whole = ms / units[i].ms;
 
         ms %= units[i].ms;
-        if (n == 0 && shown == 0)
+        if (whole == 0 && shown == 0)
             continue;
         shown++;
-        if (n > 0)
-            buf_printf(to, "%" PRId64 "%s", n, units[i].unit);
+        if (whole > 0)
+            buf_printf(to, "%" PRId64 "%s", whole, units[i].unit);
     }
 }
 
@@ -233,22 +272,50 @@ static void add_command(struct buf *to, const json_t *v)
     }
 }
 
-static void add_cell(struct buf *to, const json_t *v, enum op_type type)
+static void add_cell(struct buf *to, const json_t *v, const struct shown *as);
+
+/* {"memory_bytes": 1024, "pids": null} -> "memory=1.0 KiB" */
+static void add_members(struct buf *to, const json_t *v)
+{
+    size_t before = buf_len(to);
+    const char *key;
+    json_t *member;
+
+    json_object_foreach((json_t *)v, key, member)
+    {
+        struct shown as = shown_as(str_of(key), OP_INT);
+
+        if (json_is_null(member))
+            continue;
+        if (buf_len(to) > before)
+            buf_add_c(to, ", ");
+        print_safe(to, as.label);
+        buf_add_char(to, '=');
+        if (json_is_object(member))
+            add_compact(to, member);
+        else
+            add_cell(to, member, &as);
+    }
+}
+
+static void add_cell(struct buf *to, const json_t *v, const struct shown *as)
 {
     if (!v || json_is_null(v))
         buf_add_char(to, '-');
-    else if (json_is_string(v) && type == OP_TIME)
+    else if (json_is_string(v) && as->type == OP_TIME)
         add_time(to, str_make(json_string_value(v), json_string_length(v)));
     else if (json_is_string(v))
         print_safe(to, str_make(json_string_value(v), json_string_length(v)));
-    else if (json_is_integer(v) && type == OP_SIZE)
+    else if (json_is_integer(v) && as->type == OP_SIZE)
         print_size(to, json_integer_value(v));
-    else if (json_is_integer(v) && type == OP_DURATION)
-        add_duration(to, json_integer_value(v));
+    else if (json_is_integer(v) && as->type == OP_DURATION)
+        add_duration(to, json_integer_value(v), as->micros);
     else if (json_is_boolean(v))
         buf_add_c(to, json_is_true(v) ? "yes" : "no");
     else if (json_is_array(v))
         add_strings(to, v);
+    else if (json_is_object(v))
+        add_members(to, v);
     else
         add_compact(to, v);
 }
@@ -273,19 +340,22 @@ static char *cell_text(struct table *t, const json_t *v, const struct column *co
     if (json_is_array(v) && strcmp(col->name, "command") == 0)
         add_command(&text, v);
     else
-        add_cell(&text, v, col->type);
+        add_cell(&text, v, &col->as);
     if (buf_len(&text) == 0)
         buf_add_char(&text, '-');
     return arena_cstr(&t->arena, buf_str(&text));
 }
 
-static void add_padded(struct buf *to, const char *text, size_t width)
+static void pad(struct buf *to, size_t have, size_t width)
 {
-    size_t have = print_width(str_of(text));
-
-    buf_add_c(to, text);
     for (; have < width; have++)
         buf_add_char(to, ' ');
+}
+
+static void add_padded(struct buf *to, struct str text, size_t width)
+{
+    buf_add_str(to, text);
+    pad(to, print_width(text), width);
 }
 
 static void add_heading(struct buf *to, const struct table *t, bool color)
@@ -293,18 +363,70 @@ static void add_heading(struct buf *to, const struct table *t, bool color)
     if (color)
         buf_add_c(to, "\033[1m");
     for (size_t i = 0; i < t->column_count; i++) {
+        struct str label = t->columns[i].as.label;
         char name[64];
         size_t n = 0;
 
-        for (const char *p = t->columns[i].name; *p && n + 1 < sizeof name; p++)
-            name[n++] = *p >= 'a' && *p <= 'z' ? (char)(*p - 32) : *p == '_' ? ' ' : *p;
+        for (; n < label.n && n + 1 < sizeof name; n++) {
+            char c = label.p[n];
+
+            name[n] = c >= 'a' && c <= 'z' ? (char)(c - 32) : c == '_' ? ' ' : c;
+        }
         name[n] = '\0';
-        if (i + 1 < t->column_count)
-            add_padded(to, name, t->columns[i].width + 2);
-        else
-            buf_add_c(to, name);
+        add_padded(to, str_make(name, n), i + 1 < t->column_count ? t->columns[i].width + 2 : 0);
     }
     buf_add_c(to, color ? "\033[0m\n" : "\n");
+}
+
+/* Cuts the widest columns until a row fits; one that is too narrow for its columns stays too wide.
+ */
+static void fit_columns(struct table *t, size_t width)
+{
+    size_t total = 2 * (t->column_count - 1);
+
+    for (size_t i = 0; i < t->column_count; i++)
+        total += t->columns[i].width;
+    for (; total > width; total--) {
+        struct column *widest = &t->columns[0];
+
+        for (size_t i = 1; i < t->column_count; i++)
+            if (t->columns[i].width > widest->width)
+                widest = &t->columns[i];
+        if (widest->width <= SHOWN_MIN)
+            return;
+        widest->width--;
+    }
+}
+
+static void add_cut(struct buf *to, struct str text, size_t width)
+{
+    size_t have = 0;
+
+    while (text.n > 0) {
+        uint32_t c;
+        size_t n = next_point(text, &c), w = print_width(str_make(text.p, n));
+
+        if (n == 0 || have + w >= width)
+            break;
+        buf_add(to, text.p, n);
+        have += w;
+        text = str_skip(text, n);
+    }
+    buf_add_c(to, "…");
+    pad(to, have + 1, width);
+}
+
+static void add_row_cell(struct buf *to, const struct table *t, size_t i, const char *text)
+{
+    size_t width = t->columns[i].width;
+    bool last = i + 1 == t->column_count;
+
+    if (print_width(str_of(text)) <= width)
+        add_padded(to, str_of(text), last ? 0 : width);
+    else
+        add_cut(to, str_of(text), width);
+    if (!last)
+        buf_add_c(to, "  ");
 }
 
 static void print_rows(struct buf *to, struct table *t, const json_t *rows,
@@ -322,33 +444,41 @@ static void print_rows(struct buf *to, struct table *t, const json_t *rows,
             col->width = size_max(col->width, print_width(str_of(text)));
         }
     }
+    if (spec->width > 0)
+        fit_columns(t, spec->width);
     add_heading(to, t, spec->color);
     for (size_t r = 0; r < n; r++) {
-        for (size_t i = 0; i < t->column_count; i++) {
-            bool last = i + 1 == t->column_count;
-
-            add_padded(to, cells[r * t->column_count + i], last ? 0 : t->columns[i].width + 2);
-        }
+        for (size_t i = 0; i < t->column_count; i++)
+            add_row_cell(to, t, i, cells[r * t->column_count + i]);
         buf_add_char(to, '\n');
     }
 }
 
+static bool is_empty(const json_t *v)
+{
+    return !v || json_is_null(v) || (json_is_array(v) && json_array_size(v) == 0) ||
+           (json_is_object(v) && json_object_size(v) == 0) ||
+           (json_is_string(v) && json_string_length(v) == 0);
+}
+
+/* What is not set is left out: a sandbox has thirty members, most of them empty. */
 static void print_object(struct buf *to, struct table *t, const json_t *v,
                          const struct print_spec *spec)
 {
     size_t width = 0;
 
     for (size_t i = 0; i < t->column_count; i++)
-        width = size_max(width, t->columns[i].width);
+        if (!is_empty(member_at(v, t->columns[i].name)))
+            width = size_max(width, t->columns[i].width);
     for (size_t i = 0; i < t->column_count; i++) {
         struct column *col = &t->columns[i];
         const json_t *member = member_at(v, col->name);
 
-        if (!member)
+        if (is_empty(member))
             continue;
         if (spec->color)
             buf_add_c(to, "\033[1m");
-        add_padded(to, col->name, width + 2);
+        add_padded(to, col->as.label, width + 2);
         if (spec->color)
             buf_add_c(to, "\033[0m");
         buf_add_c(to, cell_text(t, member, col));

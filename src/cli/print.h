@@ -15,6 +15,7 @@ struct print_spec {
     size_t field_count;
     const char *items; /* the array's key when the value is a list's reply; NULL: one object */
     bool color;
+    size_t width; /* of the terminal: a list's widest columns are cut to fit; 0: none is */
 };
 
 void print_json(struct buf *to, const json_t *v);

@@ -29,6 +29,13 @@ void term_size(int *ret_rows, int *ret_cols)
     }
 }
 
+size_t term_width(void)
+{
+    struct winsize w;
+
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
+}
+
 static int change(void (*how)(struct termios *t), struct err *e)
 {
     static bool registered;

@@ -273,5 +273,7 @@ int cat_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err
     if (!p.sandbox)
         return err_set(e, ERR_INVALID, 0, "'%.120s' is not SANDBOX:PATH", p.path);
     what = remote_args(&p, p.path);
-    return op_bytes(c, op_find("file.read"), what, e);
+    if (op_bytes(c, op_find("file.read"), what, e) < 0)
+        return err_wrap(e, "read %s:%s", p.sandbox, p.path);
+    return 0;
 }

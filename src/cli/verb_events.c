@@ -68,9 +68,9 @@ static void add_line(struct buf *to, const json_t *ev, bool color)
     if (color)
         buf_add_c(to, "\033[0m");
     buf_add_c(to, "  ");
-    add_text(to, ev, "object", 30);
+    add_text(to, ev, "object", 31);
     buf_add_c(to, "  ");
-    add_text(to, ev, "actor", 0);
+    add_text(to, ev, "actor", json_object_size(data) > 0 ? 29 : 0);
     if (json_object_size(data) > 0) {
         dumped = json_dumps(data, JSON_COMPACT);
         buf_add_c(to, "  ");

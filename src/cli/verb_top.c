@@ -18,7 +18,7 @@ static const struct op_field columns[] = {
     {.name = "name", .type = OP_STR},
     {.name = "cpu", .type = OP_STR},
     {.name = "memory_bytes", .type = OP_SIZE},
-    {.name = "peak", .type = OP_SIZE},
+    {.name = "memory_peak_bytes", .type = OP_SIZE},
     {.name = "pids", .type = OP_INT},
     {.name = "disk_bytes", .type = OP_SIZE},
     {.name = "net_rx_bytes", .type = OP_SIZE},
@@ -65,7 +65,6 @@ static int add_row(struct top *t, const json_t *sandbox, json_t *rows, json_t *s
         return e->code == ERR_NOT_FOUND || e->code == ERR_CONFLICT ? 0 : -1; /* gone meanwhile */
     json_object_set_new(row, "id", json_string(id));
     json_object_set(row, "name", json_object_get(sandbox, "name"));
-    json_object_set(row, "peak", json_object_get(row, "memory_peak_bytes"));
     add_cpu(t, id, row, clock_mono_ms());
     json_object_set(seen, id, json_object_get(row, "cpu_us"));
     json_array_append(rows, row);
@@ -96,12 +95,14 @@ static void show(const struct cli *c, const json_t *v, bool screen)
 {
     AUTO(buf_done) struct buf table = {0};
     AUTO(buf_done) struct buf out = {0};
-    struct print_spec spec = {.columns = "id,name,cpu,memory_bytes,peak,pids,disk_bytes,"
-                                         "net_rx_bytes,net_tx_bytes",
+    struct print_spec spec = {.columns =
+                                  "id,name,cpu,memory_bytes,memory_peak_bytes,pids,disk_bytes,"
+                                  "net_rx_bytes,net_tx_bytes",
                               .fields = columns,
                               .field_count = ARRAY_LEN(columns),
                               .items = "sandboxes",
-                              .color = c->color};
+                              .color = c->color,
+                              .width = term_width()};
     struct str rest;
     int rows, cols;
 

@@ -118,7 +118,7 @@ int agent_need(struct team *t, struct str name, struct agent *ret, struct err *e
     if (r != 0)
         return r < 0 ? -1 : 0;
     team_missing(t, "agent", name, e);
-    return err_hint(e, "an agent registers itself first");
+    return err_hint(e, "holt agent ls lists those there are; an agent registers itself first");
 }
 
 int agent_all(struct team *t, struct agent_list *ret, struct err *e)

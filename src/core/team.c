@@ -192,10 +192,29 @@ struct str team_id(struct team *t, const char *prefix)
     return arena_str(t->arena, str_of(id_make(prefix, id)));
 }
 
+/* The command that lists the things of a kind; NULL: none does. */
+static const char *lister(const char *kind)
+{
+    static const struct {
+        const char *kind, *command;
+    } listers[] = {
+        {"approval", "holt approval ls"}, {"message", "holt msg ls AGENT"},
+        {"project", "holt project ls"},   {"rule", "holt rule ls"},
+        {"task", "holt board ls"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(listers); i++)
+        if (strcmp(kind, listers[i].kind) == 0)
+            return listers[i].command;
+    return NULL;
+}
+
 int team_missing(struct team *t, const char *kind, struct str id, struct err *e)
 {
     struct str shown = str_make(id.p, size_min(id.n, TEAM_NAME_MAX));
 
     err_set(e, ERR_NOT_FOUND, 0, "there is no %s '" STR_FMT "'", kind, STR_ARG(shown));
+    if (lister(kind))
+        err_hint(e, "%s lists those there are", lister(kind));
     return err_object(e, kind, arena_cstr(t->arena, shown));
 }

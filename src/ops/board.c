@@ -152,6 +152,7 @@ const struct op op_project_file_list = {
     .name = "project.file.list", .group = "project", .text = "List the files of a project.",
     .method = "GET", .path = PROJECTS "/{id}/files/list", .verb = "project files", .perm = PERM_TEAM_READ,
     IN(project_file_list_fields, struct project_file_list_in), .reply = OP_REPLY_LIST, OUT(project_file_reply, "ProjectFile"), .items = "files",
+    .columns = "path,version,size_bytes,uploader,created_at",
 };
 
 /* --- tasks --- */

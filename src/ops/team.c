@@ -323,7 +323,7 @@ static const struct op_field approval_list_fields[] = {
 };
 const struct op op_approval_list = {
     .name = "approval.list", .group = "approval", .text = "List the questions to people, oldest first.",
-    .method = "GET", .path = APPROVALS, .verb = "approval list", .perm = PERM_TEAM_READ,
+    .method = "GET", .path = APPROVALS, .verb = "approval ls", .perm = PERM_TEAM_READ,
     IN(approval_list_fields, struct approval_list_in), .reply = OP_REPLY_LIST, OUT(approval_reply, "Approval"), .items = "approvals",
     .columns = "id,kind,agent,action,task_id,to,sandbox,host,port,state,created_at",
 };

@@ -810,7 +810,7 @@ def test_tables(holt, server):
     holt("exec", "build", "--", "sh", "-c", "echo 'a b'")
     assert re.search(rb"sb_0+1 +build +running +host", holt("ls").stdout)
     assert b"sh -c 'echo 'a b''" in holt("ps", "build").stdout
-    assert re.search(rb"memory_bytes +1.0 MiB", holt("stat", "build").stdout)
+    assert re.search(rb"memory +1.0 MiB", holt("stat", "build").stdout)
     assert re.search(rb"sb_0+1 +build +- +1.0 MiB +2.0 MiB +3", holt("top").stdout)
     assert json.loads(holt("top", "-o", "json").stdout)["sandboxes"][0]["pids"] == 3
 

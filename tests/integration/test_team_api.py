@@ -296,6 +296,6 @@ def test_command_line(holtd, tmp_path):
     holt(holtd, "agent", "set", "cli", "--mode", "advisory")
     t = json.loads(holt(holtd, "agent", "register", "cli", "--mode", "advisory", "-o", "json"))["token"]
     ask = post(holtd, f"/tasks/{k}/move", {"status": "in_review"}, t)["approval"]
-    assert ask in holt(holtd, "approval", "list", "--state", "pending")
+    assert ask in holt(holtd, "approval", "ls", "--state", "pending")
     assert "rejected" in holt(holtd, "approval", "deny", ask, "--reason", "not yet")
     assert "paused" in holt(holtd, "agent", "pause", "cli", "--reason", "r") and "paused" not in holt(holtd, "agent", "resume", "cli")

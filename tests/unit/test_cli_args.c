@@ -105,7 +105,7 @@ static void a_duration_has_two_names(void **state)
     assert_int_equal(PARSE(f, "x", "--ttl=2h"), 0);
     assert_int_equal(args_int(f->args, "ttl_ms", 0), 7200000);
     assert_int_equal(PARSE(f, "x", "--ttl", "soon"), -1);
-    assert_non_null(strstr(f->e.msg, "--ttl-ms: 'soon' is not a duration"));
+    assert_non_null(strstr(f->e.msg, "--ttl: 'soon' is not a duration"));
 }
 
 static void bools_can_be_switched_off(void **state)

@@ -32,9 +32,9 @@ static void a_table_is_aligned(void **state)
     (void)state;
     print_table(&out, v, &spec);
     assert_string_equal(buf_cstr(&out),
-                        "ID      SIZE     TTL MS  AT                    TAGS  ON   DEEP.ER\n"
-                        "a       1.5 KiB  1h30m   2026-01-02 03:04:05Z  x, y  yes  1\n"
-                        "größer  20 B     250ms   -                     -     no   -\n");
+                        "ID      SIZE     TTL    AT                    TAGS  ON   DEEP.ER\n"
+                        "a       1.5 KiB  1h30m  2026-01-02 03:04:05Z  x, y  yes  1\n"
+                        "größer  20 B     250ms  -                     -     no   -\n");
 }
 
 static void an_empty_list_still_has_its_heading(void **state)
@@ -50,12 +50,71 @@ static void an_empty_list_still_has_its_heading(void **state)
 
 static void an_object_is_a_listing(void **state)
 {
-    AUTO(json_decref) json_t *v = from("{\"version\":\"1\",\"uptime\":2,\"none\":null}");
+    static const struct op_field fields[] = {
+        {.name = "version", .type = OP_STR},    {.name = "uptime_ms", .type = OP_INT},
+        {.name = "none", .type = OP_STR},       {.name = "limits", .type = OP_JSON},
+        {.name = "volumes", .type = OP_JSON},   {.name = "labels", .type = OP_MAP},
+        {.name = "note", .type = OP_STR},       {.name = "cpu_us", .type = OP_INT},
+        {.name = "note_bytes", .type = OP_INT},
+    };
+    struct print_spec spec = {.fields = fields, .field_count = ARRAY_LEN(fields)};
+    AUTO(json_decref)
+    json_t *v =
+        from("{\"version\":\"1\",\"uptime_ms\":2,\"none\":null,\"volumes\":[],\"note\":\"\","
+             "\"cpu_us\":2000,\"note_bytes\":1,"
+             "\"labels\":{},\"limits\":{\"memory_bytes\":1536,\"pids\":null,\"deep\":{"
+             "\"a\":1}}}");
     AUTO(buf_done) struct buf out = {0};
 
     (void)state;
-    print_table(&out, v, &(struct print_spec){0});
-    assert_string_equal(buf_cstr(&out), "version  1\nuptime   2\nnone     -\n");
+    print_table(&out, v, &spec);
+    assert_string_equal(buf_cstr(&out), "version     1\nuptime      2ms\n"
+                                        "limits      memory=1.5 KiB, deep={\"a\":1}\n"
+                                        "cpu         2ms\nnote_bytes  1 B\n");
+}
+
+static void times_are_as_long_as_a_person_reads(void **state)
+{
+    static const struct {
+        int64_t ms;
+        const char *shown;
+    } all[] = {{0, "0"},        {999, "999ms"},    {1000, "1s"},  {1540, "1.5s"},
+               {9999, "9.9s"},  {40082, "40s"},    {60000, "1m"}, {90500, "1m30s"},
+               {3600000, "1h"}, {90061000, "1d1h"}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        static const struct op_field fields[] = {{.name = "t_ms", .type = OP_INT}};
+        AUTO(json_decref) json_t *v = json_pack("{s:I}", "t_ms", (json_int_t)all[i].ms);
+        AUTO(buf_done) struct buf out = {0};
+        struct str rest;
+
+        print_table(&out, v, &(struct print_spec){.fields = fields, .field_count = 1});
+        assert_true(str_starts(buf_str(&out), STR("t  ")));
+        assert_true(str_eq_c(str_cut(str_skip(buf_str(&out), 3), '\n', &rest), all[i].shown));
+    }
+}
+
+static void a_list_is_cut_to_the_terminal(void **state)
+{
+    struct print_spec spec = {.columns = "id,command,at", .items = "rows", .width = 60};
+    AUTO(json_decref)
+    json_t *v =
+        from("{\"rows\":[{\"id\":\"ex_01m7htcd5w18ga483ax0\",\"command\":\"größer größer größer "
+             "größer größer\",\"at\":\"x\"},{\"id\":\"b\",\"command\":\"c\",\"at\":\"y\"}]}");
+    AUTO(buf_done) struct buf out = {0};
+
+    (void)state;
+    print_table(&out, v, &spec);
+    assert_string_equal(buf_cstr(&out),
+                        "ID                       COMMAND                          AT\n"
+                        "ex_01m7htcd5w18ga483ax0  größer größer größer größer gr…  x\n"
+                        "b                        c                                y\n");
+    buf_clear(&out);
+    spec.width = 20; /* too narrow: what tells rows apart stays whole */
+    print_table(&out, v, &spec);
+    assert_non_null(
+        strstr(buf_cstr(&out), "ex_01m7htcd5w18ga483ax0  größer größer größer gr…  x\n"));
 }
 
 static void no_member_is_left_out(void **state)
@@ -106,6 +165,8 @@ int main(void)
         cmocka_unit_test(a_table_is_aligned),
         cmocka_unit_test(an_empty_list_still_has_its_heading),
         cmocka_unit_test(an_object_is_a_listing),
+        cmocka_unit_test(times_are_as_long_as_a_person_reads),
+        cmocka_unit_test(a_list_is_cut_to_the_terminal),
         cmocka_unit_test(no_member_is_left_out),
         cmocka_unit_test(text_of_strangers_cannot_steer_the_terminal),
         cmocka_unit_test(json_is_indented),
