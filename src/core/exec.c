@@ -9,9 +9,10 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define LATE_MS 2000   /* no report of the end this long after a kill: the driver's turn */
-#define IDLE_MS 5000   /* an ended log's memory goes when nobody read it for so long */
-#define BEGIN_MS 10000 /* for a start that waits for a connection */
+#define LATE_MS 2000    /* no report of the end this long after a kill: the driver's turn */
+#define IDLE_MS 5000    /* an ended log's memory goes when nobody read it for so long */
+#define BEGIN_MS 10000  /* for a start that waits for a connection */
+#define UNREAD_MS 10000 /* who has not come back to read by then does not */
 
 const struct sm_state exec_states[] = {
     [EXEC_STARTING] = {"starting", SM_TO(EXEC_RUNNING) | SM_TO(EXEC_EXITED) | SM_TO(EXEC_FAILED) |
@@ -64,6 +65,7 @@ struct exec *exec_new(struct sandbox *s, const char *id)
     x->sandbox = sandbox_ref(s);
     x->sm = (struct sm){.table = exec_states, .on_move = exec_moved, .state = EXEC_STARTING};
     x->exit_code = -1;
+    x->idle_since_ms = clock_mono_ms();
     (void)snprintf(x->id, sizeof x->id, "%s", id);
     list_init(&x->link);
     list_init(&x->unsafe);
@@ -443,8 +445,19 @@ void exec_begin(struct exec *x, const char *actor)
         exec_send_start(x);
 }
 
+static bool is_unread(const struct exec *x)
+{
+    return x->sm.state == EXEC_RUNNING && (x->flags & EXEC_BLOCKS) &&
+           (x->flags & EXEC_FOR_READER) && list_is_empty(&x->readers) &&
+           clock_mono_ms() - x->idle_since_ms > UNREAD_MS;
+}
+
 void exec_tick(struct exec *x)
 {
+    if (is_unread(x)) {
+        exec_let_go(x);
+        exec_save(x, "exec.unread", NULL, NULL);
+    }
     if (x->unsaved) {
         x->unsaved = false;
         exec_save(x, end_event(x), NULL, end_saved);

@@ -33,6 +33,8 @@ struct exec_spec { /* valid during the call */
     int rows, cols;
     int64_t output_bytes;   /* kept; 0: the default */
     bool block_when_full;   /* slow the command instead of dropping the oldest */
+    bool for_reader;        /* that only while somebody reads: whose asker reads along and is gone,
+                             * by its own will or with a holtd, is not slowed for ever */
     struct str idempotency; /* same key, same sandbox: the same exec; may be empty */
 };
 

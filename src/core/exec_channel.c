@@ -141,6 +141,13 @@ void exec_log_read_on(struct exec *x)
         ack_all(x);
 }
 
+void exec_let_go(struct exec *x)
+{
+    x->log.hold = false;
+    exec_log_read_on(x);
+    x->flags &= ~(uint32_t)EXEC_BLOCKS;
+}
+
 /* --- stdin --- */
 
 static void push_stdin(struct exec *x)

@@ -139,7 +139,8 @@ enum exec_flag { /* of a row */
                  EXEC_OOM = 8,
                  EXEC_BLOCKS = 16, /* block_when_full */
                  EXEC_STDIN = 32,
-                 EXEC_ROW_OUTPUT = 64, /* the output is in the row */
+                 EXEC_ROW_OUTPUT = 64,  /* the output is in the row */
+                 EXEC_FOR_READER = 128, /* EXEC_BLOCKS goes when nobody reads */
 };
 
 struct exec {
@@ -185,11 +186,11 @@ struct exec {
     bool loading;  /* from its row */
     bool log_cold; /* not yet looked at in this life of holtd */
     struct list readers, waits;
-    struct timer tell; /* readers have something new, waits the end */
-    bool listed;       /* by the hello being read */
-    bool ended_saved;  /* its end is committed */
-    bool unsaved;      /* that write failed: again */
-    int64_t idle_since_ms;
+    struct timer tell;     /* readers have something new, waits the end */
+    bool listed;           /* by the hello being read */
+    bool ended_saved;      /* its end is committed */
+    bool unsaved;          /* that write failed: again */
+    int64_t idle_since_ms; /* nobody reads, or it has ended */
 };
 
 /* --- sandbox.c: the registry --- */
@@ -330,6 +331,7 @@ bool exec_waits_for_row(const struct exec *x);
 void exec_send_start(struct exec *x);
 void exec_attach_again(struct timer *t);
 void exec_log_read_on(struct exec *x); /* readers moved: a log that waits for them may go on */
+void exec_let_go(struct exec *x);      /* it waits for no reader from now on */
 void execs_tell_all(struct sandboxes *all);
 void waits_end(struct exec *x, const struct err *e);
 void exec_forget(struct exec *x); /* out of its sandbox's list */

@@ -3,10 +3,16 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
+#define BEAT_MS 500  /* the loop is looked at so often, to see that it stood still */
+#define STOOD_MS 500 /* later than that: it did */
+#define REPRIEVE_MS 1000
+
 struct timers {
     uv_timer_t handle;
     struct list soon;  /* in order of setting */
     struct list timed; /* by at_ms */
+    uint64_t due_ns;  /* when handle should fire; 0: it is not armed.  Of the machine's own clock */
+    uint64_t held_ns; /* until then timed ones wait; 0: they do not */
 };
 
 static void fired(uv_timer_t *h)
@@ -47,12 +53,14 @@ static void arm(struct timers *all)
     if (list_is_empty(&all->soon)) {
         if (list_is_empty(&all->timed)) {
             (void)uv_timer_stop(&all->handle);
+            all->due_ns = 0;
             return;
         }
         wait = LIST_ENTRY(all->timed.next, struct timer, link)->at_ms - clock_mono_ms();
-        wait = i64_max(wait, 1);
+        wait = i64_min(i64_max(wait, 1), BEAT_MS);
         uv_update_time(all->handle.loop);
     }
+    all->due_ns = uv_hrtime() + (uint64_t)wait * 1000000;
     (void)uv_timer_start(&all->handle, fired, (uint64_t)wait, 0);
 }
 
@@ -89,15 +97,30 @@ bool timer_is_set(const struct timer *t)
     return t->link.next && t->link.next != &t->link;
 }
 
+/* Whether timed ones wait.  We were stopped (SIGSTOP, a debugger, a machine that was paused or
+ * starved): answers that came in time lie unread, and the loop calls timers before it reads. So
+ * what waits for somebody else gets a moment in which we run. */
+static bool are_held(struct timers *all)
+{
+    uint64_t now = uv_hrtime();
+
+    if (all->held_ns == 0 && all->due_ns > 0 && now > all->due_ns + STOOD_MS * 1000000ULL)
+        all->held_ns = now + REPRIEVE_MS * 1000000ULL;
+    else if (now >= all->held_ns)
+        all->held_ns = 0; /* they run now, however late it is again */
+    return all->held_ns > 0;
+}
+
 void timers_run(struct timers *all)
 {
     int64_t now = clock_mono_ms();
+    bool held = are_held(all);
     struct list due;
 
     list_init(&due); /* apart: what is set meanwhile waits for the next turn */
     while (!list_is_empty(&all->soon))
         list_push(&due, list_pop(&all->soon));
-    while (!list_is_empty(&all->timed) &&
+    while (!held && !list_is_empty(&all->timed) &&
            LIST_ENTRY(all->timed.next, struct timer, link)->at_ms <= now)
         list_push(&due, list_pop(&all->timed));
     while (!list_is_empty(&due)) {

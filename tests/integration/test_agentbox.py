@@ -540,6 +540,52 @@ def test_sessions_outlive_holtd(tmp_path):
     assert d.stop() == 0
 
 
+def held_by(d, box):
+    """A command of this sandbox that has filled its log and waits for its reader: its path."""
+    def stands():
+        [x] = [x for x in d.ok("GET", f"/holt/v1/sandboxes/{box}/execs")["execs"] if x["state"] == "running"]
+        return x["id"] if x["stdout_bytes"] > 65536 else None
+    return f"/holt/v1/sandboxes/{box}/execs/{wait_for(stands, 20)}"
+
+
+def goes_on_unread(d, path):
+    """To its end, without anybody who reads: the oldest went, and that is said."""
+    record = wait_for(lambda: (lambda x: x if x["state"] != "running" else None)(d.ok("GET", path)), 40)
+    assert (record["state"], record["exit_code"], record["stdout_bytes"]) == ("exited", 3, 22888896), record
+    text = d.ok("GET", f"{path.rsplit('/execs', 1)[0]}/logs?exec={record['id']}")
+    assert "of stdout are no longer kept" in text[:100] and text.endswith("2999999\n3000000\n")
+    types = [e["type"] for e in d.ok("GET", "/holt/v1/events?limit=1000")["events"] if e["object"] == f"exec/{record['id']}"]
+    assert types == ["exec.started", "exec.unread", "exec.exited"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["killed", "stopped", "revoked"])
+def test_a_streamed_command_outlives_its_reader(tmp_path, how):
+    """Its client went with holtd, or lost its token; nobody can take the stream up again, and the command must not wait for ever."""
+    more = {"config": "output_bytes: 64k\n"}
+    d = native(tmp_path / "d", **more)
+    token = d.ok("POST", "/holt/v1/tokens", {"name": "t", "role": "operator"})
+    s = Sandbox(d.port, token["token"])
+    box = s.CreateSession(session_id="s").session.sandbox_id
+    call = s.ExecStream(session_id="s", command="seq 1 3000000; exit 3")
+    assert next(iter(call)).type == "stdout"
+    path = held_by(d, box)
+    if how == "revoked":
+        d.ok("DELETE", f"/holt/v1/tokens/{token['id']}")
+        with pytest.raises(grpc.RpcError):
+            list(call)
+    else:
+        d.process.kill() if how == "killed" else d.process.terminate()
+        d.process.wait(20)
+        d = native(tmp_path / "d", **more)
+    s.close()
+    try:
+        goes_on_unread(d, path)
+    finally:
+        d.request("DELETE", f"/holt/v1/sandboxes/{box}")
+        assert d.stop() == 0
+
+
 def test_tenant_storage(tmp_path):
     """Shared by a tenant's sessions, kept after them, found on the host below STORAGE_PATH; other tenants see nothing of it."""
     d = native(tmp_path / "d", env={"STORAGE_PATH": f"{tmp_path}/data/tenants"})
