@@ -139,12 +139,10 @@ static void run(struct request *r, const void *in)
 {
     struct err e = {0};
 
-    if (request_is_live(r)) {
+    if (request_still_may(r, &e) < 0)
+        request_refuse(r, &e);
+    else
         r->rpc->m->run(r, in);
-        return;
-    }
-    err_set(&e, ERR_UNAUTHENTICATED, 0, "the token was revoked meanwhile");
-    request_refuse(r, &e);
 }
 
 static void *new_input(struct request *r)
