@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "core/console.h"
 #include "core/preview.h"
+#include "core/revoked.h"
 #include "net/cors.h"
 #include "net/dial.h"
 #include "ops/port.h"
@@ -119,25 +120,15 @@ static void decode_and_run(struct request *r, struct str body)
         idem_run(r, body, run_handler);
 }
 
-bool request_is_live(struct request *r)
-{
-    if (!r->who.token)
-        return true;
-    r->who.token = identity_get(r->api->c.identity, str_of(r->who.actor + strlen("token/")));
-    return r->who.token != NULL;
-}
-
 static void body_collected(struct xchg *x, struct str body)
 {
     struct request *r = xchg_arg(x);
     struct err e = {0};
 
-    if (request_is_live(r)) {
+    if (request_still_may(r, &e) < 0)
+        request_refuse(r, &e);
+    else
         r->collected(r, body);
-        return;
-    }
-    err_set(&e, ERR_UNAUTHENTICATED, 0, "the token was revoked meanwhile");
-    request_refuse(r, &e);
 }
 
 void request_collect(struct request *r, void (*collected)(struct request *r, struct str body))
@@ -164,20 +155,6 @@ static void run_op(struct request *r)
 
 /* --- the order of checks --- */
 
-static int authorise(struct request *r, struct err *e)
-{
-    if (request_may(r, r->route->perm))
-        return 0;
-    if (r->how == AUTH_NOBODY) {
-        err_set(e, ERR_UNAUTHENTICATED, 0, "%s needs a token", r->route->name);
-        return err_hint(e, "send 'Authorization: Bearer TOKEN'; the first one is in "
-                           "STATE/admin-token");
-    }
-    err_set(e, ERR_FORBIDDEN, 0, "%s needs the permission '%s', which role %s does not have",
-            r->route->name, perm_name(r->route->perm), role_name(r->who.role));
-    return err_hint(e, "ask an admin for a token of another role: holt token create");
-}
-
 /* The query of a proxied request is for the server inside: a token there is none of ours. */
 static struct http_req without_query(const struct request *r)
 {
@@ -201,7 +178,7 @@ void request_admit(struct request *r)
     if (auth_authenticate(&r->api->auth, &v, &r->who, &r->how, &retry_ms, &e) < 0 &&
         (e.code == ERR_INVALID || r->route->perm != PERM_NONE))
         request_refuse_for(r, retry_ms, &e);
-    else if (authorise(r, &e) < 0)
+    else if (request_authorise(r, r->route->perm, &e) < 0)
         request_refuse(r, &e);
     else
         r->route->handler(r);
@@ -325,6 +302,11 @@ static int add_routes(struct api *a, struct err *e)
     return router_add(a->router, &page_route, e);
 }
 
+static void on_revoked(void *api)
+{
+    lives_check(api);
+}
+
 int api_new(const struct api_config *c, struct api **ret, struct err *e)
 {
     struct api *a = xzalloc(sizeof *a);
@@ -350,9 +332,11 @@ int api_new(const struct api_config *c, struct api **ret, struct err *e)
         .name = "preview", .perm = op_port_proxy.perm, .index = router_count(a->router) + 1};
     a->process_route = (struct route){.name = "agentbox.process_api",
                                       .perm = PERM_SANDBOX_WRITE,
+                                      .fail = process_fail,
                                       .index = router_count(a->router) + 2};
     if (c->sandboxes)
         sandboxes_set_relay(c->sandboxes, relay_serve, a);
+    revoked_on_new(c->revoked, on_revoked, a);
     metrics_start(a);
     *ret = a;
     return 0;

@@ -17,6 +17,7 @@ struct api_config {
     struct store *store;
     struct events *events;
     struct identity *identity;
+    struct revoked *revoked;
     struct sandboxes *sandboxes;
     struct asks *asks;
     struct images *images;

@@ -267,7 +267,7 @@ static int message_eof(struct attach *a, const json_t *m, struct err *e)
 static int need_control(const struct attach *a, struct err *e)
 {
     if (a->seat.role == CONSOLE_CONTROLLER)
-        return 0;
+        return request_authorise(a->r, PERM_SANDBOX_WRITE, e);
     err_set(e, ERR_FORBIDDEN, 0, "an observer cannot type, resize or signal");
     return err_hint(e, "attach with role=controller");
 }
@@ -396,11 +396,9 @@ static enum console_role wanted_role(const struct request *r, int asked)
 
 static int check_control(const struct request *r, int role, bool take, struct err *e)
 {
-    if ((role != OP_ATTACH_CONTROLLER && !take) || request_may(r, PERM_SANDBOX_WRITE))
+    if ((role != OP_ATTACH_CONTROLLER && !take) || request_authorise(r, PERM_SANDBOX_WRITE, e) == 0)
         return 0;
-    err_set(e, ERR_FORBIDDEN, 0,
-            "a controller needs the permission '%s', which role %s does not have",
-            perm_name(PERM_SANDBOX_WRITE), role_name(r->who.role));
+    err_wrap(e, "attach as controller");
     return err_hint(e, "attach with role=observer");
 }
 

@@ -144,6 +144,7 @@ void pipe_start(struct pipe *p, struct guest *g, const struct guest_file_call *c
     if (p->taken)
         return;
     p->taken = true;
+    p->live.acts = p->upload;
     live_begin(&p->live, p->r, on_live_end);
     if (p->upload)
         xchg_limit_body(p->r->x, 0);

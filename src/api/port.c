@@ -345,6 +345,7 @@ void port_proxy_run(struct request *r)
         request_fail(r, &e);
         return;
     }
+    p->live.acts = true;
     live_begin(&p->live, r, on_live_end);
     xchg_limit_body(r->x, 0);
     xchg_handle(r->x, &xchg_ops, p);

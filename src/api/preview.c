@@ -116,7 +116,7 @@ static bool become(struct request *r, const struct preview_grant *g)
 }
 
 /* A page can add cookies of any name for its own paths: any that is good will do. */
-static bool is_viewer(struct request *r, const struct place *at)
+static int find_viewer(struct request *r, const struct place *at, struct err *e)
 {
     struct http_cookies left = {.req = xchg_req(r->x)};
     struct str name, value;
@@ -126,12 +126,15 @@ static bool is_viewer(struct request *r, const struct place *at)
 
         if (str_eq_c(name, OP_PREVIEW_COOKIE))
             g = preview_check(r->api->previews, value, at->sandbox, at->port);
-        if (g && become(r, g) && request_may(r, r->route->perm))
-            return true;
+        if (g && become(r, g) && request_authorise(r, r->route->perm, e) == 0)
+            return 0;
     }
+    if (e->code != ERR_NONE)
+        return -1;
     r->who = (struct principal){.role = ROLE_NONE, .actor = "anonymous"};
     r->how = AUTH_NOBODY;
-    return false;
+    err_set(e, ERR_UNAUTHENTICATED, 0, "this preview is opened by its link");
+    return err_hint(e, "get one: holt preview %s %d", at->sandbox, at->port);
 }
 
 /* --- from code to cookie --- */
@@ -242,11 +245,9 @@ void preview_handle(struct request *r)
     } else if (str_starts(req->path, STR(OWN_PATHS))) {
         err_set(&e, ERR_NOT_FOUND, 0, "paths below " OWN_PATHS " are holt's own");
         request_fail(r, &e);
-    } else if (is_viewer(r, &at)) {
-        show(r, &at);
-    } else {
-        err_set(&e, ERR_UNAUTHENTICATED, 0, "this preview is opened by its link");
-        err_hint(&e, "get one: holt preview %s %d", at.sandbox, at.port);
+    } else if (find_viewer(r, &at, &e) < 0) {
         request_refuse(r, &e);
+    } else {
+        show(r, &at);
     }
 }

@@ -103,12 +103,10 @@ void file_upload_whole(struct file_upload *u)
 
     if (!u->in)
         return;
-    if (request_is_live(u->r)) {
+    if (request_still_may(u->r, &e) < 0)
+        finish(u, &e);
+    else
         blob_in_end(u->in);
-        return;
-    }
-    err_set(&e, ERR_UNAUTHENTICATED, 0, "the token was revoked meanwhile");
-    finish(u, &e);
 }
 
 static void on_body(struct xchg *x, struct str part)

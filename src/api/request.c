@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/enc.h"
 #include "base/mem.h"
+#include "core/revoked.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -99,9 +100,67 @@ void request_refuse_for(struct request *r, int64_t retry_ms, const struct err *e
         request_refuse(r, e);
 }
 
+struct str api_agent_of(const struct api *a, const struct sandbox *s)
+{
+    const struct token *maker;
+    struct sandbox_info i;
+    struct str id;
+
+    sandbox_info(s, &i);
+    if (i.agent.n > 0)
+        return i.agent;
+    (void)str_cut(i.owner, '/', &id);
+    maker = identity_get(a->c.identity, id);
+    return maker && maker->agent ? str_of(maker->agent) : STR("");
+}
+
+struct str request_agent(const struct request *r)
+{
+    struct err e = {0};
+    const struct sandbox *s;
+
+    if (r->who.role != ROLE_AGENT)
+        return STR("");
+    if (!principal_is_inside(&r->who))
+        return str_of(r->who.agent);
+    s = sandbox_find(r->api->c.sandboxes, principal_sandbox(&r->who), &e);
+    return s ? api_agent_of(r->api, s) : STR("");
+}
+
+static int refuse_role(const struct request *r, enum perm p, struct err *e)
+{
+    if (r->how == AUTH_NOBODY) {
+        err_set(e, ERR_UNAUTHENTICATED, 0, "%s needs a token", r->route->name);
+        return err_hint(e, "send 'Authorization: Bearer TOKEN'; the first one is in "
+                           "STATE/admin-token");
+    }
+    err_set(e, ERR_FORBIDDEN, 0, "%s needs the permission '%s', which role %s does not have",
+            r->route->name, perm_name(p), role_name(r->who.role));
+    return err_hint(e, "ask an admin for a token of another role: holt token create");
+}
+
+int request_authorise(const struct request *r, enum perm p, struct err *e)
+{
+    if (!role_may(r->who.role, p))
+        return refuse_role(r, p, e);
+    return revoked_check(r->api->c.revoked, request_agent(r), p, e);
+}
+
 bool request_may(const struct request *r, enum perm p)
 {
-    return role_may(r->who.role, p);
+    struct err e;
+
+    return request_authorise(r, p, &e) == 0;
+}
+
+int request_still_may(struct request *r, struct err *e)
+{
+    if (r->who.token) {
+        r->who.token = identity_get(r->api->c.identity, str_of(r->who.actor + strlen("token/")));
+        if (!r->who.token)
+            return err_set(e, ERR_UNAUTHENTICATED, 0, "the token was revoked meanwhile");
+    }
+    return request_authorise(r, r->route->perm, e);
 }
 
 struct auth_view request_view(const struct request *r)

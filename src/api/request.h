@@ -91,7 +91,14 @@ void request_fail(struct request *r, const struct err *e);
 void request_refuse(struct request *r, const struct err *e);
 /* What auth_authenticate and auth_throttle said, with Retry-After. */
 void request_refuse_for(struct request *r, int64_t retry_ms, const struct err *e);
+/* Whether the asker may do what needs this permission: by its role, and as an agent of the team
+ * that nobody has revoked.  The one place where that is decided, for every interface. */
+CHECKED int request_authorise(const struct request *r, enum perm p, struct err *e);
 bool request_may(const struct request *r, enum perm p);
+/* The agent of the team that asks, or whose sandbox does; empty: a person, or none. */
+struct str request_agent(const struct request *r);
+/* Whose it is: one that an agent made for itself without its name is its own all the same. */
+struct str api_agent_of(const struct api *a, const struct sandbox *s);
 struct auth_view request_view(const struct request *r);
 /* Counts the request now, by a status: for replies that become streams. */
 void request_count(struct request *r, int status);
@@ -100,8 +107,8 @@ void request_count(struct request *r, int status);
 void request_admit(struct request *r);
 /* Gathers the body, then goes on if the asker still may. */
 void request_collect(struct request *r, void (*collected)(struct request *r, struct str body));
-/* The token may have been revoked while the body came in: then false. */
-bool request_is_live(struct request *r);
+/* The token, or its agent, may have been revoked while the body came in. */
+CHECKED int request_still_may(struct request *r, struct err *e);
 /* The asker has gone: whoever waits is told. */
 void request_gone(struct request *r);
 /* A handler that takes the exchange over by xchg_handle calls this from its closed. */

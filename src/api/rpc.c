@@ -139,13 +139,12 @@ static void run(struct request *r, void *in)
 {
     struct err e = {0};
 
-    if (request_is_live(r)) {
-        r->in = r->rpc->m->pb->client_streams ? NULL : in;
-        r->rpc->m->run(r, in);
+    if (request_still_may(r, &e) < 0) {
+        request_refuse(r, &e);
         return;
     }
-    err_set(&e, ERR_UNAUTHENTICATED, 0, "the token was revoked meanwhile");
-    request_refuse(r, &e);
+    r->in = r->rpc->m->pb->client_streams ? NULL : in;
+    r->rpc->m->run(r, in);
 }
 
 static void *new_input(struct request *r)

@@ -47,7 +47,10 @@ static void write_on(void *arg)
 static void on_body(struct xchg *x, struct str part)
 {
     struct input *in = xchg_arg(x);
+    struct err e = {0};
 
+    if (!in->replied && request_still_may(in->r, &e) < 0)
+        reply(in, &e);
     if (in->replied) {
         xchg_consume(x, part.n);
         return;

@@ -231,6 +231,8 @@ static int agent_revoke_op(struct team_call *c, struct err *e)
 
     if (agent_revoke(&c->t, in->name, team_text(in->reason), in->flush, &d, e) < 0)
         return -1;
+    if (in->stop)
+        c->job.stop_boxes = in->name;
     write_revocation(&c->w, &d);
     return 0;
 }

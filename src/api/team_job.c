@@ -1,5 +1,6 @@
 #include "api/team_job.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 
 #include <inttypes.h>
@@ -42,6 +43,36 @@ static void revoke_tokens(struct team_job *j, struct str agent, const char *name
     }
 }
 
+static void box_stopped(void *arg, struct sandbox *s, const struct err *e)
+{
+    struct sandbox_info i = {0};
+
+    (void)arg;
+    if (e->code == ERR_NONE)
+        return;
+    if (s)
+        sandbox_info(s, &i);
+    log_warn("a sandbox of a revoked agent did not stop", LOG_C("sandbox", i.id ? i.id : "?"),
+             LOG_E(e));
+}
+
+static void stop_boxes(struct api *a, struct str agent, const struct principal *by)
+{
+    struct sandbox *s = sandbox_next(a->c.sandboxes, STR(""));
+
+    while (s) {
+        struct sandbox_info i;
+        char id[ID_SIZE];
+
+        sandbox_info(s, &i);
+        (void)snprintf(id, sizeof id, "%s", i.id);
+        if (str_eq(api_agent_of(a, s), agent) && i.state != SANDBOX_STOPPED &&
+            i.state != SANDBOX_FAILED)
+            sandbox_stop(s, 0, true, by, box_stopped, NULL);
+        s = sandbox_next(a->c.sandboxes, str_of(id));
+    }
+}
+
 static int work(struct store_tx *tx, void *arg, struct err *e)
 {
     struct team_job *j = arg;
@@ -60,6 +91,8 @@ static void worked(void *arg, const struct err *e)
         team_settle(j->api, j->t);
     if (e->code == ERR_NONE && j->take_tokens.p && team_is_person(j->t))
         revoke_tokens(j, j->take_tokens, NULL, "");
+    if (e->code == ERR_NONE && j->stop_boxes.n > 0)
+        stop_boxes(j->api, j->stop_boxes, &j->by);
     if (r)
         j->answer(r, j, e);
     j->free(j);

@@ -15,6 +15,7 @@ struct team_job { /* in the caller's heap memory, zeroed */
     struct buf *reply;      /* the caller's: one JSON object when give_token is set */
     struct str give_token;  /* an agent that is registered: a person gets a token for it */
     struct str take_tokens; /* an agent that is removed: its tokens go when a person does it */
+    struct str stop_boxes;  /* an agent whose sandboxes are to stop */
     /* On the store's thread, maybe twice. */
     int (*run)(struct team_job *j, struct err *e);
     /* On the loop's; only when somebody still waits. */

@@ -205,5 +205,6 @@ void port_tunnel_run(struct request *r)
         return;
     }
     request_count(r, 101);
+    t->live.acts = true;
     live_begin(&t->live, r, on_live_end);
 }

@@ -1,5 +1,6 @@
 #include "core/agent.h"
 
+#include "base/clock.h"
 #include "base/sm.h"
 #include "core/agent_inside.h"
 #include "core/approval.h"
@@ -440,17 +441,30 @@ int agent_set_tags(struct team *t, struct str name, struct str tags, struct str 
 
 /* --- may it? --- */
 
-int agent_may_act(const struct agent *a, struct err *e)
+int agent_refuse_revoked(const struct directive *d, struct err *e)
 {
-    if (!a->revoked)
-        return 0;
-    err_set(e, ERR_FORBIDDEN, 0, "agent '" STR_FMT "' is revoked", STR_ARG(a->name));
-    return err_hint(e, "it must acknowledge the revocation first");
+    char at[CLOCK_TEXT];
+
+    err_set(e, ERR_FORBIDDEN, 0, "agent '" STR_FMT "' is revoked, by " STR_FMT " at %s%s" STR_FMT,
+            STR_ARG(d->agent), STR_ARG(d->actor), clock_text(d->issued_ms, at),
+            d->reason.n > 0 ? ": " : "", STR_ARG(d->reason));
+    return err_hint(e,
+                    "it can read, and acknowledge that; a person can do so for it: "
+                    "holt agent ack " STR_FMT,
+                    STR_ARG(d->agent));
 }
 
-int agent_may_take(const struct agent *a, struct err *e)
+int agent_may_act(struct team *t, const struct agent *a, struct err *e)
 {
-    if (agent_may_act(a, e) < 0)
+    struct directive d;
+    int r = a->revoked ? agent_revocation(t, a->name, &d, e) : 0;
+
+    return r > 0 ? agent_refuse_revoked(&d, e) : r;
+}
+
+int agent_may_take(struct team *t, const struct agent *a, struct err *e)
+{
+    if (agent_may_act(t, a, e) < 0)
         return -1;
     if (!a->paused)
         return 0;
@@ -468,9 +482,9 @@ int agent_can_do(const struct agent *a, struct str needed_tags, struct err *e)
                    STR_ARG(needed_tags), STR_ARG(a->tags));
 }
 
-int agent_may_choose(const struct agent *a, struct str needed_tags, struct err *e)
+int agent_may_choose(struct team *t, const struct agent *a, struct str needed_tags, struct err *e)
 {
-    if (agent_may_take(a, e) < 0)
+    if (agent_may_take(t, a, e) < 0)
         return -1;
     if (a->mode != AGENT_AUTONOMOUS) {
         err_set(e, ERR_FORBIDDEN, 0, "agent '" STR_FMT "' is %s: it gives itself no work",
@@ -493,7 +507,7 @@ int agent_act_as(struct team *t, struct str name, struct str *ret, struct err *e
 
     if (team_act_as(t, name, &a.name, e) < 0 ||
         (a.name.n > 0 && is_told(t, a.name, "revoke", &a.revoked, e) < 0) ||
-        agent_may_act(&a, e) < 0)
+        agent_may_act(t, &a, e) < 0)
         return -1;
     *ret = a.name;
     return 0;

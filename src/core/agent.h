@@ -103,10 +103,13 @@ CHECKED int agent_directives(struct team *t, const char *kind, int64_t limit,
                              struct directive_list *ret, struct err *e); /* newest first */
 
 /* May it take new work (claims, assignments)?  May it act at all (moves, messages)? */
-CHECKED int agent_may_take(const struct agent *a, struct err *e);
-CHECKED int agent_may_act(const struct agent *a, struct err *e);
+CHECKED int agent_may_take(struct team *t, const struct agent *a, struct err *e);
+CHECKED int agent_may_act(struct team *t, const struct agent *a, struct err *e);
+/* -1: who revoked it, when and why, and what a person can do. */
+int agent_refuse_revoked(const struct directive *d, struct err *e);
 /* May it give itself work?  Only a fully autonomous one, and only what it can do. */
-CHECKED int agent_may_choose(const struct agent *a, struct str needed_tags, struct err *e);
+CHECKED int agent_may_choose(struct team *t, const struct agent *a, struct str needed_tags,
+                             struct err *e);
 /* Has it the tags? */
 CHECKED int agent_can_do(const struct agent *a, struct str needed_tags, struct err *e);
 /* Must a person agree to what it does? */

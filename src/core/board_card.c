@@ -291,7 +291,7 @@ static int check_assignee(struct team *t, const struct card *c, struct err *e)
     known = board_actor(t, c->assigned_to, &a, e);
     if (known <= 0)
         return known;
-    return own ? agent_may_choose(&a, c->tags, e) : agent_may_take(&a, e);
+    return own ? agent_may_choose(t, &a, c->tags, e) : agent_may_take(t, &a, e);
 }
 
 int card_create(struct team *t, struct card *c, struct err *e)

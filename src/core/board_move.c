@@ -16,7 +16,7 @@ static int is_coordinator(struct team *t, struct err *e)
 
     if (known <= 0)
         return known;
-    return agent_may_act(&a, e) < 0 ? -1 : team_tags_have(a.tags, STR("coordinator"));
+    return agent_may_act(t, &a, e) < 0 ? -1 : team_tags_have(a.tags, STR("coordinator"));
 }
 
 int board_may_assign(struct team *t, struct err *e)
@@ -119,9 +119,9 @@ static int card_of_board(struct team *t, struct str project, struct str id, stru
 }
 
 /* May this agent have this card, whatever the board says? */
-static int check_taker(const struct card *c, const struct agent *a, struct err *e)
+static int check_taker(struct team *t, const struct card *c, const struct agent *a, struct err *e)
 {
-    if (agent_may_take(a, e) < 0)
+    if (agent_may_take(t, a, e) < 0)
         return -1;
     if (a->mode == AGENT_MANUAL && c->assigned_to.n == 0) {
         err_set(e, ERR_FORBIDDEN, 0,
@@ -145,7 +145,7 @@ static int check_claim(struct team *t, const struct card *c, const struct agent 
                 STR_ARG(c->assigned_to));
         return err_hint(e, "take another one from the ready queue");
     }
-    if (check_taker(c, a, e) < 0)
+    if (check_taker(t, c, a, e) < 0)
         return -1;
     wanted.assigned_to = a->name;
     return card_check_limits(t, &wanted, CARD_READY, e);
@@ -216,10 +216,10 @@ static int check_assign(struct team *t, const struct card *c, struct str agent, 
     if (!team_is_person(t) && check_unblock(t, c, e) < 0)
         return -1;
     known = board_actor(t, agent, &a, e);
-    if (known < 0 || (known > 0 && agent_may_take(&a, e) < 0))
+    if (known < 0 || (known > 0 && agent_may_take(t, &a, e) < 0))
         return -1;
     /* A coordinator hands out work; whether it takes some itself is its mode's matter. */
-    if (known > 0 && str_eq(agent, t->who.agent) && agent_may_choose(&a, c->tags, e) < 0)
+    if (known > 0 && str_eq(agent, t->who.agent) && agent_may_choose(t, &a, c->tags, e) < 0)
         return -1;
     wanted.assigned_to = agent;
     return card_check_limits(t, &wanted, CARD_READY, e);
@@ -321,7 +321,7 @@ static int check_mover(struct team *t, const struct card *c, const struct agent 
 {
     bool own = str_eq(c->assigned_to, a->name);
 
-    if (agent_may_act(a, e) < 0)
+    if (agent_may_act(t, a, e) < 0)
         return -1;
     if (a->mode == AGENT_MANUAL && !own)
         return err_set(e, ERR_FORBIDDEN, 0,
@@ -471,7 +471,7 @@ int card_move(struct team *t, struct str project, struct str id, const struct ca
         (m->to == CARD_IN_PROGRESS || m->to == CARD_IN_REVIEW)) {
         /* Who works on a card that nobody has takes it: what a claim checks is checked, and its
          * own review does not count. */
-        if (check_taker(&c, &a, e) < 0)
+        if (check_taker(t, &c, &a, e) < 0)
             return -1;
         c.assigned_to = c.claimed_by = by;
     }

@@ -12,6 +12,7 @@ enum role { ROLE_NONE, ROLE_OBSERVER, ROLE_AGENT, ROLE_OPERATOR, ROLE_ADMIN, ROL
 const char *role_name(enum role r);
 bool role_parse(struct str s, enum role *ret);
 bool role_may(enum role r, enum perm p);
+bool perm_is_safe(enum perm p); /* an agent keeps it while it is revoked: core/revoked.h */
 
 struct token {
     char id[ID_SIZE]; /* "tk_…" */

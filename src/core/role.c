@@ -15,7 +15,7 @@ static const char *const role_names[ROLE_COUNT] = {
 #define SANDBOX_ALL (SANDBOX_WATCH | MAY(PERM_SANDBOX_WRITE))
 
 /* An agent works with the team as itself (core/team.c); only people rule. */
-#define TEAM_WORK (MAY(PERM_TEAM_READ) | MAY(PERM_TEAM_WRITE))
+#define TEAM_WORK (MAY(PERM_TEAM_READ) | MAY(PERM_TEAM_WRITE) | MAY(PERM_TEAM_REPORT))
 #define TEAM_ALL (TEAM_WORK | MAY(PERM_TEAM_RULE))
 
 /* What each role may.  An agent is not trusted with the installation's state: it sees itself. */
@@ -31,6 +31,11 @@ static const unsigned role_perms[ROLE_COUNT] = {
                    MAY(PERM_AUDIT) | MAY(PERM_TOKENS) | MAY(PERM_LOGIN) | MAY(PERM_ADMIN) |
                    SANDBOX_ALL | MAY(PERM_IMAGE_WRITE) | MAY(PERM_SECRETS) | TEAM_ALL,
 };
+
+/* What changes nothing but what is known of the asker. */
+#define SAFE                                                                                       \
+    (MAY(PERM_NONE) | MAY(PERM_SELF) | MAY(PERM_READ) | MAY(PERM_EVENTS) | MAY(PERM_AUDIT) |       \
+     SANDBOX_WATCH | MAY(PERM_TEAM_READ) | MAY(PERM_TEAM_REPORT))
 
 #define INSIDE "sandbox/"
 
@@ -67,6 +72,12 @@ bool role_parse(struct str s, enum role *ret)
         return true;
     }
     return false;
+}
+
+bool perm_is_safe(enum perm p)
+{
+    assert(p < PERM_COUNT);
+    return SAFE & MAY(p);
 }
 
 bool role_may(enum role r, enum perm p)

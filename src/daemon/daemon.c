@@ -8,6 +8,7 @@
 #include "core/authority.h"
 #include "core/blob.h"
 #include "core/pool.h"
+#include "core/revoked.h"
 #include "core/secret.h"
 #include "core/space.h"
 #include "core/tenant.h"
@@ -45,6 +46,7 @@ struct daemon {
     struct store *store;
     struct events *events;
     struct identity *identity;
+    struct revoked *revoked;
     struct sandboxes *sandboxes;
     struct asks *asks;
     struct unpacker *unpacker;
@@ -314,7 +316,8 @@ static int open_store(struct daemon *d, struct err *e)
     if (d->conf->node && d->conf->node[0])
         c.node = d->conf->node;
     if (store_open(&c, &d->store, e) < 0 || events_open(d->store, &d->events, e) < 0 ||
-        identity_open(d->store, &d->identity, e) < 0)
+        identity_open(d->store, &d->identity, e) < 0 ||
+        revoked_open(d->store, d->events, &d->revoked, e) < 0)
         return -1;
     d->token_file = xasprintf("%s/admin-token", d->conf->state);
     return identity_first_admin(d->identity, d->token_file, e) < 0 ? -1 : 0;
@@ -481,6 +484,7 @@ static int open_server(struct daemon *d, struct err *e)
                                      .store = d->store,
                                      .events = d->events,
                                      .identity = d->identity,
+                                     .revoked = d->revoked,
                                      .sandboxes = d->sandboxes,
                                      .asks = d->asks,
                                      .images = d->images,
@@ -567,6 +571,7 @@ static void finish(struct daemon *d)
     if (d->loop_is_up)
         (void)uv_run(&d->loop, UV_RUN_DEFAULT); /* the last handles close */
     d->api = api_free(d->api);
+    d->revoked = revoked_close(d->revoked);
     d->images = images_free(d->images);
     d->volumes = volumes_free(d->volumes);
     d->blobs = blobs_free(d->blobs);

@@ -86,7 +86,9 @@ enum perm {            /* who may: src/core/identity.c maps roles to these */
             PERM_SECRETS,         /* set and remove secrets: not for agents, who only use them */
             PERM_TEAM_READ,       /* agents, boards, mail; agents: their own mail */
             PERM_TEAM_WRITE,      /* work with them; agents: as themselves */
-            PERM_TEAM_RULE,       /* pause, revoke, approve: for people */
+            PERM_TEAM_REPORT, /* register, heartbeat, checkpoint, acknowledge: what an agent says of
+                                 itself, also while it is revoked */
+            PERM_TEAM_RULE,   /* pause, revoke, approve: for people */
             PERM_COUNT
 };
 

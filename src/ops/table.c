@@ -183,6 +183,7 @@ const char *perm_name(enum perm p)
         [PERM_SECRETS] = "secrets",
         [PERM_TEAM_READ] = "team.read",
         [PERM_TEAM_WRITE] = "team.write",
+        [PERM_TEAM_REPORT] = "team.report",
         [PERM_TEAM_RULE] = "team.rule",
     };
 

@@ -59,7 +59,7 @@ static const struct op_field agent_register_fields[] = {
 const struct op op_agent_register = {
     .name = "agent.register", .group = "agent",
     .text = "Register an agent, or register it again.\nA pause or a revocation that is open stays.",
-    .method = "POST", .path = AGENTS, .verb = "agent register", .perm = PERM_TEAM_WRITE,
+    .method = "POST", .path = AGENTS, .verb = "agent register", .perm = PERM_TEAM_REPORT,
     IN(agent_register_fields, struct agent_register_in), OUT(new_agent_reply, "NewAgent"), .status = 201, .creates = true,
 };
 
@@ -109,7 +109,7 @@ static const struct op_field heartbeat_reply[] = {
 };
 const struct op op_agent_heartbeat = {
     .name = "agent.heartbeat", .group = "agent", .text = "Say that an agent is alive.",
-    .method = "POST", .path = AGENTS "/{name}/heartbeat", .verb = "agent heartbeat", .perm = PERM_TEAM_WRITE,
+    .method = "POST", .path = AGENTS "/{name}/heartbeat", .verb = "agent heartbeat", .perm = PERM_TEAM_REPORT,
     AGENT_NAME_IN, OUT(heartbeat_reply, "Heartbeat"),
 };
 
@@ -148,7 +148,7 @@ static const struct op_field agent_checkpoint_fields[] = {
 };
 const struct op op_agent_checkpoint = {
     .name = "agent.checkpoint", .group = "agent", .text = "Record what an agent is at; without them it is stalled after a while.",
-    .method = "POST", .path = AGENTS "/{name}/checkpoints", .verb = "agent checkpoint", .perm = PERM_TEAM_WRITE,
+    .method = "POST", .path = AGENTS "/{name}/checkpoints", .verb = "agent checkpoint", .perm = PERM_TEAM_REPORT,
     IN(agent_checkpoint_fields, struct agent_checkpoint_in), OUT(checkpoint_reply, "Checkpoint"), .status = 201, .creates = true,
 };
 static const struct op_field agent_checkpoints_fields[] = {
@@ -184,10 +184,12 @@ static const struct op_field directive_reply[] = {
 static const struct op_field agent_revoke_fields[] = {
     NAME(struct agent_revoke_in, "The agent's name; it need not be registered."), REASON(struct agent_revoke_in),
     FIELD(struct agent_revoke_in, flush, OP_BOOL, .preset = "true", .example = "false", .text = "Its tasks go back to ready at once."),
+    FIELD(struct agent_revoke_in, stop, OP_BOOL, .preset = "false", .example = "true",
+          .text = "Its sandboxes are stopped as well, their commands ended at once; files stay."),
 };
 const struct op op_agent_revoke = {
     .name = "agent.revoke", .group = "agent",
-    .text = "Stop an agent: no claims, moves or messages until it acknowledges that.",
+    .text = "Stop an agent: until it acknowledges that, it can only read and report of itself.",
     .method = "POST", .path = AGENTS "/{name}/revoke", .verb = "agent revoke", .perm = PERM_TEAM_RULE,
     IN(agent_revoke_fields, struct agent_revoke_in), OUT(directive_reply, "Revocation"),
 };
@@ -209,7 +211,7 @@ static const struct op_field agent_ack_fields[] = {
 static const struct op_field ack_reply[] = {REPLY("ended", OP_INT, "How many revocations that ended.", .example = "1")};
 const struct op op_agent_ack = {
     .name = "agent.ack", .group = "agent", .text = "Acknowledge a revocation: the agent may act again.",
-    .method = "POST", .path = AGENTS "/{name}/revocation/ack", .verb = "agent ack", .perm = PERM_TEAM_WRITE,
+    .method = "POST", .path = AGENTS "/{name}/revocation/ack", .verb = "agent ack", .perm = PERM_TEAM_REPORT,
     IN(agent_ack_fields, struct agent_ack_in), OUT(ack_reply, "Acknowledged"),
 };
 static const struct op_field revocation_list_fields[] = {LIMIT(struct revocation_list_in, "50")};

@@ -53,7 +53,7 @@ struct agent_pause_in {
 };
 struct agent_revoke_in {
     struct str name, reason;
-    bool flush;
+    bool flush, stop;
 };
 struct agent_ack_in {
     struct str name, id;

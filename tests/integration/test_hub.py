@@ -165,7 +165,8 @@ def test_revocation_holds_until_acknowledged(open_hub):
     a.heartbeat()
     a.register()
     assert status_of(open_hub, "revoked") == "revoked"
-    refused(403, "revoked", a.claim_task, p, t)
+    e = refused(403, "agent 'revoked' is revoked, by anonymous at 20", a.claim_task, p, t)
+    assert e.body["error"].endswith("Z: policy") and "holt agent ack revoked" in e.body["hint"]
     refused(403, "revoked", a.send_message, "x", "hello")
     assert person(open_hub, "PATCH", f"/projects/{p}/tasks/{t}", {"status": "blocked", "agent": "revoked"})[0] == 403
     assert person(open_hub, "POST", f"/projects/{p}/tasks/{t}/reviewers/revoked")[0] == 403
@@ -742,10 +743,10 @@ def test_a_revoked_agent_is_halted(team):
             ("POST", "/messages/send", {"from": "r", "to": "x", "content": "x"}))
     for act in acts:
         assert r.ask(*act)[0] == 403, act
-    assert r.unregister()  # leaving is no way out
+    assert not r.unregister()
+    r.register()  # nor is this a way out
     for act in acts:
         assert r.ask(*act)[0] == 403, act
-    r.register()
     assert r.acknowledge_revocation(r.check_revocation()["revocation_id"])
     assert [r.ask(*act)[0] // 100 for act in acts] == [2] * len(acts)
 

@@ -160,6 +160,32 @@ static void every_role_may_what_the_matrix_says(void **state)
     }
 }
 
+static bool is_said_while_revoked(const char *op)
+{
+    static const char *const said[] = {"login",           "logout",           "agent.register",
+                                       "agent.heartbeat", "agent.checkpoint", "agent.ack"};
+
+    for (size_t i = 0; i < ARRAY_LEN(said); i++)
+        if (strcmp(op, said[i]) == 0)
+            return true;
+    return false;
+}
+
+/* A GET may act too (a tunnel, a server inside); what is no GET and yet safe stands here. */
+static void a_revoked_agent_keeps_what_is_safe(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < op_count; i++) {
+        const struct op *op = op_table[i];
+        bool get = strcmp(op->method, "GET") == 0 || strcmp(op->method, "HEAD") == 0;
+
+        if (!get && perm_is_safe(op->perm) != is_said_while_revoked(op->name))
+            fail_msg("operation '%s'", op->name);
+        if (get && op->perm != PERM_SANDBOX_WRITE && !perm_is_safe(op->perm))
+            fail_msg("operation '%s'", op->name);
+    }
+}
+
 static void only_admins_hold_the_admin_permissions(void **state)
 {
     (void)state;
@@ -203,6 +229,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_role_may_what_the_matrix_says),
+        cmocka_unit_test(a_revoked_agent_keeps_what_is_safe),
         cmocka_unit_test(only_admins_hold_the_admin_permissions),
         cmocka_unit_test(every_operation_has_one_handler),
         cmocka_unit_test(names_of_roles_agree),

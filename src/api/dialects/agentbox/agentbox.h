@@ -77,6 +77,7 @@ bool agentbox_say_codec(struct str bytes, struct buf *to);
 /* --- process_api (process.c): the same from inside a sandbox, over plain HTTP --- */
 
 void process_handle(struct request *r); /* a request that came in on LISTEN_PROCESS */
+void process_fail(struct request *r, int status, const struct err *e);
 /* Answers to such a request, which is no call: r->rpc is NULL. */
 void process_tell_exec(struct request *r, const struct agentbox_exec_response *a);
 void process_tell_write(struct request *r, const struct agentbox_write_file_response *a);

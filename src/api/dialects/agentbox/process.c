@@ -244,11 +244,17 @@ static void run_with(struct request *r, struct str body)
         run(r);
 }
 
+void process_fail(struct request *r, int status, const struct err *e)
+{
+    send_error(r, status, e->msg);
+}
+
 /* A page that a browser inside shows is no client: it could come from anywhere. */
 void process_handle(struct request *r)
 {
     const struct http_req *req = xchg_req(r->x);
     const struct endpoint *at = find(req->path);
+    struct err e = {0};
 
     r->route = &r->api->process_route;
     r->who = principal_inside(xchg_peer(r->x)->address + strlen("sandbox/"));
@@ -263,6 +269,8 @@ void process_handle(struct request *r)
         send_text(r, 405, "405: Method Not Allowed");
     } else if (at->run == health) {
         run(r);
+    } else if (request_authorise(r, r->route->perm, &e) < 0) {
+        request_refuse(r, &e);
     } else {
         request_collect(r, run_with);
     }

@@ -175,12 +175,10 @@ static void collected(struct xchg *x, struct str body)
     struct request *r = xchg_arg(x);
     struct err e = {0};
 
-    if (request_is_live(r)) {
+    if (request_still_may(r, &e) < 0)
+        request_refuse(r, &e);
+    else
         start(r, body);
-        return;
-    }
-    err_set(&e, ERR_UNAUTHENTICATED, 0, "the token was revoked meanwhile");
-    request_refuse(r, &e);
 }
 
 /* Any content type will do: the hub's own examples send none.  A form of a foreign page cannot use
