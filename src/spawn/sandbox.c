@@ -477,7 +477,6 @@ struct sandbox *sandbox_make_shell(const char *name)
     return NULL;
 }
 
-/* With the request: what is in a shell already is not done again. */
 /* A process that ends has no namespaces any more, before its pidfd tells. */
 static bool has_ended(const struct sandbox *s, const struct err *e)
 {
@@ -486,6 +485,7 @@ static bool has_ended(const struct sandbox *s, const struct err *e)
     return s->pid == 0 || e->sys == ESRCH || poll(&p, 1, 0) > 0;
 }
 
+/* With the request: what is in a shell already is not done again. */
 static int claim(struct sandbox *s, struct err *e)
 {
     s->enforced |= host.features & (SPAWN_CAN_KILL_TREE | SPAWN_CAN_FREEZE);
