@@ -281,9 +281,13 @@ def test_only_the_allowed_hosts(box, session, holtd):
     assert "http://" in run(box, session, "echo $HTTPS_PROXY $http_proxy")[1]
     out = run(box, session, "curl -s -m 10 http://evil.test/; curl -s -m 10 --noproxy '*' http://evil.test/ || echo no way")[1]
     assert "evil.test port 80 is refused" in out and "no way" in out
-    box.CreateSession(session_id="odd", allowed_hosts=["localhost", "not a host", "*.x.example", "http://x"])
-    assert holtd.ok("GET", "/holt/v1/sandboxes/odd")["network"]["mode"] == "allowlist"
-    assert list(box.GetSession(session_id="odd").session.allowed_hosts) == ["localhost", "not a host", "*.x.example", "http://x"]
+    odd = ["localhost", "not a host", "", "*", "*.x.example", "http://x", "y.example:8443", "y.example:x", "10.1.0.0/16", "[::1]:81"]
+    box.CreateSession(session_id="odd", allowed_hosts=odd)
+    policy = holtd.ok("GET", "/holt/v1/sandboxes/odd")["network"]
+    assert policy["mode"] == "allowlist"
+    assert policy["allow"] == [{"host": "localhost"}, {"host": "*.x.example"}, {"host": "y.example", "ports": [8443]},
+                               {"cidr": "10.1.0.0/16"}, {"cidr": "::1", "ports": [81]}]
+    assert list(box.GetSession(session_id="odd").session.allowed_hosts) == odd, "as they were asked for"
     assert box.DestroySession(session_id="odd").success
     for host in ("a\nb", "a\0b", "\x1f"):
         with pytest.raises(grpc.RpcError) as e:
