@@ -17,7 +17,7 @@ from google.protobuf import descriptor_pool
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from agentbox_client import DEFAULT_HOSTS, DESCRIPTOR, Sandbox
-from daemon import BUILD, ROOT, Holtd, environment, free_ports, native, wait_for
+from daemon import BUILD, ROOT, Holtd, Program, environment, free_ports, native, wait_for
 from egress import Names, Peer, http_echo, jwt
 from packages import python_index
 
@@ -383,6 +383,14 @@ def test_proxy_credentials(tmp_path):
         assert curl(successor.proxy_url)[0] == "200"
         assert curl(made.proxy_url)[0] == "407", "the next one of that name is another"
         assert s.DestroySession(session_id="with-proxy").success
+        last = s.GetSession(session_id="another").session.proxy_url
+        assert curl(last)[0] == "403"
+        s.close()
+        Program.stop(d)  # holt-egress goes on
+        d = native(tmp_path / "d", "--egress-dns", names.address)
+        wait_for(lambda: curl(last)[0] == "000")  # who starts without PROXY_HOST has no such proxy, not even the one of before
+        s = Sandbox(d.port, d.token)
+        assert not s.GetSession(session_id="another").session.HasField("proxy_url")
         assert s.DestroySession(session_id="another").success
         s.close()
     finally:
