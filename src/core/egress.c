@@ -279,12 +279,11 @@ static void proxy_opened(void *arg, const struct err *e)
         log_error("the proxy's TCP form is not there", LOG_C("host", g->proxy_host), LOG_E(e));
 }
 
+/* Also where there is to be none: holt-egress may have one from an earlier holtd. */
 static void open_proxy(struct egress *g)
 {
     struct egress_msg m = {.type = EGRESS_LISTEN};
 
-    if (!*g->proxy_host)
-        return;
     m.u.listen = (struct egress_listen){str_of(g->proxy_host), (uint16_t)g->c.proxy_port,
                                         str_of(g->proxy_key)};
     call_ask(g, call_first(g, proxy_opened, g), &m);

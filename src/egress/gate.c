@@ -35,22 +35,31 @@ static int open_socket(const char *address, unsigned port, struct err *e)
     return TAKE_FD(fd);
 }
 
+static void shut(void)
+{
+    if (gate.nobody)
+        box_close(gate.nobody);
+    gate.nobody = box_unref(gate.nobody);
+    mem_free(TAKE(gate.address));
+    mem_free(TAKE(gate.key));
+}
+
+/* What was open elsewhere, or for an earlier key, does not stay, whatever becomes of the new one.
+ */
 int gate_open(struct egress *all, const struct egress_listen *l, struct err *e)
 {
     AUTO(mem_free) char *address = str_dup(l->host);
-    AUTO(box_unref) struct box *nobody = NULL;
     int fd;
 
-    if (!gate.nobody || strcmp(gate.address, address) != 0 || gate.port != l->port) {
+    if (gate.nobody && (strcmp(gate.address, address) != 0 || gate.port != l->port))
+        shut();
+    if (l->host.n == 0)
+        return 0;
+    if (!gate.nobody) {
         fd = open_socket(address, l->port, e);
         if (fd < 0)
             return -1;
-        nobody = box_new_nobody(all, fd);
-        if (gate.nobody)
-            box_close(gate.nobody);
-        box_unref(gate.nobody);
-        gate.nobody = TAKE(nobody);
-        mem_free(gate.address);
+        gate.nobody = box_new_nobody(all, fd);
         gate.address = TAKE(address);
         gate.port = l->port;
     }

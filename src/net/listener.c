@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -14,6 +15,9 @@
 
 #define BACKLOG 1024
 #define WARN_EVERY_MS 1000
+#define QUIET_S 60 /* then a peer is asked whether it is still there, */
+#define ASK_S 15   /* so often, */
+#define ASKS 4     /* so many times */
 
 static void on_connection(uv_stream_t *h, int status)
 {
@@ -88,6 +92,22 @@ static bool is_loopback(const struct sockaddr_storage *a)
     return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)a)->sin6_addr);
 }
 
+/* A machine that was switched off sends no end: whoever waits for a long command there would hold
+ * it and its sandbox for ever.  What is accepted has it from here (tcp(7), Linux). */
+static void notice_the_dead(const uv_tcp_t *h)
+{
+    static const struct {
+        int level, name, value;
+    } options[] = {{SOL_SOCKET, SO_KEEPALIVE, 1},
+                   {IPPROTO_TCP, TCP_KEEPIDLE, QUIET_S},
+                   {IPPROTO_TCP, TCP_KEEPINTVL, ASK_S},
+                   {IPPROTO_TCP, TCP_KEEPCNT, ASKS}};
+    uv_os_fd_t fd;
+
+    for (size_t i = 0; i < ARRAY_LEN(options) && uv_fileno((const uv_handle_t *)h, &fd) == 0; i++)
+        (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
+}
+
 static int open_tcp(struct listener *l, uv_loop_t *loop, const char *address, struct err *e)
 {
     struct sockaddr_storage a;
@@ -100,6 +120,7 @@ static int open_tcp(struct listener *l, uv_loop_t *loop, const char *address, st
     r = uv_tcp_init(loop, &l->h.tcp);
     assert(r == 0);
     r = uv_tcp_bind(&l->h.tcp, (const struct sockaddr *)&a, 0);
+    notice_the_dead(&l->h.tcp);
     if (r == 0)
         r = uv_listen(&l->h.stream, BACKLOG, on_connection);
     if (r == 0)

@@ -54,7 +54,7 @@ static const struct wire_field answer_fields[] = {
 };
 
 static const struct wire_field listen_fields[] = {
-    TEXT(egress_listen, host, 1, 255),
+    TEXT(egress_listen, host, 0, 255),
     NUM(egress_listen, port, WIRE_U16, .min = 1),
     TEXT(egress_listen, key, 1, 1024),
 };

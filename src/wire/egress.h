@@ -80,7 +80,7 @@ struct egress_answer { /* for this one connection: what lasts comes with set */
 };
 
 struct egress_listen {
-    struct str host; /* an address to listen on; a name: on all */
+    struct str host; /* an address to listen on; a name: on all; empty: no more */
     uint16_t port;
     struct str key; /* that signs the credentials */
 };

@@ -17,7 +17,7 @@ from google.protobuf import descriptor_pool
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from agentbox_client import DEFAULT_HOSTS, DESCRIPTOR, Sandbox
-from daemon import BUILD, ROOT, Holtd, environment, free_ports, native, wait_for
+from daemon import BUILD, ROOT, Holtd, Program, environment, free_ports, native, wait_for
 from egress import Names, Peer, http_echo, jwt
 from packages import python_index
 
@@ -281,9 +281,13 @@ def test_only_the_allowed_hosts(box, session, holtd):
     assert "http://" in run(box, session, "echo $HTTPS_PROXY $http_proxy")[1]
     out = run(box, session, "curl -s -m 10 http://evil.test/; curl -s -m 10 --noproxy '*' http://evil.test/ || echo no way")[1]
     assert "evil.test port 80 is refused" in out and "no way" in out
-    box.CreateSession(session_id="odd", allowed_hosts=["localhost", "not a host", "*.x.example", "http://x"])
-    assert holtd.ok("GET", "/holt/v1/sandboxes/odd")["network"]["mode"] == "allowlist"
-    assert list(box.GetSession(session_id="odd").session.allowed_hosts) == ["localhost", "not a host", "*.x.example", "http://x"]
+    odd = ["localhost", "not a host", "", "*", "*.x.example", "http://x", "y.example:8443", "y.example:x", "10.1.0.0/16", "[::1]:81"]
+    box.CreateSession(session_id="odd", allowed_hosts=odd)
+    policy = holtd.ok("GET", "/holt/v1/sandboxes/odd")["network"]
+    assert policy["mode"] == "allowlist"
+    assert policy["allow"] == [{"host": "localhost"}, {"host": "*.x.example"}, {"host": "y.example", "ports": [8443]},
+                               {"cidr": "10.1.0.0/16"}, {"cidr": "::1", "ports": [81]}]
+    assert list(box.GetSession(session_id="odd").session.allowed_hosts) == odd, "as they were asked for"
     assert box.DestroySession(session_id="odd").success
     for host in ("a\nb", "a\0b", "\x1f"):
         with pytest.raises(grpc.RpcError) as e:
@@ -379,6 +383,14 @@ def test_proxy_credentials(tmp_path):
         assert curl(successor.proxy_url)[0] == "200"
         assert curl(made.proxy_url)[0] == "407", "the next one of that name is another"
         assert s.DestroySession(session_id="with-proxy").success
+        last = s.GetSession(session_id="another").session.proxy_url
+        assert curl(last)[0] == "403"
+        s.close()
+        Program.stop(d)  # holt-egress goes on
+        d = native(tmp_path / "d", "--egress-dns", names.address)
+        wait_for(lambda: curl(last)[0] == "000")  # who starts without PROXY_HOST has no such proxy, not even the one of before
+        s = Sandbox(d.port, d.token)
+        assert not s.GetSession(session_id="another").session.HasField("proxy_url")
         assert s.DestroySession(session_id="another").success
         s.close()
     finally:

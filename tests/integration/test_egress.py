@@ -430,6 +430,24 @@ def test_credentials_on_tcp(egress, echoes):
     assert "their sandbox is gone" in connect(port, to, basic(jwt("other", "sb_1")))[1]
 
 
+def test_the_proxy_on_tcp_is_shut_again(egress, echoes):
+    """By a holtd that wants none, or another: what is open from an earlier one does not stay."""
+    egress.box({"allow": [f"plain.test:{echoes.port}", LOOPBACK]})
+    with socket.create_server(("127.0.0.1", 0)) as s, socket.create_server(("127.0.0.1", 0)) as busy:
+        port, taken = s.getsockname()[1], busy.getsockname()[1]
+        s.close()
+        good = basic(jwt("secret", "sb_1"))
+        for then in (("", port), ("127.0.0.1", taken)):
+            assert egress.listen("127.0.0.1", port, "secret") == ""
+            assert connect(port, f"plain.test:{echoes.port}", good)[1].startswith("HTTP/1.1 200")
+            assert ("in use" in egress.listen(*then, "other")) == (then[1] == taken)
+            with pytest.raises(ConnectionRefusedError):
+                connect(port, f"plain.test:{echoes.port}", good)
+        assert egress.listen("127.0.0.1", port, "secret") == "" == egress.listen("every.test", port, "other"), "the same port on all addresses"
+        assert connect(port, f"plain.test:{echoes.port}", good)[1].startswith("HTTP/1.1 407")
+        assert connect(port, f"plain.test:{echoes.port}", basic(jwt("other", "sb_1")))[1].startswith("HTTP/1.1 200")
+
+
 def test_credentials_by_a_session_s_id(egress, echoes):
     """agentbox's own name of it comes first: one that looks like another sandbox's id is still its own."""
     may = {"allow": [f"plain.test:{echoes.port}", LOOPBACK]}

@@ -381,6 +381,20 @@ def test_a_disconnect_is_seen_at_once(holtd):
     wait_for(lambda: connections() <= before + 1)  # idle_ms is longer
 
 
+def test_a_peer_that_vanished_is_asked_for(holtd):
+    """One that is switched off says nothing; proc(5): timer 2 of a socket that owes nothing is the one for such peers."""
+    with socket.create_connection(("127.0.0.1", holtd.port)) as c:
+        ends = [f"0100007F:{port:04X}" for port in (holtd.port, c.getsockname()[1])]
+
+        def timer():
+            with open("/proc/net/tcp", encoding="ascii") as f:
+                rows = [line.split() for line in f]
+            return next((row[5] for row in rows if row[1:3] == ends), None)
+
+        kind, ticks = wait_for(timer).split(":")
+        assert kind == "02" and 0 < int(ticks, 16) <= 60 * os.sysconf("SC_CLK_TCK")
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_ten_thousand_idle_connections(new_holtd):

@@ -1,6 +1,6 @@
 #include "api/dialects/agentbox/agentbox.h"
-#include "proto/ip.h"
 #include "proto/json.h"
+#include "proto/policy.h"
 
 static const char *const defaults[] = {
     "pypi.org",   "files.pythonhosted.org",    "registry.npmjs.org",
@@ -59,16 +59,7 @@ void agentbox_hosts(const struct sandbox *s, struct arena *a, struct str **ret, 
         (*ret)[k] = str_cut(left, '\n', &left);
 }
 
-/* What is no host name or address can be asked for, and never be reached. */
-static bool is_host(struct str text)
-{
-    struct str name = str_starts(text, STR("*.")) ? str_skip(text, 2) : text;
-    struct host h;
-    struct err e;
-
-    return host_parse(name, &h, &e) == 0;
-}
-
+/* What is no rule can be asked for, and never be reached. */
 void agentbox_hosts_policy(struct str note, struct buf *to)
 {
     struct jw w = {.to = to};
@@ -80,7 +71,7 @@ void agentbox_hosts_policy(struct str note, struct buf *to)
     while (note.n > 0) {
         struct str host = str_cut(note, '\n', &note);
 
-        if (is_host(host))
+        if (policy_is_rule(host, true))
             jw_str(&w, host);
     }
     jw_array_end(&w);
