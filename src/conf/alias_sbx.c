@@ -1,4 +1,5 @@
 #include "conf/setting.h"
+#include "ops/sandbox.h"
 #include "proto/quantity.h"
 
 #include <inttypes.h>
@@ -23,24 +24,40 @@ static int from_cache_mode(struct str value, struct buf *to, struct err *e)
     return 0;
 }
 
-static int from_quantity(struct str value, int64_t scale, struct buf *to, struct err *e)
+/* A tenth of a percent of a core is less than any runtime can count; Kubernetes' own rounds up,
+ * too.
+ */
+static int from_cpu(struct str value, struct buf *to, struct err *e)
 {
     int64_t n;
 
-    if (quantity_parse(value, scale, &n, e) < 0)
+    if (quantity_parse(value, 1000, &n, e) < 0)
         return -1;
+    buf_printf(to, "%" PRId64, n > 0 ? i64_max(n, OP_CPU_MIN) : 0);
+    return 0;
+}
+
+/* What no sandbox can be made with is told at the start, not with each create. */
+static int from_memory(struct str value, struct buf *to, struct err *e)
+{
+    int64_t n;
+
+    if (quantity_parse(value, 1, &n, e) < 0)
+        return -1;
+    if (n > 0 && (n < OP_MEMORY_MIN || n > OP_MEMORY_MAX))
+        return err_set(e, ERR_INVALID, 0, "a sandbox's memory must be from 4Mi to 16Ti, or 0");
     buf_printf(to, "%" PRId64, n);
     return 0;
 }
 
-static int from_cpu(struct str value, struct buf *to, struct err *e)
-{
-    return from_quantity(value, 1000, to, e);
-}
-
 static int from_bytes(struct str value, struct buf *to, struct err *e)
 {
-    return from_quantity(value, 1, to, e);
+    int64_t n;
+
+    if (quantity_parse(value, 1, &n, e) < 0)
+        return -1;
+    buf_printf(to, "%" PRId64, n);
+    return 0;
 }
 
 /* What it does not know is the control plane. */
@@ -59,14 +76,19 @@ static int from_sidecar_image(struct str value, struct buf *to, struct err *e)
     return 0;
 }
 
-/* "-1s" and "0" switch it off. */
+/* Go's durations: a number has a unit, or it is 0; ours would take "15" for milliseconds.  What is
+ * not above 0 switches it off. */
 static int from_ttl(struct str value, struct buf *to, struct err *e)
 {
-    (void)e;
-    if (value.n > 0 && value.p[0] == '-')
-        buf_add_c(to, "0");
-    else
-        buf_add_str(to, value);
+    bool minus = value.n > 0 && value.p[0] == '-';
+    struct str s = minus || (value.n > 0 && value.p[0] == '+') ? str_skip(value, 1) : value;
+    int64_t ms, bare;
+
+    if (s.n == 0 || str_parse_duration_ms(s, &ms) < 0 ||
+        (str_parse_i64(s, &bare) == 0 && bare != 0))
+        return err_set(e, ERR_INVALID, 0, "'%.*s' is no duration like '30s', '15m' or '1h30m'",
+                       (int)size_min(value.n, 40), value.p ? value.p : "");
+    buf_printf(to, "%" PRId64, minus ? 0 : ms);
     return 0;
 }
 
@@ -111,7 +133,8 @@ const struct setting_alias sbx_events_dir_alias[] =
     NAMES("SANDBOX_STREAM_EVENTS_DIR", "stream_events_dir", NULL);
 const struct setting_alias sbx_idle_ttl_alias[] = NAMES("SANDBOX_IDLE_TTL", "idle_ttl", from_ttl);
 const struct setting_alias sbx_cpu_alias[] = NAMES("SANDBOX_CPU_LIMIT", "cpu_limit", from_cpu);
-const struct setting_alias sbx_memory_alias[] = NAMES("SANDBOX_MEM_LIMIT", "mem_limit", from_bytes);
+const struct setting_alias sbx_memory_alias[] =
+    NAMES("SANDBOX_MEM_LIMIT", "mem_limit", from_memory);
 const struct setting_alias sbx_allowed_hosts_alias[] =
     NAMES("SANDBOX_ALLOWED_HOSTS", "allowed_hosts", NULL);
 const struct setting_alias sbx_disallowed_hosts_alias[] =

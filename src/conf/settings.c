@@ -2,7 +2,9 @@
 #include "conf/setting.h"
 
 #include "base/mem.h"
+#include "ops/sandbox.h"
 #include "proto/ip.h"
+#include "proto/policy.h"
 
 #include <unistd.h>
 
@@ -94,6 +96,17 @@ static int check_endpoint(const char *value, struct err *e)
     if (value[0] == '\0')
         return 0;
     return err_set(e, ERR_INVALID, 0, "it must be 'http://HOST:PORT', without a '/' at its end");
+}
+
+/* What is no rule would refuse nothing: no sandbox could be made. */
+static int check_refused_host(const char *value, struct err *e)
+{
+    AUTO(arena_done) struct arena a = {0};
+    struct str host = str_trim(str_of(value));
+
+    if (host.n == 0 || policy_is_rule(policy_host_rule(host, &a), false))
+        return 0;
+    return err_set(e, ERR_INVALID, 0, "'%.100s' is no host, address, network or URL", value);
 }
 
 static int check_host_mount(const char *value, struct err *e)
@@ -344,7 +357,7 @@ const struct setting setting_table[] = {
     {ROW(sbx_cpu_millis, OP_INT, .preset = "0", .max = 1000000,
          .text = "Processor time of an sbx sandbox in thousandths of a core; 0: no limit."),
      .alias = sbx_cpu_alias, .reload = true},
-    {ROW(sbx_memory_bytes, OP_SIZE, .preset = "0", .max = 1LL << 50,
+    {ROW(sbx_memory_bytes, OP_SIZE, .preset = "0", .max = OP_MEMORY_MAX,
          .text = "Memory of an sbx sandbox; 0: no limit."),
      .alias = sbx_memory_alias, .reload = true},
     {ROW(sbx_allowed_hosts, OP_LIST, .preset = "", .max = 256,
@@ -352,7 +365,7 @@ const struct setting setting_table[] = {
      .alias = sbx_allowed_hosts_alias, .reload = true},
     {ROW(sbx_disallowed_hosts, OP_LIST, .preset = "", .max = 256,
          .text = "Hosts that an sbx sandbox may not reach, where its request names none."),
-     .alias = sbx_disallowed_hosts_alias, .reload = true},
+     .alias = sbx_disallowed_hosts_alias, .check = check_refused_host, .reload = true},
     {ROW(sbx_env, OP_LIST, .preset = "", .max = 512, .secret = true,
          .text = "Variables of every sbx sandbox, 'NAME=VALUE'; a request's own are stronger. Not shown."),
      .alias = sbx_env_alias, .check = check_variable, .reload = true},

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "core/image.h"
 #include "core/team.h"
+#include "ops/sandbox.h"
 
 #include <stdio.h>
 
@@ -22,11 +23,11 @@ struct limit_range {
 
 /* clang-format off */
 static const struct limit_range limit_ranges[] = {
-    LIMIT(memory_bytes, 4LL << 20, 1LL << 44),
-    LIMIT(cpu_millis,   10,        1024 * 1000),
-    LIMIT(pids,         4,         4 << 20),
-    LIMIT(disk_bytes,   1LL << 20, 1LL << 50),
-    LIMIT(nofile,       16,        1 << 20),
+    LIMIT(memory_bytes, OP_MEMORY_MIN, OP_MEMORY_MAX),
+    LIMIT(cpu_millis,   OP_CPU_MIN,    OP_CPU_MAX),
+    LIMIT(pids,         4,             4 << 20),
+    LIMIT(disk_bytes,   1LL << 20,     1LL << 50),
+    LIMIT(nofile,       16,            1 << 20),
 };
 /* clang-format on */
 

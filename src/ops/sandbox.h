@@ -8,6 +8,12 @@ extern const char *const op_rootfs[];         /* "rw", "ro" */
 extern const char *const op_uppers[];         /* "disk", "memory" */
 extern const char *const op_mount_kinds[];    /* "tmpfs", "host", "own" */
 
+/* Limits that a sandbox can be made with; 0: none. */
+#define OP_CPU_MIN 10 /* thousandths of a core */
+#define OP_CPU_MAX (1024 * 1000)
+#define OP_MEMORY_MIN (4LL << 20)
+#define OP_MEMORY_MAX (1LL << 44)
+
 enum { OP_ROOTFS_RW, OP_ROOTFS_RO };
 enum { OP_UPPER_DISK, OP_UPPER_MEMORY };
 

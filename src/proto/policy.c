@@ -249,6 +249,19 @@ bool policy_is_rule(struct str text, bool allow)
     return is;
 }
 
+/* A network keeps its '/'. */
+struct str policy_host_rule(struct str host, struct arena *a)
+{
+    const char *scheme = host.n > 3 ? memmem(host.p, host.n, "://", 3) : NULL;
+    struct str rest;
+
+    if (scheme)
+        host = str_cut(str_skip(host, (size_t)(scheme - host.p) + 3), '/', &rest);
+    if (host.n > 1 && host.p[0] == '.')
+        return str_of(arena_printf(a, "*" STR_FMT, STR_ARG(host)));
+    return host;
+}
+
 static int parse_rules(const json_t *v, struct rules *to, bool allow, bool intercept, struct err *e)
 {
     const char *list = allow ? "allow" : "deny";

@@ -4,6 +4,7 @@
  * I/O.  Ownership: policy_parse makes, policy_free frees.  Errors: -1 with *e set. */
 #pragma once
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "proto/ip.h"
@@ -23,6 +24,9 @@ CHECKED int policy_parse(struct str json, bool intercept, struct policy **ret, s
 /* Is the text a rule of that list: 'host', '*.host', a network or an address, perhaps with a port?
  */
 bool policy_is_rule(struct str text, bool allow);
+/* What people write for a host, as a rule: of a URL its host and port; ".example.com" is
+ * "*.example.com". */
+struct str policy_host_rule(struct str host, struct arena *a);
 struct policy *policy_free(struct policy *p); /* takes NULL; returns NULL */
 DEFINE_AUTO(struct policy *, policy_free)
 enum policy_mode policy_mode(const struct policy *p);

@@ -2,11 +2,13 @@
 
 #define MOST 0x1p50
 
-/* Of a decimal number: no "0x10", no "inf". */
-static bool is_decimal(struct str s)
+/* Of a decimal number: no "0x10", no "inf"; an exponent stands in a suffix's place. */
+static bool is_decimal(struct str s, bool has_suffix)
 {
+    const char *may = has_suffix ? "0123456789.+-" : "0123456789.eE+-";
+
     for (size_t i = 0; i < s.n; i++)
-        if (s.p[i] == '\0' || !strchr("0123456789.eE+-", s.p[i]))
+        if (s.p[i] == '\0' || !strchr(may, s.p[i]))
             return false;
     return true;
 }
@@ -31,10 +33,12 @@ int quantity_parse(struct str text, int64_t scale, int64_t *ret, struct err *e)
         if (!str_ends(text, suffix))
             continue;
         text.n -= suffix.n;
-        if (!is_decimal(text) || str_parse_double(text, &n) < 0 || !(n >= 0) ||
-            n * units[i].factor * (double)scale > MOST)
+        if (!is_decimal(text, suffix.n > 0) || str_parse_double(text, &n) < 0 || !(n >= 0))
             break;
         n *= units[i].factor * (double)scale;
+        if (n > MOST)
+            return err_set(e, ERR_INVALID, 0, "'%.*s' is too large", (int)size_min(whole.n, 40),
+                           whole.p);
         *ret = (int64_t)n + ((double)(int64_t)n < n);
         return 0;
     }

@@ -604,6 +604,12 @@ def test_ingest(holtd):
     assert [x["data"] for x in got if x["exec_id"] == "nul"] == ["a\0b", "\ufffd"], "as Go writes a command's bytes"
     assert "".join(x["data"] for x in got if x["exec_id"] == "big") == "\u20ac\x01" * 20000
     assert listen(holtd, "sidecar", f"?since={seqs[1]}&exec_id=abc") == abc[2:]
+    e = start(holtd, "sidecar", "sh", "-c", "sleep 1; echo real; exit 3")
+    asyncio.run(send(f"{base}/t/{token}/sandboxes/sidecar/ingest", {}, {"exec_id": e, "type": "output", "stream": "stdout", "data": "forged\n"},
+                     {"exec_id": e, "type": "exit", "exit_code": 0}))
+    got = listen(holtd, "sidecar", f"?exec_id={e}&since=0", until=exits(e))
+    assert [(x["type"], x.get("data"), "source" in x) for x in got[:2]] == [("start", None, False), ("output", "real\n", False)]
+    assert got[2]["exit_code"] == 3 and len(got) == 3, "nobody speaks for our commands"
     assert call(holtd, "GET", f"/t/{token}/sandboxes/sidecar/ingest")[0] == 400
     assert token not in json.dumps(holtd.ok("GET", "/holt/v1/sandboxes/sidecar"))
     for name in ("sidecar", "other"):

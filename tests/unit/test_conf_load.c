@@ -253,6 +253,66 @@ static void variables_for_sandboxes_keep_their_commas(void **state)
     assert_null(config_free(c));
 }
 
+/* Go's: what has no unit would be milliseconds here. */
+static void durations_of_sbx_have_a_unit(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t ms;
+    } good[] = {{"0", 0},        {"0s", 0},          {"-1s", 0},
+                {"+90s", 90000}, {"1h30m", 5400000}, {"1.5h", 5400000}};
+    static const char *const bad[] = {"15", "-15", "15000", "-x", "x", "-", "+", "15q"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+        AUTO(mem_free) char *env = xasprintf("SANDBOX_IDLE_TTL=%s", good[i].text);
+        struct config *c = loaded(ARGS(), ENV(env));
+
+        assert_int_equal(c->sbx_idle_ttl_ms, good[i].ms);
+        assert_null(config_free(c));
+    }
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        AUTO(mem_free) char *env = xasprintf("SANDBOX_EXEC_TIMEOUT=%s", bad[i]);
+        AUTO(mem_free)
+        char *says = xasprintf(
+            "variable SANDBOX_EXEC_TIMEOUT: '%s' is no duration like '30s', '15m' or '1h30m'",
+            bad[i]);
+
+        refused(ARGS(), ENV(env), says, "");
+    }
+    file_refused("idle_ttl: 900\n", "h.yaml:1: '900' is no duration like '30s', '15m' or '1h30m'",
+                 "");
+}
+
+/* At the start, by name, and not each create. */
+static void limits_of_sbx_are_what_a_sandbox_can_have(void **state)
+{
+    struct config *c;
+
+    (void)state;
+    c = loaded(ARGS(), ENV(T("SANDBOX_CPU_LIMIT=1m"), T("SANDBOX_MEM_LIMIT=4Mi")));
+    assert_int_equal(c->sbx_cpu_millis, 10); /* up to what can be counted */
+    assert_int_equal(c->sbx_memory_bytes, 4 << 20);
+    assert_null(config_free(c));
+    c = loaded(ARGS(), ENV(T("SANDBOX_CPU_LIMIT=0"), T("SANDBOX_MEM_LIMIT=0")));
+    assert_true(c->sbx_cpu_millis == 0 && c->sbx_memory_bytes == 0);
+    assert_null(config_free(c));
+    refused(ARGS(), ENV(T("SANDBOX_MEM_LIMIT=64")),
+            "variable SANDBOX_MEM_LIMIT: a sandbox's memory must be from 4Mi to 16Ti, or 0", "");
+    refused(ARGS(), ENV(T("SANDBOX_MEM_LIMIT=1Pi")),
+            "variable SANDBOX_MEM_LIMIT: a sandbox's memory must be from 4Mi to 16Ti, or 0", "");
+    refused(ARGS(), ENV(T("SANDBOX_MEM_LIMIT=1Ei")),
+            "variable SANDBOX_MEM_LIMIT: '1Ei' is too large", "");
+    refused(ARGS(), ENV(T("SANDBOX_DISALLOWED_HOSTS=a.example, no host")),
+            "variable SANDBOX_DISALLOWED_HOSTS: setting 'sbx_disallowed_hosts': ' no host' is no "
+            "host, address, network or URL",
+            "");
+    c = loaded(ARGS(), ENV(T("SANDBOX_DISALLOWED_HOSTS=a.example, .b.example,https://c.example/x,"
+                             "10.0.0.0/8,,d.example:99")));
+    assert_int_equal(c->sbx_disallowed_hosts.n, 6);
+    assert_null(config_free(c));
+}
+
 static void what_has_no_effect_warns(void **state)
 {
     struct config *c;
@@ -497,6 +557,8 @@ int main(void)
         cmocka_unit_test(listen_addr_opens_three_ports),
         cmocka_unit_test(names_of_other_systems_are_understood),
         cmocka_unit_test(variables_for_sandboxes_keep_their_commas),
+        cmocka_unit_test(durations_of_sbx_have_a_unit),
+        cmocka_unit_test(limits_of_sbx_are_what_a_sandbox_can_have),
         cmocka_unit_test(what_has_no_effect_warns),
         cmocka_unit_test(what_is_wrong_in_a_file_is_named_with_its_line),
         cmocka_unit_test(a_broken_file_is_named),

@@ -39,9 +39,10 @@ static void numbers(void **state)
 
 static void what_is_none(void **state)
 {
-    static const char *const bad[] = {"",     "Mi",   "m",   "-1",  "5Q", "5 Gi", "5gi",  "1.2.3",
-                                      "0x10", "inf",  "nan", "2Pi", "1E", "1Ei",  "1e30", "Gi5",
-                                      " 5",   "5GiB", "m5",  "+",   "1e", "--1",  "1,5",  "\xff"};
+    static const char *const bad[] = {"",      "Mi",   "m",    "-1",   "5Q",   "5 Gi", "5gi",
+                                      "1.2.3", "0x10", "inf",  "nan",  "2Pi",  "1E",   "1Ei",
+                                      "1e30",  "Gi5",  " 5",   "5GiB", "m5",   "+",    "1e",
+                                      "--1",   "1,5",  "\xff", "1e3m", "1e3Ki"};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {

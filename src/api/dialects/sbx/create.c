@@ -249,20 +249,6 @@ static void write_note(const struct create_request *q, const char *events, struc
     jw_object_end(&w);
 }
 
-/* An entry as a rule: of a URL its host and port; ".example.com" is what others write for
- * "*.example.com".  A network keeps its '/'. */
-static struct str rule_of(struct str host, struct arena *a)
-{
-    const char *scheme = host.n > 3 ? memmem(host.p, host.n, "://", 3) : NULL;
-    struct str rest;
-
-    if (scheme)
-        host = str_cut(str_skip(host, (size_t)(scheme - host.p) + 3), '/', &rest);
-    if (host.n > 1 && host.p[0] == '.')
-        return str_of(arena_printf(a, "*" STR_FMT, STR_ARG(host)));
-    return host;
-}
-
 /* What is no rule even so can be allowed, and never be reached; a create that refuses it fails, or
  * what was meant would be open. */
 static void put_hosts(struct jw *w, const struct sbx_strings *hosts, bool allow, struct arena *a)
@@ -270,7 +256,7 @@ static void put_hosts(struct jw *w, const struct sbx_strings *hosts, bool allow,
     jw_key(w, allow ? "allow" : "deny");
     jw_array(w);
     for (size_t i = 0; i < hosts->n; i++) {
-        struct str rule = rule_of(hosts->v[i], a);
+        struct str rule = policy_host_rule(hosts->v[i], a);
 
         if (!allow || policy_is_rule(rule, true))
             jw_str(w, rule);

@@ -115,8 +115,8 @@ static void on_message(struct ws *w, enum ws_kind kind, struct str text)
 
     if (kind != WS_TEXT || json_read_lax(text, &o, &e) < 0 || !json_is_object(o))
         return;
-    if (sbx_sidecar_knows(g->s, text_of(o, "exec_id")))
-        return; /* the stream has it from us */
+    if (sbx_exec_find(g->s, text_of(o, "exec_id")))
+        return; /* the stream has it from us; who reads until its exit is not to be misled */
     data = text_of(o, "data");
     do {
         piece = first_piece(data);

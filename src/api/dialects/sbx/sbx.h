@@ -68,8 +68,6 @@ void sbx_ingest_hash(struct str token, char to[SBX_INGEST_HASH]); /* what is kep
 /* --- what commands write as files inside, for sidecars (sidecar.c) --- */
 
 void sbx_sidecar_begin(struct sbx *sbx, struct exec *x); /* nothing if its sandbox has no such */
-/* Is it the exec_id of a command that is copied?  Its events are ours. */
-bool sbx_sidecar_knows(struct sandbox *s, struct str exec_id);
 /* Once a second: goes on with what a restart or a lost connection stopped. */
 void sbx_sidecar_tick(struct sbx *sbx, struct sandboxes *all);
 void sbx_sidecar_again(struct sbx *sbx); /* looks at all anew: a start was not seen */

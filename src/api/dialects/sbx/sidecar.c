@@ -58,13 +58,6 @@ static json_t *read_note(const struct sandbox *s)
     return note;
 }
 
-bool sbx_sidecar_knows(struct sandbox *s, struct str exec_id)
-{
-    AUTO(json_decref) json_t *note = read_note(s);
-
-    return note && events_dir(note).n > 0 && sbx_exec_find(s, exec_id);
-}
-
 /* --- file calls --- */
 
 static void copier_next(struct sidecar *c);
