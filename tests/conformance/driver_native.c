@@ -18,11 +18,13 @@ static void kept_path(const char *state, const char *id, char *to, size_t size)
     (void)snprintf(to, size, "/workspace/dir/file");
 }
 
-/* holt-spawn outlives its driver: the one that was started for this state directory. */
-static void signal_spawn(const char *state, int signal)
+/* holt-spawn outlives its driver: the one that was started for this state directory, and its
+ * children on their way to be an init.  Returns how many there are. */
+static size_t signal_spawn(const char *state, int signal)
 {
     DIR *dir = opendir("/proc");
     struct dirent *d;
+    size_t n = 0;
 
     while (dir && (d = readdir(dir))) {
         AUTO(buf_done) struct buf line = {0};
@@ -33,21 +35,30 @@ static void signal_spawn(const char *state, int signal)
             continue;
         if (str_starts(buf_str(&line), STR("holt-spawn")) &&
             memmem(buf_data(&line), buf_len(&line), state, strlen(state)))
-            (void)kill((pid_t)strtol(d->d_name, NULL, 10), signal);
+            n += kill((pid_t)strtol(d->d_name, NULL, 10), signal) == 0;
     }
     if (dir)
         (void)closedir(dir);
-    (void)usleep(50 * 1000);
+    return n;
+}
+
+/* A zombie has no command line: nobody is left, or nobody goes within a minute. */
+static void await_end(const char *state)
+{
+    for (int i = 0; i < 6000 && signal_spawn(state, 0) > 0; i++)
+        (void)usleep(10 * 1000);
 }
 
 static void kill_spawn(const char *state)
 {
-    signal_spawn(state, SIGKILL);
+    (void)signal_spawn(state, SIGKILL);
+    await_end(state);
 }
 
 static void end_spawn(const char *state)
 {
-    signal_spawn(state, SIGTERM);
+    (void)signal_spawn(state, SIGTERM);
+    await_end(state);
 }
 
 int main(int argc, char **argv)

@@ -72,7 +72,7 @@ void world_close(struct world *w)
 {
     w->driver->ops->close(w->driver);
     uv_close((uv_handle_t *)&w->deadline, NULL);
-    for (int i = 0; i < 500 && uv_run(&w->loop, UV_RUN_NOWAIT) != 0; i++)
+    for (int i = 0; i < WORLD_WAIT_MS && uv_run(&w->loop, UV_RUN_NOWAIT) != 0; i++)
         (void)usleep(1000); /* bounded: a test that failed has left handles open */
     assert_int_equal(uv_loop_close(&w->loop), 0);
     if (w->suite->leave)
@@ -228,7 +228,7 @@ void world_pool(struct world *w, uint32_t size, const struct sandbox_limits *lim
 
     if (limits)
         want.kind.limits = *limits;
-    for (int i = 0; i < 500 && (i == 0 || a.pooled.ready != size); i++) {
+    for (int i = 0; i < WORLD_WAIT_MS / 10 && (i == 0 || a.pooled.ready != size); i++) {
         world_pass(w, i == 0 ? 0 : 10);
         a = (struct answer){0};
         w->driver->ops->pool(w->driver, &want, got_pooled, &a);

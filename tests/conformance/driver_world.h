@@ -6,7 +6,7 @@
 #include "core/guest.h"
 #include "driver_suite.h"
 
-#define WORLD_WAIT_MS 20000
+#define WORLD_WAIT_MS 60000
 
 struct world {
     const struct driver_suite *suite;

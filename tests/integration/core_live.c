@@ -221,7 +221,7 @@ static void deadlines_and_cancel_end_all_of_it(void)
     world_await(&w);
     CHECK(w.e.code == ERR_CONFLICT);
     x = world_sh(&w, s, "trap 'exit 3' USR1; echo ready; while :; do sleep 0.05; done");
-    world_turn(&w, 300);
+    world_until_out(&w, x, 1);
     exec_signal(x, SIGUSR1, on_exec, &w);
     world_await(&w);
     world_wait(&w, x);
@@ -333,8 +333,8 @@ static void stop_keeps_files_and_start_goes_on(void)
     struct exec_info i;
     struct exec *x = world_sh(&w, s, "trap 'exit 5' TERM; echo up; while :; do sleep 0.05; done");
 
-    world_turn(&w, 300);
-    sandbox_stop(s, 3000, false, &tester, on_sandbox, &w);
+    world_until_out(&w, x, 1);
+    sandbox_stop(s, 60000, false, &tester, on_sandbox, &w);
     world_await(&w);
     CHECK(w.e.code == ERR_NONE);
     sandbox_info(s, &si);
@@ -348,8 +348,8 @@ static void stop_keeps_files_and_start_goes_on(void)
     x = world_sh(&w, s, "echo again");
     CHECK(x != NULL);
     world_wait(&w, x);
-    x = world_sh(&w, s, "trap '' TERM; while :; do sleep 0.05; done");
-    world_turn(&w, 200);
+    x = world_sh(&w, s, "trap '' TERM; echo up; while :; do sleep 0.05; done");
+    world_until_out(&w, x, 1);
     sandbox_stop(s, 100, false, &tester, on_sandbox, &w);
     world_await(&w);
     exec_info(x, &i);
@@ -363,38 +363,35 @@ static void pause_freezes_and_resume_goes_on(void)
     struct sandbox *s = world_create(&w, NULL);
     struct sandbox_info si;
     struct exec *x = world_sh(&w, s, "while :; do echo x; sleep 0.02; done");
-    struct exec_info a, b;
+    struct exec_info i;
 
-    world_turn(&w, 200);
+    world_until_out(&w, x, 1);
     sandbox_pause(s, true, &tester, on_sandbox, &w);
     world_await(&w);
     CHECK(w.e.code == ERR_NONE);
-    world_turn(&w, 50);
-    exec_info(x, &a);
-    world_turn(&w, 200);
-    exec_info(x, &b);
-    CHECK(a.out_end > 0 && a.out_end == b.out_end);
+    world_until_still(&w, x);
+    exec_info(x, &i);
     sandbox_info(s, &si);
     CHECK(si.state == SANDBOX_PAUSED);
     sandbox_pause(s, false, &tester, on_sandbox, &w);
     world_await(&w);
-    world_turn(&w, 200);
-    exec_info(x, &b);
-    CHECK(b.out_end > a.out_end);
+    world_until_out(&w, x, i.out_end + 1);
     world_destroy(&w, s);
 }
 
 static void lifetimes_end(void)
 {
-    struct sandbox *idle = world_create(&w, &(struct sandbox_spec){.idle_ttl_ms = 400});
-    struct exec *x = world_sh(&w, idle, "sleep 0.8");
+    struct sandbox *idle = world_create(&w, &(struct sandbox_spec){.idle_ttl_ms = 2000});
+    struct exec *x =
+        world_start(&w, idle, (struct exec_spec){.shell = STR("read l"), .want_stdin = true});
 
-    CHECK(world_create(&w, &(struct sandbox_spec){.ttl_ms = 300}) != NULL);
-    world_turn(&w, 700);
-    CHECK(sandboxes_count(w.all) == 1); /* a running command is activity */
+    CHECK(x && world_create(&w, &(struct sandbox_spec){.ttl_ms = 300}) != NULL);
+    world_turn(&w, 3000);
+    world_until_boxes(&w, 1);
+    CHECK(sandbox_next(w.all, STR("")) == idle); /* a running command is activity */
+    CHECK(exec_stdin(x, STR("\n"), true, NULL, NULL) == 1);
     world_wait(&w, x);
-    world_turn(&w, 1000);
-    CHECK(sandboxes_count(w.all) == 0);
+    world_until_boxes(&w, 0);
 }
 
 static void init_dies(void)
@@ -550,7 +547,7 @@ static void a_command_outlives_a_restart(void)
     y = world_sh(&w, s, "echo small");
     world_wait(&w, y);
     CHECK(exec_stdin(x, STR("one\n"), false, NULL, NULL) == 4);
-    world_turn(&w, 100);
+    world_until_out(&w, x, (int64_t)strlen("a\ngot one\n"));
     reopen();
     s = sandbox_find(w.all, STR("kept"), &e);
     CHECK(s != NULL);
@@ -636,6 +633,7 @@ static int drop_rows(struct store_tx *tx, void *arg, struct err *e)
 
 static void one_without_a_row_is_an_orphan(void)
 {
+    static const char said[] = "SELECT COUNT(*) FROM events WHERE type = 'sandbox.orphan'";
     struct sandbox *s = world_create(&w, NULL);
     struct sandbox_info i;
     struct err e = {0};
@@ -648,8 +646,9 @@ static void one_without_a_row_is_an_orphan(void)
     s = only();
     sandbox_info(s, &i);
     CHECK(strcmp(i.id, id) == 0 && i.orphan && i.state == SANDBOX_STOPPED);
-    world_turn(&w, 100);
-    CHECK(world_count(&w, "SELECT COUNT(*) FROM events WHERE type = 'sandbox.orphan'") == 1);
+    for (int tries = 0; tries < 600 && world_count(&w, said) == 0; tries++)
+        world_turn(&w, 100);
+    CHECK(world_count(&w, said) == 1);
     reopen();
     s = only();
     sandbox_info(s, &i);
@@ -673,9 +672,9 @@ static void init_died_while_nobody_watched(void)
     world_open(&w);
     world_settle(&w);
     s = only();
-    world_turn(&w, 200);
+    world_until_state(&w, s, SANDBOX_FAILED);
     sandbox_info(s, &si);
-    CHECK(si.state == SANDBOX_FAILED && si.failure.n > 0);
+    CHECK(si.failure.n > 0);
     exec_info(exec_next(s, STR("")), &i);
     CHECK(i.state == EXEC_LOST);
     world_destroy(&w, s);

@@ -71,6 +71,53 @@ void world_turn(struct world *w, int64_t ms)
         (void)uv_run(&w->loop, UV_RUN_ONCE);
 }
 
+static uint64_t patience(void)
+{
+    return uv_hrtime() + 60 * 1000000000ull;
+}
+
+static int64_t out_end(const struct exec *x)
+{
+    struct exec_info i;
+
+    exec_info(x, &i);
+    return i.out_end;
+}
+
+void world_until_out(struct world *w, struct exec *x, int64_t end)
+{
+    for (uint64_t until = patience(); out_end(x) < end; (void)uv_run(&w->loop, UV_RUN_ONCE))
+        CHECK(uv_hrtime() < until);
+}
+
+void world_until_still(struct world *w, struct exec *x)
+{
+    uint64_t until = patience();
+    int64_t before;
+
+    do {
+        before = out_end(x);
+        world_turn(w, 300);
+        CHECK(uv_hrtime() < until);
+    } while (out_end(x) != before);
+}
+
+void world_until_boxes(struct world *w, size_t count)
+{
+    for (uint64_t until = patience(); sandboxes_count(w->all) != count;
+         (void)uv_run(&w->loop, UV_RUN_ONCE))
+        CHECK(uv_hrtime() < until);
+}
+
+void world_until_state(struct world *w, struct sandbox *s, enum sandbox_state state)
+{
+    struct sandbox_info i;
+
+    for (uint64_t until = patience(); sandbox_info(s, &i), i.state != state;
+         (void)uv_run(&w->loop, UV_RUN_ONCE))
+        CHECK(uv_hrtime() < until);
+}
+
 void world_settle(struct world *w)
 {
     while (!sandboxes_settled(w->all))

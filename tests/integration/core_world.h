@@ -38,6 +38,11 @@ void world_remove(struct world *w); /* its directory */
 void world_await(struct world *w);
 void world_turn(struct world *w, int64_t ms); /* turns the loop for so long */
 void world_settle(struct world *w);           /* until what lives is adopted */
+/* Until it is so; never within a minute is a failure. */
+void world_until_out(struct world *w, struct exec *x, int64_t end); /* it wrote so much */
+void world_until_still(struct world *w, struct exec *x);            /* it writes no more */
+void world_until_boxes(struct world *w, size_t count);
+void world_until_state(struct world *w, struct sandbox *s, enum sandbox_state state);
 
 void on_sandbox(void *arg, struct sandbox *s, const struct err *e);
 void on_exec(void *arg, struct exec *x, const struct err *e);

@@ -205,8 +205,10 @@ static void unary_message(struct grpc_call *c, struct str m)
         grpc_fail(c, &e);
         return;
     }
-    if (str_eq_c(m, "hang"))
+    if (str_eq_c(m, "hang")) {
+        log_info("grpc hangs");
         return;
+    }
     if (text.p)
         grpc_metadata(c, "x-echo", text);
     if (grpc_get_bin(c, "x-echo-bin", &bin) == 1)

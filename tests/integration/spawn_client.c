@@ -13,6 +13,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+/* For what hangs: on a busy machine a start takes its time. */
+#define START_TRIES 6000  /* of 10 ms */
+#define SHELL_TRIES 60000 /* of 1 ms */
+
 static void NORETURN die(const char *what, const char *why)
 {
     (void)fprintf(stderr, "%s: %s\n", what, why);
@@ -39,7 +43,7 @@ pid_t spawn_client_start_with(const char *const *argv, const char *state)
         (void)execv(argv[0], (char *const *)(uintptr_t)argv);
         _exit(127);
     }
-    for (int i = 0; i < 200 && access(path, F_OK) < 0; i++)
+    for (int i = 0; i < START_TRIES && access(path, F_OK) < 0; i++)
         (void)usleep(10000);
     return pid;
 }
@@ -57,7 +61,7 @@ void spawn_client_connect_as(struct spawn_client *c, const char *state, const ch
     *c = (struct spawn_client){.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
     (void)snprintf(to.sun_path, sizeof to.sun_path, "%s/spawn.sock", state);
     for (int i = 0; connect(c->fd, (struct sockaddr *)&to, sizeof to) < 0; i++) {
-        if (i == 200) /* it may be starting: bound, not yet listening */
+        if (i == START_TRIES) /* it may be starting: bound, not yet listening */
             die("connect to holt-spawn", strerror(errno));
         (void)usleep(10000);
     }
@@ -87,7 +91,7 @@ struct spawn_pooled spawn_client_pool(struct spawn_client *c, uint32_t shells)
 void spawn_client_wait_shell(struct spawn_client *c)
 {
     for (int i = 0; spawn_client_pool(c, c->shells).ready == 0; i++) {
-        if (i == 2000)
+        if (i == SHELL_TRIES)
             die("wait for a shell", "there is none");
         (void)usleep(1000); /* less than SHELL_QUIET_MS: one is made in spite of it */
     }

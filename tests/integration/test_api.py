@@ -192,16 +192,16 @@ def test_a_refusal_is_an_audit_row(new_holtd):
 
 
 def test_failed_logins_are_throttled_and_a_good_token_is_not(new_holtd):
-    d = new_holtd(config="login_failures: 3\nlogin_window_ms: 2s\n")
+    d = new_holtd(config="login_failures: 3\nlogin_window_ms: 8s\n")
     for _ in range(3):
         assert d.request("GET", "/holt/v1/info", token="holt_wrong")[0] == 401
     status, reply, headers = d.request("GET", "/holt/v1/info", token="holt_wrong")
     assert status == 429 and reply["error"]["code"] == "limit"
-    assert headers.get_all("retry-after") in (["1"], ["2"], ["3"])
+    assert headers.get_all("retry-after") in [[str(n)] for n in range(1, 10)]
     assert d.request("POST", "/holt/v1/login", {"code": "x"}, token=None)[0] == 429
     assert d.request("GET", "/holt/v1/info")[0] == 200
     assert d.request("GET", "/healthz", token="holt_wrong")[0] == 200
-    wait_for(lambda: d.request("GET", "/holt/v1/info", token="holt_wrong")[0] == 401, 5, 0.2)
+    wait_for(lambda: d.request("GET", "/holt/v1/info", token="holt_wrong")[0] == 401, 60, 0.2)
 
 
 @pytest.mark.parametrize("query", ["token=x", "access_token=x", "limit=1&token=x"])
@@ -308,9 +308,9 @@ def test_the_last_admin_token_stays(new_holtd):
 
 
 def test_a_token_expires(holtd):
-    t = holtd.ok("POST", "/holt/v1/tokens", {"name": "brief", "ttl_ms": 1000})
+    t = holtd.ok("POST", "/holt/v1/tokens", {"name": "brief", "ttl_ms": 5000})
     assert holtd.request("GET", "/holt/v1/info", token=t["token"])[0] == 200
-    wait_for(lambda: holtd.request("GET", "/holt/v1/info", token=t["token"])[0] == 401, 5, 0.1)
+    wait_for(lambda: holtd.request("GET", "/holt/v1/info", token=t["token"])[0] == 401, 60, 0.1)
 
 
 def test_pages_of_tokens(new_holtd):
@@ -407,7 +407,7 @@ def test_a_revoked_token_ends_its_streams(holtd):
 
 
 def test_an_expired_token_ends_its_streams(holtd):
-    t = holtd.ok("POST", "/holt/v1/tokens", {"name": "brief", "ttl_ms": 1500})
+    t = holtd.ok("POST", "/holt/v1/tokens", {"name": "brief", "ttl_ms": 5000})
     with _ws(holtd, t["token"]) as ws, pytest.raises(ConnectionClosed) as e:
         while True:
             ws.recv(30)
@@ -415,14 +415,12 @@ def test_an_expired_token_ends_its_streams(holtd):
 
 
 def test_streams_do_not_hold_up_the_end(new_holtd):
-    d = new_holtd()
+    d = new_holtd("--shutdown-ms", "10m")
     with _ws(d, d.token):
         c = http.client.HTTPConnection("127.0.0.1", d.port, timeout=60)
         c.request("GET", "/holt/v1/events?follow=true", headers={"Authorization": f"Bearer {d.token}"})
         assert c.getresponse().status == 200
-        before = time.monotonic()
-        assert d.stop() == 0
-        assert time.monotonic() - before < 9  # less than shutdown_ms
+        assert d.stop() == 0  # or it is killed, long before shutdown_ms
         c.close()
 
 

@@ -363,7 +363,7 @@ def test_colours_on_a_terminal_only(holtd, tmp_path):
                 break
             out += part
         os.close(leader)
-        assert p.wait(20) == 0
+        assert p.wait(60) == 0
         return out
     assert b"\x1b[1m" in on_terminal()
     assert b"\x1b" not in on_terminal(NO_COLOR="1")
@@ -411,7 +411,7 @@ def test_events_list_and_follow(holt, holtd, tmp_path):
         assert json.loads(line)["type"] == "token.revoked"
     finally:
         p.send_signal(signal.SIGINT)
-        p.wait(20)
+        p.wait(60)
         p.stdout.close()
         p.stderr.close()
 
@@ -431,7 +431,7 @@ def test_following_goes_on_over_a_restart(new_holtd, tmp_path):
         assert json.loads(p.stdout.readline())["data"]["name"] == "after", "neither lost nor doubled"
     finally:
         p.terminate()
-        p.wait(20)
+        p.wait(60)
         p.stdout.close()
 
 

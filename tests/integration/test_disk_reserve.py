@@ -135,7 +135,7 @@ def test_a_project_s_file_is_whole_or_not_there(tmp_path, reserve):
                 assert want == 507  # it did not read the rest
             wait_for(lambda: d.free() > 50 * MIB)
             time.sleep(0.03)  # holtd looks now and then, not each time
-            assert not [n for n in os.listdir(f"{d.place}/blobs") if n.startswith("in_")]
+            wait_for(lambda: not [n for n in os.listdir(f"{d.place}/blobs") if n.startswith("in_")])
         assert [f["size"] for f in d.ok("GET", f"{files}?name=f")] == [2000, 1000]
         assert len(os.listdir(f"{d.place}/blobs")) == 2
     finally:

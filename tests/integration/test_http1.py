@@ -267,10 +267,10 @@ connections_per_peer: 20
 
 def test_slow_loris_is_cut_off(new_holtd):
     d = new_holtd(config=LIMITS)
+    begin = time.monotonic()
     with Raw(d.port) as c:
         c.send(f"GET /healthz HTTP/1.1\r\n{H}")
-        begin = time.monotonic()
-        for i in range(120):
+        for i in range(300):
             c.send(f"X-{i}: 1\r\n")  # progress does not help: the whole head has one deadline
             try:
                 c.sock.settimeout(0.1)
@@ -284,7 +284,7 @@ def test_slow_loris_is_cut_off(new_holtd):
         if c.buffer:
             c.sock.settimeout(30)
             assert c.read().status == 408
-        assert 0.5 < took < 10
+        assert 0.5 < took < 20
     d.assert_alive()
 
 
@@ -425,7 +425,7 @@ def test_ten_thousand_idle_connections(new_holtd):
         for s in held:
             s.close()
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    wait_for(lambda: d.fd_count() < 100, 20)
+    wait_for(lambda: d.fd_count() < 100, 60)
 
 
 def test_unix_socket(new_holtd, tmp_path):

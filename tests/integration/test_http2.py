@@ -228,7 +228,7 @@ def test_goaway_on_shutdown(new_holtd):
         d.process.terminate()
         got = c.frames(5.0, lambda got: any(f[0] == GOAWAY for f in got))
         assert any(f[0] == GOAWAY and f[3][4:8] == b"\0\0\0\0" for f in got)
-    assert d.process.wait(10) == 0
+    assert d.process.wait(60) == 0
 
 
 @pytest.mark.parametrize("flags", [

@@ -477,7 +477,7 @@ def test_a_hundred_claims_one_winner(open_hub):
 
 
 def test_leases_and_status(new_holtd):
-    hub = new_holtd("--auth", "off", "--agent-heartbeat-ms", "600ms", "--task-grace-ms", "600ms", "--agent-cycle", "2",
+    hub = new_holtd("--auth", "off", "--agent-heartbeat-ms", "3s", "--task-grace-ms", "3s", "--agent-cycle", "2",
                     "--agent-missed", "2")
     a = agent(hub, "gone")
     p = a.create_project("leases")["id"]

@@ -68,7 +68,7 @@ def test_the_first_steps(hub):
     assert client.transition_task(project_id, task_id, "in_review")
     assert client.transition_task(project_id, task_id, "done")
     client.send_message(to="hermes", content="PR #42 ready for review")
-    assert [m["content"] for m in hermes.wait_for_messages(timeout_seconds=5, poll_interval=0.05)] == ["PR #42 ready for review"]
+    assert [m["content"] for m in hermes.wait_for_messages(poll_interval=0.05)] == ["PR #42 ready for review"]
     before = ok("GET", "/agents/first")["last_heartbeat"]
     client.start_heartbeat(interval=0.05)
     wait_for(lambda: ok("GET", "/agents/first")["last_heartbeat"] != before)
@@ -99,7 +99,7 @@ def test_the_autonomous_loop(hub):
     other.send_message("copilot", "bad")
     wait_for(lambda: client.failures and got.count(("sender", "bad")) > 1)  # not acknowledged: it comes again, and the loop goes on
     stop.set()
-    loop.join(5)
+    loop.join(60)
     assert not loop.is_alive()
     with pytest.raises(RuntimeError):
         AgentClient(HUB, "a/b").run_autonomous_loop(handle_message, stop_event=stop)
@@ -214,12 +214,12 @@ def test_every_row_of_the_tables(hub):
 
 def test_events_are_as_documented(curl):
     """`curl http://hub:8080/events` shows what happens, as it happens."""
-    r = subprocess.Popen(["curl", "-sN", "--max-time", "20", f"{HUB}/events"], stdout=subprocess.PIPE, text=True)
+    r = subprocess.Popen(["curl", "-sN", "--max-time", "150", f"{HUB}/events"], stdout=subprocess.PIPE, text=True)
     try:
         lines = []
         threading.Thread(target=lambda: lines.extend(iter(r.stdout.readline, "")), daemon=True).start()
         a = AgentClient(HUB, "evd")
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while "event: agent_registered\n" not in lines and time.monotonic() < end:
             a.register()  # until the stream is open
             time.sleep(0.05)
@@ -236,7 +236,7 @@ def test_events_are_as_documented(curl):
         a.unregister()
         for name in ("message_sent", "task_transition", "task_claimed", "task_assigned", "agent_registered", "agent_unregistered",
                      "agent_paused", "agent_resumed", "agent_revoked", "checkpoint_submitted", "project_created"):
-            wait_for(lambda n=name: f"event: {n}\n" in lines, 10)
+            wait_for(lambda n=name: f"event: {n}\n" in lines, 60)
     finally:
         r.kill()
         r.wait()

@@ -63,7 +63,7 @@ def layer_dirs(d):
 
 def settled(d, count):
     """Exactly this many layers on disk, and nothing in the spool."""
-    wait_for(lambda: len(layer_dirs(d)) == count and os.listdir(f"{d.state}/spool") == [], 20)
+    wait_for(lambda: len(layer_dirs(d)) == count and os.listdir(f"{d.state}/spool") == [], 60)
 
 
 LOW = tar(folder("etc"), member("etc/name", b"low"), member("etc/gone", b"x"), member("bin/tool", b"#!\n", mode=0o755))

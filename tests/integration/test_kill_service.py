@@ -36,13 +36,13 @@ def kill_holtd_and_look(house, world, spawn):
 
 
 def strike(house, world, victim):
-    spawn = wait_for(house.spawn, 20)  # the one before may just have been killed
+    spawn = wait_for(house.spawn, 60)  # the one before may just have been killed
     if victim == "egress":
-        pid = wait_for(house.egress, 20)
+        pid = wait_for(house.egress, 60)
         world.egress_kills += 1
         world.egress_died.set()
         os.kill(pid, signal.SIGKILL)
-        wait_for(lambda: house.egress() not in (None, pid), 20)
+        wait_for(lambda: house.egress() not in (None, pid), 60)
     elif victim == "spawn":
         os.kill(spawn, signal.SIGKILL)
         world.peer.all_grow()
@@ -98,7 +98,7 @@ def test_daemons_die_under_the_service(tmp_path):
             try:
                 victim, world = one_round(house, peer, number, seed)
                 world.destroy_all()
-                wait_for(lambda: house.leftovers() == "", 20, 0.1)
+                wait_for(lambda: house.leftovers() == "", 60, 0.1)
                 verdict = world.holtd.ok("GET", "/holt/v1/audit/verify" + (f"?head={head}" if head else ""))
                 assert verdict["ok"] is True, verdict
                 head = verdict["head"]

@@ -183,7 +183,7 @@ def test_commands_outlive_the_daemon(home):
         try:
             def ended():
                 return e.ok("GET", f"/holt/v1/sandboxes/box/execs/{x['id']}")["state"] == "exited"
-            wait_for(ended, 20)
+            wait_for(ended, 60)
             r = holt(e, "logs", "box", x["id"])
             assert r.stdout.decode() == "".join(f"line {i}\n" for i in range(1, 201))
             e.request("DELETE", "/holt/v1/sandboxes/box")

@@ -221,7 +221,7 @@ def test_connections_outlive_holtd_and_holt_egress_comes_back(tmp_path_factory, 
         first = d.egress_pid()
         Program.kill(d)
         d = start(where, names)
-        wait_for(lambda: d.ok("GET", f"/holt/v1/sandboxes/{box}/execs/{x}")["state"] == "exited", 20)
+        wait_for(lambda: d.ok("GET", f"/holt/v1/sandboxes/{box}/execs/{x}")["state"] == "exited", 60)
         assert d.ok("GET", f"/holt/v1/sandboxes/{box}/execs/{x}")["exit_code"] == 0
         assert slow.count == 1 and d.egress_pid() == first
         url = ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", f"http://web.test:{web.port}/"]

@@ -57,7 +57,7 @@ def shells(holtd):
 
 def wait_ready(holtd, n):
     """Until so many are ready, as holtd knows it: that is asked once a second."""
-    wait_for(lambda: metrics(holtd)["ready"] == n == len(shells(holtd)), 30)
+    wait_for(lambda: metrics(holtd)["ready"] == n == len(shells(holtd)), 60)
 
 
 def create(holtd, warm, **spec):
@@ -180,7 +180,7 @@ def holtd(tmp_path):
     yield d
     d.kill()
     assert shells(d) == [] and os.listdir(f"{d.state}/sb") == []
-    assert processes(d) == []
+    wait_for(lambda: processes(d) == [])
 
 
 @pytest.mark.parametrize("which", [0, 1])
@@ -190,7 +190,7 @@ def test_a_broken_one_is_replaced(holtd, which):
     assert len(victims) == 2
     for v in victims:
         os.kill(v[which], signal.SIGKILL)
-    wait_for(lambda: metrics(holtd)["broken_total"] == 2 and metrics(holtd)["ready"] == 2, 20)
+    wait_for(lambda: metrics(holtd)["broken_total"] == 2 and metrics(holtd)["ready"] == 2, 60)
     assert not {v[0] for v in victims} & {v[0] for v in processes(holtd)}
     box = create(holtd, 1)
     assert sh(holtd, box, "echo well") == "well\n"

@@ -81,7 +81,7 @@ def test_a_server_that_stops_and_starts(up, tmp_path):
         wait_for(lambda: not is_ready(d))
         begin = time.monotonic()
         status, reply, _ = make(d, "meanwhile")
-        assert status == 503 and time.monotonic() - begin < 12, reply
+        assert status == 503 and time.monotonic() - begin < 40, reply
         assert f"postgres://holt@{up.directory}/postgres" in reply["error"]["message"], reply
         assert "goes on by itself" in reply["error"]["hint"]
         assert d.request("GET", "/healthz", token=None)[0] == 200
@@ -90,7 +90,7 @@ def test_a_server_that_stops_and_starts(up, tmp_path):
         assert d.request("GET", "/holt/v1/events")[0] == 503, "what is read from the server cannot be"
         assert d.request("GET", "/holt/v1/tokens")[0] == 200, "what holtd knows it still tells"
         up.start()
-        wait_for(lambda: is_ready(d), 10)
+        wait_for(lambda: is_ready(d), 60)
         kept.append(make(d, "after")[1]["id"])
         assert d.request("GET", "/holt/v1/events")[0] == 200
         up.stop()
@@ -159,7 +159,7 @@ def test_kill_9_of_the_server_under_writers(up, tmp_path):
             up.stop(signal.SIGKILL)
             time.sleep(0.2)
             up.start()
-            wait_for(lambda: is_ready(d), 20)
+            wait_for(lambda: is_ready(d), 60)
         time.sleep(0.3)
         stop.set()
         for w in writers:
@@ -210,7 +210,7 @@ def test_a_crashed_server_loses_no_command(up, tmp_path):
             time.sleep(0.5 + n * 0.211)
             up.stop(signal.SIGKILL)
             up.start()
-            wait_for(lambda: is_ready(d), 20)
+            wait_for(lambda: is_ready(d), 60)
         stop.set()
         for t in threads:
             t.join(60)
@@ -413,7 +413,7 @@ def test_a_start_waits_for_the_server(up, tmp_path):
     up.stop()
     d = start(tmp_path, up.url, ready=False)
     try:
-        wait_for(lambda: "waiting for the database server" in d.log(), 10)
+        wait_for(lambda: "waiting for the database server" in d.log(), 60)
         up.start()
         d.wait_ready()
         assert make(d, "x")[0] == 201

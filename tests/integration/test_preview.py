@@ -209,7 +209,7 @@ def test_websocket(site):
         async with connect(f"ws://{site.host}/ws", sock=sock, compression=None, additional_headers=headers) as w:
             for text in ("hello", "x" * 70000):
                 await w.send(text)
-                assert await asyncio.wait_for(w.recv(), 10) == text
+                assert await asyncio.wait_for(w.recv(), 60) == text
 
     mine = site.cookie()
     asyncio.run(run({**mine, "Origin": site.origin}))
@@ -269,7 +269,7 @@ def test_port_forward(site, forward):
     async def run():
         async with connect(f"ws://127.0.0.1:{forward}/ws", compression=None, proxy=None) as w:
             await w.send("through")
-            assert await asyncio.wait_for(w.recv(), 10) == "through"
+            assert await asyncio.wait_for(w.recv(), 60) == "through"
 
     asyncio.run(run())
     gone = site.output().count("gone")

@@ -82,7 +82,7 @@ def test_the_main_job_is_done(run, place, user):
                        env=environment(), user=user, group=user, extra_groups=[] if user else None)
     assert r.stdout == b"again\n", "what it says to type works, and it goes on serving"
     os.killpg(p.pid, signal.SIGINT)  # as Ctrl-C does: everything that it started gets it
-    assert p.wait(15) == 0
+    assert p.wait(60) == 0
     left = [name for name in os.listdir(f"{place}/state/sb") if name.startswith("sb")]
     assert not left
 
@@ -103,7 +103,7 @@ def test_a_port_that_is_taken(run):
     with socket.create_server(("127.0.0.1", 0)) as s:
         address = f"127.0.0.1:{s.getsockname()[1]}"
         p, text = run(listen=address)
-        assert p.wait(20) == 3
+        assert p.wait(60) == 3
         assert f"holtd: listen on {address}: Address already in use\nhint: " in text() and "make run ARGS=" in text()
 
 
@@ -133,4 +133,4 @@ def test_a_machine_that_forbids_namespaces(run, place, forbidding):
            "  hint: sudo sysctl -w user.max_user_namespaces=65536\n" in seen
     assert not says_hello(seen) and p.poll() is None
     p.terminate()
-    assert p.wait(15) == 0
+    assert p.wait(60) == 0

@@ -259,13 +259,13 @@ def test_output_from_any_offset(box):
     assert raw(box.d, "GET", f"{box.path}/logs")[1].count(b"\n") == 1001
 
 
-def test_output_follows(box):
-    x = box.background(["sh", "-c", "echo a; sleep 0.3; echo b; sleep 0.3; exit 4"])
-    started = time.monotonic()
+def test_output_follows(box, tmp_path):
+    x = box.background(["sh", "-c", f"echo a; until [ -e {tmp_path}/go ]; do sleep 0.05; done; echo b; sleep 0.3; exit 4"])
     c = http.client.HTTPConnection("127.0.0.1", box.d.port, timeout=60)
     c.request("GET", f"{box.path}/execs/{x['id']}/output?follow=true", headers={"Authorization": f"Bearer {box.d.token}"})
     r = c.getresponse()
-    assert r.readline() == b"a\n" and time.monotonic() - started < 5
+    assert r.readline() == b"a\n"  # before the command goes on
+    (tmp_path / "go").touch()
     assert r.read() == b"b\n"
     c.close()
     assert box.wait(x["id"])["exit_code"] == 4
@@ -763,7 +763,7 @@ def test_port_websocket(inside):
                            additional_headers={"Authorization": f"Bearer {inside.d.token}"}) as w:
             for i in range(5):
                 await w.send(f"hello {i}")
-                assert await asyncio.wait_for(w.recv(), 10) == f"hello {i}"
+                assert await asyncio.wait_for(w.recv(), 60) == f"hello {i}"
 
     asyncio.run(run())
 
@@ -855,9 +855,9 @@ def test_reads_of_content_are_audited(holtd, box, tmp_path):
 
 
 def test_stopping_holtd_with_open_streams_is_quick(new_holtd):
-    d = new_holtd("--runtime", "fake")
+    d = new_holtd("--runtime", "fake", "--shutdown-ms", "10m")
     b = Box(d)
-    x = b.background(["sleep", "60"])
+    x = b.background(["sleep", "600"])
     ready = threading.Event()
 
     def follow():
@@ -874,15 +874,13 @@ def test_stopping_holtd_with_open_streams_is_quick(new_holtd):
 
     t = threading.Thread(target=follow)
     t.start()
-    assert ready.wait(20)
+    assert ready.wait(60)
     s = socket.create_connection(("127.0.0.1", d.port))
     s.sendall(f"GET {b.path}/execs/{x['id']}/output?follow=true HTTP/1.1\r\nHost: 127.0.0.1\r\n"
               f"Authorization: Bearer {d.token}\r\n\r\n".encode())
     assert s.recv(100)
-    started = time.monotonic()
-    assert d.stop() == 0
-    assert time.monotonic() - started < 5
-    t.join(10)
+    assert d.stop() == 0  # or it is killed, long before shutdown_ms
+    t.join(60)
     assert not t.is_alive()
     again = new_holtd("--runtime", "fake", name="holtd0")
     wait_for(lambda: again.ok("GET", f"{b.path}/execs/{x['id']}")["state"] == "running")

@@ -175,7 +175,7 @@ def wait_at(house, point):
     def there():
         pid = house.holtd.pid if who == "holtd" else house.spawn()
         return house.points.left() == 0 and pid and state_of(pid) == "T"
-    wait_for(there, 20, 0.002)
+    wait_for(there, 60, 0.002)
 
 
 def strike(house, world, victim, rng):
@@ -227,7 +227,7 @@ def one_round(house, number, seed):
 
 def check_clean(house, world, head):
     world.destroy_all()
-    wait_for(lambda: house.leftovers() == "", 20, 0.1) if house.leftovers() else None
+    wait_for(lambda: house.leftovers() == "", 60, 0.1) if house.leftovers() else None
     verdict = world.holtd.ok("GET", "/holt/v1/audit/verify" + (f"?head={head}" if head else ""))
     assert verdict["ok"] is True, verdict
     return verdict["head"]
@@ -296,13 +296,13 @@ def test_a_child_that_asks_too_late_does_not_stay(tmp_path):
         house.points.arm("parked", 1)
         box = house.holtd.ok("POST", "/holt/v1/sandboxes", {"memory_bytes": 64 << 20})["id"]
         spawn = wait_for(house.spawn)
-        late = wait_for(lambda: [p for p in children_of(spawn) if state_of(p) == "T"], 20)
+        late = wait_for(lambda: [p for p in children_of(spawn) if state_of(p) == "T"], 60)
         os.kill(spawn, signal.SIGKILL)
         wait_for(lambda: state_of(spawn) in ("Z", "gone"))
         os.kill(late[0], signal.SIGCONT)
-        wait_for(lambda: house.spawn() not in (None, spawn), 20)
+        wait_for(lambda: house.spawn() not in (None, spawn), 60)
         assert house.holtd.ok("POST", f"/holt/v1/sandboxes/{box}/execs", {"command": ["true"]})["exit_code"] == 0
-        assert state_of(late[0]) in ("Z", "gone")
+        wait_for(lambda: state_of(late[0]) in ("Z", "gone"))
     finally:
         house.end()
     shutil.rmtree(tmp_path / "h/state", ignore_errors=True)
@@ -318,13 +318,13 @@ def test_a_claim_that_is_cut_short_leaves_nothing(tmp_path):
         asked = threading.Thread(target=lambda: house.holtd.request("POST", "/holt/v1/sandboxes", {"name": "cut"}))
         asked.start()
         spawn = wait_for(house.spawn)
-        wait_for(lambda: state_of(spawn) == "T", 20)
+        wait_for(lambda: state_of(spawn) == "T", 60)
         [box] = os.listdir(f"{house.state}/sb")
         assert os.path.isdir(f"{house.state}/sb/{box}/fs")
         os.kill(spawn, signal.SIGKILL)
         asked.join()
         house.holtd.request("DELETE", "/holt/v1/sandboxes/cut")
-        wait_for(lambda: house.leftovers() == "", 20, 0.1)
+        wait_for(lambda: house.leftovers() == "", 60, 0.1)
     finally:
         house.end()
     shutil.rmtree(tmp_path / "h/state", ignore_errors=True)

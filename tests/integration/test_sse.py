@@ -25,7 +25,7 @@ class Sse:
         self.status, self.headers = self.c.head()
         self.text = b""
 
-    def events(self, count, limit=10):
+    def events(self, count, limit=60):
         """At least so many events as dicts {id, event, data}; comments are left out."""
         def parse():
             found = []
@@ -114,7 +114,7 @@ def test_a_slow_reader_loses_nothing_and_slows_nobody(holtd):
     begin = time.monotonic()
     ids = [holtd.new_token(n)["id"] for n in names]
     assert time.monotonic() - begin < 60
-    got = [e["data"]["object"] for e in slow.events(200, 30)]
+    got = [e["data"]["object"] for e in slow.events(200)]
     assert got == [f"token/{i}" for i in ids]
     slow.close()
 
@@ -146,7 +146,7 @@ class Browser:
     def close(self):
         self.p.stdin.close()
         try:
-            self.p.wait(10)
+            self.p.wait(60)
         except subprocess.TimeoutExpired:
             pass
         try:  # its own session: node and every process of the browser

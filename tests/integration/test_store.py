@@ -65,8 +65,8 @@ def test_full_disk(tmp_path):
             assert d.request("GET", "/healthz", token=None)[0] == 200
             assert d.request("GET", "/holt/v1/tokens")[0] == 200, "reading still works"
             os.unlink(f"{disk}/filler")
-            wait_for(lambda: d.request("POST", "/holt/v1/tokens", {"name": "after", "role": "observer"})[0] == 201, 10)
-            wait_for(lambda: d.request("GET", "/readyz", token=None)[0] == 200, 5)
+            wait_for(lambda: d.request("POST", "/holt/v1/tokens", {"name": "after", "role": "observer"})[0] == 201, 60)
+            wait_for(lambda: d.request("GET", "/readyz", token=None)[0] == 200, 60)
             d.kill()
             d = Holtd(disk)
             live = {t["id"] for t in d.ok("GET", "/holt/v1/tokens?limit=1000")["tokens"]}

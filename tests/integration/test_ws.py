@@ -287,7 +287,7 @@ def test_event_view_by_python(holtd):
         url = f"ws://127.0.0.1:{holtd.port}/holt/v1/events?since={head}&type=token.created"
         async with connect(url, additional_headers={"Authorization": f"Bearer {holtd.token}"}, proxy=None) as ws:
             made = await asyncio.to_thread(holtd.new_token, "by-websocket")
-            event = json.loads(await asyncio.wait_for(ws.recv(), 10))
+            event = json.loads(await asyncio.wait_for(ws.recv(), 60))
             assert event["type"] == "token.created" and event["object"] == f"token/{made['id']}"
 
     run(follow())
@@ -308,7 +308,7 @@ def test_event_view_is_closed_at_shutdown(new_holtd):
         assert c.reply.status == 101
         d.process.terminate()
         assert c.close_code() in (1001, 1006, 1012)
-    assert d.process.wait(15) == 0
+    assert d.process.wait(60) == 0
 
 
 def test_clients_that_vanish_leave_nothing(holtd):

@@ -28,17 +28,47 @@ static inline void turn(struct fixture *f)
     }
 }
 
+#define TRIES 60000 /* of half a millisecond: for what hangs */
+
+static inline int nothing(struct store_tx *tx, void *arg, struct err *e)
+{
+    (void)tx, (void)arg, (void)e;
+    return 0;
+}
+
+static inline void on_stored(void *arg, const struct err *e)
+{
+    (void)e;
+    *(bool *)arg = true;
+}
+
+/* What was given to the store's threads and to libuv's before is done, and said. */
+static inline void await_threads(struct fixture *f)
+{
+    bool wrote = false, read = false;
+
+    store_write(f->g.store, STORE_RELAXED, nothing, on_stored, &wrote);
+    store_read(f->g.store, nothing, on_stored, &read);
+    for (int i = 0; i < TRIES && !(wrote && read && f->g.loop.active_reqs.count == 0); i++) {
+        turn(f);
+        (void)usleep(500);
+    }
+    assert_true(wrote && read);
+}
+
 static inline void settle(struct fixture *f)
 {
     for (int i = 0; i < 20; i++) {
         turn(f);
-        (void)usleep(1000); /* the store's thread */
+        (void)usleep(1000);
+        if (i % 5 == 0)
+            await_threads(f);
     }
 }
 
 static inline void await(struct fixture *f)
 {
-    for (int i = 0; i < 3000 && !f->called; i++) {
+    for (int i = 0; i < TRIES && !f->called; i++) {
         turn(f);
         (void)usleep(500);
     }

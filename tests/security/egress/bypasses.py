@@ -10,7 +10,7 @@ alone stops it, where one does: it is left out in turn, and the attempt must the
 """
 PRELUDE = r'''
 import os, socket, ssl, struct, sys, threading, time
-socket.setdefaulttimeout(4)
+socket.setdefaulttimeout(10)
 def proxy():
     return socket.create_connection(("127.0.0.1", 3128))
 def all_of(c):
@@ -148,7 +148,7 @@ ATTEMPTS = {
     "icmp": (None, "s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM,1); s.settimeout(2); s.sendto(b'\\x08\\0\\xf7\\xff\\0\\0\\0\\0',('8.8.8.8',0)); print('THROUGH', s.recv(100))"),
     "socks_udp": (None, "c=proxy(); c.send(b'\\5\\1\\0'); c.recv(2); c.send(b'\\5\\3\\0\\1'+socket.inet_aton('127.0.0.1')+struct.pack('>H',PREY)); print('THROUGH' if c.recv(10)[1]==0 else '')"),
     "socks_bind": (None, "c=proxy(); c.send(b'\\5\\1\\0'); c.recv(2); c.send(b'\\5\\2\\0\\1'+socket.inet_aton('127.0.0.1')+struct.pack('>H',PREY)); print('THROUGH' if c.recv(10)[1]==0 else '')"),
-    "unix_sockets": (None, "[(s:=socket.socket(socket.AF_UNIX), s.connect(p), print('THROUGH')) for p in ['\\0holt-egress-prey']]"),
+    "unix_sockets": (None, "[(s:=socket.socket(socket.AF_UNIX), s.connect(p), print('THROUGH')) for p in ['\\0holt-egress-prey-%d' % PREY]]"),
     # TLS
     "sni_of_other": ("sni", "tls_says(hello('evil.test'))"),
     "no_sni": ("sni", "tls_says(hello(None))"),
