@@ -5,6 +5,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/sm.h"
+#include "base/sorted.h"
 #include "core/authority.h"
 #include "core/egress.h"
 #include "core/exec.h"
