@@ -22,18 +22,11 @@ struct health *api_health_new(struct api *a)
     return health_new(ask_health, services, a);
 }
 
-static const struct grpc_method *find_health(struct str path)
-{
-    for (size_t i = 0; i < health_grpc_count; i++)
-        if (str_eq_c(path, health_grpc[i].path))
-            return &health_grpc[i];
-    return NULL;
-}
-
 /* The health service is open to everybody, as /healthz is: a load balancer has no token. */
 void api_grpc(struct request *r)
 {
-    const struct grpc_method *health = find_health(xchg_req(r->x)->path);
+    const struct grpc_method *health =
+        grpc_find(health_grpc, health_grpc_count, xchg_req(r->x)->path);
 
     if (health)
         grpc_start(r->x, health, r->api->health);

@@ -15,9 +15,6 @@ bool card_may_move(enum card_status from, enum card_status to);
  * history: by whom (empty: the asker) and why. */
 CHECKED int card_save(struct team *t, struct card *c, enum card_status from, struct str by,
                       struct str note, const char *event, struct err *e);
-/* May this card, with its owner, be in a column?  Counts the owner's other cards. */
-CHECKED int card_check_limits(struct team *t, const struct card *c, enum card_status to,
-                              struct err *e);
 /* The agent by this name, if it is one: 1; 0: a person's name, or none. */
 CHECKED int board_actor(struct team *t, struct str name, struct agent *ret, struct err *e);
 /* May the asker hand cards to others? */

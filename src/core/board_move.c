@@ -88,7 +88,8 @@ static int check_own_limit(struct team *t, const struct card *c, struct err *e)
                    STR_ARG(c->assigned_to), (long long)max);
 }
 
-int card_check_limits(struct team *t, const struct card *c, enum card_status to, struct err *e)
+/* May this card, with its owner, be in a column?  Counts the owner's other cards. */
+static int check_limits(struct team *t, const struct card *c, enum card_status to, struct err *e)
 {
     int64_t limits[CARD_STATUSES];
 
@@ -148,7 +149,7 @@ static int check_claim(struct team *t, const struct card *c, const struct agent 
     if (check_taker(t, c, a, e) < 0)
         return -1;
     wanted.assigned_to = a->name;
-    return card_check_limits(t, &wanted, CARD_READY, e);
+    return check_limits(t, &wanted, CARD_READY, e);
 }
 
 int card_claim(struct team *t, struct str project, struct str id, struct str agent,
@@ -222,7 +223,7 @@ static int check_assign(struct team *t, const struct card *c, struct str agent, 
     if (known > 0 && str_eq(agent, t->who.agent) && agent_may_choose(t, &a, c->tags, e) < 0)
         return -1;
     wanted.assigned_to = agent;
-    return card_check_limits(t, &wanted, CARD_READY, e);
+    return check_limits(t, &wanted, CARD_READY, e);
 }
 
 /* The card is nobody's current one any more. */
@@ -384,7 +385,7 @@ static int check_move(struct team *t, const struct card *c, const struct card_mo
         return -1;
     if (m->to == CARD_DONE && check_done(t, c, e) < 0)
         return -1;
-    return card_check_limits(t, c, m->to, e);
+    return check_limits(t, c, m->to, e);
 }
 
 static void apply_move(struct team *t, struct card *c, const struct card_move *m)
@@ -420,7 +421,7 @@ static int unblock_others(struct team *t, const struct card *done, struct err *e
 
         if (!str_eq(c->blocked_by, done->id))
             continue;
-        if (card_check_limits(t, c, CARD_READY, &full) < 0) {
+        if (check_limits(t, c, CARD_READY, &full) < 0) {
             if (full.code != ERR_PRECONDITION) {
                 *e = full;
                 return -1;

@@ -53,7 +53,7 @@ int exec_spill(struct exec *x)
     return 0;
 }
 
-void exec_spill_due(struct timer *t)
+static void spill_due(struct timer *t)
 {
     struct sandboxes *all = CONTAINER_OF(t, struct sandboxes, spill);
     int64_t now = clock_mono_ms();
@@ -62,7 +62,7 @@ void exec_spill_due(struct timer *t)
         struct exec *x = LIST_ENTRY(node, struct exec, unsafe);
 
         if (x->unsafe_since_ms + SPILL_MS > now) { /* in order of time */
-            timer_set(all->timers, &all->spill, x->unsafe_since_ms + SPILL_MS, exec_spill_due);
+            timer_set(all->timers, &all->spill, x->unsafe_since_ms + SPILL_MS, spill_due);
             return;
         }
         (void)!exec_spill(x);
@@ -79,7 +79,7 @@ static void wait_for_spill(struct exec *x)
     x->unsafe_since_ms = clock_mono_ms();
     list_push(&all->unsafe, &x->unsafe);
     if (!timer_is_set(&all->spill))
-        timer_set(all->timers, &all->spill, x->unsafe_since_ms + SPILL_MS, exec_spill_due);
+        timer_set(all->timers, &all->spill, x->unsafe_since_ms + SPILL_MS, spill_due);
 }
 
 /* What stays in memory, and ends in the row, needs no room of a file. */

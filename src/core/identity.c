@@ -27,49 +27,16 @@ static struct entry *entry_free(struct entry *n)
 }
 DEFINE_AUTO(struct entry *, entry_free)
 
-/* Where id stands, or would stand. */
-static size_t position(const struct identity *i, struct str id, bool after)
-{
-    size_t low = 0, high = i->count;
-
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-        const char *at = i->sorted[mid]->t.id;
-        size_t n = strlen(at);
-        int order = memcmp(at, id.p ? id.p : "", size_min(n, id.n));
-
-        if (order == 0)
-            order = (n > id.n) - (n < id.n);
-        if (order < 0 || (order == 0 && after))
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
-}
-
 static void add(struct identity *i, struct entry *n)
 {
-    size_t at = position(i, str_of(n->t.id), false);
-
-    if (i->count == i->size) {
-        i->size = i->size ? i->size * 2 : 16;
-        i->sorted = xrealloc(i->sorted, i->size * sizeof(struct entry *));
-    }
-    memmove(i->sorted + at + 1, i->sorted + at, (i->count - at) * sizeof(struct entry *));
-    i->sorted[at] = n;
-    i->count++;
+    sorted_add(SORTED(i, t.id), n);
     map_set(&i->by_hash, hash_str(n->t.hash), n);
     map_set(&i->by_id, str_of(n->t.id), n);
 }
 
 static void drop(struct identity *i, struct entry *n)
 {
-    size_t at = position(i, str_of(n->t.id), false);
-
-    assert(at < i->count && i->sorted[at] == n);
-    i->count--;
-    memmove(i->sorted + at, i->sorted + at + 1, (i->count - at) * sizeof(struct entry *));
+    sorted_remove(SORTED(i, t.id), n);
     map_remove(&i->by_hash, hash_str(n->t.hash));
     map_remove(&i->by_id, str_of(n->t.id));
     entry_free(n);
@@ -467,7 +434,7 @@ const struct token *identity_get(struct identity *i, struct str id)
 
 const struct token *identity_next(struct identity *i, struct str after)
 {
-    for (size_t k = position(i, after, true); k < i->count; k++)
+    for (size_t k = sorted_after(SORTED(i, t.id), after); k < i->count; k++)
         if (is_live(i->sorted[k]))
             return &i->sorted[k]->t;
     return NULL;

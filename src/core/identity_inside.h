@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/map.h"
+#include "base/sorted.h"
 #include "core/identity.h"
 #include "core/throttle.h"
 #include "proto/digest.h"

@@ -53,46 +53,14 @@ static struct image *image_free(struct image *i)
     return NULL;
 }
 
-/* The first whose id is greater, or (with equal) not less. */
-static size_t position(const struct images *l, struct str id, bool equal)
-{
-    size_t low = 0, high = l->count;
-
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-        struct str at = str_of(l->sorted[mid]->id);
-        int order = memcmp(at.p, id.p ? id.p : "", size_min(at.n, id.n));
-
-        if (order == 0)
-            order = (at.n > id.n) - (at.n < id.n);
-        if (order < 0 || (order == 0 && !equal))
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
-}
-
 void images_add(struct images *l, struct image *i)
 {
-    size_t at = position(l, str_of(i->id), true);
-
-    if (l->count == l->size) {
-        l->size = l->size ? l->size * 2 : 16;
-        l->sorted = xrealloc(l->sorted, l->size * sizeof l->sorted[0]);
-    }
-    memmove(l->sorted + at + 1, l->sorted + at, (l->count - at) * sizeof l->sorted[0]);
-    l->sorted[at] = i;
-    l->count++;
+    sorted_add(SORTED(l, id), i);
 }
 
 void images_drop(struct images *l, struct image *i)
 {
-    size_t at = position(l, str_of(i->id), true);
-
-    assert(at < l->count && l->sorted[at] == i);
-    l->count--;
-    memmove(l->sorted + at, l->sorted + at + 1, (l->count - at) * sizeof l->sorted[0]);
+    sorted_remove(SORTED(l, id), i);
     image_free(i);
 }
 
@@ -185,12 +153,12 @@ static struct image *by_name(struct images *l, const char *name)
 
 static struct image *look_up(struct images *l, struct str ref)
 {
-    size_t at = position(l, ref, true);
+    struct image *i = sorted_find(SORTED(l, id), ref);
     AUTO(mem_free) char *name = NULL;
     struct err why = {0};
 
-    if (at < l->count && str_eq_c(ref, l->sorted[at]->id) && !l->sorted[at]->removing)
-        return l->sorted[at];
+    if (i && !i->removing)
+        return i;
     if (image_normal_name(ref, &name, &why) < 0)
         return NULL;
     return by_name(l, name);
@@ -211,7 +179,7 @@ struct image *image_find(struct images *l, struct str ref, struct err *e)
 
 struct image *image_next(struct images *l, struct str after)
 {
-    for (size_t k = position(l, after, false); k < l->count; k++)
+    for (size_t k = sorted_after(SORTED(l, id), after); k < l->count; k++)
         if (!l->sorted[k]->removing)
             return l->sorted[k];
     return NULL;

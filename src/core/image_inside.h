@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "base/sorted.h"
 #include "core/image.h"
 #include "core/space.h"
 #include "proto/digest.h"

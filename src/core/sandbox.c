@@ -310,37 +310,9 @@ struct guest *sandbox_guest(struct sandbox *s, struct err *e)
 
 /* --- the registry --- */
 
-/* Where id stands, or would stand; after: behind an equal one. */
-static size_t position(const struct sandboxes *all, struct str id, bool after)
-{
-    size_t low = 0, high = all->count;
-
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-        struct str at = str_of(all->sorted[mid]->id);
-        int order = memcmp(at.p, id.p ? id.p : "", size_min(at.n, id.n));
-
-        if (order == 0)
-            order = (at.n > id.n) - (at.n < id.n);
-        if (order < 0 || (order == 0 && after))
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
-}
-
 void sandbox_add(struct sandboxes *all, struct sandbox *s)
 {
-    size_t at = position(all, str_of(s->id), false);
-
-    if (all->count == all->size) {
-        all->size = all->size ? all->size * 2 : 64;
-        all->sorted = xrealloc(all->sorted, all->size * sizeof(struct sandbox *));
-    }
-    memmove(all->sorted + at + 1, all->sorted + at, (all->count - at) * sizeof(struct sandbox *));
-    all->sorted[at] = s;
-    all->count++;
+    sorted_add(SORTED(all, id), s);
     map_set(&all->by_id, str_of(s->id), s);
     sandbox_named(s);
     s->in_list = true;
@@ -349,16 +321,13 @@ void sandbox_add(struct sandboxes *all, struct sandbox *s)
 void sandbox_drop(struct sandbox *s)
 {
     struct sandboxes *all = s->all;
-    size_t at = position(all, str_of(s->id), false);
     const struct err gone = {.code = all->closed ? ERR_CANCELLED : ERR_GONE,
                              .msg = "the sandbox is gone"};
 
     if (!s->in_list)
         return;
     sandbox_release_layers(s);
-    assert(at < all->count && all->sorted[at] == s);
-    all->count--;
-    memmove(all->sorted + at, all->sorted + at + 1, (all->count - at) * sizeof(struct sandbox *));
+    sorted_remove(SORTED(all, id), s);
     map_remove(&all->by_id, str_of(s->id));
     sandbox_unnamed(s);
     s->in_list = false;
@@ -373,7 +342,7 @@ void sandbox_drop(struct sandbox *s)
 
 struct sandbox *sandbox_next(struct sandboxes *all, struct str after)
 {
-    size_t at = position(all, after, true);
+    size_t at = sorted_after(SORTED(all, id), after);
 
     return at < all->count ? all->sorted[at] : NULL;
 }

@@ -173,9 +173,6 @@ struct sandbox *sandbox_find(struct sandboxes *l, struct str ref, struct err *e)
 /* For a dialect's own requests: what it calls so goes before what others named so. */
 struct sandbox *sandbox_find_as(struct sandboxes *l, struct str dialect, struct str ref,
                                 struct err *e);
-/* One more name for it, kept until it is destroyed. */
-void sandbox_alias(struct sandbox *s, struct alias_name n, const struct principal *by,
-                   sandbox_cb done, void *arg);
 /* Hosts of the secret at this place that its policy does not let it reach: a JSON list. */
 struct jw;
 void sandbox_secret_unreached(const struct sandbox *s, size_t at, struct jw *w);

@@ -102,7 +102,7 @@ static int check_aliases(struct sandboxes *all, const struct sandbox_spec *spec,
     if (spec->alias_count > ALIASES_PER_OBJECT)
         return err_set(e, ERR_INVALID, 0, "more than %d aliases", ALIASES_PER_OBJECT);
     for (size_t i = 0; i < spec->alias_count; i++)
-        if (sandbox_alias_check(all, NULL, spec->aliases[i], e) < 0)
+        if (sandbox_alias_check(all, spec->aliases[i], e) < 0)
             return -1;
     return 0;
 }

@@ -5,6 +5,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/sm.h"
+#include "base/sorted.h"
 #include "core/authority.h"
 #include "core/egress.h"
 #include "core/exec.h"
@@ -219,8 +220,7 @@ void text_set(char **to, struct str s);
 /* Could self (NULL: one that is not there yet) be called so? */
 CHECKED int sandbox_name_check(struct sandboxes *all, const struct sandbox *self, struct str name,
                                struct err *e);
-CHECKED int sandbox_alias_check(struct sandboxes *all, const struct sandbox *self,
-                                struct alias_name n, struct err *e);
+CHECKED int sandbox_alias_check(struct sandboxes *all, struct alias_name n, struct err *e);
 void sandbox_named(struct sandbox *s);   /* s->name is looked up from here on */
 void sandbox_unnamed(struct sandbox *s); /* nor any alias */
 void sandbox_rename(struct sandbox *s, struct str name);
@@ -335,7 +335,6 @@ void exec_let_go(struct exec *x);      /* it waits for no reader from now on */
 void execs_tell_all(struct sandboxes *all);
 void waits_end(struct exec *x, const struct err *e);
 void exec_forget(struct exec *x); /* out of its sandbox's list */
-void exec_spill_due(struct timer *t);
 void exec_save(struct exec *x, const char *event, const char *actor,
                void (*done)(struct exec *x, const struct err *e));
 void exec_erase(struct exec *x);

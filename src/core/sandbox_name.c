@@ -38,17 +38,16 @@ int sandbox_name_check(struct sandboxes *all, const struct sandbox *self, struct
     return err_hint(e, "choose another name, or destroy it: holt rm " STR_FMT, STR_ARG(name));
 }
 
-int sandbox_alias_check(struct sandboxes *all, const struct sandbox *self, struct alias_name n,
-                        struct err *e)
+int sandbox_alias_check(struct sandboxes *all, struct alias_name n, struct err *e)
 {
     const struct sandbox *other;
 
-    if (alias_check(all->aliases, n, str_of(self ? self->id : ""), e) < 0)
+    if (alias_check(all->aliases, n, STR(""), e) < 0)
         return -1;
     other = map_get(&all->by_name, n.alias);
     if (!other)
         other = map_get(&all->by_id, n.alias);
-    if (!other || other == self)
+    if (!other)
         return 0;
     err_set(e, ERR_CONFLICT, 0, "a sandbox named '" STR_FMT "' exists already", STR_ARG(n.alias));
     err_object(e, "sandbox", other->id);
@@ -81,25 +80,6 @@ void sandbox_rename(struct sandbox *s, struct str name)
     unname(s);
     text_set(&s->name, name);
     sandbox_named(s);
-}
-
-void sandbox_alias(struct sandbox *s, struct alias_name n, const struct principal *by,
-                   sandbox_cb done, void *arg)
-{
-    struct err e = {0};
-
-    if (s->destroying || !s->in_list) {
-        err_set(&e, ERR_CONFLICT, 0, "sandbox '%s' is being destroyed", s->id);
-        err_object(&e, "sandbox", s->id);
-    } else if (sandbox_alias_check(s->all, s, n, &e) == 0) {
-        (void)!alias_add(s->all->aliases, n, str_of(s->id), &e); /* it was checked */
-    }
-    if (e.code == ERR_NONE) {
-        sandbox_changed(s, by, done, arg);
-        return;
-    }
-    err_wrap(&e, "name sandbox '%s'", s->id);
-    sandbox_tell(s->all, s, done, arg, &e);
 }
 
 /* --- looking up --- */

@@ -10,16 +10,11 @@
 
 #define SECRETS_MAX 4096
 
-/* --- the list: ids are made in order, rows are read in order, so that adding is at the end --- */
+/* --- the list --- */
 
 static void add(struct secrets *l, struct secret *s)
 {
-    if (l->count == l->size) {
-        l->size = l->size ? l->size * 2 : 16;
-        l->sorted = xrealloc(l->sorted, l->size * sizeof l->sorted[0]);
-    }
-    assert(l->count == 0 || strcmp(l->sorted[l->count - 1]->id, s->id) < 0);
-    l->sorted[l->count++] = s;
+    sorted_add(SORTED(l, id), s);
     s->all = l;
 }
 
@@ -33,13 +28,7 @@ static void secret_free(struct secret *s)
 
 static void drop(struct secret *s)
 {
-    struct secrets *l = s->all;
-    size_t at = 0;
-
-    while (l->sorted[at] != s)
-        at++;
-    l->count--;
-    memmove(l->sorted + at, l->sorted + at + 1, (l->count - at) * sizeof l->sorted[0]);
+    sorted_remove(SORTED(s->all, id), s);
     secret_free(s);
 }
 
@@ -454,9 +443,8 @@ struct secret *secret_find(struct secrets *l, struct str ref, struct err *e)
 {
     struct secret *s = by_name(l, ref);
 
-    for (size_t i = 0; !s && i < l->count; i++)
-        if (str_eq_c(ref, l->sorted[i]->id))
-            s = l->sorted[i];
+    if (!s)
+        s = sorted_find(SORTED(l, id), ref);
     if (s && s->state != SECRET_MAKING)
         return s;
     (void)not_found(ref, e);
@@ -465,13 +453,9 @@ struct secret *secret_find(struct secrets *l, struct str ref, struct err *e)
 
 struct secret *secret_next(struct secrets *l, struct str after)
 {
-    for (size_t i = 0; i < l->count; i++) {
-        struct str id = str_of(l->sorted[i]->id);
-        int order = memcmp(id.p, after.p ? after.p : "", size_min(id.n, after.n));
-
-        if ((order > 0 || (order == 0 && id.n > after.n)) && l->sorted[i]->state != SECRET_MAKING)
+    for (size_t i = sorted_after(SORTED(l, id), after); i < l->count; i++)
+        if (l->sorted[i]->state != SECRET_MAKING)
             return l->sorted[i];
-    }
     return NULL;
 }
 

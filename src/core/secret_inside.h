@@ -1,6 +1,7 @@
 /* secret_inside: private to src/core: what the files of secret share. */
 #pragma once
 
+#include "base/sorted.h"
 #include "core/secret.h"
 #include "proto/json.h"
 #include "proto/seal.h"

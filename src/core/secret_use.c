@@ -18,20 +18,12 @@ static size_t weight_of(const struct secret *s)
     return weight(s->rule, buf_len(&s->sealed) - SEAL_EXTRA);
 }
 
-static struct secret *by_id(const struct secrets *l, const char *id)
-{
-    for (size_t i = 0; i < l->count; i++)
-        if (strcmp(l->sorted[i]->id, id) == 0)
-            return l->sorted[i];
-    return NULL;
-}
-
 static size_t weigh_all(const struct secrets *l, const struct sandbox_secret *v, size_t n)
 {
     size_t sum = 2;
 
     for (size_t i = 0; i < n; i++) {
-        const struct secret *s = by_id(l, v[i].id);
+        const struct secret *s = sorted_find(SORTED(l, id), str_of(v[i].id));
 
         sum += s ? weight_of(s) : 0;
     }
@@ -116,7 +108,7 @@ void secrets_print(const struct secrets *l, const struct sandbox_secret *v, size
         abort(); /* it has no limit of its own */
     jw_array(&w);
     for (size_t i = 0; l && i < n; i++) {
-        const struct secret *s = by_id(l, v[i].id);
+        const struct secret *s = sorted_find(SORTED(l, id), str_of(v[i].id));
 
         if (s)
             print_one(&w, s, v[i].placeholder);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sorted.h"
 #include "core/sandbox_inside.h"
 
 #include <stdio.h>
@@ -33,16 +34,11 @@ struct volume {
 static const char *const kind_names[VOLUME_KIND_COUNT] = {
     [VOLUME_DISK] = "disk", [VOLUME_TMPFS] = "tmpfs"};
 
-/* --- the list: ids are made in order, rows are read in order, so that adding is at the end --- */
+/* --- the list --- */
 
 static void add(struct volumes *l, struct volume *v)
 {
-    if (l->count == l->size) {
-        l->size = l->size ? l->size * 2 : 16;
-        l->sorted = xrealloc(l->sorted, l->size * sizeof l->sorted[0]);
-    }
-    assert(l->count == 0 || strcmp(l->sorted[l->count - 1]->id, v->id) < 0);
-    l->sorted[l->count++] = v;
+    sorted_add(SORTED(l, id), v);
     v->all = l;
 }
 
@@ -55,13 +51,7 @@ static void volume_free(struct volume *v)
 
 static void drop(struct volume *v)
 {
-    struct volumes *l = v->all;
-    size_t at = 0;
-
-    while (l->sorted[at] != v)
-        at++;
-    l->count--;
-    memmove(l->sorted + at, l->sorted + at + 1, (l->count - at) * sizeof l->sorted[0]);
+    sorted_remove(SORTED(v->all, id), v);
     volume_free(v);
 }
 
@@ -288,34 +278,9 @@ static int not_found(struct str ref, struct err *e)
     return err_hint(e, "holt volume ls lists those there are; holt volume create makes one");
 }
 
-/* The first whose id is not less. */
-static size_t position(const struct volumes *l, struct str id)
-{
-    size_t low = 0, high = l->count;
-
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-        struct str at = str_of(l->sorted[mid]->id);
-        int order = memcmp(at.p, id.p ? id.p : "", size_min(at.n, id.n));
-
-        if (order < 0 || (order == 0 && at.n < id.n))
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
-}
-
-static struct volume *by_id(struct volumes *l, struct str id)
-{
-    size_t at = position(l, id);
-
-    return at < l->count && str_eq_c(id, l->sorted[at]->id) ? l->sorted[at] : NULL;
-}
-
 struct volume *volume_find(struct volumes *l, struct str tenant, struct str ref, struct err *e)
 {
-    struct volume *v = by_id(l, ref);
+    struct volume *v = sorted_find(SORTED(l, id), ref);
 
     if (!v)
         v = by_name(l, tenant, ref);
@@ -327,8 +292,8 @@ struct volume *volume_find(struct volumes *l, struct str tenant, struct str ref,
 
 struct volume *volume_next(struct volumes *l, struct str after)
 {
-    for (size_t i = position(l, after); i < l->count; i++)
-        if (l->sorted[i]->state == VOLUME_READY && !str_eq_c(after, l->sorted[i]->id))
+    for (size_t i = sorted_after(SORTED(l, id), after); i < l->count; i++)
+        if (l->sorted[i]->state == VOLUME_READY)
             return l->sorted[i];
     return NULL;
 }

@@ -25,7 +25,6 @@ struct grpc_call {
     struct buf plain; /* the message that is being handled, if it came compressed */
     struct buf text;  /* gRPC-Web text: up to three characters of an unfinished group */
     uv_timer_t *timer;
-    int64_t deadline_ms;
     bool busy;        /* a message waits for grpc_consume */
     bool feeding;     /* feed is on the stack */
     bool body_ended;  /* the peer sends no more */
@@ -231,7 +230,6 @@ static int set_deadline(struct grpc_call *c, struct err *e)
         return 0;
     if (grpc_timeout_parse(text, &ms) < 0)
         return err_set(e, ERR_INVALID, 0, "grpc-timeout is malformed");
-    c->deadline_ms = clock_mono_ms() + ms;
     c->timer = xzalloc(sizeof *c->timer);
     (void)uv_timer_init(server_loop(xchg_server(c->x)), c->timer);
     c->timer->data = c;
@@ -307,14 +305,13 @@ void grpc_start(struct xchg *x, const struct grpc_method *method, void *arg)
         method->start(c, arg);
 }
 
-void grpc_serve(struct xchg *x, const struct grpc_method *methods, size_t count, void *arg)
+const struct grpc_method *grpc_find(const struct grpc_method *methods, size_t count,
+                                    struct str path)
 {
-    const struct grpc_method *found = NULL;
-
-    for (size_t i = 0; i < count && !found; i++)
-        if (str_eq_c(xchg_req(x)->path, methods[i].path))
-            found = &methods[i];
-    grpc_start(x, found, arg);
+    for (size_t i = 0; i < count; i++)
+        if (str_eq_c(path, methods[i].path))
+            return &methods[i];
+    return NULL;
 }
 
 void grpc_refuse(struct xchg *x, const struct err *e)
@@ -339,11 +336,6 @@ void *grpc_arg(const struct grpc_call *c)
 struct xchg *grpc_xchg(const struct grpc_call *c)
 {
     return c->x;
-}
-
-int64_t grpc_deadline_ms(const struct grpc_call *c)
-{
-    return c->deadline_ms;
 }
 
 int grpc_get_bin(const struct grpc_call *c, const char *name, struct buf *to)

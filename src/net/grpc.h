@@ -25,10 +25,12 @@ struct grpc_method {
     void (*start)(struct grpc_call *c, void *arg);
 };
 
-/* Is x a gRPC or gRPC-Web request (content-type)?  Then grpc_serve takes it whatever happens. */
+/* Is x a gRPC or gRPC-Web request (content-type)?  Then grpc_start takes it whatever happens. */
 bool grpc_is_call(const struct xchg *x);
-void grpc_serve(struct xchg *x, const struct grpc_method *methods, size_t count, void *arg);
-/* As grpc_serve with the method already found; NULL answers UNIMPLEMENTED. */
+/* The method of that path; NULL: none of these. */
+const struct grpc_method *grpc_find(const struct grpc_method *methods, size_t count,
+                                    struct str path);
+/* No method answers UNIMPLEMENTED. */
 void grpc_start(struct xchg *x, const struct grpc_method *method, void *arg);
 /* Ends a call that may not begin (authentication, limits): trailers-only reply. */
 void grpc_refuse(struct xchg *x, const struct err *e);
@@ -38,8 +40,7 @@ void *grpc_arg(const struct grpc_call *c);
 struct xchg *grpc_xchg(const struct grpc_call *c); /* metadata is in its request's headers */
 /* The bytes of a binary metadata field ("…-bin").  1: there, 0: absent, -EINVAL: not base64. */
 int grpc_get_bin(const struct grpc_call *c, const char *name, struct buf *to) CHECKED;
-int64_t grpc_deadline_ms(const struct grpc_call *c); /* on the monotonic clock; 0: none */
-void grpc_consume(struct grpc_call *c);              /* the last message is done with */
+void grpc_consume(struct grpc_call *c); /* the last message is done with */
 void grpc_metadata(struct grpc_call *c, const char *name,
                    struct str value); /* before the first send */
 void grpc_trailer(struct grpc_call *c, const char *name, struct str value);

@@ -10,12 +10,11 @@
 
 #define PIECE (64 * 1024)
 
-/* open ──▶ stat ──▶ head ──▶ (read ──▶ write ──▶ maybe wait for drained)* ──▶ end; at most one file
+/* stat ──▶ head ──▶ (read ──▶ write ──▶ maybe wait for drained)* ──▶ end; at most one file
  * operation runs at a time, and the job outlives the exchange until it has come back. */
 struct job {
     struct xchg *x; /* NULL: the exchange has ended */
     struct static_info info;
-    struct str blob; /* p is NULL: a file */
     int fd;
     uv_loop_t *loop;
     uv_fs_t fs;
@@ -229,18 +228,9 @@ static void read_piece(struct job *j)
 
 static void go_on(struct job *j)
 {
-    int wait = 0;
-
-    while (j->blob.p && j->left > 0 && wait == 0) {
-        size_t n = (size_t)i64_min(PIECE, j->left);
-
-        wait = xchg_write(j->x, j->blob.p + j->at, n);
-        j->at += (int64_t)n;
-        j->left -= (int64_t)n;
-    }
     if (j->left == 0)
         xchg_end(j->x, NULL, 0);
-    else if (!j->blob.p)
+    else
         read_piece(j);
 }
 
@@ -255,17 +245,6 @@ static bool refuse_method(struct xchg *x)
     (void)err_set(&e, ERR_METHOD, 0, "only GET and HEAD work here");
     xchg_fail(x, &e);
     return true;
-}
-
-void static_blob(struct xchg *x, struct str body, const struct static_info *i)
-{
-    struct job *j;
-
-    if (refuse_method(x))
-        return;
-    j = job_new(x, i);
-    j->blob = body.p ? body : STR("");
-    send_head(j, (int64_t)body.n);
 }
 
 static void fail_file(struct job *j, int uv_error)
@@ -304,38 +283,6 @@ static void stat_file(struct job *j)
 {
     int r = uv_fs_fstat(j->loop, &j->fs, j->fd, on_stat);
 
-    j->busy = r == 0;
-    if (r < 0)
-        fail_file(j, r);
-}
-
-static void on_open(uv_fs_t *fs)
-{
-    struct job *j = fs->data;
-    int r = (int)fs->result;
-
-    uv_fs_req_cleanup(fs);
-    j->busy = false;
-    j->fd = r < 0 ? -1 : r;
-    if (!j->x)
-        job_free(j);
-    else if (r < 0)
-        fail_file(j, r);
-    else
-        stat_file(j);
-}
-
-void static_file(struct xchg *x, const char *path, const struct static_info *i)
-{
-    struct job *j;
-    int r;
-
-    if (refuse_method(x))
-        return;
-    j = job_new(x, i);
-    /* O_NONBLOCK: a FIFO in its place must not hold a worker thread. */
-    r = uv_fs_open(j->loop, &j->fs, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0,
-                   on_open);
     j->busy = r == 0;
     if (r < 0)
         fail_file(j, r);

@@ -1,5 +1,5 @@
-/* static: replies whose bytes exist already: a blob in memory or a file, with ETag, If-None-Match,
- * single byte ranges, If-Range and HEAD (RFC 9110 sections 8.8.3, 13, 14).
+/* static: replies whose bytes are a file's, with ETag, If-None-Match, single byte ranges, If-Range
+ * and HEAD (RFC 9110 sections 8.8.3, 13, 14).
  * Takes the exchange over and always answers it.  Files are read by worker threads, a piece at a
  * time as the peer takes it.  Thread: the loop's. */
 #pragma once
@@ -7,18 +7,14 @@
 #include "net/xchg.h"
 
 struct static_info {
-    const char *type;  /* content-type */
-    const char *cache; /* cache-control, or NULL */
-    const char *etag;  /* with its quotes; NULL: none for a blob, size and time for a file */
+    const char *type;                    /* content-type */
+    const char *cache;                   /* cache-control, or NULL */
+    const char *etag;                    /* with its quotes; NULL: made of size and time */
     void (*ended)(void *arg, bool done); /* the exchange has closed; may be NULL */
     void *arg;
 };
 
-/* body and the info's texts stay valid until the exchange has ended. */
-void static_blob(struct xchg *x, struct str body, const struct static_info *i);
-/* path is ours, not the client's: the last part may not be a symbolic link. */
-void static_file(struct xchg *x, const char *path, const struct static_info *i);
-/* fd is taken over; for files that were opened beneath a directory by openat2. */
+/* fd is taken over; the info's texts stay valid until the exchange has ended. */
 void static_fd(struct xchg *x, int fd, const struct static_info *i);
 
 enum static_range { RANGE_NONE, RANGE_OK, RANGE_BAD };

@@ -341,11 +341,6 @@ void *ws_arg(const struct ws *w)
     return w->arg;
 }
 
-const char *ws_protocol(const struct ws *w)
-{
-    return w->protocol;
-}
-
 void ws_frame(enum ws_kind kind, struct str data, struct buf *to)
 {
     ws_write(to, kind == WS_TEXT ? WS_OP_TEXT : WS_OP_BINARY, data, NULL);

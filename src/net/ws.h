@@ -25,7 +25,6 @@ bool ws_is_handshake(const struct xchg *x);
 struct ws *ws_accept(struct xchg *x, const char *const *protocols, const struct ws_ops *ops,
                      void *arg);
 void *ws_arg(const struct ws *w);
-const char *ws_protocol(const struct ws *w);                           /* the chosen one, or NULL */
 int ws_send(struct ws *w, enum ws_kind kind, struct str data) CHECKED; /* 1: wait for drained */
 /* A message as its frame, made once and sent to many; it waits as ws_send does. */
 void ws_frame(enum ws_kind kind, struct str data, struct buf *to);

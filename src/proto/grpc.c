@@ -97,14 +97,6 @@ int grpc_timeout_parse(struct str s, int64_t *ret_ms)
     return -EINVAL;
 }
 
-void grpc_timeout_write(struct buf *to, int64_t ms)
-{
-    if (ms < 100000000)
-        buf_printf(to, "%lldm", (long long)i64_max(ms, 0));
-    else
-        buf_printf(to, "%lldS", (long long)i64_min(ms / 1000, 99999999));
-}
-
 void grpc_text_encode(struct buf *to, struct str s)
 {
     for (size_t i = 0; i < s.n; i++) {
@@ -114,26 +106,5 @@ void grpc_text_encode(struct buf *to, struct str s)
             buf_add_char(to, (char)c);
         else
             buf_printf(to, "%%%02X", c);
-    }
-}
-
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-void grpc_text_decode(struct buf *to, struct str s)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] == '%' && i + 2 < s.n && hex(s.p[i + 1]) >= 0 && hex(s.p[i + 2]) >= 0) {
-            buf_add_char(to, (char)(hex(s.p[i + 1]) << 4 | hex(s.p[i + 2])));
-            i += 2;
-        } else {
-            buf_add_char(to, s.p[i]);
-        }
     }
 }

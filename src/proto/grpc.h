@@ -33,8 +33,5 @@ void grpc_frame_head(unsigned char to[GRPC_HEAD], unsigned flag, size_t n);
 
 /* "250m": at most eight digits and a unit (H M S m u n); rounded up to milliseconds.  -EINVAL. */
 int grpc_timeout_parse(struct str s, int64_t *ret_ms) CHECKED;
-void grpc_timeout_write(struct buf *to, int64_t ms);
-/* grpc-message: percent coding of all but printable ASCII, and of '%'.  Reading is lenient, as the
- * protocol demands: what is no escape stands for itself. */
+/* grpc-message: percent coding of all but printable ASCII, and of '%'. */
 void grpc_text_encode(struct buf *to, struct str s);
-void grpc_text_decode(struct buf *to, struct str s);

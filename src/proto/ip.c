@@ -28,7 +28,7 @@ uint32_t ip_to_v4(const struct ip *a)
     return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
 }
 
-bool ip_eq(const struct ip *a, const struct ip *b)
+static bool ip_eq(const struct ip *a, const struct ip *b)
 {
     return memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
 }

@@ -21,7 +21,6 @@ struct ip_net {
 struct ip ip_v4(uint32_t host_order);
 bool ip_is_v4(const struct ip *a);
 uint32_t ip_to_v4(const struct ip *a); /* host order; only of one that is */
-bool ip_eq(const struct ip *a, const struct ip *b);
 char *ip_text(const struct ip *a, char to[static IP_TEXT]);
 /* Dotted decimal with four parts, or IPv6 without brackets and zone. */
 bool ip_parse(struct str s, struct ip *ret);

@@ -38,7 +38,7 @@ static bool is_theirs(const struct sandbox *s)
     return s->installation[0] == '\0' || strcmp(s->installation, installation) == 0;
 }
 
-void server_send_fds(const struct spawn_msg *m, const int *fds, size_t n)
+static void send_fds(const struct spawn_msg *m, const int *fds, size_t n)
 {
     static uint8_t bytes[SPAWN_PACKET_MAX];
     struct wire_out o = {.p = bytes, .size = sizeof bytes};
@@ -72,7 +72,7 @@ void server_send_fds(const struct spawn_msg *m, const int *fds, size_t n)
 
 void server_send(const struct spawn_msg *m, int fd)
 {
-    server_send_fds(m, &fd, fd >= 0 ? 1 : 0);
+    send_fds(m, &fd, fd >= 0 ? 1 : 0);
 }
 
 void server_done(uint32_t tag, const struct err *e)
@@ -200,7 +200,7 @@ static void on_listen(const struct spawn_msg *m, struct sandbox *s)
     for (size_t i = 0; i < SPAWN_LISTENER_COUNT; i++)
         if (s->net[i] >= 0)
             fds[n++] = s->net[i];
-    server_send_fds(&reply, fds, n);
+    send_fds(&reply, fds, n);
     (void)undo_network(s);
 }
 

@@ -7,6 +7,5 @@ CHECKED int server_listen(int state_dir, struct err *e);
 /* fd: a descriptor to send along, or -1; it stays the caller's.  Dropped when nobody is connected.
  */
 void server_send(const struct spawn_msg *m, int fd);
-void server_send_fds(const struct spawn_msg *m, const int *fds, size_t n);
 void server_done(uint32_t tag, const struct err *e); /* e: NULL for success */
 const char *server_installation(void);               /* of the client that is connected, or "" */

@@ -202,7 +202,7 @@ int undo_volumes(struct sandbox *s)
 
 /* No way leads out of the root but one: the child still holds directories of the host, and a link
  * to /proc/self/fd/N, which an image or a volume may hold, would be followed into them. */
-int inside_open(int root, const char *path)
+static int inside_open(int root, const char *path)
 {
     struct open_how how = {.flags = O_PATH | O_CLOEXEC,
                            .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};

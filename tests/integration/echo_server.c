@@ -301,9 +301,9 @@ static void call_grpc(struct xchg *x)
     };
 
     if (str_starts(xchg_req(x)->path, STR("/grpc.health.v1.")))
-        grpc_serve(x, health_grpc, health_grpc_count, health);
+        grpc_start(x, grpc_find(health_grpc, health_grpc_count, xchg_req(x)->path), health);
     else
-        grpc_serve(x, methods, ARRAY_LEN(methods), NULL);
+        grpc_start(x, grpc_find(methods, ARRAY_LEN(methods), xchg_req(x)->path), NULL);
 }
 
 static void handle(struct xchg *x, void *arg)

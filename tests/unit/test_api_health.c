@@ -34,8 +34,8 @@ static void call(const char *method, struct str message)
 {
     static const char *const fields[] = {"content-type", "application/grpc", NULL};
 
-    grpc_serve(fake_request(HTTP_2, "POST", method, fields), health_grpc, health_grpc_count,
-               health);
+    grpc_start(fake_request(HTTP_2, "POST", method, fields),
+               grpc_find(health_grpc, health_grpc_count, str_of(method)), health);
     xchg_body(fake_x, message);
     xchg_body_end(fake_x);
 }

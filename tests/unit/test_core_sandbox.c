@@ -781,37 +781,37 @@ static void a_thousand_are_read_in_a_moment(void **state)
     assert_non_null(exec_next(sandbox_find(f->all, STR("n77"), &e), STR("")));
 }
 
+static void create_as(struct fixture *f, struct str name, const struct alias_name *aliases,
+                      size_t count)
+{
+    const struct sandbox_spec spec = {.name = name, .aliases = aliases, .alias_count = count};
+
+    sandbox_create(f->all, &spec, &tester, on_sandbox, f);
+    await(f);
+}
+
 static void aliases_lead_to_one_sandbox_across_a_restart(void **state)
 {
-    static const struct alias_name one = {STR("sbx"), STR("SBX-1")};
+    static const struct alias_name first[] = {{STR("sbx"), STR("SBX-1")},
+                                              {STR("agentbox"), STR("0af9-uuid")}};
     static const struct alias_name same_text = {STR("fluid"), STR("SBX-1")};
+    static const struct alias_name a_name = {STR("vm"), STR("two")};
     struct fixture *f = *state;
     char a[ID_SIZE], b[ID_SIZE];
     struct sandbox_info i;
     struct err e = {0};
 
-    sandbox_create(f->all, &(struct sandbox_spec){.aliases = &one, .alias_count = 1}, &tester,
-                   on_sandbox, f);
-    await(f);
+    create_as(f, STR(""), first, ARRAY_LEN(first));
+    assert_int_equal(f->e.code, ERR_NONE);
     sandbox_info(f->s, &i);
     (void)snprintf(a, sizeof a, "%s", i.id);
-    sandbox_alias(f->s, (struct alias_name){STR("agentbox"), STR("0af9-uuid")}, &tester, on_sandbox,
-                  f);
-    await(f);
+    create_as(f, STR("two"), &same_text, 1);
     assert_int_equal(f->e.code, ERR_NONE);
-    sandbox_create(f->all, &(struct sandbox_spec){.name = STR("two")}, &tester, on_sandbox, f);
-    await(f);
     sandbox_info(f->s, &i);
     (void)snprintf(b, sizeof b, "%s", i.id);
-    sandbox_alias(f->s, one, &tester, on_sandbox, f);
-    await(f);
+    create_as(f, STR(""), first, 1);
     assert_int_equal(f->e.code, ERR_CONFLICT);
-    sandbox_alias(sandbox_find(f->all, str_of(b), &e), same_text, &tester, on_sandbox, f);
-    await(f);
-    assert_int_equal(f->e.code, ERR_NONE);
-    sandbox_alias(sandbox_find(f->all, str_of(a), &e), (struct alias_name){STR("vm"), STR("two")},
-                  &tester, on_sandbox, f);
-    await(f);
+    create_as(f, STR(""), &a_name, 1);
     assert_int_equal(f->e.code, ERR_CONFLICT); /* the name of the other */
 
     close_all(f);

@@ -59,7 +59,8 @@ static const struct grpc_method methods[] = {{"/a.B/C", start}};
 
 static void serve(enum http_version version, const char *path, const char *const *fields)
 {
-    grpc_serve(fake_request(version, "POST", path, fields), methods, 1, &got);
+    grpc_start(fake_request(version, "POST", path, fields), grpc_find(methods, 1, str_of(path)),
+               &got);
 }
 
 static int setup(void **state)
@@ -188,7 +189,6 @@ static void a_deadline_cancels(void **state)
 {
     (void)state;
     serve(HTTP_2, "/a.B/C", FIELDS(PLAIN, "grpc-timeout", "5m"));
-    assert_true(grpc_deadline_ms(call) > 0);
     while (!note.ended)
         (void)uv_run(&fake_server.loop, UV_RUN_ONCE);
     assert_int_equal(cancelled, 1);

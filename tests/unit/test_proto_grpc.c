@@ -81,33 +81,13 @@ static void timeouts_have_units(void **state)
     }
 }
 
-static void timeouts_are_written_to_be_read(void **state)
-{
-    static const int64_t times[] = {0, 1, 99999999, 100000000, 3600000000};
-
-    (void)state;
-    for (size_t i = 0; i < ARRAY_LEN(times); i++) {
-        AUTO(buf_done) struct buf b = {0};
-        int64_t ms;
-
-        grpc_timeout_write(&b, times[i]);
-        assert_int_equal(grpc_timeout_parse(buf_str(&b), &ms), 0);
-        assert_int_equal(ms, times[i]);
-    }
-}
-
 static void messages_are_percent_coded(void **state)
 {
-    AUTO(buf_done) struct buf b = {0}, back = {0};
+    AUTO(buf_done) struct buf b = {0};
 
     (void)state;
     grpc_text_encode(&b, STR("100% \xc3\xa4\n~"));
     assert_string_equal(buf_cstr(&b), "100%25 %C3%A4%0A~");
-    grpc_text_decode(&back, buf_str(&b));
-    assert_string_equal(buf_cstr(&back), "100% \xc3\xa4\n~");
-    buf_clear(&back);
-    grpc_text_decode(&back, STR("%zz%4%c3"));
-    assert_string_equal(buf_cstr(&back), "%zz%4\xc3");
 }
 
 int main(void)
@@ -116,7 +96,6 @@ int main(void)
         cmocka_unit_test(frames_are_read_in_parts_of_any_size),
         cmocka_unit_test(bad_frames_are_told_apart),
         cmocka_unit_test(timeouts_have_units),
-        cmocka_unit_test(timeouts_are_written_to_be_read),
         cmocka_unit_test(messages_are_percent_coded),
     };
 
