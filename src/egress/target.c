@@ -166,7 +166,9 @@ static void on_resolved(void *arg, const struct ip *addresses, size_t n, const s
         else if (first.rule[0] == '\0')
             first = v;
     }
-    if (n == 0)
+    if (n == 0 && e->code == ERR_LIMIT)
+        request_refused(c, "too many of its names are being looked up");
+    else if (n == 0)
         request_failed(c, e->msg);
     else if (c->address_count == 0)
         request_refused(c, first.rule);
@@ -180,7 +182,7 @@ static void allowed(struct conn *c)
 
     conn_expire(c, CONN_DIAL_MS);
     if (!c->host.is_ip) {
-        c->lookup = resolver_ask(c->box->all->resolver, c->host.name, on_resolved, c);
+        c->lookup = resolver_ask(c->box->all->resolver, c->box->id, c->host.name, on_resolved, c);
         return;
     }
     judge_address(c, &c->host.ip, &v);

@@ -357,7 +357,7 @@ static void start_tcp(struct dial *d)
     } else if (resolver_new(d->loop, NULL, &d->resolver, &d->e) < 0) {
         fail(d);
     } else {
-        (void)resolver_ask(d->resolver, d->host, on_resolved, d);
+        (void)resolver_ask(d->resolver, NULL, d->host, on_resolved, d);
     }
 }
 

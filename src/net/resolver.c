@@ -1,5 +1,6 @@
 #include "net/resolver.h"
 
+#include "base/map.h"
 #include "base/mem.h"
 
 #include <ares.h>
@@ -19,6 +20,7 @@ struct resolver {
     char *servers;
     struct timespec conf_changed;
     size_t pending;
+    struct map shares; /* struct share, by who asks */
     int inside; /* calls of c-ares that are under way: it must not lose its channel meanwhile */
     bool freed;
 };
@@ -31,9 +33,15 @@ struct watched { /* one socket of c-ares's */
 };
 static struct watched *all_watched; /* of this thread's resolvers: a handful at most */
 
+struct share { /* of one who has asked; gone with the last of its look-ups */
+    size_t pending;
+    char who[];
+};
+
 struct lookup {
     struct resolver *r;
-    lookup_cb done; /* NULL: nobody waits */
+    struct share *share; /* NULL: nobody's */
+    lookup_cb done;      /* NULL: nobody waits */
     void *arg;
     char *name;
     bool *returned; /* set while resolver_ask runs */
@@ -195,6 +203,7 @@ static void on_timer_closed(uv_handle_t *h)
     struct resolver *r = h->data;
 
     ares_destroy(r->channel); /* closes its sockets; look-ups end without a call */
+    map_done(&r->shares);
     mem_free(r->servers);
     mem_free(r);
 }
@@ -231,6 +240,35 @@ static size_t take_addresses(const struct ares_addrinfo *all, struct ip *to)
     return n;
 }
 
+static struct share *share_take(struct resolver *r, const char *who)
+{
+    struct share *s = map_get(&r->shares, str_of(who));
+
+    if (!s) {
+        s = xzalloc(sizeof *s + strlen(who) + 1);
+        memcpy(s->who, who, strlen(who) + 1);
+        (void)map_set(&r->shares, str_of(who), s);
+    }
+    s->pending++;
+    return s;
+}
+
+static void share_drop(struct resolver *r, struct share *s)
+{
+    if (!s || --s->pending > 0)
+        return;
+    (void)map_remove(&r->shares, str_of(s->who));
+    mem_free(s);
+}
+
+static bool is_too_many(const struct resolver *r, const char *who)
+{
+    const struct share *s = who ? map_get(&r->shares, str_of(who)) : NULL;
+    size_t left = RESOLVER_PENDING_MAX - r->pending;
+
+    return left == 0 || (s && s->pending >= left / RESOLVER_SHARE);
+}
+
 static void on_found(void *arg, int status, int timeouts, struct ares_addrinfo *all)
 {
     struct lookup *l = arg;
@@ -242,6 +280,7 @@ static void on_found(void *arg, int status, int timeouts, struct ares_addrinfo *
     if (all)
         ares_freeaddrinfo(all);
     l->r->pending--;
+    share_drop(l->r, l->share);
     if (l->returned)
         *l->returned = true;
     if (n == 0)
@@ -257,13 +296,14 @@ static void on_found(void *arg, int status, int timeouts, struct ares_addrinfo *
     mem_free(l);
 }
 
-struct lookup *resolver_ask(struct resolver *r, const char *name, lookup_cb done, void *arg)
+struct lookup *resolver_ask(struct resolver *r, const char *who, const char *name, lookup_cb done,
+                            void *arg)
 {
     const struct ares_addrinfo_hints hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct lookup *l;
     bool returned = false;
 
-    if (r->pending >= RESOLVER_PENDING_MAX) {
+    if (is_too_many(r, who)) {
         struct err e = {0};
 
         (void)err_set(&e, ERR_LIMIT, 0, "look up the name '%s': too many names are being looked up",
@@ -273,7 +313,12 @@ struct lookup *resolver_ask(struct resolver *r, const char *name, lookup_cb done
     }
     l = xzalloc(sizeof *l);
     follow_conf(r);
-    *l = (struct lookup){r, done, arg, xstrdup(name), &returned};
+    *l = (struct lookup){.r = r,
+                         .share = who ? share_take(r, who) : NULL,
+                         .done = done,
+                         .arg = arg,
+                         .name = xstrdup(name),
+                         .returned = &returned};
     r->pending++;
     ares_getaddrinfo(r->channel, name, NULL, &hints, on_found, l);
     if (!returned)

@@ -15,6 +15,9 @@
 /* Look-ups at once, of two queries each; more fail.  c-ares goes through all of them at each call,
  * and searches for a free one of 65,536 ids for as long as there is none. */
 #define RESOLVER_PENDING_MAX 4096
+/* Of one asker at once: an eighth of what is left.  One alone has 455; of many that want all, each
+ * has as much, and there is always room for who asks little. */
+#define RESOLVER_SHARE 8
 
 struct resolver;
 struct lookup;
@@ -27,6 +30,7 @@ struct resolver *resolver_free(struct resolver *r); /* takes NULL; returns NULL 
 /* n > 0, or *e says why: ERR_NOT_FOUND, there is no such name; ERR_UNAVAILABLE, nobody could say;
  * ERR_LIMIT, too many are asked for just now. */
 typedef void (*lookup_cb)(void *arg, const struct ip *addresses, size_t n, const struct err *e);
-/* NULL: the callback has been called. */
-struct lookup *resolver_ask(struct resolver *r, const char *name, lookup_cb done, void *arg);
-void lookup_cancel(struct lookup *l); /* takes NULL */
+/* who: whose share it is of; NULL: nobody's.  NULL: the callback has been called. */
+struct lookup *resolver_ask(struct resolver *r, const char *who, const char *name, lookup_cb done,
+                            void *arg);
+void lookup_cancel(struct lookup *l); /* takes NULL; it counts until the servers' time is over */

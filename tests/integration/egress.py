@@ -39,7 +39,7 @@ class Reader:
 
 
 class Names:
-    """A name server on loopback: `names` maps a name to its IPv4 addresses."""
+    """A name server on loopback: `names` maps a name to its IPv4 addresses; False: to no answer at all."""
 
     def __init__(self, names):
         self.names, self.asked = names, []
@@ -63,6 +63,8 @@ class Names:
             found = self.names.get(name)
             if callable(found):
                 found = found()
+            if found is False:
+                continue
             records = found if found and kind == 1 else []
             out = query[:2] + struct.pack(">HHHHH", 0x8180 if found is not None else 0x8183, 1, len(records), 0, 0)
             out += query[12 : at + 5]

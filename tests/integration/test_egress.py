@@ -18,7 +18,7 @@ LOOPBACK = {"cidr": "127.0.0.0/8", "ports": ["1-65535"]}
 
 
 NAMES = {"plain.test": ["127.0.0.1"], "tls.test": ["127.0.0.1"], "private.test": ["10.9.8.7"],
-         "both.test": ["10.9.8.7", "127.0.0.1"], "meta.test": ["169.254.169.254"]}
+         "both.test": ["10.9.8.7", "127.0.0.1"], "meta.test": ["169.254.169.254"], "mute.test": False}
 
 
 @pytest.fixture()
@@ -534,6 +534,19 @@ def test_a_policy_acts_on_who_waits_for_a_name(echoes, request):
     for x in (c, d):
         assert b"403 refused by holt: no rule" in everything(x)
     assert echoes.count == before
+
+
+def test_names_of_one_sandbox_leave_room_for_others(egress, echoes):
+    hostile = egress.box({"allow": ["mute.test"]}, "sb_hostile")
+    other = egress.box({"allow": [f"plain.test:{echoes.port}", LOOPBACK]}, "sb_other")
+    held = [asks(hostile, "mute.test", 443) for _ in range(470)]
+    v = egress.event(what="denied")
+    assert (v["id"], v["host"], v["rule"]) == ("sb_hostile", "mute.test", "too many of its names are being looked up")
+    assert b"403 refused by holt: too many of its names are being looked up" in everything(held[-1])
+    c, head = connect(other, f"plain.test:{echoes.port}")
+    assert head.startswith("HTTP/1.1 200")
+    for x in (c, *held):
+        x.close()
 
 
 def test_other_sandboxes_policies_are_their_own(egress, echoes):

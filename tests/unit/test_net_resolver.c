@@ -106,8 +106,8 @@ static void names_are_asked_for(void **state)
     (void)state;
     setup(&s);
     assert_int_equal(resolver_new(&s.loop, s.address, &r, &e), 0);
-    (void)resolver_ask(r, "two.test", on_found, &two);
-    (void)resolver_ask(r, "none.test", on_found, &none);
+    (void)resolver_ask(r, NULL, "two.test", on_found, &two);
+    (void)resolver_ask(r, NULL, "none.test", on_found, &none);
     while (two.calls + none.calls < 2)
         (void)uv_run(&s.loop, UV_RUN_ONCE);
     assert_int_equal(two.n, 2);
@@ -129,8 +129,8 @@ static void the_end_comes_without_a_call(void **state)
     (void)state;
     setup(&s);
     assert_int_equal(resolver_new(&s.loop, s.address, &r, &e), 0);
-    lookup_cancel(resolver_ask(r, "two.test", on_found, &cancelled));
-    (void)resolver_ask(r, "mute.test", on_found, &freed);
+    lookup_cancel(resolver_ask(r, NULL, "two.test", on_found, &cancelled));
+    (void)resolver_ask(r, NULL, "mute.test", on_found, &freed);
     while (s.asked < 4)
         (void)uv_run(&s.loop, UV_RUN_ONCE);
     resolver_free(r);
@@ -160,13 +160,76 @@ static void too_many_at_once_fail(void **state)
     setup(&s);
     assert_int_equal(resolver_new(&s.loop, s.address, &r, &e), 0);
     for (size_t i = 0; i < RESOLVER_PENDING_MAX; i++)
-        lookup_cancel(resolver_ask(r, "mute.test", on_found, &waits)); /* cancelled, it goes on */
-    assert_null(resolver_ask(r, "two.test", on_found, &failed));
+        lookup_cancel(
+            resolver_ask(r, NULL, "mute.test", on_found, &waits)); /* cancelled, it goes on */
+    assert_null(resolver_ask(r, NULL, "two.test", on_found, &failed));
     assert_int_equal(failed.calls, 1);
     assert_int_equal(failed.e.code, ERR_LIMIT);
     resolver_free(r);
     teardown(&s);
     assert_int_equal(waits.calls, 0);
+}
+
+/* Cancelled ones go on: who asks and gives up has no more than who waits. */
+static size_t ask_until_refused(struct server *s, struct resolver *r, const char *who)
+{
+    struct seen seen = {0};
+    size_t n = 0;
+
+    for (; n < RESOLVER_PENDING_MAX && seen.calls == 0; n++) {
+        lookup_cancel(resolver_ask(r, who, "mute.test", on_found, &seen));
+        (void)uv_run(&s->loop, UV_RUN_NOWAIT); /* the server's socket holds a few hundred only */
+    }
+    assert_int_equal(seen.calls, 1);
+    assert_int_equal(seen.e.code, ERR_LIMIT);
+    return n - 1;
+}
+
+static void nobody_takes_the_place_of_others(void **state)
+{
+    struct resolver *r;
+    struct seen other = {0};
+    struct server s;
+    struct err e;
+    char who[16];
+    size_t first, last = 0;
+
+    (void)state;
+    setup(&s);
+    assert_int_equal(resolver_new(&s.loop, s.address, &r, &e), 0);
+    first = ask_until_refused(&s, r, "hog");
+    assert_int_equal(first, RESOLVER_PENDING_MAX / (RESOLVER_SHARE + 1));
+    for (int i = 0; i < 20; i++) {
+        (void)snprintf(who, sizeof who, "hog-%d", i);
+        last = ask_until_refused(&s, r, who);
+    }
+    assert_in_range(last, 16, first);
+    assert_non_null(resolver_ask(r, "other", "two.test", on_found, &other));
+    while (other.calls == 0)
+        (void)uv_run(&s.loop, UV_RUN_ONCE);
+    assert_int_equal(other.n, 2);
+    resolver_free(r);
+    teardown(&s);
+}
+
+static void a_share_is_free_again(void **state)
+{
+    struct resolver *r;
+    struct seen seen = {0};
+    struct server s;
+    struct err e;
+
+    (void)state;
+    setup(&s);
+    assert_int_equal(resolver_new(&s.loop, s.address, &r, &e), 0);
+    for (int i = 0; i < 1000; i++) {
+        assert_non_null(resolver_ask(r, "one", "two.test", on_found, &seen));
+        while (seen.calls <= i)
+            (void)uv_run(&s.loop, UV_RUN_ONCE);
+        assert_int_equal(seen.n, 2);
+    }
+    resolver_free(r);
+    teardown(&s);
 }
 
 static void it_may_be_freed_by_its_callback(void **state)
@@ -178,7 +241,7 @@ static void it_may_be_freed_by_its_callback(void **state)
     (void)state;
     setup(&s);
     assert_int_equal(resolver_new(&s.loop, s.address, &r, &e), 0);
-    (void)resolver_ask(r, "two.test", free_inside, &r);
+    (void)resolver_ask(r, NULL, "two.test", free_inside, &r);
     while (r)
         (void)uv_run(&s.loop, UV_RUN_ONCE);
     teardown(&s);
@@ -202,7 +265,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_asked_for),   cmocka_unit_test(the_end_comes_without_a_call),
         cmocka_unit_test(too_many_at_once_fail), cmocka_unit_test(it_may_be_freed_by_its_callback),
-        cmocka_unit_test(servers_are_checked),
+        cmocka_unit_test(servers_are_checked),   cmocka_unit_test(nobody_takes_the_place_of_others),
+        cmocka_unit_test(a_share_is_free_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
