@@ -175,6 +175,19 @@ def test_a_caller_who_goes_ends_the_command(box, session):
     wait_for(lambda: run(box, session, "pgrep -x sleep")[0] == 1)
 
 
+def test_a_revoked_token_ends_its_streams_and_their_commands(box, session, holtd):
+    made = holtd.new_token("for-a-while")
+    other = Sandbox(holtd.port, made["token"])
+    stream = other.ExecStream(session_id=session, command="echo up; setsid sleep 71 & sleep 72")
+    assert next(stream).data == "up\n"
+    holtd.ok("DELETE", f"/holt/v1/tokens/{made['id']}")
+    with pytest.raises(grpc.RpcError) as e:
+        list(stream)
+    assert (e.value.code(), e.value.details()) == (grpc.StatusCode.UNAVAILABLE, "the token is revoked or expired")
+    wait_for(lambda: run(box, session, "pgrep -x sleep")[0] == 1)  # nobody would ever read what it says, nor end it
+    other.close()
+
+
 def test_stream_is_live(box, session):
     seen = []
     for m in box.ExecStream(session_id=session, command="echo a; until [ -e go ]; do sleep 0.05; done; echo b >&2; exit 5"):

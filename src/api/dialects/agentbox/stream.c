@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "core/feed.h"
 #include "net/sse.h"
+#include "proto/ws.h"
 
 #define KEEPALIVE_MS 15000
 
@@ -173,7 +174,8 @@ static void on_live_end(struct live *l, int ws_code, const char *why)
     struct request *r;
     struct err e = {0};
 
-    (void)ws_code;
+    if (ws_code == WS_POLICY && t->x) /* whose command it is may not run any more */
+        exec_cancel(t->x, cancelled, NULL);
     if (t->sse) {
         finish_with_error(t, why);
         return;
