@@ -33,6 +33,7 @@ struct exec_spec { /* valid during the call */
     int rows, cols;
     int64_t output_bytes;   /* kept; 0: the default */
     bool block_when_full;   /* slow the command instead of dropping the oldest */
+    bool block_while_read;  /* the same, but not for a reader of an earlier life of holtd */
     struct str idempotency; /* same key, same sandbox: the same exec; may be empty */
 };
 

@@ -134,7 +134,7 @@ static void on_output(struct guest_exec *ch, enum guest_stream gs, uint64_t offs
 
 void exec_log_read_on(struct exec *x)
 {
-    if (!(x->flags & EXEC_BLOCKS) || !x->log.in_file)
+    if (!x->log.hold || !x->log.in_file)
         return;
     exec_log_retain(&x->log);
     if (exec_is_live(x) && !is_full(x))

@@ -230,7 +230,7 @@ static struct exec *from_spec(struct sandbox *s, const struct exec_spec *spec)
     x->created_us = sandboxes_moment(s->all);
     if (spec->output_bytes > 0)
         x->log.keep = i64_max(spec->output_bytes, OUTPUT_MIN);
-    x->log.hold = spec->block_when_full;
+    x->log.hold = spec->block_when_full || spec->block_while_read;
     make_start(x, spec);
     return x;
 }

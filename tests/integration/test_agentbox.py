@@ -565,6 +565,26 @@ def test_sessions_outlive_holtd(tmp_path):
     assert d.stop() == 0
 
 
+def test_a_command_does_not_wait_for_the_reader_of_a_holtd_that_is_gone(tmp_path):
+    """A slow reader slows it; but nobody can come back to an ExecStream, and a session does not expire under a command."""
+    d = native(tmp_path / "d", "--output-bytes", "64k")
+    s = Sandbox(d.port, d.token)
+    s.CreateSession(session_id="much")
+    stream = s.ExecStream(session_id="much", command="head -c 50000000 /dev/zero | tr '\\0' x; echo yes > end", rpc_timeout=120)
+    assert next(stream).type == "stdout"
+    time.sleep(1)
+    assert s.ReadFile(session_id="much", path="end").error == "File not found"
+    d.process.kill()
+    d.process.wait()
+    s.close()
+    d = native(tmp_path / "d", "--output-bytes", "64k")
+    s = Sandbox(d.port, d.token)
+    wait_for(lambda: s.ReadFile(session_id="much", path="end").content == "yes\n", 60)
+    assert s.DestroySession(session_id="much").success
+    s.close()
+    assert d.stop() == 0
+
+
 def test_tenant_storage(tmp_path):
     """Shared by a tenant's sessions, kept after them, found on the host below STORAGE_PATH; other tenants see nothing of it."""
     d = native(tmp_path / "d", env={"STORAGE_PATH": f"{tmp_path}/data/tenants"})

@@ -251,7 +251,7 @@ void agentbox_run_stream(struct request *r, struct sandbox *s, const struct agen
         return;
     }
     agentbox_spec(l, xchg_arena(r->x), &spec);
-    spec.block_when_full = true; /* a slow reader slows the command; nothing is lost */
+    spec.block_while_read = true; /* a slow reader slows the command; nothing is lost */
     exec_start(s, &spec, &by, started, t);
 }
 
