@@ -566,6 +566,28 @@ def test_records_and_seq_outlive_holtd(tmp_path):
         assert d.stop() == 0
 
 
+def test_commands_that_are_no_longer_kept_are_a_gap(tmp_path):
+    d = native(tmp_path / "d", "--execs-max", "4")
+    try:
+        ok(d, "POST", "/sandboxes", {"id": "gap"})
+        made = [start(d, "gap", "echo", "x") for _ in range(3)]
+        for e in made:
+            ended(d, "gap", e)
+        seen = listen(d, "gap", until=exits(made[0]))
+        for _ in range(4):
+            made.append(start(d, "gap", "echo", "x"))
+            ended(d, "gap", made[-1])
+        got = listen(d, "gap", f"?since={seen[-1]['seq']}")
+        assert {x["exec_id"] for x in got} == set(made[3:])
+        assert [x.get("gap") for x in got] == [True] + [None] * (len(got) - 1), "once, with the first event after it"
+        got = listen(d, "gap", f"?since={seen[-1]['seq']}&exec_id={made[-1]}")
+        assert [(x["type"], x.get("gap")) for x in got] == [("start", True), ("output", None), ("exit", None)], "also where the first is not shown"
+        assert not any("gap" in x for x in listen(d, "gap")), "the last ones are all that was asked for"
+        assert not any("gap" in x for x in listen(d, "gap", f"?since={got[0]['seq']}"))
+    finally:
+        assert d.stop() == 0
+
+
 def test_ingest(holtd):
     made = ok(holtd, "POST", "/sandboxes", {"id": "sidecar"})
     other = ok(holtd, "POST", "/sandboxes", {"id": "other"})
