@@ -306,12 +306,20 @@ def test_conventions(holtd, box):
 
 
 def test_metrics_and_health(holtd, box):
-    status, got, _ = call(holtd, "GET", "/metrics", headers={"accept": "application/json"})
-    assert status == 200 and got["sandbox_create_total"] > 0 and got["sandbox_exec_total"] > 0
+    status, got, headers = call(holtd, "GET", "/metrics", headers={"accept": "application/json"})
+    assert status == 200 and got["sandbox_create_total"] > 0 and headers["x-request-id"]
+    before = got["sandbox_exec_total"]
+    ended(holtd, box, start(holtd, box, "false"))
+    run = f"/sandboxes/{box}/exec"
+    assert [call(holtd, "POST", path, {"command": [c], "async": False})[0]
+            for path, c in ((run, "true"), (run, "false"), ("/sandboxes/nobody/exec", "true"))] == [200, 500, 404]
+    got = call(holtd, "GET", "/metrics", headers={"accept": "application/json"})[1]
+    assert got["sandbox_exec_total"] == before + 2, "those in the background, and those that were waited for and went well"
     for key in ("cmdline", "memstats", "sandbox_cache_mode", "sandbox_create_warm_hit_total", "sandbox_create_cold_total", "sandbox_delete_total",
                 "sandbox_create_ready_ms_avg", "sandbox_create_ready_ms_last", "sandbox_stream_buffer", "warm_pool_desired", "warm_pool_ready"):
         assert key in got
-    assert call(holtd, "GET", "/healthz", headers={"accept": "text/plain"})[1] == "ok"
+    _, got, headers = call(holtd, "GET", "/healthz", headers={"accept": "text/plain", "x-request-id": "mine"})
+    assert got == "ok" and headers["x-request-id"] == "mine"
 
 
 def test_metrics_on_its_own_port(tmp_path):
