@@ -191,5 +191,6 @@ void metrics_run(struct request *r)
         return;
     }
     print_json(r->api, buf_str(&text), xchg_arena(r->x), &json);
+    sbx_add_request_id(r);
     request_send(r, 200, "application/json", buf_str(&json));
 }

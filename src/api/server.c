@@ -53,6 +53,7 @@ void healthz_run(struct request *r)
     struct jw w;
 
     if (request_prefers(r, "text/plain") || xchg_listener(r->x)->port == SBX_PORT) {
+        sbx_add_request_id(r);
         request_send(r, 200, "text/plain; charset=utf-8", STR("ok"));
         return;
     }

@@ -215,6 +215,7 @@ void exec_erase(struct exec *x)
     store_write(x->sandbox->all->store, STORE_RELAXED, erase_work, save_end, j);
     if (!(x->flags & EXEC_ROW_OUTPUT))
         exec_log_unlink(&x->log);
+    x->sandbox->erased_us = i64_max(x->sandbox->erased_us, x->ended_us);
     exec_forget(x);
 }
 

@@ -20,8 +20,9 @@ struct journal {
     struct sandbox *s;
     int refs; /* the owner's and the call's that is telling */
     int64_t after_us;
-    size_t last; /* to be placed before that many; 0: it is placed */
-    bool tail;   /* it was */
+    int64_t erased_us; /* its reader knows that commands up to this moment may be missing */
+    size_t last;       /* to be placed before that many; 0: it is placed */
+    bool tail;         /* it was */
     bool paused, ended;
     struct list cursors;
     struct timer wake;
@@ -362,6 +363,7 @@ static int place(struct journal *j, struct err *e)
     j->after_us = t.n == t.max ? t.v[0] - 1 : 0;
     j->last = 0;
     j->tail = true;
+    j->erased_us = j->s->erased_us;
     return 1;
 }
 
@@ -377,6 +379,15 @@ static void drop_stale(struct journal *j)
     }
 }
 
+/* Were commands erased of which it should still tell something? */
+static bool lacks_commands(struct journal *j)
+{
+    int64_t known = i64_max(j->after_us, j->erased_us);
+
+    j->erased_us = j->s->erased_us;
+    return j->erased_us > known;
+}
+
 /* False: nothing more can be told now. */
 static bool tell_one(struct journal *j, size_t *told, struct err *e)
 {
@@ -388,6 +399,7 @@ static bool tell_one(struct journal *j, size_t *told, struct err *e)
     if (k.n.kind == JOURNAL_OUTPUT && exec_is_live(k.n.x) && !k.n.x->log.in_file &&
         exec_spill(k.n.x) < 0)
         return false;
+    k.n.gap = lacks_commands(j) || k.n.gap;
     j->after_us = k.n.us;
     if (k.c)
         k.c->gap = false;

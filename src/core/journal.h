@@ -17,7 +17,7 @@ struct journal_entry { /* borrowed */
     struct exec *x; /* NULL: a note */
     enum exec_which stream;
     struct str bytes; /* of output and notes */
-    bool gap;         /* what stood before it in its log is no longer kept */
+    bool gap;         /* what stood before it, in its log or of other commands, is no longer kept */
 };
 
 struct journal_ops {

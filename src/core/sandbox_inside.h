@@ -102,7 +102,8 @@ struct sandbox {
 
     struct list execs; /* by id, ended ones too */
     size_t exec_count, execs_live;
-    bool has_logs; /* a directory of log files may be there */
+    int64_t erased_us; /* the last moment of commands that are no longer kept */
+    bool has_logs;     /* a directory of log files may be there */
     struct list journals;
     struct exec_log *notes; /* NULL: nobody asked for them yet */
 

@@ -307,12 +307,20 @@ def test_conventions(holtd, box):
 
 
 def test_metrics_and_health(holtd, box):
-    status, got, _ = call(holtd, "GET", "/metrics", headers={"accept": "application/json"})
-    assert status == 200 and got["sandbox_create_total"] > 0 and got["sandbox_exec_total"] > 0
+    status, got, headers = call(holtd, "GET", "/metrics", headers={"accept": "application/json"})
+    assert status == 200 and got["sandbox_create_total"] > 0 and headers["x-request-id"]
+    before = got["sandbox_exec_total"]
+    ended(holtd, box, start(holtd, box, "false"))
+    run = f"/sandboxes/{box}/exec"
+    assert [call(holtd, "POST", path, {"command": [c], "async": False})[0]
+            for path, c in ((run, "true"), (run, "false"), ("/sandboxes/nobody/exec", "true"))] == [200, 500, 404]
+    got = call(holtd, "GET", "/metrics", headers={"accept": "application/json"})[1]
+    assert got["sandbox_exec_total"] == before + 2, "those in the background, and those that were waited for and went well"
     for key in ("cmdline", "memstats", "sandbox_cache_mode", "sandbox_create_warm_hit_total", "sandbox_create_cold_total", "sandbox_delete_total",
                 "sandbox_create_ready_ms_avg", "sandbox_create_ready_ms_last", "sandbox_stream_buffer", "warm_pool_desired", "warm_pool_ready"):
         assert key in got
-    assert call(holtd, "GET", "/healthz", headers={"accept": "text/plain"})[1] == "ok"
+    _, got, headers = call(holtd, "GET", "/healthz", headers={"accept": "text/plain", "x-request-id": "mine"})
+    assert got == "ok" and headers["x-request-id"] == "mine"
 
 
 def test_metrics_on_its_own_port(tmp_path):
@@ -563,6 +571,28 @@ def test_records_and_seq_outlive_holtd(tmp_path):
         assert [x for x in listen(d, name, f"?since={before[-1]['seq']}") if x["exec_id"] != hasty] == after[3:]
         assert record(d, name, quick)["status"] == "completed"
         ok(d, "DELETE", "/sandboxes/lasting")
+    finally:
+        assert d.stop() == 0
+
+
+def test_commands_that_are_no_longer_kept_are_a_gap(tmp_path):
+    d = native(tmp_path / "d", "--execs-max", "4")
+    try:
+        ok(d, "POST", "/sandboxes", {"id": "gap"})
+        made = [start(d, "gap", "echo", "x") for _ in range(3)]
+        for e in made:
+            ended(d, "gap", e)
+        seen = listen(d, "gap", until=exits(made[0]))
+        for _ in range(4):
+            made.append(start(d, "gap", "echo", "x"))
+            ended(d, "gap", made[-1])
+        got = listen(d, "gap", f"?since={seen[-1]['seq']}")
+        assert {x["exec_id"] for x in got} == set(made[3:])
+        assert [x.get("gap") for x in got] == [True] + [None] * (len(got) - 1), "once, with the first event after it"
+        got = listen(d, "gap", f"?since={seen[-1]['seq']}&exec_id={made[-1]}")
+        assert [(x["type"], x.get("gap")) for x in got] == [("start", True), ("output", None), ("exit", None)], "also where the first is not shown"
+        assert not any("gap" in x for x in listen(d, "gap")), "the last ones are all that was asked for"
+        assert not any("gap" in x for x in listen(d, "gap", f"?since={got[0]['seq']}"))
     finally:
         assert d.stop() == 0
 

@@ -191,6 +191,41 @@ static void it_is_the_same_after_a_restart(void **state)
 }
 
 /* A note is whole, wherever it lies in the file; the oldest go, and who missed some is told. */
+/* Only so many commands are kept: who is too slow for them hears that some are missing, once. */
+static void erased_commands_are_a_gap(void **state)
+{
+    struct fixture *f = *state;
+    struct told slow = {.pause_at = 1}, quick = {0}, new = {0}, tail = {0};
+
+    follow(f, &slow, 0, 0);
+    follow(f, &quick, 0, 0);
+    for (size_t i = 1; i <= 8; i++) {
+        script_exit(start(f), 0);
+        until(f, &quick, 2 * i);
+    }
+    assert_false(quick.gap);
+    assert_int_equal(slow.count, 1);
+    slow.pause_at = 2;
+    journal_resume(slow.j);
+    until(f, &slow, 2);
+    assert_true(slow.gap);
+    slow.gap = false;
+    slow.pause_at = 0;
+    journal_resume(slow.j);
+    until(f, &slow, 9); /* the start of the first, and what is kept */
+    assert_false(slow.gap);
+    follow(f, &new, 0, 0);
+    until(f, &new, 8);
+    assert_true(new.gap);
+    follow(f, &tail, 0, 3); /* asked for no more than that */
+    until(f, &tail, 3);
+    assert_false(tail.gap);
+    done(&slow);
+    done(&quick);
+    done(&new);
+    done(&tail);
+}
+
 static void notes_are_whole_and_bounded(void **state)
 {
     struct fixture *f = *state;
@@ -245,6 +280,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(commands_and_notes_in_one_order, setup, box_teardown),
         cmocka_unit_test_setup_teardown(a_moment_says_where_to_go_on, setup, box_teardown),
         cmocka_unit_test_setup_teardown(it_is_the_same_after_a_restart, setup, box_teardown),
+        cmocka_unit_test_setup_teardown(erased_commands_are_a_gap, setup, box_teardown),
         cmocka_unit_test_setup_teardown(notes_are_whole_and_bounded, setup, box_teardown),
         cmocka_unit_test_setup_teardown(it_ends_with_its_sandbox, setup, box_teardown),
     };

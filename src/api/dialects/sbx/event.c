@@ -69,8 +69,15 @@ static void put_head(struct jw *w, const struct sbx_encoder *n, struct sbx_event
     jw_kc(w, "type", type);
 }
 
+static void put_gap(struct jw *w, const struct sbx_event *e)
+{
+    if (e->gap)
+        jw_kbool(w, "gap", true);
+}
+
 static void put_end(struct jw *w, const struct sbx_event *e)
 {
+    put_gap(w, e);
     put_time(w, e->seq);
     jw_object_end(w);
 }
@@ -101,8 +108,6 @@ static void output_event(struct sbx_encoder *n, const struct journal_entry *j, s
         enc_base64(&raw, j->bytes.p, j->bytes.n);
         jw_kstr(&w, "data_base64", buf_str(&raw));
     }
-    if (j->gap)
-        jw_kbool(&w, "gap", true);
     put_end(&w, to);
 }
 
@@ -156,6 +161,7 @@ static void note_event(struct sbx_encoder *n, const struct journal_entry *j, str
     put_member(&w, o, "exit_code");
     jw_kc(&w, "source", "ingest");
     if (json_object_get(o, "time")) {
+        put_gap(&w, to);
         put_member(&w, o, "time");
         jw_object_end(&w);
     } else {
@@ -166,6 +172,7 @@ static void note_event(struct sbx_encoder *n, const struct journal_entry *j, str
 void sbx_encode(struct sbx_encoder *n, const struct journal_entry *j, struct sbx_event *to)
 {
     to->seq = j->us;
+    to->gap = j->gap;
     if (j->x)
         sbx_exec_id(j->x, to->exec);
     switch (j->kind) {

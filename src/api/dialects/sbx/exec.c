@@ -199,6 +199,7 @@ static void on_started(void *arg, struct exec *x)
     sbx_sidecar_begin(j->sbx, x);
     if (!j->async)
         return;
+    j->sbx->execs++;
     r = waiter_end(&j->waiter);
     command_drop(j->command, false);
     mem_free(j);
@@ -241,6 +242,7 @@ static void send_result(struct request *r, const struct exec *x, const struct co
     if (c->truncated)
         jw_kbool(&w, "truncated", true);
     jw_object_end(&w);
+    r->api->sbx->execs += o.error.n == 0;
     sbx_send(r, o.error.n > 0 ? 500 : 200);
 }
 
@@ -274,7 +276,6 @@ static void run(struct request *r, struct sandbox *s, const struct err *e)
         not_started(r, e);
         return;
     }
-    r->api->sbx->execs++;
     j = xzalloc(sizeof *j);
     j->sbx = r->api->sbx;
     j->async = q->async.set ? q->async.v : conf->sbx_async_exec;

@@ -13,7 +13,7 @@
 /* --- answers --- */
 
 /* The asker's own, or one that is not like another. */
-static void add_request_id(struct request *r)
+void sbx_add_request_id(struct request *r)
 {
     static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
     struct str given = http_req_header(xchg_req(r->x), "x-request-id");
@@ -62,7 +62,7 @@ void sbx_error(struct request *r, int status, const char *fmt, ...)
 /* Before a handler ran: nobody has given it an id. */
 static void fail(struct request *r, int status, const struct err *e)
 {
-    add_request_id(r);
+    sbx_add_request_id(r);
     send_error(r, status, str_of(e->msg));
 }
 
@@ -72,7 +72,7 @@ static void run(struct request *r)
 {
     void (*const *handler)(struct request *r) = r->route->data;
 
-    add_request_id(r);
+    sbx_add_request_id(r);
     (*handler)(r);
 }
 

@@ -22,7 +22,8 @@ struct sbx {
     struct map scanned;   /* ids of sandboxes whose commands are looked at by sidecar.c */
     bool ending;
     /* counts since the start */
-    int64_t creates, warm_hits, execs, deletes;
+    int64_t creates, warm_hits, deletes;
+    int64_t execs; /* begun in the background, or waited for with success */
     int64_t ready_ms_sum, ready_ms_last, ready_count;
 };
 struct sbx *sbx_new(void);
@@ -32,6 +33,7 @@ void sbx_write_metrics(const struct api *a, struct jw *w);
 
 /* --- answers (routes.c) --- */
 
+void sbx_add_request_id(struct request *r);   /* each of its replies has one */
 void sbx_send(struct request *r, int status); /* what request_json's writer wrote */
 void sbx_error(struct request *r, int status, const char *fmt, ...) PRINTF_LIKE(3, 4);
 

@@ -29,6 +29,7 @@ struct reader {
     struct sbx_encoder encoder; /* … */
     uint64_t next;              /* the channel's number of the next event, when it is not */
     int64_t seen;               /* seq of the last event it had */
+    bool gap;                   /* it lacks something, and the next event is to say so */
     bool waiting;               /* for room in the socket */
     bool closing;
     bool close_at_exit;
@@ -145,6 +146,7 @@ static void give(struct reader *r, const struct sbx_event *e)
     r->seen = e->seq;
     if (r->closing || (r->exec[0] && strcmp(r->exec, e->exec) != 0))
         return;
+    r->gap = false;
     if (ws_send_frame(r->ws, &e->frame) != 0)
         r->waiting = true;
     if (r->close_at_exit && e->is_exit)
@@ -159,14 +161,17 @@ static bool reaches(const struct reader *r, int64_t next_seq)
     return c->first < c->next && c->ring[c->first % c->size].seq <= next_seq;
 }
 
-/* The event that it reads for itself is one that the channel has: it goes on from there. */
+/* The event that it reads for itself is one that the channel has: it goes on from there, unless the
+ * event says to this reader alone that something is missing. */
 static int on_own_entry(void *arg, const struct journal_entry *j)
 {
     struct reader *r = arg;
     struct channel *c = r->c;
+    struct journal_entry own = *j;
     struct sbx_event e = {0};
 
-    if (reaches(r, j->us)) {
+    own.gap = r->gap = r->gap || j->gap;
+    if (!r->gap && reaches(r, j->us)) {
         r->next = c->first;
         while (r->next < c->next && c->ring[r->next % c->size].seq < j->us)
             r->next++;
@@ -176,7 +181,7 @@ static int on_own_entry(void *arg, const struct journal_entry *j)
         serve(r);
         return 0;
     }
-    if (make_event(&r->encoder, j, &e))
+    if (make_event(&r->encoder, &own, &e))
         give(r, &e);
     buf_done(&e.frame);
     return r->waiting;

@@ -11,6 +11,7 @@ struct sbx_event {
     int64_t seq;
     char exec[64]; /* its exec_id: ours, or what a sidecar sent */
     bool is_exit;
+    bool gap;
     struct buf json;  /* empty: it is none */
     struct buf frame; /* the same as a WebSocket's, for many readers */
 };
