@@ -456,8 +456,16 @@ static void print_rows(struct buf *to, struct table *t, const json_t *rows,
 
 static bool is_empty(const json_t *v)
 {
-    return !v || json_is_null(v) || (json_is_array(v) && json_array_size(v) == 0) ||
-           (json_is_object(v) && json_object_size(v) == 0) ||
+    const char *key;
+    json_t *member;
+
+    json_object_foreach((json_t *)v, key, member)
+    {
+        if (!json_is_null(member))
+            return false;
+    }
+    return !v || json_is_null(v) || json_is_object(v) ||
+           (json_is_array(v) && json_array_size(v) == 0) ||
            (json_is_string(v) && json_string_length(v) == 0);
 }
 

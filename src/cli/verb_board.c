@@ -118,8 +118,6 @@ static int feed(void *arg, struct buf *to, struct err *e)
 int project_put_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 {
     AUTO(json_decref) json_t *asked = json_copy((json_t *)(uintptr_t)args), *v = NULL;
-    AUTO(target_done) struct target t = {0};
-    AUTO(buf_done) struct buf target = {0};
     AUTO(reply_done) struct reply reply = {0};
     const char *file = args_str(args, "file");
     struct print_spec spec = op_print_spec(c, cmd->op);
@@ -129,16 +127,7 @@ int project_put_run(struct cli *c, const struct cmd *cmd, const json_t *args, st
     if (fd < 0)
         return err_set(e, err_code_from_errno(errno), errno, "open '%.150s'", file);
     json_object_del(asked, "file");
-    if (target_choose(c, &t, e) < 0)
-        return -1;
-    op_target(cmd->op, asked, &target);
-    if (request_run(&t,
-                    &(struct request){.method = cmd->op->method,
-                                      .target = buf_cstr(&target),
-                                      .type = cmd->op->upload,
-                                      .feed = feed,
-                                      .arg = &fd},
-                    &reply, e) < 0 ||
+    if (op_send(c, cmd->op, asked, &(struct request){.feed = feed, .arg = &fd}, &reply, e) < 0 ||
         reply_json(&reply, &v, e) < 0)
         return err_wrap(e, "put '%.100s'", file);
     return cli_print(c, v, &spec, e);

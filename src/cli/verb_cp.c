@@ -65,23 +65,12 @@ static int feed_stdin(void *arg, struct buf *to, struct err *e)
 static int send_archive(const struct cli *c, const struct place *to, const char *dir,
                         struct upload *u, struct err *e)
 {
-    const struct op *op = op_find("archive.write");
     AUTO(json_decref) json_t *args = remote_args(to, dir);
-    AUTO(target_done) struct target t = {0};
-    AUTO(buf_done) struct buf target = {0};
     AUTO(reply_done) struct reply reply = {0};
-    int r;
+    int r =
+        op_send(c, op_find("archive.write"), args,
+                &(struct request){.feed = u->pack ? feed_pack : feed_stdin, .arg = u}, &reply, e);
 
-    if (target_choose(c, &t, e) < 0)
-        return -1;
-    op_target(op, args, &target);
-    r = request_run(&t,
-                    &(struct request){.method = op->method,
-                                      .target = buf_cstr(&target),
-                                      .type = op->upload,
-                                      .feed = u->pack ? feed_pack : feed_stdin,
-                                      .arg = u},
-                    &reply, e);
     progress_end(&u->progress);
     return r;
 }
@@ -166,23 +155,11 @@ static int on_part(void *arg, struct str bytes)
 static int receive(const struct cli *c, const struct place *from, const char *path,
                    struct download *d, struct err *e)
 {
-    const struct op *op = op_find("archive.read");
     AUTO(json_decref) json_t *args = remote_args(from, path);
-    AUTO(target_done) struct target t = {0};
-    AUTO(buf_done) struct buf target = {0};
     AUTO(reply_done) struct reply reply = {0};
-    int r;
+    int r = op_send(c, op_find("archive.read"), args,
+                    &(struct request){.accept = "*/*", .part = on_part, .arg = d}, &reply, e);
 
-    if (target_choose(c, &t, e) < 0)
-        return -1;
-    op_target(op, args, &target);
-    r = request_run(&t,
-                    &(struct request){.method = op->method,
-                                      .target = buf_cstr(&target),
-                                      .accept = "*/*",
-                                      .part = on_part,
-                                      .arg = d},
-                    &reply, e);
     progress_end(&d->progress);
     if (r > 0)
         *e = d->e;

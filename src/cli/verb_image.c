@@ -151,27 +151,17 @@ static int open_source(const char *path, struct upload *u, struct err *e)
 int image_import_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 {
     AUTO(json_decref) json_t *asked = without_wait(args);
-    AUTO(target_done) struct target t = {0};
-    AUTO(buf_done) struct buf target = {0};
     AUTO(reply_done) struct reply reply = {0};
     const char *path = args_str(args, "file");
     struct upload u = {.fd = -1};
     int r;
 
     json_object_del(asked, "file");
-    if (target_choose(c, &t, e) < 0)
-        return -1;
     progress_begin(&u.progress, path, 0);
     if (open_source(path, &u, e) < 0)
         return -1;
-    op_target(cmd->op, asked, &target);
-    r = request_run(&t,
-                    &(struct request){.method = cmd->op->method,
-                                      .target = buf_cstr(&target),
-                                      .type = cmd->op->upload,
-                                      .feed = u.pack ? feed_pack : feed_file,
-                                      .arg = &u},
-                    &reply, e);
+    r = op_send(c, cmd->op, asked,
+                &(struct request){.feed = u.pack ? feed_pack : feed_file, .arg = &u}, &reply, e);
     progress_end(&u.progress);
     pack_free(u.pack);
     if (u.fd > STDIN_FILENO)

@@ -114,24 +114,33 @@ void op_body(const struct op *op, const json_t *args, struct buf *to)
     buf_add_c(to, text);
 }
 
-int op_request(const struct cli *c, const struct op *op, const json_t *args, struct reply *ret,
-               struct err *e)
+int op_send(const struct cli *c, const struct op *op, const json_t *args, const struct request *how,
+            struct reply *ret, struct err *e)
 {
     AUTO(target_done) struct target t = {0};
     AUTO(buf_done) struct buf target = {0};
-    AUTO(buf_done) struct buf body = {0};
+    struct request r = *how;
 
     if (target_choose(c, &t, e) < 0)
         return -1;
     op_target(op, args, &target);
+    r.method = op->method;
+    r.target = buf_cstr(&target);
+    if (r.feed)
+        r.type = op->upload;
+    return request_run(&t, &r, ret, e);
+}
+
+int op_request(const struct cli *c, const struct op *op, const json_t *args, struct reply *ret,
+               struct err *e)
+{
+    AUTO(buf_done) struct buf body = {0};
+
     op_body(op, args, &body);
-    return request_run(&t,
-                       &(struct request){.method = op->method,
-                                         .target = buf_cstr(&target),
-                                         .body = buf_str(&body),
-                                         .creates = op->creates,
-                                         .timeout_ms = c->timeout_ms},
-                       ret, e);
+    return op_send(c, op, args,
+                   &(struct request){
+                       .body = buf_str(&body), .creates = op->creates, .timeout_ms = c->timeout_ms},
+                   ret, e);
 }
 
 struct print_spec op_print_spec(const struct cli *c, const struct op *op)
@@ -227,21 +236,14 @@ static int on_bytes(void *arg, struct str bytes)
 
 int op_bytes(const struct cli *c, const struct op *op, const json_t *args, struct err *e)
 {
-    AUTO(target_done) struct target t = {0};
-    AUTO(buf_done) struct buf target = {0};
     AUTO(reply_done) struct reply reply = {0};
     bool follows = args_bool(args, "follow");
 
-    if (target_choose(c, &t, e) < 0)
-        return -1;
-    op_target(op, args, &target);
-    return request_run(&t,
-                       &(struct request){.method = op->method,
-                                         .target = buf_cstr(&target),
-                                         .accept = "*/*",
-                                         .part = on_bytes,
-                                         .timeout_ms = follows ? 0 : c->timeout_ms},
-                       &reply, e);
+    return op_send(c, op, args,
+                   &(struct request){.accept = "*/*",
+                                     .part = on_bytes,
+                                     .timeout_ms = follows ? 0 : c->timeout_ms},
+                   &reply, e);
 }
 
 int op_verb_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)

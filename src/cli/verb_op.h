@@ -7,6 +7,9 @@
 
 void op_target(const struct op *op, const json_t *args, struct buf *to); /* path and query */
 void op_body(const struct op *op, const json_t *args, struct buf *to);   /* JSON, or nothing */
+/* As how says, at the operation's method, path and query, with its upload's type. */
+CHECKED int op_send(const struct cli *c, const struct op *op, const json_t *args,
+                    const struct request *how, struct reply *ret, struct err *e);
 CHECKED int op_request(const struct cli *c, const struct op *op, const json_t *args,
                        struct reply *ret, struct err *e);
 /* Every page of a list as one reply. */

@@ -59,6 +59,11 @@ int secret_set_run(struct cli *c, const struct cmd *cmd, const json_t *args, str
     if (!args_bool(args, "keep_value")) {
         if (buf_reserve(&value, VALUE_MAX + 1, &room) < 0 || read_value(args, &value, e) < 0)
             return -1;
+        if (buf_len(&value) == 0) {
+            (void)err_set(e, ERR_INVALID, 0, "no value was given for secret '%s'",
+                          args_str(args, "name"));
+            return err_hint(e, "--keep-value changes the rest and leaves the value");
+        }
         text = json_stringn(buf_data(&value), buf_len(&value));
         if (!text)
             return err_set(e, ERR_INVALID, 0, "the value is not UTF-8");

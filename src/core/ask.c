@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/approval.h"
+#include "core/egress_learned.h"
 #include "wire/egress.h"
 
 #include <stdio.h>
@@ -23,17 +24,11 @@ struct ask { /* one pending approval, or one that is being stored */
     size_t count;
 };
 
-struct rule { /* its texts are one allocation's */
-    struct egress_rule r;
-    struct arena texts;
-};
-
 struct asks {
     int refs; /* the owner's and each job's */
     struct asks_config c;
     struct list all;
-    struct rule **rules; /* by id */
-    size_t rule_count;
+    struct learned rules;
     struct subscription *sub; /* one, for the order: a rule, then what it answers */
     bool stuck;               /* it could not read the log */
     bool closing;             /* what is late is being closed */
@@ -44,11 +39,7 @@ static struct asks *asks_unref(struct asks *a)
 {
     if (--a->refs > 0)
         return NULL;
-    for (size_t i = 0; i < a->rule_count; i++) {
-        arena_done(&a->rules[i]->texts);
-        mem_free(a->rules[i]);
-    }
-    mem_free(a->rules);
+    learned_done(&a->rules);
     mem_free(a);
     return NULL;
 }
@@ -133,95 +124,18 @@ static int remove_work(struct store_tx *tx, void *arg, struct err *e)
 
 /* ---- rules ---- */
 
-/* Ids sort as they were made, and so do rules here. */
-static size_t rule_index(const struct asks *a, struct str id)
-{
-    size_t i = 0;
-
-    while (i < a->rule_count && !str_eq(a->rules[i]->r.id, id))
-        i++;
-    return i;
-}
-
-static void rule_put(struct asks *a, const struct egress_rule *r)
-{
-    struct rule *n;
-
-    if (rule_index(a, r->id) < a->rule_count)
-        return;
-    n = xzalloc(sizeof *n);
-    n->r = (struct egress_rule){.id = arena_str(&n->texts, r->id),
-                                .sandbox = arena_str(&n->texts, r->sandbox),
-                                .tenant = arena_str(&n->texts, r->tenant),
-                                .host = arena_str(&n->texts, r->host),
-                                .port = r->port,
-                                .allow = r->allow,
-                                .created_by = arena_str(&n->texts, r->created_by),
-                                .created_ms = r->created_ms};
-    a->rules = xrealloc(a->rules, (a->rule_count + 1) * sizeof *a->rules);
-    a->rules[a->rule_count++] = n;
-}
-
-static void rule_drop(struct asks *a, struct str id)
-{
-    size_t at = rule_index(a, id);
-
-    if (at == a->rule_count)
-        return;
-    arena_done(&a->rules[at]->texts);
-    mem_free(a->rules[at]);
-    a->rule_count--;
-    memmove(a->rules + at, a->rules + at + 1, (a->rule_count - at) * sizeof *a->rules);
-}
-
-static bool is_about(const struct egress_rule *r, const struct sandbox_info *s)
-{
-    return r->sandbox.n > 0 ? str_eq_c(r->sandbox, s->id) : str_eq(r->tenant, s->tenant);
-}
-
-/* Which decides; NULL: nobody said.  A sandbox's own goes before its tenant's; of two that are
- * alike there is one only. */
-static const struct egress_rule *rule_for(const struct asks *a, const struct sandbox_info *s,
-                                          struct str host, int64_t port)
-{
-    const struct egress_rule *found = NULL;
-
-    for (size_t i = 0; i < a->rule_count; i++) {
-        const struct egress_rule *r = &a->rules[i]->r;
-
-        if (is_about(r, s) && r->port == port && str_eq(r->host, host) &&
-            (!found || r->sandbox.n > 0))
-            found = r;
-    }
-    return found;
-}
-
-/* The newest first: what does not fit is asked, and answered here. */
 static void on_learned(void *arg, const struct sandbox *s, struct buf *to)
 {
     const struct asks *a = arg;
     struct sandbox_info info;
 
     sandbox_info(s, &info);
-    for (size_t i = a->rule_count; i > 0; i--) {
-        const struct egress_rule *r = &a->rules[i - 1]->r;
-
-        if (buf_len(to) + r->host.n + 16 <= EGRESS_LEARNED_MAX &&
-            rule_for(a, &info, r->host, r->port) == r)
-            buf_printf(to, "%c" STR_FMT ":%d\n", r->allow ? '+' : '-', STR_ARG(r->host),
-                       (int)r->port);
-    }
+    learned_write(&a->rules, &info, to);
 }
 
 const struct egress_rule *asks_rule_next(const struct asks *a, struct str after)
 {
-    for (size_t i = 0; i < a->rule_count; i++) {
-        const struct egress_rule *r = &a->rules[i]->r;
-
-        if (after.n == 0 || (r->id.n == after.n && memcmp(r->id.p, after.p, after.n) > 0))
-            return r;
-    }
-    return NULL;
+    return learned_next(&a->rules, after);
 }
 
 static void removed(void *arg, const struct err *e)
@@ -352,7 +266,7 @@ static void on_question(void *arg, const struct egress_question *m)
         return;
     }
     sandbox_info(s, &info);
-    rule = rule_for(a, &info, m->host, m->port);
+    rule = learned_for(&a->rules, &info, m->host, m->port);
     if (rule) {
         sandboxes_answer(a->c.sandboxes, m->question, rule->allow, "a person said no");
         return;
@@ -409,7 +323,7 @@ static bool is_allowed_by_rule(const struct asks *a, const struct ask *q)
     if (!s)
         return false;
     sandbox_info(s, &info);
-    rule = rule_for(a, &info, str_of(q->host), q->port);
+    rule = learned_for(&a->rules, &info, str_of(q->host), q->port);
     return rule && rule->allow;
 }
 
@@ -448,9 +362,9 @@ static void on_rule(struct asks *a, const struct event *ev)
                              .created_by = member(o, "created_by"),
                              .created_ms = ev->time_ms};
     if (str_eq_c(ev->type, "rule.added"))
-        rule_put(a, &r);
+        learned_put(&a->rules, &r);
     else
-        rule_drop(a, r.id);
+        learned_drop(&a->rules, r.id);
     sandboxes_learned(a->c.sandboxes, r.sandbox, r.tenant);
 }
 
@@ -476,10 +390,7 @@ static bool concerns(const struct asks *a, struct str sandbox)
     LIST_EACH (&a->all, node)
         if (str_eq_c(sandbox, LIST_ENTRY(node, struct ask, link)->sandbox))
             return true;
-    for (size_t i = 0; i < a->rule_count; i++)
-        if (str_eq(a->rules[i]->r.sandbox, sandbox))
-            return true;
-    return false;
+    return learned_names(&a->rules, sandbox);
 }
 
 static void on_destroyed(struct asks *a, const struct event *ev)
@@ -570,7 +481,7 @@ int asks_open(const struct asks_config *c, struct asks **ret, struct err *e)
         return err_wrap(e, "read the questions of sandboxes");
     }
     for (size_t i = 0; i < j->rules.n; i++)
-        rule_put(a, &j->rules.v[i]);
+        learned_put(&a->rules, &j->rules.v[i]);
     a->sub = events_subscribe(c->events,
                               &(struct event_filter){.since_seq = events_head(c->events, NULL)},
                               on_event, on_stuck, a);

@@ -221,8 +221,10 @@ static int check(struct volumes *l, const struct volume_spec *spec, struct err *
                 (int)size_min(spec->name.n, 64), spec->name.p ? spec->name.p : "");
         return err_hint(e, "1 to %d of a-z, 0-9 and '-', not '-' first", NAME_MAX_LEN);
     }
-    if (spec->kind == VOLUME_DISK && spec->size_bytes != 0)
-        return err_set(e, ERR_INVALID, 0, "field 'size_bytes': only a tmpfs volume has a size");
+    if (spec->kind == VOLUME_DISK && spec->size_bytes != 0) {
+        err_set(e, ERR_INVALID, 0, "field 'size_bytes': only a tmpfs volume has a size");
+        return err_hint(e, "in memory, with a size: holt volume create NAME --kind tmpfs");
+    }
     if (spec->kind == VOLUME_TMPFS && spec->size_bytes != 0 && spec->size_bytes < TMPFS_MIN)
         return err_set(e, ERR_INVALID, 0, "field 'size_bytes': less than %d", TMPFS_MIN);
     if (l->count >= VOLUMES_MAX) {
@@ -420,7 +422,7 @@ static int check_unused(const struct volume *v, struct err *e)
     err_set(e, ERR_CONFLICT, 0, "volume '%s' is used by %zu sandbox%s: %s%s", v->name, n,
             n == 1 ? "" : "es", names, n > USERS_TOLD ? ", …" : "");
     err_object(e, "volume", v->id);
-    return err_hint(e, "destroy them first: holt rm");
+    return err_hint(e, "destroy them first: holt rm SANDBOX...");
 }
 
 int volume_remove(struct volume *v, const struct volume_call *c, struct err *e)

@@ -212,17 +212,9 @@ def _is_init(pid):
 
 def _inits(state):
     """The children of this installation's holt-spawn that are an init."""
+    from daemon import programs_of
     from run import children
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as f:
-                argv = f.read().split(b"\0")
-        except OSError:
-            continue
-        if argv[0].endswith(b"holt-spawn") and os.fsencode(state) in argv:
-            found += [c for c in children(pid) if _is_init(c)]
-    return found
+    return [c for p in programs_of(state, "holt-spawn") for c in children(p) if _is_init(c)]
 
 
 def destroy_all(holtd):

@@ -293,7 +293,7 @@ def test_set_from_standard_input_a_file_and_not_from_argv(holtd, tmp_path):
     assert "gh" in holt(holtd, "secret", "inspect", "gh")
     assert "unknown flag" in holt(holtd, "secret", "set", "gh", "--value", "x", status=1)
     holt(holtd, "secret", "set", "new", "--host", "a.test", "--value-file", str(tmp_path / "none"), status=2)
-    assert "bytes" in holt(holtd, "secret", "set", "new", "--host", "a.test", status=1)
+    assert "--keep-value" in holt(holtd, "secret", "set", "new", "--host", "a.test", status=1)
     out = holt(holtd, "run", "--secret", "gh=TOKEN", "--", "sh", "-c", "echo $TOKEN")
     assert re.fullmatch(PLACEHOLDER + "\n", out)
     holt(holtd, "secret", "rm", "gh")

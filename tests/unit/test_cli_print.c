@@ -62,7 +62,7 @@ static void an_object_is_a_listing(void **state)
     json_t *v =
         from("{\"version\":\"1\",\"uptime_ms\":2,\"none\":null,\"volumes\":[],\"note\":\"\","
              "\"cpu_us\":2000,\"note_bytes\":1,"
-             "\"labels\":{},\"limits\":{\"memory_bytes\":1536,\"pids\":null,\"deep\":{"
+             "\"labels\":{\"none\":null},\"limits\":{\"memory_bytes\":1536,\"pids\":null,\"deep\":{"
              "\"a\":1}}}");
     AUTO(buf_done) struct buf out = {0};
 
