@@ -31,6 +31,27 @@ uint64_t fd_limit_raise(void)
     return n.rlim_cur;
 }
 
+bool fd_spares_fill(struct fd_spares *s)
+{
+    int keep = errno;
+
+    while (s->n < FD_SPARES) {
+        int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+        if (fd < 0)
+            break;
+        s->fd[s->n++] = fd;
+    }
+    errno = keep;
+    return s->n == FD_SPARES;
+}
+
+void fd_spares_free(struct fd_spares *s)
+{
+    while (s->n > 0)
+        fd_close(s->fd[--s->n]);
+}
+
 int fd_write_all(int fd, const void *p, size_t n)
 {
     const char *at = p;

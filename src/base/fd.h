@@ -13,6 +13,17 @@ DEFINE_AUTO(int, fd_close)
  * it. */
 uint64_t fd_limit_raise(void);
 
+/* Descriptors kept back for what must get through when there are no others: a listener whose
+ * connections cannot be accepted is ready for ever, and a packet loses the descriptors it carries.
+ */
+#define FD_SPARES 8
+struct fd_spares { /* zero-initialised: none */
+    int fd[FD_SPARES];
+    size_t n;
+};
+bool fd_spares_fill(struct fd_spares *s); /* false: not all are to be had */
+void fd_spares_free(struct fd_spares *s);
+
 int fd_write_all(int fd, const void *p, size_t n)
     CHECKED; /* goes on after EINTR and short writes */
 /* Reads to the end of the file, at most limit bytes (-EFBIG past that). */

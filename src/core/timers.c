@@ -5,7 +5,7 @@
 
 #define BEAT_MS 500  /* the loop is looked at so often, to see that it stood still */
 #define STOOD_MS 500 /* later than that: it did */
-#define REPRIEVE_MS 1000
+#define REPRIEVE_MS 2000
 
 struct timers {
     uv_timer_t handle;

@@ -2,7 +2,7 @@
  * A timer is a member of its owner, zero-initialised; setting it again moves it, stopping one that
  * is not set is harmless.  fn is called from the loop, never from within timer_set; the timer is
  * not set then.  at_ms is of clock_mono_ms; TIMER_SOON: in the next turn.  When the whole process
- * stood still, those that fell due meanwhile are called a second later: what would have stopped
+ * stood still, those that fell due meanwhile are called two seconds later: what would have stopped
  * them may lie unread.
  * Thread: the loop's. */
 #pragma once

@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -100,6 +101,20 @@ static int open_listeners(struct box *b, uint32_t kinds, const int *fds, struct 
             r = open_listener(b, (enum spawn_listener)kind, fds[at++], e);
     }
     return r;
+}
+
+int box_accept(struct listener *l)
+{
+    struct fd_spares *spares = &l->box->all->spares;
+    int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd >= 0 || (errno != EMFILE && errno != ENFILE))
+        return fd;
+    fd_spares_free(spares);
+    fd_close(accept4(l->fd, NULL, NULL, SOCK_CLOEXEC));
+    (void)!fd_spares_fill(spares);
+    errno = EMFILE;
+    return -1;
 }
 
 /* ---- life ---- */

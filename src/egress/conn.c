@@ -324,8 +324,10 @@ void conn_accept(struct listener *l)
     AUTO(box_unref) struct box *b = box_ref(l->box);
 
     for (int i = 0; i < ACCEPTS && l->fd >= 0; i++) {
-        int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd = box_accept(l);
 
+        if (fd < 0 && errno == EMFILE)
+            too_many(b);
         if (fd < 0)
             return;
         if (b->conn_count >= BOX_CONNECTIONS || b->all->connections >= b->all->connections_max) {

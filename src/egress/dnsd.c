@@ -155,7 +155,7 @@ static void on_timer(uv_timer_t *t)
 void dnsd_accept(struct listener *l)
 {
     struct box *b = l->box;
-    int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int fd = box_accept(l);
     struct dns_conn *c;
 
     if (fd < 0)

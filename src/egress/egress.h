@@ -4,6 +4,7 @@
  * and may be gone meanwhile: everything goes on as it was told last. */
 #pragma once
 
+#include "base/fd.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "egress/names.h"
@@ -30,7 +31,9 @@ struct egress {
     char *scratch;        /* one read's bytes: all connections share it */
     struct map questions; /* struct conn, by the question's number */
     uint64_t last_question;
+    struct fd_spares spares; /* at least as many as one packet of the link carries */
 };
+_Static_assert(FD_SPARES >= EGRESS_FDS_MAX, "a sandbox's listeners come in one packet");
 
 struct spent { /* what one destination has cost a sandbox */
     uint64_t bytes, connections;
@@ -70,6 +73,8 @@ void box_remove(struct egress *all, struct str id); /* its connections end; unkn
 /* Of connections that have not said whose they are: in no map, with one listener. */
 struct box *box_new_nobody(struct egress *all, int fd);
 void box_close(struct box *b); /* its listeners and connections end */
+/* -1: nobody waits; with EMFILE: somebody did, there was no descriptor, and they are hung up on. */
+int box_accept(struct listener *l);
 struct box *box_ref(struct box *b);
 struct box *box_unref(struct box *b); /* takes NULL; returns NULL */
 DEFINE_AUTO(struct box *, box_unref)

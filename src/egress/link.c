@@ -216,6 +216,18 @@ static void close_fds(const int *fds, size_t n)
         fd_close(fds[i]);
 }
 
+/* fds are taken. */
+static int set_box(const struct egress_set *set, const int *fds, size_t n, struct err *e)
+{
+    if (n == 0 || fd_spares_fill(&l.all->spares))
+        return box_set(l.all, set, fds, e);
+    close_fds(fds, n);
+    (void)!fd_spares_fill(&l.all->spares);
+    err_set(e, ERR_LIMIT, EMFILE, "holt-egress cannot listen for sandbox '" STR_FMT "'",
+            STR_ARG(set->id));
+    return err_hint(e, "destroy some, or raise the limit of open files (LimitNOFILE=, ulimit -n)");
+}
+
 static void dispatch(const struct egress_msg *m, const int *fds, size_t n)
 {
     struct err e = {0};
@@ -226,7 +238,7 @@ static void dispatch(const struct egress_msg *m, const int *fds, size_t n)
         close_fds(fds, n);
         drop_client();
     } else if (m->type == EGRESS_SET) {
-        (void)!box_set(l.all, &m->u.set, fds, &e);
+        (void)!set_box(&m->u.set, fds, n, &e);
         done(m->tag, &e);
     } else if (m->type == EGRESS_REMOVE) {
         box_remove(l.all, m->u.name.id);
@@ -290,7 +302,9 @@ static void on_client(uv_poll_t *p, int status, int events)
         return;
     if (events & UV_WRITABLE)
         flush();
+    fd_spares_free(&l.all->spares); /* else they would be lost: unix(7), MSG_CTRUNC */
     n = recvmsg(l.client, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    (void)!fd_spares_fill(&l.all->spares);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
@@ -316,8 +330,11 @@ static void on_listener(uv_poll_t *p, int status, int events)
 {
     struct ucred peer;
     socklen_t size = sizeof peer;
-    int fd = accept4(l.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int fd;
 
+    fd_spares_free(&l.all->spares);
+    fd = accept4(l.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    (void)!fd_spares_fill(&l.all->spares);
     (void)p;
     (void)status;
     (void)events;
@@ -349,6 +366,7 @@ int link_open(struct egress *all, const char *state, struct err *e)
     l.listener = fd;
     list_init(&l.replies);
     list_init(&l.verdicts);
+    (void)!fd_spares_fill(&all->spares);
     if (dir < 0)
         return err_set(e, err_code_from_errno(errno), errno, "open '%s'", state);
     (void)unlinkat(dir, "egress.sock", 0);

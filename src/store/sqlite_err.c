@@ -11,7 +11,8 @@ static int fail_file(struct sqlite_db *db, sqlite3 *h, int rc, struct err *e)
     switch (rc & 0xff) {
     case SQLITE_FULL:
         err_set(e, ERR_FULL, 0, "no space left for database '%s'", db->path);
-        return err_hint(e, "free space on its file system; holtd goes on by itself then");
+        return err_hint(e,
+                        "free space on its file system; a holtd that runs goes on by itself then");
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         err_set(e, ERR_UNAVAILABLE, 0, "database '%s' is locked by another process", db->path);

@@ -1,6 +1,7 @@
 """holt-egress by itself: the proxy, the judge's answers on the wire, the resolver, its limits."""
 import contextlib
 import os
+import resource
 import socket
 import ssl
 import struct
@@ -601,3 +602,34 @@ def test_many_connections_are_bounded(egress, echoes):
             return connect(port, f"plain.test:{echoes.port}")[1].startswith("HTTP/1.1 200")
 
     wait_for(is_let_in)
+
+
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_without_descriptors_it_says_so_and_goes_on(egress, echoes):
+    """Who comes is hung up on, a sandbox's listeners are refused, holtd's connection and those that are open stay, and nothing spins."""
+    pid = egress.process.pid
+    port = egress.box({"allow": [f"plain.test:{echoes.port}", LOOPBACK]})
+    open_before, _ = connect(port, f"plain.test:{echoes.port}")
+    old = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (len(os.listdir(f"/proc/{pid}/fd")), old[1]))
+    before = cpu_seconds(pid)
+    with proxy(port) as c, contextlib.suppress(ConnectionError):
+        assert c.recv(1) == b""
+    assert egress.event(what="denied")["rule"] == "too many connections at once"
+    listeners = [(kind, socket.create_server(("127.0.0.1", 0))) for kind in (TCP4, DNS_TCP)]
+    assert "cannot listen for sandbox 'sb_2': Too many open files" in egress.set("sb_2", {}, listeners)
+    egress.connect()  # another holtd
+    open_before.sendall(b"still here")
+    assert open_before.recv(20) == b"still here"
+    time.sleep(0.5)
+    assert cpu_seconds(pid) - before < 0.3, "it spins"
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, old)
+    assert egress.set("sb_2", {}, listeners) == ""
+    for _, s in listeners:
+        s.close()
+    assert connect(port, f"plain.test:{echoes.port}")[1].startswith("HTTP/1.1 200")

@@ -51,11 +51,36 @@ static void the_limit_of_files_is_raised(void **state)
     assert_int_equal(now.rlim_cur, was.rlim_max);
 }
 
+static void spares_are_there_when_nothing_else_is(void **state)
+{
+    struct rlimit was, now;
+    struct fd_spares s = {0};
+    int fd;
+
+    (void)state;
+    assert_true(fd_spares_fill(&s));
+    assert_true(fd_spares_fill(&s)); /* as they are */
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+    now = (struct rlimit){(rlim_t)s.fd[FD_SPARES - 1] + 1, was.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
+    while (dup(0) >= 0) /* below the limit may be holes */
+        ;
+    fd_spares_free(&s);
+    fd = dup(0);
+    assert_true(fd >= 0);
+    assert_false(fd_spares_fill(&s));
+    fd_close(fd);
+    assert_true(fd_spares_fill(&s));
+    fd_spares_free(&s);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_is_replaced_whole),
         cmocka_unit_test(the_limit_of_files_is_raised),
+        cmocka_unit_test(spares_are_there_when_nothing_else_is),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -189,8 +189,10 @@ int spawn_link_receive(int fd, char *bytes, struct spawn_msg *ret, struct spawn_
     if (n <= 0)
         return err_set(e, ERR_UNAVAILABLE, n < 0 ? errno : 0, "holt-spawn closed its connection");
     take_passed(&h, fds);
-    if (h.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+    if (h.msg_flags & MSG_TRUNC)
         r = err_set(e, ERR_INTERNAL, 0, "holt-spawn sent too large a packet");
+    else if (h.msg_flags & MSG_CTRUNC) /* unix(7): what did not fit is lost */
+        r = err_set(e, ERR_LIMIT, EMFILE, "take the descriptors that holt-spawn sent");
     else
         r = spawn_decode(str_make(bytes, (size_t)n), fds->n, SPAWN_SPAWN, ret, e);
     if (r < 0)
