@@ -836,7 +836,6 @@ def test_an_id_past_the_end_follows_from_now(open_hub):
         ok(open_hub, "POST", "/agents/register", {"name": "past-the-end"})
         wait_for(lambda: e.got)
         assert len(e.got) == 1 and e.got[0][2]["name" if path == "/events" else "data"], e.got
-        e.stream.close()
 
 
 def test_events_in_the_hubs_words(new_holtd):
