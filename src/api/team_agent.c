@@ -115,12 +115,13 @@ static int agent_remove_op(struct team_call *c, struct err *e)
 static int agent_heartbeat_op(struct team_call *c, struct err *e)
 {
     const struct agent_name_in *in = c->in;
-    int64_t ticks;
+    struct agent a;
 
-    if (agent_heartbeat(&c->t, in->name, &ticks, e) < 0)
+    if (agent_heartbeat(&c->t, in->name, &a, e) < 0)
         return -1;
     jw_object(&c->w);
-    jw_kint(&c->w, "ticks", ticks);
+    jw_kint(&c->w, "ticks", a.ticks);
+    jw_kc(&c->w, "status", agent_status_name(a.status));
     jw_object_end(&c->w);
     return 0;
 }

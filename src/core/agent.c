@@ -254,6 +254,17 @@ static int check_coordinator(const struct team *t, struct str before, struct str
     return err_set(e, ERR_FORBIDDEN, 0, "only people make an agent a coordinator");
 }
 
+/* Everybody, people, and what stands in the hub's paths where a name could. */
+static bool is_reserved(struct str name)
+{
+    static const char *const words[] = {"*", "human", "register", "send", "graph"};
+
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (str_eq_c(name, words[i]))
+            return true;
+    return false;
+}
+
 static int check_spec(struct team *t, const struct agent_spec *s, bool known, struct err *e)
 {
     int64_t count = 0;
@@ -261,7 +272,7 @@ static int check_spec(struct team *t, const struct agent_spec *s, bool known, st
     if (team_check_name("an agent's name", s->name, e) < 0 ||
         (s->type.n > 0 && team_check_name("an agent's type", s->type, e) < 0))
         return -1;
-    if (str_eq_c(s->name, "*") || str_eq_c(s->name, "human"))
+    if (is_reserved(s->name))
         return err_set(e, ERR_INVALID, 0, "'" STR_FMT "' is not a name for an agent",
                        STR_ARG(s->name));
     if (s->metadata.n > TEAM_TEXT_MAX)
@@ -308,20 +319,16 @@ int agent_register(struct team *t, const struct agent_spec *s, struct agent *ret
     return 0;
 }
 
-int agent_heartbeat(struct team *t, struct str name, int64_t *ret_ticks, struct err *e)
+int agent_heartbeat(struct team *t, struct str name, struct agent *ret, struct err *e)
 {
-    struct agent a;
-    enum agent_status before;
-
-    if (team_act_as(t, name, &name, e) < 0 || agent_need(t, name, &a, e) < 0)
+    if (team_act_as(t, name, &name, e) < 0 || agent_need(t, name, ret, e) < 0)
         return -1;
-    before = a.status;
-    a.heartbeat_ms = t->now_ms;
-    *ret_ticks = ++a.ticks;
-    if (agent_status_of(t, &a) != before)
-        return agent_save(t, &a, "agent.status", e);
+    ret->heartbeat_ms = t->now_ms;
+    ret->ticks++;
+    if (agent_status_of(t, ret) != ret->status)
+        return agent_save(t, ret, "agent.status", e);
     return tx_run(t->tx, "UPDATE agents SET heartbeat_ms = :now, ticks = :ticks WHERE name = :name",
-                  PARAMS(P_INT("now", t->now_ms), P_INT("ticks", a.ticks), P_TEXT("name", name)),
+                  PARAMS(P_INT("now", t->now_ms), P_INT("ticks", ret->ticks), P_TEXT("name", name)),
                   e) < 0
                ? -1
                : 0;
@@ -471,6 +478,16 @@ int agent_may_take(struct team *t, const struct agent *a, struct err *e)
     err_set(e, ERR_FORBIDDEN, 0, "agent '" STR_FMT "' is paused and takes no new tasks",
             STR_ARG(a->name));
     return err_hint(e, "a person resumes it");
+}
+
+int agent_may_be_given(struct team *t, struct str name, struct err *e)
+{
+    struct agent a = {.name = name};
+
+    if (is_told(t, name, "pause", &a.paused, e) < 0 ||
+        is_told(t, name, "revoke", &a.revoked, e) < 0)
+        return -1;
+    return agent_may_take(t, &a, e);
 }
 
 int agent_can_do(const struct agent *a, struct str needed_tags, struct err *e)

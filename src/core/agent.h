@@ -52,7 +52,7 @@ CHECKED int agent_need(struct team *t, struct str name, struct agent *ret, struc
 CHECKED int agent_all(struct team *t, struct agent_list *ret, struct err *e); /* by name */
 CHECKED int agent_register(struct team *t, const struct agent_spec *s, struct agent *ret,
                            struct err *e);
-CHECKED int agent_heartbeat(struct team *t, struct str name, int64_t *ret_ticks, struct err *e);
+CHECKED int agent_heartbeat(struct team *t, struct str name, struct agent *ret, struct err *e);
 CHECKED int agent_remove(struct team *t, struct str name, struct err *e);
 CHECKED int agent_set_mode(struct team *t, struct str name, enum agent_mode m, struct err *e);
 /* For all of a type (empty: all), and for those who register later. */
@@ -105,6 +105,8 @@ CHECKED int agent_directives(struct team *t, const char *kind, int64_t limit,
 /* May it take new work (claims, assignments)?  May it act at all (moves, messages)? */
 CHECKED int agent_may_take(struct team *t, const struct agent *a, struct err *e);
 CHECKED int agent_may_act(struct team *t, const struct agent *a, struct err *e);
+/* agent_may_take of one that need not be registered: leaving ends no pause and no revocation. */
+CHECKED int agent_may_be_given(struct team *t, struct str name, struct err *e);
 /* -1: who revoked it, when and why, and what a person can do. */
 int agent_refuse_revoked(const struct directive *d, struct err *e);
 /* May it give itself work?  Only a fully autonomous one, and only what it can do. */

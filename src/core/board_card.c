@@ -286,12 +286,10 @@ static int check_assignee(struct team *t, const struct card *c, struct err *e)
 
     if (c->assigned_to.n == 0)
         return 0;
-    if (!own && board_may_assign(t, e) < 0)
+    if ((!own && board_may_assign(t, e) < 0) || agent_may_be_given(t, c->assigned_to, e) < 0)
         return -1;
-    known = board_actor(t, c->assigned_to, &a, e);
-    if (known <= 0)
-        return known;
-    return own ? agent_may_choose(t, &a, c->tags, e) : agent_may_take(t, &a, e);
+    known = own ? board_actor(t, c->assigned_to, &a, e) : 0;
+    return known > 0 ? agent_may_choose(t, &a, c->tags, e) : known;
 }
 
 int card_create(struct team *t, struct card *c, struct err *e)

@@ -217,7 +217,7 @@ static int check_assign(struct team *t, const struct card *c, struct str agent, 
     if (!team_is_person(t) && check_unblock(t, c, e) < 0)
         return -1;
     known = board_actor(t, agent, &a, e);
-    if (known < 0 || (known > 0 && agent_may_take(t, &a, e) < 0))
+    if (known < 0 || agent_may_be_given(t, agent, e) < 0)
         return -1;
     /* A coordinator hands out work; whether it takes some itself is its mode's matter. */
     if (known > 0 && str_eq(agent, t->who.agent) && agent_may_choose(t, &a, c->tags, e) < 0)

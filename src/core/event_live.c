@@ -23,6 +23,9 @@ struct subscription {
     struct event_filter filter; /* texts in texts */
     struct arena texts;
     int64_t at;
+    /* It asked for what comes after a number that we do not know: the store may know it already;
+     * else it is of another log, or of this one before it was restored, and we begin at our end. */
+    bool ahead;
     event_live each;
     void (*failed)(void *arg, const struct err *e);
     void *arg;
@@ -71,6 +74,9 @@ static void page_came(void *arg, const struct err *e)
         if (s->failed)
             s->failed(s->arg, e);
     } else if (s->state == SUB_READING) {
+        if (s->ahead)
+            s->at = s->filter.since_seq = i64_min(s->at, page.head_seq);
+        s->ahead = false;
         for (size_t i = 0; all && i < page.count; i++)
             all = tell(s, &page.events[i]);
         if (all && !page.more)
@@ -88,7 +94,7 @@ static void read_on(struct subscription *s)
 
     if (s->reading)
         return;
-    if (s->at >= s->log->head_seq) {
+    if (s->at >= s->log->head_seq && !s->ahead) {
         s->state = SUB_LIVE;
         return;
     }
@@ -114,6 +120,7 @@ struct subscription *events_subscribe(struct events *l, const struct event_filte
     s->filter.object = arena_str(&s->texts, f->object);
     s->filter.actor = arena_str(&s->texts, f->actor);
     s->at = f->since_seq;
+    s->ahead = s->at > l->head_seq;
     s->each = each;
     s->failed = failed;
     s->arg = arg;

@@ -39,7 +39,9 @@ int team_act_as(const struct team *t, struct str name, struct str *ret, struct e
 
 int team_check_name(const char *what, struct str name, struct err *e)
 {
-    bool good = name.n > 0 && name.n <= TEAM_NAME_MAX && str_is_utf8(name);
+    /* A path's segment cannot be a dot or two (RFC 3986 5.2.4): nobody could stop such an agent. */
+    bool good = name.n > 0 && name.n <= TEAM_NAME_MAX && str_is_utf8(name) &&
+                !str_eq_c(name, ".") && !str_eq_c(name, "..");
 
     for (size_t i = 0; good && i < name.n; i++)
         good = (unsigned char)name.p[i] >= ' ' && name.p[i] != 0x7f && name.p[i] != ',' &&
@@ -47,7 +49,8 @@ int team_check_name(const char *what, struct str name, struct err *e)
     if (good)
         return 0;
     return err_set(e, ERR_INVALID, 0,
-                   "%s must have 1 to %d bytes, without commas, slashes and control characters",
+                   "%s must have 1 to %d bytes, without commas, slashes and control characters, "
+                   "and not be '.' or '..'",
                    what, TEAM_NAME_MAX);
 }
 

@@ -57,7 +57,8 @@ static inline bool team_is_person(const struct team *t)
 CHECKED int team_need_person(const struct team *t, const char *what, struct err *e);
 /* As whom the asker acts: a person may name anybody, an agent only itself. */
 CHECKED int team_act_as(const struct team *t, struct str name, struct str *ret, struct err *e);
-/* A name that stands in paths and lists: 1 to TEAM_NAME_MAX bytes, no control, comma or slash. */
+/* A name that stands in paths and lists: 1 to TEAM_NAME_MAX bytes, no control, comma or slash,
+ * nor one or two dots. */
 CHECKED int team_check_name(const char *what, struct str name, struct err *e);
 
 /* Comma-joined, lower-case, trimmed, each once. */

@@ -106,6 +106,7 @@ const struct op op_agent_remove = {
 
 static const struct op_field heartbeat_reply[] = {
     REPLY("ticks", OP_INT, "Heartbeats since its last checkpoint.", .example = "2"),
+    REPLY("status", OP_CHOICE, "How it is: it learns here that people paused or revoked it.", .choices = op_agent_statuses, .example = "online"),
 };
 const struct op op_agent_heartbeat = {
     .name = "agent.heartbeat", .group = "agent", .text = "Say that an agent is alive.",

@@ -72,6 +72,7 @@ def test_register_and_list(open_hub):
 @pytest.mark.parametrize("body,text", [
     ({}, "name required"), ({"name": 7}, "name must be a text"), ({"name": "a/b"}, "slashes"), ({"name": "a,b"}, "commas"),
     ({"name": "x" * 129}, "1 to 128"), ({"name": "*"}, "not a name"), ({"name": "human"}, "not a name"),
+    ({"name": "."}, "'.' or '..'"), ({"name": ".."}, "'.' or '..'"), ({"name": "graph"}, "not a name"), ({"name": "register"}, "not a name"),
     ({"name": "a", "capabilities": 3}, "capabilities must be"), ({"name": "a", "capabilities": ["a"] * 65}, "at most 64"),
     ({"name": "a", "metadata": []}, "an object"), ([], "a JSON object"), (None, "name required"),
 ])
@@ -284,6 +285,7 @@ def test_projects(open_hub):
     assert [x["id"] for x in a.list_projects("other")] == [p["id"]]
     assert person(open_hub, "POST", "/projects", {"name": "x"})[1]["error"] == "name and creator required"
     assert person(open_hub, "PATCH", f"/projects/{p['id']}/wip", {"status": "in_progress"})[1]["error"] == "status and limit required"
+    assert "from 0 to" in person(open_hub, "PATCH", f"/projects/{p['id']}/wip", {"status": "in_progress", "limit": -1})[1]["error"]
     assert person(open_hub, "PATCH", f"/projects/{p['id']}/wip", {"status": "x", "limit": 1})[1]["error"] == "Invalid status: x"
     assert person(open_hub, "PATCH", f"/projects/{p['id']}/wip", {"status": "done", "limit": "1"})[0] == 400
     t = a.create_task(p["id"], "t")["id"]
@@ -751,6 +753,37 @@ def test_a_revoked_agent_is_halted(team):
     assert [r.ask(*act)[0] // 100 for act in acts] == [2] * len(acts)
 
 
+def test_leaving_is_no_way_to_get_work(team):
+    """Paused or revoked, and not registered: neither a person nor a coordinator gives it any by mistake."""
+    _, boss, join = team
+    l, c = join("leaver"), join("giver", capabilities=["coordinator"])
+    p = boss("POST", "/projects", {"name": "p", "creator": "boss"})["id"]
+    t = boss("POST", f"/projects/{p}/tasks", {"title": "t"})["id"]
+    boss("POST", "/agents/leaver/pause")
+    assert l.unregister()
+    for path, body in ((f"/projects/{p}/tasks/{t}/assign", {"agent": "leaver"}), (f"/projects/{p}/tasks", {"title": "u", "assigned_to": "leaver"})):
+        status, reply, _ = c.ask("POST", path, body)
+        assert status == 403 and "is paused" in reply["error"]
+    l.register()
+    boss("POST", "/agents/leaver/resume")
+    assert c.ask("POST", f"/projects/{p}/tasks/{t}/assign", {"agent": "leaver"})[0] == 200
+    boss("POST", "/agents/nobody/revoke", {"reason": "early"})
+    status, reply, _ = c.ask("POST", f"/projects/{p}/tasks/{t}/assign", {"agent": "nobody"})
+    assert status == 403 and "is revoked" in reply["error"]
+
+
+def test_a_heartbeat_tells_what_people_said(team):
+    d, boss, join = team
+    a = join("pulse")
+    beat = lambda: a.must("POST", "/agents/pulse/heartbeat")
+    native = lambda: d.ok("POST", "/holt/v1/agents/pulse/heartbeat", {})["status"]
+    assert (beat()["agent_status"], beat()["paused"], native()) == ("online", False, "online")
+    boss("POST", "/agents/pulse/pause")
+    assert (beat()["agent_status"], beat()["paused"], native()) == ("busy", True, "paused")
+    boss("POST", "/agents/pulse/revoke")
+    assert (beat()["status"], beat()["agent_status"], native()) == ("ok", "revoked", "revoked")
+
+
 def test_coordinators_do_not_unblock(team):
     _, boss, join = team
     c = join("c", capabilities=["coordinator"])
@@ -794,6 +827,15 @@ class Events:
     def wait(self, count):
         wait_for(lambda: len(self.got) >= count)
         return self.got
+
+
+def test_an_id_past_the_end_follows_from_now(open_hub):
+    """Of another database, or of this one before it was restored: a stream that says nothing for ever is no answer."""
+    for path, last in (("/events", 10 ** 12), ("/holt/v1/events?follow=true", 10 ** 12), (f"/holt/v1/events?follow=true&since={10 ** 12}", None)):
+        e = Events(open_hub, last, path)
+        ok(open_hub, "POST", "/agents/register", {"name": "past-the-end"})
+        wait_for(lambda: e.got)
+        assert len(e.got) == 1 and e.got[0][2]["name" if path == "/events" else "data"], e.got
 
 
 def test_events_in_the_hubs_words(new_holtd):

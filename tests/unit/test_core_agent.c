@@ -2,9 +2,9 @@
 
 static int beat(struct team *t, void *arg, struct err *e)
 {
-    int64_t ticks;
+    struct agent a;
 
-    return agent_heartbeat(t, str_of(arg), &ticks, e);
+    return agent_heartbeat(t, str_of(arg), &a, e);
 }
 
 static int watch(struct team *t, void *arg, struct err *e)

@@ -68,12 +68,14 @@ int hub_agent_register(struct hub_call *c, struct err *e)
 
 int hub_agent_heartbeat(struct hub_call *c, struct err *e)
 {
-    int64_t ticks;
+    struct agent a;
 
-    if (agent_heartbeat(&c->t, c->path.v[0], &ticks, e) < 0)
+    if (agent_heartbeat(&c->t, c->path.v[0], &a, e) < 0)
         return -1;
     jw_object(&c->w);
-    jw_kint(&c->w, "checkpoint_tick", ticks);
+    jw_kc(&c->w, "agent_status", status_word(&a));
+    jw_kint(&c->w, "checkpoint_tick", a.ticks);
+    jw_kbool(&c->w, "paused", a.paused);
     jw_kc(&c->w, "status", "ok");
     jw_object_end(&c->w);
     return 0;

@@ -133,9 +133,9 @@ int hub_project_wip(struct hub_call *c, struct err *e)
     enum card_status s;
     int64_t limit;
 
-    if (hub_text(c, "status", &status, e) < 0 || hub_int(c, "limit", -1, &limit, e) < 0)
+    if (hub_text(c, "status", &status, e) < 0 || hub_int(c, "limit", INT64_MIN, &limit, e) < 0)
         return -1;
-    if (status.n == 0 || limit == -1)
+    if (status.n == 0 || limit == INT64_MIN)
         return required("status and limit", e);
     if (status_of(status, &s, e) < 0 || project_set_limit(&c->t, c->path.v[0], s, limit, e) < 0)
         return -1;
