@@ -260,7 +260,7 @@ def test_killed_while_it_fills_and_claims(tmp_path):
     directory, acknowledged = tmp_path / "p", set()
     for i in range(8):
         d = Holtd(directory, "--runtime", "native", "--pool-size", "3")
-        asked = [subprocess.Popen(["curl", "-s", "-d", body, "-H", f"Authorization: Bearer {d.token}", "-H",
+        asked = [subprocess.Popen(["curl", "-s", "-d", "{}", "-H", f"Authorization: Bearer {d.token}", "-H",
                                    "Content-Type: application/json", d.url + BOXES], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
                  for _ in range(4)]
         time.sleep(0.01 * i)
