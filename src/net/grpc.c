@@ -1,6 +1,5 @@
 #include "net/grpc.h"
 
-#include "base/clock.h"
 #include "base/enc.h"
 #include "base/mem.h"
 #include "net/grpc_reply.h"

@@ -4,7 +4,6 @@
 #include "net/server.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
