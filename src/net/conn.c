@@ -150,6 +150,13 @@ static void on_hangup(struct stream *s)
         c->proto->hangup(c);
 }
 
+static bool on_stalled(struct stream *s)
+{
+    struct conn *c = stream_arg(s);
+
+    return c->proto && c->proto->stalled && !c->closing && c->proto->stalled(c);
+}
+
 static void on_handshaking(struct stream *s)
 {
     conn_wait(stream_arg(s), CONN_WAIT_HEAD);
@@ -176,6 +183,7 @@ static const struct stream_ops conn_stream_ops = {
     .sent = on_sent,
     .handshaking = on_handshaking,
     .hangup = on_hangup,
+    .stalled = on_stalled,
 };
 
 void conn_new(struct server *s, struct stream *stream, const struct listener_info *l)
