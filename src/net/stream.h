@@ -63,7 +63,8 @@ int stream_write(struct stream *s, const void *p, size_t n) CHECKED;
 struct buf *stream_out(struct stream *s); /* to append in place; then stream_flush_soon */
 void stream_flush_soon(struct stream *s); /* at the end of this turn */
 size_t stream_pending(const struct stream *s);
-uint64_t stream_sent(const struct stream *s); /* bytes of output that the kernel has taken */
+bool stream_has_input(const struct stream *s); /* something came that was not read yet */
+uint64_t stream_sent(const struct stream *s);  /* bytes of output that the kernel has taken */
 void stream_close(
     struct stream *s); /* flushes first (bounded by write_ms), TLS close_notify, closes */
 void stream_cut(struct stream *s); /* closes now, output dropped */
