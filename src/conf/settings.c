@@ -252,8 +252,9 @@ const struct setting setting_table[] = {
          .text = "A request body may pause this long; the whole may take any time."),
      .reload = true},
     {ROW(write_ms, OP_DURATION, .preset = "30s", .min = 100, .max = 1LL * HOUR,
-         .text = "A client that is owed bytes and takes none for this long is cut; it does not "
-                 "run while holt owes the reply."),
+         .text = "A client that is owed bytes and takes none for this long is cut (a reader of "
+                 "server-sent events is first told, and has that long again to take what there "
+                 "is); it does not run while holt owes the reply."),
      .reload = true},
     {ROW(ws_message_max, OP_SIZE, .preset = "16m", .min = 1 * KIB, .max = 1LL << 30,
          .text = "Largest WebSocket message, whatever its fragments."),

@@ -3,6 +3,9 @@
 #include "base/mem.h"
 
 #define LIVE_PAGE 200
+/* Events told to one reader before the next one's turn: few, so that readers who write the same
+ * text of them can share it, however many a commit has. */
+#define TELL_AT_ONCE 64
 
 /* A subscription stands at `at`: everything up to there was told or did not match.
  *
@@ -163,7 +166,7 @@ static void tell_all(struct subscription *s, const struct event *ev, size_t n)
 }
 
 /* A callback may end any subscription or make new ones: those already told stand in `told`. */
-void subs_tell(struct events *l, const struct event *ev, size_t n)
+static void tell_some(struct events *l, const struct event *ev, size_t n)
 {
     struct list told, *node;
 
@@ -174,4 +177,10 @@ void subs_tell(struct events *l, const struct event *ev, size_t n)
     }
     while ((node = list_pop(&told)) != NULL)
         list_push(&l->subs, node);
+}
+
+void subs_tell(struct events *l, const struct event *ev, size_t n)
+{
+    for (size_t at = 0; at < n; at += TELL_AT_ONCE)
+        tell_some(l, ev + at, size_min(n - at, TELL_AT_ONCE));
 }

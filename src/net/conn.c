@@ -150,6 +150,13 @@ static void on_hangup(struct stream *s)
         c->proto->hangup(c);
 }
 
+static bool on_stalled(struct stream *s)
+{
+    struct conn *c = stream_arg(s);
+
+    return c->proto && c->proto->stalled && !c->closing && c->proto->stalled(c);
+}
+
 static void on_handshaking(struct stream *s)
 {
     conn_wait(stream_arg(s), CONN_WAIT_HEAD);
@@ -176,6 +183,7 @@ static const struct stream_ops conn_stream_ops = {
     .sent = on_sent,
     .handshaking = on_handshaking,
     .hangup = on_hangup,
+    .stalled = on_stalled,
 };
 
 void conn_new(struct server *s, struct stream *stream, const struct listener_info *l)
@@ -201,13 +209,17 @@ void conn_shutdown(struct conn *c)
         conn_close(c);
 }
 
+/* A request that came while the loop was busy is no silence of the peer's: timers run before it is
+ * read, and a POST that meets our FIN is one its sender cannot safely repeat. */
 static void time_out(struct conn *c)
 {
-    if (c->proto && c->proto->timeout)
+    bool came = c->wait == CONN_WAIT_REQUEST && stream_has_input(c->stream);
+
+    if (!came && c->proto && c->proto->timeout)
         c->proto->timeout(c);
-    else
+    else if (!came)
         conn_close(c);
-    if (!c->closing) /* the protocol goes on with it: not again in this sweep */
+    if (!c->closing) /* it goes on: not again in this sweep */
         conn_wait(c, c->wait);
 }
 

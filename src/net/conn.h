@@ -23,6 +23,7 @@ struct conn_proto { /* "h1", "h2" */
     void (*sent)(struct conn *c);    /* as stream_ops.sent; may be NULL */
     void (*timeout)(struct conn *c); /* c->wait has lasted too long; NULL: conn_close */
     void (*hangup)(struct conn *c);  /* as stream_ops.hangup; may be NULL */
+    bool (*stalled)(struct conn *c); /* as stream_ops.stalled; may be NULL */
     size_t room; /* wanted in struct conn: what lives as long as it is not mixed with buffers */
 };
 
@@ -111,6 +112,7 @@ void xchg_begin(struct xchg *x);                 /* the head is complete: calls 
 void xchg_body(struct xchg *x, struct str part); /* counts, limits, calls ops->body */
 void xchg_body_end(struct xchg *x);
 void xchg_drained(struct xchg *x);
+bool xchg_stalled(struct xchg *x); /* as ops->stalled */
 /* Does the handler want body bytes now?  HTTP/1.1 leaves them in the kernel until it does (and then
  * sends 100 Continue); later it is told so by proto->consume(x, 0).  Answers 413 itself when the
  * declared length is over the limit. */

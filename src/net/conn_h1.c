@@ -314,6 +314,13 @@ static void h1_writable(struct conn *c)
         xchg_drained(h->x);
 }
 
+static bool h1_stalled(struct conn *c)
+{
+    struct h1 *h = c->state;
+
+    return h->x && xchg_stalled(h->x);
+}
+
 static void h1_sent(struct conn *c)
 {
     struct h1 *h = c->state;
@@ -383,6 +390,7 @@ const struct conn_proto conn_h1 = {
     .sent = h1_sent,
     .timeout = h1_timeout,
     .hangup = h1_hangup,
+    .stalled = h1_stalled,
     .room = sizeof(struct h1),
 };
 

@@ -49,6 +49,21 @@ static void on_drained(struct xchg *x)
         s->ops->drained(s);
 }
 
+/* Everything written so far ends with a whole event: the reader can go on from the last one's id.
+ */
+static bool on_stalled(struct xchg *x)
+{
+    struct sse *s = xchg_arg(x);
+    AUTO(buf_done) struct buf text = {0};
+
+    if (s->ended)
+        return false;
+    sse_write_comment(&text, STR("ended: nothing was read for too long; Last-Event-ID goes on"));
+    (void)put(s, buf_str(&text));
+    sse_end(s);
+    return true;
+}
+
 static void timer_closed(uv_handle_t *t)
 {
     mem_free(t->data);
@@ -69,7 +84,7 @@ static void on_closed(struct xchg *x, bool done)
 struct sse *sse_start(struct xchg *x, int64_t keepalive_ms, const struct sse_ops *ops, void *arg)
 {
     static const struct xchg_ops xchg_ops = {
-        .body = on_body, .drained = on_drained, .closed = on_closed};
+        .body = on_body, .drained = on_drained, .stalled = on_stalled, .closed = on_closed};
     const struct http_header h[] = {
         {STR("content-type"), STR("text/event-stream")},
         {STR("cache-control"), STR("no-cache")},

@@ -11,7 +11,9 @@ struct sse_ops {
     void (*closed)(struct sse *s);
 };
 
-/* Replies 200 and begins; a comment line goes out every keepalive_ms without other output. */
+/* A reader that takes nothing for write_ms is told so by a comment behind the last whole event, and
+ * the stream ends; it is cut only when it does not take that either (docs/events.md).
+ * Replies 200 and begins; a comment line goes out every keepalive_ms without other output. */
 struct sse *sse_start(struct xchg *x, int64_t keepalive_ms, const struct sse_ops *ops, void *arg);
 void *sse_arg(const struct sse *s);
 /* id and event may be empty; data may hold line breaks.  1: wait for drained. */

@@ -7,6 +7,7 @@
 #include "net/tls.h"
 
 #include <errno.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #define FLUSH_AT (64 * 1024)     /* output that does not wait for the end of the turn */
@@ -474,6 +475,14 @@ void stream_flush_soon(struct stream *s)
 size_t stream_pending(const struct stream *s)
 {
     return buf_len(&s->out) + (s->tls ? s->encrypted : buf_len(&s->flight));
+}
+
+bool stream_has_input(const struct stream *s)
+{
+    uv_os_fd_t fd;
+    int n = 0;
+
+    return uv_fileno(&s->h.any, &fd) == 0 && ioctl(fd, FIONREAD, &n) == 0 && n > 0;
 }
 
 uint64_t stream_sent(const struct stream *s)

@@ -29,13 +29,16 @@ struct stream_ops {
     /* While reading is off: the peer has closed its end (eof follows behind the unread input). Told
      * again at each sweep; may be NULL. */
     void (*hangup)(struct stream *s);
+    /* The peer took nothing for write_ms.  True: what was being sent has been brought to its end,
+     * and the peer has write_ms more to take that; false: it is cut.  May be NULL: false. */
+    bool (*stalled)(struct stream *s);
 };
 
 /* What all streams of a loop share: the read buffer, and who has something to do in this turn. */
 struct stream_hub;
 struct stream_hub *stream_hub_new(uv_loop_t *loop);
-/* To be called a few times a second: cuts streams whose peer took nothing for write_ms, and ends
- * lingering ones. */
+/* To be called a few times a second: tells or cuts streams whose peer took nothing for write_ms,
+ * and ends lingering ones. */
 void stream_hub_sweep(struct stream_hub *h, int64_t write_ms);
 /* Waits for the last stream's end, then calls done when its own handles are closed. */
 void stream_hub_free(struct stream_hub *h, void (*done)(void *arg), void *arg);
@@ -60,7 +63,8 @@ int stream_write(struct stream *s, const void *p, size_t n) CHECKED;
 struct buf *stream_out(struct stream *s); /* to append in place; then stream_flush_soon */
 void stream_flush_soon(struct stream *s); /* at the end of this turn */
 size_t stream_pending(const struct stream *s);
-uint64_t stream_sent(const struct stream *s); /* bytes of output that the kernel has taken */
+bool stream_has_input(const struct stream *s); /* something came that was not read yet */
+uint64_t stream_sent(const struct stream *s);  /* bytes of output that the kernel has taken */
 void stream_close(
     struct stream *s); /* flushes first (bounded by write_ms), TLS close_notify, closes */
 void stream_cut(struct stream *s); /* closes now, output dropped */

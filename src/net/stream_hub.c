@@ -102,10 +102,21 @@ static void look_for_peer(struct stream *s)
         s->ops->hangup(s);
 }
 
+static void give_up(struct stream *s, int64_t now)
+{
+    struct err e;
+
+    if (s->state == STREAM_OPEN && s->ops->stalled && s->ops->stalled(s)) {
+        s->progress_ms = now;
+        return;
+    }
+    (void)err_set(&e, ERR_TIMEOUT, 0, "%s takes no output", s->peer.address);
+    stream_fail(s, &e);
+}
+
 void stream_hub_sweep(struct stream_hub *h, int64_t write_ms)
 {
     int64_t now = (int64_t)uv_now(h->loop);
-    struct err e;
 
     LIST_EACH (&h->blocked, node) {
         struct stream *s = LIST_ENTRY(node, struct stream, link);
@@ -115,8 +126,7 @@ void stream_hub_sweep(struct stream_hub *h, int64_t write_ms)
             s->unsent_seen = unsent;
             s->progress_ms = now;
         } else if (now - s->progress_ms > write_ms) {
-            (void)err_set(&e, ERR_TIMEOUT, 0, "%s takes no output", s->peer.address);
-            stream_fail(s, &e);
+            give_up(s, now);
         }
     }
     LIST_EACH (&h->lingering, node) {

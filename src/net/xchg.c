@@ -193,6 +193,16 @@ void xchg_drained(struct xchg *x)
     leave(x, outer);
 }
 
+bool xchg_stalled(struct xchg *x)
+{
+    bool outer = enter(x), ended = false;
+
+    if (is_open(x) && x->ops && x->ops->stalled)
+        ended = x->ops->stalled(x);
+    leave(x, outer);
+    return ended;
+}
+
 static void finish(struct xchg *x)
 {
     if (x->begun)

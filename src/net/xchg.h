@@ -21,6 +21,9 @@ struct xchg_ops { /* any may be NULL */
     void (*body)(struct xchg *x, struct str part);
     void (*body_end)(struct xchg *x); /* trailers: xchg_trailers */
     void (*drained)(struct xchg *x);  /* xchg_write said 1, and there is room again */
+    /* The peer took nothing of the reply for write_ms.  True: xchg_end was called, and the peer has
+     * that long again to take what there is; false: the connection is cut. */
+    bool (*stalled)(struct xchg *x);
     /* The last call.  done: the whole reply was sent; otherwise the peer went or xchg_abort. */
     void (*closed)(struct xchg *x, bool done);
 };

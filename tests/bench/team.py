@@ -12,7 +12,10 @@ OPEN_MAX = 3  # claims of one agent: the default limit
 UNREAD = 20  # as in hub_flask.py
 SIZES = (100, 10000)
 FLASK_SHARE = 10  # Flask gets a tenth of the requests: it would take too long otherwise
-CONFIG = ("message_rate: 0\ninbox_max: 100000\nteam_max: 1000000\nconnections_per_peer: 4000\nconnections_max: 4000\n"
+# The agents of the claims say nothing more: going offline, and their cards' return, would be thousands of events to every subscriber
+# in the midst of the fan-out.
+CONFIG = ("agent_heartbeat_ms: 24h\n"
+          "message_rate: 0\ninbox_max: 100000\nteam_max: 1000000\nconnections_per_peer: 4000\nconnections_max: 4000\n"
           "log_level: warn\nauth: \"off\"\n")
 
 

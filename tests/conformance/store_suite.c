@@ -642,6 +642,52 @@ static void a_subscriber_may_end_itself(void **state)
     assert_all_in_order(live, first + 51, 10);
 }
 
+static int say_200(struct store_tx *tx, void *arg, struct err *e)
+{
+    struct event_spec s = spec("thing.made", "thing/1");
+
+    (void)arg, (void)e;
+    for (int i = 0; i < 200; i++)
+        tx_event(tx, &s, NULL);
+    return 0;
+}
+
+static struct got *tellers[2];
+static int ahead; /* the most that one was told before the other */
+
+static int got_in_turn(void *arg, const struct event *ev)
+{
+    int r = got_live(arg, ev);
+
+    ahead = (int)i64_max(ahead, tellers[0]->n - tellers[1]->n);
+    ahead = (int)i64_max(ahead, tellers[1]->n - tellers[0]->n);
+    return r;
+}
+
+static void a_large_commit_is_told_in_turns(void **state)
+{
+    AUTO(mem_free) struct got *a = xzalloc(sizeof *a), *b = xzalloc(sizeof *b);
+    struct wait w = {0};
+    int64_t first = say("thing.made", "thing/1", NULL);
+    struct event_filter f = {.since_seq = first};
+
+    (void)state;
+    ahead = 0;
+    tellers[0] = a;
+    tellers[1] = b;
+    a->sub = events_subscribe(events, &f, got_in_turn, NULL, a);
+    b->sub = events_subscribe(events, &f, got_in_turn, NULL, b);
+    store_write(store, STORE_RELAXED, say_200, noted, &w);
+    turn_until(&w.calls, 1);
+    turn_until(&a->n, 200);
+    turn_until(&b->n, 200);
+    assert_all_in_order(a, first + 1, 200);
+    assert_all_in_order(b, first + 1, 200);
+    assert_int_equal(ahead, 64);
+    subscription_end(a->sub);
+    subscription_end(b->sub);
+}
+
 static void read_failed(void *arg, const struct err *e)
 {
     struct got *g = arg;
@@ -915,6 +961,7 @@ int store_suite(const struct store_place *p)
         TEST(a_subscriber_gets_the_past_then_the_present),
         TEST(a_slow_subscriber_loses_and_doubles_nothing),
         TEST(a_subscriber_may_end_itself),
+        TEST(a_large_commit_is_told_in_turns),
         TEST(a_subscriber_whose_read_fails_is_told_and_may_go_on),
         TEST(floods_of_audit_rows_fold),
         TEST(what_is_told_apart_folds_with_its_like_only),

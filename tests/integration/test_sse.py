@@ -4,6 +4,7 @@ import os
 import queue
 import shutil
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -18,8 +19,8 @@ from raw import Raw, get
 class Sse:
     """A follower of the event stream."""
 
-    def __init__(self, d, query="", headers=""):
-        self.c = Raw(d.port)
+    def __init__(self, d, query="", headers="", sock=None):
+        self.c = Raw(d.port, sock=sock)
         self.c.send(get(f"/holt/v1/events?follow=true{query}", "127.0.0.1",
                         f"Authorization: Bearer {d.token}\r\n{headers}"))
         self.status, self.headers = self.c.head()
@@ -117,6 +118,35 @@ def test_a_slow_reader_loses_nothing_and_slows_nobody(holtd):
     got = [e["data"]["object"] for e in slow.events(200)]
     assert got == [f"token/{i}" for i in ids]
     slow.close()
+
+
+def test_a_reader_that_stops_is_told_and_goes_on_later(new_holtd):
+    """It took nothing for write_ms: behind the last whole event stand the reason and the end, no reset; its last id leads to the rest."""
+    d = new_holtd("--auth", "off", config="write_ms: 6s\nmessage_rate: 0\n")
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    s.connect(("127.0.0.1", d.port))
+    slow = Sse(d, "&type=message.sent", sock=s)
+    begin = time.monotonic()
+    send = {"from": "a", "to": "b", "content": "x" * 60000}
+    ids = [d.ok("POST", "/holt/v1/messages", send, token=None)["id"] for _ in range(80)]
+    time.sleep(max(0, begin + 9 - time.monotonic()))  # it is told after 6 s and cut after 12
+    text = b""
+    while (n := int(slow.c._until(b"\r\n"), 16)) > 0:
+        text += slow.c.take(n)
+        slow.c.take(2)
+    assert slow.c.take(2) == b"\r\n"
+    assert text.rsplit(b"\n\n", 2)[1].startswith(b": ended: nothing was read for too long"), text[-200:]
+    slow.text = text
+    got = slow.events(1)
+    assert len(got) < len(ids), "the kernel took it all: send more"
+    again = Sse(d, "&type=message.sent", f"Last-Event-ID: {got[-1]['id']}\r\n")
+    got += again.events(len(ids) - len(got), 30)
+    assert [e["data"]["object"] for e in got] == [f"message/{i}" for i in ids]
+    slow.c.send(get("/healthz", "127.0.0.1"))
+    assert slow.c.head()[0] == 200, "the connection serves on"
+    slow.close()
+    again.close()
 
 
 class Browser:

@@ -645,6 +645,23 @@ static void slow_peers_are_timed_out(void **state)
     expect_closed(2, 1); /* idle's request ended well, reader's did not */
 }
 
+static void a_request_that_waited_for_a_busy_loop_is_served(void **state)
+{
+    CLIENT struct client c = client_open(), fresh = client_open();
+
+    (void)state;
+    w.limits.idle_ms = 300;
+    say(&c, STR(GET("/hello")));
+    expect(&c, "\r\n\r\nhi");
+    buf_clear(&c.got);
+    turn_for(NULL, 20);
+    (void)usleep(700000); /* the loop does something else; the sweep is due before the requests */
+    say(&c, STR(GET("/hello")));
+    say(&fresh, STR(GET("/hello")));
+    expect(&c, "\r\n\r\nhi");
+    expect(&fresh, "\r\n\r\nhi");
+}
+
 static void connections_are_limited(void **state)
 {
     struct client many[50];
@@ -849,6 +866,7 @@ int main(void)
         CASE(a_disconnect_is_seen_while_the_reply_is_owed),
         CASE(a_disconnect_is_seen_behind_unread_input),
         CASE(slow_peers_are_timed_out),
+        CASE(a_request_that_waited_for_a_busy_loop_is_served),
         CASE(connections_are_limited),
         CASE(ranges_and_tags_work),
         CASE(files_are_streamed),

@@ -72,6 +72,22 @@ static void a_slow_reader_is_waited_for(void **state)
     assert_int_equal(drained, 1);
 }
 
+static void a_reader_that_stopped_is_told(void **state)
+{
+    struct sse *s = begin(60000, (const char *const[]){NULL});
+
+    (void)state;
+    assert_int_equal(sse_send(s, STR("7"), STR(""), STR("x")), 0);
+    assert_true(xchg_stalled(fake_x));
+    assert_string_equal(buf_cstr(&note.out),
+                        "id: 7\ndata: x\n\n"
+                        ": ended: nothing was read for too long; Last-Event-ID goes on\n\n");
+    assert_true(note.ended && !note.aborted);
+    assert_false(xchg_stalled(fake_x)); /* the second time it is cut */
+    fake_gone(true);
+    assert_int_equal(closed, 1);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
 
 int main(void)
@@ -80,6 +96,7 @@ int main(void)
         TEST(events_are_written),
         TEST(silence_is_filled_with_comments),
         TEST(a_slow_reader_is_waited_for),
+        TEST(a_reader_that_stopped_is_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
