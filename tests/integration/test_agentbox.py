@@ -86,10 +86,12 @@ def test_creates_and_destroys_of_one_id_come_one_after_the_other(box):
     call, session = box.call, {"session_id": "again"}
     for _ in range(5):
         made = [call("CreateSession", session)]
+        early = [call("Exec", {**session, "command": "true"}), call("WriteFile", {**session, "path": "x"})]
         gone = [call("DestroySession", session), call("DestroySession", session)]
         made += [call("CreateSession", session), call("CreateSession", session)]
         infos = [f.result(60).session for f in made]
         assert [i.status for i in infos] == ["running"] * 3
+        assert "is creating" not in early[0].result(60).stderr + early[1].result(60).error, "until it is made there is none"
         assert infos[0].container_id != infos[1].container_id == infos[2].container_id
         assert [f.result(60).success for f in gone] == [True, False], "false: another ended it"
         assert run(box, "again", "echo here")[1] == "here\n", "the last one made lives"
