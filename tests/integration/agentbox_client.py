@@ -40,7 +40,7 @@ class Sandbox:
         self.metadata = [("authorization", f"Bearer {token}")] if token else []
 
     def call(self, name, fields, rpc_timeout=60):
-        """A unary call that is under way: a future.  Those of one thread are sent in their order."""
+        """A unary call that is under way: a future.  In which order several are sent, grpcio decides."""
         m = DESCRIPTOR.methods_by_name[name]
         request, reply = MESSAGES[m.input_type.name], MESSAGES[m.output_type.name]
         call = self.channel.unary_unary(f"/{SERVICE}/{name}", request.SerializeToString, reply.FromString)

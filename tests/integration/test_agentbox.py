@@ -82,19 +82,33 @@ def test_many_creates_of_one_id_make_one(box):
 
 
 def test_creates_and_destroys_of_one_id_come_one_after_the_other(box):
-    """As the original's lock has it: a create never fails by a destroy, nor does it return what is on its way out."""
-    call, session = box.call, {"session_id": "again"}
-    for _ in range(5):
-        made = [call("CreateSession", session)]
-        gone = [call("DestroySession", session), call("DestroySession", session)]
-        made += [call("CreateSession", session), call("CreateSession", session)]
+    """As by the original's lock: a create never fails by a destroy, nor does it return what is on its way out."""
+    session = {"session_id": "again"}
+
+    def look():
+        try:
+            return {box.GetSession(**session).session.container_id}
+        except grpc.RpcError as e:
+            assert e.code() == grpc.StatusCode.NOT_FOUND
+            return set()
+
+    for _ in range(8):
+        made, gone, used = [], [], []
+        for _ in range(3):
+            made.append(box.call("CreateSession", session))
+            used += [box.call("Exec", {**session, "command": "true"}), box.call("WriteFile", {**session, "path": "x"})]
+            gone += [box.call("DestroySession", session), box.call("DestroySession", session)]
+            made.append(box.call("CreateSession", session))
         infos = [f.result(60).session for f in made]
-        assert [i.status for i in infos] == ["running"] * 3
-        assert infos[0].container_id != infos[1].container_id == infos[2].container_id
-        assert [f.result(60).success for f in gone] == [True, False], "false: another ended it"
-        assert run(box, "again", "echo here")[1] == "here\n", "the last one made lives"
-        destroyed, looked = call("DestroySession", session), call("GetSession", session)
-        assert looked.code() == grpc.StatusCode.NOT_FOUND and destroyed.result(60).success
+        assert {(i.session_id, i.status) for i in infos} == {("again", "running")}
+        ended = sum(f.result(60).success for f in gone)
+        for f in used:
+            assert "is creating" not in str(f.result(60)), "until it is made there is none"
+        left = look()
+        assert len({i.container_id for i in infos}) == ended + len(left), "each was ended once, by one who was told so"
+        if left:
+            assert left <= {i.container_id for i in infos} and run(box, "again", "echo here")[1] == "here\n"
+        assert box.DestroySession(**session).success == bool(left)
 
 
 def test_an_id_that_names_another_sandbox(box, holtd):

@@ -31,7 +31,13 @@ static bool is_going(const struct sandbox *s)
     return i.destroying;
 }
 
-/* Also one that is on its way out. */
+/* As in the original, one that is being made is none yet. */
+static bool is_live(const struct sandbox_info *i)
+{
+    return i->state != SANDBOX_CREATING && i->state != SANDBOX_DESTROYED && !i->destroying;
+}
+
+/* Also one that is on its way in or out. */
 static struct sandbox *find(const struct request *r, struct str id)
 {
     struct err e = {0};
@@ -43,8 +49,12 @@ static struct sandbox *find(const struct request *r, struct str id)
 struct sandbox *agentbox_session(struct request *r, struct str id)
 {
     struct sandbox *s = find(r, id);
+    struct sandbox_info i;
 
-    if (!s || is_going(s))
+    if (!s)
+        return NULL;
+    sandbox_info(s, &i);
+    if (!is_live(&i))
         return NULL;
     sandbox_touch(s);
     return s;
@@ -141,8 +151,7 @@ static bool is_listed(const struct request *r, const struct sandbox *s)
     struct err e = {0};
 
     sandbox_info(s, &i);
-    return str_eq_c(i.dialect, DIALECT) && i.state != SANDBOX_DESTROYED && !i.destroying &&
-           sandbox_check(s, &r->who, &e) == 0;
+    return str_eq_c(i.dialect, DIALECT) && is_live(&i) && sandbox_check(s, &r->who, &e) == 0;
 }
 
 void agentbox_list_sessions(struct request *r, const void *in)
