@@ -51,7 +51,7 @@ class Sandbox:
         request, reply = MESSAGES[m.input_type.name], MESSAGES[m.output_type.name]
         kind = self.channel.unary_stream if m.server_streaming else self.channel.unary_unary
         call = kind(f"/{SERVICE}/{name}", request.SerializeToString, reply.FromString)
-        return lambda rpc_timeout=30, **fields: call(request(**fields), timeout=rpc_timeout, metadata=self.metadata)
+        return lambda rpc_timeout=120, **fields: call(request(**fields), timeout=rpc_timeout, metadata=self.metadata)
 
     def close(self):
         self.channel.close()

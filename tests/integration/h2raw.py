@@ -43,7 +43,7 @@ def request(path="/healthz", method="GET", authority="127.0.0.1", more=()):
 
 
 class H2:
-    def __init__(self, port, settings=b"", timeout=30, hello=True):
+    def __init__(self, port, settings=b"", timeout=60, hello=True):
         self.sock = socket.create_connection(("127.0.0.1", port), timeout)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = b""

@@ -25,7 +25,7 @@ def call(url, method, path, body=None, token=None, query=None, headers=None, raw
         path += "?" + urllib.parse.urlencode(query, doseq=True)
     r = urllib.request.Request(url + path, data, h, method=method)
     try:
-        with urllib.request.urlopen(r, timeout=30) as f:
+        with urllib.request.urlopen(r, timeout=60) as f:
             return f.status, json.loads(f.read() or b"null"), f.headers
     except urllib.error.HTTPError as e:
         with e:
@@ -52,7 +52,7 @@ def download(url, project, filename, token=None, headers=None, **query):
     h = {"Connection": "close", **(headers or {}), **({"Authorization": f"Bearer {token}"} if token else {})}
     path = f"/projects/{project}/files/{urllib.parse.quote(filename)}" + ("?" + urllib.parse.urlencode(query) if query else "")
     try:
-        with urllib.request.urlopen(urllib.request.Request(url + path, None, h), timeout=30) as f:
+        with urllib.request.urlopen(urllib.request.Request(url + path, None, h), timeout=60) as f:
             return f.status, f.read(), f.headers
     except urllib.error.HTTPError as e:
         with e:

@@ -19,7 +19,7 @@ class Inside:
 
     def curl(self, method, url, *options, body=None, headers=()):
         """(status, content type, text); a body that is no text goes as JSON."""
-        argv = ["curl", "-sS", "-g", "-m", "20", "-X", method, "-w", "\n%{http_code} %{content_type}", *options, url]
+        argv = ["curl", "-sS", "-g", "-m", "60", "-X", method, "-w", "\n%{http_code} %{content_type}", *options, url]
         for h in headers:
             argv += ["-H", h]
         more = {}

@@ -27,7 +27,7 @@ class Closed(Exception):
 
 
 class Raw:
-    def __init__(self, port, timeout=30, host="127.0.0.1", sock=None):
+    def __init__(self, port, timeout=60, host="127.0.0.1", sock=None):
         self.sock = sock or socket.create_connection((host, port), timeout)
         self.sock.settimeout(timeout)
         if self.sock.family != socket.AF_UNIX:

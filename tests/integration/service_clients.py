@@ -299,7 +299,7 @@ class Peer:
     def all_grow(self):
         """Bytes move on every connection there is, now."""
         before = dict(self.bytes)
-        wait_for(lambda: all(self.bytes[n] > b for n, b in before.items() if self.is_live(n)), 10)
+        wait_for(lambda: all(self.bytes[n] > b for n, b in before.items() if self.is_live(n)), 60)
 
     def is_live(self, name):
         return name not in self.seen

@@ -18,7 +18,7 @@ from daemon import wait_for
 
 API = "/holt/v1"
 PAD = "x" * 60
-INSIST_S = 45
+INSIST_S = 90
 KEPT = 200  # commands in one sandbox: of more than `execs_max`, 256, the oldest are forgotten
 
 

@@ -380,7 +380,7 @@ def test_proxy_credentials(tmp_path):
         assert claims["session_id"] == "with-proxy"
 
         def curl(proxy_url, *more, url=f"http://web.test:{web.port}/hello"):
-            r = subprocess.run(["curl", "-sS", "-m", "10", "-o", "/dev/null", "-w", "%{http_code} %{http_connect}", "-x", proxy_url, *more, url],
+            r = subprocess.run(["curl", "-sS", "-m", "60", "-o", "/dev/null", "-w", "%{http_code} %{http_connect}", "-x", proxy_url, *more, url],
                                capture_output=True, text=True, check=False)
             return r.stdout.split()
 

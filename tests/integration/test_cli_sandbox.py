@@ -337,16 +337,18 @@ def test_output_goes_to_sockets(env):
 # --- signals ---
 
 def interrupt_until_it_ends(p):
-    """As a person does: two within a second are seen as two only by a client that gets to run between them."""
+    """As a person does: two within a second are seen as two only by a client that gets to run between them.  One more may meet it at its
+    very end, when it does not listen any more: a shell says 130 of that, too."""
+    sent = [p.send_signal(signal.SIGINT)]
+
     def over():
         with contextlib.suppress(subprocess.TimeoutExpired):
             p.wait(0.2)
         if p.poll() is None:
-            p.send_signal(signal.SIGINT)
+            sent.append(p.send_signal(signal.SIGINT))
         return p.poll() is not None
-    p.send_signal(signal.SIGINT)
     wait_for(over, 60)
-    assert p.returncode == 130
+    assert p.returncode == 130 or (len(sent) > 2 and p.returncode == -signal.SIGINT), (p.returncode, len(sent))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])

@@ -9,7 +9,7 @@ from daemon import free_ports
 
 def curl(*args, code=0):
     r = subprocess.run(
-        ["curl", "-sS", "--noproxy", "*", "--max-time", "20", "-w", "\n%{http_code} %{http_version}", *args],
+        ["curl", "-sS", "--noproxy", "*", "--max-time", "60", "-w", "\n%{http_code} %{http_version}", *args],
         capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert r.returncode == code, r.stderr
     body, _, status = r.stdout.rpartition("\n")
@@ -51,14 +51,14 @@ def test_tls_and_clear_text_on_one_port(tls):
 
 
 def test_clear_text_is_refused_where_tls_is_demanded(tls):
-    r = subprocess.run(["curl", "-sS", "--noproxy", "*", "--max-time", "10", "-o", "/dev/null", "-w", "%{http_code}",
+    r = subprocess.run(["curl", "-sS", "--noproxy", "*", "--max-time", "60", "-o", "/dev/null", "-w", "%{http_code}",
                         f"http://127.0.0.1:{tls.tls_port}/healthz"], capture_output=True, text=True)
     assert r.stdout != "200"
     tls.assert_alive()
 
 
 def test_old_tls_is_refused(tls):
-    r = subprocess.run(["curl", "-sS", "--noproxy", "*", "--max-time", "10", "--tls-max", "1.1", "--cacert", tls.cert,
+    r = subprocess.run(["curl", "-sS", "--noproxy", "*", "--max-time", "60", "--tls-max", "1.1", "--cacert", tls.cert,
                         f"https://localhost:{tls.tls_port}/healthz"], capture_output=True, text=True)
     assert r.returncode == 35, r.stderr
 

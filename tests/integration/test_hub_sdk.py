@@ -148,7 +148,7 @@ def curl(hub, tmp_path):
     """Runs a line in a shell.  What its name `hub` is stands in curl's own settings, so that the line stays as it is."""
     if not shutil.which("curl"):
         pytest.skip("curl is not installed")
-    (tmp_path / ".curlrc").write_text('silent\nshow-error\nmax-time = 20\nresolve = "hub:8080:127.0.0.1"\n'
+    (tmp_path / ".curlrc").write_text('silent\nshow-error\nmax-time = 60\nresolve = "hub:8080:127.0.0.1"\n'
                                       'write-out = "\\n%{http_code}"\n', encoding="ascii")
 
     def run(line):

@@ -68,7 +68,7 @@ def one_round(house, peer, number, seed):
     finally:
         world.stop.set()
     for c in clients:
-        c.join(90)
+        c.join(180)
         assert not c.is_alive(), f"{c.name} hangs"
     world.raise_wrong()
     world.verify_all()

@@ -138,7 +138,7 @@ def test_nothing_of_the_api_is_there(inside):
 def test_it_is_asked_for(holtd, inside):
     box = Sandbox(holtd.port, holtd.token)
     made = box.CreateSession(session_id="without").session
-    probe = "curl -sS -m 5 --noproxy '*' http://127.0.0.1:2024/health"
+    probe = "curl -sS -m 60 --noproxy '*' http://127.0.0.1:2024/health"
     assert box.Exec(session_id="without", command=probe).exit_code == 7, "nobody listens"
     assert holtd.ok("GET", f"{API}/sandboxes/{made.sandbox_id}")["process_api"] is False
     plain = holtd.ok("POST", f"{API}/sandboxes", {"process_api": True})
@@ -155,7 +155,7 @@ def test_the_setting(tmp_path):
         box = Sandbox(d.port, d.token)
         box.CreateSession(session_id="by-default")
         box.CreateSession(session_id="not", process_api=False)
-        probe = "curl -sS -m 5 --noproxy '*' http://127.0.0.1:2024/health"
+        probe = "curl -sS -m 60 --noproxy '*' http://127.0.0.1:2024/health"
         assert box.Exec(session_id="by-default", command=probe).stdout == '{"status": "ok"}'
         assert box.Exec(session_id="not", command=probe).exit_code == 7
         for name in ("by-default", "not"):

@@ -115,7 +115,7 @@ def test_many_creates_of_one_id_make_one(holtd):
 def test_a_create_during_a_delete_makes_a_new_one(holtd):
     """Its answer is not about the one that goes: that would be gone when the asker uses it."""
     auth = {"authorization": f"Bearer {holtd.token}"}
-    one, two = (http.client.HTTPConnection("127.0.0.1", holtd.port, timeout=30) for _ in range(2))
+    one, two = (http.client.HTTPConnection("127.0.0.1", holtd.port, timeout=60) for _ in range(2))
     for c in (one, two):  # open, so that the requests arrive in this order
         c.request("GET", "/sandboxes", headers=auth)
         c.getresponse().read()
@@ -863,6 +863,7 @@ def test_sidecar_files_survive_holtd(tmp_path):
 
 # --- the command ---
 
+@pytest.mark.timeout(600)
 def test_command_line(holtd, tmp_path):
     os.symlink(f"{BUILD}/holt", tmp_path / "sbx")
     env = environment({"HOLT_TOKEN": holtd.token, "HOME": str(tmp_path)})
@@ -894,7 +895,7 @@ def test_command_line(holtd, tmp_path):
                            env=env, capture_output=True, timeout=60)
         assert (r.returncode, r.stdout, r.stderr) == (0, b"a\0b\xff", b"c\0")
         r = subprocess.run([str(tmp_path / "sbx"), "exec", *at, "-id", "cli", how, "--", "sh", "-c", "yes 0123456 | head -c 20000000"],
-                           env=env, capture_output=True, timeout=60)
+                           env=env, capture_output=True, timeout=240)
         assert (r.returncode, r.stdout) == (0, b"0123456\n" * 2500000)
     assert sbx("exec", *at, "-id", "cli", "-stream-raw", "--", "no'\"such") == (1, "", "run 'no'\"such': No such file or directory\n")
     assert sbx("exec", *at, "-id", "cli", "-sync", "--", "no'\"such") == (

@@ -218,7 +218,7 @@ def one_round(house, number, seed):
         house.points.disarm()
         world.stop.set()
     for c in clients:
-        c.join(60)
+        c.join(180)
         assert not c.is_alive(), f"{c.name} hangs"
     world.raise_wrong()
     world.verify(lost_is_fine=victim == "init")

@@ -83,7 +83,7 @@ def test_last_event_id_continues(holtd):
 def test_the_accept_header_asks_for_a_stream(holtd):
     holtd.new_token("accept")
     r = subprocess.run(
-        ["curl", "-sSN", "--noproxy", "*", "--max-time", "2", "-H", "Accept: text/event-stream",
+        ["curl", "-sSN", "--noproxy", "*", "--max-time", "8", "-H", "Accept: text/event-stream",
          "-H", f"Authorization: Bearer {holtd.token}", f"{holtd.url}/holt/v1/events"], capture_output=True, text=True)
     assert r.returncode == 28, "the stream stays open until curl's time is up"
     assert "data: {" in r.stdout and "id: " in r.stdout

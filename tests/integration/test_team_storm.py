@@ -114,7 +114,7 @@ def storm(house, world):
     finally:
         world.stop.set()
     for c in clients:
-        c.join(90)
+        c.join(180)
         assert not c.is_alive(), f"{c.label} hangs"
     world.raise_wrong()
     assert watcher.looks > 0
@@ -247,7 +247,7 @@ def server(request):
         pytest.skip(str(why))
 
 
-@pytest.mark.timeout(900 if SOAK else 240)
+@pytest.mark.timeout(900 if SOAK else 600)
 @pytest.mark.parametrize("server", [pytest.param("sqlite", marks=pytest.mark.of_sqlite),
                                     pytest.param("postgres", marks=pytest.mark.slow)], indirect=True)
 def test_storm(server, tmp_path):
