@@ -313,7 +313,7 @@ int api_new(const struct api_config *c, struct api **ret, struct err *e)
 
     a->c = *c;
     a->auth = (struct auth){.conf = c->conf, .identity = c->identity};
-    a->started_ms = clock_wall_ms();
+    a->started_ms = a->team_since_ms = clock_wall_ms();
     a->started_mono_ms = clock_mono_ms();
     list_init(&a->streams);
     list_init(&a->lives);

@@ -45,6 +45,8 @@ struct api {
     struct map running_keys;       /* idempotency keys whose first request is not answered yet */
     struct buf openapi;            /* printed once */
     bool team_watching;            /* team_tick's last look is not over yet */
+    int64_t team_since_ms;         /* from then on the team's agents can be heard */
+    int64_t team_tick_ms;          /* the last */
     int64_t started_ms;            /* wall */
     int64_t started_mono_ms;
 };

@@ -6,6 +6,8 @@
 #include "core/agent.h"
 #include "core/blob.h"
 
+#define GAP_MS 5000 /* between two ticks: we were stopped, or the machine slept */
+
 static struct team_conf settings(const struct config *c)
 {
     return (struct team_conf){
@@ -51,7 +53,10 @@ static int find_asker(const struct request *r, struct arena *a, struct team_aske
 
 int team_of(const struct request *r, struct arena *a, struct team *ret, struct err *e)
 {
-    *ret = (struct team){.arena = a, .conf = settings(r->api->c.conf), .now_ms = clock_wall_ms()};
+    *ret = (struct team){.arena = a,
+                         .conf = settings(r->api->c.conf),
+                         .now_ms = clock_wall_ms(),
+                         .since_ms = r->api->team_since_ms};
     return find_asker(r, a, &ret->who, e);
 }
 
@@ -88,8 +93,10 @@ static void acted(void *arg, const struct err *e)
 {
     struct watch *w = arg;
 
-    if (e->code != ERR_NONE)
+    if (e->code != ERR_NONE) {
         log_warn("the team's agents could not be watched", LOG_E(e));
+        w->api->team_since_ms = clock_wall_ms(); /* nor could their heartbeats be kept */
+    }
     w->api->team_watching = false;
     arena_done(&w->arena);
     mem_free(w);
@@ -107,8 +114,12 @@ static void looked(void *arg, const struct err *e)
 
 void team_tick(struct api *a)
 {
+    int64_t now = clock_wall_ms();
     struct watch *w;
 
+    if (now - a->team_tick_ms > GAP_MS || a->team_since_ms > now) /* the first is one, too */
+        a->team_since_ms = now;
+    a->team_tick_ms = now;
     if (a->team_watching)
         return;
     a->team_watching = true;
@@ -117,6 +128,7 @@ void team_tick(struct api *a)
     w->t = (struct team){.arena = &w->arena,
                          .conf = settings(a->c.conf),
                          .who = {.actor = "system"},
-                         .now_ms = clock_wall_ms()};
+                         .now_ms = now,
+                         .since_ms = a->team_since_ms};
     store_read(a->c.store, look, looked, w);
 }

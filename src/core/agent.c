@@ -48,13 +48,20 @@ const char *agent_status_name(enum agent_status s)
     return agent_states[s].name;
 }
 
+static bool is_silent(const struct team *t, const struct agent *a)
+{
+    int64_t fresh = t->now_ms - t->conf.heartbeat_ms;
+
+    return a->heartbeat_ms < fresh && (a->status == AGENT_OFFLINE || t->since_ms < fresh);
+}
+
 enum agent_status agent_status_of(const struct team *t, const struct agent *a)
 {
     if (a->revoked)
         return AGENT_REVOKED;
     if (a->paused)
         return AGENT_PAUSED;
-    if (a->heartbeat_ms + t->conf.heartbeat_ms < t->now_ms)
+    if (is_silent(t, a))
         return AGENT_OFFLINE;
     if (a->ticks >= t->conf.cycle * t->conf.missed)
         return AGENT_STALLED;

@@ -4,7 +4,7 @@
 
 static bool is_gone(const struct team *t, const struct agent *a, int64_t revoked_ms)
 {
-    int64_t offline_ms = a->heartbeat_ms + t->conf.heartbeat_ms;
+    int64_t offline_ms = i64_max(a->heartbeat_ms, t->since_ms) + t->conf.heartbeat_ms;
 
     return offline_ms + t->conf.grace_ms < t->now_ms ||
            (a->revoked && revoked_ms + t->conf.grace_ms < t->now_ms);
@@ -37,16 +37,22 @@ static int must_release(struct team *t, const struct agent *a, bool *ret, struct
     return 0;
 }
 
+/* The moment, or one before all others while we listen for a shorter time than since then. */
+static int64_t if_heard(const struct team *t, int64_t moment)
+{
+    return t->since_ms < moment ? moment : 0;
+}
+
 /* The same in one look at the rows, every second: is there an agent whose status is not what time
  * (or a changed setting) has made of it, or one that is gone and has cards? */
 int agent_watch_due(struct team *t, bool *ret, struct err *e)
 {
-    int64_t due;
+    int64_t due, fresh = t->now_ms - t->conf.heartbeat_ms;
 
     if (team_number(
             t,
             "SELECT CASE WHEN EXISTS (SELECT 1 FROM agents WHERE "
-            "(status IN (:online, :busy, :stalled) AND heartbeat_ms < :fresh) OR "
+            "(status IN (:online, :busy, :stalled) AND heartbeat_ms < :silent) OR "
             "(status = :offline AND heartbeat_ms >= :fresh) OR "
             "(status IN (:online, :busy) AND ticks >= :ticks) OR "
             "(status = :stalled AND ticks < :ticks)) "
@@ -57,9 +63,9 @@ int agent_watch_due(struct team *t, bool *ret, struct err *e)
             "THEN 1 ELSE 0 END",
             PARAMS(P_INT("online", AGENT_ONLINE), P_INT("busy", AGENT_BUSY),
                    P_INT("stalled", AGENT_STALLED), P_INT("offline", AGENT_OFFLINE),
-                   P_INT("fresh", t->now_ms - t->conf.heartbeat_ms),
+                   P_INT("fresh", fresh), P_INT("silent", if_heard(t, fresh)),
                    P_INT("ticks", t->conf.cycle * t->conf.missed),
-                   P_INT("gone", t->now_ms - t->conf.heartbeat_ms - t->conf.grace_ms),
+                   P_INT("gone", if_heard(t, fresh - t->conf.grace_ms)),
                    P_INT("grace", t->now_ms - t->conf.grace_ms), P_INT("ready", CARD_READY),
                    P_INT("progress", CARD_IN_PROGRESS), P_INT("blocked", CARD_BLOCKED)),
             &due, e) < 0)

@@ -34,6 +34,7 @@ struct team {
     struct team_conf conf;
     struct team_asker who;
     int64_t now_ms;
+    int64_t since_ms; /* from then on heartbeats are heard: silence before is no agent's fault */
     bool approved;    /* a person said yes to what is done here: an advisory agent's proposal */
     int64_t retry_ms; /* with ERR_LIMIT: when it may succeed; 0: unknown */
     bool blocked;     /* with ERR_INVALID: well-formed, but what it says is not allowed */

@@ -1,7 +1,9 @@
 """The hub's rules: agents, boards, mail, oversight, events.  Its document's flows: test_hub_sdk.py; all at once: test_team_storm.py."""
 import json
 import re
+import signal
 import threading
+import time
 import urllib.request
 
 import pytest
@@ -507,6 +509,31 @@ def test_leases_and_status(new_holtd):
     for _ in range(4):
         a.heartbeat()
     assert a.acknowledge_revocation(None) and status_of(hub, "gone") == "online"  # it begins anew, not stalled
+
+
+@pytest.mark.parametrize("how", ["killed", "stopped for a while"])
+def test_a_hub_that_was_away_blames_nobody(new_holtd, how):
+    """Heartbeats could not be heard; the agent keeps its task, and has its time to be heard again."""
+    times = ("--auth", "off", "--agent-heartbeat-ms", "3s", "--task-grace-ms", "1s")
+    hub = new_holtd(*times, name="away")
+    a = agent(hub, "kept")
+    p = a.create_project("away")["id"]
+    t = a.create_task(p, "t")["id"]
+    a.claim_task(p, t)
+    if how == "killed":
+        hub.process.kill()
+        hub.process.wait()
+        time.sleep(6)
+        hub = new_holtd(*times, name="away")
+    else:
+        hub.process.send_signal(signal.SIGSTOP)
+        time.sleep(6)
+        hub.process.send_signal(signal.SIGCONT)
+    time.sleep(1.5)
+    assert ok(hub, "GET", f"/projects/{p}/tasks/{t}")["assigned_to"] == "kept"
+    assert status_of(hub, "kept") == "online"
+    assert not [e for e in all_events(hub, object="agent/kept") if e["type"] == "agent.status"]
+    wait_for(lambda: ok(hub, "GET", f"/projects/{p}/tasks/{t}")["assigned_to"] is None)
 
 
 # --- mail ---

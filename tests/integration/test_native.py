@@ -14,7 +14,6 @@ import subprocess
 import time
 
 import pytest
-from websockets.sync.client import connect
 
 from daemon import BUILD, SLOW, environment, native, wait_for
 from home import MODES, Home
@@ -192,29 +191,6 @@ def test_commands_outlive_the_daemon(home):
             e.stop()
     finally:
         d.kill()
-
-
-@pytest.mark.slow
-def test_a_run_outlives_its_reader(tmp_path):
-    """Its client went with holtd: it ends though nobody reads what it writes, and its sandbox goes."""
-    d = native(tmp_path)
-    ws = connect(f"ws://127.0.0.1:{d.port}/holt/v1/run", subprotocols=["holt.attach.v1"], proxy=None, max_queue=1,
-                 additional_headers={"Authorization": f"Bearer {d.token}"})
-    ws.send(json.dumps({"command": "seq 1 3000000; exit 3", "output_bytes": 131072}))
-    x = json.loads(ws.recv())["exec"]
-    path = f"/holt/v1/sandboxes/{x['sandbox']}/execs/{x['id']}"
-    wait_for(lambda: d.ok("GET", path)["stdout_bytes"] > 131072)
-    d.process.kill()
-    d.process.wait()
-    ws.close()
-    d = native(tmp_path)
-    try:
-        assert d.ok("GET", path)["state"] == "running", "it waits, for a moment"
-        wait_for(lambda: not d.ok("GET", "/holt/v1/sandboxes")["sandboxes"], 40)
-        [end] = [e for e in d.ok("GET", "/holt/v1/events?limit=1000")["events"] if e["type"] == "exec.exited"]
-        assert (end["data"]["exit_code"], end["data"]["stdout_bytes"]) == (3, 22888896), end
-    finally:
-        assert d.stop() == 0
 
 
 def spawn_of(d):

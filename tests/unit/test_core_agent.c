@@ -81,6 +81,27 @@ static void status_follows_heartbeats_and_checkpoints(void **state)
     assert_int_equal(look(f, "a").status, AGENT_ONLINE);
 }
 
+static void silence_counts_while_somebody_listens(void **state)
+{
+    struct fixture *f = *state;
+    bool due;
+
+    assert_int_equal(run(f, do_register, NAME("gone")), ERR_NONE);
+    f->t.now_ms += 30001;
+    assert_int_equal(run(f, do_register, NAME("here")), ERR_NONE);
+    assert_int_equal(run(f, watch, &due), ERR_NONE);
+    f->t.now_ms += 3600000; /* holtd was away */
+    f->t.since_ms = f->t.now_ms;
+    assert_int_equal(run(f, watch, &due), ERR_NONE);
+    assert_false(due);
+    assert_int_equal(look(f, "here").status, AGENT_ONLINE);
+    assert_int_equal(look(f, "gone").status, AGENT_OFFLINE); /* it was before, and said nothing */
+    f->t.now_ms += 30001;
+    assert_int_equal(run(f, watch, &due), ERR_NONE);
+    assert_true(due);
+    assert_int_equal(look(f, "here").status, AGENT_OFFLINE);
+}
+
 static void directives_outlive_everything_else(void **state)
 {
     struct fixture *f = *state;
@@ -169,6 +190,7 @@ int main(void)
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, team_setup, team_teardown)
     const struct CMUnitTest tests[] = {
         TEST(status_follows_heartbeats_and_checkpoints),
+        TEST(silence_counts_while_somebody_listens),
         TEST(directives_outlive_everything_else),
         TEST(agents_do_not_rule),
         TEST(only_people_raise_a_mode),

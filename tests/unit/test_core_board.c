@@ -163,6 +163,24 @@ static void cards_of_the_lost_come_back(void **state)
     assert_int_equal(b.c.moves, 3);
 }
 
+static void cards_wait_for_those_who_were_not_heard(void **state)
+{
+    struct fixture *f = *state;
+    struct board b = open_board(f);
+
+    new_card(f, &b);
+    assert_int_equal(run(f, claim, &b), ERR_NONE);
+    f->t.now_ms += 3600000; /* holtd was away */
+    f->t.since_ms = f->t.now_ms;
+    assert_int_equal(run(f, watch, &b), ERR_NONE);
+    assert_int_equal(run(f, get, &b), ERR_NONE);
+    assert_true(b.c.assigned_to.n > 0);
+    f->t.now_ms += 30000 + 60001;
+    assert_int_equal(run(f, watch, &b), ERR_NONE);
+    assert_int_equal(run(f, get, &b), ERR_NONE);
+    assert_int_equal(b.c.assigned_to.n, 0);
+}
+
 static void a_proposal_is_executed_once(void **state)
 {
     struct fixture *f = *state;
@@ -238,13 +256,10 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, team_setup, team_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(a_claim_has_one_winner),
-        TEST(claims_count_as_work),
-        TEST(cards_of_the_lost_come_back),
-        TEST(a_proposal_is_executed_once),
-        TEST(a_refused_approval_stays_pending),
-        TEST(agents_move_what_is_theirs),
-        TEST(boards_are_bounded),
+        TEST(a_claim_has_one_winner),      TEST(claims_count_as_work),
+        TEST(cards_of_the_lost_come_back), TEST(cards_wait_for_those_who_were_not_heard),
+        TEST(a_proposal_is_executed_once), TEST(a_refused_approval_stays_pending),
+        TEST(agents_move_what_is_theirs),  TEST(boards_are_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
