@@ -34,12 +34,8 @@ static size_t position(const struct identity *i, struct str id, bool after)
 
     while (low < high) {
         size_t mid = (low + high) / 2;
-        const char *at = i->sorted[mid]->t.id;
-        size_t n = strlen(at);
-        int order = memcmp(at, id.p ? id.p : "", size_min(n, id.n));
+        int order = str_cmp(str_of(i->sorted[mid]->t.id), id);
 
-        if (order == 0)
-            order = (n > id.n) - (n < id.n);
         if (order < 0 || (order == 0 && after))
             low = mid + 1;
         else
