@@ -1,4 +1,4 @@
-"""What package managers fetch: a Python index, a node registry, a git repository and a Debian archive, made by the test
+"""What package managers fetch: a Python index, a node and a Rust registry, a git repository and a Debian archive, made by the test
 and served from loopback over HTTP and HTTPS; and a Debian image made of packages that are installed here."""
 import contextlib
 import functools
@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import http.server
 import io
+import json
 import os
 import ssl
 import subprocess
@@ -13,7 +14,7 @@ import tarfile
 import threading
 import zipfile
 
-HOSTS = ["pypi.test", "npm.test", "git.test", "deb.test", "files.test"]
+HOSTS = ["pypi.test", "npm.test", "crates.test", "git.test", "deb.test", "files.test"]
 GIT_BACKEND = "/usr/lib/git-core/git-http-backend"
 
 
@@ -34,7 +35,7 @@ def certificates(where):
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """Files, what npm reads with the URL it was asked by, and git's smart protocol below /git/."""
+    """Files, what npm and cargo read with the URL they asked by, and git's smart protocol below /git/."""
 
     protocol_version = "HTTP/1.1"
 
@@ -45,14 +46,19 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         if self.path.startswith("/git/"):
             self.git()
         elif self.path == "/den":
-            scheme = "https" if isinstance(self.connection, ssl.SSLSocket) else "http"
             self.say(b'{"name": "den", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": {"name": "den", "version": "1.0.0", '
-                     b'"dist": {"tarball": "%s://%s/den-1.0.0.tgz"}}}}' % (scheme.encode(), self.headers["host"].encode()))
+                     b'"dist": {"tarball": "%s/den-1.0.0.tgz"}}}}' % self.asked_by())
+        elif self.path == "/crates/config.json":
+            self.say(b'{"dl": "%s/{crate}-{version}.crate"}' % self.asked_by())
         else:
             super().do_GET()
 
     def do_POST(self):
         self.git()
+
+    def asked_by(self):
+        scheme = b"https" if isinstance(self.connection, ssl.SSLSocket) else b"http"
+        return b"%s://%s" % (scheme, self.headers["host"].encode())
 
     def say(self, body, status=200, headers=()):
         self.send_response(status)
@@ -99,6 +105,18 @@ def node_package(root):
         add(t, "package/index.js", b"console.log('a den')")
 
 
+def rust_registry(root):
+    """One crate in a sparse index, as cargo reads them."""
+    crate = io.BytesIO()
+    with tarfile.open(fileobj=crate, mode="w:gz") as t:
+        add(t, "otter-1.0.0/Cargo.toml", b'[package]\nname = "otter"\nversion = "1.0.0"\n')
+        add(t, "otter-1.0.0/src/lib.rs", b"// an otter in a crate\n")
+    (root / "otter-1.0.0.crate").write_bytes(crate.getvalue())
+    (root / "crates/ot/te").mkdir(parents=True)
+    (root / "crates/ot/te/otter").write_text(json.dumps({
+        "name": "otter", "vers": "1.0.0", "deps": [], "features": {}, "yanked": False, "cksum": hashlib.sha256(crate.getvalue()).hexdigest()}) + "\n")
+
+
 def git_repository(root):
     env = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "HOME": str(root)}
     who = ["-c", "user.name=t", "-c", "user.email=t@t"]
@@ -135,6 +153,7 @@ def served(root, tls):
     """Everything above, on two ports of loopback: (http, https)."""
     python_index(root)
     node_package(root)
+    rust_registry(root)
     git_repository(root)
     debian_archive(root)
     servers = [http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(root))) for _ in range(2)]

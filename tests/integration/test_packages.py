@@ -2,6 +2,7 @@
 and what each says when the policy refuses a host."""
 import os
 import shutil
+import subprocess
 
 import pytest
 
@@ -59,27 +60,43 @@ TOOLS = {
             "PYTHONPATH={d} python3 -m otter", "an otter", {"PIP_CERT": "/tmp/ca.pem"}),
     "npm": ("npm.test", "mkdir -p {d} && cd {d} && npm install --no-audit --no-fund --fetch-retries=0 --cache {d}/cache --registry {u}/ den",
             "node {d}/node_modules/den", "a den", {"npm_config_cafile": "/tmp/ca.pem", "NODE_EXTRA_CA_CERTS": "/tmp/ca.pem"}),
+    "cargo": ("crates.test", "mkdir -p {d}/src && cd {d} && touch src/lib.rs && printf '[package]\\nname = \"den\"\\n[dependencies]\\notter = {{version = \"1\", registry = \"t\"}}\\n' >Cargo.toml"
+              " && CARGO_HOME={d}/home PATH=/tmp/bin:$PATH CARGO_NET_RETRY=0 CARGO_REGISTRIES_T_INDEX=sparse+{u}/crates/ cargo vendor -q {d}/got",
+              "cat {d}/got/otter/src/lib.rs", "an otter in a crate", {"CARGO_HTTP_CAINFO": "/tmp/ca.pem"}),
     "git": ("git.test", "git clone -q {u}/git/repo.git {d}", "git -C {d} log --format=%s; tail -1 {d}/README", "one\nan otter's den", {"GIT_SSL_CAINFO": "/tmp/ca.pem"}),
     "curl": ("files.test", "curl -sS --fail-with-body -o {d} {u}/simple/otter/index.html || {{ cat {d}; exit 22; }}", "cat {d}", "otter-1.0", {"CURL_CA_BUNDLE": "/tmp/ca.pem"}),
 }
 # What the tool itself shows of a refusal.  Of a refused CONNECT curl and git print the number alone.
 BODY = "is refused: no rule allows this host and port"
-SHOWN = {("pip", "http"): REFUSED, ("pip", "https"): REFUSED, ("npm", "http"): REFUSED, ("npm", "https"): REFUSED,
+SHOWN = {("cargo", "http"): BODY, ("cargo", "https"): "403", ("pip", "http"): REFUSED, ("pip", "https"): REFUSED, ("npm", "http"): REFUSED, ("npm", "https"): REFUSED,
          ("git", "http"): BODY, ("git", "https"): "403", ("curl", "http"): BODY, ("curl", "https"): "403"}
 
 
-def need(tool):
-    if not shutil.which(tool, path="/usr/bin:/bin") or (tool == "git" and not os.path.exists(GIT_BACKEND)):
+def cargo():
+    """The program itself: what is on the PATH may be rustup's, which looks for it below a home that no sandbox sees."""
+    if not shutil.which("cargo"):
+        pytest.skip("cargo is not installed here")
+    if not shutil.which("rustup"):
+        return shutil.which("cargo")
+    return subprocess.run(["rustup", "which", "cargo"], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def need(holtd, box, tool):
+    if tool == "cargo":
+        with open(cargo(), "rb") as f:
+            put(holtd, box, "/tmp/bin/cargo", f.read())
+        run(holtd, box, "chmod 755 /tmp/bin/cargo")
+    elif not shutil.which(tool, path="/usr/bin:/bin") or (tool == "git" and not os.path.exists(GIT_BACKEND)):
         pytest.skip(f"{tool} is not installed here")
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_package_manager_works_and_says_what_refused_it(holtd, box, ports, tool, scheme):
-    need(tool)
+    need(holtd, box, tool)
     host, line, check, prints, env = TOOLS[tool]
     port = ports[scheme == "https"]
-    for where, extra in (("by", {}), ("past", {v: "" for v in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "PIP_PROXY",
+    for where, extra in (("by", {}), ("past", {v: "" for v in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "PIP_PROXY", "CARGO_HTTP_PROXY",
                                                                "npm_config_proxy", "npm_config_https_proxy")})):
         d = f"/tmp/{tool}-{scheme}-{where}"
         code, out = run(holtd, box, line.format(h=host, u=f"{scheme}://{host}:{port}", d=d), env={**env, **extra})

@@ -1,4 +1,6 @@
 """The tools that guard the tree: each must find what it is there to find."""
+import importlib.machinery
+import importlib.util
 import os
 import subprocess
 import sys
@@ -96,6 +98,28 @@ def test_format_finds_a_badly_formatted_file(tmp_path):
         [f"{ROOT}/.venv/bin/clang-format", "--dry-run", "--Werror", f"--style=file:{ROOT}/.clang-format", str(bad)],
         capture_output=True)
     assert r.returncode != 0
+
+
+def totals(*again):
+    """A run in which each of these tests failed; each is the answers of its further runs, or None."""
+    path = f"{ROOT}/tools/run-tests"
+    loader = importlib.machinery.SourceFileLoader("run_tests", path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("run_tests", loader))
+    sys.dont_write_bytecode = True
+    loader.exec_module(module)
+    t = module.Totals()
+    t.add("good", True)
+    for i, answers in enumerate(again):
+        t.add(f"bad{i}", False, "", answers and iter(answers).__next__)
+    t.look_again()
+    return t
+
+
+def test_a_failure_counts_unless_it_passes_twice_alone():
+    t = totals([True, True], [True, False], [False])
+    assert (t.line(), t.unsteady, list(t.failures)) == ("2 passed, 2 failed", ["bad0"], ["bad1", "bad2"])
+    assert totals(None).line() == "1 passed, 1 failed"  # no test but a build, or a sanitizer's finding
+    assert totals(*[[True, True]] * 4).line() == "1 passed, 4 failed"  # too many to be accidents
 
 
 def test_every_script_parses():
