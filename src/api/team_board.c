@@ -5,6 +5,8 @@
 #include "base/mem.h"
 #include "ops/board.h"
 
+#include <inttypes.h>
+
 #define HISTORY_MAX 1000
 
 /* --- projects --- */
@@ -60,7 +62,8 @@ static int project_list_op(struct team_call *c, struct err *e)
     for (size_t i = 0; i < all.n; i++)
         if (team_page_take(c, all.v[i].id))
             write_project(&c->w, &all.v[i]);
-    return team_page_end(c, e);
+    team_page_end(c);
+    return 0;
 }
 
 static int project_get_op(struct team_call *c, struct err *e)
@@ -149,6 +152,12 @@ static void write_file(struct jw *w, const struct board_file *f)
     jw_object_end(w);
 }
 
+/* The newest first. */
+static struct str version_key(struct team_call *c, int64_t version)
+{
+    return str_of(arena_printf(&c->arena, "%019" PRId64, INT64_MAX - version));
+}
+
 static int project_file_list_op(struct team_call *c, struct err *e)
 {
     const struct project_file_list_in *in = c->in;
@@ -158,14 +167,13 @@ static int project_file_list_op(struct team_call *c, struct err *e)
         return -1;
     team_page_begin(c, "files", in->cursor, in->limit);
     for (size_t i = 0; i < all.n; i++) {
-        struct str key = in->path.n == 0
-                             ? all.v[i].name
-                             : str_of(arena_printf(&c->arena, "%lld", (long long)all.v[i].version));
+        struct str key = in->path.n == 0 ? all.v[i].name : version_key(c, all.v[i].version);
 
         if (team_page_take(c, key))
             write_file(&c->w, &all.v[i]);
     }
-    return team_page_end(c, e);
+    team_page_end(c);
+    return 0;
 }
 
 static int project_file_remove_op(struct team_call *c, struct err *e)
@@ -284,10 +292,15 @@ static int write_tasks(struct team_call *c, const struct card_list *all, struct 
                        int64_t limit, struct err *e)
 {
     team_page_begin(c, "tasks", cursor, limit);
-    for (size_t i = 0; i < all->n; i++)
-        if (team_page_take(c, all->v[i].id) && write_task(c, &all->v[i], e) < 0)
+    for (size_t i = 0; i < all->n; i++) {
+        struct str key = str_of(
+            arena_printf(&c->arena, "%d." STR_FMT, (int)all->v[i].priority, STR_ARG(all->v[i].id)));
+
+        if (team_page_take(c, key) && write_task(c, &all->v[i], e) < 0)
             return -1;
-    return team_page_end(c, e);
+    }
+    team_page_end(c);
+    return 0;
 }
 
 static int task_list_op(struct team_call *c, struct err *e)
@@ -347,7 +360,8 @@ static int task_history_op(struct team_call *c, struct err *e)
         jw_ktime(&c->w, "at", steps.v[i].at_ms);
         jw_object_end(&c->w);
     }
-    return team_page_end(c, e);
+    team_page_end(c);
+    return 0;
 }
 
 /* --- changes of a task --- */

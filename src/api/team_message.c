@@ -31,14 +31,13 @@ static int message_send_op(struct team_call *c, struct err *e)
     return 0;
 }
 
-static int write_messages(struct team_call *c, const struct message_list *all, int64_t limit,
-                          struct err *e)
+static void write_messages(struct team_call *c, const struct message_list *all, int64_t limit)
 {
     team_page_begin(c, "messages", STR(""), limit);
     for (size_t i = 0; i < all->n; i++)
         if (team_page_take(c, all->v[i].id))
             write_message(&c->w, &all->v[i]);
-    return team_page_end(c, e);
+    team_page_end(c);
 }
 
 static int message_inbox_op(struct team_call *c, struct err *e)
@@ -48,7 +47,8 @@ static int message_inbox_op(struct team_call *c, struct err *e)
 
     if (message_inbox(&c->t, team_name(c, in->agent), in->unread, in->limit, &all, e) < 0)
         return -1;
-    return write_messages(c, &all, in->limit, e);
+    write_messages(c, &all, in->limit);
+    return 0;
 }
 
 static int message_ack_op(struct team_call *c, struct err *e)
@@ -65,7 +65,8 @@ static int message_history_op(struct team_call *c, struct err *e)
 
     if (message_history(&c->t, in->a, in->b, in->limit, &all, e) < 0)
         return -1;
-    return write_messages(c, &all, in->limit, e);
+    write_messages(c, &all, in->limit);
+    return 0;
 }
 
 static int message_graph_op(struct team_call *c, struct err *e)
@@ -83,7 +84,8 @@ static int message_graph_op(struct team_call *c, struct err *e)
         jw_kint(&c->w, "count", g.edges[i].count);
         jw_object_end(&c->w);
     }
-    return team_page_end(c, e);
+    team_page_end(c);
+    return 0;
 }
 
 /* --- approvals --- */
@@ -147,7 +149,8 @@ static int approval_list_op(struct team_call *c, struct err *e)
     for (size_t i = 0; i < all.n; i++)
         if (team_page_take(c, all.v[i].id))
             write_approval(&c->w, &all.v[i]);
-    return team_page_end(c, e);
+    team_page_end(c);
+    return 0;
 }
 
 static int approval_get_op(struct team_call *c, struct err *e)

@@ -51,7 +51,6 @@ void team_page_begin(struct team_call *c, const char *items, struct str cursor, 
     c->page.cursor = cursor;
     c->page.last = STR("");
     c->page.left = limit;
-    c->page.begun = cursor.n == 0;
     c->page.more = false;
     jw_object(&c->w);
     jw_key(&c->w, items);
@@ -60,10 +59,8 @@ void team_page_begin(struct team_call *c, const char *items, struct str cursor, 
 
 bool team_page_take(struct team_call *c, struct str key)
 {
-    if (!c->page.begun) {
-        c->page.begun = str_eq(key, c->page.cursor);
+    if (c->page.cursor.n > 0 && str_cmp(key, c->page.cursor) <= 0)
         return false;
-    }
     if (c->page.left == 0) {
         c->page.more = true;
         return false;
@@ -73,16 +70,11 @@ bool team_page_take(struct team_call *c, struct str key)
     return true;
 }
 
-int team_page_end(struct team_call *c, struct err *e)
+void team_page_end(struct team_call *c)
 {
-    if (!c->page.begun) {
-        err_set(e, ERR_INVALID, 0, "what the cursor names is not in the list any more");
-        return err_hint(e, "begin again, without a cursor");
-    }
     jw_array_end(&c->w);
     team_ktext(&c->w, "cursor", c->page.more ? c->page.last : STR(""));
     jw_object_end(&c->w);
-    return 0;
 }
 
 /* --- one request --- */

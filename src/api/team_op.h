@@ -21,7 +21,7 @@ struct team_call { /* one request */
     struct {
         struct str cursor, last;
         int64_t left;
-        bool begun, more;
+        bool more;
     } page;
 };
 
@@ -36,10 +36,11 @@ struct team_op {
 extern const struct team_op team_agent_ops[], team_message_ops[], team_board_ops[];
 extern const size_t team_agent_op_count, team_message_op_count, team_board_op_count;
 
-/* A page of a list: begin; for each item write it if take says so; end. */
+/* A page of a list: begin; for each item write it if take says so; end.  The list is in the order
+ * of its keys' bytes, and the cursor is a place in that order: what stood there may be gone. */
 void team_page_begin(struct team_call *c, const char *items, struct str cursor, int64_t limit);
 bool team_page_take(struct team_call *c, struct str key);
-CHECKED int team_page_end(struct team_call *c, struct err *e);
+void team_page_end(struct team_call *c);
 
 void team_ktext(struct jw *w, const char *key, struct str s); /* "" is null */
 struct str team_text(struct str s);                           /* absent is "" */

@@ -21,6 +21,14 @@ bool str_eq_c(struct str a, const char *b)
     return str_eq(a, str_of(b));
 }
 
+int str_cmp(struct str a, struct str b)
+{
+    size_t n = a.n < b.n ? a.n : b.n;
+    int order = n > 0 ? memcmp(a.p, b.p, n) : 0;
+
+    return order != 0 ? order : (a.n > b.n) - (a.n < b.n);
+}
+
 bool str_case_eq(struct str a, struct str b)
 {
     if (a.n != b.n)

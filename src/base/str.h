@@ -27,6 +27,7 @@ static inline struct str str_make(const void *p, size_t n)
 
 bool str_eq(struct str a, struct str b);
 bool str_eq_c(struct str a, const char *b);
+int str_cmp(struct str a, struct str b);      /* by bytes: <0, 0, >0; a prefix comes first */
 bool str_case_eq(struct str a, struct str b); /* ASCII only */
 bool str_case_eq_c(struct str a, const char *b);
 bool str_starts(struct str s, struct str prefix);
