@@ -225,7 +225,7 @@ def reply(body, status="200 OK", kind="application/json"):
 
 
 def test_a_reply_in_time_or_exit_5(alone):
-    with server(lambda s: time.sleep(1.5)) as (url, _):
+    with server(lambda s: time.sleep(60)) as (url, _):
         r = alone("status", "--server", url, "--request-timeout", "300ms", status=5)
         assert "no reply in time" in r.stderr and "--request-timeout" in r.stderr
 

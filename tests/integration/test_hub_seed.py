@@ -134,7 +134,7 @@ def test_time_is_looked_at_cheaply_and_still_acts(new_holtd):
     d = new_holtd("--auth", "off", "--agent-heartbeat-ms", "2s", "--task-grace-ms", "2s")
     AgentClient(d.url, "idle", "x").register()  # nothing but its silence says that it is due
     wait_for(lambda: must(d, "GET", "/agents/idle")["status"] == "offline")
-    assert [e for e in all_events(d, type="agent.status") if e["object"] == "agent/idle" and e["data"]["status"] == "offline"]
+    wait_for(lambda: [e for e in all_events(d, type="agent.status") if e["object"] == "agent/idle" and e["data"]["status"] == "offline"])
     a = AgentClient(d.url, "slow", "x")
     a.register()
     p = must(d, "POST", "/projects", {"name": "p", "creator": "human"})["id"]
