@@ -275,7 +275,10 @@ class Agent(Client):
     def mail(self):
         for m in self.read(f"/messages/{self.label}?unread=true")[:10]:
             assert m["id"] not in self.acked, f"{m} was acknowledged, and came again"
-            status, _ = self.act("POST", f"/messages/{m['id']}/ack")
+            status, reply = self.act("POST", f"/messages/{m['id']}/ack")
+            self.note("ack", status, reply)
+            if status == 403:  # revoked meanwhile: it stays unread
+                return
             assert status == 200
             self.acked.add(m["id"])
 

@@ -113,9 +113,21 @@ static void views_are_cut_and_compared(void **state)
     assert_int_equal(str_parse_bool(STR("2"), &b), -EINVAL);
 }
 
+static void order_is_by_bytes(void **state)
+{
+    (void)state;
+    assert_int_equal(str_cmp(STR(""), (struct str){0}), 0);
+    assert_int_equal(str_cmp(STR("ab"), STR("ab")), 0);
+    assert_true(str_cmp(STR("a"), STR("ab")) < 0);
+    assert_true(str_cmp(STR("ab"), STR("a")) > 0);
+    assert_true(str_cmp(STR("Z"), STR("a")) < 0);
+    assert_true(str_cmp(STR("z"), STR("\xc3\xa4")) < 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(order_is_by_bytes),
         cmocka_unit_test(numbers_are_parsed_strictly),
         cmocka_unit_test(durations_and_sizes_have_units),
         cmocka_unit_test(utf8_is_checked_to_the_letter),
