@@ -356,10 +356,11 @@ static void kill_late(struct timer *t)
     if (!exec_is_live(x))
         return;
     if (x->kills > 2) {
-        exec_lose(x, "it was killed, and no end was reported");
+        exec_lose(x, x->no_room ? "it was killed, and there is no room for the last it wrote"
+                                : "it was killed, and no end was reported");
         return;
     }
-    if (s->driver)
+    if (s->driver && !x->no_room) /* it is not init that owes its end */
         s->driver->ops->kill(s->driver, s->id, x->kills == 1 ? DRIVER_WORK : DRIVER_ALL, kill_done,
                              exec_ref(x));
     x->kills++;
@@ -381,6 +382,7 @@ void exec_kill(struct exec *x, uint32_t flag)
         return;
     x->kills = 1;
     timer_set(x->sandbox->all->timers, &x->deadline, clock_mono_ms() + LATE_MS, kill_late);
+    exec_log_read_on(x);
 }
 
 static void deadline_due(struct timer *t)

@@ -23,16 +23,18 @@ static void ack_all(struct exec *x)
     guest_exec_ack(x->ch, GUEST_ERR, (uint64_t)x->log.end[LOG_ERR]);
 }
 
-/* Of what its slowest reader has not had yet; without one, of all. */
+/* Of what its slowest reader has not had yet; without one, of all.  One that was killed writes no
+ * more: what init still has of it is little, and its end is behind that. */
 static bool is_full(const struct exec *x)
 {
-    return x->log.hold && x->log.size - x->log.floor >= x->log.keep;
+    return x->log.hold && x->kills == 0 && x->log.size - x->log.floor >= x->log.keep;
 }
 
 /* The log cannot be written (a full disk): init keeps what it has, and the command waits. */
 static void log_failed(struct exec *x, const struct err *e)
 {
     log_warn("a command's output cannot be written; it waits", LOG_C("exec", x->id), LOG_E(e));
+    x->no_room = true;
     exec_detach(x);
     timer_set(x->sandbox->all->timers, &x->check, clock_mono_ms() + AGAIN_MS, exec_attach_again);
 }
@@ -119,6 +121,7 @@ static void on_output(struct guest_exec *ch, enum guest_stream gs, uint64_t offs
         log_failed(x, &e);
         return;
     }
+    x->no_room = false;
     if (!x->log.in_file) {
         wait_for_spill(x);
     } else {
@@ -375,7 +378,10 @@ static void attach(struct exec *x)
         log_warn("a command is attached again later", LOG_C("exec", x->id), LOG_E(&e));
         timer_set(x->sandbox->all->timers, &x->check, clock_mono_ms() + AGAIN_MS,
                   exec_attach_again);
+        return;
     }
+    if (x->kills > 0) /* there may have been no channel to say so */
+        guest_exec_signal(x->ch, SIGKILL, GUEST_SCOPE_ALL);
 }
 
 void exec_attach_again(struct timer *t)

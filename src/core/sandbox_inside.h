@@ -192,6 +192,7 @@ struct exec {
     bool listed;           /* by the hello being read */
     bool ended_saved;      /* its end is committed */
     bool unsaved;          /* that write failed: again */
+    bool no_room;          /* its output cannot be written: its end waits behind it */
     int64_t idle_since_ms; /* nobody reads, or it has ended */
 };
 

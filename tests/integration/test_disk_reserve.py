@@ -155,6 +155,21 @@ def test_output_waits_for_room_and_no_byte_is_lost(small):
     assert got == "".join(f"line {i}\n" for i in range(40000))
 
 
+def test_a_kill_without_room_is_that_commands_alone(small):
+    """Its end is behind output that cannot be written; the others of its sandbox do not pay for that."""
+    execs = f"/holt/v1/sandboxes/{small.ok('POST', '/holt/v1/sandboxes', {})['id']}/execs"
+    other = small.ok("POST", execs, {"command": "sleep 100", "background": True})["id"]
+    small.fill(10 * MIB)
+    x = small.ok("POST", execs, {"command": "yes", "background": True})["id"]
+    time.sleep(1.5)
+    small.ok("POST", f"{execs}/{x}/cancel")
+    done = wait_for(lambda: (lambda r: r if r["ended_at"] else None)(small.ok("GET", f"{execs}/{x}")), 30)
+    assert done["cancelled"] and (done["state"] == "exited" or "no room" in done["failure"]), done
+    assert small.ok("GET", f"{execs}/{other}")["state"] == "running"
+    small.empty()
+    assert wait_for(lambda: small.ok("POST", execs, {"command": "pgrep -x yes || echo none"})["stdout"] == "none\n")
+
+
 def test_a_disk_that_is_full_all_the_same(small):
     """Somebody else takes the reserve too: what was acknowledged stays, and it goes on with new room."""
     made = [small.ok("POST", "/holt/v1/sandboxes", {"name": f"box-{i}"})["id"] for i in range(3)]

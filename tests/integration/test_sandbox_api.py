@@ -307,6 +307,24 @@ def test_blocked_output_waits_for_its_reader(holtd, box):
     assert holtd.ok("GET", f"{box.path}/execs/{x['id']}/wait")["exit_code"] == 0
 
 
+@pytest.mark.parametrize("how", ["cancelled", "timed out"])
+def test_blocked_output_does_not_hold_up_a_kill(holtd, box, how):
+    """Its end is behind output that nobody reads: it must not be taken for one that does not die, at others' expense."""
+    other = box.exec("sleep 100", background=True)
+    limit = {"timeout_ms": 3000} if how == "timed out" else {}
+    x = box.exec("seq 1 100000; sleep 100", background=True, output_bytes=65536, on_full="block", **limit)
+    wait_for(lambda: holtd.ok("GET", f"{box.path}/execs/{x['id']}")["stdout_bytes"] >= 65536)
+    if how == "cancelled":
+        holtd.ok("POST", f"{box.path}/execs/{x['id']}/cancel")
+    done = holtd.ok("GET", f"{box.path}/execs/{x['id']}/wait")
+    assert (done["state"], done["exit_code"], done["cancelled"], done["timed_out"]) == (
+        "exited", 137, how == "cancelled", how == "timed out")
+    got = holtd.ok("GET", f"{box.path}/execs/{x['id']}/output")
+    assert len(got) == done["stdout_bytes"] and "".join(f"{i}\n" for i in range(1, 100001)).startswith(got), "nothing is lost"
+    assert holtd.ok("GET", f"{box.path}/execs/{other['id']}")["state"] == "running"
+    holtd.ok("POST", f"{box.path}/execs/{other['id']}/cancel")
+
+
 def test_wait(holtd, box):
     began = time.monotonic()
     x = box.exec("sleep 0.5; exit 7", background=True)
