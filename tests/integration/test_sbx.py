@@ -594,6 +594,7 @@ def test_commands_that_are_no_longer_kept_are_a_gap(tmp_path):
         assert not any("gap" in x for x in listen(d, "gap")), "the last ones are all that was asked for"
         assert not any("gap" in x for x in listen(d, "gap", f"?since={got[0]['seq']}"))
     finally:
+        d.clear()
         assert d.stop() == 0
 
 
