@@ -257,7 +257,7 @@ class Surfer(Client):
         for host in ("web", "evil", "asked"):
             self.surf(host)
         w.holtd.ok("POST", f"{self.box.path}/execs", {"command": ["touch", "/tmp/stop"]})
-        x = wait_for(lambda: (lambda x: x if x["state"] != "running" else None)(w.holtd.ok("GET", f"{self.box.path}/execs/{self.exec}")), 30)
+        x = wait_for(lambda: (lambda x: x if x["ended_at"] else None)(w.holtd.ok("GET", f"{self.box.path}/execs/{self.exec}")), 30)
         breaks, sent = map(int, w.output(self.box, type("X", (), {"id": self.exec}), "stdout").split())
         assert x["exit_code"] == 0 and sent > 10, x
         assert breaks == 0 or w.egress_kills, f"its connection broke {breaks} times, and holt-egress lived"

@@ -583,14 +583,14 @@ def test_sessions_outlive_holtd(tmp_path):
 def held_by(d, box):
     """A command of this sandbox that has filled its log and waits for its reader: its path."""
     def stands():
-        [x] = [x for x in d.ok("GET", f"/holt/v1/sandboxes/{box}/execs")["execs"] if x["state"] == "running"]
+        [x] = [x for x in d.ok("GET", f"/holt/v1/sandboxes/{box}/execs")["execs"] if not x["ended_at"]]
         return x["id"] if x["stdout_bytes"] > 65536 else None
     return f"/holt/v1/sandboxes/{box}/execs/{wait_for(stands, 20)}"
 
 
 def goes_on_unread(d, path):
     """To its end, without anybody who reads: the oldest went, and that is said."""
-    record = wait_for(lambda: (lambda x: x if x["state"] != "running" else None)(d.ok("GET", path)), 40)
+    record = wait_for(lambda: (lambda x: x if x["ended_at"] else None)(d.ok("GET", path)), 40)
     assert (record["state"], record["exit_code"], record["stdout_bytes"]) == ("exited", 3, 22888896), record
     text = d.ok("GET", f"{path.rsplit('/execs', 1)[0]}/logs?exec={record['id']}")
     assert "of stdout are no longer kept" in text[:100] and text.endswith("2999999\n3000000\n")
@@ -635,7 +635,7 @@ def test_a_run_outlives_its_reader(tmp_path):
     ws.close()
     d = native(tmp_path)
     try:
-        assert d.ok("GET", path)["state"] == "running", "it waits, for a moment"
+        assert not d.ok("GET", path)["ended_at"], "it waits, for a moment"
         wait_for(lambda: not d.ok("GET", "/holt/v1/sandboxes")["sandboxes"], 40)
         [end] = [e for e in d.ok("GET", "/holt/v1/events?limit=1000")["events"] if e["type"] == "exec.exited"]
         assert (end["data"]["exit_code"], end["data"]["stdout_bytes"]) == (3, 22888896), end

@@ -42,7 +42,7 @@ def fetch(d, box, host, web, more=()):
         "command": ["curl", "-sS", "-m", "60", "-w", "\n%{http_code}", *more, f"http://{host}:{web.port}/x"], "background": True})["id"]
 
     def end(d=d):
-        r = wait_for(lambda: (lambda r: r if r["state"] != "running" else None)(d.ok("GET", f"/holt/v1/sandboxes/{box}/execs/{x}")), 90)
+        r = wait_for(lambda: (lambda r: r if r["ended_at"] else None)(d.ok("GET", f"/holt/v1/sandboxes/{box}/execs/{x}")), 90)
         out = d.request("GET", f"/holt/v1/sandboxes/{box}/execs/{x}/output")[1]
         return r["exit_code"], out.rsplit("\n", 1)[-1], out
     return end
