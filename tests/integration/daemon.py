@@ -7,18 +7,22 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 import urllib.error
 import urllib.request
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
+sys.path.insert(0, f"{ROOT}/tests/tools")
+
+from waiting import SLOW, wait_for  # noqa: E402, F401 (for the tests)
+
 BUILD = os.environ.get("HOLT_BUILD", f"{ROOT}/build")
 ASAN = "asan" in os.path.basename(BUILD)
 SOAK = os.environ.get("HOLT_SOAK") == "1"
 LOGS = os.environ.get("HOLT_LOGS", "")
 POSTGRES = os.environ.get("HOLT_TEST_POSTGRES", "")  # set by tests/tools/postgres.py: every holtd uses it
-SLOW = float(os.environ.get("HOLT_SLOW", "1"))  # how much more time than here things may take: tools/v2-guest
 START_LIMIT = 60 if ASAN else 30  # limits are for what hangs: on a busy machine all takes its time
 PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -49,17 +53,6 @@ def free_ports(count=1):
     for s in socks:
         s.close()
     return ports
-
-
-def wait_for(what, limit=30.0, step=0.02):
-    """Calls what() until it is true; its value, or AssertionError."""
-    end = time.monotonic() + limit * SLOW
-    while True:
-        got = what()
-        if got:
-            return got
-        assert time.monotonic() < end, f"did not happen within {limit * SLOW:g} s"
-        time.sleep(step)
 
 
 def programs_of(state, *names):

@@ -19,8 +19,8 @@ BUILD = os.path.abspath(os.environ.get("HOLT_BUILD", f"{HERE}/../../build"))
 sys.path.insert(0, f"{HERE}/../tools")
 
 import as_user  # noqa: E402
+from waiting import SLOW, wait_for  # noqa: E402, F401 (for the tests)
 
-SLOW = float(os.environ.get("HOLT_SLOW", "1"))  # how much more time than here things may take: tools/v2-guest
 MARK = bytes.fromhex("f39bc7e88db1fa96d4a9ee83cbbdf091")
 CAN_MEMORY, CAN_CPU, CAN_PIDS, CAN_DISK, CAN_FREEZE, CAN_KILL_TREE, CAN_USERS = (1 << i for i in range(7))
 ROOTFS_RO, NESTING, UPPER_DISK = 1, 2, 4
@@ -50,17 +50,6 @@ def readable(fd, seconds):
     p = select.poll()
     p.register(fd, select.POLLIN)
     return bool(p.poll(seconds * 1000))
-
-
-def wait_for(what, limit=30):
-    """Calls what() until it is true; its value, or AssertionError."""
-    end = time.monotonic() + limit * SLOW
-    while True:
-        got = what()
-        if got:
-            return got
-        assert time.monotonic() < end, f"did not happen within {limit * SLOW:g} s"
-        time.sleep(0.02)
 
 
 class Reader:
