@@ -37,6 +37,16 @@ static int from_cpu(struct str value, struct buf *to, struct err *e)
     return 0;
 }
 
+static int from_bytes(struct str value, struct buf *to, struct err *e)
+{
+    int64_t n;
+
+    if (quantity_parse(value, 1, &n, e) < 0)
+        return -1;
+    buf_printf(to, "%" PRId64, n);
+    return 0;
+}
+
 /* What no sandbox can be made with is told at the start, not with each create. */
 static int from_memory(struct str value, struct buf *to, struct err *e)
 {
@@ -46,18 +56,7 @@ static int from_memory(struct str value, struct buf *to, struct err *e)
         return -1;
     if (n > 0 && (n < OP_MEMORY_MIN || n > OP_MEMORY_MAX))
         return err_set(e, ERR_INVALID, 0, "a sandbox's memory must be from 4Mi to 16Ti, or 0");
-    buf_printf(to, "%" PRId64, n);
-    return 0;
-}
-
-static int from_bytes(struct str value, struct buf *to, struct err *e)
-{
-    int64_t n;
-
-    if (quantity_parse(value, 1, &n, e) < 0)
-        return -1;
-    buf_printf(to, "%" PRId64, n);
-    return 0;
+    return from_bytes(value, to, e);
 }
 
 /* What it does not know is the control plane. */

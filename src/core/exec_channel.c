@@ -52,6 +52,7 @@ int exec_spill(struct exec *x)
     }
     if (!is_full(x))
         ack_all(x);
+    x->no_room = false;
     return 0;
 }
 

@@ -6,6 +6,7 @@
 #define BEAT_MS 500  /* the loop is looked at so often, to see that it stood still */
 #define STOOD_MS 500 /* later than that: it did */
 #define REPRIEVE_MS 2000
+#define HELD_MS 50 /* while they wait, it is looked so often whether that is over */
 
 struct timers {
     uv_timer_t handle;
@@ -57,7 +58,7 @@ static void arm(struct timers *all)
             return;
         }
         wait = LIST_ENTRY(all->timed.next, struct timer, link)->at_ms - clock_mono_ms();
-        wait = i64_min(i64_max(wait, 1), BEAT_MS);
+        wait = i64_min(i64_max(wait, all->held_ns ? HELD_MS : 1), BEAT_MS);
         uv_update_time(all->handle.loop);
     }
     all->due_ns = uv_hrtime() + (uint64_t)wait * 1000000;
