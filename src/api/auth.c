@@ -11,7 +11,10 @@ struct str auth_host(struct str authority)
     if (authority.n > 0 && authority.p[0] == '[') {
         ptrdiff_t end = str_index(authority, ']');
 
-        return end < 0 ? authority : str_make(authority.p, (size_t)end + 1);
+        /* What has anything but a port behind the bracket is no address. */
+        if (end < 0 || ((size_t)end + 1 < authority.n && authority.p[end + 1] != ':'))
+            return authority;
+        return str_make(authority.p, (size_t)end + 1);
     }
     return str_cut(authority, ':', &(struct str){0});
 }
@@ -29,7 +32,7 @@ static bool is_ipv4(struct str host)
 
 static bool is_address(struct str host)
 {
-    return is_ipv4(host) || (host.n > 2 && host.p[0] == '[');
+    return is_ipv4(host) || (host.n > 2 && host.p[0] == '[' && host.p[host.n - 1] == ']');
 }
 
 /* A name that only this machine answers to.  RFC 6761: localhost is loopback. */

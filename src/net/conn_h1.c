@@ -87,8 +87,13 @@ static void begin(struct h1 *h, struct str in)
     struct http1_request r;
     struct err e;
     int st = http1_request(&h->scan, in, &x->arena, &r, &e);
+    const char *twice = st < 0 ? NULL : http_repeated(&r.req);
 
     h->scan = (struct http1_scan){0};
+    if (twice) {
+        (void)err_set(&e, ERR_INVALID, 0, "bad request: the field '%s' is there twice", twice);
+        st = -400;
+    }
     if (st < 0) {
         xchg_gone(x, false);
         conn_refuse(c, -st, &e);

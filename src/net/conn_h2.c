@@ -134,6 +134,8 @@ static void make_xchg(struct h2_stream *s)
 static void begin_request(struct h2 *h, struct h2_stream *s)
 {
     struct xchg *x;
+    const char *twice;
+    char why[80];
     int r;
 
     make_xchg(s);
@@ -152,6 +154,12 @@ static void begin_request(struct h2 *h, struct h2_stream *s)
     if (r < 0) {
         refuse(s, r == -EOPNOTSUPP ? ERR_UNSUPPORTED : ERR_INVALID,
                r == -EOPNOTSUPP ? "CONNECT is not served here" : "the :path is not a request path");
+        return;
+    }
+    twice = http_repeated(&x->req);
+    if (twice) {
+        (void)snprintf(why, sizeof why, "bad request: the field '%s' is there twice", twice);
+        refuse(s, ERR_INVALID, why);
         return;
     }
     s->tunnel = http_req_header(&x->req, ":protocol").p ||

@@ -191,7 +191,7 @@ static int settle_authority(struct http_req *r)
         if (!r->authority.p)
             r->authority = f->value;
     }
-    return r->authority.p ? 0 : -EPROTO;
+    return r->authority.p && http_authority_is_valid(r->authority) ? 0 : -EPROTO;
 }
 
 static int read_length(const struct http_req *r, bool ended, int64_t *ret)

@@ -2,7 +2,10 @@
 
 #include "base/enc.h"
 
+#include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 
 const struct http_header *http_find(const struct http_header *h, size_t count, const char *name,
                                     size_t *at)
@@ -64,6 +67,83 @@ bool http_is_hop(const struct http_header *all, size_t count, struct str name)
         if (http_has_token(h->value, token))
             return true;
     return false;
+}
+
+/* RFC 3986 section 3.2.2; what a registered name may hold, without '%': no server has such a name.
+ */
+static bool is_reg_name(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i];
+
+        if (!((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+              (c != '\0' && strchr("-._~!$&'()*+,;=", c))))
+            return false;
+    }
+    return true;
+}
+
+static bool is_port(struct str s)
+{
+    uint64_t port;
+
+    return s.n == 0 || (s.n <= 5 && str_parse_u64(s, &port) == 0 && port <= 65535);
+}
+
+bool http_authority_is_valid(struct str s)
+{
+    char text[INET6_ADDRSTRLEN];
+    struct in6_addr v6;
+    struct str host, rest;
+    ptrdiff_t end = s.n > 0 && s.p[0] == '[' ? str_index(s, ']') : 0;
+
+    if (end == 0) {
+        host = str_cut(s, ':', &rest);
+        return is_reg_name(host) && (!rest.p || (host.n > 0 && is_port(rest)));
+    }
+    if (end < 0 || (size_t)end > sizeof text)
+        return false;
+    (void)snprintf(text, sizeof text, "%.*s", (int)end - 1, s.p + 1);
+    rest = str_skip(s, (size_t)end + 1);
+    return inet_pton(AF_INET6, text, &v6) == 1 &&
+           (rest.n == 0 || (rest.p[0] == ':' && is_port(str_skip(rest, 1))));
+}
+
+const char *http_repeated(const struct http_req *r)
+{
+    /* Each decides who asks, from where, what the body is, or what is done with it. */
+    static const char *const single[] = {
+        "authorization",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "host",
+        "idempotency-key",
+        "if-range",
+        "origin",
+        "range",
+        "sec-fetch-dest",
+        "sec-fetch-mode",
+        "sec-fetch-site",
+        "sec-websocket-key",
+        "transfer-encoding",
+        "sec-websocket-version",
+        "x-ingest-token",
+        "cookie", /* RFC 6265 section 5.4; an HTTP/2 client's crumbs are joined before */
+    };
+    uint32_t seen = 0;
+
+    static_assert(ARRAY_LEN(single) <= 32);
+    for (size_t i = 0; i < r->header_count; i++) {
+        for (size_t k = 0; k < ARRAY_LEN(single); k++) {
+            if (!str_eq_c(r->headers[i].name, single[k]))
+                continue;
+            if (seen & (1u << k))
+                return single[k];
+            seen |= 1u << k;
+        }
+    }
+    return NULL;
 }
 
 /* clang-format off */

@@ -26,6 +26,13 @@ struct http_req {
     int64_t content_length; /* 0 without a body, or HTTP_LENGTH_UNKNOWN */
 };
 
+/* An authority: "name", "1.2.3.4" or "[v6]", each also with ":port" behind it; "" is one too.
+ * Nothing else may stand behind the bracket, and the text inside it must be an address. */
+bool http_authority_is_valid(struct str s);
+/* The name of a field that is there twice although a request may have it once only, because two
+ * readers could each believe another one (Origin, Authorization, ...); NULL: there is none. */
+const char *http_repeated(const struct http_req *r);
+
 /* The only field of that name; NULL when absent.  http_find starts behind *at (0 at first). */
 const struct http_header *http_get(const struct http_header *h, size_t count, const char *name);
 const struct http_header *http_find(const struct http_header *h, size_t count, const char *name,

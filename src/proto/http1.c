@@ -1,11 +1,11 @@
 #include "proto/http1.h"
 
-enum { C_TOKEN = 1, C_VALUE = 2, C_TARGET = 4, C_HOST = 8 };
+enum { C_TOKEN = 1, C_VALUE = 2, C_TARGET = 4 };
 
 /* What each byte may be part of: RFC 9110 section 5.6.2 (token), 5.5 (field value), RFC 3986.  A
  * target takes a little more than RFC 3986 in favour of browsers ("|", "{"), but nothing that
  * could end a line or start a fragment. */
-#define ALNUM (C_TOKEN | C_VALUE | C_TARGET | C_HOST)
+#define ALNUM (C_TOKEN | C_VALUE | C_TARGET)
 /* clang-format off */
 static const unsigned char classes[256] = {
     ['\t'] = C_VALUE, [' '] = C_VALUE, ['"'] = C_VALUE, ['<'] = C_VALUE, ['>'] = C_VALUE,
@@ -15,10 +15,10 @@ static const unsigned char classes[256] = {
     ['+'] = ALNUM, ['-'] = ALNUM, ['.'] = ALNUM, ['_'] = ALNUM, ['~'] = ALNUM,
     ['^'] = C_TOKEN | C_VALUE | C_TARGET, ['`'] = C_TOKEN | C_VALUE | C_TARGET,
     ['|'] = C_TOKEN | C_VALUE | C_TARGET,
-    ['('] = C_VALUE | C_TARGET | C_HOST, [')'] = C_VALUE | C_TARGET | C_HOST,
-    [','] = C_VALUE | C_TARGET | C_HOST, [';'] = C_VALUE | C_TARGET | C_HOST,
-    ['='] = C_VALUE | C_TARGET | C_HOST, [':'] = C_VALUE | C_TARGET | C_HOST,
-    ['['] = C_VALUE | C_TARGET | C_HOST, [']'] = C_VALUE | C_TARGET | C_HOST,
+    ['('] = C_VALUE | C_TARGET, [')'] = C_VALUE | C_TARGET,
+    [','] = C_VALUE | C_TARGET, [';'] = C_VALUE | C_TARGET,
+    ['='] = C_VALUE | C_TARGET, [':'] = C_VALUE | C_TARGET,
+    ['['] = C_VALUE | C_TARGET, [']'] = C_VALUE | C_TARGET,
     ['/'] = C_VALUE | C_TARGET, ['?'] = C_VALUE | C_TARGET, ['@'] = C_VALUE | C_TARGET,
     ['{'] = C_VALUE | C_TARGET, ['}'] = C_VALUE | C_TARGET,
     [0x80 ... 0xff] = C_VALUE,
@@ -225,7 +225,7 @@ static int split_target(struct http_req *r, struct err *e)
             host++;
         r->authority = str_make(rest.p, host);
         t = str_skip(rest, host);
-        if (host == 0 || !all_of(r->authority, C_HOST))
+        if (host == 0 || !http_authority_is_valid(r->authority))
             return bad(e, "the target names no host");
     }
     q = str_index(t, '?');
@@ -243,7 +243,9 @@ static int split_proxy_target(struct http_req *r, struct err *e)
 {
     if (str_eq_c(r->method, "CONNECT")) {
         r->authority = r->target;
-        return all_of(r->target, C_HOST) ? 0 : bad(e, "the target of CONNECT is not 'host:port'");
+        return http_authority_is_valid(r->target)
+                   ? 0
+                   : bad(e, "the target of CONNECT is not 'host:port'");
     }
     if (!str_starts(r->target, STR("http://")))
         return bad(e, "the target is no absolute http URL; for https use CONNECT");
@@ -293,8 +295,8 @@ static int check_host(struct http_req *r, const struct framing *f, struct err *e
         return bad(e, "more than one Host");
     if (f->hosts == 0)
         return r->version == HTTP_1_1 ? bad(e, "no Host") : 0;
-    if (!all_of(f->host, C_HOST))
-        return bad(e, "Host holds a byte that may not stand there");
+    if (!http_authority_is_valid(f->host))
+        return bad(e, "Host is not 'name', 'name:port', '[v6]' or '[v6]:port'");
     if (r->authority.p && !same_authority(r, f->host))
         return bad(e, "the target's host and Host differ");
     if (!str_eq_c(r->method, "CONNECT"))

@@ -56,6 +56,16 @@ BAD = {  # name: (bytes, statuses that are right)
     "two Hosts": (f"GET /healthz HTTP/1.1\r\n{H}Host: evil.example\r\n\r\n{TAIL}", {400}),
     "the same Host twice": (f"GET /healthz HTTP/1.1\r\n{H}{H}\r\n{TAIL}", {400}),
     "no Host": (f"GET /healthz HTTP/1.1\r\n\r\n{TAIL}", {400}),
+    "Host with a name behind an address": (f"GET /healthz HTTP/1.1\r\nHost: [::1]evil.example\r\n\r\n{TAIL}", {400}),
+    "Host with brackets around a name": (f"GET /healthz HTTP/1.1\r\nHost: [localhost]\r\n\r\n{TAIL}", {400}),
+    "Host with two ports": (f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:1:2\r\n\r\n{TAIL}", {400}),
+    "Host with a port that is none": (f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:65536\r\n\r\n{TAIL}", {400}),
+    "an absolute target with a name behind an address": (
+        f"GET http://[::1]evil.example/healthz HTTP/1.1\r\nHost: [::1]evil.example\r\n\r\n{TAIL}", {400}),
+    **{f"two {name} fields": (f"GET /healthz HTTP/1.1\r\n{H}{name}: {a}\r\n{name}: {b}\r\n\r\n{TAIL}", {400}) for name, a, b in (
+        ("Origin", "http://127.0.0.1", "http://evil.example"), ("Authorization", "Bearer a", "Bearer b"),
+        ("Cookie", "holt_session=a", "holt_session=b"), ("Content-Type", "application/json", "text/plain"),
+        ("Sec-Fetch-Site", "same-origin", "cross-site"), ("Idempotency-Key", "a", "b"), ("Range", "bytes=0-1", "bytes=2-3"))},
     "Host is a list": (f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1, evil\r\n\r\n{TAIL}", {400, 403, 421}),
     "Host with a path": (f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1/x\r\n\r\n{TAIL}", {400, 403, 421}),
     "empty field name": (f"GET /healthz HTTP/1.1\r\n{H}: a\r\n\r\n{TAIL}", {400}),

@@ -59,6 +59,10 @@ def test_an_early_reply_to_an_upload_is_no_error(holtd):
 BAD = {  # each ends the connection or the stream, or is answered with 4xx; none may be served
     "a wrong preface": (PREFACE[:-4] + b"XX\r\n" + frame(HEADERS, GET, 1, request())),
     "no SETTINGS first": PREFACE + frame(HEADERS, GET, 1, request()),
+    "an authority with a name behind an address": frame(HEADERS, GET, 1, request(authority="[::1]evil.example")),
+    "an authority that differs from Host": frame(HEADERS, GET, 1, request(more=[("host", "evil.example")])),
+    "two Origin fields": frame(HEADERS, GET, 1, request(more=[("origin", "http://127.0.0.1")] * 2)),
+    "two Authorization fields": frame(HEADERS, GET, 1, request(more=[("authorization", "Bearer a")] * 2)),
     "HEADERS on stream 0": frame(HEADERS, GET, 0, request()),
     "an even stream": frame(HEADERS, GET, 2, request()),
     "a stream number that goes back": frame(HEADERS, GET, 5, request("/x")) + frame(HEADERS, GET, 3, request()),

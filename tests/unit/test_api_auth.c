@@ -108,6 +108,8 @@ static void only_our_names_are_hosts(void **state)
         {"127.0.0.1.evil.example", "127.0.0.1:8122", false},
         {"localhost.evil.example", "127.0.0.1:8122", false},
         {"evil.localhost", "127.0.0.1:8122", false},
+        {"[::1]evil.example", "127.0.0.1:8122", false},
+        {"[::1]evil.example", "[::]:8122", false},
         {"", "127.0.0.1:8122", false},
         {"192.168.1.5:8122", "127.0.0.1:8122", false},
         {"192.168.1.5:8122", "192.168.1.5:8122", true},
