@@ -66,3 +66,45 @@ size_t utf8_replace(struct buf *to, struct str s, bool last)
     }
     return at;
 }
+
+size_t utf8_point(struct str s, uint32_t *ret)
+{
+    size_t wrong, n = utf8_next(s, &wrong);
+    uint32_t point = n > 0 ? (unsigned char)s.p[0] : 0;
+
+    if (n > 1)
+        point &= 0x7fu >> n;
+    for (size_t i = 1; i < n; i++)
+        point = point << 6 | ((unsigned char)s.p[i] & 0x3f);
+    *ret = point;
+    return n;
+}
+
+bool utf8_is_control(uint32_t point)
+{
+    static const struct {
+        uint32_t from, to;
+    } ranges[] = {
+        {0, 0x1f},        {0x7f, 0x9f},     {0x61c, 0x61c},
+        {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(ranges); i++)
+        if (point >= ranges[i].from && point <= ranges[i].to)
+            return true;
+    return false;
+}
+
+void utf8_escape(struct buf *to, struct str s)
+{
+    while (s.n > 0) {
+        uint32_t point;
+        size_t n = utf8_point(s, &point);
+
+        if (n > 0 && point >= 0x7f && utf8_is_control(point))
+            buf_printf(to, "\\u%04x", (unsigned)point);
+        else
+            buf_add(to, s.p, n > 0 ? n : 1);
+        s = str_skip(s, n > 0 ? n : 1);
+    }
+}

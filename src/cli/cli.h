@@ -98,6 +98,8 @@ CHECKED int cli_print(const struct cli *c, const json_t *v, const struct print_s
                       struct err *e);
 /* Writes to standard output; a reader that went away ends the program quietly. */
 void cli_write(struct str s);
+/* One line "holt: …" on standard error, safe to look at whoever wrote the words. */
+void cli_note(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
 const char *args_str(const json_t *args, const char *name); /* NULL: absent */
 bool args_bool(const json_t *args, const char *name);

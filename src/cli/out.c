@@ -25,6 +25,20 @@ void cli_write(struct str s)
     }
 }
 
+void cli_note(const char *fmt, ...)
+{
+    AUTO(buf_done) struct buf text = {0}, line = {0};
+    va_list ap;
+
+    va_start(ap, fmt);
+    buf_vprintf(&text, fmt, ap);
+    va_end(ap);
+    buf_add_c(&line, "holt: ");
+    print_safe(&line, buf_str(&text));
+    buf_add_char(&line, '\n');
+    (void)!write(STDERR_FILENO, buf_data(&line), buf_len(&line));
+}
+
 int cli_print(const struct cli *c, const json_t *v, const struct print_spec *spec, struct err *e)
 {
     AUTO(buf_done) struct buf out = {0};

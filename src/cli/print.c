@@ -1,6 +1,7 @@
 #include "cli/print.h"
 
 #include "base/arena.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <wchar.h>
@@ -24,44 +25,36 @@ static int add_dumped(const char *p, size_t n, void *to)
     return 0;
 }
 
-void print_json(struct buf *to, const json_t *v)
+static void add_json(struct buf *to, const json_t *v, size_t flags)
 {
-    (void)json_dump_callback(v, add_dumped, to, JSON_INDENT(2) | JSON_ENCODE_ANY);
+    AUTO(buf_done) struct buf text = {0};
+
+    (void)json_dump_callback(v, add_dumped, &text, flags | JSON_ENCODE_ANY);
+    utf8_escape(to, buf_str(&text));
     buf_add_char(to, '\n');
 }
 
+void print_json(struct buf *to, const json_t *v)
+{
+    add_json(to, v, JSON_INDENT(2));
+}
+
+void print_json_line(struct buf *to, const json_t *v)
+{
+    add_json(to, v, JSON_COMPACT);
+}
+
 /* --- text --- */
-
-/* One code point of well-formed UTF-8; 0 bytes: not well-formed. */
-static size_t next_point(struct str s, uint32_t *ret)
-{
-    unsigned char c = (unsigned char)s.p[0];
-    size_t n = c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
-    uint32_t point = n == 1 ? c : (uint32_t)(c & (0x7f >> n));
-
-    if (n > s.n || !str_is_utf8(str_make(s.p, n)))
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        point = point << 6 | ((unsigned char)s.p[i] & 0x3f);
-    *ret = point;
-    return n;
-}
-
-static bool point_is_unsafe(uint32_t c)
-{
-    return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x202a && c <= 0x202e) ||
-           (c >= 0x2066 && c <= 0x2069) || c == 0x2028 || c == 0x2029;
-}
 
 void print_safe(struct buf *to, struct str s)
 {
     while (s.n > 0) {
         uint32_t c = 0;
-        size_t n = next_point(s, &c);
+        size_t n = utf8_point(s, &c);
 
         if (n == 0)
             buf_printf(to, "\\x%02x", (unsigned char)s.p[0]);
-        else if (!point_is_unsafe(c))
+        else if (!utf8_is_control(c))
             buf_add(to, s.p, n);
         else if (c < 0x100)
             buf_printf(to, "\\x%02x", (unsigned)c);
@@ -71,13 +64,27 @@ void print_safe(struct buf *to, struct str s)
     }
 }
 
+void print_safe_lines(struct buf *to, struct str s)
+{
+    while (s.n > 0) {
+        size_t n = 0;
+
+        while (n < s.n && s.p[n] != '\n' && s.p[n] != '\t')
+            n++;
+        print_safe(to, str_make(s.p, n));
+        if (n < s.n)
+            buf_add_char(to, s.p[n++]);
+        s = str_skip(s, n);
+    }
+}
+
 size_t print_width(struct str s)
 {
     size_t width = 0;
 
     while (s.n > 0) {
         uint32_t c = 0;
-        size_t n = next_point(s, &c);
+        size_t n = utf8_point(s, &c);
         int w = wcwidth((wchar_t)c);
 
         width += n == 0 || w < 0 ? 1 : (size_t)w;
@@ -404,7 +411,7 @@ static void add_cut(struct buf *to, struct str text, size_t width)
 
     while (text.n > 0) {
         uint32_t c;
-        size_t n = next_point(text, &c), w = print_width(str_make(text.p, n));
+        size_t n = utf8_point(text, &c), w = print_width(str_make(text.p, n));
 
         if (n == 0 || have + w >= width)
             break;

@@ -1,6 +1,6 @@
 /* print: JSON values for people and programs: tables, JSON, YAML.
- * Tables and listings show text from strangers: control characters are escaped, so that a name
- * cannot move the cursor or forge a line. */
+ * All of them show text from strangers: what moves a terminal's cursor or reorders text
+ * (utf8_is_control) is escaped, so that a name cannot forge a line. */
 #pragma once
 
 #include "base/buf.h"
@@ -19,8 +19,10 @@ struct print_spec {
 };
 
 void print_json(struct buf *to, const json_t *v);
+void print_json_line(struct buf *to, const json_t *v); /* one line, for jq and friends */
 void print_table(struct buf *to, const json_t *v, const struct print_spec *spec);
-/* Appends s with controls (C0, DEL, C1, bidi overrides) as \xNN or \u{NNNN}; bad UTF-8 as \xNN. */
+/* Appends s with what utf8_is_control says as \xNN or \u{NNNN}; bad UTF-8 as \xNN. */
 void print_safe(struct buf *to, struct str s);
+void print_safe_lines(struct buf *to, struct str s); /* lines and tabs stay */
 size_t print_width(struct str s); /* columns on a terminal, of text that print_safe made */
 void print_size(struct buf *to, int64_t n); /* "1.5 KiB" */

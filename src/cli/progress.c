@@ -39,7 +39,9 @@ void progress_show(struct progress *p, int64_t done)
     if (!p->on || ms < QUIET_MS || now - p->shown_ms < EVERY_MS)
         return;
     p->shown_ms = now;
-    buf_printf(&line, "\r\033[K%s  ", p->what);
+    buf_add_c(&line, "\r\033[K");
+    print_safe(&line, str_of(p->what));
+    buf_add_c(&line, "  ");
     add_bar(&line, p, done);
     print_size(&line, done);
     buf_add_c(&line, "  ");

@@ -2,6 +2,7 @@
 
 #include "base/enc.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "cli/request.h"
 #include "net/ws_client.h"
 #include "proto/json.h"
@@ -72,8 +73,11 @@ static bool is_ours(const json_t *event)
 static void show(const struct follow *f, const char *type, const json_t *event, struct str text)
 {
     if (!f->raw) {
-        cli_write(text);
-        cli_write(STR("\n"));
+        AUTO(buf_done) struct buf line = {0};
+
+        utf8_escape(&line, text);
+        buf_add_char(&line, '\n');
+        cli_write(buf_str(&line));
         return;
     }
     if (json_is_true(json_object_get(event, "gap")))

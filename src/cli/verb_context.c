@@ -111,8 +111,7 @@ int context_add_run(struct cli *c, const struct cmd *cmd, const json_t *args, st
     if (contexts_write(all, e) < 0)
         return -1;
     if (token && !url.tls && !server_is_local(server))
-        (void)fprintf(stderr, "warning: the token will go to %s unencrypted; use https://\n",
-                      server);
+        cli_note("warning: the token will go to %s unencrypted; use https://", server);
     return 0;
 }
 

@@ -25,8 +25,7 @@ static json_t *remote_args(const struct place *p, const char *path)
 static void note_left_out(int64_t n)
 {
     if (n > 0)
-        (void)fprintf(stderr,
-                      "holt: left out %" PRId64 " that are neither file, directory nor link\n", n);
+        cli_note("left out %" PRId64 " that are neither file, directory nor link", n);
 }
 
 /* --- into a sandbox --- */

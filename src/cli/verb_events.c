@@ -82,11 +82,9 @@ static void add_line(struct buf *to, const json_t *ev, bool color)
 static void print_event(const struct cli *c, const json_t *ev)
 {
     AUTO(buf_done) struct buf out = {0};
-    AUTO(mem_free) char *dumped = NULL;
 
-    if (c->format == OUT_JSON) { /* one a line, for jq and friends */
-        dumped = json_dumps(ev, JSON_COMPACT);
-        buf_printf(&out, "%s\n", dumped);
+    if (c->format == OUT_JSON) {
+        print_json_line(&out, ev);
     } else if (c->format == OUT_YAML) {
         buf_add_c(&out, "---\n");
         yaml_write(&out, ev);
@@ -191,7 +189,7 @@ static int follow(struct cli *c, const struct cmd *cmd, const json_t *args, stru
             break;
         if (lived)
             pause = RETRY_FIRST_MS;
-        (void)fprintf(stderr, "holt: %s; trying again\n", e->msg);
+        cli_note("%s; trying again", e->msg);
         wait_ms(pause);
         pause = i64_min(pause * 2, RETRY_MAX_MS);
     }

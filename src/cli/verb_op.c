@@ -170,8 +170,7 @@ static int add_page(json_t *all, const char *items, const json_t *page, char **r
 static void note_the_rest(const char *cursor, int64_t wanted)
 {
     if (cursor[0] && wanted == ROWS_MAX)
-        (void)fprintf(stderr, "holt: stopped after %d rows; go on with --cursor %s\n", ROWS_MAX,
-                      cursor);
+        cli_note("stopped after %d rows; go on with --cursor %s", ROWS_MAX, cursor);
 }
 
 static void trim_rows(json_t *list, int64_t wanted)
@@ -223,7 +222,10 @@ int op_list(const struct cli *c, const struct op *op, const json_t *args, json_t
 
 static int print_text(const struct reply *reply)
 {
-    cli_write(buf_str(&reply->body));
+    AUTO(buf_done) struct buf out = {0};
+
+    print_safe_lines(&out, buf_str(&reply->body));
+    cli_write(buf_str(&out));
     return 0;
 }
 

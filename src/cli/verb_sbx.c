@@ -91,6 +91,19 @@ static const char *text_of(const json_t *o, const char *key)
 
 /* --- printing --- */
 
+PRINTF_LIKE(1, 2) static void print_line(const char *fmt, ...)
+{
+    AUTO(buf_done) struct buf text = {0}, line = {0};
+    va_list ap;
+
+    va_start(ap, fmt);
+    buf_vprintf(&text, fmt, ap);
+    va_end(ap);
+    print_safe(&line, buf_str(&text));
+    buf_add_char(&line, '\n');
+    cli_write(buf_str(&line));
+}
+
 /* key=value, one a line. */
 static void print_members(const json_t *o, const char *const *keys)
 {
@@ -168,7 +181,6 @@ static int run_create(struct sbx *x, struct err *e)
 {
     const struct sbx_args *a = x->a;
     AUTO(json_decref) json_t *body = json_object(), *words = words_of(a), *got = NULL;
-    AUTO(buf_done) struct buf line = {0};
     int r;
 
     add_text(body, "id", a->id);
@@ -189,9 +201,8 @@ static int run_create(struct sbx *x, struct err *e)
     r = ask(x, "POST", "/sandboxes", body, &got, e);
     if (r != 0)
         return r;
-    buf_printf(&line, "id=%s namespace=%s pod=%s\n", text_of(got, "id"), text_of(got, "namespace"),
+    print_line("id=%s namespace=%s pod=%s", text_of(got, "id"), text_of(got, "namespace"),
                text_of(got, "pod_name"));
-    cli_write(buf_str(&line));
     return 0;
 }
 
@@ -273,7 +284,7 @@ static int run_exec(struct sbx *x, struct err *e)
 {
     const struct sbx_args *a = x->a;
     AUTO(json_decref) json_t *body = exec_body(a, e), *got = NULL;
-    AUTO(buf_done) struct buf path = {0}, line = {0};
+    AUTO(buf_done) struct buf path = {0};
     bool streams = a->stream || a->stream_raw;
     int r;
 
@@ -284,9 +295,8 @@ static int run_exec(struct sbx *x, struct err *e)
         return r;
     if (a->sync && !streams)
         return print_result(x, got, e);
-    buf_printf(&line, "exec_id=%s status=%s\n", text_of(got, "exec_id"), text_of(got, "status"));
     if (!a->stream_raw)
-        cli_write(buf_str(&line));
+        print_line("exec_id=%s status=%s", text_of(got, "exec_id"), text_of(got, "status"));
     if (!streams)
         return 0;
     return sbx_follow(&x->target, a->id, text_of(got, "exec_id"), a->stream_raw, &x->c->status, e);

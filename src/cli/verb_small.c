@@ -72,7 +72,7 @@ int link_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct er
     buf_add_char(&line, '\n');
     cli_write(buf_str(&line));
     if (c->color)
-        (void)fprintf(stderr, "Open it in a browser; it works once and soon expires.\n");
+        cli_note("open it in a browser; it works once and soon expires");
     return 0;
 }
 
@@ -116,14 +116,12 @@ int rm_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err 
     for (size_t i = 0; i < json_array_size(list); i++) {
         AUTO(json_decref) json_t *one = json_pack("{s:O}", "id", json_array_get(list, i));
         AUTO(reply_done) struct reply reply = {0};
-        AUTO(buf_done) struct buf line = {0};
         struct err why = {0};
 
         if (op_request(c, cmd->op, one, &reply, &why) == 0)
             continue;
-        print_safe(&line, str_of(why.msg));
         if (r < 0)
-            (void)fprintf(stderr, "holt: %s\n", buf_cstr(&line));
+            cli_note("%s", why.msg);
         else
             *e = why;
         r = -1;

@@ -1,5 +1,7 @@
 #include "proto/yaml.h"
 
+#include "base/utf8.h"
+
 #include <yaml.h>
 
 static int sink_json(const char *p, size_t n, void *to)
@@ -34,9 +36,14 @@ static bool yaml_is_plain(struct str s)
 
     if (!letter || yaml_word_is_taken(s))
         return false;
-    for (size_t i = 0; i < s.n; i++)
-        if ((unsigned char)s.p[i] < 0x20)
+    while (s.n > 0) {
+        uint32_t point;
+        size_t n = utf8_point(s, &point);
+
+        if (n == 0 || utf8_is_control(point))
             return false;
+        s = str_skip(s, n);
+    }
     return true;
 }
 
@@ -116,12 +123,13 @@ static void yaml_value(yaml_emitter_t *em, const json_t *v)
 
 void yaml_write(struct buf *to, const json_t *v)
 {
+    AUTO(buf_done) struct buf text = {0};
     yaml_emitter_t em;
     yaml_event_t ev;
 
     if (!yaml_emitter_initialize(&em))
         abort(); /* out of memory */
-    yaml_emitter_set_output(&em, yaml_sink, to);
+    yaml_emitter_set_output(&em, yaml_sink, &text);
     yaml_emitter_set_unicode(&em, 1);
     yaml_emitter_set_width(&em, -1);
     yaml_stream_start_event_initialize(&ev, YAML_UTF8_ENCODING);
@@ -135,4 +143,5 @@ void yaml_write(struct buf *to, const json_t *v)
     (void)yaml_emitter_emit(&em, &ev);
     (void)yaml_emitter_flush(&em);
     yaml_emitter_delete(&em);
+    utf8_escape(to, buf_str(&text)); /* the emitter leaves marks of direction as they are */
 }

@@ -248,6 +248,56 @@ def test_a_server_that_is_no_holt(alone, raw):
     assert r.stdout == "" and r.stderr.startswith("holt: ")
 
 
+# CSI as one byte of C1, a line forged by NEL, an override of direction, marks of it, DEL: what acts on a terminal.
+HOSTILE = "a\x9b2J\x85b\u202ec\u2066d\u200f\u061c\x7f\u2028\x1b]0;t\x07e"
+ACTS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def hostile(value, **more):
+    """A connection that answers with this, nothing escaped that JSON lets through."""
+    raw = reply(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), **more)
+    return lambda s: s.sendall(raw)
+
+
+@pytest.mark.parametrize("form", ["table", "json", "yaml"])
+@pytest.mark.parametrize("args, body", [
+    (["inspect", "x"], {"id": HOSTILE, "name": HOSTILE, "labels": {HOSTILE: HOSTILE}, "mounts": [{HOSTILE: HOSTILE}]}),
+    (["ls"], {"sandboxes": [{"id": HOSTILE, "name": HOSTILE, "state": HOSTILE}], "cursor": None}),
+    (["events"], {"events": [{"seq": 1, "type": HOSTILE, "object": HOSTILE, "data": {HOSTILE: HOSTILE}}], "cursor": None}),
+    (["token", "create", "x"], {"id": HOSTILE, "token": HOSTILE}),
+    (["login"], {"url": HOSTILE}),
+])
+def test_no_reply_acts_on_a_terminal(alone, form, args, body):
+    with server(hostile(body)) as (url, _):
+        r = alone(*args, "-o", form, "-s", url)
+    assert not ACTS.search(r.stdout + r.stderr), ascii(r.stdout + r.stderr)
+    assert "2J" in r.stdout
+    if form == "json":
+        assert json.loads(r.stdout) == body
+
+
+@pytest.mark.parametrize("form", ["table", "json", "yaml"])
+def test_no_followed_event_acts_on_a_terminal(alone, form):
+    event = {"seq": 1, "time": HOSTILE, "type": HOSTILE, "object": HOSTILE, "actor": HOSTILE, "data": {HOSTILE: HOSTILE}}
+    stream = f"id: 1\ndata: {json.dumps(event, ensure_ascii=False)}\n\n"
+    with server(hostile(stream, kind="text/event-stream")) as (url, _):
+        r = alone("events", "-f", "--limit", "1", "-o", form, "-s", url)
+    assert "2J" in r.stdout and not ACTS.search(r.stdout + r.stderr), ascii(r.stdout + r.stderr)
+
+
+def test_no_error_of_a_server_acts_on_a_terminal(alone):
+    error = {"error": {"code": "conflict", "message": HOSTILE, "object": HOSTILE, "hint": HOSTILE}}
+    with server(hostile(error, status="409 Conflict")) as (url, _):
+        r = alone("inspect", "x", "-s", url, status=3)
+    assert r.stderr.count("2J") == 2 and not ACTS.search(r.stderr), ascii(r.stderr)
+
+
+def test_sbx_replies_do_not_act_on_a_terminal(alone):
+    with server(hostile({"id": HOSTILE, "namespace": HOSTILE, "pod_name": HOSTILE})) as (url, _):
+        r = alone("sbx", "create", "-addr", url)
+    assert "2J" in r.stdout and not ACTS.search(r.stdout), ascii(r.stdout)
+
+
 def test_lists_follow_cursors_up_to_the_limit(alone):
     def page(ids, cursor):
         return lambda s: s.sendall(reply(json.dumps({"tokens": [{"id": i} for i in ids], "cursor": cursor})))

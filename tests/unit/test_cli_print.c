@@ -117,6 +117,28 @@ static void a_list_is_cut_to_the_terminal(void **state)
         strstr(buf_cstr(&out), "ex_01m7htcd5w18ga483ax0  größer größer größer gr…  x\n"));
 }
 
+static void json_acts_on_no_terminal(void **state)
+{
+    AUTO(json_decref)
+    json_t *v = from("{\"na\\u202eme\":[\"\\u009b2J\","
+                     "\"\\u061c\\u200e\\u2028\\u2069\\u007f\\u0085\",\"größer\"]}");
+    void (*const forms[])(struct buf *, const json_t *) = {print_json, print_json_line};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+        AUTO(buf_done) struct buf out = {0};
+        AUTO(json_decref) json_t *back = NULL;
+
+        forms[i](&out, v);
+        assert_non_null(strstr(buf_cstr(&out), "na\\u202eme"));
+        assert_non_null(strstr(buf_cstr(&out), "\\u009b2J"));
+        assert_non_null(strstr(buf_cstr(&out), "\\u061c\\u200e\\u2028\\u2069\\u007f\\u0085"));
+        assert_non_null(strstr(buf_cstr(&out), "größer"));
+        back = from(buf_cstr(&out));
+        assert_true(json_equal(v, back));
+    }
+}
+
 static void no_member_is_left_out(void **state)
 {
     AUTO(json_decref) json_t *v = json_object();
@@ -167,6 +189,7 @@ int main(void)
         cmocka_unit_test(an_object_is_a_listing),
         cmocka_unit_test(times_are_as_long_as_a_person_reads),
         cmocka_unit_test(a_list_is_cut_to_the_terminal),
+        cmocka_unit_test(json_acts_on_no_terminal),
         cmocka_unit_test(no_member_is_left_out),
         cmocka_unit_test(text_of_strangers_cannot_steer_the_terminal),
         cmocka_unit_test(json_is_indented),

@@ -54,10 +54,31 @@ static void what_is_written_is_read_back_the_same(void **state)
     }
 }
 
+/* Text that a terminal would act on: controls of C1, marks and overrides of direction. */
+static void nothing_in_it_acts_on_a_terminal(void **state)
+{
+    AUTO(json_decref)
+    json_t *v =
+        from("{\"a\":\"x\\u009b2Jy\",\"b\\u202ec\":\"\\u2066\\u061c\\u200f\",\"d\":\"\\u007f\","
+             "\"e: \\u2069\":[\"\\u0085\"]}");
+    AUTO(buf_done) struct buf out = {0};
+    AUTO(yaml_done) struct yaml back = {0};
+    struct err e = {0};
+
+    (void)state;
+    yaml_write(&out, v);
+    for (size_t i = 0; i < buf_len(&out); i++)
+        if (buf_cstr(&out)[i] & 0x80)
+            fail_msg("raw: %s", buf_cstr(&out));
+    assert_int_equal(yaml_read(buf_str(&out), &back, &e), 0);
+    assert_true(json_equal(v, back.root));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(yaml_keeps_types_apart),
+        cmocka_unit_test(nothing_in_it_acts_on_a_terminal),
         cmocka_unit_test(what_is_written_is_read_back_the_same),
     };
 
