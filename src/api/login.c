@@ -48,7 +48,7 @@ static void logged_in(void *arg, const struct token *t, const char *text, const 
     }
     (void)snprintf(r->who.actor, sizeof r->who.actor, "token/%s", t->id);
     request_audit(r, "login", NULL, 200);
-    set_cookie(r, text, SESSION_MS / 1000);
+    set_cookie(r, text, (t->expires_ms - t->created_ms) / 1000);
     w = request_json(r);
     jw_object(&w);
     jw_kc(&w, "role", role_name(t->role));
@@ -116,7 +116,7 @@ void login_code_run(struct request *r)
             request_fail(r, &e);
         return;
     }
-    identity_login_code(r->api->c.identity, role, code);
+    identity_login_code(r->api->c.identity, role, r->who.token, code);
     xchg_add_header(r->x, "cache-control", STR("no-store"));
     w = request_json(r);
     jw_object(&w);

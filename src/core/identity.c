@@ -42,9 +42,17 @@ static void drop(struct identity *i, struct entry *n)
     entry_free(n);
 }
 
-static bool is_live(const struct entry *n)
+static bool is_live_itself(const struct entry *n)
 {
     return !n->revoked && (n->t.expires_ms == 0 || n->t.expires_ms > clock_wall_ms());
+}
+
+/* The one place where that is decided: what came from a token is dead as soon as that is. */
+static bool is_live(const struct identity *i, const struct entry *n)
+{
+    const struct entry *root = n->t.root[0] ? map_get(&i->by_id, str_of(n->t.root)) : n;
+
+    return is_live_itself(n) && root && is_live_itself(root);
 }
 
 /* --- open and close --- */
@@ -57,18 +65,19 @@ static int load_tokens(struct store_tx *tx, void *arg, struct err *e)
 
     if (tx_query(tx,
                  "SELECT id, name, role, agent, session, created_ms, expires_ms, last_used_ms, "
-                 "hash FROM tokens ORDER BY id",
+                 "hash, root FROM tokens ORDER BY id",
                  NO_PARAMS, &rows, e) < 0)
         return -1;
     while ((r = rows_step(rows, e)) > 0) {
         AUTO(entry_free) struct entry *n = xzalloc(sizeof *n);
-        struct str id = rows_text(rows, 0), hash = rows_blob(rows, 8);
+        struct str id = rows_text(rows, 0), hash = rows_blob(rows, 8), root = rows_text(rows, 9);
 
-        if (!id_is_valid("tk", id) || hash.n != SHA256_SIZE ||
+        if (!id_is_valid("tk", id) || hash.n != SHA256_SIZE || root.n >= sizeof n->t.root ||
             !role_parse(rows_text(rows, 2), &n->t.role))
             return err_set(e, ERR_INTERNAL, 0, "token row '" STR_FMT "' is damaged", STR_ARG(id));
         memcpy(n->t.id, id.p, id.n);
         memcpy(n->t.hash, hash.p, hash.n);
+        (void)snprintf(n->t.root, sizeof n->t.root, STR_FMT, STR_ARG(root));
         n->t.name = str_dup(rows_text(rows, 1));
         n->t.agent = rows_is_null(rows, 3) ? NULL : str_dup(rows_text(rows, 3));
         n->t.session = rows_int(rows, 4) != 0;
@@ -123,10 +132,13 @@ void identity_make_secret(const char *prefix, char *to)
     mem_wipe(buf_data(&text), buf_len(&text));
 }
 
-static struct entry *make_entry(const struct token_spec *spec, bool session, char *text)
+/* root NULL: a token; else a session's. */
+static struct entry *make_entry(const struct token_spec *spec, const char *root, char *text)
 {
     struct entry *n = xzalloc(sizeof *n);
+    bool session = root != NULL;
 
+    (void)snprintf(n->t.root, sizeof n->t.root, "%s", session ? root : "");
     identity_make_secret(session ? SESSION_PREFIX : TOKEN_PREFIX, text);
     sha256(str_of(text), n->t.hash);
     id_make("tk", n->t.id);
@@ -153,6 +165,8 @@ static void write_event(struct store_tx *tx, const char *type, const struct toke
     jw_kc(&w, "role", role_name(t->role));
     jw_kc(&w, "agent", t->agent);
     jw_kbool(&w, "session", t->session);
+    if (t->root[0])
+        jw_kc(&w, "root", t->root);
     jw_ktime(&w, "created_at", t->created_ms);
     jw_ktime(&w, "expires_at", t->expires_ms);
     jw_object_end(&w);
@@ -187,12 +201,12 @@ static int insert_token(struct store_tx *tx, void *arg, struct err *e)
 
     if (tx_run(tx,
                "INSERT INTO tokens (id, name, role, agent, session, created_ms, expires_ms, "
-               "last_used_ms, hash) VALUES (:id, :name, :role, :agent, :session, :created, "
-               ":expires, 0, :hash)",
+               "last_used_ms, hash, root) VALUES (:id, :name, :role, :agent, :session, :created, "
+               ":expires, 0, :hash, :root)",
                PARAMS(P_C("id", t->id), P_C("name", t->name), P_C("role", role_name(t->role)),
                       P_C("agent", t->agent), P_INT("session", t->session),
                       P_INT("created", t->created_ms), P_INT("expires", t->expires_ms),
-                      P_BLOB("hash", hash_str(t->hash))),
+                      P_BLOB("hash", hash_str(t->hash)), P_C("root", t->root)),
                e) < 0)
         return -1;
     if (j->also && j->also(tx, j->also_arg, t->id, e) < 0)
@@ -237,8 +251,8 @@ static int check_spec(const struct identity *i, const struct token_spec *spec, s
 #define EXPIRE_LOOK 16
 static void expire_some(struct identity *i);
 
-static void create(struct identity *i, const struct token_spec *spec, bool session,
-                   const struct principal *by, struct token_job *j)
+static void create(struct identity *i, const struct token_spec *spec, const char *root,
+                   const char *actor, struct token_job *j)
 {
     struct err e = {0};
 
@@ -249,10 +263,10 @@ static void create(struct identity *i, const struct token_spec *spec, bool sessi
         return;
     }
     j->i = i;
-    j->n = make_entry(spec, session, j->text);
+    j->n = make_entry(spec, root, j->text);
     j->also = spec->also;
     j->also_arg = spec->also_arg;
-    (void)snprintf(j->actor, sizeof j->actor, "%s", by->actor);
+    (void)snprintf(j->actor, sizeof j->actor, "%s", actor);
     store_write(i->store, STORE_DURABLE, insert_token, token_inserted, j);
 }
 
@@ -263,17 +277,17 @@ void identity_create(struct identity *i, const struct token_spec *spec, const st
 
     j->made = done;
     j->arg = arg;
-    create(i, spec, false, by, j);
+    create(i, spec, NULL, by->actor, j);
 }
 
-void identity_create_session(struct identity *i, const struct token_spec *spec,
-                             const struct principal *by, token_made done, void *arg)
+void identity_create_session(struct identity *i, const struct token_spec *spec, const char *root,
+                             token_made done, void *arg)
 {
     struct token_job *j = xzalloc(sizeof *j);
 
     j->made = done;
     j->arg = arg;
-    create(i, spec, true, by, j);
+    create(i, spec, root, "login-code", j);
 }
 
 static size_t live_admins(const struct identity *i)
@@ -281,7 +295,8 @@ static size_t live_admins(const struct identity *i)
     size_t n = 0;
 
     for (size_t k = 0; k < i->count; k++)
-        if (i->sorted[k]->t.role == ROLE_ADMIN && !i->sorted[k]->t.session && is_live(i->sorted[k]))
+        if (i->sorted[k]->t.role == ROLE_ADMIN && !i->sorted[k]->t.session &&
+            is_live(i, i->sorted[k]))
             n++;
     return n;
 }
@@ -298,7 +313,7 @@ int identity_first_admin(struct identity *i, const char *path, struct err *e)
     if (live_admins(i) > 0)
         return 0;
     (void)rename(path, before); /* it may be of another database, which comes back */
-    n = j.n = make_entry(&spec, false, j.text);
+    n = j.n = make_entry(&spec, NULL, j.text);
     (void)snprintf(line, sizeof line, "%s\n", j.text);
     /* The file first: dying between the two leaves a useless file, which the next start replaces,
      * not an admin token that nobody knows. */
@@ -363,9 +378,17 @@ static void expire_some(struct identity *i)
     for (size_t looked = 0; looked < i->count && looked < EXPIRE_LOOK; looked++) {
         struct entry *n = i->sorted[i->expire_next++ % i->count];
 
-        if (!n->revoked && !is_live(n))
+        if (!n->revoked && !is_live(i, n))
             delete (i, n, "system", NULL, NULL);
     }
+}
+
+/* It was refused already, by its root; now its row goes too. */
+static void delete_derived(struct identity *i, const struct entry *root, const char *actor)
+{
+    for (size_t k = 0; k < i->count; k++)
+        if (!i->sorted[k]->revoked && strcmp(i->sorted[k]->t.root, root->t.id) == 0)
+            delete (i, i->sorted[k], actor, NULL, NULL);
 }
 
 void identity_revoke(struct identity *i, struct str id, const struct principal *by, store_done done,
@@ -381,13 +404,14 @@ void identity_revoke(struct identity *i, struct str id, const struct principal *
         done(arg, &e);
         return;
     }
-    if (n->t.role == ROLE_ADMIN && !n->t.session && is_live(n) && live_admins(i) == 1) {
+    if (n->t.role == ROLE_ADMIN && !n->t.session && is_live(i, n) && live_admins(i) == 1) {
         err_set(&e, ERR_CONFLICT, 0, "token '%s' is the last one of an admin", n->t.id);
         err_object(&e, "token", n->t.id);
         err_hint(&e, "make another first: holt token create --role admin");
         done(arg, &e);
         return;
     }
+    delete_derived(i, n, by->actor);
     delete (i, n, by->actor, done, arg);
 }
 
@@ -406,7 +430,7 @@ static const struct token *check(struct identity *i, struct str text, bool sessi
     /* The map compared hashes already; this compare is the one whose time tells nothing. */
     if (!n || !str_eq_secret(hash_str(hash), hash_str(n->t.hash)))
         return NULL;
-    if (!is_live(n) || n->t.session != session)
+    if (!is_live(i, n) || n->t.session != session)
         return NULL;
     if (n->t.last_used_ms != now) {
         n->t.last_used_ms = now;
@@ -429,13 +453,13 @@ const struct token *identity_get(struct identity *i, struct str id)
 {
     const struct entry *n = map_get(&i->by_id, id);
 
-    return n && is_live(n) ? &n->t : NULL;
+    return n && is_live(i, n) ? &n->t : NULL;
 }
 
 const struct token *identity_next(struct identity *i, struct str after)
 {
     for (size_t k = sorted_after(SORTED(i, t.id), after); k < i->count; k++)
-        if (is_live(i->sorted[k]))
+        if (is_live(i, i->sorted[k]))
             return &i->sorted[k]->t;
     return NULL;
 }

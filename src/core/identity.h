@@ -22,6 +22,7 @@ struct token {
     int64_t created_ms, expires_ms; /* 0: never */
     int64_t last_used_ms;           /* 0: never */
     bool session;                   /* made by a login: a cookie's, not a bearer token */
+    char root[ID_SIZE];             /* of a session: what it came from, and ends with; "": itself */
     unsigned char hash[32];
 };
 
@@ -76,9 +77,14 @@ const struct token *identity_next(struct identity *i, struct str after);
 
 /* Login: a one-time code, good for an hour, becomes a session cookie's value (the callback's text),
  * which identity_check_cookie knows.  A session is a token of its own and is revoked as one. */
+#define LOGIN_CODES 64    /* that are good at a time: of all … */
+#define LOGIN_CODES_OF 16 /* … and of one root: its oldest goes */
 #define LOGIN_CODE_MS (60 * 60 * 1000)
 #define SESSION_MS (12 * 60 * 60 * 1000)
-char *identity_login_code(struct identity *i, enum role role, char *to); /* TOKEN_TEXT bytes */
+/* from: whose token asks for it (NULL: nobody's).  Code and session are dead as soon as that
+ * token's root is, and end when from does: a session cannot prolong itself. */
+char *identity_login_code(struct identity *i, enum role role, const struct token *from,
+                          char *to); /* TOKEN_TEXT bytes */
 void identity_login(struct identity *i, struct str code, token_made done, void *arg);
 const struct token *identity_check_cookie(struct identity *i, struct str cookie);
 

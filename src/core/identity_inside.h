@@ -7,8 +7,6 @@
 #include "core/throttle.h"
 #include "proto/digest.h"
 
-#define LOGIN_CODES 16
-
 struct entry {
     struct token t;
     bool used;     /* last_used_ms is newer than the store's */
@@ -18,8 +16,10 @@ struct entry {
 
 struct login_code {
     unsigned char hash[SHA256_SIZE];
-    enum role role; /* ROLE_NONE: free */
+    enum role role;     /* ROLE_NONE: free */
+    char root[ID_SIZE]; /* what it ends with; "": nothing */
     int64_t until_ms;
+    int64_t end_ms; /* wall: when what it came from ends; 0: never */
 };
 
 struct identity {
@@ -29,7 +29,6 @@ struct identity {
     size_t count, size;
     size_t expire_next; /* where the look for expired ones goes on */
     struct login_code codes[LOGIN_CODES];
-    size_t next_code;
     struct throttle throttle;
 };
 
@@ -39,6 +38,6 @@ static inline struct str hash_str(const unsigned char *hash)
 }
 
 void identity_make_secret(const char *prefix, char *to); /* TOKEN_TEXT bytes */
-/* As identity_create, for a session. */
-void identity_create_session(struct identity *i, const struct token_spec *spec,
-                             const struct principal *by, token_made done, void *arg);
+/* As identity_create, for a session that ends with root ("": with nothing). */
+void identity_create_session(struct identity *i, const struct token_spec *spec, const char *root,
+                             token_made done, void *arg);

@@ -544,7 +544,7 @@ static void announce(struct daemon *d)
         .server = d->server,
         .version = holt_version,
         .token_file = d->token_file,
-        .login_code = identity_login_code(d->identity, ROLE_ADMIN, code),
+        .login_code = identity_login_code(d->identity, ROLE_ADMIN, NULL, code),
     });
     mem_wipe(code, sizeof code);
     log_info("ready", LOG_C("version", holt_version), LOG_N("pid", getpid()),

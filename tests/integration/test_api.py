@@ -334,6 +334,41 @@ def _cookie(headers):
     return {"Cookie": c.split(";")[0]}
 
 
+def log_in(d, **auth):
+    """A cookie's header: of a session that comes from whoever asks."""
+    code = d.ok("POST", "/holt/v1/login/code", {}, **auth)["code"]
+    status, _, headers = d.request("POST", "/holt/v1/login", {"code": code}, token=None)
+    assert status == 200
+    return {"Cookie": headers["set-cookie"].split(";")[0]}
+
+
+def test_what_came_from_a_token_dies_with_it(holtd):
+    """Sessions, sessions of sessions, codes, and streams that are open: at once."""
+    made = holtd.ok("POST", "/holt/v1/tokens", {"name": "root", "role": "operator"})
+    first = log_in(holtd, token=made["token"])
+    second = log_in(holtd, token=None, headers=first)
+    code = holtd.ok("POST", "/holt/v1/login/code", {}, token=None, headers=second)["code"]
+    with connect(holtd.url.replace("http", "ws", 1) + "/holt/v1/events?follow=true", additional_headers=second) as stream:
+        holtd.ok("DELETE", f"/holt/v1/tokens/{made['id']}")
+        for cookie in (first, second):
+            assert holtd.request("GET", "/holt/v1/tokens/self", token=None, headers=cookie)[0] == 401
+        assert holtd.request("POST", "/holt/v1/login", {"code": code}, token=None)[0] in (401, 429)
+        with pytest.raises(ConnectionClosed):
+            while True:
+                stream.recv(timeout=20)
+        assert stream.close_code == 1008
+
+
+def test_a_session_does_not_outlive_its_token(holtd):
+    made = holtd.ok("POST", "/holt/v1/tokens", {"name": "short", "role": "operator", "ttl_ms": 60000})
+    code = holtd.ok("POST", "/holt/v1/login/code", {}, token=made["token"])["code"]
+    _, _, headers = holtd.request("POST", "/holt/v1/login", {"code": code}, token=None)
+    assert 0 < int(re.search(r"Max-Age=(\d+)", headers["set-cookie"])[1]) <= 60
+    cookie = {"Cookie": headers["set-cookie"].split(";")[0]}
+    me = holtd.ok("GET", "/holt/v1/tokens/self", token=None, headers=cookie)
+    assert me["expires_at"] <= made["expires_at"]
+
+
 def test_login_and_logout(holtd):
     link = holtd.ok("POST", "/holt/v1/login/code", {"role": "observer"})
     assert link["url"] == f"{holtd.url}/#login={link['code']}"

@@ -304,7 +304,7 @@ static void a_code_logs_in_once(void **state)
     struct fixture *f = *state;
     char code[TOKEN_TEXT], cookie[TOKEN_TEXT];
 
-    identity_login_code(f->i, ROLE_OBSERVER, code);
+    identity_login_code(f->i, ROLE_OBSERVER, NULL, code);
     login(f, "holtc_wrong");
     assert_int_equal(f->code, ERR_UNAUTHENTICATED);
     login(f, code);
@@ -326,19 +326,97 @@ static void codes_and_sessions_end(void **state)
     char code[TOKEN_TEXT], first[TOKEN_TEXT];
 
     clock_set_fake(&clock);
-    identity_login_code(f->i, ROLE_ADMIN, code);
+    identity_login_code(f->i, ROLE_ADMIN, NULL, code);
     clock.mono_ns += LOGIN_CODE_MS * 1000000LL;
     login(f, code);
     assert_int_equal(f->code, ERR_UNAUTHENTICATED);
-    identity_login_code(f->i, ROLE_ADMIN, first);
+    identity_login_code(f->i, ROLE_ADMIN, NULL, first);
     for (int i = 0; i < 16; i++)
-        identity_login_code(f->i, ROLE_ADMIN, code);
+        identity_login_code(f->i, ROLE_ADMIN, NULL, code);
     login(f, first); /* many codes push the oldest out */
     assert_int_equal(f->code, ERR_UNAUTHENTICATED);
     login(f, code);
     assert_non_null(identity_check_cookie(f->i, str_of(f->text)));
     clock.wall_ms += SESSION_MS;
     assert_null(identity_check_cookie(f->i, str_of(f->text)));
+}
+
+static void log_in_from(struct fixture *f, const struct token *from, char *cookie)
+{
+    char code[TOKEN_TEXT];
+
+    assert_non_null(from);
+    identity_login_code(f->i, from->role, from, code);
+    login(f, code);
+    assert_int_equal(f->code, ERR_NONE);
+    memcpy(cookie, f->text, TOKEN_TEXT);
+}
+
+static void what_came_from_a_token_ends_with_it(void **state)
+{
+    struct fixture *f = *state;
+    char root[ID_SIZE], code[TOKEN_TEXT], first[TOKEN_TEXT], second[TOKEN_TEXT];
+    const struct token *t;
+
+    assert_int_equal(create(f, operator_spec), ERR_NONE);
+    memcpy(root, f->id, sizeof root);
+    log_in_from(f, identity_get(f->i, str_of(root)), first);
+    log_in_from(f, identity_check_cookie(f->i, str_of(first)), second);
+    assert_string_equal(identity_check_cookie(f->i, str_of(second))->root, root);
+    identity_login_code(f->i, ROLE_OPERATOR, identity_check_cookie(f->i, str_of(second)), code);
+    reopen(f); /* it is in the rows too; codes are not */
+    t = identity_check_cookie(f->i, str_of(second));
+    assert_non_null(t);
+    identity_login_code(f->i, ROLE_OPERATOR, t, code);
+    assert_int_equal(kill_token(f, root), ERR_NONE);
+    assert_null(identity_check_cookie(f->i, str_of(first)));
+    assert_null(identity_check_cookie(f->i, str_of(second)));
+    login(f, code);
+    assert_int_equal(f->code, ERR_UNAUTHENTICATED);
+    reopen(f);
+    assert_null(identity_check_cookie(f->i, str_of(second)));
+    assert_null(identity_next(f->i, STR(""))); /* their rows went with it */
+}
+
+static void a_session_ends_no_later_than_what_it_came_from(void **state)
+{
+    struct fixture *f = *state;
+    struct clock_fake clock = {.wall_ms = clock_wall_ms(), .mono_ns = clock_mono_ns()};
+    struct token_spec spec = operator_spec;
+    char first[TOKEN_TEXT], second[TOKEN_TEXT];
+
+    clock_set_fake(&clock);
+    spec.ttl_ms = 60000;
+    assert_int_equal(create(f, spec), ERR_NONE);
+    log_in_from(f, identity_get(f->i, str_of(f->id)), first);
+    clock.wall_ms += 59000;
+    assert_non_null(identity_check_cookie(f->i, str_of(first)));
+    clock.wall_ms += 1000;
+    assert_null(identity_check_cookie(f->i, str_of(first)));
+
+    assert_int_equal(create(f, operator_spec), ERR_NONE); /* for ever, but a session is not */
+    log_in_from(f, identity_get(f->i, str_of(f->id)), first);
+    clock.wall_ms += SESSION_MS - 1000;
+    log_in_from(f, identity_check_cookie(f->i, str_of(first)), second);
+    assert_non_null(identity_check_cookie(f->i, str_of(second)));
+    clock.wall_ms += 1000;
+    assert_null(identity_check_cookie(f->i, str_of(second)));
+}
+
+static void one_root_pushes_out_its_own_codes_only(void **state)
+{
+    struct fixture *f = *state;
+    char others[TOKEN_TEXT], first[TOKEN_TEXT], code[TOKEN_TEXT];
+
+    identity_login_code(f->i, ROLE_ADMIN, NULL, others);
+    assert_int_equal(create(f, operator_spec), ERR_NONE);
+    identity_login_code(f->i, ROLE_OPERATOR, identity_get(f->i, str_of(f->id)), first);
+    for (int i = 0; i < 2 * LOGIN_CODES; i++)
+        identity_login_code(f->i, ROLE_OPERATOR, identity_get(f->i, str_of(f->id)), code);
+    login(f, first);
+    assert_int_equal(f->code, ERR_UNAUTHENTICATED);
+    login(f, others);
+    assert_int_equal(f->code, ERR_NONE);
 }
 
 static void the_store_holds_no_secret(void **state)
@@ -350,7 +428,7 @@ static void the_store_holds_no_secret(void **state)
 
     assert_int_equal(create(f, operator_spec), ERR_NONE);
     memcpy(token, f->text, sizeof token);
-    identity_login_code(f->i, ROLE_ADMIN, code);
+    identity_login_code(f->i, ROLE_ADMIN, NULL, code);
     login(f, code);
     close_all(f);
     assert_int_equal(file_read(db, 1 << 26, &content), 0);
@@ -401,6 +479,9 @@ int main(void)
         TEST(an_admin_token_that_cannot_be_written_stops_the_start),
         TEST(a_code_logs_in_once),
         TEST(codes_and_sessions_end),
+        TEST(what_came_from_a_token_ends_with_it),
+        TEST(a_session_ends_no_later_than_what_it_came_from),
+        TEST(one_root_pushes_out_its_own_codes_only),
         TEST(the_store_holds_no_secret),
         TEST(failures_make_a_peer_wait),
     };
