@@ -248,7 +248,8 @@ static int print_result(struct sbx *x, const json_t *got, struct err *e)
     if (is_exact(got)) {
         cli_write(bytes_of(got, "stdout"));
         (void)fwrite(err.p ? err.p : "", 1, err.n, stderr);
-    } else if (sbx_follow(&x->target, x->a->id, text_of(got, "exec_id"), true, &ignored, e) < 0) {
+    } else if (sbx_follow(&x->target, x->a->id, text_of(got, "sync_exec_id"), true, &ignored, e) <
+               0) {
         return -1;
     }
     if (error)

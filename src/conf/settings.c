@@ -397,7 +397,7 @@ const struct setting setting_table[] = {
     {ROW(sbx_exec_max_timeout_ms, OP_DURATION, .preset = "6h", .max = 366LL * 24 * HOUR,
          .text = "Longest time limit that sbx's exec may ask for; 0: any."),
      .alias = sbx_exec_max_timeout_alias, .reload = true},
-    {ROW(image_aliases, OP_LIST, .preset = "ubuntu:22.04=host,agentbox-sandbox:latest=host", .max = 256,
+    {ROW(image_aliases, OP_LIST, .preset = "ubuntu:22.04=host,sandbox-base:dev=host,agentbox-sandbox:latest=host", .max = 256,
          .text = "Other names for images, 'NAME=IMAGE', where no image has the name itself: clients of the "
                  "described systems ask for theirs. The reply says which image was taken."),
      .check = check_image_alias, .reload = true},

@@ -39,6 +39,15 @@ void sandboxes_moment_was(struct sandboxes *all, int64_t us)
 
 /* --- the object --- */
 
+static void exec_count_live(struct exec *x, int by)
+{
+    struct sandbox *s = x->sandbox;
+
+    s->execs_live += (size_t)by;
+    if (x->flags & EXEC_STANDING)
+        s->execs_standing += (size_t)by;
+}
+
 static void exec_moved(struct sm *m, int from)
 {
     struct exec *x = CONTAINER_OF(m, struct exec, sm);
@@ -50,7 +59,7 @@ static void exec_moved(struct sm *m, int from)
         x->ended_us = sandboxes_moment(x->sandbox->all);
         if (x->duration_ms == 0 && x->started_ms > 0)
             x->duration_ms = i64_max(x->ended_us / 1000 - x->started_ms, 0);
-        x->sandbox->execs_live--;
+        exec_count_live(x, -1);
     }
     log_debug("exec", LOG_C("id", x->id), LOG_C("state", sm_name(m)),
               LOG_C("why", x->failure ? x->failure : ""));
@@ -121,7 +130,7 @@ void exec_add(struct exec *x)
     list_push(&s->execs, &x->link);
     s->exec_count++;
     if (exec_is_live(x))
-        s->execs_live++;
+        exec_count_live(x, 1);
 }
 
 /* What is in the file, when it was last open in another life of holtd. */
@@ -158,7 +167,7 @@ void exec_forget(struct exec *x)
     else if (x->sm.state == EXEC_STARTING && x->sandbox->in_list)
         gone = (struct err){.code = ERR_UNAVAILABLE, .msg = "holtd ended before it began"};
     if (exec_is_live(x)) {
-        x->sandbox->execs_live--;
+        exec_count_live(x, -1);
         if (x->started)
             TAKE(x->started)(x->started_arg, NULL, &gone);
         readers_end(x, &gone);

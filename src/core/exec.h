@@ -35,6 +35,7 @@ struct exec_spec { /* valid during the call */
     bool block_when_full;   /* slow the command instead of dropping the oldest */
     bool for_reader;        /* that only while somebody reads: whose asker reads along and is gone,
                              * by its own will or with a holtd, is not slowed for ever */
+    bool standing;          /* the sandbox's own command: that it runs is no activity */
     struct str idempotency; /* same key, same sandbox: the same exec; may be empty */
 };
 

@@ -225,7 +225,7 @@ static struct exec *from_spec(struct sandbox *s, const struct exec_spec *spec)
     text_set(&x->idempotency, spec->idempotency);
     text_set(&x->failure, STR(""));
     x->flags = (spec->pty ? EXEC_PTY : 0U) | (spec->want_stdin ? EXEC_STDIN : 0U) |
-               (spec->block_when_full ? EXEC_BLOCKS : 0U) |
+               (spec->block_when_full ? EXEC_BLOCKS : 0U) | (spec->standing ? EXEC_STANDING : 0U) |
                (spec->for_reader ? EXEC_FOR_READER : 0U);
     x->timeout_ms = spec->timeout_ms;
     x->created_us = sandboxes_moment(s->all);

@@ -228,6 +228,12 @@ struct sandbox *sandbox_unref(struct sandbox *s)
     return NULL;
 }
 
+/* A command of a client runs in it. */
+bool sandbox_is_busy(const struct sandbox *s)
+{
+    return s->execs_live > s->execs_standing;
+}
+
 void sandbox_touch(struct sandbox *s)
 {
     s->last_activity_ms = clock_wall_ms();
@@ -265,7 +271,7 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
         .ended_ms = s->ended_ms,
         .ttl_ms = s->ttl_ms,
         .idle_ttl_ms = s->idle_ttl_ms,
-        .last_activity_ms = s->execs_live > 0 ? clock_wall_ms() : s->last_activity_ms,
+        .last_activity_ms = sandbox_is_busy(s) ? clock_wall_ms() : s->last_activity_ms,
         .labels = s->labels,
         .label_count = s->label_count,
         .mounts = s->mounts,

@@ -102,8 +102,9 @@ struct sandbox {
 
     struct list execs; /* by id, ended ones too */
     size_t exec_count, execs_live;
-    int64_t erased_us; /* the last moment of commands that are no longer kept */
-    bool has_logs;     /* a directory of log files may be there */
+    size_t execs_standing; /* of those that live: its own, which keep it from no idle limit */
+    int64_t erased_us;     /* the last moment of commands that are no longer kept */
+    bool has_logs;         /* a directory of log files may be there */
     struct list journals;
     struct exec_log *notes; /* NULL: nobody asked for them yet */
 
@@ -143,6 +144,7 @@ enum exec_flag { /* of a row */
                  EXEC_STDIN = 32,
                  EXEC_ROW_OUTPUT = 64,  /* the output is in the row */
                  EXEC_FOR_READER = 128, /* EXEC_BLOCKS goes when nobody reads */
+                 EXEC_STANDING = 256,   /* the sandbox's own: no activity */
 };
 
 struct exec {
@@ -197,6 +199,7 @@ struct exec {
 };
 
 /* --- sandbox.c: the registry --- */
+bool sandbox_is_busy(const struct sandbox *s);
 struct sandbox *sandbox_new(struct sandboxes *all, const char *id);
 void sandbox_add(struct sandboxes *all, struct sandbox *s); /* takes the reference */
 void sandbox_drop(struct sandbox *s);                       /* out of the registry */

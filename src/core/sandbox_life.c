@@ -404,7 +404,7 @@ static void tick_one(struct sandbox *s, int64_t now)
 
     LIST_EACH (&s->execs, node)
         exec_tick(LIST_ENTRY(node, struct exec, link));
-    if (s->execs_live > 0)
+    if (sandbox_is_busy(s))
         s->last_activity_ms = now;
     if (s->idle_ttl_ms > 0 && s->step == STEP_NONE && now - s->last_activity_ms >= s->idle_ttl_ms)
         over = true;

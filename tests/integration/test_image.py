@@ -436,7 +436,7 @@ def test_cli_pulls_and_says_what_went_wrong(fake, registry, tmp_path):
 # --- sandboxes on images ---
 
 def test_names_of_other_systems_stand_for_the_host(fake):
-    for name in ("ubuntu:22.04", "agentbox-sandbox:latest"):
+    for name in ("ubuntu:22.04", "sandbox-base:dev", "agentbox-sandbox:latest"):
         assert call(fake, "POST", "/holt/v1/sandboxes", {"image": name}, status=201)["image"] == "host"
     assert call(fake, "POST", "/holt/v1/sandboxes", {"image": "debian:12"})["error"]["code"] == "not_found"
 

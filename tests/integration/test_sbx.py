@@ -218,7 +218,7 @@ def test_hosts_are_the_network_policy(holtd):
 
 def test_sync_exec(holtd, box):
     status, got = sync(holtd, box, "sh", "-c", "echo out; echo err >&2; echo $FROM_SETTING")
-    assert status == 200 and got.pop("exec_id")
+    assert status == 200 and got.pop("sync_exec_id")
     assert got == {"stdout": "out\ns\n", "stderr": "err\n", "status": "completed", "exit_code": 0}
     status, got = sync(holtd, box, "sh", "-c", "echo kept; exit 3")
     assert status == 500 and got["error"] == "command terminated with exit code 3"
@@ -234,6 +234,33 @@ def test_sync_exec(holtd, box):
         return sync(holtd, box, "true")[0] == 200 and time.monotonic() - began < 0.4
 
     wait_for(is_quick)  # a wait of half a second would make none so, a busy machine only some
+
+
+def original_prints(got):
+    """Both generations of the original command decide by `exec_id` whether a reply is of a command in the background."""
+    return f"exec_id={got['exec_id']} status={got['status']}\n" if got.get("exec_id") else got.get("stdout", "") + got.get("stderr", "")
+
+
+def test_sync_reply_prints_its_output_in_the_original_command(holtd, box):
+    status, got = sync(holtd, box, "sh", "-c", "echo hello")
+    assert status == 200 and original_prints(got) == "hello\n"
+    e = ok(holtd, "POST", f"/sandboxes/{box}/exec", {"command": ["true"], "async": True})
+    assert original_prints(e) == f"exec_id={e['exec_id']} status=running\n"
+    assert ended(holtd, box, got["sync_exec_id"])["status"] == "completed", "its record is there all the same"
+
+
+def test_the_command_of_the_pod_does_not_keep_it(tmp_path):
+    """`sleep infinity` is what its own configuration starts everywhere: that alone must not keep a sandbox for ever."""
+    d = native(tmp_path / "d", env={"SANDBOX_IDLE_TTL": "2s", "SANDBOX_IMAGE": "sandbox-base:dev"})
+    try:
+        ok(d, "POST", "/sandboxes", {"id": "idle", "command": ["sleep", "infinity"]})
+        ok(d, "POST", "/sandboxes", {"id": "busy", "command": ["sh", "-c", "sleep infinity"]})
+        assert sync(d, "busy", "sh", "-c", "sleep 5; echo done")[1]["stdout"] == "done\n", "a command of a client is activity"
+        assert [x["id"] for x in ok(d, "GET", "/sandboxes")] == ["sbx-busy"]
+        wait_for(lambda: not ok(d, "GET", "/sandboxes"))
+    finally:
+        d.clear()
+        assert d.stop() == 0
 
 
 def test_exec_refusals(holtd, box):
@@ -665,7 +692,7 @@ def test_settings(tmp_path):
         assert sync(d, "set", "sleep", "9")[1]["error"] == "context deadline exceeded", "the setting's limit"
         assert sync(d, "set", "true", timeout_seconds=11)[1] == {"error": "timeout_seconds must be <= 10"}
         assert len(listen(d, "set")) == 3
-        assert call(d, "GET", f"/sandboxes/set/execs/{got['exec_id']}")[:2] == (404, {"error": "exec not found"}), "for a second only"
+        assert call(d, "GET", f"/sandboxes/set/execs/{got['sync_exec_id']}")[:2] == (404, {"error": "exec not found"}), "for a second only"
         ok(d, "DELETE", "/sandboxes/set")
     finally:
         assert d.stop() == 0

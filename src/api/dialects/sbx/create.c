@@ -71,7 +71,7 @@ static void made(struct request *r, struct sandbox *s, const struct err *e)
     counts->ready_ms_sum += counts->ready_ms_last;
     if (q->command.n > 0) {
         const struct exec_spec spec = {
-            .argv = q->command.v, .argc = q->command.n, .cwd = sbx_workdir(s)};
+            .argv = q->command.v, .argc = q->command.n, .cwd = sbx_workdir(s), .standing = true};
         const struct principal by = request_who(r);
 
         exec_start(s, &spec, &by, command_started, counts);

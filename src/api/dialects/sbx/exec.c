@@ -218,7 +218,8 @@ static void write_stream(struct jw *w, const char *key, const struct buf *bytes)
         jw_kstr(w, key, buf_str(bytes));
 }
 
-/* The original's fields; what it loses when a command fails is beside its error. */
+/* The original's fields; what it loses when a command fails is beside its error.  The original
+ * command takes whatever has an "exec_id" for one in the background, and prints no output. */
 static void send_result(struct request *r, const struct exec *x, const struct collect *c)
 {
     struct sbx_outcome o;
@@ -238,7 +239,7 @@ static void send_result(struct request *r, const struct exec *x, const struct co
     write_stream(&w, "stdout", &c->streams[0]);
     write_stream(&w, "stderr", &c->streams[1]);
     write_outcome(&w, &o);
-    jw_kc(&w, "exec_id", id);
+    jw_kc(&w, "sync_exec_id", id);
     if (c->truncated)
         jw_kbool(&w, "truncated", true);
     jw_object_end(&w);
