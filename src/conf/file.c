@@ -118,6 +118,8 @@ static int take_member(struct file *f, const char *key, const json_t *v, struct 
             return take_list(f, v, g, NULL, e);
         return take_scalar(f, v, g, NULL, e);
     }
+    if (database_is_part(str_of(key)))
+        return 0; /* take_database has taken them together */
     g->s = is_variable ? NULL : setting_find_alias(str_of(key), &alias);
     if (g->s) {
         g->rank = f->seed ? seed_rank(key, v) : RANK_FILE_ALIAS;
@@ -134,6 +136,22 @@ static int take_member(struct file *f, const char *key, const json_t *v, struct 
     return load_unknown(f->l, str_of(key), AS_KEY, g->where, e);
 }
 
+/* `database: {host: …, name: …}` is one value in parts. */
+static int take_database(struct file *f, const json_t *section, struct given *g, struct err *e)
+{
+    AUTO(buf_done) struct buf url = {0};
+    int r = database_url(section, &url, e);
+
+    if (r < 0)
+        return err_wrap(e, "%s", g->where);
+    if (r == 0)
+        return 0;
+    g->s = setting_find(STR("db"));
+    g->rank = RANK_FILE_ALIAS;
+    g->text = buf_str(&url);
+    return load_apply(f->l, g, e);
+}
+
 /* prefix: "" at the top, "logging." inside `logging:`. */
 static int take_mapping(struct file *f, json_t *object, const char *prefix, struct err *e)
 {
@@ -147,7 +165,8 @@ static int take_mapping(struct file *f, json_t *object, const char *prefix, stru
 
         if (json_is_object(v) && prefix[0] == '\0' && !setting_find(str_of(key)) &&
             setting_is_section(str_of(inner))) {
-            if (take_mapping(f, v, inner, e) < 0)
+            if ((strcmp(key, "database") == 0 && take_database(f, v, &g, e) < 0) ||
+                take_mapping(f, v, inner, e) < 0)
                 return -1;
             continue;
         }

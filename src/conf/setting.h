@@ -9,6 +9,8 @@
 #include "conf/conf.h"
 #include "ops/op.h"
 
+#include <jansson.h>
+
 /* A name from another system that stands for this setting.  In capitals: an environment variable;
  * otherwise a key of the file, with a dot before the inner one.  convert turns its value into ours
  * (-1 with *e set); NULL: it is the same.  A '*' at its end stands for any rest: the value is then
@@ -116,6 +118,11 @@ CHECKED int flags_load(struct load *l, const struct conf_sources *from, struct e
 /* print.c: a row's value as text, as the file or a flag would have it. */
 void setting_text(const struct setting *s, const struct config *c, struct buf *to);
 void setting_preset(const struct setting *s, struct buf *to);
+
+/* database.c: is this key of the file a part of a database's address?  1: the section `database`
+ * names one by its parts, and *to is its URL; 0: it does not. */
+bool database_is_part(struct str key);
+CHECKED int database_url(const json_t *section, struct buf *to, struct err *e);
 
 /* address.c */
 int address_check(const char *address, struct err *e);

@@ -237,6 +237,33 @@ static void names_of_other_systems_are_understood(void **state)
     assert_null(config_free(c));
 }
 
+static void a_database_in_parts_is_one_url(void **state)
+{
+    static const struct {
+        const char *section, *url;
+    } rows[] = {
+        {"host: db, port: 5432, name: fluid, user: f, password: 'a@b:c/d'",
+         "postgres://f:a%40b%3Ac%2Fd@db:5432/fluid"},
+        {"host: 127.0.0.1, name: x, user: u", "postgres://u@127.0.0.1/x"},
+        {"host: h, sslmode: require, name: x", "postgres://h/x?sslmode=require"},
+        {"host: h, name: x, url: 'postgresql://u@other/y'", "postgresql://u@other/y"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        AUTO(mem_free) char *text = xasprintf("database: {%s}\n", rows[i].section);
+        AUTO(config_free) struct config *c = NULL;
+
+        write_file(yaml, text);
+        c = loaded(ARGS(T("--config"), yaml), NULL);
+        assert_string_equal(c->db, rows[i].url);
+        assert_int_equal(c->warnings.n, 0);
+    }
+    write_file(yaml, "database: {host: h, name: [x]}\n");
+    refused(ARGS(T("--config"), yaml), NULL,
+            "h.yaml:1: 'database.name' must be a text or a whole number", "");
+}
+
 static void variables_for_sandboxes_keep_their_commas(void **state)
 {
     struct config *c;
@@ -556,6 +583,7 @@ int main(void)
         cmocka_unit_test(a_flag_beats_the_environment_which_beats_the_file),
         cmocka_unit_test(listen_addr_opens_three_ports),
         cmocka_unit_test(names_of_other_systems_are_understood),
+        cmocka_unit_test(a_database_in_parts_is_one_url),
         cmocka_unit_test(variables_for_sandboxes_keep_their_commas),
         cmocka_unit_test(durations_of_sbx_have_a_unit),
         cmocka_unit_test(limits_of_sbx_are_what_a_sandbox_can_have),
