@@ -2,8 +2,11 @@
 import importlib.machinery
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
+
+from waiting import wait_for
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 
@@ -120,6 +123,54 @@ def test_a_failure_counts_unless_it_passes_twice_alone():
     assert (t.line(), t.unsteady, list(t.failures)) == ("2 passed, 2 failed", ["bad0"], ["bad1", "bad2"])
     assert totals(None).line() == "1 passed, 1 failed"  # no test but a build, or a sanitizer's finding
     assert totals(*[[True, True]] * 4).line() == "1 passed, 4 failed"  # too many to be accidents
+
+
+def compat(tmp_path, rows):
+    root = tree(tmp_path, {
+        "docs/compatibility.md": "| id | promise | state | shown by |\n| --- | --- | --- | --- |\n" + rows,
+        "tests/integration/test_a.py": "def test_one():\n    pass\n",
+        "tests/unit/test_b.c": "cmocka_unit_test(two),\n",
+    })
+    r = subprocess.run(
+        [sys.executable, f"{ROOT}/tools/check-compat", str(root)], capture_output=True, text=True)
+    return r.returncode, r.stdout
+
+
+def test_compat_wants_a_test_for_each_promise_that_is_kept(tmp_path):
+    good = "| S1-001 | a | yes | `test_a::one`, `test_b.c::two` |\n| X-2 | b | not yet | |\n"
+    assert compat(tmp_path, good) == (0, "")
+    for row, words in (
+            ("| S1-001 | a | yes | `test_a::gone` |", "there is no test test_a::gone"),
+            ("| S1-001 | a | yes | |", "names no test"),
+            ("| S1-001 | a | partly: b is to come | |", "names no test"),
+            ("| S1-001 | a | maybe | `test_a::one` |", "not a row"),
+            ("| X-2 | again | yes | `test_a::one` |", "X-2 stands twice"),
+            ):
+        status, out = compat(tmp_path, good.replace("S1-001", "S1-009") + row + "\n")
+        assert status == 1 and words in out, (row, out)
+    assert compat(tmp_path, "")[0] == 1
+
+
+def test_dev_builds_and_starts_again_on_a_change(tmp_path):
+    """A tree of its own whose "holtd" is made by copying a source."""
+    tree(tmp_path, {
+        "meson.build": "",
+        "src/holtd.c": "#!/bin/sh\necho one >>started; exec sleep 60\n",
+        "build/build.ninja": "rule copy\n  command = cp $in $out && chmod +x $out\n"
+                             "build holtd: copy ../src/holtd.c\n",
+        "tools/x": "",
+    })
+    shutil.copy(f"{ROOT}/tools/dev", tmp_path / "tools/dev")
+    started = tmp_path / "started"
+    p = subprocess.Popen(
+        [tmp_path / "tools/dev", "build"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: started.exists() and started.read_text() == "one\n")
+        (tmp_path / "src/holtd.c").write_text("#!/bin/sh\necho two >>started; exec sleep 60\n")
+        wait_for(lambda: started.read_text() == "one\ntwo\n")
+    finally:
+        p.terminate()
+        p.wait(timeout=30)
 
 
 def test_every_script_parses():
