@@ -8,6 +8,7 @@ CONFIG ?=
 ARGS ?=
 DESTDIR ?=
 PREFIX ?= /usr/local
+PURGE ?=
 FUZZ_SECONDS ?= 60
 MESON_FLAGS ?=
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
@@ -15,7 +16,7 @@ ifeq ($(CI),true)
 MESON_FLAGS += -Dwerror=true
 endif
 
-.PHONY: build deps deps-build deps-test deps-bench run dev hub test test-v2 check bench fmt lint api proto fuzz soak install uninstall \
+.PHONY: build deps deps-build deps-run deps-test deps-bench run dev hub test test-v2 check bench fmt lint api proto fuzz soak install uninstall \
         clean help
 
 build: deps-build ## Build into build/: holtd, holt
@@ -23,10 +24,13 @@ build: deps-build ## Build into build/: holtd, holt
 	@ninja -j$(JOBS) -C $(BUILD)
 
 deps: ## Install every package: to build, test and measure (apt, a venv, node packages)
-	@tools/deps build test bench fuzz
+	@tools/deps build run test bench fuzz
 
 deps-build:
 	@tools/deps build
+
+deps-run:
+	@tools/deps build run
 
 deps-test:
 	@tools/deps build test
@@ -34,13 +38,13 @@ deps-test:
 deps-bench:
 	@tools/deps build test bench
 
-run: build ## Build, start holtd, show a first sandbox; CONFIG=FILE takes a settings file, ARGS="--flag ..." goes on
+run: deps-run build ## Build, start holtd, show a first sandbox; CONFIG=FILE takes a settings file, ARGS="--flag ..." goes on
 	@exec tools/run $(BUILD) $(if $(CONFIG),--config $(CONFIG)) $(ARGS)
 
-dev: build ## Like run, and builds and starts again whenever a source file changes
+dev: deps-run build ## Like run, and builds and starts again whenever a source file changes
 	@exec tools/dev $(BUILD) $(if $(CONFIG),--config $(CONFIG)) $(ARGS)
 
-hub: build ## The team's hub with two test agents in sandboxes, and the check that they reach nothing else; ARGS=--once
+hub: deps-run build ## The team's hub with two test agents in sandboxes, and the check that they reach nothing else; ARGS=--once
 	@exec tools/hub $(BUILD) $(ARGS)
 
 test: deps-test ## Run every test; the last line is "N passed, N failed"
@@ -80,8 +84,8 @@ fuzz: ## Fuzz every parser, FUZZ_SECONDS=60 each; TARGETS="http1 ..." names some
 install: build ## Install; DESTDIR= and PREFIX=/usr/local say where
 	@exec tools/install "$(BUILD)" "$(DESTDIR)" "$(PREFIX)"
 
-uninstall: ## Remove what install put there
-	@exec tools/install --remove "$(DESTDIR)" "$(PREFIX)"
+uninstall: ## Remove what install put there, and say what stays; PURGE=yes removes the daemons, the data and the user too
+	@exec tools/install --remove $(if $(PURGE),--purge) "$(DESTDIR)" "$(PREFIX)"
 
 clean: ## Remove what was built
 	rm -rf $(BUILD) build-asan build-fuzz

@@ -23,6 +23,7 @@ struct host {
     int cg2;                    /* our v2 cgroup, or -1 */
     int cg1[CG1_COUNT];         /* our v1 cgroups, or -1 */
     uid_t served;               /* who may ask: holtd's user */
+    gid_t served_group;
     bool rootless, many_ids;
     bool idmapped;        /* stored ids are shown in each sandbox's own range */
     bool memory_idmapped; /* also those in a tmpfs: since Linux 6.3 */

@@ -1,20 +1,25 @@
 /* holt-spawn: the only privileged part.
  * Usage: holt-spawn --state DIR --init PROGRAM [--user NAME] [--allow DIR | --allow-write DIR]...
- *        [--nesting yes] [--bridge NAME,ADDRESS/BITS]
- * --user: who holtd runs as, where that is not our own user. */
+ *        [--nesting yes] [--bridge NAME,ADDRESS/BITS] [--prepare yes]
+ * --user: who holtd runs as, where that is not our own user.
+ * --prepare: make the state directory, or hand over the one of root's, and end (the unit's first
+ * step: systemd would give all of it to that user, the files of sandboxes too). */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "spawn/hand_over.h"
 #include "spawn/sandbox.h"
 #include "spawn/server.h"
 #include "spawn/shell.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LOCK_MS 2000
@@ -29,8 +34,11 @@ static int lock_state(struct err *e)
 
     while (fd >= 0 && !(locked = flock(fd, LOCK_EX | LOCK_NB) == 0) && clock_mono_ms() < until)
         (void)poll(NULL, 0, LOCK_LOOK_MS);
-    if (!locked)
-        return err_set(e, ERR_CONFLICT, 0, "another holt-spawn serves '%s'", host.state_path);
+    if (!locked) {
+        (void)err_set(e, ERR_CONFLICT, 0, "another holt-spawn serves '%s'", host.state_path);
+        return err_hint(e, "end it, and what runs in its sandboxes: holt down --state %s",
+                        host.state_path);
+    }
     return 0; /* held until we die */
 }
 
@@ -60,6 +68,7 @@ static void watch_signals(void)
 
 struct arguments {
     const char *state, *init, *user;
+    bool prepare;
 };
 
 static int parse(int argc, char **argv, struct arguments *ret, struct err *e)
@@ -75,6 +84,8 @@ static int parse(int argc, char **argv, struct arguments *ret, struct err *e)
             ret->init = value;
         else if (strcmp(name, "--user") == 0)
             ret->user = value;
+        else if (strcmp(name, "--prepare") == 0)
+            ret->prepare = strcmp(value, "yes") == 0;
         else if (strcmp(name, "--nesting") == 0)
             host.nesting = strcmp(value, "yes") == 0;
         else if (strcmp(name, "--bridge") == 0)
@@ -90,7 +101,7 @@ static int parse(int argc, char **argv, struct arguments *ret, struct err *e)
         return err_set(e, ERR_INVALID, 0,
                        "usage: holt-spawn --state DIR --init PROGRAM [--user NAME] "
                        "[--allow DIR | --allow-write DIR]... [--nesting yes] "
-                       "[--bridge NAME,ADDRESS/BITS]");
+                       "[--bridge NAME,ADDRESS/BITS] [--prepare yes]");
     return 0;
 }
 
@@ -101,15 +112,39 @@ static int find_user(const char *name, struct err *e)
     if (name && !pw)
         return err_set(e, ERR_INVALID, 0, "there is no user '%s'", name);
     host.served = pw ? pw->pw_uid : geteuid();
+    host.served_group = pw ? pw->pw_gid : getegid();
     return 0;
 }
 
+/* In a state directory of its user nothing is to be done: its lock is left alone. */
+static int prepare(const char *path, struct err *e)
+{
+    int r = dir_make_all(path, 0700);
+    struct stat st;
+
+    host.state_path = path;
+    host.state = r < 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (host.state < 0 || fstat(host.state, &st) < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "open state directory '%s'", path);
+    if (st.st_uid == host.served)
+        return 0;
+    if (lock_state(e) < 0)
+        return -1;
+    if (hand_over_state(host.state, path, host.served, host.served_group, e) < 0 ||
+        fchmod(host.state, 0700) < 0)
+        return -1;
+    return 0;
+}
+
+/* 1: that was all. */
 static int start(int argc, char **argv, struct err *e)
 {
     struct arguments a = {0};
 
     if (parse(argc, argv, &a, e) < 0 || find_user(a.user, e) < 0)
         return -1;
+    if (a.prepare)
+        return prepare(a.state, e) < 0 ? -1 : 1;
     host.home_net = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     loop_init();
     watch_signals();
@@ -123,13 +158,17 @@ static int start(int argc, char **argv, struct err *e)
 int main(int argc, char **argv)
 {
     struct err e = {0};
+    int r;
 
     (void)signal(SIGPIPE, SIG_IGN);
     (void)fd_limit_raise();
-    if (start(argc, argv, &e) < 0) {
+    r = start(argc, argv, &e);
+    if (r < 0) {
         log_error("holt-spawn", LOG_E(&e), LOG_C("hint", e.hint));
         return 1;
     }
+    if (r > 0)
+        return 0;
     while (!ending) {
         bool busy = sandbox_retry(), lacks = parked_lacks();
         bool more = host.netns_n < host.netns_want;
