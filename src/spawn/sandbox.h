@@ -224,6 +224,3 @@ void oom_unwatch(struct sandbox *s);
 #define SETUP_FILTER_FD 4
 #define SETUP_WORK_FD 5
 #define SETUP_MORE_FD 6
-/* Inside the root that is being built, wherever its links lead: an O_PATH descriptor, or -errno.
- * Makes what is missing: directories, or a file at the end. */
-CHECKED int inside_make(int root, const char *path, bool file);

@@ -41,8 +41,8 @@ const struct setup_step setup_steps[] = { /* why each stands where it does: docs
     {"mounts",          SETUP_BUILD,       step_mounts,       NULL},
     {"resolver",        SETUP_BUILD,       step_resolver,     NULL},
     {"hub",             SETUP_BUILD,       step_hub,          NULL},
+    {"trust",           SETUP_BUILD,       step_trust,        NULL},
     {"pivot_root",      SETUP_ENTER,       step_pivot,        NULL},
-    {"trust",           SETUP_ENTER,       step_trust,        NULL},
     {"read-only root",  SETUP_ENTER,       step_readonly,     NULL},
     {"core files",      SETUP_INIT,        step_core,         NULL},
     {"descriptors",     SETUP_INIT,        step_descriptors,  NULL},
@@ -75,7 +75,7 @@ static NORETURN void fail(struct sandbox *s, const struct err *e)
  * wait for the kernel (an RCU grace period) passes while holtd hears of the sandbox. */
 static bool enter_may_fail(const struct sandbox *s)
 {
-    return s->ask->ca.n > 0 || (s->flags & SPAWN_ROOTFS_RO);
+    return s->flags & SPAWN_ROOTFS_RO;
 }
 
 /* Of a shell: a process beside init, which may still do what init may not any more.  init waits for

@@ -1,9 +1,11 @@
 /* The trees that a root is made of, as detached mounts in the sandbox's own ids: the child may not
- * walk the 0700 state directory, but attaches what it was given. */
+ * walk the 0700 state directory, but attaches what it was given.  Read-only: they are everybody's.
+ */
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "spawn/guards.h"
 #include "spawn/mnt.h"
 
 #include <errno.h>
@@ -14,6 +16,7 @@
 
 static int detach(struct sandbox *s, int dir)
 {
+    struct mount_attr readonly = {.attr_set = MOUNT_ATTR_RDONLY};
     AUTO(fd_close) int tree = mnt_clone(dir, false);
     struct stat st;
     int r;
@@ -23,6 +26,8 @@ static int detach(struct sandbox *s, int dir)
     if (fstat(dir, &st) < 0)
         return -errno;
     r = idmap_tree(&s->ids, tree, st.st_uid, st.st_gid);
+    if (r == 0 && !guard_left_out("layers_readonly"))
+        r = mnt_set_fd(tree, &readonly, false);
     return r < 0 ? r : TAKE_FD(tree);
 }
 

@@ -5,6 +5,8 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "spawn/guards.h"
+#include "spawn/inside.h"
 #include "spawn/mnt.h"
 #include "spawn/own.h"
 #include "spawn/shared.h"
@@ -153,10 +155,18 @@ static int limited(struct sandbox *s, const struct spawn_mount_row *row, int *re
     return 0;
 }
 
+static int refuse_target(const char *path, struct err *e)
+{
+    (void)err_set(e, ERR_INVALID, 0, "'%s' cannot be a mount's target", path);
+    return err_hint(e, "not /, nor anything in /proc, /sys or /dev, nor holt's own files; links "
+                       "that lead there are followed");
+}
+
 int step_volumes(struct sandbox *s, struct err *e)
 {
     struct wire_rows rows = s->ask->mounts;
     struct spawn_mount_row row;
+    char path[SPAWN_PATH_MAX + 1];
 
     if (rows.count == 0)
         return 0;
@@ -167,6 +177,10 @@ int step_volumes(struct sandbox *s, struct err *e)
         if (row.target.p[0] != '/')
             return err_set(e, ERR_INVALID, 0, "'" STR_FMT "' is not an absolute path",
                            STR_ARG(row.target));
+        if (inside_is_closed(row.target) && !guard_left_out("targets")) {
+            (void)snprintf(path, sizeof path, STR_FMT, STR_ARG(row.target));
+            return refuse_target(path, e);
+        }
         if (!is_made_inside(&row)) {
             tree = detach(s, &row, e);
             if (tree < 0)
@@ -200,57 +214,6 @@ int undo_volumes(struct sandbox *s)
 
 /* ---- in the child, below its own root ---- */
 
-/* No way leads out of the root but one: the child still holds directories of the host, and a link
- * to /proc/self/fd/N, which an image or a volume may hold, would be followed into them. */
-static int inside_open(int root, const char *path)
-{
-    struct open_how how = {.flags = O_PATH | O_CLOEXEC,
-                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-    long fd = syscall(SYS_openat2, root, path, &how, sizeof how);
-
-    return fd < 0 ? -errno : (int)fd;
-}
-
-static int make_one(int parent, const char *name, size_t n, bool file)
-{
-    char entry[NAME_MAX + 1];
-
-    if (n > NAME_MAX)
-        return -ENAMETOOLONG;
-    memcpy(entry, name, n);
-    entry[n] = '\0';
-    return (file ? mknodat(parent, entry, S_IFREG | 0644, 0) : mkdirat(parent, entry, 0755)) < 0
-               ? -errno
-               : 0;
-}
-
-/* The mount point, made where it is missing with what is above it: a file for a file's mount. */
-int inside_make(int root, const char *path, bool file)
-{
-    AUTO(fd_close) int at = inside_open(root, "/");
-    char upto[SPAWN_PATH_MAX + 1];
-    const char *end = path;
-
-    while (at >= 0) {
-        const char *name = end + strspn(end, "/");
-        size_t n = strcspn(name, "/");
-        int fd, r = 0;
-
-        if (n == 0)
-            break;
-        end = name + n;
-        (void)snprintf(upto, sizeof upto, "%.*s", (int)(end - path), path);
-        fd = inside_open(root, upto);
-        if (fd == -ENOENT) {
-            r = make_one(at, name, n, file && end[strspn(end, "/")] == '\0');
-            fd = r < 0 ? r : inside_open(root, upto);
-        }
-        fd_close(at);
-        at = fd;
-    }
-    return TAKE_FD(at);
-}
-
 static int tmpfs_of(const struct spawn_mount_row *row)
 {
     struct mount_attr a = {.attr_set = MOUNT_ATTR_RDONLY};
@@ -271,17 +234,6 @@ static int own_of(int root, const char *path)
     return r < 0 ? r : TAKE_FD(tree);
 }
 
-static int attach(int root, int tree, const char *path)
-{
-    AUTO(fd_close) int at = -1;
-    struct stat st;
-
-    if (tree < 0 || fstat(tree, &st) < 0)
-        return tree < 0 ? tree : -errno;
-    at = inside_make(root, path, !S_ISDIR(st.st_mode));
-    return at < 0 ? at : mnt_attach_fd(tree, at);
-}
-
 int step_mounts(struct sandbox *s, struct err *e)
 {
     struct wire_rows rows = s->ask->mounts;
@@ -295,7 +247,12 @@ int step_mounts(struct sandbox *s, struct err *e)
         (void)snprintf(path, sizeof path, STR_FMT, STR_ARG(row.target));
         if (s->mounts[i] < 0)
             made = row.kind == SPAWN_MOUNT_OWN ? own_of(s->root, path) : tmpfs_of(&row);
-        r = attach(s->root, s->mounts[i] < 0 ? made : s->mounts[i], path);
+        r = s->mounts[i] < 0 ? made : s->mounts[i];
+        r = r < 0 ? r : inside_attach(s->root, r, path);
+        fd_close(s->mounts[i]); /* no way into a tree of others while paths are followed */
+        s->mounts[i] = -1;
+        if (r == -EPERM)
+            return refuse_target(path, e);
         if (r < 0)
             return err_set(e, err_code_from_errno(-r), -r, "mount '%s'", path);
     }

@@ -6,6 +6,7 @@
 
 #include "base/fd.h"
 #include "spawn/guards.h"
+#include "spawn/inside.h"
 #include "spawn/netlink.h"
 
 #include <arpa/inet.h>
@@ -318,13 +319,10 @@ static int open_listeners(struct sandbox *s, struct err *e)
 
 int network_enter(const struct sandbox *s, struct err *e)
 {
-    char path[48];
-    AUTO(fd_close) int ns = -1;
-
-    (void)snprintf(path, sizeof path, "/proc/%d/ns/net", s->pid);
-    ns = s->pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (ns < 0 || setns(ns, CLONE_NEWNET) < 0)
-        return err_set(e, ERR_CONFLICT, ns < 0 ? ESRCH : errno, "enter its network");
+    /* By the pidfd (Linux 5.8): the pid of an init that is not our child may be another's by now.
+     */
+    if (s->pid == 0 || setns(s->ended.fd, CLONE_NEWNET) < 0)
+        return err_set(e, ERR_CONFLICT, s->pid == 0 ? ESRCH : errno, "enter its network");
     return 0;
 }
 
@@ -367,15 +365,14 @@ int sandbox_listeners(struct sandbox *s, struct spawn_listeners *ret, struct err
 static int write_etc(int root, const char *name, struct str text, struct err *e)
 {
     AUTO(fd_close) int etc = inside_make(root, "/etc", false);
-    AUTO(fd_close) int fd = -1;
+    char path[32];
+    int r;
 
     if (etc < 0)
         return err_set(e, ERR_INVALID, -etc, "open /etc");
-    (void)unlinkat(etc, name, 0);
-    fd = openat(etc, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    if (fd < 0 || fd_write_all(fd, text.p, text.n) < 0)
-        return err_set(e, ERR_INTERNAL, errno, "write /etc/%s", name);
-    return fchmod(fd, 0644) < 0 ? err_set(e, ERR_INTERNAL, errno, "open /etc/%s to all", name) : 0;
+    (void)snprintf(path, sizeof path, "/etc/%s", name);
+    r = inside_replace(root, path, text, STR(""));
+    return r < 0 ? err_set(e, ERR_INTERNAL, -r, "write %s", path) : 0;
 }
 
 int step_resolver(struct sandbox *s, struct err *e)

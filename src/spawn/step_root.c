@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "spawn/base.h"
 #include "spawn/guards.h"
+#include "spawn/inside.h"
 #include "spawn/mnt.h"
 
 #include <errno.h>
@@ -122,6 +123,9 @@ int step_root(struct sandbox *s, struct err *e)
 
     if (limit_stage(s, e) < 0 || (plain ? make_plain(s, e) : mount_overlay(s, e)) < 0)
         return -1;
+    (void)undo_layers(s); /* no way into a tree of others while paths are followed */
+    fd_close(s->upper);
+    s->upper = -1;
     s->root = open(SETUP_ROOT, O_PATH | O_DIRECTORY | O_CLOEXEC);
     return s->root < 0 ? err_set(e, ERR_INTERNAL, errno, "open the root") : 0;
 }
@@ -175,16 +179,22 @@ int step_programs(struct sandbox *s, struct err *e)
     return r < 0 ? err_set(e, ERR_INTERNAL, -r, "detach the host's programs") : 0;
 }
 
+/* Of a shell, whose programs were detached ahead; an image has its own. */
+static bool is_host_image(const struct sandbox *s)
+{
+    return s->ask->layers.count == 0;
+}
+
 int step_host_image(struct sandbox *s, struct err *e)
 {
-    for (size_t i = 0; s->layer_n == 1 && i < s->program_n; i++) {
-        char to[160];
-        int r;
+    for (size_t i = 0; i < s->program_n; i++) {
+        int tree = s->programs[i].tree;
+        int r = is_host_image(s) ? inside_attach(s->root, tree, s->programs[i].name) : 0;
 
-        (void)snprintf(to, sizeof to, SETUP_ROOT "/%s", s->programs[i].name);
-        r = mnt_attach(s->programs[i].tree, to);
+        fd_close(tree);
         if (r < 0)
             return err_set(e, ERR_INTERNAL, -r, "bind the host's programs");
     }
-    return 0; /* more layers: an image of its own */
+    s->program_n = 0;
+    return 0;
 }

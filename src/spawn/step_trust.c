@@ -5,6 +5,7 @@
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
+#include "spawn/inside.h"
 #include "spawn/mnt.h"
 
 #include <dirent.h>
@@ -13,13 +14,12 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/mount.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define BUNDLE_MAX (4U << 20)
 #define TRUST "trust-"
+#define BUNDLE_DIR "/etc/ssl/certs"
 
 static bool wants(const struct sandbox *s)
 {
@@ -142,34 +142,21 @@ int undo_bundle(struct sandbox *s)
     return 0;
 }
 
-/* ---- the child's ---- */
+/* ---- the builder's: every path is in the root (inside.h) ---- */
 
-static void make_dirs(const char *const *dirs)
+static void make_dirs(int root, const char *const *dirs)
 {
-    for (; *dirs; dirs++)
-        (void)mkdir(*dirs, 0755); /* what cannot be made shows at the file */
+    for (; *dirs; dirs++) {
+        AUTO(fd_close) int fd = inside_make(root, *dirs, false);
+
+        (void)fd; /* what cannot be made shows at the file */
+    }
 }
 
-static int replace(const char *path, struct str a, struct str b)
+/* An image's file, through its own links, but not on a mount. */
+static int open_bundle_of(int root, const char *path)
 {
-    char temporary[PATH_MAX];
-    int r = snprintf(temporary, sizeof temporary, "%s.holt", path);
-
-    if (r < 0 || (size_t)r >= sizeof temporary)
-        return -ENAMETOOLONG;
-    (void)unlink(temporary);
-    r = write_file(AT_FDCWD, temporary, a, b);
-    return r == 0 && rename(temporary, path) < 0 ? -errno : r;
-}
-
-/* An image's file, through its own links, but not on a mount: a volume is not ours to change. */
-static int open_plain(const char *path)
-{
-    struct open_how how = {.flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC,
-                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS};
-    AUTO(fd_close) int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    AUTO(fd_close)
-    int fd = root < 0 ? -1 : (int)syscall(SYS_openat2, root, path + 1, &how, sizeof how);
+    AUTO(fd_close) int fd = inside_open_plain(root, path, O_RDONLY | O_NONBLOCK);
     struct stat st;
 
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
@@ -178,83 +165,83 @@ static int open_plain(const char *path)
 }
 
 /* 1: it is there, and holds ca now; 0: it is not there. */
-static int add_to_bundle(const char *path, struct str ca)
+static int add_to_bundle(int root, const char *path, struct str ca)
 {
-    AUTO(fd_close) int fd = open_plain(path);
+    AUTO(fd_close) int fd = open_bundle_of(root, path);
     AUTO(buf_done) struct buf old = {0};
-    char link[48], real[PATH_MAX];
-    ssize_t n;
+    char real[PATH_MAX];
     int r;
 
     if (fd < 0)
         return 0;
-    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    n = readlink(link, real, sizeof real - 1);
-    if (n <= 0)
-        return -errno;
-    real[n] = '\0';
-    r = fd_read_all(fd, BUNDLE_MAX, &old);
+    r = inside_path_of(root, fd, real, sizeof real);
+    if (r == 0)
+        r = fd_read_all(fd, BUNDLE_MAX, &old);
     if (r < 0)
         return r;
     if (buf_len(&old) > 0 && memmem(buf_data(&old), buf_len(&old), ca.p, ca.n))
         return 1;
     if (buf_len(&old) > 0 && buf_data(&old)[buf_len(&old) - 1] != '\n')
         buf_add_char(&old, '\n');
-    r = replace(real, buf_str(&old), ca);
+    r = inside_replace(root, real, buf_str(&old), ca);
     return r < 0 ? r : 1;
 }
 
-static int trust_in_image(struct str ca)
+/* Where tools look by this name, the image has its bundle by another. */
+static int link_bundle(int root, const char *found)
+{
+    AUTO(fd_close) int there = inside_open(root, SPAWN_BUNDLE_PATH, O_PATH);
+    AUTO(fd_close) int dir = inside_open(root, BUNDLE_DIR, O_PATH | O_DIRECTORY);
+
+    if (there >= 0 || dir < 0)
+        return there >= 0 ? 0 : dir;
+    return symlinkat(found, dir, SPAWN_BUNDLE_PATH + sizeof BUNDLE_DIR) < 0 ? -errno : 0;
+}
+
+static int trust_in_image(int root, struct str ca)
 {
     static const char *const bundles[] = {SPAWN_BUNDLE_PATH, "/etc/pki/tls/certs/ca-bundle.crt",
                                           "/etc/ssl/cert.pem", "/etc/ssl/ca-bundle.pem"};
-    static const char *const dirs[] = {"/etc/ssl/certs",
-                                       "/usr",
-                                       "/usr/local",
-                                       "/usr/local/share",
-                                       "/usr/local/share/ca-certificates",
-                                       NULL};
+    static const char *const dirs[] = {BUNDLE_DIR, "/usr/local/share/ca-certificates", NULL};
     const char *found = NULL;
     int r = 0;
 
     for (size_t i = 0; r >= 0 && i < ARRAY_LEN(bundles); i++) {
-        r = add_to_bundle(bundles[i], ca);
+        r = add_to_bundle(root, bundles[i], ca);
         if (r > 0 && !found)
             found = bundles[i];
     }
     if (r < 0)
         return r;
-    make_dirs(dirs);
+    make_dirs(root, dirs);
     /* Where update-ca-certificates(8) and update-ca-trust(8) look when they make bundles anew. */
-    (void)replace("/usr/local/share/ca-certificates/holt.crt", ca, STR(""));
-    (void)replace("/etc/pki/ca-trust/source/anchors/holt.pem", ca, STR(""));
-    if (!found)
-        return replace(SPAWN_BUNDLE_PATH, ca, STR(""));
-    return access(SPAWN_BUNDLE_PATH, F_OK) < 0 && symlink(found, SPAWN_BUNDLE_PATH) < 0 ? -errno
-                                                                                        : 0;
+    (void)!inside_replace(root, "/usr/local/share/ca-certificates/holt.crt", ca, STR(""));
+    (void)!inside_replace(root, "/etc/pki/ca-trust/source/anchors/holt.pem", ca, STR(""));
+    return found ? link_bundle(root, found) : inside_replace(root, SPAWN_BUNDLE_PATH, ca, STR(""));
 }
 
-static int trust_in_host_image(const struct sandbox *s)
+static int trust_in_host_image(struct sandbox *s)
 {
-    static const char *const dirs[] = {"/etc/ssl/certs", NULL};
+    static const char *const dirs[] = {BUNDLE_DIR, NULL};
 
     if (s->trust >= 0)
-        return mnt_attach(s->trust, SPAWN_BUNDLE_PATH);
-    make_dirs(dirs); /* the host's, where it has one, is read-only: then it stays as it is */
-    (void)replace(SPAWN_BUNDLE_PATH, s->ask->ca, STR(""));
+        return inside_attach(s->root, s->trust, SPAWN_BUNDLE_PATH);
+    make_dirs(s->root, dirs); /* the host's, where it has one, is read-only: then it stays */
+    (void)!inside_replace(s->root, SPAWN_BUNDLE_PATH, s->ask->ca, STR(""));
     return 0;
 }
 
 int step_trust(struct sandbox *s, struct err *e)
 {
-    static const char *const dirs[] = {"/etc", "/etc/ssl", NULL};
+    static const char *const dirs[] = {"/etc/ssl", NULL};
     int r;
 
     if (!wants(s))
         return 0;
-    make_dirs(dirs);
-    r = replace(SPAWN_CA_PATH, s->ask->ca, STR(""));
+    make_dirs(s->root, dirs);
+    r = inside_replace(s->root, SPAWN_CA_PATH, s->ask->ca, STR(""));
     if (r == 0)
-        r = s->layer_n > 1 ? trust_in_image(s->ask->ca) : trust_in_host_image(s);
+        r = s->ask->layers.count > 0 ? trust_in_image(s->root, s->ask->ca) : trust_in_host_image(s);
+    (void)undo_bundle(s);
     return r < 0 ? err_set(e, ERR_INTERNAL, -r, "let it trust the authority") : 0;
 }

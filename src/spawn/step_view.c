@@ -4,12 +4,12 @@
 
 #include "base/fd.h"
 #include "spawn/guards.h"
+#include "spawn/inside.h"
 #include "spawn/mnt.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
-#include <linux/openat2.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -32,6 +32,8 @@ int step_dev(struct sandbox *s, struct err *e)
     if (guard_left_out("terminals"))
         pts = "newinstance,ptmxmode=0666,mode=620";
     r = mnt_attach(s->dev_tree, SETUP_STAGE "/dev");
+    fd_close(s->dev_tree);
+    s->dev_tree = -1;
     if (r < 0)
         return err_set(e, ERR_UNSUPPORTED, -r, "attach the shared /dev");
     if (mount("devpts", SETUP_STAGE "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, pts) < 0)
@@ -106,15 +108,13 @@ int step_proc(struct sandbox *s, struct err *e)
 /* An image may have links where we mount: they are refused, never followed. */
 static int move_in(int root, const char *name, struct err *e)
 {
-    struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
-    AUTO(fd_close) int to = (int)syscall(SYS_openat2, root, name, &how, sizeof how);
+    AUTO(fd_close) int to = inside_open_strict(root, name, O_PATH | O_DIRECTORY);
     AUTO(fd_close) int from = -1;
     char path[32];
     int r;
 
     if (to < 0)
-        return err_set(e, ERR_INVALID, errno, "the image has no plain directory '/%s'", name);
+        return err_set(e, ERR_INVALID, -to, "the image has no plain directory '/%s'", name);
     (void)snprintf(path, sizeof path, SETUP_STAGE "/%s", name);
     from = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     r = from < 0 ? -errno : mnt_attach_fd(from, to);
@@ -156,13 +156,12 @@ int step_readonly(struct sandbox *s, struct err *e)
     if (!(s->flags & SPAWN_ROOTFS_RO) || guard_left_out("readonly"))
         return 0;
     for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
-        AUTO(fd_close) int tree = -1, at = -1;
+        AUTO(fd_close) int tree = -1;
 
         if (is_mounted(s, kept[i]))
             continue;
         tree = mnt_tmpfs(KEPT_SIZE, "1777");
-        at = inside_make(s->root, kept[i], false);
-        r = tree < 0 ? tree : at < 0 ? at : mnt_attach_fd(tree, at);
+        r = tree < 0 ? tree : inside_attach(s->root, tree, kept[i]);
         if (r < 0)
             return err_set(e, ERR_INTERNAL, -r, "mount %s", kept[i]);
     }

@@ -23,8 +23,8 @@ from waiting import SLOW, wait_for  # noqa: E402, F401 (for the tests)
 
 MARK = bytes.fromhex("f39bc7e88db1fa96d4a9ee83cbbdf091")
 CAN_MEMORY, CAN_CPU, CAN_PIDS, CAN_DISK, CAN_FREEZE, CAN_KILL_TREE, CAN_USERS = (1 << i for i in range(7))
-ROOTFS_RO, NESTING, UPPER_DISK = 1, 2, 4
-TMPFS, VOLUME, SHARED, HOST = range(4)
+ROOTFS_RO, NESTING, UPPER_DISK, RESTART, RELAY, NETWORK = 1, 2, 4, 8, 16, 32
+TMPFS, VOLUME, SHARED, HOST, LAYER, OWN = range(6)
 PTY, STDIN, MERGE, KILL_REST = 1, 2, 4, 8
 READ, WRITE, STAT, LIST, MKDIR, REMOVE, RENAME, CHMOD, TAR_IN, TAR_OUT, WATCH = range(11)
 APPEND, EXCLUSIVE, PARENTS, RECURSIVE, NOFOLLOW = 1, 2, 4, 8, 16
@@ -168,13 +168,15 @@ class Spawn:
 
     @staticmethod
     def create_payload(id, hostname="den", flags=0, memory=0, disk=0, cpu=0, pids=0, nofile=0,
-                       mounts=()):
-        """mounts: (kind, source, target), see enum spawn_mount_kind"""
+                       mounts=(), layers=(), ca=""):
+        """mounts: (kind, source, target[, size]), see enum spawn_mount_kind; layers: their names, lowest first"""
         return (text(id) + text(hostname) + struct.pack("<IQQIII", flags, memory, disk, cpu, pids, nofile)
-                + rows([]) + rows([bytes([k]) + text(a) + text(b) + struct.pack("<BQ", 0, 0) for k, a, b in mounts]) + text(""))
+                + rows([text(name) for name in layers])
+                + rows([bytes([k]) + text(a) + text(b) + struct.pack("<BQ", 0, *size or [0]) for k, a, b, *size in mounts])
+                + text(ca))
 
     def create(self, id, connect=True, **spec):
-        fits = self.shells and spec == self.limits(**spec) and not spec.get("flags", 0) & NESTING
+        fits = self.shells and spec == self.limits(**spec) and not spec.get("flags", 0) & (NESTING | RESTART)
         for _ in range(round(2000 * SLOW)):
             if not fits or self.pool(self.shells) > 0:
                 break
@@ -191,8 +193,8 @@ class Spawn:
     def destroy_payload(id, keep=0):
         return text(id) + bytes([keep])
 
-    def destroy(self, id):
-        kind, r, _ = self.call(8, self.destroy_payload(id))
+    def destroy(self, id, keep=0):
+        kind, r, _ = self.call(8, self.destroy_payload(id, keep))
         self.check_done(kind, r)
         self.live.discard(id)
 
@@ -386,8 +388,9 @@ class Box:
     def alive(self):
         return not readable(self.pidfd, 0)
 
-    def destroy(self):
+    def destroy(self, keep=0):
+        """keep: it is stopped, its files stay."""
         if self.sock:
             self.sock.close()
         os.close(self.pidfd)
-        self.spawn.destroy(self.id)
+        self.spawn.destroy(self.id, keep)

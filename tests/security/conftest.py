@@ -56,7 +56,7 @@ def is_the_same(item):
     if params.get("mode", params.get("spawn")) not in ("bare", "warm bare"):
         return False
     attempt = file == "test_escape.py" and params.get("name") in ATTEMPTS
-    return file in ("test_guards.py", "test_mounts.py") or (attempt and params["name"] not in BARE_DIFFERS)
+    return file in ("test_guards.py", "test_mounts.py", "test_shared_trees.py") or (attempt and params["name"] not in BARE_DIFFERS)
 
 
 def pytest_collection_modifyitems(config, items):

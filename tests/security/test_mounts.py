@@ -53,15 +53,47 @@ def test_host_directories_are_not_allowed_unless_named(clean, path):
         clean.create("sb_1", mounts=[(boxes.HOST, path, "/mnt/x")])
 
 
-def test_mounts_do_not_cover_what_guards(clean):
-    """A mount over /proc or /dev is of the sandbox alone, and init goes on."""
-    for target in ("/proc", "/proc/sys", "/dev", "/usr", "/etc"):
-        try:
-            box = clean.create("sb_1", mounts=[(boxes.TMPFS, "", target)], pids=50)
-        except boxes.Refused:
-            continue
-        assert box.alive()
-        box.destroy()
+CLOSED = ("/", "/proc", "/proc/sys", "/proc/sys/kernel", "/proc/kcore", "/sys", "/sys/fs", "/dev", "/dev/pts", "/dev/shm/x",
+          "/dev/null", "/run/holt.sock", "/etc/ssl/holt-ca.pem", "//proc//", "/tmp/../proc", "/proc/.", "/tmp/..", "/./dev/../proc")
+KINDS = {"own": (boxes.OWN, ""), "tmpfs": (boxes.TMPFS, ""), "volume": (boxes.VOLUME, "v1"), "shared": (boxes.SHARED, "s1"),
+         "host": (boxes.HOST, "/usr/share")}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_places_that_no_mount_can_have(spawn, kind):
+    """A mount of its own at /proc was a second one, without masks and writable."""
+    s = boxes.Spawn(spawn.mode, args=("--allow", "/usr/share", "--allow-write", "/usr/share"))
+    try:
+        for target in CLOSED:
+            with pytest.raises(boxes.Refused, match="cannot be a mount's target"):
+                s.create("sb_1", mounts=[(*KINDS[kind], target)])
+        assert s.list() == []
+    finally:
+        s.stop()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_link_leads_a_mount_to_such_a_place(clean, kind):
+    """What the sandbox leaves in a volume or in its own root decides where a target leads, when it starts again."""
+    mounts = [(boxes.VOLUME, "links", "/links")]
+    box = clean.create("sb_1", flags=boxes.UPPER_DISK, mounts=mounts)
+    for i, to in enumerate(CLOSED[:11]):
+        box.sh(f"ln -s {to} /links/{i}; ln -s ../../..{to} /links/up{i}; ln -s {to} /home/{i}")
+    box.destroy(keep=1)
+    for i, to in enumerate(CLOSED[:11]):
+        for at in (f"/links/{i}", f"/links/up{i}", f"/home/{i}"):
+            with pytest.raises(boxes.Refused):
+                box = clean.create("sb_1", flags=boxes.UPPER_DISK | boxes.RESTART, mounts=[*mounts, (*KINDS[kind], at)])
+                assert b"rw" not in box.sh("grep ' /proc' /proc/mounts | tail -1").out, f"{to} by {at}"
+                box.destroy(keep=1)
+    clean.destroy("sb_1")
+
+
+@pytest.mark.parametrize("target", ["/run", "/etc", "/sysdata", "/processes", "/devices/x", "/etc/ssl", "/procs", "/data/dev"])
+def test_places_with_names_alike_are_free(clean, target):
+    box = clean.create("sb_1", mounts=[(boxes.TMPFS, "", target)])
+    assert f" {target} tmpfs".encode() in box.sh("cat /proc/mounts").out
+    box.destroy()
 
 
 def test_mounts_work(clean):

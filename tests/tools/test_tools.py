@@ -188,3 +188,36 @@ def test_make_help_names_every_public_target():
     out = subprocess.run(["make", "-s", "-C", ROOT, "help"], capture_output=True, text=True, check=True).stdout
     for target in ("build deps run dev test check bench fmt fuzz soak install uninstall").split():
         assert f"make {target} " in out
+
+
+def paths(root):
+    r = subprocess.run([sys.executable, f"{ROOT}/tools/check-paths", str(root)], capture_output=True, text=True)
+    return r.returncode, r.stdout
+
+
+def copy_of_spawn(tmp_path):
+    folder = f"{ROOT}/src/spawn"
+    files = {}
+    for name in os.listdir(folder):
+        with open(f"{folder}/{name}", encoding="utf-8") as f:
+            files[f"src/spawn/{name}"] = f.read()
+    return tree(tmp_path, files)
+
+
+def test_paths_finds_a_plain_path_in_a_step(tmp_path):
+    root = copy_of_spawn(tmp_path)
+    assert paths(root) == (0, "")
+    step = root / "src/spawn/step_trust.c"
+    for call in ('mkdir("/etc", 0755)', 'rename(a, b)', "openat(AT_FDCWD, name, 0)", "syscall(SYS_openat2, root, name, &how, 24)"):
+        step.write_text(step.read_text() + f"\nstatic void evil(void)\n{{\n    (void){call};\n}}\n")
+        status, out = paths(root)
+        assert status == 1 and "step_trust.c" in out and "evil" in out
+        step.write_text(step.read_text().rsplit("\nstatic void evil", 1)[0])
+    assert paths(root) == (0, "")
+
+
+def test_paths_keeps_its_table_exact(tmp_path):
+    root = copy_of_spawn(tmp_path)
+    (root / "src/spawn/netns.c").write_text("")
+    status, out = paths(root)
+    assert status == 1 and "uses no path any more" in out
