@@ -180,40 +180,11 @@ void exec_output_run(struct request *r)
 
 /* --- both, for people --- */
 
-static struct exec *newest_exec(struct sandbox *s)
-{
-    struct exec *found = NULL;
-    struct exec_info i;
-
-    for (struct exec *x = exec_next(s, STR("")); x; x = exec_next(s, str_of(i.id))) {
-        found = x;
-        exec_info(x, &i);
-    }
-    return found;
-}
-
 static struct exec *exec_of_logs(struct request *r)
 {
     const struct exec_logs_in *in = r->in;
-    struct sandbox *s;
-    struct sandbox_info i;
-    struct exec *x;
-    struct err e = {0};
 
-    if (in->exec.p)
-        return request_exec(r, in->id, in->exec);
-    s = request_sandbox(r, in->id);
-    if (!s)
-        return NULL;
-    x = newest_exec(s);
-    if (x)
-        return exec_ref(x);
-    sandbox_info(s, &i);
-    err_set(&e, ERR_NOT_FOUND, 0, "no command was run in sandbox '%s' yet", i.id);
-    err_object(&e, "sandbox", i.id);
-    err_hint(&e, "run one: holt exec %s -- COMMAND", i.id);
-    request_fail(r, &e);
-    return NULL;
+    return request_exec(r, in->id, in->exec.p ? in->exec : STR(OP_EXEC_NEWEST));
 }
 
 void sandbox_logs_run(struct request *r)

@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/near.h"
+#include "cli/habits.h"
 #include "proto/json.h"
 
 #include <errno.h>
@@ -76,12 +77,40 @@ bool args_takes_value(const struct op_field *f)
     return f->type != OP_BOOL;
 }
 
-static bool names_field(const struct op_field *f, struct str name)
+bool args_required(const struct cmd_arg *a)
+{
+    return a->f->required && !a->optional;
+}
+
+void args_add_label(const struct cmd_arg *a, struct buf *to)
+{
+    char name[ARGS_NAME];
+
+    if (!a->positional || a->label) {
+        buf_printf(to, "%s%s", a->positional ? "" : "--",
+                   a->positional ? a->label : args_flag_shown(a->f, name));
+        return;
+    }
+    for (const char *p = args_flag_name(a->f, false, name); *p; p++)
+        buf_add_char(to, *p >= 'a' && *p <= 'z' ? (char)(*p - 32) : *p);
+}
+
+static bool is_also(const struct cmd_arg *a, struct str name)
+{
+    struct str rest = str_of(a->also);
+
+    while (rest.n > 0)
+        if (str_eq(str_cut(rest, ',', &rest), name))
+            return true;
+    return false;
+}
+
+static bool names_arg(const struct cmd_arg *a, struct str name)
 {
     char text[ARGS_NAME];
 
-    return str_eq_c(name, args_flag_name(f, false, text)) ||
-           (name.n > 0 && str_eq_c(name, args_flag_name(f, true, text)));
+    return str_eq_c(name, args_flag_name(a->f, false, text)) ||
+           (name.n > 0 && str_eq_c(name, args_flag_name(a->f, true, text))) || is_also(a, name);
 }
 
 const struct cmd_arg *args_find(const struct cmd_arg *args, size_t n, struct str word)
@@ -101,10 +130,10 @@ const struct cmd_arg *args_find(const struct cmd_arg *args, size_t n, struct str
                 return a;
             continue;
         }
-        if (names_field(a->f, name))
+        if (names_arg(a, name))
             return a;
         if (a->f->type == OP_BOOL && str_starts(name, STR("no-")) &&
-            names_field(a->f, str_skip(name, 3)))
+            names_arg(a, str_skip(name, 3)))
             return a;
     }
     return NULL;
@@ -201,7 +230,8 @@ static int text_value(const struct op_field *f, struct str text, json_t **ret, s
     return *ret ? 0 : wrong(f, text, "UTF-8 text", e);
 }
 
-static int add_to_list(const struct op_field *f, struct str text, json_t *args, struct err *e)
+static int add_to_list(const struct op_field *f, bool whole, struct str text, json_t *args,
+                       struct err *e)
 {
     json_t *list = json_object_get(args, f->name);
 
@@ -210,12 +240,14 @@ static int add_to_list(const struct op_field *f, struct str text, json_t *args, 
         json_object_set_new(args, f->name, list);
     }
     while (text.n > 0) {
-        struct str item = str_cut(text, ',', &text);
+        struct str item = whole ? text : str_cut(text, ',', &text);
         json_t *v = json_stringn(item.p, item.n);
 
         if (!v)
             return wrong(f, item, "UTF-8 text", e);
         json_array_append_new(list, v);
+        if (whole)
+            break;
     }
     return 0;
 }
@@ -238,8 +270,9 @@ static int add_to_map(const struct op_field *f, struct str text, json_t *args, s
     return 0;
 }
 
-static int set_value(const struct op_field *f, struct str text, json_t *args, struct err *e)
+static int set_value(const struct cmd_arg *a, struct str text, json_t *args, struct err *e)
 {
+    const struct op_field *f = a->f;
     static int (*const makers[])(const struct op_field *, struct str, json_t **, struct err *) = {
         [OP_STR] = text_value,        [OP_INT] = number_value,  [OP_BOOL] = bool_value,
         [OP_DURATION] = number_value, [OP_SIZE] = number_value, [OP_TIME] = text_value,
@@ -248,7 +281,7 @@ static int set_value(const struct op_field *f, struct str text, json_t *args, st
     json_t *v = NULL;
 
     if (f->type == OP_LIST)
-        return add_to_list(f, text, args, e);
+        return add_to_list(f, a->whole, text, args, e);
     if (f->type == OP_MAP)
         return add_to_map(f, text, args, e);
     if (makers[f->type](f, text, &v, e) < 0)
@@ -267,16 +300,13 @@ struct parse {
     json_t *args, *globals;
 };
 
-static int unknown_flag(const struct parse *p, struct str word, struct err *e)
+/* The flag that was probably meant, in flag; false: none is near. */
+static bool nearest_flag(const struct parse *p, struct str said, char flag[ARGS_NAME])
 {
-    struct str value, said = str_cut(word, '=', &value);
-    char name[ARGS_NAME] = "", flag[ARGS_NAME] = "";
-    struct near near = {.word = underscores(str_skip(said, 2), name)};
     size_t n = p->cmd ? p->cmd->arg_count : 0;
+    char name[ARGS_NAME] = "";
+    struct near near = {.word = underscores(said, name)};
 
-    (void)err_set(e, ERR_INVALID, 0, "unknown flag '" STR_FMT "'%s%s",
-                  STR_ARG(str_make(said.p, size_min(said.n, 80))), p->cmd ? " of holt " : "",
-                  p->cmd ? p->cmd->verb : "");
     for (size_t i = 0; i < n + global_arg_count; i++) {
         const struct cmd_arg *a = i < n ? &p->cmd->args[i] : &global_args[i - n];
 
@@ -286,10 +316,22 @@ static int unknown_flag(const struct parse *p, struct str word, struct err *e)
         if (near.best == a->f->name)
             (void)args_flag_shown(a->f, flag);
     }
-    if (near.best)
+    return near.best != NULL;
+}
+
+static int unknown_flag(const struct parse *p, struct str word, struct err *e)
+{
+    struct str value, said = str_cut(word, '=', &value);
+    const char *verb = p->cmd ? p->cmd->verb : "", *habit = habit_hint(verb, said);
+    char flag[ARGS_NAME] = "";
+
+    (void)err_set(e, ERR_INVALID, 0, "unknown flag '" STR_FMT "'%s%s",
+                  STR_ARG(str_make(said.p, size_min(said.n, 80))), p->cmd ? " of holt " : "", verb);
+    if (habit)
+        return err_hint(e, "%s", habit);
+    if (said.n > 2 && nearest_flag(p, str_skip(said, said.p[1] == '-' ? 2 : 1), flag))
         return err_hint(e, "did you mean --%s?", flag);
-    return err_hint(e, "`holt %s%s--help` lists the flags", p->cmd ? p->cmd->verb : "",
-                    p->cmd ? " " : "");
+    return err_hint(e, "`holt %s%s--help` lists the flags", verb, p->cmd ? " " : "");
 }
 
 /* --cpu 1.5 for --cpu-millis 1500. */
@@ -306,41 +348,93 @@ static int set_thousands(const struct op_field *f, struct str text, json_t *args
     return 0;
 }
 
-static int set_flag(const struct op_field *f, struct str word, struct str value, json_t *args,
+static int set_flag(const struct cmd_arg *a, struct str word, struct str value, json_t *args,
                     struct err *e)
 {
     char name[ARGS_NAME];
     struct str ignored, said = str_cut(str_skip(word, 2), '=', &ignored);
 
-    if (f->type == OP_INT && said.n > 0 && str_eq_c(said, args_flag_name(f, true, name)))
-        return set_thousands(f, value, args, e);
-    return set_value(f, value, args, e);
+    if (a->f->type == OP_INT && said.n > 0 &&
+        (str_eq_c(said, args_flag_name(a->f, true, name)) || is_also(a, said)) &&
+        *args_flag_name(a->f, true, name))
+        return set_thousands(a->f, value, args, e);
+    return set_value(a, value, args, e);
+}
+
+static const struct cmd_arg *find_flag(struct parse *p, struct str word, json_t **ret_into)
+{
+    const struct cmd_arg *a = p->cmd ? args_find(p->cmd->args, p->cmd->arg_count, word) : NULL;
+
+    *ret_into = a ? p->args : p->globals;
+    return a ? a : args_find(global_args, global_arg_count, word);
+}
+
+static int next_value(struct parse *p, struct str flag, struct str *ret, struct err *e)
+{
+    if (p->at >= p->n)
+        return err_set(e, ERR_INVALID, 0, STR_FMT " wants a value", STR_ARG(flag));
+    *ret = str_of(p->words[p->at++]);
+    return 0;
+}
+
+/* "-it" is "-i -t", "-m512m" is "-m 512m". */
+static int take_letters(struct parse *p, struct str word, struct err *e)
+{
+    p->at++;
+    for (size_t i = 1; i < word.n; i++) {
+        char letter[2] = {'-', word.p[i]};
+        struct str flag = str_make(letter, 2), value = str_skip(word, i + 1);
+        bool equals = value.n > 0 && value.p[0] == '=';
+        json_t *into;
+        const struct cmd_arg *a = find_flag(p, flag, &into);
+
+        if (!a)
+            return unknown_flag(p, i == 1 && word.n > 2 ? word : flag, e);
+        if (!args_takes_value(a->f) && !equals) {
+            if (set_value(a, STR("true"), into, e) < 0)
+                return -1;
+            continue;
+        }
+        if (value.n > 0)
+            value = str_skip(value, equals);
+        else if (next_value(p, flag, &value, e) < 0)
+            return -1;
+        return set_value(a, value, into, e);
+    }
+    return 0;
+}
+
+/* "-name" for "--name" is no row of letters. */
+static bool is_one_dash_short(struct parse *p, struct str word)
+{
+    AUTO(buf_done) struct buf two = {0};
+    json_t *into;
+
+    buf_printf(&two, "-" STR_FMT, STR_ARG(word));
+    return word.n > 2 && find_flag(p, buf_str(&two), &into);
 }
 
 /* The flag at p->at, its value in the same word or the next one. */
 static int take_flag(struct parse *p, struct str word, struct err *e)
 {
-    json_t *into = p->args;
-    const struct cmd_arg *a = p->cmd ? args_find(p->cmd->args, p->cmd->arg_count, word) : NULL;
     ptrdiff_t eq = str_index(word, '=');
+    const struct cmd_arg *a;
     struct str value;
+    json_t *into;
 
-    if (!a) {
-        a = args_find(global_args, global_arg_count, word);
-        into = p->globals;
-    }
+    if (word.p[1] != '-')
+        return is_one_dash_short(p, word) ? unknown_flag(p, word, e) : take_letters(p, word, e);
+    a = find_flag(p, word, &into);
     if (!a)
         return unknown_flag(p, word, e);
     p->at++;
     if (eq >= 0)
-        return set_flag(a->f, word, str_skip(word, (size_t)eq + 1), into, e);
+        return set_flag(a, word, str_skip(word, (size_t)eq + 1), into, e);
     if (!args_takes_value(a->f)) {
         value = str_starts(word, STR("--no-")) ? STR("false") : STR("true");
-        return set_value(a->f, value, into, e);
+        return set_value(a, value, into, e);
     }
-    if (p->at >= p->n)
-        return err_set(e, ERR_INVALID, 0, STR_FMT " wants a value", STR_ARG(word));
-    return set_flag(a->f, word, str_of(p->words[p->at++]), into, e);
+    return next_value(p, word, &value, e) < 0 ? -1 : set_flag(a, word, value, into, e);
 }
 
 /* A command: its words are no flags, and have commas of their own. */
@@ -374,23 +468,21 @@ static int take_positional(struct parse *p, struct str word, struct err *e)
     p->at++;
     if (a->f->type != OP_LIST && a->f->type != OP_MAP) /* those take all that follow */
         p->positional++;
-    return set_value(a->f, word, p->args, e);
+    return set_value(a, word, p->args, e);
 }
 
 static int check_required(const struct parse *p, struct err *e)
 {
     for (size_t i = 0; i < p->cmd->arg_count; i++) {
-        const struct op_field *f = p->cmd->args[i].f;
-        char name[ARGS_NAME];
+        const struct cmd_arg *a = &p->cmd->args[i];
+        AUTO(buf_done) struct buf label = {0};
 
-        if (!f->required || json_object_get(p->args, f->name))
+        if (!args_required(a) || json_object_get(p->args, a->f->name))
             continue;
-        (void)err_set(e, ERR_INVALID, 0, "holt %s needs '%s%s'", p->cmd->verb,
-                      p->cmd->args[i].positional ? "" : "--", args_flag_shown(f, name));
-        if (f->text) /* its first line says what it is */
-            return err_hint(e, "%.*s See `holt %s --help`",
-                            (int)size_min(strcspn(f->text, "\n"), 100), f->text, p->cmd->verb);
-        return err_hint(e, "see `holt %s --help`", p->cmd->verb);
+        args_add_label(a, &label);
+        (void)err_set(e, ERR_INVALID, 0, "missing %s: %s", a->positional ? "argument" : "flag",
+                      buf_cstr(&label));
+        return err_hint(e, "`holt %s --help` shows what it takes", p->cmd->verb);
     }
     return 0;
 }

@@ -20,8 +20,12 @@ typedef int (*cmd_run)(struct cli *c, const struct cmd *cmd, const json_t *args,
 
 struct cli_flag { /* an argument or flag that no operation has */
     struct op_field f;
-    char letter; /* "-f", or 0 */
-    bool rest;   /* positional: takes this word and all behind it as they are, a command */
+    char letter;       /* "-f", or 0 */
+    bool rest;         /* positional: takes this word and all behind it as they are, a command */
+    const char *also;  /* "cpus,cpu-count": other spellings of the flag */
+    const char *label; /* what an argument is called: "SANDBOX"; NULL: its name */
+    bool optional;     /* although the operation requires it: run fills it in */
+    bool whole;        /* a list's values are not cut at commas */
 };
 
 struct verb {
@@ -39,12 +43,20 @@ struct verb {
 extern const struct verb verb_table[];
 extern const size_t verb_count;
 
+struct verb_alias { /* another word for a whole verb, or for its last word */
+    const char *alias, *verb;
+};
+extern const struct verb_alias verb_aliases[];
+extern const size_t verb_alias_count;
+
 struct cmd_arg {
     const struct op_field *f;
     char letter;
     bool local;      /* not part of the request */
     bool positional; /* .positional, or a name in the path's braces */
     bool rest;       /* takes all the words that are left */
+    bool optional, whole;
+    const char *also, *label; /* as in cli_flag */
 };
 
 struct cmd {
@@ -65,7 +77,7 @@ struct cmd_set {
 
 /* ops is NULL-terminated; memory is the arena's. */
 void cmd_set_build(const struct op *const *ops, struct arena *a, struct cmd_set *ret);
-const struct cmd *cmd_set_find(const struct cmd_set *set, const char *verb);
+const struct cmd *cmd_set_find(const struct cmd_set *set, const char *verb); /* aliases too */
 /* The command whose verb is the longest run of words at the front; *ret_words says how many. */
 const struct cmd *cmd_set_match(const struct cmd_set *set, char *const *words, size_t n,
                                 size_t *ret_words);
@@ -82,6 +94,7 @@ struct cli {
     struct arena arena;
     struct cmd_set cmds;
     enum out_format format;
+    bool format_set; /* by -o: verbs that print one line print all then */
     bool help;
     bool color;         /* standard output is a terminal that wants them */
     int64_t timeout_ms; /* of one request; 0: none */

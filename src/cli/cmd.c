@@ -47,12 +47,31 @@ static bool is_listed(const char *list, const char *name)
     return false;
 }
 
+/* What "id" stands for, by the operation's group. */
+static const char *label_of(const struct op *op, const struct op_field *f)
+{
+    static const struct {
+        const char *group, *label;
+    } labels[] = {
+        {"sandbox", "SANDBOX"}, {"exec", "SANDBOX"},      {"file", "SANDBOX"},
+        {"port", "SANDBOX"},    {"volume", "VOLUME"},     {"image", "IMAGE"},
+        {"token", "TOKEN"},     {"approval", "APPROVAL"}, {"rule", "RULE"},
+        {"board", "TASK"},      {"message", "MESSAGE"},   {"egress", "RULE"},
+    };
+
+    for (size_t i = 0; strcmp(f->name, "id") == 0 && i < ARRAY_LEN(labels); i++)
+        if (strcmp(op->group, labels[i].group) == 0)
+            return labels[i].label;
+    return NULL;
+}
+
 static void add_field(struct cmd *c, const struct op_field *f)
 {
     bool positional = f->positional || op_place(c->op, f) == OP_IN_PATH;
 
     if (!c->special || !is_listed(c->special->fills, f->name))
-        c->args[c->arg_count++] = (struct cmd_arg){.f = f, .positional = positional};
+        c->args[c->arg_count++] =
+            (struct cmd_arg){.f = f, .positional = positional, .label = label_of(c->op, f)};
 }
 
 /* A verb's flag of the same name as an operation's field only adds its letter, or its place. */
@@ -62,6 +81,9 @@ static void add_own(struct cmd *c, const struct cli_flag *flag)
         if (strcmp(c->args[i].f->name, flag->f.name) == 0) {
             c->args[i].letter = flag->letter;
             c->args[i].positional |= flag->f.positional;
+            c->args[i].also = flag->also;
+            c->args[i].optional = flag->optional;
+            c->args[i].whole = flag->whole;
             return;
         }
     }
@@ -69,7 +91,10 @@ static void add_own(struct cmd *c, const struct cli_flag *flag)
                                                .letter = flag->letter,
                                                .local = true,
                                                .positional = flag->f.positional,
-                                               .rest = flag->rest};
+                                               .rest = flag->rest,
+                                               .also = flag->also,
+                                               .label = flag->label,
+                                               .whole = flag->whole};
 }
 
 /* Positional ones first, otherwise in the order of the rows. */
@@ -85,9 +110,24 @@ static void sort_args(struct cmd *c, struct arena *a)
     c->args = sorted;
 }
 
+/* Lists of things with ids have -q. */
+static void add_quiet(struct cmd *c)
+{
+    static const struct cli_flag quiet = {
+        {.name = "quiet", .type = OP_BOOL, .text = "Print the ids alone, one a line."},
+        'q',
+    };
+
+    if (!c->op || c->op->reply != OP_REPLY_LIST)
+        return;
+    for (size_t i = 0; i < c->op->out_count; i++)
+        if (strcmp(c->op->out[i].name, "id") == 0)
+            add_own(c, &quiet);
+}
+
 static void add_cmd(struct cmd_set *set, const struct op *op, const struct verb *v, struct arena *a)
 {
-    size_t room = (op ? op->in_count : 0) + (v ? v->flag_count : 0) + 1;
+    size_t room = (op ? op->in_count : 0) + (v ? v->flag_count : 0) + 2;
     struct cmd *c = &set->v[set->n++];
 
     *c = (struct cmd){
@@ -107,6 +147,7 @@ static void add_cmd(struct cmd_set *set, const struct op *op, const struct verb 
         add_field(c, &op->in[i]);
     for (size_t i = 0; v && i < v->flag_count; i++)
         add_own(c, &v->flags[i]);
+    add_quiet(c);
     sort_args(c, a);
 }
 
@@ -115,6 +156,14 @@ static const struct op *op_named(const struct op *const *ops, const char *name)
     for (; name && *ops; ops++)
         if (strcmp((*ops)->name, name) == 0)
             return *ops;
+    return NULL;
+}
+
+static const struct cmd *find_exactly(const struct cmd_set *set, const char *verb)
+{
+    for (size_t i = 0; i < set->n; i++)
+        if (strcmp(set->v[i].verb, verb) == 0)
+            return &set->v[i];
     return NULL;
 }
 
@@ -129,16 +178,26 @@ void cmd_set_build(const struct op *const *ops, struct arena *a, struct cmd_set 
         if (ops[i]->verb)
             add_cmd(ret, ops[i], special_of(ops[i]->verb), a);
     for (size_t i = 0; i < verb_count; i++)
-        if (!cmd_set_find(ret, verb_table[i].verb))
+        if (!find_exactly(ret, verb_table[i].verb))
             add_cmd(ret, op_named(ops, verb_table[i].op), &verb_table[i], a);
 }
 
+/* "list" for "ls", and so "volume list" for "volume ls". */
 const struct cmd *cmd_set_find(const struct cmd_set *set, const char *verb)
 {
-    for (size_t i = 0; i < set->n; i++)
-        if (strcmp(set->v[i].verb, verb) == 0)
-            return &set->v[i];
-    return NULL;
+    const struct cmd *found = find_exactly(set, verb);
+    const char *space = strrchr(verb, ' '), *last = space ? space + 1 : verb;
+
+    for (size_t i = 0; !found && i < verb_alias_count; i++) {
+        AUTO(buf_done) struct buf real = {0};
+
+        if (strcmp(verb_aliases[i].alias, last) != 0)
+            continue;
+        buf_add(&real, verb, (size_t)(last - verb));
+        buf_add_c(&real, verb_aliases[i].verb);
+        found = find_exactly(set, buf_cstr(&real));
+    }
+    return found;
 }
 
 const struct cmd *cmd_set_match(const struct cmd_set *set, char *const *words, size_t n,
@@ -175,5 +234,7 @@ const char *cmd_set_nearest(const struct cmd_set *set, const char *said)
 
     for (size_t i = 0; i < set->n; i++)
         near_try(&near, set->v[i].verb);
+    for (size_t i = 0; i < verb_alias_count; i++)
+        near_try(&near, verb_aliases[i].alias);
     return near.best;
 }

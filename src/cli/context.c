@@ -71,10 +71,10 @@ int contexts_read(json_t **ret, struct err *e)
         return err_set(e, err_code_from_errno(-r), -r, "read contexts from '%s'", path);
     if (json_read(buf_str(&text), &all, e) < 0) {
         (void)err_wrap(e, "read contexts from '%s'", path);
-        return err_hint(e, "mend or remove that file; `holt context add` writes a new one");
+        return err_hint(e, "fix or remove that file; `holt context add` writes a new one");
     }
     if (check_shape(all, path, e) < 0)
-        return err_hint(e, "mend or remove that file; `holt context add` writes a new one");
+        return err_hint(e, "fix or remove that file; `holt context add` writes a new one");
     *ret = TAKE(all);
     return 0;
 }

@@ -105,7 +105,7 @@ static void print_check(const struct cli *c, const struct check *k, enum check_s
     print_safe(&out, str_of(f->detail));
     buf_add_char(&out, '\n');
     if (s != CHECK_OK) {
-        buf_printf(&out, "%9sfor:     %s\n%9swithout: %s\n%9smend:    ", "", k->purpose, "",
+        buf_printf(&out, "%9sfor:     %s\n%9swithout: %s\n%9sfix:     ", "", k->purpose, "",
                    k->without, "");
         print_safe(&out, str_of(f->remedy[0] ? f->remedy : k->remedy));
         buf_add_char(&out, '\n');

@@ -1,5 +1,5 @@
 /* doctor: what this machine can do for sandboxes.  A check is a row: what it is for, a probe, what
- * works without it, and the command that mends it (Debian and Ubuntu).
+ * works without it, and the command that fixes it (Debian and Ubuntu).
  * A probe changes nothing that outlives it: what needs namespaces or mounts runs in a child that
  * dies with them. */
 #pragma once

@@ -53,12 +53,6 @@ static void wrap(struct buf *to, struct str text, size_t left)
     buf_add_char(to, '\n');
 }
 
-static void upper(const char *name, struct buf *to)
-{
-    for (const char *p = name; *p; p++)
-        buf_add_char(to, *p >= 'a' && *p <= 'z' ? (char)(*p - 32) : *p == '_' ? '-' : *p);
-}
-
 static void list_verbs(const struct cmd_set *set, const char *group, const char *word,
                        struct buf *to)
 {
@@ -123,7 +117,7 @@ static void add_flag(const struct cmd_arg *a, struct buf *to)
     char name[ARGS_NAME];
 
     if (a->positional) {
-        upper(a->f->name, to);
+        args_add_label(a, to);
         return;
     }
     if (a->letter)
@@ -136,7 +130,21 @@ static void add_flag(const struct cmd_arg *a, struct buf *to)
     if (!args_takes_value(a->f))
         return;
     buf_add_char(to, ' ');
-    add_value_name(a->f, to);
+    if (a->label)
+        buf_add_c(to, a->label);
+    else
+        add_value_name(a->f, to);
+}
+
+static void add_spellings(const char *also, struct buf *to)
+{
+    struct str rest = str_of(also);
+
+    while (rest.n > 0) {
+        struct str one = str_cut(rest, ',', &rest);
+
+        buf_printf(to, " Also --" STR_FMT ".", STR_ARG(one));
+    }
 }
 
 /* "--cpu-millis 1500" has a short form. */
@@ -170,6 +178,7 @@ static void list_args(const struct cmd_arg *args, size_t n, bool positional, str
         add_flag(&args[i], &flag);
         buf_add_c(&text, f->text ? f->text : "");
         add_in_thousands(f, &text);
+        add_spellings(args[i].also, &text);
         if (f->required && !positional)
             buf_add_c(&text, " (required)");
         if (f->preset && f->type != OP_BOOL)
@@ -203,11 +212,11 @@ static void usage(const struct cmd *cmd, struct buf *to)
 
         if (!a->positional)
             continue;
-        buf_add_c(to, a->f->required ? " " : " [");
-        upper(a->f->name, to);
+        buf_add_c(to, args_required(a) ? " " : " [");
+        args_add_label(a, to);
         if (a->f->type == OP_LIST || a->f->type == OP_MAP)
             buf_add_c(to, "...");
-        buf_add_c(to, a->f->required ? "" : "]");
+        buf_add_c(to, args_required(a) ? "" : "]");
     }
     for (size_t i = 0; i < cmd->arg_count; i++) {
         char name[ARGS_NAME];
@@ -236,7 +245,7 @@ static void examples(const struct cmd *cmd, struct buf *to)
         const struct cmd_arg *a = &cmd->args[i];
         char name[ARGS_NAME];
 
-        if (!a->f->required || !a->f->example)
+        if (!args_required(a) || !a->f->example)
             continue;
         if (!a->positional)
             buf_printf(&base, " --%s", args_flag_shown(a->f, name));

@@ -58,7 +58,7 @@ static void take_globals(struct cli *c, const json_t *globals)
     const char *format = args_str(globals, "output");
 
     if (format)
-        (void)out_format_parse(str_of(format), &c->format);
+        c->format_set = out_format_parse(str_of(format), &c->format);
     c->help = args_bool(globals, "help");
     c->timeout_set = json_object_get(globals, "request_timeout") != NULL;
     c->timeout_ms = args_int(globals, "request_timeout", TIMEOUT_MS);

@@ -229,6 +229,11 @@ static void add_duration(struct buf *to, int64_t n, bool micros)
     }
 }
 
+void print_duration(struct buf *to, int64_t ms)
+{
+    add_duration(to, ms, false);
+}
+
 /* "2026-01-02T03:04:05.678Z" -> "2026-01-02 03:04:05Z" */
 static void add_time(struct buf *to, struct str s)
 {

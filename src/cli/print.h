@@ -25,4 +25,5 @@ void print_table(struct buf *to, const json_t *v, const struct print_spec *spec)
 void print_safe(struct buf *to, struct str s);
 void print_safe_lines(struct buf *to, struct str s); /* lines and tabs stay */
 size_t print_width(struct str s); /* columns on a terminal, of text that print_safe made */
-void print_size(struct buf *to, int64_t n); /* "1.5 KiB" */
+void print_size(struct buf *to, int64_t n);      /* "1.5 KiB" */
+void print_duration(struct buf *to, int64_t ms); /* "1h30m", "1.5s" */

@@ -176,8 +176,13 @@ int request_refused(const struct target *t, int status, struct str body, struct 
         return err_hint(e, "is that a holt server?");
     }
     (void)request_error(error, e);
-    if (e->code == ERR_UNAUTHENTICATED && !t->token)
-        return err_hint(e, "no token for %.60s: set HOLT_TOKEN, or `holt context add`", t->server);
+    if (e->code == ERR_UNAUTHENTICATED && !t->token) {
+        (void)err_set(e, e->code, 0, "not logged in to %.100s", t->server);
+        return err_hint(e,
+                        "set HOLT_TOKEN, or keep one: `holt context add NAME %.60s --token-file "
+                        "FILE`",
+                        t->server);
+    }
     return -1;
 }
 

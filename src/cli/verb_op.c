@@ -248,17 +248,41 @@ int op_bytes(const struct cli *c, const struct op *op, const json_t *args, struc
                    &reply, e);
 }
 
+/* -q: what other commands take, one a line. */
+static int print_ids(const json_t *rows)
+{
+    AUTO(buf_done) struct buf out = {0};
+
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const char *id = args_str(json_array_get(rows, i), "id");
+
+        print_safe(&out, str_of(id ? id : "-"));
+        buf_add_char(&out, '\n');
+    }
+    cli_write(buf_str(&out));
+    return 0;
+}
+
+int op_list_run(struct cli *c, const struct op *op, const json_t *args, struct err *e)
+{
+    struct print_spec spec = op_print_spec(c, op);
+    AUTO(json_decref) json_t *v = NULL;
+
+    if (op_list(c, op, args, &v, e) < 0)
+        return -1;
+    if (args_bool(args, "quiet"))
+        return print_ids(json_object_get(v, op->items));
+    return cli_print(c, v, &spec, e);
+}
+
 int op_verb_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 {
     struct print_spec spec = op_print_spec(c, cmd->op);
     AUTO(reply_done) struct reply reply = {0};
     AUTO(json_decref) json_t *v = NULL;
 
-    if (cmd->op->reply == OP_REPLY_LIST) {
-        if (op_list(c, cmd->op, args, &v, e) < 0)
-            return -1;
-        return cli_print(c, v, &spec, e);
-    }
+    if (cmd->op->reply == OP_REPLY_LIST)
+        return op_list_run(c, cmd->op, args, e);
     if (cmd->op->reply == OP_REPLY_BYTES)
         return op_bytes(c, cmd->op, args, e);
     if (op_request(c, cmd->op, args, &reply, e) < 0)

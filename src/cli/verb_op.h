@@ -15,6 +15,8 @@ CHECKED int op_request(const struct cli *c, const struct op *op, const json_t *a
 /* Every page of a list as one reply. */
 CHECKED int op_list(const struct cli *c, const struct op *op, const json_t *args, json_t **ret,
                     struct err *e);
+/* Prints it; with "quiet" among the arguments only the ids. */
+CHECKED int op_list_run(struct cli *c, const struct op *op, const json_t *args, struct err *e);
 /* A reply of bytes goes to standard output as it comes. */
 CHECKED int op_bytes(const struct cli *c, const struct op *op, const json_t *args, struct err *e);
 struct print_spec op_print_spec(const struct cli *c, const struct op *op);

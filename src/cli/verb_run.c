@@ -4,6 +4,8 @@
 #include "cli/session.h"
 #include "cli/term.h"
 #include "cli/verb_op.h"
+#include "cli/volume_flag.h"
+#include "ops/exec.h"
 #include "proto/json.h"
 
 #include <unistd.h>
@@ -49,50 +51,85 @@ static bool wants_input(const json_t *args)
     return !v || json_is_true(v);
 }
 
-static void say(const char *what, const json_t *text)
+/* "killed after 3s (--timeout)": args are those of the command line, where that started it. */
+static void say_killed(const json_t *exec, const json_t *args)
 {
-    AUTO(buf_done) struct buf line = {0};
+    const json_t *given = json_object_get(args, "timeout_ms");
+    AUTO(buf_done) struct buf time = {0};
 
-    buf_printf(&line, "holt: %s", what);
-    if (json_is_string(text)) {
-        buf_add_c(&line, ": ");
-        print_safe(&line, str_of(json_string_value(text)));
+    print_duration(&time, args_int(given ? args : exec, given ? "timeout_ms" : "duration_ms", 0));
+    cli_note("killed after %s (%s)", buf_cstr(&time), given ? "--timeout" : "its time limit");
+}
+
+static void say_out_of_memory(const json_t *args)
+{
+    int64_t limit = args_int(args, "memory_bytes", 0);
+    AUTO(buf_done) struct buf size = {0};
+
+    if (limit > 0) {
+        print_size(&size, limit);
+        cli_note("killed: it needed more than %s of memory (--memory)", buf_cstr(&size));
+    } else {
+        cli_note("killed: out of memory");
     }
-    buf_add_char(&line, '\n');
-    (void)!write(STDERR_FILENO, buf_data(&line), buf_len(&line));
 }
 
 /* How it ended becomes our exit status; what that does not tell is said. */
-static int take_end(struct cli *c, const struct session_end *end, struct err *e)
+static int take_end(struct cli *c, const struct session_end *end, const json_t *args, struct err *e)
 {
-    const json_t *failure = json_object_get(end->exec, "failure");
+    const char *failure = args_str(end->exec, "failure");
 
     c->status = end->status;
     if (end->how != SESSION_EXITED)
         return 0;
-    if (end->status < 0) {
-        const char *why = json_string_value(failure);
-
+    if (end->status < 0)
         return err_set(e, ERR_UNAVAILABLE, 0, "the command did not run to its end: %.200s",
-                       why ? why : "no reason was given");
-    }
+                       failure ? failure : "no reason was given");
     if (args_bool(end->exec, "timed_out"))
-        say("the command was killed: its time was over", NULL);
+        say_killed(end->exec, args);
     else if (args_bool(end->exec, "oom"))
-        say("the command was killed: it wanted more memory than it may have", NULL);
-    else if (json_is_string(failure))
-        say("the command did not run", failure);
+        say_out_of_memory(args);
+    else if (failure)
+        cli_note("the command did not run: %s", failure);
     return 0;
+}
+
+/* --- in a sandbox of its own --- */
+
+/* docker run IMAGE COMMAND: here the first word is the program. */
+static void say_image(const struct session_end *end, const json_t *args)
+{
+    const char *word = json_string_value(json_array_get(json_object_get(args, "command"), 0));
+
+    if (end->how == SESSION_EXITED && end->status == 127 && args_str(end->exec, "failure") &&
+        word && !json_object_get(args, "image") && word[0] != '/')
+        cli_note("if '%.60s' is an image: holt run --image %.60s -- COMMAND", word, word);
+}
+
+/* Its sandbox goes with the command, always; in the background only with --rm, as Docker's. */
+static int check_rm(const json_t *args, struct err *e)
+{
+    const json_t *rm = json_object_get(args, "rm");
+
+    if (!rm || json_is_true(rm) || args_bool(args, "detach"))
+        return 0;
+    (void)err_set(e, ERR_INVALID, 0, "holt run always removes its sandbox when the command ends");
+    return err_hint(e, "-d keeps it, and so does `holt create` with `holt exec`");
 }
 
 int run_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 {
-    bool tty = args_bool(args, "tty"), input = wants_input(args);
+    bool tty = args_bool(args, "tty"), detach = args_bool(args, "detach");
+    bool input = wants_input(args) && !detach;
     AUTO(json_decref) json_t *all = asked(args, tty, input);
     AUTO(target_done) struct target t = {0};
     AUTO(buf_done) struct buf body = {0};
     AUTO(session_end) struct session_end end = {0};
 
+    if (check_rm(args, e) < 0 || volume_flag_apply(c, all, e) < 0)
+        return -1;
+    if (detach)
+        return run_detached_run(c, cmd, all, e);
     if (target_choose(c, &t, e) < 0)
         return -1;
     op_body(cmd->op, all, &body);
@@ -104,7 +141,10 @@ int run_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err
                                            .owns = true},
                     &end, e) < 0)
         return -1;
-    return take_end(c, &end, e);
+    if (take_end(c, &end, args, e) < 0)
+        return -1;
+    say_image(&end, args);
+    return 0;
 }
 
 /* --- in a sandbox that is there --- */
@@ -129,12 +169,14 @@ static void attach_target(struct buf *to, const char *sandbox, const char *exec,
     op_target(op_find("exec.attach"), args, to);
 }
 
-static int attach(struct cli *c, const char *sandbox, const char *exec, const json_t *query,
+/* args: of the command line, where it made the command; NULL: it did not. */
+static int attach(struct cli *c, const char *exec, const json_t *query, const json_t *args,
                   struct session_spec *spec, struct err *e)
 {
     AUTO(target_done) struct target t = {0};
     AUTO(buf_done) struct buf target = {0};
     AUTO(session_end) struct session_end end = {0};
+    const char *sandbox = args_str(query, "id");
 
     if (target_choose(c, &t, e) < 0)
         return -1;
@@ -144,7 +186,7 @@ static int attach(struct cli *c, const char *sandbox, const char *exec, const js
         return -1;
     if (end.how == SESSION_DETACHED)
         say_detached(sandbox, exec);
-    return take_end(c, &end, e);
+    return take_end(c, &end, args, e);
 }
 
 static int read_detach(const json_t *args, struct detach *ret, struct err *e)
@@ -158,7 +200,9 @@ static int read_detach(const json_t *args, struct detach *ret, struct err *e)
 static int start_and_attach(struct cli *c, const struct cmd *cmd, json_t *all,
                             struct session_spec *spec, struct err *e)
 {
-    AUTO(json_decref) json_t *exec = NULL, *query = json_pack("{s:s}", "role", "controller");
+    AUTO(json_decref)
+    json_t *exec = NULL,
+           *query = json_pack("{s:O,s:s}", "id", json_object_get(all, "id"), "role", "controller");
     AUTO(reply_done) struct reply reply = {0};
     const char *id;
 
@@ -168,7 +212,7 @@ static int start_and_attach(struct cli *c, const struct cmd *cmd, json_t *all,
     id = args_str(exec, "id");
     if (!id)
         return err_set(e, ERR_UNAVAILABLE, 0, "the reply names no command");
-    return attach(c, args_str(all, "id"), id, query, spec, e);
+    return attach(c, id, query, all, spec, e);
 }
 
 int exec_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
@@ -207,21 +251,34 @@ int shell_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct e
     return start_and_attach(c, cmd, all, &spec, e);
 }
 
+/* Without a command the newest one is meant. */
+static json_t *with_exec(const json_t *args)
+{
+    json_t *all = json_deep_copy(args);
+
+    if (!json_object_get(all, "exec"))
+        json_object_set_new(all, "exec", json_string(OP_EXEC_NEWEST));
+    return all;
+}
+
 int attach_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 {
-    AUTO(json_decref) json_t *exec = NULL, *query = json_deep_copy(args);
+    AUTO(json_decref) json_t *exec = NULL, *query = with_exec(args);
     AUTO(reply_done) struct reply reply = {0};
     bool observes = args_bool(args, "observe");
     struct session_spec spec = {.input = !observes, .observes = observes};
+    const char *id;
 
     (void)cmd;
     if (read_detach(args, &spec.detach, e) < 0 ||
-        op_request(c, op_find("exec.get"), args, &reply, e) < 0 || reply_json(&reply, &exec, e) < 0)
+        op_request(c, op_find("exec.get"), query, &reply, e) < 0 ||
+        reply_json(&reply, &exec, e) < 0)
         return -1;
     spec.tty = args_bool(exec, "pty");
     if (observes)
         json_object_set_new(query, "role", json_string("observer"));
-    return attach(c, args_str(args, "id"), args_str(args, "exec"), query, &spec, e);
+    id = args_str(exec, "id"); /* after a lost connection the newest may be another */
+    return attach(c, id ? id : args_str(query, "exec"), query, NULL, &spec, e);
 }
 
 int wait_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
@@ -229,15 +286,15 @@ int wait_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct er
     struct print_spec spec = op_print_spec(c, cmd->op);
     AUTO(reply_done) struct reply reply = {0};
     struct session_end end = {.how = SESSION_EXITED};
-    AUTO(json_decref) json_t *exec = NULL;
+    AUTO(json_decref) json_t *exec = NULL, *all = with_exec(args);
 
     if (!c->timeout_set)
         c->timeout_ms = 0;
-    if (op_request(c, cmd->op, args, &reply, e) < 0 || reply_json(&reply, &exec, e) < 0)
+    if (op_request(c, cmd->op, all, &reply, e) < 0 || reply_json(&reply, &exec, e) < 0)
         return -1;
     if (c->format != OUT_TABLE && cli_print(c, exec, &spec, e) < 0)
         return -1;
     end.exec = exec;
     end.status = session_status(exec);
-    return take_end(c, &end, e);
+    return take_end(c, &end, NULL, e);
 }

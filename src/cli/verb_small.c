@@ -106,25 +106,3 @@ int audit_verify_run(struct cli *c, const struct cmd *cmd, const json_t *args, s
     }
     return err_set(e, ERR_CONFLICT, 0, "the chain is not whole");
 }
-
-/* All of them, also behind one that fails; the first failure is the command's. */
-int rm_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
-{
-    const json_t *list = json_object_get(args, "sandboxes");
-    int r = 0;
-
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        AUTO(json_decref) json_t *one = json_pack("{s:O}", "id", json_array_get(list, i));
-        AUTO(reply_done) struct reply reply = {0};
-        struct err why = {0};
-
-        if (op_request(c, cmd->op, one, &reply, &why) == 0)
-            continue;
-        if (r < 0)
-            cli_note("%s", why.msg);
-        else
-            *e = why;
-        r = -1;
-    }
-    return r;
-}

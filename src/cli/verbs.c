@@ -42,20 +42,33 @@ static const struct cli_flag help_flags[] = {
 #define TTY {{.name = "tty", .type = OP_BOOL, .text = "Give the command a terminal."}, 't', false}
 #define DETACH_FLAG {{.name = "detach_keys", .type = OP_STR, .preset = "ctrl-p,ctrl-q", \
                       .text = "Keys that leave a terminal and let its command go on; none for no keys."}, 0, false}
+/* What Docker's run and create have too, with its letters and spellings. */
+#define MAKE_FLAGS \
+    {{.name = "env", .type = OP_MAP}, 'e'}, {{.name = "memory_bytes", .type = OP_SIZE}, 'm'}, \
+    {{.name = "cpu_millis", .type = OP_INT}, .also = "cpus"}, {{.name = "labels", .type = OP_MAP}, 'l', .also = "label"}, \
+    {{.name = "pids", .type = OP_INT}, .also = "pids-limit"}, {{.name = "network", .type = OP_JSON}, .also = "net"}, \
+    {{.name = "volume", .type = OP_LIST, .example = "cache:/cache", \
+      .text = "SRC is a volume's name, or the path of a directory on the server's machine, which its setting host_mounts must " \
+              "allow; repeatable."}, 'v', .whole = true, .label = "SRC:DST[:ro]"}
+#define SANDBOXES {{.name = "sandboxes", .type = OP_LIST, .required = true, .positional = true, .example = "build", \
+                    .text = "Ids or names of sandboxes."}, .label = "SANDBOX"}
 #define RUN_FILLS "stdin,stdin_base64,stdin_open,pty,command"
 
 static const struct cli_flag run_flags[] = {
-    COMMAND, INTERACTIVE, TTY,
-    {{.name = "env", .type = OP_MAP}, 'e', false},
-    {{.name = "user", .type = OP_STR}, 'u', false},
-    {{.name = "cwd", .type = OP_STR}, 'w', false},
+    COMMAND, INTERACTIVE, TTY, MAKE_FLAGS,
+    {{.name = "user", .type = OP_STR}, 'u'},
+    {{.name = "cwd", .type = OP_STR}, 'w', .also = "workdir"},
+    {{.name = "detach", .type = OP_BOOL,
+      .text = "Leave the command running, print its sandbox's id and end. The sandbox stays until `holt rm`; with --rm it goes "
+              "soon after the command."}, 'd'},
+    {{.name = "rm", .type = OP_BOOL, .text = "Remove the sandbox when the command ends: without -d that is always so."}, 0},
 };
 static const struct cli_flag exec_flags[] = {
     COMMAND, INTERACTIVE, TTY, DETACH_FLAG,
     {{.name = "env", .type = OP_MAP}, 'e', false},
     {{.name = "user", .type = OP_STR}, 'u', false},
-    {{.name = "cwd", .type = OP_STR}, 'w', false},
-    {{.name = "background", .type = OP_BOOL}, 'd', false},
+    {{.name = "cwd", .type = OP_STR}, 'w', .also = "workdir"},
+    {{.name = "background", .type = OP_BOOL}, 'd', .also = "detach"},
 };
 static const struct cli_flag shell_flags[] = {
     DETACH_FLAG,
@@ -66,7 +79,11 @@ static const struct cli_flag shell_flags[] = {
 };
 static const struct cli_flag attach_flags[] = {
     DETACH_FLAG,
+    {{.name = "exec", .type = OP_STR, .positional = true}, .optional = true},
     {{.name = "observe", .type = OP_BOOL, .text = "Only look on; Ctrl-C leaves."}, 0, false},
+};
+static const struct cli_flag wait_flags[] = {
+    {{.name = "exec", .type = OP_STR, .positional = true}, .optional = true},
 };
 static const struct cli_flag cp_flags[] = {
     {{.name = "from", .type = OP_STR, .required = true, .positional = true, .example = "data",
@@ -86,8 +103,19 @@ static const struct cli_flag logs_flags[] = {
     {{.name = "follow", .type = OP_BOOL}, 'f', false},
     {{.name = "exec", .type = OP_STR, .positional = true}, 0, false},
 };
-static const struct cli_flag create_flags[] = {
-    {{.name = "env", .type = OP_MAP}, 'e', false},
+static const struct cli_flag create_flags[] = {MAKE_FLAGS};
+static const struct cli_flag each_flags[] = {SANDBOXES};
+static const struct cli_flag kill_flags[] = {
+    SANDBOXES,
+    {{.name = "signal", .type = OP_STR, .example = "HUP",
+      .text = "Send this signal to the newest command instead."}, 's'},
+};
+static const struct cli_flag ls_flags[] = {
+    {{.name = "all", .type = OP_BOOL, .text = "Those that do not run too, which is what it lists anyway."}, 'a'},
+};
+static const struct cli_flag ps_flags[] = {
+    {{.name = "id", .type = OP_STR, .positional = true}, .optional = true},
+    {{.name = "all", .type = OP_BOOL, .text = "Without SANDBOX: also the sandboxes that do not run."}, 'a'},
 };
 static const struct cli_flag secret_set_flags[] = {
     {{.name = "host", .type = OP_LIST, .example = "api.github.com",
@@ -98,8 +126,11 @@ static const struct cli_flag secret_set_flags[] = {
     {{.name = "keep_value", .type = OP_BOOL, .text = "Change only the rest: the value stays."}, 0, false},
 };
 static const struct cli_flag rm_flags[] = {
-    {{.name = "sandboxes", .type = OP_LIST, .required = true, .positional = true, .example = "build",
-      .text = "Ids or names of sandboxes."}, 0, false},
+    {{.name = "sandboxes", .type = OP_LIST, .positional = true, .example = "build", .text = "Ids or names of sandboxes."},
+     .label = "SANDBOX"},
+    {{.name = "all", .type = OP_BOOL, .text = "All that you see; asks before, unless --yes."}, 'a'},
+    {{.name = "yes", .type = OP_BOOL, .text = "Do not ask."}, 'y'},
+    {{.name = "force", .type = OP_BOOL, .text = "The same: running ones are destroyed anyway."}, 'f'},
 };
 static const struct cli_flag top_flags[] = {
     {{.name = "interval", .type = OP_DURATION, .preset = "2s", .text = "Time between two looks."}, 'n', false},
@@ -130,21 +161,42 @@ static const struct cli_flag sbx_flags[] = {
 };
 
 const struct verb verb_table[] = {
-    {.verb = "create", FLAGS(create_flags), .run = op_verb_run,
-     EXAMPLES("holt create", "holt create --name build --memory 512m --cpu 1.5 --labels team=blue -e CI=1",
-              "holt create --rootfs ro --idle-ttl 15m",
-              "holt create --mounts '[{\"kind\": \"host\", \"source\": \"/srv/data\", \"target\": \"/data\", \"readonly\": true}]'")},
+    {.verb = "create", FLAGS(create_flags), .run = create_run,
+     .text = "Create a sandbox from an image, start it and print its id.\n"
+             "-o table shows all of it. It stays until `holt rm`, --ttl or --idle-ttl.",
+     EXAMPLES("holt create", "holt create --name build -m 512m --cpus 1.5 -l team=blue -e CI=1",
+              "holt create --rootfs ro --idle-ttl 15m", "holt create -v cache:/cache -v /srv/data:/data:ro",
+              "id=$(holt create) && holt exec $id -- make")},
+    {.verb = "start", .fills = "id", .text = "Start stopped sandboxes again, with the files they had; prints their names.",
+     FLAGS(each_flags), .run = each_run, EXAMPLES("holt start build", "holt start build test -o json")},
+    {.verb = "stop", .fills = "id", .text = "Stop sandboxes: their commands end, their files stay; prints their names.",
+     FLAGS(each_flags), .run = each_run, EXAMPLES("holt stop build", "holt stop build --grace 30s", "holt stop $(holt ps -q)")},
+    {.verb = "restart", .fills = "id", .text = "Stop sandboxes and start them again; prints their names.",
+     FLAGS(each_flags), .run = each_run, EXAMPLES("holt restart build")},
+    {.verb = "pause", .fills = "id", .text = "Freeze everything that runs in sandboxes; prints their names.",
+     FLAGS(each_flags), .run = each_run, EXAMPLES("holt pause build")},
+    {.verb = "resume", .fills = "id", .text = "Let paused sandboxes go on; prints their names.",
+     FLAGS(each_flags), .run = each_run, EXAMPLES("holt resume build")},
+    {.verb = "kill", .group = "sandbox",
+     .text = "Kill everything in sandboxes at once, as `holt stop --force`: their files stay.\n"
+             "One command is ended by `holt cancel SANDBOX EXEC`.",
+     FLAGS(kill_flags), .run = kill_run, EXAMPLES("holt kill build", "holt kill -s HUP build")},
+    {.verb = "ls", FLAGS(ls_flags), .run = op_verb_run, EXAMPLES("holt ls", "holt ls --state stopped --label team=blue", "holt ls -q")},
+    {.verb = "ps", .text = "List the running sandboxes; with SANDBOX its commands, oldest first.\n"
+                           "`holt ps` and `holt ps -a` are Docker's; `holt ls` lists sandboxes in every state.",
+     FLAGS(ps_flags), .run = ps_run, EXAMPLES("holt ps", "holt ps -aq", "holt ps build", "holt ps build --state running")},
     {.verb = "rm", .op = "sandbox.destroy", .fills = "id",
-     .text = "Destroy sandboxes: their commands are killed, nothing of them is left.",
-     FLAGS(rm_flags), .run = rm_run, EXAMPLES("holt rm build", "holt rm $(holt ls -o json | jq -r '.sandboxes[].id')")},
+     .text = "Destroy sandboxes, running or not: their commands are killed, nothing of them is left.",
+     FLAGS(rm_flags), .run = rm_run, EXAMPLES("holt rm build", "holt rm $(holt ls -q --state stopped)", "holt rm --all")},
     {.verb = "run", .op = "run", .fills = RUN_FILLS, .failed = 125,
      .text = "Run one command in a sandbox of its own; nothing of it is left.\n"
              "Standard input, output and error pass through, and signals; the exit status is the command's: 128+n when signal n "
              "ended it, 127 when it was not found, 126 when it cannot be run, 125 when holt failed. A second Ctrl-C within a "
              "second does not wait for the command.",
      FLAGS(run_flags), .run = run_run,
-     EXAMPLES("holt run -- python3 -c 'print(1)'", "tar c src | holt run --memory 512m --timeout 30s -- sh -c 'tar x && make -C src'",
-              "holt run -t -- bash")},
+     EXAMPLES("holt run -- python3 -c 'print(1)'", "holt run -it --image ubuntu:22.04 -- bash",
+              "holt run -d --name web -v site:/site:ro -- python3 -m http.server -d /site 8000", "tar c src | holt run --memory 512m --timeout 30s -- sh -c 'tar x && make -C src'",
+              "holt run --allow api.example.com -- curl -s https://api.example.com")},
     {.verb = "exec", .op = "exec.create", .fills = RUN_FILLS ",cancel_on_disconnect", .failed = 125,
      .text = "Run a command in a sandbox.\n"
              "Standard input, output and error, signals and the exit status pass through as with `holt run`. With -d it goes on by "
@@ -156,12 +208,13 @@ const struct verb verb_table[] = {
      FLAGS(shell_flags), .run = shell_run, EXAMPLES("holt shell build", "holt shell build -u 1000 --shell /bin/sh")},
     {.verb = "attach", .op = "exec.attach", .fills = "role,stdout_offset,stderr_offset", .failed = 125,
      .text = "Attach to a command: see its output from the start, type into it.\n"
-             "If somebody else types already, you look on; --take takes over.",
+             "Without EXEC it is the command that was started last. If somebody else types already, you look on; --take takes over.",
      FLAGS(attach_flags), .run = attach_run,
-     EXAMPLES("holt attach build ex_01k4r8w2m9h5t7c3xqvd", "holt attach build ex_01k4r8w2m9h5t7c3xqvd --observe")},
+     EXAMPLES("holt attach build", "holt attach build ex_01k4r8w2m9h5t7c3xqvd --observe")},
     {.verb = "wait", .op = "exec.wait", .failed = 125,
-     .text = "Wait until a command has ended; the exit status is the command's.",
-     .run = wait_run, EXAMPLES("holt wait build ex_01k4r8w2m9h5t7c3xqvd")},
+     .text = "Wait until a command has ended; the exit status is the command's.\n"
+             "Without EXEC it is the command that was started last.",
+     FLAGS(wait_flags), .run = wait_run, EXAMPLES("holt wait build", "holt wait build ex_01k4r8w2m9h5t7c3xqvd")},
     {.verb = "image pull", .run = image_pull_run,
      EXAMPLES("holt image pull registry.example.org/team/app:1.2", "holt image pull 127.0.0.1:5000/app --name app")},
     {.verb = "image import", FLAGS(image_import_flags), .run = image_import_run,
@@ -218,7 +271,7 @@ const struct verb verb_table[] = {
     {.verb = "context rm", .group = "here", .text = "Remove a context and its token from this machine.",
      FLAGS(context_name_flags), .run = context_rm_run, EXAMPLES("holt context rm work")},
     {.verb = "doctor", .group = "here",
-     .text = "Check what this machine can do for sandboxes, what is missing, and how to mend it.\n"
+     .text = "Check what this machine can do for sandboxes, what is missing, and how to fix it.\n"
              "Nothing is changed and nothing is left behind. The exit status is 0 unless something that native "
              "sandboxes cannot do without is missing.",
      .run = doctor_run, EXAMPLES("holt doctor", "holt doctor -o json")},
@@ -232,3 +285,10 @@ const struct verb verb_table[] = {
 };
 /* clang-format on */
 const size_t verb_count = ARRAY_LEN(verb_table);
+
+const struct verb_alias verb_aliases[] = {
+    {"list", "ls"},         {"delete", "rm"},    {"remove", "rm"},       {"destroy", "rm"},
+    {"images", "image ls"}, {"rmi", "image rm"}, {"pull", "image pull"}, {"unpause", "resume"},
+    {"copy", "cp"},         {"stats", "top"},    {"info", "status"},     {"show", "inspect"},
+};
+const size_t verb_alias_count = ARRAY_LEN(verb_aliases);

@@ -205,6 +205,24 @@ struct exec *exec_find(struct sandbox *s, struct str id, struct err *e)
     return NULL;
 }
 
+struct exec *exec_newest(struct sandbox *s, struct err *e)
+{
+    struct exec *found = NULL;
+
+    LIST_EACH (&s->execs, node) {
+        struct exec *x = LIST_ENTRY(node, struct exec, link);
+
+        if (!found || strcmp(x->id, found->id) > 0)
+            found = x;
+    }
+    if (found)
+        return found;
+    err_set(e, ERR_NOT_FOUND, 0, "no command was run in sandbox '%s' yet", s->id);
+    err_object(e, "sandbox", s->id);
+    err_hint(e, "run one: holt exec %s -- COMMAND", s->id);
+    return NULL;
+}
+
 struct exec *exec_next(struct sandbox *s, struct str after)
 {
     LIST_EACH (&s->execs, node) {

@@ -62,6 +62,7 @@ typedef void (*exec_cb)(void *arg, struct exec *x, const struct err *e);
 void exec_start(struct sandbox *s, const struct exec_spec *spec, const struct principal *by,
                 exec_cb done, void *arg);
 struct exec *exec_find(struct sandbox *s, struct str id, struct err *e);
+struct exec *exec_newest(struct sandbox *s, struct err *e);  /* likewise: the one asked for last */
 struct exec *exec_next(struct sandbox *s, struct str after); /* by id; NULL at the end */
 void exec_info(const struct exec *x, struct exec_info *ret);
 const char *exec_state_name(enum exec_state s);

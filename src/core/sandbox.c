@@ -435,7 +435,7 @@ static int open_driver(struct sandboxes *all, const struct driver_ops *ops,
     }
     slot->driver = NULL; /* said again when somebody asks for it */
     if (!slot->why.hint[0])
-        (void)err_hint(&slot->why, "holt doctor says what is missing and how to mend it");
+        (void)err_hint(&slot->why, "holt doctor says what is missing and how to fix it");
     log_warn("a runtime does not work on this host", LOG_C("runtime", ops->name), LOG_E(&slot->why),
              LOG_C("hint", slot->why.hint));
     return 0;

@@ -97,7 +97,8 @@ static const struct op_field result_reply[] = {
 #define EXEC_ID_FIELDS(structure)                                                                  \
     ID_FIELD(structure),                                                                           \
         FIELD(structure, exec, OP_STR, .required = true, .positional = true, .min = 1, .max = 64,  \
-              .example = EXAMPLE_ID, .text = "The command's id.")
+              .example = EXAMPLE_ID,                                                               \
+              .text = "The command's id; '" OP_EXEC_NEWEST "' is the one started last.")
 
 static const struct op_field exec_create_fields[] = {
     ID_FIELD(struct exec_create_in),
@@ -124,6 +125,8 @@ const struct op op_exec_create = {
 };
 
 static const struct op_field run_fields[] = {
+    FIELD(struct run_in, name, OP_STR, .max = 63, .pattern = OP_PATTERN_NAME, .example = "build",
+          .text = "A name for its sandbox while it runs, unique among live ones."),
     EXEC_FIELDS(struct run_in),
     SANDBOX_FIELDS(struct run_in),
 };

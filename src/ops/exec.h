@@ -3,6 +3,8 @@
 
 #include "ops/sandbox.h"
 
+#define OP_EXEC_NEWEST "newest" /* in place of an id: the command that was started last */
+
 extern const char *const op_exec_states[];  /* in the order of enum exec_state */
 extern const char *const op_streams[];      /* "stdout", "stderr" */
 extern const char *const op_attach_roles[]; /* "observer", "controller" */
@@ -29,6 +31,7 @@ struct exec_create_in {
     bool background, cancel_on_disconnect;
 };
 struct run_in {
+    struct str name;
     struct sandbox_fields sandbox;
     struct exec_fields exec;
 };

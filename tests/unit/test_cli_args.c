@@ -137,7 +137,7 @@ static void mistakes_are_named(void **state)
     assert_int_equal(PARSE(f, "x", "n", "m"), -1);
     assert_non_null(strstr(f->e.msg, "'m' is one argument too many"));
     assert_int_equal(PARSE(f, "--dry-run"), -1);
-    assert_string_equal(f->e.msg, "holt thing make needs 'id'");
+    assert_string_equal(f->e.msg, "missing argument: ID");
     assert_int_equal(PARSE(f, "x", "--env", "A"), -1);
     assert_non_null(strstr(f->e.msg, "KEY=VALUE"));
     assert_int_equal(PARSE(f, "x", "--spec", "{"), -1);
@@ -212,6 +212,29 @@ static int parse_real(struct fixture *f, const char *verb, const char *const *wo
 }
 #define PARSE_REAL(f, verb, ...) parse_real(f, verb, (const char *const[]){__VA_ARGS__, NULL})
 
+static void letters_share_a_word(void **state)
+{
+    struct fixture *f = *state;
+    const char *const run[] = {"-im64m", "-tw", "/x", "--cpus=1.5", "-v",
+                               "a,b:/c", "--",  "ls", NULL};
+    const char *const wrong[] = {"-iz", "ls", NULL}, *const one[] = {"-name", "x", "ls", NULL};
+    AUTO(arena_done) struct arena a = {0};
+    struct cmd_set set = f->set;
+
+    cmd_set_build(op_table, &a, &f->set);
+    assert_int_equal(parse(f, "run", run), 0);
+    assert_int_equal(args_int(f->args, "memory_bytes", 0), 64 << 20);
+    assert_int_equal(args_int(f->args, "cpu_millis", 0), 1500);
+    assert_true(args_bool(f->args, "interactive") && args_bool(f->args, "tty"));
+    assert_string_equal(args_str(f->args, "cwd"), "/x");
+    assert_int_equal(json_array_size(json_object_get(f->args, "volume")), 1);
+    assert_true(parse(f, "run", wrong) < 0);
+    assert_string_equal(f->e.msg, "unknown flag '-z' of holt run");
+    assert_true(parse(f, "run", one) < 0);
+    assert_string_equal(f->e.hint, "did you mean --name?");
+    f->set = set;
+}
+
 static void a_command_is_taken_as_it_is(void **state)
 {
     struct fixture *f = *state;
@@ -225,7 +248,7 @@ static void a_command_is_taken_as_it_is(void **state)
     assert_true(json_equal(json_object_get(f->args, "command"), want));
     assert_string_equal(args_str(f->args, "id"), "box");
     assert_int_equal(PARSE_REAL(f, "run", "-t"), -1);
-    assert_non_null(strstr(f->e.msg, "holt run needs 'command'"));
+    assert_non_null(strstr(f->e.msg, "missing argument: COMMAND"));
     assert_int_equal(PARSE_REAL(f, "run", "x\xff"), -1);
     assert_int_equal(PARSE_REAL(f, "run", "--pty", "true", "x"), -1); /* -t fills that in */
 }
@@ -271,6 +294,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(behind_two_hyphens_nothing_is_a_flag, setup, teardown),
         cmocka_unit_test_setup_teardown(the_request_has_each_value_in_its_place, setup, teardown),
+        cmocka_unit_test_setup_teardown(letters_share_a_word, setup, teardown),
         cmocka_unit_test_setup_teardown(a_command_is_taken_as_it_is, setup, teardown),
         cmocka_unit_test_setup_teardown(units_may_be_left_out, setup, teardown),
         cmocka_unit_test_setup_teardown(every_verb_has_its_operation_and_words, setup, teardown),
