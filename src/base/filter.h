@@ -23,7 +23,7 @@
 
 #define FILTER_ALLOW SECCOMP_RET_ALLOW
 #define FILTER_ERRNO(e) (SECCOMP_RET_ERRNO | (uint32_t)(e))
-#define FILTER_RULES_MAX 16
+#define FILTER_RULES_MAX 24
 #define FILTER_CALLS 1024 /* numbers that a row may have */
 
 enum filter_op {

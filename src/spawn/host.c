@@ -23,7 +23,9 @@ struct host host = {.state = -1,
                     .dev = -1,
                     .base_host = -1,
                     .base_points = -1,
-                    .cg2 = -1};
+                    .cg2 = -1,
+                    .wide_allowed = true,
+                    .command_filter = -1};
 
 /* Where holtd is another user it must get to the sockets, and to nothing else. */
 mode_t host_box_mode(void)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "spawn/calls.h"
 #include "wire/spawn.h"
 
 #include <linux/filter.h>
@@ -36,11 +37,12 @@ struct host {
     size_t allowed_n;
     uint32_t features; /* enum spawn_feature */
     bool nesting;      /* sandboxes may be made with it */
-    struct host_filter {
-        struct sock_fprog all; /* of init and all it starts */
-        int command_fd;        /* a sealed memfd with the second filter, of commands only */
-    } filter, nesting_filter;
-    int home_net; /* the network namespace that we were started in */
+    bool wide_allowed; /* and with all of the kernel's calls: SPAWN_WIDE */
+    bool wide_shells;  /* what is made ahead is */
+    struct sock_fprog filters[CALLS_KIND_COUNT]
+                             [2]; /* of init and all it starts; [1]: with nesting */
+    int command_filter;           /* a sealed memfd with the second filter, of commands only */
+    int home_net;                 /* the network namespace that we were started in */
     struct host_bridge {
         char name[16]; /* "": none */
         uint32_t base; /* of its network; the first address is its own */
@@ -65,7 +67,8 @@ mode_t host_box_mode(void); /* of sb/ and sb/ID */
 CHECKED int host_hand_over(int dir, const char *name); /* 0, or -1 with errno set */
 /* Before host_init; opened by it. */
 CHECKED int host_allow(const char *path, bool writable, struct err *e);
-CHECKED int host_bridge(const char *value, struct err *e); /* BRIDGE,ADDRESS/BITS */
+CHECKED int host_syscalls(const char *value, struct err *e); /* narrow, either or wide */
+CHECKED int host_bridge(const char *value, struct err *e);   /* BRIDGE,ADDRESS/BITS */
 /* Without root: a user namespace in which we are it. */
 CHECKED int host_become_root(struct err *e);
 CHECKED int host_compile_filter(struct err *e);

@@ -1,6 +1,7 @@
 /* holt-spawn: the only privileged part.
  * Usage: holt-spawn --state DIR --init PROGRAM [--user NAME] [--allow DIR | --allow-write DIR]...
- *        [--nesting yes] [--bridge NAME,ADDRESS/BITS] [--prepare yes]
+ *        [--nesting yes] [--syscalls narrow|either|wide] [--bridge NAME,ADDRESS/BITS]
+ *        [--prepare yes]
  * --user: who holtd runs as, where that is not our own user.
  * --prepare: make the state directory, or hand over the one of root's, and end (the unit's first
  * step: systemd would give all of it to that user, the files of sandboxes too). */
@@ -88,6 +89,8 @@ static int parse(int argc, char **argv, struct arguments *ret, struct err *e)
             ret->prepare = strcmp(value, "yes") == 0;
         else if (strcmp(name, "--nesting") == 0)
             host.nesting = strcmp(value, "yes") == 0;
+        else if (strcmp(name, "--syscalls") == 0)
+            r = host_syscalls(value, e);
         else if (strcmp(name, "--bridge") == 0)
             r = host_bridge(value, e);
         else if (strcmp(name, "--allow") == 0 || strcmp(name, "--allow-write") == 0)
@@ -101,7 +104,8 @@ static int parse(int argc, char **argv, struct arguments *ret, struct err *e)
         return err_set(e, ERR_INVALID, 0,
                        "usage: holt-spawn --state DIR --init PROGRAM [--user NAME] "
                        "[--allow DIR | --allow-write DIR]... [--nesting yes] "
-                       "[--bridge NAME,ADDRESS/BITS] [--prepare yes]");
+                       "[--syscalls narrow|either|wide] [--bridge NAME,ADDRESS/BITS] "
+                       "[--prepare yes]");
     return 0;
 }
 

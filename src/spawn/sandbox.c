@@ -378,6 +378,10 @@ static int check(const struct spawn_create *c, struct err *e)
         (void)err_set(e, ERR_FORBIDDEN, 0, "holt-spawn was started without '--nesting yes'");
         return err_hint(e, "end holt-spawn: the next one takes up the setting and the sandboxes");
     }
+    if ((c->flags & SPAWN_WIDE) && !host.wide_allowed) {
+        (void)err_set(e, ERR_FORBIDDEN, 0, "holt-spawn was started with '--syscalls narrow'");
+        return err_hint(e, "end holt-spawn: the next one takes up the setting and the sandboxes");
+    }
     return 0;
 }
 
@@ -465,7 +469,8 @@ static int make_ahead(struct sandbox *s, struct err *e)
 
 struct sandbox *sandbox_make_shell(const char *name)
 {
-    struct spawn_create c = {.id = str_of(name)};
+    struct spawn_create c = {.id = str_of(name),
+                             .flags = host.wide_shells ? (uint32_t)SPAWN_WIDE : 0};
     struct sandbox *s = sandbox_new(&c, 0);
 
     s->shell = SHELL_MAKING;

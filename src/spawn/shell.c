@@ -103,10 +103,12 @@ static void drop(struct sandbox *s)
     count = n;
 }
 
-/* Nesting has another filter, a restart another directory; the rest is as the host has it. */
+/* Nesting has another filter, and so has the kind of calls that shells are not made with; a restart
+ * has another directory; the rest is as the host has it. */
 static bool fits(const struct spawn_create *c)
 {
-    return !(c->flags & (SPAWN_NESTING | SPAWN_RESTART)) && cgroup_can_limit(c) &&
+    return !(c->flags & (SPAWN_NESTING | SPAWN_RESTART)) &&
+           ((c->flags & SPAWN_WIDE) != 0) == host.wide_shells && cgroup_can_limit(c) &&
            !ids_must_be_stored(c);
 }
 

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <linux/seccomp.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -52,11 +51,6 @@ int step_core(struct sandbox *s, struct err *e)
     return 0;
 }
 
-static const struct host_filter *filter_of(const struct sandbox *s)
-{
-    return s->flags & SPAWN_NESTING ? &host.nesting_filter : &host.filter;
-}
-
 static int by_number(const void *a, const void *b)
 {
     return *(const int *)a - *(const int *)b;
@@ -66,9 +60,8 @@ static int by_number(const void *a, const void *b)
  * child needs stays, until exec. */
 int step_alone(struct sandbox *s, struct err *e)
 {
-    int kept[] = {STDERR_FILENO, s->listener, filter_of(s)->command_fd,
-                  s->cg2_work,   s->more[0],  s->go[0],
-                  s->report[1],  host.init,   s->dev_tree};
+    int kept[] = {STDERR_FILENO, s->listener,  host.command_filter, s->cg2_work, s->more[0],
+                  s->go[0],      s->report[1], host.init,           s->dev_tree};
 
     fd_close(s->go[1]); /* or spawn's death would not end the wait */
     fd_close(s->more[1]);
@@ -89,7 +82,7 @@ int step_alone(struct sandbox *s, struct err *e)
 /* Nothing is inherited but four, in their places, and, until exec, what exec closes. */
 int step_descriptors(struct sandbox *s, struct err *e)
 {
-    const int from[] = {s->listener, filter_of(s)->command_fd, s->cg2_work, s->more[0]};
+    const int from[] = {s->listener, host.command_filter, s->cg2_work, s->more[0]};
     int above[ARRAY_LEN(from)];
 
     host.init = fcntl(host.init, F_DUPFD_CLOEXEC, 10); /* out of the way of 3 to 6 */
@@ -132,9 +125,10 @@ int step_capabilities(struct sandbox *s, struct err *e)
  * command: it takes clone3 away, by which init puts a command into its cgroup. */
 int step_seccomp(struct sandbox *s, struct err *e)
 {
-    if (guard_left_out("seccomp"))
-        return 0;
-    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter_of(s)->all) < 0)
-        return err_set(e, ERR_UNSUPPORTED, errno, "install the filter");
-    return 0;
+    enum calls_kind kind = s->flags & SPAWN_WIDE ? CALLS_WIDE : CALLS_NARROW;
+    int r = guard_left_out("seccomp")
+                ? 0
+                : filter_install(&host.filters[kind][s->flags & SPAWN_NESTING ? 1 : 0]);
+
+    return r < 0 ? err_set(e, ERR_UNSUPPORTED, -r, "install the filter") : 0;
 }

@@ -91,7 +91,8 @@ enum spawn_create_flag {
     SPAWN_PROCESS = 64,   /* init listens on port SPAWN_PROCESS_PORT of loopback inside */
     SPAWN_RAW = 128,      /* it has an interface, on the bridge that spawn was started with */
     SPAWN_HUB = 256,      /* init listens at http://hub:8080 too: needs SPAWN_RELAY */
-    SPAWN_CREATE_FLAGS = 511
+    SPAWN_WIDE = 512,     /* all calls but the dangerous ones; else those that are listed */
+    SPAWN_CREATE_FLAGS = 1023
 };
 enum spawn_mount_kind {
     SPAWN_MOUNT_TMPFS,  /* of this sandbox alone */

@@ -18,6 +18,7 @@ import time
 import pytest
 
 import boxes
+import calls
 from boxes import CAN_MEMORY, CAN_PIDS, Refused
 
 EPERM = {"EPERM"}
@@ -42,6 +43,13 @@ CALLS = {
                      " tipc".split()], NO_FAMILY),
     **dict.fromkeys(["ptrace_attach_init", "ptrace_seize_init", "process_vm_readv_init", "pidfd_getfd_init",
                      "prlimit_init", "prlimit_up", "sched_fifo", "capset_all"], EPERM),
+    **dict.fromkeys([f"socketpair_{n}" for n in "tipc tipc_high vsock kcm smc rxrpc".split()], NO_FAMILY),
+    **dict.fromkeys(["tioclinux", "tioclinux_high", "tiocsetd", "tiocsetd_high", "tioccons", "personality_exec", "personality_zero",
+                     "personality_high", "prctl_mm", "fanotify_mark"], EPERM),
+    **dict.fromkeys(["socket_sctp", "socket_sctp6", "socket_dccp", "netlink_uevent", "netlink_netfilter", "netlink_xfrm",
+                     "netlink_crypto"], {"EPROTONOSUPPORT"}),
+    "prctl_core": {"EINVAL"},
+    "cachestat": {"ENOSYS"},
     "nice_up": {"EACCES"},
     "chroot_init_root": {"EACCES", "EPERM"},
     "seccomp_off": {"EINVAL", "EPERM"},
@@ -391,6 +399,18 @@ def other_call_tables(box, host):
     for sub in ("int80", "x32"):
         r = box.run("/tmp/probe", sub)
         assert (r.how, r.code) == (1, signal.SIGSYS) or b"ENOSYS" in r.out, f"{sub}: {r}"
+
+
+@attempt
+def every_number_of_other_tables(box, host):
+    r = box.run("/tmp/probe", "tables")
+    assert r.out == b"tables walked\n", str(r)[:2000]
+
+
+@attempt
+def every_call(box, host):
+    """Each number up to 600, and each argument that a rule speaks of: what the table allows is let through, and nothing else."""
+    calls.walk(box)
 
 
 @attempt

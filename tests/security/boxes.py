@@ -23,7 +23,7 @@ from waiting import SLOW, wait_for  # noqa: E402, F401 (for the tests)
 
 MARK = bytes.fromhex("f39bc7e88db1fa96d4a9ee83cbbdf091")
 CAN_MEMORY, CAN_CPU, CAN_PIDS, CAN_DISK, CAN_FREEZE, CAN_KILL_TREE, CAN_USERS = (1 << i for i in range(7))
-ROOTFS_RO, NESTING, UPPER_DISK, RESTART, RELAY, NETWORK = 1, 2, 4, 8, 16, 32
+ROOTFS_RO, NESTING, UPPER_DISK, RESTART, RELAY, NETWORK, WIDE = 1, 2, 4, 8, 16, 32, 512
 TMPFS, VOLUME, SHARED, HOST, LAYER, OWN = range(6)
 PTY, STDIN, MERGE, KILL_REST = 1, 2, 4, 8
 READ, WRITE, STAT, LIST, MKDIR, REMOVE, RENAME, CHMOD, TAR_IN, TAR_OUT, WATCH = range(11)
@@ -176,7 +176,7 @@ class Spawn:
                 + text(ca))
 
     def create(self, id, connect=True, **spec):
-        fits = self.shells and spec == self.limits(**spec) and not spec.get("flags", 0) & (NESTING | RESTART)
+        fits = self.shells and spec == self.limits(**spec) and not spec.get("flags", 0) & (NESTING | RESTART | WIDE)
         for _ in range(round(2000 * SLOW)):
             if not fits or self.pool(self.shells) > 0:
                 break
@@ -187,7 +187,7 @@ class Spawn:
         self.live.add(id)
         pid, enforced = r.take("II")
         assert (r.text(), r.take("B")) == (f"sb/{id}/init.sock", bool(fits))
-        return Box(self, id, pid, enforced, fds[0], connect)
+        return Box(self, id, pid, enforced, fds[0], connect, spec.get("flags", 0))
 
     @staticmethod
     def destroy_payload(id, keep=0):
@@ -253,8 +253,8 @@ class Result:
 class Box:
     """A sandbox and a connection to its init."""
 
-    def __init__(self, spawn, id, pid, enforced, pidfd, connect=True):
-        self.spawn, self.id, self.pid, self.enforced, self.pidfd = spawn, id, pid, enforced, pidfd
+    def __init__(self, spawn, id, pid, enforced, pidfd, connect=True, flags=0):
+        self.spawn, self.id, self.pid, self.enforced, self.pidfd, self.flags = spawn, id, pid, enforced, pidfd, flags
         self.safety = () if enforced & CAN_PIDS else (NPROC,)
         self.next_exec = 0
         self.sock = None
@@ -345,6 +345,10 @@ class Box:
 
     def sh(self, line, **more):
         return self.run("sh", "-c", line, **more)
+
+    def kind(self):
+        """Which table of calls it has: as calls_table's arguments."""
+        return ["wide" if self.flags & WIDE else "narrow", *(["nesting"] if self.flags & NESTING else [])]
 
     def python(self, source, **more):
         return self.run("/usr/bin/python3", "-c", source, **more)

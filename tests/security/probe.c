@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <sched.h>
@@ -43,16 +44,17 @@ static const char *errno_name(int e)
         int number;
         const char *name;
     } names[] = {
-        {EPERM, "EPERM"},     {EACCES, "EACCES"},   {ENOSYS, "ENOSYS"},
-        {ENOENT, "ENOENT"},   {EROFS, "EROFS"},     {EINVAL, "EINVAL"},
-        {ESRCH, "ESRCH"},     {EBADF, "EBADF"},     {EFAULT, "EFAULT"},
-        {ENODEV, "ENODEV"},   {ENXIO, "ENXIO"},     {EAFNOSUPPORT, "EAFNOSUPPORT"},
-        {ENOSPC, "ENOSPC"},   {EIO, "EIO"},         {EAGAIN, "EAGAIN"},
-        {ENOTTY, "ENOTTY"},   {ELOOP, "ELOOP"},     {ENETUNREACH, "ENETUNREACH"},
-        {EBUSY, "EBUSY"},     {EMFILE, "EMFILE"},   {ECONNREFUSED, "ECONNREFUSED"},
-        {EEXIST, "EEXIST"},   {ENOTDIR, "ENOTDIR"}, {EPROTONOSUPPORT, "EPROTONOSUPPORT"},
-        {ENOMEM, "ENOMEM"},   {EUSERS, "EUSERS"},   {EADDRNOTAVAIL, "EADDRNOTAVAIL"},
-        {ETXTBSY, "ETXTBSY"}, {EISDIR, "EISDIR"},   {ESOCKTNOSUPPORT, "ESOCKTNOSUPPORT"},
+        {EPERM, "EPERM"},           {EACCES, "EACCES"},   {ENOSYS, "ENOSYS"},
+        {ENOENT, "ENOENT"},         {EROFS, "EROFS"},     {EINVAL, "EINVAL"},
+        {ESRCH, "ESRCH"},           {EBADF, "EBADF"},     {EFAULT, "EFAULT"},
+        {ENODEV, "ENODEV"},         {ENXIO, "ENXIO"},     {EAFNOSUPPORT, "EAFNOSUPPORT"},
+        {ENOSPC, "ENOSPC"},         {EIO, "EIO"},         {EAGAIN, "EAGAIN"},
+        {ENOTTY, "ENOTTY"},         {ELOOP, "ELOOP"},     {ENETUNREACH, "ENETUNREACH"},
+        {EBUSY, "EBUSY"},           {EMFILE, "EMFILE"},   {ECONNREFUSED, "ECONNREFUSED"},
+        {EEXIST, "EEXIST"},         {ENOTDIR, "ENOTDIR"}, {EPROTONOSUPPORT, "EPROTONOSUPPORT"},
+        {ENOMEM, "ENOMEM"},         {EUSERS, "EUSERS"},   {EADDRNOTAVAIL, "EADDRNOTAVAIL"},
+        {ETXTBSY, "ETXTBSY"},       {EISDIR, "EISDIR"},   {ESOCKTNOSUPPORT, "ESOCKTNOSUPPORT"},
+        {EOPNOTSUPP, "EOPNOTSUPP"},
     };
     static char other[16];
 
@@ -210,14 +212,27 @@ static long call_netlink_link(void) /* set lo down: RTM_SETLINK */
     return error ? -1 : 0;
 }
 
-static long call_tiocsti(void)
+static long call_socketpair(unsigned long family, int type)
+{
+    int ends[2];
+
+    return syscall(SYS_socketpair, family, type, 0, ends);
+}
+
+static long call_terminal(unsigned long request) /* its argument: a number, or a byte to type */
 {
     int master = open("/dev/ptmx", O_RDWR | O_NOCTTY), unlocked = 0, slave;
+    int value[4] = {request == TIOCSTI ? 'x' : 0};
 
     if (master < 0 || ioctl(master, TIOCSPTLCK, &unlocked) < 0)
         return -1;
     slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY);
-    return slave < 0 ? -1 : ioctl(slave, TIOCSTI, "x");
+    return slave < 0 ? -1 : syscall(SYS_ioctl, slave, request, value);
+}
+
+static long call_tiocsti(void)
+{
+    return call_terminal(TIOCSTI);
 }
 
 static long call_tiocsti_high(void)
@@ -382,6 +397,31 @@ ROW(socket_xdp, call_socket(44, SOCK_RAW, 0))
 ROW(socket_bluetooth, call_socket(31, SOCK_RAW, 1))
 ROW(socket_can, call_socket(29, SOCK_RAW, 1))
 ROW(socket_tipc, call_socket(30, SOCK_STREAM, 0))
+ROW(socket_sctp, call_socket(AF_INET, SOCK_STREAM, 132))
+ROW(socket_sctp6, call_socket(AF_INET6, SOCK_SEQPACKET, 132))
+ROW(socket_dccp, call_socket(AF_INET, 6, 33))
+ROW(netlink_uevent, call_socket(AF_NETLINK, SOCK_RAW, 15))
+ROW(netlink_netfilter, call_socket(AF_NETLINK, SOCK_RAW, 12))
+ROW(netlink_xfrm, call_socket(AF_NETLINK, SOCK_RAW, 6))
+ROW(netlink_crypto, call_socket(AF_NETLINK, SOCK_RAW, 21))
+ROW(socketpair_tipc, call_socketpair(30, SOCK_SEQPACKET))
+ROW(socketpair_tipc_high, call_socketpair(0x10000001eUL, SOCK_SEQPACKET))
+ROW(socketpair_vsock, call_socketpair(40, SOCK_STREAM))
+ROW(socketpair_kcm, call_socketpair(41, SOCK_DGRAM))
+ROW(socketpair_smc, call_socketpair(43, SOCK_STREAM))
+ROW(socketpair_rxrpc, call_socketpair(33, SOCK_DGRAM))
+ROW(tioclinux, call_terminal(TIOCLINUX))
+ROW(tioclinux_high, call_terminal(0x7700000000UL | TIOCLINUX))
+ROW(tiocsetd, call_terminal(TIOCSETD))
+ROW(tiocsetd_high, call_terminal(0xffffffff00000000UL | TIOCSETD))
+ROW(tioccons, call_terminal(TIOCCONS))
+ROW(persona_exec, syscall(SYS_personality, 0x0400000))
+ROW(persona_zero, syscall(SYS_personality, 0x0100000))
+ROW(persona_high, syscall(SYS_personality, 0xf00400000UL))
+ROW(prctl_mm, prctl(PR_SET_MM, PR_SET_MM_BRK, 0x1000, 0, 0))
+ROW(prctl_core, prctl(62, 1, 0, 1, 0))
+ROW(fanotify_mark_, syscall(SYS_fanotify_mark, -1, 1, 0, 1, -1, "/"))
+ROW(cachestat_, syscall(451, 0, (uint64_t[2]){0}, (uint64_t[5]){0}, 0))
 ROW(ptrace_attach, call_ptrace(PTRACE_ATTACH))
 ROW(ptrace_seize, call_ptrace(0x4206))
 ROW(nice_up, setpriority(PRIO_PROCESS, 0, -10))
@@ -471,6 +511,31 @@ static const struct row rows[] = {
     {"socket_bluetooth", socket_bluetooth},
     {"socket_can", socket_can},
     {"socket_tipc", socket_tipc},
+    {"socket_sctp", socket_sctp},
+    {"socket_sctp6", socket_sctp6},
+    {"socket_dccp", socket_dccp},
+    {"netlink_uevent", netlink_uevent},
+    {"netlink_netfilter", netlink_netfilter},
+    {"netlink_xfrm", netlink_xfrm},
+    {"netlink_crypto", netlink_crypto},
+    {"socketpair_tipc", socketpair_tipc},
+    {"socketpair_tipc_high", socketpair_tipc_high},
+    {"socketpair_vsock", socketpair_vsock},
+    {"socketpair_kcm", socketpair_kcm},
+    {"socketpair_smc", socketpair_smc},
+    {"socketpair_rxrpc", socketpair_rxrpc},
+    {"tioclinux", tioclinux},
+    {"tioclinux_high", tioclinux_high},
+    {"tiocsetd", tiocsetd},
+    {"tiocsetd_high", tiocsetd_high},
+    {"tioccons", tioccons},
+    {"personality_exec", persona_exec},
+    {"personality_zero", persona_zero},
+    {"personality_high", persona_high},
+    {"prctl_mm", prctl_mm},
+    {"prctl_core", prctl_core},
+    {"fanotify_mark", fanotify_mark_},
+    {"cachestat", cachestat_},
     {"netlink_link_down", call_netlink_link},
     {"tiocsti", call_tiocsti},
     {"tiocsti_high", call_tiocsti_high},
@@ -507,6 +572,125 @@ static int sub_int80(char **args) /* getpid of the i386 table, past a filter of 
     (void)args;
     __asm__ volatile("int $0x80" : "+a"(r)::"memory", "r8", "r9", "r10", "r11");
     (void)printf("int80 ok %ld\n", r);
+    return 0;
+}
+
+/* ---- a walk over every number: which of them would the kernel do? ---- */
+
+/* A filter of our own, the weaker, makes every call that holt's lets through wait for an answer, so
+ * none of them is done: what the caller gets then is PASSED. */
+#define PASSED 4001
+#define WALK_MAX 4096
+struct walk {
+    unsigned count;
+    struct question {
+        uint64_t nr, args[3];
+        int answer;
+    } at[WALK_MAX];
+    volatile int listener;
+    volatile int over;
+};
+
+static long ask(struct question *q)
+{
+    long r;
+    register long a3 __asm__("r10") = 0;
+
+    __asm__ volatile("syscall"
+                     : "=a"(r)
+                     : "a"(q->nr), "D"(q->args[0]), "S"(q->args[1]), "d"(q->args[2]), "r"(a3)
+                     : "rcx", "r11", "memory");
+    return r;
+}
+
+static void walk_child(struct walk *w)
+{
+    struct sock_filter all = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF);
+    struct sock_fprog p = {1, &all};
+    long fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &p);
+
+    w->listener = fd < 0 ? -errno : (int)fd;
+    for (unsigned i = 0; fd >= 0 && i < w->count; i++)
+        w->at[i].answer = (int)-ask(&w->at[i]);
+    w->over = 1;
+    for (;;)
+        ;
+}
+
+static void walk_serve(struct walk *w, pid_t child)
+{
+    while (!w->over && waitpid(child, NULL, WNOHANG) == 0) {
+        struct seccomp_notif n = {0};
+        struct seccomp_notif_resp r = {0};
+        struct pollfd p = {.fd = w->listener, .events = POLLIN};
+
+        if (poll(&p, 1, 1) <= 0 || ioctl(w->listener, SECCOMP_IOCTL_NOTIF_RECV, &n) < 0)
+            continue;
+        r.id = n.id;
+        r.error = -PASSED;
+        (void)ioctl(w->listener, SECCOMP_IOCTL_NOTIF_SEND, &r);
+    }
+}
+
+static int sub_walk(char **args) /* NR:A0:A1:A2...; prints one line each: NR:A0:A1:A2 ANSWER */
+{
+    struct walk *w =
+        mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    char **names = args;
+    long pid;
+
+    (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* where a guard was left out */
+    for (; *args && w->count < WALK_MAX; args++) {
+        char *end = *args;
+        struct question *q = &w->at[w->count++];
+
+        q->nr = strtoull(end, &end, 0);
+        for (int i = 0; i < 3 && *end == ':'; i++)
+            q->args[i] = strtoull(end + 1, &end, 0);
+    }
+    pid = syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0); /* its descriptor is ours too */
+    if (pid == 0)
+        walk_child(w);
+    while (pid > 0 && w->listener == 0)
+        (void)usleep(1000);
+    if (pid < 0 || w->listener < 0) {
+        (void)printf("walk %s\n", errno_name(pid < 0 ? errno : -w->listener));
+        return 1;
+    }
+    walk_serve(w, (pid_t)pid);
+    (void)kill((pid_t)pid, SIGKILL);
+    for (unsigned i = 0; i < w->count; i++)
+        (void)printf("%s %s\n", names[i],
+                     w->at[i].answer == PASSED ? "ok" : errno_name(w->at[i].answer));
+    return 0;
+}
+
+/* How a child ends that makes one call of another table: each number of both. */
+static int sub_tables(char **args)
+{
+    (void)args;
+    for (unsigned long nr = 0; nr <= 600; nr++)
+        for (int table = 0; table < 2; table++) {
+            pid_t pid = fork();
+            int status = 0;
+
+            if (pid == 0) {
+                long r = (long)nr;
+
+                if (table == 0)
+                    (void)syscall((long)(0x40000000UL + nr), 0, 0, 0, 0, 0, 0);
+                else
+                    __asm__ volatile("int $0x80"
+                                     : "+a"(r)
+                                     : "b"(0), "c"(0), "d"(0)
+                                     : "memory", "r8", "r9", "r10", "r11");
+                _exit(0);
+            }
+            (void)waitpid(pid, &status, 0);
+            if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGSYS)
+                (void)printf("%s_%lu status%d\n", table == 0 ? "x32" : "i386", nr, status);
+        }
+    (void)printf("tables walked\n");
     return 0;
 }
 
@@ -859,6 +1043,8 @@ static const struct {
     {"calls", sub_calls, 0},
     {"int80", sub_int80, 0},
     {"x32", sub_x32, 0},
+    {"walk", sub_walk, 1},
+    {"tables", sub_tables, 0},
     {"read", sub_read, 1},
     {"write", sub_write, 1},
     {"list", sub_list, 1},

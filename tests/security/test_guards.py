@@ -16,8 +16,9 @@ UNGUARDED = f"{boxes.BUILD}/tests/security/holt-spawn-unguarded"
 # guard: (attempts or calls that get through without it, where it can be left out)
 ALL = ("root", "rootless", "bare")
 GUARDS = {
-    "seccomp": (["keyrings", "io_uring_setup", "name_to_handle_at", "add_key"], ALL),
-    "command_filter": (["limits_of_init", "type_into_the_terminal", "socket_vsock", "clone3_plain"], ALL),
+    "seccomp": (["keyrings", "io_uring_setup", "name_to_handle_at", "add_key", "type_into_the_terminal", "socket_vsock", "tiocsetd", "personality_exec",
+                 "every_call"], ALL),
+    "command_filter": (["limits_of_init", "clone3_plain", "every_call"], ALL),
     "caps": (["capabilities"], ALL),
     "userns": (["nested_user_namespace"], ALL),
     "rlimits": (["open_files"], ALL),

@@ -7,7 +7,8 @@ from conftest import LIMITS, put_probe
 
 # What nesting is for: the calls may succeed, or fail for want of a capability that only a namespace of one's own gives.
 OPENED = {name for name in CALLS if name.split("_")[0] in ("unshare", "setns", "mount", "umount", "remount", "fsopen", "move", "open")
-          or name in ("clone_user", "clone_user_high", "clone_mnt", "clone_net", "pivot_root")}
+          or name in ("clone_user", "clone_user_high", "clone_mnt", "clone_net", "pivot_root")
+          or name.startswith(("netlink_", "socket_sctp", "socket_dccp"))}  # protocols, for a network of its own
 OVERLAY = """set -e
 mount -t tmpfs t /mnt; mkdir /mnt/u /mnt/w /mnt/l /mnt/m; echo lower > /mnt/l/f
 mount -t overlay o -o lowerdir=/mnt/l,upperdir=/mnt/u,workdir=/mnt/w,userxattr /mnt/m
