@@ -131,13 +131,21 @@ static void body_collected(struct xchg *x, struct str body)
         r->collected(r, body);
 }
 
+size_t request_body_max(const struct request *r)
+{
+    int64_t small = r->route->perm == PERM_NONE ? ROUTE_BODY_OPEN : ROUTE_BODY;
+    int64_t max = r->route->body_max > 0 ? r->route->body_max : small;
+
+    return (size_t)i64_min(max, r->api->c.conf->body_max);
+}
+
 void request_collect(struct request *r, void (*collected)(struct request *r, struct str body))
 {
     r->collected = collected;
     if (xchg_req(r->x)->content_length == 0)
         collected(r, STR(""));
     else
-        xchg_collect(r->x, (size_t)r->api->c.conf->body_max, body_collected);
+        xchg_collect(r->x, request_body_max(r), body_collected);
 }
 
 static void run_op(struct request *r)
@@ -166,6 +174,14 @@ static struct http_req without_query(const struct request *r)
     return req;
 }
 
+/* What comes from inside a sandbox stays counted: whoever is in there is known, and hostile. */
+static void request_serve(struct request *r)
+{
+    if (r->who.role != ROLE_NONE && r->how != AUTH_INSIDE)
+        xchg_trust(r->x);
+    r->route->handler(r);
+}
+
 void request_admit(struct request *r)
 {
     struct auth_view v = request_view(r);
@@ -181,7 +197,7 @@ void request_admit(struct request *r)
     else if (request_authorise(r, r->route->perm, &e) < 0)
         request_refuse(r, &e);
     else
-        r->route->handler(r);
+        request_serve(r);
 }
 
 static void no_route(struct request *r, enum router_result found, struct str allow)
@@ -289,6 +305,7 @@ static int add_routes(struct api *a, struct err *e)
                                        .name = op->name,
                                        .perm = op->perm,
                                        .handler = run_op,
+                                       .body_max = op_body_max(op),
                                        .data = &op_handlers[i]},
                        e) < 0)
             return -1;
@@ -333,6 +350,7 @@ int api_new(const struct api_config *c, struct api **ret, struct err *e)
     a->process_route = (struct route){.name = "agentbox.process_api",
                                       .perm = PERM_SANDBOX_WRITE,
                                       .fail = process_fail,
+                                      .body_max = ROUTE_BODY_WHOLE,
                                       .index = router_count(a->router) + 2};
     if (c->sandboxes)
         sandboxes_set_relay(c->sandboxes, relay_serve, a);

@@ -109,6 +109,7 @@ void request_count(struct request *r, int status);
 void request_admit(struct request *r);
 /* Gathers the body, then goes on if the asker still may. */
 void request_collect(struct request *r, void (*collected)(struct request *r, struct str body));
+size_t request_body_max(const struct request *r); /* of its route, within the setting */
 /* The token, or its agent, may have been revoked while the body came in. */
 CHECKED int request_still_may(struct request *r, struct err *e);
 /* The asker has gone: whoever waits is told. */

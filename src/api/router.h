@@ -24,11 +24,16 @@ struct route {
     bool (*guard)(const struct xchg *x); /* a header, a listener; NULL: always */
     /* A failure in a dialect's form; NULL: ours. */
     void (*fail)(struct request *r, int status, const struct err *e);
+    int64_t
+        body_max; /* of a request that is gathered; 0: ROUTE_BODY, or less where anybody may ask */
     const void *data; /* the handler's */
     size_t index;     /* set by router_add: 0, 1, 2 … */
 };
 
-#define ROUTER_DEPTH_MAX 24 /* segments of one path */
+#define ROUTE_BODY (1024 * 1024)
+#define ROUTE_BODY_OPEN (4 * 1024)   /* anybody may send it */
+#define ROUTE_BODY_WHOLE (1LL << 62) /* as much as the setting body_max lets */
+#define ROUTER_DEPTH_MAX 24          /* segments of one path */
 
 struct router *router_new(void);
 struct router *router_free(struct router *r); /* takes NULL; returns NULL */

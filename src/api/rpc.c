@@ -235,6 +235,15 @@ static void on_start(struct grpc_call *g, void *arg)
 
 /* --- Connect, unary --- */
 
+/* A method that takes files or programs says so in its row. */
+static size_t message_max(const struct request *r)
+{
+    const struct rpc_method *m = r->route->data;
+    size_t most = (size_t)r->api->c.conf->grpc_message_max;
+
+    return m->large ? most : size_min(most, m->perm == PERM_NONE ? GRPC_SMALL : ROUTE_BODY);
+}
+
 static int connect_inflate(struct request *r, struct str *body, struct buf *plain, struct err *e)
 {
     struct str coding = http_req_header(xchg_req(r->x), "content-encoding");
@@ -244,7 +253,7 @@ static int connect_inflate(struct request *r, struct str *body, struct buf *plai
         return 0;
     if (!str_case_eq_c(coding, "gzip"))
         return err_set(e, ERR_UNSUPPORTED, 0, "a body can be compressed by gzip only");
-    code = inflate_all(*body, (size_t)r->api->c.conf->grpc_message_max, plain);
+    code = inflate_all(*body, message_max(r), plain);
     *body = buf_str(plain);
     if (code == -EMSGSIZE)
         return err_set(e, ERR_TOO_LARGE, 0, "the request's body is too large");
@@ -346,6 +355,7 @@ static void admitted(struct request *r)
 
     if (r->rpc) {
         r->rpc->admitted = true;
+        grpc_limit_message(r->rpc->grpc, message_max(r));
         return;
     }
     if (connect_form(r, &form, &e) < 0) {
@@ -358,7 +368,7 @@ static void admitted(struct request *r)
         request_fail(r, &e);
         return;
     }
-    xchg_collect(r->x, (size_t)r->api->c.conf->grpc_message_max, connect_collected);
+    xchg_collect(r->x, message_max(r), connect_collected);
 }
 
 /* --- routes --- */

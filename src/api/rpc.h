@@ -11,6 +11,7 @@
 struct rpc_method {
     const char *name; /* for metrics and audit rows: "agentbox.exec" */
     enum perm perm;
+    bool large; /* messages up to grpc_message_max; else ROUTE_BODY */
     const struct pb_method *pb;
     /* One message came; for each one of a method whose client streams.  in is valid until the
      * request ends, or until it returns where the client streams.  Answers now, or waits by

@@ -30,6 +30,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     bool ready_needs_agents;
     /* limits of the network: net/server.h says what each bounds */
     int64_t header_max, header_count_max, body_max, connections_max, connections_per_peer;
+    int64_t pending_max, pending_per_peer;
     int64_t requests_per_conn, idle_ms, header_ms, body_idle_ms, write_ms;
     int64_t ws_message_max, grpc_message_max;
     int64_t shutdown_ms;

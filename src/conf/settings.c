@@ -237,6 +237,13 @@ const struct setting setting_table[] = {
          .text = "Most of them from one address, so that one peer cannot take them all; high, "
                  "for everybody on loopback shares one."),
      .reload = true},
+    {ROW(pending_max, OP_SIZE, .preset = "256m", .min = 1 * MIB, .max = 1LL << 40,
+         .text = "Most bytes of requests that are held for clients before it is known who they are; as much "
+                 "again for what comes from inside sandboxes. Past it they are told to try again."),
+     .reload = true},
+    {ROW(pending_per_peer, OP_SIZE, .preset = "32m", .min = 64 * KIB, .max = 1LL << 40,
+         .text = "Most of them from one address (of IPv6: one /64), and from one sandbox by its relay."),
+     .reload = true},
     {ROW(requests_per_conn, OP_INT, .preset = "128", .min = 1, .max = 10000,
          .text = "Outstanding requests on one connection: pipelined ones, or HTTP/2 streams."),
      .reload = true},

@@ -84,6 +84,8 @@ static void apply_settings(struct daemon *d)
         .body_max = c->body_max,
         .connections_max = c->connections_max,
         .connections_per_peer = c->connections_per_peer,
+        .pending_max = c->pending_max,
+        .pending_per_peer = c->pending_per_peer,
         .requests_per_conn = c->requests_per_conn,
         .idle_ms = c->idle_ms,
         .header_ms = c->header_ms,

@@ -35,6 +35,16 @@ void conn_wait(struct conn *c, enum conn_wait wait)
     list_push(server_conns(c->server, wait), &c->link);
 }
 
+int conn_hold(struct conn *c, int64_t *count, int64_t now, struct err *e)
+{
+    if (now == *count || (c->trusted && now > *count))
+        return 0;
+    if (server_hold(c->server, c, now - *count, e) < 0)
+        return -1;
+    *count = now;
+    return 0;
+}
+
 void conn_close(struct conn *c)
 {
     if (c->closing)
@@ -90,16 +100,14 @@ static void refuse_clear_text(struct conn *c)
     conn_refuse(c, 400, &e);
 }
 
-static size_t on_data(struct stream *s, struct str bytes)
+static size_t take(struct conn *c, struct str bytes)
 {
-    struct conn *c = stream_arg(s);
-
     if (c->closing)
         return bytes.n;
     if (!c->proto) {
         if (bytes.n == 0)
             return 0;
-        if (c->listener->tls_only && !stream_peer(s)->tls) {
+        if (c->listener->tls_only && !stream_peer(c->stream)->tls) {
             refuse_clear_text(c);
             return bytes.n;
         }
@@ -112,6 +120,19 @@ static size_t on_data(struct stream *s, struct str bytes)
         c->proto->start(c);
     }
     return c->proto->data(c, bytes);
+}
+
+static size_t on_data(struct stream *s, struct str bytes)
+{
+    struct conn *c = stream_arg(s);
+    size_t taken = take(c, bytes);
+    struct err e;
+
+    if (conn_hold(c, &c->kept, c->closing ? 0 : (int64_t)(bytes.n - taken), &e) < 0) {
+        conn_refuse(c, err_table[e.code].http, &e);
+        return bytes.n;
+    }
+    return taken;
 }
 
 static void on_eof(struct stream *s)
@@ -159,7 +180,12 @@ static bool on_stalled(struct stream *s)
 
 static void on_handshaking(struct stream *s)
 {
-    conn_wait(stream_arg(s), CONN_WAIT_HEAD);
+    struct conn *c = stream_arg(s);
+    struct err e;
+
+    conn_wait(c, CONN_WAIT_HEAD);
+    if (conn_hold(c, &c->fixed, c->fixed + TLS_COST, &e) < 0)
+        conn_cut(c);
 }
 
 static void on_closed(struct stream *s, const struct err *e)
@@ -171,6 +197,9 @@ static void on_closed(struct stream *s, const struct err *e)
     if (c->proto)
         c->proto->gone(c);
     list_unlink(&c->link);
+    c->trusted = false;
+    (void)!conn_hold(c, &c->kept, 0, &(struct err){0});
+    (void)!conn_hold(c, &c->fixed, 0, &(struct err){0});
     server_conn_gone(c->server, c);
     free(c);
 }
@@ -186,13 +215,15 @@ static const struct stream_ops conn_stream_ops = {
     .stalled = on_stalled,
 };
 
-void conn_new(struct server *s, struct stream *stream, const struct listener_info *l)
+void conn_new(struct server *s, struct stream *stream, const struct listener_info *l,
+              struct peer_use *use)
 {
     struct conn *c = xzalloc(sizeof *c + conn_h1.room);
 
     c->server = s;
     c->stream = stream;
     c->listener = l;
+    c->use = use;
     list_init(&c->link);
     conn_wait(c, CONN_WAIT_REQUEST);
     stream_keep_max(stream, (size_t)server_limits(s)->header_max);

@@ -9,6 +9,8 @@
 #include "net/server.h"
 #include "net/stream.h"
 
+#define TLS_COST (16 * 1024) /* bytes that a TLS session takes, about */
+
 struct conn;
 
 struct conn_proto { /* "h1", "h2" */
@@ -27,6 +29,12 @@ struct conn_proto { /* "h1", "h2" */
     size_t room; /* wanted in struct conn: what lives as long as it is not mixed with buffers */
 };
 
+/* What one peer has at this server: an address (of IPv6 its /64), a uid, or a sandbox. */
+struct peer_use {
+    int64_t connections;
+    int64_t pending; /* bytes held that count against pending_per_peer */
+};
+
 /* What the peer owes us decides which timeout runs; none runs while we owe the reply. */
 enum conn_wait { CONN_WAIT_NOTHING, CONN_WAIT_HEAD, CONN_WAIT_BODY, CONN_WAIT_REQUEST };
 
@@ -40,18 +48,25 @@ struct conn {
     enum conn_wait wait;
     int64_t wait_since_ms; /* monotonic */
     bool closing;
+    bool trusted; /* a request on it was somebody's: what it holds is no longer counted */
+    struct peer_use *use;
+    int64_t kept;             /* counted: input that nobody has taken yet, a half-read head */
+    int64_t fixed;            /* counted: what the session of TLS or HTTP/2 costs */
     _Alignas(16) char room[]; /* conn_h1.room bytes */
 };
 
 void conn_wait(struct conn *c, enum conn_wait wait); /* restarts that timeout */
 void conn_close(struct conn *c);                     /* after flushing */
 void conn_cut(struct conn *c);                       /* at once: the peer sees a reset */
+/* Sets what is counted in *count (a member of c) to now bytes; -1: over a limit, *count stays. */
+CHECKED int conn_hold(struct conn *c, int64_t *count, int64_t now, struct err *e);
 /* HTTP/1.1's answer to an error before there is an exchange, in the JSON form; then closes. */
 void conn_refuse(struct conn *c, int status, const struct err *e);
 extern const struct conn_proto conn_h1, conn_h2;
 
 /* For server.c. */
-void conn_new(struct server *s, struct stream *stream, const struct listener_info *l);
+void conn_new(struct server *s, struct stream *stream, const struct listener_info *l,
+              struct peer_use *use);
 void conn_shutdown(struct conn *c);
 void conn_sweep(struct server *s, int64_t now_ms);
 
@@ -59,6 +74,8 @@ void conn_sweep(struct server *s, int64_t now_ms);
 struct list *server_conns(struct server *s, enum conn_wait wait);
 void server_conn_gone(struct server *s, struct conn *c);
 bool server_is_stopping(const struct server *s);
+/* Counts bytes held for a peer that has not shown who it is. */
+CHECKED int server_hold(struct server *s, struct conn *c, int64_t change, struct err *e);
 void server_handle(struct server *s, struct xchg *x); /* calls the handler */
 
 /* "Sun, 06 Nov 1994 08:49:37 GMT"; renewed a few times a second. */
@@ -85,6 +102,10 @@ struct xchg {
     void *arg;
     int64_t started_ns;
     int64_t body_max, body_seen; /* -1: no limit */
+    int64_t head_size;           /* bytes of the request's head */
+    int64_t held;                /* counted against the limits on pending bytes */
+    size_t layer;                /* of these: held by WebSocket or gRPC (xchg_hold) */
+    bool trusted, settled;       /* xchg_trust; the handler has returned once */
     struct http_header extra[8]; /* xchg_add_header */
     size_t extra_count;
     struct http_header *trailers;

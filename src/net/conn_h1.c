@@ -86,6 +86,7 @@ static void begin(struct h1 *h, struct str in)
     struct xchg *x = xchg_new(c, &h1_xchg, h);
     struct http1_request r;
     struct err e;
+    int64_t head_size = (int64_t)h->scan.at;
     int st = http1_request(&h->scan, in, &x->arena, &r, &e);
     const char *twice = st < 0 ? NULL : http_repeated(&r.req);
 
@@ -100,6 +101,7 @@ static void begin(struct h1 *h, struct str in)
         return;
     }
     x->req = r.req;
+    x->head_size = head_size;
     if (stream_peer(c->stream)->tls)
         x->req.scheme = STR("https");
     h->x = x;

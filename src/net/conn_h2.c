@@ -13,6 +13,8 @@
 #define CALM_PER_SECOND 50.0
 #define CONTINUATIONS_MAX 7 /* of 16 KiB each; older nghttp2 has no limit (CVE-2024-28182) */
 #define LINGER_MS 500
+#define H2_COST (8 * 1024)     /* bytes that a session takes, about, with its header table */
+#define STREAM_COST (1 * 1024) /* … and one stream, without what its exchange holds */
 #define HEAD_OVER_MAX 4 /* times the header limit: then the connection ends, not the stream */
 
 static struct h2_stream *stream_of(nghttp2_session *session, int32_t id)
@@ -140,6 +142,7 @@ static void begin_request(struct h2 *h, struct h2_stream *s)
 
     make_xchg(s);
     x = s->x;
+    x->head_size = h->head.cost;
     if (h->head_over) {
         refuse(s, ERR_HEADERS_TOO_LARGE, "the request's header fields are over the limit");
         return;
@@ -400,9 +403,17 @@ static void break_off(struct h2 *h, uint32_t code)
     conn_close(h->conn);
 }
 
+/* The session with its table of header fields, a head that is not complete, and the streams. */
+static int64_t cost_of(const struct h2 *h)
+{
+    return (stream_peer(h->conn->stream)->tls ? TLS_COST : 0) + H2_COST +
+           (int64_t)buf_len(&h->head.bytes) + (int64_t)h->stream_count * STREAM_COST;
+}
+
 static size_t h2_data(struct conn *c, struct str bytes)
 {
     struct h2 *h = c->state;
+    struct err e;
     ssize_t r;
 
     if (h->dead)
@@ -412,6 +423,10 @@ static size_t h2_data(struct conn *c, struct str bytes)
     h->receiving = false;
     if (r >= 0 && !h->calm_lost)
         h2_pump(h);
+    if (r >= 0 && !h->dead && conn_hold(c, &c->fixed, cost_of(h), &e) < 0) {
+        break_off(h, NGHTTP2_ENHANCE_YOUR_CALM);
+        return bytes.n;
+    }
     if (h->calm_lost || r == NGHTTP2_ERR_FLOODED)
         log_info("http/2 flood", LOG_C("peer", stream_peer(c->stream)->address));
     if (h->calm_lost || r < 0)

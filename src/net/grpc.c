@@ -169,6 +169,8 @@ static void on_body(struct xchg *x, struct str part)
     }
     left = c->busy ? in : feed(c, in);
     buf_add_str(&c->in, left);
+    if (!xchg_hold(x, buf_len(&c->in) + buf_len(&c->reader.message)))
+        return;
     if (!c->reply.text)
         xchg_consume(x, in.n - left.n);
 }
@@ -270,6 +272,11 @@ static int check_call(struct grpc_call *c, const struct grpc_method *method, str
     return set_deadline(c, e);
 }
 
+void grpc_limit_message(struct grpc_call *c, size_t max)
+{
+    c->reader.limit = size_min(max, (size_t)server_limits(xchg_server(c->x))->grpc_message_max);
+}
+
 static struct grpc_call *new_call(struct xchg *x)
 {
     static const struct xchg_ops xchg_ops = {
@@ -284,7 +291,7 @@ static struct grpc_call *new_call(struct xchg *x)
     c = xzalloc(sizeof *c);
     c->x = x;
     c->ops = &no_ops;
-    c->reader.limit = (size_t)server_limits(xchg_server(x))->grpc_message_max;
+    grpc_limit_message(c, GRPC_SMALL);
     grpc_reply_init(&c->reply, x);
     xchg_limit_body(x, 0); /* the limit is one of messages */
     xchg_handle(x, &xchg_ops, c);

@@ -35,6 +35,9 @@ void grpc_start(struct xchg *x, const struct grpc_method *method, void *arg);
 /* Ends a call that may not begin (authentication, limits): trailers-only reply. */
 void grpc_refuse(struct xchg *x, const struct err *e);
 
+/* Largest message, within the setting.  GRPC_SMALL at first: whoever calls is not known yet. */
+#define GRPC_SMALL ((size_t)64 * 1024)
+void grpc_limit_message(struct grpc_call *c, size_t max);
 void grpc_handle(struct grpc_call *c, const struct grpc_ops *ops, void *arg);
 void *grpc_arg(const struct grpc_call *c);
 struct xchg *grpc_xchg(const struct grpc_call *c); /* metadata is in its request's headers */

@@ -25,6 +25,11 @@ struct metric metric_bad_requests = {
     .help = "Requests refused by the protocol layer: malformed, too large or too slow.",
     .kind = METRIC_COUNTER,
 };
+struct metric metric_pending = {
+    .name = "holt_http_pending_bytes",
+    .help = "Bytes held for clients that have not shown yet who they are.",
+    .kind = METRIC_GAUGE,
+};
 struct metric metric_loop_lag = {
     .name = "holt_loop_lag_seconds",
     .help = "How much later than asked the loop ran a timer.",
@@ -49,6 +54,7 @@ void net_metrics_add(void)
     metric_add(&metric_connections);
     metric_add(&metric_refused);
     metric_add(&metric_bad_requests);
+    metric_add(&metric_pending);
     metric_add(&metric_loop_lag);
     metric_add(&requests);
     for (size_t i = 0; i < ARRAY_LEN(labels); i++)

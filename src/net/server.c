@@ -11,6 +11,8 @@
 #include "net/tls.h"
 #include "proto/json.h"
 
+#include <arpa/inet.h>
+
 #define SWEEP_MS 250
 #define REFUSED_MAX 256 /* connections over the limit that are told so; more are just cut */
 
@@ -24,7 +26,8 @@ struct server {
     struct list conns[CONN_WAIT_REQUEST + 1]; /* by what they wait for, longest first */
     int64_t connections;
     size_t refused;      /* being told so */
-    struct map per_peer; /* address to number of connections */
+    struct map per_peer; /* struct peer_use, while there are connections */
+    int64_t pending[2];  /* held for peers outside, and for sandboxes: neither takes the other's */
     uv_timer_t timer;
     int64_t next_sweep_ns;
     int64_t cut_at_ms; /* 0: not stopping */
@@ -124,35 +127,77 @@ int server_new(const struct server_config *c, struct server **ret, struct err *e
     return 0;
 }
 
-/* Peers are counted by address; local ones by user. */
+/* Peers are counted by address, local ones by user.  Whoever has one IPv6 address has its /64. */
 static struct str peer_key(const struct peer *p, char *to, size_t n)
 {
     const char *colon = strrchr(p->address, ':');
+    char text[INET6_ADDRSTRLEN];
+    struct in6_addr v6;
 
     if (p->kind == PEER_UNIX)
         return str_make(to, (size_t)snprintf(to, n, "uid %u", p->uid));
-    return colon ? str_make(p->address, (size_t)(colon - p->address)) : str_of(p->address);
+    if (p->kind == PEER_INSIDE || !colon)
+        return str_of(p->address);
+    (void)snprintf(text, sizeof text, "%.*s", (int)(colon - p->address) - 2, p->address + 1);
+    if (p->address[0] != '[' || inet_pton(AF_INET6, text, &v6) != 1 || IN6_IS_ADDR_V4MAPPED(&v6))
+        return str_make(p->address, (size_t)(colon - p->address));
+    memset(&v6.s6_addr[8], 0, 8);
+    return inet_ntop(AF_INET6, &v6, to, (socklen_t)n) ? str_of(to) : str_of(p->address);
 }
 
-static int64_t peer_count(struct server *s, const struct peer *p, int change)
+static struct peer_use *use_of(struct server *s, const struct peer *p)
 {
     char text[64];
     struct str key = peer_key(p, text, sizeof text);
-    intptr_t n = (intptr_t)map_get(&s->per_peer, key) + change;
+    struct peer_use *u = map_get(&s->per_peer, key);
 
-    assert(n >= 0);
-    if (change != 0 && n == 0)
-        (void)map_remove(&s->per_peer, key);
-    else if (change != 0)
-        (void)map_set(&s->per_peer, key, (void *)n);
-    return n;
+    if (!u) {
+        u = xzalloc(sizeof *u);
+        (void)map_set(&s->per_peer, key, u);
+    }
+    return u;
+}
+
+static void drop_use(struct server *s, const struct peer *p, struct peer_use *u)
+{
+    char text[64];
+
+    if (u->connections > 0)
+        return;
+    (void)map_remove(&s->per_peer, peer_key(p, text, sizeof text));
+    free(u);
 }
 
 void server_conn_gone(struct server *s, struct conn *c)
 {
     s->connections--;
     metric_inc(&metric_connections, -1);
-    (void)peer_count(s, stream_peer(c->stream), -1);
+    c->use->connections--;
+    drop_use(s, stream_peer(c->stream), c->use);
+}
+
+int server_hold(struct server *s, struct conn *c, int64_t change, struct err *e)
+{
+    const struct server_limits *l = s->config.limits;
+    int64_t *all = &s->pending[stream_peer(c->stream)->kind == PEER_INSIDE];
+    struct peer_use *u = c->use;
+
+    if (change > 0 && l->pending_per_peer > 0 && u->pending + change > l->pending_per_peer) {
+        (void)err_set(e, ERR_LIMIT, 0, "requests of this client hold more than %lld bytes",
+                      (long long)l->pending_per_peer);
+        return err_hint(e, "send less at once; the setting 'pending_per_peer' is the limit");
+    }
+    if (change > 0 && l->pending_max > 0 && *all + change > l->pending_max) {
+        (void)err_set(e, ERR_UNAVAILABLE, 0,
+                      "requests of unknown clients hold more than %lld bytes",
+                      (long long)l->pending_max);
+        return err_hint(e, "try again; the setting 'pending_max' is the limit");
+    }
+    u->pending += change;
+    *all += change;
+    metric_inc(&metric_pending, change);
+    assert(u->pending >= 0 && *all >= 0);
+    return 0;
 }
 
 static size_t refused_data(struct stream *st, struct str bytes)
@@ -175,7 +220,8 @@ static void refused_closed(struct stream *st, const struct err *e)
 }
 
 /* Told in clear text before it has said a word: a TLS peer sees a broken handshake instead. */
-static void refuse(struct server *s, struct stream *st, int status, const char *why)
+static void refuse(struct server *s, struct stream *st, int status, const char *why,
+                   const char *setting)
 {
     static const struct stream_ops ops = {
         .data = refused_data,
@@ -194,6 +240,7 @@ static void refuse(struct server *s, struct stream *st, int status, const char *
         return;
     }
     (void)err_set(&e, ERR_LIMIT, 0, "%s", why);
+    (void)err_hint(&e, "close some; the setting '%s' is the limit", setting);
     json_error(&body, &e);
     buf_printf(out,
                "HTTP/1.1 %d %s\r\ncontent-type: application/json\r\nretry-after: 1\r\n"
@@ -209,18 +256,21 @@ static void admit(struct server *s, struct stream *st, const struct listener_inf
 {
     const struct server_limits *limits = s->config.limits;
 
+    struct peer_use *u;
+
     if (s->connections >= limits->connections_max) {
-        refuse(s, st, 503, "too many connections in all");
+        refuse(s, st, 503, "too many connections in all", "connections_max");
         return;
     }
-    if (peer_count(s, stream_peer(st), 0) >= limits->connections_per_peer) {
-        refuse(s, st, 429, "too many connections from this address");
+    u = use_of(s, stream_peer(st));
+    if (u->connections >= limits->connections_per_peer) {
+        refuse(s, st, 429, "too many connections from this address", "connections_per_peer");
         return;
     }
     s->connections++;
     metric_inc(&metric_connections, 1);
-    (void)peer_count(s, stream_peer(st), 1);
-    conn_new(s, st, l);
+    u->connections++;
+    conn_new(s, st, l, u);
 }
 
 static void on_ready(struct listener *l)

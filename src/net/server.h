@@ -15,6 +15,8 @@ struct server_limits {            /* src/conf/settings.c has the defaults and th
     int64_t body_max;             /* bytes of one body, where the handler sets no other */
     int64_t connections_max;      /* in all */
     int64_t connections_per_peer; /* by address; Unix sockets by uid */
+    int64_t pending_max;          /* bytes held for peers that are not known yet, in all; 0: any */
+    int64_t pending_per_peer;     /* … of one peer */
     int64_t requests_per_conn;    /* outstanding at once: pipelined, or HTTP/2 streams */
     int64_t idle_ms;              /* between requests */
     int64_t header_ms;            /* from the first byte of a head to its last */

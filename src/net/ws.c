@@ -191,6 +191,8 @@ static void on_body(struct xchg *x, struct str part)
     }
     left = read_frames(w, part);
     buf_add_str(&w->in, left);
+    if (!xchg_hold(x, buf_len(&w->in) + buf_len(&w->reader.joined)))
+        return;
     xchg_consume(x, part.n - left.n);
     if (w->state == WS_ENDED)
         end(w);

@@ -79,6 +79,47 @@ static void leave(struct xchg *x, bool outer)
         pump(x);
 }
 
+/* What the exchange holds: its head, what is gathered of its body, what a layer above keeps. */
+static bool count_held(struct xchg *x)
+{
+    int64_t now = x->head_size + (int64_t)buf_len(&x->collected) + (int64_t)x->layer;
+    struct err e;
+
+    if (x->trusted || !x->settled || x->gone)
+        return true;
+    if (server_hold(x->conn->server, x->conn, now - x->held, &e) == 0) {
+        x->held = now;
+        return true;
+    }
+    xchg_fail(x, &e);
+    return false;
+}
+
+static void release_held(struct xchg *x)
+{
+    struct err e;
+
+    (void)!server_hold(x->conn->server, x->conn, -x->held, &e);
+    x->held = 0;
+}
+
+void xchg_trust(struct xchg *x)
+{
+    struct conn *c = x->conn;
+    struct err e;
+
+    x->trusted = c->trusted = true;
+    release_held(x);
+    (void)!conn_hold(c, &c->kept, 0, &e);
+    (void)!conn_hold(c, &c->fixed, 0, &e);
+}
+
+bool xchg_hold(struct xchg *x, size_t n)
+{
+    x->layer = n;
+    return count_held(x);
+}
+
 void xchg_begin(struct xchg *x)
 {
     bool outer = enter(x);
@@ -90,6 +131,9 @@ void xchg_begin(struct xchg *x)
         (void)err_set(&e, ERR_INTERNAL, 0, "no handler took the request");
         xchg_fail(x, &e);
     }
+    x->settled = true; /* most requests are answered or known by now, and cost no counting */
+    if (is_open(x))
+        (void)count_held(x);
     leave(x, outer);
 }
 
@@ -97,7 +141,10 @@ static void too_large(struct xchg *x, int64_t max)
 {
     struct err e;
 
-    (void)err_set(&e, ERR_TOO_LARGE, 0, "the body is larger than %lld bytes", (long long)max);
+    (void)err_set(&e, ERR_TOO_LARGE, 0, "the body is larger than %lld bytes, this request's limit",
+                  (long long)max);
+    if (max == server_limits(x->conn->server)->body_max)
+        (void)err_hint(&e, "the setting 'body_max' says how large bodies may be");
     xchg_refuse(x, 413, &e);
 }
 
@@ -145,6 +192,8 @@ void xchg_body(struct xchg *x, struct str part)
         return;
     }
     buf_add_str(&x->collected, part); /* to be gathered, or held until somebody wants it */
+    if (!count_held(x))
+        return;
     if (x->collect_done)
         x->proto->consume(x, part.n);
 }
@@ -170,6 +219,7 @@ static void pump(struct xchg *x)
         outer = enter(x);
         x->ops->body(x, buf_str(&held));
         buf_done(&held);
+        (void)count_held(x);
         leave(x, outer); /* comes here again for the end */
         return;
     }
@@ -211,6 +261,7 @@ static void finish(struct xchg *x)
         x->in_callback = true;
         x->ops->closed(x, x->gone_done);
     }
+    release_held(x);
     buf_done(&x->collected);
     if (spare_count >= SPARES_MAX) {
         arena_done(&x->arena);

@@ -52,6 +52,13 @@ void xchg_consume(struct xchg *x, size_t n);
  * body_max limit; 0: no limit (a streamed upload). */
 void xchg_limit_body(struct xchg *x, int64_t max);
 
+/* Somebody is known to ask: from now on neither this exchange's bytes nor its connection's idle
+ * costs count against the limits on bytes of peers that are not known (pending_max). */
+void xchg_trust(struct xchg *x);
+/* A layer above (WebSocket, gRPC) now holds n bytes of a message that is not complete.  False: that
+ * is over a limit, and the exchange has been refused or cut. */
+bool xchg_hold(struct xchg *x, size_t n);
+
 /* Gathers the whole body, then calls done(x, body) once; over max the server answers 413 itself and
  * only closed is called.  Uses the body callbacks: set closed by xchg_handle before. */
 void xchg_collect(struct xchg *x, size_t max, void (*done)(struct xchg *x, struct str body));

@@ -123,6 +123,7 @@ struct op {
     bool audited;        /* a read of content: an audit row */
     const char *upload;  /* media type of a body of bytes that the handler streams; NULL: JSON */
     const char *media;   /* OP_REPLY_BYTES: its type; NULL: application/octet-stream */
+    int64_t body_max;    /* bytes of a JSON body; 0: what its fields can need (op_body_max) */
     bool proxies;        /* query and body are not ours: the handler passes them on */
     bool streams; /* a list that is also served as SSE (follow=true, or Accept) and WebSocket */
 };
@@ -164,6 +165,8 @@ CHECKED int op_decode(const struct op *op, const struct op_params *path, struct 
 /* One text value as the command line or a query has it; a list or map grows by it. */
 CHECKED int op_decode_text(const struct op_field *f, struct str text, struct arena *a, void *in,
                            struct err *e);
+/* Most bytes of the operation's JSON body: its row's, or as many as its fields can need. */
+int64_t op_body_max(const struct op *op);
 /* What a field's value must be, for people: "a whole number from 1 to 1000". */
 struct buf;
 void op_rule(const struct op_field *f, struct buf *to);

@@ -191,6 +191,31 @@ const char *perm_name(enum perm p)
     return names[p];
 }
 
+/* A text may be all escapes (six bytes a character); of a list, a map or an object only the number
+ * of entries is said, and what the largest may be is far below this. */
+static int64_t field_body_max(const struct op_field *f)
+{
+    int64_t value = 64;
+
+    if (f->type == OP_STR)
+        value = f->max > 0 ? 6 * f->max : 1 << 20;
+    else if (f->type == OP_LIST || f->type == OP_MAP || f->type == OP_JSON)
+        value = 256 << 10;
+    return value + (int64_t)strlen(f->name);
+}
+
+int64_t op_body_max(const struct op *op)
+{
+    int64_t sum = 1 << 10;
+
+    if (op->body_max > 0)
+        return op->body_max;
+    for (size_t i = 0; i < op->in_count; i++)
+        if (op_place(op, &op->in[i]) == OP_IN_BODY)
+            sum += field_body_max(&op->in[i]);
+    return sum;
+}
+
 static bool is_in_path(const char *path, const char *name)
 {
     size_t n = strlen(name);

@@ -64,6 +64,19 @@ void server_handle(struct server *s, struct xchg *x)
     s->handler(x, NULL);
 }
 
+int server_hold(struct server *s, struct conn *c, int64_t change, struct err *e)
+{
+    (void)s, (void)c, (void)change, (void)e;
+    return 0;
+}
+
+int conn_hold(struct conn *c, int64_t *count, int64_t now, struct err *e)
+{
+    (void)c, (void)e;
+    *count = now;
+    return 0;
+}
+
 void conn_wait(struct conn *c, enum conn_wait wait)
 {
     c->wait = wait;

@@ -229,6 +229,7 @@ static void unary_start(struct grpc_call *c, void *arg)
 
     (void)arg;
     grpc_handle(c, &ops, NULL);
+    grpc_limit_message(c, SIZE_MAX);
 }
 
 struct many {
@@ -267,6 +268,7 @@ static void many_start(struct grpc_call *c, void *arg)
 
     (void)arg;
     grpc_handle(c, &ops, arena_zalloc(xchg_arena(grpc_xchg(c)), sizeof(struct many)));
+    grpc_limit_message(c, SIZE_MAX);
 }
 
 static void bidi_message(struct grpc_call *c, struct str message)
@@ -282,6 +284,7 @@ static void bidi_start(struct grpc_call *c, void *arg)
 
     (void)arg;
     grpc_handle(c, &ops, NULL);
+    grpc_limit_message(c, SIZE_MAX);
 }
 
 static enum health_state ask(const char *service, void *arg)

@@ -50,6 +50,7 @@ static void start(struct grpc_call *c, void *arg)
 
     call = c;
     grpc_handle(c, &ops, arg);
+    grpc_limit_message(c, SIZE_MAX);
 }
 
 static const struct grpc_method methods[] = {{"/a.B/C", start}};

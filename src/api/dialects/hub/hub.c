@@ -191,7 +191,7 @@ static void handle(struct request *r)
     if (bodiless || req->content_length == 0)
         start(r, STR(""));
     else
-        xchg_collect(r->x, (size_t)r->api->c.conf->body_max, collected);
+        xchg_collect(r->x, request_body_max(r), collected);
 }
 
 /* Those that are no work of the store alone. */
@@ -226,6 +226,7 @@ int hub_add_routes(struct api *a, struct err *e)
                                        .perm = hub_rows[i].perm,
                                        .handler = handle,
                                        .fail = hub_fail,
+                                       .body_max = hub_rows[i].body_max,
                                        .data = &hub_rows[i]},
                        e) < 0)
             return -1;

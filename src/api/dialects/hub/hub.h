@@ -28,6 +28,7 @@ struct hub_row {
     bool audited;        /* a read of content */
     bool gives_token;    /* registers: an agent's token comes with the reply */
     bool takes_tokens;   /* removes: its tokens go */
+    int64_t body_max;    /* as in struct route */
     const char *read_if; /* with this set to true in the query it only reads */
 };
 extern const struct hub_row hub_rows[]; /* rows.c */

@@ -44,7 +44,7 @@ const struct hub_row hub_rows[] = {
     {"POST",   "/projects/{project}/tasks/{task}/reviewers/{name}", "hub.task.reviewer", PERM_TEAM_WRITE, TEAM_DURABLE, hub_task_reviewer},
     {"GET",    "/tasks", "hub.tasks", PERM_TEAM_READ, TEAM_READ, hub_tasks},
 
-    {"POST",   "/messages/send", "hub.message.send", PERM_TEAM_WRITE, TEAM_DURABLE, hub_message_send},
+    {"POST",   "/messages/send", "hub.message.send", PERM_TEAM_WRITE, TEAM_DURABLE, hub_message_send, .body_max = 8 << 20},
     {"GET",    "/messages/graph", "hub.message.graph", PERM_TEAM_READ, TEAM_READ, hub_message_graph},
     {"GET",    "/messages/history/{a}/{b}", "hub.message.history", PERM_TEAM_READ, TEAM_READ, hub_message_history, .audited = true},
     {"GET",    "/messages/{name}", "hub.message.inbox", PERM_TEAM_READ, TEAM_RELAXED, hub_message_inbox, .audited = true, .read_if = "unread"},

@@ -107,14 +107,15 @@ static void (*const run_ingest)(struct request *) = sbx_ingest;
 static void (*const run_ingest_by_path)(struct request *) = sbx_ingest_by_path;
 static void (*const run_unknown)(struct request *) = unknown;
 
-#define ROUTE(how, where, what, needs, function)                                                   \
+#define ROUTE(how, where, what, needs, function, ...)                                              \
     {.method = how,                                                                                \
      .path = where,                                                                                \
      .name = "sbx." what,                                                                          \
      .perm = needs,                                                                                \
      .handler = run,                                                                               \
      .fail = fail,                                                                                 \
-     .data = &(function)}
+     .data = &(function),                                                                          \
+     __VA_ARGS__}
 #define UNKNOWN(where) ROUTE("*", where, "unknown", PERM_SANDBOX_READ, run_unknown)
 
 /* clang-format off */
@@ -125,7 +126,7 @@ const struct route sbx_routes[] = {
     ROUTE("GET", "/sandboxes/{id}", "get", PERM_SANDBOX_READ, run_get),
     ROUTE("DELETE", "/sandboxes/{id}", "delete", PERM_SANDBOX_WRITE, run_delete),
     UNKNOWN("/sandboxes/{id}"),
-    ROUTE("POST", "/sandboxes/{id}/exec", "exec", PERM_SANDBOX_WRITE, run_exec),
+    ROUTE("POST", "/sandboxes/{id}/exec", "exec", PERM_SANDBOX_WRITE, run_exec, .body_max = ROUTE_BODY_WHOLE),
     UNKNOWN("/sandboxes/{id}/exec"),
     ROUTE("GET", "/sandboxes/{id}/execs/{exec}", "exec_get", PERM_SANDBOX_READ, run_exec_get),
     UNKNOWN("/sandboxes/{id}/execs/{exec}"),
