@@ -76,6 +76,11 @@ ptrdiff_t str_index(struct str s, char c)
     return at ? at - s.p : -1;
 }
 
+const char *str_find(struct str s, struct str part)
+{
+    return s.n > 0 && s.n >= part.n ? memmem(s.p, s.n, part.p, part.n) : NULL;
+}
+
 struct str str_cut(struct str s, char c, struct str *rest)
 {
     ptrdiff_t i = str_index(s, c);

@@ -36,7 +36,8 @@ struct str str_trim(struct str s); /* spaces and tabs at both ends */
 struct str str_skip(struct str s, size_t n);
 /* Cuts s at the first c: returns what stands before, *rest what stands after (empty if no c). */
 struct str str_cut(struct str s, char c, struct str *rest);
-ptrdiff_t str_index(struct str s, char c); /* -1: absent */
+ptrdiff_t str_index(struct str s, char c);           /* -1: absent */
+const char *str_find(struct str s, struct str part); /* where part first stands; NULL: nowhere */
 /* Compares in time that depends on the lengths only. */
 bool str_eq_secret(struct str a, struct str b);
 bool str_is_utf8(struct str s); /* well-formed, no surrogates, no overlong forms */

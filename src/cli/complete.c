@@ -70,9 +70,7 @@ static void offer_verbs(const struct cmd_set *set, struct str before, struct str
             continue;
         next = str_cut(before.n ? str_skip(verb, before.n + 1) : verb, ' ', &rest);
         buf_printf(&line, STR_FMT "\n", STR_ARG(next));
-        if (str_starts(next, typed) &&
-            (buf_len(to) == 0 ||
-             !memmem(buf_data(to), buf_len(to), buf_data(&line), buf_len(&line))))
+        if (str_starts(next, typed) && !str_find(buf_str(to), buf_str(&line)))
             buf_add_str(to, buf_str(&line));
     }
 }

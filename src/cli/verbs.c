@@ -160,6 +160,14 @@ static const struct cli_flag sbx_flags[] = {
       .text = "A verb of sbx and its flags."}, 0, true},
 };
 
+#define STATE_FLAG {{.name = "state", .type = OP_STR, .example = "/var/lib/holt", \
+                     .text = "Its state directory; else HOLT_STATE, or the usual one."}, 0, false}
+static const struct cli_flag down_flags[] = {STATE_FLAG};
+static const struct cli_flag purge_flags[] = {
+    STATE_FLAG,
+    {{.name = "yes", .type = OP_BOOL, .text = "Do not ask."}, 'y', false},
+};
+
 const struct verb verb_table[] = {
     {.verb = "create", FLAGS(create_flags), .run = create_run,
      .text = "Create a sandbox from an image, start it and print its id.\n"
@@ -270,6 +278,15 @@ const struct verb verb_table[] = {
      .run = context_use_run, EXAMPLES("holt context use work")},
     {.verb = "context rm", .group = "here", .text = "Remove a context and its token from this machine.",
      FLAGS(context_name_flags), .run = context_rm_run, EXAMPLES("holt context rm work")},
+    {.verb = "down", .group = "here",
+     .text = "End everything of an installation on this machine: holtd, its sandboxes, holt-spawn and holt-egress.\n"
+             "Sandboxes with their files on disk can be started again when holtd runs again; what was in memory is gone. Ctrl-C ends holtd alone.",
+     FLAGS(down_flags), .run = down_run, EXAMPLES("holt down", "sudo holt down --state /var/lib/holt")},
+    {.verb = "purge", .group = "here",
+     .text = "End everything of an installation on this machine and remove its state directory.\n"
+             "Sandboxes, volumes, images, secrets, tokens and the log of events are gone for good; a PostgreSQL database and directories "
+             "that settings name (storage_path, host_mounts) stay.",
+     FLAGS(purge_flags), .run = purge_run, EXAMPLES("holt purge", "holt purge --yes --state ./state")},
     {.verb = "doctor", .group = "here",
      .text = "Check what this machine can do for sandboxes, what is missing, and how to fix it.\n"
              "Nothing is changed and nothing is left behind. The exit status is 0 unless something that native "

@@ -126,3 +126,22 @@ void banner_print(const struct banner *b)
     if (fd_write_all(STDOUT_FILENO, buf_data(&text), buf_len(&text)) < 0)
         return;
 }
+
+void banner_goodbye(const struct config *conf, size_t sandboxes)
+{
+    AUTO(buf_done) struct buf text = {0};
+    AUTO(mem_free)
+    char *down = is_usual_state(conf) ? xstrdup("down") : xasprintf("down --state %s", conf->state);
+
+    if (sandboxes == 0) {
+        buf_add_c(&text, "\nholtd has ended, and no sandbox goes on.\n");
+    } else {
+        buf_printf(&text,
+                   "\nholtd has ended. %zu sandbox%s on without it, commands and network too; the "
+                   "next holtd finds %s again.\nTo end %s:\n",
+                   sandboxes, sandboxes == 1 ? " goes" : "es go", sandboxes == 1 ? "it" : "them",
+                   sandboxes == 1 ? "it as well" : "them as well");
+        add_command(&text, down);
+    }
+    (void)!fd_write_all(STDOUT_FILENO, buf_data(&text), buf_len(&text));
+}

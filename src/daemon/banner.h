@@ -13,3 +13,5 @@ struct banner {
     const char *login_code;
 };
 void banner_print(const struct banner *b);
+/* At the end: what goes on without holtd, and how to end that too. */
+void banner_goodbye(const struct config *conf, size_t sandboxes);

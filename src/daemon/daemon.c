@@ -554,6 +554,19 @@ static void announce(struct daemon *d)
     notify_send("READY=1");
 }
 
+static size_t count_alive(struct daemon *d)
+{
+    struct sandbox_info i = {.id = ""};
+    size_t n = 0;
+
+    for (struct sandbox *s = sandbox_next(d->sandboxes, STR("")); s;
+         s = sandbox_next(d->sandboxes, str_of(i.id))) {
+        sandbox_info(s, &i);
+        n += i.state == SANDBOX_RUNNING || i.state == SANDBOX_PAUSED;
+    }
+    return n;
+}
+
 /* In the reverse order of start; takes what a failed start has left. */
 static void finish(struct daemon *d)
 {
@@ -596,6 +609,7 @@ static void finish(struct daemon *d)
 int daemon_run(struct config *conf, const struct conf_sources *from, struct err *e)
 {
     struct daemon *d = xzalloc(sizeof *d);
+    size_t alive;
     int r;
 
     d->conf = conf;
@@ -609,7 +623,9 @@ int daemon_run(struct config *conf, const struct conf_sources *from, struct err 
     if (r == 0) {
         announce(d);
         (void)uv_run(&d->loop, UV_RUN_DEFAULT);
-        log_info("stopped");
+        alive = count_alive(d);
+        banner_goodbye(conf, alive);
+        log_info("stopped", LOG_N("sandboxes", (int64_t)alive));
     }
     finish(d);
     mem_free(d);

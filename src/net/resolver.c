@@ -148,8 +148,14 @@ static int open_channel(struct resolver *r, struct err *e)
                              .sock_state_cb_data = r,
                              .lookups = (char *)"b"};
     int mask = ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_SOCK_STATE_CB;
-    int s = ares_init_options(&r->channel, &o, mask | (r->servers ? ARES_OPT_LOOKUPS : 0));
+    int s;
 
+#ifdef ARES_OPT_QUERY_CACHE /* since 1.31 it keeps answers for an hour by itself: we ask each time \
+                             */
+    o.qcache_max_ttl = 0;
+    mask |= ARES_OPT_QUERY_CACHE;
+#endif
+    s = ares_init_options(&r->channel, &o, mask | (r->servers ? ARES_OPT_LOOKUPS : 0));
     if (s == ARES_SUCCESS && r->servers) {
         s = ares_set_servers_ports_csv(r->channel, r->servers);
         if (s != ARES_SUCCESS)

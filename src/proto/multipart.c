@@ -220,9 +220,7 @@ static int take_head(struct multipart *m, enum multipart_event *ret, struct err 
 /* NULL: none is whole yet. */
 static const char *find_delimiter(const struct multipart *m)
 {
-    return buf_len(&m->in) > 0
-               ? memmem(buf_data(&m->in), buf_len(&m->in), m->delimiter, m->delimiter_len)
-               : NULL;
+    return str_find(buf_str(&m->in), str_make(m->delimiter, m->delimiter_len));
 }
 
 static int take_preamble(struct multipart *m, struct err *e)

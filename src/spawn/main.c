@@ -1,13 +1,15 @@
 /* holt-spawn: the only privileged part.
  * Usage: holt-spawn --state DIR --init PROGRAM [--user NAME] [--allow DIR | --allow-write DIR]...
  *        [--nesting yes] [--syscalls narrow|either|wide] [--bridge NAME,ADDRESS/BITS]
- *        [--prepare yes]
+ *        [--prepare yes] [--end stop|destroy|remove]
  * --user: who holtd runs as, where that is not our own user.
  * --prepare: make the state directory, or hand over the one of root's, and end (the unit's first
- * step: systemd would give all of it to that user, the files of sandboxes too). */
+ * step: systemd would give all of it to that user, the files of sandboxes too).
+ * --end: end_all.h; prints how many sandboxes were running. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "spawn/end_all.h"
 #include "spawn/hand_over.h"
 #include "spawn/sandbox.h"
 #include "spawn/server.h"
@@ -18,6 +20,7 @@
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/file.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -70,6 +73,7 @@ static void watch_signals(void)
 struct arguments {
     const char *state, *init, *user;
     bool prepare;
+    enum end_kind end;
 };
 
 static int parse(int argc, char **argv, struct arguments *ret, struct err *e)
@@ -87,6 +91,10 @@ static int parse(int argc, char **argv, struct arguments *ret, struct err *e)
             ret->user = value;
         else if (strcmp(name, "--prepare") == 0)
             ret->prepare = strcmp(value, "yes") == 0;
+        else if (strcmp(name, "--end") == 0)
+            r = (ret->end = end_kind_of(value)) == END_NONE
+                    ? err_set(e, ERR_INVALID, 0, "--end is stop, destroy or remove")
+                    : 0;
         else if (strcmp(name, "--nesting") == 0)
             host.nesting = strcmp(value, "yes") == 0;
         else if (strcmp(name, "--syscalls") == 0)
@@ -140,6 +148,26 @@ static int prepare(const char *path, struct err *e)
     return 0;
 }
 
+/* Nothing is mounted, so that nothing is in its way. */
+static int remove_state(const char *state, struct err *e)
+{
+    if (geteuid() != 0 && host_become_root(e) < 0)
+        return -1;
+    return end_remove(state, e);
+}
+
+static int end_all(enum end_kind kind, struct err *e)
+{
+    unsigned n;
+
+    if (end_sandboxes(kind, &n, e) < 0)
+        return -1;
+    shell_end_all();
+    host_close_cgroups();
+    (void)printf("%u\n", n);
+    return 1;
+}
+
 /* 1: that was all. */
 static int start(int argc, char **argv, struct err *e)
 {
@@ -149,6 +177,8 @@ static int start(int argc, char **argv, struct err *e)
         return -1;
     if (a.prepare)
         return prepare(a.state, e) < 0 ? -1 : 1;
+    if (a.end == END_REMOVE)
+        return remove_state(a.state, e) < 0 ? -1 : 1;
     host.home_net = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     loop_init();
     watch_signals();
@@ -156,6 +186,8 @@ static int start(int argc, char **argv, struct err *e)
         return err_wrap(e, "start");
     if (record_adopt_all(e) < 0)
         return -1;
+    if (a.end != END_NONE)
+        return end_all(a.end, e);
     return server_listen(host.state, e);
 }
 

@@ -179,7 +179,7 @@ static int add_to_bundle(int root, const char *path, struct str ca)
         r = fd_read_all(fd, BUNDLE_MAX, &old);
     if (r < 0)
         return r;
-    if (buf_len(&old) > 0 && memmem(buf_data(&old), buf_len(&old), ca.p, ca.n))
+    if (str_find(buf_str(&old), ca))
         return 1;
     if (buf_len(&old) > 0 && buf_data(&old)[buf_len(&old) - 1] != '\n')
         buf_add_char(&old, '\n');

@@ -113,6 +113,19 @@ static void views_are_cut_and_compared(void **state)
     assert_int_equal(str_parse_bool(STR("2"), &b), -EINVAL);
 }
 
+static void parts_are_found(void **state)
+{
+    const struct str s = STR("otter\0den");
+
+    (void)state;
+    assert_ptr_equal(str_find(s, STR("t\0d")), NULL);
+    assert_ptr_equal(str_find(s, STR("r\0d")), s.p + 4);
+    assert_ptr_equal(str_find(s, STR("")), s.p);
+    assert_null(str_find(STR("de"), STR("den")));
+    assert_null(str_find((struct str){0}, STR("den")));
+    assert_null(str_find((struct str){0}, STR("")));
+}
+
 static void order_is_by_bytes(void **state)
 {
     (void)state;
@@ -128,6 +141,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(order_is_by_bytes),
+        cmocka_unit_test(parts_are_found),
         cmocka_unit_test(numbers_are_parsed_strictly),
         cmocka_unit_test(durations_and_sizes_have_units),
         cmocka_unit_test(utf8_is_checked_to_the_letter),
