@@ -214,14 +214,6 @@ static const struct token *check_cookies(const struct auth *a, const struct http
     return t;
 }
 
-static void become(struct principal *to, const struct token *t)
-{
-    to->role = t->role;
-    to->token = t;
-    (void)snprintf(to->actor, sizeof to->actor, "token/%s", t->id);
-    (void)snprintf(to->agent, sizeof to->agent, "%s", t->agent ? t->agent : "");
-}
-
 static void become_named(struct principal *to, enum role role, const char *actor)
 {
     *to = (struct principal){.role = role};
@@ -290,7 +282,7 @@ int auth_authenticate(const struct auth *a, const struct auth_view *v, struct pr
         *ret_how = t ? AUTH_COOKIE : AUTH_NOBODY;
     }
     if (t) {
-        become(ret, t);
+        *ret = principal_of(t);
         return 0;
     }
     /* An old cookie is not an attempt: the browser sends it by itself, and no credentials is what

@@ -5,7 +5,7 @@
 struct creating {
     struct list link; /* in api.creating */
     struct list askers;
-    char *dialect, *alias;
+    char *owner, *dialect, *alias;
 };
 
 struct asker {
@@ -28,24 +28,13 @@ bool creating_join(struct request *r, struct alias_name n, creating_tell tell)
     LIST_EACH (&r->api->creating, node) {
         struct creating *c = LIST_ENTRY(node, struct creating, link);
 
-        if (!str_eq_c(n.alias, c->alias) || !str_eq_c(n.dialect, c->dialect))
+        if (!str_eq_c(n.alias, c->alias) || !str_eq_c(n.dialect, c->dialect) ||
+            strcmp(principal_owner(&r->who), c->owner) != 0)
             continue;
         add_asker(c, r, tell);
         return true;
     }
     return false;
-}
-
-/* Who joined need not be who began: what they may not touch is not told to them. */
-static void tell_asker(struct request *r, creating_tell tell, struct sandbox *s,
-                       const struct err *e)
-{
-    struct err denied = {0};
-
-    if (s && sandbox_check(s, &r->who, &denied) < 0)
-        tell(r, NULL, &denied);
-    else
-        tell(r, s, e);
 }
 
 void creating_end(void *arg, struct sandbox *s, const struct err *e)
@@ -61,8 +50,9 @@ void creating_end(void *arg, struct sandbox *s, const struct err *e)
 
         mem_free(k);
         if (r)
-            tell_asker(r, tell, s, e);
+            tell(r, s, e);
     }
+    mem_free(c->owner);
     mem_free(c->dialect);
     mem_free(c->alias);
     mem_free(c);
@@ -72,6 +62,7 @@ struct creating *creating_begin(struct request *r, struct alias_name n, creating
 {
     struct creating *c = xzalloc(sizeof *c);
 
+    c->owner = xstrdup(principal_owner(&r->who));
     c->dialect = str_dup(n.dialect);
     c->alias = str_dup(n.alias);
     list_init(&c->askers);

@@ -283,7 +283,7 @@ static void upload(struct request *r, struct str id, struct guest *g,
     struct pipe *p;
     struct err e = {0};
 
-    s = sandbox_find(r->api->c.sandboxes, id, &e);
+    s = sandbox_find(r->api->c.sandboxes, &r->who, id, &e);
     sandbox_info(s, &i);
     if (!i.memory_upper && space_ask(r->api->c.space, 0, &e) < 0) {
         request_fail(r, &e);

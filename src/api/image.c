@@ -29,6 +29,8 @@ static void write_image(struct jw *w, const struct image_info *i)
     jw_object(w);
     jw_kc(w, "id", i->id);
     jw_kstr(w, "name", i->name);
+    text_or_null(w, "owner", i->owner);
+    text_or_null(w, "tenant", i->tenant);
     jw_kc(w, "state", image_state_name(i->state));
     jw_kstr(w, "source", i->source);
     text_or_null(w, "digest", i->digest);
@@ -74,14 +76,14 @@ void image_list_run(struct request *r)
         write_image(&w, &host_image);
         n++;
     }
-    for (struct image *i; n < in->limit && (i = image_next(l, after)); n++) {
+    for (struct image *i; n < in->limit && (i = image_next(l, &r->who, after)); n++) {
         image_info(i, &info);
         write_image(&w, &info);
         after = str_of(info.id);
     }
     jw_array_end(&w);
     jw_key(&w, "cursor");
-    if (n == in->limit && image_next(l, after))
+    if (n == in->limit && image_next(l, &r->who, after))
         jw_str(&w, after.n > 0 ? after : STR("host"));
     else
         jw_null(&w);
@@ -104,7 +106,7 @@ void image_get_run(struct request *r)
         return;
     }
     if (request_decode(r, in->id, &id, &e) == 0)
-        i = image_find(r->api->c.images, id, &e);
+        i = image_find(r->api->c.images, &r->who, IMAGE_SEE, id, &e);
     if (i)
         send_image(r, i, 0);
     else

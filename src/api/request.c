@@ -123,7 +123,7 @@ struct str request_agent(const struct request *r)
         return STR("");
     if (!principal_is_inside(&r->who))
         return str_of(r->who.agent);
-    s = sandbox_find(r->api->c.sandboxes, principal_sandbox(&r->who), &e);
+    s = sandbox_find(r->api->c.sandboxes, &r->who, principal_sandbox(&r->who), &e);
     return s ? api_agent_of(r->api, s) : STR("");
 }
 
@@ -136,12 +136,15 @@ static int refuse_role(const struct request *r, enum perm p, struct err *e)
     }
     err_set(e, ERR_FORBIDDEN, 0, "%s needs the permission '%s', which role %s does not have",
             r->route->name, perm_name(p), role_name(r->who.role));
+    if (role_may(r->who.role, p))
+        err_set(e, ERR_FORBIDDEN, 0, "%s needs the permission '%s', which no token of a tenant has",
+                r->route->name, perm_name(p));
     return err_hint(e, "ask an admin for a token of another role: holt token create");
 }
 
 int request_authorise(const struct request *r, enum perm p, struct err *e)
 {
-    if (!role_may(r->who.role, p))
+    if (!principal_may(&r->who, p))
         return refuse_role(r, p, e);
     return revoked_check(r->api->c.revoked, request_agent(r), p, e);
 }

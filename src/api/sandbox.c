@@ -37,20 +37,19 @@ static void audit_read(struct request *r, const struct sandbox *s)
 struct sandbox *request_sandbox(struct request *r, struct str ref)
 {
     struct err e = {0};
-    struct sandbox *s = sandbox_find(r->api->c.sandboxes, ref, &e);
+    struct sandbox *s = sandbox_find(r->api->c.sandboxes, &r->who, ref, &e);
 
-    if (!s) {
-        if (!e.object[0])
-            (void)snprintf(e.object, sizeof e.object, "sandbox/" STR_FMT, (int)size_min(ref.n, 64),
-                           ref.p);
-        request_fail(r, &e);
-        return NULL;
-    }
-    if (sandbox_check(s, &r->who, &e) == 0) {
+    if (s) {
         audit_read(r, s);
         return s;
     }
-    request_refuse(r, &e);
+    if (!e.object[0])
+        (void)snprintf(e.object, sizeof e.object, "sandbox/" STR_FMT, (int)size_min(ref.n, 64),
+                       ref.p);
+    if (e.code == ERR_FORBIDDEN)
+        request_refuse(r, &e);
+    else
+        request_fail(r, &e);
     return NULL;
 }
 
@@ -216,7 +215,7 @@ static void write_volumes(struct jw *w, const struct sandbox *s, const struct sa
 
         if (!volume_is_mount(m))
             continue;
-        at = all ? volume_find(all, STR(""), m->source, &e) : NULL;
+        at = all ? volume_find(all, &principal_system, VOLUME_SEE, STR(""), m->source, &e) : NULL;
         if (at)
             volume_info(at, &v);
         jw_object(w);
@@ -416,10 +415,9 @@ static bool has_labels(const struct sandbox_info *i, const struct op_map *want)
 static bool is_wanted(struct request *r, const struct sandbox *s, struct sandbox_info *i)
 {
     const struct sandbox_list_in *in = r->in;
-    struct err e;
 
     sandbox_info(s, i);
-    return sandbox_check(s, &r->who, &e) == 0 && (in->state < 0 || shown_state(i) == in->state) &&
+    return (in->state < 0 || shown_state(i) == in->state) &&
            (!in->runtime.p || str_eq(i->runtime, in->runtime)) && has_labels(i, &in->label);
 }
 
@@ -436,8 +434,8 @@ void sandbox_list_run(struct request *r)
     jw_object(&w);
     jw_key(&w, "sandboxes");
     jw_array(&w);
-    for (struct sandbox *s = sandbox_next(all, in->cursor); s && !more;
-         s = sandbox_next(all, str_of(i.id))) {
+    for (struct sandbox *s = sandbox_next(all, &r->who, in->cursor); s && !more;
+         s = sandbox_next(all, &r->who, str_of(i.id))) {
         if (!is_wanted(r, s, &i))
             continue;
         more = n++ == in->limit;

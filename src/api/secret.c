@@ -28,6 +28,11 @@ static void write_secret(struct jw *w, const struct secret *s)
     for (size_t k = 0; k < ARRAY_LEN(members); k++)
         write_member(w, i.rule, members[k]);
     jw_kstr(w, "owner", i.owner);
+    jw_key(w, "tenant");
+    if (i.tenant.n > 0)
+        jw_str(w, i.tenant);
+    else
+        jw_null(w);
     jw_kint(w, "used_by", (int64_t)i.used_by);
     jw_ktime(w, "created_at", i.created_ms);
     jw_ktime(w, "updated_at", i.updated_ms);
@@ -123,7 +128,7 @@ void secret_list_run(struct request *r)
     struct secrets *l = r->api->c.secrets;
     struct secret_info i = {.id = ""};
     struct jw w = request_json(r);
-    struct secret *s = secret_next(l, in->cursor);
+    struct secret *s = secret_next(l, &r->who, in->cursor);
 
     jw_object(&w);
     jw_key(&w, "secrets");
@@ -131,7 +136,7 @@ void secret_list_run(struct request *r)
     for (int64_t n = 0; s && n < in->limit; n++) {
         write_secret(&w, s);
         secret_info(s, &i);
-        s = secret_next(l, str_of(i.id));
+        s = secret_next(l, &r->who, str_of(i.id));
     }
     jw_array_end(&w);
     jw_kc(&w, "cursor", s ? i.id : NULL);
@@ -143,9 +148,11 @@ static struct secret *request_secret(struct request *r)
 {
     const struct secret_id_in *in = r->in;
     struct err e = {0};
-    struct secret *s = secret_find(r->api->c.secrets, in->name, &e);
+    struct secret *s = secret_find(r->api->c.secrets, &r->who, in->name, &e);
 
-    if (!s)
+    if (!s && e.code == ERR_FORBIDDEN)
+        request_refuse(r, &e);
+    else if (!s)
         request_fail(r, &e);
     return s;
 }

@@ -39,7 +39,7 @@ static int find_asker(const struct request *r, struct arena *a, struct team_aske
         return 0;
     }
     /* Whatever the request carries, it is what its sandbox was made to be. */
-    s = sandbox_find(r->api->c.sandboxes, principal_sandbox(&r->who), e);
+    s = sandbox_find(r->api->c.sandboxes, &r->who, principal_sandbox(&r->who), e);
     if (!s)
         return -1;
     sandbox_info(s, &i);

@@ -58,7 +58,7 @@ static void box_stopped(void *arg, struct sandbox *s, const struct err *e)
 
 static void stop_boxes(struct api *a, struct str agent, const struct principal *by)
 {
-    struct sandbox *s = sandbox_next(a->c.sandboxes, STR(""));
+    struct sandbox *s = sandbox_next(a->c.sandboxes, &principal_system, STR(""));
 
     while (s) {
         struct sandbox_info i;
@@ -69,7 +69,7 @@ static void stop_boxes(struct api *a, struct str agent, const struct principal *
         if (str_eq(api_agent_of(a, s), agent) && i.state != SANDBOX_STOPPED &&
             i.state != SANDBOX_FAILED)
             sandbox_stop(s, 0, true, by, box_stopped, NULL);
-        s = sandbox_next(a->c.sandboxes, str_of(id));
+        s = sandbox_next(a->c.sandboxes, &principal_system, str_of(id));
     }
 }
 

@@ -12,6 +12,8 @@ static void write_token(struct jw *w, const struct token *t, const char *text)
     jw_kc(w, "name", t->name);
     jw_kc(w, "role", role_name(t->role));
     jw_kc(w, "agent", t->agent);
+    jw_kc(w, "tenant", t->tenant[0] ? t->tenant : NULL);
+    jw_kbool(w, "content", t->content);
     jw_ktime(w, "created_at", t->created_ms);
     jw_ktime(w, "expires_at", t->expires_ms);
     jw_ktime(w, "last_used_at", t->last_used_ms);
@@ -67,6 +69,8 @@ void token_create_run(struct request *r)
     struct token_spec spec = {
         .name = in->name,
         .agent = in->agent,
+        .tenant = in->tenant,
+        .content = in->content,
         .ttl_ms = in->ttl_ms == OP_ABSENT ? 0 : in->ttl_ms,
         .also = remember_key,
         .also_arg = j,
@@ -137,6 +141,7 @@ void token_self_run(struct request *r)
     jw_kc(&w, "id", t ? t->id : NULL);
     jw_kc(&w, "name", t ? t->name : NULL);
     jw_kc(&w, "agent", t ? t->agent : NULL);
+    jw_kc(&w, "tenant", r->who.tenant[0] ? r->who.tenant : NULL);
     jw_ktime(&w, "expires_at", t ? t->expires_ms : 0);
     jw_object_end(&w);
     request_send_json(r, 0);

@@ -27,6 +27,7 @@ static void write_volume(struct jw *w, const struct volume *v, int64_t used_byte
     text_or_null(w, "tenant", i.tenant);
     jw_kc(w, "kind", op_volume_kinds[i.kind]);
     jw_kstr(w, "owner", i.owner);
+    jw_kbool(w, "shared", i.shared);
     jw_key(w, "size_bytes");
     if (i.size_bytes)
         jw_int(w, i.size_bytes);
@@ -118,6 +119,7 @@ void volume_create_run(struct request *r)
         .tenant = in->tenant,
         .kind = (enum volume_kind)in->kind,
         .size_bytes = in->size_bytes == OP_ABSENT ? 0 : in->size_bytes,
+        .shared = in->shared,
     };
     struct volume_job *j = job_new(r);
     struct err e = {0};
@@ -147,11 +149,10 @@ void volume_list_run(struct request *r)
     jw_object(&w);
     jw_key(&w, "volumes");
     jw_array(&w);
-    for (struct volume *v = volume_next(l, in->cursor); v; v = volume_next(l, str_of(i.id))) {
-        struct err e;
-
+    for (struct volume *v = volume_next(l, &r->who, in->cursor); v;
+         v = volume_next(l, &r->who, str_of(i.id))) {
         volume_info(v, &i);
-        if (volume_check(v, &r->who, &e) < 0 || (in->tenant.p && !str_eq(in->tenant, i.tenant)))
+        if (in->tenant.p && !str_eq(in->tenant, i.tenant))
             continue;
         more = n++ == in->limit;
         if (more)
@@ -166,19 +167,17 @@ void volume_list_run(struct request *r)
 }
 
 /* What the request names, if the asker may; else it is answered. */
-static struct volume *request_volume(struct request *r)
+static struct volume *request_volume(struct request *r, enum volume_want want)
 {
     const struct volume_id_in *in = r->in;
     struct err e = {0};
-    struct volume *v = volume_find(r->api->c.volumes, in->tenant, in->id, &e);
+    struct volume *v = volume_find(r->api->c.volumes, &r->who, want, in->tenant, in->id, &e);
 
-    if (!v)
-        request_fail(r, &e);
-    else if (volume_check(v, &r->who, &e) < 0)
+    if (!v && e.code == ERR_FORBIDDEN)
         request_refuse(r, &e);
-    else
-        return v;
-    return NULL;
+    else if (!v)
+        request_fail(r, &e);
+    return v;
 }
 
 /* It may have been removed meanwhile. */
@@ -187,7 +186,9 @@ static void measured(void *arg, int64_t bytes, const struct err *e)
     struct volume_job *j = arg;
     struct request *r = waiter_end(&j->waiter);
     struct err gone = {0};
-    struct volume *v = r ? volume_find(j->api->c.volumes, STR(""), str_of(j->id), &gone) : NULL;
+    struct volume *v =
+        r ? volume_find(j->api->c.volumes, &j->by, VOLUME_SEE, STR(""), str_of(j->id), &gone)
+          : NULL;
 
     if (v) {
         struct jw w = request_json(r);
@@ -202,7 +203,7 @@ static void measured(void *arg, int64_t bytes, const struct err *e)
 
 void volume_get_run(struct request *r)
 {
-    struct volume *v = request_volume(r);
+    struct volume *v = request_volume(r, VOLUME_SEE);
     struct volume_info i;
     struct volume_job *j;
     struct jw w;
@@ -239,7 +240,7 @@ static void removed(void *arg, struct volume *v, const struct err *e)
 
 void volume_remove_run(struct request *r)
 {
-    struct volume *v = request_volume(r);
+    struct volume *v = request_volume(r, VOLUME_CHANGE);
     struct volume_job *j;
     struct err e = {0};
 

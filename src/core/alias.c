@@ -1,3 +1,4 @@
+/* alias: the other names that objects go by. */
 #include "core/alias.h"
 
 #include "base/buf.h"
@@ -9,12 +10,11 @@
 
 struct entry {
     struct alias a;
-    struct entry *same; /* the next of another dialect with this text */
+    struct entry *same; /* the next with this text */
     char texts[];
 };
 
 struct aliases {
-    struct map by_key;    /* "dialect\0alias" */
     struct map by_text;   /* to the first that has this text */
     struct map by_object; /* to the newest that it has */
 };
@@ -32,21 +32,16 @@ struct aliases *aliases_free(struct aliases *t)
 
     if (!t)
         return NULL;
-    while (map_next(&t->by_key, &at, &key, &v))
-        mem_free(v);
-    map_done(&t->by_key);
+    while (map_next(&t->by_object, &at, &key, &v))
+        for (struct entry *x = v, *next; x; x = next) {
+            next = x->a.next ? CONTAINER_OF(x->a.next, struct entry, a) : NULL;
+            mem_free(x);
+        }
     map_done(&t->by_text);
     map_done(&t->by_object);
     mem_free(t);
     return NULL;
 }
-
-/* --- keys --- */
-
-struct key {
-    char bytes[ALIAS_DIALECT_MAX + 1 + ALIAS_MAX];
-    size_t n;
-};
 
 static bool is_plain(struct str s, size_t max)
 {
@@ -56,45 +51,28 @@ static bool is_plain(struct str s, size_t max)
     return s.n > 0 && s.n <= max;
 }
 
-static bool key_of(struct alias_name n, struct key *ret)
+static bool has(const struct aliases *t, struct alias_name n, struct str object)
 {
-    if (!is_plain(n.dialect, ALIAS_DIALECT_MAX) || !is_plain(n.alias, ALIAS_MAX))
-        return false;
-    memcpy(ret->bytes, n.dialect.p, n.dialect.n);
-    ret->bytes[n.dialect.n] = '\0';
-    memcpy(ret->bytes + n.dialect.n + 1, n.alias.p, n.alias.n);
-    ret->n = n.dialect.n + 1 + n.alias.n;
-    return true;
-}
-
-static struct entry *find(const struct aliases *t, struct alias_name n)
-{
-    struct key k;
-
-    return key_of(n, &k) ? map_get(&t->by_key, str_make(k.bytes, k.n)) : NULL;
+    for (const struct alias *a = alias_first(t, object); a; a = a->next)
+        if (str_eq(a->name.alias, n.alias) && str_eq(a->name.dialect, n.dialect))
+            return true;
+    return false;
 }
 
 /* --- changes --- */
 
 int alias_check(const struct aliases *t, struct alias_name n, struct str object, struct err *e)
 {
-    const struct entry *other = find(t, n);
-    struct key k;
     size_t count = 0;
 
-    if (!key_of(n, &k)) {
+    if (!is_plain(n.dialect, ALIAS_DIALECT_MAX) || !is_plain(n.alias, ALIAS_MAX)) {
         err_set(e, ERR_INVALID, 0, "'" STR_FMT "' cannot be an alias", (int)size_min(n.alias.n, 64),
                 n.alias.p ? n.alias.p : "");
         return err_hint(e, "1 to %d bytes without control characters", ALIAS_MAX);
     }
-    if (other && !str_eq_c(object, other->a.object)) {
-        err_set(e, ERR_CONFLICT, 0, "'" STR_FMT "' exists already", (int)size_min(n.alias.n, 64),
-                n.alias.p);
-        return err_hint(e, "%s has it: choose another, or destroy that one", other->a.object);
-    }
     for (const struct alias *a = alias_first(t, object); a; a = a->next)
         count++;
-    if (!other && count >= ALIASES_PER_OBJECT)
+    if (count >= ALIASES_PER_OBJECT && !has(t, n, object))
         return err_set(e, ERR_LIMIT, 0, "'" STR_FMT "' has %d aliases already", STR_ARG(object),
                        ALIASES_PER_OBJECT);
     return 0;
@@ -115,16 +93,13 @@ static struct entry *entry_new(struct alias_name n, struct str object)
 int alias_add(struct aliases *t, struct alias_name n, struct str object, struct err *e)
 {
     struct entry *x;
-    struct key k;
 
     assert(object.n > 0 && object.n < ID_SIZE);
     if (alias_check(t, n, object, e) < 0)
         return -1;
-    if (find(t, n))
+    if (has(t, n, object))
         return 0;
     x = entry_new(n, object);
-    if (key_of(n, &k))
-        map_set(&t->by_key, str_make(k.bytes, k.n), x);
     x->same = map_set(&t->by_text, n.alias, x);
     x->a.next = map_set(&t->by_object, object, x); /* the struct alias is the first member */
     return 0;
@@ -151,11 +126,8 @@ void alias_drop(struct aliases *t, struct str object)
 
     while (x) {
         struct entry *next = x->a.next ? CONTAINER_OF(x->a.next, struct entry, a) : NULL;
-        struct key k;
 
         unlink_text(t, x);
-        if (key_of(x->a.name, &k))
-            map_remove(&t->by_key, str_make(k.bytes, k.n));
         mem_free(x);
         x = next;
     }
@@ -163,32 +135,18 @@ void alias_drop(struct aliases *t, struct str object)
 
 /* --- looking up --- */
 
-const char *alias_find(const struct aliases *t, struct alias_name n)
-{
-    const struct entry *x = find(t, n);
-
-    return x ? x->a.object : NULL;
-}
-
-const char *alias_find_any(const struct aliases *t, struct str alias, struct err *e)
+const struct alias *alias_named(const struct aliases *t, struct str alias)
 {
     const struct entry *x = map_get(&t->by_text, alias);
 
-    if (!x) {
-        err_set(e, ERR_NOT_FOUND, 0, "nothing goes by '" STR_FMT "'", (int)size_min(alias.n, 64),
-                alias.p ? alias.p : "");
-        return NULL;
-    }
-    for (const struct entry *y = x->same; y; y = y->same)
-        if (strcmp(x->a.object, y->a.object) != 0) {
-            err_set(e, ERR_CONFLICT, 0,
-                    "'" STR_FMT "' is %s in dialect " STR_FMT " and %s in " STR_FMT,
-                    (int)size_min(alias.n, 64), alias.p, x->a.object, STR_ARG(x->a.name.dialect),
-                    y->a.object, STR_ARG(y->a.name.dialect));
-            err_hint(e, "say it by its id");
-            return NULL;
-        }
-    return x->a.object;
+    return x ? &x->a : NULL;
+}
+
+const struct alias *alias_same(const struct alias *a)
+{
+    const struct entry *x = CONTAINER_OF(a, struct entry, a);
+
+    return x->same ? &x->same->a : NULL;
 }
 
 const struct alias *alias_first(const struct aliases *t, struct str object)
@@ -225,7 +183,7 @@ int alias_put(struct store_tx *tx, struct alias_name n, const char *object, stru
 {
     return tx_run(tx,
                   "INSERT INTO aliases (dialect, alias, object) VALUES (:dialect, :alias, :object) "
-                  "ON CONFLICT (dialect, alias) DO UPDATE SET object = :object",
+                  "ON CONFLICT (dialect, alias, object) DO NOTHING",
                   PARAMS(P_TEXT("dialect", n.dialect), P_TEXT("alias", n.alias),
                          P_C("object", object)),
                   e) < 0

@@ -1,9 +1,10 @@
 /* alias: the one table of the other names that objects go by: (dialect, alias) → object.
- * An alias is unique in its dialect; an object may have several, in one dialect or many, and loses
- * them all when it goes.  The table in memory answers; its rows are written and erased with the
- * object's own (alias_put and alias_erase, inside its work), so that neither is there without the
- * other.  Ownership: the table owns its texts.  Thread: the loop's, but for what takes a store_tx.
- * Errors: 0, or -1 with *e set. */
+ * Several objects may have the same one: which of them is meant, and by whom, is said where they
+ * are looked up (core/sandbox_name.c).  An object may have several, in one dialect or many, and
+ * loses them all when it goes.  The table in memory answers; its rows are written and erased with
+ * the object's own (alias_put and alias_erase, inside its work), so that neither is there without
+ * the other.  Ownership: the table owns its texts.  Thread: the loop's, but for what takes a
+ * store_tx. Errors: 0, or -1 with *e set. */
 #pragma once
 
 #include "base/id.h"
@@ -28,15 +29,14 @@ struct aliases *aliases_free(struct aliases *t); /* takes NULL; returns NULL */
 /* Reads all rows; inside work, at start-up. */
 CHECKED int aliases_load(struct aliases *t, struct store_tx *tx, struct err *e);
 
-/* Could this object (empty: one that is not there yet) have it?  ERR_CONFLICT: another has. */
+/* Could this object (empty: one that is not there yet) have it? */
 CHECKED int alias_check(const struct aliases *t, struct alias_name n, struct str object,
                         struct err *e);
 CHECKED int alias_add(struct aliases *t, struct alias_name n, struct str object, struct err *e);
 void alias_drop(struct aliases *t, struct str object); /* all that it has */
-/* The object that has it; NULL: none. */
-const char *alias_find(const struct aliases *t, struct alias_name n);
-/* In any dialect.  NULL and *e: not found, or two dialects mean different objects by it. */
-const char *alias_find_any(const struct aliases *t, struct str alias, struct err *e);
+/* Who goes by this text, in any dialect: the first, then the next of the same text; NULL: none. */
+const struct alias *alias_named(const struct aliases *t, struct str alias);
+const struct alias *alias_same(const struct alias *a);
 const struct alias *alias_first(const struct aliases *t, struct str object); /* then ->next */
 
 /* --- inside work --- */

@@ -256,7 +256,7 @@ static void on_question(void *arg, const struct egress_question *m)
 {
     struct asks *a = arg;
     struct err e = {0};
-    struct sandbox *s = sandbox_find(a->c.sandboxes, m->id, &e);
+    struct sandbox *s = sandbox_find(a->c.sandboxes, &principal_system, m->id, &e);
     struct ask *q = find(a, m->id, m->host, m->port);
     const struct egress_rule *rule;
     struct sandbox_info info;
@@ -316,7 +316,7 @@ static struct ask *find_by_id(const struct asks *a, struct str id)
 static bool is_allowed_by_rule(const struct asks *a, const struct ask *q)
 {
     struct err e = {0};
-    struct sandbox *s = sandbox_find(a->c.sandboxes, str_of(q->sandbox), &e);
+    struct sandbox *s = sandbox_find(a->c.sandboxes, &principal_system, str_of(q->sandbox), &e);
     const struct egress_rule *rule;
     struct sandbox_info info;
 
@@ -461,7 +461,7 @@ static void take_pending(struct asks *a, const struct approval *p)
 
     (void)snprintf(q->id, sizeof q->id, STR_FMT, STR_ARG(p->id));
     q->expires_ms = p->expires_ms;
-    if (!sandbox_find(a->c.sandboxes, p->sandbox, &e))
+    if (!sandbox_find(a->c.sandboxes, &principal_system, p->sandbox, &e))
         forget(a, p->sandbox);
 }
 

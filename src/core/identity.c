@@ -9,6 +9,7 @@
 #include "base/rnd.h"
 #include "core/event.h"
 #include "core/identity_inside.h"
+#include "core/tenant.h"
 #include "proto/json.h"
 
 #define TOKENS_MAX 100000
@@ -22,6 +23,7 @@ static struct entry *entry_free(struct entry *n)
         return NULL;
     mem_free(n->t.name);
     mem_free(n->t.agent);
+    mem_free(n->t.tenant);
     mem_free(n);
     return NULL;
 }
@@ -65,7 +67,7 @@ static int load_tokens(struct store_tx *tx, void *arg, struct err *e)
 
     if (tx_query(tx,
                  "SELECT id, name, role, agent, session, created_ms, expires_ms, last_used_ms, "
-                 "hash, root FROM tokens ORDER BY id",
+                 "hash, root, tenant, content FROM tokens ORDER BY id",
                  NO_PARAMS, &rows, e) < 0)
         return -1;
     while ((r = rows_step(rows, e)) > 0) {
@@ -81,6 +83,8 @@ static int load_tokens(struct store_tx *tx, void *arg, struct err *e)
         n->t.name = str_dup(rows_text(rows, 1));
         n->t.agent = rows_is_null(rows, 3) ? NULL : str_dup(rows_text(rows, 3));
         n->t.session = rows_int(rows, 4) != 0;
+        n->t.tenant = str_dup(rows_text(rows, 10));
+        n->t.content = rows_int(rows, 11) != 0;
         n->t.created_ms = rows_int(rows, 5);
         n->t.expires_ms = rows_int(rows, 6);
         n->t.last_used_ms = rows_int(rows, 7);
@@ -145,6 +149,8 @@ static struct entry *make_entry(const struct token_spec *spec, const char *root,
     n->t.name = str_dup(spec->name);
     n->t.role = spec->role;
     n->t.agent = spec->agent.n > 0 ? str_dup(spec->agent) : NULL;
+    n->t.tenant = str_dup(spec->tenant);
+    n->t.content = spec->content;
     n->t.session = session;
     n->t.created_ms = clock_wall_ms();
     n->t.expires_ms = spec->ttl_ms > 0 ? n->t.created_ms + spec->ttl_ms : 0;
@@ -164,6 +170,10 @@ static void write_event(struct store_tx *tx, const char *type, const struct toke
     jw_kc(&w, "name", t->name);
     jw_kc(&w, "role", role_name(t->role));
     jw_kc(&w, "agent", t->agent);
+    if (t->tenant[0])
+        jw_kc(&w, "tenant", t->tenant);
+    if (t->content)
+        jw_kbool(&w, "content", true);
     jw_kbool(&w, "session", t->session);
     if (t->root[0])
         jw_kc(&w, "root", t->root);
@@ -201,12 +211,14 @@ static int insert_token(struct store_tx *tx, void *arg, struct err *e)
 
     if (tx_run(tx,
                "INSERT INTO tokens (id, name, role, agent, session, created_ms, expires_ms, "
-               "last_used_ms, hash, root) VALUES (:id, :name, :role, :agent, :session, :created, "
-               ":expires, 0, :hash, :root)",
+               "last_used_ms, hash, root, tenant, content) VALUES (:id, :name, :role, :agent, "
+               ":session, "
+               ":created, :expires, 0, :hash, :root, :tenant, :content)",
                PARAMS(P_C("id", t->id), P_C("name", t->name), P_C("role", role_name(t->role)),
                       P_C("agent", t->agent), P_INT("session", t->session),
                       P_INT("created", t->created_ms), P_INT("expires", t->expires_ms),
-                      P_BLOB("hash", hash_str(t->hash)), P_C("root", t->root)),
+                      P_BLOB("hash", hash_str(t->hash)), P_C("root", t->root),
+                      P_C("tenant", t->tenant), P_INT("content", t->content)),
                e) < 0)
         return -1;
     if (j->also && j->also(tx, j->also_arg, t->id, e) < 0)
@@ -245,6 +257,14 @@ static int check_spec(const struct identity *i, const struct token_spec *spec, s
                        "field 'agent': a token of role agent names the agent it acts as");
     if (spec->role != ROLE_AGENT && spec->agent.n > 0)
         return err_set(e, ERR_INVALID, 0, "field 'agent': only a token of role agent has one");
+    if (spec->content && spec->role != ROLE_OBSERVER)
+        return err_set(e, ERR_INVALID, 0, "field 'content': it is for role observer; others may");
+    if (spec->tenant.n > 0 && spec->role == ROLE_ADMIN) {
+        err_set(e, ERR_INVALID, 0, "field 'tenant': an admin is the installation's");
+        return err_hint(e, "an operator of a tenant: --role operator");
+    }
+    if (spec->tenant.n > 0 && tenant_check(spec->tenant, e) < 0)
+        return -1;
     return 0;
 }
 

@@ -11,14 +11,16 @@
 enum role { ROLE_NONE, ROLE_OBSERVER, ROLE_AGENT, ROLE_OPERATOR, ROLE_ADMIN, ROLE_COUNT };
 const char *role_name(enum role r);
 bool role_parse(struct str s, enum role *ret);
-bool role_may(enum role r, enum perm p);
-bool perm_is_safe(enum perm p); /* an agent keeps it while it is revoked: core/revoked.h */
+bool role_may(enum role r, enum perm p); /* of a principal: principal_may */
+bool perm_is_safe(enum perm p);          /* an agent keeps it while it is revoked: core/revoked.h */
 
 struct token {
     char id[ID_SIZE]; /* "tk_…" */
     char *name;
     enum role role;
-    char *agent;                    /* the agent it acts as (role agent), or NULL */
+    char *agent;  /* the agent it acts as (role agent), or NULL */
+    char *tenant; /* whose all is that it makes and sees; "": the installation's */
+    bool content; /* of an observer: it may read files and output */
     int64_t created_ms, expires_ms; /* 0: never */
     int64_t last_used_ms;           /* 0: never */
     bool session;                   /* made by a login: a cookie's, not a bearer token */
@@ -26,13 +28,24 @@ struct token {
     unsigned char hash[32];
 };
 
-#define PRINCIPAL_AGENT 132 /* TEAM_NAME_MAX and a NUL */
-struct principal {          /* the asker of one request */
+#define PRINCIPAL_AGENT 132  /* TEAM_NAME_MAX and a NUL */
+#define PRINCIPAL_TENANT 101 /* a tenant's name and a NUL */
+struct principal {           /* the asker of one request */
     enum role role;
     char actor[64]; /* "token/tk_…", "sandbox/sb_…", "system", "anonymous", "seed-port" */
     char agent[PRINCIPAL_AGENT]; /* the one agent that its token acts as; "": none */
-    const struct token *token;   /* or NULL; valid in the turn of the loop that authenticated it */
+    char owner[64]; /* of what it makes: a session's is its root's; "": the actor itself */
+    char tenant[PRINCIPAL_TENANT]; /* "": the installation's */
+    bool content;                  /* as in struct token */
+    const struct token *token; /* or NULL; valid in the turn of the loop that authenticated it */
 };
+extern const struct principal principal_system; /* holtd itself: sees everything */
+struct principal principal_of(const struct token *t);
+/* A lasting name of who makes things: sessions of one token are one. */
+const char *principal_owner(const struct principal *p);
+/* By its role, and within its tenant: events, settings, the team and the like are the
+ * installation's. */
+bool principal_may(const struct principal *p, enum perm perm);
 
 /* A process inside a sandbox, through its relay: an agent that may touch that sandbox and nothing
  * else, whatever its requests carry. */
@@ -56,7 +69,8 @@ CHECKED int identity_first_admin(struct identity *i, const char *path, struct er
 struct token_spec {
     struct str name;
     enum role role;
-    struct str agent;
+    struct str agent, tenant;
+    bool content;
     int64_t ttl_ms; /* 0: for ever */
     /* More work for the same transaction, on the store's thread, told the new token's id; may be
      * NULL. */

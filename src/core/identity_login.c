@@ -87,6 +87,7 @@ void identity_login(struct identity *i, struct str code, token_made done, void *
 {
     struct login_code *c = code.n < TOKEN_TEXT ? find_code(i, code) : NULL;
     struct token_spec spec = {.name = STR("login session")};
+    const struct token *from;
     char root[ID_SIZE];
     struct err e = {0};
 
@@ -99,6 +100,11 @@ void identity_login(struct identity *i, struct str code, token_made done, void *
     spec.role = c->role;
     spec.ttl_ms = session_ttl(c);
     memcpy(root, c->root, sizeof root);
+    from = root[0] ? identity_get(i, str_of(root)) : NULL;
+    if (from) {
+        spec.tenant = str_of(from->tenant);
+        spec.content = from->content && spec.role == ROLE_OBSERVER;
+    }
     mem_wipe(c, sizeof *c); /* once */
     identity_create_session(i, &spec, root, done, arg);
 }

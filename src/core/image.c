@@ -142,34 +142,84 @@ int image_normal_name(struct str name, char **ret, struct err *e)
     return 0;
 }
 
-static struct image *by_name(struct images *l, const char *name)
+/* Only people make images: theirs are for all of the tenant, the installation's for everybody. */
+static struct owned owned(const struct image *i)
 {
-    for (size_t k = 0; k < l->count; k++)
-        if (l->sorted[k]->state == IMAGE_READY && !l->sorted[k]->removing &&
-            strcmp(l->sorted[k]->name, name) == 0)
-            return l->sorted[k];
-    return NULL;
+    return (struct owned){.owner = str_of(i->owner), .tenant = str_of(i->tenant), .shared = true};
 }
 
-static struct image *look_up(struct images *l, struct str ref)
+static int rank(const struct owner_look *look, const struct image *i)
 {
-    struct image *i = sorted_find(SORTED(l, id), ref);
+    if (strcmp(i->tenant, look->by->tenant) == 0)
+        return 0;
+    return i->tenant[0] ? 2 : 1;
+}
+
+/* own_only: another tenant's image is not meant by a plain name. */
+static void offer_named(struct images *l, struct owner_look *look)
+{
     AUTO(mem_free) char *name = NULL;
     struct err why = {0};
 
-    if (i && !i->removing)
-        return i;
-    if (image_normal_name(ref, &name, &why) < 0)
-        return NULL;
-    return by_name(l, name);
+    if (image_normal_name(look->name, &name, &why) < 0)
+        return;
+    for (size_t k = 0; k < l->count; k++) {
+        struct image *i = l->sorted[k];
+        const struct owned o = owned(i);
+
+        if (i->state == IMAGE_READY && !i->removing && strcmp(i->name, name) == 0 &&
+            !(look->own_only && rank(look, i) == 2))
+            owner_offer(look, i, i->id, &o, rank(look, i));
+    }
 }
 
-struct image *image_find(struct images *l, struct str ref, struct err *e)
+/* "OWNER/NAME": the first part, for a name may have slashes of its own. */
+static bool split_first(struct owner_look *look)
 {
-    struct image *i = look_up(l, ref);
+    ptrdiff_t at = str_index(look->text, '/');
+
+    if (at > 0 && str_starts(look->text, STR("token/"))) {
+        ptrdiff_t more = str_index(str_skip(look->text, (size_t)at + 1), '/');
+
+        at = more > 0 ? at + 1 + more : -1;
+    }
+    if (at <= 0)
+        return false;
+    look->owner = str_make(look->text.p, (size_t)at);
+    look->name = str_skip(look->text, (size_t)at + 1);
+    look->own_only = false;
+    return true;
+}
+
+/* NULL and *e: not found where e->code is ERR_NONE. */
+static struct image *look_up(struct images *l, struct owner_look *look, struct err *e)
+{
+    struct image *i = sorted_find(SORTED(l, id), look->text);
+
+    if (i && !i->removing) {
+        const struct owned o = owned(i);
+
+        return owner_check(look->by, &o, look->use, "image", i->id, e) == 0 ? i : NULL;
+    }
+    look->name = look->text;
+    offer_named(l, look);
+    if (!look->found && split_first(look))
+        offer_named(l, look);
+    return owner_found(look, "image", e);
+}
+
+static struct image *find(struct images *l, struct owner_look *look, struct err *e)
+{
+    struct str ref = look->text;
+    struct err why = {0};
+    struct image *i = look_up(l, look, &why);
 
     if (i)
         return i;
+    if (why.code != ERR_NONE) {
+        *e = why;
+        return NULL;
+    }
     (void)err_set(e, ERR_NOT_FOUND, 0, "there is no image '%.*s'", (int)size_min(ref.n, 100),
                   ref.p ? ref.p : "");
     (void)err_hint(e, "see what there is: holt image ls; get one: holt image pull %.*s",
@@ -177,11 +227,23 @@ struct image *image_find(struct images *l, struct str ref, struct err *e)
     return NULL;
 }
 
-struct image *image_next(struct images *l, struct str after)
+struct image *image_find(struct images *l, const struct principal *by, enum image_want want,
+                         struct str ref, struct err *e)
 {
-    for (size_t k = sorted_after(SORTED(l, id), after); k < l->count; k++)
-        if (!l->sorted[k]->removing)
+    struct owner_look look = {
+        .by = by, .use = want == IMAGE_SEE ? OWNER_SEE : OWNER_CHANGE, .text = ref};
+
+    return find(l, &look, e);
+}
+
+struct image *image_next(struct images *l, const struct principal *by, struct str after)
+{
+    for (size_t k = sorted_after(SORTED(l, id), after); k < l->count; k++) {
+        const struct owned o = owned(l->sorted[k]);
+
+        if (!l->sorted[k]->removing && owner_may(by, &o, OWNER_SEE))
             return l->sorted[k];
+    }
     return NULL;
 }
 
@@ -190,6 +252,8 @@ void image_info(const struct image *i, struct image_info *ret)
     *ret = (struct image_info){
         .id = i->id,
         .name = str_of(i->name),
+        .owner = str_of(i->owner),
+        .tenant = str_of(i->tenant),
         .source = str_of(i->source),
         .digest = str_of(i->digest),
         .os = str_of(i->os),
@@ -221,16 +285,20 @@ static struct str resolve_alias(const struct images *l, struct str ref)
     return ref;
 }
 
-int images_use(struct images *l, struct str ref, struct image_use *ret, struct err *e)
+int images_use(struct images *l, const struct principal *by, struct str ref, struct image_use *ret,
+               struct err *e)
 {
+    struct owner_look look = {.by = by, .text = ref, .own_only = true};
+    struct err why = {0};
     /* An image that bears the name itself goes before an alias of it. */
-    struct image *i = look_up(l, ref);
+    struct image *i = look_up(l, &look, &why);
     struct str to = i ? ref : resolve_alias(l, ref);
 
     *ret = (struct image_use){.id = HOST, .aliased = !str_eq(to, ref)};
     if (to.n == 0 || str_eq_c(to, HOST))
         return 0;
-    i = image_find(l, to, e);
+    look = (struct owner_look){.by = by, .text = to, .own_only = true};
+    i = find(l, &look, e);
     if (!i)
         return -1;
     if (i->state != IMAGE_READY) {

@@ -21,7 +21,8 @@ enum image_format { IMAGE_AUTO, IMAGE_OCI, IMAGE_DOCKER, IMAGE_TAR };
 
 struct image_info {
     const char *id;
-    struct str name;               /* "team/app:1.2"; empty: another image has it now */
+    struct str name; /* "team/app:1.2"; empty: another image has it now */
+    struct str owner, tenant;
     struct str source;             /* "pull", "import", "builtin" */
     struct str digest;             /* of the manifest, or of the archive */
     struct str os, arch, defaults; /* defaults: a JSON object */
@@ -52,9 +53,15 @@ struct images *images_free(struct images *l); /* takes NULL; returns NULL */
 /* After the sandboxes have said which layers they hold: removes those that nobody needs. */
 void images_sweep(struct images *l);
 
-/* By id or name ("app" is "app:latest"); NULL: none, and *e says so. */
-struct image *image_find(struct images *l, struct str ref, struct err *e);
-struct image *image_next(struct images *l, struct str after); /* by id; NULL at the end */
+/* What this asker means by it and may see, or remove (core/owner.h): by id, name ("app" is
+ * "app:latest") or OWNER/NAME; those of its tenant go before the installation's.  NULL: *e says
+ * why.
+ */
+enum image_want { IMAGE_SEE, IMAGE_CHANGE };
+struct image *image_find(struct images *l, const struct principal *by, enum image_want want,
+                         struct str ref, struct err *e);
+/* Those that it may see, by id; NULL at the end. */
+struct image *image_next(struct images *l, const struct principal *by, struct str after);
 void image_info(const struct image *i, struct image_info *ret);
 
 /* For making a sandbox: the image that ref (or an alias of it) names, and its layers, lowest first.
@@ -65,7 +72,9 @@ struct image_use {
     size_t layer_count;
     bool aliased; /* the name stood for another image: say so */
 };
-CHECKED int images_use(struct images *l, struct str ref, struct image_use *ret, struct err *e);
+/* By a plain name: of the asker's tenant, or the installation's. */
+CHECKED int images_use(struct images *l, const struct principal *by, struct str ref,
+                       struct image_use *ret, struct err *e);
 void images_hold(struct images *l, struct str layer);
 void images_release(struct images *l, struct str layer);
 

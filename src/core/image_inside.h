@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "base/sorted.h"
 #include "core/image.h"
+#include "core/owner.h"
 #include "core/space.h"
 #include "proto/digest.h"
 
@@ -20,6 +21,7 @@ struct layer {
 struct image {
     char id[ID_SIZE];
     char *name, *source, *digest, *os, *arch, *defaults; /* never NULL */
+    char owner[64], tenant[PRINCIPAL_TENANT];            /* a name is unique in its tenant */
     struct layer **layers;
     const char **layer_ids; /* the same, for drivers */
     size_t layer_count;

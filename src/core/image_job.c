@@ -56,6 +56,8 @@ void job_start(struct image_job *j, struct images *l, const char *source,
     mem_free(j->i->source);
     j->i->source = xstrdup(source);
     (void)snprintf(j->actor, sizeof j->actor, "%s", by->actor);
+    (void)snprintf(j->i->owner, sizeof j->i->owner, "%s", principal_owner(by));
+    (void)snprintf(j->i->tenant, sizeof j->i->tenant, "%s", by->tenant);
     list_push(&l->jobs, &j->link);
     l->job_count++;
     images_add(l, j->i);
@@ -410,7 +412,8 @@ static void take_name(struct images *l, const struct image *i)
 {
     for (size_t k = 0; k < l->count; k++)
         if (l->sorted[k] != i && l->sorted[k]->state == IMAGE_READY && i->name[0] &&
-            strcmp(l->sorted[k]->name, i->name) == 0)
+            strcmp(l->sorted[k]->name, i->name) == 0 &&
+            strcmp(l->sorted[k]->tenant, i->tenant) == 0)
             l->sorted[k]->name[0] = '\0';
 }
 

@@ -67,10 +67,11 @@ static int load_images(struct images *l, struct store_tx *tx, struct err *e)
     struct store_rows *rows;
     int r;
 
-    if (tx_query(tx,
-                 "SELECT id, name, source, digest, os, arch, defaults, created_ms FROM images "
-                 "ORDER BY id",
-                 NO_PARAMS, &rows, e) < 0)
+    if (tx_query(
+            tx,
+            "SELECT id, name, source, digest, os, arch, defaults, created_ms, owner, tenant FROM "
+            "images ORDER BY id",
+            NO_PARAMS, &rows, e) < 0)
         return -1;
     while ((r = rows_step(rows, e)) > 0) {
         struct str id = rows_text(rows, 0);
@@ -86,6 +87,8 @@ static int load_images(struct images *l, struct store_tx *tx, struct err *e)
         set_text(&i->arch, rows_text(rows, 5));
         set_text(&i->defaults, rows_text(rows, 6));
         i->created_ms = rows_int(rows, 7);
+        (void)snprintf(i->owner, sizeof i->owner, STR_FMT, STR_ARG(rows_text(rows, 8)));
+        (void)snprintf(i->tenant, sizeof i->tenant, STR_FMT, STR_ARG(rows_text(rows, 9)));
         i->state = IMAGE_READY;
         images_add(l, i);
     }
@@ -162,16 +165,20 @@ static int insert_image(struct store_tx *tx, void *arg, struct err *e)
     const struct image_job *j = arg;
     const struct image *i = j->i;
 
-    if (tx_run(tx, "UPDATE images SET name = '' WHERE name = :name AND name <> ''",
-               PARAMS(P_C("name", i->name)), e) < 0)
-        return -1;
     if (tx_run(tx,
-               "INSERT INTO images (id, name, source, digest, os, arch, defaults, created_ms) "
-               "VALUES (:id, :name, :source, :digest, :os, :arch, :defaults, :created)",
-               PARAMS(P_C("id", i->id), P_C("name", i->name), P_C("source", i->source),
-                      P_C("digest", i->digest), P_C("os", i->os), P_C("arch", i->arch),
-                      P_C("defaults", i->defaults), P_INT("created", i->created_ms)),
-               e) < 0)
+               "UPDATE images SET name = '' WHERE name = :name AND name <> '' AND tenant = :tenant",
+               PARAMS(P_C("name", i->name), P_C("tenant", i->tenant)), e) < 0)
+        return -1;
+    if (tx_run(
+            tx,
+            "INSERT INTO images (id, name, source, digest, os, arch, defaults, created_ms, owner, "
+            "tenant) VALUES (:id, :name, :source, :digest, :os, :arch, :defaults, :created, "
+            ":owner, :tenant)",
+            PARAMS(P_C("id", i->id), P_C("name", i->name), P_C("source", i->source),
+                   P_C("digest", i->digest), P_C("os", i->os), P_C("arch", i->arch),
+                   P_C("defaults", i->defaults), P_INT("created", i->created_ms),
+                   P_C("owner", i->owner), P_C("tenant", i->tenant)),
+            e) < 0)
         return -1;
     for (size_t k = 0; k < i->layer_count; k++)
         if (insert_layer(tx, i, k, e) < 0)
@@ -242,7 +249,7 @@ void image_remove(struct images *l, struct str ref, const struct principal *by, 
         done(arg, &e);
         return;
     }
-    i = image_find(l, ref, &e);
+    i = image_find(l, by, IMAGE_CHANGE, ref, &e);
     if (i && i->state == IMAGE_WORKING) {
         /* Ends the job; the row stays as failed, so that who waits sees why. */
         err_set(&e, ERR_CANCELLED, 0, "image '%s' was removed while it was made", i->id);

@@ -346,13 +346,6 @@ void sandbox_drop(struct sandbox *s)
     sandbox_unref(s);
 }
 
-struct sandbox *sandbox_next(struct sandboxes *all, struct str after)
-{
-    size_t at = sorted_after(SORTED(all, id), after);
-
-    return at < all->count ? all->sorted[at] : NULL;
-}
-
 size_t sandboxes_count(const struct sandboxes *all)
 {
     return all->count;

@@ -49,7 +49,7 @@ struct sandbox_also {
 };
 
 struct sandbox_spec {   /* valid during the call */
-    struct str name;    /* unique among live ones; empty: none */
+    struct str name;    /* unique among its owner's; empty: none */
     struct str image;   /* "host", or an image's name or id */
     struct str runtime; /* "native"; empty: the default */
     struct str tenant;
@@ -168,19 +168,25 @@ void sandboxes_pool(const struct sandboxes *l, struct pool_counts *ret); /* of a
 void sandboxes_set_pool(struct sandboxes *l, const struct pool_config *c);
 /* The runtimes that work on this host, the default first; NULL past the last. */
 const struct driver_ops *sandboxes_driver(const struct sandboxes *l, size_t n);
-/* By id, name, or any dialect's alias; NULL: none, and *e says so with the nearest remedy. */
-struct sandbox *sandbox_find(struct sandboxes *l, struct str ref, struct err *e);
+/* What this asker means by it and may touch (core/owner.h): by id, name, OWNER/NAME, or any
+ * dialect's alias.  NULL: none (ERR_NOT_FOUND), another's (ERR_FORBIDDEN, by id only), or two
+ * others' (ERR_CONFLICT). */
+struct sandbox *sandbox_find(struct sandboxes *l, const struct principal *by, struct str ref,
+                             struct err *e);
 /* For a dialect's own requests: what it calls so goes before what others named so. */
-struct sandbox *sandbox_find_as(struct sandboxes *l, struct str dialect, struct str ref,
-                                struct err *e);
+struct sandbox *sandbox_find_as(struct sandboxes *l, const struct principal *by, struct str dialect,
+                                struct str ref, struct err *e);
+/* For who creates by a name: the asker's own that goes by it in this dialect; never another's. */
+struct sandbox *sandbox_own(struct sandboxes *l, const struct principal *by, struct alias_name n);
 /* Hosts of the secret at this place that its policy does not let it reach: a JSON list. */
 struct jw;
 void sandbox_secret_unreached(const struct sandbox *s, size_t at, struct jw *w);
-/* May this asker touch it?  An agent: only what it made; a sandbox: only itself. */
+/* May this asker touch it?  For what was found in an earlier turn of the loop. */
 CHECKED int sandbox_check(const struct sandbox *s, const struct principal *by, struct err *e);
 void sandbox_info(const struct sandbox *s, struct sandbox_info *ret);
-/* In order of id, after this id (empty: from the start); NULL at the end. */
-struct sandbox *sandbox_next(struct sandboxes *l, struct str after);
+/* Those that this asker may see, in order of id, after this id (empty: from the start); NULL at the
+ * end. */
+struct sandbox *sandbox_next(struct sandboxes *l, const struct principal *by, struct str after);
 struct sandbox *sandbox_ref(struct sandbox *s);
 struct sandbox *sandbox_unref(struct sandbox *s); /* takes NULL; returns NULL */
 DEFINE_AUTO(struct sandbox *, sandbox_unref)

@@ -80,10 +80,10 @@ static int check_mounts(const struct sandbox_spec *spec, struct err *e)
 }
 
 /* The mounts that were asked for, and what its volumes are. */
-static int gather_mounts(struct sandboxes *all, const struct sandbox_spec *spec,
+static int gather_mounts(struct sandboxes *all, const struct sandbox_spec *spec, struct str tenant,
                          const struct principal *by, struct sandbox_mount *to, struct err *e)
 {
-    const struct volume_asker asker = {spec->tenant, by};
+    const struct volume_asker asker = {tenant, by};
 
     if (spec->mount_count > 0)
         memcpy(to, spec->mounts, spec->mount_count * sizeof *to);
@@ -97,12 +97,13 @@ static int gather_mounts(struct sandboxes *all, const struct sandbox_spec *spec,
     return 0;
 }
 
-static int check_aliases(struct sandboxes *all, const struct sandbox_spec *spec, struct err *e)
+static int check_aliases(struct sandboxes *all, const struct sandbox_spec *spec, struct str owner,
+                         struct err *e)
 {
     if (spec->alias_count > ALIASES_PER_OBJECT)
         return err_set(e, ERR_INVALID, 0, "more than %d aliases", ALIASES_PER_OBJECT);
     for (size_t i = 0; i < spec->alias_count; i++)
-        if (sandbox_alias_check(all, spec->aliases[i], e) < 0)
+        if (sandbox_alias_check(all, owner, spec->aliases[i], e) < 0)
             return -1;
     return 0;
 }
@@ -146,14 +147,17 @@ static struct driver *pick_driver(struct sandboxes *all, struct str name, struct
     return NULL;
 }
 
-static int check_spec(struct sandboxes *all, const struct sandbox_spec *spec, struct err *e)
+static int check_spec(struct sandboxes *all, const struct sandbox_spec *spec,
+                      const struct principal *by, struct err *e)
 {
+    const struct str owner = str_of(principal_owner(by));
+
     if ((int64_t)all->count >= all->sandboxes_max) {
         err_set(e, ERR_LIMIT, 0, "there are %lld sandboxes already", (long long)all->count);
         return err_hint(e, "destroy some: holt ls, holt rm");
     }
-    if (sandbox_name_check(all, NULL, spec->name, e) < 0 || check_aliases(all, spec, e) < 0 ||
-        check_limits(&spec->limits, e) < 0 ||
+    if (sandbox_name_check(all, NULL, owner, spec->name, e) < 0 ||
+        check_aliases(all, spec, owner, e) < 0 || check_limits(&spec->limits, e) < 0 ||
         check_pairs("labels", spec->labels, spec->label_count, e) < 0 ||
         check_pairs("env", spec->env, spec->env_count, e) < 0 || check_mounts(spec, e) < 0)
         return -1;
@@ -198,7 +202,6 @@ static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spe
     struct sandbox *s = sandbox_new(all, id_make("sb", id));
 
     text_set(&s->name, spec->name);
-    text_set(&s->tenant, spec->tenant);
     text_set(&s->failure, STR(""));
     text_set(&s->dialect, spec->dialect);
     text_set(&s->note, spec->note);
@@ -232,10 +235,12 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
     AUTO(mem_free) struct sandbox_secret *secrets = NULL;
     struct driver *d = NULL;
     struct image_use use;
+    struct str tenant;
     struct sandbox *s;
 
-    if (check_maker(by, &e) == 0 && check_spec(all, spec, &e) == 0 &&
-        check_agent(spec, by, &e) == 0 && gather_mounts(all, spec, by, mounts, &e) == 0)
+    if (check_maker(by, &e) == 0 && check_spec(all, spec, by, &e) == 0 &&
+        check_agent(spec, by, &e) == 0 && owner_tenant(by, spec->tenant, &tenant, &e) == 0 &&
+        gather_mounts(all, spec, tenant, by, mounts, &e) == 0)
         d = pick_driver(all, spec->runtime, &e);
     if (d && (spec->relay || spec->hub || spec->process_api) &&
         !(d->ops->caps & DRIVER_CAN_RELAY)) {
@@ -250,7 +255,7 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
         (sandbox_net_check(all, d, spec->network, spec->house_network ? NULL : by, &net, &e) < 0 ||
          sandbox_secrets_check(all, spec, by, &secrets, &e) < 0))
         d = NULL;
-    if (!d || sandbox_choose_image(all, spec->image, &use, &e) < 0) {
+    if (!d || sandbox_choose_image(all, by, spec->image, &use, &e) < 0) {
         if (spec->also)
             spec->also->free(spec->also_arg);
         err_wrap(&e, "create a sandbox");
@@ -258,6 +263,7 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
         return;
     }
     s = from_spec(all, spec);
+    text_set(&s->tenant, tenant);
     sandbox_set_image(s, spec->image, &use);
     s->mount_count = spec->mount_count + spec->volume_count;
     s->mounts = mounts_copy(mounts, s->mount_count);
@@ -266,7 +272,7 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
     s->secrets = TAKE(secrets);
     s->secret_count = spec->secret_count;
     text_set(&s->runtime, str_of(d->ops->name));
-    text_set(&s->owner, str_of(by->actor));
+    text_set(&s->owner, str_of(principal_owner(by)));
     (void)snprintf(s->actor, sizeof s->actor, "%s", by->actor);
     sandbox_add(all, s);
     for (size_t i = 0; i < spec->alias_count; i++) /* it was checked: it cannot fail */

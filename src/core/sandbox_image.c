@@ -12,11 +12,11 @@ static int only_host(struct str image, struct err *e)
     return err_hint(e, "there is: host");
 }
 
-int sandbox_choose_image(struct sandboxes *all, struct str image, struct image_use *ret,
-                         struct err *e)
+int sandbox_choose_image(struct sandboxes *all, const struct principal *by, struct str image,
+                         struct image_use *ret, struct err *e)
 {
     if (all->images)
-        return images_use(all->images, image, ret, e);
+        return images_use(all->images, by, image, ret, e);
     *ret = (struct image_use){.id = "host"};
     return only_host(image, e);
 }

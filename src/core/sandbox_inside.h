@@ -11,6 +11,7 @@
 #include "core/exec.h"
 #include "core/exec_log.h"
 #include "core/guest.h"
+#include "core/owner.h"
 #include "core/pool.h"
 #include "core/secret.h"
 #include "core/space.h"
@@ -51,7 +52,7 @@ struct sandboxes {
     int64_t sandboxes_max, execs_max, output_bytes;
     struct driver_slot drivers[DRIVERS_MAX];
     size_t driver_count;
-    struct map by_id, by_name; /* to struct sandbox */
+    struct map by_id, by_name; /* to struct sandbox; by_name: the first, then its same_name */
     struct aliases *aliases;
     struct sandbox **sorted; /* by id */
     size_t count, size;
@@ -76,6 +77,7 @@ struct sandbox {
     struct sm sm;
     char id[ID_SIZE];
     char *name, *runtime, *image, *tenant, *owner, *network, *failure, *dialect, *note, *agent;
+    struct sandbox *same_name; /* the next of the same name: another owner's */
     struct sandbox_limits limits;
     uint32_t enforced;
     bool rootfs_ro, memory_upper, nesting, relay, process_api, hub, one_shot, orphan;
@@ -222,10 +224,12 @@ struct sandbox_mount *mounts_copy(const struct sandbox_mount *m, size_t n);
 void text_set(char **to, struct str s);
 
 /* --- sandbox_name.c: what they are called --- */
-/* Could self (NULL: one that is not there yet) be called so? */
-CHECKED int sandbox_name_check(struct sandboxes *all, const struct sandbox *self, struct str name,
-                               struct err *e);
-CHECKED int sandbox_alias_check(struct sandboxes *all, struct alias_name n, struct err *e);
+struct owned sandbox_owned(const struct sandbox *s);
+/* Could self (NULL: one that is not there yet) of this owner be called so? */
+CHECKED int sandbox_name_check(struct sandboxes *all, const struct sandbox *self, struct str owner,
+                               struct str name, struct err *e);
+CHECKED int sandbox_alias_check(struct sandboxes *all, struct str owner, struct alias_name n,
+                                struct err *e);
 void sandbox_named(struct sandbox *s);   /* s->name is looked up from here on */
 void sandbox_unnamed(struct sandbox *s); /* nor any alias */
 void sandbox_rename(struct sandbox *s, struct str name);
@@ -357,8 +361,8 @@ void journals_end(struct sandbox *s, const struct err *e);
 
 /* sandbox_image.c */
 struct image_use;
-CHECKED int sandbox_choose_image(struct sandboxes *all, struct str image, struct image_use *ret,
-                                 struct err *e);
+CHECKED int sandbox_choose_image(struct sandboxes *all, const struct principal *by,
+                                 struct str image, struct image_use *ret, struct err *e);
 void sandbox_set_image(struct sandbox *s, struct str asked, const struct image_use *u);
 struct str *sandbox_layer_ids(const struct sandbox *s); /* heap; NULL: none */
 void sandbox_release_layers(struct sandbox *s);

@@ -457,7 +457,7 @@ void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const str
 
     if (s->destroying)
         must_be_free(s, "change", &e);
-    else if (rename && sandbox_name_check(s->all, s, c->name, &e) < 0)
+    else if (rename && sandbox_name_check(s->all, s, str_of(s->owner), c->name, &e) < 0)
         err_wrap(&e, "change sandbox '%s'", s->id);
     else if (c->ttl_ms < -1 || c->idle_ttl_ms < -1)
         err_set(&e, ERR_INVALID, 0, "a lifetime below zero");

@@ -70,11 +70,11 @@ static int check_variable(const struct sandbox_spec *spec, const struct sandbox_
     return 0;
 }
 
-static int check_one(struct sandboxes *all, const struct secret_use *u, struct sandbox_secret *to,
-                     struct err *e)
+static int check_one(struct sandboxes *all, const struct principal *by, const struct secret_use *u,
+                     struct sandbox_secret *to, struct err *e)
 {
     struct secret_info i;
-    struct secret *s = all->secrets ? secret_find(all->secrets, u->name, e) : NULL;
+    struct secret *s = all->secrets ? secret_find(all->secrets, by, u->name, e) : NULL;
 
     if (!all->secrets)
         return err_set(e, ERR_UNSUPPORTED, 0, "there are no secrets here");
@@ -115,7 +115,8 @@ int sandbox_secrets_check(struct sandboxes *all, const struct sandbox_spec *spec
         return err_set(e, ERR_INVALID, 0, "field 'secrets': more than %d", SECRETS_PER_SANDBOX);
     v = xzalloc(spec->secret_count * sizeof *v);
     for (size_t i = 0; i < spec->secret_count; i++)
-        if (check_one(all, &spec->secrets[i], &v[i], e) < 0 || check_variable(spec, v, i, e) < 0)
+        if (check_one(all, by, &spec->secrets[i], &v[i], e) < 0 ||
+            check_variable(spec, v, i, e) < 0)
             return -1;
     if (secrets_fit(all->secrets, v, spec->secret_count, e) < 0)
         return -1;
@@ -195,8 +196,9 @@ void sandbox_secret_unreached(const struct sandbox *s, size_t at, struct jw *w)
 {
     AUTO(policy_free) struct policy *p = NULL;
     struct err e;
-    struct secret *of =
-        s->all->secrets ? secret_find(s->all->secrets, str_of(s->secrets[at].id), &e) : NULL;
+    struct secret *of = s->all->secrets ? secret_find(s->all->secrets, &principal_system,
+                                                      str_of(s->secrets[at].id), &e)
+                                        : NULL;
     struct secret_info i = {0};
     const json_t *hosts;
 

@@ -73,6 +73,7 @@ static int load_one(struct secrets *l, const struct store_rows *rows, struct err
     s->created_ms = rows_int(rows, 5);
     s->updated_ms = rows_int(rows, 6);
     s->rotated_ms = rows_int(rows, 7);
+    (void)snprintf(s->tenant, sizeof s->tenant, STR_FMT, STR_ARG(rows_text(rows, 8)));
     add(l, s);
     return 0;
 }
@@ -83,8 +84,8 @@ static int load(struct store_tx *tx, void *arg, struct err *e)
     int r;
 
     if (tx_query(tx,
-                 "SELECT id, name, sealed, rule, owner, created_ms, updated_ms, rotated_ms FROM "
-                 "secrets ORDER BY id",
+                 "SELECT id, name, sealed, rule, owner, created_ms, updated_ms, rotated_ms, tenant "
+                 "FROM secrets ORDER BY id",
                  NO_PARAMS, &rows, e) < 0)
         return -1;
     while ((r = rows_step(rows, e)) > 0)
@@ -196,6 +197,8 @@ static void put_event(struct store_tx *tx, const struct job *j)
     jw_kc(&w, "id", j->s->id);
     jw_kc(&w, "name", j->s->name);
     jw_kc(&w, "owner", j->s->owner);
+    if (j->s->tenant[0])
+        jw_kc(&w, "tenant", j->s->tenant);
     if (j->rule_text) {
         jw_key(&w, "rule");
         jw_raw(&w, str_of(j->rule_text));
@@ -231,10 +234,12 @@ static int insert_work(struct store_tx *tx, void *arg, struct err *e)
     if (seal_value(j, e) < 0 ||
         tx_run(tx,
                "INSERT INTO secrets (id, name, sealed, rule, owner, created_ms, updated_ms, "
-               "rotated_ms) VALUES (:id, :name, :sealed, :rule, :owner, :now, :now, :now)",
+               "rotated_ms, tenant) VALUES (:id, :name, :sealed, :rule, :owner, :now, :now, :now, "
+               ":tenant)",
                PARAMS(P_C("id", j->s->id), P_C("name", j->s->name),
                       P_BLOB("sealed", buf_str(&j->sealed)), P_C("rule", j->rule_text),
-                      P_C("owner", j->s->owner), P_INT("now", j->now_ms)),
+                      P_C("owner", j->s->owner), P_INT("now", j->now_ms),
+                      P_C("tenant", j->s->tenant)),
                e) < 0)
         return -1;
     put_event(tx, j);
@@ -319,10 +324,10 @@ static void set_written(void *arg, const struct err *e)
     job_free(j);
 }
 
-static struct secret *by_name(const struct secrets *l, struct str name)
+static struct secret *by_name(const struct secrets *l, const char *tenant, struct str name)
 {
     for (size_t i = 0; i < l->count; i++)
-        if (str_eq_c(name, l->sorted[i]->name))
+        if (str_eq_c(name, l->sorted[i]->name) && strcmp(l->sorted[i]->tenant, tenant) == 0)
             return l->sorted[i];
     return NULL;
 }
@@ -369,7 +374,8 @@ static struct secret *new_secret(struct secrets *l, struct str name, const struc
     id_make("sc", s->id);
     s->name = str_dup(name);
     s->created_ms = clock_wall_ms();
-    (void)snprintf(s->owner, sizeof s->owner, "%s", by->actor);
+    (void)snprintf(s->owner, sizeof s->owner, "%s", principal_owner(by));
+    (void)snprintf(s->tenant, sizeof s->tenant, "%s", by->tenant);
     add(l, s);
     return s;
 }
@@ -377,7 +383,7 @@ static struct secret *new_secret(struct secrets *l, struct str name, const struc
 int secret_set(struct secrets *l, const struct secret_spec *spec, enum secret_how how,
                const struct secret_call *c, struct err *e)
 {
-    struct secret *s = by_name(l, spec->name);
+    struct secret *s = by_name(l, c->by->tenant, spec->name);
     AUTO(json_decref) json_t *rule = NULL;
     bool make = !s;
     struct job *j;
@@ -439,23 +445,55 @@ int secret_remove(struct secret *s, const struct secret_call *c, struct err *e)
 
 /* --- looking --- */
 
-struct secret *secret_find(struct secrets *l, struct str ref, struct err *e)
+static struct owned owned(const struct secret *s)
 {
-    struct secret *s = by_name(l, ref);
+    return (struct owned){.owner = str_of(s->owner), .tenant = str_of(s->tenant)};
+}
+
+static void offer_split(struct secrets *l, struct owner_look *look)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        const struct owned o = owned(l->sorted[i]);
+
+        if (str_eq_c(look->name, l->sorted[i]->name) && l->sorted[i]->state != SECRET_MAKING)
+            owner_offer(look, l->sorted[i], l->sorted[i]->id, &o, 0);
+    }
+}
+
+struct secret *secret_find(struct secrets *l, const struct principal *by, struct str ref,
+                           struct err *e)
+{
+    struct owner_look look = {.by = by, .use = OWNER_CHANGE, .text = ref, .name = ref};
+    struct secret *s = by_name(l, by->tenant, ref);
+    struct err why = {0};
 
     if (!s)
         s = sorted_find(SORTED(l, id), ref);
-    if (s && s->state != SECRET_MAKING)
+    if (s && s->state != SECRET_MAKING) {
+        const struct owned o = owned(s);
+
+        return owner_check(by, &o, OWNER_CHANGE, "secret", s->id, e) == 0 ? s : NULL;
+    }
+    if (owner_look_split(&look))
+        offer_split(l, &look);
+    s = owner_found(&look, "secret", &why);
+    if (s)
         return s;
-    (void)not_found(ref, e);
+    if (why.code != ERR_NONE)
+        *e = why;
+    else
+        (void)not_found(ref, e);
     return NULL;
 }
 
-struct secret *secret_next(struct secrets *l, struct str after)
+struct secret *secret_next(struct secrets *l, const struct principal *by, struct str after)
 {
-    for (size_t i = sorted_after(SORTED(l, id), after); i < l->count; i++)
-        if (l->sorted[i]->state != SECRET_MAKING)
+    for (size_t i = sorted_after(SORTED(l, id), after); i < l->count; i++) {
+        const struct owned o = owned(l->sorted[i]);
+
+        if (l->sorted[i]->state != SECRET_MAKING && owner_may(by, &o, OWNER_SEE))
             return l->sorted[i];
+    }
     return NULL;
 }
 
@@ -466,6 +504,7 @@ void secret_info(const struct secret *s, struct secret_info *ret)
     *ret = (struct secret_info){.id = s->id,
                                 .name = str_of(s->name),
                                 .owner = str_of(s->owner),
+                                .tenant = str_of(s->tenant),
                                 .rule = s->rule,
                                 .created_ms = s->created_ms,
                                 .updated_ms = s->updated_ms,

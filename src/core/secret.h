@@ -29,7 +29,7 @@ struct secret_spec { /* valid during the call; of a change: what is absent stays
 
 struct secret_info {
     const char *id;
-    struct str name, owner;
+    struct str name, owner, tenant;
     const json_t *rule; /* hosts, in, plain, and where it has them methods, path */
     int64_t created_ms, updated_ms, rotated_ms;
     size_t used_by; /* sandboxes, stopped ones too */
@@ -55,8 +55,12 @@ enum secret_how { SECRET_MAKE, SECRET_CHANGE, SECRET_MAKE_OR_CHANGE };
 CHECKED int secret_set(struct secrets *l, const struct secret_spec *spec, enum secret_how how,
                        const struct secret_call *c, struct err *e);
 CHECKED int secret_remove(struct secret *s, const struct secret_call *c, struct err *e);
-struct secret *secret_find(struct secrets *l, struct str ref, struct err *e); /* name or id */
-struct secret *secret_next(struct secrets *l, struct str after); /* in order of id; NULL: the end */
+/* What this asker means by it and may touch (core/owner.h): by id, name or OWNER/NAME; a plain name
+ * is one of its own tenant.  NULL: *e says why. */
+struct secret *secret_find(struct secrets *l, const struct principal *by, struct str ref,
+                           struct err *e);
+/* Those that it may see, in order of id; NULL: the end. */
+struct secret *secret_next(struct secrets *l, const struct principal *by, struct str after);
 void secret_info(const struct secret *s, struct secret_info *ret);
 
 /* --- for sandboxes --- */

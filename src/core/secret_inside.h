@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/sorted.h"
+#include "core/owner.h"
 #include "core/secret.h"
 #include "proto/json.h"
 #include "proto/seal.h"
@@ -26,7 +27,7 @@ struct secret {
     char *name;
     struct buf sealed;
     json_t *rule;
-    char owner[64];
+    char owner[64], tenant[PRINCIPAL_TENANT]; /* a name is unique in its tenant */
     int64_t created_ms, updated_ms, rotated_ms;
 };
 

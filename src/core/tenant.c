@@ -2,6 +2,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "core/owner.h"
 #include "wire/spawn.h"
 
 #include <dirent.h>
@@ -104,14 +105,21 @@ static void made(uv_work_t *w, int status)
     mem_free(j);
 }
 
-void tenant_make_dirs(uv_loop_t *loop, const char *base, struct str tenant,
-                      const char *const *names, tenant_cb done, void *arg)
+void tenant_make_dirs(uv_loop_t *loop, const struct principal *by, struct tenant_dirs dirs,
+                      tenant_cb done, void *arg)
 {
-    struct job *j = xzalloc(sizeof *j);
+    struct err e = {0};
+    struct str tenant;
+    struct job *j;
 
+    if (owner_tenant(by, dirs.tenant, &tenant, &e) < 0) {
+        done(arg, &e);
+        return;
+    }
+    j = xzalloc(sizeof *j);
     j->work.data = j;
-    j->dir = xasprintf("%s/" STR_FMT, base, STR_ARG(tenant));
-    j->names = names;
+    j->dir = xasprintf("%s/" STR_FMT, dirs.base, STR_ARG(tenant));
+    j->names = dirs.names;
     j->done = done;
     j->arg = arg;
     (void)uv_queue_work(loop, &j->work, make_all, made);

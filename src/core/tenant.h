@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "core/identity.h"
 
 #include <uv.h>
 
@@ -14,7 +15,13 @@
 CHECKED int tenant_check(struct str tenant, struct err *e);
 /* Makes one directory that all sandboxes may share.  Blocks: at start-up only. */
 CHECKED int tenant_make_dir(const char *path, struct err *e);
-/* Makes BASE/TENANT and in it each of names (NULL-terminated, static); what is there stays. */
+/* Makes BASE/TENANT and in it each of names (NULL-terminated, static); what is there stays. Refused
+ * at once, within the call, to who may not have that tenant (core/owner.h). */
 typedef void (*tenant_cb)(void *arg, const struct err *e);
-void tenant_make_dirs(uv_loop_t *loop, const char *base, struct str tenant,
-                      const char *const *names, tenant_cb done, void *arg);
+struct tenant_dirs {
+    const char *base;
+    struct str tenant;
+    const char *const *names;
+};
+void tenant_make_dirs(uv_loop_t *loop, const struct principal *by, struct tenant_dirs dirs,
+                      tenant_cb done, void *arg);

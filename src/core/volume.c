@@ -1,3 +1,4 @@
+/* volume: files that several sandboxes may have. */
 #include "core/volume.h"
 
 #include "base/clock.h"
@@ -29,6 +30,7 @@ struct volume {
     char owner[64];
     enum volume_kind kind;
     int64_t size_bytes, created_ms;
+    bool shared;
 };
 
 static const char *const kind_names[VOLUME_KIND_COUNT] = {
@@ -84,6 +86,7 @@ static int load_one(struct volumes *l, const struct store_rows *rows, struct err
     (void)snprintf(v->owner, sizeof v->owner, STR_FMT, STR_ARG(rows_text(rows, 4)));
     v->size_bytes = rows_int(rows, 5);
     v->created_ms = rows_int(rows, 6);
+    v->shared = rows_int(rows, 7) != 0;
     add(l, v);
     return 0;
 }
@@ -93,10 +96,11 @@ static int load(struct store_tx *tx, void *arg, struct err *e)
     struct store_rows *rows;
     int r;
 
-    if (tx_query(tx,
-                 "SELECT id, name, tenant, kind, owner, size_bytes, created_ms FROM volumes "
-                 "ORDER BY id",
-                 NO_PARAMS, &rows, e) < 0)
+    if (tx_query(
+            tx,
+            "SELECT id, name, tenant, kind, owner, size_bytes, created_ms, shared FROM volumes "
+            "ORDER BY id",
+            NO_PARAMS, &rows, e) < 0)
         return -1;
     while ((r = rows_step(rows, e)) > 0)
         if (load_one(arg, rows, e) < 0)
@@ -156,6 +160,7 @@ static void put_event(struct store_tx *tx, const struct job *j, const char *type
     jw_kc(&w, "kind", kind_names[v->kind]);
     jw_kc(&w, "owner", v->owner);
     jw_kint(&w, "size_bytes", v->size_bytes);
+    jw_kbool(&w, "shared", v->shared);
     jw_ktime(&w, "created_at", v->created_ms);
     jw_object_end(&w);
     tx_event(tx,
@@ -169,13 +174,15 @@ static int create_work(struct store_tx *tx, void *arg, struct err *e)
     const struct job *j = arg;
     const struct volume *v = j->v;
 
-    if (tx_run(tx,
-               "INSERT INTO volumes (id, name, tenant, kind, owner, size_bytes, created_ms) VALUES "
-               "(:id, :name, :tenant, :kind, :owner, :size, :created)",
-               PARAMS(P_C("id", v->id), P_C("name", v->name), P_C("tenant", v->tenant),
-                      P_C("kind", kind_names[v->kind]), P_C("owner", v->owner),
-                      P_INT("size", v->size_bytes), P_INT("created", v->created_ms)),
-               e) < 0)
+    if (tx_run(
+            tx,
+            "INSERT INTO volumes (id, name, tenant, kind, owner, size_bytes, created_ms, shared) "
+            "VALUES (:id, :name, :tenant, :kind, :owner, :size, :created, :shared)",
+            PARAMS(P_C("id", v->id), P_C("name", v->name), P_C("tenant", v->tenant),
+                   P_C("kind", kind_names[v->kind]), P_C("owner", v->owner),
+                   P_INT("size", v->size_bytes), P_INT("created", v->created_ms),
+                   P_INT("shared", v->shared)),
+            e) < 0)
         return -1;
     put_event(tx, j, "volume.created");
     return 0;
@@ -193,10 +200,12 @@ static int remove_work(struct store_tx *tx, void *arg, struct err *e)
 
 /* --- create --- */
 
-static struct volume *by_name(struct volumes *l, struct str tenant, struct str name)
+static const struct volume *taken_by(const struct volumes *l, const struct volume_spec *spec,
+                                     const char *owner)
 {
     for (size_t i = 0; i < l->count; i++)
-        if (str_eq_c(name, l->sorted[i]->name) && str_eq_c(tenant, l->sorted[i]->tenant))
+        if (str_eq_c(spec->name, l->sorted[i]->name) &&
+            str_eq_c(spec->tenant, l->sorted[i]->tenant) && strcmp(l->sorted[i]->owner, owner) == 0)
             return l->sorted[i];
     return NULL;
 }
@@ -212,9 +221,23 @@ static bool is_name(struct str s)
     return s.n > 0 && s.n <= NAME_MAX_LEN;
 }
 
-static int check(struct volumes *l, const struct volume_spec *spec, struct err *e)
+/* What is inside a sandbox has no namespace that outlives it, and sharing is for people to say. */
+static int check_maker(const struct volume_spec *spec, const struct principal *by, struct err *e)
 {
-    const struct volume *other = by_name(l, spec->tenant, spec->name);
+    if (principal_is_inside(by)) {
+        err_set(e, ERR_FORBIDDEN, 0, "a sandbox makes no volumes");
+        return err_hint(e, "ask its owner, or use a token from outside");
+    }
+    if (!spec->shared || by->role != ROLE_AGENT)
+        return 0;
+    err_set(e, ERR_FORBIDDEN, 0, "field 'shared': an agent may not share a volume");
+    return err_hint(e, "ask an operator to create it");
+}
+
+static int check(struct volumes *l, const struct volume_spec *spec, const struct principal *by,
+                 struct err *e)
+{
+    const struct volume *other = taken_by(l, spec, principal_owner(by));
 
     if (!is_name(spec->name)) {
         err_set(e, ERR_INVALID, 0, "field 'name': '" STR_FMT "' is no name",
@@ -253,19 +276,23 @@ static void create_written(void *arg, const struct err *e)
 int volume_create(struct volumes *l, const struct volume_spec *spec, const struct volume_call *c,
                   struct err *e)
 {
+    struct volume_spec checked = *spec;
     struct job *j;
 
-    if (check(l, spec, e) < 0)
+    if (check_maker(spec, c->by, e) < 0 ||
+        owner_tenant(c->by, spec->tenant, &checked.tenant, e) < 0 ||
+        check(l, &checked, c->by, e) < 0)
         return err_wrap(e, "create a volume");
     j = job_new(xzalloc(sizeof *j->v), c);
     id_make("vl", j->v->id);
     j->v->name = str_dup(spec->name);
-    j->v->tenant = str_dup(spec->tenant);
+    j->v->tenant = str_dup(checked.tenant);
+    j->v->shared = spec->shared;
     j->v->kind = spec->kind;
     j->v->size_bytes =
         spec->kind == VOLUME_TMPFS && !spec->size_bytes ? TMPFS_BYTES : spec->size_bytes;
     j->v->created_ms = clock_wall_ms();
-    (void)snprintf(j->v->owner, sizeof j->v->owner, "%s", c->by->actor);
+    (void)snprintf(j->v->owner, sizeof j->v->owner, "%s", principal_owner(c->by));
     add(l, j->v);
     store_write(l->store, STORE_RELAXED, create_work, create_written, j);
     return 0;
@@ -280,33 +307,67 @@ static int not_found(struct str ref, struct err *e)
     return err_hint(e, "holt volume ls lists those there are; holt volume create makes one");
 }
 
-struct volume *volume_find(struct volumes *l, struct str tenant, struct str ref, struct err *e)
+static struct owned owned(const struct volume *v)
 {
-    struct volume *v = sorted_find(SORTED(l, id), ref);
+    return (struct owned){
+        .owner = str_of(v->owner), .tenant = str_of(v->tenant), .shared = v->shared};
+}
 
-    if (!v)
-        v = by_name(l, tenant, ref);
-    if (v && v->state == VOLUME_READY)
+static void offer_named(struct volumes *l, struct str tenant, struct owner_look *look)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        struct volume *v = l->sorted[i];
+        const struct owned o = owned(v);
+
+        if (v->state == VOLUME_READY && str_eq_c(look->name, v->name) &&
+            (tenant.n == 0 || str_eq_c(tenant, v->tenant)))
+            owner_offer(look, v, v->id, &o, v->tenant[0] ? 0 : 1);
+    }
+}
+
+static struct volume *find(struct volumes *l, struct owner_look *look, struct str tenant,
+                           struct err *e)
+{
+    struct volume *v = sorted_find(SORTED(l, id), look->text);
+    struct err why = {0};
+
+    if (v && v->state == VOLUME_READY) {
+        const struct owned o = owned(v);
+
+        return owner_check(look->by, &o, look->use, "volume", v->id, e) == 0 ? v : NULL;
+    }
+    look->name = look->text;
+    offer_named(l, tenant, look);
+    if (!look->found && owner_look_split(look))
+        offer_named(l, tenant, look);
+    v = owner_found(look, "volume", &why);
+    if (v)
         return v;
-    (void)not_found(ref, e);
+    if (why.code != ERR_NONE)
+        *e = why;
+    else
+        (void)not_found(look->text, e);
     return NULL;
 }
 
-struct volume *volume_next(struct volumes *l, struct str after)
+struct volume *volume_find(struct volumes *l, const struct principal *by, enum volume_want want,
+                           struct str tenant, struct str ref, struct err *e)
 {
-    for (size_t i = sorted_after(SORTED(l, id), after); i < l->count; i++)
-        if (l->sorted[i]->state == VOLUME_READY)
+    struct owner_look look = {
+        .by = by, .use = want == VOLUME_SEE ? OWNER_SEE : OWNER_CHANGE, .text = ref};
+
+    return find(l, &look, tenant, e);
+}
+
+struct volume *volume_next(struct volumes *l, const struct principal *by, struct str after)
+{
+    for (size_t i = sorted_after(SORTED(l, id), after); i < l->count; i++) {
+        const struct owned o = owned(l->sorted[i]);
+
+        if (l->sorted[i]->state == VOLUME_READY && owner_may(by, &o, OWNER_SEE))
             return l->sorted[i];
+    }
     return NULL;
-}
-
-int volume_check(const struct volume *v, const struct principal *by, struct err *e)
-{
-    if (by->role != ROLE_AGENT || strcmp(v->owner, by->actor) == 0)
-        return 0;
-    err_set(e, ERR_FORBIDDEN, 0, "volume '%s' is not yours: an agent uses only what it made",
-            v->id);
-    return err_object(e, "volume", v->id);
 }
 
 /* --- who has it --- */
@@ -352,6 +413,7 @@ void volume_info(const struct volume *v, struct volume_info *ret)
                                 .kind = v->kind,
                                 .size_bytes = v->size_bytes,
                                 .created_ms = v->created_ms,
+                                .shared = v->shared,
                                 .used_by = users(v, NULL, 0)};
 }
 
@@ -360,17 +422,38 @@ static bool may_see(const struct volume *v, struct str tenant)
     return v->tenant[0] == '\0' || str_eq_c(tenant, v->tenant);
 }
 
+/* Those of the sandbox's tenant first, then those without one. */
+static struct volume *find_for_mount(struct volumes *l, struct str name,
+                                     const struct volume_asker *asker, struct err *e)
+{
+    struct owner_look look = {.by = asker->by, .text = name, .own_only = true};
+    struct volume *v = find(l, &look, asker->tenant, e);
+
+    if (v || asker->tenant.n == 0 || e->code != ERR_NOT_FOUND)
+        return v;
+    look = (struct owner_look){.by = asker->by, .text = name, .own_only = true};
+    return find(l, &look, STR(""), e);
+}
+
+bool volume_is_there(struct volumes *l, struct str name, const struct volume_asker *asker)
+{
+    struct err e = {0};
+
+    return find_for_mount(l, name, asker, &e) != NULL;
+}
+
 int volume_mount(struct volumes *l, const struct volume_use *u, const struct volume_asker *asker,
                  struct sandbox_mount *ret, struct err *e)
 {
-    struct volume *v = volume_find(l, asker->tenant, u->name, e);
+    struct volume *v = find_for_mount(l, u->name, asker, e);
 
-    if (!v && asker->tenant.n > 0)
-        v = volume_find(l, STR(""), u->name, e);
-    if (!v || !may_see(v, asker->tenant))
+    if (!v)
+        return e->code == ERR_NOT_FOUND
+                   ? err_hint(e, "by its name you mount what is yours or shared; another's by its "
+                                 "id or as OWNER/NAME: holt volume ls")
+                   : -1;
+    if (!may_see(v, asker->tenant))
         return not_found(u->name, e);
-    if (volume_check(v, asker->by, e) < 0)
-        return -1;
     *ret = (struct sandbox_mount){.kind = v->kind == VOLUME_TMPFS ? STR("shared") : STR("volume"),
                                   .source = str_of(v->id),
                                   .target = u->path,

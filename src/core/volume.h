@@ -1,8 +1,9 @@
 /* volume: files that several sandboxes may have: on disk, until it is removed; or in memory, shared
- * by those that run, its content gone with the last.  A name is unique in its tenant; a tenant's
- * volumes are seen by its sandboxes only, those without a tenant by all.  An agent uses what it
- * made. Rows are class 2; making and removing are events.  Which sandboxes have one is read from
- * them. Ownership: the registry's; a volume is borrowed until the loop turns.  Thread: the loop's.
+ * by those that run, its content gone with the last.  Whose it is decides who may use it
+ * (core/owner.h); a name is unique among its owner's in one tenant.  A tenant's volumes are for its
+ * sandboxes only.  Rows are class 2; making and removing are events.  Which sandboxes have one is
+ * read from them. Ownership: the registry's; a volume is borrowed until the loop turns.  Thread:
+ * the loop's.
  */
 #pragma once
 
@@ -19,6 +20,7 @@ struct volume_spec { /* valid during the call */
     struct str name, tenant;
     enum volume_kind kind;
     int64_t size_bytes; /* of a tmpfs; 0: 64 MiB */
+    bool shared;        /* others may mount it by its name; not for agents to say */
 };
 
 struct volume_info {
@@ -26,6 +28,7 @@ struct volume_info {
     struct str name, tenant, owner;
     enum volume_kind kind;
     int64_t size_bytes, created_ms;
+    bool shared;
     size_t used_by; /* sandboxes, stopped ones too */
 };
 
@@ -48,10 +51,13 @@ CHECKED int volume_create(struct volumes *l, const struct volume_spec *spec,
 CHECKED int volume_remove(struct volume *v, const struct volume_call *c, struct err *e);
 /* How much it holds; false: no runtime can tell. */
 bool volume_measure(struct volume *v, driver_bytes_cb done, void *arg);
-/* By id, or by name in this tenant (empty: of those without one). */
-struct volume *volume_find(struct volumes *l, struct str tenant, struct str ref, struct err *e);
-struct volume *volume_next(struct volumes *l, struct str after); /* in order of id; NULL: the end */
-CHECKED int volume_check(const struct volume *v, const struct principal *by, struct err *e);
+/* What this asker means by it and may see, or change: by id, name, OWNER/NAME; names of this tenant
+ * (empty: of any).  NULL: none, another's (ERR_FORBIDDEN, by id only), or two (ERR_CONFLICT). */
+enum volume_want { VOLUME_SEE, VOLUME_CHANGE };
+struct volume *volume_find(struct volumes *l, const struct principal *by, enum volume_want want,
+                           struct str tenant, struct str ref, struct err *e);
+/* Those that it may see, in order of id; NULL: the end. */
+struct volume *volume_next(struct volumes *l, const struct principal *by, struct str after);
 void volume_info(const struct volume *v, struct volume_info *ret);
 
 /* --- for sandboxes --- */
@@ -64,7 +70,9 @@ struct volume_asker {
     struct str tenant; /* of the sandbox */
     const struct principal *by;
 };
+/* A name is the asker's own or a shared one's; another's is mounted by id or OWNER/NAME only. */
 CHECKED int volume_mount(struct volumes *l, const struct volume_use *u,
                          const struct volume_asker *asker, struct sandbox_mount *ret,
                          struct err *e);
+bool volume_is_there(struct volumes *l, struct str name, const struct volume_asker *asker);
 bool volume_is_mount(const struct sandbox_mount *m); /* of a volume: its source is the id */

@@ -559,8 +559,8 @@ static size_t count_alive(struct daemon *d)
     struct sandbox_info i = {.id = ""};
     size_t n = 0;
 
-    for (struct sandbox *s = sandbox_next(d->sandboxes, STR("")); s;
-         s = sandbox_next(d->sandboxes, str_of(i.id))) {
+    for (struct sandbox *s = sandbox_next(d->sandboxes, &principal_system, STR("")); s;
+         s = sandbox_next(d->sandboxes, &principal_system, str_of(i.id))) {
         sandbox_info(s, &i);
         n += i.state == SANDBOX_RUNNING || i.state == SANDBOX_PAUSED;
     }

@@ -120,7 +120,7 @@ static const struct op_field project_file_fields[] = {
 };
 const struct op op_project_file_read = {
     .name = "project.file.read", .group = "project", .text = "Read a file of a project.",
-    .method = "GET", .path = PROJECTS "/{id}/files", .verb = "project cat", .perm = PERM_TEAM_READ,
+    .method = "GET", .path = PROJECTS "/{id}/files", .verb = "project cat", .perm = PERM_TEAM_CONTENT,
     IN(project_file_fields, struct project_file_in), .reply = OP_REPLY_BYTES,
 };
 static const struct op_field project_file_write_fields[] = {

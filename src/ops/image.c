@@ -8,6 +8,8 @@ static const struct op_field image_reply[] = {
     REPLY("id", OP_STR, "Name of the image in paths and events; 'host' is the host's own.",
           .example = "im_01k4r8w2m9h5t7c3xqvd"),
     REPLY("name", OP_STR, "What people call it; empty when a newer image has the name.", .example = "team/app:1.2"),
+    REPLY("owner", OP_STR, "Who made it; null: holt itself.", .nullable = true, .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
+    REPLY("tenant", OP_STR, "Whose sandboxes may have it; null: all.", .nullable = true, .example = "acme"),
     REPLY("state", OP_CHOICE, "Only a ready one can be started.", .choices = op_image_states, .example = "ready"),
     REPLY("source", OP_STR, "How it came: 'pull', 'import' or 'builtin'.", .example = "pull"),
     REPLY("digest", OP_STR, "Of its manifest, or of the archive it came as; null: it has none.", .nullable = true),

@@ -84,7 +84,9 @@ enum perm {            /* who may: src/core/identity.c maps roles to these */
             PERM_SANDBOX_CONTENT, /* what is in them: output, files; reads are audited */
             PERM_IMAGE_WRITE,     /* pull, import, remove: not for agents, for holtd fetches */
             PERM_SECRETS,         /* set and remove secrets: not for agents, who only use them */
+            PERM_SECRET_READ,     /* which secrets there are, without their values */
             PERM_TEAM_READ,       /* agents, boards, mail; agents: their own mail */
+            PERM_TEAM_CONTENT,    /* what is in the files of projects */
             PERM_TEAM_WRITE,      /* work with them; agents: as themselves */
             PERM_TEAM_REPORT, /* register, heartbeat, checkpoint, acknowledge: what an agent says of
                                  itself, also while it is revoked */

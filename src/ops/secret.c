@@ -4,7 +4,7 @@
 static const struct op_field secret_reply[] = {
     REPLY("id", OP_STR, "Name of the secret in events; another one of the same name is another secret.",
           .example = "sc_01k4r8w2m9h5t7c3xqvd"),
-    REPLY("name", OP_STR, "What people call it; unique.", .example = "github-token"),
+    REPLY("name", OP_STR, "What people call it; unique in its tenant.", .example = "github-token"),
     REPLY("hosts", OP_LIST, "Hosts whose requests get the value: a name, or '*.example.com' with all below it.",
           .example = "api.github.com"),
     REPLY("methods", OP_LIST, "Methods of those requests; null: all.", .nullable = true, .example = "GET"),
@@ -12,6 +12,7 @@ static const struct op_field secret_reply[] = {
     REPLY("in", OP_LIST, "Where the value takes the placeholder's place: header, query, basic.", .example = "header"),
     REPLY("plain", OP_BOOL, "Does it also go out without TLS?", .example = "false"),
     REPLY("owner", OP_STR, "Who made it.", .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
+    REPLY("tenant", OP_STR, "Whose sandboxes may have it; null: the installation's.", .nullable = true, .example = "acme"),
     REPLY("used_by", OP_INT, "How many sandboxes have it, stopped ones too.", .example = "2"),
     REPLY("created_at", OP_TIME, "When it was made.", .example = "2026-01-02T03:04:05.678Z"),
     REPLY("updated_at", OP_TIME, "When it was last changed.", .example = "2026-01-02T03:04:05.678Z"),
@@ -80,7 +81,7 @@ const struct op op_secret_list = {
     .method = "GET",
     .path = "/holt/v1/secrets",
     .verb = "secret ls",
-    .perm = PERM_READ,
+    .perm = PERM_SECRET_READ,
     .in = secret_list_fields,
     .in_count = ARRAY_LEN(secret_list_fields),
     .in_size = sizeof(struct secret_list_in),
@@ -91,8 +92,8 @@ const struct op op_secret_list = {
 };
 
 static const struct op_field secret_id_fields[] = {
-    FIELD(struct secret_id_in, name, OP_STR, .required = true, .positional = true, .min = 1, .max = 63,
-          .example = "github-token", .text = "The secret's name or id."),
+    FIELD(struct secret_id_in, name, OP_STR, .required = true, .positional = true, .min = 1, .max = 255,
+          .example = "github-token", .text = "The secret's name or id; another tenant's: TENANT/NAME."),
 };
 #define SECRET_ID_IN \
     .in = secret_id_fields, .in_count = ARRAY_LEN(secret_id_fields), .in_size = sizeof(struct secret_id_in)
@@ -104,7 +105,7 @@ const struct op op_secret_get = {
     .method = "GET",
     .path = "/holt/v1/secrets/{name}",
     .verb = "secret inspect",
-    .perm = PERM_READ,
+    .perm = PERM_SECRET_READ,
     SECRET_ID_IN,
     SECRET_OUT,
 };

@@ -10,6 +10,10 @@ const char *const op_roles[] = {"observer", "agent", "operator", "admin", NULL};
               .example = "operator"),                                                              \
         REPLY("agent", OP_STR, "The agent it acts as; null unless the role is agent.",             \
               .nullable = true),                                                                   \
+        REPLY("tenant", OP_STR, "Whose all is that it makes and sees; null: the installation's.",  \
+              .nullable = true, .example = "acme"),                                                \
+        REPLY("content", OP_BOOL, "Of an observer: it may read files and output.",                 \
+              .example = "false"),                                                                 \
         REPLY("created_at", OP_TIME, "When it was made.", .example = "2026-01-02T03:04:05.678Z"),  \
         REPLY("expires_at", OP_TIME, "When it stops working; null: never.", .nullable = true),     \
         REPLY("last_used_at", OP_TIME, "When it was last used; null: never.", .nullable = true)
@@ -27,6 +31,11 @@ static const struct op_field token_create_fields[] = {
     FIELD(struct token_create_in, ttl_ms, OP_DURATION, .min = 1000, .max = 315360000000,
           .example = "30d",
           .text = "It stops working this long after it was made; never if absent."),
+    FIELD(struct token_create_in, tenant, OP_STR, .max = 64, .pattern = OP_PATTERN_NAME,
+          .example = "acme",
+          .text = "What its holder makes is of this tenant, and nothing else is seen by it."),
+    FIELD(struct token_create_in, content, OP_BOOL, .preset = "false", .example = "true",
+          .text = "With role observer: it may also read files and the output of commands."),
 };
 static const struct op_field token_create_reply[] = {
     TOKEN_REPLY,
@@ -74,7 +83,7 @@ const struct op op_token_list = {
     .out_count = ARRAY_LEN(token_reply),
     .schema = "Token",
     .items = "tokens",
-    .columns = "id,name,role,agent,expires_at,last_used_at",
+    .columns = "id,name,role,agent,tenant,expires_at,last_used_at",
 };
 
 static const struct op_field token_id_fields[] = {
@@ -119,6 +128,8 @@ static const struct op_field token_self_reply[] = {
     REPLY("id", OP_STR, "The asker's token; null when no token was needed.", .nullable = true),
     REPLY("name", OP_STR, "The token's name.", .nullable = true, .example = "ci"),
     REPLY("agent", OP_STR, "The agent it acts as.", .nullable = true),
+    REPLY("tenant", OP_STR, "Whose all is that it makes and sees; null: the installation's.",
+          .nullable = true),
     REPLY("expires_at", OP_TIME, "When it stops working; null: never.", .nullable = true),
 };
 const struct op op_token_self = {

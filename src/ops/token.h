@@ -8,7 +8,8 @@ extern const char *const op_roles[]; /* from least to most powerful */
 struct token_create_in {
     struct str name;
     int role; /* index in op_roles */
-    struct str agent;
+    struct str agent, tenant;
+    bool content;   /* of an observer */
     int64_t ttl_ms; /* OP_ABSENT: for ever */
 };
 struct token_list_in {

@@ -5,10 +5,11 @@ const char *const op_volume_kinds[] = {"disk", "tmpfs", NULL};
 /* clang-format off */
 static const struct op_field volume_reply[] = {
     REPLY("id", OP_STR, "Name of the volume in paths and events.", .example = "vl_01k4r8w2m9h5t7c3xqvd"),
-    REPLY("name", OP_STR, "What people call it; unique in its tenant.", .example = "cache"),
+    REPLY("name", OP_STR, "What people call it; unique among what its owner has in one tenant.", .example = "cache"),
     REPLY("tenant", OP_STR, "Whose sandboxes may have it; null: all.", .nullable = true, .example = "acme"),
     REPLY("kind", OP_CHOICE, "Where its files are.", .choices = op_volume_kinds, .example = "disk"),
     REPLY("owner", OP_STR, "Who made it.", .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
+    REPLY("shared", OP_BOOL, "Others may mount it by its name, and not remove it.", .example = "false"),
     REPLY("size_bytes", OP_INT, "Most bytes that it may hold; null: as the disk has.", .nullable = true,
           .example = "67108864"),
     REPLY("used_bytes", OP_INT, "Bytes that it holds; null in lists, and where nobody can tell.", .nullable = true,
@@ -22,12 +23,14 @@ static const struct op_field volume_reply[] = {
 
 static const struct op_field volume_create_fields[] = {
     FIELD(struct volume_create_in, name, OP_STR, .required = true, .positional = true, .min = 1, .max = 63,
-          .pattern = OP_PATTERN_NAME, .example = "cache", .text = "A name for it, unique in its tenant."),
-    TENANT(struct volume_create_in, "Only sandboxes of this tenant may have it; all if absent."),
+          .pattern = OP_PATTERN_NAME, .example = "cache", .text = "A name for it, unique among what you have in one tenant."),
+    TENANT(struct volume_create_in, "Only sandboxes of this tenant may have it; the asker's own tenant if absent."),
     FIELD(struct volume_create_in, kind, OP_CHOICE, .choices = op_volume_kinds, .preset = "disk", .example = "tmpfs",
           .text = "'disk' stays until it is removed; 'tmpfs' is memory, emptied when the last sandbox that runs with it ends."),
     FIELD(struct volume_create_in, size_bytes, OP_SIZE, .min = 4096, .max = 1LL << 44, .example = "256m",
           .text = "Most bytes in a tmpfs; 64m if absent."),
+    FIELD(struct volume_create_in, shared, OP_BOOL, .preset = "false", .example = "true",
+          .text = "Others may mount it by its name. Not for agents."),
 };
 const struct op op_volume_create = {
     .name = "volume.create",
@@ -70,9 +73,9 @@ const struct op op_volume_list = {
 };
 
 static const struct op_field volume_id_fields[] = {
-    FIELD(struct volume_id_in, id, OP_STR, .required = true, .positional = true, .min = 1, .max = 63,
-          .example = "cache", .text = "The volume's id or name."),
-    TENANT(struct volume_id_in, "Whose volume the name is; of those without a tenant if absent."),
+    FIELD(struct volume_id_in, id, OP_STR, .required = true, .positional = true, .min = 1, .max = 255,
+          .example = "cache", .text = "The volume's id or name; another's: OWNER/NAME."),
+    TENANT(struct volume_id_in, "Of which tenant the name is; of any if absent."),
 };
 #define VOLUME_ID_IN \
     .in = volume_id_fields, .in_count = ARRAY_LEN(volume_id_fields), .in_size = sizeof(struct volume_id_in)

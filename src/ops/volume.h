@@ -9,6 +9,7 @@ struct volume_create_in {
     struct str name, tenant;
     int kind;
     int64_t size_bytes; /* OP_ABSENT: the default */
+    bool shared;
 };
 struct volume_list_in {
     struct str tenant; /* p NULL: all */

@@ -249,7 +249,7 @@ int http_path_segment(struct str raw, struct arena *a, struct str *ret)
 {
     struct str s;
 
-    if (str_index(raw, '/') >= 0 || decode(raw, false, a, &s) < 0 || str_index(s, '/') >= 0)
+    if (str_index(raw, '/') >= 0 || decode(raw, false, a, &s) < 0)
         return -EINVAL;
     *ret = s;
     return 0;

@@ -59,7 +59,7 @@ bool http_cookie_next(struct http_cookies *c, struct str *name, struct str *valu
 int http_query_get(struct str query, const char *name, struct arena *a, struct str *ret) CHECKED;
 /* Walks "a=1&b=2": false at the end.  Undecoded. */
 bool http_query_next(struct str *query, struct str *name, struct str *value);
-/* Decodes one path segment; refuses NUL and '/' that were escaped. */
+/* Decodes one path segment; refuses an escaped NUL.  An escaped '/' is a part of it: OWNER/NAME. */
 int http_path_segment(struct str raw, struct arena *a, struct str *ret) CHECKED;
 /* Normal form check: starts with '/', no "." or ".." segment (escaped or not), no "//", no
  * controls. */

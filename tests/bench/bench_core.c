@@ -160,7 +160,7 @@ static void many(int n)
     world_settle(&w);
     (void)printf(", %.1f ms to know what lives (%d)\n", (double)(clock_mono_ns() - from) / 1e6, n);
     while (sandboxes_count(w.all) > 0)
-        world_destroy(&w, sandbox_next(w.all, STR("")));
+        world_destroy(&w, sandbox_next(w.all, &principal_system, STR("")));
 }
 
 int main(int argc, char **argv)

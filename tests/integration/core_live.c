@@ -295,16 +295,16 @@ static void names_are_unique_and_found(void)
     struct err e = {0};
     struct sandbox_info i;
 
-    CHECK(s && sandbox_find(w.all, STR("box-1"), &e) == s);
-    CHECK(sandbox_find(w.all, STR("SBX-9"), &e) == s);
-    CHECK(sandbox_find(w.all, STR("sbx-nine"), &e) == s);
-    CHECK(sandbox_find(w.all, STR("5f0c1c4e"), &e) == s);
+    CHECK(s && sandbox_find(w.all, &principal_system, STR("box-1"), &e) == s);
+    CHECK(sandbox_find(w.all, &principal_system, STR("SBX-9"), &e) == s);
+    CHECK(sandbox_find(w.all, &principal_system, STR("sbx-nine"), &e) == s);
+    CHECK(sandbox_find(w.all, &principal_system, STR("5f0c1c4e"), &e) == s);
     CHECK(world_count(&w, "SELECT COUNT(*) FROM aliases") == 3);
     CHECK(create_code((struct sandbox_spec){.aliases = names, .alias_count = 1}) == ERR_CONFLICT);
     CHECK(create_code((struct sandbox_spec){.name = STR("sbx-nine")}) == ERR_CONFLICT);
     sandbox_info(s, &i);
-    CHECK(sandbox_find(w.all, str_of(i.id), &e) == s);
-    CHECK(!sandbox_find(w.all, STR("box-2"), &e) && e.code == ERR_NOT_FOUND);
+    CHECK(sandbox_find(w.all, &principal_system, str_of(i.id), &e) == s);
+    CHECK(!sandbox_find(w.all, &principal_system, STR("box-2"), &e) && e.code == ERR_NOT_FOUND);
     CHECK(strstr(e.hint, "box-1") != NULL);
     CHECK(create_code((struct sandbox_spec){.name = STR("box-1")}) == ERR_CONFLICT);
     CHECK(create_code((struct sandbox_spec){.name = STR("-x")}) == ERR_INVALID);
@@ -317,8 +317,8 @@ static void names_are_unique_and_found(void)
                    &(struct sandbox_change){.name = STR("other"), .ttl_ms = -1, .idle_ttl_ms = -1},
                    &tester, on_sandbox, &w);
     world_await(&w);
-    CHECK(w.e.code == ERR_NONE && sandbox_find(w.all, STR("other"), &e) == s);
-    CHECK(!sandbox_find(w.all, STR("box-1"), &e));
+    CHECK(w.e.code == ERR_NONE && sandbox_find(w.all, &principal_system, STR("other"), &e) == s);
+    CHECK(!sandbox_find(w.all, &principal_system, STR("box-1"), &e));
     world_destroy(&w, s);
     CHECK(world_count(&w, "SELECT COUNT(*) FROM aliases") == 0);
     CHECK(sandboxes_count(w.all) == 0);
@@ -388,7 +388,8 @@ static void lifetimes_end(void)
     CHECK(x && world_create(&w, &(struct sandbox_spec){.ttl_ms = 300}) != NULL);
     world_turn(&w, 3000);
     world_until_boxes(&w, 1);
-    CHECK(sandbox_next(w.all, STR("")) == idle); /* a running command is activity */
+    CHECK(sandbox_next(w.all, &principal_system, STR("")) ==
+          idle); /* a running command is activity */
     CHECK(exec_stdin(x, STR("\n"), true, NULL, NULL) == 1);
     world_wait(&w, x);
     world_until_boxes(&w, 0);
@@ -519,9 +520,9 @@ static void one_run(void)
 
 static struct sandbox *only(void)
 {
-    struct sandbox *s = sandbox_next(w.all, STR(""));
+    struct sandbox *s = sandbox_next(w.all, &principal_system, STR(""));
 
-    CHECK(s && !sandbox_next(w.all, STR("sb_zzzzzzzzzzzzzzzzzzzzz")));
+    CHECK(s && !sandbox_next(w.all, &principal_system, STR("sb_zzzzzzzzzzzzzzzzzzzzz")));
     return s;
 }
 
@@ -549,7 +550,7 @@ static void a_command_outlives_a_restart(void)
     CHECK(exec_stdin(x, STR("one\n"), false, NULL, NULL) == 4);
     world_until_out(&w, x, (int64_t)strlen("a\ngot one\n"));
     reopen();
-    s = sandbox_find(w.all, STR("kept"), &e);
+    s = sandbox_find(w.all, &principal_system, STR("kept"), &e);
     CHECK(s != NULL);
     x = exec_next(s, STR(""));
     world_turn(&w, 200);

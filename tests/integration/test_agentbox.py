@@ -342,6 +342,7 @@ def test_an_agent_has_the_house_s_hosts(holtd):
 
 
 def test_an_agent_cannot_join_what_another_makes(holtd):
+    """Each gets a session of its own by the name, and ends its own only."""
     agents = [Sandbox(holtd.port, holtd.ok("POST", "/holt/v1/tokens", {"name": n, "role": "agent", "agent": n})["token"]) for n in ("first", "second")]
     outcomes = []
 
@@ -357,8 +358,11 @@ def test_an_agent_cannot_join_what_another_makes(holtd):
             t.start()
         for t in threads:
             t.join()
-        assert len(outcomes) == 2 and outcomes.count(f"raced-{i}") == 1, outcomes
-        assert sum(a.DestroySession(session_id=f"raced-{i}").success for a in agents) == 1
+        assert outcomes == [f"raced-{i}"] * 2, outcomes
+        owners = {b["owner"] for b in holtd.ok("GET", "/holt/v1/sandboxes")["sandboxes"] if f"raced-{i}" in str(b["aliases"])}
+        assert len(owners) == 2
+        for a in agents:
+            assert a.DestroySession(session_id=f"raced-{i}").success
     for a in agents:
         a.close()
 

@@ -17,7 +17,7 @@ from daemon import ROOT, native, wait_for
 from hub_client import call, form
 
 API = "/holt/v1"
-SAFE = {"none", "self", "read", "events", "audit", "sandbox.read", "sandbox.content", "team.read", "team.report"}
+SAFE = {"none", "self", "read", "events", "audit", "sandbox.read", "sandbox.content", "secret.read", "team.read", "team.content", "team.report"}
 NOT_AN_AGENTS = {"tokens", "login", "admin", "image.write", "secrets", "team.rule"}
 WHY = re.compile(r"agent '(\w+)' is revoked, by token/tk_\w+ at \d{4}-\d\d-\d\dT[\d:.]+Z: why it is")
 

@@ -827,7 +827,7 @@ def test_agents_touch_only_their_own(holtd, box, tmp_path):
 
 
 def test_observers_watch(holtd, box):
-    token = holtd.new_token("eyes", "observer")["token"]
+    token = holtd.ok("POST", "/holt/v1/tokens", {"name": "eyes", "role": "observer", "content": True})["token"]
     x = box.background(["sh", "-c", "echo a; sleep 60"])
     assert holtd.request("GET", box.path, token=token)[0] == 200
     assert holtd.request("POST", f"{box.path}/execs", {"command": ["true"]}, token=token)[0] == 403

@@ -46,7 +46,7 @@ static void flags_and_their_values(void **state)
 {
     (void)state;
     EXPECT("--role --request-timeout ", "token", "create", "--r");
-    EXPECT("--ttl ", "token", "create", "name", "--t");
+    EXPECT("--ttl --tenant ", "token", "create", "name", "--t");
     EXPECT("observer agent operator admin ", "token", "create", "--role", "");
     EXPECT("operator ", "token", "create", "--role", "=", "op");
     EXPECT("observer agent operator admin ", "token", "create", "--role", "=");

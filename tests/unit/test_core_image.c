@@ -207,18 +207,18 @@ static void names_aliases_and_use(void **st)
 
     (void)st;
     open_images();
-    assert_int_equal(images_use(images, STR(""), &u, &e), 0);
+    assert_int_equal(images_use(images, &principal_system, STR(""), &u, &e), 0);
     assert_string_equal(u.id, "host");
-    assert_int_equal(images_use(images, STR("ubuntu:22.04"), &u, &e), 0);
+    assert_int_equal(images_use(images, &principal_system, STR("ubuntu:22.04"), &u, &e), 0);
     assert_string_equal(u.id, "host");
     assert_true(u.aliased);
     assert_int_equal(u.layer_count, 0);
-    assert_int_equal(images_use(images, STR("debian"), &u, &e), -1);
+    assert_int_equal(images_use(images, &principal_system, STR("debian"), &u, &e), -1);
     assert_int_equal(e.code, ERR_NOT_FOUND);
 
     import("app", "one");
     assert_int_equal(outcome.code, ERR_NONE);
-    assert_int_equal(images_use(images, STR("old"), &u, &e), 0);
+    assert_int_equal(images_use(images, &principal_system, STR("old"), &u, &e), 0);
     assert_true(u.aliased);
     assert_int_equal(u.layer_count, 1);
     assert_true(strlen(u.layers[0]) <= 31);
@@ -234,7 +234,7 @@ static void a_held_layer_outlives_its_image(void **st)
     open_images();
     import("app", "one");
     turn_until_layers(1);
-    assert_int_equal(images_use(images, STR("app:latest"), &u, &e), 0);
+    assert_int_equal(images_use(images, &principal_system, STR("app:latest"), &u, &e), 0);
     (void)snprintf(layer, sizeof layer, "%s", u.layers[0]);
     forget("app");
     for (int i = 0; i < 20; i++)

@@ -177,7 +177,7 @@ static void it_is_the_same_after_a_restart(void **state)
     journal_close(before.j);
     close_all(f);
     open_all(f);
-    f->s = sandbox_find(f->all, str_of(id), &e);
+    f->s = sandbox_find(f->all, &principal_system, str_of(id), &e);
     assert_non_null(f->s);
     follow(f, &after, 0, 0);
     until(f, &after, 4);

@@ -175,7 +175,7 @@ static void destroy_while_it_is_made(void **state)
     script.hold[CALL_CREATE] = true;
     sandbox_create(f->all, &(struct sandbox_spec){0}, &tester, on_sandbox, f);
     turn(f);
-    sandbox_destroy(sandbox_next(f->all, STR("")), &tester, on_sandbox, &other);
+    sandbox_destroy(sandbox_next(f->all, &principal_system, STR("")), &tester, on_sandbox, &other);
     settle(f);
     assert_false(other.called);
     script_release(CALL_CREATE);
@@ -340,12 +340,14 @@ static void what_lives_is_adopted_and_what_nobody_knows_is_not(void **state)
     assert_int_equal(script.calls[CALL_REMOVE], 1); /* the stray's */
     assert_int_equal(script.calls[CALL_KEEP], 2);   /* the dead one's rest, the orphan */
     assert_int_equal(sandboxes_count(f->all), 3);
-    assert_int_equal(state_of(sandbox_find(f->all, str_of(kept), &e)), SANDBOX_RUNNING);
-    assert_int_equal(state_of(sandbox_find(f->all, str_of(dead), &e)), SANDBOX_FAILED);
-    sandbox_info(sandbox_find(f->all, str_of(lost), &e), &i);
+    assert_int_equal(state_of(sandbox_find(f->all, &principal_system, str_of(kept), &e)),
+                     SANDBOX_RUNNING);
+    assert_int_equal(state_of(sandbox_find(f->all, &principal_system, str_of(dead), &e)),
+                     SANDBOX_FAILED);
+    sandbox_info(sandbox_find(f->all, &principal_system, str_of(lost), &e), &i);
     assert_true(i.orphan);
-    assert_null(sandbox_find(f->all, str_of(stray), &e));
-    assert_non_null(start(f, sandbox_find(f->all, str_of(kept), &e), 0));
+    assert_null(sandbox_find(f->all, &principal_system, str_of(stray), &e));
+    assert_non_null(start(f, sandbox_find(f->all, &principal_system, str_of(kept), &e), 0));
 }
 
 static void a_runtime_that_cannot_list_is_asked_again(void **state)
@@ -358,11 +360,11 @@ static void a_runtime_that_cannot_list_is_asked_again(void **state)
     inject(CALL_LIST);
     open_all(f);
     assert_false(sandboxes_settled(f->all));
-    assert_int_equal(state_of(sandbox_next(f->all, STR(""))), SANDBOX_RUNNING);
+    assert_int_equal(state_of(sandbox_next(f->all, &principal_system, STR(""))), SANDBOX_RUNNING);
     script.fail[CALL_LIST] = (struct err){0};
     pass(f, 1500);
     assert_true(sandboxes_settled(f->all));
-    assert_int_equal(state_of(sandbox_next(f->all, STR(""))), SANDBOX_FAILED);
+    assert_int_equal(state_of(sandbox_next(f->all, &principal_system, STR(""))), SANDBOX_FAILED);
 }
 
 /* --- commands --- */
@@ -603,7 +605,7 @@ static void a_late_acknowledgement_of_input_is_harmless(void **state)
     sql(f, "ALTER TABLE away RENAME TO execs");
     pass(f, 1000);
     assert_true(script.execs[0].forgotten);
-    assert_int_equal(state_of(sandbox_next(f->all, STR(""))), SANDBOX_RUNNING);
+    assert_int_equal(state_of(sandbox_next(f->all, &principal_system, STR(""))), SANDBOX_RUNNING);
 }
 
 static void a_command_under_a_key_waits_for_its_row(void **state)
@@ -649,7 +651,7 @@ static void a_command_that_never_began_is_not_there(void **state)
     script_reset();
     found(id, true);
     open_all(f);
-    s = sandbox_find(f->all, str_of(id), &e);
+    s = sandbox_find(f->all, &principal_system, str_of(id), &e);
     assert_int_equal(count(f, "SELECT COUNT(*) FROM execs"), 1);
     assert_int_equal(events(f, "exec.removed"), 1);
     assert_int_equal(info_of(exec_next(s, STR(""))).state, EXEC_LOST);
@@ -778,7 +780,7 @@ static void a_thousand_are_read_in_a_moment(void **state)
     open_all(f);
     assert_true(clock_mono_ms() - from < 20000);
     assert_int_equal(sandboxes_count(f->all), MANY + 1);
-    assert_non_null(exec_next(sandbox_find(f->all, STR("n77"), &e), STR("")));
+    assert_non_null(exec_next(sandbox_find(f->all, &principal_system, STR("n77"), &e), STR("")));
 }
 
 static void create_as(struct fixture *f, struct str name, const struct alias_name *aliases,
@@ -816,20 +818,21 @@ static void aliases_lead_to_one_sandbox_across_a_restart(void **state)
 
     close_all(f);
     open_all(f);
-    sandbox_info(sandbox_find(f->all, STR("0af9-uuid"), &e), &i);
+    sandbox_info(sandbox_find(f->all, &principal_system, STR("0af9-uuid"), &e), &i);
     assert_string_equal(i.id, a);
     assert_non_null(i.aliases->next);
-    assert_null(sandbox_find(f->all, STR("SBX-1"), &e));
+    assert_null(sandbox_find(f->all, &principal_system, STR("SBX-1"), &e));
     assert_int_equal(e.code, ERR_CONFLICT);
-    sandbox_info(sandbox_find_as(f->all, STR("sbx"), STR("SBX-1"), &e), &i);
+    sandbox_info(sandbox_find_as(f->all, &principal_system, STR("sbx"), STR("SBX-1"), &e), &i);
     assert_string_equal(i.id, a);
-    sandbox_info(sandbox_find_as(f->all, STR("fluid"), STR("SBX-1"), &e), &i);
+    sandbox_info(sandbox_find_as(f->all, &principal_system, STR("fluid"), STR("SBX-1"), &e), &i);
     assert_string_equal(i.id, b);
-    sandbox_destroy(sandbox_find(f->all, str_of(a), &e), &tester, on_sandbox, f);
+    sandbox_destroy(sandbox_find(f->all, &principal_system, str_of(a), &e), &tester, on_sandbox, f);
     await(f);
-    assert_null(sandbox_find(f->all, STR("0af9-uuid"), &e));
+    assert_null(sandbox_find(f->all, &principal_system, STR("0af9-uuid"), &e));
     assert_int_equal(e.code, ERR_NOT_FOUND);
-    sandbox_info(sandbox_find(f->all, STR("SBX-1"), &e), &i); /* one of the two is left */
+    sandbox_info(sandbox_find(f->all, &principal_system, STR("SBX-1"), &e),
+                 &i); /* one of the two is left */
     assert_string_equal(i.id, b);
 }
 

@@ -105,7 +105,7 @@ static int set(struct fixture *f, const char *name, const char *value, const cha
 
 static int remove_it(struct fixture *f, const char *name)
 {
-    struct secret *s = secret_find(f->l, str_of(name), &f->e);
+    struct secret *s = secret_find(f->l, &principal_system, str_of(name), &f->e);
 
     f->called = false;
     if (!s || secret_remove(s, &(struct secret_call){&operator, done, f}, &f->e) < 0)
@@ -201,7 +201,7 @@ static void what_is_wrong_is_said_without_the_value(void **state)
         assert_null(strstr(f->e.msg, VALUE));
         assert_null(strstr(f->e.hint, VALUE));
     }
-    assert_null(secret_next(f->l, STR("")));
+    assert_null(secret_next(f->l, &principal_system, STR("")));
 }
 
 static void without_its_key_nothing_is_told(void **state)
@@ -214,7 +214,7 @@ static void without_its_key_nothing_is_told(void **state)
     assert_int_equal(unlink(at(f, "secret.key")), 0);
     open_all(f);
     assert_told(f, NULL);
-    s = secret_find(f->l, STR("a"), &f->e);
+    s = secret_find(f->l, &principal_system, STR("a"), &f->e);
     assert_int_equal(secret_check(s, true, &f->e), -1);
     assert_non_null(strstr(f->e.msg, "is missing"));
     assert_non_null(strstr(f->e.hint, "backup"));

@@ -222,7 +222,7 @@ static void run(struct request *r)
 {
     const char *id = xchg_peer(r->x)->address + strlen("sandbox/");
     struct err e = {0};
-    struct sandbox *s = sandbox_find(r->api->c.sandboxes, str_of(id), &e);
+    struct sandbox *s = sandbox_find(r->api->c.sandboxes, &r->who, str_of(id), &e);
 
     if (!s) {
         send_text(r, 500, "500 Internal Server Error");

@@ -41,9 +41,8 @@ static bool is_live(const struct sandbox_info *i)
 static struct sandbox *find(const struct request *r, struct str id)
 {
     struct err e = {0};
-    struct sandbox *s = id.n ? sandbox_find_as(r->api->c.sandboxes, STR(DIALECT), id, &e) : NULL;
 
-    return s && sandbox_check(s, &r->who, &e) == 0 ? s : NULL;
+    return id.n ? sandbox_find_as(r->api->c.sandboxes, &r->who, STR(DIALECT), id, &e) : NULL;
 }
 
 struct sandbox *agentbox_session(struct request *r, struct str id)
@@ -145,13 +144,12 @@ void agentbox_get_session(struct request *r, const void *in)
     rpc_reply(r, &a);
 }
 
-static bool is_listed(const struct request *r, const struct sandbox *s)
+static bool is_listed(const struct sandbox *s)
 {
     struct sandbox_info i;
-    struct err e = {0};
 
     sandbox_info(s, &i);
-    return str_eq_c(i.dialect, DIALECT) && is_live(&i) && sandbox_check(s, &r->who, &e) == 0;
+    return str_eq_c(i.dialect, DIALECT) && is_live(&i);
 }
 
 void agentbox_list_sessions(struct request *r, const void *in)
@@ -163,9 +161,10 @@ void agentbox_list_sessions(struct request *r, const void *in)
     (void)in;
     a.sessions =
         arena_alloc(xchg_arena(r->x), size_max(sandboxes_count(all), 1) * sizeof *a.sessions);
-    for (struct sandbox *s = sandbox_next(all, STR("")); s; s = sandbox_next(all, str_of(i.id))) {
+    for (struct sandbox *s = sandbox_next(all, &r->who, STR("")); s;
+         s = sandbox_next(all, &r->who, str_of(i.id))) {
         sandbox_info(s, &i);
-        if (is_listed(r, s))
+        if (is_listed(s))
             fill(r, s, &a.sessions[a.sessions_count++]);
     }
     rpc_reply(r, &a);
@@ -349,24 +348,12 @@ static void begin(struct request *r, struct str id, const struct agentbox_create
     agentbox_hosts_note(q->allowed_hosts, q->allowed_hosts_count, &j->hosts);
     j->creating = creating_begin(r, (struct alias_name){STR(DIALECT), id}, tell);
     if (is_shared(j))
-        tenant_make_dirs(server_loop(r->api->server), r->api->c.conf->storage_path, q->tenant_id,
-                         shared_names, storage_made, j);
+        tenant_make_dirs(
+            server_loop(r->api->server), &j->by,
+            (struct tenant_dirs){r->api->c.conf->storage_path, str_of(j->tenant), shared_names},
+            storage_made, j);
     else
         create(j);
-}
-
-/* One that only others call so is none: its owner did not offer it as a session. */
-static struct sandbox *find_own(const struct request *r, struct str id)
-{
-    struct sandbox *s = find(r, id);
-    struct sandbox_info i;
-    const char *alias;
-
-    if (!s)
-        return NULL;
-    sandbox_info(s, &i);
-    alias = alias_of(&i);
-    return alias && str_eq_c(id, alias) ? s : NULL;
 }
 
 static void ask(struct request *r)
@@ -378,7 +365,7 @@ static void ask(struct request *r)
 
     if (creating_join(r, (struct alias_name){STR(DIALECT), id}, tell))
         return;
-    s = find_own(r, id);
+    s = sandbox_own(r->api->c.sandboxes, &r->who, (struct alias_name){STR(DIALECT), id});
     if (!s) {
         begin(r, id, q);
         return;

@@ -211,7 +211,7 @@ static const struct route streamed[] = {
     {.method = "GET",
      .path = "/projects/{project}/files/{name...}",
      .name = "hub.file.download",
-     .perm = PERM_TEAM_READ,
+     .perm = PERM_TEAM_CONTENT,
      .handler = hub_file_download,
      .fail = hub_file_download_fail},
 };

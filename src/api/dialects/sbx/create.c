@@ -315,7 +315,8 @@ static void make_mounts(const struct request *r, const struct create_request *q,
         to[0].size_bytes = WORKSPACE_CLAIM;
     if (str_case_eq_c(cache_mode(r, q), "pvc"))
         to[1].size_bytes = q->cache_bytes;
-    if (!is_shared(r, q) || is_volume(r, q))
+    /* The host's directory is people's: what an agent or a tenant put there, others would run. */
+    if (!is_shared(r, q) || is_volume(r, q) || r->who.role == ROLE_AGENT || r->who.tenant[0])
         return;
     to[1].kind = STR("host");
     to[1].source = str_of(conf->sbx_cache_hostpath);
@@ -404,19 +405,14 @@ static void create(struct request *r)
         STR(SBX_DIALECT),
         str_of(arena_printf(xchg_arena(r->x), SBX_PREFIX STR_FMT, STR_ARG(q->id)))};
     struct sandbox *s;
-    struct err e = {0};
 
     if (creating_join(r, name, joined))
         return;
-    s = sandbox_find_as(r->api->c.sandboxes, name.dialect, name.alias, &e);
-    if (!s)
-        begin(r, q, name);
-    else if (sandbox_check(s, &r->who, &e) == 0)
+    s = sandbox_own(r->api->c.sandboxes, &r->who, name);
+    if (s)
         take_old(r, s);
-    else {
-        request_audit(r, "request.refused", NULL, err_table[e.code].http);
-        sbx_refuse(r, &e);
-    }
+    else
+        begin(r, q, name);
 }
 
 /* Another request may have made it meanwhile. */
@@ -451,6 +447,7 @@ static void make_volume(struct request *r)
 static void create_with(struct request *r, struct str body)
 {
     struct create_request *q = arena_zalloc(xchg_arena(r->x), sizeof *q);
+    const struct volume_asker asker = {str_of(r->who.tenant), &r->who};
     struct err e = {0};
 
     if (sbx_read_body(body, &create_form, xchg_arena(r->x), &r->body, q, &e) < 0 ||
@@ -459,7 +456,7 @@ static void create_with(struct request *r, struct str body)
         return;
     }
     r->in = q;
-    if (is_volume(r, q) && !volume_find(r->api->c.volumes, STR(""), STR(SHARED), &e))
+    if (is_volume(r, q) && !volume_is_there(r->api->c.volumes, STR(SHARED), &asker))
         make_volume(r);
     else
         create(r);

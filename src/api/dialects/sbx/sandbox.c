@@ -8,9 +8,10 @@
 struct sandbox *sbx_find(struct request *r)
 {
     struct err e = {0};
-    struct sandbox *s = sandbox_find_as(r->api->c.sandboxes, STR(SBX_DIALECT), r->params.v[0], &e);
+    struct sandbox *s =
+        sandbox_find_as(r->api->c.sandboxes, &r->who, STR(SBX_DIALECT), r->params.v[0], &e);
 
-    return s && sandbox_check(s, &r->who, &e) == 0 ? s : NULL;
+    return s;
 }
 
 /* One that another interface made has none of its own: its id stands for it. */
@@ -168,14 +169,13 @@ void sbx_list(struct request *r)
     struct sandbox **found =
         arena_alloc(xchg_arena(r->x), (sandboxes_count(all) + 1) * sizeof *found);
     struct sandbox_info i;
-    struct err e = {0};
     struct jw w;
     size_t n = 0;
 
-    for (struct sandbox *s = sandbox_next(all, STR("")); s; s = sandbox_next(all, str_of(i.id))) {
+    for (struct sandbox *s = sandbox_next(all, &r->who, STR("")); s;
+         s = sandbox_next(all, &r->who, str_of(i.id))) {
         sandbox_info(s, &i);
-        if (i.state != SANDBOX_DESTROYED && str_starts(sbx_namespace(s), STR(SBX_PREFIX)) &&
-            sandbox_check(s, &r->who, &e) == 0)
+        if (i.state != SANDBOX_DESTROYED && str_starts(sbx_namespace(s), STR(SBX_PREFIX)))
             found[n++] = s;
     }
     qsort(found, n, sizeof(struct sandbox *), by_namespace);

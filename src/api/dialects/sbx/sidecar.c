@@ -259,7 +259,7 @@ static void forget_gone(struct sbx *sbx, struct sandboxes *all)
     struct err e;
 
     for (size_t at = 0; map_next(&sbx->scanned, &at, &key, &value);)
-        if (!sandbox_find(all, key, &e))
+        if (!sandbox_find(all, &principal_system, key, &e))
             (void)map_remove(&sbx->scanned, key);
 }
 
@@ -277,7 +277,8 @@ void sbx_sidecar_tick(struct sbx *sbx, struct sandboxes *all)
 
     if (sbx->ending)
         return;
-    for (struct sandbox *s = sandbox_next(all, STR("")); s; s = sandbox_next(all, str_of(i.id))) {
+    for (struct sandbox *s = sandbox_next(all, &principal_system, STR("")); s;
+         s = sandbox_next(all, &principal_system, str_of(i.id))) {
         sandbox_info(s, &i);
         if (!str_eq_c(i.dialect, SBX_DIALECT) || i.state != SANDBOX_RUNNING ||
             map_get(&sbx->scanned, str_of(i.id)) || !sandbox_guest(s, &e))
