@@ -14,15 +14,19 @@ int launch_detached(const char *program, char *const *argv, const char *log, pid
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
-    sigset_t none;
+    sigset_t none, child;
     struct stat st;
     int r, begin = stat(log, &st) == 0 && st.st_size > LAUNCH_LOG_MAX ? O_TRUNC : 0;
 
     sigemptyset(&none);
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
     (void)posix_spawn_file_actions_init(&files);
     (void)posix_spawnattr_init(&how);
-    (void)posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+    (void)posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
+                                             POSIX_SPAWN_SETSIGDEF);
     (void)posix_spawnattr_setsigmask(&how, &none);
+    (void)posix_spawnattr_setsigdefault(&how, &child);
     r = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
     if (r == 0)
         r = posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);

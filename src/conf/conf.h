@@ -16,10 +16,11 @@ enum conf_auth { CONF_AUTH_TOKEN, CONF_AUTH_OFF };
 struct config { /* each member is one row in settings.c; texts are owned */
     struct conf_list listen, preview_listen;
     bool seed_ports;
-    char *seed_identity; /* role of a request without a token on a seed port */
-    char *state;         /* directory */
-    char *db;            /* "sqlite:PATH", or "" : STATE/holt.db; "postgres://…" */
-    char *node;          /* or "": the installation's name */
+    char *seed_identity;      /* role of a request without a token on a seed port */
+    char *state;              /* directory */
+    char *user, *egress_user; /* whom holtd and holt-egress become where they are started as root */
+    char *db;                 /* "sqlite:PATH", or "" : STATE/holt.db; "postgres://…" */
+    char *node;               /* or "": the installation's name */
     enum conf_auth auth;
     enum log_level log_level;
     enum log_format log_format;
@@ -72,6 +73,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
 
     /* beside the rows */
     bool *listen_optional;     /* of each member of listen: when it is busy, warn and go on */
+    struct conf_list files;    /* that were read */
     struct conf_list warnings; /* for the daemon to log: what was understood but has no effect */
     char **sources;            /* of each row: "default", "holt.yaml:3", "flag --listen" */
 };

@@ -1,6 +1,6 @@
 #include "conf/setting.h"
 
-#include "base/fd.h"
+#include "base/starter.h"
 #include "ops/value.h"
 
 #define ENV_FILE_MAX (1 << 20)
@@ -83,10 +83,11 @@ int env_read_file(struct load *l, const char *path, struct err *e)
 {
     AUTO(buf_done) struct buf text = {0};
     struct str rest;
-    int r = file_read(path, ENV_FILE_MAX, &text);
+    int r = starter_read(path, ENV_FILE_MAX, &text);
 
     if (r < 0)
         return err_set(e, err_code_from_errno(-r), -r, "read environment file '%s'", path);
+    conf_list_add(&l->c->files, path);
     rest = buf_str(&text);
     for (size_t line = 1; rest.n > 0; line++) {
         struct str s = str_cut(rest, '\n', &rest);

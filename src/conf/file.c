@@ -1,6 +1,6 @@
 #include "conf/setting.h"
 
-#include "base/fd.h"
+#include "base/starter.h"
 #include "proto/yaml.h"
 
 #include <inttypes.h>
@@ -180,10 +180,11 @@ int file_load(struct load *l, const char *path, bool seed, struct err *e)
 {
     __attribute__((cleanup(file_done_p))) struct file f = {.l = l, .path = path, .seed = seed};
     AUTO(buf_done) struct buf text = {0};
-    int r = file_read(path, FILE_MAX, &text);
+    int r = starter_read(path, FILE_MAX, &text);
 
     if (r < 0)
         return err_set(e, err_code_from_errno(-r), -r, "read settings file '%s'", path);
+    conf_list_add(&l->c->files, path);
     if (yaml_read(buf_str(&text), &f.y, e) < 0)
         return err_wrap(e, "settings file '%s'", path);
     if (json_is_null(f.y.root))

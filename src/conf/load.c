@@ -12,7 +12,7 @@ const char holt_version[] = HOLT_VERSION;
 
 /* --- lists --- */
 
-static void conf_list_add(struct conf_list *l, const char *text)
+void conf_list_add(struct conf_list *l, const char *text)
 {
     l->v = xrealloc(l->v, (l->n + 1) * sizeof *l->v);
     l->v[l->n++] = xstrdup(text);
@@ -352,6 +352,7 @@ struct config *config_free(struct config *c)
     }
     mem_free(c->sources);
     mem_free(c->listen_optional);
+    conf_list_done(&c->files);
     conf_list_done(&c->warnings);
     mem_free(c);
     return NULL;

@@ -115,6 +115,9 @@ CHECKED int env_read_file(struct load *l, const char *path, struct err *e);
 CHECKED int flags_special(struct load *l, const struct conf_sources *from, struct err *e);
 CHECKED int flags_load(struct load *l, const struct conf_sources *from, struct err *e);
 
+/* load.c */
+void conf_list_add(struct conf_list *l, const char *text);
+
 /* print.c: a row's value as text, as the file or a flag would have it. */
 void setting_text(const struct setting *s, const struct config *c, struct buf *to);
 void setting_preset(const struct setting *s, struct buf *to);

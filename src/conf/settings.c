@@ -179,6 +179,13 @@ const struct setting setting_table[] = {
                  "StateDirectory= says, /var/lib/holt for root, else $XDG_STATE_HOME/holt or "
                  "~/.local/state/holt."),
      .preset = conf_default_state},
+    {ROW(user, OP_STR, .preset = "", .max = 64,
+         .text = "User that holtd becomes when it is started as root, by name or number; its state "
+                 "directory is handed to it. Empty: 'holt' where the system has it, else 999990. "
+                 "'root' stays root.")},
+    {ROW(egress_user, OP_STR, .preset = "", .max = 64,
+         .text = "User that holt-egress becomes when holtd is started as root. Empty: "
+                 "'holt-egress' where the system has it, else 999991.")},
     {ROW(db, OP_STR, .preset = "", .max = 2048, .secret = true,
          .text = "The database: 'sqlite:PATH' or 'postgres://…'; empty: holt.db in the state "
                  "directory. Not shown, for it may hold a password."),

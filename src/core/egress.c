@@ -3,12 +3,12 @@
 #include "base/clock.h"
 #include "base/enc.h"
 #include "base/fd.h"
-#include "base/launch.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/rnd.h"
+#include "base/starter.h"
 #include "proto/jwt.h"
 
 #include <errno.h>
@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define TRY_MS 20
@@ -38,11 +37,11 @@ struct call {
 
 struct egress {
     struct egress_config c;
-    char *state, *bindir, *dns, *ca_file, *proxy_host, *proxy_key;
+    char *state, *bindir, *user, *dns, *ca_file, *proxy_host, *proxy_key;
     int dir, fd; /* fd: -1: no connection */
     uv_poll_t *poll;
     bool started, greeted;
-    pid_t pid; /* of the one that we started; 0: none */
+    int pidfd; /* of the one that we started; -1: none */
     int tries;
     struct timer again, soon;
     uint32_t last_tag;
@@ -389,12 +388,14 @@ static int greet(struct egress *g, int fd)
     return 0;
 }
 
-static void launch(struct egress *g)
+/* How it is started: before the starter's seal. */
+static void define(struct egress *g)
 {
     AUTO(mem_free) char *program = xasprintf("%s/holt-egress", g->bindir);
     AUTO(mem_free) char *log = xasprintf("%s/egress.log", g->state);
     char name[] = "holt-egress", state_option[] = "--state", dns_option[] = "--dns";
-    char ca_option[] = "--cacert", *argv[8] = {name, state_option, g->state};
+    char ca_option[] = "--cacert", user_option[] = "--user", for_option[] = "--for", served[16];
+    char *argv[12] = {name, state_option, g->state};
     size_t n = 3;
     int r;
 
@@ -406,13 +407,26 @@ static void launch(struct egress *g)
         argv[n++] = ca_option;
         argv[n++] = g->ca_file;
     }
-    r = launch_detached(program, argv, log, &g->pid);
-
-    if (r < 0) {
-        g->pid = 0;
-        log_error("holt-egress does not start", LOG_C("program", program),
-                  LOG_C("error", strerror(-r)));
+    if (starter_uid() != geteuid()) { /* it begins as root, and becomes a user of its own */
+        (void)snprintf(served, sizeof served, "%u", geteuid());
+        argv[n++] = for_option;
+        argv[n++] = served;
+        argv[n++] = user_option;
+        argv[n++] = g->user;
     }
+    r = starter_define("holt-egress", program, argv, log);
+    if (r < 0)
+        log_error("holt-egress cannot be started", LOG_C("program", program),
+                  LOG_C("error", strerror(-r)));
+}
+
+static void launch(struct egress *g)
+{
+    int r = starter_start("holt-egress", &g->pidfd);
+
+    if (r < 0)
+        log_error("holt-egress does not start", LOG_C("directory", g->bindir),
+                  LOG_C("error", strerror(-r)));
 }
 
 /* Through /proc: sun_path holds 108 bytes, and the state directory may be anywhere. */
@@ -428,9 +442,7 @@ static void try_connect(struct egress *g)
         fd = -1;
         return;
     }
-    if (g->pid > 0 && waitpid(g->pid, NULL, WNOHANG) == g->pid)
-        g->pid = 0;
-    if (g->tries++ % TRIES == 0 && g->pid == 0)
+    if (!starter_lives(&g->pidfd) && g->tries++ % TRIES == 0)
         launch(g);
     timer_set(g->c.timers, &g->again, clock_mono_ms() + TRY_MS, again_due);
 }
@@ -461,13 +473,15 @@ struct egress *egress_new(const struct egress_config *c)
     g->c = *c;
     g->state = xstrdup(c->state);
     g->bindir = xstrdup(c->bindir);
+    g->user = xstrdup(c->user ? c->user : "");
     g->dns = xstrdup(c->dns ? c->dns : "");
     g->ca_file = xstrdup(c->ca_file ? c->ca_file : "");
     g->proxy_host = xstrdup(c->proxy_host ? c->proxy_host : "");
     g->proxy_key = c->proxy_key && *c->proxy_key ? xstrdup(c->proxy_key) : random_key();
     g->dir = open(c->state, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    g->fd = -1;
+    g->fd = g->pidfd = -1;
     list_init(&g->calls);
+    define(g);
     return g;
 }
 
@@ -502,6 +516,8 @@ struct egress *egress_free(struct egress *g)
     fd_close(g->dir);
     mem_free(g->state);
     mem_free(g->bindir);
+    fd_close(g->pidfd);
+    mem_free(g->user);
     mem_free(g->dns);
     mem_free(g->ca_file);
     mem_free(g->proxy_host);

@@ -22,6 +22,7 @@ struct egress_config {
     uv_loop_t *loop;
     struct timers *timers;
     const char *state, *bindir;
+    const char *user;    /* whom it becomes where it begins as root; NULL or "": its own preset */
     const char *dns;     /* servers to ask for names; "": the system's */
     const char *ca_file; /* of authorities it trusts besides the system's; "": none */
     /* Its TCP form, for clients with credentials that this key signed; host "" or NULL: none. */

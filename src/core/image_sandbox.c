@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/starter.h"
 #include "core/exec.h"
 #include "core/guest.h"
 
@@ -287,7 +288,7 @@ static int read_program(struct sandbox_unpacker *u, struct err *e)
 
     if (buf_len(&u->program) > 0)
         return 0;
-    r = file_read(u->path, PROGRAM_MAX, &u->program);
+    r = starter_read(u->path, PROGRAM_MAX, &u->program);
     if (r == 0)
         return 0;
     err_set(e, ERR_UNSUPPORTED, -r, "read the unpacker '%s'", u->path);

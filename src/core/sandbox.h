@@ -114,6 +114,7 @@ struct sandboxes_config {
     const char *installation;           /* whose sandboxes these are; NULL: node */
     bool keep_strays;                   /* output logs without a row are another database's */
     const struct driver_allows *allows; /* NULL: nothing */
+    const char *egress_user;            /* whom holt-egress becomes where it begins as root */
     const char *egress_dns;     /* whom holt-egress asks for names; NULL or "": the system's */
     const char *egress_ca_file; /* authorities it trusts besides the system's; NULL or "": none */
     const char *proxy_host, *signing_key; /* of holt-egress's TCP form: core/egress.h */

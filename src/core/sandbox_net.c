@@ -295,6 +295,7 @@ void sandboxes_open_egress(struct sandboxes *all, const struct sandboxes_config 
                                                      .timers = all->timers,
                                                      .state = all->state,
                                                      .bindir = all->bindir,
+                                                     .user = c->egress_user,
                                                      .dns = c->egress_dns,
                                                      .ca_file = c->egress_ca_file,
                                                      .proxy_host = c->proxy_host,

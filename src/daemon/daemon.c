@@ -3,6 +3,7 @@
 #include "api/api.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/starter.h"
 #include "conf/agentbox_runtime.h"
 #include "core/ask.h"
 #include "core/authority.h"
@@ -15,6 +16,7 @@
 #include "core/volume.h"
 #include "daemon/banner.h"
 #include "daemon/notify.h"
+#include "daemon/rights.h"
 #include "daemon/state.h"
 #include "driver/table.h"
 #include "wire/spawn.h"
@@ -429,6 +431,7 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                                    .pool = &pool,
                                    .keep_strays = d->foreign,
                                    .authority = c->intercept ? &d->authority : NULL,
+                                   .egress_user = c->egress_user,
                                    .egress_dns = c->egress_dns,
                                    .egress_ca_file = c->egress_ca_file,
                                    .proxy_host = c->proxy_host,
@@ -518,8 +521,7 @@ static int start(struct daemon *d, struct err *e)
     if (r < 0)
         return err_set(e, ERR_INTERNAL, -r, "start the event loop");
     d->loop_is_up = true;
-    d->lock = state_open(d->conf->state, e);
-    if (d->lock < 0 || open_store(d, e) < 0)
+    if (open_store(d, e) < 0)
         return -1;
     apply_settings(d);
     if (open_sandboxes(d, e) < 0 || open_asks(d, e) < 0 || open_images(d, e) < 0 ||
@@ -619,8 +621,11 @@ int daemon_run(struct config *conf, const struct conf_sources *from, struct err 
     (void)signal(SIGPIPE, SIG_IGN);
     apply_settings(d);
     log_warnings(conf);
-    r = start(d, e);
+    r = rights_give_up(conf, &d->lock, e);
+    if (r == 0)
+        r = start(d, e);
     if (r == 0) {
+        starter_seal();
         announce(d);
         (void)uv_run(&d->loop, UV_RUN_DEFAULT);
         alive = count_alive(d);

@@ -1,5 +1,6 @@
 #include "daemon/state.h"
 
+#include "base/account.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "core/store.h"
@@ -13,7 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int check_dir(const char *dir, struct err *e)
+/* `heir`: to whom it is handed over. */
+static int check_dir(const char *dir, uid_t heir, struct err *e)
 {
     struct stat st;
 
@@ -21,7 +23,8 @@ static int check_dir(const char *dir, struct err *e)
         return err_set(e, err_code_from_errno(errno), errno, "look at '%s'", dir);
     if (!S_ISDIR(st.st_mode))
         return err_set(e, ERR_INVALID, 0, "'%s' is not a directory", dir);
-    if (st.st_uid != geteuid()) {
+    if (st.st_uid != geteuid() && st.st_uid != heir &&
+        !(geteuid() == 0 && st.st_uid == ACCOUNT_HOLT)) {
         err_set(e, ERR_FORBIDDEN, 0, "'%s' belongs to user %u, holtd runs as user %u", dir,
                 st.st_uid, geteuid());
         return err_hint(e, "start holtd as that user, or choose another with --state");
@@ -55,7 +58,7 @@ static int lock_dir(const char *dir, struct err *e)
     return TAKE_FD(fd);
 }
 
-int state_open(const char *dir, struct err *e)
+int state_open_for(const char *dir, uid_t heir, struct err *e)
 {
     int r = dir_make_all(dir, 0700);
 
@@ -63,8 +66,13 @@ int state_open(const char *dir, struct err *e)
         err_set(e, err_code_from_errno(-r), -r, "make the state directory '%s'", dir);
         return err_hint(e, "choose another with --state");
     }
-    r = check_dir(dir, e) < 0 ? -1 : lock_dir(dir, e);
+    r = check_dir(dir, heir, e) < 0 ? -1 : lock_dir(dir, e);
     return r < 0 ? err_wrap(e, "state directory '%s'", dir) : r;
+}
+
+int state_open(const char *dir, struct err *e)
+{
+    return state_open_for(dir, geteuid(), e);
 }
 
 static int make_installation(const char *path, char *to, struct err *e)

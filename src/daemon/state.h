@@ -4,9 +4,13 @@
 #include "base/err.h"
 #include "base/id.h"
 
+#include <sys/types.h>
+
 /* Makes it if need be, checks that nobody else can write there, and locks it.  The lock lasts as
  * long as the descriptor that it returns. */
 CHECKED int state_open(const char *dir, struct err *e);
+/* The same as root, for a user that we become. */
+CHECKED int state_open_for(const char *dir, uid_t heir, struct err *e);
 
 /* The name of this installation, made at its first start; to has ID_SIZE bytes.  What carries it,
  * and only that, is ours to end. */

@@ -99,7 +99,8 @@ void dnsd_close_all(struct box *b);
 CHECKED int gate_open(struct egress *all, const struct egress_listen *l, struct err *e);
 
 /* --- link.c: holtd --- */
-CHECKED int link_open(struct egress *all, const char *state, struct err *e);
+/* Serves `served`, holtd's user, and root. */
+CHECKED int link_open(struct egress *all, const char *state, uid_t served, struct err *e);
 bool link_is_up(void);                                       /* holtd is there and may be asked */
 void link_verdict(struct box *b, struct egress_verdict *v);  /* id and folded are set here */
 CHECKED bool link_question(const struct egress_question *q); /* false: too many wait to be told */

@@ -26,6 +26,7 @@ struct packet {
 
 static struct {
     struct egress *all;
+    uid_t served;
     int listener, client; /* client: -1: none */
     uv_poll_t listener_poll, *client_poll;
     uv_prepare_t prepare;
@@ -341,7 +342,7 @@ static void on_listener(uv_poll_t *p, int status, int events)
     if (fd < 0)
         return;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
-        (peer.uid != geteuid() && peer.uid != 0)) {
+        (peer.uid != l.served && peer.uid != 0)) {
         fd_close(fd);
         return;
     }
@@ -356,13 +357,14 @@ static void on_listener(uv_poll_t *p, int status, int events)
     (void)uv_poll_start(l.client_poll, UV_READABLE, on_client);
 }
 
-int link_open(struct egress *all, const char *state, struct err *e)
+int link_open(struct egress *all, const char *state, uid_t served, struct err *e)
 {
     AUTO(fd_close) int dir = open(state, O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
     l.all = all;
+    l.served = served;
     l.listener = fd;
     list_init(&l.replies);
     list_init(&l.verdicts);
@@ -373,8 +375,10 @@ int link_open(struct egress *all, const char *state, struct err *e)
     /* Through /proc: sun_path holds 108 bytes, and the state directory may be anywhere. */
     (void)snprintf(at.sun_path, sizeof at.sun_path, "/proc/self/fd/%d/egress.sock", dir);
     if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 ||
-        fchmodat(dir, "egress.sock", 0600, 0) < 0 || listen(fd, 8) < 0 ||
-        uv_poll_init(&all->loop, &l.listener_poll, fd) < 0)
+        fchmodat(dir, "egress.sock", 0600, 0) < 0 ||
+        (served != geteuid() &&
+         fchownat(dir, "egress.sock", served, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0) ||
+        listen(fd, 8) < 0 || uv_poll_init(&all->loop, &l.listener_poll, fd) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "listen on 'egress.sock'");
     (void)uv_poll_start(&l.listener_poll, UV_READABLE, on_listener);
     (void)uv_prepare_init(&all->loop, &l.prepare);

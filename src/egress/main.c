@@ -1,5 +1,7 @@
 /* holt-egress: the proxy through which sandboxes reach what their policies allow (docs/egress.md).
  * Started by holtd, which it outlives; ended by SIGTERM. */
+#include "base/account.h"
+#include "base/confine.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -19,7 +21,9 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "usage: holt-egress --state DIR [--dns ADDRESS[:PORT],…] [--cacert FILE]\n";
+    "usage: holt-egress --state DIR [--dns ADDRESS[:PORT],…] [--cacert FILE] [--user NAME] "
+    "[--for NAME]\n"
+    "  --user: whom to become when started as root; --for: the user of holtd, whom it serves\n";
 
 /* One for each state directory; the lock is held until the end. */
 static int take_lock(const char *state, struct err *e)
@@ -49,16 +53,67 @@ static void on_signal(uv_signal_t *s, int number)
 struct options {
     const char *state, *servers;
     const char *cacert; /* of authorities to trust besides the system's */
+    const char *user, *served;
 };
+
+/* What it needs from here on: names, certificates' revocation is not looked at, sockets.  The
+ * listener and the lock are open, the trusted certificates are read, the authority's key and
+ * secrets come over the socket: of the state directory it sees nothing. */
+static const struct confine_path readable[] = {
+    {"/etc", CONFINE_READ},
+    {"/run/systemd/resolve", CONFINE_READ},
+    {"/run/resolvconf", CONFINE_READ},
+    {"/run/NetworkManager", CONFINE_READ},
+    {"/usr/lib", CONFINE_READ},
+    {"/usr/lib64", CONFINE_READ},
+    {"/lib", CONFINE_READ},
+    {"/lib64", CONFINE_READ},
+    {"/usr/share", CONFINE_READ},
+    {"/proc/self", CONFINE_READ},
+    {"/proc/sys/net", CONFINE_READ},
+    {"/dev/urandom", CONFINE_READ},
+    {"/dev/null", CONFINE_WRITE},
+};
+
+static int rights_give_up(const char *user, struct err *e)
+{
+    struct account to = {geteuid(), getegid()};
+    int r = 0, files;
+
+    if (geteuid() == 0 && account_find(user, "holt-egress", ACCOUNT_EGRESS, &to) < 0)
+        return err_set(e, ERR_INVALID, 0, "there is no user '%s'", user);
+    if (to.uid != geteuid())
+        r = confine_user(to.uid, to.gid, 0);
+    if (r == 0)
+        r = confine_caps(0);
+    if (r == 0)
+        r = confine_self();
+    if (r < 0)
+        return err_set(e, ERR_INTERNAL, -r, "give up rights");
+    files = confine_paths(readable, ARRAY_LEN(readable));
+    if (files < 0)
+        log_warn("holt-egress sees more files than it needs: this kernel has no Landlock");
+#ifdef HOLT_SANITIZED
+    log_warn("built with sanitizers, which need calls of their own: no filter of system calls");
+#else
+    r = confine_calls(&confine_loop, 1);
+    if (r < 0)
+        log_warn("holt-egress's system calls are not filtered: this kernel has no seccomp");
+#endif
+    return 0;
+}
 
 static int serve(const struct options *o, struct err *e)
 {
     static struct egress all;
     uv_signal_t term, interrupt;
     AUTO(fd_close) int lock = take_lock(o->state, e);
+    struct account served = {geteuid(), getegid()};
 
     if (lock < 0)
         return -1;
+    if (o->served && account_find(o->served, "", 0, &served) < 0)
+        return err_set(e, ERR_INVALID, 0, "there is no user '%s'", o->served);
     if (uv_loop_init(&all.loop) < 0)
         return err_set(e, ERR_INTERNAL, 0, "start the event loop");
     all.scratch = xmalloc(EGRESS_SCRATCH);
@@ -66,7 +121,7 @@ static int serve(const struct options *o, struct err *e)
     all.last_question = rnd_u64() / 2; /* an answer to who was here before us is to none of ours */
     if (dial_tls_new(o->cacert, &all.trusted, e) < 0 || pollset_open(&all.loop, e) < 0 ||
         resolver_new(&all.loop, o->servers, &all.resolver, e) < 0 ||
-        link_open(&all, o->state, e) < 0)
+        link_open(&all, o->state, served.uid, e) < 0 || rights_give_up(o->user, e) < 0)
         return -1;
     (void)uv_signal_init(&all.loop, &term);
     (void)uv_signal_start(&term, on_signal, SIGTERM);
@@ -87,6 +142,10 @@ static bool parse(int argc, char **argv, struct options *ret)
             ret->servers = argv[i + 1];
         else if (i + 1 < argc && strcmp(argv[i], "--cacert") == 0)
             ret->cacert = argv[i + 1];
+        else if (i + 1 < argc && strcmp(argv[i], "--user") == 0)
+            ret->user = argv[i + 1];
+        else if (i + 1 < argc && strcmp(argv[i], "--for") == 0)
+            ret->served = argv[i + 1];
         else
             return false;
     }

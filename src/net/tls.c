@@ -1,8 +1,13 @@
 #include "net/tls.h"
 
+#include "base/buf.h"
 #include "base/mem.h"
+#include "base/starter.h"
 
 #include <openssl/err.h>
+#include <openssl/pem.h>
+
+#define PEM_MAX (1 << 20)
 
 struct tls {
     SSL *ssl;
@@ -37,6 +42,57 @@ static int ssl_error(struct err *e, enum err_code code, const char *what)
 }
 
 DEFINE_AUTO(SSL_CTX *, SSL_CTX_free)
+DEFINE_AUTO(BIO *, BIO_free)
+DEFINE_AUTO(X509 *, X509_free)
+DEFINE_AUTO(EVP_PKEY *, EVP_PKEY_free)
+
+/* The files may be root's, which we are no longer: the starter opens them. */
+static int read_pem(const char *path, struct buf *to, BIO **ret, struct err *e)
+{
+    int r = starter_read(path, PEM_MAX, to);
+
+    if (r < 0)
+        return err_set(e, ERR_INVALID, -r, "read it");
+    *ret = BIO_new_mem_buf(buf_data(to), (int)buf_len(to));
+    return *ret ? 0 : ssl_error(e, ERR_INTERNAL, "read it");
+}
+
+static int use_chain(SSL_CTX *ctx, const char *path, struct err *e)
+{
+    AUTO(buf_done) struct buf text = {0};
+    AUTO(BIO_free) BIO *in = NULL;
+    AUTO(X509_free) X509 *cert = NULL;
+    X509 *above;
+
+    if (read_pem(path, &text, &in, e) < 0)
+        return -1;
+    cert = PEM_read_bio_X509_AUX(in, NULL, NULL, NULL);
+    if (!cert || SSL_CTX_use_certificate(ctx, cert) != 1 || SSL_CTX_clear_chain_certs(ctx) != 1)
+        return ssl_error(e, ERR_INVALID, "read the certificate");
+    while ((above = PEM_read_bio_X509(in, NULL, NULL, NULL)))
+        if (SSL_CTX_add0_chain_cert(ctx, above) != 1) {
+            X509_free(above);
+            return ssl_error(e, ERR_INVALID, "read the certificates above it");
+        }
+    if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
+        return ssl_error(e, ERR_INVALID, "read the certificates above it");
+    ERR_clear_error(); /* the end of the file */
+    return 0;
+}
+
+static int use_key(SSL_CTX *ctx, const char *path, struct err *e)
+{
+    AUTO(buf_wipe) struct buf text = {0};
+    AUTO(BIO_free) BIO *in = NULL;
+    AUTO(EVP_PKEY_free) EVP_PKEY *key = NULL;
+
+    if (read_pem(path, &text, &in, e) < 0)
+        return -1;
+    key = PEM_read_bio_PrivateKey(in, NULL, NULL, NULL);
+    if (!key || SSL_CTX_use_PrivateKey(ctx, key) != 1 || SSL_CTX_check_private_key(ctx) != 1)
+        return ssl_error(e, ERR_INVALID, "read the key that fits the certificate");
+    return 0;
+}
 
 int tls_context_new(const char *cert, const char *key, SSL_CTX **ret, struct err *e)
 {
@@ -50,15 +106,10 @@ int tls_context_new(const char *cert, const char *key, SSL_CTX **ret, struct err
                                        SSL_OP_IGNORE_UNEXPECTED_EOF);
     (void)SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                                     SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    if (SSL_CTX_use_certificate_chain_file(ctx, cert) != 1) {
-        (void)ssl_error(e, ERR_INVALID, "read the certificate");
+    if (use_chain(ctx, cert, e) < 0)
         return err_wrap(e, "TLS certificate '%s'", cert);
-    }
-    if (SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1 ||
-        SSL_CTX_check_private_key(ctx) != 1) {
-        (void)ssl_error(e, ERR_INVALID, "read the key that fits the certificate");
+    if (use_key(ctx, key, e) < 0)
         return err_wrap(e, "TLS key '%s'", key);
-    }
     SSL_CTX_set_alpn_select_cb(ctx, choose_alpn, NULL);
     *ret = TAKE(ctx);
     return 0;

@@ -2,10 +2,11 @@
  * Usage: holt-spawn --state DIR --init PROGRAM [--user NAME] [--allow DIR | --allow-write DIR]...
  *        [--nesting yes] [--syscalls narrow|either|wide] [--bridge NAME,ADDRESS/BITS]
  *        [--prepare yes] [--end stop|destroy|remove]
- * --user: who holtd runs as, where that is not our own user.
+ * --user: who holtd runs as (a name or a number), where that is not our own user.
  * --prepare: make the state directory, or hand over the one of root's, and end (the unit's first
  * step: systemd would give all of it to that user, the files of sandboxes too).
  * --end: end_all.h; prints how many sandboxes were running. */
+#include "base/account.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -18,7 +19,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
@@ -119,12 +119,12 @@ static int parse(int argc, char **argv, struct arguments *ret, struct err *e)
 
 static int find_user(const char *name, struct err *e)
 {
-    struct passwd *pw = name ? getpwnam(name) : NULL;
+    struct account a = {geteuid(), getegid()};
 
-    if (name && !pw)
+    if (name && account_find(name, "", 0, &a) < 0)
         return err_set(e, ERR_INVALID, 0, "there is no user '%s'", name);
-    host.served = pw ? pw->pw_uid : geteuid();
-    host.served_group = pw ? pw->pw_gid : getegid();
+    host.served = a.uid;
+    host.served_group = a.gid;
     return 0;
 }
 

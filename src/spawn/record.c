@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -189,6 +190,15 @@ static bool has_disk(int dir)
     return dir >= 0 && (disk_is_there(dir) || faccessat(dir, "fs", F_OK, AT_SYMLINK_NOFOLLOW) == 0);
 }
 
+/* The holtd of before may have been another user. */
+static void open_to_holtd(const struct sandbox *s, bool is_shell)
+{
+    if (is_shell)
+        return;
+    (void)!fchmod(s->dir, host_box_mode());
+    (void)!host_hand_over(s->dir, "init.sock");
+}
+
 static void adopt_one(int parent, const char *id)
 {
     struct spawn_create c = {.id = str_of(id), .hostname = STR("adopted")};
@@ -203,8 +213,10 @@ static void adopt_one(int parent, const char *id)
     s->dir = openat(parent, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     s->flags = SPAWN_UPPER_DISK; /* without a record: look for everything */
     s->memory_bytes = s->pids = s->cpu_millis = 1;
-    if (s->dir >= 0)
+    if (s->dir >= 0) {
         read_record(s);
+        open_to_holtd(s, is_shell);
+    }
     if (has_disk(s->dir))
         s->flags |= SPAWN_UPPER_DISK;
     s->v1.made = s->memory_bytes || s->pids || s->cpu_millis;

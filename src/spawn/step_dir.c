@@ -29,7 +29,9 @@ int step_directory(struct sandbox *s, struct err *e)
     if (!(s->flags & SPAWN_RESTART) && mkdirat(parent, s->id, host_box_mode()) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "make its directory");
     s->dir = openat(parent, s->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return s->dir < 0 ? err_set(e, ERR_INTERNAL, errno, "open its directory") : 0;
+    if (s->dir < 0 || fchmod(s->dir, host_box_mode()) < 0) /* whatever our umask */
+        return err_set(e, ERR_INTERNAL, errno, "open its directory");
+    return 0;
 }
 
 /* Only the directory's: a v2 cgroup cannot be renamed, and its name is seen by nobody inside. */

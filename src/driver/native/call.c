@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/starter.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -326,7 +327,7 @@ static void reconnect(struct native *n)
     struct err e = {0};
     int fd = n->polled ? -1 : spawn_link_connect(&n->home, &e);
 
-    if (fd < 0 && !n->polled && !spawn_link_lives(&n->spawned) &&
+    if (fd < 0 && !n->polled && !starter_lives(&n->spawned) &&
         spawn_link_start(&n->home, &n->spawned, &e) < 0 && ev->health)
         ev->health(ev->arg, &e);
     if (fd < 0 || native_watch(n, fd, &e) < 0) {

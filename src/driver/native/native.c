@@ -401,6 +401,7 @@ static void native_done(struct native *n)
         mem_free(box);
     map_done(&n->boxes);
     fd_close(n->home.state);
+    fd_close(n->spawned);
     while (n->home.allowed_n > 0)
         mem_free(n->home.allowed[--n->home.allowed_n]);
     mem_free(n->home.allowed);
@@ -454,9 +455,10 @@ static int native_open(const struct driver_config *c, struct driver **ret, struc
     take_allowed(&n->home, &c->allows);
     n->c.allows = (struct driver_allows){0}; /* was the caller's */
     n->fd = -1;
+    n->spawned = -1;
     n->refs = 1;
     list_init(&n->calls);
-    if (open_link(n, e) < 0) {
+    if (spawn_link_define(&n->home, e) < 0 || open_link(n, e) < 0) {
         native_done(n);
         mem_free(n);
         return err_wrap(e, "open the native runtime");

@@ -22,7 +22,7 @@ struct native {
     bool polled, closed;
     bool greeted;        /* it has said welcome, and takes requests */
     int64_t greet_until; /* or it is given up */
-    pid_t spawned;       /* a holt-spawn that we started; 0: none that is ours to reap */
+    int spawned;         /* pidfd of a holt-spawn that we started; -1: none */
     uint32_t features, last_tag;
     uint32_t shells;   /* that holt-spawn is to keep ready; SPAWN_SHELLS_KEEP until that is known */
     struct list calls; /* in the order they were made */

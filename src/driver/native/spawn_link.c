@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/launch.h"
 #include "base/mem.h"
+#include "base/starter.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define START_MS 15000 /* on a busy machine; one that ends at its start is seen at once */
@@ -56,7 +56,7 @@ static int64_t log_size(const struct spawn_link_home *h)
     return fstatat(h->state, "spawn.log", &st, AT_SYMLINK_NOFOLLOW) < 0 ? 0 : st.st_size;
 }
 
-int spawn_link_start(const struct spawn_link_home *h, pid_t *ret, struct err *e)
+int spawn_link_define(const struct spawn_link_home *h, struct err *e)
 {
     AUTO(mem_free) char *program = xasprintf("%s/holt-spawn", h->bindir);
     AUTO(mem_free) char *init = xasprintf("%s/holt-init", h->bindir);
@@ -64,21 +64,31 @@ int spawn_link_start(const struct spawn_link_home *h, pid_t *ret, struct err *e)
     AUTO(mem_free) char *state = xstrdup(h->path);
     char name[] = "holt-spawn", state_option[] = "--state", init_option[] = "--init";
     char *const first[] = {name, state_option, state, init_option, init};
-    AUTO(mem_free) char **argv = xzalloc((ARRAY_LEN(first) + h->allowed_n + 1) * sizeof *argv);
+    char user_option[] = "--user", user[16];
+    AUTO(mem_free) char **argv = xzalloc((ARRAY_LEN(first) + h->allowed_n + 3) * sizeof *argv);
+    size_t n = ARRAY_LEN(first);
     int r;
 
     memcpy(argv, first, sizeof first);
     if (h->allowed_n > 0)
-        memcpy(argv + ARRAY_LEN(first), h->allowed, h->allowed_n * sizeof *argv);
-    r = launch_detached(program, argv, log, ret);
-    return r < 0 ? err_set(e, ERR_UNSUPPORTED, -r, "run '%s'", program) : 0;
+        memcpy(argv + n, h->allowed, h->allowed_n * sizeof *argv);
+    n += h->allowed_n;
+    if (starter_uid() != geteuid()) { /* it is root's, and serves us */
+        (void)snprintf(user, sizeof user, "%u", geteuid());
+        argv[n++] = user_option;
+        argv[n++] = user;
+    }
+    r = starter_define("holt-spawn", program, argv, log);
+    if (r == 0)
+        r = starter_allow(log);
+    return r < 0 ? err_set(e, ERR_INTERNAL, -r, "say how '%s' is started", program) : 0;
 }
 
-bool spawn_link_lives(pid_t *pid)
+int spawn_link_start(const struct spawn_link_home *h, int *ret_pidfd, struct err *e)
 {
-    if (*pid > 0 && waitpid(*pid, NULL, WNOHANG) != 0)
-        *pid = 0;
-    return *pid > 0;
+    int r = starter_start("holt-spawn", ret_pidfd);
+
+    return r < 0 ? err_set(e, ERR_UNSUPPORTED, -r, "run '%s/holt-spawn'", h->bindir) : 0;
 }
 
 /* Of a line of its log, the value of error="…"; else the line. */
@@ -98,7 +108,8 @@ static struct str reason_in(struct str line)
 /* What it wrote before it ended, behind `from`, says why. */
 static int died(const struct spawn_link_home *h, int64_t from, struct err *e)
 {
-    AUTO(fd_close) int fd = openat(h->state, "spawn.log", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    AUTO(mem_free) char *log = xasprintf("%s/spawn.log", h->path);
+    AUTO(fd_close) int fd = starter_open(log); /* it may be root's */
     char said[SAID_MAX];
     ssize_t n = fd < 0 ? -1 : pread(fd, said, sizeof said, from > LAUNCH_LOG_MAX ? 0 : from);
     struct str rest, why;
@@ -110,21 +121,21 @@ static int died(const struct spawn_link_home *h, int64_t from, struct err *e)
                    (int)size_min(why.n, 200), why.p);
 }
 
-int spawn_link_open(const struct spawn_link_home *h, pid_t *pid, struct err *e)
+int spawn_link_open(const struct spawn_link_home *h, int *pidfd, struct err *e)
 {
     int64_t until = clock_mono_ms() + START_MS, said = log_size(h);
     int fd = spawn_link_connect(h, e);
 
-    *pid = 0;
+    *pidfd = -1;
     if (fd >= 0)
         return fd;
-    if (spawn_link_start(h, pid, e) < 0)
+    if (spawn_link_start(h, pidfd, e) < 0)
         return -1;
     while (clock_mono_ms() < until) {
         fd = spawn_link_connect(h, e);
         if (fd >= 0)
             return fd;
-        if (!spawn_link_lives(pid))
+        if (!starter_lives(pidfd))
             return died(h, said, e);
         (void)poll(NULL, 0, LOOK_MS);
     }

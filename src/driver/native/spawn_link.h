@@ -19,12 +19,13 @@ struct spawn_link_home {
 
 /* A connected, non-blocking socket; -1 with e->code ERR_UNAVAILABLE: nobody listens. */
 CHECKED int spawn_link_connect(const struct spawn_link_home *h, struct err *e);
-/* It outlives us; if it ends before, *pid is ours to reap: spawn_link_lives. */
-CHECKED int spawn_link_start(const struct spawn_link_home *h, pid_t *pid, struct err *e);
-bool spawn_link_lives(pid_t *pid); /* *pid is 0 once it was reaped */
-/* Connects; starts holt-spawn if nobody listens and waits until it does, 5 s at most.  *pid: as
- * above, 0 if it was there already. */
-CHECKED int spawn_link_open(const struct spawn_link_home *h, pid_t *pid, struct err *e);
+/* How it is started, for base/starter.h; before the seal. */
+CHECKED int spawn_link_define(const struct spawn_link_home *h, struct err *e);
+/* It outlives us; *pidfd is the caller's: starter_lives. */
+CHECKED int spawn_link_start(const struct spawn_link_home *h, int *pidfd, struct err *e);
+/* Connects; starts holt-spawn if nobody listens and waits until it does, 15 s at most.
+ * *pidfd: as above, -1 if it was there already. */
+CHECKED int spawn_link_open(const struct spawn_link_home *h, int *pidfd, struct err *e);
 CHECKED int spawn_link_hello(int fd, const char *installation, struct err *e);
 /* The answer: 1, 0: it is something else that needs no attention, or -1. */
 CHECKED int spawn_link_welcomed(const struct spawn_msg *m, struct spawn_welcome *ret,
