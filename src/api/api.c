@@ -13,6 +13,7 @@
 #include "api/reflection.h"
 #include "api/relay.h"
 #include "api/rpc.h"
+#include "api/team.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "core/console.h"
@@ -196,8 +197,10 @@ void request_admit(struct request *r)
         request_refuse_for(r, retry_ms, &e);
     else if (request_authorise(r, r->route->perm, &e) < 0)
         request_refuse(r, &e);
-    else
+    else {
+        team_heard(r->api, request_agent(r));
         request_serve(r);
+    }
 }
 
 static void no_route(struct request *r, enum router_result found, struct str allow)
@@ -227,6 +230,21 @@ static void no_route(struct request *r, enum router_result found, struct str all
         hub_fail(r, err_table[e.code].http, &e);
     else
         request_fail(r, &e);
+}
+
+void api_write_error(struct buf *to, struct str path, const struct err *e)
+{
+    static const struct {
+        bool (*owns)(struct str path);
+        void (*write)(struct buf *to, const struct err *e);
+    } dialects[] = {{hub_owns, hub_write_error}, {sbx_owns, sbx_write_error}};
+
+    for (size_t i = 0; i < ARRAY_LEN(dialects); i++)
+        if (dialects[i].owns(path)) {
+            dialects[i].write(to, e);
+            return;
+        }
+    json_error(to, e);
 }
 
 /* Before routing: the reply is in the caller's protocol. */
@@ -373,6 +391,7 @@ struct api *api_free(struct api *a)
     router_free(a->router);
     mem_free(a->stats);
     map_done(&a->running_keys);
+    map_done(&a->team_heard);
     buf_done(&a->scratch);
     event_streams_done(a);
     buf_done(&a->openapi);

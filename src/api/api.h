@@ -5,6 +5,7 @@
  * the store has closed.  Thread: the loop's. */
 #pragma once
 
+#include "base/buf.h"
 #include "conf/conf.h"
 #include "core/event.h"
 #include "core/identity.h"
@@ -33,6 +34,8 @@ struct api_config {
 struct api;
 CHECKED int api_new(const struct api_config *c, struct api **ret, struct err *e);
 struct api *api_free(struct api *a); /* takes NULL; returns NULL */
+/* An error that no handler writes, in the form of whoever owns the path. */
+void api_write_error(struct buf *to, struct str path, const struct err *e);
 void api_handle(struct xchg *x, void *api);
 /* The server whose handler this is: for its addresses and counts. */
 void api_set_server(struct api *a, struct server *s);

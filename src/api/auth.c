@@ -1,5 +1,8 @@
 #include "api/auth.h"
 
+#include "base/enc.h"
+#include "net/cors.h"
+
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -95,12 +98,20 @@ static bool is_same_origin(const struct http_req *req, struct str origin)
     return str_starts(rest, STR("://")) && str_case_eq(str_skip(rest, 3), req->authority);
 }
 
+static bool is_origin(const struct conf_list *list, struct str origin)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (cors_fits(list->v[i], origin))
+            return true;
+    return false;
+}
+
 bool auth_is_seed_origin(const struct auth *a, const struct auth_view *v)
 {
     struct str origin = http_req_header(v->req, "origin");
 
     return origin.p && v->listener->role == LISTEN_SEED && !is_same_origin(v->req, origin) &&
-           !is_listed(&a->conf->cors_origins, origin) && is_listed(&a->conf->seed_origins, origin);
+           !is_origin(&a->conf->cors_origins, origin) && is_origin(&a->conf->seed_origins, origin);
 }
 
 int auth_check_origin(const struct auth *a, const struct auth_view *v, struct err *e)
@@ -110,7 +121,7 @@ int auth_check_origin(const struct auth *a, const struct auth_view *v, struct er
 
     if (!origin.p && str_eq_c(site, "cross-site") && !is_safe(v->req->method))
         return err_set(e, ERR_FORBIDDEN, 0, "a page of another site sent this request");
-    if (!origin.p || is_same_origin(v->req, origin) || is_listed(&a->conf->cors_origins, origin) ||
+    if (!origin.p || is_same_origin(v->req, origin) || is_origin(&a->conf->cors_origins, origin) ||
         auth_is_seed_origin(a, v))
         return 0;
     err_set(e, ERR_FORBIDDEN, 0, "the Origin '" STR_FMT "' may not do this",
@@ -176,17 +187,6 @@ static int refuse_url_tokens(const struct http_req *req, struct err *e)
     return 0;
 }
 
-/* p is NULL: no such header; an empty text: the header is malformed or another scheme's. */
-static struct str bearer_text(const struct http_req *req)
-{
-    struct str value = http_req_header(req, "authorization"), scheme, rest;
-
-    if (!value.p)
-        return value;
-    scheme = str_cut(str_trim(value), ' ', &rest);
-    return str_case_eq_c(scheme, "bearer") && rest.p ? str_trim(rest) : STR("");
-}
-
 /* A page of another origin can have the browser send our cookie along where it counts as the same
  * site (another port of this host); without an Origin that cors_origins names it counts for
  * nothing.
@@ -197,6 +197,34 @@ static bool may_use_cookie(const struct http_req *req)
 
     return !site.p || str_eq_c(site, "same-origin") || str_eq_c(site, "none") ||
            http_req_header(req, "origin").p;
+}
+
+/* Basic credentials of a URL (http://NAME:TOKEN@HOST), which clients without a place for a token
+ * send: the password is the token, the name is not looked at.  Browsers keep such credentials and
+ * send them by themselves: then they count as little as a cookie. */
+static struct str basic_password(const struct http_req *req, struct str encoded, struct buf *hold)
+{
+    struct str password;
+
+    if (!may_use_cookie(req) || dec_base64(hold, encoded) < 0)
+        return STR("");
+    (void)str_cut(buf_str(hold), ':', &password);
+    return password.p ? password : STR("");
+}
+
+/* p is NULL: no such header; an empty text: the header is malformed or another scheme's. */
+static struct str bearer_text(const struct http_req *req, struct buf *hold)
+{
+    struct str value = http_req_header(req, "authorization"), scheme, rest;
+
+    if (!value.p)
+        return value;
+    scheme = str_cut(str_trim(value), ' ', &rest);
+    if (!rest.p)
+        return STR("");
+    if (str_case_eq_c(scheme, "basic"))
+        return basic_password(req, str_trim(rest), hold);
+    return str_case_eq_c(scheme, "bearer") ? str_trim(rest) : STR("");
 }
 
 /* Another server on this host may have set one of the same name: any that is good will do. */
@@ -262,7 +290,8 @@ void auth_failed(const struct auth *a, const struct auth_view *v)
 int auth_authenticate(const struct auth *a, const struct auth_view *v, struct principal *ret,
                       enum auth_how *ret_how, int64_t *ret_retry_ms, struct err *e)
 {
-    struct str bearer = bearer_text(v->req);
+    AUTO(buf_done) struct buf hold = {0};
+    struct str bearer = bearer_text(v->req, &hold);
     const struct token *t = NULL;
 
     if (v->listener->role == LISTEN_RELAY || v->listener->role == LISTEN_PROCESS) {

@@ -47,6 +47,7 @@ struct api {
     bool team_watching;            /* team_tick's last look is not over yet */
     int64_t team_since_ms;         /* from then on the team's agents can be heard */
     int64_t team_tick_ms;          /* the last */
+    struct map team_heard;         /* agent: when it last did something, in ms */
     int64_t started_ms;            /* wall */
     int64_t started_mono_ms;
 };

@@ -6,7 +6,8 @@
 #include "core/agent.h"
 #include "core/blob.h"
 
-#define GAP_MS 5000 /* between two ticks: we were stopped, or the machine slept */
+#define BEATS_FOLD_MS 300000 /* an agent's heartbeats of this time are one audit entry */
+#define GAP_MS 5000          /* between two ticks: we were stopped, or the machine slept */
 
 static struct team_conf settings(const struct config *c)
 {
@@ -64,6 +65,83 @@ void team_settle(struct api *api, const struct team *t)
 {
     for (size_t i = 0; i < t->unused_count; i++)
         blob_unused(api->c.blobs, t->unused[i]);
+}
+
+/* --- signs of life --- */
+
+#define HEARD_MS 1000   /* one write for what an agent does within this */
+#define HEARD_MAX 10000 /* agents remembered for that */
+
+struct heard {
+    struct arena arena;
+    struct team t;
+    struct str name;
+};
+
+static int heard_work(struct store_tx *tx, void *arg, struct err *e)
+{
+    struct heard *h = arg;
+
+    team_enter(&h->t, tx);
+    return agent_heard(&h->t, h->name, e);
+}
+
+static void heard_done(void *arg, const struct err *e)
+{
+    struct heard *h = arg;
+
+    if (e->code != ERR_NONE)
+        log_warn("an agent's sign of life was not kept", LOG_S("agent", h->name), LOG_E(e));
+    arena_done(&h->arena);
+    mem_free(h);
+}
+
+/* A second's worth is one write, so that reads stay reads. */
+static bool is_heard(struct api *a, struct str name, int64_t now)
+{
+    int64_t gap = i64_min(HEARD_MS, i64_max(a->c.conf->agent_heartbeat_ms / 4, 1));
+    int64_t last = (int64_t)(intptr_t)map_get(&a->team_heard, name);
+
+    if (last > now - gap && last <= now)
+        return true;
+    if (a->team_heard.count >= HEARD_MAX)
+        map_done(&a->team_heard);
+    map_set(&a->team_heard, name, (void *)(intptr_t)now);
+    return false;
+}
+
+void team_heard(struct api *a, struct str name)
+{
+    int64_t now = clock_wall_ms();
+    struct heard *h;
+
+    if (name.n == 0 || name.n > TEAM_NAME_MAX || !a->c.store || is_heard(a, name, now))
+        return;
+    h = xzalloc(sizeof *h);
+    h->name = arena_str(&h->arena, name);
+    h->t = (struct team){.arena = &h->arena,
+                         .conf = settings(a->c.conf),
+                         .who = {.actor = "system"},
+                         .now_ms = now,
+                         .since_ms = a->team_since_ms};
+    store_write(a->c.store, STORE_RELAXED, heard_work, heard_done, h);
+}
+
+void team_beat(struct api *a, const struct team *t)
+{
+    AUTO(buf_done) struct buf data = {0};
+    AUTO(mem_free) char *object = xasprintf("agent/" STR_FMT, STR_ARG(t->beat));
+    struct jw w = {.to = &data};
+
+    jw_object(&w);
+    jw_kstr(&w, "name", t->beat);
+    jw_kint(&w, "ticks", t->beat_ticks);
+    jw_object_end(&w);
+    events_audit(a->c.events, &(struct event_spec){.type = "agent.heartbeat",
+                                                   .object = object,
+                                                   .actor = t->who.actor,
+                                                   .data = buf_str(&data),
+                                                   .fold_ms = BEATS_FOLD_MS});
 }
 
 struct watch {

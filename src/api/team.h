@@ -8,5 +8,9 @@
 CHECKED int team_of(const struct request *r, struct arena *a, struct team *ret, struct err *e);
 /* After a commit: what the change left without a name goes. */
 void team_settle(struct api *api, const struct team *t);
+/* An agent did something, whatever came of it: it is alive. */
+void team_heard(struct api *a, struct str name);
+/* A heartbeat stands in the audit log, with those that follow. */
+void team_beat(struct api *a, const struct team *t);
 /* Once a second: what time does to agents and their cards. */
 void team_tick(struct api *a);

@@ -89,6 +89,10 @@ static void worked(void *arg, const struct err *e)
 
     if (e->code == ERR_NONE)
         team_settle(j->api, j->t);
+    if (e->code == ERR_NONE && j->t->beat.n > 0)
+        team_beat(j->api, j->t);
+    else if (j->t->unnamed)
+        team_heard(j->api, j->t->acted);
     if (e->code == ERR_NONE && j->take_tokens.p && team_is_person(j->t))
         revoke_tokens(j, j->take_tokens, NULL, "");
     if (e->code == ERR_NONE && j->stop_boxes.n > 0)

@@ -95,6 +95,23 @@ bool utf8_is_control(uint32_t point)
     return false;
 }
 
+bool utf8_is_unseen(uint32_t point)
+{
+    static const struct {
+        uint32_t from, to;
+    } unseen[] = {
+        {0xad, 0xad},     {0x34f, 0x34f},     {0x115f, 0x1160},   {0x17b4, 0x17b5},
+        {0x180b, 0x180f}, {0x200b, 0x200f},   {0x2060, 0x206f},   {0x2800, 0x2800},
+        {0x3164, 0x3164}, {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0},
+        {0xfff0, 0xfffb}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(unseen); i++)
+        if (point >= unseen[i].from && point <= unseen[i].to)
+            return true;
+    return false;
+}
+
 void utf8_escape(struct buf *to, struct str s)
 {
     while (s.n > 0) {

@@ -17,6 +17,8 @@ size_t utf8_point(struct str s, uint32_t *ret);
 /* Can it move a terminal's cursor or reorder the text around it?  Controls (C0, DEL, C1), line and
  * paragraph separators, marks, embeddings and isolates of direction. */
 bool utf8_is_control(uint32_t point);
+/* Is nothing drawn for it?  Fillers, joiners, variation selectors, tags. */
+bool utf8_is_unseen(uint32_t point);
 /* Adds s, a JSON text or a YAML one whose strings with such characters are double-quoted, with
  * those above ASCII's C0 as \uNNNN: the same value, safe to look at. */
 void utf8_escape(struct buf *to, struct str s);

@@ -211,8 +211,8 @@ const struct setting setting_table[] = {
     {ROW(cors_origins, OP_LIST, .preset = "", .max = 256,
          .text = "Web origins whose pages may call the API from a browser; none by default."),
      .check = check_origin, .reload = true},
-    {ROW(seed_origins, OP_LIST, .preset = "http://localhost:5173,http://127.0.0.1:5173", .max = 256,
-         .text = "Web origins whose pages may call the API on the seed ports, without cookies: the seeds' dashboards."),
+    {ROW(seed_origins, OP_LIST, .preset = "http://localhost:5173-5183,http://127.0.0.1:5173-5183", .max = 256,
+         .text = "Web origins whose pages may call the API on the seed ports, without cookies: the seeds' dashboards. Ports may be a range."),
      .check = check_origin, .reload = true},
     {ROW(hosts, OP_LIST, .preset = "", .max = 256,
          .text = "Further names that a request's Host may say, beside addresses and localhost: "

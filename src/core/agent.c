@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/sm.h"
+#include "base/utf8.h"
 #include "core/agent_inside.h"
 #include "core/approval.h"
 #include "core/board.h"
@@ -261,13 +262,36 @@ static int check_coordinator(const struct team *t, struct str before, struct str
     return err_set(e, ERR_FORBIDDEN, 0, "only people make an agent a coordinator");
 }
 
-/* Everybody, people, and what stands in the hub's paths where a name could. */
-static bool is_reserved(struct str name)
+/* Full-width letters (U+FF01 to U+FF5E) as those they look like. */
+static struct str plain_letters(struct team *t, struct str name)
 {
-    static const char *const words[] = {"*", "human", "register", "send", "graph"};
+    AUTO(buf_done) struct buf plain = {0};
+    uint32_t point;
+
+    for (size_t n; name.n > 0; name = str_skip(name, n)) {
+        n = utf8_point(name, &point);
+        if (n == 0)
+            break;
+        if (point > 0xff00 && point < 0xff5f)
+            buf_add_char(&plain, (char)(point - 0xfee0));
+        else
+            buf_add(&plain, name.p, n);
+    }
+    return arena_str(t->arena, str_trim(buf_str(&plain)));
+}
+
+/* Everybody, people, holtd itself, and what stands in the hub's paths where a name could. */
+static bool is_reserved(struct team *t, struct str name)
+{
+    static const char *const words[] = {"*", "register", "send", "graph"};
+    static const char *const actors[] = {"human", "system", "anonymous"};
+    struct str plain = plain_letters(t, name);
 
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (str_eq_c(name, words[i]))
+            return true;
+    for (size_t i = 0; i < ARRAY_LEN(actors); i++)
+        if (str_case_eq_c(plain, actors[i]))
             return true;
     return false;
 }
@@ -279,7 +303,7 @@ static int check_spec(struct team *t, const struct agent_spec *s, bool known, st
     if (team_check_name("an agent's name", s->name, e) < 0 ||
         (s->type.n > 0 && team_check_name("an agent's type", s->type, e) < 0))
         return -1;
-    if (is_reserved(s->name))
+    if (is_reserved(t, s->name))
         return err_set(e, ERR_INVALID, 0, "'" STR_FMT "' is not a name for an agent",
                        STR_ARG(s->name));
     if (s->metadata.n > TEAM_TEXT_MAX)
@@ -332,6 +356,8 @@ int agent_heartbeat(struct team *t, struct str name, struct agent *ret, struct e
         return -1;
     ret->heartbeat_ms = t->now_ms;
     ret->ticks++;
+    t->beat = ret->name;
+    t->beat_ticks = ret->ticks;
     if (agent_status_of(t, ret) != ret->status)
         return agent_save(t, ret, "agent.status", e);
     return tx_run(t->tx, "UPDATE agents SET heartbeat_ms = :now, ticks = :ticks WHERE name = :name",
@@ -339,6 +365,16 @@ int agent_heartbeat(struct team *t, struct str name, struct agent *ret, struct e
                   e) < 0
                ? -1
                : 0;
+}
+
+int agent_heard(struct team *t, struct str name, struct err *e)
+{
+    struct agent a;
+
+    if (tx_run(t->tx, "UPDATE agents SET heartbeat_ms = :now WHERE name = :name",
+               PARAMS(P_INT("now", t->now_ms), P_TEXT("name", name)), e) < 0)
+        return -1;
+    return agent_refresh(t, name, &a, e) < 0 ? -1 : 0;
 }
 
 int agent_remove(struct team *t, struct str name, struct err *e)

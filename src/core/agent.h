@@ -53,6 +53,8 @@ CHECKED int agent_all(struct team *t, struct agent_list *ret, struct err *e); /*
 CHECKED int agent_register(struct team *t, const struct agent_spec *s, struct agent *ret,
                            struct err *e);
 CHECKED int agent_heartbeat(struct team *t, struct str name, struct agent *ret, struct err *e);
+/* It did something: as good as a heartbeat, but no checkpoint is due by it. */
+CHECKED int agent_heard(struct team *t, struct str name, struct err *e);
 CHECKED int agent_remove(struct team *t, struct str name, struct err *e);
 CHECKED int agent_set_mode(struct team *t, struct str name, enum agent_mode m, struct err *e);
 /* For all of a type (empty: all), and for those who register later. */

@@ -74,7 +74,8 @@ static int read_members(struct team *t, struct project *p, struct err *e)
     return r;
 }
 
-int board_limits(struct team *t, struct str project, int64_t ret[CARD_STATUSES], struct err *e)
+static int read_limits(struct team *t, struct str project, int64_t ret[CARD_STATUSES],
+                       bool ret_set[CARD_STATUSES], struct err *e)
 {
     struct store_rows *rows;
     int r;
@@ -86,11 +87,26 @@ int board_limits(struct team *t, struct str project, int64_t ret[CARD_STATUSES],
     while ((r = rows_step(rows, e)) > 0) {
         int64_t s = rows_int(rows, 0);
 
-        if (s >= 0 && s < CARD_STATUSES)
-            ret[s] = rows_int(rows, 1);
+        if (s < 0 || s >= CARD_STATUSES)
+            continue;
+        ret[s] = rows_int(rows, 1);
+        ret_set[s] = true;
     }
     rows_end(rows);
     return r;
+}
+
+int board_limits(struct team *t, struct str project, int64_t ret[CARD_STATUSES], struct err *e)
+{
+    bool set[CARD_STATUSES];
+
+    return read_limits(t, project, ret, set, e);
+}
+
+int64_t card_limit_default(enum card_status s)
+{
+    assert(s < CARD_STATUSES);
+    return default_limits[s];
 }
 
 static void read_project(const struct team *t, const struct store_rows *r, void *to)
@@ -112,7 +128,7 @@ static int read_projects(struct team *t, const char *sql, const struct store_par
     *ret = (struct project_list){l.v, l.n};
     for (size_t i = 0; r == 0 && i < ret->n; i++)
         if (read_members(t, &ret->v[i], e) < 0 ||
-            board_limits(t, ret->v[i].id, ret->v[i].limits, e) < 0)
+            read_limits(t, ret->v[i].id, ret->v[i].limits, ret->v[i].limit_set, e) < 0)
             return -1;
     return r;
 }

@@ -27,11 +27,13 @@ enum card_status {
 
 const char *card_status_name(enum card_status s);
 bool card_status_parse(struct str s, enum card_status *ret);
+int64_t card_limit_default(enum card_status s); /* -1: none */
 
 struct project {
     struct str id, name, creator, members; /* members: comma-joined, the creator first */
     int64_t created_ms;
     int64_t limits[CARD_STATUSES]; /* of each agent in that column; -1: none */
+    bool limit_set[CARD_STATUSES]; /* somebody set it: it is no default */
 };
 struct project_list {
     struct project *v;
@@ -41,6 +43,7 @@ struct project_list {
 struct card {
     struct str id, project, title, description, assigned_to, claimed_by, tags;
     struct str blocked_reason, blocked_by, parent, created_by, reviewers;
+    struct str taken_from; /* nobody has it, since the agent that had it was gone or revoked */
     enum card_status status;
     int64_t priority, reviews, moves;
     bool reviews_asked; /* the number of reviews was asked for explicitly, and holds */

@@ -6,7 +6,7 @@
 #define CARD_SELECT                                                                                \
     "SELECT id, project, title, description, assigned_to, claimed_by, tags, blocked_reason, "      \
     "blocked_by, parent, created_by, reviewers, status, priority, reviews, reviews_asked, moves, " \
-    "created_ms, updated_ms, started_ms, review_ms, completed_ms FROM cards "
+    "created_ms, updated_ms, started_ms, review_ms, completed_ms, taken_from FROM cards "
 
 static void read_card(const struct team *t, const struct store_rows *r, void *to)
 {
@@ -29,6 +29,7 @@ static void read_card(const struct team *t, const struct store_rows *r, void *to
     c->started_ms = rows_int(r, 19);
     c->review_ms = rows_int(r, 20);
     c->completed_ms = rows_int(r, 21);
+    c->taken_from = team_column(t, r, 22);
 }
 
 static int read_cards(struct team *t, const char *sql, const struct store_param *p, size_t n,
@@ -212,19 +213,21 @@ static int insert_row(struct team *t, const struct card *c, struct err *e)
 /* What a card is about never changes; where it stands and whose it is does. */
 static int update_row(struct team *t, const struct card *c, struct err *e)
 {
-    int64_t n =
-        tx_run(t->tx,
-               "UPDATE cards SET status = :status, assigned_to = :assigned, claimed_by = :claimed, "
-               "blocked_reason = :reason, blocked_by = :blocked_by, reviewers = :reviewers, "
-               "moves = :moves, updated_ms = :updated, started_ms = :started, review_ms = :review, "
-               "completed_ms = :completed WHERE id = :id",
-               PARAMS(P_INT("status", c->status), P_TEXT("assigned", c->assigned_to),
-                      P_TEXT("claimed", c->claimed_by), P_TEXT("reason", c->blocked_reason),
-                      P_TEXT("blocked_by", c->blocked_by), P_TEXT("reviewers", c->reviewers),
-                      P_INT("moves", c->moves), P_INT("updated", c->updated_ms),
-                      P_INT("started", c->started_ms), P_INT("review", c->review_ms),
-                      P_INT("completed", c->completed_ms), P_TEXT("id", c->id)),
-               e);
+    int64_t n = tx_run(
+        t->tx,
+        "UPDATE cards SET status = :status, assigned_to = :assigned, claimed_by = :claimed, "
+        "blocked_reason = :reason, blocked_by = :blocked_by, reviewers = :reviewers, "
+        "moves = :moves, updated_ms = :updated, started_ms = :started, review_ms = :review, "
+        "completed_ms = :completed, taken_from = :taken WHERE id = :id",
+        PARAMS(P_INT("status", c->status), P_TEXT("assigned", c->assigned_to),
+               P_TEXT("claimed", c->claimed_by), P_TEXT("reason", c->blocked_reason),
+               P_TEXT("blocked_by", c->blocked_by), P_TEXT("reviewers", c->reviewers),
+               P_INT("moves", c->moves), P_INT("updated", c->updated_ms),
+               P_INT("started", c->started_ms), P_INT("review", c->review_ms),
+               P_INT("completed", c->completed_ms),
+               P_TEXT("taken", c->assigned_to.n > 0 || !c->taken_from.p ? STR("") : c->taken_from),
+               P_TEXT("id", c->id)),
+        e);
 
     return n < 0 ? -1 : 0;
 }

@@ -31,15 +31,18 @@ int board_may_assign(struct team *t, struct err *e)
 
 /* --- limits --- */
 
-/* A range of states, not a list: SQLite makes a table of its own for each list. */
+/* A range of states, not a list: SQLite makes a table of its own for each list.  In ready only
+ * claims count: what is merely assigned is not begun yet. */
+#define OPEN_CARDS                                                                                 \
+    "SELECT COUNT(*) FROM cards WHERE assigned_to = :owner AND status BETWEEN :from AND :to "      \
+    "AND (status <> 1 OR :from = :to OR claimed_by <> '') AND id <> :id"
+_Static_assert(CARD_READY == 1, "OPEN_CARDS knows ready");
 _Static_assert(CARD_IN_PROGRESS == CARD_READY + 1, "open cards are in two states side by side");
 
 static int count_others(struct team *t, const struct card *c, enum card_status from,
                         enum card_status to, int64_t *ret, struct err *e)
 {
-    return team_number(t,
-                       "SELECT COUNT(*) FROM cards WHERE assigned_to = :owner AND status BETWEEN "
-                       ":from AND :to AND project = :project AND id <> :id",
+    return team_number(t, OPEN_CARDS " AND project = :project",
                        PARAMS(P_TEXT("owner", c->assigned_to), P_INT("from", from), P_INT("to", to),
                               P_TEXT("project", c->project), P_TEXT("id", c->id)),
                        ret, e);
@@ -50,7 +53,7 @@ static int check_column(struct team *t, const struct card *c, enum card_status t
                         const char *shown, struct err *e)
 {
     int64_t others;
-    /* Owned cards in ready are claims: they will be in progress, and count as if they were. */
+    /* Claimed cards in ready will be in progress, and count as if they were. */
     enum card_status from = to == CARD_IN_PROGRESS ? CARD_READY : to;
 
     if (limit < 0)
@@ -74,9 +77,7 @@ static int check_own_limit(struct team *t, const struct card *c, struct err *e)
         return -1;
     if (max == 0)
         return 0; /* it has none of its own, or is not an agent */
-    if (team_number(t,
-                    "SELECT COUNT(*) FROM cards WHERE assigned_to = :owner AND status BETWEEN "
-                    ":from AND :to AND id <> :id",
+    if (team_number(t, OPEN_CARDS,
                     PARAMS(P_TEXT("owner", c->assigned_to), P_INT("from", CARD_READY),
                            P_INT("to", CARD_IN_PROGRESS), P_TEXT("id", c->id)),
                     &others, e) < 0)
@@ -88,8 +89,10 @@ static int check_own_limit(struct team *t, const struct card *c, struct err *e)
                    STR_ARG(c->assigned_to), (long long)max);
 }
 
-/* May this card, with its owner, be in a column?  Counts the owner's other cards. */
-static int check_limits(struct team *t, const struct card *c, enum card_status to, struct err *e)
+/* May this card, with its owner, be in a column?  Counts the owner's other cards.  takes: the owner
+ * gets it by this, or has claimed it. */
+static int check_limits(struct team *t, const struct card *c, enum card_status to, bool takes,
+                        struct err *e)
 {
     int64_t limits[CARD_STATUSES];
 
@@ -98,6 +101,8 @@ static int check_limits(struct team *t, const struct card *c, enum card_status t
     if (board_limits(t, c->project, limits, e) < 0 ||
         check_column(t, c, to, limits[to], card_status_name(to), e) < 0)
         return -1;
+    if (to == CARD_READY && !takes)
+        return 0;
     if (to == CARD_READY &&
         check_column(t, c, CARD_IN_PROGRESS, limits[CARD_IN_PROGRESS], "", e) < 0)
         return -1;
@@ -149,7 +154,7 @@ static int check_claim(struct team *t, const struct card *c, const struct agent 
     if (check_taker(t, c, a, e) < 0)
         return -1;
     wanted.assigned_to = a->name;
-    return check_limits(t, &wanted, CARD_READY, e);
+    return check_limits(t, &wanted, CARD_READY, true, e);
 }
 
 int card_claim(struct team *t, struct str project, struct str id, struct str agent,
@@ -223,7 +228,7 @@ static int check_assign(struct team *t, const struct card *c, struct str agent, 
     if (known > 0 && str_eq(agent, t->who.agent) && agent_may_choose(t, &a, c->tags, e) < 0)
         return -1;
     wanted.assigned_to = agent;
-    return check_limits(t, &wanted, CARD_READY, e);
+    return check_limits(t, &wanted, CARD_READY, true, e);
 }
 
 /* The card is nobody's current one any more. */
@@ -267,7 +272,7 @@ int card_unassign(struct team *t, struct str project, struct str id, struct err 
         (!team_is_person(t) && check_unblock(t, &c, e) < 0))
         return -1;
     before = c;
-    c.assigned_to = c.claimed_by = STR("");
+    c.assigned_to = c.claimed_by = c.taken_from = STR("");
     c.status = CARD_BACKLOG;
     c.blocked_reason = c.blocked_by = STR("");
     if (card_save(t, &c, before.status, STR(""), STR("unassigned"), "task.unassigned", e) < 0)
@@ -282,6 +287,7 @@ static int release_all(struct team *t, const struct card_list *all, struct str w
 
         if (c.status != CARD_BLOCKED)
             c.status = CARD_READY;
+        c.taken_from = c.assigned_to;
         c.assigned_to = c.claimed_by = STR("");
         if (card_save(t, &c, before.status, STR("system"), why, "task.released", e) < 0 ||
             forget_card(t, &before, e) < 0)
@@ -344,8 +350,14 @@ static int check_blocker(struct team *t, const struct card *c, struct str id, st
     for (int depth = 0; on.blocked_by.n > 0; depth++) {
         if (str_eq(on.blocked_by, c->id) || depth > 100)
             return err_set(e, ERR_PRECONDITION, 0, "the task would block itself");
-        if (card_need(t, c->project, on.blocked_by, &on, e) < 0)
-            return depth > 0 ? 0 : err_wrap(e, "blocked_by");
+        if (card_need(t, c->project, on.blocked_by, &on, e) < 0) {
+            if (e->code != ERR_NOT_FOUND)
+                return -1;
+            if (depth > 0)
+                return 0;
+            return err_set(e, ERR_INVALID, 0, "blocked_by: there is no task '" STR_FMT "' here",
+                           (int)size_min(id.n, TEAM_NAME_MAX), id.p);
+        }
     }
     return 0;
 }
@@ -385,7 +397,7 @@ static int check_move(struct team *t, const struct card *c, const struct card_mo
         return -1;
     if (m->to == CARD_DONE && check_done(t, c, e) < 0)
         return -1;
-    return check_limits(t, c, m->to, e);
+    return check_limits(t, c, m->to, c->claimed_by.n > 0, e);
 }
 
 static void apply_move(struct team *t, struct card *c, const struct card_move *m)
@@ -397,7 +409,7 @@ static void apply_move(struct team *t, struct card *c, const struct card_move *m
     if (m->to == CARD_DONE)
         c->completed_ms = t->now_ms;
     if (m->to == CARD_BACKLOG) /* nobody works on what is in the backlog */
-        c->assigned_to = c->claimed_by = STR("");
+        c->assigned_to = c->claimed_by = c->taken_from = STR("");
     c->blocked_reason = c->blocked_by = STR("");
     if (m->to == CARD_BLOCKED) {
         c->blocked_reason = m->blocked_reason.p ? m->blocked_reason : STR("");
@@ -421,7 +433,7 @@ static int unblock_others(struct team *t, const struct card *done, struct err *e
 
         if (!str_eq(c->blocked_by, done->id))
             continue;
-        if (check_limits(t, c, CARD_READY, &full) < 0) {
+        if (check_limits(t, c, CARD_READY, c->claimed_by.n > 0, &full) < 0) {
             if (full.code != ERR_PRECONDITION) {
                 *e = full;
                 return -1;

@@ -17,6 +17,7 @@ struct event_spec {     /* what a writer says; copied by tx_event */
     bool audit;      /* a read or a refusal, not a change */
     bool apart;      /* audit: only one with the same data is counted with it */
     int64_t count;   /* how many it stands for; 0 is 1 */
+    int64_t fold_ms; /* audit: what comes alike is counted for this long, if that is longer */
 };
 
 struct event {

@@ -118,7 +118,7 @@ static struct fold *fold_add(struct events *l, const char *key, const struct eve
     struct fold *f = xzalloc(sizeof *f);
 
     spec_copy(&f->spec, spec);
-    f->until = uv_now(l->timer->loop) + (uint64_t)l->fold_ms;
+    f->until = uv_now(l->timer->loop) + (uint64_t)i64_max(l->fold_ms, spec->fold_ms);
     map_set(&l->folds, str_of(key), f);
     if (!uv_is_active((uv_handle_t *)l->timer))
         (void)uv_timer_start(l->timer, on_timer, (uint64_t)l->fold_ms, 0);

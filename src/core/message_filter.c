@@ -76,6 +76,19 @@ static bool is_plain_name(struct str host)
     return letter;
 }
 
+/* Digits, and what ends a sentence. */
+static bool is_port(struct str port)
+{
+    size_t n = 0;
+
+    while (n < port.n && isdigit((unsigned char)port.p[n]))
+        n++;
+    for (; n < port.n; n++)
+        if (!strchr(",;!).", port.p[n]))
+            return false;
+    return true;
+}
+
 static bool is_safe_authority(struct str authority)
 {
     struct str host = authority, port;
@@ -86,13 +99,22 @@ static bool is_safe_authority(struct str authority)
     while ((at = str_index(host, '@')) >= 0)
         host = str_skip(host, (size_t)at + 1);
     if (str_starts(host, STR("[::1]")))
-        return host.n == 5 || strchr(":,;!)", host.p[5]);
+        return host.n == 5 || (host.p[5] == ':' && is_port(str_skip(host, 6))) ||
+               (host.p[5] != ':' && is_port(str_skip(host, 5)));
     host = str_cut(host, ':', &port);
+    if (!is_port(port))
+        return false;
     /* A sentence's end is not the host's. */
     while (host.n > 0 && strchr(",;!)", host.p[host.n - 1]))
         host.n--;
     return is_plain_name(host) || str_eq_c(host, "127.0.0.1") ||
            (host.n > 0 && is_ipv4_of_team(host));
+}
+
+/* The scheme alone, in a sentence or in quotes, leads nowhere. */
+static bool is_scheme_alone(struct str s, size_t at)
+{
+    return at == s.n || (s.p[at] && strchr(" \"'`)", s.p[at]));
 }
 
 /* "https:evil.com" is a URL, "http:8080" in a list of ports is not meant as one. */
@@ -118,6 +140,8 @@ static bool is_safe_text(struct str s)
         if (!web && at - i < 3)
             continue;
         authority = authority_at(s, at);
+        if (authority.n == 0 && is_scheme_alone(s, at))
+            continue;
         if ((at > i + 1 || authority.n > AUTHORITY_MAX || has_inner_dot(authority)) &&
             !is_safe_authority(authority))
             return false;
@@ -139,6 +163,69 @@ static size_t unseen_at(struct str s, size_t i)
     return 0;
 }
 
+/* Signs that look like those of a URL. */
+static const struct {
+    const char *text;
+    char is;
+} lookalikes[] = {
+    {"\xe2\x88\xb6", ':'}, /* U+2236 ratio */
+    {"\xea\x9e\x89", ':'}, /* U+A789 modifier letter colon */
+    {"\xcb\x90", ':'},     /* U+02D0 triangular colon */
+    {"\xd6\x89", ':'},     /* U+0589 Armenian full stop */
+    {"\xd7\x83", ':'},     /* U+05C3 Hebrew sof pasuq */
+    {"\xef\xb8\x93", ':'}, /* U+FE13 vertical colon */
+    {"\xef\xb9\x95", ':'}, /* U+FE55 small colon */
+    {"\xe2\x81\x84", '/'}, /* U+2044 fraction slash */
+    {"\xe2\x88\x95", '/'}, /* U+2215 division slash */
+    {"\xe2\xa7\xb8", '/'}, /* U+29F8 big solidus */
+    {"\xe3\x80\x82", '.'}, /* U+3002 ideographic full stop */
+    {"\xe2\x80\xa4", '.'}, /* U+2024 one dot leader */
+    {"\xef\xb9\x92", '.'}, /* U+FE52 small full stop */
+    {"\xef\xbd\xa1", '.'}, /* U+FF61 half-width ideographic full stop */
+};
+
+static char lookalike_at(struct str left, size_t *ret_n)
+{
+    for (size_t i = 0; i < ARRAY_LEN(lookalikes); i++) {
+        *ret_n = strlen(lookalikes[i].text);
+        if (str_starts(left, str_of(lookalikes[i].text)))
+            return lookalikes[i].is;
+    }
+    return 0;
+}
+
+/* HTML's numbers ("&#47;", "&#x2f") and names of characters that make a URL; the semicolon may be
+ * missing behind a number. */
+static char entity_at(struct str left, size_t *ret_n)
+{
+    static const struct {
+        const char *name;
+        char is;
+    } names[] = {{"&colon;", ':'}, {"&sol;", '/'},    {"&period;", '.'}, {"&bsol;", '\\'},
+                 {"&amp;", '&'},   {"&commat;", '@'}, {"&Tab;", '\t'},   {"&NewLine;", '\n'}};
+    bool hex = left.n > 2 && (left.p[2] == 'x' || left.p[2] == 'X');
+    size_t at = hex ? 3 : 2;
+    unsigned point = 0, digit;
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        *ret_n = strlen(names[i].name);
+        if (str_starts(left, str_of(names[i].name)))
+            return names[i].is;
+    }
+    if (!str_starts(left, STR("&#")))
+        return 0;
+    for (; at < left.n && point < 0x80; at++) {
+        char c = (char)tolower((unsigned char)left.p[at]);
+
+        if (!(hex ? isxdigit((unsigned char)c) : isdigit((unsigned char)c)))
+            break;
+        digit = (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10);
+        point = point * (hex ? 16 : 10) + digit;
+    }
+    *ret_n = at + (at < left.n && left.p[at] == ';');
+    return point > 0 && point < 0x7f ? (char)point : 0;
+}
+
 /* The ASCII character that a full-width form (U+FF01 to U+FF5E) or an escape stands for; 0: none.
  * Unicode's compatibility mapping, which names of hosts go through (UTS #46). */
 static char stands_for(struct str s, size_t i, size_t *ret_n)
@@ -146,7 +233,10 @@ static char stands_for(struct str s, size_t i, size_t *ret_n)
     struct str left = str_skip(s, i);
     const unsigned char *p = (const unsigned char *)left.p;
     unsigned char byte;
+    char c = left.n > 0 && left.p[0] == '&' ? entity_at(left, ret_n) : lookalike_at(left, ret_n);
 
+    if (c)
+        return c;
     *ret_n = 3;
     if (left.n < 3)
         return 0;
@@ -167,7 +257,7 @@ static bool may_be_other(struct str s)
     for (size_t i = 0; i < s.n; i++) {
         unsigned char c = (unsigned char)s.p[i];
 
-        if (c >= 0x80 || c == '%')
+        if (c >= 0x80 || c == '%' || c == '&')
             return true;
         blank = blank || c == ' ';
         between = between || c < ' ';
@@ -179,7 +269,7 @@ static bool may_be_other(struct str s)
  */
 static void plain_text(struct str s, struct buf *to)
 {
-    bool one_word = !memchr(s.p, ' ', s.n);
+    bool one_word = s.n > 0 && !memchr(s.p, ' ', s.n);
 
     for (size_t i = 0, n; i < s.n;) {
         char c = stands_for(s, i, &n);
@@ -198,12 +288,16 @@ static void plain_text(struct str s, struct buf *to)
 
 bool message_is_safe(struct str s)
 {
-    AUTO(buf_done) struct buf plain = {0};
+    AUTO(buf_done) struct buf plain = {0}, plainer = {0};
 
     if (!is_safe_text(s))
         return false;
     if (!may_be_other(s))
         return true;
     plain_text(s, &plain);
-    return is_safe_text(buf_str(&plain));
+    if (!is_safe_text(buf_str(&plain)))
+        return false;
+    /* What was escaped twice. */
+    plain_text(buf_str(&plain), &plainer);
+    return is_safe_text(buf_str(&plainer));
 }

@@ -1,6 +1,7 @@
 #include "core/team.h"
 
 #include "base/id.h"
+#include "base/utf8.h"
 #include "core/event.h"
 
 #include <ctype.h>
@@ -12,6 +13,7 @@ void team_enter(struct team *t, struct store_tx *tx)
     t->approved = false;
     t->retry_ms = 0;
     t->blocked = false;
+    t->acted = t->beat = (struct str){0};
     t->unused = NULL;
     t->unused_count = 0;
 }
@@ -27,14 +29,29 @@ int team_need_person(const struct team *t, const char *what, struct err *e)
     return err_hint(e, "ask an operator");
 }
 
-int team_act_as(const struct team *t, struct str name, struct str *ret, struct err *e)
+int team_act_as(struct team *t, struct str name, struct str *ret, struct err *e)
 {
     if (!team_is_person(t) && name.n > 0 && !str_eq(name, t->who.agent))
         return err_set(e, ERR_FORBIDDEN, 0,
                        "agent '" STR_FMT "' cannot act as '" STR_FMT "': its token is its own",
                        STR_ARG(t->who.agent), (int)size_min(name.n, TEAM_NAME_MAX), name.p);
     *ret = team_is_person(t) ? name : t->who.agent;
+    t->acted = *ret;
     return 0;
+}
+
+/* Every character is one that can be seen: two names that look alike are the same. */
+static bool is_visible(struct str s)
+{
+    uint32_t point;
+    size_t n;
+
+    for (; s.n > 0; s = str_skip(s, n)) {
+        n = utf8_point(s, &point);
+        if (n == 0 || utf8_is_control(point) || utf8_is_unseen(point))
+            return false;
+    }
+    return true;
 }
 
 int team_check_name(const char *what, struct str name, struct err *e)
@@ -46,6 +63,8 @@ int team_check_name(const char *what, struct str name, struct err *e)
     for (size_t i = 0; good && i < name.n; i++)
         good = (unsigned char)name.p[i] >= ' ' && name.p[i] != 0x7f && name.p[i] != ',' &&
                name.p[i] != '/';
+    if (good && !is_visible(name))
+        return err_set(e, ERR_INVALID, 0, "%s must not have invisible characters", what);
     if (good)
         return 0;
     return err_set(e, ERR_INVALID, 0,

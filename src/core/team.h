@@ -35,6 +35,10 @@ struct team {
     struct team_asker who;
     int64_t now_ms;
     int64_t since_ms; /* from then on heartbeats are heard: silence before is no agent's fault */
+    bool unnamed;     /* nobody has a name here: who acts for an agent is taken for it */
+    struct str acted; /* as which agent it was; empty: none */
+    struct str beat;  /* whose heartbeat this was, and how many it has sent since a checkpoint */
+    int64_t beat_ticks;
     bool approved;    /* a person said yes to what is done here: an advisory agent's proposal */
     int64_t retry_ms; /* with ERR_LIMIT: when it may succeed; 0: unknown */
     bool blocked;     /* with ERR_INVALID: well-formed, but what it says is not allowed */
@@ -57,7 +61,7 @@ static inline bool team_is_person(const struct team *t)
 /* Refuses agents: "only people may pause an agent". */
 CHECKED int team_need_person(const struct team *t, const char *what, struct err *e);
 /* As whom the asker acts: a person may name anybody, an agent only itself. */
-CHECKED int team_act_as(const struct team *t, struct str name, struct str *ret, struct err *e);
+CHECKED int team_act_as(struct team *t, struct str name, struct str *ret, struct err *e);
 /* A name that stands in paths and lists: 1 to TEAM_NAME_MAX bytes, no control, comma or slash,
  * nor one or two dots. */
 CHECKED int team_check_name(const char *what, struct str name, struct err *e);

@@ -507,6 +507,7 @@ static int open_server(struct daemon *d, struct err *e)
                                            .tls_cert = tls ? c->tls_cert : NULL,
                                            .tls_key = tls ? c->tls_key : NULL,
                                            .handler = api_handle,
+                                           .error = api_write_error,
                                            .arg = d->api},
                    &d->server, e) < 0)
         return -1;

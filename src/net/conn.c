@@ -54,7 +54,7 @@ void conn_close(struct conn *c)
     stream_close(c->stream);
 }
 
-void conn_refuse(struct conn *c, int status, const struct err *e)
+void conn_refuse(struct conn *c, int status, struct str path, const struct err *e)
 {
     AUTO(buf_done) struct buf body = {0};
     struct buf *out = stream_out(c->stream);
@@ -62,7 +62,7 @@ void conn_refuse(struct conn *c, int status, const struct err *e)
 
     metric_inc(&metric_bad_requests, 1);
     net_metrics_reply(status);
-    json_error(&body, e);
+    server_write_error(c->server, &body, path, e);
     buf_printf(out,
                "HTTP/1.1 %d %s\r\ndate: " STR_FMT "\r\ncontent-type: application/json\r\n"
                "content-length: %zu\r\nconnection: close\r\n\r\n",
@@ -97,7 +97,7 @@ static void refuse_clear_text(struct conn *c)
 
     (void)err_set(&e, ERR_INVALID, 0, "this port speaks TLS only");
     (void)err_hint(&e, "use https://");
-    conn_refuse(c, 400, &e);
+    conn_refuse(c, 400, STR(""), &e);
 }
 
 static size_t take(struct conn *c, struct str bytes)
@@ -129,7 +129,7 @@ static size_t on_data(struct stream *s, struct str bytes)
     struct err e;
 
     if (conn_hold(c, &c->kept, c->closing ? 0 : (int64_t)(bytes.n - taken), &e) < 0) {
-        conn_refuse(c, err_table[e.code].http, &e);
+        conn_refuse(c, err_table[e.code].http, STR(""), &e);
         return bytes.n;
     }
     return taken;

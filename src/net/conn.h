@@ -61,7 +61,8 @@ void conn_cut(struct conn *c);                       /* at once: the peer sees a
 /* Sets what is counted in *count (a member of c) to now bytes; -1: over a limit, *count stays. */
 CHECKED int conn_hold(struct conn *c, int64_t *count, int64_t now, struct err *e);
 /* HTTP/1.1's answer to an error before there is an exchange, in the JSON form; then closes. */
-void conn_refuse(struct conn *c, int status, const struct err *e);
+/* path: as far as it is known. */
+void conn_refuse(struct conn *c, int status, struct str path, const struct err *e);
 extern const struct conn_proto conn_h1, conn_h2;
 
 /* For server.c. */

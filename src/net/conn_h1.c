@@ -80,6 +80,15 @@ static char *put_status_line(char *to, int status)
     return put(to, "\r\n", 2);
 }
 
+/* The path of a request line that may be anything, or cut short. */
+static struct str path_asked(struct str in)
+{
+    struct str line = str_cut(in, '\n', &(struct str){0}), rest;
+
+    (void)str_cut(line, ' ', &rest);
+    return rest.n > 0 && rest.p[0] == '/' ? str_cut(rest, ' ', &(struct str){0}) : STR("");
+}
+
 static void begin(struct h1 *h, struct str in)
 {
     struct conn *c = h->c;
@@ -97,7 +106,7 @@ static void begin(struct h1 *h, struct str in)
     }
     if (st < 0) {
         xchg_gone(x, false);
-        conn_refuse(c, -st, &e);
+        conn_refuse(c, -st, path_asked(in), &e);
         return;
     }
     x->req = r.req;
@@ -128,7 +137,7 @@ static bool step_head(struct h1 *h, struct str in, size_t *ret_used)
     }
     st = in.n > 0 ? http1_scan(&h->scan, in, &limits, &e) : 0;
     if (st < 0) {
-        conn_refuse(h->c, -st, &e);
+        conn_refuse(h->c, -st, path_asked(in), &e);
         return false;
     }
     if (st == 0) {
@@ -379,7 +388,7 @@ static void h1_timeout(struct conn *c)
 
     (void)err_set(&e, ERR_TIMEOUT, 0, "the request did not arrive in time");
     if (c->wait == CONN_WAIT_HEAD)
-        conn_refuse(c, 408, &e);
+        conn_refuse(c, 408, STR(""), &e);
     else if (c->wait == CONN_WAIT_BODY)
         bad_body(h, 408, &e);
     else if (stream_pending(c->stream) == 0) /* else the write timeout runs */

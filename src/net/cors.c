@@ -2,12 +2,29 @@
 
 enum match { NOT_LISTED, BY_STAR, BY_NAME };
 
+/* "http://host:5173-5183": any of these ports. */
+bool cors_fits(const char *pattern, struct str origin)
+{
+    const char *colon = strrchr(pattern, ':'), *dash = NULL;
+    size_t n = colon ? (size_t)(colon + 1 - pattern) : 0;
+    uint64_t first, last, port;
+
+    if (colon && colon[1] >= '0' && colon[1] <= '9')
+        dash = strchr(colon, '-');
+    if (!dash)
+        return str_case_eq_c(origin, pattern);
+    return origin.n > n && str_case_eq(str_make(origin.p, n), str_make(pattern, n)) &&
+           str_parse_u64(str_make(colon + 1, (size_t)(dash - colon - 1)), &first) == 0 &&
+           str_parse_u64(str_of(dash + 1), &last) == 0 &&
+           str_parse_u64(str_skip(origin, n), &port) == 0 && port >= first && port <= last;
+}
+
 static enum match match_origin(const struct cors *c, struct str origin)
 {
     enum match m = NOT_LISTED;
 
     for (size_t i = 0; i < c->count; i++) {
-        if (str_eq_c(origin, c->origins[i]))
+        if (cors_fits(c->origins[i], origin))
             return BY_NAME;
         if (strcmp(c->origins[i], "*") == 0)
             m = BY_STAR;

@@ -10,6 +10,8 @@ struct cors {
     bool without_cookies; /* for none of them */
 };
 
+/* Is this origin of a list it?  Ports may be a range: "http://localhost:5173-5183". */
+bool cors_fits(const char *pattern, struct str origin);
 /* Adds the headers that the reply needs (with Vary: Origin); true: it was a preflight, which is
  * answered. */
 CHECKED bool cors_apply(const struct cors *c, struct xchg *x);

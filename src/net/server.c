@@ -46,6 +46,12 @@ bool server_is_stopping(const struct server *s)
     return s->stopping;
 }
 
+static void json_error_at(struct buf *to, struct str path, const struct err *e)
+{
+    (void)path;
+    json_error(to, e);
+}
+
 void server_handle(struct server *s, struct xchg *x)
 {
     s->config.handler(x, s->config.arg);
@@ -333,6 +339,12 @@ const struct listener_info *server_listener(const struct server *s, size_t i)
 uv_loop_t *server_loop(const struct server *s)
 {
     return s->config.loop;
+}
+
+void server_write_error(const struct server *s, struct buf *to, struct str path,
+                        const struct err *e)
+{
+    (s->config.error ? s->config.error : json_error_at)(to, path, e);
 }
 
 const struct server_limits *server_limits(const struct server *s)

@@ -4,6 +4,7 @@
  * the loop's. */
 #pragma once
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "net/xchg.h"
 
@@ -46,11 +47,16 @@ struct listener_info {
 /* Called when a request head is complete.  Must take the exchange (xchg_handle) or reply. */
 typedef void (*server_handler)(struct xchg *x, void *arg);
 
+/* How an error stands in a reply that no handler writes: by the path that was asked for, which may
+ * be empty and anything.  json_error where there is none. */
+typedef void (*server_error)(struct buf *to, struct str path, const struct err *e);
+
 struct server_config {
     uv_loop_t *loop;
     const struct server_limits *limits; /* read at each use: a reload changes what follows */
     const char *tls_cert, *tls_key;     /* PEM files, or NULL: no TLS */
     server_handler handler;
+    server_error error;
     void *arg;
 };
 
@@ -68,6 +74,8 @@ const struct listener_info *server_listener(const struct server *s, size_t i);
 uv_loop_t *server_loop(const struct server *s);
 const struct server_limits *server_limits(const struct server *s);
 int64_t server_connection_count(const struct server *s);
+void server_write_error(const struct server *s, struct buf *to, struct str path,
+                        const struct err *e);
 CHECKED int server_reload_tls(struct server *s, struct err *e); /* reads both files again */
 /* Stops listening, lets exchanges end for grace_ms (HTTP/2 gets GOAWAY, idle connections close at
  * once), then cuts the rest; calls done when the last handle is closed; frees the server. */

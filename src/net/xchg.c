@@ -490,7 +490,7 @@ void xchg_refuse(struct xchg *x, int status, const struct err *e)
         h[n++] = (struct http_header){STR("www-authenticate"), STR("Bearer realm=\"holt\"")};
     if ((status == 429 || status == 503) && !http_get(x->extra, x->extra_count, "retry-after"))
         h[n++] = (struct http_header){STR("retry-after"), STR("1")};
-    json_error(&body, e);
+    server_write_error(x->conn->server, &body, x->req.path, e);
     xchg_reply_with(x, status, h, n, buf_str(&body));
 }
 

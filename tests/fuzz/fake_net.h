@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "net/conn.h"
 #include "net/metrics.h"
+#include "proto/json.h"
 
 struct stream {
     struct buf out;
@@ -57,6 +58,14 @@ uv_loop_t *server_loop(const struct server *s)
 const struct server_limits *server_limits(const struct server *s)
 {
     return &s->limits;
+}
+
+void server_write_error(const struct server *s, struct buf *to, struct str path,
+                        const struct err *e)
+{
+    (void)s;
+    (void)path;
+    json_error(to, e);
 }
 
 void server_handle(struct server *s, struct xchg *x)

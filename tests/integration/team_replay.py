@@ -5,7 +5,7 @@ member by member; ask(path) is a GET as a person.
 """
 import datetime
 
-OPEN = ("ready", "in_progress")  # owned cards here count against in_progress, and against an agent's own limit
+OPEN = ("ready", "in_progress")  # cards here count against in_progress, and against an agent's own limit; in ready only claimed ones
 LIMITS = {"in_progress": 3, "in_review": 5}
 
 
@@ -40,6 +40,7 @@ class Team:
 
     def count(self, owner, project, statuses):
         return sum(c["assigned_to"] == owner and c["status"] in statuses and project in (None, c["project"])
+                   and (statuses != OPEN or c["status"] != "ready" or c["claimed_by"] != "")
                    for c in self.cards.values())
 
     def forget(self, owner, card):
@@ -177,6 +178,8 @@ class Team:
         limits = {**LIMITS, **self.projects[d["project"]]["limits"]}
 
         def entered(statuses):
+            if d["status"] == "ready" and not d["claimed_by"] and statuses == OPEN:
+                return False
             return d["status"] in statuses and not (before["assigned_to"] == owner and before["status"] in statuses)
 
         for column, statuses in (("in_progress", OPEN), ("in_review", ("in_review",))):
@@ -273,6 +276,8 @@ def compare_boards(team, ask):
                  for n, f in team.files.get(p["id"], {}).items()}
         told = {"created_at": ms(p["created_at"]), "files": files, "id": p["id"], "members": p["members"], "name": p["name"],
                 "wip_limits": p["limits"]}
+        shown = now["wip_limits"]
+        now["wip_limits"] = {"in_progress": shown.pop("TaskStatus.IN_PROGRESS"), "in_review": shown.pop("TaskStatus.IN_REVIEW"), **shown}
         now["files"] = {n: {**f, "updated_at": ms(f["updated_at"])} for n, f in now["files"].items()}
         same(f"project {p['id']}", told, {**now, "created_at": ms(now["created_at"])})
         cards = {c["id"]: c for c in ask(f"/projects/{p['id']}/tasks")}

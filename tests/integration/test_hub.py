@@ -283,7 +283,7 @@ def test_projects(open_hub):
     assert set(p) == {"id", "name", "created_at"}
     assert AgentClient(open_hub.url, "other").join_project(p["id"]) and AgentClient(open_hub.url, "other").join_project(p["id"])
     whole = ok(open_hub, "GET", f"/projects/{p['id']}")
-    assert whole["members"] == ["pro", "other"] and whole["wip_limits"] == {"in_progress": 3, "in_review": 5}
+    assert whole["members"] == ["pro", "other"] and whole["wip_limits"] == {"TaskStatus.IN_PROGRESS": 3, "TaskStatus.IN_REVIEW": 5}
     assert [x["id"] for x in a.list_projects("other")] == [p["id"]]
     assert person(open_hub, "POST", "/projects", {"name": "x"})[1]["error"] == "name and creator required"
     assert person(open_hub, "PATCH", f"/projects/{p['id']}/wip", {"status": "in_progress"})[1]["error"] == "status and limit required"

@@ -82,7 +82,7 @@ def test_pages_of_the_seed_s_dashboard(tmp_path):
             status, _, h = d.request("GET", "/agents", headers={"Origin": origin})
             assert status == 403 and "Access-Control-Allow-Origin" not in h
         d.port = port
-        assert d.request("GET", "/agents", token=None, headers={"Origin": "http://localhost:5174"})[0] == 403
+        assert d.request("GET", "/agents", token=None, headers={"Origin": "http://localhost:5184"})[0] == 403
         # A session counts for nothing in a request of such a page: it is the port's operator, no admin.
         d.port = own
         code = d.ok("POST", "/holt/v1/login/code", {})["code"]

@@ -258,10 +258,13 @@ int hub_checkpoint(struct hub_call *c, struct err *e)
 int hub_checkpoint_get(struct hub_call *c, struct err *e)
 {
     struct checkpoint_list last;
+    struct agent a;
+    int known = agent_find(&c->t, c->path.v[0], &a, e);
 
-    if (agent_checkpoints(&c->t, c->path.v[0], 1, &last, e) < 0)
+    if (known < 0 || agent_checkpoints(&c->t, c->path.v[0], 1, &last, e) < 0)
         return -1;
-    if (last.n == 0)
+    /* Those of a registration before are history. */
+    if (last.n == 0 || known == 0 || a.sequence == 0)
         return err_set(e, ERR_NOT_FOUND, 0, "No checkpoint found");
     write_checkpoint(&c->w, &last.v[0]);
     return 0;

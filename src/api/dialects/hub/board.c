@@ -46,6 +46,26 @@ static void write_files(struct jw *w, const struct board_file_list *files, struc
     jw_object_end(w);
 }
 
+/* As the original: its defaults by the names of its own constants, what a PATCH has set by the
+ * column's.  Its page's script dies on a column's name that it did not expect. */
+static void write_limits(struct jw *w, const struct project *p)
+{
+    static const char *const constants[CARD_STATUSES] = {
+        [CARD_IN_PROGRESS] = "TaskStatus.IN_PROGRESS",
+        [CARD_IN_REVIEW] = "TaskStatus.IN_REVIEW",
+    };
+
+    jw_key(w, "wip_limits");
+    jw_object(w);
+    for (int s = 0; s < CARD_STATUSES; s++)
+        if (constants[s])
+            jw_kint(w, constants[s], card_limit_default((enum card_status)s));
+    for (int s = 0; s < CARD_STATUSES; s++)
+        if (p->limit_set[s])
+            jw_kint(w, card_status_name((enum card_status)s), p->limits[s]);
+    jw_object_end(w);
+}
+
 /* files NULL: as it stands in a list. */
 static void write_project(struct hub_call *c, const struct project *p,
                           const struct board_file_list *files)
@@ -60,14 +80,8 @@ static void write_project(struct hub_call *c, const struct project *p,
     jw_key(w, "members");
     team_write_tags(w, p->members);
     jw_kstr(w, "name", p->name);
-    if (files) {
-        jw_key(w, "wip_limits");
-        jw_object(w);
-        for (int s = 0; s < CARD_STATUSES; s++)
-            if (p->limits[s] >= 0)
-                jw_kint(w, card_status_name((enum card_status)s), p->limits[s]);
-        jw_object_end(w);
-    }
+    if (files)
+        write_limits(w, p);
     jw_object_end(w);
 }
 
@@ -507,10 +521,13 @@ int hub_task_move(struct hub_call *c, struct err *e)
         return err_set(e, ERR_INVALID, 0, "Task not found");
     if (status_of(status, &m.to, e) < 0)
         return -1;
-    /* The SDK does not say who moves a task.  Where nobody has a name it is the task's owner: a
-     * person's word would lift the rules that hold for it. */
+    /* The SDK does not say who moves a task.  Where nobody has a name it is the task's owner, or
+     * the one it was taken from: a person's word would lift the rules that hold for it.  The page
+     * names as agent whom the task is for: who moves it is the person. */
     if (c->implied && m.agent.n == 0)
-        m.agent = k.assigned_to;
+        m.agent = k.assigned_to.n > 0 ? k.assigned_to : k.taken_from;
+    if (c->at_page)
+        m.agent = STR("");
     r = card_move(&c->t, c->path.v[0], c->path.v[1], &m, &k, &proposal, e);
     if (r < 0)
         return -1;

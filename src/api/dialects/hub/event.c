@@ -10,7 +10,7 @@
 
 struct word {
     const char *type;                 /* ours */
-    const char *event;                /* the hub's */
+    const char *event;                /* the hub's; NULL: it tells none */
     const char *action;               /* in its audit log */
     const char *who;                  /* the member that says who did it; NULL: a person */
     const char *fields[FIELDS_MAX];   /* "theirs=ours", or both the same */
@@ -25,6 +25,7 @@ static const struct word words[] = {
     {"agent.default_mode", "global_autonomy_changed", "set_global_autonomy", NULL, {"mode", "agents"}},
     {"agent.capabilities", "agent_capabilities_changed", "set_capabilities", "name", {"name", "tags=capabilities"}},
     {"agent.checkpoint",   "checkpoint_submitted", "checkpoint", "agent", {"agent", "task_id", "state", "sequence"}},
+    {"agent.heartbeat",    NULL, "heartbeat", "name", {"checkpoint_tick=ticks"}},
     {"agent.status",       "agent_status_changed", "status", "name", {"name", "status", "paused"}},
     {"agent.paused",       "agent_paused", "pause_agent", NULL, {"name=agent", "reason"}, {"agent"}},
     {"agent.resumed",      "agent_resumed", "resume_agent", NULL, {"name=agent"}, {"agent"}},
@@ -145,7 +146,7 @@ static bool form(const struct event *ev, struct buf *to, struct str *ret_name)
     struct jw w = {.to = to};
     struct err e = {0};
 
-    if (!word || json_read(ev->data, &data, &e) < 0 || !is_the_hubs(ev, data))
+    if (!word || !word->event || json_read(ev->data, &data, &e) < 0 || !is_the_hubs(ev, data))
         return false;
     write_data(&w, word, data, false);
     *ret_name = str_of(word->event);

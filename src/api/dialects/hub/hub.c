@@ -38,16 +38,29 @@ static const char *text_of(const struct err *e)
     return e->msg;
 }
 
+static void put_error(struct jw *w, const char *text, const struct err *e)
+{
+    jw_object(w);
+    jw_kc(w, "code", err_table[e->code].name);
+    jw_kc(w, "error", text);
+    if (e->hint[0])
+        jw_kc(w, "hint", e->hint);
+    jw_object_end(w);
+}
+
+void hub_write_error(struct buf *to, const struct err *e)
+{
+    struct jw w = {.to = to};
+
+    put_error(&w, text_of(e), e);
+    buf_add_char(to, '\n');
+}
+
 static void send_error(struct request *r, int status, const char *text, const struct err *e)
 {
     struct jw w = request_json(r);
 
-    jw_object(&w);
-    jw_kc(&w, "code", err_table[e->code].name);
-    jw_kc(&w, "error", text);
-    if (e->hint[0])
-        jw_kc(&w, "hint", e->hint);
-    jw_object_end(&w);
+    put_error(&w, text, e);
     if (status == 401)
         xchg_add_header(r->x, "www-authenticate", STR("Bearer"));
     request_send_json(r, status);
@@ -75,8 +88,11 @@ bool hub_owns(struct str path)
     static const char *const roots[] = {"agents",   "projects",     "tasks",    "proposals",
                                         "messages", "capabilities", "autonomy", "revocation",
                                         "ping",     "events",       "audit"};
-    struct str first = str_cut(str_skip(path, 1), '/', &(struct str){0});
+    struct str first;
 
+    if (path.n == 0)
+        return false;
+    first = str_cut(str_cut(str_skip(path, 1), '/', &(struct str){0}), '?', &(struct str){0});
     for (size_t i = 0; i < ARRAY_LEN(roots); i++)
         if (str_eq_c(first, roots[i]))
             return true;
@@ -159,13 +175,16 @@ static void start(struct request *r, struct str body)
     j->row = r->route->data;
     j->job = (struct team_job){
         .t = &j->c.t, .reply = &j->c.reply, .run = run, .answer = answer, .free = job_free};
-    j->c.implied = r->how == AUTH_IMPLIED;
+    /* Browsers send an Origin, the SDK and curl do not. */
+    j->c.at_page = http_req_header(xchg_req(r->x), "origin").p && r->who.role != ROLE_AGENT;
+    j->c.implied = r->how == AUTH_IMPLIED && !j->c.at_page;
     if (team_of(r, &j->c.arena, &j->c.t, &e) < 0 || take_body(j, body, &e) < 0 ||
         take_path(j, r, &e) < 0) {
         fail(r, j, &e);
         job_free(&j->job);
         return;
     }
+    j->c.t.unnamed = j->c.implied && !j->row->about_it;
     take_tokens(j);
     team_job_start(&j->job, r, class_of(j));
 }

@@ -17,6 +17,7 @@ struct hub_call { /* one request */
     struct jw w;
     int status;   /* of the reply; 0: 200 */
     bool implied; /* nobody named themselves: agents and people look the same */
+    bool at_page; /* a person, by a browser: what it names as agent is not who acts */
 };
 
 struct hub_row {
@@ -24,6 +25,7 @@ struct hub_row {
     enum perm perm;
     enum team_class class;
     int (*run)(struct hub_call *c, struct err *e);
+    bool about_it;       /* of an agent, by people: no sign of its life */
     bool task_400;       /* a missing task is 400 "Task not found" here */
     bool audited;        /* a read of content */
     bool gives_token;    /* registers: an agent's token comes with the reply */
@@ -36,6 +38,7 @@ extern const size_t hub_row_count;
 
 CHECKED int hub_add_routes(struct api *a, struct err *e);
 bool hub_owns(struct str path);
+void hub_write_error(struct buf *to, const struct err *e);
 void hub_fail(struct request *r, int status, const struct err *e);
 
 /* Fields of the body: absent is p NULL; another type is an error. */

@@ -10,7 +10,7 @@ const struct hub_row hub_rows[] = {
     {"GET",    "/agents/{name}", "hub.agent.get", PERM_TEAM_READ, TEAM_READ, hub_agent_get},
     {"DELETE", "/agents/{name}", "hub.agent.remove", PERM_TEAM_WRITE, TEAM_DURABLE, hub_agent_remove, .takes_tokens = true},
     {"POST",   "/agents/{name}/heartbeat", "hub.agent.heartbeat", PERM_TEAM_REPORT, TEAM_RELAXED, hub_agent_heartbeat},
-    {"POST",   "/agents/{name}/autonomy", "hub.agent.autonomy", PERM_TEAM_WRITE, TEAM_DURABLE, hub_agent_autonomy},
+    {"POST",   "/agents/{name}/autonomy", "hub.agent.autonomy", PERM_TEAM_WRITE, TEAM_DURABLE, hub_agent_autonomy, .about_it = true},
     {"POST",   "/autonomy/set-mode", "hub.autonomy", PERM_TEAM_RULE, TEAM_DURABLE, hub_set_mode},
     {"POST",   "/agents/{name}/capabilities", "hub.agent.capabilities", PERM_TEAM_WRITE, TEAM_DURABLE, hub_agent_capabilities},
     {"GET",    "/capabilities", "hub.capabilities", PERM_TEAM_READ, TEAM_READ, hub_capabilities},

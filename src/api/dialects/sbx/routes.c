@@ -59,6 +59,25 @@ void sbx_error(struct request *r, int status, const char *fmt, ...)
     send_error(r, status, buf_str(&text));
 }
 
+bool sbx_owns(struct str path)
+{
+    struct str first;
+
+    if (path.n == 0)
+        return false;
+    first = str_cut(str_cut(str_skip(path, 1), '/', &(struct str){0}), '?', &(struct str){0});
+    return str_eq_c(first, "sandboxes");
+}
+
+void sbx_write_error(struct buf *to, const struct err *e)
+{
+    struct jw w = {.to = to};
+
+    jw_object(&w);
+    jw_kc(&w, "error", e->msg);
+    jw_object_end(&w);
+}
+
 /* Before a handler ran: nobody has given it an id. */
 static void fail(struct request *r, int status, const struct err *e)
 {

@@ -35,6 +35,8 @@ void sbx_write_metrics(const struct api *a, struct jw *w);
 
 void sbx_add_request_id(struct request *r);   /* each of its replies has one */
 void sbx_send(struct request *r, int status); /* what request_json's writer wrote */
+bool sbx_owns(struct str path);
+void sbx_write_error(struct buf *to, const struct err *e);
 void sbx_error(struct request *r, int status, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 /* --- sandboxes (sandbox.c, create.c) --- */
