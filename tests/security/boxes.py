@@ -169,10 +169,11 @@ class Spawn:
     @staticmethod
     def create_payload(id, hostname="den", flags=0, memory=0, disk=0, cpu=0, pids=0, nofile=0,
                        mounts=(), layers=(), ca=""):
-        """mounts: (kind, source, target[, size]), see enum spawn_mount_kind; layers: their names, lowest first"""
+        """mounts: (kind, source, target[, size[, readonly]]), see enum spawn_mount_kind; layers: their names, lowest first"""
         return (text(id) + text(hostname) + struct.pack("<IQQIII", flags, memory, disk, cpu, pids, nofile)
                 + rows([text(name) for name in layers])
-                + rows([bytes([k]) + text(a) + text(b) + struct.pack("<BQ", 0, *size or [0]) for k, a, b, *size in mounts])
+                + rows([bytes([k]) + text(a) + text(b) + struct.pack("<BQ", *(more + [0, 0])[1::-1])
+                        for k, a, b, *more in mounts])
                 + text(ca))
 
     def create(self, id, connect=True, **spec):
