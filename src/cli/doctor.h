@@ -48,11 +48,7 @@ enum check_state probe_delegation(struct finding *f);
 enum check_state probe_cgroup_kill(struct finding *f);
 /* doctor_host.c */
 enum check_state probe_subids(struct finding *f);
-enum check_state probe_kvm(struct finding *f);
 enum check_state probe_tun(struct finding *f);
-enum check_state probe_qemu(struct finding *f);
-enum check_state probe_libvirt(struct finding *f);
-enum check_state probe_runtimes(struct finding *f);
 enum check_state probe_agentbox(struct finding *f);
 enum check_state probe_fds(struct finding *f);
 enum check_state probe_disk(struct finding *f);

@@ -10,18 +10,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
-#include <linux/kvm.h>
 #include <pwd.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/un.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #define GIB (1024LL * 1024 * 1024)
+#define RESTART                                                                                    \
+    ", then: holt down, and start holtd again" /* a holt-spawn looks once, at its start */
 
 bool read_line(const char *path, char *to, size_t size)
 {
@@ -84,7 +81,7 @@ enum check_state probe_subids(struct finding *f)
     if (!find_program("newuidmap", path, sizeof path) ||
         !find_program("newgidmap", path, sizeof path)) {
         finding_detail(f, "newuidmap or newgidmap is not installed");
-        finding_remedy(f, "sudo apt install uidmap");
+        finding_remedy(f, "sudo apt install uidmap" RESTART);
         return CHECK_MISSING;
     }
     uids = sub_ids("/etc/subuid");
@@ -93,33 +90,9 @@ enum check_state probe_subids(struct finding *f)
                    user);
     if (uids >= 65536 && gids >= 65536)
         return CHECK_OK;
-    finding_remedy(f, "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s",
-                   user);
+    finding_remedy(
+        f, "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s" RESTART, user);
     return uids > 0 && gids > 0 ? CHECK_LIMITED : CHECK_MISSING;
-}
-
-enum check_state probe_kvm(struct finding *f)
-{
-    AUTO(fd_close) int fd = open("/dev/kvm", O_RDWR | O_CLOEXEC);
-    AUTO(fd_close) int vm = -1;
-
-    if (fd < 0) {
-        finding_detail(f, "/dev/kvm: %s", strerror(errno));
-        if (errno == EACCES)
-            finding_remedy(f, "sudo usermod -aG kvm $USER, then log in again");
-        return CHECK_MISSING;
-    }
-    if (ioctl(fd, KVM_GET_API_VERSION, 0) != KVM_API_VERSION) {
-        finding_detail(f, "/dev/kvm is not the KVM of today");
-        return CHECK_MISSING;
-    }
-    vm = ioctl(fd, KVM_CREATE_VM, 0); /* gone when it is closed, a line further */
-    if (vm < 0) {
-        finding_detail(f, "make a virtual machine: %s", strerror(errno));
-        return CHECK_MISSING;
-    }
-    finding_detail(f, "made a virtual machine");
-    return CHECK_OK;
 }
 
 enum check_state probe_tun(struct finding *f)
@@ -130,73 +103,6 @@ enum check_state probe_tun(struct finding *f)
         finding_remedy(f, "sudo chmod 0666 /dev/net/tun (as Debian and Ubuntu have it)");
     finding_detail(f, "/dev/net/tun: %s", fd < 0 ? strerror(errno) : "opens");
     return fd < 0 ? CHECK_MISSING : CHECK_OK;
-}
-
-enum check_state probe_qemu(struct finding *f)
-{
-    struct utsname u = {0};
-    char name[128], path[512];
-
-    (void)uname(&u);
-    (void)snprintf(name, sizeof name, "qemu-system-%s", u.machine);
-    if (find_program(name, path, sizeof path)) {
-        finding_detail(f, "%s", path);
-        return CHECK_OK;
-    }
-    finding_detail(f, "%s is not installed", name);
-    return CHECK_MISSING;
-}
-
-static int connect_unix(const char *path)
-{
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
-    AUTO(fd_close) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    (void)snprintf(a.sun_path, sizeof a.sun_path, "%s", path);
-    if (fd < 0 || connect(fd, (const struct sockaddr *)&a, sizeof a) < 0)
-        return -errno;
-    return 0;
-}
-
-enum check_state probe_libvirt(struct finding *f)
-{
-    static const char *const sockets[] = {"/run/libvirt/virtqemud-sock",
-                                          "/run/libvirt/libvirt-sock"};
-    int r = -ENOENT;
-
-    for (size_t i = 0; i < ARRAY_LEN(sockets); i++) {
-        r = connect_unix(sockets[i]);
-        if (r == 0) {
-            finding_detail(f, "answers at %s", sockets[i]);
-            return CHECK_OK;
-        }
-        if (r == -EACCES || r == -EPERM) {
-            finding_detail(f, "%s: %s", sockets[i], strerror(-r));
-            finding_remedy(f, "sudo usermod -aG libvirt $USER, then log in again");
-            return CHECK_LIMITED;
-        }
-    }
-    finding_detail(f, "no libvirt daemon answers");
-    return CHECK_MISSING;
-}
-
-enum check_state probe_runtimes(struct finding *f)
-{
-    static const char *const names[] = {"crun", "runc", "runsc", "podman", "docker"};
-    AUTO(buf_done) struct buf found = {0};
-    char path[512];
-    size_t direct = 0;
-
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        if (!find_program(names[i], path, sizeof path))
-            continue;
-        buf_printf(&found, "%s%s", buf_len(&found) ? ", " : "", names[i]);
-        direct += i < 3; /* what holt itself can start */
-    }
-    finding_detail(f, "%s", buf_len(&found) ? buf_cstr(&found) : "none is installed");
-    if (direct > 0)
-        return CHECK_OK;
-    return buf_len(&found) ? CHECK_LIMITED : CHECK_MISSING;
 }
 
 /* Of the holtd that is started from here. */

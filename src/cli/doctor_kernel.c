@@ -86,24 +86,21 @@ static void try_userns_mount(int report)
         try_fail(report, "mount", errno);
 }
 
-/* The profile that came with `make install`, or one for the build tree that this program is in. */
+/* Of the build tree that this program is in, else the profile that came with `make install`. */
 static void load_profile(struct finding *f)
 {
     char exe[PATH_MAX] = "", tool[PATH_MAX + 32];
     ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
     char *name = n > 0 ? strrchr(exe, '/') : NULL, *above;
 
-    if (access("/etc/apparmor.d/holt-spawn", F_OK) == 0) {
-        finding_remedy(f, "sudo apparmor_parser -r /etc/apparmor.d/holt-spawn");
-        return;
-    }
-    if (!name)
-        return;
-    *name = '\0';
-    above = strrchr(exe, '/');
+    if (name)
+        *name = '\0';
+    above = name ? strrchr(exe, '/') : NULL;
     (void)snprintf(tool, sizeof tool, "%.*s/tools/install", above ? (int)(above - exe) : 0, exe);
-    if (access(tool, X_OK) == 0)
+    if (above && access(tool, X_OK) == 0)
         finding_remedy(f, "sudo %s --apparmor %s", tool, exe);
+    else if (access("/etc/apparmor.d/holt-spawn", F_OK) == 0)
+        finding_remedy(f, "sudo apparmor_parser -r /etc/apparmor.d/holt-spawn");
 }
 
 /* Since Ubuntu 23.10 an unconfined program may make a user namespace but has no capability in it.

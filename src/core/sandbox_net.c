@@ -342,15 +342,13 @@ const struct pair sandbox_net_env[] = {
 const size_t sandbox_net_env_count = ARRAY_LEN(sandbox_net_env);
 
 /* Each program has its own idea of where authorities are; the bundle is what holt-spawn made of the
- * image's (docs/egress.md).  Node adds to those it brings, the others replace. */
+ * image's (docs/egress.md).  Node adds to those it brings and reads no others: what the host
+ * trusts, a company's own authority too, it has from here as well. */
 #define BUNDLE STR(SPAWN_BUNDLE_PATH)
 const struct pair sandbox_trust_env[] = {
-    {STR("SSL_CERT_FILE"), BUNDLE},
-    {STR("REQUESTS_CA_BUNDLE"), BUNDLE},
-    {STR("CURL_CA_BUNDLE"), BUNDLE},
-    {STR("PIP_CERT"), BUNDLE},
-    {STR("GIT_SSL_CAINFO"), BUNDLE},
-    {STR("CARGO_HTTP_CAINFO"), BUNDLE},
-    {STR("NODE_EXTRA_CA_CERTS"), STR(SPAWN_CA_PATH)},
+    {STR("SSL_CERT_FILE"), BUNDLE},       {STR("REQUESTS_CA_BUNDLE"), BUNDLE},
+    {STR("CURL_CA_BUNDLE"), BUNDLE},      {STR("PIP_CERT"), BUNDLE},
+    {STR("GIT_SSL_CAINFO"), BUNDLE},      {STR("CARGO_HTTP_CAINFO"), BUNDLE},
+    {STR("NODE_EXTRA_CA_CERTS"), BUNDLE},
 };
 const size_t sandbox_trust_env_count = ARRAY_LEN(sandbox_trust_env);

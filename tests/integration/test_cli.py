@@ -147,8 +147,9 @@ def test_doctor_reports_and_changes_nothing(alone):
     v = json.loads(r.stdout)
     assert r.returncode == (0 if v["native_ok"] else 1)
     names = {c["name"] for c in v["checks"]}
-    assert {"kernel", "user namespaces", "AppArmor userns restriction", "overlayfs", "cgroups", "KVM", "libvirt", "QEMU",
-            "container runtimes", "daemon", "database"} <= names
+    assert {"kernel", "user namespaces", "AppArmor userns restriction", "overlayfs", "cgroups", "subordinate ids", "daemon", "database"} <= names
+    assert not {"KVM", "libvirt", "QEMU", "container runtimes"} & names, "of runtimes that are not built"
+    assert "qemu" not in r.stdout and "userns=0" not in r.stdout
     for c in v["checks"]:
         assert c["state"] in ("ok", "limited", "missing") and c["detail"], c
         assert c["state"] == "ok" or (c["remedy"] and c["without"]), c

@@ -90,11 +90,10 @@ static void programs_are_found_when_they_can_be_run(void **state)
 static void every_probe_answers_in_words(void **state)
 {
     static enum check_state (*const probes[])(struct finding *) = {
-        probe_kernel,   probe_userns, probe_apparmor,    probe_overlay,    probe_idmap,
-        probe_pidfd,    probe_clone3, probe_seccomp,     probe_landlock,   probe_netns,
-        probe_nft,      probe_cgroup, probe_controllers, probe_delegation, probe_cgroup_kill,
-        probe_subids,   probe_kvm,    probe_tun,         probe_qemu,       probe_libvirt,
-        probe_runtimes, probe_fds,    probe_disk,
+        probe_kernel, probe_userns, probe_apparmor,    probe_overlay,    probe_idmap,
+        probe_pidfd,  probe_clone3, probe_seccomp,     probe_landlock,   probe_netns,
+        probe_nft,    probe_cgroup, probe_controllers, probe_delegation, probe_cgroup_kill,
+        probe_subids, probe_tun,    probe_fds,         probe_disk,
     };
 
     (void)state;
