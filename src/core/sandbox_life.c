@@ -246,6 +246,10 @@ void sandbox_stop(struct sandbox *s, int64_t grace_ms, bool force, const struct 
         err_set(&e, ERR_UNSUPPORTED, 0, "runtime '%s' cannot keep the files of sandbox '%s'",
                 s->runtime, s->id);
         err_hint(&e, "destroy it instead: holt rm %s", s->id);
+    } else if (e.code == ERR_NONE && s->memory_upper) { /* asked before anything of it is ended */
+        err_set(&e, ERR_UNSUPPORTED, 0, "sandbox '%s' has its files in memory: a stop loses them",
+                s->id);
+        err_hint(&e, "destroy it (holt rm %s), or create it with its files on disk", s->id);
     }
     if (e.code != ERR_NONE || s->sm.state == SANDBOX_STOPPED) {
         sandbox_tell(s->all, s, done, arg, &e);

@@ -206,12 +206,15 @@ int main(int argc, char **argv)
     if (r > 0)
         return 0;
     while (!ending) {
-        bool busy = sandbox_retry(), lacks = parked_lacks();
+        int undo = sandbox_retry();
+        bool busy = undo >= 0 && undo <= SHELL_QUIET_MS, lacks = parked_lacks();
         bool more = host.netns_n < host.netns_want;
         int shells = shell_wait_ms();
         bool late;
 
-        loop_turn(busy ? 1 : more ? 0 : shells >= 0 ? shells : lacks ? PARKED_QUIET_MS : -1);
+        int wait = more ? 0 : shells >= 0 ? shells : lacks ? PARKED_QUIET_MS : -1;
+
+        loop_turn(undo >= 0 && (wait < 0 || undo < wait) ? undo : wait);
         late = shell_is_late();
         if (!loop_was_idle() && !late)
             continue;

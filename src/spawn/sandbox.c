@@ -1,5 +1,6 @@
 #include "spawn/sandbox.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/map.h"
@@ -19,6 +20,10 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define UNDO_QUICK_MS 50 /* what is busy is so for some milliseconds; later less is asked */
+#define UNDO_SLOW_MS 500
+#define UNDO_LATE_MS 10000 /* then whoever waits is told; it is tried on */
 
 static struct list sandboxes = {&sandboxes, &sandboxes};
 static struct map by_id;    /* the same */
@@ -147,6 +152,24 @@ static void undo_everything(struct sandbox *s)
             s->steps_done = i + 1;
 }
 
+/* Each pause is a tenth of the wait so far. */
+static void plan_retry(struct sandbox *s, const char *step, int r)
+{
+    int64_t now = clock_mono_ms(), waited;
+    struct err e;
+
+    if (!s->undo_waits)
+        s->undo_since_ms = now;
+    waited = now - s->undo_since_ms;
+    s->undo_next_ms = now + (waited < UNDO_QUICK_MS ? 1 : i64_min(waited / 10, UNDO_SLOW_MS));
+    if (waited < UNDO_LATE_MS || s->destroy_tag == 0)
+        return;
+    (void)err_set(&e, err_code_from_errno(-r), -r, "undo '%s' of sandbox '%s'", step, s->id);
+    log_error("a sandbox does not go", LOG_C("sandbox", s->id), LOG_E(&e));
+    server_done(s->destroy_tag, &e);
+    s->destroy_tag = 0;
+}
+
 static void set_undo_waits(struct sandbox *s, bool waits)
 {
     undo_waiting += (waits ? 1U : 0U) - (s->undo_waits ? 1U : 0U);
@@ -161,6 +184,7 @@ static bool undo(struct sandbox *s)
         int r = step->undo ? step->undo(s) : 0;
 
         if (r == -EBUSY || r == -ENOTEMPTY) {
+            plan_retry(s, step->name, r);
             set_undo_waits(s, true);
             return false;
         }
@@ -174,17 +198,20 @@ static bool undo(struct sandbox *s)
     return true;
 }
 
-bool sandbox_retry(void)
+int sandbox_retry(void)
 {
+    int64_t now, next = INT64_MAX;
+
     if (undo_waiting == 0)
-        return false; /* on every turn of the loop, with a thousand sandboxes too */
+        return -1; /* on every turn of the loop, with a thousand sandboxes too */
+    now = clock_mono_ms();
     LIST_EACH (&sandboxes, node) {
         struct sandbox *s = LIST_ENTRY(node, struct sandbox, node);
 
-        if (s->undo_waits)
-            (void)undo(s);
+        if (s->undo_waits && (s->undo_next_ms > now || !undo(s)))
+            next = i64_min(next, s->undo_next_ms);
     }
-    return undo_waiting > 0;
+    return undo_waiting == 0 ? -1 : (int)i64_max(next - now, 1);
 }
 
 /* Kills what lives; what follows happens in on_ended. */

@@ -85,6 +85,7 @@ struct sandbox {
     int trust;    /* a detached mount of the bundle of authorities, or -1 */
     int cg2;      /* ID in the v2 tree, or -1: init is in it */
     int cg2_work; /* work in it, of the commands */
+    int cg2_undo; /* how far its removal has come, or -1 */
     struct program programs[SETUP_PROGRAMS_MAX]; /* in the child */
     size_t program_n;
     int root;            /* in the child: the root that it builds */
@@ -106,9 +107,10 @@ struct sandbox {
     uint64_t oom_kills;
 
     enum spawn_state state;
-    bool dying;           /* a destroy or a failed create is under way */
-    bool keep;            /* and its files stay */
-    bool undo_waits;      /* an undo was busy: tried again */
+    bool dying;      /* a destroy or a failed create is under way */
+    bool keep;       /* and its files stay */
+    bool undo_waits; /* an undo was busy: tried again */
+    int64_t undo_since_ms, undo_next_ms;
     struct err failure;   /* what the create's reply says */
     uint32_t create_tag;  /* 0: answered */
     uint32_t destroy_tag; /* 0: nobody waits */
@@ -117,9 +119,9 @@ struct sandbox {
 /* For initializers: it holds no descriptor yet. */
 #define SANDBOX_NO_FDS                                                                             \
     .dir = -1, .listener = -1, .net = {-1, -1, -1, -1}, .upper = -1, .disk = -1, .dev_tree = -1,   \
-    .trust = -1, .cg2 = -1, .cg2_work = -1, .root = -1, .go = {-1, -1}, .report = {-1, -1},        \
-    .more = {-1, -1}, .ids.userns = -1, .ended.fd = -1, .told.fd = -1, .built.fd = -1,             \
-    .job.told.fd = -1, .oom.fd = -1, .oom_file = -1
+    .trust = -1, .cg2 = -1, .cg2_work = -1, .cg2_undo = -1, .root = -1, .go = {-1, -1},            \
+    .report = {-1, -1}, .more = {-1, -1}, .ids.userns = -1, .ended.fd = -1, .told.fd = -1,         \
+    .built.fd = -1, .job.told.fd = -1, .oom.fd = -1, .oom_file = -1
 
 /* Runs the steps of spawn up to the claim; the rest is events. */
 void sandbox_create(const struct spawn_create *c, uint32_t tag);
@@ -139,8 +141,9 @@ void sandbox_adopted(struct sandbox *s, int pidfd);
 struct sandbox *sandbox_find(struct str id); /* no shell */
 struct sandbox *sandbox_of_group(const char *group);
 struct sandbox *sandbox_after(struct str id); /* the one with the next greater id, or NULL */
-bool sandbox_retry(void);                     /* undo that was busy; true: call again soon */
-void sandbox_forget_tags(void);               /* the asker is gone */
+/* Undo that was busy: how long until it is to be called again, or -1. */
+int sandbox_retry(void);
+void sandbox_forget_tags(void); /* the asker is gone */
 int setup_apply(const struct setup_step *step, struct sandbox *s, struct err *e);
 /* All of a phase.  steps_done counts those of spawn, also one that failed. */
 CHECKED int setup_run(struct sandbox *s, enum setup_phase phase, struct err *e);

@@ -9,17 +9,26 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
 #define CPU_PERIOD_US 100000
-#define DEPTH_MAX 64
+#define STEPS_AT_ONCE 400 /* steps in the tree of groups, before others get their turn */
+#define NESTED_DEPTH 32   /* of groups that a sandbox with nesting makes */
+#define NESTED_GROUPS 4096
+#define SOCKET_SHARE 4 /* v1 counts buffers of sockets apart: a part of the limit on top of it */
+#define HUGE_MAX 8
 #define CGROUP_PURE "/sys/fs/cgroup" /* v2 here, or beside v1 */
 #define CGROUP_HYBRID "/sys/fs/cgroup/unified"
 
 static const char *const cg1_names[CG1_COUNT] = {"memory", "pids", "cpu"};
 static const uint32_t cg1_features[CG1_COUNT] = {SPAWN_CAN_MEMORY, SPAWN_CAN_PIDS, SPAWN_CAN_CPU};
+
+static char huge_names[HUGE_MAX][40]; /* hugetlb.SIZE.max of v2, one per size of huge pages */
+static size_t huge_n;
+static bool sockets_counted; /* v1: TCP's and UDP's buffers */
 
 static char group_name[64]; /* ours, below each mount: one installation, one name */
 
@@ -60,6 +69,30 @@ static uint64_t get(int dir, const char *name, const char *key)
     return 0;
 }
 
+static const char *huge_path(const char *size, const char *file)
+{
+    static char path[96];
+
+    (void)snprintf(path, sizeof path, "%.40s/%s", size, file);
+    return path;
+}
+
+/* Pages of the host's pool of huge ones are counted by no memory cgroup. */
+static bool host_has_huge_pages(void)
+{
+    DIR *d = opendir("/sys/kernel/mm/hugepages");
+    const struct dirent *entry;
+    bool has = false;
+
+    while (d && !has && (entry = readdir(d)))
+        has = entry->d_name[0] != '.' &&
+              (get(dirfd(d), huge_path(entry->d_name, "nr_hugepages"), NULL) ||
+               get(dirfd(d), huge_path(entry->d_name, "nr_overcommit_hugepages"), NULL));
+    if (d)
+        (void)closedir(d);
+    return has;
+}
+
 /* At the top of the hierarchy; for an ordinary user in what was given to it.  controller: NULL is
  * v2's. */
 static int open_group(const char *mount, const char *controller)
@@ -79,6 +112,39 @@ static int remove_group(int dir, const char *name)
     AUTO(fd_close) int parent = openat(dir, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     return parent < 0 || unlinkat(parent, name, AT_REMOVEDIR) < 0 ? -errno : 0;
+}
+
+/* Which files limit huge pages, by what a group of ours has: v2's alone. */
+static void find_huge_limits(void)
+{
+    AUTO(fd_close) int probe = -1;
+    DIR *d;
+    const struct dirent *entry;
+
+    if (host.cg2 < 0)
+        return;
+    (void)put(host.cg2, "../cgroup.subtree_control", "+hugetlb");
+    if (put(host.cg2, "cgroup.subtree_control", "+hugetlb") < 0)
+        return;
+    probe = openat(host.cg2, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    d = probe < 0 ? NULL : fdopendir(TAKE_FD(probe));
+    while (d && huge_n < HUGE_MAX && (entry = readdir(d))) {
+        struct str name = str_of(entry->d_name);
+
+        if (str_starts(name, STR("hugetlb.")) && str_ends(name, STR("B.max")) &&
+            name.n < sizeof huge_names[0])
+            (void)snprintf(huge_names[huge_n++], sizeof huge_names[0], "%s", entry->d_name);
+    }
+    if (d)
+        (void)closedir(d);
+}
+
+/* The buffers of sockets: v2 counts them as memory.  v1 does apart, for groups whose limit was once
+ * set; ours is, for good: the first one patches the running kernel. */
+static void count_sockets(void)
+{
+    sockets_counted = host.cg1[CG1_MEMORY] < 0 ||
+                      put(host.cg1[CG1_MEMORY], "memory.kmem.tcp.limit_in_bytes", "-1") == 0;
 }
 
 /* The mount points are systemd's convention; a host without any works, and says what it cannot do.
@@ -110,6 +176,8 @@ int host_open_cgroups(struct err *e)
                 host.features |= cg1_features[i];
         }
     }
+    count_sockets();
+    find_huge_limits();
     return 0;
 }
 
@@ -132,8 +200,12 @@ static int limit_v1(int dir, int i, uint64_t v)
 {
     int r;
 
-    if (i == CG1_MEMORY)
-        return put(dir, "memory.limit_in_bytes", "%" PRIu64, v);
+    if (i == CG1_MEMORY) {
+        r = put(dir, "memory.limit_in_bytes", "%" PRIu64, v);
+        return r < 0 || !sockets_counted || guard_left_out("sockets")
+                   ? r
+                   : put(dir, "memory.kmem.tcp.limit_in_bytes", "%" PRIu64, v / SOCKET_SHARE);
+    }
     if (i == CG1_PIDS)
         return put(dir, "pids.max", "%" PRIu64, v);
     r = put(dir, "cpu.cfs_period_us", "%d", CPU_PERIOD_US);
@@ -160,6 +232,16 @@ static int open_child(int parent, const char *id)
     return openat(parent, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
+/* What a memory cgroup does not count.  False: there is a way around the limit. */
+static bool limit_the_rest(struct sandbox *s)
+{
+    bool all = huge_n > 0 && s->cg2 >= 0;
+
+    for (size_t i = 0; all && i < huge_n; i++)
+        all = put(s->cg2, huge_names[i], "0") == 0;
+    return sockets_counted && (all || !host_has_huge_pages());
+}
+
 static int limit_one(struct sandbox *s, int i, struct err *e)
 {
     AUTO(fd_close) int dir = -1;
@@ -177,7 +259,8 @@ static int limit_one(struct sandbox *s, int i, struct err *e)
     }
     if (r < 0)
         return err_set(e, err_code_from_errno(-r), -r, "limit %s", cg1_names[i]);
-    s->enforced |= cg1_features[i];
+    if (i != CG1_MEMORY || limit_the_rest(s))
+        s->enforced |= cg1_features[i];
     return 0;
 }
 
@@ -229,6 +312,10 @@ int step_cgroup(struct sandbox *s, struct err *e)
     if (host.cg2 >= 0) {
         s->cg2 = open_child(host.cg2, s->group);
         r = s->cg2 < 0 ? s->cg2 : delegate(s);
+        if (r == 0 && (s->flags & SPAWN_NESTING)) { /* only there a cgroup filesystem is in reach */
+            (void)put(s->cg2, "cgroup.max.depth", "%d", NESTED_DEPTH);
+            (void)put(s->cg2, "cgroup.max.descendants", "%d", NESTED_GROUPS);
+        }
     }
     if (r < 0)
         return err_set(e, err_code_from_errno(-r), -r, "make its cgroup");
@@ -254,26 +341,103 @@ bool cgroup_can_limit(const struct spawn_create *c)
            !(host.cg1[CG1_PIDS] >= 0 && c->pids) && !(host.cg1[CG1_CPU] >= 0 && c->cpu_millis);
 }
 
-/* The sandbox's root may have made groups in groups: all go, the deepest first. */
-static void remove_below(int dir, const char *name, int depth)
+/* The first group in this one: 1, or 0 without any. */
+static int first_group(int dir, char *name, size_t size)
 {
-    struct dirent *entry;
-    DIR *d;
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *entry;
+    int found = 0;
+
+    while (d && !found && (entry = readdir(d)))
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.') {
+            (void)snprintf(name, size, "%s", entry->d_name);
+            found = 1;
+        }
+    if (d)
+        (void)closedir(d);
+    else
+        fd_close(fd);
+    return found;
+}
+
+/* What a group is called in the one above it. */
+static int name_above(int above, ino_t inode, char *name, size_t size)
+{
+    int fd = openat(above, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *entry;
+    int r = -ENOENT;
+
+    while (d && r < 0 && (entry = readdir(d)))
+        if (entry->d_ino == inode) {
+            (void)snprintf(name, size, "%s", entry->d_name);
+            r = 0;
+        }
+    if (d)
+        (void)closedir(d);
+    else
+        fd_close(fd);
+    return r;
+}
+
+/* An empty group goes; *at is then the one above it. */
+static int remove_leaf(int *at, ino_t inode)
+{
+    AUTO(fd_close) int above = openat(*at, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char name[NAME_MAX + 1];
+    int r = above < 0 ? -errno : name_above(above, inode, name, sizeof name);
+
+    if (r < 0)
+        return r;
+    if (unlinkat(above, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        return -errno;
+    fd_close(*at);
+    *at = TAKE_FD(above);
+    return 0;
+}
+
+/* One step down, or the removal of a group without any in it.  1: top itself has none left. */
+static int remove_step(int *at, ino_t top)
+{
+    char below[NAME_MAX + 1];
+    struct stat st;
     int fd;
 
-    if (unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
-        return;
-    fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        fd_close(fd);
-        return;
+    if (first_group(*at, below, sizeof below)) {
+        fd = openat(*at, below, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0)
+            return -errno;
+        fd_close(*at);
+        *at = fd;
+        return 0;
     }
-    while (depth < DEPTH_MAX && (entry = readdir(d)))
-        if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
-            remove_below(dirfd(d), entry->d_name, depth + 1);
-    (void)closedir(d);
-    (void)unlinkat(dir, name, AT_REMOVEDIR);
+    if (fstat(*at, &st) < 0)
+        return -errno;
+    return st.st_ino == top ? 1 : remove_leaf(at, st.st_ino);
+}
+
+/* The sandbox's root may have made groups in groups, as deep as the kernel lets it: all go, the
+ * deepest first, some at a time.  One descriptor, which stays where it was for the next time, and
+ * no recursion: what is above is found by "..". */
+static int remove_below(int dir, const char *name, int *at)
+{
+    struct stat top;
+    int r = 0;
+
+    if (fstatat(dir, name, &top, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (*at < 0)
+        *at = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    for (int i = 0; r == 0 && i < STEPS_AT_ONCE; i++)
+        r = remove_step(at, top.st_ino);
+    if (r == 0 || r == -EBUSY)
+        return -EBUSY;
+    fd_close(*at);
+    *at = -1;
+    if (r < 0)
+        return r == -ENOENT ? -EBUSY : r; /* somebody else's removal: once more from the top */
+    return unlinkat(dir, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
 }
 
 /* EBUSY while the last process is not quite gone. */
@@ -291,12 +455,14 @@ int undo_cgroup(struct sandbox *s)
     if (host.cg2 < 0)
         return r;
     if (s->cg2 >= 0)
-        remove_below(s->cg2, "work", 0);
+        (void)remove_below(s->cg2, "work",
+                           &s->cg2_undo); /* what is left of it keeps the group itself */
     if (unlinkat(host.cg2, s->group, AT_REMOVEDIR) < 0 && errno != ENOENT)
         return -errno; /* keeps s->cg2 for the next attempt */
     fd_close(s->cg2);
     fd_close(s->cg2_work);
-    s->cg2 = s->cg2_work = -1;
+    fd_close(s->cg2_undo);
+    s->cg2 = s->cg2_work = s->cg2_undo = -1;
     return r;
 }
 

@@ -100,6 +100,22 @@ def test_files_stay_over_a_stop(holtd):
     assert holt(holtd, "rm", "keep").returncode == 0
 
 
+@pytest.mark.parametrize("verb", ["stop", "restart"])
+def test_a_refused_stop_changes_nothing(holtd, verb):
+    """Files in memory cannot be kept: that is said before a command is ended, and the sandbox goes on with them."""
+    box = holtd.ok("POST", "/holt/v1/sandboxes", {"name": "m", "upper": "memory"})["id"]
+    try:
+        assert holt(holtd, "exec", "m", "--", "sh", "-c", "echo kept > /root/f").returncode == 0
+        live = holtd.ok("POST", f"/holt/v1/sandboxes/{box}/execs", {"command": ["sleep", "600"], "background": True})["id"]
+        status, reply, _ = holtd.request("POST", f"/holt/v1/sandboxes/{box}/{verb}", {})
+        assert status == 501 and "in memory" in str(reply) and "holt rm" in str(reply), reply
+        assert holtd.ok("GET", f"/holt/v1/sandboxes/{box}")["state"] == "running"
+        assert holtd.ok("GET", f"/holt/v1/sandboxes/{box}/execs/{live}")["state"] == "running", "no command was ended"
+        assert holt(holtd, "exec", "m", "--", "cat", "/root/f").stdout == b"kept\n"
+    finally:
+        holtd.ok("DELETE", f"/holt/v1/sandboxes/{box}")
+
+
 # What an ordinary user lacks without cgroups; processes are then limited by an rlimit, which holds where there is one id.
 UNENFORCED = {"rootless": ["memory_bytes", "kill", "pause"], "ranges": ["memory_bytes", "pids", "kill", "pause"]}
 

@@ -206,3 +206,62 @@ def test_a_thousand_sandboxes(clean):
     assert leftovers(clean) == ""
     assert clean.fds() <= fds + 32  # namespaces kept for sandboxes to come
     assert each < 1536 and private <= 128, (each, private)
+
+
+def v2_group(box):
+    with open(f"/proc/{box.pid}/cgroup", encoding="ascii") as f:
+        path = next((line.strip()[3:] for line in f if line.startswith("0::")), "/")
+    for mount in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"):
+        if path != "/" and os.path.exists(f"{mount}{path}/work"):
+            return f"{mount}{path}"
+    pytest.skip("no cgroup v2 of its own here")
+
+
+def test_deep_groups_do_not_keep_a_sandbox(spawn):
+    """300 groups in each other could not be removed, and holt-spawn asked for them without a pause."""
+    box = spawn.create("sb_deep")
+    group = v2_group(box)
+    at = os.open(f"{group}/work", os.O_RDONLY | os.O_DIRECTORY)
+    for i in range(600):
+        os.mkdir(f"g{i}", dir_fd=at)
+        os.mkdir(f"beside{i}", dir_fd=at)
+        below = os.open(f"g{i}", os.O_RDONLY | os.O_DIRECTORY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)
+    box.destroy()
+    assert not os.path.exists(group)
+
+
+def cpu_of(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_an_undo_that_stays_busy_is_told_and_costs_nothing(spawn):
+    """What cannot be removed yet is asked for with pauses; whoever waits is told, and when it can go, all goes."""
+    if spawn.mode != "root":
+        pytest.skip("the same everywhere, and it takes ten seconds")
+    box = spawn.create("sb_busy")
+    held = f"{spawn.state}/sb/sb_busy/of-somebody-else"
+    box.sock.close()
+    os.close(box.pidfd)
+    with open(held, "w", encoding="ascii"):
+        pass
+    tag = spawn.send(8, spawn.destroy_payload("sb_busy"))
+    try:
+        boxes.wait_for(lambda: not os.path.exists(f"{spawn.state}/sb/sb_busy/init.sock"))
+        time.sleep(0.3)  # the quick attempts are over
+        before = cpu_of(spawn.process.pid)
+        time.sleep(1)
+        assert cpu_of(spawn.process.pid) - before < 0.05, "it asks again and again"
+        kind, got, r, _ = spawn.receive()
+        while got != tag:
+            kind, got, r, _ = spawn.receive()
+        assert kind == 15 and "not empty" in r.error()[2]
+        assert [row[0] for row in spawn.list()].count("sb_busy") == 1
+    finally:
+        os.unlink(held)
+        spawn.destroy("sb_busy")
+    assert not os.path.exists(f"{spawn.state}/sb/sb_busy")
