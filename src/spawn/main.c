@@ -1,7 +1,8 @@
 /* holt-spawn: the only privileged part.
  * Usage: holt-spawn --state DIR --init PROGRAM [--user NAME] [--allow DIR | --allow-write DIR]...
  *        [--nesting yes] [--syscalls narrow|either|wide] [--bridge NAME,ADDRESS/BITS]
- *        [--prepare yes] [--end stop|destroy|remove]
+ *        [--prepare yes] [--end stop|destroy|remove] [--linger-ms N]
+ * --linger-ms: end after so long without holtd and without a sandbox that lives.
  * --user: who holtd runs as (a name or a number), where that is not our own user.
  * --prepare: make the state directory, or hand over the one of root's, and end (the unit's first
  * step: systemd would give all of it to that user, the files of sandboxes too).
@@ -48,6 +49,7 @@ static int lock_state(struct err *e)
 
 static struct watch signals = {.fd = -1};
 static bool ending;
+static int64_t linger_ms = -1; /* without holtd and sandboxes; -1: for ever */
 
 static void on_signal(struct watch *w, uint32_t events)
 {
@@ -76,6 +78,16 @@ struct arguments {
     enum end_kind end;
 };
 
+static int parse_linger(const char *value, struct err *e)
+{
+    uint64_t v;
+
+    if (str_parse_u64(str_of(value), &v) < 0 || v > INT32_MAX)
+        return err_set(e, ERR_INVALID, 0, "'%s' is no number of milliseconds", value);
+    linger_ms = (int64_t)v;
+    return 0;
+}
+
 static int parse(int argc, char **argv, struct arguments *ret, struct err *e)
 {
     int r = 0;
@@ -95,6 +107,8 @@ static int parse(int argc, char **argv, struct arguments *ret, struct err *e)
             r = (ret->end = end_kind_of(value)) == END_NONE
                     ? err_set(e, ERR_INVALID, 0, "--end is stop, destroy or remove")
                     : 0;
+        else if (strcmp(name, "--linger-ms") == 0)
+            r = parse_linger(value, e);
         else if (strcmp(name, "--nesting") == 0)
             host.nesting = strcmp(value, "yes") == 0;
         else if (strcmp(name, "--syscalls") == 0)
@@ -113,7 +127,7 @@ static int parse(int argc, char **argv, struct arguments *ret, struct err *e)
                        "usage: holt-spawn --state DIR --init PROGRAM [--user NAME] "
                        "[--allow DIR | --allow-write DIR]... [--nesting yes] "
                        "[--syscalls narrow|either|wide] [--bridge NAME,ADDRESS/BITS] "
-                       "[--prepare yes]");
+                       "[--prepare yes] [--linger-ms N]");
     return 0;
 }
 
@@ -191,6 +205,19 @@ static int start(int argc, char **argv, struct err *e)
     return server_listen(host.state, e);
 }
 
+/* One that holtd has started goes when nobody needs it: no holtd for a while, and no sandbox that
+ * lives.  *wait: how long until it may be so. */
+static bool is_over(int *wait)
+{
+    int64_t alone = linger_ms < 0 ? -1 : server_alone_ms(), left = linger_ms - alone;
+
+    if (alone < 0 || sandbox_any_alive())
+        return false;
+    if (left > 0 && (*wait < 0 || left < *wait))
+        *wait = (int)left;
+    return left <= 0;
+}
+
 int main(int argc, char **argv)
 {
     struct err e = {0};
@@ -214,6 +241,8 @@ int main(int argc, char **argv)
 
         int wait = more ? 0 : shells >= 0 ? shells : lacks ? PARKED_QUIET_MS : -1;
 
+        if (is_over(&wait))
+            break;
         loop_turn(undo >= 0 && (wait < 0 || undo < wait) ? undo : wait);
         late = shell_is_late();
         if (!loop_was_idle() && !late)

@@ -1,6 +1,8 @@
 /* Network namespaces made ahead.  Making one inside the clone holds the parent for 0.5 ms; entering
- * a ready one costs a tenth.  They belong to our user namespace, not to the sandbox's: its root has
- * no rights over them.  spawn itself uses no network, so it moves from one to the next. */
+ * a ready one costs a tenth.  Each belongs to a user namespace of its own, in which nobody is: the
+ * sandbox's root has no rights over it, and the kernel sends no uevents there, which it does to all
+ * that belong to the host's user namespace.  spawn itself uses no network, so it moves from one to
+ * the next. */
 #include "spawn/host.h"
 
 #include "base/fd.h"
@@ -10,9 +12,13 @@
 #include <fcntl.h>
 #include <net/if.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#define STACK (64 * 1024)
 
 static int write_file(const char *path, const char *text)
 {
@@ -31,22 +37,35 @@ static int loopback_up(void)
     return 0;
 }
 
-static int make_one(struct err *e)
+/* In a child that shares our memory and descriptors, while we wait (vfork(2)): it opens the
+ * namespace for us, and ends. */
+static int born(void *arg)
 {
-    int fd, r;
+    int *ret = arg, r = loopback_up();
 
-    if (unshare(CLONE_NEWNET) < 0)
-        return err_set(e, err_code_from_errno(errno), errno, "make a network namespace");
-    r = loopback_up();
-    if (r < 0)
-        return err_set(e, ERR_INTERNAL, -r, "bring up the loopback interface");
     /* Low ports are free to all inside: the sandbox's root has no capability over this namespace.
      */
     (void)!write_file("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
-    fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return err_set(e, err_code_from_errno(errno), errno, "open a network namespace");
-    return fd;
+    *ret = r < 0 ? r : open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    if (r == 0 && *ret < 0)
+        *ret = -errno;
+    _exit(0);
+}
+
+static int make_one(struct err *e)
+{
+    static char stack[STACK] __attribute__((aligned(16)));
+    int flags = CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_NEWNET | SIGCHLD;
+    int fd = -ECHILD, status;
+    pid_t pid;
+
+    if (!guard_left_out("uevents"))
+        flags |= CLONE_NEWUSER;
+    pid = clone(born, stack + sizeof stack, flags, &fd);
+    if (pid < 0)
+        return err_set(e, err_code_from_errno(errno), errno, "make a network namespace");
+    (void)waitpid(pid, &status, 0);
+    return fd < 0 ? err_set(e, err_code_from_errno(-fd), -fd, "set up a network namespace") : fd;
 }
 
 bool netns_fill_one(void)

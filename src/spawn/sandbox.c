@@ -64,6 +64,17 @@ bool sandbox_any_shell(void)
     return false;
 }
 
+bool sandbox_any_alive(void)
+{
+    LIST_EACH (&sandboxes, node) {
+        const struct sandbox *s = LIST_ENTRY(node, struct sandbox, node);
+
+        if (!is_nobodys(s) && (s->state != SPAWN_STOPPED || s->dying))
+            return true;
+    }
+    return false;
+}
+
 void sandbox_rename(struct sandbox *s, struct str id)
 {
     (void)map_remove(&by_id, str_of(s->id));

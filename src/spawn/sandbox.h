@@ -127,7 +127,8 @@ struct sandbox {
 void sandbox_create(const struct spawn_create *c, uint32_t tag);
 /* NULL: it could not.  What becomes of it is told by shell_ready or shell_gone. */
 struct sandbox *sandbox_make_shell(const char *name);
-bool sandbox_any_shell(void);                          /* also one that is about to be gone */
+bool sandbox_any_alive(void); /* or about to be gone; not: a stopped one, a shell */
+bool sandbox_any_shell(void); /* also one that is about to be gone */
 void sandbox_rename(struct sandbox *s, struct str id); /* a shell's, which a create has claimed */
 /* What a create says of itself: in spawn, and in the child that is told. */
 void sandbox_take_request(struct sandbox *s, const struct spawn_create *c);

@@ -1,5 +1,6 @@
 #include "spawn/server.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/rnd.h"
@@ -20,10 +21,17 @@ static struct watch listener = {.fd = -1}, client = {.fd = -1};
 static bool greeted;
 static char installation[SPAWN_ID_MAX + 1];
 static uint8_t epoch[16];
+static int64_t alone_since_ms;
+
+int64_t server_alone_ms(void)
+{
+    return client.fd >= 0 ? -1 : clock_mono_ms() - alone_since_ms;
+}
 
 static void drop_client(void)
 {
     loop_remove(&client);
+    alone_since_ms = clock_mono_ms();
     greeted = false;
     sandbox_forget_tags();
 }
@@ -315,6 +323,7 @@ int server_listen(int state_dir, struct err *e)
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
     rnd_bytes(epoch, sizeof epoch);
+    alone_since_ms = clock_mono_ms();
     (void)unlinkat(state_dir, "spawn.sock", 0);
     (void)snprintf(at.sun_path, sizeof at.sun_path, "/proc/self/fd/%d/spawn.sock", state_dir);
     if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 ||

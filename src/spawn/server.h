@@ -9,3 +9,4 @@ CHECKED int server_listen(int state_dir, struct err *e);
 void server_send(const struct spawn_msg *m, int fd);
 void server_done(uint32_t tag, const struct err *e); /* e: NULL for success */
 const char *server_installation(void);               /* of the client that is connected, or "" */
+int64_t server_alone_ms(void); /* how long there has been no holtd; -1: there is one */

@@ -185,13 +185,27 @@ static bool is_host_image(const struct sandbox *s)
     return s->ask->layers.count == 0;
 }
 
+/* A shell may hold a file that the host has replaced since (ldconfig, an upgrade): what has no name
+ * any more cannot be attached, and the new one takes its place. */
+static int attach_program(const struct sandbox *s, const struct program *p)
+{
+    AUTO(fd_close) int anew = -1;
+    int r = inside_attach(s->root, p->tree, p->name);
+
+    if (r == 0)
+        return 0;
+    anew = detach(p->name);
+    if (anew == -ENOENT)
+        return 0; /* the host has none any more */
+    return anew < 0 ? r : inside_attach(s->root, anew, p->name);
+}
+
 int step_host_image(struct sandbox *s, struct err *e)
 {
     for (size_t i = 0; i < s->program_n; i++) {
-        int tree = s->programs[i].tree;
-        int r = is_host_image(s) ? inside_attach(s->root, tree, s->programs[i].name) : 0;
+        int r = is_host_image(s) ? attach_program(s, &s->programs[i]) : 0;
 
-        fd_close(tree);
+        fd_close(s->programs[i].tree);
         if (r < 0)
             return err_set(e, ERR_INTERNAL, -r, "bind the host's programs");
     }

@@ -16,6 +16,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#define SPAWN_LINGER_MS                                                                            \
+    "2000"             /* how long ours stays without any holtd and sandbox: a restart takes less */
 #define START_MS 15000 /* on a busy machine; one that ends at its start is seen at once */
 #define LOOK_MS 5
 #define SAID_MAX 4096
@@ -63,7 +65,8 @@ int spawn_link_define(const struct spawn_link_home *h, struct err *e)
     AUTO(mem_free) char *log = xasprintf("%s/spawn.log", h->path);
     AUTO(mem_free) char *state = xstrdup(h->path);
     char name[] = "holt-spawn", state_option[] = "--state", init_option[] = "--init";
-    char *const first[] = {name, state_option, state, init_option, init};
+    char linger_option[] = "--linger-ms", linger[] = SPAWN_LINGER_MS;
+    char *const first[] = {name, state_option, state, init_option, init, linger_option, linger};
     char user_option[] = "--user", user[16];
     AUTO(mem_free) char **argv = xzalloc((ARRAY_LEN(first) + h->allowed_n + 3) * sizeof *argv);
     size_t n = ARRAY_LEN(first);

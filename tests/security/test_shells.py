@@ -1,0 +1,127 @@
+"""Sandboxes made ahead, and holt-spawn itself: what the host changes meanwhile, and when nobody needs them any more."""
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+import boxes
+from conftest import open_spawn
+
+
+@pytest.fixture
+def etc():
+    """A copy of the host's /etc, and a holt-spawn that has it for its own: the host's is not ours to change."""
+    top = tempfile.mkdtemp(prefix="holt-etc.", dir="/var/tmp")
+    os.chmod(top, 0o755)
+    subprocess.run(["cp", "-a", "/etc", f"{top}/etc"], check=True)
+    with open(f"{top}/spawn", "w", encoding="utf-8") as f:
+        f.write(f"#!/bin/sh\nexec unshare -m sh -c 'mount --bind {top}/etc /etc && exec {boxes.BUILD}/holt-spawn \"$@\"' sh \"$@\"\n")
+    os.chmod(f"{top}/spawn", 0o755)
+    yield top
+    shutil.rmtree(top)
+
+
+def test_programs_that_the_host_replaces(etc):
+    """After ldconfig or an upgrade, as many creates failed as were made ahead: their copy of the file had no name any more."""
+    s = open_spawn("warm root", program=f"{etc}/spawn")
+    try:
+        boxes.wait_for(lambda: s.pool(2) == 2, step=0.05)
+        for name in ("ld.so.cache", "ssl/certs"):  # a file and a directory
+            os.rename(f"{etc}/etc/{name}", f"{etc}/etc/{name}.old")
+            subprocess.run(["cp", "-a", f"{etc}/etc/{name}.old", f"{etc}/etc/{name}"], check=True)
+            subprocess.run(["rm", "-rf", f"{etc}/etc/{name}.old"], check=True)
+        with open(f"{etc}/etc/ssl/certs/holt-new", "w", encoding="ascii") as f:
+            f.write("new\n")
+        for i in range(3):
+            box = s.create(f"sb_{i}")
+            assert box.sh("cat /etc/ssl/certs/holt-new; test -s /etc/ld.so.cache && ls / > /dev/null && echo well").out == b"new\nwell\n"
+            box.destroy()
+        s.pool(2)
+        assert s.broken == 0
+    finally:
+        s.stop()
+
+
+def processes_of(state):
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as f:
+                if state in f.read().split("\0"):
+                    found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
+@pytest.mark.parametrize("mode", ["warm root", "warm rootless", "warm bare"])
+def test_it_ends_when_nobody_needs_it(mode):
+    """Nine processes once stayed behind a holtd that had been stopped: holt-spawn, its children and what it had made ahead."""
+    s = open_spawn(mode, args=("--linger-ms", "300"))
+    try:
+        boxes.wait_for(lambda: s.pool(2) == 2, step=0.05)
+        box = s.create("sb_1", connect=False)
+        s.sock.close()
+        time.sleep(0.9)
+        assert s.process.poll() is None, "a sandbox lives"
+        s.connect()
+        os.close(box.pidfd)
+        s.destroy("sb_1")
+        time.sleep(0.9)
+        assert s.process.poll() is None, "holtd is there"
+        s.sock.close()
+        assert s.process.wait(20 * boxes.SLOW) == 0
+        boxes.wait_for(lambda: not processes_of(s.state))
+    finally:
+        for pid in processes_of(s.state):
+            os.kill(pid, signal.SIGTERM)
+        s.stop()
+
+
+UEVENTS = """import socket
+s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 15)
+s.bind((0, 1)); s.settimeout(3); print("listens", flush=True)
+try: print(s.recv(4096)[:4])
+except OSError: print("silence")
+"""
+
+
+def trigger():
+    with open("/sys/class/net/lo/uevent", "w", encoding="ascii") as f:
+        f.write("change")
+    with open("/sys/devices/virtual/mem/null/uevent", "w", encoding="ascii") as f:
+        f.write("change")
+
+
+def hears(spawn):
+    box = spawn.create("sb_hears")
+    try:
+        channel = box.start(["/usr/bin/python3", "-c", UEVENTS])
+        out = box.collect(channel, limit=7).out
+        if b"listens" not in out:
+            return False
+        trigger()
+        return b"silence" not in box.collect(channel).out
+    finally:
+        box.destroy()
+
+
+def test_events_of_devices_do_not_come_in():
+    """The kernel sends them to every network namespace that belongs to the host's user namespace."""
+    s = open_spawn("root")
+    try:
+        assert not hears(s)
+    finally:
+        s.stop()
+
+
+def test_events_of_devices_come_in_without_the_guard():
+    s = open_spawn("root", program=f"{boxes.BUILD}/tests/security/holt-spawn-unguarded", env={"HOLT_OMIT": "uevents,command_filter,seccomp"})
+    try:
+        assert hears(s)
+    finally:
+        s.stop()
