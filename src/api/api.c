@@ -337,6 +337,30 @@ static int add_routes(struct api *a, struct err *e)
     return router_add(a->router, &page_route, e);
 }
 
+static void print_route(void *arg, const struct route *route)
+{
+    struct jw w = {.to = arg};
+
+    jw_object(&w);
+    jw_kc(&w, "method", route->method);
+    jw_kc(&w, "path", route->path);
+    jw_kc(&w, "name", route->name);
+    jw_kc(&w, "permission", perm_name(route->perm));
+    jw_object_end(&w);
+    buf_add_char(arg, '\n');
+}
+
+int api_print_routes(struct buf *to, struct err *e)
+{
+    struct api a = {.router = router_new()};
+    int r = add_routes(&a, e);
+
+    if (r == 0)
+        router_each(a.router, print_route, to);
+    router_free(a.router);
+    return r;
+}
+
 static void on_revoked(void *api)
 {
     lives_check(api);

@@ -32,6 +32,9 @@ struct api_config {
 };
 
 struct api;
+/* Every route as a line of JSON: what `holtd --print-routes` says, for tests that walk over all. */
+struct buf;
+CHECKED int api_print_routes(struct buf *to, struct err *e);
 CHECKED int api_new(const struct api_config *c, struct api **ret, struct err *e);
 struct api *api_free(struct api *a); /* takes NULL; returns NULL */
 /* An error that no handler writes, in the form of whoever owns the path. */

@@ -125,6 +125,32 @@ int router_add(struct router *r, const struct route *route, struct err *e)
     return add_here(r, n, route, e);
 }
 
+static void list_node(const struct node *n, const struct route **to)
+{
+    size_t at = 0;
+    struct str key;
+    void *child;
+
+    while (map_next(&n->literals, &at, &key, &child))
+        list_node(child, to);
+    if (n->param)
+        list_node(n->param, to);
+    if (n->rest)
+        list_node(n->rest, to);
+    for (size_t i = 0; i < n->count; i++)
+        to[n->routes[i]->index] = n->routes[i];
+}
+
+void router_each(const struct router *r, void (*each)(void *arg, const struct route *route),
+                 void *arg)
+{
+    AUTO(mem_free) const struct route **all = xzalloc((r->count + 1) * sizeof(*all));
+
+    list_node(&r->root, all);
+    for (size_t i = 0; i < r->count; i++)
+        each(arg, all[i]);
+}
+
 /* --- finding --- */
 
 struct walk {

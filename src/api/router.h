@@ -39,6 +39,9 @@ struct router *router_new(void);
 struct router *router_free(struct router *r); /* takes NULL; returns NULL */
 DEFINE_AUTO(struct router *, router_free)
 size_t router_count(const struct router *r);
+/* Each once, in the order of adding. */
+void router_each(const struct router *r, void (*each)(void *arg, const struct route *route),
+                 void *arg);
 /* Fails on a malformed path, and on two routes of which one could never be taken. */
 CHECKED int router_add(struct router *r, const struct route *route, struct err *e);
 

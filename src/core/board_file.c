@@ -166,13 +166,32 @@ int board_drop_files(struct team *t, struct str project, struct err *e)
     return drop_files(t, project, STR(""), INT64_MAX, e);
 }
 
+/* People put files anywhere, agents where they are members: joining is told to everybody. */
+static int check_member(struct team *t, struct str project, struct err *e)
+{
+    int64_t is;
+
+    if (team_is_person(t))
+        return 0;
+    if (team_number(t,
+                    "SELECT COUNT(*) FROM project_members WHERE project = :project AND "
+                    "agent = :agent",
+                    PARAMS(P_TEXT("project", project), P_TEXT("agent", t->who.agent)), &is, e) < 0)
+        return -1;
+    if (is > 0)
+        return 0;
+    err_set(e, ERR_FORBIDDEN, 0, "agent '" STR_FMT "' is not a member of the project",
+            (int)size_min(t->who.agent.n, 64), t->who.agent.p);
+    return err_hint(e, "join it first: holt project join");
+}
+
 int file_remove(struct team *t, struct str project, struct str name, struct err *e)
 {
     struct board_file f;
     struct str by;
 
     if (agent_act_as(t, STR(""), &by, e) < 0 || board_need(t, project, e) < 0 ||
-        file_need(t, project, name, 0, &f, e) < 0)
+        check_member(t, project, e) < 0 || file_need(t, project, name, 0, &f, e) < 0)
         return -1;
     if (!team_is_person(t) && !str_eq(f.uploader, by))
         return err_set(e, ERR_FORBIDDEN, 0, "only people and its last uploader remove a file");
@@ -222,7 +241,7 @@ int file_put(struct team *t, struct board_file *f, struct err *e)
     int64_t last;
 
     if (file_check_name(f->name, e) < 0 || board_need(t, f->project, e) < 0 ||
-        check_uploader(t, f, e) < 0 ||
+        check_member(t, f->project, e) < 0 || check_uploader(t, f, e) < 0 ||
         team_number(t,
                     "SELECT COALESCE(MAX(version), 0) FROM project_files WHERE "
                     "project = :project AND name = :name",

@@ -188,6 +188,10 @@ static int check_agent(const struct sandbox_spec *spec, const struct principal *
         return 0;
     if (team_check_name("field 'agent'", spec->agent, e) < 0)
         return -1;
+    if (by->tenant[0]) {
+        err_set(e, ERR_FORBIDDEN, 0, "field 'agent': the team is not a tenant's");
+        return err_hint(e, "its agents are made, and acted as, by those without a tenant");
+    }
     if (by->role == ROLE_AGENT && !str_eq_c(spec->agent, by->agent))
         return err_set(e, ERR_FORBIDDEN, 0,
                        "field 'agent': an agent makes sandboxes in its own name only");

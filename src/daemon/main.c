@@ -1,3 +1,5 @@
+/* The main of holtd. */
+#include "api/api.h"
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -14,14 +16,28 @@ static int complain(const struct err *e)
     return err_table[e->code].exit ? err_table[e->code].exit : 1;
 }
 
+/* For the tests that walk over all routes (tests/integration/test_walk.py). */
+static int print_routes(void)
+{
+    AUTO(buf_done) struct buf b = {0};
+    struct err e = {0};
+
+    if (api_print_routes(&b, &e) < 0)
+        return complain(&e);
+    return fd_write_all(STDOUT_FILENO, buf_data(&b), buf_len(&b)) < 0 ? 1 : 0;
+}
+
 int main(int argc, char **argv)
 {
     const struct conf_sources from = {.argc = argc, .argv = argv, .environ = environ};
     struct config *conf = NULL;
     AUTO(mem_free) char *text = NULL;
     struct err e = {0};
-    int r = conf_load(&from, &conf, &text, &e);
+    int r;
 
+    if (argc == 2 && strcmp(argv[1], "--print-routes") == 0)
+        return print_routes();
+    r = conf_load(&from, &conf, &text, &e);
     if (r < 0)
         return complain(&e);
     if (r > 0) {

@@ -188,6 +188,9 @@ def test_agents_upload_as_themselves(new_holtd):
     with pytest.raises(HubError) as e:
         AgentClient(d.url, "ann", token=b.token).upload_file(p, "a", b"2")
     assert e.value.status == 403
+    status, reply = upload(d.url, p, "a", b"3", b.token)[:2]
+    assert status == 403 and "not a member" in str(reply)  # who is outside the project does not overwrite its files
+    assert b.join_project(p)
     assert upload(d.url, p, "a", b"3", b.token)[0] == 200  # named nobody: it is bob
     assert [f["uploader"] for f in b.must("GET", f"/projects/{p}/files", name="a")] == ["bob", "ann"]
     assert upload(d.url, p, "a", b"4")[0] == 401 and download(d.url, p, "a")[0] == 401

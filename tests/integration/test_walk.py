@@ -1,0 +1,346 @@
+"""Nobody gets at another's objects, by any route.
+
+All routes, as holtd prints them (--print-routes: operations and dialects), are walked by everybody who is not A, with ids, names, aliases and
+OWNER/NAME of what A has. Nothing of A's is told (no reply holds a mark of A's that was not in the request), and A's objects are afterwards as
+they were. A route or field that this file does not know how to fill in fails the test: a new one cannot be left out.
+"""
+import http.client
+import json
+import re
+import subprocess
+import time
+
+import grpc
+import pytest
+
+from agentbox_client import DESCRIPTOR, Sandbox
+from archives import member, tar
+from daemon import BUILD, ROOT, native
+
+API = "/holt/v1"
+MARK = "mark-of-a"  # in names and contents of A's; whoever is not A never sees it
+NONE_OF_OURS = {403, 404, 405}
+# Routes that tell nothing of anybody, whoever asks; their replies are searched all the same.
+OPEN = {"healthz", "readyz", "openapi", "login", "hub.ping", "page", "token.self", "logout", "login.code"}
+# The team is one: agents without a tenant see its boards, mail between others excepted. What they cannot do is change what is A's.
+TEAM_SHARED = re.compile(r"^(hub\.)?(agent|agents|capabilities|checkpoint|revocation|project|task|tasks|message|approval|proposal|file)")
+SOCKETS = {"sbx.stream"}  # who asks for no WebSocket is told so first
+LONG = {"events", "event.list", "hub.events"}
+
+
+def printed():
+    text = subprocess.run([f"{BUILD}/holtd", "--print-routes"], capture_output=True, check=True, timeout=60).stdout
+    return [json.loads(line) for line in text.splitlines()]
+
+
+with open(f"{ROOT}/api/openapi.json", encoding="utf-8") as spec:
+    OPENAPI = json.load(spec)
+
+
+def resolve(x):
+    while "$ref" in x:
+        at = OPENAPI
+        for part in x["$ref"].split("/")[1:]:
+            at = at[part]
+        x = at
+    return x
+
+
+def schema_of(route):
+    """The request's JSON schema, its query parameters, its upload type: of an operation; else nothing."""
+    path = re.sub(r"\{(\w+)\.\.\.\}", r"{\1}", route["path"])
+    op = OPENAPI["paths"].get(path, {}).get(route["method"].lower())
+    if not op:
+        return None, [], None
+    content = op.get("requestBody", {}).get("content", {})
+    query = [resolve(p) for p in op.get("parameters", [])]
+    query = [p for p in query if p["in"] == "query" and p.get("required")]
+    if "application/json" in content:
+        return resolve(content["application/json"]["schema"]), query, None
+    return None, query, next(iter(content), None)
+
+
+def example(schema):
+    schema = resolve(schema)
+    if schema.get("examples"):
+        return schema["examples"][0]
+    if "enum" in schema:
+        return schema["enum"][0]
+    kind = schema.get("type")
+    kind = kind[0] if isinstance(kind, list) else kind
+    return {"array": ["true"], "object": {}, "integer": 1, "boolean": False}.get(kind, "true")
+
+
+class World:
+    """What A has, and who is not A."""
+
+    def __init__(self, d, storage):
+        self.d, self.storage = d, storage
+        a = self.a = self.who("a", "operator", tenant="ta")
+        box = a("POST", f"{API}/sandboxes", {"name": f"box-{MARK}", "env": {"X": MARK}, "volumes": []})
+        a("PUT", f"{API}/sandboxes/{box['id']}/files?path=/tmp/f", MARK.encode())
+        run = a("POST", f"{API}/sandboxes/{box['id']}/execs", {"command": ["echo", MARK]})
+        volume = a("POST", f"{API}/volumes", {"name": f"vol-{MARK}"})
+        image = a("POST", f"{API}/images/import?name=img-{MARK}&format=tar", tar(member("f", MARK.encode())))
+        secret = a("POST", f"{API}/secrets", {"name": f"sec-{MARK}", "value": f"v-{MARK}", "hosts": ["a.example"]})
+        sbx = a("POST", "/sandboxes", {"id": MARK})["id"]
+        self.client = Sandbox(d.port, a.token)
+        self.client.CreateSession(session_id=f"ses-{MARK}", tenant_id="ta")
+        self.client.WriteFile(session_id=f"ses-{MARK}", path="/workspace/f", content=MARK.encode())
+        # The team is people's without a tenant.
+        self.human = self.who("human", "operator")
+        agent = f"agent_{MARK}".replace("-", "_")
+        self.agent = agent
+        token = self.human("POST", "/agents/register", {"name": agent})["token"]
+        self.agents_token = token
+        project = d.ok("POST", "/projects", {"name": f"p-{MARK}", "creator": agent}, token=token)["id"]
+        d.ok("PUT", f"{API}/projects/{project}/files?path=f", MARK.encode(), token=token, headers={"Content-Type": "application/octet-stream"})
+        task = self.human("POST", f"{API}/tasks", {"project": project, "title": f"t-{MARK}"})["id"]
+        d.ok("POST", f"/agents/{agent}/autonomy", {"mode": "advisory"})
+        proposal = d.ok("POST", f"/projects/{project}/tasks", {"title": f"q-{MARK}", "creator": agent}, token=token)
+        proposal = d.ok("POST", f"/projects/{project}/tasks/{proposal['id']}/claim", {"agent_name": agent}, token=token)["proposal_id"] \
+            if "proposal_id" not in proposal else proposal["proposal_id"]
+        owner = a.made["id"]
+        named = lambda name: [name, f"{owner}/{name}", f"token/{owner}/{name}", f"ta/{name}"]
+        boxes = [box["id"], run["sandbox"] if "sandbox" in run else box["id"], *named(f"box-{MARK}"), sbx, f"ses-{MARK}"]
+        self.refs = {
+            "sandboxes": sorted(set(boxes)), "execs": [run["id"]], "volumes": [volume["id"], *named(f"vol-{MARK}")],
+            "images": [image["id"], f"img-{MARK}", f"ta/img-{MARK}"], "secrets": [secret["id"], *named(f"sec-{MARK}")],
+            "tokens": [owner], "agents": [agent], "reviewers": [agent], "projects": [project], "tasks": [str(task)],
+            "messages": [agent], "history": [agent], "approvals": [proposal], "proposals": [proposal], "rules": ["er_0"],
+            "ports": ["1"], "t": ["0" * 64], "tenant": ["ta"],
+        }
+        self.box, self.volume, self.image, self.secret, self.project, self.task = box, volume, image, secret, project, task
+        self.marks = [MARK, box["id"], run["id"], volume["id"], image["id"], secret["id"], owner]
+
+    def who(self, name, role, **more):
+        body = {"name": name, "role": role, **more, **({"agent": name} if role == "agent" else {})}
+        made = self.d.ok("POST", f"{API}/tokens", body)
+
+        def ask(method, path, data=None, **headers):
+            upload = {"Content-Type": "application/octet-stream"} if isinstance(data, bytes) else None
+            return self.d.ok(method, path, data, token=made["token"], headers=upload)
+        ask.token, ask.made, ask.role, ask.tenant = made["token"], made, role, more.get("tenant")
+        return ask
+
+    def state(self):
+        """All that A has, as A and an admin see it; without what passes."""
+        volatile = {"active_at", "last_used_at", "last_seen", "execs_live"}
+        strip = lambda x: ({k: strip(v) for k, v in x.items() if k not in volatile} if isinstance(x, dict)
+                           else [strip(v) for v in x] if isinstance(x, list) else x)
+        d, box = self.d, f"{API}/sandboxes/{self.box['id']}"
+        paths = [f"{API}/sandboxes?limit=1000", f"{box}/execs", f"{box}/files?path=/tmp/f", f"{box}/files/list?path=/tmp", f"{API}/volumes",
+                 f"{API}/images", f"{API}/secrets"]
+        got = {p: strip(d.ok("GET", p, token=self.a.token)) for p in paths}
+        people = [f"/agents/{self.agent}", f"{API}/projects/{self.project}", f"{API}/projects/{self.project}/files/list",
+                  f"{API}/projects/{self.project}/files?path=f", f"{API}/tasks/{self.task}", f"{API}/tokens/{self.a.made['id']}",
+                  f"{API}/approvals/{self.refs['approvals'][0]}"]
+        got.update({p: strip(d.ok("GET", p)) for p in people})
+        got["storage"] = (self.storage / "ta" / "workspace" / "f").read_text()
+        return got
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    storage = tmp_path_factory.mktemp("walk-storage")
+    d = native(tmp_path_factory.mktemp("walk"), "--storage-path", str(storage), "--sbx-allowed-hosts", "a.example")
+    try:
+        w = World(d, storage)
+        yield w
+        w.client.close()
+    finally:
+        d.clear()
+        assert d.stop() == 0
+
+
+def fillings(world, path):
+    """Each way of filling the path's braces in with what is A's: (path, the texts that were put in)."""
+    done = [("", [])]
+    literal = ""
+    for part in path.strip("/").split("/"):
+        hole = re.fullmatch(r"\{(\w+)(\.\.\.)?\}", part)
+        if not hole:
+            literal, choices = part, [(part, [])]
+        elif hole[1] in ("path", "rest") or (hole[2] and literal == "files"):
+            choices = [("f", [])]
+        else:
+            kind = "history" if hole[1] == "b" else literal
+            assert kind in world.refs, f"test_walk.py does not know what to put into {{{hole[1]}}} of {path}"
+            choices = [(ref.replace("/", "%2F"), [ref]) for ref in world.refs[kind]]
+        done = [(f"{p}/{text}", refs + more) for p, refs in done for text, more in choices]
+    return done
+
+
+FIELDS = {  # fields of bodies that name something of somebody's: how
+    "tenant": lambda w: ["ta"], "image": lambda w: w.refs["images"],
+    "volumes": lambda w: [[{"name": v, "path": "/v"}] for v in w.refs["volumes"]],
+    "secrets": lambda w: [[{"name": v}] for v in w.refs["secrets"]],
+    "secret": lambda w: [[v] for v in w.refs["secrets"]],
+    "agent": lambda w: w.refs["agents"], "project": lambda w: w.refs["projects"], "network": lambda w: [],
+}
+
+
+# Makes one's own by that name, whoever else has one; with which body that is a good request.
+MAKES_OWN = {"secret.set": {"value": "of-b", "hosts": ["b.example"]}}
+LOCAL = {"ref": "127.0.0.1:1/x:1"}  # nothing is asked of the outside
+
+
+class Naming(dict):
+    """A body that names what is A's: never a success."""
+
+
+def bodies(world, route):
+    """What to send: the least that is valid, then each field that can name what is A's."""
+    schema, _, upload = schema_of(route)
+    if upload:
+        return [b"x"]
+    if schema is None:
+        return [None] if route["path"].startswith(API) or route["method"] in ("GET", "HEAD", "DELETE", "*") else [{"command": ["true"], "id": "x1", "name": "x", "title": "x"}]
+    if route["name"] in MAKES_OWN:
+        return [MAKES_OWN[route["name"]]]
+    least = {k: LOCAL.get(k) or example(schema["properties"][k]) for k in schema.get("required", [])}
+    return [least] + [Naming({**least, k: v}) for k in schema["properties"] if k in FIELDS for v in FIELDS[k](world)]
+
+
+def send(world, who, method, path, body, upgrade=False):
+    """(status, text), at most the first 64 KiB and what comes within two seconds."""
+    h = {"Authorization": f"Bearer {who.token}"}
+    if body is not None:
+        h["Content-Type"] = "application/octet-stream" if isinstance(body, bytes) else "application/json"
+    if upgrade:
+        h.update({"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+                  "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="})
+    c = http.client.HTTPConnection("127.0.0.1", world.d.port, timeout=20)
+    try:
+        c.request(method, path, body if body is None or isinstance(body, bytes) else json.dumps(body), h)
+        r = c.getresponse()
+        text = "" if r.status == 101 else r.read(65536).decode(errors="replace")
+        return r.status, text
+    finally:
+        c.close()
+
+
+def told(world, text, sent):
+    """Marks of A's that are in a reply and were not in the request."""
+    return [m for m in world.marks if m in text.replace(sent, "") and m not in sent]
+
+
+def check(world, who, route, path, refs, body, upgrade=False):
+    status, text = send(world, who, "PUT" if route["method"] == "*" else route["method"], path, body, upgrade)
+    sent = path + json.dumps(body if not isinstance(body, bytes) else "") + " ".join(refs)
+    where = (who.made["name"], route["name"], route["method"], path, body, status, text[:300])
+    shared = who.role == "agent" and not who.tenant and TEAM_SHARED.match(route["name"])
+    assert status < 500 or status == 501 or route["name"] == "image.pull", where
+    assert status != 101 or not refs, where
+    if shared:
+        return
+    assert not told(world, text, sent), where
+    assert status >= 400 or not isinstance(body, Naming), where
+    if refs and route["name"] not in OPEN and route["name"] not in MAKES_OWN and route["permission"] != "none":
+        assert status in NONE_OF_OURS or (status == 400 and route["name"] in SOCKETS and not upgrade), where
+
+
+def strangers(world):
+    return [world.who("agent-b", "agent", tenant="tb"), world.who("watch-b", "observer", tenant="tb", content=True),
+            world.who("op-b", "operator", tenant="tb"), world.who("agent-c", "agent")]
+
+
+def clean_up(world, made):
+    """What the strangers made by the way."""
+    owners = {f"token/{w.made['id']}" for w in made}
+    for kind in ("sandboxes", "volumes", "images", "secrets"):
+        for x in world.d.ok("GET", f"{API}/{kind}?limit=1000")[kind]:
+            if x.get("owner") in owners:
+                world.d.request("DELETE", f"{API}/{kind}/{x['id']}")
+
+
+# Agents without a tenant work with the team: these make or change what is common, not what is A's.
+TEAM_WORK = {"project.join", "task.create", "task.claim", "task.assign", "task.unassign", "task.move", "task.review", "message.send",
+             "agent.register", "project.create", "project.limit", "message.ack"}
+
+
+def test_no_route_crosses(world):
+    before = world.state()
+    made = strangers(world)
+    began, count = time.monotonic(), 0
+    for route in printed():
+        if route["name"] in LONG or route["path"].startswith(("/sandbox.v1", "/grpc.")):
+            continue  # streams, which need a permission that no stranger has (below); calls of protobuf services (below)
+        short = route["name"].removeprefix("hub.")
+        for who in made:
+            team = who.role == "agent" and not who.tenant and (short in TEAM_WORK or short in ("task.reviewer", "project.wip"))
+            if team or route["name"] == "logout":
+                continue
+            _, query, _ = schema_of(route)
+            ask = "&".join(f"{p['name']}={example(p['schema'])}" for p in query)
+            for path, refs in fillings(world, route["path"]):
+                path += f"?{ask}" if ask else ""
+                for body in bodies(world, route):
+                    check(world, who, route, path, refs, body)
+                    count += 1
+                if route["method"] == "GET":
+                    check(world, who, route, path, refs, None, upgrade=True)
+                    count += 1
+        if route["name"] in MAKES_OWN:  # by A's names: they are B's own now
+            clean_up(world, made)
+    clean_up(world, made)
+    assert world.state() == before
+    assert count > 2000
+    assert time.monotonic() - began < 60
+
+
+@pytest.mark.parametrize("name", sorted(LONG))
+def test_streams_are_not_for_tenants_or_agents(world, name):
+    for route in printed():
+        if route["name"] == name:
+            for who in strangers(world):
+                assert send(world, who, route["method"], route["path"], None)[0] == 403
+
+
+TEXTS = {"session_id": None, "tenant_id": "ta", "command": "cat /workspace/f; echo x > /workspace/f", "path": "/workspace/f"}
+
+
+def call(client, method, fields):
+    """(the code that refuses it, or None; the reply's text)"""
+    try:
+        reply = getattr(client, method.name)(**fields)
+        return None, " ".join(str(x) for x in reply) if method.server_streaming else str(reply)
+    except grpc.RpcError as e:
+        return e.code(), e.details()
+
+
+def test_no_call_crosses(world):
+    """The same for every method of agentbox's service."""
+    before = world.state()
+    made = strangers(world)
+    methods = [r for r in printed() if r["path"].startswith("/sandbox.v1")]
+    assert {r["path"].rsplit("/", 1)[1] for r in methods} == {m.name for m in DESCRIPTOR.methods}
+    for who in made:
+        client = Sandbox(world.d.port, who.token)
+        for m in DESCRIPTOR.methods:
+            for ref in world.refs["sandboxes"]:
+                fields = {f.name: TEXTS.get(f.name) or ref for f in m.input_type.fields if f.name in TEXTS}
+                code, text = call(client, m, fields)
+                where = (who.made["name"], m.name, fields, code, text[:300])
+                assert not told(world, text, str(fields)), where
+                assert code or "sessions" in text or text.strip() == "" or "not found" in text.lower(), where
+        client.close()
+    clean_up(world, made)
+    assert world.state() == before
+
+
+def test_the_walk_would_see_it(world):
+    """A itself gets all of it, by the same requests: they are good ones, and what is searched for is there."""
+    seen = 0
+    for route in printed():
+        if route["method"] != "GET" or route["permission"] not in ("sandbox.read", "sandbox.content", "secret.read") or route["name"] in LONG:
+            continue
+        if not route["path"].startswith(f"{API}/") or route["name"] in ("file.watch", "exec.attach", "run.attach", "file.list"):
+            continue
+        _, query, _ = schema_of(route)
+        ask = "&".join(f"{p['name']}={'/tmp/f' if p['name'] == 'path' else example(p['schema'])}" for p in query)
+        path, refs = fillings(world, route["path"])[0]
+        status, text = send(world, world.a, "GET", path + (f"?{ask}" if ask else ""), None)
+        assert status == 200, (route, path, status, text[:200])
+        seen += any(m in text for m in world.marks)
+    assert seen >= 12
