@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "spawn/end_all.h"
 #include "spawn/hand_over.h"
+#include "spawn/own_rights.h"
 #include "spawn/sandbox.h"
 #include "spawn/server.h"
 #include "spawn/shell.h"
@@ -198,7 +199,7 @@ static int start(int argc, char **argv, struct err *e)
     watch_signals();
     if (host_init(a.state, a.init, e) < 0 || lock_state(e) < 0)
         return err_wrap(e, "start");
-    if (record_adopt_all(e) < 0)
+    if (own_rights_give_up(e) < 0 || record_adopt_all(e) < 0)
         return -1;
     if (a.end != END_NONE)
         return end_all(a.end, e);

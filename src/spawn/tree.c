@@ -2,6 +2,7 @@
 
 #include "base/fd.h"
 #include "base/launch.h"
+#include "spawn/own_rights.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -137,6 +138,7 @@ static int begin(struct tree_job *j, int dir, const char *name, bool removes)
         struct answer a = {0, 0};
 
         launch_tie(parent);
+        own_rights_of_walker(dir);
         if (removes)
             a.result = tree_remove(dir, name, NULL);
         else

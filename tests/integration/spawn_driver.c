@@ -141,7 +141,7 @@ static void the_inside_is_its_own(struct spawn_client *c)
     expect(&g, "ls -d /proc/[0-9]* | head -1", "/proc/1\n");
     expect(&g, "grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status",
            "NoNewPrivs:\t1\nSeccomp:\t2\n");
-    expect(&g, "grep Seccomp_filters: /proc/self/status", "Seccomp_filters:\t2\n");
+    expect(&g, "grep Seccomp_filters: /proc/self/status", "Seccomp_filters:\t3\n");
     expect(
         &g,
         "python3 -c 'import threading, subprocess; t = threading.Thread(target=print, args=(1,));"

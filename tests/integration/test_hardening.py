@@ -71,11 +71,19 @@ def start_all(directory, **more):
     return d, box["id"]
 
 
+def bounded(row):
+    """Capabilities that this machine's root lacks cannot be kept."""
+    ours = int(status("self")["CapBnd"], 16)
+    return {k: f"{int(v, 16) & ours:016x}" if k.startswith("Cap") and v != "*" else v for k, v in row.items()}
+
+
 def compare(mode, d, box):
     found = {"holtd": d.pid, "holt-egress": d.egress_pid(), "holt-spawn": spawn_of(d), "holt-init": init_of(d, box)}
     table = said()
     for name, pid in found.items():
         want, have = table[mode, name], status(pid)
+        if (mode, name) == ("root", "holt-spawn"):
+            want = bounded(want)
         if ASAN and name in ("holtd", "holt-egress", "holt-spawn"):
             want = {**want, "Seccomp": "*"}
         assert {k: v for k, v in have.items() if want[k] != "*"} == {k: v for k, v in want.items() if v != "*"}, name
@@ -214,7 +222,7 @@ def test_holtd_has_no_children_and_a_dead_holt_spawn_is_started_again(tmp_path):
         d.stop()
 
 
-@pytest.mark.parametrize("unit, most", [("holtd.service", 2.0), ("holt-egress.service", 2.6)])
+@pytest.mark.parametrize("unit, most", [("holtd.service", 2.0), ("holt-egress.service", 2.6), ("holt-spawn.service", 7.0)])
 def test_units_are_as_closed_as_the_document_says(tmp_path, unit, most):
     with open(f"{ROOT}/packaging/{unit}", encoding="utf-8") as f:
         (tmp_path / unit).write_text(f.read().replace("@BINDIR@", "/usr/bin"))
