@@ -1,6 +1,7 @@
 #include "spawn/disk.h"
 
 #include "base/fd.h"
+#include "base/loop.h"
 #include "spawn/host.h"
 
 #include <dirent.h>
@@ -22,7 +23,7 @@
 #define JOURNAL_FROM (32ULL << 20) /* smaller ones have no room for one */
 #define IMAGE_MIN (1ULL << 20)
 #define IMAGE_MAX (1ULL << 40)
-#define TEMPLATES 8
+#define TEMPLATES DISK_SIZES_MAX
 #define LOOP_TRIES 16
 
 /* ---- empty ones, by size: memory files, whose holes cost nothing ---- */
@@ -34,6 +35,7 @@ static struct template
     unsigned last; /* use */
 }
 templates[TEMPLATES];
+static unsigned uses;
 
 static const char *mke2fs_program(void)
 {
@@ -45,9 +47,9 @@ static const char *mke2fs_program(void)
     return NULL;
 }
 
-/* The one child that is waited for: once per size, some 10 ms.  Tables are left as holes; the
- * kernel reads them as empty (lazy_itable_init), and noinit_itable keeps it from filling them. */
-static int run_mke2fs(int fd, uint64_t bytes)
+/* Once per size: some 10 ms, seconds for the largest.  Tables are left as holes; the kernel reads
+ * them as empty (lazy_itable_init), and noinit_itable keeps it from filling them. */
+static int start_mke2fs(int fd, uint64_t bytes, pid_t *ret)
 {
     const char *program = mke2fs_program();
     const char *const argv[] = {"mke2fs",
@@ -70,8 +72,7 @@ static int run_mke2fs(int fd, uint64_t bytes)
                                 NULL};
     const char *const env[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
     posix_spawn_file_actions_t actions;
-    int r, status;
-    pid_t pid;
+    int r;
 
     if (!program)
         return -EOPNOTSUPP;
@@ -80,50 +81,119 @@ static int run_mke2fs(int fd, uint64_t bytes)
     for (int i = 0; i < 3; i++)
         (void)posix_spawn_file_actions_addopen(&actions, i, "/dev/null", O_RDWR, 0);
     /* its parameters are not const for old programs' sake */
-    r = posix_spawn(&pid, program, &actions, NULL, (char *const *)(uintptr_t)argv,
+    r = posix_spawn(ret, program, &actions, NULL, (char *const *)(uintptr_t)argv,
                     (char *const *)(uintptr_t)env);
     (void)posix_spawn_file_actions_destroy(&actions);
-    if (r != 0)
-        return -r;
-    return waitpid(pid, &status, 0) == pid && status == 0 ? 0 : -EOPNOTSUPP;
+    return -r;
 }
 
-static int make_template(struct template *t, uint64_t bytes)
+static struct template *find(uint64_t bytes)
+{
+    for (size_t i = 0; i < TEMPLATES; i++)
+        if (templates[i].bytes == bytes)
+            return &templates[i];
+    return NULL;
+}
+
+/* fd: the file, or why there is none: it is not tried again for each create. */
+static void keep_template(uint64_t bytes, int fd)
+{
+    struct template *t = &templates[0];
+
+    for (size_t i = 1; i < TEMPLATES; i++)
+        if (templates[i].last < t->last)
+            t = &templates[i];
+    if (t->bytes != 0)
+        fd_close(t->fd);
+    *t = (struct template){.bytes = bytes, .fd = fd, .last = ++uses};
+}
+
+/* The one that is being made: a child, which nobody waits for. */
+static struct {
+    struct watch ended;
+    pid_t pid; /* 0: none */
+    uint64_t bytes;
+    int fd;
+    void (*done)(void);
+} making = {.ended.fd = -1, .fd = -1};
+
+static void on_made(struct watch *w, uint32_t events)
+{
+    int status = -1, fd = making.fd;
+
+    (void)events;
+    if (waitpid(making.pid, &status, WNOHANG) == 0)
+        return;
+    loop_remove(w);
+    making.pid = 0;
+    making.fd = -1;
+    if (status != 0) {
+        fd_close(fd);
+        fd = -EOPNOTSUPP;
+    }
+    keep_template(making.bytes, fd);
+    making.done();
+}
+
+static int begin_template(uint64_t bytes)
 {
     AUTO(fd_close) int fd = memfd_create("holt-disk", MFD_CLOEXEC);
     AUTO(fd_close) int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 10); /* 3 is the child's */
-    int r;
+    int r, pidfd;
 
     if (high < 0 || ftruncate(high, (off_t)bytes) < 0)
         return -errno;
-    r = run_mke2fs(high, bytes);
+    r = start_mke2fs(high, bytes, &making.pid);
     if (r < 0)
         return r;
-    if (t->bytes)
-        fd_close(t->fd);
-    *t = (struct template){.bytes = bytes, .fd = TAKE_FD(high)};
+    pidfd = (int)syscall(SYS_pidfd_open, making.pid, 0);
+    making.bytes = bytes;
+    making.fd = TAKE_FD(high);
+    loop_add(&making.ended, pidfd, on_made);
+    loop_want(&making.ended, EPOLLIN);
     return 0;
 }
 
-static int template_of(uint64_t bytes)
+static uint64_t image_bytes(uint64_t bytes)
 {
-    static unsigned uses;
-    struct template *oldest = &templates[0];
+    return bytes - bytes % BLOCK;
+}
 
-    for (size_t i = 0; i < TEMPLATES; i++) {
-        struct template *t = &templates[i];
+static bool can_make(uint64_t bytes)
+{
+    return !host.rootless && bytes >= IMAGE_MIN && bytes <= IMAGE_MAX &&
+           access("/dev/loop-control", R_OK | W_OK) == 0;
+}
 
-        if (t->bytes == bytes) {
-            t->last = ++uses;
-            return t->fd;
-        }
-        if (t->bytes == 0 || (oldest->bytes != 0 && t->last < oldest->last))
-            oldest = t;
-    }
-    int r = make_template(oldest, bytes);
+bool disk_is_ready(uint64_t bytes)
+{
+    struct template *t = find(image_bytes(bytes));
 
-    oldest->last = r < 0 ? oldest->last : ++uses;
-    return r < 0 ? r : oldest->fd;
+    if (t)
+        t->last = ++uses; /* a create that waits for several keeps those that are there */
+    return t || !can_make(image_bytes(bytes));
+}
+
+void disk_prepare(uint64_t bytes, void (*done)(void))
+{
+    int r;
+
+    making.done = done;
+    if (making.pid != 0)
+        return; /* its end calls done, and what still lacks is asked for again */
+    r = begin_template(image_bytes(bytes));
+    if (r == 0)
+        return;
+    keep_template(image_bytes(bytes), r);
+    done();
+}
+
+bool disk_has_room(uint64_t bytes)
+{
+    struct statfs fs;
+
+    return !can_make(image_bytes(bytes)) || fstatfs(host.boxes, &fs) < 0 ||
+           bytes <= (uint64_t)fs.f_blocks * (uint64_t)fs.f_bsize;
 }
 
 /* ---- the image ---- */
@@ -160,19 +230,17 @@ static int copy_data(int from, int to)
 int disk_make(int dir, uint64_t bytes)
 {
     AUTO(fd_close) int image = -1;
-    int template, r;
+    const struct template *t;
+    int r;
 
-    bytes -= bytes % BLOCK;
-    if (host.rootless || bytes < IMAGE_MIN || bytes > IMAGE_MAX ||
-        access("/dev/loop-control", R_OK | W_OK) < 0)
-        return -EOPNOTSUPP;
-    template = template_of(bytes);
-    if (template <0)
-        return template;
+    bytes = image_bytes(bytes);
+    t = can_make(bytes) ? find(bytes) : NULL;
+    if (!t || t->fd < 0)
+        return t ? t->fd : -EOPNOTSUPP;
     image = openat(dir, IMAGE, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (image < 0)
         return -errno;
-    r = ftruncate(image, (off_t)bytes) < 0 ? -errno : copy_data(template, image);
+    r = ftruncate(image, (off_t)bytes) < 0 ? -errno : copy_data(t->fd, image);
     if (r < 0)
         (void)unlinkat(dir, IMAGE, 0);
     return r;

@@ -18,3 +18,9 @@ CHECKED int disk_mount(int dir);
 CHECKED int disk_is_busy(int dir);
 CHECKED int disk_remove(int dir);      /* 0 too when there is none */
 uint64_t disk_used(int dir, int root); /* root: of disk_mount's, or -1: what it takes outside */
+/* An empty image is made once per size, by a child: a create waits until all of its sizes are ready
+ * (or cannot be made: disk_make says so), and holds up nobody else. */
+#define DISK_SIZES_MAX 8 /* that are kept, and that one create may have */
+bool disk_is_ready(uint64_t bytes);
+void disk_prepare(uint64_t bytes, void (*done)(void)); /* done: look again */
+bool disk_has_room(uint64_t bytes);                    /* false: more than the whole disk has */

@@ -97,8 +97,11 @@ struct sandbox *sandbox_after(struct str id)
     return best;
 }
 
+static void forget_waiting(void);
+
 void sandbox_forget_tags(void)
 {
+    forget_waiting();
     LIST_EACH (&sandboxes, node) {
         struct sandbox *s = LIST_ENTRY(node, struct sandbox, node);
 
@@ -552,18 +555,18 @@ static int claim(struct sandbox *s, struct err *e)
     return -1;
 }
 
-static int keep_packet(struct sandbox *s, const struct spawn_create *c, struct err *e)
+static int keep_packet(struct buf *to, const struct spawn_create *c, struct err *e)
 {
     struct spawn_msg m = {.type = SPAWN_CREATE, .tag = 1, .u.create = *c};
     struct wire_out o = {.size = SPAWN_PACKET_MAX};
     char *room;
 
-    if (buf_reserve(&s->packet, o.size, &room) < 0)
+    if (buf_reserve(to, o.size, &room) < 0)
         return err_set(e, ERR_INTERNAL, ENOMEM, "keep the request");
     o.p = (uint8_t *)room;
     if (spawn_encode(&m, SPAWN_HOST, &o, e) < 0)
         return -1;
-    buf_added(&s->packet, o.n);
+    buf_added(to, o.n);
     return 0;
 }
 
@@ -572,7 +575,7 @@ static void begin(struct sandbox *s, const struct spawn_create *c)
     struct err e = {0};
 
     s->ask = c;
-    if (keep_packet(s, c, &e) == 0 && claim(s, &e) == 0) {
+    if (keep_packet(&s->packet, c, &e) == 0 && claim(s, &e) == 0) {
         let_go(s);
         return;
     }
@@ -584,12 +587,137 @@ static void begin(struct sandbox *s, const struct spawn_create *c)
     begin_end(s);
 }
 
+/* ---- creates that wait for an empty image ---- */
+
+struct waiting {
+    struct list node;
+    uint32_t tag;
+    struct buf packet;
+};
+static struct list waiting = {&waiting, &waiting};
+
+static void create_now(const struct spawn_create *c, uint32_t tag);
+
+/* The sizes of its images, each once; how many. */
+static size_t image_sizes(const struct spawn_create *c, uint64_t sizes[SPAWN_MOUNTS_MAX + 1])
+{
+    struct wire_rows rows = c->mounts;
+    struct spawn_mount_row row;
+    size_t n = 0;
+
+    if ((c->flags & SPAWN_UPPER_DISK) && !(c->flags & SPAWN_RESTART) && c->disk_bytes > 0)
+        sizes[n++] = c->disk_bytes;
+    while (wire_rows_next(&spawn_mount_row_layout, &rows, &row)) {
+        bool known = row.kind != SPAWN_MOUNT_OWN || row.size == 0;
+
+        for (size_t i = 0; !known && i < n; i++)
+            known = sizes[i] == row.size;
+        if (!known && n <= SPAWN_MOUNTS_MAX)
+            sizes[n++] = row.size;
+    }
+    return n;
+}
+
+static int check_sizes(const struct spawn_create *c, struct err *e)
+{
+    uint64_t sizes[SPAWN_MOUNTS_MAX + 1];
+    size_t n = image_sizes(c, sizes);
+    struct wire_rows rows = c->mounts;
+    struct spawn_mount_row row;
+
+    if (n > DISK_SIZES_MAX)
+        return err_set(e, ERR_LIMIT, 0, "mounts of %zu different sizes: at most %d", n,
+                       DISK_SIZES_MAX);
+    while (wire_rows_next(&spawn_mount_row_layout, &rows, &row))
+        if (row.kind == SPAWN_MOUNT_OWN && row.size > 0 && !disk_has_room(row.size))
+            return err_set(e, ERR_INVALID, 0,
+                           "mount '" STR_FMT "': %llu bytes are more than the whole disk has",
+                           STR_ARG(row.target), (unsigned long long)row.size);
+    return 0;
+}
+
+/* The first of its sizes that is not there yet, or 0. */
+static uint64_t lacking_size(const struct spawn_create *c)
+{
+    uint64_t sizes[SPAWN_MOUNTS_MAX + 1];
+    size_t n = image_sizes(c, sizes);
+    uint64_t lacks = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (!disk_is_ready(sizes[i]) && lacks == 0)
+            lacks = sizes[i];
+    return lacks;
+}
+
+/* The oldest first: those behind it may need other sizes, which would push out its own. */
+static void on_image_made(void)
+{
+    while (!list_is_empty(&waiting)) {
+        struct waiting *w = LIST_ENTRY(waiting.next, struct waiting, node);
+        struct spawn_msg m;
+        struct err e = {0};
+        int r = spawn_decode(buf_str(&w->packet), 0, SPAWN_HOST, &m, &e);
+
+        if (r == 0 && lacking_size(&m.u.create) != 0) {
+            disk_prepare(lacking_size(&m.u.create), on_image_made);
+            return;
+        }
+        list_unlink(&w->node);
+        if (r == 0)
+            create_now(&m.u.create, w->tag);
+        else
+            server_done(w->tag, &e);
+        buf_done(&w->packet);
+        mem_free(w);
+    }
+}
+
+static int wait_for_image(const struct spawn_create *c, uint32_t tag, struct err *e)
+{
+    struct waiting *w = xzalloc(sizeof *w);
+
+    if (keep_packet(&w->packet, c, e) < 0) {
+        mem_free(w);
+        return -1;
+    }
+    w->tag = tag;
+    list_push(&waiting, &w->node);
+    if (waiting.next == &w->node)
+        disk_prepare(lacking_size(c), on_image_made);
+    return 0;
+}
+
+static void forget_waiting(void)
+{
+    while (!list_is_empty(&waiting)) {
+        struct waiting *w = LIST_ENTRY(waiting.next, struct waiting, node);
+
+        list_unlink(&w->node);
+        buf_done(&w->packet);
+        mem_free(w);
+    }
+}
+
 void sandbox_create(const struct spawn_create *c, uint32_t tag)
+{
+    struct err e = {0};
+
+    if (check(c, &e) < 0 || check_sizes(c, &e) < 0) {
+        server_done(tag, &e);
+        return;
+    }
+    if (lacking_size(c) == 0)
+        create_now(c, tag);
+    else if (wait_for_image(c, tag, &e) < 0)
+        server_done(tag, &e);
+}
+
+static void create_now(const struct spawn_create *c, uint32_t tag)
 {
     struct sandbox *s;
     struct err e = {0};
 
-    if (check(c, &e) < 0) {
+    if (check(c, &e) < 0) { /* once more: one that waited may have been overtaken */
         server_done(tag, &e);
         return;
     }

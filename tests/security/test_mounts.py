@@ -4,6 +4,7 @@ import os
 import pytest
 
 import boxes
+from conftest import open_spawn
 
 
 def names_below(path):
@@ -103,3 +104,31 @@ def test_mounts_work(clean):
     box = clean.create("sb_2", mounts=[(boxes.VOLUME, "v1", "/elsewhere")])
     assert box.sh("ls /elsewhere").out == b"kept\n"
     box.destroy()
+
+
+def test_large_mounts_hold_nobody_up():
+    """An empty image of each size is made by a child: a create beside it is answered meanwhile."""
+    s = open_spawn("root")
+    try:
+        total = os.statvfs(s.state).f_blocks * os.statvfs(s.state).f_frsize
+        tib = 1 << 40
+        if total < tib:
+            with pytest.raises(boxes.Refused, match="more than the whole disk has"):
+                s.create("sb_1", mounts=[(boxes.OWN, "", f"/m{i}", tib) for i in range(8)])
+        with pytest.raises(boxes.Refused, match="different sizes"):
+            s.create("sb_1", mounts=[(boxes.OWN, "", f"/m{i}", (64 + i) << 20) for i in range(9)])
+        sizes = [min(total, tib) - (i << 20) - (1 << 20) for i in range(4)]
+        large = s.send(3, s.create_payload("sb_large", mounts=[(boxes.OWN, "", f"/m{i}", n) for i, n in enumerate(sizes)]))
+        small = s.send(3, s.create_payload("sb_small"))
+        order = []
+        while len(order) < 2:
+            kind, tag, r, fds = s.receive()
+            if tag in (large, small):
+                assert kind == 4, r.error()
+                order.append(tag)
+            for fd in fds:
+                os.close(fd)
+        assert order == [small, large], "the small one waited"
+        assert s.process.poll() is None
+    finally:
+        s.stop()
