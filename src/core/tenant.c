@@ -83,6 +83,24 @@ int tenant_make_dir(const char *path, struct err *e)
     return make_dir(path, true, e);
 }
 
+/* What the host's root owns is shown to sandboxes as nobody's (docs/runtime.md, "Ids"): a session
+ * would have a directory that it cannot write to, and nothing would say so. */
+static int check_owner(const char *path, struct err *e)
+{
+    struct stat st;
+    bool own;
+
+    if (lstat(path, &st) < 0 || st.st_uid != 0 || (st.st_mode & 0002))
+        return 0;
+    own = geteuid() == 0;
+    (void)err_set(
+        e, ERR_CONFLICT, 0,
+        "directory '%s' belongs to the host's root: no session could write there; give it "
+        "away by chown -R %u:%u",
+        path, own ? SPAWN_STORED_ID : geteuid(), own ? SPAWN_STORED_ID : getegid());
+    return err_hint(e, "%s", own ? "that id is root in all sandboxes" : "that is holtd's own user");
+}
+
 static void make_all(uv_work_t *w)
 {
     struct job *j = w->data;
@@ -92,6 +110,8 @@ static void make_all(uv_work_t *w)
         AUTO(mem_free) char *path = xasprintf("%s/%s", j->dir, *name);
 
         r = make_dir(path, true, &j->e);
+        if (r == 0)
+            r = check_owner(path, &j->e);
     }
 }
 

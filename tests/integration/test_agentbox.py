@@ -671,6 +671,30 @@ def test_tenant_storage(tmp_path):
         d.stop()
 
 
+def test_storage_that_belongs_to_root_is_refused_with_the_remedy(tmp_path):
+    """A session was made, its /workspace could not be written to, and nothing said so."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to have files of root")
+    old = tmp_path / "data/tenants/alpha/workspace"
+    old.mkdir(parents=True)
+    (old / "f").write_text("old\n")
+    d = native(tmp_path / "d", env={"STORAGE_PATH": f"{tmp_path}/data/tenants"})
+    s = Sandbox(d.port, d.token)
+    try:
+        with pytest.raises(grpc.RpcError) as e:
+            s.CreateSession(session_id="a1", tenant_id="alpha")
+        assert "belongs to the host's root" in e.value.details() and "chown -R 1000000:1000000" in e.value.details()
+        assert not s.ListSessions().sessions
+        subprocess.run(["chown", "-R", "1000000:1000000", str(old)], check=True)
+        s.CreateSession(session_id="a1", tenant_id="alpha")
+        assert run(s, "a1", "cat f; echo new > f; cat f")[1] == "old\nnew\n"
+    finally:
+        for session in s.ListSessions().sessions:
+            s.DestroySession(session_id=session.session_id)
+        s.close()
+        d.stop()
+
+
 def test_seed_port_and_timeout(tmp_path):
     """As the original's clients find it: GRPC_PORT, no token; idle sessions end, busy ones do not."""
     port = free_ports()[0]
