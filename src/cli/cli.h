@@ -99,6 +99,7 @@ struct cli {
     bool color;         /* standard output is a terminal that wants them */
     int64_t timeout_ms; /* of one request; 0: none */
     bool timeout_set;
+    int64_t connect_ms;                    /* 0: as usual */
     const char *server, *context, *cacert; /* flags; NULL: not given */
     int failed;                            /* exit status of a failure; 0: the error's */
     int status; /* to exit with when the verb succeeded: that of a command it ran */

@@ -6,6 +6,14 @@
 #include "cli/verbs.h"
 #include "proto/json.h"
 
+struct completion {
+    char *const *words; /* all of them */
+    size_t n;
+    struct str typed;
+    complete_names_fn names; /* or NULL */
+    struct buf *to;
+};
+
 static void offer(struct buf *to, const char *word, struct str typed)
 {
     if (str_starts(str_of(word), typed))
@@ -28,21 +36,23 @@ static void offer_contexts(struct buf *to, struct str typed)
     }
 }
 
-static void offer_values(const struct cmd *cmd, const struct op_field *f, struct str typed,
-                         struct buf *to)
+static void offer_values(const struct completion *p, const struct cmd *cmd, const struct cmd_arg *a)
 {
+    const struct op_field *f = a->f;
     bool names_context = strcmp(f->name, "context") == 0 ||
                          (cmd && strncmp(cmd->verb, "context ", 8) == 0 &&
                           strcmp(cmd->verb, "context add") != 0 && strcmp(f->name, "name") == 0);
 
     for (const char *const *c = f->choices; c && *c; c++)
-        offer(to, *c, typed);
+        offer(p->to, *c, p->typed);
     if (f->type == OP_BOOL) {
-        offer(to, "true", typed);
-        offer(to, "false", typed);
+        offer(p->to, "true", p->typed);
+        offer(p->to, "false", p->typed);
     }
     if (names_context)
-        offer_contexts(to, typed);
+        offer_contexts(p->to, p->typed);
+    if (p->names)
+        p->names(cmd, a, p->words, p->n, p->typed, p->to);
 }
 
 static void offer_flags(const struct cmd_arg *args, size_t n, struct str typed, struct buf *to)
@@ -75,6 +85,13 @@ static void offer_verbs(const struct cmd_set *set, struct str before, struct str
     }
 }
 
+/* Is this argument a list, which takes every word that follows? */
+static bool takes_all(const struct cmd *cmd, size_t at)
+{
+    return cmd && at < cmd->arg_count && cmd->args[at].positional &&
+           cmd->args[at].f->type == OP_LIST;
+}
+
 /* Walks the words between the verb and the last one; *ret_flag is the flag that wants the last as
  * its value, *ret_positional how many arguments have been given.  false: the last is a command's
  * own. */
@@ -98,7 +115,7 @@ static bool walk(const struct cmd *cmd, char *const *words, size_t n,
             *ret_flag = a;
         else if (!a && cmd && *ret_positional < cmd->arg_count && cmd->args[*ret_positional].rest)
             return false;
-        else if (!a && !str_eq_c(w, "--"))
+        else if (!a && !str_eq_c(w, "--") && !takes_all(cmd, *ret_positional))
             (*ret_positional)++;
     }
     return true;
@@ -118,38 +135,83 @@ static size_t drop_equals(char *const *words, size_t n, char **to)
     return count;
 }
 
-static void complete_in_cmd(const struct cmd *cmd, char *const *words, size_t n, struct str typed,
-                            struct buf *to)
+static void complete_in_cmd(const struct completion *p, const struct cmd *cmd, char *const *words,
+                            size_t n)
 {
     const struct cmd_arg *flag;
     size_t positional;
+    struct str typed = p->typed;
+    struct buf *to = p->to;
 
     if (!walk(cmd, words, n, &flag, &positional))
         return;
     if (flag) {
-        offer_values(cmd, flag->f, typed, to);
+        offer_values(p, cmd, flag);
         return;
     }
     if (positional < cmd->arg_count && cmd->args[positional].positional)
-        offer_values(cmd, cmd->args[positional].f, typed, to);
+        offer_values(p, cmd, &cmd->args[positional]);
     if (typed.n > 0 && typed.p[0] == '-') {
         offer_flags(cmd->args, cmd->arg_count, typed, to);
         offer_flags(global_args, global_arg_count, typed, to);
     }
 }
 
-void complete_words(const struct cmd_set *set, char *const *given, size_t given_n, struct buf *to)
+/* bash takes "a:b" for three words too, and puts what is offered behind the last colon: one word
+ * again; *ret_cut bytes of it are there already. */
+static size_t join_colons(struct arena *a, char **words, size_t n, size_t *ret_cut)
+{
+    size_t count = 0;
+    bool open = false;
+
+    *ret_cut = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool colon = strcmp(words[i], ":") == 0;
+
+        if (count > 0 && (colon || open)) {
+            words[count - 1] = arena_printf(a, "%s%s", words[count - 1], words[i]);
+            if (colon)
+                *ret_cut = strlen(words[count - 1]);
+        } else {
+            words[count++] = words[i];
+            *ret_cut = 0;
+        }
+        open = colon;
+    }
+    return count;
+}
+
+/* Without the first bytes of each line. */
+static void cut_lines(const struct buf *from, size_t cut, struct buf *to)
+{
+    struct str rest = buf_str(from);
+
+    while (rest.n > 0) {
+        struct str line = str_cut(rest, '\n', &rest);
+
+        buf_printf(to, STR_FMT "\n", STR_ARG(str_skip(line, size_min(cut, line.n))));
+    }
+}
+
+void complete_words(const struct cmd_set *set, char *const *given, size_t given_n,
+                    complete_names_fn names, struct buf *result)
 {
     struct arena a = {0};
     char **words = arena_alloc(&a, (given_n + 1) * sizeof *words);
-    AUTO(buf_done) struct buf before = {0};
-    size_t n = drop_equals(given, given_n, words), first = 0, used = 0;
-    struct str typed = str_of(n > 0 ? words[n - 1] : "");
-    size_t last = n > 0 ? n - 1 : 0;
+    AUTO(buf_done) struct buf before = {0}, out = {0};
+    struct buf *to = &out;
+    size_t n, first = 0, used = 0, cut;
+    struct str typed;
+    size_t last;
+    struct completion p;
     const struct cmd_arg *flag = NULL;
     const struct cmd *cmd;
     size_t positional;
 
+    n = join_colons(&a, words, drop_equals(given, given_n, words), &cut);
+    typed = str_of(n > 0 ? words[n - 1] : "");
+    last = n > 0 ? n - 1 : 0;
+    p = (struct completion){words, last, typed, names, to};
     while (first < last && words[first][0] == '-') { /* global flags before the verb */
         (void)walk(NULL, words + first, 1, &flag, &positional);
         first += flag && first + 1 < last ? 2 : 1;
@@ -162,9 +224,9 @@ void complete_words(const struct cmd_set *set, char *const *given, size_t given_
         first++;
     cmd = cmd_set_match(set, words + first, last - first, &used);
     if (cmd) {
-        complete_in_cmd(cmd, words + first + used, last - first - used, typed, to);
+        complete_in_cmd(&p, cmd, words + first + used, last - first - used);
     } else if (flag) {
-        offer_values(NULL, flag->f, typed, to);
+        offer_values(&p, NULL, flag);
     } else {
         for (size_t i = first; i < last; i++)
             buf_printf(&before, "%s%s", i > first ? " " : "", words[i]);
@@ -172,6 +234,7 @@ void complete_words(const struct cmd_set *set, char *const *given, size_t given_
         if (typed.n > 0 && typed.p[0] == '-')
             offer_flags(global_args, global_arg_count, typed, to);
     }
+    cut_lines(&out, cut, result);
     arena_done(&a);
 }
 
@@ -179,7 +242,7 @@ void complete_run(const struct cmd_set *set, char *const *words, size_t n)
 {
     AUTO(buf_done) struct buf out = {0};
 
-    complete_words(set, words, n, &out);
+    complete_words(set, words, n, complete_names, &out);
     cli_write(buf_str(&out));
 }
 
@@ -196,6 +259,8 @@ int completion_run(struct cli *c, const struct cmd *cmd, const json_t *args, str
             "    local IFS=$'\\n'\n"
             "    COMPREPLY=($(\"${COMP_WORDS[0]}\" __complete \"${COMP_WORDS[@]:1:COMP_CWORD}\" "
             "2>/dev/null))\n"
+            "    [[ ${COMPREPLY[0]-} == *: ]] && compopt -o nospace 2>/dev/null\n"
+            "    return 0\n"
             "}\n"
             "complete -o default -F _holt holt\n"));
     return 0;

@@ -242,22 +242,23 @@ int request_run(const struct target *t, const struct request *rq, struct reply *
     if (!loop)
         return -1;
     make_headers(t, rq, &h);
-    r = client_start(&(struct client_request){.loop = loop,
-                                              .url = &url,
-                                              .tls = tls,
-                                              .method = rq->method,
-                                              .target = rq->target,
-                                              .headers = h.v,
-                                              .header_count = h.n,
-                                              .body = rq->body,
-                                              .streamed = rq->feed != NULL,
-                                              .streamed_length = CLIENT_BODY_CHUNKED,
-                                              .connect_ms = REQUEST_CONNECT_MS,
-                                              .head_ms = rq->timeout_ms,
-                                              .idle_ms = rq->timeout_ms,
-                                              .ops = &ops,
-                                              .arg = &run},
-                     &c, e);
+    r = client_start(
+        &(struct client_request){.loop = loop,
+                                 .url = &url,
+                                 .tls = tls,
+                                 .method = rq->method,
+                                 .target = rq->target,
+                                 .headers = h.v,
+                                 .header_count = h.n,
+                                 .body = rq->body,
+                                 .streamed = rq->feed != NULL,
+                                 .streamed_length = CLIENT_BODY_CHUNKED,
+                                 .connect_ms = rq->connect_ms ? rq->connect_ms : REQUEST_CONNECT_MS,
+                                 .head_ms = rq->timeout_ms,
+                                 .idle_ms = rq->timeout_ms,
+                                 .ops = &ops,
+                                 .arg = &run},
+        &c, e);
     if (r == 0)
         run_loop(loop, &run);
     request_loop_end(loop);

@@ -25,6 +25,7 @@ struct request {
     int (*part)(void *arg, struct str bytes);
     void *arg;
     int64_t timeout_ms; /* without progress; 0: none */
+    int64_t connect_ms; /* 0: REQUEST_CONNECT_MS */
 };
 
 struct reply {

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #define PING_MS 15000
 #define GOODBYE_MS 10000 /* from the exit to the server's close */
 #define KILL_MS 1000     /* from a polite signal to KILL, from there to leaving */
+#define RESET_MS 200
 #define RETRY_MS 250
 #define RETRY_LIMIT_MS 30000
 
@@ -124,6 +126,8 @@ static void take_output(struct session *s, struct str data)
     if ((int64_t)offset < *seen) /* sent again after a reconnect */
         bytes = str_skip(bytes, size_min(bytes.n, (size_t)(*seen - (int64_t)offset)));
     *seen = i64_max(*seen, (int64_t)(offset + data.n - OUTPUT_HEAD));
+    if (s->shows_terminal)
+        modes_feed(&s->modes, bytes);
     sink_write(&s->out[stream == 2], bytes);
     if (s->ws && (sink_is_full(&s->out[0]) || sink_is_full(&s->out[1])))
         ws_client_pause(s->ws, true);
@@ -359,6 +363,18 @@ static int take_leave(const struct session *s, struct err *e)
     return err_set(e, err_code_from_errno(broken), broken, "write standard output");
 }
 
+/* A full-screen program that goes on, or was killed, has not put the terminal back: we do.  One
+ * that takes no output (Ctrl-S) is left as it is. */
+static void reset_terminal(const struct session *s)
+{
+    AUTO(buf_done) struct buf undo = {0};
+    struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
+
+    modes_undo(&s->modes, &undo);
+    if (buf_len(&undo) > 0 && poll(&p, 1, RESET_MS) > 0)
+        (void)!write(STDOUT_FILENO, buf_data(&undo), buf_len(&undo));
+}
+
 int session_run(const struct target *t, const struct session_spec *spec, struct session_end *ret,
                 struct err *e)
 {
@@ -380,6 +396,7 @@ int session_run(const struct target *t, const struct session_spec *spec, struct 
     if (!s->loop)
         return -1;
     run_loop(s);
+    reset_terminal(s);
     buf_done(&s->typed);
     mem_free(s->signal_target);
     if (s->left)

@@ -184,6 +184,7 @@ void session_in_init(struct session *s)
 {
     s->raw = s->spec->tty && s->spec->input && term_is_on(STDIN_FILENO);
     s->observer = s->spec->observes;
+    s->shows_terminal = s->spec->tty && term_is_on(STDOUT_FILENO);
     s->in.part = on_part;
     s->in.arg = s;
     if (s->spec->input && !s->spec->observes && source_init(&s->in, s->loop, STDIN_FILENO) < 0)

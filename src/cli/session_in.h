@@ -2,6 +2,7 @@
  * size of the terminal.  Private to session. */
 #pragma once
 
+#include "cli/modes.h"
 #include "cli/request.h"
 #include "cli/session.h"
 #include "cli/sink.h"
@@ -22,7 +23,9 @@ struct session {
     struct ws_client *ws; /* NULL: not connected */
     uv_timer_t timer;
     struct sink out[2];
-    int64_t seen[2]; /* offsets of the output behind what was written */
+    bool shows_terminal; /* standard output is one, and the command has one */
+    struct modes modes;  /* what the command did to it */
+    int64_t seen[2];     /* offsets of the output behind what was written */
     struct err e;
     struct err said; /* by the server: why, if the session ends without an exit */
     int64_t lost_ms; /* since when; 0: it is not */

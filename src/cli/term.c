@@ -60,6 +60,16 @@ int term_raw(struct err *e)
     return change(cfmakeraw, e);
 }
 
+static void by_keys(struct termios *t)
+{
+    t->c_lflag &= ~(tcflag_t)(ECHO | ICANON);
+}
+
+int term_keys(struct err *e)
+{
+    return change(by_keys, e);
+}
+
 /* Signals are taken off too: what ends us would leave the terminal silent. */
 static void hide(struct termios *t)
 {

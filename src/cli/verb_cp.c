@@ -5,6 +5,7 @@
 #include "cli/pack.h"
 #include "cli/place.h"
 #include "cli/progress.h"
+#include "cli/term.h"
 #include "cli/unpack.h"
 #include "cli/verb_op.h"
 #include "proto/json.h"
@@ -26,6 +27,17 @@ static void note_left_out(int64_t n)
 {
     if (n > 0)
         cli_note("left out %" PRId64 " that are neither file, directory nor link", n);
+}
+
+/* What the bar said, for copies too quick for one; scripts hear nothing. */
+static void note_copied(int64_t bytes)
+{
+    AUTO(buf_done) struct buf size = {0};
+
+    if (!term_is_on(STDERR_FILENO))
+        return;
+    print_size(&size, bytes);
+    cli_note("copied %s", buf_cstr(&size));
 }
 
 /* --- into a sandbox --- */
@@ -130,6 +142,7 @@ static int copy_in(const struct cli *c, const struct place *from, const struct p
     if (send_archive(c, to, dir, &u, e) < 0)
         return err_wrap(e, "copy '%.60s' to %.40s:%.60s", from->path, to->sandbox, to->path);
     note_left_out(pack_left_out(pack));
+    note_copied(pack_bytes(pack));
     return 0;
 }
 
@@ -218,6 +231,7 @@ static int copy_out(const struct cli *c, const struct place *from, const struct 
     unpack_done(&d.unpack);
     if (r < 0)
         return err_wrap(e, "copy %.40s:%.60s to '%.60s'", from->sandbox, from->path, to->path);
+    note_copied(d.unpack.bytes);
     return 0;
 }
 

@@ -196,9 +196,39 @@ static int follow(struct cli *c, const struct cmd *cmd, const json_t *args, stru
     return r > 0 ? 0 : -1;
 }
 
+/* Of what events have beside their columns, a host is what people look for: "api.test:443". */
+static void add_hosts(json_t *rows)
+{
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        json_t *ev = json_array_get(rows, i);
+        const json_t *data = json_object_get(ev, "data");
+        const char *host = args_str(data, "host");
+        int64_t port = args_int(data, "port", 0);
+
+        if (host && port > 0)
+            json_object_set_new(ev, "host", json_sprintf("%s:%d", host, (int)port));
+        else if (host)
+            json_object_set_new(ev, "host", json_string(host));
+    }
+}
+
+static int print_listed(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
+{
+    struct print_spec spec = op_print_spec(c, cmd->op);
+    AUTO(json_decref) json_t *list = NULL;
+
+    if (op_list(c, cmd->op, args, &list, e) < 0)
+        return -1;
+    add_hosts(json_object_get(list, cmd->op->items));
+    spec.columns = "seq,time,type,object,actor,host";
+    return cli_print(c, list, &spec, e);
+}
+
 int events_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 {
     if (args_bool(args, "follow"))
         return follow(c, cmd, args, e);
+    if (c->format == OUT_TABLE)
+        return print_listed(c, cmd, args, e);
     return op_verb_run(c, cmd, args, e);
 }

@@ -126,6 +126,7 @@ int op_send(const struct cli *c, const struct op *op, const json_t *args, const 
     op_target(op, args, &target);
     r.method = op->method;
     r.target = buf_cstr(&target);
+    r.connect_ms = c->connect_ms;
     if (r.feed)
         r.type = op->upload;
     return request_run(&t, &r, ret, e);

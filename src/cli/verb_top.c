@@ -7,7 +7,8 @@
 #include "proto/json.h"
 
 #include <inttypes.h>
-#include <time.h>
+#include <poll.h>
+#include <signal.h>
 #include <unistd.h>
 
 #define EVERY_MS 2000
@@ -122,25 +123,69 @@ static void show(const struct cli *c, const json_t *v, bool screen)
     cli_write(buf_str(&out));
 }
 
-static void wait_ms(int64_t ms)
-{
-    struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+static volatile sig_atomic_t caught;
 
-    (void)nanosleep(&t, NULL);
+static void on_signal(int number)
+{
+    caught = number;
 }
 
-/* On a terminal until Ctrl-C; else, or with --once, one table. */
+static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+
+/* Keys without a line's end, where there is a keyboard; then signals have to put it back. */
+static bool watch_keys(void)
+{
+    struct err ignored = {0};
+
+    if (!term_is_on(STDIN_FILENO) || term_keys(&ignored) < 0)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        (void)signal(ends[i], on_signal);
+    return true;
+}
+
+/* Ends by the signal that came, as it would have without us. */
+static void leave_keys(void)
+{
+    term_restore();
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        (void)signal(ends[i], SIG_DFL);
+    if (caught)
+        (void)raise((int)caught);
+}
+
+/* Until the next look is due.  false: somebody wants to leave. */
+static bool wait_ms(int64_t ms, bool keys)
+{
+    int64_t end = clock_mono_ms() + ms;
+
+    for (int64_t left = ms; left > 0 && !caught; left = end - clock_mono_ms()) {
+        struct pollfd p = {.fd = keys ? STDIN_FILENO : -1, .events = POLLIN};
+        char key = 0;
+
+        if (poll(&p, 1, (int)i64_min(left, 3600000)) <= 0)
+            continue;
+        if (read(STDIN_FILENO, &key, 1) <= 0)
+            return false;
+        if (key == 'q' || key == 'Q')
+            return false;
+    }
+    return !caught;
+}
+
+/* On a terminal until q or Ctrl-C; else, or with --once, one table. */
 int top_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 {
     struct top t = {.cli = c};
     bool screen = c->format == OUT_TABLE && term_is_on(STDOUT_FILENO) && !args_bool(args, "once");
     int64_t every = i64_max(args_int(args, "interval", EVERY_MS), 100);
+    bool keys = screen && watch_keys();
     int r;
 
     (void)cmd;
     if (screen)
         cli_write(STR("\033[2J"));
-    for (;;) {
+    do {
         AUTO(json_decref) json_t *v = NULL;
 
         r = one_round(&t, &v, e);
@@ -151,10 +196,9 @@ int top_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err
             break;
         }
         show(c, v, screen);
-        if (!screen)
-            break;
-        wait_ms(every);
-    }
+    } while (screen && wait_ms(every, keys));
+    if (keys)
+        leave_keys();
     json_decref(t.before);
     return r;
 }

@@ -239,7 +239,7 @@ const struct verb verb_table[] = {
      EXAMPLES("holt cat build:/etc/os-release")},
     {.verb = "logs", FLAGS(logs_flags), .run = op_verb_run,
      EXAMPLES("holt logs build", "holt logs -f build", "holt logs build ex_01k4r8w2m9h5t7c3xqvd --tail 64k")},
-    {.verb = "top", .group = "sandbox", .text = "Watch what the running sandboxes use.", FLAGS(top_flags), .run = top_run,
+    {.verb = "top", .group = "sandbox", .text = "Watch what the running sandboxes use; q leaves.", FLAGS(top_flags), .run = top_run,
      EXAMPLES("holt top", "holt top --once")},
     {.verb = "port-forward", .group = "port",
      .text = "Listen on a port of this machine and connect it to one inside a sandbox.\n"

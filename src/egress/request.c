@@ -60,20 +60,35 @@ static void refuse(struct conn *c, enum socks_code code, const char *text)
  * A rule's text is ours: hosts in their one form, no control characters. */
 static void http_refuse(struct conn *c, const char *rule, const char *text)
 {
-    char reason[384];
+    char reason[640];
 
-    (void)snprintf(reason, sizeof reason, "refused by holt: %s", rule);
+    (void)snprintf(reason, sizeof reason, "refused by holt: %.600s", rule);
     http_reply_as(c, 403, reason, text);
+}
+
+/* The flag of `holt run` and `holt create` that would have allowed it; "": no single one. */
+static void name_flag(const struct conn *c, const char *rule, char *to, size_t size)
+{
+    to[0] = '\0';
+    if (strcmp(rule, POLICY_NO_RULE) != 0 && strcmp(rule, POLICY_NO_NETWORK) != 0)
+        return;
+    if (c->port == 80 || c->port == 443)
+        (void)snprintf(to, size, " (--allow %s)", c->host.name);
+    else if (!strchr(c->host.name, ':'))
+        (void)snprintf(to, size, " (--allow %s:%u)", c->host.name, c->port);
 }
 
 void request_refused(struct conn *c, const char *rule)
 {
-    char text[384];
+    char text[768], why[700], flag[320];
 
     conn_tell(c, EGRESS_DENIED, rule);
-    (void)snprintf(text, sizeof text, "%s port %u is refused: %s", c->host.name, c->port, rule);
+    name_flag(c, rule, flag, sizeof flag);
+    (void)snprintf(why, sizeof why, "%.256s%s", rule, flag);
+    (void)snprintf(text, sizeof text, "%.255s port %u is refused: %.480s", c->host.name, c->port,
+                   why);
     if (answers_http(c))
-        http_refuse(c, rule, text);
+        http_refuse(c, why, text);
     else
         refuse(c, SOCKS_DENIED, text);
 }

@@ -551,9 +551,7 @@ static void judge_unknown(const struct policy *p, const struct policy_query *q,
     } else if (q->method.n > 0) {
         answer(ret, POLICY_DENY, "no rule allows this method and path");
     } else {
-        answer(ret, POLICY_DENY,
-               q->host->is_ip ? "no allowed network has this address and port"
-                              : "no rule allows this host and port");
+        answer(ret, POLICY_DENY, q->host->is_ip ? POLICY_NO_NETWORK : POLICY_NO_RULE);
     }
 }
 

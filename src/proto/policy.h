@@ -33,6 +33,10 @@ enum policy_mode policy_mode(const struct policy *p);
 void policy_print(const struct policy *p, struct buf *to); /* its one JSON form */
 
 enum policy_answer { POLICY_DENY, POLICY_ALLOW, POLICY_ASK };
+/* Verdicts on what no rule is about: one more rule (--allow) would let it through. */
+#define POLICY_NO_RULE "no rule allows this host and port"
+#define POLICY_NO_NETWORK "no allowed network has this address and port"
+
 struct policy_verdict {
     enum policy_answer answer;
     bool tls;       /* allowed for TLS only: a ClientHello that names the host comes first */

@@ -221,6 +221,7 @@ class FakeHoltd:
         self.refuse = None    # (status, error object) for the next request
         self.drop_attach = 0  # cut this many attach connections after their first output
         self.resend = False   # offsets that a client asks for are not heeded
+        self.slow = 0         # seconds for each piece of a transfer
         self.runs = []
         self.token = "test-token"
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), self.handler())
@@ -274,7 +275,9 @@ class Requests(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         self.send_header("Connection", "close")
         self.end_headers()
-        self.wfile.write(data)
+        for at in range(0, len(data), 1 << 20):
+            self.wfile.write(data[at:at + (1 << 20)])
+            time.sleep(self.daemon.slow)
         self.close_connection = True
 
     def fail(self, status, code, message, obj=""):
@@ -286,6 +289,7 @@ class Requests(BaseHTTPRequestHandler):
             while True:
                 n = int(self.rfile.readline().strip(), 16)
                 out.write(self.rfile.read(n))
+                time.sleep(self.daemon.slow)
                 self.rfile.readline()
                 if n == 0:
                     return out.getvalue()

@@ -161,22 +161,62 @@ def test_doctor_reports_and_changes_nothing(alone):
     assert text.count("         fix:     ") == text.count("         without: ") and "mend" not in text
 
 
-def complete(alone, line):
+def complete(alone, line, **more):
     """What bash offers with the cursor at the end of the line."""
     script = f"""
         PATH={BUILD}:$PATH
         source <(holt completion bash)
         COMP_LINE={json.dumps(line)}
         COMP_WORDBREAKS=$' \\t\\n"\\'><=;|&(:'
-        read -ra COMP_WORDS <<< "${{COMP_LINE//=/ = }}"
+        line="${{COMP_LINE//=/ = }}"
+        read -ra COMP_WORDS <<< "${{line//:/ : }}"
         [[ $COMP_LINE == *' ' ]] && COMP_WORDS+=('')
         COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 ))
         _holt
         printf '%s\\n' "${{COMPREPLY[@]}}"
     """
-    r = subprocess.run(["bash", "--norc", "-c", script], capture_output=True, text=True, timeout=60, env=environment())
+    r = subprocess.run(["bash", "--norc", "-c", script], capture_output=True, text=True, timeout=60, env=environment(more))
     assert r.returncode == 0 and not r.stderr, r.stderr
     return r.stdout.split()
+
+
+def answers(value):
+    raw = reply(json.dumps(value))
+    return lambda s: s.sendall(raw)
+
+
+@pytest.mark.parametrize("line, listed, offered", [
+    ("holt exec b", "sandboxes", ["build", "base"]),
+    ("holt rm build ", "sandboxes", ["build", "base", "other", "sb_2"]),
+    ("holt stop ba", "sandboxes", ["base"]),
+    ("holt port-forward o", "sandboxes", ["other"]),
+    ("holt cp ba", "sandboxes", ["base:"]),
+    ("holt cp file ot", "sandboxes", ["other:"]),
+    ("holt cat bu", "sandboxes", ["build:"]),
+    ("holt create --image te", "images", ["team/app:1.2", "team/app:2.0"]),
+    ("holt run --image team/app:2", "images", ["2.0"]),
+    ("holt run --image team/app:", "images", ["1.2", "2.0"]),
+    ("holt image rm team/app:1", "images", ["1.2"]),
+    ("holt volume rm c", "volumes", ["cache"]),
+    ("holt run -v c", "volumes", ["cache:"]),
+    ("holt run -- b", None, []),
+])
+def test_completion_of_names(alone, line, listed, offered):
+    rows = {"sandboxes": [{"id": "sb_1", "name": "build"}, {"id": "sb_3", "name": "base"}, {"id": "sb_4", "name": "other"}, {"id": "sb_2", "name": None},
+                          {"id": "sb_5", "name": "b$(touch x)"}, {"id": "sb_6", "name": "b;x"}, {"id": "sb_7", "name": "-b"}],
+            "images": [{"id": "im_1", "name": "team/app:1.2"}, {"id": "im_2", "name": "team/app:2.0"}, {"id": "host", "name": "host"}],
+            "volumes": [{"id": "vo_1", "name": "cache"}, {"id": "vo_2", "name": "data"}]}
+    with server(answers({listed: rows.get(listed), "cursor": None})) as (url, seen):
+        assert complete(alone, line, HOLT_SERVER=url) == offered
+    assert (f"GET /holt/v1/{listed}" in seen[0]) if listed else not seen
+
+
+def test_completion_is_quick_and_silent_without_a_daemon(alone):
+    assert complete(alone, "holt exec ", HOLT_SERVER=f"http://127.0.0.1:{free_ports()[0]}") == []
+    with server(lambda s: s.recv(1), raw=True) as (url, _):  # accepts, and says nothing
+        before = time.monotonic()
+        assert complete(alone, "holt exec ", HOLT_SERVER=url) == []
+        assert time.monotonic() - before < 20, "it gives up long before a request would"
 
 
 def test_bash_completion(alone):
@@ -451,6 +491,16 @@ def test_the_local_admin_token_is_found(holtd, tmp_path):
     env = holt_env(tmp_path, HOLT_STATE=holtd.state, HOLT_SERVER=holtd.url)
     r = subprocess.run([HOLT, "token", "whoami", "-o", "json"], capture_output=True, text=True, timeout=60, env=env)
     assert r.returncode == 0 and json.loads(r.stdout)["role"] == "admin", r.stderr
+
+
+def test_events_show_hosts(alone):
+    events = [{"seq": 7, "type": "egress.denied", "object": "sandbox/sb_1", "actor": "system", "data": {"host": "evil.test", "port": 443}},
+              {"seq": 8, "type": "token.created", "object": "token/tk_1", "actor": "token/tk_0", "data": {}}]
+    with server(answers({"events": events, "cursor": None})) as (url, _):
+        table = alone("events", "-s", url).stdout
+    assert re.search(r"ACTOR +HOST\n", table) and re.search(r"system +evil.test:443\n", table) and re.search(r"tk_0 +-\n", table)
+    with server(answers({"events": events, "cursor": None})) as (url, _):
+        assert as_json(alone("events", "-o", "json", "-s", url))["events"] == events
 
 
 def test_events_list_and_follow(holt, holtd, tmp_path):

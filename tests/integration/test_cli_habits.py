@@ -222,3 +222,74 @@ def test_a_killed_command_says_by_what(holt, server):
     server.box("box")
     assert first_line(holt("exec", "--timeout", "1s", "box", "--", "sleep", "1000", status=137)) == "holt: killed after 1s (--timeout)"
     assert re.fullmatch(r"holt: killed after 1(\.\d)?s \(its time limit\)", first_line(holt("wait", "box", status=137)))
+
+
+# --- terminals ---
+
+SCREEN = r"\033[?1049h\033[?25l\033[?1000h\033[?1006h\033[?2004h\033[?1h\033=\033[2;20r\033[31mdrawn"
+PUT_BACK = [b"\x1b[?1049l", b"\x1b[?25h", b"\x1b[?1000l", b"\x1b[?1006l", b"\x1b[?2004l", b"\x1b[?1l", b"\x1b>", b"\x1b[r", b"\x1b[m"]
+
+
+@real
+def test_a_detached_screen_is_put_back(terminal, server):
+    server.box("box")
+    t = terminal("exec", "box", "-t", "--", "sh", "-c", f"printf '{SCREEN}'; read x")
+    t.wait_for(rb"drawn")
+    t.type(b"\x10\x11")
+    assert t.end() == 0
+    after = t.seen[t.seen.index(b"drawn"):]
+    for undone in PUT_BACK:
+        assert undone in after, (undone, after)
+    assert after.index(b"\x1b[?1049l") < after.index(b"holt: detached")
+    t = terminal("attach", "box", "--observe")
+    t.wait_for(rb"drawn")
+    t.type(b"\x03")
+    assert t.end() == 0 and b"\x1b[?1049l" in t.seen
+
+
+@real
+def test_a_killed_screen_is_put_back(terminal, server):
+    server.box("box")
+    t = terminal("exec", "box", "-t", "--", "sh", "-c", f"printf '{SCREEN}'; kill -9 $$")
+    assert t.end() == 137 and all(undone in t.seen for undone in PUT_BACK)
+    t = terminal("exec", "box", "-t", "--", "sh", "-c", "printf '\\033[1mplain\\033[m'; read x")
+    t.wait_for(rb"plain")
+    t.type(b"\x10\x11")
+    assert t.end() == 0 and b"\x1b" not in t.seen[t.seen.index(b"plain\x1b[m") + 8:], "nothing to put back"
+
+
+@scripted
+@pytest.mark.parametrize("key", [b"q", b"Q", b"xq"])
+def test_q_leaves_top(terminal, server, key):
+    server.box("box")
+    t = terminal("top", "-n", "1h")
+    t.wait_for(rb"1.0 MiB")
+    wait_for(t.is_raw)
+    t.type(key)
+    assert t.end() == 0
+
+
+@scripted
+def test_signals_leave_top_and_its_terminal(terminal, server):
+    server.box("box")
+    t = terminal("top", "-n", "1h")
+    t.wait_for(rb"1.0 MiB")
+    wait_for(t.is_raw)
+    t.process.send_signal(signal.SIGTERM)
+    assert t.end() == -signal.SIGTERM
+
+
+# --- transfers ---
+
+@scripted
+def test_cp_shows_progress_on_a_terminal_only(terminal, holt, server, tmp_path):
+    server.box("box")
+    (tmp_path / "big\x1bfile").write_bytes(b"x" * (24 << 20))
+    server.slow = 0.02
+    t = terminal("cp", str(tmp_path / "big\x1bfile"), "box:/")
+    t.wait_for(rb"big\\x1bfile  \[#+\.+\] +\d+%  [\d.]+ MiB  [\d.]+ MiB/s")
+    assert t.end() == 0 and t.seen.endswith(b"\r\x1b[Kholt: copied 24 MiB\r\n"), "in place of the bar"
+    t = terminal("cp", "box:/big\x1bfile", str(tmp_path / "copy"))
+    t.wait_for(rb"copy  [\d.]+ MiB  [\d.]+ MiB/s")
+    assert t.end() == 0 and (tmp_path / "copy").stat().st_size == 24 << 20 and t.seen.endswith(b"holt: copied 24 MiB\r\n")
+    assert holt("cp", "box:/big\x1bfile", str(tmp_path / "quiet")).stderr == b""

@@ -59,7 +59,9 @@ def test_connect_leads_to_an_allowed_name_only(egress, echoes):
     assert egress.event(what="allowed")["rule"] == f"allow plain.test:{echoes.port}"
     c, head = connect(port, f"other.test:{echoes.port}")
     assert head.startswith("HTTP/1.1 403")
-    assert f"other.test port {echoes.port} is refused: no rule allows this host and port" in head
+    assert f"other.test port {echoes.port} is refused: no rule allows this host and port (--allow other.test:{echoes.port})\n" in head
+    assert f"403 refused by holt: no rule allows this host and port (--allow other.test:{echoes.port})\r\n" in head
+    assert "(--allow other.test)\r\n" in connect(port, "other.test:443")[1]
     assert egress.event(what="denied")["host"] == "other.test"
     assert connect(port, "plain.test:1")[1].startswith("HTTP/1.1 403")
 

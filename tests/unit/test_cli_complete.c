@@ -12,7 +12,7 @@ static void expect(const char *const *words, const char *want)
 
     while (words[n])
         n++;
-    complete_words(&set, (char *const *)(uintptr_t)words, n, &out);
+    complete_words(&set, (char *const *)(uintptr_t)words, n, NULL, &out);
     for (char *p = buf_cstr(&out); *p; p++)
         if (*p == '\n')
             *p = ' ';
