@@ -261,6 +261,7 @@ static void sandbox_write_json(struct jw *w, const struct sandbox *s)
     jw_raw(w, i.network);
     write_limits(w, &i);
     jw_kbool(w, "nesting", i.nesting);
+    jw_kc(w, "syscalls", op_syscalls[i.wide ? OP_SYSCALLS_WIDE : OP_SYSCALLS_NARROW]);
     jw_kc(w, "rootfs", op_rootfs[i.rootfs_ro ? OP_ROOTFS_RO : OP_ROOTFS_RW]);
     jw_kc(w, "upper", op_uppers[i.memory_upper ? OP_UPPER_MEMORY : OP_UPPER_DISK]);
     jw_kbool(w, "relay", i.relay);

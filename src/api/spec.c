@@ -291,6 +291,17 @@ static int read_secrets(json_t *list, const struct op_list *more, struct arena *
     return 0;
 }
 
+static int may_be_wide(const struct request *r, struct err *e)
+{
+    enum conf_wide who = r->api->c.conf->wide_syscalls;
+
+    if (who == CONF_WIDE_AGENTS || (who == CONF_WIDE_PEOPLE && r->who.role != ROLE_AGENT))
+        return 0;
+    err_set(e, ERR_FORBIDDEN, 0, "field 'syscalls': 'wide' is not allowed %s",
+            who == CONF_WIDE_NEVER ? "here" : "to agents");
+    return err_hint(e, "the operator allows it with the setting 'wide_syscalls'");
+}
+
 int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f, struct arena *a,
                       struct sandbox_spec *ret, struct err *e)
 {
@@ -306,6 +317,9 @@ int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f, s
         .rootfs_ro = f->rootfs == OP_ROOTFS_RO,
         .memory_upper = f->upper == OP_UPPER_MEMORY,
         .nesting = f->nesting,
+        .calls = f->syscalls == OP_SYSCALLS_WIDE     ? SANDBOX_CALLS_WIDE
+                 : f->syscalls == OP_SYSCALLS_NARROW ? SANDBOX_CALLS_NARROW
+                                                     : SANDBOX_CALLS_USUAL,
         .relay = f->relay,
         .process_api = f->process_api,
         .hub = f->hub,
@@ -317,6 +331,8 @@ int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f, s
         err_set(e, ERR_FORBIDDEN, 0, "field 'nesting': it is not allowed here");
         return err_hint(e, "the operator allows it with the setting 'nesting'");
     }
+    if (f->syscalls == OP_SYSCALLS_WIDE && may_be_wide(r, e) < 0)
+        return -1;
     if (spec_read_network(f->network, &f->allow, a, &ret->network, e) < 0)
         return -1;
     if (read_mounts(r, f->mounts, a, ret, e) < 0 || read_volumes(f->volumes, a, ret, e) < 0)

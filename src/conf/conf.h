@@ -42,6 +42,9 @@ struct config { /* each member is one row in settings.c; texts are owned */
     /* sandboxes */
     char *runtime; /* the default one */
     struct conf_list host_mounts;
+    enum conf_syscalls { CONF_SYSCALLS_NARROW, CONF_SYSCALLS_WIDE } syscalls;
+    enum conf_wide { CONF_WIDE_NEVER, CONF_WIDE_PEOPLE, CONF_WIDE_AGENTS } wide_syscalls;
+    int64_t default_pids;
     bool nesting, sbx_async_exec, agentbox_process_api, intercept, pool_autosize;
     int64_t pool_size, pool_min, pool_max;
     char *agentbox_runtime;

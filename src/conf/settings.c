@@ -11,6 +11,8 @@
 static const char *const auth_modes[] = {"token", "off", NULL};
 static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL};
 static const char *const log_formats[] = {"logfmt", "json", NULL};
+static const char *const syscall_kinds[] = {"narrow", "wide", NULL};
+static const char *const wide_users[] = {"never", "people", "agents", NULL};
 static const char *const runtimes[] = {"native", "fake", NULL};
 static const char *const agentbox_runtimes[] = {"auto", "native", "runsc", "runc", NULL};
 static const char *const sbx_volume_modes[] = {"emptydir", "pvc", NULL};
@@ -309,6 +311,14 @@ const struct setting setting_table[] = {
     {ROW(nesting, OP_BOOL, .preset = "false",
          .text = "May sandboxes be made with 'nesting', so that they can make namespaces and mounts "
                  "of their own? More of the kernel is then open to them: docs/runtime.md.")},
+    {ROW(syscalls, OP_CHOICE, .preset = "narrow", .choices = syscall_kinds,
+         .text = "Which system calls a sandbox may make that does not say: 'narrow' is what real programs need, 'wide' all "
+                 "but the dangerous ones: docs/runtime.md. holt-spawn takes up a change at its next start.")},
+    {ROW(wide_syscalls, OP_CHOICE, .preset = "people", .choices = wide_users,
+         .text = "Who may make sandboxes with 'syscalls: wide': 'never' nobody, 'people' all but agents, 'agents' everybody.")},
+    {ROW(default_pids, OP_INT, .preset = "4096", .max = 4194304,
+         .text = "Most processes and threads of a sandbox that is made without a limit of them; where cgroups are v1's it "
+                 "counts for each user inside. 0: none. holt-spawn takes up a change at its next start.")},
     {ROW(pool_size, OP_INT, .preset = "4", .max = 256,
          .text = "Sandboxes that are made ahead, so that a create or run finds one ready; they take some 0.5 MiB each and "
                  "are made anew in the background. 0: none."),

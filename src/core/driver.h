@@ -49,6 +49,7 @@ struct driver_spec { /* what to make; valid during the call */
     size_t layer_count;
     struct sandbox_limits limits;
     bool rootfs_ro, memory_upper, nesting, relay, process_api, hub;
+    bool wide;     /* all system calls but the dangerous ones */
     bool restart;  /* the upper of an earlier life is there and is used again */
     bool network;  /* its connections lead to listeners; else to nothing */
     bool raw;      /* it has an interface */
@@ -125,7 +126,9 @@ struct driver_allows {      /* by the operator; borrowed */
     char *const *host_dirs; /* below which sandboxes may mount; ":ro" behind one: read-only */
     size_t host_dir_count;
     bool nesting;
-    const char *bridge; /* "NAME,ADDRESS/BITS" for raw networks; NULL: none */
+    const char *syscalls; /* "narrow", "either" or "wide": wide is what most ask for */
+    int64_t pids;         /* of a sandbox without a limit of its own; 0: none */
+    const char *bridge;   /* "NAME,ADDRESS/BITS" for raw networks; NULL: none */
 };
 
 struct driver_config {

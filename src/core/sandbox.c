@@ -261,6 +261,7 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
         .raw = s->raw,
         .rootfs_ro = s->rootfs_ro,
         .nesting = s->nesting,
+        .wide = s->wide,
         .memory_upper = s->memory_upper,
         .relay = s->relay,
         .process_api = s->process_api,
@@ -487,6 +488,7 @@ int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, str
     all->keep_strays = c->keep_strays;
     all->bindir = xstrdup(c->bindir ? c->bindir : "");
     all->installation = xstrdup(c->installation ? c->installation : c->node ? c->node : "");
+    all->wide = c->wide;
     all->sandboxes_max = c->sandboxes_max > 0 ? c->sandboxes_max : SANDBOXES_MAX;
     all->execs_max = c->execs_max > 0 ? c->execs_max : EXECS_MAX;
     all->output_bytes = c->output_bytes > 0 ? c->output_bytes : OUTPUT_BYTES;

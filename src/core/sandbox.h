@@ -55,6 +55,7 @@ struct sandbox_spec {   /* valid during the call */
     struct str tenant;
     struct sandbox_limits limits;
     bool rootfs_ro, memory_upper, nesting;
+    enum sandbox_calls { SANDBOX_CALLS_USUAL, SANDBOX_CALLS_NARROW, SANDBOX_CALLS_WIDE } calls;
     bool relay;                  /* processes inside may ask the API, as this sandbox */
     bool process_api;            /* … and agentbox's process_api on port 2024 */
     struct str agent;            /* the agent of the team that it is; empty: none */
@@ -86,7 +87,7 @@ struct sandbox_info { /* what readers see; borrowed until the loop turns */
     enum sandbox_state state;
     struct sandbox_limits limits;
     uint32_t enforced; /* enum limit_bit; what was asked and is not here is not enforced */
-    bool rootfs_ro, memory_upper, nesting, relay, process_api, hub;
+    bool rootfs_ro, memory_upper, nesting, wide, relay, process_api, hub;
     bool raw; /* what it reaches is not judged */
     int64_t created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, last_activity_ms;
     const struct pair *labels;
@@ -124,6 +125,7 @@ struct sandboxes_config {
     const struct pool_config *pool; /* NULL: nothing is made ahead */
     /* 0: 4,096; 256 (per sandbox, ended ones included: the oldest go); 64 MiB */
     int64_t sandboxes_max, execs_max, output_bytes;
+    bool wide; /* what SANDBOX_CALLS_USUAL means */
 };
 
 /* Opens the drivers and reads the rows (blocking: at start-up only); then, as the loop turns,

@@ -213,6 +213,7 @@ static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spe
     s->rootfs_ro = spec->rootfs_ro;
     s->memory_upper = spec->memory_upper;
     s->nesting = spec->nesting;
+    s->wide = spec->calls == SANDBOX_CALLS_USUAL ? all->wide : spec->calls == SANDBOX_CALLS_WIDE;
     s->relay = spec->relay || spec->hub;
     s->hub = spec->hub;
     text_set(&s->agent, spec->agent);

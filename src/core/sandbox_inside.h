@@ -50,6 +50,7 @@ struct sandboxes {
     void *asker_arg;
     char *state, *bindir, *installation;
     int64_t sandboxes_max, execs_max, output_bytes;
+    bool wide; /* what SANDBOX_CALLS_USUAL means */
     struct driver_slot drivers[DRIVERS_MAX];
     size_t driver_count;
     struct map by_id, by_name; /* to struct sandbox; by_name: the first, then its same_name */
@@ -80,7 +81,7 @@ struct sandbox {
     struct sandbox *same_name; /* the next of the same name: another owner's */
     struct sandbox_limits limits;
     uint32_t enforced;
-    bool rootfs_ro, memory_upper, nesting, relay, process_api, hub, one_shot, orphan;
+    bool rootfs_ro, memory_upper, nesting, wide, relay, process_api, hub, one_shot, orphan;
     bool warm;            /* it had been made ahead */
     bool wants_network;   /* its policy allows something */
     bool raw;             /* its policy: an interface, and nothing judged */

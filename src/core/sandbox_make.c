@@ -169,6 +169,7 @@ void sandbox_make(struct sandbox *s, bool restart)
         .rootfs_ro = s->rootfs_ro,
         .memory_upper = s->memory_upper,
         .nesting = s->nesting,
+        .wide = s->wide,
         .relay = s->relay,
         .process_api = s->process_api,
         .hub = s->hub,

@@ -49,6 +49,7 @@ void sandbox_put_spec(struct jw *w, const struct sandbox *s)
     jw_kbool(w, "rootfs_ro", s->rootfs_ro);
     jw_kbool(w, "memory_upper", s->memory_upper);
     jw_kbool(w, "nesting", s->nesting);
+    jw_kbool(w, "wide", s->wide);
     jw_kbool(w, "relay", s->relay);
     jw_kbool(w, "process_api", s->process_api);
     jw_kbool(w, "hub", s->hub);
@@ -161,6 +162,7 @@ int sandbox_get_spec(struct sandbox *s, struct str text, struct err *e)
     s->rootfs_ro = json_flag(o, "rootfs_ro");
     s->memory_upper = json_flag(o, "memory_upper");
     s->nesting = json_flag(o, "nesting");
+    s->wide = json_flag(o, "wide");
     s->relay = json_flag(o, "relay");
     s->process_api = json_flag(o, "process_api");
     s->hub = json_flag(o, "hub");

@@ -381,8 +381,13 @@ static int open_sandboxes(struct daemon *d, struct err *e)
     const struct config *c = d->conf;
     struct conf_list dirs = c->host_mounts; /* and what we mount there ourselves */
     AUTO(mem_free) char **all = xzalloc((dirs.n + 2) * sizeof *all);
-    struct driver_allows allows = {
-        .host_dirs = all, .nesting = c->nesting, .bridge = c->raw_bridge[0] ? c->raw_bridge : NULL};
+    struct driver_allows allows = {.host_dirs = all,
+                                   .nesting = c->nesting,
+                                   .syscalls = c->syscalls == CONF_SYSCALLS_WIDE     ? "wide"
+                                               : c->wide_syscalls == CONF_WIDE_NEVER ? "narrow"
+                                                                                     : "either",
+                                   .pids = c->default_pids,
+                                   .bridge = c->raw_bridge[0] ? c->raw_bridge : NULL};
     const struct pool_config pool = pool_config(c);
     int r;
 
@@ -437,6 +442,7 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                                    .proxy_host = c->proxy_host,
                                    .proxy_port = c->proxy_port,
                                    .signing_key = c->signing_key,
+                                   .wide = c->syscalls == CONF_SYSCALLS_WIDE,
                                    .sandboxes_max = c->sandboxes_max,
                                    .execs_max = c->execs_max,
                                    .output_bytes = c->output_bytes},

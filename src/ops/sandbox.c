@@ -2,6 +2,7 @@
 
 const char *const op_sandbox_states[] = {"creating", "running", "paused",    "stopping", "stopped",
                                          "starting", "failed",  "destroyed", "orphan",   NULL};
+const char *const op_syscalls[] = {"narrow", "wide", NULL};
 const char *const op_rootfs[] = {"rw", "ro", NULL};
 const char *const op_uppers[] = {"disk", "memory", NULL};
 const char *const op_mount_kinds[] = {"tmpfs", "host", "own", NULL};
@@ -35,6 +36,8 @@ static const struct op_field sandbox_reply[] = {
           "judged.",
           .example = "disk"),
     REPLY("nesting", OP_BOOL, "May it make namespaces and mounts of its own?", .example = "false"),
+    REPLY("syscalls", OP_CHOICE, "Which system calls it may make.", .choices = op_syscalls,
+          .example = "narrow"),
     REPLY("rootfs", OP_CHOICE, "May its root file system be written?", .choices = op_rootfs,
           .example = "rw"),
     REPLY("upper", OP_CHOICE, "Where its own files are.", .choices = op_uppers, .example = "disk"),

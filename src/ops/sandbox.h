@@ -6,6 +6,7 @@
 extern const char *const op_sandbox_states[]; /* as enum sandbox_state; then orphan */
 extern const char *const op_rootfs[];         /* "rw", "ro" */
 extern const char *const op_uppers[];         /* "disk", "memory" */
+extern const char *const op_syscalls[];       /* "narrow", "wide" */
 extern const char *const op_mount_kinds[];    /* "tmpfs", "host", "own" */
 
 /* Limits that a sandbox can be made with; 0: none. */
@@ -16,13 +17,14 @@ extern const char *const op_mount_kinds[];    /* "tmpfs", "host", "own" */
 
 enum { OP_ROOTFS_RW, OP_ROOTFS_RO };
 enum { OP_UPPER_DISK, OP_UPPER_MEMORY };
+enum { OP_SYSCALLS_NARROW, OP_SYSCALLS_WIDE };
 
 struct sandbox_fields { /* what a sandbox is made of; of sandbox.create and of run */
     struct str image, runtime, tenant, agent;
     int64_t memory_bytes, cpu_millis, pids, disk_bytes, nofile; /* OP_ABSENT: none */
-    int rootfs, upper;
-    json_t *network;      /* a mode or a policy, or NULL */
-    struct op_list allow; /* rules of an allowlist */
+    int rootfs, upper, syscalls;                                /* -1: absent */
+    json_t *network;                                            /* a mode or a policy, or NULL */
+    struct op_list allow;                                       /* rules of an allowlist */
     bool nesting, relay, process_api, hub;
     struct op_map labels;
     json_t *mounts, *volumes, *secrets; /* lists of objects, or NULL */
@@ -94,6 +96,10 @@ struct sandbox_stop_in { /* of stop and restart */
         SANDBOX_FIELD(structure, nesting, OP_BOOL, .preset = "false", .example = "true",           \
                       .text = "May it make namespaces and mounts of its own? Weakens "             \
                               "isolation; the setting 'nesting' must allow it."),                  \
+        SANDBOX_FIELD(structure, syscalls, OP_CHOICE, .choices = op_syscalls, .example = "wide",   \
+                      .text = "Which system calls it may make: 'narrow' is what real programs "    \
+                              "need, 'wide' all but the dangerous ones; the setting 'syscalls' "   \
+                              "by default."),                                                      \
         SANDBOX_FIELD(structure, relay, OP_BOOL, .preset = "false", .example = "true",             \
                       .text = "May what runs inside ask this API about its own sandbox, at "       \
                               "/run/holt.sock?"),                                                  \

@@ -35,10 +35,11 @@ struct host {
         bool writable;
     } allowed[HOST_ALLOWED_MAX]; /* directories of the host that may be mounted */
     size_t allowed_n;
-    uint32_t features; /* enum spawn_feature */
-    bool nesting;      /* sandboxes may be made with it */
-    bool wide_allowed; /* and with all of the kernel's calls: SPAWN_WIDE */
-    bool wide_shells;  /* what is made ahead is */
+    uint32_t features;     /* enum spawn_feature */
+    bool nesting;          /* sandboxes may be made with it */
+    uint32_t default_pids; /* of a sandbox that asks for no limit; 0: none */
+    bool wide_allowed;     /* and with all of the kernel's calls: SPAWN_WIDE */
+    bool wide_shells;      /* what is made ahead is */
     struct sock_fprog filters[CALLS_KIND_COUNT]
                              [2]; /* of init and all it starts; [1]: with nesting */
     int command_filter;           /* a sealed memfd with the second filter, of commands only */

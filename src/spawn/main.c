@@ -1,6 +1,6 @@
 /* holt-spawn: the only privileged part.
  * Usage: holt-spawn --state DIR --init PROGRAM [--user NAME] [--allow DIR | --allow-write DIR]...
- *        [--nesting yes] [--syscalls narrow|either|wide] [--bridge NAME,ADDRESS/BITS]
+ *        [--nesting yes] [--pids N] [--syscalls narrow|either|wide] [--bridge NAME,ADDRESS/BITS]
  *        [--prepare yes] [--end stop|destroy|remove] [--linger-ms N]
  * --linger-ms: end after so long without holtd and without a sandbox that lives.
  * --user: who holtd runs as (a name or a number), where that is not our own user.
@@ -89,6 +89,16 @@ static int parse_linger(const char *value, struct err *e)
     return 0;
 }
 
+static int parse_pids(const char *value, struct err *e)
+{
+    uint64_t n;
+
+    if (str_parse_u64(str_of(value), &n) < 0 || n > 4194304)
+        return err_set(e, ERR_INVALID, 0, "'--pids' is a number of processes, not '%s'", value);
+    host.default_pids = (uint32_t)n;
+    return 0;
+}
+
 static int parse(int argc, char **argv, struct arguments *ret, struct err *e)
 {
     int r = 0;
@@ -112,6 +122,8 @@ static int parse(int argc, char **argv, struct arguments *ret, struct err *e)
             r = parse_linger(value, e);
         else if (strcmp(name, "--nesting") == 0)
             host.nesting = strcmp(value, "yes") == 0;
+        else if (strcmp(name, "--pids") == 0)
+            r = parse_pids(value, e);
         else if (strcmp(name, "--syscalls") == 0)
             r = host_syscalls(value, e);
         else if (strcmp(name, "--bridge") == 0)
@@ -127,7 +139,7 @@ static int parse(int argc, char **argv, struct arguments *ret, struct err *e)
         return err_set(e, ERR_INVALID, 0,
                        "usage: holt-spawn --state DIR --init PROGRAM [--user NAME] "
                        "[--allow DIR | --allow-write DIR]... [--nesting yes] "
-                       "[--syscalls narrow|either|wide] [--bridge NAME,ADDRESS/BITS] "
+                       "[--pids N] [--syscalls narrow|either|wide] [--bridge NAME,ADDRESS/BITS] "
                        "[--prepare yes] [--linger-ms N]");
     return 0;
 }

@@ -193,6 +193,8 @@ static uint64_t wanted(const struct sandbox *s, int i)
 {
     if (guard_left_out("limits"))
         return 0;
+    if (i == CG1_PIDS && s->pids == 0 && host.cg1[CG1_PIDS] < 0)
+        return host.default_pids; /* v2: costs nothing; v1: the rlimit of step_processes does */
     return i == CG1_MEMORY ? s->memory_bytes : i == CG1_PIDS ? s->pids : s->cpu_millis;
 }
 

@@ -29,12 +29,22 @@ bool rlimit_holds_pids(const struct sandbox *s)
     return s->pids != 0 && !(host.features & SPAWN_CAN_PIDS) && !host.many_ids;
 }
 
+/* The limit of one that asked for none.  By v1 groups it would take the sandboxes made ahead away
+ * from everybody (a process cannot enter them in time), so it is each user's there. */
+static uint32_t default_by_rlimit(const struct sandbox *s)
+{
+    bool v2 = (host.features & SPAWN_CAN_PIDS) && host.cg1[CG1_PIDS] < 0;
+
+    return s->pids == 0 && !v2 ? host.default_pids : 0;
+}
+
 /* From outside: init may run already. */
 int step_processes(struct sandbox *s, struct err *e)
 {
-    struct rlimit l = {s->pids, s->pids};
+    uint32_t most = rlimit_holds_pids(s) ? s->pids : default_by_rlimit(s);
+    struct rlimit l = {most, most};
 
-    if (guard_left_out("rlimits") || !rlimit_holds_pids(s))
+    if (guard_left_out("rlimits") || most == 0)
         return 0;
     if (prlimit(s->pid, RLIMIT_NPROC, &l, NULL) < 0)
         return err_set(e, ERR_INTERNAL, errno, "limit processes");

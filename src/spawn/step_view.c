@@ -71,19 +71,49 @@ static int limit_namespaces(const struct sandbox *s)
     return r;
 }
 
-/* What of it says more than a sandbox needs to know, or could do more. */
-static int shut_proc(struct err *e)
+/* What says more of the host than a sandbox needs to know, or could do more; what stays visible,
+ * and why: docs/threat-model.md.  Of those that only the host's root may read none is here. */
+static const char *const masked_files[] = {
+    "kcore",       "keys",          "key-users",     "kallsyms",   "kmsg",
+    "cmdline",     "config.gz",     "interrupts",    "timer_list", "timer_stats",
+    "sched_debug", "latency_stats", "sysrq-trigger",
+};
+static const char *const masked_dirs[] = {"acpi", "asound", "bus",      "driver",
+                                          "fs",   "irq",    "pressure", "scsi"};
+
+static int mask(const char *with, const char *const *names, size_t n, struct err *e)
 {
-    static const char *const masked[] = {"kcore", "keys", "sysrq-trigger", "timer_list"};
-    const char *sys = STAGE_PROC "sys";
     char path[48];
 
-    for (size_t i = 0; i < ARRAY_LEN(masked); i++) {
-        (void)snprintf(path, sizeof path, STAGE_PROC "%s", masked[i]);
-        if (access(path, F_OK) == 0 &&
-            mount(SETUP_STAGE "/dev/null", path, NULL, MS_BIND, NULL) < 0)
-            return err_set(e, ERR_INTERNAL, errno, "mask /proc/%s", masked[i]);
+    for (size_t i = 0; i < n; i++) {
+        (void)snprintf(path, sizeof path, STAGE_PROC "%s", names[i]);
+        if (access(path, F_OK) == 0 && mount(with, path, NULL, MS_BIND, NULL) < 0)
+            return err_set(e, ERR_INTERNAL, errno, "mask /proc/%s", names[i]);
     }
+    return 0;
+}
+
+/* Bound once upon itself and made read-only: what is bound from there is read-only too. */
+static int make_empty(struct err *e)
+{
+    const char *empty = SETUP_STAGE "/empty";
+
+    if ((mkdir(empty, 0555) < 0 && errno != EEXIST) ||
+        mount(empty, empty, NULL, MS_BIND, NULL) < 0 ||
+        mount(NULL, empty, NULL,
+              MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+        return err_set(e, ERR_INTERNAL, errno, "make an empty directory");
+    return 0;
+}
+
+static int shut_proc(struct err *e)
+{
+    const char *sys = STAGE_PROC "sys";
+
+    if (make_empty(e) < 0 ||
+        mask(SETUP_STAGE "/dev/null", masked_files, ARRAY_LEN(masked_files), e) < 0 ||
+        mask(SETUP_STAGE "/empty", masked_dirs, ARRAY_LEN(masked_dirs), e) < 0)
+        return -1;
     if (mount(sys, sys, NULL, MS_BIND, NULL) < 0 ||
         mount(NULL, sys, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
               NULL) < 0)

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -94,7 +95,7 @@ static void native_create(struct driver *d, const struct driver_spec *s, driver_
         .hostname = str_of(s->hostname),
         .flags = (s->restart ? (uint32_t)SPAWN_RESTART : 0) |
                  (s->rootfs_ro ? (uint32_t)SPAWN_ROOTFS_RO : 0) |
-                 (s->nesting ? (uint32_t)SPAWN_NESTING : 0) |
+                 (s->nesting ? (uint32_t)SPAWN_NESTING : 0) | (s->wide ? (uint32_t)SPAWN_WIDE : 0) |
                  (s->relay ? (uint32_t)SPAWN_RELAY : 0) | (s->hub ? (uint32_t)SPAWN_HUB : 0) |
                  (s->process_api ? (uint32_t)SPAWN_PROCESS : 0) |
                  (s->network ? (uint32_t)SPAWN_NETWORK : 0) | (s->raw ? (uint32_t)SPAWN_RAW : 0) |
@@ -372,7 +373,7 @@ void native_list(struct driver *d, driver_list_cb done, void *arg)
 /* What the operator allows, as holt-spawn's arguments: it checks for itself. */
 static void take_allowed(struct spawn_link_home *h, const struct driver_allows *a)
 {
-    h->allowed = xzalloc((2 * a->host_dir_count + 4) * sizeof *h->allowed);
+    h->allowed = xzalloc((2 * a->host_dir_count + 8) * sizeof *h->allowed);
     for (size_t i = 0; i < a->host_dir_count; i++) {
         struct str dir = str_of(a->host_dirs[i]);
         bool readonly = str_ends(dir, STR(":ro"));
@@ -384,6 +385,14 @@ static void take_allowed(struct spawn_link_home *h, const struct driver_allows *
     if (a->nesting) {
         h->allowed[h->allowed_n++] = xstrdup("--nesting");
         h->allowed[h->allowed_n++] = xstrdup("yes");
+    }
+    if (a->syscalls) {
+        h->allowed[h->allowed_n++] = xstrdup("--syscalls");
+        h->allowed[h->allowed_n++] = xstrdup(a->syscalls);
+    }
+    if (a->pids > 0) {
+        h->allowed[h->allowed_n++] = xstrdup("--pids");
+        h->allowed[h->allowed_n++] = xasprintf("%" PRId64, a->pids);
     }
     if (a->bridge) {
         h->allowed[h->allowed_n++] = xstrdup("--bridge");
