@@ -256,8 +256,15 @@ int main(int argc, char **argv)
 
         if (is_over(&wait))
             break;
+        if (sandbox_cold_waits())
+            wait = 0;
         loop_turn(undo >= 0 && (wait < 0 || undo < wait) ? undo : wait);
         late = shell_is_late();
+        if (sandbox_cold_waits()) {
+            sandbox_cold_next();
+            if (!late)
+                continue;
+        }
         if (!loop_was_idle() && !late)
             continue;
         if (more && !late)

@@ -587,14 +587,15 @@ static void begin(struct sandbox *s, const struct spawn_create *c)
     begin_end(s);
 }
 
-/* ---- creates that wait for an empty image ---- */
+/* ---- creates that wait: for an empty image, or for those that need less ---- */
 
 struct waiting {
     struct list node;
     uint32_t tag;
     struct buf packet;
 };
-static struct list waiting = {&waiting, &waiting};
+static struct list waiting = {&waiting, &waiting}; /* for an image */
+static struct list cold = {&cold, &cold};          /* no shell fits: one in each turn of the loop */
 
 static void create_now(const struct spawn_create *c, uint32_t tag);
 
@@ -672,7 +673,7 @@ static void on_image_made(void)
     }
 }
 
-static int wait_for_image(const struct spawn_create *c, uint32_t tag, struct err *e)
+static int wait_in(struct list *list, const struct spawn_create *c, uint32_t tag, struct err *e)
 {
     struct waiting *w = xzalloc(sizeof *w);
 
@@ -681,21 +682,80 @@ static int wait_for_image(const struct spawn_create *c, uint32_t tag, struct err
         return -1;
     }
     w->tag = tag;
-    list_push(&waiting, &w->node);
-    if (waiting.next == &w->node)
+    list_push(list, &w->node);
+    return 0;
+}
+
+static int wait_for_image(const struct spawn_create *c, uint32_t tag, struct err *e)
+{
+    bool first = list_is_empty(&waiting);
+
+    if (wait_in(&waiting, c, tag, e) < 0)
+        return -1;
+    if (first)
         disk_prepare(lacking_size(c), on_image_made);
     return 0;
 }
 
+static void drop_waiting(struct waiting *w)
+{
+    list_unlink(&w->node);
+    buf_done(&w->packet);
+    mem_free(w);
+}
+
 static void forget_waiting(void)
 {
-    while (!list_is_empty(&waiting)) {
-        struct waiting *w = LIST_ENTRY(waiting.next, struct waiting, node);
+    while (!list_is_empty(&waiting))
+        drop_waiting(LIST_ENTRY(waiting.next, struct waiting, node));
+    while (!list_is_empty(&cold))
+        drop_waiting(LIST_ENTRY(cold.next, struct waiting, node));
+}
 
-        list_unlink(&w->node);
-        buf_done(&w->packet);
-        mem_free(w);
+static void cancel_in(struct list *list, struct str id)
+{
+    LIST_EACH (list, node) {
+        struct waiting *w = LIST_ENTRY(node, struct waiting, node);
+        struct spawn_msg m;
+        struct err e;
+
+        if (spawn_decode(buf_str(&w->packet), 0, SPAWN_HOST, &m, &e) < 0 ||
+            !str_eq(m.u.create.id, id))
+            continue;
+        (void)err_set(&e, ERR_CANCELLED, 0, "sandbox '" STR_FMT "' was destroyed meanwhile",
+                      STR_ARG(id));
+        server_done(w->tag, &e);
+        drop_waiting(w);
     }
+}
+
+void sandbox_cancel(struct str id)
+{
+    cancel_in(&waiting, id);
+    cancel_in(&cold, id);
+}
+
+bool sandbox_cold_waits(void)
+{
+    return !list_is_empty(&cold);
+}
+
+void sandbox_cold_next(void)
+{
+    struct waiting *w;
+    struct spawn_msg m;
+    struct err e = {0};
+
+    if (list_is_empty(&cold))
+        return;
+    w = LIST_ENTRY(cold.next, struct waiting, node);
+    list_unlink(&w->node); /* the create may forget those that wait */
+    if (spawn_decode(buf_str(&w->packet), 0, SPAWN_HOST, &m, &e) == 0)
+        create_now(&m.u.create, w->tag);
+    else
+        server_done(w->tag, &e);
+    buf_done(&w->packet);
+    mem_free(w);
 }
 
 void sandbox_create(const struct spawn_create *c, uint32_t tag)
@@ -706,10 +766,14 @@ void sandbox_create(const struct spawn_create *c, uint32_t tag)
         server_done(tag, &e);
         return;
     }
-    if (lacking_size(c) == 0)
+    if (lacking_size(c) != 0) {
+        if (wait_for_image(c, tag, &e) < 0)
+            server_done(tag, &e);
+    } else if (shell_fits(c)) {
         create_now(c, tag);
-    else if (wait_for_image(c, tag, &e) < 0)
+    } else if (wait_in(&cold, c, tag, &e) < 0) {
         server_done(tag, &e);
+    }
 }
 
 static void create_now(const struct spawn_create *c, uint32_t tag)

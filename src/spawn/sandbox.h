@@ -130,6 +130,11 @@ struct sandbox *sandbox_make_shell(const char *name);
 bool sandbox_any_alive(void); /* or about to be gone; not: a stopped one, a shell */
 bool sandbox_any_shell(void); /* also one that is about to be gone */
 void sandbox_rename(struct sandbox *s, struct str id); /* a shell's, which a create has claimed */
+/* A create that no shell fits is done between the turns of the loop, one in each: those that take a
+ * shell, and the answers of all, go first. */
+bool sandbox_cold_waits(void);
+void sandbox_cold_next(void);
+void sandbox_cancel(struct str id); /* one that still waits */
 /* What a create says of itself: in spawn, and in the child that is told. */
 void sandbox_take_request(struct sandbox *s, const struct spawn_create *c);
 void sandbox_destroy(struct sandbox *s, uint32_t tag, bool keep);

@@ -17,6 +17,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#define PACKETS_AT_ONCE 64
+
 static struct watch listener = {.fd = -1}, client = {.fd = -1};
 static bool greeted;
 static char installation[SPAWN_ID_MAX + 1];
@@ -223,6 +225,8 @@ static void on_named(const struct spawn_msg *m)
                       s->installation);
         server_done(m->tag, &e);
     } else if (!s) {
+        if (m->type == SPAWN_DESTROY)
+            sandbox_cancel(m->u.name.id);
         fail_errno(m->tag, m->type == SPAWN_DESTROY ? 0 : -ENOENT, "find", m->u.name.id);
     } else if (m->type == SPAWN_ADOPT) {
         on_adopt(m, s);
@@ -276,26 +280,36 @@ static void dispatch(const struct spawn_msg *m)
     }
 }
 
-static void on_client(struct watch *w, uint32_t events)
+/* False: there is no more for now, or nobody to send it. */
+static bool take_packet(struct watch *w)
 {
     static char bytes[SPAWN_PACKET_MAX + 1];
     ssize_t n = recv(w->fd, bytes, sizeof bytes, MSG_DONTWAIT);
     struct spawn_msg m;
     struct err e;
 
-    (void)events; /* descriptors sent to us are never received: there is no room for them */
+    /* descriptors sent to us are never received: there is no room for them */
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
+        return false;
     if (n <= 0) {
         drop_client();
-        return;
+        return false;
     }
     if (spawn_decode(str_make(bytes, (size_t)n), 0, SPAWN_HOST, &m, &e) < 0) {
         log_warn("drop holtd's connection", LOG_E(&e));
         drop_client();
-        return;
+        return false;
     }
     dispatch(&m);
+    return w->fd >= 0;
+}
+
+/* Some at a time: among those behind a long one may be one that a shell fits. */
+static void on_client(struct watch *w, uint32_t events)
+{
+    (void)events;
+    for (int i = 0; i < PACKETS_AT_ONCE && take_packet(w); i++)
+        ;
 }
 
 static void on_accept(struct watch *w, uint32_t events)

@@ -112,6 +112,11 @@ static bool fits(const struct spawn_create *c)
            !ids_must_be_stored(c);
 }
 
+bool shell_fits(const struct spawn_create *c)
+{
+    return fits(c) && find(SHELL_READY);
+}
+
 struct sandbox *shell_take(const struct spawn_create *c)
 {
     struct sandbox *s = fits(c) ? find(SHELL_READY) : NULL;

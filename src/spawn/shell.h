@@ -21,6 +21,7 @@ uint64_t shell_broken_count(void);
 int shell_wait_ms(void);
 bool shell_is_late(void); /* shell_fill has waited long enough for quiet; asked in each turn */
 void shell_fill(void);    /* begins one that lacks, or ends one that is too many */
+bool shell_fits(const struct spawn_create *c); /* one is ready for it */
 /* One for this create, or NULL: none is ready, or it must be made for it alone. */
 struct sandbox *shell_take(const struct spawn_create *c);
 bool shell_is_name(struct str name);

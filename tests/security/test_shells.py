@@ -46,6 +46,43 @@ def test_programs_that_the_host_replaces(etc):
         s.stop()
 
 
+def test_those_made_ahead_answer_first():
+    """Sixteen creates at once were answered in one batch: what takes long is done between the others, one at a time."""
+    s = open_spawn("warm root", args=("--nesting", "yes"))
+    try:
+        boxes.wait_for(lambda: s.pool(2) == 2, step=0.05)
+        slow = [s.send(3, s.create_payload(f"sb_slow{i}", flags=boxes.NESTING)) for i in range(8)]
+        warm = [s.send(3, s.create_payload(f"sb_warm{i}")) for i in range(2)]
+        order = []
+        while len(order) < 10:
+            kind, tag, r, fds = s.receive()
+            assert kind == 4, r.error()
+            order.append(tag)
+            for fd in fds:
+                os.close(fd)
+        assert max(order.index(t) for t in warm) < 6, f"{[('warm' if t in warm else 'slow') for t in order]}"
+        assert sorted(order) == slow + warm
+    finally:
+        s.stop()
+
+
+def test_a_create_that_waits_can_be_cancelled():
+    s = open_spawn("root", args=("--nesting", "yes"))
+    try:
+        made = [s.send(3, s.create_payload(f"sb_{i}", flags=boxes.NESTING)) for i in range(6)]
+        gone = s.send(8, s.destroy_payload("sb_5"))
+        ends = {}
+        while not ends.keys() >= {*made, gone}:
+            kind, tag, r, fds = s.receive()
+            ends[tag] = r.error()[0] if kind == 15 else 0
+            for fd in fds:
+                os.close(fd)
+        assert ends[gone] == 0 and [ends[t] for t in made[:5]] == [0] * 5
+        assert "sb_5" not in [row[0] for row in s.list()], "it was made after its end"
+    finally:
+        s.stop()
+
+
 def processes_of(state):
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
