@@ -42,7 +42,8 @@ def test_installed_files_name_installed_programs(tmp_path, prefix):
     assert started >= 4
     units = {os.path.relpath(p, dest) for p in installed(dest) if p.endswith(".service")}
     top = "usr/local/lib" if prefix == "/usr/local" else "etc"  # where systemd looks
-    assert units == {f"{top}/systemd/{n}" for n in ("system/holtd.service", "system/holt-spawn.service", "user/holt.service")}
+    assert units == {f"{top}/systemd/{n}" for n in ("system/holtd.service", "system/holt-egress.service", "system/holt-spawn.service",
+                                                         "user/holt.service")}
     install("--remove", dest, prefix)
     assert installed(dest) == []
 

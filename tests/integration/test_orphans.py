@@ -46,7 +46,7 @@ def old(tmp_path):
 
 
 def other_database(old):
-    return native(old.directory, "--db", f"sqlite:{old.directory}/other.db")
+    return native(old.directory, "--db", f"sqlite:{old.state}/other.db")
 
 
 def orphans(d):
