@@ -43,6 +43,10 @@ static void send_exec(struct attach *a, const char *type)
     jw_kc(&w, "type", type);
     jw_key(&w, "exec");
     exec_write_json(&w, a->x);
+    if (a->run && strcmp(type, "started") == 0) {
+        jw_key(&w, "sandbox");
+        sandbox_write_brief(&w, exec_sandbox(a->x));
+    }
     jw_object_end(&w);
     send_text(a, &json);
 }

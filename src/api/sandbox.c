@@ -105,7 +105,7 @@ static bool asks_for_disk(const struct sandbox_info *i)
     return i->limits.disk_bytes > 0;
 }
 
-static void write_limits(struct jw *w, const struct sandbox_info *i)
+static void write_limits(struct jw *w, const struct sandbox_info *i, bool only_unenforced)
 {
     const struct {
         const char *name;
@@ -121,12 +121,14 @@ static void write_limits(struct jw *w, const struct sandbox_info *i)
         {"pause", LIMIT_PAUSE, 1},
     };
 
-    jw_key(w, "limits");
-    jw_object(w);
-    for (size_t k = 0; k < ARRAY_LEN(limits); k++)
-        if (!(limits[k].bit & (LIMIT_KILL | LIMIT_PAUSE)))
-            write_limit(w, limits[k].name, limits[k].asked);
-    jw_object_end(w);
+    if (!only_unenforced) {
+        jw_key(w, "limits");
+        jw_object(w);
+        for (size_t k = 0; k < ARRAY_LEN(limits); k++)
+            if (!(limits[k].bit & (LIMIT_KILL | LIMIT_PAUSE)))
+                write_limit(w, limits[k].name, limits[k].asked);
+        jw_object_end(w);
+    }
     jw_key(w, "unenforced");
     jw_array(w);
     for (size_t k = 0; k < ARRAY_LEN(limits); k++)
@@ -136,6 +138,18 @@ static void write_limits(struct jw *w, const struct sandbox_info *i)
     if (i->raw)
         jw_c(w, "network");
     jw_array_end(w);
+}
+
+void sandbox_write_brief(struct jw *w, const struct sandbox *sandbox)
+{
+    struct sandbox_info i;
+
+    sandbox_info(sandbox, &i);
+    jw_object(w);
+    jw_kstr(w, "id", str_of(i.id));
+    jw_kstr(w, "image", i.image);
+    write_limits(w, &i, true);
+    jw_object_end(w);
 }
 
 static void write_labels(struct jw *w, const struct sandbox_info *i)
@@ -259,7 +273,7 @@ static void sandbox_write_json(struct jw *w, const struct sandbox *s)
     jw_kstr(w, "owner", i.owner);
     jw_key(w, "network");
     jw_raw(w, i.network);
-    write_limits(w, &i);
+    write_limits(w, &i, false);
     jw_kbool(w, "nesting", i.nesting);
     jw_kc(w, "syscalls", op_syscalls[i.wide ? OP_SYSCALLS_WIDE : OP_SYSCALLS_NARROW]);
     jw_kc(w, "rootfs", op_rootfs[i.rootfs_ro ? OP_ROOTFS_RO : OP_ROOTFS_RW]);

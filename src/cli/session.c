@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "cli/notes.h"
 #include "cli/request.h"
 #include "cli/session_in.h"
 #include "cli/term.h"
@@ -192,6 +193,8 @@ static void take_text(struct session *s, struct str data)
     if (!type)
         type = "";
     if (strcmp(type, "started") == 0) {
+        if (s->spec->made_by && !s->started)
+            notes_sandbox(json_object_get(m, "sandbox"), s->spec->made_by);
         session_name(s, json_object_get(m, "exec"));
         session_in_start(s);
     } else if (strcmp(type, "gap") == 0) {

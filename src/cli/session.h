@@ -8,14 +8,15 @@
 #include "cli/detach.h"
 
 struct session_spec {
-    const char *target;   /* path and query of the WebSocket */
-    struct str first;     /* the first message, JSON; empty: none */
-    bool input;           /* standard input is read */
-    bool tty;             /* the command has a terminal */
-    bool owns;            /* the command ends with this process … */
-    bool kills;           /* … by a signal: it does not when the connection ends */
-    bool observes;        /* only looks on */
-    struct detach detach; /* with tty */
+    const char *target;    /* path and query of the WebSocket */
+    struct str first;      /* the first message, JSON; empty: none */
+    bool input;            /* standard input is read */
+    bool tty;              /* the command has a terminal */
+    bool owns;             /* the command ends with this process … */
+    bool kills;            /* … by a signal: it does not when the connection ends */
+    bool observes;         /* only looks on */
+    struct detach detach;  /* with tty */
+    const json_t *made_by; /* of the command line, where this makes the sandbox; or NULL */
 };
 
 enum session_how { SESSION_EXITED, SESSION_DETACHED, SESSION_CUT, SESSION_PIPE };

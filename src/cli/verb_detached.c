@@ -1,6 +1,7 @@
 /* holt run -d: a sandbox that stays, with a command in it that goes on. */
 #include "cli/verbs.h"
 
+#include "cli/notes.h"
 #include "cli/verb_op.h"
 #include "proto/json.h"
 
@@ -60,6 +61,7 @@ int run_detached_run(struct cli *c, const struct cmd *cmd, const json_t *args, s
     json_object_del(asked, "env"); /* the command's */
     if (ask(c, "sandbox.create", asked, &made, e) < 0)
         return -1;
+    notes_sandbox(made, args);
     id = args_str(made, "id");
     if (!id)
         return err_set(e, ERR_UNAVAILABLE, 0, "the reply names no sandbox");

@@ -1,6 +1,7 @@
 /* Verbs about whole sandboxes: create, start, stop and their like, kill, rm, ps. */
 #include "cli/verbs.h"
 
+#include "cli/notes.h"
 #include "cli/term.h"
 #include "cli/verb_op.h"
 #include "cli/volume_flag.h"
@@ -19,13 +20,15 @@ static void print_word(const char *word)
 
 /* One line, for a person and for $(holt create); -o shows the whole reply. */
 static int print_brief(const struct cli *c, const struct op *op, const struct reply *reply,
-                       const char *word, struct err *e)
+                       const char *word, const json_t *made_by, struct err *e)
 {
     struct print_spec spec = op_print_spec(c, op);
     AUTO(json_decref) json_t *v = NULL;
 
     if (reply_json(reply, &v, e) < 0)
         return -1;
+    if (made_by)
+        notes_sandbox(v, made_by);
     if (c->format_set)
         return cli_print(c, v, &spec, e);
     if (!word)
@@ -41,7 +44,7 @@ int create_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct 
 
     if (volume_flag_apply(c, all, e) < 0 || op_request(c, cmd->op, all, &reply, e) < 0)
         return -1;
-    return print_brief(c, cmd->op, &reply, NULL, e);
+    return print_brief(c, cmd->op, &reply, NULL, args, e);
 }
 
 /* --- several at once --- */
@@ -78,7 +81,7 @@ static int one_op(struct cli *c, const struct cmd *cmd, const json_t *args, cons
     json_object_set_new(one, "id", json_string(id));
     if (op_request(c, cmd->op, one, &reply, e) < 0)
         return -1;
-    return cmd->op->reply == OP_REPLY_EMPTY ? 0 : print_brief(c, cmd->op, &reply, id, e);
+    return cmd->op->reply == OP_REPLY_EMPTY ? 0 : print_brief(c, cmd->op, &reply, id, NULL, e);
 }
 
 int each_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
@@ -101,7 +104,7 @@ static int one_kill(struct cli *c, const struct cmd *cmd, const json_t *args, co
     (void)cmd;
     if (op_request(c, op, one, &reply, e) < 0)
         return -1;
-    return print_brief(c, op, &reply, id, e);
+    return print_brief(c, op, &reply, id, NULL, e);
 }
 
 int kill_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)

@@ -138,7 +138,8 @@ int run_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err
                                            .first = buf_str(&body),
                                            .input = input,
                                            .tty = tty,
-                                           .owns = true},
+                                           .owns = true,
+                                           .made_by = args},
                     &end, e) < 0)
         return -1;
     if (take_end(c, &end, args, e) < 0)

@@ -448,10 +448,10 @@ int volume_mount(struct volumes *l, const struct volume_use *u, const struct vol
     struct volume *v = find_for_mount(l, u->name, asker, e);
 
     if (!v)
-        return e->code == ERR_NOT_FOUND
-                   ? err_hint(e, "by its name you mount what is yours or shared; another's by its "
-                                 "id or as OWNER/NAME: holt volume ls")
-                   : -1;
+        return e->code == ERR_NOT_FOUND ? err_hint(e, "holt volume create makes one; another's is "
+                                                      "mounted by its id or as OWNER/NAME "
+                                                      "(holt volume ls)")
+                                        : -1;
     if (!may_see(v, asker->tenant))
         return not_found(u->name, e);
     *ret = (struct sandbox_mount){.kind = v->kind == VOLUME_TMPFS ? STR("shared") : STR("volume"),

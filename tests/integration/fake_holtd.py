@@ -196,12 +196,12 @@ class Exec:
 
 class Box:
     def __init__(self, ident, root, name=None):
-        self.id, self.root, self.name, self.execs = ident, root, name, {}
+        self.id, self.root, self.name, self.execs, self.unenforced = ident, root, name, {}, []
         os.makedirs(root, exist_ok=True)
 
     def object(self):
         return {"id": self.id, "name": self.name, "state": "running", "image": "host", "runtime": "fake", "execs_live": 0,
-                "created_at": "2026-01-02T03:04:05.678Z", "labels": {}, "limits": {}}
+                "created_at": "2026-01-02T03:04:05.678Z", "labels": {}, "limits": {}, "unenforced": self.unenforced}
 
     def only_exec(self):
         assert len(self.execs) == 1
@@ -222,6 +222,7 @@ class FakeHoltd:
         self.drop_attach = 0  # cut this many attach connections after their first output
         self.resend = False   # offsets that a client asks for are not heeded
         self.slow = 0         # seconds for each piece of a transfer
+        self.unenforced = []  # of every sandbox that is made
         self.runs = []
         self.token = "test-token"
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), self.handler())
@@ -247,6 +248,7 @@ class FakeHoltd:
     def box(self, name=None):
         ident = self.ident("sb")
         self.boxes[ident] = Box(ident, f"{self.directory}/{ident}", name)
+        self.boxes[ident].unenforced = self.unenforced
         return self.boxes[ident]
 
     def find(self, ref):
@@ -438,7 +440,7 @@ class Requests(BaseHTTPRequestHandler):
         if x.failure:
             ws.send_json(type="exit", exec=x.object())
             return ws.close()
-        ws.send_json(type="started", exec=x.object())
+        ws.send_json(type="started", exec=x.object(), sandbox=x.box.object())
         ws.send_json(type="role", role=role or "controller")
         threading.Thread(target=self.take_input, args=(ws, x, role), daemon=True).start()
         at, offsets = 0, {1: out_offset, 2: err_offset}

@@ -224,7 +224,7 @@ def test_bash_completion(alone):
     assert complete(alone, "holt token ") == ["create", "ls", "inspect", "revoke", "whoami"]
     assert complete(alone, "holt token create x --role o") == ["observer", "operator"]
     assert complete(alone, "holt token create x --role=op") == ["operator"]
-    assert complete(alone, "holt token create x --t") == ["--ttl"]
+    assert complete(alone, "holt token create x --tt") == ["--ttl"]
     assert complete(alone, "holt -o ") == ["table", "json", "yaml"]
     assert complete(alone, "holt completion ") == ["bash"]
     r = subprocess.run(["bash", "--norc", "-c", f"PATH={BUILD}:$PATH; source <(holt completion bash); complete -p holt"],

@@ -293,3 +293,25 @@ def test_cp_shows_progress_on_a_terminal_only(terminal, holt, server, tmp_path):
     t.wait_for(rb"copy  [\d.]+ MiB  [\d.]+ MiB/s")
     assert t.end() == 0 and (tmp_path / "copy").stat().st_size == 24 << 20 and t.seen.endswith(b"holt: copied 24 MiB\r\n")
     assert holt("cp", "box:/big\x1bfile", str(tmp_path / "quiet")).stderr == b""
+
+
+# --- what a sandbox is not ---
+
+@real
+def test_an_image_that_is_the_hosts_files_is_said(holt, server):
+    said = b"holt: warning: 'ubuntu:22.04' stands for the host's own files here (setting image_aliases); `holt image pull ubuntu:22.04` fetches the image\n"
+    assert holt("create", "--image", "ubuntu:22.04").stderr == said
+    assert holt("run", "--image", "ubuntu:22.04", "--", "true").stderr == said
+    assert holt("run", "-d", "--image", "ubuntu:22.04", "--", "true").stderr == said
+    for args in (["create"], ["create", "--image", "host"], ["run", "--image", "host", "--", "true"]):
+        assert holt(*args).stderr == b""
+
+
+@scripted
+def test_limits_that_do_not_hold_are_said(holt, server):
+    server.unenforced = ["memory_bytes", "pids", "kill"]
+    said = b"holt: warning: this host cannot enforce --memory, --pids; `holt doctor` says what it needs\n"
+    assert holt("create", "-m", "64m").stderr == said
+    assert holt("run", "-m", "64m", "--pids", "9", "--", "true").stderr == said
+    server.unenforced = ["kill", "pause"]
+    assert holt("run", "--", "true").stderr == b""
