@@ -5,6 +5,7 @@
 #include "spawn/guards.h"
 #include "spawn/host.h"
 #include "spawn/mnt.h"
+#include "spawn/range.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,13 +51,17 @@ static bool is_used(uint32_t slot)
 void idmap_take(struct idmap *m)
 {
     *m = (struct idmap){.userns = -1};
-    if (ready_n > 0) {
+    while (ready_n > 0 && m->slot == 0) {
         *m = ready[--ready_n];
-    } else {
-        for (uint32_t i = 0; i < IDMAP_SLOTS && (m->slot == 0 || is_used(m->slot)); i++) {
+        if (range_claim(m->slot))
+            continue;
+        fd_close(m->userns); /* another installation has it now */
+        *m = (struct idmap){.userns = -1};
+    }
+    for (uint32_t i = 0; i < IDMAP_SLOTS && m->slot == 0; i++) {
+        if (!is_used(next_slot) && range_claim(next_slot))
             m->slot = next_slot;
-            next_slot = next_slot + 1 < IDMAP_SLOTS ? next_slot + 1 : 1;
-        }
+        next_slot = next_slot + 1 < IDMAP_SLOTS ? next_slot + 1 : 1;
     }
     idmap_mark(m);
 }
@@ -65,6 +70,7 @@ void idmap_give(struct idmap *m)
 {
     if (m->slot > 0 && m->slot < IDMAP_SLOTS)
         used[m->slot / 64] &= ~(1ULL << (m->slot % 64));
+    range_give(m->slot);
     if (m->userns >= 0 && ready_n < READY_MAX)
         ready[ready_n++] = *m;
     else

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/point.h"
 #include "spawn/disk.h"
+#include "spawn/range.h"
 #include "spawn/shell.h"
 
 #include <dirent.h>
@@ -19,30 +20,6 @@
 
 #define RECORD_MAX 4096
 #define RECORD_ROOM 512 /* more than all but a sandbox with many shared volumes takes */
-
-/* Field 22 of /proc/PID/stat: with the pid it names a process for good.  0: there is none. */
-static uint64_t start_time(pid_t pid)
-{
-    AUTO(buf_done) struct buf text = {0};
-    char path[48];
-    struct str rest;
-    uint64_t v = 0;
-    ptrdiff_t paren = -1;
-
-    (void)snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    if (file_read(path, 4096, &text) < 0)
-        return 0;
-    rest = buf_str(&text);
-    for (size_t i = 0; i < rest.n; i++) /* the name may hold anything: go by the last ')' */
-        if (rest.p[i] == ')')
-            paren = (ptrdiff_t)i;
-    if (paren < 0 || rest.n < (size_t)paren + 2)
-        return 0;
-    rest = str_skip(rest, (size_t)paren + 2);
-    for (int field = 3; field < 22; field++)
-        (void)str_cut(rest, ' ', &rest);
-    return str_parse_u64(str_cut(rest, ' ', &rest), &v) == 0 ? v : 0;
-}
 
 /* Filled up with empty lines: the claim's takes the place of the shell's without the truncation,
  * which takes longer than all the rest. */
@@ -82,7 +59,8 @@ int record_stopped(struct sandbox *s)
 /* Its start time is asked ahead: that takes as long as the rest of the claim's record. */
 int record_shell(struct sandbox *s)
 {
-    s->started = start_time(s->pid);
+    s->started = process_started(s->pid);
+    range_hand_over(s->ids.slot, s->pid, s->started);
     return write_text(s, "record");
 }
 
@@ -94,8 +72,10 @@ int step_record(struct sandbox *s, struct err *e)
     int r;
 
     point_reached("unrecorded");
-    if (s->shell == SHELL_NONE)
-        s->started = start_time(s->pid);
+    if (s->shell == SHELL_NONE) {
+        s->started = process_started(s->pid);
+        range_hand_over(s->ids.slot, s->pid, s->started);
+    }
     s->keep = false;
     r = s->flags & SPAWN_RESTART ? write_record(s) : write_text(s, "record");
     s->keep = keep;
@@ -181,7 +161,7 @@ static int hold(const struct sandbox *s)
 {
     AUTO(fd_close) int fd = s->pid > 1 ? (int)syscall(SYS_pidfd_open, s->pid, 0) : -1;
 
-    return fd >= 0 && s->started != 0 && start_time(s->pid) == s->started ? TAKE_FD(fd) : -1;
+    return fd >= 0 && s->started != 0 && process_started(s->pid) == s->started ? TAKE_FD(fd) : -1;
 }
 
 /* Of a claim that was under way the record is still its shell's. */

@@ -162,3 +162,28 @@ def test_events_of_devices_come_in_without_the_guard():
         assert hears(s)
     finally:
         s.stop()
+
+
+def range_of(box):
+    with open(f"/proc/{box.pid}/uid_map", encoding="ascii") as f:
+        return int(f.read().split()[1])
+
+
+def test_two_installations_share_no_users():
+    """Each counted its ranges from the first on, and sandboxes of both had the same users to the kernel."""
+    a, b = open_spawn("root"), open_spawn("root")
+    try:
+        ranges = [range_of(s.create(f"sb_{i}", connect=False)) for i in range(3) for s in (a, b)]
+        assert len(set(ranges)) == 6, ranges
+        os.kill(a.process.pid, signal.SIGKILL)  # its sandboxes live on, and keep their ranges
+        a.process.wait()
+        ranges += [range_of(b.create(f"sb_more{i}", connect=False)) for i in range(3)]
+        assert len(set(ranges)) == 9, ranges
+        a.start()
+        ranges.append(range_of(a.create("sb_again", connect=False)))
+        assert len(set(ranges)) == 10, ranges
+    finally:
+        a.stop()
+        b.stop()
+    claimed = set(os.listdir("/run/holt-ranges")) if os.path.isdir("/run/holt-ranges") else set()
+    assert not claimed & {str((r - 1000000) // 65536) for r in ranges}, "a claim is left"
