@@ -49,6 +49,10 @@ struct config { /* each member is one row in settings.c; texts are owned */
     int64_t pool_size, pool_min, pool_max;
     char *agentbox_runtime;
     int64_t sandboxes_max, execs_max, output_bytes, disk_reserve;
+    /* what agents may have: core/ceiling.h */
+    int64_t agent_memory, agent_memory_max, agent_cpu, agent_cpu_max, agent_pids, agent_pids_max;
+    int64_t agent_disk, agent_disk_max, agent_sandboxes, agent_commands, agent_volumes;
+    int64_t owner_sandboxes, owner_volumes;
     /* what the described systems' interfaces make */
     char *seed_image; /* "": each one's own */
     int64_t session_timeout_ms;

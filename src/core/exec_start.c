@@ -141,6 +141,21 @@ static int make_room(struct sandbox *s, struct err *e)
     return err_object(e, "sandbox", s->id);
 }
 
+/* What one agent runs at a time, in all that it has. */
+static int check_share(const struct sandbox *s, const struct principal *by, struct err *e)
+{
+    const struct sandboxes *all = s->all;
+    size_t has = 0;
+
+    if (!ceiling_counts(&all->ceilings, by, CEILING_COMMANDS))
+        return 0;
+    for (size_t i = 0; i < all->count; i++)
+        if (all->sorted[i]->owner && s->owner && strcmp(all->sorted[i]->owner, s->owner) == 0)
+            has += all->sorted[i]->execs_live;
+    return ceiling_count(&all->ceilings, by, CEILING_COMMANDS,
+                         principal_is_inside(by) ? s->execs_live : has, e);
+}
+
 /* --- what init is told --- */
 
 static const struct pair default_env[] = {
@@ -259,7 +274,8 @@ void exec_start(struct sandbox *s, const struct exec_spec *spec, const struct pr
         err_hint(&e, "ask again in a moment");
         err_object(&e, "exec", x->id);
     }
-    if (x || check_spec(spec, &e) < 0 || check_sandbox(s, &e) < 0 || make_room(s, &e) < 0) {
+    if (x || check_spec(spec, &e) < 0 || check_sandbox(s, &e) < 0 || check_share(s, by, &e) < 0 ||
+        make_room(s, &e) < 0) {
         tell(s->all, x, done, arg, &e);
         return;
     }

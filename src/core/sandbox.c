@@ -464,6 +464,11 @@ void sandboxes_set_pool(struct sandboxes *all, const struct pool_config *c)
             pool_configure(all->drivers[i].pool, c);
 }
 
+void sandboxes_set_ceilings(struct sandboxes *all, const struct ceilings *c)
+{
+    all->ceilings = *c;
+}
+
 void sandboxes_pool(const struct sandboxes *all, struct pool_counts *ret)
 {
     *ret = (struct pool_counts){0};

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "core/alias.h"
+#include "core/ceiling.h"
 #include "core/driver.h"
 #include "core/event.h"
 #include "core/identity.h"
@@ -169,6 +170,7 @@ void sandbox_create(struct sandboxes *l, const struct sandbox_spec *spec,
 size_t sandboxes_count(const struct sandboxes *l);
 void sandboxes_pool(const struct sandboxes *l, struct pool_counts *ret); /* of all runtimes */
 void sandboxes_set_pool(struct sandboxes *l, const struct pool_config *c);
+void sandboxes_set_ceilings(struct sandboxes *l, const struct ceilings *c); /* for what comes */
 /* The runtimes that work on this host, the default first; NULL past the last. */
 const struct driver_ops *sandboxes_driver(const struct sandboxes *l, size_t n);
 /* What this asker means by it and may touch (core/owner.h): by id, name, OWNER/NAME, or any

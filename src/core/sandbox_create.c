@@ -147,6 +147,22 @@ static struct driver *pick_driver(struct sandboxes *all, struct str name, struct
     return NULL;
 }
 
+static int check_share(const struct sandboxes *all, const struct sandbox_spec *spec,
+                       const struct principal *by, struct err *e)
+{
+    const struct ceilings *c = &all->ceilings;
+    size_t has = 0;
+
+    for (size_t i = 0; i < spec->mount_count; i++)
+        if (ceiling_disk(c, by, "mounts", spec->mounts[i].size_bytes, e) < 0)
+            return -1;
+    if (!ceiling_counts(c, by, CEILING_SANDBOXES))
+        return 0;
+    for (size_t i = 0; i < all->count; i++)
+        has += all->sorted[i]->owner && strcmp(all->sorted[i]->owner, principal_owner(by)) == 0;
+    return ceiling_count(c, by, CEILING_SANDBOXES, has, e);
+}
+
 static int check_spec(struct sandboxes *all, const struct sandbox_spec *spec,
                       const struct principal *by, struct err *e)
 {
@@ -165,7 +181,7 @@ static int check_spec(struct sandboxes *all, const struct sandbox_spec *spec,
         return -1;
     if (spec->ttl_ms < 0 || spec->idle_ttl_ms < 0)
         return err_set(e, ERR_INVALID, 0, "a lifetime below zero");
-    return 0;
+    return check_share(all, spec, by, e);
 }
 
 /* What a sandbox made could reach more than it may itself: another network, other mounts. */
@@ -209,7 +225,6 @@ static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spe
     text_set(&s->failure, STR(""));
     text_set(&s->dialect, spec->dialect);
     text_set(&s->note, spec->note);
-    s->limits = spec->limits;
     s->rootfs_ro = spec->rootfs_ro;
     s->memory_upper = spec->memory_upper;
     s->nesting = spec->nesting;
@@ -239,12 +254,14 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
     AUTO(sandbox_net_done) struct sandbox_net net = {0};
     AUTO(mem_free) struct sandbox_secret *secrets = NULL;
     struct driver *d = NULL;
+    struct sandbox_limits limits = spec->limits;
     struct image_use use;
     struct str tenant;
     struct sandbox *s;
 
     if (check_maker(by, &e) == 0 && check_spec(all, spec, by, &e) == 0 &&
-        check_agent(spec, by, &e) == 0 && owner_tenant(by, spec->tenant, &tenant, &e) == 0 &&
+        check_agent(spec, by, &e) == 0 && ceiling_limits(&all->ceilings, by, &limits, &e) == 0 &&
+        owner_tenant(by, spec->tenant, &tenant, &e) == 0 &&
         gather_mounts(all, spec, tenant, by, mounts, &e) == 0)
         d = pick_driver(all, spec->runtime, &e);
     if (d && (spec->relay || spec->hub || spec->process_api) &&
@@ -269,6 +286,7 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
     }
     s = from_spec(all, spec);
     text_set(&s->tenant, tenant);
+    s->limits = limits;
     sandbox_set_image(s, spec->image, &use);
     s->mount_count = spec->mount_count + spec->volume_count;
     s->mounts = mounts_copy(mounts, s->mount_count);

@@ -51,6 +51,7 @@ struct sandboxes {
     char *state, *bindir, *installation;
     int64_t sandboxes_max, execs_max, output_bytes;
     bool wide; /* what SANDBOX_CALLS_USUAL means */
+    struct ceilings ceilings;
     struct driver_slot drivers[DRIVERS_MAX];
     size_t driver_count;
     struct map by_id, by_name; /* to struct sandbox; by_name: the first, then its same_name */

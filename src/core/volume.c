@@ -234,6 +234,19 @@ static int check_maker(const struct volume_spec *spec, const struct principal *b
     return err_hint(e, "ask an operator to create it");
 }
 
+static int check_share(const struct volumes *l, const struct volume_spec *spec,
+                       const struct principal *by, struct err *e)
+{
+    const struct ceilings *c = &l->sandboxes->ceilings;
+    size_t has = 0;
+
+    if (spec->kind == VOLUME_TMPFS && ceiling_memory(c, by, "size_bytes", spec->size_bytes, e) < 0)
+        return -1;
+    for (size_t i = 0; i < l->count; i++)
+        has += strcmp(l->sorted[i]->owner, principal_owner(by)) == 0;
+    return ceiling_count(c, by, CEILING_VOLUMES, has, e);
+}
+
 static int check(struct volumes *l, const struct volume_spec *spec, const struct principal *by,
                  struct err *e)
 {
@@ -255,7 +268,7 @@ static int check(struct volumes *l, const struct volume_spec *spec, const struct
         return err_hint(e, "remove some: holt volume ls, holt volume rm");
     }
     if (!other)
-        return 0;
+        return check_share(l, spec, by, e);
     err_set(e, ERR_CONFLICT, 0, "a volume named '%s' exists already", other->name);
     err_object(e, "volume", other->id);
     return err_hint(e, "choose another name, or remove it: holt volume rm %s", other->id);

@@ -102,6 +102,25 @@ static void apply_settings(struct daemon *d)
         events_set_fold(d->events, c->audit_fold_ms);
 }
 
+static void apply_ceilings(struct daemon *d)
+{
+    const struct config *c = d->conf;
+
+    sandboxes_set_ceilings(d->sandboxes, &(struct ceilings){.agent_memory = c->agent_memory,
+                                                            .agent_memory_max = c->agent_memory_max,
+                                                            .agent_cpu = c->agent_cpu,
+                                                            .agent_cpu_max = c->agent_cpu_max,
+                                                            .agent_pids = c->agent_pids,
+                                                            .agent_pids_max = c->agent_pids_max,
+                                                            .agent_disk = c->agent_disk,
+                                                            .agent_disk_max = c->agent_disk_max,
+                                                            .agent_sandboxes = c->agent_sandboxes,
+                                                            .agent_commands = c->agent_commands,
+                                                            .agent_volumes = c->agent_volumes,
+                                                            .owner_sandboxes = c->owner_sandboxes,
+                                                            .owner_volumes = c->owner_volumes});
+}
+
 static void log_warnings(const struct config *c)
 {
     for (size_t i = 0; i < c->warnings.n; i++)
@@ -127,6 +146,7 @@ static void reload(struct daemon *d)
     log_warnings(d->conf);
     pool = pool_config(d->conf);
     sandboxes_set_pool(d->sandboxes, &pool);
+    apply_ceilings(d);
     if (d->conf->tls_cert && d->conf->tls_cert[0] && server_reload_tls(d->server, &e) < 0)
         log_error("the certificate stays as it was", LOG_E(&e));
     notify_send("READY=1");
@@ -422,31 +442,33 @@ static int open_sandboxes(struct daemon *d, struct err *e)
     d->node[sizeof d->node - 1] = '\0';
     if (c->intercept && authority_open(c->state, d->node, &d->authority, e) < 0)
         return -1;
-    return sandboxes_open(
-        &(struct sandboxes_config){.loop = &d->loop,
-                                   .store = d->store,
-                                   .events = d->events,
-                                   .drivers = d->drivers,
-                                   .state = c->state,
-                                   .bindir = d->bindir,
-                                   .allows = &allows,
-                                   .node = d->node,
-                                   .installation = d->installation,
-                                   .space = d->space,
-                                   .pool = &pool,
-                                   .keep_strays = d->foreign,
-                                   .authority = c->intercept ? &d->authority : NULL,
-                                   .egress_user = c->egress_user,
-                                   .egress_dns = c->egress_dns,
-                                   .egress_ca_file = c->egress_ca_file,
-                                   .proxy_host = c->proxy_host,
-                                   .proxy_port = c->proxy_port,
-                                   .signing_key = c->signing_key,
-                                   .wide = c->syscalls == CONF_SYSCALLS_WIDE,
-                                   .sandboxes_max = c->sandboxes_max,
-                                   .execs_max = c->execs_max,
-                                   .output_bytes = c->output_bytes},
-        &d->sandboxes, e);
+    if (sandboxes_open(&(struct sandboxes_config){.loop = &d->loop,
+                                                  .store = d->store,
+                                                  .events = d->events,
+                                                  .drivers = d->drivers,
+                                                  .state = c->state,
+                                                  .bindir = d->bindir,
+                                                  .allows = &allows,
+                                                  .node = d->node,
+                                                  .installation = d->installation,
+                                                  .space = d->space,
+                                                  .pool = &pool,
+                                                  .keep_strays = d->foreign,
+                                                  .authority = c->intercept ? &d->authority : NULL,
+                                                  .egress_user = c->egress_user,
+                                                  .egress_dns = c->egress_dns,
+                                                  .egress_ca_file = c->egress_ca_file,
+                                                  .proxy_host = c->proxy_host,
+                                                  .proxy_port = c->proxy_port,
+                                                  .signing_key = c->signing_key,
+                                                  .wide = c->syscalls == CONF_SYSCALLS_WIDE,
+                                                  .sandboxes_max = c->sandboxes_max,
+                                                  .execs_max = c->execs_max,
+                                                  .output_bytes = c->output_bytes},
+                       &d->sandboxes, e) < 0)
+        return -1;
+    apply_ceilings(d);
+    return 0;
 }
 
 static int open_asks(struct daemon *d, struct err *e)
