@@ -372,7 +372,7 @@ static const struct cmd_arg *find_flag(struct parse *p, struct str word, json_t 
 static int next_value(struct parse *p, struct str flag, struct str *ret, struct err *e)
 {
     if (p->at >= p->n)
-        return err_set(e, ERR_INVALID, 0, STR_FMT " wants a value", STR_ARG(flag));
+        return err_set(e, ERR_INVALID, 0, STR_FMT " needs a value", STR_ARG(flag));
     *ret = str_of(p->words[p->at++]);
     return 0;
 }

@@ -117,7 +117,8 @@ static void take_output(struct session *s, struct str data)
     struct str bytes;
 
     if (stream != 1 && stream != 2) {
-        (void)err_set(&s->e, ERR_UNAVAILABLE, 0, "the server sent output of no stream");
+        (void)err_set(&s->e, ERR_UNAVAILABLE, 0,
+                      "the server sent output that belongs to no stream");
         fail(s);
         return;
     }
@@ -174,7 +175,8 @@ static void take_role(struct session *s, const char *role)
     bool observer = role && strcmp(role, "observer") == 0;
 
     if (observer && !s->observer)
-        sink_write(&s->out[1], STR("\rholt: somebody else types; you look on\r\n"));
+        sink_write(&s->out[1],
+                   STR("\rholt: somebody else is typing: you only watch (--take takes over)\r\n"));
     s->observer = observer;
 }
 

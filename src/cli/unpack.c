@@ -210,7 +210,7 @@ static int begin_entry(struct unpack *u, struct err *e)
         u->dotted = is_dotted(&u->in.entry);
     path = local_name(u, name);
     if (!path)
-        return err_set(e, ERR_FORBIDDEN, 0, "the archive names '%.*s', which is not beneath it",
+        return err_set(e, ERR_FORBIDDEN, 0, "the archive names '%.*s', which lies outside of it",
                        shown, name.p);
     if (!path[0])
         return 0;
@@ -268,6 +268,6 @@ int unpack_feed(struct unpack *u, struct str bytes, struct err *e)
 int unpack_end(struct unpack *u, struct err *e)
 {
     if (u->entries == 0 || !tar_may_end(&u->in))
-        return err_set(e, ERR_UNAVAILABLE, 0, "the archive ended early: what came is not all");
+        return err_set(e, ERR_UNAVAILABLE, 0, "the archive ended early: the copy is incomplete");
     return 0;
 }

@@ -26,7 +26,7 @@ static json_t *remote_args(const struct place *p, const char *path)
 static void note_left_out(int64_t n)
 {
     if (n > 0)
-        cli_note("left out %" PRId64 " that are neither file, directory nor link", n);
+        cli_note("skipped %" PRId64 " that are neither files, directories nor links", n);
 }
 
 /* What the bar said, for copies too quick for one; scripts hear nothing. */
@@ -134,7 +134,8 @@ static int copy_in(const struct cli *c, const struct place *from, const struct p
         name = path_name(to->path);
     }
     if (!content && !name[0])
-        return err_set(e, ERR_INVALID, 0, "'%.120s' has no name to copy it by", from->path);
+        return err_set(e, ERR_INVALID, 0, "'%.120s' has no file name: say what the copy is called",
+                       from->path);
     if (pack_new(from->path, content ? NULL : name, &pack, e) < 0)
         return -1;
     u.pack = pack;
@@ -197,7 +198,8 @@ static int choose_here(const struct place *from, const struct place *to, int *re
         dir = path_parent(to->path);
     }
     if (name && !name[0])
-        return err_set(e, ERR_INVALID, 0, "'%.120s' has no name to copy it by", from->path);
+        return err_set(e, ERR_INVALID, 0, "'%.120s' has no file name: say what the copy is called",
+                       from->path);
     fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return err_set(e, err_code_from_errno(errno), errno, "open '%.150s'", dir);

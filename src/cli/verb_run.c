@@ -242,7 +242,7 @@ int shell_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct e
     if (read_detach(args, &spec.detach, e) < 0)
         return -1;
     if (!term_is_on(STDIN_FILENO)) {
-        (void)err_set(e, ERR_INVALID, 0, "holt shell wants a terminal");
+        (void)err_set(e, ERR_INVALID, 0, "holt shell needs a terminal");
         return err_hint(e, "holt exec %.60s -- sh runs a shell on piped input",
                         args_str(args, "id"));
     }

@@ -80,7 +80,7 @@ static const struct cli_flag shell_flags[] = {
 static const struct cli_flag attach_flags[] = {
     DETACH_FLAG,
     {{.name = "exec", .type = OP_STR, .positional = true}, .optional = true},
-    {{.name = "observe", .type = OP_BOOL, .text = "Only look on; Ctrl-C leaves."}, 0, false},
+    {{.name = "observe", .type = OP_BOOL, .text = "Only watch; Ctrl-C leaves."}, 0, false},
 };
 static const struct cli_flag wait_flags[] = {
     {{.name = "exec", .type = OP_STR, .positional = true}, .optional = true},
@@ -216,7 +216,7 @@ const struct verb verb_table[] = {
      FLAGS(shell_flags), .run = shell_run, EXAMPLES("holt shell build", "holt shell build -u 1000 --shell /bin/sh")},
     {.verb = "attach", .op = "exec.attach", .fills = "role,stdout_offset,stderr_offset", .failed = 125,
      .text = "Attach to a command: see its output from the start, type into it.\n"
-             "Without EXEC it is the command that was started last. If somebody else types already, you look on; --take takes over.",
+             "Without EXEC it is the command that was started last. If somebody else is typing there, you only watch; --take takes over.",
      FLAGS(attach_flags), .run = attach_run,
      EXAMPLES("holt attach build", "holt attach build ex_01k4r8w2m9h5t7c3xqvd --observe")},
     {.verb = "wait", .op = "exec.wait", .failed = 125,

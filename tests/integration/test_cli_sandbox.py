@@ -620,7 +620,7 @@ def test_a_session_outlives_its_daemon(tmp_path):
 
 def test_shell(terminal, holt, server):
     server.box("build")
-    assert b"wants a terminal" in holt("shell", "build", status=125).stderr
+    assert b"needs a terminal" in holt("shell", "build", status=125).stderr
     t = terminal("shell", "build", "--shell", "/bin/sh", "-e", "WORD=there")
     t.type(b"echo $WORD $((6*7)); exit 3\r")
     t.wait_for(rb"there 42")

@@ -133,7 +133,7 @@ static void mistakes_are_named(void **state)
     assert_int_equal(PARSE(f, "x", "--colour", "blue"), -1);
     assert_string_equal(f->e.msg, "--colour: 'blue' is not one of: red, green");
     assert_int_equal(PARSE(f, "x", "--count"), -1);
-    assert_string_equal(f->e.msg, "--count wants a value");
+    assert_string_equal(f->e.msg, "--count needs a value");
     assert_int_equal(PARSE(f, "x", "n", "m"), -1);
     assert_non_null(strstr(f->e.msg, "'m' is one argument too many"));
     assert_int_equal(PARSE(f, "--dry-run"), -1);
