@@ -218,7 +218,8 @@ static void walk_claims(struct spawn_client *c, size_t n, uint32_t flags)
 
     for (size_t i = 0; i < n; i++)
         failed += fail_at(c, "before", i, flags);
-    CHECK(failed >= 12 && failed < n);
+    /* On v2 the groups are a shell's, made ahead: some steps fewer than on v1. */
+    CHECK(failed >= 8 && failed < n);
     for (size_t i = 0; i < n; i++) {
         (void)fail_at(c, "after", i, flags);
         (void)fail_at(c, "die", i, flags);
@@ -251,6 +252,10 @@ int main(int argc, char **argv)
 
     if (argc != 3)
         return 2;
+    if (geteuid() != 0) { /* a step whose feature is lacking cannot be made to fail */
+        (void)puts("needs root: walks the steps of disk images and cgroups too");
+        return 77;
+    }
     CHECK(scratch_make(state, "fault-test") == 0);
     spawn = spawn_client_start(argv[1], state, argv[2]);
     spawn_client_connect(&c, state);

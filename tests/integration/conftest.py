@@ -1,5 +1,6 @@
 """Fixtures of the integration tests.  One holtd per module, unless a test needs its own (new_holtd)."""
 import os
+import resource
 import shutil
 import subprocess
 
@@ -26,12 +27,18 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow: long or heavy; left out of the pass with sanitizers")
     config.addinivalue_line("markers", "of_sqlite: about SQLite's file; left out when all is on PostgreSQL")
     config.addinivalue_line("markers", "own_timeout: sets its own time limit")
+    config.addinivalue_line("markers", "needs_root(why): skipped for an ordinary user")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)  # a login has 1,024; some tests hold more connections
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 65536)), hard))
 
 
 def pytest_collection_modifyitems(items):
     if POSTGRES:
         items[:] = [i for i in items if not i.get_closest_marker("of_sqlite")]
     for item in items:
+        needs_root = item.get_closest_marker("needs_root")
+        if needs_root and os.geteuid() != 0:
+            item.add_marker(pytest.mark.skip(reason=f"needs root: {needs_root.args[0]}"))
         if not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout((300 if ASAN else 180) * SLOW))
 

@@ -572,6 +572,10 @@ int main(int argc, char **argv)
 {
     if (argc != 2)
         return 2;
+    if (geteuid() != 0) {
+        (void)puts("needs root: files of several owners go out and in again");
+        return 77;
+    }
     init_start(&init, argv[1], 0);
     guest_client_connect(&c, init.sock);
     a_tree_goes_out_and_in_again();

@@ -498,8 +498,11 @@ int main(int argc, char **argv)
 
     if (argc < 3 || argc > 5)
         return 2;
-    if (argc == 5 && (geteuid() != 0 || (!serves && access("/usr/bin/newuidmap", X_OK) < 0)))
-        return 77; /* skipped */
+    if (argc == 5 && (geteuid() != 0 || (!serves && access("/usr/bin/newuidmap", X_OK) < 0))) {
+        (void)puts(geteuid() != 0 ? "needs root, to be another user"
+                                  : "newuidmap is not installed");
+        return 77;
+    }
     if (argc == 5 && !serves)
         give_ranges(argv[3]);
     program[0] = argv[1];

@@ -621,6 +621,7 @@ def limit_files(pid, soft):
     subprocess.run(["prlimit", f"--pid={pid}", f"--nofile={soft}:"], **who, check=True)
 
 
+@pytest.mark.needs_root("looks into holt-egress, which nobody else may")
 def test_without_descriptors_it_says_so_and_goes_on(egress, echoes):
     """Who comes is hung up on, a sandbox's listeners are refused, holtd's connection and those that are open stay, and nothing spins."""
     pid = egress.process.pid

@@ -6,6 +6,7 @@ ranges and cgroups of its own.
 import glob
 import json
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -62,8 +63,9 @@ def test_it_is_another_computer(holtd):
     lines = r.stdout.decode().split("\n")
     assert lines[0] == "0" and lines[1].startswith("sb") and lines[1] != os.uname().nodename
     assert int(lines[3]) < 10, "only its own processes"
-    with open("/etc/shadow", encoding="utf-8") as f:
-        assert f.readline() not in r.stdout.decode()
+    if os.access("/etc/shadow", os.R_OK):
+        with open("/etc/shadow", encoding="utf-8") as f:
+            assert f.readline() not in r.stdout.decode()
     probe = "import socket; s = socket.socket(); s.settimeout(2); print(s.connect_ex(('127.0.0.1', %d)))" % holtd.port
     assert holt(holtd, "run", "--", "python3", "-c", probe).stdout.strip() not in (b"", b"0"), "holtd itself is out of reach"
 
@@ -77,10 +79,16 @@ def test_nothing_is_left(holtd):
         assert f"{holtd.state}/sb/sb_" not in f.read()
 
 
+def has_ranges():
+    """This user has subordinate ids, as Debian gives them to everybody it makes."""
+    with open("/etc/subuid", encoding="ascii") as f:
+        return bool(shutil.which("newuidmap")) and re.search(rf"^({pwd.getpwuid(os.geteuid()).pw_name}|{os.geteuid()}):", f.read(), re.M) is not None
+
+
 @pytest.mark.parametrize("upper", ["memory", "disk"])
 def test_users_other_than_root(holtd, mode, upper):
     """`/` is everybody's to walk, and a home that is not there is no reason to refuse."""
-    if mode == "rootless" or (mode == "own" and os.geteuid() != 0):
+    if mode == "rootless" or (mode == "own" and os.geteuid() != 0 and not has_ranges()):
         r = holt(holtd, "run", "--upper", upper, "-u", "nobody", "--", "true")
         assert r.returncode == 125 and b"newuidmap" in r.stderr, "one id is all there is, and the remedy is told"
         return
@@ -289,6 +297,7 @@ def test_an_imported_image_runs(holtd, tmp_path):
     assert holt(holtd, "image", "rm", "tool:1").returncode == 0
 
 
+@pytest.mark.needs_root("gives directories to another user")
 def test_what_the_operator_must_allow(holtd, tmp_path):
     """nesting and host mounts: refused with the setting's name, and holt-spawn is told of what the settings allow."""
     r = holt(holtd, "run", "--nesting", "--", "true")

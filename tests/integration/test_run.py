@@ -72,7 +72,7 @@ Try, in another terminal:
 """, text)
 
 
-@pytest.mark.parametrize("user", [None, USER], ids=["root", "ordinary user"])
+@pytest.mark.parametrize("user", [None, pytest.param(USER, marks=pytest.mark.needs_root("is another user"))], ids=["ourselves", "ordinary user"])
 def test_the_main_job_is_done(run, place, user):
     p, text = run(user=user)
     seen = shown(p, text)
@@ -110,6 +110,8 @@ def test_a_port_that_is_taken(run):
 @pytest.fixture
 def forbidding():
     """A user namespace with our ids in which no further ones may be made; its holder's pid."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: maps more than one id")
     p = subprocess.Popen(["unshare", "--user", "sleep", "60"], preexec_fn=die_with_parent)
     wait_for(lambda: os.readlink(f"/proc/{p.pid}/ns/user") != os.readlink("/proc/self/ns/user"))
     for name in ("uid_map", "gid_map"):

@@ -590,6 +590,7 @@ def test_run_over_a_socket(holtd):
 # --- files ---
 
 
+@pytest.mark.needs_root("the fake runtime runs as we do, and files are root's")
 def test_files(box, tmp_path):
     data = os.urandom(BIG) + b"\0\r\n"
     path = tmp_path / "deep/er/a b.bin"
@@ -613,6 +614,7 @@ def test_files(box, tmp_path):
     assert status == 403, "what the kernel says of init is no file of the sandbox"
 
 
+@pytest.mark.needs_root("the fake runtime runs as we do, and files are root's")
 def test_files_list_mkdir_move_remove(box, tmp_path):
     box.d.ok("POST", f"{box.path}/files/mkdir", {"path": f"{tmp_path}/d/e", "parents": True})
     for name in ("c", "a", "b"):

@@ -186,6 +186,7 @@ def test_a_message_is_one_line(box):
 
 # --- what is sound arrives ---
 
+@pytest.mark.needs_root("gives files to other users")
 def test_a_sound_tree_arrives(box):
     archive = tar(
         folder("./", mode=0o755), folder("usr"), folder("usr/bin", mode=0o755, mtime=1600000000),
