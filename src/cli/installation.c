@@ -39,8 +39,8 @@ int installation_open(const char *state, struct installation *ret, struct err *e
     if (st.st_uid == geteuid())
         return 1;
     pw = getpwuid(st.st_uid);
-    if (geteuid() == 0 && pw && stat(boxes, &sb) == 0 && sb.st_uid == 0) {
-        (void)snprintf(ret->user, sizeof ret->user, "%s", pw->pw_name);
+    if (geteuid() == 0 && stat(boxes, &sb) == 0 && sb.st_uid == 0) { /* holtd has dropped to it */
+        (void)snprintf(ret->user, sizeof ret->user, "%u", st.st_uid);
         return 1;
     }
     (void)err_set(e, ERR_FORBIDDEN, 0, "'%s' belongs to user %s", state, pw ? pw->pw_name : "?");

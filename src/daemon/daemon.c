@@ -19,6 +19,7 @@
 #include "daemon/rights.h"
 #include "daemon/state.h"
 #include "driver/table.h"
+#include "net/plain_loop.h"
 #include "wire/spawn.h"
 
 #include <errno.h>
@@ -545,7 +546,7 @@ static int open_server(struct daemon *d, struct err *e)
 
 static int start(struct daemon *d, struct err *e)
 {
-    int r = uv_loop_init(&d->loop);
+    int r = plain_loop_init(&d->loop);
 
     if (r < 0)
         return err_set(e, ERR_INTERNAL, -r, "start the event loop");

@@ -9,6 +9,7 @@
 #include "egress/egress.h"
 #include "egress/pollset.h"
 #include "net/dial.h"
+#include "net/plain_loop.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -114,7 +115,7 @@ static int serve(const struct options *o, struct err *e)
         return -1;
     if (o->served && account_find(o->served, "", 0, &served) < 0)
         return err_set(e, ERR_INVALID, 0, "there is no user '%s'", o->served);
-    if (uv_loop_init(&all.loop) < 0)
+    if (plain_loop_init(&all.loop) < 0)
         return err_set(e, ERR_INTERNAL, 0, "start the event loop");
     all.scratch = xmalloc(EGRESS_SCRATCH);
     all.connections_max = most_connections();

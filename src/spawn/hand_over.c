@@ -1,6 +1,7 @@
 /* Gives holtd's part of a state directory from root to holtd's own user. */
 #include "spawn/hand_over.h"
 
+#include "base/account.h"
 #include "base/fd.h"
 
 #include <dirent.h>
@@ -14,6 +15,8 @@
 #define DEPTH_MAX 8 /* more than any directory of holtd's has */
 
 struct target {
+    uid_t
+        from; /* root, or the number that a holtd of root's drops to where there is no user holt */
     uid_t uid;
     gid_t gid;
 };
@@ -35,7 +38,8 @@ static bool is_kept(const char *name, int depth)
 
 static int hand_over_in(int dir, int depth, const struct target *to);
 
-/* No link is followed, and only what is root's is given away. */
+/* No link is followed, and only what was its user's is given away: that one may have made names
+ * for others' files. */
 static int hand_over_entry(int dir, const char *name, int depth, const struct target *to)
 {
     AUTO(fd_close) int below = -1;
@@ -43,7 +47,7 @@ static int hand_over_entry(int dir, const char *name, int depth, const struct ta
 
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : -errno;
-    if (st.st_uid != 0)
+    if (st.st_uid != to->from && st.st_uid != ACCOUNT_EGRESS)
         return 0;
     if (S_ISDIR(st.st_mode)) {
         below = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -78,20 +82,21 @@ static int check_unused(int state, const char *path, struct err *e)
 
     if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
         return 0;
-    (void)err_set(e, ERR_CONFLICT, 0, "a holtd of root's serves '%s'", path);
+    (void)err_set(e, ERR_CONFLICT, 0, "a holtd that root has started serves '%s'", path);
     return err_hint(e, "stop it (Ctrl-C, or as root: holt down), then start the service again");
 }
 
 int hand_over_state(int state, const char *path, uid_t to, gid_t group, struct err *e)
 {
-    const struct target target = {to, group};
+    struct target target = {.uid = to, .gid = group};
     struct stat st;
     int r;
 
     if (fstat(state, &st) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "look at '%s'", path);
-    if (st.st_uid != 0 || to == 0)
+    if ((st.st_uid != 0 && st.st_uid != ACCOUNT_HOLT) || to == 0 || st.st_uid == to)
         return 0;
+    target.from = st.st_uid;
     if (check_unused(state, path, e) < 0)
         return -1;
     r = hand_over_in(state, 0, &target);
