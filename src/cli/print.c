@@ -156,6 +156,8 @@ static void add_column(struct table *t, const struct print_spec *spec, const cha
 
     *col = (struct column){.name = name};
     col->as = shown_as(str_of(name), f ? f->type : OP_STR);
+    if (!f && strncmp(name, "data.", 5) == 0) /* "data.host" is called what it is */
+        col->as.label = str_skip(str_of(name), 5);
     for (size_t i = 0; i < spec->field_count; i++)
         if (str_eq_c(col->as.label, spec->fields[i].name)) /* stdout_bytes stands beside stdout */
             col->as.label = str_of(name);

@@ -26,6 +26,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     enum log_format log_format;
     char *tls_cert, *tls_key;
     struct conf_list cors_origins, seed_origins;
+    struct conf_list egress_internal;
     struct conf_list hosts; /* further names that Host may say */
     bool metrics;
     bool ready_needs_agents;

@@ -70,6 +70,16 @@ static int check_preview_address(const char *value, struct err *e)
     return strstr(value, "unix:") ? err_set(e, ERR_INVALID, 0, "it must be 'host:port'") : 0;
 }
 
+static int check_internal(const char *value, struct err *e)
+{
+    struct str net, host = str_cut(str_of(value), '=', &net);
+
+    if (policy_is_internal(host, net))
+        return 0;
+    return err_set(e, ERR_INVALID, 0,
+                   "'%.100s' must be HOST=NETWORK, like 'packages.example.org=10.2.0.0/16'", value);
+}
+
 static int check_image_alias(const char *value, struct err *e)
 {
     const char *equals = strchr(value, '=');
@@ -510,6 +520,11 @@ const struct setting setting_table[] = {
          .text = "Name servers that holt-egress asks for the names sandboxes may reach: "
                  "'ADDRESS[:PORT]', several with commas; empty: the system's. Read when "
                  "holt-egress starts.")},
+    {ROW(egress_internal, OP_LIST, .preset = "", .max = 320,
+         .text = "Names that may lead to private, documentation and other special addresses, 'HOST=NETWORK': a mirror "
+                 "of a public name in the company's network ('packages.example.org=10.2.0.0/16', '*.corp.example=10.0.0.0/8'). What a "
+                 "sandbox's own policy denies stays denied. For sandboxes whose network is set from then on, all of them after a restart."),
+     .check = check_internal},
     {ROW(egress_ca_file, OP_STR, .preset = "", .max = 1024,
          .text = "PEM file of authorities that holt-egress trusts, besides the system's, when it "
                  "connects to hosts whose TLS it has opened. Read when holt-egress starts.")},

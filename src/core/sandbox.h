@@ -117,7 +117,9 @@ struct sandboxes_config {
     bool keep_strays;                   /* output logs without a row are another database's */
     const struct driver_allows *allows; /* NULL: nothing */
     const char *egress_user;            /* whom holt-egress becomes where it begins as root */
-    const char *egress_dns;     /* whom holt-egress asks for names; NULL or "": the system's */
+    const char *egress_dns; /* whom holt-egress asks for names; NULL or "": the system's */
+    const char *const *egress_internal; /* "HOST=NETWORK": outlives the registry */
+    size_t egress_internal_count;
     const char *egress_ca_file; /* authorities it trusts besides the system's; NULL or "": none */
     const char *proxy_host, *signing_key; /* of holt-egress's TCP form: core/egress.h */
     int64_t proxy_port;

@@ -46,6 +46,8 @@ struct sandboxes {
     sandbox_relay relay; /* or NULL */
     void *relay_arg;
     struct egress *egress;
+    const char *const *internal; /* "HOST=NETWORK", for its policies */
+    size_t internal_count;
     const struct sandbox_asker *asker; /* NULL: nobody can be asked */
     void *asker_arg;
     char *state, *bindir, *installation;

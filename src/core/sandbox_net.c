@@ -133,6 +133,17 @@ static const struct alias_name *own_alias(const struct sandbox *s)
     return NULL;
 }
 
+/* "=HOST NETWORK": names that the operator lets lead inside. */
+static void put_internal(const struct sandboxes *all, struct buf *to)
+{
+    for (size_t i = 0; i < all->internal_count; i++) {
+        struct str net, host = str_cut(str_of(all->internal[i]), '=', &net);
+
+        if (buf_len(to) + host.n + net.n + 3 <= EGRESS_LEARNED_MAX)
+            buf_printf(to, "=" STR_FMT " " STR_FMT "\n", STR_ARG(host), STR_ARG(net));
+    }
+}
+
 /* The secrets first: no request passes with a placeholder that holt-egress does not know. */
 static void put(struct sandbox *s, const struct driver_listeners *l)
 {
@@ -144,6 +155,7 @@ static void put(struct sandbox *s, const struct driver_listeners *l)
         buf_printf(&alias, STR_FMT "/" STR_FMT, STR_ARG(own->dialect), STR_ARG(own->alias));
     if (s->secret_count > 0)
         sandbox_tell_secrets(s, secrets_taken, sandbox_ref(s));
+    put_internal(all, &learned);
     if (all->asker)
         all->asker->learned(all->asker_arg, s, &learned);
     egress_put(
@@ -291,6 +303,8 @@ void sandboxes_open_egress(struct sandboxes *all, const struct sandboxes_config 
     }
     bytes_up = metric_child(&bytes, "direction=\"up\"");
     bytes_down = metric_child(&bytes, "direction=\"down\"");
+    all->internal = c->egress_internal;
+    all->internal_count = c->egress_internal_count;
     all->egress = egress_new(&(struct egress_config){.loop = all->loop,
                                                      .timers = all->timers,
                                                      .state = all->state,

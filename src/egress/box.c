@@ -176,6 +176,12 @@ static void learn(struct policy *p, struct str lines)
         struct host h;
         uint64_t port;
 
+        if (line.n > 1 && line.p[0] == '=') {
+            struct str net, host = str_cut(str_skip(line, 1), ' ', &net);
+
+            (void)!policy_add_internal(p, host, net);
+            continue;
+        }
         if (line.n > 1 && str_parse_u64(port_text, &port) == 0 && port <= 65535 &&
             host_parse(name, &h, &e) == 0)
             policy_learn(p, &h, (unsigned)port, line.p[0] == '+');

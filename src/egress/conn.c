@@ -299,6 +299,8 @@ static void begin(struct box *b, int fd, bool v6)
     list_push(&b->conns, &c->link);
     b->conn_count++;
     b->all->connections++;
+    if (gate_is_before(c))
+        c->peer = gate_peer(fd);
     c->host.is_ip = !gate_is_before(c) && original(fd, v6, &c->host.ip, &c->port);
     if (c->host.is_ip) {
         c->via = EGRESS_PLAIN;
@@ -330,6 +332,7 @@ void conn_accept(struct listener *l)
             too_many(b);
         if (fd < 0)
             return;
+        gate_make_room(b, fd);
         if (b->conn_count >= BOX_CONNECTIONS || b->all->connections >= b->all->connections_max) {
             fd_close(fd);
             too_many(b);

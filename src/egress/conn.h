@@ -48,6 +48,7 @@ struct side {
 struct conn {
     struct list link;
     struct box *box;
+    struct ip peer; /* of one at the gate */
     enum conn_state state;
     struct side client, server;
     uv_timer_t timer;
@@ -88,12 +89,18 @@ void conn_tell(struct conn *c, enum egress_what what, const char *rule);
 CHECKED bool conn_spend(struct conn *c, size_t n); /* false: of the budget nothing is left */
 
 /* --- request.c: what the client asks for --- */
-void request_input(struct conn *c);                     /* bytes came, before the relay */
+void request_input(struct conn *c); /* bytes came, before the relay */
+/* rule: for the event; shown: for the sandbox. */
+void request_refused_as(struct conn *c, const char *rule, const char *shown);
 void request_refused(struct conn *c, const char *rule); /* by the policy */
 void request_failed(struct conn *c, const char *why);   /* by the world */
 void request_accepted(struct conn *c);                  /* the server is connected */
 
 /* --- gate.c: connections that come with credentials --- */
+/* Room for one more that has not shown credentials: the oldest such one goes, of the same peer if
+ * that has many. */
+void gate_make_room(struct box *b, int fd);
+struct ip gate_peer(int fd);
 bool gate_is_before(const struct conn *c); /* it has not said whose it is */
 CHECKED int gate_admit(struct conn *c, const struct http_req *r, struct err *e);
 

@@ -59,6 +59,8 @@ struct box {
     struct map spent; /* by "host:port"; only with budgets */
     int64_t second;   /* when verdicts was last zero */
     uint32_t verdicts, folded;
+    int64_t came_back_ms; /* when the count of values in replies began */
+    size_t came_back;
     bool removed;
     bool is_set; /* else its secrets came first */
 };

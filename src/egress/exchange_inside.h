@@ -27,7 +27,10 @@ struct exchange {
     struct scrub scrub;
     char accept[WS_ACCEPT_SIZE]; /* what a server says that takes the upgrade */
     struct ws_reader client_frames, server_frames;
-    char *failed; /* why the server cannot be spoken to */
+    struct buf frame; /* of the server's, scrubbed */
+    bool frame_begun; /* a part of it has gone on */
+    size_t hits_told; /* of scrub.hits */
+    char *failed;     /* why the server cannot be spoken to */
     enum exchange_end end;
 };
 

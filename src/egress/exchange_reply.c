@@ -51,6 +51,15 @@ static void put_scrubbed(struct exchange *x, struct str s)
     scrub_all(&x->scrub, s, &x->to_client);
 }
 
+/* A server that says a value as a field's name, which has no capitals here, says it to nobody. */
+static bool is_value(struct exchange *x, struct str name)
+{
+    if (!scrub_finds_any_case(&x->scrub, name) || guard_left_out("names"))
+        return false;
+    x->scrub.hits++;
+    return true;
+}
+
 static void write_reply(struct exchange *x, const struct http1_response *r)
 {
     struct buf *to = &x->to_client;
@@ -59,7 +68,7 @@ static void write_reply(struct exchange *x, const struct http1_response *r)
     put_scrubbed(x, r->reason);
     buf_add_c(to, "\r\n");
     for (size_t i = 0; i < r->header_count; i++) {
-        if (is_dropped(x, r, r->headers[i].name))
+        if (is_dropped(x, r, r->headers[i].name) || is_value(x, r->headers[i].name))
             continue;
         put_scrubbed(x, r->headers[i].name);
         buf_add_c(to, ": ");
@@ -111,7 +120,7 @@ static enum out choose_out(const struct exchange *x, const struct http1_response
 {
     if (r->framing == HTTP1_NO_BODY)
         return OUT_NONE;
-    if (r->framing == HTTP1_LENGTH && (x->scrub.count == 0 || x->scrub.same_length))
+    if (r->framing == HTTP1_LENGTH && x->scrub.count == 0)
         return OUT_LENGTH;
     return x->old_client ? OUT_UNTIL_CLOSE : OUT_CHUNKED;
 }
@@ -198,6 +207,50 @@ static bool read_reply_body(struct exchange *x)
     return used > 0;
 }
 
+#define WS_FIN 0x80
+#define WS_CONTROL 0x08
+
+static void put_frame(struct buf *to, unsigned first, struct str data)
+{
+    unsigned char head[10] = {(unsigned char)first};
+    size_t bytes = data.n < 126 ? 0 : data.n <= UINT16_MAX ? 2 : 8;
+
+    head[1] = (unsigned char)(bytes == 0 ? data.n : bytes == 2 ? 126 : 127);
+    for (size_t i = 0; i < bytes; i++)
+        head[2 + i] = (unsigned char)(data.n >> (8 * (bytes - 1 - i)));
+    buf_add(to, head, 2 + bytes);
+    buf_add_str(to, data);
+}
+
+/* What a placeholder made too long for it is cut: at a character's border, for clients check. */
+static struct str control_text(struct str s)
+{
+    size_t n = size_min(s.n, WS_CONTROL_MAX), code = size_min(n, 2);
+
+    while (n > code && n < s.n && !str_is_utf8(str_make(s.p + code, n - code)))
+        n--;
+    return str_make(s.p, n);
+}
+
+/* A frame is written anew, in as many parts as it comes in (RFC 6455 section 5.4): its length as
+ * the server sent it would tell how long a value is. */
+static void pass_frame(struct exchange *x, bool ended)
+{
+    const struct ws_reader *r = &x->server_frames;
+    bool control = r->op & WS_CONTROL;
+    unsigned first = (x->frame_begun ? 0 : (unsigned)r->op) | (ended && r->fin ? WS_FIN : 0);
+
+    if (control && ended)
+        put_frame(&x->to_client, WS_FIN | (unsigned)r->op, control_text(buf_str(&x->frame)));
+    else if (!control && (ended || buf_len(&x->frame) > 0))
+        put_frame(&x->to_client, first, buf_str(&x->frame));
+    else
+        return;
+    if (!control)
+        x->frame_begun = !ended;
+    buf_clear(&x->frame);
+}
+
 /* What may be the beginning of a value waits for more of its frame, and no longer. */
 static void tunnel_reply(struct exchange *x)
 {
@@ -210,15 +263,32 @@ static void tunnel_reply(struct exchange *x)
             x->end = EXCHANGE_BROKE;
             return;
         }
-        buf_add_str(&x->to_client, head);
-        scrub_feed(&x->scrub, data, &x->to_client);
+        if (x->scrub.count == 0 && !x->frame_begun && buf_len(&x->frame) == 0) {
+            buf_add_str(&x->to_client, head);
+            buf_add_str(&x->to_client, data);
+            continue;
+        }
+        scrub_feed(&x->scrub, data, &x->frame);
         if (r > 0)
-            scrub_end(&x->scrub, &x->to_client);
+            scrub_end(&x->scrub, &x->frame);
+        if (r > 0 || x->server_frames.in_payload)
+            pass_frame(x, r > 0);
     }
     buf_clear(&x->server_in);
 }
 
-void exchange_run_server(struct exchange *x)
+/* Whoever sends guesses to a server that says them back sees which one is a value.  Nobody needs
+ * many of them back in a short time. */
+static void tell_hits(struct exchange *x)
+{
+    size_t n = x->scrub.hits - x->hits_told;
+
+    x->hits_told = x->scrub.hits;
+    if (n > 0 && x->c.ops->came_back && !x->c.ops->came_back(x->c.arg, n))
+        x->end = EXCHANGE_BROKE;
+}
+
+static void run_server(struct exchange *x)
 {
     while (x->end == EXCHANGE_GOES_ON && buf_len(&x->server_in) > 0) {
         if (x->tunnel) {
@@ -232,4 +302,11 @@ void exchange_run_server(struct exchange *x)
         if (!(x->reply == REPLY_HEAD ? read_reply(x) : read_reply_body(x)))
             return;
     }
+}
+
+void exchange_run_server(struct exchange *x)
+{
+    run_server(x);
+    if (x->end != EXCHANGE_BROKE)
+        tell_hits(x);
 }

@@ -191,7 +191,6 @@ static void take_request(struct exchange *x, const struct http1_request *r)
         return;
     }
     scrub_done(&x->scrub);
-    x->scrub.same_length = x->upgrade;
     if (!guard_left_out("scrub"))
         bindings_scrub(x->c.ops->bindings(x->c.arg), &which, &x->scrub);
     write_request(x, r, &head);

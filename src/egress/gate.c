@@ -68,6 +68,44 @@ int gate_open(struct egress *all, const struct egress_listen *l, struct err *e)
     return 0;
 }
 
+/* ---- who waits ---- */
+
+#define GATE_PEER 128 /* of one address, without credentials */
+
+struct ip gate_peer(int fd)
+{
+    struct sockaddr_in6 from = {0};
+    socklen_t size = sizeof from;
+    struct ip a = {0};
+
+    if (getpeername(fd, (struct sockaddr *)&from, &size) == 0 && from.sin6_family == AF_INET6)
+        memcpy(a.bytes, &from.sin6_addr, sizeof a.bytes);
+    return a;
+}
+
+void gate_make_room(struct box *b, int fd)
+{
+    struct conn *oldest = NULL, *of_peer = NULL;
+    struct ip peer = gate_peer(fd);
+    size_t n = 0;
+
+    if (b != gate.nobody)
+        return;
+    LIST_EACH (&b->conns, node) {
+        struct conn *c = LIST_ENTRY(node, struct conn, link);
+
+        oldest = oldest ? oldest : c;
+        if (memcmp(c->peer.bytes, peer.bytes, sizeof peer.bytes) != 0)
+            continue;
+        of_peer = of_peer ? of_peer : c;
+        n++;
+    }
+    if (n >= GATE_PEER)
+        conn_reset(of_peer, "too many of its address showed no credentials");
+    else if (b->conn_count >= BOX_CONNECTIONS)
+        conn_reset(oldest, "others came, and it showed no credentials");
+}
+
 bool gate_is_before(const struct conn *c)
 {
     return gate.nobody && c->box == gate.nobody;

@@ -43,12 +43,44 @@ bool intercept_is_needed(const struct conn *c, const struct policy_verdict *v)
 
 /* ---- what the exchange asks ---- */
 
+#define CAME_BACK_MS 60000
+#define CAME_BACK_MAX 64 /* values in replies to one sandbox in that time */
+#define CAME_BACK_TOLD "values of secrets came back too often within a minute: it could be guessing"
+
+/* Over the limit: until the minute is over. */
+static bool is_guessing(struct box *b)
+{
+    int64_t now = (int64_t)uv_now(&b->all->loop);
+
+    if (now - b->came_back_ms >= CAME_BACK_MS) {
+        b->came_back_ms = now;
+        b->came_back = 0;
+    }
+    return b->came_back > CAME_BACK_MAX && !guard_left_out("guessing");
+}
+
+static bool came_back(void *arg, size_t n)
+{
+    struct conn *c = arg;
+
+    (void)is_guessing(c->box); /* a new minute may have begun */
+    c->box->came_back += n;
+    if (!is_guessing(c->box))
+        return true;
+    conn_tell(c, EGRESS_DENIED, CAME_BACK_TOLD);
+    return false;
+}
+
 static bool judge(void *arg, struct str method, struct str path, char why_not[static EXCHANGE_RULE])
 {
     struct conn *c = arg;
     struct policy_verdict v;
     const char *rule = v.rule;
 
+    if (c->box->bindings && is_guessing(c->box)) {
+        (void)snprintf(why_not, EXCHANGE_RULE, "%s", CAME_BACK_TOLD);
+        return false;
+    }
     policy_judge(
         c->box->policy,
         &(struct policy_query){.host = &c->host, .port = c->port, .method = method, .path = path},
@@ -314,7 +346,7 @@ static int begin_tls(struct conn *c, struct err *e)
 
 void intercept_begin(struct conn *c)
 {
-    static const struct exchange_ops ops = {judge, refused, bindings};
+    static const struct exchange_ops ops = {judge, refused, bindings, came_back};
     AUTO(buf_done) struct buf first = c->in;
     struct exchange_config config = {.host = &c->host,
                                      .port = c->port,

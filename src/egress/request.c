@@ -78,19 +78,24 @@ static void name_flag(const struct conn *c, const char *rule, char *to, size_t s
         (void)snprintf(to, size, " (--allow %s:%u)", c->host.name, c->port);
 }
 
-void request_refused(struct conn *c, const char *rule)
+void request_refused_as(struct conn *c, const char *rule, const char *shown)
 {
     char text[768], why[700], flag[320];
 
     conn_tell(c, EGRESS_DENIED, rule);
     name_flag(c, rule, flag, sizeof flag);
-    (void)snprintf(why, sizeof why, "%.256s%s", rule, flag);
+    (void)snprintf(why, sizeof why, "%.256s%s", shown, flag);
     (void)snprintf(text, sizeof text, "%.255s port %u is refused: %.480s", c->host.name, c->port,
                    why);
     if (answers_http(c))
         http_refuse(c, why, text);
     else
         refuse(c, SOCKS_DENIED, text);
+}
+
+void request_refused(struct conn *c, const char *rule)
+{
+    request_refused_as(c, rule, rule);
 }
 
 void request_failed(struct conn *c, const char *why)

@@ -20,9 +20,24 @@ static void judge(const struct conn *c, struct policy_verdict *ret)
 
 static void judge_address(const struct conn *c, const struct ip *a, struct policy_verdict *ret)
 {
-    policy_judge_address(c->box->policy, a, c->port, ret);
+    policy_judge_address(c->box->policy, &c->host, a, c->port, ret);
     if (guard_left_out("policy") || guard_left_out("addresses"))
         ret->answer = POLICY_ALLOW;
+}
+
+/* Where a name leads inside is for people to see, who have the event: not for the sandbox. */
+static void refuse_address(struct conn *c, const struct policy_verdict *v)
+{
+    char shown[POLICY_RULE_TEXT];
+
+    if (!v->special || c->host.is_ip || guard_left_out("inside")) {
+        request_refused(c, v->rule);
+        return;
+    }
+    (void)snprintf(shown, sizeof shown,
+                   "it leads to a %s address (an operator may let it: setting egress_internal)",
+                   v->special);
+    request_refused_as(c, v->rule, shown);
 }
 
 /* One that must be for TLS, or whose requests must be seen, from now on, and is or are not, is not
@@ -171,7 +186,7 @@ static void on_resolved(void *arg, const struct ip *addresses, size_t n, const s
     else if (n == 0)
         request_failed(c, e->msg);
     else if (c->address_count == 0)
-        request_refused(c, first.rule);
+        refuse_address(c, &first);
     else
         dial(c);
 }
@@ -187,7 +202,7 @@ static void allowed(struct conn *c)
     }
     judge_address(c, &c->host.ip, &v);
     if (v.answer != POLICY_ALLOW) {
-        request_refused(c, v.rule);
+        refuse_address(c, &v);
         return;
     }
     c->addresses[0] = c->host.ip;

@@ -56,7 +56,7 @@ const struct op op_event_list = {
     .out_count = ARRAY_LEN(event_reply),
     .schema = "Event",
     .items = "events",
-    .columns = "seq,time,type,object,actor",
+    .columns = "seq,time,type,object,actor,data.host",
     .streams = true,
 };
 

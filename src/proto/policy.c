@@ -38,6 +38,7 @@ struct policy {
     uint64_t bytes_max, connections_max;
     struct rules allow, deny;
     struct rules learned_allow, learned_deny;
+    struct rules internal; /* an operator's: host and net */
 };
 
 /* ---- ownership ---- */
@@ -64,6 +65,7 @@ struct policy *policy_free(struct policy *p)
     rules_done(&p->deny);
     rules_done(&p->learned_allow);
     rules_done(&p->learned_deny);
+    rules_done(&p->internal);
     mem_free(p);
     return NULL;
 }
@@ -585,21 +587,66 @@ void policy_judge(const struct policy *p, const struct policy_query *q, struct p
     say_rule(ret, "allow", r);
 }
 
-void policy_judge_address(const struct policy *p, const struct ip *a, unsigned port,
-                          struct policy_verdict *ret)
+static bool is_internal(const struct policy *p, const struct host *h, const struct ip *a)
 {
-    const struct host h = {.is_ip = true, .ip = *a}; /* matched by its bytes: it needs no text */
-    const struct policy_query q = {.host = &h, .port = port};
-    const char *special;
+    for (size_t i = 0; i < p->internal.count; i++) {
+        const struct rule *r = &p->internal.items[i];
+
+        if (!h->is_ip && match_name(r->host, r->is_wild, h) && ip_net_has(&r->net, a))
+            return true;
+    }
+    return false;
+}
+
+static bool parse_internal(struct str host, struct str network, struct host *ret,
+                           struct ip_net *ret_net)
+{
+    struct err e;
+
+    return ip_net_parse(network, ret_net, &e) == 0 &&
+           host_parse(str_starts(host, STR("*.")) ? str_skip(host, 2) : host, ret, &e) == 0 &&
+           !ret->is_ip;
+}
+
+bool policy_is_internal(struct str host, struct str network)
+{
+    struct ip_net net;
+    struct host h;
+
+    return parse_internal(host, network, &h, &net);
+}
+
+bool policy_add_internal(struct policy *p, struct str host, struct str network)
+{
+    bool wild = str_starts(host, STR("*."));
+    struct ip_net net;
+    struct host h;
+    struct rule *r;
+
+    if (p->internal.count >= POLICY_RULES_MAX || !parse_internal(host, network, &h, &net))
+        return false;
+    r = rules_add(&p->internal);
+    r->host = xstrdup(h.name);
+    r->is_wild = wild;
+    r->net = net;
+    return true;
+}
+
+void policy_judge_address(const struct policy *p, const struct host *h, const struct ip *a,
+                          unsigned port, struct policy_verdict *ret)
+{
+    const struct host to = {.is_ip = true, .ip = *a}; /* matched by its bytes: it needs no text */
+    const struct policy_query q = {.host = &to, .port = port};
     char text[IP_TEXT];
 
     *ret = (struct policy_verdict){.answer = POLICY_DENY};
     if (is_denied(&p->deny, &q, ret))
         return;
-    special = find(&p->allow, &q, false) ? NULL : ip_special(a);
-    if (special)
+    if (!find(&p->allow, &q, false) && !is_internal(p, h, a))
+        ret->special = ip_special(a);
+    if (ret->special)
         (void)snprintf(ret->rule, sizeof ret->rule, "it leads to %s, a %s address",
-                       ip_text(a, text), special);
+                       ip_text(a, text), ret->special);
     else
         ret->answer = POLICY_ALLOW;
 }

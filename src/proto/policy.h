@@ -39,9 +39,10 @@ enum policy_answer { POLICY_DENY, POLICY_ALLOW, POLICY_ASK };
 
 struct policy_verdict {
     enum policy_answer answer;
-    bool tls;       /* allowed for TLS only: a ClientHello that names the host comes first */
-    bool http;      /* it is plain HTTP, by its port or the rule's scheme */
-    bool intercept; /* some rule is about some requests to it: each must be judged */
+    bool tls;            /* allowed for TLS only: a ClientHello that names the host comes first */
+    bool http;           /* it is plain HTTP, by its port or the rule's scheme */
+    bool intercept;      /* some rule is about some requests to it: each must be judged */
+    const char *special; /* "private": the kind of an address that may not be dialled; or NULL */
     char rule[POLICY_RULE_TEXT]; /* which decided, for people: "allow *.example.com:443" */
 };
 struct policy_query {
@@ -51,9 +52,14 @@ struct policy_query {
     struct str method, path;
 };
 void policy_judge(const struct policy *p, const struct policy_query *q, struct policy_verdict *ret);
-/* May this address be dialled for a host that was allowed? */
-void policy_judge_address(const struct policy *p, const struct ip *a, unsigned port,
-                          struct policy_verdict *ret);
+/* May this address be dialled for a host that was allowed?  ret->rule has the address, for who may
+ * see it; ret->special is its kind, where that is the reason. */
+void policy_judge_address(const struct policy *p, const struct host *h, const struct ip *a,
+                          unsigned port, struct policy_verdict *ret);
+/* An operator lets this host ('name' or '*.name') lead into this network, whatever it is for.
+ * False: it is none of these. */
+bool policy_is_internal(struct str host, struct str network); /* is it one? */
+bool policy_add_internal(struct policy *p, struct str host, struct str network);
 
 /* Budgets of one destination (host and port); 0: none. */
 uint64_t policy_bytes_max(const struct policy *p);

@@ -310,13 +310,10 @@ static const struct scrub_form *find(const struct scrub *s, struct str in, size_
     return NULL;
 }
 
-static void put_back(const struct scrub *s, const struct scrub_form *f, size_t n, struct buf *to)
+static void put_back(struct scrub *s, const struct scrub_form *f, struct buf *to)
 {
-    size_t part = s->same_length ? size_min(n, f->put.n) : f->put.n;
-
-    buf_add(to, f->put.p, part);
-    for (; s->same_length && part < n; part++)
-        buf_add_char(to, '*');
+    buf_add_str(to, f->put);
+    s->hits++;
 }
 
 /* Where everything that starts before has come in whole.  What is held hangs on lengths and line
@@ -333,7 +330,7 @@ static size_t decided(const struct scrub *s, struct str in, bool last)
 }
 
 /* Returns how much of `in` is done. */
-static size_t pass(const struct scrub *s, struct str in, bool last, struct buf *to)
+static size_t pass(struct scrub *s, struct str in, bool last, struct buf *to)
 {
     size_t i = 0, from = 0, end, n = 0;
 
@@ -350,7 +347,7 @@ static size_t pass(const struct scrub *s, struct str in, bool last, struct buf *
             continue;
         }
         buf_add(to, in.p + from, i - from);
-        put_back(s, f, n, to);
+        put_back(s, f, to);
         i += n;
         from = i;
     }
@@ -392,6 +389,16 @@ void scrub_all(struct scrub *s, struct str in, struct buf *to)
     scrub_end(s, to);
 }
 
+bool scrub_finds_any_case(const struct scrub *s, struct str text)
+{
+    for (size_t i = 0; i < s->count; i++)
+        for (size_t at = 0; at + s->forms[i].n <= text.n; at++)
+            if (str_case_eq(str_make(text.p + at, s->forms[i].n),
+                            str_make(s->forms[i].text, s->forms[i].n)))
+                return true;
+    return false;
+}
+
 void scrub_done(struct scrub *s)
 {
     for (size_t i = 0; i < s->count; i++) {
@@ -404,5 +411,5 @@ void scrub_done(struct scrub *s)
     if (s->held.size > 0)
         mem_wipe(s->held.base, s->held.size);
     buf_done(&s->held);
-    *s = (struct scrub){.same_length = s->same_length};
+    *s = (struct scrub){.hits = s->hits};
 }

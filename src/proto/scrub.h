@@ -12,7 +12,7 @@ struct scrub_form;
 struct scrub {
     struct scrub_form *forms; /* the longest first, once it is indexed */
     size_t count, longest;    /* longest: bytes of a form with all of it escaped */
-    bool same_length;         /* set first: what is put back fills exactly the place of what went */
+    size_t hits;              /* how often something was put back */
     bool indexed;
     uint16_t *order; /* of forms, those that start with one byte together */
     struct {
@@ -25,6 +25,8 @@ void scrub_add(struct scrub *s, struct str value, struct str placeholder);
 void scrub_feed(struct scrub *s, struct str in, struct buf *to);
 void scrub_end(struct scrub *s, struct buf *to); /* what was held; ready for another stream */
 void scrub_all(struct scrub *s, struct str in, struct buf *to); /* one whole text */
+/* Is a value in this text, which may have lost its capitals? */
+bool scrub_finds_any_case(const struct scrub *s, struct str text);
 void scrub_done(struct scrub *s);
 static inline UNUSED void scrub_done_p(struct scrub *s)
 {

@@ -171,7 +171,7 @@ def test_a_name_that_leads_to_a_private_address(holtd, box, web):
     end = fetch(holtd, box, "private.test", web)
     decide(holtd, question(holtd, box), "approve", "sandbox")
     code, status, out = end()
-    assert status == "403" and "it leads to 10.1.2.3, a private address" in out, "a person says yes to a name, not to an address"
+    assert status == "403" and "it leads to a private address" in out, "a person says yes to a name, not to an address"
 
 
 def test_questions_are_bounded(holtd, box, web):

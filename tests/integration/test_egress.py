@@ -69,10 +69,11 @@ def test_connect_leads_to_an_allowed_name_only(egress, echoes):
 def test_names_are_resolved_once_and_private_addresses_refused(egress, names, echoes):
     p = echoes.port
     port = egress.box({"allow": [f"{n}.test:{p}" for n in ("private", "meta", "both", "plain")]})
-    for n, why in (("private", "10.9.8.7, a private"), ("meta", "169.254.169.254, a link-local"),
-                   ("plain", "127.0.0.1, a loopback")):
+    for n, address, kind in (("private", "10.9.8.7", "private"), ("meta", "169.254.169.254", "link-local"), ("plain", "127.0.0.1", "loopback")):
         head = connect(port, f"{n}.test:{p}")[1]
-        assert head.startswith("HTTP/1.1 403") and f"it leads to {why} address" in head
+        assert head.startswith("HTTP/1.1 403") and f"it leads to a {kind} address" in head and "egress_internal" in head
+        assert address not in head, "names of the inside are not looked up for a sandbox"
+        assert egress.event(host=f"{n}.test")["rule"] == f"it leads to {address}, a {kind} address"
     del names.asked[:]
     egress.set("sb_1", {"allow": [f"both.test:{p}", {"cidr": "127.0.0.1", "ports": [p]}]})
     c, head = connect(port, f"both.test:{p}")  # of two addresses only the allowed one is dialled
@@ -402,6 +403,56 @@ def test_connections_outlive_holtd_and_policies_are_kept(egress, echoes):
     assert egress.remove("sb_1") == ""
     with pytest.raises(OSError):
         proxy(port)
+
+
+def test_an_operator_lets_names_lead_inside(egress, echoes):
+    """A mirror of a public name in the company's network: that name, to that network, and nothing else."""
+    p = echoes.port
+    inside = "=plain.test 127.0.0.0/8\n=*.corp.test 10.0.0.0/8\n=broken\n=x.test 1.2.3.4/99\n"
+    port = egress.box({"allow": [f"{n}.test:{p}" for n in ("plain", "both", "private")], "deny": [{"cidr": "127.0.0.9/32"}]})
+    assert connect(port, f"plain.test:{p}")[1].startswith("HTTP/1.1 403")
+    policy = {"allow": [f"{n}.test:{p}" for n in ("plain", "both", "private")]}
+    assert egress.set("sb_1", policy, learned=inside) == ""
+    assert connect(port, f"plain.test:{p}")[1].startswith("HTTP/1.1 200")
+    for n in ("both", "private"):
+        assert connect(port, f"{n}.test:{p}")[1].startswith("HTTP/1.1 403"), "another name"
+    assert egress.set("sb_1", {**policy, "deny": [{"cidr": "127.0.0.0/8"}]}, learned=inside) == ""
+    assert connect(port, f"plain.test:{p}")[1].startswith("HTTP/1.1 403"), "what the sandbox's own policy denies stays denied"
+
+
+def test_a_refusal_says_what_would_allow_it(egress, echoes):
+    port = egress.box({"allow": ["a.test"]})
+    head = connect(port, f"other.test:{echoes.port}")[1]
+    assert f"--allow other.test:{echoes.port}" in head
+    assert "--allow" not in connect(egress.box({"allow": ["a.test"], "deny": ["b.test"]}, "sb_2"), "b.test:443")[1], "a rule that denies is not lifted by one that allows"
+
+
+def test_idle_connections_do_not_close_the_gate(egress, echoes):
+    """Who says nothing holds no place against those who show their credentials."""
+    egress.box({"allow": [f"plain.test:{echoes.port}", LOOPBACK]})
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        port = s.getsockname()[1]
+    assert egress.listen("127.0.0.1", port, "secret") == ""
+    held = [proxy(port) for _ in range(600)]
+    try:
+        for _ in range(3):
+            c, head = connect(port, f"plain.test:{echoes.port}", basic(jwt("secret", "sb_1")))
+            assert head.startswith("HTTP/1.1 200")
+            c.close()
+        assert sum(is_open(c) for c in held) < 520, "the oldest went"
+    finally:
+        for c in held:
+            c.close()
+
+
+def is_open(c):
+    c.setblocking(False)
+    try:
+        return c.recv(1) != b""
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
 
 
 def test_credentials_on_tcp(egress, echoes):

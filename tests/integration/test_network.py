@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from daemon import BUILD, Program, environment, free_ports, native, wait_for
+from daemon import BUILD, Holtd, Program, environment, free_ports, native, wait_for
 from egress import Peer, basic, connect, echo, http_echo, jwt
 from home import Home
 
@@ -158,8 +158,29 @@ def test_open_reaches_everything_but_what_is_private(holtd, web):
     box = create(holtd, {"mode": "open", "deny": ["evil.test"], "allow": [{"cidr": "127.0.0.1/32", "ports": [web.port]}]})
     url = ["curl", "-sS", f"http://web.test:{web.port}/"]
     assert run(holtd, box, url)[0] == 0
-    assert "it leads to 10.1.2.3, a private address" in run(holtd, box, ["curl", "-sS", "http://private.test/"])[1]
+    assert "it leads to a private address" in run(holtd, box, ["curl", "-sS", "http://private.test/"])[1]
     assert "deny evil.test" in run(holtd, box, ["curl", "-sS", "http://evil.test/"])[1]
+
+
+def test_an_operator_lets_a_name_lead_inside(tmp_path, names, web):
+    """As a mirror of a public name in the company's network: by the setting, for every sandbox."""
+    d = native(tmp_path / "d", "--egress-dns", names.address, "--egress-internal", "web.test=127.0.0.0/8")
+    try:
+        box = create(d, {"allow": [f"web.test:{web.port}", f"www.web.test:{web.port}"]})
+        assert run(d, box, ["curl", "-sSf", f"http://web.test:{web.port}/"])[0] == 0
+        code, out, _ = run(d, box, ["curl", "-sS", f"http://www.web.test:{web.port}/"])
+        assert "it leads to a loopback address (an operator may let it: setting egress_internal)" in out and "127.0.0.1" not in out
+
+        def listed():
+            return subprocess.run([f"{BUILD}/holt", "events", "--type", "egress.denied"], env=environment({"HOLT_SERVER": d.url, "HOLT_TOKEN": d.token}),
+                                  capture_output=True, text=True, timeout=60).stdout
+
+        wait_for(lambda: "www.web.test" in listed())
+    finally:
+        d.clear()
+        assert d.stop() == 0
+    bad = Holtd(tmp_path / "bad", "--egress-internal", "web.test=nowhere", ready=False)
+    assert bad.process.wait(60) != 0
 
 
 def test_allow_is_a_short_form(holtd, web):

@@ -9,6 +9,7 @@ struct world {
     struct host host;
     struct bindings *bindings;
     unsigned refused;
+    size_t came_back, most;
     struct exchange *x;
 };
 
@@ -35,9 +36,17 @@ static const struct bindings *bindings(void *arg)
     return w->bindings;
 }
 
+static bool came_back(void *arg, size_t n)
+{
+    struct world *w = arg;
+
+    w->came_back += n;
+    return w->most == 0 || w->came_back <= w->most;
+}
+
 static void open_world(struct world *w, bool secrets)
 {
-    static const struct exchange_ops ops = {judge, refused, bindings};
+    static const struct exchange_ops ops = {judge, refused, bindings, came_back};
     struct err e = {0};
 
     *w = (struct world){0};
@@ -187,6 +196,117 @@ static void a_server_that_cannot_be_spoken_to(void **state)
     close_world(&w);
 }
 
+#define ASK "GET /a HTTP/1.1\r\nHost: a.test\r\nX: " PLACE "\r\n\r\n"
+
+static bool holds(const struct buf *b, const char *text)
+{
+    return buf_len(b) > 0 && memmem(buf_data(b), buf_len(b), text, strlen(text)) != NULL;
+}
+
+/* Names of fields come in small letters: in that form too, and in those of encodings. */
+static void a_value_as_a_field_s_name(void **state)
+{
+    static const char *const names[] = {"X-" VALUE, "The-Real-Value-Of-It", "THE-REAL-VALUE-OF-IT",
+                                        "a.dGhlLXJlYWwtdmFsdWUtb2YtaXQ"};
+    struct world w;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        AUTO(buf_done) struct buf reply = {0};
+        struct buf *got;
+
+        open_world(&w, true);
+        client(&w, STR(ASK), 1000);
+        buf_printf(&reply, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n%s: 1\r\nKept: 1\r\n\r\nok",
+                   names[i]);
+        server(&w, buf_str(&reply), 1000);
+        got = exchange_to_client(w.x);
+        assert_true(holds(got, "kept: 1\r\n"));
+        assert_false(holds(got, "real-value"));
+        assert_false(holds(got, "dghll"));
+        close_world(&w);
+    }
+}
+
+/* Guesses that a server says back: each that was right is counted, in whichever part. */
+static void what_comes_back_is_counted(void **state)
+{
+    static const char reply[] =
+        "HTTP/1.1 200 OK\r\nContent-Length: 50\r\nL: " VALUE "\r\n\r\n" VALUE VALUE "0123456789";
+    struct world w;
+
+    (void)state;
+    open_world(&w, true);
+    client(&w, STR(ASK), 1000);
+    server(&w, str_of(reply), 1000);
+    assert_int_equal(w.came_back, 3);
+    assert_int_equal(exchange_end(w.x), EXCHANGE_GOES_ON);
+    w.most = 4;
+    client(&w, STR(ASK), 1000);
+    server(&w, str_of(reply), 1000);
+    assert_int_equal(exchange_end(w.x), EXCHANGE_BROKE);
+    close_world(&w);
+}
+
+#define UPGRADE                                                                                    \
+    "GET /ws HTTP/1.1\r\nHost: a.test\r\nX: " PLACE                                                \
+    "\r\nConnection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"               \
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+#define UPGRADED                                                                                   \
+    "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n"            \
+    "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
+
+/* Joins the data frames that a client would get; control: of the last other one. */
+static void read_frames(struct str in, struct buf *data, struct buf *control)
+{
+    while (in.n > 0) {
+        const unsigned char *p = (const unsigned char *)in.p;
+        size_t n, head = 2;
+
+        assert_true(in.n >= 2);
+        n = p[1];
+        if (n == 126) {
+            n = (size_t)p[2] << 8 | p[3];
+            head = 4;
+        }
+        assert_true(p[1] < 127 && in.n >= head + n);
+        if (p[0] & 8) {
+            assert_true(n <= 125 && (p[0] & 0x80));
+            buf_clear(control);
+        }
+        buf_add(p[0] & 8 ? control : data, in.p + head, n);
+        in = str_skip(in, head + n);
+    }
+}
+
+/* Nothing of the frames' lengths hangs on the value's. */
+static void a_websocket_tells_no_length(void **state)
+{
+    static const char text[] = "\x81\x18<<" VALUE ">>\x89\x14" VALUE "\x01\x02"
+                               "ab"
+                               "\x80\x15"
+                               "c" VALUE;
+
+    (void)state;
+    for (size_t step = 1; step < 40; step += 3) {
+        AUTO(buf_done) struct buf data = {0}, control = {0};
+        struct buf *got;
+        struct world w;
+
+        open_world(&w, true);
+        client(&w, STR(UPGRADE), 1000);
+        server(&w, STR(UPGRADED), 1000);
+        got = exchange_to_client(w.x);
+        assert_true(holds(got, "101 Switching"));
+        buf_clear(got);
+        server(&w, str_make(text, sizeof text - 1), step);
+        read_frames(buf_str(got), &data, &control);
+        assert_true(str_eq_c(buf_str(&data), "<<" PLACE ">>abc" PLACE));
+        assert_true(str_eq_c(buf_str(&control), PLACE));
+        close_world(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +314,9 @@ int main(void)
         cmocka_unit_test(without_secrets_lengths_stay),
         cmocka_unit_test(how_it_ends),
         cmocka_unit_test(a_server_that_cannot_be_spoken_to),
+        cmocka_unit_test(a_value_as_a_field_s_name),
+        cmocka_unit_test(what_comes_back_is_counted),
+        cmocka_unit_test(a_websocket_tells_no_length),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

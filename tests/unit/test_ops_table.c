@@ -117,7 +117,8 @@ static void columns_are_fields_of_the_reply(void **state)
         struct str rest = str_of(op->columns);
 
         while (rest.n > 0) {
-            struct str name = str_cut(rest, ',', &rest);
+            struct str whole = str_cut(rest, ',', &rest);
+            struct str name = str_cut(whole, '.', &(struct str){0});
             bool found = false;
 
             for (size_t f = 0; f < op->out_count; f++)

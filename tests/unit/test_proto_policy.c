@@ -34,7 +34,7 @@ static bool dials(const struct policy *p, const char *address, unsigned port)
     struct ip a;
 
     assert_true(ip_parse(str_of(address), &a));
-    policy_judge_address(p, &a, port, &v);
+    policy_judge_address(p, &(struct host){.name = "some.test"}, &a, port, &v);
     return v.answer == POLICY_ALLOW;
 }
 
