@@ -3,5 +3,6 @@
  * root of ours: nothing is opened by its path, and no command runs. */
 #pragma once
 
-void builder_expect(void);
+/* barrier: "files" or "scopes", raised once the root stands (barrier.h); NULL: none */
+void builder_expect(const char *barrier);
 void builder_await(void); /* until it is gone; if it failed, init ends too */

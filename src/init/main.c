@@ -1,7 +1,7 @@
 /* holt-init: PID 1 of every sandbox.
  * Usage: holt-init --listen-fd N | --port PATH [--filter-fd N] [--work-fd N] [--files N]
- *        [--relay PATH] [--hub ADDRESS:PORT] [--process-port N] [--more-fd N]
- * The filter is what commands get on top of init's own; work is the cgroup that they live in; at
+ *        [--barrier files|scopes] [--relay PATH] [--hub ADDRESS:PORT] [--process-port N] [--more-fd
+ * N] The filter is what commands get on top of init's own; work is the cgroup that they live in; at
  * the relay's path, and the hub's address, commands reach holtd's API, on process-port agentbox's
  * process_api; files is how many a command may have open; more: a pipe on which further arguments
  * come, each with its NUL, once the sandbox is somebody's. */
@@ -30,7 +30,7 @@
 
 #define SIGNALS_AT_ONCE 4
 #define REAPED_AT_ONCE 256
-#define MORE_MAX 8 /* arguments from the pipe */
+#define MORE_MAX 10 /* arguments from the pipe */
 
 static struct watch signals = {.fd = -1};
 static bool more_ended;
@@ -107,7 +107,7 @@ static void hold_standard_fds(void)
 
 struct options {
     int listen, filter, work, more; /* inherited descriptors, or -1 */
-    const char *port, *relay, *hub;
+    const char *port, *relay, *hub, *barrier;
     uint64_t files;   /* 0: as many as init */
     uint64_t process; /* its port, or 0 */
 };
@@ -143,6 +143,8 @@ static void parse(struct options *o, int argc, char **argv)
             o->port = argv[i + 1];
         else if (strcmp(argv[i], "--relay") == 0)
             o->relay = argv[i + 1];
+        else if (strcmp(argv[i], "--barrier") == 0)
+            o->barrier = argv[i + 1];
         else if (strcmp(argv[i], "--hub") == 0)
             o->hub = argv[i + 1];
     }
@@ -168,7 +170,7 @@ static void wait_for_more(struct options *o)
     for (; at < n && argc < MORE_MAX; at += (ssize_t)strlen(text + at) + 1)
         argv[argc++] = text + at;
     parse(o, argc, argv);
-    builder_expect();
+    builder_expect(o->barrier);
 }
 
 static int open_service(const struct options *o)

@@ -72,6 +72,9 @@ void claim_more(struct sandbox *s)
     int n = snprintf(text, sizeof text, "--files%c%u%c", 0,
                      guard_left_out("rlimits") ? 0 : s->nofile, 0);
 
+    if (!guard_left_out("landlock"))
+        n += snprintf(text + n, sizeof text - (size_t)n, "--barrier%c%s%c", 0,
+                      s->flags & SPAWN_NESTING ? "scopes" : "files", 0);
     if (s->flags & SPAWN_RELAY)
         n += snprintf(text + n, sizeof text - (size_t)n, "--relay%c%s%c", 0, SPAWN_RELAY_PATH, 0);
     if (s->flags & SPAWN_HUB)

@@ -83,6 +83,8 @@ static int filter_own_calls(void)
     struct sock_fprog program;
     int r;
 
+    if (guard_left_out("silence"))
+        return 0; /* what it refuses too, the sandbox's filter would not tell */
     memcpy(tables + 1, wide.tables, wide.count * sizeof *tables);
     tables[wide.count + 1] = (struct filter_table){own_rows, ARRAY_LEN(own_rows)};
     r = filter_compile(tables, wide.count + 2, wide.otherwise, &program);

@@ -19,6 +19,7 @@ GUARDS = {
     "seccomp": (["keyrings", "io_uring_setup", "name_to_handle_at", "add_key", "type_into_the_terminal", "socket_vsock", "tiocsetd", "personality_exec",
                  "every_call"], ALL),
     "command_filter": (["limits_of_init", "clone3_plain", "every_call"], ALL),
+    "landlock": (["second_barrier"], ALL),
     "masks": (["what_proc_tells"], ALL),
     "caps": (["capabilities"], ALL),
     "userns": (["nested_user_namespace"], ALL),
