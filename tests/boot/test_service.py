@@ -88,7 +88,7 @@ def test_the_service_takes_over_what_root_has_used():
     said = p.communicate(timeout=60)[0]
     assert "1 sandbox goes on without it" in said and "holt down" in said, said
     assert "ended 1 sandbox" in sh(f"{BUILD}/holt down")
-    assert os.stat(f"{STATE}/holt.db").st_uid == 0
+    assert os.stat(f"{STATE}/sb").st_uid == 0, "a holtd of root's: its own files are those of the number that it drops to"
     out = install()
     assert "/usr/local/lib/systemd/system/holtd.service" in out and pwd.getpwnam("holt").pw_uid != 0
     sh("systemctl enable --now holtd")
