@@ -2,26 +2,92 @@
 
 #include "api/sandbox.h"
 #include "base/enc.h"
+#include "base/log.h"
+
+/* Cut in the middle of a character, text is still text. */
+static struct str whole_characters(struct str s, bool cut)
+{
+    for (size_t back = 0; cut && back < 4 && back < s.n; back++) {
+        struct str shorter = {s.p, s.n - back};
+
+        if (str_is_utf8(shorter))
+            return shorter;
+    }
+    return s;
+}
+
+/* A stream longer than the limit is its beginning, a line that says what is left out, its end. */
+struct collected {
+    struct buf *to;
+    int64_t *omitted;
+    int64_t end;  /* of the stream, when the reading began */
+    size_t head;  /* bytes of its beginning that are wanted */
+    int64_t tail; /* from this offset on its end is wanted */
+};
+
+static struct collected part_of(struct collect *c, enum exec_which stream)
+{
+    bool err = stream == EXEC_STDERR;
+    struct exec_info i;
+    struct collected p = {.to = &c->streams[err], .omitted = &c->omitted[err]};
+
+    exec_info(c->x, &i);
+    p.end = err ? i.err_end : i.out_end;
+    p.head = p.end > (int64_t)c->max ? c->max / 2 : c->max;
+    p.tail = p.end > (int64_t)c->max ? p.end - (int64_t)(c->max - p.head) : 0;
+    return p;
+}
+
+static void leave_out(struct collected *p, int64_t until)
+{
+    int64_t from = (int64_t)buf_len(p->to);
+    struct str whole = whole_characters(buf_str(p->to), true);
+
+    buf_truncate(p->to, whole.n);
+    *p->omitted = until - from;
+    if (*p->omitted > 0)
+        buf_printf(p->to, "\n[%lld bytes are left out here]\n", (long long)*p->omitted);
+}
 
 static int on_bytes(void *arg, enum exec_which stream, int64_t offset, int64_t time_us,
                     struct str bytes)
 {
     struct collect *c = arg;
-    struct buf *to = &c->streams[stream == EXEC_STDERR];
-    size_t n = size_min(bytes.n, c->max - buf_len(to));
+    struct collected p = part_of(c, stream);
+    size_t skip;
 
-    (void)offset, (void)time_us;
-    buf_add(to, bytes.p, n);
-    c->truncated = c->truncated || n < bytes.n;
-    return 0; /* what is past the limit is read and dropped: the log is bounded too */
+    (void)time_us;
+    if (p.tail == 0) {
+        buf_add(p.to, bytes.p, size_min(bytes.n, c->max - buf_len(p.to)));
+        return 0;
+    }
+    c->truncated = true;
+    if (*p.omitted == 0 && buf_len(p.to) < p.head && offset == (int64_t)buf_len(p.to))
+        buf_add(p.to, bytes.p, size_min(bytes.n, p.head - buf_len(p.to)));
+    if (offset + (int64_t)bytes.n <= p.tail)
+        return 0;
+    skip = offset < p.tail ? (size_t)(p.tail - offset) : 0;
+    if (*p.omitted == 0) {
+        for (size_t k = 0; k < 3 && skip < bytes.n && (bytes.p[skip] & 0xc0) == 0x80; k++)
+            skip++; /* the rest of a character */
+        leave_out(&p, offset + (int64_t)skip);
+    }
+    buf_add_str(p.to, str_skip(bytes, skip));
+    return 0;
 }
 
+/* The oldest output was dropped: of its beginning some is kept. */
 static int on_gap(void *arg, enum exec_which stream, int64_t from, int64_t to)
 {
     struct collect *c = arg;
+    struct collected p = part_of(c, stream);
+    struct err e;
 
-    (void)stream, (void)from, (void)to;
     c->truncated = true;
+    if (from == 0 && exec_beginning(c->x, stream == EXEC_STDERR, p.head, p.to, &e) < 0)
+        log_warn("the beginning of an output log cannot be read", LOG_E(&e));
+    if (p.tail <= to && *p.omitted == 0)
+        leave_out(&p, to);
     return 0;
 }
 
@@ -51,23 +117,10 @@ void collect_done(struct collect *c)
     c->x = exec_unref(c->x);
 }
 
-/* Cut in the middle of a character, text is still text. */
-static struct str whole_characters(struct str s, bool cut)
-{
-    for (size_t back = 0; cut && back < 4 && back < s.n; back++) {
-        struct str shorter = {s.p, s.n - back};
-
-        if (str_is_utf8(shorter))
-            return shorter;
-    }
-    return s;
-}
-
-static void write_stream(struct jw *w, const struct buf *b, bool cut, const char *text,
-                         const char *base64)
+static void write_stream(struct jw *w, const struct buf *b, const char *text, const char *base64)
 {
     AUTO(buf_done) struct buf encoded = {0};
-    struct str s = whole_characters(buf_str(b), cut);
+    struct str s = buf_str(b);
     bool is_text = str_is_utf8(s);
 
     jw_key(w, text);
@@ -89,8 +142,8 @@ void collect_write(struct jw *w, const struct exec *x, const struct collect *c)
     jw_object(w);
     exec_write_members(w, x);
     if (c) {
-        write_stream(w, &c->streams[0], c->truncated, "stdout", "stdout_base64");
-        write_stream(w, &c->streams[1], c->truncated, "stderr", "stderr_base64");
+        write_stream(w, &c->streams[0], "stdout", "stdout_base64");
+        write_stream(w, &c->streams[1], "stderr", "stderr_base64");
     } else {
         jw_kc(w, "stdout", NULL);
         jw_kc(w, "stdout_base64", NULL);
@@ -98,5 +151,7 @@ void collect_write(struct jw *w, const struct exec *x, const struct collect *c)
         jw_kc(w, "stderr_base64", NULL);
     }
     jw_kbool(w, "truncated", c && c->truncated);
+    jw_kint(w, "stdout_omitted", c ? c->omitted[0] : 0);
+    jw_kint(w, "stderr_omitted", c ? c->omitted[1] : 0);
     jw_object_end(w);
 }

@@ -9,7 +9,8 @@ struct collect {
     struct exec *x;
     struct exec_reader *reader;
     struct buf streams[2]; /* stdout, stderr */
-    size_t max;            /* bytes of each */
+    size_t max;            /* bytes of each: of a longer one its beginning and its end */
+    int64_t omitted[2];    /* bytes between these two */
     bool truncated;
     void (*done)(void *arg, const struct err *e);
     void *arg;

@@ -105,6 +105,15 @@ static bool asks_for_disk(const struct sandbox_info *i)
     return i->limits.disk_bytes > 0;
 }
 
+static void warn_unenforced(struct jw *w, const char *limit)
+{
+    char text[128];
+
+    (void)snprintf(text, sizeof text, "%s is not enforced on this host (holt doctor says why)",
+                   limit);
+    jw_c(w, text);
+}
+
 static void write_limits(struct jw *w, const struct sandbox_info *i, bool only_unenforced)
 {
     const struct {
@@ -137,6 +146,16 @@ static void write_limits(struct jw *w, const struct sandbox_info *i, bool only_u
             jw_c(w, limits[k].name);
     if (i->raw)
         jw_c(w, "network");
+    jw_array_end(w);
+    if (only_unenforced)
+        return;
+    jw_key(w, "warnings");
+    jw_array(w);
+    for (size_t k = 0; k < ARRAY_LEN(limits); k++)
+        if (!(limits[k].bit & (LIMIT_KILL | LIMIT_PAUSE)) &&
+            (limits[k].bit == LIMIT_DISK ? asks_for_disk(i) : limits[k].asked) &&
+            !(i->enforced & limits[k].bit))
+            warn_unenforced(w, limits[k].name);
     jw_array_end(w);
 }
 

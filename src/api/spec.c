@@ -320,6 +320,7 @@ int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f, s
         .calls = f->syscalls == OP_SYSCALLS_WIDE     ? SANDBOX_CALLS_WIDE
                  : f->syscalls == OP_SYSCALLS_NARROW ? SANDBOX_CALLS_NARROW
                                                      : SANDBOX_CALLS_USUAL,
+        .require_limits = f->require_limits || r->api->c.conf->require_limits,
         .relay = f->relay,
         .process_api = f->process_api,
         .hub = f->hub,

@@ -251,10 +251,12 @@ static int agent_revocation_op(struct team_call *c, struct err *e)
     jw_object(&c->w);
     jw_kbool(&c->w, "pending", open > 0);
     team_ktext(&c->w, "id", open ? d.id : STR(""));
-    if (open) {
-        jw_kstr(&c->w, "reason", d.reason);
-        jw_kbool(&c->w, "flush", d.flush);
-    }
+    team_ktext(&c->w, "reason", open ? d.reason : STR(""));
+    jw_key(&c->w, "flush");
+    if (open)
+        jw_bool(&c->w, d.flush);
+    else
+        jw_null(&c->w);
     jw_object_end(&c->w);
     return 0;
 }

@@ -43,7 +43,7 @@ static int from_port(struct str value, struct buf *to, struct err *e)
 
     if (parse_port(value, 65535, &port, e) < 0)
         return -1;
-    buf_printf(to, "127.0.0.1:%" PRIu64, port);
+    buf_printf(to, "127.0.0.1:%" PRIu64 ",[::1]:%" PRIu64, port, port);
     return 0;
 }
 

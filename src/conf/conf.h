@@ -32,6 +32,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     bool ready_needs_agents;
     /* limits of the network: net/server.h says what each bounds */
     int64_t header_max, header_count_max, body_max, connections_max, connections_per_peer;
+    int64_t relay_output_bytes;
     int64_t pending_max, pending_per_peer;
     int64_t requests_per_conn, idle_ms, header_ms, body_idle_ms, write_ms;
     int64_t ws_message_max, grpc_message_max;
@@ -47,6 +48,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     enum conf_wide { CONF_WIDE_NEVER, CONF_WIDE_PEOPLE, CONF_WIDE_AGENTS } wide_syscalls;
     int64_t default_pids;
     bool nesting, sbx_async_exec, agentbox_process_api, intercept, pool_autosize;
+    bool require_limits;
     int64_t pool_size, pool_min, pool_max;
     char *agentbox_runtime;
     int64_t sandboxes_max, execs_max, output_bytes, disk_reserve;
@@ -82,6 +84,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     /* beside the rows */
     bool *listen_optional;     /* of each member of listen: when it is busy, warn and go on */
     struct conf_list files;    /* that were read */
+    bool *listen_added;        /* likewise: by a variable that adds */
     struct conf_list warnings; /* for the daemon to log: what was understood but has no effect */
     char **sources;            /* of each row: "default", "holt.yaml:3", "flag --listen" */
 };

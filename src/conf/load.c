@@ -58,12 +58,48 @@ static void put_text(char **to, const char *text)
     *to = xstrdup(text);
 }
 
+/* What a seed's own variable added (GRPC_PORT) stays when `listen` itself is said elsewhere. */
+static size_t keep_added(struct config *c)
+{
+    struct conf_list old = c->listen;
+    size_t n = 0;
+
+    c->listen = (struct conf_list){0};
+    for (size_t i = 0; i < old.n; i++) {
+        if (!c->listen_added[i])
+            continue;
+        conf_list_add(&c->listen, old.v[i]);
+        c->listen_optional[n] = c->listen_optional[i];
+        c->listen_added[n++] = true;
+    }
+    conf_list_done(&old);
+    return n;
+}
+
+/* What was said for `listen` itself comes first. */
+static void first_to_end(struct config *c)
+{
+    size_t last = c->listen.n - 1;
+    char *address = c->listen.v[0];
+    bool optional = c->listen_optional[0];
+
+    memmove(c->listen.v, c->listen.v + 1, last * sizeof *c->listen.v);
+    memmove(c->listen_optional, c->listen_optional + 1, last * sizeof optional);
+    memmove(c->listen_added, c->listen_added + 1, last * sizeof optional);
+    c->listen.v[last] = address;
+    c->listen_optional[last] = optional;
+    c->listen_added[last] = true;
+}
+
 static void put_list(struct config *c, const struct given *g, const struct op_list *from, bool add)
 {
     struct conf_list *to = member(c, g->s);
     bool addresses = to == &c->listen;
+    size_t kept = 0;
 
-    if (!add)
+    if (!add && addresses)
+        kept = keep_added(c);
+    else if (!add)
         conf_list_done(to);
     for (size_t i = 0; i < from->n; i++) {
         conf_list_add(to, from->v[i].p);
@@ -71,7 +107,11 @@ static void put_list(struct config *c, const struct given *g, const struct op_li
             continue;
         c->listen_optional = xrealloc(c->listen_optional, to->n * sizeof *c->listen_optional);
         c->listen_optional[to->n - 1] = g->optional;
+        c->listen_added = xrealloc(c->listen_added, to->n * sizeof *c->listen_added);
+        c->listen_added[to->n - 1] = g->adds;
     }
+    for (; kept > 0; kept--)
+        first_to_end(c);
 }
 
 static void put(struct config *c, const struct given *g, const union decoded *d, bool add)
@@ -132,7 +172,7 @@ int load_apply(struct load *l, const struct given *g, struct err *e)
     union decoded d = {0};
     struct value v = {.kind = "setting", .f = &g->s->f, .a = &l->a, .slot = &d, .e = e};
 
-    if (g->rank < l->ranks[row])
+    if (g->rank < l->ranks[row] && !g->adds)
         return 0;
     if ((g->whole ? value_entry(&v, g->text) : value_text(&v, g->text)) < 0 || value_end(&v) < 0)
         return err_wrap(e, "%s", g->where);
@@ -353,6 +393,7 @@ struct config *config_free(struct config *c)
     mem_free(c->sources);
     mem_free(c->listen_optional);
     conf_list_done(&c->files);
+    mem_free(c->listen_added);
     conf_list_done(&c->warnings);
     mem_free(c);
     return NULL;

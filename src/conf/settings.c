@@ -329,6 +329,10 @@ const struct setting setting_table[] = {
     {ROW(default_pids, OP_INT, .preset = "4096", .max = 4194304,
          .text = "Most processes and threads of a sandbox that is made without a limit of them; where cgroups are v1's it "
                  "counts for each user inside. 0: none. holt-spawn takes up a change at its next start.")},
+    {ROW(require_limits, OP_BOOL, .preset = "false",
+         .text = "Refuse every sandbox one of whose limits this host cannot enforce, as if each had asked so; else the reply's "
+                 "'unenforced' and 'warnings' say it."),
+     .reload = true},
     {ROW(pool_size, OP_INT, .preset = "4", .max = 256,
          .text = "Sandboxes that are made ahead, so that a create or run finds one ready; they take some 0.5 MiB each and "
                  "are made anew in the background. 0: none."),
@@ -376,6 +380,9 @@ const struct setting setting_table[] = {
     {ROW(output_bytes, OP_SIZE, .preset = "64m", .min = 64 * KIB, .max = 1LL << 40,
          .text = "How much of a command's output is kept, unless it says so itself; past it the "
                  "oldest goes.")},
+    {ROW(relay_output_bytes, OP_SIZE, .preset = "1m", .min = 64 * KIB, .max = 1LL << 40,
+         .text = "The same, at most, for commands that a sandbox starts itself, by its relay: their logs are on the host's "
+                 "disk. Where the sandbox has a disk limit, all of them together take at most as much as that.")},
     {ROW(disk_reserve, OP_SIZE, .preset = "256m", .min = 0, .max = 1LL << 50,
          .text = "Kept free on the filesystem of the state directory, so that holtd's own records can always be written: with "
                  "less, creates, images, uploads to disks and output logs wait or are refused. At most a quarter of the "

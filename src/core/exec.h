@@ -87,6 +87,11 @@ size_t exec_stdin(struct exec *x, struct str bytes, bool eof, void (*room)(void 
 
 /* --- reading the output --- */
 
+/* What is kept of a stream's beginning although its oldest output was dropped: at most max bytes,
+ * added to `to`. */
+struct buf;
+CHECKED int exec_beginning(struct exec *x, bool err, size_t max, struct buf *to, struct err *e);
+
 enum exec_which { EXEC_STDOUT = 1, EXEC_STDERR = 2, EXEC_BOTH = 3 };
 struct exec_reader;
 struct exec_reader_ops {

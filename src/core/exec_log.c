@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define PUNCH_BYTES (4LL << 20)
+#define HEAD_BYTES (1LL << 20)
 
 /* A record's head, little-endian:
  *   0 u32 check of the rest   4 u16 length   6 u8 stream   7 u8 0
@@ -93,7 +94,10 @@ int64_t exec_log_kept(const struct exec_log *g)
 
 static int failed(const struct exec_log *g, struct err *e, const char *what, int sys)
 {
-    return err_set(e, err_code_from_errno(sys), sys, "%s the output log '%s'", what, g->path);
+    const char *name = strrchr(g->path, '/');
+
+    return err_set(e, err_code_from_errno(sys), sys, "%s the output log '%s'", what,
+                   name ? name + 1 : g->path);
 }
 
 static int need_fd(struct exec_log *g, bool make, struct err *e)
@@ -157,17 +161,23 @@ static int read_head(struct exec_log *g, int64_t pos, struct log_record *ret, st
     if (n < 0)
         return failed(g, e, "read", errno);
     if (n < LOG_HEAD || !get_head(head, ret))
-        return err_set(e, ERR_INTERNAL, 0, "the output log '%s' is damaged at byte %lld", g->path,
+        return err_set(e, ERR_INTERNAL, 0, "the output log is damaged at byte %lld",
                        (long long)pos);
     return 0;
 }
 
 /* --- retention --- */
 
+/* The beginning stays: it says what the command was about to do.  Whole blocks, at most 1 MiB. */
+static int64_t head_size(const struct exec_log *g)
+{
+    return i64_min(HEAD_BYTES, g->keep / 4) / LOG_BLOCK * LOG_BLOCK;
+}
+
 /* In large pieces: each costs the file system's journal as much as a small one. */
 static void punch(struct exec_log *g)
 {
-    int64_t from = g->punched, to = g->first;
+    int64_t from = i64_max(g->punched, head_size(g)), to = g->first;
 
     if (g->no_punch || to - from < i64_min(PUNCH_BYTES, g->keep / 4))
         return;
@@ -337,10 +347,11 @@ static size_t take_records(struct exec_log *g, struct str block)
     return taken;
 }
 
-/* The oldest block that has not been punched: SEEK_DATA skips holes, lseek(2). */
+/* The oldest block behind what was punched, which begins after the kept beginning: lseek(2). */
 static void find_first(struct exec_log *g)
 {
-    int64_t data = lseek(g->fd, 0, SEEK_DATA);
+    int64_t hole = lseek(g->fd, 0, SEEK_HOLE);
+    int64_t data = hole >= 0 && hole < g->size ? lseek(g->fd, hole, SEEK_DATA) : 0;
     struct log_record r;
     struct err e;
 
@@ -501,5 +512,44 @@ int exec_log_block(struct exec_log *g, int64_t *pos, char *block, struct str *re
     if (got < 0 || (size_t)got != n)
         return failed(g, e, "read", got < 0 ? errno : EIO);
     *ret = str_make(block, n);
+    return 0;
+}
+
+static int add_records(struct str block, enum log_stream s, int64_t until, size_t max,
+                       struct buf *to, struct err *e)
+{
+    struct log_record r;
+    size_t used;
+    int n;
+
+    while (block.n > 0 && (n = exec_log_next(block, &r, &used, e)) != 0) {
+        if (n < 0)
+            return -1;
+        if (r.stream == s && r.at[s] == (int64_t)buf_len(to) && r.at[s] < until)
+            buf_add(to, r.bytes.p, size_min(r.bytes.n, max - buf_len(to)));
+        block = str_skip(block, used);
+    }
+    return 0;
+}
+
+int exec_log_beginning(struct exec_log *g, enum log_stream s, size_t max, struct buf *to,
+                       struct err *e)
+{
+    int64_t end = i64_min(head_size(g), g->first);
+    AUTO(mem_free) char *block = NULL;
+
+    if (!g->in_file || end == 0)
+        return 0;
+    if (need_fd(g, false, e) < 0)
+        return -1;
+    block = xmalloc(LOG_BLOCK);
+    for (int64_t pos = 0; pos < end && buf_len(to) < max; pos += LOG_BLOCK) {
+        ssize_t n = read_at(g, block, LOG_BLOCK, pos);
+
+        if (n < 0)
+            return failed(g, e, "read", errno);
+        if (add_records(str_make(block, (size_t)n), s, g->from[s], max, to, e) < 0)
+            return -1;
+    }
     return 0;
 }

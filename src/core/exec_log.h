@@ -79,6 +79,10 @@ CHECKED int exec_log_seek_time(struct exec_log *g, int64_t after_us, int64_t *re
  * the log or into `block` (LOG_BLOCK bytes).  pos before the oldest: as if it were the oldest's. */
 CHECKED int exec_log_block(struct exec_log *g, int64_t *pos, char *block, struct str *ret,
                            struct err *e);
+/* Adds to `to` what the log still has of the beginning of a stream after its oldest blocks were
+ * dropped: at most max bytes. */
+CHECKED int exec_log_beginning(struct exec_log *g, enum log_stream s, size_t max, struct buf *to,
+                               struct err *e);
 /* The next record of such bytes; 1, or 0 at their end.  *ret_used: how far it reaches. */
 CHECKED int exec_log_next(struct str bytes, struct log_record *ret, size_t *ret_used,
                           struct err *e);

@@ -349,3 +349,8 @@ void exec_wake(struct exec *x)
     if (!timer_is_set(&x->tell))
         timer_set(x->sandbox->all->timers, &x->tell, TIMER_SOON, woken);
 }
+
+int exec_beginning(struct exec *x, bool err, size_t max, struct buf *to, struct err *e)
+{
+    return exec_log_beginning(&x->log, err ? LOG_ERR : LOG_OUT, max, to, e);
+}

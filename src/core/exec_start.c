@@ -137,7 +137,16 @@ static int make_room(struct sandbox *s, struct err *e)
         }
     }
     err_set(e, ERR_LIMIT, 0, "sandbox '%s' runs %zu commands already", s->id, s->execs_live);
-    err_hint(e, "wait for one to end, or cancel one: holt ps %s", s->id);
+    if (s->execs_live < GUEST_EXECS_MAX)
+        err_hint(e,
+                 "wait for one to end or cancel one (holt ps %s); the setting 'execs_max' (%lld) "
+                 "is the limit",
+                 s->id, (long long)s->all->execs_max);
+    else
+        err_hint(e,
+                 "wait for one to end or cancel one (holt ps %s); %d is the most that any "
+                 "sandbox can run",
+                 s->id, GUEST_EXECS_MAX);
     return err_object(e, "sandbox", s->id);
 }
 
@@ -251,6 +260,19 @@ static struct exec *from_spec(struct sandbox *s, const struct exec_spec *spec)
     return x;
 }
 
+/* What a sandbox writes through commands of its own lies on the host's disk, outside its limit:
+ * each log is small, and as many as are kept take at most what the sandbox may.  With its heads a
+ * log can be four times what it keeps (exec_log.h). */
+static void bound_log(struct exec *x)
+{
+    const struct sandbox *s = x->sandbox;
+    int64_t most = s->all->relay_output_bytes;
+
+    if (s->limits.disk_bytes > 0)
+        most = i64_min(most, i64_max(OUTPUT_MIN, s->limits.disk_bytes / (4 * s->all->execs_max)));
+    x->log.keep = i64_min(x->log.keep, most);
+}
+
 static struct exec *same_key(struct sandbox *s, struct str key)
 {
     if (key.n > 0)
@@ -280,6 +302,8 @@ void exec_start(struct sandbox *s, const struct exec_spec *spec, const struct pr
         return;
     }
     x = from_spec(s, spec);
+    if (principal_is_inside(by))
+        bound_log(x);
     x->started = done;
     x->started_arg = arg;
     exec_begin(x, by->actor);

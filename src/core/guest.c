@@ -125,6 +125,8 @@ static int put_frame(struct guest *g, const struct guest_msg *m, size_t size, bo
     o.p = (uint8_t *)room;
     if (guest_encode(m, GUEST_HOST, &o, e) < 0) {
         *ret_full = o.full;
+        if (!o.full) /* the frame's own words are for whoever reads the protocol */
+            (void)err_set(e, e->code, 0, "a text or list is too long, or holds a NUL byte");
         return -1;
     }
     buf_added(&g->out, o.n);

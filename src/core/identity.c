@@ -234,7 +234,7 @@ static void token_inserted(void *arg, const struct err *e)
     if (e->code != ERR_NONE) {
         struct err why = *e;
 
-        err_wrap(&why, "create token '%s'", j->n->t.name);
+        err_wrap(&why, "make a token");
         j->made(j->arg, NULL, NULL, &why);
         entry_free(j->n);
     } else {

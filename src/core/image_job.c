@@ -40,7 +40,7 @@ int jobs_may_start(const struct images *l, struct err *e)
         return err_set(e, ERR_LIMIT, 0, "%zu images are being made already", l->job_count);
     if ((int64_t)l->count >= l->c.images_max) {
         err_set(e, ERR_LIMIT, 0, "there are %zu images already", l->count);
-        return err_hint(e, "remove some: holt image rm");
+        return err_hint(e, "remove some (holt image rm); the setting 'images_max' is the limit");
     }
     return space_ask(l->c.space, 0, e);
 }

@@ -496,6 +496,7 @@ int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, str
     all->wide = c->wide;
     all->sandboxes_max = c->sandboxes_max > 0 ? c->sandboxes_max : SANDBOXES_MAX;
     all->execs_max = c->execs_max > 0 ? c->execs_max : EXECS_MAX;
+    all->relay_output_bytes = c->relay_output_bytes > 0 ? c->relay_output_bytes : OUTPUT_BYTES;
     all->output_bytes = c->output_bytes > 0 ? c->output_bytes : OUTPUT_BYTES;
     all->block = xmalloc(LOG_BLOCK);
     list_init(&all->unsafe);

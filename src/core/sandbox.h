@@ -57,6 +57,7 @@ struct sandbox_spec {   /* valid during the call */
     struct sandbox_limits limits;
     bool rootfs_ro, memory_upper, nesting;
     enum sandbox_calls { SANDBOX_CALLS_USUAL, SANDBOX_CALLS_NARROW, SANDBOX_CALLS_WIDE } calls;
+    bool require_limits;         /* refuse what cannot be enforced */
     bool relay;                  /* processes inside may ask the API, as this sandbox */
     bool process_api;            /* … and agentbox's process_api on port 2024 */
     struct str agent;            /* the agent of the team that it is; empty: none */
@@ -127,7 +128,7 @@ struct sandboxes_config {
     struct space *space;            /* asked before files are added; NULL: nothing is kept free */
     const struct pool_config *pool; /* NULL: nothing is made ahead */
     /* 0: 4,096; 256 (per sandbox, ended ones included: the oldest go); 64 MiB */
-    int64_t sandboxes_max, execs_max, output_bytes;
+    int64_t sandboxes_max, execs_max, output_bytes, relay_output_bytes;
     bool wide; /* what SANDBOX_CALLS_USUAL means */
 };
 

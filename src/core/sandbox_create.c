@@ -170,7 +170,8 @@ static int check_spec(struct sandboxes *all, const struct sandbox_spec *spec,
 
     if ((int64_t)all->count >= all->sandboxes_max) {
         err_set(e, ERR_LIMIT, 0, "there are %lld sandboxes already", (long long)all->count);
-        return err_hint(e, "destroy some: holt ls, holt rm");
+        return err_hint(
+            e, "destroy some (holt ls, holt rm); the setting 'sandboxes_max' is the limit");
     }
     if (sandbox_name_check(all, NULL, owner, spec->name, e) < 0 ||
         check_aliases(all, spec, owner, e) < 0 || check_limits(&spec->limits, e) < 0 ||
@@ -229,6 +230,7 @@ static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spe
     s->memory_upper = spec->memory_upper;
     s->nesting = spec->nesting;
     s->wide = spec->calls == SANDBOX_CALLS_USUAL ? all->wide : spec->calls == SANDBOX_CALLS_WIDE;
+    s->require_limits = spec->require_limits;
     s->relay = spec->relay || spec->hub;
     s->hub = spec->hub;
     text_set(&s->agent, spec->agent);

@@ -51,7 +51,7 @@ struct sandboxes {
     const struct sandbox_asker *asker; /* NULL: nobody can be asked */
     void *asker_arg;
     char *state, *bindir, *installation;
-    int64_t sandboxes_max, execs_max, output_bytes;
+    int64_t sandboxes_max, execs_max, output_bytes, relay_output_bytes;
     bool wide; /* what SANDBOX_CALLS_USUAL means */
     struct ceilings ceilings;
     struct driver_slot drivers[DRIVERS_MAX];
@@ -85,6 +85,7 @@ struct sandbox {
     struct sandbox_limits limits;
     uint32_t enforced;
     bool rootfs_ro, memory_upper, nesting, wide, relay, process_api, hub, one_shot, orphan;
+    bool require_limits;  /* at its creation only */
     bool warm;            /* it had been made ahead */
     bool wants_network;   /* its policy allows something */
     bool raw;             /* its policy: an interface, and nothing judged */

@@ -131,14 +131,40 @@ static void note_create(struct sandbox *s, bool warm)
         pool_created(sandbox_pool(s), &kind, warm, clock_wall_ms());
 }
 
+/* Whoever demands limits gets all of them, or no sandbox. */
+static int check_limits(const struct sandbox *s, struct err *e)
+{
+    const struct {
+        const char *name;
+        uint32_t bit;
+        int64_t asked;
+    } limits[] = {
+        {"memory_bytes", LIMIT_MEMORY, s->limits.memory_bytes},
+        {"cpu_millis", LIMIT_CPU, s->limits.cpu_millis},
+        {"pids", LIMIT_PIDS, s->limits.pids},
+        {"disk_bytes", LIMIT_DISK, s->limits.disk_bytes},
+        {"nofile", LIMIT_NOFILE, s->limits.nofile},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+        if (limits[i].asked == 0 || (s->enforced & limits[i].bit))
+            continue;
+        err_set(e, ERR_UNSUPPORTED, 0, "field '%s': this host cannot enforce it", limits[i].name);
+        return err_hint(e,
+                        "holt doctor says what is missing; without require_limits it is made all "
+                        "the same");
+    }
+    return 0;
+}
+
 static void made(void *arg, const struct driver_made *m, const struct err *e)
 {
     AUTO(sandbox_unref) struct sandbox *s = arg;
+    struct err why = *e;
 
     if (s->all->closed)
         return;
     if (e->code != ERR_NONE || s->destroying) {
-        struct err why = *e;
 
         if (e->code == ERR_NONE)
             err_set(&why, ERR_CANCELLED, 0, "it was destroyed meanwhile");
@@ -146,6 +172,10 @@ static void made(void *arg, const struct driver_made *m, const struct err *e)
         return;
     }
     s->enforced = m->enforced;
+    if (s->require_limits && !s->restarting && check_limits(s, &why) < 0) {
+        sandbox_undo(s, &why);
+        return;
+    }
     note_create(s, m->warm);
     sm_move(&s->sm, SANDBOX_RUNNING);
     sandbox_touch(s);

@@ -468,7 +468,8 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                                        .wide = c->syscalls == CONF_SYSCALLS_WIDE,
                                        .sandboxes_max = c->sandboxes_max,
                                        .execs_max = c->execs_max,
-                                       .output_bytes = c->output_bytes},
+                                       .output_bytes = c->output_bytes,
+                                       .relay_output_bytes = c->relay_output_bytes},
             &d->sandboxes, e) < 0)
         return -1;
     apply_ceilings(d);

@@ -256,6 +256,15 @@ static int open_write(const struct guest_file_call *c, struct err *e)
     return path_open_regular(c->path, O_WRONLY | O_CREAT | flags, mode, truncate, e);
 }
 
+/* chown(2): EINVAL is an id that this sandbox's user namespace does not have. */
+static int owner_failed(struct str path, int sys, struct err *e)
+{
+    if (sys != EINVAL)
+        return path_failed("change the owner of", path, sys, e);
+    return err_set(e, ERR_UNSUPPORTED, 0,
+                   "field 'uid' or 'gid': this sandbox does not have that id");
+}
+
 static int op_write(const struct guest_msg *m, struct err *e)
 {
     const struct guest_file_call *c = &m->u.file;
@@ -266,7 +275,7 @@ static int op_write(const struct guest_msg *m, struct err *e)
     if (c->offset > 0 && lseek(fd, (off_t)c->offset, SEEK_SET) < 0)
         return path_failed("seek in", c->path, errno, e);
     if ((c->uid != GUEST_NO_ID || c->gid != GUEST_NO_ID) && fchown(fd, c->uid, c->gid) < 0)
-        return path_failed("change the owner of", c->path, errno, e);
+        return owner_failed(c->path, errno, e);
     stream_open(m, TAKE_FD(fd), NULL);
     return 1;
 }
@@ -328,9 +337,7 @@ static int op_mkdir(const struct guest_msg *m, struct err *e)
     if (c->uid == GUEST_NO_ID && c->gid == GUEST_NO_ID)
         return 0;
     fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return fd < 0 || fchown(fd, c->uid, c->gid) < 0
-               ? path_failed("change the owner of", c->path, errno, e)
-               : 0;
+    return fd < 0 || fchown(fd, c->uid, c->gid) < 0 ? owner_failed(c->path, errno, e) : 0;
 }
 
 static int started(int r)

@@ -29,7 +29,7 @@ static const struct op_field project_reply[] = {
     REPLY("name", OP_STR, "What people call it.", .example = "compiler"),
     REPLY("creator", OP_STR, "Who made it.", .example = "human"),
     REPLY("members", OP_LIST, "Who takes part; the creator first.", .example = "claude"),
-    REPLY("limits", OP_JSON, "Most tasks of one agent in a column."),
+    REPLY("limits", OP_JSON, "Most tasks of one agent in a column.", .types = "object"),
     REPLY("created_at", OP_TIME, "When it was made.", TIME_EXAMPLE),
 };
 static const struct op_field project_create_fields[] = {
@@ -88,13 +88,13 @@ const struct op op_project_limit = {
 };
 static const struct op_field metrics_reply[] = {
     REPLY("total", OP_INT, "Tasks.", .example = "12"),
-    REPLY("by_status", OP_JSON, "How many of them are in each column."),
+    REPLY("by_status", OP_JSON, "How many of them are in each column.", .types = "object"),
     REPLY("completed", OP_INT, "Tasks that were started and done.", .example = "5"),
     REPLY("cycle_avg_ms", OP_INT, "Time from start to done: on average.", .example = "750000"),
     REPLY("cycle_p50_ms", OP_INT, "Half of them took no longer.", .example = "600000"),
     REPLY("cycle_p90_ms", OP_INT, "Nine of ten took no longer.", .example = "1800000"),
     REPLY("cycle_p99_ms", OP_INT, "All but one in a hundred took no longer.", .example = "3600000"),
-    REPLY("agents", OP_JSON, "For each agent: done, in_progress, in_review."),
+    REPLY("agents", OP_JSON, "For each agent: done, in_progress, in_review.", .types = "object|array"),
 };
 const struct op op_project_metrics = {
     .name = "project.metrics", .group = "project", .text = "Show how a board gets on: cycle times, throughput, work in progress.",
@@ -182,7 +182,7 @@ static const struct op_field task_reply[] = {
 };
 #define TASK_COLUMNS "id,title,status,priority,assigned_to,capabilities"
 static const struct op_field change_reply[] = {
-    REPLY("task", OP_JSON, "The task as it is now."),
+    REPLY("task", OP_JSON, "The task as it is now.", .types = "object"),
     REPLY("approval", OP_STR, "The agent is advisory: this question to a person was made instead, and nothing is done yet; null: it is done.",
           .nullable = true, .example = "ap_01k4r8w2m9h5t7c3xqvd"),
 };

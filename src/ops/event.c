@@ -6,7 +6,7 @@ static const struct op_field event_reply[] = {
     REPLY("type", OP_STR, "What happened.", .example = "token.created"),
     REPLY("object", OP_STR, "What it happened to.", .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
     REPLY("actor", OP_STR, "Who did it.", .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
-    REPLY("data", OP_JSON, "The object's new values, in full; no secrets."),
+    REPLY("data", OP_JSON, "The object's new values, in full; no secrets.", .types = "object"),
     REPLY("audit", OP_BOOL, "A read or a refusal, not a change.", .example = "false"),
     REPLY("count", OP_INT, "How many equal audit rows were folded into this one; else 1.",
           .example = "1"),

@@ -33,7 +33,7 @@ const char *const op_on_full[] = {"drop", "block", NULL};
         REPLY("stderr_bytes", OP_INT, "Length of its standard error.", .example = "0"),            \
         REPLY("usage", OP_JSON,                                                                    \
               "What it used: user_us, system_us, max_rss_kib; null while it runs.",                \
-              .nullable = true),                                                                   \
+              .nullable = true, .types = "object"),                                                \
         REPLY("failure", OP_STR, "Why it failed or was lost.", .nullable = true)
 
 static const struct op_field exec_reply[] = {EXEC_REPLY};
@@ -48,9 +48,16 @@ static const struct op_field result_reply[] = {
           .nullable = true),
     REPLY("stderr_base64", OP_STR, "Its standard error when that is not UTF-8 text.",
           .nullable = true),
-    REPLY("truncated", OP_BOOL,
-          "Does this reply hold less than it wrote? The rest: its output operation.",
-          .example = "false"),
+    REPLY(
+        "truncated", OP_BOOL,
+        "Does this reply hold less than it wrote? Of a long stream it has the beginning and the "
+        "end, "
+        "with a line between them that says how much is left out; the rest: its output operation.",
+        .example = "false"),
+    REPLY("stdout_omitted", OP_INT, "Bytes of its standard output that are left out there.",
+          .example = "0"),
+    REPLY("stderr_omitted", OP_INT, "Bytes of its standard error that are left out there.",
+          .example = "0"),
 };
 #define RESULT_OUT .out = result_reply, .out_count = ARRAY_LEN(result_reply), .schema = "ExecResult"
 
@@ -58,7 +65,7 @@ static const struct op_field result_reply[] = {
 #define EXEC_FIELD(structure, key, member, kind, ...)                                              \
     {.name = key, .type = kind, .offset = offsetof(structure, exec.member), __VA_ARGS__}
 #define EXEC_FIELDS(structure)                                                                     \
-    EXEC_FIELD(structure, "command", command, OP_JSON, .required = true,                           \
+    EXEC_FIELD(structure, "command", command, OP_JSON, .types = "array|string", .required = true,  \
                .text = "A list: the program and its arguments; or one text for /bin/sh -c."),      \
         EXEC_FIELD(structure, "cwd", cwd, OP_STR, .max = 4095, .example = "/workspace",            \
                    .text = "Directory to run it in; the user's home by default."),                 \
@@ -76,7 +83,7 @@ static const struct op_field result_reply[] = {
         EXEC_FIELD(structure, "stdin_open", stdin_open, OP_BOOL, .preset = "false",                \
                    .example = "true",                                                              \
                    .text = "Keep its standard input open for the stdin and attach operations."),   \
-        EXEC_FIELD(structure, "pty", pty, OP_JSON,                                                 \
+        EXEC_FIELD(structure, "pty", pty, OP_JSON, .types = "boolean|object",                      \
                    .text = "Give it a terminal: true, or {\"rows\": 24, \"cols\": 80}."),          \
         EXEC_FIELD(structure, "merge", merge, OP_BOOL, .preset = "false", .example = "true",       \
                    .text = "Its standard error goes where its standard output goes."),             \

@@ -18,7 +18,7 @@ static const struct op_field image_reply[] = {
     REPLY("layers", OP_INT, "How many layers it has.", .example = "3"),
     REPLY("size_bytes", OP_INT, "Of the files in its layers, which other images may share.", .example = "104857600"),
     REPLY("created_at", OP_TIME, "When it was pulled or imported; null: it was always there.", .nullable = true),
-    REPLY("defaults", OP_JSON, "What its maker wants commands to have: env, entrypoint, cmd, workdir, user."),
+    REPLY("defaults", OP_JSON, "What its maker wants commands to have: env, entrypoint, cmd, workdir, user.", .types = "object"),
     REPLY("phase", OP_STR, "What is being done while it is 'working'.", .nullable = true, .example = "pulling"),
     REPLY("done_bytes", OP_INT, "How much of that is done.", .example = "1048576"),
     REPLY("total_bytes", OP_INT, "Of how much; 0: nobody knows.", .example = "104857600"),

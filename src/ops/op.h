@@ -55,10 +55,12 @@ struct op_field {
     const char *example;
     const char *text; /* one sentence */
     bool required;
-    bool query;      /* in the query although the method has a body */
-    bool positional; /* on the command line: an argument, not a --flag */
-    bool secret;     /* never logged, never in an event */
-    bool nullable;   /* in a reply: may be null */
+    bool query;        /* in the query although the method has a body */
+    bool positional;   /* on the command line: an argument, not a --flag */
+    bool secret;       /* never logged, never in an event */
+    bool nullable;     /* in a reply: may be null */
+    bool optional;     /* in a reply: may be absent */
+    const char *types; /* OP_JSON: what it may be, "array|string"; every row says it */
 };
 #define FIELD(structure, member, kind, ...)                                                        \
     {.name = #member, .type = kind, .offset = offsetof(structure, member), __VA_ARGS__}

@@ -26,6 +26,7 @@ struct sandbox_fields { /* what a sandbox is made of; of sandbox.create and of r
     json_t *network;                                            /* a mode or a policy, or NULL */
     struct op_list allow;                                       /* rules of an allowlist */
     bool nesting, relay, process_api, hub;
+    bool require_limits;
     struct op_map labels;
     json_t *mounts, *volumes, *secrets; /* lists of objects, or NULL */
     struct op_list secret;              /* NAME or NAME=VARIABLE */
@@ -90,7 +91,8 @@ struct sandbox_stop_in { /* of stop and restart */
                       .text = "With 'ro' only /tmp, /run and mounts are writable."),               \
         SANDBOX_FIELD(structure, upper, OP_CHOICE, .choices = op_uppers, .example = "memory",      \
                       .text = "Where its own files are; 'disk' by default, 'memory' for run."),    \
-        SANDBOX_FIELD(structure, network, OP_JSON, .text = NETWORK_TEXT),                          \
+        SANDBOX_FIELD(structure, network, OP_JSON, .types = "string|object",                       \
+                      .text = NETWORK_TEXT),                                                       \
         SANDBOX_FIELD(structure, allow, OP_LIST, .max = 256, .example = "*.example.com",           \
                       .text = "Rules of an allowlist, as in network.allow: what it may reach."),   \
         SANDBOX_FIELD(structure, nesting, OP_BOOL, .preset = "false", .example = "true",           \
@@ -100,6 +102,9 @@ struct sandbox_stop_in { /* of stop and restart */
                       .text = "Which system calls it may make: 'narrow' is what real programs "    \
                               "need, 'wide' all but the dangerous ones; the setting 'syscalls' "   \
                               "by default."),                                                      \
+        SANDBOX_FIELD(structure, require_limits, OP_BOOL, .preset = "false", .example = "true",    \
+                      .text = "Refuse it where this host cannot enforce one of its limits, "       \
+                              "instead of only saying so in the reply."),                          \
         SANDBOX_FIELD(structure, relay, OP_BOOL, .preset = "false", .example = "true",             \
                       .text = "May what runs inside ask this API about its own sandbox, at "       \
                               "/run/holt.sock?"),                                                  \
@@ -114,15 +119,15 @@ struct sandbox_stop_in { /* of stop and restart */
                               "its agent? Gives it the relay too."),                               \
         SANDBOX_FIELD(structure, labels, OP_MAP, .max = 64, .example = "team=blue",                \
                       .text = "Names and values of the owner's choice, to find it by."),           \
-        SANDBOX_FIELD(structure, mounts, OP_JSON,                                                  \
+        SANDBOX_FIELD(structure, mounts, OP_JSON, .types = "array",                                \
                       .text = "A list of {\"kind\": \"tmpfs\", \"host\" or \"own\", \"source\", "  \
                               "\"target\", \"readonly\", \"size_bytes\"}; \"own\" is a "           \
                               "directory of its root that stays writable with rootfs 'ro'; with "  \
                               "\"size_bytes\" it has a disk limit of its own."),                   \
-        SANDBOX_FIELD(structure, volumes, OP_JSON,                                                 \
+        SANDBOX_FIELD(structure, volumes, OP_JSON, .types = "array",                               \
                       .text = "Volumes it has: a list of {\"name\": a volume's name or id, "       \
                               "\"path\", \"read_only\"}."),                                        \
-        SANDBOX_FIELD(structure, secrets, OP_JSON,                                                 \
+        SANDBOX_FIELD(structure, secrets, OP_JSON, .types = "array",                               \
                       .text = "Secrets it may use: a list of {\"name\", \"env\"}; the variable "   \
                               "holds a placeholder, the value never enters: docs/secrets.md."),    \
         SANDBOX_FIELD(structure, secret, OP_LIST, .max = 32, .example = "github-token=GH_TOKEN",   \

@@ -76,21 +76,34 @@ static void schema_bool(struct jw *w, const struct op_field *f)
     add_type(w, "boolean", f->nullable);
 }
 
+static void add_null(struct jw *w, const struct op_field *f)
+{
+    if (!f->nullable)
+        return;
+    jw_object(w);
+    jw_kc(w, "type", "null");
+    jw_object_end(w);
+}
+
 /* A number in its base unit, or text with a unit. */
 static void schema_quantity(struct jw *w, const struct op_field *f)
 {
     const char *pattern = f->type == OP_SIZE ? "^[0-9]+([kKmMgGtT]([iI]?[bB])?|[bB])?$"
                                              : "^([0-9]+|([0-9]+(\\.[0-9]+)?(ms|s|m|h|d))+)$";
 
+    struct op_field number = *f;
+
+    number.nullable = false;
     jw_key(w, "oneOf");
     jw_array(w);
     jw_object(w);
-    schema_int(w, f);
+    schema_int(w, &number);
     jw_object_end(w);
     jw_object(w);
     jw_kc(w, "type", "string");
     jw_kc(w, "pattern", pattern);
     jw_object_end(w);
+    add_null(w, f);
     jw_array_end(w);
 }
 
@@ -136,13 +149,19 @@ static void schema_map(struct jw *w, const struct op_field *f)
 
 static void schema_json(struct jw *w, const struct op_field *f)
 {
-    (void)w; /* any value: no keyword restricts it */
-    (void)f;
+    struct str left = str_of(f->types);
+
+    jw_key(w, "type");
+    jw_array(w);
+    while (left.n > 0)
+        jw_str(w, str_cut(left, '|', &left));
+    if (f->nullable)
+        jw_c(w, "null");
+    jw_array_end(w);
 }
 
 static void schema_since(struct jw *w, const struct op_field *f)
 {
-    (void)f;
     jw_key(w, "oneOf");
     jw_array(w);
     jw_object(w);
@@ -154,6 +173,7 @@ static void schema_since(struct jw *w, const struct op_field *f)
     jw_kc(w, "type", "string");
     jw_kc(w, "format", "date-time");
     jw_object_end(w);
+    add_null(w, f);
     jw_array_end(w);
 }
 
@@ -208,6 +228,7 @@ void schema_field(struct jw *w, const struct op_field *f)
 static void add_body_schema(struct jw *w, const struct op *op)
 {
     AUTO(buf_done) struct buf name = {0};
+    struct op_field field;
 
     (void)schema_name(op->name, true, &name);
     buf_add_c(&name, "Input");
@@ -220,8 +241,10 @@ static void add_body_schema(struct jw *w, const struct op *op)
     for (size_t i = 0; i < op->in_count; i++) {
         if (op_place(op, &op->in[i]) != OP_IN_BODY)
             continue;
-        jw_key(w, op->in[i].name);
-        schema_field(w, &op->in[i]);
+        field = op->in[i];
+        field.nullable = !field.required; /* null is the same as absent */
+        jw_key(w, field.name);
+        schema_field(w, &field);
     }
     jw_object_end(w);
     jw_key(w, "required");
@@ -248,7 +271,8 @@ static void add_reply_schema(struct jw *w, const struct op *op)
     jw_key(w, "required");
     jw_array(w);
     for (size_t i = 0; i < op->out_count; i++)
-        jw_c(w, op->out[i].name);
+        if (!op->out[i].optional)
+            jw_c(w, op->out[i].name);
     jw_array_end(w);
     jw_object_end(w);
 }

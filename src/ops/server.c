@@ -80,9 +80,9 @@ const struct op op_metrics = {
 
 static const struct op_field openapi_reply[] = {
     REPLY("openapi", OP_STR, "Version of the description's format.", .example = "3.1.0"),
-    REPLY("info", OP_JSON, "Title, version and licence."),
-    REPLY("paths", OP_JSON, "Every operation."),
-    REPLY("components", OP_JSON, "What the operations share."),
+    REPLY("info", OP_JSON, "Title, version and licence.", .types = "object"),
+    REPLY("paths", OP_JSON, "Every operation.", .types = "object"),
+    REPLY("components", OP_JSON, "What the operations share.", .types = "object"),
 };
 const struct op op_openapi_json = {
     .name = "openapi",

@@ -2,7 +2,8 @@
 
 static const struct op_field setting_reply[] = {
     REPLY("key", OP_STR, "As in the settings file.", .example = "body_max"),
-    REPLY("value", OP_JSON, "What is in force; null for a secret that is set."),
+    REPLY("value", OP_JSON, "What is in force; null for a secret that is set.",
+          .types = "string|integer|boolean|array|null"),
     REPLY("default", OP_STR, "What it is if nobody sets it, as one would write it.",
           .example = "16m"),
     REPLY("source", OP_STR, "Who set it: 'default', a file with its line, a variable or a flag.",

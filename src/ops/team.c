@@ -36,14 +36,14 @@ const char *const op_approval_scopes[] = {"once", "sandbox", "always", NULL};
     REPLY("max_tasks", OP_INT, "Most open tasks on all boards; 0: no limit of its own.", .example = "3"), \
     REPLY("task_id", OP_STR, "The task of its last checkpoint or claim; null: none.", .nullable = true, .example = "cd_01k4r8w2m9h5t7c3xqvd"), \
     REPLY("checkpoint_sequence", OP_INT, "Number of its last checkpoint.", .example = "7"), \
-    REPLY("metadata", OP_JSON, "What it said at its registration."), \
+    REPLY("metadata", OP_JSON, "What it said at its registration.", .types = "object"), \
     REPLY("registered_at", OP_TIME, "When it registered.", TIME_EXAMPLE), \
     REPLY("heartbeat_at", OP_TIME, "When it was last heard of.", TIME_EXAMPLE)
 static const struct op_field agent_reply[] = {AGENT_REPLY};
 static const struct op_field new_agent_reply[] = {
     AGENT_REPLY,
     REPLY("token", OP_STR, "A token that acts as this agent, shown now and never again; only when a person registers it with authentication on.",
-          .nullable = true, .secret = true, .example = "holt_0000000000000000000000000000000000000000000"),
+          .nullable = true, .optional = true, .secret = true, .example = "holt_0000000000000000000000000000000000000000000"),
 };
 
 static const struct op_field agent_register_fields[] = {
@@ -54,7 +54,7 @@ static const struct op_field agent_register_fields[] = {
     CAPABILITIES(struct agent_register_in, "What it can do: tags."),
     FIELD(struct agent_register_in, max_tasks, OP_INT, .max = 1000000, .example = "3",
           .text = "Most open tasks on all boards; 0: no limit; the setting agent_tasks if absent."),
-    FIELD(struct agent_register_in, metadata, OP_JSON, .text = "Anything: an object."),
+    FIELD(struct agent_register_in, metadata, OP_JSON, .types = "object", .text = "Anything: an object."),
 };
 const struct op op_agent_register = {
     .name = "agent.register", .group = "agent",
@@ -137,7 +137,7 @@ static const struct op_field checkpoint_reply[] = {
     REPLY("task_id", OP_STR, "The task it is about; null: none.", .nullable = true, .example = "cd_01k4r8w2m9h5t7c3xqvd"),
     REPLY("state", OP_STR, "What the agent is at.", .example = "implementing"),
     REPLY("rationale", OP_STR, "Why it is so.", .example = "user story 42"),
-    REPLY("metadata", OP_JSON, "Anything: an object."),
+    REPLY("metadata", OP_JSON, "Anything: an object.", .types = "object"),
     REPLY("created_at", OP_TIME, "When it was made.", TIME_EXAMPLE),
 };
 static const struct op_field agent_checkpoint_fields[] = {
@@ -145,7 +145,7 @@ static const struct op_field agent_checkpoint_fields[] = {
     FIELD(struct agent_checkpoint_in, state, OP_STR, .positional = true, .max = 65536, .preset = "", .example = "implementing", .text = "What it is at."),
     FIELD(struct agent_checkpoint_in, rationale, OP_STR, .max = 65536, .preset = "", .example = "user story 42", .text = "Why it is so."),
     FIELD(struct agent_checkpoint_in, task_id, OP_STR, .max = 128, .preset = "", .example = "cd_01k4r8w2m9h5t7c3xqvd", .text = "The task it is about."),
-    FIELD(struct agent_checkpoint_in, metadata, OP_JSON, .text = "Anything: an object."),
+    FIELD(struct agent_checkpoint_in, metadata, OP_JSON, .types = "object", .text = "Anything: an object."),
 };
 const struct op op_agent_checkpoint = {
     .name = "agent.checkpoint", .group = "agent", .text = "Record what an agent is at; without them it is stalled after a while.",

@@ -167,6 +167,12 @@ static int text_number(const struct value *v, struct str text)
     return r > 0 ? wrong_text(v, text) : r;
 }
 
+/* JSON Schema: 2240.0 is an integer.  Beyond 2^53 a double is no exact number. */
+static bool is_whole(double d)
+{
+    return d >= -9007199254740992.0 && d <= 9007199254740992.0 && d == (double)(int64_t)d;
+}
+
 static int json_number(const struct value *v, const json_t *given)
 {
     int r = 1;
@@ -175,6 +181,8 @@ static int json_number(const struct value *v, const json_t *given)
         return json_as_text(v, given);
     if (json_is_integer(given) && v->f->type != OP_TIME)
         r = put_number(v, json_integer_value(given));
+    else if (json_is_real(given) && v->f->type != OP_TIME && is_whole(json_real_value(given)))
+        r = put_number(v, (int64_t)json_real_value(given));
     return r > 0 ? wrong_json(v, given) : r;
 }
 

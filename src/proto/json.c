@@ -83,6 +83,9 @@ static int read_with(struct str text, size_t flags, json_t **ret, struct err *e)
     v = json_loadb(text.p ? text.p : "", text.n, flags | JSON_DECODE_ANY, &why);
     if (!v && json_error_code(&why) == json_error_out_of_memory)
         return err_set(e, ERR_UNAVAILABLE, 0, "no memory for a JSON text of %zu bytes", text.n);
+    if (!v && json_error_code(&why) == json_error_null_character)
+        return err_set(e, ERR_INVALID, 0, "line %d, column %d: \\u0000 may not stand in a text",
+                       why.line, why.column);
     if (!v)
         return err_set(e, ERR_INVALID, 0, "line %d, column %d: %s", why.line, why.column, why.text);
     *ret = v;

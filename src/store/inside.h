@@ -58,6 +58,7 @@ struct handles { /* on the loop; outlives the store until both are closed */
 
 struct store {
     uv_loop_t *loop;
+    int64_t told_ms; /* when a failure was last logged */
     const struct store_engine *engine;
     struct engine_db *db;
     struct engine_conn *conn; /* the writer's */

@@ -45,7 +45,27 @@ static struct job *job_new(store_work work, store_done done, void *arg)
     return j;
 }
 
+#define TELL_EVERY_MS 1000
+
 /* --- results, on the loop's thread --- */
+
+/* Where the database is, and what it says, is for the log: who asks for something else learns only
+ * that it is away. */
+static void keep_private(struct store *s, struct err *e)
+{
+    int64_t now = (int64_t)uv_now(s->loop);
+
+    if (!strstr(e->msg, "database '") && !strstr(e->msg, "no space left"))
+        return;
+    if (now - s->told_ms >= TELL_EVERY_MS || s->told_ms == 0) {
+        s->told_ms = now;
+        log_warn("the database failed", LOG_E(e));
+    }
+    (void)err_set(e, e->code, 0,
+                  e->code == ERR_FULL ? "the database has no space left"
+                                      : "the database cannot be used now");
+    (void)err_hint(e, "try again; holtd's log says why");
+}
 
 static void deliver(struct store *s, struct batch *b)
 {
@@ -57,6 +77,7 @@ static void deliver(struct store *s, struct batch *b)
         AUTO(mem_free) struct job *j = LIST_ENTRY(l, struct job, link);
 
         s->pending--;
+        keep_private(s, &j->err);
         if (j->done)
             j->done(j->arg, &j->err);
     }

@@ -166,7 +166,8 @@ static void listen_addr_opens_three_ports(void **state)
     struct config *c = loaded(ARGS(), ENV(T("LISTEN_ADDR=127.0.0.1:8120"), T("GRPC_PORT=50051")));
 
     (void)state;
-    assert_int_equal(c->listen.n, 4);
+    assert_int_equal(c->listen.n, 5);
+    assert_string_equal(c->listen.v[4], "[::1]:50051");
     assert_string_equal(c->listen.v[0], "127.0.0.1:8120");
     assert_string_equal(c->listen.v[2], "127.0.0.1:8122");
     assert_string_equal(c->listen.v[3], "127.0.0.1:50051");
@@ -174,10 +175,16 @@ static void listen_addr_opens_three_ports(void **state)
     assert_string_equal(source(c, "listen"), "variable LISTEN_ADDR and variable GRPC_PORT");
     assert_null(config_free(c));
     c = loaded(ARGS(), ENV(T("GRPC_PORT=50051"), T("AGENTIC_MGMT_UDS=/run/x.sock")));
-    assert_int_equal(c->listen.n, 3);
+    assert_int_equal(c->listen.n, 4);
     assert_string_equal(c->listen.v[0], "127.0.0.1:8122");
     assert_false(c->listen_optional[0]);
-    assert_string_equal(c->listen.v[2], "unix:/run/x.sock");
+    assert_string_equal(c->listen.v[3], "unix:/run/x.sock");
+    assert_null(config_free(c));
+    c = loaded(ARGS(T("--listen"), T("127.0.0.1:1")), ENV(T("GRPC_PORT=50051")));
+    assert_int_equal(c->listen.n, 3);
+    assert_string_equal(c->listen.v[0], "127.0.0.1:1");
+    assert_string_equal(c->listen.v[1], "127.0.0.1:50051");
+    assert_true(!c->listen_optional[0] && c->listen_optional[1] && c->listen_optional[2]);
     assert_null(config_free(c));
     c = loaded(ARGS(T("--listen"), T("127.0.0.1:1")), ENV(T("LISTEN_ADDR=0.0.0.0:8120")));
     assert_int_equal(c->listen.n, 1);
