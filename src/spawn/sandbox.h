@@ -190,6 +190,7 @@ int step_clone(struct sandbox *s, struct err *e);
 int undo_clone(struct sandbox *s);
 int step_cgroup_v1(struct sandbox *s, struct err *e);
 int step_id_map(struct sandbox *s, struct err *e);
+int step_oom_score(struct sandbox *s, struct err *e);
 int step_record(struct sandbox *s, struct err *e);
 int undo_record(struct sandbox *s);
 int step_alone(struct sandbox *s, struct err *e);

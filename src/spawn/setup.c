@@ -17,6 +17,7 @@ const struct setup_step setup_steps[] = { /* why each stands where it does: docs
     {"cgroup",          SETUP_AHEAD,       step_cgroup,       undo_cgroup},
     {"clone",           SETUP_AHEAD,       step_clone,        undo_clone},
     {"id map",          SETUP_AHEAD,       step_id_map,       NULL},
+    {"oom score",       SETUP_AHEAD,       step_oom_score,    NULL},
     {"cgroup v1",       SETUP_AHEAD,       step_cgroup_v1,    NULL},
     {"name",            SETUP_CLAIM,       step_name,         NULL},
     {"network",         SETUP_CLAIM,       step_network,      undo_network},

@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define INIT_OOM_ADJ "100" /* above the host's programs, below its own commands (init/launch.c) */
+
 static void born(void *arg)
 {
     setup_child(arg);
@@ -127,6 +129,23 @@ int step_id_map(struct sandbox *s, struct err *e)
     if (r == 0)
         r = write_map(s->pid, "gid_map", base);
     return r < 0 ? err_set(e, err_code_from_errno(-r), -r, "map its users") : 0;
+}
+
+/* A command may set its own score as low as init's (proc(5)), and init is born with ours, which may
+ * be far below everybody else's: the host's programs would then die for a sandbox's memory. Written
+ * with CAP_SYS_RESOURCE it is the lowest that anything inside can have. */
+int step_oom_score(struct sandbox *s, struct err *e)
+{
+    char path[48];
+    AUTO(fd_close) int fd = -1;
+    int r;
+
+    if (guard_left_out("oom_score"))
+        return 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/oom_score_adj", s->pid);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    r = fd < 0 ? -errno : fd_write_all(fd, INIT_OOM_ADJ, sizeof INIT_OOM_ADJ - 1);
+    return r < 0 ? err_set(e, err_code_from_errno(-r), -r, "set its oom_score_adj") : 0;
 }
 
 /* From here on the child is root in its namespaces.  No byte: spawn failed or died, so do we. */

@@ -736,6 +736,17 @@ def die_after_init(box, host):
 
 
 @attempt
+def outlive_the_hosts_programs(box, host):
+    """No command gets below init's score, which is above that of the host's programs: they would be killed for its memory."""
+    with open("/proc/self/status", encoding="ascii") as f:
+        resource = int(re.search(r"CapEff:\s*(\w+)", f.read())[1], 16) >> 24 & 1  # CAP_SYS_RESOURCE
+    if box.spawn.user or not resource:
+        pytest.skip("the lowest score needs CAP_SYS_RESOURCE; without it nobody gets below its own user's")
+    lowest = said(box, "for n in 199 150 100 99 50 0 -1 -900; do echo $n >/proc/self/oom_score_adj; done 2>/dev/null; cat /proc/self/oom_score_adj")
+    assert int(lowest) == 100, lowest
+
+
+@attempt
 def memory_bomb_in_files(box, host):
     """A file in memory counts as memory: /dev/shm and /tmp end somewhere."""
     r = probe(box, "fill", "/dev/shm/x", "4000")["fill"].split()

@@ -31,6 +31,7 @@ GUARDS = {
     "dev_readonly": (["write_dev"], ALL),
     "terminals": (["terminals"], ALL),
     "disk": (["disk_bomb"], ALL),
+    "oom_score": (["outlive_the_hosts_programs"], ("root",)),
     "ids": (["users_of_neighbours"], ("root",)),  # only root has a range for each sandbox
 }
 CASES = [(guard, mode) for guard, (_, modes) in GUARDS.items() for mode in modes]
