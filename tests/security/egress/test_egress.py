@@ -2,6 +2,7 @@
 import base64
 import contextlib
 import gzip
+import hashlib
 import os
 import posixpath
 import queue
@@ -20,10 +21,13 @@ sys.path[:0] = [HERE, f"{HERE}/../../integration"]
 
 from bypasses import ATTEMPTS, PRELUDE  # noqa: E402
 from daemon import BUILD, Holtd, environment, wait_for  # noqa: E402
-from egress import Authority, Names, Peer, read_head  # noqa: E402
+from egress import Authority, Egress, Names, Peer, basic, connect, jwt, proxy, read_head  # noqa: E402
 
-GUARDS = ("policy", "addresses", "sni", "requests", "overrides", "scrub", "compressed", "hidden")
+GUARDS = ("policy", "addresses", "inside", "sni", "requests", "overrides", "scrub", "compressed", "hidden", "names", "guessing")
+UNGUARDED = f"{BUILD}/tests/security/holt-egress-unguarded"
 VALUE = "c4n4ry-Value/0123456789"
+TOKEN = "t0ken-Value-9876543210"  # could be a header's name
+ALONE = ("secret_guessed",)  # its sandbox is refused every request for a minute: others would fail for that
 
 
 class Prey:
@@ -105,6 +109,12 @@ class Api:
         key, more, body = headers.get("x-key", "").encode(), b"", head
         if path == "/echo-header":
             more, body = b"x-echo: " + key + b"\r\n", b""
+        elif path == "/echo-name":
+            more, body = key + b": 1\r\n", b""
+        elif path == "/ws":
+            accept = base64.b64encode(hashlib.sha1(headers["sec-websocket-key"].encode() + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
+            return (b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-accept: " + accept +
+                    b"\r\n\r\n" + bytes([0x81, len(key)]) + key)
         elif path == "/echo-slow":
             return b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + b"".join(b"1\r\n%c\r\n" % b for b in key) + b"0\r\n\r\n"
         elif path == "/echo-base64":
@@ -135,7 +145,7 @@ class World:
     """A name server, an allowed web server, an allowed TLS server, the prey; sandboxes by guard that is left out."""
 
     def __init__(self, factory):
-        self.prey, self.heard, self.factory, self.boxes, self.daemons = Prey(), [], factory, {}, []
+        self.prey, self.heard, self.factory, self.boxes, self.daemons = Prey(), [], factory, {}, {}
         here = lambda: ["127.0.0.1"]  # noqa: E731
         turn = []
 
@@ -144,7 +154,7 @@ class World:
             return ["127.0.0.1"] if len(turn) % 4 < 2 else ["10.0.0.1"]
 
         names = ("web", "secure", "evil", "notweb", "evil.web", "private", "api", "unbound", "rules")
-        self.names = Names({**{f"{n}.test": here for n in names}, "rebind.test": rebinds})
+        self.names = Names({**{f"{n}.test": here for n in names}, "rebind.test": rebinds, "inside.test": lambda: ["10.9.8.7"]})
         self.web = Peer(self.serve)
         self.authority = Authority(factory.mktemp("tls"))
         self.api = Api(self.authority)
@@ -179,37 +189,42 @@ class World:
                 "allow": [{"host": "api.test", **api}, {"host": "unbound.test", **api}, f"api.test:{self.web.port}",
                           {"host": "rules.test", **api, "methods": ["GET"], "path": "/ok*"},
                           f"web.test:{self.web.port}", {"host": "secure.test", "ports": [self.tls.port], "scheme": "https"},
-                          f"private.test:{p}", f"rebind.test:{p}", {"cidr": "127.0.0.1/32", "ports": [self.web.port, self.tls.port, self.api.port]}]}
+                          f"private.test:{p}", f"inside.test:{p}", f"rebind.test:{p}", {"cidr": "127.0.0.1/32", "ports": [self.web.port, self.tls.port, self.api.port]}]}
 
-    def box(self, omit=""):
-        if omit not in self.boxes:
-            directory = self.factory.mktemp(f"egress-{omit}")
-            env = {"ASAN_OPTIONS": environment()["ASAN_OPTIONS"] + ":detect_leaks=0", "EGRESS_OMIT": omit}
-            args = ["--runtime", "native", "--egress-dns", self.names.address, "--egress-ca-file", self.authority.path]
-            if omit:
-                os.makedirs(directory / "bin")
-                for program in ("holt-spawn", "holt-init", "holt-unpack"):
-                    os.symlink(f"{BUILD}/{program}", directory / "bin" / program)
-                os.symlink(f"{BUILD}/tests/security/holt-egress-unguarded", directory / "bin" / "holt-egress")
-                args += ["--bindir", str(directory / "bin")]
-            d = Holtd(directory / "d", *args, env=env)
-            self.daemons.append(d)
-            d.ok("POST", "/holt/v1/secrets", {"name": "canary", "value": VALUE, "hosts": ["api.test"]})
-            self.boxes[omit] = (d, d.ok("POST", "/holt/v1/sandboxes", {"network": self.policy(), "upper": "memory",
-                                                                        "secrets": [{"name": "canary", "env": "CANARY"}]})["id"])
-        return self.boxes[omit]
+    def daemon(self, omit):
+        directory = self.factory.mktemp(f"egress-{omit}")
+        env = {"ASAN_OPTIONS": environment()["ASAN_OPTIONS"] + ":detect_leaks=0", "EGRESS_OMIT": omit}
+        args = ["--runtime", "native", "--egress-dns", self.names.address, "--egress-ca-file", self.authority.path]
+        if omit:
+            os.makedirs(directory / "bin")
+            for program in ("holt-spawn", "holt-init", "holt-unpack"):
+                os.symlink(f"{BUILD}/{program}", directory / "bin" / program)
+            os.symlink(UNGUARDED, directory / "bin" / "holt-egress")
+            args += ["--bindir", str(directory / "bin")]
+        d = Holtd(directory / "d", *args, env=env)
+        self.daemons[omit] = d
+        for name, value in (("canary", VALUE), ("token", TOKEN)):
+            d.ok("POST", "/holt/v1/secrets", {"name": name, "value": value, "hosts": ["api.test"]})
+        return d
+
+    def box(self, omit="", alone=""):
+        if (omit, alone) not in self.boxes:
+            d = self.daemons.get(omit) or self.daemon(omit)
+            secrets = [{"name": n, "env": n.upper()} for n in ("canary", "token")]
+            self.boxes[omit, alone] = (d, d.ok("POST", "/holt/v1/sandboxes", {"network": self.policy(), "upper": "memory", "secrets": secrets})["id"])
+        return self.boxes[omit, alone]
 
     def gets_through(self, attempt, omit=""):
-        d, box = self.box(omit)
+        d, box = self.box(omit, attempt if attempt in ALONE else "")
         self.prey.contacts()
         del self.heard[:], self.api.heard[:]
-        values = self.prey.port, self.host, self.web.port, self.tls.port, self.api.port
-        code = f"PREY, HOST, WEB, TLS, API = {values}\n{PRELUDE}\n{ATTEMPTS[attempt][1]}\n"
+        values = self.prey.port, self.host, len(VALUE), self.web.port, self.tls.port, self.api.port
+        code = f"PREY, HOST, LENGTH, WEB, TLS, API = {values}\n{PRELUDE}\n{ATTEMPTS[attempt][1]}\n"
         r = d.ok("POST", f"/holt/v1/sandboxes/{box}/execs", {"command": ["python3", "-c", code], "timeout_ms": 90000}, timeout=120)
         self.said = r["stdout"] + r["stderr"]
 
         def through():
-            return bool(self.prey.contacts() or "THROUGH" in r["stdout"] or VALUE in r["stdout"] or self.api.betrays() or
+            return bool(self.prey.contacts() or "THROUGH" in r["stdout"] or VALUE in r["stdout"] or TOKEN.lower() in r["stdout"].lower() or self.api.betrays() or
                         any(b"smuggled" in h or b"evil" in h or VALUE.encode() in h for h in self.heard))
 
         end = time.monotonic() + (30 if omit else 0.1)  # servers hear of it in their own time
@@ -221,7 +236,7 @@ class World:
     def close(self):
         for d, box in self.boxes.values():
             d.request("DELETE", f"/holt/v1/sandboxes/{box}")
-        for d in self.daemons:
+        for d in self.daemons.values():
             d.stop()
         for x in (self.prey, self.names, self.web, self.tls, self.api):
             x.close()
@@ -267,6 +282,34 @@ def test_a_placeholder_to_a_host_without_a_binding_is_only_that(world):
     assert not world.gets_through("secret_to_unbound")
     host, _, _, head = world.api.heard[-1]
     assert host == "unbound.test" and b"x-key: holt" in head.lower(), (head, world.said)
+
+
+def is_let_in(program, world, omit=""):
+    """600 connections that say nothing stand at the proxy's TCP form: is one that shows its credentials still let in?"""
+    e, held = Egress(program, world.names.address, env={"EGRESS_OMIT": omit, "ASAN_OPTIONS": "detect_leaks=0"}), []
+    try:
+        e.box({"allow": [f"web.test:{world.web.port}", {"cidr": "127.0.0.1", "ports": [world.web.port]}]})
+        with socket.create_server(("127.0.0.1", 0)) as s:
+            port = s.getsockname()[1]
+        assert e.listen("127.0.0.1", port, "key") == ""
+        held += [proxy(port) for _ in range(600)]
+        c, head = connect(port, f"web.test:{world.web.port}", basic(jwt("key", "sb_1")))
+        c.close()
+        return head.startswith("HTTP/1.1 200")
+    except OSError:  # closed before it could say who it is
+        return False
+    finally:
+        for c in held:
+            c.close()
+        e.close()
+
+
+def test_idle_connections_shut_nobody_out(world):
+    assert is_let_in(f"{BUILD}/holt-egress", world)
+
+
+def test_without_the_guard_idle_connections_shut_others_out(world):
+    assert not is_let_in(UNGUARDED, world, "gate")
 
 
 def test_there_are_forty(world):
