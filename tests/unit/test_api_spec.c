@@ -95,7 +95,9 @@ static void mounts_are_checked_one_by_one(void **state)
 
 static int read_volumes(const char *text, struct sandbox_spec *ret, struct err *e)
 {
-    const struct request r = {0};
+    struct config conf = {0};
+    struct api api = {.c.conf = &conf};
+    const struct request r = {.api = &api};
     AUTO(json_decref) json_t *volumes = json(text);
     struct sandbox_fields f = {.memory_bytes = OP_ABSENT, .volumes = volumes};
 

@@ -215,7 +215,7 @@ static void a_connection_cut_within_a_group_undoes_the_group(void **state)
     /* On a busy machine the first may have had a group of its own. */
     assert_true(p[0].err.code == ERR_UNAVAILABLE || p[0].err.code == ERR_NONE);
     assert_int_equal(p[1].err.code, ERR_UNAVAILABLE);
-    assert_non_null(strstr(p[1].err.msg, "postgres://holt@"));
+    assert_null(strstr(p[1].err.msg, "postgres://")); /* where it is goes to the log */
     assert_int_equal(p[2].err.code, ERR_NONE);
     assert_there("a", p[0].err.code == ERR_NONE);
     assert_there("b", 0);
@@ -312,8 +312,7 @@ static void a_database_that_went_back_is_not_written(void **state)
     for (int i = 0; i < 2; i++) {
         e = put_now("after", STORE_DURABLE);
         assert_int_equal(e.code, ERR_UNAVAILABLE);
-        assert_non_null(strstr(e.msg, "not as this holtd left it"));
-        assert_non_null(strstr(e.hint, "start holtd anew"));
+        assert_string_equal(e.msg, "the database cannot be used now"); /* why: for the log */
         uv_sleep(400);
     }
     assert_false(store_is_healthy(store, NULL));
