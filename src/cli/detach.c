@@ -28,13 +28,14 @@ int detach_parse(const char *text, struct detach *ret, struct err *e)
     while (rest.n > 0) {
         struct str name = str_cut(rest, ',', &rest);
 
-        if (d.count == DETACH_MAX || parse_key(name, &d.keys[d.count++]) < 0) {
+        if (d.count == DETACH_MAX || parse_key(name, &d.keys[d.count]) < 0) {
             (void)err_set(e, ERR_INVALID, 0, "--detach-keys: '%.60s' is no key sequence", text);
             return err_hint(e,
                             "up to %d of ctrl-a … ctrl-z or single characters, with commas: "
                             "ctrl-p,ctrl-q; or none",
                             DETACH_MAX);
         }
+        d.count++;
     }
     *ret = d;
     return 0;

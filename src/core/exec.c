@@ -342,7 +342,7 @@ void exec_end(struct exec *x, enum exec_state to)
     arena_done(&x->start_mem);
     x->start = NULL;
     buf_done(&x->in);
-    sm_move(&x->sm, to);
+    sm_move(&x->sm, (int)to);
     if (exec_log_settle(&x->log, &small, &e) < 0)
         log_warn("an output log stays a file", LOG_C("exec", x->id), LOG_E(&e));
     else if (small)

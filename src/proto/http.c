@@ -133,7 +133,7 @@ const char *http_repeated(const struct http_req *r)
     };
     uint32_t seen = 0;
 
-    static_assert(ARRAY_LEN(single) <= 32);
+    static_assert(ARRAY_LEN(single) <= 32, "a bit for each");
     for (size_t i = 0; i < r->header_count; i++) {
         for (size_t k = 0; k < ARRAY_LEN(single); k++) {
             if (!str_eq_c(r->headers[i].name, single[k]))

@@ -171,8 +171,9 @@ static void normalize(struct str path, char *to, size_t size)
         if (part.n == 0 || str_eq_c(part, "."))
             continue;
         if (str_eq_c(part, "..")) {
-            while (n > 0 && to[--n] != '/')
-                ;
+            do
+                n -= n > 0;
+            while (n > 0 && to[n] != '/');
             continue;
         }
         if (n + 1 + part.n >= size)

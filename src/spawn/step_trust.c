@@ -195,7 +195,7 @@ static int link_bundle(int root, const char *found)
 
     if (there >= 0 || dir < 0)
         return there >= 0 ? 0 : dir;
-    return symlinkat(found, dir, SPAWN_BUNDLE_PATH + sizeof BUNDLE_DIR) < 0 ? -errno : 0;
+    return symlinkat(found, dir, &SPAWN_BUNDLE_PATH[sizeof BUNDLE_DIR]) < 0 ? -errno : 0;
 }
 
 static int trust_in_image(int root, struct str ca)

@@ -191,7 +191,7 @@ static int put_field(const struct wire_layout *l, const struct wire_field *f, co
         out_err(o, value);
         return 0;
     }
-    assert(!"a kind of field without a case");
+    assert(0 && "a kind of field without a case");
     return -1;
 }
 
@@ -365,7 +365,7 @@ static int get_field(const struct wire_layout *l, const struct wire_field *f, st
     case WIRE_ERR:
         return in_err(in, value) < 0 ? cut_short(l, f, e) : 0;
     }
-    assert(!"a kind of field without a case");
+    assert(0 && "a kind of field without a case");
     return -1;
 }
 
@@ -394,7 +394,7 @@ bool wire_rows_next(const struct wire_layout *row, struct wire_rows *rows, void 
         return false;
     assert(!rows->items);
     if (get_fields(row, &rows->raw, ret, &e) < 0)
-        assert(!"rows are checked when they are decoded");
+        assert(0 && "rows are checked when they are decoded");
     rows->count--;
     return true;
 }
