@@ -204,11 +204,17 @@ bool inside_is_closed(struct str path)
 
 int inside_attach(int root, int tree, const char *path)
 {
-    AUTO(fd_close) int at = -1;
+    AUTO(fd_close) int at = inside_open_strict(root, path, O_PATH);
     char real[PATH_MAX];
     struct stat st;
     int r;
 
+    if (at >= 0 && !guard_left_out("inside")) /* without a link it is where it is written */
+        return inside_is_closed(str_of(path)) && !guard_left_out("targets")
+                   ? -EPERM
+                   : mnt_attach_fd(tree, at);
+    fd_close(at);
+    at = -1;
     if (fstat(tree, &st) < 0)
         return -errno;
     at = inside_make(root, path, !S_ISDIR(st.st_mode));

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+_Static_assert(SPAWN_MOUNTS_MAX <= 32, "a bit for each in sandbox.own");
+
 static void name_of(size_t n, char to[16])
 {
     (void)snprintf(to, 16, "own-%zu", n);
@@ -18,6 +20,10 @@ static int open_own(const struct sandbox *s, size_t n)
 {
     char name[16];
 
+    if (!(s->own & (1U << n))) {
+        errno = ENOENT;
+        return -1;
+    }
     name_of(n, name);
     return openat(s->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
@@ -50,6 +56,7 @@ int own_mount(struct sandbox *s, size_t n, uint64_t bytes)
     int r = 0;
 
     name_of(n, name);
+    s->own |= 1U << n;
     if (!(s->flags & SPAWN_RESTART) && mkdirat(s->dir, name, 0700) < 0)
         return -errno;
     dir = open_own(s, n);

@@ -43,6 +43,16 @@ uint64_t process_started(pid_t pid)
     return look(pid, &state);
 }
 
+/* Ours does not change, and to ask takes as long as the rest of a claim. */
+static uint64_t own_start(void)
+{
+    static uint64_t started;
+
+    if (started == 0)
+        started = process_started(getpid());
+    return started;
+}
+
 /* A zombie has no memory, no files and no children: the range is free. */
 static bool lives(pid_t pid, uint64_t started)
 {
@@ -114,7 +124,7 @@ bool range_claim(uint32_t slot)
         return fd != -EAGAIN && fd != -ENOENT;
     if (read_claim(fd, &pid, &started) && lives(pid, started))
         return false;
-    return write_claim(fd, getpid(), process_started(getpid())) == 0;
+    return write_claim(fd, getpid(), own_start()) == 0;
 }
 
 void range_hand_over(uint32_t slot, pid_t to, uint64_t started)

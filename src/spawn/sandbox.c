@@ -449,6 +449,7 @@ static void reset(struct sandbox *s, const struct spawn_create *c, uint32_t tag)
     *s = (struct sandbox){.node = s->node,
                           .confirmed = s->confirmed,
                           .keep = (c->flags & SPAWN_RESTART) != 0, /* should it fail */
+                          .own = c->flags & SPAWN_RESTART ? UINT32_MAX : 0,
                           .create_tag = tag,
                           SANDBOX_NO_FDS};
     sandbox_take_request(s, c);
@@ -802,6 +803,7 @@ void sandbox_adopted(struct sandbox *s, int pidfd)
 {
     undo_everything(s);
     s->adopted = true;
+    s->own = UINT32_MAX; /* whatever there is */
     s->state = s->keep ? SPAWN_STOPPED : pidfd < 0 ? SPAWN_DEAD : SPAWN_RUNNING;
     if (pidfd < 0)
         return;

@@ -80,6 +80,7 @@ struct sandbox {
     size_t layer_n;
     int *mounts; /* detached mounts, as in ask->mounts; -1: the child makes it */
     size_t mount_n;
+    uint32_t own; /* a bit for each mount that may have an image of its own (own.c) */
     shared_set shared;
     int dev_tree; /* a detached mount of the shared /dev */
     int trust;    /* a detached mount of the bundle of authorities, or -1 */

@@ -343,8 +343,9 @@ bool cgroup_can_limit(const struct spawn_create *c)
            !(host.cg1[CG1_PIDS] >= 0 && c->pids) && !(host.cg1[CG1_CPU] >= 0 && c->cpu_millis);
 }
 
-/* The first group in this one: 1, or 0 without any. */
-static int first_group(int dir, char *name, size_t size)
+/* Removes the groups in this one that are empty.  The first that is not: 1, or 0 without any.  Each
+ * removal is one of *steps; after the last of them 1 is said for whatever group comes next. */
+static int first_group(int dir, int *steps, char *name, size_t size)
 {
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -352,7 +353,8 @@ static int first_group(int dir, char *name, size_t size)
     int found = 0;
 
     while (d && !found && (entry = readdir(d)))
-        if (entry->d_type == DT_DIR && entry->d_name[0] != '.') {
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.' &&
+            ((*steps)-- <= 0 || unlinkat(dir, entry->d_name, AT_REMOVEDIR) < 0)) {
             (void)snprintf(name, size, "%s", entry->d_name);
             found = 1;
         }
@@ -400,13 +402,13 @@ static int remove_leaf(int *at, ino_t inode)
 }
 
 /* One step down, or the removal of a group without any in it.  1: top itself has none left. */
-static int remove_step(int *at, ino_t top)
+static int remove_step(int *at, ino_t top, int *steps)
 {
     char below[NAME_MAX + 1];
     struct stat st;
     int fd;
 
-    if (first_group(*at, below, sizeof below)) {
+    if (first_group(*at, steps, below, sizeof below)) {
         fd = openat(*at, below, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0)
             return -errno;
@@ -425,14 +427,14 @@ static int remove_step(int *at, ino_t top)
 static int remove_below(int dir, const char *name, int *at)
 {
     struct stat top;
-    int r = 0;
+    int r = 0, steps = STEPS_AT_ONCE;
 
     if (fstatat(dir, name, &top, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : -errno;
     if (*at < 0)
         *at = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    for (int i = 0; r == 0 && i < STEPS_AT_ONCE; i++)
-        r = remove_step(at, top.st_ino);
+    while (r == 0 && steps-- > 0)
+        r = remove_step(at, top.st_ino, &steps);
     if (r == 0 || r == -EBUSY)
         return -EBUSY;
     fd_close(*at);
