@@ -374,6 +374,10 @@ static int read_command(const json_t *c, struct arena *a, struct exec_spec *ret,
     struct str *argv;
     size_t n = json_array_size(c);
 
+    if (!c) {
+        ret->image_command = true;
+        return 0;
+    }
     if (json_is_string(c) && json_string_length(c) > 0) {
         ret->shell = json_text(c);
         return 0;

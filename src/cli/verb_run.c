@@ -106,6 +106,15 @@ static void say_image(const struct session_end *end, const json_t *args)
         cli_note("if '%.60s' is an image: holt run --image %.60s -- COMMAND", word, word);
 }
 
+/* Only an image can say what to run instead. */
+static int check_command(const json_t *args, struct err *e)
+{
+    if (json_object_get(args, "command") || json_object_get(args, "image"))
+        return 0;
+    (void)err_set(e, ERR_INVALID, 0, "missing argument: COMMAND");
+    return err_hint(e, "`holt run --help` shows what it takes");
+}
+
 /* Its sandbox goes with the command, always; in the background only with --rm, as Docker's. */
 static int check_rm(const json_t *args, struct err *e)
 {
@@ -126,7 +135,7 @@ int run_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err
     AUTO(buf_done) struct buf body = {0};
     AUTO(session_end) struct session_end end = {0};
 
-    if (check_rm(args, e) < 0 || volume_flag_apply(c, all, e) < 0)
+    if (check_command(args, e) < 0 || check_rm(args, e) < 0 || volume_flag_apply(c, all, e) < 0)
         return -1;
     if (detach)
         return run_detached_run(c, cmd, all, e);

@@ -55,7 +55,8 @@ static const struct cli_flag help_flags[] = {
 #define RUN_FILLS "stdin,stdin_base64,stdin_open,pty,command"
 
 static const struct cli_flag run_flags[] = {
-    COMMAND, INTERACTIVE, TTY, MAKE_FLAGS,
+    {{.name = "command", .type = OP_LIST, .positional = true, .example = "-- ls -l",
+      .text = "The program and its arguments: this word and all behind it; with --image the image's own by default."}, 0, true}, INTERACTIVE, TTY, MAKE_FLAGS,
     {{.name = "user", .type = OP_STR}, 'u'},
     {{.name = "cwd", .type = OP_STR}, 'w', .also = "workdir"},
     {{.name = "detach", .type = OP_BOOL,

@@ -24,7 +24,8 @@ enum exec_state {
 struct exec_spec { /* valid during the call */
     const struct str *argv;
     size_t argc;
-    struct str shell; /* instead of argv: run by /bin/sh -c */
+    struct str shell;   /* instead of argv: run by /bin/sh -c */
+    bool image_command; /* instead of both: what the sandbox's image says */
     const struct pair *env;
     size_t env_count;
     struct str cwd, user;

@@ -62,13 +62,13 @@ static bool has_nul(struct str s)
     return s.n > 0 && memchr(s.p, '\0', s.n) != NULL;
 }
 
-static int check_texts(const struct exec_spec *spec, struct err *e)
+static int check_texts(const struct sandbox *s, const struct exec_spec *spec, struct err *e)
 {
-    size_t bytes = spec->shell.n + spec->cwd.n + spec->user.n;
+    size_t bytes = spec->shell.n + spec->cwd.n + spec->user.n + s->defaults.env_bytes;
 
     if (spec->argc == 0 && spec->shell.n == 0)
         return err_set(e, ERR_INVALID, 0, "field 'command': there is nothing to run");
-    if (spec->argc > ARGS_MAX || spec->env_count > ARGS_MAX / 2)
+    if (spec->argc > ARGS_MAX || spec->env_count + s->defaults.env_count > ARGS_MAX / 2)
         return err_set(e, ERR_TOO_LARGE, 0, "more than %d arguments or %d variables", ARGS_MAX,
                        ARGS_MAX / 2);
     for (size_t i = 0; i < spec->argc; i++) {
@@ -93,9 +93,9 @@ static int check_texts(const struct exec_spec *spec, struct err *e)
     return 0;
 }
 
-static int check_spec(const struct exec_spec *spec, struct err *e)
+static int check_spec(const struct sandbox *s, const struct exec_spec *spec, struct err *e)
 {
-    if (check_texts(spec, e) < 0)
+    if (check_texts(s, spec, e) < 0)
         return -1;
     if (spec->cwd.n > GUEST_PATH_MAX || spec->user.n > 255 || spec->idempotency.n > 255)
         return err_set(e, ERR_INVALID, 0, "field 'cwd', 'user' or 'idempotency' is too long");
@@ -107,6 +107,23 @@ static int check_spec(const struct exec_spec *spec, struct err *e)
     if (spec->rows < 0 || spec->rows > 4096 || spec->cols < 0 || spec->cols > 4096)
         return err_set(e, ERR_INVALID, 0, "a terminal has 1 to 4096 rows and columns");
     return 0;
+}
+
+/* What the request does not say, the image does; its environment: make_start. */
+static struct exec_spec with_defaults(const struct sandbox *s, const struct exec_spec *asked)
+{
+    const struct sandbox_defaults *d = &s->defaults;
+    struct exec_spec spec = *asked;
+
+    if (spec.image_command && spec.argc == 0 && spec.shell.n == 0) {
+        spec.argv = d->argv;
+        spec.argc = d->argc;
+    }
+    if (spec.cwd.n == 0 && d->cwd)
+        spec.cwd = str_of(d->cwd);
+    if (spec.user.n == 0 && d->user)
+        spec.user = str_of(d->user);
+    return spec;
 }
 
 static int check_sandbox(const struct sandbox *s, struct err *e)
@@ -201,9 +218,10 @@ static void make_start(struct exec *x, const struct exec_spec *spec)
                       home = {STR("HOME"), STR("/root")};
     size_t n = 0;
 
-    env = arena_zalloc(a, (spec->env_count + s->env_count + s->secret_count +
-                           sandbox_net_env_count + sandbox_trust_env_count + 4) *
-                              sizeof *env);
+    env =
+        arena_zalloc(a, (spec->env_count + s->env_count + s->secret_count + s->defaults.env_count +
+                         sandbox_net_env_count + sandbox_trust_env_count + 4) *
+                            sizeof *env);
     for (size_t i = 0; i < x->argc; i++)
         argv[i].text = x->argv[i];
     add_env(a, env, &n, spec->env, spec->env_count);
@@ -215,6 +233,7 @@ static void make_start(struct exec *x, const struct exec_spec *spec)
         add_env(a, env, &n, sandbox_net_env, sandbox_net_env_count);
     if (s->networked && s->trusts)
         add_env(a, env, &n, sandbox_trust_env, sandbox_trust_env_count);
+    add_env(a, env, &n, s->defaults.env, s->defaults.env_count);
     add_env(a, env, &n, default_env, ARRAY_LEN(default_env));
     if (spec->user.n == 0)
         add_env(a, env, &n, &home, 1);
@@ -285,10 +304,11 @@ static struct exec *same_key(struct sandbox *s, struct str key)
     return NULL;
 }
 
-void exec_start(struct sandbox *s, const struct exec_spec *spec, const struct principal *by,
+void exec_start(struct sandbox *s, const struct exec_spec *asked, const struct principal *by,
                 exec_cb done, void *arg)
 {
-    struct exec *x = same_key(s, spec->idempotency);
+    const struct exec_spec spec = with_defaults(s, asked);
+    struct exec *x = same_key(s, spec.idempotency);
     struct err e = {0};
 
     if (x && x->sm.state == EXEC_STARTING) { /* it may yet come to nothing */
@@ -296,12 +316,12 @@ void exec_start(struct sandbox *s, const struct exec_spec *spec, const struct pr
         err_hint(&e, "ask again in a moment");
         err_object(&e, "exec", x->id);
     }
-    if (x || check_spec(spec, &e) < 0 || check_sandbox(s, &e) < 0 || check_share(s, by, &e) < 0 ||
-        make_room(s, &e) < 0) {
+    if (x || check_spec(s, &spec, &e) < 0 || check_sandbox(s, &e) < 0 ||
+        check_share(s, by, &e) < 0 || make_room(s, &e) < 0) {
         tell(s->all, x, done, arg, &e);
         return;
     }
-    x = from_spec(s, spec);
+    x = from_spec(s, &spec);
     if (principal_is_inside(by))
         bound_log(x);
     x->started = done;

@@ -70,7 +70,8 @@ struct image_use {
     char id[ID_SIZE]; /* "host", or an image's */
     const char *const *layers;
     size_t layer_count;
-    bool aliased; /* the name stood for another image: say so */
+    struct str defaults; /* as image_info's; empty: the host's, which has none */
+    bool aliased;        /* the name stood for another image: say so */
 };
 /* By a plain name: of the asker's tenant, or the installation's. */
 CHECKED int images_use(struct images *l, const struct principal *by, struct str ref,

@@ -223,6 +223,7 @@ struct sandbox *sandbox_unref(struct sandbox *s)
     mem_free(s->mounts);
     mem_free(s->secrets);
     mem_free(s->layers);
+    sandbox_defaults_done(&s->defaults);
     sandboxes_unref(s->all);
     mem_free(s);
     return NULL;

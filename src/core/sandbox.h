@@ -78,6 +78,7 @@ struct sandbox_spec {   /* valid during the call */
     const struct alias_name *aliases; /* its names in dialects */
     size_t alias_count;
     bool one_shot;                   /* destroyed after its first exec, whatever happens */
+    bool image_command;              /* … which is the image's: it must have one */
     const struct sandbox_also *also; /* or NULL */
     void *also_arg;
 };

@@ -279,7 +279,7 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
         (sandbox_net_check(all, d, spec->network, spec->house_network ? NULL : by, &net, &e) < 0 ||
          sandbox_secrets_check(all, spec, by, &secrets, &e) < 0))
         d = NULL;
-    if (!d || sandbox_choose_image(all, by, spec->image, &use, &e) < 0) {
+    if (!d || sandbox_choose_image(all, by, spec, &use, &e) < 0) {
         if (spec->also)
             spec->also->free(spec->also_arg);
         err_wrap(&e, "create a sandbox");

@@ -72,6 +72,16 @@ struct sandbox_layer {
     char id[ID_SIZE];
 };
 
+/* What an image says of commands that do not say it themselves. */
+struct sandbox_defaults {
+    char *json; /* as the row has it; NULL: nothing */
+    struct pair *env;
+    size_t env_count, env_bytes;
+    struct str *argv; /* entrypoint and command */
+    size_t argc;
+    char *cwd, *user; /* "": none; NULL likewise */
+};
+
 enum sandbox_step { STEP_NONE, STEP_MAKE, STEP_PAUSE, STEP_STOP, STEP_DESTROY };
 
 struct sandbox {
@@ -106,6 +116,7 @@ struct sandbox {
     size_t secret_count;
     struct sandbox_layer *layers; /* of its image, lowest first; held until it is destroyed */
     size_t layer_count;
+    struct sandbox_defaults defaults; /* of its image */
 
     struct list execs; /* by id, ended ones too */
     size_t exec_count, execs_live;
@@ -367,9 +378,13 @@ void journals_end(struct sandbox *s, const struct err *e);
 /* sandbox_image.c */
 struct image_use;
 CHECKED int sandbox_choose_image(struct sandboxes *all, const struct principal *by,
-                                 struct str image, struct image_use *ret, struct err *e);
+                                 const struct sandbox_spec *spec, struct image_use *ret,
+                                 struct err *e);
 void sandbox_set_image(struct sandbox *s, struct str asked, const struct image_use *u);
 struct str *sandbox_layer_ids(const struct sandbox *s); /* heap; NULL: none */
 void sandbox_release_layers(struct sandbox *s);
 void sandbox_put_layers(struct jw *w, const struct sandbox *s);
 void sandbox_get_layers(struct sandbox *s, const json_t *list);
+void sandbox_put_defaults(struct jw *w, const struct sandbox *s);
+void sandbox_get_defaults(struct sandbox *s, const json_t *defaults);
+void sandbox_defaults_done(struct sandbox_defaults *d);

@@ -75,6 +75,7 @@ char *sandbox_spec_text(const struct sandbox *s)
     sandbox_put_spec(&w, s);
     put_pairs(&w, "env", s->env, s->env_count);
     sandbox_put_secrets(&w, s, true);
+    sandbox_put_defaults(&w, s);
     jw_object_end(&w);
     return buf_steal(&to);
 }
@@ -178,5 +179,6 @@ int sandbox_get_spec(struct sandbox *s, struct str text, struct err *e)
     get_mounts(s, json_object_get(o, "mounts"));
     sandbox_get_secrets(s, json_object_get(o, "secrets"));
     sandbox_get_layers(s, json_object_get(o, "layers"));
+    sandbox_get_defaults(s, json_object_get(o, "defaults"));
     return 0;
 }

@@ -38,6 +38,7 @@ struct plan {
     bool cwd_asked;
     const char *path; /* the PATH it is looked up in */
     struct user user;
+    char home[sizeof "HOME=" + 256]; /* of the environment, where that has none */
     struct wire_rows rlimits;
     const struct launch_io *io;
     int told; /* closed by exec, or by its end */
@@ -104,7 +105,7 @@ void launch_setup(int fd)
 
 static char **copy_texts(struct wire_rows rows, char **at)
 {
-    char **v = xmalloc((rows.count + 1) * sizeof *v);
+    char **v = xmalloc((rows.count + 2) * sizeof *v); /* one more may be added */
     struct wire_text t;
     size_t i = 0;
 
@@ -126,6 +127,17 @@ static const char *env_value(char **envp, const char *name)
         if (strncmp(*envp, name, n) == 0 && (*envp)[n] == '=')
             return *envp + n + 1;
     return NULL;
+}
+
+static void add_home(struct plan *p)
+{
+    size_t n = 0;
+
+    (void)snprintf(p->home, sizeof p->home, "HOME=%s", p->user.home);
+    while (p->envp[n])
+        n++;
+    p->envp[n++] = p->home;
+    p->envp[n] = NULL;
 }
 
 static void plan_done(struct plan *p)
@@ -157,6 +169,8 @@ static int plan_make(struct plan *p, const struct guest_exec_start *s, struct er
         p->cwd = at;
         p->cwd_asked = true;
     }
+    if (!env_value(p->envp, "HOME"))
+        add_home(p);
     path = env_value(p->envp, "PATH");
     p->path = path ? path : DEFAULT_PATH;
     return 0;

@@ -31,17 +31,23 @@ static bool parse_line(struct str line, struct str *name, struct user *u)
     return true;
 }
 
+/* What is no plain file, for it may be a FIFO, or too large is empty. */
+static struct str read_file(struct str path, struct buf *to)
+{
+    AUTO(fd_close) int fd = -1;
+    struct err e;
+
+    fd = path_open_regular(path, O_RDONLY, 0, false, &e);
+    if (fd < 0 || fd_read_all(fd, PASSWD_MAX, to) < 0)
+        return STR("");
+    return buf_str(to);
+}
+
 static bool look_up(struct str wanted, bool by_uid, uint32_t uid, struct user *ret)
 {
     AUTO(buf_done) struct buf content = {.limit = PASSWD_MAX + 4096};
-    AUTO(fd_close) int fd = -1;
-    struct str rest, name;
-    struct err e;
+    struct str rest = read_file(STR("/etc/passwd"), &content), name;
 
-    fd = path_open_regular(STR("/etc/passwd"), O_RDONLY, 0, false, &e); /* it may be a FIFO */
-    if (fd < 0 || fd_read_all(fd, PASSWD_MAX, &content) < 0)
-        return false;
-    rest = buf_str(&content);
     while (rest.n > 0) {
         struct str line = str_cut(rest, '\n', &rest);
         struct user u = {0};
@@ -54,30 +60,44 @@ static bool look_up(struct str wanted, bool by_uid, uint32_t uid, struct user *r
     return false;
 }
 
+/* A gid, or a name in name:password:gid:members (group(5)). */
+static int find_group(struct str wanted, gid_t *ret, struct err *e)
+{
+    AUTO(buf_done) struct buf content = {.limit = PASSWD_MAX + 4096};
+    struct str rest;
+
+    if (parse_id(wanted, ret) == 0)
+        return 0;
+    rest = read_file(STR("/etc/group"), &content);
+    while (rest.n > 0) {
+        struct str line = str_cut(rest, '\n', &rest), name = str_cut(line, ':', &line);
+
+        (void)str_cut(line, ':', &line);
+        if (str_eq(name, wanted) && parse_id(str_cut(line, ':', &line), ret) == 0)
+            return 0;
+    }
+    return err_set(e, ERR_INVALID, 0, "no group '" STR_FMT "' in the sandbox", STR_ARG(wanted));
+}
+
 int user_find(struct str text, struct user *ret, struct err *e)
 {
-    struct str group, first = str_cut(text, ':', &group);
+    struct str group, name = str_cut(text, ':', &group);
     struct user u = {.home = "/"};
-    uint32_t uid, gid;
+    uint32_t uid = 0;
+    bool by_uid = parse_id(name, &uid) == 0;
 
     if (text.n == 0) {
         *ret = (struct user){.home = "/root"};
         return 0;
     }
-    if (parse_id(first, &uid) < 0) {
-        if (!look_up(text, false, 0, &u))
+    if (!look_up(name, by_uid, uid, &u)) {
+        if (!by_uid)
             return err_set(e, ERR_INVALID, 0, "no user '" STR_FMT "' in the sandbox",
-                           STR_ARG(text));
-        *ret = u;
-        return 0;
-    }
-    if (!look_up(text, true, uid, &u))
+                           STR_ARG(name));
         u = (struct user){.uid = uid, .gid = uid, .home = "/"};
-    if (group.n > 0) {
-        if (parse_id(group, &gid) < 0)
-            return err_set(e, ERR_INVALID, 0, "'" STR_FMT "' is not uid:gid", STR_ARG(text));
-        u.gid = gid;
     }
+    if (group.n > 0 && find_group(group, &u.gid, e) < 0)
+        return -1;
     if (u.home[0] != '/')
         (void)snprintf(u.home, sizeof u.home, "/");
     *ret = u;

@@ -1,5 +1,5 @@
-/* user: who a command runs as, by the sandbox's own /etc/passwd (read without libc's name service).
- */
+/* user: who a command runs as, by the sandbox's own /etc/passwd and /etc/group (read without
+ * libc's name service). */
 #pragma once
 
 #include "base/err.h"
@@ -13,5 +13,5 @@ struct user {
     char home[256];
 };
 
-/* "", a name, a uid, or uid:gid. */
+/* "", or a name or uid, and behind a colon a group's name or gid. */
 CHECKED int user_find(struct str text, struct user *ret, struct err *e);

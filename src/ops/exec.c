@@ -65,14 +65,18 @@ static const struct op_field result_reply[] = {
 #define EXEC_FIELD(structure, key, member, kind, ...)                                              \
     {.name = key, .type = kind, .offset = offsetof(structure, exec.member), __VA_ARGS__}
 #define EXEC_FIELDS(structure)                                                                     \
-    EXEC_FIELD(structure, "command", command, OP_JSON, .types = "array|string", .required = true,  \
-               .text = "A list: the program and its arguments; or one text for /bin/sh -c."),      \
+    EXEC_FIELD(structure, "command", command, OP_JSON, .types = "array|string",                    \
+               .text = "A list: the program and its arguments; or one text for /bin/sh -c. "       \
+                       "Absent: the entrypoint and command of the image."),                        \
         EXEC_FIELD(structure, "cwd", cwd, OP_STR, .max = 4095, .example = "/workspace",            \
-                   .text = "Directory to run it in; the user's home by default."),                 \
+                   .text =                                                                         \
+                       "Directory to run it in; the image's, or the user's home, by default."),    \
         EXEC_FIELD(structure, "env", env, OP_MAP, .max = 1024, .secret = true, .example = "CI=1",  \
-                   .text = "More environment for it."),                                            \
+                   .text = "More environment for it, above the sandbox's and the image's."),       \
         EXEC_FIELD(structure, "user", user, OP_STR, .max = 64, .example = "1000:1000",             \
-                   .text = "Who it runs as: a name, uid or uid:gid inside; root by default."),     \
+                   .text = "Who it runs as, as inside: USER or USER:GROUP, names or numbers; the " \
+                           "image's user, or "                                                     \
+                           "root, by default."),                                                   \
         EXEC_FIELD(structure, "timeout_ms", timeout_ms, OP_DURATION, .min = 1, .max = 31536000000, \
                    .example = "30s", .text = "It is killed after this long; never if absent."),    \
         EXEC_FIELD(structure, "stdin", stdin_text, OP_STR, .max = 16777216, .secret = true,        \

@@ -30,16 +30,21 @@ static int open_volume(const char *top, const char *id)
     AUTO(fd_close) int dir = -1;
     char path[SPAWN_ID_MAX + 16];
     struct stat st;
+    bool made;
 
     (void)snprintf(path, sizeof path, "%s/%s", top, id);
     if ((mkdirat(host.state, top, 0700) < 0 && errno != EEXIST) ||
         (mkdirat(host.state, path, 0700) < 0 && errno != EEXIST))
         return -errno;
     (void)snprintf(path, sizeof path, "%s/%s/fs", top, id);
-    if (mkdirat(host.state, path, 0755) < 0 && errno != EEXIST)
+    made = mkdirat(host.state, path, 0755) == 0;
+    if (!made && errno != EEXIST)
         return -errno;
     dir = openat(host.state, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0 || fstat(dir, &st) < 0)
+        return -errno;
+    /* Whatever our umask: other users inside go through it, and holtd reads archives there. */
+    if (made && fchmod(dir, 0755) < 0)
         return -errno;
     if (st.st_uid == geteuid() && st.st_uid != idmap_stored() &&
         fchown(dir, idmap_stored(), idmap_stored()) < 0)

@@ -15,7 +15,7 @@ import urllib.request
 import pytest
 
 from archives import folder, gz, member, symlink, tar
-from daemon import BUILD, environment, wait_for
+from daemon import BUILD, environment, native, wait_for
 from registry import Registry, digest
 
 
@@ -70,14 +70,14 @@ LOW = tar(folder("etc"), member("etc/name", b"low"), member("etc/gone", b"x"), m
 HIGH = tar(member("etc/name", b"high"), member("etc/.wh.gone"))
 
 
-def oci_layout(layers, name=None, diff_ids=None, broken=None):
+def oci_layout(layers, name=None, diff_ids=None, broken=None, defaults=None):
     blobs = {}
 
     def add(data):
         blobs[digest(data)] = data
         return {"digest": digest(data), "size": len(data)}
 
-    config = add(json.dumps({"os": "linux", "architecture": "amd64", "config": {"Env": ["A=b"], "Cmd": ["sh"]}, "rootfs": {
+    config = add(json.dumps({"os": "linux", "architecture": "amd64", "config": defaults or {"Env": ["A=b"], "Cmd": ["sh"]}, "rootfs": {
         "diff_ids": diff_ids or [digest(p) for _, p in layers]}}).encode())
     manifest = add(json.dumps({"schemaVersion": 2, "config": config, "layers": [
         dict(add(b), mediaType="application/vnd.oci.image.layer.v1.tar+gzip") for b, _ in layers]}).encode())
@@ -449,3 +449,118 @@ def test_an_image_of_that_name_goes_before_the_alias(fake):
     assert e["code"] == "unsupported" and "images" in e["message"]
     call(fake, "DELETE", "/holt/v1/images/ubuntu:22.04", status=204)
     settled(fake, 0)
+
+
+# --- what an image says of commands ---
+
+SHOW = r"""
+#include <stdio.h>
+#include <unistd.h>
+extern char **environ;
+int main(int argc, char **argv)
+{
+    char cwd[4096];
+
+    for (int i = 0; i < argc; i++)
+        printf("arg %s\n", argv[i]);
+    printf("cwd %s\nid %d:%d\n", getcwd(cwd, sizeof cwd), (int)getuid(), (int)getgid());
+    for (char **e = environ; *e; e++)
+        printf("env %s\n", *e);
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def show(tmp_path_factory):
+    """A program that needs nothing else in its image."""
+    at = tmp_path_factory.mktemp("show")
+    (at / "show.c").write_text(SHOW)
+    if subprocess.run(["cc", "-static", "-o", at / "show", at / "show.c"], capture_output=True, check=False).returncode:
+        pytest.skip("no C compiler that links statically")
+    return (at / "show").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory):
+    d = native(tmp_path_factory.mktemp("native") / "d")
+    yield d
+    d.clear()
+    d.stop()
+
+
+def shown(text):
+    """What it printed: its arguments, directory, ids, and environment."""
+    lines = [line.split(" ", 1) for line in text.splitlines()]
+    return ([v for k, v in lines if k == "arg"], dict(lines)["cwd"], dict(lines)["id"],
+            dict(v.split("=", 1) for k, v in lines if k == "env"))
+
+
+def import_show(d, show, name, defaults):
+    layer = tar(folder("bin"), folder("srv"), folder("etc"), folder("home"), member("bin/show", show, mode=0o755),
+                member("etc/passwd", b"root:x:0:0::/root:/bin/sh\nann:x:1000:1001::/home:/bin/sh\n"),
+                member("etc/group", b"root:x:0:\nann:x:1001:\nstaff:x:50:\n"))
+    call(d, "POST", f"/holt/v1/images/import?name={name}", raw=oci_layout([(gz(layer), layer)], defaults=defaults), status=201)
+
+
+def test_a_command_gets_what_its_image_says(real, show):
+    import_show(real, show, "said", {"Env": ["PATH=/opt:/bin", "A=image", "B=image", "odd"], "WorkingDir": "/srv",
+                                     "Entrypoint": ["/bin/show", "one"], "Cmd": ["two"]})
+    r = call(real, "POST", "/holt/v1/run", {"image": "said"}, status=200)
+    args, cwd, _, env = shown(r["stdout"])
+    assert (args, cwd) == (["/bin/show", "one", "two"], "/srv") and r["cwd"] == "/srv"
+    assert env["PATH"] == "/opt:/bin" and env["A"] == "image" and "odd" not in env
+    args, cwd, _, env = shown(call(real, "POST", "/holt/v1/run", {"image": "said", "command": ["show"], "cwd": "/", "env": {"A": "mine"}},
+                                   status=200)["stdout"])
+    assert (args, cwd) == (["show"], "/"), "found by the image's PATH; what was asked for goes first"
+    assert env["A"] == "mine" and env["B"] == "image"
+    args, cwd, _, env = shown(holt(real, "run", "--image", "said", "-e", "B=mine"))
+    assert args == ["/bin/show", "one", "two"] and cwd == "/srv" and env["A"] == "image" and env["B"] == "mine"
+    box = call(real, "POST", "/holt/v1/sandboxes", {"image": "said", "env": {"B": "box"}}, status=201)["id"]
+    call(real, "DELETE", "/holt/v1/images/said", status=204)
+    for _ in range(2):
+        _, cwd, _, env = shown(call(real, "POST", f"/holt/v1/sandboxes/{box}/execs", {"command": ["show"]}, status=200)["stdout"])
+        assert cwd == "/srv" and env["A"] == "image" and env["B"] == "box", "each, also when the image is gone"
+    assert shown(call(real, "POST", f"/holt/v1/sandboxes/{box}/execs", {}, status=200)["stdout"])[0] == ["/bin/show", "one", "two"]
+    call(real, "DELETE", f"/holt/v1/sandboxes/{box}", status=204)
+
+
+def test_what_an_image_says_outlives_the_daemon(show, tmp_path):
+    d = native(tmp_path / "d")
+    try:
+        import_show(d, show, "said", {"Env": ["PATH=/bin", "A=image"], "WorkingDir": "srv"})
+        box = call(d, "POST", "/holt/v1/sandboxes", {"image": "said"}, status=201)["id"]
+        os.kill(d.process.pid, signal.SIGKILL)
+        d.process.wait()
+        d = native(tmp_path / "d")
+        _, cwd, _, env = shown(call(d, "POST", f"/holt/v1/sandboxes/{box}/execs", {"command": ["show"]}, status=200)["stdout"])
+        assert cwd == "/srv" and env["A"] == "image"
+        d.clear()
+    finally:
+        d.stop()
+
+
+def test_a_run_without_any_command(real, show):
+    import_show(real, show, "silent", {"Env": ["A=image"]})
+    for body in ({}, {"image": "host"}, {"image": "silent"}):
+        e = call(real, "POST", "/holt/v1/run", body, status=400)["error"]
+        assert "field 'command'" in e["message"], e
+    assert "missing argument: COMMAND" in holt(real, "run", status=125)
+    call(real, "DELETE", "/holt/v1/images/silent", status=204)
+    wait_for(lambda: not any(n.startswith("ly_") for n in layer_dirs(real)), 60)  # what the refused runs held too
+
+
+@pytest.mark.needs_root("an ordinary user's sandbox may have no second user")
+@pytest.mark.parametrize("user, ids, home", [("1000:7", "1000:7", None), ("ann", "1000:1001", "/home"), ("1000", "1000:1001", "/home"),
+                                             ("ann:staff", "1000:50", "/home"), ("ann:8", "1000:8", "/home")])
+def test_a_command_runs_as_its_images_user(real, show, user, ids, home):
+    import_show(real, show, "users", {"User": user, "Cmd": ["/bin/show"]})
+    try:
+        r = call(real, "POST", "/holt/v1/run", {"image": "users"}, status=200)
+        _, _, got, env = shown(r["stdout"])
+        assert got == ids and r["user"] == user
+        assert shown(call(real, "POST", "/holt/v1/run", {"image": "users", "user": "0", "command": ["/bin/show"]}, status=200)["stdout"])[2] == "0:0"
+        if home:
+            assert env["HOME"] == home
+    finally:
+        call(real, "DELETE", "/holt/v1/images/users", status=204)
