@@ -44,7 +44,7 @@ bool intercept_is_needed(const struct conn *c, const struct policy_verdict *v)
 /* ---- what the exchange asks ---- */
 
 #define CAME_BACK_MS 60000
-#define CAME_BACK_MAX 64 /* values in replies to one sandbox in that time */
+#define CAME_BACK_MAX 256 /* values in replies to one sandbox in that time */
 #define CAME_BACK_TOLD "values of secrets came back too often within a minute: it could be guessing"
 
 /* Over the limit: until the minute is over. */

@@ -222,9 +222,11 @@ def test_deep_groups_do_not_keep_a_sandbox(spawn):
     box = spawn.create("sb_deep")
     group = v2_group(box)
     at = os.open(f"{group}/work", os.O_RDONLY | os.O_DIRECTORY)
+    owner = os.fstat(at).st_uid
     for i in range(600):
-        os.mkdir(f"g{i}", dir_fd=at)
-        os.mkdir(f"beside{i}", dir_fd=at)
+        for name in (f"g{i}", f"beside{i}"):
+            os.mkdir(name, dir_fd=at)
+            os.chown(name, owner, -1, dir_fd=at)  # as if it had been made inside
         below = os.open(f"g{i}", os.O_RDONLY | os.O_DIRECTORY, dir_fd=at)
         os.close(at)
         at = below

