@@ -121,7 +121,7 @@ static const struct op_field project_file_fields[] = {
 const struct op op_project_file_read = {
     .name = "project.file.read", .group = "project", .text = "Read a file of a project.",
     .method = "GET", .path = PROJECTS "/{id}/files", .verb = "project cat", .perm = PERM_TEAM_CONTENT,
-    IN(project_file_fields, struct project_file_in), .reply = OP_REPLY_BYTES,
+    IN(project_file_fields, struct project_file_in), .reply = OP_REPLY_BYTES, .ranges = true, .cached = true,
 };
 static const struct op_field project_file_write_fields[] = {
     PROJECT_ID(struct project_file_write_in, id),

@@ -133,6 +133,7 @@ const struct op op_exec_create = {
     .in_size = sizeof(struct exec_create_in),
     RESULT_OUT,
     .creates = true,
+    .later = "It runs: 'background' was set. The reply has no output yet.",
 };
 
 static const struct op_field run_fields[] = {

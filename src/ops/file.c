@@ -34,6 +34,7 @@ const struct op op_file_read = {
     FILE_PATH_IN,
     .reply = OP_REPLY_BYTES,
     .audited = true,
+    .ranges = true,
 };
 
 const struct op op_file_stat = {

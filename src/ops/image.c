@@ -96,6 +96,7 @@ const struct op op_image_pull = {
     .out_count = ARRAY_LEN(image_reply),
     .schema = "Image",
     .status = 201,
+    .later = "It is on its way: 'wait' was false. Ask for it, or follow the events.",
 };
 
 static const struct op_field image_import_fields[] = {
@@ -126,6 +127,7 @@ const struct op op_image_import = {
     .out_count = ARRAY_LEN(image_reply),
     .schema = "Image",
     .status = 201,
+    .later = "It is on its way: 'wait' was false. Ask for it, or follow the events.",
 };
 
 const struct op op_image_remove = {

@@ -126,9 +126,14 @@ struct op {
     bool creates;        /* honours Idempotency-Key */
     bool audited;        /* a read of content: an audit row */
     const char *upload;  /* media type of a body of bytes that the handler streams; NULL: JSON */
-    const char *media;   /* OP_REPLY_BYTES: its type; NULL: application/octet-stream */
-    int64_t body_max;    /* bytes of a JSON body; 0: what its fields can need (op_body_max) */
-    bool proxies;        /* query and body are not ours: the handler passes them on */
+    const char *media; /* of OP_REPLY_BYTES, NULL: application/octet-stream; of OP_REPLY_TEXT, NULL:
+                          text/plain */
+    const char *also;  /* a further media type of the reply, for a client that accepts it */
+    const char *later; /* says when it replies 202, before it is done; NULL: never */
+    bool ranges;       /* honours Range: 206 */
+    bool cached;       /* honours If-None-Match: 304 */
+    int64_t body_max;  /* bytes of a JSON body; 0: what its fields can need (op_body_max) */
+    bool proxies;      /* query and body are not ours: the handler passes them on */
     bool streams; /* a list that is also served as SSE (follow=true, or Accept) and WebSocket */
 };
 

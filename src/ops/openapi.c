@@ -35,6 +35,22 @@ static void add_bytes(struct jw *w, const char *type)
     jw_raw(w, STR("{\"schema\":{\"type\":\"string\",\"format\":\"binary\"}}"));
 }
 
+/* null is the same as no body, where that is allowed (decode.c). */
+static void add_body_schema(struct jw *w, const char *name, bool required)
+{
+    if (required) {
+        schema_ref(w, "schemas", name);
+        return;
+    }
+    jw_object(w);
+    jw_key(w, "oneOf");
+    jw_array(w);
+    schema_ref(w, "schemas", name);
+    jw_raw(w, STR("{\"type\":\"null\"}"));
+    jw_array_end(w);
+    jw_object_end(w);
+}
+
 static void add_body(struct jw *w, const struct op *op)
 {
     AUTO(buf_done) struct buf name = {0};
@@ -63,7 +79,7 @@ static void add_body(struct jw *w, const struct op *op)
     jw_key(w, "application/json");
     jw_object(w);
     jw_key(w, "schema");
-    schema_ref(w, "schemas", buf_cstr(&name));
+    add_body_schema(w, buf_cstr(&name), required);
     jw_object_end(w);
     jw_object_end(w);
     jw_object_end(w);
@@ -79,7 +95,8 @@ static void add_content(struct jw *w, const struct op *op)
 {
     AUTO(buf_done) struct buf name = {0};
 
-    if (op->reply == OP_REPLY_EMPTY || op->reply == OP_REPLY_SOCKET)
+    if (op->reply == OP_REPLY_EMPTY || op->reply == OP_REPLY_SOCKET ||
+        strcmp(op->method, "HEAD") == 0)
         return;
     jw_key(w, "content");
     jw_object(w);
@@ -92,7 +109,9 @@ static void add_content(struct jw *w, const struct op *op)
         jw_object_end(w);
     }
     if (op->reply == OP_REPLY_TEXT)
-        add_text_content(w, "text/plain");
+        add_text_content(w, op->media ? op->media : "text/plain");
+    if (op->also)
+        jw_key(w, op->also), jw_raw(w, STR("{}"));
     if (op->streams || op->reply == OP_REPLY_STREAM)
         add_text_content(w, "text/event-stream");
     if (op->reply == OP_REPLY_BYTES)
@@ -100,7 +119,7 @@ static void add_content(struct jw *w, const struct op *op)
     jw_object_end(w);
 }
 
-static void add_reply(struct jw *w, const struct op *op, int status, const char *text)
+static void open_reply(struct jw *w, int status, const char *text)
 {
     char key[8];
 
@@ -108,7 +127,18 @@ static void add_reply(struct jw *w, const struct op *op, int status, const char 
     jw_key(w, key);
     jw_object(w);
     jw_kc(w, "description", text);
+}
+
+static void add_reply(struct jw *w, const struct op *op, int status, const char *text)
+{
+    open_reply(w, status, text);
     add_content(w, op);
+    jw_object_end(w);
+}
+
+static void add_bare_reply(struct jw *w, int status, const char *text)
+{
+    open_reply(w, status, text);
     jw_object_end(w);
 }
 
@@ -156,6 +186,12 @@ static void add_responses(struct jw *w, const struct op *op)
     else
         add_reply(w, op, op->status ? op->status : 200,
                   op->reply == OP_REPLY_EMPTY ? "Done." : "Done; the reply says what came of it.");
+    if (op->later)
+        add_reply(w, op, 202, op->later);
+    if (op->ranges)
+        add_reply(w, op, 206, "The part that the Range header names.");
+    if (op->cached)
+        add_bare_reply(w, 304, "What the client has is still the same.");
     for (size_t i = 0; i < ARRAY_LEN(failures); i++)
         if (can_fail(op, failures[i].code))
             add_failure(w, failures[i].code);

@@ -133,5 +133,6 @@ const struct op op_ca = {
     .verb = "ca",
     .perm = PERM_READ,
     .reply = OP_REPLY_TEXT,
+    .media = "application/x-pem-file",
 };
 /* clang-format on */

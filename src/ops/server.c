@@ -45,6 +45,7 @@ const struct op op_healthz = {
     .out = healthz_reply,
     .out_count = ARRAY_LEN(healthz_reply),
     .schema = "Health",
+    .also = "text/plain",
 };
 
 static const char *const ready_states[] = {"ready", "not_ready", NULL};
@@ -76,6 +77,7 @@ const struct op op_metrics = {
     .path = "/metrics",
     .perm = PERM_READ,
     .reply = OP_REPLY_TEXT,
+    .also = "application/json",
 };
 
 static const struct op_field openapi_reply[] = {

@@ -1,0 +1,241 @@
+"""The published contract against the daemon: schemathesis makes requests from api/openapi.json, right ones and wrong ones, and
+every reply must be one that the document names.  The same requests each time; HOLT_SOAK=1 makes ten times as many.
+
+All of it goes to the native runtime: the fake one isolates nothing, and a made-up path or command would be the host's.
+"""
+import collections
+import contextlib
+import itertools
+import json
+import os
+import re
+
+import pytest
+import requests
+
+from daemon import ASAN, ROOT, SLOW, SOAK, native, wait_for
+from registry import Registry
+
+schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed: make deps")
+
+from hypothesis import HealthCheck, Phase, given, settings  # noqa: E402
+from hypothesis.errors import Unsatisfiable  # noqa: E402
+from schemathesis import GenerationMode  # noqa: E402
+from schemathesis.checks import not_a_server_error  # noqa: E402
+from schemathesis.core.parameters import ParameterLocation  # noqa: E402
+from schemathesis.core.failures import Failure, FailureGroup  # noqa: E402
+from schemathesis.specs.openapi.checks import (  # noqa: E402
+    content_type_conformance, negative_data_rejection, response_headers_conformance, response_schema_conformance,
+    status_code_conformance)
+
+with open(f"{ROOT}/api/openapi.json", encoding="utf-8") as f:
+    DOCUMENT = json.load(f)
+EXAMPLES = (100 if SOAK else 4) if not ASAN else 2  # of right and of wrong data each, for each operation
+COVERAGE = 400 if SOAK else 8  # of the cases that walk each field's edges
+LIMIT = 20 * SLOW  # seconds for one reply
+
+LEFT_OUT = {
+    **dict.fromkeys(["runAttach", "execAttach", "portTunnel"], "a WebSocket: test_ws.py"),
+    "fileWatch": "a stream of events without an end: test_sse.py",
+    "execWait": "waits as long as the command runs: test_process_api.py",
+    "logout": "ends the session that asks: test_api.py",
+}
+NO_SUCCESS = {  # what no made-up request can have; the replies to wrong ones are looked at all the same
+    "login": "a code works once: test_api.py",
+    "sandboxLogs": "of a sandbox with commands of its relay: test_relay.py",
+    "archiveWrite": "the bytes must be a tar: test_transfer.py",
+    "imageRemove": "the image must be one that was imported: test_image.py",
+    "ruleRemove": "a rule comes from an approval: test_ask.py",
+    "taskClaim": "an agent's own token does it: test_team_api.py",
+    **dict.fromkeys(["approvalGet", "approvalApprove", "approvalDeny"], "somebody must have asked: test_pending.py"),
+}
+
+
+CONFIG = schemathesis.Config.from_dict({"checks": {
+    # 501: the host or the sandbox cannot do this, as the message says; a client asks for something else.
+    "not_a_server_error": {"expected-statuses": ["2xx", "3xx", "4xx", "501"]},
+    # What is wrong by its length may be refused before it is read.
+    "negative_data_rejection": {"expected-statuses": ["400", "401", "403", "404", "405", "409", "413", "414", "415", "431"]},
+}})
+SCHEMA = schemathesis.openapi.from_dict(DOCUMENT, config=CONFIG)
+
+
+def operations():
+    for found in SCHEMA.get_all_operations():
+        op = found.ok()
+        name = op.definition.raw["operationId"]
+        if name not in LEFT_OUT and not name.startswith("portProxy"):  # what a program inside replies is its own affair
+            yield pytest.param(op, id=name)
+
+
+@schemathesis.check
+def success_has_a_row(ctx, response, case):
+    """"default" stands for failures: a success is named by its status."""
+    if response.status_code < 300 and str(response.status_code) not in case.operation.definition.raw["responses"]:
+        raise Failure(operation=case.operation.label, title="Undocumented success", message=f"status {response.status_code}")
+
+
+@schemathesis.serializer("application/x-tar")
+def archive(ctx, value):
+    return value if isinstance(value, bytes) else bytes(getattr(value, "data", b"") or str(value).encode())
+
+
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance,
+          response_headers_conformance, negative_data_rejection, success_has_a_row]
+
+
+class World:
+    """A holtd with one object of each kind, made again when an operation has removed it."""
+
+    def __init__(self, holtd, registry):
+        self.holtd, self.registry = holtd, registry
+        self.session = requests.Session()
+        self.headers = {"Authorization": f"Bearer {holtd.token}"}
+        self.made = {}
+
+    MAKERS = {
+        "tokens": ("/tokens", {"name": "schema-token", "role": "observer"}, "id"),
+        "sandboxes": ("/sandboxes", {"name": "schema-box"}, "id"),
+        "volumes": ("/volumes", {"name": "schema-volume"}, "name"),
+        "secrets": ("/secrets", {"name": "schema-secret", "value": "value", "hosts": ["example.org"]}, "name"),
+        "agents": ("/agents", {"name": "schema-agent"}, "name"),
+        "projects": ("/projects", {"name": "schema-project"}, "id"),
+    }
+
+    def object(self, kind):
+        path, body, key = self.MAKERS[kind]
+        if kind not in self.made or self.call("GET", f"{path}/{self.made[kind]}").status_code != 200:
+            self.made[kind] = self.ok("POST", path, body)[key]
+        return self.made[kind]
+
+    def call(self, method, path, body=None):
+        return self.session.request(method, f"{self.holtd.url}/holt/v1{path}", json=body, headers=self.headers, timeout=LIMIT)
+
+    def ok(self, method, path, body=None):
+        r = self.call(method, path, body)
+        assert r.ok, (method, path, r.status_code, r.text)
+        return r.json()
+
+    def exec(self):
+        return self.ok("POST", f"/sandboxes/{self.object('sandboxes')}/execs", {"command": ["cat"], "pty": True, "background": True})["id"]
+
+    def file(self, path):
+        """One that is there, in a sandbox or a project; for what lists or packs, the directory that it is in."""
+        kind = path.split("/")[3]
+        name = "/tmp/schema.txt" if kind == "sandboxes" else "schema.txt"
+        r = self.session.put(f"{self.holtd.url}/holt/v1/{kind}/{self.object(kind)}/files", params={"path": name}, data=b"content",
+                             headers=self.headers, timeout=LIMIT)
+        assert r.ok, r.text
+        return os.path.dirname(name) or name if path.endswith(("/list", "/archive")) else name
+
+    def task(self):
+        return self.ok("POST", "/tasks", {"project": self.object("projects"), "title": "t"})["id"]
+
+    def message(self):
+        return self.ok("POST", "/messages", {"to": self.object("agents"), "content": "c", "from": "human"})["id"]
+
+    NAMES = {
+        "ref": lambda w: f"{w.registry.host}/none:1",
+        "project": lambda w: w.object("projects"),
+        "image": lambda w: "host",
+        "runtime": lambda w: "native",
+        **dict.fromkeys(["to", "from", "agent", "assigned_to", "creator", "created_by"], lambda w: w.object("agents")),
+    }
+
+    def fill(self, path):
+        """Values of the path's braces that name real objects."""
+        values = {}
+        kind = path.split("/")[3] if path.count("/") > 2 else ""
+        for name in re.findall(r"{(\w+)}", path):
+            if name == "exec":
+                values[name] = self.exec()
+            elif kind == "tasks":
+                values[name] = self.task()
+            elif kind == "messages":
+                values[name] = self.message()
+            elif kind == "images":
+                values[name] = "host"
+            elif kind in self.MAKERS:
+                values[name] = self.object(kind)
+        return values
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    registry = Registry()
+    d = native(tmp_path_factory.mktemp("schema"), "--image-registry", registry.host)
+    yield World(d, registry)
+    d.clear()
+    wait_for(lambda: not os.listdir(f"{d.state}/sb"))
+    assert d.stop() == 0
+    registry.close()
+
+
+def tame(world, case):
+    """Nothing leaves this machine, nothing runs without an end, and names of objects are mostly those of some that there are."""
+    case.headers.pop("Idempotency-Key", None)  # the edges use one key for all: each would get the first reply, or 409
+    if isinstance(case.query, dict):
+        case.query.pop("follow", None)
+        if case.query.get("path") and isinstance(case.query["path"], str) and not is_wrong(case, ParameterLocation.QUERY):
+            case.query["path"] = world.file(case.path)
+    if not isinstance(case.body, dict):
+        return
+    for key, value in case.body.items():
+        if not isinstance(value, str) or not value or is_wrong(case, ParameterLocation.BODY) and key != "ref":
+            continue
+        if case.path.endswith("/files/move"):
+            case.body[key] = world.file(case.path) + (".new" if key == "to" else "")
+        elif key in world.NAMES:
+            case.body[key] = world.NAMES[key](world)
+    if "command" in case.body:
+        case.body["timeout_ms"] = 1000
+        if not is_wrong(case, ParameterLocation.BODY):
+            case.body["command"] = ["true"]
+
+
+def is_wrong(case, location):
+    part = case.meta.components.get(location)
+    return part is not None and part.mode == GenerationMode.NEGATIVE
+
+
+def one(world, case, seen, faults):
+    if not is_wrong(case, ParameterLocation.PATH):  # a wrong body is read only where the object is
+        case.path_parameters = {**(case.path_parameters or {}), **world.fill(case.path)}
+    tame(world, case)
+    reply = case.call(base_url=world.holtd.url, session=world.session, headers=world.headers, timeout=LIMIT)
+    seen.append(reply.status_code)
+    try:
+        case.validate_response(reply, checks=CHECKS, headers=world.headers)
+    except FailureGroup as group:
+        faults.append("\n".join(f"{f.title}: {f.message}" for f in group.exceptions)
+                      + f"\n{reply.request.method} {reply.request.url}\n{str(reply.request.body)[:500]}"
+                      + f"\n-> {reply.status_code} {reply.text[:500]}")
+
+
+def edges(op, mode):
+    """Cases at the edges of each field."""
+    config = op.schema.config.generation_for(operation=op)
+    cases = op.schema.iter_coverage_cases(op, generation_modes=[mode], generation_config=config)
+    mine = (c for c in cases if c.method.upper() == op.method.upper())
+    return itertools.islice(mine, COVERAGE)
+
+
+@pytest.mark.parametrize("op", operations())
+def test_each_reply_is_as_the_document_says(world, op):
+    seen, faults = [], []
+    for mode in GenerationMode:
+        for case in edges(op, mode):
+            one(world, case, seen, faults)
+
+        @given(case=op.as_strategy(generation_mode=mode))
+        @settings(max_examples=EXAMPLES, derandomize=True, deadline=None, database=None, phases=[Phase.generate],
+                  suppress_health_check=list(HealthCheck))
+        def made_up(case):
+            one(world, case, seen, faults)
+
+        with contextlib.suppress(Unsatisfiable):  # there is no wrong data for who takes no data
+            made_up()
+    world.holtd.clear()
+    world.holtd.assert_alive()
+    assert not faults, f"{len(faults)} replies are not as api/openapi.json says:\n\n" + "\n\n".join(faults[:8])
+    assert min(seen) < 300 or op.definition.raw["operationId"] in NO_SUCCESS, f"no request succeeded: {collections.Counter(seen)}"
