@@ -343,9 +343,8 @@ bool cgroup_can_limit(const struct spawn_create *c)
            !(host.cg1[CG1_PIDS] >= 0 && c->pids) && !(host.cg1[CG1_CPU] >= 0 && c->cpu_millis);
 }
 
-/* Removes the groups in this one that are empty.  The first that is not: 1, or 0 without any.  Each
- * removal is one of *steps; after the last of them 1 is said for whatever group comes next. */
-static int first_group(int dir, int *steps, char *name, size_t size)
+/* The first group in this one: 1, or 0 without any. */
+static int first_group(int dir, char *name, size_t size)
 {
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -353,8 +352,7 @@ static int first_group(int dir, int *steps, char *name, size_t size)
     int found = 0;
 
     while (d && !found && (entry = readdir(d)))
-        if (entry->d_type == DT_DIR && entry->d_name[0] != '.' &&
-            ((*steps)-- <= 0 || unlinkat(dir, entry->d_name, AT_REMOVEDIR) < 0)) {
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.') {
             (void)snprintf(name, size, "%s", entry->d_name);
             found = 1;
         }
@@ -402,13 +400,13 @@ static int remove_leaf(int *at, ino_t inode)
 }
 
 /* One step down, or the removal of a group without any in it.  1: top itself has none left. */
-static int remove_step(int *at, ino_t top, int *steps)
+static int remove_step(int *at, ino_t top)
 {
     char below[NAME_MAX + 1];
     struct stat st;
     int fd;
 
-    if (first_group(*at, steps, below, sizeof below)) {
+    if (first_group(*at, below, sizeof below)) {
         fd = openat(*at, below, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0)
             return -errno;
@@ -421,20 +419,40 @@ static int remove_step(int *at, ino_t top, int *steps)
     return st.st_ino == top ? 1 : remove_leaf(at, st.st_ino);
 }
 
+/* As most are: groups in it, and none in those.  False: there is more, or somebody in one. */
+static bool remove_flat(int dir, const char *name)
+{
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), tries = 0;
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *entry;
+    bool flat = true;
+
+    while (d && flat && (entry = readdir(d)))
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
+            flat = tries++ < STEPS_AT_ONCE && unlinkat(fd, entry->d_name, AT_REMOVEDIR) == 0;
+    if (d)
+        (void)closedir(d);
+    else
+        fd_close(fd);
+    return flat && (unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT);
+}
+
 /* The sandbox's root may have made groups in groups, as deep as the kernel lets it: all go, the
  * deepest first, some at a time.  One descriptor, which stays where it was for the next time, and
  * no recursion: what is above is found by "..". */
 static int remove_below(int dir, const char *name, int *at)
 {
     struct stat top;
-    int r = 0, steps = STEPS_AT_ONCE;
+    int r = 0;
 
+    if (*at < 0 && remove_flat(dir, name))
+        return 0;
     if (fstatat(dir, name, &top, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : -errno;
     if (*at < 0)
         *at = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    while (r == 0 && steps-- > 0)
-        r = remove_step(at, top.st_ino, &steps);
+    for (int i = 0; r == 0 && i < STEPS_AT_ONCE; i++)
+        r = remove_step(at, top.st_ino);
     if (r == 0 || r == -EBUSY)
         return -EBUSY;
     fd_close(*at);
