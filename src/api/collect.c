@@ -137,9 +137,8 @@ static void write_stream(struct jw *w, const struct buf *b, const char *text, co
         jw_str(w, buf_str(&encoded));
 }
 
-void collect_write(struct jw *w, const struct exec *x, const struct collect *c)
+static void write_members(struct jw *w, const struct exec *x, const struct collect *c)
 {
-    jw_object(w);
     exec_write_members(w, x);
     if (c) {
         write_stream(w, &c->streams[0], "stdout", "stdout_base64");
@@ -153,5 +152,19 @@ void collect_write(struct jw *w, const struct exec *x, const struct collect *c)
     jw_kbool(w, "truncated", c && c->truncated);
     jw_kint(w, "stdout_omitted", c ? c->omitted[0] : 0);
     jw_kint(w, "stderr_omitted", c ? c->omitted[1] : 0);
+}
+
+void collect_write(struct jw *w, const struct exec *x, const struct collect *c)
+{
+    jw_object(w);
+    write_members(w, x, c);
+    jw_object_end(w);
+}
+
+void collect_write_run(struct jw *w, const struct exec *x, const struct collect *c)
+{
+    jw_object(w);
+    write_members(w, x, c);
+    sandbox_write_warnings(w, exec_sandbox(x));
     jw_object_end(w);
 }

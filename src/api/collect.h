@@ -22,3 +22,5 @@ void collect_start(struct collect *c, struct exec *x, size_t max,
 void collect_done(struct collect *c);
 /* The exec object with its output; c is NULL: without (it still runs). */
 void collect_write(struct jw *w, const struct exec *x, const struct collect *c);
+/* Also with what its sandbox is not. */
+void collect_write_run(struct jw *w, const struct exec *x, const struct collect *c);

@@ -68,7 +68,7 @@ static void job_destroyed(void *arg)
         request_fail(r, &j->e);
     } else {
         w = request_json(r);
-        collect_write(&w, j->x, &j->collect);
+        collect_write_run(&w, j->x, &j->collect);
         request_send_json(r, 0);
     }
     job_free(j);

@@ -114,7 +114,27 @@ static void warn_unenforced(struct jw *w, const char *limit)
     jw_c(w, text);
 }
 
-static void write_limits(struct jw *w, const struct sandbox_info *i, bool only_unenforced)
+/* The name is the asker's and the operator's: an alias is matched whole. */
+static void warn_image(struct jw *w, const struct sandbox_info *i)
+{
+    AUTO(buf_done) struct buf text = {0};
+
+    if (i->asked_image.n == 0)
+        return;
+    buf_printf(&text, "'" STR_FMT "' stands for ", STR_ARG(i->asked_image));
+    if (str_eq_c(i->image, "host"))
+        buf_printf(&text,
+                   "the host's own files here (setting image_aliases); `holt image pull " STR_FMT
+                   "` fetches the image",
+                   STR_ARG(i->asked_image));
+    else
+        buf_printf(&text, "image " STR_FMT " here (setting image_aliases)", STR_ARG(i->image));
+    jw_str(w, buf_str(&text));
+}
+
+enum limit_parts { PART_LIMITS = 1, PART_UNENFORCED = 2, PART_WARNINGS = 4, PARTS_ALL = 7 };
+
+static void write_limits(struct jw *w, const struct sandbox_info *i, enum limit_parts parts)
 {
     const struct {
         const char *name;
@@ -130,7 +150,7 @@ static void write_limits(struct jw *w, const struct sandbox_info *i, bool only_u
         {"pause", LIMIT_PAUSE, 1},
     };
 
-    if (!only_unenforced) {
+    if (parts & PART_LIMITS) {
         jw_key(w, "limits");
         jw_object(w);
         for (size_t k = 0; k < ARRAY_LEN(limits); k++)
@@ -138,19 +158,22 @@ static void write_limits(struct jw *w, const struct sandbox_info *i, bool only_u
                 write_limit(w, limits[k].name, limits[k].asked);
         jw_object_end(w);
     }
-    jw_key(w, "unenforced");
-    jw_array(w);
-    for (size_t k = 0; k < ARRAY_LEN(limits); k++)
-        if ((limits[k].bit == LIMIT_DISK ? asks_for_disk(i) : limits[k].asked) &&
-            !(i->enforced & limits[k].bit))
-            jw_c(w, limits[k].name);
-    if (i->raw)
-        jw_c(w, "network");
-    jw_array_end(w);
-    if (only_unenforced)
+    if (parts & PART_UNENFORCED) {
+        jw_key(w, "unenforced");
+        jw_array(w);
+        for (size_t k = 0; k < ARRAY_LEN(limits); k++)
+            if ((limits[k].bit == LIMIT_DISK ? asks_for_disk(i) : limits[k].asked) &&
+                !(i->enforced & limits[k].bit))
+                jw_c(w, limits[k].name);
+        if (i->raw)
+            jw_c(w, "network");
+        jw_array_end(w);
+    }
+    if (!(parts & PART_WARNINGS))
         return;
     jw_key(w, "warnings");
     jw_array(w);
+    warn_image(w, i);
     for (size_t k = 0; k < ARRAY_LEN(limits); k++)
         if (!(limits[k].bit & (LIMIT_KILL | LIMIT_PAUSE)) &&
             (limits[k].bit == LIMIT_DISK ? asks_for_disk(i) : limits[k].asked) &&
@@ -167,8 +190,16 @@ void sandbox_write_brief(struct jw *w, const struct sandbox *sandbox)
     jw_object(w);
     jw_kstr(w, "id", str_of(i.id));
     jw_kstr(w, "image", i.image);
-    write_limits(w, &i, true);
+    write_limits(w, &i, PART_UNENFORCED | PART_WARNINGS);
     jw_object_end(w);
+}
+
+void sandbox_write_warnings(struct jw *w, const struct sandbox *sandbox)
+{
+    struct sandbox_info i;
+
+    sandbox_info(sandbox, &i);
+    write_limits(w, &i, PART_WARNINGS);
 }
 
 static void write_labels(struct jw *w, const struct sandbox_info *i)
@@ -292,7 +323,7 @@ static void sandbox_write_json(struct jw *w, const struct sandbox *s)
     jw_kstr(w, "owner", i.owner);
     jw_key(w, "network");
     jw_raw(w, i.network);
-    write_limits(w, &i, false);
+    write_limits(w, &i, PARTS_ALL);
     jw_kbool(w, "nesting", i.nesting);
     jw_kc(w, "syscalls", op_syscalls[i.wide ? OP_SYSCALLS_WIDE : OP_SYSCALLS_NARROW]);
     jw_kc(w, "rootfs", op_rootfs[i.rootfs_ro ? OP_ROOTFS_RO : OP_ROOTFS_RW]);

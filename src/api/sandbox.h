@@ -14,7 +14,9 @@ struct guest *request_guest(struct request *r, struct str ref);
 /* The asker, for work that outlasts the request. */
 struct principal request_who(const struct request *r);
 
-/* What a run tells of its sandbox: id, image, unenforced. */
+/* The member "warnings". */
+void sandbox_write_warnings(struct jw *w, const struct sandbox *sandbox);
+/* What a run tells of its sandbox: id, image, unenforced, warnings. */
 void sandbox_write_brief(struct jw *w, const struct sandbox *sandbox);
 void exec_write_json(struct jw *w, const struct exec *x);
 /* The members of an exec object, without the braces. */

@@ -37,20 +37,6 @@ static int print_brief(const struct cli *c, const struct op *op, const struct re
     return 0;
 }
 
-/* What is not as it was asked for must not be overlooked. */
-static void print_warnings(const struct reply *reply)
-{
-    AUTO(json_decref) json_t *v = NULL;
-    const json_t *all;
-    struct err e;
-
-    if (reply_json(reply, &v, &e) < 0)
-        return;
-    all = json_object_get(v, "warnings");
-    for (size_t i = 0; i < json_array_size(all); i++)
-        cli_note("warning: %s", json_string_value(json_array_get(all, i)));
-}
-
 int create_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 {
     AUTO(json_decref) json_t *all = json_deep_copy(args);
@@ -58,7 +44,6 @@ int create_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct 
 
     if (volume_flag_apply(c, all, e) < 0 || op_request(c, cmd->op, all, &reply, e) < 0)
         return -1;
-    print_warnings(&reply);
     return print_brief(c, cmd->op, &reply, NULL, args, e);
 }
 

@@ -87,6 +87,13 @@ static void cleared(void *arg, const struct unpack_result *r, const struct err *
     clear_next(l);
 }
 
+static bool is_there(const struct images *l, const char *dir)
+{
+    AUTO(mem_free) char *path = xasprintf("%s/layers/%s", l->c.state, dir);
+
+    return access(path, F_OK) == 0 || errno != ENOENT;
+}
+
 static void clear_next(struct images *l)
 {
     struct err e = {0};
@@ -100,6 +107,10 @@ static void clear_next(struct images *l)
 
         if (c->run)
             return;
+        if (!is_there(l, c->dir)) { /* a run would make it again, and not as ours */
+            clear_free(c);
+            continue;
+        }
         if (l->c.unpacker->ops->start(l->c.unpacker, &s, &c->run, &e) == 0)
             return;
         log_warn("a layer's files stay until the next start", LOG_C("layer", c->dir), LOG_E(&e));

@@ -223,6 +223,7 @@ struct sandbox *sandbox_unref(struct sandbox *s)
     mem_free(s->mounts);
     mem_free(s->secrets);
     mem_free(s->layers);
+    mem_free(s->asked_image);
     sandbox_defaults_done(&s->defaults);
     sandboxes_unref(s->all);
     mem_free(s);
@@ -251,6 +252,7 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
         .id = s->id,
         .name = text(s->name),
         .image = text(s->image),
+        .asked_image = text(s->asked_image),
         .runtime = text(s->runtime),
         .tenant = text(s->tenant),
         .owner = text(s->owner),

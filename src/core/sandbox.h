@@ -86,7 +86,8 @@ struct sandbox_spec {   /* valid during the call */
 struct sandbox_info { /* what readers see; borrowed until the loop turns */
     const char *id;
     struct str name, image, runtime, tenant, owner, failure, agent;
-    struct str network; /* its policy in JSON */
+    struct str asked_image; /* the name that stood for its image (setting image_aliases) */
+    struct str network;     /* its policy in JSON */
     enum sandbox_state state;
     struct sandbox_limits limits;
     uint32_t enforced; /* enum limit_bit; what was asked and is not here is not enforced */

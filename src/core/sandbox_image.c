@@ -150,6 +150,8 @@ void sandbox_set_image(struct sandbox *s, struct str asked, const struct image_u
 {
     /* By the name that people know, unless that stood for another image. */
     text_set(&s->image, u->aliased || asked.n == 0 ? str_of(u->id) : asked);
+    if (u->aliased)
+        text_set(&s->asked_image, asked);
     s->layers = u->layer_count > 0 ? xzalloc(u->layer_count * sizeof s->layers[0]) : NULL;
     s->layer_count = u->layer_count;
     for (size_t i = 0; i < u->layer_count; i++)

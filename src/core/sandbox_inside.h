@@ -90,6 +90,7 @@ struct sandbox {
     struct driver *driver; /* NULL: its runtime is not there any more */
     struct sm sm;
     char id[ID_SIZE];
+    char *asked_image; /* the name that stood for its image; NULL or "": none did */
     char *name, *runtime, *image, *tenant, *owner, *network, *failure, *dialect, *note, *agent;
     struct sandbox *same_name; /* the next of the same name: another owner's */
     struct sandbox_limits limits;

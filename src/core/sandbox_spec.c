@@ -76,6 +76,7 @@ char *sandbox_spec_text(const struct sandbox *s)
     put_pairs(&w, "env", s->env, s->env_count);
     sandbox_put_secrets(&w, s, true);
     sandbox_put_defaults(&w, s);
+    jw_kc(&w, "asked_image", s->asked_image ? s->asked_image : "");
     jw_object_end(&w);
     return buf_steal(&to);
 }
@@ -179,6 +180,7 @@ int sandbox_get_spec(struct sandbox *s, struct str text, struct err *e)
     get_mounts(s, json_object_get(o, "mounts"));
     sandbox_get_secrets(s, json_object_get(o, "secrets"));
     sandbox_get_layers(s, json_object_get(o, "layers"));
+    text_set(&s->asked_image, json_text(o, "asked_image"));
     sandbox_get_defaults(s, json_object_get(o, "defaults"));
     return 0;
 }

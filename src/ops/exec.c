@@ -39,26 +39,28 @@ const char *const op_on_full[] = {"drop", "block", NULL};
 static const struct op_field exec_reply[] = {EXEC_REPLY};
 #define EXEC_OUT .out = exec_reply, .out_count = ARRAY_LEN(exec_reply), .schema = "Exec"
 
-static const struct op_field result_reply[] = {
-    EXEC_REPLY,
-    REPLY("stdout", OP_STR, "Its standard output; null: not text, or it still runs.",
-          .nullable = true, .example = "hello\n"),
-    REPLY("stderr", OP_STR, "Its standard error, likewise.", .nullable = true, .example = ""),
-    REPLY("stdout_base64", OP_STR, "Its standard output when that is not UTF-8 text.",
-          .nullable = true),
-    REPLY("stderr_base64", OP_STR, "Its standard error when that is not UTF-8 text.",
-          .nullable = true),
-    REPLY(
-        "truncated", OP_BOOL,
-        "Does this reply hold less than it wrote? Of a long stream it has the beginning and the "
-        "end, "
-        "with a line between them that says how much is left out; the rest: its output operation.",
-        .example = "false"),
-    REPLY("stdout_omitted", OP_INT, "Bytes of its standard output that are left out there.",
-          .example = "0"),
-    REPLY("stderr_omitted", OP_INT, "Bytes of its standard error that are left out there.",
-          .example = "0"),
-};
+#define RESULT_REPLY                                                                               \
+    EXEC_REPLY,                                                                                    \
+        REPLY("stdout", OP_STR, "Its standard output; null: not text, or it still runs.",          \
+              .nullable = true, .example = "hello\n"),                                             \
+        REPLY("stderr", OP_STR, "Its standard error, likewise.", .nullable = true, .example = ""), \
+        REPLY("stdout_base64", OP_STR, "Its standard output when that is not UTF-8 text.",         \
+              .nullable = true),                                                                   \
+        REPLY("stderr_base64", OP_STR, "Its standard error when that is not UTF-8 text.",          \
+              .nullable = true),                                                                   \
+        REPLY("truncated", OP_BOOL,                                                                \
+              "Does this reply hold less than it wrote? Of a long stream it has the beginning "    \
+              "and the "                                                                           \
+              "end, "                                                                              \
+              "with a line between them that says how much is left out; the rest: its output "     \
+              "operation.",                                                                        \
+              .example = "false"),                                                                 \
+        REPLY("stdout_omitted", OP_INT, "Bytes of its standard output that are left out there.",   \
+              .example = "0"),                                                                     \
+        REPLY("stderr_omitted", OP_INT, "Bytes of its standard error that are left out there.",    \
+              .example = "0")
+
+static const struct op_field result_reply[] = {RESULT_REPLY};
 #define RESULT_OUT .out = result_reply, .out_count = ARRAY_LEN(result_reply), .schema = "ExecResult"
 
 /* The fields of struct exec_fields, which `structure` holds as `exec`. */
@@ -136,6 +138,11 @@ const struct op op_exec_create = {
     .later = "It runs: 'background' was set. The reply has no output yet.",
 };
 
+static const struct op_field run_reply[] = {
+    RESULT_REPLY,
+    REPLY("warnings", OP_LIST, "What of its sandbox is not as it was asked for, in words.",
+          .example = "memory_bytes is not enforced on this host"),
+};
 static const struct op_field run_fields[] = {
     FIELD(struct run_in, name, OP_STR, .max = 63, .pattern = OP_PATTERN_NAME, .example = "build",
           .text = "A name for its sandbox while it runs, unique among live ones."),
@@ -153,7 +160,9 @@ const struct op op_run = {
     .in = run_fields,
     .in_count = ARRAY_LEN(run_fields),
     .in_size = sizeof(struct run_in),
-    RESULT_OUT,
+    .out = run_reply,
+    .out_count = ARRAY_LEN(run_reply),
+    .schema = "RunResult",
 };
 
 const struct op op_run_attach = {
