@@ -63,10 +63,11 @@ enum {
     PROTO_TCP = 6,
     PROTO_UDP = 17,
     PROTO_ICMPV6 = 58,
-    PROTO_MPTCP = 262,      /* Go's servers ask for it first (1.24) */
-    NETLINK_OF_ROUTES = 0,  /* getifaddrs(3) */
-    NETLINK_OF_SOCKETS = 4, /* ss(8) */
-    NETLINK_OF_AUDIT = 9,   /* useradd(8), PAM: answers that there is none */
+    PROTO_MPTCP = 262,       /* Go's servers ask for it first (1.24) */
+    NETLINK_OF_ROUTES = 0,   /* getifaddrs(3) */
+    NETLINK_OF_SOCKETS = 4,  /* ss(8) */
+    NETLINK_OF_AUDIT = 9,    /* useradd(8), PAM: answers that there is none */
+    NETLINK_OF_DEVICES = 15, /* libudev, in browsers: hears nothing here (netns.c) */
 };
 static const struct filter_rule socket_rules[] = {
     {WHEN(EQ, 0, AF_UNIX), FILTER_ALLOW},
@@ -83,6 +84,7 @@ static const struct filter_rule socket_rules[] = {
     PROTOCOL(AF_NETLINK, NETLINK_OF_ROUTES),
     PROTOCOL(AF_NETLINK, NETLINK_OF_SOCKETS),
     PROTOCOL(AF_NETLINK, NETLINK_OF_AUDIT),
+    PROTOCOL(AF_NETLINK, NETLINK_OF_DEVICES),
     {WHEN(EQ, 0, AF_INET), FILTER_ERRNO(EPROTONOSUPPORT)},
     {WHEN(EQ, 0, AF_INET6), FILTER_ERRNO(EPROTONOSUPPORT)},
     {WHEN(EQ, 0, AF_NETLINK), FILTER_ERRNO(EPROTONOSUPPORT)},

@@ -39,7 +39,7 @@ CALLS = {
                      "open_by_handle_at", "name_to_handle_at", "acct", "swapon", "swapoff", "reboot", "clock_settime",
                      "settimeofday", "adjtimex", "quotactl", "iopl", "ioperm", "syslog", "modify_ldt", "fanotify_init",
                      "move_pages", "vhangup", "sethostname"], EPERM),
-    **dict.fromkeys(["socket_raw", "socket_raw6", "netlink_link_down", "tiocsti", "tiocsti_high"], EPERM),
+    **dict.fromkeys(["socket_raw", "socket_raw6", "netlink_link_down", "netlink_uevent", "tiocsti", "tiocsti_high"], EPERM),
     **dict.fromkeys([f"socket_{n}" for n in "packet packet_high vsock vsock_high alg alg_high key xdp bluetooth can"
                      " tipc".split()], NO_FAMILY),
     **dict.fromkeys(["ptrace_attach_init", "ptrace_seize_init", "process_vm_readv_init", "pidfd_getfd_init",
@@ -47,7 +47,7 @@ CALLS = {
     **dict.fromkeys([f"socketpair_{n}" for n in "tipc tipc_high vsock kcm smc rxrpc".split()], NO_FAMILY),
     **dict.fromkeys(["tioclinux", "tioclinux_high", "tiocsetd", "tiocsetd_high", "tioccons", "personality_exec", "personality_zero",
                      "personality_high", "prctl_mm", "fanotify_mark"], EPERM),
-    **dict.fromkeys(["socket_sctp", "socket_sctp6", "socket_dccp", "netlink_uevent", "netlink_netfilter", "netlink_xfrm",
+    **dict.fromkeys(["socket_sctp", "socket_sctp6", "socket_dccp", "netlink_netfilter", "netlink_xfrm",
                      "netlink_crypto"], {"EPROTONOSUPPORT"}),
     "prctl_core": {"EINVAL"},
     "cachestat": {"ENOSYS"},

@@ -138,9 +138,7 @@ def hears(spawn):
     box = spawn.create("sb_hears")
     try:
         channel = box.start(["/usr/bin/python3", "-c", UEVENTS])
-        out = box.collect(channel, limit=7).out
-        if b"listens" not in out:
-            return False
+        assert b"listens" in box.collect(channel, limit=7).out, "the socket itself is allowed: libudev opens one"
         trigger()
         return b"silence" not in box.collect(channel).out
     finally:
@@ -157,7 +155,7 @@ def test_events_of_devices_do_not_come_in():
 
 
 def test_events_of_devices_come_in_without_the_guard():
-    s = open_spawn("root", program=f"{boxes.BUILD}/tests/security/holt-spawn-unguarded", env={"HOLT_OMIT": "uevents,command_filter,seccomp"})
+    s = open_spawn("root", program=f"{boxes.BUILD}/tests/security/holt-spawn-unguarded", env={"HOLT_OMIT": "uevents"})
     try:
         assert hears(s)
     finally:
