@@ -317,6 +317,8 @@ static void on_exited(struct guest_exec *ch, const struct guest_exec_exit *how)
     }
     if (how->how == GUEST_SIGNALLED)
         end = (struct ending){x, 128 + how->code, how->code};
+    else
+        x->flags &= ~(uint32_t)EXEC_TIMED_OUT; /* it ended by itself before the kill came */
     x->flags |= how->oom || was_oom(&end) ? EXEC_OOM : 0;
     if ((x->flags & EXEC_OOM) || !oom_may_come(&end)) {
         end_as_told(&end);

@@ -16,6 +16,12 @@
 #define DYING_MAX 64
 #define AGAIN_MIN_MS 2
 #define AGAIN_MAX_MS 1000
+#define FEW 16       /* processes that are killed one by one */
+#define FEW_ROUNDS 4 /* then by cgroup.kill */
+#define STORM_MIN 64 /* processes born, and at least one in each ms */
+#define STORM_MS 200
+#define SLOW_MS 50    /* making or removing a group takes less than one */
+#define SLOW_RESTS 20 /* times that long nothing is done ahead */
 
 static int work_fd = -1;
 static int events_fd = -1; /* memory.events of the sandbox's own group, which is above work */
@@ -26,12 +32,13 @@ static int spare_fd = -1;
 static bool refused;       /* making one ahead failed: the next command tries again */
 static uint32_t ended[32]; /* to be removed */
 static size_t ended_n;
+static int64_t rests_until_ms; /* the kernel's lock is held for long: nothing ahead until then */
 
 /* Killed, and looked at again until nobody is left: a process that is being born may be missed, by
  * cgroup.kill too before Linux 6.14. */
 struct dying {
     uint32_t number;
-    int wait_ms;
+    int wait_ms, rounds;
     int64_t at_ms;
 };
 static struct dying dying[DYING_MAX];
@@ -98,24 +105,26 @@ static bool kill_all(uint32_t number)
     return fd >= 0 && write(fd, "1", 1) == 1;
 }
 
-/* A group that is gone has nobody to be signalled. */
-static void signal_listed(uint32_t number, int signal)
+/* A group that is gone has nobody to be signalled.  False: there are more than `most`. */
+static bool signal_listed(uint32_t number, int signal, size_t most)
 {
     AUTO(buf_done) struct buf text = {0};
     AUTO(fd_close) int fd = -1;
     char name[48];
     struct str rest;
+    size_t n = 0;
 
     name_of(number, "/cgroup.procs", name, sizeof name);
     fd = openat(work_fd, name, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fd_read_all(fd, PROCS_MAX, &text) < 0)
-        return;
-    for (rest = buf_str(&text); rest.n > 0;) {
+        return fd < 0;
+    for (rest = buf_str(&text); rest.n > 0 && n <= most; n++) {
         uint64_t pid;
 
         if (str_parse_u64(str_cut(rest, '\n', &rest), &pid) == 0 && pid > 1 && pid <= INT32_MAX)
             (void)kill((pid_t)pid, signal);
     }
+    return n <= most;
 }
 
 static bool is_empty(uint32_t number)
@@ -128,10 +137,21 @@ static bool is_empty(uint32_t number)
     return fd < 0 || read(fd, &byte, 1) <= 0;
 }
 
-static void kill_now(struct dying *d)
+/* cgroup.kill takes a lock that is held until every fork under way is done, for seconds beside a
+ * fork bomb, and no end of a command would be told meanwhile.  So a few are killed one by one, as
+ * often as it may take; and whoever is many only by a tick, which comes after what had to be told.
+ */
+static void kill_now(struct dying *d, bool may_wait)
 {
-    if (!kill_all(d->number)) /* no cgroup.kill before Linux 5.14 */
-        signal_listed(d->number, SIGKILL);
+    bool few = d->rounds++ < FEW_ROUNDS && signal_listed(d->number, SIGKILL, FEW);
+
+    if (!few && may_wait && !kill_all(d->number)) /* no cgroup.kill before Linux 5.14 */
+        (void)signal_listed(d->number, SIGKILL, SIZE_MAX);
+    if (!few && !may_wait) {
+        d->rounds = FEW_ROUNDS;
+        d->at_ms = clock_mono_ms();
+        return;
+    }
     d->at_ms = clock_mono_ms() + d->wait_ms;
     d->wait_ms = d->wait_ms < AGAIN_MAX_MS / 2 ? 2 * d->wait_ms : AGAIN_MAX_MS;
 }
@@ -147,7 +167,17 @@ static void kill_group(uint32_t number)
     else if (d == dying + dying_n)
         dying_n++;
     *d = (struct dying){.number = number, .wait_ms = AGAIN_MIN_MS};
-    kill_now(d);
+    kill_now(d, false);
+}
+
+bool group_is_due(void)
+{
+    int64_t now = dying_n > 0 ? clock_mono_ms() : 0;
+
+    for (size_t i = 0; i < dying_n; i++)
+        if (dying[i].at_ms <= now)
+            return true;
+    return false;
 }
 
 void group_tick(void)
@@ -161,7 +191,7 @@ void group_tick(void)
         if (due && is_empty(dying[i].number))
             continue;
         if (due)
-            kill_now(&dying[i]);
+            kill_now(&dying[i], true);
         dying[n++] = dying[i];
     }
     dying_n = n;
@@ -171,12 +201,14 @@ void group_signal(uint32_t number, pid_t leader, int signal)
 {
     if (number == 0)
         return;
+    if (signal == SIGKILL && leader > 0)
+        (void)kill(leader, SIGKILL); /* before its children, of whose end it could make its own */
     if (work_fd < 0)
         kin_signal(number, leader, signal);
     else if (signal == SIGKILL)
         kill_group(number);
     else
-        signal_listed(number, signal);
+        (void)signal_listed(number, signal, SIZE_MAX);
 }
 
 uint64_t group_ooms(void)
@@ -226,20 +258,44 @@ void group_remove(uint32_t number)
 
 int group_timeout_ms(void)
 {
-    int64_t left = -1;
+    int64_t now = clock_mono_ms(), left = -1;
 
     if (work_fd >= 0 && ((spare == 0 && !refused) || ended_n > 0))
-        return IDLE_MS; /* no longer than any wait of the dying */
+        left = i64_max(rests_until_ms - now, IDLE_MS);
     for (size_t i = 0; i < dying_n; i++) {
-        int64_t due = i64_max(dying[i].at_ms - clock_mono_ms(), 0);
+        int64_t due = i64_max(dying[i].at_ms - now, 0);
 
         left = left < 0 ? due : i64_min(left, due);
     }
     return (int)left;
 }
 
+/* Beside a fork bomb the lock of making and removing is held for seconds. */
+static bool is_storm(int64_t now)
+{
+    static int64_t seen_ms;
+    static int seen;
+    int last = kin_last_pid(), born = last - seen;
+    int64_t since = now - seen_ms;
+
+    seen = last;
+    seen_ms = now;
+    return born >= STORM_MIN && born >= since;
+}
+
 void group_idle(void)
 {
+    int64_t began = clock_mono_ms(), took;
+
+    if (work_fd < 0 || began < rests_until_ms || ((spare != 0 || refused) && ended_n == 0))
+        return;
+    if (is_storm(began)) {
+        rests_until_ms = began + STORM_MS;
+        return;
+    }
     make_spare();
     remove_ended();
+    took = clock_mono_ms() - began;
+    if (took >= SLOW_MS)
+        rests_until_ms = began + took + took * SLOW_RESTS;
 }

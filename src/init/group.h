@@ -21,5 +21,6 @@ void group_remove(uint32_t number); /* soon, if it is empty; else with a later o
 /* Making and removing take 0.3 ms: that is done ahead and after, while init has nothing else to do.
  */
 int group_timeout_ms(void); /* until group_idle or group_tick; -1: there is nothing to do */
-void group_tick(void);      /* kills again what was killed and lives */
+void group_tick(void);      /* kills again what was killed and lives; may wait for the kernel */
+bool group_is_due(void);    /* has it something to kill? */
 void group_idle(void);

@@ -120,7 +120,7 @@ static struct proc *find(const struct procs *l, pid_t pid)
 }
 
 /* The pid that was last given away, in our namespace: the fifth field of loadavg (proc(5)). */
-static int last_pid(void)
+int kin_last_pid(void)
 {
     AUTO(fd_close) int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
     char text[128];
@@ -134,7 +134,7 @@ static int last_pid(void)
 /* The kernel lists them by pid, so who is born meanwhile is seen, unless pids begin anew. */
 static void procs_read(struct procs *l)
 {
-    int last = last_pid();
+    int last = kin_last_pid();
     DIR *dir = opendir("/proc");
     struct dirent *d;
 
@@ -158,7 +158,7 @@ static void procs_read(struct procs *l)
     }
     if (dir)
         (void)closedir(dir);
-    l->gaps = l->gaps || last_pid() < last;
+    l->gaps = l->gaps || kin_last_pid() < last;
     if (l->n > 0)
         qsort(l->p, l->n, sizeof *l->p, by_pid);
 }

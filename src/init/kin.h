@@ -17,3 +17,4 @@ void kin_kill_all(void); /* exact: one call, which the kernel does as a whole */
 /* By SIGSTOP and SIGCONT; what was stopped before stays so. */
 void kin_pause(bool on);
 bool kin_is_paused(void);
+int kin_last_pid(void); /* the one that was given away last; INT32_MAX: it cannot be told */

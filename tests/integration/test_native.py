@@ -3,9 +3,11 @@
 As whoever runs the tests, and, if that is root, with a holtd of an ordinary user: with one id, with ranges of ids, and with
 ranges and cgroups of its own.
 """
+import contextlib
 import glob
 import json
 import os
+import pathlib
 import pwd
 import re
 import shutil
@@ -145,12 +147,74 @@ def test_limits_hold(holtd):
     if "memory_bytes" not in box["unenforced"]:
         r = holt(holtd, "exec", "small", "--", "python3", "-c", "b'x' * (200 << 20)")
         seen = [holtd.ok("GET", f"/holt/v1/{path}") for path in ("sandboxes/small/execs", "sandboxes/small/stats", "events?type=sandbox.oom")]
-        assert r.returncode == 128 + 9 and b"more memory than it may have" in r.stderr, seen
+        assert r.returncode == 128 + 9 and b"killed: out of memory" in r.stderr, seen
         wait_for(lambda: holtd.ok("GET", "/holt/v1/events?type=sandbox.oom")["events"])
         assert holtd.ok("GET", "/holt/v1/sandboxes/small/execs")["execs"][-1]["oom"]
     r = holt(holtd, "exec", "small", "--", "sh", "-c", "kill -9 $$")
     assert r.returncode == 128 + 9 and r.stderr == b"", "a kill that was not for want of memory is not called one"
     assert holt(holtd, "rm", "small").returncode == 0
+
+
+def init_of(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        return int(re.search(r"^PPid:\s+(\d+)$", f.read(), re.M)[1])
+
+
+def pid_of(*command):
+    """Of the host: the process with this command line."""
+    for at in glob.glob("/proc/[0-9]*/cmdline"):
+        with contextlib.suppress(OSError), open(at, "rb") as f:
+            if f.read().rstrip(b"\0").split(b"\0") == [c.encode() for c in command]:
+                return int(at.split("/")[2])
+    return None
+
+
+def test_who_ended_by_itself_was_not_timed_out(holtd):
+    """Though init, on a busy machine, comes to tell of it after the time was over."""
+    assert holt(holtd, "create", "--name", "late").returncode == 0
+    command = ["sleep", f"0.7{os.getpid()}"]
+    x = holtd.ok("POST", "/holt/v1/sandboxes/late/execs", {"command": command, "background": True, "timeout_ms": 1200})
+    wait_for(lambda: pid_of(*command))
+    pid = pid_of(*command)
+    init = init_of(pid)
+    began = time.monotonic()
+    os.kill(init, signal.SIGSTOP)
+    try:
+        wait_for(lambda: pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
+        time.sleep(max(0, began + 1.6 - time.monotonic()))  # its time is over, and init has not told
+        assert holtd.ok("GET", f"/holt/v1/sandboxes/late/execs/{x['id']}")["state"] == "running"
+    finally:
+        os.kill(init, signal.SIGCONT)
+    wait_for(lambda: holtd.ok("GET", f"/holt/v1/sandboxes/late/execs/{x['id']}")["state"] == "exited")
+    r = holtd.ok("GET", f"/holt/v1/sandboxes/late/execs/{x['id']}")
+    assert (r["exit_code"], r["signal"], r["timed_out"]) == (0, None, False), r
+    assert holt(holtd, "rm", "late").returncode == 0
+
+
+BOMB = """import os
+while True:
+    try: os.fork()
+    except OSError: pass
+    try: os.waitpid(-1, os.WNOHANG)
+    except OSError: pass
+"""
+
+
+def test_an_end_beside_a_fork_bomb_is_told(holtd):
+    assert holt(holtd, "create", "--name", "bombed", "--pids", "128").returncode == 0
+    try:
+        if "pids" in holtd.ok("GET", "/holt/v1/sandboxes/bombed")["unenforced"]:
+            pytest.skip("the number of processes is not limited here")
+        quiet = holtd.ok("POST", "/holt/v1/sandboxes/bombed/execs", {"command": ["sleep", "1"], "background": True, "timeout_ms": 3000})
+        bomb = holtd.ok("POST", "/holt/v1/sandboxes/bombed/execs", {"command": ["python3", "-c", BOMB], "background": True, "timeout_ms": 1500})
+        for x, want in ((quiet, (0, False)), (bomb, (128 + 9, True))):
+            wait_for(lambda x=x: holtd.ok("GET", f"/holt/v1/sandboxes/bombed/execs/{x['id']}")["state"] == "exited")
+            r = holtd.ok("GET", f"/holt/v1/sandboxes/bombed/execs/{x['id']}")
+            assert (r["exit_code"], r["timed_out"]) == want, r
+        wait_for(lambda: holtd.ok("GET", "/holt/v1/sandboxes/bombed/stats")["pids"] == 1)
+        assert holt(holtd, "exec", "bombed", "--", "true").returncode == 0, "nobody is left, and it is of use"
+    finally:
+        assert holt(holtd, "rm", "bombed").returncode == 0
 
 
 @pytest.mark.parametrize("limits", [[], ["--memory", "256m", "--pids", "64"]], ids=["unlimited", "limited"])
