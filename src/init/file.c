@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -265,16 +266,32 @@ static int owner_failed(struct str path, int sys, struct err *e)
                    "field 'uid' or 'gid': this sandbox does not have that id");
 }
 
+static bool names_owner(const struct guest_file_call *c)
+{
+    return c->uid != GUEST_NO_ID || c->gid != GUEST_NO_ID;
+}
+
+/* Asked of a file that nobody sees: what is refused must neither make nor empty the real one.
+ * Other failures are the real one's to have: this file is of the host's, where we may nothing. */
+static int check_owner(const struct guest_file_call *c, struct err *e)
+{
+    AUTO(fd_close) int fd = names_owner(c) ? memfd_create("owner", MFD_CLOEXEC) : -1;
+
+    return fd >= 0 && fchown(fd, c->uid, c->gid) < 0 && errno == EINVAL
+               ? owner_failed(c->path, EINVAL, e)
+               : 0;
+}
+
 static int op_write(const struct guest_msg *m, struct err *e)
 {
     const struct guest_file_call *c = &m->u.file;
-    AUTO(fd_close) int fd = open_write(c, e);
+    AUTO(fd_close) int fd = check_owner(c, e) < 0 ? -1 : open_write(c, e);
 
     if (fd < 0)
         return -1;
     if (c->offset > 0 && lseek(fd, (off_t)c->offset, SEEK_SET) < 0)
         return path_failed("seek in", c->path, errno, e);
-    if ((c->uid != GUEST_NO_ID || c->gid != GUEST_NO_ID) && fchown(fd, c->uid, c->gid) < 0)
+    if (names_owner(c) && fchown(fd, c->uid, c->gid) < 0)
         return owner_failed(c->path, errno, e);
     stream_open(m, TAKE_FD(fd), NULL);
     return 1;
@@ -322,6 +339,8 @@ static int op_mkdir(const struct guest_msg *m, struct err *e)
     AUTO(fd_close) int dir = -1, fd = -1;
     char name[256];
 
+    if (check_owner(c, e) < 0)
+        return -1;
     if ((c->flags & GUEST_FILE_PARENTS) && make_parents(c->path, e) < 0)
         return -1;
     dir = path_parent(c->path, name, e);
@@ -334,7 +353,7 @@ static int op_mkdir(const struct guest_msg *m, struct err *e)
             return path_make_all(c->path, mode, e);
         return path_failed("make directory", c->path, sys, e);
     }
-    if (c->uid == GUEST_NO_ID && c->gid == GUEST_NO_ID)
+    if (!names_owner(c))
         return 0;
     fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return fd < 0 || fchown(fd, c->uid, c->gid) < 0 ? owner_failed(c->path, errno, e) : 0;

@@ -52,6 +52,23 @@ def holt(holtd, *args, **more):
     return subprocess.run([f"{BUILD}/holt", *args], env=env, capture_output=True, timeout=60 * SLOW, **more)
 
 
+def test_an_owner_that_the_sandbox_does_not_have_is_refused(holtd, mode):
+    """With one id (rootless) that is everybody but root; with ranges who is beyond them."""
+    box = holtd.ok("POST", "/holt/v1/sandboxes", {})["id"]
+    has_many = mode != "rootless" and (mode != "own" or os.geteuid() == 0)
+    for field, value, known in (("uid", 0, True), ("uid", 1000, has_many), ("gid", 1000, has_many), ("uid", 4294967294, False)):
+        path = f"/tmp/of-{field}-{value}"
+        status, reply, _ = holtd.request("PUT", f"/holt/v1/sandboxes/{box}/files?path={path}&{field}={value}", b"x")
+        assert status == (204 if known else 501), (field, value, reply)
+        assert known or "'uid' or 'gid'" in reply["error"]["message"], reply
+    kept = f"/holt/v1/sandboxes/{box}/files?path=/tmp/of-uid-0"
+    assert holtd.request("PUT", f"{kept}&uid=4294967294", b"y")[0] == 501
+    names = [f["name"] for f in holtd.ok("GET", f"/holt/v1/sandboxes/{box}/files/list?path=/tmp")["files"]]
+    assert "of-uid-0" in names and "of-uid-4294967294" not in names, names  # what is refused makes no file and empties none
+    assert holtd.ok("GET", kept) == "x"
+    holtd.ok("DELETE", f"/holt/v1/sandboxes/{box}")
+
+
 def test_run_passes_everything_through(holtd):
     r = holt(holtd, "run", "--", "sh", "-c", "cat; echo err >&2; exit 7", input=b"a\0b\xff")
     assert (r.returncode, r.stdout, r.stderr) == (7, b"a\0b\xff", b"err\n")

@@ -239,3 +239,29 @@ def test_each_reply_is_as_the_document_says(world, op):
     world.holtd.assert_alive()
     assert not faults, f"{len(faults)} replies are not as api/openapi.json says:\n\n" + "\n\n".join(faults[:8])
     assert min(seen) < 300 or op.definition.raw["operationId"] in NO_SUCCESS, f"no request succeeded: {collections.Counter(seen)}"
+
+
+@pytest.fixture
+def ask(world):
+    """One request of our own, judged as the made-up ones are; its reply."""
+    def send(method, path, status, headers=None, **parts):
+        case = SCHEMA[path][method].Case(path_parameters=world.fill(path), **parts)
+        reply = case.call(base_url=world.holtd.url, session=world.session, headers={**world.headers, **(headers or {})}, timeout=LIMIT)
+        assert reply.status_code == status, reply.text
+        case.validate_response(reply, checks=CHECKS, headers=world.headers)
+        return reply
+    yield send
+    world.holtd.clear()
+
+
+def test_successes_that_a_header_or_a_field_asks_for(world, ask):
+    """What made-up requests meet seldom or never: other media types, parts, what is done later."""
+    assert ask("GET", "/healthz", 200, headers={"Accept": "text/plain"}).text == "ok"
+    assert isinstance(ask("GET", "/metrics", 200, headers={"Accept": "application/json"}).json(), dict)
+    ask("POST", "/holt/v1/sandboxes/{id}/execs", 202, body={"command": ["true"], "background": True}, media_type="application/json")
+    ask("POST", "/holt/v1/images/pull", 202, body={"ref": f"{world.registry.host}/none:1", "wait": False}, media_type="application/json")
+    for path in ("/holt/v1/sandboxes/{id}/files", "/holt/v1/projects/{id}/files"):
+        assert ask("GET", path, 206, query={"path": world.file(path)}, headers={"Range": "bytes=0-2"}).content == b"con"
+        ask("GET", path, 416, query={"path": world.file(path)}, headers={"Range": "bytes=70-"})
+    tag = ask("GET", path, 200, query={"path": "schema.txt"}).headers["etag"][0]
+    ask("GET", path, 304, query={"path": "schema.txt"}, headers={"If-None-Match": tag})
