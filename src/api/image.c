@@ -76,14 +76,14 @@ void image_list_run(struct request *r)
         write_image(&w, &host_image);
         n++;
     }
-    for (struct image *i; n < in->limit && (i = image_next(l, &r->who, after)); n++) {
+    for (struct image *i; n < in->limit && (i = image_next(l, &r->who, after, in->all)); n++) {
         image_info(i, &info);
         write_image(&w, &info);
         after = str_of(info.id);
     }
     jw_array_end(&w);
     jw_key(&w, "cursor");
-    if (n == in->limit && image_next(l, &r->who, after))
+    if (n == in->limit && image_next(l, &r->who, after, in->all))
         jw_str(&w, after.n > 0 ? after : STR("host"));
     else
         jw_null(&w);

@@ -236,12 +236,14 @@ struct image *image_find(struct images *l, const struct principal *by, enum imag
     return find(l, &look, e);
 }
 
-struct image *image_next(struct images *l, const struct principal *by, struct str after)
+struct image *image_next(struct images *l, const struct principal *by, struct str after,
+                         bool failed)
 {
     for (size_t k = sorted_after(SORTED(l, id), after); k < l->count; k++) {
         const struct owned o = owned(l->sorted[k]);
 
-        if (!l->sorted[k]->removing && owner_may(by, &o, OWNER_SEE))
+        if (!l->sorted[k]->removing && (failed || l->sorted[k]->state != IMAGE_FAILED) &&
+            owner_may(by, &o, OWNER_SEE))
             return l->sorted[k];
     }
     return NULL;

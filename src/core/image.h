@@ -60,8 +60,9 @@ void images_sweep(struct images *l);
 enum image_want { IMAGE_SEE, IMAGE_CHANGE };
 struct image *image_find(struct images *l, const struct principal *by, enum image_want want,
                          struct str ref, struct err *e);
-/* Those that it may see, by id; NULL at the end. */
-struct image *image_next(struct images *l, const struct principal *by, struct str after);
+/* Those that it may see, by id, failed ones only if asked for; NULL at the end. */
+struct image *image_next(struct images *l, const struct principal *by, struct str after,
+                         bool failed);
 void image_info(const struct image *i, struct image_info *ret);
 
 /* For making a sandbox: the image that ref (or an alias of it) names, and its layers, lowest first.

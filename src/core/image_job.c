@@ -11,20 +11,26 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#define FAILED_KEPT 32   /* failed images that stay listed, so that people see why */
+#define FAILED_KEPT 32 /* failed images that can be looked at, so that people see why */
+#define FAILED_KEPT_MS (3600LL * 1000)
 #define PROGRESS_MS 1000 /* between two progress events */
 
 /* --- the start --- */
 
+/* The oldest first: those of an hour ago, and more than are kept. */
 static void drop_old_failures(struct images *l)
 {
+    int64_t since = clock_wall_ms() - FAILED_KEPT_MS;
     size_t failed = 0;
 
     for (size_t k = 0; k < l->count; k++)
         failed += l->sorted[k]->state == IMAGE_FAILED;
-    for (size_t k = 0; failed >= FAILED_KEPT && k < l->count;) {
-        if (l->sorted[k]->state == IMAGE_FAILED && !l->sorted[k]->removing) {
-            images_drop(l, l->sorted[k]);
+    for (size_t k = 0; k < l->count;) {
+        struct image *i = l->sorted[k];
+
+        if (i->state == IMAGE_FAILED && !i->removing &&
+            (failed >= FAILED_KEPT || i->created_ms < since)) {
+            images_drop(l, i);
             failed--;
         } else {
             k++;

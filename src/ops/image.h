@@ -9,6 +9,7 @@ extern const char *const op_image_formats[]; /* as core's enum image_format */
 struct image_list_in {
     int64_t limit;
     struct str cursor;
+    bool all;
 };
 struct image_id_in { /* of get and remove */
     struct str id;

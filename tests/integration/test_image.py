@@ -53,8 +53,8 @@ def call(d, method, path, body=None, raw=None, status=None):
     return doc
 
 
-def images(d):
-    return [i for i in call(d, "GET", "/holt/v1/images", status=200)["images"] if i["id"] != "host"]
+def images(d, query=""):
+    return [i for i in call(d, "GET", f"/holt/v1/images{query}", status=200)["images"] if i["id"] != "host"]
 
 
 def layer_dirs(d):
@@ -204,8 +204,10 @@ def test_bad_archives_leave_nothing(fake, archive, words):
     e = call(fake, "POST", "/holt/v1/images/import?name=a", raw=archive)["error"]
     assert e["code"] == "invalid" and any(w in e["message"] for w in words.split("|")), e
     settled(fake, 0)
-    assert [i["state"] for i in images(fake)] == ["failed"]
-    assert images(fake)[0]["failure"]
+    assert images(fake) == [], "only where they are asked for"
+    [i] = images(fake, "?all=true")
+    assert i["state"] == "failed" and i["failure"]
+    assert i["id"] not in holt(fake, "image", "ls") and i["id"] in holt(fake, "image", "ls", "--all")
     assert call(fake, "GET", "/holt/v1/images/a")["error"]["code"] == "not_found"
 
 
@@ -215,7 +217,7 @@ def test_a_client_that_goes_leaves_nothing(fake):
               "content-type: application/x-tar\r\ncontent-length: 100000\r\n\r\n".encode() + b"x" * 5000)
     wait_for(lambda: images(fake) and images(fake)[0]["done_bytes"] > 0)
     s.close()
-    wait_for(lambda: images(fake)[0]["state"] == "failed")
+    wait_for(lambda: images(fake, "?all=true")[0]["state"] == "failed")
     settled(fake, 0)
 
 
@@ -351,7 +353,7 @@ def test_a_registry_that_misbehaves(fake, registry, spoil, words):
     e = call(fake, "POST", "/holt/v1/images/pull", {"ref": ref})["error"]
     assert any(w in e["message"] for w in words.split("|")), e
     settled(fake, 0)
-    assert [i["state"] for i in images(fake)] == ["failed"]
+    assert [i["state"] for i in images(fake, "?all=true")] == ["failed"] and images(fake) == []
 
 
 def test_refused_by_the_token_server(fake, registry):
