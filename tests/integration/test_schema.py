@@ -44,6 +44,7 @@ NO_SUCCESS = {  # what no made-up request can have; the replies to wrong ones ar
     "login": "a code works once: test_api.py",
     "sandboxLogs": "of a sandbox with commands of its relay: test_relay.py",
     "archiveWrite": "the bytes must be a tar: test_transfer.py",
+    "imagePull": "the registry must have it: test_image.py; its 202 is asked for below",
     "imageRemove": "the image must be one that was imported: test_image.py",
     "ruleRemove": "a rule comes from an approval: test_ask.py",
     "taskClaim": "an agent's own token does it: test_team_api.py",
