@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "core/tenant.h"
 #include "daemon/state.h"
 
 #include <dirent.h>
@@ -205,6 +206,9 @@ int handover_state(const struct config *c, const struct account *to, struct err 
 
     if (lock < 0 || make_storage(c->storage_path, e) < 0)
         return -1;
+    /* While we may still give it to the id that is root in all sandboxes. */
+    if (c->sbx_cache_hostpath[0] && tenant_make_dir(c->sbx_cache_hostpath, e) < 0)
+        return err_wrap(e, "setting 'sbx_cache_hostpath'");
     dir = open(c->state, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return err_set(e, err_code_from_errno(errno), errno, "open '%s'", c->state);

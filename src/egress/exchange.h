@@ -23,9 +23,9 @@ struct exchange_ops {
                   char why_not[static EXCHANGE_RULE]);
     void (*refused)(void *arg, const char *why);   /* to be told; the client has its reply */
     const struct bindings *(*bindings)(void *arg); /* as they are now; NULL: none */
-    /* So many values were found in replies.  False: too many, it ends here.  NULL: nobody counts.
-     */
-    bool (*came_back)(void *arg, size_t n);
+    /* A reply, or a part of a WebSocket, had values in it.  False: too often, it ends here.  NULL:
+     * nobody counts. */
+    bool (*came_back)(void *arg);
 };
 
 struct exchange_config {

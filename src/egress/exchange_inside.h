@@ -30,7 +30,8 @@ struct exchange {
     struct buf frame; /* of the server's, scrubbed */
     bool frame_begun; /* a part of it has gone on */
     size_t hits_told; /* of scrub.hits */
-    char *failed;     /* why the server cannot be spoken to */
+    bool reply_has_hit;
+    char *failed; /* why the server cannot be spoken to */
     enum exchange_end end;
 };
 

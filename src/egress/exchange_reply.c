@@ -177,6 +177,7 @@ static bool read_reply(struct exchange *x)
     x->reply_scan = (struct http1_scan){0};
     if (r.status < 200)
         return take_interim(x, &r);
+    x->reply_has_hit = false;
     take_reply(x, &r);
     return true;
 }
@@ -278,13 +279,16 @@ static void tunnel_reply(struct exchange *x)
 }
 
 /* Whoever sends guesses to a server that says them back sees which one is a value.  Nobody needs
- * many of them back in a short time. */
+ * many replies with values in a short time; how often one reply says it does not matter. */
 static void tell_hits(struct exchange *x)
 {
-    size_t n = x->scrub.hits - x->hits_told;
+    bool more = x->scrub.hits > x->hits_told;
 
     x->hits_told = x->scrub.hits;
-    if (n > 0 && x->c.ops->came_back && !x->c.ops->came_back(x->c.arg, n))
+    if (!more || (x->reply_has_hit && !x->tunnel))
+        return;
+    x->reply_has_hit = true;
+    if (x->c.ops->came_back && !x->c.ops->came_back(x->c.arg))
         x->end = EXCHANGE_BROKE;
 }
 

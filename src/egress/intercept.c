@@ -44,7 +44,7 @@ bool intercept_is_needed(const struct conn *c, const struct policy_verdict *v)
 /* ---- what the exchange asks ---- */
 
 #define CAME_BACK_MS 60000
-#define CAME_BACK_MAX 256 /* values in replies to one sandbox in that time */
+#define CAME_BACK_MAX 256 /* replies with values, to one sandbox in that time */
 #define CAME_BACK_TOLD "values of secrets came back too often within a minute: it could be guessing"
 
 /* Over the limit: until the minute is over. */
@@ -59,12 +59,12 @@ static bool is_guessing(struct box *b)
     return b->came_back > CAME_BACK_MAX && !guard_left_out("guessing");
 }
 
-static bool came_back(void *arg, size_t n)
+static bool came_back(void *arg)
 {
     struct conn *c = arg;
 
     (void)is_guessing(c->box); /* a new minute may have begun */
-    c->box->came_back += n;
+    c->box->came_back++;
     if (!is_guessing(c->box))
         return true;
     conn_tell(c, EGRESS_DENIED, CAME_BACK_TOLD);

@@ -54,6 +54,7 @@ static struct job *job_new(store_work work, store_done done, void *arg)
 static void keep_private(struct store *s, struct err *e)
 {
     int64_t now = (int64_t)uv_now(s->loop);
+    struct err why;
 
     if (!strstr(e->msg, "database '") && !strstr(e->msg, "no space left"))
         return;
@@ -61,10 +62,11 @@ static void keep_private(struct store *s, struct err *e)
         s->told_ms = now;
         log_warn("the database failed", LOG_E(e));
     }
-    (void)err_set(e, e->code, 0,
-                  e->code == ERR_FULL ? "the database has no space left"
-                                      : "the database cannot be used now");
-    (void)err_hint(e, "try again; holtd's log says why");
+    why = *e;
+    (void)err_set(e, why.code, 0,
+                  why.code == ERR_FULL ? "the database has no space left"
+                                       : "the database cannot be used now");
+    (void)err_hint(e, "%s", why.hint[0] ? why.hint : "try again; holtd's log says why");
 }
 
 static void deliver(struct store *s, struct batch *b)

@@ -429,7 +429,7 @@ class Watcher(Client):
     def step(self):
         open_, review, own = collections.Counter(), collections.Counter(), {a.label: a.task_max for a in self.world.agents}
         for c in self.tasks():
-            open_[c["assigned_to"]] += c["status"] in ("ready", "in_progress")
+            open_[c["assigned_to"]] += c["status"] == "in_progress" or (c["status"] == "ready" and bool(c["claimed_by"]))
             review[c["assigned_to"]] += c["status"] == "in_review"
             assert not c["claimed_by"] or c["claimed_by"] == c["assigned_to"], f"two owners: {c}"
         del open_[None], review[None]

@@ -96,7 +96,7 @@ def test_oversight(holtd):
     assert refusal(holtd, "POST", "/messages", {"to": "x", "content": "y"}, t)[0] == 403
     assert post(holtd, "/agents/otto/revocation/ack", {"id": "dv_other"}, t) == {"ended": 0}
     assert post(holtd, "/agents/otto/revocation/ack", {"id": d["id"]}, t) == {"ended": 1}  # agent.ack
-    assert get(holtd, "/agents/otto/revocation") == {"pending": False, "id": None}
+    assert get(holtd, "/agents/otto/revocation") == {"pending": False, "id": None, "reason": None, "flush": None}
     assert get(holtd, "/revocations?limit=1")["revocations"][0]["acknowledged_at"]  # agent.revocations
     before = get(holtd, "/agents")["agents"]
     # agent.default_mode
@@ -144,6 +144,8 @@ def test_files(holtd):
     status, reply, _ = holtd.request("PUT", f"{files}?path=big", b"x" * 10485761, headers=raw)
     assert (status, reply["error"]["code"]) == (413, "too_large")
     t = agent(holtd, "filer")["token"]
+    assert holtd.request("PUT", f"{files}?path=mine", b"x", token=t, headers=raw)[0] == 403  # not a member yet
+    holtd.ok("POST", f"{V1}/projects/{p}/members", {"agent": "filer"}, token=t)
     assert holtd.request("PUT", f"{files}?path=mine", b"x", token=t, headers=raw)[1]["uploader"] == "filer"
     assert holtd.request("PUT", f"{files}?path=mine&uploader=other", b"x", token=t, headers=raw)[0] == 403
     assert refusal(holtd, "DELETE", f"/projects/{p}/files?path=a/b.bin", None, t)[0] == 403

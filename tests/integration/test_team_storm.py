@@ -72,6 +72,8 @@ def set_up(house, seed):
     world = World(house.holtd, seed, house.server is not None)
     people_of(world, house.holtd, AGENTS)
     world.project = house.holtd.ok("POST", "/projects", {"name": "storm", "creator": "human"})["id"]
+    for a in world.agents:  # members put files into it
+        house.holtd.ok("POST", f"/projects/{world.project}/join", {"agent": a.label})
     world.tasks_known = [
         house.holtd.ok("POST", f"/projects/{world.project}/tasks", {
             "title": f"t{n}", "priority": f"P{n % 4}", **({"required_capabilities": ["code"]} if n % 5 == 0 else {}),
