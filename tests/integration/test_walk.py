@@ -56,7 +56,8 @@ def schema_of(route):
     query = [resolve(p) for p in op.get("parameters", [])]
     query = [p for p in query if p["in"] == "query" and p.get("required")]
     if "application/json" in content:
-        return resolve(content["application/json"]["schema"]), query, None
+        schema = content["application/json"]["schema"]
+        return resolve(schema.get("oneOf", [schema])[0]), query, None  # the other is null: a body may be absent
     return None, query, next(iter(content), None)
 
 
