@@ -94,11 +94,10 @@ static struct seen look(void)
 }
 
 /* Mounts of others, which holt-spawn found when it made its namespace, may go: whoever removes a
- * mount point of theirs takes them from every namespace (rmdir(2), since Linux 3.18).  Fewer
- * descriptors are no leak: namespaces that were kept ready are used up. */
+ * mount point of theirs takes them from every namespace (rmdir(2), since Linux 3.18). */
 static bool same(const struct seen *before, const struct seen *after)
 {
-    return before->boxes == after->boxes && before->fds >= after->fds &&
+    return before->boxes == after->boxes && before->fds == after->fds &&
            before->mounts >= after->mounts && before->children == after->children &&
            before->cgroups == after->cgroups;
 }
@@ -219,8 +218,7 @@ static void walk_claims(struct spawn_client *c, size_t n, uint32_t flags)
 
     for (size_t i = 0; i < n; i++)
         failed += fail_at(c, "before", i, flags);
-    /* On v2 the groups are a shell's, made ahead: some steps fewer than on v1. */
-    CHECK(failed >= 8 && failed < n);
+    CHECK(failed >= 12 && failed < n);
     for (size_t i = 0; i < n; i++) {
         (void)fail_at(c, "after", i, flags);
         (void)fail_at(c, "die", i, flags);

@@ -683,7 +683,7 @@ def test_storage_that_belongs_to_root_is_refused_with_the_remedy(tmp_path):
     try:
         with pytest.raises(grpc.RpcError) as e:
             s.CreateSession(session_id="a1", tenant_id="alpha")
-        assert "belongs to the host's root" in e.value.details() and "chown -R " in e.value.details()
+        assert "belongs to the host's root" in e.value.details() and f"chown -R {os.stat(d.state).st_uid}:" in e.value.details()
         assert not s.ListSessions().sessions
         subprocess.run(["chown", "-R", "1000000:1000000", str(old)], check=True)
         s.CreateSession(session_id="a1", tenant_id="alpha")

@@ -121,5 +121,5 @@ def test_a_database_that_fails_is_not_named(new_holtd):
 
     status, reply = wait_for(refused)
     assert str(d.state) not in json.dumps(reply) and "holt.db" not in json.dumps(reply), reply
-    assert "database" in reply["error"]["message"] and reply["error"]["hint"], reply
+    assert "database" in reply["error"]["message"] and "restore a backup" in reply["error"]["hint"], reply
     d.kill()

@@ -248,6 +248,7 @@ static void a_command_is_taken_as_it_is(void **state)
     assert_true(json_equal(json_object_get(f->args, "command"), want));
     assert_string_equal(args_str(f->args, "id"), "box");
     assert_int_equal(PARSE_REAL(f, "run", "-t"), 0); /* the image may name one */
+    assert_null(json_object_get(f->args, "command"));
     assert_int_equal(PARSE_REAL(f, "run", "x\xff"), -1);
     assert_int_equal(PARSE_REAL(f, "run", "--pty", "true", "x"), -1); /* -t fills that in */
 }
