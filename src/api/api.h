@@ -7,10 +7,10 @@
 
 #include "base/buf.h"
 #include "conf/conf.h"
-#include "core/event.h"
-#include "core/identity.h"
-#include "core/image.h"
-#include "core/sandbox.h"
+#include "core/event/event.h"
+#include "core/identity/identity.h"
+#include "core/image/image.h"
+#include "core/sandbox/sandbox.h"
 #include "net/server.h"
 
 struct api_config {

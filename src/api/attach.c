@@ -2,7 +2,7 @@
 #include "api/live.h"
 #include "api/run.h"
 #include "base/mem.h"
-#include "core/console.h"
+#include "core/exec/console.h"
 #include "net/ws.h"
 
 #define FRAME_HEAD 9 /* stream and offset before the bytes */

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "conf/conf.h"
-#include "core/identity.h"
+#include "core/identity/identity.h"
 #include "net/server.h"
 
 struct auth {

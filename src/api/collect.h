@@ -3,7 +3,7 @@
 #pragma once
 
 #include "api/request.h"
-#include "core/exec.h"
+#include "core/exec/exec.h"
 
 struct collect {
     struct exec *x;

@@ -1,7 +1,7 @@
 #include "api/command.h"
 
 #include "base/mem.h"
-#include "core/feed.h"
+#include "core/exec/feed.h"
 
 struct command {
     struct api *api;

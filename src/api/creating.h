@@ -5,7 +5,7 @@
 #pragma once
 
 #include "api/request.h"
-#include "core/sandbox.h"
+#include "core/sandbox/sandbox.h"
 
 struct creating;
 typedef void (*creating_tell)(struct request *r, struct sandbox *s, const struct err *e);

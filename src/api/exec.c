@@ -2,7 +2,7 @@
 #include "api/handlers.h"
 #include "api/sandbox.h"
 #include "base/mem.h"
-#include "core/feed.h"
+#include "core/exec/feed.h"
 
 /* --- as JSON --- */
 

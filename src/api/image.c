@@ -2,7 +2,7 @@
 #include "api/handlers.h"
 #include "api/image_remote.h"
 #include "base/mem.h"
-#include "core/image.h"
+#include "core/image/image.h"
 
 /* The host's own, as it appears in lists: always there, nothing to pull. */
 static const struct image_info host_image = {

@@ -1,6 +1,6 @@
 #include "api/live.h"
 
-#include "core/revoked.h"
+#include "core/team/revoked.h"
 #include "proto/ws.h"
 
 #include <stdio.h>

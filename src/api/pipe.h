@@ -4,7 +4,7 @@
 #pragma once
 
 #include "api/live.h"
-#include "core/guest.h"
+#include "link/guest.h"
 
 struct pipe;
 struct pipe_ops { /* any may be NULL */

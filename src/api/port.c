@@ -4,7 +4,7 @@
 #include "api/live.h"
 #include "api/port_head.h"
 #include "api/sandbox.h"
-#include "core/guest.h"
+#include "link/guest.h"
 #include "net/ws.h"
 
 #define HEAD_MAX (64 * 1024)

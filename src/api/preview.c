@@ -5,7 +5,7 @@
 #include "api/sandbox.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "core/preview.h"
+#include "core/identity/preview.h"
 #include "ops/port.h"
 
 #define OWN_PATHS "/.holt/"

@@ -5,7 +5,7 @@
 
 #include "api/request.h"
 #include "api/team.h"
-#include "core/board_file.h"
+#include "core/team/board_file.h"
 
 struct file_upload;
 struct file_upload_ops {

@@ -2,7 +2,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "core/guest.h"
+#include "link/guest.h"
 
 #include <errno.h>
 #include <sys/socket.h>

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/enc.h"
 #include "base/mem.h"
-#include "core/revoked.h"
+#include "core/team/revoked.h"
 
 #include <inttypes.h>
 #include <stdio.h>

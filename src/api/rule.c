@@ -1,5 +1,5 @@
 #include "api/handlers.h"
-#include "core/ask.h"
+#include "core/network/ask.h"
 #include "ops/egress.h"
 
 static void text_or_null(struct jw *w, const char *key, struct str s)

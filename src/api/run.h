@@ -2,7 +2,7 @@
 #pragma once
 
 #include "api/sandbox.h"
-#include "core/run.h"
+#include "core/exec/run.h"
 
 /* Reads the input and begins; NULL: *e says what is wrong with it. */
 struct run *run_ask(struct request *r, const struct run_in *in, const struct run_ops *ops,

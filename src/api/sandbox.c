@@ -3,8 +3,8 @@
 #include "api/handlers.h"
 #include "api/idempotency.h"
 #include "base/mem.h"
-#include "core/secret.h"
-#include "core/volume.h"
+#include "core/network/secret.h"
+#include "core/sandbox/volume.h"
 
 /* --- what a request names --- */
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "api/request.h"
-#include "core/exec.h"
+#include "core/exec/exec.h"
 #include "ops/exec.h"
 
 /* The sandbox that the request names, if its asker may touch it; NULL: the request is answered. */

@@ -1,8 +1,8 @@
-#include "core/secret.h"
+#include "core/network/secret.h"
 #include "api/handlers.h"
 #include "api/sandbox.h"
 #include "base/mem.h"
-#include "core/authority.h"
+#include "core/network/authority.h"
 #include "ops/secret.h"
 
 static void write_member(struct jw *w, const json_t *rule, const char *key)

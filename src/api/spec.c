@@ -1,7 +1,7 @@
 #include "api/sandbox.h"
 #include "base/enc.h"
-#include "core/secret.h"
-#include "core/volume.h"
+#include "core/network/secret.h"
+#include "core/sandbox/volume.h"
 
 #include <signal.h>
 

@@ -1,6 +1,6 @@
 #include "api/handlers.h"
 #include "api/sandbox.h"
-#include "core/console.h"
+#include "core/exec/console.h"
 
 struct input { /* in the exchange's arena */
     struct request *r;

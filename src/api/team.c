@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "core/agent.h"
 #include "core/blob.h"
+#include "core/team/agent.h"
 
 #define BEATS_FOLD_MS 300000 /* an agent's heartbeats of this time are one audit entry */
 #define GAP_MS 5000          /* between two ticks: we were stopped, or the machine slept */

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "api/request.h"
-#include "core/team.h"
+#include "core/team/team.h"
 
 /* The team as the asker of a request sees it; what it needs is copied into a. */
 CHECKED int team_of(const struct request *r, struct arena *a, struct team *ret, struct err *e);

@@ -1,6 +1,6 @@
 /* The native operations on agents. */
 #include "api/team_op.h"
-#include "core/agent.h"
+#include "core/team/agent.h"
 #include "ops/team.h"
 
 static void write_members(struct jw *w, const struct agent *a)

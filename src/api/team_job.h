@@ -1,5 +1,5 @@
-/* team_job: private to src/api: a request that is one piece of work on the team (core/team.h), for
- * the native API and the hub alike: who asks is copied, the work runs on the store's thread and
+/* team_job: private to src/api: a request that is one piece of work on the team (core/team/team.h),
+ * for the native API and the hub alike: who asks is copied, the work runs on the store's thread and
  * writes the reply, tokens of agents come and go with it, then the request is answered. */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* The native operations on messages and approvals. */
 #include "api/team_op.h"
-#include "core/approval.h"
-#include "core/message.h"
+#include "core/team/approval.h"
+#include "core/team/message.h"
 #include "ops/team.h"
 
 static void write_message(struct jw *w, const struct message *m)

@@ -4,7 +4,7 @@
 #include "api/live.h"
 #include "api/sandbox.h"
 #include "base/mem.h"
-#include "core/guest.h"
+#include "link/guest.h"
 #include "net/ws.h"
 
 static const char *const protocols[] = {"holt.tcp.v1", NULL};

@@ -1,4 +1,4 @@
-#include "core/volume.h"
+#include "core/sandbox/volume.h"
 #include "api/handlers.h"
 #include "api/idempotency.h"
 #include "api/sandbox.h"

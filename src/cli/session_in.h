@@ -1,5 +1,5 @@
-/* session_in: the half of a session that goes to the command: what is typed or piped, signals, the
- * size of the terminal.  Private to session. */
+/* session_in: the half of a session that goes to the command: what is typed or piped,
+ * signals, the size of the terminal.  Private to session. */
 #pragma once
 
 #include "cli/modes.h"

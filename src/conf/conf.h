@@ -52,7 +52,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     int64_t pool_size, pool_min, pool_max;
     char *agentbox_runtime;
     int64_t sandboxes_max, execs_max, output_bytes, disk_reserve;
-    /* what agents may have: core/ceiling.h */
+    /* what agents may have: core/sandbox/ceiling.h */
     int64_t agent_memory, agent_memory_max, agent_cpu, agent_cpu_max, agent_pids, agent_pids_max;
     int64_t agent_disk, agent_disk_max, agent_sandboxes, agent_commands, agent_volumes;
     int64_t owner_sandboxes, owner_volumes;
@@ -73,7 +73,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     char *image_registry;
     bool image_insecure;
     int64_t image_bytes_max, image_files_max, image_ms, images_max;
-    /* the team: core/team.h says what each bounds */
+    /* the team: core/team/team.h says what each bounds */
     int64_t agent_heartbeat_ms, agent_cycle, agent_missed, task_grace_ms;
     int64_t message_rate, message_bytes, inbox_max, team_max;
     int64_t file_bytes, file_versions, project_bytes, agent_tasks;

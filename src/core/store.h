@@ -54,7 +54,7 @@ uv_loop_t *store_loop(const struct store *s);
 const char *store_kind(const struct store *s); /* "sqlite", "postgres" */
 
 /* Told on the loop's thread after each commit that has events, before the callbacks of its works.
- * One listener: core/event.c.  fn NULL: none any more. */
+ * One listener: core/event/event.c.  fn NULL: none any more. */
 struct event;
 typedef void (*store_events)(void *arg, const struct event *ev, size_t n);
 void store_on_events(struct store *s, store_events fn, void *arg);
@@ -93,7 +93,7 @@ struct str rows_text(const struct store_rows *r,
 struct str rows_blob(const struct store_rows *r, int column);
 bool rows_is_null(const struct store_rows *r, int column);
 
-/* Appends one event to the log as part of this work (core/event.h).  seq and hash are given at the
- * end of the group; *ret_seq (may be NULL; memory that lives until the callback) is set before the
- * callback. */
+/* Appends one event to the log as part of this work (core/event/event.h).  seq and hash are given
+ * at the end of the group; *ret_seq (may be NULL; memory that lives until the callback) is set
+ * before the callback. */
 void tx_event(struct store_tx *tx, const struct event_spec *ev, int64_t *ret_seq);

@@ -6,7 +6,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "core/tenant.h"
+#include "core/identity/tenant.h"
 #include "daemon/state.h"
 
 #include <dirent.h>

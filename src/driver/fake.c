@@ -4,7 +4,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "core/driver.h"
+#include "core/sandbox/driver.h"
 #include "driver/fake_pool.h"
 #include "driver/tree.h"
 #include "wire/spawn.h"

@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 #include "base/id.h"
-#include "core/driver.h"
+#include "core/sandbox/driver.h"
 
 #include <sys/types.h>
 

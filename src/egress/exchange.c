@@ -1,7 +1,7 @@
 #include "egress/exchange.h"
 
 #include "base/mem.h"
-#include "egress/exchange_inside.h"
+#include "egress/exchange_internal.h"
 
 #define KEPT 4096 /* of a buffer between two requests */
 

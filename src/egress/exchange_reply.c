@@ -1,5 +1,5 @@
 /* Replies on their way back: read strictly, scrubbed of values, framed anew. */
-#include "egress/exchange_inside.h"
+#include "egress/exchange_internal.h"
 #include "egress/guards.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Requests on their way: read strictly, judged, and written anew with secrets filled in. */
-#include "egress/exchange_inside.h"
+#include "egress/exchange_internal.h"
 #include "egress/guards.h"
 
 #include <stdio.h>

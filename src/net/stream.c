@@ -3,7 +3,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "net/metrics.h"
-#include "net/stream_inside.h"
+#include "net/stream_internal.h"
 #include "net/tls.h"
 
 #include <errno.h>

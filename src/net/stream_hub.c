@@ -1,7 +1,7 @@
 #include "net/stream.h"
 
 #include "base/mem.h"
-#include "net/stream_inside.h"
+#include "net/stream_internal.h"
 
 #include <poll.h>
 

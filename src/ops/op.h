@@ -71,7 +71,7 @@ struct op_field {
 #define OP_PATTERN_DIGITS "^[0-9]+$"
 #define OP_PATTERN_SHA256 "^[0-9a-f]{64}$"
 
-enum perm {            /* who may: src/core/identity.c maps roles to these */
+enum perm {            /* who may: src/core/identity/identity.c maps roles to these */
             PERM_NONE, /* everybody, without a token */
             PERM_SELF, /* any token */
             PERM_READ, /* state of the installation: info, settings */

@@ -1,6 +1,6 @@
 #include "base/clock.h"
-#include "core/event_hash.h"
-#include "store/inside.h"
+#include "core/event/event_hash.h"
+#include "store/store_internal.h"
 
 static int read_head(struct engine_conn *c, struct event *head, struct err *e)
 {

@@ -1,4 +1,4 @@
-#include "store/inside.h"
+#include "store/store_internal.h"
 
 #include "base/log.h"
 #include "base/mem.h"

@@ -1,5 +1,5 @@
 #include "base/mem.h"
-#include "store/inside.h"
+#include "store/store_internal.h"
 
 static void read_one(struct reader *r, struct job *j)
 {

@@ -1,7 +1,7 @@
 #include "base/log.h"
 #include "base/mem.h"
-#include "store/inside.h"
 #include "store/migrate.h"
+#include "store/store_internal.h"
 
 #define WRITES_MAX 10000
 #define READS_MAX 1000

@@ -1,5 +1,5 @@
 #include "base/mem.h"
-#include "store/inside.h"
+#include "store/store_internal.h"
 
 static const struct store_engine *engine_of(const struct store_rows *r)
 {

@@ -1,7 +1,7 @@
 #include "unpack/tree.h"
 
 #include "base/mem.h"
-#include "unpack/tree_in.h"
+#include "unpack/tree_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

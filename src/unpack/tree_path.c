@@ -1,4 +1,4 @@
-#include "unpack/tree_in.h"
+#include "unpack/tree_internal.h"
 
 #include "base/mem.h"
 

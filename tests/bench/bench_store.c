@@ -4,7 +4,7 @@
  */
 #include "base/log.h"
 #include "base/mem.h"
-#include "core/event.h"
+#include "core/event/event.h"
 #include "floor_sqlite.h"
 
 #include <stdio.h>

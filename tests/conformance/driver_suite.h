@@ -1,7 +1,8 @@
-/* driver_suite: what every driver must do, seen through core/driver.h and core/guest.h alone. */
+/* driver_suite: what every driver must do, seen through core/sandbox/driver.h and link/guest.h
+ * alone. */
 #pragma once
 
-#include "core/driver.h"
+#include "core/sandbox/driver.h"
 
 struct driver_suite {
     const struct driver_ops *ops;

@@ -2,9 +2,9 @@
  * has a deadline; running into it fails the test. */
 #pragma once
 
-#include "core/driver.h"
-#include "core/guest.h"
+#include "core/sandbox/driver.h"
 #include "driver_suite.h"
+#include "link/guest.h"
 
 #define WORLD_WAIT_MS 60000
 

@@ -2,7 +2,7 @@
  * An engine's own program makes a struct store_place and runs store_suite() on it. */
 #pragma once
 
-#include "core/event.h"
+#include "core/event/event.h"
 
 struct store_place {
     const char *url;

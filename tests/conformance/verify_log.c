@@ -2,7 +2,7 @@
  * holt.  Usage: verify_log VERIFIER (a Python program that takes the database's path) */
 #include "base/log.h"
 #include "base/mem.h"
-#include "core/event.h"
+#include "core/event/event.h"
 
 #include <sqlite3.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * class 2 at most 100 ms short, the chain valid, no seq given twice. */
 #include "base/log.h"
 #include "base/mem.h"
-#include "core/event.h"
+#include "core/event/event.h"
 #include "cut_vfs.h"
 #include "unit.h"
 

@@ -1,7 +1,7 @@
 /* holtd's end of the guest protocol against a guest that says anything: after an honest hello and
  * with one channel of each kind open.  Byte 0: how many bytes arrive at a time; byte 1: what the
  * callbacks do (bit 0: drop the command at its first output, bit 1: close the guest then). */
-#include "core/guest_in.h"
+#include "link/guest_internal.h"
 
 #include <stdlib.h>
 

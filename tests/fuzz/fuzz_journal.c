@@ -1,4 +1,4 @@
-#include "core/exec_log.h"
+#include "core/exec/exec_log.h"
 
 #include "base/fd.h"
 
@@ -8,9 +8,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The records that core/journal.c reads, in a file that a crash may have torn and a disk may have
- * damaged: the input is what happens to it, four bytes a step.  Heads carry checksums, so bytes
- * that come from nowhere would not be looked into. */
+/* The records that core/exec/journal.c reads, in a file that a crash may have torn and a disk may
+ * have damaged: the input is what happens to it, four bytes a step.  Heads carry checksums, so
+ * bytes that come from nowhere would not be looked into. */
 
 struct world {
     struct exec_log g;

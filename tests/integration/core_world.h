@@ -5,8 +5,8 @@
 #include "../check.h"
 #include "../scratch.h"
 #include "base/buf.h"
-#include "core/exec.h"
-#include "core/run.h"
+#include "core/exec/exec.h"
+#include "core/exec/run.h"
 
 struct world {
     char dir[SCRATCH_SIZE], bindir[256];

@@ -1,9 +1,9 @@
-/* hostile_driver: holtd's end (core/guest) with a hostile init on one connection and a good one on
+/* hostile_driver: holtd's end (link/guest) with a hostile init on one connection and a good one on
  * another, on one loop.  Prints what became of both and what the hostile one cost us.
  * usage: hostile_driver HOSTILE_SOCKET GOOD_SOCKET MILLISECONDS [hold] [ends]
  * hold: the hostile one's output is not acknowledged, as when the disk is slow.
  * ends: it goes on until the hostile one's connection has ended. */
-#include "core/guest.h"
+#include "link/guest.h"
 
 #include "base/clock.h"
 #include "base/fd.h"

@@ -30,7 +30,7 @@ def test_layers_accepts_includes_that_point_down(tmp_path):
     status, out = layers(tmp_path, {
         "src/net/conn.h": '#include "proto/http.h"\n#include <uv.h>\n',
         "src/net/conn.c": '#include "net/conn.h"\n\n#include "base/buf.h"\n#include <stdio.h>\n',
-        "src/api/a.c": '#include "core/event.h"\n#include "net/xchg.h"\n',
+        "src/api/a.c": '#include "core/event/event.h"\n#include "net/xchg.h"\n',
     })
     assert (status, out) == (0, "")
 
@@ -46,7 +46,7 @@ def test_layers_refuses_an_include_that_points_up(tmp_path):
 
 
 def test_layers_refuses_net_and_core_including_each_other(tmp_path):
-    refused(tmp_path, "src/net/a.c", '#include "core/event.h"\n', "may not include src/core")
+    refused(tmp_path, "src/net/a.c", '#include "core/event/event.h"\n', "may not include src/core")
     refused(tmp_path, "src/core/a.c", '#include "net/server.h"\n', "may not include src/net")
 
 

@@ -1,8 +1,8 @@
 /* Sandboxes on a real store, run by a runtime that does as the test says (scripted.h). */
 #pragma once
 
-#include "core/exec.h"
-#include "core/sandbox.h"
+#include "core/exec/exec.h"
+#include "core/sandbox/sandbox.h"
 #include "ground.h"
 #include "scripted.h"
 

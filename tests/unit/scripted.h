@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "core/driver.h"
+#include "core/sandbox/driver.h"
 #include "wire/guest.h"
 
 #define SCRIPT_EXECS 8

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/clock.h"
-#include "core/approval.h"
-#include "core/message.h"
+#include "core/team/approval.h"
+#include "core/team/message.h"
 #include "ground.h"
 
 #include <unistd.h>

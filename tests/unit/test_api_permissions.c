@@ -26,7 +26,7 @@ static const struct {
     {"login",         "nogpa"},
     {"login.code",    "opa"},
     {"logout",        "ogpa"},
-    /* an agent: its own sandboxes only; core/owner.h */
+    /* an agent: its own sandboxes only; core/identity/owner.h */
     {"sandbox.list",    "ogpa"},
     {"sandbox.get",     "ogpa"},
     {"sandbox.stats",   "ogpa"},
@@ -81,7 +81,7 @@ static const struct {
     {"ca",              "opa"},
     {"rule.list",       "opa"},
     {"rule.remove",     "pa"},
-    /* an agent: as itself; the rules of core/agent.h, board.h, message.h say the rest */
+    /* an agent: as itself; the rules of core/team/agent.h, board.h, message.h say the rest */
     {"agent.register", "gpa"},
     {"agent.list", "ogpa"},
     {"agent.get", "ogpa"},

@@ -1,6 +1,6 @@
 #include "api/sandbox.h"
 
-#include "core/volume.h"
+#include "core/sandbox/volume.h"
 
 #include "unit.h"
 

@@ -1,4 +1,4 @@
-#include "core/alias.h"
+#include "core/sandbox/alias.h"
 
 #include "unit.h"
 

@@ -1,4 +1,4 @@
-#include "core/authority.h"
+#include "core/network/authority.h"
 
 #include "base/fd.h"
 #include "base/mem.h"

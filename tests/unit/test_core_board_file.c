@@ -1,4 +1,4 @@
-#include "core/board_file.h"
+#include "core/team/board_file.h"
 
 #include "team_fixture.h"
 

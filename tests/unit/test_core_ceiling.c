@@ -1,4 +1,4 @@
-#include "core/ceiling.h"
+#include "core/sandbox/ceiling.h"
 
 #include "unit.h"
 

@@ -1,4 +1,4 @@
-#include "core/console.h"
+#include "core/exec/console.h"
 
 #include "unit.h"
 

@@ -1,4 +1,4 @@
-#include "core/event_hash.h"
+#include "core/event/event_hash.h"
 
 #include "base/enc.h"
 #include "unit.h"

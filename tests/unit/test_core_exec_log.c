@@ -1,4 +1,4 @@
-#include "core/exec_log.h"
+#include "core/exec/exec_log.h"
 
 #include "base/mem.h"
 #include "unit.h"

@@ -1,4 +1,4 @@
-#include "core/guest_in.h"
+#include "link/guest_internal.h"
 
 #include "base/fd.h"
 #include "unit.h"

@@ -1,8 +1,8 @@
-#include "core/identity.h"
+#include "core/identity/identity.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "core/event.h"
+#include "core/event/event.h"
 #include "ground.h"
 
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "core/image.h"
+#include "core/image/image.h"
 
 #include "base/clock.h"
 #include "base/fd.h"

@@ -1,4 +1,4 @@
-#include "core/journal.h"
+#include "core/exec/journal.h"
 
 #include "box_fixture.h"
 

@@ -1,4 +1,4 @@
-#include "core/owner.h"
+#include "core/identity/owner.h"
 
 #include "unit.h"
 

@@ -1,4 +1,4 @@
-#include "core/pool.h"
+#include "core/sandbox/pool.h"
 
 #include "unit.h"
 

@@ -1,4 +1,4 @@
-#include "core/preview.h"
+#include "core/identity/preview.h"
 
 #include "base/clock.h"
 #include "unit.h"

@@ -1,4 +1,4 @@
-#include "core/sandbox.h"
+#include "core/sandbox/sandbox.h"
 
 #include "base/clock.h"
 #include "box_fixture.h"

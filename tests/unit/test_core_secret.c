@@ -1,7 +1,7 @@
-#include "core/secret.h"
+#include "core/network/secret.h"
 
-#include "core/sandbox_inside.h"
-#include "core/secret_inside.h"
+#include "core/network/secret_internal.h"
+#include "core/sandbox/sandbox_internal.h"
 #include "ground.h"
 #include "proto/binding.h"
 

@@ -1,4 +1,4 @@
-#include "core/throttle.h"
+#include "core/identity/throttle.h"
 
 #include "base/clock.h"
 #include "unit.h"

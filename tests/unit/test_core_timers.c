@@ -1,4 +1,4 @@
-#include "core/timers.h"
+#include "link/timers.h"
 
 #include "base/clock.h"
 #include "unit.h"

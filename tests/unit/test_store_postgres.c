@@ -2,7 +2,7 @@
  * tests/tools/postgres.py gives. */
 #include "base/log.h"
 #include "base/mem.h"
-#include "core/event.h"
+#include "core/event/event.h"
 #include "unit.h"
 
 #include <libpq-fe.h>

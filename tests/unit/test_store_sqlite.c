@@ -3,7 +3,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "core/event.h"
+#include "core/event/event.h"
 #include "unit.h"
 
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 
 #include "base/list.h"
 #include "base/map.h"
-#include "core/driver.h"
+#include "core/sandbox/driver.h"
 #include "driver/native/spawn_link.h"
 
 struct native {

@@ -6,7 +6,7 @@
 
 #include "api/rpc.h"
 #include "api/sandbox.pb.h"
-#include "core/exec.h"
+#include "core/exec/exec.h"
 
 extern const struct rpc_method agentbox_rpcs[];
 extern const size_t agentbox_rpc_count;

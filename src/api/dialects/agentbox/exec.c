@@ -2,7 +2,7 @@
 #include "api/dialects/agentbox/agentbox.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "core/guest.h"
+#include "link/guest.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 #include "api/dialects/agentbox/agentbox.h"
 #include "api/sandbox.h"
 #include "base/mem.h"
-#include "core/guest.h"
+#include "link/guest.h"
 
 #include <errno.h>
 

@@ -1,5 +1,5 @@
 #include "api/dialects/agentbox/agentbox.h"
-#include "core/identity.h"
+#include "core/identity/identity.h"
 
 #define TIMEOUT_DEFAULT_MS 30000
 #define WORKDIR "/workspace"

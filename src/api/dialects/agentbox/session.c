@@ -4,7 +4,7 @@
 #include "base/enc.h"
 #include "base/mem.h"
 #include "base/rnd.h"
-#include "core/tenant.h"
+#include "core/identity/tenant.h"
 #include "proto/digest.h"
 #include "proto/jwt.h"
 

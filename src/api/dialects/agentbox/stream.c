@@ -3,7 +3,7 @@
 #include "api/sandbox.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "core/feed.h"
+#include "core/exec/feed.h"
 #include "net/sse.h"
 #include "proto/ws.h"
 

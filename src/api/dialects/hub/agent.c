@@ -1,4 +1,4 @@
-#include "core/agent.h"
+#include "core/team/agent.h"
 #include "api/dialects/hub/hub.h"
 
 static int bad_mode(struct str text, struct err *e)

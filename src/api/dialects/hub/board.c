@@ -1,5 +1,5 @@
 #include "api/dialects/hub/hub.h"
-#include "core/board_file.h"
+#include "core/team/board_file.h"
 
 #define HISTORY_SHOWN 5
 

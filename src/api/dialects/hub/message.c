@@ -1,4 +1,4 @@
-#include "core/message.h"
+#include "core/team/message.h"
 #include "api/dialects/hub/hub.h"
 
 int hub_message_send(struct hub_call *c, struct err *e)

@@ -1,5 +1,5 @@
 #include "api/dialects/hub/hub.h"
-#include "core/approval.h"
+#include "core/team/approval.h"
 
 static void write_proposal(struct jw *w, const struct approval *a)
 {

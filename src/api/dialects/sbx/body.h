@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "core/sandbox.h"
+#include "core/sandbox/sandbox.h"
 #include "proto/json.h"
 
 enum sbx_kind { SBX_STRING, SBX_STRINGS, SBX_MAP, SBX_BOOL, SBX_INT };

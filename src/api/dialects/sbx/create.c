@@ -5,7 +5,7 @@
 #include "base/enc.h"
 #include "base/mem.h"
 #include "base/rnd.h"
-#include "core/volume.h"
+#include "core/sandbox/volume.h"
 #include "proto/policy.h"
 #include "proto/quantity.h"
 

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "base/rnd.h"
 #include "base/utf8.h"
-#include "core/journal.h"
+#include "core/exec/journal.h"
 #include "net/ws.h"
 #include "proto/digest.h"
 

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rnd.h"
-#include "core/pool.h"
+#include "core/sandbox/pool.h"
 
 #include <stdarg.h>
 

@@ -5,7 +5,7 @@
 
 #include "api/dialects/sbx/body.h"
 #include "api/request.h"
-#include "core/exec.h"
+#include "core/exec/exec.h"
 
 #define SBX_DIALECT "sbx"
 #define SBX_POD "sandbox"

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "api/dialects/sbx/sbx.h"
-#include "core/journal.h"
+#include "core/exec/journal.h"
 
 struct sbx_event {
     int64_t seq;

@@ -1,0 +1,413 @@
+#include "core/sandbox/sandbox_internal.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/point.h"
+
+#include <signal.h>
+
+#define SPILL_MS 250  /* how long small output may be in init's hands alone */
+#define AGAIN_MS 1000 /* a log that cannot be written is tried again */
+#define OFFSET_MAX (1ULL << 60)
+#define STDIN_MAX (2 * GUEST_WINDOW_DOWN)
+
+/* --- output --- */
+
+static void ack_all(struct exec *x)
+{
+    if (!x->ch)
+        return;
+    point_reached("output written");
+    guest_exec_ack(x->ch, GUEST_OUT, (uint64_t)x->log.end[LOG_OUT]);
+    guest_exec_ack(x->ch, GUEST_ERR, (uint64_t)x->log.end[LOG_ERR]);
+}
+
+/* Of what its slowest reader has not had yet; without one, of all.  One that was killed writes no
+ * more: what init still has of it is little, and its end is behind that. */
+static bool is_full(const struct exec *x)
+{
+    return x->log.hold && x->kills == 0 && x->log.size - x->log.floor >= x->log.keep;
+}
+
+/* The log cannot be written (a full disk): init keeps what it has, and the command waits. */
+static void log_failed(struct exec *x, const struct err *e)
+{
+    log_warn("a command's output cannot be written; it waits", LOG_C("exec", x->id), LOG_E(e));
+    x->no_room = true;
+    exec_detach(x);
+    timer_set(x->sandbox->all->timers, &x->check, clock_mono_ms() + AGAIN_MS, exec_attach_again);
+}
+
+int exec_spill(struct exec *x)
+{
+    struct err e = {0};
+
+    list_unlink(&x->unsafe);
+    x->sandbox->has_logs = true;
+    if (space_ask(x->sandbox->all->space, buf_len(&x->log.mem), &e) < 0 ||
+        exec_log_spill(&x->log, &e) < 0) {
+        log_failed(x, &e);
+        return -1;
+    }
+    if (!is_full(x))
+        ack_all(x);
+    x->no_room = false;
+    return 0;
+}
+
+static void spill_due(struct timer *t)
+{
+    struct sandboxes *all = CONTAINER_OF(t, struct sandboxes, spill);
+    int64_t now = clock_mono_ms();
+
+    LIST_EACH (&all->unsafe, node) {
+        struct exec *x = LIST_ENTRY(node, struct exec, unsafe);
+
+        if (x->unsafe_since_ms + SPILL_MS > now) { /* in order of time */
+            timer_set(all->timers, &all->spill, x->unsafe_since_ms + SPILL_MS, spill_due);
+            return;
+        }
+        (void)!exec_spill(x);
+    }
+}
+
+/* In memory only: init has the other copy, for a moment. */
+static void wait_for_spill(struct exec *x)
+{
+    struct sandboxes *all = x->sandbox->all;
+
+    if (!list_is_empty(&x->unsafe))
+        return;
+    x->unsafe_since_ms = clock_mono_ms();
+    list_push(&all->unsafe, &x->unsafe);
+    if (!timer_is_set(&all->spill))
+        timer_set(all->timers, &all->spill, x->unsafe_since_ms + SPILL_MS, spill_due);
+}
+
+/* What stays in memory, and ends in the row, needs no room of a file. */
+static int append(struct exec *x, enum log_stream s, struct str bytes, struct err *e)
+{
+    size_t in_mem = buf_len(&x->log.mem) + bytes.n + LOG_HEAD;
+    bool to_file = x->log.in_file || in_mem > LOG_SMALL;
+    int64_t moment = sandboxes_moment(x->sandbox->all);
+
+    if (to_file && space_ask(x->sandbox->all->space, bytes.n, e) < 0)
+        return -1;
+    if (exec_log_append(&x->log, s, &moment, bytes, e) < 0)
+        return -1;
+    sandboxes_moment_was(x->sandbox->all, moment);
+    return 0;
+}
+
+static void on_output(struct guest_exec *ch, enum guest_stream gs, uint64_t offset,
+                      struct str bytes)
+{
+    struct exec *x = guest_exec_arg(ch);
+    enum log_stream s = gs == GUEST_OUT ? LOG_OUT : LOG_ERR;
+    int64_t at = (int64_t)offset, end = x->log.end[s];
+    struct err e = {0};
+
+    if (!exec_is_live(x))
+        return;
+    if (offset > OFFSET_MAX) {
+        exec_lose(x, "its init tells of more output than there can be");
+        return;
+    }
+    if (at < end) /* it has been sent before */
+        bytes = str_skip(bytes, size_min((size_t)(end - at), bytes.n));
+    else if (at > end)
+        exec_log_skip(&x->log, s, at);
+    if (bytes.n > 0 && append(x, s, bytes, &e) < 0) {
+        log_failed(x, &e);
+        return;
+    }
+    x->no_room = false;
+    if (!x->log.in_file) {
+        wait_for_spill(x);
+    } else {
+        list_unlink(&x->unsafe);
+        x->sandbox->has_logs = true;
+        if (!is_full(x))
+            ack_all(x);
+    }
+    if (!list_is_empty(&x->readers))
+        exec_wake(x);
+    journals_wake(x->sandbox);
+}
+
+void exec_log_read_on(struct exec *x)
+{
+    if (!(x->flags & EXEC_BLOCKS) || !x->log.in_file)
+        return;
+    exec_log_retain(&x->log);
+    if (exec_is_live(x) && !is_full(x))
+        ack_all(x);
+}
+
+void exec_let_go(struct exec *x)
+{
+    x->log.hold = false;
+    exec_log_read_on(x);
+    x->flags &= ~(uint32_t)EXEC_BLOCKS;
+}
+
+/* --- stdin --- */
+
+static void push_stdin(struct exec *x)
+{
+    uint64_t acked;
+    size_t skip, taken;
+    struct str rest;
+
+    if (!x->ch || !x->in_known || !exec_is_live(x)) /* acks may come after the end */
+        return;
+    acked = guest_exec_stdin_at(x->ch);
+    if (acked > x->in_at) {
+        skip = size_min((size_t)(acked - x->in_at), buf_len(&x->in));
+        buf_take(&x->in, skip);
+        x->in_at += skip;
+        buf_shrink(&x->in, 0);
+    }
+    rest = str_skip(buf_str(&x->in), (size_t)(x->in_sent - x->in_at));
+    if (rest.n == 0 && (!x->in_eof || x->in_eof_sent))
+        return;
+    taken = guest_exec_stdin(x->ch, x->in_sent, rest, x->in_eof);
+    x->in_sent += taken;
+    x->in_eof_sent = x->in_eof && taken == rest.n;
+}
+
+static void on_stdin_room(struct guest_exec *ch)
+{
+    struct exec *x = guest_exec_arg(ch);
+    void (*room)(void *arg);
+
+    push_stdin(x);
+    if (buf_len(&x->in) >= STDIN_MAX)
+        return;
+    room = TAKE(x->room);
+    if (room)
+        room(x->room_arg);
+}
+
+size_t exec_stdin(struct exec *x, struct str bytes, bool eof, void (*room)(void *arg), void *arg)
+{
+    size_t n;
+
+    if (!exec_is_live(x) || x->in_eof || !(x->flags & (EXEC_STDIN | EXEC_PTY)))
+        return bytes.n; /* nobody reads it any more: gone, as in a closed pipe */
+    push_stdin(x);
+    n = size_min(bytes.n, STDIN_MAX - buf_len(&x->in));
+    buf_add(&x->in, bytes.p, n);
+    x->in_eof = eof && n == bytes.n;
+    push_stdin(x);
+    sandbox_touch(x->sandbox);
+    x->room = n < bytes.n ? room : NULL;
+    x->room_arg = arg;
+    return n;
+}
+
+/* --- the channel --- */
+
+void exec_started_if_all(struct exec *x)
+{
+    if (x->started && x->start_saved && x->sm.state == EXEC_RUNNING)
+        exec_tell_started(x, &(struct err){0});
+}
+
+static void on_running(struct guest_exec *ch, const struct guest_exec_running *r)
+{
+    struct exec *x = guest_exec_arg(ch);
+    uint64_t end;
+
+    if (!exec_is_live(x))
+        return;
+    x->pid = r->pid;
+    timer_stop(&x->begin);
+    if (x->sm.state == EXEC_STARTING) {
+        x->start = NULL;
+        arena_done(&x->start_mem);
+        sm_move(&x->sm, EXEC_RUNNING);
+    }
+    if (!x->in_known && buf_len(&x->in) == 0)
+        x->in_at = r->in_at; /* after a restart: init knows */
+    x->in_known = true;
+    end = x->in_at + buf_len(&x->in);
+    x->in_sent = r->in_at < x->in_at ? x->in_at : r->in_at > end ? end : r->in_at;
+    x->in_eof_sent = false;
+    if (x->kills > 0)
+        guest_exec_signal(ch, SIGKILL, GUEST_SCOPE_ALL);
+    else
+        exec_arm(x);
+    push_stdin(x);
+    exec_started_if_all(x);
+}
+
+/* As a shell says it (POSIX, exit status for commands): 127 and 126 of the program itself; 125, as
+ * env(1) and its kin have it, when what stood around it was the reason. */
+static int status_of_failure(enum err_code code)
+{
+    return code == ERR_NOT_FOUND ? 127 : code == ERR_FORBIDDEN ? 126 : 125;
+}
+
+struct ending { /* how it ended, as init says */
+    struct exec *x;
+    int code, signal;
+};
+
+static void end_as_told(const struct ending *end)
+{
+    struct exec *x = end->x;
+
+    x->exit_code = end->code;
+    x->signal = end->signal;
+    if (x->started_ms == 0)
+        x->started_ms = clock_wall_ms();
+    exec_end(x, EXEC_EXITED);
+}
+
+/* Where init cannot see it (no memory controller reaches its groups), the runtime tells us: a kill
+ * that nobody here asked for, after a kill for want of memory since it began. */
+static bool was_oom(const struct ending *end)
+{
+    const struct exec *x = end->x;
+
+    return end->code == 128 + SIGKILL && x->kills == 0 &&
+           x->sandbox->oom_ms >= x->created_us / 1000;
+}
+
+/* The runtime's word comes another way than init's, and may be the later one. */
+static bool oom_may_come(const struct ending *end)
+{
+    const struct sandbox *s = end->x->sandbox;
+
+    return end->code == 128 + SIGKILL && end->x->kills == 0 && s->limits.memory_bytes > 0 &&
+           (s->enforced & LIMIT_MEMORY) && s->driver && s->driver->ops->ooms;
+}
+
+static void ooms_told(void *arg, const struct err *e)
+{
+    AUTO(mem_free) struct ending *end = arg;
+    struct exec *x = end->x;
+
+    (void)e; /* then nobody knows better */
+    if (exec_is_live(x) && !x->sandbox->all->closed) {
+        x->flags |= was_oom(end) ? EXEC_OOM : 0;
+        end_as_told(end);
+    }
+    exec_unref(x);
+}
+
+static void on_exited(struct guest_exec *ch, const struct guest_exec_exit *how)
+{
+    struct exec *x = guest_exec_arg(ch);
+    struct ending end = {x, how->code, 0};
+
+    if (!exec_is_live(x))
+        return;
+    x->user_us = (int64_t)how->user_us;
+    x->system_us = (int64_t)how->system_us;
+    x->max_rss_kib = (int64_t)how->max_rss_kib;
+    x->duration_ms = (int64_t)(how->wall_us / 1000);
+    if (how->how == GUEST_FAILED) {
+        text_set(&x->failure, str_of(how->err.msg));
+        x->exit_code = status_of_failure(how->err.code);
+        exec_end(x, EXEC_FAILED);
+        return;
+    }
+    if (how->how == GUEST_SIGNALLED)
+        end = (struct ending){x, 128 + how->code, how->code};
+    else
+        x->flags &= ~(uint32_t)EXEC_TIMED_OUT; /* it ended by itself before the kill came */
+    x->flags |= how->oom || was_oom(&end) ? EXEC_OOM : 0;
+    if ((x->flags & EXEC_OOM) || !oom_may_come(&end)) {
+        end_as_told(&end);
+        return;
+    }
+    timer_stop(&x->deadline);
+    (void)exec_ref(x); /* until it ends here, init keeps its end: should we die, it is told again */
+    x->sandbox->driver->ops->ooms(x->sandbox->driver, x->sandbox->id, ooms_told,
+                                  xmemdup(&end, sizeof end));
+}
+
+/* It was this channel alone, since the connection is there. */
+static void gone_check(struct timer *t)
+{
+    struct exec *x = CONTAINER_OF(t, struct exec, check);
+
+    if (!exec_is_live(x) || x->ch || !x->sandbox->guest_ready)
+        return;
+    if (x->start)
+        exec_fail(x, &x->gone);
+    else
+        exec_lose(x, x->gone.msg);
+}
+
+static void on_gone(struct guest_exec *ch, const struct err *e)
+{
+    struct exec *x = guest_exec_arg(ch);
+
+    x->ch = NULL;
+    x->gone = *e;
+    if (exec_is_live(x))
+        timer_set(x->sandbox->all->timers, &x->check, TIMER_SOON, gone_check);
+}
+
+static const struct guest_exec_ops channel_ops = {on_running, on_output, on_stdin_room, on_exited,
+                                                  on_gone};
+
+/* Under a key a command runs once, whatever dies: who asks again must find its row. */
+bool exec_waits_for_row(const struct exec *x)
+{
+    return !x->start_saved && *x->idempotency;
+}
+
+void exec_send_start(struct exec *x)
+{
+    struct err e = {0};
+
+    if (guest_exec_start(x->sandbox->guest, x->start, &channel_ops, x, &x->ch, &e) < 0)
+        exec_fail(x, &e);
+}
+
+static void attach(struct exec *x)
+{
+    const struct guest_exec_attach a = {.id = str_of(x->id),
+                                        .out_from = (uint64_t)x->log.end[LOG_OUT],
+                                        .err_from = (uint64_t)x->log.end[LOG_ERR]};
+    struct err e = {0};
+
+    if (guest_exec_attach(x->sandbox->guest, &a, &channel_ops, x, &x->ch, &e) < 0) {
+        log_warn("a command is attached again later", LOG_C("exec", x->id), LOG_E(&e));
+        timer_set(x->sandbox->all->timers, &x->check, clock_mono_ms() + AGAIN_MS,
+                  exec_attach_again);
+        return;
+    }
+    if (x->kills > 0) /* there may have been no channel to say so */
+        guest_exec_signal(x->ch, SIGKILL, GUEST_SCOPE_ALL);
+}
+
+void exec_attach_again(struct timer *t)
+{
+    struct exec *x = CONTAINER_OF(t, struct exec, check);
+
+    if (exec_is_live(x) && !x->ch && x->sandbox->guest_ready)
+        attach(x);
+}
+
+void exec_link(struct exec *x, const struct guest_exec_row *row)
+{
+    if (x->ch)
+        return;
+    timer_stop(&x->check);
+    if (x->start) {
+        if (!exec_waits_for_row(x))
+            exec_send_start(x); /* init knows it already if it came through the last time */
+    } else if (row) {
+        attach(x);
+    } else if (x->sm.state == EXEC_STARTING && x->log.size == 0) {
+        exec_erase(x); /* holtd died before init was told of it: nobody was promised anything */
+    } else {
+        exec_lose(x, "its init does not know it: another init is there");
+    }
+}

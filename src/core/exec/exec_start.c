@@ -1,0 +1,391 @@
+#include "core/sandbox/sandbox_internal.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+#define START_BYTES (GUEST_START_MAX - 8192) /* arguments and environment */
+#define ARGS_MAX 4096
+#define OUTPUT_MAX (1LL << 40)
+#define OUTPUT_MIN (2 * LOG_BLOCK)
+
+/* --- told in the next turn --- */
+
+struct exec_told {
+    struct list link;
+    struct timer timer;
+    struct exec *x;
+    exec_cb done;
+    void *arg;
+    struct err e;
+};
+
+static void tell_now(struct timer *t)
+{
+    struct exec_told *l = CONTAINER_OF(t, struct exec_told, timer);
+
+    list_unlink(&l->link);
+    l->done(l->arg, l->e.code == ERR_NONE ? l->x : NULL, &l->e);
+    exec_unref(l->x);
+    mem_free(l);
+}
+
+static void tell(struct sandboxes *all, struct exec *x, exec_cb done, void *arg,
+                 const struct err *e)
+{
+    struct exec_told *l;
+
+    if (!done)
+        return;
+    l = xzalloc(sizeof *l);
+    *l = (struct exec_told){.x = x ? exec_ref(x) : NULL, .done = done, .arg = arg, .e = *e};
+    list_push(&all->told, &l->link);
+    timer_set(all->timers, &l->timer, TIMER_SOON, tell_now);
+}
+
+void execs_tell_all(struct sandboxes *all)
+{
+    while (!list_is_empty(&all->told)) {
+        struct exec_told *l = LIST_ENTRY(all->told.next, struct exec_told, link);
+
+        timer_stop(&l->timer);
+        tell_now(&l->timer);
+    }
+}
+
+/* --- what may be asked for --- */
+
+static bool has_nul(struct str s)
+{
+    return s.n > 0 && memchr(s.p, '\0', s.n) != NULL;
+}
+
+static int check_texts(const struct sandbox *s, const struct exec_spec *spec, struct err *e)
+{
+    size_t bytes = spec->shell.n + spec->cwd.n + spec->user.n + s->defaults.env_bytes;
+
+    if (spec->argc == 0 && spec->shell.n == 0)
+        return err_set(e, ERR_INVALID, 0, "field 'command': there is nothing to run");
+    if (spec->argc > ARGS_MAX || spec->env_count + s->defaults.env_count > ARGS_MAX / 2)
+        return err_set(e, ERR_TOO_LARGE, 0, "more than %d arguments or %d variables", ARGS_MAX,
+                       ARGS_MAX / 2);
+    for (size_t i = 0; i < spec->argc; i++) {
+        bytes += spec->argv[i].n + 8;
+        if (has_nul(spec->argv[i]))
+            return err_set(e, ERR_INVALID, 0, "field 'command': a NUL byte in argument %zu", i);
+    }
+    for (size_t i = 0; i < spec->env_count; i++) {
+        const struct pair *p = &spec->env[i];
+
+        bytes += p->key.n + p->value.n + 8;
+        if (p->key.n == 0 || memchr(p->key.p, '=', p->key.n) || has_nul(p->key) ||
+            has_nul(p->value))
+            return err_set(e, ERR_INVALID, 0,
+                           "field 'env': a name that is empty or has '=', or a NUL byte");
+    }
+    if (has_nul(spec->shell) || has_nul(spec->cwd) || has_nul(spec->user))
+        return err_set(e, ERR_INVALID, 0, "a NUL byte in the command, its directory or user");
+    if (bytes > START_BYTES)
+        return err_set(e, ERR_TOO_LARGE, 0, "the command and its environment are over %d bytes",
+                       START_BYTES);
+    return 0;
+}
+
+static int check_spec(const struct sandbox *s, const struct exec_spec *spec, struct err *e)
+{
+    if (check_texts(s, spec, e) < 0)
+        return -1;
+    if (spec->cwd.n > GUEST_PATH_MAX || spec->user.n > 255 || spec->idempotency.n > 255)
+        return err_set(e, ERR_INVALID, 0, "field 'cwd', 'user' or 'idempotency' is too long");
+    if (spec->timeout_ms < 0 || spec->timeout_ms > EXEC_TIMEOUT_MAX_MS)
+        return err_set(e, ERR_INVALID, 0, "field 'timeout_ms': 0 to %lld",
+                       (long long)EXEC_TIMEOUT_MAX_MS);
+    if (spec->output_bytes < 0 || spec->output_bytes > OUTPUT_MAX)
+        return err_set(e, ERR_INVALID, 0, "field 'output_bytes': 0 to %lld", (long long)OUTPUT_MAX);
+    if (spec->rows < 0 || spec->rows > 4096 || spec->cols < 0 || spec->cols > 4096)
+        return err_set(e, ERR_INVALID, 0, "a terminal has 1 to 4096 rows and columns");
+    return 0;
+}
+
+/* What the request does not say, the image does; its environment: make_start. */
+static struct exec_spec with_defaults(const struct sandbox *s, const struct exec_spec *asked)
+{
+    const struct sandbox_defaults *d = &s->defaults;
+    struct exec_spec spec = *asked;
+
+    if (spec.image_command && spec.argc == 0 && spec.shell.n == 0) {
+        spec.argv = d->argv;
+        spec.argc = d->argc;
+    }
+    if (spec.cwd.n == 0 && d->cwd)
+        spec.cwd = str_of(d->cwd);
+    if (spec.user.n == 0 && d->user)
+        spec.user = str_of(d->user);
+    return spec;
+}
+
+static int check_sandbox(const struct sandbox *s, struct err *e)
+{
+    if (s->sm.state == SANDBOX_RUNNING && !s->destroying && s->in_list)
+        return 0;
+    err_set(e, ERR_CONFLICT, 0, "run a command in sandbox '%s': it is %s", s->id,
+            s->destroying ? "being destroyed" : sm_name(&s->sm));
+    err_object(e, "sandbox", s->id);
+    if (s->sm.state == SANDBOX_PAUSED)
+        err_hint(e, "resume it: holt resume %s", s->id);
+    else if (s->sm.state == SANDBOX_STOPPED)
+        err_hint(e, "start it: holt start %s", s->id);
+    return -1;
+}
+
+/* Room for one more: the oldest that has ended goes. */
+static int make_room(struct sandbox *s, struct err *e)
+{
+    if ((int64_t)s->exec_count < s->all->execs_max && s->execs_live < GUEST_EXECS_MAX)
+        return 0;
+    LIST_EACH (&s->execs, node) {
+        struct exec *x = LIST_ENTRY(node, struct exec, link);
+
+        if (x->ended_saved && s->execs_live < GUEST_EXECS_MAX) {
+            exec_erase(x);
+            return 0;
+        }
+    }
+    err_set(e, ERR_LIMIT, 0, "sandbox '%s' runs %zu commands already", s->id, s->execs_live);
+    if (s->execs_live < GUEST_EXECS_MAX)
+        err_hint(e,
+                 "wait for one to end or cancel one (holt ps %s); the setting 'execs_max' (%lld) "
+                 "is the limit",
+                 s->id, (long long)s->all->execs_max);
+    else
+        err_hint(e,
+                 "wait for one to end or cancel one (holt ps %s); %d is the most that any "
+                 "sandbox can run",
+                 s->id, GUEST_EXECS_MAX);
+    return err_object(e, "sandbox", s->id);
+}
+
+/* What one agent runs at a time, in all that it has. */
+static int check_share(const struct sandbox *s, const struct principal *by, struct err *e)
+{
+    const struct sandboxes *all = s->all;
+    size_t has = 0;
+
+    if (!ceiling_counts(&all->ceilings, by, CEILING_COMMANDS))
+        return 0;
+    for (size_t i = 0; i < all->count; i++)
+        if (all->sorted[i]->owner && s->owner && strcmp(all->sorted[i]->owner, s->owner) == 0)
+            has += all->sorted[i]->execs_live;
+    return ceiling_count(&all->ceilings, by, CEILING_COMMANDS,
+                         principal_is_inside(by) ? s->execs_live : has, e);
+}
+
+/* --- what init is told --- */
+
+static const struct pair default_env[] = {
+    {{"PATH", 4}, {"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 60}},
+    {{"LANG", 4}, {"C.UTF-8", 7}},
+};
+
+static bool is_set(const struct wire_text *env, size_t n, struct str key)
+{
+    for (size_t i = 0; i < n; i++)
+        if (env[i].text.n > key.n && env[i].text.p[key.n] == '=' &&
+            memcmp(env[i].text.p, key.p, key.n) == 0)
+            return true;
+    return false;
+}
+
+/* The first that names a variable wins. */
+static void add_env(struct arena *a, struct wire_text *env, size_t *n, const struct pair *p,
+                    size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!is_set(env, *n, p[i].key))
+            env[(*n)++].text = str_of(
+                arena_printf(a, STR_FMT "=" STR_FMT, STR_ARG(p[i].key), STR_ARG(p[i].value)));
+}
+
+static void make_start(struct exec *x, const struct exec_spec *spec)
+{
+    struct arena *a = &x->start_mem;
+    const struct sandbox *s = x->sandbox;
+    struct guest_exec_start *st = arena_zalloc(a, sizeof *st);
+    struct wire_text *argv = arena_zalloc(a, x->argc * sizeof *argv), *env;
+    const struct pair term = {STR("TERM"), STR("xterm-256color")},
+                      home = {STR("HOME"), STR("/root")};
+    size_t n = 0;
+
+    env =
+        arena_zalloc(a, (spec->env_count + s->env_count + s->secret_count + s->defaults.env_count +
+                         sandbox_net_env_count + sandbox_trust_env_count + 4) *
+                            sizeof *env);
+    for (size_t i = 0; i < x->argc; i++)
+        argv[i].text = x->argv[i];
+    add_env(a, env, &n, spec->env, spec->env_count);
+    add_env(a, env, &n, s->env, s->env_count);
+    for (size_t i = 0; i < s->secret_count; i++)
+        add_env(a, env, &n,
+                &(struct pair){str_of(s->secrets[i].env), str_of(s->secrets[i].placeholder)}, 1);
+    if (s->networked)
+        add_env(a, env, &n, sandbox_net_env, sandbox_net_env_count);
+    if (s->networked && s->trusts)
+        add_env(a, env, &n, sandbox_trust_env, sandbox_trust_env_count);
+    add_env(a, env, &n, s->defaults.env, s->defaults.env_count);
+    add_env(a, env, &n, default_env, ARRAY_LEN(default_env));
+    if (spec->user.n == 0)
+        add_env(a, env, &n, &home, 1);
+    if (spec->pty)
+        add_env(a, env, &n, &term, 1);
+    *st = (struct guest_exec_start){
+        .id = str_of(x->id),
+        .flags = (spec->pty ? GUEST_EXEC_PTY : 0U) | (spec->want_stdin ? GUEST_EXEC_STDIN : 0U) |
+                 (spec->merge ? GUEST_EXEC_MERGE : 0U) |
+                 (spec->kill_rest ? GUEST_EXEC_KILL_REST : 0U),
+        .rows = (uint16_t)(spec->pty && spec->rows == 0 ? 24 : spec->rows),
+        .cols = (uint16_t)(spec->pty && spec->cols == 0 ? 80 : spec->cols),
+        .user = str_of(x->user),
+        .cwd = str_of(x->cwd),
+        .argv = {.count = (uint32_t)x->argc, .items = argv},
+        .env = {.count = (uint32_t)n, .items = env},
+    };
+    x->start = st;
+}
+
+static struct exec *from_spec(struct sandbox *s, const struct exec_spec *spec)
+{
+    const struct str shell[] = {STR("/bin/sh"), STR("-c"), spec->shell};
+    char id[ID_SIZE];
+    struct exec *x = exec_new(s, id_make("ex", id));
+    bool argv = spec->argc > 0;
+
+    x->argc = argv ? spec->argc : ARRAY_LEN(shell);
+    x->argv = texts_copy(argv ? spec->argv : shell, x->argc);
+    text_set(&x->cwd, spec->cwd);
+    text_set(&x->user, spec->user);
+    text_set(&x->idempotency, spec->idempotency);
+    text_set(&x->failure, STR(""));
+    x->flags = (spec->pty ? EXEC_PTY : 0U) | (spec->want_stdin ? EXEC_STDIN : 0U) |
+               (spec->block_when_full ? EXEC_BLOCKS : 0U) | (spec->standing ? EXEC_STANDING : 0U) |
+               (spec->for_reader ? EXEC_FOR_READER : 0U);
+    x->timeout_ms = spec->timeout_ms;
+    x->created_us = sandboxes_moment(s->all);
+    if (spec->output_bytes > 0)
+        x->log.keep = i64_max(spec->output_bytes, OUTPUT_MIN);
+    x->log.hold = spec->block_when_full;
+    make_start(x, spec);
+    return x;
+}
+
+/* What a sandbox writes through commands of its own lies on the host's disk, outside its limit:
+ * each log is small, and as many as are kept take at most what the sandbox may.  With its heads a
+ * log can be four times what it keeps (exec_log.h). */
+static void bound_log(struct exec *x)
+{
+    const struct sandbox *s = x->sandbox;
+    int64_t most = s->all->relay_output_bytes;
+
+    if (s->limits.disk_bytes > 0)
+        most = i64_min(most, i64_max(OUTPUT_MIN, s->limits.disk_bytes / (4 * s->all->execs_max)));
+    x->log.keep = i64_min(x->log.keep, most);
+}
+
+static struct exec *same_key(struct sandbox *s, struct str key)
+{
+    if (key.n > 0)
+        LIST_EACH (&s->execs, node) {
+            struct exec *x = LIST_ENTRY(node, struct exec, link);
+
+            if (str_eq_c(key, x->idempotency))
+                return x;
+        }
+    return NULL;
+}
+
+void exec_start(struct sandbox *s, const struct exec_spec *asked, const struct principal *by,
+                exec_cb done, void *arg)
+{
+    const struct exec_spec spec = with_defaults(s, asked);
+    struct exec *x = same_key(s, spec.idempotency);
+    struct err e = {0};
+
+    if (x && x->sm.state == EXEC_STARTING) { /* it may yet come to nothing */
+        err_set(&e, ERR_UNAVAILABLE, 0, "the command with this Idempotency-Key is being started");
+        err_hint(&e, "ask again in a moment");
+        err_object(&e, "exec", x->id);
+    }
+    if (x || check_spec(s, &spec, &e) < 0 || check_sandbox(s, &e) < 0 ||
+        check_share(s, by, &e) < 0 || make_room(s, &e) < 0) {
+        tell(s->all, x, done, arg, &e);
+        return;
+    }
+    x = from_spec(s, &spec);
+    if (principal_is_inside(by))
+        bound_log(x);
+    x->started = done;
+    x->started_arg = arg;
+    exec_begin(x, by->actor);
+}
+
+/* --- to one that runs --- */
+
+static bool must_live(struct exec *x, const char *what, exec_cb done, void *arg)
+{
+    struct err e = {0};
+
+    if (exec_is_live(x) && x->ch)
+        return true;
+    if (exec_is_live(x)) {
+        err_set(&e, ERR_UNAVAILABLE, 0, "%s '%s': the connection to its sandbox is being made",
+                what, x->id);
+        err_hint(&e, "try again in a moment");
+    } else {
+        err_set(&e, ERR_CONFLICT, 0, "%s '%s': it has ended", what, x->id);
+    }
+    err_object(&e, "exec", x->id);
+    tell(x->sandbox->all, x, done, arg, &e);
+    return false;
+}
+
+void exec_signal(struct exec *x, int signal, exec_cb done, void *arg)
+{
+    struct err e = {0};
+
+    if (signal < 1 || signal > 64) {
+        err_set(&e, ERR_INVALID, 0, "field 'signal': 1 to 64");
+        tell(x->sandbox->all, x, done, arg, &e);
+        return;
+    }
+    if (!must_live(x, "signal", done, arg))
+        return;
+    if (signal == SIGKILL)
+        exec_kill(x, 0);
+    else
+        guest_exec_signal(x->ch, signal, GUEST_SCOPE_GROUP);
+    sandbox_touch(x->sandbox);
+    tell(x->sandbox->all, x, done, arg, &e);
+}
+
+void exec_cancel(struct exec *x, exec_cb done, void *arg)
+{
+    exec_kill(x, EXEC_CANCELLED);
+    if (done)
+        (void)exec_wait(x, done, arg);
+}
+
+void exec_resize(struct exec *x, int rows, int cols, exec_cb done, void *arg)
+{
+    struct err e = {0};
+
+    if (rows < 1 || rows > 4096 || cols < 1 || cols > 4096)
+        err_set(&e, ERR_INVALID, 0, "a terminal has 1 to 4096 rows and columns");
+    else if (!(x->flags & EXEC_PTY))
+        err_set(&e, ERR_CONFLICT, 0, "command '%s' has no terminal", x->id);
+    else if (!must_live(x, "resize", done, arg))
+        return;
+    else
+        guest_exec_resize(x->ch, (uint16_t)rows, (uint16_t)cols);
+    tell(x->sandbox->all, x, done, arg, &e);
+}

@@ -1,0 +1,484 @@
+#include "core/exec/journal.h"
+
+#include "base/mem.h"
+#include "core/sandbox/sandbox_internal.h"
+
+#define TURN_BYTES (4 * LOG_BLOCK) /* that one journal tells in one turn of the loop */
+#define ENTRY_COST 256             /* what one without bytes counts as */
+
+struct cursor { /* where a journal is in one log */
+    struct list link;
+    struct exec *x;   /* NULL: the notes */
+    int64_t pos;      /* of block's first byte */
+    struct buf block; /* records */
+    size_t used;      /* of it */
+    bool gap;
+};
+
+struct journal {
+    struct list link; /* in sandbox->journals */
+    struct sandbox *s;
+    int refs; /* the owner's and the call's that is telling */
+    int64_t after_us;
+    int64_t erased_us; /* its reader knows that commands up to this moment may be missing */
+    size_t last;       /* to be placed before that many; 0: it is placed */
+    bool tail;         /* it was */
+    bool paused, ended;
+    struct list cursors;
+    struct timer wake;
+    const struct journal_ops *ops;
+    void *arg;
+};
+
+/* --- the object --- */
+
+static void cursor_free(struct cursor *c)
+{
+    list_unlink(&c->link);
+    exec_unref(c->x);
+    buf_done(&c->block);
+    mem_free(c);
+}
+
+static void journal_unref(struct journal *j)
+{
+    if (--j->refs > 0)
+        return;
+    while (!list_is_empty(&j->cursors))
+        cursor_free(LIST_ENTRY(j->cursors.next, struct cursor, link));
+    sandbox_unref(j->s);
+    mem_free(j);
+}
+
+static void leave(struct journal *j)
+{
+    j->ended = true;
+    timer_stop(&j->wake);
+    list_unlink(&j->link);
+}
+
+static void finish(struct journal *j, const struct err *e)
+{
+    if (j->ended)
+        return;
+    leave(j);
+    j->ops->end(j->arg, e);
+    journal_unref(j);
+}
+
+void journal_close(struct journal *j)
+{
+    if (!j || j->ended)
+        return;
+    leave(j);
+    journal_unref(j);
+}
+
+void journals_end(struct sandbox *s, const struct err *e)
+{
+    while (!list_is_empty(&s->journals))
+        finish(LIST_ENTRY(s->journals.next, struct journal, link), e);
+}
+
+/* --- the notes --- */
+
+static int open_notes(struct sandbox *s, struct err *e)
+{
+    AUTO(mem_free) char *path = NULL;
+    struct exec_log *g;
+
+    if (s->notes)
+        return 0;
+    path = xasprintf("%s/execs/%s/notes.log", s->all->state, s->id);
+    g = xzalloc(sizeof *g);
+    exec_log_init(g, path, JOURNAL_NOTES_KEEP);
+    if (exec_log_recover(g, e) < 0) {
+        exec_log_done(g);
+        mem_free(g);
+        return err_wrap(e, "the notes of sandbox '%s'", s->id);
+    }
+    sandboxes_moment_was(s->all, g->last_us);
+    s->has_logs = s->has_logs || g->in_file;
+    s->notes = g;
+    return 0;
+}
+
+void notes_close(struct sandbox *s)
+{
+    if (!s->notes)
+        return;
+    exec_log_done(s->notes);
+    mem_free(s->notes);
+    s->notes = NULL;
+}
+
+/* A note is one record: what is left of a block that has no room for it is filled with one of the
+ * other stream, which nobody is told of. */
+static int fill_block(struct exec_log *g, size_t need, int64_t *moment, struct err *e)
+{
+    static const char zeros[JOURNAL_NOTE_MAX];
+    size_t left = LOG_BLOCK - (size_t)(g->size % LOG_BLOCK);
+
+    if (left <= LOG_HEAD || left >= LOG_HEAD + need)
+        return 0;
+    if (exec_log_append(g, LOG_ERR, moment, str_make(zeros, left - LOG_HEAD), e) < 0)
+        return -1;
+    (*moment)++;
+    return 0;
+}
+
+static bool is_filler(const struct exec_log *g, const struct log_record *r, const struct sandbox *s)
+{
+    return g == s->notes && r->stream == LOG_ERR;
+}
+
+int journal_add(struct sandbox *s, struct str bytes, struct err *e)
+{
+    int64_t moment;
+
+    assert(bytes.n > 0 && bytes.n <= JOURNAL_NOTE_MAX);
+    if (!s->in_list)
+        return err_set(e, ERR_GONE, 0, "sandbox '%s' is gone", s->id);
+    if (open_notes(s, e) < 0)
+        return -1;
+    moment = sandboxes_moment(s->all);
+    s->has_logs = true;
+    if (exec_log_spill(s->notes, e) < 0 || fill_block(s->notes, bytes.n, &moment, e) < 0 ||
+        exec_log_append(s->notes, LOG_OUT, &moment, bytes, e) < 0)
+        return -1;
+    sandboxes_moment_was(s->all, moment);
+    journals_wake(s);
+    return 0;
+}
+
+/* --- one log --- */
+
+static struct cursor *cursor_of(struct journal *j, struct exec *x, struct exec_log *g,
+                                struct err *e)
+{
+    struct cursor *c;
+    int64_t pos;
+
+    LIST_EACH (&j->cursors, node) {
+        c = LIST_ENTRY(node, struct cursor, link);
+        if (c->x == x)
+            return c;
+    }
+    if (exec_log_seek_time(g, j->after_us, &pos, e) < 0)
+        return NULL;
+    c = xzalloc(sizeof *c);
+    c->x = x ? exec_ref(x) : NULL;
+    c->pos = pos;
+    c->gap = !j->tail && g->first > 0 && pos == g->first;
+    list_push(&j->cursors, &c->link);
+    return c;
+}
+
+/* 1: *ret is the next record later than what was told; 0: there is none. */
+static int peek(struct journal *j, struct cursor *c, struct exec_log *g, struct log_record *ret,
+                struct err *e)
+{
+    for (;;) {
+        struct str left = str_skip(buf_str(&c->block), c->used), bytes;
+        int64_t pos;
+        size_t used;
+        int n;
+
+        if (left.n > 0) {
+            n = exec_log_next(left, ret, &used, e);
+            if (n < 0 || (n > 0 && ret->time_us > j->after_us && !is_filler(g, ret, j->s)))
+                return n;
+            c->used += used;
+            c->gap = c->gap && n == 0;
+            continue;
+        }
+        c->pos += (int64_t)buf_len(&c->block);
+        buf_clear(&c->block);
+        c->used = 0;
+        if (c->pos >= g->size)
+            return 0;
+        pos = c->pos;
+        if (exec_log_block(g, &c->pos, j->s->all->block, &bytes, e) < 0)
+            return -1;
+        c->gap = c->gap || pos != c->pos;
+        buf_add_str(&c->block, bytes);
+    }
+}
+
+/* --- the next entry of all --- */
+
+struct candidate {
+    struct journal_entry n; /* us 0: nothing */
+    struct cursor *c;
+    bool wait; /* it is not there yet, and nothing later may be told before */
+};
+
+static const enum exec_which which_of[LOG_STREAMS] = {EXEC_STDOUT, EXEC_STDERR};
+
+static int look_at_log(struct journal *j, struct exec *x, struct exec_log *g, struct candidate *k,
+                       struct err *e)
+{
+    struct log_record r;
+    int n;
+
+    k->c = cursor_of(j, x, g, e);
+    n = k->c ? peek(j, k->c, g, &r, e) : -1;
+    if (n > 0)
+        k->n = (struct journal_entry){.us = r.time_us,
+                                      .kind = x ? JOURNAL_OUTPUT : JOURNAL_NOTE,
+                                      .x = x,
+                                      .stream = which_of[r.stream],
+                                      .bytes = r.bytes,
+                                      .gap = k->c->gap};
+    return n;
+}
+
+static int look_at_exec(struct journal *j, struct exec *x, struct candidate *k, struct err *e)
+{
+    int n;
+
+    if (x->created_us > j->after_us) {
+        k->n = (struct journal_entry){.us = x->created_us, .kind = JOURNAL_START, .x = x};
+        k->wait = !x->start_saved;
+        return 1;
+    }
+    if (x->ended_saved && x->ended_us <= j->after_us)
+        return 0;
+    if (!exec_is_there(x)) {
+        k->n = (struct journal_entry){.us = 1, .x = x};
+        k->wait = true;
+        return 1;
+    }
+    n = look_at_log(j, x, &x->log, k, e);
+    if (n != 0 || exec_is_live(x))
+        return n;
+    k->n = (struct journal_entry){.us = x->ended_us, .kind = JOURNAL_END, .x = x};
+    k->wait = !x->ended_saved;
+    return 1;
+}
+
+static void take_earlier(struct candidate *best, const struct candidate *k)
+{
+    if (best->n.us == 0 || k->n.us < best->n.us)
+        *best = *k;
+}
+
+static int pick(struct journal *j, struct candidate *best, struct err *e)
+{
+    struct candidate k = {0};
+    int n = j->s->notes ? look_at_log(j, NULL, j->s->notes, &k, e) : 0;
+
+    if (n < 0)
+        return -1;
+    if (n > 0)
+        take_earlier(best, &k);
+    LIST_EACH (&j->s->execs, node) {
+        k = (struct candidate){0};
+        n = look_at_exec(j, LIST_ENTRY(node, struct exec, link), &k, e);
+        if (n < 0 || j->ended)
+            return -1;
+        if (n > 0)
+            take_earlier(best, &k);
+    }
+    return 0;
+}
+
+/* --- before the last N --- */
+
+struct tail { /* the latest moments, ascending */
+    int64_t *v;
+    size_t n, max;
+};
+
+static bool is_early(const struct tail *t, int64_t us)
+{
+    return t->n == t->max && us <= t->v[0];
+}
+
+static void tail_add(struct tail *t, int64_t us)
+{
+    size_t at;
+
+    if (is_early(t, us))
+        return;
+    if (t->n == t->max)
+        memmove(t->v, t->v + 1, --t->n * sizeof *t->v);
+    for (at = t->n; at > 0 && t->v[at - 1] > us; at--)
+        t->v[at] = t->v[at - 1];
+    t->v[at] = us;
+    t->n++;
+}
+
+/* Backwards by blocks, as far as it matters. */
+static int tail_of_log(struct journal *j, struct exec_log *g, struct tail *t, struct err *e)
+{
+    int64_t at = g->size > 0 ? (g->size - 1) / LOG_BLOCK * LOG_BLOCK : -1;
+
+    for (; at >= g->first; at -= LOG_BLOCK) {
+        int64_t pos = at;
+        struct str bytes;
+        struct log_record r;
+        size_t used;
+        bool first = true, early = false;
+        int n;
+
+        if (exec_log_block(g, &pos, j->s->all->block, &bytes, e) < 0)
+            return -1;
+        while (bytes.n > 0 && (n = exec_log_next(bytes, &r, &used, e)) != 0) {
+            if (n < 0)
+                return -1;
+            early = early || (first && is_early(t, r.time_us));
+            first = false;
+            if (!is_filler(g, &r, j->s))
+                tail_add(t, r.time_us);
+            bytes = str_skip(bytes, used);
+        }
+        if (early)
+            break;
+    }
+    return 0;
+}
+
+/* 1: placed; 0: a log is being fetched. */
+static int place(struct journal *j, struct err *e)
+{
+    AUTO(mem_free) int64_t *v = xzalloc(j->last * sizeof *v);
+    struct tail t = {.v = v, .max = j->last};
+
+    if (j->s->notes && tail_of_log(j, j->s->notes, &t, e) < 0)
+        return -1;
+    for (struct list *node = j->s->execs.prev; node != &j->s->execs; node = node->prev) {
+        struct exec *x = LIST_ENTRY(node, struct exec, link);
+
+        if (x->ended_saved && is_early(&t, x->ended_us))
+            continue;
+        if (!exec_is_there(x))
+            return j->ended ? -1 : 0;
+        tail_add(&t, x->created_us);
+        if (!exec_is_live(x))
+            tail_add(&t, x->ended_us);
+        if (tail_of_log(j, &x->log, &t, e) < 0)
+            return -1;
+    }
+    j->after_us = t.n == t.max ? t.v[0] - 1 : 0;
+    j->last = 0;
+    j->tail = true;
+    j->erased_us = j->s->erased_us;
+    return 1;
+}
+
+/* --- telling --- */
+
+static void drop_stale(struct journal *j)
+{
+    LIST_EACH (&j->cursors, node) {
+        struct cursor *c = LIST_ENTRY(node, struct cursor, link);
+
+        if (c->x && list_is_empty(&c->x->link))
+            cursor_free(c);
+    }
+}
+
+/* Were commands erased of which it should still tell something? */
+static bool lacks_commands(struct journal *j)
+{
+    int64_t known = i64_max(j->after_us, j->erased_us);
+
+    j->erased_us = j->s->erased_us;
+    return j->erased_us > known;
+}
+
+/* False: nothing more can be told now. */
+static bool tell_one(struct journal *j, size_t *told, struct err *e)
+{
+    struct candidate k = {0};
+
+    if (pick(j, &k, e) < 0 || k.n.us == 0 || k.wait)
+        return false;
+    /* What init alone has comes anew after a crash, with other moments. */
+    if (k.n.kind == JOURNAL_OUTPUT && exec_is_live(k.n.x) && !k.n.x->log.in_file &&
+        exec_spill(k.n.x) < 0)
+        return false;
+    k.n.gap = lacks_commands(j) || k.n.gap;
+    j->after_us = k.n.us;
+    if (k.c)
+        k.c->gap = false;
+    *told += ENTRY_COST + k.n.bytes.n;
+    if (j->ops->entry(j->arg, &k.n) != 0)
+        j->paused = true;
+    if (!j->ended && k.n.kind == JOURNAL_END && k.c)
+        cursor_free(k.c);
+    return true;
+}
+
+static void journal_tell(struct journal *j)
+{
+    struct err e = {0};
+    size_t told = 0;
+
+    j->refs++;
+    drop_stale(j);
+    if (j->last > 0 && place(j, &e) <= 0) {
+        if (e.code != ERR_NONE)
+            finish(j, &e);
+        journal_unref(j);
+        return;
+    }
+    while (!j->ended && !j->paused && told < TURN_BYTES && tell_one(j, &told, &e))
+        ;
+    if (e.code != ERR_NONE)
+        finish(j, &e);
+    if (!j->ended && !j->paused && told >= TURN_BYTES)
+        journals_wake(j->s);
+    journal_unref(j);
+}
+
+static void woken(struct timer *t)
+{
+    journal_tell(CONTAINER_OF(t, struct journal, wake));
+}
+
+void journals_wake(struct sandbox *s)
+{
+    LIST_EACH (&s->journals, node) {
+        struct journal *j = LIST_ENTRY(node, struct journal, link);
+
+        if (!j->paused && !timer_is_set(&j->wake))
+            timer_set(s->all->timers, &j->wake, TIMER_SOON, woken);
+    }
+}
+
+static void failed_to_open(struct timer *t)
+{
+    struct err e = {.code = ERR_GONE, .msg = "the sandbox is gone, or its notes cannot be read"};
+
+    finish(CONTAINER_OF(t, struct journal, wake), &e);
+}
+
+struct journal *journal_open(struct sandbox *s, const struct journal_from *from,
+                             const struct journal_ops *ops, void *arg)
+{
+    struct journal *j = xzalloc(sizeof *j);
+    struct err e = {0};
+    bool good = s->in_list && open_notes(s, &e) == 0;
+
+    *j = (struct journal){.s = sandbox_ref(s),
+                          .refs = 1,
+                          .after_us = from->after_us,
+                          .last = from->last,
+                          .ops = ops,
+                          .arg = arg};
+    list_init(&j->cursors);
+    list_push(&s->journals, &j->link);
+    timer_set(s->all->timers, &j->wake, TIMER_SOON, good ? woken : failed_to_open);
+    return j;
+}
+
+void journal_resume(struct journal *j)
+{
+    if (!j->paused || j->ended)
+        return;
+    j->paused = false;
+    if (!timer_is_set(&j->wake))
+        timer_set(j->s->all->timers, &j->wake, TIMER_SOON, woken);
+}

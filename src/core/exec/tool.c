@@ -1,0 +1,311 @@
+/* tool: create a sandbox → send the files → run → read what it said → destroy. */
+#include "core/exec/tool.h"
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "core/exec/exec.h"
+#include "link/guest.h"
+
+#define ARGS_MAX 64
+#define FILES_MAX 16
+#define LOG_BYTES (64 * 1024)
+#define LIVES_LONGER_MS 60000 /* than its program may: holtd may be slow */
+
+/* A cancel lets go at once; what is left of the sandbox is destroyed whichever step it is at. */
+struct tool {
+    struct tool_events events; /* zeroed by cancel */
+    struct arena a;            /* what the spec had */
+    struct exec_spec run;
+    struct tool_file files[FILES_MAX];
+    size_t file_count, file; /* the one on its way */
+    struct sandbox *s;
+    struct guest_pipe *upload;
+    size_t uploaded, output_max;
+    struct exec *x;
+    struct exec_wait *wait;
+    struct exec_reader *reader;
+    struct buf out, err_out;
+    struct tool_result result;
+    struct err err;
+    bool eof, ending, wants_room;
+};
+
+static const struct principal by_system = {.role = ROLE_ADMIN, .actor = "system"};
+
+/* --- the end --- */
+
+static void destroyed(void *arg, struct sandbox *s, const struct err *e)
+{
+    struct tool *t = arg;
+
+    (void)s;
+    if (e->code != ERR_NONE && e->code != ERR_NOT_FOUND)
+        log_warn("a tool's sandbox could not be destroyed", LOG_E(e));
+    t->result.out = buf_str(&t->out);
+    t->result.err = buf_str(&t->err_out);
+    if (t->events.done)
+        t->events.done(t->events.arg, &t->result, &t->err);
+    t->x = exec_unref(t->x);
+    t->s = sandbox_unref(t->s);
+    buf_done(&t->out);
+    buf_done(&t->err_out);
+    arena_done(&t->a);
+    mem_free(t);
+}
+
+static void end(struct tool *t, const struct err *e)
+{
+    if (t->ending)
+        return;
+    t->ending = true;
+    t->err = *e;
+    if (t->upload)
+        guest_pipe_cancel(t->upload);
+    if (t->wait)
+        exec_wait_cancel(t->wait);
+    exec_reader_end(t->reader);
+    t->upload = NULL;
+    t->wait = NULL;
+    t->reader = NULL;
+    if (t->s)
+        sandbox_destroy(t->s, &by_system, destroyed, t);
+    else
+        destroyed(t, NULL, &(struct err){0});
+}
+
+/* --- what it said --- */
+
+static int on_output(void *arg, enum exec_which stream, int64_t offset, int64_t time_us,
+                     struct str bytes)
+{
+    struct tool *t = arg;
+    struct buf *to = stream == EXEC_STDOUT ? &t->out : &t->err_out;
+
+    (void)offset;
+    (void)time_us;
+    buf_add(to, bytes.p, size_min(bytes.n, t->output_max - size_min(buf_len(to), t->output_max)));
+    return 0;
+}
+
+static int on_gap(void *arg, enum exec_which stream, int64_t from, int64_t to)
+{
+    (void)arg;
+    (void)stream;
+    (void)from;
+    (void)to;
+    return 0;
+}
+
+static void on_output_end(void *arg, const struct err *e)
+{
+    struct tool *t = arg;
+    struct exec_info info;
+
+    t->reader = NULL;
+    exec_info(t->x, &info);
+    t->result = (struct tool_result){
+        .exit_code = info.exit_code, .timed_out = info.timed_out, .oom = info.oom};
+    end(t, e);
+}
+
+static void ended(void *arg, struct exec *exec, const struct err *e)
+{
+    static const struct exec_reader_ops ops = {
+        .bytes = on_output, .gap = on_gap, .end = on_output_end};
+    struct tool *t = arg;
+
+    t->wait = NULL;
+    if (e->code != ERR_NONE)
+        end(t, e);
+    else
+        t->reader = exec_read(exec, EXEC_BOTH, 0, 0, false, &ops, t);
+}
+
+/* --- the run --- */
+
+static void on_room(void *arg)
+{
+    struct tool *t = arg;
+
+    if (t->ending)
+        return;
+    if (t->eof)
+        (void)exec_stdin(t->x, STR(""), true, on_room, t);
+    else if (t->wants_room && t->events.room) {
+        t->wants_room = false;
+        t->events.room(t->events.arg);
+    }
+}
+
+static void started(void *arg, struct exec *exec, const struct err *e)
+{
+    struct tool *t = arg;
+
+    if (t->ending)
+        return;
+    if (e->code != ERR_NONE || !exec) {
+        end(t, e);
+        return;
+    }
+    t->x = exec_ref(exec);
+    t->wait = exec_wait(exec, ended, t);
+    on_room(t);
+}
+
+/* --- the files' way in --- */
+
+static void next_file(struct tool *t);
+
+static void upload_more(struct guest_pipe *p)
+{
+    struct tool *t = guest_pipe_arg(p);
+    struct str content = t->files[t->file].content;
+
+    t->uploaded += guest_pipe_write(p, str_skip(content, t->uploaded));
+    if (t->uploaded == content.n)
+        guest_pipe_eof(p);
+}
+
+static void uploaded(struct guest_pipe *p, const struct guest_file_done *info, const struct err *e)
+{
+    struct tool *t = guest_pipe_arg(p);
+    struct err why = *e;
+
+    (void)info;
+    t->upload = NULL;
+    if (t->ending)
+        return;
+    if (e->code == ERR_NONE) {
+        t->file++;
+        next_file(t);
+        return;
+    }
+    err_wrap(&why, "send '" STR_FMT "' into a tool's sandbox", STR_ARG(t->files[t->file].path));
+    end(t, &why);
+}
+
+static void next_file(struct tool *t)
+{
+    static const struct guest_pipe_ops ops = {.room = upload_more, .done = uploaded};
+    const struct tool_file *f = &t->files[t->file];
+    struct err why = {0};
+    struct guest *g;
+
+    if (t->file == t->file_count) {
+        exec_start(t->s, &t->run, &by_system, started, t);
+        return;
+    }
+    t->uploaded = 0;
+    g = sandbox_guest(t->s, &why);
+    if (g && guest_file(g,
+                        &(struct guest_file_call){
+                            .op = GUEST_FILE_WRITE, .path = f->path, .mode = (uint32_t)f->mode},
+                        &ops, t, &t->upload, &why) == 0) {
+        upload_more(t->upload);
+        return;
+    }
+    end(t, &why);
+}
+
+static void created(void *arg, struct sandbox *s, const struct err *e)
+{
+    struct tool *t = arg;
+    struct err why = *e;
+
+    if (s)
+        t->s = sandbox_ref(s);
+    if (t->ending) { /* cancelled meanwhile */
+        if (s)
+            sandbox_destroy(s, &by_system, destroyed, t);
+        else
+            destroyed(t, NULL, &(struct err){0});
+        return;
+    }
+    if (e->code == ERR_NONE) {
+        next_file(t);
+        return;
+    }
+    err_wrap(&why, "make a sandbox for a tool");
+    end(t, &why);
+}
+
+/* --- the interface --- */
+
+static void keep_spec(struct tool *t, const struct tool_spec *s)
+{
+    struct str *argv = arena_zalloc(&t->a, s->argc * sizeof *argv);
+    struct pair *env = arena_zalloc(&t->a, (s->env_count + 1) * sizeof *env);
+
+    for (size_t i = 0; i < s->argc; i++)
+        argv[i] = arena_str(&t->a, s->argv[i]);
+    for (size_t i = 0; i < s->env_count; i++)
+        env[i] = (struct pair){arena_str(&t->a, s->env[i].key), arena_str(&t->a, s->env[i].value)};
+    for (size_t i = 0; i < s->file_count; i++) {
+        t->files[i] = s->files[i];
+        t->files[i].path = arena_str(&t->a, s->files[i].path);
+    }
+    t->file_count = s->file_count;
+    t->run = (struct exec_spec){.argv = argv,
+                                .argc = s->argc,
+                                .env = env,
+                                .env_count = s->env_count,
+                                .cwd = STR("/"),
+                                .want_stdin = true,
+                                .kill_rest = true,
+                                .timeout_ms = s->time_ms,
+                                .output_bytes = LOG_BYTES};
+}
+
+struct tool *tool_start(struct sandboxes *l, const struct tool_spec *s)
+{
+    const struct pair label = {STR("holt.internal"), str_of(s->name)};
+    struct tool *t = xzalloc(sizeof *t);
+
+    assert(s->argc > 0 && s->argc <= ARGS_MAX && s->file_count <= FILES_MAX);
+    t->events = s->events;
+    t->output_max = s->output_max;
+    t->eof = !s->takes_input;
+    keep_spec(t, s);
+    sandbox_create(l,
+                   &(struct sandbox_spec){.image = STR("host"),
+                                          .memory_upper = true,
+                                          .limits = s->limits,
+                                          .network = s->network,
+                                          .labels = &label,
+                                          .label_count = 1,
+                                          .mounts = s->mounts,
+                                          .mount_count = s->mount_count,
+                                          .ttl_ms = s->time_ms + LIVES_LONGER_MS},
+                   &by_system, created, t);
+    return t;
+}
+
+size_t tool_write(struct tool *t, struct str bytes)
+{
+    size_t n = 0;
+
+    if (t->x && !t->ending)
+        n = exec_stdin(t->x, bytes, false, on_room, t);
+    t->wants_room = n < bytes.n;
+    return n;
+}
+
+void tool_eof(struct tool *t)
+{
+    t->eof = true;
+    if (t->x && !t->ending)
+        (void)exec_stdin(t->x, STR(""), true, on_room, t);
+}
+
+void tool_cancel(struct tool *t)
+{
+    struct err e = {0};
+
+    t->events = (struct tool_events){0};
+    err_set(&e, ERR_CANCELLED, 0, "nobody waits for it");
+    if (t->s)
+        end(t, &e);
+    else
+        t->ending = true; /* created goes on from there */
+}

@@ -1,0 +1,43 @@
+/* identity_internal: what the files of identity share. */
+#pragma once
+
+#include "base/map.h"
+#include "base/sorted.h"
+#include "core/identity/identity.h"
+#include "core/identity/throttle.h"
+#include "proto/digest.h"
+
+struct entry {
+    struct token t;
+    bool used;     /* last_used_ms is newer than the store's */
+    bool revoked;  /* refused already; its row goes … */
+    bool deleting; /* … just now */
+};
+
+struct login_code {
+    unsigned char hash[SHA256_SIZE];
+    enum role role;     /* ROLE_NONE: free */
+    char root[ID_SIZE]; /* what it ends with; "": nothing */
+    int64_t until_ms;
+    int64_t end_ms; /* wall: when what it came from ends; 0: never */
+};
+
+struct identity {
+    struct store *store;
+    struct map by_hash, by_id; /* to struct entry */
+    struct entry **sorted;     /* by id */
+    size_t count, size;
+    size_t expire_next; /* where the look for expired ones goes on */
+    struct login_code codes[LOGIN_CODES];
+    struct throttle throttle;
+};
+
+static inline struct str hash_str(const unsigned char *hash)
+{
+    return str_make(hash, SHA256_SIZE);
+}
+
+void identity_make_secret(const char *prefix, char *to); /* TOKEN_TEXT bytes */
+/* As identity_create, for a session that ends with root ("": with nothing). */
+void identity_create_session(struct identity *i, const struct token_spec *spec, const char *root,
+                             token_made done, void *arg);

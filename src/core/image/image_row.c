@@ -1,0 +1,269 @@
+#include "core/image/image_internal.h"
+
+#include "base/mem.h"
+#include "proto/json.h"
+
+/* --- reading --- */
+
+static int load_layers(struct images *l, struct store_tx *tx, struct err *e)
+{
+    struct store_rows *rows;
+    int r;
+
+    if (tx_query(tx, "SELECT id, digest, diff_id, bytes, entries, created_ms FROM layers",
+                 NO_PARAMS, &rows, e) < 0)
+        return -1;
+    while ((r = rows_step(rows, e)) > 0) {
+        struct str id = rows_text(rows, 0), digest = rows_text(rows, 1), diff = rows_text(rows, 2);
+        struct layer *y;
+
+        if (id.n >= ID_SIZE || !oci_digest_is_valid(digest) || !oci_digest_is_valid(diff))
+            return err_set(e, ERR_INTERNAL, 0, "layer row '" STR_FMT "' is damaged", STR_ARG(id));
+        y = xzalloc(sizeof *y);
+        memcpy(y->id, id.p, id.n);
+        memcpy(y->digest, digest.p, digest.n);
+        memcpy(y->diff_id, diff.p, diff.n);
+        y->bytes = rows_int(rows, 3);
+        y->entries = rows_int(rows, 4);
+        y->created_ms = rows_int(rows, 5);
+        map_set(&l->layers, id, y);
+    }
+    rows_end(rows);
+    return r;
+}
+
+static int load_image_layers(struct images *l, struct image *i, struct store_tx *tx, struct err *e)
+{
+    struct layer *layers[OCI_LAYERS_MAX];
+    struct store_rows *rows;
+    size_t n = 0;
+    int r;
+
+    if (tx_query(tx, "SELECT layer FROM image_layers WHERE image = :image ORDER BY position",
+                 PARAMS(P_C("image", i->id)), &rows, e) < 0)
+        return -1;
+    while ((r = rows_step(rows, e)) > 0) {
+        struct layer *y = map_get(&l->layers, rows_text(rows, 0));
+
+        if (!y || n == OCI_LAYERS_MAX)
+            return err_set(e, ERR_INTERNAL, 0, "image row '%s' is damaged: a layer has no row",
+                           i->id);
+        layers[n++] = y;
+    }
+    rows_end(rows);
+    if (r == 0)
+        image_set_layers(i, layers, n);
+    return r;
+}
+
+static void set_text(char **to, struct str s)
+{
+    mem_free(*to);
+    *to = str_dup(s);
+}
+
+static int load_images(struct images *l, struct store_tx *tx, struct err *e)
+{
+    struct store_rows *rows;
+    int r;
+
+    if (tx_query(
+            tx,
+            "SELECT id, name, source, digest, os, arch, defaults, created_ms, owner, tenant FROM "
+            "images ORDER BY id",
+            NO_PARAMS, &rows, e) < 0)
+        return -1;
+    while ((r = rows_step(rows, e)) > 0) {
+        struct str id = rows_text(rows, 0);
+        struct image *i;
+
+        if (!id_is_valid("im", id))
+            return err_set(e, ERR_INTERNAL, 0, "image row '" STR_FMT "' is damaged", STR_ARG(id));
+        i = image_new(id.p);
+        set_text(&i->name, rows_text(rows, 1));
+        set_text(&i->source, rows_text(rows, 2));
+        set_text(&i->digest, rows_text(rows, 3));
+        set_text(&i->os, rows_text(rows, 4));
+        set_text(&i->arch, rows_text(rows, 5));
+        set_text(&i->defaults, rows_text(rows, 6));
+        i->created_ms = rows_int(rows, 7);
+        (void)snprintf(i->owner, sizeof i->owner, STR_FMT, STR_ARG(rows_text(rows, 8)));
+        (void)snprintf(i->tenant, sizeof i->tenant, STR_FMT, STR_ARG(rows_text(rows, 9)));
+        i->state = IMAGE_READY;
+        images_add(l, i);
+    }
+    rows_end(rows);
+    for (size_t k = 0; r == 0 && k < l->count; k++)
+        r = load_image_layers(l, l->sorted[k], tx, e);
+    return r;
+}
+
+static int load(struct store_tx *tx, void *arg, struct err *e)
+{
+    return load_layers(arg, tx, e) < 0 || load_images(arg, tx, e) < 0 ? -1 : 0;
+}
+
+int images_load(struct images *l, struct err *e)
+{
+    return store_now(l->c.store, load, l, e);
+}
+
+/* --- writing --- */
+
+void image_write_event(struct store_tx *tx, const char *type, const struct image *i,
+                       const char *actor)
+{
+    AUTO(buf_done) struct buf data = {0};
+    struct jw w = {.to = &data};
+    char object[ID_SIZE + 8];
+
+    (void)snprintf(object, sizeof object, "image/%s", i->id);
+    jw_object(&w);
+    jw_kc(&w, "id", i->id);
+    jw_kc(&w, "name", i->name);
+    jw_kc(&w, "source", i->source);
+    jw_kc(&w, "digest", i->digest);
+    jw_kc(&w, "state", image_state_name(i->state));
+    jw_kc(&w, "phase", i->phase);
+    jw_kint(&w, "done_bytes", i->done_bytes);
+    jw_kint(&w, "total_bytes", i->total_bytes);
+    jw_key(&w, "layers");
+    jw_array(&w);
+    for (size_t k = 0; k < i->layer_count; k++)
+        jw_c(&w, i->layers[k]->digest);
+    jw_array_end(&w);
+    if (i->failure[0])
+        jw_kc(&w, "failure", i->failure);
+    jw_object_end(&w);
+    tx_event(tx,
+             &(struct event_spec){
+                 .type = type, .object = object, .actor = actor, .data = buf_str(&data)},
+             NULL);
+}
+
+static int insert_layer(struct store_tx *tx, const struct image *i, size_t k, struct err *e)
+{
+    const struct layer *y = i->layers[k];
+
+    if (tx_run(tx,
+               "INSERT INTO layers (id, digest, diff_id, bytes, entries, created_ms) VALUES (:id, "
+               ":digest, :diff, :bytes, :entries, :created) ON CONFLICT (id) DO NOTHING",
+               PARAMS(P_C("id", y->id), P_C("digest", y->digest), P_C("diff", y->diff_id),
+                      P_INT("bytes", y->bytes), P_INT("entries", y->entries),
+                      P_INT("created", y->created_ms)),
+               e) < 0)
+        return -1;
+    return tx_run(tx,
+                  "INSERT INTO image_layers (image, position, layer) VALUES (:image, :at, :layer)",
+                  PARAMS(P_C("image", i->id), P_INT("at", (int64_t)k), P_C("layer", y->id)), e) < 0
+               ? -1
+               : 0;
+}
+
+static int insert_image(struct store_tx *tx, void *arg, struct err *e)
+{
+    const struct image_job *j = arg;
+    const struct image *i = j->i;
+
+    if (tx_run(tx,
+               "UPDATE images SET name = '' WHERE name = :name AND name <> '' AND tenant = :tenant",
+               PARAMS(P_C("name", i->name), P_C("tenant", i->tenant)), e) < 0)
+        return -1;
+    if (tx_run(
+            tx,
+            "INSERT INTO images (id, name, source, digest, os, arch, defaults, created_ms, owner, "
+            "tenant) VALUES (:id, :name, :source, :digest, :os, :arch, :defaults, :created, "
+            ":owner, :tenant)",
+            PARAMS(P_C("id", i->id), P_C("name", i->name), P_C("source", i->source),
+                   P_C("digest", i->digest), P_C("os", i->os), P_C("arch", i->arch),
+                   P_C("defaults", i->defaults), P_INT("created", i->created_ms),
+                   P_C("owner", i->owner), P_C("tenant", i->tenant)),
+            e) < 0)
+        return -1;
+    for (size_t k = 0; k < i->layer_count; k++)
+        if (insert_layer(tx, i, k, e) < 0)
+            return -1;
+    image_write_event(tx, "image.created", i, j->actor);
+    return 0;
+}
+
+void image_commit(struct image_job *j, store_done done)
+{
+    store_write(j->l->c.store, STORE_DURABLE, insert_image, done, j);
+}
+
+/* --- removing --- */
+
+struct remove_job {
+    struct images *l;
+    struct image *i;
+    char actor[64];
+    store_done done;
+    void *arg;
+};
+
+static int delete_image(struct store_tx *tx, void *arg, struct err *e)
+{
+    const struct remove_job *r = arg;
+
+    if (tx_run(tx, "DELETE FROM image_layers WHERE image = :id", PARAMS(P_C("id", r->i->id)), e) <
+            0 ||
+        tx_run(tx, "DELETE FROM images WHERE id = :id", PARAMS(P_C("id", r->i->id)), e) < 0)
+        return -1;
+    image_write_event(tx, "image.removed", r->i, r->actor);
+    return 0;
+}
+
+static void image_deleted(void *arg, const struct err *e)
+{
+    struct remove_job *r = arg;
+    struct image *i = r->i;
+
+    i->removing = false;
+    if (e->code == ERR_NONE) {
+        for (size_t k = 0; k < i->layer_count; k++)
+            i->layers[k]->images--;
+        for (size_t k = 0; k < i->layer_count; k++) {
+            bool again = false; /* a layer may stand twice in one image */
+
+            for (size_t m = k + 1; m < i->layer_count; m++)
+                again |= i->layers[m] == i->layers[k];
+            if (!again)
+                layer_unneeded(r->l, i->layers[k]);
+        }
+        images_drop(r->l, i);
+    }
+    r->done(r->arg, e);
+    mem_free(r);
+}
+
+void image_remove(struct images *l, struct str ref, const struct principal *by, store_done done,
+                  void *arg)
+{
+    struct err e = {0};
+    struct image *i;
+    struct remove_job *r;
+
+    if (str_eq_c(ref, "host")) {
+        err_set(&e, ERR_CONFLICT, 0, "the image 'host' is the host itself: it cannot be removed");
+        done(arg, &e);
+        return;
+    }
+    i = image_find(l, by, IMAGE_CHANGE, ref, &e);
+    if (i && i->state == IMAGE_WORKING) {
+        /* Ends the job; the row stays as failed, so that who waits sees why. */
+        err_set(&e, ERR_CANCELLED, 0, "image '%s' was removed while it was made", i->id);
+        job_end(i->job, &e);
+        done(arg, &(struct err){0});
+        return;
+    }
+    if (!i) {
+        done(arg, &e);
+        return;
+    }
+    r = xzalloc(sizeof *r);
+    *r = (struct remove_job){.l = l, .i = i, .done = done, .arg = arg};
+    (void)snprintf(r->actor, sizeof r->actor, "%s", by->actor);
+    i->removing = true;
+    store_write(l->c.store, STORE_DURABLE, delete_image, image_deleted, r);
+}

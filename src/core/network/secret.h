@@ -1,0 +1,85 @@
+/* secret: values that sandboxes use without having them (docs/secrets.md).  Inside stands a
+ * placeholder; holt-egress puts the value in its place in requests that the secret's rule fits. A
+ * value is written and never read back: it is kept sealed (proto/seal.h), in rows and in memory,
+ * and opened only to be told to holt-egress.  The key is secret.key in the state directory, made
+ * with the first secret.  Rows are class 1; changes are events, without values.  Which sandboxes
+ * have one is read from them.  Ownership: the registry's; a secret is borrowed until the loop
+ * turns.  Thread: the loop's. */
+#pragma once
+
+#include "core/identity/identity.h"
+#include "ops/op.h"
+
+struct secrets;
+struct secret;
+struct sandboxes;
+struct buf;
+
+#define SECRET_NAME_MAX 63
+
+struct secret_spec { /* valid during the call; of a change: what is absent stays */
+    struct str name;
+    struct str value;              /* p NULL: absent */
+    struct op_list hosts;          /* n 0: absent */
+    const struct op_list *methods; /* NULL: absent; none: every method */
+    struct str path;               /* p NULL: absent; empty: every path */
+    struct op_list places;         /* "header", "query", "basic"; n 0: absent */
+    const bool *plain;             /* NULL: absent */
+};
+
+struct secret_info {
+    const char *id;
+    struct str name, owner, tenant;
+    const json_t *rule; /* hosts, in, plain, and where it has them methods, path */
+    int64_t created_ms, updated_ms, rotated_ms;
+    size_t used_by; /* sandboxes, stopped ones too */
+};
+
+/* Reads the rows (blocking: at start-up only), and lets the sandboxes have them.  A key that cannot
+ * be used is no failure: it is logged, and said by whatever needs it. */
+CHECKED int secrets_open(struct store *store, struct sandboxes *sandboxes, const char *state,
+                         struct secrets **ret, struct err *e);
+void secrets_let_go(struct secrets *l); /* of the sandboxes, which end; takes NULL */
+/* After sandboxes_close and store_close.  Takes NULL; returns NULL. */
+struct secrets *secrets_free(struct secrets *l);
+
+/* Of both: -1 with *e, and done is not called; or 0, and it is called later, when the change is on
+ * disk and holt-egress has it. */
+typedef void (*secret_cb)(void *arg, struct secret *s, const struct err *e); /* s: of a set */
+struct secret_call {
+    const struct principal *by;
+    secret_cb done;
+    void *arg;
+};
+enum secret_how { SECRET_MAKE, SECRET_CHANGE, SECRET_MAKE_OR_CHANGE };
+CHECKED int secret_set(struct secrets *l, const struct secret_spec *spec, enum secret_how how,
+                       const struct secret_call *c, struct err *e);
+CHECKED int secret_remove(struct secret *s, const struct secret_call *c, struct err *e);
+/* What this asker means by it and may touch (core/identity/owner.h): by id, name or OWNER/NAME; a
+ * plain name is one of its own tenant.  NULL: *e says why. */
+struct secret *secret_find(struct secrets *l, const struct principal *by, struct str ref,
+                           struct err *e);
+/* Those that it may see, in order of id; NULL: the end. */
+struct secret *secret_next(struct secrets *l, const struct principal *by, struct str after);
+void secret_info(const struct secret *s, struct secret_info *ret);
+
+/* --- for sandboxes --- */
+
+struct secret_use {       /* what a create asks for */
+    struct str name, env; /* env empty: made from the name */
+};
+#define PLACEHOLDER_SIZE 48
+struct sandbox_secret { /* one that a sandbox has */
+    char id[ID_SIZE];   /* another secret of the same name is another one */
+    char name[SECRET_NAME_MAX + 1], env[SECRET_NAME_MAX + 1];
+    char placeholder[PLACEHOLDER_SIZE];
+};
+/* What holt-egress is told of those of one sandbox: a JSON list with values, to be wiped.  Those
+ * that are gone, or cannot be opened, are left out: their placeholders stay what they are. */
+void secrets_print(const struct secrets *l, const struct sandbox_secret *v, size_t n,
+                   struct buf *to);
+/* Would that fit into one message? */
+CHECKED int secrets_fit(const struct secrets *l, const struct sandbox_secret *v, size_t n,
+                        struct err *e);
+/* Can it be used by a new sandbox?  intercept: TLS is opened here. */
+CHECKED int secret_check(const struct secret *s, bool intercept, struct err *e);

@@ -1,0 +1,117 @@
+/* ceiling: how much an agent may have. */
+#include "core/sandbox/ceiling.h"
+
+#include <stddef.h>
+#include <string.h>
+
+bool ceiling_binds(const struct principal *by)
+{
+    return by->role == ROLE_AGENT || principal_is_inside(by);
+}
+
+struct row {
+    const char *field, *setting;
+    size_t limit, preset, max;
+};
+#define ROW(member, name)                                                                          \
+    {"limits." #member, #name "_max", offsetof(struct sandbox_limits, member),                     \
+     offsetof(struct ceilings, name), offsetof(struct ceilings, name##_max)}
+
+/* clang-format off */
+static const struct row rows[] = {
+    ROW(memory_bytes, agent_memory),
+    ROW(cpu_millis,   agent_cpu),
+    ROW(pids,         agent_pids),
+    ROW(disk_bytes,   agent_disk),
+};
+/* clang-format on */
+
+static int64_t get(const void *from, size_t at)
+{
+    int64_t v;
+
+    memcpy(&v, (const char *)from + at, sizeof v);
+    return v;
+}
+
+static int too_much(const char *field, int64_t asked, int64_t max, const char *setting,
+                    struct err *e)
+{
+    err_set(e, ERR_FORBIDDEN, 0, "field '%s': %lld is more than the %lld that an agent may have",
+            field, (long long)asked, (long long)max);
+    return err_hint(e, "ask for less; an operator raises it with the setting '%s'", setting);
+}
+
+int ceiling_limits(const struct ceilings *c, const struct principal *by, struct sandbox_limits *l,
+                   struct err *e)
+{
+    for (size_t i = 0; ceiling_binds(by) && i < ARRAY_LEN(rows); i++) {
+        int64_t max = get(c, rows[i].max), preset = get(c, rows[i].preset);
+        int64_t v = get(l, rows[i].limit);
+
+        if (max > 0 && v > max)
+            return too_much(rows[i].field, v, max, rows[i].setting, e);
+        if (v == 0)
+            v = preset == 0 || (max > 0 && preset > max) ? max : preset;
+        memcpy((char *)l + rows[i].limit, &v, sizeof v);
+    }
+    return 0;
+}
+
+int ceiling_disk(const struct ceilings *c, const struct principal *by, const char *field,
+                 int64_t bytes, struct err *e)
+{
+    if (!ceiling_binds(by) || c->agent_disk_max == 0 || bytes <= c->agent_disk_max)
+        return 0;
+    return too_much(field, bytes, c->agent_disk_max, "agent_disk_max", e);
+}
+
+int ceiling_memory(const struct ceilings *c, const struct principal *by, const char *field,
+                   int64_t bytes, struct err *e)
+{
+    if (!ceiling_binds(by) || c->agent_memory_max == 0 || bytes <= c->agent_memory_max)
+        return 0;
+    return too_much(field, bytes, c->agent_memory_max, "agent_memory_max", e);
+}
+
+/* --- how many --- */
+
+static const struct {
+    const char *what, *agents, *others;
+    size_t agent, other; /* SIZE_MAX: others have none */
+} counts[] = {
+    [CEILING_SANDBOXES] = {"sandboxes", "agent_sandboxes", "owner_sandboxes",
+                           offsetof(struct ceilings, agent_sandboxes),
+                           offsetof(struct ceilings, owner_sandboxes)},
+    [CEILING_COMMANDS] = {"commands at a time", "agent_commands", "",
+                          offsetof(struct ceilings, agent_commands), SIZE_MAX},
+    [CEILING_VOLUMES] = {"volumes", "agent_volumes", "owner_volumes",
+                         offsetof(struct ceilings, agent_volumes),
+                         offsetof(struct ceilings, owner_volumes)},
+};
+
+static int64_t count_max(const struct ceilings *c, const struct principal *by,
+                         enum ceiling_kind kind)
+{
+    size_t at = ceiling_binds(by) ? counts[kind].agent : counts[kind].other;
+
+    return at == SIZE_MAX ? 0 : get(c, at);
+}
+
+bool ceiling_counts(const struct ceilings *c, const struct principal *by, enum ceiling_kind kind)
+{
+    return count_max(c, by, kind) > 0;
+}
+
+int ceiling_count(const struct ceilings *c, const struct principal *by, enum ceiling_kind kind,
+                  size_t has, struct err *e)
+{
+    int64_t max = count_max(c, by, kind);
+
+    if (max == 0 || (int64_t)has < max)
+        return 0;
+    err_set(e, ERR_LIMIT, 0, "%s has %zu %s already, the most that it may have",
+            principal_owner(by), has, counts[kind].what);
+    return err_hint(e, "end some; an operator raises it with the setting '%s'",
+                    ceiling_binds(by) ? counts[kind].agents : counts[kind].others);
+}

@@ -1,0 +1,188 @@
+/* driver: one runtime (native, fake, later oci, vm, kube) behind one table of functions.
+ * No call blocks: it begins work whose end is the callback, on the loop's thread, never from within
+ * the call.  A driver keeps no rules: it is told what to make, and tells what ended. Everything
+ * that happens inside a sandbox goes through the guest protocol (link/guest.h). */
+#pragma once
+
+#include "base/err.h"
+#include "base/id.h"
+#include "base/str.h"
+
+#include <uv.h>
+
+struct driver;
+
+enum driver_cap {
+    DRIVER_CAN_PAUSE = 1,
+    DRIVER_CAN_STOP = 2,  /* files stay after stop, start goes on with them */
+    DRIVER_ISOLATES = 4,  /* not so: fake */
+    DRIVER_CAN_RELAY = 8, /* /run/holt.sock inside leads to the API, port 2024 to process_api */
+    DRIVER_CAN_RAW = 16,  /* an interface, where the operator named a bridge */
+};
+
+enum limit_bit { /* which limits are (or were asked to be) enforced */
+                 LIMIT_MEMORY = 1,
+                 LIMIT_CPU = 2,
+                 LIMIT_PIDS = 4,
+                 LIMIT_DISK = 8,
+                 LIMIT_NOFILE = 16,
+                 LIMIT_KILL = 32,  /* nothing escapes a kill: by cgroup, not by signals */
+                 LIMIT_PAUSE = 64, /* nothing runs on, and none notices */
+};
+
+struct sandbox_limits { /* 0: none */
+    int64_t memory_bytes, cpu_millis, pids, disk_bytes, nofile;
+};
+
+struct sandbox_mount {
+    struct str kind;   /* "tmpfs", "host", "volume", "shared" (a volume in memory) */
+    struct str source; /* a volume's id, or a host path the operator allowed */
+    struct str target; /* absolute, inside */
+    bool readonly;
+    int64_t size_bytes; /* of a tmpfs; of one of its own on disk, 0: as its other files */
+};
+
+struct driver_spec { /* what to make; valid during the call */
+    const char *id;
+    const char *hostname;
+    struct str *layers; /* ids, lowest first; none: the host's own /usr ("host" image) */
+    size_t layer_count;
+    struct sandbox_limits limits;
+    bool rootfs_ro, memory_upper, nesting, relay, process_api, hub;
+    bool wide;     /* all system calls but the dangerous ones */
+    bool restart;  /* the upper of an earlier life is there and is used again */
+    bool network;  /* its connections lead to listeners; else to nothing */
+    bool raw;      /* it has an interface */
+    struct str ca; /* PEM of the authority that it is to trust; empty: none */
+    const struct sandbox_mount *mounts;
+    size_t mount_count;
+};
+
+struct driver_made {
+    uint32_t pid;      /* of init, as the host sees it */
+    uint32_t enforced; /* enum limit_bit: of those asked for */
+    bool warm;         /* it had been made ahead */
+};
+
+struct driver_kind { /* what a sandbox made ahead has for good, where a runtime cannot add it later
+                      */
+    struct str *layers;
+    size_t layer_count;
+    struct sandbox_limits limits;
+};
+struct driver_want {
+    uint32_t size; /* how many to keep */
+    struct driver_kind kind;
+};
+struct driver_pooled {
+    int64_t ready;
+    int64_t broken; /* that ended before they were used, so far */
+};
+
+struct driver_stats {
+    int64_t memory_bytes, memory_peak_bytes, cpu_us, pids, oom_kills, disk_bytes;
+    int64_t net_rx_bytes, net_tx_bytes;
+};
+
+struct driver_volume {
+    const char *id;
+    bool memory; /* a tmpfs that its sandboxes share */
+};
+
+struct driver_found { /* a sandbox of this installation that is alive, at start-up */
+    char id[ID_SIZE];
+    bool running, confirmed;
+};
+
+#define DRIVER_POOL_MAX 256
+#define DRIVER_LISTENERS 4
+struct driver_listeners { /* sockets in a sandbox's network, for holt-egress; the callee owns them
+                           */
+    uint32_t kinds;       /* bits 1 << enum spawn_listener (wire/spawn.h): one descriptor each */
+    int fds[DRIVER_LISTENERS];
+    size_t n;
+};
+
+typedef void (*driver_done)(void *arg, const struct err *e);
+typedef void (*driver_made_cb)(void *arg, const struct driver_made *m, const struct err *e);
+typedef void (*driver_stats_cb)(void *arg, const struct driver_stats *s, const struct err *e);
+typedef void (*driver_fd_cb)(void *arg, int fd, const struct err *e); /* the callee owns fd */
+typedef void (*driver_bytes_cb)(void *arg, int64_t bytes, const struct err *e);
+typedef void (*driver_listeners_cb)(void *arg, const struct driver_listeners *l,
+                                    const struct err *e);
+typedef void (*driver_pooled_cb)(void *arg, const struct driver_pooled *p, const struct err *e);
+typedef void (*driver_list_cb)(void *arg, const struct driver_found *f, size_t n,
+                               const struct err *e);
+
+struct driver_events { /* told by the driver at any time, on the loop's thread */
+    void (*init_ended)(void *arg, const char *id, int wait_status, bool known);
+    void (*oom)(void *arg, const char *id);
+    /* The driver's helper process (holt-spawn) went and came back, or cannot: sandboxes go on. */
+    void (*health)(void *arg, const struct err *e);
+    void *arg;
+};
+
+struct driver_allows {      /* by the operator; borrowed */
+    char *const *host_dirs; /* below which sandboxes may mount; ":ro" behind one: read-only */
+    size_t host_dir_count;
+    bool nesting;
+    const char *syscalls; /* "narrow", "either" or "wide": wide is what most ask for */
+    int64_t pids;         /* of a sandbox without a limit of its own; 0: none */
+    const char *bridge;   /* "NAME,ADDRESS/BITS" for raw networks; NULL: none */
+};
+
+struct driver_config {
+    uv_loop_t *loop;
+    const char *state;        /* the state directory */
+    const char *installation; /* id of this installation */
+    const char *bindir;       /* where holt-spawn and holt-init are */
+    struct driver_allows allows;
+    struct driver_events events;
+};
+
+enum driver_scope { DRIVER_WORK, DRIVER_ALL }; /* the commands; init too */
+
+struct driver_ops {
+    const char *name; /* as in the settings and replies */
+    uint32_t caps;
+    /* Blocking, at start-up only.  ERR_UNSUPPORTED: this host cannot, with the remedy. */
+    int (*open)(const struct driver_config *c, struct driver **ret, struct err *e);
+    void (*close)(struct driver *d);              /* sandboxes go on living */
+    uint32_t (*enforces)(const struct driver *d); /* enum limit_bit this host lets it enforce */
+    /* Ends with init listening.  A failed create leaves nothing. */
+    void (*create)(struct driver *d, const struct driver_spec *s, driver_made_cb done, void *arg);
+    void (*confirm)(struct driver *d, const char *id); /* its row is committed */
+    void (*connect)(struct driver *d, const char *id, driver_fd_cb done, void *arg); /* to init */
+    void (*kill)(struct driver *d, const char *id, enum driver_scope scope, driver_done done,
+                 void *arg);
+    /* Kills all and waits; files stay when keep, else nothing is left.  Idempotent, from any state.
+     */
+    void (*remove)(struct driver *d, const char *id, bool keep, driver_done done, void *arg);
+    void (*pause)(struct driver *d, const char *id, bool on, driver_done done, void *arg);
+    void (*stats)(struct driver *d, const char *id, driver_stats_cb done, void *arg);
+    /* Done when events.oom was called for every such kill up to now.  NULL: it limits no memory. */
+    void (*ooms)(struct driver *d, const char *id, driver_done done, void *arg);
+    /* Of one that was made with a network.  NULL: this runtime has no network to control. */
+    void (*listen)(struct driver *d, const char *id, driver_listeners_cb done, void *arg);
+    /* How many sandboxes to make ahead, from now on and in the background; at most
+     * DRIVER_POOL_MAX.  create takes one that fits; list does not show them.  NULL: it makes none.
+     */
+    void (*pool)(struct driver *d, const struct driver_want *want, driver_pooled_cb done,
+                 void *arg);
+    void (*list)(struct driver *d, driver_list_cb done, void *arg);
+    /* Takes up one that list found: from now on its events are told. */
+    void (*adopt)(struct driver *d, const char *id, driver_made_cb done, void *arg);
+    /* Volumes, made by the first create that has one; both NULL: it has none.  remove is
+     * idempotent.
+     */
+    void (*volume_remove)(struct driver *d, const struct driver_volume *v, driver_done done,
+                          void *arg);
+    void (*volume_measure)(struct driver *d, const struct driver_volume *v, driver_bytes_cb done,
+                           void *arg);
+};
+
+struct driver {
+    const struct driver_ops *ops;
+};
+
+extern const struct driver_ops driver_fake, driver_native; /* src/driver */

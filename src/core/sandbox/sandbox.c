@@ -1,0 +1,570 @@
+#include "core/sandbox/sandbox.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "core/sandbox/sandbox_internal.h"
+
+#include <stdio.h>
+#include <sys/wait.h>
+
+#define SANDBOXES_MAX 4096
+#define EXECS_MAX 256
+#define OUTPUT_BYTES (64LL << 20)
+
+/* --- small things --- */
+
+void text_set(char **to, struct str s)
+{
+    mem_free(*to);
+    *to = str_dup(s);
+}
+
+/* An array and its texts in one allocation; each text has a NUL behind it. */
+static void *block_copy(const void *items, size_t n, size_t size, size_t text_bytes, char **texts)
+{
+    char *p;
+
+    if (n == 0)
+        return NULL;
+    p = xmalloc(n * size + text_bytes);
+    memcpy(p, items, n * size);
+    *texts = p + n * size;
+    return p;
+}
+
+static void move_text(struct str *s, char **texts)
+{
+    char *to = *texts;
+
+    if (s->n > 0)
+        memcpy(to, s->p, s->n);
+    to[s->n] = '\0';
+    *texts += s->n + 1;
+    s->p = to;
+}
+
+struct pair *pairs_copy(const struct pair *p, size_t n)
+{
+    size_t bytes = 0;
+    struct pair *to;
+    char *texts;
+
+    for (size_t i = 0; i < n; i++)
+        bytes += p[i].key.n + p[i].value.n + 2;
+    to = block_copy(p, n, sizeof *p, bytes, &texts);
+    for (size_t i = 0; i < n; i++) {
+        move_text(&to[i].key, &texts);
+        move_text(&to[i].value, &texts);
+    }
+    return to;
+}
+
+struct str *texts_copy(const struct str *t, size_t n)
+{
+    size_t bytes = 0;
+    struct str *to;
+    char *texts;
+
+    for (size_t i = 0; i < n; i++)
+        bytes += t[i].n + 1;
+    to = block_copy(t, n, sizeof *t, bytes, &texts);
+    for (size_t i = 0; i < n; i++)
+        move_text(&to[i], &texts);
+    return to;
+}
+
+struct sandbox_mount *mounts_copy(const struct sandbox_mount *m, size_t n)
+{
+    size_t bytes = 0;
+    struct sandbox_mount *to;
+    char *texts;
+
+    for (size_t i = 0; i < n; i++)
+        bytes += m[i].kind.n + m[i].source.n + m[i].target.n + 3;
+    to = block_copy(m, n, sizeof *m, bytes, &texts);
+    for (size_t i = 0; i < n; i++) {
+        move_text(&to[i].kind, &texts);
+        move_text(&to[i].source, &texts);
+        move_text(&to[i].target, &texts);
+    }
+    return to;
+}
+
+/* --- who waits --- */
+
+void wait_add(struct list *to, sandbox_cb done, void *arg)
+{
+    struct sandbox_wait *w;
+
+    if (!done)
+        return;
+    w = xzalloc(sizeof *w);
+    w->done = done;
+    w->arg = arg;
+    list_push(to, &w->link);
+}
+
+void wait_tell(struct list *waits, struct sandbox *s, const struct err *e)
+{
+    struct list mine;
+    struct list *node;
+
+    list_init(&mine); /* apart: who is told may ask for the next step */
+    while ((node = list_pop(waits)))
+        list_push(&mine, node);
+    while ((node = list_pop(&mine))) {
+        struct sandbox_wait *w = LIST_ENTRY(node, struct sandbox_wait, link);
+
+        w->done(w->arg, e->code == ERR_NONE ? s : NULL, e);
+        mem_free(w);
+    }
+}
+
+struct told_later {
+    struct list link; /* in sandboxes->spares */
+    struct timer timer;
+    struct sandbox *s;
+    sandbox_cb done;
+    void *arg;
+    struct err e;
+};
+
+static void tell_now(struct timer *t)
+{
+    struct told_later *l = CONTAINER_OF(t, struct told_later, timer);
+
+    list_unlink(&l->link);
+    l->done(l->arg, l->e.code == ERR_NONE ? l->s : NULL, &l->e);
+    sandbox_unref(l->s);
+    mem_free(l);
+}
+
+void sandbox_tell(struct sandboxes *all, struct sandbox *s, sandbox_cb done, void *arg,
+                  const struct err *e)
+{
+    struct told_later *l;
+
+    if (!done)
+        return;
+    l = xzalloc(sizeof *l);
+    *l = (struct told_later){.s = s ? sandbox_ref(s) : NULL, .done = done, .arg = arg, .e = *e};
+    list_push(&all->spares, &l->link);
+    timer_set(all->timers, &l->timer, TIMER_SOON, tell_now);
+}
+
+static void spares_tell_all(struct sandboxes *all)
+{
+    while (!list_is_empty(&all->spares)) {
+        struct told_later *l = LIST_ENTRY(all->spares.next, struct told_later, link);
+
+        timer_stop(&l->timer);
+        tell_now(&l->timer);
+    }
+}
+
+/* --- one sandbox --- */
+
+struct sandbox *sandbox_new(struct sandboxes *all, const char *id)
+{
+    struct sandbox *s = xzalloc(sizeof *s);
+
+    s->refs = 1;
+    s->all = all;
+    all->refs++;
+    s->sm = (struct sm){.table = sandbox_states, .on_move = sandbox_moved};
+    (void)snprintf(s->id, sizeof s->id, "%s", id);
+    list_init(&s->execs);
+    list_init(&s->journals);
+    list_init(&s->waits);
+    list_init(&s->destroy_waits);
+    list_init(&s->update_waits);
+    list_init(&s->owed);
+    return s;
+}
+
+struct sandbox *sandbox_ref(struct sandbox *s)
+{
+    s->refs++;
+    return s;
+}
+
+static void owed_drop(struct sandbox *s)
+{
+    struct list *node;
+
+    while ((node = list_pop(&s->owed)))
+        mem_free(node); /* the link is the first member */
+}
+
+static void texts_free(struct sandbox *s)
+{
+    char *const texts[] = {s->name,    s->runtime, s->image,   s->tenant, s->owner,
+                           s->network, s->failure, s->dialect, s->note,   s->agent};
+
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        mem_free(texts[i]);
+}
+
+struct sandbox *sandbox_unref(struct sandbox *s)
+{
+    if (!s || --s->refs > 0)
+        return NULL;
+    assert(list_is_empty(&s->execs) && !s->guest);
+    timer_stop(&s->timer);
+    timer_stop(&s->confirm);
+    timer_stop(&s->retry);
+    owed_drop(s);
+    if (s->also)
+        s->also->free(s->also_arg);
+    texts_free(s);
+    mem_free(s->labels);
+    mem_free(s->env);
+    mem_free(s->mounts);
+    mem_free(s->secrets);
+    mem_free(s->layers);
+    mem_free(s->asked_image);
+    sandbox_defaults_done(&s->defaults);
+    sandboxes_unref(s->all);
+    mem_free(s);
+    return NULL;
+}
+
+/* A command of a client runs in it. */
+bool sandbox_is_busy(const struct sandbox *s)
+{
+    return s->execs_live > s->execs_standing;
+}
+
+void sandbox_touch(struct sandbox *s)
+{
+    s->last_activity_ms = clock_wall_ms();
+}
+
+static struct str text(const char *s)
+{
+    return str_of(s ? s : "");
+}
+
+void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
+{
+    *ret = (struct sandbox_info){
+        .id = s->id,
+        .name = text(s->name),
+        .image = text(s->image),
+        .asked_image = text(s->asked_image),
+        .runtime = text(s->runtime),
+        .tenant = text(s->tenant),
+        .owner = text(s->owner),
+        .network = text(s->network),
+        .failure = text(s->failure),
+        .state = (enum sandbox_state)s->sm.state,
+        .limits = s->limits,
+        .enforced = s->enforced,
+        .raw = s->raw,
+        .rootfs_ro = s->rootfs_ro,
+        .nesting = s->nesting,
+        .wide = s->wide,
+        .memory_upper = s->memory_upper,
+        .relay = s->relay,
+        .process_api = s->process_api,
+        .hub = s->hub,
+        .agent = text(s->agent),
+        .created_ms = s->created_ms,
+        .started_ms = s->started_ms,
+        .ended_ms = s->ended_ms,
+        .ttl_ms = s->ttl_ms,
+        .idle_ttl_ms = s->idle_ttl_ms,
+        .last_activity_ms = sandbox_is_busy(s) ? clock_wall_ms() : s->last_activity_ms,
+        .labels = s->labels,
+        .label_count = s->label_count,
+        .mounts = s->mounts,
+        .mount_count = s->mount_count,
+        .secrets = s->secrets,
+        .secret_count = s->secret_count,
+        .execs_live = (int64_t)s->execs_live,
+        .reconnecting =
+            (s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED) && !s->guest_ready,
+        .orphan = s->orphan,
+        .destroying = s->destroying,
+        .warm = s->warm,
+        .dialect = text(s->dialect),
+        .note = text(s->note),
+        .aliases = alias_first(s->all->aliases, str_of(s->id)),
+    };
+}
+
+struct sandboxes *sandbox_registry(const struct sandbox *s)
+{
+    return s->all;
+}
+
+struct guest *sandbox_guest(struct sandbox *s, struct err *e)
+{
+    if (s->sm.state != SANDBOX_RUNNING && s->sm.state != SANDBOX_PAUSED) {
+        err_set(e, ERR_CONFLICT, 0, "sandbox '%s' is %s", s->id, sm_name(&s->sm));
+        err_object(e, "sandbox", s->id);
+        if (s->sm.state == SANDBOX_STOPPED)
+            err_hint(e, "start it: holt start %s", s->id);
+        return NULL;
+    }
+    if (!s->guest_ready) {
+        err_set(e, ERR_UNAVAILABLE, 0, "the connection to sandbox '%s' is being made again", s->id);
+        err_object(e, "sandbox", s->id);
+        err_hint(e, "try again in a moment");
+        return NULL;
+    }
+    sandbox_touch(s);
+    return s->guest;
+}
+
+/* --- the registry --- */
+
+void sandbox_add(struct sandboxes *all, struct sandbox *s)
+{
+    sorted_add(SORTED(all, id), s);
+    map_set(&all->by_id, str_of(s->id), s);
+    sandbox_named(s);
+    s->in_list = true;
+}
+
+void sandbox_drop(struct sandbox *s)
+{
+    struct sandboxes *all = s->all;
+    const struct err gone = {.code = all->closed ? ERR_CANCELLED : ERR_GONE,
+                             .msg = "the sandbox is gone"};
+
+    if (!s->in_list)
+        return;
+    sandbox_release_layers(s);
+    sorted_remove(SORTED(all, id), s);
+    map_remove(&all->by_id, str_of(s->id));
+    sandbox_unnamed(s);
+    s->in_list = false;
+    timer_stop(&s->confirm);
+    link_close(s);
+    journals_end(s, &gone);
+    notes_close(s);
+    while (!list_is_empty(&s->execs))
+        exec_forget(LIST_ENTRY(s->execs.next, struct exec, link));
+    sandbox_unref(s);
+}
+
+size_t sandboxes_count(const struct sandboxes *all)
+{
+    return all->count;
+}
+
+const struct driver_ops *sandboxes_driver(const struct sandboxes *all, size_t n)
+{
+    for (size_t i = 0; i < all->driver_count; i++)
+        if (all->drivers[i].driver && n-- == 0)
+            return all->drivers[i].ops;
+    return NULL;
+}
+
+struct volumes *sandboxes_volumes(struct sandboxes *all)
+{
+    return all->volumes;
+}
+
+bool sandboxes_settled(const struct sandboxes *all)
+{
+    for (size_t i = 0; i < all->driver_count; i++)
+        if (all->drivers[i].driver && !all->drivers[i].listed)
+            return false;
+    return true;
+}
+
+/* --- open and close --- */
+
+static void on_init_ended(void *arg, const char *id, int status, bool known)
+{
+    struct sandboxes *all = arg;
+    struct sandbox *s = all->closed ? NULL : map_get(&all->by_id, str_of(id));
+    char why[80];
+
+    if (!s)
+        return;
+    if (!known)
+        (void)snprintf(why, sizeof why, "its init ended while nobody watched");
+    else if (WIFSIGNALED(status))
+        (void)snprintf(why, sizeof why, "its init was killed by signal %d", WTERMSIG(status));
+    else
+        (void)snprintf(why, sizeof why, "its init ended with status %d", WEXITSTATUS(status));
+    sandbox_init_ended(s, why);
+}
+
+static void on_oom(void *arg, const char *id)
+{
+    struct sandboxes *all = arg;
+    struct sandbox *s = all->closed ? NULL : map_get(&all->by_id, str_of(id));
+
+    if (!s)
+        return;
+    s->oom_ms = clock_wall_ms();
+    sandbox_owe(s, "sandbox.oom");
+    sandbox_save(s, NULL);
+}
+
+static int open_driver(struct sandboxes *all, const struct driver_ops *ops,
+                       const struct sandboxes_config *from, struct err *e)
+{
+    static const struct pool_config nothing;
+    const struct pool_config *pool = from->pool ? from->pool : &nothing;
+    struct driver_slot *slot = &all->drivers[all->driver_count];
+    const struct driver_config c = {
+        .loop = all->loop,
+        .state = all->state,
+        .installation = all->installation,
+        .bindir = all->bindir,
+        .allows = from->allows ? *from->allows : (struct driver_allows){0},
+        .events = {.init_ended = on_init_ended, .oom = on_oom, .arg = all},
+    };
+
+    if (all->driver_count == DRIVERS_MAX)
+        return err_set(e, ERR_INTERNAL, 0, "more than %d runtimes", DRIVERS_MAX);
+    all->driver_count++;
+    *slot = (struct driver_slot){.ops = ops, .all = all};
+    if (ops->open(&c, &slot->driver, &slot->why) == 0) {
+        slot->pool = pool_new(pool, slot->driver, sandboxes_driver(all, 0) == ops);
+        return 0;
+    }
+    slot->driver = NULL; /* said again when somebody asks for it */
+    if (!slot->why.hint[0])
+        (void)err_hint(&slot->why, "holt doctor says what is missing and how to fix it");
+    log_warn("a runtime does not work on this host", LOG_C("runtime", ops->name), LOG_E(&slot->why),
+             LOG_C("hint", slot->why.hint));
+    return 0;
+}
+
+/* What was created within the last minute counts, whichever holtd did it. */
+static void pools_open(struct sandboxes *all)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        struct pool *p = sandbox_pool(all->sorted[i]);
+
+        if (p)
+            pool_seed(p, all->sorted[i]->created_ms);
+    }
+    for (size_t i = 0; i < all->driver_count; i++)
+        if (all->drivers[i].pool)
+            pool_tick(all->drivers[i].pool, clock_wall_ms());
+}
+
+struct pool *sandbox_pool(const struct sandbox *s)
+{
+    for (size_t i = 0; s->driver && i < s->all->driver_count; i++)
+        if (s->all->drivers[i].driver == s->driver)
+            return s->all->drivers[i].pool;
+    return NULL;
+}
+
+void sandboxes_set_pool(struct sandboxes *all, const struct pool_config *c)
+{
+    for (size_t i = 0; i < all->driver_count; i++)
+        if (all->drivers[i].pool)
+            pool_configure(all->drivers[i].pool, c);
+}
+
+void sandboxes_set_ceilings(struct sandboxes *all, const struct ceilings *c)
+{
+    all->ceilings = *c;
+}
+
+void sandboxes_pool(const struct sandboxes *all, struct pool_counts *ret)
+{
+    *ret = (struct pool_counts){0};
+    for (size_t i = 0; i < all->driver_count; i++)
+        if (all->drivers[i].pool)
+            pool_count(all->drivers[i].pool, ret);
+}
+
+int sandboxes_open(const struct sandboxes_config *c, struct sandboxes **ret, struct err *e)
+{
+    struct sandboxes *all = xzalloc(sizeof *all);
+    int r = 0;
+
+    all->refs = 1;
+    all->loop = c->loop;
+    all->store = c->store;
+    all->space = c->space;
+    all->authority = c->authority;
+    all->timers = timers_new(c->loop);
+    all->aliases = aliases_new();
+    all->state = xstrdup(c->state);
+    all->keep_strays = c->keep_strays;
+    all->bindir = xstrdup(c->bindir ? c->bindir : "");
+    all->installation = xstrdup(c->installation ? c->installation : c->node ? c->node : "");
+    all->wide = c->wide;
+    all->sandboxes_max = c->sandboxes_max > 0 ? c->sandboxes_max : SANDBOXES_MAX;
+    all->execs_max = c->execs_max > 0 ? c->execs_max : EXECS_MAX;
+    all->relay_output_bytes = c->relay_output_bytes > 0 ? c->relay_output_bytes : OUTPUT_BYTES;
+    all->output_bytes = c->output_bytes > 0 ? c->output_bytes : OUTPUT_BYTES;
+    all->block = xmalloc(LOG_BLOCK);
+    list_init(&all->unsafe);
+    list_init(&all->spares);
+    list_init(&all->told);
+    for (size_t i = 0; c->drivers[i] && r == 0; i++)
+        r = open_driver(all, c->drivers[i], c, e);
+    if (r == 0)
+        r = sandboxes_load(all, e);
+    if (r < 0) {
+        sandboxes_close(all);
+        return err_wrap(e, "open the sandboxes");
+    }
+    sandboxes_open_egress(all, c);
+    sandboxes_adopt(all);
+    pools_open(all);
+    *ret = all;
+    return 0;
+}
+
+struct sandboxes *sandboxes_unref(struct sandboxes *all)
+{
+    if (--all->refs > 0)
+        return NULL;
+    map_done(&all->by_id);
+    map_done(&all->by_name);
+    aliases_free(all->aliases);
+    mem_free(all->sorted);
+    mem_free(all->block);
+    mem_free(all->state);
+    mem_free(all->bindir);
+    mem_free(all->installation);
+    mem_free(all);
+    return NULL;
+}
+
+struct sandboxes *sandboxes_close(struct sandboxes *all)
+{
+    struct err gone = {.code = ERR_CANCELLED, .msg = "holtd is ending"};
+
+    if (!all)
+        return NULL;
+    all->closed = true;
+    while (all->count > 0) {
+        struct sandbox *s = sandbox_ref(all->sorted[all->count - 1]);
+
+        wait_tell(&s->waits, s, &gone);
+        wait_tell(&s->destroy_waits, s, &gone);
+        wait_tell(&s->update_waits, s, &gone);
+        timer_stop(&s->timer);
+        sandbox_drop(s);
+        sandbox_unref(s);
+    }
+    execs_tell_all(all);
+    spares_tell_all(all); /* last: what was told before may have asked for more */
+    for (size_t i = 0; i < all->driver_count; i++)
+        if (all->drivers[i].driver)
+            all->drivers[i].ops->close(all->drivers[i].driver);
+    for (size_t i = 0; i < all->driver_count; i++) {
+        timer_stop(&all->drivers[i].again);
+        all->drivers[i].pool = pool_free(all->drivers[i].pool);
+    }
+    timer_stop(&all->spill);
+    all->egress = egress_free(all->egress);
+    secrets_let_go(all->secrets);
+    all->timers = timers_free(all->timers);
+    return sandboxes_unref(all);
+}

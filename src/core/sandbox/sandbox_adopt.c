@@ -1,0 +1,261 @@
+#include "core/sandbox/sandbox_internal.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LIST_AGAIN_MS 1000
+
+/* --- the log files of sandboxes that are no more --- */
+
+struct logs_job {
+    uv_work_t work;
+    char *dir;
+    void (*done)(void *arg);
+    void *arg;
+};
+
+static void logs_work(uv_work_t *w)
+{
+    struct logs_job *j = CONTAINER_OF(w, struct logs_job, work);
+    DIR *d = opendir(j->dir);
+    const struct dirent *entry;
+
+    if (!d)
+        return;
+    while ((entry = readdir(d)))
+        if (entry->d_name[0] != '.')
+            (void)unlinkat(dirfd(d), entry->d_name, 0);
+    (void)closedir(d);
+    (void)rmdir(j->dir);
+}
+
+static void logs_done(uv_work_t *w, int status)
+{
+    struct logs_job *j = CONTAINER_OF(w, struct logs_job, work);
+
+    (void)status;
+    if (j->done)
+        j->done(j->arg);
+    mem_free(j->dir);
+    mem_free(j);
+}
+
+void logs_remove(struct sandboxes *all, const char *sandbox, void (*done)(void *arg), void *arg)
+{
+    struct logs_job *j;
+
+    if (!sandbox) {
+        done(arg);
+        return;
+    }
+    j = xzalloc(sizeof *j);
+    j->dir = xasprintf("%s/execs/%s", all->state, sandbox);
+    j->done = done;
+    j->arg = arg;
+    (void)uv_queue_work(all->loop, &j->work, logs_work, logs_done);
+}
+
+static void remove_stray_logs(struct sandboxes *all)
+{
+    AUTO(mem_free) char *path = xasprintf("%s/execs", all->state);
+    DIR *d = opendir(path);
+    const struct dirent *entry;
+
+    if (!d)
+        return;
+    while ((entry = readdir(d)))
+        if (id_is_valid("sb", str_of(entry->d_name)) &&
+            !map_get(&all->by_id, str_of(entry->d_name)))
+            logs_remove(all, entry->d_name, NULL, NULL);
+    (void)closedir(d);
+}
+
+/* --- one that lives --- */
+
+static void adopted(void *arg, const struct driver_made *m, const struct err *e)
+{
+    AUTO(sandbox_unref) struct sandbox *s = arg;
+
+    (void)m;
+    if (s->all->closed || !s->in_list)
+        return;
+    if (e->code != ERR_NONE) {
+        sandbox_init_ended(s, e->msg);
+        return;
+    }
+    if (s->sm.state == SANDBOX_STARTING) { /* holtd died before it could say that it runs */
+        sm_move(&s->sm, SANDBOX_RUNNING);
+        sandbox_save(s, NULL);
+    }
+    s->driver->ops->confirm(s->driver, s->id);
+    link_open(s);
+    if (s->networked) { /* known or not: ready tells all that are adopted by then */
+        egress_start(s->all->egress);
+        if (egress_is_up(s->all->egress))
+            sandbox_wire(s);
+    }
+}
+
+static void removed(void *arg, const struct err *e)
+{
+    struct sandboxes *all = arg;
+
+    if (e->code != ERR_NONE && !all->closed)
+        log_warn("what a crash left is not all gone", LOG_E(e));
+    sandboxes_unref(all);
+}
+
+/* Confirmed, and no row: a restored or wrong database.  Its files are kept until a person decides.
+ */
+static void orphan(struct sandboxes *all, struct driver_slot *slot, const char *id)
+{
+    struct sandbox *s = sandbox_new(all, id);
+    bool can = (slot->ops->caps & DRIVER_CAN_STOP) != 0;
+
+    s->driver = slot->driver;
+    s->orphan = true;
+    s->created_ms = s->last_activity_ms = s->ended_ms = clock_wall_ms();
+    s->sm.state = SANDBOX_STOPPED;
+    text_set(&s->name, STR(""));
+    text_set(&s->runtime, str_of(slot->ops->name));
+    text_set(&s->image, STR("unknown"));
+    text_set(&s->owner, STR("system"));
+    text_set(&s->network, STR(NETWORK_NONE));
+    text_set(&s->failure, STR("an orphan: it was alive, and no row of this database knows it"));
+    sandbox_add(all, s);
+    sandbox_owe(s, "sandbox.orphan");
+    sandbox_save(s, NULL);
+    if (can) {
+        all->refs++;
+        slot->ops->remove(slot->driver, id, true, removed, all);
+    }
+}
+
+static void found_one(struct sandboxes *all, struct driver_slot *slot, const struct driver_found *f)
+{
+    struct sandbox *s = map_get(&all->by_id, str_of(f->id));
+
+    if (!s && f->confirmed) {
+        orphan(all, slot, f->id);
+    } else if (!s) {
+        sandbox_note(all, "sandbox.destroyed", f->id, "holtd ended while it was being made");
+        all->refs++;
+        slot->ops->remove(slot->driver, f->id, false, removed, all);
+    } else if (s->from_row) {
+        s->alive = f->running;
+    }
+}
+
+static const char *after_crash(struct sandbox *s)
+{
+    switch ((enum sandbox_state)s->sm.state) {
+    case SANDBOX_RUNNING:
+    case SANDBOX_PAUSED:
+    case SANDBOX_STARTING:
+        return "its init ended while nobody watched";
+    case SANDBOX_STOPPING:
+        return "holtd ended while it was being stopped";
+    case SANDBOX_CREATING:
+    case SANDBOX_STOPPED:
+    case SANDBOX_FAILED:
+    case SANDBOX_DESTROYED:
+    case SANDBOX_STATE_COUNT:
+        break;
+    }
+    return NULL;
+}
+
+static void stop_finished(void *arg, const struct err *e)
+{
+    AUTO(sandbox_unref) struct sandbox *s = arg;
+
+    (void)e;
+    if (!s->all->closed && s->step == STEP_STOP)
+        sandbox_step_end(s, &(struct err){0});
+}
+
+/* One of the rows, now that its driver has said what lives. */
+static void settle_row(struct sandbox *s)
+{
+    const char *why = after_crash(s);
+
+    if (s->destroying || s->sm.state == SANDBOX_CREATING || s->sm.state == SANDBOX_DESTROYED ||
+        (s->one_shot && s->execs_live == 0)) {
+        sandbox_destroy_now(s);
+        return;
+    }
+    if (s->alive && why && s->sm.state != SANDBOX_STOPPING) {
+        s->driver->ops->adopt(s->driver, s->id, adopted, sandbox_ref(s));
+        return;
+    }
+    LIST_EACH (&s->execs, node) {
+        struct exec *x = LIST_ENTRY(node, struct exec, link);
+
+        if (exec_is_live(x))
+            exec_lose(x, why ? why : "its sandbox is not running any more");
+    }
+    if (!why)
+        return; /* at rest */
+    if (s->sm.state != SANDBOX_STOPPING)
+        text_set(&s->failure, str_of(why));
+    sm_move(&s->sm, s->sm.state == SANDBOX_STOPPING ? SANDBOX_STOPPED : SANDBOX_FAILED);
+    sandbox_save(s, NULL);
+    s->step = STEP_STOP;
+    s->killed = KILLED_ALL;
+    s->driver->ops->remove(s->driver, s->id, true, stop_finished, sandbox_ref(s));
+    if (s->one_shot)
+        sandbox_destroy(s, NULL, NULL, NULL);
+}
+
+static void ask(struct timer *t);
+
+static void list_came(void *arg, const struct driver_found *f, size_t n, const struct err *e)
+{
+    struct driver_slot *slot = arg;
+    struct sandboxes *all = slot->all;
+
+    if (!all->closed && e->code != ERR_NONE) {
+        log_warn("a runtime does not say what lives; it is asked again",
+                 LOG_C("runtime", slot->ops->name), LOG_E(e));
+        timer_set(all->timers, &slot->again, clock_mono_ms() + LIST_AGAIN_MS, ask);
+    } else if (!all->closed) {
+        for (size_t i = 0; i < n; i++)
+            found_one(all, slot, &f[i]);
+        for (size_t i = all->count; i > 0; i--) {
+            struct sandbox *s = all->sorted[i - 1];
+
+            if (!s->from_row || s->driver != slot->driver)
+                continue;
+            s->from_row = false;
+            settle_row(s);
+        }
+        slot->listed = true;
+        if (sandboxes_settled(all) && !all->keep_strays)
+            remove_stray_logs(all);
+    }
+    sandboxes_unref(all);
+}
+
+static void ask(struct timer *t)
+{
+    struct driver_slot *slot = CONTAINER_OF(t, struct driver_slot, again);
+
+    slot->all->refs++;
+    slot->ops->list(slot->driver, list_came, slot);
+}
+
+void sandboxes_adopt(struct sandboxes *all)
+{
+    for (size_t i = 0; i < all->driver_count; i++)
+        if (all->drivers[i].driver)
+            ask(&all->drivers[i].again);
+}

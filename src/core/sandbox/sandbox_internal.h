@@ -1,0 +1,392 @@
+/* sandbox_internal: what the files of core/sandbox/sandbox.h and core/exec/exec.h share.  Thread:
+ * the loop's. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/sm.h"
+#include "base/sorted.h"
+#include "core/exec/exec.h"
+#include "core/exec/exec_log.h"
+#include "core/identity/owner.h"
+#include "core/network/authority.h"
+#include "core/network/egress.h"
+#include "core/network/secret.h"
+#include "core/sandbox/pool.h"
+#include "core/sandbox/volume.h"
+#include "core/space.h"
+#include "link/guest.h"
+#include "link/timers.h"
+#include "proto/json.h"
+
+#define DRIVERS_MAX 8
+
+struct driver_slot {
+    const struct driver_ops *ops;
+    struct driver *driver; /* NULL: this host cannot, and why */
+    struct err why;
+    bool listed; /* it was asked what lives */
+    struct sandboxes *all;
+    struct timer again;
+    struct pool *pool; /* NULL without a driver */
+};
+
+#define NETWORK_NONE "{\"mode\":\"none\"}" /* the policy that reaches nothing, in JSON */
+
+struct sandboxes {
+    int refs; /* the owner's and each sandbox's */
+    uv_loop_t *loop;
+    struct store *store;
+    struct timers *timers;
+    struct images *images;             /* or NULL: the host's only */
+    struct volumes *volumes;           /* or NULL: none */
+    struct secrets *secrets;           /* or NULL: none */
+    const struct authority *authority; /* or NULL: nothing is intercepted */
+    struct space *space;
+    sandbox_relay relay; /* or NULL */
+    void *relay_arg;
+    struct egress *egress;
+    const char *const *internal; /* "HOST=NETWORK", for its policies */
+    size_t internal_count;
+    const struct sandbox_asker *asker; /* NULL: nobody can be asked */
+    void *asker_arg;
+    char *state, *bindir, *installation;
+    int64_t sandboxes_max, execs_max, output_bytes, relay_output_bytes;
+    bool wide; /* what SANDBOX_CALLS_USUAL means */
+    struct ceilings ceilings;
+    struct driver_slot drivers[DRIVERS_MAX];
+    size_t driver_count;
+    struct map by_id, by_name; /* to struct sandbox; by_name: the first, then its same_name */
+    struct aliases *aliases;
+    struct sandbox **sorted; /* by id */
+    size_t count, size;
+    char *block;        /* what a reader reads into */
+    struct list unsafe; /* execs whose output init alone keeps */
+    struct timer spill;
+    struct list spares, told; /* small calls that are told in the next turn */
+    bool closed, keep_strays;
+    int64_t moment_us; /* the last one that was given */
+};
+
+struct sandbox_layer {
+    char id[ID_SIZE];
+};
+
+/* What an image says of commands that do not say it themselves. */
+struct sandbox_defaults {
+    char *json; /* as the row has it; NULL: nothing */
+    struct pair *env;
+    size_t env_count, env_bytes;
+    struct str *argv; /* entrypoint and command */
+    size_t argc;
+    char *cwd, *user; /* "": none; NULL likewise */
+};
+
+enum sandbox_step { STEP_NONE, STEP_MAKE, STEP_PAUSE, STEP_STOP, STEP_DESTROY };
+
+struct sandbox {
+    int refs; /* the registry's, each live exec's, each call's under way */
+    struct sandboxes *all;
+    struct driver *driver; /* NULL: its runtime is not there any more */
+    struct sm sm;
+    char id[ID_SIZE];
+    char *asked_image; /* the name that stood for its image; NULL or "": none did */
+    char *name, *runtime, *image, *tenant, *owner, *network, *failure, *dialect, *note, *agent;
+    struct sandbox *same_name; /* the next of the same name: another owner's */
+    struct sandbox_limits limits;
+    uint32_t enforced;
+    bool rootfs_ro, memory_upper, nesting, wide, relay, process_api, hub, one_shot, orphan;
+    bool require_limits;  /* at its creation only */
+    bool warm;            /* it had been made ahead */
+    bool wants_network;   /* its policy allows something */
+    bool raw;             /* its policy: an interface, and nothing judged */
+    bool networked;       /* it was started with a network: holt-egress is to know it */
+    bool trusts;          /* it was started with holt's certificate authority */
+    bool wiring;          /* that is being told */
+    bool rewire;          /* and then again */
+    int updates;          /* being saved */
+    bool in_list;         /* of the registry */
+    bool from_row, alive; /* at start-up: its driver has not yet said what lives; it does */
+    int64_t created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, last_activity_ms;
+    int64_t oom_ms; /* when the kernel last killed in it for want of memory; 0: never */
+    struct pair *labels, *env;
+    size_t label_count, env_count;
+    struct sandbox_mount *mounts;
+    size_t mount_count;
+    struct sandbox_secret *secrets;
+    size_t secret_count;
+    struct sandbox_layer *layers; /* of its image, lowest first; held until it is destroyed */
+    size_t layer_count;
+    struct sandbox_defaults defaults; /* of its image */
+
+    struct list execs; /* by id, ended ones too */
+    size_t exec_count, execs_live;
+    size_t execs_standing; /* of those that live: its own, which keep it from no idle limit */
+    int64_t erased_us;     /* the last moment of commands that are no longer kept */
+    bool has_logs;         /* a directory of log files may be there */
+    struct list journals;
+    struct exec_log *notes; /* NULL: nobody asked for them yet */
+
+    /* the step under way, and who waits for its end */
+    enum sandbox_step step;
+    bool restarting, saved, ready, wired; /* of STEP_MAKE: see sandbox_life.c for when it ends */
+    enum { KILLED_NONE, KILLED_WORK, KILLED_ALL } killed; /* of STEP_STOP: how far it is */
+    bool pause_on;                                        /* of STEP_PAUSE */
+    bool destroying; /* asked for: begins when the step under way ends */
+    int64_t grace_ms;
+    struct err *undo; /* why STEP_MAKE failed */
+    struct list waits, destroy_waits, update_waits;
+    char actor[64]; /* who asked for it */
+    struct timer timer;
+    struct timer confirm; /* of a run */
+
+    /* the connection */
+    struct guest *guest;
+    bool connecting, guest_ready, known_epoch;
+    uint8_t epoch[16];
+    int tries;
+    struct timer retry;
+
+    /* the store */
+    const struct sandbox_also *also; /* goes with the first write; NULL: nothing */
+    void *also_arg;
+    struct list owed; /* events that go with the next write */
+    bool unsaved;     /* the last write failed: again */
+};
+
+enum exec_flag { /* of a row */
+                 EXEC_PTY = 1,
+                 EXEC_TIMED_OUT = 2,
+                 EXEC_CANCELLED = 4,
+                 EXEC_OOM = 8,
+                 EXEC_BLOCKS = 16, /* block_when_full */
+                 EXEC_STDIN = 32,
+                 EXEC_ROW_OUTPUT = 64,  /* the output is in the row */
+                 EXEC_FOR_READER = 128, /* EXEC_BLOCKS goes when nobody reads */
+                 EXEC_STANDING = 256,   /* the sandbox's own: no activity */
+};
+
+struct exec {
+    int refs;         /* its sandbox's list, and each call's, reader's and wait's */
+    struct list link; /* in sandbox->execs; the list holds a reference */
+    struct sandbox *sandbox;
+    struct sm sm;
+    char id[ID_SIZE];
+    struct str *argv; /* one allocation with its texts */
+    size_t argc;
+    char *cwd, *user, *failure, *idempotency;
+    uint32_t flags; /* enum exec_flag */
+    int exit_code, signal;
+    uint32_t pid;
+    int64_t created_us, ended_us; /* moments */
+    int64_t started_ms, duration_ms, timeout_ms;
+    int64_t user_us, system_us, max_rss_kib;
+
+    /* until it runs */
+    struct guest_exec_start *start; /* NULL: init has it */
+    struct arena start_mem;
+    exec_cb started; /* who asked; NULL: told */
+    void *started_arg;
+    bool start_saved;
+    struct timer begin; /* how long a start may wait for a connection */
+
+    struct guest_exec *ch; /* NULL: detached, or ended */
+    struct err gone;       /* why it was detached */
+    struct timer check;    /* was it only this channel? */
+    struct timer deadline;
+    int kills; /* how far ending it has come: KILL to it, the driver's kill of work, of all */
+
+    /* stdin: bytes from in_at on that init has not acknowledged */
+    struct buf in;
+    uint64_t in_at, in_sent;
+    bool in_eof, in_eof_sent, in_known;
+    void (*room)(void *arg);
+    void *room_arg;
+
+    struct exec_log log;
+    struct list unsafe; /* in sandboxes->unsafe */
+    int64_t unsafe_since_ms;
+    bool loading;  /* from its row */
+    bool log_cold; /* not yet looked at in this life of holtd */
+    struct list readers, waits;
+    struct timer tell;     /* readers have something new, waits the end */
+    bool listed;           /* by the hello being read */
+    bool ended_saved;      /* its end is committed */
+    bool unsaved;          /* that write failed: again */
+    bool no_room;          /* its output cannot be written: its end waits behind it */
+    int64_t idle_since_ms; /* nobody reads, or it has ended */
+};
+
+/* --- sandbox.c: the registry --- */
+bool sandbox_is_busy(const struct sandbox *s);
+struct sandbox *sandbox_new(struct sandboxes *all, const char *id);
+void sandbox_add(struct sandboxes *all, struct sandbox *s); /* takes the reference */
+void sandbox_drop(struct sandbox *s);                       /* out of the registry */
+void sandbox_drop_and_tell(struct sandbox *s);              /* and whoever waits for its end */
+struct sandboxes *sandboxes_unref(struct sandboxes *all);
+struct pool *sandbox_pool(const struct sandbox *s); /* its runtime's; NULL: that is not there */
+struct sandbox_wait {
+    struct list link;
+    sandbox_cb done;
+    void *arg;
+};
+void wait_add(struct list *to, sandbox_cb done, void *arg);
+void wait_tell(struct list *waits, struct sandbox *s, const struct err *e);
+/* Tells in the next turn: for what is known within the call. */
+void sandbox_tell(struct sandboxes *all, struct sandbox *s, sandbox_cb done, void *arg,
+                  const struct err *e);
+struct pair *pairs_copy(const struct pair *p, size_t n); /* one allocation; NULL for none */
+struct str *texts_copy(const struct str *t, size_t n);
+struct sandbox_mount *mounts_copy(const struct sandbox_mount *m, size_t n);
+void text_set(char **to, struct str s);
+
+/* --- sandbox_name.c: what they are called --- */
+struct owned sandbox_owned(const struct sandbox *s);
+/* Could self (NULL: one that is not there yet) of this owner be called so? */
+CHECKED int sandbox_name_check(struct sandboxes *all, const struct sandbox *self, struct str owner,
+                               struct str name, struct err *e);
+CHECKED int sandbox_alias_check(struct sandboxes *all, struct str owner, struct alias_name n,
+                                struct err *e);
+void sandbox_named(struct sandbox *s);   /* s->name is looked up from here on */
+void sandbox_unnamed(struct sandbox *s); /* nor any alias */
+void sandbox_rename(struct sandbox *s, struct str name);
+
+/* --- sandbox_spec.c: what it was made as, in JSON: for its row and its events --- */
+void sandbox_put_spec(struct jw *w, const struct sandbox *s); /* members that anybody may see */
+char *sandbox_spec_text(const struct sandbox *s); /* for the row: the environment too; heap */
+CHECKED int sandbox_get_spec(struct sandbox *s, struct str text, struct err *e);
+
+/* --- sandbox_row.c: rows and events --- */
+void sandbox_moved(struct sm *m, int from);
+extern const struct sm_state sandbox_states[];
+void sandbox_owe(struct sandbox *s, const char *type);
+typedef void (*sandbox_saved)(struct sandbox *s, const struct err *e);
+void sandbox_save(struct sandbox *s,
+                  sandbox_saved done); /* row and owed events; done may be NULL */
+void sandbox_erase(struct sandbox *s, sandbox_saved done); /* its rows go, the events come */
+CHECKED int sandboxes_load(struct sandboxes *all, struct err *e);
+void sandbox_note(struct sandboxes *all, const char *type, const char *id, const char *why);
+void sandbox_note_data(struct sandboxes *all, const char *type, const char *id, struct str data);
+
+/* --- sandbox_make.c: the step that makes what runs, at create and at start --- */
+void sandbox_make(struct sandbox *s, bool restart);
+void sandbox_made_ready(struct sandbox *s);                      /* the guest is there */
+void sandbox_made_wired(struct sandbox *s, const struct err *e); /* holt-egress knows it */
+void sandbox_undo(struct sandbox *s, const struct err *why);
+
+/* --- sandbox_life.c: the other steps --- */
+void sandbox_step_end(struct sandbox *s, const struct err *e);
+/* The sandbox was changed: its waits are told when that is written. */
+void sandbox_changed(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg);
+void sandbox_lose_execs(struct sandbox *s, const char *why);
+void sandbox_init_ended(struct sandbox *s, const char *why);
+void sandbox_destroy_now(struct sandbox *s);
+void sandbox_exec_over(struct sandbox *s); /* one of its execs has ended, and that is saved */
+void sandbox_updated(struct sandbox *s, const struct err *e); /* saved, or told to holt-egress */
+
+/* --- sandbox_link.c: the connection --- */
+void link_open(struct sandbox *s);
+void link_close(struct sandbox *s);
+void link_forget(struct sandbox *s, const struct guest_exec_row *row); /* init may forget it */
+
+/* --- sandbox_net.c: what it may reach --- */
+/* A policy in its one form; *ret_wants: it allows something. */
+struct sandbox_net { /* a policy that was checked */
+    struct buf policy;
+    bool wants; /* holt-egress */
+    bool raw;   /* an interface instead */
+};
+CHECKED int sandbox_net_read(struct str text, bool intercept, struct sandbox_net *ret,
+                             struct err *e);
+static inline UNUSED void sandbox_net_done_p(struct sandbox_net *n)
+{
+    buf_done(&n->policy);
+}
+/* For a sandbox of this driver, asked for by somebody who may. */
+CHECKED int sandbox_net_check(const struct sandboxes *all, const struct driver *d, struct str text,
+                              const struct principal *by, struct sandbox_net *ret, struct err *e);
+void sandbox_net_take(struct sandbox *s, const struct sandbox_net *n);
+CHECKED int sandbox_net_change(struct sandbox *s, struct str text, const struct principal *by,
+                               struct err *e);
+void sandbox_wire(
+    struct sandbox *s); /* tells holt-egress its policy, and its listeners if need be */
+void sandbox_unwire(struct sandbox *s);
+void sandboxes_open_egress(struct sandboxes *all, const struct sandboxes_config *c);
+extern const struct pair sandbox_net_env[]; /* of every command in one with a network */
+extern const size_t sandbox_net_env_count;
+extern const struct pair sandbox_trust_env[]; /* and of one that trusts our authority */
+extern const size_t sandbox_trust_env_count;
+
+/* --- sandbox_secret.c: what it may use --- */
+/* *ret: heap, as many as spec has; untouched where it has none. */
+CHECKED int sandbox_secrets_check(struct sandboxes *all, const struct sandbox_spec *spec,
+                                  const struct principal *by, struct sandbox_secret **ret,
+                                  struct err *e);
+void sandbox_put_secrets(struct jw *w, const struct sandbox *s, bool placeholders);
+void sandbox_get_secrets(struct sandbox *s, const json_t *list);
+void sandbox_tell_secrets(struct sandbox *s, driver_done done, void *arg); /* to holt-egress */
+/* One was changed or removed: done when all that have it use the new one.  all NULL: nobody has. */
+void sandboxes_tell_secret(struct sandboxes *all, const char *id, store_done done, void *arg);
+
+/* --- sandbox_adopt.c --- */
+void sandboxes_adopt(struct sandboxes *all);
+void logs_remove(struct sandboxes *all, const char *sandbox, void (*done)(void *arg), void *arg);
+
+/* --- exec.c, exec_channel.c, exec_row.c, exec_read.c --- */
+extern const struct sm_state exec_states[];
+struct exec *exec_new(struct sandbox *s, const char *id);
+void exec_add(struct exec *x); /* to its sandbox's list, by id */
+bool exec_is_live(const struct exec *x);
+/* The time, but later than any before: what happens has an order, also after a restart. */
+int64_t sandboxes_moment(struct sandboxes *all);
+void sandboxes_moment_was(struct sandboxes *all, int64_t us); /* one of an earlier life */
+CHECKED int exec_warm(struct exec *x, struct err *e);
+void exec_link(struct exec *x,
+               const struct guest_exec_row *row); /* the guest is there; NULL: unknown */
+void exec_lose(struct exec *x, const char *why);
+void exec_end(struct exec *x, enum exec_state to); /* settles the log, saves, tells */
+void exec_kill(struct exec *x, uint32_t flag);     /* everything it started; flag: timed out, … */
+void exec_arm(struct exec *x);                     /* its deadline */
+void exec_tick(struct exec *x);
+void exec_begin(struct exec *x, const char *actor);
+void exec_detach(struct exec *x); /* the command goes on */
+void exec_fail(struct exec *x, const struct err *e);
+void exec_tell_started(struct exec *x, const struct err *e);
+void exec_started_if_all(struct exec *x);
+bool exec_waits_for_row(const struct exec *x);
+void exec_send_start(struct exec *x);
+void exec_attach_again(struct timer *t);
+void exec_log_read_on(struct exec *x); /* readers moved: a log that waits for them may go on */
+void exec_let_go(struct exec *x);      /* it waits for no reader from now on */
+void execs_tell_all(struct sandboxes *all);
+void waits_end(struct exec *x, const struct err *e);
+void exec_forget(struct exec *x); /* out of its sandbox's list */
+void exec_save(struct exec *x, const char *event, const char *actor,
+               void (*done)(struct exec *x, const struct err *e));
+void exec_erase(struct exec *x);
+CHECKED int exec_spill(struct exec *x); /* what init alone keeps, into the file; -1: it waits */
+/* Its log can be read now; else it is being fetched, and its readers and journals are woken. */
+bool exec_is_there(struct exec *x);
+void exec_wake(struct exec *x); /* its readers and waits, in the next turn */
+void readers_end(struct exec *x, const struct err *e);
+CHECKED int exec_load_rows(struct store_tx *tx, struct sandboxes *all, struct err *e);
+
+/* --- journal.c --- */
+void notes_close(struct sandbox *s);
+void journals_wake(struct sandbox *s);
+void journals_end(struct sandbox *s, const struct err *e);
+
+/* sandbox_image.c */
+struct image_use;
+CHECKED int sandbox_choose_image(struct sandboxes *all, const struct principal *by,
+                                 const struct sandbox_spec *spec, struct image_use *ret,
+                                 struct err *e);
+void sandbox_set_image(struct sandbox *s, struct str asked, const struct image_use *u);
+struct str *sandbox_layer_ids(const struct sandbox *s); /* heap; NULL: none */
+void sandbox_release_layers(struct sandbox *s);
+void sandbox_put_layers(struct jw *w, const struct sandbox *s);
+void sandbox_get_layers(struct sandbox *s, const json_t *list);
+void sandbox_put_defaults(struct jw *w, const struct sandbox *s);
+void sandbox_get_defaults(struct sandbox *s, const json_t *defaults);
+void sandbox_defaults_done(struct sandbox_defaults *d);

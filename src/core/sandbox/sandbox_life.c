@@ -1,0 +1,525 @@
+#include "core/sandbox/sandbox_internal.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+#define KILLED_MS 1000 /* after a kill: for the reports of the commands' ends */
+#define GRACE_MAX_MS (10 * 60 * 1000)
+
+static const struct driver_ops *ops(const struct sandbox *s)
+{
+    return s->driver->ops;
+}
+
+static void set_actor(struct sandbox *s, const struct principal *by)
+{
+    (void)snprintf(s->actor, sizeof s->actor, "%s", by ? by->actor : "system");
+}
+
+static bool is_up(const struct sandbox *s)
+{
+    return s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED;
+}
+
+static void set_failure(struct sandbox *s, const char *why)
+{
+    text_set(&s->failure, str_of(why));
+}
+
+/* The step under way is over.  A destroy that came meanwhile begins now. */
+void sandbox_step_end(struct sandbox *s, const struct err *e)
+{
+    AUTO(sandbox_unref) struct sandbox *held = sandbox_ref(s);
+
+    s->step = STEP_NONE;
+    timer_stop(&s->timer);
+    wait_tell(&s->waits, s, e);
+    if (s->destroying && s->step == STEP_NONE && s->in_list)
+        sandbox_destroy_now(s);
+}
+
+void sandbox_lose_execs(struct sandbox *s, const char *why)
+{
+    LIST_EACH (&s->execs, node) {
+        struct exec *x = LIST_ENTRY(node, struct exec, link);
+
+        if (exec_is_live(x))
+            exec_lose(x, why);
+    }
+}
+
+/* Why a step cannot begin; 0: it can. */
+static int must_be_free(const struct sandbox *s, const char *what, struct err *e)
+{
+    if (s->step == STEP_NONE && !s->destroying && s->driver && !s->orphan)
+        return 0;
+    if (s->orphan && s->driver) {
+        err_set(e, ERR_CONFLICT, 0, "%s sandbox '%s': it is an orphan, no row says what it was",
+                what, s->id);
+        err_hint(e, "start holtd with the database that knows it, or destroy it: holt rm %s",
+                 s->id);
+    } else if (!s->driver) {
+        err_set(e, ERR_UNSUPPORTED, 0, "%s sandbox '%s': its runtime '%s' is not there", what,
+                s->id, s->runtime);
+    } else {
+        err_set(e, ERR_CONFLICT, 0, "%s sandbox '%s': it is %s", what, s->id,
+                s->destroying ? "being destroyed" : sm_name(&s->sm));
+        err_hint(e, "try again when that is done");
+    }
+    return err_object(e, "sandbox", s->id);
+}
+
+static int wrong_state(const struct sandbox *s, const char *what, struct err *e)
+{
+    err_set(e, ERR_CONFLICT, 0, "%s sandbox '%s': it is %s", what, s->id, sm_name(&s->sm));
+    return err_object(e, "sandbox", s->id);
+}
+
+/* Who is told may look at it once more; who asks for its end meanwhile is told when its names are
+ * free. */
+void sandbox_drop_and_tell(struct sandbox *s)
+{
+    AUTO(sandbox_unref) struct sandbox *held = sandbox_ref(s);
+    const struct err none = {0};
+
+    wait_tell(&s->destroy_waits, s, &none);
+    sandbox_drop(s);
+    wait_tell(&held->destroy_waits, held, &none);
+}
+
+/* --- start: sandbox_make.c does it --- */
+
+void sandbox_start(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg)
+{
+    struct err e = {0};
+
+    if (s->step == STEP_NONE && is_up(s)) {
+        sandbox_tell(s->all, s, done, arg, &e);
+        return;
+    }
+    if (must_be_free(s, "start", &e) < 0 ||
+        (s->sm.state != SANDBOX_STOPPED && s->sm.state != SANDBOX_FAILED &&
+         wrong_state(s, "start", &e) < 0)) {
+        sandbox_tell(s->all, s, done, arg, &e);
+        return;
+    }
+    set_actor(s, by);
+    wait_add(&s->waits, done, arg);
+    sm_move(&s->sm, SANDBOX_STARTING);
+    sandbox_make(s, true);
+}
+
+/* --- pause and resume --- */
+
+static void paused(void *arg, const struct err *e)
+{
+    AUTO(sandbox_unref) struct sandbox *s = arg;
+    struct err why = *e;
+
+    if (s->all->closed || s->step != STEP_PAUSE)
+        return;
+    if (e->code == ERR_NONE) {
+        (void)!sm_try(&s->sm, s->pause_on ? SANDBOX_PAUSED : SANDBOX_RUNNING);
+        sandbox_touch(s);
+        sandbox_save(s, sandbox_step_end); /* told when it is written */
+        return;
+    }
+    err_wrap(&why, "%s sandbox '%s'", s->pause_on ? "pause" : "resume", s->id);
+    sandbox_step_end(s, &why);
+}
+
+void sandbox_pause(struct sandbox *s, bool on, const struct principal *by, sandbox_cb done,
+                   void *arg)
+{
+    const char *what = on ? "pause" : "resume";
+    struct err e = {0};
+
+    if (must_be_free(s, what, &e) == 0 && !is_up(s))
+        wrong_state(s, what, &e);
+    else if (e.code == ERR_NONE && !(ops(s)->caps & DRIVER_CAN_PAUSE))
+        err_set(&e, ERR_UNSUPPORTED, 0, "runtime '%s' cannot pause", s->runtime);
+    if (e.code != ERR_NONE || (s->sm.state == SANDBOX_PAUSED) == on) {
+        sandbox_tell(s->all, s, done, arg, &e);
+        return;
+    }
+    set_actor(s, by);
+    wait_add(&s->waits, done, arg);
+    s->step = STEP_PAUSE;
+    s->pause_on = on;
+    ops(s)->pause(s->driver, s->id, on, paused, sandbox_ref(s));
+}
+
+/* --- stop: TERM, grace, KILL, the reports, then the driver --- */
+
+static void stopped(void *arg, const struct err *e)
+{
+    AUTO(sandbox_unref) struct sandbox *s = arg;
+
+    if (s->all->closed || s->step != STEP_STOP)
+        return;
+    sandbox_lose_execs(s, "the sandbox was stopped");
+    if (e->code != ERR_NONE) {
+        struct err why = *e;
+
+        set_failure(s, e->msg);
+        (void)!sm_try(&s->sm, SANDBOX_FAILED);
+        sandbox_save(s, NULL);
+        err_wrap(&why, "stop sandbox '%s'", s->id);
+        sandbox_step_end(s, &why);
+        return;
+    }
+    (void)!sm_try(&s->sm, SANDBOX_STOPPED);
+    sandbox_save(s, sandbox_step_end);
+}
+
+static void stop_remove(struct sandbox *s)
+{
+    timer_stop(&s->timer);
+    if (s->killed == KILLED_ALL)
+        return;
+    s->killed = KILLED_ALL;
+    link_close(s);
+    ops(s)->remove(s->driver, s->id, true, stopped, sandbox_ref(s));
+}
+
+static void stop_late(struct timer *t)
+{
+    struct sandbox *s = CONTAINER_OF(t, struct sandbox, timer);
+
+    if (s->killed == KILLED_NONE && s->guest_ready) {
+        s->killed = KILLED_WORK;
+        LIST_EACH (&s->execs, node)
+            exec_kill(LIST_ENTRY(node, struct exec, link), 0);
+        timer_set(s->all->timers, &s->timer, clock_mono_ms() + KILLED_MS, stop_late);
+        return;
+    }
+    stop_remove(s);
+}
+
+static void stop_go_on(struct sandbox *s)
+{
+    if (s->step == STEP_STOP && s->execs_live == 0)
+        stop_remove(s);
+}
+
+static void stop_begin(struct sandbox *s)
+{
+    LIST_EACH (&s->execs, node) {
+        struct exec *x = LIST_ENTRY(node, struct exec, link);
+
+        if (x->ch && exec_is_live(x))
+            guest_exec_signal(x->ch, SIGTERM, GUEST_SCOPE_ALL);
+    }
+    timer_set(s->all->timers, &s->timer,
+              s->grace_ms > 0 ? clock_mono_ms() + s->grace_ms : TIMER_SOON, stop_late);
+    stop_go_on(s);
+}
+
+static void thawed(void *arg, const struct err *e)
+{
+    AUTO(sandbox_unref) struct sandbox *s = arg;
+
+    (void)e; /* what stays frozen is killed all the same */
+    if (!s->all->closed && s->step == STEP_STOP)
+        stop_begin(s);
+}
+
+void sandbox_stop(struct sandbox *s, int64_t grace_ms, bool force, const struct principal *by,
+                  sandbox_cb done, void *arg)
+{
+    struct err e = {0};
+    bool was_paused = s->sm.state == SANDBOX_PAUSED;
+
+    if (s->step == STEP_STOP) { /* who is in more of a hurry decides */
+        wait_add(&s->waits, done, arg);
+        if (force && s->killed == KILLED_NONE)
+            timer_set(s->all->timers, &s->timer, TIMER_SOON, stop_late);
+        return;
+    }
+    if (must_be_free(s, "stop", &e) == 0 && !is_up(s) && s->sm.state != SANDBOX_STOPPED)
+        wrong_state(s, "stop", &e);
+    else if (e.code == ERR_NONE && !(ops(s)->caps & DRIVER_CAN_STOP)) {
+        err_set(&e, ERR_UNSUPPORTED, 0, "runtime '%s' cannot keep the files of sandbox '%s'",
+                s->runtime, s->id);
+        err_hint(&e, "destroy it instead: holt rm %s", s->id);
+    } else if (e.code == ERR_NONE && s->memory_upper) { /* asked before anything of it is ended */
+        err_set(&e, ERR_UNSUPPORTED, 0, "sandbox '%s' has its files in memory: a stop loses them",
+                s->id);
+        err_hint(&e, "destroy it (holt rm %s), or create it with its files on disk", s->id);
+    }
+    if (e.code != ERR_NONE || s->sm.state == SANDBOX_STOPPED) {
+        sandbox_tell(s->all, s, done, arg, &e);
+        return;
+    }
+    set_actor(s, by);
+    wait_add(&s->waits, done, arg);
+    s->step = STEP_STOP;
+    s->killed = KILLED_NONE;
+    s->grace_ms = force ? 0 : i64_min(i64_max(grace_ms, 0), GRACE_MAX_MS);
+    sm_move(&s->sm, SANDBOX_STOPPING);
+    sandbox_save(s, NULL);
+    if (was_paused)
+        ops(s)->pause(s->driver, s->id, false, thawed, sandbox_ref(s));
+    else
+        stop_begin(s);
+}
+
+/* --- its init has ended by itself --- */
+
+static void ended_removed(void *arg, const struct err *e)
+{
+    AUTO(sandbox_unref) struct sandbox *s = arg;
+
+    (void)e;
+    if (!s->all->closed && s->step == STEP_STOP)
+        sandbox_step_end(s, &(struct err){0});
+}
+
+void sandbox_init_ended(struct sandbox *s, const char *why)
+{
+    struct err e = {0};
+
+    if (s->step == STEP_MAKE && s->sm.state == SANDBOX_RUNNING) {
+        err_set(&e, ERR_INTERNAL, 0, "%s", why);
+        sandbox_undo(s, &e);
+        return;
+    }
+    if (s->step == STEP_STOP || s->step == STEP_DESTROY || !is_up(s))
+        return; /* that is what was wanted */
+    if (s->step == STEP_PAUSE) {
+        err_set(&e, ERR_CONFLICT, 0, "sandbox '%s': %s", s->id, why);
+        s->step = STEP_NONE;
+        wait_tell(&s->waits, s, &e);
+    }
+    link_close(s);
+    sandbox_lose_execs(s, why);
+    set_failure(s, why);
+    s->actor[0] = '\0';
+    sm_move(&s->sm, SANDBOX_FAILED);
+    sandbox_save(s, NULL);
+    s->step = STEP_STOP; /* what is left of it goes, but for the files */
+    s->killed = KILLED_ALL;
+    ops(s)->remove(s->driver, s->id, true, ended_removed, sandbox_ref(s));
+}
+
+/* --- destroy: from any state --- */
+
+static void destroy_erased(struct sandbox *s, const struct err *e)
+{
+    struct err why = *e;
+
+    if (e->code != ERR_NONE) { /* the row stays and says that it is to go: tick tries again */
+        err_wrap(&why, "destroy sandbox '%s'", s->id);
+        s->step = STEP_NONE;
+        wait_tell(&s->destroy_waits, s, &why);
+        return;
+    }
+    sandbox_drop_and_tell(s);
+}
+
+static void destroy_cleaned(void *arg)
+{
+    AUTO(sandbox_unref) struct sandbox *s = arg;
+
+    if (s->all->closed)
+        return;
+    if (s->sm.state != SANDBOX_DESTROYED)
+        sm_move(&s->sm, SANDBOX_DESTROYED);
+    sandbox_erase(s, destroy_erased);
+}
+
+static void destroy_removed(void *arg, const struct err *e)
+{
+    AUTO(sandbox_unref) struct sandbox *s = arg;
+    struct err why = *e;
+
+    if (s->all->closed)
+        return;
+    if (e->code != ERR_NONE) {
+        err_wrap(&why, "destroy sandbox '%s'", s->id);
+        set_failure(s, e->msg);
+        s->step = STEP_NONE;
+        sandbox_save(s, NULL);
+        wait_tell(&s->destroy_waits, s, &why);
+        return;
+    }
+    sandbox_lose_execs(s, "the sandbox was destroyed");
+    logs_remove(s->all, s->has_logs ? s->id : NULL, destroy_cleaned, sandbox_ref(s));
+}
+
+void sandbox_destroy_now(struct sandbox *s)
+{
+    s->step = STEP_DESTROY;
+    s->destroying = true;
+    timer_stop(&s->timer);
+    timer_stop(&s->confirm);
+    link_close(s);
+    if (s->sm.state != SANDBOX_STOPPING && s->sm.state != SANDBOX_DESTROYED) {
+        sm_move(&s->sm, SANDBOX_STOPPING);
+        if (!s->one_shot) /* that says it too, after a restart */
+            sandbox_save(s, NULL);
+    }
+    ops(s)->remove(s->driver, s->id, false, destroy_removed, sandbox_ref(s));
+}
+
+void sandbox_destroy(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg)
+{
+    struct err none = {0};
+
+    if (!s->in_list) {
+        sandbox_tell(s->all, s, done, arg, &none);
+        return;
+    }
+    if (!s->driver) { /* it may be alive: without its runtime nobody knows */
+        must_be_free(s, "destroy", &none);
+        sandbox_tell(s->all, s, done, arg, &none);
+        return;
+    }
+    wait_add(&s->destroy_waits, done, arg);
+    if (s->step == STEP_DESTROY)
+        return;
+    s->destroying = true;
+    if (s->step == STEP_NONE) {
+        set_actor(s, by);
+        sandbox_destroy_now(s);
+    } else if (s->step == STEP_STOP && s->killed == KILLED_NONE) {
+        timer_set(s->all->timers, &s->timer, TIMER_SOON, stop_late);
+    }
+}
+
+/* --- the rest --- */
+
+void sandbox_exec_over(struct sandbox *s)
+{
+    sandbox_touch(s);
+    if (s->step == STEP_STOP)
+        stop_go_on(s);
+    else if (s->one_shot && s->execs_live == 0 && !s->destroying && !s->all->closed)
+        sandbox_destroy(s, NULL, NULL, NULL);
+}
+
+static void tick_one(struct sandbox *s, int64_t now)
+{
+    bool over = s->ttl_ms > 0 && now - s->created_ms >= s->ttl_ms;
+
+    LIST_EACH (&s->execs, node)
+        exec_tick(LIST_ENTRY(node, struct exec, link));
+    if (sandbox_is_busy(s))
+        s->last_activity_ms = now;
+    if (s->idle_ttl_ms > 0 && s->step == STEP_NONE && now - s->last_activity_ms >= s->idle_ttl_ms)
+        over = true;
+    if (s->unsaved && s->step != STEP_MAKE && s->step != STEP_DESTROY)
+        sandbox_save(s, NULL);
+    if ((over && !s->orphan && !s->destroying) || (s->destroying && s->step == STEP_NONE))
+        sandbox_destroy(s, NULL, NULL, NULL);
+}
+
+void sandboxes_tick(struct sandboxes *all)
+{
+    int64_t now = clock_wall_ms();
+
+    timers_run(all->timers);
+    for (size_t i = all->count; i > 0; i--)
+        if (i <= all->count)
+            tick_one(all->sorted[i - 1], now);
+    for (size_t i = 0; i < all->driver_count; i++)
+        if (all->drivers[i].pool)
+            pool_tick(all->drivers[i].pool, now);
+}
+
+/* Whoever changed it hears of it when it is saved and in force. */
+void sandbox_updated(struct sandbox *s, const struct err *e)
+{
+    if (e->code != ERR_NONE || (s->updates == 0 && !s->wiring))
+        wait_tell(&s->update_waits, s, e);
+}
+
+static void update_saved(struct sandbox *s, const struct err *e)
+{
+    s->updates--;
+    sandbox_updated(s, e);
+}
+
+void sandbox_changed(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg)
+{
+    set_actor(s, by);
+    wait_add(&s->update_waits, done, arg);
+    sandbox_owe(s, "sandbox.updated");
+    s->updates++;
+    sandbox_save(s, update_saved);
+}
+
+void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const struct principal *by,
+                    sandbox_cb done, void *arg)
+{
+    struct err e = {0};
+    bool rename = c->name.n > 0 && !str_eq_c(c->name, s->name);
+
+    if (s->destroying)
+        must_be_free(s, "change", &e);
+    else if (rename && sandbox_name_check(s->all, s, str_of(s->owner), c->name, &e) < 0)
+        err_wrap(&e, "change sandbox '%s'", s->id);
+    else if (c->ttl_ms < -1 || c->idle_ttl_ms < -1)
+        err_set(&e, ERR_INVALID, 0, "a lifetime below zero");
+    else if (principal_is_inside(by) && (c->ttl_ms >= 0 || c->idle_ttl_ms >= 0))
+        err_set(&e, ERR_FORBIDDEN, 0, "a sandbox does not decide how long it lives");
+    else if (c->network.n > 0 && sandbox_net_change(s, c->network, by, &e) < 0)
+        err_wrap(&e, "change sandbox '%s'", s->id);
+    if (e.code != ERR_NONE) {
+        sandbox_tell(s->all, s, done, arg, &e);
+        return;
+    }
+    if (rename)
+        sandbox_rename(s, c->name);
+    if (c->set_labels) {
+        mem_free(s->labels);
+        s->labels = pairs_copy(c->labels, c->label_count);
+        s->label_count = c->label_count;
+    }
+    s->ttl_ms = c->ttl_ms >= 0 ? c->ttl_ms : s->ttl_ms;
+    s->idle_ttl_ms = c->idle_ttl_ms >= 0 ? c->idle_ttl_ms : s->idle_ttl_ms;
+    if (c->network.n > 0)
+        sandbox_wire(s);
+    sandbox_changed(s, by, done, arg);
+}
+
+struct stats_call {
+    struct sandbox *s;
+    sandbox_stats_cb done;
+    void *arg;
+    struct err e;
+    struct timer timer;
+};
+
+static void stats_came(void *arg, const struct driver_stats *st, const struct err *e)
+{
+    struct stats_call *c = arg;
+
+    c->done(c->arg, st, e);
+    sandbox_unref(c->s);
+    mem_free(c);
+}
+
+static void stats_refused(struct timer *t)
+{
+    struct stats_call *c = CONTAINER_OF(t, struct stats_call, timer);
+
+    stats_came(c, NULL, &c->e);
+}
+
+void sandbox_stats(struct sandbox *s, sandbox_stats_cb done, void *arg)
+{
+    struct stats_call *c = xzalloc(sizeof *c);
+
+    *c = (struct stats_call){.s = sandbox_ref(s), .done = done, .arg = arg};
+    if (is_up(s)) {
+        ops(s)->stats(s->driver, s->id, stats_came, c);
+        return;
+    }
+    wrong_state(s, "measure", &c->e);
+    timer_set(s->all->timers, &c->timer, TIMER_SOON, stats_refused);
+}

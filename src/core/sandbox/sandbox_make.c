@@ -1,0 +1,222 @@
+#include "core/sandbox/sandbox_internal.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#define MAKE_MS 30000  /* from the driver's end to the guest's hello and the row's commit */
+#define CONFIRM_MS 100 /* a run that is over by then needs no confirm */
+
+/* Create and start.
+ *
+ *   driver create ─▶ running ─▶ { row committed, guest's hello } ─▶ confirm, told
+ *   of a run: driver create ─▶ running ─▶ guest's hello ─▶ told; confirm when the row is there
+ *   anything fails: of a create nothing is left; of a start the files are, and it is failed */
+
+static void undo_removed(void *arg, const struct err *e)
+{
+    AUTO(sandbox_unref) struct sandbox *s = arg;
+    AUTO(mem_free) struct err *why = TAKE(s->undo);
+
+    if (s->all->closed)
+        return;
+    if (e->code != ERR_NONE)
+        log_warn("what a failed create made is not all gone", LOG_C("id", s->id), LOG_E(e));
+    sm_move(&s->sm, SANDBOX_STOPPING);
+    sm_move(&s->sm, SANDBOX_DESTROYED);
+    sandbox_erase(s, NULL);
+    wait_tell(&s->waits, s, why);
+    sandbox_drop_and_tell(s);
+}
+
+static void start_removed(void *arg, const struct err *e)
+{
+    AUTO(sandbox_unref) struct sandbox *s = arg;
+    AUTO(mem_free) struct err *why = TAKE(s->undo);
+
+    (void)e;
+    if (s->all->closed)
+        return;
+    sandbox_save(s, NULL);
+    sandbox_step_end(s, why);
+}
+
+void sandbox_undo(struct sandbox *s, const struct err *why)
+{
+    if (s->sm.state == SANDBOX_FAILED)
+        return; /* it is under way */
+    s->undo = xmemdup(why, sizeof *why);
+    err_wrap(s->undo, "%s sandbox '%s'", s->restarting ? "start" : "create", s->id);
+    timer_stop(&s->timer);
+    text_set(&s->failure, str_of(why->msg));
+    sm_move(&s->sm, SANDBOX_FAILED);
+    sandbox_lose_execs(s, "the sandbox could not be made");
+    link_close(s);
+    s->driver->ops->remove(s->driver, s->id, s->restarting,
+                           s->restarting ? start_removed : undo_removed, sandbox_ref(s));
+}
+
+static void confirm_due(struct timer *t)
+{
+    struct sandbox *s = CONTAINER_OF(t, struct sandbox, confirm);
+
+    if (s->saved)
+        s->driver->ops->confirm(s->driver, s->id);
+    else
+        timer_set(s->all->timers, &s->confirm, clock_mono_ms() + CONFIRM_MS, confirm_due);
+}
+
+/* Nobody hears of a run before its command's row is committed, and writes are committed in order:
+ * the command need not wait for the sandbox's.  Should holtd die before, nothing was acknowledged,
+ * and what is live without a row and unconfirmed is destroyed. */
+static void made_if_all(struct sandbox *s)
+{
+    if (s->step != STEP_MAKE || !(s->saved || s->one_shot) || !s->ready || !s->wired ||
+        s->sm.state == SANDBOX_FAILED)
+        return;
+    if (s->one_shot)
+        timer_set(s->all->timers, &s->confirm, clock_mono_ms() + CONFIRM_MS, confirm_due);
+    else
+        s->driver->ops->confirm(s->driver, s->id);
+    sandbox_step_end(s, &(struct err){0});
+}
+
+void sandbox_made_ready(struct sandbox *s)
+{
+    s->ready = true;
+    made_if_all(s);
+}
+
+static void made_saved(struct sandbox *s, const struct err *e)
+{
+    if (e->code == ERR_NONE)
+        s->saved = true;
+    if (s->step != STEP_MAKE || s->sm.state == SANDBOX_FAILED)
+        return; /* of a run: tried again, and its command's row fails too */
+    if (e->code != ERR_NONE) {
+        sandbox_undo(s, e);
+        return;
+    }
+    made_if_all(s);
+}
+
+void sandbox_made_wired(struct sandbox *s, const struct err *e)
+{
+    if (s->sm.state == SANDBOX_FAILED)
+        return;
+    if (e->code != ERR_NONE) {
+        sandbox_undo(s, e);
+        return;
+    }
+    s->wired = true;
+    made_if_all(s);
+}
+
+static void make_late(struct timer *t)
+{
+    struct sandbox *s = CONTAINER_OF(t, struct sandbox, timer);
+    struct err e = {0};
+
+    err_set(&e, ERR_TIMEOUT, 0, "%s does not answer", s->wired ? "its init" : "holt-egress");
+    sandbox_undo(s, &e);
+}
+
+static void note_create(struct sandbox *s, bool warm)
+{
+    AUTO(mem_free) struct str *layers = sandbox_layer_ids(s);
+    const struct driver_kind kind = {layers, s->layer_count, s->limits};
+
+    s->warm = warm;
+    if (!s->restarting)
+        pool_created(sandbox_pool(s), &kind, warm, clock_wall_ms());
+}
+
+/* Whoever demands limits gets all of them, or no sandbox. */
+static int check_limits(const struct sandbox *s, struct err *e)
+{
+    const struct {
+        const char *name;
+        uint32_t bit;
+        int64_t asked;
+    } limits[] = {
+        {"memory_bytes", LIMIT_MEMORY, s->limits.memory_bytes},
+        {"cpu_millis", LIMIT_CPU, s->limits.cpu_millis},
+        {"pids", LIMIT_PIDS, s->limits.pids},
+        {"disk_bytes", LIMIT_DISK, s->limits.disk_bytes},
+        {"nofile", LIMIT_NOFILE, s->limits.nofile},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+        if (limits[i].asked == 0 || (s->enforced & limits[i].bit))
+            continue;
+        err_set(e, ERR_UNSUPPORTED, 0, "field '%s': this host cannot enforce it", limits[i].name);
+        return err_hint(e,
+                        "holt doctor says what is missing; without require_limits it is made all "
+                        "the same");
+    }
+    return 0;
+}
+
+static void made(void *arg, const struct driver_made *m, const struct err *e)
+{
+    AUTO(sandbox_unref) struct sandbox *s = arg;
+    struct err why = *e;
+
+    if (s->all->closed)
+        return;
+    if (e->code != ERR_NONE || s->destroying) {
+
+        if (e->code == ERR_NONE)
+            err_set(&why, ERR_CANCELLED, 0, "it was destroyed meanwhile");
+        sandbox_undo(s, &why);
+        return;
+    }
+    s->enforced = m->enforced;
+    if (s->require_limits && !s->restarting && check_limits(s, &why) < 0) {
+        sandbox_undo(s, &why);
+        return;
+    }
+    note_create(s, m->warm);
+    sm_move(&s->sm, SANDBOX_RUNNING);
+    sandbox_touch(s);
+    timer_set(s->all->timers, &s->timer, clock_mono_ms() + MAKE_MS, make_late);
+    if (s->also)
+        s->also->ready(s->also_arg, s);
+    sandbox_save(s, made_saved);
+    link_open(s);
+    sandbox_wire(s);
+}
+
+void sandbox_make(struct sandbox *s, bool restart)
+{
+    AUTO(mem_free) struct str *layers = sandbox_layer_ids(s);
+    const struct driver_spec spec = {
+        .id = s->id,
+        .hostname = s->name && *s->name ? s->name : s->id,
+        .layers = layers,
+        .layer_count = s->layer_count,
+        .limits = s->limits,
+        .rootfs_ro = s->rootfs_ro,
+        .memory_upper = s->memory_upper,
+        .nesting = s->nesting,
+        .wide = s->wide,
+        .relay = s->relay,
+        .process_api = s->process_api,
+        .hub = s->hub,
+        .restart = restart,
+        .network = s->wants_network,
+        .raw = s->raw,
+        .ca = s->wants_network && s->all->authority ? buf_str(&s->all->authority->cert) : STR(""),
+        .mounts = s->mounts,
+        .mount_count = s->mount_count,
+    };
+
+    s->step = STEP_MAKE;
+    s->restarting = restart;
+    s->saved = s->ready = false;
+    s->networked = s->wants_network;
+    s->trusts = spec.ca.n > 0;
+    s->wired = !s->networked;
+    s->known_epoch = false;
+    s->driver->ops->create(s->driver, &spec, made, sandbox_ref(s));
+}

@@ -1,0 +1,368 @@
+/* What a sandbox may reach: its policy, told to holt-egress together with the listeners that its
+ * driver made, and what holt-egress tells of it. */
+#include "core/sandbox/sandbox_internal.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/metric.h"
+#include "proto/jwt.h"
+#include "proto/policy.h"
+#include "wire/spawn.h"
+
+#include <stdio.h>
+
+static struct metric connections = {
+    .name = "holt_egress_verdicts_total",
+    .help = "Connections out of sandboxes, by what was decided.",
+    .kind = METRIC_COUNTER,
+};
+static struct metric bytes = {
+    .name = "holt_egress_bytes_total",
+    .help = "Bytes of connections out of sandboxes that have ended, by direction.",
+    .kind = METRIC_COUNTER,
+};
+static struct metric *by_what[EGRESS_WHAT_COUNT], *bytes_up, *bytes_down;
+
+/* ---- the policy ---- */
+
+int sandbox_net_read(struct str text, bool intercept, struct sandbox_net *ret, struct err *e)
+{
+    AUTO(policy_free) struct policy *p = NULL;
+
+    if (policy_parse(text.n > 0 ? text : STR("none"), intercept, &p, e) < 0)
+        return err_wrap(e, "field 'network'");
+    policy_print(p, &ret->policy);
+    ret->raw = policy_mode(p) == POLICY_RAW;
+    ret->wants = policy_mode(p) != POLICY_NONE && !ret->raw;
+    return 0;
+}
+
+/* What an agent may reach is for people to say: it could else free itself. */
+static int may_choose(const struct principal *by, struct err *e)
+{
+    if (!by || (by->role != ROLE_AGENT && !principal_is_inside(by)))
+        return 0;
+    (void)err_set(e, ERR_FORBIDDEN, 0, "an agent may not choose what a sandbox reaches");
+    return err_hint(e, "ask an operator to create or change it");
+}
+
+int sandbox_net_check(const struct sandboxes *all, const struct driver *d, struct str text,
+                      const struct principal *by, struct sandbox_net *ret, struct err *e)
+{
+    if (sandbox_net_read(text, all->authority != NULL, ret, e) < 0)
+        return -1;
+    if (!ret->wants && !ret->raw)
+        return 0;
+    if (d && (ret->raw ? (d->ops->caps & DRIVER_CAN_RAW) != 0 : d->ops->listen != NULL))
+        return may_choose(by, e);
+    (void)err_set(e, ERR_UNSUPPORTED, 0, "field 'network': runtime '%s' controls no network",
+                  d ? d->ops->name : "?");
+    return err_hint(e, "leave it 'none'");
+}
+
+int sandbox_net_change(struct sandbox *s, struct str text, const struct principal *by,
+                       struct err *e)
+{
+    AUTO(sandbox_net_done) struct sandbox_net n = {0};
+    bool up = s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED;
+
+    if (sandbox_net_check(s->all, s->driver, text, by, &n, e) < 0)
+        return -1;
+    if (up && ((n.wants && !s->networked) || n.raw != s->raw)) {
+        (void)err_set(e, ERR_CONFLICT, 0, "sandbox '%s' was started %s", s->id,
+                      s->raw  ? "with a raw network"
+                      : n.raw ? "without an interface"
+                              : "without a network");
+        (void)err_hint(e, "stop it, change it, start it");
+        return err_object(e, "sandbox", s->id);
+    }
+    sandbox_net_take(s, &n);
+    return 0;
+}
+
+void sandbox_net_take(struct sandbox *s, const struct sandbox_net *n)
+{
+    text_set(&s->network, buf_str(&n->policy));
+    s->wants_network = n->wants;
+    s->raw = n->raw;
+}
+
+/* ---- telling holt-egress ---- */
+
+static void wired(void *arg, const struct err *e)
+{
+    AUTO(sandbox_unref) struct sandbox *s = arg;
+
+    s->wiring = false;
+    if (s->all->closed || !s->in_list)
+        return;
+    if (s->rewire && e->code == ERR_NONE) {
+        sandbox_wire(s);
+        return;
+    }
+    sandbox_updated(s, e);
+    if (s->step == STEP_MAKE) {
+        sandbox_made_wired(s, e);
+        return;
+    }
+    if (e->code != ERR_NONE) /* when holt-egress is back, ready comes and all are told again */
+        log_warn("a sandbox's policy was not taken", LOG_C("id", s->id), LOG_E(e));
+}
+
+static void secrets_taken(void *arg, const struct err *e)
+{
+    AUTO(sandbox_unref) struct sandbox *s = arg;
+
+    if (e->code == ERR_NONE || s->all->closed || !s->in_list)
+        return;
+    if (s->step == STEP_MAKE)
+        sandbox_made_wired(s, e);
+    else /* without them no value goes out; when holt-egress is back, all is told again */
+        log_warn("a sandbox's secrets were not taken", LOG_C("id", s->id), LOG_E(e));
+}
+
+/* Its name in the dialect that it was made by; NULL: it has none. */
+static const struct alias_name *own_alias(const struct sandbox *s)
+{
+    const struct alias *a = alias_first(s->all->aliases, str_of(s->id));
+
+    for (; a; a = a->next)
+        if (s->dialect && str_eq_c(a->name.dialect, s->dialect))
+            return &a->name;
+    return NULL;
+}
+
+/* "=HOST NETWORK": names that the operator lets lead inside. */
+static void put_internal(const struct sandboxes *all, struct buf *to)
+{
+    for (size_t i = 0; i < all->internal_count; i++) {
+        struct str net, host = str_cut(str_of(all->internal[i]), '=', &net);
+
+        if (buf_len(to) + host.n + net.n + 3 <= EGRESS_LEARNED_MAX)
+            buf_printf(to, "=" STR_FMT " " STR_FMT "\n", STR_ARG(host), STR_ARG(net));
+    }
+}
+
+/* The secrets first: no request passes with a placeholder that holt-egress does not know. */
+static void put(struct sandbox *s, const struct driver_listeners *l)
+{
+    AUTO(buf_done) struct buf learned = {0}, alias = {0};
+    const struct alias_name *own = own_alias(s);
+    const struct sandboxes *all = s->all;
+
+    if (own)
+        buf_printf(&alias, STR_FMT "/" STR_FMT, STR_ARG(own->dialect), STR_ARG(own->alias));
+    if (s->secret_count > 0)
+        sandbox_tell_secrets(s, secrets_taken, sandbox_ref(s));
+    put_internal(all, &learned);
+    if (all->asker)
+        all->asker->learned(all->asker_arg, s, &learned);
+    egress_put(
+        all->egress, s->id,
+        &(struct egress_terms){
+            .policy = s->network, .learned = buf_str(&learned), .alias = buf_str(&alias), .l = l},
+        wired, s);
+}
+
+static void listening(void *arg, const struct driver_listeners *l, const struct err *e)
+{
+    struct sandbox *s = arg;
+
+    if (e->code != ERR_NONE || s->all->closed) {
+        for (size_t i = 0; l && i < l->n; i++)
+            fd_close(l->fds[i]);
+        wired(s, e);
+        return;
+    }
+    put(s, l);
+}
+
+void sandbox_wire(struct sandbox *s)
+{
+    if (!s->networked || !s->driver)
+        return;
+    s->rewire = s->wiring; /* what is under way tells the policy of before */
+    if (s->wiring)
+        return;
+    s->wiring = true;
+    if (egress_knows(s->all->egress, s->id))
+        put(sandbox_ref(s), NULL);
+    else
+        s->driver->ops->listen(s->driver, s->id, listening, sandbox_ref(s));
+}
+
+void sandbox_unwire(struct sandbox *s)
+{
+    if (s->networked && s->all->egress)
+        egress_drop(s->all->egress, s->id);
+    s->networked = false;
+}
+
+/* ---- what holt-egress tells ---- */
+
+/* Its policy: one that is being made is told when it is. */
+static bool is_to_be_told(const struct sandbox *s)
+{
+    return s->step != STEP_MAKE &&
+           (s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED) && !s->from_row;
+}
+
+static void on_ready(void *arg)
+{
+    struct sandboxes *all = arg;
+
+    if (all->asker)
+        all->asker->ready(all->asker_arg);
+    for (size_t i = 0; i < all->count; i++) {
+        struct sandbox *s = all->sorted[i];
+
+        if (is_to_be_told(s))
+            sandbox_wire(s);
+    }
+}
+
+static void put_verdict(struct buf *to, const struct egress_verdict *v)
+{
+    struct jw w = {.to = to};
+
+    jw_object(&w);
+    jw_kstr(&w, "sandbox", v->id);
+    jw_kstr(&w, "host", v->host);
+    jw_kint(&w, "port", v->port);
+    jw_kc(&w, "verdict", egress_whats[v->what]);
+    jw_kc(&w, "via", egress_vias[v->via]);
+    jw_kstr(&w, "rule", v->rule);
+    jw_kint(&w, "bytes_up", (int64_t)v->up);
+    jw_kint(&w, "bytes_down", (int64_t)v->down);
+    if (v->what == EGRESS_CLOSED)
+        jw_kint(&w, "duration_ms", (int64_t)v->ms);
+    if (v->folded > 0)
+        jw_kint(&w, "folded", v->folded);
+    jw_object_end(&w);
+}
+
+static void on_verdict(void *arg, const struct egress_verdict *v)
+{
+    static const char *const types[EGRESS_WHAT_COUNT] = {"egress.denied", "egress.allowed",
+                                                         "egress.closed"};
+    AUTO(buf_done) struct buf data = {0};
+    char id[ID_SIZE] = "";
+
+    metric_inc(by_what[v->what], 1 + (int64_t)(v->what == EGRESS_DENIED ? v->folded : 0));
+    metric_inc(bytes_up, (int64_t)v->up);
+    metric_inc(bytes_down, (int64_t)v->down);
+    memcpy(id, v->id.p, size_min(v->id.n, sizeof id - 1));
+    put_verdict(&data, v);
+    sandbox_note_data(arg, types[v->what], id, buf_str(&data));
+}
+
+static void on_question(void *arg, const struct egress_question *q)
+{
+    struct sandboxes *all = arg;
+
+    if (all->asker)
+        all->asker->question(all->asker_arg, q);
+    else
+        egress_reply(all->egress, q->question, false, "nobody can be asked");
+}
+
+void sandboxes_set_asker(struct sandboxes *all, const struct sandbox_asker *ops, void *arg)
+{
+    all->asker = ops;
+    all->asker_arg = arg;
+}
+
+void sandboxes_answer(struct sandboxes *all, uint64_t question, bool allow, const char *reason)
+{
+    egress_reply(all->egress, question, allow, reason);
+}
+
+void sandboxes_learned(struct sandboxes *all, struct str sandbox, struct str tenant)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        struct sandbox *s = all->sorted[i];
+
+        if ((sandbox.n > 0 ? str_eq_c(sandbox, s->id) : str_eq_c(tenant, s->tenant)) &&
+            is_to_be_told(s))
+            sandbox_wire(s);
+    }
+}
+
+void sandboxes_open_egress(struct sandboxes *all, const struct sandboxes_config *c)
+{
+    static const struct egress_ops ops = {on_ready, on_verdict, on_question};
+
+    metric_add(&connections);
+    metric_add(&bytes);
+    for (size_t i = 0; i < EGRESS_WHAT_COUNT; i++) {
+        char labels[32];
+
+        (void)snprintf(labels, sizeof labels, "verdict=\"%s\"", egress_whats[i]);
+        by_what[i] = metric_child(&connections, labels);
+    }
+    bytes_up = metric_child(&bytes, "direction=\"up\"");
+    bytes_down = metric_child(&bytes, "direction=\"down\"");
+    all->internal = c->egress_internal;
+    all->internal_count = c->egress_internal_count;
+    all->egress = egress_new(&(struct egress_config){.loop = all->loop,
+                                                     .timers = all->timers,
+                                                     .state = all->state,
+                                                     .bindir = all->bindir,
+                                                     .user = c->egress_user,
+                                                     .dns = c->egress_dns,
+                                                     .ca_file = c->egress_ca_file,
+                                                     .proxy_host = c->proxy_host,
+                                                     .proxy_port = c->proxy_port,
+                                                     .proxy_key = c->signing_key,
+                                                     .authority = c->authority,
+                                                     .ops = &ops,
+                                                     .arg = all});
+    if (c->proxy_host && *c->proxy_host)
+        egress_start(all->egress);
+}
+
+bool sandbox_proxy_url(const struct sandbox *s, struct str hosts, struct buf *to)
+{
+    const struct alias_name *own = own_alias(s);
+    struct jwt_claims c = {.session = own ? own->alias : str_of(s->id),
+                           .sandbox = str_of(s->id),
+                           .tenant = str_of(s->tenant ? s->tenant : ""),
+                           .hosts = hosts};
+
+    return s->wants_network && s->all->egress && egress_proxy_url(s->all->egress, &c, to);
+}
+
+/* ---- the environment ---- */
+
+#define PROXY STR("http://127.0.0.1:3128")
+#define DIRECT STR("localhost,127.0.0.1,::1,.localhost,hub")
+const struct pair sandbox_net_env[] = {
+    /* libcurl reads http_proxy in small letters only */
+    {STR("HTTP_PROXY"), PROXY},
+    {STR("HTTPS_PROXY"), PROXY},
+    {STR("ALL_PROXY"), PROXY},
+    {STR("NO_PROXY"), DIRECT},
+    {STR("http_proxy"), PROXY},
+    {STR("https_proxy"), PROXY},
+    {STR("all_proxy"), PROXY},
+    {STR("no_proxy"), DIRECT},
+    {STR("PIP_PROXY"), PROXY},
+    {STR("npm_config_proxy"), PROXY},
+    {STR("npm_config_https_proxy"), PROXY},
+    {STR("npm_config_noproxy"), DIRECT},
+    {STR("CARGO_HTTP_PROXY"), PROXY},
+};
+const size_t sandbox_net_env_count = ARRAY_LEN(sandbox_net_env);
+
+/* Each program has its own idea of where authorities are; the bundle is what holt-spawn made of the
+ * image's (docs/egress.md).  Node adds to those it brings and reads no others: what the host
+ * trusts, a company's own authority too, it has from here as well. */
+#define BUNDLE STR(SPAWN_BUNDLE_PATH)
+const struct pair sandbox_trust_env[] = {
+    {STR("SSL_CERT_FILE"), BUNDLE},       {STR("REQUESTS_CA_BUNDLE"), BUNDLE},
+    {STR("CURL_CA_BUNDLE"), BUNDLE},      {STR("PIP_CERT"), BUNDLE},
+    {STR("GIT_SSL_CAINFO"), BUNDLE},      {STR("CARGO_HTTP_CAINFO"), BUNDLE},
+    {STR("NODE_EXTRA_CA_CERTS"), BUNDLE},
+};
+const size_t sandbox_trust_env_count = ARRAY_LEN(sandbox_trust_env);

@@ -1,0 +1,441 @@
+#include "core/sandbox/sandbox_internal.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "proto/json.h"
+
+#include <stdio.h>
+
+/* creating ─▶ running ⇄ paused;  running, paused ─▶ stopping ─▶ stopped ─▶ starting ─▶ running
+ * all but destroyed ─▶ failed, and all ─▶ stopping ─▶ destroyed.  The edges that skip a state are
+ * of what is found after a restart. */
+const struct sm_state sandbox_states[] = {
+    [SANDBOX_CREATING] = {"creating",
+                          SM_TO(SANDBOX_RUNNING) | SM_TO(SANDBOX_FAILED) | SM_TO(SANDBOX_STOPPING)},
+    [SANDBOX_RUNNING] = {"running", SM_TO(SANDBOX_PAUSED) | SM_TO(SANDBOX_STOPPING) |
+                                        SM_TO(SANDBOX_STOPPED) | SM_TO(SANDBOX_FAILED)},
+    [SANDBOX_PAUSED] = {"paused", SM_TO(SANDBOX_RUNNING) | SM_TO(SANDBOX_STOPPING) |
+                                      SM_TO(SANDBOX_STOPPED) | SM_TO(SANDBOX_FAILED)},
+    [SANDBOX_STOPPING] = {"stopping", SM_TO(SANDBOX_STOPPED) | SM_TO(SANDBOX_FAILED) |
+                                          SM_TO(SANDBOX_DESTROYED)},
+    [SANDBOX_STOPPED] = {"stopped", SM_TO(SANDBOX_STARTING) | SM_TO(SANDBOX_STOPPING) |
+                                        SM_TO(SANDBOX_DESTROYED)},
+    [SANDBOX_STARTING] = {"starting",
+                          SM_TO(SANDBOX_RUNNING) | SM_TO(SANDBOX_STOPPING) | SM_TO(SANDBOX_FAILED)},
+    [SANDBOX_FAILED] = {"failed", SM_TO(SANDBOX_STARTING) | SM_TO(SANDBOX_STOPPING) |
+                                      SM_TO(SANDBOX_DESTROYED)},
+    [SANDBOX_DESTROYED] = {"destroyed", 0},
+};
+_Static_assert(ARRAY_LEN(sandbox_states) == SANDBOX_STATE_COUNT, "a state without a row");
+
+/* --- events --- */
+
+static void put_aliases(struct jw *w, const struct sandbox *s)
+{
+    jw_key(w, "aliases");
+    jw_array(w);
+    for (const struct alias *a = alias_first(s->all->aliases, str_of(s->id)); a; a = a->next) {
+        jw_object(w);
+        jw_kstr(w, "dialect", a->name.dialect);
+        jw_kstr(w, "alias", a->name.alias);
+        jw_object_end(w);
+    }
+    jw_array_end(w);
+}
+
+/* What an event tells: all but the values of the environment, placeholders too. */
+static void put_all(struct buf *to, const struct sandbox *s)
+{
+    struct jw w = {.to = to};
+
+    jw_object(&w);
+    jw_kc(&w, "id", s->id);
+    jw_kc(&w, "name", s->name);
+    jw_kc(&w, "state", sm_name(&s->sm));
+    if (s->destroying)
+        jw_kc(&w, "goal", "destroy");
+    jw_kc(&w, "runtime", s->runtime);
+    jw_kc(&w, "image", s->image);
+    jw_kc(&w, "tenant", s->tenant);
+    jw_kc(&w, "owner", s->owner);
+    jw_kc(&w, "failure", s->failure);
+    jw_kint(&w, "enforced", s->enforced);
+    jw_kbool(&w, "orphan", s->orphan);
+    jw_ktime(&w, "created_at", s->created_ms);
+    jw_ktime(&w, "started_at", s->started_ms);
+    jw_ktime(&w, "ended_at", s->ended_ms);
+    jw_kint(&w, "ttl_ms", s->ttl_ms);
+    jw_kint(&w, "idle_ttl_ms", s->idle_ttl_ms);
+    sandbox_put_spec(&w, s);
+    put_aliases(&w, s);
+    sandbox_put_secrets(&w, s, false);
+    jw_key(&w, "env");
+    jw_array(&w);
+    for (size_t i = 0; i < s->env_count; i++)
+        jw_str(&w, s->env[i].key);
+    jw_array_end(&w);
+    jw_object_end(&w);
+}
+
+struct owed {
+    struct list link; /* first: sandbox_unref frees by it */
+    const char *type;
+    char actor[64];
+    size_t n;
+    char data[];
+};
+
+void sandbox_owe(struct sandbox *s, const char *type)
+{
+    AUTO(buf_done) struct buf data = {0};
+    struct owed *o;
+
+    put_all(&data, s);
+    o = xmalloc(sizeof *o + buf_len(&data));
+    o->type = type;
+    (void)snprintf(o->actor, sizeof o->actor, "%s", *s->actor ? s->actor : "system");
+    o->n = buf_len(&data);
+    memcpy(o->data, buf_data(&data), o->n);
+    list_push(&s->owed, &o->link);
+}
+
+static const char *event_of(int from, int to)
+{
+    switch ((enum sandbox_state)to) {
+    case SANDBOX_RUNNING:
+        return from == SANDBOX_PAUSED     ? "sandbox.resumed"
+               : from == SANDBOX_STARTING ? "sandbox.started"
+                                          : "sandbox.running";
+    case SANDBOX_PAUSED:
+        return "sandbox.paused";
+    case SANDBOX_STOPPING:
+        return "sandbox.stopping";
+    case SANDBOX_STOPPED:
+        return "sandbox.stopped";
+    case SANDBOX_STARTING:
+        return "sandbox.starting";
+    case SANDBOX_FAILED:
+        return "sandbox.failed";
+    case SANDBOX_DESTROYED:
+        return "sandbox.destroyed";
+    case SANDBOX_CREATING:
+    case SANDBOX_STATE_COUNT:
+        break;
+    }
+    return "sandbox.created";
+}
+
+/* The one place that sees a move: what becomes of it in the store is up to the next save. */
+void sandbox_moved(struct sm *m, int from)
+{
+    struct sandbox *s = CONTAINER_OF(m, struct sandbox, sm);
+    int64_t now = clock_wall_ms();
+
+    if (m->state == SANDBOX_RUNNING && from != SANDBOX_PAUSED) {
+        s->started_ms = now;
+        s->ended_ms = 0;
+        text_set(&s->failure, STR(""));
+    } else if (m->state >= SANDBOX_STOPPED && m->state != SANDBOX_STARTING && s->ended_ms == 0) {
+        s->ended_ms = now;
+    }
+    if (m->state == SANDBOX_STOPPED || m->state == SANDBOX_FAILED ||
+        (m->state == SANDBOX_STOPPING && s->step == STEP_DESTROY))
+        sandbox_unwire(s);
+    log_debug("sandbox", LOG_C("id", s->id), LOG_C("state", sm_name(m)),
+              LOG_C("why", s->failure ? s->failure : ""));
+    sandbox_owe(s, event_of(from, m->state));
+}
+
+/* --- writing --- */
+
+struct save { /* copies: the store's thread sees nothing else */
+    struct sandbox *s;
+    sandbox_saved done;
+    struct list owed;
+    const struct sandbox_also *also; /* or NULL */
+    void *also_arg;
+    bool unmade; /* nobody gets it: a key that is remembered for it is forgotten */
+    char id[ID_SIZE];
+    char *name, *runtime, *image, *tenant, *owner, *failure, *spec;
+    struct pair *aliases; /* dialect and alias */
+    size_t alias_count;
+    const char *state, *goal;
+    int64_t enforced, orphan, created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, activity_ms;
+};
+
+static void put_events(struct store_tx *tx, const struct save *v)
+{
+    char object[ID_SIZE + 16];
+
+    (void)snprintf(object, sizeof object, "sandbox/%s", v->id);
+    LIST_EACH (&v->owed, node) {
+        const struct owed *o = LIST_ENTRY(node, struct owed, link);
+
+        tx_event(tx,
+                 &(struct event_spec){.type = o->type,
+                                      .object = object,
+                                      .actor = o->actor,
+                                      .data = str_make(o->data, o->n)},
+                 NULL);
+    }
+}
+
+static int save_work(struct store_tx *tx, void *arg, struct err *e)
+{
+    const struct save *v = arg;
+
+    if (tx_run(tx,
+               "INSERT INTO sandboxes (id, name, state, goal, runtime, image, tenant, owner, "
+               "failure, enforced, orphan, created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, "
+               "last_activity_ms, spec) VALUES (:id, :name, :state, :goal, :runtime, :image, "
+               ":tenant, :owner, :failure, :enforced, :orphan, :created, :started, :ended, :ttl, "
+               ":idle, :activity, :spec) ON CONFLICT (id) DO UPDATE SET name = :name, state = "
+               ":state, goal = :goal, failure = :failure, enforced = :enforced, orphan = :orphan, "
+               "started_ms = :started, ended_ms = :ended, ttl_ms = :ttl, idle_ttl_ms = :idle, "
+               "last_activity_ms = :activity, spec = :spec",
+               PARAMS(P_C("id", v->id), P_C("name", v->name), P_C("state", v->state),
+                      P_C("goal", v->goal), P_C("runtime", v->runtime), P_C("image", v->image),
+                      P_C("tenant", v->tenant), P_C("owner", v->owner), P_C("failure", v->failure),
+                      P_INT("enforced", v->enforced), P_INT("orphan", v->orphan),
+                      P_INT("created", v->created_ms), P_INT("started", v->started_ms),
+                      P_INT("ended", v->ended_ms), P_INT("ttl", v->ttl_ms),
+                      P_INT("idle", v->idle_ttl_ms), P_INT("activity", v->activity_ms),
+                      P_C("spec", v->spec)),
+               e) < 0)
+        return -1;
+    for (size_t i = 0; i < v->alias_count; i++)
+        if (alias_put(tx, (struct alias_name){v->aliases[i].key, v->aliases[i].value}, v->id, e) <
+            0)
+            return -1;
+    if (v->also && v->also->write(tx, v->also_arg, e) < 0)
+        return -1;
+    put_events(tx, v);
+    return 0;
+}
+
+static int erase_work(struct store_tx *tx, void *arg, struct err *e)
+{
+    const struct save *v = arg;
+    char object[ID_SIZE + 16];
+
+    (void)snprintf(object, sizeof object, "sandbox/%s", v->id);
+    if (v->unmade && tx_run(tx, "DELETE FROM idempotency WHERE object = :object",
+                            PARAMS(P_C("object", object)), e) < 0)
+        return -1;
+    if (tx_run(tx, "DELETE FROM execs WHERE sandbox = :id", PARAMS(P_C("id", v->id)), e) < 0 ||
+        alias_erase(tx, v->id, e) < 0 ||
+        tx_run(tx, "DELETE FROM sandboxes WHERE id = :id", PARAMS(P_C("id", v->id)), e) < 0)
+        return -1;
+    put_events(tx, v);
+    return 0;
+}
+
+static void save_end(void *arg, const struct err *e)
+{
+    struct save *v = arg;
+    char *const texts[] = {v->name, v->runtime, v->image, v->tenant, v->owner, v->failure, v->spec};
+    struct list *node;
+
+    if (e->code != ERR_NONE && !v->s->all->closed) {
+        log_warn("a sandbox's row was not written; it is tried again", LOG_C("id", v->id),
+                 LOG_E(e));
+        v->s->unsaved = true;
+        /* The events were not written either: they go with the next try, before newer ones. */
+        while (!list_is_empty(&v->s->owed))
+            list_push(&v->owed, list_pop(&v->s->owed));
+        while (!list_is_empty(&v->owed))
+            list_push(&v->s->owed, list_pop(&v->owed));
+    }
+    if (v->done && !v->s->all->closed)
+        v->done(v->s, e);
+    while ((node = list_pop(&v->owed)))
+        mem_free(LIST_ENTRY(node, struct owed, link));
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        mem_free(texts[i]);
+    if (v->also)
+        v->also->free(v->also_arg);
+    mem_free(v->aliases);
+    sandbox_unref(v->s);
+    mem_free(v);
+}
+
+static char *copy(const char *s)
+{
+    return xstrdup(s ? s : "");
+}
+
+static void copy_aliases(const struct sandbox *s, struct save *v)
+{
+    struct pair p[ALIASES_PER_OBJECT];
+    const struct alias *a = alias_first(s->all->aliases, str_of(s->id));
+
+    for (; a && v->alias_count < ARRAY_LEN(p); a = a->next)
+        p[v->alias_count++] = (struct pair){a->name.dialect, a->name.alias};
+    v->aliases = pairs_copy(p, v->alias_count);
+}
+
+static void write_row(struct sandbox *s, store_work work, sandbox_saved done)
+{
+    struct save *v = xzalloc(sizeof *v);
+
+    v->s = sandbox_ref(s);
+    v->done = done;
+    list_init(&v->owed);
+    while (!list_is_empty(&s->owed))
+        list_push(&v->owed, list_pop(&s->owed));
+    memcpy(v->id, s->id, sizeof v->id);
+    if (work == save_work) {
+        v->name = copy(s->name);
+        v->runtime = copy(s->runtime);
+        v->image = copy(s->image);
+        v->tenant = copy(s->tenant);
+        v->owner = copy(s->owner);
+        v->failure = copy(s->failure);
+        v->spec = sandbox_spec_text(s);
+        v->also = TAKE(s->also);
+        v->also_arg = TAKE(s->also_arg);
+        copy_aliases(s, v);
+    }
+    v->unmade = s->step == STEP_MAKE;
+    v->state = sm_name(&s->sm);
+    v->goal = s->destroying || s->step == STEP_DESTROY ? "destroy" : "";
+    v->enforced = s->enforced;
+    v->orphan = s->orphan;
+    v->created_ms = s->created_ms;
+    v->started_ms = s->started_ms;
+    v->ended_ms = s->ended_ms;
+    v->ttl_ms = s->ttl_ms;
+    v->idle_ttl_ms = s->idle_ttl_ms;
+    v->activity_ms = s->last_activity_ms;
+    s->unsaved = false;
+    store_write(s->all->store, STORE_RELAXED, work, save_end, v);
+}
+
+void sandbox_save(struct sandbox *s, sandbox_saved done)
+{
+    write_row(s, save_work, done);
+}
+
+void sandbox_erase(struct sandbox *s, sandbox_saved done)
+{
+    write_row(s, erase_work, done);
+}
+
+/* --- an event without a row --- */
+
+struct note {
+    const char *type;
+    char object[ID_SIZE + 16];
+    char *data;
+};
+
+static int note_work(struct store_tx *tx, void *arg, struct err *e)
+{
+    const struct note *n = arg;
+
+    (void)e;
+    tx_event(tx,
+             &(struct event_spec){
+                 .type = n->type, .object = n->object, .actor = "system", .data = str_of(n->data)},
+             NULL);
+    return 0;
+}
+
+static void note_end(void *arg, const struct err *e)
+{
+    struct note *n = arg;
+
+    if (e->code != ERR_NONE)
+        log_warn("an event was not written", LOG_C("type", n->type), LOG_C("object", n->object),
+                 LOG_E(e));
+    mem_free(n->data);
+    mem_free(n);
+}
+
+void sandbox_note(struct sandboxes *all, const char *type, const char *id, const char *why)
+{
+    AUTO(buf_done) struct buf data = {0};
+    struct jw w = {.to = &data};
+
+    jw_object(&w);
+    jw_kc(&w, "id", id);
+    jw_kc(&w, "failure", why);
+    jw_object_end(&w);
+    sandbox_note_data(all, type, id, buf_str(&data));
+}
+
+void sandbox_note_data(struct sandboxes *all, const char *type, const char *id, struct str data)
+{
+    struct note *n = xzalloc(sizeof *n);
+
+    n->type = type;
+    (void)snprintf(n->object, sizeof n->object, "sandbox/%s", id);
+    n->data = str_dup(data);
+    store_write(all->store, STORE_RELAXED, note_work, note_end, n);
+}
+
+/* --- reading, at start-up --- */
+
+static int load_row(struct sandboxes *all, const struct store_rows *rows, struct err *e)
+{
+    char id[ID_SIZE];
+    struct str text = rows_text(rows, 0);
+    AUTO(sandbox_unref) struct sandbox *s = NULL;
+
+    if (!id_is_valid("sb", text))
+        return err_set(e, ERR_INTERNAL, 0, "a row of sandboxes has a damaged id");
+    (void)snprintf(id, sizeof id, STR_FMT, STR_ARG(text));
+    s = sandbox_new(all, id);
+    text_set(&s->name, rows_text(rows, 1));
+    if (!sm_find(sandbox_states, SANDBOX_STATE_COUNT, rows_text(rows, 2), &s->sm.state))
+        return err_set(e, ERR_INTERNAL, 0, "the row of sandbox '%s' has no known state", id);
+    s->destroying = str_eq_c(rows_text(rows, 3), "destroy");
+    text_set(&s->runtime, rows_text(rows, 4));
+    text_set(&s->image, rows_text(rows, 5));
+    text_set(&s->tenant, rows_text(rows, 6));
+    text_set(&s->owner, rows_text(rows, 7));
+    text_set(&s->failure, rows_text(rows, 8));
+    s->enforced = (uint32_t)rows_int(rows, 9);
+    s->orphan = rows_int(rows, 10) != 0;
+    s->created_ms = rows_int(rows, 11);
+    s->started_ms = rows_int(rows, 12);
+    s->ended_ms = rows_int(rows, 13);
+    s->ttl_ms = rows_int(rows, 14);
+    s->idle_ttl_ms = rows_int(rows, 15);
+    s->last_activity_ms = rows_int(rows, 16);
+    if (sandbox_get_spec(s, rows_text(rows, 17), e) < 0)
+        return -1;
+    s->from_row = true;
+    for (size_t i = 0; i < all->driver_count; i++)
+        if (strcmp(all->drivers[i].ops->name, s->runtime) == 0)
+            s->driver = all->drivers[i].driver;
+    sandbox_add(all, TAKE(s));
+    return 0;
+}
+
+static int load_work(struct store_tx *tx, void *arg, struct err *e)
+{
+    struct sandboxes *all = arg;
+    struct store_rows *rows;
+    int r;
+
+    if (tx_query(tx,
+                 "SELECT id, name, state, goal, runtime, image, tenant, owner, failure, enforced, "
+                 "orphan, created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, last_activity_ms, "
+                 "spec FROM sandboxes ORDER BY id",
+                 NO_PARAMS, &rows, e) < 0)
+        return -1;
+    while ((r = rows_step(rows, e)) > 0)
+        if (load_row(all, rows, e) < 0)
+            return -1;
+    rows_end(rows);
+    if (r < 0 || aliases_load(all->aliases, tx, e) < 0)
+        return -1;
+    return exec_load_rows(tx, all, e);
+}
+
+int sandboxes_load(struct sandboxes *all, struct err *e)
+{
+    return store_now(all->store, load_work, all, e) < 0 ? err_wrap(e, "read the sandboxes") : 0;
+}

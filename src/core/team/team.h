@@ -1,0 +1,105 @@
+/* team: what agents, boards and messages share: who asks, on which terms, and how a change is told.
+ * The rules run inside work (core/store.h), on the store's thread: a rule sees the rows as they are
+ * and nothing comes between its look and its change.  A struct team is one piece of such work.
+ * Ownership: texts that come out are the arena's.  Errors: 0, or -1 with *e set. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "core/event/event.h"
+#include "proto/json.h"
+
+struct team_conf {
+    int64_t heartbeat_ms;  /* an agent without one for this long is offline */
+    int64_t cycle;         /* heartbeats in which a checkpoint is due */
+    int64_t missed;        /* cycles without one make it stalled */
+    int64_t grace_ms;      /* cards of one that is offline or revoked return after this */
+    int64_t message_rate;  /* of one sender within a minute; 0: no limit */
+    int64_t message_bytes; /* of one content */
+    int64_t inbox_max;     /* messages kept for one receiver */
+    int64_t agent_tasks;   /* limit of an agent that names none; 0: none */
+    int64_t objects_max;   /* agents, projects, mailboxes; cards, files of one project */
+    int64_t file_versions; /* kept of one file */
+    int64_t project_bytes; /* of one project's files, all versions */
+};
+
+struct team_asker {
+    char actor[64];   /* as in events */
+    struct str agent; /* the one agent it can act as; p NULL: a person */
+};
+
+struct team {
+    struct store_tx *tx;
+    struct arena *arena;
+    struct team_conf conf;
+    struct team_asker who;
+    int64_t now_ms;
+    int64_t since_ms; /* from then on heartbeats are heard: silence before is no agent's fault */
+    bool unnamed;     /* nobody has a name here: who acts for an agent is taken for it */
+    struct str acted; /* as which agent it was; empty: none */
+    struct str beat;  /* whose heartbeat this was, and how many it has sent since a checkpoint */
+    int64_t beat_ticks;
+    bool approved;    /* a person said yes to what is done here: an advisory agent's proposal */
+    int64_t retry_ms; /* with ERR_LIMIT: when it may succeed; 0: unknown */
+    bool blocked;     /* with ERR_INVALID: well-formed, but what it says is not allowed */
+    /* Blobs that no row names any more once this is committed: the loop's thread removes them. */
+    struct str *unused;
+    size_t unused_count;
+};
+
+#define TEAM_NAME_MAX 128   /* fits PRINCIPAL_AGENT */
+#define TEAM_TEXT_MAX 65536 /* bytes of a description, a rationale, metadata */
+#define TEAM_TAGS_MAX 64
+#define TEAM_PAGE_MAX 1000 /* rows of one list */
+
+/* A work begins, or begins again: the store may run one twice. */
+void team_enter(struct team *t, struct store_tx *tx);
+static inline bool team_is_person(const struct team *t)
+{
+    return !t->who.agent.p;
+}
+/* Refuses agents: "only people may pause an agent". */
+CHECKED int team_need_person(const struct team *t, const char *what, struct err *e);
+/* As whom the asker acts: a person may name anybody, an agent only itself. */
+CHECKED int team_act_as(struct team *t, struct str name, struct str *ret, struct err *e);
+/* A name that stands in paths and lists: 1 to TEAM_NAME_MAX bytes, no control, comma or slash,
+ * nor one or two dots. */
+CHECKED int team_check_name(const char *what, struct str name, struct err *e);
+
+/* Comma-joined, lower-case, trimmed, each once. */
+CHECKED int team_tags(struct arena *a, const struct str *v, size_t n, struct str *ret,
+                      struct err *e);
+bool team_tags_have(struct str tags, struct str one);
+bool team_tags_cover(struct str tags, struct str needed);
+struct str team_tags_add(struct arena *a, struct str tags, struct str one);
+size_t team_tags_count(struct str tags);
+void team_write_tags(struct jw *w, struct str tags); /* as a JSON array */
+
+struct str team_column(const struct team *t, const struct store_rows *r, int column); /* a copy */
+/* One number: the first column of the only row. */
+CHECKED int team_number(struct team *t, const char *sql, const struct store_param *p, size_t n,
+                        int64_t *ret, struct err *e);
+/* The newest entries of the log that are about the team: changes, reads and refusals; newest first.
+ * hash and prev are not set. */
+struct event_list {
+    struct event *v;
+    size_t n;
+};
+CHECKED int team_log(struct team *t, int64_t limit, struct event_list *ret, struct err *e);
+void team_event(struct team *t, const char *type, const char *kind, struct str id,
+                const struct buf *data);
+/* Room for one more row in a list that grows in the arena. */
+void *team_grow(struct arena *a, void *v, size_t n, size_t size);
+
+/* Rows as an array of structs: the caller sets how large one is and how a row becomes one. */
+struct team_rows {
+    size_t size;
+    void (*read)(const struct team *t, const struct store_rows *r, void *to);
+    void *v; /* the arena's */
+    size_t n;
+};
+CHECKED int team_read(struct team *t, const char *sql, const struct store_param *p, size_t n,
+                      struct team_rows *l, struct err *e);
+struct str team_id(struct team *t, const char *prefix); /* a new one, in the arena */
+/* -1: "there is no task 'x'". */
+int team_missing(struct team *t, const char *kind, struct str id, struct err *e);
