@@ -1,7 +1,7 @@
 /* op: the native operations as data.  One row says path, verb, permission, fields, ranges, help;
  * router, validation, OpenAPI, command line, completion, metric labels and audit names are made
  * from it. To add an operation: a row in one of the files of src/ops, its line in op_table
- * (table.c), its handler in src/api/handlers.c, `make api`; tests fail when one of them is
+ * (table.c), its handler in src/api/native/handlers.c, `make api`; tests fail when one of them is
  * forgotten (CONTRIBUTING.md). */
 #pragma once
 

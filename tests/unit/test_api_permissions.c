@@ -1,4 +1,4 @@
-#include "api/handlers.h"
+#include "api/native/handlers.h"
 #include "ops/token.h"
 #include "unit.h"
 

@@ -1,4 +1,4 @@
-#include "api/port_head.h"
+#include "api/native/port_head.h"
 
 #include "unit.h"
 

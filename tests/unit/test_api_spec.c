@@ -1,4 +1,4 @@
-#include "api/sandbox.h"
+#include "api/share/sandbox.h"
 
 #include "core/sandbox/volume.h"
 

@@ -1,5 +1,5 @@
-#include "api/command.h"
 #include "api/dialects/agentbox/agentbox.h"
+#include "api/share/command.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "link/guest.h"

@@ -1,5 +1,5 @@
 #include "api/dialects/agentbox/agentbox.h"
-#include "api/sandbox.h"
+#include "api/share/sandbox.h"
 #include "base/mem.h"
 #include "link/guest.h"
 

@@ -1,6 +1,6 @@
-#include "api/creating.h"
 #include "api/dialects/agentbox/agentbox.h"
-#include "api/sandbox.h"
+#include "api/share/creating.h"
+#include "api/share/sandbox.h"
 #include "base/enc.h"
 #include "base/mem.h"
 #include "base/rnd.h"

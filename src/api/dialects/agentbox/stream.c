@@ -1,6 +1,6 @@
 #include "api/dialects/agentbox/agentbox.h"
-#include "api/live.h"
-#include "api/sandbox.h"
+#include "api/share/live.h"
+#include "api/share/sandbox.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "core/exec/feed.h"

@@ -1,6 +1,6 @@
 /* The log of changes in the hub's words: as a live stream, and as an audit log. */
 #include "api/dialects/hub/hub.h"
-#include "api/event_stream.h"
+#include "api/share/event_stream.h"
 #include "base/clock.h"
 #include "net/sse.h"
 

@@ -1,6 +1,6 @@
 /* Files of projects in the hub's form: multipart in, bytes out. */
 #include "api/dialects/hub/hub.h"
-#include "api/project_file.h"
+#include "api/team/project_file.h"
 #include "base/mem.h"
 #include "core/blob.h"
 #include "proto/multipart.h"

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "api/request.h"
-#include "api/team_job.h"
+#include "api/team/team_job.h"
 
 struct hub_call { /* one request */
     struct team t;

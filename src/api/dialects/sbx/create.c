@@ -1,6 +1,6 @@
-#include "api/creating.h"
 #include "api/dialects/sbx/sbx.h"
-#include "api/sandbox.h"
+#include "api/share/creating.h"
+#include "api/share/sandbox.h"
 #include "base/clock.h"
 #include "base/enc.h"
 #include "base/mem.h"

@@ -1,6 +1,6 @@
-#include "api/command.h"
-#include "api/creating.h"
 #include "api/dialects/sbx/sbx.h"
+#include "api/share/command.h"
+#include "api/share/creating.h"
 #include "base/clock.h"
 #include "base/enc.h"
 #include "base/mem.h"

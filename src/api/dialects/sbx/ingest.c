@@ -1,6 +1,6 @@
 #include "api/dialects/sbx/sbx.h"
 
-#include "api/live.h"
+#include "api/share/live.h"
 #include "base/enc.h"
 #include "base/mem.h"
 #include "base/rnd.h"

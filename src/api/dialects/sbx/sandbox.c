@@ -1,4 +1,4 @@
-#include "api/sandbox.h"
+#include "api/share/sandbox.h"
 #include "api/dialects/sbx/sbx.h"
 #include "base/clock.h"
 #include "base/mem.h"

@@ -1,6 +1,6 @@
 #include "api/dialects/sbx/stream.h"
 
-#include "api/live.h"
+#include "api/share/live.h"
 #include "base/mem.h"
 #include "net/ws.h"
 

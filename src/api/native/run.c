@@ -1,0 +1,137 @@
+#include "api/native/run.h"
+
+#include "api/native/handlers.h"
+#include "api/share/collect.h"
+#include "base/mem.h"
+
+struct run *run_ask(struct request *r, const struct run_in *in, const struct run_ops *ops,
+                    void *arg, struct err *e)
+{
+    AUTO(arena_done) struct arena arena = {0}; /* the run copies what it needs */
+    const struct principal by = request_who(r);
+    struct sandbox_spec box;
+    struct exec_spec command;
+    struct exec_input input;
+
+    if (spec_read_exec(&in->exec, &arena, &command, &input, e) < 0 ||
+        spec_read_sandbox(r, &in->sandbox, &arena, &box, e) < 0)
+        return NULL;
+    if (ops->reads && in->exec.on_full != OP_ON_FULL_DROP)
+        command.block_when_full = command.for_reader = true;
+    box.name = in->name;
+    box.memory_upper = in->sandbox.upper != OP_UPPER_DISK;
+    return run_start(r->api->c.sandboxes,
+                     &(struct run_spec){.sandbox = &box,
+                                        .exec = &command,
+                                        .input = input.bytes,
+                                        .input_eof = input.eof,
+                                        .consoles = r->api->consoles},
+                     &by, ops, arg);
+}
+
+/* --- POST: the reply is the command's end and output --- */
+
+struct run_job {
+    struct waiter waiter;
+    struct api *api;
+    struct run *run;
+    struct exec *x;
+    struct exec_wait *wait;
+    struct collect collect;
+    struct err e; /* what the reply will say, after the sandbox is gone */
+    bool ending;
+};
+
+static void job_free(struct run_job *j)
+{
+    exec_wait_cancel(j->wait);
+    collect_done(&j->collect);
+    exec_unref(j->x);
+    mem_free(j);
+}
+
+static void asker_gone(struct waiter *w)
+{
+    struct run_job *j = CONTAINER_OF(w, struct run_job, waiter);
+
+    run_forget(j->run);
+    job_free(j);
+}
+
+static void job_destroyed(void *arg)
+{
+    struct run_job *j = arg;
+    struct request *r = waiter_end(&j->waiter);
+    struct jw w;
+
+    if (j->e.code != ERR_NONE) {
+        request_fail(r, &j->e);
+    } else {
+        w = request_json(r);
+        collect_write_run(&w, j->x, &j->collect);
+        request_send_json(r, 0);
+    }
+    job_free(j);
+}
+
+static void job_failed(void *arg, const struct err *e)
+{
+    struct run_job *j = arg;
+
+    j->e = *e;
+    run_end(j->run);
+}
+
+static void gathered(void *arg, const struct err *e)
+{
+    job_failed(arg, e); /* or has not failed: then the code is none */
+}
+
+static void ended(void *arg, struct exec *x, const struct err *e)
+{
+    struct run_job *j = arg;
+
+    j->wait = NULL;
+    if (e->code == ERR_NONE)
+        collect_start(&j->collect, x, (size_t)j->api->c.conf->body_max, gathered, j);
+    else
+        job_failed(j, e);
+}
+
+static void job_started(void *arg, struct exec *x)
+{
+    struct run_job *j = arg;
+
+    j->x = exec_ref(x);
+    j->wait = exec_wait(x, ended, j);
+}
+
+void run_run(struct request *r)
+{
+    static const struct run_ops ops = {
+        .started = job_started, .failed = job_failed, .destroyed = job_destroyed};
+    const struct run_in *in = r->in;
+    struct run_job *j;
+    struct err e = {0};
+
+    if (in->exec.stdin_open) {
+        err_set(&e, ERR_INVALID, 0, "field 'stdin_open': nobody could write to it in this form");
+        err_hint(&e, "give 'stdin', or use the WebSocket form: GET /holt/v1/run");
+        request_fail(r, &e);
+        return;
+    }
+    if (spec_check_unread(&in->exec, &e) < 0) {
+        request_fail(r, &e);
+        return;
+    }
+    j = xzalloc(sizeof *j);
+    j->api = r->api;
+    j->waiter.gone = asker_gone;
+    request_wait(r, &j->waiter);
+    j->run = run_ask(r, in, &ops, j, &e);
+    if (j->run)
+        return;
+    (void)waiter_end(&j->waiter);
+    mem_free(j);
+    request_fail(r, &e);
+}

@@ -1,0 +1,646 @@
+#include "api/share/sandbox.h"
+
+#include "api/idempotency.h"
+#include "api/native/handlers.h"
+#include "base/mem.h"
+#include "core/network/secret.h"
+#include "core/sandbox/volume.h"
+
+/* --- what a request names --- */
+
+struct principal request_who(const struct request *r)
+{
+    struct principal who = r->who;
+
+    who.token = NULL;
+    return who;
+}
+
+/* Which content was read: rows fold by object, so a file's path is part of its name. */
+static void audit_read(struct request *r, const struct sandbox *s)
+{
+    struct str path = {0};
+    struct sandbox_info i;
+    const char *object;
+
+    if (!r->op->audited || r->audited)
+        return;
+    r->audited = true;
+    sandbox_info(s, &i);
+    if (http_query_get(xchg_req(r->x)->query, "path", xchg_arena(r->x), &path) < 0)
+        path = (struct str){0};
+    object = arena_printf(xchg_arena(r->x), "sandbox/%s%s" STR_FMT, i.id, path.n ? ":" : "",
+                          (int)size_min(path.n, EVENT_NAME_MAX / 2), path.n ? path.p : "");
+    request_audit(r, "request.read", object, 200);
+}
+
+struct sandbox *request_sandbox(struct request *r, struct str ref)
+{
+    struct err e = {0};
+    struct sandbox *s = sandbox_find(r->api->c.sandboxes, &r->who, ref, &e);
+
+    if (s) {
+        audit_read(r, s);
+        return s;
+    }
+    if (!e.object[0])
+        (void)snprintf(e.object, sizeof e.object, "sandbox/" STR_FMT, (int)size_min(ref.n, 64),
+                       ref.p);
+    if (e.code == ERR_FORBIDDEN)
+        request_refuse(r, &e);
+    else
+        request_fail(r, &e);
+    return NULL;
+}
+
+struct exec *request_exec(struct request *r, struct str sandbox, struct str exec)
+{
+    struct sandbox *s = request_sandbox(r, sandbox);
+    struct err e = {0};
+    struct exec *x;
+
+    if (!s)
+        return NULL;
+    x = str_eq_c(exec, OP_EXEC_NEWEST) ? exec_newest(s, &e) : exec_find(s, exec, &e);
+    if (x)
+        return exec_ref(x);
+    if (!e.object[0])
+        (void)snprintf(e.object, sizeof e.object, "exec/" STR_FMT, (int)size_min(exec.n, 64),
+                       exec.p);
+    request_fail(r, &e);
+    return NULL;
+}
+
+struct guest *request_guest(struct request *r, struct str ref)
+{
+    struct sandbox *s = request_sandbox(r, ref);
+    struct err e = {0};
+    struct guest *g;
+
+    if (!s)
+        return NULL;
+    g = sandbox_guest(s, &e);
+    if (!g)
+        request_fail(r, &e);
+    return g;
+}
+
+/* --- as JSON --- */
+
+static void write_limit(struct jw *w, const char *key, int64_t v)
+{
+    jw_key(w, key);
+    if (v)
+        jw_int(w, v);
+    else
+        jw_null(w);
+}
+
+/* Its own files, or a part of them. */
+static bool asks_for_disk(const struct sandbox_info *i)
+{
+    for (size_t k = 0; k < i->mount_count; k++)
+        if (str_eq_c(i->mounts[k].kind, "own") && i->mounts[k].size_bytes > 0)
+            return true;
+    return i->limits.disk_bytes > 0;
+}
+
+static void warn_unenforced(struct jw *w, const char *limit)
+{
+    char text[128];
+
+    (void)snprintf(text, sizeof text, "%s is not enforced on this host (holt doctor says why)",
+                   limit);
+    jw_c(w, text);
+}
+
+/* The name is the asker's and the operator's: an alias is matched whole. */
+static void warn_image(struct jw *w, const struct sandbox_info *i)
+{
+    AUTO(buf_done) struct buf text = {0};
+
+    if (i->asked_image.n == 0)
+        return;
+    buf_printf(&text, "'" STR_FMT "' stands for ", STR_ARG(i->asked_image));
+    if (str_eq_c(i->image, "host"))
+        buf_printf(&text,
+                   "the host's own files here (setting image_aliases); `holt image pull " STR_FMT
+                   "` fetches the image",
+                   STR_ARG(i->asked_image));
+    else
+        buf_printf(&text, "image " STR_FMT " here (setting image_aliases)", STR_ARG(i->image));
+    jw_str(w, buf_str(&text));
+}
+
+enum limit_parts { PART_LIMITS = 1, PART_UNENFORCED = 2, PART_WARNINGS = 4, PARTS_ALL = 7 };
+
+static void write_limits(struct jw *w, const struct sandbox_info *i, enum limit_parts parts)
+{
+    const struct {
+        const char *name;
+        uint32_t bit;
+        int64_t asked;
+    } limits[] = {
+        {"memory_bytes", LIMIT_MEMORY, i->limits.memory_bytes},
+        {"cpu_millis", LIMIT_CPU, i->limits.cpu_millis},
+        {"pids", LIMIT_PIDS, i->limits.pids},
+        {"disk_bytes", LIMIT_DISK, i->limits.disk_bytes},
+        {"nofile", LIMIT_NOFILE, i->limits.nofile},
+        {"kill", LIMIT_KILL, 1}, /* of every sandbox */
+        {"pause", LIMIT_PAUSE, 1},
+    };
+
+    if (parts & PART_LIMITS) {
+        jw_key(w, "limits");
+        jw_object(w);
+        for (size_t k = 0; k < ARRAY_LEN(limits); k++)
+            if (!(limits[k].bit & (LIMIT_KILL | LIMIT_PAUSE)))
+                write_limit(w, limits[k].name, limits[k].asked);
+        jw_object_end(w);
+    }
+    if (parts & PART_UNENFORCED) {
+        jw_key(w, "unenforced");
+        jw_array(w);
+        for (size_t k = 0; k < ARRAY_LEN(limits); k++)
+            if ((limits[k].bit == LIMIT_DISK ? asks_for_disk(i) : limits[k].asked) &&
+                !(i->enforced & limits[k].bit))
+                jw_c(w, limits[k].name);
+        if (i->raw)
+            jw_c(w, "network");
+        jw_array_end(w);
+    }
+    if (!(parts & PART_WARNINGS))
+        return;
+    jw_key(w, "warnings");
+    jw_array(w);
+    warn_image(w, i);
+    for (size_t k = 0; k < ARRAY_LEN(limits); k++)
+        if (!(limits[k].bit & (LIMIT_KILL | LIMIT_PAUSE)) &&
+            (limits[k].bit == LIMIT_DISK ? asks_for_disk(i) : limits[k].asked) &&
+            !(i->enforced & limits[k].bit))
+            warn_unenforced(w, limits[k].name);
+    jw_array_end(w);
+}
+
+void sandbox_write_brief(struct jw *w, const struct sandbox *sandbox)
+{
+    struct sandbox_info i;
+
+    sandbox_info(sandbox, &i);
+    jw_object(w);
+    jw_kstr(w, "id", str_of(i.id));
+    jw_kstr(w, "image", i.image);
+    write_limits(w, &i, PART_UNENFORCED | PART_WARNINGS);
+    jw_object_end(w);
+}
+
+void sandbox_write_warnings(struct jw *w, const struct sandbox *sandbox)
+{
+    struct sandbox_info i;
+
+    sandbox_info(sandbox, &i);
+    write_limits(w, &i, PART_WARNINGS);
+}
+
+static void write_labels(struct jw *w, const struct sandbox_info *i)
+{
+    AUTO(buf_done) struct buf key = {0};
+
+    jw_key(w, "labels");
+    jw_object(w);
+    for (size_t k = 0; k < i->label_count; k++) {
+        buf_clear(&key);
+        buf_add_str(&key, i->labels[k].key);
+        jw_key(w, buf_cstr(&key));
+        jw_str(w, i->labels[k].value);
+    }
+    jw_object_end(w);
+}
+
+static void write_text(struct jw *w, const char *key, struct str s)
+{
+    jw_key(w, key);
+    if (s.n > 0)
+        jw_str(w, s);
+    else
+        jw_null(w);
+}
+
+static void write_mounts(struct jw *w, const struct sandbox_info *i)
+{
+    jw_key(w, "mounts");
+    jw_array(w);
+    for (size_t k = 0; k < i->mount_count; k++) {
+        const struct sandbox_mount *m = &i->mounts[k];
+
+        if (volume_is_mount(m))
+            continue;
+        jw_object(w);
+        jw_kstr(w, "kind", m->kind);
+        write_text(w, "source", m->source);
+        jw_kstr(w, "target", m->target);
+        jw_kbool(w, "readonly", m->readonly);
+        write_limit(w, "size_bytes", m->size_bytes);
+        jw_object_end(w);
+    }
+    jw_array_end(w);
+}
+
+/* An index of op_sandbox_states. */
+static int shown_state(const struct sandbox_info *i)
+{
+    return i->orphan ? SANDBOX_STATE_COUNT : (int)i->state;
+}
+
+static void write_aliases(struct jw *w, const struct sandbox_info *i)
+{
+    jw_key(w, "aliases");
+    jw_array(w);
+    for (const struct alias *a = i->aliases; a; a = a->next) {
+        jw_object(w);
+        jw_kstr(w, "dialect", a->name.dialect);
+        jw_kstr(w, "alias", a->name.alias);
+        jw_object_end(w);
+    }
+    jw_array_end(w);
+}
+
+static void write_volumes(struct jw *w, const struct sandbox *s, const struct sandbox_info *i)
+{
+    struct volumes *all = sandboxes_volumes(sandbox_registry(s));
+
+    jw_key(w, "volumes");
+    jw_array(w);
+    for (size_t k = 0; k < i->mount_count; k++) {
+        const struct sandbox_mount *m = &i->mounts[k];
+        struct volume_info v = {0};
+        struct volume *at;
+        struct err e;
+
+        if (!volume_is_mount(m))
+            continue;
+        at = all ? volume_find(all, &principal_system, VOLUME_SEE, STR(""), m->source, &e) : NULL;
+        if (at)
+            volume_info(at, &v);
+        jw_object(w);
+        jw_kstr(w, "id", m->source);
+        write_text(w, "name", v.name);
+        jw_kstr(w, "path", m->target);
+        jw_kbool(w, "read_only", m->readonly);
+        jw_object_end(w);
+    }
+    jw_array_end(w);
+}
+
+static void write_secrets(struct jw *w, const struct sandbox *s, const struct sandbox_info *i)
+{
+    jw_key(w, "secrets");
+    jw_array(w);
+    for (size_t k = 0; k < i->secret_count; k++) {
+        jw_object(w);
+        jw_kc(w, "name", i->secrets[k].name);
+        jw_kc(w, "env", i->secrets[k].env);
+        jw_key(w, "unreachable");
+        sandbox_secret_unreached(s, k, w);
+        jw_object_end(w);
+    }
+    jw_array_end(w);
+}
+
+static void sandbox_write_json(struct jw *w, const struct sandbox *s)
+{
+    struct sandbox_info i;
+
+    sandbox_info(s, &i);
+    jw_object(w);
+    jw_kc(w, "id", i.id);
+    write_text(w, "name", i.name);
+    write_aliases(w, &i);
+    jw_kc(w, "state", op_sandbox_states[shown_state(&i)]);
+    jw_kstr(w, "image", i.image);
+    jw_kstr(w, "runtime", i.runtime);
+    write_text(w, "tenant", i.tenant);
+    jw_kstr(w, "owner", i.owner);
+    jw_key(w, "network");
+    jw_raw(w, i.network);
+    write_limits(w, &i, PARTS_ALL);
+    jw_kbool(w, "nesting", i.nesting);
+    jw_kc(w, "syscalls", op_syscalls[i.wide ? OP_SYSCALLS_WIDE : OP_SYSCALLS_NARROW]);
+    jw_kc(w, "rootfs", op_rootfs[i.rootfs_ro ? OP_ROOTFS_RO : OP_ROOTFS_RW]);
+    jw_kc(w, "upper", op_uppers[i.memory_upper ? OP_UPPER_MEMORY : OP_UPPER_DISK]);
+    jw_kbool(w, "relay", i.relay);
+    jw_kbool(w, "process_api", i.process_api);
+    write_text(w, "agent", i.agent);
+    jw_kbool(w, "hub", i.hub);
+    write_labels(w, &i);
+    write_mounts(w, &i);
+    write_volumes(w, s, &i);
+    write_secrets(w, s, &i);
+    jw_kint(w, "execs_live", i.execs_live);
+    write_limit(w, "ttl_ms", i.ttl_ms);
+    write_limit(w, "idle_ttl_ms", i.idle_ttl_ms);
+    jw_ktime(w, "created_at", i.created_ms);
+    jw_ktime(w, "started_at", i.started_ms);
+    jw_ktime(w, "ended_at", i.ended_ms);
+    jw_ktime(w, "active_at", i.last_activity_ms);
+    write_text(w, "failure", i.failure);
+    jw_object_end(w);
+}
+
+/* --- changes: each is a job whose end is the reply --- */
+
+struct sandbox_job {
+    struct waiter waiter;
+    struct api *api;
+    struct principal by;
+    struct idem *idem; /* of create, or NULL: the key is taken until the end */
+    bool empty;        /* the reply has no body */
+};
+
+static struct sandbox_job *job_new(struct request *r)
+{
+    struct sandbox_job *j = xzalloc(sizeof *j);
+
+    j->api = r->api;
+    j->by = request_who(r);
+    request_wait(r, &j->waiter);
+    return j;
+}
+
+static void job_free(struct sandbox_job *j)
+{
+    idem_free(j->idem);
+    mem_free(j);
+}
+
+static void job_done(void *arg, struct sandbox *s, const struct err *e)
+{
+    struct sandbox_job *j = arg;
+    struct request *r = waiter_end(&j->waiter);
+
+    if (r && e->code != ERR_NONE) {
+        request_fail(r, e);
+    } else if (r && j->empty) {
+        request_send_empty(r);
+    } else if (r) {
+        struct jw w = request_json(r);
+
+        sandbox_write_json(&w, s);
+        request_send_json(r, 0);
+    }
+    job_free(j);
+}
+
+/* --- create --- */
+
+struct key { /* remembered with the row: after a crash both are there, or neither */
+    struct idem *idem;
+    struct buf reply;
+    char object[ID_SIZE + 16];
+};
+
+static void key_ready(void *arg, const struct sandbox *s)
+{
+    struct key *k = arg;
+    struct jw w = {.to = &k->reply};
+    struct sandbox_info i;
+
+    sandbox_info(s, &i);
+    (void)snprintf(k->object, sizeof k->object, "sandbox/%s", i.id);
+    sandbox_write_json(&w, s);
+    buf_add_char(&k->reply, '\n');
+}
+
+static int key_write(struct store_tx *tx, void *arg, struct err *e)
+{
+    const struct key *k = arg;
+
+    return idem_record(tx, k->idem, k->object, 201, buf_str(&k->reply), e);
+}
+
+static void key_free(void *arg)
+{
+    struct key *k = arg;
+
+    idem_free(k->idem);
+    buf_done(&k->reply);
+    mem_free(k);
+}
+
+static void remember(struct sandbox_spec *spec, const struct idem *i)
+{
+    static const struct sandbox_also also = {key_ready, key_write, key_free};
+    struct key *k = xzalloc(sizeof *k);
+
+    k->idem = idem_copy(i);
+    spec->also = &also;
+    spec->also_arg = k;
+}
+
+void sandbox_create_run(struct request *r)
+{
+    const struct sandbox_create_in *in = r->in;
+    struct arena *a = xchg_arena(r->x);
+    struct sandbox_spec spec;
+    struct sandbox_job *j;
+    struct err e = {0};
+
+    if (spec_read_sandbox(r, &in->sandbox, a, &spec, &e) < 0) {
+        request_fail(r, &e);
+        return;
+    }
+    spec.name = in->name;
+    spec.ttl_ms = in->ttl_ms == OP_ABSENT ? 0 : in->ttl_ms;
+    spec.idle_ttl_ms = in->idle_ttl_ms == OP_ABSENT ? 0 : in->idle_ttl_ms;
+    spec.env = spec_pairs(&in->env, a);
+    spec.env_count = in->env.n;
+    j = job_new(r);
+    j->idem = TAKE(r->idem);
+    if (j->idem)
+        remember(&spec, j->idem);
+    sandbox_create(r->api->c.sandboxes, &spec, &j->by, job_done, j);
+}
+
+/* --- look --- */
+
+static bool has_labels(const struct sandbox_info *i, const struct op_map *want)
+{
+    for (size_t k = 0; k < want->n; k++) {
+        bool found = false;
+
+        for (size_t l = 0; l < i->label_count && !found; l++)
+            found = str_eq(i->labels[l].key, want->v[k].key) &&
+                    str_eq(i->labels[l].value, want->v[k].value);
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+static bool is_wanted(struct request *r, const struct sandbox *s, struct sandbox_info *i)
+{
+    const struct sandbox_list_in *in = r->in;
+
+    sandbox_info(s, i);
+    return (in->state < 0 || shown_state(i) == in->state) &&
+           (!in->runtime.p || str_eq(i->runtime, in->runtime)) && has_labels(i, &in->label);
+}
+
+void sandbox_list_run(struct request *r)
+{
+    const struct sandbox_list_in *in = r->in;
+    struct sandboxes *all = r->api->c.sandboxes;
+    struct jw w = request_json(r);
+    struct sandbox_info i;
+    struct str last = {0};
+    int64_t n = 0;
+    bool more = false;
+
+    jw_object(&w);
+    jw_key(&w, "sandboxes");
+    jw_array(&w);
+    for (struct sandbox *s = sandbox_next(all, &r->who, in->cursor); s && !more;
+         s = sandbox_next(all, &r->who, str_of(i.id))) {
+        if (!is_wanted(r, s, &i))
+            continue;
+        more = n++ == in->limit;
+        if (more)
+            break;
+        sandbox_write_json(&w, s);
+        last = str_of(i.id);
+    }
+    jw_array_end(&w);
+    jw_key(&w, "cursor");
+    if (more)
+        jw_str(&w, last);
+    else
+        jw_null(&w);
+    jw_object_end(&w);
+    request_send_json(r, 0);
+}
+
+void sandbox_get_run(struct request *r)
+{
+    const struct sandbox_id_in *in = r->in;
+    struct sandbox *s = request_sandbox(r, in->id);
+    struct jw w;
+
+    if (!s)
+        return;
+    w = request_json(r);
+    sandbox_write_json(&w, s);
+    request_send_json(r, 0);
+}
+
+/* --- change, end --- */
+
+void sandbox_update_run(struct request *r)
+{
+    const struct sandbox_update_in *in = r->in;
+    struct sandbox *s = request_sandbox(r, in->id);
+    struct sandbox_change c = {
+        .name = in->name,
+        .ttl_ms = in->ttl_ms == OP_ABSENT ? -1 : in->ttl_ms,
+        .idle_ttl_ms = in->idle_ttl_ms == OP_ABSENT ? -1 : in->idle_ttl_ms,
+    };
+    struct sandbox_job *j;
+    struct err e = {0};
+
+    if (!s)
+        return;
+    if (spec_read_labels(in->labels, xchg_arena(r->x), &c, &e) < 0 ||
+        spec_read_network(in->network, &(struct op_list){0}, xchg_arena(r->x), &c.network, &e) <
+            0) {
+        request_fail(r, &e);
+        return;
+    }
+    j = job_new(r);
+    sandbox_update(s, &c, &j->by, job_done, j);
+}
+
+void sandbox_destroy_run(struct request *r)
+{
+    const struct sandbox_id_in *in = r->in;
+    struct sandbox *s = request_sandbox(r, in->id);
+    struct sandbox_job *j;
+
+    if (!s)
+        return;
+    j = job_new(r);
+    j->empty = true;
+    sandbox_destroy(s, &j->by, job_done, j);
+}
+
+void sandbox_start_run(struct request *r)
+{
+    const struct sandbox_id_in *in = r->in;
+    struct sandbox *s = request_sandbox(r, in->id);
+    struct sandbox_job *j;
+
+    if (!s)
+        return;
+    j = job_new(r);
+    sandbox_start(s, &j->by, job_done, j);
+}
+
+void sandbox_stop_run(struct request *r)
+{
+    const struct sandbox_stop_in *in = r->in;
+    struct sandbox *s = request_sandbox(r, in->id);
+    struct sandbox_job *j;
+
+    if (!s)
+        return;
+    j = job_new(r);
+    sandbox_stop(s, in->grace_ms, in->force, &j->by, job_done, j);
+}
+
+/* Goes on when the asker has gone: a sandbox that stays stopped was not asked for. */
+static void stopped_to_start(void *arg, struct sandbox *s, const struct err *e)
+{
+    struct sandbox_job *j = arg;
+
+    if (e->code == ERR_NONE)
+        sandbox_start(s, &j->by, job_done, j);
+    else
+        job_done(j, s, e);
+}
+
+void sandbox_restart_run(struct request *r)
+{
+    const struct sandbox_stop_in *in = r->in;
+    struct sandbox *s = request_sandbox(r, in->id);
+    struct sandbox_info i;
+    struct sandbox_job *j;
+
+    if (!s)
+        return;
+    j = job_new(r);
+    sandbox_info(s, &i);
+    if (i.state == SANDBOX_STOPPED)
+        sandbox_start(s, &j->by, job_done, j);
+    else
+        sandbox_stop(s, in->grace_ms, in->force, &j->by, stopped_to_start, j);
+}
+
+static void pause_or_resume(struct request *r, bool on)
+{
+    const struct sandbox_id_in *in = r->in;
+    struct sandbox *s = request_sandbox(r, in->id);
+    struct sandbox_job *j;
+
+    if (!s)
+        return;
+    j = job_new(r);
+    sandbox_pause(s, on, &j->by, job_done, j);
+}
+
+void sandbox_pause_run(struct request *r)
+{
+    pause_or_resume(r, true);
+}
+
+void sandbox_resume_run(struct request *r)
+{
+    pause_or_resume(r, false);
+}

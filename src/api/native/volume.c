@@ -1,0 +1,256 @@
+#include "core/sandbox/volume.h"
+#include "api/idempotency.h"
+#include "api/native/handlers.h"
+#include "api/share/sandbox.h"
+#include "base/mem.h"
+#include "ops/volume.h"
+
+#define UNKNOWN (-1)
+
+static void text_or_null(struct jw *w, const char *key, struct str s)
+{
+    jw_key(w, key);
+    if (s.n > 0)
+        jw_str(w, s);
+    else
+        jw_null(w);
+}
+
+static void write_volume(struct jw *w, const struct volume *v, int64_t used_bytes)
+{
+    struct volume_info i;
+
+    volume_info(v, &i);
+    jw_object(w);
+    jw_kc(w, "id", i.id);
+    jw_kstr(w, "name", i.name);
+    text_or_null(w, "tenant", i.tenant);
+    jw_kc(w, "kind", op_volume_kinds[i.kind]);
+    jw_kstr(w, "owner", i.owner);
+    jw_kbool(w, "shared", i.shared);
+    jw_key(w, "size_bytes");
+    if (i.size_bytes)
+        jw_int(w, i.size_bytes);
+    else
+        jw_null(w);
+    jw_key(w, "used_bytes");
+    if (used_bytes == UNKNOWN)
+        jw_null(w);
+    else
+        jw_int(w, used_bytes);
+    jw_kint(w, "used_by", (int64_t)i.used_by);
+    jw_ktime(w, "created_at", i.created_ms);
+    jw_object_end(w);
+}
+
+struct volume_job {
+    struct waiter waiter;
+    struct api *api;
+    struct principal by;
+    struct idem *idem; /* of create, or NULL */
+    struct buf reply;
+    char id[ID_SIZE];
+};
+
+static struct volume_job *job_new(struct request *r)
+{
+    struct volume_job *j = xzalloc(sizeof *j);
+
+    j->api = r->api;
+    j->by = request_who(r);
+    return j;
+}
+
+static void job_free(struct volume_job *j)
+{
+    idem_free(j->idem);
+    buf_done(&j->reply);
+    mem_free(j);
+}
+
+/* --- create --- */
+
+static void create_end(void *arg, const struct err *e)
+{
+    struct volume_job *j = arg;
+    struct request *r = waiter_end(&j->waiter);
+
+    if (r && e->code != ERR_NONE)
+        request_fail(r, e);
+    else if (r)
+        request_send(r, 0, "application/json", buf_str(&j->reply));
+    job_free(j);
+}
+
+static int remember_key(struct store_tx *tx, void *arg, struct err *e)
+{
+    const struct volume_job *j = arg;
+    char object[ID_SIZE + 8];
+
+    (void)snprintf(object, sizeof object, "volume/%s", j->id);
+    return idem_record(tx, j->idem, object, 201, buf_str(&j->reply), e);
+}
+
+static void created(void *arg, struct volume *v, const struct err *e)
+{
+    struct volume_job *j = arg;
+    struct jw w = {.to = &j->reply};
+    struct volume_info i;
+
+    if (e->code != ERR_NONE) {
+        create_end(j, e);
+        return;
+    }
+    volume_info(v, &i);
+    (void)snprintf(j->id, sizeof j->id, "%s", i.id);
+    write_volume(&w, v, 0);
+    buf_add_char(&j->reply, '\n');
+    if (j->idem)
+        store_write(j->api->c.store, STORE_RELAXED, remember_key, create_end, j);
+    else
+        create_end(j, e);
+}
+
+void volume_create_run(struct request *r)
+{
+    const struct volume_create_in *in = r->in;
+    const struct volume_spec spec = {
+        .name = in->name,
+        .tenant = in->tenant,
+        .kind = (enum volume_kind)in->kind,
+        .size_bytes = in->size_bytes == OP_ABSENT ? 0 : in->size_bytes,
+        .shared = in->shared,
+    };
+    struct volume_job *j = job_new(r);
+    struct err e = {0};
+
+    if (volume_create(r->api->c.volumes, &spec, &(struct volume_call){&j->by, created, j}, &e) <
+        0) {
+        job_free(j);
+        request_fail(r, &e);
+        return;
+    }
+    j->idem = TAKE(r->idem);
+    request_wait(r, &j->waiter);
+}
+
+/* --- look --- */
+
+void volume_list_run(struct request *r)
+{
+    const struct volume_list_in *in = r->in;
+    struct volumes *l = r->api->c.volumes;
+    struct volume_info i = {.id = ""};
+    struct str last = {0};
+    struct jw w = request_json(r);
+    bool more = false;
+    int64_t n = 0;
+
+    jw_object(&w);
+    jw_key(&w, "volumes");
+    jw_array(&w);
+    for (struct volume *v = volume_next(l, &r->who, in->cursor); v;
+         v = volume_next(l, &r->who, str_of(i.id))) {
+        volume_info(v, &i);
+        if (in->tenant.p && !str_eq(in->tenant, i.tenant))
+            continue;
+        more = n++ == in->limit;
+        if (more)
+            break;
+        write_volume(&w, v, UNKNOWN);
+        last = str_of(i.id);
+    }
+    jw_array_end(&w);
+    text_or_null(&w, "cursor", more ? last : STR(""));
+    jw_object_end(&w);
+    request_send_json(r, 0);
+}
+
+/* What the request names, if the asker may; else it is answered. */
+static struct volume *request_volume(struct request *r, enum volume_want want)
+{
+    const struct volume_id_in *in = r->in;
+    struct err e = {0};
+    struct volume *v = volume_find(r->api->c.volumes, &r->who, want, in->tenant, in->id, &e);
+
+    if (!v && e.code == ERR_FORBIDDEN)
+        request_refuse(r, &e);
+    else if (!v)
+        request_fail(r, &e);
+    return v;
+}
+
+/* It may have been removed meanwhile. */
+static void measured(void *arg, int64_t bytes, const struct err *e)
+{
+    struct volume_job *j = arg;
+    struct request *r = waiter_end(&j->waiter);
+    struct err gone = {0};
+    struct volume *v =
+        r ? volume_find(j->api->c.volumes, &j->by, VOLUME_SEE, STR(""), str_of(j->id), &gone)
+          : NULL;
+
+    if (v) {
+        struct jw w = request_json(r);
+
+        write_volume(&w, v, e->code == ERR_NONE ? bytes : UNKNOWN);
+        request_send_json(r, 0);
+    } else if (r) {
+        request_fail(r, &gone);
+    }
+    job_free(j);
+}
+
+void volume_get_run(struct request *r)
+{
+    struct volume *v = request_volume(r, VOLUME_SEE);
+    struct volume_info i;
+    struct volume_job *j;
+    struct jw w;
+
+    if (!v)
+        return;
+    j = job_new(r);
+    volume_info(v, &i);
+    (void)snprintf(j->id, sizeof j->id, "%s", i.id);
+    if (volume_measure(v, measured, j)) {
+        request_wait(r, &j->waiter);
+        return;
+    }
+    job_free(j);
+    w = request_json(r);
+    write_volume(&w, v, UNKNOWN);
+    request_send_json(r, 0);
+}
+
+/* --- remove --- */
+
+static void removed(void *arg, struct volume *v, const struct err *e)
+{
+    struct volume_job *j = arg;
+    struct request *r = waiter_end(&j->waiter);
+
+    (void)v;
+    if (r && e->code == ERR_NONE)
+        request_send_empty(r);
+    else if (r)
+        request_fail(r, e);
+    job_free(j);
+}
+
+void volume_remove_run(struct request *r)
+{
+    struct volume *v = request_volume(r, VOLUME_CHANGE);
+    struct volume_job *j;
+    struct err e = {0};
+
+    if (!v)
+        return;
+    j = job_new(r);
+    if (volume_remove(v, &(struct volume_call){&j->by, removed, j}, &e) < 0) {
+        job_free(j);
+        request_fail(r, &e);
+        return;
+    }
+    request_wait(r, &j->waiter);
+}

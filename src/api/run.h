@@ -1,9 +1,0 @@
-/* run: private to src/api: what the two forms of the run operation share. */
-#pragma once
-
-#include "api/sandbox.h"
-#include "core/exec/run.h"
-
-/* Reads the input and begins; NULL: *e says what is wrong with it. */
-struct run *run_ask(struct request *r, const struct run_in *in, const struct run_ops *ops,
-                    void *arg, struct err *e);

@@ -1,0 +1,103 @@
+#include "api/share/command.h"
+
+#include "base/mem.h"
+#include "core/exec/feed.h"
+
+struct command {
+    struct api *api;
+    const struct command_ops *ops;
+    void *arg;
+    struct exec *x; /* once it runs */
+    struct exec_wait *wait;
+    struct collect collect;
+    struct buf input;
+    bool input_eof;
+    bool dropped, end; /* while it was starting */
+};
+
+static void command_free(struct command *c)
+{
+    exec_wait_cancel(c->wait);
+    collect_done(&c->collect);
+    buf_done(&c->input);
+    exec_unref(c->x);
+    mem_free(c);
+}
+
+static void tell(struct command *c, const struct collect *gathered, const struct err *e)
+{
+    c->ops->done(c->arg, c->x, gathered, e);
+    command_free(c);
+}
+
+static void gathered(void *arg, const struct err *e)
+{
+    struct command *c = arg;
+
+    tell(c, &c->collect, e);
+}
+
+static void ended(void *arg, struct exec *x, const struct err *e)
+{
+    struct command *c = arg;
+
+    c->wait = NULL;
+    if (e->code == ERR_NONE)
+        collect_start(&c->collect, x, (size_t)c->api->c.conf->body_max, gathered, c);
+    else
+        tell(c, NULL, e);
+}
+
+static void cancelled(void *arg, struct exec *x, const struct err *e)
+{
+    (void)arg, (void)x, (void)e; /* it has ended by itself meanwhile, or will be told */
+}
+
+void command_drop(struct command *c, bool end)
+{
+    c->dropped = true;
+    c->end = end;
+    if (!c->x)
+        return; /* started sees it */
+    if (end)
+        exec_cancel(c->x, cancelled, NULL);
+    command_free(c);
+}
+
+static void started(void *arg, struct exec *x, const struct err *e)
+{
+    struct command *c = arg;
+
+    if (!x) {
+        if (c->dropped)
+            command_free(c);
+        else
+            tell(c, NULL, e);
+        return;
+    }
+    c->x = exec_ref(x);
+    if (buf_len(&c->input) > 0 || c->input_eof)
+        feed_start(c->api->consoles, x, buf_str(&c->input), c->input_eof);
+    if (c->dropped) {
+        command_drop(c, c->end);
+        return;
+    }
+    c->wait = exec_wait(x, ended, c);
+    if (c->ops->started)
+        c->ops->started(c->arg, x);
+}
+
+struct command *command_start(struct api *a, struct sandbox *s, const struct exec_spec *spec,
+                              const struct exec_input *input, const struct principal *by,
+                              const struct command_ops *ops, void *arg)
+{
+    struct command *c = xzalloc(sizeof *c);
+
+    c->api = a;
+    c->ops = ops;
+    c->arg = arg;
+    c->input_eof = input->eof;
+    buf_add_str(&c->input, input->bytes);
+    exec_start(s, spec, by, started, c);
+    return c;
+}

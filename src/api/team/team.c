@@ -1,0 +1,212 @@
+#include "api/team/team.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "core/blob.h"
+#include "core/team/agent.h"
+
+#define BEATS_FOLD_MS 300000 /* an agent's heartbeats of this time are one audit entry */
+#define GAP_MS 5000          /* between two ticks: we were stopped, or the machine slept */
+
+static struct team_conf settings(const struct config *c)
+{
+    return (struct team_conf){
+        .heartbeat_ms = c->agent_heartbeat_ms,
+        .cycle = c->agent_cycle,
+        .missed = c->agent_missed,
+        .grace_ms = c->task_grace_ms,
+        .message_rate = c->message_rate,
+        .message_bytes = c->message_bytes,
+        .inbox_max = c->inbox_max,
+        .agent_tasks = c->agent_tasks,
+        .objects_max = c->team_max,
+        .file_versions = c->file_versions,
+        .project_bytes = c->project_bytes,
+    };
+}
+
+static int find_asker(const struct request *r, struct arena *a, struct team_asker *ret,
+                      struct err *e)
+{
+    struct sandbox_info i = {0};
+    const struct sandbox *s;
+
+    memcpy(ret->actor, r->who.actor, sizeof ret->actor);
+    if (r->who.role != ROLE_AGENT)
+        return 0;
+    if (!principal_is_inside(&r->who)) {
+        ret->agent = arena_str(a, str_of(r->who.agent));
+        return 0;
+    }
+    /* Whatever the request carries, it is what its sandbox was made to be. */
+    s = sandbox_find(r->api->c.sandboxes, &r->who, principal_sandbox(&r->who), e);
+    if (!s)
+        return -1;
+    sandbox_info(s, &i);
+    if (i.agent.n == 0) {
+        err_set(e, ERR_FORBIDDEN, 0, "sandbox '%s' is no agent of the team", i.id);
+        return err_hint(e, "make it with the field 'agent'");
+    }
+    ret->agent = arena_str(a, i.agent);
+    return 0;
+}
+
+int team_of(const struct request *r, struct arena *a, struct team *ret, struct err *e)
+{
+    *ret = (struct team){.arena = a,
+                         .conf = settings(r->api->c.conf),
+                         .now_ms = clock_wall_ms(),
+                         .since_ms = r->api->team_since_ms};
+    return find_asker(r, a, &ret->who, e);
+}
+
+void team_settle(struct api *api, const struct team *t)
+{
+    for (size_t i = 0; i < t->unused_count; i++)
+        blob_unused(api->c.blobs, t->unused[i]);
+}
+
+/* --- signs of life --- */
+
+#define HEARD_MS 1000   /* one write for what an agent does within this */
+#define HEARD_MAX 10000 /* agents remembered for that */
+
+struct heard {
+    struct arena arena;
+    struct team t;
+    struct str name;
+};
+
+static int heard_work(struct store_tx *tx, void *arg, struct err *e)
+{
+    struct heard *h = arg;
+
+    team_enter(&h->t, tx);
+    return agent_heard(&h->t, h->name, e);
+}
+
+static void heard_done(void *arg, const struct err *e)
+{
+    struct heard *h = arg;
+
+    if (e->code != ERR_NONE)
+        log_warn("an agent's sign of life was not kept", LOG_S("agent", h->name), LOG_E(e));
+    arena_done(&h->arena);
+    mem_free(h);
+}
+
+/* A second's worth is one write, so that reads stay reads. */
+static bool is_heard(struct api *a, struct str name, int64_t now)
+{
+    int64_t gap = i64_min(HEARD_MS, i64_max(a->c.conf->agent_heartbeat_ms / 4, 1));
+    int64_t last = (int64_t)(intptr_t)map_get(&a->team_heard, name);
+
+    if (last > now - gap && last <= now)
+        return true;
+    if (a->team_heard.count >= HEARD_MAX)
+        map_done(&a->team_heard);
+    map_set(&a->team_heard, name, (void *)(intptr_t)now);
+    return false;
+}
+
+void team_heard(struct api *a, struct str name)
+{
+    int64_t now = clock_wall_ms();
+    struct heard *h;
+
+    if (name.n == 0 || name.n > TEAM_NAME_MAX || !a->c.store || is_heard(a, name, now))
+        return;
+    h = xzalloc(sizeof *h);
+    h->name = arena_str(&h->arena, name);
+    h->t = (struct team){.arena = &h->arena,
+                         .conf = settings(a->c.conf),
+                         .who = {.actor = "system"},
+                         .now_ms = now,
+                         .since_ms = a->team_since_ms};
+    store_write(a->c.store, STORE_RELAXED, heard_work, heard_done, h);
+}
+
+void team_beat(struct api *a, const struct team *t)
+{
+    AUTO(buf_done) struct buf data = {0};
+    AUTO(mem_free) char *object = xasprintf("agent/" STR_FMT, STR_ARG(t->beat));
+    struct jw w = {.to = &data};
+
+    jw_object(&w);
+    jw_kstr(&w, "name", t->beat);
+    jw_kint(&w, "ticks", t->beat_ticks);
+    jw_object_end(&w);
+    events_audit(a->c.events, &(struct event_spec){.type = "agent.heartbeat",
+                                                   .object = object,
+                                                   .actor = t->who.actor,
+                                                   .data = buf_str(&data),
+                                                   .fold_ms = BEATS_FOLD_MS});
+}
+
+struct watch {
+    struct api *api;
+    struct arena arena;
+    struct team t;
+    bool due;
+};
+
+static int look(struct store_tx *tx, void *arg, struct err *e)
+{
+    struct watch *w = arg;
+
+    team_enter(&w->t, tx);
+    return agent_watch_due(&w->t, &w->due, e);
+}
+
+static int act(struct store_tx *tx, void *arg, struct err *e)
+{
+    struct watch *w = arg;
+
+    team_enter(&w->t, tx);
+    return agent_watch(&w->t, e);
+}
+
+static void acted(void *arg, const struct err *e)
+{
+    struct watch *w = arg;
+
+    if (e->code != ERR_NONE) {
+        log_warn("the team's agents could not be watched", LOG_E(e));
+        w->api->team_since_ms = clock_wall_ms(); /* nor could their heartbeats be kept */
+    }
+    w->api->team_watching = false;
+    arena_done(&w->arena);
+    mem_free(w);
+}
+
+static void looked(void *arg, const struct err *e)
+{
+    struct watch *w = arg;
+
+    if (e->code == ERR_NONE && w->due)
+        store_write(w->api->c.store, STORE_DURABLE, act, acted, w);
+    else
+        acted(w, e);
+}
+
+void team_tick(struct api *a)
+{
+    int64_t now = clock_wall_ms();
+    struct watch *w;
+
+    if (now - a->team_tick_ms > GAP_MS || a->team_since_ms > now) /* the first is one, too */
+        a->team_since_ms = now;
+    a->team_tick_ms = now;
+    if (a->team_watching)
+        return;
+    a->team_watching = true;
+    w = xzalloc(sizeof *w);
+    w->api = a;
+    w->t = (struct team){.arena = &w->arena,
+                         .conf = settings(a->c.conf),
+                         .who = {.actor = "system"},
+                         .now_ms = now,
+                         .since_ms = a->team_since_ms};
+    store_read(a->c.store, look, looked, w);
+}

@@ -1,0 +1,179 @@
+#include "api/team/team_op.h"
+
+#include "api/idempotency.h"
+#include "api/native/handlers.h"
+#include "base/mem.h"
+
+/* --- what the rows' functions share --- */
+
+void team_ktext(struct jw *w, const char *key, struct str s)
+{
+    jw_key(w, key);
+    if (s.n > 0)
+        jw_str(w, s);
+    else
+        jw_null(w);
+}
+
+struct str team_text(struct str s)
+{
+    return s.p ? s : STR("");
+}
+
+struct str team_name(const struct team_call *c, struct str name)
+{
+    return !team_is_person(&c->t) && str_eq_c(name, TEAM_PERSON) ? c->t.who.agent : name;
+}
+
+int team_list_tags(struct team_call *c, struct op_list l, struct str *ret, struct err *e)
+{
+    return team_tags(&c->arena, l.v, l.n, ret, e);
+}
+
+int team_object(struct team_call *c, const char *field, const json_t *v, struct str *ret,
+                struct err *e)
+{
+    AUTO(buf_done) struct buf text = {0};
+    struct jw w = {.to = &text};
+
+    *ret = STR("{}");
+    if (!v)
+        return 0;
+    if (!json_is_object(v))
+        return err_set(e, ERR_INVALID, 0, "field '%s' must be an object", field);
+    jw_json(&w, v);
+    *ret = arena_str(&c->arena, buf_str(&text));
+    return 0;
+}
+
+void team_page_begin(struct team_call *c, const char *items, struct str cursor, int64_t limit)
+{
+    c->page.cursor = cursor;
+    c->page.last = STR("");
+    c->page.left = limit;
+    c->page.more = false;
+    jw_object(&c->w);
+    jw_key(&c->w, items);
+    jw_array(&c->w);
+}
+
+bool team_page_take(struct team_call *c, struct str key)
+{
+    if (c->page.cursor.n > 0 && str_cmp(key, c->page.cursor) <= 0)
+        return false;
+    if (c->page.left == 0) {
+        c->page.more = true;
+        return false;
+    }
+    c->page.left--;
+    c->page.last = key;
+    return true;
+}
+
+void team_page_end(struct team_call *c)
+{
+    jw_array_end(&c->w);
+    team_ktext(&c->w, "cursor", c->page.more ? c->page.last : STR(""));
+    jw_object_end(&c->w);
+}
+
+/* --- one request --- */
+
+static void call_free(struct team_job *j)
+{
+    struct team_call *c = CONTAINER_OF(j, struct team_call, job);
+
+    idem_free(c->idem);
+    json_decref(c->body);
+    buf_done(&c->reply);
+    arena_done(&c->arena);
+    mem_free(c);
+}
+
+static int run(struct team_job *j, struct err *e)
+{
+    struct team_call *c = CONTAINER_OF(j, struct team_call, job);
+    struct str stored;
+
+    c->w = (struct jw){.to = &c->reply};
+    if (c->row->run(c, e) < 0)
+        return -1;
+    if (!c->idem)
+        return 0;
+    /* A token is shown once: its reply is not kept. */
+    stored = c->row->gives_token
+                 ? (struct str){0}
+                 : str_of(arena_printf(&c->arena, STR_FMT "\n", STR_ARG(buf_str(&c->reply))));
+    return idem_record(c->t.tx, c->idem, c->object, c->row->op->status, stored, e);
+}
+
+static void answer(struct request *r, struct team_job *j, const struct err *e)
+{
+    struct team_call *c = CONTAINER_OF(j, struct team_call, job);
+
+    if (e->code != ERR_NONE) {
+        team_refused(r, &c->t, e);
+        request_fail(r, e);
+    } else if (c->row->op->reply == OP_REPLY_EMPTY) {
+        request_send_empty(r);
+    } else {
+        buf_add_char(&c->reply, '\n');
+        request_send(r, 0, "application/json", buf_str(&c->reply));
+    }
+}
+
+static const struct team_op *row_of(const struct op *op)
+{
+    static const struct {
+        const struct team_op *v;
+        const size_t *n;
+    } tables[] = {{team_agent_ops, &team_agent_op_count},
+                  {team_message_ops, &team_message_op_count},
+                  {team_board_ops, &team_board_op_count}};
+
+    for (size_t t = 0; t < ARRAY_LEN(tables); t++)
+        for (size_t i = 0; i < *tables[t].n; i++)
+            if (tables[t].v[i].op == op)
+                return &tables[t].v[i];
+    assert(!"an operation of the team has a row"); /* a test asks for each */
+    return NULL;
+}
+
+static const void *field(const struct team_call *c, const char *name)
+{
+    return (const char *)c->in + op_input(c->row->op, str_of(name))->offset;
+}
+
+/* The input once more, into memory that outlives the request. */
+static int copy_input(struct team_call *c, const struct request *r, struct err *e)
+{
+    c->body = r->body ? json_incref(r->body) : NULL;
+    return op_decode(r->op, &r->params, xchg_req(r->x)->query, c->body, &c->arena, &c->in, e);
+}
+
+void team_run(struct request *r)
+{
+    struct team_call *c = xzalloc(sizeof *c);
+    enum team_class class;
+    struct err e = {0};
+
+    c->row = row_of(r->op);
+    c->implied = r->how == AUTH_IMPLIED;
+    c->job = (struct team_job){
+        .t = &c->t, .reply = &c->reply, .run = run, .answer = answer, .free = call_free};
+    if (team_of(r, &c->arena, &c->t, &e) < 0 || copy_input(c, r, &e) < 0) {
+        team_refused(r, &c->t, &e);
+        request_fail(r, &e);
+        call_free(&c->job);
+        return;
+    }
+    c->idem = TAKE(r->idem);
+    if (c->row->gives_token)
+        c->job.give_token = *(const struct str *)field(c, "name");
+    if (c->row->takes_tokens)
+        c->job.take_tokens = *(const struct str *)field(c, "name");
+    class = c->row->class;
+    if (c->row->read_if && *(const bool *)field(c, c->row->read_if))
+        class = TEAM_READ;
+    team_job_start(&c->job, r, class);
+}

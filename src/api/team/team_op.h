@@ -1,0 +1,53 @@
+/* team_op: private to src/api: the native operations on the team.  A row names an operation and a
+ * function that runs on the store's thread with the operation's input, copied for it; what it
+ * writes is the reply.  The rules are in src/core (agent, board, message, approval), the same that
+ * the hub uses. */
+#pragma once
+
+#include "api/team/team_job.h"
+
+struct team_call { /* one request */
+    struct team_job job;
+    const struct team_op *row;
+    struct team t;
+    struct arena arena;
+    void *in;     /* the operation's input */
+    json_t *body; /* what OP_JSON fields of it point into */
+    struct idem *idem;
+    struct buf reply;
+    struct jw w;
+    char object[96]; /* what a creating operation made: "project/pj_…" */
+    bool implied;    /* nobody named themselves: agents and people look the same */
+    struct {
+        struct str cursor, last;
+        int64_t left;
+        bool more;
+    } page;
+};
+
+struct team_op {
+    const struct op *op;
+    enum team_class class;
+    int (*run)(struct team_call *c, struct err *e);
+    const char *read_if; /* with this field true it only reads */
+    bool gives_token;    /* registers the agent in 'name' */
+    bool takes_tokens;   /* removes it */
+};
+extern const struct team_op team_agent_ops[], team_message_ops[], team_board_ops[];
+extern const size_t team_agent_op_count, team_message_op_count, team_board_op_count;
+
+/* A page of a list: begin; for each item write it if take says so; end.  The list is in the order
+ * of its keys' bytes, and the cursor is a place in that order: what stood there may be gone. */
+void team_page_begin(struct team_call *c, const char *items, struct str cursor, int64_t limit);
+bool team_page_take(struct team_call *c, struct str key);
+void team_page_end(struct team_call *c);
+
+void team_ktext(struct jw *w, const char *key, struct str s); /* "" is null */
+struct str team_text(struct str s);                           /* absent is "" */
+/* In whose name: an agent's own is known, TEAM_PERSON is the preset for people. */
+#define TEAM_PERSON "human"
+struct str team_name(const struct team_call *c, struct str name);
+CHECKED int team_list_tags(struct team_call *c, struct op_list l, struct str *ret, struct err *e);
+/* A field that must be an object, as text; absent: "{}". */
+CHECKED int team_object(struct team_call *c, const char *field, const json_t *v, struct str *ret,
+                        struct err *e);
