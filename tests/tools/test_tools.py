@@ -221,3 +221,37 @@ def test_paths_keeps_its_table_exact(tmp_path):
     (root / "src/spawn/netns.c").write_text("")
     status, out = paths(root)
     assert status == 1 and "uses no path any more" in out
+
+
+APT = """#!/bin/bash
+case "$*" in
+*update*) ;;
+*Debug::NoLocking=1*--assume-no*)
+    [ -e silent ] || printf '%s\\n' '0 upgraded, 286 newly installed, 0 to remove and 3 not upgraded.' \
+        'Need to get 75.5 MB/187 MB of archives.' 'After this operation, 790 MB of additional disk space will be used.'
+    exit 1 ;;
+*--assume-no*)
+    echo 'E: Unable to acquire the dpkg frontend lock (/var/lib/dpkg/lock-frontend), are you root?' >&2
+    exit 100 ;;
+*) echo "$*" >installed ;;
+esac
+"""
+
+
+def test_deps_says_how_much_before_it_installs(tmp_path):
+    """apt as an ordinary user meets it: the lock is root's, and only sudo may install."""
+    programs = {"apt-get": APT, "dpkg-query": "#!/bin/sh\n", "sudo": '#!/bin/sh\n[ "$1" = -n ] && shift\nexec "$@"\n'}
+    tree(tmp_path, {f"bin/{name}": text for name, text in programs.items()})
+    for name in programs:
+        (tmp_path / "bin" / name).chmod(0o755)
+    (tmp_path / "tools").mkdir()
+    shutil.copy(f"{ROOT}/tools/deps", tmp_path / "tools/deps")
+
+    def deps():
+        env = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+        return subprocess.run([tmp_path / "tools/deps", "run"], env=env, capture_output=True, text=True, check=True).stderr
+
+    assert deps() == "deps: installing uidmap curl: 286 packages, 75.5 MB to fetch, 790 MB on disk\n"
+    assert (tmp_path / "installed").read_text().endswith(" uidmap curl\n")
+    (tmp_path / "silent").touch()
+    assert deps() == "deps: installing uidmap curl: apt does not say how much\n"
