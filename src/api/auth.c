@@ -277,10 +277,8 @@ int auth_throttle(const struct auth *a, const struct auth_view *v, int64_t *ret_
     if (!identity_throttled(a->identity, auth_peer_name(v->peer, name), ret_retry_ms))
         return 0;
     err_set(e, ERR_LIMIT, 0, "too many failed logins from %s", name);
-    return err_hint(e,
-                    "wait %" PRId64 " s; the settings 'login_failures' and 'login_window_ms' are "
-                    "the limit",
-                    *ret_retry_ms / 1000 + 1);
+    return err_limit(e, "login_failures", a->conf->login_failures,
+                     "wait %" PRId64 " s (of login_window_ms)", *ret_retry_ms / 1000 + 1);
 }
 
 void auth_failed(const struct auth *a, const struct auth_view *v)

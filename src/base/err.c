@@ -1,6 +1,7 @@
 #include "base/err.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -104,6 +105,40 @@ int err_hint(struct err *e, const char *fmt, ...)
     n = vsnprintf(e->hint, sizeof e->hint, fmt, ap);
     va_end(ap);
     mark_cut(e->hint, sizeof e->hint, n);
+    return -1;
+}
+
+/* Sets the hint to the remedy of fmt and, behind it, the limit. */
+static int hint_limit(struct err *e, const char *limit, const char *fmt, va_list ap)
+{
+    char remedy[sizeof e->hint];
+
+    (void)vsnprintf(remedy, sizeof remedy, fmt, ap);
+    return err_hint(e, "%s; %s", remedy, limit);
+}
+
+int err_limit(struct err *e, const char *setting, int64_t value, const char *fmt, ...)
+{
+    char limit[96];
+    va_list ap;
+
+    (void)snprintf(limit, sizeof limit, "the setting '%s' (%" PRId64 ") is the limit", setting,
+                   value);
+    va_start(ap, fmt);
+    (void)hint_limit(e, limit, fmt, ap);
+    va_end(ap);
+    return -1;
+}
+
+int err_limit_fixed(struct err *e, int64_t value, const char *fmt, ...)
+{
+    char limit[96];
+    va_list ap;
+
+    (void)snprintf(limit, sizeof limit, "the limit of %" PRId64 " is fixed", value);
+    va_start(ap, fmt);
+    (void)hint_limit(e, limit, fmt, ap);
+    va_end(ap);
     return -1;
 }
 

@@ -4,6 +4,8 @@
  * Thread: values, no shared state. */
 #pragma once
 
+#include <stdint.h>
+
 #include "base/macro.h"
 
 enum err_code {
@@ -56,6 +58,11 @@ int err_wrap(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Both return -1, so that `return err_hint(e, …)` reads on. */
 int err_object(struct err *e, const char *kind, const char *id);
 int err_hint(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* The hint of a refusal by one of our limits: a remedy, and the setting that raises the limit with
+ * its value; the other one where no setting does.  Both return -1. */
+int err_limit(struct err *e, const char *setting, int64_t value, const char *fmt, ...)
+    PRINTF_LIKE(4, 5);
+int err_limit_fixed(struct err *e, int64_t value, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 /* The code whose name is `name`, or ERR_INTERNAL: for errors that crossed a wire. */
 enum err_code err_code_from_name(const char *name);

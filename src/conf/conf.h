@@ -40,7 +40,8 @@ struct config { /* each member is one row in settings.c; texts are owned */
     /* store and events */
     int64_t events_keep_ms, events_keep_count; /* 0: for ever */
     int64_t audit_fold_ms;
-    int64_t login_failures, login_window_ms;
+    int64_t login_failures, login_window_ms, tokens_max;
+    int64_t store_writes, store_reads;
     /* sandboxes */
     char *runtime; /* the default one */
     struct conf_list host_mounts;
@@ -55,7 +56,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     /* what agents may have: core/sandbox/ceiling.h */
     int64_t agent_memory, agent_memory_max, agent_cpu, agent_cpu_max, agent_pids, agent_pids_max;
     int64_t agent_disk, agent_disk_max, agent_sandboxes, agent_commands, agent_volumes;
-    int64_t owner_sandboxes, owner_volumes;
+    int64_t owner_sandboxes, owner_volumes, volumes_max, secrets_max;
     /* what the described systems' interfaces make */
     char *seed_image; /* "": each one's own */
     int64_t session_timeout_ms;
@@ -75,7 +76,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     int64_t image_bytes_max, image_files_max, image_ms, images_max;
     /* the team: core/team/team.h says what each bounds */
     int64_t agent_heartbeat_ms, agent_cycle, agent_missed, task_grace_ms;
-    int64_t message_rate, message_bytes, inbox_max, team_max;
+    int64_t message_rate, message_bytes, inbox_max, team_max, proposals_max;
     int64_t file_bytes, file_versions, project_bytes, agent_tasks;
     char *bindir; /* of holt-spawn, holt-init and holt-egress; "": holtd's own */
     char *egress_dns, *egress_ca_file, *raw_bridge, *proxy_host, *signing_key;

@@ -304,8 +304,10 @@ int blob_in_new(struct blobs *b, int64_t size_max, const struct blob_in_ops *ops
     char id[ID_SIZE];
     int fd;
 
-    if (b->incoming >= INCOMING_MAX)
-        return err_set(e, ERR_LIMIT, 0, "%d files are being uploaded already", INCOMING_MAX);
+    if (b->incoming >= INCOMING_MAX) {
+        err_set(e, ERR_LIMIT, 0, "%d files are being uploaded already", INCOMING_MAX);
+        return err_limit_fixed(e, INCOMING_MAX, "wait for one to end");
+    }
     if (space_ask(b->c.space, 0, e) < 0)
         return -1;
     fd = openat(b->dir, id_make(TEMPORARY, id), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

@@ -67,8 +67,7 @@ int space_ask(struct space *s, size_t bytes, struct err *e)
     else
         err_set(e, ERR_FULL, 0, "the disk of '%.120s' is nearly full: %lld bytes are free", s->dir,
                 (long long)s->free_bytes);
-    return err_hint(e,
-                    "%lld bytes are kept free (disk_reserve): destroy sandboxes, holt image rm, "
-                    "holt volume rm, or make room",
-                    (long long)s->kept);
+    return err_limit(e, "disk_reserve", s->reserve,
+                     "destroy sandboxes, images or volumes, or make room: %lld bytes stay free",
+                     (long long)s->kept);
 }

@@ -97,10 +97,18 @@ static void apply_settings(struct daemon *d)
         .ws_message_max = c->ws_message_max,
         .grpc_message_max = c->grpc_message_max,
     };
-    if (d->identity)
+    if (d->identity) {
         identity_set_throttle(d->identity, c->login_failures, c->login_window_ms);
+        identity_set_max(d->identity, c->tokens_max);
+    }
     if (d->events)
         events_set_fold(d->events, c->audit_fold_ms);
+}
+
+static void apply_counts(struct daemon *d)
+{
+    volumes_set_max(d->volumes, d->conf->volumes_max);
+    secrets_set_max(d->secrets, d->conf->secrets_max);
 }
 
 static void apply_ceilings(struct daemon *d)
@@ -148,6 +156,7 @@ static void reload(struct daemon *d)
     pool = pool_config(d->conf);
     sandboxes_set_pool(d->sandboxes, &pool);
     apply_ceilings(d);
+    apply_counts(d);
     if (d->conf->tls_cert && d->conf->tls_cert[0] && server_reload_tls(d->server, &e) < 0)
         log_error("the certificate stays as it was", LOG_E(&e));
     notify_send("READY=1");
@@ -334,7 +343,11 @@ static int open_store(struct daemon *d, struct err *e)
     AUTO(mem_free)
     char *url = d->conf->db && d->conf->db[0] ? xstrdup(d->conf->db)
                                               : xasprintf("sqlite:%s/holt.db", d->conf->state);
-    struct store_config c = {.loop = &d->loop, .url = url, .node = d->installation};
+    struct store_config c = {.loop = &d->loop,
+                             .url = url,
+                             .node = d->installation,
+                             .write_queue = (size_t)d->conf->store_writes,
+                             .read_queue = (size_t)d->conf->store_reads};
 
     if (state_installation(d->conf->state, d->installation, e) < 0)
         return -1;
@@ -569,6 +582,7 @@ static int start(struct daemon *d, struct err *e)
         secrets_open(d->store, d->sandboxes, d->conf->state, &d->secrets, e) < 0 ||
         open_server(d, e) < 0)
         return -1;
+    apply_counts(d);
     start_handles(d);
     return 0;
 }

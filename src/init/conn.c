@@ -255,6 +255,7 @@ static bool open_channel(const struct guest_msg *m, struct err *e)
     last_opened = m->channel;
     if (channel_count >= GUEST_CHANNELS_MAX) {
         (void)err_set(e, ERR_LIMIT, 0, "%d channels are open", GUEST_CHANNELS_MAX);
+        (void)err_limit_fixed(e, GUEST_CHANNELS_MAX, "wait for one to end");
         send_reset(m->channel, e);
     } else if (m->type == GUEST_EXEC_START) {
         exec_start(m);

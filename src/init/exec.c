@@ -530,6 +530,7 @@ void exec_start(const struct guest_msg *m)
     }
     if (exec_n >= GUEST_EXECS_MAX) {
         (void)err_set(&e, ERR_LIMIT, 0, "%d execs are not forgotten", GUEST_EXECS_MAX);
+        (void)err_limit_fixed(&e, GUEST_EXECS_MAX, "wait for a command to end");
         refuse(m->channel, &e);
         return;
     }

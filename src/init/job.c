@@ -308,8 +308,10 @@ static int begin(struct job *j, const struct guest_msg *m, job_fn *run, unsigned
             run_child(&m->u.file, run, ends, j->outcome);
             _exit(0);
         }
-        if (j->pid < 0)
-            r = err_set(e, ERR_LIMIT, errno, "start a process for the operation");
+        if (j->pid < 0) {
+            (void)err_set(e, ERR_LIMIT, errno, "start a process for the operation");
+            r = err_hint(e, "end processes of the sandbox, or make it with more ('pids')");
+        }
     }
     for (size_t i = 0; i < ARRAY_LEN(ends); i++)
         fd_close(ends[i]);
@@ -320,8 +322,10 @@ int job_start(const struct guest_msg *m, job_fn *run, unsigned streams, struct e
 {
     struct job *j;
 
-    if (job_n >= JOBS_MAX)
-        return err_set(e, ERR_LIMIT, 0, "%d long file operations are under way", JOBS_MAX);
+    if (job_n >= JOBS_MAX) {
+        (void)err_set(e, ERR_LIMIT, 0, "%d long file operations are under way", JOBS_MAX);
+        return err_limit_fixed(e, JOBS_MAX, "wait for one to end");
+    }
     j = xzalloc(sizeof *j);
     j->in.fd = j->out.fd = -1;
     j->streams = streams;

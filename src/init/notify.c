@@ -353,8 +353,10 @@ int notify_run(const struct guest_file_call *c, int in, int out, struct stat *re
     (void)in;
     (void)ret;
     *t = (struct notify){.fd = inotify_init1(IN_CLOEXEC), .out = out, .asked = c->path};
-    if (t->fd < 0)
-        return err_set(e, ERR_LIMIT, errno, "watch files");
+    if (t->fd < 0) {
+        (void)err_set(e, ERR_LIMIT, errno, "watch files");
+        return err_hint(e, "end another watch; the host's fs.inotify.max_user_instances counts");
+    }
     if (open_top(t, c, name, e) < 0)
         return -1;
     t->recursive = !t->only && (c->flags & GUEST_FILE_RECURSIVE);

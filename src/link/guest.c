@@ -121,7 +121,7 @@ static int put_frame(struct guest *g, const struct guest_msg *m, size_t size, bo
     char *room;
 
     if (buf_reserve(&g->out, size, &room) < 0)
-        return err_set(e, ERR_LIMIT, 0, "no room for a message");
+        return err_set(e, ERR_UNAVAILABLE, 0, "no memory for a message");
     o.p = (uint8_t *)room;
     if (guest_encode(m, GUEST_HOST, &o, e) < 0) {
         *ret_full = o.full;
@@ -254,13 +254,20 @@ int guest_channel_open(struct guest *g, struct guest_channel *c,
 {
     if (g->state != GUEST_READY)
         return err_set(e, ERR_UNAVAILABLE, 0, "there is no connection to the guest");
-    if (g->channel_count >= GUEST_CHANNELS_MAX)
-        return err_set(e, ERR_LIMIT, 0, "%d commands, transfers and connections are open",
-                       GUEST_CHANNELS_MAX);
-    if (buf_len(&g->out) > GUEST_OUT_HIGH)
-        return err_set(e, ERR_LIMIT, 0, "the guest is slow to read what it is sent");
-    if (g->last_ours > INT32_MAX - 2)
-        return err_set(e, ERR_LIMIT, 0, "all channels of this connection were used");
+    if (g->channel_count >= GUEST_CHANNELS_MAX) {
+        (void)err_set(e, ERR_LIMIT, 0, "%d commands, transfers and connections are open",
+                      GUEST_CHANNELS_MAX);
+        return err_limit_fixed(e, GUEST_CHANNELS_MAX, "wait for one to end");
+    }
+    if (buf_len(&g->out) > GUEST_OUT_HIGH) {
+        (void)err_set(e, ERR_LIMIT, 0, "%zu bytes wait for the sandbox to read them",
+                      buf_len(&g->out));
+        return err_limit_fixed(e, GUEST_OUT_HIGH, "try again in a moment");
+    }
+    if (g->last_ours > INT32_MAX - 2) {
+        (void)err_set(e, ERR_LIMIT, 0, "all channels of this connection were used");
+        return err_limit_fixed(e, INT32_MAX / 2, "stop the sandbox and start it again");
+    }
     m->channel = g->last_ours + (g->last_ours == 0 ? 1 : 2);
     if (guest_send(g, m, e) < 0)
         return -1;
@@ -344,8 +351,10 @@ static int check_relay(const struct guest *g, const struct guest_relay *r, struc
     if (!g->ops->relay || r->service == GUEST_EGRESS)
         return err_set(e, ERR_UNSUPPORTED, 0, "connections from inside are not served");
     if (g->relay_count >= GUEST_RELAYS_MAX || g->channel_count >= GUEST_CHANNELS_MAX ||
-        buf_len(&g->out) > GUEST_OUT_HIGH)
-        return err_set(e, ERR_LIMIT, 0, "%u connections from inside are open", g->relay_count);
+        buf_len(&g->out) > GUEST_OUT_HIGH) {
+        (void)err_set(e, ERR_LIMIT, 0, "%u connections from inside are open", g->relay_count);
+        return err_limit_fixed(e, GUEST_RELAYS_MAX, "close some");
+    }
     return 0;
 }
 
@@ -495,6 +504,8 @@ void guest_stats(struct guest *g, guest_stats_cb done, void *arg)
         (void)err_set(&e, ERR_UNAVAILABLE, 0, "there is no connection to the guest");
     else if (g->stats_count >= GUEST_STATS_WAITING)
         (void)err_set(&e, ERR_LIMIT, 0, "%d ask for this guest's stats", GUEST_STATS_WAITING);
+    if (e.code == ERR_LIMIT)
+        (void)err_limit_fixed(&e, GUEST_STATS_WAITING, "try again in a moment");
     if (e.code != ERR_NONE) {
         done(arg, NULL, &e);
         return;

@@ -314,6 +314,7 @@ struct lookup *resolver_ask(struct resolver *r, const char *who, const char *nam
 
         (void)err_set(&e, ERR_LIMIT, 0, "look up the name '%s': too many names are being looked up",
                       name);
+        (void)err_limit_fixed(&e, RESOLVER_PENDING_MAX, "try again in a moment");
         done(arg, NULL, 0, &e);
         return NULL;
     }

@@ -191,13 +191,13 @@ int server_hold(struct server *s, struct conn *c, int64_t change, struct err *e)
     if (change > 0 && l->pending_per_peer > 0 && u->pending + change > l->pending_per_peer) {
         (void)err_set(e, ERR_LIMIT, 0, "requests of this client hold more than %lld bytes",
                       (long long)l->pending_per_peer);
-        return err_hint(e, "send less at once; the setting 'pending_per_peer' is the limit");
+        return err_limit(e, "pending_per_peer", l->pending_per_peer, "send less at once");
     }
     if (change > 0 && l->pending_max > 0 && *all + change > l->pending_max) {
         (void)err_set(e, ERR_UNAVAILABLE, 0,
                       "requests of unknown clients hold more than %lld bytes",
                       (long long)l->pending_max);
-        return err_hint(e, "try again; the setting 'pending_max' is the limit");
+        return err_limit(e, "pending_max", l->pending_max, "try again");
     }
     u->pending += change;
     *all += change;
@@ -227,7 +227,7 @@ static void refused_closed(struct stream *st, const struct err *e)
 
 /* Told in clear text before it has said a word: a TLS peer sees a broken handshake instead. */
 static void refuse(struct server *s, struct stream *st, int status, const char *why,
-                   const char *setting)
+                   const char *setting, int64_t max)
 {
     static const struct stream_ops ops = {
         .data = refused_data,
@@ -246,7 +246,7 @@ static void refuse(struct server *s, struct stream *st, int status, const char *
         return;
     }
     (void)err_set(&e, ERR_LIMIT, 0, "%s", why);
-    (void)err_hint(&e, "close some; the setting '%s' is the limit", setting);
+    (void)err_limit(&e, setting, max, "close some");
     json_error(&body, &e);
     buf_printf(out,
                "HTTP/1.1 %d %s\r\ncontent-type: application/json\r\nretry-after: 1\r\n"
@@ -265,12 +265,14 @@ static void admit(struct server *s, struct stream *st, const struct listener_inf
     struct peer_use *u;
 
     if (s->connections >= limits->connections_max) {
-        refuse(s, st, 503, "too many connections in all", "connections_max");
+        refuse(s, st, 503, "too many connections in all", "connections_max",
+               limits->connections_max);
         return;
     }
     u = use_of(s, stream_peer(st));
     if (u->connections >= limits->connections_per_peer) {
-        refuse(s, st, 429, "too many connections from this address", "connections_per_peer");
+        refuse(s, st, 429, "too many connections from this address", "connections_per_peer",
+               limits->connections_per_peer);
         return;
     }
     s->connections++;

@@ -627,9 +627,10 @@ static int check_sizes(const struct spawn_create *c, struct err *e)
     struct wire_rows rows = c->mounts;
     struct spawn_mount_row row;
 
-    if (n > DISK_SIZES_MAX)
-        return err_set(e, ERR_LIMIT, 0, "mounts of %zu different sizes: at most %d", n,
-                       DISK_SIZES_MAX);
+    if (n > DISK_SIZES_MAX) {
+        (void)err_set(e, ERR_LIMIT, 0, "mounts of %zu different sizes", n);
+        return err_limit_fixed(e, DISK_SIZES_MAX, "give some the same size");
+    }
     while (wire_rows_next(&spawn_mount_row_layout, &rows, &row))
         if (row.kind == SPAWN_MOUNT_OWN && row.size > 0 && !disk_has_room(row.size))
             return err_set(e, ERR_INVALID, 0,

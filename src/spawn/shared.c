@@ -90,8 +90,10 @@ int shared_open(const char *id, uint64_t size, shared_set *set, struct err *e)
     ptrdiff_t i = find(id);
     int r = 0, fd;
 
-    if (i < 0)
-        return err_set(e, ERR_LIMIT, 0, "more than %d memory volumes", SHARED_MAX);
+    if (i < 0) {
+        (void)err_set(e, ERR_LIMIT, 0, "more than %d memory volumes are in use", SHARED_MAX);
+        return err_limit_fixed(e, SHARED_MAX, "destroy a sandbox that has one");
+    }
     if (volumes[i].users == 0) {
         volumes[i].root = -1;
         r = make(i, id, size);

@@ -102,8 +102,10 @@ int step_ids(struct sandbox *s, struct err *e)
     if (s->ask && ids_must_be_stored(s->ask))
         return 0;
     idmap_take(&s->ids);
-    if (s->ids.slot == 0)
-        return err_set(e, ERR_LIMIT, 0, "no free range of user ids");
+    if (s->ids.slot == 0) {
+        (void)err_set(e, ERR_LIMIT, 0, "no free range of user ids");
+        return err_limit_fixed(e, IDMAP_SLOTS, "destroy a sandbox");
+    }
     if (s->shell != SHELL_NONE)
         idmap_prepare(&s->ids);
     return 0;

@@ -189,9 +189,12 @@ static int check(const struct sandbox *s, struct err *e)
         (void)err_set(e, ERR_UNSUPPORTED, 0, "no bridge is set for raw networks");
         return err_hint(e, "make one and set 'raw_bridge', or use mode 'open'");
     }
-    if (address_of(s) == 0)
-        return err_set(e, ERR_LIMIT, 0, "the network of bridge '%s' has no free address",
-                       host.bridge.name);
+    if (address_of(s) == 0) {
+        (void)err_set(e, ERR_LIMIT, 0, "the network of bridge '%s' has no free address",
+                      host.bridge.name);
+        return err_limit(e, "raw_bridge", UINT32_MAX >> host.bridge.bits,
+                         "destroy a sandbox, or give it a wider network");
+    }
     return 0;
 }
 

@@ -79,8 +79,10 @@ static int make_upper(const struct sandbox *s, struct err *e)
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(parts); i++)
         if (mkdir(parts[i], 0755) < 0 && errno != EEXIST)
             r = -errno;
-    if (r == -ENOSPC || r == -EDQUOT)
-        return err_set(e, ERR_FULL, -r, "attach the writable layer");
+    if (r == -ENOSPC || r == -EDQUOT) {
+        (void)err_set(e, ERR_FULL, -r, "attach the writable layer");
+        return err_hint(e, "make room on the disk of the state directory");
+    }
     return r < 0 ? err_set(e, ERR_UNSUPPORTED, -r, "attach the writable layer") : 0;
 }
 

@@ -159,7 +159,8 @@ static bool enqueue(struct store *s, struct job *j, bool write)
     } else if (*count >= max) {
         err_set(&j->err, ERR_LIMIT, 0, "%zu %s wait for the store already", max,
                 write ? "writes" : "reads");
-        err_hint(&j->err, "try again in a moment");
+        err_limit(&j->err, write ? "store_writes" : "store_reads", (int64_t)max,
+                  "try again in a moment");
     } else {
         list_push(write ? &s->writes : &s->reads, &j->link);
         ++*count;

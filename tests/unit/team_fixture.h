@@ -55,6 +55,7 @@ static inline int team_setup(void **state)
                  .message_bytes = 100,
                  .inbox_max = 4,
                  .objects_max = 5,
+                 .proposals_max = 1000,
                  .file_versions = 2,
                  .project_bytes = 100},
         .who = {.actor = "test"},

@@ -66,6 +66,18 @@ static void a_cut_text_ends_in_a_whole_word_or_character(void **state)
     assert_true(str_ends(str_of(e.msg), STR("': No space left …")));
 }
 
+static void a_limit_names_its_setting_and_value(void **state)
+{
+    struct err e;
+
+    (void)state;
+    (void)err_set(&e, ERR_LIMIT, 0, "there are 5 already");
+    assert_int_equal(err_limit(&e, "agents_max", 5, "remove some of '%s'", "x"), -1);
+    assert_string_equal(e.hint, "remove some of 'x'; the setting 'agents_max' (5) is the limit");
+    assert_int_equal(err_limit_fixed(&e, 7, "wait"), -1);
+    assert_string_equal(e.hint, "wait; the limit of 7 is fixed");
+}
+
 static void every_code_has_a_row_and_crosses_the_wire(void **state)
 {
     (void)state;
@@ -89,6 +101,7 @@ int main(void)
         cmocka_unit_test(an_error_carries_its_context),
         cmocka_unit_test(a_long_error_is_cut_not_overrun),
         cmocka_unit_test(a_cut_text_ends_in_a_whole_word_or_character),
+        cmocka_unit_test(a_limit_names_its_setting_and_value),
         cmocka_unit_test(every_code_has_a_row_and_crosses_the_wire),
     };
 

@@ -21,6 +21,7 @@ static struct team_conf settings(const struct config *c)
         .inbox_max = c->inbox_max,
         .agent_tasks = c->agent_tasks,
         .objects_max = c->team_max,
+        .proposals_max = c->proposals_max,
         .file_versions = c->file_versions,
         .project_bytes = c->project_bytes,
     };

@@ -155,15 +155,11 @@ static int make_room(struct sandbox *s, struct err *e)
     }
     err_set(e, ERR_LIMIT, 0, "sandbox '%s' runs %zu commands already", s->id, s->execs_live);
     if (s->execs_live < GUEST_EXECS_MAX)
-        err_hint(e,
-                 "wait for one to end or cancel one (holt ps %s); the setting 'execs_max' (%lld) "
-                 "is the limit",
-                 s->id, (long long)s->all->execs_max);
+        err_limit(e, "execs_max", s->all->execs_max,
+                  "wait for one to end or cancel one (holt ps %s)", s->id);
     else
-        err_hint(e,
-                 "wait for one to end or cancel one (holt ps %s); %d is the most that any "
-                 "sandbox can run",
-                 s->id, GUEST_EXECS_MAX);
+        err_limit_fixed(e, GUEST_EXECS_MAX, "wait for one to end or cancel one (holt ps %s)",
+                        s->id);
     return err_object(e, "sandbox", s->id);
 }
 

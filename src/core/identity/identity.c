@@ -98,6 +98,7 @@ int identity_open(struct store *s, struct identity **ret, struct err *e)
 {
     struct identity *i = xzalloc(sizeof *i);
 
+    i->max = TOKENS_MAX;
     i->store = s;
     if (store_now(s, load_tokens, i, e) < 0) {
         identity_close(i);
@@ -105,6 +106,11 @@ int identity_open(struct store *s, struct identity **ret, struct err *e)
     }
     *ret = i;
     return 0;
+}
+
+void identity_set_max(struct identity *i, int64_t max)
+{
+    i->max = max;
 }
 
 struct identity *identity_close(struct identity *i)
@@ -246,9 +252,9 @@ static void token_inserted(void *arg, const struct err *e)
 
 static int check_spec(const struct identity *i, const struct token_spec *spec, struct err *e)
 {
-    if (i->count >= TOKENS_MAX) {
-        err_set(e, ERR_LIMIT, 0, "there are %d tokens already", TOKENS_MAX);
-        return err_hint(e, "revoke tokens that nobody uses: holt token ls");
+    if ((int64_t)i->count >= i->max) {
+        err_set(e, ERR_LIMIT, 0, "there are %zu tokens already", i->count);
+        return err_limit(e, "tokens_max", i->max, "revoke tokens that nobody uses (holt token ls)");
     }
     if (spec->role == ROLE_NONE)
         return err_set(e, ERR_INVALID, 0, "a token needs a role");

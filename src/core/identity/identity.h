@@ -56,6 +56,7 @@ struct str principal_sandbox(const struct principal *p); /* of one inside: which
 struct identity;
 /* Reads all tokens.  Blocking: at start-up only. */
 CHECKED int identity_open(struct store *s, struct identity **ret, struct err *e);
+void identity_set_max(struct identity *i, int64_t max); /* the setting 'tokens_max' */
 /* After store_close, whose last callbacks still come here.  Takes NULL; returns NULL. */
 struct identity *identity_close(struct identity *i);
 /* Writes when tokens were last used: every minute or so, and before the store closes. */

@@ -27,6 +27,7 @@ struct identity {
     struct map by_hash, by_id; /* to struct entry */
     struct entry **sorted;     /* by id */
     size_t count, size;
+    int64_t max;
     size_t expire_next; /* where the look for expired ones goes on */
     struct login_code codes[LOGIN_CODES];
     struct throttle throttle;

@@ -42,11 +42,13 @@ int jobs_may_start(const struct images *l, struct err *e)
 {
     if (l->closing)
         return err_set(e, ERR_UNAVAILABLE, 0, "holtd is stopping");
-    if ((int64_t)l->job_count >= l->c.jobs_max)
-        return err_set(e, ERR_LIMIT, 0, "%zu images are being made already", l->job_count);
+    if ((int64_t)l->job_count >= l->c.jobs_max) {
+        err_set(e, ERR_LIMIT, 0, "%zu images are being made already", l->job_count);
+        return err_limit_fixed(e, l->c.jobs_max, "wait for one to end");
+    }
     if ((int64_t)l->count >= l->c.images_max) {
         err_set(e, ERR_LIMIT, 0, "there are %zu images already", l->count);
-        return err_hint(e, "remove some (holt image rm); the setting 'images_max' is the limit");
+        return err_limit(e, "images_max", l->c.images_max, "remove some (holt image rm)");
     }
     return space_ask(l->c.space, 0, e);
 }

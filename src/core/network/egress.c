@@ -92,8 +92,10 @@ static struct call *call_new(struct egress *g, driver_done done, void *arg)
     x->done = done;
     x->arg = arg;
     list_push(&g->calls, &x->link);
-    if (++g->count > CALLS_MAX)
+    if (++g->count > CALLS_MAX) {
         (void)err_set(&x->failed, ERR_LIMIT, 0, "%d requests to holt-egress wait", CALLS_MAX);
+        (void)err_limit_fixed(&x->failed, CALLS_MAX, "try again in a moment");
+    }
     return x;
 }
 

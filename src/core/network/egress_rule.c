@@ -98,7 +98,7 @@ static int make_place(struct team *t, const struct egress_rule *r, struct err *e
     if (n < EGRESS_RULES_MAX)
         return 0;
     (void)err_set(e, ERR_LIMIT, 0, "there are %d rules already", EGRESS_RULES_MAX);
-    return err_hint(e, "remove some (holt rule ls), or answer for once");
+    return err_limit_fixed(e, EGRESS_RULES_MAX, "remove some (holt rule ls), or answer for once");
 }
 
 int egress_rule_add(struct team *t, const struct egress_rule *wanted, struct err *e)

@@ -135,6 +135,7 @@ int secrets_open(struct store *store, struct sandboxes *sandboxes, const char *s
 {
     struct secrets *l = xzalloc(sizeof *l);
 
+    l->max = SECRETS_MAX;
     l->store = store;
     l->sandboxes = sandboxes;
     l->key_path = xasprintf("%s/secret.key", state);
@@ -147,6 +148,11 @@ int secrets_open(struct store *store, struct sandboxes *sandboxes, const char *s
     sandboxes->secrets = l;
     *ret = l;
     return 0;
+}
+
+void secrets_set_max(struct secrets *l, int64_t max)
+{
+    l->max = max;
 }
 
 /* --- writing --- */
@@ -358,8 +364,10 @@ static int check_how(struct secrets *l, const struct secret_spec *spec, enum sec
         return err_set(e, ERR_INVALID, 0,
                        "field 'value' is needed: there is no secret '" STR_FMT "' yet",
                        STR_ARG(spec->name));
-    if (!old && l->count >= SECRETS_MAX)
-        return err_set(e, ERR_LIMIT, 0, "there are %d secrets already", SECRETS_MAX);
+    if (!old && (int64_t)l->count >= l->max) {
+        err_set(e, ERR_LIMIT, 0, "there are %zu secrets already", l->count);
+        return err_limit(e, "secrets_max", l->max, "remove some (holt secret ls)");
+    }
     if (spec->value.p && l->locked.code != ERR_NONE && l->count > 0) {
         *e = l->locked;
         return -1;

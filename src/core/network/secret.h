@@ -39,7 +39,8 @@ struct secret_info {
  * be used is no failure: it is logged, and said by whatever needs it. */
 CHECKED int secrets_open(struct store *store, struct sandboxes *sandboxes, const char *state,
                          struct secrets **ret, struct err *e);
-void secrets_let_go(struct secrets *l); /* of the sandboxes, which end; takes NULL */
+void secrets_set_max(struct secrets *l, int64_t max); /* the setting 'secrets_max' */
+void secrets_let_go(struct secrets *l);               /* of the sandboxes, which end; takes NULL */
 /* After sandboxes_close and store_close.  Takes NULL; returns NULL. */
 struct secrets *secrets_free(struct secrets *l);
 

@@ -18,6 +18,7 @@ struct secrets {
     struct err locked; /* why the key cannot be used; code ERR_NONE: it can, or is not needed */
     struct secret **sorted; /* by id */
     size_t count, size;
+    int64_t max;
 };
 
 struct secret {

@@ -38,6 +38,13 @@ bool secret_is_used_by(const struct secret *s, const struct sandbox *box)
     return false;
 }
 
+static int too_heavy(const char *box, struct err *e)
+{
+    (void)err_set(e, ERR_LIMIT, 0, "the secrets of sandbox '%s' would exceed %d bytes", box,
+                  EGRESS_SECRETS_MAX);
+    return err_limit_fixed(e, EGRESS_SECRETS_MAX, "choose a shorter value or fewer hosts");
+}
+
 int secret_fits_users(const struct secret *s, const json_t *rule, struct str value, struct err *e)
 {
     const struct sandboxes *all = s->all->sandboxes;
@@ -49,8 +56,7 @@ int secret_fits_users(const struct secret *s, const json_t *rule, struct str val
         if (box->secret_count > 0 && secret_is_used_by(s, box) &&
             weigh_all(s->all, box->secrets, box->secret_count) - weight_of(s) + now >
                 EGRESS_SECRETS_MAX)
-            return err_set(e, ERR_LIMIT, 0, "the secrets of sandbox '%s' would exceed %d bytes",
-                           box->id, EGRESS_SECRETS_MAX);
+            return too_heavy(box->id, e);
     }
     return 0;
 }
@@ -75,8 +81,9 @@ int secrets_fit(const struct secrets *l, const struct sandbox_secret *v, size_t 
 {
     if (weigh_all(l, v, n) <= EGRESS_SECRETS_MAX)
         return 0;
-    return err_set(e, ERR_LIMIT, 0, "field 'secrets': values and rules exceed %d bytes",
-                   EGRESS_SECRETS_MAX);
+    (void)err_set(e, ERR_LIMIT, 0, "field 'secrets': values and rules exceed %d bytes",
+                  EGRESS_SECRETS_MAX);
+    return err_limit_fixed(e, EGRESS_SECRETS_MAX, "give it fewer");
 }
 
 static void print_one(struct jw *w, const struct secret *s, const char *placeholder)

@@ -72,9 +72,11 @@ int alias_check(const struct aliases *t, struct alias_name n, struct str object,
     }
     for (const struct alias *a = alias_first(t, object); a; a = a->next)
         count++;
-    if (count >= ALIASES_PER_OBJECT && !has(t, n, object))
-        return err_set(e, ERR_LIMIT, 0, "'" STR_FMT "' has %d aliases already", STR_ARG(object),
-                       ALIASES_PER_OBJECT);
+    if (count >= ALIASES_PER_OBJECT && !has(t, n, object)) {
+        err_set(e, ERR_LIMIT, 0, "'" STR_FMT "' has %d aliases already", STR_ARG(object),
+                ALIASES_PER_OBJECT);
+        return err_limit_fixed(e, ALIASES_PER_OBJECT, "use one of those");
+    }
     return 0;
 }
 

@@ -39,7 +39,7 @@ static int too_much(const char *field, int64_t asked, int64_t max, const char *s
 {
     err_set(e, ERR_FORBIDDEN, 0, "field '%s': %lld is more than the %lld that an agent may have",
             field, (long long)asked, (long long)max);
-    return err_hint(e, "ask for less; an operator raises it with the setting '%s'", setting);
+    return err_limit(e, setting, max, "ask for less, or an operator for more");
 }
 
 int ceiling_limits(const struct ceilings *c, const struct principal *by, struct sandbox_limits *l,
@@ -112,6 +112,6 @@ int ceiling_count(const struct ceilings *c, const struct principal *by, enum cei
         return 0;
     err_set(e, ERR_LIMIT, 0, "%s has %zu %s already, the most that it may have",
             principal_owner(by), has, counts[kind].what);
-    return err_hint(e, "end some; an operator raises it with the setting '%s'",
-                    ceiling_binds(by) ? counts[kind].agents : counts[kind].others);
+    return err_limit(e, ceiling_binds(by) ? counts[kind].agents : counts[kind].others, max,
+                     "end some, or ask an operator for more");
 }

@@ -170,8 +170,7 @@ static int check_spec(struct sandboxes *all, const struct sandbox_spec *spec,
 
     if ((int64_t)all->count >= all->sandboxes_max) {
         err_set(e, ERR_LIMIT, 0, "there are %lld sandboxes already", (long long)all->count);
-        return err_hint(
-            e, "destroy some (holt ls, holt rm); the setting 'sandboxes_max' is the limit");
+        return err_limit(e, "sandboxes_max", all->sandboxes_max, "destroy some (holt ls, holt rm)");
     }
     if (sandbox_name_check(all, NULL, owner, spec->name, e) < 0 ||
         check_aliases(all, spec, owner, e) < 0 || check_limits(&spec->limits, e) < 0 ||

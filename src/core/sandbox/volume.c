@@ -20,6 +20,7 @@ struct volumes {
     struct sandboxes *sandboxes;
     struct volume **sorted; /* by id */
     size_t count, size;
+    int64_t max;
 };
 
 struct volume {
@@ -114,6 +115,7 @@ int volumes_open(struct store *store, struct sandboxes *sandboxes, struct volume
 {
     struct volumes *l = xzalloc(sizeof *l);
 
+    l->max = VOLUMES_MAX;
     l->store = store;
     l->sandboxes = sandboxes;
     if (store_now(store, load, l, e) < 0) {
@@ -123,6 +125,11 @@ int volumes_open(struct store *store, struct sandboxes *sandboxes, struct volume
     sandboxes->volumes = l;
     *ret = l;
     return 0;
+}
+
+void volumes_set_max(struct volumes *l, int64_t max)
+{
+    l->max = max;
 }
 
 struct job { /* the volume does not change while its row is written, and is not freed */
@@ -263,9 +270,9 @@ static int check(struct volumes *l, const struct volume_spec *spec, const struct
     }
     if (spec->kind == VOLUME_TMPFS && spec->size_bytes != 0 && spec->size_bytes < TMPFS_MIN)
         return err_set(e, ERR_INVALID, 0, "field 'size_bytes': less than %d", TMPFS_MIN);
-    if (l->count >= VOLUMES_MAX) {
-        err_set(e, ERR_LIMIT, 0, "there are %d volumes already", VOLUMES_MAX);
-        return err_hint(e, "remove some: holt volume ls, holt volume rm");
+    if ((int64_t)l->count >= l->max) {
+        err_set(e, ERR_LIMIT, 0, "there are %zu volumes already", l->count);
+        return err_limit(e, "volumes_max", l->max, "remove some (holt volume ls, holt volume rm)");
     }
     if (!other)
         return check_share(l, spec, by, e);

@@ -35,6 +35,7 @@ struct volume_info {
 /* Reads the rows (blocking: at start-up only), and lets the sandboxes have them. */
 CHECKED int volumes_open(struct store *store, struct sandboxes *l, struct volumes **ret,
                          struct err *e);
+void volumes_set_max(struct volumes *l, int64_t max); /* the setting 'volumes_max' */
 /* After sandboxes_close and store_close.  Takes NULL; returns NULL. */
 struct volumes *volumes_free(struct volumes *l);
 

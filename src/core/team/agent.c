@@ -310,8 +310,10 @@ static int check_spec(struct team *t, const struct agent_spec *s, bool known, st
         return err_set(e, ERR_TOO_LARGE, 0, "the metadata have more than %d bytes", TEAM_TEXT_MAX);
     if (!known && team_number(t, "SELECT COUNT(*) FROM agents", NO_PARAMS, &count, e) < 0)
         return -1;
-    if (count >= t->conf.objects_max)
-        return err_set(e, ERR_LIMIT, 0, "there are %lld agents already", (long long)count);
+    if (count >= t->conf.objects_max) {
+        err_set(e, ERR_LIMIT, 0, "there are %lld agents already", (long long)count);
+        return err_limit(e, "team_max", t->conf.objects_max, "remove some (holt agent ls)");
+    }
     return 0;
 }
 

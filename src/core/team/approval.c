@@ -4,7 +4,6 @@
 #include "core/network/egress_rule.h"
 #include "core/team/board_internal.h"
 
-#define PENDING_MAX 1000    /* of one agent */
 #define QUESTIONS_KEPT 1000 /* of one sandbox, decided */
 
 static const struct sm_state approval_states[APPROVAL_STATES] = {
@@ -213,9 +212,12 @@ int approval_propose(struct team *t, struct approval *a, struct err *e)
     if (team_number(t, "SELECT COUNT(*) FROM approvals WHERE state = 0 AND agent = :agent",
                     PARAMS(P_TEXT("agent", a->agent)), &pending, e) < 0)
         return -1;
-    if (pending >= PENDING_MAX)
-        return err_set(e, ERR_LIMIT, 0, "agent '" STR_FMT "' has %d undecided proposals",
-                       STR_ARG(a->agent), PENDING_MAX);
+    if (pending >= t->conf.proposals_max) {
+        err_set(e, ERR_LIMIT, 0, "agent '" STR_FMT "' has %lld undecided proposals",
+                STR_ARG(a->agent), (long long)pending);
+        return err_limit(e, "proposals_max", t->conf.proposals_max,
+                         "decide some (holt approval ls)");
+    }
     a->kind = STR(APPROVAL_PROPOSAL);
     if (write_new(t, a, e) < 0)
         return -1;
@@ -230,9 +232,11 @@ static int make_room(struct team *t, const struct approval *a, struct err *e)
     if (team_number(t, "SELECT COUNT(*) FROM approvals WHERE state = 0 AND sandbox = :sandbox",
                     PARAMS(P_TEXT("sandbox", a->sandbox)), &pending, e) < 0)
         return -1;
-    if (pending >= APPROVAL_QUESTIONS_MAX)
-        return err_set(e, ERR_LIMIT, 0, "%d questions of this sandbox are undecided",
-                       APPROVAL_QUESTIONS_MAX);
+    if (pending >= APPROVAL_QUESTIONS_MAX) {
+        err_set(e, ERR_LIMIT, 0, "%d questions of this sandbox are undecided",
+                APPROVAL_QUESTIONS_MAX);
+        return err_limit_fixed(e, APPROVAL_QUESTIONS_MAX, "decide some (holt approval ls)");
+    }
     if (tx_run(t->tx,
                "DELETE FROM approvals WHERE sandbox = :sandbox AND state <> 0 AND id NOT IN "
                "(SELECT id FROM approvals WHERE sandbox = :sandbox ORDER BY id DESC LIMIT :kept)",

@@ -206,8 +206,10 @@ int project_create(struct team *t, struct str name, struct str creator, struct p
         return -1;
     if (name.n == 0 || name.n > 256)
         return err_set(e, ERR_INVALID, 0, "a project's name must have 1 to 256 bytes");
-    if (count >= t->conf.objects_max)
-        return err_set(e, ERR_LIMIT, 0, "there are %lld projects already", (long long)count);
+    if (count >= t->conf.objects_max) {
+        err_set(e, ERR_LIMIT, 0, "there are %lld projects already", (long long)count);
+        return err_limit(e, "team_max", t->conf.objects_max, "remove some (holt project ls)");
+    }
     p.id = team_id(t, "pj");
     p.members = p.creator;
     memcpy(p.limits, default_limits, sizeof p.limits);
@@ -272,8 +274,10 @@ int project_join(struct team *t, struct str id, struct str agent, struct err *e)
     if (agent_act_as(t, agent, &agent, e) < 0 || team_check_name("a member's name", agent, e) < 0 ||
         project_need(t, id, &p, e) < 0)
         return -1;
-    if (team_tags_count(p.members) >= TEAM_PAGE_MAX)
-        return err_set(e, ERR_LIMIT, 0, "the project has %d members already", TEAM_PAGE_MAX);
+    if (team_tags_count(p.members) >= TEAM_PAGE_MAX) {
+        err_set(e, ERR_LIMIT, 0, "the project has %d members already", TEAM_PAGE_MAX);
+        return err_limit_fixed(e, TEAM_PAGE_MAX, "make another project");
+    }
     added = add_member(t, id, agent, (int64_t)team_tags_count(p.members), e);
     if (added <= 0)
         return added;

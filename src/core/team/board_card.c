@@ -275,8 +275,11 @@ static int check_wish(struct team *t, const struct card *c, struct err *e)
     if (team_number(t, "SELECT COUNT(*) FROM cards WHERE project = :project",
                     PARAMS(P_TEXT("project", c->project)), &count, e) < 0)
         return -1;
-    if (count >= t->conf.objects_max)
-        return err_set(e, ERR_LIMIT, 0, "the project has %lld tasks already", (long long)count);
+    if (count >= t->conf.objects_max) {
+        err_set(e, ERR_LIMIT, 0, "the project has %lld tasks already", (long long)count);
+        return err_limit(e, "team_max", t->conf.objects_max,
+                         "remove tasks that are done, or make another project");
+    }
     return 0;
 }
 

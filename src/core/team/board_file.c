@@ -217,12 +217,12 @@ static int check_room(struct team *t, const struct board_file *f, struct err *e)
     if (count >= t->conf.objects_max) {
         err_set(e, ERR_FULL, 0, "the project has %lld files and versions already",
                 (long long)count);
-        return err_hint(e, "remove some, or raise the setting team_max");
+        return err_limit(e, "team_max", t->conf.objects_max, "remove some");
     }
     if (bytes > t->conf.project_bytes - f->size) {
         err_set(e, ERR_FULL, 0, "the project's files would have more than %lld bytes",
                 (long long)t->conf.project_bytes);
-        return err_hint(e, "remove some, or raise the setting project_bytes");
+        return err_limit(e, "project_bytes", t->conf.project_bytes, "remove some");
     }
     return 0;
 }

@@ -517,8 +517,10 @@ int card_add_reviewer(struct team *t, struct str project, struct str id, struct 
         return -1;
     if (team_tags_have(c.reviewers, name))
         return 0;
-    if (team_tags_count(c.reviewers) >= TEAM_TAGS_MAX)
-        return err_set(e, ERR_LIMIT, 0, "the task has %d reviewers already", TEAM_TAGS_MAX);
+    if (team_tags_count(c.reviewers) >= TEAM_TAGS_MAX) {
+        err_set(e, ERR_LIMIT, 0, "the task has %d reviewers already", TEAM_TAGS_MAX);
+        return err_limit_fixed(e, TEAM_TAGS_MAX, "one of those decides");
+    }
     c.reviewers = team_tags_add(t->arena, c.reviewers, name);
     return card_save(t, &c, c.status, name, STR(""), "task.reviewed", e);
 }

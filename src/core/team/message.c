@@ -43,8 +43,9 @@ static int check_rate(struct team *t, struct str sender, struct err *e)
     if (r < 0 || count < t->conf.message_rate)
         return r < 0 ? -1 : note_time(t, sender, e);
     t->retry_ms = i64_max(first + RATE_WINDOW_MS - t->now_ms, 1);
-    return err_set(e, ERR_LIMIT, 0, "'" STR_FMT "' sent %lld messages within a minute",
-                   STR_ARG(sender), (long long)count);
+    err_set(e, ERR_LIMIT, 0, "'" STR_FMT "' sent %lld messages within a minute", STR_ARG(sender),
+            (long long)count);
+    return err_limit(e, "message_rate", t->conf.message_rate, "send later");
 }
 
 static int check_message(struct team *t, struct message *m, struct err *e)
@@ -65,10 +66,11 @@ static int check_message(struct team *t, struct message *m, struct err *e)
     return check_rate(t, m->from, e);
 }
 
-static int no_room(struct str name, struct err *e)
+static int no_room(const struct team *t, struct str name, struct err *e)
 {
     err_set(e, ERR_LIMIT, 0, "the inbox of '" STR_FMT "' is full", STR_ARG(name));
-    return err_hint(e, "its owner must acknowledge what it has read");
+    return err_limit(e, "inbox_max", t->conf.inbox_max,
+                     "its owner must acknowledge what it has read");
 }
 
 /* The oldest acknowledged one goes; of what was told to everybody, which nobody acknowledges, the
@@ -93,7 +95,7 @@ static int drop_oldest(struct team *t, struct str name, struct buf *dropped, str
         id = team_column(t, rows, 0);
     rows_end(rows);
     if (r <= 0)
-        return r < 0 ? -1 : no_room(name, e);
+        return r < 0 ? -1 : no_room(t, name, e);
     if (buf_len(dropped) > 0)
         buf_add_char(dropped, ',');
     buf_add_str(dropped, id);
@@ -118,8 +120,10 @@ static int make_room(struct team *t, struct str name, struct buf *dropped, struc
         return drop_oldest(t, name, dropped, e);
     if (team_number(t, "SELECT COUNT(*) FROM mailboxes", NO_PARAMS, &boxes, e) < 0)
         return -1;
-    if (boxes >= t->conf.objects_max)
-        return err_set(e, ERR_LIMIT, 0, "there are %lld inboxes already", (long long)boxes);
+    if (boxes >= t->conf.objects_max) {
+        err_set(e, ERR_LIMIT, 0, "there are %lld inboxes already", (long long)boxes);
+        return err_limit(e, "team_max", t->conf.objects_max, "send to a name that has one");
+    }
     return tx_run(t->tx, "INSERT INTO mailboxes (name, total) VALUES (:name, 1)",
                   PARAMS(P_TEXT("name", name)), e) < 0
                ? -1

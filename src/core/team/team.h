@@ -18,6 +18,7 @@ struct team_conf {
     int64_t message_bytes; /* of one content */
     int64_t inbox_max;     /* messages kept for one receiver */
     int64_t agent_tasks;   /* limit of an agent that names none; 0: none */
+    int64_t proposals_max; /* of one agent, undecided */
     int64_t objects_max;   /* agents, projects, mailboxes; cards, files of one project */
     int64_t file_versions; /* kept of one file */
     int64_t project_bytes; /* of one project's files, all versions */

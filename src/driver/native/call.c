@@ -59,8 +59,10 @@ struct call *call_new(struct native *n, enum spawn_type type, const char *id, vo
         memcpy(c->id, id, strlen(id));
     else if (id)
         (void)err_set(&c->err, ERR_INVALID, 0, "'%.64s' is not a sandbox id", id);
-    if (n->call_count >= CALLS_MAX)
+    if (n->call_count >= CALLS_MAX) {
         (void)err_set(&c->err, ERR_LIMIT, 0, "%d requests to holt-spawn wait", CALLS_MAX);
+        (void)err_limit_fixed(&c->err, CALLS_MAX, "try again in a moment");
+    }
     list_push(&n->calls, &c->node);
     n->call_count++;
     return c;

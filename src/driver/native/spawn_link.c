@@ -182,6 +182,12 @@ static void take_passed(struct msghdr *h, struct spawn_link_fds *to)
     }
 }
 
+static int no_descriptors(struct err *e)
+{
+    (void)err_set(e, ERR_LIMIT, EMFILE, "take the descriptors that holt-spawn sent");
+    return err_hint(e, "raise holtd's limit of open files (LimitNOFILE=, ulimit -n)");
+}
+
 int spawn_link_receive(int fd, char *bytes, struct spawn_msg *ret, struct spawn_link_fds *fds,
                        struct err *e)
 {
@@ -206,7 +212,7 @@ int spawn_link_receive(int fd, char *bytes, struct spawn_msg *ret, struct spawn_
     if (h.msg_flags & MSG_TRUNC)
         r = err_set(e, ERR_INTERNAL, 0, "holt-spawn sent too large a packet");
     else if (h.msg_flags & MSG_CTRUNC) /* unix(7): what did not fit is lost */
-        r = err_set(e, ERR_LIMIT, EMFILE, "take the descriptors that holt-spawn sent");
+        r = no_descriptors(e);
     else
         r = spawn_decode(str_make(bytes, (size_t)n), fds->n, SPAWN_SPAWN, ret, e);
     if (r < 0)
