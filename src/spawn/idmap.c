@@ -21,7 +21,8 @@
 
 static uint64_t used[IDMAP_SLOTS / 64 + 1];
 static uint32_t next_slot = 1;
-/* Ranges that are free again and whose user namespace is still there: making one takes 0.3 ms. */
+/* Ranges that are free again and whose user namespace is still there: making one takes 0.3 ms.
+ * They stay claimed: another installation would have the same users in a moment. */
 static struct idmap ready[READY_MAX];
 static size_t ready_n;
 
@@ -51,13 +52,8 @@ static bool is_used(uint32_t slot)
 void idmap_take(struct idmap *m)
 {
     *m = (struct idmap){.userns = -1};
-    while (ready_n > 0 && m->slot == 0) {
+    if (ready_n > 0)
         *m = ready[--ready_n];
-        if (range_claim(m->slot))
-            continue;
-        fd_close(m->userns); /* another installation has it now */
-        *m = (struct idmap){.userns = -1};
-    }
     for (uint32_t i = 0; i < IDMAP_SLOTS && m->slot == 0; i++) {
         if (!is_used(next_slot) && range_claim(next_slot))
             m->slot = next_slot;
@@ -70,12 +66,21 @@ void idmap_give(struct idmap *m)
 {
     if (m->slot > 0 && m->slot < IDMAP_SLOTS)
         used[m->slot / 64] &= ~(1ULL << (m->slot % 64));
-    range_give(m->slot);
-    if (m->userns >= 0 && ready_n < READY_MAX)
+    if (m->userns >= 0 && ready_n < READY_MAX) {
         ready[ready_n++] = *m;
-    else
+    } else {
+        range_give(m->slot);
         fd_close(m->userns);
+    }
     *m = (struct idmap){.userns = -1};
+}
+
+void idmap_give_ready(void)
+{
+    while (ready_n > 0) {
+        range_give(ready[--ready_n].slot);
+        fd_close(ready[ready_n].userns);
+    }
 }
 
 static int write_map(pid_t pid, const char *which, uint32_t inside, uint32_t base, uint32_t n)

@@ -17,6 +17,7 @@ struct idmap {
 
 void idmap_take(struct idmap *m); /* a range that no live sandbox has */
 void idmap_give(struct idmap *m);
+void idmap_give_ready(void);            /* at the end: those that were kept for the next sandbox */
 void idmap_mark(const struct idmap *m); /* an adopted sandbox has it */
 /* The host id of root in the sandbox with this slot; 0 where we are no host's root ourselves. */
 uint32_t idmap_base(uint32_t slot);

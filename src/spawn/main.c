@@ -190,6 +190,7 @@ static int end_all(enum end_kind kind, struct err *e)
     if (end_sandboxes(kind, &n, e) < 0)
         return -1;
     shell_end_all();
+    idmap_give_ready();
     host_close_cgroups();
     (void)printf("%u\n", n);
     return 1;
@@ -275,6 +276,7 @@ int main(int argc, char **argv)
             parked_fill();
     }
     shell_end_all();
+    idmap_give_ready();
     host_close_cgroups();
     return 0;
 }

@@ -97,55 +97,69 @@ static int open_claim(uint32_t slot, bool create)
     return fstat(fd, &st) < 0 || st.st_nlink == 0 ? -ENOENT : TAKE_FD(fd);
 }
 
-static bool read_claim(int fd, pid_t *pid, uint64_t *started)
-{
-    char text[64] = "";
-    int n = 0;
+/* Those who hold a range: the holt-spawn that took it, and its sandbox's init. */
+struct claim {
+    pid_t pid, init; /* 0: nobody */
+    uint64_t started, init_started;
+};
 
+static bool read_claim(int fd, struct claim *ret)
+{
+    char text[96] = "";
+
+    *ret = (struct claim){0};
     return pread(fd, text, sizeof text - 1, 0) > 0 &&
-           sscanf(text, "%d %" SCNu64 "%n", pid, started, &n) == 2 && n > 0;
+           sscanf(text, "%d %" SCNu64 " %d %" SCNu64, &ret->pid, &ret->started, &ret->init,
+                  &ret->init_started) >= 2;
 }
 
-static int write_claim(int fd, pid_t pid, uint64_t started)
+static int write_claim(int fd, pid_t init, uint64_t started)
 {
-    char text[64];
-    int n = snprintf(text, sizeof text, "%-10d %-20" PRIu64 "\n", pid, started);
+    char text[96];
+    int n = snprintf(text, sizeof text, "%-10d %-20" PRIu64 " %-10d %-20" PRIu64 "\n", getpid(),
+                     own_start(), init, started);
 
     return pwrite(fd, text, (size_t)n, 0) == n ? 0 : -EIO;
+}
+
+static bool is_ours(const struct claim *c)
+{
+    return c->pid == getpid() && c->started == own_start();
+}
+
+static bool is_held(const struct claim *c)
+{
+    return lives(c->pid, c->started) || lives(c->init, c->init_started);
 }
 
 bool range_claim(uint32_t slot)
 {
     AUTO(fd_close) int fd = claims_dir() < 0 ? -EOPNOTSUPP : open_claim(slot, true);
-    uint64_t started = 0;
-    pid_t pid = 0;
+    struct claim c;
 
     if (fd < 0)
         return fd != -EAGAIN && fd != -ENOENT;
-    if (read_claim(fd, &pid, &started) && lives(pid, started))
+    if (read_claim(fd, &c) && is_held(&c))
         return false;
-    return write_claim(fd, getpid(), own_start()) == 0;
+    return write_claim(fd, 0, 0) == 0;
 }
 
-void range_hand_over(uint32_t slot, pid_t to, uint64_t started)
+void range_add_init(uint32_t slot, pid_t init, uint64_t started)
 {
     AUTO(fd_close) int fd = slot == 0 || claims_dir() < 0 ? -1 : open_claim(slot, false);
 
     if (fd >= 0)
-        (void)!write_claim(fd, to, started);
+        (void)!write_claim(fd, init, started);
 }
 
-/* One that has passed to another meanwhile, because its process had ended, is theirs. */
+/* One that has passed to another meanwhile, because its processes had ended, is theirs. */
 void range_give(uint32_t slot)
 {
     AUTO(fd_close) int fd = slot == 0 || claims_dir() < 0 ? -1 : open_claim(slot, false);
-    uint64_t started = 0;
-    pid_t pid = 0;
+    struct claim c;
     char name[16];
 
-    if (fd < 0 || !read_claim(fd, &pid, &started))
-        return;
-    if (pid != getpid() && lives(pid, started))
+    if (fd < 0 || !read_claim(fd, &c) || (!is_ours(&c) && is_held(&c)))
         return;
     (void)snprintf(name, sizeof name, "%u", slot);
     (void)unlinkat(claims_dir(), name, 0);

@@ -60,7 +60,7 @@ int record_stopped(struct sandbox *s)
 int record_shell(struct sandbox *s)
 {
     s->started = process_started(s->pid);
-    range_hand_over(s->ids.slot, s->pid, s->started);
+    range_add_init(s->ids.slot, s->pid, s->started);
     return write_text(s, "record");
 }
 
@@ -74,7 +74,7 @@ int step_record(struct sandbox *s, struct err *e)
     point_reached("unrecorded");
     if (s->shell == SHELL_NONE) {
         s->started = process_started(s->pid);
-        range_hand_over(s->ids.slot, s->pid, s->started);
+        range_add_init(s->ids.slot, s->pid, s->started);
     }
     s->keep = false;
     r = s->flags & SPAWN_RESTART ? write_record(s) : write_text(s, "record");

@@ -161,6 +161,7 @@ int spawn_client_create(struct spawn_client *c, const struct spawn_create *spec,
         spawn_client_wait_shell(c);
     m.u.create = *spec;
     m = spawn_client_call(c, &m, ret_fd);
+    c->warm = m.type == SPAWN_CREATED && m.u.created.warm;
     if (m.type == SPAWN_CREATED)
         return 0;
     *e = m.u.done.err;

@@ -13,6 +13,7 @@ struct spawn_client {
     uint32_t features;
     bool rootless;
     uint32_t ooms;                 /* events so far */
+    bool warm;                     /* the last create took a shell */
     int fds[SPAWN_LISTENER_COUNT]; /* of the last reply that had more than one: the test's */
     size_t fd_count;
 };

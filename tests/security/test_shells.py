@@ -167,9 +167,23 @@ def range_of(box):
         return int(f.read().split()[1])
 
 
+def claims_of(pids):
+    """Files of ranges that name one of these processes; others' come and go."""
+    found = []
+    for name in os.listdir("/run/holt-ranges") if os.path.isdir("/run/holt-ranges") else ():
+        try:
+            with open(f"/run/holt-ranges/{name}", encoding="ascii") as f:
+                words = f.read().split()
+        except FileNotFoundError:
+            continue
+        found += [name] if {int(w) for w in words[::2]} & pids else []
+    return found
+
+
 def test_two_installations_share_no_users():
     """Each counted its ranges from the first on, and sandboxes of both had the same users to the kernel."""
     a, b = open_spawn("root"), open_spawn("root")
+    pids = {a.process.pid, b.process.pid}
     try:
         ranges = [range_of(s.create(f"sb_{i}", connect=False)) for i in range(3) for s in (a, b)]
         assert len(set(ranges)) == 6, ranges
@@ -178,10 +192,30 @@ def test_two_installations_share_no_users():
         ranges += [range_of(b.create(f"sb_more{i}", connect=False)) for i in range(3)]
         assert len(set(ranges)) == 9, ranges
         a.start()
+        pids.add(a.process.pid)
         ranges.append(range_of(a.create("sb_again", connect=False)))
         assert len(set(ranges)) == 10, ranges
     finally:
         a.stop()
         b.stop()
-    claimed = set(os.listdir("/run/holt-ranges")) if os.path.isdir("/run/holt-ranges") else set()
-    assert not claimed & {str((r - 1000000) // 65536) for r in ranges}, "a claim is left"
+    assert claims_of(pids) == []
+
+
+def test_a_range_that_is_kept_ready_stays_its_installations():
+    """Its user namespace is kept for the next sandbox: another installation's would have had the same users meanwhile."""
+    a, b = open_spawn("root"), open_spawn("root")
+    fds, pids = f"/proc/{a.process.pid}/fd", {a.process.pid, b.process.pid}
+    try:
+        mine = {range_of(a.create(f"sb_{i}", connect=False, flags=boxes.UPPER_DISK)) for i in range(3)}
+        for i in range(3):
+            a.destroy(f"sb_{i}")
+        kept = len(os.listdir(fds))
+        theirs = {range_of(b.create(f"sb_{i}", connect=False)) for i in range(4)}
+        assert not mine & theirs
+        again = range_of(a.create("sb_again", connect=False, flags=boxes.UPPER_DISK))
+        a.destroy("sb_again")
+        assert again in mine and len(os.listdir(fds)) == kept
+    finally:
+        a.stop()
+        b.stop()
+    assert claims_of(pids) == []
