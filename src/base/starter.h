@@ -1,7 +1,7 @@
 /* starter: a small child that is forked before this process gives up its rights.  It starts the
  * programs and opens the files (for reading) that it was told of before the seal, and no others; it
- * ends with us.  Without one (tests, the fake runtime) this process does the same itself.
- * Thread: the loop's.  One per process.  Errors: -errno. */
+ * ends with us.  Without one (tests, a runtime without isolation) this process does the same
+ * itself. Thread: the loop's.  One per process.  Errors: -errno. */
 #pragma once
 
 #include "base/macro.h"

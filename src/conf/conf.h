@@ -97,6 +97,10 @@ char *conf_default_state(void); /* the state directory when nobody names one; he
 extern const char *const conf_seed_listen[]; /* NULL at the end */
 bool conf_is_loopback(const char *address);  /* by its form: nobody from outside reaches it */
 
+/* Which runtimes this build has, NULL at the end: what the setting `runtime` may say, the default
+ * first.  Before anything is loaded or printed; the names live as long as the program. */
+void conf_set_runtimes(const char *const *names);
+
 struct conf_sources {
     int argc;
     char **argv;

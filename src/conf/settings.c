@@ -13,7 +13,7 @@ static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL}
 static const char *const log_formats[] = {"logfmt", "json", NULL};
 static const char *const syscall_kinds[] = {"narrow", "wide", NULL};
 static const char *const wide_users[] = {"never", "people", "agents", NULL};
-static const char *const runtimes[] = {"native", "fake", NULL};
+static const char *runtimes[17]; /* conf_set_runtimes; NULL at the end */
 static const char *const agentbox_runtimes[] = {"auto", "native", "runsc", "runc", NULL};
 static const char *const sbx_volume_modes[] = {"emptydir", "pvc", NULL};
 static const char *const sbx_cache_modes[] = {"emptydir", "hostpath", "pvc", NULL};
@@ -157,6 +157,23 @@ static int check_path(const char *value, struct err *e)
     if (value[0] == '\0' || (value[0] == '/' && !strstr(value, "/../") && !strstr(value, "//")))
         return 0;
     return err_set(e, ERR_INVALID, 0, "'%.100s' must be an absolute path", value);
+}
+
+void conf_set_runtimes(const char *const *names)
+{
+    size_t n = 0;
+
+    for (; names[n]; n++) {
+        assert(n + 1 < ARRAY_LEN(runtimes));
+        runtimes[n] = names[n];
+    }
+    assert(n > 0);
+    runtimes[n] = NULL;
+}
+
+static char *first_runtime(void)
+{
+    return xstrdup(runtimes[0]);
 }
 
 #define KIB 1024
@@ -317,9 +334,10 @@ const struct setting setting_table[] = {
     {ROW(store_reads, OP_INT, .preset = "1000", .min = 1, .max = 1000000,
          .text = "Most reads that wait for the database.")},
 
-    {ROW(runtime, OP_CHOICE, .preset = "native", .choices = runtimes,
-         .text = "What runs a sandbox that names no runtime. 'fake' isolates nothing: for tests."),
-     .as_text = true},
+    {ROW(runtime, OP_CHOICE, .choices = runtimes,
+         .text = "What runs a sandbox that names no runtime; by default the first of these. One that isolates nothing is "
+                 "for tests; holtd warns of it at its start."),
+     .as_text = true, .preset = first_runtime},
     {ROW(host_mounts, OP_LIST, .preset = "", .max = 256,
          .text = "Directories of the host below which sandboxes may mount; ':ro' behind one "
                  "allows read-only mounts only. None by default. holt-spawn takes up a change at its "

@@ -59,7 +59,7 @@ struct daemon {
     struct secrets *secrets;
     struct authority authority;
     struct space *space;
-    bool fake;
+    bool isolated; /* by the usual runtime: what is unpacked is unpacked inside a sandbox */
     const struct driver_ops *drivers[8]; /* NULL at the end */
     const char *agentbox_runtime;        /* one of these; NULL: none */
     char installation[ID_SIZE], node[HOST_NAME_MAX + 1];
@@ -368,16 +368,12 @@ static void choose_drivers(struct daemon *d)
 {
     size_t n = 0;
 
-    for (size_t i = 0; driver_table[i]; i++)
-        if (strcmp(driver_table[i]->name, d->conf->runtime) == 0)
-            d->drivers[n++] = driver_table[i];
-    if (n == 0)
-        log_warn("this build does not have the runtime", LOG_C("runtime", d->conf->runtime));
-    else if (!(d->drivers[0]->caps & DRIVER_ISOLATES))
+    d->drivers[n++] = driver_find(d->conf->runtime); /* it is there: conf_set_runtimes */
+    if (!(d->drivers[0]->caps & DRIVER_ISOLATES)) {
         log_warn("what runs in a sandbox is NOT ISOLATED from this machine",
                  LOG_C("runtime", d->conf->runtime));
-    if (n > 0 && !(d->drivers[0]->caps & DRIVER_ISOLATES))
         return; /* chosen for tests: nothing that isolates stands beside it */
+    }
     for (size_t i = 0; driver_table[i] && n < ARRAY_LEN(d->drivers) - 1; i++)
         if (driver_table[i] != d->drivers[0] && (driver_table[i]->caps & DRIVER_ISOLATES))
             d->drivers[n++] = driver_table[i];
@@ -498,15 +494,16 @@ static int open_asks(struct daemon *d, struct err *e)
                      &d->asks, e);
 }
 
-/* The fake runtime has no mounts: there, and only there, archives are unpacked by a plain child. */
+/* A runtime without isolation has no mounts either: there, and only there, archives are unpacked by
+ * a plain child. */
 static int open_images(struct daemon *d, struct err *e)
 {
     const struct config *c = d->conf;
     AUTO(mem_free) char *program = xasprintf("%s/holt-unpack", d->bindir);
 
-    d->fake = strcmp(c->runtime, driver_fake.name) == 0;
-    d->unpacker = d->fake ? unpacker_process_new(&d->loop, c->state, program)
-                          : unpacker_sandbox_new(d->sandboxes, program);
+    d->isolated = d->drivers[0]->caps & DRIVER_ISOLATES;
+    d->unpacker = d->isolated ? unpacker_sandbox_new(d->sandboxes, program)
+                              : unpacker_process_new(&d->loop, c->state, program);
     if (images_open(&(struct images_config){.loop = &d->loop,
                                             .store = d->store,
                                             .state = c->state,
@@ -643,7 +640,8 @@ static void finish(struct daemon *d)
     d->secrets = secrets_free(d->secrets);
     authority_done(&d->authority);
     d->space = space_free(d->space);
-    d->unpacker = d->fake ? unpacker_process_free(d->unpacker) : unpacker_sandbox_free(d->unpacker);
+    d->unpacker =
+        d->isolated ? unpacker_sandbox_free(d->unpacker) : unpacker_process_free(d->unpacker);
     d->identity = identity_close(d->identity);
     if (d->loop_is_up) {
         (void)uv_run(&d->loop, UV_RUN_DEFAULT);

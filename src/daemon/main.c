@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "daemon/daemon.h"
+#include "driver/table.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -35,6 +36,7 @@ int main(int argc, char **argv)
     struct err e = {0};
     int r;
 
+    conf_set_runtimes(driver_names());
     if (argc == 2 && strcmp(argv[1], "--print-routes") == 0)
         return print_routes();
     r = conf_load(&from, &conf, &text, &e);

@@ -6,6 +6,6 @@
 #include "conf/conf.h"
 
 /* Takes the state directory as well, for it is handed to the new user: *ret_lock as of state_open.
- * What the kernel lacks is logged and left out.  The fake runtime runs what it is told as holtd's
- * own children, without any of this. */
+ * What the kernel lacks is logged and left out.  A runtime without isolation runs what it is
+ * told as holtd's own children, without any of this. */
 CHECKED int rights_give_up(const struct config *c, int *ret_lock, struct err *e);

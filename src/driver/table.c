@@ -1,3 +1,11 @@
+/* The runtimes of this build, one row each. */
 #include "driver/table.h"
 
-const struct driver_ops *const driver_table[] = {&driver_native, &driver_fake, NULL};
+#include "driver/fake/fake.h"
+#include "driver/native/native.h"
+
+const struct driver_ops *const driver_table[] = {
+    &driver_native,
+    &driver_fake,
+    NULL,
+};

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "driver/fake/fake.h"
 
 #include <libgen.h>
 #include <malloc.h>

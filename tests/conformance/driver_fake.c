@@ -1,5 +1,6 @@
 /* The fake driver.  Usage: conform_driver_fake HOLT_INIT */
 #include "base/mem.h"
+#include "driver/fake/fake.h"
 #include "driver_suite.h"
 
 #include <libgen.h>

@@ -2,6 +2,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "driver/native/native.h"
 #include "driver_suite.h"
 
 #include <dirent.h>

@@ -18,7 +18,10 @@ static int load(char **argv, int argc, char **env)
     AUTO(mem_free) char *text = NULL;
     AUTO(buf_done) struct buf b = {0};
     struct err e = {0};
-    int r = conf_load(&from, &c, &text, &e);
+    int r;
+
+    conf_set_runtimes((const char *const[]){"plain", NULL});
+    r = conf_load(&from, &c, &text, &e);
 
     if (r < 0) {
         assert(e.msg[0]);

@@ -4,6 +4,8 @@
 #include "core_world.h"
 
 #include "base/mem.h"
+#include "driver/fake/fake.h"
+#include "driver/native/native.h"
 
 #include <libgen.h>
 #include <signal.h>

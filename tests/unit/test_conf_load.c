@@ -15,6 +15,7 @@ static char yaml[64], envfile[64];
 static int setup(void **state)
 {
     (void)state;
+    conf_set_runtimes((const char *const[]){"plain", "other", NULL});
     assert_non_null(mkdtemp(dir));
     (void)snprintf(yaml, sizeof yaml, "%s/h.yaml", dir);
     (void)snprintf(envfile, sizeof envfile, "%s/h.env", dir);

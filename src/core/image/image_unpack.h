@@ -56,6 +56,6 @@ struct unpacker {
 struct sandboxes;
 struct unpacker *unpacker_sandbox_new(struct sandboxes *l, const char *program);
 struct unpacker *unpacker_sandbox_free(struct unpacker *u); /* takes NULL; returns NULL */
-/* As a plain child process, without a sandbox: for tests only, like the fake driver. */
+/* As a plain child process, without a sandbox: for runtimes that do not isolate. */
 struct unpacker *unpacker_process_new(uv_loop_t *loop, const char *state, const char *program);
 struct unpacker *unpacker_process_free(struct unpacker *u);

@@ -1,4 +1,5 @@
-/* driver: one runtime (native, fake, later oci, vm, kube) behind one table of functions.
+/* driver: one runtime behind one table of functions; src/driver/table.c lists those of this build.
+ * What sets runtimes apart is said by capability bits: nothing compares names.
  * No call blocks: it begins work whose end is the callback, on the loop's thread, never from within
  * the call.  A driver keeps no rules: it is told what to make, and tells what ended. Everything
  * that happens inside a sandbox goes through the guest protocol (link/guest.h). */
@@ -15,9 +16,10 @@ struct driver;
 enum driver_cap {
     DRIVER_CAN_PAUSE = 1,
     DRIVER_CAN_STOP = 2,  /* files stay after stop, start goes on with them */
-    DRIVER_ISOLATES = 4,  /* not so: fake */
+    DRIVER_ISOLATES = 4,  /* else what runs inside is a plain process of holtd's user: for tests */
     DRIVER_CAN_RELAY = 8, /* /run/holt.sock inside leads to the API, port 2024 to process_api */
     DRIVER_CAN_RAW = 16,  /* an interface, where the operator named a bridge */
+    DRIVER_RUNS_OCI = 32, /* by a program of the host with an OCI runtime's command line (runc) */
 };
 
 enum limit_bit { /* which limits are (or were asked to be) enforced */
@@ -184,5 +186,3 @@ struct driver_ops {
 struct driver {
     const struct driver_ops *ops;
 };
-
-extern const struct driver_ops driver_fake, driver_native; /* src/driver */

@@ -52,7 +52,7 @@ struct sandbox_also {
 struct sandbox_spec {   /* valid during the call */
     struct str name;    /* unique among its owner's; empty: none */
     struct str image;   /* "host", or an image's name or id */
-    struct str runtime; /* "native"; empty: the default */
+    struct str runtime; /* a driver's name; empty: the default */
     struct str tenant;
     struct sandbox_limits limits;
     bool rootfs_ro, memory_upper, nesting;

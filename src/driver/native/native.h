@@ -10,6 +10,8 @@
 #include "core/sandbox/driver.h"
 #include "driver/native/spawn_link.h"
 
+extern const struct driver_ops driver_native;
+
 struct native {
     struct driver d;
     struct driver_config c;

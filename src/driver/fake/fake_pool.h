@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "driver/fake_box.h"
+#include "driver/fake/fake_box.h"
 
 struct fake_pool {
     struct box boxes[DRIVER_POOL_MAX];

@@ -1,11 +1,12 @@
 /* fake: a runtime without isolation: holt-init is an ordinary process (fake_box.c).  For tests of
  * what stands above the guest protocol, and for hosts that allow no more. */
+#include "driver/fake/fake.h"
+
 #include "base/fd.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "core/sandbox/driver.h"
-#include "driver/fake_pool.h"
+#include "driver/fake/fake_pool.h"
 #include "driver/tree.h"
 #include "wire/spawn.h"
 

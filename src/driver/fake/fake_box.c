@@ -1,4 +1,4 @@
-#include "driver/fake_box.h"
+#include "driver/fake/fake_box.h"
 
 #include "base/fd.h"
 #include "base/mem.h"

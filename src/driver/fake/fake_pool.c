@@ -1,4 +1,4 @@
-#include "driver/fake_pool.h"
+#include "driver/fake/fake_pool.h"
 
 #include "base/fd.h"
 #include "driver/tree.h"

@@ -1,0 +1,7 @@
+/* fake: a runtime without isolation: holt-init is an ordinary process.  For tests of what stands
+ * above the guest protocol. */
+#pragma once
+
+#include "core/sandbox/driver.h"
+
+extern const struct driver_ops driver_fake;
