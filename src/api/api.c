@@ -12,7 +12,7 @@
 #include "api/relay.h"
 #include "api/rpc.h"
 #include "api/share/event_stream.h"
-#include "api/share/live.h"
+#include "api/share/revocable_stream.h"
 #include "api/team/team.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -363,7 +363,7 @@ int api_print_routes(struct buf *to, struct err *e)
 
 static void on_revoked(void *api)
 {
-    lives_check(api);
+    revocable_streams_check(api);
 }
 
 int api_new(const struct api_config *c, struct api **ret, struct err *e)
@@ -431,7 +431,7 @@ void api_set_server(struct api *a, struct server *s)
 void api_tick(struct api *a)
 {
     event_streams_check(a);
-    lives_check(a);
+    revocable_streams_check(a);
     team_tick(a);
     if (a->c.sandboxes)
         sbx_sidecar_tick(a->sbx, a->c.sandboxes);
@@ -441,7 +441,7 @@ void api_tick(struct api *a)
 void api_end_streams(struct api *a)
 {
     event_streams_end(a);
-    lives_end(a);
+    revocable_streams_end(a);
     sbx_sidecars_end(a->sbx);
     health_end_watches(a->health);
 }

@@ -33,8 +33,8 @@ struct api {
     struct buf scratch;        /* for a reply that is written and sent in one go */
     struct told *told;         /* event_stream.c: events as they were sent, newest ones */
     struct list streams;       /* struct event_stream */
-    struct list lives;         /* struct live */
-    struct list creating;      /* struct creating */
+    struct list lives;         /* struct revocable_stream */
+    struct list creating;      /* struct create_join */
     struct sbx *sbx;
     struct consoles *consoles; /* who is attached to which command */
     struct health *health;

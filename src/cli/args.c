@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "base/near.h"
+#include "base/suggest.h"
 #include "cli/habits.h"
 #include "proto/json.h"
 
@@ -305,14 +305,14 @@ static bool nearest_flag(const struct parse *p, struct str said, char flag[ARGS_
 {
     size_t n = p->cmd ? p->cmd->arg_count : 0;
     char name[ARGS_NAME] = "";
-    struct near near = {.word = underscores(said, name)};
+    struct suggest near = {.word = underscores(said, name)};
 
     for (size_t i = 0; i < n + global_arg_count; i++) {
         const struct cmd_arg *a = i < n ? &p->cmd->args[i] : &global_args[i - n];
 
         if (a->positional)
             continue;
-        near_try(&near, a->f->name);
+        suggest_try(&near, a->f->name);
         if (near.best == a->f->name)
             (void)args_flag_shown(a->f, flag);
     }

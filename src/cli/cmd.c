@@ -1,6 +1,6 @@
 #include "cli/cli.h"
 
-#include "base/near.h"
+#include "base/suggest.h"
 #include "cli/args.h"
 
 /* clang-format off */
@@ -230,11 +230,11 @@ bool cmd_set_has_prefix(const struct cmd_set *set, const char *word)
 
 const char *cmd_set_nearest(const struct cmd_set *set, const char *said)
 {
-    struct near near = {.word = str_of(said)};
+    struct suggest near = {.word = str_of(said)};
 
     for (size_t i = 0; i < set->n; i++)
-        near_try(&near, set->v[i].verb);
+        suggest_try(&near, set->v[i].verb);
     for (size_t i = 0; i < verb_alias_count; i++)
-        near_try(&near, verb_aliases[i].alias);
+        suggest_try(&near, verb_aliases[i].alias);
     return near.best;
 }

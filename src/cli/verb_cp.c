@@ -2,8 +2,8 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "cli/cp_path.h"
 #include "cli/pack.h"
-#include "cli/place.h"
 #include "cli/progress.h"
 #include "cli/term.h"
 #include "cli/unpack.h"
@@ -18,7 +18,7 @@
 
 #define STDIN_PART (256 * 1024)
 
-static json_t *remote_args(const struct place *p, const char *path)
+static json_t *remote_args(const struct cp_path *p, const char *path)
 {
     return json_pack("{s:s,s:s}", "id", p->sandbox, "path", path);
 }
@@ -73,7 +73,7 @@ static int feed_stdin(void *arg, struct buf *to, struct err *e)
     return n > 0;
 }
 
-static int send_archive(const struct cli *c, const struct place *to, const char *dir,
+static int send_archive(const struct cli *c, const struct cp_path *to, const char *dir,
                         struct upload *u, struct err *e)
 {
     AUTO(json_decref) json_t *args = remote_args(to, dir);
@@ -87,7 +87,7 @@ static int send_archive(const struct cli *c, const struct place *to, const char 
 }
 
 /* Is there a directory of that name inside?  Whatever else it may be is answered by the copy. */
-static int is_remote_dir(const struct cli *c, const struct place *p, bool *ret, struct err *e)
+static int is_remote_dir(const struct cli *c, const struct cp_path *p, bool *ret, struct err *e)
 {
     AUTO(json_decref) json_t *args = remote_args(p, p->path);
     AUTO(reply_done) struct reply reply = {0};
@@ -114,7 +114,7 @@ static int64_t total_of(const char *path)
     return lstat(path, &st) == 0 && S_ISREG(st.st_mode) ? st.st_size : 0;
 }
 
-static int copy_in(const struct cli *c, const struct place *from, const struct place *to,
+static int copy_in(const struct cli *c, const struct cp_path *from, const struct cp_path *to,
                    struct err *e)
 {
     bool content = path_means_content(from->path), into = true;
@@ -165,7 +165,7 @@ static int on_part(void *arg, struct str bytes)
     return 0;
 }
 
-static int receive(const struct cli *c, const struct place *from, const char *path,
+static int receive(const struct cli *c, const struct cp_path *from, const char *path,
                    struct download *d, struct err *e)
 {
     AUTO(json_decref) json_t *args = remote_args(from, path);
@@ -180,7 +180,7 @@ static int receive(const struct cli *c, const struct place *from, const char *pa
 }
 
 /* The directory to unpack in, and the name there (NULL: what is in it goes into the directory). */
-static int choose_here(const struct place *from, const struct place *to, int *ret_dir,
+static int choose_here(const struct cp_path *from, const struct cp_path *to, int *ret_dir,
                        char **ret_name, struct err *e)
 {
     bool content = path_means_content(from->path);
@@ -208,7 +208,7 @@ static int choose_here(const struct place *from, const struct place *to, int *re
     return 0;
 }
 
-static int copy_out(const struct cli *c, const struct place *from, const struct place *to,
+static int copy_out(const struct cli *c, const struct cp_path *from, const struct cp_path *to,
                     struct err *e)
 {
     AUTO(mem_free) char *name = NULL, *path = xstrdup(from->path);
@@ -239,12 +239,12 @@ static int copy_out(const struct cli *c, const struct place *from, const struct 
 
 int cp_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 {
-    AUTO(place_done) struct place from = {0};
-    AUTO(place_done) struct place to = {0};
+    AUTO(cp_path_done) struct cp_path from = {0};
+    AUTO(cp_path_done) struct cp_path to = {0};
 
     (void)cmd;
-    if (place_parse(args_str(args, "from"), &from, e) < 0 ||
-        place_parse(args_str(args, "to"), &to, e) < 0)
+    if (cp_path_parse(args_str(args, "from"), &from, e) < 0 ||
+        cp_path_parse(args_str(args, "to"), &to, e) < 0)
         return -1;
     if (!from.sandbox == !to.sandbox) {
         (void)err_set(e, ERR_INVALID, 0, "one of the two must be SANDBOX:PATH");
@@ -256,11 +256,11 @@ int cp_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err 
 
 int cat_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 {
-    AUTO(place_done) struct place p = {0};
+    AUTO(cp_path_done) struct cp_path p = {0};
     AUTO(json_decref) json_t *what = NULL;
 
     (void)cmd;
-    if (place_parse(args_str(args, "file"), &p, e) < 0)
+    if (cp_path_parse(args_str(args, "file"), &p, e) < 0)
         return -1;
     if (!p.sandbox)
         return err_set(e, ERR_INVALID, 0, "'%.120s' is not SANDBOX:PATH", p.path);

@@ -2,7 +2,7 @@
 #include "conf/setting.h"
 
 #include "base/mem.h"
-#include "base/near.h"
+#include "base/suggest.h"
 #include "ops/value.h"
 
 #include <inttypes.h>
@@ -214,7 +214,7 @@ int load_unknown(struct load *l, struct str name, enum spelling as, const char *
 {
     static const char *const what[] = {"setting", "setting", "flag"};
     static const size_t prefix[] = {0, 5, 2}; /* "HOLT_" and "--" make nothing near */
-    struct near n = {.word = str_skip(name, size_min(name.n, prefix[as]))};
+    struct suggest n = {.word = str_skip(name, size_min(name.n, prefix[as]))};
     char shown[VALUE_SHOWN * 6 + 8];
 
     for (size_t i = 0; i < setting_count; i++) {
@@ -226,7 +226,7 @@ int load_unknown(struct load *l, struct str name, enum spelling as, const char *
             setting_flag(&setting_table[i], &known);
         else
             buf_add_c(&known, setting_table[i].f.name);
-        near_try(&n, arena_cstr(&l->a, buf_str(&known)) + prefix[as]);
+        suggest_try(&n, arena_cstr(&l->a, buf_str(&known)) + prefix[as]);
     }
     (void)err_set(e, ERR_INVALID, 0, "%s: there is no %s '%s'", where, what[as],
                   value_shown(name, shown));

@@ -1,5 +1,5 @@
 #include "base/enc.h"
-#include "base/near.h"
+#include "base/suggest.h"
 #include "ops/op.h"
 #include "ops/value.h"
 
@@ -34,14 +34,14 @@ static const char *const place_names[] = {
 
 static int hint_known(const struct op *op, struct str name, enum op_place place, struct err *e)
 {
-    struct near n = {.word = name};
+    struct suggest n = {.word = name};
     char list[sizeof e->hint] = "";
     size_t at = 0;
 
     for (size_t i = 0; i < op->in_count && at < sizeof list; i++) {
         if (op_place(op, &op->in[i]) != place)
             continue;
-        near_try(&n, op->in[i].name);
+        suggest_try(&n, op->in[i].name);
         at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", at ? ", " : "", op->in[i].name);
     }
     if (n.best)

@@ -236,7 +236,7 @@ static void work_in_the_same_transaction_can_undo_it(void **state)
     struct fixture *f = *state;
     struct token_spec spec = operator_spec;
 
-    spec.also = refuse;
+    spec.tx_hook = refuse;
     assert_int_equal(create(f, spec), ERR_CONFLICT);
     assert_null(identity_next(f->i, STR("")));
     reopen(f);

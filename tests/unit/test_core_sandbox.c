@@ -692,25 +692,25 @@ static void also_free(void *arg)
 
 static void a_key_is_there_when_the_row_is(void **state)
 {
-    static const struct sandbox_also ops = {also_ready, also_write, also_free};
+    static const struct sandbox_tx_hook ops = {also_ready, also_write, also_free};
     static const char keys[] = "SELECT COUNT(*) FROM idempotency";
     struct fixture *f = *state;
     struct also a[3] = {0};
-    struct sandbox_spec spec = {.name = STR("a"), .also = &ops, .also_arg = &a[0]};
+    struct sandbox_spec spec = {.name = STR("a"), .tx_hook = &ops, .tx_hook_arg = &a[0]};
 
     sandbox_create(f->all, &spec, &tester, on_sandbox, f);
     await(f);
     assert_non_null(f->s);
     assert_int_equal(count(f, keys), 1);
     assert_int_equal(a[0].freed, 1);
-    spec.also_arg = &a[1]; /* the name is taken: nothing is made */
+    spec.tx_hook_arg = &a[1]; /* the name is taken: nothing is made */
     sandbox_create(f->all, &spec, &tester, on_sandbox, f);
     await(f);
     assert_int_equal(f->e.code, ERR_CONFLICT);
     assert_int_equal(a[1].freed, 1);
     script.silent = true; /* the row is written, and then it comes to nothing */
     spec.name = STR("b");
-    spec.also_arg = &a[2];
+    spec.tx_hook_arg = &a[2];
     sandbox_create(f->all, &spec, &tester, on_sandbox, f);
     settle(f);
     assert_int_equal(count(f, keys), 2);

@@ -1,6 +1,6 @@
 #include "api/native/handlers.h"
 #include "api/native/run.h"
-#include "api/share/live.h"
+#include "api/share/revocable_stream.h"
 #include "base/mem.h"
 #include "core/exec/console.h"
 #include "net/ws.h"
@@ -17,7 +17,7 @@ struct attach {        /* on the heap: the destruction of a run's sandbox may ou
     struct exec_reader *reader;
     struct exec_wait *wait;
     struct console_seat seat;
-    struct live live;
+    struct revocable_stream live;
     struct run *run; /* of run.attach */
     struct buf held; /* input that the command does not take yet */
     struct buf frame;
@@ -99,7 +99,7 @@ static void drop_input(struct attach *a)
 static void detach(struct attach *a)
 {
     drop_input(a);
-    live_end(&a->live);
+    revocable_stream_end(&a->live);
     console_leave(&a->seat);
     exec_reader_end(a->reader);
     exec_wait_cancel(a->wait);
@@ -108,7 +108,7 @@ static void detach(struct attach *a)
     a->x = exec_unref(a->x);
 }
 
-static void on_live_end(struct live *l, int ws_code, const char *why)
+static void on_live_end(struct revocable_stream *l, int ws_code, const char *why)
 {
     struct attach *a = CONTAINER_OF(l, struct attach, live);
 
@@ -434,7 +434,7 @@ void exec_attach_run(struct request *r)
         return;
     }
     request_count(r, 101);
-    live_begin(&a->live, r, on_live_end);
+    revocable_stream_begin(&a->live, r, on_live_end);
     a->x = TAKE(x);
     begin(a, in->stdout_offset, in->stderr_offset);
 }
@@ -519,5 +519,5 @@ void run_attach_run(struct request *r)
         return;
     }
     request_count(r, 101);
-    live_begin(&a->live, r, on_live_end);
+    revocable_stream_begin(&a->live, r, on_live_end);
 }

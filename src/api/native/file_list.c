@@ -146,7 +146,7 @@ void file_list_run(struct request *r)
 struct watch {
     struct pipe pipe; /* the exchange is its until the stream begins */
     struct sse *sse;  /* NULL: not yet */
-    struct live live;
+    struct revocable_stream live;
     struct buf records;
     bool blocked, ending;
 };
@@ -156,7 +156,7 @@ static void watch_stop(struct watch *w)
     struct guest_pipe *g = TAKE(w->pipe.g);
 
     w->ending = true;
-    live_end(&w->live);
+    revocable_stream_end(&w->live);
     if (g)
         guest_pipe_cancel(g);
 }
@@ -232,7 +232,7 @@ static void on_sse_closed(struct sse *s)
     buf_done(&w->records);
 }
 
-static void on_live_end(struct live *l, int ws_code, const char *why)
+static void on_live_end(struct revocable_stream *l, int ws_code, const char *why)
 {
     (void)ws_code, (void)why;
     watch_end(CONTAINER_OF(l, struct watch, live));
@@ -243,10 +243,10 @@ static void watch_begin(struct watch *w)
     static const struct sse_ops ops = {.drained = on_sse_drained, .closed = on_sse_closed};
     struct request *r = w->pipe.r;
 
-    live_end(&w->pipe.live);
+    revocable_stream_end(&w->pipe.live);
     request_count(r, 200);
     w->sse = sse_start(r->x, KEEPALIVE_MS, &ops, w);
-    live_begin(&w->live, r, on_live_end);
+    revocable_stream_begin(&w->live, r, on_live_end);
 }
 
 static size_t watch_data(struct pipe *p, struct str bytes)

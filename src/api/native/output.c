@@ -1,5 +1,5 @@
 #include "api/native/handlers.h"
-#include "api/share/live.h"
+#include "api/share/revocable_stream.h"
 #include "api/share/sandbox.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@ struct output { /* in the exchange's arena */
     struct request *r;
     struct exec *x;
     struct exec_reader *reader;
-    struct live live;
+    struct revocable_stream live;
     bool logs; /* both streams, for people: a gap is said in between */
     bool over;
 };
@@ -39,7 +39,7 @@ static void output_over(struct output *o)
     o->over = true;
     exec_reader_end(o->reader);
     o->reader = NULL;
-    live_end(&o->live);
+    revocable_stream_end(&o->live);
 }
 
 static int on_bytes(void *arg, enum exec_which stream, int64_t offset, int64_t time_us,
@@ -102,7 +102,7 @@ static void on_closed(struct xchg *x, bool done)
     request_end(o->r, done);
 }
 
-static void on_live_end(struct live *l, int ws_code, const char *why)
+static void on_live_end(struct revocable_stream *l, int ws_code, const char *why)
 {
     struct output *o = CONTAINER_OF(l, struct output, live);
 
@@ -131,7 +131,7 @@ static void send_output(struct request *r, struct exec *x, enum exec_which which
     n += how_it_ended(o, h + n);
     r->status = 200;
     xchg_handle(r->x, &ops, o);
-    live_begin(&o->live, r, on_live_end);
+    revocable_stream_begin(&o->live, r, on_live_end);
     xchg_head(r->x, 200, h, n);
     if (str_eq_c(xchg_req(r->x)->method, "HEAD"))
         xchg_end(r->x, NULL, 0);

@@ -2,7 +2,7 @@
 
 #include "api/native/handlers.h"
 #include "api/native/port_head.h"
-#include "api/share/live.h"
+#include "api/share/revocable_stream.h"
 #include "api/share/sandbox.h"
 #include "link/guest.h"
 #include "net/ws.h"
@@ -17,7 +17,7 @@ enum phase { HEAD, BODY, RAW, OVER };
 struct proxy { /* in the exchange's arena */
     struct request *r;
     struct guest_pipe *g; /* NULL: the connection has ended */
-    struct live live;
+    struct revocable_stream live;
     struct port_request q;
     struct buf out;   /* for the server inside */
     size_t body_held; /* bytes of the request's body that out holds */
@@ -79,7 +79,7 @@ static void over(struct proxy *p)
     struct guest_pipe *g = TAKE(p->g);
 
     p->phase = OVER;
-    live_end(&p->live);
+    revocable_stream_end(&p->live);
     if (g)
         guest_pipe_cancel(g);
 }
@@ -264,7 +264,7 @@ static void on_closed(struct xchg *x, bool done)
     request_end(p->r, done);
 }
 
-static void on_live_end(struct live *l, int ws_code, const char *why)
+static void on_live_end(struct revocable_stream *l, int ws_code, const char *why)
 {
     struct proxy *p = CONTAINER_OF(l, struct proxy, live);
 
@@ -346,7 +346,7 @@ void port_proxy_run(struct request *r)
         return;
     }
     p->live.acts = true;
-    live_begin(&p->live, r, on_live_end);
+    revocable_stream_begin(&p->live, r, on_live_end);
     xchg_limit_body(r->x, 0);
     xchg_handle(r->x, &xchg_ops, p);
 }

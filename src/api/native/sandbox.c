@@ -429,12 +429,12 @@ static void key_free(void *arg)
 
 static void remember(struct sandbox_spec *spec, const struct idem *i)
 {
-    static const struct sandbox_also also = {key_ready, key_write, key_free};
+    static const struct sandbox_tx_hook hook = {key_ready, key_write, key_free};
     struct key *k = xzalloc(sizeof *k);
 
     k->idem = idem_copy(i);
-    spec->also = &also;
-    spec->also_arg = k;
+    spec->tx_hook = &hook;
+    spec->tx_hook_arg = k;
 }
 
 void sandbox_create_run(struct request *r)

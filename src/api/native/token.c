@@ -2,7 +2,7 @@
 #include "api/idempotency.h"
 #include "api/native/handlers.h"
 #include "api/share/event_stream.h"
-#include "api/share/live.h"
+#include "api/share/revocable_stream.h"
 #include "base/mem.h"
 
 static void write_token(struct jw *w, const struct token *t, const char *text)
@@ -72,8 +72,8 @@ void token_create_run(struct request *r)
         .tenant = in->tenant,
         .content = in->content,
         .ttl_ms = in->ttl_ms == OP_ABSENT ? 0 : in->ttl_ms,
-        .also = remember_key,
-        .also_arg = j,
+        .tx_hook = remember_key,
+        .tx_hook_arg = j,
     };
     bool known = role_parse(str_of(op_roles[in->role]), &spec.role);
 
@@ -156,5 +156,5 @@ void token_revoke_run(struct request *r)
 
     identity_revoke(a->c.identity, in->id, &r->who, request_ended, request_wait_end(r));
     event_streams_check(a); /* it acts at once: on streams too */
-    lives_check(a);
+    revocable_streams_check(a);
 }

@@ -1,7 +1,7 @@
 #include "ops/port.h"
 
 #include "api/native/handlers.h"
-#include "api/share/live.h"
+#include "api/share/revocable_stream.h"
 #include "api/share/sandbox.h"
 #include "base/mem.h"
 #include "link/guest.h"
@@ -12,7 +12,7 @@ static const char *const protocols[] = {"holt.tcp.v1", NULL};
 struct tunnel {           /* on the heap: freed when both ends are gone */
     struct ws *ws;        /* NULL: closed */
     struct guest_pipe *g; /* NULL: ended */
-    struct live live;
+    struct revocable_stream live;
     struct buf held; /* for the server inside, which does not take it yet */
     size_t owed;     /* bytes from inside that the client has not taken */
     int port;
@@ -67,7 +67,7 @@ static void on_closed(struct ws *w, int code, struct str reason)
 
     (void)code, (void)reason;
     t->ws = NULL;
-    live_end(&t->live);
+    revocable_stream_end(&t->live);
     if (g)
         guest_pipe_cancel(g);
     free_when_done(t);
@@ -144,7 +144,7 @@ static void on_done(struct guest_pipe *g, const struct guest_file_done *info, co
         free_when_done(t);
 }
 
-static void on_live_end(struct live *l, int ws_code, const char *why)
+static void on_live_end(struct revocable_stream *l, int ws_code, const char *why)
 {
     struct tunnel *t = CONTAINER_OF(l, struct tunnel, live);
 
@@ -206,5 +206,5 @@ void port_tunnel_run(struct request *r)
     }
     request_count(r, 101);
     t->live.acts = true;
-    live_begin(&t->live, r, on_live_end);
+    revocable_stream_begin(&t->live, r, on_live_end);
 }

@@ -61,14 +61,14 @@ static void on_closed(struct xchg *x, bool done)
     if (p->g)
         guest_pipe_cancel(p->g);
     p->g = NULL;
-    live_end(&p->live);
+    revocable_stream_end(&p->live);
     if (p->ops->closed)
         p->ops->closed(p);
     buf_done(&p->held);
     request_end(p->r, done);
 }
 
-static void on_live_end(struct live *l, int ws_code, const char *why)
+static void on_live_end(struct revocable_stream *l, int ws_code, const char *why)
 {
     struct pipe *p = CONTAINER_OF(l, struct pipe, live);
 
@@ -145,7 +145,7 @@ void pipe_start(struct pipe *p, struct guest *g, const struct guest_file_call *c
         return;
     p->taken = true;
     p->live.acts = p->upload;
-    live_begin(&p->live, p->r, on_live_end);
+    revocable_stream_begin(&p->live, p->r, on_live_end);
     if (p->upload)
         xchg_limit_body(p->r->x, 0);
     xchg_handle(p->r->x, &xchg_ops, p);

@@ -3,7 +3,7 @@
  * constant memory.  It lives in the exchange's arena and takes the exchange over. */
 #pragma once
 
-#include "api/share/live.h"
+#include "api/share/revocable_stream.h"
 #include "link/guest.h"
 
 struct pipe;
@@ -21,7 +21,7 @@ struct pipe {
     struct guest_pipe *g; /* NULL: none is under way */
     const struct pipe_ops *ops;
     struct buf held; /* of the body: what the guest does not take yet */
-    struct live live;
+    struct revocable_stream live;
     size_t owed;  /* of the call's bytes: not consumed yet */
     bool upload;  /* the request's body goes in */
     bool to_disk; /* and onto the disk of the state directory, which has a reserve */

@@ -102,7 +102,7 @@ static void worked(void *arg, const struct err *e)
     j->free(j);
 }
 
-static int also_work(struct store_tx *tx, void *arg, const char *id, struct err *e)
+static int work_with_token(struct store_tx *tx, void *arg, const char *id, struct err *e)
 {
     (void)id;
     return work(tx, arg, e);
@@ -141,8 +141,8 @@ static bool start_with_token(struct team_job *j, struct request *r)
                     &(struct token_spec){.name = str_of(label),
                                          .role = ROLE_AGENT,
                                          .agent = j->give_token,
-                                         .also = also_work,
-                                         .also_arg = j},
+                                         .tx_hook = work_with_token,
+                                         .tx_hook_arg = j},
                     &r->who, token_made_for, j);
     return true;
 }

@@ -197,8 +197,8 @@ struct token_job { /* one token on its way into the store or out of it */
     struct entry *n;
     char actor[64];
     char text[TOKEN_TEXT];
-    int (*also)(struct store_tx *tx, void *arg, const char *id, struct err *e);
-    void *also_arg;
+    int (*tx_hook)(struct store_tx *tx, void *arg, const char *id, struct err *e);
+    void *tx_hook_arg;
     token_made made;
     store_done done;
     void *arg;
@@ -227,7 +227,7 @@ static int insert_token(struct store_tx *tx, void *arg, struct err *e)
                       P_C("tenant", t->tenant), P_INT("content", t->content)),
                e) < 0)
         return -1;
-    if (j->also && j->also(tx, j->also_arg, t->id, e) < 0)
+    if (j->tx_hook && j->tx_hook(tx, j->tx_hook_arg, t->id, e) < 0)
         return -1;
     write_event(tx, "token.created", t, j->actor);
     return 0;
@@ -290,8 +290,8 @@ static void create(struct identity *i, const struct token_spec *spec, const char
     }
     j->i = i;
     j->n = make_entry(spec, root, j->text);
-    j->also = spec->also;
-    j->also_arg = spec->also_arg;
+    j->tx_hook = spec->tx_hook;
+    j->tx_hook_arg = spec->tx_hook_arg;
     (void)snprintf(j->actor, sizeof j->actor, "%s", actor);
     store_write(i->store, STORE_DURABLE, insert_token, token_inserted, j);
 }

@@ -75,8 +75,8 @@ struct token_spec {
     int64_t ttl_ms; /* 0: for ever */
     /* More work for the same transaction, on the store's thread, told the new token's id; may be
      * NULL. */
-    int (*also)(struct store_tx *tx, void *arg, const char *id, struct err *e);
-    void *also_arg;
+    int (*tx_hook)(struct store_tx *tx, void *arg, const char *id, struct err *e);
+    void *tx_hook_arg;
 };
 /* text is given once, to the callback. */
 typedef void (*token_made)(void *arg, const struct token *t, const char *text, const struct err *e);

@@ -215,8 +215,8 @@ struct sandbox *sandbox_unref(struct sandbox *s)
     timer_stop(&s->confirm);
     timer_stop(&s->retry);
     owed_drop(s);
-    if (s->also)
-        s->also->free(s->also_arg);
+    if (s->tx_hook)
+        s->tx_hook->free(s->tx_hook_arg);
     texts_free(s);
     mem_free(s->labels);
     mem_free(s->env);

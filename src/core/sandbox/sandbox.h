@@ -43,7 +43,7 @@ struct pair {
 /* What is written in one transaction with a new sandbox's row: a remembered key.  The sandbox owns
  * the argument from the call of sandbox_create on. */
 struct store_tx;
-struct sandbox_also {
+struct sandbox_tx_hook {
     void (*ready)(void *arg, const struct sandbox *s); /* it runs; on the loop's thread */
     int (*write)(struct store_tx *tx, void *arg, struct err *e);
     void (*free)(void *arg);
@@ -77,10 +77,10 @@ struct sandbox_spec {   /* valid during the call */
     struct str note;    /* what the dialect keeps with it, in its own form */
     const struct alias_name *aliases; /* its names in dialects */
     size_t alias_count;
-    bool one_shot;                   /* destroyed after its first exec, whatever happens */
-    bool image_command;              /* … which is the image's: it must have one */
-    const struct sandbox_also *also; /* or NULL */
-    void *also_arg;
+    bool one_shot;                         /* destroyed after its first exec, whatever happens */
+    bool image_command;                    /* … which is the image's: it must have one */
+    const struct sandbox_tx_hook *tx_hook; /* or NULL */
+    void *tx_hook_arg;
 };
 
 struct sandbox_info { /* what readers see; borrowed until the loop turns */

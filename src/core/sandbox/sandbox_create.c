@@ -235,8 +235,8 @@ static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spe
     text_set(&s->agent, spec->agent);
     s->process_api = spec->process_api;
     s->one_shot = spec->one_shot;
-    s->also = spec->also;
-    s->also_arg = spec->also_arg;
+    s->tx_hook = spec->tx_hook;
+    s->tx_hook_arg = spec->tx_hook_arg;
     s->ttl_ms = spec->ttl_ms;
     s->idle_ttl_ms = spec->idle_ttl_ms;
     s->labels = pairs_copy(spec->labels, spec->label_count);
@@ -279,8 +279,8 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
          sandbox_secrets_check(all, spec, by, &secrets, &e) < 0))
         d = NULL;
     if (!d || sandbox_choose_image(all, by, spec, &use, &e) < 0) {
-        if (spec->also)
-            spec->also->free(spec->also_arg);
+        if (spec->tx_hook)
+            spec->tx_hook->free(spec->tx_hook_arg);
         err_wrap(&e, "create a sandbox");
         sandbox_tell(all, NULL, done, arg, &e);
         return;

@@ -149,8 +149,8 @@ struct sandbox {
     struct timer retry;
 
     /* the store */
-    const struct sandbox_also *also; /* goes with the first write; NULL: nothing */
-    void *also_arg;
+    const struct sandbox_tx_hook *tx_hook; /* goes with the first write; NULL: nothing */
+    void *tx_hook_arg;
     struct list owed; /* events that go with the next write */
     bool unsaved;     /* the last write failed: again */
 };

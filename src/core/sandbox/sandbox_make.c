@@ -180,8 +180,8 @@ static void made(void *arg, const struct driver_made *m, const struct err *e)
     sm_move(&s->sm, SANDBOX_RUNNING);
     sandbox_touch(s);
     timer_set(s->all->timers, &s->timer, clock_mono_ms() + MAKE_MS, make_late);
-    if (s->also)
-        s->also->ready(s->also_arg, s);
+    if (s->tx_hook)
+        s->tx_hook->ready(s->tx_hook_arg, s);
     sandbox_save(s, made_saved);
     link_open(s);
     sandbox_wire(s);

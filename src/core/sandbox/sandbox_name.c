@@ -1,7 +1,7 @@
 /* sandbox_name: what sandboxes are called, and who means which by it. */
 #include "core/sandbox/sandbox_internal.h"
 
-#include "base/near.h"
+#include "base/suggest.h"
 
 #define NAME_MAX_LEN 63
 
@@ -133,7 +133,7 @@ void sandbox_rename(struct sandbox *s, struct str name)
 static struct sandbox *not_found(struct sandboxes *all, const struct principal *by, struct str ref,
                                  struct err *e)
 {
-    struct near n = {.word = ref};
+    struct suggest n = {.word = ref};
 
     err_set(e, ERR_NOT_FOUND, 0, "there is no sandbox '" STR_FMT "'", (int)size_min(ref.n, 64),
             ref.p ? ref.p : "");
@@ -141,7 +141,7 @@ static struct sandbox *not_found(struct sandboxes *all, const struct principal *
         const struct owned o = sandbox_owned(all->sorted[i]);
 
         if (all->sorted[i]->name && *all->sorted[i]->name && owner_may(by, &o, OWNER_SEE))
-            near_try(&n, all->sorted[i]->name);
+            suggest_try(&n, all->sorted[i]->name);
     }
     if (n.best)
         err_hint(e, "did you mean '%s'? holt ls lists all", n.best);

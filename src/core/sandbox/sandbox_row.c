@@ -153,8 +153,8 @@ struct save { /* copies: the store's thread sees nothing else */
     struct sandbox *s;
     sandbox_saved done;
     struct list owed;
-    const struct sandbox_also *also; /* or NULL */
-    void *also_arg;
+    const struct sandbox_tx_hook *tx_hook; /* or NULL */
+    void *tx_hook_arg;
     bool unmade; /* nobody gets it: a key that is remembered for it is forgotten */
     char id[ID_SIZE];
     char *name, *runtime, *image, *tenant, *owner, *failure, *spec;
@@ -208,7 +208,7 @@ static int save_work(struct store_tx *tx, void *arg, struct err *e)
         if (alias_put(tx, (struct alias_name){v->aliases[i].key, v->aliases[i].value}, v->id, e) <
             0)
             return -1;
-    if (v->also && v->also->write(tx, v->also_arg, e) < 0)
+    if (v->tx_hook && v->tx_hook->write(tx, v->tx_hook_arg, e) < 0)
         return -1;
     put_events(tx, v);
     return 0;
@@ -253,8 +253,8 @@ static void save_end(void *arg, const struct err *e)
         mem_free(LIST_ENTRY(node, struct owed, link));
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         mem_free(texts[i]);
-    if (v->also)
-        v->also->free(v->also_arg);
+    if (v->tx_hook)
+        v->tx_hook->free(v->tx_hook_arg);
     mem_free(v->aliases);
     sandbox_unref(v->s);
     mem_free(v);
@@ -293,8 +293,8 @@ static void write_row(struct sandbox *s, store_work work, sandbox_saved done)
         v->owner = copy(s->owner);
         v->failure = copy(s->failure);
         v->spec = sandbox_spec_text(s);
-        v->also = TAKE(s->also);
-        v->also_arg = TAKE(s->also_arg);
+        v->tx_hook = TAKE(s->tx_hook);
+        v->tx_hook_arg = TAKE(s->tx_hook_arg);
         copy_aliases(s, v);
     }
     v->unmade = s->step == STEP_MAKE;

@@ -1,5 +1,5 @@
 #include "api/dialects/agentbox/agentbox.h"
-#include "api/share/creating.h"
+#include "api/share/create_join.h"
 #include "api/share/sandbox.h"
 #include "base/enc.h"
 #include "base/mem.h"
@@ -193,7 +193,7 @@ static void ask(struct request *r);
 static void ended_for_create(void *arg, struct sandbox *s, const struct err *e);
 
 struct create_job {
-    struct creating *creating;
+    struct create_join *creating;
     struct api *api;
     struct principal by;
     char *id, *tenant;
@@ -229,7 +229,7 @@ static void created(void *arg, struct sandbox *s, const struct err *e)
 {
     struct create_job *j = arg;
 
-    creating_end(j->creating, s, e);
+    create_join_end(j->creating, s, e);
     mem_free(j->id);
     mem_free(j->tenant);
     buf_done(&j->hosts);
@@ -346,7 +346,7 @@ static void begin(struct request *r, struct str id, const struct agentbox_create
     j->process_api = q->has_process_api ? q->process_api : r->api->c.conf->agentbox_process_api;
     j->preset_hosts = agentbox_hosts_are_preset(q->allowed_hosts, q->allowed_hosts_count);
     agentbox_hosts_note(q->allowed_hosts, q->allowed_hosts_count, &j->hosts);
-    j->creating = creating_begin(r, (struct alias_name){STR(DIALECT), id}, tell);
+    j->creating = create_join_begin(r, (struct alias_name){STR(DIALECT), id}, tell);
     if (is_shared(j))
         tenant_make_dirs(
             server_loop(r->api->server), &j->by,
@@ -363,7 +363,7 @@ static void ask(struct request *r)
     const struct err none = {0};
     struct sandbox *s;
 
-    if (creating_join(r, (struct alias_name){STR(DIALECT), id}, tell))
+    if (create_join_try(r, (struct alias_name){STR(DIALECT), id}, tell))
         return;
     s = sandbox_own(r->api->c.sandboxes, &r->who, (struct alias_name){STR(DIALECT), id});
     if (!s) {
@@ -437,6 +437,6 @@ void agentbox_destroy_session(struct request *r, const void *in)
     const struct agentbox_destroy_session_request *q = in;
     const struct err none = {0};
 
-    if (!creating_join(r, (struct alias_name){STR(DIALECT), q->session_id}, destroy))
+    if (!create_join_try(r, (struct alias_name){STR(DIALECT), q->session_id}, destroy))
         destroy(r, find(r, q->session_id), &none);
 }

@@ -1,5 +1,5 @@
 #include "api/dialects/agentbox/agentbox.h"
-#include "api/share/live.h"
+#include "api/share/revocable_stream.h"
 #include "api/share/sandbox.h"
 #include "base/mem.h"
 #include "base/utf8.h"
@@ -12,7 +12,7 @@
 struct stream { /* one ExecStream; it lives until the caller has gone and the command has started */
     struct waiter waiter;
     struct sse *sse; /* NULL: a call of the service */
-    struct live live;
+    struct revocable_stream live;
     struct api *api;
     struct sandbox *s;
     struct exec *x;
@@ -26,7 +26,7 @@ struct stream { /* one ExecStream; it lives until the caller has gone and the co
 static void stream_free(struct stream *t)
 {
     exec_reader_end(t->reader);
-    live_end(&t->live);
+    revocable_stream_end(&t->live);
     buf_done(&t->cut[0]);
     buf_done(&t->cut[1]);
     buf_done(&t->input);
@@ -168,7 +168,7 @@ static void on_drained(void *arg)
         exec_reader_resume(t->reader);
 }
 
-static void on_live_end(struct live *l, int ws_code, const char *why)
+static void on_live_end(struct revocable_stream *l, int ws_code, const char *why)
 {
     struct stream *t = CONTAINER_OF(l, struct stream, live);
     struct request *r;
@@ -210,7 +210,7 @@ static void started(void *arg, struct exec *x, const struct err *e)
         feed_start(t->api->consoles, x, buf_str(&t->input), true);
     if (!t->sse)
         rpc_on_drained(t->waiter.r, on_drained, t);
-    live_begin(&t->live, t->waiter.r, on_live_end);
+    revocable_stream_begin(&t->live, t->waiter.r, on_live_end);
     t->reader = exec_read(x, EXEC_BOTH, 0, 0, true, &ops, t);
 }
 

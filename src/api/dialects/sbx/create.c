@@ -1,5 +1,5 @@
 #include "api/dialects/sbx/sbx.h"
-#include "api/share/creating.h"
+#include "api/share/create_join.h"
 #include "api/share/sandbox.h"
 #include "base/clock.h"
 #include "base/enc.h"
@@ -363,7 +363,7 @@ static void begin(struct request *r, struct create_request *q, struct alias_name
             .aliases = aliases,
             .alias_count = ARRAY_LEN(aliases),
         },
-        &by, creating_end, creating_begin(r, name, made));
+        &by, create_join_end, create_join_begin(r, name, made));
 }
 
 static void create(struct request *r);
@@ -406,7 +406,7 @@ static void create(struct request *r)
         str_of(arena_printf(xchg_arena(r->x), SBX_PREFIX STR_FMT, STR_ARG(q->id)))};
     struct sandbox *s;
 
-    if (creating_join(r, name, joined))
+    if (create_join_try(r, name, joined))
         return;
     s = sandbox_own(r->api->c.sandboxes, &r->who, name);
     if (s)

@@ -1,6 +1,6 @@
 #include "api/dialects/sbx/sbx.h"
 #include "api/share/command.h"
-#include "api/share/creating.h"
+#include "api/share/create_join.h"
 #include "base/clock.h"
 #include "base/enc.h"
 #include "base/mem.h"
@@ -318,7 +318,7 @@ static void exec_with(struct request *r, struct str body)
         name = (struct alias_name){STR(SBX_DIALECT), sbx_namespace(s)};
     if (!s)
         sbx_error(r, 404, "sandbox not ready: pods \"" SBX_POD "\" not found");
-    else if (!creating_join(r, name, run)) /* one that is being made is waited for */
+    else if (!create_join_try(r, name, run)) /* one that is being made is waited for */
         run(r, s, &none);
 }
 

@@ -1,6 +1,6 @@
 #include "api/dialects/sbx/sbx.h"
 
-#include "api/share/live.h"
+#include "api/share/revocable_stream.h"
 #include "base/enc.h"
 #include "base/mem.h"
 #include "base/rnd.h"
@@ -16,7 +16,7 @@ _Static_assert(6 * (PIECE + 4 * NAME_MAX_BYTES) + 256 < JOURNAL_NOTE_MAX, "an ev
 
 struct ingest { /* one sidecar */
     struct ws *ws;
-    struct live live;
+    struct revocable_stream live;
     struct sandbox *s;
 };
 
@@ -133,12 +133,12 @@ static void on_closed(struct ws *w, int code, struct str reason)
     struct ingest *g = ws_arg(w);
 
     (void)code, (void)reason;
-    live_end(&g->live);
+    revocable_stream_end(&g->live);
     sandbox_unref(g->s);
     mem_free(g);
 }
 
-static void on_live_end(struct live *l, int ws_code, const char *why)
+static void on_live_end(struct revocable_stream *l, int ws_code, const char *why)
 {
     ws_close(CONTAINER_OF(l, struct ingest, live)->ws, ws_code, why);
 }
@@ -162,7 +162,7 @@ static void take_in(struct request *r, struct sandbox *s)
     }
     g->s = sandbox_ref(s);
     request_count(r, 101);
-    live_begin(&g->live, r, on_live_end);
+    revocable_stream_begin(&g->live, r, on_live_end);
 }
 
 static void refuse(struct request *r)

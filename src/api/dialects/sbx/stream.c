@@ -1,6 +1,6 @@
 #include "api/dialects/sbx/stream.h"
 
-#include "api/share/live.h"
+#include "api/share/revocable_stream.h"
 #include "base/mem.h"
 #include "net/ws.h"
 
@@ -24,7 +24,7 @@ struct reader {
     struct list link;
     struct channel *c;
     struct ws *ws;
-    struct live live;
+    struct revocable_stream live;
     struct journal *journal;    /* while it is behind what the channel keeps */
     struct sbx_encoder encoder; /* … */
     uint64_t next;              /* the channel's number of the next event, when it is not */
@@ -239,7 +239,7 @@ static void on_closed(struct ws *w, int code, struct str reason)
     struct channel *c = r->c;
 
     (void)code, (void)reason;
-    live_end(&r->live);
+    revocable_stream_end(&r->live);
     journal_close(r->journal);
     sbx_encoder_done(&r->encoder);
     list_unlink(&r->link);
@@ -248,7 +248,7 @@ static void on_closed(struct ws *w, int code, struct str reason)
         channel_free(c);
 }
 
-static void on_live_end(struct live *l, int ws_code, const char *why)
+static void on_live_end(struct revocable_stream *l, int ws_code, const char *why)
 {
     reader_close(CONTAINER_OF(l, struct reader, live), ws_code, why);
 }
@@ -340,7 +340,7 @@ void sbx_stream(struct request *r)
         return;
     }
     request_count(r, 101);
-    live_begin(&reader->live, r, on_live_end);
+    revocable_stream_begin(&reader->live, r, on_live_end);
     choose_exec(reader, s, q.exec);
     reader->close_at_exit = q.close;
     reader->c = channel_of(r, s);

@@ -1,32 +1,32 @@
-#include "cli/place.h"
+#include "cli/cp_path.h"
 
 #include "base/mem.h"
 #include "base/str.h"
 
-int place_parse(const char *text, struct place *ret, struct err *e)
+int cp_path_parse(const char *text, struct cp_path *ret, struct err *e)
 {
     const char *colon = strchr(text, ':'), *slash = strchr(text, '/');
 
     if (!colon || (slash && slash < colon)) {
         if (!text[0])
             return err_set(e, ERR_INVALID, 0, "an empty path");
-        *ret = (struct place){.path = xstrdup(text)};
+        *ret = (struct cp_path){.path = xstrdup(text)};
         return 0;
     }
     if (colon == text || !colon[1]) {
         (void)err_set(e, ERR_INVALID, 0, "'%.120s' is not SANDBOX:PATH", text);
         return err_hint(e, "write SANDBOX:/PATH, or ./%.60s for a file here", text);
     }
-    *ret = (struct place){.sandbox = xstrndup(text, (size_t)(colon - text)),
-                          .path = xstrdup(colon + 1)};
+    *ret = (struct cp_path){.sandbox = xstrndup(text, (size_t)(colon - text)),
+                            .path = xstrdup(colon + 1)};
     return 0;
 }
 
-void place_done(struct place *p)
+void cp_path_done(struct cp_path *p)
 {
     mem_free(p->sandbox);
     mem_free(p->path);
-    *p = (struct place){0};
+    *p = (struct cp_path){0};
 }
 
 static struct str trimmed(const char *path)

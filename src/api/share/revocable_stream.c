@@ -1,12 +1,12 @@
-#include "api/share/live.h"
+#include "api/share/revocable_stream.h"
 
 #include "core/team/revoked.h"
 #include "proto/ws.h"
 
 #include <stdio.h>
 
-void live_begin(struct live *l, struct request *r,
-                void (*end)(struct live *l, int ws_code, const char *why))
+void revocable_stream_begin(struct revocable_stream *l, struct request *r,
+                            void (*end)(struct revocable_stream *l, int ws_code, const char *why))
 {
     struct str actor = str_of(r->who.actor), agent = request_agent(r);
 
@@ -17,7 +17,7 @@ void live_begin(struct live *l, struct request *r,
     list_push(&r->api->lives, &l->link);
 }
 
-void live_end(struct live *l)
+void revocable_stream_end(struct revocable_stream *l)
 {
     if (l->link.next)
         list_unlink(&l->link);
@@ -25,7 +25,7 @@ void live_end(struct live *l)
 
 /* One that ends may end others (a controller that goes, a sandbox that is destroyed): the list is
  * walked anew after each. */
-static bool is_dead(const struct api *a, const struct live *l, const char **ret_why)
+static bool is_dead(const struct api *a, const struct revocable_stream *l, const char **ret_why)
 {
     struct err e = {0};
 
@@ -36,10 +36,10 @@ static bool is_dead(const struct api *a, const struct live *l, const char **ret_
     return l->acts && revoked_check(a->c.revoked, str_of(l->agent), PERM_SANDBOX_WRITE, &e) < 0;
 }
 
-static struct live *first_dead(struct api *a, bool all, const char **ret_why)
+static struct revocable_stream *first_dead(struct api *a, bool all, const char **ret_why)
 {
     LIST_EACH (&a->lives, at) {
-        struct live *l = LIST_ENTRY(at, struct live, link);
+        struct revocable_stream *l = LIST_ENTRY(at, struct revocable_stream, link);
 
         if (all || is_dead(a, l, ret_why))
             return l;
@@ -47,24 +47,24 @@ static struct live *first_dead(struct api *a, bool all, const char **ret_why)
     return NULL;
 }
 
-void lives_check(struct api *a)
+void revocable_streams_check(struct api *a)
 {
-    struct live *l;
+    struct revocable_stream *l;
     const char *why;
 
     while ((l = first_dead(a, false, &why))) {
-        live_end(l);
+        revocable_stream_end(l);
         l->end(l, WS_POLICY, why);
     }
 }
 
-void lives_end(struct api *a)
+void revocable_streams_end(struct api *a)
 {
-    struct live *l;
+    struct revocable_stream *l;
     const char *why;
 
     while ((l = first_dead(a, true, &why))) {
-        live_end(l);
+        revocable_stream_end(l);
         l->end(l, WS_GOING_AWAY, "holtd is stopping");
     }
 }

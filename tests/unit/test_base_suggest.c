@@ -1,4 +1,4 @@
-#include "base/near.h"
+#include "base/suggest.h"
 
 #include "unit.h"
 
@@ -6,10 +6,10 @@ static const char *nearest(const char *word)
 {
     static const char *const known[] = {"limit", "listen",       "cursor",           "log_level",
                                         "db",    "memory_bytes", "memory_swap_bytes"};
-    struct near n = {.word = str_of(word)};
+    struct suggest n = {.word = str_of(word)};
 
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
-        near_try(&n, known[i]);
+        suggest_try(&n, known[i]);
     return n.best;
 }
 

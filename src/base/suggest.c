@@ -1,4 +1,4 @@
-#include "base/near.h"
+#include "base/suggest.h"
 
 #define WORD_MAX 64 /* longer ones are not mistyped, they are something else */
 #define START_MIN 3 /* shorter starts say nothing */
@@ -47,7 +47,7 @@ static size_t begins_alike(struct str word, struct str known)
     return 0;
 }
 
-void near_try(struct near *n, const char *known)
+void suggest_try(struct suggest *n, const char *known)
 {
     struct str k = str_of(known);
     size_t d, further;

@@ -1,8 +1,8 @@
-#include "api/share/creating.h"
+#include "api/share/create_join.h"
 
 #include "base/mem.h"
 
-struct creating {
+struct create_join {
     struct list link; /* in api.creating */
     struct list askers;
     char *owner, *dialect, *alias;
@@ -11,10 +11,10 @@ struct creating {
 struct asker {
     struct list link;
     struct waiter waiter;
-    creating_tell tell;
+    create_join_cb tell;
 };
 
-static void add_asker(struct creating *c, struct request *r, creating_tell tell)
+static void add_asker(struct create_join *c, struct request *r, create_join_cb tell)
 {
     struct asker *k = xzalloc(sizeof *k);
 
@@ -23,10 +23,10 @@ static void add_asker(struct creating *c, struct request *r, creating_tell tell)
     request_wait(r, &k->waiter);
 }
 
-bool creating_join(struct request *r, struct alias_name n, creating_tell tell)
+bool create_join_try(struct request *r, struct alias_name n, create_join_cb tell)
 {
     LIST_EACH (&r->api->creating, node) {
-        struct creating *c = LIST_ENTRY(node, struct creating, link);
+        struct create_join *c = LIST_ENTRY(node, struct create_join, link);
 
         if (!str_eq_c(n.alias, c->alias) || !str_eq_c(n.dialect, c->dialect) ||
             strcmp(principal_owner(&r->who), c->owner) != 0)
@@ -37,16 +37,16 @@ bool creating_join(struct request *r, struct alias_name n, creating_tell tell)
     return false;
 }
 
-void creating_end(void *arg, struct sandbox *s, const struct err *e)
+void create_join_end(void *arg, struct sandbox *s, const struct err *e)
 {
-    struct creating *c = arg;
+    struct create_join *c = arg;
     struct list *node;
 
     list_unlink(&c->link);
     while ((node = list_pop(&c->askers))) {
         struct asker *k = LIST_ENTRY(node, struct asker, link);
         struct request *r = waiter_end(&k->waiter);
-        creating_tell tell = k->tell;
+        create_join_cb tell = k->tell;
 
         mem_free(k);
         if (r)
@@ -58,9 +58,9 @@ void creating_end(void *arg, struct sandbox *s, const struct err *e)
     mem_free(c);
 }
 
-struct creating *creating_begin(struct request *r, struct alias_name n, creating_tell tell)
+struct create_join *create_join_begin(struct request *r, struct alias_name n, create_join_cb tell)
 {
-    struct creating *c = xzalloc(sizeof *c);
+    struct create_join *c = xzalloc(sizeof *c);
 
     c->owner = xstrdup(principal_owner(&r->who));
     c->dialect = str_dup(n.dialect);

@@ -1,19 +1,19 @@
-/* place: "SANDBOX:PATH" or a path of this machine, as cp and cat take them. */
+/* cp_path: "SANDBOX:PATH" or a path of this machine, as cp and cat take them. */
 #pragma once
 
 #include "base/err.h"
 
-struct place {     /* texts are owned */
+struct cp_path {   /* texts are owned */
     char *sandbox; /* NULL: here */
     char *path;
 };
 
 /* A local path with a colon before its first slash is written ./a:b. */
-CHECKED int place_parse(const char *text, struct place *ret, struct err *e);
-void place_done(struct place *p);
-static inline UNUSED void place_done_p(struct place *p)
+CHECKED int cp_path_parse(const char *text, struct cp_path *ret, struct err *e);
+void cp_path_done(struct cp_path *p);
+static inline UNUSED void cp_path_done_p(struct cp_path *p)
 {
-    place_done(p);
+    cp_path_done(p);
 }
 /* "/a/b/" -> "b"; "." and ".." and "/" have no name: "". */
 char *path_name(const char *path);         /* heap */

@@ -1,4 +1,4 @@
-#include "cli/place.h"
+#include "cli/cp_path.h"
 
 #include "base/mem.h"
 #include "unit.h"
@@ -15,16 +15,16 @@ static void places(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(t); i++) {
-        AUTO(place_done) struct place p = {0};
+        AUTO(cp_path_done) struct cp_path p = {0};
 
-        assert_int_equal(place_parse(t[i].text, &p, &e), 0);
+        assert_int_equal(cp_path_parse(t[i].text, &p, &e), 0);
         assert_string_equal(p.path, t[i].path);
         assert_string_equal(p.sandbox ? p.sandbox : "-", t[i].sandbox ? t[i].sandbox : "-");
     }
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        struct place p;
+        struct cp_path p;
 
-        assert_int_equal(place_parse(bad[i], &p, &e), -1);
+        assert_int_equal(cp_path_parse(bad[i], &p, &e), -1);
     }
 }
 
