@@ -81,7 +81,7 @@ fuzz: ## Fuzz every parser, FUZZ_SECONDS=60 each; TARGETS="http1 ..." names some
 	@tools/deps build fuzz
 	@exec tools/fuzz $(FUZZ_SECONDS) $(TARGETS)
 
-install: build ## Install; DESTDIR= and PREFIX=/usr/local say where
+install: build ## Install programs, units, manual pages and completion; DESTDIR= and PREFIX=/usr/local
 	@exec tools/install "$(BUILD)" "$(DESTDIR)" "$(PREFIX)"
 
 uninstall: ## Remove what install put there, and say what stays; PURGE=yes removes the daemons, the data and the user too

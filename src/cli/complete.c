@@ -181,15 +181,33 @@ static size_t join_colons(struct arena *a, char **words, size_t n, size_t *ret_c
     return count;
 }
 
-/* Without the first bytes of each line. */
-static void cut_lines(const struct buf *from, size_t cut, struct buf *to)
+/* zsh and fish pass "--x=y" as one word and replace all of it: here it is "--x" "y" too, and the
+ * words offered begin with "--x=".  words has room for one more. */
+static size_t split_equals(struct arena *a, char **words, size_t n, const char **ret_before)
+{
+    char *last = n > 0 ? words[n - 1] : NULL;
+    char *equals = last && strncmp(last, "--", 2) == 0 ? strchr(last, '=') : NULL;
+
+    *ret_before = "";
+    if (!equals)
+        return n;
+    *ret_before = arena_printf(a, "%.*s=", (int)(equals - last), last);
+    words[n - 1] = arena_printf(a, "%.*s", (int)(equals - last), last);
+    words[n] = equals + 1;
+    return n + 1;
+}
+
+/* Each line with `before` in front, then without its first bytes. */
+static void cut_lines(const struct buf *from, const char *before, size_t cut, struct buf *to)
 {
     struct str rest = buf_str(from);
 
     while (rest.n > 0) {
         struct str line = str_cut(rest, '\n', &rest);
+        AUTO(buf_done) struct buf word = {0};
 
-        buf_printf(to, STR_FMT "\n", STR_ARG(str_skip(line, size_min(cut, line.n))));
+        buf_printf(&word, "%s" STR_FMT, before, STR_ARG(line));
+        buf_printf(to, "%s\n", buf_cstr(&word) + size_min(cut, buf_len(&word)));
     }
 }
 
@@ -201,6 +219,7 @@ void complete_words(const struct cmd_set *set, char *const *given, size_t given_
     AUTO(buf_done) struct buf before = {0}, out = {0};
     struct buf *to = &out;
     size_t n, first = 0, used = 0, cut;
+    const char *prefix;
     struct str typed;
     size_t last;
     struct completion p;
@@ -209,6 +228,7 @@ void complete_words(const struct cmd_set *set, char *const *given, size_t given_
     size_t positional;
 
     n = join_colons(&a, words, drop_equals(given, given_n, words), &cut);
+    n = split_equals(&a, words, n, &prefix);
     typed = str_of(n > 0 ? words[n - 1] : "");
     last = n > 0 ? n - 1 : 0;
     p = (struct completion){words, last, typed, names, to};
@@ -234,7 +254,7 @@ void complete_words(const struct cmd_set *set, char *const *given, size_t given_
         if (typed.n > 0 && typed.p[0] == '-')
             offer_flags(global_args, global_arg_count, typed, to);
     }
-    cut_lines(&out, cut, result);
+    cut_lines(&out, prefix, cut, result);
     arena_done(&a);
 }
 
@@ -246,22 +266,62 @@ void complete_run(const struct cmd_set *set, char *const *words, size_t n)
     cli_write(buf_str(&out));
 }
 
-int completion_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
-{
-    (void)c;
-    (void)cmd;
-    (void)args;
-    (void)e;
-    cli_write(
-        STR("# bash completion of holt: source <(holt completion bash)\n"
+static const struct {
+    const char *shell, *script;
+} scripts[] = {
+    {"bash", "# bash completion of holt: source <(holt completion bash)\n"
+             "_holt()\n"
+             "{\n"
+             "    local IFS=$'\\n'\n"
+             "    COMPREPLY=($(\"${COMP_WORDS[0]}\" __complete \"${COMP_WORDS[@]:1:COMP_CWORD}\" "
+             "2>/dev/null))\n"
+             "    [[ ${COMPREPLY[0]-} == *: ]] && compopt -o nospace 2>/dev/null\n"
+             "    return 0\n"
+             "}\n"
+             "complete -o default -F _holt holt\n"},
+    {"zsh", "#compdef holt\n"
+            "# zsh completion of holt: source <(holt completion zsh), after compinit\n"
             "_holt()\n"
             "{\n"
-            "    local IFS=$'\\n'\n"
-            "    COMPREPLY=($(\"${COMP_WORDS[0]}\" __complete \"${COMP_WORDS[@]:1:COMP_CWORD}\" "
-            "2>/dev/null))\n"
-            "    [[ ${COMPREPLY[0]-} == *: ]] && compopt -o nospace 2>/dev/null\n"
-            "    return 0\n"
+            "    local -a found\n"
+            "    found=(${(f)\"$(${(Q)words[1]} __complete \"${(@Q)words[2,CURRENT-1]}\" "
+            "\"${(Q)PREFIX}\" 2>/dev/null)\"})\n"
+            "    if (( ! $#found )); then\n"
+            "        _files\n"
+            "        return\n"
+            "    fi\n"
+            "    compadd -S '' -- ${(M)found:#*:}\n"
+            "    compadd -- ${found:#*:}\n"
             "}\n"
-            "complete -o default -F _holt holt\n"));
-    return 0;
+            "if [[ ${funcstack[1]} == _holt ]]; then\n"
+            "    _holt \"$@\"\n"
+            "else\n"
+            "    compdef _holt holt\n"
+            "fi\n"},
+    {"fish", "# fish completion of holt: holt completion fish | source\n"
+             "function __holt_complete\n"
+             "    set -l words (commandline -opc)\n"
+             "    set -l typed (commandline -ct)\n"
+             "    set -l found ($words[1] __complete $words[2..-1] \"$typed\" 2>/dev/null)\n"
+             "    if test (count $found) -eq 0\n"
+             "        __fish_complete_path \"$typed\"\n"
+             "        return\n"
+             "    end\n"
+             "    printf '%s\\n' $found\n"
+             "end\n"
+             "complete -c holt -f -a '(__holt_complete)'\n"},
+};
+
+int completion_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
+{
+    const char *shell = args_str(args, "shell");
+
+    (void)c;
+    (void)cmd;
+    for (size_t i = 0; i < ARRAY_LEN(scripts); i++)
+        if (strcmp(scripts[i].shell, shell) == 0) {
+            cli_write(str_of(scripts[i].script));
+            return 0;
+        }
+    return err_set(e, ERR_INVALID, 0, "there is no completion for the shell '%.80s'", shell);
 }

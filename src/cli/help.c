@@ -5,9 +5,15 @@
 #define WIDTH 100
 #define INDENT 2
 
+const char help_exit_status[] =
+    "0: done. 1: failed. 2: not found. 3: conflict. 4: refused. 5: timed out. run, exec, shell, "
+    "attach and wait exit with the status of the command that they ran: 128+n when signal n ended "
+    "it, 127 when the program was not found, 126 when it cannot be executed, 125 when holt itself "
+    "failed.";
+
 /* "verb", "token", … as headings; the verbs without an operation have groups of their own. */
-static const struct op_group own_groups[] = {
-    {"here", "This machine: where to connect, what works."},
+const struct op_group help_own_groups[] = {
+    {"machine", "This machine: where to connect, what works."},
     {NULL, NULL},
 };
 
@@ -74,7 +80,7 @@ static void list_verbs(const struct cmd_set *set, const char *group, const char 
     }
 }
 
-static bool group_is_used(const struct cmd_set *set, const char *group)
+bool help_group_is_used(const struct cmd_set *set, const char *group)
 {
     for (size_t i = 0; i < set->n; i++)
         if (strcmp(set->v[i].group, group) == 0)
@@ -86,7 +92,7 @@ static void list_groups(const struct cmd_set *set, const struct op_group *g, str
                         bool color)
 {
     for (; g->name; g++) {
-        if (!group_is_used(set, g->name))
+        if (!help_group_is_used(set, g->name))
             continue;
         heading(to, g->text, color);
         list_verbs(set, g->name, NULL, to);
@@ -112,7 +118,7 @@ static void add_value_name(const struct op_field *f, struct buf *to)
         buf_printf(to, "%s%s", c == f->choices ? "" : "|", *c);
 }
 
-static void add_flag(const struct cmd_arg *a, struct buf *to)
+void help_flag(const struct cmd_arg *a, struct buf *to)
 {
     char name[ARGS_NAME];
 
@@ -156,6 +162,19 @@ static void add_in_thousands(const struct op_field *f, struct buf *to)
         buf_printf(to, " Or --%s, in whole ones: --%s 1.5.", name, name);
 }
 
+void help_arg_text(const struct cmd_arg *a, struct buf *to)
+{
+    const struct op_field *f = a->f;
+
+    buf_add_c(to, f->text ? f->text : "");
+    add_in_thousands(f, to);
+    add_spellings(a->also, to);
+    if (f->required && !a->positional)
+        buf_add_c(to, " (required)");
+    if (f->preset && f->type != OP_BOOL)
+        buf_printf(to, " (default: %s)", f->preset);
+}
+
 static void list_args(const struct cmd_arg *args, size_t n, bool positional, struct buf *to)
 {
     size_t width = 0;
@@ -165,24 +184,17 @@ static void list_args(const struct cmd_arg *args, size_t n, bool positional, str
 
         if (args[i].positional != positional)
             continue;
-        add_flag(&args[i], &flag);
+        help_flag(&args[i], &flag);
         width = size_max(width, size_min(buf_len(&flag), 32));
     }
     for (size_t i = 0; i < n; i++) {
         AUTO(buf_done) struct buf flag = {0};
         AUTO(buf_done) struct buf text = {0};
-        const struct op_field *f = args[i].f;
 
         if (args[i].positional != positional)
             continue;
-        add_flag(&args[i], &flag);
-        buf_add_c(&text, f->text ? f->text : "");
-        add_in_thousands(f, &text);
-        add_spellings(args[i].also, &text);
-        if (f->required && !positional)
-            buf_add_c(&text, " (required)");
-        if (f->preset && f->type != OP_BOOL)
-            buf_printf(&text, " (default: %s)", f->preset);
+        help_flag(&args[i], &flag);
+        help_arg_text(&args[i], &text);
         pad(to, INDENT);
         buf_add_str(to, buf_str(&flag));
         if (buf_len(&flag) > width) {
@@ -204,7 +216,7 @@ static size_t count_args(const struct cmd *cmd, bool positional)
     return n;
 }
 
-static void usage(const struct cmd *cmd, struct buf *to)
+void help_usage(const struct cmd *cmd, struct buf *to)
 {
     buf_printf(to, "usage: holt %s", cmd->verb);
     for (size_t i = 0; i < cmd->arg_count; i++) {
@@ -230,7 +242,7 @@ static void usage(const struct cmd *cmd, struct buf *to)
 }
 
 /* A verb's own examples, or one with what is required and one for each flag that has an example. */
-static void examples(const struct cmd *cmd, struct buf *to)
+void help_examples(const struct cmd *cmd, struct buf *to)
 {
     AUTO(buf_done) struct buf base = {0};
     const char *const *own = cmd->special ? cmd->special->examples : NULL;
@@ -270,7 +282,7 @@ void help_cmd(const struct cmd *cmd, struct buf *to, bool color)
 {
     struct str rest = str_of(cmd->text);
 
-    usage(cmd, to);
+    help_usage(cmd, to);
     buf_add_char(to, '\n');
     while (rest.n > 0)
         wrap(to, str_cut(rest, '\n', &rest), 0);
@@ -289,7 +301,7 @@ void help_cmd(const struct cmd *cmd, struct buf *to, bool color)
     list_args(global_args, global_arg_count, false, to);
     buf_add_char(to, '\n');
     heading(to, "Examples", color);
-    examples(cmd, to);
+    help_examples(cmd, to);
 }
 
 void help_word(const struct cmd_set *set, const char *word, struct buf *to, bool color)
@@ -306,7 +318,7 @@ void help_all(const struct cmd_set *set, struct buf *to, bool color)
               "holt gives AI agents isolated computers. This command talks to a daemon, holtd.\n\n"
               "usage: holt [flags] COMMAND [arguments]\n\n");
     list_groups(set, op_groups, to, color);
-    list_groups(set, own_groups, to, color);
+    list_groups(set, help_own_groups, to, color);
     heading(to, "Flags of every command", color);
     list_args(global_args, global_arg_count, false, to);
     buf_add_char(to, '\n');

@@ -26,10 +26,14 @@ static const struct cli_flag context_name_flags[] = {
     {{.name = "name", .type = OP_STR, .required = true, .positional = true, .example = "work",
       .text = "Name of the context."}, 0},
 };
-static const char *const shells[] = {"bash", NULL};
+static const char *const shells[] = {"bash", "zsh", "fish", NULL};
 static const struct cli_flag completion_flags[] = {
     {{.name = "shell", .type = OP_CHOICE, .choices = shells, .required = true, .positional = true, .example = "bash",
-      .text = "The shell: bash."}, 0},
+      .text = "The shell that runs the script."}, 0},
+};
+static const struct cli_flag man_flags[] = {
+    {{.name = "page", .type = OP_STR, .positional = true, .example = "holt-exec",
+      .text = "The page's name, such as holt, holt-exec or holtd."}, 0},
 };
 static const struct cli_flag help_flags[] = {
     {{.name = "verb", .type = OP_LIST, .positional = true, .text = "The command."}, 0},
@@ -266,39 +270,43 @@ const struct verb verb_table[] = {
      EXAMPLES("holt audit verify", "holt audit verify --head 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
               "holt audit verify -o json | jq -r .head > head.txt")},
     {.verb = "login", .run = link_run, EXAMPLES("holt login", "holt login --role observer")},
-    {.verb = "context ls", .group = "here", .text = "List the contexts: named servers with their tokens.",
+    {.verb = "context ls", .group = "machine", .text = "List the contexts: named servers with their tokens.",
      .run = context_ls_run, EXAMPLES("holt context ls")},
-    {.verb = "context add", .group = "here",
+    {.verb = "context add", .group = "machine",
      .text = "Add a context: a server and the token for it.\n"
              "Contexts are kept in ~/.config/holt/contexts.json, readable by you alone. A token is read from a file or "
              "HOLT_TOKEN, never from the command line, where every user of the machine could see it.",
      FLAGS(context_add_flags), .run = context_add_run,
      EXAMPLES("holt context add work https://holt.example:8122 --token-file token.txt --use",
               "holt token create laptop --role operator -o json | jq -r .token | holt context add here http://127.0.0.1:8122 --token-file -")},
-    {.verb = "context use", .group = "here", .text = "Make a context the current one.", FLAGS(context_name_flags),
+    {.verb = "context use", .group = "machine", .text = "Make a context the current one.", FLAGS(context_name_flags),
      .run = context_use_run, EXAMPLES("holt context use work")},
-    {.verb = "context rm", .group = "here", .text = "Remove a context and its token from this machine.",
+    {.verb = "context rm", .group = "machine", .text = "Remove a context and its token from this machine.",
      FLAGS(context_name_flags), .run = context_rm_run, EXAMPLES("holt context rm work")},
-    {.verb = "down", .group = "here",
+    {.verb = "down", .group = "machine",
      .text = "End everything of an installation on this machine: holtd, its sandboxes, holt-spawn and holt-egress.\n"
              "Sandboxes with their files on disk can be started again when holtd runs again; what was in memory is gone. Ctrl-C ends holtd alone.",
      FLAGS(down_flags), .run = down_run, EXAMPLES("holt down", "sudo holt down --state /var/lib/holt")},
-    {.verb = "purge", .group = "here",
+    {.verb = "purge", .group = "machine",
      .text = "End everything of an installation on this machine and remove its state directory.\n"
              "Sandboxes, volumes, images, secrets, tokens and the log of events are gone for good; a PostgreSQL database and directories "
              "that settings name (storage_path, host_mounts) stay.",
      FLAGS(purge_flags), .run = purge_run, EXAMPLES("holt purge", "holt purge --yes --state ./state")},
-    {.verb = "doctor", .group = "here",
+    {.verb = "doctor", .group = "machine",
      .text = "Check what this machine can do for sandboxes, what is missing, and how to fix it.\n"
              "Nothing is changed and nothing is left behind. The exit status is 0 unless something that native "
              "sandboxes cannot do without is missing.",
      .run = doctor_run, EXAMPLES("holt doctor", "holt doctor -o json")},
-    {.verb = "completion", .group = "here", .text = "Print a script that completes commands, flags and values.",
+    {.verb = "completion", .group = "machine", .text = "Print a script that completes commands, flags and values.",
      FLAGS(completion_flags), .run = completion_run,
-     EXAMPLES("source <(holt completion bash)", "holt completion bash > /etc/bash_completion.d/holt")},
-    {.verb = "version", .group = "here", .text = "Show the version of this command.", .run = version_run,
+     EXAMPLES("source <(holt completion bash)", "source <(holt completion zsh)", "holt completion fish | source")},
+    {.verb = "man", .group = "machine",
+     .text = "Print a manual page as roff; without PAGE list the pages.\n"
+             "`make install` installs them all: `man holt`, `man holt-exec`, `man holtd`.",
+     FLAGS(man_flags), .run = man_run, EXAMPLES("holt man", "holt man holt-exec | man -l -")},
+    {.verb = "version", .group = "machine", .text = "Show the version of this command.", .run = version_run,
      EXAMPLES("holt version")},
-    {.verb = "help", .group = "here", .text = "Show this help, or that of one command.", FLAGS(help_flags),
+    {.verb = "help", .group = "machine", .text = "Show this help, or that of one command.", FLAGS(help_flags),
      .run = help_run, EXAMPLES("holt help token create")},
 };
 /* clang-format on */

@@ -28,6 +28,7 @@ VERB_RUN(image_pull_run);
 VERB_RUN(secret_set_run);
 VERB_RUN(kill_run);
 VERB_RUN(link_run);
+VERB_RUN(man_run);
 VERB_RUN(port_forward_run);
 VERB_RUN(project_put_run);
 VERB_RUN(ps_run);

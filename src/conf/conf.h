@@ -122,6 +122,7 @@ struct buf;
 void conf_print_markdown(struct buf *to);                     /* docs/settings.md */
 void conf_print_yaml(const struct config *c, struct buf *to); /* --print-settings */
 void conf_print_help(struct buf *to);                         /* --help */
+void conf_print_man(struct buf *to);                          /* holtd(8), as roff */
 /* The reply of settings.list: {"settings": [{"key", "value", "default", "source", …}], "cursor":
  * null}; a secret's value is not shown. */
 void conf_print_json(const struct config *c, struct buf *to);

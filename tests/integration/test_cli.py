@@ -226,7 +226,7 @@ def test_bash_completion(alone):
     assert complete(alone, "holt token create x --role=op") == ["operator"]
     assert complete(alone, "holt token create x --tt") == ["--ttl"]
     assert complete(alone, "holt -o ") == ["table", "json", "yaml"]
-    assert complete(alone, "holt completion ") == ["bash"]
+    assert complete(alone, "holt completion ") == ["bash", "zsh", "fish"]
     r = subprocess.run(["bash", "--norc", "-c", f"PATH={BUILD}:$PATH; source <(holt completion bash); complete -p holt"],
                        capture_output=True, text=True, timeout=60, env=environment())
     assert r.stdout == "complete -o default -F _holt holt\n"

@@ -44,6 +44,9 @@ def test_installed_files_name_installed_programs(tmp_path, prefix):
     top = "usr/local/lib" if prefix == "/usr/local" else "etc"  # where systemd looks
     assert units == {f"{top}/systemd/{n}" for n in ("system/holtd.service", "system/holt-egress.service", "system/holt-spawn.service",
                                                          "user/holt.service")}
+    below = {os.path.relpath(p, dest + prefix) for p in installed(dest)}
+    assert {"share/man/man1/holt.1", "share/man/man1/holt-exec.1", "share/man/man8/holtd.8", "share/bash-completion/completions/holt",
+            "share/zsh/site-functions/_holt", "share/fish/vendor_completions.d/holt.fish"} <= below
     install("--remove", dest, prefix)
     assert installed(dest) == []
 

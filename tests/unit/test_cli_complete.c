@@ -52,7 +52,10 @@ static void flags_and_their_values(void **state)
     EXPECT("observer agent operator admin ", "token", "create", "--role", "=");
     EXPECT("table json yaml ", "-o", "");
     EXPECT("json ", "token", "ls", "-o", "j");
-    EXPECT("bash ", "completion", "");
+    EXPECT("--role=operator ", "token", "create", "--role=op"); /* one word in zsh and fish */
+    EXPECT("--role=observer --role=agent --role=operator --role=admin ", "token", "create",
+           "--role=");
+    EXPECT("bash zsh fish ", "completion", "");
     EXPECT("", "token", "create", "");
     EXPECT("--follow ", "events", "--f");
 }
