@@ -56,6 +56,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     /* what agents may have: core/sandbox/ceiling.h */
     int64_t agent_memory, agent_memory_max, agent_cpu, agent_cpu_max, agent_pids, agent_pids_max;
     int64_t agent_disk, agent_disk_max, agent_sandboxes, agent_commands, agent_volumes;
+    int64_t agent_output;
     int64_t owner_sandboxes, owner_volumes, volumes_max, secrets_max;
     /* what the described systems' interfaces make */
     char *seed_image; /* "": each one's own */

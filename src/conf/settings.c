@@ -395,6 +395,10 @@ const struct setting setting_table[] = {
          .text = "Most commands that one agent runs at a time, in all its sandboxes; 0: no limit."), .reload = true},
     {ROW(agent_volumes, OP_INT, .preset = "32", .max = 1000000,
          .text = "Most volumes that one agent has; 0: no limit."), .reload = true},
+    {ROW(agent_output, OP_SIZE, .preset = "1g", .max = 1LL << 50,
+         .text = "Most bytes of the host's disk for the output of one agent's commands, in all its sandboxes, and of what the sandboxes "
+                 "of one person start themselves, by their relays. Past it the oldest ended commands go, then the oldest output of "
+                 "those that run; 0: no limit."), .reload = true},
     {ROW(owner_sandboxes, OP_INT, .preset = "3072", .max = 1000000,
          .text = "Most sandboxes that one person has, so that no one takes all of sandboxes_max; 0: no limit."), .reload = true},
     {ROW(owner_volumes, OP_INT, .preset = "3072", .max = 1000000,

@@ -126,6 +126,7 @@ static void apply_ceilings(struct daemon *d)
                                                             .agent_sandboxes = c->agent_sandboxes,
                                                             .agent_commands = c->agent_commands,
                                                             .agent_volumes = c->agent_volumes,
+                                                            .agent_output = c->agent_output,
                                                             .owner_sandboxes = c->owner_sandboxes,
                                                             .owner_volumes = c->owner_volumes});
 }

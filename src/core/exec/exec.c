@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/point.h"
+#include "core/exec/output_share.h"
 #include "core/sandbox/sandbox_internal.h"
 
 #include <signal.h>
@@ -78,6 +79,7 @@ struct exec *exec_new(struct sandbox *s, const char *id)
     (void)snprintf(x->id, sizeof x->id, "%s", id);
     list_init(&x->link);
     list_init(&x->unsafe);
+    list_init(&x->share_link);
     list_init(&x->readers);
     list_init(&x->waits);
     exec_log_init(&x->log, path, s->all->output_bytes);
@@ -131,6 +133,7 @@ void exec_add(struct exec *x)
     s->exec_count++;
     if (exec_is_live(x))
         exec_count_live(x, 1);
+    output_share_join(x);
 }
 
 /* What is in the file, when it was last open in another life of holtd. */
@@ -141,6 +144,7 @@ int exec_warm(struct exec *x, struct err *e)
     if (exec_log_recover(&x->log, e) < 0)
         return -1;
     x->log_cold = false;
+    output_share_count(x);
     return 0;
 }
 
@@ -158,6 +162,7 @@ void exec_forget(struct exec *x)
 
     exec_detach(x);
     stop_timers(x);
+    output_share_leave(x);
     list_unlink(&x->unsafe);
     list_unlink(&x->link);
     journals_wake(x->sandbox);
@@ -347,6 +352,7 @@ void exec_end(struct exec *x, enum exec_state to)
         log_warn("an output log stays a file", LOG_C("exec", x->id), LOG_E(&e));
     else if (small)
         x->flags |= EXEC_ROW_OUTPUT;
+    output_share_count(x);
     exec_save(x, end_event(x), NULL, end_saved);
 }
 

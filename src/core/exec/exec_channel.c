@@ -1,3 +1,4 @@
+#include "core/exec/output_share.h"
 #include "core/sandbox/sandbox_internal.h"
 
 #include "base/clock.h"
@@ -50,6 +51,7 @@ int exec_spill(struct exec *x)
         log_failed(x, &e);
         return -1;
     }
+    output_share_count(x);
     if (!is_full(x))
         ack_all(x);
     x->no_room = false;
@@ -128,6 +130,7 @@ static void on_output(struct guest_exec *ch, enum guest_stream gs, uint64_t offs
     } else {
         list_unlink(&x->unsafe);
         x->sandbox->has_logs = true;
+        output_share_count(x);
         if (!is_full(x))
             ack_all(x);
     }
@@ -141,6 +144,7 @@ void exec_log_read_on(struct exec *x)
     if (!(x->flags & EXEC_BLOCKS) || !x->log.in_file)
         return;
     exec_log_retain(&x->log);
+    output_share_count(x);
     if (exec_is_live(x) && !is_full(x))
         ack_all(x);
 }

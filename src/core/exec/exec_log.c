@@ -174,6 +174,13 @@ static int64_t head_size(const struct exec_log *g)
     return i64_min(HEAD_BYTES, g->keep / 4) / LOG_BLOCK * LOG_BLOCK;
 }
 
+int64_t exec_log_disk(const struct exec_log *g)
+{
+    int64_t hole = g->no_punch ? 0 : i64_max(g->punched - head_size(g), 0);
+
+    return g->in_file ? g->size - hole : 0;
+}
+
 /* In large pieces: each costs the file system's journal as much as a small one. */
 static void punch(struct exec_log *g)
 {

@@ -16,6 +16,7 @@
 #define LOG_HEAD 40
 #define LOG_RECORD_MAX (LOG_BLOCK - LOG_HEAD) /* content of one record */
 #define LOG_SMALL 16384                       /* records that a row takes, and memory before */
+#define LOG_KEEP_MIN (2 * LOG_BLOCK)          /* the least that `keep` may be */
 
 enum log_stream { LOG_OUT, LOG_ERR, LOG_STREAMS };
 
@@ -57,6 +58,7 @@ void exec_log_skip(struct exec_log *g, enum log_stream s, int64_t to);
 void exec_log_retain(struct exec_log *g); /* drops what is too much; append does it too */
 CHECKED int exec_log_spill(struct exec_log *g, struct err *e); /* from memory into the file */
 int64_t exec_log_kept(const struct exec_log *g);               /* bytes of output */
+int64_t exec_log_disk(const struct exec_log *g);               /* bytes that its file takes */
 /* The end: a log of at most LOG_SMALL bytes is in memory then, and *ret is true: the row takes it,
  * then exec_log_unlink. */
 CHECKED int exec_log_settle(struct exec_log *g, bool *ret_small, struct err *e);

@@ -29,6 +29,10 @@ static void put_all(struct buf *to, const struct exec *x)
     jw_kc(&w, "state", sm_name(&x->sm));
     put_spec(&w, x);
     jw_kbool(&w, "pty", x->flags & EXEC_PTY);
+    if (x->cut) {
+        jw_kint(&w, "limit_bytes", x->sandbox->all->ceilings.agent_output);
+        jw_kc(&w, "setting", "agent_output");
+    }
     jw_kint(&w, "timeout_ms", x->timeout_ms);
     jw_ktime(&w, "created_at", x->created_us / 1000);
     if (!exec_is_live(x)) {
@@ -213,6 +217,7 @@ void exec_erase(struct exec *x)
     struct exec_job *j = job_new(x, "exec.removed", NULL);
 
     store_write(x->sandbox->all->store, STORE_RELAXED, erase_work, save_end, j);
+    x->log.in_file |= x->log_cold; /* of an earlier life of holtd */
     if (!(x->flags & EXEC_ROW_OUTPUT))
         exec_log_unlink(&x->log);
     x->sandbox->erased_us = i64_max(x->sandbox->erased_us, x->ended_us);

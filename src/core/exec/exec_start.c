@@ -9,7 +9,6 @@
 #define START_BYTES (GUEST_START_MAX - 8192) /* arguments and environment */
 #define ARGS_MAX 4096
 #define OUTPUT_MAX (1LL << 40)
-#define OUTPUT_MIN (2 * LOG_BLOCK)
 
 /* --- told in the next turn --- */
 
@@ -269,7 +268,7 @@ static struct exec *from_spec(struct sandbox *s, const struct exec_spec *spec)
     x->timeout_ms = spec->timeout_ms;
     x->created_us = sandboxes_moment(s->all);
     if (spec->output_bytes > 0)
-        x->log.keep = i64_max(spec->output_bytes, OUTPUT_MIN);
+        x->log.keep = i64_max(spec->output_bytes, LOG_KEEP_MIN);
     x->log.hold = spec->block_when_full;
     make_start(x, spec);
     return x;
@@ -284,7 +283,7 @@ static void bound_log(struct exec *x)
     int64_t most = s->all->relay_output_bytes;
 
     if (s->limits.disk_bytes > 0)
-        most = i64_min(most, i64_max(OUTPUT_MIN, s->limits.disk_bytes / (4 * s->all->execs_max)));
+        most = i64_min(most, i64_max(LOG_KEEP_MIN, s->limits.disk_bytes / (4 * s->all->execs_max)));
     x->log.keep = i64_min(x->log.keep, most);
 }
 
@@ -320,6 +319,8 @@ void exec_start(struct sandbox *s, const struct exec_spec *asked, const struct p
     x = from_spec(s, &spec);
     if (principal_is_inside(by))
         bound_log(x);
+    if (ceiling_binds(by))
+        x->flags |= EXEC_OF_SHARE;
     x->started = done;
     x->started_arg = arg;
     exec_begin(x, by->actor);

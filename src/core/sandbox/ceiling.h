@@ -14,6 +14,7 @@ struct ceilings { /* as the settings of these names */
     int64_t agent_pids, agent_pids_max;
     int64_t agent_disk, agent_disk_max;
     int64_t agent_sandboxes, agent_commands, agent_volumes;
+    int64_t agent_output; /* bytes of its commands' logs: core/exec/output_share.h */
     int64_t owner_sandboxes, owner_volumes; /* of anybody else */
 };
 

@@ -526,6 +526,7 @@ struct sandboxes *sandboxes_unref(struct sandboxes *all)
         return NULL;
     map_done(&all->by_id);
     map_done(&all->by_name);
+    map_done(&all->shares);
     aliases_free(all->aliases);
     mem_free(all->sorted);
     mem_free(all->block);

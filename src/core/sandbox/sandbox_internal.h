@@ -64,6 +64,7 @@ struct sandboxes {
     char *block;        /* what a reader reads into */
     struct list unsafe; /* execs whose output init alone keeps */
     struct timer spill;
+    struct map shares;        /* owner to struct output_share */
     struct list spares, told; /* small calls that are told in the next turn */
     bool closed, keep_strays;
     int64_t moment_us; /* the last one that was given */
@@ -165,6 +166,7 @@ enum exec_flag { /* of a row */
                  EXEC_ROW_OUTPUT = 64,  /* the output is in the row */
                  EXEC_FOR_READER = 128, /* EXEC_BLOCKS goes when nobody reads */
                  EXEC_STANDING = 256,   /* the sandbox's own: no activity */
+                 EXEC_OF_SHARE = 512,   /* its output counts against its owner's share */
 };
 
 struct exec {
@@ -207,8 +209,12 @@ struct exec {
     struct exec_log log;
     struct list unsafe; /* in sandboxes->unsafe */
     int64_t unsafe_since_ms;
-    bool loading;  /* from its row */
-    bool log_cold; /* not yet looked at in this life of holtd */
+    struct output_share *share; /* that its output counts in; NULL: in none */
+    struct list share_link;
+    int64_t counted; /* bytes of its log that share->bytes has */
+    bool cut;        /* to the share's limit, and that was said */
+    bool loading;    /* from its row */
+    bool log_cold;   /* not yet looked at in this life of holtd */
     struct list readers, waits;
     struct timer tell;     /* readers have something new, waits the end */
     bool listed;           /* by the hello being read */
