@@ -420,19 +420,11 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                                    .pids = c->default_pids,
                                    .bridge = c->raw_bridge[0] ? c->raw_bridge : NULL};
     const struct pool_config pool = pool_config(c);
-    int r;
 
     for (size_t i = 0; i < dirs.n; i++)
         all[allows.host_dir_count++] = dirs.v[i];
-    if (c->storage_path[0]) {
-        r = dir_make_all(c->storage_path, 0755);
-        if (r < 0)
-            return err_set(e, ERR_INVALID, -r, "setting 'storage_path': make '%s'",
-                           c->storage_path);
+    if (c->storage_path[0])
         all[allows.host_dir_count++] = c->storage_path;
-    }
-    if (c->sbx_cache_hostpath[0] && tenant_make_dir(c->sbx_cache_hostpath, e) < 0)
-        return err_wrap(e, "setting 'sbx_cache_hostpath'");
     if (c->sbx_cache_hostpath[0]) {
         warn_of_foreign(c->sbx_cache_hostpath);
         all[allows.host_dir_count++] = c->sbx_cache_hostpath;

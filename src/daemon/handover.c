@@ -175,11 +175,15 @@ static int give_database(const struct handover *h, const char *url)
     return r;
 }
 
-static int make_storage(const char *path, struct err *e)
+int handover_make_dirs(const struct config *c, struct err *e)
 {
-    int r = path[0] ? dir_make_all(path, 0755) : 0;
+    int r = c->storage_path[0] ? dir_make_all(c->storage_path, 0755) : 0;
 
-    return r < 0 ? err_set(e, ERR_INVALID, -r, "setting 'storage_path': make '%s'", path) : 0;
+    if (r < 0)
+        return err_set(e, ERR_INVALID, -r, "setting 'storage_path': make '%s'", c->storage_path);
+    if (c->sbx_cache_hostpath[0] && tenant_make_dir(c->sbx_cache_hostpath, e) < 0)
+        return err_wrap(e, "setting 'sbx_cache_hostpath'");
+    return 0;
 }
 
 static int give_all(const struct handover *h, const struct config *c, int dir, struct err *e)
@@ -188,8 +192,6 @@ static int give_all(const struct handover *h, const struct config *c, int dir, s
 
     if (r == 0)
         r = give_storage(h, c->storage_path, 1);
-    if (r == 0 && c->sbx_events_dir)
-        r = give_storage(h, c->sbx_events_dir, 1);
     if (r == 0 && c->db)
         r = give_database(h, c->db);
     /* Last, so that one that was interrupted is done again. */
@@ -204,11 +206,8 @@ int handover_state(const struct config *c, const struct account *to, struct err 
     AUTO(fd_close) int lock = state_open_for(c->state, to->uid, e);
     AUTO(fd_close) int dir = -1;
 
-    if (lock < 0 || make_storage(c->storage_path, e) < 0)
+    if (lock < 0 || handover_make_dirs(c, e) < 0)
         return -1;
-    /* While we may still give it to the id that is root in all sandboxes. */
-    if (c->sbx_cache_hostpath[0] && tenant_make_dir(c->sbx_cache_hostpath, e) < 0)
-        return err_wrap(e, "setting 'sbx_cache_hostpath'");
     dir = open(c->state, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return err_set(e, err_code_from_errno(errno), errno, "open '%s'", c->state);

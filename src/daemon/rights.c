@@ -3,6 +3,7 @@
 
 #include "base/account.h"
 #include "base/confine.h"
+#include "base/fd.h"
 #include "base/mem.h"
 #include "base/starter.h"
 #include "base/str.h"
@@ -59,7 +60,6 @@ static void add_settings(struct paths *p, const struct config *c)
     add_path(p, c->state, CONFINE_WRITE);
     add_path(p, c->storage_path, CONFINE_WRITE);
     add_path(p, c->sbx_cache_hostpath, CONFINE_WRITE);
-    add_path(p, c->sbx_events_dir, CONFINE_WRITE);
     if (c->db && str_starts(str_of(c->db), STR("sqlite:")))
         add_parent(p, c->db + strlen("sqlite:"), CONFINE_WRITE);
     for (size_t i = 0; i < c->listen.n && p->n < PATHS_MAX / 2; i++) {
@@ -222,6 +222,14 @@ static int choose_account(const struct config *c, struct account *ret, struct er
     return err_hint(e, "make it, or leave the setting empty");
 }
 
+/* The directories are made before the rules that name them. */
+static int open_own_state(const struct config *c, struct err *e)
+{
+    AUTO(fd_close) int lock = state_open(c->state, e);
+
+    return lock < 0 || handover_make_dirs(c, e) < 0 ? -1 : TAKE_FD(lock);
+}
+
 int rights_give_up(const struct config *c, int *ret_lock, struct err *e)
 {
     __attribute__((cleanup(paths_done_p))) struct paths paths = {0};
@@ -235,14 +243,14 @@ int rights_give_up(const struct config *c, int *ret_lock, struct err *e)
     if (!(driver_find(c->runtime)->caps & DRIVER_ISOLATES)) {
         log_warn("holtd keeps all its rights: the runtime isolates nothing",
                  LOG_C("runtime", c->runtime));
-        return (*ret_lock = state_open(c->state, e)) < 0 ? -1 : 0;
+        return (*ret_lock = open_own_state(c, e)) < 0 ? -1 : 0;
     }
     r = starter_fork();
     if (r < 0)
         return err_set(e, ERR_INTERNAL, -r, "start the starter");
     if (allow_files(c, e) < 0 || choose_account(c, &to, e) < 0)
         return -1;
-    *ret_lock = geteuid() == 0 ? handover_state(c, &to, e) : state_open(c->state, e);
+    *ret_lock = geteuid() == 0 ? handover_state(c, &to, e) : open_own_state(c, e);
     if (*ret_lock < 0)
         return -1;
     add_settings(&paths, c);

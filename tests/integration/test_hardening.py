@@ -112,6 +112,25 @@ def test_started_by_a_user_each_has_what_the_document_says():
         home.close()
 
 
+@pytest.mark.parametrize("mode", ["own", "rootless"])
+def test_directories_that_settings_name_are_made(mode):
+    """Also where their parents are missing, before holtd is kept to its own; what is a path inside is nothing on the host."""
+    home = Home(mode)
+    inside = f"{home.path}/events"
+    os.mkdir(inside, 0o755)
+    before = os.stat(inside)
+    try:
+        d = native(home.path, "--storage-path", f"{home.path}/deep/tenants", "--sbx-cache-mode", "hostpath", "--sbx-cache-hostpath",
+                   f"{home.path}/far/cache", "--sbx-events-dir", inside, user=home.user)
+        try:
+            assert os.path.isdir(f"{home.path}/deep/tenants") and os.path.isdir(f"{home.path}/far/cache")
+            assert (os.stat(inside).st_uid, os.stat(inside).st_gid) == (before.st_uid, before.st_gid)
+        finally:
+            d.stop()
+    finally:
+        home.close()
+
+
 @needs_root
 def test_nothing_of_the_store_is_readable_to_the_egress_proxy(tmp_path):
     d, _ = start_all(tmp_path / "d")

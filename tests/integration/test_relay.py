@@ -206,6 +206,7 @@ print(served, again.decode())
     wait_for(lambda: box.d.ok("GET", f"{API}/info")["connections"] < 20)
 
 
+@pytest.mark.needs_root("counts holtd's descriptors, which nobody else may")
 def test_askers_that_go_away(box):
     before = box.d.fd_count()
     box.python("""

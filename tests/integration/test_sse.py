@@ -1,4 +1,5 @@
 """Server-sent events: by hand, by curl, and by a browser's EventSource that reconnects."""
+import glob
 import json
 import os
 import queue
@@ -191,7 +192,7 @@ def browser():
     if not shutil.which("node") or not os.path.isdir(f"{NODE}/node_modules/playwright-core"):
         pytest.skip("node or playwright-core is not installed: make deps")
     cache = os.environ.get("PLAYWRIGHT_BROWSERS_PATH", os.path.expanduser("~/.cache/ms-playwright"))
-    if not shutil.which("chromium") and not os.path.isdir(cache):
+    if not shutil.which("chromium") and not glob.glob(f"{cache}/chromium*/*/*"):
         pytest.skip("no Chromium: make deps")
     made = []
 
