@@ -114,7 +114,7 @@ static void sort_args(struct cmd *c, struct arena *a)
 static void add_quiet(struct cmd *c)
 {
     static const struct cli_flag quiet = {
-        {.name = "quiet", .type = OP_BOOL, .text = "Print the ids alone, one a line."},
+        {.name = "quiet", .type = OP_BOOL, .text = "Print only the ids, one per line."},
         'q',
     };
 

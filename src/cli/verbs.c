@@ -17,9 +17,9 @@ static const struct cli_flag context_add_flags[] = {
     {{.name = "url", .type = OP_STR, .required = true, .positional = true, .example = "https://holt.example:8122",
       .text = "Server: http://HOST:PORT, https://HOST:PORT or unix:/PATH."}, 0},
     {{.name = "token_file", .type = OP_STR,
-      .text = "File that holds the token; - is standard input; without it HOLT_TOKEN is kept, if set."}, 0},
+      .text = "File that holds the token; - is standard input; the default is HOLT_TOKEN, if set."}, 0},
     {{.name = "cacert_file", .type = OP_STR, .text = "PEM file of the authority to trust for this server."}, 0},
-    {{.name = "use", .type = OP_BOOL, .text = "Make it the current context; the first one is by itself."}, 0},
+    {{.name = "use", .type = OP_BOOL, .text = "Make it the current context; the first context always becomes current."}, 0},
     {{.name = "force", .type = OP_BOOL, .text = "Replace a context of that name."}, 0},
 };
 static const struct cli_flag context_name_flags[] = {
@@ -40,12 +40,12 @@ static const struct cli_flag help_flags[] = {
 };
 
 #define COMMAND {{.name = "command", .type = OP_LIST, .required = true, .positional = true, .example = "-- ls -l", \
-                  .text = "The program and its arguments: this word and all behind it."}, 0, true}
+                  .text = "The program and its arguments; everything after this point is passed to it unchanged."}, 0, true}
 #define INTERACTIVE {{.name = "interactive", .type = OP_BOOL, .preset = "true", \
                       .text = "Pass standard input on; --no-interactive leaves it unread."}, 'i', false}
 #define TTY {{.name = "tty", .type = OP_BOOL, .text = "Give the command a terminal."}, 't', false}
 #define DETACH_FLAG {{.name = "detach_keys", .type = OP_STR, .preset = "ctrl-p,ctrl-q", \
-                      .text = "Keys that leave a terminal and let its command go on; none for no keys."}, 0, false}
+                      .text = "Keys that leave a terminal while its command continues; none: no keys."}, 0, false}
 /* What Docker's run and create have too, with its letters and spellings. */
 #define MAKE_FLAGS \
     {{.name = "env", .type = OP_MAP}, 'e'}, {{.name = "memory_bytes", .type = OP_SIZE}, 'm'}, \
@@ -60,7 +60,7 @@ static const struct cli_flag help_flags[] = {
 
 static const struct cli_flag run_flags[] = {
     {{.name = "command", .type = OP_LIST, .positional = true, .example = "-- ls -l",
-      .text = "The program and its arguments: this word and all behind it; with --image the image's own by default."}, 0, true}, INTERACTIVE, TTY, MAKE_FLAGS,
+      .text = "The program and its arguments; everything after this point is passed to it unchanged. With --image the default is the image's own command."}, 0, true}, INTERACTIVE, TTY, MAKE_FLAGS,
     {{.name = "user", .type = OP_STR}, 'u'},
     {{.name = "cwd", .type = OP_STR}, 'w', .also = "workdir"},
     {{.name = "detach", .type = OP_BOOL,
@@ -116,30 +116,30 @@ static const struct cli_flag kill_flags[] = {
       .text = "Send this signal to the newest command instead."}, 's'},
 };
 static const struct cli_flag ls_flags[] = {
-    {{.name = "all", .type = OP_BOOL, .text = "Those that do not run too, which is what it lists anyway."}, 'a'},
+    {{.name = "all", .type = OP_BOOL, .text = "List sandboxes in every state; this is the default."}, 'a'},
 };
 static const struct cli_flag ps_flags[] = {
     {{.name = "id", .type = OP_STR, .positional = true}, .optional = true},
-    {{.name = "all", .type = OP_BOOL, .text = "Without SANDBOX: also the sandboxes that do not run."}, 'a'},
+    {{.name = "all", .type = OP_BOOL, .text = "Without SANDBOX: list stopped sandboxes too."}, 'a'},
 };
 static const struct cli_flag secret_set_flags[] = {
     {{.name = "host", .type = OP_LIST, .example = "api.github.com",
       .text = "A host whose requests get the value: a name, or '*.example.com' with all below it; repeatable."}, 0, false},
     {{.name = "method", .type = OP_LIST, .example = "GET", .text = "Only requests with this method; repeatable."}, 0, false},
     {{.name = "value_file", .type = OP_STR, .example = "token.txt",
-      .text = "File that holds the value, - for standard input; without it the terminal is asked, or standard input read."}, 0, false},
-    {{.name = "keep_value", .type = OP_BOOL, .text = "Change only the rest: the value stays."}, 0, false},
+      .text = "File that holds the value, - for standard input; by default it is prompted for on a terminal, or read from standard input."}, 0, false},
+    {{.name = "keep_value", .type = OP_BOOL, .text = "Keep the value and change only the other fields."}, 0, false},
 };
 static const struct cli_flag rm_flags[] = {
     {{.name = "sandboxes", .type = OP_LIST, .positional = true, .example = "build", .text = "Ids or names of sandboxes."},
      .label = "SANDBOX"},
-    {{.name = "all", .type = OP_BOOL, .text = "All that you see; asks before, unless --yes."}, 'a'},
+    {{.name = "all", .type = OP_BOOL, .text = "All sandboxes that you can see; asks first, unless --yes."}, 'a'},
     {{.name = "yes", .type = OP_BOOL, .text = "Do not ask."}, 'y'},
-    {{.name = "force", .type = OP_BOOL, .text = "The same: running ones are destroyed anyway."}, 'f'},
+    {{.name = "force", .type = OP_BOOL, .text = "The same as --yes; running sandboxes are destroyed in any case."}, 'f'},
 };
 static const struct cli_flag top_flags[] = {
-    {{.name = "interval", .type = OP_DURATION, .preset = "2s", .text = "Time between two looks."}, 'n', false},
-    {{.name = "once", .type = OP_BOOL, .text = "Print one table and end, as when the output is no terminal."}, 0, false},
+    {{.name = "interval", .type = OP_DURATION, .preset = "2s", .text = "Time between two updates."}, 'n', false},
+    {{.name = "once", .type = OP_BOOL, .text = "Print one table and end; the default when the output is not a terminal."}, 0, false},
 };
 static const struct cli_flag port_forward_flags[] = {
     {{.name = "sandbox", .type = OP_STR, .required = true, .positional = true, .example = "build",
@@ -147,7 +147,7 @@ static const struct cli_flag port_forward_flags[] = {
     {{.name = "ports", .type = OP_LIST, .required = true, .positional = true, .example = "8080:80",
       .text = "LOCAL:REMOTE; one number is both; :REMOTE takes a free local port."}, 0, false},
     {{.name = "address", .type = OP_STR, .preset = "127.0.0.1",
-      .text = "Where to listen; whoever reaches it reaches the sandbox's port."}, 0, false},
+      .text = "Address to listen on; every client that reaches it reaches the sandbox's port."}, 0, false},
 };
 
 static const struct cli_flag board_show_flags[] = {
@@ -186,9 +186,9 @@ const struct verb verb_table[] = {
      FLAGS(each_flags), .run = each_run, EXAMPLES("holt stop build", "holt stop build --grace 30s", "holt stop $(holt ps -q)")},
     {.verb = "restart", .fills = "id", .text = "Stop sandboxes and start them again; prints their names.",
      FLAGS(each_flags), .run = each_run, EXAMPLES("holt restart build")},
-    {.verb = "pause", .fills = "id", .text = "Freeze everything that runs in sandboxes; prints their names.",
+    {.verb = "pause", .fills = "id", .text = "Freeze all processes in sandboxes; prints the names.",
      FLAGS(each_flags), .run = each_run, EXAMPLES("holt pause build")},
-    {.verb = "resume", .fills = "id", .text = "Let paused sandboxes go on; prints their names.",
+    {.verb = "resume", .fills = "id", .text = "Continue paused sandboxes; prints the names.",
      FLAGS(each_flags), .run = each_run, EXAMPLES("holt resume build")},
     {.verb = "kill", .group = "sandbox",
      .text = "Kill everything in sandboxes at once, as `holt stop --force`: their files stay.\n"
@@ -199,10 +199,10 @@ const struct verb verb_table[] = {
                            "`holt ps` and `holt ps -a` are Docker's; `holt ls` lists sandboxes in every state.",
      FLAGS(ps_flags), .run = ps_run, EXAMPLES("holt ps", "holt ps -aq", "holt ps build", "holt ps build --state running")},
     {.verb = "rm", .op = "sandbox.destroy", .fills = "id",
-     .text = "Destroy sandboxes, running or not: their commands are killed, nothing of them is left.",
+     .text = "Destroy sandboxes, running or not: their commands are killed, their files removed.",
      FLAGS(rm_flags), .run = rm_run, EXAMPLES("holt rm build", "holt rm $(holt ls -q --state stopped)", "holt rm --all")},
     {.verb = "run", .op = "run", .fills = RUN_FILLS, .failed = 125,
-     .text = "Run one command in a sandbox of its own; nothing of it is left.\n"
+     .text = "Run one command in a new sandbox; the sandbox is removed afterwards.\n"
              "Standard input, output and error pass through, and signals; the exit status is the command's: 128+n when signal n "
              "ended it, 127 when it was not found, 126 when it cannot be run, 125 when holt failed. A second Ctrl-C within a "
              "second does not wait for the command.",
@@ -217,7 +217,7 @@ const struct verb verb_table[] = {
      FLAGS(exec_flags), .run = exec_run,
      EXAMPLES("holt exec build -- make -j4", "holt exec build -t -- top", "holt exec build -d -- ./server")},
     {.verb = "shell", .op = "exec.create", .fills = RUN_FILLS ",cancel_on_disconnect,background,merge,timeout_ms", .failed = 125,
-     .text = "Open a shell in a sandbox.\nCtrl-P Ctrl-Q leaves it and lets it go on; `holt attach` comes back.",
+     .text = "Open a shell in a sandbox.\nCtrl-P Ctrl-Q leaves it running; `holt attach` returns to it.",
      FLAGS(shell_flags), .run = shell_run, EXAMPLES("holt shell build", "holt shell build -u 1000 --shell /bin/sh")},
     {.verb = "attach", .op = "exec.attach", .fills = "role,stdout_offset,stderr_offset", .failed = 125,
      .text = "Attach to a command: see its output from the start, type into it.\n"
@@ -244,7 +244,7 @@ const struct verb verb_table[] = {
      EXAMPLES("holt cat build:/etc/os-release")},
     {.verb = "logs", FLAGS(logs_flags), .run = op_verb_run,
      EXAMPLES("holt logs build", "holt logs -f build", "holt logs build ex_01k4r8w2m9h5t7c3xqvd --tail 64k")},
-    {.verb = "top", .group = "sandbox", .text = "Watch what the running sandboxes use; q leaves.", FLAGS(top_flags), .run = top_run,
+    {.verb = "top", .group = "sandbox", .text = "Watch the resource use of running sandboxes; q quits.", FLAGS(top_flags), .run = top_run,
      EXAMPLES("holt top", "holt top --once")},
     {.verb = "port-forward", .group = "port",
      .text = "Listen on a port of this machine and connect it to one inside a sandbox.\n"
@@ -293,9 +293,8 @@ const struct verb verb_table[] = {
              "that settings name (storage_path, host_mounts) stay.",
      FLAGS(purge_flags), .run = purge_run, EXAMPLES("holt purge", "holt purge --yes --state ./state")},
     {.verb = "doctor", .group = "machine",
-     .text = "Check what this machine can do for sandboxes, what is missing, and how to fix it.\n"
-             "Nothing is changed and nothing is left behind. The exit status is 0 unless something that native "
-             "sandboxes cannot do without is missing.",
+     .text = "Check this machine for everything that sandboxes need, and print fixes.\n"
+             "Nothing is changed. The exit status is 0 unless a requirement of native sandboxes is missing.",
      .run = doctor_run, EXAMPLES("holt doctor", "holt doctor -o json")},
     {.verb = "completion", .group = "machine", .text = "Print a script that completes commands, flags and values.",
      FLAGS(completion_flags), .run = completion_run,

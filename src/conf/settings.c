@@ -187,8 +187,7 @@ static char *first_runtime(void)
 const struct setting setting_table[] = {
     {ROW(listen, OP_LIST, .preset = "127.0.0.1:8122", .min = 1, .max = 64,
          .text = "Addresses to listen on; each speaks every protocol. 'host:port', '[v6]:port' "
-                 "or 'unix:/PATH'; 'tls://' before one refuses clear text there. Loopback by "
-                 "default: nobody from outside reaches it."),
+                 "or 'unix:/PATH'; 'tls://' before one refuses clear text there. Loopback by default: no other machine can connect."),
      .alias = listen_alias, .check = address_check},
     {ROW(preview_listen, OP_LIST, .preset = "127.0.0.1:8123,[::1]:8123", .max = 64,
          .text = "Addresses that show servers inside sandboxes to browsers, each sandbox and port at "
@@ -350,7 +349,7 @@ const struct setting setting_table[] = {
          .text = "Which system calls a sandbox may make that does not say: 'narrow' is what real programs need, 'wide' all "
                  "but the dangerous ones: docs/runtime.md. holt-spawn takes up a change at its next start.")},
     {ROW(wide_syscalls, OP_CHOICE, .preset = "people", .choices = wide_users,
-         .text = "Who may make sandboxes with 'syscalls: wide': 'never' nobody, 'people' all but agents, 'agents' everybody.")},
+         .text = "Clients that may make sandboxes with 'syscalls: wide': never (none), people (all but agents) or agents (all).")},
     {ROW(default_pids, OP_INT, .preset = "4096", .max = 4194304,
          .text = "Most processes and threads of a sandbox that is made without a limit of them; where cgroups are v1's it "
                  "counts for each user inside. 0: none. holt-spawn takes up a change at its next start.")},
@@ -425,7 +424,7 @@ const struct setting setting_table[] = {
                  "'agentbox-sandbox:latest' and 'ubuntu:22.04', which image_aliases leads to 'host'."),
      .alias = seed_image_alias, .reload = true},
     {ROW(session_timeout_ms, OP_DURATION, .preset = "1800s", .max = 36500LL * 24 * HOUR,
-         .text = "An agentbox session that nobody used for this long ends, unless a command runs in it; 0: never."),
+         .text = "An agentbox session unused for this long ends, unless a command runs in it; 0: never."),
      .alias = session_timeout_alias, .reload = true},
     {ROW(agentbox_runtime, OP_CHOICE, .preset = "auto", .choices = agentbox_runtimes,
          .text = "What runs agentbox's sessions; 'auto': runsc (gVisor) where it is installed and the runtime 'oci' is built in, "
@@ -453,7 +452,7 @@ const struct setting setting_table[] = {
                  "the host is touched. holt-spawn takes up a change at its next start."),
      .alias = sbx_cache_hostpath_alias, .check = check_path},
     {ROW(sbx_idle_ttl_ms, OP_DURATION, .preset = "15m", .max = 36500LL * 24 * HOUR,
-         .text = "An sbx sandbox that nobody used for this long is deleted, unless a command runs in it; 0: never."),
+         .text = "An sbx sandbox unused for this long is deleted, unless a command runs in it; 0: never."),
      .alias = sbx_idle_ttl_alias, .reload = true},
     {ROW(sbx_cpu_millis, OP_INT, .preset = "0", .max = 1000000,
          .text = "Processor time of an sbx sandbox in thousandths of a core; 0: no limit."),

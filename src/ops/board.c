@@ -20,7 +20,7 @@ const char *const op_priorities[] = {"P0", "P1", "P2", "P3", NULL};
 #define LIMIT(structure) \
     FIELD(structure, limit, OP_INT, .min = 1, .max = 1000, .preset = "100", .example = "20", .text = "At most this many in one page.")
 #define CURSOR(structure) \
-    FIELD(structure, cursor, OP_STR, .max = 256, PROJECT_EXAMPLE, .text = "The page behind this one: what the last reply's cursor said.")
+    FIELD(structure, cursor, OP_STR, .max = 256, PROJECT_EXAMPLE, .text = "Continue after the last page: the cursor of its reply.")
 
 /* --- projects --- */
 
@@ -97,7 +97,7 @@ static const struct op_field metrics_reply[] = {
     REPLY("agents", OP_JSON, "For each agent: done, in_progress, in_review.", .types = "object|array"),
 };
 const struct op op_project_metrics = {
-    .name = "project.metrics", .group = "project", .text = "Show how a board gets on: cycle times, throughput, work in progress.",
+    .name = "project.metrics", .group = "project", .text = "Show a board's metrics: cycle times, throughput, work in progress.",
     .method = "GET", .path = PROJECTS "/{id}/metrics", .verb = "project metrics", .perm = PERM_TEAM_READ,
     PROJECT_ID_IN, OUT(metrics_reply, "BoardMetrics"),
 };
@@ -238,7 +238,7 @@ static const struct op_field task_ready_fields[] = {
     FIELD(struct task_ready_in, capabilities, OP_LIST, .max = 64, .example = "code", .text = "Its tags; those it has if absent."),
 };
 const struct op op_task_ready = {
-    .name = "task.ready", .group = "board", .text = "List what may be claimed on a board, by priority, then by age.",
+    .name = "task.ready", .group = "board", .text = "List the tasks that can be claimed, by priority, then by age.",
     .method = "GET", .path = PROJECTS "/{project}/ready", .verb = "board ready", .perm = PERM_TEAM_READ,
     IN(task_ready_fields, struct task_ready_in), .reply = OP_REPLY_LIST, OUT(task_reply, "Task"), .items = "tasks", .columns = TASK_COLUMNS,
 };
@@ -247,13 +247,13 @@ const struct op op_task_ready = {
     FIELD(struct task_claim_in, agent, OP_STR, .required = true, .positional = true, .min = 1, .max = 128, .example = "claude", .text = words)
 static const struct op_field task_claim_fields[] = {TASK_AGENT("Who takes it; an agent takes for itself.")};
 const struct op op_task_claim = {
-    .name = "task.claim", .group = "board", .text = "Claim a task: one wins, the others are told.",
+    .name = "task.claim", .group = "board", .text = "Claim a task; of several claims one succeeds, the others get a conflict.",
     .method = "POST", .path = TASKS "/{id}/claim", .verb = "board claim", .perm = PERM_TEAM_WRITE,
     IN(task_claim_fields, struct task_claim_in), OUT(change_reply, "TaskChange"),
 };
 static const struct op_field task_assign_fields[] = {TASK_AGENT("Who gets it.")};
 const struct op op_task_assign = {
-    .name = "task.assign", .group = "board", .text = "Give a task to somebody: for people and coordinators.",
+    .name = "task.assign", .group = "board", .text = "Assign a task to an agent; for people and coordinators.",
     .method = "POST", .path = TASKS "/{id}/assign", .verb = "board assign", .perm = PERM_TEAM_WRITE,
     IN(task_assign_fields, struct task_claim_in), OUT(change_reply, "TaskChange"),
 };
@@ -278,7 +278,7 @@ const struct op op_task_move = {
 };
 static const struct op_field task_review_fields[] = {TASK_AGENT("Who reviewed it; not its owner.")};
 const struct op op_task_review = {
-    .name = "task.review", .group = "board", .text = "Note that somebody reviewed a task.",
+    .name = "task.review", .group = "board", .text = "Record a review of a task.",
     .method = "POST", .path = TASKS "/{id}/reviewers", .verb = "board review", .perm = PERM_TEAM_WRITE,
     IN(task_review_fields, struct task_claim_in), OUT(change_reply, "TaskChange"),
 };

@@ -17,12 +17,12 @@ static const struct op_field rule_list_fields[] = {
     FIELD(struct rule_list_in, limit, OP_INT, .min = 1, .max = 1000, .preset = "100",
           .example = "20", .text = "At most this many in one page."),
     FIELD(struct rule_list_in, cursor, OP_STR, .max = 64, .example = "ru_01k4r8w2m9h5t7c3xqvd",
-          .text = "The page behind this one: what the last reply's cursor said."),
+          .text = "Continue after the last page: the cursor of its reply."),
 };
 const struct op op_rule_list = {
     .name = "rule.list",
     .group = "rule",
-    .text = "List what people answered for longer about hosts that sandboxes asked for, oldest first.",
+    .text = "List the lasting answers of people about hosts, oldest first.",
     .method = "GET",
     .path = "/holt/v1/rules",
     .verb = "rule ls",
@@ -45,7 +45,7 @@ static const struct op_field rule_id_fields[] = {
 const struct op op_rule_remove = {
     .name = "rule.remove",
     .group = "rule",
-    .text = "Remove a rule: connections that only it allows are reset, and the host is asked for again.",
+    .text = "Remove a rule: connections that only it allowed are reset; the next one asks again.",
     .method = "DELETE",
     .path = "/holt/v1/rules/{id}",
     .verb = "rule rm",

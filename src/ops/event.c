@@ -27,8 +27,7 @@ static const struct op_field event_reply[] = {
         FIELD(structure, limit, OP_INT, .min = 1, .max = 1000, .preset = "100", .example = "20",   \
               .text = "At most this many in one page."),                                           \
         FIELD(structure, cursor, OP_STR, .max = 20, .pattern = OP_PATTERN_DIGITS,                  \
-              .example = "4711",                                                                   \
-              .text = "The page behind this one: what the last reply's cursor said.")
+              .example = "4711", .text = "Continue after the last page: the cursor of its reply.")
 
 static const struct op_field event_list_fields[] = {
     EVENT_FILTERS(struct event_list_in),
@@ -104,7 +103,7 @@ static const struct op_field audit_verify_reply[] = {
 const struct op op_audit_verify = {
     .name = "audit.verify",
     .group = "audit",
-    .text = "Prove that no event was changed, removed or put in since it was written.\n"
+    .text = "Prove that no event was changed, removed or inserted after it was written.\n"
             "Each event carries the hash of the one before. Somebody who can write the database "
             "could compute all hashes anew: compare with a head that was kept elsewhere.",
     .method = "GET",

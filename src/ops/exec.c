@@ -185,7 +185,7 @@ static const struct op_field exec_list_fields[] = {
     FIELD(struct exec_list_in, limit, OP_INT, .min = 1, .max = 1000, .preset = "100",
           .example = "20", .text = "At most this many in one page."),
     FIELD(struct exec_list_in, cursor, OP_STR, .max = 64, .example = EXAMPLE_ID,
-          .text = "The page behind this one: what the last reply's cursor said."),
+          .text = "Continue after the last page: the cursor of its reply."),
 };
 const struct op op_exec_list = {
     .name = "exec.list",
@@ -228,7 +228,7 @@ static const struct op_field exec_output_fields[] = {
           .preset = "0", .example = "4096",
           .text = "From this byte on; a negative one counts from the end."),
     FIELD(struct exec_output_in, follow, OP_BOOL, .preset = "false", .example = "true",
-          .text = "Go on until the command ends."),
+          .text = "Follow the output until the command ends."),
 };
 const struct op op_exec_output = {
     .name = "exec.output",
@@ -249,11 +249,11 @@ const struct op op_exec_output = {
 static const struct op_field logs_fields[] = {
     ID_FIELD(struct exec_logs_in),
     FIELD(struct exec_logs_in, exec, OP_STR, .max = 64, .example = EXAMPLE_ID,
-          .text = "Of this command; the newest by default."),
+          .text = "The command's id; the newest command by default."),
     FIELD(struct exec_logs_in, tail, OP_SIZE, .max = 1LL << 40, .example = "64k",
           .text = "Only about this many bytes of each stream's end."),
     FIELD(struct exec_logs_in, follow, OP_BOOL, .preset = "false", .example = "true",
-          .text = "Go on until the command ends."),
+          .text = "Follow the output until the command ends."),
 };
 const struct op op_sandbox_logs = {
     .name = "sandbox.logs",

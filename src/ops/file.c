@@ -105,7 +105,7 @@ static const struct op_field file_list_fields[] = {
     FIELD(struct file_list_in, limit, OP_INT, .min = 1, .max = 10000, .preset = "1000",
           .example = "20", .text = "At most this many in one page."),
     FIELD(struct file_list_in, cursor, OP_STR, .max = 255, .example = "a.txt",
-          .text = "The page behind this one: what the last reply's cursor said."),
+          .text = "Continue after the last page: the cursor of its reply."),
 };
 static const struct op_field file_reply[] = {
     REPLY("name", OP_STR, "Its name in the directory.", .example = "a.txt"),

@@ -29,7 +29,7 @@ static const struct op_field image_list_fields[] = {
     FIELD(struct image_list_in, limit, OP_INT, .min = 1, .max = 1000, .preset = "100",
           .example = "20", .text = "At most this many in one page."),
     FIELD(struct image_list_in, cursor, OP_STR, .max = 64, .example = "im_01k4r8w2m9h5t7c3xqvd",
-          .text = "The page behind this one: what the last reply's cursor said."),
+          .text = "Continue after the last page: the cursor of its reply."),
     FIELD(struct image_list_in, all, OP_BOOL, .preset = "false", .example = "true",
           .text = "Also those whose pull or import failed in the last hour, and why."),
 };

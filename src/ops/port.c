@@ -66,7 +66,7 @@ static const struct op_field port_preview_reply[] = {
 const struct op op_port_preview = {
     .name = "port.preview",
     .group = "port",
-    .text = "Make a link that shows a server inside a sandbox in a browser, for one use.\n"
+    .text = "Make a single-use link that opens a server inside a sandbox in a browser.\n"
             "Each sandbox and port has an origin of its own below .localhost, on the preview "
             "listener; the link's code becomes a cookie of that origin alone. It ends after 12 "
             "hours, and with the token that asked for it.",

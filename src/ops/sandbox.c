@@ -117,7 +117,7 @@ static const struct op_field sandbox_list_fields[] = {
     FIELD(struct sandbox_list_in, limit, OP_INT, .min = 1, .max = 1000, .preset = "100",
           .example = "20", .text = "At most this many in one page."),
     FIELD(struct sandbox_list_in, cursor, OP_STR, .max = 64, .example = EXAMPLE_ID,
-          .text = "The page behind this one: what the last reply's cursor said."),
+          .text = "Continue after the last page: the cursor of its reply."),
 };
 const struct op op_sandbox_list = {
     .name = "sandbox.list",
@@ -173,7 +173,8 @@ static const struct op_field sandbox_update_fields[] = {
 const struct op op_sandbox_update = {
     .name = "sandbox.update",
     .group = "sandbox",
-    .text = "Change a sandbox's name, labels, lifetime or network; what is absent stays.",
+    .text =
+        "Change a sandbox's name, labels, lifetime or network; absent fields keep their values.",
     .method = "PATCH",
     .path = "/holt/v1/sandboxes/{id}",
     .verb = "update",
@@ -187,7 +188,7 @@ const struct op op_sandbox_update = {
 const struct op op_sandbox_destroy = {
     .name = "sandbox.destroy",
     .group = "sandbox",
-    .text = "Destroy a sandbox: its commands are killed, nothing of it is left.",
+    .text = "Destroy a sandbox: its commands are killed, its files removed.",
     .method = "DELETE",
     .path = "/holt/v1/sandboxes/{id}",
     .verb = "rm",
@@ -259,7 +260,7 @@ const struct op op_sandbox_pause = {
 const struct op op_sandbox_resume = {
     .name = "sandbox.resume",
     .group = "sandbox",
-    .text = "Let a paused sandbox go on.",
+    .text = "Continue a paused sandbox.",
     .method = "POST",
     .path = "/holt/v1/sandboxes/{id}/resume",
     .verb = "resume",
@@ -282,7 +283,7 @@ static const struct op_field stats_reply[] = {
 const struct op op_sandbox_stats = {
     .name = "sandbox.stats",
     .group = "sandbox",
-    .text = "Show what a sandbox uses: processor, memory, processes, disk, network.",
+    .text = "Show a sandbox's resource use: processor, memory, processes, disk, network.",
     .method = "GET",
     .path = "/holt/v1/sandboxes/{id}/stats",
     .verb = "stat",

@@ -34,7 +34,7 @@ static const struct op_field secret_reply[] = {
           .text = "Where the value takes the placeholder's place: header, query, basic (user and password of basic authentication); " \
                   "everywhere of these if absent."), \
     FIELD(struct secret_set_in, plain, OP_BOOL, .example = "true", \
-          .text = "Send it without TLS too: whoever is on the way can read it.")
+          .text = "Send it over plain HTTP too, where it can be read in transit.")
 #define VALUE(...) \
     FIELD(struct secret_set_in, value, OP_STR, .max = 4096, .secret = true, .example = "the-value", .text = "The secret itself; it is never shown again.", \
           __VA_ARGS__)
@@ -57,7 +57,7 @@ static const struct op_field secret_set_fields[] = {NAME(), VALUE(.required = fa
 const struct op op_secret_set = {
     .name = "secret.set",
     .group = "secret",
-    .text = "Make a secret, or change one: what is absent stays.\n"
+    .text = "Make or change a secret; absent fields keep their values.\n"
             "Sandboxes never hold the value: in them stands a placeholder, and holt-egress puts the value in its place in "
             "requests to the secret's hosts. A change acts at once, in sandboxes that have it too.",
     .method = "PUT",
@@ -72,7 +72,7 @@ static const struct op_field secret_list_fields[] = {
     FIELD(struct secret_list_in, limit, OP_INT, .min = 1, .max = 1000, .preset = "100",
           .example = "20", .text = "At most this many in one page."),
     FIELD(struct secret_list_in, cursor, OP_STR, .max = 64, .example = "sc_01k4r8w2m9h5t7c3xqvd",
-          .text = "The page behind this one: what the last reply's cursor said."),
+          .text = "Continue after the last page: the cursor of its reply."),
 };
 const struct op op_secret_list = {
     .name = "secret.list",
@@ -113,7 +113,7 @@ const struct op op_secret_get = {
 const struct op op_secret_remove = {
     .name = "secret.remove",
     .group = "secret",
-    .text = "Remove a secret: sandboxes that have it use it no more, from the reply on.",
+    .text = "Remove a secret; sandboxes can no longer use it once the reply is sent.",
     .method = "DELETE",
     .path = "/holt/v1/secrets/{name}",
     .verb = "secret rm",

@@ -19,7 +19,7 @@ const char *const op_approval_scopes[] = {"once", "sandbox", "always", NULL};
 #define LIMIT(structure, most) \
     FIELD(structure, limit, OP_INT, .min = 1, .max = 1000, .preset = most, .example = "20", .text = "At most this many in one page.")
 #define CURSOR(structure) \
-    FIELD(structure, cursor, OP_STR, .max = 256, .example = "claude", .text = "The page behind this one: what the last reply's cursor said.")
+    FIELD(structure, cursor, OP_STR, .max = 256, .example = "claude", .text = "Continue after the last page: the cursor of its reply.")
 #define CAPABILITIES(structure, words) \
     FIELD(structure, capabilities, OP_LIST, .max = 64, .example = "code", .text = words)
 
@@ -109,7 +109,7 @@ static const struct op_field heartbeat_reply[] = {
     REPLY("status", OP_CHOICE, "How it is: it learns here that people paused or revoked it.", .choices = op_agent_statuses, .example = "online"),
 };
 const struct op op_agent_heartbeat = {
-    .name = "agent.heartbeat", .group = "agent", .text = "Say that an agent is alive.",
+    .name = "agent.heartbeat", .group = "agent", .text = "Send an agent's heartbeat.",
     .method = "POST", .path = AGENTS "/{name}/heartbeat", .verb = "agent heartbeat", .perm = PERM_TEAM_REPORT,
     AGENT_NAME_IN, OUT(heartbeat_reply, "Heartbeat"),
 };
@@ -118,14 +118,14 @@ static const struct op_field agent_default_mode_fields[] = {
     FIELD(struct agent_default_mode_in, mode, OP_CHOICE, .required = true, .positional = true, .choices = op_agent_modes,
           .example = "advisory", .text = "How far they go alone."),
     FIELD(struct agent_default_mode_in, type, OP_STR, .max = 128, .example = "coder",
-          .text = "Only agents of this type that are there; all, and those who register later, if absent."),
+          .text = "Only registered agents of this type; absent: all agents, also later ones."),
 };
 static const struct op_field default_mode_reply[] = {
     REPLY("mode", OP_CHOICE, "The mode.", .choices = op_agent_modes, .example = "advisory"),
     REPLY("agents", OP_LIST, "The agents that have it now.", .example = "claude"),
 };
 const struct op op_agent_default_mode = {
-    .name = "agent.default_mode", .group = "agent", .text = "Set the mode of all agents, and of those who register later.",
+    .name = "agent.default_mode", .group = "agent", .text = "Set the mode of all agents, present and future.",
     .method = "PUT", .path = "/holt/v1/autonomy", .verb = "agent default-mode", .perm = PERM_TEAM_RULE,
     IN(agent_default_mode_fields, struct agent_default_mode_in), OUT(default_mode_reply, "DefaultMode"),
 };
@@ -148,7 +148,7 @@ static const struct op_field agent_checkpoint_fields[] = {
     FIELD(struct agent_checkpoint_in, metadata, OP_JSON, .types = "object", .text = "Anything: an object."),
 };
 const struct op op_agent_checkpoint = {
-    .name = "agent.checkpoint", .group = "agent", .text = "Record what an agent is at; without them it is stalled after a while.",
+    .name = "agent.checkpoint", .group = "agent", .text = "Record an agent's progress; an agent without checkpoints counts as stalled.",
     .method = "POST", .path = AGENTS "/{name}/checkpoints", .verb = "agent checkpoint", .perm = PERM_TEAM_REPORT,
     IN(agent_checkpoint_fields, struct agent_checkpoint_in), OUT(checkpoint_reply, "Checkpoint"), .status = 201, .creates = true,
 };
@@ -190,7 +190,7 @@ static const struct op_field agent_revoke_fields[] = {
 };
 const struct op op_agent_revoke = {
     .name = "agent.revoke", .group = "agent",
-    .text = "Stop an agent: until it acknowledges that, it can only read and report of itself.",
+    .text = "Revoke an agent: until it acknowledges, it can only read and report on itself.",
     .method = "POST", .path = AGENTS "/{name}/revoke", .verb = "agent revoke", .perm = PERM_TEAM_RULE,
     IN(agent_revoke_fields, struct agent_revoke_in), OUT(directive_reply, "Revocation"),
 };
@@ -201,7 +201,7 @@ static const struct op_field revocation_reply[] = {
     REPLY("flush", OP_BOOL, "Its tasks went back to ready.", .nullable = true, .example = "true"),
 };
 const struct op op_agent_revocation = {
-    .name = "agent.revocation", .group = "agent", .text = "Ask whether an agent is revoked; it stays so until it acknowledges that.",
+    .name = "agent.revocation", .group = "agent", .text = "Show whether an agent is revoked.",
     .method = "GET", .path = AGENTS "/{name}/revocation", .verb = "agent revocation", .perm = PERM_TEAM_READ,
     AGENT_NAME_IN, OUT(revocation_reply, "PendingRevocation"),
 };
@@ -266,7 +266,7 @@ static const struct op_field message_id_fields[] = {
           .example = "ms_01k4r8w2m9h5t7c3xqvd", .text = "The message's id."),
 };
 const struct op op_message_ack = {
-    .name = "message.ack", .group = "msg", .text = "Acknowledge a message: it is not unread any more.",
+    .name = "message.ack", .group = "msg", .text = "Acknowledge a message: mark it as read.",
     .method = "POST", .path = MESSAGES "/{id}/ack", .verb = "msg ack", .perm = PERM_TEAM_WRITE,
     IN(message_id_fields, struct message_id_in), .reply = OP_REPLY_EMPTY, .status = 204,
 };
@@ -276,7 +276,7 @@ static const struct op_field message_history_fields[] = {
     LIMIT(struct message_history_in, "50"),
 };
 const struct op op_message_history = {
-    .name = "message.history", .group = "msg", .text = "Read what two have written to each other, newest first.",
+    .name = "message.history", .group = "msg", .text = "Read the messages between two agents, newest first.",
     .method = "GET", .path = MESSAGES "/history", .verb = "msg history", .perm = PERM_TEAM_READ,
     IN(message_history_fields, struct message_history_in), .reply = OP_REPLY_LIST, OUT(message_reply, "Message"), .items = "messages",
     .columns = "id,from,to,content,sent_at", .audited = true,
@@ -287,7 +287,7 @@ static const struct op_field edge_reply[] = {
     REPLY("count", OP_INT, "How many messages.", .example = "12"),
 };
 const struct op op_message_graph = {
-    .name = "message.graph", .group = "msg", .text = "Show who writes to whom among the registered agents, and how much.",
+    .name = "message.graph", .group = "msg", .text = "Show the number of messages between each pair of agents.",
     .method = "GET", .path = MESSAGES "/graph", .verb = "msg graph", .perm = PERM_TEAM_READ,
     .reply = OP_REPLY_LIST, OUT(edge_reply, "MessageEdge"), .items = "edges",
 };
@@ -347,7 +347,7 @@ static const struct op_field approval_decide_fields[] = {
 };
 const struct op op_approval_approve = {
     .name = "approval.approve", .group = "approval",
-    .text = "Say yes: what was asked for is done now, once, by the rules as things are now.\nWhen they refuse it, the question stays open.",
+    .text = "Approve a question: its action is executed once, by the rules as they apply now.\nWhen they refuse it, the question stays open.",
     .method = "POST", .path = APPROVALS "/{id}/approve", .verb = "approval approve", .perm = PERM_TEAM_RULE,
     IN(approval_decide_fields, struct approval_decide_in), OUT(approval_reply, "Approval"),
 };

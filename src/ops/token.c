@@ -65,7 +65,7 @@ static const struct op_field token_list_fields[] = {
     FIELD(struct token_list_in, limit, OP_INT, .min = 1, .max = 1000, .preset = "100",
           .example = "20", .text = "At most this many in one page."),
     FIELD(struct token_list_in, cursor, OP_STR, .max = 64, .example = "tk_01k4r8w2m9h5t7c3xqvd",
-          .text = "The page behind this one: what the last reply's cursor said."),
+          .text = "Continue after the last page: the cursor of its reply."),
 };
 const struct op op_token_list = {
     .name = "token.list",
@@ -135,7 +135,7 @@ static const struct op_field token_self_reply[] = {
 const struct op op_token_self = {
     .name = "token.self",
     .group = "token",
-    .text = "Show who is asking: the token that this request carries.",
+    .text = "Show the token of this request.",
     .method = "GET",
     .path = "/holt/v1/tokens/self",
     .verb = "token whoami",

@@ -35,7 +35,7 @@ static const struct op_field volume_create_fields[] = {
 const struct op op_volume_create = {
     .name = "volume.create",
     .group = "volume",
-    .text = "Make a volume: files that several sandboxes can have, and that outlive them.",
+    .text = "Make a volume: files that sandboxes share and that outlive them.",
     .method = "POST",
     .path = "/holt/v1/volumes",
     .verb = "volume create",
@@ -53,7 +53,7 @@ static const struct op_field volume_list_fields[] = {
     FIELD(struct volume_list_in, limit, OP_INT, .min = 1, .max = 1000, .preset = "100",
           .example = "20", .text = "At most this many in one page."),
     FIELD(struct volume_list_in, cursor, OP_STR, .max = 64, .example = "vl_01k4r8w2m9h5t7c3xqvd",
-          .text = "The page behind this one: what the last reply's cursor said."),
+          .text = "Continue after the last page: the cursor of its reply."),
 };
 const struct op op_volume_list = {
     .name = "volume.list",
@@ -95,7 +95,7 @@ const struct op op_volume_get = {
 const struct op op_volume_remove = {
     .name = "volume.remove",
     .group = "volume",
-    .text = "Remove a volume and its files; refused while a sandbox has it.",
+    .text = "Remove a volume and its files; refused while a sandbox uses it.",
     .method = "DELETE",
     .path = "/holt/v1/volumes/{id}",
     .verb = "volume rm",
