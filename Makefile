@@ -16,7 +16,7 @@ ifeq ($(CI),true)
 MESON_FLAGS += -Dwerror=true
 endif
 
-.PHONY: build deps deps-build deps-run deps-test deps-bench run dev hub test test-v2 check bench fmt lint api proto fuzz soak install uninstall \
+.PHONY: build deps deps-build deps-run deps-test deps-bench run dev hub test test-runtimes test-v2 check bench fmt lint api proto fuzz soak install uninstall \
         clean help
 
 build: deps-build ## Build into build/: holtd, holt
@@ -49,6 +49,9 @@ hub: deps-run build ## The team's hub with two test agents in sandboxes, and the
 
 test: deps-test ## Run every test; the last line is "N passed, N failed"
 	@exec tools/run-tests
+
+test-runtimes: deps-test ## Run the tests of the runtimes that take too long for `make test`; `make soak` runs them too
+	@exec tools/run-tests --part runtimes
 
 test-v2: ## Run the native runtime's tests in QEMU: stock Debian kernel, cgroup v2 alone; ARGS="--only limits"
 	@tools/deps build v2

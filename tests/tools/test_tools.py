@@ -103,14 +103,19 @@ def test_format_finds_a_badly_formatted_file(tmp_path):
     assert r.returncode != 0
 
 
-def totals(*again):
-    """A run in which each of these tests failed; each is the answers of its further runs, or None."""
+def run_tests():
+    """tools/run-tests as a module."""
     path = f"{ROOT}/tools/run-tests"
     loader = importlib.machinery.SourceFileLoader("run_tests", path)
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("run_tests", loader))
     sys.dont_write_bytecode = True
     loader.exec_module(module)
-    t = module.Totals()
+    return module
+
+
+def totals(*again):
+    """A run in which each of these tests failed; each is the answers of its further runs, or None."""
+    t = run_tests().Totals()
     t.add("good", True)
     for i, answers in enumerate(again):
         t.add(f"bad{i}", False, "", answers and iter(answers).__next__)
@@ -255,3 +260,21 @@ def test_deps_says_how_much_before_it_installs(tmp_path):
     assert (tmp_path / "installed").read_text().endswith(" uidmap curl\n")
     (tmp_path / "silent").touch()
     assert deps() == "deps: installing uidmap curl: apt does not say how much\n"
+
+
+def test_a_part_is_run_by_its_own_target_alone():
+    """A marked test is in `make test-PART`, and in no step of `make test`."""
+    seen = []
+    module = run_tests()
+    module.pytest = lambda t, prefix, argv, *more: seen.append((prefix, argv[argv.index("-m") + 1]))
+    module.meson_tests = lambda t, directory, scale=3, part=None: seen.append(("meson", part))
+    module.build = lambda *more: True
+    for name in ("unit", "asan", "integration", "integration-postgres", "integration-asan", "security"):
+        module.STEPS[name](None)
+    assert len(seen) == 6 and all(what is None or "not runtimes" in what for _, what in seen), seen
+    seen.clear()
+    module.STEPS["runtimes"](None)
+    assert seen == [("meson", "runtimes"), ("integration, runtimes", "runtimes"), ("security, runtimes", "runtimes")]
+    for part in module.PARTS:
+        out = subprocess.run(["make", "-n", "-C", ROOT, f"test-{part}"], capture_output=True, text=True, check=True).stdout
+        assert f"run-tests --part {part}" in out
