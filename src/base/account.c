@@ -1,4 +1,4 @@
-/* account: users by name, by number, or by a number that nobody has. */
+/* account: finds a user by name, by number, or by a number that no user of the system has. */
 #include "base/account.h"
 
 #include "base/str.h"

@@ -1,3 +1,4 @@
+/* arena: bump allocation from blocks that are freed together. */
 #include "base/arena.h"
 
 #include "base/mem.h"
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 
 #define ARENA_ALIGN 16U
-#define ARENA_BLOCK 4000U /* with malloc's header just under a page */
+#define ARENA_BLOCK 4000U /* just under a page with malloc's header */
 
 struct arena_block {
     struct arena_block *next;

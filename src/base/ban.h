@@ -1,6 +1,6 @@
-/* ban: force-included everywhere.  These functions have no safe use here: each has a replacement in
- * base (buf_printf, str_parse_*, xstrdup, fd_*), and -Werror=deprecated-declarations stops the
- * rest. */
+/* ban: force-included everywhere.  The functions below have no safe use here.  Each has a
+ * replacement in base (buf_printf, str_parse_*, xstrdup, fd_*); -Werror=deprecated-declarations
+ * stops any use. */
 #pragma once
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* buf: a growing byte buffer with an optional limit. */
 #include "base/buf.h"
 
 #include "base/mem.h"
@@ -19,7 +20,7 @@ void buf_wipe(struct buf *b)
     buf_done(b);
 }
 
-/* Makes room for n more bytes and one NUL: moves the content to the front, or grows by half. */
+/* Makes room for n more bytes and a NUL: moves the content to the front, or grows by half. */
 static void make_room(struct buf *b, size_t n)
 {
     size_t len = buf_len(b), need, size;
@@ -28,7 +29,7 @@ static void make_room(struct buf *b, size_t n)
         return;
     if (__builtin_add_overflow(len, n + 1, &need) || need > SIZE_MAX / 2)
         abort();
-    if (need <= b->size && b->start >= len) { /* no overlap: cheap */
+    if (need <= b->size && b->start >= len) { /* the copy does not overlap: cheap */
         if (len)
             memcpy(b->base, b->base + b->start, len);
     } else {
@@ -70,7 +71,7 @@ int buf_try_add(struct buf *b, const void *p, size_t n)
     int r;
 
     if (n == 0)
-        return 0; /* nothing added, nothing allocated */
+        return 0; /* adding nothing allocates nothing */
     r = buf_reserve(b, n, &to);
     if (r < 0)
         return r;
@@ -99,7 +100,7 @@ void buf_add_c(struct buf *b, const char *s)
 void buf_add_char(struct buf *b, char c)
 {
     if (!b->limit && b->size - b->end > 1)
-        b->base[b->end++] = c; /* the NUL's place stays free: buf_cstr */
+        b->base[b->end++] = c; /* keeps one byte free for the NUL of buf_cstr */
     else
         buf_add(b, &c, 1);
 }

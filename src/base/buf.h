@@ -1,6 +1,6 @@
 /* buf: a growing byte buffer with a limit; bytes are added at the end and taken from the front.
  * Zero-initialised is empty with no limit.  Ownership: buf_done frees.  Errors: -ENOSPC past the
- * limit, and then nothing was added; without a limit, running out of memory aborts. */
+ * limit, and nothing was added; without a limit, running out of memory aborts. */
 #pragma once
 
 #include "base/str.h"
@@ -12,12 +12,12 @@ struct buf {
     size_t start; /* of the content */
     size_t end;
     size_t size;  /* allocated */
-    size_t limit; /* most content bytes; 0: none */
+    size_t limit; /* most content bytes; 0: no limit */
 };
 
 void buf_done(struct buf *b); /* empty again, memory freed; the limit stays */
-/* As buf_done, for what nobody may find in freed memory.  What it held before it grew is not
- * reached: reserve first. */
+/* As buf_done, but overwrites secrets first.  Blocks that were freed while the buffer grew are not
+ * overwritten: reserve enough at the start. */
 void buf_wipe(struct buf *b);
 static inline UNUSED void buf_done_p(struct buf *b)
 {
@@ -43,7 +43,7 @@ static inline struct str buf_str(const struct buf *b)
     return str_make(buf_data(b), buf_len(b));
 }
 
-/* Room for n more bytes at the end; *ret points at it; buf_added tells how many were used. */
+/* Room for n more bytes at the end; *ret points at it; pass the number used to buf_added. */
 int buf_reserve(struct buf *b, size_t n, char **ret) CHECKED;
 void buf_added(struct buf *b, size_t n);
 int buf_try_add(struct buf *b, const void *p, size_t n) CHECKED;
@@ -60,6 +60,6 @@ void buf_take(struct buf *b, size_t n); /* drops n bytes from the front */
 void buf_clear(struct buf *b);          /* keeps the memory */
 void buf_truncate(struct buf *b, size_t len);
 char *buf_cstr(struct buf *b);  /* the content, NUL-terminated in place; owned by b */
-char *buf_steal(struct buf *b); /* the content as a heap string; b is empty then */
+char *buf_steal(struct buf *b); /* moves the content out as a heap string and empties b */
 /* Frees the memory of an empty buffer that grew past keep bytes. */
 void buf_shrink(struct buf *b, size_t keep);

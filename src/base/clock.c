@@ -1,3 +1,4 @@
+/* clock: wall and monotonic time, replaceable by tests, and RFC 3339 text. */
 #include "base/clock.h"
 
 #include <errno.h>
@@ -79,7 +80,7 @@ char *clock_text(int64_t wall_ms, char *to)
     return to;
 }
 
-/* Exactly n digits at *s; moves on. */
+/* Parses exactly n digits and moves *s past them. */
 static int digits(struct str *s, size_t n, int *ret)
 {
     uint64_t v;
@@ -99,7 +100,7 @@ static int literal(struct str *s, const char *any)
     return 0;
 }
 
-/* ".678" to 678; absent is 0; at least one digit, the fourth and later are cut. */
+/* Parses ".678" as 678.  No fraction is 0; a point needs a digit; digits past the third are cut. */
 static int parse_fraction(struct str *s, int *ret_ms)
 {
     int factor = 100;
@@ -153,7 +154,7 @@ int clock_parse(struct str s, int64_t *ret_wall_ms)
     back = tm;
     t = timegm(&back);
     if (back.tm_mon != tm.tm_mon || (back.tm_mday != tm.tm_mday && tm.tm_sec != 60))
-        return -EINVAL; /* the 31st of February */
+        return -EINVAL; /* no such day, as the 31st of February */
     *ret_wall_ms = ((int64_t)t - (int64_t)offset * 60) * 1000 + ms;
     return 0;
 }

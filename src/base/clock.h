@@ -8,7 +8,7 @@ int64_t clock_wall_us(void);
 int64_t clock_mono_ms(void); /* never jumps */
 int64_t clock_mono_ns(void);
 
-struct clock_fake { /* what both clocks then tell */
+struct clock_fake { /* the values of both clocks in tests */
     int64_t wall_ms;
     int64_t mono_ns;
 };

@@ -17,11 +17,11 @@
 #define PR_SET_MDWE 65
 #define PR_MDWE_REFUSE_EXEC_GAIN 1UL
 #endif
-#ifndef LANDLOCK_ACCESS_FS_REFER /* the second version */
+#ifndef LANDLOCK_ACCESS_FS_REFER /* Landlock ABI 2 */
 #define LANDLOCK_ACCESS_FS_REFER (1ULL << 13)
 #endif
-#define ACCESS_FS_TRUNCATE (1ULL << 14)  /* the third */
-#define ACCESS_FS_IOCTL_DEV (1ULL << 15) /* the fifth */
+#define ACCESS_FS_TRUNCATE (1ULL << 14)  /* Landlock ABI 3 */
+#define ACCESS_FS_IOCTL_DEV (1ULL << 15) /* Landlock ABI 5 */
 
 /* ---- system calls ---- */
 
@@ -59,7 +59,7 @@ int confine_calls(const struct filter_table *tables, size_t n)
     (WRITE_FILE | READ_TREE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |     \
      LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK |    \
      LANDLOCK_ACCESS_FS_REFER)
-#define FIRST_VERSION ((1ULL << 13) - 1) /* all of it */
+#define FIRST_VERSION ((1ULL << 13) - 1) /* all rights of Landlock ABI 1 */
 
 int confine_paths_version(void)
 {
@@ -111,7 +111,7 @@ int confine_paths(const struct confine_path *paths, size_t n)
     return syscall(SYS_landlock_restrict_self, set, 0) < 0 ? -errno : 0;
 }
 
-/* ---- rights ---- */
+/* ---- capabilities and user ---- */
 
 static uint64_t permitted_caps(void)
 {
@@ -123,7 +123,7 @@ static uint64_t permitted_caps(void)
     return data[0].permitted | (uint64_t)data[1].permitted << 32;
 }
 
-/* Who has none needs no call for it, which a service manager may forbid. */
+/* A process without capabilities skips capset(2): a service manager may forbid the call. */
 static int set_caps(uint64_t keep)
 {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -135,14 +135,14 @@ static int set_caps(uint64_t keep)
     return permitted_caps() != 0 && syscall(SYS_capset, &head, data) < 0 ? -errno : 0;
 }
 
-/* EPERM: an ordinary user, who has none to lose. */
+/* EPERM: an ordinary user, with nothing to drop. */
 static int drop_bounding(uint64_t keep)
 {
     for (int cap = 0; cap < 64; cap++) {
         if (keep & (1ULL << cap) || prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
             continue;
         if (errno == EINVAL || errno == EPERM)
-            break; /* past the kernel's last */
+            break; /* past the kernel's last capability */
         return -errno;
     }
     return 0;
@@ -156,8 +156,8 @@ int confine_caps(uint64_t keep)
     return r < 0 ? r : set_caps(keep & permitted_caps());
 }
 
-/* A change of user clears the signal that a dying parent sends: whoever asked for it, a test or a
- * supervisor, asked for it all the same. */
+/* A change of user clears the parent death signal (prctl(2)), so set it again: a test or a
+ * supervisor may rely on it. */
 int confine_user(uid_t uid, gid_t gid, uint64_t keep)
 {
     int death = 0, r;

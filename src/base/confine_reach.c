@@ -1,4 +1,4 @@
-/* confine_reach: the way to a directory below parents that another user may not search. */
+/* confine_reach: makes a directory reachable below parents that another user may not search. */
 #include "base/confine.h"
 
 #include "base/fd.h"
@@ -16,8 +16,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* May `uid`, who is in no group, search it?  Access control lists are left aside: at worst a way
- * is made that was there already. */
+/* Whether `uid`, without groups, may search the directory.  Ignores access control lists: at worst
+ * we replace a parent that was searchable already. */
 static bool may_search(const char *dir, uid_t uid)
 {
     struct stat st;
@@ -27,7 +27,7 @@ static bool may_search(const char *dir, uid_t uid)
     return (st.st_mode & (st.st_uid == uid ? S_IXUSR : S_IXOTH)) != 0;
 }
 
-/* The first of the parents that is closed to the user; "" if there is none. */
+/* The first parent that is closed to the user; "" if there is none. */
 static void find_closed(const char *path, uid_t uid, char *ret)
 {
     for (const char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
@@ -56,7 +56,7 @@ static int open_ways(const char *const *dirs, size_t n, uid_t uid, struct way *r
         struct way *w = &ret[*count];
 
         if (!realpath(dirs[i], w->path))
-            continue; /* not there: whoever needs it says so */
+            continue; /* missing: the code that needs it reports that */
         find_closed(w->path, uid, w->closed);
         if (w->closed[0] == '\0')
             continue;
@@ -92,7 +92,7 @@ static int lay_way(const struct way *w, uid_t uid)
 {
     int r;
 
-    /* Another way may have opened it already. */
+    /* An earlier directory may have opened it already. */
     if (!may_search(w->closed, uid) &&
         mount("holt", w->closed, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0711,size=64k") <
             0)
@@ -112,7 +112,7 @@ int confine_reach(const char *const *dirs, size_t n, uid_t uid)
     size_t count = 0;
     int r = 0;
 
-    /* The trees are taken in the new namespace: in the old one they are another's. */
+    /* Clone the trees in the new namespace: those of the old one would belong to another. */
     for (size_t i = 0; r == 0 && i < n; i++) {
         char path[PATH_MAX], closed[PATH_MAX] = "";
 

@@ -1,3 +1,4 @@
+/* enc: hex, base64 and percent encoding and strict decoding. */
 #include "base/enc.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* enc: bytes as text and back: hex, base64 (plain and URL-safe), percent.
- * Decoders are strict: -EINVAL on anything that the encoder would not have written (padding is
- * optional on input for base64). */
+ * Decoders are strict: -EINVAL on anything the encoder would not have written (padding is optional
+ * on input for base64). */
 #pragma once
 
 #include "base/buf.h"
@@ -11,6 +11,5 @@ void enc_base64(struct buf *to, const void *p, size_t n);
 void enc_base64url(struct buf *to, const void *p, size_t n); /* without padding */
 int dec_base64(struct buf *to, struct str s) CHECKED;        /* takes both alphabets */
 void enc_percent(struct buf *to, struct str s);              /* keeps RFC 3986 unreserved */
-/* %XX to bytes, in place semantics: to gets the result.  With plus, '+' is a space (query forms).
- */
+/* Decodes %XX; adds the result to `to`.  With plus, '+' is a space (query forms). */
 int dec_percent(struct buf *to, struct str s, bool plus) CHECKED;

@@ -1,3 +1,4 @@
+/* err: error values with context, and the closed table of codes. */
 #include "base/err.h"
 
 #include <errno.h>
@@ -5,7 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#define LONGEST_WORD 32 /* what is longer is cut inside */
+#define LONGEST_WORD 32 /* longer words are cut inside */
 
 /* clang-format off */
 const struct err_info err_table[ERR_CODE_COUNT] = {
@@ -35,9 +36,8 @@ const struct err_info err_table[ERR_CODE_COUNT] = {
 };
 /* clang-format on */
 
-/* A text of n bytes that did not fit ends after a whole word, or at least a whole character, in
- * "…".
- */
+/* Ends a text of n bytes that did not fit with "…", after a whole word or at least a whole
+ * character. */
 static void mark_cut(char *text, size_t size, int n)
 {
     static const char mark[] = "…";
@@ -53,7 +53,7 @@ static void mark_cut(char *text, size_t size, int n)
     memcpy(text + at, mark, sizeof mark);
 }
 
-/* Behind the n bytes of text, if there is a cause. */
+/* Appends the cause, if there is one, after the n bytes of text. */
 static void add_cause(char *text, size_t size, int n, const char *cause)
 {
     if (cause && n >= 0 && (size_t)n < size)
@@ -108,7 +108,7 @@ int err_hint(struct err *e, const char *fmt, ...)
     return -1;
 }
 
-/* Sets the hint to the remedy of fmt and, behind it, the limit. */
+/* Sets the hint to the remedy (fmt), followed by the limit. */
 static int hint_limit(struct err *e, const char *limit, const char *fmt, va_list ap)
 {
     char remedy[sizeof e->hint];

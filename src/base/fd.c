@@ -1,3 +1,4 @@
+/* fd: reads, writes and replaces whole files; raises the limit of open files. */
 #include "base/fd.h"
 
 #include "base/mem.h"

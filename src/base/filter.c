@@ -1,4 +1,4 @@
-/* Compiles tables of system calls into seccomp programs: a binary tree over runs of numbers. */
+/* filter: compiles tables of system calls into seccomp programs (a tree over runs of numbers). */
 #include "base/filter.h"
 
 #include "base/mem.h"
@@ -11,7 +11,7 @@
 
 #if defined __x86_64__
 #define NATIVE_ARCH AUDIT_ARCH_X86_64
-#define X32_BIT 0x40000000U /* asm/unistd.h: these numbers are x32's */
+#define X32_BIT 0x40000000U /* asm/unistd.h: the x32 numbers */
 #elif defined __aarch64__
 #define NATIVE_ARCH AUDIT_ARCH_AARCH64
 #else
@@ -21,10 +21,10 @@
 #define LOW_WORD(arg) ((uint32_t)(offsetof(struct seccomp_data, args) + 8U * (arg)))
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "LOW_WORD is for little endian");
 
-struct run { /* of numbers that get the same answer */
+struct run { /* a run of numbers with the same answer */
     unsigned from;
     uint32_t answer;
-    const struct filter_row *row; /* one with rules: it is a run of its own; else NULL */
+    const struct filter_row *row; /* a call with rules is a run of its own; else NULL */
 };
 
 struct code {
@@ -60,7 +60,7 @@ static uint16_t jump_of(uint8_t op)
     return jumps[op];
 }
 
-/* A test that fails leads past the answer: over what is left of the rule. */
+/* A failing test jumps over the rest of the rule. */
 static void emit_rule(struct code *c, const struct filter_rule *r)
 {
     bool two = r->when[1].op != FILTER_ALWAYS;
@@ -82,8 +82,8 @@ static void emit_run(struct code *c, const struct run *run)
     emit_answer(c, run->answer);
 }
 
-/* Left of a node is what is smaller.  A jump's own offset has 8 bits: where the left half is
- * longer, a long jump stands between. */
+/* The smaller numbers are left of a node.  A conditional jump has an offset of 8 bits: a long jump
+ * is inserted where the left half is longer. */
 static void emit_tree(struct code *c, const struct run *runs, size_t n)
 {
     size_t half = n / 2, node, left;
@@ -98,7 +98,7 @@ static void emit_tree(struct code *c, const struct run *runs, size_t n)
     if (c->full)
         return;
     left = c->n - (node + 2);
-    if (left <= UINT8_MAX) { /* without the long one */
+    if (left <= UINT8_MAX) { /* without the long jump */
         memmove(&c->at[node + 1], &c->at[node + 2], left * sizeof *c->at);
         c->n--;
         c->at[node].jt = (uint8_t)left;

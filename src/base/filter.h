@@ -1,17 +1,18 @@
-/* filter: a table of system calls becomes a seccomp program (BPF, see seccomp(2)).
+/* filter: turns a table of system calls into a seccomp program (BPF, see seccomp(2)).
  *
  * A table is an array of rows, one per call, written with FILTER_CALL(read) or with rules on
- * arguments.  Several tables make one program; of two rows for one call the later counts, so a
- * variant is the common table and a short one after it.  What no row names gets `otherwise`.
- * Another architecture's calls (i386, x32) kill the process.  To use it:
+ * arguments.  Several tables make one program; of two rows for one call the later one wins, so a
+ * variant is the common table followed by a short one.  Calls without a row get `otherwise`.  Calls
+ * of another architecture (i386, x32) kill the process.  Example:
  *
  *     static const struct filter_row rows[] = {FILTER_CALL(read), FILTER_REFUSE(ptrace, EPERM)};
  *     const struct filter_table table = {rows, ARRAY_LEN(rows)};
  *     filter_compile(&table, 1, FILTER_ERRNO(ENOSYS), &program);   // once
  *     filter_install(&program);                                    // after PR_SET_NO_NEW_PRIVS
  *
- * Plain calls cost nothing later: the kernel keeps a bitmap of those that are always allowed
- * (Linux 5.11).  The program is a tree over runs of numbers, short enough to load in some 10 us. */
+ * Calls without rules are cheap at run time: the kernel keeps a bitmap of the calls that are always
+ * allowed (Linux 5.11).  The program is a tree over runs of numbers, short enough to load in about
+ * 10 us. */
 #pragma once
 
 #include "base/macro.h"
@@ -24,21 +25,21 @@
 #define FILTER_ALLOW SECCOMP_RET_ALLOW
 #define FILTER_ERRNO(e) (SECCOMP_RET_ERRNO | (uint32_t)(e))
 #define FILTER_RULES_MAX 24
-#define FILTER_CALLS 1024 /* numbers that a row may have */
+#define FILTER_CALLS 1024 /* highest call number plus one */
 
 enum filter_op {
-    FILTER_ALWAYS, /* a test that is not there */
-    FILTER_EQ,     /* is the value */
+    FILTER_ALWAYS, /* no test */
+    FILTER_EQ,     /* equals the value */
     FILTER_ANY,    /* has any of the value's bits */
-    FILTER_ABOVE,  /* is greater, without a sign */
+    FILTER_ABOVE,  /* greater than the value, unsigned */
 };
-/* Of the low 32 bits of an argument: the kernel takes these arguments as int, so what stands in the
- * high half must make no difference. */
+/* Tests the low 32 bits of an argument: the kernel takes these arguments as int, so the high half
+ * must make no difference. */
 struct filter_test {
     uint8_t op, arg;
     uint32_t value;
 };
-struct filter_rule { /* where both tests hold */
+struct filter_rule { /* applies where both tests hold */
     struct filter_test when[2];
     uint32_t answer;
 };
@@ -46,7 +47,7 @@ struct filter_row {
     const char *name;
     int nr;
     uint32_t answer;                 /* where no rule holds */
-    const struct filter_rule *rules; /* the first that holds counts; NULL: none */
+    const struct filter_rule *rules; /* the first rule that holds wins; NULL: no rules */
     size_t rule_n;
 };
 struct filter_table {
@@ -63,19 +64,21 @@ struct filter_table {
      .rules = (list),                                                                              \
      .rule_n = ARRAY_LEN(list)}
 
-/* ret: owned by the caller, filter_done.  0, or -E2BIG: longer than the kernel takes. */
+/* *ret is owned by the caller, freed by filter_done.  0, or -E2BIG: longer than the kernel
+ * accepts. */
 CHECKED int filter_compile(const struct filter_table *tables, size_t n, uint32_t otherwise,
                            struct sock_fprog *ret);
 void filter_done(struct sock_fprog *program);
-/* For this thread and what it starts; -errno. */
+/* For this thread and the threads and programs it starts; -errno. */
 CHECKED int filter_install(const struct sock_fprog *program);
-/* What the tables say of one call, without a program: for tests, and for what prints them. */
+/* The tables' answer for one call, without a program: for tests and for printing them. */
 uint32_t filter_answer(const struct filter_table *tables, size_t n, uint32_t otherwise, int nr,
                        const uint64_t args[6]);
 /* A call's row in the tables, or NULL. */
 const struct filter_row *filter_find(const struct filter_table *tables, size_t n, int nr);
 
-/* Newer than some distributions' headers; from 424 on numbers are the same everywhere. */
+/* Newer than some distributions' headers; from 424 on, the numbers are the same on every
+ * architecture. */
 #ifndef __NR_epoll_pwait2
 #define __NR_epoll_pwait2 441
 #endif

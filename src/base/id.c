@@ -1,3 +1,4 @@
+/* id: makes and checks sortable object ids. */
 #include "base/id.h"
 
 #include "base/clock.h"
@@ -29,7 +30,7 @@ char *id_make(const char *prefix, char *to)
         last_random = (last_random + 1 + (rnd_u64() & 0xffff)) & mask;
     } else {
         last_time = now;
-        last_random = rnd_u64() & (mask >> 1); /* room to count up within the millisecond */
+        last_random = rnd_u64() & (mask >> 1); /* leaves room to count up within the millisecond */
     }
     memcpy(to, prefix, n);
     to[n] = '_';

@@ -1,6 +1,6 @@
 /* id: sortable, readable names of objects: "sb_" + 10 digits of time + 10 random digits, in
- * lower-case Crockford base 32 (no i, l, o, u).  Two made in the same millisecond by one process
- * still sort in the order of making. */
+ * lower-case Crockford base 32 (no i, l, o, u).  Ids made in the same millisecond by one process
+ * still sort in the order of creation. */
 #pragma once
 
 #include "base/str.h"

@@ -1,3 +1,4 @@
+/* launch: finds programs, starts ones that outlive this process, ties children to it. */
 #include "base/launch.h"
 
 #include "base/mem.h"
@@ -33,7 +34,8 @@ int launch_detached(const char *program, char *const *argv, const char *log, pid
     if (r == 0)
         r = posix_spawn_file_actions_addopen(&files, 2, log, O_WRONLY | O_CREAT | O_APPEND | begin,
                                              0600);
-    if (r == 0) /* it outlives us: who waits for the end of a pipe of ours must not wait for it */
+    /* the program outlives us: a reader of one of our pipes must not wait for its end */
+    if (r == 0)
         r = posix_spawn_file_actions_addclosefrom_np(&files, 3);
     if (r == 0)
         r = posix_spawn(ret, program, &files, &how, argv, environ);

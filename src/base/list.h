@@ -18,7 +18,7 @@ static inline bool list_is_empty(const struct list *l)
     return l->next == l;
 }
 
-static inline void list_push(struct list *head, struct list *node) /* at the end */
+static inline void list_push(struct list *head, struct list *node) /* appends */
 {
     node->prev = head->prev;
     node->next = head;
@@ -33,7 +33,7 @@ static inline void list_unlink(struct list *node)
     list_init(node);
 }
 
-static inline struct list *list_pop(struct list *head) /* the first, or NULL */
+static inline struct list *list_pop(struct list *head) /* removes and returns the first, or NULL */
 {
     struct list *first = head->next;
 
@@ -43,7 +43,7 @@ static inline struct list *list_pop(struct list *head) /* the first, or NULL */
     return first;
 }
 
-/* The body may unlink (and free) the node it is at. */
+/* The body may unlink (and free) the current node. */
 #define LIST_EACH(head, node)                                                                      \
     for (struct list *node = (head)->next, *node##_next_ = node->next; node != (head);             \
          node = node##_next_, node##_next_ = node->next)

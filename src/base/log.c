@@ -1,3 +1,4 @@
+/* log: writes logfmt or JSON lines to standard error. */
 #include "base/log.h"
 
 #include "base/buf.h"
@@ -29,8 +30,8 @@ struct str log_number(int64_t n, char *to)
     return str_of(to);
 }
 
-/* Inside quotes: backslash, quote and control bytes escaped; broken UTF-8 as \u00XX of its bytes.
- */
+/* Inside quotes: escapes backslash, quote and control bytes; writes the bytes of broken UTF-8 as
+ * \u00XX. */
 static void put_quoted(struct buf *b, struct str s)
 {
     bool utf8 = str_is_utf8(s);
@@ -90,5 +91,6 @@ void log_write(enum log_level level, const char *msg, const struct log_field *fi
     for (; fields->key; fields++)
         put_field(&b, fields->key, fields->value);
     buf_add_c(&b, log_form == LOG_JSON ? "}\n" : "\n");
-    (void)!write(STDERR_FILENO, buf_data(&b), buf_len(&b)); /* a lost log line has nowhere to go */
+    /* a failed log write cannot be reported anywhere */
+    (void)!write(STDERR_FILENO, buf_data(&b), buf_len(&b));
 }

@@ -1,6 +1,6 @@
 /* log: one line per message on standard error: logfmt or JSON, with fields.
- * A function logs or returns an error, never both.  Values are escaped: what a client sends cannot
- * forge a line.  Thread: any; each line is one write(). */
+ * A function logs or returns an error, never both.  Values are escaped: a client cannot forge a
+ * line.  Thread: any; each line is one write(). */
 #pragma once
 
 #include "base/err.h"

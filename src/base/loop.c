@@ -1,3 +1,4 @@
+/* loop: a small epoll loop for holt-init and holt-spawn. */
 #include "base/loop.h"
 
 #include "base/fd.h"
@@ -59,8 +60,8 @@ void loop_remove(struct watch *w)
             batch[i].data.ptr = NULL;
 }
 
-/* EPOLLHUP and EPOLLERR come unasked: for a watch that wants nothing they would spin, so it gets
- * them and must remove itself or take an interest. */
+/* epoll reports EPOLLHUP and EPOLLERR even for a watch that wants no events.  To avoid spinning,
+ * the watch is called and must remove itself or ask for events. */
 void loop_turn(int timeout_ms)
 {
     batch_n = epoll_wait(epoll_fd, batch, ARRAY_LEN(batch), timeout_ms);

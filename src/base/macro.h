@@ -1,6 +1,6 @@
 /* macro: the few language extensions holt is written with.
- * AUTO(fn) on a local calls fn(value) at the end of its scope; TAKE and TAKE_FD move the value out,
- * and are the only way out.  DEFINE_AUTO(type, fn) makes AUTO(fn) work for a destructor. */
+ * AUTO(fn) on a local calls fn(value) at the end of its scope; TAKE and TAKE_FD are the only ways
+ * to move the value out.  DEFINE_AUTO(type, fn) makes AUTO(fn) work for a destructor. */
 #pragma once
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* map: a hash map with open addressing and a hash keyed per process. */
 #include "base/map.h"
 
 #include "base/mem.h"
@@ -7,10 +8,10 @@
 #include <stdlib.h>
 
 struct map_entry {
-    char *key; /* NULL: free */
+    char *key; /* NULL: free slot */
     size_t n;
     uint64_t hash;
-    void *value; /* NULL with a key of tombstone: removed */
+    void *value; /* NULL with the key `tombstone`: removed */
 };
 
 static char tombstone[1];

@@ -1,3 +1,4 @@
+/* mem: heap allocation that aborts when memory runs out. */
 #include "base/mem.h"
 
 #include <stdarg.h>

@@ -1,6 +1,5 @@
-/* mem: heap memory for small, fixed sizes: these abort when there is none.
- * A size that a client controls is limited first and goes through buf, which may fail.
- */
+/* mem: heap memory for small, fixed sizes: allocations abort when memory runs out.
+ * A size that a client controls is limited first and goes through buf, which may fail. */
 #pragma once
 
 #include "base/macro.h"

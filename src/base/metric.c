@@ -1,3 +1,4 @@
+/* metric: registers counters, gauges and histograms and prints them as Prometheus text. */
 #include "base/metric.h"
 
 #include "base/mem.h"
@@ -88,7 +89,7 @@ void metric_print(struct buf *to)
                        kinds[m->kind]);
         family = m->name;
         if (!m->labels && m->next && m->next->labels && strcmp(m->next->name, m->name) == 0)
-            continue; /* the family itself; its children carry the values */
+            continue; /* the family itself; its children hold the values */
         if (m->kind == METRIC_HISTOGRAM)
             print_histogram(to, m);
         else

@@ -23,7 +23,7 @@ struct metric {
 };
 
 void metric_add(struct metric *m); /* adding twice is harmless */
-/* The member of m's family with these labels, made on first use; lives for ever.  The caller bounds
+/* The member of m's family with these labels, made on first use and never freed.  The caller bounds
  * the number of label sets. */
 struct metric *metric_child(struct metric *m, const char *labels);
 void metric_inc(struct metric *m, int64_t by);

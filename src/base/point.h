@@ -1,6 +1,6 @@
-/* point: names a moment at which a process may die, so that a test can kill it (or another) just
+/* point: names a moment at which a process may die, so that a test can kill it (or another) exactly
  * there.  Programs that tests/soak builds with -DHOLT_TEST_POINTS link a point_reached() that stops
- * the process; elsewhere it costs nothing and the names are not there. */
+ * the process; other builds contain neither calls nor names. */
 #pragma once
 
 #ifdef HOLT_TEST_POINTS

@@ -1,3 +1,4 @@
+/* rnd: random bytes from getrandom(2). */
 #include "base/rnd.h"
 
 #include <errno.h>

@@ -3,5 +3,5 @@
 
 #include "base/macro.h"
 
-void rnd_bytes(void *to, size_t n); /* fit for keys; aborts if the kernel has none */
+void rnd_bytes(void *to, size_t n); /* fit for keys; aborts if the kernel provides none */
 uint64_t rnd_u64(void);

@@ -1,3 +1,4 @@
+/* sm: checks and performs moves of state machines. */
 #include "base/sm.h"
 
 bool sm_may(const struct sm *m, int to)

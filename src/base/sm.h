@@ -1,4 +1,4 @@
-/* sm: life cycles as tables.  A state names the states it may move to; one hook per object sees
+/* sm: life cycles as tables.  A state lists the states it may move to; one hook per object sees
  * each move (logs, persists, publishes). */
 #pragma once
 
@@ -21,5 +21,5 @@ bool sm_may(const struct sm *m, int to);
 void sm_move(struct sm *m, int to);        /* our own move: aborts when not allowed */
 bool sm_try(struct sm *m, int to) CHECKED; /* a move caused from outside: false when not allowed */
 const char *sm_name(const struct sm *m);
-/* The state of this name among the first count; false: none. */
+/* Finds the state of this name among the first count; false: none. */
 bool sm_find(const struct sm_state *table, int count, struct str name, int *ret);

@@ -1,3 +1,4 @@
+/* sorted: an array of objects ordered by id. */
 #include "base/sorted.h"
 
 #include "base/mem.h"
@@ -6,7 +7,7 @@ static void **things_of(struct sorted s)
 {
     void **things;
 
-    memcpy(&things, s.things, sizeof things); /* the owner's array has another type */
+    memcpy(&things, s.things, sizeof things); /* memcpy: the owner's array has another type */
     return things;
 }
 
@@ -23,7 +24,7 @@ static int compare(struct str a, struct str b)
     return order != 0 ? order : (a.n > b.n) - (a.n < b.n);
 }
 
-/* The first whose id is greater or, with equal, not less. */
+/* The index of the first object whose id is greater or, with `equal`, not less. */
 static size_t place(struct sorted s, struct str id, bool equal)
 {
     void **things = things_of(s);

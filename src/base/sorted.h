@@ -1,7 +1,7 @@
-/* sorted: things in the order of their ids, for lookups and for pages that go on behind an id.
- * An owner has `struct thing **sorted; size_t count, size;`, each thing its id as an array of
- * characters; SORTED(owner, id) is what these functions take.  The things stay the owner's; it
- * frees the array.  Thread: the owner's. */
+/* sorted: objects in the order of their ids, for lookups and for pages that continue after an id.
+ * An owner has `struct thing **sorted; size_t count, size;`, each object its id as an array of
+ * characters; pass SORTED(owner, id) to these functions.  The owner keeps the objects and frees the
+ * array.  Thread: the owner's. */
 #pragma once
 
 #include "base/str.h"
@@ -11,7 +11,7 @@
 struct sorted {
     void *things;         /* the address of the owner's array */
     size_t *count, *size; /* used, allocated */
-    size_t id;            /* where in a thing its id is */
+    size_t id;            /* the offset of the id in an object */
 };
 #define SORTED(owner, member)                                                                      \
     ((struct sorted){.things = (void *)&(owner)->sorted,                                           \
@@ -20,7 +20,7 @@ struct sorted {
                      .id = offsetof(typeof(**(owner)->sorted), member)})
 
 void sorted_add(struct sorted s, void *thing);
-void sorted_remove(struct sorted s, const void *thing); /* it is there */
-void *sorted_find(struct sorted s, struct str id);      /* NULL: none has this id */
-/* The place of the first with a greater id; the count: none has.  An empty id is before all. */
+void sorted_remove(struct sorted s, const void *thing); /* it must be in the array */
+void *sorted_find(struct sorted s, struct str id);      /* NULL: no object has this id */
+/* The index of the first object with a greater id, or the count.  An empty id sorts first. */
 size_t sorted_after(struct sorted s, struct str id);

@@ -1,5 +1,4 @@
-/* starter: the child that still has the rights its parent gave up, for programs and files that were
- * named before. */
+/* starter: the child that keeps the rights its parent drops, to start programs and open files. */
 #include "base/starter.h"
 
 #include "base/buf.h"
@@ -22,7 +21,7 @@
 #define PROGRAMS_MAX 4
 #define FILES_MAX 32
 #define ARGS_MAX 128
-#define REPLY_MS 5000 /* a busy machine; it does nothing that waits */
+#define REPLY_MS 5000 /* for a busy machine; the child never waits itself */
 
 enum request { DEFINE = 'D', ALLOW = 'A', SEAL = 'S', START = 'R', OPEN = 'O' };
 
@@ -42,7 +41,7 @@ static struct {
     size_t file_n;
 } s = {.fd = -1};
 
-/* ---- what is known: in the child, or in ourselves ---- */
+/* ---- the allowed programs and files: in the child, or in this process ---- */
 
 static int define(const char *packet, size_t n)
 {
@@ -167,7 +166,7 @@ static void serve_one(int from, char *packet, size_t n)
         send_reply(from, r);
         break;
     default:
-        _exit(1); /* our parent is no longer what it was */
+        _exit(1); /* another process has become our parent */
     }
 }
 
@@ -179,16 +178,17 @@ static void on_child(int number)
 static _Noreturn void serve(int from)
 {
     static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
-    const struct sigaction wakes = {.sa_handler = on_child}; /* recv ends with EINTR */
+    const struct sigaction wakes = {.sa_handler = on_child}; /* makes recv fail with EINTR */
     char *packet = xmalloc(PACKET_MAX + 1);
     AUTO(fd_close) int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     for (size_t i = 0; i < ARRAY_LEN(ignored); i++)
-        (void)signal(ignored[i], SIG_IGN); /* it ends with its parent, whose end may take a while */
+        (void)signal(ignored[i], SIG_IGN); /* the child must outlive signals to the group: it ends
+                                              with its parent, which may take a while */
     (void)sigaction(SIGCHLD, &wakes, NULL);
     (void)prctl(PR_SET_NAME, "holtd-starter", 0, 0, 0);
     for (int i = 0; i < 3 && null >= 0; i++)
-        (void)dup2(null, i); /* a reader of our parent's output must not wait for us */
+        (void)dup2(null, i); /* a reader of our parent's output must not wait for the child */
     if (dup2(from, 3) != 3 || syscall(SYS_close_range, 4U, ~0U, 0U) < 0)
         _exit(1);
     for (;;) {
@@ -251,7 +251,7 @@ static int receive_reply(void)
 
     if (poll(&p, 1, REPLY_MS) <= 0 ||
         recvmsg(s.fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != sizeof r) {
-        fd_close(TAKE_FD(s.fd)); /* a late answer would be taken for the next one */
+        fd_close(TAKE_FD(s.fd)); /* a late reply would be taken for the reply to the next request */
         return -EPIPE;
     }
     if (r < 0)
@@ -285,7 +285,7 @@ int starter_define(const char *name, const char *program, char *const *argv, con
     return s.fd >= 0 ? ask(buf_data(&b), buf_len(&b)) : define(buf_data(&b), buf_len(&b));
 }
 
-/* Known on both sides: what was not allowed is never asked for. */
+/* Known on both sides: a path that was not allowed is never requested. */
 int starter_allow(const char *path)
 {
     AUTO(mem_free) char *packet = xasprintf("%c%s", ALLOW, path);
@@ -322,7 +322,7 @@ bool starter_lives(int *pidfd)
     if (poll(&p, 1, 0) == 0)
         return true;
     (void)waitid((idtype_t)P_PIDFD, (id_t)*pidfd, &(siginfo_t){0}, WEXITED | WNOHANG);
-    fd_close(TAKE_FD(*pidfd)); /* waitid: it may be our own child */
+    fd_close(TAKE_FD(*pidfd)); /* waitid(2) also when it is our own child */
     return false;
 }
 

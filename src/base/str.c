@@ -1,3 +1,4 @@
+/* str: views of bytes: comparison, search, cutting, strict parsing. */
 #include "base/str.h"
 
 #include "base/mem.h"
@@ -100,7 +101,8 @@ bool str_eq_secret(struct str a, struct str b)
     return diff == 0;
 }
 
-/* How many bytes of ASCII come first, in eights: nearly all texts are nothing else. */
+/* The number of leading ASCII bytes, rounded down to a multiple of eight: nearly all text is
+ * ASCII. */
 static size_t ascii_eights(struct str s)
 {
     size_t n = 0;
@@ -170,7 +172,7 @@ int str_parse_double(struct str s, double *ret)
     memcpy(text, s.p, s.n);
     text[s.n] = '\0';
     v = strtod(text, &end);
-    if (end != text + s.n || v != v || v - v != 0) /* trailing bytes, NaN, infinity */
+    if (end != text + s.n || v != v || v - v != 0) /* rejects trailing bytes, NaN and infinity */
         return -EINVAL;
     *ret = v;
     return 0;
@@ -190,7 +192,7 @@ static size_t count_digits(struct str s)
     return n;
 }
 
-/* A number, then one of the units; the unit "" stands for none. */
+/* Parses a number followed by a unit; the unit "" is for a number without one. */
 static int parse_with_unit(struct str s, const struct unit *units, size_t count, int64_t *ret)
 {
     size_t digits = count_digits(s);
@@ -210,7 +212,7 @@ static int parse_with_unit(struct str s, const struct unit *units, size_t count,
     return -EINVAL;
 }
 
-/* What the digits behind a point are of a unit of so many, cut. */
+/* The value of fraction digits in a unit of size `of`, cut: "5" of 3600000 is 1800000. */
 static int64_t fraction_of(struct str digits, int64_t of)
 {
     double part = 0;
@@ -220,7 +222,8 @@ static int64_t fraction_of(struct str digits, int64_t of)
     return (int64_t)(part * (double)of);
 }
 
-/* One part of "1h30m", which *s loses: a number, perhaps with a fraction, and its unit. */
+/* Parses one part of "1h30m" (a number, perhaps with a fraction, and a unit) and moves *s past
+ * it. */
 static int take_duration(struct str *s, int64_t *ret)
 {
     static const struct unit units[] = {

@@ -1,5 +1,5 @@
-/* str: a view of bytes that somebody else owns, not NUL-terminated, and strict parsing of numbers.
- * Errors: 0, or -EINVAL (not of that form), -ERANGE (of that form, too large). */
+/* str: a view of bytes owned elsewhere, not NUL-terminated, and strict parsing of numbers.
+ * Errors: 0, or -EINVAL (bad syntax), -ERANGE (too large). */
 #pragma once
 
 #include "base/macro.h"
@@ -32,12 +32,13 @@ bool str_case_eq(struct str a, struct str b); /* ASCII only */
 bool str_case_eq_c(struct str a, const char *b);
 bool str_starts(struct str s, struct str prefix);
 bool str_ends(struct str s, struct str suffix);
-struct str str_trim(struct str s); /* spaces and tabs at both ends */
+struct str str_trim(struct str s); /* strips spaces and tabs at both ends */
 struct str str_skip(struct str s, size_t n);
-/* Cuts s at the first c: returns what stands before, *rest what stands after (empty if no c). */
+/* Cuts s at the first c: returns the part before it, sets *rest to the part after (empty if no
+ * c). */
 struct str str_cut(struct str s, char c, struct str *rest);
 ptrdiff_t str_index(struct str s, char c);           /* -1: absent */
-const char *str_find(struct str s, struct str part); /* where part first stands; NULL: nowhere */
+const char *str_find(struct str s, struct str part); /* the first occurrence of part; NULL: none */
 /* Compares in time that depends on the lengths only. */
 bool str_eq_secret(struct str a, struct str b);
 bool str_is_utf8(struct str s); /* well-formed, no surrogates, no overlong forms */

@@ -1,7 +1,8 @@
+/* suggest: finds the known word that is nearest to a mistyped one. */
 #include "base/suggest.h"
 
-#define WORD_MAX 64 /* longer ones are not mistyped, they are something else */
-#define START_MIN 3 /* shorter starts say nothing */
+#define WORD_MAX 64 /* longer words are not typing mistakes */
+#define START_MIN 3 /* shorter prefixes mean nothing */
 
 static size_t min3(size_t a, size_t b, size_t c)
 {
@@ -34,8 +35,8 @@ static size_t distance(struct str a, struct str b)
     return last[b.n];
 }
 
-/* How much further than any mistyped word: the start of it ("memory" for "memory_bytes"), then what
- * has the same first word ("memory_mb"); 0 if neither. */
+/* A rank after all mistyped words: first the words that begin with this one ("memory" for
+ * "memory_bytes"), then words with the same first part ("memory_mb"); 0 if neither. */
 static size_t begins_alike(struct str word, struct str known)
 {
     struct str rest, first = str_cut(word, '_', &rest);

@@ -1,6 +1,7 @@
-/* suggest: "did you mean …?": the known word that differs least from what somebody typed, else one
- * that begins like it. struct suggest n = {.word = typed}; suggest_try(&n, each known word); n.best
- * is NULL or the nearest. */
+/* suggest: "did you mean …?": the known word with the smallest distance from a typed one, else one
+ * that begins like it.
+ * struct suggest n = {.word = typed}; suggest_try(&n, each known word); n.best is NULL or the
+ * nearest. */
 #pragma once
 
 #include "base/str.h"

@@ -1,9 +1,10 @@
+/* utf8: decodes, repairs and escapes UTF-8. */
 #include "base/utf8.h"
 
 struct lead {
-    unsigned char from, to; /* of the first byte */
-    unsigned char low,
-        high; /* of the second: no overlong forms, surrogates, nothing past U+10FFFF */
+    unsigned char from, to;  /* of the first byte */
+    unsigned char low, high; /* bounds of the second byte: no overlong forms, no surrogates, nothing
+                                past U+10FFFF */
     size_t length;
 };
 
