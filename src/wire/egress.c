@@ -1,3 +1,4 @@
+/* egress: encodes and decodes messages between holtd and holt-egress. */
 #include "wire/egress.h"
 
 const char *const egress_whats[EGRESS_WHAT_COUNT] = {"denied", "allowed", "closed"};

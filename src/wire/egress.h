@@ -1,7 +1,7 @@
 /* egress: the protocol between holtd and holt-egress (docs/protocol-egress.md), on a SOCK_SEQPACKET
- * Unix socket: one message per packet, descriptors beside it (SCM_RIGHTS).  Requests carry a tag
- * that the one `done` repeats; everything else has tag 0.  No I/O, no allocation.  Errors: 0, or -1
- * with *e set. */
+ * Unix socket: one message per packet, descriptors beside it (SCM_RIGHTS).  A request carries a
+ * tag, which its one `done` repeats; everything else has tag 0.  No I/O, no allocation.  Errors: 0,
+ * or -1 with *e set. */
 #pragma once
 
 #include "wire/layout.h"
@@ -21,17 +21,17 @@ enum egress_side { EGRESS_HOST = 1, EGRESS_EGRESS = 2 };
 
 enum egress_type {
     EGRESS_HELLO = 1,
-    EGRESS_KNOWN = 2,   /* one for each sandbox it has, then … */
-    EGRESS_WELCOME = 3, /* … this */
-    EGRESS_SET = 4,     /* a new sandbox with its listeners, or another policy */
+    EGRESS_KNOWN = 2,   /* one per sandbox that holt-egress serves, then … */
+    EGRESS_WELCOME = 3, /* … welcome */
+    EGRESS_SET = 4,     /* a new sandbox with its listeners, or a new policy */
     EGRESS_REMOVE = 5,
     EGRESS_DONE = 6,
     EGRESS_VERDICT = 7,
     EGRESS_QUESTION = 8,
     EGRESS_ANSWER = 9,
     EGRESS_LISTEN = 10,  /* for clients with credentials */
-    EGRESS_CA = 11,      /* the authority that signs for hosts which are intercepted */
-    EGRESS_SECRETS = 12, /* all of one sandbox: earlier ones are forgotten */
+    EGRESS_CA = 11,      /* the authority that signs certificates for intercepted hosts */
+    EGRESS_SECRETS = 12, /* all secrets of one sandbox, replacing earlier ones */
     EGRESS_TYPE_END
 };
 
@@ -39,8 +39,8 @@ struct egress_hello {
     uint16_t version_min, version_max;
 };
 struct egress_welcome {
-    uint16_t version; /* 0: none of those offered */
-    uint32_t dropped; /* verdicts that nobody was there to take */
+    uint16_t version; /* 0: none of the versions offered */
+    uint32_t dropped; /* verdicts lost while holtd was away */
     uint8_t ca;       /* 1: it has an authority */
 };
 struct egress_name { /* known, remove */
@@ -50,8 +50,8 @@ struct egress_set {
     struct str id;
     uint32_t kinds;     /* bits 1 << enum spawn_listener: one descriptor each; 0: policy only */
     struct str policy;  /* as proto/policy.h prints it */
-    struct str learned; /* what people answered, one a line: "+host:port", "-host:port" */
-    struct str alias;   /* what credentials may call it too: "dialect/alias"; empty: nothing */
+    struct str learned; /* people's answers, one per line: "+host:port", "-host:port" */
+    struct str alias; /* another name of the sandbox in credentials, "dialect/alias"; empty: none */
 };
 struct egress_done {
     struct err err;
@@ -63,38 +63,39 @@ struct egress_verdict {
     struct str id, host;
     uint16_t port;
     uint8_t what, via;
-    struct str rule;   /* which decided; of closed: why it was ended, else which let it begin */
+    struct str rule;   /* the rule that decided; in `closed`: why it was ended, else the rule that
+                          allowed it */
     uint64_t up, down; /* bytes so far */
-    uint64_t ms;       /* how long it lasted, of closed */
-    uint32_t folded;   /* verdicts before this one that were only counted */
+    uint64_t ms;       /* in `closed`: how long it lasted */
+    uint32_t folded;   /* earlier verdicts that were only counted */
 };
 struct egress_question {
     uint64_t question;
     struct str id, host;
     uint16_t port;
 };
-struct egress_answer { /* for this one connection: what lasts comes with set */
+struct egress_answer { /* for this one connection: lasting answers come with `set` */
     uint64_t question;
     uint8_t allow;
-    struct str reason; /* of a no, for people */
+    struct str reason; /* of a refusal, for people */
 };
 
 struct egress_listen {
-    struct str host; /* an address to listen on; a name: on all; empty: no more */
+    struct str host; /* an address to listen on; a name: all addresses; empty: stop listening */
     uint16_t port;
-    struct str key; /* that signs the credentials */
+    struct str key; /* the key that signs the credentials */
 };
 struct egress_ca {
     struct str cert, key; /* PEM */
 };
 struct egress_secrets {
-    struct str id;   /* may be unknown still: kept for its `set` */
-    struct str json; /* as proto/binding.h reads it */
+    struct str id;   /* may be unknown still: the secrets are kept for its `set` */
+    struct str json; /* as proto/binding.h parses it */
 };
 
 struct egress_msg {
     enum egress_type type;
-    uint32_t tag; /* of set, remove, listen, ca, secrets and done only */
+    uint32_t tag; /* in set, remove, listen, ca, secrets and done only */
     union {
         struct egress_hello hello;
         struct egress_welcome welcome;
@@ -120,6 +121,7 @@ extern const struct egress_type_info egress_types[EGRESS_TYPE_END];
 
 CHECKED int egress_encode(const struct egress_msg *m, enum egress_side from, struct wire_out *o,
                           struct err *e);
-/* fds: how many came with the packet.  The caller closes them after a failure. */
+/* fds: the number of descriptors received with the packet.  After a failure the caller closes
+ * them. */
 CHECKED int egress_decode(struct str packet, size_t fds, enum egress_side from,
                           struct egress_msg *ret, struct err *e);

@@ -1,3 +1,4 @@
+/* flow: byte counts, windows and acknowledgements of one stream of a guest channel. */
 #include "wire/flow.h"
 
 #include <inttypes.h>

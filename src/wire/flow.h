@@ -1,13 +1,13 @@
-/* flow: the byte counts of one stream of a guest channel: what was sent, what the peer has for
- * good, how far it may go.  All are absolute offsets from the stream's start, so that repeating one
- * changes nothing and a resumed stream needs no reckoning.  Values, no I/O. Errors: -1 with *e set
- * means the peer broke the protocol: drop the connection. */
+/* flow: the byte counts of one stream of a guest channel: bytes sent, bytes the peer has stored,
+ * and how far we may send.  All are absolute offsets from the stream's start, so repeating one
+ * changes nothing and a resumed stream needs no recalculation.  Values, no I/O. Errors: -1 with *e
+ * set means the peer broke the protocol: drop the connection. */
 #pragma once
 
 #include "wire/guest.h"
 
 struct flow_out {
-    uint64_t acked; /* the peer has everything before; our copy may go */
+    uint64_t acked; /* the peer has everything before this; our copy may be freed */
     uint64_t sent;
     uint64_t limit;
 };
@@ -15,20 +15,20 @@ struct flow_out {
 struct flow_in {
     uint64_t got;
     uint64_t told;   /* acknowledged in the last ack */
-    uint64_t limit;  /* promised in the last ack */
-    uint32_t window; /* promised beyond what was acknowledged */
+    uint64_t limit;  /* granted in the last ack */
+    uint32_t window; /* granted beyond what is acknowledged */
 };
 
 void flow_out_init(struct flow_out *f, uint64_t from, uint32_t window);
 void flow_in_init(struct flow_in *f, uint64_t from, uint32_t window);
 
-size_t flow_room(const struct flow_out *f); /* how much may be sent now */
+size_t flow_room(const struct flow_out *f); /* bytes that may be sent now */
 void flow_sent(struct flow_out *f, size_t n);
 CHECKED int flow_on_ack(struct flow_out *f, const struct guest_ack *a, struct err *e);
 
-/* Data came.  *ret_new is the part not seen before (empty for a repetition). */
+/* Data arrived.  *ret_new is the part not seen before (empty for a repetition). */
 CHECKED int flow_on_data(struct flow_in *f, const struct guest_data *d, struct str *ret_new,
                          struct err *e);
-/* Everything before `upto` is in safe hands.  True: it is worth telling, and *ret is to be sent.
- * Small steps are saved up to a quarter of the window, unless `now`. */
+/* Everything before `upto` is stored.  True: send *ret.  Small steps are saved up to a quarter of
+ * the window, unless `now`. */
 bool flow_ack(struct flow_in *f, uint64_t upto, bool now, struct guest_ack *ret);

@@ -1,11 +1,12 @@
+/* guest: encodes, decodes and frames the protocol between holtd and holt-init. */
 #include "wire/guest.h"
 
 #include <sys/resource.h>
 
-/* Every byte is >= 0x80.  The first and the last byte of a header are < 0x80, so are the last bytes
- * of the offset before data and of every payload (its end byte): the mark can only stand inside one
- * payload, where guest_encode and guest_data_head keep it out, and no frame ends in a piece of it.
- */
+/* Every byte is >= 0x80.  The first and the last byte of a header are < 0x80, and so are the last
+ * bytes of the offset before data and of every payload (its end byte).  So the mark can only occur
+ * inside a payload, where guest_encode and guest_data_head avoid it, and no frame ends in part of
+ * it. */
 const uint8_t guest_mark[GUEST_MARK] = {0xf3, 0x9b, 0xc7, 0xe8, 0x8d, 0xb1, 0xfa, 0x96,
                                         0xd4, 0xa9, 0xee, 0x83, 0xcb, 0xbd, 0xf0, 0x91};
 
@@ -214,8 +215,8 @@ static size_t payload_max(unsigned type)
     return type == GUEST_EXEC_START ? GUEST_START_MAX : GUEST_PAYLOAD_MAX;
 }
 
-/* Where the mark begins in s, or -1.  Steps by its length: all its bytes are >= 0x80, so a byte
- * below that at the far end rules out every place before it. */
+/* Where the mark begins in s, or -1.  Steps by its length: all its bytes are >= 0x80, so a smaller
+ * byte at the far end rules out every earlier position. */
 static ptrdiff_t find_mark(struct str s)
 {
     const uint8_t *p = (const uint8_t *)s.p;
@@ -256,7 +257,7 @@ static int check_head(const struct guest_frame *f, size_t length, enum guest_sid
                        f->channel);
     if (f->aux != 0 && (!streamed || f->aux >= GUEST_STREAM_COUNT))
         return err_set(e, ERR_INVALID, 0, "%s on stream %u", t->name, f->aux);
-    /* Stream 0 flows to init: its data comes from holtd, its acknowledgements from init. */
+    /* Stream 0 flows to init: holtd sends its data, init its acknowledgements. */
     if (streamed && (f->type == GUEST_DATA) != ((f->aux == GUEST_IN) == (from == GUEST_HOST)))
         return err_set(e, ERR_INVALID, 0, "%s on stream %u from the wrong side", t->name, f->aux);
     return 0;
@@ -301,7 +302,7 @@ static int decode_data(const struct guest_frame *f, struct guest_data *ret, stru
     return 0;
 }
 
-/* What one field's range cannot say. */
+/* Rules across several fields. */
 static int check_whole(const struct guest_msg *m, struct err *e)
 {
     const struct guest_hello_host *h = &m->u.hello_host;
@@ -402,7 +403,8 @@ size_t guest_data_head(uint8_t *head, const struct guest_msg *m, bool eof)
     take.n = size_min(take.n, GUEST_DATA_MAX);
     at = find_mark(take);
     if (at >= 0)
-        take.n = (size_t)at + GUEST_MARK - 1; /* the next frame's header stands inside it */
+        /* the next frame's header separates the parts of the mark */
+        take.n = (size_t)at + GUEST_MARK - 1;
     eof = eof && take.n == m->u.data.bytes.n;
     put_head(head, m, eof ? GUEST_EOF : 0, 8 + take.n + GUEST_DATA_TAIL);
     wire_put_u64(head + GUEST_HEAD, m->u.data.offset);
@@ -481,7 +483,7 @@ void guest_reader_added(struct guest_reader *r, size_t n)
     buf_added(&r->in, n);
 }
 
-/* Without scan, the mark is the first thing and comes once. */
+/* Without scan, the mark comes first and only once. */
 static int expect_mark(struct guest_reader *r, struct err *e)
 {
     size_t n = size_min(buf_len(&r->in), GUEST_MARK);
@@ -495,7 +497,7 @@ static int expect_mark(struct guest_reader *r, struct err *e)
     return GUEST_READ_MARK;
 }
 
-/* How many bytes at the end of s may be the beginning of a mark. */
+/* The number of bytes at the end of s that may be the start of a mark. */
 static size_t mark_begun(struct str s)
 {
     for (size_t k = size_min(s.n, GUEST_MARK - 1); k > 0; k--)
@@ -504,7 +506,7 @@ static size_t mark_begun(struct str s)
     return 0;
 }
 
-/* Looks at what came since the last look.  A mark voids all that stands before it. */
+/* Searches the bytes that arrived since the last call.  A mark voids everything before it. */
 static bool scan_for_mark(struct guest_reader *r)
 {
     ptrdiff_t at = find_mark(str_skip(buf_str(&r->in), r->looked));
@@ -533,6 +535,6 @@ int guest_reader_next(struct guest_reader *r, struct guest_frame *ret, struct er
         return r->scan ? GUEST_READ_MORE : expect_mark(r, e);
     in = buf_str(&r->in);
     if (r->scan)
-        in.n = r->looked; /* a frame never ends in a piece of the mark: nothing is held back */
+        in.n = r->looked; /* a frame never ends in part of the mark: nothing is held back */
     return guest_parse(in, r->from, ret, &r->used, e); /* 1 is GUEST_READ_FRAME */
 }

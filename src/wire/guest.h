@@ -1,8 +1,9 @@
 /* guest: the protocol between holtd and holt-init, whatever the runtime (docs/protocol-guest.md).
- * Bytes in, messages out, and back; no I/O, no allocation but the reader's bounded buffer.  Every
- * byte is hostile on both sides: sizes, ranges, directions and channel parity are checked here,
- * what depends on state (is this channel open?) by the caller.  Decoded text points into the frame.
- * Errors: 0, or -1 with *e set; after one from the reader or decoder, drop the connection. */
+ * Bytes in, messages out, and back; no I/O, no allocation but the reader's bounded buffer.  Each
+ * side treats every byte as hostile: sizes, ranges, directions and channel parity are checked here;
+ * state (is this channel open?) is checked by the caller.  Decoded text points into the
+ * frame.  Errors: 0, or -1 with *e set; after one from the reader or decoder, drop the
+ * connection. */
 #pragma once
 
 #include "base/buf.h"
@@ -11,20 +12,20 @@
 #define GUEST_VERSION 1
 #define GUEST_HEAD 16                    /* bytes before each payload */
 #define GUEST_MARK 16                    /* bytes before each side's HELLO */
-#define GUEST_PAYLOAD_MAX (64 * 1024)    /* of every type but exec_start */
+#define GUEST_PAYLOAD_MAX (64 * 1024)    /* for every type except exec_start */
 #define GUEST_START_MAX (256 * 1024)     /* argv and environment */
 #define GUEST_DATA_HEAD (GUEST_HEAD + 8) /* header and offset of a data frame */
-#define GUEST_DATA_TAIL 1                /* the end byte: zero */
+#define GUEST_DATA_TAIL 1                /* the end byte is zero */
 #define GUEST_DATA_MAX (GUEST_PAYLOAD_MAX - 8 - GUEST_DATA_TAIL) /* content of a data frame */
 #define GUEST_WINDOW_DOWN (64 * 1024) /* stream 0: unacknowledged bytes to init */
 #define GUEST_WINDOW_UP (256 * 1024)  /* streams 1 and 2: to holtd */
-#define GUEST_EXECS_MAX 512           /* live or not yet forgotten, in one sandbox */
-#define GUEST_CHANNELS_MAX 1024       /* open at once, both openers together */
+#define GUEST_EXECS_MAX 512           /* running or not yet forgotten, in one sandbox */
+#define GUEST_CHANNELS_MAX 1024       /* open at once, opened by either side */
 #define GUEST_EXEC_ID_MAX 31
 #define GUEST_PATH_MAX 4095
 #define GUEST_RECORD_MAX 8192                /* one entry of a listing, one watch event */
-#define GUEST_NO_LIMIT ((uint64_t)INT64_MAX) /* RLIM_INFINITY; a length: to the end */
-#define GUEST_NO_ID UINT32_MAX               /* uid, gid: as they come */
+#define GUEST_NO_LIMIT ((uint64_t)INT64_MAX) /* as RLIM_INFINITY; as a length: to the end */
+#define GUEST_NO_ID UINT32_MAX               /* uid, gid: unchanged */
 
 extern const uint8_t guest_mark[GUEST_MARK];
 
@@ -61,11 +62,11 @@ enum guest_type {
 };
 
 enum guest_stream { GUEST_IN, GUEST_OUT, GUEST_ERR, GUEST_STREAM_COUNT }; /* 0 flows to init */
-enum guest_flag { GUEST_EOF = 1 };                                        /* of data */
+enum guest_flag { GUEST_EOF = 1 };                                        /* flags of data */
 
 struct guest_hello_host {
     uint16_t version_min, version_max;
-    uint8_t nonce[16]; /* fresh; the answer carries it */
+    uint8_t nonce[16]; /* fresh random; the reply repeats it */
 };
 
 enum guest_exec_state { GUEST_EXEC_LIVE, GUEST_EXEC_ENDED };
@@ -78,9 +79,9 @@ struct guest_exec_row {
 };
 
 struct guest_hello_init {
-    uint16_t version; /* 0: none of those offered */
+    uint16_t version; /* 0: none of the versions offered */
     uint8_t nonce[16];
-    uint8_t epoch[16]; /* random, one per life of an init */
+    uint8_t epoch[16]; /* random, one per run of an init */
     uint64_t uptime_ms;
     struct wire_rows execs; /* guest_exec_row */
 };
@@ -104,7 +105,7 @@ struct guest_data {
 };
 
 struct guest_ack {
-    uint64_t acked; /* everything before may be dropped by the sender */
+    uint64_t acked; /* the sender may free everything before this */
     uint64_t limit; /* the sender may send up to here */
 };
 
@@ -116,7 +117,7 @@ enum guest_exec_flag {
     GUEST_EXEC_PTY = 1,       /* stdin, stdout and stderr are a terminal; its output is stream 1 */
     GUEST_EXEC_STDIN = 2,     /* else /dev/null */
     GUEST_EXEC_MERGE = 4,     /* stderr goes where stdout goes */
-    GUEST_EXEC_KILL_REST = 8, /* when the first process ends, so does what it started */
+    GUEST_EXEC_KILL_REST = 8, /* when the first process ends, kill everything it started */
     GUEST_EXEC_FLAGS = 15
 };
 
@@ -137,13 +138,13 @@ struct guest_exec_start {
 
 struct guest_exec_attach {
     struct str id;
-    uint64_t out_from, err_from; /* what holtd has already */
+    uint64_t out_from, err_from; /* bytes holtd already has */
 };
 
 struct guest_exec_running {
-    uint32_t pid;  /* inside */
-    uint8_t known; /* 1: it ran already, this start was a repetition, or it was attached */
-    uint64_t in_at, out_from, err_from; /* where the streams go on */
+    uint32_t pid;  /* as seen inside the sandbox */
+    uint8_t known; /* 1: it was running already: a repeated start, or an attach */
+    uint64_t in_at, out_from, err_from; /* where the streams continue */
 };
 
 struct guest_exec_resize {
@@ -153,7 +154,7 @@ struct guest_exec_resize {
 enum guest_scope { GUEST_SCOPE_LEADER, GUEST_SCOPE_GROUP, GUEST_SCOPE_ALL, GUEST_SCOPE_COUNT };
 struct guest_exec_signal {
     uint8_t signal;
-    uint8_t scope; /* the first process, its (foreground) process group, everything it started */
+    uint8_t scope; /* the first process, its (foreground) process group, or everything it started */
 };
 
 enum guest_how { GUEST_EXITED, GUEST_SIGNALLED, GUEST_FAILED, GUEST_HOW_COUNT };
@@ -163,7 +164,7 @@ struct guest_exec_exit {
     uint8_t core, oom;
     uint64_t user_us, system_us, wall_us, max_rss_kib;
     uint64_t out_end, err_end; /* the streams' lengths */
-    struct err err;            /* of GUEST_FAILED: it never ran */
+    struct err err;            /* with GUEST_FAILED: it never ran */
 };
 
 enum guest_file_op {
@@ -183,34 +184,34 @@ enum guest_file_op {
 enum guest_file_flag {
     GUEST_FILE_APPEND = 1,
     GUEST_FILE_EXCLUSIVE = 2, /* must not exist */
-    GUEST_FILE_PARENTS = 4,   /* make what is missing above */
+    GUEST_FILE_PARENTS = 4,   /* create missing parents */
     GUEST_FILE_RECURSIVE = 8,
-    GUEST_FILE_NOFOLLOW = 16, /* the last component is not followed */
-    GUEST_FILE_OWNER = 32,    /* tar in: owners as the archive says */
-    GUEST_FILE_WITHIN = 64,   /* read, write: the file must lie in one of the directories of `to` */
+    GUEST_FILE_NOFOLLOW = 16, /* do not follow the last component */
+    GUEST_FILE_OWNER = 32,    /* extracting a tar: owners from the archive */
+    GUEST_FILE_WITHIN = 64,   /* the file must be inside a directory of `to` */
     GUEST_FILE_FLAGS = 127
 };
 struct guest_file_call {
     uint8_t op;
     uint32_t flags;
-    struct str path, to; /* `to` of rename; of within: "/dir:/dir" */
+    struct str path, to; /* `to`: target of a rename; with within: "/dir:/dir" */
     uint64_t offset, length;
     uint32_t mode, uid, gid;
 };
 
-struct guest_file_done { /* also: an entry of a listing (name set) */
+struct guest_file_done { /* also used for an entry of a listing (name set) */
     uint8_t kind;        /* as in a dirent: DT_REG, DT_DIR, … */
     uint32_t mode, uid, gid;
     uint64_t size, mtime_ms;
-    struct str name, link; /* link: a symlink's target */
+    struct str name, link; /* link: target of a symlink */
 };
 
 enum guest_watch_what {
     GUEST_WATCH_MADE = 1,
     GUEST_WATCH_CHANGED,
     GUEST_WATCH_REMOVED,
-    GUEST_WATCH_MISSED, /* some of it: look again */
-    GUEST_WATCH_BEGUN,  /* the first record: from here on it is told */
+    GUEST_WATCH_MISSED, /* events were lost: look again */
+    GUEST_WATCH_BEGUN,  /* the first record: changes from here on are reported */
 };
 struct guest_watch_event {
     uint8_t what;
@@ -227,7 +228,7 @@ struct guest_dial {
 enum guest_service { GUEST_EGRESS, GUEST_API, GUEST_PROCESS_API, GUEST_SERVICE_COUNT };
 struct guest_relay {
     uint8_t service;
-    uint32_t uid; /* of the asker inside; as init says */
+    uint32_t uid; /* of the client inside the sandbox, as init reports it */
     uint16_t port;
     struct str host; /* the destination it wants */
 };
@@ -235,12 +236,12 @@ struct guest_relay {
 struct guest_msg {
     enum guest_type type;
     uint8_t flags;    /* GUEST_EOF */
-    uint32_t channel; /* 0: the connection's */
-    uint32_t stream;  /* of data and ack */
+    uint32_t channel; /* 0: the connection itself */
+    uint32_t stream;  /* in data and ack */
     union {
         struct guest_hello_host hello_host;
         struct guest_hello_init hello_init;
-        struct guest_ping ping; /* and pong */
+        struct guest_ping ping; /* also pong */
         struct guest_stats stats;
         struct guest_data data;
         struct guest_ack ack;
@@ -261,7 +262,7 @@ struct guest_msg {
 struct guest_frame {
     uint8_t type, flags;
     uint32_t channel, aux;
-    struct str payload; /* points into the input; without its end byte */
+    struct str payload; /* points into the input, without its end byte */
 };
 
 /* One row per type, for the codec, the tests and the document. */
@@ -281,30 +282,30 @@ CHECKED int guest_parse(struct str in, enum guest_side from, struct guest_frame 
                         size_t *ret_used, struct err *e);
 CHECKED int guest_decode(const struct guest_frame *f, enum guest_side from, struct guest_msg *ret,
                          struct err *e);
-/* Appends one frame.  After a failure o->n is as before.  ERR_INVALID also for a payload that holds
+/* Appends one frame.  After a failure o->n is unchanged.  ERR_INVALID also for a payload that holds
  * the mark; data is cut instead: see guest_data_head. */
 CHECKED int guest_encode(const struct guest_msg *m, enum guest_side from, struct wire_out *o,
                          struct err *e);
-/* Writes the GUEST_DATA_HEAD bytes that go before the content, so that it need not be copied; after
- * it goes one zero byte.
+/* Writes the GUEST_DATA_HEAD bytes that precede the content, so that the content need not be
+ * copied; one zero byte follows it.
  * Returns how many of data's bytes this frame takes: less than n past GUEST_DATA_MAX, or where the
- * mark would appear; GUEST_EOF is set only if `eof` and all are taken. */
+ * mark would appear.  GUEST_EOF is set only if `eof` and all bytes are taken. */
 size_t guest_data_head(uint8_t *head, const struct guest_msg *m, bool eof);
 
 /* Listings and watches are records in the data of a channel: u32 length, then the layout.
- * 1: *ret is the next and *in moved on; 0: more input is needed. */
+ * 1: *ret is the next one and *in has moved past it; 0: more input is needed. */
 CHECKED int guest_record_next(const struct wire_layout *l, struct str *in, void *ret,
                               struct err *e);
 CHECKED int guest_record_put(const struct wire_layout *l, const void *record, struct wire_out *o,
                              struct err *e);
 
-/* Cuts a byte stream into frames.  Memory grows with the bytes that came, to one frame at most. */
+/* Cuts a byte stream into frames.  Memory grows with the received bytes, up to one frame. */
 struct guest_reader {
     struct buf in;
     enum guest_side from;
-    bool scan;     /* the stream has no connection events: look for the mark in every byte */
-    bool synced;   /* the mark was seen */
-    size_t looked; /* bytes of `in` known not to begin a mark */
+    bool scan;     /* the transport does not report connections: search every byte for the mark */
+    bool synced;   /* the mark has been seen */
+    size_t looked; /* bytes of `in` that are known not to begin a mark */
     size_t used;   /* bytes of the frame returned last */
 };
 enum guest_read { GUEST_READ_MORE, GUEST_READ_FRAME, GUEST_READ_MARK };
@@ -314,6 +315,6 @@ void guest_reader_done(struct guest_reader *r);
 /* Where to read() to, and how many bytes fit (never 0 after GUEST_READ_MORE). */
 size_t guest_reader_room(struct guest_reader *r, char **ret);
 void guest_reader_added(struct guest_reader *r, size_t n);
-/* enum guest_read.  *ret is valid until the next call.  GUEST_READ_MARK: a connection begins, and
- * whatever was under way on the last one is void. */
+/* Returns enum guest_read.  *ret is valid until the next call.  GUEST_READ_MARK: a new connection
+ * begins; everything in progress on the last one is void. */
 CHECKED int guest_reader_next(struct guest_reader *r, struct guest_frame *ret, struct err *e);

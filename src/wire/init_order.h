@@ -1,7 +1,7 @@
-/* init_order: what holt-spawn wants of an init where there is no cgroup to do it by
- * (docs/runtime.md). It stands in init's soft RLIMIT_LOCKS, which limits nothing, and a signal says
- * that it has changed. So a sandbox cannot drown an order by sending signals itself, nor give one:
- * no command may set init's limits. */
+/* init_order: how holt-spawn gives orders to an init where no cgroup can do the work
+ * (docs/runtime.md).  The order is stored in init's soft RLIMIT_LOCKS, which limits nothing, and a
+ * signal announces a change.  So a sandbox can neither drown an order in signals of its own nor
+ * give one: no command may set init's limits. */
 #pragma once
 
 #include <signal.h>
@@ -12,13 +12,13 @@
 #define INIT_LOOK SIGUSR1
 
 struct init_order {
-    uint32_t kills; /* how often all work was to be killed */
+    uint32_t kills; /* how many times all processes were to be killed */
     bool paused;
 };
 
 static inline struct init_order init_order_from(rlim_t soft)
 {
-    if (soft == RLIM_INFINITY) /* none was ever given */
+    if (soft == RLIM_INFINITY) /* no order was ever given */
         return (struct init_order){0, false};
     return (struct init_order){(uint32_t)(soft >> 1) & 0xffffff, soft & 1};
 }

@@ -1,3 +1,4 @@
+/* layout: encodes, decodes and checks messages by tables of fields. */
 #include "wire/layout.h"
 
 #include <inttypes.h>
@@ -246,7 +247,7 @@ static int in_text(struct str *in, struct str *ret)
     return 0;
 }
 
-/* The text ends up in logs and on terminals: control bytes and broken UTF-8 do not pass. */
+/* The text ends up in logs and on terminals: remove control bytes and broken UTF-8. */
 static void clean_text(struct str from, char *to, size_t size)
 {
     bool utf8 = str_is_utf8(from);
@@ -305,7 +306,7 @@ static int get_fields(const struct wire_layout *l, struct str *in, void *msg, st
 static int get_rows(const struct wire_layout *l, const struct wire_field *f, struct str *in,
                     struct wire_rows *ret, struct err *e)
 {
-    union { /* the largest row; only to check */
+    union { /* the largest row; used for checking only */
         struct err err;
         uint64_t numbers[32];
     } scratch;

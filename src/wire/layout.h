@@ -1,20 +1,21 @@
-/* layout: messages as tables of fields.  One table encodes, decodes and checks, so the two sides
- * and both directions cannot drift.  Little-endian, no padding, no I/O, no allocation: decoded text
- * and rows are views of the caller's bytes.  Encoding checks what decoding checks: what one side
- * puts, the other takes.  Errors: 0, or -1 with *e set (ERR_INVALID names message and field). */
+/* layout: messages as tables of fields.  One table encodes, decodes and checks, so that the two
+ * sides and both directions cannot diverge.  Little-endian, no padding, no I/O, no allocation:
+ * decoded text and rows are views of the caller's bytes.  Encoding makes the same checks as
+ * decoding: the peer accepts everything we encode.  Errors: 0, or -1 with *e set (ERR_INVALID names
+ * message and field). */
 #pragma once
 
 #include "base/err.h"
 #include "base/str.h"
 
 enum wire_kind {
-    WIRE_U8, /* numbers: min and max are their range; max 0 means what the width holds */
+    WIRE_U8, /* numbers: min and max are their range; max 0 means any value of that width */
     WIRE_U16,
     WIRE_U32,
     WIRE_U64,  /* at most 2^63 - 1, so that it fits int64_t and off_t */
-    WIRE_ID16, /* 16 bytes as they are */
+    WIRE_ID16, /* 16 raw bytes */
     WIRE_TEXT, /* struct str: u32 length, bytes without NUL; min and max count bytes */
-    WIRE_BLOB, /* the same, any bytes */
+    WIRE_BLOB, /* the same, with any bytes */
     WIRE_ROWS, /* struct wire_rows: u32 count, then the rows; min and max count rows */
     WIRE_ERR,  /* struct err: u16 code, u32 errno, three texts */
 };
@@ -23,9 +24,9 @@ struct wire_layout;
 struct wire_field {
     const char *name;
     enum wire_kind kind;
-    size_t at; /* where the value stands in the message's struct */
+    size_t at; /* offset of the value in the message's struct */
     uint64_t min, max;
-    const struct wire_layout *row; /* of WIRE_ROWS; a row has no rows itself */
+    const struct wire_layout *row; /* of WIRE_ROWS; a row cannot hold rows */
 };
 
 struct wire_layout {
@@ -49,14 +50,16 @@ struct wire_out { /* the caller's memory */
     uint8_t *p;
     size_t size;
     size_t n;
-    bool full; /* something did not fit; nothing is written past size */
+    bool full; /* a value did not fit; nothing is written past size */
 };
 
 CHECKED int wire_put(const struct wire_layout *l, const void *msg, struct wire_out *o,
                      struct err *e);
-/* All of `in` must be used up.  *ret points into `in`; after a failure its content is undefined. */
+/* `in` must be used up completely.  *ret points into `in`; after a failure its content is
+ * undefined. */
 CHECKED int wire_get(const struct wire_layout *l, struct str in, void *ret, struct err *e);
-/* The next row of a decoded list: false at its end.  `rows` is the caller's copy and moves on. */
+/* The next row of a decoded list: false at its end.  `rows` is the caller's copy and is
+ * advanced. */
 bool wire_rows_next(const struct wire_layout *row, struct wire_rows *rows, void *ret);
 
 extern const struct wire_layout wire_text_row; /* rows of one text: argv, environment, names */

@@ -1,3 +1,4 @@
+/* spawn: encodes and decodes messages between holtd and holt-spawn. */
 #include "wire/spawn.h"
 
 /* clang-format off */

@@ -1,8 +1,8 @@
 /* spawn: the protocol between holtd and holt-spawn (docs/protocol-spawn.md), on a SOCK_SEQPACKET
- * Unix socket: one message per packet, descriptors beside it (SCM_RIGHTS).  Requests carry a tag
- * that the one reply repeats; replies come in any order; events have tag 0.  holt-spawn is
- * privileged: it takes every packet as hostile and names (ids, layers, paths) as data, never as
- * host paths to open. No I/O, no allocation.  Errors: 0, or -1 with *e set. */
+ * Unix socket: one message per packet, descriptors beside it (SCM_RIGHTS).  A request carries a
+ * tag, which its one reply repeats; replies come in any order; events have tag 0.  holt-spawn is
+ * privileged: it treats every packet as hostile, and names (ids, layers, paths) as data, never as
+ * host paths to open.  No I/O, no allocation.  Errors: 0, or -1 with *e set. */
 #pragma once
 
 #include "wire/layout.h"
@@ -15,16 +15,16 @@
 #define SPAWN_LAYERS_MAX 60
 #define SPAWN_MOUNTS_MAX 32
 #define SPAWN_STORED_ID                                                                            \
-    1000000U /* host id of a stored file of root: above login users and subuid ranges */
+    1000000U /* host uid of root's stored files: above login users and subuid ranges */
 #define SPAWN_PATH_MAX 1023
 #define SPAWN_LIST_MAX 256 /* rows of one list reply */
 #define SPAWN_RELAY_PATH "/run/holt.sock"
 #define SPAWN_CA_MAX 8192
-/* Inside one that was made with an authority: it alone; all that the image trusts, and it. */
+/* Inside a sandbox with an authority: its certificate alone; the image's trusted ones and it. */
 #define SPAWN_CA_PATH "/etc/ssl/holt-ca.pem"
 #define SPAWN_BUNDLE_PATH "/etc/ssl/certs/ca-certificates.crt"
 #define SPAWN_PROCESS_PORT "2024"
-/* An address of its own: a sandbox's servers on 127.0.0.1 keep all ports. */
+/* An address of its own, so that a sandbox's servers keep all ports of 127.0.0.1. */
 #define SPAWN_HUB_NAME "hub"
 #define SPAWN_HUB_ADDRESS "127.0.0.80"
 #define SPAWN_HUB_PORT "8080"
@@ -35,78 +35,78 @@ enum spawn_type {
     SPAWN_HELLO = 1,
     SPAWN_WELCOME = 2,
     SPAWN_CREATE = 3,
-    SPAWN_CREATED = 4, /* with a pidfd of init; answers create and adopt */
+    SPAWN_CREATED = 4, /* with a pidfd of init; the reply to create and adopt */
     SPAWN_ADOPT = 5,
-    SPAWN_CONFIRM = 6, /* holtd has the row: from now on never destroyed unasked */
+    SPAWN_CONFIRM = 6, /* holtd has committed the row: from now on, destroy it only on request */
     SPAWN_KILL = 7,
-    SPAWN_DESTROY = 8, /* answered when nothing is left (keep: but the files) */
+    SPAWN_DESTROY = 8, /* the reply comes when nothing is left (with keep: nothing but the files) */
     SPAWN_PAUSE = 9,
     SPAWN_STATS_GET = 10,
     SPAWN_STATS = 11,
     SPAWN_LIST = 12,
     SPAWN_LISTED = 13,
-    SPAWN_POOL = 14, /* how much to keep ready; answered by pooled */
-    SPAWN_DONE = 15, /* the plain answer: success, or the error of any request */
+    SPAWN_POOL = 14, /* how much to keep ready; the reply is pooled */
+    SPAWN_DONE = 15, /* the plain reply: success, or the error of any request */
     SPAWN_EVENT = 16,
-    SPAWN_DISCARD = 17, /* a volume or a layer: answered when it is gone */
-    SPAWN_MEASURE = 18, /* how much a volume holds */
+    SPAWN_DISCARD = 17, /* a volume or a layer: the reply comes when it is removed */
+    SPAWN_MEASURE = 18, /* the size of a volume */
     SPAWN_MEASURED = 19,
-    SPAWN_LISTEN = 20,    /* answered by listeners */
-    SPAWN_LISTENERS = 21, /* with the sockets in a sandbox's network: holt-egress's */
+    SPAWN_LISTEN = 20,    /* the reply is listeners */
+    SPAWN_LISTENERS = 21, /* with the listening sockets in a sandbox's network, for holt-egress */
     SPAWN_POOLED = 22,
-    SPAWN_OOMS = 23, /* answered when the OOM kills up to now have been told */
+    SPAWN_OOMS = 23, /* the reply comes after all OOM kills so far have been reported */
     SPAWN_TYPE_END
 };
 
 struct spawn_hello {
     uint16_t version_min, version_max;
-    struct str installation; /* only its sandboxes are seen */
+    struct str installation; /* lists only sandboxes of this installation */
 };
 
-enum spawn_feature { /* what this host lets spawn enforce; bits */
+enum spawn_feature { /* limits that spawn can enforce on this host; bits */
                      SPAWN_CAN_MEMORY = 1,
                      SPAWN_CAN_CPU = 2,
                      SPAWN_CAN_PIDS = 4,
-                     SPAWN_CAN_DISK = 8, /* of a memory upper; on disk: as created says */
+                     SPAWN_CAN_DISK = 8, /* for a memory upper; on disk: see created */
                      SPAWN_CAN_FREEZE = 16,
                      SPAWN_CAN_KILL_TREE = 32, /* cgroup.kill */
-                     SPAWN_CAN_USERS = 64,     /* more than one id is mapped */
+                     SPAWN_CAN_USERS = 64,     /* more than one user id is mapped */
                      SPAWN_CAN_NOFILE = 128,
                      SPAWN_CAN_ALL = 255
 };
 struct spawn_welcome {
-    uint16_t version; /* 0: none of those offered */
+    uint16_t version; /* 0: none of the versions offered */
     uint8_t rootless;
     uint32_t features;
-    uint8_t epoch[16]; /* one per life of a spawn */
+    uint8_t epoch[16]; /* one per run of holt-spawn */
 };
 
 enum spawn_create_flag {
     SPAWN_ROOTFS_RO = 1,
     SPAWN_NESTING = 2,
-    SPAWN_UPPER_DISK = 4, /* else memory */
-    SPAWN_RESTART = 8,    /* the files of an earlier life are there (destroy with keep): use them */
+    SPAWN_UPPER_DISK = 4, /* otherwise in memory */
+    SPAWN_RESTART = 8,    /* use the files of an earlier run (destroy with keep) */
     SPAWN_RELAY = 16,     /* init listens at SPAWN_RELAY_PATH inside */
-    SPAWN_NETWORK = 32,   /* its connections lead to listeners; else to nothing */
+    SPAWN_NETWORK = 32,   /* connections lead to listeners; otherwise to nothing */
     SPAWN_PROCESS = 64,   /* init listens on port SPAWN_PROCESS_PORT of loopback inside */
-    SPAWN_RAW = 128,      /* it has an interface, on the bridge that spawn was started with */
-    SPAWN_HUB = 256,      /* init listens at http://hub:8080 too: needs SPAWN_RELAY */
-    SPAWN_WIDE = 512,     /* all calls but the dangerous ones; else those that are listed */
+    SPAWN_RAW = 128,      /* it has an interface on the bridge that holt-spawn was started with */
+    SPAWN_HUB = 256,      /* init also listens at http://hub:8080: needs SPAWN_RELAY */
+    SPAWN_WIDE = 512,     /* all system calls but the dangerous ones */
     SPAWN_CREATE_FLAGS = 1023
 };
 enum spawn_mount_kind {
-    SPAWN_MOUNT_TMPFS,  /* of this sandbox alone */
+    SPAWN_MOUNT_TMPFS,  /* private to this sandbox */
     SPAWN_MOUNT_VOLUME, /* volumes/SOURCE/fs in the state directory */
-    SPAWN_MOUNT_SHARED, /* a tmpfs named SOURCE, gone with the last sandbox that has it */
-    SPAWN_MOUNT_HOST,   /* a directory of the host: only below those holt-spawn was started with */
+    SPAWN_MOUNT_SHARED, /* a tmpfs named SOURCE, removed with the last sandbox that uses it */
+    SPAWN_MOUNT_HOST,   /* a directory of the host, below one that holt-spawn was started with */
     SPAWN_MOUNT_LAYER,  /* layers/SOURCE/fs, for the sandbox that fills it */
-    SPAWN_MOUNT_OWN,    /* a directory of the root itself, writable where the root is not */
+    SPAWN_MOUNT_OWN,    /* a directory of the root, writable where the root is read-only */
     SPAWN_MOUNT_COUNT
 };
 struct spawn_mount_row {
     uint8_t kind;
     struct str source; /* a volume's id or a host path; "" for a tmpfs */
-    struct str target; /* absolute, inside */
+    struct str target; /* absolute, inside the sandbox */
     uint8_t readonly;
     uint64_t size; /* of a tmpfs; 0: 64 MiB */
 };
@@ -117,22 +117,22 @@ struct spawn_create {
     uint32_t cpu_millis, pids, nofile;
     struct wire_rows layers; /* wire_text: layer ids, lowest first; none: the host image */
     struct wire_rows mounts; /* spawn_mount_row */
-    struct str ca;           /* PEM: an authority that it is to trust; "": none */
+    struct str ca;           /* PEM: an authority the sandbox trusts; "": none */
 };
 struct spawn_created {
     uint32_t pid;      /* of init, as the host sees it */
-    uint32_t enforced; /* enum spawn_feature: of the limits that were asked */
+    uint32_t enforced; /* enum spawn_feature: those of the requested limits that are enforced */
     struct str socket; /* where init listens, relative to the state directory */
-    uint8_t warm;      /* it was a shell, made ahead */
+    uint8_t warm;      /* it was a spare made ahead */
 };
 
 struct spawn_name { /* adopt, confirm, stats_get */
     struct str id;
 };
 #define SPAWN_PROXY_PORT 3128
-enum spawn_listener { /* in this order, those whose bit is set */
+enum spawn_listener { /* in this order, those with their bit set */
                       SPAWN_LISTENER_TCP4,
-                      SPAWN_LISTENER_TCP6, /* where the host has IPv6 */
+                      SPAWN_LISTENER_TCP6, /* if the host has IPv6 */
                       SPAWN_LISTENER_DNS_UDP,
                       SPAWN_LISTENER_DNS_TCP,
                       SPAWN_LISTENER_COUNT
@@ -142,12 +142,12 @@ struct spawn_listeners {
 };
 struct spawn_destroy {
     struct str id;
-    uint8_t keep; /* its files stay, for a create with SPAWN_RESTART */
+    uint8_t keep; /* keep its files for a create with SPAWN_RESTART */
 };
 enum spawn_scope { SPAWN_WORK, SPAWN_ALL, SPAWN_SCOPE_COUNT };
 struct spawn_kill {
     struct str id;
-    uint8_t scope; /* the commands; init too */
+    uint8_t scope; /* the commands; init as well */
 };
 struct spawn_pause {
     struct str id;
@@ -155,10 +155,10 @@ struct spawn_pause {
 };
 struct spawn_stats {
     uint64_t memory_bytes, memory_peak_bytes, cpu_us, pids, oom_kills, disk_bytes;
-    uint64_t net_rx_bytes, net_tx_bytes; /* of the loopback interface, where it has no other */
+    uint64_t net_rx_bytes, net_tx_bytes; /* of the loopback interface if it has no other */
 };
 struct spawn_list {
-    struct str after; /* the last id of the page before, or "" */
+    struct str after; /* the last id of the previous page, or "" */
 };
 enum spawn_state { SPAWN_STARTING, SPAWN_RUNNING, SPAWN_DEAD, SPAWN_STOPPED, SPAWN_STATE_COUNT };
 struct spawn_list_row {
@@ -167,10 +167,10 @@ struct spawn_list_row {
 };
 struct spawn_listed {
     uint8_t more;
-    struct wire_rows sandboxes; /* spawn_list_row, by id */
+    struct wire_rows sandboxes; /* spawn_list_row, ordered by id */
 };
 #define SPAWN_SHELLS_MAX 256
-#define SPAWN_SHELLS_KEEP (SPAWN_SHELLS_MAX + 1) /* as many as were asked for before */
+#define SPAWN_SHELLS_KEEP (SPAWN_SHELLS_MAX + 1) /* keep the number requested before */
 struct spawn_pool {
     uint32_t netns;  /* network namespaces */
     uint32_t shells; /* sandboxes that lack nothing but what a create says */
@@ -198,8 +198,8 @@ enum spawn_event_kind { SPAWN_INIT_ENDED = 1, SPAWN_OOM = 2, SPAWN_EVENT_COUNT }
 struct spawn_event {
     struct str id;
     uint8_t kind;
-    uint32_t status; /* wait status of init, where this spawn is its parent; else 0; of an OOM kill:
-                        how many so far */
+    uint32_t status; /* wait status of init if this holt-spawn is its parent, else 0; of an OOM
+                        kill: the number so far */
 };
 
 struct spawn_msg {
@@ -231,7 +231,7 @@ struct spawn_msg {
 struct spawn_type_info {
     const char *name;
     uint8_t from;
-    uint8_t fds; /* descriptors beside it; of listeners: at most */
+    uint8_t fds; /* descriptors beside it; for listeners: the most */
     const struct wire_layout *layout;
 };
 extern const struct spawn_type_info spawn_types[SPAWN_TYPE_END];
@@ -239,10 +239,11 @@ extern const struct wire_layout spawn_mount_row_layout, spawn_list_row_layout;
 
 CHECKED int spawn_encode(const struct spawn_msg *m, enum spawn_side from, struct wire_out *o,
                          struct err *e);
-/* fds: how many came with the packet.  The caller closes them after a failure. */
+/* fds: the number of descriptors received with the packet.  After a failure the caller closes
+ * them. */
 CHECKED int spawn_decode(struct str packet, size_t fds, enum spawn_side from, struct spawn_msg *ret,
                          struct err *e);
-/* A sandbox's or volume's id (at most SPAWN_ID_MAX), a layer's (SPAWN_LAYER_MAX): letters, digits,
- * '_' and '-'.  They become file names. */
+/* The id of a sandbox or volume (at most SPAWN_ID_MAX), or of a layer (SPAWN_LAYER_MAX): letters,
+ * digits, '_' and '-'.  They become file names. */
 bool spawn_id_is_safe(struct str id);
 bool spawn_layer_is_safe(struct str id);

@@ -1,10 +1,11 @@
+/* tar: reads and writes ustar, GNU and pax archives without I/O. */
 #include "wire/tar.h"
 
 #include <errno.h>
 
 #define HEADERS_MAX 16 /* extended headers before one entry */
 
-/* Where the fields of a header stand: offset and size. */
+/* The fields of a header: offset and size. */
 #define H_NAME 0, 100
 #define H_MODE 100, 8
 #define H_UID 108, 8
@@ -45,7 +46,7 @@ static int number(const char *block, size_t at, size_t n, uint64_t *ret)
     size_t i = 0;
 
     if (p[0] & 0x80) {
-        if (p[0] != 0x80) /* negative, or more than 2^56 times too large */
+        if (p[0] != 0x80) /* negative, or larger than 2^56 */
             return -ERANGE;
         for (i = 1; i < n; i++) {
             if (v >> 55)
@@ -69,7 +70,7 @@ static int number(const char *block, size_t at, size_t n, uint64_t *ret)
 static bool sum_is_right(const char *block)
 {
     uint64_t said, sum = 0;
-    int64_t sum_signed = 0; /* old tars added signed characters */
+    int64_t sum_signed = 0; /* old tars summed signed characters */
 
     if (number(block, H_SUM, &said) < 0)
         return false;
@@ -164,7 +165,7 @@ static int pax_apply_one(struct tar_reader *r, struct str key, struct str value)
     return str_starts(key, sparse) ? -ENOTSUP : 0;
 }
 
-/* Over the values of the plain header that follows it. */
+/* Overrides the values of the plain header that follows. */
 static int pax_apply(struct tar_reader *r, struct err *e)
 {
     struct str rest = buf_str(&r->pax), key, value;
@@ -182,7 +183,7 @@ static int pax_apply(struct tar_reader *r, struct err *e)
     return 0;
 }
 
-/* A global header may say who made the archive, not what its entries are. */
+/* A global header may describe the archive, but must not change its entries. */
 static int check_global(struct tar_reader *r, struct err *e)
 {
     struct str rest = buf_str(&r->extra), key, value;
@@ -267,7 +268,7 @@ static int read_numbers(const char *block, struct tar_entry *t)
     if (number(block, H_MODE, &mode) < 0 || number(block, H_UID, &t->uid) < 0 ||
         number(block, H_GID, &t->gid) < 0 || number(block, H_SIZE, &t->size) < 0)
         return -EINVAL;
-    if (number(block, H_MTIME, &mtime) < 0) /* before 1970: nobody needs it exactly */
+    if (number(block, H_MTIME, &mtime) < 0) /* before 1970: the exact time does not matter */
         mtime = 0;
     t->mode = (uint32_t)mode & 07777;
     t->mtime_s = mtime > INT64_MAX ? 0 : (int64_t)mtime;
@@ -308,10 +309,11 @@ static int begin_entry(struct tar_reader *r, const char *block, struct err *e)
     read_texts(r, block);
     t->name = buf_str(&r->name);
     t->link = buf_str(&r->link);
-    /* Tars from before ustar mark a directory by its name only. */
+    /* A tar from before ustar marks a directory only by its name. */
     if (t->kind == TAR_FILE && str_ends(t->name, STR("/")))
         t->kind = TAR_DIR;
-    if (t->kind == TAR_DIR) /* "size" is a hint for allocation there: no content follows */
+    /* for a directory, "size" is a hint for allocation: no content follows */
+    if (t->kind == TAR_DIR)
         t->size = 0;
     if (t->size > INT64_MAX || (t->kind != TAR_FILE && t->size > 0))
         return fail(r, e, "an entry without content has a size");
@@ -344,7 +346,7 @@ static int header(struct tar_reader *r, const char *block, struct err *e)
     return begin_extra(r, type, size, e);
 }
 
-/* --- the flow of bytes --- */
+/* --- reading --- */
 
 static struct str take(struct str *in, uint64_t most)
 {
@@ -363,7 +365,7 @@ static int step_header(struct tar_reader *r, struct str *in, struct err *e)
         return TAR_MORE;
     memcpy(block, buf_data(&r->block), TAR_BLOCK);
     buf_clear(&r->block);
-    if (r->headers == 0) { /* the last entry's */
+    if (r->headers == 0) { /* belongs to the last entry */
         buf_clear(&r->pax);
         r->has_name = r->has_link = false;
     }
@@ -394,7 +396,7 @@ static void step_extra(struct tar_reader *r, struct str *in)
         r->state = AT_EXTRA_PAD;
 }
 
-/* Moves that need no byte; TAR_MORE: read on. */
+/* Transitions that consume no input; TAR_MORE: read more. */
 static int step_free(struct tar_reader *r, struct err *e)
 {
     if (r->state == AT_PAD && r->pad == 0)

@@ -1,7 +1,7 @@
 /* tar: archives without I/O: ustar, GNU long names and pax headers (POSIX.1-2017 pax, tar(5)).
- * The reader takes bytes in parts of any size and tells what stands in them; every length is
- * bounded.  Sparse files, multi-volume archives and unknown types are refused.  Names are told as
- * they stand: what is safe is for whoever writes files to decide.
+ * The reader takes input in parts of any size and returns entries and data; every length is
+ * bounded.  Sparse files, multi-volume archives and unknown types are refused.  Names are returned
+ * unchanged: the caller that writes files decides which are safe.
  * Errors: -1 with *e set; a reader that failed stays failed. */
 #pragma once
 
@@ -33,23 +33,23 @@ struct tar_entry { /* views are valid until the next entry */
 struct tar_reader {
     int state;
     struct tar_entry entry;
-    struct buf block;      /* of a header that came in parts */
-    struct buf extra;      /* of the extended header that is coming in */
-    struct buf pax;        /* of the next entry; its xattrs point in here */
-    struct buf name, link; /* from long names, pax or the header itself */
-    uint64_t left;         /* data bytes that follow */
-    uint32_t pad;          /* bytes of padding behind them */
-    uint32_t headers;      /* extended ones before this entry */
+    struct buf block;      /* a header received in parts */
+    struct buf extra;      /* the extended header being received */
+    struct buf pax;        /* for the next entry, whose xattrs point in here */
+    struct buf name, link; /* from long names, pax or the header */
+    uint64_t left;         /* remaining bytes of data */
+    uint32_t pad;          /* bytes of padding after them */
+    uint32_t headers;      /* extended headers before this entry */
     char extra_kind;
     bool has_name, has_link;
 };
 
 enum tar_told {
-    TAR_MORE,      /* wants more bytes */
+    TAR_MORE,      /* needs more input */
     TAR_ENTRY,     /* r->entry is set */
     TAR_DATA,      /* *ret_data is part of the entry's content */
-    TAR_ENTRY_END, /* its content is complete */
-    TAR_END,       /* the archive's end; what follows is no part of it */
+    TAR_ENTRY_END, /* the content is complete */
+    TAR_END,       /* the end of the archive; ignore what follows */
 };
 
 void tar_reader_done(struct tar_reader *r); /* zero-initialised is ready to read */
@@ -57,13 +57,13 @@ static inline UNUSED void tar_reader_done_p(struct tar_reader *r)
 {
     tar_reader_done(r);
 }
-/* Takes bytes from the front of *in; call again until it says TAR_MORE. */
+/* Consumes bytes from the front of *in; call again until it returns TAR_MORE. */
 CHECKED int tar_read(struct tar_reader *r, struct str *in, struct str *ret_data, struct err *e);
-/* Is this a place where an archive may end (with or without its two empty blocks)? */
+/* Whether an archive may end here (with or without its two empty blocks). */
 bool tar_may_end(const struct tar_reader *r);
 
-/* Writing: a header (with a pax one before it where ustar is too narrow), then size bytes of
- * content, then tar_write_pad, at the end tar_write_end. */
+/* Writing: a header (preceded by a pax header where ustar is too narrow), then size bytes of
+ * content, then tar_write_pad; at the end tar_write_end. */
 CHECKED int tar_write_head(struct buf *to, const struct tar_entry *t, struct err *e);
 void tar_write_pad(struct buf *to, uint64_t size);
 void tar_write_end(struct buf *to);
