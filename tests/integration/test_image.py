@@ -255,6 +255,26 @@ def test_a_pull(fake, registry):
     assert not [p for p, _ in r.seen[before:] if digest(gz(LOW)) in p], "a layer that is there was fetched again"
 
 
+def test_a_digest_alone_gives_no_layer_of_another_tenant(fake, registry):
+    """Who names another tenant's layer in a manifest of its own has to bring that layer's bytes too."""
+    private = tar(member("etc/key", b"of acme alone"))
+    theirs, ours = registry(), registry()
+    for r in (theirs, ours):
+        r.add_image([(gz(private), private)], "1")
+    del theirs.blobs[digest(gz(private))]
+    tokens = {t: call(fake, "POST", "/holt/v1/tokens", {"name": f"op-{t}", "role": "operator", "tenant": t}, status=201)["token"]
+              for t in ("acme", "beta")}
+
+    def pull(tenant, r, name):
+        return fake.request("POST", "/holt/v1/images/pull", {"ref": f"{r.host}/team/app:1", "name": name}, token=tokens[tenant])[:2]
+
+    assert pull("acme", ours, "mine")[0] == 201
+    status, reply = pull("beta", theirs, "stolen")
+    assert status != 201 and "404" in json.dumps(reply), reply
+    assert pull("acme", theirs, "mine-again")[0] == 201, "its own layer was fetched again"
+    assert pull("beta", ours, "honest")[0] == 201, "who brings the bytes has the layer"
+
+
 def test_a_large_layer(fake, registry):
     big = tar(member("big", os.urandom(12 << 20)), member("zero", b"\0" * (30 << 20)))
     r = registry()

@@ -148,6 +148,19 @@ static struct owned owned(const struct image *i)
     return (struct owned){.owner = str_of(i->owner), .tenant = str_of(i->tenant), .shared = true};
 }
 
+bool images_show_layer(const struct images *l, const struct layer *y, const struct principal *by)
+{
+    for (size_t k = 0; k < l->count; k++) {
+        const struct image *i = l->sorted[k];
+        const struct owned o = owned(i);
+
+        for (size_t n = 0; n < i->layer_count; n++)
+            if (i->layers[n] == y && owner_may(by, &o, OWNER_SEE))
+                return true;
+    }
+    return false;
+}
+
 static int rank(const struct owner_look *look, const struct image *i)
 {
     if (strcmp(i->tenant, look->by->tenant) == 0)

@@ -53,7 +53,7 @@ struct image_job {
     struct list link; /* in images->jobs */
     struct images *l;
     struct image *i;
-    char actor[64];
+    struct principal by; /* token: NULL, for it may end before the job does */
     image_cb done;
     void *arg;
     struct err err;
@@ -84,6 +84,7 @@ struct image_job {
 struct image *image_new(const char *id);
 void images_add(struct images *l, struct image *i);
 void images_drop(struct images *l, struct image *i); /* and frees it */
+bool images_show_layer(const struct images *l, const struct layer *y, const struct principal *by);
 void image_set_layers(struct image *i, struct layer **layers, size_t n);
 /* "app" becomes "app:latest". */
 CHECKED int image_normal_name(struct str name, char **ret, struct err *e);
@@ -122,6 +123,9 @@ void job_drop_run(struct image_job *j);                         /* its directory
 CHECKED int job_add_layer(struct image_job *j, const char *digest, const struct unpack_result *r,
                           const char *want_diff, struct err *e);
 bool job_has_layer(struct image_job *j, const char *digest, const char *want_diff);
+/* The same for a client that has shown no more than a digest: only layers of images that it may
+ * see. Another tenant's layer has to be fetched, or its digest alone would give its files away. */
+bool job_sees_layer(struct image_job *j, const char *digest, const char *want_diff);
 void job_publish(struct image_job *j); /* all layers are there: make it last */
 
 /* image_file.c: a file, read on libuv's threads and fed to the job's run. */

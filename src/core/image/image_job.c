@@ -63,7 +63,8 @@ void job_start(struct image_job *j, struct images *l, const char *source,
     j->i->job = j;
     mem_free(j->i->source);
     j->i->source = xstrdup(source);
-    (void)snprintf(j->actor, sizeof j->actor, "%s", by->actor);
+    j->by = *by;
+    j->by.token = NULL;
     (void)snprintf(j->i->owner, sizeof j->i->owner, "%s", principal_owner(by));
     (void)snprintf(j->i->tenant, sizeof j->i->tenant, "%s", by->tenant);
     list_push(&l->jobs, &j->link);
@@ -107,7 +108,7 @@ static void tell(struct image_job *j)
     t->i.state = j->i->state;
     memcpy(t->i.id, j->i->id, sizeof t->i.id);
     memcpy(t->i.failure, j->i->failure, sizeof t->i.failure);
-    memcpy(t->actor, j->actor, sizeof t->actor);
+    memcpy(t->actor, j->by.actor, sizeof t->actor);
     t->i.name = xstrdup(j->i->name);
     t->i.source = xstrdup(j->i->source);
     t->i.digest = xstrdup(j->i->digest);
@@ -308,6 +309,13 @@ bool job_has_layer(struct image_job *j, const char *digest, const char *want_dif
     y->holds++;
     add_layer(j)->layer = y;
     return true;
+}
+
+bool job_sees_layer(struct image_job *j, const char *digest, const char *want_diff)
+{
+    const struct layer *y = layer_by_digest(j->l, digest);
+
+    return y && images_show_layer(j->l, y, &j->by) && job_has_layer(j, digest, want_diff);
 }
 
 int job_add_layer(struct image_job *j, const char *digest, const struct unpack_result *r,

@@ -167,7 +167,7 @@ static void next_layer(struct image_pull *p, struct err *e)
 {
     while (
         p->next < p->manifest.layer_count &&
-        job_has_layer(&p->j, p->manifest.layers[p->next].digest, p->j.config.diff_ids[p->next])) {
+        job_sees_layer(&p->j, p->manifest.layers[p->next].digest, p->j.config.diff_ids[p->next])) {
         job_progress(&p->j, p->manifest.layers[p->next].size);
         p->next++;
     }

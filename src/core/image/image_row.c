@@ -183,7 +183,7 @@ static int insert_image(struct store_tx *tx, void *arg, struct err *e)
     for (size_t k = 0; k < i->layer_count; k++)
         if (insert_layer(tx, i, k, e) < 0)
             return -1;
-    image_write_event(tx, "image.created", i, j->actor);
+    image_write_event(tx, "image.created", i, j->by.actor);
     return 0;
 }
 
