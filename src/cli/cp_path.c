@@ -3,11 +3,22 @@
 #include "base/mem.h"
 #include "base/str.h"
 
+/* OWNER/NAME, an owner being known by its id: tk_…, token/tk_…, sandbox/sb_… */
+static bool names_an_owner(const char *text)
+{
+    static const char *const owners[] = {"tk_", "token/tk_", "sandbox/sb_"};
+
+    for (size_t i = 0; i < ARRAY_LEN(owners); i++)
+        if (str_starts(str_of(text), str_of(owners[i])))
+            return true;
+    return false;
+}
+
 int cp_path_parse(const char *text, struct cp_path *ret, struct err *e)
 {
     const char *colon = strchr(text, ':'), *slash = strchr(text, '/');
 
-    if (!colon || (slash && slash < colon)) {
+    if (!colon || (slash && slash < colon && !names_an_owner(text))) {
         if (!text[0])
             return err_set(e, ERR_INVALID, 0, "an empty path");
         *ret = (struct cp_path){.path = xstrdup(text)};

@@ -7,9 +7,17 @@ static void places(void **state)
 {
     static const struct {
         const char *text, *sandbox, *path;
-    } t[] = {{"a", NULL, "a"},         {"b:/x", "b", "/x"},   {"./a:b", NULL, "./a:b"},
-             {"/a:b", NULL, "/a:b"},   {"b:c:d", "b", "c:d"}, {"-", NULL, "-"},
-             {"b:rel/x", "b", "rel/x"}};
+    } t[] = {{"a", NULL, "a"},
+             {"b:/x", "b", "/x"},
+             {"./a:b", NULL, "./a:b"},
+             {"/a:b", NULL, "/a:b"},
+             {"b:c:d", "b", "c:d"},
+             {"-", NULL, "-"},
+             {"b:rel/x", "b", "rel/x"},
+             {"tk_1/b:/x", "tk_1/b", "/x"},
+             {"token/tk_1/b:/x", "token/tk_1/b", "/x"},
+             {"./tk_1/b:x", NULL, "./tk_1/b:x"},
+             {"dir/b:/x", NULL, "dir/b:/x"}};
     static const char *const bad[] = {"", ":", ":/x", "b:"};
     struct err e;
 
