@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/op.h"
+#include "ops/traits.h"
 
 extern const char *const op_sandbox_states[]; /* as enum sandbox_state; then orphan */
 extern const char *const op_rootfs[];         /* "rw", "ro" */
@@ -21,11 +22,10 @@ enum { OP_SYSCALLS_NARROW, OP_SYSCALLS_WIDE };
 
 struct sandbox_fields { /* what a sandbox is made of; of sandbox.create and of run */
     struct str image, runtime, tenant, agent;
-    int64_t memory_bytes, cpu_millis, pids, disk_bytes, nofile; /* OP_ABSENT: none */
-    int rootfs, upper, syscalls;                                /* -1: absent */
-    json_t *network;                                            /* a mode or a policy, or NULL */
-    struct op_list allow;                                       /* rules of an allowlist */
-    bool nesting, relay, process_api, hub;
+    struct sandbox_traits traits;
+    int rootfs, upper, syscalls; /* -1: absent */
+    json_t *network;             /* a mode or a policy, or NULL */
+    struct op_list allow;        /* rules of an allowlist */
     bool require_limits;
     struct op_map labels;
     json_t *mounts, *volumes, *secrets; /* lists of objects, or NULL */
@@ -34,7 +34,6 @@ struct sandbox_fields { /* what a sandbox is made of; of sandbox.create and of r
 struct sandbox_create_in {
     struct sandbox_fields sandbox;
     struct str name;
-    int64_t ttl_ms, idle_ttl_ms; /* OP_ABSENT: none */
     struct op_map env;
 };
 struct sandbox_list_in {
@@ -76,16 +75,7 @@ struct sandbox_stop_in { /* of stop and restart */
                       .text = "What runs it; the setting 'runtime' by default."),                  \
         SANDBOX_FIELD(structure, tenant, OP_STR, .max = 100, .pattern = OP_PATTERN_NAME,           \
                       .example = "acme", .text = "Whose it is; tenants' volumes are apart."),      \
-        SANDBOX_FIELD(structure, memory_bytes, OP_SIZE, .min = 4194304, .max = 1LL << 50,          \
-                      .example = "512m", .text = "Most memory; no limit if absent."),              \
-        SANDBOX_FIELD(structure, cpu_millis, OP_INT, .min = 10, .max = 1000000, .example = "1500", \
-                      .text = "Most processor time, in thousandths of one core."),                 \
-        SANDBOX_FIELD(structure, pids, OP_INT, .min = 4, .max = 4194304, .example = "512",         \
-                      .text = "Most processes and threads at once."),                              \
-        SANDBOX_FIELD(structure, disk_bytes, OP_SIZE, .min = 1048576, .max = 1LL << 50,            \
-                      .example = "4g", .text = "Most bytes that it may write to its own files."),  \
-        SANDBOX_FIELD(structure, nofile, OP_INT, .min = 16, .max = 1048576, .example = "4096",     \
-                      .text = "Most open files of one process."),                                  \
+        TRAIT_FIELDS(structure),                                                                   \
         SANDBOX_FIELD(structure, rootfs, OP_CHOICE, .choices = op_rootfs, .preset = "rw",          \
                       .example = "ro",                                                             \
                       .text = "With 'ro' only /tmp, /run and mounts are writable."),               \
@@ -95,9 +85,6 @@ struct sandbox_stop_in { /* of stop and restart */
                       .text = NETWORK_TEXT),                                                       \
         SANDBOX_FIELD(structure, allow, OP_LIST, .max = 256, .example = "*.example.com",           \
                       .text = "Rules of an allowlist, as in network.allow: what it may reach."),   \
-        SANDBOX_FIELD(structure, nesting, OP_BOOL, .preset = "false", .example = "true",           \
-                      .text = "May it make namespaces and mounts of its own? Weakens "             \
-                              "isolation; the setting 'nesting' must allow it."),                  \
         SANDBOX_FIELD(structure, syscalls, OP_CHOICE, .choices = op_syscalls, .example = "wide",   \
                       .text = "Which system calls it may make: 'narrow' is what real programs "    \
                               "need, 'wide' all but the dangerous ones; the setting 'syscalls' "   \
@@ -105,18 +92,9 @@ struct sandbox_stop_in { /* of stop and restart */
         SANDBOX_FIELD(structure, require_limits, OP_BOOL, .preset = "false", .example = "true",    \
                       .text = "Refuse it where this host cannot enforce one of its limits, "       \
                               "instead of only saying so in the reply."),                          \
-        SANDBOX_FIELD(structure, relay, OP_BOOL, .preset = "false", .example = "true",             \
-                      .text = "May what runs inside ask this API about its own sandbox, at "       \
-                              "/run/holt.sock?"),                                                  \
-        SANDBOX_FIELD(structure, process_api, OP_BOOL, .preset = "false", .example = "true",       \
-                      .text = "Serve agentbox's process_api (/exec, /file/read and so on), for "   \
-                              "this sandbox alone, on port 2024 inside?"),                         \
         SANDBOX_FIELD(structure, agent, OP_STR, .max = 128, .example = "claude",                   \
                       .text = "The agent of the team that it is: what comes from inside acts as "  \
                               "this one, and never as another."),                                  \
-        SANDBOX_FIELD(structure, hub, OP_BOOL, .preset = "false", .example = "true",               \
-                      .text = "May what runs inside reach the team's hub, at http://hub:8080, as " \
-                              "its agent? Gives it the relay too."),                               \
         SANDBOX_FIELD(structure, labels, OP_MAP, .max = 64, .example = "team=blue",                \
                       .text = "Names and values of the owner's choice, to find it by."),           \
         SANDBOX_FIELD(structure, mounts, OP_JSON, .types = "array",                                \

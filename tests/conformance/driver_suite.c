@@ -475,7 +475,7 @@ static bool make_warm(struct world *w, const char *id, const struct sandbox_limi
     struct answer a;
 
     if (limits)
-        s.limits = *limits;
+        s.traits.limits = *limits;
     if (world_create(w, &s, &a) != ERR_NONE)
         fail_msg("create: %s", a.err.msg);
     return a.made.warm;

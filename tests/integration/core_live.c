@@ -314,7 +314,7 @@ static void names_are_unique_and_found(void)
     CHECK(create_code((struct sandbox_spec){.runtime = STR("nope")}) == ERR_INVALID);
     CHECK(strstr(w.e.hint, w.drivers[0]->name) != NULL);
     CHECK(create_code((struct sandbox_spec){.image = STR("nope")}) == ERR_NOT_FOUND);
-    CHECK(create_code((struct sandbox_spec){.limits.pids = 1}) == ERR_INVALID);
+    CHECK(create_code((struct sandbox_spec){.traits.limits.pids = 1}) == ERR_INVALID);
     sandbox_update(s,
                    &(struct sandbox_change){.name = STR("other"), .ttl_ms = -1, .idle_ttl_ms = -1},
                    &tester, on_sandbox, &w);
@@ -383,11 +383,11 @@ static void pause_freezes_and_resume_goes_on(void)
 
 static void lifetimes_end(void)
 {
-    struct sandbox *idle = world_create(&w, &(struct sandbox_spec){.idle_ttl_ms = 2000});
+    struct sandbox *idle = world_create(&w, &(struct sandbox_spec){.traits.idle_ttl_ms = 2000});
     struct exec *x =
         world_start(&w, idle, (struct exec_spec){.shell = STR("read l"), .want_stdin = true});
 
-    CHECK(x && world_create(&w, &(struct sandbox_spec){.ttl_ms = 300}) != NULL);
+    CHECK(x && world_create(&w, &(struct sandbox_spec){.traits.ttl_ms = 300}) != NULL);
     world_turn(&w, 3000);
     world_until_boxes(&w, 1);
     CHECK(sandbox_next(w.all, &principal_system, STR("")) ==

@@ -26,7 +26,7 @@ static int read_mounts(const char *text, struct sandbox_spec *ret, struct err *e
     struct api api = {.c.conf = &conf};
     const struct request r = {.api = &api};
     AUTO(json_decref) json_t *mounts = json(text);
-    struct sandbox_fields f = {.memory_bytes = OP_ABSENT, .mounts = mounts};
+    struct sandbox_fields f = {.traits.limits.memory_bytes = OP_ABSENT, .mounts = mounts};
 
     *e = (struct err){0};
     return spec_read_sandbox(&r, &f, &arena, ret, e);
@@ -90,7 +90,7 @@ static void mounts_are_checked_one_by_one(void **state)
         0);
     assert_int_equal(spec.mount_count, 1);
     assert_int_equal(spec.mounts[0].size_bytes, 4096);
-    assert_int_equal(spec.limits.memory_bytes, 0);
+    assert_int_equal(spec.traits.limits.memory_bytes, 0);
 }
 
 static int read_volumes(const char *text, struct sandbox_spec *ret, struct err *e)
@@ -99,7 +99,7 @@ static int read_volumes(const char *text, struct sandbox_spec *ret, struct err *
     struct api api = {.c.conf = &conf};
     const struct request r = {.api = &api};
     AUTO(json_decref) json_t *volumes = json(text);
-    struct sandbox_fields f = {.memory_bytes = OP_ABSENT, .volumes = volumes};
+    struct sandbox_fields f = {.traits.limits.memory_bytes = OP_ABSENT, .volumes = volumes};
 
     *e = (struct err){0};
     return spec_read_sandbox(&r, &f, &arena, ret, e);

@@ -114,7 +114,7 @@ static void a_run_is_confirmed_only_when_it_lasts(void **state)
 {
     struct fixture *f = *state;
 
-    sandbox_create(f->all, &(struct sandbox_spec){.one_shot = true}, &tester, on_sandbox, f);
+    sandbox_create(f->all, &(struct sandbox_spec){.traits.one_shot = true}, &tester, on_sandbox, f);
     await(f);
     assert_non_null(f->s);
     assert_int_equal(count(f, "SELECT COUNT(*) FROM sandboxes WHERE state = 'running'"), 1);
@@ -123,7 +123,7 @@ static void a_run_is_confirmed_only_when_it_lasts(void **state)
     assert_int_equal(script.calls[CALL_CONFIRM], 1);
     sandbox_destroy(f->s, &tester, on_sandbox, f);
     await(f);
-    sandbox_create(f->all, &(struct sandbox_spec){.one_shot = true}, &tester, on_sandbox, f);
+    sandbox_create(f->all, &(struct sandbox_spec){.traits.one_shot = true}, &tester, on_sandbox, f);
     await(f);
     sandbox_destroy(f->s, &tester, on_sandbox, f);
     await(f);
@@ -292,7 +292,8 @@ static void lifetimes_by_the_clock(void **state)
     struct sandbox *s;
     struct exec *x;
 
-    sandbox_create(f->all, &(struct sandbox_spec){.idle_ttl_ms = 60000}, &tester, on_sandbox, f);
+    sandbox_create(f->all, &(struct sandbox_spec){.traits.idle_ttl_ms = 60000}, &tester, on_sandbox,
+                   f);
     await(f);
     s = f->s;
     pass(f, 50000);

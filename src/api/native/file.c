@@ -285,13 +285,13 @@ static void upload(struct request *r, struct str id, struct guest *g,
 
     s = sandbox_find(r->api->c.sandboxes, &r->who, id, &e);
     sandbox_info(s, &i);
-    if (!i.memory_upper && space_ask(r->api->c.space, 0, &e) < 0) {
+    if (!i.traits.memory_upper && space_ask(r->api->c.space, 0, &e) < 0) {
         request_fail(r, &e);
         return;
     }
     p = pipe_new(r, &plain_ops);
     p->upload = true;
-    p->to_disk = !i.memory_upper;
+    p->to_disk = !i.traits.memory_upper;
     pipe_start(p, g, c);
 }
 

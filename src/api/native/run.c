@@ -19,7 +19,7 @@ struct run *run_ask(struct request *r, const struct run_in *in, const struct run
     if (ops->reads && in->exec.on_full != OP_ON_FULL_DROP)
         command.block_when_full = command.for_reader = true;
     box.name = in->name;
-    box.memory_upper = in->sandbox.upper != OP_UPPER_DISK;
+    box.traits.memory_upper = in->sandbox.upper != OP_UPPER_DISK;
     return run_start(r->api->c.sandboxes,
                      &(struct run_spec){.sandbox = &box,
                                         .exec = &command,

@@ -4,6 +4,7 @@
 #include "api/native/handlers.h"
 #include "base/mem.h"
 #include "core/network/secret.h"
+#include "core/sandbox/traits.h"
 #include "core/sandbox/volume.h"
 
 /* --- what a request names --- */
@@ -102,7 +103,7 @@ static bool asks_for_disk(const struct sandbox_info *i)
     for (size_t k = 0; k < i->mount_count; k++)
         if (str_eq_c(i->mounts[k].kind, "own") && i->mounts[k].size_bytes > 0)
             return true;
-    return i->limits.disk_bytes > 0;
+    return i->traits.limits.disk_bytes > 0;
 }
 
 static void warn_unenforced(struct jw *w, const char *limit)
@@ -132,54 +133,48 @@ static void warn_image(struct jw *w, const struct sandbox_info *i)
     jw_str(w, buf_str(&text));
 }
 
-enum limit_parts { PART_LIMITS = 1, PART_UNENFORCED = 2, PART_WARNINGS = 4, PARTS_ALL = 7 };
-
-static void write_limits(struct jw *w, const struct sandbox_info *i, enum limit_parts parts)
+static bool is_missing(const struct trait *c, const struct sandbox_info *i)
 {
-    const struct {
-        const char *name;
-        uint32_t bit;
-        int64_t asked;
-    } limits[] = {
-        {"memory_bytes", LIMIT_MEMORY, i->limits.memory_bytes},
-        {"cpu_millis", LIMIT_CPU, i->limits.cpu_millis},
-        {"pids", LIMIT_PIDS, i->limits.pids},
-        {"disk_bytes", LIMIT_DISK, i->limits.disk_bytes},
-        {"nofile", LIMIT_NOFILE, i->limits.nofile},
-        {"kill", LIMIT_KILL, 1}, /* of every sandbox */
-        {"pause", LIMIT_PAUSE, 1},
-    };
+    bool asked = c->bit == LIMIT_DISK ? asks_for_disk(i) : trait_number(c, &i->traits) != 0;
 
-    if (parts & PART_LIMITS) {
-        jw_key(w, "limits");
-        jw_object(w);
-        for (size_t k = 0; k < ARRAY_LEN(limits); k++)
-            if (!(limits[k].bit & (LIMIT_KILL | LIMIT_PAUSE)))
-                write_limit(w, limits[k].name, limits[k].asked);
-        jw_object_end(w);
-    }
-    if (parts & PART_UNENFORCED) {
-        jw_key(w, "unenforced");
-        jw_array(w);
-        for (size_t k = 0; k < ARRAY_LEN(limits); k++)
-            if ((limits[k].bit == LIMIT_DISK ? asks_for_disk(i) : limits[k].asked) &&
-                !(i->enforced & limits[k].bit))
-                jw_c(w, limits[k].name);
-        if (i->raw)
-            jw_c(w, "network");
-        jw_array_end(w);
-    }
-    if (!(parts & PART_WARNINGS))
-        return;
+    return asked && !(i->enforced & c->bit);
+}
+
+static void write_unenforced(struct jw *w, const struct sandbox_info *i)
+{
+    jw_key(w, "unenforced");
+    jw_array(w);
+    for (size_t k = 0; k < trait_count; k++)
+        if (trait_table[k].type == TRAIT_LIMIT && is_missing(&trait_table[k], i))
+            jw_c(w, trait_table[k].name);
+    if (!(i->enforced & LIMIT_KILL))
+        jw_c(w, "kill");
+    if (!(i->enforced & LIMIT_PAUSE))
+        jw_c(w, "pause");
+    if (i->traits.reach == SANDBOX_REACHES_RAW)
+        jw_c(w, "network");
+    jw_array_end(w);
+}
+
+static void write_warnings(struct jw *w, const struct sandbox_info *i)
+{
     jw_key(w, "warnings");
     jw_array(w);
     warn_image(w, i);
-    for (size_t k = 0; k < ARRAY_LEN(limits); k++)
-        if (!(limits[k].bit & (LIMIT_KILL | LIMIT_PAUSE)) &&
-            (limits[k].bit == LIMIT_DISK ? asks_for_disk(i) : limits[k].asked) &&
-            !(i->enforced & limits[k].bit))
-            warn_unenforced(w, limits[k].name);
+    for (size_t k = 0; k < trait_count; k++)
+        if (trait_table[k].type == TRAIT_LIMIT && is_missing(&trait_table[k], i))
+            warn_unenforced(w, trait_table[k].name);
     jw_array_end(w);
+}
+
+static void write_limits(struct jw *w, const struct sandbox_info *i)
+{
+    jw_key(w, "limits");
+    jw_object(w);
+    for (size_t k = 0; k < trait_count; k++)
+        if (trait_table[k].type == TRAIT_LIMIT)
+            write_limit(w, trait_table[k].name, trait_number(&trait_table[k], &i->traits));
+    jw_object_end(w);
 }
 
 void sandbox_write_brief(struct jw *w, const struct sandbox *sandbox)
@@ -190,7 +185,8 @@ void sandbox_write_brief(struct jw *w, const struct sandbox *sandbox)
     jw_object(w);
     jw_kstr(w, "id", str_of(i.id));
     jw_kstr(w, "image", i.image);
-    write_limits(w, &i, PART_UNENFORCED | PART_WARNINGS);
+    write_unenforced(w, &i);
+    write_warnings(w, &i);
     jw_object_end(w);
 }
 
@@ -199,7 +195,7 @@ void sandbox_write_warnings(struct jw *w, const struct sandbox *sandbox)
     struct sandbox_info i;
 
     sandbox_info(sandbox, &i);
-    write_limits(w, &i, PART_WARNINGS);
+    write_warnings(w, &i);
 }
 
 static void write_labels(struct jw *w, const struct sandbox_info *i)
@@ -323,22 +319,16 @@ static void sandbox_write_json(struct jw *w, const struct sandbox *s)
     jw_kstr(w, "owner", i.owner);
     jw_key(w, "network");
     jw_raw(w, i.network);
-    write_limits(w, &i, PARTS_ALL);
-    jw_kbool(w, "nesting", i.nesting);
-    jw_kc(w, "syscalls", op_syscalls[i.wide ? OP_SYSCALLS_WIDE : OP_SYSCALLS_NARROW]);
-    jw_kc(w, "rootfs", op_rootfs[i.rootfs_ro ? OP_ROOTFS_RO : OP_ROOTFS_RW]);
-    jw_kc(w, "upper", op_uppers[i.memory_upper ? OP_UPPER_MEMORY : OP_UPPER_DISK]);
-    jw_kbool(w, "relay", i.relay);
-    jw_kbool(w, "process_api", i.process_api);
+    write_limits(w, &i);
+    write_unenforced(w, &i);
+    write_warnings(w, &i);
+    traits_reply(w, &i.traits);
     write_text(w, "agent", i.agent);
-    jw_kbool(w, "hub", i.hub);
     write_labels(w, &i);
     write_mounts(w, &i);
     write_volumes(w, s, &i);
     write_secrets(w, s, &i);
     jw_kint(w, "execs_live", i.execs_live);
-    write_limit(w, "ttl_ms", i.ttl_ms);
-    write_limit(w, "idle_ttl_ms", i.idle_ttl_ms);
     jw_ktime(w, "created_at", i.created_ms);
     jw_ktime(w, "started_at", i.started_ms);
     jw_ktime(w, "ended_at", i.ended_ms);
@@ -450,8 +440,6 @@ void sandbox_create_run(struct request *r)
         return;
     }
     spec.name = in->name;
-    spec.ttl_ms = in->ttl_ms == OP_ABSENT ? 0 : in->ttl_ms;
-    spec.idle_ttl_ms = in->idle_ttl_ms == OP_ABSENT ? 0 : in->idle_ttl_ms;
     spec.env = spec_pairs(&in->env, a);
     spec.env_count = in->env.n;
     j = job_new(r);

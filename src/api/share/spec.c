@@ -1,6 +1,7 @@
 #include "api/share/sandbox.h"
 #include "base/enc.h"
 #include "core/network/secret.h"
+#include "core/sandbox/traits.h"
 #include "core/sandbox/volume.h"
 
 #include <signal.h>
@@ -309,26 +310,19 @@ int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f, s
         .image = f->image,
         .runtime = f->runtime,
         .tenant = f->tenant,
-        .limits = {.memory_bytes = or_zero(f->memory_bytes),
-                   .cpu_millis = or_zero(f->cpu_millis),
-                   .pids = or_zero(f->pids),
-                   .disk_bytes = or_zero(f->disk_bytes),
-                   .nofile = or_zero(f->nofile)},
-        .rootfs_ro = f->rootfs == OP_ROOTFS_RO,
-        .memory_upper = f->upper == OP_UPPER_MEMORY,
-        .nesting = f->nesting,
+        .traits = f->traits,
         .calls = f->syscalls == OP_SYSCALLS_WIDE     ? SANDBOX_CALLS_WIDE
                  : f->syscalls == OP_SYSCALLS_NARROW ? SANDBOX_CALLS_NARROW
                                                      : SANDBOX_CALLS_USUAL,
         .require_limits = f->require_limits || r->api->c.conf->require_limits,
-        .relay = f->relay,
-        .process_api = f->process_api,
-        .hub = f->hub,
         .agent = f->agent,
         .labels = spec_pairs(&f->labels, a),
         .label_count = f->labels.n,
     };
-    if (f->nesting && !r->api->c.conf->nesting) {
+    ret->traits.rootfs_ro = f->rootfs == OP_ROOTFS_RO;
+    ret->traits.memory_upper = f->upper == OP_UPPER_MEMORY;
+    traits_settle(&ret->traits);
+    if (f->traits.nesting && !r->api->c.conf->nesting) {
         err_set(e, ERR_FORBIDDEN, 0, "field 'nesting': it is not allowed here");
         return err_hint(e, "the operator allows it with the setting 'nesting'");
     }

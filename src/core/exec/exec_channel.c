@@ -285,7 +285,7 @@ static bool oom_may_come(const struct ending *end)
 {
     const struct sandbox *s = end->x->sandbox;
 
-    return end->code == 128 + SIGKILL && end->x->kills == 0 && s->limits.memory_bytes > 0 &&
+    return end->code == 128 + SIGKILL && end->x->kills == 0 && s->traits.limits.memory_bytes > 0 &&
            (s->enforced & LIMIT_MEMORY) && s->driver && s->driver->ops->ooms;
 }
 

@@ -282,8 +282,9 @@ static void bound_log(struct exec *x)
     const struct sandbox *s = x->sandbox;
     int64_t most = s->all->relay_output_bytes;
 
-    if (s->limits.disk_bytes > 0)
-        most = i64_min(most, i64_max(LOG_KEEP_MIN, s->limits.disk_bytes / (4 * s->all->execs_max)));
+    if (s->traits.limits.disk_bytes > 0)
+        most = i64_min(
+            most, i64_max(LOG_KEEP_MIN, s->traits.limits.disk_bytes / (4 * s->all->execs_max)));
     x->log.keep = i64_min(x->log.keep, most);
 }
 

@@ -142,7 +142,7 @@ struct run *run_start(struct sandboxes *all, const struct run_spec *spec,
                         .consoles = spec->consoles};
     run->by.token = NULL;
     keep_texts(run);
-    box.one_shot = true;
+    box.traits.one_shot = true;
     box.image_command = run->spec.image_command;
     run->pending = true;
     sandbox_create(all, &box, &run->by, sandbox_made, run);

@@ -269,14 +269,14 @@ struct tool *tool_start(struct sandboxes *l, const struct tool_spec *s)
     keep_spec(t, s);
     sandbox_create(l,
                    &(struct sandbox_spec){.image = STR("host"),
-                                          .memory_upper = true,
-                                          .limits = s->limits,
+                                          .traits = {.memory_upper = true,
+                                                     .limits = s->limits,
+                                                     .ttl_ms = s->time_ms + LIVES_LONGER_MS},
                                           .network = s->network,
                                           .labels = &label,
                                           .label_count = 1,
                                           .mounts = s->mounts,
-                                          .mount_count = s->mount_count,
-                                          .ttl_ms = s->time_ms + LIVES_LONGER_MS},
+                                          .mount_count = s->mount_count},
                    &by_system, created, t);
     return t;
 }

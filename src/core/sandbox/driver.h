@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/id.h"
 #include "base/str.h"
+#include "ops/traits.h"
 
 #include <uv.h>
 
@@ -32,10 +33,6 @@ enum limit_bit { /* which limits are (or were asked to be) enforced */
                  LIMIT_PAUSE = 64, /* nothing runs on, and none notices */
 };
 
-struct sandbox_limits { /* 0: none */
-    int64_t memory_bytes, cpu_millis, pids, disk_bytes, nofile;
-};
-
 struct sandbox_mount {
     struct str kind;   /* "tmpfs", "host", "volume", "shared" (a volume in memory) */
     struct str source; /* a volume's id, or a host path the operator allowed */
@@ -49,12 +46,8 @@ struct driver_spec { /* what to make; valid during the call */
     const char *hostname;
     struct str *layers; /* ids, lowest first; none: the host's own /usr ("host" image) */
     size_t layer_count;
-    struct sandbox_limits limits;
-    bool rootfs_ro, memory_upper, nesting, relay, process_api, hub;
-    bool wide;     /* all system calls but the dangerous ones */
+    struct sandbox_traits traits;
     bool restart;  /* the upper of an earlier life is there and is used again */
-    bool network;  /* its connections lead to listeners; else to nothing */
-    bool raw;      /* it has an interface */
     struct str ca; /* PEM of the authority that it is to trust; empty: none */
     const struct sandbox_mount *mounts;
     size_t mount_count;

@@ -54,15 +54,10 @@ struct sandbox_spec {   /* valid during the call */
     struct str image;   /* "host", or an image's name or id */
     struct str runtime; /* a driver's name; empty: the default */
     struct str tenant;
-    struct sandbox_limits limits;
-    bool rootfs_ro, memory_upper, nesting;
+    struct sandbox_traits traits; /* without reach and wide: made of network and calls */
     enum sandbox_calls { SANDBOX_CALLS_USUAL, SANDBOX_CALLS_NARROW, SANDBOX_CALLS_WIDE } calls;
-    bool require_limits;         /* refuse what cannot be enforced */
-    bool relay;                  /* processes inside may ask the API, as this sandbox */
-    bool process_api;            /* … and agentbox's process_api on port 2024 */
-    struct str agent;            /* the agent of the team that it is; empty: none */
-    bool hub;                    /* and by the name hub, as that agent: with a relay */
-    int64_t ttl_ms, idle_ttl_ms; /* 0: none */
+    bool require_limits; /* refuse what cannot be enforced */
+    struct str agent;    /* the agent of the team that it is; empty: none */
     const struct pair *labels, *env;
     size_t label_count, env_count;
     const struct sandbox_mount *mounts;
@@ -77,8 +72,7 @@ struct sandbox_spec {   /* valid during the call */
     struct str note;    /* what the dialect keeps with it, in its own form */
     const struct alias_name *aliases; /* its names in dialects */
     size_t alias_count;
-    bool one_shot;                         /* destroyed after its first exec, whatever happens */
-    bool image_command;                    /* … which is the image's: it must have one */
+    bool image_command; /* of a one-shot: its command is the image's, which must have one */
     const struct sandbox_tx_hook *tx_hook; /* or NULL */
     void *tx_hook_arg;
 };
@@ -89,11 +83,9 @@ struct sandbox_info { /* what readers see; borrowed until the loop turns */
     struct str asked_image; /* the name that stood for its image (setting image_aliases) */
     struct str network;     /* its policy in JSON */
     enum sandbox_state state;
-    struct sandbox_limits limits;
+    struct sandbox_traits traits;
     uint32_t enforced; /* enum limit_bit; what was asked and is not here is not enforced */
-    bool rootfs_ro, memory_upper, nesting, wide, relay, process_api, hub;
-    bool raw; /* what it reaches is not judged */
-    int64_t created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, last_activity_ms;
+    int64_t created_ms, started_ms, ended_ms, last_activity_ms;
     const struct pair *labels;
     size_t label_count;
     const struct sandbox_mount *mounts;

@@ -189,7 +189,7 @@ static void settle_row(struct sandbox *s)
     const char *why = after_crash(s);
 
     if (s->destroying || s->sm.state == SANDBOX_CREATING || s->sm.state == SANDBOX_DESTROYED ||
-        (s->one_shot && s->execs_live == 0)) {
+        (s->traits.one_shot && s->execs_live == 0)) {
         sandbox_destroy_now(s);
         return;
     }
@@ -212,7 +212,7 @@ static void settle_row(struct sandbox *s)
     s->step = STEP_STOP;
     s->killed = KILLED_ALL;
     s->driver->ops->remove(s->driver, s->id, true, stop_finished, sandbox_ref(s));
-    if (s->one_shot)
+    if (s->traits.one_shot)
         sandbox_destroy(s, NULL, NULL, NULL);
 }
 

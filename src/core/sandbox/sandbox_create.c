@@ -173,13 +173,13 @@ static int check_spec(struct sandboxes *all, const struct sandbox_spec *spec,
         return err_limit(e, "sandboxes_max", all->sandboxes_max, "destroy some (holt ls, holt rm)");
     }
     if (sandbox_name_check(all, NULL, owner, spec->name, e) < 0 ||
-        check_aliases(all, spec, owner, e) < 0 || check_limits(&spec->limits, e) < 0 ||
+        check_aliases(all, spec, owner, e) < 0 || check_limits(&spec->traits.limits, e) < 0 ||
         check_pairs("labels", spec->labels, spec->label_count, e) < 0 ||
         check_pairs("env", spec->env, spec->env_count, e) < 0 || check_mounts(spec, e) < 0)
         return -1;
     if (space_ask(all->space, 0, e) < 0)
         return -1;
-    if (spec->ttl_ms < 0 || spec->idle_ttl_ms < 0)
+    if (spec->traits.ttl_ms < 0 || spec->traits.idle_ttl_ms < 0)
         return err_set(e, ERR_INVALID, 0, "a lifetime below zero");
     return check_share(all, spec, by, e);
 }
@@ -196,7 +196,7 @@ static int check_maker(const struct principal *by, struct err *e)
 /* Who is inside acts as that agent: an agent gives its own name only. */
 static int check_agent(const struct sandbox_spec *spec, const struct principal *by, struct err *e)
 {
-    if (spec->hub && spec->agent.n == 0) {
+    if (spec->traits.hub && spec->agent.n == 0) {
         err_set(e, ERR_INVALID, 0, "field 'hub': field 'agent' must say as whom");
         return err_hint(e, "name an agent of the team");
     }
@@ -225,20 +225,14 @@ static struct sandbox *from_spec(struct sandboxes *all, const struct sandbox_spe
     text_set(&s->failure, STR(""));
     text_set(&s->dialect, spec->dialect);
     text_set(&s->note, spec->note);
-    s->rootfs_ro = spec->rootfs_ro;
-    s->memory_upper = spec->memory_upper;
-    s->nesting = spec->nesting;
-    s->wide = spec->calls == SANDBOX_CALLS_USUAL ? all->wide : spec->calls == SANDBOX_CALLS_WIDE;
+    s->traits = spec->traits;
+    s->traits.wide =
+        spec->calls == SANDBOX_CALLS_USUAL ? all->wide : spec->calls == SANDBOX_CALLS_WIDE;
+    s->traits.relay |= s->traits.hub;
     s->require_limits = spec->require_limits;
-    s->relay = spec->relay || spec->hub;
-    s->hub = spec->hub;
     text_set(&s->agent, spec->agent);
-    s->process_api = spec->process_api;
-    s->one_shot = spec->one_shot;
     s->tx_hook = spec->tx_hook;
     s->tx_hook_arg = spec->tx_hook_arg;
-    s->ttl_ms = spec->ttl_ms;
-    s->idle_ttl_ms = spec->idle_ttl_ms;
     s->labels = pairs_copy(spec->labels, spec->label_count);
     s->label_count = spec->label_count;
     s->env = pairs_copy(spec->env, spec->env_count);
@@ -255,7 +249,8 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
     AUTO(sandbox_net_done) struct sandbox_net net = {0};
     AUTO(mem_free) struct sandbox_secret *secrets = NULL;
     struct driver *d = NULL;
-    struct sandbox_limits limits = spec->limits;
+    struct sandbox_limits limits = spec->traits.limits;
+    const struct sandbox_traits *t = &spec->traits;
     struct image_use use;
     struct str tenant;
     struct sandbox *s;
@@ -265,12 +260,11 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
         owner_tenant(by, spec->tenant, &tenant, &e) == 0 &&
         gather_mounts(all, spec, tenant, by, mounts, &e) == 0)
         d = pick_driver(all, spec->runtime, &e);
-    if (d && (spec->relay || spec->hub || spec->process_api) &&
-        !(d->ops->caps & DRIVER_CAN_RELAY)) {
+    if (d && (t->relay || t->hub || t->process_api) && !(d->ops->caps & DRIVER_CAN_RELAY)) {
         err_set(&e, ERR_UNSUPPORTED, 0, "field '%s': runtime '%s' has none",
-                spec->relay ? "relay"
-                : spec->hub ? "hub"
-                            : "process_api",
+                t->relay ? "relay"
+                : t->hub ? "hub"
+                         : "process_api",
                 d->ops->name);
         d = NULL;
     }
@@ -287,7 +281,7 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
     }
     s = from_spec(all, spec);
     text_set(&s->tenant, tenant);
-    s->limits = limits;
+    s->traits.limits = limits;
     sandbox_set_image(s, spec->image, &use);
     s->mount_count = spec->mount_count + spec->volume_count;
     s->mounts = mounts_copy(mounts, s->mount_count);

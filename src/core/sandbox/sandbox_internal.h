@@ -14,6 +14,7 @@
 #include "core/network/egress.h"
 #include "core/network/secret.h"
 #include "core/sandbox/pool.h"
+#include "core/sandbox/traits.h"
 #include "core/sandbox/volume.h"
 #include "core/space.h"
 #include "link/guest.h"
@@ -95,13 +96,11 @@ struct sandbox {
     char *asked_image; /* the name that stood for its image; NULL or "": none did */
     char *name, *runtime, *image, *tenant, *owner, *network, *failure, *dialect, *note, *agent;
     struct sandbox *same_name; /* the next of the same name: another owner's */
-    struct sandbox_limits limits;
+    struct sandbox_traits traits;
     uint32_t enforced;
-    bool rootfs_ro, memory_upper, nesting, wide, relay, process_api, hub, one_shot, orphan;
+    bool orphan;
     bool require_limits;  /* at its creation only */
     bool warm;            /* it had been made ahead */
-    bool wants_network;   /* its policy allows something */
-    bool raw;             /* its policy: an interface, and nothing judged */
     bool networked;       /* it was started with a network: holt-egress is to know it */
     bool trusts;          /* it was started with holt's certificate authority */
     bool wiring;          /* that is being told */
@@ -109,7 +108,7 @@ struct sandbox {
     int updates;          /* being saved */
     bool in_list;         /* of the registry */
     bool from_row, alive; /* at start-up: its driver has not yet said what lives; it does */
-    int64_t created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, last_activity_ms;
+    int64_t created_ms, started_ms, ended_ms, last_activity_ms;
     int64_t oom_ms; /* when the kernel last killed in it for want of memory; 0: never */
     struct pair *labels, *env;
     size_t label_count, env_count;
@@ -300,8 +299,7 @@ void link_forget(struct sandbox *s, const struct guest_exec_row *row); /* init m
 /* A policy in its one form; *ret_wants: it allows something. */
 struct sandbox_net { /* a policy that was checked */
     struct buf policy;
-    bool wants; /* holt-egress */
-    bool raw;   /* an interface instead */
+    enum sandbox_reach reach;
 };
 CHECKED int sandbox_net_read(struct str text, bool intercept, struct sandbox_net *ret,
                              struct err *e);

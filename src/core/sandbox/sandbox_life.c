@@ -246,7 +246,8 @@ void sandbox_stop(struct sandbox *s, int64_t grace_ms, bool force, const struct 
         err_set(&e, ERR_UNSUPPORTED, 0, "runtime '%s' cannot keep the files of sandbox '%s'",
                 s->runtime, s->id);
         err_hint(&e, "destroy it instead: holt rm %s", s->id);
-    } else if (e.code == ERR_NONE && s->memory_upper) { /* asked before anything of it is ended */
+    } else if (e.code == ERR_NONE &&
+               s->traits.memory_upper) { /* asked before anything of it is ended */
         err_set(&e, ERR_UNSUPPORTED, 0, "sandbox '%s' has its files in memory: a stop loses them",
                 s->id);
         err_hint(&e, "destroy it (holt rm %s), or create it with its files on disk", s->id);
@@ -360,7 +361,7 @@ void sandbox_destroy_now(struct sandbox *s)
     link_close(s);
     if (s->sm.state != SANDBOX_STOPPING && s->sm.state != SANDBOX_DESTROYED) {
         sm_move(&s->sm, SANDBOX_STOPPING);
-        if (!s->one_shot) /* that says it too, after a restart */
+        if (!s->traits.one_shot) /* that says it too, after a restart */
             sandbox_save(s, NULL);
     }
     ops(s)->remove(s->driver, s->id, false, destroy_removed, sandbox_ref(s));
@@ -398,19 +399,20 @@ void sandbox_exec_over(struct sandbox *s)
     sandbox_touch(s);
     if (s->step == STEP_STOP)
         stop_go_on(s);
-    else if (s->one_shot && s->execs_live == 0 && !s->destroying && !s->all->closed)
+    else if (s->traits.one_shot && s->execs_live == 0 && !s->destroying && !s->all->closed)
         sandbox_destroy(s, NULL, NULL, NULL);
 }
 
 static void tick_one(struct sandbox *s, int64_t now)
 {
-    bool over = s->ttl_ms > 0 && now - s->created_ms >= s->ttl_ms;
+    bool over = s->traits.ttl_ms > 0 && now - s->created_ms >= s->traits.ttl_ms;
 
     LIST_EACH (&s->execs, node)
         exec_tick(LIST_ENTRY(node, struct exec, link));
     if (sandbox_is_busy(s))
         s->last_activity_ms = now;
-    if (s->idle_ttl_ms > 0 && s->step == STEP_NONE && now - s->last_activity_ms >= s->idle_ttl_ms)
+    if (s->traits.idle_ttl_ms > 0 && s->step == STEP_NONE &&
+        now - s->last_activity_ms >= s->traits.idle_ttl_ms)
         over = true;
     if (s->unsaved && s->step != STEP_MAKE && s->step != STEP_DESTROY)
         sandbox_save(s, NULL);
@@ -480,8 +482,8 @@ void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const str
         s->labels = pairs_copy(c->labels, c->label_count);
         s->label_count = c->label_count;
     }
-    s->ttl_ms = c->ttl_ms >= 0 ? c->ttl_ms : s->ttl_ms;
-    s->idle_ttl_ms = c->idle_ttl_ms >= 0 ? c->idle_ttl_ms : s->idle_ttl_ms;
+    s->traits.ttl_ms = c->ttl_ms >= 0 ? c->ttl_ms : s->traits.ttl_ms;
+    s->traits.idle_ttl_ms = c->idle_ttl_ms >= 0 ? c->idle_ttl_ms : s->traits.idle_ttl_ms;
     if (c->network.n > 0)
         sandbox_wire(s);
     sandbox_changed(s, by, done, arg);

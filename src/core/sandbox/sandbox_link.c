@@ -147,7 +147,7 @@ static int link_relay(struct guest *g, struct guest_pipe *p, const struct guest_
     struct sandbox *s = guest_arg(g);
     bool process = from->service == GUEST_PROCESS_API;
 
-    if (!(process ? s->process_api : s->relay) || !s->all->relay)
+    if (!(process ? s->traits.process_api : s->traits.relay) || !s->all->relay)
         return err_set(e, ERR_FORBIDDEN, 0, "sandbox '%s' has no %s", s->id,
                        process ? "process_api" : "relay");
     sandbox_touch(s);

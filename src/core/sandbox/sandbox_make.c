@@ -71,10 +71,10 @@ static void confirm_due(struct timer *t)
  * and what is live without a row and unconfirmed is destroyed. */
 static void made_if_all(struct sandbox *s)
 {
-    if (s->step != STEP_MAKE || !(s->saved || s->one_shot) || !s->ready || !s->wired ||
+    if (s->step != STEP_MAKE || !(s->saved || s->traits.one_shot) || !s->ready || !s->wired ||
         s->sm.state == SANDBOX_FAILED)
         return;
-    if (s->one_shot)
+    if (s->traits.one_shot)
         timer_set(s->all->timers, &s->confirm, clock_mono_ms() + CONFIRM_MS, confirm_due);
     else
         s->driver->ops->confirm(s->driver, s->id);
@@ -124,7 +124,7 @@ static void make_late(struct timer *t)
 static void note_create(struct sandbox *s, bool warm)
 {
     AUTO(mem_free) struct str *layers = sandbox_layer_ids(s);
-    const struct driver_kind kind = {layers, s->layer_count, s->limits};
+    const struct driver_kind kind = {layers, s->layer_count, s->traits.limits};
 
     s->warm = warm;
     if (!s->restarting)
@@ -134,22 +134,12 @@ static void note_create(struct sandbox *s, bool warm)
 /* Whoever demands limits gets all of them, or no sandbox. */
 static int check_limits(const struct sandbox *s, struct err *e)
 {
-    const struct {
-        const char *name;
-        uint32_t bit;
-        int64_t asked;
-    } limits[] = {
-        {"memory_bytes", LIMIT_MEMORY, s->limits.memory_bytes},
-        {"cpu_millis", LIMIT_CPU, s->limits.cpu_millis},
-        {"pids", LIMIT_PIDS, s->limits.pids},
-        {"disk_bytes", LIMIT_DISK, s->limits.disk_bytes},
-        {"nofile", LIMIT_NOFILE, s->limits.nofile},
-    };
+    for (size_t i = 0; i < trait_count; i++) {
+        const struct trait *c = &trait_table[i];
 
-    for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
-        if (limits[i].asked == 0 || (s->enforced & limits[i].bit))
+        if (c->type != TRAIT_LIMIT || trait_number(c, &s->traits) == 0 || (s->enforced & c->bit))
             continue;
-        err_set(e, ERR_UNSUPPORTED, 0, "field '%s': this host cannot enforce it", limits[i].name);
+        err_set(e, ERR_UNSUPPORTED, 0, "field '%s': this host cannot enforce it", c->name);
         return err_hint(e,
                         "holt doctor says what is missing; without require_limits it is made all "
                         "the same");
@@ -190,23 +180,15 @@ static void made(void *arg, const struct driver_made *m, const struct err *e)
 void sandbox_make(struct sandbox *s, bool restart)
 {
     AUTO(mem_free) struct str *layers = sandbox_layer_ids(s);
+    const bool proxied = s->traits.reach == SANDBOX_REACHES_PROXY;
     const struct driver_spec spec = {
         .id = s->id,
         .hostname = s->name && *s->name ? s->name : s->id,
         .layers = layers,
         .layer_count = s->layer_count,
-        .limits = s->limits,
-        .rootfs_ro = s->rootfs_ro,
-        .memory_upper = s->memory_upper,
-        .nesting = s->nesting,
-        .wide = s->wide,
-        .relay = s->relay,
-        .process_api = s->process_api,
-        .hub = s->hub,
+        .traits = s->traits,
         .restart = restart,
-        .network = s->wants_network,
-        .raw = s->raw,
-        .ca = s->wants_network && s->all->authority ? buf_str(&s->all->authority->cert) : STR(""),
+        .ca = proxied && s->all->authority ? buf_str(&s->all->authority->cert) : STR(""),
         .mounts = s->mounts,
         .mount_count = s->mount_count,
     };
@@ -214,7 +196,7 @@ void sandbox_make(struct sandbox *s, bool restart)
     s->step = STEP_MAKE;
     s->restarting = restart;
     s->saved = s->ready = false;
-    s->networked = s->wants_network;
+    s->networked = proxied;
     s->trusts = spec.ca.n > 0;
     s->wired = !s->networked;
     s->known_epoch = false;

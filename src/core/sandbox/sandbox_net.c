@@ -33,8 +33,9 @@ int sandbox_net_read(struct str text, bool intercept, struct sandbox_net *ret, s
     if (policy_parse(text.n > 0 ? text : STR("none"), intercept, &p, e) < 0)
         return err_wrap(e, "field 'network'");
     policy_print(p, &ret->policy);
-    ret->raw = policy_mode(p) == POLICY_RAW;
-    ret->wants = policy_mode(p) != POLICY_NONE && !ret->raw;
+    ret->reach = policy_mode(p) == POLICY_NONE  ? SANDBOX_REACHES_NOTHING
+                 : policy_mode(p) == POLICY_RAW ? SANDBOX_REACHES_RAW
+                                                : SANDBOX_REACHES_PROXY;
     return 0;
 }
 
@@ -52,9 +53,10 @@ int sandbox_net_check(const struct sandboxes *all, const struct driver *d, struc
 {
     if (sandbox_net_read(text, all->authority != NULL, ret, e) < 0)
         return -1;
-    if (!ret->wants && !ret->raw)
+    if (ret->reach == SANDBOX_REACHES_NOTHING)
         return 0;
-    if (d && (ret->raw ? (d->ops->caps & DRIVER_CAN_RAW) != 0 : d->ops->listen != NULL))
+    if (d && (ret->reach == SANDBOX_REACHES_RAW ? (d->ops->caps & DRIVER_CAN_RAW) != 0
+                                                : d->ops->listen != NULL))
         return may_choose(by, e);
     (void)err_set(e, ERR_UNSUPPORTED, 0, "field 'network': runtime '%s' controls no network",
                   d ? d->ops->name : "?");
@@ -65,14 +67,16 @@ int sandbox_net_change(struct sandbox *s, struct str text, const struct principa
                        struct err *e)
 {
     AUTO(sandbox_net_done) struct sandbox_net n = {0};
+    bool was_raw = s->traits.reach == SANDBOX_REACHES_RAW, raw;
     bool up = s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED;
 
     if (sandbox_net_check(s->all, s->driver, text, by, &n, e) < 0)
         return -1;
-    if (up && ((n.wants && !s->networked) || n.raw != s->raw)) {
+    raw = n.reach == SANDBOX_REACHES_RAW;
+    if (up && ((n.reach == SANDBOX_REACHES_PROXY && !s->networked) || raw != was_raw)) {
         (void)err_set(e, ERR_CONFLICT, 0, "sandbox '%s' was started %s", s->id,
-                      s->raw  ? "with a raw network"
-                      : n.raw ? "without an interface"
+                      was_raw ? "with a raw network"
+                      : raw   ? "without an interface"
                               : "without a network");
         (void)err_hint(e, "stop it, change it, start it");
         return err_object(e, "sandbox", s->id);
@@ -84,8 +88,7 @@ int sandbox_net_change(struct sandbox *s, struct str text, const struct principa
 void sandbox_net_take(struct sandbox *s, const struct sandbox_net *n)
 {
     text_set(&s->network, buf_str(&n->policy));
-    s->wants_network = n->wants;
-    s->raw = n->raw;
+    s->traits.reach = n->reach;
 }
 
 /* ---- telling holt-egress ---- */
@@ -330,7 +333,8 @@ bool sandbox_proxy_url(const struct sandbox *s, struct str hosts, struct buf *to
                            .tenant = str_of(s->tenant ? s->tenant : ""),
                            .hosts = hosts};
 
-    return s->wants_network && s->all->egress && egress_proxy_url(s->all->egress, &c, to);
+    return s->traits.reach == SANDBOX_REACHES_PROXY && s->all->egress &&
+           egress_proxy_url(s->all->egress, &c, to);
 }
 
 /* ---- the environment ---- */

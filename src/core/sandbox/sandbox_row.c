@@ -65,8 +65,8 @@ static void put_all(struct buf *to, const struct sandbox *s)
     jw_ktime(&w, "created_at", s->created_ms);
     jw_ktime(&w, "started_at", s->started_ms);
     jw_ktime(&w, "ended_at", s->ended_ms);
-    jw_kint(&w, "ttl_ms", s->ttl_ms);
-    jw_kint(&w, "idle_ttl_ms", s->idle_ttl_ms);
+    jw_kint(&w, "ttl_ms", s->traits.ttl_ms);
+    jw_kint(&w, "idle_ttl_ms", s->traits.idle_ttl_ms);
     sandbox_put_spec(&w, s);
     put_aliases(&w, s);
     sandbox_put_secrets(&w, s, false);
@@ -305,8 +305,8 @@ static void write_row(struct sandbox *s, store_work work, sandbox_saved done)
     v->created_ms = s->created_ms;
     v->started_ms = s->started_ms;
     v->ended_ms = s->ended_ms;
-    v->ttl_ms = s->ttl_ms;
-    v->idle_ttl_ms = s->idle_ttl_ms;
+    v->ttl_ms = s->traits.ttl_ms;
+    v->idle_ttl_ms = s->traits.idle_ttl_ms;
     v->activity_ms = s->last_activity_ms;
     s->unsaved = false;
     store_write(s->all->store, STORE_RELAXED, work, save_end, v);
@@ -401,8 +401,8 @@ static int load_row(struct sandboxes *all, const struct store_rows *rows, struct
     s->created_ms = rows_int(rows, 11);
     s->started_ms = rows_int(rows, 12);
     s->ended_ms = rows_int(rows, 13);
-    s->ttl_ms = rows_int(rows, 14);
-    s->idle_ttl_ms = rows_int(rows, 15);
+    s->traits.ttl_ms = rows_int(rows, 14);
+    s->traits.idle_ttl_ms = rows_int(rows, 15);
     s->last_activity_ms = rows_int(rows, 16);
     if (sandbox_get_spec(s, rows_text(rows, 17), e) < 0)
         return -1;

@@ -31,30 +31,10 @@ static void put_mounts(struct jw *w, const struct sandbox *s)
     jw_array_end(w);
 }
 
-static void put_limits(struct jw *w, const struct sandbox_limits *l)
-{
-    jw_key(w, "limits");
-    jw_object(w);
-    jw_kint(w, "memory_bytes", l->memory_bytes);
-    jw_kint(w, "cpu_millis", l->cpu_millis);
-    jw_kint(w, "pids", l->pids);
-    jw_kint(w, "disk_bytes", l->disk_bytes);
-    jw_kint(w, "nofile", l->nofile);
-    jw_object_end(w);
-}
-
 void sandbox_put_spec(struct jw *w, const struct sandbox *s)
 {
-    put_limits(w, &s->limits);
-    jw_kbool(w, "rootfs_ro", s->rootfs_ro);
-    jw_kbool(w, "memory_upper", s->memory_upper);
-    jw_kbool(w, "nesting", s->nesting);
-    jw_kbool(w, "wide", s->wide);
-    jw_kbool(w, "relay", s->relay);
-    jw_kbool(w, "process_api", s->process_api);
-    jw_kbool(w, "hub", s->hub);
+    traits_put(w, &s->traits);
     jw_kc(w, "agent", s->agent);
-    jw_kbool(w, "one_shot", s->one_shot);
     jw_key(w, "network");
     jw_raw(w, str_of(s->network));
     jw_kbool(w, "networked", s->networked);
@@ -153,23 +133,11 @@ static void get_network(struct sandbox *s, const json_t *v)
 int sandbox_get_spec(struct sandbox *s, struct str text, struct err *e)
 {
     AUTO(json_decref) json_t *o = NULL;
-    const json_t *l;
 
     if (json_read(text, &o, e) < 0)
         return err_wrap(e, "the row of sandbox '%s'", s->id);
-    l = json_object_get(o, "limits");
-    s->limits = (struct sandbox_limits){json_number(l, "memory_bytes"),
-                                        json_number(l, "cpu_millis"), json_number(l, "pids"),
-                                        json_number(l, "disk_bytes"), json_number(l, "nofile")};
-    s->rootfs_ro = json_flag(o, "rootfs_ro");
-    s->memory_upper = json_flag(o, "memory_upper");
-    s->nesting = json_flag(o, "nesting");
-    s->wide = json_flag(o, "wide");
-    s->relay = json_flag(o, "relay");
-    s->process_api = json_flag(o, "process_api");
-    s->hub = json_flag(o, "hub");
+    traits_get(&s->traits, o);
     text_set(&s->agent, json_text(o, "agent"));
-    s->one_shot = json_flag(o, "one_shot");
     get_network(s, json_object_get(o, "network"));
     s->networked = json_flag(o, "networked");
     s->trusts = json_flag(o, "trusts");

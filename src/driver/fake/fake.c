@@ -242,7 +242,7 @@ static void fake_create(struct driver *d, const struct driver_spec *s, driver_ma
     o->cb.made = done;
     o->step = step_create;
     o->keep = s->restart;
-    o->limits = s->limits;
+    o->limits = s->traits.limits;
     if (s->layer_count > 0 || s->mount_count > 0)
         (void)err_set(&o->err, ERR_UNSUPPORTED, 0,
                       "the fake runtime has neither images nor mounts");

@@ -74,6 +74,31 @@ static int mount_rows(const struct driver_spec *s, struct spawn_mount_row *rows,
     return 0;
 }
 
+static uint32_t flags_of(const struct driver_spec *s)
+{
+    const struct sandbox_traits *t = &s->traits;
+    const struct {
+        bool on;
+        enum spawn_create_flag flag;
+    } flags[] = {
+        {s->restart, SPAWN_RESTART},
+        {t->rootfs_ro, SPAWN_ROOTFS_RO},
+        {t->nesting, SPAWN_NESTING},
+        {t->wide, SPAWN_WIDE},
+        {t->relay, SPAWN_RELAY},
+        {t->hub, SPAWN_HUB},
+        {t->process_api, SPAWN_PROCESS},
+        {t->reach == SANDBOX_REACHES_PROXY, SPAWN_NETWORK},
+        {t->reach == SANDBOX_REACHES_RAW, SPAWN_RAW},
+        {!t->memory_upper, SPAWN_UPPER_DISK},
+    };
+    uint32_t all = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(flags); i++)
+        all |= flags[i].on ? (uint32_t)flags[i].flag : 0;
+    return all;
+}
+
 static void native_create(struct driver *d, const struct driver_spec *s, driver_made_cb done,
                           void *arg)
 {
@@ -93,18 +118,12 @@ static void native_create(struct driver *d, const struct driver_spec *s, driver_
     m.u.create = (struct spawn_create){
         .id = str_of(c->id),
         .hostname = str_of(s->hostname),
-        .flags = (s->restart ? (uint32_t)SPAWN_RESTART : 0) |
-                 (s->rootfs_ro ? (uint32_t)SPAWN_ROOTFS_RO : 0) |
-                 (s->nesting ? (uint32_t)SPAWN_NESTING : 0) | (s->wide ? (uint32_t)SPAWN_WIDE : 0) |
-                 (s->relay ? (uint32_t)SPAWN_RELAY : 0) | (s->hub ? (uint32_t)SPAWN_HUB : 0) |
-                 (s->process_api ? (uint32_t)SPAWN_PROCESS : 0) |
-                 (s->network ? (uint32_t)SPAWN_NETWORK : 0) | (s->raw ? (uint32_t)SPAWN_RAW : 0) |
-                 (s->memory_upper ? 0 : (uint32_t)SPAWN_UPPER_DISK),
-        .memory_bytes = (uint64_t)s->limits.memory_bytes,
-        .disk_bytes = (uint64_t)s->limits.disk_bytes,
-        .cpu_millis = (uint32_t)s->limits.cpu_millis,
-        .pids = (uint32_t)s->limits.pids,
-        .nofile = (uint32_t)s->limits.nofile,
+        .flags = flags_of(s),
+        .memory_bytes = (uint64_t)s->traits.limits.memory_bytes,
+        .disk_bytes = (uint64_t)s->traits.limits.disk_bytes,
+        .cpu_millis = (uint32_t)s->traits.limits.cpu_millis,
+        .pids = (uint32_t)s->traits.limits.pids,
+        .nofile = (uint32_t)s->traits.limits.nofile,
         .layers = {.count = (uint32_t)s->layer_count, .items = layers},
         .mounts = {.count = (uint32_t)s->mount_count, .items = mounts},
         .ca = s->ca,

@@ -342,28 +342,28 @@ static void begin(struct request *r, struct create_request *q, struct alias_name
     write_note(q, events_dir(conf), &note);
     write_policy(q, xchg_arena(r->x), &network);
     make_mounts(r, q, mounts);
-    sandbox_create(
-        r->api->c.sandboxes,
-        &(struct sandbox_spec){
-            .image = q->image.n > 0        ? q->image
-                     : conf->seed_image[0] ? str_of(conf->seed_image)
-                                           : STR("ubuntu:22.04"),
-            .limits = {.memory_bytes = conf->sbx_memory_bytes, .cpu_millis = conf->sbx_cpu_millis},
-            .idle_ttl_ms = conf->sbx_idle_ttl_ms,
-            .env = env,
-            .env_count = env_count,
-            .mounts = mounts,
-            .mount_count = ARRAY_LEN(mounts) - is_volume(r, q),
-            .volumes = &shared,
-            .volume_count = is_volume(r, q),
-            .network = buf_str(&network),
-            .house_network = house,
-            .dialect = STR(SBX_DIALECT),
-            .note = buf_str(&note),
-            .aliases = aliases,
-            .alias_count = ARRAY_LEN(aliases),
-        },
-        &by, create_join_end, create_join_begin(r, name, made));
+    sandbox_create(r->api->c.sandboxes,
+                   &(struct sandbox_spec){
+                       .image = q->image.n > 0        ? q->image
+                                : conf->seed_image[0] ? str_of(conf->seed_image)
+                                                      : STR("ubuntu:22.04"),
+                       .traits = {.limits = {.memory_bytes = conf->sbx_memory_bytes,
+                                             .cpu_millis = conf->sbx_cpu_millis},
+                                  .idle_ttl_ms = conf->sbx_idle_ttl_ms},
+                       .env = env,
+                       .env_count = env_count,
+                       .mounts = mounts,
+                       .mount_count = ARRAY_LEN(mounts) - is_volume(r, q),
+                       .volumes = &shared,
+                       .volume_count = is_volume(r, q),
+                       .network = buf_str(&network),
+                       .house_network = house,
+                       .dialect = STR(SBX_DIALECT),
+                       .note = buf_str(&note),
+                       .aliases = aliases,
+                       .alias_count = ARRAY_LEN(aliases),
+                   },
+                   &by, create_join_end, create_join_begin(r, name, made));
 }
 
 static void create(struct request *r);

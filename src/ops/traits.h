@@ -1,0 +1,95 @@
+/* traits: what stays with a sandbox, as plain values.  The request (struct sandbox_fields), core's
+ * specification, the sandbox, what readers see, its row and what a driver is told each hold one
+ * struct sandbox_traits, which is copied as a whole and never member by member.
+ * To add a trait: its member and its rows here, its column in core/sandbox/traits.c, and the code
+ * that acts on it (CONTRIBUTING.md).  No pointers: whatever holds one owns it.  Thread: any. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sandbox_limits { /* 0: none */
+    int64_t memory_bytes, cpu_millis, pids, disk_bytes, nofile;
+};
+
+enum sandbox_reach { /* what its network policy comes to */
+                     SANDBOX_REACHES_NOTHING,
+                     SANDBOX_REACHES_PROXY, /* its connections lead to holt-egress */
+                     SANDBOX_REACHES_RAW,   /* an interface, and nothing is judged */
+};
+
+struct sandbox_traits {
+    struct sandbox_limits limits;
+    int64_t ttl_ms, idle_ttl_ms; /* 0: none */
+    enum sandbox_reach reach;
+    bool rootfs_ro, memory_upper, nesting;
+    bool wide;        /* all system calls but the dangerous ones */
+    bool relay;       /* processes inside may ask the API, as this sandbox */
+    bool process_api; /* … and agentbox's process_api on port 2024 */
+    bool hub;         /* … and the team's hub, as its agent: with a relay */
+    bool one_shot;    /* destroyed after its first exec, whatever happens */
+};
+
+/* The fields of requests that decode straight into a trait, for `structure`, which holds struct
+ * sandbox_fields as `sandbox`.  A number that is absent is OP_ABSENT until traits_settle. */
+#define TRAIT_FIELD(structure, key, member, kind, ...)                                             \
+    {.name = key, .type = kind, .offset = offsetof(structure, sandbox.traits.member), __VA_ARGS__}
+#define TRAIT_FIELDS(structure)                                                                    \
+    TRAIT_FIELD(structure, "memory_bytes", limits.memory_bytes, OP_SIZE, .min = 4194304,           \
+                .max = 1LL << 50, .example = "512m", .text = "Most memory; no limit if absent."),  \
+        TRAIT_FIELD(structure, "cpu_millis", limits.cpu_millis, OP_INT, .min = 10, .max = 1000000, \
+                    .example = "1500",                                                             \
+                    .text = "Most processor time, in thousandths of one core."),                   \
+        TRAIT_FIELD(structure, "pids", limits.pids, OP_INT, .min = 4, .max = 4194304,              \
+                    .example = "512", .text = "Most processes and threads at once."),              \
+        TRAIT_FIELD(structure, "disk_bytes", limits.disk_bytes, OP_SIZE, .min = 1048576,           \
+                    .max = 1LL << 50, .example = "4g",                                             \
+                    .text = "Most bytes that it may write to its own files."),                     \
+        TRAIT_FIELD(structure, "nofile", limits.nofile, OP_INT, .min = 16, .max = 1048576,         \
+                    .example = "4096", .text = "Most open files of one process."),                 \
+        TRAIT_FIELD(structure, "nesting", nesting, OP_BOOL, .preset = "false", .example = "true",  \
+                    .text = "May it make namespaces and mounts of its own? Weakens isolation; "    \
+                            "the setting 'nesting' must allow it."),                               \
+        TRAIT_FIELD(structure, "relay", relay, OP_BOOL, .preset = "false", .example = "true",      \
+                    .text = "May what runs inside ask this API about its own sandbox, at "         \
+                            "/run/holt.sock?"),                                                    \
+        TRAIT_FIELD(structure, "process_api", process_api, OP_BOOL, .preset = "false",             \
+                    .example = "true",                                                             \
+                    .text = "Serve agentbox's process_api (/exec, /file/read and so on), for "     \
+                            "this sandbox alone, on port 2024 inside?"),                           \
+        TRAIT_FIELD(structure, "hub", hub, OP_BOOL, .preset = "false", .example = "true",          \
+                    .text = "May what runs inside reach the team's hub, at http://hub:8080, as "   \
+                            "its agent? Gives it the relay too.")
+
+/* Those of a sandbox that outlives its first command. */
+#define TRAIT_CREATE_FIELDS(structure)                                                             \
+    TRAIT_FIELD(structure, "ttl_ms", ttl_ms, OP_DURATION, .min = 1000, .max = 315360000000,        \
+                .example = "1h",                                                                   \
+                .text = "It is destroyed this long after it was made; never if absent."),          \
+        TRAIT_FIELD(structure, "idle_ttl_ms", idle_ttl_ms, OP_DURATION, .min = 1000,               \
+                    .max = 315360000000, .example = "15m",                                         \
+                    .text =                                                                        \
+                        "It is destroyed after this long without activity; a running command is "  \
+                        "activity.")
+
+/* The same in replies; core/sandbox/traits.c writes them. */
+#define TRAIT_REPLIES                                                                              \
+    REPLY("nesting", OP_BOOL, "May it make namespaces and mounts of its own?",                     \
+          .example = "false"),                                                                     \
+        REPLY("syscalls", OP_CHOICE, "Which system calls it may make.", .choices = op_syscalls,    \
+              .example = "narrow"),                                                                \
+        REPLY("rootfs", OP_CHOICE, "May its root file system be written?", .choices = op_rootfs,   \
+              .example = "rw"),                                                                    \
+        REPLY("upper", OP_CHOICE, "Where its own files are.", .choices = op_uppers,                \
+              .example = "disk"),                                                                  \
+        REPLY("relay", OP_BOOL, "May what runs inside ask this API, at /run/holt.sock?",           \
+              .example = "false"),                                                                 \
+        REPLY("process_api", OP_BOOL, "Is agentbox's process_api on port 2024 inside?",            \
+              .example = "false"),                                                                 \
+        REPLY("hub", OP_BOOL, "May what runs inside reach the team's hub, at http://hub:8080?",    \
+              .example = "false"),                                                                 \
+        REPLY("ttl_ms", OP_INT, "It is destroyed this long after it was made; null: never.",       \
+              .nullable = true, .example = "3600000"),                                             \
+        REPLY("idle_ttl_ms", OP_INT,                                                               \
+              "It is destroyed after this long without activity; null: never.", .nullable = true,  \
+              .example = "900000")
