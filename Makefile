@@ -16,12 +16,15 @@ ifeq ($(CI),true)
 MESON_FLAGS += -Dwerror=true
 endif
 
-.PHONY: build deps deps-build deps-run deps-test deps-bench run dev hub test test-runtimes test-v2 check bench fmt lint api proto fuzz soak install uninstall \
+.PHONY: build build-all deps deps-build deps-run deps-test deps-bench run dev hub test test-runtimes test-v2 check bench fmt lint api proto fuzz soak install uninstall \
         clean help
 
-build: deps-build ## Build into build/: holtd, holt
-	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) $(MESON_FLAGS)
-	@ninja -j$(JOBS) -C $(BUILD)
+build: deps-build ## Build the programs into build/: holtd, holt and their helpers
+	@JOBS=$(JOBS) tools/build $(BUILD) programs $(MESON_FLAGS)
+
+build-all: deps-bench ## Build tests, benches and what they need as well
+	@meson setup $(BUILD) $(MESON_FLAGS) $$(test -f $(BUILD)/build.ninja && echo --reconfigure) >/dev/null
+	@JOBS=$(JOBS) tools/build $(BUILD) all
 
 deps: ## Install every package: to build, test and measure (apt, a venv, node packages)
 	@tools/deps build run test bench fuzz
@@ -56,7 +59,7 @@ test-runtimes: deps-test ## Run the tests of the runtimes that take too long for
 test-v2: ## Run the native runtime's tests in QEMU: stock Debian kernel, cgroup v2 alone; ARGS="--only limits"
 	@tools/deps build v2
 	@meson setup $(BUILD) $(MESON_FLAGS) $$(test -f $(BUILD)/build.ninja && echo --reconfigure) >/dev/null
-	@ninja -j$(JOBS) -C $(BUILD)
+	@JOBS=$(JOBS) tools/build $(BUILD) all
 	@exec tools/test-v2 --build $(abspath $(BUILD)) $(ARGS)
 
 check: deps-test ## The quick gate: format, lint, layers, unit tests
@@ -65,7 +68,7 @@ check: deps-test ## The quick gate: format, lint, layers, unit tests
 soak: deps-test ## Run every test with the long loops in full (an hour)
 	@HOLT_SOAK=1 exec tools/run-tests
 
-bench: deps-bench build ## Measure against floor programs and peers; writes docs/benchmarks.md
+bench: build-all ## Measure against floor programs and peers; writes docs/benchmarks.md
 	@exec .venv/bin/python tests/bench/run.py --build $(BUILD)
 
 fmt: deps-test ## Format the C code

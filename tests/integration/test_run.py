@@ -16,6 +16,17 @@ USER = 61234  # nobody's: it is in no passwd and has no range of ids
 pytestmark = pytest.mark.skipif(ASAN, reason="about what people see, which the sanitizers do not change")
 
 
+def test_make_run_builds_what_is_installed_and_no_test():
+    commands = subprocess.run(["ninja", "-C", BUILD, "-t", "commands", "programs"], capture_output=True, text=True, check=True).stdout
+    assert "tests/" not in commands.replace(ROOT, "")
+    with open(f"{ROOT}/tools/install", encoding="utf-8") as f:
+        installed = set(re.findall(r"^    echo \"755 \$build/(\S+) ", f.read(), re.M))
+    assert len(installed) >= 6
+    assert installed <= set(re.findall(r" -o (\S+)(?= |$)", commands, re.M)), "tools/install wants what `make` does not build"
+    rules = subprocess.run(["make", "-n", "-C", ROOT, "run"], capture_output=True, text=True, check=True).stdout
+    assert re.search(r"tools/build \S+ programs", rules) and "ninja" not in rules
+
+
 @pytest.fixture
 def place():
     """A directory that an ordinary user can reach, as tmp_path cannot be; removed with what is in it."""

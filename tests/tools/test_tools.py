@@ -156,13 +156,39 @@ def test_compat_wants_a_test_for_each_promise_that_is_kept(tmp_path):
     assert compat(tmp_path, "")[0] == 1
 
 
+def test_build_says_what_it_does(tmp_path):
+    """Outside a terminal a line per tenth, and the compilers' words; it fails with ninja."""
+    rows = "".join(f"build a{i}: touch\n" for i in range(40))
+    tree(tmp_path, {
+        "bin/meson": "#!/bin/sh\nmkdir -p $2 && cp rules $2/build.ninja\n",
+        "rules": "rule touch\n  command = touch $out; [ $out != a7 ] || echo careful\nrule fail\n  command = false\n"
+                 f"{rows}build programs: phony {' '.join(f'a{i}' for i in range(40))}\nbuild broken: fail\n",
+        "tools/x": "",
+    })
+    (tmp_path / "bin/meson").chmod(0o755)
+    shutil.copy(f"{ROOT}/tools/build", tmp_path / "tools/build")
+
+    def build(target):
+        env = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "JOBS": "1"}
+        r = subprocess.run([tmp_path / "tools/build", "out", target], env=env, capture_output=True, text=True)
+        return r.returncode, r.stdout
+
+    status, out = build("programs")
+    lines = out.splitlines()
+    assert status == 0 and lines[:2] == ["build: configuring out with meson", "build: programs: 40 steps, 1 at once; about a minute on two cores"]
+    assert "careful" in lines and "build: programs, 20 of 40 steps" in lines and lines[-1] == "build: programs, 40 of 40 steps"
+    assert len(lines) == 13, out
+    assert build("programs") == (0, "")
+    assert build("broken")[0] != 0
+
+
 def test_dev_builds_and_starts_again_on_a_change(tmp_path):
     """A tree of its own whose "holtd" is made by copying a source."""
     tree(tmp_path, {
         "meson.build": "",
         "src/holtd.c": "#!/bin/sh\necho one >>started; exec sleep 60\n",
         "build/build.ninja": "rule copy\n  command = cp $in $out && chmod +x $out\n"
-                             "build holtd: copy ../src/holtd.c\n",
+                             "build holtd: copy ../src/holtd.c\nbuild programs: phony holtd\n",
         "tools/x": "",
     })
     shutil.copy(f"{ROOT}/tools/dev", tmp_path / "tools/dev")
@@ -191,7 +217,7 @@ def test_every_script_parses():
 
 def test_make_help_names_every_public_target():
     out = subprocess.run(["make", "-s", "-C", ROOT, "help"], capture_output=True, text=True, check=True).stdout
-    for target in ("build deps run dev test check bench fmt fuzz soak install uninstall").split():
+    for target in ("build build-all deps run dev test test-runtimes check bench fmt fuzz soak install uninstall").split():
         assert f"make {target} " in out
 
 
