@@ -1,8 +1,6 @@
 #include "api/api.h"
 
-#include "api/dialects/agentbox/agentbox.h"
-#include "api/dialects/hub/hub.h"
-#include "api/dialects/sbx/sbx.h"
+#include "api/dialects/dialect.h"
 #include "api/grpc.h"
 #include "api/idempotency.h"
 #include "api/metrics.h"
@@ -206,12 +204,13 @@ void request_admit(struct request *r)
 static void no_route(struct request *r, enum router_result found, struct str allow)
 {
     const struct http_req *req = xchg_req(r->x);
+    const struct dialect *d = dialect_of_path(req->path);
     struct err e = {0};
 
     if (found == ROUTER_NO_METHOD) {
         xchg_add_header(r->x, "allow", allow);
         if (str_eq_c(req->method, "OPTIONS")) {
-            r->status = hub_owns(req->path) ? 200 : 204;
+            r->status = d && d->options_status ? d->options_status : 204;
             xchg_reply_with(r->x, r->status, NULL, 0, STR(""));
             return;
         }
@@ -226,25 +225,17 @@ static void no_route(struct request *r, enum router_result found, struct str all
                 (int)size_min(req->path.n, 100), req->path.p);
         err_hint(&e, "all operations: /holt/v1/openapi.json");
     }
-    if (hub_owns(req->path))
-        hub_fail(r, err_table[e.code].http, &e);
+    if (d && d->fail)
+        d->fail(r, err_table[e.code].http, &e);
     else
         request_fail(r, &e);
 }
 
 void api_write_error(struct buf *to, struct str path, const struct err *e)
 {
-    static const struct {
-        bool (*owns)(struct str path);
-        void (*write)(struct buf *to, const struct err *e);
-    } dialects[] = {{hub_owns, hub_write_error}, {sbx_owns, sbx_write_error}};
+    const struct dialect *d = dialect_of_path(path);
 
-    for (size_t i = 0; i < ARRAY_LEN(dialects); i++)
-        if (dialects[i].owns(path)) {
-            dialects[i].write(to, e);
-            return;
-        }
-    json_error(to, e);
+    (d && d->write_error ? d->write_error : json_error)(to, e);
 }
 
 /* Before routing: the reply is in the caller's protocol. */
@@ -272,6 +263,7 @@ void api_handle(struct xchg *x, void *arg)
     struct api *a = arg;
     struct request *r = arena_zalloc(xchg_arena(x), sizeof *r);
     const struct http_req *req = xchg_req(x);
+    const struct dialect *inside = dialect_of_role(xchg_listener(x)->role);
     struct cors cors;
     struct auth_view v;
     struct router_match match;
@@ -284,8 +276,9 @@ void api_handle(struct xchg *x, void *arg)
         preview_handle(r);
         return;
     }
-    if (xchg_listener(x)->role == LISTEN_PROCESS) {
-        process_handle(r);
+    if (inside) {
+        r->route = dialect_inside(a, inside);
+        r->route->handler(r);
         return;
     }
     v = request_view(r);
@@ -314,6 +307,8 @@ void api_handle(struct xchg *x, void *arg)
 
 static int add_routes(struct api *a, struct err *e)
 {
+    if (dialects_add_routes(a, e) < 0)
+        return -1;
     for (size_t i = 0; i < op_handler_count; i++) {
         const struct op *op = op_handlers[i].op;
 
@@ -328,12 +323,8 @@ static int add_routes(struct api *a, struct err *e)
                        e) < 0)
             return -1;
     }
-    if (rpc_add_routes(a, agentbox_rpcs, agentbox_rpc_count, e) < 0 ||
-        rpc_add_routes(a, reflection_rpcs, reflection_rpc_count, e) < 0 || hub_add_routes(a, e) < 0)
+    if (rpc_add_routes(a, reflection_rpcs, reflection_rpc_count, e) < 0)
         return -1;
-    for (size_t i = 0; i < sbx_route_count; i++)
-        if (router_add(a->router, &sbx_routes[i], e) < 0)
-            return -1;
     return router_add(a->router, &page_route, e);
 }
 
@@ -377,7 +368,6 @@ int api_new(const struct api_config *c, struct api **ret, struct err *e)
     list_init(&a->streams);
     list_init(&a->lives);
     list_init(&a->creating);
-    a->sbx = sbx_new();
     a->consoles = consoles_new();
     a->health = api_health_new(a);
     a->router = router_new();
@@ -388,12 +378,8 @@ int api_new(const struct api_config *c, struct api **ret, struct err *e)
     }
     a->previews = previews_new();
     a->preview_route = (struct route){
-        .name = "preview", .perm = op_port_proxy.perm, .index = router_count(a->router) + 1};
-    a->process_route = (struct route){.name = "agentbox.process_api",
-                                      .perm = PERM_SANDBOX_WRITE,
-                                      .fail = process_fail,
-                                      .body_max = ROUTE_BODY_WHOLE,
-                                      .index = router_count(a->router) + 2};
+        .name = "preview", .perm = op_port_proxy.perm, .index = router_reserve(a->router)};
+    dialects_start(a);
     if (c->sandboxes)
         sandboxes_set_relay(c->sandboxes, relay_serve, a);
     revoked_on_new(c->revoked, on_revoked, a);
@@ -407,7 +393,7 @@ struct api *api_free(struct api *a)
     if (!a)
         return NULL;
     assert(list_is_empty(&a->streams) && list_is_empty(&a->lives));
-    sbx_free(a->sbx);
+    dialects_free(a);
     consoles_free(a->consoles);
     previews_free(a->previews);
     health_free(a->health);
@@ -433,8 +419,7 @@ void api_tick(struct api *a)
     event_streams_check(a);
     revocable_streams_check(a);
     team_tick(a);
-    if (a->c.sandboxes)
-        sbx_sidecar_tick(a->sbx, a->c.sandboxes);
+    dialects_tick(a);
     health_changed(a->health);
 }
 
@@ -442,6 +427,6 @@ void api_end_streams(struct api *a)
 {
     event_streams_end(a);
     revocable_streams_end(a);
-    sbx_sidecars_end(a->sbx);
+    dialects_end_streams(a);
     health_end_watches(a->health);
 }

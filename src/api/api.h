@@ -28,7 +28,6 @@ struct api_config {
     const struct authority *authority; /* NULL: nothing is intercepted */
     struct space *space;               /* asked before uploads; NULL: nothing is kept free */
     const char *version;
-    const char *agentbox_runtime; /* of its sessions; NULL: the usual one */
 };
 
 struct api;

@@ -1,6 +1,6 @@
 #include "api/metrics.h"
 
-#include "api/dialects/sbx/sbx.h"
+#include "api/dialects/dialect.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -24,8 +24,8 @@ void metrics_start(struct api *a)
 {
     metric_add(&requests);
     metric_add(&seconds);
-    /* Two more: requests that no route took, and previews. */
-    a->stats = xzalloc((router_count(a->router) + 3) * sizeof *a->stats);
+    /* One more: requests that no route took. */
+    a->stats = xzalloc((router_count(a->router) + 1) * sizeof *a->stats);
 }
 
 static const char *const classes[] = {"none", "1xx", "2xx", "3xx", "4xx", "5xx"};
@@ -144,7 +144,7 @@ static void print_json(const struct api *api, struct str text, struct arena *a, 
     struct jw w = {.to = to};
 
     jw_object(&w);
-    sbx_write_metrics(api, &w);
+    dialects_write_metrics(api, &w);
     while (text.n > 0) {
         struct str line = str_cut(text, '\n', &text);
         size_t at = line.n;
@@ -164,33 +164,38 @@ static void print_json(const struct api *api, struct str text, struct arena *a, 
     buf_add_char(to, '\n');
 }
 
-/* Who asks for it, and who came by sbx's port, unless text is better for them. */
-static bool wants_json(const struct request *r)
+static bool metrics_are_on(struct request *r)
 {
-    struct str accept = http_req_header(xchg_req(r->x), "accept");
+    struct err e = {0};
 
-    if (xchg_listener(r->x)->port == SBX_PORT && !request_prefers(r, "text/plain"))
+    if (r->api->c.conf->metrics)
         return true;
-    return accept.p && http_has_token(accept, "application/json");
+    err_set(&e, ERR_NOT_FOUND, 0, "metrics are switched off");
+    err_hint(&e, "set 'metrics: true' in the settings");
+    request_fail(r, &e);
+    return false;
+}
+
+void metrics_send_json(struct request *r)
+{
+    AUTO(buf_done) struct buf text = {0}, json = {0};
+
+    if (!metrics_are_on(r))
+        return;
+    print_text(r->api, &text);
+    print_json(r->api, buf_str(&text), xchg_arena(r->x), &json);
+    request_send(r, 200, "application/json", buf_str(&json));
 }
 
 void metrics_run(struct request *r)
 {
-    AUTO(buf_done) struct buf text = {0}, json = {0};
-    struct err e = {0};
+    struct str accept = http_req_header(xchg_req(r->x), "accept");
+    AUTO(buf_done) struct buf text = {0};
 
-    if (!r->api->c.conf->metrics) {
-        err_set(&e, ERR_NOT_FOUND, 0, "metrics are switched off");
-        err_hint(&e, "set 'metrics: true' in the settings");
-        request_fail(r, &e);
-        return;
-    }
-    print_text(r->api, &text);
-    if (!wants_json(r)) {
+    if (accept.p && http_has_token(accept, "application/json")) {
+        metrics_send_json(r);
+    } else if (metrics_are_on(r)) {
+        print_text(r->api, &text);
         request_send(r, 200, "text/plain; version=0.0.4; charset=utf-8", buf_str(&text));
-        return;
     }
-    print_json(r->api, buf_str(&text), xchg_arena(r->x), &json);
-    sbx_add_request_id(r);
-    request_send(r, 200, "application/json", buf_str(&json));
 }

@@ -8,3 +8,4 @@ void metrics_start(struct api *a);
  * status, so a client cannot make new ones.  ns < 0: a stream, whose time tells nothing. */
 void metrics_count(struct api *a, const struct route *route, int status, int64_t ns);
 void metrics_run(struct request *r); /* the operation */
+void metrics_send_json(struct request *r);

@@ -1,18 +1,14 @@
 #include "api/reflection.h"
 
+#include "api/dialects/dialect.h"
 #include "api/health.pb.h"
 #include "api/reflection.pb.h"
-#include "api/sandbox.pb.h"
 
 #define GRPC_INVALID 3
 #define GRPC_NOT_FOUND 5
 
-/* What this server describes; a further contract is one more row. */
-static const struct str *const sets[] = {
-    &health_descriptor_set,
-    &reflection_descriptor_set,
-    &agentbox_descriptor_set,
-};
+/* The contracts that this server describes: its own, then those of dialects. */
+static const struct str *const own_sets[] = {&health_descriptor_set, &reflection_descriptor_set};
 
 /* --- looking for a name --- */
 
@@ -77,27 +73,36 @@ static bool has_name(const struct reflection_file_names *f, struct str name)
 
 /* --- the files --- */
 
-/* Calls look for each file until it says true; the tables are our own, so they can be read. */
-static bool each_file(struct arena *a,
-                      bool (*look)(const struct reflection_file_names *f, struct str bytes,
-                                   void *arg),
-                      void *arg)
+typedef bool (*look_at_file)(const struct reflection_file_names *f, struct str bytes, void *arg);
+
+/* The tables are our own, so they can be read. */
+static bool each_file_of(struct str descriptors, struct arena *a, look_at_file look, void *arg)
 {
+    struct reflection_file_set set;
     struct err e = {0};
 
-    for (size_t i = 0; i < ARRAY_LEN(sets); i++) {
-        struct reflection_file_set set;
+    if (pb_decode(&reflection_file_set_pb, descriptors, a, &set, &e) < 0)
+        return false;
+    for (size_t i = 0; i < set.file_count; i++) {
+        struct reflection_file_names f;
 
-        if (pb_decode(&reflection_file_set_pb, *sets[i], a, &set, &e) < 0)
-            continue;
-        for (size_t k = 0; k < set.file_count; k++) {
-            struct reflection_file_names f;
-
-            if (pb_decode(&reflection_file_names_pb, set.file[k], a, &f, &e) == 0 &&
-                look(&f, set.file[k], arg))
-                return true;
-        }
+        if (pb_decode(&reflection_file_names_pb, set.file[i], a, &f, &e) == 0 &&
+            look(&f, set.file[i], arg))
+            return true;
     }
+    return false;
+}
+
+/* Calls look for each file until it says true. */
+static bool each_file(struct arena *a, look_at_file look, void *arg)
+{
+    for (size_t i = 0; i < ARRAY_LEN(own_sets); i++)
+        if (each_file_of(*own_sets[i], a, look, arg))
+            return true;
+    for (size_t i = 0; dialect_table[i]; i++)
+        if (dialect_table[i]->descriptors &&
+            each_file_of(*dialect_table[i]->descriptors, a, look, arg))
+            return true;
     return false;
 }
 

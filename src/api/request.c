@@ -250,9 +250,9 @@ static int accept_quality(struct str accept, struct str type)
     return exact >= 0 ? exact : group >= 0 ? group : any >= 0 ? any : 0;
 }
 
-bool request_prefers(const struct request *r, const char *media_type)
+bool accept_prefers(const struct xchg *x, const char *media_type)
 {
-    struct str accept = http_req_header(xchg_req(r->x), "accept");
+    struct str accept = http_req_header(xchg_req(x), "accept");
 
     return accept.p && accept_quality(accept, str_of(media_type)) >
                            accept_quality(accept, STR("application/json"));

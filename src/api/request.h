@@ -17,7 +17,7 @@ struct idem;
 struct health;
 struct previews;
 struct rpc;
-struct sbx;
+struct dialect_slot;
 
 struct route_stats { /* of one route, by class of status; made on first use */
     struct metric *count[6];
@@ -29,18 +29,17 @@ struct api {
     struct auth auth;
     struct server *server;
     struct router *router;
-    struct route_stats *stats; /* by route->index */
-    struct buf scratch;        /* for a reply that is written and sent in one go */
-    struct told *told;         /* event_stream.c: events as they were sent, newest ones */
-    struct list streams;       /* struct event_stream */
-    struct list lives;         /* struct revocable_stream */
-    struct list creating;      /* struct create_join */
-    struct sbx *sbx;
-    struct consoles *consoles; /* who is attached to which command */
+    struct route_stats *stats;     /* by route->index */
+    struct buf scratch;            /* for a reply that is written and sent in one go */
+    struct told *told;             /* event_stream.c: events as they were sent, newest ones */
+    struct list streams;           /* struct event_stream */
+    struct list lives;             /* struct revocable_stream */
+    struct list creating;          /* struct create_join */
+    struct dialect_slot *dialects; /* of each row of dialect_table: its state */
+    struct consoles *consoles;     /* who is attached to which command */
     struct health *health;
     struct previews *previews;
     struct route preview_route;    /* of the preview listener: for metrics and audit */
-    struct route process_route;    /* of process_api: … */
     struct dial_tls *registry_tls; /* the authorities that registries must have */
     struct map running_keys;       /* idempotency keys whose first request is not answered yet */
     struct buf openapi;            /* printed once */
@@ -130,4 +129,4 @@ CHECKED int request_decode(const struct request *r, struct str raw, struct str *
 /* A read of content is an audit row: who, which operation, which object (may be NULL). */
 void request_audit(struct request *r, const char *type, const char *object, int status);
 /* Does Accept prefer this media type to JSON? */
-bool request_prefers(const struct request *r, const char *media_type);
+bool accept_prefers(const struct xchg *x, const char *media_type);

@@ -58,6 +58,11 @@ size_t router_count(const struct router *r)
     return r->count;
 }
 
+size_t router_reserve(struct router *r)
+{
+    return r->count++;
+}
+
 /* --- adding --- */
 
 static struct node *child_of(struct node *n, struct str segment)
@@ -148,7 +153,8 @@ void router_each(const struct router *r, void (*each)(void *arg, const struct ro
 
     list_node(&r->root, all);
     for (size_t i = 0; i < r->count; i++)
-        each(arg, all[i]);
+        if (all[i]) /* not reserved */
+            each(arg, all[i]);
 }
 
 /* --- finding --- */

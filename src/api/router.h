@@ -39,6 +39,8 @@ struct router *router_new(void);
 struct router *router_free(struct router *r); /* takes NULL; returns NULL */
 DEFINE_AUTO(struct router *, router_free)
 size_t router_count(const struct router *r);
+/* An index for a route without a path: what a listener leads to. */
+size_t router_reserve(struct router *r);
 /* Each once, in the order of adding. */
 void router_each(const struct router *r, void (*each)(void *arg, const struct route *route),
                  void *arg);

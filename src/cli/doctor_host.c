@@ -1,5 +1,5 @@
 #include "cli/doctor.h"
-#include "conf/agentbox_runtime.h"
+#include "conf/dialects/agentbox/runtime.h"
 
 #include "base/fd.h"
 #include "base/launch.h"

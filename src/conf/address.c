@@ -3,22 +3,10 @@
 
 #include <arpa/inet.h>
 
-/* Both loopbacks: `localhost` is ::1 first for many clients.  fluid, hub and sbx; agentic-sandbox;
- * agentbox; the dashboard's development server. */
+/* Both loopbacks: `localhost` is ::1 first for many clients. */
 const char *const conf_seed_listen[] = {
-    "127.0.0.1:8080",
-    "[::1]:8080",
-    "127.0.0.1:8120",
-    "[::1]:8120",
-    "127.0.0.1:8121",
-    "[::1]:8121",
-    "127.0.0.1:8122",
-    "[::1]:8122",
-    "127.0.0.1:50051",
-    "[::1]:50051",
-    "127.0.0.1:5173",
-    "[::1]:5173",
-    NULL,
+    "127.0.0.1:8120", "[::1]:8120",     "127.0.0.1:8121", "[::1]:8121", "127.0.0.1:8122",
+    "[::1]:8122",     "127.0.0.1:5173", "[::1]:5173",     NULL,
 };
 
 static struct str without_tls(struct str s)

@@ -93,8 +93,9 @@ struct config { /* each member is one row in settings.c; texts are owned */
 
 extern const char holt_version[];
 char *conf_default_state(void); /* the state directory when nobody names one; heap */
-/* What `--seed-ports` opens beside `listen`; a busy one is skipped.  One that `listen` names too is
- * a seed port: who asks for them wants clients without tokens to work there. */
+/* What `--seed-ports` opens beside `listen` and the dialects' own addresses: for clients that speak
+ * the native API on another system's ports, and a dashboard's development server.  A busy one is
+ * skipped.  One that `listen` names too is a seed port: its clients come without a token. */
 extern const char *const conf_seed_listen[]; /* NULL at the end */
 bool conf_is_loopback(const char *address);  /* by its form: nobody from outside reaches it */
 

@@ -1,10 +1,10 @@
 #include "daemon/daemon.h"
 
 #include "api/api.h"
+#include "api/dialects/dialect.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/starter.h"
-#include "conf/agentbox_runtime.h"
 #include "core/blob.h"
 #include "core/identity/tenant.h"
 #include "core/network/ask.h"
@@ -61,7 +61,6 @@ struct daemon {
     struct space *space;
     bool isolated; /* by the usual runtime: what is unpacked is unpacked inside a sandbox */
     const struct driver_ops *drivers[8]; /* NULL at the end */
-    const char *agentbox_runtime;        /* one of these; NULL: none */
     char installation[ID_SIZE], node[HOST_NAME_MAX + 1];
     bool foreign; /* the database is not the one of the state directory */
     char *bindir;
@@ -252,6 +251,8 @@ static void stop_handles(struct daemon *d)
 
 static bool is_seed_address(const char *address)
 {
+    if (dialects_want_address(address))
+        return true;
     for (size_t i = 0; conf_seed_listen[i]; i++)
         if (strcmp(address, conf_seed_listen[i]) == 0)
             return true;
@@ -313,6 +314,15 @@ static int check_auth_off(struct daemon *d, struct err *e)
     return 0;
 }
 
+static void listen_on_seed_ports(struct daemon *d)
+{
+    for (size_t i = 0; dialect_table[i]; i++)
+        for (const char *const *a = dialect_table[i]->listen; a && *a; a++)
+            listen_if_free(d, *a, LISTEN_SEED);
+    for (size_t i = 0; conf_seed_listen[i]; i++)
+        listen_if_free(d, conf_seed_listen[i], LISTEN_SEED);
+}
+
 /* An address that a seed's own variable names (GRPC_PORT) is like its port here: its clients come
  * without a token. */
 static int start_listening(struct daemon *d, struct err *e)
@@ -329,8 +339,8 @@ static int start_listening(struct daemon *d, struct err *e)
         else if (server_listen(d->server, address, role, e) < 0)
             return -1;
     }
-    for (size_t i = 0; d->conf->seed_ports && conf_seed_listen[i]; i++)
-        listen_if_free(d, conf_seed_listen[i], LISTEN_SEED);
+    if (d->conf->seed_ports)
+        listen_on_seed_ports(d);
     if (server_listener_count(d->server) == 0)
         return err_set(e, ERR_INVALID, 0, "there is no address to listen on: set 'listen'");
     listen_for_previews(d);
@@ -380,21 +390,6 @@ static void choose_drivers(struct daemon *d)
             d->drivers[n++] = driver_table[i];
 }
 
-static int choose_agentbox_runtime(struct daemon *d, struct err *e)
-{
-    const struct agentbox_host h = agentbox_host(d->conf->runtime);
-    struct agentbox_runtime r;
-
-    if (agentbox_runtime_choose(d->conf->agentbox_runtime, &h, &r, e) < 0)
-        return -1;
-    for (size_t i = 0; d->drivers[i]; i++)
-        if (strcmp(d->drivers[i]->name, r.runtime) == 0)
-            d->agentbox_runtime = d->drivers[i]->name;
-    log_info("agentbox's sessions", LOG_C("runtime", r.runtime),
-             LOG_C("program", r.program ? r.program : ""), LOG_C("why", r.why));
-    return 0;
-}
-
 /* A full directory of the host's root is left as it is: whoever is root inside is not that root. */
 static void warn_of_foreign(const char *dir)
 {
@@ -430,7 +425,7 @@ static int open_sandboxes(struct daemon *d, struct err *e)
         all[allows.host_dir_count++] = c->sbx_cache_hostpath;
     }
     choose_drivers(d);
-    if (choose_agentbox_runtime(d, e) < 0)
+    if (dialects_probe(c, e) < 0)
         return -1;
     d->space = space_new(c->state, c->disk_reserve);
     if (state_is_foreign(c->state, d->installation, d->store, &d->foreign, e) < 0)
@@ -534,7 +529,6 @@ static int open_server(struct daemon *d, struct err *e)
                                      .secrets = d->secrets,
                                      .authority = c->intercept ? &d->authority : NULL,
                                      .space = d->space,
-                                     .agentbox_runtime = d->agentbox_runtime,
                                      .version = holt_version},
                 &d->api, e) < 0)
         return -1;

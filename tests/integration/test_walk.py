@@ -21,7 +21,7 @@ API = "/holt/v1"
 MARK = "mark-of-a"  # in names and contents of A's; whoever is not A never sees it
 NONE_OF_OURS = {403, 404, 405}
 # Routes that tell nothing of anybody, whoever asks; their replies are searched all the same.
-OPEN = {"healthz", "readyz", "openapi", "login", "hub.ping", "page", "token.self", "logout", "login.code"}
+OPEN = {"healthz", "sbx.health", "readyz", "openapi", "login", "hub.ping", "page", "token.self", "logout", "login.code"}
 # The team is one: agents without a tenant see its boards, mail between others excepted. What they cannot do is change what is A's.
 TEAM_SHARED = re.compile(r"^(hub\.)?(agent|agents|capabilities|checkpoint|revocation|project|task|tasks|message|approval|proposal|file)")
 SOCKETS = {"sbx.stream"}  # who asks for no WebSocket is told so first

@@ -107,7 +107,7 @@ void event_list_run(struct request *r)
     since(&f, &in->since, in->cursor);
     if (ws_is_handshake(r->x)) {
         event_stream_ws(r, &f);
-    } else if (!head && (in->follow || request_prefers(r, "text/event-stream"))) {
+    } else if (!head && (in->follow || accept_prefers(r->x, "text/event-stream"))) {
         since_last_id(&f, r->x);
         event_stream_sse(r, &f, NULL);
     } else {

@@ -1,4 +1,3 @@
-#include "api/dialects/sbx/sbx.h"
 #include "api/native/handlers.h"
 #include "base/clock.h"
 #include "base/enc.h"
@@ -52,8 +51,7 @@ void healthz_run(struct request *r)
 {
     struct jw w;
 
-    if (request_prefers(r, "text/plain") || xchg_listener(r->x)->port == SBX_PORT) {
-        sbx_add_request_id(r);
+    if (accept_prefers(r->x, "text/plain")) {
         request_send(r, 200, "text/plain; charset=utf-8", STR("ok"));
         return;
     }

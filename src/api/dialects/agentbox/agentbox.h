@@ -4,12 +4,18 @@
  * expect.  Thread: the loop's. */
 #pragma once
 
-#include "api/rpc.h"
+#include "api/dialects/dialect.h"
 #include "api/sandbox.pb.h"
 #include "core/exec/exec.h"
 
-extern const struct rpc_method agentbox_rpcs[];
-extern const size_t agentbox_rpc_count;
+#define AGENTBOX_DIALECT "agentbox"
+
+extern const struct dialect dialect_agentbox;
+
+struct agentbox {        /* its state */
+    const char *runtime; /* of sessions; NULL: the usual one */
+};
+struct agentbox *agentbox_of(const struct api *a);
 
 #define AGENTBOX_NO_SESSION "Session not found"
 #define AGENTBOX_NOT_ALLOWED "Path not allowed"

@@ -1,12 +1,15 @@
 #include "api/dialects/agentbox/agentbox.h"
 
+#include "base/mem.h"
+#include "conf/dialects/agentbox/runtime.h"
+
 /* In the order of the service; the printed rows are agentbox_methods. */
 enum { CREATE, DESTROY, GET, LIST, EXEC, EXEC_STREAM, WRITE, READ, PIP };
 
 #define METHOD(at, text, needs, function, ...)                                                     \
     {.name = text, .perm = needs, .pb = &agentbox_methods[at], .run = function, __VA_ARGS__}
 
-const struct rpc_method agentbox_rpcs[] = {
+static const struct rpc_method rpcs[] = {
     METHOD(CREATE, "agentbox.create_session", PERM_SANDBOX_WRITE, agentbox_create_session),
     METHOD(DESTROY, "agentbox.destroy_session", PERM_SANDBOX_WRITE, agentbox_destroy_session),
     METHOD(GET, "agentbox.get_session", PERM_SANDBOX_READ, agentbox_get_session),
@@ -18,4 +21,70 @@ const struct rpc_method agentbox_rpcs[] = {
     METHOD(READ, "agentbox.read_file", PERM_SANDBOX_CONTENT, agentbox_read_file),
     METHOD(PIP, "agentbox.pip_install", PERM_SANDBOX_WRITE, agentbox_pip_install),
 };
-const size_t agentbox_rpc_count = ARRAY_LEN(agentbox_rpcs);
+
+/* --- which runtime sessions get --- */
+
+static int probe(const struct config *c, struct err *e)
+{
+    const struct agentbox_host h = agentbox_host(c->runtime);
+    struct agentbox_runtime r;
+
+    if (agentbox_runtime_choose(c->agentbox_runtime, &h, &r, e) < 0)
+        return -1;
+    log_info("agentbox's sessions", LOG_C("runtime", r.runtime),
+             LOG_C("program", r.program ? r.program : ""), LOG_C("why", r.why));
+    return 0;
+}
+
+static const char *choose_runtime(const struct api *a)
+{
+    const struct agentbox_host h = agentbox_host(a->c.conf->runtime);
+    const struct driver_ops *d;
+    struct agentbox_runtime r;
+    struct err e = {0};
+
+    if (agentbox_runtime_choose(a->c.conf->agentbox_runtime, &h, &r, &e) < 0)
+        return NULL; /* probe has refused the start */
+    for (size_t i = 0; (d = sandboxes_driver(a->c.sandboxes, i)); i++)
+        if (strcmp(d->name, r.runtime) == 0)
+            return d->name;
+    return NULL;
+}
+
+static void *agentbox_new(struct api *a)
+{
+    struct agentbox *s = xzalloc(sizeof *s);
+
+    if (a->c.sandboxes)
+        s->runtime = choose_runtime(a);
+    return s;
+}
+
+static void agentbox_free(void *state)
+{
+    mem_free(state);
+}
+
+struct agentbox *agentbox_of(const struct api *a)
+{
+    return dialect_state(a, &dialect_agentbox);
+}
+
+/* --- the row --- */
+
+const struct dialect dialect_agentbox = {
+    .name = AGENTBOX_DIALECT,
+    .rpcs = rpcs,
+    .rpc_count = ARRAY_LEN(rpcs),
+    .descriptors = &agentbox_descriptor_set,
+    .inside_role = LISTEN_PROCESS,
+    .inside = {.name = "agentbox.process_api",
+               .perm = PERM_SANDBOX_WRITE,
+               .handler = process_handle,
+               .fail = process_fail,
+               .body_max = ROUTE_BODY_WHOLE},
+    .listen = (const char *const[]){"127.0.0.1:50051", "[::1]:50051", NULL},
+    .probe = probe,
+    .start = agentbox_new,
+    .free = agentbox_free,
+};

@@ -256,7 +256,6 @@ void process_handle(struct request *r)
     const struct endpoint *at = find(req->path);
     struct err e = {0};
 
-    r->route = &r->api->process_route;
     r->who = principal_inside(xchg_peer(r->x)->address + strlen("sandbox/"));
     r->how = AUTH_INSIDE;
     if (http_req_header(req, "origin").p) {

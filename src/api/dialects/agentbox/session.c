@@ -8,7 +8,6 @@
 #include "proto/digest.h"
 #include "proto/jwt.h"
 
-#define DIALECT "agentbox"
 #define ID_MAX ALIAS_MAX
 #define HOSTS_MAX 256
 #define GRPC_UNKNOWN 2
@@ -18,7 +17,7 @@
 static const char *alias_of(const struct sandbox_info *i)
 {
     for (const struct alias *a = i->aliases; a; a = a->next)
-        if (str_eq_c(a->name.dialect, DIALECT))
+        if (str_eq_c(a->name.dialect, AGENTBOX_DIALECT))
             return a->name.alias.p;
     return NULL;
 }
@@ -42,7 +41,8 @@ static struct sandbox *find(const struct request *r, struct str id)
 {
     struct err e = {0};
 
-    return id.n ? sandbox_find_as(r->api->c.sandboxes, &r->who, STR(DIALECT), id, &e) : NULL;
+    return id.n ? sandbox_find_as(r->api->c.sandboxes, &r->who, STR(AGENTBOX_DIALECT), id, &e)
+                : NULL;
 }
 
 struct sandbox *agentbox_session(struct request *r, struct str id)
@@ -149,7 +149,7 @@ static bool is_listed(const struct sandbox *s)
     struct sandbox_info i;
 
     sandbox_info(s, &i);
-    return str_eq_c(i.dialect, DIALECT) && is_live(&i);
+    return str_eq_c(i.dialect, AGENTBOX_DIALECT) && is_live(&i);
 }
 
 void agentbox_list_sessions(struct request *r, const void *in)
@@ -286,7 +286,7 @@ static void make_mounts(const struct create_job *j, struct buf paths[2], struct 
 static void create(struct create_job *j)
 {
     const struct config *conf = j->api->c.conf;
-    const struct alias_name alias = {STR(DIALECT), str_of(j->id)};
+    const struct alias_name alias = {STR(AGENTBOX_DIALECT), str_of(j->id)};
     /* The root is read-only: packages go where pip --user finds them, and cannot break what a
      * distribution's EXTERNALLY-MANAGED (PEP 668) protects. */
     const struct pair env[] = {
@@ -305,7 +305,7 @@ static void create(struct create_job *j)
                    &(struct sandbox_spec){
                        .image = conf->seed_image[0] ? str_of(conf->seed_image)
                                                     : STR("agentbox-sandbox:latest"),
-                       .runtime = str_of(j->api->c.agentbox_runtime),
+                       .runtime = str_of(agentbox_of(j->api)->runtime),
                        .tenant = str_of(j->tenant),
                        .traits = {.limits = {.memory_bytes = 4LL << 30, .cpu_millis = 4000},
                                   .rootfs_ro = true,
@@ -317,7 +317,7 @@ static void create(struct create_job *j)
                        .mount_count = ARRAY_LEN(mounts),
                        .network = buf_str(&network),
                        .house_network = j->preset_hosts,
-                       .dialect = STR(DIALECT),
+                       .dialect = STR(AGENTBOX_DIALECT),
                        .note = buf_str(&j->hosts),
                        .aliases = &alias,
                        .alias_count = 1,
@@ -346,7 +346,7 @@ static void begin(struct request *r, struct str id, const struct agentbox_create
     j->process_api = q->has_process_api ? q->process_api : r->api->c.conf->agentbox_process_api;
     j->preset_hosts = agentbox_hosts_are_preset(q->allowed_hosts, q->allowed_hosts_count);
     agentbox_hosts_note(q->allowed_hosts, q->allowed_hosts_count, &j->hosts);
-    j->creating = create_join_begin(r, (struct alias_name){STR(DIALECT), id}, tell);
+    j->creating = create_join_begin(r, (struct alias_name){STR(AGENTBOX_DIALECT), id}, tell);
     if (is_shared(j))
         tenant_make_dirs(
             server_loop(r->api->server), &j->by,
@@ -363,9 +363,9 @@ static void ask(struct request *r)
     const struct err none = {0};
     struct sandbox *s;
 
-    if (create_join_try(r, (struct alias_name){STR(DIALECT), id}, tell))
+    if (create_join_try(r, (struct alias_name){STR(AGENTBOX_DIALECT), id}, tell))
         return;
-    s = sandbox_own(r->api->c.sandboxes, &r->who, (struct alias_name){STR(DIALECT), id});
+    s = sandbox_own(r->api->c.sandboxes, &r->who, (struct alias_name){STR(AGENTBOX_DIALECT), id});
     if (!s) {
         begin(r, id, q);
         return;
@@ -437,6 +437,6 @@ void agentbox_destroy_session(struct request *r, const void *in)
     const struct agentbox_destroy_session_request *q = in;
     const struct err none = {0};
 
-    if (!create_join_try(r, (struct alias_name){STR(DIALECT), q->session_id}, destroy))
+    if (!create_join_try(r, (struct alias_name){STR(AGENTBOX_DIALECT), q->session_id}, destroy))
         destroy(r, find(r, q->session_id), &none);
 }

@@ -48,7 +48,7 @@ static void put_error(struct jw *w, const char *text, const struct err *e)
     jw_object_end(w);
 }
 
-void hub_write_error(struct buf *to, const struct err *e)
+static void write_error(struct buf *to, const struct err *e)
 {
     struct jw w = {.to = to};
 
@@ -83,7 +83,7 @@ static void fail(struct request *r, const struct hub_job *j, const struct err *e
         hub_fail(r, err_table[e->code].http, e);
 }
 
-bool hub_owns(struct str path)
+static bool owns(struct str path)
 {
     static const char *const roots[] = {"agents",   "projects",     "tasks",    "proposals",
                                         "messages", "capabilities", "autonomy", "revocation",
@@ -235,10 +235,10 @@ static const struct route streamed[] = {
      .fail = hub_file_download_fail},
 };
 
-int hub_add_routes(struct api *a, struct err *e)
+static int add_routes(struct router *to, struct err *e)
 {
     for (size_t i = 0; i < hub_row_count; i++)
-        if (router_add(a->router,
+        if (router_add(to,
                        &(struct route){.method = hub_rows[i].method,
                                        .path = hub_rows[i].path,
                                        .name = hub_rows[i].name,
@@ -250,7 +250,17 @@ int hub_add_routes(struct api *a, struct err *e)
                        e) < 0)
             return -1;
     for (size_t i = 0; i < ARRAY_LEN(streamed); i++)
-        if (router_add(a->router, &streamed[i], e) < 0)
+        if (router_add(to, &streamed[i], e) < 0)
             return -1;
     return 0;
 }
+
+const struct dialect dialect_hub = {
+    .name = "hub",
+    .add_routes = add_routes,
+    .owns = owns,
+    .fail = hub_fail,
+    .write_error = write_error,
+    .options_status = 200,
+    .listen = (const char *const[]){"127.0.0.1:8080", "[::1]:8080", NULL},
+};

@@ -4,7 +4,7 @@
  * approval).  Errors are {"error": "text"}. */
 #pragma once
 
-#include "api/request.h"
+#include "api/dialects/dialect.h"
 #include "api/team/team_job.h"
 
 struct hub_call { /* one request */
@@ -36,9 +36,7 @@ struct hub_row {
 extern const struct hub_row hub_rows[]; /* rows.c */
 extern const size_t hub_row_count;
 
-CHECKED int hub_add_routes(struct api *a, struct err *e);
-bool hub_owns(struct str path);
-void hub_write_error(struct buf *to, const struct err *e);
+extern const struct dialect dialect_hub;
 void hub_fail(struct request *r, int status, const struct err *e);
 
 /* Fields of the body: absent is p NULL; another type is an error. */

@@ -56,7 +56,7 @@ static void command_started(void *arg, struct exec *x, const struct err *e)
 static void made(struct request *r, struct sandbox *s, const struct err *e)
 {
     const struct create_request *q = r->in;
-    struct sbx *counts = r->api->sbx;
+    struct sbx *counts = sbx_of(r->api);
     struct sandbox_info info;
 
     if (e->code != ERR_NONE) {

@@ -243,7 +243,7 @@ static void send_result(struct request *r, const struct exec *x, const struct co
     if (c->truncated)
         jw_kbool(&w, "truncated", true);
     jw_object_end(&w);
-    r->api->sbx->execs += o.error.n == 0;
+    sbx_of(r->api)->execs += o.error.n == 0;
     sbx_send(r, o.error.n > 0 ? 500 : 200);
 }
 
@@ -278,7 +278,7 @@ static void run(struct request *r, struct sandbox *s, const struct err *e)
         return;
     }
     j = xzalloc(sizeof *j);
-    j->sbx = r->api->sbx;
+    j->sbx = sbx_of(r->api);
     j->async = q->async.set ? q->async.v : conf->sbx_async_exec;
     j->waiter.gone = asker_gone;
     request_wait(r, &j->waiter);

@@ -1,5 +1,6 @@
 #include "api/dialects/sbx/sbx.h"
 
+#include "api/metrics.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rnd.h"
@@ -59,7 +60,7 @@ void sbx_error(struct request *r, int status, const char *fmt, ...)
     send_error(r, status, buf_str(&text));
 }
 
-bool sbx_owns(struct str path)
+static bool owns(struct str path)
 {
     struct str first;
 
@@ -69,7 +70,7 @@ bool sbx_owns(struct str path)
     return str_eq_c(first, "sandboxes");
 }
 
-void sbx_write_error(struct buf *to, const struct err *e)
+static void write_error(struct buf *to, const struct err *e)
 {
     struct jw w = {.to = to};
 
@@ -114,6 +115,28 @@ static void unknown(struct request *r)
     request_send(r, 404, "text/plain", STR("404 page not found"));
 }
 
+/* Paths that it shares with us: its clients come by its port, or say what they want. */
+static bool wants_text(const struct xchg *x)
+{
+    return xchg_listener(x)->port == SBX_PORT || accept_prefers(x, "text/plain");
+}
+
+static bool wants_json(const struct xchg *x)
+{
+    struct str accept = http_req_header(xchg_req(x), "accept");
+
+    if (xchg_listener(x)->port == SBX_PORT && !accept_prefers(x, "text/plain"))
+        return true;
+    return accept.p && http_has_token(accept, "application/json");
+}
+
+static void send_health(struct request *r)
+{
+    request_send(r, 200, "text/plain; charset=utf-8", STR("ok"));
+}
+
+static void (*const run_health)(struct request *) = send_health;
+static void (*const run_metrics)(struct request *) = metrics_send_json;
 static void (*const run_create)(struct request *) = sbx_create;
 static void (*const run_list)(struct request *) = sbx_list;
 static void (*const run_get)(struct request *) = sbx_get;
@@ -138,7 +161,9 @@ static void (*const run_unknown)(struct request *) = unknown;
 #define UNKNOWN(where) ROUTE("*", where, "unknown", PERM_SANDBOX_READ, run_unknown)
 
 /* clang-format off */
-const struct route sbx_routes[] = {
+static const struct route routes[] = {
+    ROUTE("GET", "/healthz", "health", PERM_NONE, run_health, .guard = wants_text),
+    ROUTE("GET", "/metrics", "metrics", PERM_READ, run_metrics, .guard = wants_json),
     ROUTE("POST", "/sandboxes", "create", PERM_SANDBOX_WRITE, run_create),
     ROUTE("GET", "/sandboxes", "list", PERM_SANDBOX_READ, run_list),
     UNKNOWN("/sandboxes"),
@@ -159,20 +184,27 @@ const struct route sbx_routes[] = {
     UNKNOWN("/sandboxes/{rest...}"),
 };
 /* clang-format on */
-const size_t sbx_route_count = ARRAY_LEN(sbx_routes);
 
 /* --- counts --- */
 
-struct sbx *sbx_new(void)
+struct sbx *sbx_of(const struct api *a)
+{
+    return dialect_state(a, &dialect_sbx);
+}
+
+static void *sbx_new(struct api *a)
 {
     struct sbx *s = xzalloc(sizeof *s);
 
+    (void)a;
     list_init(&s->sidecars);
     return s;
 }
 
-void sbx_free(struct sbx *s)
+static void sbx_free(void *state)
 {
+    struct sbx *s = state;
+
     if (s) {
         assert(list_is_empty(&s->sidecars));
         map_done(&s->channels);
@@ -181,9 +213,9 @@ void sbx_free(struct sbx *s)
     mem_free(s);
 }
 
-void sbx_write_metrics(const struct api *a, struct jw *w)
+static void write_metrics(const struct api *a, const void *state, struct jw *w)
 {
-    const struct sbx *s = a->sbx;
+    const struct sbx *s = state;
     struct pool_counts pool;
 
     sandboxes_pool(a->c.sandboxes, &pool);
@@ -207,3 +239,31 @@ void sbx_write_metrics(const struct api *a, struct jw *w)
     jw_kint(w, "warm_pool_desired", pool.desired);
     jw_kint(w, "warm_pool_ready", pool.ready);
 }
+
+/* --- the row --- */
+
+static void sbx_tick(struct api *a, void *state)
+{
+    if (a->c.sandboxes)
+        sbx_sidecar_tick(state, a->c.sandboxes);
+}
+
+static void sbx_end_streams(struct api *a, void *state)
+{
+    (void)a;
+    sbx_sidecars_end(state);
+}
+
+const struct dialect dialect_sbx = {
+    .name = SBX_DIALECT,
+    .routes = routes,
+    .route_count = ARRAY_LEN(routes),
+    .owns = owns,
+    .write_error = write_error,
+    .listen = (const char *const[]){"127.0.0.1:8080", "[::1]:8080", NULL},
+    .start = sbx_new,
+    .tick = sbx_tick,
+    .end_streams = sbx_end_streams,
+    .free = sbx_free,
+    .write_metrics = write_metrics,
+};

@@ -215,7 +215,7 @@ static void deleted(void *arg, struct sandbox *s, const struct err *e)
     }
     if (!r)
         return;
-    r->api->sbx->deletes++;
+    sbx_of(r->api)->deletes++;
     w = request_json(r);
     jw_object(&w);
     jw_kc(&w, "status", "deleted");

@@ -3,8 +3,8 @@
  * Errors are {"error": "text"}.  Thread: the loop's. */
 #pragma once
 
+#include "api/dialects/dialect.h"
 #include "api/dialects/sbx/body.h"
-#include "api/request.h"
 #include "core/exec/exec.h"
 
 #define SBX_DIALECT "sbx"
@@ -13,8 +13,7 @@
 #define SBX_PORT 8080  /* whose clients know its answers only, where a path has two (design §8) */
 #define SBX_EXEC_ID 17 /* 16 hex digits and a NUL */
 
-extern const struct route sbx_routes[];
-extern const size_t sbx_route_count;
+extern const struct dialect dialect_sbx;
 
 struct sbx {
     struct map channels;  /* of a sandbox's id to struct channel */
@@ -26,17 +25,12 @@ struct sbx {
     int64_t execs; /* begun in the background, or waited for with success */
     int64_t ready_ms_sum, ready_ms_last, ready_count;
 };
-struct sbx *sbx_new(void);
-void sbx_free(struct sbx *s); /* takes NULL */
-/* The members that its clients read in /metrics. */
-void sbx_write_metrics(const struct api *a, struct jw *w);
+struct sbx *sbx_of(const struct api *a);
 
 /* --- answers (routes.c) --- */
 
 void sbx_add_request_id(struct request *r);   /* each of its replies has one */
 void sbx_send(struct request *r, int status); /* what request_json's writer wrote */
-bool sbx_owns(struct str path);
-void sbx_write_error(struct buf *to, const struct err *e);
 void sbx_error(struct request *r, int status, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 /* --- sandboxes (sandbox.c, create.c) --- */

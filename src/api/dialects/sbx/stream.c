@@ -117,7 +117,7 @@ static void on_journal_end(void *arg, const struct err *e)
 static struct channel *channel_of(struct request *r, struct sandbox *s)
 {
     static const struct journal_ops ops = {.entry = on_entry, .end = on_journal_end};
-    struct sbx *sbx = r->api->sbx;
+    struct sbx *sbx = sbx_of(r->api);
     struct sandbox_info i;
     struct channel *c;
 
@@ -317,7 +317,7 @@ void sbx_stream(struct request *r)
     struct asked q;
     struct reader *reader;
     struct err e = {0};
-    size_t channels = r->api->sbx->channels.count;
+    size_t channels = sbx_of(r->api)->channels.count;
 
     if (!ws_is_handshake(r->x)) {
         request_send(r, 400, "text/plain; charset=utf-8", STR("Bad Request\n"));
@@ -345,5 +345,5 @@ void sbx_stream(struct request *r)
     reader->close_at_exit = q.close;
     reader->c = channel_of(r, s);
     list_push(&reader->c->readers, &reader->link);
-    place(reader, &q, r->api->sbx->channels.count > channels);
+    place(reader, &q, sbx_of(r->api)->channels.count > channels);
 }

@@ -1,4 +1,5 @@
-#include "conf/agentbox_runtime.h"
+/* Which runtime agentbox's sessions get on this host. */
+#include "conf/dialects/agentbox/runtime.h"
 
 #include "base/launch.h"
 #include "conf/setting.h"

@@ -1,4 +1,4 @@
-#include "conf/agentbox_runtime.h"
+#include "conf/dialects/agentbox/runtime.h"
 
 #include "unit.h"
 

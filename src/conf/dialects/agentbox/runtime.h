@@ -1,4 +1,4 @@
-/* agentbox_runtime: what runs agentbox's sessions (SANDBOX_RUNTIME).  Unset: gVisor (runsc), where
+/* runtime: what runs agentbox's sessions (SANDBOX_RUNTIME).  Unset: gVisor (runsc), where
  * it is installed and the runtime 'oci' is built in; else the usual one.  What was named and cannot
  * work is an error: nobody gets weaker walls than asked for. */
 #pragma once

@@ -1,0 +1,12 @@
+/* The dialects of this build, one row each. */
+#include "api/dialects/agentbox/agentbox.h"
+#include "api/dialects/dialect.h"
+#include "api/dialects/hub/hub.h"
+#include "api/dialects/sbx/sbx.h"
+
+const struct dialect *const dialect_table[] = {
+    &dialect_agentbox,
+    &dialect_hub,
+    &dialect_sbx,
+    NULL,
+};
