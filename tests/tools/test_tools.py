@@ -156,6 +156,44 @@ def test_compat_wants_a_test_for_each_promise_that_is_kept(tmp_path):
     assert compat(tmp_path, "")[0] == 1
 
 
+def docs(tmp_path, files):
+    r = subprocess.run([sys.executable, f"{ROOT}/tools/check-docs", str(tree(tmp_path, files))],
+                       capture_output=True, text=True)
+    return r.returncode, r.stdout
+
+
+EXAMPLE = "# A\n\n```sh\nholt ps\n```\n\n"
+
+
+def test_docs_accepts_what_is_written_as_agreed(tmp_path):
+    assert docs(tmp_path, {
+        "docs/a.md": EXAMPLE + "See [B](b.md#two-words) and [the top](#a).\n\n| " + "wide " * 40 + "|\n"
+                     + f"[a link](https://holt.example/{'x' * 120})\n",
+        "docs/b.md": EXAMPLE + "## Two words\n\n" + "line\n" * 6 + "\n- item\n  more\n- item\n" + "  more\n" * 5,
+        "ARCHITECTURE.md": "# A\n\n`src/base/err.c` has them; `test_cli.py` shows it.\n",
+        "README.md": EXAMPLE + "<!-- figures: docs/benchmarks.md -->\n| run | 3.91 ms |\n\nend\n",
+        "docs/benchmarks.md": "| run | 3.91 ms |\n",
+        "docs/runtime.md": EXAMPLE + "## The steps\n\n| step | why |\n| --- | --- |\n| ids | b |\n| clone | d |\n\n## End\n",
+        "src/spawn/setup.c": '    {"ids",  SETUP_AHEAD, step_ids},\n    {"clone",  SETUP_CLAIM, step_clone},\n',
+    }) == (0, "")
+    for path, text, words in (
+            ("docs/a.md", EXAMPLE + "word " * 21 + "\n", "has 105 columns"),
+            ("docs/a.md", EXAMPLE + "line\n" * 7, "more than 6 lines"),
+            ("docs/a.md", EXAMPLE + "- item\n" + "  more\n" * 6, "more than 6 lines"),
+            ("docs/a.md", EXAMPLE + "[B](c.md)\n", "'c.md', which is not there"),
+            ("docs/a.md", EXAMPLE + "[B](b.md#three)\n", "no heading has that anchor"),
+            ("docs/a.md", EXAMPLE + "as in `src/base/err.c`\n", "names a source or test ('src/b')"),
+            ("docs/a.md", EXAMPLE + "as `test_cli` shows\n", "names a source or test ('test_cli')"),
+            ("docs/a.md", "# A\n\nMany words.\n", "no example within its first 25 lines"),
+            ("README.md", EXAMPLE + "<!-- figures: docs/benchmarks.md -->\n| run | 3.90 ms |\n\nend\n", "says '3.90 ms'"),
+            ("src/spawn/setup.c", '    {"ids",  SETUP_AHEAD, step_ids},\n', "row 'clone' where src/spawn/setup.c has the step 'None'"),
+            ):
+        kept = (tmp_path / path).read_text()
+        status, out = docs(tmp_path, {path: text})
+        assert status == 1 and words in out, (path, words, out)
+        (tmp_path / path).write_text(kept)
+
+
 def test_build_says_what_it_does(tmp_path):
     """Outside a terminal a line per tenth, and the compilers' words; it fails with ninja."""
     rows = "".join(f"build a{i}: touch\n" for i in range(40))
