@@ -5,12 +5,12 @@
 #include <limits.h>
 #include <unistd.h>
 
-/* Names by which the five described systems set the same things: agentic-sandbox (LISTEN_ADDR …),
- * fluid (API_HTTP_ADDR, api.addr …), agentbox (GRPC_PORT …). */
+/* Names by which systems without a dialect here set the same things: agentic-sandbox (LISTEN_ADDR
+ * …), fluid (API_HTTP_ADDR, api.addr …). */
 
 /* --- addresses --- */
 
-static int parse_port(struct str text, uint64_t last, uint64_t *ret, struct err *e)
+int alias_port(struct str text, uint64_t last, uint64_t *ret, struct err *e)
 {
     if (str_parse_u64(text, ret) == 0 && *ret >= 1 && *ret <= last)
         return 0;
@@ -30,20 +30,10 @@ static int from_listen_addr(struct str value, struct buf *to, struct err *e)
     if (at < 2)
         return err_set(e, ERR_INVALID, 0, "'%.*s' is not 'host:port'", (int)size_min(value.n, 100),
                        value.p);
-    if (parse_port(str_skip(value, at), 65533, &port, e) < 0)
+    if (alias_port(str_skip(value, at), 65533, &port, e) < 0)
         return -1;
     for (uint64_t i = 0; i < 3; i++)
         buf_printf(to, "%s%.*s%" PRIu64, i ? "," : "", (int)at, value.p, port + i);
-    return 0;
-}
-
-static int from_port(struct str value, struct buf *to, struct err *e)
-{
-    uint64_t port;
-
-    if (parse_port(value, 65535, &port, e) < 0)
-        return -1;
-    buf_printf(to, "127.0.0.1:%" PRIu64 ",[::1]:%" PRIu64, port, port);
     return 0;
 }
 
@@ -68,7 +58,6 @@ static int from_unix_path(struct str value, struct buf *to, struct err *e)
 const struct setting_alias listen_alias[] = {
     {"LISTEN_ADDR", from_listen_addr, .optional = true},
     {"API_HTTP_ADDR", from_go_addr, .adds = true, .optional = true},
-    {"GRPC_PORT", from_port, .adds = true, .optional = true},
     {"AGENTIC_MGMT_UDS", from_unix_path, .adds = true, .optional = true},
     {"api.addr", from_go_addr, .adds = true, .optional = true},
     {"server.listen", from_go_addr, .adds = true, .optional = true},
@@ -141,7 +130,7 @@ const struct setting_alias log_format_alias[] = {
 /* --- the rest --- */
 
 /* Plain numbers are seconds there and milliseconds here. */
-static int from_seconds(struct str value, struct buf *to, struct err *e)
+int alias_seconds(struct str value, struct buf *to, struct err *e)
 {
     uint64_t n;
 
@@ -155,44 +144,7 @@ static int from_seconds(struct str value, struct buf *to, struct err *e)
 const struct setting_alias metrics_alias[] = {{"METRICS_ENABLED"}, {NULL}};
 const struct setting_alias db_alias[] = {{"DATABASE_URL"}, {"database.url"}, {NULL}};
 const struct setting_alias shutdown_alias[] = {
-    {"API_SHUTDOWN_TIMEOUT_SEC", from_seconds},
-    {"api.shutdown_timeout", from_seconds},
+    {"API_SHUTDOWN_TIMEOUT_SEC", alias_seconds},
+    {"api.shutdown_timeout", alias_seconds},
     {NULL},
 };
-const struct setting_alias proxy_host_alias[] = {{"PROXY_HOST"}, {NULL}};
-const struct setting_alias proxy_port_alias[] = {{"PROXY_PORT"}, {NULL}};
-const struct setting_alias signing_key_alias[] = {{"SIGNING_KEY"}, {NULL}};
-static int from_runtime(struct str value, struct buf *to, struct err *e)
-{
-    (void)e;
-    if (value.n > 0)
-        buf_add_str(to, value);
-    else
-        buf_add_c(to, "auto");
-    return 0;
-}
-
-const struct setting_alias agentbox_runtime_alias[] = {{"SANDBOX_RUNTIME", from_runtime}, {NULL}};
-const struct setting_alias seed_image_alias[] = {{"SANDBOX_IMAGE"}, {"image"}, {NULL}};
-const struct setting_alias session_timeout_alias[] = {
-    {"SESSION_TIMEOUT", from_seconds},
-    {NULL},
-};
-/* Below the working directory unless it is absolute, as the original has it. */
-static int from_path(struct str value, struct buf *to, struct err *e)
-{
-    char here[PATH_MAX];
-
-    if (value.n == 0 || value.p[0] == '/') {
-        buf_add_str(to, value);
-        return 0;
-    }
-    if (!getcwd(here, sizeof here))
-        return err_set(e, ERR_INTERNAL, errno, "find the working directory");
-    if (str_starts(value, STR("./")))
-        value = str_skip(value, 2);
-    buf_printf(to, "%s/" STR_FMT, here, STR_ARG(value));
-    return 0;
-}
-
-const struct setting_alias storage_path_alias[] = {{"STORAGE_PATH", from_path}, {NULL}};

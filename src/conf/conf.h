@@ -11,6 +11,8 @@ struct conf_list {
     size_t n;
 };
 
+#define CONF_GROUPS_MAX 16 /* dialects with settings */
+
 enum conf_auth { CONF_AUTH_TOKEN, CONF_AUTH_OFF };
 
 struct config { /* each member is one row in settings.c; texts are owned */
@@ -48,10 +50,9 @@ struct config { /* each member is one row in settings.c; texts are owned */
     enum conf_syscalls { CONF_SYSCALLS_NARROW, CONF_SYSCALLS_WIDE } syscalls;
     enum conf_wide { CONF_WIDE_NEVER, CONF_WIDE_PEOPLE, CONF_WIDE_AGENTS } wide_syscalls;
     int64_t default_pids;
-    bool nesting, sbx_async_exec, agentbox_process_api, intercept, pool_autosize;
+    bool nesting, intercept, pool_autosize;
     bool require_limits;
     int64_t pool_size, pool_min, pool_max;
-    char *agentbox_runtime;
     int64_t sandboxes_max, execs_max, output_bytes, disk_reserve;
     /* what agents may have: core/sandbox/ceiling.h */
     int64_t agent_memory, agent_memory_max, agent_cpu, agent_cpu_max, agent_pids, agent_pids_max;
@@ -60,16 +61,6 @@ struct config { /* each member is one row in settings.c; texts are owned */
     int64_t owner_sandboxes, owner_volumes, volumes_max, secrets_max;
     /* what the described systems' interfaces make */
     char *seed_image; /* "": each one's own */
-    int64_t session_timeout_ms;
-    char *storage_path; /* "": tenants have none */
-    /* sbx's */
-    char *sbx_volume_mode, *sbx_cache_mode, *sbx_cache_hostpath;
-    int64_t sbx_cache_pvc_bytes;
-    int64_t sbx_idle_ttl_ms, sbx_cpu_millis, sbx_memory_bytes;
-    struct conf_list sbx_allowed_hosts, sbx_disallowed_hosts, sbx_env;
-    int64_t sbx_stream_buffer;
-    char *sbx_stream_endpoint, *sbx_stream_mode, *sbx_events_dir;
-    int64_t sbx_exec_keep_ms, sbx_exec_timeout_ms, sbx_exec_max_timeout_ms;
     /* images */
     struct conf_list image_aliases;
     char *image_registry;
@@ -89,6 +80,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     bool *listen_added;        /* likewise: by a variable that adds */
     struct conf_list warnings; /* for the daemon to log: what was understood but has no effect */
     char **sources;            /* of each row: "default", "holt.yaml:3", "flag --listen" */
+    void *groups[CONF_GROUPS_MAX]; /* the dialects' own: conf_group */
 };
 
 extern const char holt_version[];
@@ -102,6 +94,20 @@ bool conf_is_loopback(const char *address);  /* by its form: nobody from outside
 /* Which runtimes this build has, NULL at the end: what the setting `runtime` may say, the default
  * first.  Before anything is loaded or printed; the names live as long as the program. */
 void conf_set_runtimes(const char *const *names);
+
+/* A dialect's own settings in this config: a structure of the group's (src/conf/dialects). */
+struct setting_group;
+const void *conf_group(const struct config *c, const struct setting_group *g);
+
+/* Directories of the host that dialects' settings name, for sandboxes: holtd makes them before it
+ * gives up its rights. */
+struct conf_dir {
+    const char *key;
+    char *path;  /* the config's */
+    bool shared; /* it is mounted itself; else it holds one directory for each tenant */
+};
+#define CONF_DIRS_MAX 8
+size_t conf_dirs(const struct config *c, struct conf_dir *to, size_t room);
 
 struct conf_sources {
     int argc;

@@ -181,13 +181,21 @@ static bool is_known(struct str name)
             return true;
     if (str_eq_c(name, "HOLT_CONFIG"))
         return true;
-    for (size_t i = 0; i < setting_count; i++) {
+    for (size_t i = 0; i < setting_count(); i++) {
         AUTO(buf_done) struct buf own = {0};
 
-        setting_variable(&setting_table[i], &own);
+        setting_variable(setting_at(i), &own);
         if (str_eq(name, buf_str(&own)))
             return true;
     }
+    return false;
+}
+
+static bool names_a_file(struct str name)
+{
+    for (size_t i = 0; setting_groups[i]; i++)
+        if (setting_groups[i]->file_variable && str_eq_c(name, setting_groups[i]->file_variable))
+            return true;
     return false;
 }
 
@@ -198,7 +206,7 @@ static int judge(struct load *l, struct str name, const char *where, struct err 
 
     if (str_starts(name, STR("HOLT_")))
         return is_known(name) ? 0 : load_unknown(l, name, AS_VARIABLE, where, e);
-    if (name.n && name.p[0] >= 'A' && name.p[0] <= 'Z' && !str_eq_c(name, "SANDBOX_CONFIG") &&
+    if (name.n && name.p[0] >= 'A' && name.p[0] <= 'Z' && !names_a_file(name) &&
         !setting_find_alias(name, &alias) && setting_is_foreign(name))
         load_warn(l, "%s: '" STR_FMT "' is understood but has no effect: %s", where, STR_ARG(name),
                   setting_foreign_why(name));
@@ -231,9 +239,13 @@ int env_special(struct load *l, char **environ, struct err *e)
     path = lookup(l, environ, "HOLT_CONFIG", &where);
     if (!l->config_file && path.n > 0)
         l->config_file = arena_cstr(&l->a, path);
-    path = lookup(l, environ, "SANDBOX_CONFIG", &where);
-    if (path.n > 0)
-        l->seed_file = arena_cstr(&l->a, path);
+    for (size_t i = 0; setting_groups[i]; i++) {
+        const char *variable = setting_groups[i]->file_variable;
+
+        path = variable ? lookup(l, environ, variable, &where) : STR("");
+        if (path.n > 0)
+            l->seed_files[i] = arena_cstr(&l->a, path);
+    }
     return 0;
 }
 
@@ -241,9 +253,9 @@ int env_load(struct load *l, char **environ, struct err *e)
 {
     if (judge_all(l, environ, e) < 0)
         return -1;
-    for (size_t i = 0; i < setting_count; i++)
-        if (take_aliases(l, &setting_table[i], environ, e) < 0 ||
-            take_own(l, &setting_table[i], environ, e) < 0)
+    for (size_t i = 0; i < setting_count(); i++)
+        if (take_aliases(l, setting_at(i), environ, e) < 0 ||
+            take_own(l, setting_at(i), environ, e) < 0)
             return -1;
     return 0;
 }

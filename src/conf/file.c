@@ -93,13 +93,13 @@ static bool is_empty(const json_t *v)
            (json_is_array(v) && json_array_size(v) == 0);
 }
 
-/* In sbx's own file 0 and false are no more than nothing, but for the one key that knows: there
- * the variable counts. */
-static enum rank seed_rank(const char *key, const json_t *v)
+/* In a dialect's own file 0 and false are no more than nothing, but for a key that knows: else the
+ * variable counts. */
+static enum rank seed_rank(const struct setting_alias *a, const json_t *v)
 {
     bool zero = json_is_false(v) || (json_is_integer(v) && json_integer_value(v) == 0);
 
-    return zero && strcmp(key, "async_exec") != 0 ? RANK_FILE_ALIAS : RANK_SEED_FILE;
+    return zero && !a->zero_counts ? RANK_FILE_ALIAS : RANK_SEED_FILE;
 }
 
 static int take_member(struct file *f, const char *key, const json_t *v, struct given *g,
@@ -122,7 +122,7 @@ static int take_member(struct file *f, const char *key, const json_t *v, struct 
         return 0; /* take_database has taken them together */
     g->s = is_variable ? NULL : setting_find_alias(str_of(key), &alias);
     if (g->s) {
-        g->rank = f->seed ? seed_rank(key, v) : RANK_FILE_ALIAS;
+        g->rank = f->seed ? seed_rank(alias, v) : RANK_FILE_ALIAS;
         (void)setting_alias_is(alias, str_of(key), &g->rest);
         if (json_is_array(v) && g->s->f.type == OP_LIST)
             return take_list(f, v, g, alias, e);

@@ -22,35 +22,23 @@ static const char *const foreign[] = {
     "janitor.*",
     "TMUX_AGENT_*", "server.*", "tmux.*", "file.*", "command.*", "human.*", "plan.*", "audit.*",
     "security.*", "sandbox.*",
-    /* sbx; SANDBOX_IMAGE and SANDBOX_RUNTIME are agentbox's too */
-    "SANDBOX_*", "cache_*", "warm_*", "create_ready_timeout", "cpu_request", "mem_request",
-    "stream_*",
-};
-
-/* Those that will never have one here, and why. */
-static const struct {
-    const char *variable, *key, *why;
-} reasons[] = {
-    {"SANDBOX_CPU_REQUEST", "cpu_request", "nothing is reserved on one host; SANDBOX_CPU_LIMIT limits"},
-    {"SANDBOX_MEM_REQUEST", "mem_request", "nothing is reserved on one host; SANDBOX_MEM_LIMIT limits"},
-    {"SANDBOX_CREATE_READY_TIMEOUT", "create_ready_timeout", "a create answers when the sandbox is ready"},
-    {"SANDBOX_CACHE_PVC_STORAGE_CLASS", "cache_pvc_storage_class", "all claims are in the state directory"},
-    {"SANDBOX_CACHE_PVC_ACCESS_MODE", "cache_pvc_access_mode", "a claim is its one sandbox's, read and write"},
+    NULL,
 };
 /* clang-format on */
 
 const char *setting_foreign_why(struct str name)
 {
-    for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
-        if (str_eq_c(name, reasons[i].variable) || str_eq_c(name, reasons[i].key))
-            return reasons[i].why;
+    for (size_t g = 0; setting_groups[g]; g++)
+        for (const struct setting_reason *r = setting_groups[g]->reasons; r && r->why; r++)
+            if (str_eq_c(name, r->variable) || str_eq_c(name, r->key))
+                return r->why;
     return "this build has no use for it";
 }
 
-bool setting_is_foreign(struct str name)
+static bool is_in(const char *const *list, struct str name)
 {
-    for (size_t i = 0; i < ARRAY_LEN(foreign); i++) {
-        struct str known = str_of(foreign[i]);
+    for (; list && *list; list++) {
+        struct str known = str_of(*list);
 
         if (known.p[known.n - 1] == '*' ? str_starts(name, str_make(known.p, known.n - 1))
                                         : str_eq(name, known))
@@ -59,14 +47,30 @@ bool setting_is_foreign(struct str name)
     return false;
 }
 
+bool setting_is_foreign(struct str name)
+{
+    for (size_t g = 0; setting_groups[g]; g++)
+        if (is_in(setting_groups[g]->foreign, name))
+            return true;
+    return is_in(foreign, name);
+}
+
+static bool has_section(const char *const *list, struct str prefix)
+{
+    for (; list && *list; list++)
+        if (str_starts(str_of(*list), prefix))
+            return true;
+    return false;
+}
+
 bool setting_is_section(struct str prefix)
 {
-    for (size_t i = 0; i < ARRAY_LEN(foreign); i++)
-        if (str_starts(str_of(foreign[i]), prefix))
+    for (size_t g = 0; setting_groups[g]; g++)
+        if (has_section(setting_groups[g]->foreign, prefix))
             return true;
-    for (size_t i = 0; i < setting_count; i++)
-        for (const struct setting_alias *a = setting_table[i].alias; a && a->name; a++)
+    for (size_t i = 0; i < setting_count(); i++)
+        for (const struct setting_alias *a = setting_at(i)->alias; a && a->name; a++)
             if (str_starts(str_of(a->name), prefix))
                 return true;
-    return false;
+    return has_section(foreign, prefix);
 }

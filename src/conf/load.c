@@ -47,11 +47,6 @@ union decoded { /* what ops/value.h writes */
     struct op_list list;
 };
 
-static void *member(struct config *c, const struct setting *s)
-{
-    return (char *)c + s->f.offset;
-}
-
 static void put_text(char **to, const char *text)
 {
     mem_free(*to);
@@ -93,7 +88,7 @@ static void first_to_end(struct config *c)
 
 static void put_list(struct config *c, const struct given *g, const struct op_list *from, bool add)
 {
-    struct conf_list *to = member(c, g->s);
+    struct conf_list *to = setting_member(c, g->s);
     bool addresses = to == &c->listen;
     size_t kept = 0;
 
@@ -121,15 +116,15 @@ static void put(struct config *c, const struct given *g, const union decoded *d,
     if (s->f.type == OP_LIST)
         put_list(c, g, &d->list, add);
     else if (s->f.type == OP_STR)
-        put_text(member(c, s), d->text.p);
+        put_text(setting_member(c, s), d->text.p);
     else if (s->as_text)
-        put_text(member(c, s), s->f.choices[d->choice]);
+        put_text(setting_member(c, s), s->f.choices[d->choice]);
     else if (s->f.type == OP_CHOICE)
-        memcpy(member(c, s), &d->choice, sizeof d->choice); /* an enum */
+        memcpy(setting_member(c, s), &d->choice, sizeof d->choice); /* an enum */
     else if (s->f.type == OP_BOOL)
-        *(bool *)member(c, s) = d->flag;
+        *(bool *)setting_member(c, s) = d->flag;
     else
-        *(int64_t *)member(c, s) = d->number;
+        *(int64_t *)setting_member(c, s) = d->number;
 }
 
 static int check(const struct setting *s, const union decoded *d, struct err *e)
@@ -148,7 +143,7 @@ static int check(const struct setting *s, const union decoded *d, struct err *e)
 static int check_room(struct config *c, const struct given *g, const struct op_list *more,
                       struct err *e)
 {
-    size_t n = ((struct conf_list *)member(c, g->s))->n + more->n;
+    size_t n = ((struct conf_list *)setting_member(c, g->s))->n + more->n;
 
     if (g->s->f.max == 0 || (int64_t)n <= g->s->f.max)
         return 0;
@@ -167,7 +162,7 @@ static void note_source(char **to, const struct given *g)
 
 int load_apply(struct load *l, const struct given *g, struct err *e)
 {
-    size_t row = (size_t)(g->s - setting_table);
+    size_t row = setting_row(g->s);
     bool same = g->rank == l->ranks[row] && g->s->f.type == OP_LIST;
     union decoded d = {0};
     struct value v = {.kind = "setting", .f = &g->s->f, .a = &l->a, .slot = &d, .e = e};
@@ -217,15 +212,15 @@ int load_unknown(struct load *l, struct str name, enum spelling as, const char *
     struct suggest n = {.word = str_skip(name, size_min(name.n, prefix[as]))};
     char shown[VALUE_SHOWN * 6 + 8];
 
-    for (size_t i = 0; i < setting_count; i++) {
+    for (size_t i = 0; i < setting_count(); i++) {
         AUTO(buf_done) struct buf known = {0};
 
         if (as == AS_VARIABLE)
-            setting_variable(&setting_table[i], &known);
+            setting_variable(setting_at(i), &known);
         else if (as == AS_FLAG)
-            setting_flag(&setting_table[i], &known);
+            setting_flag(setting_at(i), &known);
         else
-            buf_add_c(&known, setting_table[i].f.name);
+            buf_add_c(&known, setting_at(i)->f.name);
         suggest_try(&n, arena_cstr(&l->a, buf_str(&known)) + prefix[as]);
     }
     (void)err_set(e, ERR_INVALID, 0, "%s: there is no %s '%s'", where, what[as],
@@ -239,9 +234,9 @@ int load_unknown(struct load *l, struct str name, enum spelling as, const char *
 
 static int load_presets(struct load *l, struct err *e)
 {
-    for (size_t i = 0; i < setting_count; i++) {
+    for (size_t i = 0; i < setting_count(); i++) {
         AUTO(buf_done) struct buf text = {0};
-        struct given g = {.s = &setting_table[i], .rank = RANK_DEFAULT, .where = "default"};
+        struct given g = {.s = setting_at(i), .rank = RANK_DEFAULT, .where = "default"};
 
         setting_preset(g.s, &text);
         g.text = buf_str(&text);
@@ -282,17 +277,21 @@ static void load_done_p(struct load *l)
 static int load_all(struct load *l, const struct conf_sources *from, struct err *e)
 {
     l->c = xzalloc(sizeof *l->c);
-    l->c->sources = xzalloc(setting_count * sizeof *l->c->sources);
-    l->ranks = xzalloc(setting_count * sizeof *l->ranks);
+    for (size_t i = 0; setting_groups[i]; i++)
+        l->c->groups[i] = xzalloc(setting_groups[i]->size);
+    l->c->sources = xzalloc(setting_count() * sizeof *l->c->sources);
+    l->ranks = xzalloc(setting_count() * sizeof *l->ranks);
     if (flags_special(l, from, e) < 0)
         return -1;
     if (l->ask && strcmp(l->ask, "print-settings") != 0)
         return 0; /* what needs no settings works even when one is wrong */
     if (load_presets(l, e) < 0 || env_special(l, from->environ, e) < 0)
         return -1;
-    if ((l->config_file && file_load(l, l->config_file, false, e) < 0) ||
-        (l->seed_file && file_load(l, l->seed_file, true, e) < 0))
+    if (l->config_file && file_load(l, l->config_file, false, e) < 0)
         return -1;
+    for (size_t i = 0; setting_groups[i]; i++)
+        if (l->seed_files[i] && file_load(l, l->seed_files[i], true, e) < 0)
+            return -1;
     if (env_load(l, from->environ, e) < 0 || flags_load(l, from, e) < 0)
         return -1;
     return check_together(l->c, e);
@@ -343,9 +342,9 @@ static void swap_member(const struct setting *s, struct config *a, struct config
     size_t n = s->as_text ? sizeof(char *) : sizes[s->f.type];
     char keep[sizeof(struct conf_list)];
 
-    memcpy(keep, member(a, s), n);
-    memcpy(member(a, s), member(b, s), n);
-    memcpy(member(b, s), keep, n);
+    memcpy(keep, setting_member(a, s), n);
+    memcpy(setting_member(a, s), setting_member(b, s), n);
+    memcpy(setting_member(b, s), keep, n);
 }
 
 int conf_reload(struct config *c, const struct conf_sources *from, struct err *e)
@@ -354,8 +353,8 @@ int conf_reload(struct config *c, const struct conf_sources *from, struct err *e
 
     if (load_all(&l, from, e) < 0)
         return err_wrap(e, "reload the settings");
-    for (size_t i = 0; i < setting_count; i++) {
-        const struct setting *s = &setting_table[i];
+    for (size_t i = 0; i < setting_count(); i++) {
+        const struct setting *s = setting_at(i);
         AUTO(buf_done) struct buf old = {0}, new = {0};
         char *source = c->sources[i];
 
@@ -380,16 +379,18 @@ struct config *config_free(struct config *c)
 {
     if (!c)
         return NULL;
-    for (size_t i = 0; i < setting_count; i++) {
-        const struct setting *s = &setting_table[i];
+    for (size_t i = 0; i < setting_count(); i++) {
+        const struct setting *s = setting_at(i);
 
         if (s->f.type == OP_LIST)
-            conf_list_done(member(c, s));
+            conf_list_done(setting_member(c, s));
         else if (s->f.type == OP_STR || s->as_text)
-            mem_free(*(char **)member(c, s));
+            mem_free(*(char **)setting_member(c, s));
         if (c->sources)
             mem_free(c->sources[i]);
     }
+    for (size_t i = 0; setting_groups[i]; i++)
+        mem_free(c->groups[i]);
     mem_free(c->sources);
     mem_free(c->listen_optional);
     conf_list_done(&c->files);

@@ -7,11 +7,6 @@
 
 #include <inttypes.h>
 
-static const void *member(const struct config *c, const struct setting *s)
-{
-    return (const char *)c + s->f.offset;
-}
-
 /* --- one value --- */
 
 static void add_list(const struct conf_list *l, struct buf *to)
@@ -22,7 +17,7 @@ static void add_list(const struct conf_list *l, struct buf *to)
 
 void setting_text(const struct setting *s, const struct config *c, struct buf *to)
 {
-    const void *m = member(c, s);
+    const void *m = setting_member(c, s);
 
     if (s->f.type == OP_LIST)
         add_list(m, to);
@@ -47,7 +42,7 @@ void setting_preset(const struct setting *s, struct buf *to)
 static void write_value(struct jw *w, const struct setting *s, const struct config *c)
 {
     AUTO(buf_done) struct buf text = {0};
-    const struct conf_list *l = member(c, s);
+    const struct conf_list *l = setting_member(c, s);
 
     setting_text(s, c, &text);
     if (s->f.secret && buf_len(&text) > 0) {
@@ -73,8 +68,8 @@ void conf_print_json(const struct config *c, struct buf *to)
     jw_object(&w);
     jw_key(&w, "settings");
     jw_array(&w);
-    for (size_t i = 0; i < setting_count; i++) {
-        const struct setting *s = &setting_table[i];
+    for (size_t i = 0; i < setting_count(); i++) {
+        const struct setting *s = setting_at(i);
         AUTO(buf_done) struct buf preset = {0};
 
         setting_preset(s, &preset);
@@ -96,8 +91,8 @@ void conf_print_json(const struct config *c, struct buf *to)
 
 void conf_print_yaml(const struct config *c, struct buf *to)
 {
-    for (size_t i = 0; i < setting_count; i++) {
-        const struct setting *s = &setting_table[i];
+    for (size_t i = 0; i < setting_count(); i++) {
+        const struct setting *s = setting_at(i);
         AUTO(buf_done) struct buf text = {0};
         struct jw w = {.to = to};
 
@@ -169,8 +164,8 @@ void conf_print_help(struct buf *to)
         add_wrapped(to, own_flags[i].text, 6, 84);
     }
     buf_add_c(to, "\nSettings:\n");
-    for (size_t i = 0; i < setting_count; i++) {
-        const struct setting *s = &setting_table[i];
+    for (size_t i = 0; i < setting_count(); i++) {
+        const struct setting *s = setting_at(i);
         AUTO(buf_done) struct buf line = {0};
 
         buf_add_c(to, "  ");
@@ -213,8 +208,8 @@ void conf_print_man(struct buf *to)
         roff_term(to, str_of(own_flags[i].flag), str_of(own_flags[i].text));
     roff_section(to, "SETTINGS");
     roff_text(to, str_of(order_text));
-    for (size_t i = 0; i < setting_count; i++)
-        add_man_setting(&setting_table[i], to);
+    for (size_t i = 0; i < setting_count(); i++)
+        add_man_setting(setting_at(i), to);
     roff_section(to, "SEE ALSO");
     roff_reference(to, "holt", 1, true);
 }
@@ -265,8 +260,8 @@ static const char markdown_head[] =
 void conf_print_markdown(struct buf *to)
 {
     buf_add_c(to, markdown_head);
-    for (size_t i = 0; i < setting_count; i++) {
-        const struct setting *s = &setting_table[i];
+    for (size_t i = 0; i < setting_count(); i++) {
+        const struct setting *s = setting_at(i);
         AUTO(buf_done) struct buf rule = {0}, names = {0}, flag = {0}, variable = {0};
 
         buf_add_c(&rule, "must be: ");

@@ -18,8 +18,15 @@
 struct setting_alias {
     const char *name;
     int (*convert)(struct str value, struct buf *to, struct err *e);
-    bool adds;     /* to a list, where others replace it */
-    bool optional; /* addresses: a busy one is skipped */
+    bool adds;        /* to a list, where others replace it */
+    bool optional;    /* addresses: a busy one is skipped */
+    bool zero_counts; /* in a dialect's own file, where 0 and false else mean: not set */
+};
+
+enum setting_dir { /* a directory of the host, for sandboxes: holtd makes and may write it */
+                   SETTING_DIR_NONE,
+                   SETTING_DIR_TENANTS, /* holds one for each tenant */
+                   SETTING_DIR_SHARED,  /* is mounted itself */
 };
 
 struct setting {
@@ -29,11 +36,43 @@ struct setting {
     char *(*preset)(void);                          /* a default that depends on the host */
     bool as_text; /* OP_CHOICE kept as its word (char *), not as its index */
     bool reload;
+    enum setting_dir dir;
+    /* set when the list is made */
+    size_t group;       /* 0: the member is in struct config; n: in the structure of group n - 1 */
+    bool alias_is_heap; /* it is ours and a group's together */
 };
 
-extern const struct setting setting_table[];
-extern const size_t setting_count;
-const struct setting *setting_find(struct str key); /* NULL: none */
+struct setting_names { /* what a dialect calls a setting that is not its own */
+    const char *key;
+    const struct setting_alias *alias;
+};
+struct setting_reason { /* why a name has no effect, and never will */
+    const char *variable, *key, *why;
+};
+
+/* The settings of one dialect.  They are here, below the API, because holtd loads them before there
+ * is an API, and the command line prints them; src/conf/dialects/NAME says them, and nothing else
+ * in src/conf names a dialect.  The rows' members are in a structure of the dialect's own, which
+ * conf_group finds in a config. */
+struct setting_group {
+    const char *name;
+    size_t size; /* of that structure */
+    const struct setting *rows;
+    size_t count;
+    const struct setting_names *names;    /* ends with a NULL key */
+    const char *const *foreign;           /* as in foreign.c; NULL at the end */
+    const struct setting_reason *reasons; /* ends with a NULL why */
+    const char *file_variable; /* names a settings file of its own, where only aliases count */
+};
+extern const struct setting_group *const setting_groups[]; /* dialects/table.c; NULL at the end */
+
+/* All rows: ours in settings.c, then each group's. */
+const struct setting *setting_at(size_t i);
+size_t setting_count(void);
+size_t setting_row(const struct setting *s); /* its place in the list */
+void *setting_member(const struct config *c, const struct setting *s);
+int setting_check_path(const char *value, struct err *e); /* a check: absolute, or empty */
+const struct setting *setting_find(struct str key);       /* NULL: none */
 const struct setting *setting_find_alias(struct str name, const struct setting_alias **ret);
 /* Does this alias mean that name?  *ret_rest: what its '*' stands for; empty without one. */
 bool setting_alias_is(const struct setting_alias *a, struct str name, struct str *ret_rest);
@@ -49,23 +88,8 @@ void setting_flag(const struct setting *s, struct buf *to);
 /* alias.c */
 extern const struct setting_alias listen_alias[], log_level_alias[], log_format_alias[];
 extern const struct setting_alias metrics_alias[], db_alias[], shutdown_alias[];
-extern const struct setting_alias seed_image_alias[], session_timeout_alias[];
-extern const struct setting_alias agentbox_runtime_alias[];
-extern const struct setting_alias proxy_host_alias[], proxy_port_alias[], signing_key_alias[];
-extern const struct setting_alias storage_path_alias[];
-
-/* alias_sbx.c */
-extern const struct setting_alias sbx_volume_mode_alias[], sbx_cache_mode_alias[];
-extern const struct setting_alias sbx_idle_ttl_alias[], sbx_cpu_alias[], sbx_memory_alias[];
-extern const struct setting_alias sbx_allowed_hosts_alias[], sbx_disallowed_hosts_alias[];
-extern const struct setting_alias sbx_env_alias[], sbx_stream_buffer_alias[];
-extern const struct setting_alias sbx_stream_endpoint_alias[], sbx_stream_mode_alias[];
-extern const struct setting_alias sbx_cache_pvc_bytes_alias[], sbx_cache_hostpath_alias[];
-extern const struct setting_alias sbx_events_dir_alias[];
-extern const struct setting_alias sbx_async_exec_alias[], sbx_exec_keep_alias[];
-extern const struct setting_alias sbx_exec_timeout_alias[], sbx_exec_max_timeout_alias[];
-extern const struct setting_alias pool_size_alias[], pool_autosize_alias[];
-extern const struct setting_alias pool_min_alias[], pool_max_alias[];
+CHECKED int alias_port(struct str text, uint64_t last, uint64_t *ret, struct err *e);
+int alias_seconds(struct str value, struct buf *to, struct err *e); /* a plain number is seconds */
 
 /* Sources in order of strength; a stronger one replaces, an equal one adds to a list. */
 enum rank {
@@ -73,7 +97,7 @@ enum rank {
     RANK_FILE_ALIAS,
     RANK_FILE,
     RANK_ENV_ALIAS,
-    RANK_SEED_FILE, /* sbx's own file goes before its variables */
+    RANK_SEED_FILE, /* a dialect's own file goes before its variables */
     RANK_ENV,
     RANK_FLAG,
 };
@@ -91,10 +115,10 @@ struct given { /* one value of one source */
 struct load {
     struct config *c;
     struct arena a;
-    enum rank *ranks;              /* of each row */
-    const char *config_file, *ask; /* special flags; ask: "help", "version" … */
-    const char *seed_file;         /* that SANDBOX_CONFIG names; only aliases count there */
-    struct map file_env;           /* of --env-file: name to struct env_line, in the arena */
+    enum rank *ranks;                        /* of each row */
+    const char *config_file, *ask;           /* special flags; ask: "help", "version" … */
+    const char *seed_files[CONF_GROUPS_MAX]; /* by group: its own; only aliases count there */
+    struct map file_env; /* of --env-file: name to struct env_line, in the arena */
 };
 
 CHECKED int load_apply(struct load *l, const struct given *g, struct err *e);
@@ -105,7 +129,7 @@ enum spelling { AS_KEY, AS_VARIABLE, AS_FLAG };
 int load_unknown(struct load *l, struct str name, enum spelling as, const char *where,
                  struct err *e); /* names it and its nearest neighbour; -1 */
 
-/* seed: sbx's own file, whose keys are aliases of ours. */
+/* seed: a dialect's own file, whose keys are aliases of ours. */
 CHECKED int file_load(struct load *l, const char *path, bool seed, struct err *e);
 /* The settings file that a variable names, if no flag did. */
 CHECKED int env_special(struct load *l, char **environ, struct err *e);

@@ -14,10 +14,6 @@ static const char *const log_formats[] = {"logfmt", "json", NULL};
 static const char *const syscall_kinds[] = {"narrow", "wide", NULL};
 static const char *const wide_users[] = {"never", "people", "agents", NULL};
 static const char *runtimes[17]; /* conf_set_runtimes; NULL at the end */
-static const char *const agentbox_runtimes[] = {"auto", "native", "runsc", "runc", NULL};
-static const char *const sbx_volume_modes[] = {"emptydir", "pvc", NULL};
-static const char *const sbx_cache_modes[] = {"emptydir", "hostpath", "pvc", NULL};
-static const char *const sbx_stream_modes[] = {"control-plane", "sidecar", NULL};
 static const char *const seed_identities[] = {"none", "observer", "operator", NULL};
 
 /* systemd's StateDirectory= wins: it made the directory for us (systemd.exec(5)). */
@@ -89,38 +85,6 @@ static int check_image_alias(const char *value, struct err *e)
     return err_set(e, ERR_INVALID, 0, "'%.100s' must be NAME=IMAGE", value);
 }
 
-static int check_variable(const char *value, struct err *e)
-{
-    const char *equals = strchr(value, '=');
-
-    if (equals && equals != value)
-        return 0;
-    return err_set(e, ERR_INVALID, 0, "an entry is not of the form NAME=VALUE");
-}
-
-static int check_endpoint(const char *value, struct err *e)
-{
-    static const char *const schemes[] = {"http://", "https://", "ws://", "wss://"};
-
-    for (size_t i = 0; i < ARRAY_LEN(schemes); i++)
-        if (strncmp(value, schemes[i], strlen(schemes[i])) == 0 && value[strlen(value) - 1] != '/')
-            return 0;
-    if (value[0] == '\0')
-        return 0;
-    return err_set(e, ERR_INVALID, 0, "it must be 'http://HOST:PORT', without a '/' at its end");
-}
-
-/* What is no rule would refuse nothing: no sandbox could be made. */
-static int check_refused_host(const char *value, struct err *e)
-{
-    AUTO(arena_done) struct arena a = {0};
-    struct str host = str_trim(str_of(value));
-
-    if (host.n == 0 || policy_is_rule(policy_host_rule(host, &a), false))
-        return 0;
-    return err_set(e, ERR_INVALID, 0, "'%.100s' is no host, address, network or URL", value);
-}
-
 static int check_host_mount(const char *value, struct err *e)
 {
     if (value[0] == '/' && !strstr(value, "/../") && !strstr(value, "//"))
@@ -152,7 +116,7 @@ static int check_proxy_host(const char *value, struct err *e)
     return err_set(e, ERR_INVALID, 0, "'%.100s' is neither an address nor a name", value);
 }
 
-static int check_path(const char *value, struct err *e)
+int setting_check_path(const char *value, struct err *e)
 {
     if (value[0] == '\0' || (value[0] == '/' && !strstr(value, "/../") && !strstr(value, "//")))
         return 0;
@@ -184,7 +148,7 @@ static char *first_runtime(void)
     .f = {.name = #member, .type = kind, .offset = offsetof(struct config, member), __VA_ARGS__}
 
 /* clang-format off */
-const struct setting setting_table[] = {
+static const struct setting own_rows[] = {
     {ROW(listen, OP_LIST, .preset = "127.0.0.1:8122", .min = 1, .max = 64,
          .text = "Addresses to listen on; each speaks every protocol. 'host:port', '[v6]:port' "
                  "or 'unix:/PATH'; 'tls://' before one refuses clear text there. Loopback by default: no other machine can connect."),
@@ -359,17 +323,13 @@ const struct setting setting_table[] = {
      .reload = true},
     {ROW(pool_size, OP_INT, .preset = "4", .max = 256,
          .text = "Sandboxes that are made ahead, so that a create or run finds one ready; they take some 0.5 MiB each and "
-                 "are made anew in the background. 0: none."),
-     .alias = pool_size_alias, .reload = true},
+                 "are made anew in the background. 0: none."), .reload = true},
     {ROW(pool_autosize, OP_BOOL, .preset = "false",
          .text = "Make as many ahead as were created in the last 60 seconds, between pool_min and pool_max, instead of "
-                 "pool_size."),
-     .alias = pool_autosize_alias, .reload = true},
-    {ROW(pool_min, OP_INT, .preset = "0", .max = 256, .text = "Fewest sandboxes to make ahead, with pool_autosize."),
-     .alias = pool_min_alias, .reload = true},
+                 "pool_size."), .reload = true},
+    {ROW(pool_min, OP_INT, .preset = "0", .max = 256, .text = "Fewest sandboxes to make ahead, with pool_autosize."), .reload = true},
     {ROW(pool_max, OP_INT, .preset = "0", .max = 256,
-         .text = "Most sandboxes to make ahead, with pool_autosize; 0: 10, or pool_min where that is more."),
-     .alias = pool_max_alias, .reload = true},
+         .text = "Most sandboxes to make ahead, with pool_autosize; 0: 10, or pool_min where that is more."), .reload = true},
     {ROW(sandboxes_max, OP_INT, .preset = "4096", .min = 1, .max = 1000000,
          .text = "Most sandboxes at once.")},
     {ROW(agent_memory, OP_SIZE, .preset = "1g", .max = 1LL << 50,
@@ -420,82 +380,9 @@ const struct setting setting_table[] = {
                  "less, creates, images, uploads to disks and output logs wait or are refused. At most a quarter of the "
                  "filesystem; 0: nothing.")},
     {ROW(seed_image, OP_STR, .preset = "", .max = 512,
-         .text = "Image of sandboxes that the interfaces of agentbox and sbx make and that name none; empty: "
-                 "'agentbox-sandbox:latest' and 'ubuntu:22.04', which image_aliases leads to 'host'."),
-     .alias = seed_image_alias, .reload = true},
-    {ROW(session_timeout_ms, OP_DURATION, .preset = "1800s", .max = 36500LL * 24 * HOUR,
-         .text = "An agentbox session unused for this long ends, unless a command runs in it; 0: never."),
-     .alias = session_timeout_alias, .reload = true},
-    {ROW(agentbox_runtime, OP_CHOICE, .preset = "auto", .choices = agentbox_runtimes,
-         .text = "What runs agentbox's sessions; 'auto': runsc (gVisor) where it is installed and the runtime 'oci' is built in, "
-                 "else the setting 'runtime'. One that is named and cannot work stops the start."),
-     .as_text = true, .alias = agentbox_runtime_alias},
-    {ROW(agentbox_process_api, OP_BOOL, .preset = "false",
-         .text = "Serve process_api on port 2024 inside agentbox's sessions, where their request does not say? See docs/agentbox.md."),
+         .text = "Image of sandboxes that clients of the described systems make without naming one; empty: the one that the "
+                 "system itself takes, which image_aliases leads to 'host'."),
      .reload = true},
-    {ROW(storage_path, OP_STR, .preset = "", .max = 1024,
-         .text = "Directory of the host in which each tenant of agentbox has /workspace and /mnt/user-data/outputs, "
-                 "shared by its sessions and kept after them; empty: they go with the session."),
-     .alias = storage_path_alias, .check = check_path},
-    {ROW(sbx_volume_mode, OP_CHOICE, .preset = "emptydir", .choices = sbx_volume_modes,
-         .text = "What /workspace of an sbx sandbox is: files of its own, on disk, which go with it; with 'pvc' at most 10 GiB."),
-     .as_text = true, .alias = sbx_volume_mode_alias, .reload = true},
-    {ROW(sbx_cache_mode, OP_CHOICE, .preset = "emptydir", .choices = sbx_cache_modes,
-         .text = "What /cache of an sbx sandbox is: 'emptydir' and 'pvc' are files of its own, on disk, which go with it, with "
-                 "'pvc' at most sbx_cache_pvc_bytes; 'hostpath' is one directory that all with it share (sbx_cache_hostpath)."),
-     .as_text = true, .alias = sbx_cache_mode_alias, .reload = true},
-    {ROW(sbx_cache_pvc_bytes, OP_SIZE, .preset = "5g", .min = MIB, .max = 1LL << 40,
-         .text = "Most bytes of /cache with 'pvc', where the request says nothing."),
-     .alias = sbx_cache_pvc_bytes_alias, .reload = true},
-    {ROW(sbx_cache_hostpath, OP_STR, .preset = "", .max = 1024,
-         .text = "Directory of the host that is /cache with 'hostpath'; empty: the volume 'sbx-cache', so that no directory of "
-                 "the host is touched. holt-spawn takes up a change at its next start."),
-     .alias = sbx_cache_hostpath_alias, .check = check_path},
-    {ROW(sbx_idle_ttl_ms, OP_DURATION, .preset = "15m", .max = 36500LL * 24 * HOUR,
-         .text = "An sbx sandbox unused for this long is deleted, unless a command runs in it; 0: never."),
-     .alias = sbx_idle_ttl_alias, .reload = true},
-    {ROW(sbx_cpu_millis, OP_INT, .preset = "0", .max = 1000000,
-         .text = "Processor time of an sbx sandbox in thousandths of a core; 0: no limit."),
-     .alias = sbx_cpu_alias, .reload = true},
-    {ROW(sbx_memory_bytes, OP_SIZE, .preset = "0", .max = OP_MEMORY_MAX,
-         .text = "Memory of an sbx sandbox; 0: no limit."),
-     .alias = sbx_memory_alias, .reload = true},
-    {ROW(sbx_allowed_hosts, OP_LIST, .preset = "", .max = 256,
-         .text = "Hosts that an sbx sandbox may reach, where its request names none."),
-     .alias = sbx_allowed_hosts_alias, .reload = true},
-    {ROW(sbx_disallowed_hosts, OP_LIST, .preset = "", .max = 256,
-         .text = "Hosts that an sbx sandbox may not reach, where its request names none."),
-     .alias = sbx_disallowed_hosts_alias, .check = check_refused_host, .reload = true},
-    {ROW(sbx_env, OP_LIST, .preset = "", .max = 512, .secret = true,
-         .text = "Variables of every sbx sandbox, 'NAME=VALUE'; a request's own are stronger. Not shown."),
-     .alias = sbx_env_alias, .check = check_variable, .reload = true},
-    {ROW(sbx_stream_buffer, OP_INT, .preset = "200", .min = 1, .max = 10000,
-         .text = "Events of the past that a new reader of an sbx sandbox's stream is sent."),
-     .alias = sbx_stream_buffer_alias, .reload = true},
-    {ROW(sbx_stream_endpoint, OP_STR, .preset = "", .max = 1024,
-         .text = "Where sidecars inside sbx sandboxes reach holtd, 'http://HOST:PORT'; they find it, with the sandbox's own "
-                 "token in it, in SBX_STREAM_ENDPOINT. Empty: they are told nothing."),
-     .alias = sbx_stream_endpoint_alias, .check = check_endpoint, .reload = true},
-    {ROW(sbx_stream_mode, OP_CHOICE, .preset = "control-plane", .choices = sbx_stream_modes,
-         .text = "With 'sidecar', what commands of sbx sandboxes write is in files inside them too, in sbx_events_dir, as sbx's "
-                 "sidecars want it. The stream is the same either way."),
-     .as_text = true, .alias = sbx_stream_mode_alias, .reload = true},
-    {ROW(sbx_events_dir, OP_STR, .preset = "/sbx-events", .min = 2, .max = 255,
-         .text = "The directory inside for that: EXEC.stdout, EXEC.stderr, and EXEC.exit when it has ended."),
-     .alias = sbx_events_dir_alias, .check = check_path, .reload = true},
-    {ROW(sbx_async_exec, OP_BOOL, .preset = "true",
-         .text = "Does sbx's exec answer before the command has ended, where its request does not say? Its output is "
-                 "in the stream then."),
-     .alias = sbx_async_exec_alias, .reload = true},
-    {ROW(sbx_exec_keep_ms, OP_DURATION, .preset = "30m", .max = 36500LL * 24 * HOUR,
-         .text = "How long after its end sbx tells of a command; 0: as long as it is kept."),
-     .alias = sbx_exec_keep_alias, .reload = true},
-    {ROW(sbx_exec_timeout_ms, OP_DURATION, .preset = "0", .max = 366LL * 24 * HOUR,
-         .text = "Time limit of sbx's commands that name none; 0: none."),
-     .alias = sbx_exec_timeout_alias, .reload = true},
-    {ROW(sbx_exec_max_timeout_ms, OP_DURATION, .preset = "6h", .max = 366LL * 24 * HOUR,
-         .text = "Longest time limit that sbx's exec may ask for; 0: any."),
-     .alias = sbx_exec_max_timeout_alias, .reload = true},
     {ROW(image_aliases, OP_LIST, .preset = "ubuntu:22.04=host,sandbox-base:dev=host,agentbox-sandbox:latest=host", .max = 256,
          .text = "Other names for images, 'NAME=IMAGE', where no image has the name itself: clients of the "
                  "described systems ask for theirs. The reply says which image was taken."),
@@ -581,24 +468,129 @@ const struct setting setting_table[] = {
      .check = check_raw_bridge},
     {ROW(proxy_host, OP_STR, .preset = "", .max = 255,
          .text = "Opens the egress proxy on TCP too, for clients with credentials: the address "
-                 "to listen on; a name: on all addresses. Empty: only sandboxes reach it."),
-     .alias = proxy_host_alias, .check = check_proxy_host},
+                 "to listen on; a name: on all addresses. Empty: only sandboxes reach it."), .check = check_proxy_host},
     {ROW(proxy_port, OP_INT, .preset = "15004", .min = 1, .max = 65535,
-         .text = "The port for that."),
-     .alias = proxy_port_alias},
+         .text = "The port for that.")},
     {ROW(signing_key, OP_STR, .preset = "", .max = 1024, .secret = true,
          .text = "The key that signs those credentials (JWT, HS256, 'session_id' is the "
-                 "sandbox's id). Empty: a random one at each start of holtd."),
-     .alias = signing_key_alias},
+                 "sandbox's id). Empty: a random one at each start of holtd.")},
 };
 /* clang-format on */
-const size_t setting_count = ARRAY_LEN(setting_table);
+
+/* --- all rows: ours, then those of each group --- */
+
+static struct {
+    struct setting *rows; /* built once, at the first look */
+    size_t count;
+} all;
+
+static size_t alias_count(const struct setting_alias *a)
+{
+    size_t n = 0;
+
+    for (; a && a->name; a++)
+        n++;
+    return n;
+}
+
+/* The row gets these names too. */
+static void add_aliases(struct setting *s, const struct setting_alias *more)
+{
+    size_t had = alias_count(s->alias), n = alias_count(more);
+    struct setting_alias *list = xzalloc((had + n + 1) * sizeof *list);
+
+    if (had > 0)
+        memcpy(list, s->alias, had * sizeof *list);
+    memcpy(list + had, more, n * sizeof *list);
+    if (s->alias_is_heap)
+        mem_free((void *)(uintptr_t)s->alias);
+    s->alias = list;
+    s->alias_is_heap = true;
+}
+
+static void add_group(const struct setting_group *g, size_t index)
+{
+    for (size_t i = 0; i < g->count; i++) {
+        all.rows[all.count] = g->rows[i];
+        all.rows[all.count++].group = index + 1;
+    }
+    for (const struct setting_names *n = g->names; n && n->key; n++) {
+        const struct setting *s = setting_find(str_of(n->key));
+
+        assert(s);
+        add_aliases(&all.rows[setting_row(s)], n->alias);
+    }
+}
+
+static void build(void)
+{
+    size_t n = ARRAY_LEN(own_rows);
+
+    for (size_t i = 0; setting_groups[i]; i++)
+        n += setting_groups[i]->count;
+    all.rows = xzalloc(n * sizeof *all.rows);
+    memcpy(all.rows, own_rows, sizeof own_rows);
+    all.count = ARRAY_LEN(own_rows);
+    for (size_t i = 0; setting_groups[i]; i++) {
+        assert(i < CONF_GROUPS_MAX);
+        add_group(setting_groups[i], i);
+    }
+}
+
+const struct setting *setting_at(size_t i)
+{
+    if (!all.rows)
+        build();
+    return &all.rows[i];
+}
+
+size_t setting_count(void)
+{
+    if (!all.rows)
+        build();
+    return all.count;
+}
+
+size_t setting_row(const struct setting *s)
+{
+    return (size_t)(s - setting_at(0));
+}
+
+void *setting_member(const struct config *c, const struct setting *s)
+{
+    char *base = s->group > 0 ? c->groups[s->group - 1] : (char *)(uintptr_t)c;
+
+    return base + s->f.offset;
+}
+
+const void *conf_group(const struct config *c, const struct setting_group *g)
+{
+    size_t i = 0;
+
+    while (setting_groups[i] != g)
+        i++;
+    return c->groups[i];
+}
+
+size_t conf_dirs(const struct config *c, struct conf_dir *to, size_t room)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < setting_count() && n < room; i++) {
+        const struct setting *s = setting_at(i);
+        char *path = s->dir ? *(char **)setting_member(c, s) : NULL;
+
+        if (path && path[0])
+            to[n++] = (struct conf_dir){s->f.name, path, s->dir == SETTING_DIR_SHARED};
+    }
+    return n;
+}
 
 const struct setting *setting_find(struct str key)
 {
-    for (size_t i = 0; i < setting_count; i++)
-        if (str_eq_c(key, setting_table[i].f.name))
-            return &setting_table[i];
+    for (size_t i = 0; i < setting_count(); i++)
+        if (str_eq_c(key, setting_at(i)->f.name))
+            return setting_at(i);
     return NULL;
 }
 
@@ -614,11 +606,11 @@ bool setting_alias_is(const struct setting_alias *a, struct str name, struct str
 
 const struct setting *setting_find_alias(struct str name, const struct setting_alias **ret)
 {
-    for (size_t i = 0; i < setting_count; i++) {
-        for (const struct setting_alias *a = setting_table[i].alias; a && a->name; a++) {
+    for (size_t i = 0; i < setting_count(); i++) {
+        for (const struct setting_alias *a = setting_at(i)->alias; a && a->name; a++) {
             if (setting_alias_is(a, name, &(struct str){0})) {
                 *ret = a;
-                return &setting_table[i];
+                return setting_at(i);
             }
         }
     }

@@ -391,22 +391,25 @@ static void choose_drivers(struct daemon *d)
 }
 
 /* A full directory of the host's root is left as it is: whoever is root inside is not that root. */
-static void warn_of_foreign(const char *dir)
+static void warn_of_foreign(const char *dir, const char *key)
 {
     struct stat st;
 
     if (stat(dir, &st) < 0 || st.st_uid != 0 || st.st_mode & 0002)
         return;
-    log_warn("sandboxes cannot write to the directory of 'sbx_cache_hostpath': give it to the id "
-             "that stands for their root, by chown -R",
-             LOG_C("directory", dir), LOG_N("owner", st.st_uid), LOG_N("wanted", SPAWN_STORED_ID));
+    log_warn("sandboxes cannot write to the directory of a setting: give it to the id that stands "
+             "for their root, by chown -R",
+             LOG_C("setting", key), LOG_C("directory", dir), LOG_N("owner", st.st_uid),
+             LOG_N("wanted", SPAWN_STORED_ID));
 }
 
 static int open_sandboxes(struct daemon *d, struct err *e)
 {
     const struct config *c = d->conf;
     struct conf_list dirs = c->host_mounts; /* and what we mount there ourselves */
-    AUTO(mem_free) char **all = xzalloc((dirs.n + 2) * sizeof *all);
+    AUTO(mem_free) char **all = xzalloc((dirs.n + CONF_DIRS_MAX) * sizeof *all);
+    struct conf_dir own[CONF_DIRS_MAX];
+    size_t own_count = conf_dirs(c, own, ARRAY_LEN(own));
     struct driver_allows allows = {.host_dirs = all,
                                    .nesting = c->nesting,
                                    .syscalls = c->syscalls == CONF_SYSCALLS_WIDE     ? "wide"
@@ -418,11 +421,10 @@ static int open_sandboxes(struct daemon *d, struct err *e)
 
     for (size_t i = 0; i < dirs.n; i++)
         all[allows.host_dir_count++] = dirs.v[i];
-    if (c->storage_path[0])
-        all[allows.host_dir_count++] = c->storage_path;
-    if (c->sbx_cache_hostpath[0]) {
-        warn_of_foreign(c->sbx_cache_hostpath);
-        all[allows.host_dir_count++] = c->sbx_cache_hostpath;
+    for (size_t i = 0; i < own_count; i++) {
+        if (own[i].shared)
+            warn_of_foreign(own[i].path, own[i].key);
+        all[allows.host_dir_count++] = own[i].path;
     }
     choose_drivers(d);
     if (dialects_probe(c, e) < 0)

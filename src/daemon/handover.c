@@ -177,21 +177,30 @@ static int give_database(const struct handover *h, const char *url)
 
 int handover_make_dirs(const struct config *c, struct err *e)
 {
-    int r = c->storage_path[0] ? dir_make_all(c->storage_path, 0755) : 0;
+    struct conf_dir dirs[CONF_DIRS_MAX];
+    size_t n = conf_dirs(c, dirs, ARRAY_LEN(dirs));
 
-    if (r < 0)
-        return err_set(e, ERR_INVALID, -r, "setting 'storage_path': make '%s'", c->storage_path);
-    if (c->sbx_cache_hostpath[0] && tenant_make_dir(c->sbx_cache_hostpath, e) < 0)
-        return err_wrap(e, "setting 'sbx_cache_hostpath'");
+    for (size_t i = 0; i < n; i++) {
+        int r = dirs[i].shared ? 0 : dir_make_all(dirs[i].path, 0755);
+
+        if (r < 0)
+            return err_set(e, ERR_INVALID, -r, "setting '%s': make '%s'", dirs[i].key,
+                           dirs[i].path);
+        if (dirs[i].shared && tenant_make_dir(dirs[i].path, e) < 0)
+            return err_wrap(e, "setting '%s'", dirs[i].key);
+    }
     return 0;
 }
 
 static int give_all(const struct handover *h, const struct config *c, int dir, struct err *e)
 {
     int r = give_below(h, dir, DEPTH_MAX, depth_of);
+    struct conf_dir dirs[CONF_DIRS_MAX];
+    size_t n = conf_dirs(c, dirs, ARRAY_LEN(dirs));
 
-    if (r == 0)
-        r = give_storage(h, c->storage_path, 1);
+    for (size_t i = 0; r == 0 && i < n; i++)
+        if (!dirs[i].shared)
+            r = give_storage(h, dirs[i].path, 1);
     if (r == 0 && c->db)
         r = give_database(h, c->db);
     /* Last, so that one that was interrupted is done again. */

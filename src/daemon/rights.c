@@ -57,9 +57,12 @@ static void add_parent(struct paths *p, const char *path, enum confine_access ac
 /* What a setting names and holtd writes to. */
 static void add_settings(struct paths *p, const struct config *c)
 {
+    struct conf_dir dirs[CONF_DIRS_MAX];
+    size_t n = conf_dirs(c, dirs, ARRAY_LEN(dirs));
+
     add_path(p, c->state, CONFINE_WRITE);
-    add_path(p, c->storage_path, CONFINE_WRITE);
-    add_path(p, c->sbx_cache_hostpath, CONFINE_WRITE);
+    for (size_t i = 0; i < n; i++)
+        add_path(p, dirs[i].path, CONFINE_WRITE);
     if (c->db && str_starts(str_of(c->db), STR("sqlite:")))
         add_parent(p, c->db + strlen("sqlite:"), CONFINE_WRITE);
     for (size_t i = 0; i < c->listen.n && p->n < PATHS_MAX / 2; i++) {

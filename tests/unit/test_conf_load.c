@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "conf/dialects/sbx/settings.h"
 #include "conf/setting.h"
 #include "proto/json.h"
 #include "unit.h"
@@ -82,7 +83,7 @@ static void file_refused(const char *text, const char *message, const char *hint
 
 static const char *source(const struct config *c, const char *key)
 {
-    return c->sources[setting_find(str_of(key)) - setting_table];
+    return c->sources[setting_row(setting_find(str_of(key)))];
 }
 
 static void defaults_are_sane(void **state)
@@ -179,7 +180,7 @@ static void listen_addr_opens_three_ports(void **state)
     assert_int_equal(c->listen.n, 4);
     assert_string_equal(c->listen.v[0], "127.0.0.1:8122");
     assert_false(c->listen_optional[0]);
-    assert_string_equal(c->listen.v[3], "unix:/run/x.sock");
+    assert_string_equal(c->listen.v[1], "unix:/run/x.sock");
     assert_null(config_free(c));
     c = loaded(ARGS(T("--listen"), T("127.0.0.1:1")), ENV(T("GRPC_PORT=50051")));
     assert_int_equal(c->listen.n, 3);
@@ -281,10 +282,10 @@ static void variables_for_sandboxes_keep_their_commas(void **state)
     write_file(envfile, "SANDBOX_ENV_NO_PROXY=a,b\n");
     c = loaded(ARGS(T("--config"), yaml, T("--env-file"), envfile),
                ENV(T("SANDBOX_ENV_NO_PROXY=c, d")));
-    assert_int_equal(c->sbx_env.n, 4);
-    assert_string_equal(c->sbx_env.v[0], "ONE=1,2");
-    assert_string_equal(c->sbx_env.v[2], "NO_PROXY=a,b");
-    assert_string_equal(c->sbx_env.v[3], "NO_PROXY=c, d"); /* the last counts */
+    assert_int_equal(sbx_settings(c)->env.n, 4);
+    assert_string_equal(sbx_settings(c)->env.v[0], "ONE=1,2");
+    assert_string_equal(sbx_settings(c)->env.v[2], "NO_PROXY=a,b");
+    assert_string_equal(sbx_settings(c)->env.v[3], "NO_PROXY=c, d"); /* the last counts */
     assert_null(config_free(c));
 }
 
@@ -303,7 +304,7 @@ static void durations_of_sbx_have_a_unit(void **state)
         AUTO(mem_free) char *env = xasprintf("SANDBOX_IDLE_TTL=%s", good[i].text);
         struct config *c = loaded(ARGS(), ENV(env));
 
-        assert_int_equal(c->sbx_idle_ttl_ms, good[i].ms);
+        assert_int_equal(sbx_settings(c)->idle_ttl_ms, good[i].ms);
         assert_null(config_free(c));
     }
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
@@ -326,11 +327,11 @@ static void limits_of_sbx_are_what_a_sandbox_can_have(void **state)
 
     (void)state;
     c = loaded(ARGS(), ENV(T("SANDBOX_CPU_LIMIT=1m"), T("SANDBOX_MEM_LIMIT=4Mi")));
-    assert_int_equal(c->sbx_cpu_millis, 10); /* up to what can be counted */
-    assert_int_equal(c->sbx_memory_bytes, 4 << 20);
+    assert_int_equal(sbx_settings(c)->cpu_millis, 10); /* up to what can be counted */
+    assert_int_equal(sbx_settings(c)->memory_bytes, 4 << 20);
     assert_null(config_free(c));
     c = loaded(ARGS(), ENV(T("SANDBOX_CPU_LIMIT=0"), T("SANDBOX_MEM_LIMIT=0")));
-    assert_true(c->sbx_cpu_millis == 0 && c->sbx_memory_bytes == 0);
+    assert_true(sbx_settings(c)->cpu_millis == 0 && sbx_settings(c)->memory_bytes == 0);
     assert_null(config_free(c));
     refused(ARGS(), ENV(T("SANDBOX_MEM_LIMIT=64")),
             "variable SANDBOX_MEM_LIMIT: a sandbox's memory must be from 4Mi to 16Ti, or 0", "");
@@ -344,7 +345,7 @@ static void limits_of_sbx_are_what_a_sandbox_can_have(void **state)
             "");
     c = loaded(ARGS(), ENV(T("SANDBOX_DISALLOWED_HOSTS=a.example, .b.example,https://c.example/x,"
                              "10.0.0.0/8,,d.example:99")));
-    assert_int_equal(c->sbx_disallowed_hosts.n, 6);
+    assert_int_equal(sbx_settings(c)->disallowed_hosts.n, 6);
     assert_null(config_free(c));
 }
 
@@ -536,7 +537,7 @@ static void the_api_gets_values_and_sources(void **state)
     conf_print_json(c, &b);
     assert_null(strstr(buf_cstr(&b), "hidden"));
     assert_int_equal(json_read(buf_str(&b), &tree, &e), 0);
-    assert_int_equal(json_array_size(json_object_get(tree, "settings")), setting_count);
+    assert_int_equal(json_array_size(json_object_get(tree, "settings")), setting_count());
     first = json_array_get(json_object_get(tree, "settings"), 0);
     assert_string_equal(json_string_value(json_object_get(first, "key")), "listen");
     assert_true(json_is_array(json_object_get(first, "value")));

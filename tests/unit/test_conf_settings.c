@@ -1,5 +1,6 @@
 #include "conf/setting.h"
 
+#include "base/mem.h"
 #include "unit.h"
 
 #include <ctype.h>
@@ -7,8 +8,8 @@
 static void every_row_is_complete(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < setting_count; i++) {
-        const struct setting *s = &setting_table[i];
+    for (size_t i = 0; i < setting_count(); i++) {
+        const struct setting *s = setting_at(i);
 
         if (!s->f.text || !isupper((unsigned char)s->f.text[0]) || !strchr(s->f.text, '.'))
             fail_msg("'%s' has no text that is a sentence", s->f.name);
@@ -19,61 +20,71 @@ static void every_row_is_complete(void **state)
             s->f.max == 0)
             fail_msg("'%s' has no bound", s->f.name);
         assert_int_equal(s->f.type == OP_CHOICE, s->f.choices != NULL);
-        assert_true(s->f.offset < sizeof(struct config));
+        assert_true(s->f.offset <
+                    (s->group ? setting_groups[s->group - 1]->size : sizeof(struct config)));
         assert_ptr_equal(setting_find(str_of(s->f.name)), s);
     }
 }
 
 static void keys_and_aliases_are_unique(void **state)
 {
+    struct config *c = xzalloc(sizeof *c);
+
     (void)state;
-    for (size_t i = 0; i < setting_count; i++) {
-        for (size_t j = i + 1; j < setting_count; j++) {
-            assert_string_not_equal(setting_table[i].f.name, setting_table[j].f.name);
-            assert_int_not_equal(setting_table[i].f.offset, setting_table[j].f.offset);
+    for (size_t i = 0; setting_groups[i]; i++)
+        c->groups[i] = xzalloc(setting_groups[i]->size);
+    for (size_t i = 0; i < setting_count(); i++) {
+        for (size_t j = i + 1; j < setting_count(); j++) {
+            assert_string_not_equal(setting_at(i)->f.name, setting_at(j)->f.name);
+            assert_ptr_not_equal(setting_member(c, setting_at(i)),
+                                 setting_member(c, setting_at(j)));
         }
-        for (const struct setting_alias *a = setting_table[i].alias; a && a->name; a++) {
+        for (const struct setting_alias *a = setting_at(i)->alias; a && a->name; a++) {
             const struct setting_alias *found;
 
-            assert_ptr_equal(setting_find_alias(str_of(a->name), &found), &setting_table[i]);
+            assert_ptr_equal(setting_find_alias(str_of(a->name), &found), setting_at(i));
             assert_ptr_equal(found, a);
             assert_null(setting_find(str_of(a->name)));
         }
     }
+    for (size_t i = 0; setting_groups[i]; i++)
+        mem_free(c->groups[i]);
+    mem_free(c);
 }
 
-/* Every member of struct config in front of listen_optional is a row: a forgotten one leaves a gap
- * that no padding explains. */
+static size_t size_of(const struct setting *s)
+{
+    if (s->f.type == OP_LIST)
+        return sizeof(struct conf_list);
+    if (s->f.type == OP_BOOL)
+        return sizeof(bool);
+    return s->f.type == OP_CHOICE && !s->as_text ? sizeof(int) : 8;
+}
+
+/* Every member of struct config in front of listen_optional, and of each group's structure, is a
+ * row: a forgotten one leaves a gap that no padding explains. */
 static void every_member_has_a_row(void **state)
 {
-    size_t covered = 0;
+    size_t covered[1 + CONF_GROUPS_MAX] = {0};
 
     (void)state;
-    for (size_t i = 0; i < setting_count; i++) {
-        const struct setting *s = &setting_table[i];
-
-        if (s->f.type == OP_LIST)
-            covered += sizeof(struct conf_list);
-        else if (s->f.type == OP_BOOL)
-            covered += sizeof(bool);
-        else if (s->f.type == OP_CHOICE && !s->as_text)
-            covered += sizeof(int);
-        else
-            covered += 8;
-    }
-    assert_true(offsetof(struct config, listen_optional) - covered < 8 * 4);
+    for (size_t i = 0; i < setting_count(); i++)
+        covered[setting_at(i)->group] += size_of(setting_at(i));
+    assert_true(offsetof(struct config, listen_optional) - covered[0] < 8 * 4);
+    for (size_t i = 0; setting_groups[i]; i++)
+        assert_true(setting_groups[i]->size - covered[i + 1] < 8);
 }
 
 static void foreign_names_do_not_hide_ours(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < setting_count; i++) {
+    for (size_t i = 0; i < setting_count(); i++) {
         AUTO(buf_done) struct buf variable = {0};
 
-        setting_variable(&setting_table[i], &variable);
+        setting_variable(setting_at(i), &variable);
         assert_false(setting_is_foreign(buf_str(&variable)));
-        if (strcmp(setting_table[i].f.name, "hosts") != 0)
-            assert_false(setting_is_foreign(str_of(setting_table[i].f.name)));
+        if (strcmp(setting_at(i)->f.name, "hosts") != 0)
+            assert_false(setting_is_foreign(str_of(setting_at(i)->f.name)));
     }
     assert_true(setting_is_foreign(STR("SANDBOX_IMAGE")));
     assert_false(setting_is_foreign(STR("SANDBOX")));

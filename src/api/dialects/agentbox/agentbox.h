@@ -6,6 +6,7 @@
 
 #include "api/dialects/dialect.h"
 #include "api/sandbox.pb.h"
+#include "conf/dialects/agentbox/settings.h"
 #include "core/exec/exec.h"
 
 #define AGENTBOX_DIALECT "agentbox"

@@ -29,7 +29,7 @@ static int probe(const struct config *c, struct err *e)
     const struct agentbox_host h = agentbox_host(c->runtime);
     struct agentbox_runtime r;
 
-    if (agentbox_runtime_choose(c->agentbox_runtime, &h, &r, e) < 0)
+    if (agentbox_runtime_choose(agentbox_settings(c)->runtime, &h, &r, e) < 0)
         return -1;
     log_info("agentbox's sessions", LOG_C("runtime", r.runtime),
              LOG_C("program", r.program ? r.program : ""), LOG_C("why", r.why));
@@ -43,7 +43,7 @@ static const char *choose_runtime(const struct api *a)
     struct agentbox_runtime r;
     struct err e = {0};
 
-    if (agentbox_runtime_choose(a->c.conf->agentbox_runtime, &h, &r, &e) < 0)
+    if (agentbox_runtime_choose(agentbox_settings(a->c.conf)->runtime, &h, &r, &e) < 0)
         return NULL; /* probe has refused the start */
     for (size_t i = 0; (d = sandboxes_driver(a->c.sandboxes, i)); i++)
         if (strcmp(d->name, r.runtime) == 0)

@@ -268,7 +268,7 @@ static const char *const writable[] = {"/workspace", "/mnt/user-data/outputs", "
 
 static bool is_shared(const struct create_job *j)
 {
-    return j->tenant[0] && j->api->c.conf->storage_path[0];
+    return j->tenant[0] && agentbox_settings(j->api->c.conf)->storage_path[0];
 }
 
 static void make_mounts(const struct create_job *j, struct buf paths[2], struct sandbox_mount *to)
@@ -277,7 +277,8 @@ static void make_mounts(const struct create_job *j, struct buf paths[2], struct 
         to[i] = (struct sandbox_mount){.kind = STR("own"), .target = str_of(writable[i])};
         if (!is_shared(j) || i >= 2)
             continue;
-        buf_printf(&paths[i], "%s/%s/%s", j->api->c.conf->storage_path, j->tenant, shared_names[i]);
+        buf_printf(&paths[i], "%s/%s/%s", agentbox_settings(j->api->c.conf)->storage_path,
+                   j->tenant, shared_names[i]);
         to[i].kind = STR("host");
         to[i].source = buf_str(&paths[i]);
     }
@@ -310,7 +311,7 @@ static void create(struct create_job *j)
                        .traits = {.limits = {.memory_bytes = 4LL << 30, .cpu_millis = 4000},
                                   .rootfs_ro = true,
                                   .process_api = j->process_api,
-                                  .idle_ttl_ms = conf->session_timeout_ms},
+                                  .idle_ttl_ms = agentbox_settings(conf)->session_timeout_ms},
                        .env = env,
                        .env_count = ARRAY_LEN(env),
                        .mounts = mounts,
@@ -343,15 +344,16 @@ static void begin(struct request *r, struct str id, const struct agentbox_create
     j->by = request_who(r);
     j->id = str_dup(id);
     j->tenant = str_dup(q->tenant_id);
-    j->process_api = q->has_process_api ? q->process_api : r->api->c.conf->agentbox_process_api;
+    j->process_api =
+        q->has_process_api ? q->process_api : agentbox_settings(r->api->c.conf)->process_api;
     j->preset_hosts = agentbox_hosts_are_preset(q->allowed_hosts, q->allowed_hosts_count);
     agentbox_hosts_note(q->allowed_hosts, q->allowed_hosts_count, &j->hosts);
     j->creating = create_join_begin(r, (struct alias_name){STR(AGENTBOX_DIALECT), id}, tell);
     if (is_shared(j))
-        tenant_make_dirs(
-            server_loop(r->api->server), &j->by,
-            (struct tenant_dirs){r->api->c.conf->storage_path, str_of(j->tenant), shared_names},
-            storage_made, j);
+        tenant_make_dirs(server_loop(r->api->server), &j->by,
+                         (struct tenant_dirs){agentbox_settings(r->api->c.conf)->storage_path,
+                                              str_of(j->tenant), shared_names},
+                         storage_made, j);
     else
         create(j);
 }

@@ -128,7 +128,7 @@ static int read_id(struct request *r, struct create_request *q, struct err *e)
 
 static int read_size(struct request *r, struct create_request *q, struct err *e)
 {
-    q->cache_bytes = r->api->c.conf->sbx_cache_pvc_bytes;
+    q->cache_bytes = sbx_settings(r->api->c.conf)->cache_pvc_bytes;
     if (q->cache_size.n == 0)
         return 0;
     if (quantity_parse(q->cache_size, 1, &q->cache_bytes, e) < 0)
@@ -188,16 +188,17 @@ static struct str join(struct request *r, const struct sbx_strings *s)
 
 static const char *events_dir(const struct config *conf)
 {
-    return strcmp(conf->sbx_stream_mode, "sidecar") == 0 ? conf->sbx_events_dir : NULL;
+    return strcmp(sbx_settings(conf)->stream_mode, "sidecar") == 0 ? sbx_settings(conf)->events_dir
+                                                                   : NULL;
 }
 
 /* The first that names a variable wins: the request's, then the lists of hosts, then the
  * settings', of which a later one is stronger. */
 static size_t make_env(struct request *r, const struct create_request *q, struct pair **ret)
 {
-    const struct conf_list *conf = &r->api->c.conf->sbx_env;
+    const struct conf_list *conf = &sbx_settings(r->api->c.conf)->env;
     struct pair *env = arena_zalloc(xchg_arena(r->x), (q->env.n + conf->n + 5) * sizeof *env);
-    const char *endpoint = r->api->c.conf->sbx_stream_endpoint;
+    const char *endpoint = sbx_settings(r->api->c.conf)->stream_endpoint;
     const char *events = events_dir(r->api->c.conf);
     size_t n = q->env.n;
 
@@ -288,7 +289,7 @@ static void write_policy(const struct create_request *q, struct arena *a, struct
 
 static struct str cache_mode(const struct request *r, const struct create_request *q)
 {
-    return q->cache_mode.n > 0 ? q->cache_mode : str_of(r->api->c.conf->sbx_cache_mode);
+    return q->cache_mode.n > 0 ? q->cache_mode : str_of(sbx_settings(r->api->c.conf)->cache_mode);
 }
 
 /* The cache that sandboxes share: a volume, or the host's directory that the operator named. */
@@ -299,7 +300,7 @@ static bool is_shared(const struct request *r, const struct create_request *q)
 
 static bool is_volume(const struct request *r, const struct create_request *q)
 {
-    return is_shared(r, q) && !r->api->c.conf->sbx_cache_hostpath[0];
+    return is_shared(r, q) && !sbx_settings(r->api->c.conf)->cache_hostpath[0];
 }
 
 /* A claim is as large as it says and goes with its sandbox, as with its namespace there. */
@@ -307,7 +308,8 @@ static void make_mounts(const struct request *r, const struct create_request *q,
                         struct sandbox_mount to[2])
 {
     const struct config *conf = r->api->c.conf;
-    struct str mode = q->volume_mode.n > 0 ? q->volume_mode : str_of(conf->sbx_volume_mode);
+    struct str mode =
+        q->volume_mode.n > 0 ? q->volume_mode : str_of(sbx_settings(conf)->volume_mode);
 
     to[0] = (struct sandbox_mount){.kind = STR("own"), .target = STR("/workspace")};
     to[1] = (struct sandbox_mount){.kind = STR("own"), .target = STR("/cache")};
@@ -319,7 +321,7 @@ static void make_mounts(const struct request *r, const struct create_request *q,
     if (!is_shared(r, q) || is_volume(r, q) || r->who.role == ROLE_AGENT || r->who.tenant[0])
         return;
     to[1].kind = STR("host");
-    to[1].source = str_of(conf->sbx_cache_hostpath);
+    to[1].source = str_of(sbx_settings(conf)->cache_hostpath);
 }
 
 static void begin(struct request *r, struct create_request *q, struct alias_name name)
@@ -333,11 +335,12 @@ static void begin(struct request *r, struct create_request *q, struct alias_name
     struct pair *env;
     size_t env_count;
 
-    bool house = q->allowed.n == 0 && q->disallowed.n == 0 && conf->sbx_allowed_hosts.n > 0;
+    bool house =
+        q->allowed.n == 0 && q->disallowed.n == 0 && sbx_settings(conf)->allowed_hosts.n > 0;
 
     q->token = sbx_ingest_token(xchg_arena(r->x));
-    take_hosts(r, &q->allowed, &conf->sbx_allowed_hosts);
-    take_hosts(r, &q->disallowed, &conf->sbx_disallowed_hosts);
+    take_hosts(r, &q->allowed, &sbx_settings(conf)->allowed_hosts);
+    take_hosts(r, &q->disallowed, &sbx_settings(conf)->disallowed_hosts);
     env_count = make_env(r, q, &env);
     write_note(q, events_dir(conf), &note);
     write_policy(q, xchg_arena(r->x), &network);
@@ -347,9 +350,9 @@ static void begin(struct request *r, struct create_request *q, struct alias_name
                        .image = q->image.n > 0        ? q->image
                                 : conf->seed_image[0] ? str_of(conf->seed_image)
                                                       : STR("ubuntu:22.04"),
-                       .traits = {.limits = {.memory_bytes = conf->sbx_memory_bytes,
-                                             .cpu_millis = conf->sbx_cpu_millis},
-                                  .idle_ttl_ms = conf->sbx_idle_ttl_ms},
+                       .traits = {.limits = {.memory_bytes = sbx_settings(conf)->memory_bytes,
+                                             .cpu_millis = sbx_settings(conf)->cpu_millis},
+                                  .idle_ttl_ms = sbx_settings(conf)->idle_ttl_ms},
                        .env = env,
                        .env_count = env_count,
                        .mounts = mounts,

@@ -26,7 +26,7 @@ void sbx_exec_id(const struct exec *x, char to[SBX_EXEC_ID])
 /* Ended ones are kept for a while. */
 static bool is_expired(const struct request *r, const struct exec *x)
 {
-    int64_t keep = r->api->c.conf->sbx_exec_keep_ms;
+    int64_t keep = sbx_settings(r->api->c.conf)->exec_keep_ms;
     struct exec_info i;
 
     exec_info(x, &i);
@@ -269,7 +269,7 @@ static void run(struct request *r, struct sandbox *s, const struct err *e)
         .argv = q->command.v,
         .argc = q->command.n,
         .cwd = s ? sbx_workdir(s) : STR(""),
-        .timeout_ms = q->timeout.set ? q->timeout.v * 1000 : conf->sbx_exec_timeout_ms,
+        .timeout_ms = q->timeout.set ? q->timeout.v * 1000 : sbx_settings(conf)->exec_timeout_ms,
     };
     struct run_job *j;
 
@@ -279,7 +279,7 @@ static void run(struct request *r, struct sandbox *s, const struct err *e)
     }
     j = xzalloc(sizeof *j);
     j->sbx = sbx_of(r->api);
-    j->async = q->async.set ? q->async.v : conf->sbx_async_exec;
+    j->async = q->async.set ? q->async.v : sbx_settings(conf)->async_exec;
     j->waiter.gone = asker_gone;
     request_wait(r, &j->waiter);
     j->command = command_start(r->api, s, &spec, &nothing, &by, &ops, j);
@@ -287,7 +287,7 @@ static void run(struct request *r, struct sandbox *s, const struct err *e)
 
 static int check(const struct request *r, const struct exec_request *q, struct err *e)
 {
-    int64_t most = r->api->c.conf->sbx_exec_max_timeout_ms;
+    int64_t most = sbx_settings(r->api->c.conf)->exec_max_timeout_ms;
 
     most = most > 0 ? i64_max(most / 1000, 1) : EXEC_TIMEOUT_MAX_MS / 1000;
     if (q->command.n == 0)

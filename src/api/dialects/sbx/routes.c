@@ -226,7 +226,7 @@ static void write_metrics(const struct api *a, const void *state, struct jw *w)
     jw_key(w, "memstats"); /* of Go's runtime: there is none */
     jw_object(w);
     jw_object_end(w);
-    jw_kc(w, "sandbox_cache_mode", a->c.conf->sbx_cache_mode);
+    jw_kc(w, "sandbox_cache_mode", sbx_settings(a->c.conf)->cache_mode);
     jw_kint(w, "sandbox_create_cold_total", s->creates - s->warm_hits);
     jw_kint(w, "sandbox_create_ready_ms_avg",
             s->ready_count ? s->ready_ms_sum / s->ready_count : 0);
@@ -235,7 +235,7 @@ static void write_metrics(const struct api *a, const void *state, struct jw *w)
     jw_kint(w, "sandbox_create_warm_hit_total", s->warm_hits);
     jw_kint(w, "sandbox_delete_total", s->deletes);
     jw_kint(w, "sandbox_exec_total", s->execs);
-    jw_kint(w, "sandbox_stream_buffer", a->c.conf->sbx_stream_buffer);
+    jw_kint(w, "sandbox_stream_buffer", sbx_settings(a->c.conf)->stream_buffer);
     jw_kint(w, "warm_pool_desired", pool.desired);
     jw_kint(w, "warm_pool_ready", pool.ready);
 }

@@ -5,6 +5,7 @@
 
 #include "api/dialects/dialect.h"
 #include "api/dialects/sbx/body.h"
+#include "conf/dialects/sbx/settings.h"
 #include "core/exec/exec.h"
 
 #define SBX_DIALECT "sbx"

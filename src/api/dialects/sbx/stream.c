@@ -131,7 +131,7 @@ static struct channel *channel_of(struct request *r, struct sandbox *s)
                    STR_ARG(sbx_namespace(s)));
     c->sbx = sbx;
     c->s = sandbox_ref(s);
-    c->size = (size_t)r->api->c.conf->sbx_stream_buffer;
+    c->size = (size_t)sbx_settings(r->api->c.conf)->stream_buffer;
     c->ring = xzalloc(c->size * sizeof *c->ring);
     list_init(&c->readers);
     map_set(&sbx->channels, str_of(c->id), c);

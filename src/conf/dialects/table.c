@@ -1,0 +1,10 @@
+/* The dialects that have settings, or names for ours: one row each. */
+#include "conf/dialects/agentbox/settings.h"
+#include "conf/dialects/sbx/settings.h"
+#include "conf/setting.h"
+
+const struct setting_group *const setting_groups[] = {
+    &agentbox_setting_group,
+    &sbx_setting_group,
+    NULL,
+};
