@@ -24,6 +24,8 @@ static bool note_seen(struct decode *d, const struct op_field *f)
     bool before = d->seen & bit;
 
     d->seen |= bit;
+    if (f->given > 0)
+        *(bool *)(d->in + f->given) = true;
     return before;
 }
 

@@ -47,6 +47,7 @@ struct op_field {
     const char *name;
     enum op_type type;
     size_t offset;      /* in the operation's input struct; unused in a reply's fields */
+    size_t given;       /* where a bool says that the request has it; 0: nowhere */
     int64_t min, max;   /* of a number; of a string's length in characters, a list's or map's in
                            entries; 0, 0: no limit but the body's */
     const char *preset; /* the default, as text */

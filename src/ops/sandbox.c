@@ -143,10 +143,7 @@ static const struct op_field sandbox_update_fields[] = {
           .example = "build-2", .text = "Its new name."),
     FIELD(struct sandbox_update_in, labels, OP_JSON, .types = "object",
           .text = "Its labels, in place of all it has: an object whose values are texts."),
-    FIELD(struct sandbox_update_in, ttl_ms, OP_DURATION, .max = 315360000000, .example = "2h",
-          .text = "It is destroyed this long after it was made; 0: never."),
-    FIELD(struct sandbox_update_in, idle_ttl_ms, OP_DURATION, .max = 315360000000, .example = "30m",
-          .text = "It is destroyed after this long without activity; 0: never."),
+    TRAIT_CHANGES(struct sandbox_update_in),
     FIELD(struct sandbox_update_in, network, OP_JSON, .types = "string|object",
           .text = NETWORK_TEXT),
 };

@@ -49,7 +49,7 @@ struct sandbox_id_in { /* id, name or alias */
 struct sandbox_update_in {
     struct str id, name;
     json_t *labels; /* an object of texts: replaces all; NULL: as they are */
-    int64_t ttl_ms, idle_ttl_ms;
+    struct sandbox_traits traits, given;
     json_t *network; /* NULL: as it is */
 };
 struct sandbox_stop_in { /* of stop and restart */

@@ -72,6 +72,20 @@ struct sandbox_traits {
                         "It is destroyed after this long without activity; a running command is "  \
                         "activity.")
 
+/* Those that may change later, for `structure`, which holds two struct sandbox_traits: `traits`,
+ * and `given`, where the members that the request has are not 0. */
+#define TRAIT_CHANGE(structure, member, kind, ...)                                                 \
+    {.name = #member,                                                                              \
+     .type = kind,                                                                                 \
+     .offset = offsetof(structure, traits.member),                                                 \
+     .given = offsetof(structure, given.member),                                                   \
+     __VA_ARGS__}
+#define TRAIT_CHANGES(structure)                                                                   \
+    TRAIT_CHANGE(structure, ttl_ms, OP_DURATION, .max = 315360000000, .example = "2h",             \
+                 .text = "It is destroyed this long after it was made; 0: never."),                \
+        TRAIT_CHANGE(structure, idle_ttl_ms, OP_DURATION, .max = 315360000000, .example = "30m",   \
+                     .text = "It is destroyed after this long without activity; 0: never.")
+
 /* The same in replies; core/sandbox/traits.c writes them. */
 #define TRAIT_REPLIES                                                                              \
     REPLY("nesting", OP_BOOL, "May it make namespaces and mounts of its own?",                     \

@@ -315,9 +315,7 @@ static void names_are_unique_and_found(void)
     CHECK(strstr(w.e.hint, w.drivers[0]->name) != NULL);
     CHECK(create_code((struct sandbox_spec){.image = STR("nope")}) == ERR_NOT_FOUND);
     CHECK(create_code((struct sandbox_spec){.traits.limits.pids = 1}) == ERR_INVALID);
-    sandbox_update(s,
-                   &(struct sandbox_change){.name = STR("other"), .ttl_ms = -1, .idle_ttl_ms = -1},
-                   &tester, on_sandbox, &w);
+    sandbox_update(s, &(struct sandbox_change){.name = STR("other")}, &tester, on_sandbox, &w);
     world_await(&w);
     CHECK(w.e.code == ERR_NONE && sandbox_find(w.all, &principal_system, STR("other"), &e) == s);
     CHECK(!sandbox_find(w.all, &principal_system, STR("box-1"), &e));

@@ -116,12 +116,31 @@ static void no_member_lacks_a_row(void **state)
             fail_msg("the member at byte %zu of struct sandbox_traits has no row", i);
 }
 
+/* What a change does not have stays, also where it says something else. */
+static void a_change_takes_what_is_given(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < trait_count; i++) {
+        struct sandbox_traits t = {0}, to, given = {0}, want = {0};
+
+        memset(&to, 1, sizeof to);
+        assert_false(traits_any(&given));
+        set(&given, &trait_table[i], 1);
+        set(&to, &trait_table[i], 7);
+        set(&want, &trait_table[i], 7);
+        assert_true(traits_any(&given));
+        traits_change(&t, &to, &given);
+        assert_memory_equal(&t, &want, sizeof t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_comes_back_from_its_row),
         cmocka_unit_test(a_row_of_an_older_release_has_none),
         cmocka_unit_test(what_a_request_leaves_out_is_none),
+        cmocka_unit_test(a_change_takes_what_is_given),
         cmocka_unit_test(each_reply_is_described),
         cmocka_unit_test(no_member_lacks_a_row),
     };

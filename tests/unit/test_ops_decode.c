@@ -8,7 +8,7 @@
 struct all_in {
     struct str id, name, hex;
     int64_t number, wait_ms, bytes, when;
-    bool on;
+    bool on, on_given;
     int colour;
     struct op_list tags;
     struct op_map env;
@@ -26,7 +26,7 @@ static const struct op_field all_fields[] = {
     FIELD(struct all_in, wait_ms, OP_DURATION, .min = 1000, .max = 3600000, .text = "."),
     FIELD(struct all_in, bytes, OP_SIZE, .min = 1, .max = 1 << 20, .text = "."),
     FIELD(struct all_in, when, OP_TIME, .text = "."),
-    FIELD(struct all_in, on, OP_BOOL, .text = "."),
+    FIELD(struct all_in, on, OP_BOOL, .given = offsetof(struct all_in, on_given), .text = "."),
     FIELD(struct all_in, colour, OP_CHOICE, .choices = colours, .text = "."),
     FIELD(struct all_in, tags, OP_LIST, .min = 1, .max = 5, .text = "."),
     FIELD(struct all_in, env, OP_MAP, .max = 2, .text = "."),
@@ -117,6 +117,15 @@ static void body_of_bad(struct fixture *f, const struct op *op, const char *body
 static void body_bad(struct fixture *f, const char *body, const char *message)
 {
     body_of_bad(f, &set_all, body, message);
+}
+
+static void what_is_given_says_so(void **state)
+{
+    assert_false(body_ok(*state, "{}")->on_given);
+    assert_false(body_ok(*state, "{\"on\":null}")->on_given);
+    assert_true(body_ok(*state, "{\"on\":false}")->on_given);
+    assert_true(query_ok(*state, "on=false")->on_given);
+    assert_false(query_ok(*state, "on=false")->on);
 }
 
 static void what_is_absent_is_preset_or_said_to_be_absent(void **state)
@@ -328,6 +337,7 @@ static void what_is_required_must_be_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(what_is_given_says_so),
         TEST(what_is_absent_is_preset_or_said_to_be_absent),
         TEST(each_type_is_read_from_a_query),
         TEST(each_type_is_read_from_a_body),

@@ -528,8 +528,8 @@ void sandbox_update_run(struct request *r)
     struct sandbox *s = request_sandbox(r, in->id);
     struct sandbox_change c = {
         .name = in->name,
-        .ttl_ms = in->ttl_ms == OP_ABSENT ? -1 : in->ttl_ms,
-        .idle_ttl_ms = in->idle_ttl_ms == OP_ABSENT ? -1 : in->idle_ttl_ms,
+        .traits = in->traits,
+        .given = in->given,
     };
     struct sandbox_job *j;
     struct err e = {0};

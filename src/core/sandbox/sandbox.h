@@ -205,8 +205,8 @@ struct sandbox_change { /* members that are not set stay */
     const struct pair *labels;
     size_t label_count;
     bool set_labels;
-    int64_t ttl_ms, idle_ttl_ms; /* -1: as it is */
-    struct str network;          /* as in sandbox_spec; empty: as it is */
+    struct sandbox_traits traits, given; /* the members that are not 0 in given */
+    struct str network;                  /* as in sandbox_spec; empty: as it is */
 };
 void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const struct principal *by,
                     sandbox_cb done, void *arg);

@@ -465,9 +465,10 @@ void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const str
         must_be_free(s, "change", &e);
     else if (rename && sandbox_name_check(s->all, s, str_of(s->owner), c->name, &e) < 0)
         err_wrap(&e, "change sandbox '%s'", s->id);
-    else if (c->ttl_ms < -1 || c->idle_ttl_ms < -1)
+    else if ((c->given.ttl_ms && c->traits.ttl_ms < 0) ||
+             (c->given.idle_ttl_ms && c->traits.idle_ttl_ms < 0))
         err_set(&e, ERR_INVALID, 0, "a lifetime below zero");
-    else if (principal_is_inside(by) && (c->ttl_ms >= 0 || c->idle_ttl_ms >= 0))
+    else if (principal_is_inside(by) && traits_any(&c->given))
         err_set(&e, ERR_FORBIDDEN, 0, "a sandbox does not decide how long it lives");
     else if (c->network.n > 0 && sandbox_net_change(s, c->network, by, &e) < 0)
         err_wrap(&e, "change sandbox '%s'", s->id);
@@ -482,8 +483,7 @@ void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const str
         s->labels = pairs_copy(c->labels, c->label_count);
         s->label_count = c->label_count;
     }
-    s->traits.ttl_ms = c->ttl_ms >= 0 ? c->ttl_ms : s->traits.ttl_ms;
-    s->traits.idle_ttl_ms = c->idle_ttl_ms >= 0 ? c->idle_ttl_ms : s->traits.idle_ttl_ms;
+    traits_change(&s->traits, &c->traits, &c->given);
     if (c->network.n > 0)
         sandbox_wire(s);
     sandbox_changed(s, by, done, arg);

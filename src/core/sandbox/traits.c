@@ -101,3 +101,31 @@ void traits_get(struct sandbox_traits *t, const json_t *row)
             *(int64_t *)place(c, t) = json_integer_value(json_object_get(limits, c->name));
     }
 }
+
+static bool is_set(const struct trait *c, const struct sandbox_traits *t)
+{
+    return c->type == TRAIT_FLAG ? trait_flag(c, t) : trait_number(c, t) != 0;
+}
+
+bool traits_any(const struct sandbox_traits *t)
+{
+    for (size_t i = 0; i < trait_count; i++)
+        if (is_set(&trait_table[i], t))
+            return true;
+    return false;
+}
+
+void traits_change(struct sandbox_traits *t, const struct sandbox_traits *to,
+                   const struct sandbox_traits *given)
+{
+    for (size_t i = 0; i < trait_count; i++) {
+        const struct trait *c = &trait_table[i];
+
+        if (!is_set(c, given))
+            continue;
+        if (c->type == TRAIT_FLAG)
+            *(bool *)place(c, t) = trait_flag(c, to);
+        else
+            *(int64_t *)place(c, t) = trait_number(c, to);
+    }
+}

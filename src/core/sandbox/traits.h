@@ -32,4 +32,8 @@ void traits_settle(struct sandbox_traits *t);
 /* Members of the JSON object being written: for a row or an event, and for a reply. */
 void traits_put(struct jw *w, const struct sandbox_traits *t);
 void traits_reply(struct jw *w, const struct sandbox_traits *t);
+/* Takes over the members that are not 0 in given. */
+void traits_change(struct sandbox_traits *t, const struct sandbox_traits *to,
+                   const struct sandbox_traits *given);
+bool traits_any(const struct sandbox_traits *t);              /* is one of them not 0? */
 void traits_get(struct sandbox_traits *t, const json_t *row); /* times stay */
