@@ -28,6 +28,7 @@ struct sandbox_traits {
     bool process_api; /* … and agentbox's process_api on port 2024 */
     bool hub;         /* … and the team's hub, as its agent: with a relay */
     bool one_shot;    /* destroyed after its first exec, whatever happens */
+    bool protected;   /* it cannot be destroyed, not even by its lifetime */
 };
 
 /* The fields of requests that decode straight into a trait, for `structure`, which holds struct
@@ -70,7 +71,10 @@ struct sandbox_traits {
                     .max = 315360000000, .example = "15m",                                         \
                     .text =                                                                        \
                         "It is destroyed after this long without activity; a running command is "  \
-                        "activity.")
+                        "activity."),                                                              \
+        TRAIT_FIELD(                                                                               \
+            structure, "protected", protected, OP_BOOL, .preset = "false", .example = "true",      \
+            .text = "Refuse to destroy it, also when its lifetime is over, until this is false.")
 
 /* Those that may change later, for `structure`, which holds two struct sandbox_traits: `traits`,
  * and `given`, where the members that the request has are not 0. */
@@ -84,7 +88,9 @@ struct sandbox_traits {
     TRAIT_CHANGE(structure, ttl_ms, OP_DURATION, .max = 315360000000, .example = "2h",             \
                  .text = "It is destroyed this long after it was made; 0: never."),                \
         TRAIT_CHANGE(structure, idle_ttl_ms, OP_DURATION, .max = 315360000000, .example = "30m",   \
-                     .text = "It is destroyed after this long without activity; 0: never.")
+                     .text = "It is destroyed after this long without activity; 0: never."),       \
+        TRAIT_CHANGE(structure, protected, OP_BOOL, .example = "false",                            \
+                     .text = "Refuse to destroy it, also when its lifetime is over?")
 
 /* The same in replies; core/sandbox/traits.c writes them. */
 #define TRAIT_REPLIES                                                                              \
@@ -102,6 +108,7 @@ struct sandbox_traits {
               .example = "false"),                                                                 \
         REPLY("hub", OP_BOOL, "May what runs inside reach the team's hub, at http://hub:8080?",    \
               .example = "false"),                                                                 \
+        REPLY("protected", OP_BOOL, "Is it refused to destroy it?", .example = "false"),           \
         REPLY("ttl_ms", OP_INT, "It is destroyed this long after it was made; null: never.",       \
               .nullable = true, .example = "3600000"),                                             \
         REPLY("idle_ttl_ms", OP_INT,                                                               \

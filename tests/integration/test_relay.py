@@ -71,6 +71,7 @@ def attempts(box, other):
     yield "POST", f"{API}/run", {"command": ["true"]}
     yield "PATCH", box.path, {"ttl_ms": 0}
     yield "PATCH", box.path, {"idle_ttl_ms": 999999}
+    yield "PATCH", box.path, {"protected": True}
     yield "GET", f"{API}/tokens", None
     yield "POST", f"{API}/tokens", {"name": "x", "role": "admin"}
     yield "POST", f"{API}/login/code", {}

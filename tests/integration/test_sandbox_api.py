@@ -10,6 +10,7 @@ import os
 import re
 import socket
 import struct
+import subprocess
 import tarfile
 import threading
 import time
@@ -19,7 +20,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from daemon import Holtd, all_events, wait_for
+from daemon import BUILD, Holtd, all_events, wait_for
 
 API = "/holt/v1"
 BIG = 8 * 1024 * 1024
@@ -129,6 +130,33 @@ def test_pages(holtd):
     assert seen == [b.id for b in boxes]
     for b in boxes:
         holtd.ok("DELETE", b.path)
+
+
+def test_a_protected_sandbox_stays(tmp_path):
+    """Against requests, its lifetimes and a restart of holtd; test_sbx.py: against a dialect."""
+    d = Holtd(tmp_path, "--runtime", "fake")
+    b = Box(d, name="kept", protected=True, ttl_ms=1000, idle_ttl_ms=1000)
+    try:
+        assert b.object["protected"] is True and Box(d).object["protected"] is False
+        status, e = error(d.request("DELETE", b.path))
+        assert (status, e["code"], e["object"]) == (409, "conflict", f"sandbox/{b.id}"), e
+        assert e["hint"] == f"holt update {b.id} --protected=false"
+        env = {**os.environ, "HOLT_SERVER": d.url, "HOLT_TOKEN": d.token}
+        holt = subprocess.run([f"{BUILD}/holt", "rm", "kept"], env=env, capture_output=True, text=True, timeout=60)
+        assert holt.returncode != 0 and "protected" in holt.stderr and "--protected=false" in holt.stderr, holt
+        d.process.kill()
+        d.process.wait()
+        d = Holtd(tmp_path, "--runtime", "fake")
+        time.sleep(2.5)  # both lifetimes are over, and two ticks have seen it
+        assert d.ok("GET", b.path)["state"] == "running", "its lifetime does not end it"
+        assert d.ok("PATCH", b.path, {"name": "still"})["protected"] is True, "a change of something else leaves it"
+        shown = subprocess.run([f"{BUILD}/holt", "update", "still", "--protected=false"], env={**env, "HOLT_SERVER": d.url},
+                               capture_output=True, text=True, timeout=60)
+        assert shown.returncode == 0, shown
+        wait_for(lambda: d.request("GET", b.path)[0] == 404, 10)
+    finally:
+        d.clear()
+        assert d.stop() == 0
 
 
 def test_create_is_idempotent(holtd):

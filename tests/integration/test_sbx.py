@@ -889,6 +889,16 @@ def test_sidecar_files_survive_holtd(tmp_path):
         assert d.stop() == 0
 
 
+def test_a_protected_sandbox_stays(holtd):
+    ok(holtd, "POST", "/sandboxes", {"id": "kept"})
+    assert call(holtd, "PATCH", "/holt/v1/sandboxes/kept", {"protected": True}, headers={"content-type": "application/json"})[0] == 200
+    status, reply, _ = call(holtd, "DELETE", "/sandboxes/kept")
+    assert status == 409 and "is protected" in reply["error"], reply
+    assert sync(holtd, "kept", "echo", "here")[1]["stdout"] == "here\n"
+    assert call(holtd, "PATCH", "/holt/v1/sandboxes/kept", {"protected": False}, headers={"content-type": "application/json"})[0] == 200
+    ok(holtd, "DELETE", "/sandboxes/kept")
+
+
 # --- the command ---
 
 @pytest.mark.timeout(600)

@@ -367,11 +367,24 @@ void sandbox_destroy_now(struct sandbox *s)
     ops(s)->remove(s->driver, s->id, false, destroy_removed, sandbox_ref(s));
 }
 
+static int check_unprotected(const struct sandbox *s, struct err *e)
+{
+    if (!s->traits.protected || s->destroying)
+        return 0;
+    (void)err_set(e, ERR_CONFLICT, 0, "sandbox '%s' is protected: it cannot be destroyed", s->id);
+    (void)err_hint(e, "holt update %s --protected=false", s->id);
+    return err_object(e, "sandbox", s->id);
+}
+
 void sandbox_destroy(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg)
 {
     struct err none = {0};
 
     if (!s->in_list) {
+        sandbox_tell(s->all, s, done, arg, &none);
+        return;
+    }
+    if (check_unprotected(s, &none) < 0) {
         sandbox_tell(s->all, s, done, arg, &none);
         return;
     }

@@ -20,6 +20,7 @@ const struct trait trait_table[] = {
     {"process_api",  TRAIT_FLAG,  AT(process_api),         .reply = "process_api"},
     {"hub",          TRAIT_FLAG,  AT(hub),                 .reply = "hub"},
     {"one_shot",     TRAIT_FLAG,  AT(one_shot)},
+    {"protected",    TRAIT_FLAG,  AT(protected),           .reply = "protected"},
     {"ttl_ms",       TRAIT_TIME,  AT(ttl_ms),              .reply = "ttl_ms"},
     {"idle_ttl_ms",  TRAIT_TIME,  AT(idle_ttl_ms),         .reply = "idle_ttl_ms"},
 };
