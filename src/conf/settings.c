@@ -163,13 +163,12 @@ static const struct setting own_rows[] = {
                  "8120, 8121, 8122, 50051 and 5173, on loopback; a busy one is skipped. Loopback "
                  "addresses that those systems' own variables name (GRPC_PORT) count as such.")},
     {ROW(seed_identity, OP_CHOICE, .preset = "operator", .choices = seed_identities,
-         .text = "Who a request without a token is on one of those ports; those clients send "
-                 "none. Never admin; 'none' refuses them."),
+         .text = "Role of a request without a token on one of those ports; their clients send "
+                 "none. Never admin; 'none' refuses such requests."),
      .as_text = true, .reload = true},
     {ROW(state, OP_STR, .min = 1, .max = 1024,
-         .text = "Directory of everything that holt keeps. By default what systemd's "
-                 "StateDirectory= says, /var/lib/holt for root, else $XDG_STATE_HOME/holt or "
-                 "~/.local/state/holt."),
+         .text = "Directory of everything that holt keeps. Default: systemd's StateDirectory=, "
+                 "/var/lib/holt for root, else $XDG_STATE_HOME/holt or ~/.local/state/holt."),
      .preset = conf_default_state},
     {ROW(user, OP_STR, .preset = "", .max = 64,
          .text = "User that holtd becomes when it is started as root, by name or number; its state "
@@ -180,12 +179,12 @@ static const struct setting own_rows[] = {
                  "'holt-egress' where the system has it, else 999991.")},
     {ROW(db, OP_STR, .preset = "", .max = 2048, .secret = true,
          .text = "The database: 'sqlite:PATH' or 'postgres://…'; empty: holt.db in the state "
-                 "directory. Not shown, for it may hold a password."),
+                 "directory. Not shown, since it may hold a password."),
      .alias = db_alias, .check = check_db},
     {ROW(node, OP_STR, .preset = "", .max = 40,
-         .text = "Which of the holtd that share one PostgreSQL database this is: each keeps its "
-                 "tables in a schema of its own, holt_NODE. Empty: a name that the state "
-                 "directory keeps."),
+         .text = "Name of this holtd among those that share one PostgreSQL database: each keeps "
+                 "its tables in a schema of its own, holt_NODE. Empty: a name kept in the state "
+                 "directory."),
      .check = check_node},
     {ROW(auth, OP_CHOICE, .preset = "token", .choices = auth_modes,
          .text = "Must requests carry a token? 'off' makes everybody admin and works on "
@@ -207,7 +206,7 @@ static const struct setting own_rows[] = {
          .text = "Web origins whose pages may call the API on the seed ports, without cookies: the seeds' dashboards. Ports may be a range."),
      .check = check_origin, .reload = true},
     {ROW(hosts, OP_LIST, .preset = "", .max = 256,
-         .text = "Further names that a request's Host may say, beside addresses and localhost: "
+         .text = "Further names that a request's Host may have, beside addresses and localhost: "
                  "refusing others stops DNS rebinding."),
      .reload = true},
     {ROW(metrics, OP_BOOL, .preset = "true",
@@ -233,12 +232,13 @@ static const struct setting own_rows[] = {
          .text = "Most open connections; each costs a file descriptor and some KiB."),
      .reload = true},
     {ROW(connections_per_peer, OP_INT, .preset = "4096", .min = 1, .max = 1000000,
-         .text = "Most of them from one address, so that one peer cannot take them all; high, "
-                 "for everybody on loopback shares one."),
+         .text = "Most of them from one address, so that one peer cannot take them all. High, "
+                 "since all clients on loopback share one address."),
      .reload = true},
     {ROW(pending_max, OP_SIZE, .preset = "256m", .min = 1 * MIB, .max = 1LL << 40,
-         .text = "Most bytes of requests that are held for clients before it is known who they are; as much "
-                 "again for what comes from inside sandboxes. Past it they are told to try again."),
+         .text = "Most bytes of requests held for clients that have not authenticated yet; as much "
+                 "again for requests from inside sandboxes. Past it clients get an error that asks "
+                 "them to try again."),
      .reload = true},
     {ROW(pending_per_peer, OP_SIZE, .preset = "32m", .min = 64 * KIB, .max = 1LL << 40,
          .text = "Most of them from one address (of IPv6: one /64), and from one sandbox by its relay."),
@@ -251,16 +251,16 @@ static const struct setting own_rows[] = {
                  "for which proxies keep theirs."),
      .reload = true},
     {ROW(header_ms, OP_DURATION, .preset = "10s", .min = 100, .max = 1LL * HOUR,
-         .text = "A request head must arrive within this: what is slower is holding a "
-                 "connection on purpose."),
+         .text = "A request head must arrive within this: a slower client holds a connection on "
+                 "purpose."),
      .reload = true},
     {ROW(body_idle_ms, OP_DURATION, .preset = "30s", .min = 100, .max = 1LL * HOUR,
          .text = "A request body may pause this long; the whole may take any time."),
      .reload = true},
     {ROW(write_ms, OP_DURATION, .preset = "30s", .min = 100, .max = 1LL * HOUR,
-         .text = "A client that is owed bytes and takes none for this long is cut (a reader of "
-                 "server-sent events is first told, and has that long again to take what there "
-                 "is); it does not run while holt owes the reply."),
+         .text = "A client that takes none of its bytes for this long is disconnected; a reader of "
+                 "server-sent events first gets a comment with the reason, and this long again. It "
+                 "does not run while holt owes the reply."),
      .reload = true},
     {ROW(ws_message_max, OP_SIZE, .preset = "16m", .min = 1 * KIB, .max = 1LL << 30,
          .text = "Largest WebSocket message, whatever its fragments."),
@@ -293,13 +293,14 @@ static const struct setting own_rows[] = {
          .text = "Most tokens, of sessions too, that are not revoked or expired."),
      .reload = true},
     {ROW(store_writes, OP_INT, .preset = "10000", .min = 1, .max = 1000000,
-         .text = "Most writes that wait for the database; past it clients are told to try again.")},
+         .text = "Most writes that wait for the database; past it clients get an error that asks "
+                 "them to try again.")},
     {ROW(store_reads, OP_INT, .preset = "1000", .min = 1, .max = 1000000,
          .text = "Most reads that wait for the database.")},
 
     {ROW(runtime, OP_CHOICE, .choices = runtimes,
-         .text = "What runs a sandbox that names no runtime; by default the first of these. One that isolates nothing is "
-                 "for tests; holtd warns of it at its start."),
+         .text = "Runtime of a sandbox that names none; by default the first of these. One that "
+                 "isolates nothing is for tests; holtd warns of it at its start."),
      .as_text = true, .preset = first_runtime},
     {ROW(host_mounts, OP_LIST, .preset = "", .max = 256,
          .text = "Directories of the host below which sandboxes may mount; ':ro' behind one "
@@ -310,20 +311,22 @@ static const struct setting own_rows[] = {
          .text = "May sandboxes be made with 'nesting', so that they can make namespaces and mounts "
                  "of their own? More of the kernel is then open to them: docs/runtime.md.")},
     {ROW(syscalls, OP_CHOICE, .preset = "narrow", .choices = syscall_kinds,
-         .text = "Which system calls a sandbox may make that does not say: 'narrow' is what real programs need, 'wide' all "
-                 "but the dangerous ones: docs/runtime.md. holt-spawn takes up a change at its next start.")},
+         .text = "System calls of a sandbox whose create does not say: 'narrow' has those that "
+                 "real programs need, 'wide' all but the dangerous ones: docs/runtime.md. "
+                 "holt-spawn takes up a change at its next start.")},
     {ROW(wide_syscalls, OP_CHOICE, .preset = "people", .choices = wide_users,
          .text = "Clients that may make sandboxes with 'syscalls: wide': never (none), people (all but agents) or agents (all).")},
     {ROW(default_pids, OP_INT, .preset = "4096", .max = 4194304,
-         .text = "Most processes and threads of a sandbox that is made without a limit of them; where cgroups are v1's it "
-                 "counts for each user inside. 0: none. holt-spawn takes up a change at its next start.")},
+         .text = "Most processes and threads of a sandbox without a limit of its own; with cgroup "
+                 "v1 it counts for each user inside. 0: none. holt-spawn takes up a change at its "
+                 "next start.")},
     {ROW(require_limits, OP_BOOL, .preset = "false",
-         .text = "Refuse every sandbox one of whose limits this host cannot enforce, as if each had asked so; else the reply's "
-                 "'unenforced' and 'warnings' say it."),
+         .text = "Refuse every sandbox with a limit that this host cannot enforce; otherwise "
+                 "'unenforced' and 'warnings' of the reply name it."),
      .reload = true},
     {ROW(pool_size, OP_INT, .preset = "4", .max = 256,
-         .text = "Sandboxes that are made ahead, so that a create or run finds one ready; they take some 0.5 MiB each and "
-                 "are made anew in the background. 0: none."), .reload = true},
+         .text = "Sandboxes made ahead, so that a create or run finds one ready; each takes some "
+                 "0.5 MiB and is replaced in the background. 0: none."), .reload = true},
     {ROW(pool_autosize, OP_BOOL, .preset = "false",
          .text = "Make as many ahead as were created in the last 60 seconds, between pool_min and pool_max, instead of "
                  "pool_size."), .reload = true},
@@ -355,9 +358,10 @@ static const struct setting own_rows[] = {
     {ROW(agent_volumes, OP_INT, .preset = "32", .max = 1000000,
          .text = "Most volumes that one agent has; 0: no limit."), .reload = true},
     {ROW(agent_output, OP_SIZE, .preset = "1g", .max = 1LL << 50,
-         .text = "Most bytes of the host's disk for the output of one agent's commands, in all its sandboxes, and of what the sandboxes "
-                 "of one person start themselves, by their relays. Past it the oldest ended commands go, then the oldest output of "
-                 "those that run; 0: no limit."), .reload = true},
+         .text = "Most bytes of the host's disk for the output of one agent's commands, in all its "
+                 "sandboxes, and of the commands that one person's sandboxes start through their "
+                 "relays. Past it the oldest ended commands are removed, then the oldest output of "
+                 "running ones; 0: no limit."), .reload = true},
     {ROW(owner_sandboxes, OP_INT, .preset = "3072", .max = 1000000,
          .text = "Most sandboxes that one person has, so that no one takes all of sandboxes_max; 0: no limit."), .reload = true},
     {ROW(owner_volumes, OP_INT, .preset = "3072", .max = 1000000,
@@ -368,13 +372,14 @@ static const struct setting own_rows[] = {
          .text = "Most secrets of all together."), .reload = true},
     {ROW(execs_max, OP_INT, .preset = "256", .min = 1, .max = 512,
          .text = "Most commands of one sandbox that are kept, ended ones included: the oldest "
-                 "ended ones go.")},
+                 "ended ones are removed.")},
     {ROW(output_bytes, OP_SIZE, .preset = "64m", .min = 64 * KIB, .max = 1LL << 40,
-         .text = "How much of a command's output is kept, unless it says so itself; past it the "
-                 "oldest goes.")},
+         .text = "How much of a command's output is kept, unless its request says; past it the "
+                 "oldest is dropped.")},
     {ROW(relay_output_bytes, OP_SIZE, .preset = "1m", .min = 64 * KIB, .max = 1LL << 40,
-         .text = "The same, at most, for commands that a sandbox starts itself, by its relay: their logs are on the host's "
-                 "disk. Where the sandbox has a disk limit, all of them together take at most as much as that.")},
+         .text = "The same, at most, for commands that a sandbox starts through its relay: their "
+                 "logs are on the host's disk. With a disk limit of the sandbox, all of them "
+                 "together take at most that much.")},
     {ROW(disk_reserve, OP_SIZE, .preset = "256m", .min = 0, .max = 1LL << 50,
          .text = "Kept free on the filesystem of the state directory, so that holtd's own records can always be written: with "
                  "less, creates, images, uploads to disks and output logs wait or are refused. At most a quarter of the "
@@ -406,7 +411,7 @@ static const struct setting own_rows[] = {
          .text = "Heartbeats within which an agent is to make a checkpoint."),
      .reload = true},
     {ROW(agent_missed, OP_INT, .preset = "3", .min = 1, .max = 1000000,
-         .text = "An agent that made no checkpoint for so many cycles is stalled."),
+         .text = "An agent without a checkpoint for this many cycles is stalled."),
      .reload = true},
     {ROW(agent_tasks, OP_INT, .preset = "0", .max = 1000000,
          .text = "Most open tasks, on all boards, of an agent that registers without a limit of its own; 0: its boards' limits only."),
@@ -421,7 +426,8 @@ static const struct setting own_rows[] = {
          .text = "Bytes of one message."),
      .reload = true},
     {ROW(inbox_max, OP_INT, .preset = "10000", .min = 1, .max = 1000000,
-         .text = "Messages kept for one receiver; when it is full the oldest acknowledged one goes."),
+         .text = "Messages kept for one receiver; in a full inbox the oldest acknowledged one is "
+                 "removed."),
      .reload = true},
     {ROW(team_max, OP_INT, .preset = "10000", .min = 1, .max = 1000000,
          .text = "Agents, projects, inboxes, and tasks and files of one project."),
@@ -433,7 +439,7 @@ static const struct setting own_rows[] = {
          .text = "Bytes of one file of a project."),
      .reload = true},
     {ROW(file_versions, OP_INT, .preset = "100", .min = 1, .max = 100000,
-         .text = "Versions kept of one file of a project; the oldest go."),
+         .text = "Versions kept of one file of a project; the oldest are removed."),
      .reload = true},
     {ROW(project_bytes, OP_SIZE, .preset = "1g", .min = 1, .max = 1LL << 44,
          .text = "Bytes of all files of a project, all versions."),
@@ -458,8 +464,8 @@ static const struct setting own_rows[] = {
          .text = "PEM file of authorities that holt-egress trusts, besides the system's, when it "
                  "connects to hosts whose TLS it has opened. Read when holt-egress starts.")},
     {ROW(egress_ask_ms, OP_DURATION, .preset = "5m", .min = 1000, .max = 3600000,
-         .text = "How long a person has to answer when a sandbox asks for a host; then no is the "
-                 "answer."),
+         .text = "How long a person has to answer when a sandbox asks for a host; without an "
+                 "answer the host is refused."),
      .reload = true},
     {ROW(raw_bridge, OP_STR, .preset = "", .max = 40,
          .text = "The bridge that sandboxes with a raw network join, and its network: "

@@ -253,11 +253,13 @@ static const char *const stream_modes[] = {"control-plane", "sidecar", NULL};
 
 static const struct setting rows[] = {
     {ROW(volume_mode, OP_CHOICE, .preset = "emptydir", .choices = volume_modes,
-         .text = "What /workspace of an sbx sandbox is: files of its own, on disk, which go with it; with 'pvc' at most 10 GiB."),
+         .text = "Kind of /workspace of an sbx sandbox: its own files on disk, removed with it; "
+                 "with 'pvc' at most 10 GiB."),
      .as_text = true, .alias = volume_mode_alias, .reload = true},
     {ROW(cache_mode, OP_CHOICE, .preset = "emptydir", .choices = cache_modes,
-         .text = "What /cache of an sbx sandbox is: 'emptydir' and 'pvc' are files of its own, on disk, which go with it, with "
-                 "'pvc' at most sbx_cache_pvc_bytes; 'hostpath' is one directory that all with it share (sbx_cache_hostpath)."),
+         .text = "Kind of /cache of an sbx sandbox: 'emptydir' and 'pvc' are its own files on "
+                 "disk, removed with it, with 'pvc' at most sbx_cache_pvc_bytes; 'hostpath' is one "
+                 "directory shared by all with it (sbx_cache_hostpath)."),
      .as_text = true, .alias = cache_mode_alias, .reload = true},
     {ROW(cache_pvc_bytes, OP_SIZE, .preset = "5g", .min = MIB, .max = 1LL << 40,
          .text = "Most bytes of /cache with 'pvc', where the request says nothing."),
@@ -288,22 +290,24 @@ static const struct setting rows[] = {
          .text = "Events of the past that a new reader of an sbx sandbox's stream is sent."),
      .alias = stream_buffer_alias, .reload = true},
     {ROW(stream_endpoint, OP_STR, .preset = "", .max = 1024,
-         .text = "Where sidecars inside sbx sandboxes reach holtd, 'http://HOST:PORT'; they find it, with the sandbox's own "
-                 "token in it, in SBX_STREAM_ENDPOINT. Empty: they are told nothing."),
+         .text = "Address of holtd for sidecars inside sbx sandboxes, 'http://HOST:PORT'; they "
+                 "find it, with the sandbox's own token in it, in SBX_STREAM_ENDPOINT. Empty: that "
+                 "variable is not set."),
      .alias = stream_endpoint_alias, .check = check_endpoint, .reload = true},
     {ROW(stream_mode, OP_CHOICE, .preset = "control-plane", .choices = stream_modes,
-         .text = "With 'sidecar', what commands of sbx sandboxes write is in files inside them too, in sbx_events_dir, as sbx's "
-                 "sidecars want it. The stream is the same either way."),
+         .text = "With 'sidecar', the output of commands of sbx sandboxes is also in files inside "
+                 "them, in sbx_events_dir, as sbx's sidecars expect. The stream is the same either "
+                 "way."),
      .as_text = true, .alias = stream_mode_alias, .reload = true},
     {ROW(events_dir, OP_STR, .preset = "/sbx-events", .min = 2, .max = 255,
          .text = "The directory inside for that: EXEC.stdout, EXEC.stderr, and EXEC.exit when it has ended."),
      .alias = events_dir_alias, .check = setting_check_path, .reload = true},
     {ROW(async_exec, OP_BOOL, .preset = "true",
-         .text = "Does sbx's exec answer before the command has ended, where its request does not say? Its output is "
-                 "in the stream then."),
+         .text = "Does sbx's exec answer before the command has ended, when its request does not "
+                 "say? The output is then in the stream."),
      .alias = async_exec_alias, .reload = true},
     {ROW(exec_keep_ms, OP_DURATION, .preset = "30m", .max = 36500LL * 24 * HOUR,
-         .text = "How long after its end sbx tells of a command; 0: as long as it is kept."),
+         .text = "How long after its end sbx reports a command; 0: as long as it is kept."),
      .alias = exec_keep_alias, .reload = true},
     {ROW(exec_timeout_ms, OP_DURATION, .preset = "0", .max = 366LL * 24 * HOUR,
          .text = "Time limit of sbx's commands that name none; 0: none."),
