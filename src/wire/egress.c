@@ -83,73 +83,42 @@ static const struct wire_layout
 
 #define HOST EGRESS_HOST
 #define EGRS EGRESS_EGRESS
-const struct egress_type_info egress_types[EGRESS_TYPE_END] = {
-    /*                    name        from  tagged layout */
-    [EGRESS_HELLO]    = {"hello",    HOST, false, &hello_layout},
-    [EGRESS_KNOWN]    = {"known",    EGRS, false, &name_layout},
-    [EGRESS_WELCOME]  = {"welcome",  EGRS, false, &welcome_layout},
-    [EGRESS_SET]      = {"set",      HOST, true,  &set_layout},
-    [EGRESS_REMOVE]   = {"remove",   HOST, true,  &name_layout},
-    [EGRESS_DONE]     = {"done",     EGRS, true,  &done_layout},
-    [EGRESS_VERDICT]  = {"verdict",  EGRS, false, &verdict_layout},
-    [EGRESS_QUESTION] = {"question", EGRS, false, &question_layout},
-    [EGRESS_ANSWER]   = {"answer",   HOST, false, &answer_layout},
-    [EGRESS_LISTEN]   = {"listen",   HOST, true,  &listen_layout},
-    [EGRESS_CA]       = {"ca",       HOST, true,  &ca_layout},
-    [EGRESS_SECRETS]  = {"secrets",  HOST, true,  &secrets_layout},
+const struct packet_type egress_types[EGRESS_TYPE_END] = {
+    /*                    name        from  fds layout */
+    [EGRESS_HELLO]    = {"hello",    HOST, 0, &hello_layout, .untagged = true},
+    [EGRESS_KNOWN]    = {"known",    EGRS, 0, &name_layout, .untagged = true},
+    [EGRESS_WELCOME]  = {"welcome",  EGRS, 0, &welcome_layout, .untagged = true},
+    [EGRESS_SET]      = {"set",      HOST, EGRESS_FDS_MAX, &set_layout,
+                         .fds_by = PACKET_FDS_BY(struct egress_set, kinds)},
+    [EGRESS_REMOVE]   = {"remove",   HOST, 0, &name_layout},
+    [EGRESS_DONE]     = {"done",     EGRS, 0, &done_layout},
+    [EGRESS_VERDICT]  = {"verdict",  EGRS, 0, &verdict_layout, .untagged = true},
+    [EGRESS_QUESTION] = {"question", EGRS, 0, &question_layout, .untagged = true},
+    [EGRESS_ANSWER]   = {"answer",   HOST, 0, &answer_layout, .untagged = true},
+    [EGRESS_LISTEN]   = {"listen",   HOST, 0, &listen_layout},
+    [EGRESS_CA]       = {"ca",       HOST, 0, &ca_layout},
+    [EGRESS_SECRETS]  = {"secrets",  HOST, 0, &secrets_layout},
 };
 /* clang-format on */
 
-static int check_head(unsigned type, uint32_t tag, enum egress_side from, struct err *e)
-{
-    if (type >= EGRESS_TYPE_END || !egress_types[type].name)
-        return err_set(e, ERR_INVALID, 0, "a packet of unknown type %u", type);
-    if (!(egress_types[type].from & from))
-        return err_set(e, ERR_INVALID, 0, "%s came from the wrong side", egress_types[type].name);
-    if ((tag != 0) != egress_types[type].tagged)
-        return err_set(e, ERR_INVALID, 0, "%s with tag %u", egress_types[type].name, tag);
-    return 0;
-}
+const struct packet_protocol egress_protocol = {
+    .helper = "holt-egress",
+    .types = egress_types,
+    .type_end = EGRESS_TYPE_END,
+    PACKET_MESSAGE(struct egress_msg),
+    .version = EGRESS_VERSION,
+    .hello = EGRESS_HELLO,
+    .welcome = EGRESS_WELCOME,
+};
 
 int egress_encode(const struct egress_msg *m, enum egress_side from, struct wire_out *o,
                   struct err *e)
 {
-    struct wire_out body;
-
-    if (check_head(m->type, m->tag, from, e) < 0)
-        return -1;
-    if (o->size - o->n < EGRESS_HEAD)
-        return err_set(e, ERR_TOO_LARGE, 0, "no room for a packet");
-    body = (struct wire_out){
-        .p = o->p + o->n + EGRESS_HEAD,
-        .size = size_min(o->size - o->n, EGRESS_PACKET_MAX) - EGRESS_HEAD,
-    };
-    if (wire_put(egress_types[m->type].layout, &m->u, &body, e) < 0)
-        return -1;
-    wire_put_u32(o->p + o->n, m->type);
-    wire_put_u32(o->p + o->n + 4, m->tag);
-    o->n += EGRESS_HEAD + body.n;
-    return 0;
+    return packet_encode(&egress_protocol, m, (enum packet_side)from, o, e);
 }
 
 int egress_decode(struct str packet, size_t fds, enum egress_side from, struct egress_msg *ret,
                   struct err *e)
 {
-    const uint8_t *p = (const uint8_t *)packet.p;
-    uint32_t type, tag;
-    size_t expected;
-
-    if (packet.n < EGRESS_HEAD || packet.n > EGRESS_PACKET_MAX)
-        return err_set(e, ERR_INVALID, 0, "a packet of %zu bytes", packet.n);
-    type = wire_get_u32(p);
-    tag = wire_get_u32(p + 4);
-    if (check_head(type, tag, from, e) < 0)
-        return -1;
-    *ret = (struct egress_msg){.type = (enum egress_type)type, .tag = tag};
-    if (wire_get(egress_types[type].layout, str_skip(packet, EGRESS_HEAD), &ret->u, e) < 0)
-        return -1;
-    expected = type == EGRESS_SET ? (size_t)__builtin_popcount(ret->u.set.kinds) : 0;
-    if (fds != expected)
-        return err_set(e, ERR_INVALID, 0, "%s with %zu descriptors", egress_types[type].name, fds);
-    return 0;
+    return packet_decode(&egress_protocol, packet, fds, (enum packet_side)from, ret, e);
 }

@@ -4,11 +4,10 @@
  * or -1 with *e set. */
 #pragma once
 
-#include "wire/layout.h"
+#include "wire/packet.h"
 
 #define EGRESS_VERSION 2
-#define EGRESS_HEAD 8
-#define EGRESS_PACKET_MAX (32 * 1024)
+#define EGRESS_PACKET_MAX PACKET_MAX
 #define EGRESS_ID_MAX 31
 #define EGRESS_ALIAS_MAX 287
 #define EGRESS_FDS_MAX 4
@@ -17,7 +16,7 @@
 #define EGRESS_PEM_MAX (8 * 1024)
 #define EGRESS_LEARNED_MAX (6 * 1024)
 
-enum egress_side { EGRESS_HOST = 1, EGRESS_EGRESS = 2 };
+enum egress_side { EGRESS_HOST = PACKET_HOST, EGRESS_EGRESS = PACKET_HELPER };
 
 enum egress_type {
     EGRESS_HELLO = 1,
@@ -111,13 +110,8 @@ struct egress_msg {
     } u;
 };
 
-struct egress_type_info {
-    const char *name;
-    uint8_t from;
-    bool tagged;
-    const struct wire_layout *layout;
-};
-extern const struct egress_type_info egress_types[EGRESS_TYPE_END];
+extern const struct packet_type egress_types[EGRESS_TYPE_END];
+extern const struct packet_protocol egress_protocol;
 
 CHECKED int egress_encode(const struct egress_msg *m, enum egress_side from, struct wire_out *o,
                           struct err *e);

@@ -139,7 +139,7 @@ static const struct wire_layout
 
 #define HOST SPAWN_HOST
 #define SPWN SPAWN_SPAWN
-const struct spawn_type_info spawn_types[SPAWN_TYPE_END] = {
+const struct packet_type spawn_types[SPAWN_TYPE_END] = {
     /*                    name         from  fds layout */
     [SPAWN_HELLO]     = {"hello",     HOST, 0, &hello_layout},
     [SPAWN_WELCOME]   = {"welcome",   SPWN, 0, &welcome_layout},
@@ -156,93 +156,45 @@ const struct spawn_type_info spawn_types[SPAWN_TYPE_END] = {
     [SPAWN_LISTED]    = {"listed",    SPWN, 0, &listed_layout},
     [SPAWN_POOL]      = {"pool",      HOST, 0, &pool_layout},
     [SPAWN_DONE]      = {"done",      SPWN, 0, &done_layout},
-    [SPAWN_EVENT]     = {"event",     SPWN, 0, &event_layout},
+    [SPAWN_EVENT]     = {"event",     SPWN, 0, &event_layout, .untagged = true},
     [SPAWN_DISCARD]   = {"discard",   HOST, 0, &discard_layout},
     [SPAWN_MEASURE]   = {"measure",   HOST, 0, &measure_layout},
     [SPAWN_MEASURED]  = {"measured",  SPWN, 0, &measured_layout},
     [SPAWN_LISTEN]    = {"listen",    HOST, 0, &name_layout},
-    [SPAWN_LISTENERS] = {"listeners", SPWN, SPAWN_LISTENER_COUNT, &listeners_layout},
+    [SPAWN_LISTENERS] = {"listeners", SPWN, SPAWN_LISTENER_COUNT, &listeners_layout,
+                         .fds_by = PACKET_FDS_BY(struct spawn_listeners, kinds)},
     [SPAWN_POOLED]    = {"pooled",    SPWN, 0, &pooled_layout},
     [SPAWN_OOMS]      = {"ooms",      HOST, 0, &name_layout},
 };
 /* clang-format on */
 
-static const struct spawn_type_info *type_info(unsigned type)
-{
-    return type < SPAWN_TYPE_END && spawn_types[type].name ? &spawn_types[type] : NULL;
-}
-
-static int check_head(unsigned type, uint32_t tag, enum spawn_side from, struct err *e)
-{
-    const struct spawn_type_info *t = type_info(type);
-
-    if (!t)
-        return err_set(e, ERR_INVALID, 0, "a packet of unknown type %u", type);
-    if (!(t->from & from))
-        return err_set(e, ERR_INVALID, 0, "%s came from the wrong side", t->name);
-    if ((tag == 0) != (type == SPAWN_EVENT))
-        return err_set(e, ERR_INVALID, 0, "%s with tag %u", t->name, tag);
-    return 0;
-}
+const struct packet_protocol spawn_protocol = {
+    .helper = "holt-spawn",
+    .types = spawn_types,
+    .type_end = SPAWN_TYPE_END,
+    PACKET_MESSAGE(struct spawn_msg),
+    .version = SPAWN_VERSION,
+    .hello = SPAWN_HELLO,
+    .welcome = SPAWN_WELCOME,
+};
 
 int spawn_encode(const struct spawn_msg *m, enum spawn_side from, struct wire_out *o, struct err *e)
 {
-    struct wire_out body;
-
-    if (check_head(m->type, m->tag, from, e) < 0)
-        return -1;
-    if (o->size - o->n < SPAWN_HEAD)
-        return err_set(e, ERR_TOO_LARGE, 0, "no room for a packet");
-    body = (struct wire_out){
-        .p = o->p + o->n + SPAWN_HEAD,
-        .size = size_min(o->size - o->n, SPAWN_PACKET_MAX) - SPAWN_HEAD,
-    };
-    if (wire_put(type_info(m->type)->layout, &m->u, &body, e) < 0)
-        return -1;
-    wire_put_u32(o->p + o->n, m->type);
-    wire_put_u32(o->p + o->n + 4, m->tag);
-    o->n += SPAWN_HEAD + body.n;
-    return 0;
+    return packet_encode(&spawn_protocol, m, (enum packet_side)from, o, e);
 }
 
 int spawn_decode(struct str packet, size_t fds, enum spawn_side from, struct spawn_msg *ret,
                  struct err *e)
 {
-    const uint8_t *p = (const uint8_t *)packet.p;
-    uint32_t type, tag;
-    size_t expected;
-
-    if (packet.n < SPAWN_HEAD || packet.n > SPAWN_PACKET_MAX)
-        return err_set(e, ERR_INVALID, 0, "a packet of %zu bytes", packet.n);
-    type = wire_get_u32(p);
-    tag = wire_get_u32(p + 4);
-    if (check_head(type, tag, from, e) < 0)
-        return -1;
-    *ret = (struct spawn_msg){.type = (enum spawn_type)type, .tag = tag};
-    if (wire_get(spawn_types[type].layout, str_skip(packet, SPAWN_HEAD), &ret->u, e) < 0)
-        return -1;
-    expected = type == SPAWN_LISTENERS ? (size_t)__builtin_popcount(ret->u.listeners.kinds)
-                                       : spawn_types[type].fds;
-    if (fds != expected)
-        return err_set(e, ERR_INVALID, 0, "%s with %zu descriptors", spawn_types[type].name, fds);
-    return 0;
+    return packet_decode(&spawn_protocol, packet, fds, (enum packet_side)from, ret, e);
 }
 
 bool spawn_layer_is_safe(struct str id)
 {
-    if (id.n == 0 || id.n > SPAWN_LAYER_MAX)
-        return false;
-    for (size_t i = 0; i < id.n; i++) {
-        char c = id.p[i];
-
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-              c == '_' || (c == '-' && i > 0)))
-            return false;
-    }
-    return true;
+    return packet_name_is_safe(id, SPAWN_LAYER_MAX);
 }
 
 bool spawn_id_is_safe(struct str id)
 {
-    return id.n <= SPAWN_ID_MAX && spawn_layer_is_safe(id);
+    return packet_name_is_safe(id, SPAWN_ID_MAX);
 }

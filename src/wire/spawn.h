@@ -5,11 +5,10 @@
  * host paths to open.  No I/O, no allocation.  Errors: 0, or -1 with *e set. */
 #pragma once
 
-#include "wire/layout.h"
+#include "wire/packet.h"
 
 #define SPAWN_VERSION 1
-#define SPAWN_HEAD 8
-#define SPAWN_PACKET_MAX (32 * 1024)
+#define SPAWN_PACKET_MAX PACKET_MAX
 #define SPAWN_ID_MAX 31
 #define SPAWN_LAYER_MAX 64 /* a layer's name: a SHA-256 in hex */
 #define SPAWN_LAYERS_MAX 60
@@ -29,7 +28,7 @@
 #define SPAWN_HUB_ADDRESS "127.0.0.80"
 #define SPAWN_HUB_PORT "8080"
 
-enum spawn_side { SPAWN_HOST = 1, SPAWN_SPAWN = 2 };
+enum spawn_side { SPAWN_HOST = PACKET_HOST, SPAWN_SPAWN = PACKET_HELPER };
 
 enum spawn_type {
     SPAWN_HELLO = 1,
@@ -228,13 +227,8 @@ struct spawn_msg {
     } u;
 };
 
-struct spawn_type_info {
-    const char *name;
-    uint8_t from;
-    uint8_t fds; /* descriptors beside it; for listeners: the most */
-    const struct wire_layout *layout;
-};
-extern const struct spawn_type_info spawn_types[SPAWN_TYPE_END];
+extern const struct packet_type spawn_types[SPAWN_TYPE_END];
+extern const struct packet_protocol spawn_protocol;
 extern const struct wire_layout spawn_mount_row_layout, spawn_list_row_layout;
 
 CHECKED int spawn_encode(const struct spawn_msg *m, enum spawn_side from, struct wire_out *o,

@@ -4,7 +4,7 @@
 
 static struct egress_msg sample(enum egress_type type)
 {
-    struct egress_msg m = {.type = type, .tag = egress_types[type].tagged ? 7 : 0};
+    struct egress_msg m = {.type = type, .tag = egress_types[type].untagged ? 0 : 7};
 
     if (type == EGRESS_HELLO)
         m.u.hello = (struct egress_hello){1, 1};

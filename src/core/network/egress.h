@@ -6,7 +6,6 @@
 
 #include "core/network/authority.h"
 #include "core/sandbox/driver.h"
-#include "link/timers.h"
 #include "wire/egress.h"
 
 struct egress;
@@ -20,7 +19,6 @@ struct egress_ops {
 
 struct egress_config {
     uv_loop_t *loop;
-    struct timers *timers;
     const char *state, *bindir;
     const char *user;    /* whom it becomes where it begins as root; NULL or "": its own preset */
     const char *dns;     /* servers to ask for names; "": the system's */

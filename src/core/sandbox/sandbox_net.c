@@ -309,7 +309,6 @@ void sandboxes_open_egress(struct sandboxes *all, const struct sandboxes_config 
     all->internal = c->egress_internal;
     all->internal_count = c->egress_internal_count;
     all->egress = egress_new(&(struct egress_config){.loop = all->loop,
-                                                     .timers = all->timers,
                                                      .state = all->state,
                                                      .bindir = all->bindir,
                                                      .user = c->egress_user,

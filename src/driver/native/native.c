@@ -1,13 +1,11 @@
+/* The native runtime: the driver's operations as requests to holt-spawn. */
 #include "driver/native/native.h"
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/starter.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #define LIMITS (LIMIT_MEMORY | LIMIT_CPU | LIMIT_PIDS | LIMIT_DISK) /* the same bits in both */
@@ -34,10 +32,10 @@ static void finish_made(struct call *c, const struct spawn_msg *m)
         made.enforced = limits_of(m->u.created.enforced);
         made.warm = m->u.created.warm;
         native_box_add(c->n, c->id);
-    } else if (c->err.code == ERR_NONE) {
-        (void)err_set(&c->err, ERR_INTERNAL, 0, "holt-spawn gave no answer that fits");
+    } else if (c->h.err.code == ERR_NONE) {
+        (void)err_set(&c->h.err, ERR_INTERNAL, 0, "holt-spawn gave no answer that fits");
     }
-    c->cb.made(c->arg, c->err.code == ERR_NONE ? &made : NULL, &c->err);
+    c->cb.made(c->arg, c->h.err.code == ERR_NONE ? &made : NULL, &c->h.err);
 }
 
 /* ---- the operations ---- */
@@ -110,9 +108,9 @@ static void native_create(struct driver *d, const struct driver_spec *s, driver_
     c->finish = finish_made;
     c->cb.made = done;
     if (s->layer_count > ARRAY_LEN(layers) || s->mount_count > ARRAY_LEN(mounts))
-        (void)err_set(&c->err, ERR_INVALID, 0, "more than %zu layers or %zu mounts",
+        (void)err_set(&c->h.err, ERR_INVALID, 0, "more than %zu layers or %zu mounts",
                       ARRAY_LEN(layers), ARRAY_LEN(mounts));
-    else if (mount_rows(s, mounts, &c->err) == 0)
+    else if (mount_rows(s, mounts, &c->h.err) == 0)
         for (size_t i = 0; i < s->layer_count; i++)
             layers[i].text = s->layers[i];
     m.u.create = (struct spawn_create){
@@ -148,35 +146,19 @@ static void native_adopt(struct driver *d, const char *id, driver_made_cb done, 
     call_ask_named(c);
 }
 
-static void finish_fd(struct call *c, const struct spawn_msg *m)
-{
-    (void)m;
-    c->cb.fd(c->arg, c->err.code == ERR_NONE ? TAKE_FD(c->fd) : -1, &c->err);
-}
-
-static void native_connect(struct driver *d, const char *id, driver_fd_cb done, void *arg)
-{
-    struct call *c = call_new(native_of(d), SPAWN_TYPE_END, id, arg);
-
-    c->finish = finish_fd;
-    c->cb.fd = done;
-    c->over = c->err.code != ERR_NONE;
-    native_wake(c->n, 0);
-}
-
 static void finish_listeners(struct call *c, const struct spawn_msg *m)
 {
     struct driver_listeners l = {0};
 
     if (m && m->type == SPAWN_LISTENERS) {
         l.kinds = m->u.listeners.kinds;
-        l.n = c->fds.n;
-        memcpy(l.fds, c->fds.fd, sizeof c->fds.fd);
-        c->fds.n = 0;
-    } else if (c->err.code == ERR_NONE) {
-        (void)err_set(&c->err, ERR_INTERNAL, 0, "holt-spawn gave no answer that fits");
+        l.n = c->h.in.n;
+        memcpy(l.fds, c->h.in.fd, sizeof c->h.in.fd);
+        c->h.in.n = 0;
+    } else if (c->h.err.code == ERR_NONE) {
+        (void)err_set(&c->h.err, ERR_INTERNAL, 0, "holt-spawn gave no answer that fits");
     }
-    c->cb.listeners(c->arg, c->err.code == ERR_NONE ? &l : NULL, &c->err);
+    c->cb.listeners(c->arg, c->h.err.code == ERR_NONE ? &l : NULL, &c->h.err);
 }
 
 static void native_listen(struct driver *d, const char *id, driver_listeners_cb done, void *arg)
@@ -204,9 +186,9 @@ static void native_kill(struct driver *d, const char *id, enum driver_scope scop
 static void finish_removed(struct call *c, const struct spawn_msg *m)
 {
     (void)m;
-    if (c->err.code == ERR_NONE)
+    if (c->h.err.code == ERR_NONE)
         mem_free(map_remove(&c->n->boxes, str_of(c->id)));
-    c->cb.done(c->arg, &c->err);
+    c->cb.done(c->arg, &c->h.err);
 }
 
 static void native_remove(struct driver *d, const char *id, bool keep, driver_done done, void *arg)
@@ -248,9 +230,9 @@ static void finish_stats(struct call *c, const struct spawn_msg *m)
                                   .disk_bytes = (int64_t)m->u.stats.disk_bytes,
                                   .net_rx_bytes = (int64_t)m->u.stats.net_rx_bytes,
                                   .net_tx_bytes = (int64_t)m->u.stats.net_tx_bytes};
-    else if (c->err.code == ERR_NONE)
-        (void)err_set(&c->err, ERR_INTERNAL, 0, "holt-spawn gave no stats");
-    c->cb.stats(c->arg, c->err.code == ERR_NONE ? &s : NULL, &c->err);
+    else if (c->h.err.code == ERR_NONE)
+        (void)err_set(&c->h.err, ERR_INTERNAL, 0, "holt-spawn gave no stats");
+    c->cb.stats(c->arg, c->h.err.code == ERR_NONE ? &s : NULL, &c->h.err);
 }
 
 static void native_stats(struct driver *d, const char *id, driver_stats_cb done, void *arg)
@@ -279,9 +261,9 @@ static void finish_pooled(struct call *c, const struct spawn_msg *m)
 
     if (m && m->type == SPAWN_POOLED)
         p = (struct driver_pooled){m->u.pooled.ready, (int64_t)m->u.pooled.broken};
-    else if (c->err.code == ERR_NONE)
-        (void)err_set(&c->err, ERR_INTERNAL, 0, "holt-spawn gave no answer that fits");
-    c->cb.pooled(c->arg, c->err.code == ERR_NONE ? &p : NULL, &c->err);
+    else if (c->h.err.code == ERR_NONE)
+        (void)err_set(&c->h.err, ERR_INTERNAL, 0, "holt-spawn gave no answer that fits");
+    c->cb.pooled(c->arg, c->h.err.code == ERR_NONE ? &p : NULL, &c->h.err);
 }
 
 /* Of any kind: the claim brings everything. */
@@ -315,9 +297,9 @@ static void finish_bytes(struct call *c, const struct spawn_msg *m)
 {
     bool fits = m && m->type == SPAWN_MEASURED;
 
-    if (!fits && c->err.code == ERR_NONE)
-        (void)err_set(&c->err, ERR_INTERNAL, 0, "holt-spawn gave no measure");
-    c->cb.bytes(c->arg, fits ? (int64_t)m->u.measured.bytes : 0, &c->err);
+    if (!fits && c->h.err.code == ERR_NONE)
+        (void)err_set(&c->h.err, ERR_INTERNAL, 0, "holt-spawn gave no measure");
+    c->cb.bytes(c->arg, fits ? (int64_t)m->u.measured.bytes : 0, &c->h.err);
 }
 
 static void native_volume_measure(struct driver *d, const struct driver_volume *v,
@@ -375,7 +357,7 @@ static void finish_list(struct call *c, const struct spawn_msg *m)
     if (m && m->type == SPAWN_LISTED && m->u.listed.more && m->u.listed.sandboxes.count > 0)
         next_page(c);
     else
-        c->cb.list(c->arg, c->found, c->found_count, &c->err);
+        c->cb.list(c->arg, c->found, c->found_count, &c->h.err);
 }
 
 void native_list(struct driver *d, driver_list_cb done, void *arg)
@@ -389,34 +371,72 @@ void native_list(struct driver *d, driver_list_cb done, void *arg)
 
 /* ---- life ---- */
 
-/* What the operator allows, as holt-spawn's arguments: it checks for itself. */
-static void take_allowed(struct spawn_link_home *h, const struct driver_allows *a)
+/* How long ours stays without holtd and sandboxes: a restart takes less. */
+#define LINGER_MS "2000"
+#define CALLS_MAX 4096
+#define LACK_MS 10000 /* how long a request waits for a holt-spawn that is not there */
+
+struct args { /* owned texts, NULL at the end */
+    char **v;
+    size_t n;
+};
+
+static void args_done(struct args *a)
 {
-    h->allowed = xzalloc((2 * a->host_dir_count + 8) * sizeof *h->allowed);
+    for (size_t i = 0; i < a->n; i++)
+        mem_free(a->v[i]);
+    mem_free(a->v);
+}
+static inline void args_done_p(struct args *a)
+{
+    args_done(a);
+}
+
+static void args_take(struct args *a, char *text)
+{
+    a->v = xrealloc(a->v, (a->n + 2) * sizeof *a->v);
+    a->v[a->n++] = text;
+    a->v[a->n] = NULL;
+}
+
+static void args_add(struct args *a, const char *option, char *value)
+{
+    args_take(a, xstrdup(option));
+    args_take(a, value);
+}
+
+/* What the operator allows, as holt-spawn's arguments: it checks for itself. */
+static void args_allowed(struct args *to, const struct driver_allows *a)
+{
     for (size_t i = 0; i < a->host_dir_count; i++) {
         struct str dir = str_of(a->host_dirs[i]);
         bool readonly = str_ends(dir, STR(":ro"));
 
-        h->allowed[h->allowed_n++] = xstrdup(readonly ? "--allow" : "--allow-write");
-        h->allowed[h->allowed_n++] =
-            xasprintf(STR_FMT, (int)(dir.n - (readonly ? strlen(":ro") : 0)), dir.p);
+        args_add(to, readonly ? "--allow" : "--allow-write",
+                 xasprintf(STR_FMT, (int)(dir.n - (readonly ? strlen(":ro") : 0)), dir.p));
     }
-    if (a->nesting) {
-        h->allowed[h->allowed_n++] = xstrdup("--nesting");
-        h->allowed[h->allowed_n++] = xstrdup("yes");
-    }
-    if (a->syscalls) {
-        h->allowed[h->allowed_n++] = xstrdup("--syscalls");
-        h->allowed[h->allowed_n++] = xstrdup(a->syscalls);
-    }
-    if (a->pids > 0) {
-        h->allowed[h->allowed_n++] = xstrdup("--pids");
-        h->allowed[h->allowed_n++] = xasprintf("%" PRId64, a->pids);
-    }
-    if (a->bridge) {
-        h->allowed[h->allowed_n++] = xstrdup("--bridge");
-        h->allowed[h->allowed_n++] = xstrdup(a->bridge);
-    }
+    if (a->nesting)
+        args_add(to, "--nesting", xstrdup("yes"));
+    if (a->syscalls)
+        args_add(to, "--syscalls", xstrdup(a->syscalls));
+    if (a->pids > 0)
+        args_add(to, "--pids", xasprintf("%" PRId64, a->pids));
+    if (a->bridge)
+        args_add(to, "--bridge", xstrdup(a->bridge));
+}
+
+static int define(struct native *n, const struct driver_config *c, struct err *e)
+{
+    AUTO(args_done) struct args a = {0};
+
+    args_take(&a, xstrdup("holt-spawn"));
+    args_add(&a, "--state", xstrdup(c->state));
+    args_add(&a, "--init", xasprintf("%s/holt-init", c->bindir));
+    args_add(&a, "--linger-ms", xstrdup(LINGER_MS));
+    args_allowed(&a, &c->allows);
+    if (starter_uid() != geteuid()) /* it is root's, and serves us */
+        args_add(&a, "--user", xasprintf("%u", geteuid()));
+    return helper_define(n->link, a.v, e);
 }
 
 static void native_done(struct native *n)
@@ -428,102 +448,66 @@ static void native_done(struct native *n)
     while (map_next(&n->boxes, &at, &key, &box))
         mem_free(box);
     map_done(&n->boxes);
-    fd_close(n->home.state);
-    fd_close(n->spawned);
-    while (n->home.allowed_n > 0)
-        mem_free(n->home.allowed[--n->home.allowed_n]);
-    mem_free(n->home.allowed);
-    mem_free(n->path);
-    mem_free(n->bindir);
     mem_free(n->installation);
-}
-
-static int greet(struct native *n, int fd, struct err *e)
-{
-    AUTO(fd_close) int owned = fd;
-    struct spawn_welcome w;
-
-    if (spawn_link_greet(fd, n->installation, &w, e) < 0 || native_watch(n, TAKE_FD(owned), e) < 0)
-        return -1;
-    n->features = w.features;
-    n->greeted = true;
-    return 0;
-}
-
-/* One that was being killed may have taken the connection with it: then a new one is asked. */
-static int open_link(struct native *n, struct err *e)
-{
-    int64_t until = clock_mono_ms() + SPAWN_LINK_MS;
-    int fd, r;
-
-    do {
-        fd = spawn_link_open(&n->home, &n->spawned, e);
-        r = fd < 0 ? -1 : greet(n, fd, e);
-    } while (r < 0 && e->code == ERR_UNAVAILABLE && clock_mono_ms() < until);
-    return r;
-}
-
-static int native_open(const struct driver_config *c, struct driver **ret, struct err *e)
-{
-    int r = dir_make_all(c->state, 0700);
-    AUTO(fd_close) int state = open(c->state, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    struct native *n;
-
-    if (r < 0 || state < 0)
-        return err_set(e, ERR_INTERNAL, r < 0 ? -r : errno, "open '%s'", c->state);
-    n = xzalloc(sizeof *n);
-    n->shells = SPAWN_SHELLS_KEEP;
-    n->d.ops = &driver_native;
-    n->c = *c;
-    n->path = xstrdup(c->state);
-    n->bindir = xstrdup(c->bindir);
-    n->installation = xstrdup(c->installation);
-    n->home =
-        (struct spawn_link_home){.state = TAKE_FD(state), .path = n->path, .bindir = n->bindir};
-    take_allowed(&n->home, &c->allows);
-    n->c.allows = (struct driver_allows){0}; /* was the caller's */
-    n->fd = -1;
-    n->spawned = -1;
-    n->refs = 1;
-    list_init(&n->calls);
-    if (spawn_link_define(&n->home, e) < 0 || open_link(n, e) < 0) {
-        native_done(n);
-        mem_free(n);
-        return err_wrap(e, "open the native runtime");
-    }
-    (void)uv_timer_init(c->loop, &n->timer);
-    n->timer.data = n;
-    (void)native_make_ahead(n);
-    *ret = &n->d;
-    return 0;
 }
 
 static void timer_closed(uv_handle_t *h)
 {
-    struct native *n = h->data;
-
-    if (--n->refs == 0)
-        mem_free(n);
+    mem_free(h->data);
 }
 
 static void native_close(struct driver *d)
 {
     struct native *n = native_of(d);
-    struct list *node;
 
     n->closed = true;
-    while ((node = list_pop(&n->calls))) {
-        struct call *c = LIST_ENTRY(node, struct call, node);
-
-        (void)err_set(&c->err, ERR_CANCELLED, 0, "the runtime is being closed");
-        call_end(c, NULL);
-    }
-    if (n->fd >= 0) {
-        uv_close((uv_handle_t *)&n->poll, native_poll_closed);
-        fd_close(TAKE_FD(n->fd));
-    }
+    n->link = helper_free(n->link);
+    native_connects_end(n);
     native_done(n);
     uv_close((uv_handle_t *)&n->timer, timer_closed);
+}
+
+static int open_link(struct native *n, const struct driver_config *c, struct err *e)
+{
+    struct helper_config link = {
+        .loop = c->loop,
+        .protocol = &spawn_protocol,
+        .state = c->state,
+        .bindir = c->bindir,
+        .name = "spawn",
+        .calls_max = CALLS_MAX,
+        .lack_ms = LACK_MS,
+        .ops = &native_link_ops,
+        .arg = n,
+    };
+
+    n->link = helper_new(&link);
+    return define(n, c, e) < 0 ? -1 : helper_start_now(n->link, e);
+}
+
+static int native_open(const struct driver_config *c, struct driver **ret, struct err *e)
+{
+    int r = dir_make_all(c->state, 0700);
+    struct native *n;
+
+    if (r < 0)
+        return err_set(e, ERR_INTERNAL, -r, "open '%s'", c->state);
+    n = xzalloc(sizeof *n);
+    n->shells = SPAWN_SHELLS_KEEP;
+    n->d.ops = &driver_native;
+    n->c = *c;
+    n->c.allows = (struct driver_allows){0}; /* the caller's */
+    n->installation = xstrdup(c->installation);
+    list_init(&n->connects);
+    (void)uv_timer_init(c->loop, &n->timer);
+    n->timer.data = n;
+    if (open_link(n, c, e) < 0) {
+        native_close(&n->d);
+        return err_wrap(e, "open the native runtime");
+    }
+    n->opened = true;
+    *ret = &n->d;
+    return 0;
 }
 
 static uint32_t native_enforces(const struct driver *d)
