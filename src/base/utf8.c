@@ -81,6 +81,21 @@ size_t utf8_point(struct str s, uint32_t *ret)
     return n;
 }
 
+void utf8_put(struct buf *to, uint32_t point)
+{
+    char b[4];
+    size_t n;
+
+    if (point > 0x10ffff || (point >= 0xd800 && point < 0xe000))
+        point = 0xfffd;
+    n = point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
+    for (size_t k = n; k-- > 1; point >>= 6)
+        b[k] = (char)(0x80 | (point & 0x3f));
+    /* The first byte says how many there are: 0xxxxxxx, 110xxxxx, 1110xxxx, 11110xxx. */
+    b[0] = (char)(n == 1 ? point : (0xf00U >> n & 0xf0U) | point);
+    buf_add(to, b, n);
+}
+
 bool utf8_is_control(uint32_t point)
 {
     static const struct {

@@ -14,6 +14,8 @@ size_t utf8_replace(struct buf *to, struct str s, bool last);
 
 /* Decodes the character at the start of s and returns its length; 0: no character begins there. */
 size_t utf8_point(struct str s, uint32_t *ret);
+/* Appends one character; U+FFFD for what is none (surrogates, past U+10FFFF). */
+void utf8_put(struct buf *to, uint32_t point);
 /* Whether it can move a terminal's cursor or reorder the text around it: controls (C0, DEL, C1),
  * line and paragraph separators, direction marks, embeddings and isolates. */
 bool utf8_is_control(uint32_t point);
