@@ -62,7 +62,7 @@ void store_on_events(struct store *s, store_events fn, void *arg);
 /* --- inside work --- */
 
 struct store_param {  /* made by the P_* macros */
-    const char *name; /* with or without the ':' */
+    const char *name; /* with or without the ':'; NULL: the Nth that the statement names */
     enum { STORE_INT, STORE_TEXT, STORE_BLOB, STORE_DOUBLE, STORE_NULL } type;
     int64_t i;
     double d;

@@ -59,7 +59,7 @@ void pg_redo_note(struct pg_conn *c, const char *sql, const struct store_param *
     s->params = arena_zalloc(a, (n + 1) * sizeof *p);
     for (size_t i = 0; i < n; i++) {
         s->params[i] = p[i];
-        s->params[i].name = arena_cstr(a, str_of(p[i].name));
+        s->params[i].name = p[i].name ? arena_cstr(a, str_of(p[i].name)) : NULL;
         if (p[i].s.p && (p[i].type == STORE_TEXT || p[i].type == STORE_BLOB))
             s->params[i].s = arena_str(a, p[i].s);
     }

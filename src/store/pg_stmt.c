@@ -108,11 +108,12 @@ static int bind_all(const struct pg_sql *s, const struct store_param *p, size_t 
     bool given[PG_PARAMS_MAX] = {0};
 
     for (size_t i = 0; i < n; i++) {
-        const char *name = p[i].name + (p[i].name[0] == ':');
-        ptrdiff_t at = find(s, name);
+        const char *name = p[i].name ? p[i].name + (p[i].name[0] == ':') : "";
+        ptrdiff_t at = p[i].name ? find(s, name) : i < s->n ? (ptrdiff_t)i : -1;
 
         if (at < 0)
-            return err_set(e, ERR_INTERNAL, 0, "no parameter :%s in: %s", name, s->text);
+            return err_set(e, ERR_INTERNAL, 0, "no parameter %zu (:%s) in: %s", i + 1, name,
+                           s->text);
         if (bind_one(to, (size_t)at, &p[i], e) < 0)
             return -1;
         given[at] = true;

@@ -140,7 +140,7 @@ static int bind_all(struct sqlite_stmt *s, const struct store_param *p, size_t n
     const char *sql = sqlite3_sql(s->h);
 
     for (size_t i = 0; i < n; i++) {
-        int at = place_of(s, i, p[i].name), rc;
+        int at = p[i].name ? place_of(s, i, p[i].name) : (int)i + 1, rc;
 
         if (at == 0)
             return err_set(e, ERR_INTERNAL, 0, "no parameter :%s in: %s", p[i].name, sql);

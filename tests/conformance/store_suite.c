@@ -1,6 +1,7 @@
 #include "store_suite.h"
 
 #include "base/mem.h"
+#include "core/columns.h"
 #include "unit.h"
 
 #include <stdatomic.h>
@@ -294,6 +295,81 @@ static int bad_parameter(struct store_tx *tx, void *arg, struct err *e)
     (void)arg;
     return tx_run(tx, "DELETE FROM meta WHERE name = :name", PARAMS(P_C("nobody", "a")), e) < 0 ? -1
                                                                                                 : 0;
+}
+
+/* --- rows by a table of columns --- */
+
+struct setting { /* a row of meta */
+    char name[16];
+    char *value;
+};
+static const struct column setting_list[] = {
+    COLUMN(struct setting, name, COLUMN_CHARS, .flags = COLUMN_KEY),
+    COLUMN(struct setting, value, COLUMN_TEXT),
+};
+static struct columns settings = {.table = "meta",
+                                  .list = setting_list,
+                                  .count = ARRAY_LEN(setting_list),
+                                  .order = "ORDER BY name DESC"}; /* zz is the first */
+
+static int save_setting(struct store_tx *tx, void *arg, struct err *e)
+{
+    return row_save(tx, arg, e);
+}
+
+static int insert_setting(struct store_tx *tx, void *arg, struct err *e)
+{
+    return columns_insert(tx, &settings, arg, e);
+}
+
+static int load_setting(struct store_tx *tx, void *arg, struct err *e)
+{
+    struct store_rows *r;
+    int more;
+
+    if (columns_query(tx, &settings, &r, e) < 0 || (more = rows_step(r, e)) < 0)
+        return -1;
+    return more > 0 ? columns_load(&settings, r, arg, e) : 0;
+}
+
+static int one_number_too_many(struct store_tx *tx, void *arg, struct err *e)
+{
+    (void)arg;
+    return tx_run(tx, "DELETE FROM meta WHERE name = :name", PARAMS(P_C(NULL, "a"), P_C(NULL, "b")),
+                  e) < 0
+               ? -1
+               : 0;
+}
+
+static enum err_code code_of(store_work work, void *arg)
+{
+    struct err e = {0};
+
+    return store_now(store, work, arg, &e) < 0 ? e.code : ERR_NONE;
+}
+
+static void rows_are_saved_and_loaded_by_their_columns(void **state)
+{
+    struct setting s = {.name = "zz", .value = xstrdup("old")}, back = {0};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct row *r = row_take(&settings, &s);
+
+        s.value[0] = 'O'; /* it is a copy */
+        assert_int_equal(code_of(save_setting, r), ERR_NONE);
+        row_free(r);
+        if (i == 0)
+            assert_meta("zz", "old");
+    }
+    assert_meta("zz", "Old");
+    assert_int_equal(code_of(insert_setting, &s), ERR_CONFLICT);
+    assert_int_equal(code_of(load_setting, &back), ERR_NONE);
+    assert_string_equal(back.name, "zz");
+    assert_string_equal(back.value, "Old");
+    assert_int_equal(code_of(one_number_too_many, NULL), ERR_INTERNAL);
+    mem_free(s.value);
+    mem_free(back.value);
 }
 
 static void a_failing_work_undoes_only_itself(void **state)
@@ -947,6 +1023,7 @@ int store_suite(const struct store_place *p)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_failing_work_undoes_only_itself),
+        TEST(rows_are_saved_and_loaded_by_their_columns),
         TEST(every_type_of_value_comes_back),
         TEST(a_failed_statement_fails_its_work),
         TEST(texts_sort_by_their_bytes),

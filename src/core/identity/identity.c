@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rnd.h"
+#include "core/columns.h"
 #include "core/event/event.h"
 #include "core/identity/identity_internal.h"
 #include "core/identity/tenant.h"
@@ -59,35 +60,76 @@ static bool is_live(const struct identity *i, const struct entry *n)
 
 /* --- open and close --- */
 
+static bool put_role(const void *object, struct buf *to)
+{
+    const struct token *t = object;
+
+    buf_add_c(to, role_name(t->role));
+    return true;
+}
+
+static int get_role(void *object, struct str text, struct err *e)
+{
+    struct token *t = object;
+
+    return role_parse(text, &t->role)
+               ? 0
+               : err_set(e, ERR_INTERNAL, 0, "token '%s' has no known role", t->id);
+}
+
+static bool put_hash(const void *object, struct buf *to)
+{
+    const struct token *t = object;
+
+    buf_add(to, t->hash, sizeof t->hash);
+    return true;
+}
+
+static int get_hash(void *object, struct str bytes, struct err *e)
+{
+    struct token *t = object;
+
+    if (bytes.n != sizeof t->hash)
+        return err_set(e, ERR_INTERNAL, 0, "token '%s' has a damaged hash", t->id);
+    memcpy(t->hash, bytes.p, bytes.n);
+    return 0;
+}
+
+#define HAS(member, kind, ...) COLUMN(struct token, member, kind, __VA_ARGS__)
+static const struct column token_column_list[] = {
+    HAS(id, COLUMN_CHARS, .flags = COLUMN_KEY),
+    HAS(name, COLUMN_TEXT),
+    {.name = "role", .type = COLUMN_MADE, .put = put_role, .get = get_role},
+    HAS(agent, COLUMN_TEXT, .flags = COLUMN_NULLS),
+    HAS(session, COLUMN_BOOL),
+    HAS(created_ms, COLUMN_INT),
+    HAS(expires_ms, COLUMN_INT),
+    HAS(last_used_ms, COLUMN_INT),
+    {.name = "hash", .type = COLUMN_BYTES, .put = put_hash, .get = get_hash},
+    HAS(root, COLUMN_CHARS),
+    HAS(tenant, COLUMN_TEXT),
+    HAS(content, COLUMN_BOOL),
+};
+static struct columns token_columns = {.table = "tokens",
+                                       .list = token_column_list,
+                                       .count = ARRAY_LEN(token_column_list),
+                                       .order = "ORDER BY id"};
+
 static int load_tokens(struct store_tx *tx, void *arg, struct err *e)
 {
     struct identity *i = arg;
     struct store_rows *rows;
     int r;
 
-    if (tx_query(tx,
-                 "SELECT id, name, role, agent, session, created_ms, expires_ms, last_used_ms, "
-                 "hash, root, tenant, content FROM tokens ORDER BY id",
-                 NO_PARAMS, &rows, e) < 0)
+    if (columns_query(tx, &token_columns, &rows, e) < 0)
         return -1;
     while ((r = rows_step(rows, e)) > 0) {
         AUTO(entry_free) struct entry *n = xzalloc(sizeof *n);
-        struct str id = rows_text(rows, 0), hash = rows_blob(rows, 8), root = rows_text(rows, 9);
 
-        if (!id_is_valid("tk", id) || hash.n != SHA256_SIZE || root.n >= sizeof n->t.root ||
-            !role_parse(rows_text(rows, 2), &n->t.role))
-            return err_set(e, ERR_INTERNAL, 0, "token row '" STR_FMT "' is damaged", STR_ARG(id));
-        memcpy(n->t.id, id.p, id.n);
-        memcpy(n->t.hash, hash.p, hash.n);
-        (void)snprintf(n->t.root, sizeof n->t.root, STR_FMT, STR_ARG(root));
-        n->t.name = str_dup(rows_text(rows, 1));
-        n->t.agent = rows_is_null(rows, 3) ? NULL : str_dup(rows_text(rows, 3));
-        n->t.session = rows_int(rows, 4) != 0;
-        n->t.tenant = str_dup(rows_text(rows, 10));
-        n->t.content = rows_int(rows, 11) != 0;
-        n->t.created_ms = rows_int(rows, 5);
-        n->t.expires_ms = rows_int(rows, 6);
-        n->t.last_used_ms = rows_int(rows, 7);
+        if (columns_load(&token_columns, rows, &n->t, e) < 0)
+            return -1;
+        if (!id_is_valid("tk", str_of(n->t.id)))
+            return err_set(e, ERR_INTERNAL, 0, "token row '%s' is damaged", n->t.id);
         add(i, TAKE(n));
     }
     rows_end(rows);
@@ -215,17 +257,7 @@ static int insert_token(struct store_tx *tx, void *arg, struct err *e)
     const struct token_job *j = arg;
     const struct token *t = &j->n->t;
 
-    if (tx_run(tx,
-               "INSERT INTO tokens (id, name, role, agent, session, created_ms, expires_ms, "
-               "last_used_ms, hash, root, tenant, content) VALUES (:id, :name, :role, :agent, "
-               ":session, "
-               ":created, :expires, 0, :hash, :root, :tenant, :content)",
-               PARAMS(P_C("id", t->id), P_C("name", t->name), P_C("role", role_name(t->role)),
-                      P_C("agent", t->agent), P_INT("session", t->session),
-                      P_INT("created", t->created_ms), P_INT("expires", t->expires_ms),
-                      P_BLOB("hash", hash_str(t->hash)), P_C("root", t->root),
-                      P_C("tenant", t->tenant), P_INT("content", t->content)),
-               e) < 0)
+    if (columns_insert(tx, &token_columns, t, e) < 0)
         return -1;
     if (j->tx_hook && j->tx_hook(tx, j->tx_hook_arg, t->id, e) < 0)
         return -1;

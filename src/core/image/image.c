@@ -37,7 +37,7 @@ struct image *image_new(const char *id)
     return i;
 }
 
-static struct image *image_free(struct image *i)
+struct image *image_free(struct image *i)
 {
     if (!i)
         return NULL;

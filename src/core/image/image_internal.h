@@ -82,6 +82,8 @@ struct image_job {
 
 /* image.c */
 struct image *image_new(const char *id);
+struct image *image_free(struct image *i); /* takes NULL; returns NULL */
+DEFINE_AUTO(struct image *, image_free)
 void images_add(struct images *l, struct image *i);
 void images_drop(struct images *l, struct image *i); /* and frees it */
 bool images_show_layer(const struct images *l, const struct layer *y, const struct principal *by);

@@ -1,6 +1,7 @@
 #include "core/image/image_internal.h"
 
 #include "base/mem.h"
+#include "core/columns.h"
 #include "proto/json.h"
 
 /* --- reading --- */
@@ -56,41 +57,40 @@ static int load_image_layers(struct images *l, struct image *i, struct store_tx 
     return r;
 }
 
-static void set_text(char **to, struct str s)
-{
-    mem_free(*to);
-    *to = str_dup(s);
-}
+#define HAS(member, kind, ...) COLUMN(struct image, member, kind, __VA_ARGS__)
+static const struct column image_column_list[] = {
+    HAS(id, COLUMN_CHARS, .flags = COLUMN_KEY),
+    HAS(name, COLUMN_TEXT),
+    HAS(source, COLUMN_TEXT),
+    HAS(digest, COLUMN_TEXT),
+    HAS(os, COLUMN_TEXT),
+    HAS(arch, COLUMN_TEXT),
+    HAS(defaults, COLUMN_TEXT),
+    HAS(created_ms, COLUMN_INT),
+    HAS(owner, COLUMN_CHARS),
+    HAS(tenant, COLUMN_CHARS),
+};
+static struct columns image_columns = {.table = "images",
+                                       .list = image_column_list,
+                                       .count = ARRAY_LEN(image_column_list),
+                                       .order = "ORDER BY id"};
 
 static int load_images(struct images *l, struct store_tx *tx, struct err *e)
 {
     struct store_rows *rows;
     int r;
 
-    if (tx_query(
-            tx,
-            "SELECT id, name, source, digest, os, arch, defaults, created_ms, owner, tenant FROM "
-            "images ORDER BY id",
-            NO_PARAMS, &rows, e) < 0)
+    if (columns_query(tx, &image_columns, &rows, e) < 0)
         return -1;
     while ((r = rows_step(rows, e)) > 0) {
-        struct str id = rows_text(rows, 0);
-        struct image *i;
+        AUTO(image_free) struct image *i = image_new("");
 
-        if (!id_is_valid("im", id))
-            return err_set(e, ERR_INTERNAL, 0, "image row '" STR_FMT "' is damaged", STR_ARG(id));
-        i = image_new(id.p);
-        set_text(&i->name, rows_text(rows, 1));
-        set_text(&i->source, rows_text(rows, 2));
-        set_text(&i->digest, rows_text(rows, 3));
-        set_text(&i->os, rows_text(rows, 4));
-        set_text(&i->arch, rows_text(rows, 5));
-        set_text(&i->defaults, rows_text(rows, 6));
-        i->created_ms = rows_int(rows, 7);
-        (void)snprintf(i->owner, sizeof i->owner, STR_FMT, STR_ARG(rows_text(rows, 8)));
-        (void)snprintf(i->tenant, sizeof i->tenant, STR_FMT, STR_ARG(rows_text(rows, 9)));
+        if (columns_load(&image_columns, rows, i, e) < 0)
+            return -1;
+        if (!id_is_valid("im", str_of(i->id)))
+            return err_set(e, ERR_INTERNAL, 0, "image row '%s' is damaged", i->id);
         i->state = IMAGE_READY;
-        images_add(l, i);
+        images_add(l, TAKE(i));
     }
     rows_end(rows);
     for (size_t k = 0; r == 0 && k < l->count; k++)
@@ -169,16 +169,7 @@ static int insert_image(struct store_tx *tx, void *arg, struct err *e)
                "UPDATE images SET name = '' WHERE name = :name AND name <> '' AND tenant = :tenant",
                PARAMS(P_C("name", i->name), P_C("tenant", i->tenant)), e) < 0)
         return -1;
-    if (tx_run(
-            tx,
-            "INSERT INTO images (id, name, source, digest, os, arch, defaults, created_ms, owner, "
-            "tenant) VALUES (:id, :name, :source, :digest, :os, :arch, :defaults, :created, "
-            ":owner, :tenant)",
-            PARAMS(P_C("id", i->id), P_C("name", i->name), P_C("source", i->source),
-                   P_C("digest", i->digest), P_C("os", i->os), P_C("arch", i->arch),
-                   P_C("defaults", i->defaults), P_INT("created", i->created_ms),
-                   P_C("owner", i->owner), P_C("tenant", i->tenant)),
-            e) < 0)
+    if (columns_insert(tx, &image_columns, i, e) < 0)
         return -1;
     for (size_t k = 0; k < i->layer_count; k++)
         if (insert_layer(tx, i, k, e) < 0)

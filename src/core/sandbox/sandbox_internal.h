@@ -258,8 +258,8 @@ void sandbox_unnamed(struct sandbox *s); /* nor any alias */
 void sandbox_rename(struct sandbox *s, struct str name);
 
 /* --- sandbox_spec.c: what it was made as, in JSON: for its row and its events --- */
-void sandbox_put_spec(struct jw *w, const struct sandbox *s); /* members that anybody may see */
-char *sandbox_spec_text(const struct sandbox *s); /* for the row: the environment too; heap */
+void sandbox_put_spec(struct jw *w, const struct sandbox *s);    /* members that anybody may see */
+void sandbox_spec_text(const struct sandbox *s, struct buf *to); /* for the row: env too */
 CHECKED int sandbox_get_spec(struct sandbox *s, struct str text, struct err *e);
 
 /* --- sandbox_row.c: rows and events --- */

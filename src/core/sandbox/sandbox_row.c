@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "core/columns.h"
 #include "proto/json.h"
 
 #include <stdio.h>
@@ -147,6 +148,79 @@ void sandbox_moved(struct sm *m, int from)
     sandbox_owe(s, event_of(from, m->state));
 }
 
+/* --- the row --- */
+
+static bool put_state(const void *object, struct buf *to)
+{
+    const struct sandbox *s = object;
+
+    buf_add_c(to, sm_name(&s->sm));
+    return true;
+}
+
+static int get_state(void *object, struct str text, struct err *e)
+{
+    struct sandbox *s = object;
+
+    if (sm_find(sandbox_states, SANDBOX_STATE_COUNT, text, &s->sm.state))
+        return 0;
+    return err_set(e, ERR_INTERNAL, 0, "sandbox '%s' has no known state", s->id);
+}
+
+static bool put_goal(const void *object, struct buf *to)
+{
+    const struct sandbox *s = object;
+
+    buf_add_c(to, s->destroying || s->step == STEP_DESTROY ? "destroy" : "");
+    return true;
+}
+
+static int get_goal(void *object, struct str text, struct err *e)
+{
+    struct sandbox *s = object;
+
+    (void)e;
+    s->destroying = str_eq_c(text, "destroy");
+    return 0;
+}
+
+static bool put_spec(const void *object, struct buf *to)
+{
+    sandbox_spec_text(object, to);
+    return true;
+}
+
+static int get_spec(void *object, struct str text, struct err *e)
+{
+    return sandbox_get_spec(object, text, e);
+}
+
+#define HAS(member, kind, ...) COLUMN(struct sandbox, member, kind, __VA_ARGS__)
+static const struct column sandbox_column_list[] = {
+    HAS(id, COLUMN_CHARS, .flags = COLUMN_KEY),
+    HAS(name, COLUMN_TEXT),
+    {.name = "state", .type = COLUMN_MADE, .put = put_state, .get = get_state},
+    {.name = "goal", .type = COLUMN_MADE, .put = put_goal, .get = get_goal},
+    HAS(runtime, COLUMN_TEXT, .flags = COLUMN_ONCE),
+    HAS(image, COLUMN_TEXT, .flags = COLUMN_ONCE),
+    HAS(tenant, COLUMN_TEXT, .flags = COLUMN_ONCE),
+    HAS(owner, COLUMN_TEXT, .flags = COLUMN_ONCE),
+    HAS(failure, COLUMN_TEXT),
+    HAS(enforced, COLUMN_U32),
+    HAS(orphan, COLUMN_BOOL),
+    HAS(created_ms, COLUMN_INT, .flags = COLUMN_ONCE),
+    HAS(started_ms, COLUMN_INT),
+    HAS(ended_ms, COLUMN_INT),
+    COLUMN_AS("ttl_ms", struct sandbox, traits.ttl_ms, COLUMN_INT),
+    COLUMN_AS("idle_ttl_ms", struct sandbox, traits.idle_ttl_ms, COLUMN_INT),
+    HAS(last_activity_ms, COLUMN_INT),
+    {.name = "spec", .type = COLUMN_MADE, .put = put_spec, .get = get_spec},
+};
+static struct columns sandbox_columns = {.table = "sandboxes",
+                                         .list = sandbox_column_list,
+                                         .count = ARRAY_LEN(sandbox_column_list),
+                                         .order = "ORDER BY id"};
+
 /* --- writing --- */
 
 struct save { /* copies: the store's thread sees nothing else */
@@ -157,11 +231,9 @@ struct save { /* copies: the store's thread sees nothing else */
     void *tx_hook_arg;
     bool unmade; /* nobody gets it: a key that is remembered for it is forgotten */
     char id[ID_SIZE];
-    char *name, *runtime, *image, *tenant, *owner, *failure, *spec;
+    struct row *row;      /* NULL: of an erase */
     struct pair *aliases; /* dialect and alias */
     size_t alias_count;
-    const char *state, *goal;
-    int64_t enforced, orphan, created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, activity_ms;
 };
 
 static void put_events(struct store_tx *tx, const struct save *v)
@@ -185,24 +257,7 @@ static int save_work(struct store_tx *tx, void *arg, struct err *e)
 {
     const struct save *v = arg;
 
-    if (tx_run(tx,
-               "INSERT INTO sandboxes (id, name, state, goal, runtime, image, tenant, owner, "
-               "failure, enforced, orphan, created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, "
-               "last_activity_ms, spec) VALUES (:id, :name, :state, :goal, :runtime, :image, "
-               ":tenant, :owner, :failure, :enforced, :orphan, :created, :started, :ended, :ttl, "
-               ":idle, :activity, :spec) ON CONFLICT (id) DO UPDATE SET name = :name, state = "
-               ":state, goal = :goal, failure = :failure, enforced = :enforced, orphan = :orphan, "
-               "started_ms = :started, ended_ms = :ended, ttl_ms = :ttl, idle_ttl_ms = :idle, "
-               "last_activity_ms = :activity, spec = :spec",
-               PARAMS(P_C("id", v->id), P_C("name", v->name), P_C("state", v->state),
-                      P_C("goal", v->goal), P_C("runtime", v->runtime), P_C("image", v->image),
-                      P_C("tenant", v->tenant), P_C("owner", v->owner), P_C("failure", v->failure),
-                      P_INT("enforced", v->enforced), P_INT("orphan", v->orphan),
-                      P_INT("created", v->created_ms), P_INT("started", v->started_ms),
-                      P_INT("ended", v->ended_ms), P_INT("ttl", v->ttl_ms),
-                      P_INT("idle", v->idle_ttl_ms), P_INT("activity", v->activity_ms),
-                      P_C("spec", v->spec)),
-               e) < 0)
+    if (row_save(tx, v->row, e) < 0)
         return -1;
     for (size_t i = 0; i < v->alias_count; i++)
         if (alias_put(tx, (struct alias_name){v->aliases[i].key, v->aliases[i].value}, v->id, e) <
@@ -234,7 +289,6 @@ static int erase_work(struct store_tx *tx, void *arg, struct err *e)
 static void save_end(void *arg, const struct err *e)
 {
     struct save *v = arg;
-    char *const texts[] = {v->name, v->runtime, v->image, v->tenant, v->owner, v->failure, v->spec};
     struct list *node;
 
     if (e->code != ERR_NONE && !v->s->all->closed) {
@@ -251,18 +305,12 @@ static void save_end(void *arg, const struct err *e)
         v->done(v->s, e);
     while ((node = list_pop(&v->owed)))
         mem_free(LIST_ENTRY(node, struct owed, link));
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-        mem_free(texts[i]);
+    row_free(v->row);
     if (v->tx_hook)
         v->tx_hook->free(v->tx_hook_arg);
     mem_free(v->aliases);
     sandbox_unref(v->s);
     mem_free(v);
-}
-
-static char *copy(const char *s)
-{
-    return xstrdup(s ? s : "");
 }
 
 static void copy_aliases(const struct sandbox *s, struct save *v)
@@ -286,28 +334,12 @@ static void write_row(struct sandbox *s, store_work work, sandbox_saved done)
         list_push(&v->owed, list_pop(&s->owed));
     memcpy(v->id, s->id, sizeof v->id);
     if (work == save_work) {
-        v->name = copy(s->name);
-        v->runtime = copy(s->runtime);
-        v->image = copy(s->image);
-        v->tenant = copy(s->tenant);
-        v->owner = copy(s->owner);
-        v->failure = copy(s->failure);
-        v->spec = sandbox_spec_text(s);
+        v->row = row_take(&sandbox_columns, s);
         v->tx_hook = TAKE(s->tx_hook);
         v->tx_hook_arg = TAKE(s->tx_hook_arg);
         copy_aliases(s, v);
     }
     v->unmade = s->step == STEP_MAKE;
-    v->state = sm_name(&s->sm);
-    v->goal = s->destroying || s->step == STEP_DESTROY ? "destroy" : "";
-    v->enforced = s->enforced;
-    v->orphan = s->orphan;
-    v->created_ms = s->created_ms;
-    v->started_ms = s->started_ms;
-    v->ended_ms = s->ended_ms;
-    v->ttl_ms = s->traits.ttl_ms;
-    v->idle_ttl_ms = s->traits.idle_ttl_ms;
-    v->activity_ms = s->last_activity_ms;
     s->unsaved = false;
     store_write(s->all->store, STORE_RELAXED, work, save_end, v);
 }
@@ -387,24 +419,7 @@ static int load_row(struct sandboxes *all, const struct store_rows *rows, struct
         return err_set(e, ERR_INTERNAL, 0, "a row of sandboxes has a damaged id");
     (void)snprintf(id, sizeof id, STR_FMT, STR_ARG(text));
     s = sandbox_new(all, id);
-    text_set(&s->name, rows_text(rows, 1));
-    if (!sm_find(sandbox_states, SANDBOX_STATE_COUNT, rows_text(rows, 2), &s->sm.state))
-        return err_set(e, ERR_INTERNAL, 0, "the row of sandbox '%s' has no known state", id);
-    s->destroying = str_eq_c(rows_text(rows, 3), "destroy");
-    text_set(&s->runtime, rows_text(rows, 4));
-    text_set(&s->image, rows_text(rows, 5));
-    text_set(&s->tenant, rows_text(rows, 6));
-    text_set(&s->owner, rows_text(rows, 7));
-    text_set(&s->failure, rows_text(rows, 8));
-    s->enforced = (uint32_t)rows_int(rows, 9);
-    s->orphan = rows_int(rows, 10) != 0;
-    s->created_ms = rows_int(rows, 11);
-    s->started_ms = rows_int(rows, 12);
-    s->ended_ms = rows_int(rows, 13);
-    s->traits.ttl_ms = rows_int(rows, 14);
-    s->traits.idle_ttl_ms = rows_int(rows, 15);
-    s->last_activity_ms = rows_int(rows, 16);
-    if (sandbox_get_spec(s, rows_text(rows, 17), e) < 0)
+    if (columns_load(&sandbox_columns, rows, s, e) < 0)
         return -1;
     s->from_row = true;
     for (size_t i = 0; i < all->driver_count; i++)
@@ -420,11 +435,7 @@ static int load_work(struct store_tx *tx, void *arg, struct err *e)
     struct store_rows *rows;
     int r;
 
-    if (tx_query(tx,
-                 "SELECT id, name, state, goal, runtime, image, tenant, owner, failure, enforced, "
-                 "orphan, created_ms, started_ms, ended_ms, ttl_ms, idle_ttl_ms, last_activity_ms, "
-                 "spec FROM sandboxes ORDER BY id",
-                 NO_PARAMS, &rows, e) < 0)
+    if (columns_query(tx, &sandbox_columns, &rows, e) < 0)
         return -1;
     while ((r = rows_step(rows, e)) > 0)
         if (load_row(all, rows, e) < 0)

@@ -46,10 +46,9 @@ void sandbox_put_spec(struct jw *w, const struct sandbox *s)
     sandbox_put_layers(w, s);
 }
 
-char *sandbox_spec_text(const struct sandbox *s)
+void sandbox_spec_text(const struct sandbox *s, struct buf *to)
 {
-    AUTO(buf_done) struct buf to = {0};
-    struct jw w = {.to = &to};
+    struct jw w = {.to = to};
 
     jw_object(&w);
     sandbox_put_spec(&w, s);
@@ -58,7 +57,6 @@ char *sandbox_spec_text(const struct sandbox *s)
     sandbox_put_defaults(&w, s);
     jw_kc(&w, "asked_image", s->asked_image ? s->asked_image : "");
     jw_object_end(&w);
-    return buf_steal(&to);
 }
 
 /* --- reading --- */

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/sorted.h"
+#include "core/columns.h"
 #include "core/sandbox/sandbox_internal.h"
 
 #include <stdio.h>
@@ -45,12 +46,16 @@ static void add(struct volumes *l, struct volume *v)
     v->all = l;
 }
 
-static void volume_free(struct volume *v)
+static struct volume *volume_free(struct volume *v)
 {
+    if (!v)
+        return NULL;
     mem_free(v->name);
     mem_free(v->tenant);
     mem_free(v);
+    return NULL;
 }
+DEFINE_AUTO(struct volume *, volume_free)
 
 static void drop(struct volume *v)
 {
@@ -71,24 +76,49 @@ struct volumes *volumes_free(struct volumes *l)
 
 /* --- rows and events --- */
 
+static bool put_kind(const void *object, struct buf *to)
+{
+    const struct volume *v = object;
+
+    buf_add_c(to, kind_names[v->kind]);
+    return true;
+}
+
+static int get_kind(void *object, struct str text, struct err *e)
+{
+    struct volume *v = object;
+
+    (void)e;
+    v->kind = str_eq_c(text, kind_names[VOLUME_TMPFS]) ? VOLUME_TMPFS : VOLUME_DISK;
+    return 0;
+}
+
+#define HAS(member, kind, ...) COLUMN(struct volume, member, kind, __VA_ARGS__)
+static const struct column volume_column_list[] = {
+    HAS(id, COLUMN_CHARS, .flags = COLUMN_KEY),
+    HAS(name, COLUMN_TEXT),
+    HAS(tenant, COLUMN_TEXT),
+    {.name = "kind", .type = COLUMN_MADE, .put = put_kind, .get = get_kind},
+    HAS(owner, COLUMN_CHARS),
+    HAS(size_bytes, COLUMN_INT),
+    HAS(created_ms, COLUMN_INT),
+    HAS(shared, COLUMN_BOOL),
+};
+static struct columns volume_columns = {.table = "volumes",
+                                        .list = volume_column_list,
+                                        .count = ARRAY_LEN(volume_column_list),
+                                        .order = "ORDER BY id"};
+
 static int load_one(struct volumes *l, const struct store_rows *rows, struct err *e)
 {
-    struct str id = rows_text(rows, 0), kind = rows_text(rows, 3);
-    struct volume *v;
+    AUTO(volume_free) struct volume *v = xzalloc(sizeof *v);
 
-    if (!id_is_valid("vl", id))
+    if (columns_load(&volume_columns, rows, v, e) < 0)
+        return -1;
+    if (!id_is_valid("vl", str_of(v->id)))
         return err_set(e, ERR_INTERNAL, 0, "a row of volumes has a damaged id");
-    v = xzalloc(sizeof *v);
-    (void)snprintf(v->id, sizeof v->id, STR_FMT, STR_ARG(id));
     v->state = VOLUME_READY;
-    v->name = str_dup(rows_text(rows, 1));
-    v->tenant = str_dup(rows_text(rows, 2));
-    v->kind = str_eq_c(kind, kind_names[VOLUME_TMPFS]) ? VOLUME_TMPFS : VOLUME_DISK;
-    (void)snprintf(v->owner, sizeof v->owner, STR_FMT, STR_ARG(rows_text(rows, 4)));
-    v->size_bytes = rows_int(rows, 5);
-    v->created_ms = rows_int(rows, 6);
-    v->shared = rows_int(rows, 7) != 0;
-    add(l, v);
+    add(l, TAKE(v));
     return 0;
 }
 
@@ -97,11 +127,7 @@ static int load(struct store_tx *tx, void *arg, struct err *e)
     struct store_rows *rows;
     int r;
 
-    if (tx_query(
-            tx,
-            "SELECT id, name, tenant, kind, owner, size_bytes, created_ms, shared FROM volumes "
-            "ORDER BY id",
-            NO_PARAMS, &rows, e) < 0)
+    if (columns_query(tx, &volume_columns, &rows, e) < 0)
         return -1;
     while ((r = rows_step(rows, e)) > 0)
         if (load_one(arg, rows, e) < 0)
@@ -179,17 +205,8 @@ static void put_event(struct store_tx *tx, const struct job *j, const char *type
 static int create_work(struct store_tx *tx, void *arg, struct err *e)
 {
     const struct job *j = arg;
-    const struct volume *v = j->v;
 
-    if (tx_run(
-            tx,
-            "INSERT INTO volumes (id, name, tenant, kind, owner, size_bytes, created_ms, shared) "
-            "VALUES (:id, :name, :tenant, :kind, :owner, :size, :created, :shared)",
-            PARAMS(P_C("id", v->id), P_C("name", v->name), P_C("tenant", v->tenant),
-                   P_C("kind", kind_names[v->kind]), P_C("owner", v->owner),
-                   P_INT("size", v->size_bytes), P_INT("created", v->created_ms),
-                   P_INT("shared", v->shared)),
-            e) < 0)
+    if (columns_insert(tx, &volume_columns, j->v, e) < 0)
         return -1;
     put_event(tx, j, "volume.created");
     return 0;
