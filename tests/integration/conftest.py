@@ -23,6 +23,27 @@ NODE = f"{HERE}/node"
 pytest_plugins = []
 
 
+# The pass with sanitizers is for faults of memory in our C.  It leaves out, besides tests that are marked slow and those of
+# clients in node, modules whose subject is something else and whose requests other modules send as well.
+NOT_SANITIZED = {
+    "test_browser": "pages in a browser",
+    "test_hub_demo": "a script: test_hub_inside has its requests",
+    "test_install": "a script",
+    "test_openapi": "validators of others read a document",
+    "test_packages": "package managers of others: test_egress and test_intercept have their requests",
+    "test_programs": "programs of others in sandboxes",
+    "test_schema": "a walk over replies that the tests of each operation have",
+    "test_shells": "completion by shells",
+    "test_soak": "deaths under load, of programs that are built for it",
+    "test_syscalls": "the kernel's table",
+    "test_team_storm": "much load: test_hub and test_team_api have its requests",
+}
+
+
+def is_sanitized(item):
+    return item.path.stem not in NOT_SANITIZED and "node" not in item.fixturenames
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: long or heavy; left out of the pass with sanitizers")
     config.addinivalue_line("markers", "of_sqlite: about SQLite's file; left out when all is on PostgreSQL")
@@ -35,6 +56,8 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     if POSTGRES:
         items[:] = [i for i in items if not i.get_closest_marker("of_sqlite")]
+    if ASAN:
+        items[:] = [i for i in items if is_sanitized(i)]
     for item in items:
         needs_root = item.get_closest_marker("needs_root")
         if needs_root and os.geteuid() != 0:

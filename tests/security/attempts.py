@@ -590,13 +590,15 @@ def paths_of_the_api(box, host):
                 assert path in ("/proc/1/exe",), f"operation {op} on {path} worked"
             except Refused:
                 pass
-    for op, path, to in ((boxes.WRITE, "/workspace/tmp/w", ""), (boxes.MKDIR, "/workspace/tmp/m", ""),
-                         (boxes.RENAME, "/workspace/tmp/m", "/workspace/tmp/../../../n")):
+    # By names that nobody else gives a file of the host.
+    made = [f"{c}-{host.secret[:8]}" for c in "wmn"]
+    for op, path, to in ((boxes.WRITE, f"/workspace/tmp/{made[0]}", ""), (boxes.MKDIR, f"/workspace/tmp/{made[1]}", ""),
+                         (boxes.RENAME, f"/workspace/tmp/{made[1]}", f"/workspace/tmp/../../../{made[2]}")):
         try:
             box.file(op, path, to=to, content=b"x" if op == boxes.WRITE else None)
         except Refused:
             pass
-    assert not any(os.path.exists(p) for p in ("/tmp/w", "/tmp/m", "/n"))
+    assert not any(os.path.exists(p) for p in (f"/tmp/{made[0]}", f"/tmp/{made[1]}", f"/{made[2]}"))
     with open(name, encoding="utf-8") as f:
         assert f.read() == host.secret
     assert os.stat(name).st_mode & 0o777 == 0o600

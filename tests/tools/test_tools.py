@@ -3,6 +3,7 @@ import importlib.machinery
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -342,3 +343,102 @@ def test_a_part_is_run_by_its_own_target_alone():
     for part in module.PARTS:
         out = subprocess.run(["make", "-n", "-C", ROOT, f"test-{part}"], capture_output=True, text=True, check=True).stdout
         assert f"run-tests --part {part}" in out
+
+
+def below_the_reaper(tmp_path, script):
+    """Starts a step of run-tests that leaves a daemon as holt-spawn does; (process, the daemon's pid)."""
+    (tmp_path / "step").write_text(
+        "import os, sys, time\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    if os.fork() == 0:\n"
+        "        os.setsid()\n"
+        f"        open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()) + '\\n')\n"
+        "        time.sleep(1000)\n"
+        "    os._exit(0)\n"
+        "os.wait()\n" + script)
+    p = subprocess.Popen([sys.executable, f"{ROOT}/tests/tools/reaper.py", sys.executable, tmp_path / "step"], stderr=subprocess.PIPE,
+                         text=True, start_new_session=True)
+    wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n"))
+    return p, int((tmp_path / "pid").read_text())
+
+
+def is_gone(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] in "ZX"
+    except FileNotFoundError:
+        return True
+
+
+def test_a_step_that_is_cut_off_leaves_no_daemon(tmp_path):
+    p, daemon = below_the_reaper(tmp_path, "time.sleep(1000)\n")
+    assert not is_gone(daemon)
+    p.terminate()
+    assert p.wait(30) == 143 and is_gone(daemon)
+    p.stderr.close()
+
+
+def test_a_step_that_ends_leaves_no_daemon(tmp_path):
+    p, daemon = below_the_reaper(tmp_path, "sys.exit(7)\n")
+    assert p.wait(30) == 7 and is_gone(daemon)
+    assert p.stderr.read().startswith("reaper: left behind, ended: 1 python")
+    p.stderr.close()
+
+
+def test_a_run_that_is_killed_leaves_no_daemon(tmp_path):
+    """Whoever limits the time of `make test` kills it without a word."""
+    (tmp_path / "slow.py").write_text(
+        "import subprocess, sys, time\n"
+        f"p = subprocess.Popen(['setsid', 'sleep', '1000']); open({str(tmp_path / 'pid')!r}, 'w').write(str(p.pid) + '\\n'); time.sleep(1000)\n")
+    script = (f"import sys; sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r}); import test_tools\n"
+              f"test_tools.run_tests().run([sys.executable, {str(tmp_path / 'slow.py')!r}], 1000, quiet=True)\n")
+    p = subprocess.Popen([sys.executable, "-c", script], start_new_session=True)
+    wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n"))
+    daemon = int((tmp_path / "pid").read_text())
+    assert not is_gone(daemon)
+    os.killpg(p.pid, signal.SIGKILL)
+    p.wait()
+    wait_for(lambda: is_gone(daemon))
+
+
+def test_a_step_that_takes_too_long_is_ended_as_a_whole(tmp_path):
+    (tmp_path / "slow.py").write_text(
+        "import subprocess, time\n"
+        f"p = subprocess.Popen(['setsid', 'sleep', '1000']); open({str(tmp_path / 'pid')!r}, 'w').write(str(p.pid)); time.sleep(1000)\n")
+    status, text = run_tests().run([sys.executable, tmp_path / "slow.py"], 3, quiet=True)
+    assert (status, text) == (None, "took longer than 3 s")
+    assert is_gone(int((tmp_path / "pid").read_text()))
+
+
+def steps(rows, needs):
+    """Runs steps that do as rows says ({name: passes}); (the order in which they began, totals)."""
+    module, began = run_tests(), []
+
+    def make(name, passes):
+        def one(t):
+            began.append(name)
+            t.add(name, passes)
+            return passes
+        return one
+
+    module.STEPS = {name: make(name, passes) for name, passes in rows.items()}
+    module.NEEDS = needs
+    t = module.Totals()
+    module.Run(t, list(rows)).all()
+    return began, t
+
+
+def test_a_step_waits_for_what_it_needs():
+    began, t = steps({"user": True, "build": True, "free": True}, {"user": "build"})
+    assert sorted(began) == ["build", "free", "user"] and began.index("user") > began.index("build")
+    assert t.line() == "3 passed, 0 failed"
+    began, t = steps({"user": True, "build": False, "free": True}, {"user": "build"})
+    assert sorted(began) == ["build", "free"] and list(t.failures) == ["build", "user"]
+
+
+def test_the_slowest_tests_are_named():
+    t = run_tests().Totals()
+    for i in range(30):
+        t.add(f"t{i}", True, seconds=float(i))
+    assert len(t.slowest()) == 20 and t.slowest()[0] == "  29.0 s  t29" and "t9" not in " ".join(t.slowest())
