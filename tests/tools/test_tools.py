@@ -442,3 +442,37 @@ def test_the_slowest_tests_are_named():
     for i in range(30):
         t.add(f"t{i}", True, seconds=float(i))
     assert len(t.slowest()) == 20 and t.slowest()[0] == "  29.0 s  t29" and "t9" not in " ".join(t.slowest())
+
+
+def test_lint_reads_again_only_what_has_changed(tmp_path):
+    deps = "".join(f"{n}.o: #deps 2, deps mtime 1 (VALID)\n    ../src/base/{n}.c\n    ../src/base/{n}.h\n    /usr/include/stdio.h\n\n" for n in "ab")
+    tree(tmp_path, {
+        **{f"src/base/{n}": "" for n in ("a.c", "a.h", "b.c", "b.h", "c.c")},  # of c.c ninja knows nothing
+        ".clang-tidy": "", "deps": deps, ".gitignore": "calls\n.cache\n",
+        "bin/ninja": "#!/bin/sh\ncat deps\n",
+        ".venv/bin/clang-tidy": "#!/bin/sh\n[ $1 = --version ] && exit\nfor f; do :; done\necho $f >>calls\n"
+                                "! grep -H BAD $f\n",
+    })
+    for name in ("bin/ninja", ".venv/bin/clang-tidy"):
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "tools").mkdir()
+    shutil.copy(f"{ROOT}/tools/lint", tmp_path / "tools/lint")
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    env = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+
+    def lint():
+        """(status, what it said, the names of what it read)"""
+        (tmp_path / "calls").write_text("")
+        r = subprocess.run([tmp_path / "tools/lint", "build"], env=env, capture_output=True, text=True)
+        assert r.stderr == ""
+        return r.returncode, r.stdout, sorted(os.path.basename(p) for p in (tmp_path / "calls").read_text().split())
+
+    assert lint() == (0, "", ["a.c", "b.c", "c.c"])
+    assert lint() == (0, "", [])
+    (tmp_path / "src/base/a.h").write_text("int a;\n")
+    assert lint() == (0, "", ["a.c", "c.c"])
+    (tmp_path / "src/base/b.c").write_text("BAD\n")
+    for _ in range(2):
+        assert lint() == (1, "src/base/b.c:BAD\n", ["b.c"])
+    (tmp_path / ".clang-tidy").write_text("Checks: '*'\n")
+    assert lint()[2] == ["a.c", "b.c", "c.c"]
