@@ -77,7 +77,7 @@ def says_hello(text):
     return re.search(r"""\nA first sandbox:
   \S+/holt run -- sh -c '.*'
   hello from sb[-_]\w+: root, \d+ processes, no network
-  \(made, run and removed in \d+ ms\)
+  \(made, run and removed in (\d+) ms\)
 
 Try, in another terminal:
 """, text)
@@ -88,6 +88,7 @@ def test_the_main_job_is_done(run, place, user):
     p, text = run(user=user)
     seen = shown(p, text)
     assert says_hello(seen), seen
+    assert int(says_hello(seen)[1]) < 2000
     export = re.search(r"^  export (HOLT_SERVER=\S+ HOLT_TOKEN=.*)$", seen, re.M)[1]
     r = subprocess.run(["/bin/sh", "-c", f"export {export}; {BUILD}/holt run -- echo again"], capture_output=True, timeout=60,
                        env=environment(), user=user, group=user, extra_groups=[] if user else None)
