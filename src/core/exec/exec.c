@@ -49,6 +49,17 @@ static void exec_count_live(struct exec *x, int by)
         s->execs_standing += (size_t)by;
 }
 
+/* What must hold when it has moved; aborts: a fault of ours. */
+static void exec_verify(const struct exec *x)
+{
+    assert(x->refs > 0 && x->sandbox->refs > 0);
+    assert(!x->ended_saved); /* an end that was committed is never left */
+    if (x->sm.state == EXEC_RUNNING)
+        assert(x->started_ms > 0);
+    if (!exec_is_live(x))
+        assert(!x->start && x->ended_us > 0);
+}
+
 static void exec_moved(struct sm *m, int from)
 {
     struct exec *x = CONTAINER_OF(m, struct exec, sm);
@@ -64,6 +75,7 @@ static void exec_moved(struct sm *m, int from)
     }
     log_debug("exec", LOG_C("id", x->id), LOG_C("state", sm_name(m)),
               LOG_C("why", x->failure ? x->failure : ""));
+    exec_verify(x);
 }
 
 struct exec *exec_new(struct sandbox *s, const char *id)
@@ -308,7 +320,7 @@ static void end_saved(struct exec *x, const struct err *e)
     point_reached("end saved");
     if (x->ch) {
         guest_exec_forget(TAKE(x->ch));
-    } else if (s->guest_ready && (x->listed || x->sm.state != EXEC_LOST)) {
+    } else if (sandbox_is_linked(s) && (x->listed || x->sm.state != EXEC_LOST)) {
         const struct guest_exec_row row = {.id = str_of(x->id),
                                            .out_end = (uint64_t)x->log.end[LOG_OUT],
                                            .err_end = (uint64_t)x->log.end[LOG_ERR]};
@@ -454,7 +466,7 @@ static void start_saved(struct exec *x, const struct err *e)
     }
     x->start_saved = true;
     journals_wake(x->sandbox);
-    if (x->start && !x->ch && x->sandbox->guest_ready)
+    if (x->start && !x->ch && sandbox_is_linked(x->sandbox))
         exec_send_start(x);
     exec_started_if_all(x);
 }
@@ -476,7 +488,7 @@ void exec_begin(struct exec *x, const char *actor)
     sandbox_touch(s);
     exec_save(x, "exec.started", actor, start_saved);
     timer_set(s->all->timers, &x->begin, clock_mono_ms() + BEGIN_MS, begin_late);
-    if (s->guest_ready && !exec_waits_for_row(x))
+    if (sandbox_is_linked(s) && !exec_waits_for_row(x))
         exec_send_start(x);
 }
 

@@ -339,7 +339,7 @@ static void gone_check(struct timer *t)
 {
     struct exec *x = CONTAINER_OF(t, struct exec, check);
 
-    if (!exec_is_live(x) || x->ch || !x->sandbox->guest_ready)
+    if (!exec_is_live(x) || x->ch || !sandbox_is_linked(x->sandbox))
         return;
     if (x->start)
         exec_fail(x, &x->gone);
@@ -395,7 +395,7 @@ void exec_attach_again(struct timer *t)
 {
     struct exec *x = CONTAINER_OF(t, struct exec, check);
 
-    if (exec_is_live(x) && !x->ch && x->sandbox->guest_ready)
+    if (exec_is_live(x) && !x->ch && sandbox_is_linked(x->sandbox))
         attach(x);
 }
 

@@ -172,7 +172,7 @@ struct sandbox *sandbox_new(struct sandboxes *all, const char *id)
     s->refs = 1;
     s->all = all;
     all->refs++;
-    s->sm = (struct sm){.table = sandbox_states, .on_move = sandbox_moved};
+    sandbox_init_states(s);
     (void)snprintf(s->id, sizeof s->id, "%s", id);
     list_init(&s->execs);
     list_init(&s->journals);
@@ -273,8 +273,8 @@ void sandbox_info(const struct sandbox *s, struct sandbox_info *ret)
         .secrets = s->secrets,
         .secret_count = s->secret_count,
         .execs_live = (int64_t)s->execs_live,
-        .reconnecting =
-            (s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED) && !s->guest_ready,
+        .reconnecting = (s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED) &&
+                        !sandbox_is_linked(s),
         .orphan = s->orphan,
         .destroying = s->destroying,
         .warm = s->warm,
@@ -298,7 +298,7 @@ struct guest *sandbox_guest(struct sandbox *s, struct err *e)
             err_hint(e, "start it: holt start %s", s->id);
         return NULL;
     }
-    if (!s->guest_ready) {
+    if (!sandbox_is_linked(s)) {
         err_set(e, ERR_UNAVAILABLE, 0, "the connection to sandbox '%s' is being made again", s->id);
         err_object(e, "sandbox", s->id);
         err_hint(e, "try again in a moment");

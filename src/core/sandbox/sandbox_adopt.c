@@ -150,8 +150,8 @@ static void found_one(struct sandboxes *all, struct driver_slot *slot, const str
         sandbox_note(all, "sandbox.destroyed", f->id, "holtd ended while it was being made");
         all->refs++;
         slot->ops->remove(slot->driver, f->id, false, removed, all);
-    } else if (s->from_row) {
-        s->alive = f->running;
+    } else if (s->origin != ORIGIN_SETTLED) {
+        s->origin = f->running ? ORIGIN_ROW_ALIVE : ORIGIN_ROW;
     }
 }
 
@@ -179,12 +179,12 @@ static void stop_finished(void *arg, const struct err *e)
     AUTO(sandbox_unref) struct sandbox *s = arg;
 
     (void)e;
-    if (!s->all->closed && s->step == STEP_STOP)
+    if (!s->all->closed && step_is(s, STEP_STOP))
         sandbox_step_end(s, &(struct err){0});
 }
 
 /* One of the rows, now that its driver has said what lives. */
-static void settle_row(struct sandbox *s)
+static void settle_row(struct sandbox *s, bool alive)
 {
     const char *why = after_crash(s);
 
@@ -193,7 +193,7 @@ static void settle_row(struct sandbox *s)
         sandbox_destroy_now(s);
         return;
     }
-    if (s->alive && why && s->sm.state != SANDBOX_STOPPING) {
+    if (alive && why && s->sm.state != SANDBOX_STOPPING) {
         s->driver->ops->adopt(s->driver, s->id, adopted, sandbox_ref(s));
         return;
     }
@@ -209,7 +209,7 @@ static void settle_row(struct sandbox *s)
         text_set(&s->failure, str_of(why));
     sm_move(&s->sm, s->sm.state == SANDBOX_STOPPING ? SANDBOX_STOPPED : SANDBOX_FAILED);
     sandbox_save(s, NULL);
-    s->step = STEP_STOP;
+    sm_move(&s->step, STEP_STOP);
     s->killed = KILLED_ALL;
     s->driver->ops->remove(s->driver, s->id, true, stop_finished, sandbox_ref(s));
     if (s->traits.one_shot)
@@ -233,10 +233,12 @@ static void list_came(void *arg, const struct driver_found *f, size_t n, const s
         for (size_t i = all->count; i > 0; i--) {
             struct sandbox *s = all->sorted[i - 1];
 
-            if (!s->from_row || s->driver != slot->driver)
+            bool alive = s->origin == ORIGIN_ROW_ALIVE;
+
+            if (s->origin == ORIGIN_SETTLED || s->driver != slot->driver)
                 continue;
-            s->from_row = false;
-            settle_row(s);
+            s->origin = ORIGIN_SETTLED;
+            settle_row(s, alive);
         }
         slot->listed = true;
         if (sandboxes_settled(all) && !all->keep_strays)

@@ -85,7 +85,31 @@ struct sandbox_defaults {
     char *cwd, *user; /* "": none; NULL likewise */
 };
 
-enum sandbox_step { STEP_NONE, STEP_MAKE, STEP_PAUSE, STEP_STOP, STEP_DESTROY };
+/* What is under way: one step at a time, each begins at rest (sandbox_state.c). */
+enum sandbox_step {
+    STEP_NONE,
+    STEP_CREATE,
+    STEP_START,
+    STEP_PAUSE,
+    STEP_RESUME,
+    STEP_STOP,
+    STEP_DESTROY,
+    STEP_COUNT
+};
+/* What STEP_CREATE and STEP_START wait for: all of these, in any order (sandbox_make.c). */
+enum sandbox_made { MADE_SAVED = 1, MADE_READY = 2, MADE_WIRED = 4 };
+/* The connection to its init. */
+enum sandbox_link {
+    LINK_DOWN,
+    LINK_CONNECTING, /* the driver was asked */
+    LINK_OPEN,       /* there is a guest, which has not said hello */
+    LINK_READY,
+    LINK_COUNT
+};
+/* Its policy, towards holt-egress. */
+enum sandbox_wiring { WIRING_NONE, WIRING_TELLS, WIRING_AGAIN /* and then the new one */ };
+/* At start-up, until its driver has said what lives. */
+enum sandbox_origin { ORIGIN_SETTLED, ORIGIN_ROW, ORIGIN_ROW_ALIVE };
 
 struct sandbox {
     int refs; /* the registry's, each live exec's, each call's under way */
@@ -99,15 +123,14 @@ struct sandbox {
     struct sandbox_traits traits;
     uint32_t enforced;
     bool orphan;
-    bool require_limits;  /* at its creation only */
-    bool warm;            /* it had been made ahead */
-    bool networked;       /* it was started with a network: holt-egress is to know it */
-    bool trusts;          /* it was started with holt's certificate authority */
-    bool wiring;          /* that is being told */
-    bool rewire;          /* and then again */
-    int updates;          /* being saved */
-    bool in_list;         /* of the registry */
-    bool from_row, alive; /* at start-up: its driver has not yet said what lives; it does */
+    bool require_limits; /* at its creation only */
+    bool warm;           /* it had been made ahead */
+    bool networked;      /* it was started with a network: holt-egress is to know it */
+    bool trusts;         /* it was started with holt's certificate authority */
+    enum sandbox_wiring wiring;
+    int updates;  /* being saved */
+    bool in_list; /* of the registry */
+    enum sandbox_origin origin;
     int64_t created_ms, started_ms, ended_ms, last_activity_ms;
     int64_t oom_ms; /* when the kernel last killed in it for want of memory; 0: never */
     struct pair *labels, *env;
@@ -129,10 +152,9 @@ struct sandbox {
     struct exec_log *notes; /* NULL: nobody asked for them yet */
 
     /* the step under way, and who waits for its end */
-    enum sandbox_step step;
-    bool restarting, saved, ready, wired; /* of STEP_MAKE: see sandbox_life.c for when it ends */
+    struct sm step; /* enum sandbox_step */
+    uint32_t made;  /* enum sandbox_made; a run's MADE_SAVED may come after its step */
     enum { KILLED_NONE, KILLED_WORK, KILLED_ALL } killed; /* of STEP_STOP: how far it is */
-    bool pause_on;                                        /* of STEP_PAUSE */
     bool destroying; /* asked for: begins when the step under way ends */
     int64_t grace_ms;
     struct err *undo; /* why STEP_MAKE failed */
@@ -143,7 +165,8 @@ struct sandbox {
 
     /* the connection */
     struct guest *guest;
-    bool connecting, guest_ready, known_epoch;
+    struct sm link; /* enum sandbox_link */
+    bool known_epoch;
     uint8_t epoch[16];
     int tries;
     struct timer retry;
@@ -223,6 +246,26 @@ struct exec {
     int64_t idle_since_ms; /* nobody reads, or it has ended */
 };
 
+static inline bool step_is(const struct sandbox *s, enum sandbox_step step)
+{
+    return s->step.state == (int)step;
+}
+
+static inline bool sandbox_is_making(const struct sandbox *s)
+{
+    return step_is(s, STEP_CREATE) || step_is(s, STEP_START);
+}
+
+static inline bool sandbox_is_linked(const struct sandbox *s) /* its init answers */
+{
+    return s->link.state == LINK_READY;
+}
+
+/* --- sandbox_state.c: its state machines, and what must hold when one moves --- */
+void sandbox_init_states(struct sandbox *s);
+extern const struct sm_state sandbox_states[];
+void sandbox_verify(const struct sandbox *s); /* aborts: a fault of ours */
+
 /* --- sandbox.c: the registry --- */
 bool sandbox_is_busy(const struct sandbox *s);
 struct sandbox *sandbox_new(struct sandboxes *all, const char *id);
@@ -263,8 +306,7 @@ void sandbox_spec_text(const struct sandbox *s, struct buf *to); /* for the row:
 CHECKED int sandbox_get_spec(struct sandbox *s, struct str text, struct err *e);
 
 /* --- sandbox_row.c: rows and events --- */
-void sandbox_moved(struct sm *m, int from);
-extern const struct sm_state sandbox_states[];
+void sandbox_moved(struct sm *m, int from); /* the hook of its life */
 void sandbox_owe(struct sandbox *s, const char *type);
 typedef void (*sandbox_saved)(struct sandbox *s, const struct err *e);
 void sandbox_save(struct sandbox *s,

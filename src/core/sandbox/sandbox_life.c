@@ -35,10 +35,10 @@ void sandbox_step_end(struct sandbox *s, const struct err *e)
 {
     AUTO(sandbox_unref) struct sandbox *held = sandbox_ref(s);
 
-    s->step = STEP_NONE;
+    sm_move(&s->step, STEP_NONE);
     timer_stop(&s->timer);
     wait_tell(&s->waits, s, e);
-    if (s->destroying && s->step == STEP_NONE && s->in_list)
+    if (s->destroying && step_is(s, STEP_NONE) && s->in_list)
         sandbox_destroy_now(s);
 }
 
@@ -55,7 +55,7 @@ void sandbox_lose_execs(struct sandbox *s, const char *why)
 /* Why a step cannot begin; 0: it can. */
 static int must_be_free(const struct sandbox *s, const char *what, struct err *e)
 {
-    if (s->step == STEP_NONE && !s->destroying && s->driver && !s->orphan)
+    if (step_is(s, STEP_NONE) && !s->destroying && s->driver && !s->orphan)
         return 0;
     if (s->orphan && s->driver) {
         err_set(e, ERR_CONFLICT, 0, "%s sandbox '%s': it is an orphan, no row says what it was",
@@ -97,7 +97,7 @@ void sandbox_start(struct sandbox *s, const struct principal *by, sandbox_cb don
 {
     struct err e = {0};
 
-    if (s->step == STEP_NONE && is_up(s)) {
+    if (step_is(s, STEP_NONE) && is_up(s)) {
         sandbox_tell(s->all, s, done, arg, &e);
         return;
     }
@@ -115,20 +115,25 @@ void sandbox_start(struct sandbox *s, const struct principal *by, sandbox_cb don
 
 /* --- pause and resume --- */
 
+static bool is_pausing(const struct sandbox *s)
+{
+    return step_is(s, STEP_PAUSE) || step_is(s, STEP_RESUME);
+}
+
 static void paused(void *arg, const struct err *e)
 {
     AUTO(sandbox_unref) struct sandbox *s = arg;
     struct err why = *e;
 
-    if (s->all->closed || s->step != STEP_PAUSE)
+    if (s->all->closed || !is_pausing(s))
         return;
     if (e->code == ERR_NONE) {
-        (void)!sm_try(&s->sm, s->pause_on ? SANDBOX_PAUSED : SANDBOX_RUNNING);
+        (void)!sm_try(&s->sm, step_is(s, STEP_PAUSE) ? SANDBOX_PAUSED : SANDBOX_RUNNING);
         sandbox_touch(s);
         sandbox_save(s, sandbox_step_end); /* told when it is written */
         return;
     }
-    err_wrap(&why, "%s sandbox '%s'", s->pause_on ? "pause" : "resume", s->id);
+    err_wrap(&why, "%s sandbox '%s'", step_is(s, STEP_PAUSE) ? "pause" : "resume", s->id);
     sandbox_step_end(s, &why);
 }
 
@@ -148,8 +153,7 @@ void sandbox_pause(struct sandbox *s, bool on, const struct principal *by, sandb
     }
     set_actor(s, by);
     wait_add(&s->waits, done, arg);
-    s->step = STEP_PAUSE;
-    s->pause_on = on;
+    sm_move(&s->step, on ? STEP_PAUSE : STEP_RESUME);
     ops(s)->pause(s->driver, s->id, on, paused, sandbox_ref(s));
 }
 
@@ -159,7 +163,7 @@ static void stopped(void *arg, const struct err *e)
 {
     AUTO(sandbox_unref) struct sandbox *s = arg;
 
-    if (s->all->closed || s->step != STEP_STOP)
+    if (s->all->closed || !step_is(s, STEP_STOP))
         return;
     sandbox_lose_execs(s, "the sandbox was stopped");
     if (e->code != ERR_NONE) {
@@ -190,7 +194,7 @@ static void stop_late(struct timer *t)
 {
     struct sandbox *s = CONTAINER_OF(t, struct sandbox, timer);
 
-    if (s->killed == KILLED_NONE && s->guest_ready) {
+    if (s->killed == KILLED_NONE && sandbox_is_linked(s)) {
         s->killed = KILLED_WORK;
         LIST_EACH (&s->execs, node)
             exec_kill(LIST_ENTRY(node, struct exec, link), 0);
@@ -202,7 +206,7 @@ static void stop_late(struct timer *t)
 
 static void stop_go_on(struct sandbox *s)
 {
-    if (s->step == STEP_STOP && s->execs_live == 0)
+    if (step_is(s, STEP_STOP) && s->execs_live == 0)
         stop_remove(s);
 }
 
@@ -224,7 +228,7 @@ static void thawed(void *arg, const struct err *e)
     AUTO(sandbox_unref) struct sandbox *s = arg;
 
     (void)e; /* what stays frozen is killed all the same */
-    if (!s->all->closed && s->step == STEP_STOP)
+    if (!s->all->closed && step_is(s, STEP_STOP))
         stop_begin(s);
 }
 
@@ -234,7 +238,7 @@ void sandbox_stop(struct sandbox *s, int64_t grace_ms, bool force, const struct 
     struct err e = {0};
     bool was_paused = s->sm.state == SANDBOX_PAUSED;
 
-    if (s->step == STEP_STOP) { /* who is in more of a hurry decides */
+    if (step_is(s, STEP_STOP)) { /* who is in more of a hurry decides */
         wait_add(&s->waits, done, arg);
         if (force && s->killed == KILLED_NONE)
             timer_set(s->all->timers, &s->timer, TIMER_SOON, stop_late);
@@ -258,7 +262,7 @@ void sandbox_stop(struct sandbox *s, int64_t grace_ms, bool force, const struct 
     }
     set_actor(s, by);
     wait_add(&s->waits, done, arg);
-    s->step = STEP_STOP;
+    sm_move(&s->step, STEP_STOP);
     s->killed = KILLED_NONE;
     s->grace_ms = force ? 0 : i64_min(i64_max(grace_ms, 0), GRACE_MAX_MS);
     sm_move(&s->sm, SANDBOX_STOPPING);
@@ -276,7 +280,7 @@ static void ended_removed(void *arg, const struct err *e)
     AUTO(sandbox_unref) struct sandbox *s = arg;
 
     (void)e;
-    if (!s->all->closed && s->step == STEP_STOP)
+    if (!s->all->closed && step_is(s, STEP_STOP))
         sandbox_step_end(s, &(struct err){0});
 }
 
@@ -284,17 +288,16 @@ void sandbox_init_ended(struct sandbox *s, const char *why)
 {
     struct err e = {0};
 
-    if (s->step == STEP_MAKE && s->sm.state == SANDBOX_RUNNING) {
+    if (sandbox_is_making(s) && s->sm.state == SANDBOX_RUNNING) {
         err_set(&e, ERR_INTERNAL, 0, "%s", why);
         sandbox_undo(s, &e);
         return;
     }
-    if (s->step == STEP_STOP || s->step == STEP_DESTROY || !is_up(s))
-        return; /* that is what was wanted */
-    if (s->step == STEP_PAUSE) {
+    if (step_is(s, STEP_STOP) || step_is(s, STEP_DESTROY) || !is_up(s))
+        return;          /* that is what was wanted */
+    if (is_pausing(s)) { /* whoever waits for that hears of it below: a callback may act */
         err_set(&e, ERR_CONFLICT, 0, "sandbox '%s': %s", s->id, why);
-        s->step = STEP_NONE;
-        wait_tell(&s->waits, s, &e);
+        sm_move(&s->step, STEP_NONE);
     }
     link_close(s);
     sandbox_lose_execs(s, why);
@@ -302,9 +305,11 @@ void sandbox_init_ended(struct sandbox *s, const char *why)
     s->actor[0] = '\0';
     sm_move(&s->sm, SANDBOX_FAILED);
     sandbox_save(s, NULL);
-    s->step = STEP_STOP; /* what is left of it goes, but for the files */
+    sm_move(&s->step, STEP_STOP); /* what is left of it goes, but for the files */
     s->killed = KILLED_ALL;
     ops(s)->remove(s->driver, s->id, true, ended_removed, sandbox_ref(s));
+    if (e.code != ERR_NONE)
+        wait_tell(&s->waits, s, &e);
 }
 
 /* --- destroy: from any state --- */
@@ -315,7 +320,7 @@ static void destroy_erased(struct sandbox *s, const struct err *e)
 
     if (e->code != ERR_NONE) { /* the row stays and says that it is to go: tick tries again */
         err_wrap(&why, "destroy sandbox '%s'", s->id);
-        s->step = STEP_NONE;
+        sm_move(&s->step, STEP_NONE);
         wait_tell(&s->destroy_waits, s, &why);
         return;
     }
@@ -343,7 +348,7 @@ static void destroy_removed(void *arg, const struct err *e)
     if (e->code != ERR_NONE) {
         err_wrap(&why, "destroy sandbox '%s'", s->id);
         set_failure(s, e->msg);
-        s->step = STEP_NONE;
+        sm_move(&s->step, STEP_NONE);
         sandbox_save(s, NULL);
         wait_tell(&s->destroy_waits, s, &why);
         return;
@@ -354,8 +359,8 @@ static void destroy_removed(void *arg, const struct err *e)
 
 void sandbox_destroy_now(struct sandbox *s)
 {
-    s->step = STEP_DESTROY;
     s->destroying = true;
+    sm_move(&s->step, STEP_DESTROY);
     timer_stop(&s->timer);
     timer_stop(&s->confirm);
     link_close(s);
@@ -394,13 +399,13 @@ void sandbox_destroy(struct sandbox *s, const struct principal *by, sandbox_cb d
         return;
     }
     wait_add(&s->destroy_waits, done, arg);
-    if (s->step == STEP_DESTROY)
+    if (step_is(s, STEP_DESTROY))
         return;
     s->destroying = true;
-    if (s->step == STEP_NONE) {
+    if (step_is(s, STEP_NONE)) {
         set_actor(s, by);
         sandbox_destroy_now(s);
-    } else if (s->step == STEP_STOP && s->killed == KILLED_NONE) {
+    } else if (step_is(s, STEP_STOP) && s->killed == KILLED_NONE) {
         timer_set(s->all->timers, &s->timer, TIMER_SOON, stop_late);
     }
 }
@@ -410,7 +415,7 @@ void sandbox_destroy(struct sandbox *s, const struct principal *by, sandbox_cb d
 void sandbox_exec_over(struct sandbox *s)
 {
     sandbox_touch(s);
-    if (s->step == STEP_STOP)
+    if (step_is(s, STEP_STOP))
         stop_go_on(s);
     else if (s->traits.one_shot && s->execs_live == 0 && !s->destroying && !s->all->closed)
         sandbox_destroy(s, NULL, NULL, NULL);
@@ -424,12 +429,12 @@ static void tick_one(struct sandbox *s, int64_t now)
         exec_tick(LIST_ENTRY(node, struct exec, link));
     if (sandbox_is_busy(s))
         s->last_activity_ms = now;
-    if (s->traits.idle_ttl_ms > 0 && s->step == STEP_NONE &&
+    if (s->traits.idle_ttl_ms > 0 && step_is(s, STEP_NONE) &&
         now - s->last_activity_ms >= s->traits.idle_ttl_ms)
         over = true;
-    if (s->unsaved && s->step != STEP_MAKE && s->step != STEP_DESTROY)
+    if (s->unsaved && !sandbox_is_making(s) && !step_is(s, STEP_DESTROY))
         sandbox_save(s, NULL);
-    if ((over && !s->orphan && !s->destroying) || (s->destroying && s->step == STEP_NONE))
+    if ((over && !s->orphan && !s->destroying) || (s->destroying && step_is(s, STEP_NONE)))
         sandbox_destroy(s, NULL, NULL, NULL);
 }
 
@@ -449,7 +454,7 @@ void sandboxes_tick(struct sandboxes *all)
 /* Whoever changed it hears of it when it is saved and in force. */
 void sandbox_updated(struct sandbox *s, const struct err *e)
 {
-    if (e->code != ERR_NONE || (s->updates == 0 && !s->wiring))
+    if (e->code != ERR_NONE || (s->updates == 0 && s->wiring == WIRING_NONE))
         wait_tell(&s->update_waits, s, e);
 }
 

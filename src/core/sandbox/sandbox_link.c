@@ -19,7 +19,7 @@ static bool wants_link(const struct sandbox *s)
 {
     return s->in_list && !s->all->closed &&
            (s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED) &&
-           s->step != STEP_DESTROY;
+           !step_is(s, STEP_DESTROY);
 }
 
 static void link_again(struct sandbox *s, const struct err *e)
@@ -100,7 +100,8 @@ static void link_ready(struct guest *g, const struct guest_hello_init *h)
     struct guest_exec_row row;
     bool other = s->known_epoch && memcmp(s->epoch, h->epoch, sizeof s->epoch) != 0;
 
-    s->guest_ready = true;
+    if (!sandbox_is_linked(s))
+        sm_move(&s->link, LINK_READY);
     s->tries = 0;
     memcpy(s->epoch, h->epoch, sizeof s->epoch);
     s->known_epoch = true;
@@ -134,7 +135,7 @@ static void link_lost(struct guest *g, const struct err *e)
 {
     AUTO(sandbox_unref) struct sandbox *s = sandbox_ref(guest_arg(g));
 
-    if (s->guest_ready)
+    if (sandbox_is_linked(s))
         log_info("the connection to a sandbox was lost", LOG_C("id", s->id), LOG_E(e));
     link_close(s);
     link_again(s, e);
@@ -160,21 +161,21 @@ static void connected(void *arg, int fd, const struct err *e)
     AUTO(sandbox_unref) struct sandbox *s = arg;
     AUTO(fd_close) int owned = fd;
 
-    s->connecting = false;
-    if (!wants_link(s) || s->guest)
-        return;
-    if (e->code != ERR_NONE) {
-        link_again(s, e);
+    if (!wants_link(s) || e->code != ERR_NONE) {
+        sm_move(&s->link, LINK_DOWN);
+        if (wants_link(s))
+            link_again(s, e);
         return;
     }
     s->guest = guest_open(s->all->loop, TAKE_FD(owned), &ops, s);
+    sm_move(&s->link, LINK_OPEN);
 }
 
 void link_open(struct sandbox *s)
 {
-    if (s->connecting || s->guest || !wants_link(s))
+    if (s->link.state != LINK_DOWN || !wants_link(s))
         return;
-    s->connecting = true;
+    sm_move(&s->link, LINK_CONNECTING);
     s->driver->ops->connect(s->driver, s->id, connected, sandbox_ref(s));
 }
 
@@ -183,7 +184,8 @@ void link_close(struct sandbox *s)
     struct guest *g = TAKE(s->guest);
 
     timer_stop(&s->retry);
-    s->guest_ready = false;
+    if (g)
+        sm_move(&s->link, LINK_DOWN); /* what the driver was asked for may still come */
     guest_close(g);
 }
 

@@ -46,21 +46,21 @@ void sandbox_undo(struct sandbox *s, const struct err *why)
     if (s->sm.state == SANDBOX_FAILED)
         return; /* it is under way */
     s->undo = xmemdup(why, sizeof *why);
-    err_wrap(s->undo, "%s sandbox '%s'", s->restarting ? "start" : "create", s->id);
+    err_wrap(s->undo, "%s sandbox '%s'", step_is(s, STEP_START) ? "start" : "create", s->id);
     timer_stop(&s->timer);
     text_set(&s->failure, str_of(why->msg));
     sm_move(&s->sm, SANDBOX_FAILED);
     sandbox_lose_execs(s, "the sandbox could not be made");
     link_close(s);
-    s->driver->ops->remove(s->driver, s->id, s->restarting,
-                           s->restarting ? start_removed : undo_removed, sandbox_ref(s));
+    s->driver->ops->remove(s->driver, s->id, step_is(s, STEP_START),
+                           step_is(s, STEP_START) ? start_removed : undo_removed, sandbox_ref(s));
 }
 
 static void confirm_due(struct timer *t)
 {
     struct sandbox *s = CONTAINER_OF(t, struct sandbox, confirm);
 
-    if (s->saved)
+    if (s->made & MADE_SAVED)
         s->driver->ops->confirm(s->driver, s->id);
     else
         timer_set(s->all->timers, &s->confirm, clock_mono_ms() + CONFIRM_MS, confirm_due);
@@ -71,8 +71,10 @@ static void confirm_due(struct timer *t)
  * and what is live without a row and unconfirmed is destroyed. */
 static void made_if_all(struct sandbox *s)
 {
-    if (s->step != STEP_MAKE || !(s->saved || s->traits.one_shot) || !s->ready || !s->wired ||
-        s->sm.state == SANDBOX_FAILED)
+    const uint32_t want =
+        MADE_READY | MADE_WIRED | (s->traits.one_shot ? 0U : (uint32_t)MADE_SAVED);
+
+    if (!sandbox_is_making(s) || (s->made & want) != want || s->sm.state == SANDBOX_FAILED)
         return;
     if (s->traits.one_shot)
         timer_set(s->all->timers, &s->confirm, clock_mono_ms() + CONFIRM_MS, confirm_due);
@@ -83,15 +85,15 @@ static void made_if_all(struct sandbox *s)
 
 void sandbox_made_ready(struct sandbox *s)
 {
-    s->ready = true;
+    s->made |= MADE_READY;
     made_if_all(s);
 }
 
 static void made_saved(struct sandbox *s, const struct err *e)
 {
     if (e->code == ERR_NONE)
-        s->saved = true;
-    if (s->step != STEP_MAKE || s->sm.state == SANDBOX_FAILED)
+        s->made |= MADE_SAVED;
+    if (!sandbox_is_making(s) || s->sm.state == SANDBOX_FAILED)
         return; /* of a run: tried again, and its command's row fails too */
     if (e->code != ERR_NONE) {
         sandbox_undo(s, e);
@@ -108,7 +110,7 @@ void sandbox_made_wired(struct sandbox *s, const struct err *e)
         sandbox_undo(s, e);
         return;
     }
-    s->wired = true;
+    s->made |= MADE_WIRED;
     made_if_all(s);
 }
 
@@ -117,7 +119,8 @@ static void make_late(struct timer *t)
     struct sandbox *s = CONTAINER_OF(t, struct sandbox, timer);
     struct err e = {0};
 
-    err_set(&e, ERR_TIMEOUT, 0, "%s does not answer", s->wired ? "its init" : "holt-egress");
+    err_set(&e, ERR_TIMEOUT, 0, "%s does not answer",
+            s->made & MADE_WIRED ? "its init" : "holt-egress");
     sandbox_undo(s, &e);
 }
 
@@ -127,7 +130,7 @@ static void note_create(struct sandbox *s, bool warm)
     const struct driver_kind kind = {layers, s->layer_count, s->traits.limits};
 
     s->warm = warm;
-    if (!s->restarting)
+    if (step_is(s, STEP_CREATE))
         pool_created(sandbox_pool(s), &kind, warm, clock_wall_ms());
 }
 
@@ -162,7 +165,7 @@ static void made(void *arg, const struct driver_made *m, const struct err *e)
         return;
     }
     s->enforced = m->enforced;
-    if (s->require_limits && !s->restarting && check_limits(s, &why) < 0) {
+    if (s->require_limits && step_is(s, STEP_CREATE) && check_limits(s, &why) < 0) {
         sandbox_undo(s, &why);
         return;
     }
@@ -193,12 +196,10 @@ void sandbox_make(struct sandbox *s, bool restart)
         .mount_count = s->mount_count,
     };
 
-    s->step = STEP_MAKE;
-    s->restarting = restart;
-    s->saved = s->ready = false;
+    sm_move(&s->step, restart ? STEP_START : STEP_CREATE);
     s->networked = proxied;
     s->trusts = spec.ca.n > 0;
-    s->wired = !s->networked;
+    s->made = s->networked ? 0 : MADE_WIRED;
     s->known_epoch = false;
     s->driver->ops->create(s->driver, &spec, made, sandbox_ref(s));
 }

@@ -96,16 +96,17 @@ void sandbox_net_take(struct sandbox *s, const struct sandbox_net *n)
 static void wired(void *arg, const struct err *e)
 {
     AUTO(sandbox_unref) struct sandbox *s = arg;
+    bool again = s->wiring == WIRING_AGAIN;
 
-    s->wiring = false;
+    s->wiring = WIRING_NONE;
     if (s->all->closed || !s->in_list)
         return;
-    if (s->rewire && e->code == ERR_NONE) {
+    if (again && e->code == ERR_NONE) {
         sandbox_wire(s);
         return;
     }
     sandbox_updated(s, e);
-    if (s->step == STEP_MAKE) {
+    if (sandbox_is_making(s)) {
         sandbox_made_wired(s, e);
         return;
     }
@@ -119,7 +120,7 @@ static void secrets_taken(void *arg, const struct err *e)
 
     if (e->code == ERR_NONE || s->all->closed || !s->in_list)
         return;
-    if (s->step == STEP_MAKE)
+    if (sandbox_is_making(s))
         sandbox_made_wired(s, e);
     else /* without them no value goes out; when holt-egress is back, all is told again */
         log_warn("a sandbox's secrets were not taken", LOG_C("id", s->id), LOG_E(e));
@@ -185,10 +186,11 @@ void sandbox_wire(struct sandbox *s)
 {
     if (!s->networked || !s->driver)
         return;
-    s->rewire = s->wiring; /* what is under way tells the policy of before */
-    if (s->wiring)
+    if (s->wiring != WIRING_NONE) {
+        s->wiring = WIRING_AGAIN; /* what is under way tells the policy of before */
         return;
-    s->wiring = true;
+    }
+    s->wiring = WIRING_TELLS;
     if (egress_knows(s->all->egress, s->id))
         put(sandbox_ref(s), NULL);
     else
@@ -207,8 +209,9 @@ void sandbox_unwire(struct sandbox *s)
 /* Its policy: one that is being made is told when it is. */
 static bool is_to_be_told(const struct sandbox *s)
 {
-    return s->step != STEP_MAKE &&
-           (s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED) && !s->from_row;
+    return !sandbox_is_making(s) &&
+           (s->sm.state == SANDBOX_RUNNING || s->sm.state == SANDBOX_PAUSED) &&
+           s->origin == ORIGIN_SETTLED;
 }
 
 static void on_ready(void *arg)

@@ -8,28 +8,6 @@
 
 #include <stdio.h>
 
-/* creating ─▶ running ⇄ paused;  running, paused ─▶ stopping ─▶ stopped ─▶ starting ─▶ running
- * all but destroyed ─▶ failed, and all ─▶ stopping ─▶ destroyed.  The edges that skip a state are
- * of what is found after a restart. */
-const struct sm_state sandbox_states[] = {
-    [SANDBOX_CREATING] = {"creating",
-                          SM_TO(SANDBOX_RUNNING) | SM_TO(SANDBOX_FAILED) | SM_TO(SANDBOX_STOPPING)},
-    [SANDBOX_RUNNING] = {"running", SM_TO(SANDBOX_PAUSED) | SM_TO(SANDBOX_STOPPING) |
-                                        SM_TO(SANDBOX_STOPPED) | SM_TO(SANDBOX_FAILED)},
-    [SANDBOX_PAUSED] = {"paused", SM_TO(SANDBOX_RUNNING) | SM_TO(SANDBOX_STOPPING) |
-                                      SM_TO(SANDBOX_STOPPED) | SM_TO(SANDBOX_FAILED)},
-    [SANDBOX_STOPPING] = {"stopping", SM_TO(SANDBOX_STOPPED) | SM_TO(SANDBOX_FAILED) |
-                                          SM_TO(SANDBOX_DESTROYED)},
-    [SANDBOX_STOPPED] = {"stopped", SM_TO(SANDBOX_STARTING) | SM_TO(SANDBOX_STOPPING) |
-                                        SM_TO(SANDBOX_DESTROYED)},
-    [SANDBOX_STARTING] = {"starting",
-                          SM_TO(SANDBOX_RUNNING) | SM_TO(SANDBOX_STOPPING) | SM_TO(SANDBOX_FAILED)},
-    [SANDBOX_FAILED] = {"failed", SM_TO(SANDBOX_STARTING) | SM_TO(SANDBOX_STOPPING) |
-                                      SM_TO(SANDBOX_DESTROYED)},
-    [SANDBOX_DESTROYED] = {"destroyed", 0},
-};
-_Static_assert(ARRAY_LEN(sandbox_states) == SANDBOX_STATE_COUNT, "a state without a row");
-
 /* --- events --- */
 
 static void put_aliases(struct jw *w, const struct sandbox *s)
@@ -141,11 +119,12 @@ void sandbox_moved(struct sm *m, int from)
         s->ended_ms = now;
     }
     if (m->state == SANDBOX_STOPPED || m->state == SANDBOX_FAILED ||
-        (m->state == SANDBOX_STOPPING && s->step == STEP_DESTROY))
+        (m->state == SANDBOX_STOPPING && step_is(s, STEP_DESTROY)))
         sandbox_unwire(s);
     log_debug("sandbox", LOG_C("id", s->id), LOG_C("state", sm_name(m)),
               LOG_C("why", s->failure ? s->failure : ""));
     sandbox_owe(s, event_of(from, m->state));
+    sandbox_verify(s);
 }
 
 /* --- the row --- */
@@ -171,7 +150,7 @@ static bool put_goal(const void *object, struct buf *to)
 {
     const struct sandbox *s = object;
 
-    buf_add_c(to, s->destroying || s->step == STEP_DESTROY ? "destroy" : "");
+    buf_add_c(to, s->destroying || step_is(s, STEP_DESTROY) ? "destroy" : "");
     return true;
 }
 
@@ -339,7 +318,7 @@ static void write_row(struct sandbox *s, store_work work, sandbox_saved done)
         v->tx_hook_arg = TAKE(s->tx_hook_arg);
         copy_aliases(s, v);
     }
-    v->unmade = s->step == STEP_MAKE;
+    v->unmade = sandbox_is_making(s);
     s->unsaved = false;
     store_write(s->all->store, STORE_RELAXED, work, save_end, v);
 }
@@ -421,7 +400,7 @@ static int load_row(struct sandboxes *all, const struct store_rows *rows, struct
     s = sandbox_new(all, id);
     if (columns_load(&sandbox_columns, rows, s, e) < 0)
         return -1;
-    s->from_row = true;
+    s->origin = ORIGIN_ROW;
     for (size_t i = 0; i < all->driver_count; i++)
         if (strcmp(all->drivers[i].ops->name, s->runtime) == 0)
             s->driver = all->drivers[i].driver;

@@ -266,7 +266,7 @@ void sandboxes_tell_secret(struct sandboxes *all, const char *id, store_done don
         if (!s->networked || !has(s, id))
             continue;
         if (!egress_is_up(all->egress)) { /* nobody waits for it: when it is there, all is told */
-            if (s->wiring)                /* but what waits to be told is older than this */
+            if (s->wiring != WIRING_NONE) /* but what waits to be told is older than this */
                 sandbox_tell_secrets(s, NULL, NULL);
             continue;
         }
