@@ -36,7 +36,7 @@ deps-run:
 	@tools/deps build run
 
 deps-test:
-	@tools/deps build test
+	@tools/deps build test vm
 
 deps-bench:
 	@tools/deps build test bench

@@ -50,6 +50,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     enum conf_syscalls { CONF_SYSCALLS_NARROW, CONF_SYSCALLS_WIDE } syscalls;
     enum conf_wide { CONF_WIDE_NEVER, CONF_WIDE_PEOPLE, CONF_WIDE_AGENTS } wide_syscalls;
     int64_t default_pids;
+    enum conf_accel { CONF_ACCEL_AUTO, CONF_ACCEL_KVM, CONF_ACCEL_TCG } vm_accel;
     bool nesting, intercept, pool_autosize;
     bool require_limits;
     int64_t pool_size, pool_min, pool_max;
@@ -71,7 +72,8 @@ struct config { /* each member is one row in settings.c; texts are owned */
     int64_t message_rate, message_bytes, inbox_max, team_max, proposals_max;
     int64_t file_bytes, file_versions, project_bytes, agent_tasks;
     char *bindir; /* of holt-spawn, holt-init and holt-egress; "": holtd's own */
-    char *egress_dns, *egress_ca_file, *raw_bridge, *proxy_host, *signing_key;
+    char *egress_dns, *egress_ca_file, *raw_bridge, *vm_uri, *vm_pool_dir, *proxy_host,
+        *signing_key;
     int64_t proxy_port, egress_ask_ms;
 
     /* beside the rows */

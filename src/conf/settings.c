@@ -13,6 +13,7 @@ static const char *const log_levels[] = {"error", "warn", "info", "debug", NULL}
 static const char *const log_formats[] = {"logfmt", "json", NULL};
 static const char *const syscall_kinds[] = {"narrow", "wide", NULL};
 static const char *const wide_users[] = {"never", "people", "agents", NULL};
+static const char *const vm_accels[] = {"auto", "kvm", "tcg", NULL};
 static const char *runtimes[17]; /* conf_set_runtimes; NULL at the end */
 static const char *const seed_identities[] = {"none", "observer", "operator", NULL};
 
@@ -472,6 +473,15 @@ static const struct setting own_rows[] = {
                  "'NAME,ADDRESS/BITS'; its first address is the gateway and the name server, made "
                  "by the operator. Empty: raw networks are refused. Needs root."),
      .check = check_raw_bridge},
+    {ROW(vm_uri, OP_STR, .preset = "qemu:///system", .min = 1, .max = 255,
+         .text = "Where virtual machines run, as libvirt names it."),
+     .alias = (const struct setting_alias[]){{"LIBVIRT_URI"}, {NULL}}},
+    {ROW(vm_pool_dir, OP_STR, .preset = "/var/lib/libvirt/holt", .min = 2, .max = 255,
+         .text = "The directory on that host for the machines' disks: libvirt's storage pool "
+                 "'holt'.")},
+    {ROW(vm_accel, OP_CHOICE, .choices = vm_accels, .preset = "auto",
+         .text = "How machines run: by KVM, by TCG (emulation, several times slower), or auto: by "
+                 "KVM if the first machine starts with it.")},
     {ROW(proxy_host, OP_STR, .preset = "", .max = 255,
          .text = "Opens the egress proxy on TCP too, for clients with credentials: the address "
                  "to listen on; a name: on all addresses. Empty: only sandboxes reach it."), .check = check_proxy_host},

@@ -405,6 +405,7 @@ static void warn_of_foreign(const char *dir, const char *key)
 
 static int open_sandboxes(struct daemon *d, struct err *e)
 {
+    static const char *const vm_accels[] = {"auto", "kvm", "tcg"};
     const struct config *c = d->conf;
     struct conf_list dirs = c->host_mounts; /* and what we mount there ourselves */
     AUTO(mem_free) char **all = xzalloc((dirs.n + CONF_DIRS_MAX) * sizeof *all);
@@ -416,7 +417,10 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                                                : c->wide_syscalls == CONF_WIDE_NEVER ? "narrow"
                                                                                      : "either",
                                    .pids = c->default_pids,
-                                   .bridge = c->raw_bridge[0] ? c->raw_bridge : NULL};
+                                   .bridge = c->raw_bridge[0] ? c->raw_bridge : NULL,
+                                   .machines = {.uri = c->vm_uri,
+                                                .pool_dir = c->vm_pool_dir,
+                                                .accel = vm_accels[c->vm_accel]}};
     const struct pool_config pool = pool_config(c);
 
     for (size_t i = 0; i < dirs.n; i++)

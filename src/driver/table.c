@@ -3,9 +3,11 @@
 
 #include "driver/fake/fake.h"
 #include "driver/native/native.h"
+#include "driver/vm/vm.h"
 
 const struct driver_ops *const driver_table[] = {
     &driver_native,
+    &driver_vm,
     &driver_fake,
     NULL,
 };

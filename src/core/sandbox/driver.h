@@ -117,6 +117,12 @@ struct driver_events { /* told by the driver at any time, on the loop's thread *
     void *arg;
 };
 
+struct driver_machines {  /* where virtual machines are made */
+    const char *uri;      /* of the hypervisor's manager */
+    const char *pool_dir; /* on its host, for disks */
+    const char *accel;    /* "auto", "kvm", "tcg" */
+};
+
 struct driver_allows {      /* by the operator; borrowed */
     char *const *host_dirs; /* below which sandboxes may mount; ":ro" behind one: read-only */
     size_t host_dir_count;
@@ -124,6 +130,7 @@ struct driver_allows {      /* by the operator; borrowed */
     const char *syscalls; /* "narrow", "either" or "wide": wide is what most ask for */
     int64_t pids;         /* of a sandbox without a limit of its own; 0: none */
     const char *bridge;   /* "NAME,ADDRESS/BITS" for raw networks; NULL: none */
+    struct driver_machines machines;
 };
 
 struct driver_config {

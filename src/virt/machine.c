@@ -1,0 +1,484 @@
+/* Machines: libvirt domains of this installation, named "holt-ID"; their description says whose. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/rnd.h"
+#include "virt/virt.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define GUEST_PORT "holt.guest"
+#define POWER_PORT "holt.power"
+#define MEMORY_PRESET (512ULL << 20)
+#define MEMORY_MIN (96ULL << 20)
+#define BOOT_MS 90000     /* under TCG on a busy machine */
+#define KVM_BOOT_MS 20000 /* a KVM that takes longer does not truly work */
+#define OFF_MS 10000      /* for a stop that was asked for; then the power is taken */
+#define LOOK_MS 20
+#define PING_MS 500
+#define KILL_MS 3000
+
+/* What a machine's work is done with; ends with it. */
+struct ground {
+    virConnectPtr conn;
+    virStoragePoolPtr pool;
+    virDomainPtr dom; /* NULL: there is none */
+    char id[VIRT_ID_MAX + 1], name[VIRT_ID_MAX + 8], disk[VIRT_ID_MAX + 8], log[VIRT_ID_MAX + 10];
+};
+
+static void ground_done(struct ground *g)
+{
+    if (g->dom)
+        (void)virDomainFree(g->dom);
+    if (g->pool)
+        (void)virStoragePoolFree(g->pool);
+    if (g->conn)
+        (void)virConnectClose(g->conn);
+}
+static inline void ground_done_p(struct ground *g)
+{
+    ground_done(g);
+}
+
+/* "holt INSTALLATION" or "holt INSTALLATION confirmed" */
+static bool is_ours(virDomainPtr d, bool *ret_confirmed)
+{
+    char *text = virDomainGetMetadata(d, VIR_DOMAIN_METADATA_DESCRIPTION, NULL, 0);
+    size_t n = strlen(virt_installation);
+    bool ours = text && strncmp(text, "holt ", 5) == 0 &&
+                strncmp(text + 5, virt_installation, n) == 0 &&
+                (text[5 + n] == '\0' || text[5 + n] == ' ');
+
+    if (ours && ret_confirmed)
+        *ret_confirmed = strcmp(text + 5 + n, " confirmed") == 0;
+    free(text);
+    return ours;
+}
+
+static int ground_open(struct ground *g, struct str id, struct err *e)
+{
+    if (!virt_id_is_safe(id))
+        return err_set(e, ERR_INVALID, 0, "'" STR_FMT "' is not a machine's id", STR_ARG(id));
+    memcpy(g->id, id.p, id.n);
+    (void)snprintf(g->name, sizeof g->name, "holt-%s", g->id);
+    (void)snprintf(g->disk, sizeof g->disk, "%s.qcow2", g->id);
+    (void)snprintf(g->log, sizeof g->log, "%s.console", g->id);
+    if (host_get(&g->conn, e) < 0)
+        return -1;
+    g->dom = virDomainLookupByName(g->conn, g->name);
+    if (g->dom && !is_ours(g->dom, NULL)) {
+        (void)virDomainFree(TAKE(g->dom));
+        return err_set(e, ERR_CONFLICT, 0, "domain '%s' is not this installation's", g->name);
+    }
+    return 0;
+}
+
+static int ground_find(struct ground *g, struct str id, struct err *e)
+{
+    if (ground_open(g, id, e) < 0)
+        return -1;
+    return g->dom ? 0 : err_set(e, ERR_NOT_FOUND, 0, "there is no machine '%s'", g->id);
+}
+
+/* ---- the power port: a line each way ---- */
+
+static virStreamPtr open_port(struct ground *g, const char *port, unsigned flags, struct err *e)
+{
+    virStreamPtr st = virStreamNew(g->conn, flags);
+
+    if (st && virDomainOpenChannel(g->dom, port, st, VIR_DOMAIN_CHANNEL_FORCE) == 0)
+        return st;
+    (void)host_error(e, "open port '%s' of machine '%s'", port, g->id);
+    if (st)
+        (void)virStreamFree(st);
+    return NULL;
+}
+
+static void close_port(virStreamPtr st)
+{
+    (void)virStreamAbort(st);
+    (void)virStreamFree(st);
+}
+
+/* 1: the answer came; 0: not within this time; -1: the port is gone. */
+static int ask_port(virStreamPtr st, const char *word, const char *answer, int64_t ms)
+{
+    char got[256];
+    size_t n = 0;
+    int64_t until = clock_mono_ms() + ms, ping = 0;
+
+    while (clock_mono_ms() < until) {
+        int r;
+
+        if (clock_mono_ms() >= ping) {
+            if (virStreamSend(st, word, strlen(word)) == -1)
+                return -1;
+            ping = clock_mono_ms() + PING_MS;
+        }
+        r = virStreamRecv(st, got + n, sizeof got - 1 - n);
+        if (r == 0 || r == -1)
+            return -1;
+        n += r > 0 ? (size_t)r : 0;
+        got[n] = '\0';
+        if (answer && strstr(got, answer))
+            return 1;
+        if (n == sizeof got - 1)
+            n = 0; /* noise */
+        (void)poll(NULL, 0, LOOK_MS);
+    }
+    return 0;
+}
+
+/* ---- create ---- */
+
+static void command_line(const struct virt_create *c, char *to, size_t size)
+{
+    char files[32] = "";
+
+    if (c->files > 0)
+        (void)snprintf(files, sizeof files, " holt.files=%u", c->files);
+    (void)snprintf(to, size,
+                   "console=ttyS0 quiet panic=-1 reboot=t holt.hostname=" STR_FMT "%s%s%s%s",
+                   STR_ARG(c->hostname), c->flags & VIRT_RELAY ? " holt.relay" : "",
+                   c->flags & VIRT_HUB ? " holt.hub" : "",
+                   c->flags & VIRT_PROCESS ? " holt.process" : "", files);
+}
+
+/* A machine keeps the one it has: libvirt knows it by that. */
+static void choose_uuid(const struct ground *g, char *to)
+{
+    unsigned char b[VIR_UUID_BUFLEN];
+
+    if (g->dom && virDomainGetUUIDString(g->dom, to) == 0)
+        return;
+    rnd_bytes(b, sizeof b);
+    b[6] = (unsigned char)((b[6] & 0x0f) | 0x40); /* RFC 9562: version 4 */
+    b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
+    (void)snprintf(to, VIR_UUID_STRING_BUFLEN,
+                   "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
+                   b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13],
+                   b[14], b[15]);
+}
+
+static int define(struct ground *g, const struct virt_create *c, const struct base_paths *b,
+                  bool kvm, struct err *e)
+{
+    AUTO(buf_done) struct buf xml = {0};
+    AUTO(mem_free) char *disk = xasprintf("%s/%s", virt_options.pool, g->disk);
+    AUTO(mem_free) char *console = xasprintf("%s/%s", virt_options.pool, g->log);
+    AUTO(mem_free)
+    char *owner =
+        xasprintf("holt %s%s", virt_installation, c->flags & VIRT_RESTART ? " confirmed" : "");
+    char line[320], memory[24], cpus[16], uuid[VIR_UUID_STRING_BUFLEN];
+    struct domain_values v = {.type = kvm ? "kvm" : "qemu",
+                              .cpu_mode = kvm ? "host-passthrough" : "maximum",
+                              .name = g->name,
+                              .uuid = uuid,
+                              .owner = owner,
+                              .memory = memory,
+                              .cpus = cpus,
+                              .kernel = b->kernel,
+                              .initrd = b->initrd,
+                              .cmdline = line,
+                              .disk = disk,
+                              .console = console};
+
+    command_line(c, line, sizeof line);
+    choose_uuid(g, uuid);
+    (void)snprintf(memory, sizeof memory, "%" PRIu64,
+                   c->memory_bytes > 0 ? c->memory_bytes : (uint64_t)MEMORY_PRESET);
+    (void)snprintf(cpus, sizeof cpus, "%u", c->cpus > 0 ? c->cpus : 1);
+    domain_describe(&v, &xml);
+    if (g->dom)
+        (void)virDomainFree(TAKE(g->dom));
+    g->dom = virDomainDefineXML(g->conn, buf_data(&xml));
+    return g->dom ? 0 : host_error(e, "describe machine '%s'", g->id);
+}
+
+/* Starts it and waits until its init runs: 0, or -1. */
+static int boot(struct ground *g, int64_t ms, struct err *e)
+{
+    char tail[96] = "";
+    virStreamPtr st;
+    int r;
+
+    if (virDomainCreate(g->dom) < 0)
+        return host_error(e, "start machine '%s'", g->id);
+    st = open_port(g, POWER_PORT, VIR_STREAM_NONBLOCK, e);
+    if (!st)
+        return -1;
+    r = ask_port(st, "ping\n", "up", ms);
+    close_port(st);
+    if (r > 0)
+        return 0;
+    storage_tail(g->conn, g->pool, g->log, tail, sizeof tail);
+    return err_set(e, r < 0 ? ERR_UNAVAILABLE : ERR_TIMEOUT, 0,
+                   "machine '%s' did not start%s; its console ends with: %s", g->id,
+                   r < 0 ? "" : " in time", tail[0] ? tail : "nothing");
+}
+
+static int force_off(struct ground *g, struct err *e)
+{
+    if (!g->dom || virDomainIsActive(g->dom) != 1 || virDomainDestroy(g->dom) == 0 ||
+        virDomainIsActive(g->dom) != 1)
+        return 0;
+    return host_error(e, "switch machine '%s' off", g->id);
+}
+
+/* Found out by the first machine: a /dev/kvm that is there may still not run a kernel. */
+static enum { ACCEL_UNKNOWN, ACCEL_KVM, ACCEL_TCG } accel;
+
+static bool may_try_kvm(struct ground *g)
+{
+    char *caps;
+
+    if (strcmp(virt_options.accel, "tcg") == 0 || accel == ACCEL_TCG)
+        return false;
+    if (strcmp(virt_options.accel, "kvm") == 0 || accel == ACCEL_KVM)
+        return true;
+    caps = virConnectGetDomainCapabilities(g->conn, NULL, "x86_64", "q35", "kvm", 0);
+    free(caps);
+    return caps != NULL;
+}
+
+static int boot_somehow(struct ground *g, const struct virt_create *c, const struct base_paths *b,
+                        bool *ret_kvm, struct err *e)
+{
+    bool kvm = may_try_kvm(g);
+    int r = -1;
+
+    if (kvm)
+        r = define(g, c, b, true, e) < 0 ? -1
+                                         : boot(g, accel == ACCEL_KVM ? BOOT_MS : KVM_BOOT_MS, e);
+    if (r == 0)
+        accel = ACCEL_KVM;
+    if (r < 0 && kvm && (accel == ACCEL_KVM || strcmp(virt_options.accel, "kvm") == 0))
+        return -1;
+    *ret_kvm = r == 0;
+    if (r == 0)
+        return 0;
+    if (kvm) {
+        log_warn("KVM of this host does not run a machine: TCG is used, which is slower", LOG_E(e));
+        if (force_off(g, e) < 0)
+            return -1;
+    }
+    accel = ACCEL_TCG;
+    return define(g, c, b, false, e) < 0 ? -1 : boot(g, BOOT_MS, e);
+}
+
+static int undefine(struct ground *g, struct err *e)
+{
+    if (!g->dom || virDomainUndefineFlags(g->dom, VIR_DOMAIN_UNDEFINE_MANAGED_SAVE |
+                                                      VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA) == 0)
+        return 0;
+    return host_error(e, "forget machine '%s'", g->id);
+}
+
+static int drop_all(struct ground *g, struct err *e)
+{
+    if (force_off(g, e) < 0 || undefine(g, e) < 0)
+        return -1;
+    (void)virStoragePoolRefresh(g->pool, 0); /* the console was made by QEMU */
+    return storage_drop(g->pool, g->disk, e) < 0 || storage_drop(g->pool, g->log, e) < 0 ? -1 : 0;
+}
+
+static int check_create(const struct virt_create *c, const struct ground *g, struct err *e)
+{
+    bool restart = c->flags & VIRT_RESTART;
+
+    if (!virt_hostname_is_safe(c->hostname))
+        return err_set(e, ERR_INVALID, 0, "'" STR_FMT "' cannot be a machine's host name",
+                       STR_ARG(c->hostname));
+    if (c->memory_bytes > 0 && c->memory_bytes < MEMORY_MIN)
+        return err_set(e, ERR_INVALID, 0, "a machine needs at least %d MiB of memory",
+                       (int)(MEMORY_MIN >> 20));
+    if (!restart && g->dom)
+        return err_set(e, ERR_CONFLICT, 0, "machine '%s' is there already", g->id);
+    if (restart && !g->dom)
+        return err_set(e, ERR_NOT_FOUND, 0, "there is no machine '%s' to start again", g->id);
+    return 0;
+}
+
+int machine_create(const struct virt_create *c, bool *ret_kvm, struct err *e)
+{
+    AUTO(ground_done) struct ground g = {0};
+    struct base_paths b = {0};
+    bool restart = c->flags & VIRT_RESTART;
+    struct err why;
+    int r;
+
+    if (ground_open(&g, c->id, e) < 0 || check_create(c, &g, e) < 0 ||
+        storage_pool(g.conn, &g.pool, e) < 0 || storage_base(g.conn, g.pool, &b, e) < 0)
+        return -1;
+    r = restart ? 0 : storage_overlay(g.pool, g.disk, &b, c->disk_bytes, e);
+    if (r == 0)
+        r = boot_somehow(&g, c, &b, ret_kvm, e);
+    base_paths_done(&b);
+    if (r < 0 && (restart ? force_off(&g, &why) : drop_all(&g, &why)) < 0)
+        log_error("a machine that did not start is not gone", LOG_C("id", g.id), LOG_E(&why));
+    return r;
+}
+
+/* ---- the rest of its life ---- */
+
+int machine_confirm(struct str id, struct err *e)
+{
+    AUTO(ground_done) struct ground g = {0};
+    AUTO(mem_free) char *text = xasprintf("holt %s confirmed", virt_installation);
+
+    if (ground_find(&g, id, e) < 0)
+        return -1;
+    if (virDomainSetMetadata(g.dom, VIR_DOMAIN_METADATA_DESCRIPTION, text, NULL, NULL,
+                             VIR_DOMAIN_AFFECT_CONFIG) < 0)
+        return host_error(e, "confirm machine '%s'", g.id);
+    if (virDomainIsActive(g.dom) == 1)
+        (void)virDomainSetMetadata(g.dom, VIR_DOMAIN_METADATA_DESCRIPTION, text, NULL, NULL,
+                                   VIR_DOMAIN_AFFECT_LIVE);
+    return 0;
+}
+
+int machine_connect(struct str id, int *ret_fd, struct err *e)
+{
+    AUTO(ground_done) struct ground g = {0};
+    virStreamPtr st;
+
+    if (ground_find(&g, id, e) < 0)
+        return -1;
+    if (virDomainIsActive(g.dom) != 1)
+        return err_set(e, ERR_NOT_FOUND, 0, "machine '%s' is off", g.id);
+    st = open_port(&g, GUEST_PORT, VIR_STREAM_NONBLOCK, e);
+    return st ? channel_open(st, ret_fd, e) : -1;
+}
+
+static int kill_work(struct ground *g, struct err *e)
+{
+    virStreamPtr st = open_port(g, POWER_PORT, VIR_STREAM_NONBLOCK, e);
+    int r = st ? ask_port(st, "kill\n", "killed", KILL_MS) : -1;
+
+    if (st)
+        close_port(st);
+    return r > 0 ? 0 : err_set(e, ERR_TIMEOUT, 0, "machine '%s' did not end its commands", g->id);
+}
+
+int machine_kill(struct str id, enum virt_scope scope, struct err *e)
+{
+    AUTO(ground_done) struct ground g = {0};
+
+    if (ground_find(&g, id, e) < 0)
+        return -1;
+    return scope == VIRT_WORK ? kill_work(&g, e) : force_off(&g, e);
+}
+
+/* What was written reaches the disk: the machine switches itself off, or is switched off. */
+static int stop(struct ground *g, struct err *e)
+{
+    int64_t until = clock_mono_ms() + OFF_MS;
+    virStreamPtr st;
+    virDomainInfo info;
+    struct err ignored;
+
+    if (!g->dom || virDomainIsActive(g->dom) != 1)
+        return 0;
+    if (virDomainGetInfo(g->dom, &info) == 0 && info.state == VIR_DOMAIN_PAUSED)
+        (void)virDomainResume(g->dom);
+    st = open_port(g, POWER_PORT, VIR_STREAM_NONBLOCK, &ignored);
+    if (st && ask_port(st, "off\n", NULL, OFF_MS) >= 0)
+        log_warn("a machine did not switch itself off", LOG_C("id", g->id));
+    if (st)
+        close_port(st);
+    while (clock_mono_ms() < until && virDomainIsActive(g->dom) == 1)
+        (void)poll(NULL, 0, LOOK_MS);
+    return force_off(g, e);
+}
+
+int machine_remove(struct str id, bool keep, struct err *e)
+{
+    AUTO(ground_done) struct ground g = {0};
+
+    if (ground_open(&g, id, e) < 0)
+        return -1;
+    if (keep)
+        return stop(&g, e);
+    return storage_pool(g.conn, &g.pool, e) < 0 ? -1 : drop_all(&g, e);
+}
+
+int machine_pause(struct str id, bool on, struct err *e)
+{
+    AUTO(ground_done) struct ground g = {0};
+
+    if (ground_find(&g, id, e) < 0)
+        return -1;
+    if ((on ? virDomainSuspend(g.dom) : virDomainResume(g.dom)) < 0)
+        return host_error(e, "%s machine '%s'", on ? "pause" : "resume", g.id);
+    return 0;
+}
+
+int machine_stats(struct str id, struct virt_stats *ret, struct err *e)
+{
+    AUTO(ground_done) struct ground g = {0};
+    virDomainMemoryStatStruct mem[VIR_DOMAIN_MEMORY_STAT_NR];
+    virDomainInfo info;
+    virDomainBlockInfo block;
+    int n;
+
+    if (ground_find(&g, id, e) < 0)
+        return -1;
+    if (virDomainGetInfo(g.dom, &info) < 0)
+        return host_error(e, "measure machine '%s'", g.id);
+    *ret = (struct virt_stats){.cpu_us = info.cpuTime / 1000};
+    n = virDomainMemoryStats(g.dom, mem, ARRAY_LEN(mem), 0);
+    for (int i = 0; i < n; i++)
+        if (mem[i].tag == VIR_DOMAIN_MEMORY_STAT_RSS)
+            ret->memory_bytes = mem[i].val * 1024;
+    if (virDomainGetBlockInfo(g.dom, "vda", &block, 0) == 0)
+        ret->disk_bytes = block.physical;
+    return 0;
+}
+
+/* ---- list ---- */
+
+static int by_id(const void *a, const void *b)
+{
+    return strcmp(((const struct machine_row *)a)->id, ((const struct machine_row *)b)->id);
+}
+
+int machine_list(struct machine_row **ret, size_t *ret_n, struct err *e)
+{
+    virConnectPtr c;
+    virDomainPtr *all;
+    struct machine_row *rows;
+    size_t count = 0;
+    int n;
+
+    if (host_get(&c, e) < 0)
+        return -1;
+    n = virConnectListAllDomains(c, &all, 0);
+    if (n < 0) {
+        (void)host_error(e, "list the machines of '%s'", virt_options.uri);
+        (void)virConnectClose(c);
+        return -1;
+    }
+    rows = xzalloc(((size_t)n + 1) * sizeof *rows);
+    for (int i = 0; i < n; i++) {
+        struct machine_row *r = &rows[count];
+        const char *name = virDomainGetName(all[i]);
+
+        if (name && strncmp(name, "holt-", 5) == 0 && virt_id_is_safe(str_of(name + 5)) &&
+            is_ours(all[i], &r->confirmed)) {
+            (void)snprintf(r->id, sizeof r->id, "%s", name + 5);
+            r->running = virDomainIsActive(all[i]) == 1;
+            count++;
+        }
+        (void)virDomainFree(all[i]);
+    }
+    free(all);
+    (void)virConnectClose(c);
+    qsort(rows, count, sizeof *rows, by_id);
+    *ret = rows;
+    *ret_n = count;
+    return 0;
+}

@@ -1,0 +1,73 @@
+/* virt: private to holt-virt.  Threads: the main thread owns the socket to holtd and the jobs
+ * (main.c); each job runs on a thread of its own, where libvirt may block (job.c, host.c,
+ * machine.c); one more runs libvirt's events, which move the bytes of guest channels (channel.c).
+ * Errors: 0, or -1 with *e set. */
+#pragma once
+
+#include "base/buf.h"
+#include "wire/virt.h"
+
+#include <libvirt/libvirt.h>
+
+struct virt_options {
+    const char *state; /* its base of machines is STATE/vm/base */
+    const char *uri;
+    const char *pool;  /* the directory of the host's storage pool "holt" */
+    const char *accel; /* "auto", "kvm", "tcg" */
+};
+extern struct virt_options virt_options;
+extern char virt_installation[VIRT_ID_MAX + 1]; /* set by hello, before any job */
+
+/* --- host: the connection to libvirt, and its circuit --- */
+void host_init(void); /* the thread of events */
+/* A counted reference (virConnectClose), connecting where there is none.  A host that does not
+ * answer opens the circuit: then this fails at once until its time is over. */
+CHECKED int host_get(virConnectPtr *ret, struct err *e);
+void host_hangs(void); /* a job ran into its deadline: opens the circuit */
+/* libvirt's last error of this thread, with what we were doing before it. */
+int host_error(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* --- domain: a machine's description from a table --- */
+struct domain_values {
+    const char *type, *cpu_mode; /* "kvm", "host-passthrough"; "qemu", "maximum" */
+    const char *name, *uuid, *owner, *memory, *cpus, *kernel, *initrd, *cmdline, *disk, *console;
+};
+void domain_describe(const struct domain_values *v, struct buf *to);
+void volume_describe(const char *name, const char *format, uint64_t bytes, const char *backing,
+                     struct buf *to);
+void pool_describe(const char *name, const char *path, struct buf *to);
+
+/* --- machine: what holtd asks for; each may block --- */
+CHECKED int machine_create(const struct virt_create *c, bool *ret_kvm, struct err *e);
+CHECKED int machine_confirm(struct str id, struct err *e);
+CHECKED int machine_connect(struct str id, int *ret_fd, struct err *e);
+CHECKED int machine_kill(struct str id, enum virt_scope scope, struct err *e);
+CHECKED int machine_remove(struct str id, bool keep, struct err *e);
+CHECKED int machine_pause(struct str id, bool on, struct err *e);
+CHECKED int machine_stats(struct str id, struct virt_stats *ret, struct err *e);
+struct machine_row {
+    char id[VIRT_ID_MAX + 1];
+    bool running, confirmed;
+};
+CHECKED int machine_list(struct machine_row **ret, size_t *ret_n, struct err *e); /* by id */
+
+/* --- storage: volumes of the pool --- */
+struct base_paths { /* on the host, owned */
+    char *kernel, *initrd, *disk;
+    uint64_t disk_bytes;
+};
+void base_paths_done(struct base_paths *b);
+CHECKED int storage_pool(virConnectPtr c, virStoragePoolPtr *ret, struct err *e);
+/* Uploads the base once; later calls look it up. */
+CHECKED int storage_base(virConnectPtr c, virStoragePoolPtr p, struct base_paths *ret,
+                         struct err *e);
+CHECKED int storage_overlay(virStoragePoolPtr p, const char *name, const struct base_paths *b,
+                            uint64_t bytes, struct err *e);
+CHECKED int storage_drop(virStoragePoolPtr p, const char *name, struct err *e); /* idempotent */
+void storage_tail(virConnectPtr c, virStoragePoolPtr p, const char *name, char *to, size_t size);
+
+/* --- channel: a stream of libvirt's as a socket; takes the stream --- */
+CHECKED int channel_open(virStreamPtr st, int *ret_fd, struct err *e);
+
+/* --- events --- */
+void virt_machine_ended(const char *id); /* any thread: told to holtd by the main thread */

@@ -1,0 +1,164 @@
+"""The runtime of virtual machines: a real libvirtd and QEMU (TCG), a small base made from packages."""
+import os
+import signal
+import subprocess
+
+import pytest
+
+from daemon import BUILD, native, programs_of, wait_for
+from hypervisor import Hypervisor, lacking
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+LONG = 300  # seconds: a boot under TCG on a busy machine
+
+
+def why_not():
+    if not os.path.exists(f"{BUILD}/holt-virt"):
+        return "this build has no holt-virt: install libvirt-dev (tools/deps vm)"
+    return lacking()
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    """A state directory with a base of machines."""
+    if why_not():
+        pytest.skip(why_not())
+    d = tmp_path_factory.mktemp("vm")
+    os.makedirs(d / "state")
+    r = subprocess.run([f"{BUILD}/holt-build-vm", "--state", str(d / "state"), "--init", f"{BUILD}/holt-init", "--minimal", "--size", "512M"],
+                       capture_output=True, text=True, timeout=LONG, check=False)
+    assert r.returncode == 0, r.stderr
+    return d
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory):
+    h = Hypervisor(tmp_path_factory.mktemp("host"))
+    yield h
+    h.end()
+
+
+def start(base, host):
+    return native(base, "--vm-uri", host.uri, "--vm-pool-dir", host.pool, "--vm-accel", "tcg")
+
+
+class Daemon:
+    """Replaced by a test that kills it."""
+
+    def __init__(self, base, host):
+        self.base, self.host = base, host
+        self.d = start(base, host)
+
+    def again(self):
+        self.d = start(self.base, self.host)
+        return self.d
+
+
+@pytest.fixture(scope="module")
+def daemon(base, host):
+    x = Daemon(base, host)
+    yield x
+    x.d.clear()
+    assert x.d.stop() == 0
+    assert host.domains() == [] and host.volumes() == []
+    assert wait_for(lambda: not list(programs_of(str(base / "state"), "holt-virt")), 30)
+
+
+@pytest.fixture(scope="module")
+def machine(daemon):
+    """One that tests share: they leave it running."""
+    return daemon.d.ok("POST", "/holt/v1/sandboxes", {"runtime": "vm", "name": "shared", "memory_bytes": 200 << 20}, timeout=LONG)
+
+
+def sh(d, box, line, **more):
+    return d.ok("POST", f"/holt/v1/sandboxes/{box}/execs", {"command": line, **more}, timeout=LONG)
+
+
+def test_it_is_another_kernel(daemon, machine):
+    assert machine["runtime"] == "vm" and machine["state"] == "running"
+    r = sh(daemon.d, "shared", "uname -r; hostname; id -u; cat /proc/1/comm; ls /sys/class/net; grep MemTotal /proc/meminfo")
+    release, name, uid, first, net, memory = r["stdout"].splitlines()
+    assert release != os.uname().release and "amd64" in release
+    assert (name, uid, first, net) == ("shared", "0", "holt-init", "lo")
+    assert 100_000 < int(memory.split()[1]) < 200_000  # KiB
+
+
+def test_commands_files_and_terminals(daemon, machine):
+    d = daemon.d
+    assert sh(d, "shared", "echo out; echo err >&2; exit 7")["exit_code"] == 7
+    blob = os.urandom(300_000)
+    path = f"/holt/v1/sandboxes/{machine['id']}/files?path=/workspace/blob"
+    d.ok("PUT", path, blob, headers={"Content-Type": "application/octet-stream"}, timeout=LONG)
+    assert sh(d, "shared", "wc -c < /workspace/blob")["stdout"].strip() == str(len(blob))
+    r = sh(d, "shared", "test -t 0 && stty size", pty={"rows": 33, "cols": 77})
+    assert "33 77" in r["stdout"]
+    assert d.ok("GET", f"/holt/v1/sandboxes/{machine['id']}/stats")["cpu_us"] > 0
+
+
+def test_a_pause_stops_it(daemon, machine):
+    d = daemon.d
+    x = d.ok("POST", "/holt/v1/sandboxes/shared/execs", {"command": "while :; do echo t; sleep 0.1; done", "background": True}, timeout=LONG)["id"]
+    output = f"/holt/v1/sandboxes/shared/execs/{x}/output?stream=stdout&offset=0"
+    wait_for(lambda: d.ok("GET", output), 60)
+    d.ok("POST", "/holt/v1/sandboxes/shared/pause", timeout=LONG)
+    assert "paused" in daemon.host.virsh("list", "--all").stdout
+    d.ok("POST", "/holt/v1/sandboxes/shared/resume", timeout=LONG)
+    before = len(d.ok("GET", output))
+    wait_for(lambda: len(d.ok("GET", output)) > before, 60)
+    d.ok("POST", f"/holt/v1/sandboxes/shared/execs/{x}/cancel", timeout=LONG)
+
+
+def test_killed_helpers_lose_nothing(daemon, machine):
+    """holt-virt, then holtd, by kill -9 under a command: every line comes once."""
+    d, state = daemon.d, f"{daemon.base}/state"
+    x = d.ok("POST", "/holt/v1/sandboxes/shared/execs", {"command": "i=0; while [ $i -lt 300 ]; do echo $i; i=$((i+1)); sleep 0.05; done",
+                                                          "background": True}, timeout=LONG)["id"]
+    one = f"/holt/v1/sandboxes/shared/execs/{x}"
+    wait_for(lambda: d.ok("GET", f"{one}/output?stream=stdout&offset=0"), 60)
+    virt = wait_for(lambda: list(programs_of(state, "holt-virt")), 10)
+    os.kill(virt[0], signal.SIGKILL)
+    wait_for(lambda: [p for p in programs_of(state, "holt-virt") if p not in virt], 60)
+    d.process.kill()
+    d.process.wait()
+    d = daemon.again()
+    wait_for(lambda: d.ok("GET", one)["state"] not in ("starting", "running"), LONG)
+    ended = d.ok("GET", one)
+    assert ended["exit_code"] == 0, ended
+    assert d.ok("GET", f"{one}/output?stream=stdout&offset=0") == "".join(f"{i}\n" for i in range(300))
+
+
+def test_stop_keeps_the_disk_and_destroy_leaves_nothing(daemon):
+    d, host = daemon.d, daemon.host
+    box = d.ok("POST", "/holt/v1/sandboxes", {"runtime": "vm", "name": "kept"}, timeout=LONG)["id"]
+    sh(d, "kept", "echo here > /workspace/file")
+    d.ok("POST", "/holt/v1/sandboxes/kept/stop", timeout=LONG)
+    assert f"holt-{box}" in host.virsh("list", "--inactive", "--name").stdout.split()
+    d.ok("POST", "/holt/v1/sandboxes/kept/start", timeout=LONG)
+    assert sh(d, "kept", "cat /workspace/file")["stdout"] == "here\n"
+    d.ok("DELETE", "/holt/v1/sandboxes/kept", timeout=LONG)
+    assert f"holt-{box}" not in host.domains()
+    assert not [v for v in host.volumes() if v.startswith(box)]
+
+
+def test_a_reboot_ends_only_that_machine(daemon, machine):
+    d = daemon.d
+    d.ok("POST", "/holt/v1/sandboxes", {"runtime": "vm", "name": "rash"}, timeout=LONG)
+    d.request("POST", "/holt/v1/sandboxes/rash/execs", {"command": "echo b > /proc/sysrq-trigger; reboot -f; sleep 60", "timeout_ms": 60000}, timeout=LONG)
+    wait_for(lambda: d.ok("GET", "/holt/v1/sandboxes/rash")["state"] in ("failed", "stopped"), 60)
+    assert sh(d, "shared", "echo alive")["stdout"] == "alive\n"
+    d.ok("DELETE", "/holt/v1/sandboxes/rash", timeout=LONG)
+
+
+def test_what_it_lacks_is_said(daemon):
+    d = daemon.d
+    for more, word in (({"network": {"mode": "open"}}, "network"), ({"memory_bytes": 32 << 20}, "96 MiB"), ({"disk_bytes": 8 << 20}, "512 MiB")):
+        status, reply, _ = d.request("POST", "/holt/v1/sandboxes", {"runtime": "vm", "name": "no", **more}, timeout=LONG)
+        assert status >= 400 and word in reply["error"]["message"], reply
+    assert not [n for n in daemon.host.domains() if "no" in n.split("-")[1:2]]
+
+
+def test_without_a_base_it_says_what_makes_one(tmp_path):
+    d = native(tmp_path)
+    status, reply, _ = d.request("POST", "/holt/v1/sandboxes", {"runtime": "vm"})
+    assert status == 501 and ("holt-build-vm" in reply["error"]["hint"] or "libvirt-dev" in reply["error"]["hint"]), reply
+    assert d.stop() == 0
