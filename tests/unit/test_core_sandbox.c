@@ -286,6 +286,42 @@ static void destroy_waits_for_the_step_under_way(void **state)
     assert_int_equal(sandboxes_count(f->all), 0);
 }
 
+struct paused_box {
+    struct fixture *f;
+    struct sandbox *s;
+};
+
+static void destroy_when_told(void *arg, struct sandbox *s, const struct err *e)
+{
+    const struct paused_box *p = arg;
+
+    assert_null(s);
+    assert_int_equal(e->code, ERR_CONFLICT);
+    sandbox_destroy(p->s, &tester, on_sandbox, p->f);
+}
+
+/* The callback of the pause that this cuts off acts at once: what it begins is not lost. */
+static void init_ends_during_a_pause(void **state)
+{
+    struct fixture *f = *state;
+    struct sandbox *s = create(f);
+    struct paused_box p = {f, s};
+    struct sandbox_info i;
+
+    script.hold[CALL_PAUSE] = true;
+    sandbox_pause(s, true, &tester, destroy_when_told, &p);
+    turn(f);
+    sandbox_info(s, &i);
+    script.events.init_ended(script.events.arg, i.id, SIGKILL, true);
+    await(f);
+    assert_int_equal(f->e.code, ERR_NONE);
+    assert_int_equal(script.calls[CALL_KEEP], 1); /* first what was left of it, then its files */
+    assert_int_equal(script.calls[CALL_REMOVE], 1);
+    assert_int_equal(sandboxes_count(f->all), 0);
+    script_release(CALL_PAUSE); /* too late, and nobody's */
+    settle(f);
+}
+
 static void lifetimes_by_the_clock(void **state)
 {
     struct fixture *f = *state;
@@ -851,6 +887,7 @@ int main(void)
         TEST(destroy_twice_and_a_remove_that_fails),
         TEST(what_was_to_go_goes_after_a_restart),
         TEST(pause_that_fails_leaves_it_running),
+        TEST(init_ends_during_a_pause),
         TEST(destroy_waits_for_the_step_under_way),
         TEST(lifetimes_by_the_clock),
         TEST(what_lives_is_adopted_and_what_nobody_knows_is_not),
