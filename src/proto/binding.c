@@ -1,3 +1,4 @@
+/* binding: replaces placeholders of secrets by their values in requests. */
 #include "proto/binding.h"
 
 #include "base/enc.h"
@@ -160,7 +161,7 @@ static int read_one(const json_t *o, struct binding *b, struct err *e)
     return 0;
 }
 
-/* What is filled in first would else change what is looked for next. */
+/* A placeholder inside another would make the result depend on the order of replacement. */
 static int check_placeholders(const struct bindings *b, struct err *e)
 {
     for (size_t i = 0; i < b->count; i++)
@@ -195,7 +196,7 @@ int bindings_parse(struct str json, struct bindings **ret, struct err *e)
     int r = 0;
 
     if (json_read(json, &list, e) < 0) {
-        /* its text may quote the input */
+        /* jansson's error text may quote the input */
         return err_set(e, ERR_INVALID, 0, "the secrets are no JSON");
     }
     if (!json_is_array(list) || json_array_size(list) > BINDINGS_MAX)
@@ -212,7 +213,7 @@ int bindings_parse(struct str json, struct bindings **ret, struct err *e)
     return 0;
 }
 
-/* ---- values of before ---- */
+/* ---- retired values ---- */
 
 static bool is_same(const struct binding *a, const struct binding *b)
 {
@@ -264,7 +265,7 @@ void bindings_retire(struct bindings *b, const struct bindings *before)
         retire(b, &before->items[i]);
 }
 
-/* ---- which ---- */
+/* ---- which bindings apply ---- */
 
 static bool is_for(const struct binding *b, const struct binding_query *q)
 {
@@ -301,7 +302,7 @@ void bindings_scrub(const struct bindings *b, const struct binding_query *q, str
 
 /* ---- filling in ---- */
 
-/* The binding whose placeholder stands at the start of `in`. */
+/* The binding whose placeholder is at the start of `in`. */
 static const struct binding *at(const struct bindings *b, const struct binding_query *q,
                                 unsigned where, struct str in)
 {

@@ -1,6 +1,6 @@
-/* binding: which values take the place of which placeholders, in which requests.  The values are
- * wiped when they are freed.  No I/O.  Ownership: bindings_parse makes, bindings_free frees.
- * Errors: -1 with *e set, whose text has no value in it. */
+/* binding: secret values, their placeholders, and the requests that get them.  Values are wiped
+ * when freed.  No I/O.  Ownership: bindings_parse makes, bindings_free frees.  Errors: -1 with *e
+ * set; the text never contains a value. */
 #pragma once
 
 #include "base/buf.h"
@@ -11,7 +11,7 @@
 #define BINDINGS_MAX 64
 #define BINDINGS_RETIRED_MAX 64
 #define BINDING_VALUE_MAX 4096
-#define BINDING_VALUE_MIN 4 /* a shorter one cannot be told from other text */
+#define BINDING_VALUE_MIN 4 /* a shorter value cannot be recognised in other text */
 
 struct bindings;
 struct scrub;
@@ -22,21 +22,22 @@ CHECKED int bindings_parse(struct str json, struct bindings **ret, struct err *e
 struct bindings *bindings_free(struct bindings *b); /* takes NULL; returns NULL */
 DEFINE_AUTO(struct bindings *, bindings_free)
 
-/* What of the values of before is not in b is kept there, to be known when a server says it again;
- * nothing is filled in with it.  before may be NULL; it stays its owner's. */
+/* Keeps the values of `before` that b no longer has, so that they are still scrubbed from replies;
+ * they are never filled in.  before may be NULL; its owner keeps it. */
 void bindings_retire(struct bindings *b, const struct bindings *before);
 
 struct binding_query {
     const struct host *host;
-    bool tls;                /* else only what says plain is filled in */
-    struct str method, path; /* of what is to be filled in */
+    bool tls;                /* without TLS, only bindings with "plain" are filled in */
+    struct str method, path; /* of the request to fill in */
 };
-/* Is any for this host, so that its value may come back from there?  b may be NULL. */
+/* Whether any binding is for this host, so that its value may come back in a reply.  b may be
+ * NULL. */
 bool bindings_know(const struct bindings *b, const struct binding_query *q);
-/* Everything that must not come back from this host, values of before included. */
+/* Everything that must be scrubbed from this host's replies, retired values included. */
 void bindings_scrub(const struct bindings *b, const struct binding_query *q, struct scrub *to);
-/* Fills values in where the bindings of this request say so; what is not for it stays as it is.
- * True: something was filled in. */
+/* Fills in the values whose bindings match this request; leaves other placeholders
+ * unchanged.  True: a value was filled in. */
 bool bindings_fill_query(const struct bindings *b, const struct binding_query *q, struct str in,
                          struct buf *to);
 bool bindings_fill_header(const struct bindings *b, const struct binding_query *q,

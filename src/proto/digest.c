@@ -1,3 +1,4 @@
+/* digest: SHA-256 and HMAC-SHA-256, by OpenSSL. */
 #include "proto/digest.h"
 
 #include <openssl/evp.h>
@@ -6,7 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* SHA256() fetches the algorithm anew on each call (1 µs); a context per thread does not. */
+/* SHA256() fetches the algorithm on each call (1 µs); a context per thread avoids that. */
 struct sha256_state {
     EVP_MD_CTX *ctx;
 };
@@ -14,7 +15,7 @@ struct sha256_state {
 static void must(int ok)
 {
     if (!ok)
-        abort(); /* only out of memory, or an OpenSSL without SHA-256 */
+        abort(); /* fails only without memory, or with an OpenSSL that lacks SHA-256 */
 }
 
 struct sha256_state *sha256_new(void)
@@ -46,7 +47,7 @@ void sha256_free(struct sha256_state *s)
     free(s);
 }
 
-/* Thread-local memory has no destructor; a key of pthread_key_create(3) has. */
+/* Thread-local variables have no destructor; keys of pthread_key_create(3) have. */
 static pthread_key_t state_key;
 
 static void free_state(void *state)

@@ -1,3 +1,4 @@
+/* dns: answers A queries from a table of made-up addresses. */
 #include "proto/dns.h"
 
 #define HEAD 12
@@ -10,8 +11,8 @@ static unsigned u16(const char *p)
     return (unsigned)(uint8_t)p[0] << 8 | (uint8_t)p[1];
 }
 
-/* The name at `at` as text with dots; compression has no place in a question.  Its end, or 0.
- * Bytes that no host name has end up in the text as they are: its check refuses them. */
+/* Reads the name at `at` as text with dots; compression is not allowed in a question.  Returns its
+ * end, or 0.  Bytes that host names do not allow are copied: the caller's check refuses them. */
 static size_t read_name(struct str m, size_t at, char to[static 256], size_t *ret_n)
 {
     size_t n = 0;
@@ -24,7 +25,7 @@ static size_t read_name(struct str m, size_t at, char to[static 256], size_t *re
         at++;
         if (len == 0)
             break;
-        for (size_t i = 0; i < len; i++) /* a dot inside a label is no border */
+        for (size_t i = 0; i < len; i++) /* a dot inside a label would look like a separator */
             to[n++] = m.p[at + i] == '.' ? '\0' : m.p[at + i];
         to[n++] = '.';
         at += len;
@@ -44,8 +45,9 @@ static size_t head(struct str query, unsigned code, unsigned questions, unsigned
 {
     memset(to, 0, HEAD);
     memcpy(to, query.p, 2);
-    to[2] = (uint8_t)(0x80 | ((uint8_t)query.p[2] & 0x79)); /* an answer; opcode and RD as asked */
-    to[3] = (uint8_t)(0x80 | code);                         /* recursion is available */
+    /* a reply; opcode and RD are copied from the query */
+    to[2] = (uint8_t)(0x80 | ((uint8_t)query.p[2] & 0x79));
+    to[3] = (uint8_t)(0x80 | code); /* recursion is available */
     put_u16(to + 4, questions);
     put_u16(to + 6, answers);
     return HEAD;
@@ -53,7 +55,7 @@ static size_t head(struct str query, unsigned code, unsigned questions, unsigned
 
 static size_t put_address(uint8_t *to, uint32_t address)
 {
-    put_u16(to, 0xc000 | HEAD); /* the question's name */
+    put_u16(to, 0xc000 | HEAD); /* a pointer to the question's name */
     put_u16(to + 2, TYPE_A);
     put_u16(to + 4, CLASS_IN);
     put_u16(to + 6, 0);

@@ -1,3 +1,4 @@
+/* grpc: message frames, timeouts and message texts of gRPC. */
 #include "proto/grpc.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* h2: gathers and checks the head of an HTTP/2 request. */
 #include "proto/h2.h"
 
 #include "base/mem.h"
@@ -7,7 +8,7 @@
 #define HEAD_KEEP 4096 /* bytes of memory kept between two heads */
 
 struct h2_field {
-    size_t at; /* of the name; the value follows it */
+    size_t at; /* offset of the name; the value follows it */
     size_t name_n, value_n;
 };
 
@@ -59,7 +60,7 @@ bool h2_is_hop_field(struct str name)
     return false;
 }
 
-/* RFC 9113 §8.2.3: a client may split Cookie into one field per crumb; everybody behind us expects
+/* RFC 9113 §8.2.3: a client may split Cookie into one field per crumb; the rest of the code expects
  * one field. */
 static size_t join_cookies(struct http_header *h, size_t count, struct arena *a)
 {
@@ -153,7 +154,7 @@ static void split_target(struct http_req *r)
     r->query = mark < 0 ? (struct str){NULL, 0} : rest;
 }
 
-/* The pseudo fields go into *r; the others stay, and so does :protocol. */
+/* Moves the pseudo fields into *r; keeps the others, and :protocol. */
 static size_t take_pseudo(struct http_header *h, size_t count, struct http_req *r,
                           struct str *ret_protocol)
 {
@@ -176,7 +177,7 @@ static size_t take_pseudo(struct http_header *h, size_t count, struct http_req *
     return kept;
 }
 
-/* RFC 9113 §8.3.1: Host must not differ from :authority; two Hosts would differ for somebody. */
+/* RFC 9113 §8.3.1: Host must not differ from :authority; of two Hosts, one would. */
 static int settle_authority(struct http_req *r)
 {
     size_t hosts = 0;

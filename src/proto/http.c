@@ -1,3 +1,4 @@
+/* http: header lists, cookies, queries, paths and status texts for HTTP/1.1 and HTTP/2. */
 #include "proto/http.h"
 
 #include "base/enc.h"
@@ -69,8 +70,8 @@ bool http_is_hop(const struct http_header *all, size_t count, struct str name)
     return false;
 }
 
-/* RFC 3986 section 3.2.2; what a registered name may hold, without '%': no server has such a name.
- */
+/* RFC 3986 section 3.2.2: characters of a registered name, without '%': no server has such a
+ * name. */
 static bool is_reg_name(struct str s)
 {
     for (size_t i = 0; i < s.n; i++) {
@@ -111,7 +112,8 @@ bool http_authority_is_valid(struct str s)
 
 const char *http_repeated(const struct http_req *r)
 {
-    /* Each decides who asks, from where, what the body is, or what is done with it. */
+    /* Each decides the caller's identity, the origin, the form of the body, or how it is
+     * handled. */
     static const char *const single[] = {
         "authorization",
         "content-encoding",
@@ -129,7 +131,7 @@ const char *http_repeated(const struct http_req *r)
         "transfer-encoding",
         "sec-websocket-version",
         "x-ingest-token",
-        "cookie", /* RFC 6265 section 5.4; an HTTP/2 client's crumbs are joined before */
+        "cookie", /* RFC 6265 section 5.4; the crumbs of an HTTP/2 client are already joined */
     };
     uint32_t seen = 0;
 
@@ -215,7 +217,7 @@ bool http_query_next(struct str *query, struct str *name, struct str *value)
     return true;
 }
 
-/* Percent-decoded copy in the arena; a NUL in it is refused. */
+/* A percent-decoded copy in the arena; refuses a NUL. */
 static int decode(struct str raw, bool plus, struct arena *a, struct str *ret)
 {
     AUTO(buf_done) struct buf b = {0};
@@ -255,7 +257,7 @@ int http_path_segment(struct str raw, struct arena *a, struct str *ret)
     return 0;
 }
 
-/* "." and "..", also written as %2e. */
+/* "." and "..", also with %2e. */
 static bool is_dots(struct str s)
 {
     size_t dots = 0;

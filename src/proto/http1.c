@@ -1,10 +1,11 @@
+/* http1: a strict parser for HTTP/1.1 heads and bodies. */
 #include "proto/http1.h"
 
 enum { C_TOKEN = 1, C_VALUE = 2, C_TARGET = 4 };
 
-/* What each byte may be part of: RFC 9110 section 5.6.2 (token), 5.5 (field value), RFC 3986.  A
- * target takes a little more than RFC 3986 in favour of browsers ("|", "{"), but nothing that
- * could end a line or start a fragment. */
+/* The roles each byte may have: RFC 9110 section 5.6.2 (token), 5.5 (field value), RFC 3986.  A
+ * target allows a little more than RFC 3986 for browsers ("|", "{"), but nothing that could end a
+ * line or start a fragment. */
 #define ALNUM (C_TOKEN | C_VALUE | C_TARGET)
 /* clang-format off */
 static const unsigned char classes[256] = {
@@ -88,7 +89,7 @@ int http1_scan(struct http1_scan *s, struct str in, const struct http1_limits *l
     return -431;
 }
 
-/* What the fields that frame a message say, gathered while they are read. */
+/* Collected from the framing fields while the head is read. */
 struct framing {
     size_t hosts, lengths, encodings;
     struct str host;
@@ -122,7 +123,7 @@ static int read_encoding(struct framing *f, struct str v, struct err *e)
     return 0;
 }
 
-/* Name is lower case. */
+/* `name` is lower case. */
 static int read_special(struct framing *f, struct str name, struct str v, struct err *e)
 {
     switch (name.n) {
@@ -154,7 +155,7 @@ static int read_special(struct framing *f, struct str name, struct str v, struct
     }
 }
 
-/* One line without its CRLF; lowers the name in place. */
+/* One line without its CRLF; lower-cases the name in place. */
 static int read_field(char *line, size_t n, struct http_header *ret, struct err *e)
 {
     size_t i = 0;
@@ -193,7 +194,7 @@ static int read_fields(char *p, const char *end, struct http_header *h, size_t c
     return 0;
 }
 
-/* "HTTP/1.1"; refuses what has another form with 400, other versions with 505. */
+/* "HTTP/1.1"; 400 for bad syntax, 505 for other versions. */
 static int read_version(struct str v, enum http_version *ret, struct err *e)
 {
     if (v.n != 8 || memcmp(v.p, "HTTP/", 5) != 0 || v.p[5] < '0' || v.p[5] > '9' || v.p[6] != '.' ||
@@ -277,7 +278,7 @@ static int read_request_line(struct str line, bool proxy, struct http_req *r, st
     return split_target(r, e);
 }
 
-/* Of CONNECT, Host may lack the port, as some clients write it. */
+/* For CONNECT, Host may lack the port: some clients leave it out. */
 static bool same_authority(const struct http_req *r, struct str host)
 {
     const char *colon = memrchr(r->authority.p, ':', r->authority.n);
@@ -288,7 +289,7 @@ static bool same_authority(const struct http_req *r, struct str host)
            str_case_eq(str_make(r->authority.p, (size_t)(colon - r->authority.p)), host);
 }
 
-/* RFC 9112 section 3.2: exactly one Host in 1.1; it and an absolute target may not differ. */
+/* RFC 9112 section 3.2: exactly one Host in 1.1; it must match an absolute target. */
 static int check_host(struct http_req *r, const struct framing *f, struct err *e)
 {
     if (f->hosts > 1)
@@ -304,7 +305,7 @@ static int check_host(struct http_req *r, const struct framing *f, struct err *e
     return 0;
 }
 
-/* RFC 9112 section 6.3, without its leniencies. */
+/* RFC 9112 section 6.3, without the leniency it permits. */
 static int check_framing(const struct framing *f, enum http_version version, struct err *e)
 {
     if (f->encodings > 0 && f->lengths > 0)
@@ -477,7 +478,7 @@ static int chunk_line(struct http1_body *b, char c, struct err *e)
     return 0;
 }
 
-/* One byte of the trailer section: raw lines are kept up to a limit and read at the end. */
+/* One byte of the trailer section: raw lines are kept up to a limit and parsed at the end. */
 static int trailer_byte(struct http1_body *b, char c, struct err *e)
 {
     struct str t = buf_str(&b->trailers);
@@ -489,7 +490,7 @@ static int trailer_byte(struct http1_body *b, char c, struct err *e)
     }
     if (c == '\n' && (t.n == 0 || t.p[t.n - 1] != '\r'))
         return bad(e, "a trailer line ends without CR");
-    if (c == '\n' && b->line == 1) { /* only the CR: the empty line */
+    if (c == '\n' && b->line == 1) { /* nothing but CR: the empty line */
         buf_truncate(&b->trailers, t.n - 1);
         b->state = B_END;
         return 0;
@@ -555,7 +556,8 @@ bool http1_body_is_complete(const struct http1_body *b)
     return b->state == B_END;
 }
 
-/* RFC 9110 section 6.5.1: what frames, routes or authenticates may not come late. */
+/* RFC 9110 section 6.5.1: fields for framing, routing or authentication are not allowed as
+ * trailers. */
 static bool is_forbidden_trailer(struct str name)
 {
     static const char *const names[] = {

@@ -1,8 +1,8 @@
-/* http1: HTTP/1.1 messages (RFC 9112) without I/O: where a head ends, what it says, how its body is
- * framed.  Strict: whatever two parsers could read in two ways is refused, so that no proxy before
- * us can be made to disagree about where a request ends.
- * Splitting the input anywhere changes nothing of the outcome.
- * Errors: minus the HTTP status that answers it, and *e says why. */
+/* http1: HTTP/1.1 messages (RFC 9112) without I/O: finds the end of a head, parses it, removes the
+ * framing of its body.  Strict: refuses everything that two parsers could read differently, so that
+ * no proxy before us can disagree about where a request ends.
+ * The outcome does not depend on how the input is split.
+ * Errors: minus the HTTP status to reply with; *e has the reason. */
 #pragma once
 
 #include "base/buf.h"
@@ -14,15 +14,16 @@ struct http1_limits {
     size_t count_max; /* fields of a head */
 };
 
-/* Finds the end of a head in input that grows at its end; zero-initialised for each message. */
+/* Finds the end of a head in growing input; zero-initialise it for each message. */
 struct http1_scan {
     size_t at;    /* bytes seen; with the result 1, the length of the head */
     size_t line;  /* where the current line starts */
-    size_t lines; /* complete ones */
-    size_t skip;  /* of one empty line before the message, RFC 9112 section 2.2 */
+    size_t lines; /* complete lines */
+    size_t skip;  /* length of an empty line before the message, RFC 9112 section 2.2 */
 };
 
-/* in: everything from the message's start.  1: the head is complete; 0: go on with more bytes. */
+/* in: everything from the message's start.  1: the head is complete; 0: call again with more
+ * bytes. */
 int http1_scan(struct http1_scan *s, struct str in, const struct http1_limits *l, struct err *e)
     CHECKED;
 
@@ -31,16 +32,16 @@ enum http1_framing { HTTP1_NO_BODY, HTTP1_LENGTH, HTTP1_CHUNKED, HTTP1_UNTIL_CLO
 struct http1_request {
     struct http_req req;
     enum http1_framing framing;
-    bool keep_alive;      /* what the peer asked for */
-    bool expect_continue; /* it waits for 100 before it sends the body */
+    bool keep_alive;      /* keep the connection, as the peer requests */
+    bool expect_continue; /* the client waits for 100 before it sends the body */
     bool wants_upgrade;   /* Connection: upgrade */
 };
 
-/* Reads the head that http1_scan found in `in`.  Views point into a copy in the arena. */
+/* Parses the head that http1_scan found in `in`.  Views point into a copy in the arena. */
 int http1_request(const struct http1_scan *s, struct str in, struct arena *a,
                   struct http1_request *ret, struct err *e) CHECKED;
 
-/* The same for a proxy: CONNECT is taken, its authority is the target; any other target must be an
+/* The same for a proxy: accepts CONNECT, whose target is an authority; any other target must be an
  * absolute http URL. */
 int http1_proxy_request(const struct http1_scan *s, struct str in, struct arena *a,
                         struct http1_request *ret, struct err *e) CHECKED;
@@ -56,7 +57,7 @@ struct http1_response {
     bool keep_alive;
 };
 
-/* head_only: it answers a HEAD request and so has no body. */
+/* head_only: the reply to a HEAD request, which has no body. */
 int http1_response(const struct http1_scan *s, struct str in, bool head_only, struct arena *a,
                    struct http1_response *ret, struct err *e) CHECKED;
 
@@ -64,7 +65,7 @@ int http1_response(const struct http1_scan *s, struct str in, bool head_only, st
 #define HTTP1_TRAILERS_MAX 8192  /* bytes */
 #define HTTP1_TRAILERS_COUNT_MAX 64
 
-/* Takes the framing off a body.  Zero-initialised by http1_body_init; http1_body_done frees. */
+/* Removes the framing of a body.  Initialised by http1_body_init; http1_body_done frees. */
 struct http1_body {
     enum http1_framing framing;
     int state;
@@ -79,7 +80,7 @@ static inline UNUSED void http1_body_done_p(struct http1_body *b)
 {
     http1_body_done(b);
 }
-/* Uses *ret_used bytes of in, of which *ret_part (in place, maybe empty) is content.
+/* Consumes *ret_used bytes of in; *ret_part (in place, maybe empty) is the content among them.
  * 1: the body is complete; 0: call again with the rest, or with more. */
 int http1_body_next(struct http1_body *b, struct str in, size_t *ret_used, struct str *ret_part,
                     struct err *e) CHECKED;
@@ -88,6 +89,7 @@ bool http1_body_is_complete(const struct http1_body *b);
 int http1_body_trailers(const struct http1_body *b, struct arena *a, struct http_header **ret,
                         size_t *ret_count, struct err *e) CHECKED;
 
-/* May these stand in a head?  A field name is a token; a value has no control but tab. */
+/* Whether these are allowed in a head.  A field name is a token; a value has no control characters
+ * but tab. */
 bool http1_is_name(struct str s);
 bool http1_is_value(struct str s);

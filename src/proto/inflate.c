@@ -1,3 +1,4 @@
+/* inflate: decompresses gzip and zlib with a limit on the output. */
 #include "proto/inflate.h"
 
 #include <errno.h>
@@ -7,7 +8,7 @@
 #define STEP (64 * 1024)
 #define EITHER_FORM (MAX_WBITS + 32)
 
-/* A step at a time: what a few bytes become is known only once they have become it. */
+/* Grows the output step by step: the result's size is unknown in advance. */
 static int run(z_stream *z, struct str in, size_t max, struct buf *to)
 {
     size_t before = buf_len(to), left = in.n;
@@ -38,7 +39,7 @@ int inflate_all(struct str in, size_t max, struct buf *to)
     int r;
 
     if (inflateInit2(&z, EITHER_FORM) != Z_OK)
-        return -EMSGSIZE; /* there is no memory */
+        return -EMSGSIZE; /* out of memory */
     r = run(&z, in, max, to);
     (void)inflateEnd(&z);
     return r;

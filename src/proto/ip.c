@@ -1,3 +1,4 @@
+/* ip: parses and classifies addresses, networks and host names. */
 #include "proto/ip.h"
 
 #include <arpa/inet.h>
@@ -42,7 +43,8 @@ char *ip_text(const struct ip *a, char to[static IP_TEXT])
     return to;
 }
 
-/* inet_pton takes dotted decimal only, but some take leading zeros: octal to others. */
+/* inet_pton takes dotted decimal only, but some versions take leading zeros, which others read as
+ * octal. */
 static bool has_leading_zero(struct str s)
 {
     for (size_t i = 0; i + 1 < s.n; i++)
@@ -117,7 +119,7 @@ bool ip_net_has(const struct ip_net *n, const struct ip *a)
     struct ip m = *a;
 
     if (n->bits < 96 && ip_is_v4(a))
-        return false; /* "::/0" is about IPv6: no IPv4 address is meant by it */
+        return false; /* "::/0" means IPv6: it does not match IPv4 addresses */
     mask(&m, n->bits);
     return ip_eq(&m, &n->base);
 }
@@ -130,9 +132,9 @@ struct special {
 #define V4(a, b, c, d, bits) {{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d}}, 96 + (bits)}
 #define V6(bits, ...) {{{__VA_ARGS__}}, bits}
 
-/* The IANA registries of special-purpose addresses (RFC 6890), and of the public ones that by which
- * Azure's hosts speak to their machines.  IPv6: all but global unicast, and of that what carries
- * another address or belongs to nobody. */
+/* The IANA registries of special-purpose addresses (RFC 6890), and the public address by which
+ * Azure's hosts talk to their machines.  IPv6: everything but global unicast, and within that the
+ * addresses that embed another address or are unassigned. */
 const char *ip_special(const struct ip *a)
 {
     static const struct special all[] = {
@@ -178,7 +180,7 @@ static bool is_name_char(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
 }
 
-/* WHATWG URL "ends in a number": what some library may read as an address in another form. */
+/* WHATWG URL "ends in a number": some libraries read such names as an address in another form. */
 static bool ends_in_number(const char *name)
 {
     const char *last = strrchr(name, '.');

@@ -1,3 +1,4 @@
+/* json: reads JSON with limits through jansson, writes it into a buffer. */
 #include "proto/json.h"
 
 #include "base/clock.h"
@@ -36,7 +37,7 @@ static int refuse_at(struct str text, size_t at, struct err *e, const char *why)
     return err_set(e, ERR_INVALID, 0, "line %zu, column %zu: %s", p.line, p.column, why);
 }
 
-/* The end of the string whose opening quote is at `at`: the index behind its closing quote. */
+/* The end of the string that opens at `at`: the index after its closing quote. */
 static size_t skip_string(struct str text, size_t at)
 {
     for (at++; at < text.n && text.p[at] != '"'; at++)
@@ -45,8 +46,8 @@ static size_t skip_string(struct str text, size_t at)
     return at + 1;
 }
 
-/* jansson nests to 2048 and spends about 250 bytes on an empty object, so both are bounded before
- * it sees the text.  What is not JSON at all is left to its parser, which words it better. */
+/* jansson nests to 2048 levels and spends about 250 bytes on an empty object, so both are bounded
+ * before it sees the text.  Syntax errors are left to jansson, whose messages are better. */
 static int check_shape(struct str text, struct err *e)
 {
     size_t depth = 0, values = 1;
@@ -64,7 +65,7 @@ static int check_shape(struct str text, struct err *e)
             depth -= depth > 0;
         } else if (c == ',') {
             values++;
-        } else if (c == '\0') { /* jansson passes over one behind a number */
+        } else if (c == '\0') { /* jansson ignores a NUL after a number */
             return refuse_at(text, i, e, "NUL is no character of JSON");
         }
         if (values > JSON_VALUES_MAX)
@@ -97,14 +98,14 @@ int json_read(struct str text, json_t **ret, struct err *e)
     return read_with(text, JSON_REJECT_DUPLICATES, ret, e);
 }
 
-/* Is an escape like "\ud800" at the start of s, of that half of the surrogates? */
+/* Whether s begins with an escape like "\ud800" of that half of the surrogates. */
 static bool is_surrogate(struct str s, const char *halves)
 {
     return s.n >= 6 && s.p[0] == '\\' && s.p[1] == 'u' && (s.p[2] == 'd' || s.p[2] == 'D') &&
            strchr(halves, s.p[3]) && s.p[3] != '\0';
 }
 
-/* Surrogates that are no pair become \ufffd; a backslash takes the character behind it along. */
+/* Replaces unpaired surrogates by \ufffd; skips the character after a backslash. */
 static void mend_surrogates(struct buf *text)
 {
     static const char first[] = "89abAB", second[] = "cdefCDEF";
@@ -181,7 +182,7 @@ void jw_array_end(struct jw *w)
     close_with(w, ']');
 }
 
-/* How many bytes of s, from its first one on, are one well-formed character; 0: none. */
+/* The length of the well-formed character at the start of s; 0: none. */
 static size_t character(struct str s)
 {
     unsigned char c = (unsigned char)s.p[0];
@@ -201,7 +202,7 @@ static void add_escaped(struct buf *to, char c)
         buf_printf(to, "\\u%04x", (unsigned)(unsigned char)c);
 }
 
-static bool is_plain(char c) /* stands for itself in a JSON string */
+static bool is_plain(char c) /* is written unescaped in a JSON string */
 {
     return (unsigned char)c >= 0x20 && (unsigned char)c < 0x7f && c != '"' && c != '\\';
 }
@@ -255,7 +256,7 @@ void jw_c(struct jw *w, const char *s)
 
 void jw_int(struct jw *w, int64_t v)
 {
-    char text[20]; /* INT64_MIN has as many */
+    char text[20]; /* as many as INT64_MIN has */
     size_t at = sizeof text;
     uint64_t rest = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
 
@@ -272,7 +273,7 @@ void jw_double(struct jw *w, double v)
 {
     char text[40];
 
-    if (!isfinite(v)) { /* JSON has no word for it */
+    if (!isfinite(v)) { /* JSON cannot represent it */
         jw_null(w);
         return;
     }

@@ -8,22 +8,22 @@
 
 #include <jansson.h>
 
-/* Of what a client sends; a value costs up to 250 bytes of memory, whatever its text. */
+/* Limits for input from clients; a value takes up to 250 bytes of memory, whatever its text. */
 #define JSON_DEPTH_MAX 64
 #define JSON_VALUES_MAX 262144
 
 CHECKED int json_read(struct str text, json_t **ret, struct err *e); /* "line 3, column 7: …" */
-/* As Go's and most other decoders take it: of two equal keys the last counts, strings may hold NUL
- * (mind their lengths), and what is no character, a lone surrogate too, is U+FFFD. */
+/* As lenient as Go's and most other decoders: of two equal keys the last wins, strings may hold NUL
+ * (use their lengths), and invalid characters, lone surrogates too, become U+FFFD. */
 CHECKED int json_read_lax(struct str text, json_t **ret, struct err *e);
 DEFINE_AUTO(json_t *, json_decref)
 
-/* The writer: commas are its business.  jw_key before each value inside an object.
+/* The writer: it places the commas.  Call jw_key before each value inside an object.
  * Strings that are not UTF-8 are written with U+FFFD in place of the broken bytes. */
 struct jw {
     struct buf *to;
-    bool comma;  /* the next value wants one before it */
-    bool spaced; /* a space behind commas and colons, as Python writes */
+    bool comma;  /* the next value needs one before it */
+    bool spaced; /* a space after commas and colons, as Python writes */
 };
 
 void jw_object(struct jw *w);

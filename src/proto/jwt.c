@@ -1,3 +1,4 @@
+/* jwt: mints and checks HS256 tokens for the TCP proxy. */
 #include "proto/jwt.h"
 
 #include "base/buf.h"

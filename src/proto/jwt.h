@@ -1,6 +1,6 @@
-/* jwt: the credentials of the proxy's TCP form: JSON web tokens signed with HMAC-SHA-256 (RFC
- * 7519), as agentbox's clients have them.  No I/O.  Errors: -1 with *e set (never with
- * a part of the token). */
+/* jwt: the credentials of the TCP proxy: JSON web tokens signed with HMAC-SHA-256 (RFC 7519), as
+ * agentbox's clients use them.  No I/O.  Errors: -1 with *e set (never with a part of the
+ * token). */
 #pragma once
 
 #include "base/err.h"
@@ -12,15 +12,15 @@
 
 struct jwt {
     char session[JWT_SESSION_MAX + 1]; /* the member session_id */
-    char sandbox[JWT_SANDBOX_MAX + 1]; /* sandbox_id; empty: it has none */
+    char sandbox[JWT_SANDBOX_MAX + 1]; /* sandbox_id; empty: none */
     int64_t exp_s;                     /* seconds since 1970 */
 };
 
 #define JWT_LIFE_S (4 * 3600)
 
-/* A token for a session: hosts are told for its reader's sake, joined by commas; what counts is the
- * session's policy.  The sandbox is holt's addition: ids of sessions come again, tokens must not.
- */
+/* A token for a session.  hosts are informative, joined by commas; the session's policy
+ * decides.  The sandbox is holt's addition: session ids are reused, and a token must not work for a
+ * later session. */
 struct jwt_claims {
     struct str session, sandbox, tenant; /* tenant empty: null */
     struct str hosts;
@@ -28,9 +28,9 @@ struct jwt_claims {
 };
 struct buf;
 void jwt_mint(const struct jwt_claims *c, struct str key, struct buf *to);
-/* The algorithm must be HS256, the signature fit, the time not be over; exp is required. */
+/* The algorithm must be HS256, the signature correct, the token not expired; exp is required. */
 CHECKED int jwt_check(struct str token, struct str key, int64_t now_s, struct jwt *ret,
                       struct err *e);
-/* Of "Basic …": the token in a password "jwt_TOKEN", whoever the user is.  The buffer holds it. */
+/* From "Basic …": the token in a password "jwt_TOKEN", for any user.  The buffer holds it. */
 CHECKED int jwt_from_basic(struct str authorization, struct buf *hold, struct str *ret,
                            struct err *e);

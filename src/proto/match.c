@@ -1,3 +1,4 @@
+/* match: matches host names, methods and paths of rules. */
 #include "proto/match.h"
 
 #include "base/mem.h"
@@ -24,9 +25,9 @@ static int hex_value(char c)
     return c <= '9' ? c - '0' : c - 'A' + 10;
 }
 
-/* RFC 3986 section 6.2.2: has the path one form only?  An escaped letter, digit, "-._~" could stand
- * bare; an escaped or backward slash is one to some servers; an escaped '%' is unescaped twice by
- * others; ';' starts what some cut off. */
+/* RFC 3986 section 6.2.2: whether the path has only one form.  An escaped letter, digit or "-._~"
+ * could be written bare; some servers take an escaped slash or a backslash for a slash; others
+ * unescape an escaped '%' twice; ';' starts parameters that some cut off. */
 static bool is_plain(struct str path)
 {
     if (!http_path_is_normal(path) || str_index(path, '\\') >= 0 || str_index(path, ';') >= 0)
@@ -102,7 +103,7 @@ bool match_is_narrow(const struct match *m)
     return m->method_count > 0 || m->path;
 }
 
-/* Servers there are that take "delete" for DELETE. */
+/* Some servers accept "delete" for DELETE. */
 static bool method_fits(const struct match *m, struct str method, bool forbids)
 {
     for (size_t i = 0; i < m->method_count; i++)

@@ -1,3 +1,4 @@
+/* multipart: a strict, streaming parser of multipart/form-data. */
 #include "proto/multipart.h"
 
 /*   PREAMBLE ─▶ DELIMITED ─▶ HEAD ─▶ DATA ─▶ DELIMITED …
@@ -6,10 +7,10 @@ enum { PREAMBLE, DELIMITED, HEAD, DATA, EPILOGUE };
 
 /* --- parameters of a header: name=value and name="value" --- */
 
-/* A quoted text, unquoted in place; *s goes on behind it. */
+/* Unquotes a text in place; moves *s past it. */
 static int unquote(struct str *s, struct str *ret)
 {
-    char *to = (char *)(uintptr_t)s->p + 1, *start = to; /* the head's copy is ours */
+    char *to = (char *)(uintptr_t)s->p + 1, *start = to; /* the head is our own copy */
     size_t i = 1;
 
     for (; i < s->n && s->p[i] != '"'; i++) {
@@ -35,7 +36,7 @@ static bool is_token(struct str s)
     return s.n > 0;
 }
 
-/* The next "; name=value".  1: one, 0: the end, -1: malformed. */
+/* The next "; name=value".  1: found, 0: the end, -1: malformed. */
 static int next_parameter(struct str *s, struct str *name, struct str *value)
 {
     ptrdiff_t equals;
@@ -57,7 +58,7 @@ static int next_parameter(struct str *s, struct str *name, struct str *value)
     return value->n > 0 ? 1 : -1;
 }
 
-/* What stands before the parameters; the rest begins with ';' or is empty. */
+/* The part before the parameters; *rest begins with ';' or is empty. */
 static struct str cut_kind(struct str value, struct str *rest)
 {
     ptrdiff_t at = str_index(value, ';');
@@ -67,9 +68,9 @@ static struct str cut_kind(struct str value, struct str *rest)
     return str_trim(str_make(value.p, n));
 }
 
-/* --- the start --- */
+/* --- initialisation --- */
 
-/* RFC 2046 section 5.1.1, without the space: nobody uses it, and it may not end one. */
+/* RFC 2046 section 5.1.1, without the space, which nobody uses and which may not come last. */
 static bool is_boundary(struct str s)
 {
     static const char marks[] = "'()+_,-./:=?";
@@ -100,7 +101,7 @@ int multipart_init(struct multipart *m, struct str content_type, struct err *e)
     *m = (struct multipart){.delimiter_len = 4 + boundary.n};
     memcpy(m->delimiter, "\r\n--", 4);
     memcpy(m->delimiter + 4, boundary.p, boundary.n);
-    buf_add_c(&m->in, "\r\n"); /* so that a delimiter at the very start is one as any other */
+    buf_add_c(&m->in, "\r\n"); /* so that a delimiter at the very start is found like any other */
     return 0;
 }
 
@@ -158,7 +159,7 @@ static int read_field(struct multipart *m, struct str line, struct err *e)
     value = str_trim(value);
     if (str_case_eq_c(name, "content-disposition"))
         return read_disposition(m, value, e);
-    /* RFC 7578 section 4.7: deprecated, and what it would make of the bytes is not what we store */
+    /* RFC 7578 section 4.7: deprecated, and we would store the encoded bytes */
     if (str_case_eq_c(name, "content-transfer-encoding") && !str_case_eq_c(value, "binary") &&
         !str_case_eq_c(value, "8bit") && !str_case_eq_c(value, "7bit"))
         return err_set(e, ERR_INVALID, 0, "a part is encoded as '" STR_FMT "'",
@@ -166,7 +167,7 @@ static int read_field(struct multipart *m, struct str line, struct err *e)
     return 0;
 }
 
-/* m->head: lines that each end with CRLF. */
+/* m->head: lines, each ended by CRLF. */
 static int read_head(struct multipart *m, struct err *e)
 {
     const char *at = buf_data(&m->head), *stop = at + buf_len(&m->head);
@@ -192,7 +193,7 @@ static int read_head(struct multipart *m, struct err *e)
 static int take_head(struct multipart *m, enum multipart_event *ret, struct err *e)
 {
     struct str in = buf_str(&m->in);
-    /* The delimiter's line end is still there: a head without lines ends at once. */
+    /* The delimiter's line end is still there, so a head without lines ends at once. */
     const char *end = in.n > 0 ? memmem(in.p, in.n, "\r\n\r\n", 4) : NULL;
     size_t n = end ? (size_t)(end - in.p) : in.n - size_min(in.n, 3);
 
@@ -206,7 +207,7 @@ static int take_head(struct multipart *m, enum multipart_event *ret, struct err 
     if (n == 0)
         return err_set(e, ERR_INVALID, 0, "a part has no head");
     buf_clear(&m->head);
-    buf_add(&m->head, in.p + 2, n); /* each line with its end */
+    buf_add(&m->head, in.p + 2, n); /* each line including its end */
     if (read_head(m, e) < 0)
         return -1;
     m->used = n + 4;
@@ -215,9 +216,9 @@ static int take_head(struct multipart *m, enum multipart_event *ret, struct err 
     return 1;
 }
 
-/* --- walking --- */
+/* --- parsing --- */
 
-/* NULL: none is whole yet. */
+/* NULL: no complete one yet. */
 static const char *find_delimiter(const struct multipart *m)
 {
     return str_find(buf_str(&m->in), str_make(m->delimiter, m->delimiter_len));
@@ -266,7 +267,7 @@ static int take_data(struct multipart *m, enum multipart_event *ret)
         *ret = MULTIPART_PART_END;
         return 1;
     }
-    /* What may be the beginning of a delimiter waits for the rest of it. */
+    /* Hold back bytes that may be the start of a delimiter. */
     safe = at ? (size_t)(at - buf_data(&m->in))
               : buf_len(&m->in) - size_min(buf_len(&m->in), m->delimiter_len - 1);
     if (safe == 0)

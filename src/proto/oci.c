@@ -1,3 +1,4 @@
+/* oci: parses image indexes, manifests and configs, strictly. */
 #include "proto/oci.h"
 
 #include "base/mem.h"
@@ -91,7 +92,7 @@ int oci_kind(struct str doc, enum oci_media *ret, struct err *e)
         return -1;
     many = json_is_array(json_object_get(v, "manifests"));
     one = json_is_array(json_object_get(v, "layers"));
-    if (many == one) /* a document that is both means two things to two readers */
+    if (many == one) /* a document that is both would mean different things to different readers */
         return bad(e, "manifest is neither an index nor one image's");
     if (json_object_get(v, "schemaVersion") &&
         json_integer_value(json_object_get(v, "schemaVersion")) != 2)
@@ -278,7 +279,7 @@ void oci_config_done(struct oci_config *c)
 
 /* --- docker save --- */
 
-/* "HEX.json", "HEX/layer.tar", "HEX.tar", "blobs/sha256/HEX": what the unpacker lets through. */
+/* "HEX.json", "HEX/layer.tar", "HEX.tar", "blobs/sha256/HEX": the names the unpacker accepts. */
 static int read_file_name(const json_t *v, char to[OCI_FILE_SIZE])
 {
     static const struct {

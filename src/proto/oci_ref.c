@@ -1,3 +1,4 @@
+/* oci_ref: parses image references and registry challenges. */
 #include "proto/oci.h"
 
 #include "proto/json.h"
@@ -88,7 +89,7 @@ static void copy(struct str s, char *to)
     to[s.n] = '\0';
 }
 
-/* The first component is a host if it looks like one: with a dot, a port, or "localhost". */
+/* The first component is a host if it has a dot or a port, or is "localhost". */
 static struct str cut_host(struct str *rest)
 {
     ptrdiff_t slash = str_index(*rest, '/');
@@ -144,7 +145,7 @@ static struct str skip_spaces(struct str s)
     return s;
 }
 
-/* One value: a token, or a quoted string without escapes that anybody uses. */
+/* One value: a token, or a quoted string (escapes are refused: nobody uses them). */
 static int cut_value(struct str *s, struct str *ret)
 {
     size_t n = 0;

@@ -1,10 +1,11 @@
+/* pb: a table-driven codec for protobuf's binary form. */
 #include "proto/pb.h"
 
 #include <errno.h>
 
 enum wire { WIRE_VARINT, WIRE_64, WIRE_BYTES, WIRE_GROUP, WIRE_GROUP_END, WIRE_32 };
 
-/* A few bytes of input can ask for a whole struct; this bounds what they get. */
+/* A few bytes of input can demand a whole struct; this bounds the memory. */
 #define MEMORY_FACTOR 16
 #define MEMORY_BASE (1024 * 1024)
 
@@ -45,7 +46,7 @@ size_t pb_type_size(const struct pb_field *f)
     return 8;
 }
 
-/* Room doubles at each power of two, so that the capacity need not be stored. */
+/* Capacity doubles at each power of two, so it need not be stored. */
 void *pb_append(const struct pb_field *f, void *to, struct arena *a, size_t *budget)
 {
     char **items = (void *)((char *)to + f->offset);
@@ -312,7 +313,7 @@ static int get_packed(struct reader *r, const struct pb_message *m, const struct
     return 0;
 }
 
-/* Fields mostly come in the table's order: *hint makes the search short. */
+/* Fields mostly come in the table's order: *hint shortens the search. */
 static const struct pb_field *find_field(const struct pb_message *m, uint32_t number, size_t *hint)
 {
     for (size_t i = 0; i < m->count; i++) {
@@ -412,7 +413,7 @@ static void put_number(const struct pb_field *f, const void *from, struct buf *t
     buf_add(to, bytes, wire == WIRE_64 ? 8 : 4);
 }
 
-/* What stands from `start` on gets its length put before it. */
+/* Inserts the length of everything from `start` on before it. */
 static void insert_length(struct buf *to, size_t start)
 {
     AUTO(buf_done) struct buf head = {0};

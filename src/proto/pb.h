@@ -4,7 +4,7 @@
  * A struct holds, per field: a scalar, struct str (string, bytes) or pointer (message; NULL:
  * absent); repeated: `x` and `x_count`; proto3 optional: `has_x` besides; oneof: `<oneof>_case` is
  * the number of the member that is set.  A map is repeated entries with `key` and `value`.
- * Ownership: the arena's; views point into the input where that is possible, so keep it.
+ * Ownership: the arena's; views point into the input where possible, so keep it.
  * Limits: depth, and memory as a multiple of the input.  Unknown fields are skipped. */
 #pragma once
 
@@ -78,20 +78,20 @@ struct pb_method {    /* one row per method of a service */
     bool client_streams, server_streams;
 };
 
-/* to has m->size bytes and is overwritten.  Errors name the field: ERR_INVALID. */
+/* `to` has m->size bytes and is overwritten.  Errors name the field: ERR_INVALID. */
 CHECKED int pb_decode(const struct pb_message *m, struct str in, struct arena *a, void *to,
                       struct err *e);
 void pb_encode(const struct pb_message *m, const void *from, struct buf *to);
 CHECKED int pb_from_json(const struct pb_message *m, const json_t *v, struct arena *a, void *to,
                          struct err *e);
-/* Fields with their default value are left out, as protobuf's own printers do. */
+/* Omits fields with their default value, like protobuf's own printers. */
 void pb_to_json(const struct pb_message *m, const void *from, struct jw *w);
 
 /* Shared by the two forms. */
 size_t pb_type_size(const struct pb_field *f); /* of one value in a struct or array */
-/* One more element of a repeated field; NULL: *budget bytes are used up. */
+/* Adds an element to a repeated field; NULL: *budget bytes are used up. */
 void *pb_append(const struct pb_field *f, void *to, struct arena *a, size_t *budget);
-/* The place of f's value in *to, marked as present. */
+/* The address of f's value in *to, marked as present. */
 void *pb_place(const struct pb_field *f, void *to);
 size_t pb_count(const struct pb_field *f, const void *from); /* values to write: 0 for a default */
 const void *pb_at(const struct pb_field *f, const void *from, size_t i);

@@ -1,11 +1,13 @@
-/* proto-JSON (protobuf's "ProtoJSON format"): 64-bit integers are strings, bytes are base64, enums
- * are names; numbers, names and both spellings of a field are accepted on input. */
+/* pb_json: reads and writes protobuf's JSON form (ProtoJSON). */
+
+/* 64-bit integers are strings, bytes are base64, enums are names; numbers, names and both spellings
+ * of a field are accepted on input. */
 #include "base/enc.h"
 #include "proto/pb.h"
 
 #include <math.h>
 
-#define MEMORY_MAX (64 * 1024 * 1024) /* the text was limited before it was parsed */
+#define MEMORY_MAX (64 * 1024 * 1024) /* the text's size was limited before parsing */
 
 struct reader {
     struct arena *arena;
@@ -31,7 +33,7 @@ static bool is_unsigned(enum pb_type t)
     return t == PB_UINT32 || t == PB_FIXED32 || t == PB_UINT64 || t == PB_FIXED64;
 }
 
-/* Whole numbers, as a number or as text; 1e3 and 5.0 are whole too. */
+/* Integers, as a number or as text; 1e3 and 5.0 are integers too. */
 static int get_whole(const struct pb_field *f, const json_t *v, int64_t *ret_s, uint64_t *ret_u)
 {
     double d;
@@ -198,7 +200,7 @@ static int get_list(struct reader *r, const struct pb_field *f, const json_t *v,
     return 0;
 }
 
-/* Keys are text in JSON whatever their type is. */
+/* JSON keys are text, whatever their type. */
 static int get_key(struct reader *r, const struct pb_field *f, const char *key, void *to)
 {
     AUTO(json_decref) json_t *text = NULL;

@@ -1,3 +1,4 @@
+/* policy: parses, prints and evaluates network policies. */
 #include "proto/policy.h"
 
 #include "base/mem.h"
@@ -17,12 +18,12 @@ struct port_range {
 };
 
 struct rule {
-    bool is_net, is_wild, is_any; /* else one name */
+    bool is_net, is_wild, is_any; /* otherwise a single name */
     struct ip_net net;
-    char *host; /* the name; of a wildcard: what follows "*." ; of a network: its text */
+    char *host; /* the name; of a wildcard: the part after "*."; of a network: its text */
     enum scheme scheme;
     struct port_range ports[PORTS_MAX];
-    size_t port_count; /* 0: the scheme's own */
+    size_t port_count; /* 0: the scheme's ports */
     struct match match;
     char *text; /* for people */
 };
@@ -38,7 +39,7 @@ struct policy {
     uint64_t bytes_max, connections_max;
     struct rules allow, deny;
     struct rules learned_allow, learned_deny;
-    struct rules internal; /* an operator's: host and net */
+    struct rules internal; /* from the operator: host and network */
 };
 
 /* ---- ownership ---- */
@@ -77,7 +78,7 @@ static struct rule *rules_add(struct rules *l)
     return &l->items[l->count++];
 }
 
-/* Made once: each connection that a rule decides about is told it. */
+/* Made once: every verdict of the rule carries this text. */
 static void rule_describe(struct rule *r)
 {
     char ports[24] = "";
@@ -345,7 +346,7 @@ static int parse_object(const json_t *o, bool intercept, struct policy *p, struc
         if (r < 0)
             return -1;
     }
-    if (!has_mode) /* rules alone are an allowlist */
+    if (!has_mode) /* rules without a mode are an allowlist */
         p->mode = POLICY_ALLOWLIST;
     if ((p->mode == POLICY_NONE || p->mode == POLICY_RAW) &&
         (p->allow.count || p->deny.count || p->ask))
@@ -444,7 +445,7 @@ void policy_print(const struct policy *p, struct buf *to)
     jw_object_end(&w);
 }
 
-/* ---- judging ---- */
+/* ---- evaluation ---- */
 
 static bool host_matches(const struct rule *r, const struct host *h)
 {
@@ -455,7 +456,7 @@ static bool host_matches(const struct rule *r, const struct host *h)
     return match_name(r->host, r->is_wild, h);
 }
 
-/* all: a rule that names no port is about all of them (deny); else about those of the web. */
+/* all: a rule without a port covers all ports (deny); otherwise only those of the web. */
 static bool port_matches(const struct rule *r, unsigned port, bool all)
 {
     for (size_t i = 0; i < r->port_count; i++)
@@ -475,8 +476,8 @@ static bool wants_tls(const struct rule *r, unsigned port)
     return r->scheme == SCHEME_HTTPS || (r->scheme == SCHEME_ANY && port == 443);
 }
 
-/* About a connection, before its first request is known, a rule about some requests may grant and
- * does not forbid. */
+/* Before the first request of a connection is known, a rule about some requests may grant but not
+ * forbid. */
 static bool request_matches(const struct rule *r, const struct policy_query *q, bool deny)
 {
     if (q->method.n == 0)
@@ -497,7 +498,7 @@ static const struct rule *find(const struct rules *l, const struct policy_query 
     return NULL;
 }
 
-/* Is there a rule about some requests to it?  Then all of them must be seen. */
+/* Finds a rule about some requests to this host: then every request must be inspected. */
 static void find_narrow(const struct rules *l, const struct policy_query *q,
                         struct policy_verdict *ret)
 {
@@ -572,7 +573,7 @@ void policy_judge(const struct policy *p, const struct policy_query *q, struct p
     find_narrow(&p->deny, q, ret);
     ret->http = q->port == 80;
     r = find(&p->allow, q, false);
-    if (!r && p->ask) { /* what people answered: only where they would be asked */
+    if (!r && p->ask) { /* people's answers count only where people would be asked */
         if (is_denied(&p->learned_deny, q, ret))
             return;
         r = find(&p->learned_allow, q, false);
@@ -635,7 +636,8 @@ bool policy_add_internal(struct policy *p, struct str host, struct str network)
 void policy_judge_address(const struct policy *p, const struct host *h, const struct ip *a,
                           unsigned port, struct policy_verdict *ret)
 {
-    const struct host to = {.is_ip = true, .ip = *a}; /* matched by its bytes: it needs no text */
+    /* an address is matched by its bytes: no text needed */
+    const struct host to = {.is_ip = true, .ip = *a};
     const struct policy_query q = {.host = &to, .port = port};
     char text[IP_TEXT];
 

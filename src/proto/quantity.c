@@ -1,8 +1,9 @@
+/* quantity: parses Kubernetes quantities. */
 #include "proto/quantity.h"
 
 #define MOST 0x1p50
 
-/* Of a decimal number: no "0x10", no "inf"; an exponent stands in a suffix's place. */
+/* Whether it is a decimal number: no "0x10", no "inf"; an exponent takes the place of a suffix. */
 static bool is_decimal(struct str s, bool has_suffix)
 {
     const char *may = has_suffix ? "0123456789.+-" : "0123456789.eE+-";

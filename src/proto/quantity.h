@@ -1,5 +1,5 @@
-/* quantity: Kubernetes' way to write an amount: a decimal number, then a power of ten ("500m",
- * "2k", "1e3") or of 1024 ("512Mi").  What has parts of a whole is rounded up, as there. */
+/* quantity: amounts as Kubernetes writes them: a decimal number, then a power of ten ("500m", "2k",
+ * "1e3") or of 1024 ("512Mi").  Fractions are rounded up, as in Kubernetes. */
 #pragma once
 
 #include "base/err.h"

@@ -1,4 +1,4 @@
-/* Manual pages: escaping and the macros of man(7). */
+/* roff: escapes text and writes the man(7) macros of manual pages. */
 #include "proto/roff.h"
 
 /* One line of text.  groff_char(7): \- is the ASCII dash, \(rs a backslash, \& prints nothing. */

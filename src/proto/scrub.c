@@ -1,3 +1,4 @@
+/* scrub: replaces secret values by their placeholders in a stream. */
 #include "proto/scrub.h"
 
 #include "base/enc.h"
@@ -5,15 +6,15 @@
 
 #include <stdlib.h>
 
-#define ENCODED_MIN 6 /* a shorter encoded form would be found in everything */
-#define ESCAPE_MAX 8  /* bytes of one escaped character: "&#x0026;" */
+#define ENCODED_MIN 6 /* a shorter encoded form would be found everywhere */
+#define ESCAPE_MAX 8  /* bytes of the longest escaped character: "&#x0026;" */
 
 struct scrub_form {
-    char *text; /* what must not pass */
+    char *text; /* the text to replace */
     size_t n;
-    struct str put; /* what does instead; its bytes are the form's own */
-    bool any_case;  /* hexadecimal: text is in small letters */
-    bool escapable; /* some byte of it may come escaped */
+    struct str put; /* its replacement; the form owns the bytes */
+    bool any_case;  /* hexadecimal: text is in lower case */
+    bool escapable; /* some of its bytes may arrive escaped */
 };
 
 /* ---- forms ---- */
@@ -47,8 +48,8 @@ static bool may_start(const struct scrub_form *f, char c)
     return !is_plain(f->text[0]) && (c == '%' || c == '\\' || c == '&' || c == '+');
 }
 
-/* With many secrets there are hundreds of forms: at each byte only those are tried that it starts.
- */
+/* Many secrets have hundreds of forms: at each byte, only the forms that start with it are
+ * tried. */
 static void index_forms(struct scrub *s)
 {
     size_t n = 0, room = 0;
@@ -102,12 +103,12 @@ static void add_encoded(struct scrub *s, struct buf *text, struct str put, bool 
     buf_clear(text);
 }
 
-/* Base64 of the value with any text before and behind: of each of the three ways in which it can
- * lie across groups of three bytes, the digits that hang on the value alone. */
+/* Base64 of the value inside any other text: for each of the three alignments to groups of three
+ * bytes, the digits that depend on the value alone. */
 static void add_base64(struct scrub *s, struct str value, struct str put,
                        void (*encode)(struct buf *to, const void *p, size_t n))
 {
-    static const size_t before[3] = {0, 2, 3}; /* digits that hang on what stands before */
+    static const size_t before[3] = {0, 2, 3}; /* digits that depend on the text before the value */
     AUTO(buf_done) struct buf plain = {0}, text = {0};
 
     for (size_t shift = 0; shift < 3; shift++) {
@@ -156,7 +157,7 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The number in `digits`; -1: they are none. */
+/* The number in `digits`; -1: not a number. */
 static int32_t number(struct str digits, unsigned base)
 {
     int32_t v = digits.n > 0 ? 0 : -1;
@@ -169,7 +170,7 @@ static int32_t number(struct str digits, unsigned base)
     return v;
 }
 
-/* "&amp;", "&#38;", "&#x26;": the character, -1: none. */
+/* "&amp;", "&#38;", "&#x26;": the character; -1: none. */
 static int32_t read_entity(struct str in, size_t *ret_n)
 {
     static const struct {
@@ -204,8 +205,8 @@ static int32_t read_backslash(struct str in, size_t *ret_n)
     return is_plain(in.p[1]) ? -1 : (unsigned char)in.p[1];
 }
 
-/* The character that `in` begins with in an escaped form, -1: none.  *ret_byte: it is one of bytes,
- * not of Unicode. */
+/* The escaped character at the start of `in`; -1: none.  *ret_byte: it is a byte, not a Unicode
+ * character. */
 static int32_t read_escape(struct str in, size_t *ret_n, bool *ret_byte)
 {
     *ret_byte = in.p[0] == '%' || (in.n > 1 && in.p[0] == '\\' && in.p[1] == 'x');
@@ -225,7 +226,7 @@ static int32_t read_escape(struct str in, size_t *ret_n, bool *ret_byte)
     }
 }
 
-/* RFC 3629, up to U+FFFF: more does not fit an escape.  0: it is none. */
+/* RFC 3629, up to U+FFFF, the most an escape can hold.  0: not a character. */
 static size_t put_utf8(uint32_t c, char to[static 3])
 {
     if (c >= 0x10000)
@@ -241,7 +242,8 @@ static size_t put_utf8(uint32_t c, char to[static 3])
     return 3;
 }
 
-/* How many bytes of `text` the escape at the start of `in` stands for; 0: for none of them. */
+/* The number of bytes of `text` that the escape at the start of `in` stands for; 0: it does not
+ * match. */
 static size_t unescape(struct str text, struct str in, size_t *ret_n)
 {
     char bytes[3];
@@ -271,8 +273,8 @@ static bool is_literal(const struct scrub_form *f, struct str in)
     return true;
 }
 
-/* How many bytes at the start of `in` are the form; 0: it does not begin so.  What is neither
- * letter nor digit may be escaped, each in its own way: encoders differ in what they leave. */
+/* The number of bytes at the start of `in` that match the form; 0: no match.  Any byte but letters
+ * and digits may be escaped, each in its own way: encoders differ. */
 static size_t fits(const struct scrub_form *f, struct str in)
 {
     size_t at = 0;
@@ -316,9 +318,9 @@ static void put_back(struct scrub *s, const struct scrub_form *f, struct buf *to
     s->hits++;
 }
 
-/* Where everything that starts before has come in whole.  What is held hangs on lengths and line
- * ends only, never on how much of a value it looks like: else whoever chooses what a server says
- * could find a value out byte by byte.  No form has a line end in it. */
+/* The position before which every match has arrived completely.  What is held back depends on
+ * lengths and line ends only, never on how much of a value has matched: otherwise whoever controls
+ * a server's output could discover a value byte by byte.  No form contains a line end. */
 static size_t decided(const struct scrub *s, struct str in, bool last)
 {
     size_t tail = size_min(in.n, s->count > 0 ? s->longest - 1 : 0);
@@ -329,7 +331,7 @@ static size_t decided(const struct scrub *s, struct str in, bool last)
     return line_end ? (size_t)(line_end - in.p) + 1 : in.n - tail;
 }
 
-/* Returns how much of `in` is done. */
+/* Returns how much of `in` was consumed. */
 static size_t pass(struct scrub *s, struct str in, bool last, struct buf *to)
 {
     size_t i = 0, from = 0, end, n = 0;

@@ -1,3 +1,4 @@
+/* seal: AES-256-GCM encryption of stored secrets. */
 #include "proto/seal.h"
 
 #include "base/mem.h"
@@ -14,10 +15,10 @@
 static void must(int ok)
 {
     if (!ok)
-        abort(); /* only out of memory, or an OpenSSL without AES-GCM */
+        abort(); /* fails only without memory, or with an OpenSSL that lacks AES-GCM */
 }
 
-/* buf grows by moving: what was plain there must not stay behind in freed memory. */
+/* buf grows by moving: plain text must not stay behind in freed memory. */
 static unsigned char *room(struct buf *to, size_t n)
 {
     char *p = NULL;

@@ -1,3 +1,4 @@
+/* sha1: SHA-1 (FIPS 180-4), for the WebSocket handshake only. */
 #include "proto/sha1.h"
 
 #define BLOCK 64

@@ -1,6 +1,6 @@
 /* sha1: FIPS 180-4's SHA-1, for the WebSocket handshake alone (RFC 6455 §4.2.2), where it proves
- * nothing but that the peer speaks WebSocket.  OpenSSL's takes a millisecond to set up, which is
- * more than all the rest of the command line's start. */
+ * only that the peer speaks WebSocket.  Not OpenSSL's: that takes a millisecond to set up, more
+ * than the rest of the command line's start. */
 #pragma once
 
 #include "base/str.h"

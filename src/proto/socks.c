@@ -1,3 +1,4 @@
+/* socks: parses SOCKS5 greetings and CONNECT requests. */
 #include "proto/socks.h"
 
 #define VERSION 5
@@ -80,5 +81,5 @@ void socks_reply(enum socks_code code, uint8_t to[static SOCKS_REPLY])
     memset(to, 0, SOCKS_REPLY);
     to[0] = VERSION;
     to[1] = (uint8_t)code;
-    to[3] = 1; /* 0.0.0.0:0: whom we dialled from is nobody's business */
+    to[3] = 1; /* 0.0.0.0:0: our own address stays private */
 }

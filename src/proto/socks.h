@@ -4,7 +4,7 @@
 #include "base/str.h"
 #include "proto/ip.h"
 
-enum socks_code { /* of a reply */
+enum socks_code { /* codes of a reply */
                   SOCKS_OK = 0,
                   SOCKS_FAILED = 1,
                   SOCKS_DENIED = 2,
@@ -15,10 +15,10 @@ enum socks_code { /* of a reply */
 };
 #define SOCKS_REPLY 10
 
-/* Both: how many bytes were used, 0: more are needed, -1: broken.  *ret_ok: "no authentication" is
- * among what the client offers. */
+/* Both return the number of bytes used, 0: more are needed, -1: malformed.  *ret_ok: the client
+ * offers "no authentication". */
 CHECKED int socks_greeting(struct str in, bool *ret_ok);
-/* *ret_code: SOCKS_OK, or why the request cannot be kept. */
+/* *ret_code: SOCKS_OK, or why the request is refused. */
 CHECKED int socks_request(struct str in, struct host *ret_host, unsigned *ret_port,
                           enum socks_code *ret_code);
 void socks_reply(enum socks_code code, uint8_t to[static SOCKS_REPLY]);

@@ -1,3 +1,4 @@
+/* sse: writes and parses text/event-stream. */
 #include "proto/sse.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@ static void add_field(struct buf *to, const char *name, struct str value)
     buf_add_char(to, '\n');
 }
 
-/* Cuts *s behind its first line break (CRLF, CR or LF); returns the line. */
+/* Cuts *s after its first line break (CRLF, CR or LF); returns the line. */
 static struct str cut_line(struct str *s, bool *ret_more)
 {
     struct str line;
@@ -91,7 +92,7 @@ static int take_field(struct sse_reader *r, struct str line)
     return 0;
 }
 
-/* The line is complete: 1: so is an event. */
+/* Handles a complete line.  1: an event is complete too. */
 static int end_line(struct sse_reader *r, struct sse_event *ret)
 {
     struct str line = buf_str(&r->line);

@@ -1,9 +1,10 @@
+/* tls_hello: reads the server name out of a TLS ClientHello. */
 #include "proto/tls_hello.h"
 
 #define RECORD_HEAD 5
 #define RECORD_MAX 16384
 
-struct reader { /* of bytes with lengths before them; fails once, then for good */
+struct reader { /* reads length-prefixed bytes; once failed, it stays failed */
     struct str in;
     bool bad;
 };
@@ -80,7 +81,7 @@ static enum tls_hello read_hello(struct reader r, char *ret)
     return r.bad || r.in.n > 0 || extensions.bad ? TLS_HELLO_NOT : found;
 }
 
-/* The handshake bytes of the records so far, joined into `to`; false: these are no records. */
+/* Joins the handshake bytes of the records so far into `to`; false: not TLS records. */
 static bool join_records(struct str in, char *to, size_t *ret_n)
 {
     size_t n = 0;
@@ -101,7 +102,7 @@ static bool join_records(struct str in, char *to, size_t *ret_n)
         memcpy(to + n, in.p + RECORD_HEAD, have);
         n += have;
         in = str_skip(in, RECORD_HEAD + have);
-        /* What follows a complete hello is not ours to judge. */
+        /* Ignore what follows a complete hello. */
         if (n >= 4 &&
             n >= 4 + ((size_t)(uint8_t)to[1] << 16 | (size_t)(uint8_t)to[2] << 8 | (uint8_t)to[3]))
             break;

@@ -1,5 +1,5 @@
-/* tls_hello: the server name that a TLS client asks for, read from its first bytes (RFC 8446
- * section 4.1.2, RFC 6066 section 3).  No I/O.  Splitting the input anywhere changes nothing. */
+/* tls_hello: the server name in a TLS client's first bytes (RFC 8446 section 4.1.2, RFC 6066
+ * section 3).  No I/O.  The outcome does not depend on how the input is split. */
 #pragma once
 
 #include "base/str.h"
@@ -8,10 +8,10 @@
 #define TLS_HELLO_MAX (16 * 1024) /* a hello with post-quantum keys is 2 KiB */
 
 enum tls_hello {
-    TLS_HELLO_MORE,    /* it is not complete */
-    TLS_HELLO_NAMED,   /* *ret is the name, in its one form */
-    TLS_HELLO_UNNAMED, /* it names nobody */
-    TLS_HELLO_NOT,     /* it is no hello, or one that says two things */
+    TLS_HELLO_MORE,    /* not complete yet */
+    TLS_HELLO_NAMED,   /* *ret is the name, in canonical form */
+    TLS_HELLO_UNNAMED, /* it has no server name */
+    TLS_HELLO_NOT,     /* not a hello, or an ambiguous one */
 };
 /* in: everything from the connection's start. */
 enum tls_hello tls_hello_name(struct str in, char ret[static HOST_NAME_MAX_LEN + 1]);

@@ -1,3 +1,4 @@
+/* ws: reads and writes WebSocket frames. */
 #include "proto/ws.h"
 
 #include "base/enc.h"
@@ -34,7 +35,7 @@ static bool op_is_known(unsigned op)
     return op <= WS_OP_BINARY || (op >= WS_OP_CLOSE && op <= WS_OP_PONG);
 }
 
-/* The first two bytes, before the rest of the head is waited for. */
+/* Checks the first two bytes before waiting for the rest of the head. */
 static int check_head(const struct ws_reader *r)
 {
     unsigned op = r->head[0] & 0x0f;
@@ -44,7 +45,8 @@ static int check_head(const struct ws_reader *r)
         return -WS_PROTOCOL;
     if (is_control(op))
         return fin && (r->head[1] & LENGTH) <= WS_CONTROL_MAX ? 0 : -WS_PROTOCOL;
-    if ((op == WS_OP_MORE) != (r->kind != WS_OP_MORE)) /* a continuation of nothing, or none */
+    /* a continuation without a message, or a new message inside one */
+    if ((op == WS_OP_MORE) != (r->kind != WS_OP_MORE))
         return -WS_PROTOCOL;
     return 0;
 }
@@ -135,7 +137,7 @@ static void read_payload(struct ws_reader *r, struct str *in)
         r->control_have += n;
     } else {
         if (buf_reserve(&r->joined, n, &to) < 0)
-            abort(); /* it has no limit of its own */
+            abort(); /* the buffer has no limit: it cannot fail */
         buf_added(&r->joined, n);
     }
     if (r->masked)
@@ -186,7 +188,8 @@ int ws_reader_next(struct ws_reader *r, struct str *in, struct ws_event *ret)
 {
     int code;
 
-    if (r->kind == WS_OP_MORE && buf_len(&r->joined) > 0) { /* the last message was seen */
+    /* the previous message has been handed out */
+    if (r->kind == WS_OP_MORE && buf_len(&r->joined) > 0) {
         buf_clear(&r->joined);
         buf_shrink(&r->joined, JOINED_KEEP);
     }

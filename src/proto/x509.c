@@ -1,3 +1,4 @@
+/* x509: makes and checks a certificate authority. */
 #include "proto/x509.h"
 
 #include "base/rnd.h"
@@ -25,7 +26,7 @@ DEFINE_AUTO(EVP_PKEY *, key_free)
 
 static BIO *bio_free(BIO *b)
 {
-    BIO_free(b); /* wipes what it held: BUF_MEM_free */
+    BIO_free(b); /* wipes its content: BUF_MEM_free */
     return NULL;
 }
 DEFINE_AUTO(BIO *, bio_free)

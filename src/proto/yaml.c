@@ -1,3 +1,4 @@
+/* yaml: reads one strict YAML document into a JSON tree. */
 #include "proto/yaml.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@ struct build {
 
 static void yaml_event_done_p(yaml_event_t *ev)
 {
-    yaml_event_delete(ev); /* takes a zeroed one */
+    yaml_event_delete(ev); /* accepts a zeroed one */
 }
 
 static void parser_done_p(struct build *b)
@@ -35,7 +36,7 @@ static int parser_failed(struct build *b)
 
     if (p->error == YAML_MEMORY_ERROR)
         return err_set(b->e, ERR_UNAVAILABLE, 0, "no memory for a YAML text");
-    if (p->error == YAML_READER_ERROR) /* the mark lags behind what the reader saw */
+    if (p->error == YAML_READER_ERROR) /* the mark lags behind the reader's position */
         return err_set(b->e, ERR_INVALID, 0, "line %zu or below: %s at byte %zu", p->mark.line + 1,
                        problem, p->problem_offset);
     return refuse(b, p->problem_mark, problem);
@@ -46,7 +47,7 @@ static int next(struct build *b, yaml_event_t *ret)
     return yaml_parser_parse(&b->parser, ret) ? 0 : parser_failed(b);
 }
 
-/* --- places: a map from (container, key or index) --- */
+/* --- places: a map from (container, key or index) to line and column --- */
 
 static void place_key(struct buf *to, const json_t *container, struct str member)
 {
@@ -123,7 +124,7 @@ static bool is_real(struct str s) /* without its sign */
     return s.n == 0;
 }
 
-/* 0x… and 0o…; 1: not of that form. */
+/* 0x… and 0o…; 1: not in this form. */
 static int parse_based(struct str s, int64_t *ret)
 {
     char text[32], *end;
@@ -178,7 +179,7 @@ static int make_number(struct build *b, struct str s, yaml_mark_t at, json_t **r
     return 0;
 }
 
-/* What a scalar without quotes and tag means. */
+/* The value of a scalar without quotes and tag. */
 static int make_plain(struct build *b, struct str s, yaml_mark_t at, json_t **ret)
 {
     static const char *const nulls[] = {"", "~", "null", "Null", "NULL", NULL};

@@ -1,7 +1,7 @@
-/* yaml: one YAML document as a JSON tree, and where each of its members stands in the text; and
- * back. Strict: YAML 1.2 core scalars ('no' is a text, not false), no anchors, aliases or local
+/* yaml: one YAML document as a JSON tree with the place of each member in the text; and
+ * back.  Strict: YAML 1.2 core scalars ('no' is a text, not false), no anchors, aliases or local
  * tags, no duplicate keys, keys are texts, numbers with a leading zero must be quoted, one document
- * only. Ownership: yaml_done frees the tree and the places.  Errors: "line 3, column 7: …". */
+ * only.  Ownership: yaml_done frees the tree and the places.  Errors: "line 3, column 7: …". */
 #pragma once
 
 #include "base/map.h"
@@ -19,7 +19,7 @@ struct yaml_place { /* counted from 1; 0, 0: unknown */
 };
 
 CHECKED int yaml_read(struct str text, struct yaml *ret, struct err *e);
-void yaml_done(struct yaml *y); /* takes a zeroed one */
+void yaml_done(struct yaml *y); /* accepts a zeroed one */
 static inline UNUSED void yaml_done_p(struct yaml *y)
 {
     yaml_done(y);
@@ -27,5 +27,5 @@ static inline UNUSED void yaml_done_p(struct yaml *y)
 /* jansson shares true, false and null, so a place belongs to a member, not to a value. */
 struct yaml_place yaml_place_of_key(const struct yaml *y, const json_t *object, const char *key);
 struct yaml_place yaml_place_of_item(const struct yaml *y, const json_t *array, size_t index);
-/* Block style; texts that any reader could take for another type are quoted. */
+/* Block style; quotes texts that any reader could take for another type. */
 void yaml_write(struct buf *to, const json_t *v);

@@ -1,3 +1,4 @@
+/* yaml_write: prints a JSON tree as YAML in block style. */
 #include "proto/yaml.h"
 
 #include "base/utf8.h"
@@ -16,7 +17,7 @@ static int yaml_sink(void *to, unsigned char *p, size_t n)
     return 1;
 }
 
-/* Words that YAML 1.1 or 1.2 readers take for something else than text. */
+/* Words that YAML 1.1 or 1.2 readers do not take for text. */
 static bool yaml_word_is_taken(struct str s)
 {
     static const char *const words[] = {"true", "false", "null", "yes", "no", "on",
@@ -29,7 +30,7 @@ static bool yaml_word_is_taken(struct str s)
 }
 
 /* Plain style only for text that no reader could take for another type: it starts with a letter and
- * is no reserved word.  The emitter itself quotes what plain style cannot hold. */
+ * is not a reserved word.  The emitter quotes what plain style cannot hold. */
 static bool yaml_is_plain(struct str s)
 {
     bool letter = s.n > 0 && ((s.p[0] | 0x20) >= 'a' && (s.p[0] | 0x20) <= 'z');
@@ -143,5 +144,5 @@ void yaml_write(struct buf *to, const json_t *v)
     (void)yaml_emitter_emit(&em, &ev);
     (void)yaml_emitter_flush(&em);
     yaml_emitter_delete(&em);
-    utf8_escape(to, buf_str(&text)); /* the emitter leaves marks of direction as they are */
+    utf8_escape(to, buf_str(&text)); /* the emitter does not escape direction marks */
 }
