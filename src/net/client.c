@@ -1,3 +1,4 @@
+/* client: sends one HTTP/1.1 request and reads its reply. */
 #include "net/client.h"
 
 #include "base/arena.h"
@@ -8,7 +9,7 @@
 
 #include <inttypes.h>
 
-#define WINDOW_HIGH (256 * 1024) /* unconsumed body bytes past which reading stops … */
+#define WINDOW_HIGH (256 * 1024) /* unconsumed body bytes at which reading stops … */
 #define WINDOW_LOW (64 * 1024)   /* … until it is below this again */
 #define INTERIM_MAX 32
 
@@ -20,7 +21,7 @@ struct client {
     struct dial *dial;
     const struct client_ops *ops;
     void *arg;
-    struct buf head_out; /* the request until it is connected */
+    struct buf head_out; /* the request, until the connection is established */
     struct buf in;       /* the reply's head so far */
     struct http1_scan scan;
     struct http1_response reply;
@@ -39,7 +40,7 @@ struct client {
 
 /* --- the end --- */
 
-/* The reply is complete (ERR_NONE) or never will be. */
+/* The reply is complete (ERR_NONE), or failed. */
 static void end(struct client *c)
 {
     if (c->state == ENDED)
@@ -72,7 +73,7 @@ void client_cancel(struct client *c)
     end(c);
 }
 
-/* --- time --- */
+/* --- timeouts --- */
 
 static void limit_wait(struct client *c, int64_t ms)
 {
@@ -127,7 +128,7 @@ static int read_head(struct client *c)
     if (r >= 0 && c->reply.status == 101 && !c->upgrade)
         r = err_set(&c->e, ERR_UNAVAILABLE, 0, "an upgrade that nobody asked for");
     if (r < 0) {
-        c->e.code = ERR_UNAVAILABLE; /* it is the server's fault, not the asker's */
+        c->e.code = ERR_UNAVAILABLE; /* the server's fault, not the caller's */
         (void)err_wrap(&c->e, "the reply is not HTTP");
         end(c);
         return 0;
@@ -196,7 +197,7 @@ static void adapt_reading(struct client *c)
     if (c->state != READING || pause == c->paused)
         return;
     c->paused = pause;
-    limit_wait(c, pause || c->raw ? 0 : c->idle_ms); /* a slow reader is not the server's fault */
+    limit_wait(c, pause || c->raw ? 0 : c->idle_ms); /* no timeout while our own reader is slow */
     dial_read(c->dial, !pause);
 }
 
@@ -275,7 +276,7 @@ int client_write(struct client *c, const void *p, size_t n)
     assert((c->streamed || c->raw) && !c->write_ended);
     if (c->state == ENDED || n == 0)
         return 0;
-    assert(c->state != CONNECTING); /* ops->writable comes first */
+    assert(c->state != CONNECTING); /* not before ops->writable */
     if (!c->chunked || c->raw)
         return dial_write(c->dial, p, n);
     (void)snprintf(size, sizeof size, "%zx\r\n", n);

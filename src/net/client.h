@@ -1,9 +1,9 @@
 /* client: one outgoing HTTP/1.1 request and its reply, on a connection of its own.
- * Life: client_start; ops->head once the reply's head is there; ops->body parts; ops->closed is the
- * last call, comes exactly once and never from inside client_start.  client_cancel is allowed at
- * any time before.  Back-pressure both ways: client_write says when to wait for ops->writable; body
- * parts count against a window until client_consume.  Nothing is retried or redirected here.
- * Thread: the loop's. */
+ * Life: client_start; ops->head when the reply's head has arrived; ops->body parts; ops->closed is
+ * the last call, comes exactly once and never from inside client_start.  client_cancel is allowed
+ * at any time before.  Back-pressure both ways: client_write returns 1 to wait for ops->writable;
+ * body parts count against a window until client_consume.  No retries, no redirects.  Thread: the
+ * loop's. */
 #pragma once
 
 #include "base/err.h"
@@ -12,12 +12,12 @@
 
 struct client; /* one request */
 
-struct client_url { /* texts are owned */
+struct client_url { /* owns its texts */
     bool tls;
     char *host;      /* name or address without brackets; NULL: a Unix socket */
     int port;        /* 0: a Unix socket */
     char *path;      /* of the Unix socket, or NULL */
-    char *prefix;    /* of every target: "" or "/holt" */
+    char *prefix;    /* prepended to every target: "" or "/holt" */
     char *authority; /* for Host */
 };
 /* "http://host[:port][/prefix]", "https://…", "unix:/path". */
@@ -29,9 +29,10 @@ static inline UNUSED void client_url_done_p(struct client_url *u)
 }
 
 struct client_ops {                     /* any but closed may be NULL */
-    void (*writable)(struct client *c); /* a streamed request body may go on */
+    void (*writable)(struct client *c); /* a streamed request body may continue */
     void (*head)(struct client *c, int status, const struct http_header *h, size_t count);
-    /* Valid during the call.  client_consume(c, n) when n bytes are done with, at once or later. */
+    /* part is valid during the call.  Call client_consume(c, n) when n bytes are used, at once or
+     * later. */
     void (*body)(struct client *c, struct str part);
     /* ERR_NONE: the reply is complete.  Frees c when it returns. */
     void (*closed)(struct client *c, const struct err *e);
@@ -44,15 +45,15 @@ struct client_request {
     const struct client_url *url; /* copied */
     struct dial_tls *tls;         /* for https; lives longer than the request */
     const char *method;
-    const char *target; /* "/holt/v1/events?follow=true": as it goes over the wire */
+    const char *target; /* "/holt/v1/events?follow=true": as sent */
     const struct http_header *headers;
     size_t header_count;
-    struct str body;         /* a whole body … */
-    bool streamed;           /* … or one that comes by client_write … */
+    struct str body;         /* a complete body … */
+    bool streamed;           /* … or one sent by client_write … */
     int64_t streamed_length; /* … of this length, or CLIENT_BODY_CHUNKED */
-    bool upgrade;            /* a 101 is welcome: raw bytes both ways behind it */
-    int64_t connect_ms;      /* to be connected, TLS included; each 0: no limit */
-    int64_t head_ms;         /* from there to the reply's head */
+    bool upgrade;            /* accept a 101: raw bytes both ways after it */
+    int64_t connect_ms;      /* until connected, TLS included; each 0: no limit */
+    int64_t head_ms;         /* from then until the reply's head */
     int64_t idle_ms;         /* without a byte of the reply's body */
     int64_t total_ms;
     const struct client_ops *ops;

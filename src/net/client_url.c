@@ -1,3 +1,4 @@
+/* client_url: parses http, https and unix URLs. */
 #include "net/client.h"
 
 #include "base/mem.h"

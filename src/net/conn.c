@@ -1,3 +1,4 @@
+/* conn: one accepted connection: detects its protocol, runs its timeouts. */
 #include "net/conn.h"
 
 #include "base/clock.h"
@@ -50,7 +51,7 @@ void conn_close(struct conn *c)
     if (c->closing)
         return;
     c->closing = true;
-    conn_wait(c, CONN_WAIT_NOTHING); /* from here the stream's own limits bound the end */
+    conn_wait(c, CONN_WAIT_NOTHING); /* from here on the stream's own limits apply */
     stream_close(c->stream);
 }
 
@@ -78,7 +79,7 @@ void conn_cut(struct conn *c)
     stream_cut(c->stream);
 }
 
-/* NULL: not decided yet. */
+/* NULL: more bytes are needed. */
 static const struct conn_proto *sniff(struct conn *c, struct str bytes)
 {
     const char *alpn = stream_alpn(c->stream);
@@ -240,8 +241,8 @@ void conn_shutdown(struct conn *c)
         conn_close(c);
 }
 
-/* A request that came while the loop was busy is no silence of the peer's: timers run before it is
- * read, and a POST that meets our FIN is one its sender cannot safely repeat. */
+/* Do not time out a request that arrived while the loop was busy: timers run before it is read, and
+ * a client cannot safely repeat a POST that meets our FIN. */
 static void time_out(struct conn *c)
 {
     bool came = c->wait == CONN_WAIT_REQUEST && stream_has_input(c->stream);
@@ -250,7 +251,7 @@ static void time_out(struct conn *c)
         c->proto->timeout(c);
     else if (!came)
         conn_close(c);
-    if (!c->closing) /* it goes on: not again in this sweep */
+    if (!c->closing) /* it continues: not again in this sweep */
         conn_wait(c, c->wait);
 }
 

@@ -1,29 +1,30 @@
+/* conn_h1: HTTP/1.1 on a connection: heads, bodies, pipelined replies, upgrades. */
 #include "net/conn.h"
 
 #include "base/log.h"
 #include "net/metrics.h"
 #include "proto/http1.h"
 
-#define WINDOW (256 * 1024)    /* body bytes that a handler may have taken and not consumed */
-#define DRAIN_MAX (256 * 1024) /* of a body that nobody wants, read to keep the connection */
-#define ENDED_MAX 16           /* replies written and not yet with the kernel */
+#define WINDOW (256 * 1024)    /* body bytes a handler may hold without consuming them */
+#define DRAIN_MAX (256 * 1024) /* of an unwanted body, read to keep the connection */
+#define ENDED_MAX 16           /* replies written but not yet taken by the kernel */
 
-/*            ┌──────────── reply ended, body complete ────────────┐
+/* ┌──────────── reply ended, body complete ────────────┐
  *            ▼                                                    │
  *  HEAD ──request──▶ BODY ──body complete──▶ REPLY ───────────────┤
  *   ▲                 ├──reply ended first──▶ DRAIN ──complete────┘
  *   │                 └──upgrade──▶ RAW (until the connection ends)
- * Without keep-alive each end closes the connection.  A body that nobody asked for stays in BODY.
- */
+ * Without keep-alive each end closes the connection.  A body that no handler wants stays in
+ * BODY. */
 enum phase { HEAD, BODY, REPLY, DRAIN, RAW };
 
 enum { LEFT_CHUNKED = -1, LEFT_UNTIL_CLOSE = -2 };
 
 struct h1 {
     struct conn *c;
-    struct xchg *x;     /* whose reply is owed */
-    struct xchg *ended; /* replies that wait for the kernel, in order */
-    struct xchg **tail; /* of ended */
+    struct xchg *x;     /* the exchange whose reply we owe */
+    struct xchg *ended; /* replies waiting for the kernel, in order */
+    struct xchg **tail; /* end of the list `ended` */
     size_t ended_count;
     struct http1_scan scan;
     struct http1_body body;
@@ -31,7 +32,7 @@ struct h1 {
     size_t unconsumed, drained;
     int64_t reply_left; /* bytes of the reply's body, or LEFT_* */
     bool keep_alive, expect, eof, in_data;
-    bool stalled; /* by too many ended replies */
+    bool stalled; /* because of too many ended replies */
 };
 
 static const struct xchg_proto h1_xchg;
@@ -80,7 +81,7 @@ static char *put_status_line(char *to, int status)
     return put(to, "\r\n", 2);
 }
 
-/* The path of a request line that may be anything, or cut short. */
+/* The path of a request line that may be malformed or cut short. */
 static struct str path_asked(struct str in)
 {
     struct str line = str_cut(in, '\n', &(struct str){0}), rest;
@@ -123,7 +124,7 @@ static void begin(struct h1 *h, struct str in)
     xchg_begin(x);
 }
 
-/* Each step function takes *ret_used bytes and returns whether another step may follow. */
+/* Each step consumes *ret_used bytes and returns whether another step may follow. */
 static bool step_head(struct h1 *h, struct str in, size_t *ret_used)
 {
     const struct server_limits *l = server_limits(h->c->server);
@@ -132,7 +133,7 @@ static bool step_head(struct h1 *h, struct str in, size_t *ret_used)
     int st;
 
     if (h->ended_count >= (size_t)i64_min(ENDED_MAX, l->requests_per_conn) && in.n > 0) {
-        h->stalled = true; /* h1_sent goes on */
+        h->stalled = true; /* h1_sent resumes it */
         return false;
     }
     st = in.n > 0 ? http1_scan(&h->scan, in, &limits, &e) : 0;
@@ -178,7 +179,7 @@ static void body_complete(struct h1 *h)
     xchg_body_end(x);
 }
 
-/* The peer owes body bytes: those that wait for our 100 are asked for first. */
+/* The peer owes body bytes: send 100 Continue first if the client waits for it. */
 static void await_body(struct h1 *h)
 {
     if (h->expect && h->x->status == 0)
@@ -298,7 +299,7 @@ static size_t h1_data(struct conn *c, struct str in)
     return c->closing ? in.n : used;
 }
 
-/* A peer that closes its end while a reply is owed is gone: clients do not half-close. */
+/* A peer that closes its end while we owe a reply is gone: clients do not half-close. */
 static void h1_eof(struct conn *c)
 {
     struct h1 *h = c->state;
@@ -309,10 +310,10 @@ static void h1_eof(struct conn *c)
     else if (h->x)
         conn_cut(c);
     else
-        stream_read_on(c->stream); /* what was kept may hold whole requests */
+        stream_read_on(c->stream); /* kept input may hold whole requests */
 }
 
-/* Input that nobody will take before the reply has ended hides the end of file behind it. */
+/* Input that stays unread until the reply has ended hides the end of file after it. */
 static void h1_hangup(struct conn *c)
 {
     struct h1 *h = c->state;
@@ -391,7 +392,7 @@ static void h1_timeout(struct conn *c)
         conn_refuse(c, 408, STR(""), &e);
     else if (c->wait == CONN_WAIT_BODY)
         bad_body(h, 408, &e);
-    else if (stream_pending(c->stream) == 0) /* else the write timeout runs */
+    else if (stream_pending(c->stream) == 0) /* otherwise the write timeout runs */
         conn_close(c);
 }
 
@@ -410,7 +411,7 @@ const struct conn_proto conn_h1 = {
     .room = sizeof(struct h1),
 };
 
-/* How the end of the reply's body will be known, and whether the connection can go on after it. */
+/* Decides how the end of the reply's body is marked, and whether the connection is kept. */
 static void choose_framing(struct h1 *h, struct xchg *x, const struct http_header *length)
 {
     uint64_t n = 0;
@@ -423,13 +424,13 @@ static void choose_framing(struct h1 *h, struct xchg *x, const struct http_heade
     else
         h->reply_left = x->req.version == HTTP_1_1 ? LEFT_CHUNKED : LEFT_UNTIL_CLOSE;
     if (h->reply_left == LEFT_UNTIL_CLOSE || x->status == 413)
-        h->keep_alive = false; /* after a 413 there is more of the body than we want to read */
+        h->keep_alive = false; /* after a 413 the rest of the body is too long to read */
     if (h->phase == BODY && !http1_body_is_complete(&h->body) &&
         (h->expect || declared - x->body_seen > DRAIN_MAX))
         h->keep_alive = false;
 }
 
-static bool is_ours(struct str name) /* fields about the connection, which only we can know */
+static bool is_ours(struct str name) /* connection fields, which only this layer sets */
 {
     return str_eq_c(name, "connection") || str_eq_c(name, "transfer-encoding") ||
            str_eq_c(name, "keep-alive");

@@ -1,3 +1,4 @@
+/* conn_h2: HTTP/2 on a connection: incoming frames, flood limits, life cycle. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -5,17 +6,18 @@
 
 #include <errno.h>
 
-/* Frames that cost the peer nothing and us something (RST_STREAM, PING, SETTINGS, PRIORITY, empty
- * DATA, what makes us reset a stream) take one token each.  Browsers and gRPC clients that cancel
- * in bursts stay far below; rapid reset (CVE-2023-44487, CVE-2025-8671) and control-frame floods
- * (CVE-2019-9511…9518) do not. */
+/* Each frame that is cheap for the peer and costly for us (RST_STREAM, PING, SETTINGS, PRIORITY,
+ * empty DATA, anything that makes us reset a stream) takes one token.  Browsers and gRPC clients
+ * that cancel in bursts stay far below; rapid reset (CVE-2023-44487, CVE-2025-8671) and
+ * control-frame floods (CVE-2019-9511…9518) do not. */
 #define CALM_BURST 500.0
 #define CALM_PER_SECOND 50.0
 #define CONTINUATIONS_MAX 7 /* of 16 KiB each; older nghttp2 has no limit (CVE-2024-28182) */
 #define LINGER_MS 500
-#define H2_COST (8 * 1024)     /* bytes that a session takes, about, with its header table */
-#define STREAM_COST (1 * 1024) /* … and one stream, without what its exchange holds */
-#define HEAD_OVER_MAX 4 /* times the header limit: then the connection ends, not the stream */
+#define H2_COST (8 * 1024)     /* approximate bytes of a session with its header table */
+#define STREAM_COST (1 * 1024) /* … and of one stream, without its exchange */
+/* times the header limit: beyond that, end the connection, not the stream */
+#define HEAD_OVER_MAX 4
 
 static struct h2_stream *stream_of(nghttp2_session *session, int32_t id)
 {
@@ -103,7 +105,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
-/* nghttp2 would leave such a field out and go on; what it says is then a guess. */
+/* nghttp2 would drop such a field and continue with an incomplete head. */
 static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *frame,
                              const uint8_t *name, size_t name_n, const uint8_t *value,
                              size_t value_n, uint8_t flags, void *arg)
@@ -169,7 +171,7 @@ static void begin_request(struct h2 *h, struct h2_stream *s)
                 str_starts(http_req_header(&x->req, "content-type"), STR("application/grpc"));
     s->expect = !s->received && str_case_eq_c(http_req_header(&x->req, "expect"), "100-continue");
     xchg_begin(x);
-    if (!s->received && xchg_wants_body(x)) /* or it has answered 413 */
+    if (!s->received && xchg_wants_body(x)) /* or it has replied 413 */
         h2_continue(s);
 }
 
@@ -225,11 +227,12 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     return 0;
 }
 
-/* What the peer made us reset is counted like a reset of its own; what a handler aborted is not. */
+/* A stream that the peer made us reset counts like a reset of its own; a handler's abort does
+ * not. */
 static int reset_sent(struct h2 *h, const struct h2_stream *s)
 {
     if (!s || !s->aborted)
-        (void)spend_calm(h); /* h2_data sees it */
+        (void)spend_calm(h); /* h2_data checks the result */
     return 0;
 }
 
@@ -246,9 +249,9 @@ static void end_lingering(uv_timer_t *timer)
     h2_schedule(h);
 }
 
-/* RFC 9113 §8.1: the reply is complete, and the rest of the request is not needed.  The reset that
- * says so comes a little later: curl 7.88 drops a reply that arrives together with it.  Until then
- * what comes is dropped, and the stream's window stays shut. */
+/* RFC 9113 §8.1: the reply is complete, and the rest of the request is not needed.  Send the reset
+ * a little later: curl 7.88 drops a reply that arrives together with it.  Until then drop input and
+ * keep the stream's window shut. */
 static void linger(struct h2 *h, struct h2_stream *s)
 {
     struct xchg *x = TAKE(s->x);
@@ -332,7 +335,7 @@ static nghttp2_session *make_session(struct h2 *h)
     if (nghttp2_option_new(&o) != 0)
         abort();
     nghttp2_option_set_no_auto_window_update(o, 1);
-    nghttp2_option_set_no_closed_streams(o, 1); /* priorities of dead streams are not needed */
+    nghttp2_option_set_no_closed_streams(o, 1); /* priorities of closed streams are not needed */
     nghttp2_option_set_max_settings(o, 32);
     if (nghttp2_session_server_new2(&session, cb, h, o) != 0)
         abort();
@@ -385,7 +388,7 @@ static void drop_streams(struct h2 *h)
     }
 }
 
-/* Says why (GOAWAY), ends every exchange at once, closes. */
+/* Sends GOAWAY with the reason, ends every exchange at once, closes. */
 static void break_off(struct h2 *h, uint32_t code)
 {
     const uint8_t *p;
@@ -403,7 +406,7 @@ static void break_off(struct h2 *h, uint32_t code)
     conn_close(h->conn);
 }
 
-/* The session with its table of header fields, a head that is not complete, and the streams. */
+/* The session with its header table, an incomplete head, and the streams. */
 static int64_t cost_of(const struct h2 *h)
 {
     return (stream_peer(h->conn->stream)->tls ? TLS_COST : 0) + H2_COST +
@@ -445,8 +448,8 @@ static void h2_writable(struct conn *c)
     h2_pump(c->state);
 }
 
-/* RFC 9113 §6.8: first a GOAWAY that refuses nothing, and when the PING behind it has come back, no
- * request can be on its way unseen: then the last stream id. */
+/* RFC 9113 §6.8: first send a GOAWAY that refuses nothing.  When the PING after it has returned, no
+ * request can still be on its way: then send the last stream id. */
 static void h2_shutdown(struct conn *c)
 {
     struct h2 *h = c->state;

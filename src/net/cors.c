@@ -1,3 +1,4 @@
+/* cors: checks origins, answers preflights, adds CORS headers. */
 #include "net/cors.h"
 
 enum match { NOT_LISTED, BY_STAR, BY_NAME };
@@ -60,7 +61,7 @@ bool cors_apply(const struct cors *c, struct xchg *x)
     m = match_origin(c, origin);
     if (m == NOT_LISTED) {
         if (!preflight)
-            return false; /* without the headers the browser keeps the reply from the page */
+            return false; /* without the headers the browser hides the reply from the page */
         (void)err_set(&e, ERR_FORBIDDEN, 0, "pages of this origin may not use the API");
         (void)err_hint(&e, "add the origin to the list of allowed origins");
         xchg_fail(x, &e);

@@ -1,3 +1,4 @@
+/* dial: outgoing TCP and Unix connections, with optional TLS. */
 #include "net/dial.h"
 
 #include "base/buf.h"
@@ -23,8 +24,8 @@ struct dial {
         uv_tcp_t tcp;
         uv_pipe_t pipe;
     } h;
-    uv_timer_t timer; /* always open until the end: its close makes ops->closed come later */
-    struct resolver *resolver; /* NULL: no look-up runs */
+    uv_timer_t timer;          /* open until the end: its close callback defers ops->closed */
+    struct resolver *resolver; /* NULL: no lookup in progress */
     uv_connect_t connect;
     uv_write_t write;
     struct ip addresses[RESOLVER_ADDRESSES];
@@ -121,7 +122,7 @@ static void tls_pump(struct dial *d)
     mem_free(plain);
     if (d->closing)
         return;
-    tls_end_output(d->end, &d->out); /* answers to key updates and alerts */
+    tls_end_output(d->end, &d->out); /* replies to key updates and alerts */
     flush(d);
     if (eof && !d->eof_seen) {
         d->eof_seen = true;
@@ -146,7 +147,7 @@ static void on_end_of_input(struct dial *d, int status)
     }
     (void)uv_read_stop(&d->h.stream);
     if (d->end && d->connected && !d->eof_seen) {
-        /* Without TLS's own goodbye anybody on the way may have cut it short (RFC 8446 6.1). */
+        /* Without close_notify anyone on the path may have truncated the stream (RFC 8446 6.1). */
         (void)err_set(&d->e, ERR_UNAVAILABLE, 0, "the TLS connection to %s was cut", d->host);
         fail(d);
     } else if (!d->connected) {
@@ -187,7 +188,7 @@ void dial_read(struct dial *d, bool on)
         (void)uv_read_start(&d->h.stream, on_alloc, on_read);
     else
         (void)uv_read_stop(&d->h.stream);
-    /* Clear text that was decrypted from what came before the pause: no event will announce it. */
+    /* Input decrypted before the pause: no event will announce it. */
     if (on && d->end)
         tls_pump(d);
 }
@@ -211,7 +212,7 @@ static void on_written(uv_write_t *req, int status)
     }
 }
 
-/* One write at a time; what is added meanwhile goes with the next. */
+/* One write at a time; later output goes with the next. */
 static void flush(struct dial *d)
 {
     struct buf swap = d->sending;
@@ -276,11 +277,11 @@ static void on_connected(uv_connect_t *req, int status)
         return;
     if (status < 0) {
         d->connect_error = status;
-        uv_close(&d->h.handle, on_handle_closed); /* then the next address */
+        uv_close(&d->h.handle, on_handle_closed); /* then try the next address */
         return;
     }
     if (uv_read_start(&d->h.stream, on_alloc, on_read) < 0)
-        abort(); /* a connected stream can be read */
+        abort(); /* reading a connected stream cannot fail */
     if (d->port)
         (void)uv_tcp_nodelay(&d->h.tcp, 1);
     if (!d->tls) {
@@ -348,7 +349,8 @@ static void on_resolved(void *arg, const struct ip *addresses, size_t n, const s
     try_next(d);
 }
 
-/* An address needs no look-up.  A resolver for each: what the system says now is asked. */
+/* An address needs no lookup.  A new resolver for each connection reads the system's current
+ * settings. */
 static void start_tcp(struct dial *d)
 {
     if (ip_parse(str_of(d->host), &d->addresses[0])) {

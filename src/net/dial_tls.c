@@ -1,3 +1,4 @@
+/* dial_tls: client TLS between memory buffers. */
 #include "net/dial_tls.h"
 
 #include "base/mem.h"
@@ -51,8 +52,8 @@ struct dial_tls *dial_tls_free(struct dial_tls *t)
     return NULL;
 }
 
-/* RFC 6066 section 3: an address is not a server name; it is compared with the certificate's own
- * list of addresses instead. */
+/* RFC 6066 section 3: an address is not a server name; compare it with the certificate's list of
+ * addresses instead. */
 static bool expect_peer(SSL *ssl, const char *host)
 {
     X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
@@ -97,7 +98,7 @@ struct tls_end *tls_end_free(struct tls_end *t)
 void tls_end_feed(struct tls_end *t, struct str bytes)
 {
     if (BIO_write(t->in, bytes.p, (int)bytes.n) != (int)bytes.n)
-        abort(); /* a memory buffer fails only without memory */
+        abort(); /* writing to a memory buffer fails only without memory */
 }
 
 int tls_end_handshake(struct tls_end *t, struct err *e)
@@ -105,7 +106,7 @@ int tls_end_handshake(struct tls_end *t, struct err *e)
     long verdict;
     int r;
 
-    ERR_clear_error(); /* what another connection left would be taken for ours */
+    ERR_clear_error(); /* otherwise errors of other connections would be taken for ours */
     r = SSL_do_handshake(t->ssl);
     if (r == 1)
         return 1;

@@ -1,3 +1,4 @@
+/* grpc: the server side of gRPC and gRPC-Web calls. */
 #include "net/grpc.h"
 
 #include "base/enc.h"
@@ -10,8 +11,7 @@
 #include <errno.h>
 #include <uv.h>
 
-/* Text form gives its window back at once, so that what waits behind a message needs a bound here.
- */
+/* The text form returns its window at once, so the input after a message needs its own bound. */
 #define IN_SLACK (256 * 1024)
 
 struct grpc_call {
@@ -20,15 +20,15 @@ struct grpc_call {
     void *arg;
     struct grpc_reply reply;
     struct grpc_reader reader;
-    struct buf in;    /* bytes behind the message that is being handled: not consumed yet */
-    struct buf plain; /* the message that is being handled, if it came compressed */
+    struct buf in;    /* input after the message being handled, not consumed yet */
+    struct buf plain; /* the message being handled, if it was compressed */
     struct buf text;  /* gRPC-Web text: up to three characters of an unfinished group */
     uv_timer_t *timer;
     bool busy;        /* a message waits for grpc_consume */
     bool feeding;     /* feed is on the stack */
-    bool body_ended;  /* the peer sends no more */
-    bool half_closed; /* … and the method knows */
-    bool ended;       /* the reply is complete, or will never be */
+    bool body_ended;  /* the peer has stopped sending */
+    bool half_closed; /* … and the method was notified */
+    bool ended;       /* the reply is complete, or never will be */
 };
 
 static const struct grpc_ops no_ops;
@@ -89,7 +89,7 @@ static void tell_half_closed(struct grpc_call *c)
         c->ops->half_closed(c);
 }
 
-/* The next message as it was before it was compressed. */
+/* The next message, decompressed. */
 static int next_message(struct grpc_call *c, struct str *in, struct str *ret)
 {
     struct grpc_frame f;
@@ -106,7 +106,7 @@ static int next_message(struct grpc_call *c, struct str *in, struct str *ret)
     return r < 0 ? r : 1;
 }
 
-/* Hands out messages until one is kept; returns what is left of in. */
+/* Hands out messages until one is not consumed at once; returns the rest of in. */
 static struct str feed(struct grpc_call *c, struct str in)
 {
     struct str message;
@@ -131,7 +131,7 @@ static struct str feed(struct grpc_call *c, struct str in)
     return c->ended ? STR("") : in;
 }
 
-/* gRPC-Web text: groups of four characters, each of which may end in padding. */
+/* gRPC-Web text: groups of four characters, each with optional padding. */
 static int decode_text(struct grpc_call *c, struct str part, struct buf *to)
 {
     for (size_t i = 0; i < part.n; i++) {
@@ -155,7 +155,7 @@ static void on_body(struct xchg *x, struct str part)
         xchg_consume(x, part.n);
         return;
     }
-    if (c->reply.text) { /* what the window counts is the text, so it is given back at once */
+    if (c->reply.text) { /* the window counts the text form, so return it at once */
         xchg_consume(x, part.n);
         if (decode_text(c, part, &plain) < 0) {
             bad_frame(c, -EPROTO);
@@ -238,7 +238,7 @@ static int set_deadline(struct grpc_call *c, struct err *e)
     return 0;
 }
 
-/* What makes the request no gRPC call at all is answered in HTTP's terms. */
+/* A request that is not a valid gRPC call gets a plain HTTP error. */
 static int check_http(const struct xchg *x, struct err *e)
 {
     const struct http_req *r = xchg_req(x);
@@ -265,7 +265,8 @@ static int check_call(struct grpc_call *c, const struct grpc_method *method, str
     struct str coding = http_req_header(xchg_req(c->x), "grpc-encoding");
 
     if (!method)
-        return err_set(e, ERR_UNSUPPORTED, 0, "Method not found!"); /* as gRPC's own servers say */
+        /* the text of gRPC's own servers */
+        return err_set(e, ERR_UNSUPPORTED, 0, "Method not found!");
     c->reader.compressed = str_eq_c(coding, "gzip") || str_eq_c(coding, "deflate");
     if (coding.p && !c->reader.compressed && !str_eq_c(coding, "identity"))
         return err_set(e, ERR_UNSUPPORTED, 0, "messages can be compressed by gzip or deflate only");
@@ -293,7 +294,7 @@ static struct grpc_call *new_call(struct xchg *x)
     c->ops = &no_ops;
     grpc_limit_message(c, GRPC_SMALL);
     grpc_reply_init(&c->reply, x);
-    xchg_limit_body(x, 0); /* the limit is one of messages */
+    xchg_limit_body(x, 0); /* messages have their own limit */
     xchg_handle(x, &xchg_ops, c);
     return c;
 }

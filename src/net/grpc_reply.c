@@ -1,3 +1,4 @@
+/* grpc_reply: writes gRPC, gRPC-Web and gRPC-Web-text replies. */
 #include "net/grpc_reply.h"
 
 #include "base/enc.h"
@@ -33,7 +34,7 @@ void grpc_reply_init(struct grpc_reply *r, struct xchg *x)
     r->text = form == GRPC_FORM_WEB_TEXT;
 }
 
-/* Binary values ("-bin") travel as base64 without padding. */
+/* Binary values ("-bin") are sent as base64 without padding. */
 static void add(struct grpc_reply *r, struct http_header *list, size_t *count, const char *name,
                 struct str value)
 {

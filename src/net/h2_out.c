@@ -1,3 +1,4 @@
+/* h2_out: HTTP/2 output: reply heads, bodies, flow control, the pump. */
 #include "net/h2.h"
 
 static void h2_idle(uv_idle_t *idle)
@@ -57,7 +58,7 @@ static int body_send(nghttp2_session *session, nghttp2_frame *frame, const uint8
 
     (void)session;
     (void)frame;
-    buf_add(to, head, 9); /* RFC 9113 §4.1; no padding is ever asked for */
+    buf_add(to, head, 9); /* RFC 9113 §4.1; we never request padding */
     buf_add(to, buf_data(&s->out), n);
     buf_take(&s->out, n);
     buf_shrink(&s->out, STREAM_LOW);
@@ -65,7 +66,7 @@ static int body_send(nghttp2_session *session, nghttp2_frame *frame, const uint8
     return 0;
 }
 
-/* A reply that is complete before it was submitted and has no body ends with its head: gRPC calls
+/* A reply without a body that is complete before it was submitted ends with its head: gRPC calls
  * this form trailers-only, and for HEAD it saves a frame. */
 static void submit_head(struct h2_stream *s)
 {
@@ -79,7 +80,7 @@ static void submit_head(struct h2_stream *s)
                                         NGHTTP2_INTERNAL_ERROR);
 }
 
-/* Returns whether a writer was told to go on. */
+/* Returns whether it called drained for any writer. */
 static bool tell_drained(struct h2 *h)
 {
     bool any = false;
@@ -116,9 +117,9 @@ static bool send_frames(struct h2 *h)
     return n >= 0;
 }
 
-/* Which answer do we wait for?  The header timeout runs from a head's first frame to its last, the
- * idle timeout without streams; the body timeout when all that is open waits for the peer: for the
- * rest of a request, or for its window to open.  A PING does not count as life. */
+/* Chooses the timeout.  The header timeout runs from a head's first frame to its last, the idle
+ * timeout without streams, the body timeout when every stream waits for the peer: for the rest of a
+ * request, or for its window to open.  A PING does not count as activity. */
 static void update_wait(struct h2 *h)
 {
     enum conn_wait wait = CONN_WAIT_NOTHING;
@@ -254,7 +255,7 @@ static void out_abort(struct xchg *x)
     h2_schedule(s->h2);
 }
 
-/* RFC 9110 §10.1.1: the client holds its body back until somebody wants it. */
+/* RFC 9110 §10.1.1: the client holds its body back until it gets a 100. */
 void h2_continue(struct h2_stream *s)
 {
     const nghttp2_nv status = {.name = (uint8_t *)(uintptr_t)":status",
@@ -283,7 +284,7 @@ static void out_consume(struct xchg *x, size_t n)
     h2_schedule(s->h2);
 }
 
-/* RFC 8441 §4: a 200 accepts the extended CONNECT, and the stream's bytes are the tunnel's. */
+/* RFC 8441 §4: a 200 accepts the extended CONNECT; the stream's bytes are then the tunnel's. */
 static void out_upgrade(struct xchg *x, const struct http_header *h, size_t count)
 {
     x->status = 200;

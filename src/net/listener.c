@@ -1,3 +1,4 @@
+/* listener: binds TCP and Unix addresses and reports connections. */
 #include "net/listener.h"
 
 #include "base/fd.h"
@@ -15,9 +16,9 @@
 
 #define BACKLOG 1024
 #define WARN_EVERY_MS 1000
-#define QUIET_S 60 /* then a peer is asked whether it is still there, */
-#define ASK_S 15   /* so often, */
-#define ASKS 4     /* so many times */
+#define QUIET_S 60 /* TCP keepalive: idle time, */
+#define ASK_S 15   /* interval, */
+#define ASKS 4     /* probes */
 
 static void on_connection(uv_stream_t *h, int status)
 {
@@ -25,8 +26,8 @@ static void on_connection(uv_stream_t *h, int status)
 
     int64_t now = (int64_t)uv_now(h->loop);
 
-    /* Out of descriptors: libuv keeps one in reserve, with which it accepts and closes what waits,
-     * so that the loop does not spin. */
+    /* Out of descriptors: libuv uses a reserved one to accept and close waiting connections, so the
+     * loop does not spin. */
     if (status >= 0) {
         l->ready(l);
     } else if (now - l->warned_ms >= WARN_EVERY_MS) {
@@ -69,7 +70,7 @@ static int parse_tcp(const char *address, struct sockaddr_storage *ret)
                                                                                         : -EINVAL;
     }
     if (host.n == 0 || str_eq_c(host, "*")) {
-        in6.sin6_port = htons((uint16_t)port); /* takes IPv4 too */
+        in6.sin6_port = htons((uint16_t)port); /* accepts IPv4 too */
         memcpy(ret, &in6, sizeof in6);
         return 0;
     }
@@ -92,8 +93,8 @@ static bool is_loopback(const struct sockaddr_storage *a)
     return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)a)->sin6_addr);
 }
 
-/* A machine that was switched off sends no end: whoever waits for a long command there would hold
- * it and its sandbox for ever.  What is accepted has it from here (tcp(7), Linux). */
+/* A machine that was switched off sends no FIN: a client there that waits for a long command would
+ * hold the command and its sandbox for ever.  Accepted sockets inherit this (tcp(7), Linux). */
 static void notice_the_dead(const uv_tcp_t *h)
 {
     static const struct {
@@ -137,8 +138,8 @@ static int open_tcp(struct listener *l, uv_loop_t *loop, const char *address, st
     return 0;
 }
 
-/* A socket file that nobody answers on is what a killed daemon leaves; any other file is not ours
- * to remove. */
+/* Removes the socket file of a killed daemon: one that refuses connections.  Other files are not
+ * ours to remove. */
 static int remove_stale(const char *path, struct err *e)
 {
     AUTO(fd_close) int fd = -1;

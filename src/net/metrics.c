@@ -1,3 +1,4 @@
+/* metrics: the HTTP metrics of src/net. */
 #include "net/metrics.h"
 
 struct metric metric_bytes_in = {

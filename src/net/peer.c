@@ -1,3 +1,4 @@
+/* peer: identifies the peer of an accepted socket. */
 #include "net/peer.h"
 
 #include "base/str.h"

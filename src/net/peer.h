@@ -1,4 +1,4 @@
-/* peer: private to src/net: who is at the other end of an accepted connection. */
+/* peer: private to src/net: identifies the peer of an accepted connection. */
 #pragma once
 
 #include "net/xchg.h"

@@ -1,4 +1,4 @@
-/* Makes a libuv loop in a thread to which the kernel gives no io_uring. */
+/* plain_loop: makes a libuv loop in a thread where the kernel refuses io_uring. */
 #include "net/plain_loop.h"
 
 #include "base/filter.h"
@@ -12,7 +12,7 @@ struct making {
     int result;
 };
 
-/* Of this thread alone, which ends at once: the others go on as they are (seccomp(2)). */
+/* Affects only this short-lived thread: other threads keep their filters (seccomp(2)). */
 static void refuse_rings(void)
 {
     static const struct filter_row rows[] = {FILTER_REFUSE(io_uring_setup, ENOSYS)};
@@ -23,7 +23,7 @@ static void refuse_rings(void)
         return;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
         (void)!filter_install(
-            &program); /* a kernel without: then there is no filter later either */
+            &program); /* a kernel without seccomp: then our later filter is missing too */
     filter_done(&program);
 }
 

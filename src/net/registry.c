@@ -1,3 +1,4 @@
+/* registry: fetches manifests and blobs from an image registry. */
 #include "net/registry.h"
 
 #include "base/buf.h"
@@ -10,7 +11,7 @@
 #define TOKEN_REPLY_MAX (64 * 1024)
 #define TARGET_MAX 8192
 
-/* What the request that is under way is for:
+/* The purpose of the request in progress:
  *
  *   GET object ──401──▶ GET token ──200──▶ GET object again, with it
  *        │ 30x: GET elsewhere, without it
@@ -21,8 +22,8 @@ struct registry {
     struct registry_config c;
     struct oci_ref ref;
     struct client_url base;
-    struct buf token; /* for base's host only */
-    bool asked_token; /* for this get */
+    struct buf token; /* sent only to base's host */
+    bool asked_token; /* a token was requested in this get */
 
     /* the get */
     struct client *client;
@@ -32,7 +33,7 @@ struct registry {
     void *arg;
     enum step step;
     int redirects;
-    char *next;       /* the URL to go to when this reply has ended */
+    char *next;       /* the URL to request when this reply has ended */
     struct buf small; /* a token's or an error's body */
     struct sha256_state *hash;
     int64_t came;
@@ -52,7 +53,7 @@ static bool is_loopback(const char *host)
            strcmp(host, "::1") == 0;
 }
 
-/* Names that start with "127." but are no addresses would be looked up: only digits and dots. */
+/* A name that starts with "127." would be resolved: accept only digits and dots. */
 static bool is_safe_clear(const struct registry *r, const struct client_url *u)
 {
     if (u->tls || r->c.insecure)
@@ -81,7 +82,7 @@ static int split_url(const struct registry *r, const char *url, struct client_ur
         client_url_done(server);
         return err_hint(e, "use a registry with https, or set image_insecure for clear text");
     }
-    /* A registry out there must not make us ask services of this machine. */
+    /* A remote registry must not make us send requests to services of this machine. */
     if (server->host && is_loopback(server->host) && !is_loopback(r->base.host)) {
         err_set(e, ERR_FORBIDDEN, 0, "the registry '%s' points at this machine: '%.100s'",
                 r->base.authority, origin);
@@ -258,7 +259,7 @@ static int go_on(struct registry *r, struct err *e)
     AUTO(mem_free) char *target = NULL;
     AUTO(client_url_done) struct client_url server = {0};
 
-    if (!url && r->step == STEP_TOKEN) { /* its reply is there */
+    if (!url && r->step == STEP_TOKEN) { /* the token's reply has arrived */
         buf_clear(&r->token);
         if (oci_token_read(buf_str(&r->small), &r->token, e) < 0)
             return -1;
@@ -309,7 +310,7 @@ static int request(struct registry *r, const struct client_url *url, const char 
                                      "application/vnd.docker.distribution.manifest.list.v2+json, "
                                      "application/vnd.docker.distribution.manifest.v2+json")
                                : STR("*/*")};
-    /* The token is the registry's: another host (its storage, its token server) must not see it. */
+    /* The token is the registry's: do not send it to another host (storage, token server). */
     if (bearer && r->step == STEP_OBJECT && same_server(url, &r->base))
         h[n++] = (struct http_header){STR("authorization"), str_of(bearer)};
     buf_clear(&r->small);
@@ -377,7 +378,7 @@ int registry_open(const struct registry_config *c, const struct oci_ref *ref, st
 
     r->c = *c;
     r->ref = *ref;
-    /* The one registry whose API is at another name than its images'. */
+    /* The one registry whose API host differs from the host in image names. */
     if (strcmp(host, "docker.io") == 0) {
         host = "registry-1.docker.io";
         if (!strchr(ref->repository, '/'))

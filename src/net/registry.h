@@ -1,10 +1,11 @@
-/* registry: documents and layers from an image registry (OCI distribution-spec 1.1, the v2 API).
- * Anonymous, or with a token that the registry's token server gives (WWW-Authenticate: Bearer).
- * Redirects are followed a few times; a token never goes to another host.  Clear text is for
- * loopback only, unless the caller says otherwise.  What is asked for by digest is checked while it
- * comes: end says so.
- * Life: one get at a time; end is the last call of a get and never comes from inside registry_get.
- * Thread: the loop's. */
+/* registry: fetches documents and layers from an image registry (OCI distribution-spec 1.1, the v2
+ * API).
+ * Anonymous, or with a token from the registry's token server (WWW-Authenticate: Bearer).  Follows
+ * a few redirects; never sends a token to another host.  Clear text is for loopback only, unless
+ * the caller allows more.  Content requested by digest is verified while it arrives; the result is
+ * passed to end.
+ * Life: one get at a time; end is the last call of a get and never comes from inside
+ * registry_get.  Thread: the loop's. */
 #pragma once
 
 #include "base/err.h"
@@ -16,20 +17,21 @@ struct registry;
 struct registry_config {
     uv_loop_t *loop;
     struct dial_tls *tls; /* lives longer */
-    const char *fallback; /* the registry of a reference that names none */
+    const char *fallback; /* the registry for references without one */
     bool insecure;        /* clear text to any host */
     int64_t idle_ms;      /* 0: 60 s */
 };
 
 struct registry_sink {
-    void (*data)(void *arg, struct str part); /* registry_consume when n bytes are done with */
-    void (*end)(void *arg, const char *digest, const struct err *e); /* of what came, checked */
+    void (*data)(void *arg, struct str part); /* call registry_consume when n bytes are used */
+    /* digest of the received content, verified */
+    void (*end)(void *arg, const char *digest, const struct err *e);
 };
 
 CHECKED int registry_open(const struct registry_config *c, const struct oci_ref *ref,
                           struct registry **ret, struct err *e);
-void registry_close(struct registry *r); /* ends a get; no call after it; takes NULL */
-/* A manifest by tag or digest, or a blob by digest; more than size_max bytes fail. */
+void registry_close(struct registry *r); /* ends a get without further calls; takes NULL */
+/* A manifest by tag or digest, or a blob by digest; fails past size_max bytes. */
 struct registry_want {
     bool manifest;
     const char *name; /* tag or digest */

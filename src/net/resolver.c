@@ -1,3 +1,4 @@
+/* resolver: asynchronous DNS lookups by c-ares. */
 #include "net/resolver.h"
 
 #include "base/map.h"
@@ -8,7 +9,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#define TICK_MS 100 /* how late a question may be asked again */
+#define TICK_MS 100 /* granularity of c-ares's retries */
 #define CONF "/etc/resolv.conf"
 #define TRY_MS 2000
 #define TRIES 3
@@ -16,32 +17,32 @@
 struct resolver {
     uv_loop_t *loop;
     ares_channel channel;
-    uv_timer_t timer; /* c-ares's own time-outs */
+    uv_timer_t timer; /* for c-ares's timeouts */
     char *servers;
     struct timespec conf_changed;
     size_t pending;
-    struct map shares; /* struct share, by who asks */
-    int inside; /* calls of c-ares that are under way: it must not lose its channel meanwhile */
+    struct map shares; /* struct share, by client */
+    int inside;        /* nested calls of c-ares: keep the channel while > 0 */
     bool freed;
 };
 
-struct watched { /* one socket of c-ares's */
+struct watched { /* one socket of c-ares */
     uv_poll_t poll;
     struct resolver *r;
     int fd;
     struct watched *next;
 };
-static struct watched *all_watched; /* of this thread's resolvers: a handful at most */
+static struct watched *all_watched; /* for all resolvers of this thread: a handful at most */
 
-struct share { /* of one who has asked; gone with the last of its look-ups */
+struct share { /* lookups in progress of one client; freed with the last */
     size_t pending;
     char who[];
 };
 
 struct lookup {
     struct resolver *r;
-    struct share *share; /* NULL: nobody's */
-    lookup_cb done;      /* NULL: nobody waits */
+    struct share *share; /* NULL: no client named */
+    lookup_cb done;      /* NULL: cancelled */
     void *arg;
     char *name;
     bool *returned; /* set while resolver_ask runs */
@@ -104,7 +105,7 @@ static void socket_state(void *arg, ares_socket_t fd, int readable, int writable
         w->fd = fd;
         if (uv_poll_init_socket(r->loop, &w->poll, fd) < 0) {
             mem_free(w);
-            return; /* its time-out ends the look-up */
+            return; /* the timeout ends the lookup */
         }
         w->next = all_watched;
         all_watched = w;
@@ -120,7 +121,7 @@ static void on_timer(uv_timer_t *t)
     process(r, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
 }
 
-/* Not by ares_timeout(3), which goes through all that are under way, for each that is asked. */
+/* Not with ares_timeout(3), which walks all lookups in progress each time. */
 static void update_timer(struct resolver *r)
 {
     if (r->freed)
@@ -150,8 +151,7 @@ static int open_channel(struct resolver *r, struct err *e)
     int mask = ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_SOCK_STATE_CB;
     int s;
 
-#ifdef ARES_OPT_QUERY_CACHE /* since 1.31 it keeps answers for an hour by itself: we ask each time \
-                             */
+#ifdef ARES_OPT_QUERY_CACHE /* since 1.31 c-ares caches answers for an hour: query each time */
     o.qcache_max_ttl = 0;
     mask |= ARES_OPT_QUERY_CACHE;
 #endif
@@ -168,7 +168,7 @@ static int open_channel(struct resolver *r, struct err *e)
     return 0;
 }
 
-/* With nothing under way, so that no look-up is lost. */
+/* Only without lookups in progress, so that none is lost. */
 static void follow_conf(struct resolver *r)
 {
     bool busy = r->servers || r->pending > 0 || r->inside > 0;
@@ -208,7 +208,7 @@ static void on_timer_closed(uv_handle_t *h)
 {
     struct resolver *r = h->data;
 
-    ares_destroy(r->channel); /* closes its sockets; look-ups end without a call */
+    ares_destroy(r->channel); /* closes its sockets; lookups end without a callback */
     map_done(&r->shares);
     mem_free(r->servers);
     mem_free(r);
@@ -218,12 +218,12 @@ struct resolver *resolver_free(struct resolver *r)
 {
     if (!r)
         return NULL;
-    r->freed = true; /* the channel goes when no call of c-ares is under way any more */
+    r->freed = true; /* the channel is freed after the last call of c-ares returns */
     uv_close((uv_handle_t *)&r->timer, on_timer_closed);
     return NULL;
 }
 
-/* ---- look-ups ---- */
+/* ---- lookups ---- */
 
 static size_t take_addresses(const struct ares_addrinfo *all, struct ip *to)
 {

@@ -1,8 +1,8 @@
-/* resolver: names to addresses by c-ares on the loop: no thread waits.
- * Asks the system's servers (re-read when their file changes), or those it was told.  Each name is
- * asked for once per call; whoever calls dials what it was given and asks no second time.
- * Ownership: resolver_new/free; a free ends what is under way without a call.  A look-up's callback
- * comes exactly once, maybe from inside resolver_ask, and never after lookup_cancel.
+/* resolver: resolves names by c-ares on the loop: no thread waits.
+ * Queries the system's servers (re-read when their file changes), or configured ones.  Each call
+ * makes one lookup; the caller connects to the returned addresses and does not resolve again.
+ * Ownership: resolver_new/free; a free ends lookups without a callback.  A lookup's callback comes
+ * exactly once, maybe from inside resolver_ask, and never after lookup_cancel.
  * Thread: the loop's. */
 #pragma once
 
@@ -11,12 +11,12 @@
 
 #include <uv.h>
 
-#define RESOLVER_ADDRESSES 16 /* most that are told */
-/* Look-ups at once, of two queries each; more fail.  c-ares goes through all of them at each call,
- * and searches for a free one of 65,536 ids for as long as there is none. */
+#define RESOLVER_ADDRESSES 16 /* most addresses returned */
+/* Concurrent lookups, of two queries each; more fail.  c-ares walks all of them at each call, and
+ * searches for a free query id (of 65,536) for as long as there is none. */
 #define RESOLVER_PENDING_MAX 4096
-/* Of one asker at once: an eighth of what is left.  One alone has 455; of many that want all, each
- * has as much, and there is always room for who asks little. */
+/* Concurrent lookups of one client: an eighth of what is left.  A single client gets 455; many
+ * greedy ones get equal shares, and there is always room for a modest one. */
 #define RESOLVER_SHARE 8
 
 struct resolver;
@@ -27,10 +27,11 @@ CHECKED int resolver_new(uv_loop_t *loop, const char *servers, struct resolver *
                          struct err *e);
 struct resolver *resolver_free(struct resolver *r); /* takes NULL; returns NULL */
 
-/* n > 0, or *e says why: ERR_NOT_FOUND, there is no such name; ERR_UNAVAILABLE, nobody could say;
- * ERR_LIMIT, too many are asked for just now. */
+/* n > 0, or *e has the reason: ERR_NOT_FOUND, no such name; ERR_UNAVAILABLE, no server answered;
+ * ERR_LIMIT, too many lookups at the moment. */
 typedef void (*lookup_cb)(void *arg, const struct ip *addresses, size_t n, const struct err *e);
-/* who: whose share it is of; NULL: nobody's.  NULL: the callback has been called. */
+/* who: the client whose share it counts against; NULL: none.  Returns NULL if the callback was
+ * already called. */
 struct lookup *resolver_ask(struct resolver *r, const char *who, const char *name, lookup_cb done,
                             void *arg);
-void lookup_cancel(struct lookup *l); /* takes NULL; it counts until the servers' time is over */
+void lookup_cancel(struct lookup *l); /* takes NULL; it counts until the servers' timeout */

@@ -1,3 +1,4 @@
+/* server: listeners, admission limits, the sweep of timeouts, shutdown. */
 #include "net/server.h"
 
 #include "base/clock.h"
@@ -14,7 +15,7 @@
 #include <arpa/inet.h>
 
 #define SWEEP_MS 250
-#define REFUSED_MAX 256 /* connections over the limit that are told so; more are just cut */
+#define REFUSED_MAX 256 /* refused connections that get an error reply; more are just closed */
 
 struct server {
     struct server_config config;
@@ -23,11 +24,11 @@ struct server {
     struct stream_hub *hub;
     struct listener **listeners;
     size_t listener_count, listeners_open;
-    struct list conns[CONN_WAIT_REQUEST + 1]; /* by what they wait for, longest first */
+    struct list conns[CONN_WAIT_REQUEST + 1]; /* by their wait, longest first */
     int64_t connections;
-    size_t refused;      /* being told so */
+    size_t refused;      /* connections being refused */
     struct map per_peer; /* struct peer_use, while there are connections */
-    int64_t pending[2];  /* held for peers outside, and for sandboxes: neither takes the other's */
+    int64_t pending[2];  /* held for external peers, and for sandboxes: separate budgets */
     uv_timer_t timer;
     int64_t next_sweep_ns;
     int64_t cut_at_ms; /* 0: not stopping */
@@ -57,7 +58,7 @@ void server_handle(struct server *s, struct xchg *x)
     s->config.handler(x, s->config.arg);
 }
 
-/* Every listed connection; what f does may close it, which frees it in a later turn only. */
+/* Calls f for every connection; f may close it, which frees it only in a later turn. */
 static void each_conn(struct server *s, void (*f)(struct conn *c))
 {
     for (size_t i = 0; i < ARRAY_LEN(s->conns); i++)
@@ -133,7 +134,7 @@ int server_new(const struct server_config *c, struct server **ret, struct err *e
     return 0;
 }
 
-/* Peers are counted by address, local ones by user.  Whoever has one IPv6 address has its /64. */
+/* Peers are counted by address, local ones by user.  An IPv6 peer owns its /64. */
 static struct str peer_key(const struct peer *p, char *to, size_t n)
 {
     const char *colon = strrchr(p->address, ':');
@@ -225,7 +226,7 @@ static void refused_closed(struct stream *st, const struct err *e)
     s->refused--;
 }
 
-/* Told in clear text before it has said a word: a TLS peer sees a broken handshake instead. */
+/* Replies in clear text before the peer has sent anything: a TLS peer sees a broken handshake. */
 static void refuse(struct server *s, struct stream *st, int status, const char *why,
                    const char *setting, int64_t max)
 {
@@ -257,7 +258,7 @@ static void refuse(struct server *s, struct stream *st, int status, const char *
     stream_close(st);
 }
 
-/* Within the limits it is a connection; else it is told why not. */
+/* Accepts a connection within the limits; otherwise replies with the reason. */
 static void admit(struct server *s, struct stream *st, const struct listener_info *l)
 {
     const struct server_limits *limits = s->config.limits;

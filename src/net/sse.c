@@ -1,3 +1,4 @@
+/* sse: serves text/event-stream with keepalives. */
 #include "net/sse.h"
 
 #include "base/mem.h"
@@ -11,7 +12,7 @@ struct sse {
     const struct sse_ops *ops;
     void *arg;
     uv_timer_t timer;
-    bool blocked; /* output is past its mark: no keep-alive is needed */
+    bool blocked; /* the peer reads slowly: no keepalive needed */
     bool ended;
 };
 
@@ -49,8 +50,7 @@ static void on_drained(struct xchg *x)
         s->ops->drained(s);
 }
 
-/* Everything written so far ends with a whole event: the reader can go on from the last one's id.
- */
+/* All output ends with a whole event: the client can resume from its id. */
 static bool on_stalled(struct xchg *x)
 {
     struct sse *s = xchg_arg(x);
@@ -88,7 +88,7 @@ struct sse *sse_start(struct xchg *x, int64_t keepalive_ms, const struct sse_ops
     const struct http_header h[] = {
         {STR("content-type"), STR("text/event-stream")},
         {STR("cache-control"), STR("no-cache")},
-        {STR("x-accel-buffering"), STR("no")}, /* nginx in front would hold events back */
+        {STR("x-accel-buffering"), STR("no")}, /* otherwise nginx would buffer events */
     };
     struct sse *s = xzalloc(sizeof *s);
 
@@ -110,7 +110,7 @@ int sse_send_text(struct sse *s, struct str text)
 {
     if (s->ended)
         return 0;
-    (void)uv_timer_again(&s->timer); /* this is a sign of life */
+    (void)uv_timer_again(&s->timer); /* an event replaces the next keepalive */
     return put(s, text);
 }
 

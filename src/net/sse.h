@@ -1,4 +1,4 @@
-/* sse: the server's end of an event stream (text/event-stream) with keep-alive comments.
+/* sse: the server side of an event stream (text/event-stream) with keepalive comments.
  * Made from an exchange, which it takes over; ops->closed is the last call.  Thread: the loop's. */
 #pragma once
 
@@ -11,14 +11,14 @@ struct sse_ops {
     void (*closed)(struct sse *s);
 };
 
-/* A reader that takes nothing for write_ms is told so by a comment behind the last whole event, and
- * the stream ends; it is cut only when it does not take that either (docs/events.md).
- * Replies 200 and begins; a comment line goes out every keepalive_ms without other output. */
+/* Replies 200 and begins; sends a comment line after each keepalive_ms without other output.  When
+ * a client reads nothing for write_ms, the stream ends with a comment after the last whole event;
+ * the connection is cut only if the client does not read that either (docs/events.md). */
 struct sse *sse_start(struct xchg *x, int64_t keepalive_ms, const struct sse_ops *ops, void *arg);
 void *sse_arg(const struct sse *s);
 /* id and event may be empty; data may hold line breaks.  1: wait for drained. */
 int sse_send(struct sse *s, struct str id, struct str event, struct str data) CHECKED;
-int sse_send_text(struct sse *s, struct str text) CHECKED; /* events that proto/sse.h wrote */
+int sse_send_text(struct sse *s, struct str text) CHECKED; /* events written by proto/sse.h */
 void sse_end(struct sse *s);
 /* The Last-Event-ID of a reconnecting client; p is NULL: none. */
 struct str sse_last_id(const struct xchg *x);

@@ -1,3 +1,4 @@
+/* static: replies with the content of a file: ETag, ranges, conditions. */
 #include "net/static.h"
 
 #include "base/mem.h"
@@ -9,15 +10,16 @@
 
 #define PIECE (64 * 1024)
 
-/* stat ──▶ head ──▶ (read ──▶ write ──▶ maybe wait for drained)* ──▶ end; at most one file
- * operation runs at a time, and the job outlives the exchange until it has come back. */
+/* stat ──▶ head ──▶ (read ──▶ write ──▶ maybe wait for drained)* ──▶ end
+ * At most one file operation runs at a time; the job outlives the exchange until it has
+ * returned. */
 struct job {
     struct xchg *x; /* NULL: the exchange has ended */
     struct static_info info;
     int fd;
     uv_loop_t *loop;
     uv_fs_t fs;
-    bool busy; /* a file operation is on its way */
+    bool busy; /* a file operation is in progress */
     char *piece;
     int64_t at, left;
     char etag[64];
@@ -78,7 +80,7 @@ static struct job *job_new(struct xchg *x, const struct static_info *i)
     return j;
 }
 
-/* RFC 9110 section 13.1.2: weak comparison with each of a list. */
+/* RFC 9110 section 13.1.2: weak comparison with each tag of a list. */
 static bool matches_any(struct str list, struct str etag)
 {
     struct str opaque = str_starts(etag, STR("W/")) ? str_skip(etag, 2) : etag;
@@ -127,7 +129,7 @@ enum static_range static_parse_range(struct str value, int64_t size, int64_t *re
     return RANGE_OK;
 }
 
-/* Status of the reply; sets the part that it carries. */
+/* Returns the status of the reply and sets the part to send. */
 static int choose_part(struct job *j, int64_t size)
 {
     const struct http_req *r = xchg_req(j->x);
@@ -140,7 +142,7 @@ static int choose_part(struct job *j, int64_t size)
     j->left = size;
     if (if_none.p && etag.p && matches_any(if_none, etag))
         return 304;
-    /* If-Range wants a strong tag; a date is not one (section 13.1.5). */
+    /* If-Range needs a strong tag; a date is not one (section 13.1.5). */
     if (range.p && str_eq_c(r->method, "GET") &&
         (!if_range.p || (etag.p && !str_starts(etag, STR("W/")) && str_eq(if_range, etag))))
         kind = static_parse_range(range, size, &j->at, &j->left);
@@ -203,7 +205,7 @@ static void on_read(uv_fs_t *fs)
         job_free(j);
         return;
     }
-    if (n <= 0) { /* an error, or the file is shorter than it was */
+    if (n <= 0) { /* an error, or the file has become shorter */
         xchg_abort(j->x);
         return;
     }

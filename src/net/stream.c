@@ -1,3 +1,4 @@
+/* stream: buffered input and output of one connection, with optional TLS. */
 #include "net/stream.h"
 
 #include "base/fd.h"
@@ -10,8 +11,8 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#define FLUSH_AT (64 * 1024)     /* output that does not wait for the end of the turn */
-#define LINGER_MAX (1024 * 1024) /* what a peer may still send after our FIN */
+#define FLUSH_AT (64 * 1024)     /* output past this is flushed before the end of the turn */
+#define LINGER_MAX (1024 * 1024) /* bytes a peer may still send after our FIN */
 #define KEEP_DEFAULT (16 * 1024)
 
 static void update_reading(struct stream *s);
@@ -78,8 +79,8 @@ void stream_fail_sys(struct stream *s, int uv_error, const char *what)
     stream_fail(s, &e);
 }
 
-/* RFC 9112 section 9.6: a full close with unread input makes the kernel send RST, which can
- * destroy the reply before the peer has read it.  So: FIN, then read until the peer's FIN. */
+/* RFC 9112 section 9.6: a full close with unread input makes the kernel send RST, which can destroy
+ * the reply before the peer has read it.  So send FIN, then read until the peer's FIN. */
 static void linger(struct stream *s)
 {
     uv_os_fd_t fd;
@@ -117,7 +118,7 @@ static void on_written(uv_write_t *w, int status)
     mark(s);
 }
 
-/* What the kernel does not take at once goes in flight; one write is in flight at a time. */
+/* Output that the kernel does not take at once goes in flight; only one write is in flight. */
 static void start_flight(struct stream *s, struct buf *wire)
 {
     uv_buf_t b;
@@ -153,7 +154,7 @@ static int encrypt(struct stream *s)
     return 0;
 }
 
-/* Output to the kernel as far as it takes it; calls nobody. */
+/* Passes output to the kernel as far as it takes it; makes no callbacks. */
 static void push(struct stream *s)
 {
     struct buf *wire = s->tls ? &s->cipher : &s->out;
@@ -185,7 +186,7 @@ static void push(struct stream *s)
     buf_done(wire);
 }
 
-/* Pushes, then tells what has become of it. */
+/* Pushes, then reports the result by callbacks. */
 static void flush(struct stream *s)
 {
     push(s);
@@ -235,7 +236,7 @@ static void deliver(struct stream *s, struct str bytes)
     update_reading(s);
 }
 
-/* Everything that came in may hold several records; the handshake may have to answer. */
+/* The input may hold several records; the handshake may have to reply. */
 static void deliver_tls(struct stream *s, struct str cipher)
 {
     struct err e = {0};
@@ -283,7 +284,7 @@ static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *ret)
     size_t n = STREAM_READ, kept = buf_len(&s->in);
 
     (void)suggested;
-    if (kept > 0 && kept < s->keep_max) /* what nobody takes stays within its limit */
+    if (kept > 0 && kept < s->keep_max) /* input that is not consumed stays within its limit */
         n = size_min(n, s->keep_max - kept);
     *ret = uv_buf_init(s->hub->scratch, (unsigned)n);
 }

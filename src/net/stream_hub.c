@@ -1,3 +1,4 @@
+/* stream_hub: all streams of a loop: end of turn, write timeouts, lingering. */
 #include "net/stream.h"
 
 #include "base/mem.h"
@@ -5,9 +6,9 @@
 
 #include <poll.h>
 
-#define LINGER_MS 1000 /* how long a peer may take to answer our FIN with its own */
+#define LINGER_MS 1000 /* how long a peer may take to reply to our FIN with its own */
 
-/* Its being active is all it is for. */
+/* An active idle handle keeps the loop from sleeping; the callback has nothing to do. */
 static void on_idle(uv_idle_t *i)
 {
     (void)i;
@@ -22,7 +23,7 @@ static void on_turn_end(uv_prepare_t *p)
         struct stream *s = LIST_ENTRY(h->dirty.next, struct stream, dirty);
 
         if (s->turn == h->turn)
-            break; /* marked in this pass: its turn comes after the others have been served */
+            break; /* marked in this pass: the others are served first */
         list_unlink(&s->dirty);
         stream_turn(s);
     }
@@ -89,7 +90,7 @@ void stream_hub_free(struct stream_hub *h, void (*done)(void *arg), void *arg)
     close_if_empty(h);
 }
 
-/* epoll says nothing of a descriptor that nobody reads from or writes to. */
+/* epoll reports nothing for a descriptor that is neither read nor written. */
 static void look_for_peer(struct stream *s)
 {
     struct pollfd p = {.events = POLLRDHUP};

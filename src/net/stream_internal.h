@@ -1,5 +1,5 @@
 /* stream_internal: private to stream.c (one peer) and stream_hub.c (all streams of a loop: the end
- * of each turn, and the sweep for what hangs). */
+ * of each turn, and the sweep for stalled ones). */
 #pragma once
 
 #include "base/buf.h"
@@ -16,10 +16,10 @@ struct stream_hub {
     uv_prepare_t prepare; /* the end of the turn: offers kept input, flushes output */
     uv_idle_t idle;       /* active while work is left over: then the loop does not sleep */
     uint64_t turn;
-    struct list dirty;     /* streams with something to do at the end of the turn, in order */
+    struct list dirty;     /* streams with work at the end of the turn, in order */
     struct list blocked;   /* waiting for the kernel to take output: longest first */
     struct list lingering; /* half closed by us, longest first */
-    struct list deaf;      /* not read from: the sweep looks whether the peer is still there */
+    struct list deaf;      /* not being read: the sweep checks whether the peer has closed */
     size_t count;
     size_t handles;
     char *scratch; /* STREAM_READ bytes, for all reads */
@@ -42,21 +42,21 @@ struct stream {
     struct stream_hub *hub;
     const struct stream_ops *ops;
     void *arg;
-    SSL_CTX *ctx; /* until the first byte has decided */
+    SSL_CTX *ctx; /* until the first byte has chosen TLS or clear text */
     struct tls *tls;
     struct list dirty; /* in hub->dirty */
     struct list deaf;  /* in hub->deaf */
     struct list link;  /* in hub->blocked or hub->lingering */
-    struct buf in;     /* offered and not taken */
+    struct buf in;     /* offered but not consumed */
     struct buf out;    /* plain */
     struct buf cipher; /* encrypted output before it is in flight */
-    struct buf flight; /* what uv_write holds */
+    struct buf flight; /* held by uv_write */
     uv_write_t *write; /* of the flight */
-    size_t encrypted;  /* plain bytes that are in cipher and flight */
+    size_t encrypted;  /* plain bytes contained in cipher and flight */
     uint64_t sent;
     uint64_t turn; /* when it was put in the dirty list */
     int64_t progress_ms;
-    size_t unsent_seen; /* by the last sweep: what uv_write still held */
+    size_t unsent_seen; /* bytes uv_write still held at the last sweep */
     size_t keep_max, lingered;
     enum stream_state state;
     bool reading, eof, offer, in_data, was_high, untold;
@@ -71,4 +71,4 @@ void stream_fail(struct stream *s, const struct err *e);
 void stream_fail_sys(struct stream *s, int uv_error, const char *what);
 
 /* --- stream_hub.c --- */
-void stream_hub_left(struct stream_hub *h); /* by one stream, which is freed */
+void stream_hub_left(struct stream_hub *h); /* a stream was freed */

@@ -1,3 +1,4 @@
+/* tls: server TLS between memory buffers, by OpenSSL. */
 #include "net/tls.h"
 
 #include "base/buf.h"
@@ -46,7 +47,7 @@ DEFINE_AUTO(BIO *, BIO_free)
 DEFINE_AUTO(X509 *, X509_free)
 DEFINE_AUTO(EVP_PKEY *, EVP_PKEY_free)
 
-/* The files may be root's, which we are no longer: the starter opens them. */
+/* The files may belong to root, whose rights we have dropped: the starter opens them. */
 static int read_pem(const char *path, struct buf *to, BIO **ret, struct err *e)
 {
     int r = starter_read(path, PEM_MAX, to);
@@ -123,7 +124,7 @@ struct tls *tls_new(SSL_CTX *ctx)
     t->in = BIO_new(BIO_s_mem());
     t->out = BIO_new(BIO_s_mem());
     if (!t->ssl || !t->in || !t->out)
-        abort(); /* as xmalloc: a small, fixed size */
+        abort(); /* fails only without memory, as xmalloc */
     BIO_set_mem_eof_return(t->in, -1);
     SSL_set_bio(t->ssl, t->in, t->out);
     SSL_set_accept_state(t->ssl);
@@ -173,7 +174,7 @@ int tls_write(struct tls *t, struct buf *plain, struct err *e)
         ERR_clear_error();
         r = SSL_write(t->ssl, buf_data(plain), (int)size_min(buf_len(plain), INT32_MAX));
         if (r <= 0 && SSL_get_error(t->ssl, r) == SSL_ERROR_WANT_READ)
-            return 0; /* renegotiation of keys: the next input lets it go on */
+            return 0; /* a key update: the next input continues it */
         if (r <= 0)
             return ssl_error(e, ERR_INVALID, "TLS");
         buf_take(plain, (size_t)r);

@@ -1,3 +1,4 @@
+/* ws: the server side of a WebSocket: handshake, keepalive, close. */
 #include "net/ws.h"
 
 #include "base/mem.h"
@@ -6,11 +7,11 @@
 
 #include <uv.h>
 
-/*  open ──ws_close──▶ closing ──peer's close, or CLOSE_MS──▶ ended ──▶ ops->closed
+/* open ──ws_close──▶ closing ──peer's close, or CLOSE_MS──▶ ended ──▶ ops->closed
  *   ├──peer's close (answered)──────────────────────────────▶ ended
  *   └──bad frame (answered)──▶ draining ──end of input, or CLOSE_MS──▶ ended
- * Draining reads on and drops: closing a socket with unread input would reset the connection, and
- * the peer might never see our close frame. */
+ * Draining reads and drops: closing a socket with unread input would reset the connection, and the
+ * peer might never see our close frame. */
 enum ws_state { WS_OPEN, WS_CLOSING, WS_DRAINING, WS_ENDED };
 
 #define PING_MS 10000
@@ -24,16 +25,16 @@ struct ws {
     const char *protocol;
     enum ws_state state;
     struct ws_reader reader;
-    struct buf in; /* came in while paused: not consumed, so bounded by the window */
+    struct buf in; /* arrived while paused: not consumed, so bounded by the window */
     uv_timer_t timer;
-    int missed; /* pings without a sign of life since */
+    int missed; /* pings without a sign of life since then */
     int code;   /* for ops->closed */
     struct buf reason;
     bool paused;
     bool reading;   /* read_frames is on the stack */
-    bool blocked;   /* output is past its mark */
-    bool app_waits; /* … and ws_send said so */
-    bool pong_owed; /* the newest ping came while blocked (RFC 6455 §5.5.3) */
+    bool blocked;   /* the peer reads slowly */
+    bool app_waits; /* … and ws_send returned 1 */
+    bool pong_owed; /* the newest ping arrived while blocked (RFC 6455 §5.5.3) */
     unsigned char pong[WS_CONTROL_MAX];
     size_t pong_n;
 };
@@ -72,7 +73,7 @@ static void put_close(struct ws *w, int code, struct str reason)
     (void)put(w, &frame);
 }
 
-/* Must be the last thing an entry point does: ops->closed may come from inside xchg_end. */
+/* Must be the last action of an entry point: xchg_end may call ops->closed. */
 static void end(struct ws *w)
 {
     w->state = WS_ENDED;
@@ -89,13 +90,13 @@ static void on_timer(uv_timer_t *t)
         end(w);
         return;
     }
-    if (w->blocked) /* our ping could not go out */
+    if (w->blocked) /* our ping could not be sent */
         return;
     if (!w->paused && w->missed++ >= PINGS_MISSED) {
         w->state = WS_ENDED;
         xchg_abort(w->x);
         return;
-    } /* paused: its answer does not come in, but the reset of one that is gone does */
+    } /* paused: a pong is not read, but a reset is noticed */
     put_frame(w, WS_OP_PING, STR(""));
 }
 
@@ -136,7 +137,7 @@ static void on_event(struct ws *w, const struct ws_event *ev)
         remember(w, ev->code, ev->data);
         if (w->state == WS_OPEN)
             put_close(w, ev->code, STR(""));
-        w->state = WS_ENDED; /* read_frames' caller ends the exchange */
+        w->state = WS_ENDED; /* the caller of read_frames ends the exchange */
         return;
     case WS_OP_PONG:
     case WS_OP_MORE:
@@ -154,10 +155,10 @@ static void fail(struct ws *w, int code)
     if (w->state == WS_OPEN)
         start_closing(w, WS_DRAINING, code, str_of(why));
     else
-        w->state = WS_DRAINING; /* our close frame is out already; its timer runs */
+        w->state = WS_DRAINING; /* our close frame was already sent; its timer runs */
 }
 
-/* Returns what is left of in: something only when a callback paused. */
+/* Returns the rest of in, which is not empty only when a callback paused. */
 static struct str read_frames(struct ws *w, struct str in)
 {
     struct ws_event ev;
@@ -198,7 +199,7 @@ static void on_body(struct xchg *x, struct str part)
         end(w);
 }
 
-/* The peer sends no more; without a close frame it has vanished. */
+/* The peer has stopped sending; without a close frame the connection was lost. */
 static void on_body_end(struct xchg *x)
 {
     struct ws *w = xchg_arg(x);
@@ -331,7 +332,8 @@ struct ws *ws_accept(struct xchg *x, const char *const *protocols, const struct 
     (void)uv_timer_init(server_loop(xchg_server(x)), &w->timer);
     w->timer.data = w;
     (void)uv_timer_start(&w->timer, on_timer, PING_MS, PING_MS);
-    x->hangup_ends = true; /* §1.4: both send a close frame before either ends its connection */
+    /* §1.4: both sides send a close frame before either closes the connection */
+    x->hangup_ends = true;
     xchg_limit_body(x, 0);
     xchg_handle(x, &xchg_ops, w);
     upgrade(w);

@@ -1,10 +1,11 @@
+/* ws_client: the client side of a WebSocket. */
 #include "net/ws_client.h"
 
 #include "base/enc.h"
 #include "base/mem.h"
 #include "base/rnd.h"
 
-#define REFUSAL_MAX (64 * 1024) /* of the body of a reply that is no upgrade */
+#define REFUSAL_MAX (64 * 1024) /* of the body of a reply other than 101 */
 #define GOODBYE_MS 2000         /* for the server's close frame */
 #define SILENT_TICKS 3
 #define KEY_SIZE 16
@@ -16,9 +17,9 @@ struct ws_client {
     struct client *client;
     const struct ws_client_ops *ops;
     void *arg;
-    uv_timer_t timer; /* pings while open, the goodbye's limit while closing */
+    uv_timer_t timer; /* pings while open, the close timeout while closing */
     struct ws_reader in;
-    struct buf held; /* came while paused */
+    struct buf held; /* arrived while paused */
     struct buf out;
     struct buf body;
     struct buf reason;
@@ -65,7 +66,7 @@ static void on_closed(struct client *c, const struct err *e)
     uv_close((uv_handle_t *)&w->timer, on_timer_closed);
 }
 
-/* w->e says why. */
+/* w->e has the reason. */
 static void end(struct ws_client *w)
 {
     if (w->state == ENDED)
@@ -82,7 +83,7 @@ void ws_client_cancel(struct ws_client *w)
     end(w);
 }
 
-/* --- out --- */
+/* --- output --- */
 
 static int flush_out(struct ws_client *w)
 {
@@ -96,7 +97,7 @@ static int send_frame(struct ws_client *w, enum ws_op op, struct str data)
 {
     unsigned char mask[4];
 
-    rnd_bytes(mask, sizeof mask); /* §10.3: it must not be guessed */
+    rnd_bytes(mask, sizeof mask); /* §10.3: it must be unpredictable */
     ws_write(&w->out, op, data, mask);
     return flush_out(w);
 }
@@ -116,7 +117,7 @@ int ws_client_send(struct ws_client *w, enum ws_op kind, struct str data)
     return w->state == OPEN ? send_frame(w, kind, data) : 0;
 }
 
-/* --- time --- */
+/* --- timeouts --- */
 
 static void on_goodbye_late(uv_timer_t *t)
 {
@@ -127,7 +128,7 @@ static void on_silence(uv_timer_t *t)
 {
     struct ws_client *w = t->data;
 
-    if (w->state != OPEN || w->paused) /* who does not listen hears nothing */
+    if (w->state != OPEN || w->paused) /* while paused, no pong would be read */
         return;
     if (++w->silent >= SILENT_TICKS) {
         (void)err_set(&w->e, ERR_TIMEOUT, 0, "the server does not answer any more");
@@ -149,7 +150,7 @@ void ws_client_close(struct ws_client *w, int code, const char *reason)
     ws_client_pause(w, false);
 }
 
-/* --- in --- */
+/* --- input --- */
 
 static void fail_reading(struct ws_client *w, int code)
 {
@@ -206,7 +207,8 @@ static struct str read_frames(struct ws_client *w, struct str in)
     return in;
 }
 
-/* What is paused amid stays in `held` and in the client's window, which slows the server. */
+/* Input that arrives while paused stays in `held` and in the client's window, which slows the
+ * server. */
 static void on_body(struct client *c, struct str part)
 {
     struct ws_client *w = client_arg(c);

@@ -1,3 +1,4 @@
+/* xchg: one request and its reply, for handlers of either HTTP version. */
 #include "net/xchg.h"
 
 #include "base/clock.h"
@@ -8,8 +9,8 @@
 #include "proto/json.h"
 
 /* Exchanges kept for the next requests, each with one arena block: as many as one turn of the loop
- * can bring (libuv takes 1024 events at a time), so that a burst does not leave a heap full of
- * holes; in quiet times fewer. */
+ * can bring (libuv takes 1024 events at a time), so that a burst does not fragment the heap; fewer
+ * in quiet times. */
 #define SPARES_MAX 1024
 #define SPARES_QUIET 64
 
@@ -59,7 +60,7 @@ static bool is_open(const struct xchg *x)
     return !x->reply_ended && !x->aborted && !x->gone;
 }
 
-/* Every call to the handler's side stands between these two: what it causes waits for its end. */
+/* Every call into the handler is between enter and leave, which defer the effects of its calls. */
 static bool enter(struct xchg *x)
 {
     bool outer = x->in_callback;
@@ -79,7 +80,7 @@ static void leave(struct xchg *x, bool outer)
         pump(x);
 }
 
-/* What the exchange holds: its head, what is gathered of its body, what a layer above keeps. */
+/* The bytes an exchange holds: its head, its collected body, buffers of a layer above. */
 static bool count_held(struct xchg *x)
 {
     int64_t now = x->head_size + (int64_t)buf_len(&x->collected) + (int64_t)x->layer;
@@ -131,7 +132,7 @@ void xchg_begin(struct xchg *x)
         (void)err_set(&e, ERR_INTERNAL, 0, "no handler took the request");
         xchg_fail(x, &e);
     }
-    x->settled = true; /* most requests are answered or known by now, and cost no counting */
+    x->settled = true; /* most requests are answered or authenticated by now, and are not counted */
     if (is_open(x))
         (void)count_held(x);
     leave(x, outer);
@@ -191,7 +192,7 @@ void xchg_body(struct xchg *x, struct str part)
         too_large(x, (int64_t)x->collect_max);
         return;
     }
-    buf_add_str(&x->collected, part); /* to be gathered, or held until somebody wants it */
+    buf_add_str(&x->collected, part); /* to be collected, or held until the handler wants it */
     if (!count_held(x))
         return;
     if (x->collect_done)
@@ -205,7 +206,7 @@ void xchg_body_end(struct xchg *x)
         pump(x);
 }
 
-/* Hands over what came in before the handler said what it wants, and the end of the body. */
+/* Hands over input that arrived before the handler was ready, and the end of the body. */
 static void pump(struct xchg *x)
 {
     bool outer;
@@ -220,7 +221,7 @@ static void pump(struct xchg *x)
         x->ops->body(x, buf_str(&held));
         buf_done(&held);
         (void)count_held(x);
-        leave(x, outer); /* comes here again for the end */
+        leave(x, outer); /* called again for the end */
         return;
     }
     if (!x->body_ended || x->body_told || !is_open(x) || !(is_listening(x) || x->ops->body_end))
@@ -315,7 +316,7 @@ const struct http_header *xchg_trailers(const struct xchg *x, size_t *ret_count)
     return x->trailers;
 }
 
-/* The handler's wishes have changed: the protocol may have to read on. */
+/* The handler's callbacks have changed: the protocol may have to resume reading. */
 static void reconsider(struct xchg *x)
 {
     if (!is_open(x) || !is_listening(x))
