@@ -1,3 +1,4 @@
+/* archive_in: extracts a tar stream into a directory of the sandbox. */
 #include "init/archive.h"
 
 #include "base/fd.h"
@@ -11,10 +12,11 @@
 #include <unistd.h>
 
 #define PART (64 * 1024)
-#define TIMES_MAX (1024 * 1024) /* bytes of directories' names whose times are set at the end */
-#define TRIES 16                /* to make an entry where others keep putting something */
+/* bytes of the names of directories whose times are set at the end */
+#define TIMES_MAX (1024 * 1024)
+#define TRIES 16 /* attempts to make an entry while others keep creating one there */
 
-struct times { /* of a directory: later entries change them, so they come last */
+struct times { /* of a directory, set last: later entries change them */
     struct timespec mtime;
     char *name;
 };
@@ -35,7 +37,7 @@ static int failed(struct extract *x, const char *what, int sys)
     return path_failed(what, x->tar.entry.name, sys, x->e);
 }
 
-/* "a/b" for "./a//b/" and "/a/b"; "" for "."; -1 for what has "..". */
+/* "a/b" for "./a//b/" and "/a/b"; "" for "."; -1 for a name with "..". */
 static int clean_name(struct extract *x, struct str name, char *to)
 {
     size_t n = 0;
@@ -59,7 +61,7 @@ static int clean_name(struct extract *x, struct str name, char *to)
     return 0;
 }
 
-/* A directory by its clean name ("": the root); `make`: with what is missing of it. */
+/* Opens a directory by its clean name ("": the root); `make`: creates missing ones. */
 static int open_dir(struct extract *x, char *name, bool make)
 {
     int fd = path_beneath(x->root, *name ? name : ".", O_PATH | O_DIRECTORY);
@@ -81,7 +83,8 @@ static int open_dir(struct extract *x, char *name, bool make)
     return path_beneath(x->root, name, O_PATH | O_DIRECTORY);
 }
 
-/* The directory of a clean name; *ret_last is the last component, in name, which is cut there. */
+/* Opens the parent directory of a clean name; *ret_last is the last component, in name, which is
+ * cut there. */
 static int open_parent(struct extract *x, char *name, bool make, const char **ret_last)
 {
     char *slash = strrchr(name, '/');
@@ -102,7 +105,7 @@ static struct timespec mtime_of(const struct tar_entry *t)
     return (struct timespec){.tv_sec = (time_t)t->mtime_s, .tv_nsec = (long)t->mtime_ns};
 }
 
-/* Ids as the call says, else as the archive says if that was asked for, else root's. */
+/* The ids of the call, else those of the archive if requested, else root's. */
 static void owner_of(const struct extract *x, uid_t *uid, gid_t *gid)
 {
     const struct tar_entry *t = &x->tar.entry;
@@ -112,7 +115,7 @@ static void owner_of(const struct extract *x, uid_t *uid, gid_t *gid)
     *gid = x->call->gid != GUEST_NO_ID ? x->call->gid : kept ? (gid_t)t->gid : 0;
 }
 
-/* Owner, then mode: chown(2) takes set-user-id away. */
+/* Owner before mode: chown(2) clears set-user-id. */
 static int own(struct extract *x, int fd)
 {
     uid_t uid;
@@ -126,7 +129,7 @@ static int own(struct extract *x, int fd)
     return 0;
 }
 
-/* Whatever stands there goes, but for a directory with something in it. */
+/* Removes an existing entry, except a directory that is not empty. */
 static int clear_way(int dir, const char *last)
 {
     if (unlinkat(dir, last, 0) == 0 || errno == ENOENT)
@@ -177,7 +180,7 @@ static int make_dir(struct extract *x, int dir, const char *last)
     if (fd < 0)
         return -EEXIST;
     if (path_check_kernel(fd) < 0)
-        return -EACCES; /* something is mounted there */
+        return -EACCES; /* a mount point */
     return own(x, fd);
 }
 
@@ -219,7 +222,7 @@ static int make_hardlink(struct extract *x, int dir, const char *last)
     from = open_parent(x, name, false, &from_last);
     if (from < 0)
         return from;
-    /* To itself: clearing the way would lose it. */
+    /* A link to itself: removing the existing entry would lose the file. */
     if (fstatat(from, from_last, &a, AT_SYMLINK_NOFOLLOW) == 0 &&
         fstatat(dir, last, &b, AT_SYMLINK_NOFOLLOW) == 0 && a.st_ino == b.st_ino &&
         a.st_dev == b.st_dev)
@@ -296,7 +299,7 @@ static int take_part(struct extract *x, struct str part)
         int r = 0;
 
         if (told == TAR_END)
-            return 0; /* what follows is read and dropped */
+            return 0; /* the remaining input is read and dropped */
         if (told == TAR_ENTRY)
             r = on_entry(x);
         else if (told == TAR_DATA)
@@ -347,7 +350,7 @@ static int extract_all(struct extract *x, int in)
 
 int archive_in(const struct guest_file_call *c, int in, int out, struct stat *ret, struct err *e)
 {
-    struct extract *x = xzalloc(sizeof *x); /* the process ends with it: nothing is freed */
+    struct extract *x = xzalloc(sizeof *x); /* not freed: the process ends with it */
 
     (void)out;
     x->call = c;

@@ -1,3 +1,4 @@
+/* archive_out: writes a tree of the sandbox as a tar stream. */
 #include "init/archive.h"
 
 #include "base/fd.h"
@@ -12,13 +13,13 @@
 #include <unistd.h>
 
 #define PART (64 * 1024)
-#define LINKS_MAX 4096 /* names of files with several, that are remembered; a power of two */
+#define LINKS_MAX 4096 /* files with several names that are remembered; a power of two */
 #define LINK_NAMES_MAX (1024 * 1024)
 
 struct link_seen {
     dev_t dev;
     ino_t ino;
-    char *name; /* NULL: a free place */
+    char *name; /* NULL: a free slot */
 };
 
 struct walk {
@@ -37,8 +38,8 @@ static int failed(struct walk *w, const char *what, int sys)
     return path_failed(what, str_make(w->name, w->name_n), sys, w->e);
 }
 
-/* The name under which this file is in the archive already; else NULL, and it is remembered while
- * there is room: past that, each name gets a copy. */
+/* The name this file already has in the archive; else NULL, and it is remembered while there is
+ * room: past that, each name gets a copy. */
 static const char *seen_before(struct walk *w, const struct stat *st)
 {
     size_t at = ((size_t)st->st_ino * 2654435761U) % LINKS_MAX;
@@ -77,7 +78,8 @@ static int put_entry(struct walk *w, enum tar_kind kind, const struct stat *st, 
     return 0;
 }
 
-/* Exactly size bytes, as the header said: a file that shrinks meanwhile is filled up with zeros. */
+/* Writes exactly size bytes, as the header announced: a file that shrinks meanwhile is padded with
+ * zeros. */
 static int put_content(struct walk *w, int fd, uint64_t size)
 {
     uint64_t left = size;
@@ -111,7 +113,7 @@ static int put_file(struct walk *w, int dir, const char *name)
     const char *first;
 
     if (fd < 0 && (errno == ENOENT || errno == ELOOP || errno == ENXIO))
-        return 0; /* it went, or became something else */
+        return 0; /* it was removed or replaced */
     if (fd < 0 || fstat(fd, &st) < 0)
         return failed(w, "open", errno);
     if (!S_ISREG(st.st_mode) || path_check_kernel(fd) < 0)
@@ -178,7 +180,7 @@ static int put_children(struct walk *w, DIR *d, int depth)
     return r;
 }
 
-/* Takes fd.  w->name is the directory's, and gets a slash. */
+/* Takes fd.  w->name is the directory's name; a slash is added. */
 static int put_dir(struct walk *w, int fd, int depth)
 {
     size_t base = w->name_n;
@@ -228,7 +230,7 @@ static int begin(struct walk *w, const struct guest_file_call *c, struct stat *r
 
 int archive_out(const struct guest_file_call *c, int in, int out, struct stat *ret, struct err *e)
 {
-    struct walk *w = xzalloc(sizeof *w); /* the process ends with the walk: nothing is freed */
+    struct walk *w = xzalloc(sizeof *w); /* not freed: the process ends with it */
 
     (void)in;
     w->out = out;

@@ -1,4 +1,4 @@
-/* Landlock by its three calls: what this kernel's version of it can. */
+/* barrier: restricts init with Landlock as far as the kernel's version allows. */
 #include "init/barrier.h"
 
 #include "base/fd.h"
@@ -12,14 +12,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* linux/landlock.h of Debian 12 is older than what is used here. */
+/* linux/landlock.h of Debian 12 lacks these. */
 enum {
     CREATE = 444,
     ADD_RULE = 445,
     RESTRICT_SELF = 446,
     ASK_VERSION = 1,
     PATH_BENEATH = 1,
-    ABI_REFER = 2, /* from here on: before, no rename between directories could be allowed */
+    ABI_REFER = 2, /* needed: before it, renames between directories cannot be allowed */
     ABI_IOCTL_DEV = 5,
     ABI_SCOPES = 6,
 };
@@ -63,6 +63,6 @@ void barrier_raise(bool nests)
         bad = allow(set, "/dev", r.fs & IOCTL_DEV);
     if (bad == 0 && syscall(RESTRICT_SELF, set, 0) < 0)
         bad = -errno;
-    if (bad < 0) /* the other guards stand */
+    if (bad < 0) /* the other protections remain */
         (void)fprintf(stderr, "holt-init: raise Landlock: %s\n", strerror(-bad));
 }

@@ -1,11 +1,11 @@
-/* barrier: Landlock (landlock(7)) as a second barrier of init and all that it starts, where the
- * kernel has it: should another guard fail, no block device can be made, no device outside /dev
- * takes an ioctl, and signals and abstract sockets end at the sandbox.  It says nothing of ordinary
- * files: Landlock knows no exceptions, so "all but /proc/sys" cannot be said. */
+/* barrier: Landlock (landlock(7)) as a second barrier around init and everything it starts, if the
+ * kernel has it.  Should another protection fail, no block device can be made, no device outside
+ * /dev takes an ioctl, and signals and abstract sockets end at the sandbox.  It does not restrict
+ * ordinary files: Landlock has no exceptions, so "all but /proc/sys" cannot be expressed. */
 #pragma once
 
 #include "base/macro.h"
 
-/* Once the root stands.  nests: who may mount must not be bound by rules on files, which forbid it:
- * signals and sockets only. */
+/* Call it once the root is set up.  nests: a sandbox that may mount must not have rules on files,
+ * which forbid mounts: signals and sockets only. */
 void barrier_raise(bool nests);

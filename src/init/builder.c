@@ -1,3 +1,4 @@
+/* builder: waits for the process that builds this sandbox's root. */
 #include "init/builder.h"
 
 #include "base/macro.h"

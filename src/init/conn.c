@@ -1,3 +1,4 @@
+/* conn: the connection to holtd: frames, channels, reconnects. */
 #include "init/conn.h"
 
 #include "base/clock.h"
@@ -16,12 +17,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define OUT_LOW (64 * 1024)   /* below: data frames are queued */
-#define OUT_HIGH (256 * 1024) /* above: nothing more is read from holtd */
+#define OUT_LOW (64 * 1024)   /* below: queue more data frames */
+#define OUT_HIGH (256 * 1024) /* above: stop reading from holtd */
 #define HELLO_MS 5000
 #define PORT_RETRY_MS 50
-#define QUIET_MS 20 /* without anything to do: then memory is given back (it costs page faults) */
-#define SMALL 4096  /* a buffer of that size is kept */
+#define QUIET_MS 20 /* idle time before memory is given back (that costs page faults) */
+#define SMALL 4096  /* a buffer of at most this size is kept */
 #define LISTEN_RETRY_MS 20
 
 struct conn {
@@ -29,19 +30,19 @@ struct conn {
     struct guest_reader in;
     struct buf out;
     int64_t hello_by_ms;
-    int64_t retry_ms; /* of a port: when to look again; 0: now */
+    int64_t retry_ms; /* of a port: when to try again; 0: now */
     bool greeted;
 };
 
 static struct watch listener = {.fd = -1};
-static int64_t listen_ms;    /* when to listen again; 0: it does */
-static int reserve = -1;     /* a descriptor for the next connection */
-static struct conn *current; /* greeted, or NULL */
-static struct conn *pending; /* accepted, its hello has not come */
+static int64_t listen_ms;    /* when to listen again; 0: listening */
+static int reserve = -1;     /* a descriptor held back for the next connection */
+static struct conn *current; /* after its hello, or NULL */
+static struct conn *pending; /* accepted, waiting for its hello */
 static struct list channels = {&channels, &channels};
 static uint32_t channel_count;
 static uint32_t last_opened; /* by holtd, on the current connection */
-static uint32_t last_number; /* of those that init opened on it; even */
+static uint32_t last_number; /* the last channel number that init used on it; even */
 static uint8_t epoch[16];
 static int64_t born_ms;
 
@@ -69,8 +70,8 @@ static void close_channels(void)
         channel_gone(LIST_ENTRY(channels.next, struct channel, node));
 }
 
-/* A port stays: it waits for the next mark.  While nobody is at its other end it reads as ended and
- * polls as hung up without pause (virtio_console), so it is left alone for a while. */
+/* A port stays open and waits for the next mark.  Without a peer it reads end of file and polls as
+ * hung up without pause (virtio_console), so leave it alone for a while. */
 static void port_restart(struct conn *c)
 {
     guest_reader_done(&c->in);
@@ -96,7 +97,7 @@ static void drop(struct conn *c)
         conn_free(c);
 }
 
-/* ---- out ---- */
+/* ---- output ---- */
 
 static void want_events(struct conn *c)
 {
@@ -165,7 +166,7 @@ static void fill(struct conn *c)
     }
 }
 
-/* False: the connection is gone. */
+/* False: the connection is closed. */
 static bool flush(struct conn *c)
 {
     for (;;) {
@@ -196,7 +197,7 @@ void conn_flush(void)
         (void)flush(current);
 }
 
-/* ---- in ---- */
+/* ---- input ---- */
 
 static void hold_reserve(void)
 {
@@ -217,8 +218,8 @@ static void greet(struct conn *c, const struct guest_hello_host *h)
     hi->uptime_ms = (uint64_t)(clock_mono_ms() - born_ms);
     if (current && current != c)
         drop(current);
-    close_channels(); /* the same port, greeted again after a mark */
-    hold_reserve();   /* before anything new is opened */
+    close_channels(); /* the same port: a new hello after a mark */
+    hold_reserve();   /* before any new descriptor is opened */
     if (c == pending)
         pending = NULL;
     current = c;
@@ -276,7 +277,7 @@ static bool on_channel_msg(const struct guest_msg *m, struct err *e)
     if (!ch && m->channel > (m->channel % 2 ? last_opened : last_number))
         return err_set(e, ERR_INVALID, 0, "channel %u was never opened", m->channel) == 0;
     if (!ch)
-        return true; /* it crossed the close */
+        return true; /* it crossed our close */
     if (m->type == GUEST_CLOSE || m->type == GUEST_RESET)
         channel_gone(ch);
     else
@@ -284,7 +285,7 @@ static bool on_channel_msg(const struct guest_msg *m, struct err *e)
     return true;
 }
 
-/* False: a violation, *e says which. */
+/* False: a protocol violation, described by *e. */
 static bool dispatch(struct conn *c, const struct guest_msg *m, struct err *e)
 {
     struct guest_msg reply = {.type = GUEST_PONG};
@@ -295,7 +296,7 @@ static bool dispatch(struct conn *c, const struct guest_msg *m, struct err *e)
     }
     if (m->type == GUEST_HELLO_HOST || !c->greeted)
         return err_set(e, ERR_INVALID, 0, "hello is the first message, and the only one") == 0;
-    builder_await(); /* only the greeting needs nothing of the root */
+    builder_await(); /* only the hello works without the root */
     if (guest_types[m->type].opens)
         return open_channel(m, e);
     if (m->channel != 0)
@@ -312,7 +313,7 @@ static bool dispatch(struct conn *c, const struct guest_msg *m, struct err *e)
     return true;
 }
 
-/* False: the connection is gone. */
+/* False: the connection is closed. */
 static bool take_frames(struct conn *c)
 {
     struct guest_frame f;
@@ -331,7 +332,7 @@ static bool take_frames(struct conn *c)
             break;
         }
         if (c != current && c != pending)
-            return false; /* a callback dropped it */
+            return false; /* a callback closed it */
     }
     if (r < 0) {
         drop(c);
@@ -347,7 +348,7 @@ static void on_io(struct watch *w, uint32_t events)
     ssize_t n;
 
     if (c->retry_ms != 0)
-        return; /* conn_tick looks again */
+        return; /* conn_tick tries again */
     if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
         size_t size = guest_reader_room(&c->in, &room);
 
@@ -373,15 +374,16 @@ void conn_spare_accept(int fd)
     hold_reserve();
 }
 
-/* Without a descriptor to accept with, the socket stays readable: look again later, do not spin. */
+/* Without a descriptor for accept the socket stays readable: try again later instead of
+ * spinning. */
 static void listen_pause(void)
 {
     loop_want(&listener, EPOLLET);
     listen_ms = clock_mono_ms() + LISTEN_RETRY_MS;
 }
 
-/* When all descriptors are in use (commands, dials), the one held back lets the next holtd in; that
- * ends the channels of the last one, and there are some again. */
+/* When all descriptors are in use (commands, dials), the reserved one accepts the next holtd; that
+ * ends the channels of the last one, which frees descriptors. */
 static void on_accept(struct watch *w, uint32_t events)
 {
     int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);

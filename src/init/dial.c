@@ -1,3 +1,4 @@
+/* dial: connections from holtd into the sandbox, and relays from inside to holtd. */
 #include "init/dial.h"
 
 #include "base/fd.h"
@@ -14,18 +15,18 @@
 #include <unistd.h>
 
 #define STEP (32 * 1024)
-#define RELAYS_MAX 64 /* at once: a command must not take all channels and descriptors */
+#define RELAYS_MAX 64 /* concurrent: a command must not use up all channels and descriptors */
 
 struct dial {
     struct channel ch;
     struct watch w;
     struct flow_out out;
     struct flow_in in;
-    struct buf kept;       /* from the server, not acknowledged: what holtd's window still covers */
+    struct buf kept;       /* from the server, not acknowledged: covered by holtd's window */
     struct buf in_pending; /* to the server */
     bool connected;
-    bool relay;           /* from inside: it waits for holtd's answer before anything is read */
-    bool in_eof, in_shut; /* holtd has ended its side; we passed that on */
+    bool relay;           /* from inside: read nothing before holtd's reply */
+    bool in_eof, in_shut; /* holtd has ended its side; we have passed that on */
     bool out_eof, out_eof_sent;
 };
 
@@ -71,7 +72,7 @@ static bool dial_fill(struct channel *ch)
     return true;
 }
 
-/* False: the channel is gone. */
+/* False: the channel is closed. */
 static bool write_pending(struct dial *d)
 {
     struct guest_msg ack = {.type = GUEST_ACK, .channel = d->ch.number, .stream = GUEST_IN};
@@ -99,7 +100,7 @@ static bool write_pending(struct dial *d)
     return true;
 }
 
-/* False: the channel is gone. */
+/* False: the channel is closed. */
 static bool read_more(struct dial *d)
 {
     struct err e;
@@ -120,7 +121,7 @@ static bool read_more(struct dial *d)
     return true;
 }
 
-/* False: the channel is gone. */
+/* False: the channel is closed. */
 static bool finish_connect(struct dial *d)
 {
     struct guest_msg m = {.type = GUEST_OPENED, .channel = d->ch.number};
@@ -144,7 +145,7 @@ static void on_socket(struct watch *w, uint32_t events)
 {
     struct dial *d = CONTAINER_OF(w, struct dial, w);
 
-    if (d->relay && !d->connected) { /* it was told of only if the asker has gone */
+    if (d->relay && !d->connected) { /* here only if the client inside has disconnected */
         channel_close(&d->ch, NULL);
         return;
     }
@@ -285,7 +286,7 @@ static void relay_open(int fd, enum guest_service service, uint32_t uid)
     (void)conn_send(&m);
 }
 
-/* Who may not or cannot be served is hung up on. */
+/* Closes connections that may not or cannot be served. */
 static void on_relay(struct watch *w, uint32_t events)
 {
     AUTO(fd_close) int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -299,7 +300,7 @@ static void on_relay(struct watch *w, uint32_t events)
         conn_spare_accept(w->fd);
 }
 
-/* TCP says nothing of who asks. */
+/* A TCP socket does not identify the client. */
 static void accept_tcp(struct watch *w, enum guest_service service)
 {
     AUTO(fd_close) int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -343,13 +344,13 @@ int relay_listen(const char *path)
     if (strlen(path) >= sizeof at.sun_path)
         return -ENAMETOOLONG;
     memcpy(at.sun_path, path, strlen(path) + 1);
-    (void)unlink(path); /* of an earlier life of this sandbox; no command runs yet */
+    (void)unlink(path); /* left by an earlier run of this sandbox; no command runs yet */
     r = listen_at(AF_UNIX, (struct sockaddr *)&at, sizeof at, &listener, on_relay);
-    /* Everybody inside may ask: who it is goes along. */
+    /* Any user inside may connect: holtd is told the uid. */
     return r < 0 ? r : chmod(path, 0666) < 0 ? -errno : 0;
 }
 
-/* Not on other addresses: with a network, every address that a command dials is local. */
+/* Not on other addresses: in a sandbox with a network, every address is local. */
 int process_listen(uint16_t port)
 {
     static struct watch listeners[2];
@@ -360,7 +361,7 @@ int process_listen(uint16_t port)
 
     v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     r = listen_at(AF_INET, (struct sockaddr *)&v4, sizeof v4, &listeners[0], on_process);
-    /* A kernel without IPv6 has the one address only. */
+    /* A kernel without IPv6 has only the IPv4 address. */
     (void)listen_at(AF_INET6, (struct sockaddr *)&v6, sizeof v6, &listeners[1], on_process);
     return r;
 }

@@ -1,3 +1,4 @@
+/* exec: commands: start, input, output, signals, exit. */
 #include "init/exec.h"
 
 #include "base/clock.h"
@@ -19,8 +20,8 @@
 
 #define READ_STEP (32 * 1024)
 #define PAGE 4096
-#define QUIET_MS 20 /* without anything to do: then memory is given back (it costs page faults) */
-#define TERM_DRAIN_MS 100 /* a terminal passes its last bytes on late (tty flip buffers) */
+#define QUIET_MS 20       /* idle time before memory is given back (that costs page faults) */
+#define TERM_DRAIN_MS 100 /* a terminal delivers its last bytes late (tty flip buffers) */
 
 struct out { /* stdout or stderr */
     struct exec *exec;
@@ -37,8 +38,8 @@ struct exec {
     char id[GUEST_EXEC_ID_MAX + 1];
     pid_t pid; /* 0: it never ran */
     uint32_t flags;
-    uint32_t group; /* its cgroup, or what stands for it; 0: none was made */
-    uint64_t ooms;  /* in this sandbox, when it began */
+    uint32_t group; /* its cgroup, or its mark; 0: none was made */
+    uint64_t ooms;  /* OOM kills of this sandbox when it started */
     bool ended;     /* reaped, or it never ran */
     bool exit_sent; /* on this channel */
     int64_t born_ns, ended_ms;
@@ -102,7 +103,7 @@ static bool out_is_drained(const struct out *o)
     return terminal ? clock_mono_ms() - o->exec->ended_ms > TERM_DRAIN_MS : o->drain == 0;
 }
 
-/* Most commands say little: memory for a whole step is taken only after a first page of output. */
+/* Most commands print little: allocate a whole step only after a first page of output. */
 static ssize_t out_read(struct out *o, size_t room)
 {
     char page[PAGE];
@@ -144,7 +145,7 @@ static void on_out(struct watch *w, uint32_t events)
             out_close(o);
         return;
     }
-    if (n <= 0) { /* end of the pipe; EIO: the terminal's last user is gone */
+    if (n <= 0) { /* end of the pipe; EIO: the last process has closed the terminal */
         out_close(o);
         return;
     }
@@ -163,7 +164,7 @@ static bool out_fill(struct exec *x, int i)
 
     rest.n = size_min(size_min(rest.n, flow_room(&o->flow)), READ_STEP);
     eof = o->w.fd < 0 && o->flow.sent + rest.n == out_end(o);
-    /* An end without bytes goes with the exit, in one packet: nearly always that is next. */
+    /* An empty end goes in one packet with the exit, which nearly always follows. */
     if (o->eof_sent || (rest.n == 0 && !(eof && x->ended)))
         return false;
     rest.n = conn_data(&x->ch, (enum guest_stream)(GUEST_OUT + i), o->flow.sent, rest, eof);
@@ -220,7 +221,8 @@ static void in_progress(struct exec *x)
     struct guest_msg m = {.type = GUEST_ACK, .channel = x->ch.number, .stream = GUEST_IN};
     uint64_t upto = x->in_flow.got - buf_len(&x->in_pending);
 
-    /* After an attach in_at counts what waits here as received: it is not acknowledged twice. */
+    /* After an attach, in_at already counts these bytes as received: do not acknowledge them
+     * twice. */
     if (upto > x->in_flow.told && x->ch.number != 0 &&
         flow_ack(&x->in_flow, upto, buf_len(&x->in_pending) == 0, &m.u.ack))
         (void)conn_send(&m);
@@ -252,7 +254,7 @@ static void in_write(struct exec *x)
     loop_want(&x->in, 0);
     if (x->in_eof && (x->flags & GUEST_EXEC_PTY)) {
         x->in_eof = false;
-        (void)!write(x->in.fd, "\004", 1); /* VEOF of a terminal as we made it */
+        (void)!write(x->in.fd, "\004", 1); /* VEOF, as we configured the terminal */
     } else if (x->in_eof) {
         in_close(x);
     }
@@ -263,7 +265,7 @@ static void on_in(struct watch *w, uint32_t events)
     struct exec *x = CONTAINER_OF(w, struct exec, in);
 
     if (events & (EPOLLERR | EPOLLHUP)) {
-        in_close(x); /* nobody reads; what still comes is taken and dropped */
+        in_close(x); /* closed by the command; drop further input */
         in_progress(x);
         return;
     }
@@ -305,7 +307,7 @@ static void send_signal(struct exec *x, const struct guest_exec_signal *s)
         group_signal(x->group, x->pid, s->signal);
         return;
     }
-    /* The command leads its session; a terminal knows the group in the foreground. */
+    /* The command leads its session; a terminal knows its foreground group. */
     if (x->flags & GUEST_EXEC_PTY)
         (void)ioctl(x->out[0].w.fd, TIOCGPGRP, &group);
     (void)kill(-(group > 1 ? group : x->pid), s->signal);
@@ -332,12 +334,12 @@ static void exec_on_msg(struct channel *ch, const struct guest_msg *m)
 
 static void exec_on_gone(struct channel *ch)
 {
-    (void)ch; /* the command goes on; the next attach begins anew */
+    (void)ch; /* the command keeps running; the next attach starts again */
 }
 
 static const struct channel_ops exec_channel = {exec_on_msg, exec_fill, exec_on_gone};
 
-/* `known`: holtd may be told what it knows already. */
+/* `known`: holtd may already know this command. */
 static void announce(struct exec *x, uint32_t number, bool known)
 {
     struct guest_msg m = {.type = GUEST_EXEC_RUNNING, .channel = number};
@@ -570,7 +572,7 @@ static void finish(struct exec *x, int status, const struct rusage *ru)
         .max_rss_kib = (uint64_t)ru->ru_maxrss,
         .wall_us = (uint64_t)(clock_mono_ns() - x->born_ns) / 1000,
     };
-    /* A shell whose child was killed says 128 + 9. */
+    /* A shell whose child was killed exits with 128 + 9. */
     if (x->exit.code == (signalled ? SIGKILL : 128 + SIGKILL))
         x->exit.oom = group_ooms() > x->ooms;
     if (x->flags & GUEST_EXEC_KILL_REST)
@@ -582,7 +584,8 @@ static void finish(struct exec *x, int status, const struct rusage *ru)
 
         if (o->w.fd < 0)
             continue;
-        /* Others may hold the pipe and go on writing: what is in it now is the command's. */
+        /* Other processes may hold the pipe and keep writing: only the bytes in it now are the
+         * command's. */
         if (!(x->flags & GUEST_EXEC_PTY) && ioctl(o->w.fd, FIONREAD, &left) < 0)
             left = 0;
         o->drain = (uint64_t)left;
@@ -605,7 +608,7 @@ void exec_reaped(pid_t pid, int status, const struct rusage *ru)
     }
 }
 
-/* Terminals whose command ended and which somebody else holds open; memory to give back. */
+/* Terminals held open after their command's end, and memory to give back. */
 int exec_timeout_ms(void)
 {
     int64_t soonest = -1;
@@ -635,7 +638,7 @@ void exec_tick(void)
     }
 }
 
-/* ---- what is there ---- */
+/* ---- lists ---- */
 
 uint32_t exec_rows(struct guest_exec_row *rows)
 {

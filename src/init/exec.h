@@ -1,5 +1,5 @@
-/* exec: the commands of this sandbox: their pipes or terminal, the output that holtd has not
- * acknowledged, and their end, kept until holtd has it for good (docs/protocol-guest.md). */
+/* exec: the commands of this sandbox: their pipes or terminal, output that holtd has not
+ * acknowledged, and their exit, kept until holtd has stored it (docs/protocol-guest.md). */
 #pragma once
 
 #include "wire/guest.h"
@@ -9,7 +9,7 @@
 
 void exec_start(const struct guest_msg *m);
 void exec_attach(const struct guest_msg *m);
-uint32_t exec_rows(struct guest_exec_row *rows); /* GUEST_EXECS_MAX of them; their texts live on */
+uint32_t exec_rows(struct guest_exec_row *rows); /* at most GUEST_EXECS_MAX; the texts stay valid */
 void exec_count(struct guest_stats *s);
 void exec_reaped(pid_t pid, int status, const struct rusage *ru); /* any pid */
 int exec_timeout_ms(void);                                        /* until exec_tick; -1: never */

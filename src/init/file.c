@@ -1,3 +1,4 @@
+/* file: file operations of holtd: read, write, list, stat, rename and so on. */
 #include "init/file.h"
 
 #include "base/fd.h"
@@ -128,7 +129,7 @@ static void list_more(struct file *f)
 
         if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 ||
             fstatat(dirfd(f->dir), d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-            continue; /* gone since */
+            continue; /* removed meanwhile */
         fill_done(&st, &entry);
         entry.name = str_of(d->d_name);
         if (S_ISLNK(st.st_mode))
@@ -146,7 +147,7 @@ static bool list_fill(struct file *f)
     bool last;
 
     list_more(f);
-    last = buf_len(&f->pending) < STEP; /* the directory had no more */
+    last = buf_len(&f->pending) < STEP; /* the directory has no more entries */
     bytes = buf_str(&f->pending);
     bytes.n = size_min(bytes.n, flow_room(&f->out));
     if (bytes.n == 0 && !last)
@@ -212,7 +213,7 @@ static void stream_open(const struct guest_msg *m, int fd, DIR *dir)
     channel_open(&f->ch, m->channel, &file_channel);
 }
 
-/* ---- operations: 1 means that the answer is under way, 0 that file_done is due ---- */
+/* ---- operations: 1 means that a job or stream replies later, 0 that file_done is due ---- */
 
 static int op_read(const struct guest_msg *m, struct err *e)
 {
@@ -257,7 +258,7 @@ static int open_write(const struct guest_file_call *c, struct err *e)
     return path_open_regular(c->path, O_WRONLY | O_CREAT | flags, mode, truncate, e);
 }
 
-/* chown(2): EINVAL is an id that this sandbox's user namespace does not have. */
+/* chown(2): EINVAL is an id that this sandbox's user namespace does not map. */
 static int owner_failed(struct str path, int sys, struct err *e)
 {
     if (sys != EINVAL)
@@ -271,8 +272,9 @@ static bool names_owner(const struct guest_file_call *c)
     return c->uid != GUEST_NO_ID || c->gid != GUEST_NO_ID;
 }
 
-/* Asked of a file that nobody sees: what is refused must neither make nor empty the real one.
- * Other failures are the real one's to have: this file is of the host's, where we may nothing. */
+/* Tried on an unlinked file first: a refused owner must neither create nor truncate the real
+ * file.  Other errors are left to the real file: the test file is the host's, where we have no
+ * rights. */
 static int check_owner(const struct guest_file_call *c, struct err *e)
 {
     AUTO(fd_close) int fd = names_owner(c) ? memfd_create("owner", MFD_CLOEXEC) : -1;
@@ -327,7 +329,7 @@ static int op_list(const struct guest_msg *m, struct err *e)
     dir = fdopendir(fd);
     if (!dir)
         return path_failed("list", m->u.file.path, errno, e);
-    fd = -1; /* dir has it */
+    fd = -1; /* dir owns it now */
     stream_open(m, -1, dir);
     return 1;
 }
@@ -349,7 +351,7 @@ static int op_mkdir(const struct guest_msg *m, struct err *e)
     if (mkdirat(dir, name, mode) < 0) {
         int sys = errno;
 
-        if (sys == EEXIST && (c->flags & GUEST_FILE_PARENTS)) /* fine, if it is a directory */
+        if (sys == EEXIST && (c->flags & GUEST_FILE_PARENTS)) /* fine if it is a directory */
             return path_make_all(c->path, mode, e);
         return path_failed("make directory", c->path, sys, e);
     }
@@ -364,7 +366,7 @@ static int started(int r)
     return r < 0 ? -1 : 1;
 }
 
-/* A tree may be large: this runs in a job. */
+/* A tree may be large: runs in a job. */
 static int remove_all(const struct guest_file_call *c, int in, int out, struct stat *ret,
                       struct err *e)
 {

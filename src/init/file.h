@@ -1,5 +1,5 @@
-/* file: what holtd asks of the sandbox's files.  Every path is resolved inside the root with
- * openat2 (RESOLVE_IN_ROOT, no magic links), and only regular files are read and written. */
+/* file: file operations requested by holtd.  Every path is resolved inside the root with openat2
+ * (RESOLVE_IN_ROOT, no magic links), and only regular files are read and written. */
 #pragma once
 
 #include "wire/guest.h"

@@ -1,3 +1,4 @@
+/* group: a cgroup per command: make, kill, remove. */
 #include "init/group.h"
 
 #include "base/clock.h"
@@ -16,26 +17,26 @@
 #define DYING_MAX 64
 #define AGAIN_MIN_MS 2
 #define AGAIN_MAX_MS 1000
-#define FEW 16       /* processes that are killed one by one */
-#define FEW_ROUNDS 4 /* then by cgroup.kill */
-#define STORM_MIN 64 /* processes born, and at least one in each ms */
+#define FEW 16       /* up to this many processes are killed one by one */
+#define FEW_ROUNDS 4 /* rounds before cgroup.kill */
+#define STORM_MIN 64 /* forks, and at least one per ms */
 #define STORM_MS 200
-#define SLOW_MS 50    /* making or removing a group takes less than one */
-#define SLOW_RESTS 20 /* times that long nothing is done ahead */
+#define SLOW_MS 50    /* making or removing a group is faster than this */
+#define SLOW_RESTS 20 /* pause of background work, in multiples of the time it took */
 
 static int work_fd = -1;
 static int events_fd = -1; /* memory.events of the sandbox's own group, which is above work */
 static uint32_t next = 1;
-static uint32_t oldest = 1; /* groups below are gone */
-static uint32_t spare;      /* made ahead; 0: none */
+static uint32_t oldest = 1; /* lower ones are removed */
+static uint32_t spare;      /* made in advance; 0: none */
 static int spare_fd = -1;
-static bool refused;       /* making one ahead failed: the next command tries again */
+static bool refused;       /* making one in advance failed: the next command tries again */
 static uint32_t ended[32]; /* to be removed */
 static size_t ended_n;
-static int64_t rests_until_ms; /* the kernel's lock is held for long: nothing ahead until then */
+static int64_t rests_until_ms; /* the kernel's lock is contended: no background work until then */
 
-/* Killed, and looked at again until nobody is left: a process that is being born may be missed, by
- * cgroup.kill too before Linux 6.14. */
+/* Killed, and checked again until empty: a process being forked may be missed, also by cgroup.kill
+ * before Linux 6.14. */
 struct dying {
     uint32_t number;
     int wait_ms, rounds;
@@ -105,7 +106,7 @@ static bool kill_all(uint32_t number)
     return fd >= 0 && write(fd, "1", 1) == 1;
 }
 
-/* A group that is gone has nobody to be signalled.  False: there are more than `most`. */
+/* A removed group has no processes.  False: there are more than `most`. */
 static bool signal_listed(uint32_t number, int signal, size_t most)
 {
     AUTO(buf_done) struct buf text = {0};
@@ -137,10 +138,10 @@ static bool is_empty(uint32_t number)
     return fd < 0 || read(fd, &byte, 1) <= 0;
 }
 
-/* cgroup.kill takes a lock that is held until every fork under way is done, for seconds beside a
- * fork bomb, and no end of a command would be told meanwhile.  So a few are killed one by one, as
- * often as it may take; and whoever is many only by a tick, which comes after what had to be told.
- */
+/* cgroup.kill takes a lock that is held until every fork in progress is done, which takes seconds
+ * beside a fork bomb, and no exit of a command would be reported meanwhile.  So a few processes are
+ * killed one by one, as often as needed; many are killed only by a tick, which runs after pending
+ * reports. */
 static void kill_now(struct dying *d, bool may_wait)
 {
     bool few = d->rounds++ < FEW_ROUNDS && signal_listed(d->number, SIGKILL, FEW);
@@ -162,7 +163,7 @@ static void kill_group(uint32_t number)
 
     while (d < dying + dying_n && d->number != number)
         d++;
-    if (d == dying + DYING_MAX) /* the first has been tried for the longest */
+    if (d == dying + DYING_MAX) /* the first has been tried longest */
         memmove(dying, dying + 1, (size_t)(--d - dying) * sizeof *d);
     else if (d == dying + dying_n)
         dying_n++;
@@ -202,7 +203,7 @@ void group_signal(uint32_t number, pid_t leader, int signal)
     if (number == 0)
         return;
     if (signal == SIGKILL && leader > 0)
-        (void)kill(leader, SIGKILL); /* before its children, of whose end it could make its own */
+        (void)kill(leader, SIGKILL); /* before its children, whose end it could react to */
     if (work_fd < 0)
         kin_signal(number, leader, signal);
     else if (signal == SIGKILL)
@@ -235,7 +236,7 @@ static int remove_one(uint32_t number)
     return unlinkat(work_fd, name, AT_REMOVEDIR) < 0 ? -errno : 0;
 }
 
-/* A command may leave others behind: its group stays until a later removal finds it empty. */
+/* A command may leave processes behind: its group stays until a later removal finds it empty. */
 static void remove_ended(void)
 {
     while (ended_n > 0)
@@ -270,7 +271,7 @@ int group_timeout_ms(void)
     return (int)left;
 }
 
-/* Beside a fork bomb the lock of making and removing is held for seconds. */
+/* Beside a fork bomb the lock for making and removing groups is held for seconds. */
 static bool is_storm(int64_t now)
 {
     static int64_t seen_ms;

@@ -1,5 +1,5 @@
-/* group: one cgroup per command, in the group that spawn handed over; where there is none
- * (rootless without a delegated one), its processes are looked for: init/kin.h. */
+/* group: one cgroup per command, below the group that holt-spawn handed over.  Without cgroups
+ * (rootless without a delegated one), processes are searched for: init/kin.h. */
 #pragma once
 
 #include "base/macro.h"
@@ -7,20 +7,18 @@
 #include <sys/types.h>
 
 void group_setup(int work); /* takes the directory's fd; -1: there is none */
-/* A fresh group's number and directory (-1 where there are none at all), or -errno: a command is
- * not run outside of one.  A killed group kills whatever enters it later, so none is used twice.
- */
+/* The number and directory of a new group (-1 without cgroups), or -errno: a command never runs
+ * outside of one.  A killed group kills everything that enters it later, so none is reused. */
 CHECKED int group_make(uint32_t *ret_number, int *ret_fd);
-uint64_t group_mark(uint32_t number); /* what its processes carry instead of a cgroup; 0: nothing */
-/* leader: its first process, or 0 if that is gone. */
+/* the mark its processes carry instead of a cgroup; 0: none */
+uint64_t group_mark(uint32_t number);
+/* leader: its first process, or 0 if it has ended. */
 void group_signal(uint32_t number, pid_t leader, int signal);
-/* How often the kernel killed one of this sandbox for lack of memory; 0 where v2 does not limit it.
- */
+/* OOM kills in this sandbox; 0 if cgroup v2 does not limit its memory. */
 uint64_t group_ooms(void);
-void group_remove(uint32_t number); /* soon, if it is empty; else with a later one */
-/* Making and removing take 0.3 ms: that is done ahead and after, while init has nothing else to do.
- */
-int group_timeout_ms(void); /* until group_idle or group_tick; -1: there is nothing to do */
-void group_tick(void);      /* kills again what was killed and lives; may wait for the kernel */
-bool group_is_due(void);    /* has it something to kill? */
+void group_remove(uint32_t number); /* soon, if it is empty; else together with a later one */
+/* Making and removing take 0.3 ms each: init does both while it is idle. */
+int group_timeout_ms(void); /* until group_idle or group_tick; -1: nothing to do */
+void group_tick(void);      /* kills surviving processes again; may wait for the kernel */
+bool group_is_due(void);    /* whether there is something to kill */
 void group_idle(void);

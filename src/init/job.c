@@ -1,3 +1,4 @@
+/* job: file work in a child process, streamed through pipes. */
 #include "init/job.h"
 
 #include "base/fd.h"
@@ -18,7 +19,7 @@
 
 #define STEP (32 * 1024)
 
-struct outcome { /* in a page that the child shares with init */
+struct outcome { /* in a page shared with the child */
     bool done;
     bool has_stat;
     struct stat st;
@@ -65,7 +66,7 @@ static void job_gone(struct channel *ch)
     job_free(j);
 }
 
-/* ---- its end ---- */
+/* ---- end ---- */
 
 static void why_it_failed(const struct job *j, struct err *e)
 {
@@ -96,7 +97,7 @@ static void finish(struct job *j)
     if (j->streams)
         channel_close(&j->ch, NULL);
     else
-        channel_end(&j->ch); /* as an operation that init does itself */
+        channel_end(&j->ch); /* like an operation that init does itself */
 }
 
 static bool job_fill(struct channel *ch)
@@ -153,7 +154,7 @@ void job_wake_all(void)
     }
 }
 
-/* ---- its streams ---- */
+/* ---- streams ---- */
 
 static void on_out(struct watch *w, uint32_t events)
 {
@@ -163,7 +164,7 @@ static void on_out(struct watch *w, uint32_t events)
 
     (void)events;
     if (buf_len(&j->kept) >= STEP) {
-        loop_want(w, EPOLLET); /* the job waits until holtd makes room */
+        loop_want(w, EPOLLET); /* the job blocks until holtd makes room */
         return;
     }
     if (buf_reserve(&j->kept, STEP, &room) < 0)
@@ -184,7 +185,7 @@ static void feed(struct job *j)
     if (j->in.fd >= 0 && buf_len(&j->in_pending) > 0)
         n = write(j->in.fd, buf_data(&j->in_pending), buf_len(&j->in_pending));
     if (n < 0 && errno != EAGAIN && errno != EINTR)
-        loop_remove(&j->in); /* it has ended; its outcome says why */
+        loop_remove(&j->in); /* it has ended; its outcome has the reason */
     buf_take(&j->in_pending, n > 0 ? (size_t)n : 0);
     if (j->in.fd < 0)
         buf_clear(&j->in_pending);
@@ -200,7 +201,7 @@ static void on_in(struct watch *w, uint32_t events)
     struct job *j = CONTAINER_OF(w, struct job, in);
 
     if (events & EPOLLERR)
-        loop_remove(w); /* nobody reads */
+        loop_remove(w); /* it no longer reads */
     feed(j);
 }
 
@@ -229,7 +230,7 @@ static void job_on_msg(struct channel *ch, const struct guest_msg *m)
 
 static const struct channel_ops job_channel = {job_on_msg, job_fill, job_gone};
 
-/* ---- its beginning ---- */
+/* ---- start ---- */
 
 void job_write(int out, const void *p, size_t n)
 {
@@ -242,11 +243,11 @@ static void run_child(const struct guest_file_call *c, job_fn *run, const int *e
 {
     struct stat st = {0};
 
-    /* Init holds 0, 1 and 2 on /dev/null, so no end is one of them. */
+    /* Init holds 0, 1 and 2 on /dev/null, so no pipe end is one of them. */
     if ((ends[0] >= 0 && dup2(ends[0], 0) < 0) || (ends[1] >= 0 && dup2(ends[1], 1) < 0))
         return;
     (void)syscall(SYS_close_range, 3U, ~0U, 0U);
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* where init is not PID 1 */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* in case init is not PID 1 */
     launch_oom_first();
     if (run(c, ends[0] >= 0 ? 0 : -1, ends[1] >= 0 ? 1 : -1, &st, &o->err) == 0)
         o->err.code = ERR_NONE;
@@ -255,7 +256,7 @@ static void run_child(const struct guest_file_call *c, job_fn *run, const int *e
     o->done = true;
 }
 
-/* ends: the child's in, the child's out, ours of the same. */
+/* ends: the child's input and output, then our ends of them. */
 static int make_pipes(unsigned streams, int *ends, struct err *e)
 {
     int p[2];

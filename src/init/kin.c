@@ -1,3 +1,4 @@
+/* kin: finds, signals and pauses a command's processes without cgroups. */
 #include "init/kin.h"
 
 #include "base/clock.h"
@@ -15,14 +16,15 @@
 #include <unistd.h>
 
 #define PROCS_MAX (256 * 1024)
-#define KILL_ROUNDS 16 /* then everything is stopped first */
+#define KILL_ROUNDS 16 /* after that, stop everything first */
 #define STOP_MS 1000
 #define STOP_TRIES 4
 #define STOP_WAIT_NS 1000000
 #define STAT_SIZE 1024
 #define LIMITS_SIZE 4096
 
-enum verdict { UNKNOWN, ALIEN, OTHER, OURS }; /* ALIEN: no descendant of init, or a job of its */
+/* ALIEN: not a descendant of init, or one of its jobs */
+enum verdict { UNKNOWN, ALIEN, OTHER, OURS };
 
 struct proc {
     pid_t pid, parent;
@@ -32,8 +34,8 @@ struct proc {
 struct procs { /* by pid */
     struct proc *p;
     size_t n, size;
-    bool gaps; /* one ended while we looked, or pids began anew: there may be a child that we missed
-                */
+    /* a process ended during the scan, or pids wrapped around: a child may have been missed */
+    bool gaps;
 };
 static inline void procs_done_p(struct procs *l)
 {
@@ -42,7 +44,8 @@ static inline void procs_done_p(struct procs *l)
 #define PROCS __attribute__((cleanup(procs_done_p))) struct procs
 
 static bool paused;
-static struct procs stopped_before; /* while it is paused: the command's own stops */
+/* while paused: processes that the commands had stopped themselves */
+static struct procs stopped_before;
 
 /* ---- marks ---- */
 
@@ -51,9 +54,9 @@ static uint64_t check_of(uint32_t number)
     return map_hash(str_make((const char *)&number, sizeof number)) & UINT32_MAX;
 }
 
-/* A hard limit can be lowered and never raised (no CAP_SYS_RESOURCE in a user namespace), and
- * RLIMIT_LOCKS has had no effect since Linux 2.4.25 (getrlimit(2)).  Lowered, it is no mark of
- * ours: the lower half is keyed by what only init knows. */
+/* A hard limit can be lowered but never raised (no CAP_SYS_RESOURCE in a user namespace), and
+ * RLIMIT_LOCKS has had no effect since Linux 2.4.25 (getrlimit(2)).  A lowered limit is no longer a
+ * valid mark: the lower half is a keyed checksum that only init can compute. */
 uint64_t kin_mark(uint32_t number)
 {
     struct rlimit own;
@@ -63,7 +66,7 @@ uint64_t kin_mark(uint32_t number)
     return (uint64_t)(number & INT32_MAX) << 32 | check_of(number);
 }
 
-/* The number of the command, 0: no mark of ours; -1: it cannot be told. */
+/* The number of the command; 0: no valid mark; -1: unknown. */
 static int64_t mark_of(pid_t pid)
 {
     char path[48], text[LIMITS_SIZE];
@@ -84,9 +87,9 @@ static int64_t mark_of(pid_t pid)
     return kin_mark((uint32_t)(mark >> 32)) == mark ? (int64_t)(mark >> 32) : 0;
 }
 
-/* ---- who is there ---- */
+/* ---- scanning /proc ---- */
 
-/* "pid (name) S parent …": the name may hold anything, so its end is the last parenthesis. */
+/* "pid (name) S parent …": the name may hold anything, so it ends at the last parenthesis. */
 static bool read_proc(pid_t pid, struct proc *ret)
 {
     char path[48], text[STAT_SIZE];
@@ -119,7 +122,7 @@ static struct proc *find(const struct procs *l, pid_t pid)
     return l->n == 0 ? NULL : bsearch(&key, l->p, l->n, sizeof *l->p, by_pid);
 }
 
-/* The pid that was last given away, in our namespace: the fifth field of loadavg (proc(5)). */
+/* The last pid assigned in our namespace: the fifth field of loadavg (proc(5)). */
 int kin_last_pid(void)
 {
     AUTO(fd_close) int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
@@ -131,7 +134,7 @@ int kin_last_pid(void)
     return sscanf(text, "%*s %*s %*s %*s %d", &pid) == 1 ? pid : INT32_MAX;
 }
 
-/* The kernel lists them by pid, so who is born meanwhile is seen, unless pids begin anew. */
+/* The kernel lists processes by pid, so new ones are seen unless pids wrap around. */
 static void procs_read(struct procs *l)
 {
     int last = kin_last_pid();
@@ -168,8 +171,8 @@ static bool is_ended(const struct proc *p)
     return p->state == 'Z' || p->state == 'X';
 }
 
-/* Of a child of init.  Whoever has thrown away its mark goes with the next that is killed: it
- * cannot hide, only pass as one whose mark it has read. */
+/* Classifies a child of init.  A process that has destroyed its mark is killed with the next
+ * command that is: it cannot hide, only pass for a command whose mark it has read. */
 static enum verdict judge_child(struct procs *l, const struct proc *p, uint32_t number,
                                 pid_t leader)
 {
@@ -182,12 +185,12 @@ static enum verdict judge_child(struct procs *l, const struct proc *p, uint32_t 
     if (number == 0 || kin_mark(number) == 0 || is_ended(p))
         return OTHER;
     mark = mark_of(p->pid);
-    l->gaps = l->gaps || mark < 0; /* it has ended since */
+    l->gaps = l->gaps || mark < 0; /* it has ended meanwhile */
     return mark == 0 || mark == (int64_t)number ? OURS : OTHER;
 }
 
-/* number 0: nobody is OURS, and who descends from init is told apart from the rest.  Whose parent
- * ended while we looked is nobody's yet: a gap.  (Parent 0: it came from outside.) */
+/* number 0: no process is OURS, and descendants of init are separated from the rest.  A process
+ * whose parent ended during the scan is a gap.  (Parent 0: it came from outside.) */
 static void procs_judge(struct procs *l, uint32_t number, pid_t leader)
 {
     bool more = true;
@@ -196,7 +199,7 @@ static void procs_judge(struct procs *l, uint32_t number, pid_t leader)
     for (size_t i = 0; i < l->n; i++)
         if (l->p[i].parent == init)
             l->p[i].verdict = judge_child(l, &l->p[i], number, leader);
-    while (more) { /* mostly once: parents have the lower pids */
+    while (more) { /* usually once: parents have lower pids */
         more = false;
         for (size_t i = 0; i < l->n; i++) {
             const struct proc *up = l->p[i].verdict == UNKNOWN ? find(l, l->p[i].parent) : NULL;
@@ -217,10 +220,11 @@ static bool is_stopped(const struct proc *p)
     return p->state == 'T' || p->state == 't';
 }
 
-/* ---- all of them ---- */
+/* ---- all processes ---- */
 
-/* kill(2): -1 is everybody in the pid namespace but init and the caller, of which the kernel makes
- * one pass while no fork can end: nobody slips through.  Elsewhere it would be the whole host. */
+/* kill(2): -1 means every process in the pid namespace except init and the caller; the kernel does
+ * it in one pass during which no fork can complete, so no process escapes.  Outside a pid namespace
+ * it would be the whole host. */
 static bool signal_all(int signal)
 {
     if (getpid() != 1)
@@ -234,8 +238,9 @@ void kin_kill_all(void)
     (void)signal_all(SIGKILL);
 }
 
-/* Until all have stopped: one that runs may wake another in between, and on a busy machine it takes
- * a while until each had its turn to stop.  Some may run on: who waits for a disk, say. */
+/* Repeats until all have stopped: a running process may wake another, and on a busy machine it
+ * takes a while until each is scheduled to stop.  Some may keep running, such as one waiting for a
+ * disk. */
 static void stop_all(void)
 {
     const struct timespec wait = {.tv_nsec = STOP_WAIT_NS};
@@ -265,7 +270,8 @@ static void continue_all(const struct procs *before)
     for (size_t i = 0; i < now.n; i++) {
         const struct proc *was = find(before, now.p[i].pid);
 
-        /* Also who runs: its stop may be on the way, and SIGCONT takes it back (signal(7)). */
+        /* Also those still running: their stop may be pending, and SIGCONT cancels it
+         * (signal(7)). */
         if (now.p[i].verdict == OTHER && !(was && is_stopped(was)))
             (void)kill(now.p[i].pid, SIGCONT);
     }
@@ -289,9 +295,9 @@ bool kin_is_paused(void)
     return paused;
 }
 
-/* ---- one command's ---- */
+/* ---- one command ---- */
 
-/* How many were signalled that are not in `known`. */
+/* The number of processes signalled that are not in `known`. */
 static size_t signal_round(struct procs *now, const struct procs *known, uint32_t number,
                            pid_t leader, int signal)
 {
@@ -310,8 +316,8 @@ static size_t signal_round(struct procs *now, const struct procs *known, uint32_
     return fresh;
 }
 
-/* Who was killed in the last round forks no more, so a round without anybody new, which saw all, is
- * the end. */
+/* A process killed in the last round cannot fork, so a round that saw every process and found no
+ * new one is the last. */
 static bool kill_rounds(uint32_t number, pid_t leader)
 {
     PROCS now = {0};
@@ -340,7 +346,7 @@ void kin_signal(uint32_t number, pid_t leader, int signal)
     }
     if (kill_rounds(number, leader))
         return;
-    procs_read(&before); /* it forks faster than we look */
+    procs_read(&before); /* it forks faster than we scan */
     for (int tries = 0; tries < STOP_TRIES; tries++) {
         stop_all();
         if (kill_rounds(number, leader))

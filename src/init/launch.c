@@ -1,3 +1,4 @@
+/* launch: turns an exec_start into a running process. */
 #include "init/launch.h"
 
 #include "base/fd.h"
@@ -22,50 +23,50 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What init keeps and commands never get: it grants nothing here, but whoever lacks it may not
- * ptrace init (kernel: the tracer's capabilities must contain the target's). */
+/* Kept by init and never given to commands.  It grants nothing here, but without it a process may
+ * not ptrace init (kernel: the tracer's capabilities must contain the target's). */
 #define INIT_ONLY_CAP CAP_WAKE_ALARM
 #define START_MS 5000
-#define FILES_USUAL 65536     /* open files, where no limit was asked for */
-#define TOLD_FD 3             /* the one descriptor that is left besides 0, 1 and 2 */
-#define COMMAND_OOM_ADJ "200" /* a command dies before init does */
+#define FILES_USUAL 65536     /* open files, if the request sets no limit */
+#define TOLD_FD 3             /* the one descriptor left besides 0, 1 and 2 */
+#define COMMAND_OOM_ADJ "200" /* commands are OOM-killed before init */
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 struct plan {
-    char *memory; /* of all texts below */
+    char *memory; /* holds all texts below */
     char **argv, **envp;
-    const char *cwd; /* asked for, or the user's home */
+    const char *cwd; /* from the request, or the user's home */
     bool cwd_asked;
-    const char *path; /* the PATH it is looked up in */
+    const char *path; /* the PATH used to find the program */
     struct user user;
-    char home[sizeof "HOME=" + 256]; /* of the environment, where that has none */
+    char home[sizeof "HOME=" + 256]; /* added if the environment has none */
     struct wire_rows rlimits;
     const struct launch_io *io;
-    int told; /* closed by exec, or by its end */
+    int told; /* closed by exec or exit */
     sigset_t mask;
     char file[GUEST_PATH_MAX + 260]; /* the candidate being tried */
 };
 
-/* Written by the child into a page that both see: through volatile, or the compiler drops the
- * stores as dead before _exit. */
+/* Written by the child into a shared page: volatile, or the compiler would drop the stores before
+ * _exit as dead. */
 struct failure {
     int sys;
     const char *what;
 };
 
 static struct sock_fprog filter; /* len 0: none */
-static struct rlimit files;      /* of commands */
+static struct rlimit files;      /* limit of commands */
 static volatile struct failure *shared;
-static sigset_t ignored; /* by init: what exec would pass on (signal(7)) */
+static sigset_t ignored; /* by init: exec would pass these on (signal(7)) */
 
-/* Init needs three for each command and one for each connection.  Commands: the daemons above us
- * have raised their soft limit, which may be a million; some programs walk over so many. */
+/* Init needs three descriptors per command and one per connection.  Commands get less: the daemons
+ * above us have raised their soft limit, maybe to a million, and some programs walk over all. */
 void launch_files(uint64_t max)
 {
     uint64_t most = fd_limit_raise();
 
     files = (struct rlimit){most < FILES_USUAL ? most : FILES_USUAL, most};
-    if (max > 0) /* more than the hard limit allows is what it allows */
+    if (max > 0) /* at most the hard limit */
         files.rlim_cur = files.rlim_max = max < most ? max : most;
 }
 
@@ -89,7 +90,7 @@ void launch_setup(int fd)
     assert(page != MAP_FAILED);
     shared = page;
     find_ignored();
-    /* By its own offset: every init has the same open file. */
+    /* pread: all inits share the open file and its offset. */
     for (char chunk[512]; owned >= 0;) {
         ssize_t n = pread(owned, chunk, sizeof chunk, (off_t)buf_len(&program));
 
@@ -105,7 +106,7 @@ void launch_setup(int fd)
 
 static char **copy_texts(struct wire_rows rows, char **at)
 {
-    char **v = xmalloc((rows.count + 2) * sizeof *v); /* one more may be added */
+    char **v = xmalloc((rows.count + 2) * sizeof *v); /* room for one more */
     struct wire_text t;
     size_t i = 0;
 
@@ -209,7 +210,7 @@ static int child_fds(const struct plan *p)
     /* Init holds 0, 1 and 2 open on /dev/null, so none of the three is one of them. */
     if (dup2(io->in, 0) < 0 || dup2(io->out, 1) < 0 || dup2(io->err, 2) < 0)
         return -errno;
-    /* Closed now, not by exec: the command's directory may be /proc/self/fd/N. */
+    /* Close them now, not at exec: the command's directory may be /proc/self/fd/N. */
     if ((p->told != TOLD_FD && dup3(p->told, TOLD_FD, O_CLOEXEC) < 0) ||
         syscall(SYS_close_range, TOLD_FD + 1U, ~0U, 0U) < 0)
         return -errno;
@@ -220,8 +221,8 @@ void launch_oom_first(void)
 {
     int fd;
 
-    /* Not dumpable, as init is, we would not own our /proc entries.  Nobody can trace us meanwhile:
-     * we still have the capability. */
+    /* Not dumpable, as init is, we would not own our /proc entries.  No process can trace us
+     * meanwhile: we still have the capability. */
     (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
     fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -234,7 +235,7 @@ void launch_oom_first(void)
 static int child_rights(const struct plan *p)
 {
     launch_oom_first();
-    (void)prctl(PR_CAPBSET_DROP, INIT_ONLY_CAP, 0, 0, 0); /* EPERM: init has it not either */
+    (void)prctl(PR_CAPBSET_DROP, INIT_ONLY_CAP, 0, 0, 0); /* EPERM: init does not have it either */
     if (p->user.uid == 0 && p->user.gid == 0)
         return 0;
     if (syscall(SYS_setgroups, 0, NULL) < 0 ||
@@ -250,7 +251,7 @@ static int try_exec(struct plan *p, const char *file)
     return -errno;
 }
 
-/* As execvp does, but with the command's PATH and without memory. */
+/* Like execvp, but with the command's PATH and without allocation. */
 static int child_exec(struct plan *p)
 {
     const char *name = p->argv[0], *dir = p->path;
@@ -289,7 +290,7 @@ static void child_signals(const sigset_t *mask)
     (void)sigprocmask(SIG_SETMASK, mask, NULL);
 }
 
-/* A home that is not there (nobody's is not) is no reason to refuse: as login(1), from the root. */
+/* A missing home (as that of nobody) is no error: start in the root, as login(1) does. */
 static int child_directory(const struct plan *p)
 {
     if (chdir(p->cwd) == 0 || (!p->cwd_asked && chdir("/") == 0))
@@ -331,8 +332,8 @@ static void child(struct plan *p, volatile struct failure *f)
     f->sys = -child_exec(p);
 }
 
-/* The code says whose fault it was (docs/protocol-guest.md): the program is not there, it cannot be
- * run, or what was asked for around it is wrong. */
+/* The code classifies the failure (docs/protocol-guest.md): program not found, program not
+ * executable, or a bad setting of the request. */
 static int failed(const struct plan *p, const volatile struct failure *f, struct err *e)
 {
     bool absent = f->sys == ENOENT || f->sys == ENOTDIR;
@@ -351,8 +352,8 @@ static int failed(const struct plan *p, const volatile struct failure *f, struct
     return err_set(e, ERR_INTERNAL, f->sys, "run '%.160s': %s", p->argv[0], f->what);
 }
 
-/* As fork (init's memory is small), born in its cgroup: moving it there by cgroup.procs would wait
- * for an RCU grace period, 11 ms when cold. */
+/* Like fork (init's memory is small), but started in its cgroup: moving it by cgroup.procs would
+ * wait for an RCU grace period, 11 ms when cold. */
 static pid_t clone_into(int group)
 {
     struct clone_args args = {.exit_signal = SIGCHLD};
@@ -364,9 +365,9 @@ static pid_t clone_into(int group)
     return (pid_t)syscall(SYS_clone3, &args, sizeof args);
 }
 
-/* Until the child has become the command, or could not: exec and exit both close its end.  Not as
- * vfork waits, without end: whoever is root inside may stop the child before that, a frozen group
- * holds it, a lease on the program's file does (fcntl(2)).  False: it took too long. */
+/* Waits until the child has executed the command or failed: exec and exit both close its
+ * end.  Unlike vfork, with a deadline: root inside may stop the child before exec, a frozen cgroup
+ * or a lease on the program's file (fcntl(2)) may hold it.  False: it took too long. */
 static bool wait_for_exec(int fd)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -414,7 +415,7 @@ int launch(const struct guest_exec_start *s, const struct launch_io *io, pid_t *
         return err_hint(e, "the sandbox is paused, or something in it stops new processes");
     }
     if (shared->sys != 0)
-        return failed(&p, shared, e); /* the reaper collects it, unnamed */
+        return failed(&p, shared, e); /* the reaper collects it as an unknown child */
     *ret = pid;
     return 0;
 }

@@ -1,7 +1,5 @@
-/* launch: from a checked exec_start to a running process.  Everything that can fail is done before
- * the clone where possible; the child does system calls only.  Errors: -1 with *e set: it never
- * ran.
- */
+/* launch: from a checked exec_start to a running process.  As much as possible is done before the
+ * clone; the child makes system calls only.  Errors: -1 with *e set: it never ran. */
 #pragma once
 
 #include "wire/guest.h"
@@ -12,12 +10,12 @@ struct launch_io {
     int in, out, err; /* the child's ends; the same fd for all three is a terminal */
     bool terminal;
     int group;     /* the directory of its cgroup, or -1 */
-    uint64_t mark; /* its RLIMIT_LOCKS: init/kin.h; 0: as it is */
+    uint64_t mark; /* its RLIMIT_LOCKS: init/kin.h; 0: unchanged */
 };
 
-void launch_setup(int filter);   /* what commands get, from an open file; -1: none */
-void launch_files(uint64_t max); /* that a command may have open; 0: as init got it */
-/* Of the calling process: it dies of lack of memory before init does. */
+void launch_setup(int filter);   /* the filter for commands, from an open file; -1: none */
+void launch_files(uint64_t max); /* files a command may have open; 0: init's own limit */
+/* For the calling process: it is OOM-killed before init. */
 void launch_oom_first(void);
 CHECKED int launch(const struct guest_exec_start *s, const struct launch_io *io, pid_t *ret,
                    struct err *e);

@@ -1,10 +1,12 @@
-/* holt-init: PID 1 of every sandbox.
- * Usage: holt-init --listen-fd N | --port PATH [--filter-fd N] [--work-fd N] [--files N]
- *        [--barrier files|scopes] [--relay PATH] [--hub ADDRESS:PORT] [--process-port N] [--more-fd
- * N] The filter is what commands get on top of init's own; work is the cgroup that they live in; at
- * the relay's path, and the hub's address, commands reach holtd's API, on process-port agentbox's
- * process_api; files is how many a command may have open; more: a pipe on which further arguments
- * come, each with its NUL, once the sandbox is somebody's. */
+/* holt-init: PID 1 of every sandbox. */
+
+/* Usage: holt-init --listen-fd N | --port PATH [--filter-fd N] [--work-fd N] [--files N]
+ *        [--barrier files|scopes] [--relay PATH] [--hub ADDRESS:PORT] [--process-port N]
+ *        [--more-fd N]
+ * The filter is for commands, on top of init's own; work is the cgroup they live in; files is how
+ * many a command may have open.  Commands reach holtd's API at the relay's path and the hub's
+ * address, and agentbox's process_api on process-port.  more is a pipe with further arguments, each
+ * with its NUL, written once the sandbox is claimed. */
 #include "base/fd.h"
 #include "base/loop.h"
 #include "init/builder.h"
@@ -39,7 +41,7 @@
 static struct watch signals = {.fd = -1};
 static bool more_ended;
 
-/* The signal may be anybody's: only what holt-spawn has set is obeyed. */
+/* Any process can send the signal: obey only the order that holt-spawn has stored. */
 static void look_at_order(void)
 {
     static struct init_order done;
@@ -55,15 +57,15 @@ static void look_at_order(void)
     done = order;
 }
 
-/* Commands may end without end, too.  Whether some were left is known when none came: a signal is
- * told once for all that ended before it is read. */
+/* Bounded: commands may end without pause.  Stop only after a turn found no ended child: one signal
+ * stands for all children that ended before it was read. */
 static void reap(void)
 {
     struct rusage ru;
     int status, i = 0;
     pid_t pid = 0;
 
-    builder_await(); /* the first of our children */
+    builder_await(); /* it is the first of our children */
     while (i++ < REAPED_AT_ONCE && (pid = wait4(-1, &status, WNOHANG, &ru)) > 0) {
         exec_reaped(pid, status, &ru);
         job_reaped(pid, status);
@@ -76,15 +78,15 @@ static void on_signal(struct watch *w, uint32_t events)
     struct signalfd_siginfo si;
 
     (void)events;
-    /* Commands may send without end; the rest comes with the next turn. */
+    /* Bounded: commands may send signals without pause.  The rest follows in the next turn. */
     for (int i = 0; i < SIGNALS_AT_ONCE && read(w->fd, &si, sizeof si) == (ssize_t)sizeof si; i++)
         if (si.ssi_signo == INIT_LOOK)
             look_at_order();
     reap();
 }
 
-/* Commands that all want to run keep us waiting no longer than a short turn takes (Linux 6.12); our
- * children are as others are. */
+/* With a short time slice (Linux 6.12), busy commands delay init only briefly; our children have
+ * the usual one. */
 static void take_short_turns(void)
 {
     struct sched_attr a = {.size = sizeof a,
@@ -125,7 +127,7 @@ static void hold_standard_fds(void)
 struct options {
     int listen, filter, work, more; /* inherited descriptors, or -1 */
     const char *port, *relay, *hub, *barrier;
-    uint64_t files;   /* 0: as many as init */
+    uint64_t files;   /* 0: init's own limit */
     uint64_t process; /* its port, or 0 */
 };
 
@@ -167,7 +169,7 @@ static void parse(struct options *o, int argc, char **argv)
     }
 }
 
-/* Loaded ahead of the request, init makes the first command's group ahead as well. */
+/* If init was loaded ahead of the request, it also makes the first command's group in advance. */
 static void wait_for_more(struct options *o)
 {
     static char text[256];
@@ -182,7 +184,7 @@ static void wait_for_more(struct options *o)
         n = read(o->more, text, sizeof text);
     while (n < 0 && errno == EINTR);
     if (n <= 0 || text[n - 1] != '\0')
-        _exit(1); /* holt-spawn is gone, or does not want us */
+        _exit(1); /* holt-spawn has ended, or discards this sandbox */
     (void)close(o->more);
     for (; at < n && argc < MORE_MAX; at += (ssize_t)strlen(text + at) + 1)
         argv[argc++] = text + at;
@@ -207,7 +209,7 @@ static int open_service(const struct options *o)
     return 0;
 }
 
-/* What is reached by a path of the sandbox, or stands in the way of its commands. */
+/* Everything that is opened by a path of the sandbox, or that commands would conflict with. */
 static void open_inside(const struct options *o)
 {
     int r;
@@ -238,7 +240,7 @@ int main(int argc, char **argv)
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* no command reads our memory through /proc */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     take_short_turns();
-    (void)umask(0); /* files get the mode that was asked for; a command gets 022 */
+    (void)umask(0); /* files get exactly the requested mode; commands get 022 */
     loop_init();
     watch_signals();
     launch_setup(o.filter);
@@ -260,7 +262,7 @@ int main(int argc, char **argv)
             reap();
         if (loop_was_idle())
             group_idle();
-        if (group_is_due()) { /* it may take long: what has ended is told before */
+        if (group_is_due()) { /* it may take long: report exits first */
             reap();
             conn_flush();
         }

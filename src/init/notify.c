@@ -1,3 +1,4 @@
+/* notify: watches files and directories with inotify. */
 #include "init/notify.h"
 
 #include "base/fd.h"
@@ -26,20 +27,20 @@ struct place { /* a watched directory */
 
 struct notify {
     int fd, out;
-    int top; /* the directory where it begins */
+    int top; /* the directory where the watch begins */
     int top_wd, above_wd;
     bool recursive;
-    const char *only; /* a file's name in top: nothing else is told */
-    struct str asked; /* the path as the caller gave it */
-    struct place *at; /* wd rises: inotify(7) gives no number twice */
+    const char *only; /* watching one file: its name in top; all else is ignored */
+    struct str asked; /* the path from the request */
+    struct place *at; /* in order of wd: inotify(7) never reuses a number */
     size_t n, size;
-    size_t bytes; /* of paths */
-    bool full;    /* was told */
+    size_t bytes; /* of all paths */
+    bool full;    /* reported */
     struct buf records;
-    char last[PATH_MAX]; /* what "changed" was told of last, in this read */
+    char last[PATH_MAX]; /* the path of the last "changed" record, in this read */
 };
 
-/* ---- telling ---- */
+/* ---- reporting ---- */
 
 static void tell(struct notify *t, enum guest_watch_what what, const char *path)
 {
@@ -66,7 +67,7 @@ static void flush(struct notify *t)
     t->last[0] = '\0';
 }
 
-/* ---- which directories ---- */
+/* ---- watched directories ---- */
 
 static struct place *find(struct notify *t, int wd)
 {
@@ -102,7 +103,7 @@ static void compact(struct notify *t)
     t->n = kept;
 }
 
-/* A directory that moved away: its watches would go on telling under its old name. */
+/* A directory was moved away: its watches would keep reporting under the old name. */
 static void forget_below(struct notify *t, const char *path)
 {
     size_t n = strlen(path);
@@ -143,7 +144,7 @@ static void remember(struct notify *t, int wd, const char *path)
     t->bytes += strlen(path);
 }
 
-/* The wd, or -errno.  inotify takes no descriptor: the process goes to the directory instead. */
+/* The wd, or -errno.  inotify takes no descriptor: change to the directory instead. */
 static int watch_dir(struct notify *t, int dir, const char *path)
 {
     int wd;
@@ -189,8 +190,8 @@ static void look_into(struct notify *t, int fd, const char *path, bool say, int 
     (void)closedir(d);
 }
 
-/* The directory `path`, whose last component is in `above`, and those below.  `say`: what is found
- * there is new. */
+/* Watches the directory `path`, whose last component is in `above`, and those below it.  `say`: its
+ * content is new. */
 static void enter(struct notify *t, int above, const char *path, bool say, int depth)
 {
     const char *slash = strrchr(path, '/');
@@ -198,7 +199,7 @@ static void enter(struct notify *t, int above, const char *path, bool say, int d
         openat(above, slash ? slash + 1 : path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
     if (fd < 0)
-        return; /* gone, or not a directory */
+        return; /* removed, or not a directory */
     if (path_check_kernel(fd) < 0) {
         fd_close(fd);
         return;
@@ -211,7 +212,7 @@ static void enter(struct notify *t, int above, const char *path, bool say, int d
     look_into(t, fd, path, say, depth);
 }
 
-/* ---- what happened ---- */
+/* ---- events ---- */
 
 static void enter_new(struct notify *t, const char *path)
 {
@@ -258,7 +259,7 @@ static void look_again(struct notify *t)
         fd_close(fd);
 }
 
-/* While it is held open, its own watch does not say that it was removed: the one above does. */
+/* While it is held open, its own watch does not report its removal: the parent's does. */
 static bool top_is_gone(const struct notify *t, const struct inotify_event *ev)
 {
     struct stat st;
@@ -279,7 +280,7 @@ static void watch_above(struct notify *t)
         t->above_wd = inotify_add_watch(t->fd, ".", IN_DELETE | IN_ONLYDIR);
 }
 
-/* False: what was watched is gone. */
+/* False: the watched object was removed. */
 static bool on_event(struct notify *t, const struct inotify_event *ev)
 {
     struct place *p = find(t, ev->wd);
@@ -300,7 +301,7 @@ static bool on_event(struct notify *t, const struct inotify_event *ev)
         return true;
     }
     if (ev->len == 0 || (t->only && strcmp(ev->name, t->only) != 0))
-        return true; /* of a directory itself: the one above tells */
+        return true; /* about a directory itself: its parent reports it */
     if (t->only)
         path[0] = '\0';
     else
@@ -332,21 +333,21 @@ static int read_events(struct notify *t, struct err *e)
     return 0;
 }
 
-/* ---- the beginning ---- */
+/* ---- start ---- */
 
 static int open_top(struct notify *t, const struct guest_file_call *c, char *name, struct err *e)
 {
     t->top = path_open(c->path, O_RDONLY | O_DIRECTORY, 0, e);
     if (t->top >= 0 || e->sys != ENOTDIR)
         return t->top < 0 ? -1 : 0;
-    t->top = path_parent(c->path, name, e); /* of a file: what happens to its name */
+    t->top = path_parent(c->path, name, e); /* for a file: watch its name */
     t->only = name;
     return t->top < 0 ? -1 : 0;
 }
 
 int notify_run(const struct guest_file_call *c, int in, int out, struct stat *ret, struct err *e)
 {
-    struct notify *t = xzalloc(sizeof *t); /* the process ends with it: nothing is freed */
+    struct notify *t = xzalloc(sizeof *t); /* not freed: the process ends with it */
     char name[256];
     int fd;
 

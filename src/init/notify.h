@@ -1,7 +1,7 @@
-/* notify: what changes in a directory or file, as records (guest_watch_event).  A job: it blocks,
- * in a child of init, until it is killed or what it watches is gone. The first record says that the
- * watch is set: what happens after it is told.  A new directory is watched first and listed then,
- * so that nothing in it is missed (and some may be told twice). */
+/* notify: changes in a directory or file, as records (guest_watch_event).  A job: it blocks, in a
+ * child of init, until it is killed or the watched object is removed.  The first record says that
+ * the watch is set: later changes are reported.  A new directory is watched first and then listed,
+ * so that no change in it is missed (some may be reported twice). */
 #pragma once
 
 #include "init/job.h"

@@ -1,3 +1,4 @@
+/* path: resolves paths inside the root, safely against races and links. */
 #include "init/path.h"
 
 #include "base/fd.h"
@@ -13,9 +14,10 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define TRIES 1000 /* of a lookup that renames race with: openat2(2), EAGAIN */
+#define TRIES 1000 /* attempts at a lookup that races with renames: openat2(2), EAGAIN */
 
-/* Filesystems whose files are not data: what is written there acts, what is read is init's. */
+/* Filesystems whose files are not data: writes there act on the kernel, reads show init's own
+ * state. */
 static const uint32_t kernel_made[] = {
     0x00009fa0, /* proc */
     0x62656572, /* sysfs */
@@ -89,7 +91,7 @@ int path_failed(const char *what, struct str path, int sys, struct err *e)
         code = ERR_INVALID;
     if (sys == ENOTEMPTY)
         code = ERR_CONFLICT;
-    if (sys == EAGAIN || sys == EXDEV) /* a lease is held on it, or names change all the time */
+    if (sys == EAGAIN || sys == EXDEV) /* a lease is held on it, or names keep changing */
         code = ERR_CONFLICT;
     return err_set(e, code, sys, "%s%s'%.*s'", what, *what ? " " : "", (int)size_min(path.n, 160),
                    path.p);
@@ -131,7 +133,7 @@ int path_open_regular(struct str path, int flags, mode_t mode, bool truncate, st
                       : S_ISFIFO(st.st_mode) ? "a FIFO"
                       : S_ISSOCK(st.st_mode) ? "a socket"
                                              : "a device");
-        e->sys = S_ISDIR(st.st_mode) ? EISDIR : 0; /* for whoever has words of their own */
+        e->sys = S_ISDIR(st.st_mode) ? EISDIR : 0; /* for callers with their own message */
         return -1;
     }
     if (truncate && st.st_size > 0 && ftruncate(fd, 0) < 0)
@@ -219,7 +221,7 @@ static int remove_tree(int dir, const char *name, dev_t dev, int depth)
         return -errno;
     if (fstat(fd, &st) < 0 || st.st_dev != dev) {
         fd_close(fd);
-        return -EBUSY; /* something is mounted there */
+        return -EBUSY; /* a mount point */
     }
     r = remove_content(fd, dev, depth);
     if (r == 0 && unlinkat(dir, name, AT_REMOVEDIR) < 0)

@@ -1,6 +1,6 @@
-/* path: names from outside, resolved inside the root whatever symlinks a command plants meanwhile.
- * No operation reaches procfs, sysfs and the like: there, init's own memory and descriptors would
- * be files (a symlink to /proc/self/mem is an ordinary one). */
+/* path: resolves paths from outside inside the root, whatever symlinks a command plants
+ * meanwhile.  No operation reaches procfs, sysfs and the like: there, init's own memory and
+ * descriptors would be files (a symlink to /proc/self/mem is an ordinary one). */
 #pragma once
 
 #include "base/err.h"
@@ -8,17 +8,17 @@
 
 #include <sys/types.h>
 
-#define PATH_DEPTH_MAX 200 /* directories that a walk holds open */
+#define PATH_DEPTH_MAX 200 /* directories a walk holds open */
 
-/* open() inside the root; an fd, or -1 with *e set.  O_NONBLOCK is added: a FIFO or a lease must
- * not hold init. */
+/* open() inside the root; an fd, or -1 with *e set.  Adds O_NONBLOCK: a FIFO or a lease must not
+ * block init. */
 CHECKED int path_open(struct str path, int flags, mode_t mode, struct err *e);
-/* The same, of a regular file only; `truncate` empties it once it is known to be one. */
+/* The same, for a regular file only; `truncate` empties it after that check. */
 CHECKED int path_open_regular(struct str path, int flags, mode_t mode, bool truncate,
                               struct err *e);
 /* open() of a name beneath a directory: no link or ".." leads out of it.  An fd, or -errno. */
 CHECKED int path_beneath(int dir, const char *name, int flags);
-/* -EACCES if this is on a filesystem of the kernel's own making, else 0. */
+/* -EACCES on a filesystem made by the kernel (procfs and the like), else 0. */
 CHECKED int path_check_kernel(int fd);
 /* The directory that holds the last component; *ret_name (256 bytes) is that component. */
 CHECKED int path_parent(struct str path, char *ret_name, struct err *e);
@@ -26,5 +26,5 @@ CHECKED int path_parent(struct str path, char *ret_name, struct err *e);
 CHECKED int path_make_all(struct str path, mode_t mode, struct err *e);
 /* rm -r of one entry, below an open directory; does not follow links or leave the filesystem. */
 CHECKED int path_remove_all(int dir, const char *name, struct err *e);
-/* -1, with *e of this errno and "what 'path'". */
+/* Sets *e to this errno and "what 'path'"; returns -1. */
 int path_failed(const char *what, struct str path, int sys, struct err *e);

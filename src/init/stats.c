@@ -1,3 +1,4 @@
+/* stats: load, memory and disk use as init sees them. */
 #include "init/stats.h"
 
 #include "init/exec.h"

@@ -1,4 +1,5 @@
-/* stats: what init can see of its own machine.  On native sandboxes holtd asks spawn instead. */
+/* stats: resource use as init sees it on its own machine.  For native sandboxes holtd asks
+ * holt-spawn instead. */
 #pragma once
 
 #include "wire/guest.h"

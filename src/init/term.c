@@ -1,3 +1,4 @@
+/* term: opens and resizes pseudo-terminals. */
 #include "init/term.h"
 
 #include "base/fd.h"
@@ -14,7 +15,8 @@ int term_open(unsigned rows, unsigned cols, int *ret_master, int *ret_slave, str
 
     if (master < 0 || ioctl(master, TIOCSPTLCK, &unlocked) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "open a terminal");
-    slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC); /* no path to be fooled by */
+    /* opens the peer without a path that could be replaced */
+    slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
     if (slave < 0)
         return err_set(e, err_code_from_errno(errno), errno, "open a terminal's other end");
     term_resize(master, rows ? rows : 24, cols ? cols : 80);

@@ -1,3 +1,4 @@
+/* user: reads /etc/passwd and /etc/group of the sandbox. */
 #include "init/user.h"
 
 #include "base/fd.h"
@@ -31,7 +32,7 @@ static bool parse_line(struct str line, struct str *name, struct user *u)
     return true;
 }
 
-/* What is no plain file, for it may be a FIFO, or too large is empty. */
+/* Empty if it is not a regular file (it may be a FIFO) or is too large. */
 static struct str read_file(struct str path, struct buf *to)
 {
     AUTO(fd_close) int fd = -1;

@@ -1,4 +1,4 @@
-/* user: who a command runs as, by the sandbox's own /etc/passwd and /etc/group (read without
+/* user: the user a command runs as, from the sandbox's own /etc/passwd and /etc/group (read without
  * libc's name service). */
 #pragma once
 
@@ -13,5 +13,5 @@ struct user {
     char home[256];
 };
 
-/* "", or a name or uid, and behind a colon a group's name or gid. */
+/* "", or a name or uid, with an optional ":" and a group's name or gid. */
 CHECKED int user_find(struct str text, struct user *ret, struct err *e);

@@ -1,3 +1,4 @@
+/* within: opens files only inside given directories, after following links. */
 #include "init/within.h"
 
 #include "base/fd.h"
@@ -44,7 +45,7 @@ int within_failed(struct str path, struct str roots, struct err *e)
     return -1;
 }
 
-/* The nearest directory above that exists must be within: what is missing will be made there. */
+/* The nearest existing parent must be inside: missing directories are created there. */
 static int check_above(struct str path, struct str roots, struct err *e)
 {
     AUTO(fd_close) int fd = -1;
@@ -74,7 +75,7 @@ static int make(const struct within_write *w, struct err *e)
         above.n--;
     if (w->parents && above.n > 1 && path_make_all(str_make(above.p, above.n - 1), 0755, e) < 0)
         return -1;
-    /* O_EXCL: a link that leads nowhere is not followed to make a file elsewhere. */
+    /* O_EXCL: do not follow a dangling link and create a file elsewhere. */
     fd = path_open_regular(w->path, O_WRONLY | O_CREAT | O_EXCL | w->flags, w->mode, false, e);
     return fd < 0 && e->sys == EEXIST ? outside(w->path, w->roots, e) : fd;
 }
