@@ -1,3 +1,4 @@
+/* image: extracts the outer archive of an image (OCI layout or docker save). */
 #include "unpack/image.h"
 
 #include "base/fd.h"
@@ -62,7 +63,7 @@ static int failed(const char *path, struct err *e)
     return err_set(e, err_code_from_errno(errno), errno, "write '%.80s'", path);
 }
 
-/* Every directory on the way is one that we made: the names allow no other. */
+/* Every parent directory is one that we made: the names allow no other. */
 static int make_parents(struct image_out *o, const char *path, struct err *e)
 {
     char dir[TAR_NAME_MAX + 1];
@@ -75,7 +76,7 @@ static int make_parents(struct image_out *o, const char *path, struct err *e)
     return 0;
 }
 
-/* Old `docker save` writes a layer that stands twice as a link to its first place. */
+/* Old `docker save` writes a repeated layer as a link to its first occurrence. */
 static int repeat_layer(struct image_out *o, const char *path, struct str link, struct err *e)
 {
     char from[80];

@@ -1,6 +1,6 @@
-/* image: the outer archive of an image: an OCI layout (image-spec, image-layout.md) or what `docker
- * save` writes.  Only the files such an archive has are taken, flat, as data; the first other name
- * says that it is something else: a root tree. */
+/* image: the outer archive of an image: an OCI layout (image-spec, image-layout.md) or the output
+ * of `docker save`.  Extracts only the files of such an archive, flat, as data; the first other
+ * name shows that the archive is something else: a root tree. */
 #pragma once
 
 #include "base/err.h"
@@ -10,10 +10,10 @@ struct image_out {
     int root;
     uint64_t files_max, entries, bytes;
     int file;
-    bool is_oci, is_docker; /* index.json, manifest.json were there */
+    bool is_oci, is_docker; /* index.json, manifest.json were found */
 };
 
-/* 1: this is no image archive. */
+/* 1: not an image archive. */
 CHECKED int image_entry(struct image_out *o, const struct tar_entry *en, struct err *e);
 CHECKED int image_data(struct image_out *o, struct str data, struct err *e);
 CHECKED int image_entry_end(struct image_out *o, struct err *e);

@@ -1,14 +1,14 @@
-/* holt-unpack: turns a hostile archive into files below one directory.
- *
- *   holt-unpack [OPTION...] layer|root|image|clear DIR
+/* holt-unpack: turns a hostile archive into files below one directory. */
+
+/*   holt-unpack [OPTION...] layer|root|image|clear DIR
  *
  * The archive comes on standard input: a tar, plain or compressed with gzip or zstd.
  *   layer  one layer of an image: whiteouts become overlayfs's
- *   root   a whole root tree: as layer, but ".wh." names are names
- *   image  the outer archive of an image; "format=root" when it is a root tree after all
+ *   root   a whole root tree: as layer, but ".wh." names are ordinary names
+ *   image  the outer archive of an image; prints "format=root" if it is a root tree instead
  *   clear  no archive: removes everything below DIR
- * It runs in a sandbox of its own that has nothing but DIR (design, Images).  The last lines of its
- * standard output are "key=value" each: what was made, or error, code and message.  Exit: 0, or 1
+ * It runs in a sandbox of its own that has nothing but DIR (docs/images.md).  The last lines of its
+ * standard output are "key=value" each: the result, or error, code and message.  Exit: 0, or 1
  * after an error.
  *
  * Options: --max-bytes=N --max-files=N --max-ratio=N --max-seconds=N --keep-setuid */
@@ -74,7 +74,7 @@ static int parse(int argc, char **argv, struct options *o)
     return 0;
 }
 
-/* --- entries on their way --- */
+/* --- entries --- */
 
 static int on_told(struct run *r, int told, const struct tar_entry *en, struct str data,
                    struct err *e)
@@ -130,7 +130,7 @@ static int unpack(struct run *r, struct err *e)
     return r->tree ? tree_end(r->tree, e) : 0;
 }
 
-/* --- what is told at the end --- */
+/* --- the result --- */
 
 static void tell(const char *key, uint64_t v)
 {
@@ -170,7 +170,7 @@ static void tell_result(struct run *r)
     (void)printf("compression=%s\ndiff_id=sha256:%s\n", source_compression(r->source), digest);
 }
 
-/* One line, whatever an archive's names hold. */
+/* Prints one line, whatever an archive's names contain. */
 static int tell_error(const struct err *e)
 {
     (void)printf("error=%s ", err_table[e->code].name);

@@ -1,3 +1,4 @@
+/* sha256: SHA-256 (FIPS 180-4), without libcrypto. */
 #include "unpack/sha256.h"
 
 /* clang-format off */

@@ -1,4 +1,4 @@
-/* sha256: FIPS 180-4, by hand: this program is static and small, and libcrypto is neither. */
+/* sha256: FIPS 180-4, implemented here: this program is static and small, libcrypto is neither. */
 #pragma once
 
 #include "base/str.h"

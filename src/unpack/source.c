@@ -1,3 +1,4 @@
+/* source: reads, decompresses, counts and hashes the archive. */
 #include "unpack/source.h"
 
 #include "base/enc.h"
@@ -10,8 +11,8 @@
 
 #define IN_SIZE (64 * 1024)
 #define OUT_SIZE (256 * 1024)
-#define FREE_BYTES (64ULL * 1024 * 1024) /* before the ratio counts */
-#define ZSTD_WINDOW_LOG 27               /* 128 MiB: what zstd --long makes at most by default */
+#define FREE_BYTES (64ULL * 1024 * 1024) /* below this the ratio is not checked */
+#define ZSTD_WINDOW_LOG 27               /* 128 MiB: the most that zstd --long uses by default */
 
 enum kind { UNKNOWN, PLAIN, GZIP, ZSTD };
 
@@ -21,7 +22,7 @@ struct source {
     enum kind kind;
     struct str in; /* read and not used yet */
     bool eof;      /* of the descriptor */
-    bool between;  /* gzip members or zstd frames */
+    bool between;  /* between gzip members or zstd frames */
     uint64_t in_bytes, out_bytes;
     z_stream gz;
     ZSTD_DStream *zstd;
@@ -52,7 +53,7 @@ struct source *source_free(struct source *s)
     return NULL;
 }
 
-/* At least want bytes in s->in, unless the descriptor ends before. */
+/* Reads until s->in has at least `want` bytes, unless the input ends before. */
 static int fill(struct source *s, size_t want, struct err *e)
 {
     while (s->in.n < want && !s->eof) {
@@ -102,7 +103,7 @@ static int detect(struct source *s, struct err *e)
     return 0;
 }
 
-/* What follows the first member: another one, zeros that fill a block, or nothing. */
+/* After the first member: another one, zeros that fill a block, or nothing. */
 static int next_member(struct source *s, struct str magic, struct err *e)
 {
     if (fill(s, magic.n, e) < 0)

@@ -1,5 +1,5 @@
-/* source: the archive's bytes: read from a descriptor, decompressed (gzip, zstd, or none: told by
- * the first bytes), counted, hashed.  A bomb is stopped by its ratio and by its size. */
+/* source: the archive's bytes: read from a descriptor, decompressed (gzip, zstd or none, by the
+ * first bytes), counted, hashed.  Limits on ratio and size stop decompression bombs. */
 #pragma once
 
 #include "base/err.h"
@@ -14,8 +14,9 @@ struct source;
 struct source *source_new(int fd, const struct source_limits *l);
 struct source *source_free(struct source *s); /* takes NULL; returns NULL */
 DEFINE_AUTO(struct source *, source_free)
-/* Some bytes, valid until the next call.  1: here they are; 0: the end. */
+/* Some bytes, valid until the next call.  1: *ret is set; 0: the end. */
 CHECKED int source_read(struct source *s, struct str *ret, struct err *e);
 uint64_t source_bytes(const struct source *s); /* decompressed so far */
 const char *source_compression(const struct source *s);
-void source_digest(struct source *s, char to[2 * HASH_SIZE + 1]); /* at the end: of all bytes */
+/* at the end: the digest of all bytes */
+void source_digest(struct source *s, char to[2 * HASH_SIZE + 1]);

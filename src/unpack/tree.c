@@ -1,3 +1,4 @@
+/* tree: writes the entries of an archive below a directory. */
 #include "unpack/tree.h"
 
 #include "base/mem.h"
@@ -50,8 +51,8 @@ static bool is_whiteout(const struct stat *st)
     return S_ISCHR(st->st_mode) && st->st_rdev == 0;
 }
 
-/* A device 0/0 is overlayfs's whiteout in every mode and kernel; it alone may be made without
- * privilege (Linux 5.8).  What the same layer adds under that name stays. */
+/* A device 0/0 is overlayfs's whiteout in every mode and kernel; it is the only one that may be
+ * made without privilege (Linux 5.8).  An entry of the same layer with that name stays. */
 static int make_whiteout(struct tree *t, int dir, const char *name, struct err *e)
 {
     struct stat st;
@@ -90,7 +91,7 @@ static int whiteout(struct tree *t, const struct place *at, struct err *e)
     return make_whiteout(t, at->dir, name, e);
 }
 
-/* A whiteout is a file: nothing stands below one. */
+/* A whiteout is a file: an entry below one is invalid. */
 static int check_whiteout_parents(const struct tree *t, struct err *e)
 {
     const char *slash = strrchr(t->path, '/');
@@ -102,9 +103,9 @@ static int check_whiteout_parents(const struct tree *t, struct err *e)
     return 0;
 }
 
-/* --- one kind after the other --- */
+/* --- one function per kind of entry --- */
 
-/* Makes room for an entry that is no directory.  1: a whiteout was there. */
+/* Makes room for an entry that is not a directory.  1: there was a whiteout. */
 static int make_room(struct tree *t, const struct place *at, struct err *e)
 {
     struct stat st;
@@ -154,7 +155,8 @@ static int make_dir(struct tree *t, const struct place *at, struct err *e)
         return -1;
     if (tree_attributes(t, fd, e) < 0)
         return -1;
-    /* Its own mode comes at the end: one that cannot be written into would stop what follows. */
+    /* The final mode is set at the end: an unwritable directory would stop the entries inside
+     * it. */
     if (fchmod(fd, (t->en->mode & 01777) | 0700) < 0)
         return tree_failed(t, e, "set the mode of");
     defer(t);
@@ -201,7 +203,7 @@ static int make_hardlink(struct tree *t, const struct place *at, struct err *e)
         return tree_refuse(t, e, "is a hard link to something that is no file of this layer");
     if (fstatat(at->dir, at->name, &old, AT_SYMLINK_NOFOLLOW) == 0 && old.st_ino == st.st_ino &&
         old.st_dev == st.st_dev)
-        return 0; /* to itself: rename(2) and tar take that as done */
+        return 0; /* a link to itself: rename(2) and tar treat it as done */
     if (make_room(t, at, e) < 0)
         return -1;
     return linkat(to.dir, to.name, at->dir, at->name, 0) < 0 ? tree_failed(t, e, "link") : 0;
@@ -216,8 +218,8 @@ static int make_fifo(struct tree *t, const struct place *at, struct err *e)
     return tree_link_attributes(t, at, e);
 }
 
-/* Every sandbox has a /dev of its own, so the nodes that builders of root trees put there are not
- * missed; anywhere else a node is an attack. */
+/* Every sandbox has a /dev of its own, so device nodes in a root tree's /dev can be left out;
+ * anywhere else a node is an attack. */
 static int leave_node(struct tree *t, struct err *e)
 {
     if (!str_starts(str_of(t->path), STR("dev/")))
@@ -310,12 +312,12 @@ int tree_entry_end(struct tree *t, struct err *e)
 
 int tree_end(struct tree *t, struct err *e)
 {
-    for (size_t i = 0; i < t->late_count; i++) { /* in order: the last of one name counts */
+    for (size_t i = 0; i < t->late_count; i++) { /* in order: the last entry of a name wins */
         const struct late *l = &t->late[i];
         AUTO(fd_close) int fd = tree_open_dir(t, l->path);
         const struct timespec times[2] = {l->mtime, l->mtime};
 
-        if (fd < 0) /* a later entry put something else there */
+        if (fd < 0) /* a later entry replaced it */
             continue;
         if (fchmod(fd, l->mode) < 0 || futimens(fd, times) < 0)
             return err_set(e, ERR_INTERNAL, errno, "set the mode of '%.64s'", l->path);

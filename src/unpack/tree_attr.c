@@ -1,3 +1,4 @@
+/* tree_attr: owners, modes, times and extended attributes of entries. */
 #include "unpack/tree_internal.h"
 
 #include <errno.h>
@@ -22,8 +23,8 @@ void tree_times(const struct tar_entry *en, struct timespec to[2])
     to[0] = to[1] = (struct timespec){.tv_sec = en->mtime_s, .tv_nsec = en->mtime_ns};
 }
 
-/* An id outside of the map (a single-id map, or one beyond 65535) cannot be kept: EINVAL; EPERM
- * without privilege over it.  The entry is then its writer's, and counted. */
+/* An id outside the map (a single-id map, or one beyond 65535) cannot be set: EINVAL; EPERM without
+ * privilege over it.  The entry then belongs to the writer, and is counted. */
 static int owner_result(struct tree *t, int r, struct err *e)
 {
     if (r == 0)
@@ -39,8 +40,8 @@ static bool id_fits(uint64_t id)
     return id < UINT32_MAX;
 }
 
-/* "user.overlay." steers overlayfs (redirects to other directories, for one); other classes are
- * for privileged programs. */
+/* "user.overlay." controls overlayfs (redirects to other directories, for one); other namespaces
+ * are for privileged programs. */
 static bool xattr_is_safe(struct str name, struct str value)
 {
     return str_starts(name, STR("user.")) && !str_starts(name, STR("user.overlay.")) &&

@@ -1,3 +1,4 @@
+/* tree_clear: removes a tree of any depth. */
 #include "unpack/tree_internal.h"
 
 #include <dirent.h>
@@ -5,8 +6,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* A tree that was unpacked is at most TREE_DEPTH_MAX deep; one that a sandbox wrote may be deeper,
- * and is flattened on the way: what is too deep is renamed to the top first. */
+/* An unpacked tree is at most TREE_DEPTH_MAX deep; one that a sandbox wrote may be deeper, and is
+ * flattened: directories that are too deep are renamed to the top first. */
 #define CLEAR_DEPTH_MAX (2 * TREE_DEPTH_MAX)
 
 struct clear {
@@ -80,7 +81,7 @@ int tree_clear(int root, struct err *e)
     struct clear c = {.root = root};
     uint64_t before;
 
-    do { /* once more for what was moved to the top meanwhile */
+    do { /* again for directories moved to the top meanwhile */
         before = c.moved;
         if (clear_dir(&c, root, 0, e) < 0)
             return -1;

@@ -1,4 +1,4 @@
-/* tree_internal: inside of tree: names and look-ups (tree_path.c), attributes (tree_attr.c). */
+/* tree_internal: private to tree: names and lookups (tree_path.c), attributes (tree_attr.c). */
 #pragma once
 
 #include "base/fd.h"
@@ -18,24 +18,24 @@ struct tree {
     struct tree_counts counts;
     struct late *late;
     size_t late_count, late_size;
-    int file; /* the entry that is being written, or -1 */
+    int file; /* the entry being written, or -1 */
     const struct tar_entry *en;
     char path[TAR_NAME_MAX + 1]; /* of the entry, clean */
 };
 
-struct place { /* where an entry goes: an open directory and a name in it */
+struct place { /* the target of an entry: an open directory and a name in it */
     int dir;
-    const char *name; /* into the path it was made from */
+    const char *name; /* points into the path it was made from */
 };
 
-/* path is clean and not empty; make: directories on the way are made. */
+/* path is clean and not empty; make: creates missing directories. */
 CHECKED int tree_place(struct tree *t, const char *path, bool make, struct place *ret,
                        struct err *e);
 int tree_open_dir(const struct tree *t, const char *path); /* O_RDONLY; -errno */
 int tree_refuse(const struct tree *t, struct err *e, const char *fmt, ...) PRINTF_LIKE(3, 4);
-int tree_failed(const struct tree *t, struct err *e, const char *what); /* errno's text is added */
+int tree_failed(const struct tree *t, struct err *e, const char *what); /* appends errno's text */
 
-/* Owner, mode and attributes of the entry through an open descriptor. */
+/* Sets owner, mode and attributes of the entry through an open descriptor. */
 CHECKED int tree_attributes(struct tree *t, int fd, struct err *e);
 CHECKED int tree_link_attributes(struct tree *t, const struct place *at, struct err *e);
 mode_t tree_mode(struct tree *t);

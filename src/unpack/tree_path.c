@@ -1,3 +1,4 @@
+/* tree_path: checks names and resolves them below the directory. */
 #include "unpack/tree_internal.h"
 
 #include "base/mem.h"
@@ -60,8 +61,8 @@ int tree_clean_name(struct str name, char *to, struct err *e)
     return 0;
 }
 
-/* Links inside the layer that stay below it are followed, as chroot'ed tars do; all others fail
- * with EXDEV (openat2(2), Linux 5.6). */
+/* Follows links inside the layer that stay below it, as a chrooted tar does; all others fail with
+ * EXDEV (openat2(2), Linux 5.6). */
 static int open_below(int root, const char *path, uint64_t flags)
 {
     struct open_how how = {
@@ -84,7 +85,7 @@ int tree_open_dir(const struct tree *t, const char *path)
     return fd < 0 ? -errno : fd;
 }
 
-/* Makes what is missing of path, one directory after the other. */
+/* Creates the missing directories of path, one after the other. */
 static int make_dirs(struct tree *t, char *path, struct err *e)
 {
     for (char *slash = path; slash; slash = strchr(slash + 1, '/')) {
@@ -140,7 +141,7 @@ int tree_place(struct tree *t, const char *path, bool make, struct place *ret, s
 
     assert(path[0]);
     if (slash)
-        memcpy(parent, path, (size_t)(slash - path)); /* a NUL stands behind it already */
+        memcpy(parent, path, (size_t)(slash - path)); /* it is already NUL-terminated */
     dir = open_parent(t, parent, make, e);
     if (dir < 0)
         return -1;
