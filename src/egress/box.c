@@ -1,3 +1,4 @@
+/* box: a sandbox's policy, listeners, secrets and budgets. */
 #include "egress/egress.h"
 
 #include "base/fd.h"
@@ -81,7 +82,7 @@ static int open_listener(struct box *b, enum spawn_listener kind, int fd, struct
     l->box = box_ref(b);
     l->kind = kind;
     l->fd = fd;
-    if (kind != SPAWN_LISTENER_DNS_UDP) /* what it accepts has it from here (tcp(7), Linux) */
+    if (kind != SPAWN_LISTENER_DNS_UDP) /* accepted sockets inherit it (tcp(7), Linux) */
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     (void)uv_poll_start(&l->poll, UV_READABLE, on_ready);
     return 0;
@@ -152,7 +153,8 @@ struct box *box_new_nobody(struct egress *all, int fd)
     int r = policy_parse(STR("none"), false, &b->policy, &e);
 
     assert(r == 0);
-    (void)!open_listener(b, SPAWN_LISTENER_TCP4, fd, &e); /* else nobody comes */
+    /* on failure, no connection is accepted */
+    (void)!open_listener(b, SPAWN_LISTENER_TCP4, fd, &e);
     return b;
 }
 
@@ -165,7 +167,7 @@ void box_close(struct box *b)
     dnsd_close_all(b);
 }
 
-/* What does not read is left out: it only asks again. */
+/* Skips lines that do not parse: the sandbox then asks again. */
 static void learn(struct policy *p, struct str lines)
 {
     struct err e;

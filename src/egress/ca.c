@@ -1,3 +1,4 @@
+/* ca: signs leaf certificates for intercepted hosts. */
 #include "egress/ca.h"
 
 #include "base/clock.h"
@@ -12,17 +13,17 @@
 
 #define LEAVES_MAX 256
 #define LEAF_S (24 * 3600)
-#define LEAF_USED_MS (12 * 3600 * 1000LL) /* another is made in good time before its end */
-#define BEFORE_S 3600                     /* for clocks that are late */
+#define LEAF_USED_MS (12 * 3600 * 1000LL) /* a new one is made well before the old expires */
+#define BEFORE_S 3600                     /* for clocks that are slow */
 
 struct leaf {
     SSL_CTX *ctx;
-    int64_t made_ms, used_ms; /* wall; monotonic */
+    int64_t made_ms, used_ms; /* wall clock; monotonic */
 };
 
 static struct {
     X509 *cert;
-    EVP_PKEY *key, *leaf_key; /* all leaves share one */
+    EVP_PKEY *key, *leaf_key; /* one key for all leaves */
     struct map leaves;        /* struct leaf, by name */
 } ca;
 
@@ -105,7 +106,7 @@ static bool extend(X509 *x, int nid, const char *value)
     return ext && X509_add_ext(x, ext, -1) == 1;
 }
 
-/* RFC 5280 section 4.1.2.2: positive, at most 20 bytes; unlike any before it. */
+/* RFC 5280 section 4.1.2.2: positive, at most 20 bytes, unique. */
 static bool set_serial(X509 *x)
 {
     unsigned char bytes[16];
@@ -117,7 +118,7 @@ static bool set_serial(X509 *x)
     return n && BN_to_ASN1_INTEGER(n, X509_get_serialNumber(x)) != NULL;
 }
 
-/* RFC 6125: the name stands in subjectAltName; a common name holds 64 bytes only. */
+/* RFC 6125: the name is in subjectAltName; a common name holds only 64 bytes. */
 static X509 *mint(const struct host *h)
 {
     AUTO(X509_free) X509 *x = X509_new();
@@ -143,7 +144,7 @@ static X509 *mint(const struct host *h)
     return TAKE(x);
 }
 
-/* HTTP/2 would let one connection carry requests for several hosts: it is not offered. */
+/* Do not offer HTTP/2: it lets one connection carry requests for several hosts. */
 static int choose_alpn(SSL *ssl, const unsigned char **ret, unsigned char *ret_n,
                        const unsigned char *in, unsigned n, void *arg)
 {

@@ -1,5 +1,5 @@
-/* ca: the authority that signs for hosts which are intercepted, and its leaf certificates: one for
- * each name, short-lived, kept for a while.  In memory only.  Thread: the loop's. */
+/* ca: the authority that signs certificates for intercepted hosts, and its leaf certificates: one
+ * per name, short-lived, cached.  In memory only.  Thread: the loop's. */
 #pragma once
 
 #include "base/err.h"
@@ -7,9 +7,9 @@
 
 #include <openssl/ssl.h>
 
-/* PEM texts of a certificate and its key; the same again changes nothing. */
+/* PEM texts of a certificate and its key; setting the same again changes nothing. */
 CHECKED int ca_set(struct str cert, struct str key, struct err *e);
 bool ca_is_there(void);
-/* To speak as this host, over HTTP/1.1 only; borrowed, and good for one SSL_new. */
+/* A context to act as this host, over HTTP/1.1 only; borrowed, and valid for one SSL_new. */
 CHECKED int ca_context(const struct host *h, SSL_CTX **ret, struct err *e);
 void ca_forget(void);

@@ -1,3 +1,4 @@
+/* conn: one connection of a sandbox: accept, first bytes, timeouts, end. */
 #include "egress/conn.h"
 
 #include "base/fd.h"
@@ -9,12 +10,12 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#define ACCEPTS 32 /* of one turn */
+#define ACCEPTS 32 /* per turn */
 #define FIRST_READ 16384
 #define IP6T_SO_ORIGINAL_DST 80
 #define OWN_ADDRESS 0x64400002u
 
-/* ---- what is told ---- */
+/* ---- events ---- */
 
 void conn_tell(struct conn *c, enum egress_what what, const char *rule)
 {
@@ -98,7 +99,7 @@ void conn_close_all(struct box *b, const char *why)
         conn_reset(LIST_ENTRY(b->conns.next, struct conn, link), why);
 }
 
-/* Budgets that came with another policy count from there on. */
+/* Budgets of a new policy count from then on. */
 static bool is_within_budget(struct conn *c)
 {
     bool full = false;
@@ -129,7 +130,7 @@ void conn_judge_all(struct box *b)
         judge_again(LIST_ENTRY(node, struct conn, link));
 }
 
-/* ---- time ---- */
+/* ---- timeouts ---- */
 
 static void on_timer(uv_timer_t *t)
 {
@@ -196,7 +197,7 @@ static void read_linger(struct conn *c)
         conn_end(c, "");
 }
 
-/* Closing with unread input would make the kernel throw the reply away. */
+/* Closing with unread input would make the kernel discard the reply. */
 void conn_linger(struct conn *c)
 {
     polled_close(&c->server.io);
@@ -218,7 +219,7 @@ void conn_linger(struct conn *c)
     polled_want(&c->client.io, EPOLLIN);
 }
 
-/* Little at a time: each form of a beginning has its own limit, and what follows it waits. */
+/* Reads little at a time: each protocol limits its own start, and later bytes must wait. */
 static void read_first(struct conn *c)
 {
     ssize_t n = recv(c->client.io.fd, c->box->all->scratch, FIRST_READ, 0);
@@ -258,9 +259,9 @@ static void on_ready(struct polled *p, uint32_t events)
         read_first(c);
 }
 
-/* ---- the beginning ---- */
+/* ---- start ---- */
 
-/* Where a redirected connection was going; false: it was meant for the proxy itself. */
+/* The original destination of a redirected connection; false: it was meant for the proxy itself. */
 static bool original(int fd, bool v6, struct ip *ret, unsigned *ret_port)
 {
     struct sockaddr_in in4 = {0};
@@ -309,7 +310,7 @@ static void begin(struct box *b, int fd, bool v6)
         return;
     }
     conn_expire(c, CONN_HEAD_MS);
-    read_first(c); /* most send their request at once: it is here, and nothing waits for it */
+    read_first(c); /* most clients send their request at once: it has already arrived */
     if (c->state < CONN_WAITS)
         polled_want(&c->client.io, EPOLLIN);
 }
@@ -358,5 +359,5 @@ void conn_ask_again(struct egress *all)
     void *c;
 
     for (size_t at = 0; map_next(&all->questions, &at, &key, &c);)
-        (void)!target_ask(c); /* there is room: each connection asks once of each holtd */
+        (void)!target_ask(c); /* there is room: each connection asks each holtd once */
 }

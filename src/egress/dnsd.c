@@ -1,5 +1,4 @@
-/* The resolver of a sandbox: answers from its own table (proto/dns.h) and asks nobody, so that no
- * name carries a secret out.  UDP from the address that was asked, and TCP. */
+/* dnsd: the DNS server of a sandbox; answers from its own table, sends no query. */
 #include "egress/egress.h"
 
 #include "base/fd.h"
@@ -10,7 +9,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#define DATAGRAMS 64 /* of one turn */
+#define DATAGRAMS 64 /* per turn */
 #define TCP_MAX 32   /* connections of one sandbox */
 #define TCP_MS 10000
 #define QUERY_MAX 4096
@@ -22,9 +21,9 @@ static uint32_t address_of(void *arg, const char *name)
     return names_address(b->names, name);
 }
 
-/* ---- datagrams ---- */
+/* ---- UDP ---- */
 
-/* The control message that came is sent back: its address to was ours to answer from. */
+/* Replies from the address that was asked: the received control message is sent back. */
 static bool one_datagram(struct listener *l)
 {
     union {
@@ -106,7 +105,7 @@ void dnsd_close_all(struct box *b)
         end(LIST_ENTRY(b->dns_conns.next, struct dns_conn, link));
 }
 
-/* RFC 1035 section 4.2.2: two bytes of length before each message.  False: it ended. */
+/* RFC 1035 section 4.2.2: two bytes of length before each message.  False: it has ended. */
 static bool answer_all(struct dns_conn *c)
 {
     while (buf_len(&c->in) >= 2) {
@@ -121,7 +120,7 @@ static bool answer_all(struct dns_conn *c)
         size = dns_answer(str_make(p + 2, n), address_of, c->box, answer + 2);
         answer[0] = (uint8_t)(size >> 8);
         answer[1] = (uint8_t)size;
-        /* A client that does not read its answers is not worth a queue. */
+        /* No queue for a client that does not read its replies. */
         if (size == 0 || send(c->fd, answer, size + 2, MSG_NOSIGNAL) != (ssize_t)(size + 2))
             return false;
         buf_take(&c->in, n + 2);

@@ -1,9 +1,10 @@
+/* exchange: one intercepted HTTP/1.1 connection. */
 #include "egress/exchange.h"
 
 #include "base/mem.h"
 #include "egress/exchange_internal.h"
 
-#define KEPT 4096 /* of a buffer between two requests */
+#define KEPT 4096 /* kept of a buffer between two requests */
 
 struct exchange *exchange_new(const struct exchange_config *c)
 {
@@ -77,13 +78,13 @@ void exchange_answer(struct exchange *x, int status, const char *text)
 void exchange_put_chunk(struct buf *to, struct str part)
 {
     if (part.n == 0)
-        return; /* would be the last one */
+        return; /* this would be the last */
     buf_printf(to, "%zx\r\n", part.n);
     buf_add_str(to, part);
     buf_add_c(to, "\r\n");
 }
 
-/* ---- bytes and ends from outside ---- */
+/* ---- input and its end ---- */
 
 void exchange_from_client(struct exchange *x, struct str bytes)
 {
@@ -103,7 +104,7 @@ void exchange_from_server(struct exchange *x, struct str bytes)
     buf_shrink(&x->server_in, KEPT);
 }
 
-/* A reply that was asked for without a secret in mind has a length, and may be compressed. */
+/* A reply whose request had no secrets may have a length and be compressed. */
 bool exchange_follows(struct exchange *x)
 {
     struct binding_query q = {.host = x->c.host, .tls = x->c.tls};

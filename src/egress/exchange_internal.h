@@ -1,4 +1,4 @@
-/* exchange_internal: what the parts of an exchange share; private to them. */
+/* exchange_internal: shared by the parts of an exchange; private to them. */
 #pragma once
 
 #include "egress/exchange.h"
@@ -14,33 +14,34 @@ enum out { OUT_NONE, OUT_LENGTH, OUT_CHUNKED, OUT_UNTIL_CLOSE };
 
 struct exchange {
     struct exchange_config c;
-    struct buf client_in, server_in; /* not read yet */
-    struct buf to_client, to_server; /* not taken yet */
+    struct buf client_in, server_in; /* not parsed yet */
+    struct buf to_client, to_server; /* not sent yet */
     struct http1_scan scan, reply_scan;
     enum request request;
     enum reply reply;
     struct http1_body body, reply_body;
     bool keep, old_client, head_only, upgrade, tunnel;
-    bool replied; /* the client has a part of the reply */
+    bool replied; /* the client has part of the reply */
     unsigned interim;
     enum out out;
     struct scrub scrub;
-    char accept[WS_ACCEPT_SIZE]; /* what a server says that takes the upgrade */
+    char accept[WS_ACCEPT_SIZE]; /* the accept key of a server that takes the upgrade */
     struct ws_reader client_frames, server_frames;
-    struct buf frame; /* of the server's, scrubbed */
-    bool frame_begun; /* a part of it has gone on */
-    size_t hits_told; /* of scrub.hits */
+    struct buf frame; /* of the server's frames, scrubbed */
+    bool frame_begun; /* part of it has been forwarded */
+    size_t hits_told; /* value of scrub.hits at the last report */
     bool reply_has_hit;
-    char *failed; /* why the server cannot be spoken to */
+    char *failed; /* why the server cannot be reached */
     enum exchange_end end;
 };
 
 /* --- exchange.c --- */
-void exchange_answer(struct exchange *x, int status, const char *text); /* ourselves; it ends */
+/* by ourselves; then it ends */
+void exchange_answer(struct exchange *x, int status, const char *text);
 void exchange_put_chunk(struct buf *to, struct str part);
 
 /* --- exchange_request.c --- */
-void exchange_run_client(struct exchange *x); /* reads what there is of the client */
+void exchange_run_client(struct exchange *x); /* parses the client's input */
 
 /* --- exchange_reply.c --- */
 void exchange_run_server(struct exchange *x);

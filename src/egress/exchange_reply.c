@@ -1,4 +1,4 @@
-/* Replies on their way back: read strictly, scrubbed of values, framed anew. */
+/* exchange_reply: reads replies strictly, scrubs values, frames them anew. */
 #include "egress/exchange_internal.h"
 #include "egress/guards.h"
 
@@ -27,7 +27,7 @@ void exchange_reply_over(struct exchange *x)
     } else {
         buf_add_str(&x->to_client, buf_str(&last));
     }
-    /* Bytes behind a reply answer nothing that was asked. */
+    /* Bytes after a reply belong to no request. */
     if (!x->keep || x->request != REQUEST_SENT || buf_len(&x->server_in) > 0) {
         x->end = EXCHANGE_ENDS;
         return;
@@ -51,7 +51,7 @@ static void put_scrubbed(struct exchange *x, struct str s)
     scrub_all(&x->scrub, s, &x->to_client);
 }
 
-/* A server that says a value as a field's name, which has no capitals here, says it to nobody. */
+/* Whether a field's name, which has lost its capitals here, is a value: then drop the field. */
 static bool is_value(struct exchange *x, struct str name)
 {
     if (!scrub_finds_any_case(&x->scrub, name) || guard_left_out("names"))
@@ -86,7 +86,7 @@ static void write_reply(struct exchange *x, const struct http1_response *r)
     buf_add_c(to, "\r\n");
 }
 
-/* RFC 6455 section 4.1: a server that knows the key, not one that was made to say 101. */
+/* RFC 6455 section 4.1: the server must know the key, not merely be tricked into a 101. */
 static bool takes_upgrade(const struct exchange *x, const struct http1_response *r)
 {
     const struct http_header *h = http_get(r->headers, r->header_count, "sec-websocket-accept");
@@ -94,7 +94,7 @@ static bool takes_upgrade(const struct exchange *x, const struct http1_response 
     return h && str_eq_c(h->value, x->accept);
 }
 
-/* True: it was one that another follows. */
+/* True: an interim reply, followed by another. */
 static bool take_interim(struct exchange *x, const struct http1_response *r)
 {
     x->out = OUT_NONE;
@@ -115,7 +115,7 @@ static bool take_interim(struct exchange *x, const struct http1_response *r)
     return true;
 }
 
-/* A value may be longer or shorter than its placeholder: then no length is known beforehand. */
+/* A value may be longer or shorter than its placeholder: then the length is unknown beforehand. */
 static enum out choose_out(const struct exchange *x, const struct http1_response *r)
 {
     if (r->framing == HTTP1_NO_BODY)
@@ -223,7 +223,7 @@ static void put_frame(struct buf *to, unsigned first, struct str data)
     buf_add_str(to, data);
 }
 
-/* What a placeholder made too long for it is cut: at a character's border, for clients check. */
+/* Cuts a text that a placeholder made too long, at a character boundary, which clients check. */
 static struct str control_text(struct str s)
 {
     size_t n = size_min(s.n, WS_CONTROL_MAX), code = size_min(n, 2);
@@ -233,8 +233,8 @@ static struct str control_text(struct str s)
     return str_make(s.p, n);
 }
 
-/* A frame is written anew, in as many parts as it comes in (RFC 6455 section 5.4): its length as
- * the server sent it would tell how long a value is. */
+/* A frame is written anew, in as many parts as it arrives in (RFC 6455 section 5.4): the server's
+ * length would reveal the length of a value. */
 static void pass_frame(struct exchange *x, bool ended)
 {
     const struct ws_reader *r = &x->server_frames;
@@ -252,7 +252,7 @@ static void pass_frame(struct exchange *x, bool ended)
     buf_clear(&x->frame);
 }
 
-/* What may be the beginning of a value waits for more of its frame, and no longer. */
+/* Holds back what may be the start of a value until more of its frame arrives, and no longer. */
 static void tunnel_reply(struct exchange *x)
 {
     struct str in = buf_str(&x->server_in), head, data;
@@ -278,8 +278,8 @@ static void tunnel_reply(struct exchange *x)
     buf_clear(&x->server_in);
 }
 
-/* Whoever sends guesses to a server that says them back sees which one is a value.  Nobody needs
- * many replies with values in a short time; how often one reply says it does not matter. */
+/* A client that sends guesses to an echoing server would learn which one is a value.  No client
+ * needs many replies with values in a short time; the number within one reply does not matter. */
 static void tell_hits(struct exchange *x)
 {
     bool more = x->scrub.hits > x->hits_told;
@@ -299,7 +299,7 @@ static void run_server(struct exchange *x)
             tunnel_reply(x);
             return;
         }
-        if (x->reply == REPLY_NONE) { /* nobody asked */
+        if (x->reply == REPLY_NONE) { /* no request is open */
             x->end = EXCHANGE_ENDS;
             return;
         }

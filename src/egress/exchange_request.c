@@ -1,10 +1,10 @@
-/* Requests on their way: read strictly, judged, and written anew with secrets filled in. */
+/* exchange_request: reads requests strictly, checks them, writes them with secrets filled in. */
 #include "egress/exchange_internal.h"
 #include "egress/guards.h"
 
 #include <stdio.h>
 
-#define FILLED_HEAD_MAX (128 * 1024) /* of a request whose placeholders became values */
+#define FILLED_HEAD_MAX (128 * 1024) /* of a request with its values filled in */
 
 static void refuse(struct exchange *x, int status, const char *why)
 {
@@ -21,7 +21,7 @@ static struct binding_query query_of(const struct exchange *x, const struct http
         .host = x->c.host, .tls = x->c.tls, .method = r->method, .path = r->path};
 }
 
-/* RFC 9110 section 7.4: a request for another host than that to which the connection goes. */
+/* RFC 9110 section 7.4: a request for another host than the connection's. */
 static bool is_for_host(const struct exchange *x, struct str authority)
 {
     uint64_t port = x->c.tls ? 443 : 80;
@@ -31,7 +31,7 @@ static bool is_for_host(const struct exchange *x, struct str authority)
     size_t at;
 
     if (authority.n == 0)
-        return true; /* HTTP/1.0: the server gets ours */
+        return true; /* HTTP/1.0: we add our Host */
     colon = memrchr(authority.p, ':', authority.n);
     at = colon ? (size_t)(colon - authority.p) : authority.n;
     if (authority.p[authority.n - 1] == ']')
@@ -42,7 +42,7 @@ static bool is_for_host(const struct exchange *x, struct str authority)
            strcmp(h.name, x->c.host->name) == 0;
 }
 
-/* CGI and what came after it (RFC 3875 section 4.1.18) take '_' for '-'. */
+/* CGI and its successors (RFC 3875 section 4.1.18) treat '_' as '-'. */
 static bool is_named(struct str name, const char *want)
 {
     for (size_t i = 0; i < name.n; i++)
@@ -59,7 +59,7 @@ static bool is_one_of(struct str name, const char *const *names, size_t n)
     return false;
 }
 
-/* What asks the server to take the request for another one than it is. */
+/* Fields that make the server treat the request as another one. */
 static bool overrides(struct str name)
 {
     static const char *const names[] = {
@@ -87,7 +87,7 @@ static bool overrides(struct str name)
     return is_one_of(name, names, ARRAY_LEN(names)) && !guard_left_out("overrides");
 }
 
-/* Parts, deltas and compressed forms would hide a value that comes back. */
+/* Ranges, deltas and compression would hide a value in a reply. */
 static bool hides_replies(struct str name)
 {
     static const char *const names[] = {"accept-encoding", "range", "if-range", "a-im"};
@@ -95,7 +95,7 @@ static bool hides_replies(struct str name)
     return is_one_of(name, names, ARRAY_LEN(names));
 }
 
-/* Written anew, or of no use: frames of a WebSocket are followed, which extensions would change. */
+/* Written here, or useless: WebSocket frames are parsed, and extensions would change them. */
 static bool is_written_here(struct str name)
 {
     static const char *const names[] = {"host", "content-length", "transfer-encoding",
@@ -236,7 +236,7 @@ static bool read_request(struct exchange *x)
     return true;
 }
 
-/* Chunks are cut anew; their extensions and trailers stay here. */
+/* Chunks are framed anew; extensions and trailers are dropped. */
 static bool read_body(struct exchange *x)
 {
     bool chunked = x->body.framing == HTTP1_CHUNKED;
@@ -263,7 +263,7 @@ static bool read_body(struct exchange *x)
     return used > 0;
 }
 
-/* Frames are not judged; but what is none, a second request say, does not pass. */
+/* Frames are not checked, but anything else, such as a second request, does not pass. */
 static void tunnel_request(struct exchange *x)
 {
     struct str in = buf_str(&x->client_in), head, data;

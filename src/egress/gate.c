@@ -1,6 +1,8 @@
-/* The proxy's TCP form, for runtimes whose sandboxes have no listeners of ours: HTTP with
- * credentials.  A connection belongs to nobody, and may do nothing, until a token says whose it is;
- * it is then like any other of that sandbox.  A token is worth nothing once its sandbox is gone. */
+/* gate: the proxy's TCP port: connections identify their sandbox by a token. */
+
+/* For runtimes whose sandboxes have no listeners of ours: HTTP with credentials.  A connection
+ * belongs to no sandbox, and may do nothing, until it shows a token; then it is like any other of
+ * that sandbox.  A token is worthless once its sandbox is removed. */
 #include "egress/conn.h"
 
 #include "base/clock.h"
@@ -15,7 +17,7 @@
 #include <sys/socket.h>
 
 static struct {
-    struct box *nobody; /* NULL: the gate is shut */
+    struct box *nobody; /* NULL: the gate is closed */
     char *key, *address;
     unsigned port;
 } gate;
@@ -45,8 +47,7 @@ static void shut(void)
     mem_free(TAKE(gate.key));
 }
 
-/* What was open elsewhere, or for an earlier key, does not stay, whatever becomes of the new one.
- */
+/* Closes listeners at other addresses or with an earlier key, even if opening the new one fails. */
 int gate_open(struct egress *all, const struct egress_listen *l, struct err *e)
 {
     AUTO(mem_free) char *address = str_dup(l->host);
@@ -69,7 +70,7 @@ int gate_open(struct egress *all, const struct egress_listen *l, struct err *e)
     return 0;
 }
 
-/* ---- who waits ---- */
+/* ---- waiting connections ---- */
 
 #define GATE_PEER 128 /* of one address, without credentials */
 
@@ -126,8 +127,8 @@ static struct box *find_session(const struct egress *all, const char *session)
     return map_get(&all->boxes, str_of(session));
 }
 
-/* A session is called by agentbox's id of it; what has no name of its own, by its sandbox's.  A
- * token that says which sandbox it was made for is not its successor's of the same name. */
+/* An agentbox session is found by its agentbox id; sandboxes without an alias by their own id.  A
+ * token that names its sandbox is not valid for a later one of the same name. */
 static struct box *find(const struct egress *all, const struct jwt *t)
 {
     struct box *b = find_session(all, t->session);

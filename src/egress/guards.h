@@ -1,6 +1,5 @@
-/* guards: tests leave out one guard by name, to show that an attempt then gets through.  Only in
- * tests/security's own build of holt-egress; elsewhere the question costs nothing and the names are
- * not there. */
+/* guards: tests leave out one guard by name, to show that an attack then succeeds.  Only in
+ * tests/security's own build of holt-egress; other builds contain neither checks nor names. */
 #pragma once
 
 #ifdef HOLT_TEST_GUARDS

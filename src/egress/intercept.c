@@ -1,7 +1,8 @@
-/* Connections whose requests are looked at: TLS is ended here with a certificate of our own
- * authority, and begun anew to the server, whose certificate is checked; between the two an
- * exchange reads HTTP.  Plain HTTP goes the same way without TLS. No byte goes to the server before
- * its certificate was found good. */
+/* intercept: ends TLS on both sides of a connection and passes HTTP through an exchange. */
+
+/* Client TLS ends here with a certificate of our own authority; TLS to the server begins anew, and
+ * the server's certificate is checked.  Plain HTTP takes the same way without TLS.  No byte goes to
+ * the server before its certificate was verified. */
 #include "egress/ca.h"
 #include "egress/conn.h"
 #include "egress/exchange.h"
@@ -16,8 +17,8 @@
 #include <sys/socket.h>
 
 #define PLAIN_READ (32 * 1024)
-#define READ_MAX (32 * 1024) /* of one turn: what it becomes may have to wait for its reader */
-#define KEPT 4096            /* of a buffer between two requests */
+#define READ_MAX (32 * 1024) /* per turn: the result may have to wait for its reader */
+#define KEPT 4096            /* kept of a buffer between two requests */
 
 struct intercept {
     struct exchange *x;
@@ -28,7 +29,7 @@ struct intercept {
     bool closing;
 };
 
-/* ---- is it needed? ---- */
+/* ---- when it is needed ---- */
 
 bool intercept_is_needed(const struct conn *c, const struct policy_verdict *v)
 {
@@ -37,14 +38,14 @@ bool intercept_is_needed(const struct conn *c, const struct policy_verdict *v)
     if (v->intercept)
         return true;
     if (!v->tls && !v->http && c->via != EGRESS_HTTP)
-        return false; /* nothing says that it is HTTP */
+        return false; /* there is no sign of HTTP */
     return bindings_know(c->box->bindings, &q);
 }
 
-/* ---- what the exchange asks ---- */
+/* ---- callbacks of the exchange ---- */
 
 #define CAME_BACK_MS 60000
-#define CAME_BACK_MAX 256 /* replies with values, to one sandbox in that time */
+#define CAME_BACK_MAX 256 /* replies with values to one sandbox in that time */
 #define CAME_BACK_TOLD "values of secrets came back too often within a minute: it could be guessing"
 
 /* Over the limit: until the minute is over. */
@@ -107,7 +108,7 @@ static const struct bindings *bindings(void *arg)
     return c->box->bindings;
 }
 
-/* ---- bytes in ---- */
+/* ---- input ---- */
 
 static void server_failed(struct conn *c, const char *why)
 {
@@ -203,7 +204,7 @@ static bool take(struct side *s)
     return true;
 }
 
-/* ---- bytes out ---- */
+/* ---- output ---- */
 
 static void move_all(struct buf *from, struct buf *to)
 {

@@ -1,5 +1,7 @@
-/* holtd's connection: one at a time, the newest wins.  Verdicts wait for it in a bounded queue;
- * answers to one holtd are not for the next.  Nothing here ends a connection of a sandbox. */
+/* link: the connection to holtd: requests in, verdicts and questions out. */
+
+/* One holtd at a time, the newest replaces it.  Verdicts wait in a bounded queue; answers to one
+ * holtd are not for the next.  Nothing here ends a connection of a sandbox. */
 #include "egress/egress.h"
 
 #include "egress/ca.h"
@@ -30,7 +32,7 @@ static struct {
     int listener, client; /* client: -1: none */
     uv_poll_t listener_poll, *client_poll;
     uv_prepare_t prepare;
-    bool greeted, waits; /* waits: until holtd takes more */
+    bool greeted, waits; /* waits: until holtd reads more */
     struct list replies, verdicts;
     size_t reply_count, verdict_count;
     uint32_t dropped;
@@ -89,7 +91,7 @@ static void queue(struct list *q, size_t *count, const struct egress_msg *m)
     (*count)++;
 }
 
-/* A new holtd is told of every sandbox and asked every open question at once. */
+/* A new holtd gets every sandbox and every open question at once. */
 static bool is_full(void)
 {
     return l.reply_count >= QUEUE_MAX + l.all->boxes.count + l.all->connections_max;
@@ -99,7 +101,7 @@ static void reply(const struct egress_msg *m)
 {
     if (l.client < 0)
         return;
-    if (is_full()) { /* it asks and does not read */
+    if (is_full()) { /* it sends requests and does not read */
         drop_client();
         return;
     }
@@ -113,7 +115,7 @@ static bool send_all(struct list *q, size_t *count)
         struct packet *p = LIST_ENTRY(q->next, struct packet, link);
 
         if (send(l.client, p->bytes, p->n, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-            return false; /* a broken one shows when it is read from */
+            return false; /* a broken connection is noticed when reading */
         list_unlink(&p->link);
         (*count)--;
         mem_free(p);
@@ -138,7 +140,7 @@ static void flush(void)
     (void)uv_poll_start(l.client_poll, UV_READABLE | (all ? 0 : UV_WRITABLE), on_client);
 }
 
-/* Verdicts are told when the turn's connections have been served: nobody waits for them. */
+/* Verdicts are sent after the turn's connections were served: they are not urgent. */
 static void on_prepare(uv_prepare_t *h)
 {
     (void)h;
@@ -303,7 +305,7 @@ static void on_client(uv_poll_t *p, int status, int events)
         return;
     if (events & UV_WRITABLE)
         flush();
-    fd_spares_free(&l.all->spares); /* else they would be lost: unix(7), MSG_CTRUNC */
+    fd_spares_free(&l.all->spares); /* otherwise they would be lost: unix(7), MSG_CTRUNC */
     n = recvmsg(l.client, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     (void)!fd_spares_fill(&l.all->spares);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))

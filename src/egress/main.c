@@ -1,5 +1,6 @@
-/* holt-egress: the proxy through which sandboxes reach what their policies allow (docs/egress.md).
- * Started by holtd, which it outlives; ended by SIGTERM. */
+/* holt-egress: the proxy through which sandboxes reach what their policies allow. */
+
+/* See docs/egress.md.  Started by holtd, which it outlives; ended by SIGTERM. */
 #include "base/account.h"
 #include "base/confine.h"
 #include "base/fd.h"
@@ -26,7 +27,7 @@ static const char usage[] =
     "[--for NAME]\n"
     "  --user: whom to become when started as root; --for: the user of holtd, whom it serves\n";
 
-/* One for each state directory; the lock is held until the end. */
+/* One instance per state directory; the lock is held until the end. */
 static int take_lock(const char *state, struct err *e)
 {
     AUTO(mem_free) char *path = xasprintf("%s/egress.lock", state);
@@ -39,7 +40,7 @@ static int take_lock(const char *state, struct err *e)
     return TAKE_FD(fd);
 }
 
-/* Two descriptors a connection; some are the listeners'. */
+/* Two descriptors per connection; some are for listeners. */
 static size_t most_connections(void)
 {
     return size_max(64, (size_t)fd_limit_raise() / 3);
@@ -53,13 +54,13 @@ static void on_signal(uv_signal_t *s, int number)
 
 struct options {
     const char *state, *servers;
-    const char *cacert; /* of authorities to trust besides the system's */
+    const char *cacert; /* authorities to trust besides the system's */
     const char *user, *served;
 };
 
-/* What it needs from here on: names, certificates' revocation is not looked at, sockets.  The
- * listener and the lock are open, the trusted certificates are read, the authority's key and
- * secrets come over the socket: of the state directory it sees nothing. */
+/* From here on it needs names and sockets (revocation of certificates is not checked).  The
+ * listener and the lock are open, the trusted certificates are read; the authority's key and
+ * secrets come over the socket.  So it needs nothing of the state directory. */
 static const struct confine_path readable[] = {
     {"/etc", CONFINE_READ},
     {"/run/systemd/resolve", CONFINE_READ},
@@ -119,7 +120,8 @@ static int serve(const struct options *o, struct err *e)
         return err_set(e, ERR_INTERNAL, 0, "start the event loop");
     all.scratch = xmalloc(EGRESS_SCRATCH);
     all.connections_max = most_connections();
-    all.last_question = rnd_u64() / 2; /* an answer to who was here before us is to none of ours */
+    /* answers to an earlier holt-egress must not match our questions */
+    all.last_question = rnd_u64() / 2;
     if (dial_tls_new(o->cacert, &all.trusted, e) < 0 || pollset_open(&all.loop, e) < 0 ||
         resolver_new(&all.loop, o->servers, &all.resolver, e) < 0 ||
         link_open(&all, o->state, served.uid, e) < 0 || rights_give_up(o->user, e) < 0)
@@ -164,7 +166,7 @@ int main(int argc, char **argv)
     }
     (void)umask(077);
     (void)signal(SIGPIPE, SIG_IGN);
-    (void)prctl(PR_SET_DUMPABLE, 0); /* its memory is nobody's */
+    (void)prctl(PR_SET_DUMPABLE, 0); /* no other process may read its memory */
     if (serve(&o, &e) < 0) {
         (void)fprintf(stderr, "holt-egress: %s\n", e.msg);
         return 1;

@@ -1,3 +1,4 @@
+/* names: made-up addresses for the names a sandbox looks up. */
 #include "egress/names.h"
 
 #include "base/list.h"
@@ -16,7 +17,7 @@ struct name {
 struct names {
     struct map by_name, by_address;
     struct list used;
-    uint32_t next; /* of COUNT */
+    uint32_t next; /* the next index, of COUNT */
 };
 
 static struct str address_key(const uint32_t *a)

@@ -1,3 +1,4 @@
+/* pollset: readiness of many descriptors through one epoll instance. */
 #include "egress/pollset.h"
 
 #include "base/fd.h"
@@ -36,7 +37,7 @@ static void tell_all(uv_prepare_t *h)
         tell(LIST_ENTRY(link, struct polled, changed));
 }
 
-/* EPOLLERR comes unasked: reading or writing, whichever its owner does, finds the error. */
+/* epoll always reports EPOLLERR: the owner's next read or write finds the error. */
 static void on_ready(uv_poll_t *h, int status, int events)
 {
     (void)h;

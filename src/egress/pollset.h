@@ -1,7 +1,7 @@
-/* pollset: which descriptors of connections are ready, by an epoll instance of its own beneath the
- * loop's: a uv_poll_t costs six system calls before it is waited for, and one more at each change.
- * What is wanted is told to the kernel once a turn, just before the loop waits: what was changed
- * back meanwhile costs nothing.  Of a descriptor that nothing is wanted of no end is told either.
+/* pollset: readiness of connections, by an epoll instance of its own beneath the loop's: a
+ * uv_poll_t costs six system calls before it is waited for, and one more at each change.  Changes
+ * are passed to the kernel once a turn, just before the loop waits: a change that was undone
+ * meanwhile costs nothing.  A descriptor that wants no events gets no hang-up either.
  * A polled belongs to its owner, and may be closed and freed from within any callback.
  * Thread: the loop's. */
 #pragma once
@@ -21,6 +21,6 @@ struct polled {
 
 CHECKED int pollset_open(uv_loop_t *loop, struct err *e);
 void polled_init(struct polled *p, void (*on)(struct polled *, uint32_t)); /* without a fd */
-void polled_open(struct polled *p, int fd);          /* takes fd; it must have none */
+void polled_open(struct polled *p, int fd);          /* takes fd; it must not have one */
 void polled_want(struct polled *p, uint32_t events); /* EPOLLIN | EPOLLOUT | EPOLLRDHUP; 0: none */
-void polled_close(struct polled *p);                 /* harmless when it has none */
+void polled_close(struct polled *p);                 /* harmless without an fd */

@@ -1,18 +1,20 @@
-/* Bytes both ways with back-pressure: what one side does not take stops the reading of the other.
- * A side's end is passed on when all before it was. */
+/* relay: copies bytes both ways with back-pressure. */
+
+/* A side that reads too slowly stops the reading of the other.  The end of a side is passed on
+ * after all bytes before it. */
 #include "egress/conn.h"
 
 #include <errno.h>
 #include <sys/socket.h>
 
-#define ROUNDS 4 /* reads of one turn, so that one busy connection leaves time to others */
+#define ROUNDS 4 /* reads per turn, so that one busy connection leaves time for others */
 
 static struct side *other(struct side *s)
 {
     return s == &s->c->client ? &s->c->server : &s->c->client;
 }
 
-/* Of one HTTP request only its body, by its framing; what comes behind it stays here. */
+/* Of an HTTP request only its body, by its framing; later bytes are dropped. */
 static bool send_up(struct conn *c, struct str bytes)
 {
     struct err e;
@@ -68,7 +70,7 @@ static bool move(struct side *from, struct side *to, uint64_t *count)
             return false;
         }
         if (n < EGRESS_SCRATCH / 2)
-            return true; /* the rest, if any, is announced again */
+            return true; /* the rest, if any, is reported again */
     }
     return true;
 }
@@ -87,11 +89,12 @@ static void update(struct conn *c)
     bool http = c->via == EGRESS_HTTP;
 
     if (cl->eof && sv->eof && buf_len(&cl->out) == 0) {
-        conn_end(c, ""); /* closing says the end to both */
+        conn_end(c, ""); /* closing passes the end to both */
         return;
     }
     if (!http || !c->request_done)
-        pass_end_on(cl, sv); /* some servers take the end of a whole request for its withdrawal */
+        /* some servers take the end of a complete request for its cancellation */
+        pass_end_on(cl, sv);
     pass_end_on(sv, cl);
     if (cl->shut && http) {
         conn_linger(c);
@@ -126,7 +129,7 @@ void relay_begin(struct conn *c)
     c->moved_ms = (int64_t)uv_now(&c->box->all->loop);
     conn_expire(c, CONN_IDLE_MS);
     if (c->via == EGRESS_HTTP)
-        buf_take(&c->in, c->scan.at); /* its head goes as it was written anew */
+        buf_take(&c->in, c->scan.at); /* its head is sent as rewritten */
     c->up += buf_len(&c->head) + buf_len(&c->in);
     if (!conn_spend(c, buf_len(&c->head) + buf_len(&c->in))) {
         conn_reset(c, BUDGET_SPENT);

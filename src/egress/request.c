@@ -1,5 +1,4 @@
-/* What the client of the proxy asks for, and what it is told: HTTP CONNECT, one absolute-form HTTP
- * request, SOCKS5; and the TLS hello behind any of them. */
+/* request: parses HTTP CONNECT, absolute-form HTTP and SOCKS5 requests, and writes replies. */
 #include "base/mem.h"
 #include "egress/conn.h"
 #include "egress/guards.h"
@@ -12,7 +11,7 @@ static const struct http1_limits limits = {.head_max = CONN_HEAD_MAX, .count_max
 
 /* ---- replies ---- */
 
-/* reason: of the status line; NULL: the usual one. */
+/* reason: of the status line; NULL: the standard one. */
 static void http_reply_as(struct conn *c, int status, const char *reason, const char *text)
 {
     AUTO(buf_done) struct buf b = {0};
@@ -40,7 +39,7 @@ static void socks_say(struct conn *c, enum socks_code code)
     conn_send(&c->client, str_make(reply, sizeof reply));
 }
 
-/* It speaks HTTP with us, and no tunnel has begun. */
+/* The client speaks HTTP with us, and no tunnel has begun. */
 static bool answers_http(const struct conn *c)
 {
     return (c->via == EGRESS_CONNECT || c->via == EGRESS_HTTP) && c->state != CONN_HELLO;
@@ -56,8 +55,8 @@ static void refuse(struct conn *c, enum socks_code code, const char *text)
     }
 }
 
-/* Of a refused tunnel most programs show the status line alone (apt, pip, wget): it names the rule.
- * A rule's text is ours: hosts in their one form, no control characters. */
+/* Most programs (apt, pip, wget) show only the status line of a refused tunnel: it names the
+ * rule.  The rule's text is ours: canonical hosts, no control characters. */
 static void http_refuse(struct conn *c, const char *rule, const char *text)
 {
     char reason[640];
@@ -163,7 +162,7 @@ static void read_hello(struct conn *c)
 
 /* ---- HTTP ---- */
 
-/* "host:port", "[v6]:port"; without a port: preset, or refused when there is none. */
+/* "host:port", "[v6]:port"; without a port: preset, or refused if there is none. */
 static int split_authority(struct str a, unsigned preset, struct conn *c, struct err *e)
 {
     const char *colon = memrchr(a.p, ':', a.n);
@@ -171,7 +170,7 @@ static int split_authority(struct str a, unsigned preset, struct conn *c, struct
     uint64_t port = preset;
 
     if (a.n > 0 && a.p[a.n - 1] == ']')
-        at = a.n; /* the colon is the address's */
+        at = a.n; /* the colon belongs to the address */
     if (at < a.n && (str_parse_u64(str_skip(a, at + 1), &port) < 0 || port > 65535))
         port = 0;
     if (port == 0)
@@ -183,8 +182,8 @@ static int split_authority(struct str a, unsigned preset, struct conn *c, struct
     return host_parse(str_make(a.p, at), &c->host, e);
 }
 
-/* RFC 9112 section 3.2.2 and RFC 9110 section 7.6.1: origin form, our Host, no field that was for
- * us.  One request a connection: nothing behind it can be taken for a second one. */
+/* RFC 9112 section 3.2.2 and RFC 9110 section 7.6.1: origin form, our Host, no hop-by-hop
+ * fields.  One request per connection: bytes after it cannot be taken for a second one. */
 static void write_head(struct conn *c, const struct http1_request *r)
 {
     const struct http_req *q = &r->req;
@@ -201,7 +200,7 @@ static void write_head(struct conn *c, const struct http1_request *r)
     for (size_t i = 0; i < q->header_count; i++) {
         const struct http_header *h = &q->headers[i];
 
-        /* Connection cannot take the framing away from us. */
+        /* Connection must not remove the framing fields. */
         framed = str_eq_c(h->name, "content-length") || str_eq_c(h->name, "transfer-encoding");
         if (str_eq_c(h->name, "host") ||
             (!framed && http_is_hop(q->headers, q->header_count, h->name)))

@@ -1,5 +1,4 @@
-/* From a name and a port to a connected server: judged, resolved once, every address judged again,
- * and one of just those dialled. */
+/* target: from a name and port to a connected server: check, resolve, check again, dial. */
 #include "base/fd.h"
 #include "egress/conn.h"
 #include "egress/guards.h"
@@ -25,7 +24,7 @@ static void judge_address(const struct conn *c, const struct ip *a, struct polic
         ret->answer = POLICY_ALLOW;
 }
 
-/* Where a name leads inside is for people to see, who have the event: not for the sandbox. */
+/* The internal address of a name is shown to people, in the event, but not to the sandbox. */
 static void refuse_address(struct conn *c, const struct policy_verdict *v)
 {
     char shown[POLICY_RULE_TEXT];
@@ -40,8 +39,8 @@ static void refuse_address(struct conn *c, const struct policy_verdict *v)
     request_refused_as(c, v->rule, shown);
 }
 
-/* One that must be for TLS, or whose requests must be seen, from now on, and is or are not, is not
- * allowed either. */
+/* A connection that must now be TLS, or whose requests must now be inspected, is not allowed if it
+ * is not. */
 bool target_is_allowed(struct conn *c)
 {
     struct policy_verdict v, address = {.answer = POLICY_ALLOW};
@@ -72,11 +71,12 @@ static int begin_connect(int fd, const struct ip *a, unsigned port)
         memcpy(&in6.sin6_addr, a->bytes, sizeof a->bytes);
     if (connect(fd, to, size) == 0)
         return 0;
-    /* Nearby the handshake is over by now, and asking again says so: no turn of the loop waits. */
+    /* Nearby, the handshake is done by now; a second connect() says so without a turn of the
+     * loop. */
     return errno == EINPROGRESS ? connect(fd, to, size) : -1;
 }
 
-/* The descriptor; -1: *ret_error says why. */
+/* The descriptor; -1: *ret_error has the reason. */
 static int open_socket(const struct ip *a, unsigned port, bool *ret_connected, int *ret_error)
 {
     AUTO(fd_close)
@@ -210,7 +210,7 @@ static void allowed(struct conn *c)
     dial(c);
 }
 
-/* ---- judging ---- */
+/* ---- checking ---- */
 
 bool target_ask(const struct conn *c)
 {
@@ -231,7 +231,7 @@ static void ask(struct conn *c)
     c->question = ++all->last_question;
     (void)map_set(&all->questions, str_make(&c->question, sizeof c->question), c);
     conn_expire(c, CONN_ASK_MS);
-    polled_want(&c->client.io, EPOLLRDHUP); /* who gives up waiting holds no place */
+    polled_want(&c->client.io, EPOLLRDHUP); /* notice a client that gives up waiting */
     if (!target_ask(c))
         request_refused(c, "unknown: ask, and too many ask just now");
 }
@@ -282,8 +282,7 @@ void target_judge_again(struct conn *c)
     decide(c);
 }
 
-/* An address that our resolver made up stands for the name it was asked for, and for nothing else.
- */
+/* An address that our DNS made up stands only for the name it was assigned to. */
 static bool name_the_host(struct conn *c)
 {
     const char *name;
