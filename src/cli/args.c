@@ -1,3 +1,4 @@
+/* args: parses the words of a command line by the rows of its fields. */
 #include "cli/args.h"
 
 #include "base/clock.h"
@@ -34,7 +35,7 @@ static struct str underscores(struct str flag, char *to)
     return str_make(to, flag.n);
 }
 
-/* The unit at a name's end that a person leaves out: "-ms", or NULL. */
+/* The unit at the end of a name that may be left out: "-ms"; or NULL. */
 static const char *unit_of(const struct op_field *f)
 {
     if (f->type == OP_DURATION)
@@ -293,14 +294,14 @@ static int set_value(const struct cmd_arg *a, struct str text, json_t *args, str
 /* --- words --- */
 
 struct parse {
-    const struct cmd *cmd; /* NULL: in front of the verb */
+    const struct cmd *cmd; /* NULL: before the verb */
     char *const *words;
     size_t n, at;
-    size_t positional; /* how many were seen */
+    size_t positional; /* how many were given */
     json_t *args, *globals;
 };
 
-/* The flag that was probably meant, in flag; false: none is near. */
+/* The most similar flag, in flag; false: none is similar. */
 static bool nearest_flag(const struct parse *p, struct str said, char flag[ARGS_NAME])
 {
     size_t n = p->cmd ? p->cmd->arg_count : 0;
@@ -404,7 +405,7 @@ static int take_letters(struct parse *p, struct str word, struct err *e)
     return 0;
 }
 
-/* "-name" for "--name" is no row of letters. */
+/* "-name" was typed for "--name": not a group of letters. */
 static bool is_one_dash_short(struct parse *p, struct str word)
 {
     AUTO(buf_done) struct buf two = {0};
@@ -414,7 +415,7 @@ static bool is_one_dash_short(struct parse *p, struct str word)
     return word.n > 2 && find_flag(p, buf_str(&two), &into);
 }
 
-/* The flag at p->at, its value in the same word or the next one. */
+/* The flag at p->at, with its value in the same word or the next one. */
 static int take_flag(struct parse *p, struct str word, struct err *e)
 {
     ptrdiff_t eq = str_index(word, '=');
@@ -437,7 +438,7 @@ static int take_flag(struct parse *p, struct str word, struct err *e)
     return next_value(p, word, &value, e) < 0 ? -1 : set_flag(a, word, value, into, e);
 }
 
-/* A command: its words are no flags, and have commas of their own. */
+/* The words of a command: not flags, and not split at commas. */
 static int take_rest(struct parse *p, const struct op_field *f, struct err *e)
 {
     json_t *list = json_array();
@@ -466,7 +467,7 @@ static int take_positional(struct parse *p, struct str word, struct err *e)
     if (a->rest)
         return take_rest(p, a->f, e);
     p->at++;
-    if (a->f->type != OP_LIST && a->f->type != OP_MAP) /* those take all that follow */
+    if (a->f->type != OP_LIST && a->f->type != OP_MAP) /* those take all remaining words */
         p->positional++;
     return set_value(a, word, p->args, e);
 }

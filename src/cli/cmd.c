@@ -1,3 +1,4 @@
+/* cmd: builds the set of commands from the tables of operations and verbs. */
 #include "cli/cli.h"
 
 #include "base/suggest.h"
@@ -47,7 +48,7 @@ static bool is_listed(const char *list, const char *name)
     return false;
 }
 
-/* What "id" stands for, by the operation's group. */
+/* The label of "id", by the operation's group. */
 static const char *label_of(const struct op *op, const struct op_field *f)
 {
     static const struct {
@@ -74,7 +75,7 @@ static void add_field(struct cmd *c, const struct op_field *f)
             (struct cmd_arg){.f = f, .positional = positional, .label = label_of(c->op, f)};
 }
 
-/* A verb's flag of the same name as an operation's field only adds its letter, or its place. */
+/* A verb's flag with the name of an operation's field only adds its letter or position. */
 static void add_own(struct cmd *c, const struct cli_flag *flag)
 {
     for (size_t i = 0; i < c->arg_count; i++) {
@@ -110,7 +111,7 @@ static void sort_args(struct cmd *c, struct arena *a)
     c->args = sorted;
 }
 
-/* Lists of things with ids have -q. */
+/* Lists of objects with ids have -q. */
 static void add_quiet(struct cmd *c)
 {
     static const struct cli_flag quiet = {

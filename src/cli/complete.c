@@ -1,3 +1,4 @@
+/* complete: completion of verbs, flags and values for bash, zsh and fish. */
 #include "cli/complete.h"
 
 #include "base/arena.h"
@@ -7,7 +8,7 @@
 #include "proto/json.h"
 
 struct completion {
-    char *const *words; /* all of them */
+    char *const *words; /* all words */
     size_t n;
     struct str typed;
     complete_names_fn names; /* or NULL */
@@ -67,7 +68,7 @@ static void offer_flags(const struct cmd_arg *args, size_t n, struct str typed, 
     }
 }
 
-/* The next word of every verb that begins with the words so far; each once. */
+/* The next word of every verb that begins with the words so far, without duplicates. */
 static void offer_verbs(const struct cmd_set *set, struct str before, struct str typed,
                         struct buf *to)
 {
@@ -85,16 +86,16 @@ static void offer_verbs(const struct cmd_set *set, struct str before, struct str
     }
 }
 
-/* Is this argument a list, which takes every word that follows? */
+/* Whether this argument is a list, which takes every following word. */
 static bool takes_all(const struct cmd *cmd, size_t at)
 {
     return cmd && at < cmd->arg_count && cmd->args[at].positional &&
            cmd->args[at].f->type == OP_LIST;
 }
 
-/* Walks the words between the verb and the last one; *ret_flag is the flag that wants the last as
- * its value, *ret_positional how many arguments have been given.  false: the last is a command's
- * own. */
+/* Walks the words between the verb and the last one.  *ret_flag: the flag whose value is the last
+ * word; *ret_positional: the number of arguments given.  false: the last word belongs to a command
+ * inside. */
 static bool walk(const struct cmd *cmd, char *const *words, size_t n,
                  const struct cmd_arg **ret_flag, size_t *ret_positional)
 {
@@ -121,7 +122,7 @@ static bool walk(const struct cmd *cmd, char *const *words, size_t n,
     return true;
 }
 
-/* bash takes "--x=y" for three words; here it is "--x" "y" again. */
+/* bash splits "--x=y" into three words; joins them to "--x" "y". */
 static size_t drop_equals(char *const *words, size_t n, char **to)
 {
     static char nothing[1];
@@ -157,8 +158,8 @@ static void complete_in_cmd(const struct completion *p, const struct cmd *cmd, c
     }
 }
 
-/* bash takes "a:b" for three words too, and puts what is offered behind the last colon: one word
- * again; *ret_cut bytes of it are there already. */
+/* bash splits "a:b" into three words too, and inserts a candidate after the last colon: joins them
+ * to one word; *ret_cut bytes of it are typed already. */
 static size_t join_colons(struct arena *a, char **words, size_t n, size_t *ret_cut)
 {
     size_t count = 0;
@@ -181,8 +182,8 @@ static size_t join_colons(struct arena *a, char **words, size_t n, size_t *ret_c
     return count;
 }
 
-/* zsh and fish pass "--x=y" as one word and replace all of it: here it is "--x" "y" too, and the
- * words offered begin with "--x=".  words has room for one more. */
+/* zsh and fish pass "--x=y" as one word and replace all of it: splits it into "--x" "y", and
+ * candidates begin with "--x=".  words has room for one more. */
 static size_t split_equals(struct arena *a, char **words, size_t n, const char **ret_before)
 {
     char *last = n > 0 ? words[n - 1] : NULL;
@@ -197,7 +198,7 @@ static size_t split_equals(struct arena *a, char **words, size_t n, const char *
     return n + 1;
 }
 
-/* Each line with `before` in front, then without its first bytes. */
+/* Each line with `before` in front and without its first bytes. */
 static void cut_lines(const struct buf *from, const char *before, size_t cut, struct buf *to)
 {
     struct str rest = buf_str(from);

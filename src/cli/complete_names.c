@@ -1,18 +1,18 @@
-/* Completion of names that only the daemon knows. */
+/* complete_names: completion of names that only the daemon knows. */
 #include "cli/complete.h"
 
 #include "cli/args.h"
 #include "cli/verb_op.h"
 #include "proto/json.h"
 
-#define PATIENCE_MS 300 /* to connect, and for the reply: who types does not wait */
+#define PATIENCE_MS 300 /* to connect, and for the reply: completion must be quick */
 #define MOST 1000
 
 static const struct {
     const char *label; /* of an argument, or NULL */
-    const char *field; /* of a flag or an argument, or NULL */
-    const char *verb;  /* of this verb alone, or NULL */
-    const char *op;    /* lists them */
+    const char *field; /* name of a flag or argument, or NULL */
+    const char *verb;  /* for this verb only, or NULL */
+    const char *op;    /* the operation that lists them */
     const char *behind;
 } sources[] = {
     {"SANDBOX", NULL, NULL, "sandbox.list", ""}, {"IMAGE", NULL, NULL, "image.list", ""},
@@ -22,7 +22,7 @@ static const struct {
     {NULL, "file", "cat", "sandbox.list", ":"},
 };
 
-/* It becomes part of somebody's command line: nothing in it may mean anything to a shell. */
+/* The name becomes part of a command line: it must not contain characters special to a shell. */
 static bool is_plain(struct str s)
 {
     for (size_t i = 0; i < s.n; i++) {
@@ -35,7 +35,7 @@ static bool is_plain(struct str s)
     return s.n > 0;
 }
 
-/* -s, --server, -c, --context, --cacert: as they are typed so far. */
+/* -s, --server, -c, --context, --cacert, as far as typed. */
 static void take_globals(struct cli *c, char *const *words, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

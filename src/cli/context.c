@@ -1,3 +1,4 @@
+/* context: reads and writes contexts.json, chooses the server and token of a command. */
 #include "cli/context.h"
 
 #include "base/fd.h"
@@ -150,7 +151,7 @@ static char *member_text(const json_t *object, const char *key)
     return v && v[0] ? xstrdup(v) : NULL;
 }
 
-/* The context named by flag, environment or the file; no name at all leaves *ret as it is. */
+/* The context named by flag, environment or the file; without a name *ret is unchanged. */
 static int from_context(const struct cli *c, struct target *t, struct err *e)
 {
     AUTO(json_decref) json_t *all = NULL;

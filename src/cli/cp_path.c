@@ -1,3 +1,4 @@
+/* cp_path: parses SANDBOX:PATH arguments. */
 #include "cli/cp_path.h"
 
 #include "base/mem.h"
@@ -49,7 +50,8 @@ static struct str trimmed(const char *path)
     return s;
 }
 
-static size_t last_slash(struct str s) /* the index behind it; 0: none */
+/* OWNER/NAME; an owner is recognised by its id: tk_…, token/tk_…, sandbox/sb_… */
+static size_t last_slash(struct str s)
 {
     size_t n = s.n;
 

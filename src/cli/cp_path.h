@@ -1,10 +1,10 @@
-/* cp_path: "SANDBOX:PATH" or a path of this machine, as cp and cat take them. */
+/* cp_path: "SANDBOX:PATH" or a path of this machine, as arguments of cp and cat. */
 #pragma once
 
 #include "base/err.h"
 
-struct cp_path {   /* texts are owned */
-    char *sandbox; /* NULL: here */
+struct cp_path {   /* owns its texts */
+    char *sandbox; /* NULL: this machine */
     char *path;
 };
 

@@ -1,3 +1,4 @@
+/* detach: recognises the detach keys in typed input. */
 #include "cli/detach.h"
 
 static int parse_key(struct str name, unsigned char *ret)
@@ -41,7 +42,7 @@ int detach_parse(const char *text, struct detach *ret, struct err *e)
     return 0;
 }
 
-/* The longest beginning of the keys that the held ones and c end with. */
+/* The length of the longest prefix of the keys that the held ones plus c end with. */
 static size_t fall_back(const struct detach *d, unsigned char c)
 {
     for (size_t n = d->have; n > 0; n--)

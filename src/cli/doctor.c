@@ -1,3 +1,4 @@
+/* doctor: checks what this machine can do for sandboxes, and prints remedies. */
 #include "cli/doctor.h"
 
 #include "cli/verbs.h"

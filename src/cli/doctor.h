@@ -1,7 +1,7 @@
-/* doctor: what this machine can do for sandboxes.  A check is a row: what it is for, a probe, what
- * works without it, and the command that fixes it (Debian and Ubuntu).
- * A probe changes nothing that outlives it: what needs namespaces or mounts runs in a child that
- * dies with them. */
+/* doctor: checks this machine for sandboxes.  A check is a row: its purpose, a probe, what works
+ * without it, and the command that fixes it (Debian and Ubuntu).
+ * A probe leaves nothing behind: one that needs namespaces or mounts runs in a child that dies with
+ * them. */
 #pragma once
 
 #include "base/buf.h"
@@ -11,7 +11,7 @@ struct cli;
 
 enum check_state { CHECK_OK, CHECK_LIMITED, CHECK_MISSING, CHECK_COUNT };
 
-struct finding { /* what a probe says besides its state; the row's texts where it says nothing */
+struct finding { /* a probe's own texts; empty ones are taken from the row */
     char detail[200];
     char remedy[300];
     const struct cli *cli;
@@ -21,11 +21,11 @@ void finding_remedy(struct finding *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 struct check {
     const char *name;
-    const char *purpose; /* what holt does with it */
-    const char *without; /* what does not work, or how holt helps itself */
+    const char *purpose; /* what holt uses it for */
+    const char *without; /* what does not work without it, or the fallback */
     const char *remedy;
     enum check_state (*probe)(struct finding *f);
-    bool essential; /* native sandboxes cannot do without it */
+    bool essential; /* native sandboxes need it */
 };
 
 /* doctor_kernel.c */
@@ -56,6 +56,7 @@ enum check_state probe_disk_limits(struct finding *f);
 enum check_state probe_daemon(struct finding *f);
 enum check_state probe_store(struct finding *f);
 
-char *state_place(void); /* the state directory, or the nearest one above that exists; heap */
-int64_t read_number(const char *path); /* of a file with one number; -1: absent or something else */
+char *state_place(void); /* the state directory, or its nearest existing parent; heap */
+/* reads a file with one number; -1: absent or something else */
+int64_t read_number(const char *path);
 bool read_line(const char *path, char *to, size_t size);

@@ -1,3 +1,4 @@
+/* doctor_cgroup: probes of cgroups. */
 #include "cli/doctor.h"
 
 #include "base/fd.h"

@@ -1,3 +1,4 @@
+/* doctor_host: probes of ids, devices, limits, disk, daemon and store. */
 #include "cli/doctor.h"
 #include "conf/dialects/agentbox/runtime.h"
 
@@ -18,7 +19,7 @@
 
 #define GIB (1024LL * 1024 * 1024)
 #define RESTART                                                                                    \
-    ", then: holt down, and start holtd again" /* a holt-spawn looks once, at its start */
+    ", then: holt down, and start holtd again" /* holt-spawn looks only once, at its start */
 
 bool read_line(const char *path, char *to, size_t size)
 {
@@ -40,7 +41,8 @@ int64_t read_number(const char *path)
     return read_line(path, line, sizeof line) && str_parse_i64(str_of(line), &n) == 0 ? n : -1;
 }
 
-/* How many ids /etc/subuid or /etc/subgid gives to this user: lines "name:first:count". */
+/* The number of ids that /etc/subuid or /etc/subgid assigns to this user: lines
+ * "name:first:count". */
 static int64_t sub_ids(const char *path)
 {
     AUTO(buf_done) struct buf text = {0};
@@ -105,7 +107,7 @@ enum check_state probe_tun(struct finding *f)
     return fd < 0 ? CHECK_MISSING : CHECK_OK;
 }
 
-/* Of the holtd that is started from here. */
+/* For a holtd started from this environment. */
 enum check_state probe_agentbox(struct finding *f)
 {
     const char *asked = getenv("SANDBOX_RUNTIME");
@@ -161,7 +163,7 @@ enum check_state probe_disk(struct finding *f)
     return free_bytes >= 5 * GIB ? CHECK_OK : CHECK_LIMITED;
 }
 
-/* As holt-spawn does it: an ext4 image on a loop device. */
+/* Like holt-spawn: an ext4 image on a loop device. */
 enum check_state probe_disk_limits(struct finding *f)
 {
     const char *lacks = geteuid() != 0                                 ? "needs root"

@@ -1,3 +1,4 @@
+/* doctor_kernel: probes of kernel features. */
 #include "cli/doctor.h"
 #include "cli/doctor_try.h"
 
@@ -23,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* glibc's <sys/mount.h> cannot stand beside <linux/mount.h> (glibc 2.36). */
+/* glibc's <sys/mount.h> conflicts with <linux/mount.h> (glibc 2.36). */
 extern int mount(const char *source, const char *target, const char *type, unsigned long flags,
                  const void *data);
 
@@ -86,7 +87,7 @@ static void try_userns_mount(int report)
         try_fail(report, "mount", errno);
 }
 
-/* Of the build tree that this program is in, else the profile that came with `make install`. */
+/* The profile of the build tree this program is in, else the one installed by `make install`. */
 static void load_profile(struct finding *f)
 {
     char exe[PATH_MAX] = "", tool[PATH_MAX + 32];
@@ -148,8 +149,8 @@ static void try_overlay(int report)
               "lowerdir=/tmp/lower,upperdir=/tmp/upper,workdir=/tmp/work,userxattr") < 0)
         try_fail(report, "mount overlay with userxattr", errno);
     make_dir(report, "/tmp/merged/new");
-    /* Removing what the lower layer has needs a whiteout or an opaque mark: the very thing that an
-     * overlay without its extended attributes cannot write. */
+    /* Removing an entry of the lower layer needs a whiteout or an opaque mark, which an overlay
+     * without extended attributes cannot write. */
     if (rmdir("/tmp/merged/kept") < 0)
         try_fail(report, "remove a lower directory", errno);
 }
@@ -182,7 +183,7 @@ static void write_map(int report, pid_t child, const char *name)
     (void)close(fd);
 }
 
-/* A process that only holds a user namespace open for the mount's map. */
+/* A process that only holds a user namespace open for the mount's id map. */
 static int open_mapped_userns(int report)
 {
     int pipe_fds[2];
@@ -200,7 +201,7 @@ static int open_mapped_userns(int report)
         char byte;
 
         (void)close(pipe_fds[1]);
-        (void)!read(pipe_fds[0], &byte, 1); /* until the parent is done with it */
+        (void)!read(pipe_fds[0], &byte, 1); /* until the parent has used it */
         _exit(0);
     }
     write_map(report, child, "uid_map");
@@ -233,8 +234,7 @@ static void try_idmap(int report)
         try_fail(report, "mount_setattr", errno);
 }
 
-/* As root on the file system that layers will lie on; other users can map only what they mounted
- * themselves. */
+/* As root, on the file system of the layers; other users can map only their own mounts. */
 enum check_state probe_idmap(struct finding *f)
 {
     AUTO(mem_free) char *place = state_place();
@@ -271,8 +271,8 @@ enum check_state probe_pidfd(struct finding *f)
     return CHECK_OK;
 }
 
-/* With a descriptor that is no cgroup, a kernel that knows the flag says EBADF and makes no child.
- */
+/* With a descriptor that is not a cgroup, a kernel that knows the flag fails with EBADF and makes
+ * no child. */
 enum check_state probe_clone3(struct finding *f)
 {
     AUTO(fd_close) int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -282,7 +282,7 @@ enum check_state probe_clone3(struct finding *f)
 
     r = syscall(SYS_clone3, &args, sizeof args);
     if (r == 0)
-        _exit(0); /* cannot be: but a child must not go on here */
+        _exit(0); /* impossible, but a child must not continue here */
     if (r > 0)
         (void)waitpid((pid_t)r, NULL, 0);
     if (r > 0 || errno == EBADF) {
@@ -340,8 +340,8 @@ enum check_state probe_netns(struct finding *f)
     return CHECK_MISSING;
 }
 
-/* Asks for the rule set's generation in a network namespace of its own: answered if there are
- * nftables, and loads the module where that is allowed. */
+/* Requests the rule set's generation in a network namespace of its own: it succeeds with nftables,
+ * and loads the module if permitted. */
 static void try_nft(int report)
 {
     struct {

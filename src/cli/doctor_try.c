@@ -1,3 +1,4 @@
+/* doctor_try: runs a probe in a child with new namespaces. */
 #include "cli/doctor_try.h"
 
 #include "base/fd.h"
@@ -29,7 +30,7 @@ static void reap(pid_t child)
         continue;
 }
 
-/* The child reports a failure, or success with errno 0, or dies without a word. */
+/* The child reports a failure, or success with errno 0, or dies without a report. */
 static void read_report(int fd, struct try_result *ret)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};

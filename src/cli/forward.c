@@ -1,3 +1,4 @@
+/* forward: joins a local TCP connection to a port inside a sandbox. */
 #include "cli/forward.h"
 
 #include "base/mem.h"
@@ -9,22 +10,22 @@
 #define PROTOCOL "holt.tcp.v1"
 #define MESSAGE_MAX (4 * 1024 * 1024)
 #define PING_MS 15000
-#define HIGH (256 * 1024) /* unsent bytes towards the local client past which the server waits */
+#define HIGH (256 * 1024) /* unsent bytes to the local client at which the server must wait */
 #define LOW (64 * 1024)
 #define LIVE_MAX 1024
 
 struct forward {
     uv_tcp_t tcp;
     struct forward_to *to;
-    struct ws_client *ws; /* NULL: not there */
+    struct ws_client *ws; /* NULL: not connected */
     char room[64 * 1024];
-    bool open;       /* ws may be sent to */
+    bool open;       /* ws accepts messages */
     bool tcp_closed; /* … or closing */
     bool tcp_gone;
     bool paused;
 };
 
-struct out { /* bytes on their way to the local client */
+struct out { /* bytes being written to the local client */
     uv_write_t req;
     struct forward *f;
     char bytes[];
@@ -180,7 +181,7 @@ static void on_tcp_flushed(uv_shutdown_t *req, int status)
     close_tcp(f);
 }
 
-/* What came before the end still goes to the local client. */
+/* Bytes received before the end are still written to the local client. */
 static void on_closed(struct ws_client *w, const struct ws_client_end *ended)
 {
     struct forward *f = ws_client_arg(w);

@@ -5,14 +5,14 @@
 
 #include "cli/request.h"
 
-struct forward_to { /* what all connections of one command share; outlives them */
+struct forward_to { /* shared by all connections of one command; outlives them */
     uv_loop_t *loop;
     const struct target *t;
     const struct client_url *url;
     struct dial_tls *tls;
     const struct request_headers *headers;
-    int64_t live; /* connections */
+    int64_t live; /* number of connections */
 };
 
-/* Takes the connection that waits at the listener; target is the port's path. */
+/* Accepts a connection from the listener; target is the port's path. */
 void forward_accept(struct forward_to *to, uv_stream_t *listener, const char *target);

@@ -1,4 +1,4 @@
-/* What Docker's hands type and holt spells otherwise. */
+/* habits: hints for flags of Docker that holt does not have. */
 #include "cli/habits.h"
 
 /* clang-format off */

@@ -1,4 +1,4 @@
-/* habits: flags of Docker's commands that holt does not have, and what does the same here. */
+/* habits: flags of Docker's commands that holt does not have, and the equivalent in holt. */
 #pragma once
 
 #include "base/str.h"
@@ -6,10 +6,10 @@
 struct habit {
     const char *verbs; /* "run,create" */
     const char *flags; /* "-p,--publish" */
-    const char *hint;  /* as long as a struct err holds */
+    const char *hint;  /* at most as long as a hint of struct err */
 };
 extern const struct habit habits[];
 extern const size_t habit_count;
 
-/* The remedy for a flag ("--privileged", "-p") of a verb; NULL: none is known. */
+/* The hint for a flag ("--privileged", "-p") of a verb; NULL: none. */
 const char *habit_hint(const char *verb, struct str flag);

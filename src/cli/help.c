@@ -1,3 +1,4 @@
+/* help: prints --help from the tables. */
 #include "cli/help.h"
 
 #include "cli/args.h"
@@ -11,7 +12,7 @@ const char help_exit_status[] =
     "it, 127 when the program was not found, 126 when it cannot be executed, 125 when holt itself "
     "failed.";
 
-/* "verb", "token", … as headings; the verbs without an operation have groups of their own. */
+/* Headings for verbs without an operation. */
 const struct op_group help_own_groups[] = {
     {"machine", "This machine: where to connect, what works."},
     {NULL, NULL},
@@ -35,8 +36,8 @@ static void pad(struct buf *to, size_t n)
         buf_add_char(to, ' ');
 }
 
-/* Words of text in lines of at most WIDTH columns, each after `left` spaces; the first line stands
- * where the buffer ends, at column `left`. */
+/* Wraps text at WIDTH columns, each line after `left` spaces; the first line continues at the end
+ * of the buffer, at column `left`. */
 static void wrap(struct buf *to, struct str text, size_t left)
 {
     size_t column = left;
@@ -241,7 +242,8 @@ void help_usage(const struct cmd *cmd, struct buf *to)
     buf_add_c(to, count_args(cmd, false) > 0 ? " [flags]\n" : "\n");
 }
 
-/* A verb's own examples, or one with what is required and one for each flag that has an example. */
+/* The verb's own examples, or one with the required arguments and one per flag that has an
+ * example. */
 void help_examples(const struct cmd *cmd, struct buf *to)
 {
     AUTO(buf_done) struct buf base = {0};

@@ -8,7 +8,7 @@ void help_word(const struct cmd_set *set, const char *word, struct buf *to,
                bool color); /* "token" */
 void help_cmd(const struct cmd *cmd, struct buf *to, bool color);
 
-/* The pieces that the manual pages (man.c) have too. */
+/* Shared with the manual pages (man.c). */
 extern const struct op_group help_own_groups[]; /* of verbs without an operation; ends with NULL */
 bool help_group_is_used(const struct cmd_set *set, const char *group);
 void help_usage(const struct cmd *cmd, struct buf *to);      /* "usage: holt …" */

@@ -1,4 +1,4 @@
-/* Finds and ends the programs of an installation on this machine. */
+/* installation: finds and ends the programs of an installation on this machine. */
 #include "cli/installation.h"
 
 #include "base/buf.h"
@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define END_MS 40000 /* more than holtd waits for requests (shutdown_ms) by default */
+#define END_MS 40000 /* longer than holtd waits for requests (shutdown_ms) by default */
 #define OUTPUT_MAX 4096
 
 const char *const part_names[PART_COUNT] = {"holtd", "holt-spawn", "holt-egress"};
@@ -39,7 +39,8 @@ int installation_open(const char *state, struct installation *ret, struct err *e
     if (st.st_uid == geteuid())
         return 1;
     pw = getpwuid(st.st_uid);
-    if (geteuid() == 0 && stat(boxes, &sb) == 0 && sb.st_uid == 0) { /* holtd has dropped to it */
+    /* the user that holtd has changed to */
+    if (geteuid() == 0 && stat(boxes, &sb) == 0 && sb.st_uid == 0) {
         (void)snprintf(ret->user, sizeof ret->user, "%u", st.st_uid);
         return 1;
     }
@@ -49,7 +50,7 @@ int installation_open(const char *state, struct installation *ret, struct err *e
                : err_hint(e, "run it as that user or as root, or name another with --state");
 }
 
-/* holtd writes its number into the file that it locks. */
+/* holtd writes its pid into the file it locks. */
 static pid_t holder_of_lock(const char *path)
 {
     AUTO(fd_close) int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
@@ -62,7 +63,7 @@ static pid_t holder_of_lock(const char *path)
     return str_parse_i64(str_of(text), &pid) == 0 && pid > 1 && pid < INT_MAX ? (pid_t)pid : 0;
 }
 
-/* The kernel says who listens (SO_PEERCRED of a connection). */
+/* The kernel reports the listening process (SO_PEERCRED of a connection). */
 static pid_t listener_of(const char *state, const char *name)
 {
     AUTO(fd_close) int dir = open(state, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -87,7 +88,7 @@ pid_t installation_find(const struct installation *i, enum installation_part par
                                 : listener_of(i->state, "egress.sock");
 }
 
-/* A number may be another process's by now: its name is looked at while the pidfd is held. */
+/* A pid may have been reused: check the process's name while holding a pidfd. */
 static bool is_program(pid_t pid, const char *name)
 {
     AUTO(buf_done) struct buf text = {0};
@@ -142,7 +143,7 @@ static int start_spawn(const char *const *argv, int output, pid_t *ret)
     r = posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
     if (r == 0)
         r = posix_spawn(ret, argv[0], &files, NULL, (char *const *)argv,
-                        environ); /* it changes none */
+                        environ); /* posix_spawn does not change them */
     (void)posix_spawn_file_actions_destroy(&files);
     return r;
 }
@@ -170,7 +171,7 @@ int installation_run_end(const struct installation *i, const char *how, unsigned
     fd_close(pipes[1]);
     if (r != 0)
         return err_set(e, err_code_from_errno(r), r, "start '%s'", spawn);
-    (void)!fd_read_all(in, OUTPUT_MAX, &text); /* without a number there is none to say */
+    (void)!fd_read_all(in, OUTPUT_MAX, &text); /* on an error the number stays 0 */
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)

@@ -1,3 +1,4 @@
+/* holt: the command line; finds the verb, parses its arguments, reports errors. */
 #include "cli/args.h"
 #include "cli/complete.h"
 #include "cli/help.h"
@@ -116,7 +117,7 @@ static int run(struct cli *c, char **words, size_t n, struct err *e)
     return cmd->run(c, cmd, args, e);
 }
 
-/* A descriptor that is opened later must not become a standard one. */
+/* A descriptor opened later must not become a standard one. */
 static void fill_standard_fds(void)
 {
     for (int fd = 0; fd <= STDERR_FILENO; fd++)
@@ -124,7 +125,7 @@ static void fill_standard_fds(void)
             _exit(1);
 }
 
-/* A link called sbx is `holt sbx`. */
+/* A link named sbx runs `holt sbx`. */
 static int run_called(struct cli *c, int argc, char **argv, struct err *e)
 {
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;

@@ -1,4 +1,4 @@
-/* Manual pages from the tables: holt(1), one page per group of verbs, holtd(8). */
+/* man: prints manual pages from the tables: holt(1), one page per group of verbs, holtd(8). */
 #include "cli/args.h"
 #include "cli/help.h"
 #include "cli/verbs.h"
@@ -31,7 +31,7 @@ static char *page_name(const char *group, char *to) /* PAGE_NAME bytes */
     return to;
 }
 
-static struct str without_end(struct buf *b) /* of a piece of help: no last line break */
+static struct str without_end(struct buf *b) /* a part of the help without its last line break */
 {
     struct str s = buf_str(b);
 
@@ -49,7 +49,7 @@ static void add_args(const struct cmd_arg *args, size_t n, bool positional, stru
         help_flag(&args[i], &flag);
         help_arg_text(&args[i], &text);
         term = buf_str(&flag);
-        while (term.n > 0 && term.p[0] == ' ') /* of a flag without a letter */
+        while (term.n > 0 && term.p[0] == ' ') /* a flag without a letter is indented */
             term = str_skip(term, 1);
         roff_term(to, term, buf_str(&text));
     }
@@ -162,7 +162,7 @@ static const struct op_group *find_group(const struct cmd_set *set, const char *
     return NULL;
 }
 
-/* One line each, as the files are called: "holt.1". */
+/* One file name per line: "holt.1". */
 static void list_pages(const struct cmd_set *set, struct buf *to)
 {
     const struct op_group *const lists[] = {op_groups, help_own_groups};
@@ -176,7 +176,7 @@ static void list_pages(const struct cmd_set *set, struct buf *to)
     buf_add_c(to, "holtd.8\n");
 }
 
-/* "holt.1" is the page "holt". */
+/* "holt.1" names the page "holt". */
 static void cut_suffix(const char *said, struct buf *to)
 {
     size_t n = strlen(said);

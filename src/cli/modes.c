@@ -1,25 +1,25 @@
-/* A parser of terminal output that remembers what has to be undone. */
+/* modes: a parser of terminal output that remembers which modes to reset. */
 #include "cli/modes.h"
 
 enum { TEXT, ESCAPE, SEQUENCE, CHARSET, STRING, STRING_ESCAPE };
 
-/* DEC private modes (xterm's ctlseqs, "DECSET") and how they are at the start. */
+/* DEC private modes (xterm's ctlseqs, "DECSET") and their initial state. */
 static const struct {
     int mode;
     bool preset;
 } known[] = {
     {1, false},                                  /* cursor keys send other codes */
     {5, false},                                  /* reverse video */
-    {6, false},                                  /* lines count from the scroll region's */
+    {6, false},                                  /* lines count from the scroll region */
     {7, true},                                   /* wrap at the right margin */
     {9, false},                                  /* mouse, X10 */
-    {25, true},                                  /* the cursor is shown */
+    {25, true},                                  /* cursor visible */
     {47, false},                                 /* alternate screen, three ways */
     {1047, false}, {1049, false}, {1000, false}, /* mouse: presses, … */
-    {1001, false}, {1002, false}, {1003, false}, {1004, false}, /* focus is told */
-    {1005, false}, {1006, false}, {1015, false}, {1016, false}, /* how the mouse is told */
-    {2004, false},                                              /* pasted text stands in brackets */
-    {2026, false},                                              /* the screen waits for its end */
+    {1001, false}, {1002, false}, {1003, false}, {1004, false}, /* focus events */
+    {1005, false}, {1006, false}, {1015, false}, {1016, false}, /* mouse encodings */
+    {2004, false},                                              /* bracketed paste */
+    {2026, false},                                              /* synchronized output */
 };
 
 static void set_mode(struct modes *m, int mode, bool on)
@@ -123,7 +123,7 @@ static void take(struct modes *m, char c)
     } else if (m->state == STRING_ESCAPE) {
         m->state = ESCAPE;
         if (c != '\\')
-            in_escape(m, c); /* a string that another sequence cut short */
+            in_escape(m, c); /* a string cut short by another sequence */
         else
             m->state = TEXT;
     } else if (m->state == ESCAPE) {
@@ -146,12 +146,13 @@ void modes_feed(struct modes *m, struct str output)
 void modes_undo(const struct modes *m, struct buf *to)
 {
     if (m->state != TEXT)
-        buf_add_c(to, "\033\\"); /* ends a string, and cuts every other sequence short */
+        buf_add_c(to, "\033\\"); /* ends a string, and cuts off any other sequence */
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
         if (m->changed & 1u << i)
             buf_printf(to, "\033[?%d%c", known[i].mode, known[i].preset ? 'h' : 'l');
     if (m->region)
-        buf_add_c(to, "\0337\033[r\0338"); /* which would move the cursor to the top */
+        /* resetting the region alone would move the cursor to the top */
+        buf_add_c(to, "\0337\033[r\0338");
     if (m->keypad)
         buf_add_c(to, "\033>");
     if (m->charset)

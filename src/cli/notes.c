@@ -1,4 +1,4 @@
-/* Warnings about a sandbox that was made: another image, limits that do not hold. */
+/* notes: warnings about a new sandbox: another image, limits that are not enforced. */
 #include "cli/notes.h"
 
 #include "proto/json.h"
@@ -13,7 +13,7 @@ static void note_image(const json_t *sandbox, const json_t *args)
                  asked, asked);
 }
 
-/* "--memory, --pids" of what was asked for and is not kept. */
+/* Lists requested limits that are not enforced: "--memory, --pids". */
 static void note_limits(const json_t *unenforced)
 {
     static const struct {

@@ -1,7 +1,7 @@
-/* notes: what a sandbox is not although it was asked for: a line of standard error each. */
+/* notes: warns on standard error, a line each, where a sandbox differs from the request. */
 #pragma once
 
 #include "cli/cli.h"
 
-/* sandbox: a reply's, or what `started` tells of a run's; args: of the command line. */
+/* sandbox: from a reply, or from the `started` message of a run; args: of the command line. */
 void notes_sandbox(const json_t *sandbox, const json_t *args);

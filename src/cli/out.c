@@ -1,3 +1,4 @@
+/* out: writes results to standard output and notes to standard error. */
 #include "cli/cli.h"
 
 #include "cli/term.h"
@@ -6,8 +7,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* Only what was printed before a broken pipe is lost, and nobody wanted it: `holt events | head`.
- */
+/* After a broken pipe the rest of the output is not needed: `holt events | head`. */
 void cli_write(struct str s)
 {
     while (s.n > 0) {

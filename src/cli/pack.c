@@ -1,3 +1,4 @@
+/* pack: reads local files and directories as a tar stream. */
 #include "cli/pack.h"
 
 #include "base/fd.h"
@@ -15,7 +16,7 @@
 struct pack {
     FTS *walk;
     char *top;
-    size_t root_len; /* of the path that fts began with */
+    size_t root_len; /* length of the path given to fts */
     int file;
     int64_t left, size; /* of the file */
     char *path;         /* … for messages */
@@ -138,7 +139,7 @@ static int add_bytes(struct pack *p, struct buf *to, struct err *e)
 
     if (want > 0) {
         if (buf_reserve(to, want, &room) < 0)
-            abort(); /* it has no limit of its own */
+            abort(); /* the buffer has no limit: it cannot fail */
         do
             n = read(p->file, room, want);
         while (n < 0 && errno == EINTR);

@@ -1,3 +1,4 @@
+/* print: prints JSON values as tables, JSON and YAML, with control characters escaped. */
 #include "cli/print.h"
 
 #include "base/arena.h"
@@ -95,12 +96,12 @@ size_t print_width(struct str s)
 
 /* --- tables --- */
 
-#define SHOWN_MIN 24 /* no column is cut below this: ids stay whole */
+#define SHOWN_MIN 24 /* columns are not cut below this: ids stay whole */
 
 struct shown {        /* how a member is shown */
-    struct str label; /* its name without the unit, where the cells show one */
+    struct str label; /* its name without the unit if the cells show one */
     enum op_type type;
-    bool micros; /* a duration in millionths of a second */
+    bool micros; /* a duration in microseconds */
 };
 
 struct column {
@@ -123,7 +124,7 @@ static const struct op_field *field_of(const struct print_spec *spec, const char
     return NULL;
 }
 
-/* A number called "…_ms", "…_us", "…_bytes" or "size" is shown as a time or a size. */
+/* Numbers named "…_ms", "…_us", "…_bytes" or "size" are shown as times or sizes. */
 static struct shown shown_as(struct str name, enum op_type type)
 {
     static const struct {
@@ -156,10 +157,11 @@ static void add_column(struct table *t, const struct print_spec *spec, const cha
 
     *col = (struct column){.name = name};
     col->as = shown_as(str_of(name), f ? f->type : OP_STR);
-    if (!f && strncmp(name, "data.", 5) == 0) /* "data.host" is called what it is */
+    if (!f && strncmp(name, "data.", 5) == 0) /* "data.host" is labelled "host" */
         col->as.label = str_skip(str_of(name), 5);
     for (size_t i = 0; i < spec->field_count; i++)
-        if (str_eq_c(col->as.label, spec->fields[i].name)) /* stdout_bytes stands beside stdout */
+        /* stdout_bytes is listed beside stdout */
+        if (str_eq_c(col->as.label, spec->fields[i].name))
             col->as.label = str_of(name);
     col->width = col->as.label.n;
 }
@@ -271,7 +273,7 @@ static void add_strings(struct buf *to, const json_t *v)
     }
 }
 
-/* A command line as a shell takes it; only for the eye. */
+/* A command line in shell syntax; for display only. */
 static void add_command(struct buf *to, const json_t *v)
 {
     for (size_t i = 0; i < json_array_size(v); i++) {
@@ -392,8 +394,8 @@ static void add_heading(struct buf *to, const struct table *t, bool color)
     buf_add_c(to, color ? "\033[0m\n" : "\n");
 }
 
-/* Cuts the widest columns until a row fits; one that is too narrow for its columns stays too wide.
- */
+/* Cuts the widest columns until a row fits; a terminal that is too narrow gets rows that are too
+ * wide. */
 static void fit_columns(struct table *t, size_t width)
 {
     size_t total = 2 * (t->column_count - 1);
@@ -483,7 +485,7 @@ static bool is_empty(const json_t *v)
            (json_is_string(v) && json_string_length(v) == 0);
 }
 
-/* What is not set is left out: a sandbox has thirty members, most of them empty. */
+/* Leaves out empty members: a sandbox has thirty, most of them empty. */
 static void print_object(struct buf *to, struct table *t, const json_t *v,
                          const struct print_spec *spec)
 {

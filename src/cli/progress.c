@@ -1,3 +1,4 @@
+/* progress: a progress bar on a terminal. */
 #include "cli/progress.h"
 
 #include "base/buf.h"
@@ -9,7 +10,7 @@
 
 #define BAR 24
 #define EVERY_MS 100
-#define QUIET_MS 400 /* what is faster needs no bar */
+#define QUIET_MS 400 /* no bar for shorter transfers */
 
 void progress_begin(struct progress *p, const char *what, int64_t total)
 {

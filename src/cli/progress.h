@@ -1,12 +1,12 @@
-/* progress: how much of a transfer is done, on one line of a terminal's standard error; nothing
- * where that is no terminal. */
+/* progress: the progress of a transfer, on one line of a terminal's standard error; nothing if that
+ * is not a terminal. */
 #pragma once
 
 #include "base/macro.h"
 
 struct progress {
     const char *what;
-    int64_t total; /* 0: not known */
+    int64_t total; /* 0: unknown */
     int64_t start_ms, shown_ms;
     bool on;
 };

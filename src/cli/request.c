@@ -1,3 +1,4 @@
+/* request: sends a request to the daemon and waits for its reply. */
 #include "cli/request.h"
 
 #include "base/enc.h"
@@ -42,7 +43,7 @@ static void on_body(struct client *c, struct str part)
         client_consume(c, part.n);
 }
 
-/* Until the connection is full; a feed that fails ends the request. */
+/* Writes until the connection is full; a feed that fails ends the request. */
 static void on_writable(struct client *c)
 {
     struct run *run = client_arg(c);
@@ -193,7 +194,7 @@ bool request_abandoned(void)
     return abandoned;
 }
 
-/* A name look-up that takes longer than we wait is left behind with its loop. */
+/* A name lookup that outlasts our deadline is abandoned with its loop. */
 static void run_loop(uv_loop_t *loop, const struct run *run)
 {
     while (!run->closed)

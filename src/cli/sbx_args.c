@@ -1,3 +1,4 @@
+/* sbx_args: parses sbx's flags in Go's style. */
 #include "cli/sbx.h"
 
 #include "base/mem.h"
@@ -83,7 +84,7 @@ static int put(const struct row *r, struct sbx_args *a, const char *value, struc
 
     switch (r->kind) {
     case TEXT:
-        *(const char **)to = value[0] ? value : NULL; /* an empty one is none, as in Go */
+        *(const char **)to = value[0] ? value : NULL; /* an empty value means unset, as in Go */
         return 0;
     case FLAG:
         if (str_parse_bool(str_of(value), to) == 0)
@@ -101,7 +102,7 @@ static int put(const struct row *r, struct sbx_args *a, const char *value, struc
     return 0;
 }
 
-/* "-x v", "--x v", "-x=v"; *used: how many words it took. */
+/* "-x v", "--x v", "-x=v"; *used: the number of words consumed. */
 static int take_flag(char **words, size_t n, size_t *used, struct sbx_args *a, struct err *e)
 {
     const char *word = words[0] + (words[0][1] == '-' ? 2 : 1);

@@ -1,3 +1,4 @@
+/* sbx_follow: follows the events of an sbx command. */
 #include "cli/sbx.h"
 
 #include "base/enc.h"
@@ -34,7 +35,7 @@ static void write_all(int fd, struct str s)
     }
 }
 
-/* The exact bytes where the text is not exact. */
+/* Writes the exact bytes if the text is not exact. */
 static void write_raw(const json_t *event)
 {
     const char *stream = json_string_value(json_object_get(event, "stream"));
@@ -52,7 +53,7 @@ static void write_raw(const json_t *event)
         cli_write(buf_str(&bytes));
 }
 
-/* An exit that is not the command's own: what it says is all that there is to see. */
+/* An exit that was not the command's own: prints the message, the only explanation there is. */
 static void say_why(const json_t *event)
 {
     const char *why = json_string_value(json_object_get(event, "data"));
@@ -64,7 +65,7 @@ static void say_why(const json_t *event)
     (void)fprintf(stderr, "%s\n", buf_cstr(&line));
 }
 
-/* What sidecars inside say is shown, and trusted with nothing. */
+/* Events of sidecars inside are shown but not trusted. */
 static bool is_ours(const json_t *event)
 {
     return !json_object_get(event, "source");
@@ -119,7 +120,7 @@ static void on_closed(struct ws_client *w, const struct ws_client_end *end)
     f->closed = true;
 }
 
-/* One connection, from the last event on. */
+/* One connection, continuing after the last event. */
 static int connect_once(const struct target *t, const char *path, struct follow *f, struct err *e)
 {
     static const struct ws_client_ops ops = {.message = on_message, .closed = on_closed};
@@ -181,7 +182,7 @@ int sbx_follow(const struct target *t, const char *id, const char *exec_id, bool
             *e = f.e;
             return err_wrap(e, "the stream of '%s'", exec_id);
         }
-        (void)usleep(RETRY_MS * 1000); /* holtd may be starting again: nothing is missed */
+        (void)usleep(RETRY_MS * 1000); /* holtd may be restarting: no event is lost */
     }
     *ret_status = f.status;
     return 0;

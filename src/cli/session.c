@@ -1,3 +1,4 @@
+/* session: an attached command: connection, output, reconnects, exit. */
 #include "cli/session.h"
 
 #include "base/clock.h"
@@ -20,7 +21,7 @@
 #define OUTPUT_HEAD 9 /* stream, offset */
 #define PING_MS 15000
 #define GOODBYE_MS 10000 /* from the exit to the server's close */
-#define KILL_MS 1000     /* from a polite signal to KILL, from there to leaving */
+#define KILL_MS 1000     /* from a signal to SIGKILL, and from there to leaving */
 #define RESET_MS 200
 #define RETRY_MS 250
 #define RETRY_LIMIT_MS 30000
@@ -75,7 +76,7 @@ void session_send(struct session *s, const char *json)
         (void)!ws_client_send(s->ws, WS_OP_TEXT, str_of(json));
 }
 
-/* Nobody reads the output any more: the command ends as it would by SIGPIPE. */
+/* The reader of our output has gone: the command ends as if by SIGPIPE. */
 static void on_kill_time(uv_timer_t *t)
 {
     struct session *s = t->data;
@@ -107,7 +108,7 @@ static void on_sink_turn(struct sink *k)
     finish_when_done(s);
 }
 
-/* --- what the server says --- */
+/* --- messages from the server --- */
 
 static void take_output(struct session *s, struct str data)
 {
@@ -125,7 +126,7 @@ static void take_output(struct session *s, struct str data)
     for (int i = 1; i < OUTPUT_HEAD; i++)
         offset = offset << 8 | (unsigned char)data.p[i];
     bytes = str_skip(data, OUTPUT_HEAD);
-    if ((int64_t)offset < *seen) /* sent again after a reconnect */
+    if ((int64_t)offset < *seen) /* repeated after a reconnect */
         bytes = str_skip(bytes, size_min(bytes.n, (size_t)(*seen - (int64_t)offset)));
     *seen = i64_max(*seen, (int64_t)(offset + data.n - OUTPUT_HEAD));
     if (s->shows_terminal)
@@ -253,8 +254,8 @@ static void on_retry(uv_timer_t *t)
     }
 }
 
-/* A daemon that is started again finds its commands again; input that was under way may be lost,
- * so only who typed it is connected anew. */
+/* A restarted daemon finds its commands again.  Input in transit may be lost, so only a person who
+ * is typing is reconnected. */
 static bool may_retry(const struct session *s, const struct ws_client_end *end)
 {
     if (s->spec->owns && !s->spec->kills)
@@ -358,7 +359,7 @@ static void run_loop(struct session *s)
     request_loop_end(s->loop);
 }
 
-/* A reader that went away is told by the status alone, as the shell does; a full disk is not. */
+/* A broken pipe is reported by the status alone, as a shell does; a full disk gets a message. */
 static int take_leave(const struct session *s, struct err *e)
 {
     int broken = s->end->how == SESSION_PIPE ? s->out[0].error : EPIPE;
@@ -368,8 +369,8 @@ static int take_leave(const struct session *s, struct err *e)
     return err_set(e, err_code_from_errno(broken), broken, "write standard output");
 }
 
-/* A full-screen program that goes on, or was killed, has not put the terminal back: we do.  One
- * that takes no output (Ctrl-S) is left as it is. */
+/* Resets the terminal after a full-screen program that keeps running or was killed.  A stopped
+ * terminal (Ctrl-S) is left alone. */
 static void reset_terminal(const struct session *s)
 {
     AUTO(buf_done) struct buf undo = {0};

@@ -1,3 +1,4 @@
+/* session_in: input, signals and terminal size of an attached command. */
 #include "cli/session_in.h"
 
 #include "base/clock.h"
@@ -13,7 +14,7 @@
 static const struct {
     int number;
     const char *name;
-    bool tty; /* caught only where the terminal is ours to care for */
+    bool tty; /* caught only if we use the terminal */
 } signal_table[SESSION_SIGNALS] = {
     {SIGINT, "INT", false}, {SIGTERM, "TERM", false}, {SIGHUP, "HUP", false}, {SIGQUIT, "QUIT", false},
     {SIGUSR1, "USR1", false}, {SIGUSR2, "USR2", false}, {SIGWINCH, "WINCH", true}, {SIGTSTP, "TSTP", true},
@@ -37,7 +38,7 @@ static void be_raw(struct session *s)
     struct err ignored;
 
     if (s->raw && s->started && term_raw(&ignored) < 0)
-        s->raw = false; /* the terminal went away; its end of input says so too */
+        s->raw = false; /* the terminal is gone; its end of input reports that too */
 }
 
 static void stop_here(struct session *s)
@@ -51,7 +52,7 @@ static void stop_here(struct session *s)
 static void cut(struct session *s, int number)
 {
     if (s->started && (s->spec->kills || (s->spec->owns && s->sent > 0)))
-        session_signal(s, "KILL"); /* our going is not noticed behind input that is not read */
+        session_signal(s, "KILL"); /* the server would not notice our end behind unread input */
     session_leave(s, s->observer ? SESSION_DETACHED : SESSION_CUT, s->observer ? 0 : 128 + number);
 }
 
@@ -87,7 +88,7 @@ static void on_signal(uv_signal_t *h, int number)
             pass_on(s, number, signal_table[i].name);
 }
 
-/* A signal that who started us chose to ignore (nohup, a shell's background job) stays ignored. */
+/* A signal that our parent chose to ignore (nohup, a background job) stays ignored. */
 static bool is_ignored(int number)
 {
     struct sigaction a;

@@ -1,5 +1,5 @@
-/* session_in: the half of a session that goes to the command: what is typed or piped,
- * signals, the size of the terminal.  Private to session. */
+/* session_in: the input half of a session: typed or piped input, signals, the terminal's
+ * size.  Private to session. */
 #pragma once
 
 #include "cli/modes.h"
@@ -23,36 +23,37 @@ struct session {
     struct ws_client *ws; /* NULL: not connected */
     uv_timer_t timer;
     struct sink out[2];
-    bool shows_terminal; /* standard output is one, and the command has one */
-    struct modes modes;  /* what the command did to it */
-    int64_t seen[2];     /* offsets of the output behind what was written */
+    bool shows_terminal; /* standard output is a terminal, and the command has one */
+    struct modes modes;  /* the terminal modes set by the command */
+    int64_t seen[2];     /* offsets after the output written so far */
     struct err e;
-    struct err said; /* by the server: why, if the session ends without an exit */
-    int64_t lost_ms; /* since when; 0: it is not */
+    struct err said; /* by the server: the reason if the session ends without an exit */
+    int64_t lost_ms; /* when the connection was lost; 0: it is not */
     bool open, ever_open, exited, left, over, retrying;
     bool no_reader; /* standard output is broken */
     bool killed;
-    bool observer; /* input is not wanted (any more) */
-    /* in */
+    bool observer; /* the server takes no input (any more) */
+    /* input */
     struct source in;
     struct detach detach;
     struct buf typed;
     uv_signal_t signals[SESSION_SIGNALS];
     size_t signal_count;
     int64_t last_int_ms, sent;
-    const char *held_signal; /* came before the command had started */
-    char *signal_target;     /* where signals go past input that the command does not read */
-    int asides;              /* requests under way */
+    const char *held_signal; /* arrived before the command had started */
+    char *signal_target;     /* for sending signals past input that the command does not read */
+    int asides;              /* requests in progress */
     bool started, raw, eof;
 };
 
 void session_in_init(struct session *s);
-void session_in_start(struct session *s); /* the command takes input */
-void session_in_room(struct session *s);  /* the connection does again */
+void session_in_start(struct session *s); /* the command accepts input */
+void session_in_room(struct session *s);  /* the connection has room again */
 void session_in_close(struct session *s);
 /* session.c */
 void session_leave(struct session *s, enum session_how how, int status);
 void session_send(struct session *s, const char *json);
-/* session_signal.c: "INT".  Behind input that the command does not read a message would wait. */
+/* session_signal.c: "INT".  Sent by a request of its own: a message would wait behind unread
+ * input. */
 void session_signal(struct session *s, const char *name);
-void session_name(struct session *s, const json_t *exec); /* which command this is */
+void session_name(struct session *s, const json_t *exec); /* remembers which command this is */

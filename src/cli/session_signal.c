@@ -1,3 +1,4 @@
+/* session_signal: sends signals by a request of their own. */
 #include "cli/session_in.h"
 
 #include "base/mem.h"
@@ -21,7 +22,7 @@ void session_name(struct session *s, const json_t *exec)
     s->signal_target = buf_steal(&target);
 }
 
-/* A command that has just ended cannot be signalled; its exit says so. */
+/* Ignores errors: a command that has just ended cannot be signalled, and its exit is reported. */
 static void on_closed(struct client *c, const struct err *e)
 {
     struct session *s = client_arg(c);

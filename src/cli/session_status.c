@@ -1,3 +1,4 @@
+/* session_status: the exit status of an ended command for a shell. */
 #include "cli/session.h"
 
 int session_status(const json_t *exec)

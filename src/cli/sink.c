@@ -1,3 +1,4 @@
+/* sink: non-blocking writes to standard output and error. */
 #include "cli/sink.h"
 
 #include "base/fd.h"
@@ -62,7 +63,7 @@ static ssize_t write_some(const struct sink *s, struct str bytes)
     return s->ask ? write_asking(s->fd, bytes) : write(s->fd, bytes.p, bytes.n);
 }
 
-/* What would have to wait. */
+/* Returns the bytes that have to wait. */
 static struct str write_now(struct sink *s, struct str bytes)
 {
     while (bytes.n > 0) {

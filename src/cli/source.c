@@ -1,3 +1,4 @@
+/* source: reads standard input in parts. */
 #include "cli/source.h"
 
 #include <errno.h>
@@ -35,7 +36,7 @@ int source_init(struct source *s, uv_loop_t *loop, int fd)
 
     s->fd = fd;
     s->polls = r == 0;
-    if (r == UV_EPERM || r == UV_EBADF) /* EBADF: its end is read at once */
+    if (r == UV_EPERM || r == UV_EBADF) /* EBADF: read it at once and see its end */
         r = uv_idle_init(loop, &s->idle);
     s->poll.data = s->idle.data = s;
     s->made = r == 0;

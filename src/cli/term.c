@@ -1,3 +1,4 @@
+/* term: raw mode, hidden input and size of the terminal. */
 #include "cli/term.h"
 
 #include <errno.h>
@@ -70,7 +71,7 @@ int term_keys(struct err *e)
     return change(by_keys, e);
 }
 
-/* Signals are taken off too: what ends us would leave the terminal silent. */
+/* Disables signal keys too: dying here would leave the terminal without echo. */
 static void hide(struct termios *t)
 {
     t->c_lflag &= ~(tcflag_t)(ECHO | ISIG);

@@ -1,3 +1,4 @@
+/* unpack: extracts a tar stream into a local directory. */
 #include "cli/unpack.h"
 
 #include "base/fd.h"
@@ -33,7 +34,7 @@ static int open_beneath(int dir, const char *path, int flags)
     return (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
 }
 
-/* The directory of that name in dir, made if it is missing. */
+/* Opens the directory of that name in dir, created if missing. */
 static int enter(int dir, const char *name)
 {
     int fd = open_beneath(dir, name, O_PATH | O_DIRECTORY);
@@ -45,8 +46,8 @@ static int enter(int dir, const char *name)
     return open_beneath(dir, name, O_PATH | O_DIRECTORY);
 }
 
-/* Where a name leads here: its directory (opened, a new descriptor) and its last component (in
- * `path`, whose text is cut up). */
+/* Resolves a name: its directory (a new descriptor) and its last component (in `path`, which is cut
+ * up). */
 static int walk(const struct unpack *u, char *path, int *ret_dir, char **ret_last)
 {
     AUTO(fd_close) int dir = fcntl(u->root, F_DUPFD_CLOEXEC, 0);
@@ -68,7 +69,7 @@ static int walk(const struct unpack *u, char *path, int *ret_dir, char **ret_las
     return 0;
 }
 
-/* Relative, no component is "", "." or "..", no NUL. */
+/* Relative; no component is "", "." or ".."; no NUL. */
 static bool name_is_safe(struct str name)
 {
     if (name.n == 0 || memchr(name.p, 0, name.n))
@@ -85,13 +86,13 @@ static bool name_is_safe(struct str name)
     }
 }
 
-/* "dir/a" of an archive of dir, or "./a": what stands behind is beneath dir. */
+/* "./a": the rest of the name is below the directory itself. */
 static bool is_dotted(const struct tar_entry *t)
 {
     return t->kind == TAR_DIR && (str_eq_c(t->name, ".") || str_eq_c(t->name, "./"));
 }
 
-/* The archive's name as one beneath the root; "": the root itself; NULL: it would lead out. */
+/* The entry's name below the root; "": the root itself; NULL: it would lead outside. */
 static char *local_name(const struct unpack *u, struct str name)
 {
     struct str rest = {0};
@@ -155,7 +156,7 @@ static int make_symlink(int dir, const char *name, struct str link)
     return clear_way(dir, name) < 0 ? -1 : symlinkat(to, dir, name);
 }
 
-/* Only to a regular file that this name beneath the root means. */
+/* Only to a regular file below the root. */
 static int make_hardlink(struct unpack *u, int dir, const char *name, struct str link)
 {
     AUTO(mem_free) char *path = local_name(u, link);
@@ -228,7 +229,7 @@ static int end_entry(struct unpack *u, struct err *e)
 
     if (u->file < 0)
         return 0;
-    (void)futimens(u->file, times); /* a time that this file system cannot hold is no failure */
+    (void)futimens(u->file, times); /* a time that this file system cannot store is no failure */
     r = close(u->file);
     u->file = -1;
     return r < 0 ? err_set(e, ERR_INTERNAL, errno, "write a file") : 0;

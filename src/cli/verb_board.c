@@ -1,4 +1,4 @@
-/* A board as a table, and a file of this machine into a project. */
+/* verb_board: prints a board as a table, and uploads files to a project. */
 #include "cli/verbs.h"
 
 #include "base/fd.h"
@@ -35,7 +35,7 @@ static json_t *cell(const json_t *task, bool with_owner)
                         json_string_value(json_object_get(task, "id")));
 }
 
-/* The rows of one lane: each column's tasks from the top.  lane NULL: of the whole board. */
+/* The rows of one lane: the tasks of each column from the top.  lane NULL: of the whole board. */
 static void add_lane(json_t *rows, const json_t *tasks, const char *lane)
 {
     size_t first = json_array_size(rows), used[6] = {0};
@@ -105,7 +105,7 @@ static int feed(void *arg, struct buf *to, struct err *e)
     ssize_t n;
 
     if (buf_reserve(to, PART, &room) < 0)
-        abort(); /* it has no limit of its own */
+        abort(); /* the buffer has no limit: it cannot fail */
     do
         n = read(*fd, room, PART);
     while (n < 0 && errno == EINTR);

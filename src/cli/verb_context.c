@@ -1,3 +1,4 @@
+/* verb_context: context ls, add, use, rm. */
 #include "cli/verbs.h"
 
 #include "base/fd.h"
@@ -39,7 +40,7 @@ int context_ls_run(struct cli *c, const struct cmd *cmd, const json_t *args, str
     return cli_print(c, out, &spec, e);
 }
 
-/* A token in argv is seen by every user's ps; from a file or standard input it is not. */
+/* Reads the token from a file or standard input: every user can see argv with ps. */
 static int read_token(const json_t *args, char **ret, struct err *e)
 {
     const char *path = args_str(args, "token_file");

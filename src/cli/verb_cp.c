@@ -1,3 +1,4 @@
+/* verb_cp: copies files into and out of sandboxes; cat. */
 #include "cli/verbs.h"
 
 #include "base/fd.h"
@@ -29,7 +30,7 @@ static void note_left_out(int64_t n)
         cli_note("skipped %" PRId64 " that are neither files, directories nor links", n);
 }
 
-/* What the bar said, for copies too quick for one; scripts hear nothing. */
+/* A summary on a terminal for copies too quick for a bar; scripts get none. */
 static void note_copied(int64_t bytes)
 {
     AUTO(buf_done) struct buf size = {0};
@@ -63,7 +64,7 @@ static int feed_stdin(void *arg, struct buf *to, struct err *e)
 
     (void)arg;
     if (buf_reserve(to, STDIN_PART, &room) < 0)
-        abort(); /* it has no limit of its own */
+        abort(); /* the buffer has no limit: it cannot fail */
     do
         n = read(STDIN_FILENO, room, STDIN_PART);
     while (n < 0 && errno == EINTR);
@@ -86,7 +87,7 @@ static int send_archive(const struct cli *c, const struct cp_path *to, const cha
     return r;
 }
 
-/* Is there a directory of that name inside?  Whatever else it may be is answered by the copy. */
+/* Whether the path inside is a directory.  Other problems are reported by the copy itself. */
 static int is_remote_dir(const struct cli *c, const struct cp_path *p, bool *ret, struct err *e)
 {
     AUTO(json_decref) json_t *args = remote_args(p, p->path);
@@ -179,7 +180,7 @@ static int receive(const struct cli *c, const struct cp_path *from, const char *
     return r == 0 ? unpack_end(&d->unpack, e) : -1;
 }
 
-/* The directory to unpack in, and the name there (NULL: what is in it goes into the directory). */
+/* The directory to extract into, and the name there (NULL: the content goes into the directory). */
 static int choose_here(const struct cp_path *from, const struct cp_path *to, int *ret_dir,
                        char **ret_name, struct err *e)
 {

@@ -1,11 +1,11 @@
-/* holt run -d: a sandbox that stays, with a command in it that goes on. */
+/* verb_detached: holt run -d, a sandbox that stays with a command in the background. */
 #include "cli/verbs.h"
 
 #include "cli/notes.h"
 #include "cli/verb_op.h"
 #include "proto/json.h"
 
-#define REMOVE_MS 1000 /* --rm: idle for this long, the shortest that the server takes */
+#define REMOVE_MS 1000 /* --rm: idle time before removal, the shortest that the server accepts */
 
 static int ask(const struct cli *c, const char *op, const json_t *args, json_t **ret, struct err *e)
 {
@@ -16,7 +16,7 @@ static int ask(const struct cli *c, const char *op, const json_t *args, json_t *
     return ret ? reply_json(&reply, ret, e) : 0;
 }
 
-/* What went wrong is told by *e, whatever becomes of the sandbox. */
+/* Removes the sandbox; *e keeps the original error, whatever the result. */
 static int give_up(const struct cli *c, const char *id)
 {
     AUTO(json_decref) json_t *args = json_pack("{s:s}", "id", id);
@@ -42,7 +42,7 @@ static int start(const struct cli *c, const json_t *args, const char *id, struct
     return 0;
 }
 
-/* Docker's --rm of a container in the background: gone soon after its command. */
+/* Docker's --rm for a container in the background: removed soon after its command. */
 static int remove_at_end(const struct cli *c, const char *id, struct err *e)
 {
     AUTO(json_decref) json_t *args = json_pack("{s:s,s:i}", "id", id, "idle_ttl_ms", REMOVE_MS);
@@ -58,7 +58,7 @@ int run_detached_run(struct cli *c, const struct cmd *cmd, const json_t *args, s
     const char *id;
 
     (void)cmd;
-    json_object_del(asked, "env"); /* the command's */
+    json_object_del(asked, "env"); /* it belongs to the command */
     if (ask(c, "sandbox.create", asked, &made, e) < 0)
         return -1;
     notes_sandbox(made, args);

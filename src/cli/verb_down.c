@@ -1,5 +1,4 @@
-/* `holt down` and `holt purge`: end an installation of this machine, and remove what it has kept.
- */
+/* verb_down: holt down and holt purge, which end an installation and remove its data. */
 #include "cli/verbs.h"
 
 #include "base/fd.h"
@@ -36,7 +35,7 @@ static int end_part(const struct installation *i, enum installation_part part, b
     return r;
 }
 
-/* holtd first: it starts the others anew. */
+/* holtd first: it restarts the others. */
 static int end_installation(const struct installation *i, bool destroy, struct err *e)
 {
     unsigned sandboxes = 0;

@@ -1,3 +1,4 @@
+/* verb_events: lists and follows events. */
 #include "cli/verbs.h"
 
 #include "base/mem.h"
@@ -9,7 +10,7 @@
 #include <inttypes.h>
 #include <time.h>
 
-#define SILENCE_MS 90000 /* the server's keep-alive comments come much more often */
+#define SILENCE_MS 90000 /* the server's keepalive comments come much more often */
 #define RETRY_FIRST_MS 500
 #define RETRY_MAX_MS 10000
 
@@ -20,7 +21,7 @@ struct follow {
     struct sse_reader in;
     struct err e;
     char last_id[64];
-    int64_t left; /* events still wanted; -1: all */
+    int64_t left; /* events still to print; -1: all */
 };
 
 /* --- printing --- */
@@ -126,8 +127,8 @@ static int on_part(void *arg, struct str bytes)
     return r < 0;
 }
 
-/* One connection until it ends.  1: all that was wanted is here; 0: it broke, *e says why, and
- * *ret_lived whether the server had accepted it. */
+/* One connection until it ends.  1: all requested events were printed; 0: it was lost, *e has the
+ * reason, and *ret_lived tells whether the server had accepted it. */
 static int follow_once(struct follow *f, const struct cmd *cmd, const json_t *args, bool *ret_lived,
                        struct err *e)
 {
@@ -181,7 +182,8 @@ static int follow(struct cli *c, const struct cmd *cmd, const json_t *args, stru
     for (;;) {
         bool lived = false;
 
-        f.in = (struct sse_reader){.limit = EVENT_MAX}; /* half an event is sent again, whole */
+        /* an incomplete event is sent again in full */
+        f.in = (struct sse_reader){.limit = EVENT_MAX};
         r = follow_once(&f, cmd, args, &lived, e);
         sse_reader_done(&f.in);
         ever = ever || lived;
@@ -196,7 +198,7 @@ static int follow(struct cli *c, const struct cmd *cmd, const json_t *args, stru
     return r > 0 ? 0 : -1;
 }
 
-/* Of what events have beside their columns, a host is what people look for: "api.test:443". */
+/* Adds the host of an event, the member people look for most: "api.test:443". */
 static void add_hosts(json_t *rows)
 {
     for (size_t i = 0; i < json_array_size(rows); i++) {

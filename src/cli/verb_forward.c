@@ -1,3 +1,4 @@
+/* verb_forward: holt port-forward. */
 #include "cli/verbs.h"
 
 #include "base/enc.h"
@@ -19,7 +20,7 @@ struct door { /* one listener */
     int64_t local, remote;
 };
 
-/* "8080:80", "80" for both, ":80" or "0:80" for a free one. */
+/* "8080:80", "80" for both, ":80" or "0:80" for a free local port. */
 static int parse_ports(const char *text, int64_t *ret_local, int64_t *ret_remote, struct err *e)
 {
     struct str remote, local = str_cut(str_of(text), ':', &remote);
@@ -114,7 +115,7 @@ static int check_sandbox(const struct cli *c, const json_t *args, struct err *e)
     return op_request(c, op_find("sandbox.get"), who, &reply, e);
 }
 
-/* Until a signal ends the program: what is open then ends with it. */
+/* Runs until a signal ends the program; open connections end with it. */
 int port_forward_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 {
     AUTO(target_done) struct target t = {0};

@@ -1,3 +1,4 @@
+/* verb_image: image pull and import, with progress. */
 #include "cli/verbs.h"
 
 #include "base/fd.h"
@@ -13,7 +14,7 @@
 #include <unistd.h>
 
 #define PART (256 * 1024)
-#define LOOK_MS 200 /* between two looks at an image that is being made */
+#define LOOK_MS 200 /* polling interval for an image in progress */
 
 /* --- watching --- */
 
@@ -34,7 +35,7 @@ static int look(const struct cli *c, const char *id, json_t **ret, struct err *e
     return reply_json(&reply, ret, e);
 }
 
-/* A new phase is a new bar. */
+/* A new phase starts a new bar. */
 static void show(struct progress *p, const json_t *image, char phase[32])
 {
     if (strcmp(phase, text(image, "phase")) != 0) {
@@ -75,7 +76,7 @@ static int watch(const struct cli *c, const struct cmd *cmd, const struct reply 
     return cli_print(c, image, &spec, e);
 }
 
-/* The server is asked not to wait: the waiting, and the bar, is ours. */
+/* Asks the server not to wait: waiting, and the bar, are done here. */
 static json_t *without_wait(const json_t *args)
 {
     json_t *to = json_copy((json_t *)(uintptr_t)args);
@@ -119,7 +120,7 @@ static int feed_file(void *arg, struct buf *to, struct err *e)
     ssize_t n;
 
     if (buf_reserve(to, PART, &room) < 0)
-        abort(); /* it has no limit of its own */
+        abort(); /* the buffer has no limit: it cannot fail */
     do
         n = read(u->fd, room, PART);
     while (n < 0 && errno == EINTR);

@@ -1,4 +1,4 @@
-/* Verbs about whole sandboxes: create, start, stop and their like, kill, rm, ps. */
+/* verb_life: create, start, stop, restart, pause, kill, rm, ps. */
 #include "cli/verbs.h"
 
 #include "cli/notes.h"
@@ -18,7 +18,7 @@ static void print_word(const char *word)
     cli_write(buf_str(&line));
 }
 
-/* One line, for a person and for $(holt create); -o shows the whole reply. */
+/* One line, for a person and for $(holt create); -o prints the whole reply. */
 static int print_brief(const struct cli *c, const struct op *op, const struct reply *reply,
                        const char *word, const json_t *made_by, struct err *e)
 {
@@ -47,12 +47,12 @@ int create_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct 
     return print_brief(c, cmd->op, &reply, NULL, args, e);
 }
 
-/* --- several at once --- */
+/* --- several sandboxes --- */
 
 typedef int (*one_run)(struct cli *c, const struct cmd *cmd, const json_t *args, const char *id,
                        struct err *e);
 
-/* All of them, also behind one that fails; the first failure is the command's. */
+/* Handles all of them, even after a failure; the first failure is the command's. */
 static int for_each(struct cli *c, const struct cmd *cmd, const json_t *args, const json_t *list,
                     one_run run, struct err *e)
 {
@@ -173,7 +173,7 @@ int rm_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err 
 
 /* --- ps --- */
 
-/* Without a sandbox as Docker's: the running ones, with -a all; with one its commands. */
+/* Without a sandbox like Docker's ps: the running ones, with -a all.  With one: its commands. */
 int ps_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 {
     AUTO(json_decref) json_t *asked = json_copy((json_t *)args);

@@ -1,3 +1,4 @@
+/* verb_op: turns any operation into a command: request, pages, table. */
 #include "cli/verb_op.h"
 
 #include "base/enc.h"
@@ -7,7 +8,7 @@
 
 #include <inttypes.h>
 
-#define ROWS_MAX 100000 /* of one list: more than a person reads, less than memory holds */
+#define ROWS_MAX 100000 /* of one list: more than a person reads, and it fits in memory */
 
 static void add_scalar(struct buf *to, const json_t *v)
 {
@@ -155,7 +156,7 @@ struct print_spec op_print_spec(const struct cli *c, const struct op *op)
     };
 }
 
-/* Adds the next page's items to the first's; *ret_cursor is "" at the end. */
+/* Appends the next page's items; *ret_cursor is "" at the end. */
 static int add_page(json_t *all, const char *items, const json_t *page, char **ret_cursor)
 {
     json_t *to = json_object_get(all, items);
@@ -180,9 +181,8 @@ static void trim_rows(json_t *list, int64_t wanted)
         json_array_remove(list, json_array_size(list) - 1);
 }
 
-/* The first page asks with the user's own --limit (which the server checks); later pages for no
- * more than is missing.  A server that gives the same cursor again or an empty page ends the walk.
- */
+/* The first page uses the user's own --limit (which the server checks); later pages request no more
+ * than is missing.  A repeated cursor or an empty page ends the loop. */
 int op_list(const struct cli *c, const struct op *op, const json_t *args, json_t **ret,
             struct err *e)
 {
@@ -249,7 +249,7 @@ int op_bytes(const struct cli *c, const struct op *op, const json_t *args, struc
                    &reply, e);
 }
 
-/* -q: what other commands take, one a line. */
+/* -q: the ids that other commands take, one per line. */
 static int print_ids(const json_t *rows)
 {
     AUTO(buf_done) struct buf out = {0};

@@ -1,3 +1,4 @@
+/* verb_run: run, exec, shell, attach and wait. */
 #include "cli/verbs.h"
 
 #include "base/mem.h"
@@ -10,11 +11,11 @@
 
 #include <unistd.h>
 
-/* The shell that the user has inside: the environment's, else what is likely there. */
+/* The user's shell inside: $SHELL, else a shell that is likely installed. */
 #define SHELL_LINE                                                                                 \
     "for s in \"$SHELL\" /bin/bash /bin/sh; do [ -x \"$s\" ] && exec \"$s\" -l; done; exec sh"
 
-/* What a command with a terminal wants to know of ours. */
+/* Passes properties of our terminal to a command with one. */
 static void add_terminal(json_t *args)
 {
     json_t *env = json_object_get(args, "env");
@@ -31,7 +32,7 @@ static void add_terminal(json_t *args)
         json_object_set_new(env, "TERM", json_string(term));
 }
 
-/* The request's values from those of the command line. */
+/* The values of the request, from those of the command line. */
 static json_t *asked(const json_t *args, bool tty, bool input)
 {
     json_t *all = json_deep_copy(args);
@@ -43,7 +44,7 @@ static json_t *asked(const json_t *args, bool tty, bool input)
     return all;
 }
 
-/* Input is wanted unless --no-stdin says otherwise. */
+/* True unless --no-stdin is given. */
 static bool wants_input(const json_t *args)
 {
     const json_t *v = json_object_get(args, "interactive");
@@ -51,7 +52,7 @@ static bool wants_input(const json_t *args)
     return !v || json_is_true(v);
 }
 
-/* "killed after 3s (--timeout)": args are those of the command line, where that started it. */
+/* "killed after 3s (--timeout)": args are those of the command line if that started it. */
 static void say_killed(const json_t *exec, const json_t *args)
 {
     const json_t *given = json_object_get(args, "timeout_ms");
@@ -74,7 +75,7 @@ static void say_out_of_memory(const json_t *args)
     }
 }
 
-/* How it ended becomes our exit status; what that does not tell is said. */
+/* Turns the end into our exit status, and prints what the status cannot express. */
 static int take_end(struct cli *c, const struct session_end *end, const json_t *args, struct err *e)
 {
     const char *failure = args_str(end->exec, "failure");
@@ -96,7 +97,7 @@ static int take_end(struct cli *c, const struct session_end *end, const json_t *
 
 /* --- in a sandbox of its own --- */
 
-/* docker run IMAGE COMMAND: here the first word is the program. */
+/* After docker run IMAGE COMMAND: here the first word is the program. */
 static void say_image(const struct session_end *end, const json_t *args)
 {
     const char *word = json_string_value(json_array_get(json_object_get(args, "command"), 0));
@@ -106,7 +107,7 @@ static void say_image(const struct session_end *end, const json_t *args)
         cli_note("if '%.60s' is an image: holt run --image %.60s -- COMMAND", word, word);
 }
 
-/* Only an image can say what to run instead. */
+/* Without a command, the image must have one. */
 static int check_command(const json_t *args, struct err *e)
 {
     if (json_object_get(args, "command") || json_object_get(args, "image"))
@@ -115,7 +116,8 @@ static int check_command(const json_t *args, struct err *e)
     return err_hint(e, "`holt run --help` shows what it takes");
 }
 
-/* Its sandbox goes with the command, always; in the background only with --rm, as Docker's. */
+/* The sandbox is always removed with its command; in the background only with --rm, as with
+ * Docker. */
 static int check_rm(const json_t *args, struct err *e)
 {
     const json_t *rm = json_object_get(args, "rm");
@@ -157,7 +159,7 @@ int run_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err
     return 0;
 }
 
-/* --- in a sandbox that is there --- */
+/* --- in an existing sandbox --- */
 
 static void say_detached(const char *sandbox, const char *exec)
 {
@@ -179,7 +181,7 @@ static void attach_target(struct buf *to, const char *sandbox, const char *exec,
     op_target(op_find("exec.attach"), args, to);
 }
 
-/* args: of the command line, where it made the command; NULL: it did not. */
+/* args: of the command line if it started the command; else NULL. */
 static int attach(struct cli *c, const char *exec, const json_t *query, const json_t *args,
                   struct session_spec *spec, struct err *e)
 {
@@ -206,7 +208,7 @@ static int read_detach(const json_t *args, struct detach *ret, struct err *e)
     return detach_parse(keys ? keys : DETACH_KEYS, ret, e);
 }
 
-/* Starts it in the background, then attaches: what it wrote meanwhile comes first. */
+/* Starts it in the background, then attaches: earlier output comes first. */
 static int start_and_attach(struct cli *c, const struct cmd *cmd, json_t *all,
                             struct session_spec *spec, struct err *e)
 {
@@ -234,7 +236,7 @@ int exec_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct er
     if (read_detach(args, &spec.detach, e) < 0)
         return -1;
     if (!args_bool(args, "background")) {
-        if (!tty && !json_object_get(all, "on_full")) /* what goes into a pipe is not lost there */
+        if (!tty && !json_object_get(all, "on_full")) /* output into a pipe must not be lost */
             json_object_set_new(all, "on_full", json_string("block"));
         return start_and_attach(c, cmd, all, &spec, e);
     }
@@ -261,7 +263,7 @@ int shell_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct e
     return start_and_attach(c, cmd, all, &spec, e);
 }
 
-/* Without a command the newest one is meant. */
+/* Without a command, the newest one. */
 static json_t *with_exec(const json_t *args)
 {
     json_t *all = json_deep_copy(args);
@@ -287,7 +289,7 @@ int attach_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct 
     spec.tty = args_bool(exec, "pty");
     if (observes)
         json_object_set_new(query, "role", json_string("observer"));
-    id = args_str(exec, "id"); /* after a lost connection the newest may be another */
+    id = args_str(exec, "id"); /* after a lost connection another command may be the newest */
     return attach(c, id ? id : args_str(query, "exec"), query, NULL, &spec, e);
 }
 

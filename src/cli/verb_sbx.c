@@ -1,3 +1,4 @@
+/* verb_sbx: holt sbx, the commands of sbx's own client. */
 #include "cli/verbs.h"
 
 #include "base/enc.h"
@@ -48,7 +49,7 @@ static void say_refused(struct cli *c, int status, struct str body)
     c->status = 1;
 }
 
-/* 1: the server said no, and that is printed. */
+/* 1: the server refused, and the reason was printed. */
 static int ask(struct sbx *x, const char *method, const char *path, const json_t *body,
                json_t **ret, struct err *e)
 {
@@ -60,7 +61,7 @@ static int ask(struct sbx *x, const char *method, const char *path, const json_t
                                .timeout_ms = x->a->sync ? 0 : x->c->timeout_ms};
     int r = request_run(&x->target, &rq, &reply, e);
 
-    free(text); /* jansson's */
+    free(text); /* allocated by jansson */
     if (reply.status == 500 && x->a->sync)
         return reply_json(&reply, ret, e);
     if (reply.status >= 400) {
@@ -213,7 +214,7 @@ static struct str bytes_of(const json_t *o, const char *key)
     return str_make(json_string_value(v), json_string_length(v));
 }
 
-/* Has the reply all that the command wrote, to the byte? */
+/* Whether the reply has the command's complete output, byte for byte. */
 static bool is_exact(const json_t *got)
 {
     static const char replaced[] = "\xef\xbf\xbd";
@@ -224,7 +225,7 @@ static bool is_exact(const json_t *got)
            !(err.n && memmem(err.p, err.n, replaced, 3));
 }
 
-/* The original's words for a command that failed. */
+/* The original's message for a command that failed. */
 static void say_failed(struct cli *c, const char *error)
 {
     AUTO(buf_done) struct buf body = {0};
@@ -236,8 +237,8 @@ static void say_failed(struct cli *c, const char *error)
     say_refused(c, 500, buf_str(&body));
 }
 
-/* What it wrote (its events have the bytes, where the reply has not), then the original's error,
- * and its exit status. */
+/* Prints the output (from its events if the reply is not exact), then the original's error, and
+ * sets the exit status. */
 static int print_result(struct sbx *x, const json_t *got, struct err *e)
 {
     const char *error = json_string_value(json_object_get(got, "error"));
@@ -276,7 +277,7 @@ static json_t *exec_body(const struct sbx_args *a, struct err *e)
     body = json_object();
     (void)json_object_set(body, "command", words);
     (void)json_object_set_new(body, "async", json_boolean(!a->sync || a->stream || a->stream_raw));
-    if (seconds != 0) /* the original's way of saying none */
+    if (seconds != 0) /* the original writes 0 for no timeout */
         (void)json_object_set_new(body, "timeout_seconds", json_integer(seconds));
     return body;
 }
@@ -370,7 +371,7 @@ static int check_and_run(struct sbx *x, size_t verb, struct err *e)
     return verbs[verb].run(x, e);
 }
 
-/* Its own failures are one line without "holt:", with exit status 1, as sbx's. */
+/* Its own failures are one line without "holt:", with exit status 1, as sbx prints them. */
 static void run_words(struct cli *c, char **words, size_t n)
 {
     AUTO(sbx_args_done) struct sbx_args a = {0};

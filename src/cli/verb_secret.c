@@ -1,3 +1,4 @@
+/* verb_secret: reads and sets secrets. */
 #include "cli/verbs.h"
 
 #include "base/fd.h"
@@ -8,7 +9,7 @@
 
 #include <unistd.h>
 
-#define VALUE_MAX 8192 /* more than the server takes: it says what is wrong */
+#define VALUE_MAX 8192 /* more than the server accepts, so that it reports the error */
 
 static int read_terminal(const char *name, struct buf *to, struct err *e)
 {
@@ -23,7 +24,8 @@ static int read_terminal(const char *name, struct buf *to, struct err *e)
     return r;
 }
 
-/* From a file, standard input or the terminal, never from argv: every user's ps sees that. */
+/* Reads from a file, standard input or the terminal, never from argv, which every user can see with
+ * ps. */
 static int read_value(const json_t *args, struct buf *to, struct err *e)
 {
     const char *path = args_str(args, "value_file");

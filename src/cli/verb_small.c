@@ -1,3 +1,4 @@
+/* verb_small: version, help, login, preview, audit verify. */
 #include "cli/verbs.h"
 
 #include "cli/help.h"
@@ -53,8 +54,8 @@ int help_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct er
     return 0;
 }
 
-/* Only the link on standard output, so that `xdg-open "$(holt login)"` works; of login and preview.
- */
+/* Prints only the link on standard output, so that `xdg-open "$(holt login)"` works; for login and
+ * preview. */
 int link_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 {
     AUTO(reply_done) struct reply reply = {0};
@@ -76,7 +77,7 @@ int link_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct er
     return 0;
 }
 
-/* 0: whole; a broken chain or a head that is not in it is a conflict (exit status 3). */
+/* 0: intact; a broken chain or a head that is not in it is a conflict (exit status 3). */
 int audit_verify_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 {
     AUTO(reply_done) struct reply reply = {0};
@@ -84,7 +85,7 @@ int audit_verify_run(struct cli *c, const struct cmd *cmd, const json_t *args, s
     struct print_spec spec = op_print_spec(c, cmd->op);
     const json_t *broken;
 
-    if (!c->timeout_set) /* a long log takes its time */
+    if (!c->timeout_set) /* a long log takes a while */
         c->timeout_ms = 0;
     if (op_request(c, cmd->op, args, &reply, e) < 0 || reply_json(&reply, &v, e) < 0)
         return -1;

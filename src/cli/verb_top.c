@@ -1,3 +1,4 @@
+/* verb_top: holt top. */
 #include "cli/verbs.h"
 
 #include "base/clock.h"
@@ -12,7 +13,7 @@
 #include <unistd.h>
 
 #define EVERY_MS 2000
-#define MOST 500 /* a screen shows fewer */
+#define MOST 500 /* more than a screen shows */
 
 static const struct op_field columns[] = {
     {.name = "id", .type = OP_STR},
@@ -63,7 +64,7 @@ static int add_row(struct top *t, const json_t *sandbox, json_t *rows, json_t *s
     if (!id)
         return 0;
     if (ask(t->cli, "sandbox.stats", args, &row, e) < 0)
-        return e->code == ERR_NOT_FOUND || e->code == ERR_CONFLICT ? 0 : -1; /* gone meanwhile */
+        return e->code == ERR_NOT_FOUND || e->code == ERR_CONFLICT ? 0 : -1; /* removed meanwhile */
     json_object_set_new(row, "id", json_string(id));
     json_object_set(row, "name", json_object_get(sandbox, "name"));
     add_cpu(t, id, row, clock_mono_ms());
@@ -114,7 +115,7 @@ static void show(const struct cli *c, const json_t *v, bool screen)
         return;
     }
     term_size(&rows, &cols);
-    buf_add_c(&out, "\033[H"); /* over the last one, line by line: nothing flickers */
+    buf_add_c(&out, "\033[H"); /* over the previous output, line by line, to avoid flicker */
     for (int i = 1; i < rows && rest.n > 0; i++) {
         buf_add_str(&out, str_cut(rest, '\n', &rest));
         buf_add_c(&out, "\033[K\n");
@@ -132,7 +133,7 @@ static void on_signal(int number)
 
 static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
 
-/* Keys without a line's end, where there is a keyboard; then signals have to put it back. */
+/* Reads single keys if there is a keyboard; then signals have to restore the terminal. */
 static bool watch_keys(void)
 {
     struct err ignored = {0};
@@ -144,7 +145,7 @@ static bool watch_keys(void)
     return true;
 }
 
-/* Ends by the signal that came, as it would have without us. */
+/* Dies by the received signal, as it would have without our handler. */
 static void leave_keys(void)
 {
     term_restore();
@@ -154,7 +155,7 @@ static void leave_keys(void)
         (void)raise((int)caught);
 }
 
-/* Until the next look is due.  false: somebody wants to leave. */
+/* Waits until the next refresh.  false: the user wants to leave. */
 static bool wait_ms(int64_t ms, bool keys)
 {
     int64_t end = clock_mono_ms() + ms;
@@ -173,7 +174,7 @@ static bool wait_ms(int64_t ms, bool keys)
     return !caught;
 }
 
-/* On a terminal until q or Ctrl-C; else, or with --once, one table. */
+/* On a terminal until q or Ctrl-C; otherwise, or with --once, one table. */
 int top_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 {
     struct top t = {.cli = c};

@@ -1,3 +1,4 @@
+/* verbs: the table of verbs that are not plain operations, and their flags. */
 #include "cli/verbs.h"
 
 #define FLAGS(list) .flags = list, .flag_count = ARRAY_LEN(list)
@@ -9,7 +10,7 @@
 
 /* clang-format off */
 static const struct cli_flag events_flags[] = {
-    {{.name = "follow", .type = OP_BOOL}, 'f'}, /* the operation's, with a letter */
+    {{.name = "follow", .type = OP_BOOL}, 'f'}, /* the operation's flag, with a letter */
 };
 static const struct cli_flag context_add_flags[] = {
     {{.name = "name", .type = OP_STR, .required = true, .positional = true, .example = "work",
@@ -46,7 +47,7 @@ static const struct cli_flag help_flags[] = {
 #define TTY {{.name = "tty", .type = OP_BOOL, .text = "Give the command a terminal."}, 't', false}
 #define DETACH_FLAG {{.name = "detach_keys", .type = OP_STR, .preset = "ctrl-p,ctrl-q", \
                       .text = "Keys that leave a terminal while its command continues; none: no keys."}, 0, false}
-/* What Docker's run and create have too, with its letters and spellings. */
+/* Flags shared with Docker's run and create, with its letters and spellings. */
 #define MAKE_FLAGS \
     {{.name = "env", .type = OP_MAP}, 'e'}, {{.name = "memory_bytes", .type = OP_SIZE}, 'm'}, \
     {{.name = "cpu_millis", .type = OP_INT}, .also = "cpus"}, {{.name = "labels", .type = OP_MAP}, 'l', .also = "label"}, \

@@ -1,4 +1,4 @@
-/* -v SRC:DST[:ro]: a volume or a directory of the host. */
+/* volume_flag: parses -v SRC:DST[:ro] for volumes and host directories. */
 #include "cli/volume_flag.h"
 
 #include "base/mem.h"
@@ -15,7 +15,7 @@ static int wrong(const char *text, const char *why, struct err *e)
                        "behind it makes it read-only");
 }
 
-/* "rw" and "ro" of Docker's options; the others have no meaning here. */
+/* "rw" and "ro" of Docker's options; others have no meaning here. */
 static int read_options(struct str options, bool *ret_readonly, struct err *e, const char *text)
 {
     *ret_readonly = false;
@@ -30,7 +30,7 @@ static int read_options(struct str options, bool *ret_readonly, struct err *e, c
     return 0;
 }
 
-/* Takes v: behind what --mounts or --volumes gave. */
+/* Takes v: appends it after the values of --mounts or --volumes. */
 static int add_to(json_t *args, const char *key, json_t *v, struct err *e)
 {
     json_t *list = json_object_get(args, key);
@@ -44,7 +44,8 @@ static int add_to(json_t *args, const char *key, json_t *v, struct err *e)
     return 0;
 }
 
-/* "./x" is below this directory, as in a shell; the server wants a whole path without dots. */
+/* "./x" is relative to this directory, as in a shell; the server needs an absolute path without
+ * dots. */
 static int whole_path(const struct cli *c, const char *src, char **ret, struct err *e)
 {
     AUTO(target_done) struct target t = {0};

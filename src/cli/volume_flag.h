@@ -1,4 +1,4 @@
-/* volume_flag: -v SRC:DST[:ro] as Docker has it, for verbs that make sandboxes. */
+/* volume_flag: Docker's -v SRC:DST[:ro], for verbs that make sandboxes. */
 #pragma once
 
 #include "cli/cli.h"
