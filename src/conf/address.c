@@ -1,9 +1,10 @@
+/* address: checks listen addresses and recognises loopback. */
 #include "conf/conf.h"
 #include "conf/setting.h"
 
 #include <arpa/inet.h>
 
-/* Both loopbacks: `localhost` is ::1 first for many clients. */
+/* Both loopbacks: many clients resolve `localhost` to ::1 first. */
 const char *const conf_seed_listen[] = {
     "127.0.0.1:8120", "[::1]:8120",     "127.0.0.1:8121", "[::1]:8121", "127.0.0.1:8122",
     "[::1]:8122",     "127.0.0.1:5173", "[::1]:5173",     NULL,
@@ -16,7 +17,7 @@ static struct str without_tls(struct str s)
     return str_starts(s, prefix) ? str_skip(s, prefix.n) : s;
 }
 
-/* "host:port" or "[v6]:port" cut in two; false: not of that form. */
+/* Cuts "host:port" or "[v6]:port" in two; false: another form. */
 static bool split(struct str s, struct str *host, struct str *port)
 {
     ptrdiff_t colon = -1;
@@ -32,7 +33,7 @@ static bool split(struct str s, struct str *host, struct str *port)
         *host = str_make(host->p + 1, host->n - 2);
         return host->n > 0;
     }
-    return host->n > 0 && str_index(*host, ':') < 0; /* a bare v6 address is ambiguous */
+    return host->n > 0 && str_index(*host, ':') < 0; /* a bare IPv6 address is ambiguous */
 }
 
 int address_check(const char *address, struct err *e)
@@ -52,7 +53,7 @@ int address_check(const char *address, struct err *e)
                    address);
 }
 
-/* 127.0.0.0/8; "127.example.org" is a name like any other. */
+/* 127.0.0.0/8; "127.example.org" is an ordinary name. */
 static bool is_127(struct str host)
 {
     struct in_addr a;

@@ -1,3 +1,4 @@
+/* alias: names by which agentic-sandbox, fluid and agentbox set the same things. */
 #include "conf/setting.h"
 
 #include <errno.h>
@@ -18,8 +19,8 @@ int alias_port(struct str text, uint64_t last, uint64_t *ret, struct err *e)
                    (int)size_min(text.n, 20), text.p, last);
 }
 
-/* "host:P" opens P, P+1 and P+2: gRPC, WebSocket and HTTP of agentic-sandbox; here each speaks all.
- */
+/* "host:P" opens P, P+1 and P+2: gRPC, WebSocket and HTTP of agentic-sandbox; here each speaks
+ * all. */
 static int from_listen_addr(struct str value, struct buf *to, struct err *e)
 {
     size_t at = value.n;
@@ -40,7 +41,7 @@ static int from_listen_addr(struct str value, struct buf *to, struct err *e)
 /* Go's form: ":8080" is every address of the host. */
 static int from_go_addr(struct str value, struct buf *to, struct err *e)
 {
-    (void)e; /* the setting's own check looks at the result */
+    (void)e; /* the setting's own check validates the result */
     if (value.n && value.p[0] == ':')
         buf_add_c(to, "0.0.0.0");
     buf_add_str(to, value);
@@ -92,7 +93,7 @@ static int from_rust_log(struct str value, struct buf *to, struct err *e)
                            "trace",
                            (int)size_min(value.n, 40), value.p);
     }
-    buf_add_c(to, "info"); /* only targets were named: the rest logs as usual */
+    buf_add_c(to, "info"); /* only targets were named: the rest keeps the default level */
     return 0;
 }
 

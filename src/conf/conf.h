@@ -18,9 +18,9 @@ enum conf_auth { CONF_AUTH_TOKEN, CONF_AUTH_OFF };
 struct config { /* each member is one row in settings.c; texts are owned */
     struct conf_list listen, preview_listen;
     bool seed_ports;
-    char *seed_identity;      /* role of a request without a token on a seed port */
+    char *seed_identity;      /* role of requests without a token on a seed port */
     char *state;              /* directory */
-    char *user, *egress_user; /* whom holtd and holt-egress become where they are started as root */
+    char *user, *egress_user; /* the users of holtd and holt-egress if they are started as root */
     char *db;                 /* "sqlite:PATH", or "" : STATE/holt.db; "postgres://…" */
     char *node;               /* or "": the installation's name */
     enum conf_auth auth;
@@ -29,10 +29,10 @@ struct config { /* each member is one row in settings.c; texts are owned */
     char *tls_cert, *tls_key;
     struct conf_list cors_origins, seed_origins;
     struct conf_list egress_internal;
-    struct conf_list hosts; /* further names that Host may say */
+    struct conf_list hosts; /* further names allowed in Host */
     bool metrics;
     bool ready_needs_agents;
-    /* limits of the network: net/server.h says what each bounds */
+    /* network limits: see net/server.h */
     int64_t header_max, header_count_max, body_max, connections_max, connections_per_peer;
     int64_t relay_output_bytes;
     int64_t pending_max, pending_per_peer;
@@ -40,12 +40,12 @@ struct config { /* each member is one row in settings.c; texts are owned */
     int64_t ws_message_max, grpc_message_max;
     int64_t shutdown_ms;
     /* store and events */
-    int64_t events_keep_ms, events_keep_count; /* 0: for ever */
+    int64_t events_keep_ms, events_keep_count; /* 0: unlimited */
     int64_t audit_fold_ms;
     int64_t login_failures, login_window_ms, tokens_max;
     int64_t store_writes, store_reads;
     /* sandboxes */
-    char *runtime; /* the default one */
+    char *runtime; /* the default */
     struct conf_list host_mounts;
     enum conf_syscalls { CONF_SYSCALLS_NARROW, CONF_SYSCALLS_WIDE } syscalls;
     enum conf_wide { CONF_WIDE_NEVER, CONF_WIDE_PEOPLE, CONF_WIDE_AGENTS } wide_syscalls;
@@ -55,7 +55,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     bool require_limits;
     int64_t pool_size, pool_min, pool_max;
     int64_t sandboxes_max, execs_max, output_bytes, disk_reserve;
-    /* what agents may have: core/sandbox/ceiling.h */
+    /* limits for agents: core/sandbox/ceiling.h */
     int64_t agent_memory, agent_memory_max, agent_cpu, agent_cpu_max, agent_pids, agent_pids_max;
     int64_t agent_disk, agent_disk_max, agent_sandboxes, agent_commands, agent_volumes;
     int64_t agent_output;
@@ -67,7 +67,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     char *image_registry;
     bool image_insecure;
     int64_t image_bytes_max, image_files_max, image_ms, images_max;
-    /* the team: core/team/team.h says what each bounds */
+    /* the team: see core/team/team.h */
     int64_t agent_heartbeat_ms, agent_cycle, agent_missed, task_grace_ms;
     int64_t message_rate, message_bytes, inbox_max, team_max, proposals_max;
     int64_t file_bytes, file_versions, project_bytes, agent_tasks;
@@ -86,15 +86,16 @@ struct config { /* each member is one row in settings.c; texts are owned */
 };
 
 extern const char holt_version[];
-char *conf_default_state(void); /* the state directory when nobody names one; heap */
-/* What `--seed-ports` opens beside `listen` and the dialects' own addresses: for clients that speak
+char *conf_default_state(void); /* the default state directory; heap */
+/* Addresses that `--seed-ports` opens besides `listen` and the dialects' own: for clients that use
  * the native API on another system's ports, and a dashboard's development server.  A busy one is
- * skipped.  One that `listen` names too is a seed port: its clients come without a token. */
+ * skipped.  An address that is also in `listen` is a seed port: its clients need no token. */
 extern const char *const conf_seed_listen[]; /* NULL at the end */
-bool conf_is_loopback(const char *address);  /* by its form: nobody from outside reaches it */
+/* whether the text names a loopback address, not reachable from outside */
+bool conf_is_loopback(const char *address);
 
-/* Which runtimes this build has, NULL at the end: what the setting `runtime` may say, the default
- * first.  Before anything is loaded or printed; the names live as long as the program. */
+/* The runtimes of this build, NULL-terminated, the default first: the choices of the setting
+ * `runtime`.  Call it before loading or printing; the names must stay valid. */
 void conf_set_runtimes(const char *const *names);
 
 /* A dialect's own settings in this config: a structure of the group's (src/conf/dialects). */
@@ -117,13 +118,12 @@ struct conf_sources {
     char **environ;
 };
 
-/* Reads all sources; *e names the key, its value, and where it stands (file:line, variable or
- * flag). 1: the program should print *ret_text and exit 0 (--help, --version, --print-settings …).
- */
+/* Reads all sources; *e names the key, its value, and its place (file:line, variable or flag).  1:
+ * the program should print *ret_text and exit 0 (--help, --version, --print-settings …). */
 CHECKED int conf_load(const struct conf_sources *from, struct config **ret, char **ret_text,
                       struct err *e);
-/* Reads all sources again; rows marked reloadable change in *c, c->warnings names the others that
- * would have changed.  On an error nothing has changed. */
+/* Reads all sources again; reloadable rows change in *c, c->warnings names changed rows that are
+ * not reloadable.  On an error nothing has changed. */
 CHECKED int conf_reload(struct config *c, const struct conf_sources *from, struct err *e);
 struct config *config_free(struct config *c); /* takes NULL; returns NULL */
 DEFINE_AUTO(struct config *, config_free)

@@ -1,4 +1,4 @@
-/* database: fluid's settings of its database, a key per part, as one URL for our setting `db`. */
+/* database: joins fluid's database settings, a key per part, into one URL for our setting `db`. */
 #include "conf/setting.h"
 
 #include "base/enc.h"
@@ -19,7 +19,7 @@ bool database_is_part(struct str key)
     return false;
 }
 
-/* prefix, then the part's value, percent-encoded; nothing when the section lacks it. */
+/* Adds prefix and the part's value, percent-encoded; nothing if the section lacks it. */
 static int add_part(const json_t *section, enum part p, const char *prefix, struct buf *to,
                     struct err *e)
 {
@@ -43,7 +43,7 @@ static int add_part(const json_t *section, enum part p, const char *prefix, stru
 int database_url(const json_t *section, struct buf *to, struct err *e)
 {
     if (!json_object_get(section, parts[HOST]) || json_object_get(section, "url"))
-        return 0; /* DATABASE_URL's key says all of it */
+        return 0; /* DATABASE_URL's key has all of it */
     buf_add_c(to, "postgres://");
     if (add_part(section, USER, "", to, e) < 0 || add_part(section, PASSWORD, ":", to, e) < 0)
         return -1;

@@ -1,3 +1,4 @@
+/* env: reads settings from the environment and from --env-file. */
 #include "conf/setting.h"
 
 #include "base/starter.h"
@@ -5,11 +6,11 @@
 
 #define ENV_FILE_MAX (1 << 20)
 
-/* The command line's variables; holtd may be started from the same shell. */
+/* Variables of the command line; holtd may be started from the same shell. */
 static const char *const of_the_cli[] = {"HOLT_SERVER", "HOLT_TOKEN", "HOLT_CONTEXT",
                                          "HOLT_OUTPUT"};
 
-struct env_line { /* of --env-file */
+struct env_line { /* a line of --env-file */
     struct str value;
     const char *where; /* "dev.env:3" */
 };
@@ -98,7 +99,7 @@ int env_read_file(struct load *l, const char *path, struct err *e)
     return 0;
 }
 
-/* --- both together: the real environment wins over the file --- */
+/* --- both: the real environment wins over the file --- */
 
 static struct str lookup(struct load *l, char **environ, const char *name, const char **where)
 {
@@ -116,8 +117,7 @@ static struct str lookup(struct load *l, char **environ, const char *name, const
     return line->value;
 }
 
-/* Each variable that an alias with a '*' stands for; of a list's entries a later one is stronger.
- */
+/* Each variable that matches an alias with a '*'; of a list's entries a later one wins. */
 static int take_open(struct load *l, const struct setting *s, const struct setting_alias *a,
                      char **environ, struct err *e)
 {

@@ -1,3 +1,4 @@
+/* file: reads settings from a YAML file. */
 #include "conf/setting.h"
 
 #include "base/starter.h"
@@ -19,7 +20,7 @@ static void file_done_p(struct file *f)
     yaml_done(&f->y);
 }
 
-/* A scalar as the environment would have it; false: it is none. */
+/* A scalar as the environment would write it; false: not a scalar. */
 static bool scalar_text(const json_t *v, struct buf *to)
 {
     if (json_is_string(v))
@@ -33,7 +34,7 @@ static bool scalar_text(const json_t *v, struct buf *to)
     return true;
 }
 
-/* A number that a converter takes as text: `cpu_limit: 0.5`. */
+/* A number for a converter that takes text: `cpu_limit: 0.5`. */
 static bool fraction_text(const json_t *v, const struct setting_alias *alias, struct buf *to)
 {
     if (!json_is_real(v) || !alias || !alias->convert)
@@ -65,7 +66,7 @@ static int take_scalar(struct file *f, const json_t *v, struct given *g,
 static int take_list(struct file *f, const json_t *v, struct given *g,
                      const struct setting_alias *alias, struct err *e)
 {
-    if (json_array_size(v) == 0) { /* "[]" replaces what was there */
+    if (json_array_size(v) == 0) { /* "[]" replaces earlier values */
         g->text = STR("");
         return load_apply(f->l, g, e);
     }
@@ -106,12 +107,12 @@ static int take_member(struct file *f, const char *key, const json_t *v, struct 
                        struct err *e)
 {
     const struct setting_alias *alias = NULL;
-    bool is_variable = key[0] >= 'A' && key[0] <= 'Z'; /* of the environment: no key */
+    bool is_variable = key[0] >= 'A' && key[0] <= 'Z'; /* a name of the environment, not a key */
 
     g->s = f->seed ? NULL : setting_find(str_of(key));
     if ((f->seed ? is_empty(v) : json_is_null(v)) &&
         (g->s || setting_find_alias(str_of(key), &alias)))
-        return 0; /* "key:" with nothing behind it: not set */
+        return 0; /* "key:" without a value: not set */
     if (g->s && !is_foreign_list(key, v)) {
         g->rank = RANK_FILE;
         if (json_is_array(v) && g->s->f.type == OP_LIST)
@@ -119,7 +120,7 @@ static int take_member(struct file *f, const char *key, const json_t *v, struct 
         return take_scalar(f, v, g, NULL, e);
     }
     if (database_is_part(str_of(key)))
-        return 0; /* take_database has taken them together */
+        return 0; /* take_database has read them together */
     g->s = is_variable ? NULL : setting_find_alias(str_of(key), &alias);
     if (g->s) {
         g->rank = f->seed ? seed_rank(alias, v) : RANK_FILE_ALIAS;

@@ -1,11 +1,12 @@
+/* flags: reads settings from command line flags. */
 #include "conf/setting.h"
 
 #include "ops/value.h"
 
 struct flag {         /* one flag of the command line, cut in two */
     struct str name;  /* without its dashes */
-    const char *text; /* behind '='; NULL: none there */
-    int at;           /* in argv */
+    const char *text; /* after '='; NULL: none */
+    int at;           /* index in argv */
 };
 
 static const struct special {
@@ -29,7 +30,7 @@ static const struct special *find_special(struct str name)
     return NULL;
 }
 
-/* Flags are written with dashes; underscores, as in the keys, are taken too. */
+/* Flags are written with dashes; underscores, as in the keys, are accepted too. */
 static const struct setting *find_setting(struct load *l, struct str name)
 {
     char *key = arena_cstr(&l->a, name);
@@ -58,7 +59,7 @@ static int parse(const struct conf_sources *from, int at, struct flag *ret, stru
     return 0;
 }
 
-/* The value behind '=' or in the next argument. */
+/* The value after '=' or in the next argument. */
 static int need_value(const struct conf_sources *from, struct flag *f, struct err *e)
 {
     if (f->text)

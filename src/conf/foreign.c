@@ -1,8 +1,8 @@
+/* foreign: settings of the described systems that have no effect here. */
 #include "conf/setting.h"
 
-/* What the described systems can be told that this build has no use for: understood, so that their
- * files and environments start holtd, and warned about, so that nobody believes it had an effect.
- * A '*' at the end stands for any rest. */
+/* They are recognised, so that existing files and environments start holtd, and warned about, so
+ * that their lack of effect is known.  A '*' at the end matches any rest. */
 /* clang-format off */
 static const char *const foreign[] = {
     /* agentic-sandbox */

@@ -1,3 +1,4 @@
+/* load: merges settings of all sources into struct config. */
 #include "conf/conf.h"
 #include "conf/setting.h"
 
@@ -39,7 +40,7 @@ void load_warn(struct load *l, const char *fmt, ...)
 
 /* --- one value into its member --- */
 
-union decoded { /* what ops/value.h writes */
+union decoded { /* the value types of ops/value.h */
     struct str text;
     int64_t number;
     bool flag;
@@ -53,7 +54,8 @@ static void put_text(char **to, const char *text)
     *to = xstrdup(text);
 }
 
-/* What a seed's own variable added (GRPC_PORT) stays when `listen` itself is said elsewhere. */
+/* Keeps addresses added by a seed's own variable (GRPC_PORT) when `listen` is set by another
+ * source. */
 static size_t keep_added(struct config *c)
 {
     struct conf_list old = c->listen;
@@ -71,7 +73,7 @@ static size_t keep_added(struct config *c)
     return n;
 }
 
-/* What was said for `listen` itself comes first. */
+/* The values of `listen` itself come first. */
 static void first_to_end(struct config *c)
 {
     size_t last = c->listen.n - 1;
@@ -139,7 +141,7 @@ static int check(const struct setting *s, const union decoded *d, struct err *e)
     return 0;
 }
 
-/* A list that grows over several sources or flags keeps its bound. */
+/* A list that grows over several sources or flags keeps its limit. */
 static int check_room(struct config *c, const struct given *g, const struct op_list *more,
                       struct err *e)
 {
@@ -208,7 +210,7 @@ int load_unknown(struct load *l, struct str name, enum spelling as, const char *
                  struct err *e)
 {
     static const char *const what[] = {"setting", "setting", "flag"};
-    static const size_t prefix[] = {0, 5, 2}; /* "HOLT_" and "--" make nothing near */
+    static const size_t prefix[] = {0, 5, 2}; /* compare without "HOLT_" and "--" */
     struct suggest n = {.word = str_skip(name, size_min(name.n, prefix[as]))};
     char shown[VALUE_SHOWN * 6 + 8];
 
@@ -230,7 +232,7 @@ int load_unknown(struct load *l, struct str name, enum spelling as, const char *
     return err_hint(e, "holtd --help lists them all");
 }
 
-/* --- all of it --- */
+/* --- loading --- */
 
 static int load_presets(struct load *l, struct err *e)
 {
@@ -246,7 +248,7 @@ static int load_presets(struct load *l, struct err *e)
     return 0;
 }
 
-/* What no row can say alone. */
+/* Rules across several rows. */
 static int check_together(const struct config *c, struct err *e)
 {
     if ((c->tls_cert[0] == '\0') != (c->tls_key[0] == '\0'))
@@ -284,7 +286,7 @@ static int load_all(struct load *l, const struct conf_sources *from, struct err 
     if (flags_special(l, from, e) < 0)
         return -1;
     if (l->ask && strcmp(l->ask, "print-settings") != 0)
-        return 0; /* what needs no settings works even when one is wrong */
+        return 0; /* actions without settings work even if one is wrong */
     if (load_presets(l, e) < 0 || env_special(l, from->environ, e) < 0)
         return -1;
     if (l->config_file && file_load(l, l->config_file, false, e) < 0)

@@ -1,3 +1,4 @@
+/* print: prints settings as YAML, JSON, help, manual page and markdown. */
 #include "conf/conf.h"
 #include "conf/setting.h"
 
@@ -38,7 +39,7 @@ void setting_preset(const struct setting *s, struct buf *to)
     buf_add_c(to, made ? made : s->f.preset);
 }
 
-/* As JSON, which YAML takes as it is. */
+/* As JSON, which is valid YAML. */
 static void write_value(struct jw *w, const struct setting *s, const struct config *c)
 {
     AUTO(buf_done) struct buf text = {0};
@@ -59,7 +60,7 @@ static void write_value(struct jw *w, const struct setting *s, const struct conf
     }
 }
 
-/* --- the whole --- */
+/* --- all settings --- */
 
 void conf_print_json(const struct config *c, struct buf *to)
 {
@@ -125,7 +126,7 @@ static void add_wrapped(struct buf *to, const char *text, int indent, size_t wid
     }
 }
 
-/* The flags that are no settings. */
+/* Flags that are not settings. */
 static const struct {
     const char *flag, *text;
 } own_flags[] = {
@@ -224,7 +225,7 @@ static void add_alias_names(const struct setting *s, struct buf *to)
     }
 }
 
-/* An item of a list, its further lines indented. */
+/* An item of a list, with its further lines indented. */
 static void add_item(struct buf *to, struct buf *text)
 {
     AUTO(buf_done) struct buf lines = {0};

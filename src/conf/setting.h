@@ -1,4 +1,5 @@
-/* setting: the rows of the table, and one value on its way into struct config (inside src/conf).
+/* setting: the rows of the table, and the loading of values into struct config (private to
+ * src/conf).
  * To add a setting: a member in conf.h, its row in settings.c, `make docs`; tests fail when one is
  * forgotten. */
 #pragma once
@@ -11,10 +12,9 @@
 
 #include <jansson.h>
 
-/* A name from another system that stands for this setting.  In capitals: an environment variable;
- * otherwise a key of the file, with a dot before the inner one.  convert turns its value into ours
- * (-1 with *e set); NULL: it is the same.  A '*' at its end stands for any rest: the value is then
- * REST=VALUE. */
+/* Another system's name for this setting.  In capitals: an environment variable; otherwise a key of
+ * the file, with a dot before the inner one.  convert translates its value (-1 with *e set); NULL:
+ * unchanged.  A '*' at its end matches any rest: the value is then REST=VALUE. */
 struct setting_alias {
     const char *name;
     int (*convert)(struct str value, struct buf *to, struct err *e);
@@ -34,7 +34,7 @@ struct setting {
     const struct setting_alias *alias;              /* ends with a NULL name */
     int (*check)(const char *value, struct err *e); /* of a text, or of each member of a list */
     char *(*preset)(void);                          /* a default that depends on the host */
-    bool as_text; /* OP_CHOICE kept as its word (char *), not as its index */
+    bool as_text; /* OP_CHOICE stored as its word (char *), not as its index */
     bool reload;
     enum setting_dir dir;
     /* set when the list is made */
@@ -74,12 +74,13 @@ void *setting_member(const struct config *c, const struct setting *s);
 int setting_check_path(const char *value, struct err *e); /* a check: absolute, or empty */
 const struct setting *setting_find(struct str key);       /* NULL: none */
 const struct setting *setting_find_alias(struct str name, const struct setting_alias **ret);
-/* Does this alias mean that name?  *ret_rest: what its '*' stands for; empty without one. */
+/* Whether this alias matches the name.  *ret_rest: the part matched by its '*'; empty without
+ * one. */
 bool setting_alias_is(const struct setting_alias *a, struct str name, struct str *ret_rest);
-/* A key or variable that one of the described systems knows and this build has no use for. */
+/* A key or variable of one of the described systems that has no effect in this build. */
 bool setting_is_foreign(struct str name);
 const char *setting_foreign_why(struct str name); /* why it has no effect */
-bool setting_is_section(struct str prefix);       /* "logging.": known keys start with it */
+bool setting_is_section(struct str prefix);       /* "logging.": the prefix of known keys */
 
 /* HOLT_LOG_LEVEL, --log-level */
 void setting_variable(const struct setting *s, struct buf *to);
@@ -91,7 +92,7 @@ extern const struct setting_alias metrics_alias[], db_alias[], shutdown_alias[];
 CHECKED int alias_port(struct str text, uint64_t last, uint64_t *ret, struct err *e);
 int alias_seconds(struct str value, struct buf *to, struct err *e); /* a plain number is seconds */
 
-/* Sources in order of strength; a stronger one replaces, an equal one adds to a list. */
+/* Sources, weakest first; a stronger one replaces, an equal one adds to a list. */
 enum rank {
     RANK_DEFAULT,
     RANK_FILE_ALIAS,
@@ -109,7 +110,7 @@ struct given { /* one value of one source */
     const char *where; /* "holt.yaml:3", "variable HOLT_DB", "flag --db" */
     struct str rest;   /* of an alias with a '*' */
     bool adds, optional;
-    bool whole; /* one entry of a list, commas and all */
+    bool whole; /* one entry of a list, commas included */
 };
 
 struct load {
@@ -127,27 +128,27 @@ CHECKED int load_alias(struct load *l, const struct setting *s, const struct set
 void load_warn(struct load *l, const char *fmt, ...) PRINTF_LIKE(2, 3);
 enum spelling { AS_KEY, AS_VARIABLE, AS_FLAG };
 int load_unknown(struct load *l, struct str name, enum spelling as, const char *where,
-                 struct err *e); /* names it and its nearest neighbour; -1 */
+                 struct err *e); /* names it and the nearest known name; -1 */
 
 /* seed: a dialect's own file, whose keys are aliases of ours. */
 CHECKED int file_load(struct load *l, const char *path, bool seed, struct err *e);
-/* The settings file that a variable names, if no flag did. */
+/* The settings file named by a variable, unless a flag named one. */
 CHECKED int env_special(struct load *l, char **environ, struct err *e);
 CHECKED int env_load(struct load *l, char **environ, struct err *e);
 CHECKED int env_read_file(struct load *l, const char *path, struct err *e);
-/* The special flags are read first, the settings' flags last. */
+/* Special flags are read first, flags of settings last. */
 CHECKED int flags_special(struct load *l, const struct conf_sources *from, struct err *e);
 CHECKED int flags_load(struct load *l, const struct conf_sources *from, struct err *e);
 
 /* load.c */
 void conf_list_add(struct conf_list *l, const char *text);
 
-/* print.c: a row's value as text, as the file or a flag would have it. */
+/* print.c: a row's value as text, in the form of the file or a flag. */
 void setting_text(const struct setting *s, const struct config *c, struct buf *to);
 void setting_preset(const struct setting *s, struct buf *to);
 
-/* database.c: is this key of the file a part of a database's address?  1: the section `database`
- * names one by its parts, and *to is its URL; 0: it does not. */
+/* database.c: whether this key of the file is a part of a database's address.  1: the section
+ * `database` has parts, and *to is their URL; 0: it has not. */
 bool database_is_part(struct str key);
 CHECKED int database_url(const json_t *section, struct buf *to, struct err *e);
 

@@ -1,3 +1,4 @@
+/* settings: the table of settings, with defaults and checks. */
 #include "conf/conf.h"
 #include "conf/setting.h"
 
@@ -17,7 +18,7 @@ static const char *const vm_accels[] = {"auto", "kvm", "tcg", NULL};
 static const char *runtimes[17]; /* conf_set_runtimes; NULL at the end */
 static const char *const seed_identities[] = {"none", "observer", "operator", NULL};
 
-/* systemd's StateDirectory= wins: it made the directory for us (systemd.exec(5)). */
+/* systemd's StateDirectory= wins: systemd made that directory for us (systemd.exec(5)). */
 char *conf_default_state(void)
 {
     const char *given = getenv("STATE_DIRECTORY"), *xdg = getenv("XDG_STATE_HOME");

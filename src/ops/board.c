@@ -1,3 +1,4 @@
+/* board: operations on projects, their files and tasks. */
 #include "ops/board.h"
 
 const char *const op_card_statuses[] = {"backlog", "ready", "in_progress", "in_review",

@@ -1,3 +1,4 @@
+/* decode: decodes path, query and body of a request into an input struct. */
 #include "base/enc.h"
 #include "base/suggest.h"
 #include "ops/op.h"
@@ -9,7 +10,7 @@ struct decode {
     const struct op *op;
     struct arena *a;
     char *in;
-    uint64_t seen; /* fields that were given, by index */
+    uint64_t seen; /* fields present, by index */
     struct err *e;
 };
 
@@ -84,7 +85,7 @@ static int decode_path(struct decode *d, const struct op_params *path)
         const char *end;
 
         at = strchr(at, '{');
-        assert(at); /* the router made as many values as the path has braces */
+        assert(at); /* the router has one value per pair of braces */
         end = strchr(at, '}');
         assert(end);
         f = op_input(d->op, str_make(at + 1, strcspn(at + 1, ".}")));
@@ -118,7 +119,7 @@ static int decode_pair(struct decode *d, struct str raw)
     f = find(d, buf_str(&name), OP_IN_QUERY);
     if (!f)
         return -1;
-    /* A time holds no space, but people write its "+02:00" as it is. */
+    /* A time has no space, but people write its "+02:00" unescaped. */
     if (dec_percent(&text, rest, f->type != OP_TIME && f->type != OP_SINCE) < 0)
         return bad_escape(d, raw);
     if (note_seen(d, f) && f->type != OP_LIST && f->type != OP_MAP)
@@ -140,7 +141,7 @@ static int decode_query(struct decode *d, struct str query)
     return 0;
 }
 
-/* null is the same as absent: many clients write out members that nobody set. */
+/* null means absent: many clients write members without a value. */
 static int decode_body(struct decode *d, const json_t *body)
 {
     json_t *o = (json_t *)(uintptr_t)body; /* jansson's iterators are not const */
@@ -184,7 +185,8 @@ static int fill_the_rest(struct decode *d)
                            place_names[op_place(d->op, f)], buf_cstr(&rule));
         }
         if (!seen && f->preset && value_text(&v, str_of(f->preset)) < 0)
-            return err_wrap(d->e, "preset of %s", d->op->name); /* a unit test reads them all */
+            /* a unit test decodes all presets */
+            return err_wrap(d->e, "preset of %s", d->op->name);
     }
     return 0;
 }

@@ -1,3 +1,4 @@
+/* egress: operations on remembered answers to network questions. */
 #include "ops/egress.h"
 
 /* clang-format off */

@@ -1,4 +1,4 @@
-/* egress: inputs of the operations on what people answered for longer. */
+/* egress: inputs of the operations on remembered answers to network questions. */
 #pragma once
 
 #include "ops/op.h"

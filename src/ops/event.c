@@ -1,3 +1,4 @@
+/* event: operations on the event log and the audit view. */
 #include "ops/event.h"
 
 static const struct op_field event_reply[] = {
@@ -14,7 +15,7 @@ static const struct op_field event_reply[] = {
           .pattern = OP_PATTERN_SHA256),
 };
 
-/* Both lists filter alike. */
+/* Both lists have the same filters. */
 #define EVENT_FILTERS(structure)                                                                   \
     FIELD(structure, type, OP_STR, .max = 100, .example = "token.*",                               \
           .text = "Only events of this type; 'token.*' is every type that starts with 'token.'."), \

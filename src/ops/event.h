@@ -7,9 +7,9 @@ struct event_list_in {
     struct str type, object, actor;
     struct op_since since;
     int64_t limit;
-    struct str cursor; /* digits: a seq; stronger than since */
+    struct str cursor; /* digits: a seq; wins over since */
     bool follow;
-    bool audit; /* asks for PERM_AUDIT as well */
+    bool audit; /* requires PERM_AUDIT too */
 };
 struct audit_list_in {
     struct str type, object, actor;

@@ -1,3 +1,4 @@
+/* exec: operations on commands, and the one-shot run. */
 #include "ops/exec.h"
 
 const char *const op_exec_states[] = {"starting", "running", "exited", "failed", "lost", NULL};

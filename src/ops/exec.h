@@ -3,7 +3,7 @@
 
 #include "ops/sandbox.h"
 
-#define OP_EXEC_NEWEST "newest" /* in place of an id: the command that was started last */
+#define OP_EXEC_NEWEST "newest" /* instead of an id: the command started last */
 
 extern const char *const op_exec_states[];  /* in the order of enum exec_state */
 extern const char *const op_streams[];      /* "stdout", "stderr" */
@@ -14,7 +14,7 @@ enum { OP_STREAM_STDOUT, OP_STREAM_STDERR };
 enum { OP_ATTACH_OBSERVER, OP_ATTACH_CONTROLLER };
 enum { OP_ON_FULL_DROP, OP_ON_FULL_BLOCK };
 
-struct exec_fields { /* what a command is; of exec.create and of run */
+struct exec_fields { /* the description of a command; for exec.create and run */
     json_t *command; /* a list of texts, or one text for /bin/sh -c */
     struct str cwd, user;
     struct op_map env;
@@ -23,7 +23,7 @@ struct exec_fields { /* what a command is; of exec.create and of run */
     bool stdin_open, merge, kill_rest;
     json_t *pty; /* true or {"rows", "cols"}; NULL or false: none */
     int64_t output_bytes;
-    int on_full; /* -1: as the operation has it */
+    int on_full; /* -1: the operation's default */
 };
 struct exec_create_in {
     struct str id;
@@ -52,7 +52,7 @@ struct exec_output_in {
 };
 struct exec_logs_in {
     struct str id, exec; /* exec is absent: the newest */
-    int64_t tail;        /* OP_ABSENT: all that is kept */
+    int64_t tail;        /* OP_ABSENT: everything kept */
     bool follow;
 };
 struct exec_attach_in {

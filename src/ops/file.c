@@ -1,3 +1,4 @@
+/* file: operations on a sandbox's files. */
 #include "ops/file.h"
 
 const char *const op_file_kinds[] = {"file",      "directory", "symlink", "fifo", "socket",

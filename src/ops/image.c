@@ -1,3 +1,4 @@
+/* image: operations on images. */
 #include "ops/image.h"
 
 const char *const op_image_states[] = {"working", "ready", "failed", NULL};

@@ -1,3 +1,4 @@
+/* login: operations on the dashboard's sessions. */
 #include "ops/login.h"
 
 #include "ops/token.h"

@@ -1,4 +1,4 @@
-/* login: inputs of the operations by which a browser gets and loses its session. */
+/* login: inputs of the operations that begin and end a browser's session. */
 #pragma once
 
 #include "ops/op.h"
@@ -7,7 +7,7 @@ struct login_in {
     struct str code;
 };
 struct login_code_in {
-    int role; /* index in op_roles (ops/token.h); -1: the asker's own */
+    int role; /* index in op_roles (ops/token.h); -1: the caller's own */
 };
 
 extern const struct op op_login, op_login_code, op_logout;

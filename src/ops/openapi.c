@@ -1,3 +1,4 @@
+/* openapi: prints the operations as OpenAPI 3.1. */
 #include "base/mem.h"
 #include "ops/schema.h"
 
@@ -35,7 +36,7 @@ static void add_bytes(struct jw *w, const char *type)
     jw_raw(w, STR("{\"schema\":{\"type\":\"string\",\"format\":\"binary\"}}"));
 }
 
-/* null is the same as no body, where that is allowed (decode.c). */
+/* null means no body, if that is allowed (decode.c). */
 static void add_body_schema(struct jw *w, const char *name, bool required)
 {
     if (required) {
@@ -151,7 +152,7 @@ static void add_failure(struct jw *w, enum err_code code)
     schema_ref(w, "responses", err_table[code].name);
 }
 
-/* The failures that clients plan for; "default" stands for the rest. */
+/* The failures that clients handle; "default" covers the rest. */
 static const struct failure {
     enum err_code code;
     const char *text;
@@ -174,7 +175,7 @@ static bool can_fail(const struct op *op, enum err_code code)
         return op->creates;
     if (code == ERR_FORBIDDEN)
         return op->perm > PERM_SELF;
-    return op->perm != PERM_NONE || schema_has_body(op); /* a login fails like a token */
+    return op->perm != PERM_NONE || schema_has_body(op); /* a login fails like a wrong token */
 }
 
 static void add_responses(struct jw *w, const struct op *op)
@@ -233,7 +234,7 @@ static void add_method(struct jw *w, const struct op *op, const char *method)
     jw_object_end(w);
 }
 
-/* OpenAPI knows no "any method": each is written out. */
+/* OpenAPI has no "any method": lists each one. */
 static void add_operation(struct jw *w, const struct op *op)
 {
     static const char *const any[] = {"get", "head", "post", "put", "patch", "delete", "options"};
@@ -247,7 +248,7 @@ static void add_operation(struct jw *w, const struct op *op)
         add_method(w, op, method);
 }
 
-/* "{path...}" is "{path}" there. */
+/* OpenAPI writes "{path...}" as "{path}". */
 static void add_path_key(struct jw *w, const char *path)
 {
     AUTO(buf_done) struct buf key = {0};
@@ -283,7 +284,7 @@ static void add_paths(struct jw *w)
     jw_object_end(w);
 }
 
-/* --- the whole --- */
+/* --- the document --- */
 
 static void add_error_response(struct jw *w, const char *name, const char *text)
 {

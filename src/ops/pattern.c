@@ -1,3 +1,4 @@
+/* pattern: checks strings against the patterns of the table. */
 #include "ops/op.h"
 
 #define NAME_START "A-Za-z0-9"
@@ -17,7 +18,7 @@ const struct op_pattern *op_pattern(const char *regex)
     return NULL;
 }
 
-/* set: characters and ranges; a '-' at its end is itself. */
+/* set: characters and ranges; a '-' at its end is literal. */
 static bool is_in_set(const char *set, char c)
 {
     while (*set) {

@@ -1,3 +1,4 @@
+/* port: operations on servers inside a sandbox. */
 #include "ops/port.h"
 
 static const struct op_field port_proxy_fields[] = {

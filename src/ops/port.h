@@ -1,4 +1,4 @@
-/* port: inputs of the ways to a server inside a sandbox. */
+/* port: inputs of the operations on servers inside a sandbox. */
 #pragma once
 
 #include "ops/op.h"

@@ -1,3 +1,4 @@
+/* rule: describes a field's allowed values in words. */
 #include "base/buf.h"
 #include "ops/op.h"
 
@@ -8,7 +9,7 @@ struct unit {
     int64_t factor;
 };
 
-/* The largest unit that divides v: 90000 is "90s". */
+/* In the largest unit that divides v: 90000 is "90s". */
 static void add_in_units(struct buf *to, int64_t v, const struct unit *units)
 {
     while (units->factor > 1 && (v == 0 || v % units->factor != 0))

@@ -1,3 +1,4 @@
+/* sandbox: operations on sandboxes. */
 #include "ops/sandbox.h"
 
 const char *const op_sandbox_states[] = {"creating", "running", "paused",    "stopping", "stopped",

@@ -10,7 +10,7 @@ extern const char *const op_uppers[];         /* "disk", "memory" */
 extern const char *const op_syscalls[];       /* "narrow", "wide" */
 extern const char *const op_mount_kinds[];    /* "tmpfs", "host", "own" */
 
-/* Limits that a sandbox can be made with; 0: none. */
+/* Limits of a new sandbox; 0: none. */
 #define OP_CPU_MIN 10 /* thousandths of a core */
 #define OP_CPU_MAX (1024 * 1000)
 #define OP_MEMORY_MIN (4LL << 20)
@@ -20,7 +20,7 @@ enum { OP_ROOTFS_RW, OP_ROOTFS_RO };
 enum { OP_UPPER_DISK, OP_UPPER_MEMORY };
 enum { OP_SYSCALLS_NARROW, OP_SYSCALLS_WIDE };
 
-struct sandbox_fields { /* what a sandbox is made of; of sandbox.create and of run */
+struct sandbox_fields { /* the description of a sandbox; for sandbox.create and run */
     struct str image, runtime, tenant, agent;
     struct sandbox_traits traits;
     int rootfs, upper, syscalls; /* -1: absent */

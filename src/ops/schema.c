@@ -1,3 +1,4 @@
+/* schema: prints fields, bodies and replies as JSON Schema. */
 #include "ops/schema.h"
 
 #include <ctype.h>
@@ -177,7 +178,7 @@ static void schema_since(struct jw *w, const struct op_field *f)
     jw_array_end(w);
 }
 
-/* A default or an example, written as the type has it. */
+/* A default or an example, as a value of its type. */
 static void add_value(struct jw *w, const struct op_field *f, const char *text)
 {
     int64_t n;
@@ -242,7 +243,7 @@ static void add_body_schema(struct jw *w, const struct op *op)
         if (op_place(op, &op->in[i]) != OP_IN_BODY)
             continue;
         field = op->in[i];
-        field.nullable = !field.required; /* null is the same as absent */
+        field.nullable = !field.required; /* null means absent */
         jw_key(w, field.name);
         schema_field(w, &field);
     }
@@ -345,7 +346,7 @@ static void add_error_schema(struct jw *w)
     jw_object_end(w);
 }
 
-/* Rows may share a schema: it is printed with the first that has it (as an item, and as a list). */
+/* Rows may share a schema: it is printed with the first of them (as an item, and as a list). */
 static bool is_first_with_schema(size_t row, bool list)
 {
     for (size_t i = 0; i < row; i++) {

@@ -1,4 +1,4 @@
-/* schema: fields, bodies and replies as JSON Schema, for OpenAPI (inside src/ops). */
+/* schema: fields, bodies and replies as JSON Schema, for OpenAPI (private to src/ops). */
 #pragma once
 
 #include "ops/op.h"

@@ -1,3 +1,4 @@
+/* secret: operations on secrets. */
 #include "ops/secret.h"
 
 /* clang-format off */

@@ -1,3 +1,4 @@
+/* server: operations on the daemon itself. */
 #include "ops/server.h"
 
 static const char *const auth_modes[] = {"token", "off", NULL};

@@ -1,3 +1,4 @@
+/* settings: the operation that lists settings. */
 #include "ops/server.h"
 
 static const struct op_field setting_reply[] = {

@@ -1,3 +1,4 @@
+/* table: the list of all operations. */
 #include "ops/board.h"
 #include "ops/egress.h"
 #include "ops/event.h"
@@ -193,8 +194,8 @@ const char *perm_name(enum perm p)
     return names[p];
 }
 
-/* A text may be all escapes (six bytes a character); of a list, a map or an object only the number
- * of entries is said, and what the largest may be is far below this. */
+/* A text may be all escapes (six bytes a character).  For a list, a map or an object only the
+ * number of entries is limited; the largest possible is far below this. */
 static int64_t field_body_max(const struct op_field *f)
 {
     int64_t value = 64;

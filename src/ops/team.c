@@ -1,3 +1,4 @@
+/* team: operations on agents, messages and approvals. */
 #include "ops/team.h"
 
 const char *const op_agent_modes[] = {"manual", "advisory", "fully_autonomous", NULL};

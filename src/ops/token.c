@@ -1,3 +1,4 @@
+/* token: operations on tokens. */
 #include "ops/token.h"
 
 const char *const op_roles[] = {"observer", "agent", "operator", "admin", NULL};

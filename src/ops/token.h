@@ -1,4 +1,5 @@
-/* token: inputs of the token operations.  A token is who asks: a name, a role, maybe an agent. */
+/* token: inputs of the token operations.  A token identifies a caller: a name, a role, maybe an
+ * agent. */
 #pragma once
 
 #include "ops/op.h"
@@ -9,8 +10,8 @@ struct token_create_in {
     struct str name;
     int role; /* index in op_roles */
     struct str agent, tenant;
-    bool content;   /* of an observer */
-    int64_t ttl_ms; /* OP_ABSENT: for ever */
+    bool content;   /* for an observer */
+    int64_t ttl_ms; /* OP_ABSENT: no expiry */
 };
 struct token_list_in {
     int64_t limit;

@@ -1,3 +1,4 @@
+/* value: decodes and checks one field's value. */
 #include "ops/value.h"
 
 #include "base/clock.h"
@@ -29,7 +30,7 @@ static const char *kind(const struct value *v)
     return v->kind ? v->kind : "field";
 }
 
-/* given is what stands behind "is": a value or a description of one. */
+/* given: the text after "is": a value or a description of one. */
 static int wrong(const struct value *v, const char *given)
 {
     AUTO(buf_done) struct buf rule = {0};
@@ -73,7 +74,7 @@ static bool has_range(const struct op_field *f)
     return f->min != 0 || f->max != 0;
 }
 
-/* "from 1 to 1000" of what is counted: characters, entries. */
+/* Checks the number of characters or entries: "from 1 to 1000". */
 static int check_count(const struct value *v, size_t n, const char *of)
 {
     const struct op_field *f = v->f;
@@ -167,7 +168,7 @@ static int text_number(const struct value *v, struct str text)
     return r > 0 ? wrong_text(v, text) : r;
 }
 
-/* JSON Schema: 2240.0 is an integer.  Beyond 2^53 a double is no exact number. */
+/* JSON Schema: 2240.0 is an integer.  Beyond 2^53 a double is not exact. */
 static bool is_whole(double d)
 {
     return d >= -9007199254740992.0 && d <= 9007199254740992.0 && d == (double)(int64_t)d;
@@ -222,7 +223,7 @@ static int json_since(const struct value *v, const json_t *given)
     return 0;
 }
 
-/* --- lists and maps: their arrays double, the arena keeps the outgrown ones --- */
+/* --- lists and maps: arrays double; the arena keeps the outgrown ones --- */
 
 static void *grown(struct arena *a, void *v, size_t n, size_t size)
 {

@@ -1,5 +1,7 @@
-/* value: one field's value, from text or JSON into its place in the input struct, checked.
- * Strings are copied into the arena.  Errors name the field, what was given and what is allowed. */
+/* value: decodes one field's value from text or JSON into its member of the input struct, and
+ * checks it.
+ * Strings are copied into the arena.  Errors name the field, the value given and the values
+ * allowed. */
 #pragma once
 
 #include "ops/op.h"
@@ -8,18 +10,19 @@ struct value {
     const char *kind; /* for errors: NULL is "field" */
     const struct op_field *f;
     struct arena *a;
-    void *slot; /* in the input struct */
+    void *slot; /* the member of the input struct */
     struct err *e;
 };
 
-void value_absent(const struct value *v); /* what a handler sees when nobody gave it */
+void value_absent(const struct value *v); /* the value a handler sees if the field is absent */
 CHECKED int value_text(const struct value *v, struct str text);
-/* One entry of a list, commas and all; of other types the same as value_text. */
+/* One entry of a list, commas included; for other types the same as value_text. */
 CHECKED int value_entry(const struct value *v, struct str text);
 CHECKED int value_json(const struct value *v, const json_t *given);
-CHECKED int value_end(const struct value *v); /* after the last text: too few entries? */
+/* after the last text: checks the least number of entries */
+CHECKED int value_end(const struct value *v);
 
 #define VALUE_SHOWN 48
-/* What somebody sent, for an error: cut, escaped, without quotes.  to has room for
+/* A received value for an error message: cut, escaped, without quotes.  `to` has room for
  * VALUE_SHOWN * 6 + 8 bytes; returns it. */
 char *value_shown(struct str s, char *to);

@@ -1,3 +1,4 @@
+/* volume: operations on volumes. */
 #include "ops/volume.h"
 
 const char *const op_volume_kinds[] = {"disk", "tmpfs", NULL};

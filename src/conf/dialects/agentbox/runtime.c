@@ -1,4 +1,4 @@
-/* Which runtime agentbox's sessions get on this host. */
+/* runtime: chooses the runtime of agentbox's sessions on this host. */
 #include "conf/dialects/agentbox/runtime.h"
 
 #include "base/launch.h"

@@ -1,6 +1,6 @@
-/* runtime: what runs agentbox's sessions (SANDBOX_RUNTIME).  Unset: gVisor (runsc), where
- * it is installed and the runtime 'oci' is built in; else the usual one.  What was named and cannot
- * work is an error: nobody gets weaker walls than asked for. */
+/* runtime: the runtime of agentbox's sessions (SANDBOX_RUNTIME).  If unset: gVisor (runsc) if it is
+ * installed and the runtime 'oci' is built in, else the usual one.  A named runtime that cannot
+ * work is an error: never fall back to weaker isolation than requested. */
 #pragma once
 
 #include "base/err.h"
