@@ -1,3 +1,4 @@
+/* blob: content-addressed files below the state directory. */
 #include "core/blob.h"
 
 #include "base/buf.h"
@@ -18,8 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define INCOMING_MAX 64 /* at a time */
-#define TEMPORARY "in"  /* prefix of the names that are not a blob's yet */
+#define INCOMING_MAX 64 /* concurrent */
+#define TEMPORARY "in"  /* prefix of temporary names */
 
 struct blobs {
     struct blobs_config c;
@@ -27,7 +28,7 @@ struct blobs {
     struct map holds; /* name → struct hold */
     struct list steps;
     size_t incoming;
-    bool stepping; /* the first of steps is on a thread */
+    bool stepping; /* a thread works on the first step */
 };
 
 struct hold {
@@ -35,7 +36,7 @@ struct hold {
     bool unnamed; /* no row is known to name it: the last release removes it */
 };
 
-/* A change of the directory, on a thread, one at a time. */
+/* A change of the directory, made on a thread, one at a time. */
 struct step {
     struct list link;
     uv_work_t req;
@@ -113,7 +114,7 @@ static void step_queue(struct step *s)
     run_step(s->all);
 }
 
-/* --- going --- */
+/* --- removing --- */
 
 static void remove_work(struct step *s)
 {
@@ -175,7 +176,7 @@ void blob_release(struct blobs *b, const char *name, bool kept)
     mem_free(h);
 }
 
-/* --- coming --- */
+/* --- adding --- */
 
 static void in_free(struct blob_in *in)
 {
@@ -186,7 +187,7 @@ static void in_free(struct blob_in *in)
     mem_free(in);
 }
 
-/* The temporary file goes; whoever waits is told why, unless it went first. */
+/* Removes the temporary file; reports the error unless the caller aborted. */
 static void in_fail(struct blob_in *in)
 {
     struct step *s = step_new(in->all, remove_work, removed);
@@ -199,8 +200,7 @@ static void in_fail(struct blob_in *in)
     in_free(in);
 }
 
-/* A name that is there already gets the new bytes: they are the same, unless the old were damaged.
- */
+/* An existing blob gets the new bytes: they are the same, unless the old ones were damaged. */
 static void publish_work(struct step *s)
 {
     struct stat st;
@@ -271,7 +271,7 @@ static void on_written(uv_fs_t *req)
     go_on(in);
 }
 
-/* write ──▶ write … ──▶ publish, or fail; one thing is under way at a time */
+/* write ──▶ write … ──▶ publish, or fail; one operation at a time */
 static void go_on(struct blob_in *in)
 {
     uv_buf_t v;
@@ -426,7 +426,7 @@ void blob_open(struct blobs *b, struct str name,
     (void)uv_queue_work(b->c.loop, &o->req, open_work, opened);
 }
 
-/* --- the start --- */
+/* --- start-up --- */
 
 static int read_names(struct store_tx *tx, void *arg, struct err *e)
 {

@@ -1,3 +1,4 @@
+/* keyfile: reads and writes key files that only their owner may read. */
 #include "core/keyfile.h"
 
 #include "base/fd.h"

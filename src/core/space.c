@@ -1,3 +1,4 @@
+/* space: keeps part of the state directory's filesystem free. */
 #include "core/space.h"
 
 #include "base/clock.h"
@@ -42,7 +43,7 @@ static void look(struct space *s)
 
     s->asked_ms = i64_max(clock_mono_ms(), 1);
     s->let_through = 0;
-    if (statvfs(s->dir, &v) < 0) { /* the write itself will say what is wrong */
+    if (statvfs(s->dir, &v) < 0) { /* the write itself will report the problem */
         s->free_bytes = INT64_MAX;
         return;
     }

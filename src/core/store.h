@@ -1,13 +1,13 @@
 /* store: durable state, the same for SQLite and PostgreSQL.
  *
- * Work is a function that runs on the store's thread inside a transaction, with data copied for it;
- * its end is a callback on the loop's thread.  Many writes share one commit; each has a savepoint
- * of its own, so one that fails undoes only itself.  Reads run on other threads and see committed
- * data. SQL: one text for both engines (design §5): BIGINT, TEXT, BYTEA, ON CONFLICT, RETURNING,
- * named parameters
- * ":name"; ids, seq and times are made by holtd.  Queues are bounded: past the bound ERR_LIMIT.
- * Thread: the loop's, except for what stands under "inside work".  A callback never comes from
- * within the call that asked for it. */
+ * Work is a function that runs on the store's thread inside a transaction, on data copied for it;
+ * its completion is a callback on the loop's thread.  Many writes share one commit; each has a
+ * savepoint of its own, so one that fails undoes only itself.  Reads run on other threads and see
+ * committed data.  SQL: one text for both engines (docs/store.md): BIGINT, TEXT, BYTEA, ON
+ * CONFLICT, RETURNING, named parameters ":name"; ids, seq and times are made by holtd.  Queues are
+ * bounded: past the bound ERR_LIMIT.
+ * Thread: the loop's, except for the functions under "inside work".  A callback never comes from
+ * within the call that requested it. */
 #pragma once
 
 #include "base/err.h"
@@ -24,37 +24,37 @@ enum store_class {
     STORE_RELAXED = 2, /* class 2: written before its callback, synced within 100 ms */
 };
 
-/* On the store's thread.  Non-zero undoes the work's changes, and the callback gets *e.  A work
- * with a statement that failed cannot succeed: PostgreSQL refuses all that follow. */
+/* On the store's thread.  Non-zero undoes the work's changes, and the callback gets *e.  After a
+ * failed statement the work cannot succeed: PostgreSQL refuses all that follow. */
 typedef int (*store_work)(struct store_tx *tx, void *arg, struct err *e);
 /* On the loop's thread, after the commit; e->code is ERR_NONE on success. */
 typedef void (*store_done)(void *arg, const struct err *e);
 
 struct store_config {
     uv_loop_t *loop;
-    const char *url;                /* "sqlite:/path/holt.db", "postgres://…" */
-    const char *node;               /* which of those that share a PostgreSQL database, or NULL */
-    const char *vfs;                /* SQLite VFS for tests, or NULL */
-    size_t write_queue, read_queue; /* bounds; 0: 10,000 and 1,000 */
+    const char *url;  /* "sqlite:/path/holt.db", "postgres://…" */
+    const char *node; /* names this daemon among those sharing a PostgreSQL database, or NULL */
+    const char *vfs;  /* SQLite VFS for tests, or NULL */
+    size_t write_queue, read_queue; /* queue bounds; 0: 10,000 and 1,000 */
 };
 
 /* Opens, checks, migrates.  Blocking: at start-up only. */
 CHECKED int store_open(const struct store_config *c, struct store **ret, struct err *e);
-/* Finishes what is queued, syncs, marks the shutdown as clean, closes; blocking, at the end only.
- * Callbacks that are still due are called before it returns.  The loop must turn once more
- * afterwards (its handle is freed there).  Takes NULL. */
+/* Finishes queued work, syncs, marks the shutdown as clean, closes; blocking, at the end
+ * only.  Pending callbacks are called before it returns.  The loop must turn once more afterwards
+ * (its handle is freed there).  Takes NULL. */
 void store_close(struct store *s);
 void store_write(struct store *s, enum store_class class, store_work work, store_done done,
                  void *arg);
 void store_read(struct store *s, store_work work, store_done done, void *arg);
-/* At start-up, before the loop runs: the work is done (class 1) when it returns. */
+/* At start-up, before the loop runs: the work is committed (class 1) when it returns. */
 CHECKED int store_now(struct store *s, store_work work, void *arg, struct err *e);
-bool store_is_healthy(struct store *s, struct err *e); /* last write's outcome, for /readyz */
+bool store_is_healthy(struct store *s, struct err *e); /* the last write's outcome, for /readyz */
 uv_loop_t *store_loop(const struct store *s);
 const char *store_kind(const struct store *s); /* "sqlite", "postgres" */
 
-/* Told on the loop's thread after each commit that has events, before the callbacks of its works.
- * One listener: core/event/event.c.  fn NULL: none any more. */
+/* Called on the loop's thread after each commit with events, before the callbacks of its
+ * works.  One listener: core/event/event.c.  fn NULL: none. */
 struct event;
 typedef void (*store_events)(void *arg, const struct event *ev, size_t n);
 void store_on_events(struct store *s, store_events fn, void *arg);
@@ -77,10 +77,10 @@ struct store_param {  /* made by the P_* macros */
         ARRAY_LEN(((const struct store_param[]){__VA_ARGS__}))
 #define NO_PARAMS NULL, 0
 
-/* Runs a statement that returns no rows; returns how many it changed. */
+/* Runs a statement that returns no rows; returns the number of changed rows. */
 CHECKED int64_t tx_run(struct store_tx *tx, const char *sql, const struct store_param *p, size_t n,
                        struct err *e);
-/* Rows: 1 from tx_step with a row, 0 at the end.  tx_query's statement ends with the work at the
+/* Rows: tx_step returns 1 with a row, 0 at the end.  tx_query's statement ends with the work at the
  * latest. */
 struct store_rows;
 CHECKED int tx_query(struct store_tx *tx, const char *sql, const struct store_param *p, size_t n,
@@ -89,11 +89,11 @@ CHECKED int rows_step(struct store_rows *r, struct err *e);
 void rows_end(struct store_rows *r);
 int64_t rows_int(const struct store_rows *r, int column);
 struct str rows_text(const struct store_rows *r,
-                     int column); /* until the next step; p NULL for NULL */
+                     int column); /* valid until the next step; p NULL for NULL */
 struct str rows_blob(const struct store_rows *r, int column);
 bool rows_is_null(const struct store_rows *r, int column);
 
-/* Appends one event to the log as part of this work (core/event/event.h).  seq and hash are given
- * at the end of the group; *ret_seq (may be NULL; memory that lives until the callback) is set
+/* Appends one event to the log as part of this work (core/event/event.h).  seq and hash are
+ * assigned at the end of the group; *ret_seq (may be NULL; memory valid until the callback) is set
  * before the callback. */
 void tx_event(struct store_tx *tx, const struct event_spec *ev, int64_t *ret_seq);

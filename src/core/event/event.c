@@ -1,3 +1,4 @@
+/* event: the head of the event log, and matching of filters. */
 #include "core/event/event.h"
 
 #include "base/mem.h"
@@ -13,7 +14,7 @@ struct metric events_audit_lost = {.name = "holt_events_audit_lost_total",
                                    .help = "Audit rows that the store did not take.",
                                    .kind = METRIC_COUNTER};
 
-/* "token.*" and "token/" are prefixes, anything else is the whole; empty matches all. */
+/* "token.*" and "token/" are prefixes, anything else must match completely; empty matches all. */
 static bool matches_type(struct str want, struct str have)
 {
     if (want.n > 1 && str_ends(want, STR(".*")))
@@ -72,7 +73,7 @@ static int read_head(struct store_tx *tx, void *arg, struct err *e)
     return 0;
 }
 
-/* A commit's events; those before events_open's look at the head are known already. */
+/* Events of a commit; skips those that events_open already counted in the head. */
 static void on_events(void *arg, const struct event *ev, size_t n)
 {
     struct events *l = events_ref(arg);

@@ -1,7 +1,7 @@
 /* event: the log of all changes: one global sequence, hash-chained, kept, replayable.
- * hash(n) = SHA-256(hash(n-1) | canonical bytes of event n) as docs/events.md says.
- * Subscribers are told on the loop's thread after the commit, in order of seq, without gaps; one
- * that falls behind reads on from the store. */
+ * hash(n) = SHA-256(hash(n-1) | canonical bytes of event n), see docs/events.md.
+ * Subscribers are notified on the loop's thread after the commit, in order of seq, without gaps;
+ * one that falls behind reads from the store. */
 #pragma once
 
 #include "core/store.h"
@@ -9,15 +9,15 @@
 #define EVENT_NAME_MAX 512  /* bytes of type, object and actor; longer ones are cut */
 #define EVENT_PAGE_MAX 1000 /* rows of one events_read */
 
-struct event_spec {     /* what a writer says; copied by tx_event */
+struct event_spec {     /* input of a writer; copied by tx_event */
     const char *type;   /* "token.created" */
     const char *object; /* "token/tk_…" */
     const char *actor;  /* "token/tk_…", "system", "anonymous" */
     struct str data; /* a JSON object: the full new values; never environment values or secrets */
     bool audit;      /* a read or a refusal, not a change */
-    bool apart;      /* audit: only one with the same data is counted with it */
-    int64_t count;   /* how many it stands for; 0 is 1 */
-    int64_t fold_ms; /* audit: what comes alike is counted for this long, if that is longer */
+    bool apart;      /* audit: only folded with rows of the same data */
+    int64_t count;   /* the number of events it stands for; 0 is 1 */
+    int64_t fold_ms; /* audit: fold similar rows for this long, if longer than the default */
 };
 
 struct event {
@@ -42,22 +42,22 @@ struct event_filter {  /* empty members match all */
 
 bool event_matches(const struct event_filter *f, const struct event *ev);
 
-struct events; /* the loop's view of the log */
+struct events; /* the log as seen by the loop */
 CHECKED int events_open(struct store *s, struct events **ret, struct err *e);
-/* Writes the audit rows it still counts.  Before store_close, on which callbacks may still come.
- * Takes NULL; returns NULL. */
+/* Writes the audit rows that are still being counted.  Call it before store_close, which may still
+ * make callbacks.  Takes NULL; returns NULL. */
 struct events *events_close(struct events *l);
 int64_t events_head(const struct events *l, unsigned char ret_hash[32]); /* seq of the newest */
 
-/* Reads one page from the store; each is called on the loop's thread in order, then done.  A page
- * of large events may be shorter than its limit: only an empty one is the end. */
+/* Reads one page from the store; calls each on the loop's thread for every event, in order, then
+ * done.  A page of large events may be shorter than its limit: only an empty one is the end. */
 typedef void (*event_each)(void *arg, const struct event *ev);
 void events_read(struct events *l, const struct event_filter *f, event_each each, store_done done,
                  void *arg);
 
-/* A live view: replays what is after f->since_seq, then follows.  each returns 1 to pause (a slow
- * client) after it has taken ev: subscription_resume, not from within each, goes on behind it;
- * nothing is lost or doubled.  failed: the store could not be read; it is paused then.  A
+/* A live view: replays the events after f->since_seq, then follows.  each returns 1 to pause after
+ * taking ev (a slow client); subscription_resume, not from within each, continues after it; nothing
+ * is lost or repeated.  failed: the store could not be read; the subscription is then paused.  A
  * subscription must be ended, also after events_close. */
 struct subscription;
 typedef int (*event_live)(void *arg, const struct event *ev);
@@ -67,24 +67,24 @@ struct subscription *events_subscribe(struct events *l, const struct event_filte
 void subscription_resume(struct subscription *s);
 void subscription_end(struct subscription *s); /* no call after it; takes NULL */
 
-/* An audit row (class 2).  Floods fold: the same type, object and actor within the fold window
- * become one row with a count. */
+/* Adds an audit row (class 2).  Floods are folded: rows of the same type, object and actor within
+ * the fold window become one row with a count. */
 void events_audit(struct events *l, const struct event_spec *ev);
 void events_set_fold(struct events *l, int64_t window_ms);
 
 struct audit_result {
     int64_t first_seq, last_seq, checked;
     unsigned char head[32];
-    int64_t broken_seq; /* 0: the chain is whole */
+    int64_t broken_seq; /* 0: the chain is intact */
     char broken_why[160];
-    bool head_found; /* of the head asked for */
+    bool head_found; /* whether the requested head is in the chain */
     int64_t head_seq;
 };
 typedef void (*audit_done)(void *arg, const struct audit_result *r, const struct err *e);
 /* head: 32 bytes kept elsewhere, or NULL. */
 void events_verify(struct events *l, const unsigned char *head, audit_done done, void *arg);
 
-/* Deletes what is older or more than allowed, and leaves an anchor so that the chain still
+/* Deletes events that are too old or too many, and leaves an anchor so that the chain still
  * verifies. */
 void events_retain(struct events *l, int64_t keep_ms, int64_t keep_count, store_done done,
                    void *arg);

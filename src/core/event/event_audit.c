@@ -1,3 +1,4 @@
+/* event_audit: audit rows, folded when they come in floods. */
 #include "core/event/event_internal.h"
 
 #include "base/clock.h"
@@ -5,17 +6,17 @@
 #include "base/mem.h"
 
 #define FOLD_MS 10000
-#define FOLDS_MAX 10000 /* rows counted at a time; past that one per type counts for all */
-#define FOLD_DATA 4096  /* of a counted row's data; longer is left out */
+#define FOLDS_MAX 10000 /* rows counted at a time; beyond that, one per type counts for all */
+#define FOLD_DATA 4096  /* limit of a counted row's data; longer data is left out */
 #define MANY "(many)"   /* object and actor of a row that counts for all */
 
-struct fold {               /* a row was written; what comes alike until `until` is counted */
-    struct event_spec spec; /* of the newest; texts are the fold's own */
+struct fold {               /* a row was written; similar ones until `until` are counted */
+    struct event_spec spec; /* of the newest; the fold owns the texts */
     int64_t count;
     uint64_t until; /* uv_now of the loop */
 };
 
-struct audit_row { /* on its way to the store */
+struct audit_row { /* being written to the store */
     struct events *log;
     struct event_spec spec;
 };
@@ -47,7 +48,7 @@ static int row_write(struct store_tx *tx, void *arg, struct err *e)
     return 0;
 }
 
-/* Nobody waits for an audit row: a loss is counted, and logged once a second at most. */
+/* Losses of audit rows are counted, and logged at most once a second. */
 static void row_done(void *arg, const struct err *e)
 {
     static int64_t logged_ms;

@@ -1,3 +1,4 @@
+/* event_hash: the canonical bytes and the chained hash of an event. */
 #include "core/event/event_hash.h"
 
 #include "base/buf.h"
@@ -39,7 +40,7 @@ void event_hash(const struct event *ev, unsigned char to[EVENT_HASH_SIZE])
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         total += 8 + texts[i].n;
     if (buf_reserve(&b, total, &room) < 0)
-        abort(); /* it has no limit */
+        abort(); /* the buffer has no limit: it cannot fail */
     buf_add(&b, fixed, sizeof fixed);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         unsigned char length[8];

@@ -5,8 +5,8 @@
 #include "core/event/event.h"
 
 #define EVENT_HASH_SIZE 32
-#define EVENT_EPOCH "system.epoch" /* the only type that may come after a gap in seq */
+#define EVENT_EPOCH "system.epoch" /* the only type allowed after a gap in seq */
 #define EVENT_EPOCH_JUMP 1000000
 
-/* Of everything in ev but its hash. */
+/* Hashes everything in ev but its hash. */
 void event_hash(const struct event *ev, unsigned char to[EVENT_HASH_SIZE]);

@@ -1,33 +1,34 @@
+/* event_live: subscriptions: replay from the store, then live events. */
 #include "core/event/event_internal.h"
 
 #include "base/mem.h"
 
 #define LIVE_PAGE 200
-/* Events told to one reader before the next one's turn: few, so that readers who write the same
- * text of them can share it, however many a commit has. */
+/* Events passed to one subscriber before the next one's turn: few, so that subscribers that format
+ * the same text can share it, however many events a commit has. */
 #define TELL_AT_ONCE 64
 
-/* A subscription stands at `at`: everything up to there was told or did not match.
+/* A subscription is at `at`: every event up to there was delivered or did not match.
  *
- *   reading (a page is under way) ──page told, at < head──▶ reading
- *      ▲   └──each returned 1──▶ paused      └──at ≥ head──▶ live: told by the commits
+ *   reading (a page is requested) ──page delivered, at < head──▶ reading
+ *      ▲   └──each returned 1──▶ paused      └──at ≥ head──▶ live: notified by commits
  *      └──────resume, at < head────┘ ◀──────each returned 1──────┘
  *
- * What commits tell while it is not live is not kept: the next page has it. */
+ * Commits are ignored while it is not live: the next page has their events. */
 enum sub_state { SUB_READING, SUB_LIVE, SUB_PAUSED, SUB_ENDED };
 
 struct subscription {
     struct list link;
-    int refs; /* the owner's, the read's under way, and the call's that is telling */
+    int refs; /* held by the owner, the read in progress, and the call that is delivering */
     struct events *log;
     enum sub_state state;
-    bool reading; /* a page is under way, also when ended meanwhile */
+    bool reading; /* a page is requested, even if it was ended meanwhile */
     struct page page;
-    struct event_filter filter; /* texts in texts */
+    struct event_filter filter; /* its texts are in `texts` */
     struct arena texts;
     int64_t at;
-    /* It asked for what comes after a number that we do not know: the store may know it already;
-     * else it is of another log, or of this one before it was restored, and we begin at our end. */
+    /* Its since_seq is beyond our head: the store may have that event already; else it is from
+     * another log, or from before this one was restored, and we begin at our end. */
     bool ahead;
     event_live each;
     void (*failed)(void *arg, const struct err *e);
@@ -43,7 +44,7 @@ static void sub_unref(struct subscription *s)
     free(s);
 }
 
-/* Tells ev when it matches; false when the subscription no longer wants more now. */
+/* Delivers ev if it matches; false when the subscription takes no more now. */
 static bool tell(struct subscription *s, const struct event *ev)
 {
     if (ev->seq <= s->at)
@@ -68,12 +69,12 @@ static int page_work(struct store_tx *tx, void *arg, struct err *e)
 static void page_came(void *arg, const struct err *e)
 {
     struct subscription *s = arg;
-    struct page page = s->page; /* a callback may begin the next one */
+    struct page page = s->page; /* a callback may request the next one */
     bool all = true;
 
     s->reading = false;
     if (e->code != ERR_NONE && s->state == SUB_READING) {
-        s->state = SUB_PAUSED; /* resume asks again */
+        s->state = SUB_PAUSED; /* resume tries again */
         if (s->failed)
             s->failed(s->arg, e);
     } else if (s->state == SUB_READING) {
@@ -137,7 +138,7 @@ void subscription_resume(struct subscription *s)
 {
     if (s->state != SUB_PAUSED || s->log->closed)
         return;
-    s->state = SUB_READING; /* a page that is under way is told; else read_on asks for one */
+    s->state = SUB_READING; /* a page in progress is delivered; otherwise read_on requests one */
     read_on(s);
 }
 
@@ -165,7 +166,8 @@ static void tell_all(struct subscription *s, const struct event *ev, size_t n)
     sub_unref(s);
 }
 
-/* A callback may end any subscription or make new ones: those already told stand in `told`. */
+/* A callback may end any subscription or make new ones: those already notified are moved to
+ * `told`. */
 static void tell_some(struct events *l, const struct event *ev, size_t n)
 {
     struct list told, *node;

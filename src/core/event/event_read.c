@@ -1,9 +1,10 @@
+/* event_read: reads pages of events from the store. */
 #include "core/event/event_internal.h"
 
 #include "base/mem.h"
 
 #define CLOCK_SLACK_MS                                                                             \
-    3600000 /* how far the clock may have been set back and `since` still finds all */
+    3600000 /* how far the clock may have been set back without `since` missing events */
 
 static const struct event_filter no_filter;
 
@@ -55,7 +56,7 @@ static int one_int(struct store_tx *tx, const char *sql, int64_t *ret, struct er
     return more < 0 ? -1 : 0;
 }
 
-/* The first row at or after seq: 1 when there is one. */
+/* The first row at or after seq: 1 if there is one. */
 static int row_at(struct store_tx *tx, int64_t seq, int64_t *ret_seq, int64_t *ret_ms,
                   struct err *e)
 {
@@ -74,7 +75,7 @@ static int row_at(struct store_tx *tx, int64_t seq, int64_t *ret_seq, int64_t *r
     return more;
 }
 
-/* Times grow with seq but for a clock that was set: a search by halves instead of an index. */
+/* Times grow with seq, unless the clock was set: binary search instead of an index. */
 static int skip_before(struct store_tx *tx, struct page *p, struct err *e)
 {
     int64_t low = p->filter.since_seq, high = p->head_seq + 1;

@@ -1,22 +1,23 @@
+/* event_retain: deletes old events and moves the anchor. */
 #include "core/event/event_internal.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 
-#define RETAIN_ROWS 500 /* per write: others get a turn */
+#define RETAIN_ROWS 500 /* per write, so that others get a turn */
 
 struct retain {
     struct events *log;
-    int64_t before_ms; /* older ones go; 0: by count only */
-    int64_t keep;      /* newest rows that stay; 0: any number */
-    int64_t cut_seq;   /* up to this one they are too many */
+    int64_t before_ms; /* delete older ones; 0: by count only */
+    int64_t keep;      /* number of newest rows to keep; 0: any */
+    int64_t cut_seq;   /* delete rows up to this one by count */
     int64_t anchor_seq, deleted;
     bool ended;
     store_done done;
     void *arg;
 };
 
-/* Which seq has exactly `keep` rows after it? */
+/* The seq with exactly `keep` rows after it. */
 static int find_cut(struct store_tx *tx, void *arg, struct err *e)
 {
     struct retain *t = arg;
@@ -34,7 +35,7 @@ static int find_cut(struct store_tx *tx, void *arg, struct err *e)
     return more < 0 ? -1 : 0;
 }
 
-/* Finds the last of the oldest rows that goes; its seq and hash become the anchor. */
+/* Finds the last of the oldest rows to delete; its seq and hash become the anchor. */
 static int find_last(struct store_tx *tx, struct retain *t, int64_t *ret_seq,
                      unsigned char hash[EVENT_HASH_SIZE], struct err *e)
 {

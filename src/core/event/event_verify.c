@@ -1,8 +1,10 @@
+/* event_verify: checks the hash chain. */
 #include "core/event/event_internal.h"
 
 #include "base/mem.h"
 
-#define VERIFY_ROWS 10000 /* per read: others get a turn, and no snapshot is held for long */
+/* per read, so that others get a turn and no snapshot is held for long */
+#define VERIFY_ROWS 10000
 
 struct verify {
     struct events *log;
@@ -10,8 +12,8 @@ struct verify {
     bool has_head;
     unsigned char want[EVENT_HASH_SIZE];
     bool begun, ended;
-    int64_t at;                          /* seq of the last row that was right, or the anchor */
-    unsigned char hash[EVENT_HASH_SIZE]; /* its */
+    int64_t at;                          /* seq of the last verified row, or the anchor */
+    unsigned char hash[EVENT_HASH_SIZE]; /* its hash */
     audit_done done;
     void *arg;
 };
@@ -67,7 +69,7 @@ static void seen(struct verify *v, int64_t seq, const unsigned char *hash)
     }
 }
 
-/* Is the step from the last row to this one as a writer makes it? */
+/* Whether a writer could have put this row after the last one. */
 static bool follows(const struct verify *v, const struct event *ev)
 {
     int64_t step = str_eq_c(ev->type, EVENT_EPOCH) ? EVENT_EPOCH_JUMP : 1;
@@ -117,7 +119,7 @@ static int verify_some(struct store_tx *tx, void *arg, struct err *e)
 
     if (read_chain(tx, &c, e) < 0)
         return -1;
-    if (!v->begun || v->at < c.anchor_seq) /* or retention went past us since */
+    if (!v->begun || v->at < c.anchor_seq) /* or retention has passed us */
         seen(v, c.anchor_seq, c.anchor_hash);
     v->begun = true;
     if (tx_query(

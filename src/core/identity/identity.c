@@ -1,3 +1,4 @@
+/* identity: tokens: create, check, revoke, expire. */
 #include "core/identity/identity.h"
 
 #include "base/buf.h"
@@ -50,7 +51,7 @@ static bool is_live_itself(const struct entry *n)
     return !n->revoked && (n->t.expires_ms == 0 || n->t.expires_ms > clock_wall_ms());
 }
 
-/* The one place where that is decided: what came from a token is dead as soon as that is. */
+/* The one place that decides: a derived token is dead as soon as its root is. */
 static bool is_live(const struct identity *i, const struct entry *n)
 {
     const struct entry *root = n->t.root[0] ? map_get(&i->by_id, str_of(n->t.root)) : n;
@@ -170,7 +171,7 @@ struct identity *identity_close(struct identity *i)
     return NULL;
 }
 
-/* --- making --- */
+/* --- creating --- */
 
 void identity_make_secret(const char *prefix, char *to)
 {
@@ -184,7 +185,7 @@ void identity_make_secret(const char *prefix, char *to)
     mem_wipe(buf_data(&text), buf_len(&text));
 }
 
-/* root NULL: a token; else a session's. */
+/* root NULL: a token; else a session. */
 static struct entry *make_entry(const struct token_spec *spec, const char *root, char *text)
 {
     struct entry *n = xzalloc(sizeof *n);
@@ -234,7 +235,7 @@ static void write_event(struct store_tx *tx, const char *type, const struct toke
              NULL);
 }
 
-struct token_job { /* one token on its way into the store or out of it */
+struct token_job { /* one token being written to or removed from the store */
     struct identity *i;
     struct entry *n;
     char actor[64];
@@ -370,10 +371,10 @@ int identity_first_admin(struct identity *i, const char *path, struct err *e)
 
     if (live_admins(i) > 0)
         return 0;
-    (void)rename(path, before); /* it may be of another database, which comes back */
+    (void)rename(path, before); /* it may belong to another database that returns */
     n = j.n = make_entry(&spec, NULL, j.text);
     (void)snprintf(line, sizeof line, "%s\n", j.text);
-    /* The file first: dying between the two leaves a useless file, which the next start replaces,
+    /* The file first: a crash between the two leaves a useless file, which the next start replaces,
      * not an admin token that nobody knows. */
     r = file_replace(path, 0600, str_of(line));
     mem_wipe(line, sizeof line);
@@ -407,7 +408,7 @@ static void token_deleted(void *arg, const struct err *e)
 
     j->n->deleting = false;
     if (e->code != ERR_NONE) {
-        /* It stays refused, and a second revoke tries again to make that durable. */
+        /* It stays refused, and another revoke tries again to make that durable. */
         err_wrap(&why, "revoke token '%s' for good (it is refused until a restart)", j->n->t.id);
         if (!j->done)
             log_warn("an expired token's row stays", LOG_C("token", j->n->t.id), LOG_E(&why));
@@ -430,7 +431,7 @@ static void delete(struct identity *i, struct entry *n, const char *actor, store
     store_write(i->store, STORE_DURABLE, delete_token, token_deleted, j);
 }
 
-/* Rows of expired tokens go when others come: a few are looked at each time, in turn. */
+/* Deletes rows of expired tokens as new ones come: checks a few each time, in turn. */
 static void expire_some(struct identity *i)
 {
     for (size_t looked = 0; looked < i->count && looked < EXPIRE_LOOK; looked++) {
@@ -441,7 +442,7 @@ static void expire_some(struct identity *i)
     }
 }
 
-/* It was refused already, by its root; now its row goes too. */
+/* It was refused already because of its root; now its row is deleted too. */
 static void delete_derived(struct identity *i, const struct entry *root, const char *actor)
 {
     for (size_t k = 0; k < i->count; k++)
@@ -473,7 +474,7 @@ void identity_revoke(struct identity *i, struct str id, const struct principal *
     delete (i, n, by->actor, done, arg);
 }
 
-/* --- asking --- */
+/* --- checking --- */
 
 static const struct token *check(struct identity *i, struct str text, bool session)
 {
@@ -485,7 +486,7 @@ static const struct token *check(struct identity *i, struct str text, bool sessi
         return NULL;
     sha256(text, hash);
     n = map_get(&i->by_hash, hash_str(hash));
-    /* The map compared hashes already; this compare is the one whose time tells nothing. */
+    /* The map has compared hashes already; this comparison takes constant time. */
     if (!n || !str_eq_secret(hash_str(hash), hash_str(n->t.hash)))
         return NULL;
     if (!is_live(i, n) || n->t.session != session)

@@ -1,4 +1,4 @@
-/* identity_internal: what the files of identity share. */
+/* identity_internal: shared by the files of identity. */
 #pragma once
 
 #include "base/map.h"
@@ -9,17 +9,17 @@
 
 struct entry {
     struct token t;
-    bool used;     /* last_used_ms is newer than the store's */
-    bool revoked;  /* refused already; its row goes … */
-    bool deleting; /* … just now */
+    bool used;     /* last_used_ms is newer than in the store */
+    bool revoked;  /* already refused; its row is deleted … */
+    bool deleting; /* … right now */
 };
 
 struct login_code {
     unsigned char hash[SHA256_SIZE];
     enum role role;     /* ROLE_NONE: free */
-    char root[ID_SIZE]; /* what it ends with; "": nothing */
+    char root[ID_SIZE]; /* the token it ends with; "": none */
     int64_t until_ms;
-    int64_t end_ms; /* wall: when what it came from ends; 0: never */
+    int64_t end_ms; /* wall clock: when that token expires; 0: never */
 };
 
 struct identity {
@@ -28,7 +28,7 @@ struct identity {
     struct entry **sorted;     /* by id */
     size_t count, size;
     int64_t max;
-    size_t expire_next; /* where the look for expired ones goes on */
+    size_t expire_next; /* where the search for expired ones continues */
     struct login_code codes[LOGIN_CODES];
     struct throttle throttle;
 };
@@ -39,6 +39,6 @@ static inline struct str hash_str(const unsigned char *hash)
 }
 
 void identity_make_secret(const char *prefix, char *to); /* TOKEN_TEXT bytes */
-/* As identity_create, for a session that ends with root ("": with nothing). */
+/* As identity_create, for a session that ends with root ("": with none). */
 void identity_create_session(struct identity *i, const struct token_spec *spec, const char *root,
                              token_made done, void *arg);

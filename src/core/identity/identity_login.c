@@ -1,4 +1,4 @@
-/* identity_login: one-time codes, and the sessions that they become. */
+/* identity_login: one-time login codes and the sessions they become. */
 #include "core/identity/identity_internal.h"
 
 #include "base/clock.h"
@@ -11,8 +11,8 @@ static bool is_good(const struct login_code *c)
     return c->role != ROLE_NONE && clock_mono_ms() < c->until_ms;
 }
 
-/* A free one, else the oldest of this root where that has its share, else the oldest: who asks for
- * many cannot push out the others' before they have LOGIN_CODES / LOGIN_CODES_OF roots. */
+/* A free slot, else the oldest of this root if it has used its share, else the oldest: one caller
+ * cannot push out the codes of others with fewer than LOGIN_CODES / LOGIN_CODES_OF roots. */
 static struct login_code *code_slot(struct identity *i, const char *root)
 {
     struct login_code *free_one = NULL, *oldest = &i->codes[0], *own = NULL;
@@ -71,11 +71,11 @@ static struct login_code *find_code(struct identity *i, struct str code)
             found = c;
     }
     if (found && found->root[0] && !identity_get(i, str_of(found->root)))
-        return NULL; /* what it came from has ended */
+        return NULL; /* the token it was derived from has ended */
     return found;
 }
 
-/* Twelve hours, but no longer than what it came from: a session cannot prolong itself. */
+/* Twelve hours, but not beyond the token it was derived from: a session cannot prolong itself. */
 static int64_t session_ttl(const struct login_code *c)
 {
     int64_t left = c->end_ms > 0 ? c->end_ms - clock_wall_ms() : SESSION_MS;
@@ -105,6 +105,6 @@ void identity_login(struct identity *i, struct str code, token_made done, void *
         spec.tenant = str_of(from->tenant);
         spec.content = from->content && spec.role == ROLE_OBSERVER;
     }
-    mem_wipe(c, sizeof *c); /* once */
+    mem_wipe(c, sizeof *c); /* usable once */
     identity_create_session(i, &spec, root, done, arg);
 }

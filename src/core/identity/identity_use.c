@@ -1,3 +1,4 @@
+/* identity_use: stores when tokens were last used. */
 #include "core/identity/identity_internal.h"
 
 #include "base/log.h"

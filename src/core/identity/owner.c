@@ -1,4 +1,4 @@
-/* owner: whose an object is, and who may touch it. */
+/* owner: decides who may see and change an object, and finds objects by name. */
 #include "core/identity/owner.h"
 
 #include <stdio.h>
@@ -39,7 +39,7 @@ int owner_check(const struct principal *by, const struct owned *o, enum owner_us
 
 /* --- names --- */
 
-/* "token/tk_x" is said as that, as "tk_x", or by the tenant. */
+/* "token/tk_x" is written in full, as "tk_x", or as the tenant. */
 static bool owner_is(const struct owned *o, struct str said)
 {
     struct str id;
@@ -58,7 +58,7 @@ bool owner_look_split(struct owner_look *l)
         return false;
     l->owner = str_make(l->text.p, at - 1);
     l->name = str_skip(l->text, at);
-    l->own_only = false; /* whose it is was said */
+    l->own_only = false; /* the owner was named */
     return true;
 }
 
@@ -69,7 +69,7 @@ static bool is_eligible(const struct owner_look *l, const struct owned *o)
     return !l->own_only || owner_is_own(l->by, o) || o->shared;
 }
 
-#define OTHERS 100 /* added to the rank of what is not the asker's own */
+#define OTHERS 100 /* added to the rank of objects that are not the caller's own */
 
 void owner_offer(struct owner_look *l, void *object, const char *id, const struct owned *o,
                  int rank)

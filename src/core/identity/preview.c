@@ -1,3 +1,4 @@
+/* preview: one-time codes and cookies for previews of ports. */
 #include "core/identity/preview.h"
 
 #include "base/clock.h"
@@ -38,7 +39,7 @@ static void make_ticket(struct ticket *t, const char *prefix, const struct previ
     sha256(str_of(to), t->hash);
 }
 
-/* All are looked at: the time taken does not say which one was near. */
+/* Compares all of them, so that the time taken reveals nothing. */
 static struct ticket *find(struct ticket *t, size_t count, struct str text)
 {
     unsigned char hash[SHA256_SIZE];
@@ -73,7 +74,7 @@ const struct preview_grant *preview_redeem(struct previews *p, struct str code, 
         return NULL;
     s = &p->sessions[p->next_session++ % SESSIONS];
     make_ticket(s, "holtv_", &c->grant, SESSION_MS, to);
-    mem_wipe(c, sizeof *c); /* once */
+    mem_wipe(c, sizeof *c); /* usable once */
     return &s->grant;
 }
 

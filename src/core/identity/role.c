@@ -1,3 +1,4 @@
+/* role: the permissions of each role. */
 #include "core/identity/identity.h"
 
 #include <stdio.h>
@@ -9,16 +10,18 @@ static const char *const role_names[ROLE_COUNT] = {
 
 #define MAY(perm) (1U << (perm))
 
-/* An observer sees lists and states and changes nothing; core lets an agent touch its own objects
- * only (owner.h). */
+/* An observer sees lists and states and changes nothing; core lets an agent touch only its own
+ * objects (owner.h). */
 #define SANDBOX_ALL (MAY(PERM_SANDBOX_READ) | MAY(PERM_SANDBOX_CONTENT) | MAY(PERM_SANDBOX_WRITE))
 
-/* An agent works with the team as itself (core/team/team.c); only people rule. */
+/* An agent works with the team as itself (core/team/team.c); only people pause, revoke and
+ * approve. */
 #define TEAM_WORK                                                                                  \
     (MAY(PERM_TEAM_READ) | MAY(PERM_TEAM_CONTENT) | MAY(PERM_TEAM_WRITE) | MAY(PERM_TEAM_REPORT))
 #define TEAM_ALL (TEAM_WORK | MAY(PERM_TEAM_RULE))
 
-/* What each role may.  An agent is not trusted with the installation's state: it sees itself. */
+/* The permissions of each role.  An agent is not trusted with the installation's state: it sees
+ * itself. */
 static const unsigned role_perms[ROLE_COUNT] = {
     [ROLE_NONE] = MAY(PERM_NONE),
     [ROLE_AGENT] = MAY(PERM_NONE) | MAY(PERM_SELF) | SANDBOX_ALL | TEAM_WORK,
@@ -34,19 +37,19 @@ static const unsigned role_perms[ROLE_COUNT] = {
                    TEAM_ALL,
 };
 
-/* What changes nothing but what is known of the asker. */
+/* Permissions that change nothing but what is known about the caller. */
 #define SAFE                                                                                       \
     (MAY(PERM_NONE) | MAY(PERM_SELF) | MAY(PERM_READ) | MAY(PERM_EVENTS) | MAY(PERM_AUDIT) |       \
      MAY(PERM_SANDBOX_READ) | MAY(PERM_SANDBOX_CONTENT) | MAY(PERM_SECRET_READ) |                  \
      MAY(PERM_TEAM_READ) | MAY(PERM_TEAM_CONTENT) | MAY(PERM_TEAM_REPORT))
 
-/* What is a tenant's: sandboxes, volumes, images and secrets.  All else (events, settings, tokens,
- * the team) tells of everybody, and is for those without a tenant. */
+/* A tenant has sandboxes, volumes, images and secrets.  Everything else (events, settings, tokens,
+ * the team) shows other callers' data, and is for those without a tenant. */
 #define OF_TENANT                                                                                  \
     (MAY(PERM_NONE) | MAY(PERM_SELF) | MAY(PERM_LOGIN) | SANDBOX_ALL | MAY(PERM_IMAGE_WRITE) |     \
      MAY(PERM_SECRETS) | MAY(PERM_SECRET_READ))
 
-/* What an observer may with a token that says so. */
+/* Additional permissions of an observer whose token has `content`. */
 #define CONTENT (MAY(PERM_SANDBOX_CONTENT) | MAY(PERM_TEAM_CONTENT))
 
 #define INSIDE "sandbox/"

@@ -1,3 +1,4 @@
+/* tenant: makes the directories that a tenant's sandboxes share. */
 #include "core/identity/tenant.h"
 
 #include "base/fd.h"
@@ -34,7 +35,7 @@ struct job {
     struct err e;
 };
 
-/* Of the host's root, and with nothing in it that somebody could mean to keep as it is. */
+/* Owned by the host's root and empty, so that nobody can mean to keep it as it is. */
 static bool is_roots_and_empty(const char *path)
 {
     struct stat st;
@@ -53,8 +54,8 @@ static bool is_roots_and_empty(const char *path)
     return empty;
 }
 
-/* As the host's root, files are given to the id that stands for root in all sandboxes: what the
- * host's root owns is not root's inside.  An empty directory that is there already too. */
+/* As the host's root, gives directories to the id that stands for root in all sandboxes: files of
+ * the host's root are not root's inside.  So does an existing empty directory. */
 static int make_dir(const char *path, bool give, struct err *e)
 {
     bool there = mkdir(path, 0755) < 0;
@@ -83,8 +84,8 @@ int tenant_make_dir(const char *path, struct err *e)
     return make_dir(path, true, e);
 }
 
-/* What the host's root owns is shown to sandboxes as nobody's (docs/runtime.md, "Ids"): a session
- * would have a directory that it cannot write to, and nothing would say so. */
+/* Sandboxes see files of the host's root as nobody's (docs/runtime.md, "Ids"): a session would
+ * silently get a directory it cannot write to. */
 static int check_owner(const char *path, struct err *e)
 {
     struct stat st;
@@ -119,7 +120,7 @@ static void made(uv_work_t *w, int status)
 {
     struct job *j = w->data;
 
-    (void)status; /* nobody cancels it */
+    (void)status; /* it is never cancelled */
     j->done(j->arg, &j->e);
     mem_free(j->dir);
     mem_free(j);

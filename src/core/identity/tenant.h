@@ -1,6 +1,6 @@
 /* tenant: the directories that a tenant's sandboxes share on the host, below one that the operator
- * named.  They are made on another thread; their owner is who is root inside.  Thread: the loop's.
- */
+ * named.  They are made on another thread; root inside the sandboxes owns them.  Thread: the
+ * loop's. */
 #pragma once
 
 #include "base/err.h"
@@ -11,12 +11,12 @@
 
 #define TENANT_MAX 64
 
-/* A tenant names a directory: nothing else may be meant by it. */
+/* A tenant's name is used as a directory name: it must not mean anything else. */
 CHECKED int tenant_check(struct str tenant, struct err *e);
-/* Makes one directory that all sandboxes may share.  Blocks: at start-up only. */
+/* Makes one directory that all sandboxes may share.  Blocking: at start-up only. */
 CHECKED int tenant_make_dir(const char *path, struct err *e);
-/* Makes BASE/TENANT and in it each of names (NULL-terminated, static); what is there stays. Refused
- * at once, within the call, to who may not have that tenant (core/identity/owner.h). */
+/* Makes BASE/TENANT and in it each of names (NULL-terminated, static); existing ones stay.  Refused
+ * at once, within the call, if the caller may not use that tenant (core/identity/owner.h). */
 typedef void (*tenant_cb)(void *arg, const struct err *e);
 struct tenant_dirs {
     const char *base;

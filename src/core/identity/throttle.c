@@ -1,3 +1,4 @@
+/* throttle: counts failed logins per peer. */
 #include "core/identity/throttle.h"
 
 #include "base/clock.h"

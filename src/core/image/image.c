@@ -1,3 +1,4 @@
+/* image: the registry of images: lookup, use, aliases. */
 #include "core/image/image.h"
 
 #include "base/mem.h"
@@ -127,7 +128,7 @@ struct images *images_free(struct images *l)
     return NULL;
 }
 
-/* --- looking --- */
+/* --- lookup --- */
 
 int image_normal_name(struct str name, char **ret, struct err *e)
 {
@@ -142,7 +143,8 @@ int image_normal_name(struct str name, char **ret, struct err *e)
     return 0;
 }
 
-/* Only people make images: theirs are for all of the tenant, the installation's for everybody. */
+/* Only people make images: a tenant's are for all of the tenant, the installation's for
+ * everybody. */
 static struct owned owned(const struct image *i)
 {
     return (struct owned){.owner = str_of(i->owner), .tenant = str_of(i->tenant), .shared = true};
@@ -168,7 +170,7 @@ static int rank(const struct owner_look *look, const struct image *i)
     return i->tenant[0] ? 2 : 1;
 }
 
-/* own_only: another tenant's image is not meant by a plain name. */
+/* own_only: a plain name does not mean another tenant's image. */
 static void offer_named(struct images *l, struct owner_look *look)
 {
     AUTO(mem_free) char *name = NULL;
@@ -186,7 +188,7 @@ static void offer_named(struct images *l, struct owner_look *look)
     }
 }
 
-/* "OWNER/NAME": the first part, for a name may have slashes of its own. */
+/* "OWNER/NAME": cut at the first slash, since a name may contain slashes. */
 static bool split_first(struct owner_look *look)
 {
     ptrdiff_t at = str_index(look->text, '/');
@@ -204,7 +206,7 @@ static bool split_first(struct owner_look *look)
     return true;
 }
 
-/* NULL and *e: not found where e->code is ERR_NONE. */
+/* NULL with *e; not found if e->code is ERR_NONE. */
 static struct image *look_up(struct images *l, struct owner_look *look, struct err *e)
 {
     struct image *i = sorted_find(SORTED(l, id), look->text);
@@ -288,7 +290,7 @@ void image_info(const struct image *i, struct image_info *ret)
 
 /* --- use --- */
 
-/* What an alias "NAME=IMAGE" makes of ref; itself when there is none. */
+/* The image of an alias "NAME=IMAGE" for ref; ref itself if there is none. */
 static struct str resolve_alias(const struct images *l, struct str ref)
 {
     for (size_t k = 0; l->c.aliases && k < l->c.aliases->n; k++) {
@@ -305,7 +307,7 @@ int images_use(struct images *l, const struct principal *by, struct str ref, str
 {
     struct owner_look look = {.by = by, .text = ref, .own_only = true};
     struct err why = {0};
-    /* An image that bears the name itself goes before an alias of it. */
+    /* An image with this name wins over an alias. */
     struct image *i = look_up(l, &look, &why);
     struct str to = i ? ref : resolve_alias(l, ref);
 

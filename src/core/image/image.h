@@ -1,7 +1,7 @@
-/* image: what sandboxes start from, and the layers they are made of.
- * Layers are content-addressed (the SHA-256 of the archive they came as) and shared: STATE/layers/
- * ID/{fs,meta}.  An image is a list of layers with a name; "host" is always there and has none.
- * Rows are class 1.  A layer goes when no image and no sandbox needs it any more.
+/* image: the root filesystems of sandboxes, and their layers.
+ * Layers are content-addressed (the SHA-256 of their archive) and shared:
+ * STATE/layers/ID/{fs,meta}.  An image is a list of layers with a name; "host" always exists and
+ * has none.  Rows are class 1.  A layer is removed when no image and no sandbox needs it any more.
  * Ownership: the registry's; infos are borrowed until the loop turns.  Thread: the loop's. */
 #pragma once
 
@@ -21,14 +21,14 @@ enum image_format { IMAGE_AUTO, IMAGE_OCI, IMAGE_DOCKER, IMAGE_TAR };
 
 struct image_info {
     const char *id;
-    struct str name; /* "team/app:1.2"; empty: another image has it now */
+    struct str name; /* "team/app:1.2"; empty: another image has taken it */
     struct str owner, tenant;
     struct str source;             /* "pull", "import", "builtin" */
-    struct str digest;             /* of the manifest, or of the archive */
+    struct str digest;             /* of the manifest or the archive */
     struct str os, arch, defaults; /* defaults: a JSON object */
     enum image_state state;
-    struct str phase, failure;       /* "pulling", "unpacking" … while it works */
-    int64_t done_bytes, total_bytes; /* of what is coming in; total 0: not known */
+    struct str phase, failure;       /* "pulling", "unpacking" … while in progress */
+    int64_t done_bytes, total_bytes; /* of the current transfer; total 0: unknown */
     int64_t size_bytes, created_ms;
     size_t layer_count;
 };
@@ -37,62 +37,61 @@ struct images_config {
     uv_loop_t *loop;
     struct store *store;
     const char *state;         /* directory */
-    bool keep_strays;          /* layers without a row are another database's */
-    struct unpacker *unpacker; /* lives longer */
+    bool keep_strays;          /* keep layers without a row: they belong to another database */
+    struct unpacker *unpacker; /* must outlive it */
     struct unpack_limits limits;
     int64_t images_max, jobs_max;
     struct space *space;             /* asked before files are added; NULL: nothing is kept free */
     const struct conf_list *aliases; /* "ubuntu:22.04=host"; read at each use; NULL: none */
 };
 
-/* Reads the rows and removes what a crash left.  Blocking: at start-up only. */
+/* Reads the rows and removes leftovers of a crash.  Blocking: at start-up only. */
 CHECKED int images_open(const struct images_config *c, struct images **ret, struct err *e);
-/* Jobs end as cancelled; before store_close, images_free after it. */
+/* Cancels jobs; call it before store_close, and images_free after it. */
 void images_close(struct images *l);
 struct images *images_free(struct images *l); /* takes NULL; returns NULL */
-/* After the sandboxes have said which layers they hold: removes those that nobody needs. */
+/* Call it after the sandboxes have taken their holds: removes unneeded layers. */
 void images_sweep(struct images *l);
 
-/* What this asker means by it and may see, or remove (core/identity/owner.h): by id, name ("app" is
- * "app:latest") or OWNER/NAME; those of its tenant go before the installation's.  NULL: *e says
- * why.
- */
+/* Finds an image that this caller may see, or remove (core/identity/owner.h): by id, name ("app" is
+ * "app:latest") or OWNER/NAME; images of its tenant win over the installation's.  NULL: *e has the
+ * reason. */
 enum image_want { IMAGE_SEE, IMAGE_CHANGE };
 struct image *image_find(struct images *l, const struct principal *by, enum image_want want,
                          struct str ref, struct err *e);
-/* Those that it may see, by id, failed ones only if asked for; NULL at the end. */
+/* Images that it may see, by id, failed ones only on request; NULL at the end. */
 struct image *image_next(struct images *l, const struct principal *by, struct str after,
                          bool failed);
 void image_info(const struct image *i, struct image_info *ret);
 
-/* For making a sandbox: the image that ref (or an alias of it) names, and its layers, lowest first.
- * None: the host's.  The layers are held until images_release. */
+/* For making a sandbox: the image that ref (or its alias) names, and its layers, lowest first.  No
+ * layers: the host image.  The layers are held until images_release. */
 struct image_use {
     char id[ID_SIZE]; /* "host", or an image's */
     const char *const *layers;
     size_t layer_count;
-    struct str defaults; /* as image_info's; empty: the host's, which has none */
-    bool aliased;        /* the name stood for another image: say so */
+    struct str defaults; /* see image_info; empty for the host image */
+    bool aliased;        /* the name was an alias: report the image used */
 };
-/* By a plain name: of the asker's tenant, or the installation's. */
+/* A plain name means an image of the caller's tenant, or the installation's. */
 CHECKED int images_use(struct images *l, const struct principal *by, struct str ref,
                        struct image_use *ret, struct err *e);
 void images_hold(struct images *l, struct str layer);
 void images_release(struct images *l, struct str layer);
 
 typedef void (*image_cb)(void *arg, struct image *i, const struct err *e);
-/* Sandboxes that use it go on: their layers stay until the last is gone. */
+/* Sandboxes that use it keep running: their layers stay until the last is removed. */
 void image_remove(struct images *l, struct str ref, const struct principal *by, store_done done,
                   void *arg);
 
 /* --- pull --- */
 
 struct image_sink {
-    void (*data)(void *arg, struct str part); /* consume when n bytes are done with */
+    void (*data)(void *arg, struct str part); /* call consume when n bytes are used */
     void (*end)(void *arg, const char *digest, const struct err *e); /* the last call */
 };
-/* Where a pull's documents and layers come from; one get at a time.  The digests of what is asked
- * for by digest are checked there, before end. */
+/* The source of a pull's documents and layers; one get at a time.  It verifies content requested by
+ * digest before end. */
 struct image_remote_ops {
     CHECKED int (*open)(void *arg, const struct oci_ref *ref, void **ret, struct err *e);
     void (*close)(void *remote); /* also ends a get; no call after it */
@@ -101,11 +100,11 @@ struct image_remote_ops {
     void (*consume)(void *remote, size_t n);
 };
 struct image_pull_spec {
-    struct str ref, name; /* name: empty: the reference itself */
+    struct str ref, name; /* name empty: the reference itself */
     const struct image_remote_ops *remote;
     void *remote_arg;
 };
-/* The image is listed at once, in state working; done when it is ready or has failed. */
+/* The image is listed at once, in state working; done is called when it is ready or has failed. */
 CHECKED int image_pull(struct images *l, const struct image_pull_spec *s,
                        const struct principal *by, image_cb done, void *arg, struct image **ret,
                        struct err *e);
@@ -114,15 +113,15 @@ CHECKED int image_pull(struct images *l, const struct image_pull_spec *s,
 
 struct image_import;
 struct image_import_spec {
-    struct str name; /* empty: what the archive says */
-    struct str tag;  /* which of several images in the archive */
+    struct str name; /* empty: the name in the archive */
+    struct str tag;  /* selects one of several images in the archive */
     enum image_format format;
-    int64_t size;                          /* of the archive; 0: not known */
-    void (*consumed)(void *arg, size_t n); /* bytes of write that are done with */
+    int64_t size;                          /* of the archive; 0: unknown */
+    void (*consumed)(void *arg, size_t n); /* bytes of write that were used */
 };
 CHECKED int image_import_begin(struct images *l, const struct image_import_spec *s,
                                const struct principal *by, image_cb done, void *arg,
                                struct image_import **ret, struct image **ret_image, struct err *e);
 void image_import_write(struct image_import *m, struct str part);
 void image_import_end(struct image_import *m);   /* the archive is complete; done follows */
-void image_import_abort(struct image_import *m); /* before the end: done follows with CANCELLED */
+void image_import_abort(struct image_import *m); /* before the end: done is called with CANCELLED */

@@ -1,3 +1,4 @@
+/* image_file: feeds a file into an unpacker run. */
 #include "core/image/image_internal.h"
 
 #include "base/fd.h"
@@ -41,7 +42,7 @@ static void on_read(uv_fs_t *req)
         job_feed_end(j);
     } else {
         f->at += n;
-        job_feed(j, str_make(f->buf, (size_t)n)); /* taken reads on */
+        job_feed(j, str_make(f->buf, (size_t)n)); /* taken reads more */
     }
 }
 

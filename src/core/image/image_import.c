@@ -1,3 +1,4 @@
+/* image_import: imports an image from an uploaded archive. */
 #include "core/image/image_internal.h"
 
 #include "base/enc.h"
@@ -10,9 +11,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* An import: the archive is spooled as it comes; then
- *   outer: unpacked as an image archive into a directory of its own; it says what it is
- *   inner: each layer file there is unpacked into a layer
+/* An import: the archive is spooled while it arrives; then
+ *   outer: unpacked as an image archive into a directory of its own; that decides what it is
+ *   inner: each layer file in it is unpacked into a layer
  *   tree:  or the archive itself is the one layer */
 struct image_import {
     struct image_job j;
@@ -28,7 +29,7 @@ struct image_import {
     uv_fs_t req;
     bool is_writing, complete;
 
-    char parts[ID_SIZE]; /* where the image archive was unpacked */
+    char parts[ID_SIZE]; /* the directory of the unpacked image archive */
     char (*files)[OCI_FILE_SIZE];
     size_t file_count, next;
     struct file_feed *feed;
@@ -113,7 +114,7 @@ static void feed_spool(struct image_import *m, enum unpack_mode mode,
     fail(m, &e);
 }
 
-/* The unpacker's sandbox wrote these: nothing there is followed. */
+/* The unpacker's sandbox wrote these: follow no links. */
 static int open_part(const struct image_import *m, const char *name)
 {
     struct open_how how = {
@@ -159,7 +160,7 @@ static void next_layer(struct image_import *m)
     int fd;
 
     if (m->next == m->file_count) {
-        import_stop(&m->j); /* the parts are not needed any more */
+        import_stop(&m->j); /* the parts are no longer needed */
         job_publish(&m->j);
         return;
     }
@@ -172,14 +173,14 @@ static void next_layer(struct image_import *m)
     begin_feed(m, fd, UNPACK_LAYER, layer_unpacked);
 }
 
-/* --- what the documents say --- */
+/* --- documents --- */
 
 static void blob_file(const char *digest, char to[OCI_FILE_SIZE])
 {
     (void)snprintf(to, OCI_FILE_SIZE, "blobs/sha256/%s", digest + strlen("sha256:"));
 }
 
-/* A document of an OCI layout, its digest checked. */
+/* A document of an OCI layout, verified by its digest. */
 static int read_blob(const struct image_import *m, const struct oci_blob *b, struct buf *to,
                      struct err *e)
 {

@@ -1,4 +1,4 @@
-/* image_internal: what the files of image share: the registry's lists, layers, jobs. */
+/* image_internal: shared by the files of image: the registry's lists, layers, jobs. */
 #pragma once
 
 #include "base/buf.h"
@@ -14,8 +14,8 @@ struct layer {
     char id[ID_SIZE]; /* from its digest */
     char digest[OCI_DIGEST_SIZE], diff_id[OCI_DIGEST_SIZE];
     int64_t bytes, entries, created_ms;
-    size_t images; /* that have it */
-    size_t holds;  /* of sandboxes and jobs */
+    size_t images; /* number of images that have it */
+    size_t holds;  /* by sandboxes and jobs */
 };
 
 struct image {
@@ -23,22 +23,23 @@ struct image {
     char *name, *source, *digest, *os, *arch, *defaults; /* never NULL */
     char owner[64], tenant[PRINCIPAL_TENANT];            /* a name is unique in its tenant */
     struct layer **layers;
-    const char **layer_ids; /* the same, for drivers */
+    const char **layer_ids; /* for drivers */
     size_t layer_count;
     enum image_state state;
     const char *phase;
     char failure[256];
     int64_t done_bytes, total_bytes, created_ms;
-    struct image_job *job; /* while it works */
+    struct image_job *job; /* while in progress */
     bool removing;
 };
 
 struct images {
     struct images_config c;
-    struct image **sorted; /* by id; those that work and have failed too */
+    struct image **sorted; /* by id, including those in progress and failed */
     size_t count, size;
-    struct map layers;  /* by id */
-    struct list clears; /* struct clear: directories that wait to be removed; the first is at it */
+    struct map layers; /* by id */
+    /* struct clear: directories waiting to be removed; the first is being removed */
+    struct list clears;
     struct list jobs;
     size_t job_count;
     bool closing;
@@ -46,7 +47,7 @@ struct images {
 
 struct job_layer {
     struct layer *layer;
-    char dir[ID_SIZE]; /* where it was unpacked; "": it was there already */
+    char dir[ID_SIZE]; /* the directory it was unpacked into; "": it existed already */
 };
 
 struct image_job {
@@ -58,13 +59,13 @@ struct image_job {
     void *arg;
     struct err err;
     bool ended;
-    size_t busy; /* asynchronous work that cannot be called back */
+    size_t busy; /* token is NULL, since it may end before the job does */
     struct job_layer *layers;
     size_t layer_count;
-    char digest[OCI_DIGEST_SIZE]; /* of the manifest or archive */
+    char digest[OCI_DIGEST_SIZE]; /* asynchronous operations that cannot be cancelled */
     struct oci_config config;
 
-    /* one run of the unpacker */
+    /* of the manifest or archive */
     struct unpack *run;
     char dir[ID_SIZE]; /* its layer directory */
     struct sha256_state *hash;
@@ -74,13 +75,13 @@ struct image_job {
     void (*taken)(struct image_job *j, size_t n);
     void (*unpacked)(struct image_job *j, const struct unpack_result *r);
 
-    int64_t told_ms; /* last progress event */
-    /* of the kind of job */
-    void (*stop)(struct image_job *j); /* ends its source; NULL: none */
+    int64_t told_ms; /* fed and not taken yet */
+    /* time of the last progress event */
+    void (*stop)(struct image_job *j); /* set by the kind of job */
     void (*gone)(struct image_job *j); /* frees what contains it */
 };
 
-/* image.c */
+/* frees the containing object */
 struct image *image_new(const char *id);
 struct image *image_free(struct image *i); /* takes NULL; returns NULL */
 DEFINE_AUTO(struct image *, image_free)
@@ -95,12 +96,12 @@ CHECKED int image_normal_name(struct str name, char **ret, struct err *e);
 void layer_id_of(const char *digest, char to[ID_SIZE]);
 struct layer *layer_by_digest(struct images *l, const char *digest);
 void layer_unneeded(struct images *l, struct layer *y); /* removes it if nobody needs it */
-void layers_clear(struct images *l, const char *dir);   /* the directory goes, in its own time */
+void layers_clear(struct images *l, const char *dir);   /* removes it if it is not needed */
 void layers_clear_end(struct images *l);
 CHECKED int layers_make_dir(struct images *l, char ret[ID_SIZE], struct err *e);
 CHECKED int layers_find_strays(struct images *l, struct err *e);
 
-/* image_row.c */
+/* removes the directory, asynchronously */
 CHECKED int images_load(struct images *l, struct err *e);
 void image_write_event(struct store_tx *tx, const char *type, const struct image *i,
                        const char *actor);
@@ -114,24 +115,28 @@ void job_phase(struct image_job *j, const char *phase, int64_t total);
 void job_progress(struct image_job *j, int64_t more);
 void job_end(struct image_job *j, const struct err *e); /* ERR_NONE: it is ready */
 void job_idle(struct image_job *j); /* a piece of busy work has ended, and the job before it */
-/* Begins a run; bytes come by job_feed, which tells taken as they are used; unpacked ends it. */
+/* a busy operation has finished after the job's end */
 CHECKED int job_unpack(struct image_job *j, enum unpack_mode mode, struct err *e);
 void job_feed(struct image_job *j, struct str part);
 void job_feed_end(struct image_job *j);
-void job_digest(struct image_job *j, char to[OCI_DIGEST_SIZE]); /* of all that was fed */
-void job_drop_run(struct image_job *j);                         /* its directory is not needed */
-/* The run's directory is a layer now, with this digest; want_diff: what the config says, or NULL.
- */
+/* Begins a run; feed it with job_feed, which calls taken as bytes are used; unpacked ends it. */
+void job_digest(struct image_job *j, char to[OCI_DIGEST_SIZE]);
+void job_drop_run(struct image_job *j); /* of all bytes fed */
+/* its directory is not needed */
 CHECKED int job_add_layer(struct image_job *j, const char *digest, const struct unpack_result *r,
                           const char *want_diff, struct err *e);
 bool job_has_layer(struct image_job *j, const char *digest, const char *want_diff);
 /* The same for a client that has shown no more than a digest: only layers of images that it may
  * see. Another tenant's layer has to be fetched, or its digest alone would give its files away. */
 bool job_sees_layer(struct image_job *j, const char *digest, const char *want_diff);
-void job_publish(struct image_job *j); /* all layers are there: make it last */
+/* Makes the run's directory a layer with this digest; want_diff: the config's diff id, or NULL. */
+void job_publish(struct image_job *j);
 
-/* image_file.c: a file, read on libuv's threads and fed to the job's run. */
+/* The same for a client that has only named a digest: finds only layers of images it may
+ * see.  Another tenant's layer must be fetched, or its digest alone would give access to its
+ * files. */
 struct file_feed;
-struct file_feed *file_feed_start(struct image_job *j, int fd); /* takes fd */
+/* all layers exist: commits the image */
+struct file_feed *file_feed_start(struct image_job *j, int fd);
 void file_feed_taken(struct file_feed *f, size_t n);
 struct file_feed *file_feed_free(struct file_feed *f); /* takes NULL; returns NULL */

@@ -1,3 +1,4 @@
+/* image_job: a pull or import in progress: progress, layers, commit. */
 #include "core/image/image_internal.h"
 
 #include "base/clock.h"
@@ -11,13 +12,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#define FAILED_KEPT 32 /* failed images that can be looked at, so that people see why */
+#define FAILED_KEPT 32 /* failed images kept, so that people see the reason */
 #define FAILED_KEPT_MS (3600LL * 1000)
 #define PROGRESS_MS 1000 /* between two progress events */
 
 /* --- the start --- */
 
-/* The oldest first: those of an hour ago, and more than are kept. */
+/* Drops the oldest first: those older than an hour, and those beyond the limit. */
 static void drop_old_failures(struct images *l)
 {
     int64_t since = clock_wall_ms() - FAILED_KEPT_MS;
@@ -75,7 +76,7 @@ void job_start(struct image_job *j, struct images *l, const char *source,
 /* --- progress --- */
 
 struct told {
-    struct image i; /* texts are copies */
+    struct image i; /* owns copies of the texts */
     char actor[64];
 };
 
@@ -140,7 +141,7 @@ static void release_layers(struct image_job *j)
     for (size_t k = 0; k < j->layer_count; k++) {
         struct job_layer *y = &j->layers[k];
 
-        if (y->dir[0]) { /* never became a layer of the registry */
+        if (y->dir[0]) { /* it never became a layer of the registry */
             layers_clear(j->l, y->dir);
             mem_free(y->layer);
         } else if (y->layer) {
@@ -349,7 +350,7 @@ int job_add_layer(struct image_job *j, const char *digest, const struct unpack_r
     return 0;
 }
 
-/* --- making it last --- */
+/* --- committing --- */
 
 struct publish {
     uv_work_t req;
@@ -376,7 +377,7 @@ static int write_meta(const struct images *l, const struct job_layer *y, struct 
     return r < 0 ? err_set(e, err_code_from_errno(-r), -r, "write '%s'", path) : 0;
 }
 
-/* A directory that has the name already is one that is going: it takes our temporary name, under
+/* An existing directory of that name is about to be removed: it gets our temporary name, under
  * which it is removed. */
 static int move_layer(const struct images *l, const struct job_layer *y, struct err *e)
 {
@@ -469,9 +470,9 @@ static void adopt_layers(struct image_job *j)
         if (y->dir[0]) {
             struct layer *there = layer_by_digest(j->l, y->layer->digest);
 
-            layers_clear(j->l, y->dir); /* what was there before, or nothing */
+            layers_clear(j->l, y->dir); /* the directory that was there before, if any */
             y->dir[0] = '\0';
-            if (there) { /* another job came first: the same content under the same name */
+            if (there) { /* another job was faster: the same content under the same name */
                 mem_free(y->layer);
                 y->layer = there;
             } else {

@@ -1,3 +1,4 @@
+/* image_layer: layers: ids, holds, removal. */
 #include "core/image/image_internal.h"
 
 #include "base/log.h"
@@ -8,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* "ly_" and 140 bits of the digest: spawn's ids are at most 31 bytes.  Two archives that agree in
- * those bits but not in the rest are told apart by the whole digest, and the second is refused. */
+/* "ly_" and 140 bits of the digest: ids for holt-spawn have at most 31 bytes.  Two archives with
+ * the same bits are distinguished by the whole digest, and the second is refused. */
 void layer_id_of(const char *digest, char to[ID_SIZE])
 {
     static const char digits[] = "0123456789abcdefghjkmnpqrstvwxyz";
@@ -107,7 +108,7 @@ static void clear_next(struct images *l)
 
         if (c->run)
             return;
-        if (!is_there(l, c->dir)) { /* a run would make it again, and not as ours */
+        if (!is_there(l, c->dir)) { /* a run would create it again, with another owner */
             clear_free(c);
             continue;
         }
@@ -165,7 +166,8 @@ static void layer_deleted(void *arg, const struct err *e)
     mem_free(g);
 }
 
-/* The row first: files without a row are found at the next start, a row without files is a lie. */
+/* The row first: files without a row are found at the next start; a row without files would be
+ * wrong. */
 void layer_unneeded(struct images *l, struct layer *y)
 {
     struct gone *g;

@@ -1,3 +1,4 @@
+/* image_process: runs holt-unpack as a plain child process. */
 #include "core/image/image_unpack.h"
 
 #include "base/buf.h"
@@ -9,7 +10,7 @@
 #include <sys/stat.h>
 
 #define REPORT_MAX 8192
-#define WRITE_MAX (256 * 1024) /* bytes on their way into the pipe */
+#define WRITE_MAX (256 * 1024) /* bytes being written into the pipe */
 
 struct process_unpacker {
     struct unpacker u;
@@ -22,7 +23,7 @@ struct unpack {
     uv_pipe_t in, out;
     struct unpack_events events; /* zeroed by cancel */
     struct buf report;
-    int handles; /* that are still open */
+    int handles; /* open handles */
     int exit_status;
     bool exited, out_ended, eof, in_closed, wants_room;
     size_t writing;
@@ -109,7 +110,7 @@ static void on_written(uv_write_t *req, int status)
     struct write *w = CONTAINER_OF(req, struct write, req);
     struct unpack *x = req->data;
 
-    (void)status; /* a program that ended early told why */
+    (void)status; /* a program that ended early has reported why */
     x->writing -= w->n;
     mem_free(w);
     if (x->eof && x->writing == 0)

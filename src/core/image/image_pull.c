@@ -1,22 +1,23 @@
+/* image_pull: pulls an image from a registry. */
 #include "core/image/image_internal.h"
 
 #include "base/mem.h"
 
-/* A pull: manifest (an index first, perhaps), config, then layer after layer, each from the network
- * straight into its unpacker.  The network's end and the unpacker's end of a layer come in any
- * order; both are awaited. */
+/* A pull: manifest (perhaps an index first), config, then layer after layer, each streamed from the
+ * network into its unpacker.  The network and the unpacker finish a layer in any order; both are
+ * awaited. */
 struct image_pull {
     struct image_job j;
     struct oci_ref ref;
     const struct image_remote_ops *ops;
     void *remote;
-    struct buf doc; /* the document that is coming */
+    struct buf doc; /* the document being received */
     size_t doc_max;
     void (*have)(struct image_pull *p, const char *digest, struct err *e);
-    int depth; /* of indexes */
+    int depth; /* of nested indexes */
     struct oci_manifest manifest;
     size_t next;  /* layer */
-    bool arrived; /* its last byte */
+    bool arrived; /* its last byte has arrived */
     bool unpacked;
     struct unpack_result result;
 };
@@ -93,7 +94,7 @@ static int get_doc(struct image_pull *p, bool manifest, const char *what,
 
 static void next_layer(struct image_pull *p, struct err *e);
 
-/* Both ends of the layer are there. */
+/* Network and unpacker have both finished the layer. */
 static void layer_done(struct image_pull *p)
 {
     const char *digest = p->manifest.layers[p->next].digest;
@@ -102,7 +103,7 @@ static void layer_done(struct image_pull *p)
 
     if (!p->arrived || !p->unpacked)
         return;
-    /* The remote has checked it; this is what went into the unpacker. */
+    /* The remote has verified it; this is the digest of the bytes the unpacker got. */
     job_digest(&p->j, fed);
     if (strcmp(fed, digest) != 0)
         err_set(&e, ERR_INVALID, 0, "layer %.19s… has another digest", digest);
@@ -118,7 +119,7 @@ static void layer_data(void *arg, struct str part)
 {
     struct image_pull *p = arg;
 
-    if (p->unpacked) { /* the unpacker wants no more: what follows the tar's end is hashed only */
+    if (p->unpacked) { /* the unpacker is done: bytes after the tar's end are only hashed */
         sha256_add(p->j.hash, part.p, part.n);
         p->ops->consume(p->remote, part.n);
         return;
@@ -184,7 +185,7 @@ static void next_layer(struct image_pull *p, struct err *e)
                            p->manifest.layers[p->next].size, &layer_sink, p, e);
 }
 
-/* --- from document to document --- */
+/* --- config and manifest --- */
 
 static void have_config(struct image_pull *p, const char *digest, struct err *e)
 {

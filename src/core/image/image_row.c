@@ -1,3 +1,4 @@
+/* image_row: images and layers as rows and events. */
 #include "core/image/image_internal.h"
 
 #include "base/mem.h"
@@ -215,7 +216,7 @@ static void image_deleted(void *arg, const struct err *e)
         for (size_t k = 0; k < i->layer_count; k++)
             i->layers[k]->images--;
         for (size_t k = 0; k < i->layer_count; k++) {
-            bool again = false; /* a layer may stand twice in one image */
+            bool again = false; /* an image may have a layer twice */
 
             for (size_t m = k + 1; m < i->layer_count; m++)
                 again |= i->layers[m] == i->layers[k];
@@ -242,7 +243,7 @@ void image_remove(struct images *l, struct str ref, const struct principal *by, 
     }
     i = image_find(l, by, IMAGE_CHANGE, ref, &e);
     if (i && i->state == IMAGE_WORKING) {
-        /* Ends the job; the row stays as failed, so that who waits sees why. */
+        /* Ends the job; the row stays as failed, so that waiting clients see the reason. */
         err_set(&e, ERR_CANCELLED, 0, "image '%s' was removed while it was made", i->id);
         job_end(i->job, &e);
         done(arg, &(struct err){0});

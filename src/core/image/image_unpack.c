@@ -1,3 +1,4 @@
+/* image_unpack: parses the report of holt-unpack. */
 #include "core/image/image_unpack.h"
 
 #include "proto/oci.h"
@@ -64,7 +65,7 @@ static int take_field(struct unpack_result *r, struct str key, struct str value)
     return 0;
 }
 
-/* "CODE MESSAGE", with what is not printable as '?': it goes to a person. */
+/* "CODE MESSAGE", with unprintable characters as '?': it is shown to people. */
 static int take_error(struct str value, struct err *e)
 {
     struct str msg, name = str_cut(value, ' ', &msg);

@@ -1,3 +1,4 @@
+/* ask: questions of sandboxes to people, and the answers that last. */
 #include "core/network/ask.h"
 
 #include "base/clock.h"
@@ -10,12 +11,12 @@
 
 #include <stdio.h>
 
-#define WAITING_MAX 512 /* connections of one question */
+#define WAITING_MAX 512 /* connections per question */
 #define LATE "nobody decided in time"
 #define GONE "its sandbox is gone"
 #define TOO_MANY "too many questions of this sandbox are undecided"
 
-struct ask { /* one pending approval, or one that is being stored */
+struct ask { /* one pending approval, or one being stored */
     struct list link;
     char id[ID_SIZE]; /* the approval's; empty until it is stored */
     char *sandbox, *host;
@@ -25,13 +26,14 @@ struct ask { /* one pending approval, or one that is being stored */
 };
 
 struct asks {
-    int refs; /* the owner's and each job's */
+    int refs; /* held by the owner and each job */
     struct asks_config c;
     struct list all;
     struct learned rules;
-    struct subscription *sub; /* one, for the order: a rule, then what it answers */
-    bool stuck;               /* it could not read the log */
-    bool closing;             /* what is late is being closed */
+    /* one subscription, for the order: a rule, then the questions it answers */
+    struct subscription *sub;
+    bool stuck;   /* it could not read the log */
+    bool closing; /* expired questions are being closed */
     bool closed;
 };
 
@@ -50,9 +52,9 @@ struct job {
     struct asks *asks;
     struct arena arena;
     struct team t;
-    struct str sandbox, id; /* whose, of which rule */
+    struct str sandbox, id; /* the sandbox, the rule */
     struct approval question;
-    struct ask *ask; /* that it is about; NULL: none, or gone meanwhile */
+    struct ask *ask; /* the question; NULL: none, or removed meanwhile */
     struct approval_list pending;
     struct egress_rule_list rules;
     store_done done;
@@ -202,7 +204,7 @@ static size_t count_of(const struct asks *a, struct str sandbox)
     return n;
 }
 
-/* It ends here: who waits is told. */
+/* Ends a question: replies to the connections that wait. */
 static void answer(struct asks *a, struct ask *q, bool allow, const char *reason)
 {
     for (size_t i = 0; i < q->count; i++)
@@ -271,7 +273,7 @@ static void on_question(void *arg, const struct egress_question *m)
         sandboxes_answer(a->c.sandboxes, m->question, rule->allow, "a person said no");
         return;
     }
-    /* The store would say the same: but a sandbox that asks on and on is not to keep it busy. */
+    /* The store would refuse too, but a sandbox that keeps asking must not keep it busy. */
     if (!q && count_of(a, m->id) >= APPROVAL_QUESTIONS_MAX) {
         sandboxes_answer(a->c.sandboxes, m->question, false, TOO_MANY);
         return;
@@ -292,7 +294,7 @@ static void on_ready(void *arg)
         LIST_ENTRY(node, struct ask, link)->count = 0;
 }
 
-/* ---- what the log tells ---- */
+/* ---- events ---- */
 
 static struct str member(const json_t *o, const char *key)
 {
@@ -312,7 +314,7 @@ static struct ask *find_by_id(const struct asks *a, struct str id)
     return NULL;
 }
 
-/* Closed because another sandbox's question was answered for all? */
+/* Whether it was closed because another sandbox's question was answered for all. */
 static bool is_allowed_by_rule(const struct asks *a, const struct ask *q)
 {
     struct err e = {0};
@@ -421,13 +423,13 @@ static void on_stuck(void *arg, const struct err *e)
     a->stuck = true;
 }
 
-/* ---- time ---- */
+/* ---- deadlines ---- */
 
 static void late_closed(void *arg, const struct err *e)
 {
     struct job *j = arg;
 
-    j->asks->closing = false; /* what failed is tried again at the next tick */
+    j->asks->closing = false; /* a failure is tried again at the next tick */
     if (e->code != ERR_NONE)
         log_warn("questions that came too late stay open", LOG_E(e));
     job_free(j);

@@ -1,3 +1,4 @@
+/* authority: makes and loads holt's certificate authority. */
 #include "core/network/authority.h"
 
 #include "base/fd.h"
@@ -19,7 +20,7 @@ void authority_done(struct authority *a)
     buf_done(&a->cert);
 }
 
-/* The key first: a key without a certificate has signed nothing, and is made anew. */
+/* The key first: a key without a certificate has signed nothing, and is replaced. */
 static int make(const char *node, const char *cert, const char *key, struct authority *ret,
                 struct err *e)
 {

@@ -137,7 +137,7 @@ static void proxy_opened(void *arg, const struct err *e)
         log_error("the proxy's TCP form is not there", LOG_C("host", g->proxy_host), LOG_E(e));
 }
 
-/* Also where there is to be none: holt-egress may have one from an earlier holtd. */
+/* Also to close one: holt-egress may have one from an earlier holtd. */
 static void open_proxy(struct egress *g)
 {
     struct egress_msg m = {.type = EGRESS_LISTEN};
@@ -222,7 +222,7 @@ static const struct helper_ops link_ops = {
     .down = link_down,
 };
 
-/* How it is started: before the starter's seal. */
+/* Defines how to start it: before the starter's seal. */
 static void define(struct egress *g)
 {
     AUTO(mem_free) char *state = xstrdup(g->c.state);
@@ -240,7 +240,7 @@ static void define(struct egress *g)
         argv[n++] = ca_option;
         argv[n++] = g->ca_file;
     }
-    if (starter_uid() != geteuid()) { /* it begins as root, and becomes a user of its own */
+    if (starter_uid() != geteuid()) { /* it starts as root, and changes to a user of its own */
         (void)snprintf(served, sizeof served, "%u", geteuid());
         argv[n++] = for_option;
         argv[n++] = served;
@@ -257,7 +257,7 @@ void egress_start(struct egress *g)
     helper_start(g->link);
 }
 
-/* Nobody else has it: all credentials are refused. */
+/* Nobody else has it, so all credentials are refused. */
 static char *random_key(void)
 {
     unsigned char bytes[32];

@@ -1,3 +1,4 @@
+/* egress_learned: the lasting answers in memory. */
 #include "core/network/egress_learned.h"
 
 #include "base/mem.h"
@@ -60,7 +61,7 @@ static bool is_about(const struct egress_rule *r, const struct sandbox_info *s)
     return r->sandbox.n > 0 ? str_eq_c(r->sandbox, s->id) : str_eq(r->tenant, s->tenant);
 }
 
-/* Of two that are alike there is one only. */
+/* There are no two with the same scope and destination. */
 const struct egress_rule *learned_for(const struct learned *l, const struct sandbox_info *s,
                                       struct str host, int64_t port)
 {
@@ -91,7 +92,7 @@ const struct egress_rule *learned_next(const struct learned *l, struct str after
     return at < l->count ? &l->sorted[at]->r : NULL;
 }
 
-/* The newest first: what does not fit is asked, and answered here. */
+/* The newest first: what does not fit is asked again, and answered here. */
 void learned_write(const struct learned *l, const struct sandbox_info *s, struct buf *to)
 {
     for (size_t i = l->count; i > 0; i--) {

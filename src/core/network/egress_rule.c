@@ -1,3 +1,4 @@
+/* egress_rule: rows and events of lasting answers. */
 #include "core/network/egress_rule.h"
 
 #define SELECT                                                                                     \

@@ -1,7 +1,7 @@
-/* egress_rule: answers of people that last: what one sandbox, or every sandbox of a tenant, may
- * reach beyond its policy, where the policy asks.  Each change is an event ("rule.added",
- * "rule.removed") from which core/network/ask.c, who applies them, learns of it.
- * Thread, ownership, errors: core/team.h. */
+/* egress_rule: lasting answers of people: what one sandbox, or every sandbox of a tenant, may reach
+ * beyond its policy, if the policy asks.  Each change is an event ("rule.added", "rule.removed"),
+ * which core/network/ask.c applies.
+ * Thread, ownership, errors: core/team/team.h. */
 #pragma once
 
 #include "core/team/team.h"
@@ -23,9 +23,9 @@ struct egress_rule_list {
 
 #define EGRESS_RULES_MAX 1024
 
-/* In the place of one about the same. */
+/* Replaces a rule for the same scope and destination. */
 CHECKED int egress_rule_add(struct team *t, const struct egress_rule *r, struct err *e);
 CHECKED int egress_rule_remove(struct team *t, struct str id, struct err *e);
-/* Those of a sandbox that is gone. */
+/* Removes the rules of a removed sandbox. */
 CHECKED int egress_rules_forget(struct team *t, struct str sandbox, struct err *e);
 CHECKED int egress_rule_all(struct team *t, struct egress_rule_list *ret, struct err *e);

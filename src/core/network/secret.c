@@ -1,3 +1,4 @@
+/* secret: the registry of secrets: set, remove, find. */
 #include "core/network/secret.h"
 
 #include "base/clock.h"
@@ -157,13 +158,13 @@ void secrets_set_max(struct secrets *l, int64_t max)
 
 /* --- writing --- */
 
-struct job { /* the secret's name, id and owner do not change, and it is not freed meanwhile */
+struct job { /* the secret's name, id and owner do not change meanwhile, and it is not freed */
     struct secret *s;
     const char *event;
     char actor[64];
     secret_cb done;
     void *arg;
-    struct buf value, sealed; /* value: plain; empty: as it is */
+    struct buf value, sealed; /* value: plain text; empty: unchanged */
     json_t *rule;
     char *rule_text, *key_path;
     unsigned char key[SEAL_KEY];
@@ -281,7 +282,7 @@ static int remove_work(struct store_tx *tx, void *arg, struct err *e)
     return 0;
 }
 
-/* --- making and changing --- */
+/* --- setting --- */
 
 static void set_told(void *arg, const struct err *e)
 {
@@ -451,7 +452,7 @@ int secret_remove(struct secret *s, const struct secret_call *c, struct err *e)
     return 0;
 }
 
-/* --- looking --- */
+/* --- lookup --- */
 
 static struct owned owned(const struct secret *s)
 {

@@ -1,9 +1,9 @@
-/* secret: values that sandboxes use without having them (docs/secrets.md).  Inside stands a
- * placeholder; holt-egress puts the value in its place in requests that the secret's rule fits. A
+/* secret: values that sandboxes use without seeing them (docs/secrets.md).  A sandbox has a
+ * placeholder; holt-egress replaces it by the value in requests that match the secret's rule.  A
  * value is written and never read back: it is kept sealed (proto/seal.h), in rows and in memory,
- * and opened only to be told to holt-egress.  The key is secret.key in the state directory, made
- * with the first secret.  Rows are class 1; changes are events, without values.  Which sandboxes
- * have one is read from them.  Ownership: the registry's; a secret is borrowed until the loop
+ * and opened only to be sent to holt-egress.  The key is secret.key in the state directory, made
+ * with the first secret.  Rows are class 1; changes are events, without values.  The sandboxes
+ * record which secrets they have.  Ownership: the registry's; a secret is borrowed until the loop
  * turns.  Thread: the loop's. */
 #pragma once
 
@@ -17,7 +17,7 @@ struct buf;
 
 #define SECRET_NAME_MAX 63
 
-struct secret_spec { /* valid during the call; of a change: what is absent stays */
+struct secret_spec { /* valid during the call; in a change, absent members stay unchanged */
     struct str name;
     struct str value;              /* p NULL: absent */
     struct op_list hosts;          /* n 0: absent */
@@ -30,22 +30,22 @@ struct secret_spec { /* valid during the call; of a change: what is absent stays
 struct secret_info {
     const char *id;
     struct str name, owner, tenant;
-    const json_t *rule; /* hosts, in, plain, and where it has them methods, path */
+    const json_t *rule; /* hosts, in, plain, and methods and path if set */
     int64_t created_ms, updated_ms, rotated_ms;
-    size_t used_by; /* sandboxes, stopped ones too */
+    size_t used_by; /* sandboxes, including stopped ones */
 };
 
-/* Reads the rows (blocking: at start-up only), and lets the sandboxes have them.  A key that cannot
- * be used is no failure: it is logged, and said by whatever needs it. */
+/* Reads the rows (blocking: at start-up only), and gives the sandboxes access to them.  An unusable
+ * key is no failure: it is logged, and reported by operations that need it. */
 CHECKED int secrets_open(struct store *store, struct sandboxes *sandboxes, const char *state,
                          struct secrets **ret, struct err *e);
 void secrets_set_max(struct secrets *l, int64_t max); /* the setting 'secrets_max' */
-void secrets_let_go(struct secrets *l);               /* of the sandboxes, which end; takes NULL */
+void secrets_let_go(struct secrets *l); /* releases the sandboxes before they end; takes NULL */
 /* After sandboxes_close and store_close.  Takes NULL; returns NULL. */
 struct secrets *secrets_free(struct secrets *l);
 
-/* Of both: -1 with *e, and done is not called; or 0, and it is called later, when the change is on
- * disk and holt-egress has it. */
+/* Both: -1 with *e, and done is not called; or 0, and done is called when the change is on disk and
+ * holt-egress has it. */
 typedef void (*secret_cb)(void *arg, struct secret *s, const struct err *e); /* s: of a set */
 struct secret_call {
     const struct principal *by;
@@ -56,31 +56,32 @@ enum secret_how { SECRET_MAKE, SECRET_CHANGE, SECRET_MAKE_OR_CHANGE };
 CHECKED int secret_set(struct secrets *l, const struct secret_spec *spec, enum secret_how how,
                        const struct secret_call *c, struct err *e);
 CHECKED int secret_remove(struct secret *s, const struct secret_call *c, struct err *e);
-/* What this asker means by it and may touch (core/identity/owner.h): by id, name or OWNER/NAME; a
- * plain name is one of its own tenant.  NULL: *e says why. */
+/* Finds a secret that this caller may use (core/identity/owner.h): by id, name or OWNER/NAME; a
+ * plain name means one of its own tenant.  NULL: *e has the reason. */
 struct secret *secret_find(struct secrets *l, const struct principal *by, struct str ref,
                            struct err *e);
-/* Those that it may see, in order of id; NULL: the end. */
+/* Secrets that it may see, in order of id; NULL: the end. */
 struct secret *secret_next(struct secrets *l, const struct principal *by, struct str after);
 void secret_info(const struct secret *s, struct secret_info *ret);
 
 /* --- for sandboxes --- */
 
-struct secret_use {       /* what a create asks for */
-    struct str name, env; /* env empty: made from the name */
+struct secret_use {       /* part of a create request */
+    struct str name, env; /* env empty: derived from the name */
 };
 #define PLACEHOLDER_SIZE 48
-struct sandbox_secret { /* one that a sandbox has */
-    char id[ID_SIZE];   /* another secret of the same name is another one */
+struct sandbox_secret { /* a secret of a sandbox */
+    char id[ID_SIZE];   /* another secret of the same name is a different one */
     char name[SECRET_NAME_MAX + 1], env[SECRET_NAME_MAX + 1];
     char placeholder[PLACEHOLDER_SIZE];
 };
-/* What holt-egress is told of those of one sandbox: a JSON list with values, to be wiped.  Those
- * that are gone, or cannot be opened, are left out: their placeholders stay what they are. */
+/* The secrets of one sandbox in the form for holt-egress: a JSON list with values, to be
+ * wiped.  Leaves out removed ones and those that cannot be opened: their placeholders are not
+ * replaced. */
 void secrets_print(const struct secrets *l, const struct sandbox_secret *v, size_t n,
                    struct buf *to);
-/* Would that fit into one message? */
+/* Whether they fit into one message. */
 CHECKED int secrets_fit(const struct secrets *l, const struct sandbox_secret *v, size_t n,
                         struct err *e);
-/* Can it be used by a new sandbox?  intercept: TLS is opened here. */
+/* Whether a new sandbox can use it.  intercept: TLS is intercepted. */
 CHECKED int secret_check(const struct secret *s, bool intercept, struct err *e);

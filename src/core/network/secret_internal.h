@@ -1,4 +1,4 @@
-/* secret_internal: what the files of secret share. */
+/* secret_internal: shared by the files of secret. */
 #pragma once
 
 #include "base/sorted.h"
@@ -15,7 +15,7 @@ struct secrets {
     char *key_path;
     unsigned char key[SEAL_KEY];
     bool has_key;
-    struct err locked; /* why the key cannot be used; code ERR_NONE: it can, or is not needed */
+    struct err locked;      /* why the key cannot be used; ERR_NONE: it can, or is not needed */
     struct secret **sorted; /* by id */
     size_t count, size;
     int64_t max;
@@ -35,20 +35,20 @@ struct secret {
 /* --- secret.c --- */
 bool secret_opens(const struct secrets *l, const struct secret *s, struct buf *to); /* its value */
 
-/* --- secret_use.c: what sandboxes have of them --- */
+/* --- secret_use.c: secrets of sandboxes --- */
 bool secret_is_used_by(const struct secret *s, const struct sandbox *box);
-/* Would the secrets of each sandbox that has this one still fit?  value: the new one, or none. */
+/* Whether the secrets of each sandbox that has this one still fit.  value: the new one, or none. */
 CHECKED int secret_fits_users(const struct secret *s, const json_t *rule, struct str value,
                               struct err *e);
 
 /* --- secret_rule.c --- */
-/* The rule that spec asks for, on top of `old` (NULL: none); heap, owned. */
+/* Makes the rule of spec, based on `old` (NULL: none); heap, owned. */
 CHECKED int secret_rule_make(const struct secret_spec *spec, const json_t *old, json_t **ret,
                              struct err *e);
 CHECKED int secret_value_check(struct str value, struct err *e);
 CHECKED int secret_name_check(struct str name, struct err *e);
 
 /* --- secret_key.c: blocking --- */
-/* 1: read; 0: there is none. */
+/* 1: read; 0: it does not exist. */
 CHECKED int secret_key_read(const char *path, unsigned char key[static SEAL_KEY], struct err *e);
 CHECKED int secret_key_make(const char *path, unsigned char key[static SEAL_KEY], struct err *e);

@@ -1,3 +1,4 @@
+/* secret_key: reads and makes the key that seals secrets. */
 #include "core/network/secret_internal.h"
 
 #include "base/enc.h"

@@ -1,4 +1,4 @@
-/* Which requests a secret is for, as it is asked for and as it is kept. */
+/* secret_rule: checks and builds the rule that limits a secret to requests. */
 #include "core/network/secret_internal.h"
 
 #include "proto/binding.h"
@@ -18,7 +18,7 @@ int secret_name_check(struct str name, struct err *e)
     return err_hint(e, "1 to %d letters, digits, '.', '_' and '-'", SECRET_NAME_MAX);
 }
 
-/* It must be able to stand in a header (RFC 9110 5.5); the value itself is never repeated. */
+/* It must be valid in a header (RFC 9110 5.5); the value itself is never in a message. */
 int secret_value_check(struct str value, struct err *e)
 {
     if (value.n < BINDING_VALUE_MIN || value.n > BINDING_VALUE_MAX)
@@ -94,7 +94,7 @@ static int make_path(struct str path, json_t *rule, struct err *e)
     return put(rule, "path", json_stringn(path.p, path.n), match_path, e);
 }
 
-/* None asked for: all. */
+/* None given: all. */
 static int make_places(struct op_list asked, json_t *rule, struct err *e)
 {
     json_t *to = json_array();

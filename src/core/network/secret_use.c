@@ -1,3 +1,4 @@
+/* secret_use: which secrets fit a sandbox, and their form for holt-egress. */
 #include "core/network/secret.h"
 
 #include "core/network/egress.h"
@@ -6,7 +7,7 @@
 
 #define ENTRY_EXTRA 160 /* names of members, placeholder, commas */
 
-/* --- how much it is: all that one sandbox has goes to holt-egress in one message --- */
+/* --- size: all secrets of one sandbox go to holt-egress in one message --- */
 
 static size_t weight(const json_t *rule, size_t value)
 {
@@ -112,7 +113,7 @@ void secrets_print(const struct secrets *l, const struct sandbox_secret *v, size
     char *room;
 
     if (buf_reserve(to, EGRESS_SECRETS_MAX, &room) < 0)
-        abort(); /* it has no limit of its own */
+        abort(); /* the buffer has no limit: it cannot fail */
     jw_array(&w);
     for (size_t i = 0; l && i < n; i++) {
         const struct secret *s = sorted_find(SORTED(l, id), str_of(v[i].id));

@@ -1,3 +1,4 @@
+/* agent: registered agents: rows, modes, heartbeats, permissions to act. */
 #include "core/team/agent.h"
 
 #include "base/clock.h"
@@ -13,8 +14,8 @@ static const char *const mode_names[AGENT_MODES] = {
     [AGENT_AUTONOMOUS] = "fully_autonomous",
 };
 
-/* What time and people may make of an agent.  Stalled, busy and online follow each other by
- * heartbeats and checkpoints; people pause and revoke from anywhere. */
+/* The moves of an agent's status.  Stalled, busy and online follow each other by heartbeats and
+ * checkpoints; people pause and revoke from any status. */
 #define ALIVE (SM_TO(AGENT_ONLINE) | SM_TO(AGENT_BUSY) | SM_TO(AGENT_STALLED))
 #define TOLD (SM_TO(AGENT_PAUSED) | SM_TO(AGENT_REVOKED))
 static const struct sm_state agent_states[AGENT_STATUSES] = {
@@ -225,7 +226,7 @@ static int default_mode(struct team *t, enum agent_mode *ret, struct err *e)
     return r < 0 ? -1 : 0;
 }
 
-/* An agent's own wish goes as far as people allow; a person's word sets both. */
+/* An agent's own request is limited by what people allow; a person's request sets both. */
 static void choose_mode(struct agent *a, const struct agent_spec *s, bool known,
                         enum agent_mode preset)
 {
@@ -252,7 +253,7 @@ static int is_told(struct team *t, struct str name, const char *kind, bool *ret,
     return 0;
 }
 
-/* With tokens the tag lets an agent hand work to others, so it is given, not taken. */
+/* With tokens, the coordinator tag lets an agent assign work to others, so only people grant it. */
 static int check_coordinator(const struct team *t, struct str before, struct str after,
                              struct err *e)
 {
@@ -262,7 +263,7 @@ static int check_coordinator(const struct team *t, struct str before, struct str
     return err_set(e, ERR_FORBIDDEN, 0, "only people make an agent a coordinator");
 }
 
-/* Full-width letters (U+FF01 to U+FF5E) as those they look like. */
+/* Full-width letters (U+FF01 to U+FF5E) as the ASCII letters they look like. */
 static struct str plain_letters(struct team *t, struct str name)
 {
     AUTO(buf_done) struct buf plain = {0};
@@ -280,7 +281,8 @@ static struct str plain_letters(struct team *t, struct str name)
     return arena_str(t->arena, str_trim(buf_str(&plain)));
 }
 
-/* Everybody, people, holtd itself, and what stands in the hub's paths where a name could. */
+/* Names for everybody, people and holtd itself, and words in the hub's paths where a name could
+ * be. */
 static bool is_reserved(struct team *t, struct str name)
 {
     static const char *const words[] = {"*", "register", "send", "graph"};
@@ -337,7 +339,7 @@ int agent_register(struct team *t, const struct agent_spec *s, struct agent *ret
     if (bound < 0)
         return -1;
     choose_mode(&a, s, bound, preset);
-    /* The limit people set for it is not its own to forget. */
+    /* The limit that people set is kept when the agent names none. */
     if (bound == 0 && s->task_max < 0)
         a.task_max = t->conf.agent_tasks;
     else if (s->task_max > 0 && (a.task_max == 0 || s->task_max < a.task_max))
@@ -404,7 +406,7 @@ int agent_set_card(struct team *t, struct str name, struct str card, struct err 
                : 0;
 }
 
-/* --- what it can, how far it may go --- */
+/* --- tags and modes --- */
 
 int agent_set_mode(struct team *t, struct str name, enum agent_mode m, struct err *e)
 {
@@ -491,7 +493,7 @@ int agent_set_tags(struct team *t, struct str name, struct str tags, struct str 
     return agent_save(t, &a, "agent.capabilities", e);
 }
 
-/* --- may it? --- */
+/* --- permission to act --- */
 
 int agent_refuse_revoked(const struct directive *d, struct err *e)
 {
@@ -556,8 +558,8 @@ int agent_may_choose(struct team *t, const struct agent *a, struct str needed_ta
     return agent_can_do(a, needed_tags, e);
 }
 
-/* One that people made advisory and that calls itself manual has not got out of it: a manual agent
- * moves what it was assigned without asking. */
+/* Advisory, or manual but made advisory by people: a manual agent moves its assigned cards without
+ * asking. */
 bool agent_must_propose(const struct agent *a)
 {
     return a->mode == AGENT_ADVISORY || a->mode_max == AGENT_ADVISORY;

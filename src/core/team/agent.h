@@ -1,10 +1,10 @@
-/* agent: the registered workers of a team: what they can, how far they may go alone, whether they
- * are alive, and what people told them.
+/* agent: the registered workers of a team: their skills, how far they may act alone, whether they
+ * are alive, and people's directives to them.
  *
  * Status is derived: an open revocation, then an open pause, then heartbeats (offline), missed
  * checkpoints (stalled), work in hand (busy).  No heartbeat or registration ends a pause or a
  * revocation: only people resume, only an acknowledgement ends a revocation.
- * Thread, ownership, errors: core/team.h. */
+ * Thread, ownership, errors: core/team/team.h. */
 #pragma once
 
 #include "base/id.h"
@@ -42,8 +42,8 @@ struct agent_list {
 struct agent_spec {
     struct str name, type, metadata, tags;
     const enum agent_mode *mode; /* NULL: the default */
-    bool by_itself;              /* the mode is the agent's own wish: bounded, not refused */
-    int64_t task_max;            /* -1: the default of a new one */
+    bool by_itself;              /* the mode is the agent's own request: limited, not refused */
+    int64_t task_max;            /* -1: the default for a new agent */
 };
 
 /* 1: found, 0: there is none. */
@@ -53,22 +53,22 @@ CHECKED int agent_all(struct team *t, struct agent_list *ret, struct err *e); /*
 CHECKED int agent_register(struct team *t, const struct agent_spec *s, struct agent *ret,
                            struct err *e);
 CHECKED int agent_heartbeat(struct team *t, struct str name, struct agent *ret, struct err *e);
-/* It did something: as good as a heartbeat, but no checkpoint is due by it. */
+/* It did something: counts as a heartbeat, but makes no checkpoint due. */
 CHECKED int agent_heard(struct team *t, struct str name, struct err *e);
 CHECKED int agent_remove(struct team *t, struct str name, struct err *e);
 CHECKED int agent_set_mode(struct team *t, struct str name, enum agent_mode m, struct err *e);
-/* For all of a type (empty: all), and for those who register later. */
+/* For all agents of a type (empty: all), and for those that register later. */
 CHECKED int agent_set_default_mode(struct team *t, enum agent_mode m, struct str type,
                                    struct agent_list *ret, struct err *e);
 CHECKED int agent_set_tags(struct team *t, struct str name, struct str tags, struct str description,
-                           int64_t task_max, struct err *e); /* -1: as it is */
+                           int64_t task_max, struct err *e); /* -1: unchanged */
 CHECKED int agent_set_card(struct team *t, struct str name, struct str card, struct err *e);
-/* Something happened to it (a directive, a card): tells its status if that changed.  1: *ret is the
+/* A directive or a card changed: publishes the agent's status if that changed too.  1: *ret is the
  * agent as it is now, 0: it is not registered. */
 CHECKED int agent_refresh(struct team *t, struct str name, struct agent *ret, struct err *e);
-/* Tells status changes that time made; returns cards whose owner is gone too long. */
+/* Publishes status changes caused by time; returns cards of owners that have been gone too long. */
 CHECKED int agent_watch(struct team *t, struct err *e);
-/* Is there anything for agent_watch to do? */
+/* Whether agent_watch has anything to do. */
 CHECKED int agent_watch_due(struct team *t, bool *ret, struct err *e);
 
 struct checkpoint {
@@ -79,7 +79,7 @@ struct checkpoint_list {
     struct checkpoint *v;
     size_t n;
 };
-/* c's id, sequence and time are set. */
+/* sets c's id, sequence and time. */
 CHECKED int agent_checkpoint(struct team *t, struct checkpoint *c, struct err *e);
 CHECKED int agent_checkpoints(struct team *t, struct str agent, int64_t limit,
                               struct checkpoint_list *ret, struct err *e); /* newest first */
@@ -99,24 +99,27 @@ CHECKED int agent_revoke(struct team *t, struct str name, struct str reason, boo
                          struct directive *ret, struct err *e);
 /* The open revocation: 1, or 0.  It stays until it is acknowledged. */
 CHECKED int agent_revocation(struct team *t, struct str name, struct directive *ret, struct err *e);
-/* id empty: all that are open.  Returns how many were ended. */
+/* id empty: all open ones.  Returns the number ended. */
 CHECKED int agent_acknowledge(struct team *t, struct str name, struct str id, struct err *e);
 CHECKED int agent_directives(struct team *t, const char *kind, int64_t limit,
                              struct directive_list *ret, struct err *e); /* newest first */
 
-/* May it take new work (claims, assignments)?  May it act at all (moves, messages)? */
+/* Whether it may take new work (claims, assignments); whether it may act at all (moves,
+ * messages). */
 CHECKED int agent_may_take(struct team *t, const struct agent *a, struct err *e);
 CHECKED int agent_may_act(struct team *t, const struct agent *a, struct err *e);
-/* agent_may_take of one that need not be registered: leaving ends no pause and no revocation. */
+/* agent_may_take for an agent that need not be registered: leaving ends neither a pause nor a
+ * revocation. */
 CHECKED int agent_may_be_given(struct team *t, struct str name, struct err *e);
-/* -1: who revoked it, when and why, and what a person can do. */
+/* Returns -1 with who revoked it, when and why, and what a person can do. */
 int agent_refuse_revoked(const struct directive *d, struct err *e);
-/* May it give itself work?  Only a fully autonomous one, and only what it can do. */
+/* Whether it may give itself work: only a fully autonomous one, and only work it has the tags
+ * for. */
 CHECKED int agent_may_choose(struct team *t, const struct agent *a, struct str needed_tags,
                              struct err *e);
-/* Has it the tags? */
+/* Whether it has the tags. */
 CHECKED int agent_can_do(const struct agent *a, struct str needed_tags, struct err *e);
-/* Must a person agree to what it does? */
+/* Whether a person must approve its actions. */
 bool agent_must_propose(const struct agent *a);
-/* team_act_as, refused while that agent is revoked; one that removed itself is so still. */
+/* team_act_as, refused while that agent is revoked, even if it has removed itself. */
 CHECKED int agent_act_as(struct team *t, struct str name, struct str *ret, struct err *e);

@@ -1,10 +1,10 @@
-/* Checkpoints, which agents make, and directives, which people give. */
+/* agent_oversight: checkpoints by agents, and directives by people. */
 #include "core/team/agent_internal.h"
 #include "core/team/board.h"
 
 #include <inttypes.h>
 
-#define CHECKPOINTS_KEPT 1000 /* of one agent */
+#define CHECKPOINTS_KEPT 1000 /* per agent */
 
 /* --- checkpoints --- */
 
@@ -180,7 +180,7 @@ static int give(struct team *t, struct directive *d, const char *event, struct e
     return 0;
 }
 
-/* Ends what is open of a kind (id empty: all of it).  Returns how many. */
+/* Ends open directives of a kind (id empty: all of it).  Returns the number. */
 static int end_open(struct team *t, struct str agent, struct str id, const char *kind,
                     const char *event, struct err *e)
 {
@@ -279,7 +279,7 @@ int agent_acknowledge(struct team *t, struct str name, struct str id, struct err
     ended = end_open(t, name, id, "revoke", "agent.recovered", e);
     if (ended <= 0)
         return ended;
-    /* It begins anew: alive, and with no checkpoint due. */
+    /* It starts afresh: alive, and with no checkpoint due. */
     if (tx_run(t->tx, "UPDATE agents SET heartbeat_ms = :now, ticks = 0 WHERE name = :name",
                PARAMS(P_INT("now", t->now_ms), P_TEXT("name", name)), e) < 0)
         return -1;
@@ -294,7 +294,7 @@ int agent_directives(struct team *t, const char *kind, int64_t limit, struct dir
                            ret, e);
 }
 
-/* --- what people allow, while the agent is not registered --- */
+/* --- limits kept while the agent is not registered --- */
 
 /* "mode task_max type" */
 static struct str bounds_text(struct team *t, enum agent_mode m, int64_t task_max, struct str type)
@@ -318,7 +318,7 @@ int agent_keep_bounds(struct team *t, const struct agent *a, struct err *e)
 {
     struct directive d = {.agent = a->name, .kind = STR("bounds")};
 
-    if (team_is_person(t)) /* who set them drops them */
+    if (team_is_person(t)) /* a person who set them removes them */
         return 0;
     d.reason = bounds_text(t, a->mode_max, a->task_max, a->type);
     return write_directive(t, &d, e);

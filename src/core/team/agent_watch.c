@@ -1,4 +1,4 @@
-/* What time does to agents: missing heartbeats, and cards whose owner does not come back. */
+/* agent_watch: status changes by time: missed heartbeats, cards of absent owners. */
 #include "core/team/agent_internal.h"
 #include "core/team/board.h"
 
@@ -20,7 +20,7 @@ static int has_cards(struct team *t, struct str name, int64_t *ret, struct err *
                        ret, e);
 }
 
-/* Has this agent cards that must go back? */
+/* Whether this agent has cards that must be returned. */
 static int must_release(struct team *t, const struct agent *a, bool *ret, struct err *e)
 {
     struct directive d = {0};
@@ -37,14 +37,14 @@ static int must_release(struct team *t, const struct agent *a, bool *ret, struct
     return 0;
 }
 
-/* The moment, or one before all others while we listen for a shorter time than since then. */
+/* The given time, or one before all others while we have been listening for less than that. */
 static int64_t if_heard(const struct team *t, int64_t moment)
 {
     return t->since_ms < moment ? moment : 0;
 }
 
-/* The same in one look at the rows, every second: is there an agent whose status is not what time
- * (or a changed setting) has made of it, or one that is gone and has cards? */
+/* The same check in one query over the rows, every second: is there an agent whose status differs
+ * from what time (or a changed setting) makes it, or one that is gone and has cards? */
 int agent_watch_due(struct team *t, bool *ret, struct err *e)
 {
     int64_t due, fresh = t->now_ms - t->conf.heartbeat_ms;

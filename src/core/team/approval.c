@@ -1,10 +1,11 @@
+/* approval: the queue of questions to people. */
 #include "core/team/approval.h"
 
 #include "base/sm.h"
 #include "core/network/egress_rule.h"
 #include "core/team/board_internal.h"
 
-#define QUESTIONS_KEPT 1000 /* of one sandbox, decided */
+#define QUESTIONS_KEPT 1000 /* decided ones, per sandbox */
 
 static const struct sm_state approval_states[APPROVAL_STATES] = {
     [APPROVAL_PENDING] = {"pending", SM_TO(APPROVAL_APPROVED) | SM_TO(APPROVAL_REJECTED) |
@@ -154,7 +155,7 @@ int approval_all(struct team *t, const struct approval_filter *f, struct approva
                     ret, e);
 }
 
-/* --- asking --- */
+/* --- proposing and asking --- */
 
 static int find_same(struct team *t, struct approval *a, struct err *e)
 {
@@ -175,7 +176,7 @@ static int find_same(struct team *t, struct approval *a, struct err *e)
     return 0;
 }
 
-/* a's kind and what belongs to it are set. */
+/* a's kind and its fields are set. */
 static int write_new(struct team *t, struct approval *a, struct err *e)
 {
     a->id = team_id(t, "ap");
@@ -224,7 +225,7 @@ int approval_propose(struct team *t, struct approval *a, struct err *e)
     return 1;
 }
 
-/* What was decided long ago goes: a sandbox may ask as often as it likes. */
+/* Deletes old decided ones: a sandbox may ask as often as it likes. */
 static int make_room(struct team *t, const struct approval *a, struct err *e)
 {
     int64_t pending;
@@ -286,7 +287,7 @@ static int execute_wish(struct team *t, struct approval *a, struct err *e)
     return r == 0 ? 0 : err_wrap(e, "the board does not allow it now");
 }
 
-/* The state is taken first: whoever else decides now changes no row, and executes nothing. */
+/* Takes the state first: a concurrent decision then changes no row and executes nothing. */
 static int take_state(struct team *t, const struct approval *a, struct err *e)
 {
     int64_t n = tx_run(t->tx,
@@ -319,7 +320,7 @@ static int close_these(struct team *t, const struct approval_list *l, const char
     return 0;
 }
 
-/* An answer for all sandboxes of a tenant answers what the others ask, too. */
+/* An answer for all sandboxes of a tenant also answers the others' questions. */
 static int close_alike(struct team *t, const struct approval *a, struct err *e)
 {
     struct approval_list l;
@@ -352,7 +353,8 @@ static int execute(struct team *t, struct approval *a, struct err *e)
                         },
                         e) < 0)
         return -1;
-    return a->scope == APPROVAL_ALWAYS ? close_alike(t, a, e) : 0; /* who hears of it knows why */
+    /* subscribers then know the reason */
+    return a->scope == APPROVAL_ALWAYS ? close_alike(t, a, e) : 0;
 }
 
 int approval_decide(struct team *t, struct str id, const struct approval_decision *d,

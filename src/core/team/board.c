@@ -1,3 +1,4 @@
+/* board: projects, their members and limits. */
 #include "core/team/board.h"
 
 #include "base/sm.h"
@@ -260,7 +261,7 @@ int project_remove(struct team *t, struct str id, struct err *e)
         if (tx_run(t->tx, rows[i], PARAMS(P_TEXT("id", id)), e) < 0)
             return -1;
     project_event(t, "project.removed", &p, STR(""));
-    for (size_t i = 0; i < owners.n; i++) /* nobody is busy with what is gone */
+    for (size_t i = 0; i < owners.n; i++) /* the owners of its cards may no longer be busy */
         if (agent_refresh(t, ((struct str *)owners.v)[i], &a, e) < 0)
             return -1;
     return 0;

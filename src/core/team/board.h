@@ -1,12 +1,12 @@
 /* board: projects and their cards: six states, limits on work in progress, one owner per card.
  *
- *   backlog → ready → in_progress → in_review → done       (and back, as card_states says)
+ *   backlog → ready → in_progress → in_review → done       (and back, see card_states)
  *      └────────┴──────────┴──→ blocked
  *
- * A claim leaves the card in ready, owned, and counts against in_progress.  A card whose owner went
- * away returns to ready (board_release).  The store has one writer, so changes come one by one;
+ * A claimed card stays in ready, with an owner, and counts against in_progress.  The card of an
+ * absent owner returns to ready (board_release).  The store has one writer, so changes are serial;
  * each is one event with the whole card.
- * Thread, ownership, errors: core/team.h. */
+ * Thread, ownership, errors: core/team/team.h. */
 #pragma once
 
 #include "base/id.h"
@@ -32,8 +32,8 @@ int64_t card_limit_default(enum card_status s); /* -1: none */
 struct project {
     struct str id, name, creator, members; /* members: comma-joined, the creator first */
     int64_t created_ms;
-    int64_t limits[CARD_STATUSES]; /* of each agent in that column; -1: none */
-    bool limit_set[CARD_STATUSES]; /* somebody set it: it is no default */
+    int64_t limits[CARD_STATUSES]; /* per agent in that column; -1: none */
+    bool limit_set[CARD_STATUSES]; /* it was set, not the default */
 };
 struct project_list {
     struct project *v;
@@ -43,10 +43,10 @@ struct project_list {
 struct card {
     struct str id, project, title, description, assigned_to, claimed_by, tags;
     struct str blocked_reason, blocked_by, parent, created_by, reviewers;
-    struct str taken_from; /* nobody has it, since the agent that had it was gone or revoked */
+    struct str taken_from; /* it has no owner because this agent was gone or revoked */
     enum card_status status;
     int64_t priority, reviews, moves;
-    bool reviews_asked; /* the number of reviews was asked for explicitly, and holds */
+    bool reviews_asked; /* the number of reviews was requested explicitly, and is kept */
     int64_t created_ms, updated_ms, started_ms, review_ms, completed_ms;
 };
 struct card_list {
@@ -64,26 +64,26 @@ CHECKED int project_join(struct team *t, struct str id, struct str agent, struct
 CHECKED int project_set_limit(struct team *t, struct str id, enum card_status s, int64_t cards,
                               struct err *e);
 
-/* c's title, description, assigned_to, priority, tags, parent, reviews and created_by are the wish;
- * the rest is set. */
+/* c's title, description, assigned_to, priority, tags, parent, reviews and created_by are the
+ * input; the rest is set. */
 CHECKED int card_create(struct team *t, struct card *c, struct err *e);
-/* project empty: of any. */
+/* project empty: any. */
 CHECKED int card_need(struct team *t, struct str project, struct str id, struct card *ret,
                       struct err *e);
 struct card_filter {
-    struct str project, owner; /* empty: any; who claims a card is assigned to it */
+    struct str project, owner; /* empty: any; claiming a card assigns it */
     int status;                /* or CARD_ANY */
     bool no_blocked;
 };
 /* By priority, then age. */
 CHECKED int card_all(struct team *t, const struct card_filter *f, struct card_list *ret,
                      struct err *e);
-/* What agent (empty: anybody) may claim; tags empty: the agent's own. */
+/* The cards that agent (empty: anybody) may claim; tags empty: the agent's own. */
 CHECKED int card_queue(struct team *t, struct str project, struct str agent, struct str tags,
                        struct card_list *ret, struct err *e);
 CHECKED int card_subtasks(struct team *t, struct str id, struct str *ret, struct err *e);
 
-/* 0: done; 1: the agent is advisory: *ret_proposal is what a person decides about. */
+/* 0: done; 1: the agent is advisory, and *ret_proposal waits for a person's decision. */
 CHECKED int card_claim(struct team *t, struct str project, struct str id, struct str agent,
                        struct str *ret_proposal, struct err *e);
 CHECKED int card_assign(struct team *t, struct str project, struct str id, struct str agent,
@@ -91,7 +91,7 @@ CHECKED int card_assign(struct team *t, struct str project, struct str id, struc
 CHECKED int card_unassign(struct team *t, struct str project, struct str id, struct err *e);
 struct card_move {
     enum card_status to;
-    struct str agent; /* who moves it; empty: the asker */
+    struct str agent; /* who moves it; empty: the caller */
     struct str blocked_reason, blocked_by, note;
 };
 CHECKED int card_move(struct team *t, struct str project, struct str id, const struct card_move *m,
@@ -99,9 +99,9 @@ CHECKED int card_move(struct team *t, struct str project, struct str id, const s
                       struct err *e); /* as card_claim */
 CHECKED int card_add_reviewer(struct team *t, struct str project, struct str id, struct str name,
                               struct err *e);
-/* Cards of an agent that is gone go back to ready, without an owner. */
+/* Returns the cards of an absent agent to ready, without an owner. */
 CHECKED int board_release(struct team *t, struct str agent, struct str why, struct err *e);
-/* The same, and those in review: its work is not trusted any more. */
+/* The same, and its cards in review: its work is no longer trusted. */
 CHECKED int board_flush(struct team *t, struct str agent, struct str why, struct err *e);
 
 struct card_step { /* one entry of a card's history */

@@ -1,4 +1,4 @@
-/* Cards as rows: making, finding, listing, saving. */
+/* board_card: cards as rows: create, find, list, save. */
 #include "core/team/board_internal.h"
 
 /* --- reading --- */
@@ -63,7 +63,7 @@ int card_need(struct team *t, struct str project, struct str id, struct card *re
 
 int card_all(struct team *t, const struct card_filter *f, struct card_list *ret, struct err *e)
 {
-    /* The first condition is the one that an index answers. */
+    /* The first condition is the one an index serves. */
     const char *sql = f->project.n > 0 ? CARD_SELECT "WHERE project = :project " CARD_FILTER
                       : f->owner.n > 0 ? CARD_SELECT "WHERE assigned_to = :owner " CARD_FILTER
                                        : CARD_SELECT "WHERE id <> '' " CARD_FILTER;
@@ -210,7 +210,7 @@ static int insert_row(struct team *t, const struct card *c, struct err *e)
     return n < 0 ? -1 : 0;
 }
 
-/* What a card is about never changes; where it stands and whose it is does. */
+/* A card's description never changes; its state and owner do. */
 static int update_row(struct team *t, const struct card *c, struct err *e)
 {
     int64_t n = tx_run(
@@ -283,7 +283,7 @@ static int check_wish(struct team *t, const struct card *c, struct err *e)
     return 0;
 }
 
-/* One who may not assign cannot do it by making a card for somebody else either. */
+/* A caller that may not assign cannot do so by creating a card for another agent either. */
 static int check_assignee(struct team *t, const struct card *c, struct err *e)
 {
     bool own = !team_is_person(t) && str_eq(c->assigned_to, t->who.agent);

@@ -1,3 +1,4 @@
+/* board_file: the files of a project and their versions. */
 #include "core/team/board_file.h"
 
 #include "core/team/board_internal.h"
@@ -123,9 +124,9 @@ static void file_event(struct team *t, const char *type, const struct board_file
     team_event(t, type, "project", f->project, &data);
 }
 
-/* --- rows that go --- */
+/* --- removing rows --- */
 
-/* Tells the blobs that no row names any more; the rows are gone already. */
+/* Reports the blobs that no row names any more; the rows are already deleted. */
 static int tell_unused(struct team *t, const struct board_file_list *gone, struct err *e)
 {
     for (size_t i = 0; i < gone->n; i++) {
@@ -142,7 +143,7 @@ static int tell_unused(struct team *t, const struct board_file_list *gone, struc
     return 0;
 }
 
-/* Those of a project; with a name, of that file only; up to a version. */
+/* Deletes the files of a project; with a name, only that file; up to a version. */
 static int drop_files(struct team *t, struct str project, struct str name, int64_t up_to,
                       struct err *e)
 {
@@ -166,7 +167,8 @@ int board_drop_files(struct team *t, struct str project, struct err *e)
     return drop_files(t, project, STR(""), INT64_MAX, e);
 }
 
-/* People put files anywhere, agents where they are members: joining is told to everybody. */
+/* People may put files into any project, agents only where they are members; joining is an
+ * event. */
 static int check_member(struct team *t, struct str project, struct err *e)
 {
     int64_t is;
@@ -201,7 +203,7 @@ int file_remove(struct team *t, struct str project, struct str name, struct err 
     return 0;
 }
 
-/* --- putting --- */
+/* --- adding --- */
 
 static int check_room(struct team *t, const struct board_file *f, struct err *e)
 {

@@ -1,4 +1,4 @@
-/* How a board is doing. */
+/* board_metrics: counts of cards, and how long they take. */
 #include "core/team/board_internal.h"
 
 #include <stdlib.h>

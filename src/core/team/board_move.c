@@ -1,8 +1,8 @@
-/* Who gets a card, and where it goes. */
+/* board_move: claims, assigns and moves cards. */
 #include "core/team/approval.h"
 #include "core/team/board_internal.h"
 
-/* --- who --- */
+/* --- the actor --- */
 
 int board_actor(struct team *t, struct str name, struct agent *ret, struct err *e)
 {
@@ -31,8 +31,8 @@ int board_may_assign(struct team *t, struct err *e)
 
 /* --- limits --- */
 
-/* A range of states, not a list: SQLite makes a table of its own for each list.  In ready only
- * claims count: what is merely assigned is not begun yet. */
+/* A range of states, not a list: SQLite makes a temporary table for each list.  In ready only
+ * claimed cards count: assigned ones are not begun yet. */
 #define OPEN_CARDS                                                                                 \
     "SELECT COUNT(*) FROM cards WHERE assigned_to = :owner AND status BETWEEN :from AND :to "      \
     "AND (status <> 1 OR :from = :to OR claimed_by <> '') AND id <> :id"
@@ -48,12 +48,12 @@ static int count_others(struct team *t, const struct card *c, enum card_status f
                        ret, e);
 }
 
-/* shown: the column's name in the refusal, or "" where the hub's clients expect none. */
+/* shown: the column's name in the error, or "" where the hub's clients expect none. */
 static int check_column(struct team *t, const struct card *c, enum card_status to, int64_t limit,
                         const char *shown, struct err *e)
 {
     int64_t others;
-    /* Claimed cards in ready will be in progress, and count as if they were. */
+    /* Claimed cards in ready count as in progress. */
     enum card_status from = to == CARD_IN_PROGRESS ? CARD_READY : to;
 
     if (limit < 0)
@@ -76,7 +76,7 @@ static int check_own_limit(struct team *t, const struct card *c, struct err *e)
                     PARAMS(P_TEXT("owner", c->assigned_to)), &max, e) < 0)
         return -1;
     if (max == 0)
-        return 0; /* it has none of its own, or is not an agent */
+        return 0; /* it has no limit of its own, or is not an agent */
     if (team_number(t, OPEN_CARDS,
                     PARAMS(P_TEXT("owner", c->assigned_to), P_INT("from", CARD_READY),
                            P_INT("to", CARD_IN_PROGRESS), P_TEXT("id", c->id)),
@@ -89,8 +89,8 @@ static int check_own_limit(struct team *t, const struct card *c, struct err *e)
                    STR_ARG(c->assigned_to), (long long)max);
 }
 
-/* May this card, with its owner, be in a column?  Counts the owner's other cards.  takes: the owner
- * gets it by this, or has claimed it. */
+/* Whether this card, with its owner, may be in a column; counts the owner's other cards.  takes:
+ * the owner gets it by this, or has claimed it. */
 static int check_limits(struct team *t, const struct card *c, enum card_status to, bool takes,
                         struct err *e)
 {
@@ -111,7 +111,7 @@ static int check_limits(struct team *t, const struct card *c, enum card_status t
 
 /* --- claim --- */
 
-/* The card that a change is about.  Where there is not even a board, that is the reason told. */
+/* The card to change.  If even the board does not exist, the error says that. */
 static int card_of_board(struct team *t, struct str project, struct str id, struct card *ret,
                          struct err *e)
 {
@@ -124,7 +124,7 @@ static int card_of_board(struct team *t, struct str project, struct str id, stru
     return -1;
 }
 
-/* May this agent have this card, whatever the board says? */
+/* Whether this agent may have this card, apart from the board's limits. */
 static int check_taker(struct team *t, const struct card *c, const struct agent *a, struct err *e)
 {
     if (agent_may_take(t, a, e) < 0)
@@ -168,7 +168,7 @@ int card_claim(struct team *t, struct str project, struct str id, struct str age
         agent_need(t, agent, &a, e) < 0 || check_claim(t, &c, &a, e) < 0)
         return -1;
     if (str_eq(c.claimed_by, agent))
-        return 0; /* it is its own already: a repeated request */
+        return 0; /* it is already its own: a repeated request */
     if (agent_must_propose(&a) && !t->approved) {
         struct approval wish = {
             .agent = agent, .action = STR("claim"), .project = project, .card = id};
@@ -187,7 +187,7 @@ int card_claim(struct team *t, struct str project, struct str id, struct str age
 
 /* --- assign --- */
 
-/* Agents leave a card blocked until what blocks it is done. */
+/* An agent may not unblock a card before its blocker is done. */
 static int check_unblock(struct team *t, const struct card *c, struct err *e)
 {
     struct card by;
@@ -224,14 +224,14 @@ static int check_assign(struct team *t, const struct card *c, struct str agent, 
     known = board_actor(t, agent, &a, e);
     if (known < 0 || agent_may_be_given(t, agent, e) < 0)
         return -1;
-    /* A coordinator hands out work; whether it takes some itself is its mode's matter. */
+    /* A coordinator assigns work; whether it may take some itself depends on its mode. */
     if (known > 0 && str_eq(agent, t->who.agent) && agent_may_choose(t, &a, c->tags, e) < 0)
         return -1;
     wanted.assigned_to = agent;
     return check_limits(t, &wanted, CARD_READY, true, e);
 }
 
-/* The card is nobody's current one any more. */
+/* Clears the card from the agents that have it as their current one. */
 static int forget_card(struct team *t, const struct card *c, struct err *e)
 {
     struct agent a;
@@ -323,7 +323,7 @@ int board_flush(struct team *t, struct str agent, struct str why, struct err *e)
 
 /* --- move --- */
 
-/* What the mover may, before what the card may. */
+/* Checks the mover before the card. */
 static int check_mover(struct team *t, const struct card *c, const struct agent *a, struct err *e)
 {
     bool own = str_eq(c->assigned_to, a->name);
@@ -334,7 +334,7 @@ static int check_mover(struct team *t, const struct card *c, const struct agent 
         return err_set(e, ERR_FORBIDDEN, 0,
                        "agent '" STR_FMT "' is manual: it moves only what it was assigned",
                        STR_ARG(a->name));
-    /* Who approves a proposal does not act: the agent's rules hold. */
+    /* Approving a proposal is not acting: the agent's rules apply. */
     if ((team_is_person(t) && !t->approved) || own || c->assigned_to.n == 0 ||
         team_tags_have(a->tags, STR("coordinator")) || team_tags_have(c->reviewers, a->name))
         return 0;
@@ -346,7 +346,7 @@ static int check_blocker(struct team *t, const struct card *c, struct str id, st
 {
     struct card on = {.blocked_by = id};
 
-    /* A chain of blockers that leads back would never end by itself. */
+    /* A cycle of blockers would never end by itself. */
     for (int depth = 0; on.blocked_by.n > 0; depth++) {
         if (str_eq(on.blocked_by, c->id) || depth > 100)
             return err_set(e, ERR_PRECONDITION, 0, "the task would block itself");
@@ -408,7 +408,7 @@ static void apply_move(struct team *t, struct card *c, const struct card_move *m
         c->review_ms = t->now_ms;
     if (m->to == CARD_DONE)
         c->completed_ms = t->now_ms;
-    if (m->to == CARD_BACKLOG) /* nobody works on what is in the backlog */
+    if (m->to == CARD_BACKLOG) /* a card in the backlog has no owner */
         c->assigned_to = c->claimed_by = c->taken_from = STR("");
     c->blocked_reason = c->blocked_by = STR("");
     if (m->to == CARD_BLOCKED) {
@@ -418,7 +418,7 @@ static void apply_move(struct team *t, struct card *c, const struct card_move *m
     c->status = m->to;
 }
 
-/* What waited for this card is ready again; where its owner has no room, without the owner. */
+/* Moves cards that waited for this one to ready; without their owner if that has no room. */
 static int unblock_others(struct team *t, const struct card *done, struct err *e)
 {
     struct card_list all;
@@ -478,12 +478,13 @@ int card_move(struct team *t, struct str project, struct str id, const struct ca
     if (is_agent < 0 || (is_agent > 0 && check_mover(t, &c, &a, e) < 0))
         return -1;
     if (is_agent == 0 && (!team_is_person(t) || t->approved))
-        return agent_need(t, by, &a, e); /* its token or proposal is there still, the agent not */
+        /* the agent was removed, but its token or proposal still exists */
+        return agent_need(t, by, &a, e);
     before = c;
     if (is_agent > 0 && c.assigned_to.n == 0 &&
         (m->to == CARD_IN_PROGRESS || m->to == CARD_IN_REVIEW)) {
-        /* Who works on a card that nobody has takes it: what a claim checks is checked, and its
-         * own review does not count. */
+        /* An agent that works on a card without an owner takes it: the checks of a claim apply, and
+         * its own review does not count. */
         if (check_taker(t, &c, &a, e) < 0)
             return -1;
         c.assigned_to = c.claimed_by = by;

@@ -1,3 +1,4 @@
+/* message: mail between agents: send, inbox, acknowledge, history. */
 #include "core/team/message.h"
 
 #define RATE_WINDOW_MS 60000
@@ -21,7 +22,7 @@ static int note_time(struct team *t, struct str sender, struct err *e)
                : 0;
 }
 
-/* What it allows, it counts. */
+/* Counts each message it allows. */
 static int check_rate(struct team *t, struct str sender, struct err *e)
 {
     struct store_rows *rows;
@@ -73,8 +74,8 @@ static int no_room(const struct team *t, struct str name, struct err *e)
                      "its owner must acknowledge what it has read");
 }
 
-/* The oldest acknowledged one goes; of what was told to everybody, which nobody acknowledges, the
- * oldest.  Its id is added to `dropped`, with commas between. */
+/* Drops the oldest acknowledged message; of broadcasts, which are never acknowledged, the
+ * oldest.  Adds its id to `dropped`, comma-separated. */
 static int drop_oldest(struct team *t, struct str name, struct buf *dropped, struct err *e)
 {
     struct store_rows *rows;
@@ -161,7 +162,7 @@ static int count_edge(struct team *t, struct str from, struct str to, struct err
                : 0;
 }
 
-/* One full inbox does not keep the others from hearing. */
+/* One full inbox does not stop delivery to the others. */
 static int copy_to_all(struct team *t, const struct message *m, struct jw *w, struct buf *dropped,
                        struct err *e)
 {
@@ -260,7 +261,8 @@ static void reverse(struct message_list *l)
     }
 }
 
-/* Those that a reader of the list gets, newest first.  What is acknowledged is delivered. */
+/* The messages that a reader of the list gets, newest first.  Acknowledged ones count as
+ * delivered. */
 static int mark_delivered(struct team *t, struct str name, struct message_list *l, struct err *e)
 {
     bool any = false;
@@ -290,7 +292,7 @@ int message_inbox(struct team *t, struct str name, bool unread, int64_t limit,
         return read_messages(
             t, MESSAGE_SELECT "WHERE receiver = :name AND acked = 0 ORDER BY id LIMIT :n",
             PARAMS(P_TEXT("name", name), P_INT("n", n)), ret, e);
-    /* Both halves from the index, so that the length of the inbox does not matter. */
+    /* Both halves use the index, so that the length of the inbox does not matter. */
     if (read_messages(t,
                       "SELECT * FROM (" MESSAGE_SELECT "WHERE receiver = :name AND acked = 0 "
                       "ORDER BY id DESC LIMIT :n) AS x UNION ALL SELECT * FROM (" MESSAGE_SELECT
@@ -312,7 +314,7 @@ int message_acknowledge(struct team *t, struct str id, struct err *e)
 
     if (read_messages(t, MESSAGE_SELECT "WHERE id = :id", PARAMS(P_TEXT("id", id)), &found, e) < 0)
         return -1;
-    /* What is not the asker's does not exist for it. */
+    /* Messages for others do not exist for the caller. */
     if (found.n == 0 || (!team_is_person(t) && !str_eq(found.v[0].to, t->who.agent)))
         return team_missing(t, "message", id, e);
     if (found.v[0].acknowledged)
@@ -336,7 +338,7 @@ int message_history(struct team *t, struct str a, struct str b, int64_t limit,
     if (!team_is_person(t) && !str_eq(a, t->who.agent) && !str_eq(b, t->who.agent))
         return err_set(e, ERR_FORBIDDEN, 0, "agent '" STR_FMT "' reads its own mail only",
                        STR_ARG(t->who.agent));
-    /* The index names both: a walk through two inboxes that touches only the rows it returns. */
+    /* The index has both columns: a merge of two inboxes that reads only the rows it returns. */
     return read_messages(
         t,
         MESSAGE_SELECT

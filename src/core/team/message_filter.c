@@ -1,11 +1,11 @@
-/* What a message may point at. */
+/* message_filter: finds external URLs in messages, however they are written. */
 #include "core/team/message.h"
 
 #include "base/enc.h"
 
 #include <ctype.h>
 
-/* Nobody needs a longer one; and a text of nothing but schemes is not read again from each. */
+/* Longer ones are not needed; and a text made only of schemes is not scanned again from each. */
 #define AUTHORITY_MAX 2048
 
 static bool is_scheme_char(char c)
@@ -18,8 +18,8 @@ static bool is_slash(char c)
     return c == '/' || c == '\\';
 }
 
-/* Is there a scheme right before the colon at `at`?  A letter that only looks like one counts.
- * *ret_web: one whose URLs browsers read even with one slash or none (WHATWG URL, "special
+/* Whether a scheme ends right before the colon at `at`; letters that only look like one
+ * count.  *ret_web: its URLs are read by browsers even with one slash or none (WHATWG URL, "special
  * scheme"). */
 static bool scheme_before(struct str s, size_t at, bool *ret_web)
 {
@@ -35,7 +35,7 @@ static bool scheme_before(struct str s, size_t at, bool *ret_web)
 }
 
 /* The authority that begins at `at`: up to a slash, a query, a fragment, a blank or a quote.  A
- * backslash belongs to it: readers disagree whether it ends there, so nobody may use one. */
+ * backslash belongs to it: parsers disagree whether it ends there, so it is not allowed. */
 static struct str authority_at(struct str s, size_t at)
 {
     size_t end = at;
@@ -76,7 +76,7 @@ static bool is_plain_name(struct str host)
     return letter;
 }
 
-/* Digits, and what ends a sentence. */
+/* Digits, followed by the punctuation that ends a sentence. */
 static bool is_port(struct str port)
 {
     size_t n = 0;
@@ -104,14 +104,14 @@ static bool is_safe_authority(struct str authority)
     host = str_cut(host, ':', &port);
     if (!is_port(port))
         return false;
-    /* A sentence's end is not the host's. */
+    /* Punctuation at the end belongs to the sentence, not the host. */
     while (host.n > 0 && strchr(",;!)", host.p[host.n - 1]))
         host.n--;
     return is_plain_name(host) || str_eq_c(host, "127.0.0.1") ||
            (host.n > 0 && is_ipv4_of_team(host));
 }
 
-/* The scheme alone, in a sentence or in quotes, leads nowhere. */
+/* A scheme alone, in a sentence or in quotes, is not a URL. */
 static bool is_scheme_alone(struct str s, size_t at)
 {
     return at == s.n || (s.p[at] && strchr(" \"'`)", s.p[at]));
@@ -149,9 +149,9 @@ static bool is_safe_text(struct str s)
     return true;
 }
 
-/* --- other ways to write the same --- */
+/* --- other spellings --- */
 
-/* Characters that are not seen, and that readers drop: soft hyphen, zero width, word joiner. */
+/* Invisible characters that parsers drop: soft hyphen, zero width, word joiner. */
 static size_t unseen_at(struct str s, size_t i)
 {
     static const char *const unseen[] = {"\xc2\xad",     "\xe2\x80\x8b", "\xe2\x80\x8c",
@@ -163,7 +163,7 @@ static size_t unseen_at(struct str s, size_t i)
     return 0;
 }
 
-/* Signs that look like those of a URL. */
+/* Characters that look like those of a URL. */
 static const struct {
     const char *text;
     char is;
@@ -194,8 +194,8 @@ static char lookalike_at(struct str left, size_t *ret_n)
     return 0;
 }
 
-/* HTML's numbers ("&#47;", "&#x2f") and names of characters that make a URL; the semicolon may be
- * missing behind a number. */
+/* HTML's numeric ("&#47;", "&#x2f") and named references to characters of a URL; a number needs no
+ * semicolon. */
 static char entity_at(struct str left, size_t *ret_n)
 {
     static const struct {
@@ -226,8 +226,8 @@ static char entity_at(struct str left, size_t *ret_n)
     return point > 0 && point < 0x7f ? (char)point : 0;
 }
 
-/* The ASCII character that a full-width form (U+FF01 to U+FF5E) or an escape stands for; 0: none.
- * Unicode's compatibility mapping, which names of hosts go through (UTS #46). */
+/* The ASCII character for a full-width form (U+FF01 to U+FF5E) or an escape; 0: none.  Unicode's
+ * compatibility mapping, which host names go through (UTS #46). */
 static char stands_for(struct str s, size_t i, size_t *ret_n)
 {
     struct str left = str_skip(s, i);
@@ -249,7 +249,7 @@ static char stands_for(struct str s, size_t i, size_t *ret_n)
     return 0;
 }
 
-/* Could plain_text change anything?  Most texts are plain already, and are read once. */
+/* Whether plain_text could change anything: most texts are plain, and are scanned only once. */
 static bool may_be_other(struct str s)
 {
     bool blank = false, between = false;
@@ -265,8 +265,7 @@ static bool may_be_other(struct str s)
     return between && !blank;
 }
 
-/* Where nothing but tabs and line ends parts a text, a URL parser takes them out (WHATWG URL §4.4).
- */
+/* URL parsers remove tabs and line ends inside a text (WHATWG URL §4.4). */
 static void plain_text(struct str s, struct buf *to)
 {
     bool one_word = s.n > 0 && !memchr(s.p, ' ', s.n);
@@ -297,7 +296,7 @@ bool message_is_safe(struct str s)
     plain_text(s, &plain);
     if (!is_safe_text(buf_str(&plain)))
         return false;
-    /* What was escaped twice. */
+    /* For text that was escaped twice. */
     plain_text(buf_str(&plain), &plainer);
     return is_safe_text(buf_str(&plainer));
 }

@@ -1,3 +1,4 @@
+/* revoked: the revoked agents, kept in memory from the event log. */
 #include "core/team/revoked.h"
 
 #include "base/clock.h"
@@ -7,9 +8,9 @@
 
 #define REASON_KEPT 160 /* bytes: more does not fit into an error */
 
-struct open { /* one revocation that nobody has acknowledged */
+struct open { /* one unacknowledged revocation */
     struct open *older;
-    struct directive d; /* its texts in texts */
+    struct directive d; /* its texts are in `texts` */
     struct arena texts;
 };
 
@@ -38,7 +39,7 @@ static void add(struct revoked *l, const struct directive *d)
 {
     struct open *newest = map_get(&l->agents, d->agent), *o;
 
-    for (o = newest; o; o = o->older) /* read as a row, then told as an event */
+    for (o = newest; o; o = o->older) /* read as a row, then received as an event */
         if (str_eq(o->d.id, d->id))
             return;
     o = xzalloc(sizeof *o);
@@ -134,7 +135,7 @@ int revoked_open(struct store *s, struct events *events, struct revoked **ret, s
         revoked_close(l);
         return err_wrap(e, "read the revocations");
     }
-    /* From the head on, and never paused: it is told by the commits, and reads no page. */
+    /* From the head on, and never paused: notified by commits, it reads no pages. */
     l->sub = events_subscribe(
         events,
         &(struct event_filter){.type = STR("agent.*"), .since_seq = events_head(events, NULL)},

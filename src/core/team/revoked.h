@@ -1,6 +1,6 @@
-/* revoked: the agents that people have revoked, in memory, so that every request can be held to it
- * without asking the store.  Read at the start, then kept by the log: its events come before the
- * reply to whoever revoked, so that nothing is let through after that.
+/* revoked: the agents that people have revoked, in memory, so that every request can be checked
+ * without the store.  Read at start-up, then updated from the event log, whose events come before
+ * the reply to the revoking request, so that nothing is allowed after that.
  * Thread: the loop's.  Errors: 0, or -1 with *e set. */
 #pragma once
 
@@ -13,8 +13,8 @@ struct revoked;
 CHECKED int revoked_open(struct store *s, struct events *events, struct revoked **ret,
                          struct err *e);
 struct revoked *revoked_close(struct revoked *l); /* takes NULL; returns NULL */
-/* Told of each new revocation: for what has begun and would go on. */
+/* Called for each new revocation: to end work in progress. */
 void revoked_on_new(struct revoked *l, void (*told)(void *arg), void *arg);
-/* May this agent do what needs this permission?  While it is revoked: read, and speak for itself
- * (PERM_TEAM_REPORT). */
+/* Whether this agent may use this permission.  While it is revoked: only reads, and reports about
+ * itself (PERM_TEAM_REPORT). */
 CHECKED int revoked_check(const struct revoked *l, struct str agent, enum perm p, struct err *e);

@@ -1,3 +1,4 @@
+/* team: names, tags, rows and events shared by agents, boards and messages. */
 #include "core/team/team.h"
 
 #include "base/id.h"
@@ -18,7 +19,7 @@ void team_enter(struct team *t, struct store_tx *tx)
     t->unused_count = 0;
 }
 
-/* --- who --- */
+/* --- the caller --- */
 
 int team_need_person(const struct team *t, const char *what, struct err *e)
 {
@@ -40,7 +41,7 @@ int team_act_as(struct team *t, struct str name, struct str *ret, struct err *e)
     return 0;
 }
 
-/* Every character is one that can be seen: two names that look alike are the same. */
+/* Every character is visible: two names that look alike are the same. */
 static bool is_visible(struct str s)
 {
     uint32_t point;
@@ -56,7 +57,8 @@ static bool is_visible(struct str s)
 
 int team_check_name(const char *what, struct str name, struct err *e)
 {
-    /* A path's segment cannot be a dot or two (RFC 3986 5.2.4): nobody could stop such an agent. */
+    /* A path segment cannot be "." or ".." (RFC 3986 5.2.4): no request could stop such an
+     * agent. */
     bool good = name.n > 0 && name.n <= TEAM_NAME_MAX && str_is_utf8(name) &&
                 !str_eq_c(name, ".") && !str_eq_c(name, "..");
 
@@ -182,7 +184,7 @@ void *team_grow(struct arena *a, void *v, size_t n, size_t size)
 {
     void *to;
 
-    /* Doubled at each power of two: the old halves stay in the arena, as much again at most. */
+    /* Doubles at each power of two: the old halves stay in the arena, at most as much again. */
     if (n & (n - 1))
         return v;
     to = arena_alloc(a, (n ? 2 * n : 1) * size);
@@ -214,7 +216,7 @@ struct str team_id(struct team *t, const char *prefix)
     return arena_str(t->arena, str_of(id_make(prefix, id)));
 }
 
-/* The command that lists the things of a kind; NULL: none does. */
+/* The command that lists objects of a kind; NULL: none. */
 static const char *lister(const char *kind)
 {
     static const struct {

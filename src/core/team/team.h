@@ -1,7 +1,8 @@
-/* team: what agents, boards and messages share: who asks, on which terms, and how a change is told.
- * The rules run inside work (core/store.h), on the store's thread: a rule sees the rows as they are
- * and nothing comes between its look and its change.  A struct team is one piece of such work.
- * Ownership: texts that come out are the arena's.  Errors: 0, or -1 with *e set. */
+/* team: shared by agents, boards and messages: the caller, its conditions, and how a change is
+ * published.
+ * The rules run inside work (core/store.h), on the store's thread: a rule sees the current rows,
+ * and nothing comes between its check and its change.  A struct team is one piece of such work.
+ * Ownership: returned texts are the arena's.  Errors: 0, or -1 with *e set. */
 #pragma once
 
 #include "base/arena.h"
@@ -10,14 +11,14 @@
 #include "proto/json.h"
 
 struct team_conf {
-    int64_t heartbeat_ms;  /* an agent without one for this long is offline */
-    int64_t cycle;         /* heartbeats in which a checkpoint is due */
-    int64_t missed;        /* cycles without one make it stalled */
-    int64_t grace_ms;      /* cards of one that is offline or revoked return after this */
+    int64_t heartbeat_ms;  /* an agent without a heartbeat for this long is offline */
+    int64_t cycle;         /* heartbeats after which a checkpoint is due */
+    int64_t missed;        /* cycles without a checkpoint that make it stalled */
+    int64_t grace_ms;      /* cards of an offline or revoked agent return after this */
     int64_t message_rate;  /* of one sender within a minute; 0: no limit */
     int64_t message_bytes; /* of one content */
     int64_t inbox_max;     /* messages kept for one receiver */
-    int64_t agent_tasks;   /* limit of an agent that names none; 0: none */
+    int64_t agent_tasks;   /* default limit of an agent; 0: none */
     int64_t proposals_max; /* of one agent, undecided */
     int64_t objects_max;   /* agents, projects, mailboxes; cards, files of one project */
     int64_t file_versions; /* kept of one file */
@@ -35,15 +36,15 @@ struct team {
     struct team_conf conf;
     struct team_asker who;
     int64_t now_ms;
-    int64_t since_ms; /* from then on heartbeats are heard: silence before is no agent's fault */
-    bool unnamed;     /* nobody has a name here: who acts for an agent is taken for it */
-    struct str acted; /* as which agent it was; empty: none */
-    struct str beat;  /* whose heartbeat this was, and how many it has sent since a checkpoint */
+    int64_t since_ms; /* heartbeats count from then on: silence before is not the agent's fault */
+    bool unnamed;     /* callers have no names here: acting for an agent counts as being it */
+    struct str acted; /* the agent it acted as; empty: none */
+    struct str beat;  /* the agent whose heartbeat this was, and its number since a checkpoint */
     int64_t beat_ticks;
-    bool approved;    /* a person said yes to what is done here: an advisory agent's proposal */
-    int64_t retry_ms; /* with ERR_LIMIT: when it may succeed; 0: unknown */
-    bool blocked;     /* with ERR_INVALID: well-formed, but what it says is not allowed */
-    /* Blobs that no row names any more once this is committed: the loop's thread removes them. */
+    bool approved;    /* a person approved this: an advisory agent's proposal */
+    int64_t retry_ms; /* with ERR_LIMIT: when to retry; 0: unknown */
+    bool blocked;     /* with ERR_INVALID: well-formed, but the content is not allowed */
+    /* Blobs that no row names once this is committed: the loop's thread removes them. */
     struct str *unused;
     size_t unused_count;
 };
@@ -53,7 +54,7 @@ struct team {
 #define TEAM_TAGS_MAX 64
 #define TEAM_PAGE_MAX 1000 /* rows of one list */
 
-/* A work begins, or begins again: the store may run one twice. */
+/* Called when a work begins, or begins again: the store may run one twice. */
 void team_enter(struct team *t, struct store_tx *tx);
 static inline bool team_is_person(const struct team *t)
 {
@@ -61,13 +62,13 @@ static inline bool team_is_person(const struct team *t)
 }
 /* Refuses agents: "only people may pause an agent". */
 CHECKED int team_need_person(const struct team *t, const char *what, struct err *e);
-/* As whom the asker acts: a person may name anybody, an agent only itself. */
+/* Whom the caller acts as: a person may name anybody, an agent only itself. */
 CHECKED int team_act_as(struct team *t, struct str name, struct str *ret, struct err *e);
-/* A name that stands in paths and lists: 1 to TEAM_NAME_MAX bytes, no control, comma or slash,
- * nor one or two dots. */
+/* A name for paths and lists: 1 to TEAM_NAME_MAX bytes, no control character, comma or slash, and
+ * not "." or "..". */
 CHECKED int team_check_name(const char *what, struct str name, struct err *e);
 
-/* Comma-joined, lower-case, trimmed, each once. */
+/* Comma-joined, lower-case, trimmed, without duplicates. */
 CHECKED int team_tags(struct arena *a, const struct str *v, size_t n, struct str *ret,
                       struct err *e);
 bool team_tags_have(struct str tags, struct str one);
@@ -80,8 +81,8 @@ struct str team_column(const struct team *t, const struct store_rows *r, int col
 /* One number: the first column of the only row. */
 CHECKED int team_number(struct team *t, const char *sql, const struct store_param *p, size_t n,
                         int64_t *ret, struct err *e);
-/* The newest entries of the log that are about the team: changes, reads and refusals; newest first.
- * hash and prev are not set. */
+/* The newest log entries about the team: changes, reads and refusals; newest first.  hash and prev
+ * are not set. */
 struct event_list {
     struct event *v;
     size_t n;
@@ -89,10 +90,10 @@ struct event_list {
 CHECKED int team_log(struct team *t, int64_t limit, struct event_list *ret, struct err *e);
 void team_event(struct team *t, const char *type, const char *kind, struct str id,
                 const struct buf *data);
-/* Room for one more row in a list that grows in the arena. */
+/* Room for one more row in a list in the arena. */
 void *team_grow(struct arena *a, void *v, size_t n, size_t size);
 
-/* Rows as an array of structs: the caller sets how large one is and how a row becomes one. */
+/* Rows as an array of structs: the caller sets the size and the function that reads a row. */
 struct team_rows {
     size_t size;
     void (*read)(const struct team *t, const struct store_rows *r, void *to);
@@ -102,5 +103,5 @@ struct team_rows {
 CHECKED int team_read(struct team *t, const char *sql, const struct store_param *p, size_t n,
                       struct team_rows *l, struct err *e);
 struct str team_id(struct team *t, const char *prefix); /* a new one, in the arena */
-/* -1: "there is no task 'x'". */
+/* Returns -1: "there is no task 'x'". */
 int team_missing(struct team *t, const char *kind, struct str id, struct err *e);

@@ -1,3 +1,4 @@
+/* team_log: reads the newest log entries about the team. */
 #include "core/team/team.h"
 
 int team_log(struct team *t, int64_t limit, struct event_list *ret, struct err *e)
