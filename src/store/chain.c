@@ -1,3 +1,4 @@
+/* chain: appends events to the hash chain, and its start and end. */
 #include "base/clock.h"
 #include "core/event/event_hash.h"
 #include "store/store_internal.h"
@@ -48,7 +49,7 @@ static int write_event(struct engine_conn *c, const struct event *ev, struct err
         e);
 }
 
-/* Links ev behind head, `step` later, and makes it the head. */
+/* Links ev to head, `step` later, and makes it the head. */
 static int append(struct engine_conn *c, struct event *head, struct event *ev, int64_t step,
                   struct err *e)
 {
@@ -126,7 +127,7 @@ int chain_touch(struct engine_conn *c, struct err *e)
     return en->commit(c, e) == 0 ? 0 : -1;
 }
 
-/* What a power cut has taken may have been told already: its numbers are never given again. */
+/* Events lost in a power cut may have been published already: their numbers are never reused. */
 static int jump(struct engine_conn *c, int64_t epoch, struct err *e)
 {
     struct event head = {0}, ev = {.type = STR(EVENT_EPOCH), .object = STR("system/store")};

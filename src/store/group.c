@@ -1,3 +1,4 @@
+/* group: the writer thread: groups of works in one transaction. */
 #include "store/store_internal.h"
 
 #include "base/log.h"
@@ -6,8 +7,8 @@
 
 #define GROUP_MAX 512                /* works in one transaction */
 #define GROUP_NS 5000000ULL          /* and the time they may take before the commit */
-#define SYNC_AFTER_NS 40000000ULL    /* class 2 is synced within 100 ms: leaves room for the sync */
-#define CHECK_EVERY_NS 1000000000ULL /* is the database still there? */
+#define SYNC_AFTER_NS 40000000ULL    /* class 2 is synced within 100 ms: leaves time for the sync */
+#define CHECK_EVERY_NS 1000000000ULL /* how often to check an idle database */
 
 struct metric store_commits = {
     .name = "holt_store_commits_total", .help = "Groups committed.", .kind = METRIC_COUNTER};
@@ -36,8 +37,8 @@ static void set_health(struct store *s, const struct err *e)
         log_info("the store works again");
 }
 
-/* Runs works in order until all are done or time is up; what is left stays in *todo.  -1: the
- * transaction itself is lost, *e says why. */
+/* Runs works in order until all are done or the time is up; the rest stays in *todo.  -1: the
+ * transaction itself is lost, *e has the reason. */
 static int run_works(struct store *s, struct batch *b, struct list *todo, struct err *e)
 {
     struct store_tx tx = {.conn = s->conn, .arena = &b->arena, .writes = true};
@@ -83,13 +84,13 @@ static int run_tx(struct store *s, struct batch *b, struct list *todo, bool dura
     return r;
 }
 
-/* None of the group's changes are there: each work that had not failed by itself fails so. */
+/* None of the group's changes were committed: fails each work that had not failed itself. */
 static void fail_all(struct batch *b, struct list *todo, const struct err *e)
 {
     struct list *l;
 
     while (list_is_empty(&b->jobs) && (l = list_pop(todo)) != NULL)
-        list_push(&b->jobs, l); /* it had not even begun; the others are tried in the next group */
+        list_push(&b->jobs, l); /* it was not started; the others are tried in the next group */
     LIST_EACH (&b->jobs, node) {
         struct job *j = LIST_ENTRY(node, struct job, link);
 
@@ -111,8 +112,8 @@ static void note_commit(struct store *s, bool durable, uint64_t began)
 
 /* --- commits in doubt --- */
 
-/* A commit that was sent and not answered is there or it is not: its works are told when that is
- * known, in their place in the order.  Until then nothing else is begun: -1. */
+/* The result of a commit that was sent without a reply is unknown: its works are completed when it
+ * is known, in order.  Until then nothing else is begun: -1. */
 static int settle_doubt(struct store *s, struct err *e)
 {
     struct batch *b = s->doubt;
@@ -193,7 +194,7 @@ static void run_group(struct store *s, struct list *todo, bool durable)
     }
 }
 
-/* The next group's works, at most GROUP_MAX.  Called with the lock held. */
+/* Takes the next group's works, at most GROUP_MAX.  Called with the lock held. */
 static bool take_group(struct store *s, struct list *to)
 {
     bool durable = false;
@@ -209,7 +210,7 @@ static bool take_group(struct store *s, struct list *to)
     return durable;
 }
 
-/* Puts back what a group had no time for, before what came meanwhile. */
+/* Puts back works that a group had no time for, before newer ones. */
 static void give_back(struct store *s, struct list *rest)
 {
     uv_mutex_lock(&s->lock);
@@ -217,14 +218,15 @@ static void give_back(struct store *s, struct list *rest)
         struct list *l = rest->prev;
 
         list_unlink(l);
-        list_push(s->writes.next, l); /* "before the first" is "at the end of a ring from there" */
+        /* inserting before the first is appending to the ring that starts there */
+        list_push(s->writes.next, l);
         s->write_count++;
     }
     uv_mutex_unlock(&s->lock);
 }
 
-/* Nothing is queued: sync what is due; once a second see that the database is there, and whether
- * one that failed works again. */
+/* Nothing is queued: sync if due; once a second check that the database works, and whether one that
+ * failed works again. */
 static void tend(struct store *s)
 {
     struct err e = {0};
@@ -241,7 +243,7 @@ static void tend(struct store *s)
         (sync_is_due(s) || sick) && chain_touch(s->conn, &e) == 0)
         note_commit(s, true, now);
     else if (e.code != ERR_NONE && s->unsynced_ns != 0)
-        s->unsynced_ns = now; /* asked again after the usual time, not at once */
+        s->unsynced_ns = now; /* retry after the usual time, not at once */
     s->doubtful |= e.code != ERR_NONE && !s->engine->settle;
     set_health(s, &e);
 }

@@ -1,3 +1,4 @@
+/* migrate: applies schema migrations in order. */
 #include "store/migrate.h"
 
 #include "base/clock.h"
@@ -35,7 +36,7 @@ static int check_applied(int64_t version, struct str sum, struct err *e)
     return 0;
 }
 
-/* The newest version applied, 0 when none. */
+/* The newest version applied, 0: none. */
 static int64_t applied(struct engine_conn *c, struct err *e)
 {
     const struct store_engine *en = c->db->engine;

@@ -12,5 +12,5 @@ struct migration {
 extern const struct migration migrations[]; /* made from migrations/ by tools/embed-sql */
 extern const size_t migration_count;
 
-/* Refuses a database that a newer holt has written, and one whose migrations were other texts. */
+/* Refuses a database written by a newer holt, and one whose migrations had other texts. */
 CHECKED int migrate(struct engine_conn *c, struct err *e);

@@ -1,3 +1,4 @@
+/* pg: the PostgreSQL engine: transactions, commits, savepoints. */
 #include "store/pg.h"
 
 #include "base/mem.h"
@@ -12,7 +13,7 @@ static int script(struct engine_conn *conn, const char *sql, struct err *e)
     return pg_exec(pg_conn_of(conn), text, e);
 }
 
-/* PostgreSQL has recovered by itself before it lets anybody in. */
+/* PostgreSQL has recovered before it accepts connections. */
 static int examine(struct engine_conn *conn, struct err *e)
 {
     (void)conn;
@@ -20,7 +21,7 @@ static int examine(struct engine_conn *conn, struct err *e)
     return 0;
 }
 
-/* Sees the end of a connection that the server has closed while nobody used it. */
+/* Notices that the server has closed an unused connection. */
 static int check(struct engine_conn *conn, struct err *e)
 {
     struct pg_conn *c = pg_conn_of(conn);
@@ -38,7 +39,7 @@ static const char *begin_text(const struct pg_conn *c)
                       : "BEGIN; SET LOCAL synchronous_commit = off";
 }
 
-/* Nothing is lost yet with a connection that ends here: a new one will do. */
+/* Nothing is lost if the connection ends here: a new one will do. */
 static int begin(struct engine_conn *conn, bool durable, struct err *e)
 {
     struct pg_conn *c = pg_conn_of(conn);
@@ -68,7 +69,7 @@ static void rollback(struct engine_conn *conn)
     struct pg_conn *c = pg_conn_of(conn);
     struct err e;
 
-    (void)!pg_drain(c, &e); /* its failure is why we are here */
+    (void)!pg_drain(c, &e); /* its failure is the reason for this call */
     if (in_tx(conn) && pg_exec(c, "ROLLBACK", &e) < 0)
         pg_lose(c, e.msg); /* a new connection has no transaction */
     if (c->writes)
@@ -98,7 +99,8 @@ static int commit(struct engine_conn *conn, struct err *e)
         rollback(conn);
         return -1;
     }
-    if (PQtransactionStatus(c->h) != PQTRANS_INTRANS) { /* its COMMIT would answer "ROLLBACK" */
+    /* otherwise COMMIT would reply "ROLLBACK" */
+    if (PQtransactionStatus(c->h) != PQTRANS_INTRANS) {
         rollback(conn);
         return err_set(e, ERR_INTERNAL, 0, "a failed transaction cannot be committed");
     }
@@ -130,7 +132,7 @@ static void queue_text(struct pg_conn *c, const char *sql)
         pg_lose(c, PQerrorMessage(c->h));
 }
 
-/* In one round trip with the release of the one before and the work's first statement. */
+/* In one round trip with the release of the previous one and the work's first statement. */
 static int savepoint(struct engine_conn *conn, struct err *e)
 {
     struct pg_conn *c = pg_conn_of(conn);

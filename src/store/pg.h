@@ -1,6 +1,6 @@
-/* pg: what the files of the PostgreSQL engine share.  A node of holt has a schema of its own, so
+/* pg: shared by the files of the PostgreSQL engine.  A node of holt has a schema of its own, so
  * that several holtd may share one database; the writer holds an advisory lock on it.
- * Thread: as engine.h says. */
+ * Thread: see engine.h. */
 #pragma once
 
 #include "base/arena.h"
@@ -15,20 +15,20 @@
 struct pg_db {
     struct engine_db base;
     char *url;
-    char *server; /* for people: the URL without what may be secret */
+    char *server; /* for people: the URL without secrets */
     char schema[PG_SCHEMA_SIZE];
-    int64_t lock; /* key of the advisory lock: made from the schema's name */
+    int64_t lock; /* key of the advisory lock, derived from the schema's name */
 };
 
-struct pg_redo { /* what a server that dies may forget: relaxed groups since the last synced one */
+struct pg_redo { /* what a crashing server may forget: relaxed groups since the last synced one */
     struct arena arena;
     struct list groups;      /* committed, in order */
-    struct pg_group *open;   /* the running transaction's, or NULL: it is synced */
+    struct pg_group *open;   /* of the running transaction, or NULL: it is synced */
     struct list *mark;       /* last statement at the savepoint */
     int64_t base;            /* token of the last synced group */
-    int64_t doubt;           /* token of a group whose commit was not answered; 0: none */
-    bool settled, committed; /* how it ended */
-    bool foreign;            /* the database is not where we left it */
+    int64_t doubt;           /* token of a group whose commit got no reply; 0: none */
+    bool settled, committed; /* its result */
+    bool foreign;            /* the database is not in the state we left it */
 };
 
 struct pg_conn {
@@ -39,14 +39,14 @@ struct pg_conn {
     unsigned stmt_count;
     bool writes;
     bool durable;      /* the running transaction's commit waits for the disk */
-    int queued;        /* statements sent in libpq's pipeline mode, not yet answered */
-    bool release;      /* an ended savepoint is still to be released */
-    bool lost;         /* the connection is of no use any more */
-    uint64_t retry_ns; /* not before this is a lost connection made anew */
-    struct err why;    /* why it is lost, or what the last attempt said */
-    bool locked;       /* the writer's: holds the lock on the schema */
-    int pid;           /* of the server's process behind this connection */
-    int old_pid;       /* of the one that last held the lock for us */
+    int queued;        /* statements sent in libpq's pipeline mode without a reply yet */
+    bool release;      /* an ended savepoint has to be released */
+    bool lost;         /* the connection is unusable */
+    uint64_t retry_ns; /* do not reconnect before this time */
+    struct err why;    /* why it is lost, or the last attempt's error */
+    bool locked;       /* of the writer: holds the lock on the schema */
+    int pid;           /* pid of the server's process for this connection */
+    int old_pid;       /* pid of the one that last held the lock for us */
     struct pg_redo redo;
 };
 
@@ -58,14 +58,14 @@ static inline struct pg_conn *pg_conn_of(struct engine_conn *c)
 /* --- pg_err.c --- */
 int pg_fail(struct pg_conn *c, const PGresult *r, const char *doing, struct err *e);
 int pg_fail_lost(struct pg_conn *c, const char *why, struct err *e);
-bool pg_is_end(const PGresult *r); /* the server says that it ends this connection */
+bool pg_is_end(const PGresult *r); /* the server announces the end of this connection */
 
-/* --- pg_wait.c: no call on a connection waits for ever --- */
-/* Sends nothing; waits for the answer to what was sent.  The last result, or the one that failed;
- * NULL: the connection is lost. */
+/* --- pg_wait.c: every wait on a connection has a deadline --- */
+/* Sends nothing; waits for the reply to what was sent.  Returns the last result, or the one that
+ * failed; NULL: the connection is lost. */
 PGresult *pg_answer(struct pg_conn *c);
-/* The same for statements that were queued: pg_queue before each is sent, pg_drain for the answers.
- * pg_drain without any does nothing and returns 0. */
+/* The same for queued statements: pg_queue before each is sent, pg_drain for the replies.  pg_drain
+ * without queued statements returns 0. */
 void pg_queue(struct pg_conn *c);
 PGresult *pg_queue_answer(struct pg_conn *c);
 CHECKED int pg_drain(struct pg_conn *c, struct err *e);
@@ -80,8 +80,8 @@ void pg_release(struct engine_db *d);
 CHECKED int pg_connect(struct engine_db *d, enum engine_mode mode, struct engine_conn **ret,
                        struct err *e);
 void pg_disconnect(struct engine_conn *conn);
-/* Makes a lost connection anew, and then whole: takes the lock again, finds out how a commit in
- * doubt has ended, does again what the server has forgotten. */
+/* Reconnects and recovers: takes the lock again, finds out the result of a commit in doubt, repeats
+ * what the server has forgotten. */
 CHECKED int pg_revive(struct pg_conn *c, struct err *e);
 
 /* --- pg_redo.c --- */
@@ -91,16 +91,16 @@ void pg_redo_begin(struct pg_conn *c);
 void pg_redo_note(struct pg_conn *c, const char *sql, const struct store_param *p, size_t n);
 void pg_redo_mark(struct pg_conn *c);
 void pg_redo_undo(struct pg_conn *c);                  /* back to the mark */
-void pg_redo_drop(struct pg_conn *c);                  /* the transaction is undone */
-void pg_redo_commit(struct pg_conn *c, int64_t token); /* it is not */
-void pg_redo_doubt(struct pg_conn *c, int64_t token);  /* nobody knows */
+void pg_redo_drop(struct pg_conn *c);                  /* the transaction was rolled back */
+void pg_redo_commit(struct pg_conn *c, int64_t token); /* it was committed */
+void pg_redo_doubt(struct pg_conn *c, int64_t token);  /* its result is unknown */
 CHECKED int pg_redo_start(struct pg_conn *c, struct err *e);
 CHECKED int pg_redo_resume(struct pg_conn *c, struct err *e);
 bool pg_redo_settled(struct pg_conn *c, bool *ret_committed);
 
 /* --- pg.c --- */
-/* 0; -1: all is undone; ENGINE_DOUBT.  The token is written with it, to be looked for afterwards.
- */
+/* 0; -1: everything is undone; ENGINE_DOUBT.  The token is written in the same transaction, to be
+ * looked up afterwards. */
 CHECKED int pg_commit(struct pg_conn *c, int64_t token, struct err *e);
 
 /* --- pg_sql.c --- */
@@ -110,7 +110,7 @@ struct pg_sql {
     char names[PG_PARAMS_MAX][32];
 };
 CHECKED int pg_sql_make(const char *sql, struct pg_sql *ret, struct err *e);
-/* Tables whose texts sort by their bytes, as SQLite's do, whatever the database's locale. */
+/* Creates tables whose texts sort by bytes, as in SQLite, whatever the database's locale. */
 char *pg_sql_schema(const char *sql);
 
 /* --- pg_stmt.c --- */

@@ -1,8 +1,9 @@
+/* pg_err: turns PostgreSQL errors into ours. */
 #include "store/pg.h"
 
 #include <stdio.h>
 
-/* libpq's texts have several lines; the first says it. */
+/* libpq's messages have several lines; the first has the reason. */
 static void first_line(const char *text, char *to, size_t size)
 {
     const char *p = text ? text : "";
@@ -22,7 +23,7 @@ int pg_fail_lost(struct pg_conn *c, const char *why, struct err *e)
                        "itself then");
 }
 
-/* 57P01 to 57P05: it shuts down, has crashed, is starting, or has had enough of us. */
+/* 57P01 to 57P05: it shuts down, has crashed, is starting, or closes idle connections. */
 bool pg_is_end(const PGresult *r)
 {
     const char *state = r ? PQresultErrorField(r, PG_DIAG_SQLSTATE) : NULL;
@@ -33,7 +34,7 @@ bool pg_is_end(const PGresult *r)
 struct meaning {
     const char *state; /* SQLSTATE or its class: PostgreSQL's appendix A */
     enum err_code code;
-    const char *text; /* NULL: the server's */
+    const char *text; /* NULL: the server's message */
     const char *hint;
 };
 

@@ -1,3 +1,4 @@
+/* pg_link: connections to PostgreSQL: connect, lock, reconnect. */
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -7,10 +8,10 @@
 #include <stdio.h>
 
 #define VERSION_MIN 140000
-#define START_NS 15000000000ULL /* how long a start waits for a server that is not up yet */
+#define START_NS 15000000000ULL /* how long start-up waits for a server that is not ready yet */
 #define START_LOCK_NS 5000000000ULL
 #define REVIVE_LOCK_NS 1000000000ULL
-#define RETRY_NS 300000000ULL /* between attempts to connect anew */
+#define RETRY_NS 300000000ULL /* between attempts to reconnect */
 
 /* --- the URL --- */
 
@@ -92,7 +93,7 @@ static void silent(void *arg, const char *message)
     (void)message;
 }
 
-/* What the URL says wins over what stands before it. */
+/* Parameters of the URL override the ones before it. */
 #define PARAMETERS(url)                                                                            \
     (const char *const[]){"connect_timeout",  "keepalives_idle",  "keepalives_interval",           \
                           "keepalives_count", "tcp_user_timeout", "fallback_application_name",     \
@@ -125,7 +126,7 @@ static int dial(struct pg_conn *c, struct err *e)
         return -1;
     }
     (void)PQsetNoticeProcessor(c->h, silent, NULL);
-    c->pid = PQbackendPID(c->h); /* which libpq forgets with the connection */
+    c->pid = PQbackendPID(c->h); /* libpq forgets it with the connection */
     if (PQserverVersion(c->h) < VERSION_MIN)
         return refuse_server(c, "holt needs PostgreSQL 14 or later", e);
     encoding = PQparameterStatus(c->h, "server_encoding");
@@ -134,7 +135,7 @@ static int dial(struct pg_conn *c, struct err *e)
     return 0;
 }
 
-/* A role's or a server's limits on idle time are for people, not for a daemon. */
+/* Idle timeouts of a role or a server are meant for people, not for a daemon. */
 static int set_up_session(struct pg_conn *c, struct err *e)
 {
     char sql[512];
@@ -149,7 +150,7 @@ static int set_up_session(struct pg_conn *c, struct err *e)
 
 /* --- the lock: one writer per schema --- */
 
-/* The condition that a row of pg_locks is our lock, held by whomever. */
+/* The condition that a row of pg_locks is our lock, whoever holds it. */
 static void holder_sql(const struct pg_db *db, char *to, size_t size)
 {
     uint64_t key = (uint64_t)db->lock;
@@ -161,7 +162,7 @@ static void holder_sql(const struct pg_db *db, char *to, size_t size)
                    (unsigned)(key >> 32), (unsigned)key);
 }
 
-/* The server may not have seen yet that our last connection is gone, and still be at its commit. */
+/* The server may not have noticed that our last connection is gone, and may still be committing. */
 static int end_old(struct pg_conn *c, struct err *e)
 {
     char sql[512], ours[256], ignored[16];
@@ -213,9 +214,9 @@ static int take_lock(struct pg_conn *c, uint64_t patience, struct err *e)
     return 0;
 }
 
-/* --- the start --- */
+/* --- start-up --- */
 
-/* Only a server that is not there, or still starting, is waited for. */
+/* Waits only for a server that is unreachable or still starting. */
 static int dial_patiently(struct pg_conn *c, struct err *e)
 {
     uint64_t end = uv_hrtime() + START_NS;
@@ -238,7 +239,7 @@ static int dial_patiently(struct pg_conn *c, struct err *e)
     return 0;
 }
 
-/* Asked first: CREATE SCHEMA needs a right on the database even if there is nothing to do. */
+/* Check first: CREATE SCHEMA needs a privilege on the database even if the schema exists. */
 static int make_schema(struct pg_conn *c, struct err *e)
 {
     char sql[128], found[8];
@@ -293,7 +294,7 @@ void pg_disconnect(struct engine_conn *conn)
     free(c);
 }
 
-/* --- and again --- */
+/* --- reconnecting --- */
 
 static int open_again(struct pg_conn *c, struct err *e)
 {
@@ -318,7 +319,7 @@ int pg_revive(struct pg_conn *c, struct err *e)
     }
     pg_lose(c, e->msg);
     c->why = *e;
-    /* A server that is far away and silent must not take all of the thread's time. */
+    /* A remote server that does not reply must not take all of the thread's time. */
     c->retry_ns = uv_hrtime() + RETRY_NS + (uv_hrtime() - began);
     return -1;
 }

@@ -1,14 +1,15 @@
+/* pg_redo: repeats relaxed commits that a crashed server has forgotten. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "store/pg.h"
 
 #include <stdio.h>
 
-/* A relaxed commit is in the server's memory for up to 100 ms.  holtd dies with the kernel that
- * holds SQLite's pages, but not with a PostgreSQL server: what was told to clients would be undone
- * under a living holtd.  So the statements of such groups are kept until a synced commit, and done
- * again on a server that has forgotten them.  That they give the same result is the store's rule:
- * one writer, and ids, numbers and times made by holtd. */
+/* A relaxed commit is in the server's memory for up to 100 ms.  With SQLite, holtd dies together
+ * with the kernel that holds the pages; but it survives a PostgreSQL server, which could then lose
+ * changes that clients were told about.  So the statements of such groups are kept until a synced
+ * commit, and repeated on a server that has forgotten them.  They give the same result by the
+ * store's rules: one writer, and ids, numbers and times made by holtd. */
 
 struct pg_group {
     struct list link;
@@ -145,7 +146,7 @@ int pg_redo_start(struct pg_conn *c, struct err *e)
     return read_token(c, &c->redo.base, e);
 }
 
-/* --- after a connection was lost --- */
+/* --- after a lost connection --- */
 
 static int redo_group(struct pg_conn *c, const struct pg_group *g, struct err *e)
 {
@@ -158,7 +159,7 @@ static int redo_group(struct pg_conn *c, const struct pg_group *g, struct err *e
     return 0;
 }
 
-/* Everything behind the group `from` (or behind the base: the list's head), in one transaction. */
+/* Everything after the group `from` (or after the base: the list's head), in one transaction. */
 static int redo(struct pg_conn *c, struct list *from, struct err *e)
 {
     struct pg_redo *r = &c->redo;

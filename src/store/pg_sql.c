@@ -1,3 +1,4 @@
+/* pg_sql: translates named parameters into PostgreSQL's numbered ones. */
 #include "base/buf.h"
 #include "base/mem.h"
 #include "store/pg.h"
@@ -9,7 +10,7 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* The length of what stands at p and is no SQL: a quoted text or name, or a comment; else 0. */
+/* The length of a quoted text or name, or a comment, at p; else 0. */
 static size_t quoted(const char *p)
 {
     const char *end;
@@ -18,11 +19,11 @@ static size_t quoted(const char *p)
         return strcspn(p, "\n");
     if (p[0] != '\'' && p[0] != '"')
         return 0;
-    end = strchr(p + 1, p[0]); /* a doubled quote is the begin of the next text */
+    end = strchr(p + 1, p[0]); /* a doubled quote begins the next text */
     return end ? (size_t)(end - p) + 1 : strlen(p);
 }
 
-/* The number of a parameter, from 1; the same name is the same parameter.  0: too many. */
+/* The number of a parameter, from 1; the same name has the same number.  0: too many. */
 static size_t number_of(struct pg_sql *s, const char *name, size_t len)
 {
     for (size_t i = 0; i < s->n; i++)
@@ -66,7 +67,7 @@ int pg_sql_make(const char *sql, struct pg_sql *ret, struct err *e)
 char *pg_sql_schema(const char *sql)
 {
     AUTO(buf_done) struct buf out = {0};
-    bool inside = false; /* of a word */
+    bool inside = false; /* inside a word */
 
     for (const char *p = sql; *p;) {
         size_t n = quoted(p);

@@ -1,3 +1,4 @@
+/* pg_stmt: prepared statements, parameters and rows of PostgreSQL. */
 #include "base/mem.h"
 #include "store/pg.h"
 
@@ -7,7 +8,7 @@
 #define STMTS_MAX 256 /* prepared per connection */
 #define QUEUE_MAX 64  /* statements in one round trip */
 
-/* Types by their object ids: pg_type.dat, fixed for ever. */
+/* Types by their object ids: pg_type.dat, which never change. */
 enum {
     PG_BOOL = 16,
     PG_BYTEA = 17,
@@ -31,7 +32,7 @@ struct pg_rows {
     int at, count;
 };
 
-struct values { /* as PQsendQueryPrepared wants them */
+struct values { /* in the form of PQsendQueryPrepared */
     const char *v[PG_PARAMS_MAX];
     int lengths[PG_PARAMS_MAX], formats[PG_PARAMS_MAX];
     Oid types[PG_PARAMS_MAX];
@@ -173,7 +174,7 @@ static int stmt_get(struct pg_conn *c, const char *sql, struct pg_stmt **ret, st
     return 0;
 }
 
-/* Sends it: alone, or behind what is queued already. */
+/* Sends it: alone, or after queued ones. */
 static int send_stmt(struct pg_conn *c, const char *sql, const struct store_param *p, size_t n,
                      bool queue, struct err *e)
 {
@@ -186,7 +187,7 @@ static int send_stmt(struct pg_conn *c, const char *sql, const struct store_para
     }
     if (stmt_get(c, sql, &s, e) < 0 || bind_all(&s->sql, p, n, &v, e) < 0)
         return -1;
-    /* The same text with other types, a NULL for a number, is another statement to the server. */
+    /* The same text with other types (a NULL for a number) is another statement to the server. */
     if ((!s->prepared || memcmp(s->types, v.types, s->sql.n * sizeof v.types[0]) != 0) &&
         prepare(c, s, v.types, e) < 0)
         return -1;
@@ -239,7 +240,7 @@ int64_t pg_run(struct engine_conn *conn, const char *sql, const struct store_par
     if (!r)
         return -1;
     if (str_parse_u64(str_of(PQcmdTuples(r)), &changed) < 0)
-        changed = 0; /* a statement that changes no rows says nothing */
+        changed = 0; /* empty for a statement that changes no rows */
     PQclear(r);
     return (int64_t)changed;
 }

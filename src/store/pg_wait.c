@@ -1,10 +1,11 @@
+/* pg_wait: waits for PostgreSQL with deadlines; pipelined statements. */
 #include "store/pg.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 
-#define ANSWER_NS 30000000000ULL /* a server that takes longer is taken for dead */
+#define ANSWER_NS 30000000000ULL /* after that the server is considered dead */
 
 void pg_lose(struct pg_conn *c, const char *why)
 {
@@ -19,7 +20,7 @@ void pg_lose(struct pg_conn *c, const char *why)
     c->locked = false;
 }
 
-/* Until the server has sent something, or has room for what we send. */
+/* Waits until the server has sent something, or accepts what we send. */
 static int wait_io(struct pg_conn *c, bool write, uint64_t end)
 {
     struct pollfd p = {.fd = PQsocket(c->h), .events = (short)(POLLIN | (write ? POLLOUT : 0))};
@@ -34,7 +35,7 @@ static int wait_io(struct pg_conn *c, bool write, uint64_t end)
     return p.revents & (POLLIN | POLLERR | POLLHUP) && !PQconsumeInput(c->h) ? -1 : 0;
 }
 
-/* The next result, NULL at the end of the answer; c->lost when there is none to come. */
+/* The next result, NULL at the end of the reply; c->lost if none will come. */
 static PGresult *next_result(struct pg_conn *c, uint64_t end)
 {
     int left;
@@ -58,7 +59,7 @@ static bool is_good(const PGresult *r)
     return s == PGRES_COMMAND_OK || s == PGRES_TUPLES_OK;
 }
 
-/* r, or NULL when the connection is of no use any more. */
+/* r, or NULL if the connection is unusable. */
 static PGresult *unless_lost(struct pg_conn *c, PGresult *r)
 {
     if (!c->lost && (PQstatus(c->h) == CONNECTION_BAD || pg_is_end(r)))
@@ -80,7 +81,7 @@ PGresult *pg_answer(struct pg_conn *c)
         if (s == PGRES_COPY_IN || s == PGRES_COPY_OUT || s == PGRES_COPY_BOTH)
             pg_lose(c, "it speaks of a copy that nobody asked for");
         if (kept && !is_good(kept)) {
-            PQclear(r); /* the first failure is the reason of the others */
+            PQclear(r); /* the first failure explains the others */
         } else {
             PQclear(kept);
             kept = r;
@@ -113,7 +114,7 @@ PGresult *pg_queue_answer(struct pg_conn *c)
         if (!r && uv_hrtime() >= end)
             pg_lose(c, "it does not answer");
         if (!r)
-            continue; /* stands between two statements */
+            continue; /* between two statements */
         ended = PQresultStatus(r) == PGRES_PIPELINE_SYNC;
         if (ended || (kept && !is_good(kept))) {
             PQclear(r);
@@ -142,7 +143,7 @@ int pg_drain(struct pg_conn *c, struct err *e)
     return failed;
 }
 
-/* --- texts --- */
+/* --- plain statements --- */
 
 static PGresult *ask(struct pg_conn *c, const char *sql)
 {

@@ -1,3 +1,4 @@
+/* reader: the reader threads. */
 #include "base/mem.h"
 #include "store/store_internal.h"
 
@@ -10,7 +11,7 @@ static void read_one(struct reader *r, struct job *j)
     list_init(&tx.rows);
     list_push(&b->jobs, &j->link);
     if (en->begin(r->conn, false, &j->err) == 0) {
-        (void)job_run(&tx, j); /* j->err tells */
+        (void)job_run(&tx, j); /* j->err has the result */
         en->rollback(r->conn);
     }
     store_finish(r->store, b);

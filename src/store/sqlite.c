@@ -1,3 +1,4 @@
+/* sqlite: the SQLite engine: connections and transactions. */
 #include "store/sqlite.h"
 
 #include "base/mem.h"
@@ -19,7 +20,7 @@ static int script(struct engine_conn *conn, const char *sql, struct err *e)
     return rc == SQLITE_OK ? 0 : sqlite_fail(c->db, c->h, rc, sql, e);
 }
 
-/* The first column of a statement's only row, as text, e.g. of a PRAGMA. */
+/* The first column of a statement's only row, as text, for example of a PRAGMA. */
 static int one_text(struct sqlite_conn *c, const char *sql, char *to, size_t size, struct err *e)
 {
     sqlite3_stmt *s = NULL;
@@ -132,8 +133,9 @@ static int step_once(struct sqlite_conn *c, const char *sql, struct err *e)
     return sqlite_run(&c->base, sql, NO_PARAMS, e) < 0 ? -1 : 0;
 }
 
-/* PRAGMA synchronous acts between transactions only, and when it is prepared: no cached statement.
- * In WAL mode NORMAL does not sync at a commit, FULL does, and with it all that came before. */
+/* PRAGMA synchronous takes effect only between transactions, and when prepared: no cached
+ * statement.  In WAL mode NORMAL does not sync at a commit; FULL does, and syncs everything before
+ * it. */
 static int begin(struct engine_conn *conn, bool durable, struct err *e)
 {
     struct sqlite_conn *c = conn_of(conn);
@@ -158,7 +160,7 @@ static void rollback(struct engine_conn *conn)
     struct err ignored;
 
     if (in_tx(conn))
-        (void)step_once(conn_of(conn), "ROLLBACK", &ignored); /* else already undone */
+        (void)step_once(conn_of(conn), "ROLLBACK", &ignored); /* otherwise already undone */
 }
 
 static int commit(struct engine_conn *conn, struct err *e)
@@ -195,7 +197,7 @@ static int later(struct engine_conn *conn, const char *sql, const struct store_p
 const struct store_engine engine_sqlite = {
     .name = "sqlite",
     .schemes = {"sqlite"},
-    /* BEGIN IMMEDIATE has locked the whole database already. */
+    /* BEGIN IMMEDIATE has already locked the whole database. */
     .lock_chain = "SELECT head_seq, head_hash FROM chain WHERE id = 1",
     .claim = sqlite_claim,
     .release = sqlite_release,
@@ -206,7 +208,7 @@ const struct store_engine engine_sqlite = {
     .script = script,
     .begin = begin,
     .commit = commit,
-    .settle = NULL, /* a commit always tells how it ended */
+    .settle = NULL, /* a commit's result is always known */
     .rollback = rollback,
     .in_tx = in_tx,
     .savepoint = savepoint,

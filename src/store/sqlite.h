@@ -1,4 +1,4 @@
-/* sqlite: what the files of the SQLite engine share.  Thread: as engine.h says, except for the
+/* sqlite: shared by the files of the SQLite engine.  Thread: see engine.h, except for the
  * checkpointer, which has a thread and a connection of its own. */
 #pragma once
 
@@ -8,7 +8,7 @@
 #include <sqlite3.h>
 #include <sys/types.h>
 
-#define SQLITE_BUSY_MS 2000 /* for a program that has the database open beside us */
+#define SQLITE_BUSY_MS 2000 /* for another program that has the database open */
 
 struct sqlite_wal;
 
@@ -17,7 +17,7 @@ struct sqlite_db {
     char *path;
     char *vfs;   /* or NULL */
     int lock_fd; /* of PATH.lock, locked */
-    dev_t dev;   /* of the file, to see that it is still the one at path */
+    dev_t dev;   /* of the file, to check that it is still the one at path */
     ino_t ino;
     struct sqlite_wal *wal;
 };
@@ -58,6 +58,6 @@ void sqlite_forget_stmts(struct sqlite_conn *c);
 
 /* --- sqlite_wal.c: checkpoints beside the writer, so that no commit waits for one --- */
 CHECKED int sqlite_wal_start(struct sqlite_conn *writer, struct err *e);
-void sqlite_wal_stop(struct sqlite_db *db); /* takes one that was never started */
-/* Called by the writer between transactions: holds the log's size under its bound. */
+void sqlite_wal_stop(struct sqlite_db *db); /* accepts one that was never started */
+/* Called by the writer between transactions: bounds the log's size. */
 void sqlite_wal_bound(struct sqlite_conn *writer);

@@ -1,6 +1,7 @@
+/* sqlite_err: turns SQLite errors into ours. */
 #include "store/sqlite.h"
 
-/* The last errno of the VFS; 0 when the failure was not the system's. */
+/* The last errno of the VFS; 0 if the failure was not the system's. */
 static int sys_errno(sqlite3 *h)
 {
     return h ? sqlite3_system_errno(h) : 0;

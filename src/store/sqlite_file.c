@@ -1,3 +1,4 @@
+/* sqlite_file: the database file and its lock. */
 #include "store/sqlite.h"
 
 #include "base/fd.h"
@@ -10,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Who holds the lock, as it wrote down itself: "1234", or "". */
+/* The pid that the lock's holder wrote: "1234", or "". */
 static void read_owner(int fd, char *to, size_t size)
 {
     ssize_t n = pread(fd, to, size - 1, 0);
@@ -20,7 +21,7 @@ static void read_owner(int fd, char *to, size_t size)
 }
 
 /* An open-file-description lock (fcntl(2)): it ends with this process, however that ends, and is
- * not lost when some library closes another descriptor of the same file. */
+ * not lost when a library closes another descriptor of the same file. */
 static int take_lock(const char *path, int *ret, struct err *e)
 {
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -47,7 +48,7 @@ static int take_lock(const char *path, int *ret, struct err *e)
     return 0;
 }
 
-/* SQLite would make the file by the umask; tokens' hashes are nobody else's business. */
+/* SQLite would create the file with the umask; hashes of tokens must not be readable by others. */
 static int make_file(const char *path, struct err *e)
 {
     AUTO(fd_close) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -64,7 +65,7 @@ int sqlite_claim(const struct store_config *c, struct engine_db **ret, struct er
     struct sqlite_db *db;
     int lock = -1;
 
-    /* Its count of memory in use costs a global lock per allocation; too late is harmless. */
+    /* Its memory statistics cost a global lock per allocation; harmless if called too late. */
     (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     if (*path == '\0')
         return err_set(e, ERR_INVALID, 0, "'%s' names no file; wanted: sqlite:/path/holt.db",

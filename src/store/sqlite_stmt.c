@@ -1,20 +1,21 @@
+/* sqlite_stmt: cached statements, parameters and rows of SQLite. */
 #include "store/sqlite.h"
 
 #include "base/mem.h"
 
 #define STMTS_MAX 256 /* cached per connection */
-#define KNOWN_MAX 24  /* parameters whose places a statement remembers */
+#define KNOWN_MAX 24  /* parameters whose positions a statement remembers */
 
-struct sqlite_stmt { /* a prepared statement; is the store_rows of its query while that runs */
+struct sqlite_stmt { /* a prepared statement; also the store_rows of its running query */
     struct store_rows rows;
     struct sqlite_conn *conn;
     sqlite3_stmt *h;
     bool busy;
     bool cached;
     struct {
-        char name[24]; /* a copy: a statement that is prepared anew frees its own; "": unknown */
+        char name[24]; /* a copy: preparing a statement again frees its own; "": unknown */
         int at;
-    } known[KNOWN_MAX]; /* of the parameter that is given as the Nth */
+    } known[KNOWN_MAX]; /* of the parameter given as the Nth */
 };
 
 static void stmt_free(struct sqlite_stmt *s)
@@ -33,7 +34,7 @@ void sqlite_forget_stmts(struct sqlite_conn *c)
         struct sqlite_stmt *s = value;
 
         if (s->busy)
-            s->cached = false; /* freed by its end */
+            s->cached = false; /* its end frees it */
         else
             stmt_free(s);
     }
@@ -43,14 +44,15 @@ void sqlite_forget_stmts(struct sqlite_conn *c)
 
 static void stmt_done(struct sqlite_stmt *s)
 {
-    (void)sqlite3_reset(s->h); /* its error was told by the step */
+    (void)sqlite3_reset(s->h); /* the step has reported its error */
     (void)sqlite3_clear_bindings(s->h);
     s->busy = false;
     if (!s->cached)
         stmt_free(s);
 }
 
-/* Most texts are literals: where one was seen last is a first guess, held against the text. */
+/* Most texts are literals: the statement last seen at that address is a first guess, compared with
+ * the text. */
 static struct sqlite_stmt **guess_of(struct sqlite_conn *c, const char *sql)
 {
     return &c->guesses[((uintptr_t)sql >> 4) % ARRAY_LEN(c->guesses)];
@@ -93,7 +95,7 @@ static int stmt_get(struct sqlite_conn *c, const char *sql, struct sqlite_stmt *
     return 0;
 }
 
-/* Callers give the parameters in the same order each time: a look at the name suffices. */
+/* Callers give parameters in the same order each time: comparing the name suffices. */
 static int place_of(struct sqlite_stmt *s, size_t i, const char *given)
 {
     const char *bare = given + (given[0] == ':');
@@ -111,7 +113,7 @@ static int place_of(struct sqlite_stmt *s, size_t i, const char *given)
     return at;
 }
 
-/* keep: SQLITE_STATIC where the values outlive the statement's run, else SQLITE_TRANSIENT. */
+/* keep: SQLITE_STATIC if the values outlive the statement's run, else SQLITE_TRANSIENT. */
 static int bind_one(sqlite3_stmt *h, int at, const struct store_param *p,
                     sqlite3_destructor_type keep)
 {

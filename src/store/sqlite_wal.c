@@ -1,20 +1,21 @@
+/* sqlite_wal: checkpoints beside the writer, and the bound on the log. */
 #include "store/sqlite.h"
 
 #include "base/mem.h"
 
 #define WAL_PAGES 1000 /* 4 MiB: a checkpoint is worth its syncs */
 
-/* The checkpointer copies most of the log beside the writer; under steady load it never catches up
- * with the last frame, so the writer copies the few that are left and begins the log anew.  A log
- * that is begun anew early is also faster: overwriting a file syncs cheaper than growing it. */
+/* The checkpointer copies most of the log beside the writer; under steady load it never reaches the
+ * last frame, so the writer copies the few that are left and restarts the log.  Restarting it early
+ * is also faster: overwriting a file syncs cheaper than growing it. */
 struct sqlite_wal {
     sqlite3 *h;
     uv_thread_t thread;
     uv_mutex_t lock;
     uv_cond_t wake;
     int pages;         /* of the log, after the newest commit */
-    bool wanted, stop; /* wanted: the checkpointer is at work */
-    bool copied;       /* it has been; the rest is the writer's */
+    bool wanted, stop; /* wanted: the checkpointer is running */
+    bool copied;       /* it has run; the rest is the writer's */
     int retry_pages;   /* a reader held the log: not before it has grown to this */
 };
 
@@ -27,7 +28,7 @@ static int on_commit(void *arg, sqlite3 *h, const char *name, int pages)
     uv_mutex_lock(&w->lock);
     w->pages = pages;
     if (pages < WAL_PAGES)
-        w->retry_pages = 0; /* begun anew */
+        w->retry_pages = 0; /* the log was restarted */
     if (pages >= WAL_PAGES && !w->wanted && !w->copied) {
         w->wanted = true;
         uv_cond_signal(&w->wake);
@@ -47,7 +48,7 @@ static void checkpointer(void *arg)
             continue;
         }
         uv_mutex_unlock(&w->lock);
-        /* A failure shows in the writer's own commits, where it is reported. */
+        /* A failure shows in the writer's own commits, which report it. */
         (void)sqlite3_wal_checkpoint_v2(w->h, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
         uv_mutex_lock(&w->lock);
         w->wanted = false;
@@ -108,7 +109,7 @@ void sqlite_wal_bound(struct sqlite_conn *writer)
     uv_mutex_unlock(&w->lock);
     if (!now)
         return;
-    (void)sqlite3_busy_timeout(writer->h, 0); /* for no reader does a commit wait */
+    (void)sqlite3_busy_timeout(writer->h, 0); /* a commit does not wait for readers */
     if (sqlite3_wal_checkpoint_v2(writer->h, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL) !=
         SQLITE_OK)
         w->retry_pages = pages + WAL_PAGES;

@@ -1,3 +1,4 @@
+/* store: queues work for the store's threads and delivers results on the loop. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "store/migrate.h"
@@ -49,8 +50,8 @@ static struct job *job_new(store_work work, store_done done, void *arg)
 
 /* --- results, on the loop's thread --- */
 
-/* Where the database is, and what it says, is for the log: who asks for something else learns only
- * that it is away. */
+/* The database's address and messages are only for the log: a client learns only that the store is
+ * unavailable. */
 static void keep_private(struct store *s, struct err *e)
 {
     int64_t now = (int64_t)uv_now(s->loop);
@@ -107,8 +108,8 @@ static void on_finished(uv_async_t *a)
     deliver_all(CONTAINER_OF(a, struct handles, finished)->store);
 }
 
-/* A writer woken by the first of many writes would commit that one alone; woken when the loop has
- * nothing more to do, it takes all that this turn of the loop has asked for. */
+/* A writer woken by the first of many writes would commit that one alone; woken when the loop is
+ * about to sleep, it takes all writes of this turn. */
 static void on_wake(uv_prepare_t *p)
 {
     struct store *s = CONTAINER_OF(p, struct handles, wake)->store;
@@ -136,7 +137,7 @@ void store_finish(struct store *s, struct batch *b)
     (void)uv_async_send(&s->handles->finished);
 }
 
-/* --- asking --- */
+/* --- queueing --- */
 
 static void refuse(struct store *s, struct job *j)
 {
@@ -146,7 +147,7 @@ static void refuse(struct store *s, struct job *j)
     store_finish(s, b);
 }
 
-/* Queues j; returns false, with its error set, when there is no room. */
+/* Queues j; returns false, with its error set, if there is no room. */
 static bool enqueue(struct store *s, struct job *j, bool write)
 {
     size_t *count = write ? &s->write_count : &s->read_count;
@@ -334,7 +335,8 @@ void store_close(struct store *s)
     stop_threads(s);
     if (s->doubt)
         writer_give_up_doubt(s);
-    /* After a failed sync nobody knows what is on the disk: the next start jumps, to be safe. */
+    /* After a failed sync the content of the disk is unknown: the next start skips numbers, to be
+     * safe. */
     if (!s->doubtful && (s->engine->check(s->conn, &e) < 0 || chain_stop(s->conn, &e) < 0))
         log_error("the store could not be closed cleanly", LOG_E(&e));
     deliver_all(s);

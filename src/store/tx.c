@@ -1,3 +1,4 @@
+/* tx: statements, rows and events inside a work. */
 #include "base/mem.h"
 #include "store/store_internal.h"
 
@@ -68,15 +69,15 @@ bool rows_is_null(const struct store_rows *r, int column)
     return engine_of(r)->is_null(r, column);
 }
 
-/* Names in events may come from what a client sent: a bound, and valid UTF-8, which PostgreSQL
- * demands of every text. */
+/* Names in events may come from a client: bounded, and valid UTF-8, which PostgreSQL requires of
+ * every text. */
 static struct str event_text(struct arena *a, struct str s, size_t max)
 {
     size_t n = size_min(s.n, max);
     char *p;
 
     while (n > 0 && n < s.n && ((unsigned char)s.p[n] & 0xc0) == 0x80)
-        n--; /* not within a character */
+        n--; /* not inside a character */
     s = arena_str(a, str_make(s.p, n));
     if (str_is_utf8(s) && memchr(s.p, '\0', s.n) == NULL)
         return s;
