@@ -1,3 +1,4 @@
+/* api: routes a request through its checks to its handler. */
 #include "api/api.h"
 
 #include "api/dialects/dialect.h"
@@ -23,7 +24,7 @@
 
 /* --- the request's life --- */
 
-/* The query is left out: it may hold what nobody should read in a log. */
+/* Leaves out the query: it may hold secrets. */
 static void log_request(const struct request *r, bool done)
 {
     const struct http_req *req = xchg_req(r->x);
@@ -68,13 +69,13 @@ static void run_handler(struct request *r)
 {
     const struct op_handler *h = r->route->data;
 
-    /* One that names an object is recorded where that is known to exist: request_sandbox. */
+    /* A request that names an object is recorded once that is known to exist: request_sandbox. */
     if (r->op->audited && r->params.n == 0)
         request_audit(r, "request.read", NULL, 200);
     h->run(r);
 }
 
-/* Without this a form of a foreign page could send JSON without asking first (CORS). */
+/* Otherwise a form of a foreign page could send JSON without a preflight (CORS). */
 static int check_media_type(const struct http_req *req, struct err *e)
 {
     struct str type = http_req_header(req, "content-type");
@@ -99,7 +100,7 @@ static int decode(struct request *r, struct str body, struct err *e)
                      e);
 }
 
-/* The body's text, where nobody needs it any more: the handler wipes its own copy. */
+/* Wipes the body's text once it is decoded: the handler wipes its own copy. */
 static void wipe_secret(const struct op *op, struct str body)
 {
     for (size_t i = 0; i < op->in_count && !op->creates; i++)
@@ -162,7 +163,7 @@ static void run_op(struct request *r)
 
 /* --- the order of checks --- */
 
-/* The query of a proxied request is for the server inside: a token there is none of ours. */
+/* The query of a proxied request is for the server inside: a token in it is not ours. */
 static struct http_req without_query(const struct request *r)
 {
     struct http_req req = *xchg_req(r->x);
@@ -173,7 +174,7 @@ static struct http_req without_query(const struct request *r)
     return req;
 }
 
-/* What comes from inside a sandbox stays counted: whoever is in there is known, and hostile. */
+/* Requests from inside a sandbox keep counting: the caller is known, and hostile. */
 static void request_serve(struct request *r)
 {
     if (r->who.role != ROLE_NONE && r->how != AUTH_INSIDE)
@@ -189,7 +190,7 @@ void request_admit(struct request *r)
     struct err e = {0};
 
     v.req = &req;
-    /* What is open to everybody is open to somebody with a wrong token too. */
+    /* Public operations work with a wrong token too. */
     if (auth_authenticate(&r->api->auth, &v, &r->who, &r->how, &retry_ms, &e) < 0 &&
         (e.code == ERR_INVALID || r->route->perm != PERM_NONE))
         request_refuse_for(r, retry_ms, &e);
@@ -238,7 +239,7 @@ void api_write_error(struct buf *to, struct str path, const struct err *e)
     (d && d->write_error ? d->write_error : json_error)(to, e);
 }
 
-/* Before routing: the reply is in the caller's protocol. */
+/* Before routing: the reply uses the caller's protocol. */
 static void refuse_early(struct request *r, const struct err *e)
 {
     request_audit(r, "request.refused", NULL, err_table[e->code].http);
@@ -248,7 +249,7 @@ static void refuse_early(struct request *r, const struct err *e)
         request_fail(r, e);
 }
 
-/* A page of the seeds' dashboard gets no cookie of ours: anybody's server may be on its port. */
+/* Pages of the seeds' dashboards never get our cookie: any server may be on their port. */
 static struct cors origins_of(const struct api *a, const struct auth_view *v)
 {
     bool seed = auth_is_seed_origin(&a->auth, v);

@@ -1,8 +1,8 @@
-/* api: what holtd answers: the native operations, their authentication, their metrics.
- * api_handle is the server's handler.  The order for each request: Host, Origin, path, credentials,
- * permission, input, handler.
- * Ownership: the caller's parts outlive the api; api_free comes after the server has stopped and
- * the store has closed.  Thread: the loop's. */
+/* api: the native operations with their authentication and metrics.
+ * api_handle is the server's handler.  The order of checks for each request: Host, Origin, path,
+ * credentials, permission, input, handler.
+ * Ownership: the caller's parts outlive the api; call api_free after the server has stopped and the
+ * store has closed.  Thread: the loop's. */
 #pragma once
 
 #include "base/buf.h"
@@ -25,23 +25,23 @@ struct api_config {
     struct volumes *volumes;
     struct blobs *blobs;
     struct secrets *secrets;
-    const struct authority *authority; /* NULL: nothing is intercepted */
+    const struct authority *authority; /* NULL: no interception */
     struct space *space;               /* asked before uploads; NULL: nothing is kept free */
     const char *version;
 };
 
 struct api;
-/* Every route as a line of JSON: what `holtd --print-routes` says, for tests that walk over all. */
+/* Prints every route as a line of JSON: `holtd --print-routes`, for tests that walk over all. */
 struct buf;
 CHECKED int api_print_routes(struct buf *to, struct err *e);
 CHECKED int api_new(const struct api_config *c, struct api **ret, struct err *e);
 struct api *api_free(struct api *a); /* takes NULL; returns NULL */
-/* An error that no handler writes, in the form of whoever owns the path. */
+/* Formats an error that no handler writes, in the form of the dialect that owns the path. */
 void api_write_error(struct buf *to, struct str path, const struct err *e);
 void api_handle(struct xchg *x, void *api);
-/* The server whose handler this is: for its addresses and counts. */
+/* Sets the server whose handler this is: for its addresses and counts. */
 void api_set_server(struct api *a, struct server *s);
-/* Once a second or so: ends streams whose token is revoked or expired. */
+/* About once a second: ends streams whose token is revoked or expired. */
 void api_tick(struct api *a);
-/* The daemon is ending: streams that would never end by themselves end now. */
+/* The daemon is shutting down: ends the streams that would never end by themselves. */
 void api_end_streams(struct api *a);

@@ -1,3 +1,4 @@
+/* auth: checks Host, Origin and credentials of a request. */
 #include "api/auth.h"
 
 #include "base/enc.h"
@@ -14,7 +15,7 @@ struct str auth_host(struct str authority)
     if (authority.n > 0 && authority.p[0] == '[') {
         ptrdiff_t end = str_index(authority, ']');
 
-        /* What has anything but a port behind the bracket is no address. */
+        /* Anything but a port after the bracket is invalid. */
         if (end < 0 || ((size_t)end + 1 < authority.n && authority.p[end + 1] != ':'))
             return authority;
         return str_make(authority.p, (size_t)end + 1);
@@ -38,7 +39,7 @@ static bool is_address(struct str host)
     return is_ipv4(host) || (host.n > 2 && host.p[0] == '[' && host.p[host.n - 1] == ']');
 }
 
-/* A name that only this machine answers to.  RFC 6761: localhost is loopback. */
+/* A name that only this machine resolves to itself.  RFC 6761: localhost is loopback. */
 static bool is_loopback_host(struct str host)
 {
     return str_case_eq_c(host, "localhost") || str_eq_c(host, "[::1]") ||
@@ -70,7 +71,7 @@ int auth_check_host(const struct auth *a, const struct auth_view *v, struct err 
 
     if (v->peer->kind != PEER_TCP || is_loopback_host(host) || str_case_eq(host, own))
         return 0;
-    /* Rebinding needs a name; a listener on all addresses is reached by any of them. */
+    /* DNS rebinding needs a name; a listener on all addresses is reached by any of them. */
     if (everywhere && is_address(host))
         return 0;
     if (host.n > 0 &&
@@ -164,7 +165,7 @@ char *auth_peer_name(const struct peer *p, char *to)
     end = strrchr(text, p->address[0] == '[' ? ']' : ':');
     if (end)
         *end = '\0';
-    /* Whoever has one IPv6 address has its whole /64. */
+    /* The owner of one IPv6 address has its whole /64. */
     if (inet_pton(AF_INET6, text, &v6) == 1 && !IN6_IS_ADDR_V4MAPPED(&v6)) {
         memset(&v6.s6_addr[8], 0, 8);
         (void)inet_ntop(AF_INET6, &v6, to, AUTH_PEER);
@@ -187,10 +188,8 @@ static int refuse_url_tokens(const struct http_req *req, struct err *e)
     return 0;
 }
 
-/* A page of another origin can have the browser send our cookie along where it counts as the same
- * site (another port of this host); without an Origin that cors_origins names it counts for
- * nothing.
- */
+/* A page of another origin on the same site (another port of this host) can make the browser send
+ * our cookie; without an Origin listed in cors_origins the cookie is ignored. */
 static bool may_use_cookie(const struct http_req *req)
 {
     struct str site = http_req_header(req, "sec-fetch-site");
@@ -199,9 +198,9 @@ static bool may_use_cookie(const struct http_req *req)
            http_req_header(req, "origin").p;
 }
 
-/* Basic credentials of a URL (http://NAME:TOKEN@HOST), which clients without a place for a token
- * send: the password is the token, the name is not looked at.  Browsers keep such credentials and
- * send them by themselves: then they count as little as a cookie. */
+/* Basic credentials of a URL (http://NAME:TOKEN@HOST), for clients that cannot send a token
+ * otherwise: the password is the token, the name is ignored.  Browsers store such credentials and
+ * send them automatically: then they are ignored like a cookie. */
 static struct str basic_password(const struct http_req *req, struct str encoded, struct buf *hold)
 {
     struct str password;
@@ -212,7 +211,7 @@ static struct str basic_password(const struct http_req *req, struct str encoded,
     return password.p ? password : STR("");
 }
 
-/* p is NULL: no such header; an empty text: the header is malformed or another scheme's. */
+/* p is NULL: no such header; an empty text: the header is malformed or has another scheme. */
 static struct str bearer_text(const struct http_req *req, struct buf *hold)
 {
     struct str value = http_req_header(req, "authorization"), scheme, rest;
@@ -227,7 +226,7 @@ static struct str bearer_text(const struct http_req *req, struct buf *hold)
     return str_case_eq_c(scheme, "bearer") ? str_trim(rest) : STR("");
 }
 
-/* Another server on this host may have set one of the same name: any that is good will do. */
+/* Another server on this host may have set a cookie of the same name: accept any valid one. */
 static const struct token *check_cookies(const struct auth *a, const struct http_req *req)
 {
     struct http_cookies left = {.req = req};
@@ -248,7 +247,7 @@ static void become_named(struct principal *to, enum role role, const char *actor
     (void)snprintf(to->actor, sizeof to->actor, "%s", actor);
 }
 
-/* Nobody named themselves: a seed port and auth = off still have a name for them. */
+/* Without credentials: seed ports and auth = off have an identity for the caller. */
 static enum auth_how imply(const struct auth *a, const struct auth_view *v, struct principal *ret)
 {
     enum role role = ROLE_OPERATOR;
@@ -315,8 +314,8 @@ int auth_authenticate(const struct auth *a, const struct auth_view *v, struct pr
         *ret = principal_of(t);
         return 0;
     }
-    /* An old cookie is not an attempt: the browser sends it by itself, and no credentials is what
-     * it amounts to.  With auth = off nothing that is sent can be wrong. */
+    /* An old cookie is not an attack: the browser sends it automatically; treat it as no
+     * credentials.  With auth = off, nothing sent can be wrong. */
     if (!bearer.p || (a->conf->auth == CONF_AUTH_OFF && v->listener->loopback)) {
         *ret_how = imply(a, v, ret);
         return 0;

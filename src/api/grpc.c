@@ -1,3 +1,4 @@
+/* grpc: gRPC calls: the health service, then the dialects' methods. */
 #include "api/grpc.h"
 
 #include "api/rpc.h"
@@ -22,7 +23,7 @@ struct health *api_health_new(struct api *a)
     return health_new(ask_health, services, a);
 }
 
-/* The health service is open to everybody, as /healthz is: a load balancer has no token. */
+/* The health service needs no token, like /healthz: a load balancer has none. */
 void api_grpc(struct request *r)
 {
     const struct grpc_method *health =

@@ -5,4 +5,4 @@
 #include "api/request.h"
 
 struct health *api_health_new(struct api *a);
-void api_grpc(struct request *r); /* Host is checked already */
+void api_grpc(struct request *r); /* Host was checked already */

@@ -1,3 +1,4 @@
+/* health: the gRPC health service: Check, List, Watch. */
 #include "api/health.h"
 
 #include "api/health.pb.h"
@@ -19,7 +20,7 @@ struct call { /* one Check, List or Watch */
     struct list link; /* of a Watch, in health.watches */
     char service[SERVICE_MAX + 1];
     enum health_state told;
-    bool asked; /* the one message has come */
+    bool asked; /* its one message has arrived */
 };
 
 struct health *health_new(health_ask ask, const char *const *services, void *arg)
@@ -88,7 +89,7 @@ static int read_service(struct call *c, struct str message)
     return 0;
 }
 
-/* These methods take one message; another would wait for ever, unread. */
+/* These methods take one message; another one stays unread. */
 static void take(struct call *c)
 {
     c->asked = true;

@@ -8,14 +8,14 @@ struct health;
 
 enum health_state { HEALTH_NO_SUCH_SERVICE, HEALTH_SERVING, HEALTH_NOT_SERVING };
 
-/* service "" is the server as a whole. */
+/* service "" is the whole server. */
 typedef enum health_state (*health_ask)(const char *service, void *arg);
 
 /* services: NULL-terminated, for List; "" need not be among them. */
 struct health *health_new(health_ask ask, const char *const *services, void *arg);
 void health_free(struct health *h);        /* takes NULL */
-void health_end_watches(struct health *h); /* with UNAVAILABLE: the server is going down */
-void health_changed(struct health *h);     /* asks again and tells the watchers what is new */
+void health_end_watches(struct health *h); /* with UNAVAILABLE: the server is shutting down */
+void health_changed(struct health *h);     /* asks again and notifies watchers of changes */
 
 extern const struct grpc_method health_grpc[]; /* arg: the struct health */
 extern const size_t health_grpc_count;

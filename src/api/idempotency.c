@@ -1,3 +1,4 @@
+/* idempotency: stores replies of creating requests and replays them. */
 #include "api/idempotency.h"
 
 #include "base/clock.h"
@@ -12,7 +13,7 @@ struct idem {
     const char *op;
     unsigned char request[SHA256_SIZE];
     void (*run)(struct request *r);
-    /* what the store had */
+    /* the stored row */
     bool found, same, secret;
     int status;
     char object[96];
@@ -132,7 +133,7 @@ static void looked_up(void *arg, const struct err *e)
     } else if (i->found) {
         replay(r, i);
     } else {
-        r->who.token = NULL; /* it may have gone meanwhile */
+        r->who.token = NULL; /* it may be revoked meanwhile */
         r->idem = TAKE(i);
         r->idem->run(r);
     }
@@ -154,7 +155,8 @@ static void hash_request(const struct http_req *req, struct str body, unsigned c
     const struct str parts[] = {req->method, req->target, body};
 
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        uint64_t n = parts[i].n; /* so that no part can pass for the end of the one before */
+        /* lengths separate the parts, so that none can pass for the end of the previous one */
+        uint64_t n = parts[i].n;
 
         sha256_add(s, &n, sizeof n);
         sha256_add(s, parts[i].p, parts[i].n);

@@ -1,10 +1,10 @@
-/* idempotency: a creating request that is sent again (a lost reply, a proxy's retry) creates once.
+/* idempotency: a creating request that is repeated (a lost reply, a proxy's retry) creates once.
  *
- * The Idempotency-Key belongs to who sent it and to the operation.  Its row is written in the
- * transaction of the change and kept for a day: the same request again gets the stored reply with
- * `Idempotency-Replayed: true`; another request under the same key, and one whose first is still
- * running, is a conflict.  A reply that holds a secret is not stored: its repetition is a conflict
- * that names the object, so that its owner can revoke it and make another under a new key. */
+ * The Idempotency-Key belongs to the caller and the operation.  Its row is written in the
+ * transaction of the change and kept for a day.  Repeating the request returns the stored reply
+ * with `Idempotency-Replayed: true`; another request with the same key, or one whose first is still
+ * running, is a conflict.  A reply that holds a secret is not stored: repeating it is a conflict
+ * that names the object, so that its owner can revoke it and create another with a new key. */
 #pragma once
 
 #include "api/request.h"
@@ -13,7 +13,7 @@
 #define IDEM_KEEP_MS (24 * 60 * 60 * 1000)
 
 struct idem;
-/* Calls run(r) now or later, with r->idem set when the request has a key; or answers itself. */
+/* Calls run(r) now or later, with r->idem set if the request has a key; or replies itself. */
 void idem_run(struct request *r, struct str body, void (*run)(struct request *r));
 struct idem *idem_free(struct idem *i); /* the request has ended; takes NULL; returns NULL */
 DEFINE_AUTO(struct idem *, idem_free)

@@ -1,3 +1,4 @@
+/* metrics: counts requests and prints /metrics. */
 #include "api/metrics.h"
 
 #include "api/dialects/dialect.h"
@@ -24,7 +25,7 @@ void metrics_start(struct api *a)
 {
     metric_add(&requests);
     metric_add(&seconds);
-    /* One more: requests that no route took. */
+    /* One more: requests without a route. */
     a->stats = xzalloc((router_count(a->router) + 1) * sizeof *a->stats);
 }
 
@@ -72,7 +73,7 @@ static int64_t count_fds(void)
     return n;
 }
 
-/* Field number n (from 0) of a line of numbers; 0 when there is none. */
+/* Field number n (from 0) of a line of numbers; 0 if there is none. */
 static int64_t number_at(struct str line, size_t n)
 {
     int64_t v = 0;
@@ -106,7 +107,7 @@ static double rusage_seconds(const struct timeval *t)
     return (double)t->tv_sec + (double)t->tv_usec / 1e6;
 }
 
-/* The names that every Prometheus client library gives a process. */
+/* The standard process metrics of Prometheus client libraries. */
 static void print_process(const struct api *a, struct buf *to)
 {
     AUTO(buf_done) struct buf statm = {0};
@@ -137,8 +138,8 @@ static void print_text(const struct api *a, struct buf *to)
     print_process(a, to);
 }
 
-/* Each sample as one member, its name and labels as the key: what readers of Go's expvar expect, an
- * object of numbers, and no second list of all metrics. */
+/* Each sample as one member, with its name and labels as the key: readers of Go's expvar expect an
+ * object of numbers, and this needs no second list of metrics. */
 static void print_json(const struct api *api, struct str text, struct arena *a, struct buf *to)
 {
     struct jw w = {.to = to};

@@ -1,9 +1,10 @@
+/* page: the login page of holtd. */
 #include "api/page.h"
 
 #include "base/enc.h"
 #include "proto/digest.h"
 
-/* The code stands behind '#': browsers send that part to nobody. */
+/* The code is after '#': browsers do not send that part. */
 static const char script[] =
     "const out = document.getElementById('state');\n"
     "const ask = (path, init) => fetch(path, init).then(async r => {\n"

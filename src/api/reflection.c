@@ -1,3 +1,4 @@
+/* reflection: the gRPC reflection service. */
 #include "api/reflection.h"
 
 #include "api/dialects/dialect.h"
@@ -7,12 +8,12 @@
 #define GRPC_INVALID 3
 #define GRPC_NOT_FOUND 5
 
-/* The contracts that this server describes: its own, then those of dialects. */
+/* The contracts of this server: its own, then those of dialects. */
 static const struct str *const own_sets[] = {&health_descriptor_set, &reflection_descriptor_set};
 
-/* --- looking for a name --- */
+/* --- finding a name --- */
 
-/* Cuts "name" or "name." off the front of *left; false: it does not begin so. */
+/* Cuts "name" or "name." off the front of *left; false: it does not begin with it. */
 static bool enter(struct str *left, struct str name)
 {
     if (!str_starts(*left, name) || (left->n > name.n && left->p[name.n] != '.'))
@@ -75,7 +76,7 @@ static bool has_name(const struct reflection_file_names *f, struct str name)
 
 typedef bool (*look_at_file)(const struct reflection_file_names *f, struct str bytes, void *arg);
 
-/* The tables are our own, so they can be read. */
+/* The tables are our own, so decoding cannot fail. */
 static bool each_file_of(struct str descriptors, struct arena *a, look_at_file look, void *arg)
 {
     struct reflection_file_set set;
@@ -93,7 +94,7 @@ static bool each_file_of(struct str descriptors, struct arena *a, look_at_file l
     return false;
 }
 
-/* Calls look for each file until it says true. */
+/* Calls look for each file until it returns true. */
 static bool each_file(struct arena *a, look_at_file look, void *arg)
 {
     for (size_t i = 0; i < ARRAY_LEN(own_sets); i++)
@@ -141,7 +142,7 @@ static bool list_file(const struct reflection_file_names *f, struct str bytes, v
     return false;
 }
 
-/* --- answers --- */
+/* --- replies --- */
 
 static void answer(struct request *r, const void *in)
 {
@@ -167,7 +168,7 @@ static void answer(struct request *r, const void *in)
         (void)each_file(&a, list_file, &(struct listing){&a, &services});
         break;
     default:
-        break; /* no contract here has extensions */
+        break; /* none of these contracts has extensions */
     }
     if (q->message_request_case == 7) {
         reply.message_response_case = 6;
@@ -184,7 +185,7 @@ static void answer(struct request *r, const void *in)
         reply.message_response_case = 7;
         reply.error_response = &error;
     }
-    (void)!rpc_send(r, &reply); /* each waits for its question: what is unread is bounded */
+    (void)!rpc_send(r, &reply); /* one reply per request: unread input is bounded */
 }
 
 static const struct pb_method alpha = {
@@ -195,7 +196,7 @@ static const struct pb_method alpha = {
     .server_streams = true,
 };
 
-/* Open to everybody, as the contracts are published. */
+/* No token needed: the contracts are public. */
 const struct rpc_method reflection_rpcs[] = {
     {.name = "reflection", .perm = PERM_NONE, .pb = &reflection_methods[0], .run = answer},
     {.name = "reflection", .perm = PERM_NONE, .pb = &alpha, .run = answer},

@@ -1,5 +1,5 @@
-/* reflection: the standard gRPC service that tells clients which services there are and what their
- * messages look like (grpc.reflection.v1 and v1alpha), from the tables that the build printed. */
+/* reflection: the standard gRPC service that describes services and their messages to clients
+ * (grpc.reflection.v1 and v1alpha), from the tables printed by the build. */
 #pragma once
 
 #include "api/rpc.h"

@@ -1,3 +1,4 @@
+/* relay: connects clients inside sandboxes to the API server. */
 #include "api/relay.h"
 
 #include "base/fd.h"
@@ -9,16 +10,16 @@
 
 #define ROOM (64 * 1024)
 
-struct relay { /* on the heap: freed when both ends are gone */
+struct relay { /* on the heap: freed when both ends are closed */
     uv_pipe_t pipe;
     struct guest_pipe *g; /* NULL: ended */
-    struct buf held;      /* from the server: what the guest does not take yet */
+    struct buf held;      /* from the server, not yet taken by the guest */
     uv_shutdown_t shutdown;
     bool pipe_closing, pipe_gone;
-    bool server_eof; /* behind held */
+    bool server_eof; /* after `held` */
 };
 
-struct out { /* bytes on their way to the server */
+struct out { /* bytes being written to the server */
     uv_write_t req;
     struct relay *r;
     size_t n;
@@ -53,7 +54,7 @@ static void close_pipe(struct relay *r)
 
 static void on_alloc(uv_handle_t *h, size_t size, uv_buf_t *to)
 {
-    static char room[ROOM]; /* what is read is passed on or copied before the next read */
+    static char room[ROOM]; /* input is forwarded or copied before the next read */
 
     (void)h, (void)size;
     *to = uv_buf_init(room, sizeof room);
@@ -61,7 +62,7 @@ static void on_alloc(uv_handle_t *h, size_t size, uv_buf_t *to)
 
 static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *from);
 
-/* The server has closed: the asker is told, its own end closes the channel. */
+/* The server has closed: passes that on; the client's own end closes the channel. */
 static void push(struct relay *r)
 {
     if (!r->g)
@@ -102,7 +103,8 @@ static void on_written(uv_write_t *req, int status)
     if (r->g)
         guest_pipe_consume(r->g, o->n);
     mem_free(o);
-    if (status < 0 && !r->pipe_closing) { /* the server reads no more; what it said still goes in */
+    /* the server reads no more; its output is still forwarded */
+    if (status < 0 && !r->pipe_closing) {
         r->server_eof = true;
         push(r);
     }
@@ -155,7 +157,7 @@ static void on_done(struct guest_pipe *g, const struct guest_file_done *info, co
     free_when_done(r);
 }
 
-/* --- the start --- */
+/* --- start --- */
 
 static int open_pipe(struct api *a, const char *sandbox, bool process_api, struct relay *r,
                      struct err *e)
@@ -174,7 +176,7 @@ static int open_pipe(struct api *a, const char *sandbox, bool process_api, struc
         return -1;
     }
     u = uv_pipe_open(&r->pipe, ends[1]);
-    if (u < 0) { /* the server sees an end */
+    if (u < 0) { /* the server sees end of file */
         fd_close(ends[1]);
         return err_set(e, ERR_INTERNAL, -u, "watch a socket");
     }

@@ -1,7 +1,7 @@
-/* relay: private to src/api: connections from inside sandboxes to the API.  Each is a pipe of the
- * guest's on one side and a socket of the server's on the other; its requests are its sandbox's and
- * carry no rights of their own (AUTH_INSIDE).
- * process_api's lead to that only (dialects/agentbox/process.c).  Thread: the loop's. */
+/* relay: private to src/api: connections from inside sandboxes to the API.  Each joins a pipe of
+ * the guest and a socket of the server; its requests act as the sandbox and carry no rights of
+ * their own (AUTH_INSIDE).  Connections to process_api reach only that
+ * (dialects/agentbox/process.c).  Thread: the loop's. */
 #pragma once
 
 #include "api/request.h"

@@ -1,3 +1,4 @@
+/* request: replies, refusals, permissions and waiting of requests. */
 #include "api/request.h"
 
 #include "api/idempotency.h"
@@ -11,7 +12,7 @@
 #include <stdio.h>
 
 #define SCRATCH_KEEP (256 * 1024)
-#define AUDIT_PATH_MAX 256 /* of a path that somebody else chose */
+#define AUDIT_PATH_MAX 256 /* limit of a path chosen by a client */
 
 struct jw request_json(struct request *r)
 {
@@ -78,7 +79,7 @@ void request_audit(struct request *r, const char *type, const char *object, int 
                                        .actor = r->who.actor[0] ? r->who.actor : "anonymous",
                                        .data = buf_str(&data),
                                        .audit = true,
-                                       /* Anybody can make up paths to be refused. */
+                                       /* Anyone can make up paths that are refused. */
                                        .apart = strcmp(type, "request.refused") != 0,
                                    });
 }
@@ -223,7 +224,7 @@ int request_decode(const struct request *r, struct str raw, struct str *ret, str
 }
 
 /* The quality an Accept header gives a media type, in thousandths (RFC 9110 12.5.1): an exact name
- * counts before a range. */
+ * wins over a range. */
 static int accept_quality(struct str accept, struct str type)
 {
     int exact = -1, group = -1, any = -1;

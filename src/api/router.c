@@ -1,3 +1,4 @@
+/* router: a trie from method and path to a route. */
 #include "api/router.h"
 
 #include "base/buf.h"
@@ -9,7 +10,7 @@ struct node {
     struct map literals; /* decoded segment to struct node */
     struct node *param;
     struct node *rest;
-    struct route **routes; /* that end here, in the order of adding */
+    struct route **routes; /* those ending here, in the order they were added */
     size_t count;
 };
 
@@ -163,10 +164,10 @@ struct walk {
     struct str method;
     const struct xchg *x;
     struct str raw[ROUTER_DEPTH_MAX];
-    struct str decoded[ROUTER_DEPTH_MAX]; /* p is NULL: no one name, part of a rest at most */
+    struct str decoded[ROUTER_DEPTH_MAX]; /* p is NULL: cannot be one name, only part of a rest */
     size_t count;
     const char *end; /* of the path */
-    bool more;       /* something stands behind the last segment: a '/', or more segments */
+    bool more;       /* more follows the last segment: a '/', or further segments */
     struct router_match *to;
     const struct node *matched; /* the path exists here */
 };
@@ -187,7 +188,7 @@ static const struct route *pick(const struct walk *w, const struct node *n, stru
     return NULL;
 }
 
-/* The path ends at n: is it there at all, and for this method? */
+/* The path ends at n: whether it exists, and with this method. */
 static bool arrive(struct walk *w, const struct node *n)
 {
     bool any = false;
@@ -225,7 +226,7 @@ static bool take_rest(struct walk *w, const struct node *n, size_t at)
         from = w->raw[at].p;
     else if (w->count > 0 && w->more)
         from = w->raw[at - 1].p + w->raw[at - 1].n + 1;
-    /* As sent: only its user knows what '/' and '%2F' mean in it. */
+    /* Encoded: only the user of it knows what '/' and '%2F' mean. */
     p->v[p->n++] = str_make(from, (size_t)(w->end - from));
     if (arrive(w, n->rest))
         return true;
@@ -263,7 +264,7 @@ static struct str allowed(const struct walk *w, struct arena *a)
     for (size_t i = 0; i < n->count; i++) {
         const struct route *r = n->routes[i];
 
-        /* Of routes that differ by their guard only, one names the method. */
+        /* Of routes that differ only by their guard, one names the method. */
         if (strcmp(r->method, "*") == 0 || pick(w, n, str_of(r->method)) != r)
             continue;
         add_method(&b, r->method);
@@ -293,7 +294,7 @@ static void split(struct walk *w, struct str path, struct arena *a)
     }
 }
 
-/* Parameters become NUL-terminated copies: op_decode's strings promise that. */
+/* Parameters become NUL-terminated copies, as op_decode's strings require. */
 static void copy_params(struct op_params *p, struct arena *a)
 {
     for (size_t i = 0; i < p->n; i++)

@@ -1,10 +1,11 @@
-/* router: from method and path to a route.  A trie of segments whose literals are hashed: a lookup
- * costs as much as its path is long, however many routes there are.
+/* router: finds the route of a method and path.  A trie of segments with hashed literals: the cost
+ * of a lookup depends on the path's length, not on the number of routes.
  *
- * A path is made of literals, "{name}" for one segment, and "{name...}" for the rest (last, may be
- * empty).  A literal beats a parameter, a parameter beats the rest.  Method "*" is any method.
- * Several routes may share method and path: the first whose guard lets the request pass is taken.
- * Ownership: the router copies the route; the texts it points at live as long as it does. */
+ * A path consists of literals, "{name}" for one segment, and "{name...}" for the rest (last, may be
+ * empty).  A literal beats a parameter, a parameter beats the rest.  Method "*" is any
+ * method.  Several routes may share method and path: the first whose guard accepts the request is
+ * taken.
+ * Ownership: the router copies the route; the texts it points at must live as long as it does. */
 #pragma once
 
 #include "base/arena.h"
@@ -19,20 +20,19 @@ struct route {
     const char *method;
     const char *path;
     const char *name;                    /* for metrics and audit rows: "token.create" */
-    enum perm perm;                      /* what the asker must hold */
-    void (*handler)(struct request *r);  /* called when the asker may */
-    bool (*guard)(const struct xchg *x); /* a header, a listener; NULL: always */
-    /* A failure in a dialect's form; NULL: ours. */
+    enum perm perm;                      /* the permission required */
+    void (*handler)(struct request *r);  /* called if the caller has it */
+    bool (*guard)(const struct xchg *x); /* checks a header or the listener; NULL: always */
+    /* Formats a failure in a dialect's form; NULL: ours. */
     void (*fail)(struct request *r, int status, const struct err *e);
-    int64_t
-        body_max; /* of a request that is gathered; 0: ROUTE_BODY, or less where anybody may ask */
+    int64_t body_max; /* limit of a collected body; 0: ROUTE_BODY, or less for public routes */
     const void *data; /* the handler's */
     size_t index;     /* set by router_add: 0, 1, 2 … */
 };
 
 #define ROUTE_BODY (1024 * 1024)
-#define ROUTE_BODY_OPEN (4 * 1024)   /* anybody may send it */
-#define ROUTE_BODY_WHOLE (1LL << 62) /* as much as the setting body_max lets */
+#define ROUTE_BODY_OPEN (4 * 1024)   /* no permission required */
+#define ROUTE_BODY_WHOLE (1LL << 62) /* as much as the setting body_max allows */
 #define ROUTER_DEPTH_MAX 24          /* segments of one path */
 
 struct router *router_new(void);
@@ -41,10 +41,10 @@ DEFINE_AUTO(struct router *, router_free)
 size_t router_count(const struct router *r);
 /* An index for a route without a path: what a listener leads to. */
 size_t router_reserve(struct router *r);
-/* Each once, in the order of adding. */
+/* Each route once, in the order they were added. */
 void router_each(const struct router *r, void (*each)(void *arg, const struct route *route),
                  void *arg);
-/* Fails on a malformed path, and on two routes of which one could never be taken. */
+/* Fails on a malformed path, and on two routes of which one could never be reached. */
 CHECKED int router_add(struct router *r, const struct route *route, struct err *e);
 
 enum router_result { ROUTER_FOUND, ROUTER_NO_PATH, ROUTER_NO_METHOD, ROUTER_BAD_PATH };
@@ -55,7 +55,7 @@ struct router_match {
     struct str allow;        /* ROUTER_NO_METHOD: "GET, HEAD, OPTIONS" */
 };
 
-/* x is for the guards only.  HEAD takes GET's route where it has none of its own. */
+/* x is for the guards only.  HEAD uses GET's route if it has none of its own. */
 CHECKED enum router_result router_find(const struct router *r, struct str method, struct str path,
                                        const struct xchg *x, struct arena *a,
                                        struct router_match *ret);

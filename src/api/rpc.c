@@ -1,3 +1,4 @@
+/* rpc: protobuf methods over gRPC, gRPC-Web and Connect. */
 #include "api/rpc.h"
 
 #include "base/buf.h"
@@ -20,7 +21,7 @@ struct rpc {
     void *drained_arg;
 };
 
-/* --- answers --- */
+/* --- replies --- */
 
 static void encode(const struct rpc *c, const void *answer, struct buf *to)
 {
@@ -64,7 +65,7 @@ void rpc_reply(struct request *r, const void *answer)
     if (r->rpc->over)
         return;
     if (r->rpc->form == FORM_GRPC) {
-        (void)!rpc_send(r, answer); /* nothing follows that could wait */
+        (void)!rpc_send(r, answer); /* it is the last one */
         rpc_end(r);
         return;
     }
@@ -77,7 +78,7 @@ void rpc_reply(struct request *r, const void *answer)
 
 /* --- failures --- */
 
-/* Connect's names of gRPC's codes, which are its own too, by number. */
+/* Connect's names of gRPC's codes, by number. */
 static const char *const connect_codes[] = {
     "ok",
     "canceled",
@@ -154,7 +155,7 @@ static void *new_input(struct request *r)
 
 /* --- gRPC and gRPC-Web --- */
 
-/* A single message is kept unconsumed: what was decoded points into it. */
+/* A single message is not consumed yet: the decoded input points into it. */
 static void on_message(struct grpc_call *g, struct str message)
 {
     struct request *r = grpc_arg(g);
@@ -235,7 +236,7 @@ static void on_start(struct grpc_call *g, void *arg)
 
 /* --- Connect, unary --- */
 
-/* A method that takes files or programs says so in its row. */
+/* Methods that take files or programs have .large in their row. */
 static size_t message_max(const struct request *r)
 {
     const struct rpc_method *m = r->route->data;
@@ -347,7 +348,7 @@ static int connect_form(const struct request *r, enum form *ret, struct err *e)
     return err_hint(e, "call it by gRPC, gRPC-Web, or with 'content-type: application/json'");
 }
 
-/* The route's handler: the asker may call. */
+/* The route's handler: the caller has permission. */
 static void admitted(struct request *r)
 {
     enum form form;

@@ -1,4 +1,4 @@
-/* What the API asks of all dialects. */
+/* dialect: calls all rows of the table of dialects. */
 #include "api/dialects/dialect.h"
 
 #include "base/mem.h"

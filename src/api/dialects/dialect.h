@@ -1,6 +1,6 @@
 /* dialect: the wire format of another system, plugged into the API: one row, one folder.
  * A dialect decodes a request, calls the functions of core that native handlers call, and writes
- * replies and errors in its own form; rules are core's.  No file outside its folders names it
+ * replies and errors in its own form; the rules are core's.  No file outside its folders names it
  * (tools/check-dialects); every member but the name may be left out.
  * Ownership: rows are constant; the state is the dialect's.  Thread: the loop's. */
 #pragma once
@@ -16,15 +16,15 @@ struct dialect {
     int (*add_routes)(struct router *r, struct err *e); /* more, from a table of its own form */
     const struct rpc_method *rpcs;
     size_t rpc_count;
-    const struct str *descriptors; /* of the contract of rpcs: what reflection tells */
+    const struct str *descriptors; /* of the contract of rpcs, for reflection */
 
-    /* What no handler answers: an unknown path or method, a request refused before its route. */
+    /* Errors without a handler: an unknown path or method, a request refused before its route. */
     bool (*owns)(struct str path);
     void (*fail)(struct request *r, int status, const struct err *e); /* NULL: as natively */
     void (*write_error)(struct buf *to, const struct err *e); /* for broken requests; NULL: … */
     int options_status;                                       /* of OPTIONS; 0: 204 */
 
-    /* Requests from inside a sandbox that come by this role of listener are all its own. */
+    /* It gets all requests from inside a sandbox that arrive on this role of listener. */
     enum listener_role inside_role; /* LISTEN_API: none */
     struct route inside;            /* its handler is called without any check before it */
 
@@ -53,7 +53,7 @@ void dialects_tick(struct api *a);
 void dialects_end_streams(struct api *a);
 void dialects_free(struct api *a);
 void dialects_write_metrics(const struct api *a, struct jw *w);
-/* What start gave. */
+/* The result of start. */
 void *dialect_state(const struct api *a, const struct dialect *d);
 /* Its route `inside`, with an index of its own: for metrics and audit rows. */
 const struct route *dialect_inside(const struct api *a, const struct dialect *d);

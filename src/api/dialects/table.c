@@ -1,4 +1,4 @@
-/* The dialects of this build, one row each. */
+/* table: the dialects of this build, one row each. */
 #include "api/dialects/agentbox/agentbox.h"
 #include "api/dialects/dialect.h"
 #include "api/dialects/hub/hub.h"

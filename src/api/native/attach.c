@@ -1,3 +1,4 @@
+/* attach: attaches a WebSocket to a command; run over a WebSocket. */
 #include "api/native/handlers.h"
 #include "api/native/run.h"
 #include "api/share/revocable_stream.h"
@@ -9,7 +10,7 @@
 
 static const char *const protocols[] = {"holt.attach.v1", NULL};
 
-struct attach {        /* on the heap: the destruction of a run's sandbox may outlast the socket */
+struct attach { /* on the heap: removing a run's sandbox may take longer than the socket lives */
     struct request *r; /* valid while ws is */
     struct api *api;
     struct ws *ws; /* NULL: closed */
@@ -21,8 +22,8 @@ struct attach {        /* on the heap: the destruction of a run's sandbox may ou
     struct run *run; /* of run.attach */
     struct buf held; /* input that the command does not take yet */
     struct buf frame;
-    bool eof;       /* behind held */
-    bool run_asked; /* the first message of run.attach has come */
+    bool eof;       /* after `held` */
+    bool run_asked; /* the first message of run.attach has arrived */
     bool read_over, ended, exit_sent;
 };
 
@@ -31,7 +32,7 @@ struct attach {        /* on the heap: the destruction of a run's sandbox may ou
 static void send_text(struct attach *a, struct buf *json)
 {
     if (a->ws)
-        (void)!ws_send(a->ws, WS_TEXT, buf_str(json)); /* few and small: the output waits */
+        (void)!ws_send(a->ws, WS_TEXT, buf_str(json)); /* few and small: only output waits */
 }
 
 static void send_exec(struct attach *a, const char *type)
@@ -87,7 +88,7 @@ static void attach_free(struct attach *a)
     mem_free(a);
 }
 
-/* What was typed and not taken goes with who typed it; nobody waits for room any more. */
+/* Typed input that was not taken is dropped with its client; the wait for room ends. */
 static void drop_input(struct attach *a)
 {
     if (a->x && buf_len(&a->held) > 0)
@@ -95,7 +96,7 @@ static void drop_input(struct attach *a)
     buf_clear(&a->held);
 }
 
-/* Lets go of the command; it goes on. */
+/* Detaches from the command, which keeps running. */
 static void detach(struct attach *a)
 {
     drop_input(a);
@@ -116,7 +117,8 @@ static void on_live_end(struct revocable_stream *l, int ws_code, const char *why
         ws_close(a->ws, ws_code, why);
 }
 
-/* The log is read and the end is committed: say so; a run's sandbox goes before the socket does. */
+/* The log is read and the exit is committed: reports the exit; a run's sandbox is removed before
+ * the socket closes. */
 static void finish(struct attach *a)
 {
     if (!a->read_over || !a->ended || a->exit_sent)
@@ -234,7 +236,7 @@ static void type_eof(struct attach *a)
 
 static void acted(void *arg, struct exec *x, const struct err *e)
 {
-    (void)arg, (void)x, (void)e; /* the command may just have ended: its exit says so */
+    (void)arg, (void)x, (void)e; /* the command may just have ended: its exit is reported */
 }
 
 static int message_resize(struct attach *a, const json_t *m, struct err *e)
@@ -314,7 +316,7 @@ static int on_input(struct attach *a, struct str data, struct err *e)
     return 0;
 }
 
-/* A mistake is said and changes nothing: the terminal stays open. */
+/* A bad message gets an error reply and changes nothing: the terminal stays open. */
 static void on_message(struct ws *w, enum ws_kind kind, struct str data)
 {
     struct attach *a = ws_arg(w);
@@ -360,7 +362,7 @@ static void on_demoted(struct console_seat *s)
     send_role(a);
 }
 
-/* Seated: begin to read from these offsets. */
+/* Attached: begins to read from these offsets. */
 static void begin(struct attach *a, int64_t out_offset, int64_t err_offset)
 {
     static const struct exec_reader_ops reads = {
@@ -439,7 +441,7 @@ void exec_attach_run(struct request *r)
     begin(a, in->stdout_offset, in->stderr_offset);
 }
 
-/* --- run.attach: the first message says what to run --- */
+/* --- run.attach: the first message has the command --- */
 
 static void run_started(void *arg, struct exec *x)
 {

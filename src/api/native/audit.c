@@ -1,3 +1,4 @@
+/* audit: verifies the audit log. */
 #include "api/native/handlers.h"
 #include "base/enc.h"
 #include "base/mem.h"

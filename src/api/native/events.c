@@ -1,3 +1,4 @@
+/* events: lists and streams of events. */
 #include "api/native/handlers.h"
 #include "api/share/event_stream.h"
 #include "base/mem.h"
@@ -37,7 +38,7 @@ static void page_done(void *arg, const struct err *e)
         jw_array_end(&j->w);
         (void)snprintf(cursor, sizeof cursor, "%" PRId64, j->last_seq);
         /* A page may end before its limit (its bytes are limited too): only at the head of the log
-         * is there surely nothing behind it. */
+         * is it certain that nothing follows. */
         jw_kc(&j->w, "cursor",
               j->last_seq && j->last_seq < events_head(j->events, NULL) ? cursor : NULL);
         jw_object_end(&j->w);
@@ -60,7 +61,7 @@ static void send_page(struct request *r, const struct event_filter *f)
     events_read(r->api->c.events, f, page_each, page_done, j);
 }
 
-/* --- which events --- */
+/* --- filters --- */
 
 static void since(struct event_filter *f, const struct op_since *s, struct str cursor)
 {
@@ -68,12 +69,12 @@ static void since(struct event_filter *f, const struct op_since *s, struct str c
         f->since_seq = s->seq;
     if (s->time_ms != OP_ABSENT)
         f->since_ms = s->time_ms;
-    /* The pattern let digits pass; a number past int64 is past every event. */
+    /* The pattern allows only digits; a number beyond int64 is beyond every event. */
     if (cursor.n > 0 && str_parse_i64(cursor, &f->since_seq) < 0)
         f->since_seq = INT64_MAX;
 }
 
-/* A reconnecting EventSource repeats its URL: what it has seen is newer than what the URL says. */
+/* A reconnecting EventSource repeats its URL: Last-Event-ID is newer than the URL. */
 static void since_last_id(struct event_filter *f, const struct xchg *x)
 {
     struct str id = sse_last_id(x);

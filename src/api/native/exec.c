@@ -1,3 +1,4 @@
+/* exec: commands: create, list, get, wait, signal, resize, cancel. */
 #include "api/native/handlers.h"
 #include "api/share/command.h"
 #include "api/share/sandbox.h"
@@ -76,7 +77,7 @@ void exec_write_json(struct jw *w, const struct exec *x)
     jw_object_end(w);
 }
 
-/* --- create: in the background, or with its output when it has ended --- */
+/* --- create: in the background, or with its output after its end --- */
 
 struct exec_job {
     struct waiter waiter;
@@ -167,7 +168,7 @@ void exec_create_run(struct request *r)
     }
 }
 
-/* --- look --- */
+/* --- list, get --- */
 
 void exec_list_run(struct request *r)
 {

@@ -1,3 +1,4 @@
+/* file: files of a sandbox: read, write, stat, list, archives. */
 #include "ops/file.h"
 #include "api/native/handlers.h"
 #include "api/share/pipe.h"
@@ -22,7 +23,7 @@ static uint32_t id_of(int64_t asked)
     return asked == OP_ABSENT ? 0 : (uint32_t)asked;
 }
 
-/* --- looking --- */
+/* --- stat --- */
 
 const char *file_kind(uint8_t dirent_type)
 {
@@ -90,7 +91,7 @@ void file_stat_run(struct request *r)
                    &(struct guest_file_call){.op = GUEST_FILE_STAT, .path = in->path});
 }
 
-/* --- reading: a look first, for the length and the range --- */
+/* --- reading: stat first, for the length and the range --- */
 
 struct download {
     struct pipe pipe;
@@ -126,7 +127,7 @@ static void download_done(struct pipe *p, const struct guest_file_done *info, co
 
 static const struct pipe_ops download_ops = {.data = download_data, .done = download_done};
 
-/* Whatever the bytes are, a browser stores them and does not run them (design §4, Origins). */
+/* Whatever the content, a browser must download it and not run it. */
 static void add_attachment(struct download *d, struct str path, const char *suffix,
                            const char *type)
 {
@@ -148,7 +149,7 @@ static void add_attachment(struct download *d, struct str path, const char *suff
     d->h[d->header_count++] = (struct http_header){STR("x-content-type-options"), STR("nosniff")};
 }
 
-/* Decides status, length and range.  -1: answered. */
+/* Decides status, length and range.  -1: the reply is sent. */
 static int plan(struct download *d, const struct guest_file_done *info, struct guest_file_call *c)
 {
     struct request *r = d->pipe.r;
@@ -179,7 +180,7 @@ static int plan(struct download *d, const struct guest_file_done *info, struct g
     c->offset = (uint64_t)start;
     c->length = GUEST_NO_LIMIT;
     if (size == 0)
-        return 0; /* or one whose length nobody knows */
+        return 0; /* or its length is unknown */
     c->length = (uint64_t)length;
     d->h[d->header_count++] = (struct http_header){STR("content-length"), decimal(r, length)};
     return 0;

@@ -1,3 +1,4 @@
+/* file_list: lists directories and watches files. */
 #include "api/native/handlers.h"
 #include "api/share/pipe.h"
 #include "api/share/sandbox.h"
@@ -9,7 +10,7 @@
 #define LIST_BYTES (16 * 1024 * 1024) /* of one directory's entries */
 #define KEEPALIVE_MS 15000
 
-/* --- list: all entries are gathered, sorted by name, and a page of them is sent --- */
+/* --- list: all entries are collected, sorted by name, and one page is sent --- */
 
 struct listing {
     struct pipe pipe;
@@ -36,7 +37,7 @@ static int by_name(const void *a, const void *b)
     return r ? r : x->name.n < y->name.n ? -1 : x->name.n > y->name.n;
 }
 
-/* The entries behind the cursor, sorted; NULL: *e says why. */
+/* The entries after the cursor, sorted; NULL: *e has the reason. */
 static struct guest_file_done *entries(struct listing *l, struct arena *a, struct str cursor,
                                        size_t *ret_count, struct err *e)
 {
@@ -140,11 +141,11 @@ void file_list_run(struct request *r)
     pipe_start(&l->pipe, g, &(struct guest_file_call){.op = GUEST_FILE_LIST, .path = in->path});
 }
 
-/* --- watch: the stream begins with init's first record, so that a failure before is a plain error
- * and nothing that happens after the reply's head is missed --- */
+/* --- watch: the stream begins with init's first record, so that an earlier failure is a plain
+ * error and no change after the reply's head is missed --- */
 
 struct watch {
-    struct pipe pipe; /* the exchange is its until the stream begins */
+    struct pipe pipe; /* it owns the exchange until the stream begins */
     struct sse *sse;  /* NULL: not yet */
     struct revocable_stream live;
     struct buf records;
@@ -179,7 +180,7 @@ static void send_change(struct watch *w, const struct guest_watch_event *ev)
     AUTO(buf_done) struct buf json = {0};
     struct jw j = {.to = &json};
 
-    assert(ev->what > 0 && ev->what < ARRAY_LEN(names)); /* the layout has its range */
+    assert(ev->what > 0 && ev->what < ARRAY_LEN(names)); /* the layout checks the range */
     jw_object(&j);
     jw_kstr(&j, "path", ev->path);
     jw_object_end(&j);

@@ -1,3 +1,4 @@
+/* handlers: the table of handlers, one row per operation. */
 #include "api/native/handlers.h"
 
 #include "api/metrics.h"

@@ -1,6 +1,6 @@
-/* handlers: private to src/api: what runs each native operation; one file per object.
- * A handler sees valid, typed input in r->in and an asker who may; it answers by request_send* or
- * request_fail, at once or after a request_wait. */
+/* handlers: private to src/api: the handlers of the native operations; one file per object.
+ * A handler gets valid, typed input in r->in and a caller with permission; it replies by
+ * request_send* or request_fail, at once or after a request_wait. */
 #pragma once
 
 #include "api/request.h"

@@ -1,10 +1,11 @@
+/* image: images: list, get, pull, import, remove. */
 #include "ops/image.h"
 #include "api/native/handlers.h"
 #include "api/native/image_remote.h"
 #include "base/mem.h"
 #include "core/image/image.h"
 
-/* The host's own, as it appears in lists: always there, nothing to pull. */
+/* The host image as it appears in lists: it always exists, with nothing to pull. */
 static const struct image_info host_image = {
     .id = "host",
     .name = {"host", 4},
@@ -58,7 +59,7 @@ static void send_image(struct request *r, const struct image *i, int status)
     request_send_json(r, status);
 }
 
-/* --- look --- */
+/* --- list, get --- */
 
 void image_list_run(struct request *r)
 {
@@ -159,7 +160,7 @@ void image_pull_run(struct request *r)
 /* --- import: the body streams into core --- */
 
 struct upload {
-    struct request *r;      /* NULL: the asker went */
+    struct request *r;      /* NULL: the client disconnected */
     struct image_import *m; /* NULL: it has ended */
     struct image *i;
     bool wait, replied, arrived;

@@ -1,3 +1,4 @@
+/* image_remote: pulls from registries. */
 #include "api/native/image_remote.h"
 
 #include "api/request.h"
@@ -32,7 +33,7 @@ static int remote_open(void *arg, const struct oci_ref *ref, void **ret, struct 
                                 .insecure = a->c.conf->image_insecure};
     struct remote *m;
 
-    /* On first use: the system's authorities take megabytes and milliseconds. */
+    /* On first use: loading the system's authorities takes megabytes and milliseconds. */
     if (!a->registry_tls && dial_tls_new(NULL, &a->registry_tls, e) < 0)
         return -1;
     c.tls = a->registry_tls;

@@ -1,5 +1,5 @@
-/* image_remote: private to src/api: where pulls come from: net/registry.h as core/image/image.h
- * wants it. The argument of its open is the api. */
+/* image_remote: private to src/api: the source of pulls: net/registry.h behind the interface of
+ * core/image/image.h.  The argument of its open is the api. */
 #pragma once
 
 #include "core/image/image.h"

@@ -1,3 +1,4 @@
+/* login: login codes, sessions, logout. */
 #include "ops/login.h"
 #include "api/native/handlers.h"
 #include "base/mem.h"
@@ -73,7 +74,7 @@ void login_run(struct request *r)
     identity_login(r->api->c.identity, in->code, logged_in, j);
 }
 
-/* --- a link for somebody --- */
+/* --- login codes --- */
 
 static bool is_within(enum role inner, enum role outer)
 {

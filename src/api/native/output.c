@@ -1,3 +1,4 @@
+/* output: the output of a command, and the logs of a sandbox. */
 #include "api/native/handlers.h"
 #include "api/share/revocable_stream.h"
 #include "api/share/sandbox.h"
@@ -9,7 +10,7 @@ struct output { /* in the exchange's arena */
     struct exec *x;
     struct exec_reader *reader;
     struct revocable_stream live;
-    bool logs; /* both streams, for people: a gap is said in between */
+    bool logs; /* both streams, for people: gaps are marked */
     bool over;
 };
 
@@ -19,7 +20,7 @@ static struct http_header header(struct request *r, const char *name, int64_t v)
                                 str_of(arena_printf(xchg_arena(r->x), "%" PRId64, v))};
 }
 
-/* How the command stands: headers, and trailers of what was followed. */
+/* The state of the command: as headers, and as trailers of followed output. */
 static size_t how_it_ended(struct output *o, struct http_header *h)
 {
     struct exec_info i;
@@ -51,8 +52,8 @@ static int on_bytes(void *arg, enum exec_which stream, int64_t offset, int64_t t
     return xchg_write(o->r->x, bytes.p, bytes.n);
 }
 
-/* A reader that the limit has overtaken: bytes alone cannot say so, a cut reply does, and asking
- * again says from where the output is kept. */
+/* The size limit has dropped output before it was read.  Bytes alone cannot show that, so the reply
+ * is cut; the next request learns where the kept output starts. */
 static int on_gap(void *arg, enum exec_which stream, int64_t from, int64_t to)
 {
     struct output *o = arg;
@@ -108,7 +109,7 @@ static void on_live_end(struct revocable_stream *l, int ws_code, const char *why
 
     (void)ws_code, (void)why;
     output_over(o);
-    xchg_abort(o->r->x); /* an end would say: that was all */
+    xchg_abort(o->r->x); /* a regular end would mean that this was all */
 }
 
 /* Takes the reference to x. */
@@ -191,7 +192,7 @@ void sandbox_logs_run(struct request *r)
 {
     const struct exec_logs_in *in = r->in;
     AUTO(exec_unref) struct exec *x = exec_of_logs(r);
-    int64_t offsets[2] = {0, 0}; /* what is not kept any more is said as a gap */
+    int64_t offsets[2] = {0, 0}; /* dropped output is shown as a gap */
     struct exec_info i;
 
     if (!x)

@@ -1,3 +1,4 @@
+/* port: proxies HTTP requests to a server inside a sandbox. */
 #include "ops/port.h"
 
 #include "api/native/handlers.h"
@@ -21,11 +22,11 @@ struct proxy { /* in the exchange's arena */
     struct port_request q;
     struct buf out;   /* for the server inside */
     size_t body_held; /* bytes of the request's body that out holds */
-    struct buf in;    /* the reply's head, as far as it has come */
+    struct buf in;    /* the reply's head so far */
     struct http1_scan scan;
     struct http1_body body;
     enum phase phase;
-    size_t owed; /* bytes from inside that our reader has not taken */
+    size_t owed; /* bytes from inside that our client has not read */
     bool opened, chunked, body_over, blocked;
 };
 
@@ -159,7 +160,7 @@ static int take_body(struct proxy *p, struct str *in, struct err *e)
     return r;
 }
 
-/* Everything that has come, as far as it goes. */
+/* Handles all received bytes as far as possible. */
 static void take(struct proxy *p, struct str bytes)
 {
     struct err e = {0};
@@ -273,7 +274,7 @@ static void on_live_end(struct revocable_stream *l, int ws_code, const char *why
     xchg_abort(p->r->x);
 }
 
-/* A page that a browser shows could otherwise act here with its viewer's session. */
+/* Otherwise a page shown by a browser could act with its viewer's session. */
 static int need_bearer(const struct request *r, struct err *e)
 {
     if (r->how != AUTH_COOKIE)
@@ -292,7 +293,7 @@ static int read_port(struct str text, int *ret, struct err *e)
     return 0;
 }
 
-/* Our own path up to the server's: what a redirect within it must begin with. */
+/* Our path before the server's: the prefix of redirects within it. */
 static struct str own_prefix(const struct http_req *req, struct str path)
 {
     struct str prefix = {req->path.p, req->path.n - path.n};

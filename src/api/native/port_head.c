@@ -1,3 +1,4 @@
+/* port_head: rewrites the heads of proxied requests and replies. */
 #include "api/native/port_head.h"
 
 #include "ops/port.h"
@@ -13,7 +14,7 @@ static bool is_one_of(struct str name, const char *const *list)
 static const char *const hop_by_hop[] = {"connection",        "keep-alive", "te", "trailer",
                                          "transfer-encoding", "upgrade",    NULL};
 
-/* Fields that the Connection field names are for the next hop only. */
+/* Fields listed in Connection are for the next hop only. */
 static bool is_hop(struct str name, const struct http_header *h, size_t count)
 {
     const struct http_header *c;
@@ -31,11 +32,12 @@ static bool is_hop(struct str name, const struct http_header *h, size_t count)
     return false;
 }
 
-/* --- in --- */
+/* --- request --- */
 
 static bool goes_in(const struct http_header *f, const struct http_req *req)
 {
-    /* Credentials are ours; the rest is written anew, or is the client's word for what we know. */
+    /* Credentials are for us; the others are written anew, or are the client's claims about facts
+     * we know. */
     static const char *const ours[] = {"authorization",
                                        "cookie",
                                        "host",
@@ -52,7 +54,8 @@ static bool goes_in(const struct http_header *f, const struct http_req *req)
            !is_hop(f->name, req->headers, req->header_count);
 }
 
-/* Of a preview: its own pages' cookies, without ours.  One without a name could be read as ours. */
+/* For a preview: the cookies of its own pages, without ours.  A cookie without a name could be read
+ * as ours. */
 static void write_cookies(const struct http_req *req, struct buf *to)
 {
     struct http_cookies left = {.req = req};
@@ -71,7 +74,7 @@ static void write_cookies(const struct http_req *req, struct buf *to)
 
 static void write_field(const struct port_request *q, const struct http_header *f, struct buf *to)
 {
-    /* Servers compare it with the Host they see; that it is the preview's own was checked. */
+    /* Servers compare it with the Host they see; it was checked to be the preview's own. */
     if (q->preview && str_eq_c(f->name, "origin"))
         buf_printf(to, "origin: http://localhost:%d\r\n", q->port);
     else
@@ -114,11 +117,11 @@ void port_write_head(const struct port_request *q, struct buf *to, bool *ret_chu
         buf_add_c(to, "connection: close\r\n\r\n");
 }
 
-/* --- out --- */
+/* --- reply --- */
 
 static bool comes_out(const struct http_header *f, const struct http1_response *res)
 {
-    /* Length and date are ours to say; the others would speak for all pages of this origin. */
+    /* We set length and date; the others would apply to all pages of this origin. */
     static const char *const kept_back[] = {"content-length",
                                             "date",
                                             "set-cookie",
@@ -136,8 +139,8 @@ static bool comes_out(const struct http_header *f, const struct http1_response *
     return !is_one_of(f->name, kept_back) && !is_hop(f->name, res->headers, res->header_count);
 }
 
-/* A cookie of a preview is for its own host alone: with a Domain it would be sent to others below
- * .localhost where a browser lets it.  p is NULL: it is one of ours, or could be read as one. */
+/* A cookie of a preview is for its own host alone: with a Domain, browsers may send it to other
+ * hosts below .localhost.  p is NULL: it is one of ours, or could be read as one. */
 static struct str own_cookie(struct str value, struct arena *a)
 {
     static const char *const ours[] = {OP_COOKIE, OP_PREVIEW_COOKIE, "", NULL};
@@ -201,9 +204,9 @@ size_t port_reply_headers(const struct port_request *q, const struct http1_respo
             h[n].value = own_cookie(f->value, a);
         n += !cookie || h[n].value.p;
     }
-    if (res->status == 101) /* neither a page nor a length */
+    if (res->status == 101) /* neither content nor length */
         return n;
-    /* Beside the server's own policy: of two, a browser obeys both (CSP3 section 8.1). */
+    /* In addition to the server's own policy: a browser obeys both (CSP3 section 8.1). */
     if (!q->preview)
         h[n++] = (struct http_header){STR("content-security-policy"), STR("sandbox")};
     if (res->framing == HTTP1_LENGTH || (res->framing == HTTP1_NO_BODY && res->content_length > 0))

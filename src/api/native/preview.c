@@ -1,3 +1,4 @@
+/* preview: serves previews of ports at origins of their own. */
 #include "api/native/preview.h"
 
 #include "api/native/handlers.h"
@@ -10,9 +11,9 @@
 
 #define OWN_PATHS "/.holt/"
 #define OPEN_PATH OWN_PATHS "open"
-#define DOMAIN ".localhost" /* RFC 6761: loopback, whatever stands before it */
+#define DOMAIN ".localhost" /* RFC 6761: loopback, with any prefix */
 
-struct place { /* what a preview's Host names */
+struct place { /* from a preview's Host */
     char sandbox[ID_SIZE];
     int port;
 };
@@ -76,7 +77,7 @@ void port_preview_run(struct request *r)
     mem_wipe(code, sizeof code);
 }
 
-/* --- whose preview is asked for --- */
+/* --- finding the preview --- */
 
 static int read_place(struct str authority, struct place *ret, struct err *e)
 {
@@ -100,7 +101,7 @@ static int read_place(struct str authority, struct place *ret, struct err *e)
                        "SANDBOX PORT");
 }
 
-/* The right is its token's: it ends with that. */
+/* The grant uses the rights of its token, and ends with it. */
 static bool become(struct request *r, const struct preview_grant *g)
 {
     struct str actor = str_of(g->who.actor), prefix = STR("token/");
@@ -115,7 +116,7 @@ static bool become(struct request *r, const struct preview_grant *g)
     return r->who.token != NULL;
 }
 
-/* A page can add cookies of any name for its own paths: any that is good will do. */
+/* A page can add cookies of any name for its own paths: accept any valid one. */
 static int find_viewer(struct request *r, const struct place *at, struct err *e)
 {
     struct http_cookies left = {.req = xchg_req(r->x)};
@@ -143,7 +144,7 @@ static const char open_head[] =
     "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>holt</title>\n"
     "</head>\n<body>\n<p id=\"state\" role=\"status\">One moment.</p>\n<script>";
 
-/* A navigation from here is this origin's own, and so carries a strict cookie whoever opened the
+/* A navigation from here has this origin, and so carries a strict cookie whoever opened the
  * link. */
 static const char open_script[] =
     "const code = location.hash.slice(1);\n"

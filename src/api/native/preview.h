@@ -1,7 +1,7 @@
-/* preview: private to src/api: what the preview listener serves: servers inside sandboxes, each
- * sandbox and port at an origin of its own, "http://PORT-ID.localhost" with '-' for the id's '_'.
- * Ids only: a name may be another sandbox's tomorrow, and a browser keeps what an origin stored.
- * Below "/.holt/" of each origin are holtd's own pages. */
+/* preview: private to src/api: the preview listener: servers inside sandboxes, each sandbox and
+ * port at an origin of its own, "http://PORT-ID.localhost" with '-' for the id's '_'.  Ids only: a
+ * name may be another sandbox's tomorrow, and a browser keeps an origin's storage.  "/.holt/" of
+ * each origin has holtd's own pages. */
 #pragma once
 
 #include "api/request.h"

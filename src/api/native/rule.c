@@ -1,3 +1,4 @@
+/* rule: lasting answers to network questions: list, remove. */
 #include "api/native/handlers.h"
 #include "core/network/ask.h"
 #include "ops/egress.h"

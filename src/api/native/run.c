@@ -1,3 +1,4 @@
+/* run: runs a command in a sandbox of its own. */
 #include "api/native/run.h"
 
 #include "api/native/handlers.h"
@@ -29,7 +30,7 @@ struct run *run_ask(struct request *r, const struct run_in *in, const struct run
                      &by, ops, arg);
 }
 
-/* --- POST: the reply is the command's end and output --- */
+/* --- POST: the reply has the command's end and output --- */
 
 struct run_job {
     struct waiter waiter;
@@ -38,7 +39,7 @@ struct run_job {
     struct exec *x;
     struct exec_wait *wait;
     struct collect collect;
-    struct err e; /* what the reply will say, after the sandbox is gone */
+    struct err e; /* sent in the reply after the sandbox is removed */
     bool ending;
 };
 
@@ -84,7 +85,7 @@ static void job_failed(void *arg, const struct err *e)
 
 static void gathered(void *arg, const struct err *e)
 {
-    job_failed(arg, e); /* or has not failed: then the code is none */
+    job_failed(arg, e); /* success has the code ERR_NONE */
 }
 
 static void ended(void *arg, struct exec *x, const struct err *e)

@@ -1,3 +1,4 @@
+/* sandbox: sandboxes: create, list, get, update, start, stop, destroy. */
 #include "api/share/sandbox.h"
 
 #include "api/idempotency.h"
@@ -7,7 +8,7 @@
 #include "core/sandbox/traits.h"
 #include "core/sandbox/volume.h"
 
-/* --- what a request names --- */
+/* --- finding the object of a request --- */
 
 struct principal request_who(const struct request *r)
 {
@@ -17,7 +18,7 @@ struct principal request_who(const struct request *r)
     return who;
 }
 
-/* Which content was read: rows fold by object, so a file's path is part of its name. */
+/* Records which content was read: rows fold by object, so a file's path is part of its name. */
 static void audit_read(struct request *r, const struct sandbox *s)
 {
     struct str path = {0};
@@ -97,7 +98,7 @@ static void write_limit(struct jw *w, const char *key, int64_t v)
         jw_null(w);
 }
 
-/* Its own files, or a part of them. */
+/* Whether it has a disk limit of its own. */
 static bool asks_for_disk(const struct sandbox_info *i)
 {
     for (size_t k = 0; k < i->mount_count; k++)
@@ -115,7 +116,7 @@ static void warn_unenforced(struct jw *w, const char *limit)
     jw_c(w, text);
 }
 
-/* The name is the asker's and the operator's: an alias is matched whole. */
+/* The name comes from the caller and the operator: an alias is matched completely. */
 static void warn_image(struct jw *w, const struct sandbox_info *i)
 {
     AUTO(buf_done) struct buf text = {0};
@@ -337,13 +338,13 @@ static void sandbox_write_json(struct jw *w, const struct sandbox *s)
     jw_object_end(w);
 }
 
-/* --- changes: each is a job whose end is the reply --- */
+/* --- changes: each is a job that replies at its end --- */
 
 struct sandbox_job {
     struct waiter waiter;
     struct api *api;
     struct principal by;
-    struct idem *idem; /* of create, or NULL: the key is taken until the end */
+    struct idem *idem; /* of create, or NULL: the key is held until the end */
     bool empty;        /* the reply has no body */
 };
 
@@ -383,7 +384,7 @@ static void job_done(void *arg, struct sandbox *s, const struct err *e)
 
 /* --- create --- */
 
-struct key { /* remembered with the row: after a crash both are there, or neither */
+struct key { /* stored with the row: after a crash both exist, or neither */
     struct idem *idem;
     struct buf reply;
     char object[ID_SIZE + 16];
@@ -449,7 +450,7 @@ void sandbox_create_run(struct request *r)
     sandbox_create(r->api->c.sandboxes, &spec, &j->by, job_done, j);
 }
 
-/* --- look --- */
+/* --- list, get --- */
 
 static bool has_labels(const struct sandbox_info *i, const struct op_map *want)
 {
@@ -520,7 +521,7 @@ void sandbox_get_run(struct request *r)
     request_send_json(r, 0);
 }
 
-/* --- change, end --- */
+/* --- update, destroy, start, stop --- */
 
 void sandbox_update_run(struct request *r)
 {
@@ -583,7 +584,7 @@ void sandbox_stop_run(struct request *r)
     sandbox_stop(s, in->grace_ms, in->force, &j->by, job_done, j);
 }
 
-/* Goes on when the asker has gone: a sandbox that stays stopped was not asked for. */
+/* Continues after the client has disconnected: a restart must not leave it stopped. */
 static void stopped_to_start(void *arg, struct sandbox *s, const struct err *e)
 {
     struct sandbox_job *j = arg;

@@ -1,3 +1,4 @@
+/* secret: secrets: set, list, get, remove; the authority's certificate. */
 #include "core/network/secret.h"
 #include "api/native/handlers.h"
 #include "api/share/sandbox.h"
@@ -71,9 +72,9 @@ static void job_done(void *arg, struct secret *s, const struct err *e)
     }
 }
 
-/* --- make and change --- */
+/* --- create, set --- */
 
-/* Of what the request brought, this is what we can reach; the body's text is wiped already. */
+/* Wipes the value in memory that we can reach; the body's text is already wiped. */
 static void wipe_value(struct request *r, struct str value)
 {
     const json_t *v = json_object_get(r->body, "value");
@@ -120,7 +121,7 @@ void secret_set_run(struct request *r)
     set(r, SECRET_MAKE_OR_CHANGE);
 }
 
-/* --- look --- */
+/* --- list, get --- */
 
 void secret_list_run(struct request *r)
 {

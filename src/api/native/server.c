@@ -1,8 +1,9 @@
+/* server: server info, health, OpenAPI. */
 #include "api/native/handlers.h"
 #include "base/clock.h"
 #include "base/enc.h"
 
-/* The address as asked for, but with the port that the kernel chose for ":0". */
+/* The configured address, with the port the kernel chose for ":0". */
 static void write_address(struct jw *w, const struct listener_info *l)
 {
     struct str address = str_of(l->address);
@@ -75,7 +76,7 @@ void readyz_run(struct request *r)
     jw_kc(&w, "status", ready ? "ready" : "not_ready");
     jw_kbool(&w, "ready", ready);
     jw_kint(&w, "agent_count", agents);
-    /* Anybody may ask: the reason is a word, what the store said is in the log. */
+    /* Public: the reason is one word; the store's error is in the log. */
     jw_kc(&w, "reason",
           !store       ? "store_unavailable"
           : !enough    ? "no_agents_connected"

@@ -1,3 +1,4 @@
+/* settings: lists the settings. */
 #include "api/native/handlers.h"
 
 void settings_list_run(struct request *r)

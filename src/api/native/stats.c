@@ -1,3 +1,4 @@
+/* stats: resource use of a sandbox. */
 #include "api/native/handlers.h"
 #include "api/share/sandbox.h"
 #include "base/mem.h"

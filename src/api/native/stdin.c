@@ -1,3 +1,4 @@
+/* stdin: writes a command's standard input. */
 #include "api/native/handlers.h"
 #include "api/share/sandbox.h"
 #include "core/exec/console.h"
@@ -7,7 +8,7 @@ struct input { /* in the exchange's arena */
     struct exec *x;
     struct exec_wait *wait;
     struct console_seat seat;
-    struct buf held; /* what the command does not take yet */
+    struct buf held; /* input that the command does not take yet */
     bool eof, body_over, replied;
 };
 
@@ -24,7 +25,7 @@ static void reply(struct input *in, const struct err *e)
 
 static void write_on(void *arg);
 
-/* Returns how many bytes of the body are done with. */
+/* Returns the number of body bytes consumed. */
 static size_t write_held(struct input *in)
 {
     bool last = in->body_over && in->eof;
@@ -87,7 +88,7 @@ static void on_closed(struct xchg *x, bool done)
     struct input *in = xchg_arg(x);
 
     if (buf_len(&in->held) > 0)
-        (void)exec_stdin(in->x, STR(""), false, NULL, NULL); /* nobody waits for room any more */
+        (void)exec_stdin(in->x, STR(""), false, NULL, NULL); /* cancels the wait for room */
     console_leave(&in->seat);
     exec_wait_cancel(in->wait);
     buf_done(&in->held);

@@ -1,3 +1,4 @@
+/* token: tokens: create, list, get, revoke. */
 #include "ops/token.h"
 #include "api/idempotency.h"
 #include "api/native/handlers.h"
@@ -56,7 +57,7 @@ static void created(void *arg, const struct token *t, const char *text, const st
     }
     w = request_json(r);
     write_token(&w, t, text);
-    /* A secret must not stay in any cache on its way. */
+    /* A secret must not be cached on its way. */
     xchg_add_header(r->x, "cache-control", STR("no-store"));
     request_send_json(r, 0);
     mem_wipe(buf_data(&r->api->scratch), buf_len(&r->api->scratch));
@@ -77,13 +78,13 @@ void token_create_run(struct request *r)
     };
     bool known = role_parse(str_of(op_roles[in->role]), &spec.role);
 
-    assert(known); /* op_roles and role_name agree: a test says so */
+    assert(known); /* op_roles and role_name agree: a test checks it */
     j->idem = TAKE(r->idem);
     request_wait(r, &j->waiter);
     identity_create(r->api->c.identity, &spec, &r->who, created, j);
 }
 
-/* --- look --- */
+/* --- list, get --- */
 
 void token_list_run(struct request *r)
 {
@@ -155,6 +156,6 @@ void token_revoke_run(struct request *r)
     struct api *a = r->api;
 
     identity_revoke(a->c.identity, in->id, &r->who, request_ended, request_wait_end(r));
-    event_streams_check(a); /* it acts at once: on streams too */
+    event_streams_check(a); /* effective at once: also for streams */
     revocable_streams_check(a);
 }

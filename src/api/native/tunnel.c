@@ -1,3 +1,4 @@
+/* tunnel: a TCP tunnel into a sandbox over a WebSocket. */
 #include "ops/port.h"
 
 #include "api/native/handlers.h"
@@ -9,15 +10,15 @@
 
 static const char *const protocols[] = {"holt.tcp.v1", NULL};
 
-struct tunnel {           /* on the heap: freed when both ends are gone */
+struct tunnel {           /* on the heap: freed when both ends are closed */
     struct ws *ws;        /* NULL: closed */
     struct guest_pipe *g; /* NULL: ended */
     struct revocable_stream live;
     struct buf held; /* for the server inside, which does not take it yet */
-    size_t owed;     /* bytes from inside that the client has not taken */
+    size_t owed;     /* bytes from inside that the client has not read */
     int port;
     bool opened, blocked;
-    bool eof_held; /* the client sends no more; behind held */
+    bool eof_held; /* the client has stopped sending; after `held` */
 };
 
 static void free_when_done(struct tunnel *t)
@@ -119,7 +120,7 @@ static void on_room(struct guest_pipe *g)
     push(guest_pipe_arg(g));
 }
 
-/* on_closed follows, which frees. */
+/* on_closed follows, which frees it. */
 static void say_end(struct tunnel *t, const struct err *cause)
 {
     struct err e = *cause;
@@ -154,7 +155,7 @@ static void on_live_end(struct revocable_stream *l, int ws_code, const char *why
 
 /* --- the request --- */
 
-/* As the proxy: a page that a browser shows must not act with its viewer's session. */
+/* Like the proxy: a page shown by a browser must not act with its viewer's session. */
 static int check(const struct request *r, struct err *e)
 {
     const struct port_tunnel_in *in = r->in;

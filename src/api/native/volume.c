@@ -1,3 +1,4 @@
+/* volume: volumes: create, list, get, remove. */
 #include "core/sandbox/volume.h"
 #include "api/idempotency.h"
 #include "api/native/handlers.h"
@@ -134,7 +135,7 @@ void volume_create_run(struct request *r)
     request_wait(r, &j->waiter);
 }
 
-/* --- look --- */
+/* --- list, get --- */
 
 void volume_list_run(struct request *r)
 {
@@ -166,7 +167,7 @@ void volume_list_run(struct request *r)
     request_send_json(r, 0);
 }
 
-/* What the request names, if the asker may; else it is answered. */
+/* The volume of the request if the caller may use it; otherwise the reply is sent. */
 static struct volume *request_volume(struct request *r, enum volume_want want)
 {
     const struct volume_id_in *in = r->in;

@@ -1,10 +1,11 @@
+/* collect: collects a command's output for one reply. */
 #include "api/share/collect.h"
 
 #include "api/share/sandbox.h"
 #include "base/enc.h"
 #include "base/log.h"
 
-/* Cut in the middle of a character, text is still text. */
+/* A cut in the middle of a character is moved to its border. */
 static struct str whole_characters(struct str s, bool cut)
 {
     for (size_t back = 0; cut && back < 4 && back < s.n; back++) {
@@ -16,13 +17,14 @@ static struct str whole_characters(struct str s, bool cut)
     return s;
 }
 
-/* A stream longer than the limit is its beginning, a line that says what is left out, its end. */
+/* A stream longer than the limit becomes its beginning, a line about the omitted bytes, and its
+ * end. */
 struct collected {
     struct buf *to;
     int64_t *omitted;
-    int64_t end;  /* of the stream, when the reading began */
-    size_t head;  /* bytes of its beginning that are wanted */
-    int64_t tail; /* from this offset on its end is wanted */
+    int64_t end;  /* of the stream when reading began */
+    size_t head;  /* wanted bytes of its beginning */
+    int64_t tail; /* its end is wanted from this offset on */
 };
 
 static struct collected part_of(struct collect *c, enum exec_which stream)
@@ -76,7 +78,7 @@ static int on_bytes(void *arg, enum exec_which stream, int64_t offset, int64_t t
     return 0;
 }
 
-/* The oldest output was dropped: of its beginning some is kept. */
+/* The oldest output was dropped: keep some of what follows as the beginning. */
 static int on_gap(void *arg, enum exec_which stream, int64_t from, int64_t to)
 {
     struct collect *c = arg;

@@ -1,3 +1,4 @@
+/* command: starts a command and replies when it has ended. */
 #include "api/share/command.h"
 
 #include "base/mem.h"
@@ -50,7 +51,7 @@ static void ended(void *arg, struct exec *x, const struct err *e)
 
 static void cancelled(void *arg, struct exec *x, const struct err *e)
 {
-    (void)arg, (void)x, (void)e; /* it has ended by itself meanwhile, or will be told */
+    (void)arg, (void)x, (void)e; /* it has already ended, or its end will be reported */
 }
 
 void command_drop(struct command *c, bool end)
@@ -58,7 +59,7 @@ void command_drop(struct command *c, bool end)
     c->dropped = true;
     c->end = end;
     if (!c->x)
-        return; /* started sees it */
+        return; /* `started` handles it */
     if (end)
         exec_cancel(c->x, cancelled, NULL);
     command_free(c);

@@ -1,5 +1,5 @@
-/* command: private to src/api: a command from its start to its gathered output, for handlers that
- * answer when it has ended.  Ownership: it frees itself with its last callback, or by
+/* command: private to src/api: a command from its start to its collected output, for handlers that
+ * reply when it has ended.  Ownership: it frees itself with its last callback, or by
  * command_drop.  Thread: the loop's. */
 #pragma once
 
@@ -10,14 +10,14 @@ struct command;
 
 struct command_ops {
     void (*started)(void *arg, struct exec *x); /* may be NULL */
-    /* The last call: c has what it wrote.  A command that could not be started: x is NULL, or has
-     * state failed. */
+    /* The last call: c has the output.  If the command could not be started, x is NULL or has state
+     * failed. */
     void (*done)(void *arg, struct exec *x, const struct collect *c, const struct err *e);
 };
 
-/* Copies the input.  Gathers up to body_max bytes of each stream. */
+/* Copies the input.  Collects up to body_max bytes of each stream. */
 struct command *command_start(struct api *a, struct sandbox *s, const struct exec_spec *spec,
                               const struct exec_input *input, const struct principal *by,
                               const struct command_ops *ops, void *arg);
-/* Nobody waits any more: no call after it.  end: the command ends too. */
+/* The client has disconnected: no call after it.  end: ends the command too. */
 void command_drop(struct command *c, bool end);

@@ -1,3 +1,4 @@
+/* create_join: concurrent creates of one name share a sandbox. */
 #include "api/share/create_join.h"
 
 #include "base/mem.h"

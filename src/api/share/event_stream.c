@@ -1,3 +1,4 @@
+/* event_stream: streams events over SSE or WebSocket. */
 #include "api/share/event_stream.h"
 
 #include "base/enc.h"
@@ -9,8 +10,8 @@
 #include <inttypes.h>
 
 #define KEEPALIVE_MS 15000
-#define TOLD_MAX 64          /* forms kept for other streams: more than one commit tells, mostly */
-#define TOLD_BYTES_MAX 16384 /* of one of them */
+#define TOLD_MAX 64          /* formatted events kept for other streams */
+#define TOLD_BYTES_MAX 16384 /* limit of one of them */
 
 struct event_stream { /* in the exchange's arena */
     struct list link;
@@ -19,7 +20,7 @@ struct event_stream { /* in the exchange's arena */
     struct sse *sse; /* one of these two */
     struct ws *ws;
     event_form form;     /* NULL: the native one */
-    char token[ID_SIZE]; /* "": nobody's */
+    char token[ID_SIZE]; /* "": none */
     bool ending;
 };
 
@@ -58,12 +59,12 @@ static void stream_end(struct event_stream *s, int ws_code, const char *why)
         ws_close(s->ws, ws_code, why);
 }
 
-/* --- what is told, written once for all streams --- */
+/* --- formatted events, written once for all streams --- */
 
 struct told {
     int64_t seq; /* 0: nothing yet */
     event_form form;
-    bool sse;        /* as text of an event stream, else bare JSON */
+    bool sse;        /* in event stream format, else plain JSON */
     struct buf text; /* empty: not for these streams */
 };
 
@@ -87,7 +88,8 @@ static void write_told(struct told *t, const struct event *ev)
         buf_add_str(&t->text, buf_str(&json));
 }
 
-/* A commit is told to one stream after the other: what the first one is told the others find. */
+/* A commit is passed to one stream after the other: the first formats an event, the others reuse
+ * it. */
 static struct str told(struct event_stream *s, const struct event *ev)
 {
     struct api *a = s->api;
@@ -182,7 +184,7 @@ void event_stream_sse(struct request *r, const struct event_filter *f, event_for
 
 static void on_ws_message(struct ws *w, enum ws_kind kind, struct str data)
 {
-    (void)w, (void)kind, (void)data; /* a reader has nothing to say */
+    (void)w, (void)kind, (void)data; /* messages from readers are ignored */
 }
 
 static void on_ws_drained(struct ws *w)

@@ -1,3 +1,4 @@
+/* pipe: streams a file call between a request and a sandbox. */
 #include "api/share/pipe.h"
 
 #include "core/space.h"
@@ -23,7 +24,7 @@ static void on_body(struct xchg *x, struct str part)
     struct err e = {0};
 
     if (!p->upload || !p->g) {
-        xchg_consume(x, part.n); /* the call has failed, or takes nothing */
+        xchg_consume(x, part.n); /* the call has failed, or takes no input */
         return;
     }
     if (p->to_disk && space_ask(p->r->api->c.space, part.n, &e) < 0) {
@@ -92,7 +93,7 @@ void pipe_fail(struct pipe *p, const struct err *e)
     if (!about.object[0] && p->r->params.n > 0)
         (void)snprintf(about.object, sizeof about.object, "sandbox/" STR_FMT,
                        (int)size_min(p->r->params.v[0].n, 64), p->r->params.v[0].p);
-    request_fail(p->r, &about); /* after the head it cuts */
+    request_fail(p->r, &about); /* after the head it cuts the reply */
 }
 
 static void on_data(struct guest_pipe *g, struct str bytes)

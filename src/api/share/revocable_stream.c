@@ -1,3 +1,4 @@
+/* revocable_stream: long replies that end when their caller loses its rights. */
 #include "api/share/revocable_stream.h"
 
 #include "core/team/revoked.h"
@@ -12,7 +13,7 @@ void revocable_stream_begin(struct revocable_stream *l, struct request *r,
 
     l->end = end;
     (void)snprintf(l->agent, sizeof l->agent, STR_FMT, STR_ARG(agent));
-    if (str_starts(actor, STR("token/"))) /* who.token may be gone by now */
+    if (str_starts(actor, STR("token/"))) /* who.token may be freed by now */
         (void)snprintf(l->token, sizeof l->token, "%s", r->who.actor + strlen("token/"));
     list_push(&r->api->lives, &l->link);
 }
@@ -23,8 +24,8 @@ void revocable_stream_end(struct revocable_stream *l)
         list_unlink(&l->link);
 }
 
-/* One that ends may end others (a controller that goes, a sandbox that is destroyed): the list is
- * walked anew after each. */
+/* Ending one may end others (a controller that leaves, a sandbox that is destroyed): the list is
+ * walked from the start after each. */
 static bool is_dead(const struct api *a, const struct revocable_stream *l, const char **ret_why)
 {
     struct err e = {0};

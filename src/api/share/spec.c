@@ -1,3 +1,4 @@
+/* spec: reads sandbox and command specs from requests. */
 #include "api/share/sandbox.h"
 #include "base/enc.h"
 #include "core/network/secret.h"
@@ -70,7 +71,7 @@ static int mount_member(const char *key, const json_t *v, struct sandbox_mount *
     return err_hint(e, "it knows: kind, source, target, readonly, size_bytes");
 }
 
-/* Path prefixes end at a '/': "/srv/a" allows "/srv/a/b", not "/srv/ab". */
+/* A prefix ends at a '/': "/srv/a" allows "/srv/a/b", not "/srv/ab". */
 static bool is_below(struct str path, struct str root)
 {
     while (root.n > 1 && root.p[root.n - 1] == '/')

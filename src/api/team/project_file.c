@@ -1,3 +1,4 @@
+/* project_file: uploads and downloads of project files. */
 #include "api/team/project_file.h"
 
 #include "api/team/team_job.h"
@@ -6,7 +7,7 @@
 #include "core/blob.h"
 #include "net/static.h"
 
-/* --- in --- */
+/* --- upload --- */
 
 static void upload_free(struct file_upload *u)
 {
@@ -61,7 +62,7 @@ static void put_done(void *arg, const struct err *e)
 {
     struct file_upload *u = arg;
 
-    if (e->code == ERR_NONE) /* before the release: what the row names again stays */
+    if (e->code == ERR_NONE) /* before the release, which keeps a blob that the new row names */
         team_settle(u->api, &u->t);
     blob_release(u->api->c.blobs, u->hash, e->code == ERR_NONE);
     finish(u, e);
@@ -75,7 +76,7 @@ static void on_stored(void *arg, const struct blob *b, const struct err *e)
 
     u->in = NULL;
     u->pending = 0;
-    u->storing = true; /* until the end of what is done here: the reply may close the exchange */
+    u->storing = true; /* until this function ends: the reply may close the exchange */
     if (e->code != ERR_NONE) {
         finish(u, e);
         consume(u);
@@ -157,7 +158,7 @@ void file_upload_start(struct file_upload *u, struct request *r, struct str proj
     u->r = r;
     u->api = r->api;
     u->f.project = arena_str(&u->arena, project);
-    xchg_limit_body(r->x, 0); /* each part of it has a limit of its own */
+    xchg_limit_body(r->x, 0); /* its parts have limits of their own */
     xchg_handle(r->x, &ops, u);
     if (team_of(r, &u->arena, &u->t, &e) < 0 ||
         blob_in_new(r->api->c.blobs, conf->file_bytes, &blob_ops, u, &u->in, &e) < 0)
@@ -166,14 +167,14 @@ void file_upload_start(struct file_upload *u, struct request *r, struct str proj
         on_body_end(r->x);
 }
 
-/* --- out --- */
+/* --- download --- */
 
 struct download {
     struct waiter waiter;
     struct api *api;
     struct arena arena;
     struct team t;
-    struct board_file f; /* the wish, then what was found */
+    struct board_file f; /* the request, then the result */
 };
 
 static void download_free(struct download *d)
@@ -194,7 +195,7 @@ static void send_file(struct request *r, const struct board_file *f, int fd)
 
     for (ptrdiff_t at; (at = str_index(name, '/')) >= 0;)
         name = str_skip(name, (size_t)at + 1);
-    /* A browser stores the bytes and does not run them (design §4, Origins). */
+    /* A browser must download the bytes and not run them. */
     xchg_add_header(r->x, "content-disposition",
                     str_of(arena_printf(a, "attachment; filename=\"" STR_FMT "\"", STR_ARG(name))));
     xchg_add_header(r->x, "x-content-type-options", STR("nosniff"));

@@ -1,3 +1,4 @@
+/* team: callers of the team, heartbeats, and the tick. */
 #include "api/team/team.h"
 
 #include "base/clock.h"
@@ -6,7 +7,7 @@
 #include "core/blob.h"
 #include "core/team/agent.h"
 
-#define BEATS_FOLD_MS 300000 /* an agent's heartbeats of this time are one audit entry */
+#define BEATS_FOLD_MS 300000 /* heartbeats of an agent within this time are one audit entry */
 #define GAP_MS 5000          /* between two ticks: we were stopped, or the machine slept */
 
 static struct team_conf settings(const struct config *c)
@@ -40,7 +41,7 @@ static int find_asker(const struct request *r, struct arena *a, struct team_aske
         ret->agent = arena_str(a, str_of(r->who.agent));
         return 0;
     }
-    /* Whatever the request carries, it is what its sandbox was made to be. */
+    /* Whatever the request carries, the sandbox decides which agent it is. */
     s = sandbox_find(r->api->c.sandboxes, &r->who, principal_sandbox(&r->who), e);
     if (!s)
         return -1;
@@ -68,9 +69,9 @@ void team_settle(struct api *api, const struct team *t)
         blob_unused(api->c.blobs, t->unused[i]);
 }
 
-/* --- signs of life --- */
+/* --- signs of activity --- */
 
-#define HEARD_MS 1000   /* one write for what an agent does within this */
+#define HEARD_MS 1000   /* one write per agent within this time */
 #define HEARD_MAX 10000 /* agents remembered for that */
 
 struct heard {
@@ -97,7 +98,7 @@ static void heard_done(void *arg, const struct err *e)
     mem_free(h);
 }
 
-/* A second's worth is one write, so that reads stay reads. */
+/* One write per second, so that reads stay cheap. */
 static bool is_heard(struct api *a, struct str name, int64_t now)
 {
     int64_t gap = i64_min(HEARD_MS, i64_max(a->c.conf->agent_heartbeat_ms / 4, 1));
@@ -174,7 +175,7 @@ static void acted(void *arg, const struct err *e)
 
     if (e->code != ERR_NONE) {
         log_warn("the team's agents could not be watched", LOG_E(e));
-        w->api->team_since_ms = clock_wall_ms(); /* nor could their heartbeats be kept */
+        w->api->team_since_ms = clock_wall_ms(); /* heartbeats could not be stored either */
     }
     w->api->team_watching = false;
     arena_done(&w->arena);
@@ -196,7 +197,7 @@ void team_tick(struct api *a)
     int64_t now = clock_wall_ms();
     struct watch *w;
 
-    if (now - a->team_tick_ms > GAP_MS || a->team_since_ms > now) /* the first is one, too */
+    if (now - a->team_tick_ms > GAP_MS || a->team_since_ms > now) /* also true for the first tick */
         a->team_since_ms = now;
     a->team_tick_ms = now;
     if (a->team_watching)

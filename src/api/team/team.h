@@ -4,13 +4,13 @@
 #include "api/request.h"
 #include "core/team/team.h"
 
-/* The team as the asker of a request sees it; what it needs is copied into a. */
+/* The team as the caller of a request sees it; what it needs is copied into a. */
 CHECKED int team_of(const struct request *r, struct arena *a, struct team *ret, struct err *e);
-/* After a commit: what the change left without a name goes. */
+/* After a commit: removes the blobs that no row names any more. */
 void team_settle(struct api *api, const struct team *t);
-/* An agent did something, whatever came of it: it is alive. */
+/* An agent made a request, whatever the result: it is alive. */
 void team_heard(struct api *a, struct str name);
-/* A heartbeat stands in the audit log, with those that follow. */
+/* Adds a heartbeat to the audit log, folded with those that follow. */
 void team_beat(struct api *a, const struct team *t);
-/* Once a second: what time does to agents and their cards. */
+/* Once a second: applies the passing of time to agents and their cards. */
 void team_tick(struct api *a);

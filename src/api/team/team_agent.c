@@ -1,4 +1,4 @@
-/* The native operations on agents. */
+/* team_agent: the native operations on agents. */
 #include "api/team/team_op.h"
 #include "core/team/agent.h"
 #include "ops/team.h"
@@ -192,7 +192,7 @@ static int agent_checkpoints_op(struct team_call *c, struct err *e)
     return 0;
 }
 
-/* --- what people tell it --- */
+/* --- directives --- */
 
 static int agent_pause_op(struct team_call *c, struct err *e)
 {

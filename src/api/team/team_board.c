@@ -1,4 +1,4 @@
-/* The native operations on projects, their tasks and their files. */
+/* team_board: the native operations on projects, their tasks and their files. */
 #include "api/native/handlers.h"
 #include "api/team/project_file.h"
 #include "api/team/team_op.h"
@@ -366,7 +366,7 @@ static int task_history_op(struct team_call *c, struct err *e)
 
 /* --- changes of a task --- */
 
-/* What became of it; proposal empty: it is done. */
+/* The result of a change; proposal empty: it was done. */
 static int write_change(struct team_call *c, struct str id, struct str proposal, struct err *e)
 {
     struct card k;

@@ -1,3 +1,4 @@
+/* team_job: a request as work of the team on the store's thread. */
 #include "api/team/team_job.h"
 
 #include "base/log.h"
@@ -26,7 +27,7 @@ static void token_gone(void *arg, const struct err *e)
     (void)arg, (void)e; /* it is refused from now on in any case */
 }
 
-/* The tokens that registering made for an agent, or all of its; but not `keep`. */
+/* Revokes the tokens made at registration of an agent, or all of its tokens; but not `keep`. */
 static void revoke_tokens(struct team_job *j, struct str agent, const char *name, const char *keep)
 {
     struct identity *i = j->api->c.identity;
@@ -112,7 +113,7 @@ static void token_made_for(void *arg, const struct token *t, const char *text, c
 {
     struct team_job *j = arg;
 
-    if (e->code == ERR_NONE) { /* the one before is lost, or should be */
+    if (e->code == ERR_NONE) { /* the previous one is lost, or should be */
         AUTO(mem_free) char *name = xstrdup(t->name);
         char id[ID_SIZE];
 
@@ -120,7 +121,7 @@ static void token_made_for(void *arg, const struct token *t, const char *text, c
         revoke_tokens(j, j->give_token, name, id);
     }
     if (e->code == ERR_NONE && j->waiter.r) {
-        /* Behind the object's other members; a token's text needs no quoting. */
+        /* Appends to the object's members; a token needs no escaping. */
         buf_truncate(j->reply, buf_len(j->reply) - 1);
         buf_printf(j->reply, ",\"token\":\"%s\"}", text);
         xchg_add_header(j->waiter.r->x, "cache-control", STR("no-store"));
@@ -128,7 +129,7 @@ static void token_made_for(void *arg, const struct token *t, const char *text, c
     worked(j, e);
 }
 
-/* With authentication on, who registers an agent gets a token that can act only as that agent. */
+/* With authentication on, registering an agent returns a token that can act only as that agent. */
 static bool start_with_token(struct team_job *j, struct request *r)
 {
     char label[TEAM_NAME_MAX + 8];

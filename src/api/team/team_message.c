@@ -1,4 +1,4 @@
-/* The native operations on messages and approvals. */
+/* team_message: the native operations on messages and approvals. */
 #include "api/team/team_op.h"
 #include "core/team/approval.h"
 #include "core/team/message.h"
@@ -102,7 +102,7 @@ static void write_host(struct jw *w, const struct approval *a)
     jw_kc(w, "scope", a->port > 0 && a->decided_ms > 0 ? approval_scopes[a->scope] : NULL);
 }
 
-/* What sandboxes ask is for people: an agent sees proposals only. */
+/* Questions of sandboxes are for people: an agent sees only proposals. */
 static const char *kind_for(const struct team_call *c, int kind)
 {
     if (!team_is_person(&c->t))

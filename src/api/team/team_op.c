@@ -1,10 +1,11 @@
+/* team_op: runs the native operations on the team. */
 #include "api/team/team_op.h"
 
 #include "api/idempotency.h"
 #include "api/native/handlers.h"
 #include "base/mem.h"
 
-/* --- what the rows' functions share --- */
+/* --- shared by the rows' functions --- */
 
 void team_ktext(struct jw *w, const char *key, struct str s)
 {
@@ -100,7 +101,7 @@ static int run(struct team_job *j, struct err *e)
         return -1;
     if (!c->idem)
         return 0;
-    /* A token is shown once: its reply is not kept. */
+    /* A token is shown once: its reply is not stored. */
     stored = c->row->gives_token
                  ? (struct str){0}
                  : str_of(arena_printf(&c->arena, STR_FMT "\n", STR_ARG(buf_str(&c->reply))));
@@ -135,7 +136,7 @@ static const struct team_op *row_of(const struct op *op)
         for (size_t i = 0; i < *tables[t].n; i++)
             if (tables[t].v[i].op == op)
                 return &tables[t].v[i];
-    assert(!"an operation of the team has a row"); /* a test asks for each */
+    assert(!"an operation of the team has a row"); /* a test looks up each */
     return NULL;
 }
 
@@ -144,7 +145,7 @@ static const void *field(const struct team_call *c, const char *name)
     return (const char *)c->in + op_input(c->row->op, str_of(name))->offset;
 }
 
-/* The input once more, into memory that outlives the request. */
+/* Decodes the input again, into memory that outlives the request. */
 static int copy_input(struct team_call *c, const struct request *r, struct err *e)
 {
     c->body = r->body ? json_incref(r->body) : NULL;

@@ -1,7 +1,6 @@
 /* team_op: private to src/api: the native operations on the team.  A row names an operation and a
- * function that runs on the store's thread with the operation's input, copied for it; what it
- * writes is the reply.  The rules are in src/core (agent, board, message, approval), the same that
- * the hub uses. */
+ * function that runs on the store's thread with the operation's input, copied for it; its output is
+ * the reply.  The rules are in src/core (agent, board, message, approval), shared with the hub. */
 #pragma once
 
 #include "api/team/team_job.h"
@@ -12,12 +11,12 @@ struct team_call { /* one request */
     struct team t;
     struct arena arena;
     void *in;     /* the operation's input */
-    json_t *body; /* what OP_JSON fields of it point into */
+    json_t *body; /* for OP_JSON fields that point into it */
     struct idem *idem;
     struct buf reply;
     struct jw w;
-    char object[96]; /* what a creating operation made: "project/pj_…" */
-    bool implied;    /* nobody named themselves: agents and people look the same */
+    char object[96]; /* the object a creating operation made: "project/pj_…" */
+    bool implied;    /* no credentials: agents and people look the same */
     struct {
         struct str cursor, last;
         int64_t left;
@@ -29,22 +28,23 @@ struct team_op {
     const struct op *op;
     enum team_class class;
     int (*run)(struct team_call *c, struct err *e);
-    const char *read_if; /* with this field true it only reads */
+    const char *read_if; /* if this field is true, it only reads */
     bool gives_token;    /* registers the agent in 'name' */
     bool takes_tokens;   /* removes it */
 };
 extern const struct team_op team_agent_ops[], team_message_ops[], team_board_ops[];
 extern const size_t team_agent_op_count, team_message_op_count, team_board_op_count;
 
-/* A page of a list: begin; for each item write it if take says so; end.  The list is in the order
- * of its keys' bytes, and the cursor is a place in that order: what stood there may be gone. */
+/* A page of a list: begin; for each item write it if take returns true; end.  The list is ordered
+ * by the bytes of its keys, and the cursor is a position in that order: the item there may be
+ * removed. */
 void team_page_begin(struct team_call *c, const char *items, struct str cursor, int64_t limit);
 bool team_page_take(struct team_call *c, struct str key);
 void team_page_end(struct team_call *c);
 
 void team_ktext(struct jw *w, const char *key, struct str s); /* "" is null */
 struct str team_text(struct str s);                           /* absent is "" */
-/* In whose name: an agent's own is known, TEAM_PERSON is the preset for people. */
+/* The acting name: an agent's own is known, TEAM_PERSON is the preset for people. */
 #define TEAM_PERSON "human"
 struct str team_name(const struct team_call *c, struct str name);
 CHECKED int team_list_tags(struct team_call *c, struct op_list l, struct str *ret, struct err *e);

@@ -1,3 +1,4 @@
+/* exec: runs shell lines and pip for agentbox sessions. */
 #include "api/dialects/agentbox/agentbox.h"
 #include "api/share/command.h"
 #include "base/mem.h"
@@ -50,8 +51,8 @@ static void looked(struct guest_pipe *p, const struct guest_file_done *info, con
     explained(x, buf_cstr(&text));
 }
 
-/* The original's runtime names the directory as Python does; whether it was the directory is found
- * out afterwards, so that commands that start pay nothing. */
+/* The original's runtime names the directory as Python does.  Whether the directory was the cause
+ * is found out afterwards, so that commands that start pay nothing. */
 void agentbox_explain(struct sandbox *s, struct str workdir, struct str failure, agentbox_why told,
                       void *arg)
 {
@@ -72,7 +73,7 @@ void agentbox_explain(struct sandbox *s, struct str workdir, struct str failure,
         explained(x, x->failure);
 }
 
-/* --- what a line becomes --- */
+/* --- the spec of a line --- */
 
 const char *agentbox_cannot_start(const struct agentbox_line *l)
 {
@@ -117,7 +118,7 @@ void agentbox_refuse(struct request *r, const char *why)
     answer(r, -1, STR(""), str_of(why), false);
 }
 
-/* --- to the end --- */
+/* --- running to the end --- */
 
 struct run_job {
     struct waiter waiter;
@@ -138,7 +139,7 @@ static void asker_gone(struct waiter *w)
     struct run_job *j = CONTAINER_OF(w, struct run_job, waiter);
 
     if (!j->command)
-        return; /* it is being explained */
+        return; /* the explanation will follow */
     command_drop(j->command, true);
     job_free(j);
 }
@@ -160,7 +161,7 @@ static int32_t wire_code(const struct exec_info *i)
     return i->signal > 0 ? -i->signal : i->exit_code;
 }
 
-/* What the command wrote before its deadline is kept; the reason stands last. */
+/* Output from before the deadline is kept; the reason comes last. */
 static void add_reason(struct buf *err, const struct exec_info *i)
 {
     const char *reason = i->timed_out ? TIMED_OUT
@@ -297,8 +298,8 @@ static bool is_version(char c)
     return is_alnum(c) || is_operator(c) || c == '.' || c == '*' || c == ',';
 }
 
-/* name, name[extra,…], each with an optional version: nothing a shell or pip could take for more.
- */
+/* name, name[extra,…], each with an optional version: nothing that a shell or pip could interpret
+ * otherwise. */
 static bool is_specifier(struct str s)
 {
     if (s.n == 0 || !is_alnum(s.p[0]))

@@ -1,3 +1,4 @@
+/* file: reads and writes files of agentbox sessions. */
 #include "api/dialects/agentbox/agentbox.h"
 #include "api/share/sandbox.h"
 #include "base/mem.h"
@@ -11,7 +12,7 @@
 struct transfer { /* one WriteFile or ReadFile */
     struct waiter waiter;
     struct guest_pipe *pipe;
-    struct buf bytes; /* to be written, or read so far */
+    struct buf bytes; /* to write, or read so far */
     struct buf path;
     struct str roots;
     size_t max;
@@ -34,9 +35,9 @@ static void asker_gone(struct waiter *w)
     transfer_free(t);
 }
 
-/* --- what went wrong, in the words of the original --- */
+/* --- errors in the original's words --- */
 
-/* "/a/./b//../c" as "/a/c", without looking: for a path of which nothing exists, and for people. */
+/* "/a/./b//../c" as "/a/c", without file access: for paths that do not exist, and for messages. */
 static void normalise(struct str path, struct buf *to)
 {
     while (path.n > 0) {
@@ -66,8 +67,8 @@ static bool seems_within(struct str path, struct str roots)
     return false;
 }
 
-/* init says EXDEV of what lies outside once links are followed.  The original looks whether a file
- * is there before it reads, and below a file there is none. */
+/* init returns EXDEV for a file that is outside once links are followed.  The original checks that
+ * a file exists before it reads, and below a file nothing exists. */
 static void explain(const struct transfer *t, const struct err *e, struct buf *to)
 {
     AUTO(buf_done) struct buf plain = {0};
@@ -84,7 +85,7 @@ static void explain(const struct transfer *t, const struct err *e, struct buf *t
         buf_add_c(to, e->msg);
 }
 
-/* --- both ways --- */
+/* --- both directions --- */
 
 static struct transfer *transfer_new(struct request *r, struct str path, const char *roots)
 {

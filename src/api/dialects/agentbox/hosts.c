@@ -1,3 +1,4 @@
+/* hosts: the allowed hosts of agentbox sessions. */
 #include "api/dialects/agentbox/agentbox.h"
 #include "proto/json.h"
 #include "proto/policy.h"
@@ -18,7 +19,7 @@ int agentbox_hosts_check(const struct str *hosts, size_t count, struct err *e)
     return 0;
 }
 
-/* One a line, as they were asked for: their echo is part of the contract. */
+/* One per line, exactly as requested: echoing them is part of the contract. */
 void agentbox_hosts_note(const struct str *hosts, size_t count, struct buf *to)
 {
     for (size_t i = 0; i < count; i++)
@@ -59,7 +60,7 @@ void agentbox_hosts(const struct sandbox *s, struct arena *a, struct str **ret, 
         (*ret)[k] = str_cut(left, '\n', &left);
 }
 
-/* What is no rule can be asked for, and never be reached. */
+/* A host that is not a valid rule can be requested, but never reached. */
 void agentbox_hosts_policy(struct str note, struct buf *to)
 {
     struct jw w = {.to = to};

@@ -1,9 +1,10 @@
+/* methods: the table of agentbox's gRPC methods. */
 #include "api/dialects/agentbox/agentbox.h"
 
 #include "base/mem.h"
 #include "conf/dialects/agentbox/runtime.h"
 
-/* In the order of the service; the printed rows are agentbox_methods. */
+/* In the order of the service; the generated rows are agentbox_methods. */
 enum { CREATE, DESTROY, GET, LIST, EXEC, EXEC_STREAM, WRITE, READ, PIP };
 
 #define METHOD(at, text, needs, function, ...)                                                     \

@@ -1,10 +1,11 @@
+/* process: process_api: the same from inside a sandbox, over HTTP. */
 #include "api/dialects/agentbox/agentbox.h"
 #include "core/identity/identity.h"
 
 #define TIMEOUT_DEFAULT_MS 30000
 #define WORKDIR "/workspace"
 
-/* --- answers, as aiohttp and Python's json write them --- */
+/* --- replies in the format of aiohttp and Python's json --- */
 
 static struct jw begin_json(struct request *r)
 {
@@ -109,7 +110,7 @@ static bool is_given(const struct request *r, const char *key)
     return v && !json_is_null(v) && !(json_is_string(v) && json_string_length(v) == 0);
 }
 
-/* No timeout is the default one, null is none; one that is over is below 0. */
+/* A missing timeout means the default, null means none; an expired one is below 0. */
 static int read_timeout(const struct request *r, int64_t *ret)
 {
     const json_t *v = json_object_get(r->body, "timeout");
@@ -135,7 +136,7 @@ static struct agentbox_line line_of(const struct request *r)
     };
 }
 
-/* --- what can be asked --- */
+/* --- operations --- */
 
 static void health(struct request *r, struct sandbox *s)
 {
@@ -249,7 +250,7 @@ void process_fail(struct request *r, int status, const struct err *e)
     send_error(r, status, e->msg);
 }
 
-/* A page that a browser inside shows is no client: it could come from anywhere. */
+/* A page shown by a browser inside is not a client: it could come from anywhere. */
 void process_handle(struct request *r)
 {
     const struct http_req *req = xchg_req(r->x);

@@ -1,3 +1,4 @@
+/* session: agentbox sessions: create, get, list, destroy. */
 #include "api/dialects/agentbox/agentbox.h"
 #include "api/share/create_join.h"
 #include "api/share/sandbox.h"
@@ -30,13 +31,13 @@ static bool is_going(const struct sandbox *s)
     return i.destroying;
 }
 
-/* As in the original, one that is being made is none yet. */
+/* As in the original, a session being created does not exist yet. */
 static bool is_live(const struct sandbox_info *i)
 {
     return i->state != SANDBOX_CREATING && i->state != SANDBOX_DESTROYED && !i->destroying;
 }
 
-/* Also one that is on its way in or out. */
+/* Including one that is being created or destroyed. */
 static struct sandbox *find(const struct request *r, struct str id)
 {
     struct err e = {0};
@@ -59,7 +60,7 @@ struct sandbox *agentbox_session(struct request *r, struct str id)
     return s;
 }
 
-/* --- telling --- */
+/* --- replies --- */
 
 static struct str container_id(struct request *r, const char *id)
 {
@@ -71,7 +72,7 @@ static struct str container_id(struct request *r, const char *id)
     return str_make(hex, 12);
 }
 
-/* Docker's words, which the original passed on. */
+/* Docker's words, as passed on by the original. */
 static struct str status_of(enum sandbox_state s)
 {
     switch (s) {
@@ -113,7 +114,7 @@ static void fill(struct request *r, const struct sandbox *s, struct agentbox_ses
     agentbox_hosts(s, xchg_arena(r->x), &to->allowed_hosts, &to->allowed_hosts_count);
 }
 
-/* Who may only look gets none. */
+/* Callers who may only read get no proxy. */
 static void add_proxy(struct request *r, const struct sandbox *s, struct agentbox_session_info *to)
 {
     AUTO(buf_done) struct buf url = {0}, hosts = {0};
@@ -170,9 +171,9 @@ void agentbox_list_sessions(struct request *r, const void *in)
     rpc_reply(r, &a);
 }
 
-/* --- one after the other ---
- * Sessions of one id are made and ended one after the other, as by the original's lock: who asks
- * while one is being made or ended waits for that. */
+/* --- order ---
+ * Sessions of one id are created and ended one after the other, like by the original's lock: a
+ * request waits while one is being created or ended. */
 
 struct end_job {
     struct waiter waiter;
@@ -198,7 +199,7 @@ struct create_job {
     struct principal by;
     char *id, *tenant;
     bool process_api, preset_hosts;
-    struct buf hosts; /* as the session's note has them */
+    struct buf hosts; /* in the form of the session's note */
 };
 
 static void tell(struct request *r, struct sandbox *s, const struct err *e)
@@ -207,7 +208,7 @@ static void tell(struct request *r, struct sandbox *s, const struct err *e)
     const struct agentbox_create_session_response a = {.session = &info};
     struct err wrapped = *e;
 
-    if (e->code == ERR_NONE && is_going(s)) { /* somebody asked for its end before us */
+    if (e->code == ERR_NONE && is_going(s)) { /* another request has already ended it */
         wait_for_end(r, s, ended_for_create);
         return;
     }
@@ -261,8 +262,8 @@ static int check(const struct agentbox_create_session_request *q, struct err *e)
     return tenant_check(q->tenant_id, e);
 }
 
-/* What of the read-only root can be written.  A tenant's sessions share the host's directories for
- * the first two; /tmp is as large as the disk's limit, since pip unpacks there. */
+/* The writable parts of the read-only root.  A tenant's sessions share host directories for the
+ * first two; /tmp is as large as the disk limit, since pip unpacks there. */
 static const char *const shared_names[] = {"workspace", "outputs", NULL};
 static const char *const writable[] = {"/workspace", "/mnt/user-data/outputs", "/tmp"};
 

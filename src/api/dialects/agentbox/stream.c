@@ -1,3 +1,4 @@
+/* stream: streams the output of a command to an agentbox client. */
 #include "api/dialects/agentbox/agentbox.h"
 #include "api/share/revocable_stream.h"
 #include "api/share/sandbox.h"
@@ -9,15 +10,16 @@
 
 #define KEEPALIVE_MS 15000
 
-struct stream { /* one ExecStream; it lives until the caller has gone and the command has started */
+/* one ExecStream; it lives until the client has disconnected and the command has started */
+struct stream {
     struct waiter waiter;
-    struct sse *sse; /* NULL: a call of the service */
+    struct sse *sse; /* NULL: a gRPC call */
     struct revocable_stream live;
     struct api *api;
     struct sandbox *s;
     struct exec *x;
     struct exec_reader *reader;
-    struct buf cut[2]; /* the beginning of a character whose rest has not come */
+    struct buf cut[2]; /* the beginning of a character that is not complete yet */
     struct buf input;
     char *workdir;
     bool starting, explaining;
@@ -36,7 +38,7 @@ static void stream_free(struct stream *t)
     mem_free(t);
 }
 
-/* --- answers --- */
+/* --- replies --- */
 
 static int send_one(struct stream *t, const struct agentbox_exec_stream_response *a)
 {
@@ -141,7 +143,7 @@ static void on_end(void *arg, const struct err *e)
 
 static void cancelled(void *arg, struct exec *x, const struct err *e)
 {
-    (void)arg, (void)x, (void)e; /* it has ended by itself meanwhile, or will be told */
+    (void)arg, (void)x, (void)e; /* it has already ended, or its end will be reported */
 }
 
 static void asker_gone(struct waiter *w)
@@ -149,7 +151,7 @@ static void asker_gone(struct waiter *w)
     struct stream *t = CONTAINER_OF(w, struct stream, waiter);
 
     if (t->starting || t->explaining)
-        return; /* their callbacks see it */
+        return; /* their callbacks notice it */
     if (t->x)
         exec_cancel(t->x, cancelled, NULL);
     stream_free(t);
@@ -174,7 +176,7 @@ static void on_live_end(struct revocable_stream *l, int ws_code, const char *why
     struct request *r;
     struct err e = {0};
 
-    if (ws_code == WS_POLICY && t->x) /* whose command it is may not run any more */
+    if (ws_code == WS_POLICY && t->x) /* the command's owner has lost its permission */
         exec_cancel(t->x, cancelled, NULL);
     if (t->sse) {
         finish_with_error(t, why);
@@ -214,7 +216,7 @@ static void started(void *arg, struct exec *x, const struct err *e)
     t->reader = exec_read(x, EXEC_BOTH, 0, 0, true, &ops, t);
 }
 
-/* The exchange is the stream's now; the request lives as long as that. */
+/* The stream owns the exchange now; the request lives as long as it. */
 static void on_sse_drained(struct sse *sse)
 {
     struct request *r = sse_arg(sse);
@@ -251,7 +253,8 @@ void agentbox_run_stream(struct request *r, struct sandbox *s, const struct agen
         return;
     }
     agentbox_spec(l, xchg_arena(r->x), &spec);
-    spec.block_when_full = spec.for_reader = true; /* a slow reader slows it; nothing is lost */
+    /* a slow reader slows the command down; nothing is lost */
+    spec.block_when_full = spec.for_reader = true;
     exec_start(s, &spec, &by, started, t);
 }
 

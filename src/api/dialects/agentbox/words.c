@@ -1,7 +1,8 @@
+/* words: error texts as Python writes them. */
 #include "api/dialects/agentbox/agentbox.h"
 #include "base/utf8.h"
 
-/* repr() of a text: double quotes where it has single ones only. */
+/* repr() of a text: double quotes if it contains only single ones. */
 static void quote(struct str s, struct buf *to)
 {
     char q = str_index(s, '\'') >= 0 && str_index(s, '"') < 0 ? '"' : '\'';

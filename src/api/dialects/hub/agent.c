@@ -1,3 +1,4 @@
+/* agent: the hub's routes on agents, checkpoints and directives. */
 #include "core/team/agent.h"
 #include "api/dialects/hub/hub.h"
 
@@ -11,7 +12,7 @@ static int required(const char *what, struct err *e)
     return err_set(e, ERR_INVALID, 0, "%s required", what);
 }
 
-/* The hub has no word "paused": it says busy, and we say why. */
+/* The hub has no word for "paused": we send "busy" and the reason. */
 static const char *status_word(const struct agent *a)
 {
     return a->status == AGENT_PAUSED ? "busy" : agent_status_name(a->status);
@@ -49,7 +50,7 @@ int hub_agent_register(struct hub_call *c, struct err *e)
         return -1;
     if (s.name.n == 0)
         return required("name", e);
-    if (agent_mode_parse(wish, &mode)) /* an unknown word is no wish */
+    if (agent_mode_parse(wish, &mode)) /* an unknown mode is ignored */
         s.mode = &mode;
     if (agent_register(&c->t, &s, &a, e) < 0)
         return -1;
@@ -263,7 +264,7 @@ int hub_checkpoint_get(struct hub_call *c, struct err *e)
 
     if (known < 0 || agent_checkpoints(&c->t, c->path.v[0], 1, &last, e) < 0)
         return -1;
-    /* Those of a registration before are history. */
+    /* Checkpoints of an earlier registration do not count. */
     if (last.n == 0 || known == 0 || a.sequence == 0)
         return err_set(e, ERR_NOT_FOUND, 0, "No checkpoint found");
     write_checkpoint(&c->w, &last.v[0]);
@@ -285,7 +286,7 @@ int hub_checkpoint_list(struct hub_call *c, struct err *e)
     return 0;
 }
 
-/* --- what people tell it --- */
+/* --- directives --- */
 
 static int reason_of(struct hub_call *c, struct str *ret, struct err *e)
 {

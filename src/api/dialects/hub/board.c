@@ -1,3 +1,4 @@
+/* board: the hub's routes on projects and tasks. */
 #include "api/dialects/hub/hub.h"
 #include "core/team/board_file.h"
 
@@ -46,8 +47,8 @@ static void write_files(struct jw *w, const struct board_file_list *files, struc
     jw_object_end(w);
 }
 
-/* As the original: its defaults by the names of its own constants, what a PATCH has set by the
- * column's.  Its page's script dies on a column's name that it did not expect. */
+/* Like the original: defaults under the names of its own constants, limits set by a PATCH under the
+ * column's name.  Its page's script fails on a column name it does not expect. */
 static void write_limits(struct jw *w, const struct project *p)
 {
     static const char *const constants[CARD_STATUSES] = {
@@ -66,7 +67,7 @@ static void write_limits(struct jw *w, const struct project *p)
     jw_object_end(w);
 }
 
-/* files NULL: as it stands in a list. */
+/* files NULL: in the form of a list. */
 static void write_project(struct hub_call *c, const struct project *p,
                           const struct board_file_list *files)
 {
@@ -331,7 +332,7 @@ static int filter_of(struct hub_call *c, struct card_filter *f, struct err *e)
     if (f->owner.n == 0)
         f->owner = assigned;
     else if (assigned.n > 0 && !str_eq(f->owner, assigned))
-        f->owner = STR(","); /* nobody is both: a name that nobody can have */
+        f->owner = STR(","); /* both filters contradict: use a name that nobody can have */
     f->no_blocked = str_case_eq_c(blocked, "false") || str_eq_c(blocked, "0");
     return 0;
 }
@@ -521,9 +522,9 @@ int hub_task_move(struct hub_call *c, struct err *e)
         return err_set(e, ERR_INVALID, 0, "Task not found");
     if (status_of(status, &m.to, e) < 0)
         return -1;
-    /* The SDK does not say who moves a task.  Where nobody has a name it is the task's owner, or
-     * the one it was taken from: a person's word would lift the rules that hold for it.  The page
-     * names as agent whom the task is for: who moves it is the person. */
+    /* The SDK does not name the mover.  Without credentials it is the task's owner, or the one it
+     * was taken from: treating it as a person would lift the agent's rules.  The page sends as
+     * agent the one the task is for: the mover is the person. */
     if (c->implied && m.agent.n == 0)
         m.agent = k.assigned_to.n > 0 ? k.assigned_to : k.taken_from;
     if (c->at_page)

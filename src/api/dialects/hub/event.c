@@ -1,4 +1,4 @@
-/* The log of changes in the hub's words: as a live stream, and as an audit log. */
+/* event: the event log in the hub's form: as a live stream, and as an audit log. */
 #include "api/dialects/hub/hub.h"
 #include "api/share/event_stream.h"
 #include "base/clock.h"
@@ -9,12 +9,12 @@
 #define AUDITED_MAX 2
 
 struct word {
-    const char *type;                 /* ours */
-    const char *event;                /* the hub's; NULL: it tells none */
+    const char *type;                 /* our type */
+    const char *event;                /* the hub's; NULL: not sent */
     const char *action;               /* in its audit log */
-    const char *who;                  /* the member that says who did it; NULL: a person */
-    const char *fields[FIELDS_MAX];   /* "theirs=ours", or both the same */
-    const char *audited[AUDITED_MAX]; /* further ones, in the audit log only */
+    const char *who;                  /* the member that names the actor; NULL: a person */
+    const char *fields[FIELDS_MAX];   /* "theirs=ours", or one name for both */
+    const char *audited[AUDITED_MAX]; /* additional ones, in the audit log only */
 };
 
 /* clang-format off */
@@ -53,7 +53,7 @@ static const struct word words[] = {
 };
 /* clang-format on */
 
-/* Of the questions to people the hub knows proposals only. */
+/* Of the questions to people, the hub knows only proposals. */
 static bool is_the_hubs(const struct event *ev, const json_t *data)
 {
     const char *kind = json_string_value(json_object_get(data, "kind"));
@@ -87,7 +87,7 @@ static void write_task(struct jw *w, const json_t *data)
     jw_object_end(w);
 }
 
-/* The first characters of a content. */
+/* The first characters of a message. */
 static struct str shown(const json_t *v)
 {
     struct str s = str_make(json_string_value(v), json_string_length(v));
@@ -158,7 +158,7 @@ void hub_events(struct request *r)
     struct str id = sse_last_id(r->x);
     struct event_filter f = {0};
 
-    /* Without an id only what comes from now on, as the hub does. */
+    /* Without an id only new events, as in the hub. */
     if (!id.p || str_parse_i64(id, &f.since_seq) < 0 || f.since_seq < 0)
         f.since_seq = events_head(r->api->c.events, NULL);
     if (str_eq_c(xchg_req(r->x)->method, "HEAD"))
@@ -169,7 +169,7 @@ void hub_events(struct request *r)
 
 /* --- audit --- */
 
-/* The agent that did it; where none did, a person, or with reads and refusals the actor. */
+/* The acting agent; if none, a person, or for reads and refusals the actor. */
 static void write_who(struct jw *w, const struct word *word, const json_t *data, struct str actor)
 {
     const json_t *who = NULL;

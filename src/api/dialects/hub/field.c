@@ -1,4 +1,4 @@
-/* What stands in a request, and how values are written. */
+/* field: reads fields of the hub's requests and writes its values. */
 #include "api/dialects/hub/hub.h"
 
 #include "base/clock.h"
@@ -108,7 +108,7 @@ int hub_limit(struct hub_call *c, int64_t preset, int64_t *ret, struct err *e)
     *ret = preset;
     if (text.n > 0 && (str_parse_i64(text, ret) < 0 || *ret < 0))
         return wrong("limit", "a whole number", e);
-    if (*ret == 0) /* the hub's word for "all" */
+    if (*ret == 0) /* in the hub 0 means "all" */
         *ret = TEAM_PAGE_MAX;
     return 0;
 }
@@ -121,7 +121,7 @@ void hub_ktime(struct jw *w, const char *key, int64_t ms)
         jw_kc(w, key, NULL);
         return;
     }
-    /* "2026-01-02T03:04:05.678Z" → microseconds, no zone; no fraction when it is zero. */
+    /* "2026-01-02T03:04:05.678Z" → microseconds, no zone; no fraction if it is zero. */
     clock_text(ms, text);
     text[strlen(text) - 1] = '\0';
     if (ms % 1000 == 0)

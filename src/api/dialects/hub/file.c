@@ -1,4 +1,4 @@
-/* Files of projects in the hub's form: multipart in, bytes out. */
+/* file: the hub's uploads (multipart) and downloads. */
 #include "api/dialects/hub/hub.h"
 #include "api/team/project_file.h"
 #include "base/mem.h"
@@ -7,8 +7,8 @@
 
 #define FIELD_MAX 1024 /* bytes of a field that is not the file */
 
-/* The hub's clients know these by their words; what is missing is a bad request when it is the
- * target of an upload. */
+/* The hub's clients know these errors by their texts; a missing target of an upload is a bad
+ * request. */
 static void fail(struct request *r, int status, const struct err *e, bool upload)
 {
     struct err told = *e;

@@ -1,3 +1,4 @@
+/* hub: routes, errors and requests of the hub dialect. */
 #include "api/dialects/hub/hub.h"
 
 #include "base/mem.h"
@@ -19,7 +20,7 @@ static void job_free(struct team_job *job)
     mem_free(j);
 }
 
-/* --- errors in the hub's shape --- */
+/* --- errors in the hub's form --- */
 
 static const struct {
     const char *kind, *text;
@@ -29,7 +30,7 @@ static const struct {
     {"proposal/", "proposal not found"},
 };
 
-/* The hub's clients know these by their words. */
+/* The hub's clients know these errors by their texts. */
 static const char *text_of(const struct err *e)
 {
     for (size_t i = 0; e->code == ERR_NOT_FOUND && i < ARRAY_LEN(missing); i++)
@@ -68,7 +69,7 @@ static void send_error(struct request *r, int status, const char *text, const st
 
 void hub_fail(struct request *r, int status, const struct err *e)
 {
-    /* A board that does not allow something is a bad request to the hub's clients. */
+    /* To the hub's clients, a move that the board does not allow is a bad request. */
     send_error(r, e->code == ERR_PRECONDITION ? 400 : status, text_of(e), e);
 }
 
@@ -156,7 +157,7 @@ static enum team_class class_of(struct hub_job *j)
     return j->row->class;
 }
 
-/* What the rules say about a name that is wrong comes from them. */
+/* The rules report a wrong name. */
 static void take_tokens(struct hub_job *j)
 {
     struct err e = {0};
@@ -200,7 +201,7 @@ static void collected(struct xchg *x, struct str body)
         start(r, body);
 }
 
-/* Any content type will do: the hub's own examples send none.  A form of a foreign page cannot use
+/* Accepts any content type: the hub's own examples send none.  A form of a foreign page cannot use
  * that: its Origin was refused before. */
 static void handle(struct request *r)
 {
@@ -213,7 +214,7 @@ static void handle(struct request *r)
         xchg_collect(r->x, request_body_max(r), collected);
 }
 
-/* Those that are no work of the store alone. */
+/* Routes that are not only work of the store. */
 static const struct route streamed[] = {
     {.method = "GET",
      .path = "/events",

@@ -1,6 +1,6 @@
-/* hub: the dialect of the agent hub (seed 003): wire format only; docs/hub.md.
+/* hub: the dialect of the agent hub: wire format only; docs/hub.md.
  * A row names a route and a function that runs on the store's thread, inside work, with the request
- * copied for it; what it writes is the reply.  The rules are in src/core (agent, board, message,
+ * copied for it; its output is the reply.  The rules are in src/core (agent, board, message,
  * approval).  Errors are {"error": "text"}. */
 #pragma once
 
@@ -16,8 +16,8 @@ struct hub_call { /* one request */
     struct buf reply;
     struct jw w;
     int status;   /* of the reply; 0: 200 */
-    bool implied; /* nobody named themselves: agents and people look the same */
-    bool at_page; /* a person, by a browser: what it names as agent is not who acts */
+    bool implied; /* no credentials: agents and people look the same */
+    bool at_page; /* a person with a browser: the agent it names does not act */
 };
 
 struct hub_row {
@@ -25,13 +25,13 @@ struct hub_row {
     enum perm perm;
     enum team_class class;
     int (*run)(struct hub_call *c, struct err *e);
-    bool about_it;       /* of an agent, by people: no sign of its life */
+    bool about_it;       /* about an agent, by people: not a sign of its activity */
     bool task_400;       /* a missing task is 400 "Task not found" here */
     bool audited;        /* a read of content */
-    bool gives_token;    /* registers: an agent's token comes with the reply */
-    bool takes_tokens;   /* removes: its tokens go */
+    bool gives_token;    /* registers: the reply has a token for the agent */
+    bool takes_tokens;   /* removes: its tokens are revoked */
     int64_t body_max;    /* as in struct route */
-    const char *read_if; /* with this set to true in the query it only reads */
+    const char *read_if; /* if the query sets this to true, it only reads */
 };
 extern const struct hub_row hub_rows[]; /* rows.c */
 extern const size_t hub_row_count;
@@ -39,7 +39,7 @@ extern const size_t hub_row_count;
 extern const struct dialect dialect_hub;
 void hub_fail(struct request *r, int status, const struct err *e);
 
-/* Fields of the body: absent is p NULL; another type is an error. */
+/* Fields of the body: p NULL if absent; another type is an error. */
 CHECKED int hub_text(const struct hub_call *c, const char *key, struct str *ret, struct err *e);
 CHECKED int hub_int(const struct hub_call *c, const char *key, int64_t preset, int64_t *ret,
                     struct err *e);

@@ -1,3 +1,4 @@
+/* message: the hub's routes on messages. */
 #include "core/team/message.h"
 #include "api/dialects/hub/hub.h"
 

@@ -1,3 +1,4 @@
+/* proposal: the hub's routes on proposals. */
 #include "api/dialects/hub/hub.h"
 #include "core/team/approval.h"
 

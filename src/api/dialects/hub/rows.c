@@ -1,3 +1,4 @@
+/* rows: the table of the hub's routes. */
 #include "api/dialects/hub/hub.h"
 
 /* clang-format off */

@@ -1,10 +1,11 @@
+/* body: parses JSON bodies with the errors of Go's decoder. */
 #include "api/dialects/sbx/body.h"
 
 #include <inttypes.h>
 
 #define DEPTH_MAX 200
 
-/* --- the syntax, with the errors of Go's decoder, which clients of the original may show --- */
+/* --- syntax, with the errors of Go's decoder, which clients of the original may show --- */
 
 struct scan {
     struct str left;
@@ -29,7 +30,7 @@ static int wrong(struct scan *s, const char *where)
         (void)snprintf(shown, sizeof shown, "%c", c);
     else if (c <= 0xa0 || c == 0xad)
         (void)snprintf(shown, sizeof shown, "\\u%04x", c);
-    else /* a byte counts as the character of that number there */
+    else /* Go counts a byte as the character of that number */
         (void)snprintf(shown, sizeof shown, "%c%c", 0xc0 | c >> 6, 0x80 | (c & 0x3f));
     return err_set(s->e, ERR_INVALID, 0, "invalid character '%s' %s", shown, where);
 }
@@ -201,7 +202,7 @@ static int scan_value(struct scan *s)
     }
 }
 
-/* The first value of the body: what follows it is not looked at. */
+/* The first value of the body: the rest is ignored. */
 static int cut_value(struct str *body, struct err *e)
 {
     struct scan s = {.left = *body, .e = e};
@@ -329,7 +330,7 @@ int sbx_read_body(struct str body, const struct sbx_form *f, struct arena *a, js
     for (void *at = json_object_iter(*hold); at; at = json_object_iter_next(*hold, at))
         for (size_t i = 0; i < f->count; i++) {
             g.f = &f->fields[i];
-            if (str_case_eq_c(str_of(json_object_iter_key(at)), g.f->name) && /* as there */
+            if (str_case_eq_c(str_of(json_object_iter_key(at)), g.f->name) && /* as in Go */
                 read_field(&g, json_object_iter_value(at), (char *)to + g.f->offset) < 0)
                 return -1;
         }

@@ -1,5 +1,5 @@
-/* body: JSON bodies as Go's decoder takes them, and its texts for what it does not take, which
- * clients of the original may show.  No I/O. */
+/* body: JSON bodies as Go's decoder accepts them, with its texts for errors, which clients of the
+ * original may show.  No I/O. */
 #pragma once
 
 #include "base/arena.h"
@@ -13,7 +13,7 @@ struct sbx_field {
     size_t offset;
 };
 struct sbx_form {
-    const char *name; /* as the original's errors call it */
+    const char *name; /* its name in the original's errors */
     const struct sbx_field *fields;
     size_t count;
 };
@@ -32,7 +32,7 @@ struct sbx_int {
     bool set;
     int64_t v;
 };
-/* Into a struct of these members, which is zeroed before.  *hold (the caller's to free, whatever
- * happens) and the arena hold what the texts point into. */
+/* Reads into a struct of these members, which is zeroed before.  *hold (always freed by the caller)
+ * and the arena hold the texts. */
 CHECKED int sbx_read_body(struct str body, const struct sbx_form *f, struct arena *a, json_t **hold,
                           void *to, struct err *e);

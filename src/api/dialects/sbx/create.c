@@ -1,3 +1,4 @@
+/* create: creates sbx sandboxes. */
 #include "api/dialects/sbx/sbx.h"
 #include "api/share/create_join.h"
 #include "api/share/sandbox.h"
@@ -12,7 +13,7 @@
 #define ID_MAX (ALIAS_MAX - sizeof SBX_PREFIX)
 #define HOSTS_MAX 256
 #define ENV_MAX 512
-#define SHARED "sbx-cache" /* the volume */
+#define SHARED "sbx-cache" /* the shared volume */
 #define WORKSPACE_CLAIM (10LL << 30)
 #define CLAIM_MIN (1LL << 20)
 #define CLAIM_MAX (1LL << 40)
@@ -22,7 +23,7 @@ struct create_request {
     struct sbx_strings command, allowed, disallowed;
     struct sbx_map env;
     int64_t cache_bytes;
-    const char *token; /* of its sidecars */
+    const char *token; /* for its sidecars */
 };
 
 struct wait_job {
@@ -48,7 +49,7 @@ static const struct sbx_form create_form = {"CreateSandboxRequest", create_field
 
 static void command_started(void *arg, struct exec *x, const struct err *e)
 {
-    (void)e; /* its record says how it went */
+    (void)e; /* its record has the result */
     if (x)
         sbx_sidecar_begin(arg, x);
 }
@@ -76,7 +77,7 @@ static void made(struct request *r, struct sandbox *s, const struct err *e)
 
         exec_start(s, &spec, &by, command_started, counts);
     }
-    if (q->cache_class.n > 0) /* as Kubernetes itself warns */
+    if (q->cache_class.n > 0) /* the same warning as Kubernetes gives */
         xchg_add_header(r->x, "warning",
                         STR("299 - \"cache_pvc_storage_class has no effect: claims are in holt's "
                             "state directory\""));
@@ -91,7 +92,7 @@ static void joined(struct request *r, struct sandbox *s, const struct err *e)
         sbx_send_names(r, s, NULL, NULL);
 }
 
-/* A DNS label (RFC 1123), but of any length that an alias may have. */
+/* A DNS label (RFC 1123), but as long as an alias may be. */
 static bool is_label(struct str s)
 {
     for (size_t i = 0; i < s.n; i++) {
@@ -104,7 +105,7 @@ static bool is_label(struct str s)
     return s.n > 0;
 }
 
-/* What was returned may be sent again: the prefix is not part of the id. */
+/* A returned id may be sent back: the prefix is not part of the id. */
 static int read_id(struct request *r, struct create_request *q, struct err *e)
 {
     unsigned char bytes[6];
@@ -151,7 +152,7 @@ static int check(const struct create_request *q, struct err *e)
     return 0;
 }
 
-/* Lists that people write by hand have spaces, and commas too many. */
+/* Removes spaces and empty entries of hand-written lists. */
 static void tidy(struct sbx_strings *hosts)
 {
     size_t n = 0;
@@ -165,7 +166,7 @@ static void tidy(struct sbx_strings *hosts)
     hosts->n = n;
 }
 
-/* What was not asked for is the setting's. */
+/* Lists that were not requested come from the settings. */
 static void take_hosts(struct request *r, struct sbx_strings *hosts, const struct conf_list *preset)
 {
     tidy(hosts);
@@ -192,8 +193,8 @@ static const char *events_dir(const struct config *conf)
                                                                    : NULL;
 }
 
-/* The first that names a variable wins: the request's, then the lists of hosts, then the
- * settings', of which a later one is stronger. */
+/* The first source of a variable wins: the request, then the lists of hosts, then the settings, of
+ * which a later one wins. */
 static size_t make_env(struct request *r, const struct create_request *q, struct pair **ret)
 {
     const struct conf_list *conf = &sbx_settings(r->api->c.conf)->env;
@@ -227,7 +228,7 @@ static size_t make_env(struct request *r, const struct create_request *q, struct
     return n;
 }
 
-/* What the sandbox's row keeps: the lists of hosts, and the hash of its sidecars' token. */
+/* Stored in the sandbox's row: the lists of hosts, and the hash of its sidecars' token. */
 static void write_note(const struct create_request *q, const char *events, struct buf *to)
 {
     const struct sbx_strings *lists[] = {&q->allowed, &q->disallowed};
@@ -250,8 +251,8 @@ static void write_note(const struct create_request *q, const char *events, struc
     jw_object_end(&w);
 }
 
-/* What is no rule even so can be allowed, and never be reached; a create that refuses it fails, or
- * what was meant would be open. */
+/* A host that is not a valid rule can be allowed, but never reached; a create that refuses such a
+ * host fails, or the host would be open. */
 static void put_hosts(struct jw *w, const struct sbx_strings *hosts, bool allow, struct arena *a)
 {
     jw_key(w, allow ? "allow" : "deny");
@@ -273,8 +274,8 @@ static bool names_all(const struct sbx_strings *hosts)
     return false;
 }
 
-/* A list of hosts that are allowed allows nothing else; without one, or with "*" in it, all are
- * but those refused. */
+/* A list of allowed hosts allows nothing else; without one, or with "*" in it, everything but the
+ * refused hosts is allowed. */
 static void write_policy(const struct create_request *q, struct arena *a, struct buf *to)
 {
     bool listed = q->allowed.n > 0 && !names_all(&q->allowed);
@@ -292,7 +293,7 @@ static struct str cache_mode(const struct request *r, const struct create_reques
     return q->cache_mode.n > 0 ? q->cache_mode : str_of(sbx_settings(r->api->c.conf)->cache_mode);
 }
 
-/* The cache that sandboxes share: a volume, or the host's directory that the operator named. */
+/* The cache shared by sandboxes: a volume, or the host directory that the operator named. */
 static bool is_shared(const struct request *r, const struct create_request *q)
 {
     return str_case_eq_c(cache_mode(r, q), "hostpath");
@@ -303,7 +304,7 @@ static bool is_volume(const struct request *r, const struct create_request *q)
     return is_shared(r, q) && !sbx_settings(r->api->c.conf)->cache_hostpath[0];
 }
 
-/* A claim is as large as it says and goes with its sandbox, as with its namespace there. */
+/* A claim has its own size and is removed with its sandbox, as with its namespace in Kubernetes. */
 static void make_mounts(const struct request *r, const struct create_request *q,
                         struct sandbox_mount to[2])
 {
@@ -317,7 +318,8 @@ static void make_mounts(const struct request *r, const struct create_request *q,
         to[0].size_bytes = WORKSPACE_CLAIM;
     if (str_case_eq_c(cache_mode(r, q), "pvc"))
         to[1].size_bytes = q->cache_bytes;
-    /* The host's directory is people's: what an agent or a tenant put there, others would run. */
+    /* The host's directory is for people only: files that an agent or a tenant put there would be
+     * run by others. */
     if (!is_shared(r, q) || is_volume(r, q) || r->who.role == ROLE_AGENT || r->who.tenant[0])
         return;
     to[1].kind = STR("host");
@@ -371,7 +373,7 @@ static void begin(struct request *r, struct create_request *q, struct alias_name
 
 static void create(struct request *r);
 
-/* The one that had the name before is gone. */
+/* The previous sandbox of that name is removed. */
 static void cleared(void *arg, struct sandbox *s, const struct err *e)
 {
     AUTO(mem_free) struct wait_job *j = arg;
@@ -384,7 +386,7 @@ static void cleared(void *arg, struct sandbox *s, const struct err *e)
         create(r);
 }
 
-/* What is there stays as it is; one that is being deleted is waited for, then made anew. */
+/* An existing one stays; one being deleted is awaited, then created again. */
 static void take_old(struct request *r, struct sandbox *s)
 {
     const struct principal by = request_who(r);
@@ -418,7 +420,7 @@ static void create(struct request *r)
         begin(r, q, name);
 }
 
-/* Another request may have made it meanwhile. */
+/* Another request may have created it meanwhile. */
 static void volume_made(void *arg, struct volume *v, const struct err *e)
 {
     AUTO(mem_free) struct wait_job *j = arg;

@@ -1,3 +1,4 @@
+/* event: encodes journal entries as sbx events. */
 #include "api/dialects/sbx/stream.h"
 
 #include "base/clock.h"
@@ -5,9 +6,9 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 
-#define CUTS_MAX 1024 /* commands whose unfinished characters are remembered */
+#define CUTS_MAX 1024 /* commands whose incomplete characters are remembered */
 
-/* The beginning of a character whose rest is in the stream's next record. */
+/* The beginning of a character that continues in the stream's next record. */
 struct cut {
     char exec[SBX_EXEC_ID];
     struct buf bytes[2];
@@ -90,8 +91,8 @@ static void start_event(struct sbx_encoder *n, struct sbx_event *to)
     put_end(&w, to);
 }
 
-/* Text: what is no character is U+FFFD, but one that two records share is whole in the second.
- * Bytes that are no text by themselves are there exactly, too. */
+/* Text: invalid characters become U+FFFD, but one split between two records is whole in the
+ * second.  Bytes that are not valid text are also sent exactly. */
 static void output_event(struct sbx_encoder *n, const struct journal_entry *j, struct sbx_event *to)
 {
     bool err = j->stream == EXEC_STDERR;
@@ -141,7 +142,7 @@ static void put_member(struct jw *w, const json_t *o, const char *key)
     jw_json(w, v);
 }
 
-/* As a sidecar sent it, with our place in the order; it says so, for nobody vouches for it. */
+/* As sent by a sidecar, with our sequence number, and marked as unverified. */
 static void note_event(struct sbx_encoder *n, const struct journal_entry *j, struct sbx_event *to)
 {
     AUTO(json_decref) json_t *o = NULL;

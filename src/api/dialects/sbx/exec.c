@@ -1,3 +1,4 @@
+/* exec: runs commands for sbx clients. */
 #include "api/dialects/sbx/sbx.h"
 #include "api/share/command.h"
 #include "api/share/create_join.h"
@@ -10,9 +11,9 @@
 #define EXPIRED "context deadline exceeded"
 #define CODE_EXPIRED 124
 
-/* --- names --- */
+/* --- ids --- */
 
-/* Of our id: it needs no table, and is the same after a restart. */
+/* Derived from our id: it needs no table, and is the same after a restart. */
 void sbx_exec_id(const struct exec *x, char to[SBX_EXEC_ID])
 {
     unsigned char hash[SHA256_SIZE];
@@ -35,7 +36,7 @@ static bool is_expired(const struct request *r, const struct exec *x)
 
 struct exec *sbx_exec_find(struct sandbox *s, struct str name)
 {
-    bool hash = name.n == SBX_EXEC_ID - 1; /* else nobody pays for those of all commands */
+    bool hash = name.n == SBX_EXEC_ID - 1; /* avoids hashing the ids of all commands otherwise */
     struct exec_info i;
     char id[SBX_EXEC_ID];
 
@@ -58,7 +59,7 @@ static struct exec *find(struct request *r, struct sandbox *s)
     return x && !is_expired(r, x) ? x : NULL;
 }
 
-/* --- how it went --- */
+/* --- results --- */
 
 void sbx_outcome(const struct exec_info *i, struct arena *a, struct sbx_outcome *ret)
 {
@@ -169,7 +170,7 @@ struct run_job {
     bool async;
 };
 
-/* Whoever waits for a command ends it by going; one in the background goes on. */
+/* A waiting client's command ends when the client disconnects; one in the background continues. */
 static void asker_gone(struct waiter *w)
 {
     struct run_job *j = CONTAINER_OF(w, struct run_job, waiter);
@@ -218,8 +219,8 @@ static void write_stream(struct jw *w, const char *key, const struct buf *bytes)
         jw_kstr(w, key, buf_str(bytes));
 }
 
-/* The original's fields; what it loses when a command fails is beside its error.  The original
- * command takes whatever has an "exec_id" for one in the background, and prints no output. */
+/* The original's fields; what it omits for a failed command is sent beside its error.  The original
+ * client takes any reply with an "exec_id" for a background command, and prints no output. */
 static void send_result(struct request *r, const struct exec *x, const struct collect *c)
 {
     struct sbx_outcome o;
@@ -318,7 +319,7 @@ static void exec_with(struct request *r, struct str body)
         name = (struct alias_name){STR(SBX_DIALECT), sbx_namespace(s)};
     if (!s)
         sbx_error(r, 404, "sandbox not ready: pods \"" SBX_POD "\" not found");
-    else if (!create_join_try(r, name, run)) /* one that is being made is waited for */
+    else if (!create_join_try(r, name, run)) /* wait for one being created */
         run(r, s, &none);
 }
 

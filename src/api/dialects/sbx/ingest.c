@@ -1,3 +1,4 @@
+/* ingest: takes events from sidecars. */
 #include "api/dialects/sbx/sbx.h"
 
 #include "api/share/revocable_stream.h"
@@ -20,7 +21,7 @@ struct ingest { /* one sidecar */
     struct sandbox *s;
 };
 
-/* --- its token: who has it may add events to one sandbox, and nothing else --- */
+/* --- token: its holder may add events to one sandbox, and nothing else --- */
 
 char *sbx_ingest_token(struct arena *a)
 {
@@ -75,7 +76,7 @@ static void put_name(struct jw *w, const json_t *o, const char *key)
         jw_kstr(w, key, s);
 }
 
-/* At most PIECE bytes, not within a character. */
+/* At most PIECE bytes, cut between characters. */
 static struct str first_piece(struct str s)
 {
     size_t n = size_min(s.n, PIECE);
@@ -105,7 +106,7 @@ static int add_event(struct ingest *g, const json_t *o, struct str data, struct 
     return journal_add(g->s, buf_str(&note), e);
 }
 
-/* What is no event is skipped, as there; nothing is sent back. */
+/* Skips what is not an event, as the original does; sends nothing back. */
 static void on_message(struct ws *w, enum ws_kind kind, struct str text)
 {
     struct ingest *g = ws_arg(w);
@@ -116,7 +117,7 @@ static void on_message(struct ws *w, enum ws_kind kind, struct str text)
     if (kind != WS_TEXT || json_read_lax(text, &o, &e) < 0 || !json_is_object(o))
         return;
     if (sbx_exec_find(g->s, text_of(o, "exec_id")))
-        return; /* the stream has it from us; who reads until its exit is not to be misled */
+        return; /* we send these ourselves; readers that wait for an exit must not be misled */
     data = text_of(o, "data");
     do {
         piece = first_piece(data);
@@ -182,7 +183,7 @@ static bool is_called(const struct sandbox_info *i, struct str name)
     return str_eq_c(name, i->id);
 }
 
-/* Whoever asks: several owners may have one of this name, and the token says which is meant. */
+/* For any caller: several owners may have a sandbox of this name, and the token selects one. */
 static struct sandbox *find_by_token(const struct request *r, struct str name, struct str token)
 {
     struct sandboxes *all = r->api->c.sandboxes;
@@ -197,7 +198,7 @@ static struct sandbox *find_by_token(const struct request *r, struct str name, s
     return NULL;
 }
 
-/* By somebody who may change sandboxes, or with the token in a header. */
+/* For callers that may change sandboxes, or with the token in a header. */
 void sbx_ingest(struct request *r)
 {
     struct str token = http_req_header(xchg_req(r->x), "x-ingest-token");
@@ -213,7 +214,7 @@ void sbx_ingest(struct request *r)
         refuse(r);
 }
 
-/* /t/TOKEN/sandboxes/ID/ingest: the original's sidecar can send no header. */
+/* /t/TOKEN/sandboxes/ID/ingest: the original's sidecar cannot send a header. */
 void sbx_ingest_by_path(struct request *r)
 {
     struct sandbox *s = find_by_token(r, r->params.v[1], r->params.v[0]);

@@ -1,3 +1,4 @@
+/* routes: routes, errors and metrics of the sbx dialect. */
 #include "api/dialects/sbx/sbx.h"
 
 #include "api/metrics.h"
@@ -11,9 +12,9 @@
 #define JSON_TYPE "application/json; charset=utf-8"
 #define REQUEST_ID_MAX 128
 
-/* --- answers --- */
+/* --- replies --- */
 
-/* The asker's own, or one that is not like another. */
+/* The client's own id, or a unique new one. */
 void sbx_add_request_id(struct request *r)
 {
     static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
@@ -79,7 +80,7 @@ static void write_error(struct buf *to, const struct err *e)
     jw_object_end(&w);
 }
 
-/* Before a handler ran: nobody has given it an id. */
+/* Before a handler ran, the reply has no id yet. */
 static void fail(struct request *r, int status, const struct err *e)
 {
     sbx_add_request_id(r);
@@ -96,8 +97,8 @@ static void run(struct request *r)
     (*handler)(r);
 }
 
-/* As the original's router has it: another method is an unknown path, and a '/' too many leads to
- * the path without it. */
+/* Like the original's router: another method is an unknown path, and an extra '/' redirects to the
+ * path without it. */
 static void unknown(struct request *r)
 {
     const struct http_req *req = xchg_req(r->x);
@@ -115,7 +116,7 @@ static void unknown(struct request *r)
     request_send(r, 404, "text/plain", STR("404 page not found"));
 }
 
-/* Paths that it shares with us: its clients come by its port, or say what they want. */
+/* Paths shared with the native API: its clients use its port, or an Accept header. */
 static bool wants_text(const struct xchg *x)
 {
     return xchg_listener(x)->port == SBX_PORT || accept_prefers(x, "text/plain");
@@ -223,7 +224,7 @@ static void write_metrics(const struct api *a, const void *state, struct jw *w)
     jw_array(w);
     jw_c(w, "holtd");
     jw_array_end(w);
-    jw_key(w, "memstats"); /* of Go's runtime: there is none */
+    jw_key(w, "memstats"); /* of Go's runtime: not available */
     jw_object(w);
     jw_object_end(w);
     jw_kc(w, "sandbox_cache_mode", sbx_settings(a->c.conf)->cache_mode);

@@ -1,3 +1,4 @@
+/* sandbox: gets, lists and deletes sbx sandboxes. */
 #include "api/share/sandbox.h"
 #include "api/dialects/sbx/sbx.h"
 #include "base/clock.h"
@@ -14,7 +15,7 @@ struct sandbox *sbx_find(struct request *r)
     return s;
 }
 
-/* One that another interface made has none of its own: its id stands for it. */
+/* A sandbox made by another interface has no namespace: its id is used. */
 struct str sbx_namespace(const struct sandbox *s)
 {
     struct sandbox_info i;
@@ -52,7 +53,7 @@ struct str sbx_workdir(const struct sandbox *s)
     return isolates(s) ? STR("/workspace") : STR("");
 }
 
-/* --- telling --- */
+/* --- replies --- */
 
 void sbx_send_names(struct request *r, const struct sandbox *s, const char *phase,
                     const char *token)
@@ -72,7 +73,7 @@ void sbx_send_names(struct request *r, const struct sandbox *s, const char *phas
     sbx_send(r, 200);
 }
 
-/* Kubernetes' words for a pod. */
+/* Kubernetes' phases of a pod. */
 static const char *phase_of(enum sandbox_state s)
 {
     switch (s) {
@@ -106,7 +107,7 @@ void sbx_get(struct request *r)
     sbx_send_names(r, s, phase_of(i.state), NULL);
 }
 
-/* The largest unit, cut. */
+/* In the largest unit, rounded down. */
 static char *age_text(int64_t ms, char to[24])
 {
     static const struct {
@@ -193,7 +194,7 @@ void sbx_refuse(struct request *r, const struct err *e)
 {
     int status = err_table[e->code].http;
 
-    if (e->code == ERR_CANCELLED) /* a create whose sandbox somebody deleted */
+    if (e->code == ERR_CANCELLED) /* a create whose sandbox was deleted meanwhile */
         status = 409;
     sbx_error(r, status >= 400 && status < 500 ? status : 500, "%s", e->msg);
 }

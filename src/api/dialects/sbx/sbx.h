@@ -1,6 +1,6 @@
 /* sbx: the HTTP and WebSocket interface of sbx, below /sandboxes (docs/sbx.md).
- * A sandbox goes by two aliases there, ID and sbx-ID (its "namespace"); the rules are core's.
- * Errors are {"error": "text"}.  Thread: the loop's. */
+ * A sandbox has two aliases here, ID and sbx-ID (its "namespace"); the rules are core's.  Errors
+ * are {"error": "text"}.  Thread: the loop's. */
 #pragma once
 
 #include "api/dialects/dialect.h"
@@ -10,28 +10,28 @@
 
 #define SBX_DIALECT "sbx"
 #define SBX_POD "sandbox"
-#define SBX_PREFIX "sbx-" /* of namespaces */
-#define SBX_PORT 8080  /* whose clients know its answers only, where a path has two (design §8) */
-#define SBX_EXEC_ID 17 /* 16 hex digits and a NUL */
+#define SBX_PREFIX "sbx-" /* prefix of namespaces */
+#define SBX_PORT 8080     /* its clients expect sbx's replies where a path exists in two dialects */
+#define SBX_EXEC_ID 17    /* 16 hex digits and a NUL */
 
 extern const struct dialect dialect_sbx;
 
 struct sbx {
     struct map channels;  /* of a sandbox's id to struct channel */
     struct list sidecars; /* struct sidecar */
-    struct map scanned;   /* ids of sandboxes whose commands are looked at by sidecar.c */
+    struct map scanned;   /* ids of sandboxes whose commands sidecar.c looks at */
     bool ending;
-    /* counts since the start */
+    /* counts since start-up */
     int64_t creates, warm_hits, deletes;
-    int64_t execs; /* begun in the background, or waited for with success */
+    int64_t execs; /* started in the background, or awaited successfully */
     int64_t ready_ms_sum, ready_ms_last, ready_count;
 };
 struct sbx *sbx_of(const struct api *a);
 
-/* --- answers (routes.c) --- */
+/* --- replies (routes.c) --- */
 
 void sbx_add_request_id(struct request *r);   /* each of its replies has one */
-void sbx_send(struct request *r, int status); /* what request_json's writer wrote */
+void sbx_send(struct request *r, int status); /* sends the output of request_json's writer */
 void sbx_error(struct request *r, int status, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 /* --- sandboxes (sandbox.c, create.c) --- */
@@ -40,17 +40,17 @@ void sbx_create(struct request *r);
 void sbx_list(struct request *r);
 void sbx_get(struct request *r);
 void sbx_delete(struct request *r);
-/* phase, or the token for its sidecars, which who made it is told and nobody again; or NULL. */
+/* phase, or the token for its sidecars, which only the creator gets, once; or NULL. */
 void sbx_send_names(struct request *r, const struct sandbox *s, const char *phase,
                     const char *token);
 void sbx_refuse(struct request *r, const struct err *e);
-/* The live sandbox of the path that the asker may touch; NULL: none. */
+/* The live sandbox of the path that the caller may use; NULL: none. */
 struct sandbox *sbx_find(struct request *r);
 struct str sbx_namespace(const struct sandbox *s);
-/* Its directory for commands; empty where the runtime has none of its own. */
+/* Its directory for commands; empty if the runtime has none of its own. */
 struct str sbx_workdir(const struct sandbox *s);
 
-void sbx_audit(struct request *r, const struct sandbox *s); /* its content is read */
+void sbx_audit(struct request *r, const struct sandbox *s); /* records a read of its content */
 
 /* --- streams (stream.c) --- */
 
@@ -62,15 +62,16 @@ void sbx_stream(struct request *r);
 void sbx_ingest(struct request *r);
 void sbx_ingest_by_path(struct request *r);
 char *sbx_ingest_token(struct arena *a);
-void sbx_ingest_hash(struct str token, char to[SBX_INGEST_HASH]); /* what is kept of it */
+void sbx_ingest_hash(struct str token, char to[SBX_INGEST_HASH]); /* the stored form */
 
-/* --- what commands write as files inside, for sidecars (sidecar.c) --- */
+/* --- output of commands as files inside, for sidecars (sidecar.c) --- */
 
-void sbx_sidecar_begin(struct sbx *sbx, struct exec *x); /* nothing if its sandbox has no such */
-/* Once a second: goes on with what a restart or a lost connection stopped. */
+/* does nothing if its sandbox has no sidecar */
+void sbx_sidecar_begin(struct sbx *sbx, struct exec *x);
+/* Once a second: resumes after a restart or a lost connection. */
 void sbx_sidecar_tick(struct sbx *sbx, struct sandboxes *all);
-void sbx_sidecar_again(struct sbx *sbx); /* looks at all anew: a start was not seen */
-void sbx_sidecars_end(struct sbx *sbx);  /* none begins after it */
+void sbx_sidecar_again(struct sbx *sbx); /* checks all again: a start was missed */
+void sbx_sidecars_end(struct sbx *sbx);  /* none starts after it */
 
 /* --- commands (exec.c) --- */
 
@@ -79,7 +80,7 @@ void sbx_exec_get(struct request *r);
 void sbx_exec_cancel(struct request *r);
 void sbx_exec_id(const struct exec *x, char to[SBX_EXEC_ID]);
 struct exec *sbx_exec_find(struct sandbox *s, struct str name); /* by that id, or by ours */
-struct sbx_outcome { /* how a command ended, in this dialect's words */
+struct sbx_outcome { /* the result of a command, in this dialect's words */
     const char *status;
     bool has_code;
     int code;

@@ -1,3 +1,4 @@
+/* sidecar: copies output of commands into files for sidecars. */
 #include "api/dialects/sbx/sbx.h"
 
 #include "base/mem.h"
@@ -5,14 +6,14 @@
 
 #include <errno.h>
 
-/* What a command writes, once more as files in the sandbox: DIR/EXEC.stdout, .stderr, and .exit
- * when it has ended, as the original's sidecar reads them.  One copier per command:
+/* Files in the sandbox: DIR/EXEC.stdout, .stderr, and .exit after its end, which the original's
+ * sidecar reads.  One copier per command:
  *
- *   LOOK (is .exit there?) -> OUT, ERR (make both, empty) -> COPY, a record at a time -> CODE ->
- * NAME
+ *   LOOK (does .exit exist?) -> OUT, ERR (create both, empty) -> COPY, a record at a time -> CODE
+ * -> NAME
  *
- * A copier that is begun again, after a restart of holtd or a lost connection, begins from LOOK:
- * records are written at their offsets, so that nothing is there twice. */
+ * A copier that is restarted, after a restart of holtd or a lost connection, begins at LOOK:
+ * records are written at their offsets, so that nothing is duplicated. */
 
 enum step { LOOK, OUT, ERR, COPY, CODE, NAME };
 
@@ -21,8 +22,8 @@ struct sidecar {
     struct sbx *sbx;
     struct exec *x;
     struct exec_reader *reader; /* of COPY */
-    struct guest_pipe *pipe;    /* the file call under way */
-    struct buf bytes;           /* for it, what is left */
+    struct guest_pipe *pipe;    /* the file call in progress */
+    struct buf bytes;           /* the rest of its data */
     struct buf base;            /* "DIR/EXEC" */
     enum step step;
 };
@@ -39,7 +40,7 @@ static void copier_free(struct sidecar *c)
     mem_free(c);
 }
 
-/* Where the sandbox keeps them; empty: nowhere. */
+/* The sandbox's directory for them; empty: none. */
 static struct str events_dir(const json_t *note)
 {
     return str_of(json_string_value(json_object_get(note, "events")));
@@ -54,7 +55,7 @@ static json_t *read_note(const struct sandbox *s)
     sandbox_info(s, &i);
     if (!str_eq_c(i.dialect, SBX_DIALECT) || sbx_workdir(s).n == 0 ||
         json_read(i.note, &note, &e) < 0)
-        return NULL; /* a runtime that does not isolate would write to the host */
+        return NULL; /* a runtime without isolation would write to the host */
     return note;
 }
 
@@ -62,8 +63,8 @@ static json_t *read_note(const struct sandbox *s)
 
 static void copier_next(struct sidecar *c);
 
-/* The connection is gone, or the sandbox's own files stand in the way: it is looked at again when
- * the connection is there, or never. */
+/* The connection is lost, or files of the sandbox are in the way: retried when the connection is
+ * back, or never. */
 static void copier_fail(struct sidecar *c, const struct err *e)
 {
     struct exec_info i;
@@ -81,7 +82,7 @@ static void on_done(struct guest_pipe *p, const struct guest_file_done *info, co
     (void)info;
     c->pipe = NULL;
     if (c->step == LOOK && e->code == ERR_NONE)
-        copier_free(c); /* it was over already */
+        copier_free(c); /* it had already ended */
     else if (e->code != ERR_NONE && !(c->step == LOOK && e->sys == ENOENT))
         copier_fail(c, e);
     else
@@ -173,7 +174,7 @@ static void write_code(struct sidecar *c)
     buf_printf(&c->bytes, "%d", o.has_code ? o.code : 1);
 }
 
-/* What this step did has ended. */
+/* The current step has ended. */
 static void copier_next(struct sidecar *c)
 {
     static const struct exec_reader_ops ops = {.bytes = on_bytes, .gap = on_gap, .end = on_end};
@@ -204,7 +205,7 @@ static void copier_next(struct sidecar *c)
         copier_fail(c, &e);
 }
 
-/* --- which --- */
+/* --- starting --- */
 
 static void begin(struct sbx *sbx, struct exec *x, struct str dir)
 {
@@ -237,7 +238,7 @@ static bool is_copied(const struct sbx *sbx, const struct exec *x)
     return false;
 }
 
-/* All of one sandbox, as after a restart. */
+/* All commands of one sandbox, as after a restart. */
 static void scan(struct sbx *sbx, struct sandbox *s)
 {
     AUTO(json_decref) json_t *note = read_note(s);

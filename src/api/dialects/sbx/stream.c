@@ -1,3 +1,4 @@
+/* stream: streams a sandbox's journal to sbx clients. */
 #include "api/dialects/sbx/stream.h"
 
 #include "api/share/revocable_stream.h"
@@ -10,13 +11,13 @@ struct channel {
     char id[ID_SIZE]; /* of the sandbox */
     struct sbx *sbx;
     struct sandbox *s;
-    struct journal *journal; /* NULL: it is over */
+    struct journal *journal; /* NULL: it has ended */
     struct sbx_encoder encoder;
     struct sbx_event *ring; /* the event number n is ring[n % size] */
     size_t size;
     uint64_t first, next; /* the numbers kept: [first, next) */
     size_t bytes;
-    bool cut; /* for their bytes, there are fewer than there should be */
+    bool cut; /* there are fewer than there should be, because of their size */
     struct list readers;
 };
 
@@ -25,15 +26,15 @@ struct reader {
     struct channel *c;
     struct ws *ws;
     struct revocable_stream live;
-    struct journal *journal;    /* while it is behind what the channel keeps */
+    struct journal *journal;    /* while it is behind the events the channel keeps */
     struct sbx_encoder encoder; /* … */
-    uint64_t next;              /* the channel's number of the next event, when it is not */
-    int64_t seen;               /* seq of the last event it had */
-    bool gap;                   /* it lacks something, and the next event is to say so */
+    uint64_t next;              /* otherwise: the channel's number of the next event */
+    int64_t seen;               /* seq of the last event sent */
+    bool gap;                   /* events are missing, and the next one reports that */
     bool waiting;               /* for room in the socket */
     bool closing;
     bool close_at_exit;
-    char exec[64]; /* only of this command; "": all */
+    char exec[64]; /* this command only; "": all */
 };
 
 /* --- a channel --- */
@@ -60,14 +61,14 @@ static void channel_free(struct channel *c)
 
 static void serve(struct reader *r);
 
-/* Telling one reader may end another, but never frees it before the loop turns. */
+/* Serving one reader may end another, but never frees it before the loop turns. */
 static void serve_all(struct channel *c)
 {
     LIST_EACH (&c->readers, node)
         serve(LIST_ENTRY(node, struct reader, link));
 }
 
-/* False: it is none. */
+/* False: not an event. */
 static bool make_event(struct sbx_encoder *n, const struct journal_entry *j, struct sbx_event *e)
 {
     sbx_encode(n, j, e);
@@ -153,7 +154,7 @@ static void give(struct reader *r, const struct sbx_event *e)
         reader_close(r, WS_NORMAL, "");
 }
 
-/* Is the event after the last one it had among those that the channel keeps? */
+/* Whether the channel still keeps the event after the last one sent. */
 static bool reaches(const struct reader *r, int64_t next_seq)
 {
     const struct channel *c = r->c;
@@ -161,8 +162,8 @@ static bool reaches(const struct reader *r, int64_t next_seq)
     return c->first < c->next && c->ring[c->first % c->size].seq <= next_seq;
 }
 
-/* The event that it reads for itself is one that the channel has: it goes on from there, unless the
- * event says to this reader alone that something is missing. */
+/* When a reader of its own journal reaches an event the channel has, it continues with the channel,
+ * unless the event reports a gap to this reader alone. */
 static int on_own_entry(void *arg, const struct journal_entry *j)
 {
     struct reader *r = arg;
@@ -209,7 +210,7 @@ static void serve(struct reader *r)
 
     if (r->journal || r->closing)
         return;
-    if (r->next < c->first && !r->waiting) { /* too slow: the log has what it missed */
+    if (r->next < c->first && !r->waiting) { /* too slow: it reads what it missed from the log */
         read_alone(r, &(struct journal_from){.after_us = r->seen});
         return;
     }
@@ -219,7 +220,7 @@ static void serve(struct reader *r)
 
 static void on_message(struct ws *w, enum ws_kind kind, struct str data)
 {
-    (void)w, (void)kind, (void)data; /* a reader has nothing to say */
+    (void)w, (void)kind, (void)data; /* messages from readers are ignored */
 }
 
 static void on_drained(struct ws *w)
@@ -278,7 +279,7 @@ static int read_query(struct request *r, struct asked *ret, struct err *e)
     return 0;
 }
 
-/* Where a reader begins: at the channel's events, if they are what it asks for. */
+/* Chooses where a reader begins: with the channel's events, if they include the requested one. */
 static void place(struct reader *r, const struct asked *q, bool new_channel)
 {
     struct channel *c = r->c;
@@ -297,7 +298,7 @@ static void place(struct reader *r, const struct asked *q, bool new_channel)
     }
 }
 
-/* Events have sbx's id of a command; one that is not ours may be a sidecar's. */
+/* Events have sbx's id of a command; an unknown id may be a sidecar's. */
 static void choose_exec(struct reader *r, struct sandbox *s, struct str name)
 {
     const struct exec *x = name.n > 0 ? sbx_exec_find(s, name) : NULL;

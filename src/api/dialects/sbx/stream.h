@@ -1,7 +1,7 @@
-/* stream: private to this dialect: a sandbox's journal as events, and its many readers.
- * One channel per sandbox that is being read encodes each event once and keeps the last of them; a
- * reader that is behind those, or asks for older ones, reads the journal by itself until it has
- * caught up.  Ownership: a channel is its readers'. */
+/* stream: private to this dialect: a sandbox's journal as events, and its readers.
+ * One channel per sandbox with readers encodes each event once and keeps the last ones; a reader
+ * that is behind those, or requests older ones, reads the journal itself until it has caught
+ * up.  Ownership: a channel belongs to its readers. */
 #pragma once
 
 #include "api/dialects/sbx/sbx.h"
@@ -9,15 +9,15 @@
 
 struct sbx_event {
     int64_t seq;
-    char exec[64]; /* its exec_id: ours, or what a sidecar sent */
+    char exec[64]; /* its exec_id: ours, or one sent by a sidecar */
     bool is_exit;
     bool gap;
-    struct buf json;  /* empty: it is none */
-    struct buf frame; /* the same as a WebSocket's, for many readers */
+    struct buf json;  /* empty: not an event */
+    struct buf frame; /* the same as a WebSocket frame, for many readers */
 };
 
 struct sbx_encoder {
-    char sandbox[ALIAS_MAX + 1]; /* as the events call it */
+    char sandbox[ALIAS_MAX + 1]; /* its name in the events */
     struct map cuts;             /* of exec_id to struct cut */
     size_t count;
 };
