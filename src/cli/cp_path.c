@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* OWNER/NAME, an owner being known by its id: tk_…, token/tk_…, sandbox/sb_… */
+/* OWNER/NAME; an owner is recognised by its id: tk_…, token/tk_…, sandbox/sb_… */
 static bool names_an_owner(const char *text)
 {
     static const char *const owners[] = {"tk_", "token/tk_", "sandbox/sb_"};
@@ -50,8 +50,7 @@ static struct str trimmed(const char *path)
     return s;
 }
 
-/* OWNER/NAME; an owner is recognised by its id: tk_…, token/tk_…, sandbox/sb_… */
-static size_t last_slash(struct str s)
+static size_t last_slash(struct str s) /* the index after it; 0: none */
 {
     size_t n = s.n;
 

@@ -8,8 +8,8 @@ struct cp_path {   /* owns its texts */
     char *path;
 };
 
-/* A local path with a colon before its first slash is written ./a:b; so is one that begins like an
- * owner's id (tk_1/a:b), since OWNER/NAME:PATH names another owner's sandbox. */
+/* A local path with a colon before its first slash is written ./a:b, and so is one that begins like
+ * an owner's id (tk_1/a:b), since OWNER/NAME:PATH names another owner's sandbox. */
 CHECKED int cp_path_parse(const char *text, struct cp_path *ret, struct err *e);
 void cp_path_done(struct cp_path *p);
 static inline UNUSED void cp_path_done_p(struct cp_path *p)

@@ -38,7 +38,7 @@ static int from_listen_addr(struct str value, struct buf *to, struct err *e)
     return 0;
 }
 
-/* Go's form: ":8080" is every address of the host. */
+/* Go's form: ":8080" means every address of the host. */
 static int from_go_addr(struct str value, struct buf *to, struct err *e)
 {
     (void)e; /* the setting's own check validates the result */
@@ -130,7 +130,7 @@ const struct setting_alias log_format_alias[] = {
 
 /* --- the rest --- */
 
-/* Plain numbers are seconds there and milliseconds here. */
+/* Plain numbers are seconds in those systems and milliseconds here. */
 int alias_seconds(struct str value, struct buf *to, struct err *e)
 {
     uint64_t n;

@@ -60,7 +60,7 @@ struct config { /* each member is one row in settings.c; texts are owned */
     int64_t agent_disk, agent_disk_max, agent_sandboxes, agent_commands, agent_volumes;
     int64_t agent_output;
     int64_t owner_sandboxes, owner_volumes, volumes_max, secrets_max;
-    /* what the described systems' interfaces make */
+    /* defaults of the described systems' interfaces */
     char *seed_image; /* "": each one's own */
     /* images */
     struct conf_list image_aliases;
@@ -77,11 +77,11 @@ struct config { /* each member is one row in settings.c; texts are owned */
     int64_t proxy_port, egress_ask_ms;
 
     /* beside the rows */
-    bool *listen_optional;     /* of each member of listen: when it is busy, warn and go on */
-    struct conf_list files;    /* that were read */
-    bool *listen_added;        /* likewise: by a variable that adds */
-    struct conf_list warnings; /* for the daemon to log: what was understood but has no effect */
-    char **sources;            /* of each row: "default", "holt.yaml:3", "flag --listen" */
+    bool *listen_optional;         /* per member of listen: if it is busy, warn and continue */
+    struct conf_list files;        /* that were read */
+    bool *listen_added;            /* per member of listen: added by a variable */
+    struct conf_list warnings;     /* for the daemon to log: recognised settings without effect */
+    char **sources;                /* per row: "default", "holt.yaml:3", "flag --listen" */
     void *groups[CONF_GROUPS_MAX]; /* the dialects' own: conf_group */
 };
 

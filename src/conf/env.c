@@ -199,7 +199,7 @@ static bool names_a_file(struct str name)
     return false;
 }
 
-/* An unknown HOLT_ variable is a mistake; others belong to other programs. */
+/* An unknown HOLT_ variable is a mistake; other variables belong to other programs. */
 static int judge(struct load *l, struct str name, const char *where, struct err *e)
 {
     const struct setting_alias *alias;

@@ -18,7 +18,7 @@
 struct setting_alias {
     const char *name;
     int (*convert)(struct str value, struct buf *to, struct err *e);
-    bool adds;        /* to a list, where others replace it */
+    bool adds;        /* adds to a list, where others replace it */
     bool optional;    /* addresses: a busy one is skipped */
     bool zero_counts; /* in a dialect's own file, where 0 and false else mean: not set */
 };

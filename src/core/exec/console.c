@@ -1,3 +1,4 @@
+/* console: the clients attached to a command, and which of them controls it. */
 #include "core/exec/console.h"
 
 #include "base/map.h"
@@ -70,7 +71,7 @@ int console_sit(struct consoles *all, const char *exec, enum console_role want, 
     if (want == CONSOLE_ANY)
         want = !old || (take && old->demoted) ? CONSOLE_CONTROLLER : CONSOLE_OBSERVER;
     if (want == CONSOLE_CONTROLLER && old && !(take && old->demoted))
-        return refuse_control(exec, old->demoted, e); /* old sits: the console stays */
+        return refuse_control(exec, old->demoted, e); /* `old` is attached: the console stays */
     seat->console = c;
     seat->role = want;
     list_push(&c->seats, &seat->link);

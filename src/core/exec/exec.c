@@ -1,3 +1,4 @@
+/* exec: one command: states, deadlines, kills, its end. */
 #include "core/exec/exec.h"
 
 #include "base/clock.h"
@@ -10,10 +11,10 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define LATE_MS 2000    /* no report of the end this long after a kill: the driver's turn */
-#define IDLE_MS 5000    /* an ended log's memory goes when nobody read it for so long */
+#define LATE_MS 2000    /* without a report of the end this long after a kill, the driver kills */
+#define IDLE_MS 5000    /* memory of an ended log is freed when it was not read for this long */
 #define BEGIN_MS 10000  /* for a start that waits for a connection */
-#define UNREAD_MS 10000 /* who has not come back to read by then does not */
+#define UNREAD_MS 10000 /* how long to wait for a reader to return */
 
 const struct sm_state exec_states[] = {
     [EXEC_STARTING] = {"starting", SM_TO(EXEC_RUNNING) | SM_TO(EXEC_EXITED) | SM_TO(EXEC_FAILED) |
@@ -148,7 +149,7 @@ void exec_add(struct exec *x)
     output_share_join(x);
 }
 
-/* What is in the file, when it was last open in another life of holtd. */
+/* Reads the state of a log file written by an earlier holtd. */
 int exec_warm(struct exec *x, struct err *e)
 {
     if (!x->log_cold)
@@ -179,7 +180,7 @@ void exec_forget(struct exec *x)
     list_unlink(&x->link);
     journals_wake(x->sandbox);
     x->sandbox->exec_count--;
-    if (x->sandbox->all->closed) /* it goes on without us, and who looks is told */
+    if (x->sandbox->all->closed) /* it continues without us, and clients are notified */
         gone = (struct err){.code = ERR_CANCELLED, .msg = "holtd is ending"};
     else if (x->sm.state == EXEC_STARTING && x->sandbox->in_list)
         gone = (struct err){.code = ERR_UNAVAILABLE, .msg = "holtd ended before it began"};
@@ -297,7 +298,7 @@ void exec_info(const struct exec *x, struct exec_info *ret)
     };
 }
 
-/* --- its end --- */
+/* --- the end --- */
 
 void exec_tell_started(struct exec *x, const struct err *e)
 {
@@ -405,7 +406,7 @@ static void kill_late(struct timer *t)
                                 : "it was killed, and no end was reported");
         return;
     }
-    if (s->driver && !x->no_room) /* it is not init that owes its end */
+    if (s->driver && !x->no_room) /* init cannot report its end now */
         s->driver->ops->kill(s->driver, s->id, x->kills == 1 ? DRIVER_WORK : DRIVER_ALL, kill_done,
                              exec_ref(x));
     x->kills++;
@@ -442,7 +443,7 @@ void exec_arm(struct exec *x)
     if (x->timeout_ms <= 0 || x->kills > 0 || !exec_is_live(x))
         return;
     left = x->started_ms + x->timeout_ms - clock_wall_ms();
-    /* A clock that was set must not make a deadline longer than was asked for. */
+    /* A changed clock must not extend a deadline beyond the requested time. */
     left = i64_max(0, i64_min(left, x->timeout_ms));
     timer_set(x->sandbox->all->timers, &x->deadline, i64_max(clock_mono_ms() + left, 1),
               deadline_due);

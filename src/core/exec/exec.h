@@ -1,9 +1,9 @@
 /* exec: one command in a sandbox and its output log.
  * The log is one append-only file STATE/execs/SB/EX.log of records (core/exec/exec_log.h); holtd
- * acknowledges to init after write().  Small output stays in memory for a moment, and with init,
- * before there is a file; at the end it is in the row.  Readers read from the file at any offset,
- * also after the end; a slow reader slows only itself.  A command goes on when holtd dies and is
- * attached again after. Ownership: counted references.  Thread: the loop's. */
+ * acknowledges to init after write().  Small output stays in memory and with init for a moment
+ * before there is a file; at the end it is stored in the row.  Readers read from the file at any
+ * offset, also after the end; a slow reader slows only itself.  A command survives holtd and is
+ * attached again afterwards.  Ownership: counted references.  Thread: the loop's. */
 #pragma once
 
 #include "core/sandbox/sandbox.h"
@@ -25,19 +25,20 @@ struct exec_spec { /* valid during the call */
     const struct str *argv;
     size_t argc;
     struct str shell;   /* instead of argv: run by /bin/sh -c */
-    bool image_command; /* instead of both: what the sandbox's image says */
+    bool image_command; /* instead of both: the command of the sandbox's image */
     const struct pair *env;
     size_t env_count;
     struct str cwd, user;
     int64_t timeout_ms; /* 0: none; at most EXEC_TIMEOUT_MAX_MS */
     bool pty, want_stdin, merge, kill_rest;
     int rows, cols;
-    int64_t output_bytes;   /* kept; 0: the default */
-    bool block_when_full;   /* slow the command instead of dropping the oldest */
-    bool for_reader;        /* that only while somebody reads: whose asker reads along and is gone,
-                             * by its own will or with a holtd, is not slowed for ever */
-    bool standing;          /* the sandbox's own command: that it runs is no activity */
-    struct str idempotency; /* same key, same sandbox: the same exec; may be empty */
+    int64_t output_bytes; /* kept; 0: the default */
+    bool block_when_full; /* slow the command down instead of dropping the oldest output */
+    /* only while there is a reader: stop blocking on a full log once its last reader has gone */
+    bool for_reader;
+    bool standing; /* the sandbox's own command: does not count as activity */
+    /* the same key in the same sandbox returns the same exec; may be empty */
+    struct str idempotency;
 };
 
 struct exec_info { /* borrowed until the loop turns */
@@ -48,22 +49,22 @@ struct exec_info { /* borrowed until the loop turns */
     size_t argc;
     struct str cwd, user, failure;
     bool pty, timed_out, cancelled, oom;
-    bool takes_input; /* it lives, and its standard input was not closed */
+    bool takes_input; /* it is running, and its standard input is open */
     int exit_code;    /* -1: none; 128 + n for a signal */
     int signal;       /* 0: none */
     int64_t created_ms, started_ms, ended_ms, duration_ms, timeout_ms;
-    int64_t created_us, ended_us; /* moments: no two things in the daemon have the same */
+    int64_t created_us, ended_us; /* moments: unique in the daemon */
     int64_t user_us, system_us, max_rss_kib;
     int64_t out_from, out_end, err_from, err_end; /* bytes kept: [from, end) */
-    uint32_t pid;                                 /* inside */
+    uint32_t pid;                                 /* as seen inside the sandbox */
 };
 
 typedef void (*exec_cb)(void *arg, struct exec *x, const struct err *e);
-/* done when it runs (or could not be started: then x is NULL, or has state failed). */
+/* done is called when it runs (or could not be started: then x is NULL, or has state failed). */
 void exec_start(struct sandbox *s, const struct exec_spec *spec, const struct principal *by,
                 exec_cb done, void *arg);
 struct exec *exec_find(struct sandbox *s, struct str id, struct err *e);
-struct exec *exec_newest(struct sandbox *s, struct err *e);  /* likewise: the one asked for last */
+struct exec *exec_newest(struct sandbox *s, struct err *e);  /* likewise: the newest one */
 struct exec *exec_next(struct sandbox *s, struct str after); /* by id; NULL at the end */
 void exec_info(const struct exec *x, struct exec_info *ret);
 const char *exec_state_name(enum exec_state s);
@@ -72,24 +73,24 @@ struct exec *exec_unref(struct exec *x);
 DEFINE_AUTO(struct exec *, exec_unref)
 struct sandbox *exec_sandbox(const struct exec *x);
 
-/* Called once when the command has ended and its end is written; at once (next turn) if it has.
- * The returned handle cancels the wait, until done was called; takes NULL. */
+/* Calls done once the command has ended and its end is stored; in the next turn if it already
+ * has.  The returned handle cancels the wait until done was called; takes NULL. */
 struct exec_wait;
 struct exec_wait *exec_wait(struct exec *x, exec_cb done, void *arg);
 void exec_wait_cancel(struct exec_wait *w);
 
 void exec_signal(struct exec *x, int signal, exec_cb done, void *arg);
-/* Kills everything it started; done when its end is written. */
+/* Kills everything it started; done is called when its end is stored. */
 void exec_cancel(struct exec *x, exec_cb done, void *arg);
 void exec_resize(struct exec *x, int rows, int cols, exec_cb done, void *arg);
-/* Returns how many bytes were taken; less than offered: room is called (once) when there is room,
- * unless another call comes before: one writer at a time (core/exec/console.h). */
+/* Returns the number of bytes taken.  If it is less than offered, room is called (once) when there
+ * is room, unless another call comes before: one writer at a time (core/exec/console.h). */
 size_t exec_stdin(struct exec *x, struct str bytes, bool eof, void (*room)(void *arg), void *arg);
 
 /* --- reading the output --- */
 
-/* What is kept of a stream's beginning although its oldest output was dropped: at most max bytes,
- * added to `to`. */
+/* Adds what is kept of a stream's beginning after its oldest output was dropped: at most max
+ * bytes. */
 struct buf;
 CHECKED int exec_beginning(struct exec *x, bool err, size_t max, struct buf *to, struct err *e);
 
@@ -100,11 +101,11 @@ struct exec_reader_ops {
     int (*bytes)(void *arg, enum exec_which stream, int64_t offset, int64_t time_us,
                  struct str bytes);
     int (*gap)(void *arg, enum exec_which stream, int64_t from,
-               int64_t to); /* dropped by the limit */
+               int64_t to); /* dropped because of the limit */
     /* The last call: the end of the log, or a failure.  The reader is freed with it. */
     void (*end)(void *arg, const struct err *e);
 };
-/* From these stream offsets on (negative: from the end backwards); follow: waits for more until the
+/* From these stream offsets on (negative: relative to the end); follow: waits for more until the
  * command ends. */
 struct exec_reader *exec_read(struct exec *x, enum exec_which which, int64_t out_offset,
                               int64_t err_offset, bool follow, const struct exec_reader_ops *ops,

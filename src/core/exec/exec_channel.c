@@ -1,3 +1,4 @@
+/* exec_channel: a command's channel to init: output, input, start, exit. */
 #include "core/exec/output_share.h"
 #include "core/sandbox/sandbox_internal.h"
 
@@ -8,8 +9,8 @@
 
 #include <signal.h>
 
-#define SPILL_MS 250  /* how long small output may be in init's hands alone */
-#define AGAIN_MS 1000 /* a log that cannot be written is tried again */
+#define SPILL_MS 250  /* how long small output may be kept only by init */
+#define AGAIN_MS 1000 /* retry interval for a log that cannot be written */
 #define OFFSET_MAX (1ULL << 60)
 #define STDIN_MAX (2 * GUEST_WINDOW_DOWN)
 
@@ -24,14 +25,14 @@ static void ack_all(struct exec *x)
     guest_exec_ack(x->ch, GUEST_ERR, (uint64_t)x->log.end[LOG_ERR]);
 }
 
-/* Of what its slowest reader has not had yet; without one, of all.  One that was killed writes no
- * more: what init still has of it is little, and its end is behind that. */
+/* Counts output its slowest reader has not read; without readers, all of it.  A killed command
+ * writes no more: the rest that init holds is small, and its end comes after it. */
 static bool is_full(const struct exec *x)
 {
     return x->log.hold && x->kills == 0 && x->log.size - x->log.floor >= x->log.keep;
 }
 
-/* The log cannot be written (a full disk): init keeps what it has, and the command waits. */
+/* The log cannot be written (a full disk): init keeps its output, and the command waits. */
 static void log_failed(struct exec *x, const struct err *e)
 {
     log_warn("a command's output cannot be written; it waits", LOG_C("exec", x->id), LOG_E(e));
@@ -66,7 +67,7 @@ static void spill_due(struct timer *t)
     LIST_EACH (&all->unsafe, node) {
         struct exec *x = LIST_ENTRY(node, struct exec, unsafe);
 
-        if (x->unsafe_since_ms + SPILL_MS > now) { /* in order of time */
+        if (x->unsafe_since_ms + SPILL_MS > now) { /* ordered by time */
             timer_set(all->timers, &all->spill, x->unsafe_since_ms + SPILL_MS, spill_due);
             return;
         }
@@ -87,7 +88,7 @@ static void wait_for_spill(struct exec *x)
         timer_set(all->timers, &all->spill, x->unsafe_since_ms + SPILL_MS, spill_due);
 }
 
-/* What stays in memory, and ends in the row, needs no room of a file. */
+/* Output that stays in memory, and ends in the row, needs no disk space. */
 static int append(struct exec *x, enum log_stream s, struct str bytes, struct err *e)
 {
     size_t in_mem = buf_len(&x->log.mem) + bytes.n + LOG_HEAD;
@@ -116,7 +117,7 @@ static void on_output(struct guest_exec *ch, enum guest_stream gs, uint64_t offs
         exec_lose(x, "its init tells of more output than there can be");
         return;
     }
-    if (at < end) /* it has been sent before */
+    if (at < end) /* a repetition */
         bytes = str_skip(bytes, size_min((size_t)(end - at), bytes.n));
     else if (at > end)
         exec_log_skip(&x->log, s, at);
@@ -199,7 +200,7 @@ size_t exec_stdin(struct exec *x, struct str bytes, bool eof, void (*room)(void 
     size_t n;
 
     if (!exec_is_live(x) || x->in_eof || !(x->flags & (EXEC_STDIN | EXEC_PTY)))
-        return bytes.n; /* nobody reads it any more: gone, as in a closed pipe */
+        return bytes.n; /* the command has closed it: drop the input, as with a closed pipe */
     push_stdin(x);
     n = size_min(bytes.n, STDIN_MAX - buf_len(&x->in));
     buf_add(&x->in, bytes.p, n);
@@ -234,7 +235,7 @@ static void on_running(struct guest_exec *ch, const struct guest_exec_running *r
         sm_move(&x->sm, EXEC_RUNNING);
     }
     if (!x->in_known && buf_len(&x->in) == 0)
-        x->in_at = r->in_at; /* after a restart: init knows */
+        x->in_at = r->in_at; /* after a restart: init knows it */
     x->in_known = true;
     end = x->in_at + buf_len(&x->in);
     x->in_sent = r->in_at < x->in_at ? x->in_at : r->in_at > end ? end : r->in_at;
@@ -247,14 +248,14 @@ static void on_running(struct guest_exec *ch, const struct guest_exec_running *r
     exec_started_if_all(x);
 }
 
-/* As a shell says it (POSIX, exit status for commands): 127 and 126 of the program itself; 125, as
- * env(1) and its kin have it, when what stood around it was the reason. */
+/* The statuses of a shell (POSIX, exit status for commands): 127 and 126 for the program itself;
+ * 125, as env(1) and others use it, if something else was wrong. */
 static int status_of_failure(enum err_code code)
 {
     return code == ERR_NOT_FOUND ? 127 : code == ERR_FORBIDDEN ? 126 : 125;
 }
 
-struct ending { /* how it ended, as init says */
+struct ending { /* the end as reported by init */
     struct exec *x;
     int code, signal;
 };
@@ -270,8 +271,8 @@ static void end_as_told(const struct ending *end)
     exec_end(x, EXEC_EXITED);
 }
 
-/* Where init cannot see it (no memory controller reaches its groups), the runtime tells us: a kill
- * that nobody here asked for, after a kill for want of memory since it began. */
+/* Where init cannot see it (no memory controller for its groups), the runtime reports it: a kill
+ * that nobody here requested, after an OOM kill since its start. */
 static bool was_oom(const struct ending *end)
 {
     const struct exec *x = end->x;
@@ -280,7 +281,7 @@ static bool was_oom(const struct ending *end)
            x->sandbox->oom_ms >= x->created_us / 1000;
 }
 
-/* The runtime's word comes another way than init's, and may be the later one. */
+/* The runtime's report takes another way than init's, and may arrive later. */
 static bool oom_may_come(const struct ending *end)
 {
     const struct sandbox *s = end->x->sandbox;
@@ -294,7 +295,7 @@ static void ooms_told(void *arg, const struct err *e)
     AUTO(mem_free) struct ending *end = arg;
     struct exec *x = end->x;
 
-    (void)e; /* then nobody knows better */
+    (void)e; /* then there is no better information */
     if (exec_is_live(x) && !x->sandbox->all->closed) {
         x->flags |= was_oom(end) ? EXEC_OOM : 0;
         end_as_told(end);
@@ -322,19 +323,20 @@ static void on_exited(struct guest_exec *ch, const struct guest_exec_exit *how)
     if (how->how == GUEST_SIGNALLED)
         end = (struct ending){x, 128 + how->code, how->code};
     else
-        x->flags &= ~(uint32_t)EXEC_TIMED_OUT; /* it ended by itself before the kill came */
+        x->flags &= ~(uint32_t)EXEC_TIMED_OUT; /* it ended by itself before the kill */
     x->flags |= how->oom || was_oom(&end) ? EXEC_OOM : 0;
     if ((x->flags & EXEC_OOM) || !oom_may_come(&end)) {
         end_as_told(&end);
         return;
     }
     timer_stop(&x->deadline);
-    (void)exec_ref(x); /* until it ends here, init keeps its end: should we die, it is told again */
+    /* init keeps its end until we have stored it: after a crash it is reported again */
+    (void)exec_ref(x);
     x->sandbox->driver->ops->ooms(x->sandbox->driver, x->sandbox->id, ooms_told,
                                   xmemdup(&end, sizeof end));
 }
 
-/* It was this channel alone, since the connection is there. */
+/* Only this channel was closed, since the connection still exists. */
 static void gone_check(struct timer *t)
 {
     struct exec *x = CONTAINER_OF(t, struct exec, check);
@@ -360,7 +362,8 @@ static void on_gone(struct guest_exec *ch, const struct err *e)
 static const struct guest_exec_ops channel_ops = {on_running, on_output, on_stdin_room, on_exited,
                                                   on_gone};
 
-/* Under a key a command runs once, whatever dies: who asks again must find its row. */
+/* With an idempotency key a command runs once, whatever crashes: a repeated request must find its
+ * row. */
 bool exec_waits_for_row(const struct exec *x)
 {
     return !x->start_saved && *x->idempotency;
@@ -387,7 +390,7 @@ static void attach(struct exec *x)
                   exec_attach_again);
         return;
     }
-    if (x->kills > 0) /* there may have been no channel to say so */
+    if (x->kills > 0) /* there may have been no channel to send the kill */
         guest_exec_signal(x->ch, SIGKILL, GUEST_SCOPE_ALL);
 }
 
@@ -406,11 +409,11 @@ void exec_link(struct exec *x, const struct guest_exec_row *row)
     timer_stop(&x->check);
     if (x->start) {
         if (!exec_waits_for_row(x))
-            exec_send_start(x); /* init knows it already if it came through the last time */
+            exec_send_start(x); /* init knows it already if the first one arrived */
     } else if (row) {
         attach(x);
     } else if (x->sm.state == EXEC_STARTING && x->log.size == 0) {
-        exec_erase(x); /* holtd died before init was told of it: nobody was promised anything */
+        exec_erase(x); /* holtd died before init was told about it: no client got a reply */
     } else {
         exec_lose(x, "its init does not know it: another init is there");
     }

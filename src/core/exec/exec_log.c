@@ -1,3 +1,4 @@
+/* exec_log: the log of a command's output: write, recover, drop, seek. */
 #include "core/exec/exec_log.h"
 
 #include "base/fd.h"
@@ -16,8 +17,8 @@
 /* A record's head, little-endian:
  *   0 u32 check of the rest   4 u16 length   6 u8 stream   7 u8 0
  *   8 u64 seq   16 u64 time_us   24 u64 stdout's offset   32 u64 stderr's offset
- * A record has at least one byte of content: at most LOG_HEAD bytes at the end of a block, which
- * have no room for that, are zero. */
+ * A record has at least one byte of content: the last bytes of a block, at most LOG_HEAD, that have
+ * no room for that are zero. */
 
 static void put(unsigned char *to, uint64_t v, int bytes)
 {
@@ -34,7 +35,7 @@ static uint64_t get(const unsigned char *p, int bytes)
     return v;
 }
 
-/* FNV-1a with a start of its own: zeros, which a file system may leave behind, do not pass. */
+/* FNV-1a with its own start value: zeros left by a file system do not pass. */
 static uint32_t check_of(const unsigned char *head)
 {
     uint32_t h = 0x686f6c74;
@@ -56,7 +57,7 @@ static void put_head(unsigned char *to, const struct log_record *r)
     put(to, check_of(to), 4);
 }
 
-/* False: this is no record's head.  ret->bytes.n: of the content that follows. */
+/* False: not a record's head.  ret->bytes.n: length of the content that follows. */
 static bool get_head(const unsigned char *p, struct log_record *ret)
 {
     if (get(p, 4) != check_of(p) || p[7] != 0 || p[6] >= LOG_STREAMS)
@@ -119,7 +120,7 @@ static int need_fd(struct exec_log *g, bool make, struct err *e)
     return g->fd < 0 ? failed(g, e, "open", errno) : 0;
 }
 
-/* At an offset and not O_APPEND: what a failed write left behind is written over. */
+/* At an offset and not O_APPEND: overwrites the remains of a failed write. */
 static int write_at(struct exec_log *g, struct str head, struct str bytes, struct err *e)
 {
     int64_t at = g->size;
@@ -142,7 +143,7 @@ static int write_at(struct exec_log *g, struct str head, struct str bytes, struc
     return 0;
 }
 
-/* 0 bytes are the end of the file. */
+/* 0 bytes: the end of the file. */
 static ssize_t read_at(const struct exec_log *g, void *to, size_t n, int64_t at)
 {
     ssize_t got;
@@ -168,7 +169,7 @@ static int read_head(struct exec_log *g, int64_t pos, struct log_record *ret, st
 
 /* --- retention --- */
 
-/* The beginning stays: it says what the command was about to do.  Whole blocks, at most 1 MiB. */
+/* The beginning stays: it shows what the command was about to do.  Whole blocks, at most 1 MiB. */
 static int64_t head_size(const struct exec_log *g)
 {
     return i64_min(HEAD_BYTES, g->keep / 4) / LOG_BLOCK * LOG_BLOCK;
@@ -195,8 +196,8 @@ static void punch(struct exec_log *g)
     log_warn("the file system cannot free the old part of an output log", LOG_C("path", g->path));
 }
 
-/* Drops the oldest block while what is left without it is enough, or while tiny records make the
- * file several times as large as what it holds. */
+/* Drops the oldest block while the rest is enough, or while tiny records make the file several
+ * times as large as its content. */
 void exec_log_retain(struct exec_log *g)
 {
     if (g->keep == 0 || !g->in_file)
@@ -294,7 +295,7 @@ int exec_log_append(struct exec_log *g, enum log_stream s, int64_t *time_us, str
                                .at = {g->end[LOG_OUT], g->end[LOG_ERR]},
                                .bytes = bytes};
 
-        if (append_one(g, &r, e) < 0) { /* only of a file: its size is ours to say */
+        if (append_one(g, &r, e) < 0) { /* only for a file, whose size we keep */
             g->size = size;
             g->seq = seq;
             memcpy(g->end, end, sizeof end);
@@ -316,7 +317,7 @@ void exec_log_skip(struct exec_log *g, enum log_stream s, int64_t to)
         g->from[s] = g->end[s];
 }
 
-/* --- what is there --- */
+/* --- parsing --- */
 
 int exec_log_next(struct str bytes, struct log_record *ret, size_t *ret_used, struct err *e)
 {
@@ -331,7 +332,7 @@ int exec_log_next(struct str bytes, struct log_record *ret, size_t *ret_used, st
     return 1;
 }
 
-/* Takes whole records of one block that follow each other; returns how many bytes they are. */
+/* Takes consecutive whole records of one block; returns their length in bytes. */
 static size_t take_records(struct exec_log *g, struct str block)
 {
     size_t taken = 0, used;
@@ -354,7 +355,7 @@ static size_t take_records(struct exec_log *g, struct str block)
     return taken;
 }
 
-/* The oldest block behind what was punched, which begins after the kept beginning: lseek(2). */
+/* The oldest block after the punched hole, which begins after the kept beginning: lseek(2). */
 static void find_first(struct exec_log *g)
 {
     int64_t hole = lseek(g->fd, 0, SEEK_HOLE);

@@ -1,11 +1,11 @@
 /* exec_log: the output of one command: an append-only sequence of records {seq, time, stream,
  * offsets, bytes}, first in memory, then in a file, at the end in a row if it stayed small.
  *
- * The form is the same in all three.  A record never lies across a multiple of LOG_BLOCK, so every
+ * The format is the same in all three.  A record never crosses a multiple of LOG_BLOCK, so every
  * block begins with one, and every head holds the offsets of both streams: a reader finds an offset
- * by bisecting the blocks, and what a crash left is judged by the last block alone.  The oldest
- * blocks are dropped (holes are punched, fallocate(2)) when more than `keep` bytes are there.
- * Writes are write() on the loop's thread: a record is at most 64 KiB into the page cache.
+ * by bisecting the blocks, and recovery after a crash checks only the last block.  The oldest
+ * blocks are dropped (holes are punched, fallocate(2)) when there are more than `keep`
+ * bytes.  Writes are write() on the loop's thread: at most 64 KiB per record into the page cache.
  * Errors: 0, or -1 with *e set. */
 #pragma once
 
@@ -15,19 +15,19 @@
 #define LOG_BLOCK 65536
 #define LOG_HEAD 40
 #define LOG_RECORD_MAX (LOG_BLOCK - LOG_HEAD) /* content of one record */
-#define LOG_SMALL 16384                       /* records that a row takes, and memory before */
-#define LOG_KEEP_MIN (2 * LOG_BLOCK)          /* the least that `keep` may be */
+#define LOG_SMALL 16384                       /* limit for a row, and for memory before */
+#define LOG_KEEP_MIN (2 * LOG_BLOCK)          /* smallest value of `keep` */
 
 enum log_stream { LOG_OUT, LOG_ERR, LOG_STREAMS };
 
 struct exec_log {
     char *path;
     int fd;          /* -1: not open */
-    bool in_file;    /* else all is in mem */
-    bool no_punch;   /* the file system cannot; said once */
+    bool in_file;    /* otherwise everything is in mem */
+    bool no_punch;   /* the file system cannot punch holes; logged once */
     struct buf mem;  /* records */
     int64_t size;    /* bytes of records since the beginning */
-    int64_t first;   /* of the oldest record kept; a multiple of LOG_BLOCK */
+    int64_t first;   /* position of the oldest record kept; a multiple of LOG_BLOCK */
     int64_t punched; /* the file has a hole up to here */
     int64_t from[LOG_STREAMS], end[LOG_STREAMS]; /* bytes of output: [from, end) are kept */
     uint64_t seq;                                /* of the next record */
@@ -46,21 +46,21 @@ struct log_record {
 };
 
 void exec_log_init(struct exec_log *g, const char *path, int64_t keep); /* empty, in memory */
-void exec_log_done(struct exec_log *g);                                 /* the file stays */
-/* What a crash left in the file: a torn last record is cut.  No file: empty, in memory. */
+void exec_log_done(struct exec_log *g);                                 /* keeps the file */
+/* Recovers the file after a crash: cuts a torn last record.  No file: empty, in memory. */
 CHECKED int exec_log_recover(struct exec_log *g, struct err *e);
-/* *time_us is the time of the first record; each further one that it takes is one later, and
- * *time_us is the last one's then.  After a failure nothing was appended. */
+/* *time_us is the time of the first record; each further record is one later, and *time_us becomes
+ * the last one's.  After a failure nothing was appended. */
 CHECKED int exec_log_append(struct exec_log *g, enum log_stream s, int64_t *time_us,
                             struct str bytes, struct err *e);
-/* The stream goes on at `to`: what lies before was lost.  Readers are told of a gap. */
+/* The stream continues at `to`: bytes before it were lost.  Readers see a gap. */
 void exec_log_skip(struct exec_log *g, enum log_stream s, int64_t to);
-void exec_log_retain(struct exec_log *g); /* drops what is too much; append does it too */
+void exec_log_retain(struct exec_log *g); /* drops the excess; append does it too */
 CHECKED int exec_log_spill(struct exec_log *g, struct err *e); /* from memory into the file */
 int64_t exec_log_kept(const struct exec_log *g);               /* bytes of output */
-int64_t exec_log_disk(const struct exec_log *g);               /* bytes that its file takes */
-/* The end: a log of at most LOG_SMALL bytes is in memory then, and *ret is true: the row takes it,
- * then exec_log_unlink. */
+int64_t exec_log_disk(const struct exec_log *g);               /* size of its file */
+/* At the end: a log of at most LOG_SMALL bytes is then in memory, and *ret is true: store it in the
+ * row, then call exec_log_unlink. */
 CHECKED int exec_log_settle(struct exec_log *g, bool *ret_small, struct err *e);
 void exec_log_unlink(struct exec_log *g);
 /* From a row.  ERR_INTERNAL: damaged. */
@@ -70,21 +70,21 @@ void exec_log_forget(
 
 /* --- reading --- */
 
-/* The position of a block from which on nothing of these offsets is missed (but for what was
- * dropped); INT64_MAX: this stream is not asked for. */
+/* The position of a block from which nothing of these offsets is missed (except what was dropped);
+ * INT64_MAX: this stream is not wanted. */
 CHECKED int exec_log_seek(struct exec_log *g, const int64_t want[LOG_STREAMS], int64_t *ret_pos,
                           struct err *e);
 /* Likewise: from there on no record later than this is missed. */
 CHECKED int exec_log_seek_time(struct exec_log *g, int64_t after_us, int64_t *ret_pos,
                                struct err *e);
-/* Bytes of records from pos to the end of its block, at most; 0: pos is the end.  *ret points into
- * the log or into `block` (LOG_BLOCK bytes).  pos before the oldest: as if it were the oldest's. */
+/* Bytes of records from pos, at most to the end of its block; 0: pos is the end.  *ret points into
+ * the log or into `block` (LOG_BLOCK bytes).  A pos before the oldest record means the oldest. */
 CHECKED int exec_log_block(struct exec_log *g, int64_t *pos, char *block, struct str *ret,
                            struct err *e);
-/* Adds to `to` what the log still has of the beginning of a stream after its oldest blocks were
- * dropped: at most max bytes. */
+/* Adds what the log still has of a stream's beginning after its oldest blocks were dropped: at most
+ * max bytes. */
 CHECKED int exec_log_beginning(struct exec_log *g, enum log_stream s, size_t max, struct buf *to,
                                struct err *e);
-/* The next record of such bytes; 1, or 0 at their end.  *ret_used: how far it reaches. */
+/* The next record of such bytes; 1, or 0 at their end.  *ret_used: its length. */
 CHECKED int exec_log_next(struct str bytes, struct log_record *ret, size_t *ret_used,
                           struct err *e);

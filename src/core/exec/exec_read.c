@@ -1,17 +1,18 @@
+/* exec_read: readers of a command's output, and waits for its end. */
 #include "core/sandbox/sandbox_internal.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 
-#define TURN_BYTES (4 * LOG_BLOCK) /* that one reader is told in one turn of the loop */
+#define TURN_BYTES (4 * LOG_BLOCK) /* delivered to one reader per turn of the loop */
 
 struct exec_reader {
     struct list link;
     struct exec *x;
-    int refs; /* the owner's and the call's that is telling */
+    int refs; /* held by the owner and the call that is delivering */
     enum exec_which which;
     bool follow, paused, ended, placed;
-    int64_t want[LOG_STREAMS]; /* the next byte; INT64_MAX: not asked for */
+    int64_t want[LOG_STREAMS]; /* the next byte; INT64_MAX: not wanted */
     int64_t pos;               /* of the next record */
     const struct exec_reader_ops *ops;
     void *arg;
@@ -27,7 +28,7 @@ static void reader_unref(struct exec_reader *r)
     mem_free(r);
 }
 
-/* --- a log in a row, whose memory was given up --- */
+/* --- a log in a row, whose memory was freed --- */
 
 struct load {
     struct exec *x;
@@ -94,7 +95,7 @@ bool exec_is_there(struct exec *x)
     return false;
 }
 
-/* --- telling --- */
+/* --- delivering --- */
 
 static void finish(struct exec_reader *r, const struct err *e)
 {
@@ -170,7 +171,7 @@ static bool tell_block(struct exec_reader *r, size_t *told)
     return !r->paused && !r->ended && r->pos < g->size;
 }
 
-/* True: it wants another turn. */
+/* True: it needs another turn. */
 static bool tell_reader(struct exec_reader *r)
 {
     struct exec *x = r->x;
@@ -201,7 +202,7 @@ static bool tell_reader(struct exec_reader *r)
     return false;
 }
 
-/* What may be dropped from a log that waits for its readers. */
+/* The position before which a log that waits for its readers may drop. */
 static void set_floor(struct exec *x)
 {
     int64_t floor = list_is_empty(&x->readers) ? x->log.first : INT64_MAX;
@@ -216,7 +217,7 @@ static void readers_tell(struct exec *x)
     struct list round;
     bool more = false;
 
-    list_init(&round); /* who is told may end any of them */
+    list_init(&round); /* a callback may end any of them */
     while (!list_is_empty(&x->readers))
         list_push(&round, list_pop(&x->readers));
     while (!list_is_empty(&round)) {
@@ -330,7 +331,7 @@ void waits_end(struct exec *x, const struct err *e)
         w = LIST_ENTRY(x->waits.next, struct exec_wait, link);
         done = w->done;
         arg = w->arg;
-        wait_free(w); /* before: a cancel from within the call would free it twice */
+        wait_free(w); /* before the call: a cancel from within it would free it twice */
         done(arg, e->code == ERR_NONE ? x : NULL, e);
     }
 }

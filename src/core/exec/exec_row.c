@@ -1,3 +1,4 @@
+/* exec_row: commands as rows and events. */
 #include "core/sandbox/sandbox_internal.h"
 
 #include "base/log.h"
@@ -255,7 +256,7 @@ void exec_erase(struct exec *x)
     struct exec_job *j = job_new(x, "exec.removed", NULL);
 
     store_write(x->sandbox->all->store, STORE_RELAXED, erase_work, save_end, j);
-    x->log.in_file |= x->log_cold; /* of an earlier life of holtd */
+    x->log.in_file |= x->log_cold; /* written by an earlier holtd */
     if (!(x->flags & EXEC_ROW_OUTPUT))
         exec_log_unlink(&x->log);
     x->sandbox->erased_us = i64_max(x->sandbox->erased_us, x->ended_us);
@@ -287,7 +288,7 @@ static int load_row(struct sandboxes *all, const struct store_rows *rows, struct
     char text[ID_SIZE];
 
     if (!s)
-        return 0; /* of none that is there */
+        return 0; /* its sandbox does not exist */
     if (!id_is_valid("ex", id))
         return err_set(e, ERR_INTERNAL, 0, "a row of execs has a damaged id");
     (void)snprintf(text, sizeof text, STR_FMT, STR_ARG(id));

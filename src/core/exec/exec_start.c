@@ -1,3 +1,4 @@
+/* exec_start: checks and starts commands; signals, cancels, resizes. */
 #include "core/sandbox/sandbox_internal.h"
 
 #include "base/clock.h"
@@ -10,7 +11,7 @@
 #define ARGS_MAX 4096
 #define OUTPUT_MAX (1LL << 40)
 
-/* --- told in the next turn --- */
+/* --- callbacks in the next turn --- */
 
 struct exec_told {
     struct list link;
@@ -54,7 +55,7 @@ void execs_tell_all(struct sandboxes *all)
     }
 }
 
-/* --- what may be asked for --- */
+/* --- checks --- */
 
 static bool has_nul(struct str s)
 {
@@ -108,7 +109,7 @@ static int check_spec(const struct sandbox *s, const struct exec_spec *spec, str
     return 0;
 }
 
-/* What the request does not say, the image does; its environment: make_start. */
+/* Fills in from the image what the request leaves out; its environment: make_start. */
 static struct exec_spec with_defaults(const struct sandbox *s, const struct exec_spec *asked)
 {
     const struct sandbox_defaults *d = &s->defaults;
@@ -139,7 +140,7 @@ static int check_sandbox(const struct sandbox *s, struct err *e)
     return -1;
 }
 
-/* Room for one more: the oldest that has ended goes. */
+/* Makes room for one more: drops the oldest ended one. */
 static int make_room(struct sandbox *s, struct err *e)
 {
     if ((int64_t)s->exec_count < s->all->execs_max && s->execs_live < GUEST_EXECS_MAX)
@@ -162,7 +163,7 @@ static int make_room(struct sandbox *s, struct err *e)
     return err_object(e, "sandbox", s->id);
 }
 
-/* What one agent runs at a time, in all that it has. */
+/* The commands one agent runs at a time, in all its sandboxes. */
 static int check_share(const struct sandbox *s, const struct principal *by, struct err *e)
 {
     const struct sandboxes *all = s->all;
@@ -177,7 +178,7 @@ static int check_share(const struct sandbox *s, const struct principal *by, stru
                          principal_is_inside(by) ? s->execs_live : has, e);
 }
 
-/* --- what init is told --- */
+/* --- the request to init --- */
 
 static const struct pair default_env[] = {
     {{"PATH", 4}, {"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 60}},
@@ -193,7 +194,7 @@ static bool is_set(const struct wire_text *env, size_t n, struct str key)
     return false;
 }
 
-/* The first that names a variable wins. */
+/* The first source of a variable wins. */
 static void add_env(struct arena *a, struct wire_text *env, size_t *n, const struct pair *p,
                     size_t count)
 {
@@ -274,9 +275,9 @@ static struct exec *from_spec(struct sandbox *s, const struct exec_spec *spec)
     return x;
 }
 
-/* What a sandbox writes through commands of its own lies on the host's disk, outside its limit:
- * each log is small, and as many as are kept take at most what the sandbox may.  With its heads a
- * log can be four times what it keeps (exec_log.h). */
+/* The logs of commands that a sandbox starts itself are on the host's disk, outside its limit: each
+ * log is small, and all kept ones together take at most as much as the sandbox may.  With its heads
+ * a log can be four times as large as its content (exec_log.h). */
 static void bound_log(struct exec *x)
 {
     const struct sandbox *s = x->sandbox;
@@ -307,7 +308,7 @@ void exec_start(struct sandbox *s, const struct exec_spec *asked, const struct p
     struct exec *x = same_key(s, spec.idempotency);
     struct err e = {0};
 
-    if (x && x->sm.state == EXEC_STARTING) { /* it may yet come to nothing */
+    if (x && x->sm.state == EXEC_STARTING) { /* it may still fail */
         err_set(&e, ERR_UNAVAILABLE, 0, "the command with this Idempotency-Key is being started");
         err_hint(&e, "ask again in a moment");
         err_object(&e, "exec", x->id);
@@ -327,7 +328,7 @@ void exec_start(struct sandbox *s, const struct exec_spec *asked, const struct p
     exec_begin(x, by->actor);
 }
 
-/* --- to one that runs --- */
+/* --- to a running command --- */
 
 static bool must_live(struct exec *x, const char *what, exec_cb done, void *arg)
 {

@@ -1,3 +1,4 @@
+/* feed: writes the input of a request into a command. */
 #include "core/exec/feed.h"
 
 #include "base/buf.h"
@@ -49,7 +50,7 @@ void feed_start(struct consoles *c, struct exec *x, struct str bytes, bool eof)
     f->eof = eof;
     buf_add_str(&f->left, bytes);
     f->wait = exec_wait(x, command_ended, f);
-    /* It was started a moment ago: who is attached already only watches its beginning. */
+    /* It was started a moment ago: a client that is already attached only watches at first. */
     (void)!console_sit(c, i.id, CONSOLE_CONTROLLER, false, &f->seat, &e);
     feed_on(f);
 }

@@ -1,6 +1,5 @@
-/* feed: bytes that came with a request, on their way into a command's standard
- * input.  It outlives the request, ends with the last byte or with the command, and holds the
- * command's control meanwhile. */
+/* feed: bytes of a request on their way into a command's standard input.  It outlives the request,
+ * ends with the last byte or with the command, and holds the command's control meanwhile. */
 #pragma once
 
 #include "core/exec/console.h"

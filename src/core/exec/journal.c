@@ -1,28 +1,29 @@
+/* journal: merges the logs of a sandbox's commands into one order. */
 #include "core/exec/journal.h"
 
 #include "base/mem.h"
 #include "core/sandbox/sandbox_internal.h"
 
-#define TURN_BYTES (4 * LOG_BLOCK) /* that one journal tells in one turn of the loop */
-#define ENTRY_COST 256             /* what one without bytes counts as */
+#define TURN_BYTES (4 * LOG_BLOCK) /* delivered by one journal per turn of the loop */
+#define ENTRY_COST 256             /* the cost of an entry without bytes */
 
-struct cursor { /* where a journal is in one log */
+struct cursor { /* the position of a journal in one log */
     struct list link;
     struct exec *x;   /* NULL: the notes */
     int64_t pos;      /* of block's first byte */
     struct buf block; /* records */
-    size_t used;      /* of it */
+    size_t used;      /* bytes of block */
     bool gap;
 };
 
 struct journal {
     struct list link; /* in sandbox->journals */
     struct sandbox *s;
-    int refs; /* the owner's and the call's that is telling */
+    int refs; /* held by the owner and the call that is delivering */
     int64_t after_us;
     int64_t erased_us; /* its reader knows that commands up to this moment may be missing */
-    size_t last;       /* to be placed before that many; 0: it is placed */
-    bool tail;         /* it was */
+    size_t last;       /* start this many entries before the end; 0: the position is set */
+    bool tail;         /* it started that way */
     bool paused, ended;
     struct list cursors;
     struct timer wake;
@@ -112,8 +113,8 @@ void notes_close(struct sandbox *s)
     s->notes = NULL;
 }
 
-/* A note is one record: what is left of a block that has no room for it is filled with one of the
- * other stream, which nobody is told of. */
+/* A note is one record: the rest of a block without room for it is filled with a record of the
+ * other stream, which is not delivered. */
 static int fill_block(struct exec_log *g, size_t need, int64_t *moment, struct err *e)
 {
     static const char zeros[JOURNAL_NOTE_MAX];
@@ -174,7 +175,7 @@ static struct cursor *cursor_of(struct journal *j, struct exec *x, struct exec_l
     return c;
 }
 
-/* 1: *ret is the next record later than what was told; 0: there is none. */
+/* 1: *ret is the next undelivered record; 0: there is none. */
 static int peek(struct journal *j, struct cursor *c, struct exec_log *g, struct log_record *ret,
                 struct err *e)
 {
@@ -205,12 +206,12 @@ static int peek(struct journal *j, struct cursor *c, struct exec_log *g, struct 
     }
 }
 
-/* --- the next entry of all --- */
+/* --- the next entry of all logs --- */
 
 struct candidate {
-    struct journal_entry n; /* us 0: nothing */
+    struct journal_entry n; /* us 0: none */
     struct cursor *c;
-    bool wait; /* it is not there yet, and nothing later may be told before */
+    bool wait; /* it is not available yet, and nothing later may be delivered before it */
 };
 
 static const enum exec_which which_of[LOG_STREAMS] = {EXEC_STDOUT, EXEC_STDERR};
@@ -283,7 +284,7 @@ static int pick(struct journal *j, struct candidate *best, struct err *e)
     return 0;
 }
 
-/* --- before the last N --- */
+/* --- starting before the last N --- */
 
 struct tail { /* the latest moments, ascending */
     int64_t *v;
@@ -309,7 +310,7 @@ static void tail_add(struct tail *t, int64_t us)
     t->n++;
 }
 
-/* Backwards by blocks, as far as it matters. */
+/* Backwards by blocks, as far as needed. */
 static int tail_of_log(struct journal *j, struct exec_log *g, struct tail *t, struct err *e)
 {
     int64_t at = g->size > 0 ? (g->size - 1) / LOG_BLOCK * LOG_BLOCK : -1;
@@ -339,7 +340,7 @@ static int tail_of_log(struct journal *j, struct exec_log *g, struct tail *t, st
     return 0;
 }
 
-/* 1: placed; 0: a log is being fetched. */
+/* 1: the position is set; 0: a log is being fetched. */
 static int place(struct journal *j, struct err *e)
 {
     AUTO(mem_free) int64_t *v = xzalloc(j->last * sizeof *v);
@@ -367,7 +368,7 @@ static int place(struct journal *j, struct err *e)
     return 1;
 }
 
-/* --- telling --- */
+/* --- delivering --- */
 
 static void drop_stale(struct journal *j)
 {
@@ -379,7 +380,7 @@ static void drop_stale(struct journal *j)
     }
 }
 
-/* Were commands erased of which it should still tell something? */
+/* Whether commands were erased whose entries it should still deliver. */
 static bool lacks_commands(struct journal *j)
 {
     int64_t known = i64_max(j->after_us, j->erased_us);
@@ -388,14 +389,14 @@ static bool lacks_commands(struct journal *j)
     return j->erased_us > known;
 }
 
-/* False: nothing more can be told now. */
+/* False: nothing more can be delivered now. */
 static bool tell_one(struct journal *j, size_t *told, struct err *e)
 {
     struct candidate k = {0};
 
     if (pick(j, &k, e) < 0 || k.n.us == 0 || k.wait)
         return false;
-    /* What init alone has comes anew after a crash, with other moments. */
+    /* Output that only init has is sent again after a crash, with other moments. */
     if (k.n.kind == JOURNAL_OUTPUT && exec_is_live(k.n.x) && !k.n.x->log.in_file &&
         exec_spill(k.n.x) < 0)
         return false;

@@ -1,4 +1,4 @@
-/* output_share: how much of the host's disk the logs of one owner's commands take together. */
+/* output_share: limits the disk use of all logs of one owner's commands. */
 #include "core/exec/output_share.h"
 
 #include "base/mem.h"
@@ -6,7 +6,7 @@
 
 struct output_share {
     struct sandboxes *all;
-    struct list execs; /* by share_link, those that began first first */
+    struct list execs; /* by share_link, the oldest first */
     int64_t bytes;     /* the sum of their `counted` */
     struct timer trim;
     char owner[]; /* the key in sandboxes->shares */
@@ -36,7 +36,7 @@ static bool is_over(const struct output_share *h)
     return max > 0 && h->bytes > max;
 }
 
-/* Whoever reads or waits for one has it until then. */
+/* A log with readers or waits is kept until they end. */
 static bool is_removable(const struct exec *x)
 {
     return x->ended_saved && x->counted > 0 && list_is_empty(&x->readers) &&
@@ -90,12 +90,12 @@ static void make_room(struct timer *t)
         bool last = h->execs.next == h->execs.prev;
 
         exec_erase(x);
-        if (last) /* the share went with it */
+        if (last) /* the share was freed with it */
             return;
     }
     while (is_over(h) && (x = largest_running(h)) != NULL)
         cut(x);
-    timer_stop(&h->trim); /* what cannot shrink now is looked at when it next grows */
+    timer_stop(&h->trim); /* what cannot shrink now is checked when it next grows */
 }
 
 /* --- counting --- */

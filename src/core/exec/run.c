@@ -1,3 +1,4 @@
+/* run: creates a sandbox, runs one command, destroys the sandbox. */
 #include "core/exec/run.h"
 
 #include "base/arena.h"
@@ -5,19 +6,19 @@
 #include "base/mem.h"
 #include "core/exec/feed.h"
 
-/* create ─▶ start ─▶ told; run_end ─▶ destroy ─▶ told.  run_end during a create or start waits for
- * it: one step at a time. */
+/* create ─▶ start ─▶ callback; run_end ─▶ destroy ─▶ callback.  run_end during a create or start
+ * waits for it: one step at a time. */
 struct run {
     struct principal by;
     const struct run_ops *ops; /* NULL: forgotten */
     void *arg;
-    struct arena arena; /* of the spec, which must wait for the sandbox */
+    struct arena arena; /* for the spec's texts, needed until the sandbox is ready */
     struct exec_spec spec;
     struct str input;
     bool input_eof;
     struct consoles *consoles;
     struct sandbox *sandbox; /* once it runs */
-    bool pending;            /* a create or start is under way */
+    bool pending;            /* a create or start is in progress */
     bool ending;
 };
 
@@ -106,7 +107,7 @@ static void sandbox_made(void *arg, struct sandbox *s, const struct err *e)
     }
 }
 
-/* The texts are the asker's: the command starts later, when that may have gone. */
+/* Copies the texts: the command starts later, when the request may have ended. */
 static void keep_texts(struct run *run)
 {
     struct exec_spec *s = &run->spec;

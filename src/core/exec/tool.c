@@ -1,4 +1,4 @@
-/* tool: create a sandbox → send the files → run → read what it said → destroy. */
+/* tool: runs a program in a throw-away sandbox, with files, input and output. */
 #include "core/exec/tool.h"
 
 #include "base/buf.h"
@@ -10,15 +10,15 @@
 #define ARGS_MAX 64
 #define FILES_MAX 16
 #define LOG_BYTES (64 * 1024)
-#define LIVES_LONGER_MS 60000 /* than its program may: holtd may be slow */
+#define LIVES_LONGER_MS 60000 /* longer than its program may run: holtd may be slow */
 
-/* A cancel lets go at once; what is left of the sandbox is destroyed whichever step it is at. */
+/* A cancel returns at once; the sandbox is destroyed at whatever step it is. */
 struct tool {
     struct tool_events events; /* zeroed by cancel */
-    struct arena a;            /* what the spec had */
+    struct arena a;            /* copy of the spec */
     struct exec_spec run;
     struct tool_file files[FILES_MAX];
-    size_t file_count, file; /* the one on its way */
+    size_t file_count, file; /* the one being sent */
     struct sandbox *s;
     struct guest_pipe *upload;
     size_t uploaded, output_max;
@@ -74,7 +74,7 @@ static void end(struct tool *t, const struct err *e)
         destroyed(t, NULL, &(struct err){0});
 }
 
-/* --- what it said --- */
+/* --- output --- */
 
 static int on_output(void *arg, enum exec_which stream, int64_t offset, int64_t time_us,
                      struct str bytes)
@@ -153,7 +153,7 @@ static void started(void *arg, struct exec *exec, const struct err *e)
     on_room(t);
 }
 
-/* --- the files' way in --- */
+/* --- sending files --- */
 
 static void next_file(struct tool *t);
 
@@ -230,7 +230,7 @@ static void created(void *arg, struct sandbox *s, const struct err *e)
     end(t, &why);
 }
 
-/* --- the interface --- */
+/* --- interface --- */
 
 static void keep_spec(struct tool *t, const struct tool_spec *s)
 {
@@ -307,5 +307,5 @@ void tool_cancel(struct tool *t)
     if (t->s)
         end(t, &e);
     else
-        t->ending = true; /* created goes on from there */
+        t->ending = true; /* `created` continues from there */
 }

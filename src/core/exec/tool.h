@@ -1,14 +1,14 @@
 /* tool: one program in a throw-away sandbox.  holtd executes nothing itself (docs/hardening.md):
- * whatever has to be run for it, an unpacker, a plugin, a notify command, goes this way, with the
- * files, the network and the limits that it needs and no others.
+ * programs run for it, such as an unpacker, a plugin, a notify command, run this way, with the
+ * files, network and limits they need and no others.
  * Life of a run: start; write as it takes bytes; eof; done is the last call, comes exactly once and
  * never from inside a call, unless cancel came before.  Thread: the loop's. */
 #pragma once
 
 #include "core/sandbox/sandbox.h"
 
-struct tool_file {      /* is there before the program starts */
-    struct str path;    /* inside */
+struct tool_file {      /* created before the program starts */
+    struct str path;    /* inside the sandbox */
     struct str content; /* borrowed until done or cancel */
     int mode;
 };
@@ -16,36 +16,36 @@ struct tool_file {      /* is there before the program starts */
 struct tool_result {
     int exit_code; /* 128 + n for a signal */
     bool timed_out, oom;
-    struct str out, err; /* what it wrote, cut at output_max each; borrowed during the call */
+    struct str out, err; /* its output, each cut at output_max; borrowed during the call */
 };
 
 struct tool_events {
-    void (*room)(void *arg); /* write took less than offered; go on; or NULL */
+    void (*room)(void *arg); /* write took less than offered, and there is room again; or NULL */
     /* e: it could not be run; an exit status other than 0 is a result. */
     void (*done)(void *arg, const struct tool_result *r, const struct err *e);
     void *arg;
 };
 
 struct tool_spec {          /* valid during the call */
-    const char *name;       /* what it is, for the sandbox's label */
+    const char *name;       /* used in the sandbox's label */
     const struct str *argv; /* the program by its path inside: a file below, or one of the host's */
     size_t argc;
     const struct pair *env;
     size_t env_count;
     const struct tool_file *files;
     size_t file_count;
-    const struct sandbox_mount *mounts; /* of any kind; a readonly one, or one to write to */
+    const struct sandbox_mount *mounts; /* of any kind, read-only or writable */
     size_t mount_count;
     struct str network; /* "none", or a policy as JSON */
     struct sandbox_limits limits;
-    int64_t time_ms; /* then it is killed */
+    int64_t time_ms; /* after that it is killed */
     size_t output_max;
-    bool takes_input; /* else its standard input is empty */
+    bool takes_input; /* otherwise its standard input is empty */
     struct tool_events events;
 };
 
 struct tool; /* one run */
 struct tool *tool_start(struct sandboxes *l, const struct tool_spec *s);
-size_t tool_write(struct tool *t, struct str bytes); /* how many it took */
+size_t tool_write(struct tool *t, struct str bytes); /* returns the number of bytes taken */
 void tool_eof(struct tool *t);
 void tool_cancel(struct tool *t); /* no call after it */

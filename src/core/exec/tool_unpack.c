@@ -1,4 +1,4 @@
-/* image_sandbox: holt-unpack as a tool: in a throw-away sandbox that has the layer's directory. */
+/* tool_unpack: runs holt-unpack as a tool, in a sandbox that has the layer's directory. */
 #include "core/image/image_unpack.h"
 
 #include "base/buf.h"
@@ -11,7 +11,7 @@
 #define PROGRAM_INSIDE "/tmp/holt-unpack"
 #define LAYER_INSIDE "/layer"
 #define REPORT_MAX 8192
-/* zstd's window is 128 MiB at most; the names of directories take the rest. */
+/* zstd's window is at most 128 MiB; the names of directories take the rest. */
 #define MEMORY_BYTES (512LL << 20)
 #define PIDS 16
 

@@ -54,18 +54,18 @@ struct image_job {
     struct list link; /* in images->jobs */
     struct images *l;
     struct image *i;
-    struct principal by; /* token: NULL, for it may end before the job does */
+    struct principal by; /* token is NULL, since it may end before the job does */
     image_cb done;
     void *arg;
     struct err err;
     bool ended;
-    size_t busy; /* token is NULL, since it may end before the job does */
+    size_t busy; /* asynchronous operations that cannot be cancelled */
     struct job_layer *layers;
     size_t layer_count;
-    char digest[OCI_DIGEST_SIZE]; /* asynchronous operations that cannot be cancelled */
+    char digest[OCI_DIGEST_SIZE]; /* of the manifest or archive */
     struct oci_config config;
 
-    /* of the manifest or archive */
+    /* one run of the unpacker */
     struct unpack *run;
     char dir[ID_SIZE]; /* its layer directory */
     struct sha256_state *hash;
@@ -75,13 +75,13 @@ struct image_job {
     void (*taken)(struct image_job *j, size_t n);
     void (*unpacked)(struct image_job *j, const struct unpack_result *r);
 
-    int64_t told_ms; /* fed and not taken yet */
-    /* time of the last progress event */
-    void (*stop)(struct image_job *j); /* set by the kind of job */
-    void (*gone)(struct image_job *j); /* frees what contains it */
+    int64_t told_ms; /* time of the last progress event */
+    /* set by the kind of job */
+    void (*stop)(struct image_job *j); /* ends its source; NULL: none */
+    void (*gone)(struct image_job *j); /* frees the containing object */
 };
 
-/* frees the containing object */
+/* image.c */
 struct image *image_new(const char *id);
 struct image *image_free(struct image *i); /* takes NULL; returns NULL */
 DEFINE_AUTO(struct image *, image_free)
@@ -95,13 +95,13 @@ CHECKED int image_normal_name(struct str name, char **ret, struct err *e);
 /* image_layer.c */
 void layer_id_of(const char *digest, char to[ID_SIZE]);
 struct layer *layer_by_digest(struct images *l, const char *digest);
-void layer_unneeded(struct images *l, struct layer *y); /* removes it if nobody needs it */
-void layers_clear(struct images *l, const char *dir);   /* removes it if it is not needed */
+void layer_unneeded(struct images *l, struct layer *y); /* removes it if it is not needed */
+void layers_clear(struct images *l, const char *dir);   /* removes the directory, asynchronously */
 void layers_clear_end(struct images *l);
 CHECKED int layers_make_dir(struct images *l, char ret[ID_SIZE], struct err *e);
 CHECKED int layers_find_strays(struct images *l, struct err *e);
 
-/* removes the directory, asynchronously */
+/* image_row.c */
 CHECKED int images_load(struct images *l, struct err *e);
 void image_write_event(struct store_tx *tx, const char *type, const struct image *i,
                        const char *actor);
@@ -114,29 +114,25 @@ CHECKED int jobs_may_start(const struct images *l, struct err *e);
 void job_phase(struct image_job *j, const char *phase, int64_t total);
 void job_progress(struct image_job *j, int64_t more);
 void job_end(struct image_job *j, const struct err *e); /* ERR_NONE: it is ready */
-void job_idle(struct image_job *j); /* a piece of busy work has ended, and the job before it */
-/* a busy operation has finished after the job's end */
+void job_idle(struct image_job *j); /* a busy operation has finished after the job's end */
+/* Begins a run; feed it with job_feed, which calls taken as bytes are used; unpacked ends it. */
 CHECKED int job_unpack(struct image_job *j, enum unpack_mode mode, struct err *e);
 void job_feed(struct image_job *j, struct str part);
 void job_feed_end(struct image_job *j);
-/* Begins a run; feed it with job_feed, which calls taken as bytes are used; unpacked ends it. */
-void job_digest(struct image_job *j, char to[OCI_DIGEST_SIZE]);
-void job_drop_run(struct image_job *j); /* of all bytes fed */
-/* its directory is not needed */
+void job_digest(struct image_job *j, char to[OCI_DIGEST_SIZE]); /* of all bytes fed */
+void job_drop_run(struct image_job *j);                         /* its directory is not needed */
+/* Makes the run's directory a layer with this digest; want_diff: the config's diff id, or NULL. */
 CHECKED int job_add_layer(struct image_job *j, const char *digest, const struct unpack_result *r,
                           const char *want_diff, struct err *e);
 bool job_has_layer(struct image_job *j, const char *digest, const char *want_diff);
-/* The same for a client that has shown no more than a digest: only layers of images that it may
- * see. Another tenant's layer has to be fetched, or its digest alone would give its files away. */
-bool job_sees_layer(struct image_job *j, const char *digest, const char *want_diff);
-/* Makes the run's directory a layer with this digest; want_diff: the config's diff id, or NULL. */
-void job_publish(struct image_job *j);
-
 /* The same for a client that has only named a digest: finds only layers of images it may
  * see.  Another tenant's layer must be fetched, or its digest alone would give access to its
  * files. */
+bool job_sees_layer(struct image_job *j, const char *digest, const char *want_diff);
+void job_publish(struct image_job *j); /* all layers exist: commits the image */
+
+/* image_file.c: a file, read on libuv's threads and fed to the job's run. */
 struct file_feed;
-/* all layers exist: commits the image */
-struct file_feed *file_feed_start(struct image_job *j, int fd);
+struct file_feed *file_feed_start(struct image_job *j, int fd); /* takes fd */
 void file_feed_taken(struct file_feed *f, size_t n);
 struct file_feed *file_feed_free(struct file_feed *f); /* takes NULL; returns NULL */

@@ -1,4 +1,4 @@
-/* alias: the other names that objects go by. */
+/* alias: the table of other names of objects. */
 #include "core/sandbox/alias.h"
 
 #include "base/buf.h"
@@ -15,8 +15,8 @@ struct entry {
 };
 
 struct aliases {
-    struct map by_text;   /* to the first that has this text */
-    struct map by_object; /* to the newest that it has */
+    struct map by_text;   /* the first one with this text */
+    struct map by_object; /* its newest one */
 };
 
 struct aliases *aliases_new(void)
@@ -135,7 +135,7 @@ void alias_drop(struct aliases *t, struct str object)
     }
 }
 
-/* --- looking up --- */
+/* --- lookup --- */
 
 const struct alias *alias_named(const struct aliases *t, struct str alias)
 {

@@ -1,4 +1,4 @@
-/* ceiling: how much an agent may have. */
+/* ceiling: limits of what an agent may have. */
 #include "core/sandbox/ceiling.h"
 
 #include <stddef.h>
@@ -74,11 +74,11 @@ int ceiling_memory(const struct ceilings *c, const struct principal *by, const c
     return too_much(field, bytes, c->agent_memory_max, "agent_memory_max", e);
 }
 
-/* --- how many --- */
+/* --- counts --- */
 
 static const struct {
     const char *what, *agents, *others;
-    size_t agent, other; /* SIZE_MAX: others have none */
+    size_t agent, other; /* SIZE_MAX: no limit for others */
 } counts[] = {
     [CEILING_SANDBOXES] = {"sandboxes", "agent_sandboxes", "owner_sandboxes",
                            offsetof(struct ceilings, agent_sandboxes),

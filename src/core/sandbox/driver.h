@@ -1,8 +1,8 @@
-/* driver: one runtime behind one table of functions; src/driver/table.c lists those of this build.
- * What sets runtimes apart is said by capability bits: nothing compares names.
- * No call blocks: it begins work whose end is the callback, on the loop's thread, never from within
- * the call.  A driver keeps no rules: it is told what to make, and tells what ended. Everything
- * that happens inside a sandbox goes through the guest protocol (link/guest.h). */
+/* driver: one runtime behind one table of functions; src/driver/table.c lists those of this
+ * build.  Differences between runtimes are capability bits: nothing compares names.
+ * No call blocks: it begins work that ends with the callback, on the loop's thread, never from
+ * within the call.  A driver has no rules: it makes what it is told, and reports what
+ * ended.  Everything inside a sandbox goes through the guest protocol (link/guest.h). */
 #pragma once
 
 #include "base/err.h"
@@ -16,21 +16,21 @@ struct driver;
 
 enum driver_cap {
     DRIVER_CAN_PAUSE = 1,
-    DRIVER_CAN_STOP = 2,  /* files stay after stop, start goes on with them */
-    DRIVER_ISOLATES = 4,  /* else what runs inside is a plain process of holtd's user: for tests */
+    DRIVER_CAN_STOP = 2,  /* files stay after stop, and start continues with them */
+    DRIVER_ISOLATES = 4,  /* otherwise commands are plain processes of holtd's user: for tests */
     DRIVER_CAN_RELAY = 8, /* /run/holt.sock inside leads to the API, port 2024 to process_api */
-    DRIVER_CAN_RAW = 16,  /* an interface, where the operator named a bridge */
+    DRIVER_CAN_RAW = 16,  /* an interface, if the operator named a bridge */
     DRIVER_RUNS_OCI = 32, /* by a program of the host with an OCI runtime's command line (runc) */
 };
 
-enum limit_bit { /* which limits are (or were asked to be) enforced */
+enum limit_bit { /* limits that are (or are requested to be) enforced */
                  LIMIT_MEMORY = 1,
                  LIMIT_CPU = 2,
                  LIMIT_PIDS = 4,
                  LIMIT_DISK = 8,
                  LIMIT_NOFILE = 16,
-                 LIMIT_KILL = 32,  /* nothing escapes a kill: by cgroup, not by signals */
-                 LIMIT_PAUSE = 64, /* nothing runs on, and none notices */
+                 LIMIT_KILL = 32,  /* a kill reaches every process: by cgroup, not by signals */
+                 LIMIT_PAUSE = 64, /* pausing stops everything, unnoticed by the commands */
 };
 
 struct sandbox_mount {
@@ -38,7 +38,7 @@ struct sandbox_mount {
     struct str source; /* a volume's id, or a host path the operator allowed */
     struct str target; /* absolute, inside */
     bool readonly;
-    int64_t size_bytes; /* of a tmpfs; of one of its own on disk, 0: as its other files */
+    int64_t size_bytes; /* of a tmpfs; of an own one on disk, 0: like its other files */
 };
 
 struct driver_spec { /* what to make; valid during the call */
@@ -47,20 +47,20 @@ struct driver_spec { /* what to make; valid during the call */
     struct str *layers; /* ids, lowest first; none: the host's own /usr ("host" image) */
     size_t layer_count;
     struct sandbox_traits traits;
-    bool restart;  /* the upper of an earlier life is there and is used again */
-    struct str ca; /* PEM of the authority that it is to trust; empty: none */
+    bool restart;  /* use the upper of an earlier run */
+    struct str ca; /* PEM of the authority it trusts; empty: none */
     const struct sandbox_mount *mounts;
     size_t mount_count;
 };
 
 struct driver_made {
     uint32_t pid;      /* of init, as the host sees it */
-    uint32_t enforced; /* enum limit_bit: of those asked for */
-    bool warm;         /* it had been made ahead */
+    uint32_t enforced; /* enum limit_bit: those requested */
+    bool warm;         /* it was made ahead */
 };
 
-struct driver_kind { /* what a sandbox made ahead has for good, where a runtime cannot add it later
-                      */
+/* the fixed properties of a sandbox made ahead, if the runtime cannot change them later */
+struct driver_kind {
     struct str *layers;
     size_t layer_count;
     struct sandbox_limits limits;
@@ -71,7 +71,7 @@ struct driver_want {
 };
 struct driver_pooled {
     int64_t ready;
-    int64_t broken; /* that ended before they were used, so far */
+    int64_t broken; /* number that ended unused, so far */
 };
 
 struct driver_stats {
@@ -84,7 +84,7 @@ struct driver_volume {
     bool memory; /* a tmpfs that its sandboxes share */
 };
 
-struct driver_found { /* a sandbox of this installation that is alive, at start-up */
+struct driver_found { /* a live sandbox of this installation, at start-up */
     char id[ID_SIZE];
     bool running, confirmed;
 };
@@ -109,10 +109,11 @@ typedef void (*driver_pooled_cb)(void *arg, const struct driver_pooled *p, const
 typedef void (*driver_list_cb)(void *arg, const struct driver_found *f, size_t n,
                                const struct err *e);
 
-struct driver_events { /* told by the driver at any time, on the loop's thread */
+struct driver_events { /* called by the driver at any time, on the loop's thread */
     void (*init_ended)(void *arg, const char *id, int wait_status, bool known);
     void (*oom)(void *arg, const char *id);
-    /* The driver's helper process (holt-spawn) went and came back, or cannot: sandboxes go on. */
+    /* The driver's helper process (holt-spawn) was lost and is back, or cannot be restarted:
+     * sandboxes continue. */
     void (*health)(void *arg, const struct err *e);
     void *arg;
 };
@@ -124,11 +125,11 @@ struct driver_machines {  /* where virtual machines are made */
 };
 
 struct driver_allows {      /* by the operator; borrowed */
-    char *const *host_dirs; /* below which sandboxes may mount; ":ro" behind one: read-only */
+    char *const *host_dirs; /* sandboxes may mount directories below these; with ":ro": read-only */
     size_t host_dir_count;
     bool nesting;
-    const char *syscalls; /* "narrow", "either" or "wide": wide is what most ask for */
-    int64_t pids;         /* of a sandbox without a limit of its own; 0: none */
+    const char *syscalls; /* "narrow", "either" or "wide": wide if most ask for it */
+    int64_t pids;         /* for a sandbox without a limit of its own; 0: none */
     const char *bridge;   /* "NAME,ADDRESS/BITS" for raw networks; NULL: none */
     struct driver_machines machines;
 };
@@ -137,46 +138,46 @@ struct driver_config {
     uv_loop_t *loop;
     const char *state;        /* the state directory */
     const char *installation; /* id of this installation */
-    const char *bindir;       /* where holt-spawn and holt-init are */
+    const char *bindir;       /* directory of holt-spawn and holt-init */
     struct driver_allows allows;
     struct driver_events events;
 };
 
-enum driver_scope { DRIVER_WORK, DRIVER_ALL }; /* the commands; init too */
+enum driver_scope { DRIVER_WORK, DRIVER_ALL }; /* the commands; init as well */
 
 struct driver_ops {
     const char *name; /* as in the settings and replies */
     uint32_t caps;
-    /* Blocking, at start-up only.  ERR_UNSUPPORTED: this host cannot, with the remedy. */
+    /* Blocking, at start-up only.  ERR_UNSUPPORTED: not possible on this host, with the remedy. */
     int (*open)(const struct driver_config *c, struct driver **ret, struct err *e);
-    void (*close)(struct driver *d);              /* sandboxes go on living */
-    uint32_t (*enforces)(const struct driver *d); /* enum limit_bit this host lets it enforce */
+    void (*close)(struct driver *d); /* sandboxes keep running */
+    /* enum limit_bit: those it can enforce on this host */
+    uint32_t (*enforces)(const struct driver *d);
     /* Ends with init listening.  A failed create leaves nothing. */
     void (*create)(struct driver *d, const struct driver_spec *s, driver_made_cb done, void *arg);
     void (*confirm)(struct driver *d, const char *id); /* its row is committed */
     void (*connect)(struct driver *d, const char *id, driver_fd_cb done, void *arg); /* to init */
     void (*kill)(struct driver *d, const char *id, enum driver_scope scope, driver_done done,
                  void *arg);
-    /* Kills all and waits; files stay when keep, else nothing is left.  Idempotent, from any state.
-     */
+    /* Kills everything and waits; with keep the files stay, otherwise nothing is left.  Idempotent,
+     * from any state. */
     void (*remove)(struct driver *d, const char *id, bool keep, driver_done done, void *arg);
     void (*pause)(struct driver *d, const char *id, bool on, driver_done done, void *arg);
     void (*stats)(struct driver *d, const char *id, driver_stats_cb done, void *arg);
-    /* Done when events.oom was called for every such kill up to now.  NULL: it limits no memory. */
+    /* Done after events.oom was called for every OOM kill so far.  NULL: it limits no memory. */
     void (*ooms)(struct driver *d, const char *id, driver_done done, void *arg);
-    /* Of one that was made with a network.  NULL: this runtime has no network to control. */
+    /* For a sandbox with a network.  NULL: this runtime has no network to control. */
     void (*listen)(struct driver *d, const char *id, driver_listeners_cb done, void *arg);
-    /* How many sandboxes to make ahead, from now on and in the background; at most
-     * DRIVER_POOL_MAX.  create takes one that fits; list does not show them.  NULL: it makes none.
-     */
+    /* The number of sandboxes to make ahead, from now on and in the background; at most
+     * DRIVER_POOL_MAX.  create takes one that fits; list does not show them.  NULL: it makes
+     * none. */
     void (*pool)(struct driver *d, const struct driver_want *want, driver_pooled_cb done,
                  void *arg);
     void (*list)(struct driver *d, driver_list_cb done, void *arg);
-    /* Takes up one that list found: from now on its events are told. */
+    /* Takes over one that list found: from now on its events are reported. */
     void (*adopt)(struct driver *d, const char *id, driver_made_cb done, void *arg);
-    /* Volumes, made by the first create that has one; both NULL: it has none.  remove is
-     * idempotent.
-     */
+    /* Volumes are made by the first create that has one; both NULL: it has none.  remove is
+     * idempotent. */
     void (*volume_remove)(struct driver *d, const struct driver_volume *v, driver_done done,
                           void *arg);
     void (*volume_measure)(struct driver *d, const struct driver_volume *v, driver_bytes_cb done,

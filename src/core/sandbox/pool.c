@@ -1,3 +1,4 @@
+/* pool: how many sandboxes to make ahead, and of which kind. */
 #include "core/sandbox/pool.h"
 
 #include "base/clock.h"
@@ -6,9 +7,9 @@
 
 #include <stdio.h>
 
-#define SECONDS 60      /* that count */
-#define KINDS 8         /* that are told apart; the least asked for makes room */
-#define AUTOSIZE_MAX 10 /* where none is set */
+#define SECONDS 60      /* seconds that count */
+#define KINDS 8         /* kinds that are distinguished; the least requested makes room */
+#define AUTOSIZE_MAX 10 /* if none is set */
 
 struct history { /* creates by the second */
     struct {
@@ -29,10 +30,10 @@ struct pool {
     struct pool_config c;
     struct driver *d;
     bool is_default, asking;
-    bool heard; /* the runtime has answered; it may have some that an earlier holtd wanted */
+    bool heard; /* the runtime has replied; it may have some that an earlier holtd requested */
     struct history history;
     struct kind kinds[KINDS];
-    int64_t told; /* the size that the runtime was told last */
+    int64_t told; /* the size last sent to the runtime */
     struct pool_counts counts;
     struct metric *size, *ready, *claims, *misses, *broken;
 };
@@ -52,7 +53,7 @@ static struct metric broken_metric = {.name = "holt_pool_broken_total",
                                       .help = "Sandboxes that ended before they were used.",
                                       .kind = METRIC_COUNTER};
 
-/* --- how many --- */
+/* --- the number --- */
 
 static void history_add(struct history *h, int64_t ms)
 {
@@ -87,7 +88,7 @@ int64_t pool_desired(const struct pool *p, int64_t now_ms)
     return p->c.autosize ? i64_min(i64_max(creates, p->c.min), max) : p->c.size;
 }
 
-/* --- which kind --- */
+/* --- the kind --- */
 
 static bool is_same(const struct kind *k, const struct driver_kind *as)
 {
@@ -134,7 +135,7 @@ static struct kind *find_kind(struct pool *p, const struct driver_kind *as)
     return oldest;
 }
 
-/* The most asked for in the last minute; of equals the latest.  None yet: the plainest. */
+/* The kind most requested in the last minute; among equals the latest.  If none: the plainest. */
 static struct driver_kind best_kind(const struct pool *p, int64_t now_ms)
 {
     static const struct kind plain;
@@ -153,7 +154,7 @@ static struct driver_kind best_kind(const struct pool *p, int64_t now_ms)
     return (struct driver_kind){best->layers, best->layer_count, best->limits};
 }
 
-/* --- what happens --- */
+/* --- events --- */
 
 struct pool *pool_new(const struct pool_config *c, struct driver *d, bool is_default)
 {
@@ -196,7 +197,7 @@ void pool_created(struct pool *p, const struct driver_kind *kind, bool warm, int
     history_add(&k->history, now_ms);
     k->last_ms = now_ms;
     if (p->told == 0 && !warm)
-        return; /* nobody promised one */
+        return; /* it was not requested */
     *(warm ? &p->counts.claims : &p->counts.misses) += 1;
     metric_inc(warm ? p->claims : p->misses, 1);
 }
@@ -207,7 +208,7 @@ static void told(void *arg, const struct driver_pooled *r, const struct err *e)
 
     p->asking = false;
     if (e->code != ERR_NONE)
-        return; /* asked again with the next tick */
+        return; /* requested again with the next tick */
     p->heard = true;
     p->counts.ready = r->ready;
     metric_set(p->ready, r->ready);

@@ -1,3 +1,4 @@
+/* sandbox: the registry of sandboxes, and its start and shutdown. */
 #include "core/sandbox/sandbox.h"
 
 #include "base/clock.h"
@@ -20,7 +21,7 @@ void text_set(char **to, struct str s)
     *to = str_dup(s);
 }
 
-/* An array and its texts in one allocation; each text has a NUL behind it. */
+/* An array and its texts in one allocation; each text is NUL-terminated. */
 static void *block_copy(const void *items, size_t n, size_t size, size_t text_bytes, char **texts)
 {
     char *p;
@@ -91,7 +92,7 @@ struct sandbox_mount *mounts_copy(const struct sandbox_mount *m, size_t n)
     return to;
 }
 
-/* --- who waits --- */
+/* --- waiting callbacks --- */
 
 void wait_add(struct list *to, sandbox_cb done, void *arg)
 {
@@ -110,7 +111,7 @@ void wait_tell(struct list *waits, struct sandbox *s, const struct err *e)
     struct list mine;
     struct list *node;
 
-    list_init(&mine); /* apart: who is told may ask for the next step */
+    list_init(&mine); /* a callback may request the next step, so the list is moved first */
     while ((node = list_pop(waits)))
         list_push(&mine, node);
     while ((node = list_pop(&mine))) {
@@ -230,7 +231,7 @@ struct sandbox *sandbox_unref(struct sandbox *s)
     return NULL;
 }
 
-/* A command of a client runs in it. */
+/* Whether a client's command is running in it. */
 bool sandbox_is_busy(const struct sandbox *s)
 {
     return s->execs_live > s->execs_standing;
@@ -420,7 +421,7 @@ static int open_driver(struct sandboxes *all, const struct driver_ops *ops,
         slot->pool = pool_new(pool, slot->driver, sandboxes_driver(all, 0) == ops);
         return 0;
     }
-    slot->driver = NULL; /* said again when somebody asks for it */
+    slot->driver = NULL; /* reported when it is requested */
     if (!slot->why.hint[0])
         (void)err_hint(&slot->why, "holt doctor says what is missing and how to fix it");
     log_warn("a runtime does not work on this host", LOG_C("runtime", ops->name), LOG_E(&slot->why),
@@ -428,7 +429,7 @@ static int open_driver(struct sandboxes *all, const struct driver_ops *ops,
     return 0;
 }
 
-/* What was created within the last minute counts, whichever holtd did it. */
+/* Creates within the last minute count, also those of an earlier holtd. */
 static void pools_open(struct sandboxes *all)
 {
     for (size_t i = 0; i < all->count; i++) {
@@ -545,7 +546,7 @@ struct sandboxes *sandboxes_close(struct sandboxes *all)
         sandbox_unref(s);
     }
     execs_tell_all(all);
-    spares_tell_all(all); /* last: what was told before may have asked for more */
+    spares_tell_all(all); /* last: earlier callbacks may have requested more */
     for (size_t i = 0; i < all->driver_count; i++)
         if (all->drivers[i].driver)
             all->drivers[i].ops->close(all->drivers[i].driver);

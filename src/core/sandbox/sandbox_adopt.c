@@ -1,3 +1,4 @@
+/* sandbox_adopt: finds live sandboxes after a restart. */
 #include "core/sandbox/sandbox_internal.h"
 
 #include "base/clock.h"
@@ -14,7 +15,7 @@
 
 #define LIST_AGAIN_MS 1000
 
-/* --- the log files of sandboxes that are no more --- */
+/* --- log files of removed sandboxes --- */
 
 struct logs_job {
     uv_work_t work;
@@ -79,7 +80,7 @@ static void remove_stray_logs(struct sandboxes *all)
     (void)closedir(d);
 }
 
-/* --- one that lives --- */
+/* --- a live sandbox --- */
 
 static void adopted(void *arg, const struct driver_made *m, const struct err *e)
 {
@@ -92,13 +93,13 @@ static void adopted(void *arg, const struct driver_made *m, const struct err *e)
         sandbox_init_ended(s, e->msg);
         return;
     }
-    if (s->sm.state == SANDBOX_STARTING) { /* holtd died before it could say that it runs */
+    if (s->sm.state == SANDBOX_STARTING) { /* holtd died before it could report that it runs */
         sm_move(&s->sm, SANDBOX_RUNNING);
         sandbox_save(s, NULL);
     }
     s->driver->ops->confirm(s->driver, s->id);
     link_open(s);
-    if (s->networked) { /* known or not: ready tells all that are adopted by then */
+    if (s->networked) { /* known or not: ready puts all that are adopted by then */
         egress_start(s->all->egress);
         if (egress_is_up(s->all->egress))
             sandbox_wire(s);
@@ -114,8 +115,8 @@ static void removed(void *arg, const struct err *e)
     sandboxes_unref(all);
 }
 
-/* Confirmed, and no row: a restored or wrong database.  Its files are kept until a person decides.
- */
+/* Confirmed, but without a row: a restored or wrong database.  Its files are kept until a person
+ * decides. */
 static void orphan(struct sandboxes *all, struct driver_slot *slot, const char *id)
 {
     struct sandbox *s = sandbox_new(all, id);
@@ -204,7 +205,7 @@ static void settle_row(struct sandbox *s, bool alive)
             exec_lose(x, why ? why : "its sandbox is not running any more");
     }
     if (!why)
-        return; /* at rest */
+        return; /* nothing to do */
     if (s->sm.state != SANDBOX_STOPPING)
         text_set(&s->failure, str_of(why));
     sm_move(&s->sm, s->sm.state == SANDBOX_STOPPING ? SANDBOX_STOPPED : SANDBOX_FAILED);

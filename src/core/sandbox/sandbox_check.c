@@ -1,4 +1,4 @@
-/* sandbox_check: may this asker touch it?  (The rule is core/identity/owner.h's.) */
+/* sandbox_check: whether a caller may use a sandbox (the rule is core/identity/owner.h). */
 #include "core/sandbox/sandbox_internal.h"
 
 int sandbox_check(const struct sandbox *s, const struct principal *by, struct err *e)

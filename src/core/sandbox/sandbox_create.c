@@ -1,3 +1,4 @@
+/* sandbox_create: checks a create request and makes the object. */
 #include "core/sandbox/sandbox_internal.h"
 
 #include "base/clock.h"
@@ -12,7 +13,7 @@
 #define PAIR_BYTES_MAX 65536
 #define MOUNTS_MAX 64
 
-/* --- what may be asked for --- */
+/* --- checks --- */
 
 struct limit_range {
     const char *name;
@@ -79,7 +80,7 @@ static int check_mounts(const struct sandbox_spec *spec, struct err *e)
     return 0;
 }
 
-/* The mounts that were asked for, and what its volumes are. */
+/* The requested mounts, and those of its volumes. */
 static int gather_mounts(struct sandboxes *all, const struct sandbox_spec *spec, struct str tenant,
                          const struct principal *by, struct sandbox_mount *to, struct err *e)
 {
@@ -118,7 +119,7 @@ static void driver_names(const struct sandboxes *all, char *to, size_t size)
         n += (size_t)snprintf(to + n, size - n, "%s%s", i ? ", " : "", d->name);
 }
 
-/* That one, or without a name the first that works; where none does, the first. */
+/* The named one, or without a name the first that works; if none does, the first. */
 static const struct driver_slot *find_driver(const struct sandboxes *all, struct str name)
 {
     for (size_t i = 0; i < all->driver_count; i++)
@@ -184,7 +185,7 @@ static int check_spec(struct sandboxes *all, const struct sandbox_spec *spec,
     return check_share(all, spec, by, e);
 }
 
-/* What a sandbox made could reach more than it may itself: another network, other mounts. */
+/* A sandbox made by another could reach more than its maker: another network, other mounts. */
 static int check_maker(const struct principal *by, struct err *e)
 {
     if (!principal_is_inside(by))
@@ -193,7 +194,7 @@ static int check_maker(const struct principal *by, struct err *e)
     return err_hint(e, "ask its owner, or use a token from outside");
 }
 
-/* Who is inside acts as that agent: an agent gives its own name only. */
+/* Processes inside act as that agent: an agent may give only its own name. */
 static int check_agent(const struct sandbox_spec *spec, const struct principal *by, struct err *e)
 {
     if (spec->traits.hub && spec->agent.n == 0) {
@@ -293,7 +294,7 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
     text_set(&s->owner, str_of(principal_owner(by)));
     (void)snprintf(s->actor, sizeof s->actor, "%s", by->actor);
     sandbox_add(all, s);
-    for (size_t i = 0; i < spec->alias_count; i++) /* it was checked: it cannot fail */
+    for (size_t i = 0; i < spec->alias_count; i++) /* checked before: it cannot fail */
         (void)!alias_add(all->aliases, spec->aliases[i], str_of(s->id), &e);
     sandbox_owe(s, "sandbox.created");
     wait_add(&s->waits, done, arg);

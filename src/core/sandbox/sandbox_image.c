@@ -1,4 +1,4 @@
-/* A sandbox's image: which it is, its layers, and what it says of commands. */
+/* sandbox_image: a sandbox's image, its layers, and its defaults for commands. */
 #include "core/sandbox/sandbox_internal.h"
 
 #include "base/log.h"
@@ -15,7 +15,7 @@ static int only_host(struct str image, struct err *e)
     return err_hint(e, "there is: host");
 }
 
-/* --- what it says of commands --- */
+/* --- defaults for commands --- */
 
 static struct str text_at(const json_t *list, size_t i)
 {
@@ -24,7 +24,7 @@ static struct str text_at(const json_t *list, size_t i)
     return str_make(json_string_value(v), json_string_length(v));
 }
 
-/* "NAME=value"; what is no such thing is left out. */
+/* "NAME=value"; skips anything else. */
 static void read_env(const json_t *list, struct sandbox_defaults *d)
 {
     size_t n = json_array_size(list);
@@ -52,7 +52,7 @@ static void read_argv(const json_t *entrypoint, const json_t *cmd, struct sandbo
     d->argc = n + more;
 }
 
-/* Of a sandbox that has none yet. */
+/* For a sandbox without defaults yet. */
 static void read_defaults(struct sandbox_defaults *d, const json_t *from)
 {
     const char *cwd = json_string_value(json_object_get(from, "workdir")),
@@ -121,7 +121,7 @@ static bool has_command(struct str json)
                0;
 }
 
-/* --- which it is --- */
+/* --- the image --- */
 
 static int choose(struct sandboxes *all, const struct principal *by, struct str image,
                   struct image_use *ret, struct err *e)
@@ -148,7 +148,7 @@ int sandbox_choose_image(struct sandboxes *all, const struct principal *by,
 
 void sandbox_set_image(struct sandbox *s, struct str asked, const struct image_use *u)
 {
-    /* By the name that people know, unless that stood for another image. */
+    /* By the name people know, unless that is an alias of another image. */
     text_set(&s->image, u->aliased || asked.n == 0 ? str_of(u->id) : asked);
     if (u->aliased)
         text_set(&s->asked_image, asked);

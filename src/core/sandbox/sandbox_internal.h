@@ -1,4 +1,4 @@
-/* sandbox_internal: what the files of core/sandbox/sandbox.h and core/exec/exec.h share.  Thread:
+/* sandbox_internal: shared by the files of core/sandbox/sandbox.h and core/exec/exec.h.  Thread:
  * the loop's. */
 #pragma once
 
@@ -25,32 +25,32 @@
 
 struct driver_slot {
     const struct driver_ops *ops;
-    struct driver *driver; /* NULL: this host cannot, and why */
+    struct driver *driver; /* NULL: not possible on this host, and why */
     struct err why;
-    bool listed; /* it was asked what lives */
+    bool listed; /* it has listed its live sandboxes */
     struct sandboxes *all;
     struct timer again;
     struct pool *pool; /* NULL without a driver */
 };
 
-#define NETWORK_NONE "{\"mode\":\"none\"}" /* the policy that reaches nothing, in JSON */
+#define NETWORK_NONE "{\"mode\":\"none\"}" /* the policy that allows nothing, in JSON */
 
 struct sandboxes {
-    int refs; /* the owner's and each sandbox's */
+    int refs; /* held by the owner and each sandbox */
     uv_loop_t *loop;
     struct store *store;
     struct timers *timers;
-    struct images *images;             /* or NULL: the host's only */
+    struct images *images;             /* or NULL: the host image only */
     struct volumes *volumes;           /* or NULL: none */
     struct secrets *secrets;           /* or NULL: none */
-    const struct authority *authority; /* or NULL: nothing is intercepted */
+    const struct authority *authority; /* or NULL: no interception */
     struct space *space;
     sandbox_relay relay; /* or NULL */
     void *relay_arg;
     struct egress *egress;
     const char *const *internal; /* "HOST=NETWORK", for its policies */
     size_t internal_count;
-    const struct sandbox_asker *asker; /* NULL: nobody can be asked */
+    const struct sandbox_asker *asker; /* NULL: questions are refused */
     void *asker_arg;
     char *state, *bindir, *installation;
     int64_t sandboxes_max, execs_max, output_bytes, relay_output_bytes;
@@ -62,22 +62,22 @@ struct sandboxes {
     struct aliases *aliases;
     struct sandbox **sorted; /* by id */
     size_t count, size;
-    char *block;        /* what a reader reads into */
-    struct list unsafe; /* execs whose output init alone keeps */
+    char *block;        /* buffer for readers */
+    struct list unsafe; /* execs whose output only init keeps */
     struct timer spill;
     struct map shares;        /* owner to struct output_share */
-    struct list spares, told; /* small calls that are told in the next turn */
+    struct list spares, told; /* callbacks due in the next turn */
     bool closed, keep_strays;
-    int64_t moment_us; /* the last one that was given */
+    int64_t moment_us; /* the last moment assigned */
 };
 
 struct sandbox_layer {
     char id[ID_SIZE];
 };
 
-/* What an image says of commands that do not say it themselves. */
+/* An image's defaults for commands. */
 struct sandbox_defaults {
-    char *json; /* as the row has it; NULL: nothing */
+    char *json; /* as stored in the row; NULL: none */
     struct pair *env;
     size_t env_count, env_bytes;
     struct str *argv; /* entrypoint and command */
@@ -112,12 +112,12 @@ enum sandbox_wiring { WIRING_NONE, WIRING_TELLS, WIRING_AGAIN /* and then the ne
 enum sandbox_origin { ORIGIN_SETTLED, ORIGIN_ROW, ORIGIN_ROW_ALIVE };
 
 struct sandbox {
-    int refs; /* the registry's, each live exec's, each call's under way */
+    int refs; /* held by the registry, each live exec, each call in progress */
     struct sandboxes *all;
-    struct driver *driver; /* NULL: its runtime is not there any more */
+    struct driver *driver; /* NULL: its runtime is not available */
     struct sm sm;
     char id[ID_SIZE];
-    char *asked_image; /* the name that stood for its image; NULL or "": none did */
+    char *asked_image; /* the alias that named its image; NULL or "": none */
     char *name, *runtime, *image, *tenant, *owner, *network, *failure, *dialect, *note, *agent;
     struct sandbox *same_name; /* the next of the same name: another owner's */
     struct sandbox_traits traits;
@@ -132,7 +132,7 @@ struct sandbox {
     bool in_list; /* of the registry */
     enum sandbox_origin origin;
     int64_t created_ms, started_ms, ended_ms, last_activity_ms;
-    int64_t oom_ms; /* when the kernel last killed in it for want of memory; 0: never */
+    int64_t oom_ms; /* time of the last OOM kill in it; 0: never */
     struct pair *labels, *env;
     size_t label_count, env_count;
     struct sandbox_mount *mounts;
@@ -143,13 +143,13 @@ struct sandbox {
     size_t layer_count;
     struct sandbox_defaults defaults; /* of its image */
 
-    struct list execs; /* by id, ended ones too */
+    struct list execs; /* by id, including ended ones */
     size_t exec_count, execs_live;
-    size_t execs_standing; /* of those that live: its own, which keep it from no idle limit */
+    size_t execs_standing; /* of the live ones: its own commands, which do not count as activity */
     int64_t erased_us;     /* the last moment of commands that are no longer kept */
-    bool has_logs;         /* a directory of log files may be there */
+    bool has_logs;         /* it may have a directory of log files */
     struct list journals;
-    struct exec_log *notes; /* NULL: nobody asked for them yet */
+    struct exec_log *notes; /* NULL: not opened yet */
 
     /* the step under way, and who waits for its end */
     struct sm step; /* enum sandbox_step */
@@ -159,7 +159,7 @@ struct sandbox {
     int64_t grace_ms;
     struct err *undo; /* why STEP_MAKE failed */
     struct list waits, destroy_waits, update_waits;
-    char actor[64]; /* who asked for it */
+    char actor[64]; /* who requested it */
     struct timer timer;
     struct timer confirm; /* of a run */
 
@@ -172,10 +172,10 @@ struct sandbox {
     struct timer retry;
 
     /* the store */
-    const struct sandbox_tx_hook *tx_hook; /* goes with the first write; NULL: nothing */
+    const struct sandbox_tx_hook *tx_hook; /* written with the first save; NULL: none */
     void *tx_hook_arg;
-    struct list owed; /* events that go with the next write */
-    bool unsaved;     /* the last write failed: again */
+    struct list owed; /* events written with the next save */
+    bool unsaved;     /* the last save failed: retry */
 };
 
 enum exec_flag { /* of a row */
@@ -186,13 +186,13 @@ enum exec_flag { /* of a row */
                  EXEC_BLOCKS = 16, /* block_when_full */
                  EXEC_STDIN = 32,
                  EXEC_ROW_OUTPUT = 64,  /* the output is in the row */
-                 EXEC_FOR_READER = 128, /* EXEC_BLOCKS goes when nobody reads */
-                 EXEC_STANDING = 256,   /* the sandbox's own: no activity */
-                 EXEC_OF_SHARE = 512,   /* its output counts against its owner's share */
+                 EXEC_FOR_READER = 128, /* EXEC_BLOCKS ends without a reader */
+                 EXEC_STANDING = 256,   /* the sandbox's own: not activity */
+                 EXEC_OF_SHARE = 512,   /* its output counts towards its owner's share */
 };
 
 struct exec {
-    int refs;         /* its sandbox's list, and each call's, reader's and wait's */
+    int refs;         /* held by its sandbox's list, and each call, reader and wait */
     struct list link; /* in sandbox->execs; the list holds a reference */
     struct sandbox *sandbox;
     struct sm sm;
@@ -210,16 +210,16 @@ struct exec {
     /* until it runs */
     struct guest_exec_start *start; /* NULL: init has it */
     struct arena start_mem;
-    exec_cb started; /* who asked; NULL: told */
+    exec_cb started; /* waits for the start; NULL: called */
     void *started_arg;
     bool start_saved;
     struct timer begin; /* how long a start may wait for a connection */
 
     struct guest_exec *ch; /* NULL: detached, or ended */
     struct err gone;       /* why it was detached */
-    struct timer check;    /* was it only this channel? */
+    struct timer check;    /* checks whether only this channel was closed */
     struct timer deadline;
-    int kills; /* how far ending it has come: KILL to it, the driver's kill of work, of all */
+    int kills; /* escalation of its kill: KILL to it, the driver's kill of work, of all */
 
     /* stdin: bytes from in_at on that init has not acknowledged */
     struct buf in;
@@ -231,19 +231,19 @@ struct exec {
     struct exec_log log;
     struct list unsafe; /* in sandboxes->unsafe */
     int64_t unsafe_since_ms;
-    struct output_share *share; /* that its output counts in; NULL: in none */
+    struct output_share *share; /* the share its output counts towards; NULL: none */
     struct list share_link;
-    int64_t counted; /* bytes of its log that share->bytes has */
-    bool cut;        /* to the share's limit, and that was said */
-    bool loading;    /* from its row */
-    bool log_cold;   /* not yet looked at in this life of holtd */
+    int64_t counted; /* bytes of its log included in share->bytes */
+    bool cut;        /* to the share's limit, and that was reported */
+    bool loading;    /* being loaded from its row */
+    bool log_cold;   /* not yet read by this holtd */
     struct list readers, waits;
-    struct timer tell;     /* readers have something new, waits the end */
-    bool listed;           /* by the hello being read */
+    struct timer tell;     /* readers have new output, or waits the end */
+    bool listed;           /* in the hello being read */
     bool ended_saved;      /* its end is committed */
-    bool unsaved;          /* that write failed: again */
-    bool no_room;          /* its output cannot be written: its end waits behind it */
-    int64_t idle_since_ms; /* nobody reads, or it has ended */
+    bool unsaved;          /* that save failed: retry */
+    bool no_room;          /* its output cannot be written: its end waits for that */
+    int64_t idle_since_ms; /* since when it has no reader, or has ended */
 };
 
 static inline bool step_is(const struct sandbox *s, enum sandbox_step step)
@@ -270,10 +270,11 @@ void sandbox_verify(const struct sandbox *s); /* aborts: a fault of ours */
 bool sandbox_is_busy(const struct sandbox *s);
 struct sandbox *sandbox_new(struct sandboxes *all, const char *id);
 void sandbox_add(struct sandboxes *all, struct sandbox *s); /* takes the reference */
-void sandbox_drop(struct sandbox *s);                       /* out of the registry */
-void sandbox_drop_and_tell(struct sandbox *s);              /* and whoever waits for its end */
+void sandbox_drop(struct sandbox *s);                       /* removes it from the registry */
+void sandbox_drop_and_tell(struct sandbox *s); /* and calls back those waiting for its end */
 struct sandboxes *sandboxes_unref(struct sandboxes *all);
-struct pool *sandbox_pool(const struct sandbox *s); /* its runtime's; NULL: that is not there */
+/* of its runtime; NULL: that is not available */
+struct pool *sandbox_pool(const struct sandbox *s);
 struct sandbox_wait {
     struct list link;
     sandbox_cb done;
@@ -281,7 +282,7 @@ struct sandbox_wait {
 };
 void wait_add(struct list *to, sandbox_cb done, void *arg);
 void wait_tell(struct list *waits, struct sandbox *s, const struct err *e);
-/* Tells in the next turn: for what is known within the call. */
+/* Calls back in the next turn: for results known within the call. */
 void sandbox_tell(struct sandboxes *all, struct sandbox *s, sandbox_cb done, void *arg,
                   const struct err *e);
 struct pair *pairs_copy(const struct pair *p, size_t n); /* one allocation; NULL for none */
@@ -289,14 +290,14 @@ struct str *texts_copy(const struct str *t, size_t n);
 struct sandbox_mount *mounts_copy(const struct sandbox_mount *m, size_t n);
 void text_set(char **to, struct str s);
 
-/* --- sandbox_name.c: what they are called --- */
+/* --- sandbox_name.c: names and aliases --- */
 struct owned sandbox_owned(const struct sandbox *s);
-/* Could self (NULL: one that is not there yet) of this owner be called so? */
+/* Whether self (NULL: a new one) of this owner could have this name. */
 CHECKED int sandbox_name_check(struct sandboxes *all, const struct sandbox *self, struct str owner,
                                struct str name, struct err *e);
 CHECKED int sandbox_alias_check(struct sandboxes *all, struct str owner, struct alias_name n,
                                 struct err *e);
-void sandbox_named(struct sandbox *s);   /* s->name is looked up from here on */
+void sandbox_named(struct sandbox *s);   /* s->name can be looked up from here on */
 void sandbox_unnamed(struct sandbox *s); /* nor any alias */
 void sandbox_rename(struct sandbox *s, struct str name);
 
@@ -310,35 +311,35 @@ void sandbox_moved(struct sm *m, int from); /* the hook of its life */
 void sandbox_owe(struct sandbox *s, const char *type);
 typedef void (*sandbox_saved)(struct sandbox *s, const struct err *e);
 void sandbox_save(struct sandbox *s,
-                  sandbox_saved done); /* row and owed events; done may be NULL */
-void sandbox_erase(struct sandbox *s, sandbox_saved done); /* its rows go, the events come */
+                  sandbox_saved done); /* row and pending events; done may be NULL */
+void sandbox_erase(struct sandbox *s, sandbox_saved done); /* deletes its rows, adds the events */
 CHECKED int sandboxes_load(struct sandboxes *all, struct err *e);
 void sandbox_note(struct sandboxes *all, const char *type, const char *id, const char *why);
 void sandbox_note_data(struct sandboxes *all, const char *type, const char *id, struct str data);
 
-/* --- sandbox_make.c: the step that makes what runs, at create and at start --- */
+/* --- sandbox_make.c: the step of create and start --- */
 void sandbox_make(struct sandbox *s, bool restart);
-void sandbox_made_ready(struct sandbox *s);                      /* the guest is there */
+void sandbox_made_ready(struct sandbox *s);                      /* the guest is connected */
 void sandbox_made_wired(struct sandbox *s, const struct err *e); /* holt-egress knows it */
 void sandbox_undo(struct sandbox *s, const struct err *why);
 
 /* --- sandbox_life.c: the other steps --- */
 void sandbox_step_end(struct sandbox *s, const struct err *e);
-/* The sandbox was changed: its waits are told when that is written. */
+/* The sandbox was changed: calls back when that is stored. */
 void sandbox_changed(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg);
 void sandbox_lose_execs(struct sandbox *s, const char *why);
 void sandbox_init_ended(struct sandbox *s, const char *why);
 void sandbox_destroy_now(struct sandbox *s);
-void sandbox_exec_over(struct sandbox *s); /* one of its execs has ended, and that is saved */
-void sandbox_updated(struct sandbox *s, const struct err *e); /* saved, or told to holt-egress */
+void sandbox_exec_over(struct sandbox *s); /* one of its execs has ended, and that is stored */
+void sandbox_updated(struct sandbox *s, const struct err *e); /* stored, or sent to holt-egress */
 
 /* --- sandbox_link.c: the connection --- */
 void link_open(struct sandbox *s);
 void link_close(struct sandbox *s);
 void link_forget(struct sandbox *s, const struct guest_exec_row *row); /* init may forget it */
 
-/* --- sandbox_net.c: what it may reach --- */
-/* A policy in its one form; *ret_wants: it allows something. */
+/* --- sandbox_net.c: its network policy --- */
+/* A policy in canonical form; *ret_wants: it allows something. */
 struct sandbox_net { /* a policy that was checked */
     struct buf policy;
     enum sandbox_reach reach;
@@ -349,30 +350,31 @@ static inline UNUSED void sandbox_net_done_p(struct sandbox_net *n)
 {
     buf_done(&n->policy);
 }
-/* For a sandbox of this driver, asked for by somebody who may. */
+/* For a sandbox of this driver, requested by a caller with permission. */
 CHECKED int sandbox_net_check(const struct sandboxes *all, const struct driver *d, struct str text,
                               const struct principal *by, struct sandbox_net *ret, struct err *e);
 void sandbox_net_take(struct sandbox *s, const struct sandbox_net *n);
 CHECKED int sandbox_net_change(struct sandbox *s, struct str text, const struct principal *by,
                                struct err *e);
 void sandbox_wire(
-    struct sandbox *s); /* tells holt-egress its policy, and its listeners if need be */
+    struct sandbox *s); /* sends its policy to holt-egress, and its listeners if needed */
 void sandbox_unwire(struct sandbox *s);
 void sandboxes_open_egress(struct sandboxes *all, const struct sandboxes_config *c);
-extern const struct pair sandbox_net_env[]; /* of every command in one with a network */
+extern const struct pair sandbox_net_env[]; /* for every command in one with a network */
 extern const size_t sandbox_net_env_count;
-extern const struct pair sandbox_trust_env[]; /* and of one that trusts our authority */
+extern const struct pair sandbox_trust_env[]; /* and in one that trusts our authority */
 extern const size_t sandbox_trust_env_count;
 
-/* --- sandbox_secret.c: what it may use --- */
-/* *ret: heap, as many as spec has; untouched where it has none. */
+/* --- sandbox_secret.c: its secrets --- */
+/* *ret: heap, as many as spec has; untouched if it has none. */
 CHECKED int sandbox_secrets_check(struct sandboxes *all, const struct sandbox_spec *spec,
                                   const struct principal *by, struct sandbox_secret **ret,
                                   struct err *e);
 void sandbox_put_secrets(struct jw *w, const struct sandbox *s, bool placeholders);
 void sandbox_get_secrets(struct sandbox *s, const json_t *list);
 void sandbox_tell_secrets(struct sandbox *s, driver_done done, void *arg); /* to holt-egress */
-/* One was changed or removed: done when all that have it use the new one.  all NULL: nobody has. */
+/* One was changed or removed: done when all its users have the new one.  all NULL: there are
+ * none. */
 void sandboxes_tell_secret(struct sandboxes *all, const char *id, store_done done, void *arg);
 
 /* --- sandbox_adopt.c --- */
@@ -384,37 +386,39 @@ extern const struct sm_state exec_states[];
 struct exec *exec_new(struct sandbox *s, const char *id);
 void exec_add(struct exec *x); /* to its sandbox's list, by id */
 bool exec_is_live(const struct exec *x);
-/* The time, but later than any before: what happens has an order, also after a restart. */
+/* The time, but later than any before: events are ordered, also after a restart. */
 int64_t sandboxes_moment(struct sandboxes *all);
-void sandboxes_moment_was(struct sandboxes *all, int64_t us); /* one of an earlier life */
+/* a moment assigned by an earlier holtd */
+void sandboxes_moment_was(struct sandboxes *all, int64_t us);
 CHECKED int exec_warm(struct exec *x, struct err *e);
 void exec_link(struct exec *x,
-               const struct guest_exec_row *row); /* the guest is there; NULL: unknown */
+               const struct guest_exec_row *row); /* the guest is connected; NULL: unknown */
 void exec_lose(struct exec *x, const char *why);
-void exec_end(struct exec *x, enum exec_state to); /* settles the log, saves, tells */
+void exec_end(struct exec *x, enum exec_state to); /* settles the log, saves, calls back */
 void exec_kill(struct exec *x, uint32_t flag);     /* everything it started; flag: timed out, … */
 void exec_arm(struct exec *x);                     /* its deadline */
 void exec_tick(struct exec *x);
 void exec_begin(struct exec *x, const char *actor);
-void exec_detach(struct exec *x); /* the command goes on */
+void exec_detach(struct exec *x); /* the command continues */
 void exec_fail(struct exec *x, const struct err *e);
 void exec_tell_started(struct exec *x, const struct err *e);
 void exec_started_if_all(struct exec *x);
 bool exec_waits_for_row(const struct exec *x);
 void exec_send_start(struct exec *x);
 void exec_attach_again(struct timer *t);
-void exec_log_read_on(struct exec *x); /* readers moved: a log that waits for them may go on */
-void exec_let_go(struct exec *x);      /* it waits for no reader from now on */
+void exec_log_read_on(struct exec *x); /* readers moved: a log that waits for them may continue */
+void exec_let_go(struct exec *x);      /* it stops waiting for readers */
 void execs_tell_all(struct sandboxes *all);
 void waits_end(struct exec *x, const struct err *e);
-void exec_forget(struct exec *x); /* out of its sandbox's list */
+void exec_forget(struct exec *x); /* removes it from its sandbox's list */
 void exec_save(struct exec *x, const char *event, const char *actor,
                void (*done)(struct exec *x, const struct err *e));
 void exec_erase(struct exec *x);
-CHECKED int exec_spill(struct exec *x); /* what init alone keeps, into the file; -1: it waits */
-/* Its log can be read now; else it is being fetched, and its readers and journals are woken. */
+CHECKED int exec_spill(struct exec *x); /* writes what only init keeps to the file; -1: it waits */
+/* Whether its log can be read now; otherwise it is being fetched, and its readers and journals will
+ * be woken. */
 bool exec_is_there(struct exec *x);
-void exec_wake(struct exec *x); /* its readers and waits, in the next turn */
+void exec_wake(struct exec *x); /* wakes its readers and waits, in the next turn */
 void readers_end(struct exec *x, const struct err *e);
 CHECKED int exec_load_rows(struct store_tx *tx, struct sandboxes *all, struct err *e);
 

@@ -1,3 +1,4 @@
+/* sandbox_life: start, pause, stop, destroy, update and timeouts. */
 #include "core/sandbox/sandbox_internal.h"
 
 #include "base/clock.h"
@@ -30,7 +31,7 @@ static void set_failure(struct sandbox *s, const char *why)
     text_set(&s->failure, str_of(why));
 }
 
-/* The step under way is over.  A destroy that came meanwhile begins now. */
+/* The current step has ended.  A destroy requested meanwhile begins now. */
 void sandbox_step_end(struct sandbox *s, const struct err *e)
 {
     AUTO(sandbox_unref) struct sandbox *held = sandbox_ref(s);
@@ -79,8 +80,8 @@ static int wrong_state(const struct sandbox *s, const char *what, struct err *e)
     return err_object(e, "sandbox", s->id);
 }
 
-/* Who is told may look at it once more; who asks for its end meanwhile is told when its names are
- * free. */
+/* A callback may still look at it; one that requests its end meanwhile is called back when its
+ * names are free. */
 void sandbox_drop_and_tell(struct sandbox *s)
 {
     AUTO(sandbox_unref) struct sandbox *held = sandbox_ref(s);
@@ -91,7 +92,7 @@ void sandbox_drop_and_tell(struct sandbox *s)
     wait_tell(&held->destroy_waits, held, &none);
 }
 
-/* --- start: sandbox_make.c does it --- */
+/* --- start: see sandbox_make.c --- */
 
 void sandbox_start(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg)
 {
@@ -130,7 +131,7 @@ static void paused(void *arg, const struct err *e)
     if (e->code == ERR_NONE) {
         (void)!sm_try(&s->sm, step_is(s, STEP_PAUSE) ? SANDBOX_PAUSED : SANDBOX_RUNNING);
         sandbox_touch(s);
-        sandbox_save(s, sandbox_step_end); /* told when it is written */
+        sandbox_save(s, sandbox_step_end); /* called back when it is stored */
         return;
     }
     err_wrap(&why, "%s sandbox '%s'", step_is(s, STEP_PAUSE) ? "pause" : "resume", s->id);
@@ -251,7 +252,7 @@ void sandbox_stop(struct sandbox *s, int64_t grace_ms, bool force, const struct 
                 s->runtime, s->id);
         err_hint(&e, "destroy it instead: holt rm %s", s->id);
     } else if (e.code == ERR_NONE &&
-               s->traits.memory_upper) { /* asked before anything of it is ended */
+               s->traits.memory_upper) { /* checked before anything is ended */
         err_set(&e, ERR_UNSUPPORTED, 0, "sandbox '%s' has its files in memory: a stop loses them",
                 s->id);
         err_hint(&e, "destroy it (holt rm %s), or create it with its files on disk", s->id);
@@ -318,7 +319,7 @@ static void destroy_erased(struct sandbox *s, const struct err *e)
 {
     struct err why = *e;
 
-    if (e->code != ERR_NONE) { /* the row stays and says that it is to go: tick tries again */
+    if (e->code != ERR_NONE) { /* the row stays and is marked for removal: tick tries again */
         err_wrap(&why, "destroy sandbox '%s'", s->id);
         sm_move(&s->step, STEP_NONE);
         wait_tell(&s->destroy_waits, s, &why);
@@ -366,7 +367,7 @@ void sandbox_destroy_now(struct sandbox *s)
     link_close(s);
     if (s->sm.state != SANDBOX_STOPPING && s->sm.state != SANDBOX_DESTROYED) {
         sm_move(&s->sm, SANDBOX_STOPPING);
-        if (!s->traits.one_shot) /* that says it too, after a restart */
+        if (!s->traits.one_shot) /* marks it for after a restart, too */
             sandbox_save(s, NULL);
     }
     ops(s)->remove(s->driver, s->id, false, destroy_removed, sandbox_ref(s));
@@ -410,7 +411,7 @@ void sandbox_destroy(struct sandbox *s, const struct principal *by, sandbox_cb d
     }
 }
 
-/* --- the rest --- */
+/* --- other --- */
 
 void sandbox_exec_over(struct sandbox *s)
 {
@@ -451,7 +452,7 @@ void sandboxes_tick(struct sandboxes *all)
             pool_tick(all->drivers[i].pool, now);
 }
 
-/* Whoever changed it hears of it when it is saved and in force. */
+/* Calls back when a change is stored and effective. */
 void sandbox_updated(struct sandbox *s, const struct err *e)
 {
     if (e->code != ERR_NONE || (s->updates == 0 && s->wiring == WIRING_NONE))

@@ -1,3 +1,4 @@
+/* sandbox_link: the connection to a sandbox's init. */
 #include "core/sandbox/sandbox_internal.h"
 
 #include "base/clock.h"
@@ -33,8 +34,8 @@ static void link_again(struct sandbox *s, const struct err *e)
     timer_set(s->all->timers, &s->retry, clock_mono_ms() + i64_min(wait, RETRY_MAX_MS), retry_due);
 }
 
-/* --- a command that init knows and no row does: holtd died before its row, or after its end was
- * committed and before init was told.  Nobody was promised its output. --- */
+/* --- a command that init knows but no row has: holtd died before its row was written, or after its
+ * end was committed and before init was told.  No client was promised its output. --- */
 
 static void stray_running(struct guest_exec *x, const struct guest_exec_running *r)
 {
@@ -79,9 +80,9 @@ void link_forget(struct sandbox *s, const struct guest_exec_row *row)
                  LOG_E(&e));
 }
 
-/* --- the guest's calls --- */
+/* --- callbacks of the guest --- */
 
-/* One whose end is not committed counts: init must still keep it. */
+/* One whose end is not committed counts: init must keep it. */
 static struct exec *known_exec(struct sandbox *s, struct str id)
 {
     LIST_EACH (&s->execs, node) {
@@ -141,7 +142,7 @@ static void link_lost(struct guest *g, const struct err *e)
     link_again(s, e);
 }
 
-/* Init could ask unasked: what counts is what the sandbox was made with. */
+/* Init could ask without being allowed: the sandbox's own flags decide. */
 static int link_relay(struct guest *g, struct guest_pipe *p, const struct guest_relay *from,
                       struct err *e)
 {

@@ -1,17 +1,18 @@
+/* sandbox_make: creates and starts a sandbox. */
 #include "core/sandbox/sandbox_internal.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 
-#define MAKE_MS 30000  /* from the driver's end to the guest's hello and the row's commit */
-#define CONFIRM_MS 100 /* a run that is over by then needs no confirm */
+#define MAKE_MS 30000  /* from the driver's reply to the guest's hello and the row's commit */
+#define CONFIRM_MS 100 /* a run that ends before needs no confirm */
 
 /* Create and start.
  *
- *   driver create ─▶ running ─▶ { row committed, guest's hello } ─▶ confirm, told
- *   of a run: driver create ─▶ running ─▶ guest's hello ─▶ told; confirm when the row is there
- *   anything fails: of a create nothing is left; of a start the files are, and it is failed */
+ *   driver create ─▶ running ─▶ { row committed, guest's hello } ─▶ confirm, reply
+ *   of a run: driver create ─▶ running ─▶ guest's hello ─▶ reply; confirm when the row is committed
+ *   on failure: a create leaves nothing; a start leaves the files, and the sandbox is failed */
 
 static void undo_removed(void *arg, const struct err *e)
 {
@@ -44,7 +45,7 @@ static void start_removed(void *arg, const struct err *e)
 void sandbox_undo(struct sandbox *s, const struct err *why)
 {
     if (s->sm.state == SANDBOX_FAILED)
-        return; /* it is under way */
+        return; /* it is in progress */
     s->undo = xmemdup(why, sizeof *why);
     err_wrap(s->undo, "%s sandbox '%s'", step_is(s, STEP_START) ? "start" : "create", s->id);
     timer_stop(&s->timer);
@@ -66,9 +67,9 @@ static void confirm_due(struct timer *t)
         timer_set(s->all->timers, &s->confirm, clock_mono_ms() + CONFIRM_MS, confirm_due);
 }
 
-/* Nobody hears of a run before its command's row is committed, and writes are committed in order:
- * the command need not wait for the sandbox's.  Should holtd die before, nothing was acknowledged,
- * and what is live without a row and unconfirmed is destroyed. */
+/* A run is not reported before its command's row is committed, and writes are committed in order:
+ * the command need not wait for the sandbox's row.  If holtd dies before, nothing was acknowledged,
+ * and live sandboxes without a row and unconfirmed are destroyed. */
 static void made_if_all(struct sandbox *s)
 {
     const uint32_t want =
@@ -134,7 +135,7 @@ static void note_create(struct sandbox *s, bool warm)
         pool_created(sandbox_pool(s), &kind, warm, clock_wall_ms());
 }
 
-/* Whoever demands limits gets all of them, or no sandbox. */
+/* With require_limits: all limits, or no sandbox. */
 static int check_limits(const struct sandbox *s, struct err *e)
 {
     for (size_t i = 0; i < trait_count; i++) {

@@ -1,4 +1,4 @@
-/* sandbox_name: what sandboxes are called, and who means which by it. */
+/* sandbox_name: names and aliases of sandboxes, and lookup by caller. */
 #include "core/sandbox/sandbox_internal.h"
 
 #include "base/suggest.h"
@@ -22,14 +22,14 @@ static struct sandbox *by_id(const struct sandboxes *all, struct str id)
     return map_get(&all->by_id, id);
 }
 
-/* --- what is free: among what one owner has, a text leads to one sandbox --- */
+/* --- checks: among the sandboxes of one owner, a name is unique --- */
 
 static bool is_of(const struct sandbox *s, struct str owner)
 {
     return s && str_eq_c(owner, s->owner ? s->owner : "");
 }
 
-/* Another of this owner's that goes by it, in any dialect. */
+/* Another sandbox of this owner with that name, in any dialect. */
 static const struct sandbox *taken_by(const struct sandboxes *all, struct str owner,
                                       struct str text)
 {
@@ -68,7 +68,7 @@ int sandbox_name_check(struct sandboxes *all, const struct sandbox *self, struct
     return other && other != self ? refuse_taken(other, name, e) : 0;
 }
 
-/* Two dialects may call two sandboxes of one owner the same: each means its own. */
+/* Two dialects may use the same alias for two sandboxes of one owner: each means its own. */
 int sandbox_alias_check(struct sandboxes *all, struct str owner, struct alias_name n, struct err *e)
 {
     const struct sandbox *other;
@@ -117,7 +117,7 @@ void sandbox_named(struct sandbox *s)
 void sandbox_unnamed(struct sandbox *s)
 {
     unname(s);
-    if (!s->all->closed) /* the table goes as a whole then */
+    if (!s->all->closed) /* the table is freed as a whole then */
         alias_drop(s->all->aliases, str_of(s->id));
 }
 
@@ -128,7 +128,7 @@ void sandbox_rename(struct sandbox *s, struct str name)
     sandbox_named(s);
 }
 
-/* --- looking up --- */
+/* --- lookup --- */
 
 static struct sandbox *not_found(struct sandboxes *all, const struct principal *by, struct str ref,
                                  struct err *e)
@@ -158,7 +158,7 @@ static void offer(struct owner_look *l, struct sandbox *s, int rank)
         owner_offer(l, s, s->id, &o, rank);
 }
 
-/* Its name in this dialect goes before its name, that before what other dialects call it. */
+/* Its alias in this dialect wins over its name, that over aliases in other dialects. */
 static void offer_named(struct sandboxes *all, struct str dialect, struct owner_look *l)
 {
     for (struct sandbox *s = map_get(&all->by_name, l->name); s; s = s->same_name)

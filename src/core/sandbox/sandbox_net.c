@@ -1,5 +1,4 @@
-/* What a sandbox may reach: its policy, told to holt-egress together with the listeners that its
- * driver made, and what holt-egress tells of it. */
+/* sandbox_net: a sandbox's network policy, and its exchange with holt-egress. */
 #include "core/sandbox/sandbox_internal.h"
 
 #include "base/fd.h"
@@ -39,7 +38,7 @@ int sandbox_net_read(struct str text, bool intercept, struct sandbox_net *ret, s
     return 0;
 }
 
-/* What an agent may reach is for people to say: it could else free itself. */
+/* People decide what an agent may reach: otherwise it could free itself. */
 static int may_choose(const struct principal *by, struct err *e)
 {
     if (!by || (by->role != ROLE_AGENT && !principal_is_inside(by)))
@@ -91,7 +90,7 @@ void sandbox_net_take(struct sandbox *s, const struct sandbox_net *n)
     s->traits.reach = n->reach;
 }
 
-/* ---- telling holt-egress ---- */
+/* ---- to holt-egress ---- */
 
 static void wired(void *arg, const struct err *e)
 {
@@ -110,7 +109,7 @@ static void wired(void *arg, const struct err *e)
         sandbox_made_wired(s, e);
         return;
     }
-    if (e->code != ERR_NONE) /* when holt-egress is back, ready comes and all are told again */
+    if (e->code != ERR_NONE) /* when holt-egress is back, ready is called and all are sent again */
         log_warn("a sandbox's policy was not taken", LOG_C("id", s->id), LOG_E(e));
 }
 
@@ -122,11 +121,11 @@ static void secrets_taken(void *arg, const struct err *e)
         return;
     if (sandbox_is_making(s))
         sandbox_made_wired(s, e);
-    else /* without them no value goes out; when holt-egress is back, all is told again */
+    else /* without them no value is sent out; when holt-egress is back, all are sent again */
         log_warn("a sandbox's secrets were not taken", LOG_C("id", s->id), LOG_E(e));
 }
 
-/* Its name in the dialect that it was made by; NULL: it has none. */
+/* Its alias in the dialect that made it; NULL: none. */
 static const struct alias_name *own_alias(const struct sandbox *s)
 {
     const struct alias *a = alias_first(s->all->aliases, str_of(s->id));
@@ -137,7 +136,7 @@ static const struct alias_name *own_alias(const struct sandbox *s)
     return NULL;
 }
 
-/* "=HOST NETWORK": names that the operator lets lead inside. */
+/* "=HOST NETWORK": names that the operator lets resolve into internal networks. */
 static void put_internal(const struct sandboxes *all, struct buf *to)
 {
     for (size_t i = 0; i < all->internal_count; i++) {
@@ -148,7 +147,7 @@ static void put_internal(const struct sandboxes *all, struct buf *to)
     }
 }
 
-/* The secrets first: no request passes with a placeholder that holt-egress does not know. */
+/* The secrets first: no request may pass with a placeholder that holt-egress does not know. */
 static void put(struct sandbox *s, const struct driver_listeners *l)
 {
     AUTO(buf_done) struct buf learned = {0}, alias = {0};
@@ -204,9 +203,9 @@ void sandbox_unwire(struct sandbox *s)
     s->networked = false;
 }
 
-/* ---- what holt-egress tells ---- */
+/* ---- from holt-egress ---- */
 
-/* Its policy: one that is being made is told when it is. */
+/* Whether to send its policy: one being made is sent when it is ready. */
 static bool is_to_be_told(const struct sandbox *s)
 {
     return !sandbox_is_making(s) &&
@@ -344,7 +343,7 @@ bool sandbox_proxy_url(const struct sandbox *s, struct str hosts, struct buf *to
 #define PROXY STR("http://127.0.0.1:3128")
 #define DIRECT STR("localhost,127.0.0.1,::1,.localhost,hub")
 const struct pair sandbox_net_env[] = {
-    /* libcurl reads http_proxy in small letters only */
+    /* libcurl reads only the lower-case http_proxy */
     {STR("HTTP_PROXY"), PROXY},
     {STR("HTTPS_PROXY"), PROXY},
     {STR("ALL_PROXY"), PROXY},
@@ -361,9 +360,9 @@ const struct pair sandbox_net_env[] = {
 };
 const size_t sandbox_net_env_count = ARRAY_LEN(sandbox_net_env);
 
-/* Each program has its own idea of where authorities are; the bundle is what holt-spawn made of the
- * image's (docs/egress.md).  Node adds to those it brings and reads no others: what the host
- * trusts, a company's own authority too, it has from here as well. */
+/* Each program looks for authorities elsewhere; the bundle is the image's plus ours, made by
+ * holt-spawn (docs/egress.md).  Node adds it to its built-in ones and reads no others: so it gets
+ * the host's authorities, a company's own too, from here as well. */
 #define BUNDLE STR(SPAWN_BUNDLE_PATH)
 const struct pair sandbox_trust_env[] = {
     {STR("SSL_CERT_FILE"), BUNDLE},       {STR("REQUESTS_CA_BUNDLE"), BUNDLE},

@@ -1,3 +1,4 @@
+/* sandbox_row: sandboxes as rows and events, and their states. */
 #include "core/sandbox/sandbox_internal.h"
 
 #include "base/clock.h"
@@ -23,7 +24,7 @@ static void put_aliases(struct jw *w, const struct sandbox *s)
     jw_array_end(w);
 }
 
-/* What an event tells: all but the values of the environment, placeholders too. */
+/* The members of an event: all but the values of the environment, placeholders too. */
 static void put_all(struct buf *to, const struct sandbox *s)
 {
     struct jw w = {.to = to};
@@ -58,7 +59,7 @@ static void put_all(struct buf *to, const struct sandbox *s)
 }
 
 struct owed {
-    struct list link; /* first: sandbox_unref frees by it */
+    struct list link; /* first: sandbox_unref frees through it */
     const char *type;
     char actor[64];
     size_t n;
@@ -105,7 +106,7 @@ static const char *event_of(int from, int to)
     return "sandbox.created";
 }
 
-/* The one place that sees a move: what becomes of it in the store is up to the next save. */
+/* The one place that sees a move: the next save stores it. */
 void sandbox_moved(struct sm *m, int from)
 {
     struct sandbox *s = CONTAINER_OF(m, struct sandbox, sm);
@@ -208,7 +209,7 @@ struct save { /* copies: the store's thread sees nothing else */
     struct list owed;
     const struct sandbox_tx_hook *tx_hook; /* or NULL */
     void *tx_hook_arg;
-    bool unmade; /* nobody gets it: a key that is remembered for it is forgotten */
+    bool unmade; /* it was never made: forget its idempotency key */
     char id[ID_SIZE];
     struct row *row;      /* NULL: of an erase */
     struct pair *aliases; /* dialect and alias */
@@ -274,7 +275,7 @@ static void save_end(void *arg, const struct err *e)
         log_warn("a sandbox's row was not written; it is tried again", LOG_C("id", v->id),
                  LOG_E(e));
         v->s->unsaved = true;
-        /* The events were not written either: they go with the next try, before newer ones. */
+        /* The events were not written either: they go with the next save, before newer ones. */
         while (!list_is_empty(&v->s->owed))
             list_push(&v->owed, list_pop(&v->s->owed));
         while (!list_is_empty(&v->owed))

@@ -1,4 +1,4 @@
-/* The secrets that a sandbox has: which, under which variable, and what holt-egress is told. */
+/* sandbox_secret: the secrets of a sandbox, their variables, and their form for holt-egress. */
 #include "core/sandbox/sandbox_internal.h"
 
 #include "base/enc.h"
@@ -12,7 +12,7 @@
 #define SECRETS_PER_SANDBOX 32
 #define PLACEHOLDER "holt-secret-"
 
-/* --- asking for them --- */
+/* --- requests --- */
 
 static bool is_variable(struct str s)
 {
@@ -93,7 +93,7 @@ static int check_one(struct sandboxes *all, const struct principal *by, const st
     return 0;
 }
 
-/* An agent could send what it may use to whoever the rule allows: that is for people to say. */
+/* An agent could send a secret to any host its rule allows: people decide. */
 static int may_use(const struct principal *by, struct err *e)
 {
     if (by->role != ROLE_AGENT)
@@ -166,7 +166,7 @@ void sandbox_get_secrets(struct sandbox *s, const json_t *list)
     }
 }
 
-/* --- what of them its policy keeps from being used --- */
+/* --- hosts that its policy forbids --- */
 
 static bool is_reached(const struct policy *p, const json_t *rule, const char *host)
 {
@@ -179,7 +179,7 @@ static bool is_reached(const struct policy *p, const json_t *rule, const char *h
     struct err e;
 
     if (host_parse(str_of(host), &h, &e) < 0)
-        return true; /* "*.example.com": which of them is not known yet */
+        return true; /* "*.example.com": the host is not known yet */
     for (int plain = 0; plain < 2; plain++) {
         struct policy_verdict v;
 
@@ -216,7 +216,7 @@ void sandbox_secret_unreached(const struct sandbox *s, size_t at, struct jw *w)
     jw_array_end(w);
 }
 
-/* --- telling holt-egress --- */
+/* --- to holt-egress --- */
 
 void sandbox_tell_secrets(struct sandbox *s, driver_done done, void *arg)
 {
@@ -242,7 +242,7 @@ static void telling_over(struct telling *t)
 
 static void told(void *arg, const struct err *e)
 {
-    if (e->code != ERR_NONE) /* when holt-egress is back, all is told again */
+    if (e->code != ERR_NONE) /* when holt-egress is back, all are sent again */
         log_warn("a sandbox's secrets were not taken", LOG_E(e));
     telling_over(arg);
 }
@@ -273,5 +273,5 @@ void sandboxes_tell_secret(struct sandboxes *all, const char *id, store_done don
         t->pending++;
         sandbox_tell_secrets(s, told, t);
     }
-    telling_over(t); /* the one that this began with */
+    telling_over(t); /* the count this began with */
 }

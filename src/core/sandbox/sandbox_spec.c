@@ -1,3 +1,4 @@
+/* sandbox_spec: a sandbox's spec as JSON. */
 #include "core/sandbox/sandbox_internal.h"
 
 #include "base/log.h"
@@ -109,8 +110,8 @@ static void get_mounts(struct sandbox *s, const json_t *list)
     s->mount_count = n;
 }
 
-/* A row that cannot be read reaches nothing.  One made when there was interception is kept: rules
- * that need it grant nothing without. */
+/* An unreadable policy allows nothing.  A policy made with interception is kept: rules that need it
+ * grant nothing without. */
 static void get_network(struct sandbox *s, const json_t *v)
 {
     AUTO(buf_done) struct buf text = {0};

@@ -1,4 +1,4 @@
-/* The table of a sandbox's traits, and what is read and written by it. */
+/* traits: the table of a sandbox's traits, and reading and writing by it. */
 #include "core/sandbox/traits.h"
 
 #include "ops/sandbox.h"

@@ -1,7 +1,6 @@
-/* traits: the columns of struct sandbox_traits (ops/traits.h), one row each: how a trait is named
- * in a sandbox's row and events, and in replies.  Flags and limits are members of the column
- * `spec`, so that a new one needs no migration; what is absent there is false or 0.  Thread: any.
- */
+/* traits: the columns of struct sandbox_traits (ops/traits.h), one row each: a trait's name in a
+ * sandbox's row and events, and in replies.  Flags and limits are members of the column `spec`, so
+ * that a new one needs no migration; an absent member is false or 0.  Thread: any. */
 #pragma once
 
 #include "core/sandbox/driver.h"
@@ -10,16 +9,17 @@
 enum trait_type {
     TRAIT_FLAG,  /* bool */
     TRAIT_LIMIT, /* int64_t; a member of "limits", 0: none */
-    TRAIT_TIME,  /* int64_t, with a column of its own (sandbox_row.c); 0 is null in replies */
+    TRAIT_TIME,  /* int64_t, in a column of its own (sandbox_row.c); 0 is null in replies */
 };
 
 struct trait {
     const char *name;
     enum trait_type type;
     size_t offset;
-    const char *reply;          /* its name in replies; NULL: not shown, or elsewhere */
-    const char *const *choices; /* of a flag: what replies say for false and true; NULL: these */
-    enum limit_bit bit;         /* of a limit */
+    const char *reply; /* its name in replies; NULL: not shown there */
+    /* of a flag: the words for false and true in replies; NULL: these */
+    const char *const *choices;
+    enum limit_bit bit; /* of a limit */
 };
 extern const struct trait trait_table[];
 extern const size_t trait_count;
@@ -27,9 +27,9 @@ extern const size_t trait_count;
 bool trait_flag(const struct trait *c, const struct sandbox_traits *t);
 int64_t trait_number(const struct trait *c, const struct sandbox_traits *t);
 
-/* Numbers that a request did not have become 0. */
+/* Numbers missing in the request become 0. */
 void traits_settle(struct sandbox_traits *t);
-/* Members of the JSON object being written: for a row or an event, and for a reply. */
+/* Adds members to the JSON object being written: for a row or an event, and for a reply. */
 void traits_put(struct jw *w, const struct sandbox_traits *t);
 void traits_reply(struct jw *w, const struct sandbox_traits *t);
 /* Takes over the members that are not 0 in given. */

@@ -1,4 +1,4 @@
-/* volume: files that several sandboxes may have. */
+/* volume: files shared by sandboxes: create, mount, measure, remove. */
 #include "core/sandbox/volume.h"
 
 #include "base/clock.h"
@@ -14,7 +14,7 @@
 #define TMPFS_BYTES (64LL << 20)
 #define TMPFS_MIN 4096
 #define NAME_MAX_LEN 63
-#define USERS_TOLD 4 /* sandboxes that a refusal names */
+#define USERS_TOLD 4 /* sandboxes named in a refusal */
 
 struct volumes {
     struct store *store;
@@ -163,7 +163,7 @@ struct job { /* the volume does not change while its row is written, and is not 
     char actor[64];
     volume_cb done;
     void *arg;
-    size_t pending; /* runtimes that remove it */
+    size_t pending; /* runtimes still removing it */
     struct err e;
 };
 
@@ -245,7 +245,7 @@ static bool is_name(struct str s)
     return s.n > 0 && s.n <= NAME_MAX_LEN;
 }
 
-/* What is inside a sandbox has no namespace that outlives it, and sharing is for people to say. */
+/* A sandbox's owner is gone with it, and only people may share. */
 static int check_maker(const struct volume_spec *spec, const struct principal *by, struct err *e)
 {
     if (principal_is_inside(by)) {
@@ -335,7 +335,7 @@ int volume_create(struct volumes *l, const struct volume_spec *spec, const struc
     return 0;
 }
 
-/* --- look --- */
+/* --- lookup --- */
 
 static int not_found(struct str ref, struct err *e)
 {
@@ -407,7 +407,7 @@ struct volume *volume_next(struct volumes *l, const struct principal *by, struct
     return NULL;
 }
 
-/* --- who has it --- */
+/* --- users --- */
 
 bool volume_is_mount(const struct sandbox_mount *m)
 {
@@ -422,7 +422,7 @@ static bool has(const struct sandbox *s, const struct volume *v)
     return false;
 }
 
-/* How many; the first few by name, as far as there is room. */
+/* The number of users; names the first few, as far as there is room. */
 static size_t users(const struct volume *v, char *names, size_t size)
 {
     const struct sandboxes *all = v->all->sandboxes;
@@ -459,7 +459,7 @@ static bool may_see(const struct volume *v, struct str tenant)
     return v->tenant[0] == '\0' || str_eq_c(tenant, v->tenant);
 }
 
-/* Those of the sandbox's tenant first, then those without one. */
+/* Volumes of the sandbox's tenant first, then those without one. */
 static struct volume *find_for_mount(struct volumes *l, struct str name,
                                      const struct volume_asker *asker, struct err *e)
 {
@@ -499,7 +499,7 @@ int volume_mount(struct volumes *l, const struct volume_use *u, const struct vol
     return 0;
 }
 
-/* --- remove: the files first, then the row: a crash between leaves a volume that is empty --- */
+/* --- remove: the files first, then the row: a crash in between leaves an empty volume --- */
 
 static void remove_ended(struct job *j, const struct err *e)
 {
@@ -564,7 +564,7 @@ int volume_remove(struct volume *v, const struct volume_call *c, struct err *e)
         j->pending++;
         d->ops->volume_remove(d, &what, files_removed, j);
     }
-    files_removed(j, &(struct err){0}); /* the one that this began with */
+    files_removed(j, &(struct err){0}); /* the count this began with */
     return 0;
 }
 

@@ -1,10 +1,9 @@
-/* volume: files that several sandboxes may have: on disk, until it is removed; or in memory, shared
- * by those that run, its content gone with the last.  Whose it is decides who may use it
- * (core/identity/owner.h); a name is unique among its owner's in one tenant.  A tenant's volumes
- * are for its sandboxes only.  Rows are class 2; making and removing are events.  Which sandboxes
- * have one is read from them. Ownership: the registry's; a volume is borrowed until the loop turns.
- * Thread: the loop's.
- */
+/* volume: files shared by sandboxes: on disk, until it is removed; or in memory, shared by running
+ * sandboxes and gone with the last.  Its owner decides who may use it (core/identity/owner.h); a
+ * name is unique among its owner's in one tenant.  A tenant's volumes are for its sandboxes
+ * only.  Rows are class 2; creating and removing are events.  The sandboxes record which volumes
+ * they have.  Ownership: the registry's; a volume is borrowed until the loop turns.  Thread: the
+ * loop's. */
 #pragma once
 
 #include "core/identity/identity.h"
@@ -20,7 +19,7 @@ struct volume_spec { /* valid during the call */
     struct str name, tenant;
     enum volume_kind kind;
     int64_t size_bytes; /* of a tmpfs; 0: 64 MiB */
-    bool shared;        /* others may mount it by its name; not for agents to say */
+    bool shared;        /* others may mount it by its name; agents cannot set it */
 };
 
 struct volume_info {
@@ -29,17 +28,17 @@ struct volume_info {
     enum volume_kind kind;
     int64_t size_bytes, created_ms;
     bool shared;
-    size_t used_by; /* sandboxes, stopped ones too */
+    size_t used_by; /* sandboxes, including stopped ones */
 };
 
-/* Reads the rows (blocking: at start-up only), and lets the sandboxes have them. */
+/* Reads the rows (blocking: at start-up only), and gives the sandboxes access to them. */
 CHECKED int volumes_open(struct store *store, struct sandboxes *l, struct volumes **ret,
                          struct err *e);
 void volumes_set_max(struct volumes *l, int64_t max); /* the setting 'volumes_max' */
 /* After sandboxes_close and store_close.  Takes NULL; returns NULL. */
 struct volumes *volumes_free(struct volumes *l);
 
-/* Of both: -1 with *e, and done is not called; or 0, and it is called later. */
+/* Both: -1 with *e, and done is not called; or 0, and it is called later. */
 typedef void (*volume_cb)(void *arg, struct volume *v, const struct err *e); /* v: of a create */
 struct volume_call {
     const struct principal *by;
@@ -50,20 +49,21 @@ CHECKED int volume_create(struct volumes *l, const struct volume_spec *spec,
                           const struct volume_call *c, struct err *e);
 /* ERR_CONFLICT while a sandbox has it. */
 CHECKED int volume_remove(struct volume *v, const struct volume_call *c, struct err *e);
-/* How much it holds; false: no runtime can tell. */
+/* Its size; false: no runtime can measure it. */
 bool volume_measure(struct volume *v, driver_bytes_cb done, void *arg);
-/* What this asker means by it and may see, or change: by id, name, OWNER/NAME; names of this tenant
- * (empty: of any).  NULL: none, another's (ERR_FORBIDDEN, by id only), or two (ERR_CONFLICT). */
+/* Finds a volume that this caller may see, or change: by id, name, OWNER/NAME; names of this tenant
+ * (empty: any).  NULL: none, another owner's (ERR_FORBIDDEN, by id only), or several
+ * (ERR_CONFLICT). */
 enum volume_want { VOLUME_SEE, VOLUME_CHANGE };
 struct volume *volume_find(struct volumes *l, const struct principal *by, enum volume_want want,
                            struct str tenant, struct str ref, struct err *e);
-/* Those that it may see, in order of id; NULL: the end. */
+/* Secrets that it may see, in order of id; NULL: the end. */
 struct volume *volume_next(struct volumes *l, const struct principal *by, struct str after);
 void volume_info(const struct volume *v, struct volume_info *ret);
 
 /* --- for sandboxes --- */
 
-struct volume_use { /* what a create asks for */
+struct volume_use { /* part of a create request */
     struct str name, path;
     bool readonly;
 };
@@ -71,7 +71,8 @@ struct volume_asker {
     struct str tenant; /* of the sandbox */
     const struct principal *by;
 };
-/* A name is the asker's own or a shared one's; another's is mounted by id or OWNER/NAME only. */
+/* A name means the caller's own or a shared one; another owner's is mounted by id or OWNER/NAME
+ * only. */
 CHECKED int volume_mount(struct volumes *l, const struct volume_use *u,
                          const struct volume_asker *asker, struct sandbox_mount *ret,
                          struct err *e);

@@ -30,7 +30,7 @@ static int from_runtime(struct str value, struct buf *to, struct err *e)
     return 0;
 }
 
-/* Below the working directory unless it is absolute, as the original has it. */
+/* Relative to the working directory unless absolute, as in the original. */
 static int from_path(struct str value, struct buf *to, struct err *e)
 {
     char here[PATH_MAX];

@@ -31,7 +31,7 @@ static int check_endpoint(const char *value, struct err *e)
     return err_set(e, ERR_INVALID, 0, "it must be 'http://HOST:PORT', without a '/' at its end");
 }
 
-/* What is no rule would refuse nothing: no sandbox could be made. */
+/* A value that is not a rule would refuse nothing: no sandbox could be made. */
 static int check_refused_host(const char *value, struct err *e)
 {
     AUTO(arena_done) struct arena a = {0};
@@ -44,7 +44,7 @@ static int check_refused_host(const char *value, struct err *e)
 
 /* --- its names --- */
 
-/* What it does not know is the first, as there. */
+/* Unknown values mean the first one, as in sbx. */
 static int from_volume_mode(struct str value, struct buf *to, struct err *e)
 {
     (void)e;
@@ -61,9 +61,7 @@ static int from_cache_mode(struct str value, struct buf *to, struct err *e)
     return 0;
 }
 
-/* A tenth of a percent of a core is less than any runtime can count; Kubernetes' own rounds up,
- * too.
- */
+/* Less than a thousandth of a core is more precise than any runtime; Kubernetes rounds up, too. */
 static int from_cpu(struct str value, struct buf *to, struct err *e)
 {
     int64_t n;
@@ -84,7 +82,7 @@ static int from_bytes(struct str value, struct buf *to, struct err *e)
     return 0;
 }
 
-/* What no sandbox can be made with is told at the start, not with each create. */
+/* Reports an unusable limit at start-up, not with each create. */
 static int from_memory(struct str value, struct buf *to, struct err *e)
 {
     int64_t n;
@@ -96,7 +94,7 @@ static int from_memory(struct str value, struct buf *to, struct err *e)
     return from_bytes(value, to, e);
 }
 
-/* What it does not know is the control plane. */
+/* Unknown values mean the control plane. */
 static int from_stream_mode(struct str value, struct buf *to, struct err *e)
 {
     (void)e;
@@ -104,7 +102,7 @@ static int from_stream_mode(struct str value, struct buf *to, struct err *e)
     return 0;
 }
 
-/* The later version of sbx has no mode: who names an image wants sidecars. */
+/* The later version of sbx has no mode: naming an image enables sidecars. */
 static int from_sidecar_image(struct str value, struct buf *to, struct err *e)
 {
     (void)e;
@@ -112,8 +110,8 @@ static int from_sidecar_image(struct str value, struct buf *to, struct err *e)
     return 0;
 }
 
-/* Go's durations: a number has a unit, or it is 0; ours would take "15" for milliseconds.  What is
- * not above 0 switches it off. */
+/* Go's durations: a number has a unit, or it is 0; our parser would take "15" for milliseconds.  A
+ * value that is not above 0 disables it. */
 static int from_ttl(struct str value, struct buf *to, struct err *e)
 {
     bool minus = value.n > 0 && value.p[0] == '-';
@@ -183,7 +181,7 @@ static const struct setting_alias env_alias[] = {
 };
 static const struct setting_alias stream_buffer_alias[] =
     NAMES("SANDBOX_STREAM_BUFFER", "stream_buffer", NULL);
-/* There a '/' at the end does not matter. */
+/* sbx ignores a '/' at the end. */
 static int from_endpoint(struct str value, struct buf *to, struct err *e)
 {
     (void)e;
