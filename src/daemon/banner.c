@@ -1,3 +1,4 @@
+/* banner: the text printed when holtd has started and ended. */
 #include "daemon/banner.h"
 
 #include "base/buf.h"
@@ -7,7 +8,7 @@
 #include <limits.h>
 #include <unistd.h>
 
-/* The host part as a client on this machine writes it: "all addresses" is none. */
+/* The host part for a client on this machine: "all addresses" is not one. */
 static struct str client_host(struct str address)
 {
     size_t n = address.n;
@@ -20,7 +21,7 @@ static struct str client_host(struct str address)
     return str_eq_c(address, "[::]") ? STR("[::1]") : address;
 }
 
-/* "http://127.0.0.1:8122", "unix:/run/holt.sock": the address a client uses. */
+/* "http://127.0.0.1:8122", "unix:/run/holt.sock": the address for clients. */
 static void banner_url(const struct listener_info *l, struct buf *to)
 {
     struct str address = str_of(l->address);
@@ -54,7 +55,7 @@ static void add_listeners(struct buf *to, const struct server *s)
     }
 }
 
-/* How to call the holt that belongs to this holtd: by its name where the shell surely finds it. */
+/* How to call the holt of this holtd: by its name if the shell certainly finds it. */
 static void add_command(struct buf *to, const char *args)
 {
     char exe[PATH_MAX] = "", here[PATH_MAX] = "";
@@ -73,7 +74,7 @@ static void add_command(struct buf *to, const char *args)
     buf_printf(to, "  " STR_FMT "holt %s\n", STR_ARG(dir), args);
 }
 
-/* Where the holt command looks for the token by itself. */
+/* Whether the holt command finds the token there by itself. */
 static bool is_usual_state(const struct config *c)
 {
     AUTO(mem_free) char *usual = conf_default_state();
@@ -122,7 +123,7 @@ void banner_print(const struct banner *b)
         buf_add_c(&text, "\n  WARNING: auth = off. Every program and every user of this machine is "
                          "an admin here.\n");
     add_try(&text, b, buf_str(&url));
-    /* Nobody reading is no reason to stop. */
+    /* A closed standard output is no reason to stop. */
     if (fd_write_all(STDOUT_FILENO, buf_data(&text), buf_len(&text)) < 0)
         return;
 }

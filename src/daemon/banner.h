@@ -1,4 +1,4 @@
-/* banner: what a person reads when holtd has started: where it listens, how to log in, what to try.
+/* banner: the text for people when holtd has started: its addresses, how to log in, what to try.
  * On standard output; the log goes to standard error. */
 #pragma once
 
@@ -13,5 +13,5 @@ struct banner {
     const char *login_code;
 };
 void banner_print(const struct banner *b);
-/* At the end: what goes on without holtd, and how to end that too. */
+/* At the end: what keeps running without holtd, and how to end that too. */
 void banner_goodbye(const struct config *conf, size_t sandboxes);

@@ -1,3 +1,4 @@
+/* daemon: starts and stops the parts of holtd. */
 #include "daemon/daemon.h"
 
 #include "api/api.h"
@@ -30,10 +31,10 @@
 #include <unistd.h>
 
 #define TICK_MS 1000
-#define IMAGE_JOBS_MAX 8 /* pulls and imports at once */
+#define IMAGE_JOBS_MAX 8 /* concurrent pulls and imports */
 #define FLUSH_TICKS 60   /* a minute */
 #define RETAIN_TICKS 600 /* ten minutes */
-#define RETAIN_FIRST 10  /* and soon after the start, which may come more often */
+#define RETAIN_FIRST 10  /* the first one soon after start-up, since holtd may restart often */
 
 enum { SIG_TERM, SIG_INT, SIG_HUP, SIG_KINDS };
 static const int signal_numbers[SIG_KINDS] = {SIGTERM, SIGINT, SIGHUP};
@@ -59,10 +60,10 @@ struct daemon {
     struct secrets *secrets;
     struct authority authority;
     struct space *space;
-    bool isolated; /* by the usual runtime: what is unpacked is unpacked inside a sandbox */
+    bool isolated; /* of the default runtime: archives are unpacked inside a sandbox */
     const struct driver_ops *drivers[8]; /* NULL at the end */
     char installation[ID_SIZE], node[HOST_NAME_MAX + 1];
-    bool foreign; /* the database is not the one of the state directory */
+    bool foreign; /* the database does not belong to the state directory */
     char *bindir;
     struct api *api;
     struct server *server;
@@ -73,7 +74,7 @@ struct daemon {
     bool stopping;
 };
 
-/* --- settings that other parts hold --- */
+/* --- settings of other parts --- */
 
 static void apply_settings(struct daemon *d)
 {
@@ -162,7 +163,7 @@ static void reload(struct daemon *d)
     notify_send("READY=1");
 }
 
-/* --- the end --- */
+/* --- shutdown --- */
 
 static void server_gone(void *arg)
 {
@@ -179,7 +180,7 @@ static void stop(struct daemon *d, int signum)
         if (signum != SIGINT)
             return;
         log_warn("interrupted again: stopping without waiting");
-        _exit(128 + signum); /* safe at any instant: what was acknowledged is on disk */
+        _exit(128 + signum); /* safe at any time: acknowledged data is on disk */
     }
     d->stopping = true;
     log_info("stopping", LOG_N("signal", signum), LOG_N("grace_ms", d->conf->shutdown_ms));
@@ -198,7 +199,7 @@ static void on_signal(uv_signal_t *s, int signum)
         reload(d);
 }
 
-/* --- the clockwork --- */
+/* --- the tick --- */
 
 static void retained(void *arg, const struct err *e)
 {
@@ -266,7 +267,7 @@ static bool is_loopback_port(const char *address)
 
 static bool is_open(const struct server *s, const char *address)
 {
-    if (str_ends(str_of(address), STR(":0"))) /* another one each time */
+    if (str_ends(str_of(address), STR(":0"))) /* another port each time */
         return false;
     for (size_t i = 0; i < server_listener_count(s); i++)
         if (strcmp(server_listener(s, i)->address, address) == 0)
@@ -274,7 +275,7 @@ static bool is_open(const struct server *s, const char *address)
     return false;
 }
 
-/* A busy port is named and skipped: the seeds' clients use one or two of them. */
+/* A busy port is logged and skipped: the seeds' clients use one or two of them. */
 static void listen_if_free(struct daemon *d, const char *address, enum listener_role role)
 {
     struct err e = {0};
@@ -323,8 +324,8 @@ static void listen_on_seed_ports(struct daemon *d)
         listen_if_free(d, conf_seed_listen[i], LISTEN_SEED);
 }
 
-/* An address that a seed's own variable names (GRPC_PORT) is like its port here: its clients come
- * without a token. */
+/* An address named by a seed's own variable (GRPC_PORT) is like its port: its clients need no
+ * token. */
 static int start_listening(struct daemon *d, struct err *e)
 {
     for (size_t i = 0; i < d->conf->listen.n; i++) {
@@ -347,7 +348,7 @@ static int start_listening(struct daemon *d, struct err *e)
     return check_auth_off(d, e);
 }
 
-/* --- the start --- */
+/* --- start-up --- */
 
 static int open_store(struct daemon *d, struct err *e)
 {
@@ -372,25 +373,26 @@ static int open_store(struct daemon *d, struct err *e)
     return identity_first_admin(d->identity, d->token_file, e) < 0 ? -1 : 0;
 }
 
-/* The one that the setting names, and those beside it that isolate.  One that does not works only
- * where the operator chose it: whoever may make a sandbox could otherwise be holtd's user on the
- * host. */
+/* The runtime named by the setting, and the isolating ones.  One without isolation works only if
+ * the operator chose it: otherwise any caller who may make a sandbox could act as holtd's user on
+ * the host. */
 static void choose_drivers(struct daemon *d)
 {
     size_t n = 0;
 
-    d->drivers[n++] = driver_find(d->conf->runtime); /* it is there: conf_set_runtimes */
+    d->drivers[n++] = driver_find(d->conf->runtime); /* it exists: conf_set_runtimes */
     if (!(d->drivers[0]->caps & DRIVER_ISOLATES)) {
         log_warn("what runs in a sandbox is NOT ISOLATED from this machine",
                  LOG_C("runtime", d->conf->runtime));
-        return; /* chosen for tests: nothing that isolates stands beside it */
+        return; /* chosen for tests: no isolating runtime beside it */
     }
     for (size_t i = 0; driver_table[i] && n < ARRAY_LEN(d->drivers) - 1; i++)
         if (driver_table[i] != d->drivers[0] && (driver_table[i]->caps & DRIVER_ISOLATES))
             d->drivers[n++] = driver_table[i];
 }
 
-/* A full directory of the host's root is left as it is: whoever is root inside is not that root. */
+/* A directory of the host's root with content stays unchanged: root inside a sandbox is another
+ * user. */
 static void warn_of_foreign(const char *dir, const char *key)
 {
     struct stat st;
@@ -407,7 +409,7 @@ static int open_sandboxes(struct daemon *d, struct err *e)
 {
     static const char *const vm_accels[] = {"auto", "kvm", "tcg"};
     const struct config *c = d->conf;
-    struct conf_list dirs = c->host_mounts; /* and what we mount there ourselves */
+    struct conf_list dirs = c->host_mounts; /* and those we mount ourselves */
     AUTO(mem_free) char **all = xzalloc((dirs.n + CONF_DIRS_MAX) * sizeof *all);
     struct conf_dir own[CONF_DIRS_MAX];
     size_t own_count = conf_dirs(c, own, ARRAY_LEN(own));
@@ -488,8 +490,7 @@ static int open_asks(struct daemon *d, struct err *e)
                      &d->asks, e);
 }
 
-/* A runtime without isolation has no mounts either: there, and only there, archives are unpacked by
- * a plain child. */
+/* A runtime without isolation has no mounts: only there, archives are unpacked by a plain child. */
 static int open_images(struct daemon *d, struct err *e)
 {
     const struct config *c = d->conf;
@@ -607,10 +608,10 @@ static size_t count_alive(struct daemon *d)
     return n;
 }
 
-/* In the reverse order of start; takes what a failed start has left. */
+/* In the reverse order of start-up; also after a failed start. */
 static void finish(struct daemon *d)
 {
-    if (d->server) { /* the start failed */
+    if (d->server) { /* start-up failed */
         server_stop(d->server, 0, server_gone, d);
         (void)uv_run(&d->loop, UV_RUN_DEFAULT);
     }

@@ -1,5 +1,4 @@
-/* handover: files of an earlier holtd are given to the user of this one.  Links are never followed:
- * every name is opened below a directory that is held. */
+/* handover: gives files of an earlier holtd to the user of this one, following no links. */
 #include "daemon/handover.h"
 
 #include "base/clock.h"
@@ -26,12 +25,12 @@
 #define LOOK_MS 10
 
 struct handover {
-    uid_t from; /* whose files are given away, besides root's */
+    uid_t from; /* the former user of the files, besides root */
     const struct account *to;
 };
 
-/* What at the top of the state directory is holtd's, and how deep; the rest is holt-spawn's and
- * holt-egress's, and stays root's. */
+/* The entries of the state directory that are holtd's, and how deep; the rest belongs to holt-spawn
+ * and holt-egress, and stays root's. */
 static const struct {
     const char *name;
     int depth;
@@ -51,8 +50,8 @@ static int depth_of(const char *name)
     return -1;
 }
 
-/* A file with several names may have one elsewhere: nobody but root could have made that here, and
- * holtd makes none. */
+/* A file with several names may have one elsewhere: only root could have made that here, and holtd
+ * makes none. */
 static bool is_ours(const struct handover *h, const struct stat *st)
 {
     return (st->st_uid == 0 || st->st_uid == h->from) && st->st_uid != h->to->uid &&
@@ -103,9 +102,9 @@ static int give_entry(const struct handover *h, int dir, const char *name, int d
     return r < 0 || !S_ISDIR(st.st_mode) || depth == 0 ? r : give_below(h, fd, depth, NULL);
 }
 
-/* ---- those that still serve the user of before ---- */
+/* ---- programs that still serve the former user ---- */
 
-/* Who listens there; 0: nobody. */
+/* The process that listens there; 0: none. */
 static pid_t listener_of(int dir, const char *name)
 {
     AUTO(fd_close) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -120,8 +119,8 @@ static pid_t listener_of(int dir, const char *name)
     return peer.pid;
 }
 
-/* holt-spawn and holt-egress outlive a holtd; one that serves another user would refuse us.
- * Sandboxes outlive both. */
+/* holt-spawn and holt-egress outlive holtd; one that serves another user would refuse
+ * us.  Sandboxes outlive both. */
 static void end_old(int dir, const char *name, uid_t uid)
 {
     int64_t until = clock_mono_ms() + END_MS;
@@ -142,9 +141,9 @@ static void end_old(int dir, const char *name, uid_t uid)
         continue;
 }
 
-/* ---- other places that settings name ---- */
+/* ---- other places named by settings ---- */
 
-/* The directory and the tenants' in it; what is in those belongs to sandboxes. */
+/* The directory and its tenants' directories; their content belongs to sandboxes. */
 static int give_storage(const struct handover *h, const char *path, int depth)
 {
     AUTO(fd_close) int fd = path[0] ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -203,7 +202,7 @@ static int give_all(const struct handover *h, const struct config *c, int dir, s
             r = give_storage(h, dirs[i].path, 1);
     if (r == 0 && c->db)
         r = give_database(h, c->db);
-    /* Last, so that one that was interrupted is done again. */
+    /* Last, so that an interrupted handover is repeated. */
     if (r == 0 && fchownat(dir, "", h->to->uid, h->to->gid, AT_EMPTY_PATH) < 0)
         r = -errno;
     return r < 0 ? err_set(e, ERR_FORBIDDEN, -r, "give it to user %u", h->to->uid) : 0;

@@ -1,4 +1,4 @@
-/* The main of holtd. */
+/* holtd: the daemon's main. */
 #include "api/api.h"
 #include "base/buf.h"
 #include "base/fd.h"
@@ -17,7 +17,7 @@ static int complain(const struct err *e)
     return err_table[e->code].exit ? err_table[e->code].exit : 1;
 }
 
-/* For the tests that walk over all routes (tests/integration/test_walk.py). */
+/* For tests that walk over all routes (tests/integration/test_walk.py). */
 static int print_routes(void)
 {
     AUTO(buf_done) struct buf b = {0};

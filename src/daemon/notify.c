@@ -1,3 +1,4 @@
+/* notify: sends the daemon's state to the service manager. */
 #include "daemon/notify.h"
 
 #include "base/clock.h"

@@ -1,4 +1,4 @@
-/* rights: holtd gives up what it does not need. */
+/* rights: drops the rights that holtd does not need. */
 #include "daemon/rights.h"
 
 #include "base/account.h"
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define PATHS_MAX 64
-#define PORT_FREE 1024 /* for everybody, from here on: ip(7) */
+#define PORT_FREE 1024 /* for every user, from here on: ip(7) */
 
 struct paths {
     struct confine_path v[PATHS_MAX];
@@ -31,7 +31,7 @@ static void paths_done_p(struct paths *p)
         mem_free(p->owned[i]);
 }
 
-/* An empty one is a setting that is not used. */
+/* An empty one is an unused setting. */
 static void add_path(struct paths *p, const char *path, enum confine_access access)
 {
     if (!path || !path[0])
@@ -48,13 +48,13 @@ static void add_parent(struct paths *p, const char *path, enum confine_access ac
     char *last = strrchr(above, '/');
 
     if (last == above)
-        return; /* all of the system: whoever wants that names a directory */
+        return; /* the whole system: name a directory instead */
     if (last)
         *last = '\0';
     add_path(p, last ? above : ".", access);
 }
 
-/* What a setting names and holtd writes to. */
+/* Paths of settings that holtd writes to. */
 static void add_settings(struct paths *p, const struct config *c)
 {
     struct conf_dir dirs[CONF_DIRS_MAX];
@@ -86,9 +86,8 @@ static void add_postgres(struct paths *p)
     }
 }
 
-/* What libraries read: names, certificates, time zones, modules that are loaded late.  /etc as a
- * whole, for resolv.conf and others are replaced, and a rule is about a file, not about its name.
- */
+/* Files read by libraries: names, certificates, time zones, modules loaded late.  /etc as a whole,
+ * because resolv.conf and others are replaced, and a rule applies to a file, not to its name. */
 static void add_system(struct paths *p)
 {
     static const char *const names[] = {
@@ -118,8 +117,7 @@ static void add_system(struct paths *p)
     add_path(p, "/dev/null", CONFINE_WRITE);
 }
 
-/* Under the sanitizers their reports, which an ordinary build has not, are written by any process.
- */
+/* With sanitizers, their reports are written by any process. */
 static void add_reports(struct paths *p)
 {
 #ifdef HOLT_SANITIZED
@@ -136,7 +134,7 @@ static void add_reports(struct paths *p)
 #endif
 }
 
-/* Files that are root's, or that are read again later, are the starter's to open. */
+/* The starter opens files that are root's, or that are read again later. */
 static int allow_files(const struct config *c, struct err *e)
 {
     AUTO(mem_free) char *bindir = c->bindir && c->bindir[0] ? xstrdup(c->bindir) : state_bindir();
@@ -152,7 +150,7 @@ static int allow_files(const struct config *c, struct err *e)
     return r < 0 ? err_set(e, ERR_INTERNAL, -r, "name the files that are read later") : 0;
 }
 
-/* ---- the steps ---- */
+/* ---- steps ---- */
 
 static bool wants_low_port(const struct conf_list *list)
 {
@@ -189,11 +187,11 @@ static int change_user(const struct config *c, const struct account *to, uint64_
     r = confine_user(to->uid, to->gid, keep);
     if (r < 0)
         return err_set(e, ERR_FORBIDDEN, -r, "become user %u", to->uid);
-    (void)setenv("HOME", c->state, 1); /* root's is closed now */
+    (void)setenv("HOME", c->state, 1); /* root's home is closed now */
     return 0;
 }
 
-/* What fails here is a kernel that lacks it, or a container that forbids it. */
+/* A failure here means that the kernel lacks it, or a container forbids it. */
 static void lock_up(const struct paths *p, bool *ret_files, bool *ret_calls)
 {
     const struct filter_table calls[] = {confine_loop, confine_files};
@@ -225,7 +223,7 @@ static int choose_account(const struct config *c, struct account *ret, struct er
     return err_hint(e, "make it, or leave the setting empty");
 }
 
-/* The directories are made before the rules that name them. */
+/* Makes the directories before the rules that name them. */
 static int open_own_state(const struct config *c, struct err *e)
 {
     AUTO(fd_close) int lock = state_open(c->state, e);

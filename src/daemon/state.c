@@ -1,3 +1,4 @@
+/* state: the state directory: lock, owner, installation. */
 #include "daemon/state.h"
 
 #include "base/account.h"
@@ -14,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* `heir`: to whom it is handed over. */
+/* `heir`: the user it is handed over to. */
 static int check_dir(const char *dir, uid_t heir, struct err *e)
 {
     struct stat st;
@@ -89,7 +90,7 @@ static int make_installation(const char *path, char *to, struct err *e)
         r = -errno;
     if (r == 0)
         return 0;
-    (void)unlink(path); /* half a name is none */
+    (void)unlink(path); /* an incomplete name is useless */
     return err_set(e, err_code_from_errno(-r), -r, "write '%s'", path);
 }
 
@@ -113,7 +114,7 @@ int state_installation(const char *dir, char *to, struct err *e)
                        "up again then");
 }
 
-/* --- whose database --- */
+/* --- the database's owner --- */
 
 struct owner {
     const char *installation;

@@ -1,4 +1,4 @@
-/* Looks into the table of runtimes; apart from it, so that a test can link a table of its own. */
+/* find: finds a runtime in the table; a file of its own, so that a test can link another table. */
 #include "driver/table.h"
 
 #define DRIVERS_MAX 16

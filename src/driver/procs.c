@@ -1,3 +1,4 @@
+/* procs: reads processes and their descendants from /proc. */
 #include "driver/procs.h"
 
 #include "base/fd.h"
@@ -93,7 +94,7 @@ void procs_keep_tree(struct procs *p, pid_t root)
 {
     size_t kept = 0, before;
 
-    do { /* until a pass finds no more; parents may stand after their children */
+    do { /* until a pass finds no more; parents may come after their children */
         before = kept;
         for (size_t i = kept; i < p->count; i++) {
             struct proc one = p->items[i];

@@ -1,5 +1,5 @@
-/* procs: the processes of this host as /proc shows them: who descends from whom, what they use.
- * A look is a moment's truth: who acts on it looks again.  Errors: -errno. */
+/* procs: the processes of this host from /proc: their parents and resource use.
+ * The result is a snapshot: look again before acting on it.  Errors: -errno. */
 #pragma once
 
 #include "base/macro.h"
@@ -8,8 +8,8 @@
 
 struct proc {
     pid_t pid, parent;
-    char state;     /* as in /proc/PID/stat: 'Z' is ended */
-    uint64_t start; /* ticks since boot: with the pid it names one process for good */
+    char state;     /* as in /proc/PID/stat: 'Z' has ended */
+    uint64_t start; /* ticks since boot: unique together with the pid */
     int64_t cpu_us; /* its own and its waited-for children's */
     int64_t rss_bytes;
 };
@@ -25,6 +25,6 @@ static inline UNUSED void procs_done_p(struct procs *p)
 {
     procs_done(p);
 }
-/* Keeps `root` (if it is there) and those that descend from it, root first. */
+/* Keeps `root` (if it exists) and its descendants, root first. */
 void procs_keep_tree(struct procs *p, pid_t root);
-int proc_read(pid_t pid, struct proc *ret) CHECKED; /* -ESRCH: gone */
+int proc_read(pid_t pid, struct proc *ret) CHECKED; /* -ESRCH: it has ended */

@@ -1,4 +1,4 @@
-/* The runtimes of this build, one row each. */
+/* table: the runtimes of this build, one row each. */
 #include "driver/table.h"
 
 #include "driver/fake/fake.h"

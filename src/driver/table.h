@@ -1,4 +1,4 @@
-/* table: the runtimes of this build, written out in one list; the first is the default.
+/* table: the runtimes of this build, in one list; the first is the default.
  * To add one: its folder, its row in table.c, its line in tests/conformance/meson.build. */
 #pragma once
 
@@ -6,5 +6,5 @@
 
 extern const struct driver_ops *const driver_table[];   /* NULL at the end */
 const struct driver_ops *driver_find(const char *name); /* NULL: this build does not have it */
-/* The names, NULL at the end: what the setting `runtime` may say. */
+/* The names, NULL-terminated: the choices of the setting `runtime`. */
 const char *const *driver_names(void);

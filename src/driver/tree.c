@@ -1,3 +1,4 @@
+/* tree: removes and measures directory trees. */
 #include "driver/tree.h"
 
 #include "base/fd.h"
@@ -16,8 +17,7 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* So that an ordinary user may look into what it owns.  chmod(2) through O_PATH: not of a link's
- * target. */
+/* Lets an ordinary user read what it owns.  chmod(2) through O_PATH does not follow a link. */
 static void allow(int dir, const char *name)
 {
     AUTO(fd_close) int fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -45,7 +45,7 @@ static DIR *open_dir(int dir, const char *name, dev_t device)
     }
     d = fdopendir(fd);
     if (d)
-        fd = -1; /* d has it */
+        fd = -1; /* d owns it now */
     return d;
 }
 
@@ -71,7 +71,7 @@ static int remove_in(int dir, const char *name, dev_t device, int depth)
         return errno == ENOENT ? 0 : -errno;
     if (device == 0 && fstat(dirfd(list), &st) == 0)
         device = st.st_dev;
-    (void)!fchmod(dirfd(list), 0700); /* else its owner may not empty it */
+    (void)!fchmod(dirfd(list), 0700); /* otherwise its owner may not empty it */
     while ((d = readdir(list))) {
         int r = is_dots(d->d_name) ? 0 : remove_in(dirfd(list), d->d_name, device, depth + 1);
 

@@ -1,3 +1,4 @@
+/* guest: the connection to an init: frames, channels, pings. */
 #include "link/guest.h"
 
 #include "base/mem.h"
@@ -34,7 +35,7 @@ struct guest *guest_make(const struct guest_ops *ops, void *arg)
     memcpy(m.u.hello_host.nonce, g->nonce, sizeof g->nonce);
     buf_add(&g->out, guest_mark, GUEST_MARK);
     r = guest_send(g, &m, &e);
-    assert(r == 0); /* 16 random bytes that are the mark: not in this universe's time */
+    assert(r == 0); /* 16 random bytes equal to the mark: impossible in practice */
     return g;
 }
 
@@ -68,7 +69,7 @@ static void tell_stats(struct guest *g, const struct guest_stats *s, const struc
 
     while ((node = list_pop(&g->stats)))
         list_push(&told, node);
-    g->stats_count = 0; /* who asks from within the call gets an answer of its own */
+    g->stats_count = 0; /* a request made within the callback gets a reply of its own */
     while ((node = list_pop(&told))) {
         struct stats_wait *w = LIST_ENTRY(node, struct stats_wait, node);
 
@@ -99,7 +100,7 @@ void guest_fail(struct guest *g, const struct err *e)
         g->ops->lost(g, &copy);
 }
 
-/* ---- out ---- */
+/* ---- output ---- */
 
 static void kick(struct guest *g)
 {
@@ -125,7 +126,7 @@ static int put_frame(struct guest *g, const struct guest_msg *m, size_t size, bo
     o.p = (uint8_t *)room;
     if (guest_encode(m, GUEST_HOST, &o, e) < 0) {
         *ret_full = o.full;
-        if (!o.full) /* the frame's own words are for whoever reads the protocol */
+        if (!o.full) /* the frame's own error is about the protocol */
             (void)err_set(e, e->code, 0, "a text or list is too long, or holds a NUL byte");
         return -1;
     }
@@ -153,7 +154,7 @@ void guest_say(struct guest_channel *c, enum guest_type type)
     struct guest_msg m = {.type = type, .channel = c->number};
     struct err e;
 
-    (void)!guest_send(c->g, &m, &e); /* without payload: it always encodes */
+    (void)!guest_send(c->g, &m, &e); /* without payload it always encodes */
 }
 
 void guest_say_ack(struct guest_channel *c, enum guest_stream s, const struct guest_ack *a)
@@ -161,7 +162,7 @@ void guest_say_ack(struct guest_channel *c, enum guest_stream s, const struct gu
     struct guest_msg m = {.type = GUEST_ACK, .channel = c->number, .stream = s, .u.ack = *a};
     struct err e;
 
-    /* The guest chose the offsets: a resumed stream may stand where no window fits any more. */
+    /* The guest chose the offsets: a resumed stream may be where no window fits any more. */
     if (guest_send(c->g, &m, &e) < 0)
         guest_doom(c->g, ERR_INVALID, "a stream came to the largest offset");
 }
@@ -302,7 +303,7 @@ void guest_channel_end(struct guest_channel *c, const struct err *e)
     guest_channel_unref(c);
 }
 
-/* ---- in ---- */
+/* ---- input ---- */
 
 static int on_hello(struct guest *g, const struct guest_hello_init *h, struct err *e)
 {
@@ -324,7 +325,7 @@ static int on_ping(struct guest *g, const struct guest_ping *p, struct err *e)
 {
     struct guest_msg m = {.type = GUEST_PONG, .u.ping = *p};
 
-    /* Who asks and does not read gets no answers to pile up. */
+    /* No replies pile up for a guest that pings but does not read. */
     return buf_len(&g->out) > GUEST_OUT_HIGH ? 0 : guest_send(g, &m, e);
 }
 
@@ -383,7 +384,7 @@ static int on_channel(struct guest *g, const struct guest_msg *m, struct err *e)
         return err_set(e, ERR_INVALID, 0, "%s on channel %u, which was never opened",
                        guest_types[m->type].name, m->channel);
     if (!c)
-        return 0; /* it crossed the close */
+        return 0; /* it crossed our close */
     c->refs++;
     if (m->type == GUEST_RESET)
         guest_channel_end(c, &m->u.reset.err);
@@ -405,7 +406,7 @@ static int dispatch(struct guest *g, const struct guest_msg *m, struct err *e)
         return on_ping(g, &m->u.ping, e);
     if (m->type == GUEST_PONG)
         return on_pong(g, &m->u.ping, e);
-    return on_stats(g, &m->u.stats, e); /* the only type left: the table of types says so */
+    return on_stats(g, &m->u.stats, e); /* the only type left: the table of types allows no other */
 }
 
 static bool take_frames(struct guest *g)
@@ -467,9 +468,9 @@ void guest_feed(struct guest *g, struct str bytes)
     }
 }
 
-/* ---- now and then ---- */
+/* ---- timer ---- */
 
-/* Counted in ticks, not in time: a daemon that was stopped has not yet read what waits for it. */
+/* Counted in ticks, not in time: a daemon that was stopped has unread input waiting. */
 void guest_tick(struct guest *g)
 {
     struct guest_msg m = {.type = GUEST_PING};
@@ -510,7 +511,7 @@ void guest_stats(struct guest *g, guest_stats_cb done, void *arg)
         done(arg, NULL, &e);
         return;
     }
-    if (g->stats_count == 0) /* whoever joins shares the answer */
+    if (g->stats_count == 0) /* further callers share the reply */
         (void)!guest_send(g, &m, &e);
     w = xmalloc(sizeof *w);
     *w = (struct stats_wait){.done = done, .arg = arg};

@@ -1,3 +1,4 @@
+/* guest_exec: a command's channel: input, output, exit. */
 #include "base/mem.h"
 #include "link/guest_internal.h"
 
@@ -7,15 +8,15 @@ struct guest_exec {
     struct guest_channel ch;
     const struct guest_exec_ops *ops;
     void *arg;
-    bool attached; /* else started */
+    bool attached; /* otherwise started */
     bool running, exited;
-    bool wants; /* stdin_room is due when there is room */
+    bool wants; /* call stdin_room when there is room */
     bool eof_waits;
-    uint64_t eof_at;           /* end of stdin, asked for before it ran */
+    uint64_t eof_at;           /* end of stdin, requested before it ran */
     struct flow_out in;        /* stdin */
     struct flow_in out[2];     /* stdout, stderr */
     uint64_t expected_from[2]; /* of an attach: what holtd has */
-    bool ended[2];             /* the stream's EOF came */
+    bool ended[2];             /* the stream's EOF has arrived */
 };
 _Static_assert(offsetof(struct guest_exec, ch) == 0, "freed by its channel");
 
@@ -31,7 +32,7 @@ static size_t stdin_room(const struct guest_exec *x)
     return guest_has_room(x->ch.g) ? flow_room(&x->in) : 0;
 }
 
-/* The callback may end x: callers look at ch.dead after it. */
+/* The callback may end x: callers check ch.dead after it. */
 static void tell_room(struct guest_exec *x)
 {
     if (!x->wants || !x->running || x->ch.dead)
@@ -52,7 +53,7 @@ size_t guest_exec_stdin(struct guest_exec *x, uint64_t at, struct str bytes, boo
     size_t seen, n;
 
     if (x->exited)
-        return bytes.n; /* nobody reads it any more */
+        return bytes.n; /* the command has closed it */
     if (!x->running) {
         x->wants = true;
         x->eof_waits = bytes.n == 0 && eof;
@@ -65,7 +66,7 @@ size_t guest_exec_stdin(struct guest_exec *x, uint64_t at, struct str bytes, boo
     }
     seen = (size_t)(x->in.sent - at);
     if (seen > bytes.n)
-        return bytes.n; /* init has it, and more */
+        return bytes.n; /* init already has more */
     bytes = str_skip(bytes, seen);
     n = size_min(bytes.n, stdin_room(x));
     eof = eof && n == bytes.n;

@@ -1,5 +1,7 @@
-/* The guest's descriptor on the loop.  Writes are tried at once; what a call from outside the loop
- * finds (a failed write, a guest that is given up) is told on the loop's next turn. */
+/* guest_io: the guest's descriptor on the loop. */
+
+/* Writes are tried at once; errors found outside the loop's calls (a failed write, a guest that
+ * does not read) are reported on its next turn. */
 #include "base/fd.h"
 #include "base/mem.h"
 #include "link/guest_internal.h"
@@ -10,7 +12,7 @@
 
 #define HELLO_MS 5000
 #define PING_MS 15000
-#define READS_PER_TURN 16 /* then others have their turn */
+#define READS_PER_TURN 16 /* before others get their turn */
 
 struct guest_io {
     struct guest *g;
@@ -24,7 +26,7 @@ struct guest_io {
 
 static void on_poll(uv_poll_t *h, int status, int events);
 
-/* ---- out ---- */
+/* ---- output ---- */
 
 static void flush(struct guest *g)
 {
@@ -67,7 +69,7 @@ static void kick_io(struct guest *g)
     want(g);
 }
 
-/* ---- in ---- */
+/* ---- input ---- */
 
 static void lose(struct guest *g, int sys, const char *what)
 {
@@ -159,7 +161,7 @@ static void io_close(struct guest_io *io)
         uv_close((uv_handle_t *)&io->poll, poll_closed);
     else
         uv_close((uv_handle_t *)&io->timer, timer_closed);
-    fd_close(io->fd); /* after uv_close: libuv has let go of it */
+    fd_close(io->fd); /* after uv_close: libuv has released it */
 }
 
 struct guest *guest_open(uv_loop_t *loop, int fd, const struct guest_ops *ops, void *arg)
@@ -173,7 +175,7 @@ struct guest *guest_open(uv_loop_t *loop, int fd, const struct guest_ops *ops, v
     g->io = io;
     (void)uv_timer_init(loop, &io->timer);
     io->poll.data = io->timer.data = io;
-    if (r < 0) { /* not a socket: told on the next turn */
+    if (r < 0) { /* not a socket: reported on the next turn */
         (void)err_set(&g->doom, ERR_INTERNAL, -r, "watch the guest's connection");
         (void)uv_timer_start(&io->timer, on_timer, 0, 0);
         return g;
@@ -194,7 +196,7 @@ void guest_close(struct guest *g)
     g->closed = true;
     (void)err_set(&e, ERR_CANCELLED, 0, "the connection to the guest was closed");
     if (g->state == GUEST_READY && g->io)
-        flush(g); /* what was said and fits */
+        flush(g); /* pending output, as far as it fits */
     guest_fail(g, &e);
     g->kick = NULL;
     if (g->io)

@@ -1,3 +1,4 @@
+/* guest_pipe: file calls, dials and relays. */
 #include "base/mem.h"
 #include "link/guest_internal.h"
 
@@ -5,11 +6,11 @@ struct guest_pipe {
     struct guest_channel ch;
     const struct guest_pipe_ops *ops;
     void *arg;
-    bool dial; /* else a file call */
+    bool dial; /* otherwise a file call */
     bool opened;
-    bool wants;   /* room is due when there is room */
-    bool in_eof;  /* we have said that no more comes */
-    bool out_eof; /* init has */
+    bool wants;   /* call room when there is room */
+    bool in_eof;  /* we have sent eof */
+    bool out_eof; /* init has sent eof */
     struct flow_out in;
     struct flow_in out;
     uint64_t consumed;

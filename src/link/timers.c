@@ -1,19 +1,20 @@
+/* timers: many deadlines on one libuv timer. */
 #include "link/timers.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 
-#define BEAT_MS 500  /* the loop is looked at so often, to see that it stood still */
-#define STOOD_MS 500 /* later than that: it did */
+#define BEAT_MS 500  /* interval of a check whether the loop was stopped */
+#define STOOD_MS 500 /* later than that: it was */
 #define REPRIEVE_MS 2000
-#define HELD_MS 50 /* while they wait, it is looked so often whether that is over */
+#define HELD_MS 50 /* interval of the check while timers are held */
 
 struct timers {
     uv_timer_t handle;
-    struct list soon;  /* in order of setting */
+    struct list soon;  /* in the order they were set */
     struct list timed; /* by at_ms */
-    uint64_t due_ns;  /* when handle should fire; 0: it is not armed.  Of the machine's own clock */
-    uint64_t held_ns; /* until then timed ones wait; 0: they do not */
+    uint64_t due_ns;   /* when the handle should fire; 0: not armed.  By the system's own clock */
+    uint64_t held_ns;  /* timed ones are held until then; 0: they are not */
 };
 
 static void fired(uv_timer_t *h)
@@ -77,11 +78,12 @@ void timer_set(struct timers *all, struct timer *t, int64_t at_ms, void (*fn)(st
     if (at_ms == TIMER_SOON) {
         list_push(&all->soon, &t->link);
     } else {
-        /* Most deadlines are later than those before them: look from the end. */
+        /* Most deadlines are later than the existing ones: search from the end. */
         for (before = all->timed.prev; before != &all->timed; before = before->prev)
             if (LIST_ENTRY(before, struct timer, link)->at_ms <= at_ms)
                 break;
-        list_push(before->next, &t->link); /* at the end of "the list" whose head is the next */
+        /* appending to the list whose head is `next` inserts before it */
+        list_push(before->next, &t->link);
     }
     if (all->soon.next == &t->link || (list_is_empty(&all->soon) && all->timed.next == &t->link))
         arm(all);
@@ -98,9 +100,9 @@ bool timer_is_set(const struct timer *t)
     return t->link.next && t->link.next != &t->link;
 }
 
-/* Whether timed ones wait.  We were stopped (SIGSTOP, a debugger, a machine that was paused or
- * starved): answers that came in time lie unread, and the loop calls timers before it reads. So
- * what waits for somebody else gets a moment in which we run. */
+/* Whether timed ones are held.  If we were stopped (SIGSTOP, a debugger, a machine that was paused
+ * or starved), replies that arrived in time are unread, and the loop calls timers before it
+ * reads.  So timeouts of others get some time in which we run. */
 static bool are_held(struct timers *all)
 {
     uint64_t now = uv_hrtime();
@@ -108,7 +110,7 @@ static bool are_held(struct timers *all)
     if (all->held_ns == 0 && all->due_ns > 0 && now > all->due_ns + STOOD_MS * 1000000ULL)
         all->held_ns = now + REPRIEVE_MS * 1000000ULL;
     else if (now >= all->held_ns)
-        all->held_ns = 0; /* they run now, however late it is again */
+        all->held_ns = 0; /* they run now, even if we are late again */
     return all->held_ns > 0;
 }
 
@@ -118,7 +120,7 @@ void timers_run(struct timers *all)
     bool held = are_held(all);
     struct list due;
 
-    list_init(&due); /* apart: what is set meanwhile waits for the next turn */
+    list_init(&due); /* moved to a list of its own: timers set meanwhile wait for the next turn */
     while (!list_is_empty(&all->soon))
         list_push(&due, list_pop(&all->soon));
     while (!held && !list_is_empty(&all->timed) &&

@@ -1,5 +1,6 @@
-/* fake: a runtime without isolation: holt-init is an ordinary process (fake_box.c).  For tests of
- * what stands above the guest protocol, and for hosts that allow no more. */
+/* fake: a runtime without isolation: holt-init is an ordinary process (fake_box.c). */
+
+/* For tests of the code above the guest protocol, and for hosts that allow no more. */
 #include "driver/fake/fake.h"
 
 #include "base/fd.h"
@@ -17,8 +18,8 @@
 #include <unistd.h>
 
 #define TURN_MS 5
-#define TRIES_MAX 1000 /* turns until what does not die is an error: 5 s */
-#define PATIENCE 50    /* turns we give init to reap what was killed */
+#define TRIES_MAX 1000 /* turns until a surviving process is an error: 5 s */
+#define PATIENCE 50    /* turns for init to reap killed processes */
 
 struct fake {
     struct driver d;
@@ -29,22 +30,22 @@ struct fake {
     struct list ops, round;
     struct fake_pool pool;
     uv_timer_t timer;
-    unsigned refs; /* the owner, each handle, each worker */
+    unsigned refs; /* held by the owner, each handle, each worker */
     bool closed;
 };
 
 struct watched_box {
     struct fake *f;
     struct box box;
-    bool quiet; /* its end was asked for: it is not told */
+    bool quiet; /* its end was requested: do not report it */
     bool watched;
     uv_poll_t watch; /* of its pidfd */
 };
 
-struct op { /* one call under way */
+struct op { /* one call in progress */
     struct list node;
     struct fake *f;
-    bool (*step)(struct op *o);   /* true: it is over.  NULL: at once */
+    bool (*step)(struct op *o);   /* true: it is done.  NULL: at once */
     void (*finish)(struct op *o); /* calls back */
     char id[ID_SIZE];
     enum driver_scope scope;
@@ -84,7 +85,7 @@ static void fake_unref(struct fake *f)
     mem_free(f);
 }
 
-/* ---- calls under way ---- */
+/* ---- calls in progress ---- */
 
 static void op_over(struct op *o)
 {
@@ -324,7 +325,7 @@ static void fake_list(struct driver *d, driver_list_cb done, void *arg)
     o->step = step_list;
 }
 
-/* ---- those made ahead ---- */
+/* ---- made ahead ---- */
 
 static bool step_pool(struct op *o)
 {
@@ -347,12 +348,12 @@ static void fake_pool(struct driver *d, const struct driver_want *want, driver_p
     struct op *o = op_new(d, NULL, finish_pooled, arg);
 
     fake_pool_want(&f->pool, &f->home, want);
-    (void)fake_pool_ready(&f->pool, &f->home); /* the broken make room */
+    (void)fake_pool_ready(&f->pool, &f->home); /* broken ones make room */
     o->cb.pooled = done;
     o->step = step_pool;
 }
 
-/* ---- one that runs ---- */
+/* ---- a running sandbox ---- */
 
 static bool need_box(struct op *o, struct watched_box **ret)
 {
@@ -481,7 +482,7 @@ static void forget_process(struct op *o)
     (void)!box_save(&o->f->home, &b);
 }
 
-/* What an earlier daemon left is taken up first, so that it can be ended. */
+/* One left by an earlier daemon is adopted first, so that it can be ended. */
 static struct watched_box *take_up(struct op *o)
 {
     struct watched_box *w = find_box(o);

@@ -1,5 +1,5 @@
-/* fake: a runtime without isolation: holt-init is an ordinary process.  For tests of what stands
- * above the guest protocol. */
+/* fake: a runtime without isolation: holt-init is an ordinary process.  For tests of the code above
+ * the guest protocol. */
 #pragma once
 
 #include "core/sandbox/driver.h"

@@ -1,3 +1,4 @@
+/* fake_box: one sandbox of the fake driver: a directory and a process. */
 #include "driver/fake/fake_box.h"
 
 #include "base/fd.h"
@@ -18,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LISTEN_FD 9 /* init's */
+#define LISTEN_FD 9 /* init's descriptor */
 
 static int open_pidfd(pid_t pid)
 {
@@ -75,7 +76,8 @@ int box_load(const struct box_home *h, const char *id, struct box *ret, struct e
     (void)snprintf(b.id, sizeof b.id, "%s", id);
     b.confirmed = confirmed != 0;
     b.pidfd = b.pid > 0 ? open_pidfd(b.pid) : -1;
-    if (b.pidfd < 0 || !is_alive(&b)) { /* looked at after the pidfd was there: it is that one */
+    /* checked while holding the pidfd: it is the same process */
+    if (b.pidfd < 0 || !is_alive(&b)) {
         box_done(&b);
         b.pid = 0;
     }
@@ -121,7 +123,7 @@ static int run_init(const struct box_home *h, struct box *b, int listener, struc
     (void)posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
     (void)posix_spawnattr_setsigmask(&how, &none);
     r = posix_spawn_file_actions_addchdir_np(&files, cwd);
-    for (int fd = 0; fd <= 2 && r == 0; fd++) /* it outlives us: our terminal is not its */
+    for (int fd = 0; fd <= 2 && r == 0; fd++) /* it outlives us: do not share our terminal */
         r = posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
     if (r == 0)
         r = posix_spawn_file_actions_adddup2(&files, listener, LISTEN_FD);
@@ -198,7 +200,7 @@ int box_connect(const struct box_home *h, const char *id)
 
 /* ---- signals ---- */
 
-/* init and its descendants as they are now; empty when init is gone. */
+/* init and its descendants as they are now; empty if init has ended. */
 static int look(const struct box *b, struct procs *ret)
 {
     int r;
@@ -234,7 +236,7 @@ bool box_kill(struct box *b, enum driver_scope scope, bool patient)
     if (scope == DRIVER_WORK || p.count == 0)
         return true;
     (void)syscall(SYS_pidfd_send_signal, b->pidfd, SIGKILL, NULL, 0);
-    return false; /* seen dead by the next look */
+    return false; /* the next look sees it as dead */
 }
 
 int box_reap(struct box *b, int *ret_status, bool *ret_known)
@@ -247,7 +249,7 @@ int box_reap(struct box *b, int *ret_status, bool *ret_known)
     if (*ret_known && si.si_pid == 0)
         return 0;
     if (!*ret_known && is_alive(b))
-        return 0; /* not our child, and it lives */
+        return 0; /* not our child, and alive */
     *ret_status = si.si_code == CLD_EXITED ? W_EXITCODE(si.si_status, 0) : si.si_status;
     b->pid = 0;
     return 1;
@@ -282,6 +284,6 @@ int box_stats(const struct box_home *h, const struct box *b, struct driver_stats
         ret->cpu_us += p.items[i].cpu_us;
         ret->pids++;
     }
-    ret->memory_peak_bytes = ret->memory_bytes; /* /proc keeps no sum of the past */
+    ret->memory_peak_bytes = ret->memory_bytes; /* /proc keeps no history */
     return 0;
 }

@@ -1,7 +1,7 @@
 /* fake_box: one sandbox of the fake driver: a directory and a process, without isolation.
  * DIR/ID holds init.sock, meta (pid, start time, confirmed, installation) and root/, init's working
- * directory.  A pid alone names nothing for long: with its start time, and a pidfd, it does.
- * Errors: -1 with *e set, or -errno where there is no *e. */
+ * directory.  A pid may be reused: it is checked with its start time, and held by a pidfd.
+ * Errors: -1 with *e set, or -errno for functions without *e. */
 #pragma once
 
 #include "base/err.h"
@@ -18,22 +18,23 @@ struct box {
     bool confirmed;
 };
 
-struct box_home { /* where the boxes are */
+struct box_home { /* the directory of the boxes */
     int dir;
     const char *installation;
     const char *init; /* the program */
 };
 
-/* Makes it anew, or with `again` on the files of an earlier life.  After a failure nothing is left
- * that was not there before. */
+/* Makes it, or with `again` uses the files of an earlier run.  After a failure nothing new is
+ * left. */
 CHECKED int box_start(const struct box_home *h, bool again, struct box *b, struct err *e);
-/* Reads what is there.  ERR_NOT_FOUND: nothing, or another installation's. */
+/* Reads its state.  ERR_NOT_FOUND: there is none, or it is another installation's. */
 CHECKED int box_load(const struct box_home *h, const char *id, struct box *ret, struct err *e);
 CHECKED int box_save(const struct box_home *h, const struct box *b);
 int box_connect(const struct box_home *h, const char *id); /* a non-blocking socket, or -errno */
-/* Kills what runs; true: a look found nothing more.  `patient`: init may still reap. */
+/* Kills its processes; true: no process was found.  `patient`: init may still reap. */
 bool box_kill(struct box *b, enum driver_scope scope, bool patient);
-/* Its end: 1, with its status where we are its parent (else *ret_known is false); 0: it lives. */
+/* Whether it has ended: 1, with its status if we are its parent (else *ret_known is false); 0: it
+ * is alive. */
 int box_reap(struct box *b, int *ret_status, bool *ret_known);
 void box_done(struct box *b);
 CHECKED int box_pause(struct box *b, bool on, struct err *e);

@@ -1,3 +1,4 @@
+/* fake_pool: inits of the fake driver made ahead. */
 #include "driver/fake/fake_pool.h"
 
 #include "base/fd.h"
@@ -84,7 +85,7 @@ bool fake_pool_take(struct fake_pool *p, const struct box_home *h, const struct 
         return false;
     from = &p->boxes[0]; /* the oldest */
     if (renameat2(h->dir, from->id, h->dir, b->id, RENAME_NOREPLACE) < 0)
-        return false; /* making it will say why */
+        return false; /* making it will report why */
     memcpy(from->id, b->id, sizeof from->id);
     *b = *from;
     drop(p, 0);

@@ -1,7 +1,6 @@
-/* fake_pool: inits of the fake driver that run ahead of their sandbox.  They are of one kind, since
- * nothing can be added to them later: here that is the limits, which it does not enforce, but a
- * real runtime's would be as set.  Names that no id can have; those of an earlier daemon are ended.
- */
+/* fake_pool: inits of the fake driver made ahead of their sandbox.  They are of one kind, since
+ * nothing can be added to them later: here the limits, which it does not enforce, but which a real
+ * runtime would set.  Their names cannot be ids; those of an earlier daemon are ended. */
 #pragma once
 
 #include "driver/fake/fake_box.h"
@@ -14,11 +13,11 @@ struct fake_pool {
     int64_t broken;
 };
 
-/* One step towards what is wanted; true: that is reached, or cannot be. */
+/* One step towards the wanted number; true: it is reached, or cannot be. */
 bool fake_pool_step(struct fake_pool *p, const struct box_home *h);
 void fake_pool_want(struct fake_pool *p, const struct box_home *h, const struct driver_want *want);
-int64_t fake_pool_ready(struct fake_pool *p, const struct box_home *h); /* those that live */
-/* One that fits, with this id from now on: true. */
+int64_t fake_pool_ready(struct fake_pool *p, const struct box_home *h); /* the live ones */
+/* Takes one that fits, with this id from now on: true. */
 bool fake_pool_take(struct fake_pool *p, const struct box_home *h, const struct sandbox_limits *l,
                     struct box *b);
 void fake_pool_sweep(const struct box_home *h);                    /* at start; blocks */

@@ -98,7 +98,7 @@ void call_finish_done(struct call *c, const struct spawn_msg *m)
         c->cb.done(c->arg, &c->h.err);
 }
 
-/* The answer comes later: the caller may still say who is told. */
+/* The reply comes later: the caller may still set the callback. */
 struct call *native_make_ahead(struct native *n)
 {
     struct call *c = call_new(n, SPAWN_POOL, NULL, NULL);
@@ -111,7 +111,7 @@ struct call *native_make_ahead(struct native *n)
 
 /* ---- the link ---- */
 
-/* Those that ended while nobody was there to tell: list shows them as dead, or not at all. */
+/* Sandboxes that ended while we were not connected: list shows them as dead, or not at all. */
 static void ended_unseen(void *arg, const struct driver_found *f, size_t count, const struct err *e)
 {
     struct native *n = arg;

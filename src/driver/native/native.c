@@ -38,7 +38,7 @@ static void finish_made(struct call *c, const struct spawn_msg *m)
     c->cb.made(c->arg, c->h.err.code == ERR_NONE ? &made : NULL, &c->h.err);
 }
 
-/* ---- the operations ---- */
+/* ---- operations ---- */
 
 static int mount_kind(struct str kind, uint8_t *ret, struct err *e)
 {
@@ -253,7 +253,7 @@ static void native_ooms(struct driver *d, const char *id, driver_done done, void
     call_ask_named(c);
 }
 
-/* ---- what is made ahead ---- */
+/* ---- made ahead ---- */
 
 static void finish_pooled(struct call *c, const struct spawn_msg *m)
 {

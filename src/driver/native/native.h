@@ -26,7 +26,7 @@ struct native {
 };
 
 struct native_box {
-    bool quiet; /* its end was asked for */
+    bool quiet; /* its end was requested */
 };
 
 struct call {
@@ -56,9 +56,9 @@ static inline struct native *native_of(const struct driver *d)
 
 /* --- calls --- */
 struct call *call_new(struct native *n, enum spawn_type type, const char *id, void *arg);
-/* Encodes the call's request; what fails is told on the loop's next turn. */
+/* Encodes the call's request; failures are reported on the loop's next turn. */
 void call_ask(struct call *c, struct spawn_msg *m);
-void call_ask_named(struct call *c); /* a request that is the sandbox's id alone */
+void call_ask_named(struct call *c); /* a request with the sandbox's id only */
 void call_finish_done(struct call *c, const struct spawn_msg *m); /* for cb.done; it may be NULL */
 
 /* --- the connection --- */
