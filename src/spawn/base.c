@@ -1,6 +1,8 @@
-/* What every root begins with, below the writable layer: made once, kept in base/ of the state
- * directory, shared by all.  `host`: made-up /etc, /var and so on, and links as the host has them;
- * `points`: only what must exist to be mounted on, below the layers of an image. */
+/* base: makes the lowest layer of every root. */
+
+/* Made once, kept in base/ of the state directory, shared by all.  `host`: generated /etc, /var and
+ * so on, and links as on the host; `points`: only the mount points, below the layers of an
+ * image. */
 #include "spawn/base.h"
 
 #include "base/fd.h"
@@ -21,7 +23,7 @@
 static const struct {
     const char *name;
     mode_t mode;
-    bool always; /* below images too */
+    bool always; /* also below images */
 } dirs[] = {
     {"usr",                   0755, false},
     {"etc",                   0755, false},
@@ -71,10 +73,10 @@ static int make_dir(int root, const char *name, mode_t mode)
 {
     if (mkdirat(root, name, mode) < 0 && errno != EEXIST)
         return -errno;
-    return fchmodat(root, name, mode, 0) < 0 ? -errno : 0; /* the umask took bits away */
+    return fchmodat(root, name, mode, 0) < 0 ? -errno : 0; /* the umask removed bits */
 }
 
-/* /bin, /lib and their kin: links into /usr, or directories of their own, then bound. */
+/* /bin, /lib and the like: links into /usr, or directories of their own, then bound. */
 static int make_top(int root, const char *name)
 {
     char from[32], to[128];
@@ -140,8 +142,8 @@ static uint64_t fingerprint(void)
     return h;
 }
 
-/* With the canonical ids as file ids; in a child, because a change of ours would make us, too,
- * forget who started us (PR_SET_PDEATHSIG) and undumpable. */
+/* With the canonical ids as file ids; in a child, because changing ours would clear our parent
+ * death signal (PR_SET_PDEATHSIG) and make us undumpable. */
 static int make_as(uint32_t id, int root, bool host_image)
 {
     int status = -1;

@@ -4,6 +4,6 @@
 #include "base/macro.h"
 
 CHECKED int base_make(int root, bool host_image); /* in an open, empty directory */
-/* Of the host, and no secret: programs do not run without.  Ends with NULL, as the next. */
+/* Files of the host that programs need and that are not secret.  NULL-terminated, as the next. */
 extern const char *const base_shared[];
-extern const char *const base_tops[]; /* of the host's root, beside /usr */
+extern const char *const base_tops[]; /* in the host's root, besides /usr */

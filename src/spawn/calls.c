@@ -1,4 +1,4 @@
-/* The table of system calls of sandboxes: what is allowed, by purpose, and what is refused. */
+/* calls: the tables of system calls of sandboxes: allowed ones by purpose, and refused ones. */
 #include "spawn/calls.h"
 
 #include "spawn/guards.h"
@@ -9,14 +9,15 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#define CLONE_NEWTIME_FLAG 0x80U /* linux/sched.h; of unshare only: clone has the signal there */
+/* linux/sched.h; for unshare only: clone has the signal in these bits */
+#define CLONE_NEWTIME_FLAG 0x80U
 #define NEW_NAMESPACES                                                                             \
     (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |     \
      CLONE_NEWCGROUP)
-#define WIDE_END 451 /* wide judges up to here; later ones are unknown, and ENOSYS */
+#define WIDE_END 451 /* wide decides up to here; later numbers are unknown: ENOSYS */
 
-/* Where no rule holds, ENOSYS: libraries then do without, or take an older call.  EPERM where that
- * is what a program expects that lacks the right, and where ENOSYS would be taken for a broken
+/* Without a matching rule, ENOSYS: libraries then fall back to an older call or do without.  EPERM
+ * where programs expect it for a missing right, and where ENOSYS would look like a broken
  * kernel. */
 #define NO_CALL FILTER_ERRNO(ENOSYS)
 #define NOT_ALLOWED FILTER_ERRNO(EPERM)
@@ -37,8 +38,8 @@
         }                                                                                          \
     }
 
-/* Threads and processes, but no namespaces.  clone3 has its flags behind a pointer: commands get
- * ENOSYS from their own filter, and libc falls back to clone. */
+/* Threads and processes, but no namespaces.  clone3 has its flags behind a pointer: the commands'
+ * own filter returns ENOSYS, and libc falls back to clone. */
 static const struct filter_rule clone_rules[] = {
     {WHEN(ANY, 0, NEW_NAMESPACES), NOT_ALLOWED},
 };
@@ -46,28 +47,28 @@ static const struct filter_rule unshare_rules[] = {
     {WHEN(ANY, 0, NEW_NAMESPACES | CLONE_NEWTIME_FLAG), NOT_ALLOWED},
 };
 
-/* What terminals can do to whoever reads from them, to the console, and to the kernel's modules. */
+/* Terminal calls that affect its other readers, the console, or the kernel's modules. */
 static const struct filter_rule ioctl_rules[] = {
-    {WHEN(EQ, 1, TIOCSTI), NOT_ALLOWED},   /* types into the terminal: for another to read */
-    {WHEN(EQ, 1, TIOCLINUX), NOT_ALLOWED}, /* the same by the console's selection */
+    {WHEN(EQ, 1, TIOCSTI), NOT_ALLOWED}, /* types into the terminal, for another process to read */
+    {WHEN(EQ, 1, TIOCLINUX), NOT_ALLOWED}, /* the same through the console's selection */
     {WHEN(EQ, 1, TIOCSETD), NOT_ALLOWED},  /* loads a line discipline: slip, gsm and others */
-    {WHEN(EQ, 1, TIOCCONS), NOT_ALLOWED},  /* takes over what the console shows */
+    {WHEN(EQ, 1, TIOCCONS), NOT_ALLOWED},  /* redirects the console's output */
 };
 
-/* Families other than these four are not namespaced (AF_VSOCK), or make the host load a module.
- * Of the four, the protocols that are always there: others (SCTP, DCCP, L2TP) load one too, and
- * netlink's are the doors to nftables, xfrm, crypto. */
+/* Families other than these four are not namespaced (AF_VSOCK), or make the host load a module.  Of
+ * the four, only protocols that are always present: others (SCTP, DCCP, L2TP) load a module too,
+ * and netlink's give access to nftables, xfrm, crypto. */
 #define PROTOCOL(family, protocol) {WHEN2(EQ, 0, family, EQ, 2, protocol), FILTER_ALLOW}
 enum {
     PROTO_ICMP = 1, /* ping(8) without a raw socket */
     PROTO_TCP = 6,
     PROTO_UDP = 17,
     PROTO_ICMPV6 = 58,
-    PROTO_MPTCP = 262,       /* Go's servers ask for it first (1.24) */
+    PROTO_MPTCP = 262,       /* Go's servers try it first (1.24) */
     NETLINK_OF_ROUTES = 0,   /* getifaddrs(3) */
     NETLINK_OF_SOCKETS = 4,  /* ss(8) */
-    NETLINK_OF_AUDIT = 9,    /* useradd(8), PAM: answers that there is none */
-    NETLINK_OF_DEVICES = 15, /* libudev, in browsers: hears nothing here (netns.c) */
+    NETLINK_OF_AUDIT = 9,    /* useradd(8), PAM: the reply is that there is none */
+    NETLINK_OF_DEVICES = 15, /* libudev, in browsers: receives nothing here (netns.c) */
 };
 static const struct filter_rule socket_rules[] = {
     {WHEN(EQ, 0, AF_UNIX), FILTER_ALLOW},
@@ -96,12 +97,12 @@ static const struct filter_rule family_rules[] = {
     {WHEN(EQ, 0, AF_NETLINK), FILTER_ALLOW},
 };
 
-/* uname's answer and address randomization (setarch(8), gdb, sanitizers); nothing that maps page
- * zero or makes what is readable executable. */
+/* The result of uname and address randomization (setarch(8), gdb, sanitizers); nothing that maps
+ * page zero or makes readable memory executable. */
 enum { PERSONA_LINUX32 = 0x8, PERSONA_UNAME26 = 0x20000, PERSONA_NO_RANDOM = 0x40000 };
 static const struct filter_rule personality_rules[] = {
     {WHEN(EQ, 0, 0), FILTER_ALLOW},
-    {WHEN(EQ, 0, 0xffffffff), FILTER_ALLOW}, /* asks which it is */
+    {WHEN(EQ, 0, 0xffffffff), FILTER_ALLOW}, /* a query */
     {WHEN(EQ, 0, PERSONA_LINUX32), FILTER_ALLOW},
     {WHEN(EQ, 0, PERSONA_UNAME26), FILTER_ALLOW},
     {WHEN(EQ, 0, PERSONA_UNAME26 | PERSONA_LINUX32), FILTER_ALLOW},
@@ -109,18 +110,18 @@ static const struct filter_rule personality_rules[] = {
     {WHEN(EQ, 0, PERSONA_NO_RANDOM | PERSONA_LINUX32), FILTER_ALLOW},
 };
 
-/* All that act on the caller alone and that this kernel's age knows. */
+/* All options that affect only the caller and that a kernel of this age knows. */
 enum { PRCTL_SCHED_CORE = 62, PRCTL_LAST = 78, PRCTL_NAME_MEMORY = 0x53564d41 };
 static const struct filter_rule prctl_rules[] = {
-    {WHEN(EQ, 0, PR_SET_MM), NOT_ALLOWED}, /* where its memory is said to be: /proc would lie */
+    {WHEN(EQ, 0, PR_SET_MM), NOT_ALLOWED}, /* its memory layout in /proc: could be forged */
     {WHEN(EQ, 0, PR_MCE_KILL), NOT_ALLOWED},
-    {WHEN(EQ, 0, PRCTL_SCHED_CORE), FILTER_ERRNO(EINVAL)}, /* who may share a core with it */
+    {WHEN(EQ, 0, PRCTL_SCHED_CORE), FILTER_ERRNO(EINVAL)}, /* core scheduling */
     {WHEN(EQ, 0, PR_SET_PTRACER), FILTER_ALLOW},
     {WHEN(EQ, 0, PRCTL_NAME_MEMORY), FILTER_ALLOW},
     {WHEN(ABOVE, 0, PRCTL_LAST), FILTER_ERRNO(EINVAL)},
 };
 
-/* ---- what is allowed, by purpose ---- */
+/* ---- allowed, by purpose ---- */
 
 #define C(call) FILTER_CALL(call)
 /* clang-format off */
@@ -143,23 +144,26 @@ static const struct filter_row allowed[] = {
     C(brk), C(mmap), C(munmap), C(mremap), C(mprotect), C(madvise), C(mincore), C(msync), C(mlock), C(mlock2), C(munlock),
     C(mlockall), C(munlockall), C(mseal), C(memfd_create), C(pkey_mprotect), C(pkey_alloc), C(pkey_free),
     C(map_shadow_stack), C(membarrier),
-    C(get_mempolicy), C(set_mempolicy), C(mbind), /* of its own pages: JVMs and databases on NUMA machines */
+    /* for its own pages: JVMs and databases on NUMA machines */
+    C(get_mempolicy), C(set_mempolicy), C(mbind),
     /* processes and threads */
     FILTER_RULES(clone, clone_rules, FILTER_ALLOW),
-    FILTER_RULES(unshare, unshare_rules, FILTER_ALLOW), /* of descriptors and directories: not namespaces */
-    C(clone3), /* init's: by it a command is born in its cgroup; commands have it refused */
+    /* for descriptors and directories, not namespaces */
+    FILTER_RULES(unshare, unshare_rules, FILTER_ALLOW),
+    C(clone3), /* for init: starts a command in its cgroup; refused to commands */
     C(execve), C(execveat), C(exit), C(exit_group), C(wait4), C(waitid), C(getpid), C(getppid), C(gettid), C(set_tid_address),
     C(setpgid), C(getpgid), C(setsid), C(getsid), C(times), C(getrusage), C(prlimit64), C(getrlimit), C(setrlimit),
     C(pidfd_open), C(pidfd_send_signal),
     FILTER_RULES(personality, personality_rules, NOT_ALLOWED),
     FILTER_RULES(prctl, prctl_rules, FILTER_ALLOW),
     C(futex), C(futex_waitv), C(set_robust_list), C(get_robust_list), C(rseq), C(restart_syscall),
-    /* debuggers: of the own user's processes, as the kernel checks; never init */
+    /* debuggers: processes of the same user, as the kernel checks; never init */
     C(ptrace), C(process_vm_readv), C(process_vm_writev), C(pidfd_getfd), C(process_madvise), C(process_mrelease), C(kcmp),
-    /* users and rights: what the user namespace and the capabilities leave */
+    /* users and rights: limited by the user namespace and capabilities */
     C(getuid), C(geteuid), C(getgid), C(getegid), C(getgroups), C(getresuid), C(getresgid), C(setuid), C(setgid), C(setreuid),
     C(setregid), C(setresuid), C(setresgid), C(setfsuid), C(setfsgid), C(setgroups), C(capget), C(capset),
-    C(seccomp), C(landlock_create_ruleset), C(landlock_add_rule), C(landlock_restrict_self), /* only take away */
+    /* can only reduce rights */
+    C(seccomp), C(landlock_create_ruleset), C(landlock_add_rule), C(landlock_restrict_self),
     /* signals */
     C(rt_sigaction), C(rt_sigprocmask), C(rt_sigpending), C(rt_sigtimedwait), C(rt_sigqueueinfo), C(rt_tgsigqueueinfo),
     C(rt_sigsuspend), C(rt_sigreturn), C(sigaltstack), C(kill), C(tkill), C(tgkill), C(signalfd4),
@@ -167,7 +171,7 @@ static const struct filter_row allowed[] = {
     C(clock_gettime), C(clock_getres), C(clock_nanosleep), C(nanosleep), C(gettimeofday), C(getitimer), C(setitimer),
     C(timer_create), C(timer_settime), C(timer_gettime), C(timer_getoverrun), C(timer_delete), C(timerfd_create),
     C(timerfd_settime), C(timerfd_gettime),
-    /* scheduling: nobody inside may raise anything */
+    /* scheduling: nothing inside may raise a priority */
     C(sched_yield), C(sched_setaffinity), C(sched_getaffinity), C(sched_setscheduler), C(sched_getscheduler),
     C(sched_setparam), C(sched_getparam), C(sched_setattr), C(sched_getattr), C(sched_get_priority_max),
     C(sched_get_priority_min), C(sched_rr_get_interval), C(setpriority), C(getpriority), C(ioprio_set), C(ioprio_get), C(getcpu),
@@ -186,7 +190,7 @@ static const struct filter_row allowed[] = {
     C(uname), C(sysinfo), C(getrandom),
 #ifdef __x86_64__
     C(arch_prctl),
-    /* what newer architectures do not have any more */
+    /* calls that newer architectures no longer have */
     C(open), C(creat), C(stat), C(lstat), C(access), C(poll), C(select), C(pipe), C(dup2), C(getdents), C(rename), C(mkdir),
     C(rmdir), C(link), C(unlink), C(symlink), C(readlink), C(chmod), C(chown), C(lchown), C(mknod), C(utime), C(utimes),
     C(futimesat), C(fork), C(vfork), C(pause), C(alarm), C(getpgrp), C(time), C(epoll_create), C(epoll_wait), C(inotify_init),
@@ -194,21 +198,21 @@ static const struct filter_row allowed[] = {
 #endif
 };
 
-/* ---- what is refused with a better answer than ENOSYS; holds for wide too ---- */
+/* ---- refused with a better error than ENOSYS; also in wide ---- */
 
 #define R(call) FILTER_REFUSE(call, EPERM)
 static const struct filter_row refused[] = {
     /* the kernel's own code and programs for it */
     R(init_module), R(finit_module), R(delete_module), R(kexec_load), R(kexec_file_load), R(bpf), R(perf_event_open),
-    R(userfaultfd), /* holds the kernel up in the midst of a copy: what many exploits need */
+    R(userfaultfd), /* stops the kernel in the middle of a copy: many exploits need it */
     /* keys are not namespaced */
     R(keyctl), R(add_key), R(request_key),
-    /* files by number lead out of the root */
+    /* file handles lead out of the root */
     R(open_by_handle_at), R(name_to_handle_at), R(fanotify_init), R(fanotify_mark),
-    /* the whole machine's */
+    /* they affect the whole machine */
     R(acct), R(swapon), R(swapoff), R(reboot), R(settimeofday), R(clock_settime), R(clock_adjtime), R(adjtimex),
     R(quotactl), R(quotactl_fd), R(vhangup), R(syslog), R(lookup_dcookie), R(move_pages), R(migrate_pages), R(vmsplice),
-    /* namespaces and mounts: rows of `nests` allow them to a sandbox with nesting */
+    /* namespaces and mounts: rows of `nests` allow them in a sandbox with nesting */
     R(setns), R(mount), R(umount2), R(pivot_root), R(move_mount), R(open_tree), R(fsopen), R(fsconfig), R(fsmount),
     R(fspick), R(mount_setattr), R(sethostname), R(setdomainname),
 #ifdef __x86_64__
@@ -222,10 +226,10 @@ static const struct filter_row nests[] = {
     FILTER_RULES(socket, family_rules, FILTER_ERRNO(EAFNOSUPPORT)), /* nftables in a network of its own */
 };
 
-/* Not even in wide, where all other numbers up to WIDE_END are allowed. */
+/* Not even in wide, which allows all other numbers up to WIDE_END. */
 #define N(call) FILTER_REFUSE(call, ENOSYS)
 static const struct filter_row wide_checked[] = {
-    N(io_uring_setup), N(io_uring_enter), N(io_uring_register), /* does what calls do, past every filter */
+    N(io_uring_setup), N(io_uring_enter), N(io_uring_register), /* bypasses every filter */
     N(nfsservctl),
 #ifdef __x86_64__
     N(uselib), N(ustat), N(sysfs), N(_sysctl),
@@ -239,7 +243,8 @@ static const struct filter_row wide_checked[] = {
 
 /* ---- commands ---- */
 
-static const struct filter_rule prlimit_rules[] = { /* init's: the kernel asks for the same uid, and RLIMIT_CPU kills */
+/* init's: the kernel requires the same uid, and RLIMIT_CPU kills */
+static const struct filter_rule prlimit_rules[] = {
     {WHEN(EQ, 0, 1), NOT_ALLOWED},
 };
 static const struct filter_row of_commands[] = {
@@ -248,7 +253,7 @@ static const struct filter_row of_commands[] = {
 };
 /* clang-format on */
 
-/* The numbers that this architecture gave out up to 5.17: it has a gap before 424. */
+/* The numbers that this architecture had assigned up to 5.17: there is a gap before 424. */
 #ifdef __x86_64__
 #define WIDE_GAP 335
 #else

@@ -1,7 +1,7 @@
-/* calls: which system calls a sandbox may make, as tables for base/filter.h.
- * Two kinds: narrow, the usual one, allows what is listed; wide allows all that Linux 5.17 had but
- * for what is refused by name.  Both check the arguments of calls that can do more than one thing.
- * To allow one more call: a row in its group of calls.c; the tests walk the table by themselves. */
+/* calls: the system calls a sandbox may make, as tables for base/filter.h.
+ * Two kinds: narrow, the default, allows the listed ones; wide allows everything in Linux 5.17
+ * except those refused by name.  Both check the arguments of calls that can do more than one
+ * thing.  To allow one more call: add a row to its group in calls.c; the tests walk the table. */
 #pragma once
 
 #include "base/filter.h"
@@ -14,7 +14,7 @@ struct calls {
     size_t count;
     uint32_t otherwise;
 };
-/* Of init and all that it starts; valid for ever. */
+/* For init and everything it starts; never freed. */
 struct calls calls_of(enum calls_kind kind, bool nesting);
-/* Of commands, on top: what init itself needs and they must not have. */
+/* For commands, in addition: refuses what init itself needs and they must not have. */
 struct calls calls_of_commands(void);

@@ -1,3 +1,4 @@
+/* claim: sends a create request to the process that builds the root. */
 #include "spawn/claim.h"
 
 #include "base/fd.h"
@@ -17,7 +18,7 @@ union control {
     struct cmsghdr align;
 };
 
-/* The order in which claim_receive takes them. */
+/* In the order in which claim_receive takes them. */
 static size_t gather(const struct sandbox *s, int *fds)
 {
     size_t n = 0;
@@ -34,7 +35,7 @@ static size_t gather(const struct sandbox *s, int *fds)
     return n;
 }
 
-/* Which of the mounts are among them; the others are the child's to make. */
+/* The mounts among them; the child makes the others. */
 static uint64_t tree_bits(const struct sandbox *s)
 {
     uint64_t bits = s->trust >= 0 ? TRUST_BIT : 0;
@@ -103,7 +104,7 @@ static void take_trees(struct sandbox *s, uint64_t bits, const int *fds)
     s->trust = bits & TRUST_BIT ? *fds : -1;
 }
 
-/* No packet: spawn failed or died, so do we. */
+/* Without a packet: holt-spawn failed or died, so exit. */
 int claim_receive(struct sandbox *s, struct err *e)
 {
     static char bytes[SPAWN_PACKET_MAX];
@@ -133,7 +134,7 @@ int claim_receive(struct sandbox *s, struct err *e)
     return 0;
 }
 
-/* ---- words ---- */
+/* ---- replies ---- */
 
 void claim_tell(int fd, const struct err *e)
 {

@@ -1,5 +1,7 @@
-/* Without root: the cgroup that we were started in, where it was given to us to divide, as a user
- * manager does with Delegate=yes (cgroups(7), "Delegation"; systemd.resource-control(5)). */
+/* delegated: without root, the cgroup we were started in, if it was delegated to us. */
+
+/* As a user manager does with Delegate=yes (cgroups(7), "Delegation";
+ * systemd.resource-control(5)). */
 #include "spawn/host.h"
 
 #include "base/fd.h"
@@ -8,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Where the daemons go: a v2 group that passes controllers on may not have processes itself.  The
- * user unit names it too, for their next start. */
+/* The group for the daemons: a v2 group that passes controllers on may not have processes
+ * itself.  The user unit names it too, for their next start. */
 #define LEAF "holt-self"
 #define MOVE_ROUNDS 5
 #define PROCS_SIZE 65536
@@ -63,8 +65,8 @@ static void move_all(int from, int to)
     }
 }
 
-/* All that are in the group, holtd and we among them, move below it, if it has anything to pass on.
- */
+/* Moves all processes of the group, holtd and us included, below it, if it has controllers to pass
+ * on. */
 static void make_room(int group)
 {
     AUTO(fd_close) int controllers = openat(group, "cgroup.controllers", O_RDONLY | O_CLOEXEC);

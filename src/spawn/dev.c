@@ -1,5 +1,4 @@
-/* The one /dev that all sandboxes share: made once, read-only, bound into each (one mount, not
- * ten). */
+/* dev: the /dev shared by all sandboxes: made once, read-only, one mount in each. */
 #include "spawn/host.h"
 
 #include "base/fd.h"
@@ -30,7 +29,7 @@ static const struct {
     {"stderr", "/proc/self/fd/2"}, {"ptmx", "pts/ptmx"},
 };
 
-/* Without root no node can be made: the host's is bound over an empty file. */
+/* Without root no node can be made: binds the host's over an empty file. */
 static int bind_node(int dir, const char *name)
 {
     char from[64], to[64];
@@ -82,13 +81,13 @@ int host_make_dev(struct err *e)
         return err_set(e, ERR_INTERNAL, errno, "open the shared /dev");
     if (make_nodes(host.dev, e) < 0)
         return -1;
-    /* User xattrs on tmpfs (Linux 6.6): an overlay in a user namespace needs them of its upper. */
+    /* User xattrs on tmpfs (Linux 6.6): an overlay in a user namespace needs them on its upper. */
     host.memory_overlay = fsetxattr(host.dev, "user.holt", "", 0, 0) == 0;
     (void)fremovexattr(host.dev, "user.holt");
     host.memory_idmapped = !host.rootless && idmap_probe(host.dev) == 0;
     if (guard_left_out("dev_readonly"))
         return 0;
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", host.dev);
-    r = mnt_set(path, MOUNT_ATTR_RDONLY); /* or it would be a place where sandboxes meet */
+    r = mnt_set(path, MOUNT_ATTR_RDONLY); /* otherwise sandboxes could communicate through it */
     return r < 0 ? err_set(e, ERR_INTERNAL, -r, "make the shared /dev read-only") : 0;
 }

@@ -1,4 +1,4 @@
-/* Volumes and layers hold files of ids that holtd, an ordinary user, cannot remove: it asks. */
+/* discard: removes volumes and layers, whose files belong to ids that holtd cannot remove. */
 #include "spawn/discard.h"
 
 #include "base/fd.h"

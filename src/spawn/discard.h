@@ -1,5 +1,5 @@
-/* discard: removes a volume or a layer for holtd, and answers when it is gone (also when it was not
- * there).  Whether a sandbox still has it is holtd's to know. */
+/* discard: removes a volume or a layer for holtd, and replies when it is removed (also if it did
+ * not exist).  holtd knows whether a sandbox still uses it. */
 #pragma once
 
 #include "wire/spawn.h"

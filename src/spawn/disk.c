@@ -1,3 +1,4 @@
+/* disk: writable layers with a limit: ext4 images on loop devices. */
 #include "spawn/disk.h"
 
 #include "base/fd.h"
@@ -20,19 +21,19 @@
 
 #define IMAGE "disk.img"
 #define BLOCK 4096
-#define JOURNAL_FROM (32ULL << 20) /* smaller ones have no room for one */
+#define JOURNAL_FROM (32ULL << 20) /* smaller ones have no room for a journal */
 #define IMAGE_MIN (1ULL << 20)
 #define IMAGE_MAX (1ULL << 40)
 #define TEMPLATES DISK_SIZES_MAX
 #define LOOP_TRIES 16
 
-/* ---- empty ones, by size: memory files, whose holes cost nothing ---- */
+/* ---- empty images, by size: memory files, whose holes cost nothing ---- */
 
 static struct template
 {
     uint64_t bytes; /* 0: unused */
     int fd;
-    unsigned last; /* use */
+    unsigned last; /* time of use */
 }
 templates[TEMPLATES];
 static unsigned uses;
@@ -47,7 +48,7 @@ static const char *mke2fs_program(void)
     return NULL;
 }
 
-/* Once per size: some 10 ms, seconds for the largest.  Tables are left as holes; the kernel reads
+/* Once per size: about 10 ms, seconds for the largest.  Tables are left as holes; the kernel reads
  * them as empty (lazy_itable_init), and noinit_itable keeps it from filling them. */
 static int start_mke2fs(int fd, uint64_t bytes, pid_t *ret)
 {
@@ -80,7 +81,7 @@ static int start_mke2fs(int fd, uint64_t bytes, pid_t *ret)
     (void)posix_spawn_file_actions_adddup2(&actions, fd, 3);
     for (int i = 0; i < 3; i++)
         (void)posix_spawn_file_actions_addopen(&actions, i, "/dev/null", O_RDWR, 0);
-    /* its parameters are not const for old programs' sake */
+    /* its parameters are not const for historical reasons */
     r = posix_spawn(ret, program, &actions, NULL, (char *const *)(uintptr_t)argv,
                     (char *const *)(uintptr_t)env);
     (void)posix_spawn_file_actions_destroy(&actions);
@@ -95,7 +96,7 @@ static struct template *find(uint64_t bytes)
     return NULL;
 }
 
-/* fd: the file, or why there is none: it is not tried again for each create. */
+/* fd: the file, or the error, which is remembered instead of trying again for each create. */
 static void keep_template(uint64_t bytes, int fd)
 {
     struct template *t = &templates[0];
@@ -108,7 +109,7 @@ static void keep_template(uint64_t bytes, int fd)
     *t = (struct template){.bytes = bytes, .fd = fd, .last = ++uses};
 }
 
-/* The one that is being made: a child, which nobody waits for. */
+/* The image being made: by a child, asynchronously. */
 static struct {
     struct watch ended;
     pid_t pid; /* 0: none */
@@ -170,7 +171,7 @@ bool disk_is_ready(uint64_t bytes)
     struct template *t = find(image_bytes(bytes));
 
     if (t)
-        t->last = ++uses; /* a create that waits for several keeps those that are there */
+        t->last = ++uses; /* a create that waits for several keeps the finished ones */
     return t || !can_make(image_bytes(bytes));
 }
 
@@ -180,7 +181,7 @@ void disk_prepare(uint64_t bytes, void (*done)(void))
 
     making.done = done;
     if (making.pid != 0)
-        return; /* its end calls done, and what still lacks is asked for again */
+        return; /* its end calls done, and missing ones are requested again */
     r = begin_template(image_bytes(bytes));
     if (r == 0)
         return;
@@ -282,12 +283,12 @@ static int open_loop(int image, char *path, size_t size)
 
     if (control < 0)
         return -errno;
-    for (int i = 0; i < LOOP_TRIES && fd == -EBUSY; i++) /* another may take it first */
+    for (int i = 0; i < LOOP_TRIES && fd == -EBUSY; i++) /* another process may take it first */
         fd = try_loop(control, image, path, size);
     return fd;
 }
 
-/* Does this one hold the file? */
+/* Whether this device holds the file. */
 static bool holds(const char *name, const struct stat *st)
 {
     char path[64];
@@ -333,7 +334,7 @@ static int mount_ext4(const char *device)
     return fd < 0 ? -errno : (int)fd;
 }
 
-/* Two loop devices on one image would write over each other. */
+/* Two loop devices on one image would overwrite each other. */
 int disk_mount(int dir)
 {
     AUTO(fd_close) int image = openat(dir, IMAGE, O_RDWR | O_NOFOLLOW | O_CLOEXEC);

@@ -1,4 +1,4 @@
-/* Ends every sandbox of an installation, or removes all that it has kept. */
+/* end_all: ends every sandbox of an installation, or removes everything it stored. */
 #include "spawn/end_all.h"
 
 #include "base/clock.h"
@@ -27,7 +27,7 @@ enum end_kind end_kind_of(const char *text)
     return END_NONE;
 }
 
-/* The first after id that is not over yet. */
+/* The first after id that has not ended yet. */
 static struct sandbox *next_alive(struct str id, bool keep)
 {
     struct sandbox *s = sandbox_after(id);
@@ -46,7 +46,7 @@ static unsigned begin_all(enum end_kind kind)
     while ((s = next_alive(str_of(at), kind == END_STOP))) {
         bool keep = kind == END_STOP && (s->flags & SPAWN_UPPER_DISK);
 
-        (void)snprintf(at, sizeof at, "%s", s->id); /* it may be gone when this returns */
+        (void)snprintf(at, sizeof at, "%s", s->id); /* it may be freed when this returns */
         n += s->pid > 0;
         sandbox_destroy(s, 0, keep);
     }
@@ -66,7 +66,7 @@ int end_sandboxes(enum end_kind kind, unsigned *ret, struct err *e)
     return s ? err_set(e, ERR_TIMEOUT, 0, "sandbox '%s' does not end", s->id) : 0;
 }
 
-/* Whatever somebody names by mistake is not removed: a state directory holds this file. */
+/* Protects directories named by mistake: a state directory holds this file. */
 static bool is_state(int dir)
 {
     AUTO(fd_close) int fd = openat(dir, "installation", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -86,7 +86,7 @@ static bool is_locked(int dir, const char *name)
     return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0;
 }
 
-/* The file that says what this is goes last: until then it can be asked for again. */
+/* The file that identifies it is removed last: until then the removal can be repeated. */
 static int remove_entries(int dir)
 {
     int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -119,7 +119,7 @@ int end_remove(const char *state, struct err *e)
     r = remove_entries(dir);
     if (r < 0)
         return err_set(e, err_code_from_errno(-r), -r, "empty '%s'", state);
-    /* It may be a mount, or stand in a directory that is not ours: empty is enough then. */
+    /* It may be a mount, or be in a directory that is not ours: then it only has to be empty. */
     (void)rmdir(state);
     return 0;
 }

@@ -1,5 +1,6 @@
-/* The seccomp filters of sandboxes, compiled once: one of init and all that it starts, and a short
- * one on top that init installs in each command. */
+/* filter: compiles the seccomp filters of sandboxes, once. */
+
+/* One for init and everything it starts, and a short one that init adds in each command. */
 #include "spawn/host.h"
 
 #include "base/fd.h"
@@ -16,7 +17,7 @@ static int compile(const struct calls *c, struct sock_fprog *ret)
     return filter_compile(c->tables, c->count, c->otherwise, ret);
 }
 
-/* Every init has the same file: sealed, or one could change what another installs. */
+/* Sealed: every init shares the file, and must not change what another installs. */
 static int command_file(const struct sock_fprog *p)
 {
     AUTO(fd_close) int fd = memfd_create("holt-filter", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -43,7 +44,7 @@ static int compile_commands(void)
     return r < 0 ? r : 0;
 }
 
-/* narrow: nothing else may be asked for; wide: that is what most will ask for. */
+/* narrow: requests for wide are refused; wide: most requests will be for it. */
 int host_syscalls(const char *value, struct err *e)
 {
     host.wide_allowed = strcmp(value, "narrow") != 0;

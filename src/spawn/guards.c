@@ -1,3 +1,4 @@
+/* guards: reads which guards a test leaves out. */
 #include "spawn/guards.h"
 
 #include "base/str.h"

@@ -1,4 +1,4 @@
-/* Gives holtd's part of a state directory from root to holtd's own user. */
+/* hand_over: gives holtd's part of a state directory from root to holtd's user. */
 #include "spawn/hand_over.h"
 
 #include "base/account.h"
@@ -12,17 +12,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DEPTH_MAX 8 /* more than any directory of holtd's has */
+#define DEPTH_MAX 8 /* more than any directory of holtd has */
 
 struct target {
-    uid_t
-        from; /* root, or the number that a holtd of root's drops to where there is no user holt */
+    uid_t from; /* root, or the id that a holtd of root drops to without a user holt */
     uid_t uid;
     gid_t gid;
 };
 
-/* holt-spawn's own; and 'fs', the files of a layer, whose owners are the ids stored for sandboxes.
- */
+/* holt-spawn's own; and 'fs', the files of a layer, which belong to ids stored for sandboxes. */
 static bool is_kept(const char *name, int depth)
 {
     static const char *const ours[] = {"sb",      "shells",     "base",       "dev",
@@ -38,8 +36,8 @@ static bool is_kept(const char *name, int depth)
 
 static int hand_over_in(int dir, int depth, const struct target *to);
 
-/* No link is followed, and only what was its user's is given away: that one may have made names
- * for others' files. */
+/* Follows no links, and gives away only files of its former user, who may have made names for files
+ * of others. */
 static int hand_over_entry(int dir, const char *name, int depth, const struct target *to)
 {
     AUTO(fd_close) int below = -1;
@@ -72,7 +70,7 @@ static int hand_over_in(int dir, int depth, const struct target *to)
         (void)closedir(d);
     else
         fd_close(copy);
-    /* Last: while it is root's, the next start begins anew. */
+    /* Last: while it is root's, the next start repeats everything. */
     return r == 0 && fchownat(dir, "", to->uid, to->gid, AT_EMPTY_PATH) < 0 ? -errno : r;
 }
 

@@ -1,3 +1,4 @@
+/* host: what holt-spawn sets up once at its start. */
 #include "spawn/host.h"
 
 #include "base/fd.h"
@@ -27,7 +28,7 @@ struct host host = {.state = -1,
                     .wide_allowed = true,
                     .command_filter = -1};
 
-/* Where holtd is another user it must get to the sockets, and to nothing else. */
+/* If holtd is another user, it must reach the sockets, and nothing else. */
 mode_t host_box_mode(void)
 {
     return host.served == geteuid() ? 0700 : 0711;
@@ -43,7 +44,7 @@ int host_hand_over(int dir, const char *name)
                : 0;
 }
 
-/* Records say what to kill and which files to remove: nobody else may have written them. */
+/* Records tell what to kill and which files to remove: no other user may have written them. */
 static int open_own(const char *name, int *ret, struct err *e)
 {
     AUTO(fd_close) int fd = -1;
@@ -77,8 +78,8 @@ static int open_state(const char *path, struct err *e)
 }
 
 /* Sealed: a sandbox that opens /proc/1/exe for writing changes nothing, here or elsewhere.  Not
- * readable: the kernel then gives init's memory to the user namespace that may read the file, ours
- * (exec's would_dump), so that no root inside can trace init or look into its /proc entries. */
+ * readable: the kernel then assigns init's memory to the user namespace that may read the file,
+ * ours (exec's would_dump), so that root inside cannot trace init or read its /proc entries. */
 static int seal_init(const char *program, struct err *e)
 {
     AUTO(buf_done) struct buf content = {0};
@@ -134,8 +135,8 @@ int host_init(const char *state, const char *init_program, struct err *e)
     if (host.rootless && host_become_root(e) < 0)
         return -1;
     if (host.rootless)
-        host.served = 0; /* our own user, as seen from here */
-    /* Our own mount namespace: what we mount is seen by nobody else and dies with us. */
+        host.served = 0; /* our own user, as seen in this namespace */
+    /* Our own mount namespace: our mounts are invisible to others and end with us. */
     if (unshare(CLONE_NEWNS | CLONE_NEWIPC) < 0 ||
         mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return err_set(e, ERR_UNSUPPORTED, errno, "make a mount namespace");

@@ -1,5 +1,5 @@
-/* host: what holt-spawn found out and made once, at its start; read-only afterwards, but for the
- * pool of network namespaces.  One per process. */
+/* host: facts about the host and objects made at holt-spawn's start; read-only afterwards, except
+ * for the pool of network namespaces.  One per process. */
 #pragma once
 
 #include "base/err.h"
@@ -11,44 +11,44 @@
 
 #define HOST_NETNS_MAX 64
 #define HOST_ALLOWED_MAX 32
-#define HOST_IDS 65536 /* of one sandbox, where ranges can be mapped */
+#define HOST_IDS 65536 /* ids of one sandbox, if ranges can be mapped */
 
 enum host_cg1 { CG1_MEMORY, CG1_PIDS, CG1_CPU, CG1_COUNT };
 
 struct host {
     const char *state_path;
-    int state, boxes, shells; /* directories: the state; sb/ in it; shells/, of those made ahead */
-    int init;                 /* sealed memfd with holt-init */
+    int state, boxes, shells;   /* directories: the state; sb/ in it; shells/, for spares */
+    int init;                   /* sealed memfd with holt-init */
     int base_host, base_points; /* the lowest layers: see base.c */
     int dev;                    /* the shared /dev, mounted in our mount namespace */
     int cg2;                    /* our v2 cgroup, or -1 */
     int cg1[CG1_COUNT];         /* our v1 cgroups, or -1 */
-    uid_t served;               /* who may ask: holtd's user */
+    uid_t served;               /* who may connect: holtd's user */
     gid_t served_group;
     bool rootless, many_ids;
-    bool idmapped;        /* stored ids are shown in each sandbox's own range */
-    bool memory_idmapped; /* also those in a tmpfs: since Linux 6.3 */
+    bool idmapped;        /* stored ids are mapped into each sandbox's own range */
+    bool memory_idmapped; /* also in a tmpfs: since Linux 6.3 */
     bool memory_overlay;  /* a tmpfs can be an overlay's upper */
     struct host_allowed {
         const char *path;
         int fd;
         bool writable;
-    } allowed[HOST_ALLOWED_MAX]; /* directories of the host that may be mounted */
+    } allowed[HOST_ALLOWED_MAX]; /* host directories that may be mounted */
     size_t allowed_n;
     uint32_t features;     /* enum spawn_feature */
-    bool nesting;          /* sandboxes may be made with it */
-    uint32_t default_pids; /* of a sandbox that asks for no limit; 0: none */
-    bool wide_allowed;     /* and with all of the kernel's calls: SPAWN_WIDE */
-    bool wide_shells;      /* what is made ahead is */
+    bool nesting;          /* sandboxes may use it */
+    uint32_t default_pids; /* for a sandbox without a limit; 0: none */
+    bool wide_allowed;     /* and all of the kernel's calls: SPAWN_WIDE */
+    bool wide_shells;      /* spares are made wide */
     struct sock_fprog filters[CALLS_KIND_COUNT]
-                             [2]; /* of init and all it starts; [1]: with nesting */
-    int command_filter;           /* a sealed memfd with the second filter, of commands only */
+                             [2]; /* for init and everything it starts; [1]: with nesting */
+    int command_filter;           /* a sealed memfd with the second filter, for commands only */
     int home_net;                 /* the network namespace that we were started in */
     struct host_bridge {
         char name[16]; /* "": none */
-        uint32_t base; /* of its network; the first address is its own */
+        uint32_t base; /* of its network; the first address is the bridge's */
         uint8_t bits;
-    } bridge; /* of sandboxes with a raw network */
+    } bridge; /* for sandboxes with a raw network */
     int netns[HOST_NETNS_MAX];
     uint32_t netns_n, netns_want;
 };
@@ -57,22 +57,22 @@ extern struct host host;
 CHECKED int host_init(const char *state, const char *init_program, struct err *e);
 /* Each makes one part; in files of their own. */
 CHECKED int host_open_cgroups(struct err *e);
-void host_close_cgroups(void); /* those that are empty: sandboxes outlive us */
-/* The directory of the group that was given to an ordinary user: its own, if it may divide it; or
- * -1. controller: NULL is v2's. */
+void host_close_cgroups(void); /* removes empty ones: sandboxes outlive us */
+/* The cgroup delegated to an ordinary user: its own, if it may divide it; or -1.  controller: NULL
+ * means v2. */
 int delegated_open(const char *mount, const char *controller);
 CHECKED int host_make_base(struct err *e);
 CHECKED int host_make_dev(struct err *e);
 mode_t host_box_mode(void); /* of sb/ and sb/ID */
-/* A socket that only holtd's user may use. */
+/* Makes a socket accessible to holtd's user only. */
 CHECKED int host_hand_over(int dir, const char *name); /* 0, or -1 with errno set */
-/* Before host_init; opened by it. */
+/* Before host_init, which opens it. */
 CHECKED int host_allow(const char *path, bool writable, struct err *e);
 CHECKED int host_syscalls(const char *value, struct err *e); /* narrow, either or wide */
 CHECKED int host_bridge(const char *value, struct err *e);   /* BRIDGE,ADDRESS/BITS */
-/* Without root: a user namespace in which we are it. */
+/* Without root: enters a user namespace in which we are root. */
 CHECKED int host_become_root(struct err *e);
 CHECKED int host_compile_filter(struct err *e);
-/* Makes one more network namespace if the pool lacks one; false: it is full. */
+/* Makes one more network namespace if the pool needs one; false: it is full. */
 bool netns_fill_one(void);
-CHECKED int netns_enter(struct err *e); /* one that nobody has been in */
+CHECKED int netns_enter(struct err *e); /* enters a fresh one */

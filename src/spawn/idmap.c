@@ -1,3 +1,4 @@
+/* idmap: ranges of user ids for sandboxes, and idmapped mounts. */
 #include "spawn/idmap.h"
 
 #include "base/fd.h"
@@ -21,8 +22,8 @@
 
 static uint64_t used[IDMAP_SLOTS / 64 + 1];
 static uint32_t next_slot = 1;
-/* Ranges that are free again and whose user namespace is still there: making one takes 0.3 ms.
- * They stay claimed: another installation would have the same users in a moment. */
+/* Free ranges whose user namespace still exists: making one takes 0.3 ms.  They stay claimed:
+ * otherwise another installation could soon use the same ids. */
 static struct idmap ready[READY_MAX];
 static size_t ready_n;
 
@@ -94,7 +95,7 @@ static int write_map(pid_t pid, const char *which, uint32_t inside, uint32_t bas
     return fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
 }
 
-/* It has our lock and our listening socket: should we die, it must not stay in our stead. */
+/* It holds our lock and our listening socket: if we die, it must die too. */
 static _Noreturn void wait_for_kill(pid_t parent)
 {
     launch_tie(parent);
@@ -102,8 +103,8 @@ static _Noreturn void wait_for_kill(pid_t parent)
         (void)pause();
 }
 
-/* A user namespace only exists with a process in it or a descriptor on it: one is born, mapped,
- * opened, killed. */
+/* A user namespace exists only with a process in it or a descriptor on it: make a process, map,
+ * open, kill. */
 static int make_userns(uid_t uid, gid_t gid, uint32_t base, uint32_t n)
 {
     pid_t parent = getpid();
@@ -135,7 +136,7 @@ static int set_idmap(int tree, int userns)
     return mnt_set_fd(tree, &a, false);
 }
 
-/* A failure is seen by who needs it. */
+/* A failure is reported when it is needed. */
 void idmap_prepare(struct idmap *m)
 {
     uint32_t base = idmap_base(m->slot);

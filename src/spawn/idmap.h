@@ -1,7 +1,7 @@
-/* idmap: which ids of the host a sandbox's users are, and how stored files get them.
+/* idmap: the host ids of a sandbox's users, and how stored files get them.
  * Layers, uppers and volumes are stored with one canonical range of ids; an idmapped mount shows
  * them in the sandbox's own range (mount_setattr(2)), so that nothing on disk carries the ids of a
- * sandbox that is gone.  Without root there is one range, and it is both.  Errors: -errno. */
+ * removed sandbox.  Without root there is one range, used for both.  Errors: -errno. */
 #pragma once
 
 #include "base/macro.h"
@@ -11,19 +11,19 @@
 #define IDMAP_SLOTS 30000U
 
 struct idmap {
-    uint32_t slot; /* 0: none taken, the stored ids are its own */
+    uint32_t slot; /* 0: none taken, it uses the stored ids */
     int userns;    /* maps the stored ids to this range; -1: not made yet */
 };
 
 void idmap_take(struct idmap *m); /* a range that no live sandbox has */
 void idmap_give(struct idmap *m);
-void idmap_give_ready(void);            /* at the end: those that were kept for the next sandbox */
+void idmap_give_ready(void);            /* at the end: gives up ranges kept for the next sandbox */
 void idmap_mark(const struct idmap *m); /* an adopted sandbox has it */
-/* The host id of root in the sandbox with this slot; 0 where we are no host's root ourselves. */
+/* The host id of root in the sandbox with this slot; 0 if we are not the host's root. */
 uint32_t idmap_base(uint32_t slot);
-uint32_t idmap_stored(void);         /* the host id of a stored file of root */
-void idmap_prepare(struct idmap *m); /* what the first idmap_tree would do, ahead of it */
-/* Shows a detached tree in the sandbox's ids: from the canonical ones, or, where owner is another,
- * from that one alone, which is root inside. */
+uint32_t idmap_stored(void);         /* the host id of root's stored files */
+void idmap_prepare(struct idmap *m); /* does the first part of idmap_tree in advance */
+/* Maps a detached tree into the sandbox's ids: from the canonical ones, or, if owner is another,
+ * from that one alone, which becomes root inside. */
 CHECKED int idmap_tree(struct idmap *m, int tree, uid_t owner, gid_t group);
-CHECKED int idmap_probe(int dir); /* can a tree of this filesystem be shown so? */
+CHECKED int idmap_probe(int dir); /* whether a tree of this filesystem can be mapped */

@@ -1,4 +1,4 @@
-/* Paths in a root that is being built: the one place that resolves them. */
+/* inside: resolves paths in a root that is being built; no other file does. */
 #include "spawn/inside.h"
 
 #include "base/fd.h"
@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* With the guard left out a path is what it was: walked from the caller's own root. */
+/* With the guard left out, a path is resolved from the caller's own root. */
 static int resolve(int root, const char *path, int flags, unsigned more)
 {
     struct open_how how = {.flags = (unsigned)flags | O_CLOEXEC,
@@ -133,7 +133,7 @@ static int read_link(int fd, char *to, size_t size)
     return 0;
 }
 
-/* As the kernel shows both from where we stand; nobody moves anything meanwhile. */
+/* As the kernel shows both from here; nothing is moved meanwhile. */
 int inside_path_of(int root, int fd, char *to, size_t size)
 {
     char top[PATH_MAX], path[PATH_MAX];
@@ -154,7 +154,7 @@ int inside_path_of(int root, int fd, char *to, size_t size)
 
 static const struct {
     const char *path;
-    bool below; /* what is below it is closed too */
+    bool below; /* everything below it is closed too */
 } closed[] = {
     {"/", false},   {"/proc", true},          {"/sys", true},
     {"/dev", true}, {SPAWN_RELAY_PATH, true}, {SPAWN_CA_PATH, true},

@@ -1,12 +1,13 @@
-/* holt-spawn: the only privileged part.
- * Usage: holt-spawn --state DIR --init PROGRAM [--user NAME] [--allow DIR | --allow-write DIR]...
+/* holt-spawn: the only privileged program; makes and ends sandboxes. */
+
+/* Usage: holt-spawn --state DIR --init PROGRAM [--user NAME] [--allow DIR | --allow-write DIR]...
  *        [--nesting yes] [--pids N] [--syscalls narrow|either|wide] [--bridge NAME,ADDRESS/BITS]
  *        [--prepare yes] [--end stop|destroy|remove] [--linger-ms N]
- * --linger-ms: end after so long without holtd and without a sandbox that lives.
- * --user: who holtd runs as (a name or a number), where that is not our own user.
- * --prepare: make the state directory, or hand over the one of root's, and end (the unit's first
- * step: systemd would give all of it to that user, the files of sandboxes too).
- * --end: end_all.h; prints how many sandboxes were running. */
+ * --linger-ms: exit after this long without holtd and without a live sandbox.
+ * --user: the user of holtd (a name or a number), if it is not our own.
+ * --prepare: make the state directory, or hand over the one of root, and exit (the unit's first
+ * step: systemd would give all of it to that user, including files of sandboxes).
+ * --end: see end_all.h; prints the number of running sandboxes. */
 #include "base/account.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -31,7 +32,7 @@
 #define LOCK_MS 2000
 #define LOCK_LOOK_MS 10
 
-/* One that was killed holds the lock until the kernel is done with it. */
+/* A killed one holds the lock until the kernel has finished with it. */
 static int lock_state(struct err *e)
 {
     int fd = openat(host.state, "spawn.lock", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
@@ -45,7 +46,7 @@ static int lock_state(struct err *e)
         return err_hint(e, "end it, and what runs in its sandboxes: holt down --state %s",
                         host.state_path);
     }
-    return 0; /* held until we die */
+    return 0; /* held until we exit */
 }
 
 static struct watch signals = {.fd = -1};
@@ -155,7 +156,7 @@ static int find_user(const char *name, struct err *e)
     return 0;
 }
 
-/* In a state directory of its user nothing is to be done: its lock is left alone. */
+/* Does nothing in a state directory of its user: leaves its lock alone. */
 static int prepare(const char *path, struct err *e)
 {
     int r = dir_make_all(path, 0700);
@@ -175,7 +176,7 @@ static int prepare(const char *path, struct err *e)
     return 0;
 }
 
-/* Nothing is mounted, so that nothing is in its way. */
+/* Mounts nothing, so that nothing is in its way. */
 static int remove_state(const char *state, struct err *e)
 {
     if (geteuid() != 0 && host_become_root(e) < 0)
@@ -196,7 +197,7 @@ static int end_all(enum end_kind kind, struct err *e)
     return 1;
 }
 
-/* 1: that was all. */
+/* 1: done, exit. */
 static int start(int argc, char **argv, struct err *e)
 {
     struct arguments a = {0};
@@ -219,8 +220,8 @@ static int start(int argc, char **argv, struct err *e)
     return server_listen(host.state, e);
 }
 
-/* One that holtd has started goes when nobody needs it: no holtd for a while, and no sandbox that
- * lives.  *wait: how long until it may be so. */
+/* One started by holtd exits when it is not needed: no holtd for a while, and no live
+ * sandbox.  *wait: how long until that may be the case. */
 static bool is_over(int *wait)
 {
     int64_t alone = linger_ms < 0 ? -1 : server_alone_ms(), left = linger_ms - alone;

@@ -1,3 +1,4 @@
+/* measure: measures the size of a volume. */
 #include "spawn/measure.h"
 
 #include "base/fd.h"
@@ -48,7 +49,7 @@ static int on_disk(const char *id, uint32_t tag)
     int r;
 
     if (dir < 0 || faccessat(dir, id, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT ? 0 : -errno; /* nobody has used it yet */
+        return errno == ENOENT ? 0 : -errno; /* it was never used */
     m = xzalloc(sizeof *m);
     m->tag = tag;
     m->job.told.fd = -1;

@@ -1,5 +1,5 @@
-/* measure: how many bytes a volume holds, for holtd, which may not look.  A volume on disk is added
- * up in a child; one in memory says it at once. */
+/* measure: the size of a volume, for holtd, which may not read it.  A volume on disk is added up in
+ * a child; one in memory is known at once. */
 #pragma once
 
 #include "wire/spawn.h"

@@ -1,3 +1,4 @@
+/* mnt: wrappers of the new mount system calls. */
 #include "spawn/mnt.h"
 
 #include "base/fd.h"
@@ -23,7 +24,7 @@ int mnt_clone(int dir, bool recursive)
 
 int mnt_attach(int tree, const char *path)
 {
-    unsigned flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_SYMLINKS; /* also of /proc/self/fd */
+    unsigned flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_SYMLINKS; /* also for /proc/self/fd */
 
     return syscall(SYS_move_mount, tree, "", AT_FDCWD, path, flags) < 0 ? -errno : 0;
 }

@@ -1,12 +1,12 @@
-/* mnt: the new mount interface (Linux 5.2, 5.12), which neither libc wraps alike.  Errors: -errno.
- */
+/* mnt: the new mount interface (Linux 5.2, 5.12), which libcs wrap differently or not at
+ * all.  Errors: -errno. */
 #pragma once
 
 #include "base/macro.h"
 
 struct mount_attr;
 
-/* A detached copy of the mount (with those below it, if recursive) at an open directory: an fd. */
+/* A detached copy of the mount at an open directory (with those below it, if recursive): an fd. */
 CHECKED int mnt_clone(int dir, bool recursive);
 CHECKED int mnt_attach(int tree, const char *path);
 CHECKED int mnt_attach_fd(int tree, int at);

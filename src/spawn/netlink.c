@@ -1,3 +1,4 @@
+/* netlink: builds and sends netlink messages in one batch. */
 #include "spawn/netlink.h"
 
 #include "base/fd.h"
@@ -7,7 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* Every length a message or an attribute may have is a multiple of 4 in the batch. */
+/* All lengths of messages and attributes are padded to a multiple of 4. */
 static uint8_t *room(struct nl_batch *b, size_t n)
 {
     size_t padded = NLMSG_ALIGN(n);
@@ -103,7 +104,7 @@ void nl_nest_end(struct nl_batch *b, size_t at)
     memcpy(b->bytes + at, &a, sizeof a);
 }
 
-/* How many acknowledgements stand in it; the first error, negative. */
+/* The number of acknowledgements in it; the first error, negative. */
 static int read_acks(const uint8_t *p, size_t n)
 {
     int acks = 0;

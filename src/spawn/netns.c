@@ -1,8 +1,9 @@
-/* Network namespaces made ahead.  Making one inside the clone holds the parent for 0.5 ms; entering
- * a ready one costs a tenth.  Each belongs to a user namespace of its own, in which nobody is: the
- * sandbox's root has no rights over it, and the kernel sends no uevents there, which it does to all
- * that belong to the host's user namespace.  spawn itself uses no network, so it moves from one to
- * the next. */
+/* netns: network namespaces made in advance. */
+
+/* Making one inside the clone blocks the parent for 0.5 ms; entering a ready one costs a
+ * tenth.  Each belongs to an empty user namespace of its own: the sandbox's root has no rights over
+ * it, and the kernel sends no uevents there, as it does to all that belong to the host's user
+ * namespace.  holt-spawn itself uses no network, so it moves from one to the next. */
 #include "spawn/host.h"
 
 #include "base/fd.h"
@@ -38,13 +39,13 @@ static int loopback_up(void)
 }
 
 /* In a child that shares our memory and descriptors, while we wait (vfork(2)): it opens the
- * namespace for us, and ends. */
+ * namespace for us, and exits. */
 static int born(void *arg)
 {
     int *ret = arg, r = loopback_up();
 
-    /* Low ports are free to all inside: the sandbox's root has no capability over this namespace.
-     */
+    /* Low ports are free to every user inside: the sandbox's root has no capability over this
+     * namespace. */
     (void)!write_file("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
     *ret = r < 0 ? r : open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     if (r == 0 && *ret < 0)
@@ -77,7 +78,7 @@ bool netns_fill_one(void)
         return false;
     fd = make_one(&e);
     if (fd < 0)
-        return false; /* the create that needs one will say why */
+        return false; /* the create that needs one will report why */
     host.netns[host.netns_n++] = fd;
     return true;
 }

@@ -1,5 +1,7 @@
-/* Kills for want of memory, told as they happen: v2 marks memory.events as changed, v1 counts up an
- * eventfd that was registered (cgroup-v1/memory.rst, "OOM Control"). */
+/* oom: reports OOM kills as they happen. */
+
+/* v2 marks memory.events as changed, v1 increments a registered eventfd (cgroup-v1/memory.rst, "OOM
+ * Control"). */
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
@@ -19,7 +21,7 @@ static void tell(struct sandbox *s, uint64_t kills)
     server_send(&m, -1);
 }
 
-/* v1 tells before it kills: the count may still lack this one. */
+/* v1 notifies before it kills: the count may not include this one yet. */
 static void on_v1(struct watch *w, uint32_t events)
 {
     struct sandbox *s = CONTAINER_OF(w, struct sandbox, oom);
@@ -37,7 +39,8 @@ static void on_v2(struct watch *w, uint32_t events)
     char text[256];
 
     (void)events;
-    (void)!pread(w->fd, text, sizeof text, 0); /* or it stays marked; first, or a kill is missed */
+    /* otherwise it stays marked; before counting, or a kill could be missed */
+    (void)!pread(w->fd, text, sizeof text, 0);
     kills = cgroup_oom_kills(s);
     if (kills > s->oom_kills)
         tell(s, kills);
@@ -64,7 +67,7 @@ static int watch_v1(struct sandbox *s)
     return 0;
 }
 
-/* Only where a limit is set: the host's own lack of memory is no news of this sandbox. */
+/* Only with a limit: a lack of memory of the host itself is not about this sandbox. */
 void oom_watch(struct sandbox *s)
 {
     int fd;
@@ -73,7 +76,7 @@ void oom_watch(struct sandbox *s)
         return;
     s->oom_kills = cgroup_oom_kills(s);
     if (host.cg1[CG1_MEMORY] >= 0) {
-        (void)watch_v1(s); /* the counts in stats tell it too */
+        (void)watch_v1(s); /* the counts in stats show it too */
         return;
     }
     fd = s->cg2 < 0 ? -1 : openat(s->cg2, "memory.events", O_RDONLY | O_CLOEXEC);

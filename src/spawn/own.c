@@ -1,3 +1,4 @@
+/* own: own directories of a sandbox with a limit. */
 #include "spawn/own.h"
 
 #include "base/fd.h"
@@ -37,7 +38,8 @@ static int remove_own(const struct sandbox *s, size_t n, int dir)
     return r < 0 ? r : unlinkat(s->dir, name, AT_REMOVEDIR) < 0 ? -errno : 0;
 }
 
-/* The image's root is root's inside, as everywhere on disk (idmap.h), and begins empty. */
+/* The image's root directory belongs to root inside, as everywhere on disk (idmap.h), and is empty
+ * at first. */
 static int map(struct sandbox *s, int tree)
 {
     AUTO(fd_close) int root = openat(tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -60,14 +62,14 @@ int own_mount(struct sandbox *s, size_t n, uint64_t bytes)
     if (!(s->flags & SPAWN_RESTART) && mkdirat(s->dir, name, 0700) < 0)
         return -errno;
     dir = open_own(s, n);
-    if (dir < 0) /* an earlier life without limits has its files elsewhere */
+    if (dir < 0) /* an earlier run without limits has its files elsewhere */
         return errno == ENOENT ? -EOPNOTSUPP : -errno;
     if (!disk_is_there(dir))
         r = disk_make(dir, bytes);
     tree = r < 0 ? r : disk_mount(dir);
     r = tree < 0 ? tree : map(s, tree);
     if (r < 0 && r != -EBUSY && !(s->flags & SPAWN_RESTART))
-        (void)!remove_own(s, n, dir); /* what cannot be removed yet is at the end */
+        (void)!remove_own(s, n, dir); /* what cannot be removed yet is removed at the end */
     return r < 0 ? r : TAKE_FD(tree);
 }
 

@@ -13,33 +13,33 @@
 
 #define BIT(cap) (1ULL << (cap))
 
-/* Of 41.  What runs in a sandbox has none of them: it is in a user namespace of its own. */
+/* Of 41.  Processes in a sandbox have none of them: they are in a user namespace of their own. */
 static const uint64_t kept =
     BIT(CAP_SYS_ADMIN) |       /* mounts, namespaces, cgroups, idmapped trees, loop devices */
     BIT(CAP_SYS_CHROOT) |      /* setns into a mount namespace */
     BIT(CAP_MKNOD) |           /* the nodes of the shared /dev */
-    BIT(CAP_CHOWN) |           /* stored files get the ids that stand for sandboxes' users */
+    BIT(CAP_CHOWN) |           /* stored files get the ids of sandboxes' users */
     BIT(CAP_FOWNER) |          /* modes of files of those ids */
-    BIT(CAP_FSETID) |          /* their set-group-ID bits stay */
-    BIT(CAP_DAC_OVERRIDE) |    /* trees of those ids are made, walked and removed */
-    BIT(CAP_DAC_READ_SEARCH) | /* … and opened by O_PATH below closed directories */
+    BIT(CAP_FSETID) |          /* keeps their set-group-ID bits */
+    BIT(CAP_DAC_OVERRIDE) |    /* make, walk and remove trees of those ids */
+    BIT(CAP_DAC_READ_SEARCH) | /* … and open them by O_PATH below closed directories */
     BIT(CAP_SETUID) |          /* id maps of sandboxes; files made as another id */
     BIT(CAP_SETGID) |          /* the same for groups */
     BIT(CAP_SETFCAP) |         /* a map that has the id 0 (Linux 5.12) */
     BIT(CAP_SETPCAP) |         /* to drop capabilities from the bounding set */
-    BIT(CAP_KILL) |            /* ends what runs in a sandbox, whose users are others */
+    BIT(CAP_KILL) |            /* end processes of a sandbox, which are other users */
     BIT(CAP_SYS_PTRACE) |      /* /proc/PID/ns and statistics of those */
     BIT(CAP_SYS_RESOURCE) |    /* limits above our own, oom_score_adj below it */
     BIT(CAP_NET_ADMIN) |       /* addresses, routes and redirections of sandboxes' networks */
     BIT(CAP_NET_BIND_SERVICE); /* port 53 there */
 
-/* Who only counts or removes files. */
+/* For children that only count or remove files. */
 static const uint64_t walker_kept =
     BIT(CAP_DAC_OVERRIDE) | BIT(CAP_DAC_READ_SEARCH) | BIT(CAP_FOWNER) | BIT(CAP_CHOWN);
 
-/* Sandboxes inherit this filter below their own, so it has all that the widest of those has; and
- * these with any arguments, for our own steps.  What is left is refused to us as well: bpf, perf,
- * kernel modules, kexec, keys, handles of files, the clock, I/O ports, swap, reboot. */
+/* Sandboxes inherit this filter below their own, so it allows everything the widest of those does,
+ * and these calls with any arguments for our own steps.  Everything else is refused to us as well:
+ * bpf, perf, kernel modules, kexec, keys, handles of files, the clock, I/O ports, swap, reboot. */
 static const struct filter_row own_rows[] = {
     FILTER_CALL(clone),
     FILTER_CALL(clone3),
@@ -79,12 +79,13 @@ static const struct filter_row own_rows[] = {
 static int filter_own_calls(void)
 {
     struct calls narrow = calls_of(CALLS_NARROW, true), wide = calls_of(CALLS_WIDE, true);
-    struct filter_table tables[CALLS_TABLES_MAX + 2] = {narrow.tables[0]}; /* newer ones, by name */
+    /* newer calls, by name */
+    struct filter_table tables[CALLS_TABLES_MAX + 2] = {narrow.tables[0]};
     struct sock_fprog program;
     int r;
 
     if (guard_left_out("silence"))
-        return 0; /* what it refuses too, the sandbox's filter would not tell */
+        return 0; /* a call refused here would not reach the sandbox's filter */
     memcpy(tables + 1, wide.tables, wide.count * sizeof *tables);
     tables[wide.count + 1] = (struct filter_table){own_rows, ARRAY_LEN(own_rows)};
     r = filter_compile(tables, wide.count + 2, wide.otherwise, &program);
@@ -99,12 +100,12 @@ int own_rights_give_up(struct err *e)
 {
     int r = 0;
 
-    /* NOLINTNEXTLINE(misc-redundant-expression): both are false where no guard can be left out */
+    /* NOLINTNEXTLINE(misc-redundant-expression): both are false if no guard can be left out */
     if (!guard_left_out("caps") && !guard_left_out("userns"))
         r = confine_caps(kept);
     if (r < 0)
         return err_set(e, ERR_INTERNAL, -r, "give up capabilities");
-    /* newuidmap(1), which is setuid, has run; nothing that comes later may gain anything. */
+    /* newuidmap(1), which is setuid, has run; nothing later may gain rights. */
     if (!guard_left_out("no_new_privs") && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_set(e, ERR_INTERNAL, errno, "set no_new_privs");
     r = guard_left_out("seccomp") || guard_left_out("command_filter") ? 0 : filter_own_calls();

@@ -1,3 +1,4 @@
+/* parked: processes waiting in v1 cgroups, to clone sandboxes there. */
 #include "spawn/parked.h"
 
 #include "base/fd.h"
@@ -27,9 +28,10 @@ enum { WAITS, WORKS, DID };
 
 struct parked {
     pid_t pid;    /* 0: none */
-    pid_t parent; /* we */
+    pid_t parent; /* holt-spawn */
     bool ready;   /* in all groups */
-    int failures; /* in a row: then it is given up, and creates attach by themselves */
+    /* consecutive failures: after some it is given up, and creates attach by themselves */
+    int failures;
     bool taken;   /* a sandbox has it, and its groups */
     pid_t porter; /* the child that attaches it */
     struct watch attached;
@@ -49,17 +51,17 @@ static void futex(uint32_t *word, int op, uint32_t value)
     (void)syscall(SYS_futex, word, op, value, NULL, NULL, 0);
 }
 
-/* Runs beside us in the same memory, but only while we wait for it: errno and all are shared. */
+/* Runs in our memory, but only while we wait for it: errno and everything else is shared. */
 static int wait_for_work(void *arg)
 {
     struct parked *p = arg;
 
     point_reached("parked");
-    launch_tie(p->parent); /* it has our listening socket, and would stay in our stead */
+    launch_tie(p->parent); /* it holds our listening socket, and must not outlive us */
     while (__atomic_load_n(&p->word, __ATOMIC_ACQUIRE) == WAITS)
         futex(&p->word, FUTEX_WAIT, WAITS);
     p->args.flags |= CLONE_PARENT;
-    p->args.exit_signal = 0; /* CLONE_PARENT: it is ours, SIGCHLD */
+    p->args.exit_signal = 0; /* CLONE_PARENT: it is our child, SIGCHLD */
     p->result = setns(p->netns, CLONE_NEWNET);
     if (p->result == 0)
         p->result = syscall(SYS_clone3, &p->args, sizeof p->args);
@@ -97,14 +99,14 @@ static void remove_groups(const char *name)
 
 static int make_groups(const char *name)
 {
-    remove_groups(name); /* of a holt-spawn that was killed */
+    remove_groups(name); /* left by a killed holt-spawn */
     for (int i = 0; i < CG1_COUNT; i++)
         if (host.cg1[i] >= 0 && mkdirat(host.cg1[i], name, 0755) < 0)
             return -errno;
     return 0;
 }
 
-/* In a child, which may wait: 0, or 1 if one group could not be entered. */
+/* In a child, which may block: 0, or 1 if a group could not be entered. */
 static int attach(const struct parked *p)
 {
     char path[48], pid[16];
@@ -200,7 +202,7 @@ bool parked_lacks(void)
     return lacks;
 }
 
-/* Those of a holt-spawn that was killed; once, before there are any of our own. */
+/* Removes those of a killed holt-spawn; once, before there are any of our own. */
 static void sweep(void)
 {
     for (int i = 0; i < CG1_COUNT; i++) {
@@ -246,7 +248,7 @@ const char *parked_group(const struct parked *p)
     return p->group;
 }
 
-/* Its groups are the sandbox's once it is taken. */
+/* Its groups belong to the sandbox once it is taken. */
 void parked_drop(struct parked *p)
 {
     int status;
@@ -259,7 +261,7 @@ void parked_drop(struct parked *p)
         p->porter = 0;
     }
     if (p->pid != 0) {
-        (void)kill(p->pid, SIGKILL); /* after its work it is about to end by itself */
+        (void)kill(p->pid, SIGKILL); /* after its work it is about to exit by itself */
         (void)waitpid(p->pid, &status, 0);
         p->pid = 0;
     }

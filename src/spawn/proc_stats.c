@@ -1,5 +1,7 @@
-/* What a sandbox uses where no cgroup counts it: the sum over its living processes.  All of them
- * descend from init, which the kernel makes the parent of orphans (proc(5), task/TID/children). */
+/* proc_stats: a sandbox's resource use without cgroups: the sum over its live processes. */
+
+/* All of them descend from init, which the kernel makes the parent of orphans (proc(5),
+ * task/TID/children). */
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
@@ -9,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define PROCS_MAX 256 /* looked at: spawn serves others meanwhile */
+#define PROCS_MAX 256 /* limit: holt-spawn serves others meanwhile */
 
 struct walk {
     pid_t found[PROCS_MAX];

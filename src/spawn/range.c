@@ -1,4 +1,4 @@
-/* Claims of ranges of user ids, seen by every holt-spawn of the host. */
+/* range: claims of ranges of user ids, shared by every holt-spawn of the host. */
 #include "spawn/range.h"
 
 #include "base/fd.h"
@@ -24,7 +24,7 @@ static uint64_t look(pid_t pid, char *ret_state)
     if (file_read(path, 4096, &text) < 0)
         return 0;
     rest = buf_str(&text);
-    for (size_t i = 0; i < rest.n; i++) /* the name may hold anything: go by the last ')' */
+    for (size_t i = 0; i < rest.n; i++) /* the name may hold anything: use the last ')' */
         if (rest.p[i] == ')')
             paren = (ptrdiff_t)i;
     if (paren < 0 || rest.n < (size_t)paren + 2)
@@ -43,7 +43,7 @@ uint64_t process_started(pid_t pid)
     return look(pid, &state);
 }
 
-/* Ours does not change, and to ask takes as long as the rest of a claim. */
+/* Cached: asking takes as long as the rest of a claim. */
 static uint64_t own_start(void)
 {
     static uint64_t started;
@@ -61,7 +61,7 @@ static bool lives(pid_t pid, uint64_t started)
     return started != 0 && look(pid, &state) == started && state != 'Z' && state != 'X';
 }
 
-/* -1: none, and claims are not made. */
+/* -1: none, and no claims are made. */
 static int claims_dir(void)
 {
     static int dir = -2;
@@ -81,7 +81,8 @@ static int claims_dir(void)
     return dir;
 }
 
-/* The file, locked while it is looked at: -EAGAIN: another does, -ENOENT: it has just gone. */
+/* The file, locked while it is read: -EAGAIN: another process has it, -ENOENT: it was just
+ * removed. */
 static int open_claim(uint32_t slot, bool create)
 {
     char name[16];
@@ -97,9 +98,9 @@ static int open_claim(uint32_t slot, bool create)
     return fstat(fd, &st) < 0 || st.st_nlink == 0 ? -ENOENT : TAKE_FD(fd);
 }
 
-/* Those who hold a range: the holt-spawn that took it, and its sandbox's init. */
+/* The holders of a range: the holt-spawn that took it, and its sandbox's init. */
 struct claim {
-    pid_t pid, init; /* 0: nobody */
+    pid_t pid, init; /* 0: none */
     uint64_t started, init_started;
 };
 
@@ -152,7 +153,7 @@ void range_add_init(uint32_t slot, pid_t init, uint64_t started)
         (void)!write_claim(fd, init, started);
 }
 
-/* One that has passed to another meanwhile, because its processes had ended, is theirs. */
+/* A claim that passed to another meanwhile, because its processes had ended, is left alone. */
 void range_give(uint32_t slot)
 {
     AUTO(fd_close) int fd = slot == 0 || claims_dir() < 0 ? -1 : open_claim(slot, false);

@@ -1,8 +1,7 @@
-/* range: which ranges of user ids are in use on this host, by any installation: a file per range in
- * RANGE_DIR, outside every state directory, that names the holt-spawn and the init which have it
- * (pid and start time).  A file whose processes are gone means nothing, so nothing has to be
- * cleaned up after a crash, and nothing outlives a boot.  As root only: others have one range,
- * their own. */
+/* range: the ranges of user ids in use on this host, by any installation: a file per range in
+ * RANGE_DIR, outside every state directory, that names the holt-spawn and the init which use it
+ * (pid and start time).  A file whose processes have ended is void, so a crash needs no clean-up,
+ * and nothing outlives a boot.  As root only: others have one range, their own. */
 #pragma once
 
 #include "base/macro.h"
@@ -13,8 +12,8 @@
 
 /* False: a process of another installation has it.  Where claims cannot be made, all are free. */
 bool range_claim(uint32_t slot);
-/* The sandbox's init, which may outlive us: its range then stays its own. */
+/* Adds the sandbox's init, which may outlive us and then keeps its range. */
 void range_add_init(uint32_t slot, pid_t init, uint64_t started);
 void range_give(uint32_t slot);
-/* Field 22 of /proc/PID/stat: with the pid it names a process for good.  0: there is none. */
+/* Field 22 of /proc/PID/stat: unique together with the pid.  0: no such process. */
 uint64_t process_started(pid_t pid);

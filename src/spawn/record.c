@@ -1,6 +1,7 @@
-/* What a new holt-spawn must know of the sandboxes of the last one: sb/ID/record, written before
- * the child goes on, so that no init lives without one.  Plain text; the kernel's word (pid and
- * start time) decides whether the sandbox still lives. */
+/* record: what the next holt-spawn must know of a sandbox, in sb/ID/record. */
+
+/* Written before the child continues, so that no init is without one.  Plain text; the kernel's
+ * data (pid and start time) decides whether the sandbox is still alive. */
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
@@ -19,10 +20,10 @@
 #include <unistd.h>
 
 #define RECORD_MAX 4096
-#define RECORD_ROOM 512 /* more than all but a sandbox with many shared volumes takes */
+#define RECORD_ROOM 512 /* enough for all but a sandbox with many shared volumes */
 
-/* Filled up with empty lines: the claim's takes the place of the shell's without the truncation,
- * which takes longer than all the rest. */
+/* Padded with empty lines: the claim's record replaces the spare's without a truncation, which
+ * takes longer than everything else. */
 static int write_text(const struct sandbox *s, const char *name)
 {
     AUTO(fd_close) int fd = openat(s->dir, name, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
@@ -46,7 +47,7 @@ static int write_record(const struct sandbox *s)
 {
     int r;
 
-    (void)unlinkat(s->dir, "record.new", 0); /* of a holt-spawn that died while it wrote */
+    (void)unlinkat(s->dir, "record.new", 0); /* left by a holt-spawn that died while writing */
     r = write_text(s, "record.new");
     return r == 0 && renameat(s->dir, "record.new", s->dir, "record") < 0 ? -errno : r;
 }
@@ -56,7 +57,7 @@ int record_stopped(struct sandbox *s)
     return write_record(s);
 }
 
-/* Its start time is asked ahead: that takes as long as the rest of the claim's record. */
+/* Reads its start time in advance: that takes as long as the rest of the claim's record. */
 int record_shell(struct sandbox *s)
 {
     s->started = process_started(s->pid);
@@ -64,8 +65,8 @@ int record_shell(struct sandbox *s)
     return write_text(s, "record");
 }
 
-/* Not as a stopped one, even while a restart is still to keep its files.  Of a new one nothing is
- * there that half a record could spoil: it is destroyed without. */
+/* Not as a stopped one, even while a restart still has to keep its files.  For a new one half a
+ * record can spoil nothing: it is destroyed without. */
 int step_record(struct sandbox *s, struct err *e)
 {
     bool keep = s->keep;
@@ -92,16 +93,15 @@ int undo_record(struct sandbox *s)
     return unlinkat(s->dir, "record", 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* In its place: one digit of it is another, and a write within a page is done or not.  A file of
- * its own, and its rename, may wait for the disk. */
+/* In place: only one digit changes, and a write within a page is atomic.  A new file and its rename
+ * may wait for the disk. */
 int record_confirm(struct sandbox *s)
 {
     s->confirmed = true;
     return write_text(s, "record");
 }
 
-/* Numbers in write_record's order; false when there are not as many.  *ret_rest: the lines after.
- */
+/* Numbers in write_record's order; false if there are not enough.  *ret_rest: the lines after. */
 static bool parse(struct str text, uint64_t *v, size_t n, struct str *ret_rest)
 {
     for (size_t i = 0; i < n; i++)
@@ -132,7 +132,7 @@ static void read_record(struct sandbox *s)
 
     if (fd < 0 || fd_read_all(fd, RECORD_MAX, &text) < 0 ||
         !parse(buf_str(&text), v, ARRAY_LEN(v), &lines))
-        return; /* it never got so far: dead, and destroy removes what there is */
+        return; /* it never got that far: dead, and destroy removes what exists */
     s->pid = (pid_t)v[0];
     s->started = v[1];
     s->ids.slot = (uint32_t)v[2];
@@ -149,14 +149,14 @@ static void read_record(struct sandbox *s)
     (void)snprintf(s->installation, sizeof s->installation, STR_FMT, STR_ARG(installation));
     if (group.n > 0 && group.n < sizeof s->group)
         (void)snprintf(s->group, sizeof s->group, STR_FMT, STR_ARG(group));
-    s->keep = s->pid == 0; /* stopped: nothing of it is there but its files */
+    s->keep = s->pid == 0; /* stopped: only its files exist */
     if (s->keep)
         return;
     idmap_mark(&s->ids);
     read_shared(s, lines);
 }
 
-/* The start time is looked at after the pidfd is held: from then on the pid cannot be another's. */
+/* Checks the start time while holding the pidfd: the pid cannot be reused then. */
 static int hold(const struct sandbox *s)
 {
     AUTO(fd_close) int fd = s->pid > 1 ? (int)syscall(SYS_pidfd_open, s->pid, 0) : -1;
@@ -164,13 +164,13 @@ static int hold(const struct sandbox *s)
     return fd >= 0 && s->started != 0 && process_started(s->pid) == s->started ? TAKE_FD(fd) : -1;
 }
 
-/* Of a claim that was under way the record is still its shell's. */
+/* During a claim the record is still its spare's. */
 static bool has_disk(int dir)
 {
     return dir >= 0 && (disk_is_there(dir) || faccessat(dir, "fs", F_OK, AT_SYMLINK_NOFOLLOW) == 0);
 }
 
-/* The holtd of before may have been another user. */
+/* The former holtd may have been another user. */
 static void open_to_holtd(const struct sandbox *s, bool is_shell)
 {
     if (is_shell)

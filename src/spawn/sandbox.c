@@ -1,3 +1,4 @@
+/* sandbox: creates, claims, ends and undoes sandboxes. */
 #include "spawn/sandbox.h"
 
 #include "base/clock.h"
@@ -21,13 +22,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define UNDO_QUICK_MS 50 /* what is busy is so for some milliseconds; later less is asked */
+/* a busy object is busy for some milliseconds; later retries are less frequent */
+#define UNDO_QUICK_MS 50
 #define UNDO_SLOW_MS 500
-#define UNDO_LATE_MS 10000 /* then whoever waits is told; it is tried on */
+#define UNDO_LATE_MS 10000 /* then the waiting client gets an error; retries continue */
 
 static struct list sandboxes = {&sandboxes, &sandboxes};
 static struct map by_id;    /* the same */
-static size_t undo_waiting; /* of them: an undo was busy */
+static size_t undo_waiting; /* how many of them wait because an undo was busy */
 
 static void on_told(struct watch *w, uint32_t events);
 static void on_built(struct watch *w, uint32_t events);
@@ -121,7 +123,7 @@ static void forget(struct sandbox *s)
 
 static void begin(struct sandbox *s, const struct spawn_create *c);
 
-/* The shell was broken, not the request: it gets a sandbox that is made for it. */
+/* The spare was broken, not the request: makes a new sandbox for it. */
 static void create_anew(struct sandbox *s)
 {
     AUTO(buf_done) struct buf packet = s->packet;
@@ -158,7 +160,7 @@ static void answer_end(struct sandbox *s)
     forget(s);
 }
 
-/* What destroy goes through: all of it, whatever was made. */
+/* Destroy undoes everything, whatever was made. */
 static void undo_everything(struct sandbox *s)
 {
     for (size_t i = 0; i < setup_step_count; i++)
@@ -190,7 +192,7 @@ static void set_undo_waits(struct sandbox *s, bool waits)
     s->undo_waits = waits;
 }
 
-/* False: something is still busy, and sandbox_retry goes on. */
+/* False: something is still busy, and sandbox_retry continues. */
 static bool undo(struct sandbox *s)
 {
     while (s->steps_done > 0) {
@@ -217,7 +219,7 @@ int sandbox_retry(void)
     int64_t now, next = INT64_MAX;
 
     if (undo_waiting == 0)
-        return -1; /* on every turn of the loop, with a thousand sandboxes too */
+        return -1; /* on every turn of the loop, also with a thousand sandboxes */
     now = clock_mono_ms();
     LIST_EACH (&sandboxes, node) {
         struct sandbox *s = LIST_ENTRY(node, struct sandbox, node);
@@ -228,7 +230,7 @@ int sandbox_retry(void)
     return undo_waiting == 0 ? -1 : (int)i64_max(next - now, 1);
 }
 
-/* Kills what lives; what follows happens in on_ended. */
+/* Kills live processes; on_ended continues. */
 static void begin_end(struct sandbox *s)
 {
     s->dying = true;
@@ -237,12 +239,12 @@ static void begin_end(struct sandbox *s)
         return;
     }
     if (cgroup_kill(s, false) == 0)
-        return; /* the frozen die of it too (kernel: cgroup-v2.rst) */
+        return; /* kills frozen processes too (kernel: cgroup-v2.rst) */
     (void)cgroup_freeze(s, false);
     (void)syscall(SYS_pidfd_send_signal, s->ended.fd, SIGKILL, NULL, 0);
 }
 
-/* The record comes first: whoever finds the files of a stopped sandbox knows that they stay. */
+/* The record first: it tells the next holt-spawn that the files of a stopped sandbox stay. */
 static int begin_keep(struct sandbox *s, struct err *e)
 {
     int r;
@@ -261,7 +263,7 @@ void sandbox_destroy(struct sandbox *s, uint32_t tag, bool keep)
     struct err e;
 
     if (s->destroy_tag != 0)
-        server_done(s->destroy_tag, NULL); /* asked twice: the later one waits */
+        server_done(s->destroy_tag, NULL); /* a repeated request: the later one waits */
     s->destroy_tag = 0;
     if (keep && s->state == SPAWN_STOPPED) {
         server_done(tag, NULL);
@@ -273,7 +275,7 @@ void sandbox_destroy(struct sandbox *s, uint32_t tag, bool keep)
         return;
     }
     s->destroy_tag = tag;
-    if (!keep && s->keep) { /* it was stopped, or is about to be: now everything goes */
+    if (!keep && s->keep) { /* it was stopped, or is about to be: now everything is removed */
         s->keep = false;
         s->dir = s->dir >= 0
                      ? s->dir
@@ -291,15 +293,15 @@ static void on_ended(struct watch *w, uint32_t events)
     bool starting = s->state == SPAWN_STARTING;
 
     (void)events;
-    /* A reaped pidfd hangs up, which is told unasked; then there is nobody to wait for, and
-     * waitpid(0) would take another sandbox's end. */
+    /* A reaped pidfd reports a hang-up unasked; then there is nothing to wait for, and waitpid(0)
+     * would take another sandbox's end. */
     if (s->pid == 0 || (!s->adopted && waitpid(s->pid, &s->status, WNOHANG) == 0))
         return;
     s->pid = 0;
     s->state = SPAWN_DEAD;
     loop_want(w, EPOLLET); /* a dead pidfd stays readable */
     if (s->told.fd >= 0)
-        on_told(&s->told, EPOLLIN); /* its last words */
+        on_told(&s->told, EPOLLIN); /* its last report */
     if (s->built.fd >= 0)
         on_built(&s->built, EPOLLIN);
     if (is_nobodys(s) && !s->dying) {
@@ -320,7 +322,7 @@ static void on_ended(struct watch *w, uint32_t events)
     server_send(&m, -1);
 }
 
-/* ---- the beginning ---- */
+/* ---- start ---- */
 
 static void running(struct sandbox *s)
 {
@@ -329,7 +331,7 @@ static void running(struct sandbox *s)
 
     s->state = SPAWN_RUNNING;
     buf_done(&s->packet);
-    s->keep = false; /* a restart that fails from here on is a death like any other */
+    s->keep = false; /* a failing restart from here on is a normal end */
     point_reached("running");
     if (s->create_tag == 0)
         return;
@@ -340,7 +342,7 @@ static void running(struct sandbox *s)
     server_send(&m, s->ended.fd);
 }
 
-/* The child's report: an error, or the end of the pipe, when exec has closed it. */
+/* The child's report: an error, or the end of the pipe, closed by exec. */
 static void on_told(struct watch *w, uint32_t events)
 {
     struct sandbox *s = CONTAINER_OF(w, struct sandbox, told);
@@ -359,14 +361,14 @@ static void on_told(struct watch *w, uint32_t events)
     if (r > 0 || s->pid == 0 || s->dying)
         return;
     if (s->shell == SHELL_MAKING) {
-        undo_everything(s); /* from now on: it gets a record ahead of that step */
+        undo_everything(s); /* from now on everything: it gets a record before that step */
         shell_ready(s);
         return;
     }
     running(s);
 }
 
-/* A shell's builder: that it has done its work, or could not, or is gone. */
+/* A spare's builder: it has finished, failed, or ended. */
 static void on_built(struct watch *w, uint32_t events)
 {
     struct sandbox *s = CONTAINER_OF(w, struct sandbox, built);
@@ -426,7 +428,7 @@ static int check(const struct spawn_create *c, struct err *e)
     return 0;
 }
 
-/* An image needs an overlay: where memory cannot be its upper, the disk is. */
+/* An image needs an overlay: on disk if memory cannot be its upper. */
 static uint32_t flags_of(const struct spawn_create *c)
 {
     return c->flags |
@@ -448,7 +450,7 @@ static void reset(struct sandbox *s, const struct spawn_create *c, uint32_t tag)
 {
     *s = (struct sandbox){.node = s->node,
                           .confirmed = s->confirmed,
-                          .keep = (c->flags & SPAWN_RESTART) != 0, /* should it fail */
+                          .keep = (c->flags & SPAWN_RESTART) != 0, /* in case it fails */
                           .own = c->flags & SPAWN_RESTART ? UINT32_MAX : 0,
                           .create_tag = tag,
                           SANDBOX_NO_FDS};
@@ -468,7 +470,7 @@ struct sandbox *sandbox_new(const struct spawn_create *c, uint32_t tag)
     return s;
 }
 
-/* The child has its own of all these; ours would keep the layers busy. */
+/* The child has copies of all these; ours would keep the layers busy. */
 static void let_go(struct sandbox *s)
 {
     if (s->shell == SHELL_NONE) {
@@ -497,7 +499,7 @@ static void watch_child(struct sandbox *s)
     loop_want(&s->built, EPOLLIN);
 }
 
-/* What needs nothing of the request; the child goes on with its part of it. */
+/* The steps that do not need the request; the child continues with its part. */
 static int make_ahead(struct sandbox *s, struct err *e)
 {
     int r = setup_run(s, SETUP_AHEAD, e);
@@ -505,7 +507,8 @@ static int make_ahead(struct sandbox *s, struct err *e)
     if (s->pid != 0)
         watch_child(s);
     if (r == 0)
-        (void)!send(s->go[1], "g", 1, MSG_NOSIGNAL); /* one that is gone is seen by its end */
+        /* a child that has ended is noticed by its end */
+        (void)!send(s->go[1], "g", 1, MSG_NOSIGNAL);
     return r;
 }
 
@@ -524,7 +527,7 @@ struct sandbox *sandbox_make_shell(const char *name)
     return NULL;
 }
 
-/* A process that ends has no namespaces any more, before its pidfd tells. */
+/* An ending process has no namespaces any more, before its pidfd reports it. */
 static bool has_ended(const struct sandbox *s, const struct err *e)
 {
     struct pollfd p = {.fd = s->ended.fd, .events = POLLIN};
@@ -532,7 +535,7 @@ static bool has_ended(const struct sandbox *s, const struct err *e)
     return s->pid == 0 || e->sys == ESRCH || poll(&p, 1, 0) > 0;
 }
 
-/* With the request: what is in a shell already is not done again. */
+/* The steps that need the request; skips what a spare has already done. */
 static int claim(struct sandbox *s, struct err *e)
 {
     s->enforced |= host.features & (SPAWN_CAN_KILL_TREE | SPAWN_CAN_FREEZE);
@@ -551,7 +554,7 @@ static int claim(struct sandbox *s, struct err *e)
     }
     point_reached("recorded");
     if (claim_send(s, e) == 0 || s->shell == SHELL_NONE)
-        return 0; /* a child that is gone has said why */
+        return 0; /* a child that has ended has reported why */
     s->shell = SHELL_BROKEN;
     return -1;
 }
@@ -588,7 +591,7 @@ static void begin(struct sandbox *s, const struct spawn_create *c)
     begin_end(s);
 }
 
-/* ---- creates that wait: for an empty image, or for those that need less ---- */
+/* ---- waiting creates: for an empty image, or for cheaper ones ---- */
 
 struct waiting {
     struct list node;
@@ -596,11 +599,11 @@ struct waiting {
     struct buf packet;
 };
 static struct list waiting = {&waiting, &waiting}; /* for an image */
-static struct list cold = {&cold, &cold};          /* no shell fits: one in each turn of the loop */
+static struct list cold = {&cold, &cold}; /* without a fitting spare: one per turn of the loop */
 
 static void create_now(const struct spawn_create *c, uint32_t tag);
 
-/* The sizes of its images, each once; how many. */
+/* The sizes of its images without duplicates; returns their number. */
 static size_t image_sizes(const struct spawn_create *c, uint64_t sizes[SPAWN_MOUNTS_MAX + 1])
 {
     struct wire_rows rows = c->mounts;
@@ -639,7 +642,7 @@ static int check_sizes(const struct spawn_create *c, struct err *e)
     return 0;
 }
 
-/* The first of its sizes that is not there yet, or 0. */
+/* The first of its sizes that is not ready, or 0. */
 static uint64_t lacking_size(const struct spawn_create *c)
 {
     uint64_t sizes[SPAWN_MOUNTS_MAX + 1];
@@ -652,7 +655,7 @@ static uint64_t lacking_size(const struct spawn_create *c)
     return lacks;
 }
 
-/* The oldest first: those behind it may need other sizes, which would push out its own. */
+/* The oldest first: later ones may need other sizes, which would push out its own. */
 static void on_image_made(void)
 {
     while (!list_is_empty(&waiting)) {
@@ -751,7 +754,7 @@ void sandbox_cold_next(void)
     if (list_is_empty(&cold))
         return;
     w = LIST_ENTRY(cold.next, struct waiting, node);
-    list_unlink(&w->node); /* the create may forget those that wait */
+    list_unlink(&w->node); /* the create may drop waiting ones */
     if (spawn_decode(buf_str(&w->packet), 0, SPAWN_HOST, &m, &e) == 0)
         create_now(&m.u.create, w->tag);
     else
@@ -783,7 +786,7 @@ static void create_now(const struct spawn_create *c, uint32_t tag)
     struct sandbox *s;
     struct err e = {0};
 
-    if (check(c, &e) < 0) { /* once more: one that waited may have been overtaken */
+    if (check(c, &e) < 0) { /* again: it may have been overtaken while waiting */
         server_done(tag, &e);
         return;
     }
@@ -804,7 +807,7 @@ void sandbox_adopted(struct sandbox *s, int pidfd)
 {
     undo_everything(s);
     s->adopted = true;
-    s->own = UINT32_MAX; /* whatever there is */
+    s->own = UINT32_MAX; /* whatever exists */
     s->state = s->keep ? SPAWN_STOPPED : pidfd < 0 ? SPAWN_DEAD : SPAWN_RUNNING;
     if (pidfd < 0)
         return;
@@ -813,7 +816,7 @@ void sandbox_adopted(struct sandbox *s, int pidfd)
     oom_watch(s);
 }
 
-/* ---- what it uses ---- */
+/* ---- resource use ---- */
 
 static void on_measured(struct tree_job *j)
 {
@@ -821,7 +824,7 @@ static void on_measured(struct tree_job *j)
     struct spawn_msg m = {.type = SPAWN_STATS, .tag = s->stats_tag};
 
     j->on_end = NULL;
-    j->ended = false; /* its end was this; a removal is another job */
+    j->ended = false; /* this end is handled; a removal is another job */
     s->stats_tag = 0;
     if (m.tag == 0)
         return;
@@ -846,6 +849,6 @@ void sandbox_stats(struct sandbox *s, uint32_t tag)
         s->job.on_end = on_measured;
         return;
     }
-    cgroup_stats(s, &m.u.stats); /* a second asker gets no measure of the disk: 0 */
+    cgroup_stats(s, &m.u.stats); /* a second request gets no disk size: 0 */
     server_send(&m, -1);
 }

@@ -1,3 +1,4 @@
+/* server: holtd's requests to holt-spawn. */
 #include "spawn/server.h"
 
 #include "base/clock.h"
@@ -75,7 +76,7 @@ static void send_fds(const struct spawn_msg *m, const int *fds, size_t n)
                                               .cmsg_len = CMSG_LEN(n * sizeof *fds)};
         memcpy(CMSG_DATA(CMSG_FIRSTHDR(&h)), fds, n * sizeof *fds);
     }
-    /* A full socket is a client that does not read its answers: it is dropped, not waited for. */
+    /* A full socket means that the client does not read its replies: drop it instead of waiting. */
     if (sendmsg(client.fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         drop_client();
 }
@@ -158,8 +159,8 @@ static int signal_init(struct sandbox *s, int signal)
                : -errno;
 }
 
-/* Where there is no cgroup, init does it to all that it has started.  pause: on or off, or -1: as
- * it is. */
+/* Without a cgroup, init does it to everything it has started.  pause: on or off, or -1:
+ * unchanged. */
 static int order_init(struct sandbox *s, bool kill, int pause)
 {
     struct init_order order;
@@ -214,7 +215,7 @@ static void on_listen(const struct spawn_msg *m, struct sandbox *s)
     (void)undo_network(s);
 }
 
-/* Of requests about one sandbox the id is the first field. */
+/* In requests about one sandbox the id is the first field. */
 static void on_named(const struct spawn_msg *m)
 {
     struct sandbox *s = sandbox_find(m->u.name.id);
@@ -280,7 +281,7 @@ static void dispatch(const struct spawn_msg *m)
     }
 }
 
-/* False: there is no more for now, or nobody to send it. */
+/* False: there are no more for now, or no client. */
 static bool take_packet(struct watch *w)
 {
     static char bytes[SPAWN_PACKET_MAX + 1];
@@ -304,7 +305,7 @@ static bool take_packet(struct watch *w)
     return w->fd >= 0;
 }
 
-/* Some at a time: among those behind a long one may be one that a shell fits. */
+/* Some at a time: a later one may have a fitting spare. */
 static void on_client(struct watch *w, uint32_t events)
 {
     (void)events;
@@ -326,7 +327,7 @@ static void on_accept(struct watch *w, uint32_t events)
         fd_close(fd);
         return;
     }
-    drop_client(); /* the newest wins */
+    drop_client(); /* the newest replaces it */
     loop_add(&client, fd, on_client);
     loop_want(&client, EPOLLIN);
 }

@@ -1,3 +1,4 @@
+/* setup: the table of set-up steps, and the child's side. */
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
@@ -10,7 +11,7 @@
 #include <unistd.h>
 
 /* clang-format off */
-const struct setup_step setup_steps[] = { /* why each stands where it does: docs/runtime.md */
+const struct setup_step setup_steps[] = { /* for the order see docs/runtime.md */
     {"ids",             SETUP_AHEAD,       step_ids,          undo_ids},
     {"directory",       SETUP_AHEAD,       step_directory,    undo_directory},
     {"socket",          SETUP_AHEAD,       step_socket,       undo_socket},
@@ -59,7 +60,7 @@ int setup_run(struct sandbox *s, enum setup_phase phase, struct err *e)
         if (setup_steps[i].phase != phase)
             continue;
         if (phase <= SETUP_CLAIM)
-            s->steps_done = i + 1; /* also when it fails: undo takes a half-applied step */
+            s->steps_done = i + 1; /* also after a failure: undo accepts a half-applied step */
         if (setup_apply(&setup_steps[i], s, e) < 0)
             return err_wrap(e, "%s", setup_steps[i].name);
     }
@@ -72,23 +73,23 @@ static NORETURN void fail(struct sandbox *s, const struct err *e)
     _exit(1);
 }
 
-/* Then the word of a shell's builder waits for its end; else there is only pivot_root left, whose
- * wait for the kernel (an RCU grace period) passes while holtd hears of the sandbox. */
+/* If so, a spare's builder reports at its end; otherwise only pivot_root is left, whose wait for
+ * the kernel (an RCU grace period) passes while holtd gets the reply. */
 static bool enter_may_fail(const struct sandbox *s)
 {
     return s->flags & SPAWN_ROOTFS_RO;
 }
 
-/* Of a shell: a process beside init, which may still do what init may not any more.  init waits for
- * its end before it does anything, and ends with it if that is no good one.  The pid that it takes
- * is the next again, as in a sandbox that was made for its request. */
+/* In a spare: a process beside init, which can still do what init no longer may.  init waits for
+ * its end before it does anything, and exits with it if it failed.  The pid it takes is the next
+ * again, as in a sandbox made for its request. */
 static NORETURN void build_shell(struct sandbox *s)
 {
     struct err e = {0};
     bool late;
     int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC), r;
 
-    fd_close(s->report[1]); /* init's exec is what closes it */
+    fd_close(s->report[1]); /* closed by init's exec */
     fd_close(s->more[0]);
     if (fd >= 0)
         (void)!write(fd, "1", 1);
@@ -115,7 +116,7 @@ static int build(struct sandbox *s, struct err *e)
                        setup_run(s, SETUP_ENTER, e) < 0
                    ? -1
                    : 0;
-    pid = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL); /* fork(2) of libc runs handlers */
+    pid = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL); /* libc's fork(2) runs handlers */
     if (pid < 0)
         return err_set(e, err_code_from_errno(errno), errno, "make a builder");
     if (pid == 0)
@@ -123,7 +124,7 @@ static int build(struct sandbox *s, struct err *e)
     return 0;
 }
 
-/* "/" is the host's root in a shell: pivot_root(2) moves whoever stands there. */
+/* In a spare "/" is the host's root: pivot_root(2) moves processes whose root that is. */
 void setup_child(struct sandbox *s)
 {
     static const char *const argv[] = {"holt-init", "--listen-fd", "3",  "--filter-fd", "4",

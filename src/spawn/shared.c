@@ -1,3 +1,4 @@
+/* shared: memory volumes shared by sandboxes. */
 #include "spawn/shared.h"
 
 #include "base/fd.h"
@@ -15,7 +16,7 @@
 
 static struct {
     char id[SPAWN_ID_MAX + 1];
-    int root; /* mounted in our mount namespace; -1: only the sandboxes have it */
+    int root; /* mounted in our mount namespace; -1: only in the sandboxes */
     uint32_t users;
 } volumes[SHARED_MAX];
 
@@ -51,8 +52,7 @@ static int open_point(const char *id, int flags)
     return openat(host.state, name, flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Mounted at shm/ID: a copy of a mount that is nowhere attached can be made since Linux 6.15 only.
- */
+/* Mounted at shm/ID: a copy of an unattached mount can be made only since Linux 6.15. */
 static int make(ptrdiff_t i, const char *id, uint64_t size)
 {
     AUTO(fd_close) int tree = mnt_tmpfs(size, "1777");

@@ -1,3 +1,4 @@
+/* spare: keeps sandboxes made ahead of requests. */
 #include "spawn/shell.h"
 
 #include "base/clock.h"
@@ -14,7 +15,7 @@
 #define AGAIN_MS 1000 /* after one that could not be made */
 #define END_TRIES 2000
 
-/* Those that are made, or on their way: as many as may be wanted, oldest first. */
+/* Those made or being made: as many as may be wanted, oldest first. */
 static struct sandbox *all[SPAWN_SHELLS_MAX];
 static size_t count;
 static uint32_t want;
@@ -53,7 +54,7 @@ bool shell_is_name(struct str name)
     return str_starts(name, STR(PREFIX)) && name.n <= SPAWN_ID_MAX;
 }
 
-/* One at a time: a request that comes meanwhile waits for one at most. */
+/* One at a time: a request that arrives meanwhile waits for at most one. */
 int shell_wait_ms(void)
 {
     int64_t left = not_before_ms - clock_mono_ms();
@@ -75,7 +76,7 @@ bool shell_is_late(void)
 
 void shell_fill(void)
 {
-    static uint32_t life, counter; /* names of an earlier life may still be in use */
+    static uint32_t life, counter; /* names of an earlier run may still be in use */
     struct sandbox *s = count > want ? find(SHELL_READY) : NULL;
     char name[SPAWN_ID_MAX + 1];
 
@@ -103,8 +104,8 @@ static void drop(struct sandbox *s)
     count = n;
 }
 
-/* Nesting has another filter, and so has the kind of calls that shells are not made with; a restart
- * has another directory; the rest is as the host has it. */
+/* Nesting needs another filter, and so does the kind of calls that spares are not made with; a
+ * restart has another directory; everything else is as on the host. */
 static bool fits(const struct spawn_create *c)
 {
     return !(c->flags & (SPAWN_NESTING | SPAWN_RESTART)) &&
@@ -144,13 +145,13 @@ void shell_gone(struct sandbox *s, bool is_broken)
         log_warn("a sandbox made ahead is broken", LOG_C("shell", s->id), LOG_E(&s->failure));
     }
     drop(s);
-    s->shell = SHELL_MAKING; /* nobody's, to its end */
+    s->shell = SHELL_MAKING; /* without an owner, to its end */
     sandbox_destroy(s, 0, false);
 }
 
-/* ---- what others left ---- */
+/* ---- leftovers ---- */
 
-/* A group that no sandbox has: its processes ended with the holt-spawn that had made them. */
+/* A group without a sandbox: its processes ended with the holt-spawn that made them. */
 static void destroy_group(const char *name)
 {
     struct spawn_create c = {.id = str_of(name), .hostname = STR("adopted")};

@@ -1,5 +1,4 @@
-/* Control groups.  v2 where it is (the child is born in it); v1 for the limits that v2 lacks here.
- */
+/* step_cgroup: control groups: v2 if available, v1 for limits that v2 lacks here. */
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
@@ -15,10 +14,10 @@
 #include <unistd.h>
 
 #define CPU_PERIOD_US 100000
-#define STEPS_AT_ONCE 400 /* steps in the tree of groups, before others get their turn */
-#define NESTED_DEPTH 32   /* of groups that a sandbox with nesting makes */
+#define STEPS_AT_ONCE 400 /* steps in the tree of groups before others get their turn */
+#define NESTED_DEPTH 32   /* of groups made by a sandbox with nesting */
 #define NESTED_GROUPS 4096
-#define SOCKET_SHARE 4 /* v1 counts buffers of sockets apart: a part of the limit on top of it */
+#define SOCKET_SHARE 4 /* v1 counts socket buffers separately: a part of the limit in addition */
 #define HUGE_MAX 8
 #define CGROUP_PURE "/sys/fs/cgroup" /* v2 here, or beside v1 */
 #define CGROUP_HYBRID "/sys/fs/cgroup/unified"
@@ -30,7 +29,7 @@ static char huge_names[HUGE_MAX][40]; /* hugetlb.SIZE.max of v2, one per size of
 static size_t huge_n;
 static bool sockets_counted; /* v1: TCP's and UDP's buffers */
 
-static char group_name[64]; /* ours, below each mount: one installation, one name */
+static char group_name[64]; /* our group below each mount: one name per installation */
 
 static int put(int dir, const char *name, const char *fmt, ...) PRINTF_LIKE(3, 4);
 static int put(int dir, const char *name, const char *fmt, ...)
@@ -77,7 +76,7 @@ static const char *huge_path(const char *size, const char *file)
     return path;
 }
 
-/* Pages of the host's pool of huge ones are counted by no memory cgroup. */
+/* Pages of the host's pool of huge pages are counted by no memory cgroup. */
 static bool host_has_huge_pages(void)
 {
     DIR *d = opendir("/sys/kernel/mm/hugepages");
@@ -93,8 +92,8 @@ static bool host_has_huge_pages(void)
     return has;
 }
 
-/* At the top of the hierarchy; for an ordinary user in what was given to it.  controller: NULL is
- * v2's. */
+/* At the top of the hierarchy; for an ordinary user in the delegated group.  controller: NULL means
+ * v2. */
 static int open_group(const char *mount, const char *controller)
 {
     AUTO(fd_close)
@@ -114,7 +113,7 @@ static int remove_group(int dir, const char *name)
     return parent < 0 || unlinkat(parent, name, AT_REMOVEDIR) < 0 ? -errno : 0;
 }
 
-/* Which files limit huge pages, by what a group of ours has: v2's alone. */
+/* The files that limit huge pages, from a group of ours: v2 only. */
 static void find_huge_limits(void)
 {
     AUTO(fd_close) int probe = -1;
@@ -139,16 +138,16 @@ static void find_huge_limits(void)
         (void)closedir(d);
 }
 
-/* The buffers of sockets: v2 counts them as memory.  v1 does apart, for groups whose limit was once
- * set; ours is, for good: the first one patches the running kernel. */
+/* Buffers of sockets: v2 counts them as memory.  v1 counts them separately, for groups whose limit
+ * was once set; we set it once, for good: the first time patches the running kernel. */
 static void count_sockets(void)
 {
     sockets_counted = host.cg1[CG1_MEMORY] < 0 ||
                       put(host.cg1[CG1_MEMORY], "memory.kmem.tcp.limit_in_bytes", "-1") == 0;
 }
 
-/* The mount points are systemd's convention; a host without any works, and says what it cannot do.
- */
+/* The mount points are systemd's convention; a host without any works, and reports what it cannot
+ * do. */
 int host_open_cgroups(struct err *e)
 {
     bool pure = access(CGROUP_PURE "/cgroup.controllers", F_OK) == 0;
@@ -194,7 +193,7 @@ static uint64_t wanted(const struct sandbox *s, int i)
     if (guard_left_out("limits"))
         return 0;
     if (i == CG1_PIDS && s->pids == 0 && host.cg1[CG1_PIDS] < 0)
-        return host.default_pids; /* v2: costs nothing; v1: the rlimit of step_processes does */
+        return host.default_pids; /* v2: costs nothing; v1: step_processes uses an rlimit */
     return i == CG1_MEMORY ? s->memory_bytes : i == CG1_PIDS ? s->pids : s->cpu_millis;
 }
 
@@ -214,7 +213,7 @@ static int limit_v1(int dir, int i, uint64_t v)
     return r < 0 ? r : put(dir, "cpu.cfs_quota_us", "%" PRIu64, v * CPU_PERIOD_US / 1000);
 }
 
-/* No swap on top of memory: the limit is the whole of it.  Kernels without swap lack the file. */
+/* No swap in addition to memory: the limit covers both.  Kernels without swap lack the file. */
 static int limit_v2(int dir, int i, uint64_t v)
 {
     if (i == CG1_MEMORY) {
@@ -234,7 +233,7 @@ static int open_child(int parent, const char *id)
     return openat(parent, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* What a memory cgroup does not count.  False: there is a way around the limit. */
+/* What a memory cgroup does not count.  False: the limit can be bypassed. */
 static bool limit_the_rest(struct sandbox *s)
 {
     bool all = huge_n > 0 && s->cg2 >= 0;
@@ -250,7 +249,7 @@ static int limit_one(struct sandbox *s, int i, struct err *e)
     int r;
 
     if (wanted(s, i) == 0 || !(host.features & cg1_features[i]))
-        return 0; /* `enforced` in the reply says so */
+        return 0; /* `enforced` in the reply tells so */
     if (host.cg1[i] >= 0) {
         s->v1.made = true;
         dir = s->v1.by ? openat(host.cg1[i], s->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -268,10 +267,9 @@ static int limit_one(struct sandbox *s, int i, struct err *e)
 
 /* init is in ID itself, which passes no controller on and so may have processes; ID/work belongs to
  * the sandbox's root, and init makes one group per command in it.  To put a child there it must own
- * ID's list of processes as well (cgroups(7), delegation); the limits, which stand in ID, stay
- * ours.  A group beside work would not do for init: where cgroup namespaces are borders of
- * delegation (mount option nsdelegate, systemd's choice), work must be below its namespace's root.
- */
+ * ID's list of processes as well (cgroups(7), delegation); the limits, in ID, stay ours.  A group
+ * beside work would not do for init: where cgroup namespaces are delegation boundaries (mount
+ * option nsdelegate, systemd's choice), work must be below its namespace's root. */
 static int delegate(struct sandbox *s)
 {
     static const char *const owned[] = {"cgroup.procs", "work", "work/cgroup.procs",
@@ -287,8 +285,8 @@ static int delegate(struct sandbox *s)
     return s->cg2_work < 0 ? -errno : 0;
 }
 
-/* Groups with a process in them, renamed: then the child is born there.  Of a limit of one process
- * the parked one would take it. */
+/* Groups with a process in them, renamed: the child is then cloned there.  With a limit of one
+ * process the parked one would use it up. */
 static int take_parked(struct sandbox *s)
 {
     if ((!wanted(s, CG1_MEMORY) && !wanted(s, CG1_PIDS) && !wanted(s, CG1_CPU)) || s->pids == 1)
@@ -314,7 +312,8 @@ int step_cgroup(struct sandbox *s, struct err *e)
     if (host.cg2 >= 0) {
         s->cg2 = open_child(host.cg2, s->group);
         r = s->cg2 < 0 ? s->cg2 : delegate(s);
-        if (r == 0 && (s->flags & SPAWN_NESTING)) { /* only there a cgroup filesystem is in reach */
+        /* only there a cgroup filesystem can be reached */
+        if (r == 0 && (s->flags & SPAWN_NESTING)) {
             (void)put(s->cg2, "cgroup.max.depth", "%d", NESTED_DEPTH);
             (void)put(s->cg2, "cgroup.max.descendants", "%d", NESTED_GROUPS);
         }
@@ -327,7 +326,7 @@ int step_cgroup(struct sandbox *s, struct err *e)
     return 0;
 }
 
-/* Those of v1 stood before the child was born in them. */
+/* Those of v1 were set before the child was cloned into them. */
 int step_limits(struct sandbox *s, struct err *e)
 {
     for (int i = 0; i < CG1_COUNT; i++)
@@ -336,14 +335,14 @@ int step_limits(struct sandbox *s, struct err *e)
     return 0;
 }
 
-/* To enter v1 groups later would take longer than to be born in them. */
+/* Entering v1 groups later would take longer than being cloned in them. */
 bool cgroup_can_limit(const struct spawn_create *c)
 {
     return !(host.cg1[CG1_MEMORY] >= 0 && c->memory_bytes) &&
            !(host.cg1[CG1_PIDS] >= 0 && c->pids) && !(host.cg1[CG1_CPU] >= 0 && c->cpu_millis);
 }
 
-/* The first group in this one: 1, or 0 without any. */
+/* The first group in this one: 1, or 0 if there is none. */
 static int first_group(int dir, char *name, size_t size)
 {
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -363,7 +362,7 @@ static int first_group(int dir, char *name, size_t size)
     return found;
 }
 
-/* What a group is called in the one above it. */
+/* The name of a group in its parent. */
 static int name_above(int above, ino_t inode, char *name, size_t size)
 {
     int fd = openat(above, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -383,7 +382,7 @@ static int name_above(int above, ino_t inode, char *name, size_t size)
     return r;
 }
 
-/* An empty group goes; *at is then the one above it. */
+/* Removes an empty group; *at is then its parent. */
 static int remove_leaf(int *at, ino_t inode)
 {
     AUTO(fd_close) int above = openat(*at, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -399,7 +398,8 @@ static int remove_leaf(int *at, ino_t inode)
     return 0;
 }
 
-/* One step down, or the removal of a group without any in it.  1: top itself has none left. */
+/* One step down, or the removal of a group without children.  1: top itself has no children
+ * left. */
 static int remove_step(int *at, ino_t top)
 {
     char below[NAME_MAX + 1];
@@ -419,7 +419,7 @@ static int remove_step(int *at, ino_t top)
     return st.st_ino == top ? 1 : remove_leaf(at, st.st_ino);
 }
 
-/* As most are: groups in it, and none in those.  False: there is more, or somebody in one. */
+/* The usual case: groups in it, and none below those.  False: there are more, or processes. */
 static bool remove_flat(int dir, const char *name)
 {
     int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), tries = 0;
@@ -437,9 +437,9 @@ static bool remove_flat(int dir, const char *name)
     return flat && (unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT);
 }
 
-/* The sandbox's root may have made groups in groups, as deep as the kernel lets it: all go, the
- * deepest first, some at a time.  One descriptor, which stays where it was for the next time, and
- * no recursion: what is above is found by "..". */
+/* The sandbox's root may have nested groups, as deep as the kernel allows: removes all, the deepest
+ * first, some at a time.  One descriptor, which keeps its position for the next call, and no
+ * recursion: parents are found by "..". */
 static int remove_below(int dir, const char *name, int *at)
 {
     struct stat top;
@@ -458,11 +458,11 @@ static int remove_below(int dir, const char *name, int *at)
     fd_close(*at);
     *at = -1;
     if (r < 0)
-        return r == -ENOENT ? -EBUSY : r; /* somebody else's removal: once more from the top */
+        return r == -ENOENT ? -EBUSY : r; /* removed by another process: start again from the top */
     return unlinkat(dir, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* EBUSY while the last process is not quite gone. */
+/* EBUSY while the last process has not quite ended. */
 int undo_cgroup(struct sandbox *s)
 {
     int r = 0;
@@ -478,7 +478,7 @@ int undo_cgroup(struct sandbox *s)
         return r;
     if (s->cg2 >= 0)
         (void)remove_below(s->cg2, "work",
-                           &s->cg2_undo); /* what is left of it keeps the group itself */
+                           &s->cg2_undo); /* groups left in it keep the group itself */
     if (unlinkat(host.cg2, s->group, AT_REMOVEDIR) < 0 && errno != ENOENT)
         return -errno; /* keeps s->cg2 for the next attempt */
     fd_close(s->cg2);
@@ -504,8 +504,8 @@ int step_cgroup_v1(struct sandbox *s, struct err *e)
     return 0;
 }
 
-/* Group by group, and only those that are in use: a killed group kills every later child too (Linux
- * 6.12, kill_seq), so init's spare groups must not be touched. */
+/* Group by group, and only those in use: a killed group kills every later child too (Linux 6.12,
+ * kill_seq), so init's spare groups must not be touched. */
 static int kill_commands(int group)
 {
     int work = openat(group, "work", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
@@ -528,7 +528,7 @@ static int kill_commands(int group)
         if (put(work, name, "1") < 0 && errno != ENOENT)
             r = -errno;
     }
-    /* Nobody of ours is in work itself; who moved there goes with it. */
+    /* We put no process into work itself; kill those that moved there. */
     if (get(work, "cgroup.procs", NULL) != 0)
         r = put(work, "cgroup.kill", "1");
     (void)closedir(dir);
@@ -542,7 +542,7 @@ int cgroup_kill(struct sandbox *s, bool only_work)
     return only_work ? kill_commands(s->cg2) : put(s->cg2, "cgroup.kill", "1");
 }
 
-/* The commands only: a frozen init could not answer. */
+/* The commands only: a frozen init could not reply. */
 int cgroup_freeze(struct sandbox *s, bool on)
 {
     return s->cg2 < 0 ? -ENOSYS : put(s->cg2, "work/cgroup.freeze", on ? "1" : "0");
@@ -557,7 +557,7 @@ static uint64_t get_v1(const struct sandbox *s, int i, const char *name, const c
     return get(host.cg1[i], path, key);
 }
 
-/* All interfaces but lo; lo alone where there is none: then it carries what the proxy does. */
+/* All interfaces but lo; lo alone if there is no other: then it carries the proxy's traffic. */
 static void net_stats(const struct sandbox *s, struct spawn_stats *to)
 {
     AUTO(buf_done) struct buf text = {0};
@@ -611,7 +611,7 @@ uint64_t cgroup_oom_kills(const struct sandbox *s)
     return s->cg2 < 0 ? 0 : get(s->cg2, "memory.events", "oom_kill");
 }
 
-/* init alone is one process with some memory: what is 0 is not counted by any cgroup. */
+/* init alone is one process with some memory: a 0 means that no cgroup counts it. */
 static void add_uncounted(const struct sandbox *s, struct spawn_stats *to)
 {
     struct spawn_stats living = {0};
@@ -626,7 +626,7 @@ static void add_uncounted(const struct sandbox *s, struct spawn_stats *to)
     if (to->cpu_us == 0)
         to->cpu_us = living.cpu_us;
     if (to->memory_peak_bytes < to->memory_bytes)
-        to->memory_peak_bytes = to->memory_bytes; /* at least */
+        to->memory_peak_bytes = to->memory_bytes; /* a lower bound */
 }
 
 void cgroup_stats(struct sandbox *s, struct spawn_stats *to)

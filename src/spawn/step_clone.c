@@ -1,5 +1,7 @@
-/* The child: born in its user, pid, mount, ipc and uts namespaces, in a network namespace made
- * ahead and in its v2 cgroup; it waits until its ids are mapped, and then for the claim. */
+/* step_clone: clones the child into its namespaces and cgroup. */
+
+/* Into its own user, pid, mount, ipc and uts namespaces, a network namespace made in advance and
+ * its v2 cgroup; it waits until its ids are mapped, and then for the claim. */
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
@@ -25,7 +27,7 @@ static void born(void *arg)
 }
 
 /* By a parked process, if one is in the sandbox's v1 groups; it enters the network namespace that
- * the socket's step has brought spawn into. */
+ * step_socket moved holt-spawn into. */
 static long clone_by_parked(struct sandbox *s, struct clone_args *args)
 {
     AUTO(fd_close) int netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
@@ -88,7 +90,7 @@ int step_clone(struct sandbox *s, struct err *e)
     return 0;
 }
 
-/* The process is gone by now: sandbox.c calls this after it was reaped. */
+/* The process has ended: sandbox.c calls this after reaping it. */
 int undo_clone(struct sandbox *s)
 {
     for (int i = 0; i < 2; i++) {
@@ -131,9 +133,9 @@ int step_id_map(struct sandbox *s, struct err *e)
     return r < 0 ? err_set(e, err_code_from_errno(-r), -r, "map its users") : 0;
 }
 
-/* A command may set its own score as low as init's (proc(5)), and init is born with ours, which may
- * be far below everybody else's: the host's programs would then die for a sandbox's memory. Written
- * with CAP_SYS_RESOURCE it is the lowest that anything inside can have. */
+/* A command may lower its score to init's (proc(5)), and init starts with ours, which may be far
+ * below all others: the host's programs would then be killed for a sandbox's memory.  Written with
+ * CAP_SYS_RESOURCE, it is the lowest that anything inside can have. */
 int step_oom_score(struct sandbox *s, struct err *e)
 {
     char path[48];
@@ -148,7 +150,8 @@ int step_oom_score(struct sandbox *s, struct err *e)
     return r < 0 ? err_set(e, err_code_from_errno(-r), -r, "set its oom_score_adj") : 0;
 }
 
-/* From here on the child is root in its namespaces.  No byte: spawn failed or died, so do we. */
+/* From here on the child is root in its namespaces.  Without a byte: holt-spawn failed or died, so
+ * exit. */
 int step_wait(struct sandbox *s, struct err *e)
 {
     char byte;

@@ -1,4 +1,4 @@
-/* What a sandbox has on disk: sb/ID with init's socket, and the writable layer. */
+/* step_dir: a sandbox's files on disk: sb/ID with init's socket, and the writable layer. */
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
@@ -34,7 +34,7 @@ int step_directory(struct sandbox *s, struct err *e)
     return 0;
 }
 
-/* Only the directory's: a v2 cgroup cannot be renamed, and its name is seen by nobody inside. */
+/* Only the directory's name: a v2 cgroup cannot be renamed, and its name is invisible inside. */
 int step_name(struct sandbox *s, struct err *e)
 {
     char id[SPAWN_ID_MAX + 1];
@@ -58,7 +58,7 @@ int undo_directory(struct sandbox *s)
 }
 
 /* In the sandbox's own network namespace: /proc/net/unix lists a socket where it was made, and
- * spawn still stands in that of the last sandbox.  Bound by way of /proc/self/fd: the state
+ * holt-spawn is still in that of the last sandbox.  Bound through /proc/self/fd: the state
  * directory's path may be longer than sun_path. */
 int step_socket(struct sandbox *s, struct err *e)
 {
@@ -83,7 +83,7 @@ int undo_socket(struct sandbox *s)
     return unlinkat(s->dir, "init.sock", 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* Who share a memory volume that cannot be shown in each one's ids have the same. */
+/* Sandboxes that share a memory volume which cannot be mapped must have the same ids. */
 bool ids_must_be_stored(const struct spawn_create *c)
 {
     struct wire_rows rows = c->mounts;
@@ -117,7 +117,7 @@ int undo_ids(struct sandbox *s)
     return 0;
 }
 
-/* A directory: as much as the disk has. */
+/* A directory: limited only by the disk. */
 static int plain_disk(struct sandbox *s, struct err *e)
 {
     if (mkdirat(s->dir, "fs", 0755) < 0 && !(errno == EEXIST && (s->flags & SPAWN_RESTART)))
@@ -129,7 +129,7 @@ static int plain_disk(struct sandbox *s, struct err *e)
     return s->upper < 0 ? err_set(e, ERR_UNSUPPORTED, -s->upper, "detach the writable layer") : 0;
 }
 
-/* An image of the size of the limit.  1: this host cannot, and the limit is not enforced. */
+/* An image of the limit's size.  1: not possible on this host, and the limit is not enforced. */
 static int limited_disk(struct sandbox *s, struct err *e)
 {
     int r = s->flags & SPAWN_RESTART ? 0 : disk_make(s->dir, s->disk_bytes);
@@ -151,7 +151,7 @@ static int limited_disk(struct sandbox *s, struct err *e)
     return r < 0 ? err_set(e, ERR_INTERNAL, -r, "remove an image") : 1;
 }
 
-/* upper and work in it are the child's to make: it is root in the stored ids, as mounted here. */
+/* The child makes upper and work in it: it is root in the stored ids, as mounted here. */
 int step_disk(struct sandbox *s, struct err *e)
 {
     uint32_t root = idmap_stored();
@@ -177,7 +177,7 @@ int step_disk(struct sandbox *s, struct err *e)
     return r < 0 ? err_set(e, ERR_UNSUPPORTED, -r, "map the writable layer") : 0;
 }
 
-/* An image is let go by the last mount of it, which is a moment after the last process. */
+/* An image is released by its last mount, a moment after the last process. */
 int undo_disk(struct sandbox *s)
 {
     int r;
@@ -188,7 +188,7 @@ int undo_disk(struct sandbox *s)
     if (s->dir < 0 || !(s->flags & SPAWN_UPPER_DISK))
         return 0;
     if (s->job.pid != 0 && s->keep)
-        return -EBUSY; /* a measure is under way */
+        return -EBUSY; /* a measurement is in progress */
     r = disk_is_busy(s->dir);
     if (r != 0)
         return r < 0 ? r : -EBUSY;

@@ -1,8 +1,10 @@
-/* The interface of a sandbox with a raw network: one end of a veth pair, the other on a bridge that
- * the operator made and named (--bridge).  What is behind the bridge is the operator's: holt-spawn
- * changes no forwarding and no NAT of the host.  The kernel takes the pair away with the sandbox's
- * namespace; we do before that, so that nothing is left when destroy is answered.
- * Before the clone spawn stands in the sandbox's network namespace (see step_socket). */
+/* step_interface: the interface of a sandbox with a raw network. */
+
+/* One end of a veth pair, the other on a bridge that the operator made and named (--bridge).  What
+ * is behind the bridge is the operator's: holt-spawn changes no forwarding and no NAT of the
+ * host.  The kernel removes the pair with the sandbox's namespace; we remove it before, so that
+ * nothing is left when destroy is replied.  Before the clone, holt-spawn is in the sandbox's
+ * network namespace (see step_socket). */
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
@@ -22,9 +24,9 @@
 #include <unistd.h>
 
 #define INSIDE "eth0"
-#define TAIL 10 /* characters of an id that are random */
+#define TAIL 10 /* random characters of an id */
 
-/* ---- what the operator gave ---- */
+/* ---- the operator's setting ---- */
 
 int host_bridge(const char *value, struct err *e)
 {
@@ -48,7 +50,7 @@ int host_bridge(const char *value, struct err *e)
     return 0;
 }
 
-/* The bridge has the first address; 0: there are no more. */
+/* The bridge has the first address; 0: none is left. */
 static uint32_t address_of(const struct sandbox *s)
 {
     uint32_t last = host.bridge.base | (UINT32_MAX >> host.bridge.bits);
@@ -165,7 +167,7 @@ static int remove_pair(const char *outside)
     return r == -ENODEV ? 0 : r; /* the kernel was faster */
 }
 
-/* In the namespace where spawn was started, and back. */
+/* In the namespace holt-spawn was started in, and back. */
 static int at_home(const char *outside, int (*act)(const char *outside))
 {
     AUTO(fd_close) int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);

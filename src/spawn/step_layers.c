@@ -1,6 +1,7 @@
-/* The trees that a root is made of, as detached mounts in the sandbox's own ids: the child may not
- * walk the 0700 state directory, but attaches what it was given.  Read-only: they are everybody's.
- */
+/* step_layers: the trees of a root, as detached mounts in the sandbox's own ids. */
+
+/* The child may not walk the 0700 state directory, but attaches what it was given.  Read-only: they
+ * are shared. */
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"

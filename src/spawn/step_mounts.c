@@ -1,5 +1,6 @@
-/* Declared mounts: spawn detaches what they show, the child attaches it once it has its root, where
- * no path can lead out any more. */
+/* step_mounts: declared mounts: holt-spawn detaches them, the child attaches them. */
+
+/* The child attaches them once it has its root, where no path can lead out any more. */
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
@@ -23,8 +24,8 @@
 
 #define TMPFS_DEFAULT (64ULL << 20)
 
-/* TOP/ID/fs: of a volume, or of a layer that is being filled.  One that holtd made, and that is
- * empty, becomes one with stored ids. */
+/* TOP/ID/fs: of a volume, or of a layer being filled.  An empty one made by holtd gets the stored
+ * ids. */
 static int open_volume(const char *top, const char *id)
 {
     AUTO(fd_close) int dir = -1;
@@ -43,7 +44,7 @@ static int open_volume(const char *top, const char *id)
     dir = openat(host.state, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0 || fstat(dir, &st) < 0)
         return -errno;
-    /* Whatever our umask: other users inside go through it, and holtd reads archives there. */
+    /* Whatever our umask: other users inside pass through it, and holtd reads archives there. */
     if (made && fchmod(dir, 0755) < 0)
         return -errno;
     if (st.st_uid == geteuid() && st.st_uid != idmap_stored() &&
@@ -76,8 +77,8 @@ static int open_host(struct str path, bool readonly)
     return -EACCES;
 }
 
-/* The owner of a host directory is root inside; but who writes as the host's root could leave
- * programs there that become it, so that then no id is mapped. */
+/* The owner of a host directory becomes root inside; but a sandbox that writes as the host's root
+ * could leave set-user-id programs there, so in that case no id is mapped. */
 static int map_host(struct sandbox *s, int tree, const struct stat *st, bool readonly)
 {
     return st->st_uid == 0 && !readonly ? 0 : idmap_tree(&s->ids, tree, st->st_uid, st->st_gid);
@@ -228,7 +229,7 @@ static int tmpfs_of(const struct spawn_mount_row *row)
     return r < 0 ? r : TAKE_FD(tree);
 }
 
-/* A mount of its own keeps its rights when the root's are cut (step_readonly). */
+/* A mount of its own stays writable when the root becomes read-only (step_readonly). */
 static int own_of(int root, const char *path)
 {
     struct mount_attr a = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
@@ -254,7 +255,7 @@ int step_mounts(struct sandbox *s, struct err *e)
             made = row.kind == SPAWN_MOUNT_OWN ? own_of(s->root, path) : tmpfs_of(&row);
         r = s->mounts[i] < 0 ? made : s->mounts[i];
         r = r < 0 ? r : inside_attach(s->root, r, path);
-        fd_close(s->mounts[i]); /* no way into a tree of others while paths are followed */
+        fd_close(s->mounts[i]); /* no access to trees of others while paths are followed */
         s->mounts[i] = -1;
         if (r == -EPERM)
             return refuse_target(path, e);

@@ -1,7 +1,9 @@
-/* What a sandbox with a network has instead of an interface: every address is local (a local
- * default route on lo), every TCP connection is redirected to port 3128, and the sockets there and
- * on port 53 are holt-egress's.  There is no way around it because there is no way out.
- * spawn stands in the sandbox's network namespace when it makes them (see step_socket). */
+/* step_network: the network of a sandbox without an interface: everything leads to holt-egress. */
+
+/* Every address is local (a local default route on lo), every TCP connection is redirected to port
+ * 3128, and the sockets there and on port 53 are holt-egress's.  It cannot be bypassed, because
+ * there is no other way out.  holt-spawn is in the sandbox's network namespace when it makes them
+ * (see step_socket). */
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
@@ -24,7 +26,7 @@
 #include <unistd.h>
 
 #define LO 1                   /* the loopback interface is the first in every namespace */
-#define OWN_ADDRESS 0x64400002 /* 100.64.0.2: AI_ADDRCONFIG wants one that is not loopback */
+#define OWN_ADDRESS 0x64400002 /* 100.64.0.2: AI_ADDRCONFIG requires one that is not loopback */
 #define TABLE "holt"
 #define CHAIN "out"
 #define REG NFT_REG_1
@@ -185,7 +187,7 @@ static void add_chain(struct nl_batch *b, uint8_t family)
     nl_attr_text(b, NFTA_CHAIN_TYPE, "nat");
 }
 
-/* What a sandbox says to itself stays with it; every other TCP connection comes to us. */
+/* Connections of a sandbox to itself stay local; every other TCP connection is redirected. */
 static void add_rules(struct nl_batch *b, uint8_t family)
 {
     uint32_t loopback = htonl(0x7f000000), own = htonl(OWN_ADDRESS);
@@ -229,11 +231,11 @@ static void ignore_echo(const char *path)
     AUTO(fd_close) int fd = open(path, O_WRONLY | O_CLOEXEC);
 
     if (fd >= 0)
-        (void)!write(fd, "1", 1); /* else a ping of any address would seem to be answered */
+        (void)!write(fd, "1", 1); /* otherwise a ping of any address would seem to be answered */
 }
 
-/* No nf_tables in this kernel: what does not go by the proxy is then refused instead of redirected.
- * Nothing gets out either way: there is no way out. */
+/* No nf_tables in this kernel: connections that bypass the proxy are then refused instead of
+ * redirected.  Nothing gets out either way. */
 static bool lacks_rules(int error)
 {
     return error == -ENOENT || error == -EOPNOTSUPP || error == -EPROTONOSUPPORT ||
@@ -280,7 +282,7 @@ static int open_listener(int family, int type, uint16_t port)
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) < 0)
         return -errno;
-    /* Answers must come from the address that was asked: any is local here. */
+    /* Replies must come from the address that was asked: any is local here. */
     if (type == SOCK_DGRAM && setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof on) < 0)
         return -errno;
     if (bind(fd, family == AF_INET ? (struct sockaddr *)&in4 : (struct sockaddr *)&in6,
@@ -319,14 +321,13 @@ static int open_listeners(struct sandbox *s, struct err *e)
 
 int network_enter(const struct sandbox *s, struct err *e)
 {
-    /* By the pidfd (Linux 5.8): the pid of an init that is not our child may be another's by now.
-     */
+    /* By the pidfd (Linux 5.8): the pid of an init that is not our child may be reused. */
     if (s->pid == 0 || setns(s->ended.fd, CLONE_NEWNET) < 0)
         return err_set(e, ERR_CONFLICT, s->pid == 0 ? ESRCH : errno, "enter its network");
     return 0;
 }
 
-/* For its own request spawn still stands there, as the socket's step has left it. */
+/* For its own request holt-spawn is still there, since step_socket. */
 int step_network(struct sandbox *s, struct err *e)
 {
     if (!(s->flags & SPAWN_NETWORK))
@@ -351,7 +352,7 @@ int sandbox_listeners(struct sandbox *s, struct spawn_listeners *ret, struct err
 {
     if (!(s->flags & SPAWN_NETWORK))
         return err_set(e, ERR_CONFLICT, 0, "sandbox '%s' was made without a network", s->id);
-    /* Whoever had them before is gone, or the ports would be taken. */
+    /* The former owner has ended, or the ports would be taken. */
     if (s->net[SPAWN_LISTENER_TCP4] < 0 && (network_enter(s, e) < 0 || open_listeners(s, e) < 0)) {
         (void)undo_network(s);
         return err_wrap(e, "listen in sandbox '%s'", s->id);
@@ -361,7 +362,7 @@ int sandbox_listeners(struct sandbox *s, struct spawn_listeners *ret, struct err
     return 0;
 }
 
-/* The child's: an image may have a link there, to a file that is not in it. */
+/* In the child: an image may have a link there, to a file that does not exist. */
 static int write_etc(int root, const char *name, struct str text, struct err *e)
 {
     AUTO(fd_close) int etc = inside_make(root, "/etc", false);
@@ -387,7 +388,7 @@ int step_resolver(struct sandbox *s, struct err *e)
     return write_etc(s->root, "resolv.conf", str_of(text), e);
 }
 
-/* After a restart the file is there, maybe with what commands added. */
+/* After a restart the file exists, maybe with lines added by commands. */
 int step_hub(struct sandbox *s, struct err *e)
 {
     if (!(s->flags & SPAWN_HUB) || (s->flags & SPAWN_RESTART))

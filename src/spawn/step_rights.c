@@ -1,4 +1,4 @@
-/* What the child gives up before it becomes init. */
+/* step_rights: the rights that the child drops before it becomes init. */
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
@@ -15,22 +15,22 @@
 
 #define BIT(cap) (1ULL << (cap))
 
-/* What root in a container needs, and CAP_WAKE_ALARM, which init keeps for itself: see
- * src/init/launch.c. */
+/* The capabilities that root in a container needs, and CAP_WAKE_ALARM, which init keeps for itself:
+ * see src/init/launch.c. */
 static const uint64_t kept_caps = BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER) |
                                   BIT(CAP_FSETID) | BIT(CAP_KILL) | BIT(CAP_SETGID) |
                                   BIT(CAP_SETUID) | BIT(CAP_SETPCAP) | BIT(CAP_NET_BIND_SERVICE) |
                                   BIT(CAP_SYS_CHROOT) | BIT(CAP_SETFCAP) | BIT(CAP_WAKE_ALARM);
 
-/* Without a cgroup the rlimit serves as well, as long as there is one user: it counts a user's
- * processes in the user namespace (Linux 5.14), and none there can raise it or become another. */
+/* Without a cgroup the rlimit works as long as there is one user: it counts a user's processes in
+ * the user namespace (Linux 5.14), and none there can raise it or change its user. */
 bool rlimit_holds_pids(const struct sandbox *s)
 {
     return s->pids != 0 && !(host.features & SPAWN_CAN_PIDS) && !host.many_ids;
 }
 
-/* The limit of one that asked for none.  By v1 groups it would take the sandboxes made ahead away
- * from everybody (a process cannot enter them in time), so it is each user's there. */
+/* The default limit.  With v1 groups it would make spares useless (a process cannot enter them in
+ * time), so it is per user there. */
 static uint32_t default_by_rlimit(const struct sandbox *s)
 {
     bool v2 = (host.features & SPAWN_CAN_PIDS) && host.cg1[CG1_PIDS] < 0;
@@ -38,7 +38,7 @@ static uint32_t default_by_rlimit(const struct sandbox *s)
     return s->pids == 0 && !v2 ? host.default_pids : 0;
 }
 
-/* From outside: init may run already. */
+/* From outside: init may already be running. */
 int step_processes(struct sandbox *s, struct err *e)
 {
     uint32_t most = rlimit_holds_pids(s) ? s->pids : default_by_rlimit(s);
@@ -48,7 +48,7 @@ int step_processes(struct sandbox *s, struct err *e)
         return 0;
     if (prlimit(s->pid, RLIMIT_NPROC, &l, NULL) < 0)
         return err_set(e, ERR_INTERNAL, errno, "limit processes");
-    return 0; /* that of open files is the commands', not init's: it sets it for each */
+    return 0; /* the limit of open files is for commands, not init, which sets it for each */
 }
 
 int step_core(struct sandbox *s, struct err *e)
@@ -66,14 +66,14 @@ static int by_number(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* At once: a shell waits for long, and what it held of others would not end with them.  What the
- * child needs stays, until exec. */
+/* Early: a spare waits for long, and descriptors of others that it holds would stay open.  The
+ * child keeps what it needs until exec. */
 int step_alone(struct sandbox *s, struct err *e)
 {
     int kept[] = {STDERR_FILENO, s->listener,  host.command_filter, s->cg2_work, s->more[0],
                   s->go[0],      s->report[1], host.init,           s->dev_tree};
 
-    fd_close(s->go[1]); /* or spawn's death would not end the wait */
+    fd_close(s->go[1]); /* otherwise holt-spawn's death would not end the wait */
     fd_close(s->more[1]);
     s->go[1] = s->more[1] = -1;
     if (guard_left_out("descriptors"))
@@ -89,7 +89,7 @@ int step_alone(struct sandbox *s, struct err *e)
     return 0;
 }
 
-/* Nothing is inherited but four, in their places, and, until exec, what exec closes. */
+/* Only four descriptors are inherited, at fixed numbers; others are closed by exec. */
 int step_descriptors(struct sandbox *s, struct err *e)
 {
     const int from[] = {s->listener, host.command_filter, s->cg2_work, s->more[0]};
@@ -121,7 +121,7 @@ int step_capabilities(struct sandbox *s, struct err *e)
         if ((kept_caps & BIT(cap)) || prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
             continue;
         if (errno == EINVAL)
-            break; /* past the kernel's last */
+            break; /* past the kernel's last capability */
         return err_set(e, ERR_INTERNAL, errno, "drop capability %d", cap);
     }
     if (!guard_left_out("caps") && syscall(SYS_capset, &head, data) < 0)
@@ -134,8 +134,8 @@ int step_capabilities(struct sandbox *s, struct err *e)
 #ifdef HOLT_TEST_GUARDS
 #define LISTENER_FD 7 /* the first that init does not know */
 
-/* For tests/integration/test_programs.py: what the filter refuses waits for an answer from
- * whoever takes init's descriptor 7, so that it can be listed. */
+/* For tests/integration/test_programs.py: calls that the filter refuses wait for the process that
+ * takes init's descriptor 7, so that they can be listed. */
 static int install_heard(const struct sock_fprog *program)
 {
     struct sock_filter heard[BPF_MAXINSNS];
@@ -156,8 +156,8 @@ static int install_heard(const struct sock_fprog *program)
 #define install_heard(program) (-ENOSYS)
 #endif
 
-/* Last: earlier steps need calls that it forbids.  The second filter is init's to install in each
- * command: it takes clone3 away, by which init puts a command into its cgroup. */
+/* Last: earlier steps need calls that it forbids.  init installs the second filter in each command:
+ * it removes clone3, which init needs to put a command into its cgroup. */
 int step_seccomp(struct sandbox *s, struct err *e)
 {
     enum calls_kind kind = s->flags & SPAWN_WIDE ? CALLS_WIDE : CALLS_NARROW;

@@ -1,5 +1,6 @@
-/* The root filesystem: an overlay of the base, the image's layers and a writable layer, mounted in
- * the sandbox's user namespace; and of the host image /usr, read-only. */
+/* step_root: the root: an overlay of the base, the layers of an image and a writable layer. */
+
+/* Mounted in the sandbox's user namespace; for the host image also /usr, read-only. */
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
@@ -18,14 +19,14 @@
 
 #define TMPFS_DEFAULT (512ULL << 20)
 
-/* Where the root is put together, in this mount namespace only; with a memory upper, its home. */
+/* Where the root is built, in this mount namespace only; it also holds a memory upper. */
 int step_stage(struct sandbox *s, struct err *e)
 {
     static const char *const made[] = {"root", "dev", "proc"};
     char options[80];
 
     (void)s;
-    (void)umask(0022); /* holtd's own would make `/` its root's alone */
+    (void)umask(0022); /* with holtd's own, `/` would be for root only */
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return err_set(e, ERR_INTERNAL, errno, "cut off the host's mounts");
     (void)snprintf(options, sizeof options, "mode=755,size=%llu,nr_inodes=200000", TMPFS_DEFAULT);
@@ -57,7 +58,7 @@ static int limit_stage(const struct sandbox *s, struct err *e)
 static int attach_layers(const struct sandbox *s, struct buf *names, struct err *e)
 {
     for (size_t i = 0; i < s->layer_n; i++) {
-        size_t k = s->layer_n - 1 - i; /* overlayfs names the topmost first */
+        size_t k = s->layer_n - 1 - i; /* overlayfs lists the topmost first */
         char name[16];
         int r;
 
@@ -70,7 +71,7 @@ static int attach_layers(const struct sandbox *s, struct buf *names, struct err 
     return 0;
 }
 
-/* The upper directory is the root's own inode: its mode is what `/` shows. */
+/* The upper directory is the root's own inode: `/` shows its mode. */
 static int make_upper(const struct sandbox *s, struct err *e)
 {
     static const char *const parts[] = {"w/upper", "w/work"};
@@ -87,7 +88,7 @@ static int make_upper(const struct sandbox *s, struct err *e)
 }
 
 /* userxattr: the only marks that may be set inside a user namespace.  volatile: this upper is never
- * mounted again, so nobody needs it synced. */
+ * mounted again, so it needs no sync. */
 static int mount_overlay(const struct sandbox *s, struct err *e)
 {
     AUTO(buf_done) struct buf options = {0};
@@ -104,14 +105,14 @@ static int mount_overlay(const struct sandbox *s, struct err *e)
     return 0;
 }
 
-/* Where a tmpfs cannot be an upper in a user namespace (no user xattrs before Linux 6.6), the base
- * is made in it instead. */
+/* If a tmpfs cannot be an upper in a user namespace (no user xattrs before Linux 6.6), the base is
+ * made in it instead. */
 static int make_plain(const struct sandbox *s, struct err *e)
 {
     AUTO(fd_close) int root = -1;
     int r;
 
-    assert(s->layer_n <= 1); /* sandbox.c: an image's upper is on disk then */
+    assert(s->layer_n <= 1); /* sandbox.c: then an image's upper is on disk */
     if (mount("root", "root", NULL, MS_BIND, NULL) < 0)
         return err_set(e, ERR_INTERNAL, errno, "make the root a mount");
     root = open("root", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -125,7 +126,7 @@ int step_root(struct sandbox *s, struct err *e)
 
     if (limit_stage(s, e) < 0 || (plain ? make_plain(s, e) : mount_overlay(s, e)) < 0)
         return -1;
-    (void)undo_layers(s); /* no way into a tree of others while paths are followed */
+    (void)undo_layers(s); /* no access to trees of others while paths are followed */
     fd_close(s->upper);
     s->upper = -1;
     s->root = open(SETUP_ROOT, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -156,7 +157,7 @@ static int add_program(struct sandbox *s, const char *name)
     return 0;
 }
 
-/* On hosts without merged /usr, /bin and its kin are directories, and in the base as well. */
+/* On hosts without merged /usr, /bin and the like are directories, and in the base as well. */
 static bool is_top(const char *name)
 {
     char path[32];
@@ -166,7 +167,7 @@ static bool is_top(const char *name)
     return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* For whoever needs them: a shell may still become the sandbox of an image. */
+/* Always: a spare may still become the sandbox of an image. */
 int step_programs(struct sandbox *s, struct err *e)
 {
     int r = 0;
@@ -181,14 +182,14 @@ int step_programs(struct sandbox *s, struct err *e)
     return r < 0 ? err_set(e, ERR_INTERNAL, -r, "detach the host's programs") : 0;
 }
 
-/* Of a shell, whose programs were detached ahead; an image has its own. */
+/* In a spare the programs were detached in advance; an image has its own. */
 static bool is_host_image(const struct sandbox *s)
 {
     return s->ask->layers.count == 0;
 }
 
-/* A shell may hold a file that the host has replaced since (ldconfig, an upgrade): what has no name
- * any more cannot be attached, and the new one takes its place. */
+/* A spare may hold a file that the host has replaced since (ldconfig, an upgrade): a file without a
+ * name cannot be attached, so the new one is used. */
 static int attach_program(const struct sandbox *s, const struct program *p)
 {
     AUTO(fd_close) int anew = -1;

@@ -1,7 +1,8 @@
-/* The authority that a sandbox with a network trusts besides its image's own: by it holt-egress
- * speaks for hosts that it intercepts (docs/egress.md).  The host image shows one bundle that all
- * share; of an image of its own the child writes the bundle anew, so that the image's own tools can
- * go on replacing it.  What the child does here, root inside could do as well. */
+/* step_trust: the authority that a sandbox with a network trusts besides its image's own. */
+
+/* holt-egress uses it to intercept connections (docs/egress.md).  The host image shows one shared
+ * bundle; in another image the child writes the bundle anew, so that the image's own tools can keep
+ * replacing it.  Root inside could do everything that the child does here. */
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
@@ -40,7 +41,7 @@ static int write_file(int dir, const char *name, struct str a, struct str b)
     return r == 0 && fchmod(fd, 0644) < 0 ? -errno : r;
 }
 
-/* ---- spawn's: the bundle of the host image ---- */
+/* ---- in holt-spawn: the bundle of the host image ---- */
 
 static uint64_t add_hash(uint64_t h, const void *p, size_t n)
 {
@@ -49,7 +50,7 @@ static uint64_t add_hash(uint64_t h, const void *p, size_t n)
     return h;
 }
 
-/* Another content is another file: one that is mounted does not change. */
+/* Another content is another file: a mounted one does not change. */
 static uint64_t fingerprint(const struct stat *st, struct str ca)
 {
     const int64_t parts[] = {(int64_t)st->st_dev, (int64_t)st->st_ino, st->st_size,
@@ -58,7 +59,8 @@ static uint64_t fingerprint(const struct stat *st, struct str ca)
     return add_hash(add_hash(0xcbf29ce484222325ULL, parts, sizeof parts), ca.p, ca.n);
 }
 
-/* Of other authorities, or of what the host trusted before.  Sandboxes that show one keep it. */
+/* Bundles of other authorities, or of what the host trusted before.  Sandboxes that show one keep
+ * it. */
 static void drop_old(int base, const char *name)
 {
     int fd = openat(base, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -91,7 +93,7 @@ static int make_bundle(int base, const char *name, int from, struct str ca)
     return r;
 }
 
-/* A file with what the host trusts and ca; -ENOENT: the host has no bundle. */
+/* A file with the host's authorities and ca; -ENOENT: the host has no bundle. */
 static int open_bundle(struct str ca)
 {
     AUTO(fd_close) int from = open(SPAWN_BUNDLE_PATH, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -142,14 +144,14 @@ int undo_bundle(struct sandbox *s)
     return 0;
 }
 
-/* ---- the builder's: every path is in the root (inside.h) ---- */
+/* ---- in the builder: every path is in the root (inside.h) ---- */
 
 static void make_dirs(int root, const char *const *dirs)
 {
     for (; *dirs; dirs++) {
         AUTO(fd_close) int fd = inside_make(root, *dirs, false);
 
-        (void)fd; /* what cannot be made shows at the file */
+        (void)fd; /* a failure shows when the file is made */
     }
 }
 
@@ -164,7 +166,7 @@ static int open_bundle_of(int root, const char *path)
     return TAKE_FD(fd);
 }
 
-/* 1: it is there, and holds ca now; 0: it is not there. */
+/* 1: it exists, and now holds ca; 0: it does not exist. */
 static int add_to_bundle(int root, const char *path, struct str ca)
 {
     AUTO(fd_close) int fd = open_bundle_of(root, path);
@@ -187,7 +189,7 @@ static int add_to_bundle(int root, const char *path, struct str ca)
     return r < 0 ? r : 1;
 }
 
-/* Where tools look by this name, the image has its bundle by another. */
+/* Tools look for this name, but the image has its bundle under another. */
 static int link_bundle(int root, const char *found)
 {
     AUTO(fd_close) int there = inside_open(root, SPAWN_BUNDLE_PATH, O_PATH);
@@ -214,7 +216,7 @@ static int trust_in_image(int root, struct str ca)
     if (r < 0)
         return r;
     make_dirs(root, dirs);
-    /* Where update-ca-certificates(8) and update-ca-trust(8) look when they make bundles anew. */
+    /* Where update-ca-certificates(8) and update-ca-trust(8) look when they rebuild bundles. */
     (void)!inside_replace(root, "/usr/local/share/ca-certificates/holt.crt", ca, STR(""));
     (void)!inside_replace(root, "/etc/pki/ca-trust/source/anchors/holt.pem", ca, STR(""));
     return found ? link_bundle(root, found) : inside_replace(root, SPAWN_BUNDLE_PATH, ca, STR(""));
@@ -226,7 +228,7 @@ static int trust_in_host_image(struct sandbox *s)
 
     if (s->trust >= 0)
         return inside_attach(s->root, s->trust, SPAWN_BUNDLE_PATH);
-    make_dirs(s->root, dirs); /* the host's, where it has one, is read-only: then it stays */
+    make_dirs(s->root, dirs); /* the host's, if it has one, is read-only: then it stays */
     (void)!inside_replace(s->root, SPAWN_BUNDLE_PATH, s->ask->ca, STR(""));
     return 0;
 }

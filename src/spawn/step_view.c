@@ -1,5 +1,4 @@
-/* What a sandbox sees besides files: /proc and /dev, made beside the root and moved in; then the
- * host's tree goes out of sight. */
+/* step_view: what a sandbox sees besides files: /proc and /dev; then hides the host's tree. */
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
@@ -20,9 +19,9 @@
 #define STAGE_PROC SETUP_STAGE "/proc/"
 #define KEPT_SIZE (64ULL << 20)
 
-/* devpts with its own instance; ids are the sandbox's: gid 5 exists only where ranges are mapped.
- * max: terminals are counted for the whole host (kernel.pty.max, 4096), so one sandbox could take
- * all that others need. */
+/* devpts with its own instance; ids are the sandbox's: gid 5 exists only with mapped ranges.  max:
+ * terminals are counted for the whole host (kernel.pty.max, 4096), so one sandbox could take
+ * all. */
 int step_dev(struct sandbox *s, struct err *e)
 {
     const char *pts = host.many_ids ? "newinstance,max=256,ptmxmode=0666,mode=620,gid=5"
@@ -51,8 +50,8 @@ static int write_once(const char *path, const char *text)
     return fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
 }
 
-/* The filter refuses them too; this holds for whoever finds a way around it.  With nesting there
- * may be some of each kind: what they take of the kernel's memory is bounded. */
+/* The filter refuses them too; this is a second barrier.  With nesting there may be some of each
+ * kind: their kernel memory is bounded. */
 static int limit_namespaces(const struct sandbox *s)
 {
     static const char *const kinds[] = {"user", "mnt", "pid", "net", "ipc", "uts", "cgroup"};
@@ -71,8 +70,8 @@ static int limit_namespaces(const struct sandbox *s)
     return r;
 }
 
-/* What says more of the host than a sandbox needs to know, or could do more; what stays visible,
- * and why: docs/threat-model.md.  Of those that only the host's root may read none is here. */
+/* Files that reveal more of the host than a sandbox needs, or could do more; which stay visible,
+ * and why: docs/threat-model.md.  Files that only the host's root may read are not listed. */
 static const char *const masked_files[] = {
     "kcore",       "keys",          "key-users",     "kallsyms",   "kmsg",
     "cmdline",     "config.gz",     "interrupts",    "timer_list", "timer_stats",
@@ -87,13 +86,13 @@ static int mask(const char *with, const char *const *names, size_t n, struct err
 
     for (size_t i = 0; i < n; i++) {
         (void)snprintf(path, sizeof path, STAGE_PROC "%s", names[i]);
-        if (mount(with, path, NULL, MS_BIND, NULL) < 0 && errno != ENOENT) /* not every kernel's */
+        if (mount(with, path, NULL, MS_BIND, NULL) < 0 && errno != ENOENT) /* not in every kernel */
             return err_set(e, ERR_INTERNAL, errno, "mask /proc/%s", names[i]);
     }
     return 0;
 }
 
-/* Bound once upon itself and made read-only: what is bound from there is read-only too. */
+/* Bound onto itself and made read-only: binds of it are read-only too. */
 static int make_empty(struct err *e)
 {
     const char *empty = SETUP_STAGE "/empty";
@@ -135,7 +134,7 @@ int step_proc(struct sandbox *s, struct err *e)
     return guard_left_out("masks") ? 0 : shut_proc(e);
 }
 
-/* An image may have links where we mount: they are refused, never followed. */
+/* An image may have links where we mount: refuses them, never follows. */
 static int move_in(int root, const char *name, struct err *e)
 {
     AUTO(fd_close) int to = inside_open_strict(root, name, O_PATH | O_DIRECTORY);
@@ -156,7 +155,7 @@ int step_view(struct sandbox *s, struct err *e)
     return move_in(s->root, "proc", e) < 0 || move_in(s->root, "dev", e) < 0 ? -1 : 0;
 }
 
-/* "." twice: the old root ends up on top of the new one and is taken off (pivot_root(2)). */
+/* "." twice: the old root ends up on top of the new one and is unmounted (pivot_root(2)). */
 int step_pivot(struct sandbox *s, struct err *e)
 {
     if (fchdir(s->root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||

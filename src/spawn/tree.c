@@ -1,3 +1,4 @@
+/* tree: removes and measures trees, in part by a child. */
 #include "spawn/tree.h"
 
 #include "base/fd.h"
@@ -12,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define DEPTH_MAX 2048 /* of directories held open at once; a tree may be deeper: see below */
+#define DEPTH_MAX 2048 /* directories held open at once; deeper trees: see below */
 
 static DIR *open_dir(int dir, const char *name)
 {
@@ -58,7 +59,7 @@ static int remove_at(int top, int dir, const char *name, int depth, int *budget)
     if (depth >= DEPTH_MAX)
         return move_up(top, dir, name);
     d = open_dir(dir, name);
-    if (!d) /* what is right below the top cannot go up */
+    if (!d) /* an entry directly below the top cannot be moved up */
         return errno == EMFILE && depth > 1 ? move_up(top, dir, name) : -errno;
     while (r == 0 && (entry = readdir(d)))
         if (!is_dots(entry->d_name))
@@ -79,7 +80,7 @@ int tree_remove(int dir, const char *name, int *budget)
     }
 }
 
-/* Blocks, as du does: a file with several names counts once per name. */
+/* Blocks, as du counts them: a file with several names counts once per name. */
 static uint64_t measure_at(int dir, const char *name, int depth)
 {
     struct dirent *entry;
@@ -109,7 +110,7 @@ struct answer {
 static void on_told(struct watch *w, uint32_t events)
 {
     struct tree_job *j = CONTAINER_OF(w, struct tree_job, told);
-    struct answer a = {-EIO, 0}; /* it died without a word */
+    struct answer a = {-EIO, 0}; /* it died without a reply */
     int status;
 
     (void)events;

@@ -1,5 +1,5 @@
-/* tree: what is done to whole directory trees, however large, without holding up the loop: a few
- * entries at once, the rest in a short-lived child.  Errors: -errno. */
+/* tree: work on whole directory trees, however large, without blocking the loop: a few entries at
+ * once, the rest in a short-lived child.  Errors: -errno. */
 #pragma once
 
 #include "base/loop.h"
@@ -15,9 +15,10 @@ struct tree_job { /* one piece of work; zero it, and set told.fd to -1 */
     void (*on_end)(struct tree_job *j); /* or NULL */
 };
 
-/* Removes name in dir and all in it.  With a budget it stops with -EAGAIN when that is used up. */
+/* Removes name in dir with its content.  With a budget it stops with -EAGAIN when that is used
+ * up. */
 CHECKED int tree_remove(int dir, const char *name, int *budget);
-/* The same; -EBUSY: a child is at it, call again after j->ended. */
+/* The same; -EBUSY: a child is working, call again after j->ended. */
 CHECKED int tree_remove_by_job(struct tree_job *j, int dir, const char *name);
 /* Counts the bytes that name in dir takes, in a child: j->bytes at its end. */
 CHECKED int tree_measure(struct tree_job *j, int dir, const char *name);

@@ -1,5 +1,6 @@
-/* Without root, everything happens in a user namespace of our own in which we are root.  With
- * newuidmap(1) and a range in /etc/subuid its users are as many as the range holds, else one. */
+/* users: without root, a user namespace of our own in which we are root. */
+
+/* With newuidmap(1) and a range in /etc/subuid it has as many users as the range, else one. */
 #include "spawn/host.h"
 
 #include "base/fd.h"
@@ -19,7 +20,8 @@ static int write_text(const char *path, const char *text)
     return fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
 }
 
-/* The first range of at least HOST_IDS - 1 ids that the file gives this user (subuid(5)), or 0. */
+/* The first range of at least HOST_IDS - 1 ids that the file assigns to this user (subuid(5)), or
+ * 0. */
 static uint32_t find_range(const char *file, const char *name, uid_t uid)
 {
     AUTO(buf_done) struct buf text = {0};
@@ -63,8 +65,8 @@ static int run(const char *program, pid_t of, uint32_t own, uint32_t first)
     return child < 0 || waitpid(child, &status, 0) != child || status != 0 ? -1 : 0;
 }
 
-/* The programs are setuid and act from outside on us: a child that stays outside runs them.
- * 0: done; 1: no ranges, or no namespace was made; -1: in the namespace, and not mapped. */
+/* The programs are setuid and act on us from outside: a child that stays outside runs them.  0:
+ * done; 1: no ranges, or no namespace was made; -1: in the namespace, and not mapped. */
 static int map_ranges(uid_t uid, gid_t gid)
 {
     struct passwd *pw = getpwuid(uid);
