@@ -20,7 +20,7 @@
 #define LAUNCH_MS 200   /* between two starts of the program: at first, and … */
 #define LAUNCH_MAX 5000 /* … at most */
 #define GREET_MS 5000   /* how long it may take to say welcome */
-#define START_MS 15000  /* on a busy machine; one that ends at its start is seen at once */
+#define START_MS 15000  /* for a busy machine; one that ends at its start is noticed at once */
 #define LOOK_MS 5
 #define SAID_MAX 4096
 #define RECEIVE_MAX 64 /* packets of one turn of the loop */
@@ -34,10 +34,10 @@ struct helper {
     uv_timer_t timer;
     int64_t due_ms; /* of the timer; INT64_MAX: it is not set */
     bool started, up, closed;
-    int pidfd; /* of the one that we started; -1: none */
+    int pidfd; /* of the process we started; -1: none */
     int64_t try_ms, next_try_ms, launch_ms, next_launch_ms, greet_until_ms;
     uint32_t last_tag;
-    struct list calls;  /* in the order they were made */
+    struct list calls;  /* in the order of the requests */
     struct list *first; /* while welcomed is called: where its calls go; else the list's end */
     size_t count;
     unsigned refs; /* its own, the timer's, each poll handle's */
@@ -244,7 +244,7 @@ static int receive(struct helper *h, struct helper_fds *fds, struct err *e)
     take_passed(&m, fds);
     if (m.msg_flags & MSG_TRUNC)
         r = err_set(e, ERR_INTERNAL, 0, "%s sent too large a packet", program(h));
-    else if (m.msg_flags & MSG_CTRUNC) /* unix(7): what did not fit is lost */
+    else if (m.msg_flags & MSG_CTRUNC) /* unix(7): descriptors that did not fit are lost */
         r = no_descriptors(h, e);
     else
         r = packet_decode(h->c.protocol, str_make(h->packet, (size_t)n), fds->n, PACKET_HELPER,
@@ -468,7 +468,8 @@ static int launch(struct helper *h, struct err *e)
     return 0;
 }
 
-/* One that we started and that still lives is on its way, or cannot: a second could not either. */
+/* A holt-spawn that we started and that is alive will listen soon, or cannot: a second could not
+ * either. */
 static void relaunch(struct helper *h, int64_t now)
 {
     struct err e = {0};
@@ -578,7 +579,7 @@ static int64_t log_size(const struct helper *h)
     return stat(h->log, &st) < 0 ? 0 : st.st_size;
 }
 
-/* Of a line of its log, the value of error="…"; else the line. */
+/* The value of error="…" in a line of its log; else the line. */
 static struct str reason_in(struct str line)
 {
     static const char key[] = "error=\"";
@@ -592,7 +593,7 @@ static struct str reason_in(struct str line)
     return str_make(line.p, end ? (size_t)(end - line.p) : line.n);
 }
 
-/* What it wrote before it ended, behind `from`, says why. */
+/* Its log after `from` has the reason for its end. */
 static int ended_at_start(const struct helper *h, int64_t from, struct err *e)
 {
     AUTO(fd_close) int fd = starter_open(h->log); /* it may be root's */
@@ -642,7 +643,7 @@ static int greet_now(struct helper *h, struct err *e)
     return r < 0 ? -1 : watch(h, e);
 }
 
-/* One that was being killed may have taken the connection with it: then a new one is asked. */
+/* A holt-spawn being killed may have accepted the connection: then ask a new one. */
 int helper_start_now(struct helper *h, struct err *e)
 {
     int64_t until = clock_mono_ms() + GREET_MS;

@@ -48,8 +48,8 @@ static int compile_commands(void)
 int host_syscalls(const char *value, struct err *e)
 {
     host.wide_allowed = strcmp(value, "narrow") != 0;
-    host.wide_shells = strcmp(value, "wide") == 0;
-    if (!host.wide_allowed || host.wide_shells || strcmp(value, "either") == 0)
+    host.wide_spares = strcmp(value, "wide") == 0;
+    if (!host.wide_allowed || host.wide_spares || strcmp(value, "either") == 0)
         return 0;
     return err_set(e, ERR_INVALID, 0, "'--syscalls' is narrow, either or wide, not '%s'", value);
 }

@@ -19,7 +19,7 @@
 
 struct host host = {.state = -1,
                     .boxes = -1,
-                    .shells = -1,
+                    .spares = -1,
                     .init = -1,
                     .dev = -1,
                     .base_host = -1,
@@ -70,7 +70,7 @@ static int open_state(const char *path, struct err *e)
     host.state = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (host.state < 0)
         return err_set(e, err_code_from_errno(errno), errno, "open state directory '%s'", path);
-    if (open_own("sb", &host.boxes, e) < 0 || open_own("shells", &host.shells, e) < 0)
+    if (open_own("sb", &host.boxes, e) < 0 || open_own("shells", &host.spares, e) < 0)
         return -1;
     if (fchmod(host.boxes, host_box_mode()) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "open '%s/sb' to holtd", path);

@@ -17,7 +17,7 @@ enum host_cg1 { CG1_MEMORY, CG1_PIDS, CG1_CPU, CG1_COUNT };
 
 struct host {
     const char *state_path;
-    int state, boxes, shells;   /* directories: the state; sb/ in it; shells/, for spares */
+    int state, boxes, spares;   /* directories: the state; sb/ in it; shells/, for spares */
     int init;                   /* sealed memfd with holt-init */
     int base_host, base_points; /* the lowest layers: see base.c */
     int dev;                    /* the shared /dev, mounted in our mount namespace */
@@ -39,7 +39,7 @@ struct host {
     bool nesting;          /* sandboxes may use it */
     uint32_t default_pids; /* for a sandbox without a limit; 0: none */
     bool wide_allowed;     /* and all of the kernel's calls: SPAWN_WIDE */
-    bool wide_shells;      /* spares are made wide */
+    bool wide_spares;      /* spares are made wide */
     struct sock_fprog filters[CALLS_KIND_COUNT]
                              [2]; /* for init and everything it starts; [1]: with nesting */
     int command_filter;           /* a sealed memfd with the second filter, for commands only */

@@ -17,7 +17,7 @@
 #include "spawn/own_rights.h"
 #include "spawn/sandbox.h"
 #include "spawn/server.h"
-#include "spawn/shell.h"
+#include "spawn/spare.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -190,7 +190,7 @@ static int end_all(enum end_kind kind, struct err *e)
 
     if (end_sandboxes(kind, &n, e) < 0)
         return -1;
-    shell_end_all();
+    spare_end_all();
     idmap_give_ready();
     host_close_cgroups();
     (void)printf("%u\n", n);
@@ -249,19 +249,19 @@ int main(int argc, char **argv)
         return 0;
     while (!ending) {
         int undo = sandbox_retry();
-        bool busy = undo >= 0 && undo <= SHELL_QUIET_MS, lacks = parked_lacks();
+        bool busy = undo >= 0 && undo <= SPARE_QUIET_MS, lacks = parked_lacks();
         bool more = host.netns_n < host.netns_want;
-        int shells = shell_wait_ms();
+        int spares = spare_wait_ms();
         bool late;
 
-        int wait = more ? 0 : shells >= 0 ? shells : lacks ? PARKED_QUIET_MS : -1;
+        int wait = more ? 0 : spares >= 0 ? spares : lacks ? PARKED_QUIET_MS : -1;
 
         if (is_over(&wait))
             break;
         if (sandbox_cold_waits())
             wait = 0;
         loop_turn(undo >= 0 && (wait < 0 || undo < wait) ? undo : wait);
-        late = shell_is_late();
+        late = spare_is_late();
         if (sandbox_cold_waits()) {
             sandbox_cold_next();
             if (!late)
@@ -271,12 +271,12 @@ int main(int argc, char **argv)
             continue;
         if (more && !late)
             (void)netns_fill_one();
-        else if (shells >= 0)
-            shell_fill();
+        else if (spares >= 0)
+            spare_fill();
         else if (lacks && !busy)
             parked_fill();
     }
-    shell_end_all();
+    spare_end_all();
     idmap_give_ready();
     host_close_cgroups();
     return 0;

@@ -9,7 +9,7 @@
 #include "base/point.h"
 #include "spawn/disk.h"
 #include "spawn/range.h"
-#include "spawn/shell.h"
+#include "spawn/spare.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -58,7 +58,7 @@ int record_stopped(struct sandbox *s)
 }
 
 /* Reads its start time in advance: that takes as long as the rest of the claim's record. */
-int record_shell(struct sandbox *s)
+int record_spare(struct sandbox *s)
 {
     s->started = process_started(s->pid);
     range_add_init(s->ids.slot, s->pid, s->started);
@@ -73,7 +73,7 @@ int step_record(struct sandbox *s, struct err *e)
     int r;
 
     point_reached("unrecorded");
-    if (s->shell == SHELL_NONE) {
+    if (s->spare == SPARE_NONE) {
         s->started = process_started(s->pid);
         range_add_init(s->ids.slot, s->pid, s->started);
     }
@@ -171,9 +171,9 @@ static bool has_disk(int dir)
 }
 
 /* The former holtd may have been another user. */
-static void open_to_holtd(const struct sandbox *s, bool is_shell)
+static void open_to_holtd(const struct sandbox *s, bool is_spare)
 {
-    if (is_shell)
+    if (is_spare)
         return;
     (void)!fchmod(s->dir, host_box_mode());
     (void)!host_hand_over(s->dir, "init.sock");
@@ -182,20 +182,20 @@ static void open_to_holtd(const struct sandbox *s, bool is_shell)
 static void adopt_one(int parent, const char *id)
 {
     struct spawn_create c = {.id = str_of(id), .hostname = STR("adopted")};
-    bool is_shell = parent == host.shells;
+    bool is_spare = parent == host.spares;
     struct sandbox *s;
     int fd;
 
-    if (!(is_shell ? shell_is_name(c.id) : spawn_id_is_safe(c.id)) || c.id.n == 0)
+    if (!(is_spare ? spare_is_name(c.id) : spawn_id_is_safe(c.id)) || c.id.n == 0)
         return;
     s = sandbox_new(&c, 0);
-    s->shell = is_shell ? SHELL_MAKING : SHELL_NONE;
+    s->spare = is_spare ? SPARE_MAKING : SPARE_NONE;
     s->dir = openat(parent, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     s->flags = SPAWN_UPPER_DISK; /* without a record: look for everything */
     s->memory_bytes = s->pids = s->cpu_millis = 1;
     if (s->dir >= 0) {
         read_record(s);
-        open_to_holtd(s, is_shell);
+        open_to_holtd(s, is_spare);
     }
     if (has_disk(s->dir))
         s->flags |= SPAWN_UPPER_DISK;
@@ -205,11 +205,11 @@ static void adopt_one(int parent, const char *id)
     if (fd < 0)
         s->pid = 0;
     sandbox_adopted(s, fd);
-    log_info(is_shell ? "found a shell" : "found a sandbox", LOG_C("sandbox", id),
+    log_info(is_spare ? "found a spare sandbox" : "found a sandbox", LOG_C("sandbox", id),
              LOG_C("state", s->keep  ? "stopped"
                             : fd < 0 ? "dead"
                                      : "running"));
-    if (is_shell)
+    if (is_spare)
         sandbox_destroy(s, 0, false);
 }
 
@@ -232,8 +232,8 @@ static int adopt_in(int parent, struct err *e)
 
 int record_adopt_all(struct err *e)
 {
-    if (adopt_in(host.boxes, e) < 0 || adopt_in(host.shells, e) < 0)
+    if (adopt_in(host.boxes, e) < 0 || adopt_in(host.spares, e) < 0)
         return -1;
-    shell_sweep();
+    spare_sweep();
     return 0;
 }

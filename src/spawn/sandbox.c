@@ -11,7 +11,7 @@
 #include "spawn/disk.h"
 #include "spawn/own.h"
 #include "spawn/server.h"
-#include "spawn/shell.h"
+#include "spawn/spare.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@ static void on_ended(struct watch *w, uint32_t events);
 
 static bool is_nobodys(const struct sandbox *s)
 {
-    return s->shell == SHELL_MAKING || s->shell == SHELL_READY;
+    return s->spare == SPARE_MAKING || s->spare == SPARE_READY;
 }
 
 struct sandbox *sandbox_find(struct str id)
@@ -58,7 +58,7 @@ struct sandbox *sandbox_of_group(const char *group)
     return NULL;
 }
 
-bool sandbox_any_shell(void)
+bool sandbox_any_spare(void)
 {
     LIST_EACH (&sandboxes, node)
         if (is_nobodys(LIST_ENTRY(node, struct sandbox, node)))
@@ -142,7 +142,7 @@ static void create_anew(struct sandbox *s)
 static void answer_end(struct sandbox *s)
 {
     point_reached("undone");
-    if (s->shell == SHELL_BROKEN && s->create_tag != 0 && s->destroy_tag == 0) {
+    if (s->spare == SPARE_BROKEN && s->create_tag != 0 && s->destroy_tag == 0) {
         create_anew(s);
         return;
     }
@@ -305,13 +305,13 @@ static void on_ended(struct watch *w, uint32_t events)
     if (s->built.fd >= 0)
         on_built(&s->built, EPOLLIN);
     if (is_nobodys(s) && !s->dying) {
-        shell_gone(s, true);
+        spare_gone(s, true);
         return;
     }
     if (s->dying || starting) {
         s->dying = true;
-        if (starting && s->failure.code == ERR_NONE && s->shell == SHELL_CLAIMED)
-            s->shell = SHELL_BROKEN;
+        if (starting && s->failure.code == ERR_NONE && s->spare == SPARE_CLAIMED)
+            s->spare = SPARE_BROKEN;
         if (s->failure.code == ERR_NONE)
             (void)err_set(&s->failure, ERR_INTERNAL, 0, "sandbox '%s' died while it was made",
                           s->id);
@@ -338,7 +338,7 @@ static void running(struct sandbox *s)
     s->create_tag = 0;
     (void)snprintf(path, sizeof path, "sb/%s/init.sock", s->id);
     m.u.created = (struct spawn_created){(uint32_t)s->pid, s->enforced, str_of(path),
-                                         s->shell == SHELL_CLAIMED};
+                                         s->spare == SPARE_CLAIMED};
     server_send(&m, s->ended.fd);
 }
 
@@ -360,9 +360,9 @@ static void on_told(struct watch *w, uint32_t events)
     }
     if (r > 0 || s->pid == 0 || s->dying)
         return;
-    if (s->shell == SHELL_MAKING) {
+    if (s->spare == SPARE_MAKING) {
         undo_everything(s); /* from now on everything: it gets a record before that step */
-        shell_ready(s);
+        spare_ready(s);
         return;
     }
     running(s);
@@ -382,20 +382,20 @@ static void on_built(struct watch *w, uint32_t events)
     s->go[1] = -1;
     if (s->pid == 0 || s->dying)
         return;
-    if (r > 0 && e.code == ERR_NONE && s->shell == SHELL_CLAIMED) {
+    if (r > 0 && e.code == ERR_NONE && s->spare == SPARE_CLAIMED) {
         claim_more(s);
         running(s);
         return;
     }
     if (is_nobodys(s)) {
-        shell_gone(s, true);
+        spare_gone(s, true);
         return;
     }
     if (r > 0) {
         s->failure = e;
         (void)err_wrap(&s->failure, "set up sandbox '%s'", s->id);
     } else {
-        s->shell = SHELL_BROKEN;
+        s->spare = SPARE_BROKEN;
         (void)err_set(&s->failure, ERR_INTERNAL, 0, "sandbox '%s' died while it was made", s->id);
     }
     begin_end(s);
@@ -473,7 +473,7 @@ struct sandbox *sandbox_new(const struct spawn_create *c, uint32_t tag)
 /* The child has copies of all these; ours would keep the layers busy. */
 static void let_go(struct sandbox *s)
 {
-    if (s->shell == SHELL_NONE) {
+    if (s->spare == SPARE_NONE) {
         claim_more(s);
         fd_close(s->go[1]);
         s->go[1] = -1;
@@ -493,7 +493,7 @@ static void watch_child(struct sandbox *s)
     loop_want(&s->ended, EPOLLIN);
     loop_add(&s->told, s->report[0], on_told);
     loop_want(&s->told, EPOLLIN);
-    if (s->shell == SHELL_NONE)
+    if (s->spare == SPARE_NONE)
         return;
     loop_add(&s->built, s->go[1], on_built);
     loop_want(&s->built, EPOLLIN);
@@ -512,13 +512,13 @@ static int make_ahead(struct sandbox *s, struct err *e)
     return r;
 }
 
-struct sandbox *sandbox_make_shell(const char *name)
+struct sandbox *sandbox_make_spare(const char *name)
 {
     struct spawn_create c = {.id = str_of(name),
-                             .flags = host.wide_shells ? (uint32_t)SPAWN_WIDE : 0};
+                             .flags = host.wide_spares ? (uint32_t)SPAWN_WIDE : 0};
     struct sandbox *s = sandbox_new(&c, 0);
 
-    s->shell = SHELL_MAKING;
+    s->spare = SPARE_MAKING;
     s->installation[0] = '\0';
     if (make_ahead(s, &s->failure) == 0)
         return s;
@@ -545,17 +545,17 @@ static int claim(struct sandbox *s, struct err *e)
         s->enforced |= SPAWN_CAN_NOFILE;
     if (rlimit_holds_pids(s))
         s->enforced |= SPAWN_CAN_PIDS;
-    if (s->shell == SHELL_NONE && make_ahead(s, e) < 0)
+    if (s->spare == SPARE_NONE && make_ahead(s, e) < 0)
         return -1;
     if (setup_run(s, SETUP_CLAIM, e) < 0) {
-        if (s->shell == SHELL_CLAIMED && has_ended(s, e))
-            s->shell = SHELL_BROKEN;
+        if (s->spare == SPARE_CLAIMED && has_ended(s, e))
+            s->spare = SPARE_BROKEN;
         return -1;
     }
     point_reached("recorded");
-    if (claim_send(s, e) == 0 || s->shell == SHELL_NONE)
+    if (claim_send(s, e) == 0 || s->spare == SPARE_NONE)
         return 0; /* a child that has ended has reported why */
-    s->shell = SHELL_BROKEN;
+    s->spare = SPARE_BROKEN;
     return -1;
 }
 
@@ -586,7 +586,7 @@ static void begin(struct sandbox *s, const struct spawn_create *c)
     (void)err_wrap(&e, "set up sandbox '" STR_FMT "'", STR_ARG(c->id));
     s->ask = NULL;
     s->failure = e;
-    if (s->shell != SHELL_NONE)
+    if (s->spare != SPARE_NONE)
         undo_everything(s);
     begin_end(s);
 }
@@ -774,7 +774,7 @@ void sandbox_create(const struct spawn_create *c, uint32_t tag)
     if (lacking_size(c) != 0) {
         if (wait_for_image(c, tag, &e) < 0)
             server_done(tag, &e);
-    } else if (shell_fits(c)) {
+    } else if (spare_fits(c)) {
         create_now(c, tag);
     } else if (wait_in(&cold, c, tag, &e) < 0) {
         server_done(tag, &e);
@@ -793,7 +793,7 @@ static void create_now(const struct spawn_create *c, uint32_t tag)
     s = sandbox_find(c->id);
     if (s) {
         reset(s, c, tag);
-    } else if ((s = shell_take(c))) {
+    } else if ((s = spare_take(c))) {
         s->create_tag = tag;
         sandbox_take_request(s, c);
         (void)snprintf(s->installation, sizeof s->installation, "%s", server_installation());

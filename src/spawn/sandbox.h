@@ -35,12 +35,12 @@ extern const struct setup_step setup_steps[];
 extern const size_t setup_step_count;
 
 #define SETUP_PROGRAMS_MAX 16
-enum shell_state {
-    SHELL_NONE,    /* made for a request */
-    SHELL_MAKING,  /* made ahead, without an owner: not listed, not found by id */
-    SHELL_READY,   /* the same, and a create may take it */
-    SHELL_CLAIMED, /* a create has it; its builder is working */
-    SHELL_BROKEN,  /* it ended too early: its create starts again */
+enum spare_state {
+    SPARE_NONE,    /* made for a request */
+    SPARE_MAKING,  /* made ahead, without an owner: not listed, not found by id */
+    SPARE_READY,   /* the same, and a create may take it */
+    SPARE_CLAIMED, /* a create has it; its builder is working */
+    SPARE_BROKEN,  /* it ended too early: its create starts again */
 };
 
 /* v1 groups, which a process cannot be cloned into: see parked.c. */
@@ -60,7 +60,7 @@ struct sandbox {
     char id[SPAWN_ID_MAX + 1], hostname[64];
     char group[SPAWN_ID_MAX + 1];        /* its v2 cgroup: its id, or its name as a spare */
     char installation[SPAWN_ID_MAX + 1]; /* its owner: no other sees it; "": unknown */
-    enum shell_state shell;
+    enum spare_state spare;
     uint32_t flags;
     struct idmap ids;
     uint64_t memory_bytes, disk_bytes;
@@ -127,9 +127,9 @@ struct sandbox {
 /* Runs the steps of holt-spawn up to the claim; events do the rest. */
 void sandbox_create(const struct spawn_create *c, uint32_t tag);
 /* NULL: it failed.  The result is reported by spare_ready or spare_gone. */
-struct sandbox *sandbox_make_shell(const char *name);
+struct sandbox *sandbox_make_spare(const char *name);
 bool sandbox_any_alive(void); /* including ending ones; excluding stopped ones and spares */
-bool sandbox_any_shell(void); /* including ending ones */
+bool sandbox_any_spare(void); /* including ending ones */
 void sandbox_rename(struct sandbox *s, struct str id); /* of a spare that a create has claimed */
 /* A create without a fitting spare waits until between the turns of the loop, one per turn: creates
  * with a spare, and all replies, go first. */
@@ -216,7 +216,7 @@ int step_descriptors(struct sandbox *s, struct err *e);
 int step_seccomp(struct sandbox *s, struct err *e);
 
 CHECKED int record_adopt_all(struct err *e); /* at start */
-CHECKED int record_shell(struct sandbox *s); /* so that the next holt-spawn finds it */
+CHECKED int record_spare(struct sandbox *s); /* so that the next holt-spawn finds it */
 CHECKED int record_confirm(struct sandbox *s);
 CHECKED int record_stopped(struct sandbox *s);
 int cgroup_kill(struct sandbox *s, bool only_work);

@@ -8,7 +8,7 @@
 #include "spawn/discard.h"
 #include "spawn/measure.h"
 #include "spawn/sandbox.h"
-#include "spawn/shell.h"
+#include "spawn/spare.h"
 #include "wire/init_order.h"
 
 #include <errno.h>
@@ -254,9 +254,9 @@ static void on_pool(const struct spawn_msg *m)
     struct spawn_msg reply = {.type = SPAWN_POOLED, .tag = m->tag};
 
     host.netns_want = m->u.pool.netns;
-    if (m->u.pool.shells != SPAWN_SHELLS_KEEP)
-        shell_want(m->u.pool.shells);
-    reply.u.pooled = (struct spawn_pooled){shell_ready_count(), shell_broken_count()};
+    if (m->u.pool.spares != SPAWN_SPARES_KEEP)
+        spare_want(m->u.pool.spares);
+    reply.u.pooled = (struct spawn_pooled){spare_ready_count(), spare_broken_count()};
     server_send(&reply, -1);
 }
 

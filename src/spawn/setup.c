@@ -83,7 +83,7 @@ static bool enter_may_fail(const struct sandbox *s)
 /* In a spare: a process beside init, which can still do what init no longer may.  init waits for
  * its end before it does anything, and exits with it if it failed.  The pid it takes is the next
  * again, as in a sandbox made for its request. */
-static NORETURN void build_shell(struct sandbox *s)
+static NORETURN void build_spare(struct sandbox *s)
 {
     struct err e = {0};
     bool late;
@@ -111,7 +111,7 @@ static int build(struct sandbox *s, struct err *e)
 {
     long pid;
 
-    if (s->shell == SHELL_NONE)
+    if (s->spare == SPARE_NONE)
         return claim_receive(s, e) < 0 || setup_run(s, SETUP_BUILD, e) < 0 ||
                        setup_run(s, SETUP_ENTER, e) < 0
                    ? -1
@@ -120,7 +120,7 @@ static int build(struct sandbox *s, struct err *e)
     if (pid < 0)
         return err_set(e, err_code_from_errno(errno), errno, "make a builder");
     if (pid == 0)
-        build_shell(s);
+        build_spare(s);
     return 0;
 }
 

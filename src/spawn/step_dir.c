@@ -6,7 +6,7 @@
 #include "spawn/disk.h"
 #include "spawn/idmap.h"
 #include "spawn/mnt.h"
-#include "spawn/shell.h"
+#include "spawn/spare.h"
 #include "spawn/tree.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 static int parent_of(const struct sandbox *s)
 {
-    return shell_is_name(str_of(s->id)) ? host.shells : host.boxes;
+    return spare_is_name(str_of(s->id)) ? host.spares : host.boxes;
 }
 
 int step_directory(struct sandbox *s, struct err *e)
@@ -39,10 +39,10 @@ int step_name(struct sandbox *s, struct err *e)
 {
     char id[SPAWN_ID_MAX + 1];
 
-    if (s->shell == SHELL_NONE)
+    if (s->spare == SPARE_NONE)
         return 0;
     (void)snprintf(id, sizeof id, STR_FMT, STR_ARG(s->ask->id));
-    if (renameat2(host.shells, s->id, host.boxes, id, RENAME_NOREPLACE) < 0)
+    if (renameat2(host.spares, s->id, host.boxes, id, RENAME_NOREPLACE) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "name its directory");
     sandbox_rename(s, s->ask->id);
     return 0;
@@ -106,7 +106,7 @@ int step_ids(struct sandbox *s, struct err *e)
         (void)err_set(e, ERR_LIMIT, 0, "no free range of user ids");
         return err_limit_fixed(e, IDMAP_SLOTS, "destroy a sandbox");
     }
-    if (s->shell != SHELL_NONE)
+    if (s->spare != SPARE_NONE)
         idmap_prepare(&s->ids);
     return 0;
 }

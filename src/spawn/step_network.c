@@ -332,7 +332,7 @@ int step_network(struct sandbox *s, struct err *e)
 {
     if (!(s->flags & SPAWN_NETWORK))
         return 0;
-    if (s->shell != SHELL_NONE && !guard_left_out("network") && network_enter(s, e) < 0)
+    if (s->spare != SPARE_NONE && !guard_left_out("network") && network_enter(s, e) < 0)
         return -1;
     if (!guard_left_out("redirect") && make_ways(e) < 0)
         return -1;

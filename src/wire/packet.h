@@ -40,7 +40,8 @@ struct packet_head { /* how every message struct begins */
 
 CHECKED int packet_encode(const struct packet_protocol *p, const void *msg, enum packet_side from,
                           struct wire_out *o, struct err *e);
-/* fds: how many came with the packet.  The caller closes them after a failure. */
+/* fds: the number of descriptors received with the packet.  After a failure the caller closes
+ * them. */
 CHECKED int packet_decode(const struct packet_protocol *p, struct str packet, size_t fds,
                           enum packet_side from, void *ret, struct err *e);
 /* A name that becomes a file name: letters, digits, '_' and '-', which does not begin it. */

@@ -87,10 +87,10 @@ static const struct wire_field listed_fields[] = {
 };
 static const struct wire_field pool_fields[] = {
     NUM(spawn_pool, netns, WIRE_U32, .max = 64),
-    NUM(spawn_pool, shells, WIRE_U32, .max = SPAWN_SHELLS_KEEP),
+    NUM(spawn_pool, spares, WIRE_U32, .max = SPAWN_SPARES_KEEP),
 };
 static const struct wire_field pooled_fields[] = {
-    NUM(spawn_pooled, ready, WIRE_U32, .max = SPAWN_SHELLS_MAX),
+    NUM(spawn_pooled, ready, WIRE_U32, .max = SPAWN_SPARES_MAX),
     NUM(spawn_pooled, broken, WIRE_U64),
 };
 static const struct wire_field done_fields[] = {

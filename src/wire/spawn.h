@@ -168,15 +168,15 @@ struct spawn_listed {
     uint8_t more;
     struct wire_rows sandboxes; /* spawn_list_row, ordered by id */
 };
-#define SPAWN_SHELLS_MAX 256
-#define SPAWN_SHELLS_KEEP (SPAWN_SHELLS_MAX + 1) /* keep the number requested before */
+#define SPAWN_SPARES_MAX 256
+#define SPAWN_SPARES_KEEP (SPAWN_SPARES_MAX + 1) /* keep the number requested before */
 struct spawn_pool {
     uint32_t netns;  /* network namespaces */
-    uint32_t shells; /* sandboxes that lack nothing but what a create says */
+    uint32_t spares; /* sandboxes made ahead, complete except for the create request */
 };
 struct spawn_pooled {
-    uint32_t ready;  /* shells */
-    uint64_t broken; /* shells that ended before they were used, since holt-spawn's start */
+    uint32_t ready;  /* spares */
+    uint64_t broken; /* spares that ended before they were used, since holt-spawn's start */
 };
 struct spawn_done {
     struct err err;

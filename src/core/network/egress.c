@@ -19,7 +19,7 @@
 struct call {
     struct helper_call h;
     struct egress *g;
-    char id[ID_SIZE]; /* of put: whom it makes known */
+    char id[ID_SIZE]; /* of put: the sandbox it makes known */
     driver_done done;
     void *arg;
 };

@@ -208,7 +208,7 @@ struct sandbox_change { /* members that are not set stay unchanged */
     size_t label_count;
     bool set_labels;
     struct sandbox_traits traits, given; /* the members that are not 0 in given */
-    struct str network;                  /* as in sandbox_spec; empty: as it is */
+    struct str network;                  /* as in sandbox_spec; empty: unchanged */
 };
 void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const struct principal *by,
                     sandbox_cb done, void *arg);

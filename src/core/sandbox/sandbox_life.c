@@ -394,7 +394,7 @@ void sandbox_destroy(struct sandbox *s, const struct principal *by, sandbox_cb d
         sandbox_tell(s->all, s, done, arg, &none);
         return;
     }
-    if (!s->driver) { /* it may be alive: without its runtime nobody knows */
+    if (!s->driver) { /* it may be alive: without its runtime that is unknown */
         must_be_free(s, "destroy", &none);
         sandbox_tell(s->all, s, done, arg, &none);
         return;

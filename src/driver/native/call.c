@@ -10,7 +10,7 @@
 
 #define CONNECT_TRIES 25
 #define CONNECT_MS 20
-#define NETNS_AHEAD 8 /* network namespaces that holt-spawn makes before they are needed */
+#define NETNS_AHEAD 8 /* network namespaces that holt-spawn makes in advance */
 
 /* ---- what runs ---- */
 
@@ -102,7 +102,7 @@ void call_finish_done(struct call *c, const struct spawn_msg *m)
 struct call *native_make_ahead(struct native *n)
 {
     struct call *c = call_new(n, SPAWN_POOL, NULL, NULL);
-    struct spawn_msg m = {.u.pool = {.netns = NETNS_AHEAD, .shells = n->shells}};
+    struct spawn_msg m = {.u.pool = {.netns = NETNS_AHEAD, .spares = n->spares}};
 
     c->finish = call_finish_done;
     call_ask(c, &m);

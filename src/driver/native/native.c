@@ -13,7 +13,7 @@ _Static_assert(LIMIT_MEMORY == (int)SPAWN_CAN_MEMORY && LIMIT_CPU == (int)SPAWN_
                    LIMIT_PIDS == (int)SPAWN_CAN_PIDS && LIMIT_DISK == (int)SPAWN_CAN_DISK,
                "limits and features are the same bits");
 
-_Static_assert(DRIVER_POOL_MAX == SPAWN_SHELLS_MAX, "as many as holt-spawn takes");
+_Static_assert(DRIVER_POOL_MAX == SPAWN_SPARES_MAX, "as many as holt-spawn takes");
 _Static_assert(DRIVER_LISTENERS == (int)SPAWN_LISTENER_COUNT, "one descriptor a kind");
 
 static uint32_t limits_of(uint32_t features)
@@ -272,7 +272,7 @@ static void native_pool(struct driver *d, const struct driver_want *want, driver
 {
     struct call *c;
 
-    native_of(d)->shells = want->size < SPAWN_SHELLS_MAX ? want->size : SPAWN_SHELLS_MAX;
+    native_of(d)->spares = want->size < SPAWN_SPARES_MAX ? want->size : SPAWN_SPARES_MAX;
     c = native_make_ahead(native_of(d));
     c->finish = finish_pooled;
     c->arg = arg;
@@ -374,7 +374,7 @@ void native_list(struct driver *d, driver_list_cb done, void *arg)
 /* How long ours stays without holtd and sandboxes: a restart takes less. */
 #define LINGER_MS "2000"
 #define CALLS_MAX 4096
-#define LACK_MS 10000 /* how long a request waits for a holt-spawn that is not there */
+#define LACK_MS 10000 /* how long a request waits for a missing holt-spawn */
 
 struct args { /* owned texts, NULL at the end */
     char **v;
@@ -405,7 +405,7 @@ static void args_add(struct args *a, const char *option, char *value)
     args_take(a, value);
 }
 
-/* What the operator allows, as holt-spawn's arguments: it checks for itself. */
+/* What the operator allows, as arguments of holt-spawn, which checks it itself. */
 static void args_allowed(struct args *to, const struct driver_allows *a)
 {
     for (size_t i = 0; i < a->host_dir_count; i++) {
@@ -434,7 +434,7 @@ static int define(struct native *n, const struct driver_config *c, struct err *e
     args_add(&a, "--init", xasprintf("%s/holt-init", c->bindir));
     args_add(&a, "--linger-ms", xstrdup(LINGER_MS));
     args_allowed(&a, &c->allows);
-    if (starter_uid() != geteuid()) /* it is root's, and serves us */
+    if (starter_uid() != geteuid()) /* it runs as root, and serves us */
         args_add(&a, "--user", xasprintf("%u", geteuid()));
     return helper_define(n->link, a.v, e);
 }
@@ -493,7 +493,7 @@ static int native_open(const struct driver_config *c, struct driver **ret, struc
     if (r < 0)
         return err_set(e, ERR_INTERNAL, -r, "open '%s'", c->state);
     n = xzalloc(sizeof *n);
-    n->shells = SPAWN_SHELLS_KEEP;
+    n->spares = SPAWN_SPARES_KEEP;
     n->d.ops = &driver_native;
     n->c = *c;
     n->c.allows = (struct driver_allows){0}; /* the caller's */

@@ -19,9 +19,9 @@ struct native {
     char *installation;
     bool opened, closed;
     uint32_t features;
-    uint32_t shells;  /* that holt-spawn is to keep ready; SPAWN_SHELLS_KEEP until that is known */
-    struct map boxes; /* struct native_box: those whose init runs */
-    uv_timer_t timer; /* the next try of the connects */
+    uint32_t spares;      /* to be kept ready; SPAWN_SPARES_KEEP until that is known */
+    struct map boxes;     /* struct native_box: those whose init runs */
+    uv_timer_t timer;     /* the next try of the connects */
     struct list connects; /* struct init_connect */
 };
 
@@ -65,6 +65,6 @@ void call_finish_done(struct call *c, const struct spawn_msg *m); /* for cb.done
 extern const struct helper_ops native_link_ops; /* arg: the native */
 void native_connect(struct driver *d, const char *id, driver_fd_cb done, void *arg);
 void native_connects_end(struct native *n);       /* told: cancelled */
-struct call *native_make_ahead(struct native *n); /* what it is to keep ready; nobody is told */
+struct call *native_make_ahead(struct native *n); /* sets what to keep ready; without a callback */
 void native_box_add(struct native *n, const char *id); /* its init runs */
 void native_list(struct driver *d, driver_list_cb done, void *arg);

@@ -1,5 +1,5 @@
 /* spare: keeps sandboxes made ahead of requests. */
-#include "spawn/shell.h"
+#include "spawn/spare.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -16,78 +16,78 @@
 #define END_TRIES 2000
 
 /* Those made or being made: as many as may be wanted, oldest first. */
-static struct sandbox *all[SPAWN_SHELLS_MAX];
+static struct sandbox *all[SPAWN_SPARES_MAX];
 static size_t count;
 static uint32_t want;
 static uint64_t broken;
 static int64_t not_before_ms;
 
-static struct sandbox *find(enum shell_state state)
+static struct sandbox *find(enum spare_state state)
 {
     for (size_t i = 0; i < count; i++)
-        if (all[i]->shell == state)
+        if (all[i]->spare == state)
             return all[i];
     return NULL;
 }
 
-void shell_want(uint32_t n)
+void spare_want(uint32_t n)
 {
     want = n;
 }
 
-uint32_t shell_ready_count(void)
+uint32_t spare_ready_count(void)
 {
     uint32_t n = 0;
 
     for (size_t i = 0; i < count; i++)
-        n += all[i]->shell == SHELL_READY;
+        n += all[i]->spare == SPARE_READY;
     return n;
 }
 
-uint64_t shell_broken_count(void)
+uint64_t spare_broken_count(void)
 {
     return broken;
 }
 
-bool shell_is_name(struct str name)
+bool spare_is_name(struct str name)
 {
     return str_starts(name, STR(PREFIX)) && name.n <= SPAWN_ID_MAX;
 }
 
 /* One at a time: a request that arrives meanwhile waits for at most one. */
-int shell_wait_ms(void)
+int spare_wait_ms(void)
 {
     int64_t left = not_before_ms - clock_mono_ms();
 
-    if (count == want || find(SHELL_MAKING))
+    if (count == want || find(SPARE_MAKING))
         return -1;
-    return left > SHELL_QUIET_MS ? (int)left : SHELL_QUIET_MS;
+    return left > SPARE_QUIET_MS ? (int)left : SPARE_QUIET_MS;
 }
 
-bool shell_is_late(void)
+bool spare_is_late(void)
 {
     static int64_t late_ms;
     int64_t now = clock_mono_ms();
 
-    if (count >= want || find(SHELL_MAKING))
-        late_ms = now + SHELL_LATE_MS;
+    if (count >= want || find(SPARE_MAKING))
+        late_ms = now + SPARE_LATE_MS;
     return now >= late_ms;
 }
 
-void shell_fill(void)
+void spare_fill(void)
 {
     static uint32_t life, counter; /* names of an earlier run may still be in use */
-    struct sandbox *s = count > want ? find(SHELL_READY) : NULL;
+    struct sandbox *s = count > want ? find(SPARE_READY) : NULL;
     char name[SPAWN_ID_MAX + 1];
 
     if (s)
-        shell_gone(s, false);
-    if (count >= want || find(SHELL_MAKING) || clock_mono_ms() < not_before_ms)
+        spare_gone(s, false);
+    if (count >= want || find(SPARE_MAKING) || clock_mono_ms() < not_before_ms)
         return;
     if (life == 0)
         rnd_bytes(&life, sizeof life);
     (void)snprintf(name, sizeof name, PREFIX "%08x.%u", life, counter++);
-    s = sandbox_make_shell(name);
+    s = sandbox_make_spare(name);
     if (s)
         all[count++] = s;
     else
@@ -109,43 +109,43 @@ static void drop(struct sandbox *s)
 static bool fits(const struct spawn_create *c)
 {
     return !(c->flags & (SPAWN_NESTING | SPAWN_RESTART)) &&
-           ((c->flags & SPAWN_WIDE) != 0) == host.wide_shells && cgroup_can_limit(c) &&
+           ((c->flags & SPAWN_WIDE) != 0) == host.wide_spares && cgroup_can_limit(c) &&
            !ids_must_be_stored(c);
 }
 
-bool shell_fits(const struct spawn_create *c)
+bool spare_fits(const struct spawn_create *c)
 {
-    return fits(c) && find(SHELL_READY);
+    return fits(c) && find(SPARE_READY);
 }
 
-struct sandbox *shell_take(const struct spawn_create *c)
+struct sandbox *spare_take(const struct spawn_create *c)
 {
-    struct sandbox *s = fits(c) ? find(SHELL_READY) : NULL;
+    struct sandbox *s = fits(c) ? find(SPARE_READY) : NULL;
 
     if (!s)
         return NULL;
     drop(s);
-    s->shell = SHELL_CLAIMED;
+    s->spare = SPARE_CLAIMED;
     return s;
 }
 
-void shell_ready(struct sandbox *s)
+void spare_ready(struct sandbox *s)
 {
-    if (record_shell(s) < 0)
-        shell_gone(s, true);
+    if (record_spare(s) < 0)
+        spare_gone(s, true);
     else
-        s->shell = SHELL_READY;
+        s->spare = SPARE_READY;
 }
 
-void shell_gone(struct sandbox *s, bool is_broken)
+void spare_gone(struct sandbox *s, bool is_broken)
 {
     if (is_broken) {
         broken++;
-        not_before_ms = s->shell == SHELL_MAKING ? clock_mono_ms() + AGAIN_MS : not_before_ms;
-        log_warn("a sandbox made ahead is broken", LOG_C("shell", s->id), LOG_E(&s->failure));
+        not_before_ms = s->spare == SPARE_MAKING ? clock_mono_ms() + AGAIN_MS : not_before_ms;
+        log_warn("a sandbox made ahead is broken", LOG_C("spare", s->id), LOG_E(&s->failure));
     }
     drop(s);
-    s->shell = SHELL_MAKING; /* without an owner, to its end */
+    s->spare = SPARE_MAKING; /* without an owner, to its end */
     sandbox_destroy(s, 0, false);
 }
 
@@ -157,21 +157,21 @@ static void destroy_group(const char *name)
     struct spawn_create c = {.id = str_of(name), .hostname = STR("adopted")};
     struct sandbox *s = sandbox_new(&c, 0);
 
-    s->shell = SHELL_MAKING;
+    s->spare = SPARE_MAKING;
     s->cg2 = openat(host.cg2, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     (void)cgroup_kill(s, false);
     sandbox_adopted(s, -1);
     sandbox_destroy(s, 0, false);
 }
 
-void shell_sweep(void)
+void spare_sweep(void)
 {
     int fd = host.cg2 < 0 ? -1 : openat(host.cg2, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     const struct dirent *entry;
 
     while (d && (entry = readdir(d)))
-        if (shell_is_name(str_of(entry->d_name)) && !sandbox_of_group(entry->d_name))
+        if (spare_is_name(str_of(entry->d_name)) && !sandbox_of_group(entry->d_name))
             destroy_group(entry->d_name);
     if (d)
         (void)closedir(d);
@@ -179,12 +179,12 @@ void shell_sweep(void)
         fd_close(fd);
 }
 
-void shell_end_all(void)
+void spare_end_all(void)
 {
     want = 0;
     while (count > 0)
-        shell_gone(all[0], false);
-    for (int i = 0; i < END_TRIES && sandbox_any_shell(); i++) {
+        spare_gone(all[0], false);
+    for (int i = 0; i < END_TRIES && sandbox_any_spare(); i++) {
         (void)sandbox_retry();
         loop_turn(1);
     }
