@@ -1,5 +1,4 @@
-/* width: tables of the characters that take no column or two (Unicode 14.0.0: categories Mn, Me and
- * Cf; East_Asian_Width W and F). */
+/* width: tables of the characters that take no column or two on a terminal. */
 #include "base/width.h"
 
 #include "base/macro.h"
@@ -8,6 +7,7 @@ struct range {
     uint32_t first, last;
 };
 
+/* Unicode 14.0.0.  zero: categories Mn, Me and Cf; wide: East_Asian_Width W and F. */
 /* clang-format off */
 static const struct range zero[] = {
     {0x300, 0x36f}, {0x483, 0x489}, {0x591, 0x5bd}, {0x5bf, 0x5bf}, {0x5c1, 0x5c2}, {0x5c4, 0x5c5},

@@ -94,8 +94,8 @@ static bool is_empty(const json_t *v)
            (json_is_array(v) && json_array_size(v) == 0);
 }
 
-/* In a dialect's own file 0 and false are no more than nothing, but for a key that knows: else the
- * variable counts. */
+/* In a dialect's own file 0 and false mean unset, except for aliases with zero_counts: then the
+ * variable wins. */
 static enum rank seed_rank(const struct setting_alias *a, const json_t *v)
 {
     bool zero = json_is_false(v) || (json_is_integer(v) && json_integer_value(v) == 0);

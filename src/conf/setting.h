@@ -20,12 +20,12 @@ struct setting_alias {
     int (*convert)(struct str value, struct buf *to, struct err *e);
     bool adds;        /* adds to a list, where others replace it */
     bool optional;    /* addresses: a busy one is skipped */
-    bool zero_counts; /* in a dialect's own file, where 0 and false else mean: not set */
+    bool zero_counts; /* in a dialect's own file, where 0 and false otherwise mean: not set */
 };
 
 enum setting_dir { /* a directory of the host, for sandboxes: holtd makes and may write it */
                    SETTING_DIR_NONE,
-                   SETTING_DIR_TENANTS, /* holds one for each tenant */
+                   SETTING_DIR_TENANTS, /* holds one directory per tenant */
                    SETTING_DIR_SHARED,  /* is mounted itself */
 };
 
@@ -39,10 +39,10 @@ struct setting {
     enum setting_dir dir;
     /* set when the list is made */
     size_t group;       /* 0: the member is in struct config; n: in the structure of group n - 1 */
-    bool alias_is_heap; /* it is ours and a group's together */
+    bool alias_is_heap; /* it combines ours and a group's */
 };
 
-struct setting_names { /* what a dialect calls a setting that is not its own */
+struct setting_names { /* a dialect's name for a setting that is not its own */
     const char *key;
     const struct setting_alias *alias;
 };
@@ -51,7 +51,7 @@ struct setting_reason { /* why a name has no effect, and never will */
 };
 
 /* The settings of one dialect.  They are here, below the API, because holtd loads them before there
- * is an API, and the command line prints them; src/conf/dialects/NAME says them, and nothing else
+ * is an API, and the command line prints them.  src/conf/dialects/NAME defines them; nothing else
  * in src/conf names a dialect.  The rows' members are in a structure of the dialect's own, which
  * conf_group finds in a config. */
 struct setting_group {
@@ -62,14 +62,14 @@ struct setting_group {
     const struct setting_names *names;    /* ends with a NULL key */
     const char *const *foreign;           /* as in foreign.c; NULL at the end */
     const struct setting_reason *reasons; /* ends with a NULL why */
-    const char *file_variable; /* names a settings file of its own, where only aliases count */
+    const char *file_variable; /* names a settings file of its own, where only aliases apply */
 };
 extern const struct setting_group *const setting_groups[]; /* dialects/table.c; NULL at the end */
 
 /* All rows: ours in settings.c, then each group's. */
 const struct setting *setting_at(size_t i);
 size_t setting_count(void);
-size_t setting_row(const struct setting *s); /* its place in the list */
+size_t setting_row(const struct setting *s); /* its index in the list */
 void *setting_member(const struct config *c, const struct setting *s);
 int setting_check_path(const char *value, struct err *e); /* a check: absolute, or empty */
 const struct setting *setting_find(struct str key);       /* NULL: none */
@@ -98,7 +98,7 @@ enum rank {
     RANK_FILE_ALIAS,
     RANK_FILE,
     RANK_ENV_ALIAS,
-    RANK_SEED_FILE, /* a dialect's own file goes before its variables */
+    RANK_SEED_FILE, /* a dialect's own file is weaker than its variables */
     RANK_ENV,
     RANK_FLAG,
 };
@@ -118,7 +118,7 @@ struct load {
     struct arena a;
     enum rank *ranks;                        /* of each row */
     const char *config_file, *ask;           /* special flags; ask: "help", "version" … */
-    const char *seed_files[CONF_GROUPS_MAX]; /* by group: its own; only aliases count there */
+    const char *seed_files[CONF_GROUPS_MAX]; /* by group: its own file; only aliases apply in it */
     struct map file_env; /* of --env-file: name to struct env_line, in the arena */
 };
 

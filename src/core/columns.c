@@ -1,4 +1,4 @@
-/* Statements, parameters and objects by a table of columns. */
+/* columns: statements, parameters and objects by a table of columns. */
 #include "core/columns.h"
 
 #include "base/mem.h"
@@ -20,7 +20,7 @@ static bool is_updated(const struct column *c)
     return !(c->flags & (COLUMN_KEY | COLUMN_ONCE | COLUMN_UNWRITTEN));
 }
 
-/* The names that are wanted, each between two texts, joined by commas. */
+/* The wanted names, each between two texts, joined by commas. */
 static void add_names(struct buf *to, const struct columns *c,
                       bool (*is_wanted)(const struct column *c), const char *fmt)
 {
@@ -71,7 +71,7 @@ static void add_select(struct buf *to, const struct columns *c)
     buf_printf(to, " FROM %s %s", c->table, c->order);
 }
 
-/* Made once; of two threads that make it at once, one keeps the other's. */
+/* Made once; if two threads make it at the same time, one takes the other's. */
 static const char *sql_of(_Atomic(char *) *at, const struct columns *c,
                           void (*add)(struct buf *to, const struct columns *c))
 {
@@ -96,7 +96,7 @@ static const void *place(const struct column *c, const void *object)
     return (const char *)object + c->offset;
 }
 
-/* Its value.  A text that is made of the object is added to made, which may move: s.p is set when
+/* Its value.  A text made from the object is appended to `made`, which may move: s.p is set when
  * all are there, and NULL for a NULL. */
 static struct store_param param_of(const struct column *c, const void *object, struct buf *made)
 {
@@ -164,7 +164,7 @@ static size_t params_of(const struct columns *c, const void *object, struct buf 
     return n;
 }
 
-struct row { /* one allocation, its texts behind it */
+struct row { /* one allocation with its texts */
     struct columns *columns;
     size_t n;
     struct store_param params[];

@@ -1,6 +1,6 @@
-/* columns: rows of the store as members of a struct.  One table says for each column its name, its
- * type and where its value is; INSERT, SELECT, bind and load are made from it, so that a new column
- * is one line and its migration.  The statements are made once, at first use, and bind by number.
+/* columns: rows of the store as members of a struct.  One table has each column's name, type and
+ * offset; INSERT, SELECT, bind and load are made from it, so that a new column is one line and its
+ * migration.  The statements are made once, at first use, and bind by number.
  * Ownership: row_take copies what it needs; columns_load puts texts on the heap.
  * Thread: any; columns_load and columns_save use the object where they are called. */
 #pragma once
@@ -18,17 +18,17 @@ enum column_type {
     COLUMN_U32,   /* uint32_t */
     COLUMN_BOOL,  /* bool */
     COLUMN_TEXT,  /* char *, on the heap; NULL is written as "" */
-    COLUMN_CHARS, /* char[size], ends with a NUL; a longer text is damage */
-    COLUMN_MADE,  /* a text made of the object by put, read back by get */
+    COLUMN_CHARS, /* char[size], NUL-terminated; a longer text is an error */
+    COLUMN_MADE,  /* a text made from the object by put, read back by get */
     COLUMN_BYTES, /* the same as a blob */
 };
 
 enum column_flag {
-    COLUMN_KEY = 1,       /* what a row is told apart by */
+    COLUMN_KEY = 1,       /* identifies a row */
     COLUMN_ONCE = 2,      /* written by the first save only */
     COLUMN_UNREAD = 4,    /* not loaded */
     COLUMN_UNWRITTEN = 8, /* not saved: its name is an expression */
-    COLUMN_NULLS = 16,    /* of COLUMN_TEXT: a NULL pointer is NULL in the row */
+    COLUMN_NULLS = 16,    /* for COLUMN_TEXT: a NULL pointer is NULL in the row */
 };
 
 struct column {
@@ -36,8 +36,8 @@ struct column {
     enum column_type type;
     size_t offset, size;
     uint32_t flags; /* enum column_flag */
-    /* Of COLUMN_MADE and COLUMN_BYTES.  put: false is NULL.  get may be NULL: the caller reads it.
-     */
+    /* For COLUMN_MADE and COLUMN_BYTES.  put: false is NULL.  get may be NULL: the caller reads
+     * it. */
     bool (*put)(const void *object, struct buf *to);
     int (*get)(void *object, struct str text, struct err *e);
 };
@@ -58,16 +58,17 @@ struct columns { /* static: it keeps its statements */
     _Atomic(char *) sql_insert, sql_save, sql_select;
 };
 
-/* A copy of what a row is to hold, for a write on the store's thread. */
+/* A copy of the values of a row, for a write on the store's thread. */
 struct row;
 struct row *row_take(struct columns *c, const void *object);
 struct row *row_free(struct row *r); /* takes NULL; returns NULL */
 CHECKED int row_save(struct store_tx *tx, const struct row *r, struct err *e);
 
-/* Inside work, of an object that nobody changes meanwhile: a new row, which must not be there. */
+/* Inside work, for an object that does not change meanwhile: inserts a row, which must not
+ * exist. */
 CHECKED int columns_insert(struct store_tx *tx, struct columns *c, const void *object,
                            struct err *e);
-/* All rows, in order; the first column is at place 0. */
+/* All rows, in order; the first column has index 0. */
 CHECKED int columns_query(struct store_tx *tx, struct columns *c, struct store_rows **ret,
                           struct err *e);
 CHECKED int columns_load(const struct columns *c, const struct store_rows *rows, void *object,

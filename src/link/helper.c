@@ -1,4 +1,4 @@
-/* The link to a helper program: its calls, its connection, its start. */
+/* helper: the link to a helper program: its calls, its connection, its start. */
 #include "link/helper.h"
 
 #include "base/clock.h"
@@ -19,7 +19,7 @@
 #define TRY_MAX_MS 200  /* … at most */
 #define LAUNCH_MS 200   /* between two starts of the program: at first, and … */
 #define LAUNCH_MAX 5000 /* … at most */
-#define GREET_MS 5000   /* how long it may take to say welcome */
+#define GREET_MS 5000   /* how long it may take to send welcome */
 #define START_MS 15000  /* for a busy machine; one that ends at its start is noticed at once */
 #define LOOK_MS 5
 #define SAID_MAX 4096
@@ -30,7 +30,7 @@ struct helper {
     char *state, *bindir, *log;
     int dir, fd;     /* fd: -1: no connection */
     uv_poll_t *poll; /* of fd */
-    int events;      /* asked of it */
+    int events;      /* requested from it */
     uv_timer_t timer;
     int64_t due_ms; /* of the timer; INT64_MAX: it is not set */
     bool started, up, closed;
@@ -40,7 +40,7 @@ struct helper {
     struct list calls;  /* in the order of the requests */
     struct list *first; /* while welcomed is called: where its calls go; else the list's end */
     size_t count;
-    unsigned refs; /* its own, the timer's, each poll handle's */
+    unsigned refs; /* held by itself, the timer, each poll handle */
     void *msg;
     char packet[PACKET_MAX];
 };
@@ -62,7 +62,7 @@ static void unref(struct helper *h)
     mem_free(h);
 }
 
-/* Wakes the timer then, unless it wakes before. */
+/* Makes the timer fire then, unless it fires before. */
 static void arm(struct helper *h, int64_t at_ms)
 {
     int64_t now = clock_mono_ms();
@@ -174,7 +174,7 @@ static struct helper_call *find_call(struct helper *h, uint32_t tag)
 
 /* ---- packets ---- */
 
-/* 1: sent; 0: not now.  A broken connection shows when it is read from. */
+/* 1: sent; 0: not now.  A broken connection is noticed when reading. */
 static int send_packet(int fd, struct str packet, const struct helper_fds *fds)
 {
     union {
@@ -220,7 +220,7 @@ static int no_descriptors(const struct helper *h, struct err *e)
     return err_hint(e, "raise holtd's limit of open files (LimitNOFILE=, ulimit -n)");
 }
 
-/* 1: a message in h->msg; 0: none is there. */
+/* 1: a message in h->msg; 0: none has arrived. */
 static int receive(struct helper *h, struct helper_fds *fds, struct err *e)
 {
     union {
@@ -334,7 +334,7 @@ static void send_calls(struct helper *h)
             break;
         c->sent = true;
         helper_fds_close(&c->out);
-        if (c->tag == 0) { /* no answer comes */
+        if (c->tag == 0) { /* no reply is expected */
             c->over = true;
             arm(h, clock_mono_ms());
         }
@@ -360,7 +360,7 @@ static int say_hello(struct helper *h, struct err *e)
     return 0;
 }
 
-/* 1: welcome; 0: something that comes before it. */
+/* 1: welcome; 0: a packet that comes before it. */
 static int check_welcome(struct helper *h, struct err *e)
 {
     struct packet_head head;
@@ -424,7 +424,7 @@ static void on_poll(uv_poll_t *p, int status, int events)
             r = -1;
         helper_fds_close(&fds);
     }
-    if (r >= 0 && status < 0) /* what it had said was read; libuv watches no more */
+    if (r >= 0 && status < 0) /* its last packets were read; libuv stops watching */
         r = err_set(&e, ERR_UNAVAILABLE, -status, "wait for %s", program(h));
     if (p == h->poll && r < 0)
         disconnect(h, &e);
@@ -468,7 +468,7 @@ static int launch(struct helper *h, struct err *e)
     return 0;
 }
 
-/* A holt-spawn that we started and that is alive will listen soon, or cannot: a second could not
+/* A program that we started and that is alive will listen soon, or cannot: a second could not
  * either. */
 static void relaunch(struct helper *h, int64_t now)
 {
@@ -502,7 +502,7 @@ static void reconnect(struct helper *h, int64_t now)
     arm(h, h->next_try_ms);
 }
 
-/* ---- time ---- */
+/* ---- deadlines ---- */
 
 static void check_greeting(struct helper *h, int64_t now)
 {
@@ -538,7 +538,7 @@ static void check_call(struct helper *h, struct helper_call *c, int64_t now)
     }
 }
 
-/* Ends one that is over: false: there is none.  Its callback may change the list. */
+/* Ends one call that is due; false: there is none.  Its callback may change the list. */
 static bool end_one(struct helper *h)
 {
     LIST_EACH (&h->calls, node) {
@@ -643,7 +643,7 @@ static int greet_now(struct helper *h, struct err *e)
     return r < 0 ? -1 : watch(h, e);
 }
 
-/* A holt-spawn being killed may have accepted the connection: then ask a new one. */
+/* A program being killed may have accepted the connection: then try a new one. */
 int helper_start_now(struct helper *h, struct err *e)
 {
     int64_t until = clock_mono_ms() + GREET_MS;
@@ -672,7 +672,7 @@ struct helper *helper_new(const struct helper_config *c)
     h->state = xstrdup(c->state);
     h->bindir = xstrdup(c->bindir);
     h->log = xasprintf("%s/%s.log", c->state, c->name);
-    h->dir = open(c->state, O_PATH | O_DIRECTORY | O_CLOEXEC); /* -1: no connect will work */
+    h->dir = open(c->state, O_PATH | O_DIRECTORY | O_CLOEXEC); /* -1: connecting will fail */
     h->fd = h->pidfd = -1;
     h->due_ms = INT64_MAX;
     h->msg = xzalloc(c->protocol->size);

@@ -1,9 +1,10 @@
 /* helper: holtd's link to one helper program (holt-spawn, holt-egress, holt-virt), which outlives
- * holtd: requests with tags, a bounded queue, deadlines; it is connected to again when it goes, and
- * started again when it has ended, with back-off.  Its first packet says a version, which must be
- * ours.  Ownership: a call is the caller's struct with struct helper_call first, made by
- * helper_call_new and freed by the link after its `end`, which comes exactly once, from the loop,
- * never from within a call.  Any function may be called from any callback.  Thread: the loop's. */
+ * holtd: tagged requests, a bounded queue, deadlines.  It reconnects when the connection is lost
+ * and restarts the program when it has ended, with back-off.  The first packet carries a version,
+ * which must be ours.  Ownership: a call is the caller's struct with struct helper_call first, made
+ * by helper_call_new and freed by the link after its `end`, which comes exactly once, from the
+ * loop, never from within a call.  Any function may be called from any callback.  Thread: the
+ * loop's. */
 #pragma once
 
 #include "base/list.h"
@@ -13,7 +14,7 @@
 
 struct helper;
 
-struct helper_fds { /* that go or came with a packet */
+struct helper_fds { /* sent or received with a packet */
     int fd[PACKET_FDS_MAX];
     size_t n;
 };
@@ -21,12 +22,12 @@ void helper_fds_close(struct helper_fds *f);
 
 struct helper_ops {                      /* msg: a message struct of the protocol */
     void (*hello)(void *arg, void *msg); /* fills in the body of the first packet */
-    /* It is there.  Calls made here go before those that wait. */
+    /* It is connected.  Calls made here go before those that wait. */
     void (*welcomed)(void *arg, const void *msg);
-    void (*up)(void *arg); /* right after: calls go out from here on; NULL: nobody asks */
-    /* What answers no call; before welcomed too.  fds that are not taken are closed. */
+    void (*up)(void *arg); /* right after: calls are sent from here on; NULL: not used */
+    /* A packet that is no reply; also before welcomed.  fds that are not taken are closed. */
     void (*event)(void *arg, const void *msg, struct helper_fds *fds);
-    /* The connection is gone (once each time), or the program does not start. */
+    /* The connection is lost (once each time), or the program does not start. */
     void (*down)(void *arg, const struct err *e);
 };
 
@@ -36,15 +37,16 @@ struct helper_config {
     const char *state;  /* the state directory: NAME.sock and NAME.log are in it */
     const char *bindir; /* of the program */
     const char *name;   /* "spawn": of holt-spawn */
-    size_t calls_max;   /* that wait or are under way */
-    int64_t lack_ms;    /* how long a call waits for a helper that is not there; 0: for ever */
+    size_t calls_max;   /* waiting or in progress */
+    int64_t lack_ms;    /* how long a call waits for a missing helper; 0: for ever */
     const struct helper_ops *ops;
     void *arg;
 };
 
 enum helper_flag {
-    HELPER_ONCE = 1,    /* fails when the helper goes after it was sent; else it is sent again */
-    HELPER_PATIENT = 2, /* waits for a helper that is not there, for ever */
+    /* fails if the connection is lost after it was sent; otherwise it is sent again */
+    HELPER_ONCE = 1,
+    HELPER_PATIENT = 2, /* waits for a missing helper for ever */
 };
 
 struct helper_call {
@@ -57,29 +59,29 @@ struct helper_call {
     char *packet;               /* wiped when it is freed: it may hold a key */
     size_t size;
     struct helper_fds out; /* to be sent with it: set before helper_call_send, closed by the link */
-    struct helper_fds in;  /* came with the reply; those that end leaves are closed */
+    struct helper_fds in;  /* received with the reply; `end` may take them, the rest are closed */
     struct err err;        /* ERR_NONE, or why it failed; may be set before helper_call_send */
-    /* msg: the reply, or NULL: of an untagged request that was sent, or err says why. */
+    /* msg: the reply, or NULL: an untagged request was sent, or err has the reason. */
     void (*end)(struct helper_call *c, const void *msg);
 };
 
 struct helper *helper_new(const struct helper_config *c);
-/* Waiting calls end as cancelled; the program goes on.  Takes NULL; returns NULL. */
+/* Waiting calls end as cancelled; the program keeps running.  Takes NULL; returns NULL. */
 struct helper *helper_free(struct helper *h);
-/* How it is started, for base/starter.h; before the seal.  argv ends with NULL. */
+/* Defines how to start it, for base/starter.h; before the seal.  argv ends with NULL. */
 CHECKED int helper_define(struct helper *h, char *const *argv, struct err *e);
-/* Connects from the loop; starts the program if nobody listens. */
+/* Connects from the loop; starts the program if it does not listen. */
 void helper_start(struct helper *h);
-/* The same, and blocks until it has said welcome: at start-up only.  15 s for its start, 5 s for
- * its answer.  A program that ends at its start: ERR_UNSUPPORTED, with what its log says. */
+/* The same, and blocks until it has sent welcome: at start-up only.  15 s for its start, 5 s for
+ * its reply.  A program that ends at its start: ERR_UNSUPPORTED, with the reason from its log. */
 CHECKED int helper_start_now(struct helper *h, struct err *e);
-bool helper_is_up(const struct helper *h); /* it has said welcome */
+bool helper_is_up(const struct helper *h); /* it has sent welcome */
 int helper_dir(const struct helper *h);    /* the state directory, O_PATH */
 
-/* A zeroed struct of this size, in the queue; `end` is to be set before it is sent. */
+/* A zeroed struct of this size, in the queue; set `end` before sending it. */
 void *helper_call_new(struct helper *h, size_t size, unsigned flags);
 void helper_call_deadline(struct helper_call *c, int64_t ms); /* from now on */
-/* msg: type and body; the tag is set.  What fails is told on the loop's next turn. */
+/* msg: type and body; the tag is set.  Failures are reported on the loop's next turn. */
 void helper_call_send(struct helper_call *c, void *msg);
 /* A connected, non-blocking socket to a name below a directory; or -errno.  Through /proc: sun_path
  * holds 108 bytes, and the state directory may be anywhere. */

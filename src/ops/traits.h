@@ -1,8 +1,8 @@
-/* traits: what stays with a sandbox, as plain values.  The request (struct sandbox_fields), core's
- * specification, the sandbox, what readers see, its row and what a driver is told each hold one
- * struct sandbox_traits, which is copied as a whole and never member by member.
+/* traits: the lasting properties of a sandbox, as plain values.  The request (struct
+ * sandbox_fields), core's specification, the sandbox, its public state, its row and a driver's spec
+ * each hold one struct sandbox_traits, which is copied as a whole and never member by member.
  * To add a trait: its member and its rows here, its column in core/sandbox/traits.c, and the code
- * that acts on it (CONTRIBUTING.md).  No pointers: whatever holds one owns it.  Thread: any. */
+ * that acts on it (CONTRIBUTING.md).  No pointers: its holder owns it.  Thread: any. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,10 +12,10 @@ struct sandbox_limits { /* 0: none */
     int64_t memory_bytes, cpu_millis, pids, disk_bytes, nofile;
 };
 
-enum sandbox_reach { /* what its network policy comes to */
+enum sandbox_reach { /* the effect of its network policy */
                      SANDBOX_REACHES_NOTHING,
                      SANDBOX_REACHES_PROXY, /* its connections lead to holt-egress */
-                     SANDBOX_REACHES_RAW,   /* an interface, and nothing is judged */
+                     SANDBOX_REACHES_RAW,   /* an interface, without any policy */
 };
 
 struct sandbox_traits {
@@ -24,7 +24,7 @@ struct sandbox_traits {
     enum sandbox_reach reach;
     bool rootfs_ro, memory_upper, nesting;
     bool wide;        /* all system calls but the dangerous ones */
-    bool relay;       /* processes inside may ask the API, as this sandbox */
+    bool relay;       /* processes inside may call the API, as this sandbox */
     bool process_api; /* … and agentbox's process_api on port 2024 */
     bool hub;         /* … and the team's hub, as its agent: with a relay */
     bool one_shot;    /* destroyed after its first exec, whatever happens */
@@ -77,7 +77,7 @@ struct sandbox_traits {
             .text = "Refuse to destroy it, also when its lifetime is over, until this is false.")
 
 /* Those that may change later, for `structure`, which holds two struct sandbox_traits: `traits`,
- * and `given`, where the members that the request has are not 0. */
+ * and `given`, whose members are not 0 if the request has them. */
 #define TRAIT_CHANGE(structure, member, kind, ...)                                                 \
     {.name = #member,                                                                              \
      .type = kind,                                                                                 \

@@ -1,4 +1,4 @@
-/* The packet codec that the protocols of all helpers share. */
+/* packet: the packet codec shared by the protocols of all helpers. */
 #include "wire/packet.h"
 
 static struct packet_head head_of(const void *msg)

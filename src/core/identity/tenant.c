@@ -55,7 +55,7 @@ static bool is_roots_and_empty(const char *path)
 }
 
 /* As the host's root, gives directories to the id that stands for root in all sandboxes: files of
- * the host's root are not root's inside.  So does an existing empty directory. */
+ * the host's root are not root's inside.  An existing empty directory is given too. */
 static int make_dir(const char *path, bool give, struct err *e)
 {
     bool there = mkdir(path, 0755) < 0;

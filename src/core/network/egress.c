@@ -1,4 +1,4 @@
-/* The link to holt-egress: policies out, verdicts and questions in. */
+/* egress: the link to holt-egress: policies out, verdicts and questions in. */
 #include "core/network/egress.h"
 
 #include "base/clock.h"
@@ -47,7 +47,7 @@ static void call_ended(struct helper_call *h, const void *msg)
         x->done(x->arg, &h->err);
 }
 
-/* After a loss the owner puts everything anew: nothing is sent twice. */
+/* After a lost connection the owner puts everything again: nothing is sent twice. */
 static struct call *call_new(struct egress *g, driver_done done, void *arg)
 {
     struct call *x = helper_call_new(g->link, sizeof *x, HELPER_ONCE | HELPER_PATIENT);

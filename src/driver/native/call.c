@@ -1,4 +1,4 @@
-/* The native runtime's calls to holt-spawn, and its connections to inits. */
+/* call: the native runtime's requests to holt-spawn, and its connections to inits. */
 #include "driver/native/native.h"
 
 #include "base/fd.h"
@@ -12,7 +12,7 @@
 #define CONNECT_MS 20
 #define NETNS_AHEAD 8 /* network namespaces that holt-spawn makes in advance */
 
-/* ---- what runs ---- */
+/* ---- live sandboxes ---- */
 
 void native_box_add(struct native *n, const char *id)
 {
@@ -45,8 +45,8 @@ static void call_ended(struct helper_call *h, const void *msg)
     mem_free(c->found);
 }
 
-/* What can be asked later is not failed for want of a holt-spawn: its owner would only ask again.
- * A create is not asked twice. */
+/* Requests that can be retried do not fail for lack of a holt-spawn: their owner would only repeat
+ * them.  A create is not repeated. */
 static unsigned flags_of(enum spawn_type type)
 {
     bool patient =
@@ -153,7 +153,7 @@ static void link_up(void *arg)
 
     (void)native_make_ahead(n);
     if (!n->opened)
-        return; /* nobody has asked for anything yet */
+        return; /* no request was made yet */
     native_list(&n->d, ended_unseen, n);
     if (ev->health)
         ev->health(ev->arg, &(struct err){0});
@@ -168,7 +168,7 @@ static void link_event(void *arg, const void *msg, struct helper_fds *fds)
 
     (void)fds;
     if (m->type != SPAWN_EVENT || !helper_is_up(n->link))
-        return; /* before welcome: list tells the same */
+        return; /* before welcome: list reports the same */
     memcpy(id, m->u.event.id.p, size_min(m->u.event.id.n, sizeof id - 1));
     if (m->u.event.kind == SPAWN_INIT_ENDED)
         box_ended(n, id, (int)m->u.event.status, m->u.event.status != 0);
@@ -235,7 +235,7 @@ static void connect_due(uv_timer_t *t)
     struct list now;
     struct list *node;
 
-    list_init(&now); /* a callback may ask for another */
+    list_init(&now); /* a callback may request another */
     while ((node = list_pop(&n->connects)))
         list_push(&now, node);
     while (!n->closed && (node = list_pop(&now)))

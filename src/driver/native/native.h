@@ -1,8 +1,8 @@
 /* native: private to src/driver/native: the client of holt-spawn (docs/protocol-spawn.md), which
  * makes the sandboxes: its calls (call.c, on link/helper.h), the operations on top (native.c).
- * A call is one request; its reply comes in any order.  When holt-spawn dies it is started anew and
- * what may be asked twice is asked again; a create under way is told as failed, and the owner's
- * remove cleans up after it.  Sandboxes go on meanwhile.  Thread: the loop's. */
+ * A call is one request; replies come in any order.  When holt-spawn dies it is restarted and
+ * repeatable requests are sent again; a create in progress fails, and the owner's remove cleans up
+ * after it.  Sandboxes keep running meanwhile.  Thread: the loop's. */
 #pragma once
 
 #include "base/map.h"
@@ -21,7 +21,7 @@ struct native {
     uint32_t features;
     uint32_t spares;      /* to be kept ready; SPAWN_SPARES_KEEP until that is known */
     struct map boxes;     /* struct native_box: those whose init runs */
-    uv_timer_t timer;     /* the next try of the connects */
+    uv_timer_t timer;     /* the next attempt of the connects */
     struct list connects; /* struct init_connect */
 };
 
@@ -64,7 +64,7 @@ void call_finish_done(struct call *c, const struct spawn_msg *m); /* for cb.done
 /* --- the connection --- */
 extern const struct helper_ops native_link_ops; /* arg: the native */
 void native_connect(struct driver *d, const char *id, driver_fd_cb done, void *arg);
-void native_connects_end(struct native *n);       /* told: cancelled */
+void native_connects_end(struct native *n);       /* their callbacks get "cancelled" */
 struct call *native_make_ahead(struct native *n); /* sets what to keep ready; without a callback */
 void native_box_add(struct native *n, const char *id); /* its init runs */
 void native_list(struct driver *d, driver_list_cb done, void *arg);

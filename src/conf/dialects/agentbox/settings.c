@@ -1,4 +1,4 @@
-/* agentbox's settings, and the variables by which it sets ours. */
+/* settings: agentbox's settings, and its variables for ours. */
 #include "conf/dialects/agentbox/settings.h"
 
 #include "conf/setting.h"

@@ -1,4 +1,4 @@
-/* settings: what agentbox's interface can be told (docs/settings.md); each member is a row of
+/* settings: the settings of agentbox's interface (docs/settings.md); each member is a row of
  * settings.c.  Ownership: the config's. */
 #pragma once
 
@@ -7,7 +7,7 @@
 struct agentbox_settings {
     int64_t session_timeout_ms;
     char *runtime;
-    char *storage_path; /* "": tenants have none */
+    char *storage_path; /* "": tenants have no storage */
     bool process_api;
 };
 

@@ -1,4 +1,4 @@
-/* sbx's settings, and its names for ours: variables, and keys of the file of SANDBOX_CONFIG. */
+/* settings: sbx's settings, and its names for ours in variables and SANDBOX_CONFIG's file. */
 #include "conf/dialects/sbx/settings.h"
 
 #include "conf/setting.h"
@@ -220,7 +220,7 @@ static const struct setting_names names[] = {
     {NULL},
 };
 
-/* --- what has no effect here --- */
+/* --- names without effect here --- */
 
 /* SANDBOX_IMAGE and SANDBOX_RUNTIME are names of other dialects, too */
 static const char *const foreign[] = {

@@ -1,4 +1,4 @@
-/* settings: what sbx's interface can be told (docs/settings.md, "sbx_…"); each member is a row of
+/* settings: the settings of sbx's interface (docs/settings.md, "sbx_…"); each member is a row of
  * settings.c.  Ownership: the config's. */
 #pragma once
 
