@@ -77,6 +77,13 @@ void host_hangs(void)
              LOG_N("rest_ms", host.rest_ms));
 }
 
+void host_answers(void)
+{
+    (void)pthread_mutex_lock(&host.lock);
+    host.rest_ms = 0;
+    (void)pthread_mutex_unlock(&host.lock);
+}
+
 static void on_lifecycle_(const char *name, int event)
 {
     if (event == VIR_DOMAIN_EVENT_STOPPED && name && strncmp(name, "holt-", 5) == 0)
@@ -123,7 +130,6 @@ static int use_new(virConnectPtr c, struct err *e)
         (void)host_error(e, "connect to '%s'", virt_options.uri);
         return err_hint(e, "install libvirt-daemon-system and qemu-system-x86, and start libvirtd");
     }
-    host.rest_ms = 0;
     host.conn = c;
     return 0;
 }
@@ -137,8 +143,7 @@ int host_get(virConnectPtr *ret, struct err *e)
     (void)pthread_mutex_lock(&host.lock);
     if (host.conn && virConnectIsAlive(host.conn) != 1)
         dead = TAKE(host.conn);
-    if (!host.conn)
-        r = resting(e);
+    r = resting(e);
     if (r == 0 && !host.conn)
         r = use_new(connect_host(), e);
     if (r == 0) {

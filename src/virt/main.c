@@ -228,6 +228,8 @@ static void *job_thread(void *arg)
     (void)pthread_mutex_unlock(&v.lock);
     if (late && r == 0)
         take_back(j);
+    else if (r == 0)
+        host_answers();
     (void)pthread_mutex_lock(&v.lock);
     j->done = true;
     (void)pthread_mutex_unlock(&v.lock);

@@ -23,7 +23,8 @@ void host_init(void); /* the thread of events */
 /* A counted reference (virConnectClose), connecting where there is none.  A host that does not
  * answer opens the circuit: then this fails at once until its time is over. */
 CHECKED int host_get(virConnectPtr *ret, struct err *e);
-void host_hangs(void); /* a job ran into its deadline: opens the circuit */
+void host_hangs(void);   /* a job ran into its deadline: opens the circuit */
+void host_answers(void); /* a job succeeded in time: the next rest is short again */
 /* libvirt's last error of this thread, with what we were doing before it. */
 int host_error(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

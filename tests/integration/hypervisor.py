@@ -71,6 +71,10 @@ class Hypervisor:
                 pass
         return found
 
+    def pid(self):
+        """Of libvirtd itself, below tini."""
+        return int(open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii").read().split()[0])
+
     def end(self):
         for name in self.domains():
             self.virsh("destroy", name)

@@ -2,10 +2,11 @@
 import os
 import signal
 import subprocess
+import time
 
 import pytest
 
-from daemon import BUILD, native, programs_of, wait_for
+from daemon import BUILD, ROOT, native, programs_of, wait_for
 from hypervisor import Hypervisor, lacking
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -127,17 +128,48 @@ def test_killed_helpers_lose_nothing(daemon, machine):
     assert d.ok("GET", f"{one}/output?stream=stdout&offset=0") == "".join(f"{i}\n" for i in range(300))
 
 
+def leftovers(daemon, box):
+    """What tools/leftovers finds of a machine, by kind."""
+    r = subprocess.run([f"{ROOT}/tools/leftovers", "--serving", "--machines", daemon.host.uri, daemon.d.state], capture_output=True, text=True,
+                       timeout=LONG, check=False)
+    assert r.stderr == ""
+    return sorted(line.split()[0] for line in r.stdout.splitlines() if box in line)
+
+
 def test_stop_keeps_the_disk_and_destroy_leaves_nothing(daemon):
     d, host = daemon.d, daemon.host
     box = d.ok("POST", "/holt/v1/sandboxes", {"runtime": "vm", "name": "kept"}, timeout=LONG)["id"]
     sh(d, "kept", "echo here > /workspace/file")
     d.ok("POST", "/holt/v1/sandboxes/kept/stop", timeout=LONG)
     assert f"holt-{box}" in host.virsh("list", "--inactive", "--name").stdout.split()
+    assert leftovers(daemon, box) == ["domain", "volume", "volume"]  # its disk, its console
     d.ok("POST", "/holt/v1/sandboxes/kept/start", timeout=LONG)
     assert sh(d, "kept", "cat /workspace/file")["stdout"] == "here\n"
     d.ok("DELETE", "/holt/v1/sandboxes/kept", timeout=LONG)
     assert f"holt-{box}" not in host.domains()
-    assert not [v for v in host.volumes() if v.startswith(box)]
+    assert leftovers(daemon, box) == []
+
+
+def test_a_host_that_hangs_slows_nobody(daemon, machine):
+    """libvirtd is stopped: what needs it fails in time, then at once; everything else goes on, and so does it afterwards."""
+    d, pid = daemon.d, daemon.host.pid()
+    stats = "/holt/v1/sandboxes/shared/stats"
+    d.ok("GET", stats, timeout=LONG)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        status, reply, _ = d.request("GET", stats)
+        assert status == 504 and "did not answer in time" in reply["error"]["message"], reply
+        assert time.monotonic() - began > 4
+        began = time.monotonic()
+        status, reply, _ = d.request("GET", stats)
+        assert status == 503 and "it is tried again in" in reply["error"]["message"], reply
+        assert d.ok("POST", "/holt/v1/run", {"runtime": "native", "command": ["echo", "on"]})["stdout"] == "on\n"
+        assert time.monotonic() - began < 4
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    wait_for(lambda: d.request("GET", stats)[0] == 200, 120, 0.5)
+    assert sh(d, "shared", "echo alive")["stdout"] == "alive\n"
 
 
 def test_a_reboot_ends_only_that_machine(daemon, machine):
