@@ -9,7 +9,7 @@
 #include "proto/pb.h"
 
 struct rpc_method {
-    const char *name; /* for metrics and audit rows: "agentbox.exec" */
+    const char *name; /* for metrics and audit rows: "dialect.exec" */
     enum perm perm;
     bool large; /* messages up to grpc_message_max; else ROUTE_BODY */
     const struct pb_method *pb;

@@ -3,6 +3,7 @@
 
 #include "base/suggest.h"
 #include "cli/args.h"
+#include "cli/dialects/dialect.h"
 
 /* clang-format off */
 static const char *const format_names[] = {"table", "json", "yaml", NULL};
@@ -174,13 +175,17 @@ void cmd_set_build(const struct op *const *ops, struct arena *a, struct cmd_set 
 
     while (ops[n])
         n++;
-    *ret = (struct cmd_set){.v = arena_alloc(a, (n + verb_count) * sizeof *ret->v)};
+    *ret = (struct cmd_set){
+        .v = arena_alloc(a, (n + verb_count + cli_dialect_count) * sizeof *ret->v)};
     for (size_t i = 0; i < n; i++)
         if (ops[i]->verb)
             add_cmd(ret, ops[i], special_of(ops[i]->verb), a);
     for (size_t i = 0; i < verb_count; i++)
         if (!find_exactly(ret, verb_table[i].verb))
             add_cmd(ret, op_named(ops, verb_table[i].op), &verb_table[i], a);
+    for (size_t i = 0; i < cli_dialect_count; i++)
+        if (cli_dialects[i].verb)
+            add_cmd(ret, NULL, cli_dialects[i].verb, a);
 }
 
 /* "list" for "ls", and so "volume list" for "volume ls". */

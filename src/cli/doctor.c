@@ -1,6 +1,7 @@
 /* doctor: checks what this machine can do for sandboxes, and prints remedies. */
 #include "cli/doctor.h"
 
+#include "cli/dialects/dialect.h"
 #include "cli/verbs.h"
 #include "proto/json.h"
 
@@ -50,8 +51,6 @@ static const struct check checks[] = {
      "without root, a sandbox has one user only", "sudo apt install uidmap, then: holt down, and start holtd again", probe_subids, false},
     {"TUN device", "network mode raw without root",
      "network mode raw needs root", "sudo modprobe tun", probe_tun, false},
-    {"agentbox's runtime", "sessions of agentbox's interface (SANDBOX_RUNTIME)",
-     "holtd does not start", "unset SANDBOX_RUNTIME", probe_agentbox, false},
     {"open files", "ten thousand connections and a thousand sandboxes",
      "fewer of both at the same time",
      "echo '* hard nofile 1048576' | sudo tee /etc/security/limits.d/holt.conf, then log in again", probe_fds, false},
@@ -131,6 +130,17 @@ static void print_summary(const int counts[CHECK_COUNT], const char *broken)
     cli_write(buf_str(&out));
 }
 
+/* Ours, then those of dialects. */
+static size_t check_count(void)
+{
+    return ARRAY_LEN(checks) + cli_dialect_count;
+}
+
+static const struct check *check_at(size_t i) /* NULL: that dialect has none */
+{
+    return i < ARRAY_LEN(checks) ? &checks[i] : cli_dialects[i - ARRAY_LEN(checks)].check;
+}
+
 int doctor_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 {
     AUTO(json_decref) json_t *all = json_object();
@@ -142,19 +152,23 @@ int doctor_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct 
     (void)cmd;
     (void)args;
     json_object_set_new(all, "checks", list);
-    for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
+    for (size_t i = 0; i < check_count(); i++) {
+        const struct check *k = check_at(i);
         struct finding f = {.cli = c};
-        enum check_state s = checks[i].probe(&f);
+        enum check_state s = k ? k->probe(&f) : CHECK_OK;
+
+        if (!k)
+            continue;
 
         counts[s]++;
-        if (s == CHECK_MISSING && checks[i].essential && !broken) {
-            broken = checks[i].name;
-            (void)snprintf(remedy, sizeof remedy, "%s", f.remedy[0] ? f.remedy : checks[i].remedy);
+        if (s == CHECK_MISSING && k->essential && !broken) {
+            broken = k->name;
+            (void)snprintf(remedy, sizeof remedy, "%s", f.remedy[0] ? f.remedy : k->remedy);
         }
         if (c->format == OUT_TABLE)
-            print_check(c, &checks[i], s, &f);
+            print_check(c, k, s, &f);
         else
-            json_array_append_new(list, check_json(&checks[i], s, &f));
+            json_array_append_new(list, check_json(k, s, &f));
     }
     json_object_set_new(all, "native_ok", json_boolean(!broken));
     if (c->format == OUT_TABLE)

@@ -49,7 +49,6 @@ enum check_state probe_cgroup_kill(struct finding *f);
 /* doctor_host.c */
 enum check_state probe_subids(struct finding *f);
 enum check_state probe_tun(struct finding *f);
-enum check_state probe_agentbox(struct finding *f);
 enum check_state probe_fds(struct finding *f);
 enum check_state probe_disk(struct finding *f);
 enum check_state probe_disk_limits(struct finding *f);

@@ -1,6 +1,5 @@
 /* doctor_host: probes of ids, devices, limits, disk, daemon and store. */
 #include "cli/doctor.h"
-#include "conf/dialects/agentbox/runtime.h"
 
 #include "base/fd.h"
 #include "base/launch.h"
@@ -105,24 +104,6 @@ enum check_state probe_tun(struct finding *f)
         finding_remedy(f, "sudo chmod 0666 /dev/net/tun (as Debian and Ubuntu have it)");
     finding_detail(f, "/dev/net/tun: %s", fd < 0 ? strerror(errno) : "opens");
     return fd < 0 ? CHECK_MISSING : CHECK_OK;
-}
-
-/* For a holtd started from this environment. */
-enum check_state probe_agentbox(struct finding *f)
-{
-    const char *asked = getenv("SANDBOX_RUNTIME");
-    const struct agentbox_host h = agentbox_host("native");
-    struct agentbox_runtime r;
-    struct err e;
-
-    if (agentbox_runtime_choose(asked && *asked ? asked : "auto", &h, &r, &e) < 0) {
-        finding_detail(f, "%s", e.msg);
-        finding_remedy(f, "%s", e.hint);
-        return CHECK_MISSING;
-    }
-    finding_detail(f, "%s%s%s: %s", r.runtime, r.program ? " with " : "",
-                   r.program ? r.program : "", r.why);
-    return CHECK_OK;
 }
 
 enum check_state probe_fds(struct finding *f)

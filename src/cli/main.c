@@ -1,6 +1,7 @@
 /* holt: the command line; finds the verb, parses its arguments, reports errors. */
 #include "cli/args.h"
 #include "cli/complete.h"
+#include "cli/dialects/dialect.h"
 #include "cli/help.h"
 #include "cli/request.h"
 #include "proto/json.h"
@@ -125,16 +126,24 @@ static void fill_standard_fds(void)
             _exit(1);
 }
 
-/* A link named sbx runs `holt sbx`. */
+/* A link to holt that is called like a dialect's verb is that verb. */
+static const struct verb *linked_verb(const char *name)
+{
+    for (size_t i = 0; i < cli_dialect_count; i++)
+        if (cli_dialects[i].verb && strcmp(name, cli_dialects[i].verb->verb) == 0)
+            return cli_dialects[i].verb;
+    return NULL;
+}
+
 static int run_called(struct cli *c, int argc, char **argv, struct err *e)
 {
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     const char *name = slash ? slash + 1 : argc > 0 ? argv[0] : "";
-    static char sbx[] = "sbx";
+    const struct verb *v = linked_verb(name);
 
-    if (strcmp(name, sbx) != 0)
+    if (!v)
         return run(c, argv + 1, argc > 0 ? (size_t)argc - 1 : 0, e);
-    argv[0] = sbx;
+    argv[0] = (char *)(uintptr_t)v->verb;
     return run(c, argv, (size_t)argc, e);
 }
 

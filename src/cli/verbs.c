@@ -161,11 +161,6 @@ static const struct cli_flag project_put_flags[] = {
       .text = "A file of this machine, or - for standard input."}, 0, false},
 };
 
-static const struct cli_flag sbx_flags[] = {
-    {{.name = "words", .type = OP_LIST, .positional = true, .example = "create -id demo",
-      .text = "A verb of sbx and its flags."}, 0, true},
-};
-
 #define STATE_FLAG {{.name = "state", .type = OP_STR, .example = "/var/lib/holt", \
                      .text = "Its state directory; else HOLT_STATE, or the usual one."}, 0, false}
 static const struct cli_flag down_flags[] = {STATE_FLAG};
@@ -254,11 +249,6 @@ const struct verb verb_table[] = {
      FLAGS(port_forward_flags), .run = port_forward_run,
      EXAMPLES("holt port-forward build 8080:80", "holt port-forward build :5432")},
     {.verb = "preview", .run = link_run, EXAMPLES("holt preview build 8000", "xdg-open \"$(holt preview build 3000)\"")},
-    {.verb = "sbx", .group = "sandbox",
-     .text = "The commands of sbx, with its flags and texts: create, exec, status, delete, exec-status, exec-cancel.\n"
-             "A link to holt called sbx is this command. The exit status of exec -sync, -stream and -stream-raw is the command's.",
-     FLAGS(sbx_flags), .run = sbx_run,
-     EXAMPLES("holt sbx create -id demo", "holt sbx exec -id demo -stream-raw -- make test", "holt sbx status")},
     {.verb = "board show", .group = "board", .text = "Show a project's board, column by column.", FLAGS(board_show_flags),
      .run = board_show_run, EXAMPLES("holt board show pj_01k4r8w2m9h5t7c3xqvd", "holt board show pj_01k4r8w2m9h5t7c3xqvd --lanes")},
     {.verb = "project put", .op = "project.file.write", .text = "Put a file of this machine into a project, as its next version.",

@@ -36,7 +36,6 @@ VERB_RUN(run_detached_run);
 VERB_RUN(purge_run);
 VERB_RUN(rm_run);
 VERB_RUN(run_run);
-VERB_RUN(sbx_run);
 VERB_RUN(shell_run);
 VERB_RUN(top_run);
 VERB_RUN(version_run);

@@ -470,6 +470,7 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                                        .proxy_host = c->proxy_host,
                                        .proxy_port = c->proxy_port,
                                        .signing_key = c->signing_key,
+                                       .session_dialect = dialects_session_name(),
                                        .wide = c->syscalls == CONF_SYSCALLS_WIDE,
                                        .sandboxes_max = c->sandboxes_max,
                                        .execs_max = c->execs_max,

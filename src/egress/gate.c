@@ -115,19 +115,19 @@ bool gate_is_before(const struct conn *c)
 
 static struct box *find_session(const struct egress *all, const char *session)
 {
-    struct str key, dialect = STR("agentbox/");
+    struct str key;
     struct box *b;
     void *value;
 
     for (size_t at = 0; map_next(&all->boxes, &at, &key, &value);) {
         b = value;
-        if (str_starts(str_of(b->alias), dialect) && strcmp(b->alias + dialect.n, session) == 0)
+        if (b->alias[0] && strcmp(b->alias, session) == 0)
             return b;
     }
     return map_get(&all->boxes, str_of(session));
 }
 
-/* An agentbox session is found by its agentbox id; sandboxes without an alias by their own id.  A
+/* A session is found by its dialect's id; sandboxes without an alias by their own id.  A
  * token that names its sandbox is not valid for a later one of the same name. */
 static struct box *find(const struct egress *all, const struct jwt *t)
 {

@@ -5,7 +5,7 @@
  *        [--more-fd N]
  * The filter is for commands, on top of init's own; work is the cgroup they live in; files is how
  * many a command may have open.  Commands reach holtd's API at the relay's path and the hub's
- * address, and agentbox's process_api on process-port.  more is a pipe with further arguments, each
+ * address, and process_api on process-port.  more is a pipe with further arguments, each
  * with its NUL, written once the sandbox is claimed. */
 #include "base/fd.h"
 #include "base/loop.h"

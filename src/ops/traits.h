@@ -25,7 +25,7 @@ struct sandbox_traits {
     bool rootfs_ro, memory_upper, nesting;
     bool wide;        /* all system calls but the dangerous ones */
     bool relay;       /* processes inside may call the API, as this sandbox */
-    bool process_api; /* … and agentbox's process_api on port 2024 */
+    bool process_api; /* … and process_api on port 2024 */
     bool hub;         /* … and the team's hub, as its agent: with a relay */
     bool one_shot;    /* destroyed after its first exec, whatever happens */
     bool protected;   /* it cannot be destroyed, not even by its lifetime */
@@ -56,7 +56,7 @@ struct sandbox_traits {
                             "/run/holt.sock?"),                                                    \
         TRAIT_FIELD(structure, "process_api", process_api, OP_BOOL, .preset = "false",             \
                     .example = "true",                                                             \
-                    .text = "Serve agentbox's process_api (/exec, /file/read and so on), for "     \
+                    .text = "Serve process_api (/exec, /file/read and so on), for "                \
                             "this sandbox alone, on port 2024 inside?"),                           \
         TRAIT_FIELD(structure, "hub", hub, OP_BOOL, .preset = "false", .example = "true",          \
                     .text = "May what runs inside reach the team's hub, at http://hub:8080, as "   \
@@ -104,8 +104,7 @@ struct sandbox_traits {
               .example = "disk"),                                                                  \
         REPLY("relay", OP_BOOL, "May what runs inside ask this API, at /run/holt.sock?",           \
               .example = "false"),                                                                 \
-        REPLY("process_api", OP_BOOL, "Is agentbox's process_api on port 2024 inside?",            \
-              .example = "false"),                                                                 \
+        REPLY("process_api", OP_BOOL, "Is process_api on port 2024 inside?", .example = "false"),  \
         REPLY("hub", OP_BOOL, "May what runs inside reach the team's hub, at http://hub:8080?",    \
               .example = "false"),                                                                 \
         REPLY("protected", OP_BOOL, "Is it refused to destroy it?", .example = "false"),           \

@@ -1,6 +1,6 @@
 /* jwt: the credentials of the TCP proxy: JSON web tokens signed with HMAC-SHA-256 (RFC 7519), as
- * agentbox's clients use them.  No I/O.  Errors: -1 with *e set (never with a part of the
- * token). */
+ * clients of the described systems use them.  No I/O.  Errors: -1 with *e set (never with a part of
+ * the token). */
 #pragma once
 
 #include "base/err.h"

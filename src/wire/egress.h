@@ -50,7 +50,7 @@ struct egress_set {
     uint32_t kinds;     /* bits 1 << enum spawn_listener: one descriptor each; 0: policy only */
     struct str policy;  /* as proto/policy.h prints it */
     struct str learned; /* people's answers, one per line: "+host:port", "-host:port" */
-    struct str alias; /* another name of the sandbox in credentials, "dialect/alias"; empty: none */
+    struct str alias;   /* another name of the sandbox in credentials; empty: none */
 };
 struct egress_done {
     struct err err;

@@ -506,8 +506,8 @@ def test_the_proxy_on_tcp_is_shut_again(egress, echoes):
 def test_credentials_by_a_session_s_id(egress, echoes):
     """agentbox's own name of it comes first: one that looks like another sandbox's id is still its own."""
     may = {"allow": [f"plain.test:{echoes.port}", LOOPBACK]}
-    egress.box(may, "sb_1", alias="agentbox/mine")
-    egress.box("none", "sb_2", alias="agentbox/sb_1")
+    egress.box(may, "sb_1", alias="mine")
+    egress.box("none", "sb_2", alias="sb_1")
     egress.box(may, "sb_3", alias="sbx/theirs")
     with socket.create_server(("127.0.0.1", 0)) as s:
         port = s.getsockname()[1]

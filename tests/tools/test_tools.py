@@ -476,3 +476,29 @@ def test_lint_reads_again_only_what_has_changed(tmp_path):
         assert lint() == (1, "src/base/b.c:BAD\n", ["b.c"])
     (tmp_path / ".clang-tidy").write_text("Checks: '*'\n")
     assert lint()[2] == ["a.c", "b.c", "c.c"]
+
+
+def dialects(tmp_path, files):
+    native = {"src/conf/settings.c": "agentbox-sandbox:latest\n"}
+    for path in ("src/net/s.c", "src/ops/traits.h", "src/core/sandbox/a.c", "src/driver/d.c", "src/wire/spawn.h", "src/virt/m.c", "src/spawn/a.c", "src/init/m.c"):
+        native[path] = "bool hub; /* and a hub of streams */\n"
+    for name in ("agentbox", "hub", "sbx"):
+        native[f"src/api/dialects/{name}/{name}.c"] = f"void {name}_run(void);\n"
+    root = tree(tmp_path, {**native, **files})
+    r = subprocess.run([sys.executable, f"{ROOT}/tools/check-dialects", str(root)], capture_output=True, text=True)
+    return r.returncode, r.stdout
+
+
+def test_dialects_are_named_in_their_folders_only(tmp_path):
+    assert dialects(tmp_path, {"src/api/dialects/table.c": "&dialect_hub, &dialect_sbx\n"}) == (0, "")
+    for path, text, name in (("src/api/api.c", '#include "api/dialects/sbx/sbx.h"\n', "sbx"), ("src/daemon/d.c", "c->sbx_cache\n", "sbx"),
+                             ("src/api/api.c", "if (hub_owns(path))\n", "hub"), ("src/core/sandbox/b.c", "hub_fail(r);\n", "hub"),
+                             ("src/egress/gate.c", 'STR("agentbox/")\n', "agentbox"), ("src/net/x.c", "/* as Agentbox has it */\n", "agentbox")):
+        status, out = dialects(tmp_path, {path: text})
+        assert status == 1 and f"{path}:1: names the dialect '{name}'" in out, (path, text, out)
+        (tmp_path / path).unlink()
+
+
+def test_dialects_allow_nothing_that_nobody_needs(tmp_path):
+    status, out = dialects(tmp_path, {"src/conf/settings.c": "nothing\n"})
+    assert status == 1 and "where nothing needs it" in out

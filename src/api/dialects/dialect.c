@@ -42,6 +42,14 @@ bool dialects_want_address(const char *address)
     return false;
 }
 
+const char *dialects_session_name(void)
+{
+    for (size_t i = 0; dialect_table[i]; i++)
+        if (dialect_table[i]->names_sessions)
+            return dialect_table[i]->name;
+    return NULL;
+}
+
 /* --- routes --- */
 
 static int add_routes_of(struct api *a, const struct dialect *d, struct err *e)

@@ -9,6 +9,8 @@
 
 struct dialect {
     const char *name; /* of its folder, its routes ("NAME.create") and its aliases of sandboxes */
+    bool
+        names_sessions; /* credentials for the egress proxy say these aliases; of one row at most */
 
     /* What it serves.  Its routes come before native ones: one with a guard may share their path */
     const struct route *routes;
@@ -58,3 +60,4 @@ void *dialect_state(const struct api *a, const struct dialect *d);
 /* Its route `inside`, with an index of its own: for metrics and audit rows. */
 const struct route *dialect_inside(const struct api *a, const struct dialect *d);
 bool dialects_want_address(const char *address);
+const char *dialects_session_name(void); /* of the row with names_sessions; NULL: none */

@@ -1,5 +1,5 @@
 /* project_file: private to src/api: uploads and downloads of project files, for the native API and
- * the hub.  An upload is streamed into a blob, then becomes a row; a download is looked up,
+ * dialects.  An upload is streamed into a blob, then becomes a row; a download is looked up,
  * verified and sent.  Both always reply to the request. */
 #pragma once
 

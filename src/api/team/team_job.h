@@ -1,5 +1,5 @@
 /* team_job: private to src/api: a request that is one piece of work on the team (core/team/team.h),
- * for the native API and the hub alike: the caller is copied, the work runs on the store's thread
+ * for the native API and dialects alike: the caller is copied, the work runs on the store's thread
  * and writes the reply, tokens of agents are created and revoked with it, then the reply is
  * sent. */
 #pragma once

@@ -1,6 +1,6 @@
 /* team_op: private to src/api: the native operations on the team.  A row names an operation and a
  * function that runs on the store's thread with the operation's input, copied for it; its output is
- * the reply.  The rules are in src/core (agent, board, message, approval), shared with the hub. */
+ * the reply.  The rules are in src/core (agent, board, message, approval), shared by dialects. */
 #pragma once
 
 #include "api/team/team_job.h"

@@ -117,6 +117,7 @@ struct sandboxes_config {
     size_t egress_internal_count;
     const char *egress_ca_file; /* authorities it trusts besides the system's; NULL or "": none */
     const char *proxy_host, *signing_key; /* of holt-egress's TCP port: core/network/egress.h */
+    const char *session_dialect;          /* whose aliases its credentials may say; NULL: none */
     int64_t proxy_port;
     const struct authority *authority; /* trusted by sandboxes; NULL: no interception */
     struct space *space;            /* asked before files are added; NULL: nothing is kept free */

@@ -50,6 +50,7 @@ struct sandboxes {
     struct egress *egress;
     const char *const *internal; /* "HOST=NETWORK", for its policies */
     size_t internal_count;
+    const char *session_dialect;       /* as in struct sandboxes_config */
     const struct sandbox_asker *asker; /* NULL: questions are refused */
     void *asker_arg;
     char *state, *bindir, *installation;

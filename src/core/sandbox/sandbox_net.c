@@ -154,8 +154,8 @@ static void put(struct sandbox *s, const struct driver_listeners *l)
     const struct alias_name *own = own_alias(s);
     const struct sandboxes *all = s->all;
 
-    if (own)
-        buf_printf(&alias, STR_FMT "/" STR_FMT, STR_ARG(own->dialect), STR_ARG(own->alias));
+    if (own && all->session_dialect && str_eq_c(own->dialect, all->session_dialect))
+        buf_add_str(&alias, own->alias);
     if (s->secret_count > 0)
         sandbox_tell_secrets(s, secrets_taken, sandbox_ref(s));
     put_internal(all, &learned);
@@ -310,6 +310,7 @@ void sandboxes_open_egress(struct sandboxes *all, const struct sandboxes_config 
     bytes_down = metric_child(&bytes, "direction=\"down\"");
     all->internal = c->egress_internal;
     all->internal_count = c->egress_internal_count;
+    all->session_dialect = c->session_dialect;
     all->egress = egress_new(&(struct egress_config){.loop = all->loop,
                                                      .state = all->state,
                                                      .bindir = all->bindir,

@@ -281,7 +281,7 @@ static struct str plain_letters(struct team *t, struct str name)
     return arena_str(t->arena, str_trim(buf_str(&plain)));
 }
 
-/* Names for everybody, people and holtd itself, and words in the hub's paths where a name could
+/* Names for everybody, people and holtd itself, and words in paths of dialects where a name could
  * be. */
 static bool is_reserved(struct team *t, struct str name)
 {

@@ -48,7 +48,7 @@ static int count_others(struct team *t, const struct card *c, enum card_status f
                        ret, e);
 }
 
-/* shown: the column's name in the error, or "" where the hub's clients expect none. */
+/* shown: the column's name in the error, or "" where a dialect's clients expect none. */
 static int check_column(struct team *t, const struct card *c, enum card_status to, int64_t limit,
                         const char *shown, struct err *e)
 {

@@ -82,12 +82,13 @@ struct str team_column(const struct team *t, const struct store_rows *r, int col
 CHECKED int team_number(struct team *t, const char *sql, const struct store_param *p, size_t n,
                         int64_t *ret, struct err *e);
 /* The newest log entries about the team: changes, reads and refusals; newest first.  hash and prev
- * are not set. */
+ * are not set.  dialect: refusals by its routes are the team's too. */
 struct event_list {
     struct event *v;
     size_t n;
 };
-CHECKED int team_log(struct team *t, int64_t limit, struct event_list *ret, struct err *e);
+CHECKED int team_log(struct team *t, const char *dialect, int64_t limit, struct event_list *ret,
+                     struct err *e);
 void team_event(struct team *t, const char *type, const char *kind, struct str id,
                 const struct buf *data);
 /* Room for one more row in a list in the arena. */

@@ -75,6 +75,7 @@ struct agentbox *agentbox_of(const struct api *a)
 
 const struct dialect dialect_agentbox = {
     .name = AGENTBOX_DIALECT,
+    .names_sessions = true,
     .rpcs = rpcs,
     .rpc_count = ARRAY_LEN(rpcs),
     .descriptors = &agentbox_descriptor_set,

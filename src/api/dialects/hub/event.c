@@ -215,7 +215,7 @@ int hub_audit_log(struct hub_call *c, struct err *e)
     struct event_list all;
     int64_t limit;
 
-    if (hub_limit(c, 100, &limit, e) < 0 || team_log(&c->t, limit, &all, e) < 0)
+    if (hub_limit(c, 100, &limit, e) < 0 || team_log(&c->t, HUB_DIALECT, limit, &all, e) < 0)
         return -1;
     jw_array(&c->w);
     for (size_t i = all.n; i > 0; i--) /* oldest first */

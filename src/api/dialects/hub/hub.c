@@ -257,7 +257,7 @@ static int add_routes(struct router *to, struct err *e)
 }
 
 const struct dialect dialect_hub = {
-    .name = "hub",
+    .name = HUB_DIALECT,
     .add_routes = add_routes,
     .owns = owns,
     .fail = hub_fail,

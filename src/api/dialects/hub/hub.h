@@ -36,6 +36,7 @@ struct hub_row {
 extern const struct hub_row hub_rows[]; /* rows.c */
 extern const size_t hub_row_count;
 
+#define HUB_DIALECT "hub"
 extern const struct dialect dialect_hub;
 void hub_fail(struct request *r, int status, const struct err *e);
 

@@ -1,5 +1,5 @@
-/* sbx_args: parses sbx's flags in Go's style. */
-#include "cli/sbx.h"
+/* args: parses sbx's flags in Go's style. */
+#include "cli/dialects/sbx/sbx.h"
 
 #include "base/mem.h"
 #include "proto/json.h"

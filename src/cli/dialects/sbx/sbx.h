@@ -4,6 +4,8 @@
 
 #include "cli/cli.h"
 
+extern const struct verb sbx_verb;
+
 struct sbx_args {
     const char *verb;
     const char *addr, *id, *image, *volume, *cache_mode, *cache_size, *cache_class, *cache_access;

@@ -3,8 +3,8 @@
 
 #include "base/enc.h"
 #include "base/mem.h"
+#include "cli/dialects/sbx/sbx.h"
 #include "cli/request.h"
-#include "cli/sbx.h"
 #include "proto/json.h"
 
 #include <inttypes.h>
@@ -402,7 +402,7 @@ static void run_words(struct cli *c, char **words, size_t n)
     }
 }
 
-int sbx_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
+static int sbx_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 {
     const json_t *list = json_object_get(args, "words");
     size_t n = json_array_size(list);
@@ -414,3 +414,18 @@ int sbx_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err
     run_words(c, words, n);
     return 0;
 }
+
+/* clang-format off */
+static const struct cli_flag sbx_flags[] = {
+    {{.name = "words", .type = OP_LIST, .positional = true, .example = "create -id demo",
+      .text = "A verb of sbx and its flags."}, 0, true},
+};
+
+const struct verb sbx_verb = {
+    .verb = "sbx", .group = "sandbox",
+     .text = "The commands of sbx, with its flags and texts: create, exec, status, delete, exec-status, exec-cancel.\n"
+             "A link to holt called sbx is this command. The exit status of exec -sync, -stream and -stream-raw is the command's.",
+     .flags = sbx_flags, .flag_count = ARRAY_LEN(sbx_flags), .run = sbx_run,
+     .examples = (const char *const[]){"holt sbx create -id demo", "holt sbx exec -id demo -stream-raw -- make test", "holt sbx status", NULL},
+};
+/* clang-format on */

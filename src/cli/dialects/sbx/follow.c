@@ -1,5 +1,5 @@
-/* sbx_follow: follows the events of an sbx command. */
-#include "cli/sbx.h"
+/* follow: follows the events of an sbx command. */
+#include "cli/dialects/sbx/sbx.h"
 
 #include "base/enc.h"
 #include "base/mem.h"
