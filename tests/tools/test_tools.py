@@ -2,6 +2,7 @@
 import importlib.machinery
 import importlib.util
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -49,6 +50,26 @@ def test_layers_refuses_an_include_that_points_up(tmp_path):
 def test_layers_refuses_net_and_core_including_each_other(tmp_path):
     refused(tmp_path, "src/net/a.c", '#include "core/event/event.h"\n', "may not include src/core")
     refused(tmp_path, "src/core/a.c", '#include "net/server.h"\n', "may not include src/net")
+
+
+def test_layers_keeps_the_rooms_of_core_and_api_apart(tmp_path):
+    refused(tmp_path, "src/core/team/a.c", '#include "core/sandbox/sandbox.h"\n', "src/core/team may not include src/core/sandbox")
+    refused(tmp_path, "src/core/blob.c", '#include "core/team/team.h"\n', "src/core may not include src/core/team")
+    refused(tmp_path, "src/api/share/a.c", '#include "api/native/run.h"\n', "src/api/share may not include src/api/native")
+    refused(tmp_path, "src/api/native/a.c", '#include "api/dialects/dialect.h"\n', "src/api/native may not include src/api/dialects")
+    refused(tmp_path, "src/api/dialects/x/a.c", '#include "api/dialects/y/y.h"\n', "a dialect may not include another")
+    refused(tmp_path, "src/store/a.c", '#include "core/event/event_internal.h"\n', "is private to src/core/event")
+    refused(tmp_path, "src/core/cellar/a.c", '#include "core/store.h"\n', "is not a room of the design")
+
+
+def test_layers_counts_no_knot_that_is_cut(tmp_path):
+    refused(tmp_path, "src/core/team/approval.c", '#include "base/buf.h"\n', "is no knot any more")
+
+
+def test_architecture_has_the_table_of_rooms():
+    with open(f"{ROOT}/ARCHITECTURE.md", encoding="utf-8") as f:
+        rows = re.findall(r"^\| `((?:core|api)/\w+)` \|(.*)\|$", f.read(), re.M)
+    assert {name: set(re.findall(r"`([^`]+)`", may)) for name, may in rows} == load("check-layers").ROOMS
 
 
 def test_layers_keeps_the_privileged_part_small(tmp_path):
@@ -104,14 +125,18 @@ def test_format_finds_a_badly_formatted_file(tmp_path):
     assert r.returncode != 0
 
 
-def run_tests():
-    """tools/run-tests as a module."""
-    path = f"{ROOT}/tools/run-tests"
-    loader = importlib.machinery.SourceFileLoader("run_tests", path)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("run_tests", loader))
+def load(tool):
+    """A tool in Python as a module."""
+    name = tool.replace("-", "_")
+    loader = importlib.machinery.SourceFileLoader(name, f"{ROOT}/tools/{tool}")
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
     sys.dont_write_bytecode = True
     loader.exec_module(module)
     return module
+
+
+def run_tests():
+    return load("run-tests")
 
 
 def totals(*again):
