@@ -1,4 +1,4 @@
-/* alias: names by which agentic-sandbox, fluid and agentbox set the same things. */
+/* alias: names by which agentic-sandbox, fluid and dialects set the same things. */
 #include "conf/setting.h"
 
 #include <errno.h>

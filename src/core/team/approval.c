@@ -2,8 +2,8 @@
 #include "core/team/approval.h"
 
 #include "base/sm.h"
-#include "core/network/egress_rule.h"
 #include "core/team/board_internal.h"
+#include "core/team/egress_rule.h"
 
 #define QUESTIONS_KEPT 1000 /* decided ones, per sandbox */
 

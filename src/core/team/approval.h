@@ -2,7 +2,7 @@
  * pending, until a person approves it (then it is executed, once, by the rules and the board of
  * that time) or rejects it.  If the rules refuse its execution, it stays pending with the reason.
  * A sandbox that may ask for hosts makes questions of kind egress (core/network/ask.h): they have a
- * deadline, and the answer may last (core/network/egress_rule.h).
+ * deadline, and the answer may last (core/team/egress_rule.h).
  * Thread, ownership, errors: core/team/team.h. */
 #pragma once
 
