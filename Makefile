@@ -16,7 +16,7 @@ ifeq ($(CI),true)
 MESON_FLAGS += -Dwerror=true
 endif
 
-.PHONY: build build-all deps deps-build deps-run deps-test deps-bench run dev hub test test-runtimes test-v2 check bench fmt lint api proto fuzz soak install uninstall \
+.PHONY: build build-all install-gvisor deps deps-build deps-run deps-test deps-bench run dev hub test test-runtimes test-v2 check bench fmt lint api proto fuzz soak install uninstall \
         clean help
 
 build: deps-build ## Build the programs into build/: holtd, holt and their helpers
@@ -34,6 +34,9 @@ deps-build:
 
 deps-run:
 	@tools/deps build run
+
+install-gvisor: ## Install gVisor (runsc) from the distribution
+	@exec tools/deps gvisor
 
 deps-test:
 	@tools/deps build test vm

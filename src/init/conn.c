@@ -11,6 +11,7 @@
 #include "init/exec.h"
 #include "init/file.h"
 #include "init/stats.h"
+#include "wire/init_order.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,10 +36,11 @@ struct conn {
 };
 
 static struct watch listener = {.fd = -1};
-static int64_t listen_ms;    /* when to listen again; 0: listening */
-static int reserve = -1;     /* a descriptor held back for the next connection */
-static struct conn *current; /* after its hello, or NULL */
-static struct conn *pending; /* accepted, waiting for its hello */
+static void (*receive_order)(char what); /* where connections are handed in */
+static int64_t listen_ms;                /* when to listen again; 0: listening */
+static int reserve = -1;                 /* a descriptor held back for the next connection */
+static struct conn *current;             /* after its hello, or NULL */
+static struct conn *pending;             /* accepted, waiting for its hello */
 static struct list channels = {&channels, &channels};
 static uint32_t channel_count;
 static uint32_t last_opened; /* by holtd, on the current connection */
@@ -401,6 +403,36 @@ static void on_accept(struct watch *w, uint32_t events)
     hold_reserve();
 }
 
+/* Its end is the keeper's, and with it everything ends. */
+static void on_receive(struct watch *w, uint32_t events)
+{
+    char what = 0;
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct iovec iov = {&what, 1};
+    struct msghdr h = {.msg_iov = &iov,
+                       .msg_iovlen = 1,
+                       .msg_control = control.bytes,
+                       .msg_controllen = sizeof control.bytes};
+    ssize_t n = recvmsg(w->fd, &h, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    int fd;
+
+    (void)events;
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0)
+        _exit(1);
+    if (what != INIT_HAND_CONNECTION) {
+        receive_order(what);
+    } else if (CMSG_FIRSTHDR(&h) && CMSG_FIRSTHDR(&h)->cmsg_len == CMSG_LEN(sizeof fd)) {
+        memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&h)), sizeof fd);
+        (void)fcntl(fd, F_SETFL, O_NONBLOCK);
+        conn_serve(fd, false);
+    }
+}
+
 static void once(void)
 {
     if (born_ms != 0)
@@ -415,6 +447,14 @@ void conn_listen(int fd)
     loop_add(&listener, fd, on_accept);
     loop_want(&listener, EPOLLIN);
     hold_reserve();
+}
+
+void conn_receive(int fd, void (*on_order)(char what))
+{
+    once();
+    receive_order = on_order;
+    loop_add(&listener, fd, on_receive);
+    loop_want(&listener, EPOLLIN);
 }
 
 void conn_serve(int fd, bool scan)

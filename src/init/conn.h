@@ -21,7 +21,9 @@ struct channel {
     uint32_t number; /* 0: closed */
 };
 
-void conn_listen(int fd);           /* takes fd: a listening socket */
+void conn_listen(int fd); /* takes fd: a listening socket */
+/* Takes fd: a socket over which connections come (wire/init_order.h); the rest is on_order's. */
+void conn_receive(int fd, void (*on_order)(char what));
 void conn_serve(int fd, bool scan); /* takes fd: a connected stream */
 int conn_timeout_ms(void);          /* until conn_tick is due; -1: never */
 void conn_tick(void);

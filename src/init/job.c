@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -246,7 +247,7 @@ static void run_child(const struct guest_file_call *c, job_fn *run, const int *e
     /* Init holds 0, 1 and 2 on /dev/null, so no pipe end is one of them. */
     if ((ends[0] >= 0 && dup2(ends[0], 0) < 0) || (ends[1] >= 0 && dup2(ends[1], 1) < 0))
         return;
-    (void)syscall(SYS_close_range, 3U, ~0U, 0U);
+    (void)syscall(SYS_close_range, 3U, INT_MAX, 0U);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* in case init is not PID 1 */
     launch_oom_first();
     if (run(c, ends[0] >= 0 ? 0 : -1, ends[1] >= 0 ? 1 : -1, &st, &o->err) == 0)

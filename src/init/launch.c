@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/sched.h>
@@ -80,9 +81,36 @@ static void find_ignored(void)
             (void)sigaddset(&ignored, sig);
 }
 
-void launch_setup(int fd)
+/* By its own offset: every init has the same open file. */
+static struct sock_fprog read_filter(int fd)
 {
     AUTO(buf_done) struct buf program = {0};
+    struct sock_fprog f = {0};
+
+    for (char chunk[512]; fd >= 0;) {
+        ssize_t n = pread(fd, chunk, sizeof chunk, (off_t)buf_len(&program));
+
+        if (n <= 0)
+            break;
+        buf_add(&program, chunk, (size_t)n);
+    }
+    f.len = (unsigned short)(buf_len(&program) / sizeof(struct sock_filter));
+    f.filter = f.len > 0 ? (struct sock_filter *)(void *)buf_steal(&program) : NULL;
+    return f;
+}
+
+int launch_guard(int fd)
+{
+    AUTO(fd_close) int owned = fd;
+    struct sock_fprog f = read_filter(owned);
+    int r = f.len == 0 ? -1 : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &f, 0, 0);
+
+    mem_free(f.filter);
+    return r;
+}
+
+void launch_setup(int fd)
+{
     AUTO(fd_close) int owned = fd;
     void *page = mmap(NULL, sizeof(struct failure), PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -90,16 +118,7 @@ void launch_setup(int fd)
     assert(page != MAP_FAILED);
     shared = page;
     find_ignored();
-    /* pread: all inits share the open file and its offset. */
-    for (char chunk[512]; owned >= 0;) {
-        ssize_t n = pread(owned, chunk, sizeof chunk, (off_t)buf_len(&program));
-
-        if (n <= 0)
-            break;
-        buf_add(&program, chunk, (size_t)n);
-    }
-    filter.len = (unsigned short)(buf_len(&program) / sizeof(struct sock_filter));
-    filter.filter = filter.len > 0 ? (struct sock_filter *)(void *)buf_steal(&program) : NULL;
+    filter = read_filter(owned);
 }
 
 /* ---- before the clone ---- */
@@ -210,9 +229,10 @@ static int child_fds(const struct plan *p)
     /* Init holds 0, 1 and 2 open on /dev/null, so none of the three is one of them. */
     if (dup2(io->in, 0) < 0 || dup2(io->out, 1) < 0 || dup2(io->err, 2) < 0)
         return -errno;
-    /* Close them now, not at exec: the command's directory may be /proc/self/fd/N. */
+    /* Close them now, not at exec: the command's directory may be /proc/self/fd/N.  gVisor takes
+     * no descriptor above INT_MAX. */
     if ((p->told != TOLD_FD && dup3(p->told, TOLD_FD, O_CLOEXEC) < 0) ||
-        syscall(SYS_close_range, TOLD_FD + 1U, ~0U, 0U) < 0)
+        syscall(SYS_close_range, TOLD_FD + 1U, INT_MAX, 0U) < 0)
         return -errno;
     return 0;
 }

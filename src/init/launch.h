@@ -13,6 +13,8 @@ struct launch_io {
     uint64_t mark; /* its RLIMIT_LOCKS: init/kin.h; 0: unchanged */
 };
 
+/* Installs the filter in that file for init and everything it starts. */
+CHECKED int launch_guard(int fd);
 void launch_setup(int filter);   /* the filter for commands, from an open file; -1: none */
 void launch_files(uint64_t max); /* files a command may have open; 0: init's own limit */
 /* For the calling process: it is OOM-killed before init. */

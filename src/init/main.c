@@ -1,12 +1,14 @@
 /* holt-init: PID 1 of every sandbox. */
 
 /* Usage: holt-init --listen-fd N | --port PATH [--filter-fd N] [--work-fd N] [--files N]
- *        [--barrier files|scopes] [--relay PATH] [--hub ADDRESS:PORT] [--process-port N]
+ *        [--guard-fd N] [--hand 0] [--barrier files|scopes] [--relay PATH] [--hub ADDRESS:PORT]
+ * [--process-port N]
  *        [--more-fd N]
  * The filter is for commands, on top of init's own; work is the cgroup they live in; files is how
  * many a command may have open.  Commands reach holtd's API at the relay's path and the hub's
  * address, and process_api on process-port.  more is a pipe with further arguments, each
- * with its NUL, written once the sandbox is claimed. */
+ * with its NUL, written once the sandbox is claimed.  guard is a filter for init itself; hand:
+ * connections come over standard input. */
 #include "base/fd.h"
 #include "base/loop.h"
 #include "init/builder.h"
@@ -126,6 +128,8 @@ static void hold_standard_fds(void)
 
 struct options {
     int listen, filter, work, more; /* inherited descriptors, or -1 */
+    int guard;                      /* a filter for init and all that it starts, or -1 */
+    bool hand;                      /* connections come over standard input */
     const char *port, *relay, *hub, *barrier;
     uint64_t files;   /* 0: init's own limit */
     uint64_t process; /* its port, or 0 */
@@ -152,6 +156,10 @@ static void parse(struct options *o, int argc, char **argv)
             o->work = parse_fd(argv[i + 1]);
         else if (strcmp(argv[i], "--more-fd") == 0)
             o->more = parse_fd(argv[i + 1]);
+        else if (strcmp(argv[i], "--guard-fd") == 0)
+            o->guard = parse_fd(argv[i + 1]);
+        else if (strcmp(argv[i], "--hand") == 0)
+            o->hand = true;
         else if (strcmp(argv[i], "--files") == 0 &&
                  str_parse_u64(str_of(argv[i + 1]), &o->files) < 0)
             o->files = 0;
@@ -192,9 +200,31 @@ static void wait_for_more(struct options *o)
     builder_expect(o->barrier);
 }
 
+/* Standard input is the keeper's end until it is moved out of the commands' way. */
+static int take_hand(void)
+{
+    int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+
+    (void)close(STDIN_FILENO);
+    return fd;
+}
+
+static void on_order(char what)
+{
+    if (what == INIT_HAND_KILL)
+        kin_kill_all();
+    else if (what == INIT_HAND_PAUSE || what == INIT_HAND_RESUME)
+        kin_pause(what == INIT_HAND_PAUSE);
+}
+
 static int open_service(const struct options *o)
 {
     int fd;
+
+    if (o->hand) {
+        conn_receive(o->listen, on_order);
+        return 0;
+    }
 
     if (o->listen >= 0) {
         if (fcntl(o->listen, F_SETFL, O_NONBLOCK) < 0)
@@ -233,9 +263,11 @@ static int sooner(int a, int b)
 
 int main(int argc, char **argv)
 {
-    struct options o = {.listen = -1, .filter = -1, .work = -1, .more = -1};
+    struct options o = {.listen = -1, .filter = -1, .work = -1, .more = -1, .guard = -1};
 
     parse(&o, argc - 1, argv + 1); /* before any descriptor is opened */
+    if (o.hand)
+        o.listen = take_hand();
     hold_standard_fds();
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* no command reads our memory through /proc */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
@@ -243,10 +275,16 @@ int main(int argc, char **argv)
     (void)umask(0); /* files get exactly the requested mode; commands get 022 */
     loop_init();
     watch_signals();
+    if (o.guard >= 0 && launch_guard(o.guard) < 0) {
+        (void)fprintf(stderr, "holt-init: install the filter: %s\n", strerror(errno));
+        return 1;
+    }
     launch_setup(o.filter);
     group_setup(o.work);
     if (o.more >= 0)
         wait_for_more(&o);
+    else if (o.barrier)
+        builder_expect(o.barrier);
     launch_files(o.files);
     if (open_service(&o) < 0) {
         (void)fprintf(stderr, "holt-init: open the service: %s\n", strerror(errno));

@@ -43,6 +43,45 @@ int path_check_kernel(int fd)
     return 0;
 }
 
+/* Without openat2 (gVisor): component by component, and no link at all. */
+static int open_strict(int dir, const char *path, int flags)
+{
+    AUTO(fd_close) int at = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct str rest = str_of(path);
+    int fd = -1;
+
+    if (path[0] == '/')
+        return -EXDEV;
+    while (at >= 0 && fd < 0) {
+        struct str part = str_cut(rest, '/', &rest);
+        char name[NAME_MAX + 1];
+        bool last = rest.n == 0;
+
+        if (part.n > NAME_MAX || str_eq_c(part, ".."))
+            return part.n > NAME_MAX ? -ENAMETOOLONG : -EXDEV;
+        (void)snprintf(name, sizeof name, STR_FMT, STR_ARG(part));
+        fd = openat(at, part.n > 0 ? name : ".",
+                    (last ? flags : O_PATH | O_DIRECTORY) | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 || last)
+            return fd < 0 ? -errno : fd;
+        fd_close(at);
+        at = fd;
+        fd = -1;
+    }
+    return -errno;
+}
+
+/* init's root is the sandbox's: from there a plain open stays inside as well. */
+static int open_without(int dir, const char *path, const struct open_how *how)
+{
+    int fd;
+
+    if (how->resolve & RESOLVE_BENEATH)
+        return open_strict(dir, path, (int)how->flags);
+    fd = openat(dir, path, (int)how->flags, (mode_t)how->mode);
+    return fd < 0 ? -errno : fd;
+}
+
 static int open_at(int dir, const char *path, int flags, mode_t mode, uint64_t resolve)
 {
     struct open_how how = {
@@ -56,6 +95,8 @@ static int open_at(int dir, const char *path, int flags, mode_t mode, uint64_t r
         how.flags |= O_NONBLOCK | O_NOCTTY;
     for (int i = 0; fd < 0 && i < TRIES; i++) {
         fd = syscall(SYS_openat2, dir, path, &how, sizeof how);
+        if (fd < 0 && errno == ENOSYS)
+            return open_without(dir, path, &how);
         if (fd < 0 && errno != EAGAIN && errno != EINTR)
             break;
     }

@@ -144,7 +144,7 @@ int host_init(const char *state, const char *init_program, struct err *e)
     if (open_state(state, e) < 0 || seal_init(init_program, e) < 0)
         return -1;
     if (host_open_cgroups(e) < 0 || host_make_base(e) < 0 || host_make_dev(e) < 0 ||
-        host_compile_filter(e) < 0 || open_allowed(e) < 0)
+        host_find_runtimes(e) < 0 || host_compile_filter(e) < 0 || open_allowed(e) < 0)
         return -1;
     host.features |=
         SPAWN_CAN_DISK | SPAWN_CAN_NOFILE | (host.many_ids ? (uint32_t)SPAWN_CAN_USERS : 0);

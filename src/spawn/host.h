@@ -42,6 +42,8 @@ struct host {
     bool wide_spares;      /* spares are made wide */
     struct sock_fprog filters[CALLS_KIND_COUNT]
                              [2]; /* for init and everything it starts; [1]: with nesting */
+    struct str command_line;      /* our own, written over in children that stay */
+    struct host_oci *oci;         /* shared with children: see oci.c */
     int command_filter;           /* a sealed memfd with the second filter, for commands only */
     int home_net;                 /* the network namespace that we were started in */
     struct host_bridge {
@@ -63,6 +65,11 @@ void host_close_cgroups(void); /* removes empty ones: sandboxes outlive us */
 int delegated_open(const char *mount, const char *controller);
 CHECKED int host_make_base(struct err *e);
 CHECKED int host_make_dev(struct err *e);
+/* Container runtimes: where their programs are; a detached mount of holt-init for one of them. */
+CHECKED int host_find_runtimes(struct err *e);
+CHECKED int host_check_runtime(struct str name, struct err *e);
+const char *host_runtime_program(const struct oci_runtime *o);
+CHECKED int host_init_tree(const struct oci_runtime *o, struct err *e);
 mode_t host_box_mode(void); /* of sb/ and sb/ID */
 /* Makes a socket accessible to holtd's user only. */
 CHECKED int host_hand_over(int dir, const char *name); /* 0, or -1 with errno set */

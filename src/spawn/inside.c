@@ -156,8 +156,13 @@ static const struct {
     const char *path;
     bool below; /* everything below it is closed too */
 } closed[] = {
-    {"/", false},   {"/proc", true},          {"/sys", true},
-    {"/dev", true}, {SPAWN_RELAY_PATH, true}, {SPAWN_CA_PATH, true},
+    {"/", false},
+    {"/proc", true},
+    {"/sys", true},
+    {"/dev", true},
+    {SPAWN_RELAY_PATH, true},
+    {SPAWN_CA_PATH, true},
+    {SPAWN_INIT_PATH, true},
 };
 
 /* Single slashes, no "." and no ".." (which at the top is the top). */

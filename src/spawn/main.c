@@ -1,7 +1,8 @@
 /* holt-spawn: the only privileged program; makes and ends sandboxes. */
 
 /* Usage: holt-spawn --state DIR --init PROGRAM [--user NAME] [--allow DIR | --allow-write DIR]...
- *        [--nesting yes] [--pids N] [--syscalls narrow|either|wide] [--bridge NAME,ADDRESS/BITS]
+ *        [--runtime NAME=PROGRAM]... [--nesting yes] [--pids N] [--syscalls narrow|either|wide]
+ * [--bridge NAME,ADDRESS/BITS]
  *        [--prepare yes] [--end stop|destroy|remove] [--linger-ms N]
  * --linger-ms: exit after this long without holtd and without a live sandbox.
  * --user: the user of holtd (a name or a number), if it is not our own.
@@ -127,6 +128,8 @@ static int parse(int argc, char **argv, struct arguments *ret, struct err *e)
             r = parse_pids(value, e);
         else if (strcmp(name, "--syscalls") == 0)
             r = host_syscalls(value, e);
+        else if (strcmp(name, "--runtime") == 0)
+            r = oci_add(value, e);
         else if (strcmp(name, "--bridge") == 0)
             r = host_bridge(value, e);
         else if (strcmp(name, "--allow") == 0 || strcmp(name, "--allow-write") == 0)
@@ -137,11 +140,12 @@ static int parse(int argc, char **argv, struct arguments *ret, struct err *e)
             return -1;
     }
     if (!ret->state || !ret->init || argc % 2 == 0)
-        return err_set(e, ERR_INVALID, 0,
-                       "usage: holt-spawn --state DIR --init PROGRAM [--user NAME] "
-                       "[--allow DIR | --allow-write DIR]... [--nesting yes] "
-                       "[--pids N] [--syscalls narrow|either|wide] [--bridge NAME,ADDRESS/BITS] "
-                       "[--prepare yes] [--linger-ms N]");
+        return err_set(
+            e, ERR_INVALID, 0,
+            "usage: holt-spawn --state DIR --init PROGRAM [--user NAME] "
+            "[--allow DIR | --allow-write DIR]... [--runtime NAME=PROGRAM]... [--nesting yes] "
+            "[--pids N] [--syscalls narrow|either|wide] [--bridge NAME,ADDRESS/BITS] "
+            "[--prepare yes] [--linger-ms N]");
     return 0;
 }
 
@@ -238,6 +242,8 @@ int main(int argc, char **argv)
     struct err e = {0};
     int r;
 
+    host.command_line =
+        str_make(argv[0], (size_t)(argv[argc - 1] - argv[0]) + strlen(argv[argc - 1]));
     (void)signal(SIGPIPE, SIG_IGN);
     (void)fd_limit_raise();
     r = start(argc, argv, &e);

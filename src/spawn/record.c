@@ -34,7 +34,7 @@ static int write_text(const struct sandbox *s, const char *name)
     buf_printf(&text, "%d %" PRIu64 " %u %u %d %u %" PRIu64 " %" PRIu64 " %u %u %u\n",
                s->keep ? 0 : s->pid, s->started, s->ids.slot, s->flags, s->confirmed, s->enforced,
                s->memory_bytes, s->disk_bytes, s->cpu_millis, s->pids, s->nofile);
-    buf_printf(&text, "%s %s\n", s->installation, s->group);
+    buf_printf(&text, "%s %s %s\n", s->installation, s->group, s->oci ? s->oci->name : "");
     for (size_t i = 0; i < SHARED_MAX; i++)
         if (s->shared & (1ULL << i))
             buf_printf(&text, "%s\n", shared_name(i));
@@ -127,7 +127,7 @@ static void read_record(struct sandbox *s)
 {
     AUTO(fd_close) int fd = openat(s->dir, "record", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     AUTO(buf_done) struct buf text = {0};
-    struct str lines, installation, group;
+    struct str lines, installation, group, runtime;
     uint64_t v[11];
 
     if (fd < 0 || fd_read_all(fd, RECORD_MAX, &text) < 0 ||
@@ -146,6 +146,8 @@ static void read_record(struct sandbox *s)
     s->nofile = (uint32_t)v[10];
     group = str_cut(lines, '\n', &lines);
     installation = str_cut(group, ' ', &group);
+    group = str_cut(group, ' ', &runtime);
+    s->oci = oci_find(runtime);
     (void)snprintf(s->installation, sizeof s->installation, STR_FMT, STR_ARG(installation));
     if (group.n > 0 && group.n < sizeof s->group)
         (void)snprintf(s->group, sizeof s->group, STR_FMT, STR_ARG(group));

@@ -417,6 +417,8 @@ static int check(const struct spawn_create *c, struct err *e)
     } else if (s) {
         return err_set(e, ERR_CONFLICT, 0, "sandbox '" STR_FMT "' exists", STR_ARG(c->id));
     }
+    if (c->runtime.n > 0 && host_check_runtime(c->runtime, e) < 0)
+        return -1;
     if ((c->flags & SPAWN_NESTING) && !host.nesting) {
         (void)err_set(e, ERR_FORBIDDEN, 0, "holt-spawn was started without '--nesting yes'");
         return err_hint(e, "end holt-spawn: the next one takes up the setting and the sandboxes");
@@ -454,6 +456,7 @@ static void reset(struct sandbox *s, const struct spawn_create *c, uint32_t tag)
                           .own = c->flags & SPAWN_RESTART ? UINT32_MAX : 0,
                           .create_tag = tag,
                           SANDBOX_NO_FDS};
+    s->oci = oci_find(c->runtime);
     sandbox_take_request(s, c);
     (void)snprintf(s->id, sizeof s->id, STR_FMT, STR_ARG(c->id));
     (void)snprintf(s->group, sizeof s->group, "%s", s->id);
@@ -538,7 +541,8 @@ static bool has_ended(const struct sandbox *s, const struct err *e)
 /* The steps that need the request; skips what a spare has already done. */
 static int claim(struct sandbox *s, struct err *e)
 {
-    s->enforced |= host.features & (SPAWN_CAN_KILL_TREE | SPAWN_CAN_FREEZE);
+    if (!s->oci || !(s->oci->bits & OCI_OWN_KERNEL))
+        s->enforced |= host.features & (SPAWN_CAN_KILL_TREE | SPAWN_CAN_FREEZE);
     if (s->disk_bytes && !(s->flags & SPAWN_UPPER_DISK))
         s->enforced |= SPAWN_CAN_DISK;
     if (s->nofile)

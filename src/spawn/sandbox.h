@@ -30,6 +30,11 @@ struct setup_step {
     /* NULL: nothing outlives the child.  Accepts a half-applied step; 0, or -EBUSY: call again
      * later. */
     int (*undo)(struct sandbox *s);
+    enum setup_for {
+        SETUP_FOR_ALL,
+        SETUP_FOR_NATIVE,
+        SETUP_FOR_OCI,
+    } whose; /* whoever makes the last part of it: we, or a container runtime */
 };
 extern const struct setup_step setup_steps[];
 extern const size_t setup_step_count;
@@ -61,6 +66,7 @@ struct sandbox {
     char group[SPAWN_ID_MAX + 1];        /* its v2 cgroup: its id, or its name as a spare */
     char installation[SPAWN_ID_MAX + 1]; /* its owner: no other sees it; "": unknown */
     enum spare_state spare;
+    const struct oci_runtime *oci; /* a container runtime makes it; NULL: we do */
     uint32_t flags;
     struct idmap ids;
     uint64_t memory_bytes, disk_bytes;
@@ -82,11 +88,12 @@ struct sandbox {
     size_t mount_n;
     uint32_t own; /* a bit per mount that may have an image of its own (own.c) */
     shared_set shared;
-    int dev_tree; /* a detached mount of the shared /dev */
-    int trust;    /* a detached mount of the bundle of authorities, or -1 */
-    int cg2;      /* ID in the v2 tree, or -1: init is in it */
-    int cg2_work; /* work in it, of the commands */
-    int cg2_undo; /* the progress of its removal, or -1 */
+    int dev_tree;  /* a detached mount of the shared /dev */
+    int init_tree; /* of holt-init, where a container runtime makes it; or -1 */
+    int trust;     /* a detached mount of the bundle of authorities, or -1 */
+    int cg2;       /* ID in the v2 tree, or -1: init is in it */
+    int cg2_work;  /* work in it, of the commands */
+    int cg2_undo;  /* the progress of its removal, or -1 */
     struct program programs[SETUP_PROGRAMS_MAX]; /* in the child */
     size_t program_n;
     int root;            /* in the child: the root being built */
@@ -120,9 +127,9 @@ struct sandbox {
 /* For initializers: no descriptor is open. */
 #define SANDBOX_NO_FDS                                                                             \
     .dir = -1, .listener = -1, .net = {-1, -1, -1, -1}, .upper = -1, .disk = -1, .dev_tree = -1,   \
-    .trust = -1, .cg2 = -1, .cg2_work = -1, .cg2_undo = -1, .root = -1, .go = {-1, -1},            \
-    .report = {-1, -1}, .more = {-1, -1}, .ids.userns = -1, .ended.fd = -1, .told.fd = -1,         \
-    .built.fd = -1, .job.told.fd = -1, .oom.fd = -1, .oom_file = -1
+    .init_tree = -1, .trust = -1, .cg2 = -1, .cg2_work = -1, .cg2_undo = -1, .root = -1,           \
+    .go = {-1, -1}, .report = {-1, -1}, .more = {-1, -1}, .ids.userns = -1, .ended.fd = -1,        \
+    .told.fd = -1, .built.fd = -1, .job.told.fd = -1, .oom.fd = -1, .oom_file = -1
 
 /* Runs the steps of holt-spawn up to the claim; events do the rest. */
 void sandbox_create(const struct spawn_create *c, uint32_t tag);
@@ -214,6 +221,16 @@ bool rlimit_holds_pids(const struct sandbox *s);
 int step_capabilities(struct sandbox *s, struct err *e);
 int step_descriptors(struct sandbox *s, struct err *e);
 int step_seccomp(struct sandbox *s, struct err *e);
+/* Where a container runtime does the rest (oci.c): what it and its container see. */
+int step_oci_view(struct sandbox *s, struct err *e);
+int step_oci_init(struct sandbox *s, struct err *e);
+int step_oci_spec(struct sandbox *s, struct err *e);
+NORETURN void keeper_run(struct sandbox *s); /* the child, instead of becoming init */
+NORETURN void setup_fail(struct sandbox *s, const struct err *e); /* the child's last word */
+
+CHECKED int view_limit_namespaces(const struct sandbox *s, const char *proc); /* -errno */
+void view_masked_paths(struct buf *json);   /* elements of a list */
+void rights_capabilities(struct buf *json); /* the same: what init has */
 
 CHECKED int record_adopt_all(struct err *e); /* at start */
 CHECKED int record_spare(struct sandbox *s); /* so that the next holt-spawn finds it */
@@ -236,3 +253,5 @@ void oom_unwatch(struct sandbox *s);
 #define SETUP_FILTER_FD 4
 #define SETUP_WORK_FD 5
 #define SETUP_MORE_FD 6
+#define SETUP_GUARD_FD 7 /* in a container: the long filter, which init installs itself */
+#define SETUP_BUNDLE SETUP_STAGE "/bundle" /* of a container: its description, log, state */

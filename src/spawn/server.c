@@ -134,7 +134,8 @@ static void on_list(const struct spawn_msg *m)
 
     for (; s && n < SPAWN_LIST_MAX; s = sandbox_after(str_of(s->id)))
         if (is_theirs(s))
-            rows[n++] = (struct spawn_list_row){str_of(s->id), (uint8_t)s->state, s->confirmed};
+            rows[n++] = (struct spawn_list_row){str_of(s->id), (uint8_t)s->state, s->confirmed,
+                                                str_of(s->oci ? s->oci->name : "")};
     reply.u.listed = (struct spawn_listed){s != NULL, {.count = n, .items = rows}};
     server_send(&reply, -1);
 }

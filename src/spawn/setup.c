@@ -35,21 +35,25 @@ const struct setup_step setup_steps[] = { /* for the order see docs/runtime.md *
     {"stage",           SETUP_CHILD_AHEAD, step_stage,        NULL},
     {"programs",        SETUP_CHILD_AHEAD, step_programs,     NULL},
     {"/dev",            SETUP_CHILD_AHEAD, step_dev,          NULL},
-    {"/proc",           SETUP_CHILD_AHEAD, step_proc,         NULL},
+    {"/proc",           SETUP_CHILD_AHEAD, step_proc,         NULL, SETUP_FOR_NATIVE},
     {"hostname",        SETUP_BUILD,       step_hostname,     NULL},
     {"root",            SETUP_BUILD,       step_root,         NULL},
     {"host image",      SETUP_BUILD,       step_host_image,   NULL},
-    {"view",            SETUP_BUILD,       step_view,         NULL},
+    {"view",            SETUP_BUILD,       step_view,         NULL, SETUP_FOR_NATIVE},
     {"mounts",          SETUP_BUILD,       step_mounts,       NULL},
     {"resolver",        SETUP_BUILD,       step_resolver,     NULL},
     {"hub",             SETUP_BUILD,       step_hub,          NULL},
     {"trust",           SETUP_BUILD,       step_trust,        NULL},
-    {"pivot_root",      SETUP_ENTER,       step_pivot,        NULL},
+    {"pivot_root",      SETUP_ENTER,       step_pivot,        NULL, SETUP_FOR_NATIVE},
     {"read-only root",  SETUP_ENTER,       step_readonly,     NULL},
     {"core files",      SETUP_INIT,        step_core,         NULL},
-    {"descriptors",     SETUP_INIT,        step_descriptors,  NULL},
-    {"capabilities",    SETUP_INIT,        step_capabilities, NULL},
-    {"seccomp",         SETUP_INIT,        step_seccomp,      NULL},
+    {"descriptors",     SETUP_INIT,        step_descriptors,  NULL, SETUP_FOR_NATIVE},
+    {"capabilities",    SETUP_INIT,        step_capabilities, NULL, SETUP_FOR_NATIVE},
+    {"seccomp",         SETUP_INIT,        step_seccomp,      NULL, SETUP_FOR_NATIVE},
+    /* of containers: each the last of its phase */
+    {"runtime's view",  SETUP_CHILD_AHEAD, step_oci_view,     NULL, SETUP_FOR_OCI},
+    {"init's file",     SETUP_BUILD,       step_oci_init,     NULL, SETUP_FOR_OCI},
+    {"description",     SETUP_INIT,        step_oci_spec,     NULL, SETUP_FOR_OCI},
 };
 /* clang-format on */
 const size_t setup_step_count = ARRAY_LEN(setup_steps);
@@ -57,7 +61,8 @@ const size_t setup_step_count = ARRAY_LEN(setup_steps);
 int setup_run(struct sandbox *s, enum setup_phase phase, struct err *e)
 {
     for (size_t i = 0; i < setup_step_count; i++) {
-        if (setup_steps[i].phase != phase)
+        if (setup_steps[i].phase != phase ||
+            setup_steps[i].whose == (s->oci ? SETUP_FOR_NATIVE : SETUP_FOR_OCI))
             continue;
         if (phase <= SETUP_CLAIM)
             s->steps_done = i + 1; /* also after a failure: undo accepts a half-applied step */
@@ -67,7 +72,7 @@ int setup_run(struct sandbox *s, enum setup_phase phase, struct err *e)
     return 0;
 }
 
-static NORETURN void fail(struct sandbox *s, const struct err *e)
+void setup_fail(struct sandbox *s, const struct err *e)
 {
     claim_tell(s->report[1], e);
     _exit(1);
@@ -139,9 +144,11 @@ void setup_child(struct sandbox *s)
     }
     if (setup_run(s, SETUP_CHILD_AHEAD, &e) < 0 || build(s, &e) < 0 ||
         setup_run(s, SETUP_INIT, &e) < 0)
-        fail(s, &e);
+        setup_fail(s, &e);
+    if (s->oci)
+        keeper_run(s);
     if (chdir("/") == 0)
         (void)syscall(SYS_execveat, host.init, "", args, envp, AT_EMPTY_PATH);
     (void)err_set(&e, ERR_INTERNAL, errno, "run holt-init");
-    fail(s, &e);
+    setup_fail(s, &e);
 }

@@ -108,7 +108,7 @@ static void drop(struct sandbox *s)
  * restart has another directory; everything else is as on the host. */
 static bool fits(const struct spawn_create *c)
 {
-    return !(c->flags & (SPAWN_NESTING | SPAWN_RESTART)) &&
+    return c->runtime.n == 0 && !(c->flags & (SPAWN_NESTING | SPAWN_RESTART)) &&
            ((c->flags & SPAWN_WIDE) != 0) == host.wide_spares && cgroup_can_limit(c) &&
            !ids_must_be_stored(c);
 }

@@ -278,6 +278,9 @@ static int delegate(struct sandbox *s)
 
     if (mkdirat(s->cg2, "work", 0755) < 0)
         return -errno;
+    /* A container runtime looks for groups of its own there, whatever our umask. */
+    if (s->oci && fchmod(s->cg2, 0755) < 0)
+        return -errno;
     for (size_t i = 0; i < ARRAY_LEN(owned); i++)
         if (fchownat(s->cg2, owned[i], root, root, 0) < 0)
             return -errno;
@@ -535,9 +538,15 @@ static int kill_commands(int group)
     return r;
 }
 
+/* With a kernel of its own its commands are in no group of the host's. */
+static bool has_command_groups(const struct sandbox *s)
+{
+    return s->cg2 >= 0 && !(s->oci && (s->oci->bits & OCI_OWN_KERNEL));
+}
+
 int cgroup_kill(struct sandbox *s, bool only_work)
 {
-    if (s->cg2 < 0)
+    if (only_work ? !has_command_groups(s) : s->cg2 < 0)
         return -ENOSYS;
     return only_work ? kill_commands(s->cg2) : put(s->cg2, "cgroup.kill", "1");
 }
@@ -545,7 +554,7 @@ int cgroup_kill(struct sandbox *s, bool only_work)
 /* The commands only: a frozen init could not reply. */
 int cgroup_freeze(struct sandbox *s, bool on)
 {
-    return s->cg2 < 0 ? -ENOSYS : put(s->cg2, "work/cgroup.freeze", on ? "1" : "0");
+    return has_command_groups(s) ? put(s->cg2, "work/cgroup.freeze", on ? "1" : "0") : -ENOSYS;
 }
 
 /* ID/name of one v1 hierarchy. */

@@ -70,6 +70,8 @@ int step_clone(struct sandbox *s, struct err *e)
     s->dev_tree = mnt_clone(host.dev, true);
     if (s->dev_tree < 0)
         return err_set(e, ERR_UNSUPPORTED, -s->dev_tree, "detach the shared /dev");
+    if (s->oci && (s->init_tree = host_init_tree(s->oci, e)) < 0)
+        return -1;
     if (s->cg2 >= 0) {
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = (unsigned)s->cg2;
@@ -85,8 +87,10 @@ int step_clone(struct sandbox *s, struct err *e)
     fd_close(s->more[0]);
     fd_close(s->listener);
     fd_close(s->dev_tree);
+    fd_close(s->init_tree);
     fd_close(s->cg2_work);
-    s->go[0] = s->report[1] = s->more[0] = s->listener = s->dev_tree = s->cg2_work = -1;
+    s->go[0] = s->report[1] = s->more[0] = s->listener = s->dev_tree = -1;
+    s->init_tree = s->cg2_work = -1;
     return 0;
 }
 
@@ -102,7 +106,8 @@ int undo_clone(struct sandbox *s)
         s->go[i] = s->report[i] = s->more[i] = -1;
     }
     fd_close(s->dev_tree);
-    s->dev_tree = -1;
+    fd_close(s->init_tree);
+    s->dev_tree = s->init_tree = -1;
     loop_remove(&s->told);
     loop_remove(&s->built);
     loop_remove(&s->ended);

@@ -15,12 +15,33 @@
 
 #define BIT(cap) (1ULL << (cap))
 
-/* The capabilities that root in a container needs, and CAP_WAKE_ALARM, which init keeps for itself:
- * see src/init/launch.c. */
-static const uint64_t kept_caps = BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER) |
-                                  BIT(CAP_FSETID) | BIT(CAP_KILL) | BIT(CAP_SETGID) |
-                                  BIT(CAP_SETUID) | BIT(CAP_SETPCAP) | BIT(CAP_NET_BIND_SERVICE) |
-                                  BIT(CAP_SYS_CHROOT) | BIT(CAP_SETFCAP) | BIT(CAP_WAKE_ALARM);
+/* What root in a container needs, and CAP_WAKE_ALARM, which init keeps for itself: see
+ * src/init/launch.c. */
+#define NAMED(cap) {cap, #cap}
+static const struct {
+    int cap;
+    const char *name;
+} kept_rows[] = {
+    NAMED(CAP_CHOWN),      NAMED(CAP_DAC_OVERRIDE), NAMED(CAP_FOWNER),
+    NAMED(CAP_FSETID),     NAMED(CAP_KILL),         NAMED(CAP_SETGID),
+    NAMED(CAP_SETUID),     NAMED(CAP_SETPCAP),      NAMED(CAP_NET_BIND_SERVICE),
+    NAMED(CAP_SYS_CHROOT), NAMED(CAP_SETFCAP),      NAMED(CAP_WAKE_ALARM),
+};
+
+static uint64_t kept_caps(void)
+{
+    uint64_t bits = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(kept_rows); i++)
+        bits |= BIT(kept_rows[i].cap);
+    return bits;
+}
+
+void rights_capabilities(struct buf *json)
+{
+    for (size_t i = 0; i < ARRAY_LEN(kept_rows); i++)
+        buf_printf(json, "%s\"%s\"", i ? "," : "", kept_rows[i].name);
+}
 
 /* Without a cgroup the rlimit works as long as there is one user: it counts a user's processes in
  * the user namespace (Linux 5.14), and none there can raise it or change its user. */
@@ -71,7 +92,7 @@ static int by_number(const void *a, const void *b)
 int step_alone(struct sandbox *s, struct err *e)
 {
     int kept[] = {STDERR_FILENO, s->listener,  host.command_filter, s->cg2_work, s->more[0],
-                  s->go[0],      s->report[1], host.init,           s->dev_tree};
+                  s->go[0],      s->report[1], host.init,           s->dev_tree, s->init_tree};
 
     fd_close(s->go[1]); /* otherwise holt-spawn's death would not end the wait */
     fd_close(s->more[1]);
@@ -110,15 +131,16 @@ int step_descriptors(struct sandbox *s, struct err *e)
 
 int step_capabilities(struct sandbox *s, struct err *e)
 {
+    const uint64_t kept = kept_caps();
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[2] = {
-        {.effective = (uint32_t)kept_caps, .permitted = (uint32_t)kept_caps},
-        {.effective = (uint32_t)(kept_caps >> 32), .permitted = (uint32_t)(kept_caps >> 32)},
+        {.effective = (uint32_t)kept, .permitted = (uint32_t)kept},
+        {.effective = (uint32_t)(kept >> 32), .permitted = (uint32_t)(kept >> 32)},
     };
 
     (void)s;
     for (int cap = 0; cap < 64 && !guard_left_out("caps"); cap++) {
-        if ((kept_caps & BIT(cap)) || prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
+        if ((kept & BIT(cap)) || prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
             continue;
         if (errno == EINVAL)
             break; /* past the kernel's last capability */

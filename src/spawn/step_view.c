@@ -52,19 +52,18 @@ static int write_once(const char *path, const char *text)
 
 /* The filter refuses them too; this is a second barrier.  With nesting there may be some of each
  * kind: their kernel memory is bounded. */
-static int limit_namespaces(const struct sandbox *s)
+int view_limit_namespaces(const struct sandbox *s, const char *proc)
 {
     static const char *const kinds[] = {"user", "mnt", "pid", "net", "ipc", "uts", "cgroup"};
+    char path[64];
     int r = 0;
 
-    if (!(s->flags & SPAWN_NESTING))
-        return guard_left_out("userns")
-                   ? 0
-                   : write_once(STAGE_PROC "sys/user/max_user_namespaces", "0");
+    if (!(s->flags & SPAWN_NESTING)) {
+        (void)snprintf(path, sizeof path, "%s/sys/user/max_user_namespaces", proc);
+        return guard_left_out("userns") ? 0 : write_once(path, "0");
+    }
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(kinds); i++) {
-        char path[64];
-
-        (void)snprintf(path, sizeof path, STAGE_PROC "sys/user/max_%s_namespaces", kinds[i]);
+        (void)snprintf(path, sizeof path, "%s/sys/user/max_%s_namespaces", proc, kinds[i]);
         r = write_once(path, NESTED_MAX);
     }
     return r;
@@ -79,6 +78,16 @@ static const char *const masked_files[] = {
 };
 static const char *const masked_dirs[] = {"acpi", "asound", "bus",      "driver",
                                           "fs",   "irq",    "pressure", "scsi"};
+
+void view_masked_paths(struct buf *json)
+{
+    if (guard_left_out("masks"))
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(masked_files); i++)
+        buf_printf(json, "%s\"/proc/%s\"", i ? "," : "", masked_files[i]);
+    for (size_t i = 0; i < ARRAY_LEN(masked_dirs); i++)
+        buf_printf(json, ",\"/proc/%s\"", masked_dirs[i]);
+}
 
 static int mask(const char *with, const char *const *names, size_t n, struct err *e)
 {
@@ -128,7 +137,7 @@ int step_proc(struct sandbox *s, struct err *e)
         (void)err_set(e, ERR_UNSUPPORTED, errno, "mount /proc");
         return err_hint(e, "the host's /proc must not be masked (as inside most containers)");
     }
-    r = limit_namespaces(s);
+    r = view_limit_namespaces(s, SETUP_STAGE "/proc");
     if (r < 0)
         return err_set(e, ERR_INTERNAL, -r, "limit its namespaces");
     return guard_left_out("masks") ? 0 : shut_proc(e);

@@ -11,6 +11,13 @@
 
 #define INIT_LOOK SIGUSR1
 
+/* Where init is no process of this kernel the same comes over a socket, one letter a packet; with
+ * the first a connection of holtd's (SCM_RIGHTS). */
+#define INIT_HAND_CONNECTION 'c'
+#define INIT_HAND_KILL 'k'
+#define INIT_HAND_PAUSE 'p'
+#define INIT_HAND_RESUME 'r'
+
 struct init_order {
     uint32_t kills; /* how many times all processes were to be killed */
     bool paused;

@@ -39,6 +39,7 @@ static const struct wire_field create_fields[] = {
     ROWS(spawn_create, layers, 0, SPAWN_LAYERS_MAX, &wire_text_row),
     ROWS(spawn_create, mounts, 0, SPAWN_MOUNTS_MAX, &spawn_mount_row_layout),
     TEXT(spawn_create, ca, 0, SPAWN_CA_MAX),
+    TEXT(spawn_create, runtime, 0, OCI_NAME_MAX),
 };
 static const struct wire_field created_fields[] = {
     NUM(spawn_created, pid, WIRE_U32, .min = 1, .max = INT32_MAX),
@@ -78,6 +79,7 @@ static const struct wire_field list_row_fields[] = {
     TEXT(spawn_list_row, id, 1, SPAWN_ID_MAX),
     NUM(spawn_list_row, state, WIRE_U8, .max = SPAWN_STATE_COUNT - 1),
     NUM(spawn_list_row, confirmed, WIRE_U8, .max = 1),
+    TEXT(spawn_list_row, runtime, 0, OCI_NAME_MAX),
 };
 const struct wire_layout spawn_list_row_layout =
     WIRE_LAYOUT("list row", struct spawn_list_row, list_row_fields);

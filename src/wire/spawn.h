@@ -5,6 +5,7 @@
  * host paths to open.  No I/O, no allocation.  Errors: 0, or -1 with *e set. */
 #pragma once
 
+#include "wire/oci.h"
 #include "wire/packet.h"
 
 #define SPAWN_VERSION 1
@@ -18,6 +19,7 @@
 #define SPAWN_PATH_MAX 1023
 #define SPAWN_LIST_MAX 256 /* rows of one list reply */
 #define SPAWN_RELAY_PATH "/run/holt.sock"
+#define SPAWN_INIT_PATH "/.holt-init" /* inside a container: its program, read-only */
 #define SPAWN_CA_MAX 8192
 /* Inside a sandbox with an authority: its certificate alone; the image's trusted ones and it. */
 #define SPAWN_CA_PATH "/etc/ssl/holt-ca.pem"
@@ -117,6 +119,7 @@ struct spawn_create {
     struct wire_rows layers; /* wire_text: layer ids, lowest first; none: the host image */
     struct wire_rows mounts; /* spawn_mount_row */
     struct str ca;           /* PEM: an authority the sandbox trusts; "": none */
+    struct str runtime;      /* a row of wire/oci.h; "": native */
 };
 struct spawn_created {
     uint32_t pid;      /* of init, as the host sees it */
@@ -163,6 +166,7 @@ enum spawn_state { SPAWN_STARTING, SPAWN_RUNNING, SPAWN_DEAD, SPAWN_STOPPED, SPA
 struct spawn_list_row {
     struct str id;
     uint8_t state, confirmed;
+    struct str runtime;
 };
 struct spawn_listed {
     uint8_t more;

@@ -1,9 +1,11 @@
-/* The native driver with a real holt-spawn.  Usage: conform_driver_native HOLT_SPAWN */
+/* The drivers behind a real holt-spawn.  Usage: conform_driver_native HOLT_SPAWN [RUNTIME] */
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/launch.h"
 #include "base/mem.h"
-#include "driver/native/native.h"
+#include "driver/table.h"
 #include "driver_suite.h"
+#include "wire/oci.h"
 
 #include <dirent.h>
 #include <libgen.h>
@@ -62,14 +64,34 @@ static void end_spawn(const char *state)
     await_end(state);
 }
 
+static bool has_own_kernel(const char *runtime)
+{
+    const struct oci_runtime *o = oci_find(str_of(runtime));
+
+    return o && (o->bits & OCI_OWN_KERNEL);
+}
+
+static bool is_installed(const char *runtime)
+{
+    char path[512];
+    bool is = find_program(oci_find(str_of(runtime))->program, path, sizeof path);
+
+    if (!is)
+        (void)printf("%s is not installed: tools/deps runtimes\n", runtime);
+    return is;
+}
+
 int main(int argc, char **argv)
 {
     AUTO(mem_free) char *spawn = xstrdup(argc > 1 ? argv[1] : "build/holt-spawn");
-    struct driver_suite s = {.ops = &driver_native,
+    struct driver_suite s = {.ops = driver_find(argc > 2 ? argv[2] : "native"),
                              .bindir = dirname(spawn),
+                             .inside = has_own_kernel(argc > 2 ? argv[2] : ""),
                              .kept_path = kept_path,
                              .kill_helper = kill_spawn,
                              .leave = end_spawn};
 
+    if (s.ops->caps & DRIVER_RUNS_OCI && !is_installed(argv[2]))
+        return 77; /* meson: skipped */
     return driver_suite_run(&s);
 }

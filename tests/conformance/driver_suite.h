@@ -10,6 +10,7 @@ struct driver_suite {
     /* A path inside, of a file that a stop keeps. */
     void (*kept_path)(const char *state, const char *id, char *to, size_t size);
     bool keyed;                             /* what it makes ahead has its limits for good */
+    bool inside;                            /* its processes are no processes of the host */
     bool counts;                            /* stats tell of processes, memory and time */
     void (*kill_helper)(const char *state); /* kills its helper process, or NULL: it has none */
     void (*leave)(const char *state);       /* ends what outlives a driver on purpose, or NULL */

@@ -154,7 +154,7 @@ static void link_up(void *arg)
     (void)native_make_ahead(n);
     if (!n->opened)
         return; /* no request was made yet */
-    native_list(&n->d, ended_unseen, n);
+    native_list(n, NULL, ended_unseen, n);
     if (ev->health)
         ev->health(ev->arg, &(struct err){0});
 }

@@ -97,8 +97,7 @@ static uint32_t flags_of(const struct driver_spec *s)
     return all;
 }
 
-static void native_create(struct driver *d, const struct driver_spec *s, driver_made_cb done,
-                          void *arg)
+void native_create(struct driver *d, const struct driver_spec *s, driver_made_cb done, void *arg)
 {
     struct call *c = call_new(native_of(d), SPAWN_CREATE, s->id, arg);
     struct wire_text layers[SPAWN_LAYERS_MAX];
@@ -125,11 +124,12 @@ static void native_create(struct driver *d, const struct driver_spec *s, driver_
         .layers = {.count = (uint32_t)s->layer_count, .items = layers},
         .mounts = {.count = (uint32_t)s->mount_count, .items = mounts},
         .ca = s->ca,
+        .runtime = str_of(CONTAINER_OF(d, struct native_driver, d)->runtime),
     };
     call_ask(c, &m);
 }
 
-static void native_confirm(struct driver *d, const char *id)
+void native_confirm(struct driver *d, const char *id)
 {
     struct call *c = call_new(native_of(d), SPAWN_CONFIRM, id, NULL);
 
@@ -137,7 +137,7 @@ static void native_confirm(struct driver *d, const char *id)
     call_ask_named(c);
 }
 
-static void native_adopt(struct driver *d, const char *id, driver_made_cb done, void *arg)
+void native_adopt(struct driver *d, const char *id, driver_made_cb done, void *arg)
 {
     struct call *c = call_new(native_of(d), SPAWN_ADOPT, id, arg);
 
@@ -161,7 +161,7 @@ static void finish_listeners(struct call *c, const struct spawn_msg *m)
     c->cb.listeners(c->arg, c->h.err.code == ERR_NONE ? &l : NULL, &c->h.err);
 }
 
-static void native_listen(struct driver *d, const char *id, driver_listeners_cb done, void *arg)
+void native_listen(struct driver *d, const char *id, driver_listeners_cb done, void *arg)
 {
     struct call *c = call_new(native_of(d), SPAWN_LISTEN, id, arg);
 
@@ -170,8 +170,8 @@ static void native_listen(struct driver *d, const char *id, driver_listeners_cb 
     call_ask_named(c);
 }
 
-static void native_kill(struct driver *d, const char *id, enum driver_scope scope, driver_done done,
-                        void *arg)
+void native_kill(struct driver *d, const char *id, enum driver_scope scope, driver_done done,
+                 void *arg)
 {
     struct call *c = call_new(native_of(d), SPAWN_KILL, id, arg);
     struct spawn_msg m = {0};
@@ -191,7 +191,7 @@ static void finish_removed(struct call *c, const struct spawn_msg *m)
     c->cb.done(c->arg, &c->h.err);
 }
 
-static void native_remove(struct driver *d, const char *id, bool keep, driver_done done, void *arg)
+void native_remove(struct driver *d, const char *id, bool keep, driver_done done, void *arg)
 {
     struct native *n = native_of(d);
     struct call *c = call_new(n, SPAWN_DESTROY, id, arg);
@@ -206,7 +206,7 @@ static void native_remove(struct driver *d, const char *id, bool keep, driver_do
     call_ask(c, &m);
 }
 
-static void native_pause(struct driver *d, const char *id, bool on, driver_done done, void *arg)
+void native_pause(struct driver *d, const char *id, bool on, driver_done done, void *arg)
 {
     struct call *c = call_new(native_of(d), SPAWN_PAUSE, id, arg);
     struct spawn_msg m = {0};
@@ -235,7 +235,7 @@ static void finish_stats(struct call *c, const struct spawn_msg *m)
     c->cb.stats(c->arg, c->h.err.code == ERR_NONE ? &s : NULL, &c->h.err);
 }
 
-static void native_stats(struct driver *d, const char *id, driver_stats_cb done, void *arg)
+void native_stats(struct driver *d, const char *id, driver_stats_cb done, void *arg)
 {
     struct call *c = call_new(native_of(d), SPAWN_STATS_GET, id, arg);
 
@@ -244,7 +244,7 @@ static void native_stats(struct driver *d, const char *id, driver_stats_cb done,
     call_ask_named(c);
 }
 
-static void native_ooms(struct driver *d, const char *id, driver_done done, void *arg)
+void native_ooms(struct driver *d, const char *id, driver_done done, void *arg)
 {
     struct call *c = call_new(native_of(d), SPAWN_OOMS, id, arg);
 
@@ -281,8 +281,8 @@ static void native_pool(struct driver *d, const struct driver_want *want, driver
 
 /* ---- volumes ---- */
 
-static void native_volume_remove(struct driver *d, const struct driver_volume *v, driver_done done,
-                                 void *arg)
+void native_volume_remove(struct driver *d, const struct driver_volume *v, driver_done done,
+                          void *arg)
 {
     struct call *c = call_new(native_of(d), SPAWN_DISCARD, v->id, arg);
     struct spawn_msg m = {0};
@@ -302,8 +302,8 @@ static void finish_bytes(struct call *c, const struct spawn_msg *m)
     c->cb.bytes(c->arg, fits ? (int64_t)m->u.measured.bytes : 0, &c->h.err);
 }
 
-static void native_volume_measure(struct driver *d, const struct driver_volume *v,
-                                  driver_bytes_cb done, void *arg)
+void native_volume_measure(struct driver *d, const struct driver_volume *v, driver_bytes_cb done,
+                           void *arg)
 {
     struct call *c = call_new(native_of(d), SPAWN_MEASURE, v->id, arg);
     struct spawn_msg m = {0};
@@ -321,7 +321,7 @@ static void ask_page(struct call *c)
 {
     struct spawn_msg m = {0};
 
-    m.u.list.after = c->found_count > 0 ? str_of(c->found[c->found_count - 1].id) : STR("");
+    m.u.list.after = str_of(c->after);
     call_ask(c, &m);
 }
 
@@ -333,6 +333,8 @@ static void next_page(struct call *old)
     c->cb = old->cb;
     c->found = TAKE(old->found);
     c->found_count = old->found_count;
+    c->runtime = old->runtime;
+    memcpy(c->after, old->after, sizeof c->after);
     ask_page(c);
 }
 
@@ -349,6 +351,9 @@ static void finish_list(struct call *c, const struct spawn_msg *m)
 
         if (row.id.n >= sizeof f->id)
             continue;
+        (void)snprintf(c->after, sizeof c->after, STR_FMT, STR_ARG(row.id));
+        if (c->runtime && !str_eq_c(row.runtime, c->runtime))
+            continue;
         *f = (struct driver_found){.running = row.state == SPAWN_RUNNING,
                                    .confirmed = row.confirmed};
         memcpy(f->id, row.id.p, row.id.n);
@@ -360,13 +365,19 @@ static void finish_list(struct call *c, const struct spawn_msg *m)
         c->cb.list(c->arg, c->found, c->found_count, &c->h.err);
 }
 
-void native_list(struct driver *d, driver_list_cb done, void *arg)
+void native_list(struct native *n, const char *runtime, driver_list_cb done, void *arg)
 {
-    struct call *c = call_new(native_of(d), SPAWN_LIST, NULL, arg);
+    struct call *c = call_new(n, SPAWN_LIST, NULL, arg);
 
+    c->runtime = runtime;
     c->finish = finish_list;
     c->cb.list = done;
     ask_page(c);
+}
+
+void native_list_own(struct driver *d, driver_list_cb done, void *arg)
+{
+    native_list(native_of(d), CONTAINER_OF(d, struct native_driver, d)->runtime, done, arg);
 }
 
 /* ---- life ---- */
@@ -449,6 +460,7 @@ static void native_done(struct native *n)
         mem_free(box);
     map_done(&n->boxes);
     mem_free(n->installation);
+    mem_free(n->state);
 }
 
 static void timer_closed(uv_handle_t *h)
@@ -456,10 +468,8 @@ static void timer_closed(uv_handle_t *h)
     mem_free(h->data);
 }
 
-static void native_close(struct driver *d)
+static void link_close(struct native *n)
 {
-    struct native *n = native_of(d);
-
     n->closed = true;
     n->link = helper_free(n->link);
     native_connects_end(n);
@@ -485,7 +495,7 @@ static int open_link(struct native *n, const struct driver_config *c, struct err
     return define(n, c, e) < 0 ? -1 : helper_start_now(n->link, e);
 }
 
-static int native_open(const struct driver_config *c, struct driver **ret, struct err *e)
+static int link_new(const struct driver_config *c, struct native **ret, struct err *e)
 {
     int r = dir_make_all(c->state, 0700);
     struct native *n;
@@ -494,23 +504,72 @@ static int native_open(const struct driver_config *c, struct driver **ret, struc
         return err_set(e, ERR_INTERNAL, -r, "open '%s'", c->state);
     n = xzalloc(sizeof *n);
     n->spares = SPAWN_SPARES_KEEP;
-    n->d.ops = &driver_native;
     n->c = *c;
     n->c.allows = (struct driver_allows){0}; /* the caller's */
     n->installation = xstrdup(c->installation);
+    n->state = xstrdup(c->state);
     list_init(&n->connects);
     (void)uv_timer_init(c->loop, &n->timer);
     n->timer.data = n;
     if (open_link(n, c, e) < 0) {
-        native_close(&n->d);
+        link_close(n);
         return err_wrap(e, "open the native runtime");
     }
     n->opened = true;
-    *ret = &n->d;
+    *ret = n;
     return 0;
 }
 
-static uint32_t native_enforces(const struct driver *d)
+static struct native *links; /* of this process: one for each state directory */
+
+static struct native *link_find(const struct driver_config *c)
+{
+    struct native *n = links;
+
+    while (n && (n->c.loop != c->loop || strcmp(n->state, c->state) != 0))
+        n = n->next;
+    return n;
+}
+
+int native_open_as(const struct driver_config *c, const struct driver_ops *ops, const char *runtime,
+                   struct driver **ret, struct err *e)
+{
+    struct native *n = link_find(c);
+    struct native_driver *d;
+
+    if (!n) {
+        if (link_new(c, &n, e) < 0)
+            return -1;
+        n->next = links;
+        links = n;
+    }
+    n->users++;
+    d = xzalloc(sizeof *d);
+    *d = (struct native_driver){.d.ops = ops, .n = n, .runtime = runtime};
+    *ret = &d->d;
+    return 0;
+}
+
+static int native_open(const struct driver_config *c, struct driver **ret, struct err *e)
+{
+    return native_open_as(c, &driver_native, "", ret, e);
+}
+
+/* Calls of one that is closed while others go on are told as they end. */
+void native_close(struct driver *d)
+{
+    struct native *n = native_of(d), **at = &links;
+
+    mem_free(CONTAINER_OF(d, struct native_driver, d));
+    if (--n->users > 0)
+        return;
+    while (*at != n)
+        at = &(*at)->next;
+    *at = n->next;
+    link_close(n);
+}
+
+uint32_t native_enforces(const struct driver *d)
 {
     return limits_of(native_of(d)->features);
 }
@@ -520,20 +579,6 @@ const struct driver_ops driver_native = {
     .caps =
         DRIVER_CAN_PAUSE | DRIVER_CAN_STOP | DRIVER_ISOLATES | DRIVER_CAN_RELAY | DRIVER_CAN_RAW,
     .open = native_open,
-    .close = native_close,
-    .enforces = native_enforces,
-    .create = native_create,
-    .confirm = native_confirm,
-    .connect = native_connect,
-    .kill = native_kill,
-    .remove = native_remove,
-    .pause = native_pause,
-    .stats = native_stats,
-    .ooms = native_ooms,
-    .listen = native_listen,
     .pool = native_pool,
-    .list = native_list,
-    .adopt = native_adopt,
-    .volume_remove = native_volume_remove,
-    .volume_measure = native_volume_measure,
+    NATIVE_OPS,
 };
