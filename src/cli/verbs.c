@@ -164,6 +164,13 @@ static const struct cli_flag project_put_flags[] = {
 #define STATE_FLAG {{.name = "state", .type = OP_STR, .example = "/var/lib/holt", \
                      .text = "Its state directory; else HOLT_STATE, or the usual one."}, 0, false}
 static const struct cli_flag down_flags[] = {STATE_FLAG};
+static const struct cli_flag build_vm_flags[] = {
+    STATE_FLAG,
+    {{.name = "release", .type = OP_STR, .example = "bookworm", .text = "Code name of the release; this machine's if absent."}, 0},
+    {{.name = "mirror", .type = OP_STR, .text = "URL of the packages of another release."}, 0},
+    {{.name = "size", .type = OP_STR, .preset = "10G", .text = "Size of the root disk, such as 10G or 512M."}, 0},
+    {{.name = "minimal", .type = OP_BOOL, .text = "A root of busybox alone: small and quick."}, 0},
+};
 static const struct cli_flag purge_flags[] = {
     STATE_FLAG,
     {{.name = "yes", .type = OP_BOOL, .text = "Do not ask."}, 'y', false},
@@ -229,6 +236,11 @@ const struct verb verb_table[] = {
     {.verb = "image import", FLAGS(image_import_flags), .run = image_import_run,
      EXAMPLES("docker save app:1.2 | holt image import -", "holt image import rootfs.tar.gz --name base",
               "holt image import ./rootfs --name base")},
+    {.verb = "image build-vm", .group = "image",
+     .text = "Make the base of virtual machines from Debian packages on this machine: kernel, initrd and root disk.\n"
+             "Needs root, and says which packages it lacks. holtd uses it from its next start on.",
+     FLAGS(build_vm_flags), .run = build_vm_run,
+     EXAMPLES("sudo holt image build-vm --state /var/lib/holt", "sudo holt image build-vm --release bookworm --size 20G")},
     {.verb = "secret set", .fills = "value,hosts,methods", FLAGS(secret_set_flags), .run = secret_set_run,
      EXAMPLES("holt secret set github-token --host api.github.com", "pass show openai | holt secret set openai --host api.openai.com --in header",
               "holt secret set openai --keep-value --path '/v1/*'")},

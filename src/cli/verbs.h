@@ -9,6 +9,7 @@
 VERB_RUN(attach_run);
 VERB_RUN(audit_verify_run);
 VERB_RUN(board_show_run);
+VERB_RUN(build_vm_run);
 VERB_RUN(cat_run);
 VERB_RUN(completion_run);
 VERB_RUN(context_add_run);

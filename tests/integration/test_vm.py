@@ -26,7 +26,7 @@ def base(tmp_path_factory):
         pytest.skip(why_not())
     d = tmp_path_factory.mktemp("vm")
     os.makedirs(d / "state")
-    r = subprocess.run([f"{BUILD}/holt-build-vm", "--state", str(d / "state"), "--init", f"{BUILD}/holt-init", "--minimal", "--size", "512M"],
+    r = subprocess.run([f"{BUILD}/holt", "image", "build-vm", "--state", str(d / "state"), "--minimal", "--size", "512M"],
                        capture_output=True, text=True, timeout=LONG, check=False)
     assert r.returncode == 0, r.stderr
     return d
@@ -189,8 +189,15 @@ def test_what_it_lacks_is_said(daemon):
     assert not [n for n in daemon.host.domains() if "no" in n.split("-")[1:2]]
 
 
+def test_a_base_is_not_made_of_nonsense(tmp_path):
+    for argv, word in ((["--size", "much"], "not a size"), (["--release", "NO/SUCH"], "not the code name"), (["--release", "noble"], "--mirror")):
+        r = subprocess.run([f"{BUILD}/holt", "image", "build-vm", "--state", str(tmp_path), *argv], capture_output=True, text=True, timeout=60, check=False)
+        assert r.returncode != 0 and (word in r.stderr or "needs" in r.stderr), r.stderr
+    assert os.listdir(tmp_path) == []
+
+
 def test_without_a_base_it_says_what_makes_one(tmp_path):
     d = native(tmp_path)
     status, reply, _ = d.request("POST", "/holt/v1/sandboxes", {"runtime": "vm"})
-    assert status == 501 and ("holt-build-vm" in reply["error"]["hint"] or "libvirt-dev" in reply["error"]["hint"]), reply
+    assert status == 501 and ("holt image build-vm" in reply["error"]["hint"] or "libvirt-dev" in reply["error"]["hint"]), reply
     assert d.stop() == 0

@@ -463,7 +463,7 @@ static int check_host(const struct driver_config *c, struct err *e)
     }
     if (access(base, R_OK) < 0) {
         (void)err_set(e, ERR_UNSUPPORTED, 0, "there is no base of virtual machines");
-        return err_hint(e, "holt-build-vm makes one (docs/vm.md); then start holtd again");
+        return err_hint(e, "holt image build-vm makes one (docs/vm.md); then start holtd again");
     }
     return 0;
 }
