@@ -1,3 +1,5 @@
+/* keeper: PID 1 around a container: runs the runtime, and parents what it leaves running. */
+
 /* The keeper: PID 1 of a sandbox that a container runtime makes, outside the container.  It runs
  * the runtime's program, tells holt-spawn how that went, and stays as the parent of what the
  * runtime leaves running: it ends with the container's init, and all of it ends with the keeper.

@@ -1,3 +1,5 @@
+/* oci: prepares the host view and config.json for a container runtime. */
+
 /* What a container runtime is given: a view of the host that it can work in, holt-init as a file,
  * and the description of the container (OCI runtime specification, config.json).  Everything else
  * of the sandbox is made by the steps that make a native one; the runtime runs in the sandbox's own

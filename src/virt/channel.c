@@ -1,5 +1,6 @@
-/* Guest channels: the bytes of libvirt streams to and from sockets that holtd holds.  All on the
- * thread of events, but for the opening. */
+/* channel: copies bytes between libvirt streams and the sockets that holtd holds. */
+
+/* Everything runs on the thread of events, except the opening. */
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"

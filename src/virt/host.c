@@ -1,5 +1,6 @@
-/* The connection to libvirt: made when it is needed, made again with back-off, and a circuit that
- * is open while the host does not answer. */
+/* host: the connection to libvirt: opened when needed, reopened with back-off, with a circuit. */
+
+/* The circuit is open while the host does not reply. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "virt/virt.h"

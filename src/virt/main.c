@@ -1,5 +1,6 @@
-/* holt-virt: the only program that uses libvirt.  Started by holtd, which it outlives for a while;
- * the machines outlive both.  This file: its socket, and the jobs that requests become. */
+/* holt-virt: the only program that uses libvirt; its socket, and the jobs of its requests. */
+
+/* Started by holtd, which it outlives for a while; the machines outlive both. */
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/list.h"

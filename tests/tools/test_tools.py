@@ -31,8 +31,8 @@ def layers(tmp_path, files):
 def test_layers_accepts_includes_that_point_down(tmp_path):
     status, out = layers(tmp_path, {
         "src/net/conn.h": '#include "proto/http.h"\n#include <uv.h>\n',
-        "src/net/conn.c": '#include "net/conn.h"\n\n#include "base/buf.h"\n#include <stdio.h>\n',
-        "src/api/a.c": '#include "core/event/event.h"\n#include "net/xchg.h"\n',
+        "src/net/conn.c": '/* conn: x. */\n#include "net/conn.h"\n\n#include "base/buf.h"\n#include <stdio.h>\n',
+        "src/api/a.c": '/* a: x. */\n#include "core/event/event.h"\n#include "net/xchg.h"\n',
     })
     assert (status, out) == (0, "")
 
@@ -92,6 +92,15 @@ def test_layers_wants_the_own_header_first(tmp_path):
         "src/base/buf.c": '#include <stdio.h>\n#include "base/buf.h"\n',
     })
     assert status == 1 and "own header first" in out
+
+
+def test_layers_wants_a_line_that_says_what_a_source_is(tmp_path):
+    words = "opens with one line that says what it is"
+    refused(tmp_path, "src/base/a.c", "#include <stdio.h>\n", words)
+    refused(tmp_path, "src/api/native/b.c", "/* two lines are\n * one too many */\n#include <stdio.h>\n", words)
+    refused(tmp_path, "src/core/c.c", "", words)
+    good = {"src/base/a.c": "/* a: adds. */\n#include <stdio.h>\n", "src/base/b.h": "#pragma once\n"}
+    assert layers(tmp_path / "good", good) == (0, "")
 
 
 def test_layers_refuses_an_unknown_folder(tmp_path):

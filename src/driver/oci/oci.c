@@ -1,3 +1,4 @@
+/* oci: the drivers whose sandboxes are made by a container runtime. */
 #include "driver/oci/oci.h"
 
 #include "base/launch.h"
