@@ -1,4 +1,4 @@
-/* alias: names by which agentic-sandbox, fluid and dialects set the same things. */
+/* alias: names by which systems without a dialect here set the same things. */
 #include "conf/setting.h"
 
 #include <errno.h>
@@ -6,8 +6,7 @@
 #include <limits.h>
 #include <unistd.h>
 
-/* Names by which systems without a dialect here set the same things: agentic-sandbox (LISTEN_ADDR
- * …), fluid (API_HTTP_ADDR, api.addr …). */
+/* agentic-sandbox (LISTEN_ADDR …), fluid (API_HTTP_ADDR, api.addr …) */
 
 /* --- addresses --- */
 
