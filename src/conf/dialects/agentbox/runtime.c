@@ -17,17 +17,15 @@ struct agentbox_host agentbox_host(const char *usual)
     struct agentbox_host h = {.usual = usual, .has_program = has_program};
 
     for (size_t i = 0; s->f.choices[i]; i++)
-        h.has_oci = h.has_oci || strcmp(s->f.choices[i], "oci") == 0;
+        h.has_oci = h.has_oci || strcmp(s->f.choices[i], "runc") == 0;
     return h;
 }
 
 static int check_oci(const char *program, const struct agentbox_host *h, struct err *e)
 {
     if (!h->has_oci) {
-        (void)err_set(
-            e, ERR_UNSUPPORTED, 0,
-            "SANDBOX_RUNTIME is '%s', which needs the runtime 'oci', and this build has none",
-            program);
+        (void)err_set(e, ERR_UNSUPPORTED, 0,
+                      "SANDBOX_RUNTIME is '%s', and this build has no container runtimes", program);
         return err_hint(e, "leave it unset, or say 'native': sandboxes are isolated there, too");
     }
     if (h->has_program(program))
@@ -45,7 +43,7 @@ int agentbox_runtime_choose(const char *asked, const struct agentbox_host *h,
     if (oci && check_oci(asked, h, e) < 0)
         return -1;
     if (oci) {
-        *ret = (struct agentbox_runtime){"oci", asked, "SANDBOX_RUNTIME names it"};
+        *ret = (struct agentbox_runtime){asked, asked, "SANDBOX_RUNTIME names it"};
         return 0;
     }
     if (strcmp(asked, "auto") != 0) {
@@ -59,9 +57,7 @@ int agentbox_runtime_choose(const char *asked, const struct agentbox_host *h,
     *ret = (struct agentbox_runtime){.runtime = h->usual};
     if (!h->has_program("runsc"))
         ret->why = "runsc (gVisor) is not installed";
-    else if (!h->has_oci)
-        ret->why = "runsc (gVisor) is installed, but this build has no runtime 'oci'";
     else
-        *ret = (struct agentbox_runtime){"oci", "runsc", "runsc (gVisor) is installed"};
+        ret->why = "runsc (gVisor) is installed: SANDBOX_RUNTIME=runsc uses it";
     return 0;
 }

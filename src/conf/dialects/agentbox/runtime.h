@@ -1,18 +1,18 @@
-/* runtime: the runtime of agentbox's sessions (SANDBOX_RUNTIME).  If unset: gVisor (runsc) if it is
- * installed and the runtime 'oci' is built in, else the usual one.  A named runtime that cannot
- * work is an error: never fall back to weaker isolation than requested. */
+/* runtime: the runtime of agentbox's sessions (SANDBOX_RUNTIME).  If unset: the usual
+ * one; the log says whether gVisor is installed.  A named runtime that cannot work is an error:
+ * never fall back to weaker isolation than requested. */
 #pragma once
 
 #include "base/err.h"
 
 struct agentbox_host {
-    const char *usual; /* the setting 'runtime' */
-    bool has_oci;
+    const char *usual;                     /* the setting 'runtime' */
+    bool has_oci;                          /* container runtimes are built in */
     bool (*has_program)(const char *name); /* in PATH */
 };
 struct agentbox_runtime {
     const char *runtime; /* a driver's name */
-    const char *program; /* of oci: runsc or runc; else NULL */
+    const char *program; /* runsc or runc; else NULL */
     const char *why;     /* a sentence for the log */
 };
 /* asked: as the setting says, "auto": nothing. */

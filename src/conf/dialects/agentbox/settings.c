@@ -81,8 +81,7 @@ static const struct setting rows[] = {
          .text = "An agentbox session unused for this long ends, unless a command runs in it; 0: never."),
      .alias = session_timeout_alias, .reload = true},
     {ROW("agentbox_runtime", runtime, OP_CHOICE, .preset = "auto", .choices = runtimes,
-         .text = "What runs agentbox's sessions; 'auto': runsc (gVisor) where it is installed and the runtime 'oci' is built in, "
-                 "else the setting 'runtime'. One that is named and cannot work stops the start."),
+         .text = "What runs agentbox's sessions; 'auto': the setting 'runtime'. One that is named and cannot work stops the start."),
      .as_text = true, .alias = runtime_alias},
     {ROW("agentbox_process_api", process_api, OP_BOOL, .preset = "false",
          .text = "Serve process_api on port 2024 inside agentbox's sessions, where their request does not say? See docs/agentbox.md."),
