@@ -168,13 +168,13 @@ class Spawn:
 
     @staticmethod
     def create_payload(id, hostname="den", flags=0, memory=0, disk=0, cpu=0, pids=0, nofile=0,
-                       mounts=(), layers=(), ca=""):
+                       mounts=(), layers=(), ca="", runtime=""):
         """mounts: (kind, source, target[, size[, readonly]]), see enum spawn_mount_kind; layers: their names, lowest first"""
         return (text(id) + text(hostname) + struct.pack("<IQQIII", flags, memory, disk, cpu, pids, nofile)
                 + rows([text(name) for name in layers])
                 + rows([bytes([k]) + text(a) + text(b) + struct.pack("<BQ", *(more + [0, 0])[1::-1])
                         for k, a, b, *more in mounts])
-                + text(ca))
+                + text(ca) + text(runtime))
 
     def create(self, id, connect=True, **spec):
         fits = self.shells and spec == self.limits(**spec) and not spec.get("flags", 0) & (NESTING | RESTART | WIDE)
@@ -216,7 +216,7 @@ class Spawn:
         kind, r, _ = self.call(12, text(""))
         assert kind == 13
         _, n = r.take("BI")
-        return [(r.text(), r.take("BB")) for _ in range(n)]
+        return [(r.text(), r.take("BB"), r.text()) for _ in range(n)]
 
     def fds(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
