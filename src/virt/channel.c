@@ -188,7 +188,8 @@ int channel_open(virStreamPtr st, int *ret_fd, struct err *e)
     c->st = st;
     c->fd = -1;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0) {
-        r = err_set(e, ERR_LIMIT, errno, "make a socket for a guest channel");
+        (void)err_set(e, ERR_LIMIT, errno, "make a socket for a guest channel");
+        r = err_hint(e, "raise the limit of holt-virt's open files (ulimit -n)");
         channel_free(c);
         return r;
     }

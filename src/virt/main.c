@@ -260,7 +260,7 @@ static void begin(const struct virt_msg *m, struct str packet)
     struct job *j = xzalloc(sizeof *j);
     struct err e = {0};
     pthread_t t;
-    int r;
+    int r, sys;
 
     j->client = v.client_count;
     j->packet = xmemdup(packet.p, packet.n);
@@ -272,10 +272,14 @@ static void begin(const struct virt_msg *m, struct str packet)
     (void)pthread_mutex_unlock(&v.lock);
     /* Again, so that it points into the copy. */
     r = packet_decode(&virt_protocol, str_make(j->packet, packet.n), 0, PACKET_HOST, &j->m, &e);
-    if (r == 0 && v.job_count > JOBS_MAX)
-        r = err_set(&e, ERR_LIMIT, 0, "%d requests to libvirt are under way", JOBS_MAX);
-    if (r == 0 && pthread_create(&t, NULL, job_thread, j) != 0)
-        r = err_set(&e, ERR_LIMIT, errno, "start a thread for a request");
+    if (r == 0 && v.job_count > JOBS_MAX) {
+        (void)err_set(&e, ERR_LIMIT, 0, "%d requests to libvirt are under way", JOBS_MAX);
+        r = err_limit_fixed(&e, JOBS_MAX, "try again when some of them have ended");
+    }
+    if (r == 0 && (sys = pthread_create(&t, NULL, job_thread, j)) != 0) {
+        (void)err_set(&e, ERR_LIMIT, sys, "start a thread for a request");
+        r = err_hint(&e, "raise the limit of holt-virt's processes (ulimit -u)");
+    }
     if (r == 0) {
         (void)pthread_detach(t);
         return;

@@ -22,7 +22,7 @@ def test_make_run_builds_what_is_installed_and_no_test():
     with open(f"{ROOT}/tools/install", encoding="utf-8") as f:
         installed = set(re.findall(r"^    echo \"755 \$build/(\S+) ", f.read(), re.M))
     assert len(installed) >= 6
-    assert installed <= set(re.findall(r" -o (\S+)(?= |$)", commands, re.M)), "tools/install wants what `make` does not build"
+    assert installed <= set(re.findall(r"(?: -o |cp -p \S+ )(\S+)(?= |$)", commands, re.M)), "tools/install wants what `make` does not build"
     rules = subprocess.run(["make", "-n", "-C", ROOT, "run"], capture_output=True, text=True, check=True).stdout
     assert re.search(r"tools/build \S+ programs", rules) and "ninja" not in rules
 
