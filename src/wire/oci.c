@@ -76,7 +76,7 @@ int oci_add(const char *text, struct err *e)
     more[more_n] = oci_known[0];
     more[more_n].name = more_names[more_n];
     more[more_n].program = program.p;
-    more[more_n].remedy = "see the setting oci_runtimes";
+    more[more_n].remedy = "see holt-spawn's option --runtime";
     more_n++;
     return 0;
 }

@@ -1,6 +1,6 @@
 /* oci: the container runtimes that can make a sandbox in holt-spawn's stead, one row each.
  * holtd reads what they can, holt-spawn how they are called (docs/runtimes.md).  A row is data:
- * the operator's own (the setting oci_runtimes) are added to those that are written out here.
+ * the operator's own (holt-spawn's option --runtime) are added to those written out here.
  * Thread: rows are added at start only. */
 #pragma once
 
