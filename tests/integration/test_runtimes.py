@@ -22,6 +22,8 @@ def served(directory):
     try:
         yield holtd
     finally:
+        if holtd.alive():  # containers outlive holtd and holt-spawn
+            holtd.clear()
         holtd.stop()
 
 

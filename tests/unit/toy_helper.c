@@ -5,10 +5,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -53,6 +55,20 @@ static void serve(int fd, uint16_t version)
     }
 }
 
+/* Waits for a client; false: the test is over, which removes the socket, or has started another. */
+static bool has_client(int s, const char *path)
+{
+    struct pollfd p = {.fd = s, .events = POLLIN};
+    struct stat was, is;
+
+    if (stat(path, &was) < 0)
+        return false;
+    while (poll(&p, 1, 100) == 0)
+        if (stat(path, &is) < 0 || is.st_ino != was.st_ino)
+            return false;
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -66,7 +82,7 @@ int main(int argc, char **argv)
     (void)unlink(argv[1]);
     if (s < 0 || bind(s, (struct sockaddr *)&at, sizeof at) < 0 || listen(s, 4) < 0)
         return 2;
-    while ((fd = accept4(s, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+    while (has_client(s, argv[1]) && (fd = accept4(s, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
         serve(fd, (uint16_t)strtoul(argv[2], NULL, 10));
         fd_close(fd);
     }
