@@ -9,9 +9,9 @@ static bool has_program(const char *name)
     return installed && strcmp(name, installed) == 0;
 }
 
-static int choose(const char *asked, bool oci, const char *program, struct agentbox_runtime *ret)
+static int choose(const char *asked, const char *program, struct agentbox_runtime *ret)
 {
-    const struct agentbox_host h = {.usual = "native", .has_oci = oci, .has_program = has_program};
+    const struct agentbox_host h = {.usual = "native", .has_program = has_program};
     struct err e = {0};
     int r;
 
@@ -27,13 +27,13 @@ static void unset_is_the_usual_one(void **state)
     struct agentbox_runtime r;
 
     (void)state;
-    assert_int_equal(choose("auto", true, "runsc", &r), 0);
+    assert_int_equal(choose("auto", "runsc", &r), 0);
     assert_string_equal(r.runtime, "native");
     assert_non_null(strstr(r.why, "SANDBOX_RUNTIME=runsc"));
-    assert_int_equal(choose("auto", true, NULL, &r), 0);
+    assert_int_equal(choose("auto", NULL, &r), 0);
     assert_string_equal(r.runtime, "native");
     assert_null(r.program);
-    assert_int_equal(choose("auto", true, "runc", &r), 0);
+    assert_int_equal(choose("auto", "runc", &r), 0);
     assert_string_equal(r.runtime, "native"); /* it isolates no better */
 }
 
@@ -42,16 +42,15 @@ static void what_is_named_works_or_is_an_error(void **state)
     struct agentbox_runtime r;
 
     (void)state;
-    assert_int_equal(choose("runsc", true, "runsc", &r), 0);
+    assert_int_equal(choose("runsc", "runsc", &r), 0);
     assert_string_equal(r.program, "runsc");
-    assert_int_equal(choose("runc", true, "runc", &r), 0);
+    assert_int_equal(choose("runc", "runc", &r), 0);
     assert_string_equal(r.runtime, "runc");
     assert_string_equal(r.program, "runc");
-    assert_int_equal(choose("native", false, NULL, &r), 0);
+    assert_int_equal(choose("native", NULL, &r), 0);
     assert_string_equal(r.runtime, "native");
-    assert_int_equal(choose("runsc", true, "runc", &r), -1);
-    assert_int_equal(choose("runsc", false, "runsc", &r), -1);
-    assert_int_equal(choose("runc", false, "runc", &r), -1);
+    assert_int_equal(choose("runsc", "runc", &r), -1);
+    assert_int_equal(choose("runc", NULL, &r), -1);
 }
 
 int main(void)

@@ -7,7 +7,6 @@
 
 struct agentbox_host {
     const char *usual;                     /* the setting 'runtime' */
-    bool has_oci;                          /* container runtimes are built in */
     bool (*has_program)(const char *name); /* in PATH */
 };
 struct agentbox_runtime {
