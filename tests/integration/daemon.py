@@ -284,9 +284,10 @@ class Holtd(Program):
 
 
 def native(directory, *args, env=None, **more):
-    """One with the native runtime.  The leak check ends what a sanitized holt-spawn clones before it is init."""
+    """One with real sandboxes: native ones, or those of the runtime in HOLT_RUNTIME (CONTRIBUTING.md).
+    The leak check ends what a sanitized holt-spawn clones before it is init."""
     options = environment()["ASAN_OPTIONS"] + ":detect_leaks=0"
-    return Holtd(directory, "--runtime", "native", *args, env={"ASAN_OPTIONS": options, **(env or {})}, **more)
+    return Holtd(directory, "--runtime", os.environ.get("HOLT_RUNTIME", "native"), *args, env={"ASAN_OPTIONS": options, **(env or {})}, **more)
 
 
 def _decode(f):
