@@ -108,7 +108,7 @@ static void tabs_resize(struct screen *s, int cols)
     bool *tabs = xzalloc((size_t)cols * sizeof *tabs);
 
     for (int c = 0; c < cols; c++)
-        tabs[c] = c < s->size.cols ? s->tabs[c] : c % 8 == 0;
+        tabs[c] = c < s->size.cols ? s->tabs[c] : c % TAB_STOP == 0;
     mem_free(s->tabs);
     s->tabs = tabs;
 }

@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#define TAB_STOP 8
-
 static int between(int n, int low, int high)
 {
     return n < low ? low : n > high ? high : n;

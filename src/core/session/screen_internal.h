@@ -5,6 +5,7 @@
 #include "core/session/screen.h"
 #include "proto/vt.h"
 
+#define TAB_STOP 8        /* columns between tab stops, until a program sets its own */
 #define COMBINED_POINTS 6 /* a character and its marks; further marks are dropped */
 
 #define CELL_POINT 0x1fffffU    /* a code point; 0: blank */
