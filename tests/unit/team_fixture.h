@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/clock.h"
-#include "core/team/approval.h"
+#include "core/approval/approval.h"
 #include "core/team/message.h"
 #include "ground.h"
 

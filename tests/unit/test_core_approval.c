@@ -1,4 +1,4 @@
-#include "core/team/egress_rule.h"
+#include "core/approval/egress_rule.h"
 #include "team_fixture.h"
 
 struct case_ { /* what is asked, and what came of it */

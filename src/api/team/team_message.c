@@ -1,6 +1,6 @@
 /* team_message: the native operations on messages and approvals. */
 #include "api/team/team_op.h"
-#include "core/team/approval.h"
+#include "core/approval/approval.h"
 #include "core/team/message.h"
 #include "ops/team.h"
 

@@ -5,8 +5,8 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "core/approval/approval.h"
 #include "core/network/egress_learned.h"
-#include "core/team/approval.h"
 #include "wire/egress.h"
 
 #include <stdio.h>

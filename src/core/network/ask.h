@@ -1,13 +1,13 @@
 /* ask: questions of sandboxes to people: a connection to a host that its policy does not know waits
- * in holt-egress for a pending approval (core/team/approval.h).  Connections of one sandbox to one
- * host and port are one question.  Decisions arrive through the event log, whoever made them, and a
- * question past its deadline is closed.  Answers that last are rules (core/team/egress_rule.h),
- * sent to holt-egress with the sandbox's policy.
- * After a restart pending approvals continue, and holt-egress asks again.  Thread: the loop's. */
+ * in holt-egress for a pending approval (core/approval/approval.h).  Connections of one sandbox to
+ * one host and port are one question.  Decisions arrive through the event log, whoever made them,
+ * and a question past its deadline is closed.  Answers that last are rules
+ * (core/approval/egress_rule.h), sent to holt-egress with the sandbox's policy. After a restart
+ * pending approvals continue, and holt-egress asks again.  Thread: the loop's. */
 #pragma once
 
+#include "core/approval/egress_rule.h"
 #include "core/sandbox/sandbox.h"
-#include "core/team/egress_rule.h"
 
 struct asks;
 

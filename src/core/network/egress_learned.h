@@ -1,10 +1,10 @@
-/* egress_learned: the rules (core/team/egress_rule.h) in memory, and which of them decides for a
- * sandbox.  Private to core/network/ask.c, which updates them from the event log.  Thread: the
+/* egress_learned: the rules (core/approval/egress_rule.h) in memory, and which of them decides for
+ * a sandbox.  Private to core/network/ask.c, which updates them from the event log.  Thread: the
  * loop's. */
 #pragma once
 
+#include "core/approval/egress_rule.h"
 #include "core/sandbox/sandbox.h"
-#include "core/team/egress_rule.h"
 
 struct learned_rule;
 

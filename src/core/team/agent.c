@@ -5,8 +5,8 @@
 #include "base/sm.h"
 #include "base/utf8.h"
 #include "core/team/agent_internal.h"
-#include "core/team/approval.h"
 #include "core/team/board.h"
+#include "core/team/proposal.h"
 
 static const char *const mode_names[AGENT_MODES] = {
     [AGENT_MANUAL] = "manual",
@@ -388,7 +388,7 @@ int agent_remove(struct team *t, struct str name, struct err *e)
     if (team_act_as(t, name, &name, e) < 0 || agent_need(t, name, &a, e) < 0)
         return -1;
     if (board_release(t, name, STR("the agent was removed"), e) < 0 ||
-        approval_close_wishes(t, name, STR(""), "the agent was removed", e) < 0 ||
+        proposals_close(t, name, STR(""), "the agent was removed", e) < 0 ||
         agent_keep_bounds(t, &a, e) < 0)
         return -1;
     if (tx_run(t->tx, "DELETE FROM agents WHERE name = :name", PARAMS(P_TEXT("name", name)), e) < 0)

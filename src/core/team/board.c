@@ -2,8 +2,8 @@
 #include "core/team/board.h"
 
 #include "base/sm.h"
-#include "core/team/approval.h"
 #include "core/team/board_internal.h"
+#include "core/team/proposal.h"
 
 static const struct sm_state card_states[CARD_STATUSES] = {
     [CARD_BACKLOG] = {"backlog", SM_TO(CARD_READY) | SM_TO(CARD_BLOCKED)},
@@ -255,7 +255,7 @@ int project_remove(struct team *t, struct str id, struct err *e)
     if (!team_is_person(t) && !str_eq(p.creator, by))
         return err_set(e, ERR_FORBIDDEN, 0, "only people and its creator remove a project");
     if (board_drop_files(t, id, e) < 0 ||
-        approval_close_wishes(t, STR(""), id, "the project was removed", e) < 0)
+        proposals_close(t, STR(""), id, "the project was removed", e) < 0)
         return -1;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (tx_run(t->tx, rows[i], PARAMS(P_TEXT("id", id)), e) < 0)

@@ -99,6 +99,8 @@ CHECKED int card_move(struct team *t, struct str project, struct str id, const s
                       struct err *e); /* as card_claim */
 CHECKED int card_add_reviewer(struct team *t, struct str project, struct str id, struct str name,
                               struct err *e);
+/* Finds the agent of this name: 1; 0: a person's name, or none. */
+CHECKED int board_actor(struct team *t, struct str name, struct agent *ret, struct err *e);
 /* Returns the cards of an absent agent to ready, without an owner. */
 CHECKED int board_release(struct team *t, struct str agent, struct str why, struct err *e);
 /* The same, and its cards in review: its work is no longer trusted. */

@@ -15,7 +15,5 @@ bool card_may_move(enum card_status from, enum card_status to);
  * history: by whom (empty: the caller) and why. */
 CHECKED int card_save(struct team *t, struct card *c, enum card_status from, struct str by,
                       struct str note, const char *event, struct err *e);
-/* Finds the agent of this name: 1; 0: a person's name, or none. */
-CHECKED int board_actor(struct team *t, struct str name, struct agent *ret, struct err *e);
 /* Whether the caller may assign cards to others. */
 CHECKED int board_may_assign(struct team *t, struct err *e);

@@ -1,6 +1,6 @@
 /* board_move: claims, assigns and moves cards. */
-#include "core/team/approval.h"
 #include "core/team/board_internal.h"
+#include "core/team/proposal.h"
 
 /* --- the actor --- */
 
@@ -170,12 +170,10 @@ int card_claim(struct team *t, struct str project, struct str id, struct str age
     if (str_eq(c.claimed_by, agent))
         return 0; /* it is already its own: a repeated request */
     if (agent_must_propose(&a) && !t->approved) {
-        struct approval wish = {
+        struct proposal wish = {
             .agent = agent, .action = STR("claim"), .project = project, .card = id};
-        int r = approval_propose(t, &wish, e);
 
-        *ret_proposal = wish.id;
-        return r;
+        return proposal_make(t, &wish, ret_proposal, e);
     }
     from = c.status;
     c.assigned_to = c.claimed_by = agent;
@@ -492,13 +490,11 @@ int card_move(struct team *t, struct str project, struct str id, const struct ca
     if (check_move(t, &c, m, is_agent > 0, e) < 0)
         return -1;
     if (is_agent > 0 && agent_must_propose(&a) && !t->approved) {
-        struct approval wish = {
+        struct proposal wish = {
             .agent = by, .action = STR("move"), .project = project, .card = id, .move = *m};
-        int r = approval_propose(t, &wish, e);
 
-        *ret_proposal = wish.id;
         *ret = before;
-        return r;
+        return proposal_make(t, &wish, ret_proposal, e);
     }
     apply_move(t, &c, m);
     if (card_save(t, &c, before.status, by, m->note, "task.moved", e) < 0 ||

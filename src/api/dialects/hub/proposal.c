@@ -1,6 +1,6 @@
 /* proposal: the hub's routes on proposals. */
 #include "api/dialects/hub/hub.h"
-#include "core/team/approval.h"
+#include "core/approval/approval.h"
 
 static void write_proposal(struct jw *w, const struct approval *a)
 {

@@ -1,9 +1,9 @@
 /* approval: the queue of questions to people. */
-#include "core/team/approval.h"
+#include "core/approval/approval.h"
 
 #include "base/sm.h"
-#include "core/team/board_internal.h"
-#include "core/team/egress_rule.h"
+#include "core/approval/approval_internal.h"
+#include "core/approval/egress_rule.h"
 
 #define QUESTIONS_KEPT 1000 /* decided ones, per sandbox */
 
@@ -77,11 +77,6 @@ static void approval_event(struct team *t, const char *type, const struct approv
 
 /* --- rows --- */
 
-#define APPROVAL_SELECT                                                                            \
-    "SELECT id, kind, agent, action, project, card, note, blocked_reason, blocked_by, "            \
-    "decided_by, reason, status_to, state, created_ms, decided_ms, sandbox, tenant, host, port, "  \
-    "scope, expires_ms FROM approvals "
-
 static void read_approval(const struct team *t, const struct store_rows *r, void *to)
 {
     *(struct approval *)to = (struct approval){
@@ -109,8 +104,8 @@ static void read_approval(const struct team *t, const struct store_rows *r, void
     };
 }
 
-static int read_all(struct team *t, const char *sql, const struct store_param *p, size_t n,
-                    struct approval_list *ret, struct err *e)
+int approval_read(struct team *t, const char *sql, const struct store_param *p, size_t n,
+                  struct approval_list *ret, struct err *e)
 {
     struct team_rows l = {.size = sizeof *ret->v, .read = read_approval};
     int r = team_read(t, sql, p, n, &l, e);
@@ -124,8 +119,8 @@ int approval_need(struct team *t, const char *kind, struct str id, struct approv
 {
     struct approval_list found;
 
-    if (read_all(t, APPROVAL_SELECT "WHERE id = :id AND (:kind = '' OR kind = :kind)",
-                 PARAMS(P_TEXT("id", id), P_C("kind", kind ? kind : "")), &found, e) < 0)
+    if (approval_read(t, APPROVAL_SELECT "WHERE id = :id AND (:kind = '' OR kind = :kind)",
+                      PARAMS(P_TEXT("id", id), P_C("kind", kind ? kind : "")), &found, e) < 0)
         return -1;
     if (found.n > 0) {
         *ret = found.v[0];
@@ -134,50 +129,26 @@ int approval_need(struct team *t, const char *kind, struct str id, struct approv
     return team_missing(t, kind ? kind : "approval", id, e);
 }
 
-static struct str or_empty(struct str s)
-{
-    return s.p ? s : STR("");
-}
-
 int approval_all(struct team *t, const struct approval_filter *f, struct approval_list *ret,
                  struct err *e)
 {
-    return read_all(t,
-                    APPROVAL_SELECT "WHERE (:state < 0 OR state = :state) AND "
-                                    "(:agent = '' OR agent = :agent) AND "
-                                    "(:sandbox = '' OR sandbox = :sandbox) AND "
-                                    "(:kind = '' OR kind = :kind) AND id > :after "
-                                    "ORDER BY id LIMIT :limit",
-                    PARAMS(P_INT("state", f->state), P_TEXT("agent", or_empty(f->agent)),
-                           P_TEXT("sandbox", or_empty(f->sandbox)),
-                           P_C("kind", f->kind ? f->kind : ""), P_TEXT("after", or_empty(f->after)),
-                           P_INT("limit", f->limit > 0 ? f->limit : TEAM_PAGE_MAX)),
-                    ret, e);
+    return approval_read(t,
+                         APPROVAL_SELECT "WHERE (:state < 0 OR state = :state) AND "
+                                         "(:agent = '' OR agent = :agent) AND "
+                                         "(:sandbox = '' OR sandbox = :sandbox) AND "
+                                         "(:kind = '' OR kind = :kind) AND id > :after "
+                                         "ORDER BY id LIMIT :limit",
+                         PARAMS(P_INT("state", f->state), P_TEXT("agent", approval_text(f->agent)),
+                                P_TEXT("sandbox", approval_text(f->sandbox)),
+                                P_C("kind", f->kind ? f->kind : ""),
+                                P_TEXT("after", approval_text(f->after)),
+                                P_INT("limit", f->limit > 0 ? f->limit : TEAM_PAGE_MAX)),
+                         ret, e);
 }
 
-/* --- proposing and asking --- */
+/* --- asking --- */
 
-static int find_same(struct team *t, struct approval *a, struct err *e)
-{
-    struct approval_list pending;
-
-    if (read_all(t, APPROVAL_SELECT "WHERE card = :card AND agent = :agent AND state = 0",
-                 PARAMS(P_TEXT("card", a->card), P_TEXT("agent", a->agent)), &pending, e) < 0)
-        return -1;
-    for (size_t i = 0; i < pending.n; i++) {
-        const struct card_move *m = &pending.v[i].move;
-
-        if (!str_eq(pending.v[i].action, a->action) || m->to != a->move.to ||
-            !str_eq(m->blocked_by, or_empty(a->move.blocked_by)))
-            continue;
-        a->id = pending.v[i].id;
-        return 1;
-    }
-    return 0;
-}
-
-/* a's kind and its fields are set. */
-static int write_new(struct team *t, struct approval *a, struct err *e)
+int approval_new(struct team *t, struct approval *a, struct err *e)
 {
     a->id = team_id(t, "ap");
     a->decided_by = a->reason = STR("");
@@ -189,40 +160,20 @@ static int write_new(struct team *t, struct approval *a, struct err *e)
                "VALUES (:id, :kind, :agent, :action, :project, :card, :to, :note, :blocked_reason, "
                ":blocked_by, 0, '', '', :now, 0, :sandbox, :tenant, :host, :port, 0, :expires)",
                PARAMS(P_TEXT("id", a->id), P_TEXT("kind", a->kind),
-                      P_TEXT("agent", or_empty(a->agent)), P_TEXT("action", a->action),
-                      P_TEXT("project", or_empty(a->project)), P_TEXT("card", or_empty(a->card)),
-                      P_INT("to", a->move.to), P_TEXT("note", or_empty(a->move.note)),
-                      P_TEXT("blocked_reason", or_empty(a->move.blocked_reason)),
-                      P_TEXT("blocked_by", or_empty(a->move.blocked_by)), P_INT("now", t->now_ms),
-                      P_TEXT("sandbox", or_empty(a->sandbox)),
-                      P_TEXT("tenant", or_empty(a->tenant)), P_TEXT("host", or_empty(a->host)),
-                      P_INT("port", a->port), P_INT("expires", a->expires_ms)),
+                      P_TEXT("agent", approval_text(a->agent)), P_TEXT("action", a->action),
+                      P_TEXT("project", approval_text(a->project)),
+                      P_TEXT("card", approval_text(a->card)), P_INT("to", a->move.to),
+                      P_TEXT("note", approval_text(a->move.note)),
+                      P_TEXT("blocked_reason", approval_text(a->move.blocked_reason)),
+                      P_TEXT("blocked_by", approval_text(a->move.blocked_by)),
+                      P_INT("now", t->now_ms), P_TEXT("sandbox", approval_text(a->sandbox)),
+                      P_TEXT("tenant", approval_text(a->tenant)),
+                      P_TEXT("host", approval_text(a->host)), P_INT("port", a->port),
+                      P_INT("expires", a->expires_ms)),
                e) < 0)
         return -1;
     approval_event(t, "approval.created", a);
     return 0;
-}
-
-int approval_propose(struct team *t, struct approval *a, struct err *e)
-{
-    int64_t pending;
-    int same = find_same(t, a, e);
-
-    if (same != 0)
-        return same;
-    if (team_number(t, "SELECT COUNT(*) FROM approvals WHERE state = 0 AND agent = :agent",
-                    PARAMS(P_TEXT("agent", a->agent)), &pending, e) < 0)
-        return -1;
-    if (pending >= t->conf.proposals_max) {
-        err_set(e, ERR_LIMIT, 0, "agent '" STR_FMT "' has %lld undecided proposals",
-                STR_ARG(a->agent), (long long)pending);
-        return err_limit(e, "proposals_max", t->conf.proposals_max,
-                         "decide some (holt approval ls)");
-    }
-    a->kind = STR(APPROVAL_PROPOSAL);
-    if (write_new(t, a, e) < 0)
-        return -1;
-    return 1;
 }
 
 /* Deletes old decided ones: a sandbox may ask as often as it likes. */
@@ -250,7 +201,7 @@ int approval_ask(struct team *t, struct approval *a, struct err *e)
 {
     struct approval_list same;
 
-    if (read_all(
+    if (approval_read(
             t,
             APPROVAL_SELECT "WHERE sandbox = :sandbox AND state = 0 AND host = :host AND "
                             "port = :port",
@@ -265,27 +216,10 @@ int approval_ask(struct team *t, struct approval *a, struct err *e)
         return -1;
     a->kind = STR(APPROVAL_EGRESS);
     a->action = STR("connect");
-    return write_new(t, a, e);
+    return approval_new(t, a, e);
 }
 
 /* --- deciding --- */
-
-static int execute_wish(struct team *t, struct approval *a, struct err *e)
-{
-    struct card c;
-    struct str none;
-    int r;
-
-    t->approved = true;
-    if (str_eq_c(a->action, "claim")) {
-        r = card_claim(t, a->project, a->card, a->agent, &none, e);
-    } else {
-        a->move.agent = a->agent;
-        r = card_move(t, a->project, a->card, &a->move, &c, &none, e);
-    }
-    t->approved = false;
-    return r == 0 ? 0 : err_wrap(e, "the board does not allow it now");
-}
 
 /* Takes the state first: a concurrent decision then changes no row and executes nothing. */
 static int take_state(struct team *t, const struct approval *a, struct err *e)
@@ -303,8 +237,8 @@ static int take_state(struct team *t, const struct approval *a, struct err *e)
     return n > 0 ? 0 : err_set(e, ERR_CONFLICT, 0, "somebody else decided about it just now");
 }
 
-static int close_these(struct team *t, const struct approval_list *l, const char *reason,
-                       struct err *e)
+int approvals_close(struct team *t, const struct approval_list *l, const char *reason,
+                    struct err *e)
 {
     for (size_t i = 0; i < l->n; i++) {
         struct approval *a = &l->v[i];
@@ -325,14 +259,14 @@ static int close_alike(struct team *t, const struct approval *a, struct err *e)
 {
     struct approval_list l;
 
-    if (read_all(
+    if (approval_read(
             t,
             APPROVAL_SELECT "WHERE state = 0 AND tenant = :tenant AND host = :host AND "
                             "port = :port",
             PARAMS(P_TEXT("tenant", a->tenant), P_TEXT("host", a->host), P_INT("port", a->port)),
             &l, e) < 0)
         return -1;
-    return close_these(t, &l, "it was answered for all sandboxes of the tenant", e);
+    return approvals_close(t, &l, "it was answered for all sandboxes of the tenant", e);
 }
 
 static int execute(struct team *t, struct approval *a, struct err *e)
@@ -340,7 +274,7 @@ static int execute(struct team *t, struct approval *a, struct err *e)
     bool yes = a->state == APPROVAL_APPROVED;
 
     if (!str_eq_c(a->kind, APPROVAL_EGRESS))
-        return yes ? execute_wish(t, a, e) : 0;
+        return yes ? proposal_execute(t, a, e) : 0;
     if (a->scope == APPROVAL_ONCE)
         return 0;
     if (egress_rule_add(t,
@@ -383,7 +317,7 @@ int approval_decide(struct team *t, struct str id, const struct approval_decisio
     a.state = (enum approval_state)life.state;
     a.scope = d->scope;
     a.decided_by = arena_str(t->arena, str_of(t->who.actor));
-    a.reason = or_empty(d->reason);
+    a.reason = approval_text(d->reason);
     a.decided_ms = t->now_ms;
     if (take_state(t, &a, e) < 0 || execute(t, &a, e) < 0)
         return -1;
@@ -396,27 +330,14 @@ int approval_close(struct team *t, struct str sandbox, const char *reason, struc
 {
     struct approval_list all;
 
-    if (read_all(t,
-                 APPROVAL_SELECT "WHERE state = 0 AND kind = '" APPROVAL_EGRESS "' AND "
-                                 "(sandbox = :sandbox OR (:sandbox = '' AND expires_ms <= :now)) "
-                                 "ORDER BY id LIMIT :limit",
-                 PARAMS(P_TEXT("sandbox", sandbox), P_INT("now", t->now_ms),
-                        P_INT("limit", TEAM_PAGE_MAX)),
-                 &all, e) < 0)
+    if (approval_read(t,
+                      APPROVAL_SELECT
+                      "WHERE state = 0 AND kind = '" APPROVAL_EGRESS "' AND "
+                      "(sandbox = :sandbox OR (:sandbox = '' AND expires_ms <= :now)) "
+                      "ORDER BY id LIMIT :limit",
+                      PARAMS(P_TEXT("sandbox", sandbox), P_INT("now", t->now_ms),
+                             P_INT("limit", TEAM_PAGE_MAX)),
+                      &all, e) < 0)
         return -1;
-    return close_these(t, &all, reason, e);
-}
-
-int approval_close_wishes(struct team *t, struct str agent, struct str project, const char *reason,
-                          struct err *e)
-{
-    struct approval_list all;
-
-    if (read_all(t,
-                 APPROVAL_SELECT "WHERE state = 0 AND kind = '" APPROVAL_PROPOSAL "' AND "
-                                 "(:agent = '' OR agent = :agent) AND "
-                                 "(:project = '' OR project = :project) ORDER BY id",
-                 PARAMS(P_TEXT("agent", agent), P_TEXT("project", project)), &all, e) < 0)
-        return -1;
-    return close_these(t, &all, reason, e);
+    return approvals_close(t, &all, reason, e);
 }

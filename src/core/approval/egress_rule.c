@@ -1,5 +1,5 @@
 /* egress_rule: rows and events of lasting answers. */
-#include "core/team/egress_rule.h"
+#include "core/approval/egress_rule.h"
 
 #define SELECT                                                                                     \
     "SELECT id, sandbox, tenant, host, port, allow, created_by, created_ms FROM egress_rules "

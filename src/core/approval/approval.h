@@ -2,7 +2,7 @@
  * pending, until a person approves it (then it is executed, once, by the rules and the board of
  * that time) or rejects it.  If the rules refuse its execution, it stays pending with the reason.
  * A sandbox that may ask for hosts makes questions of kind egress (core/network/ask.h): they have a
- * deadline, and the answer may last (core/team/egress_rule.h).
+ * deadline, and the answer may last (core/approval/egress_rule.h).
  * Thread, ownership, errors: core/team/team.h. */
 #pragma once
 
@@ -40,9 +40,6 @@ struct approval_list {
 
 const char *approval_state_name(enum approval_state s);
 bool approval_state_parse(struct str s, enum approval_state *ret);
-/* a's agent, action, project, card and move are the request.  Repeating a request returns the same
- * proposal.  Returns 1, which means "a proposal, not done". */
-CHECKED int approval_propose(struct team *t, struct approval *a, struct err *e);
 /* a's sandbox, tenant, host, port and expires_ms are the question.  Repeating an undecided question
  * returns the same approval, with its own deadline. */
 CHECKED int approval_ask(struct team *t, struct approval *a, struct err *e);
@@ -67,8 +64,5 @@ struct approval_decision {
 };
 CHECKED int approval_decide(struct team *t, struct str id, const struct approval_decision *d,
                             struct approval *ret, struct err *e);
-/* Closes pending proposals of an agent, or about a project (empty: any) that no longer exists. */
-CHECKED int approval_close_wishes(struct team *t, struct str agent, struct str project,
-                                  const char *reason, struct err *e);
 /* Closes pending questions of this sandbox; empty: of all whose deadline has passed. */
 CHECKED int approval_close(struct team *t, struct str sandbox, const char *reason, struct err *e);
