@@ -123,7 +123,7 @@ static void remove_work(struct step *s)
         err_set(&s->err, ERR_INTERNAL, errno, "remove '%s'", s->name[0] ? s->name : s->temporary);
 }
 
-static void removed(struct step *s)
+static void blob_removed(struct step *s)
 {
     if (s->err.code != ERR_NONE)
         log_warn("a stored file stays until the next start", LOG_E(&s->err));
@@ -132,7 +132,7 @@ static void removed(struct step *s)
 
 static void remove_blob(struct blobs *b, struct str name)
 {
-    struct step *s = step_new(b, remove_work, removed);
+    struct step *s = step_new(b, remove_work, blob_removed);
 
     assert(name.n < sizeof s->name);
     memcpy(s->name, name.p, name.n);
@@ -190,7 +190,7 @@ static void in_free(struct blob_in *in)
 /* Removes the temporary file; reports the error unless the caller aborted. */
 static void in_fail(struct blob_in *in)
 {
-    struct step *s = step_new(in->all, remove_work, removed);
+    struct step *s = step_new(in->all, remove_work, blob_removed);
 
     memcpy(s->temporary, in->temporary, sizeof s->temporary);
     s->fd = in->fd;
@@ -219,7 +219,7 @@ struct publish {
     struct blob_in *in;
 };
 
-static void published(struct step *s)
+static void blob_published(struct step *s)
 {
     struct blob_in *in = ((struct publish *)s)->in;
     struct hold *h = map_get(&in->all->holds, str_of(s->name));
@@ -241,7 +241,8 @@ static void publish(struct blob_in *in)
     unsigned char digest[SHA256_SIZE];
 
     p->in = in;
-    p->step = (struct step){.all = in->all, .work = publish_work, .after = published, .fd = in->fd};
+    p->step =
+        (struct step){.all = in->all, .work = publish_work, .after = blob_published, .fd = in->fd};
     p->step.req.data = &p->step;
     memcpy(p->step.temporary, in->temporary, sizeof p->step.temporary);
     sha256_end(in->hash, digest);
@@ -405,7 +406,7 @@ static void open_work(uv_work_t *req)
     }
 }
 
-static void opened(uv_work_t *req, int status)
+static void blob_opened(uv_work_t *req, int status)
 {
     struct opening *o = req->data;
 
@@ -423,7 +424,7 @@ void blob_open(struct blobs *b, struct str name,
     *o = (struct opening){.all = b, .done = done, .arg = arg, .fd = -1};
     memcpy(o->name, name.p, name.n);
     o->req.data = o;
-    (void)uv_queue_work(b->c.loop, &o->req, open_work, opened);
+    (void)uv_queue_work(b->c.loop, &o->req, open_work, blob_opened);
 }
 
 /* --- start-up --- */

@@ -106,14 +106,14 @@ static void retain_end(struct retain *t, const struct err *e)
     free(t);
 }
 
-static void deleted(void *arg, const struct err *e)
+static void events_deleted(void *arg, const struct err *e)
 {
     struct retain *t = arg;
 
     if (e->code != ERR_NONE || t->ended)
         retain_end(t, e);
     else
-        store_write(t->log->store, STORE_DURABLE, delete_some, deleted, t);
+        store_write(t->log->store, STORE_DURABLE, delete_some, events_deleted, t);
 }
 
 static void cut_found(void *arg, const struct err *e)
@@ -123,7 +123,7 @@ static void cut_found(void *arg, const struct err *e)
     if (e->code != ERR_NONE)
         retain_end(t, e);
     else
-        store_write(t->log->store, STORE_DURABLE, delete_some, deleted, t);
+        store_write(t->log->store, STORE_DURABLE, delete_some, events_deleted, t);
 }
 
 void events_retain(struct events *l, int64_t keep_ms, int64_t keep_count, store_done done,

@@ -140,12 +140,12 @@ static int verify_some(struct store_tx *tx, void *arg, struct err *e)
     return 0;
 }
 
-static void verified(void *arg, const struct err *e)
+static void chain_verified(void *arg, const struct err *e)
 {
     struct verify *v = arg;
 
     if (e->code == ERR_NONE && !v->ended) {
-        store_read(v->log->store, verify_some, verified, v);
+        store_read(v->log->store, verify_some, chain_verified, v);
         return;
     }
     memcpy(v->result.head, v->hash, sizeof v->result.head);
@@ -164,5 +164,5 @@ void events_verify(struct events *l, const unsigned char *head, audit_done done,
     v->has_head = head != NULL;
     if (head)
         memcpy(v->want, head, sizeof v->want);
-    store_read(l->store, verify_some, verified, v);
+    store_read(l->store, verify_some, chain_verified, v);
 }

@@ -93,7 +93,7 @@ int64_t exec_log_kept(const struct exec_log *g)
 
 /* --- the file --- */
 
-static int failed(const struct exec_log *g, struct err *e, const char *what, int sys)
+static int log_failed(const struct exec_log *g, struct err *e, const char *what, int sys)
 {
     const char *name = strrchr(g->path, '/');
 
@@ -114,10 +114,10 @@ static int need_fd(struct exec_log *g, bool make, struct err *e)
         r = dir_make_all(g->path, 0700);
         *slash = '/';
         if (r < 0)
-            return failed(g, e, "make the directory of", -r);
+            return log_failed(g, e, "make the directory of", -r);
         g->fd = open(g->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_CREAT, 0600);
     }
-    return g->fd < 0 ? failed(g, e, "open", errno) : 0;
+    return g->fd < 0 ? log_failed(g, e, "open", errno) : 0;
 }
 
 /* At an offset and not O_APPEND: overwrites the remains of a failed write. */
@@ -134,7 +134,7 @@ static int write_at(struct exec_log *g, struct str head, struct str bytes, struc
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return failed(g, e, "write to", errno);
+            return log_failed(g, e, "write to", errno);
         of_head = size_min(head.n, (size_t)n);
         head = str_skip(head, of_head);
         bytes = str_skip(bytes, (size_t)n - of_head);
@@ -160,7 +160,7 @@ static int read_head(struct exec_log *g, int64_t pos, struct log_record *ret, st
     ssize_t n = read_at(g, head, sizeof head, pos);
 
     if (n < 0)
-        return failed(g, e, "read", errno);
+        return log_failed(g, e, "read", errno);
     if (n < LOG_HEAD || !get_head(head, ret))
         return err_set(e, ERR_INTERNAL, 0, "the output log is damaged at byte %lld",
                        (long long)pos);
@@ -383,18 +383,18 @@ int exec_log_recover(struct exec_log *g, struct err *e)
     if (need_fd(g, false, e) < 0)
         return e->sys == ENOENT ? (*e = (struct err){0}, 0) : -1;
     if (fstat(g->fd, &st) < 0)
-        return failed(g, e, "look at", errno);
+        return log_failed(g, e, "look at", errno);
     g->in_file = true;
     for (pos = st.st_size / LOG_BLOCK * LOG_BLOCK; pos >= 0 && taken == 0; pos -= LOG_BLOCK) {
         ssize_t n = read_at(g, block, LOG_BLOCK, pos);
 
         if (n < 0)
-            return failed(g, e, "read", errno);
+            return log_failed(g, e, "read", errno);
         taken = take_records(g, str_make(block, (size_t)n));
         g->size = pos + (int64_t)taken;
     }
     if (ftruncate(g->fd, g->size) < 0)
-        return failed(g, e, "cut", errno);
+        return log_failed(g, e, "cut", errno);
     find_first(g);
     exec_log_retain(g);
     return 0;
@@ -425,7 +425,7 @@ int exec_log_settle(struct exec_log *g, bool *ret_small, struct err *e)
         buf_clear(&g->mem);
         if (need_fd(g, false, e) < 0 || buf_reserve(&g->mem, LOG_SMALL, &to) < 0 ||
             read_at(g, to, (size_t)g->size, 0) != (ssize_t)g->size)
-            return failed(g, e, "read", errno);
+            return log_failed(g, e, "read", errno);
         buf_added(&g->mem, (size_t)g->size);
     }
     g->in_file = false;
@@ -518,7 +518,7 @@ int exec_log_block(struct exec_log *g, int64_t *pos, char *block, struct str *re
         return -1;
     got = read_at(g, block, n, *pos);
     if (got < 0 || (size_t)got != n)
-        return failed(g, e, "read", got < 0 ? errno : EIO);
+        return log_failed(g, e, "read", got < 0 ? errno : EIO);
     *ret = str_make(block, n);
     return 0;
 }
@@ -555,7 +555,7 @@ int exec_log_beginning(struct exec_log *g, enum log_stream s, size_t max, struct
         ssize_t n = read_at(g, block, LOG_BLOCK, pos);
 
         if (n < 0)
-            return failed(g, e, "read", errno);
+            return log_failed(g, e, "read", errno);
         if (add_records(str_make(block, (size_t)n), s, g->from[s], max, to, e) < 0)
             return -1;
     }

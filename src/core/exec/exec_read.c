@@ -336,7 +336,7 @@ void waits_end(struct exec *x, const struct err *e)
     }
 }
 
-static void woken(struct timer *t)
+static void readers_woken(struct timer *t)
 {
     AUTO(exec_unref) struct exec *x = exec_ref(CONTAINER_OF(t, struct exec, tell));
 
@@ -348,7 +348,7 @@ static void woken(struct timer *t)
 void exec_wake(struct exec *x)
 {
     if (!timer_is_set(&x->tell))
-        timer_set(x->sandbox->all->timers, &x->tell, TIMER_SOON, woken);
+        timer_set(x->sandbox->all->timers, &x->tell, TIMER_SOON, readers_woken);
 }
 
 int exec_beginning(struct exec *x, bool err, size_t max, struct buf *to, struct err *e)

@@ -434,7 +434,7 @@ static void journal_tell(struct journal *j)
     journal_unref(j);
 }
 
-static void woken(struct timer *t)
+static void journal_woken(struct timer *t)
 {
     journal_tell(CONTAINER_OF(t, struct journal, wake));
 }
@@ -445,7 +445,7 @@ void journals_wake(struct sandbox *s)
         struct journal *j = LIST_ENTRY(node, struct journal, link);
 
         if (!j->paused && !timer_is_set(&j->wake))
-            timer_set(s->all->timers, &j->wake, TIMER_SOON, woken);
+            timer_set(s->all->timers, &j->wake, TIMER_SOON, journal_woken);
     }
 }
 
@@ -471,7 +471,7 @@ struct journal *journal_open(struct sandbox *s, const struct journal_from *from,
                           .arg = arg};
     list_init(&j->cursors);
     list_push(&s->journals, &j->link);
-    timer_set(s->all->timers, &j->wake, TIMER_SOON, good ? woken : failed_to_open);
+    timer_set(s->all->timers, &j->wake, TIMER_SOON, good ? journal_woken : failed_to_open);
     return j;
 }
 
@@ -481,5 +481,5 @@ void journal_resume(struct journal *j)
         return;
     j->paused = false;
     if (!timer_is_set(&j->wake))
-        timer_set(j->s->all->timers, &j->wake, TIMER_SOON, woken);
+        timer_set(j->s->all->timers, &j->wake, TIMER_SOON, journal_woken);
 }

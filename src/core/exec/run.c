@@ -29,7 +29,7 @@ static void run_free(struct run *run)
     mem_free(run);
 }
 
-static void destroyed(void *arg, struct sandbox *s, const struct err *e)
+static void sandbox_destroyed(void *arg, struct sandbox *s, const struct err *e)
 {
     struct run *run = arg;
 
@@ -46,9 +46,9 @@ static void destroy_now(struct run *run)
     struct err none = {0};
 
     if (run->sandbox)
-        sandbox_destroy(run->sandbox, &run->by, destroyed, run);
+        sandbox_destroy(run->sandbox, &run->by, sandbox_destroyed, run);
     else
-        destroyed(run, NULL, &none);
+        sandbox_destroyed(run, NULL, &none);
 }
 
 void run_end(struct run *run)

@@ -35,7 +35,7 @@ static const struct principal by_system = {.role = ROLE_ADMIN, .actor = "system"
 
 /* --- the end --- */
 
-static void destroyed(void *arg, struct sandbox *s, const struct err *e)
+static void sandbox_destroyed(void *arg, struct sandbox *s, const struct err *e)
 {
     struct tool *t = arg;
 
@@ -69,9 +69,9 @@ static void end(struct tool *t, const struct err *e)
     t->wait = NULL;
     t->reader = NULL;
     if (t->s)
-        sandbox_destroy(t->s, &by_system, destroyed, t);
+        sandbox_destroy(t->s, &by_system, sandbox_destroyed, t);
     else
-        destroyed(t, NULL, &(struct err){0});
+        sandbox_destroyed(t, NULL, &(struct err){0});
 }
 
 /* --- output --- */
@@ -109,7 +109,7 @@ static void on_output_end(void *arg, const struct err *e)
     end(t, e);
 }
 
-static void ended(void *arg, struct exec *exec, const struct err *e)
+static void command_ended(void *arg, struct exec *exec, const struct err *e)
 {
     static const struct exec_reader_ops ops = {
         .bytes = on_output, .gap = on_gap, .end = on_output_end};
@@ -138,7 +138,7 @@ static void on_room(void *arg)
     }
 }
 
-static void started(void *arg, struct exec *exec, const struct err *e)
+static void command_started(void *arg, struct exec *exec, const struct err *e)
 {
     struct tool *t = arg;
 
@@ -149,7 +149,7 @@ static void started(void *arg, struct exec *exec, const struct err *e)
         return;
     }
     t->x = exec_ref(exec);
-    t->wait = exec_wait(exec, ended, t);
+    t->wait = exec_wait(exec, command_ended, t);
     on_room(t);
 }
 
@@ -167,7 +167,8 @@ static void upload_more(struct guest_pipe *p)
         guest_pipe_eof(p);
 }
 
-static void uploaded(struct guest_pipe *p, const struct guest_file_done *info, const struct err *e)
+static void input_uploaded(struct guest_pipe *p, const struct guest_file_done *info,
+                           const struct err *e)
 {
     struct tool *t = guest_pipe_arg(p);
     struct err why = *e;
@@ -187,13 +188,13 @@ static void uploaded(struct guest_pipe *p, const struct guest_file_done *info, c
 
 static void next_file(struct tool *t)
 {
-    static const struct guest_pipe_ops ops = {.room = upload_more, .done = uploaded};
+    static const struct guest_pipe_ops ops = {.room = upload_more, .done = input_uploaded};
     const struct tool_file *f = &t->files[t->file];
     struct err why = {0};
     struct guest *g;
 
     if (t->file == t->file_count) {
-        exec_start(t->s, &t->run, &by_system, started, t);
+        exec_start(t->s, &t->run, &by_system, command_started, t);
         return;
     }
     t->uploaded = 0;
@@ -208,7 +209,7 @@ static void next_file(struct tool *t)
     end(t, &why);
 }
 
-static void created(void *arg, struct sandbox *s, const struct err *e)
+static void sandbox_created(void *arg, struct sandbox *s, const struct err *e)
 {
     struct tool *t = arg;
     struct err why = *e;
@@ -217,9 +218,9 @@ static void created(void *arg, struct sandbox *s, const struct err *e)
         t->s = sandbox_ref(s);
     if (t->ending) { /* cancelled meanwhile */
         if (s)
-            sandbox_destroy(s, &by_system, destroyed, t);
+            sandbox_destroy(s, &by_system, sandbox_destroyed, t);
         else
-            destroyed(t, NULL, &(struct err){0});
+            sandbox_destroyed(t, NULL, &(struct err){0});
         return;
     }
     if (e->code == ERR_NONE) {
@@ -277,7 +278,7 @@ struct tool *tool_start(struct sandboxes *l, const struct tool_spec *s)
                                           .label_count = 1,
                                           .mounts = s->mounts,
                                           .mount_count = s->mount_count},
-                   &by_system, created, t);
+                   &by_system, sandbox_created, t);
     return t;
 }
 

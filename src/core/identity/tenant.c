@@ -116,7 +116,7 @@ static void make_all(uv_work_t *w)
     }
 }
 
-static void made(uv_work_t *w, int status)
+static void dirs_made(uv_work_t *w, int status)
 {
     struct job *j = w->data;
 
@@ -143,5 +143,5 @@ void tenant_make_dirs(uv_loop_t *loop, const struct principal *by, struct tenant
     j->names = dirs.names;
     j->done = done;
     j->arg = arg;
-    (void)uv_queue_work(loop, &j->work, make_all, made);
+    (void)uv_queue_work(loop, &j->work, make_all, dirs_made);
 }

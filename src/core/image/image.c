@@ -145,7 +145,7 @@ int image_normal_name(struct str name, char **ret, struct err *e)
 
 /* Only people make images: a tenant's are for all of the tenant, the installation's for
  * everybody. */
-static struct owned owned(const struct image *i)
+static struct owned image_owned(const struct image *i)
 {
     return (struct owned){.owner = str_of(i->owner), .tenant = str_of(i->tenant), .shared = true};
 }
@@ -154,7 +154,7 @@ bool images_show_layer(const struct images *l, const struct layer *y, const stru
 {
     for (size_t k = 0; k < l->count; k++) {
         const struct image *i = l->sorted[k];
-        const struct owned o = owned(i);
+        const struct owned o = image_owned(i);
 
         for (size_t n = 0; n < i->layer_count; n++)
             if (i->layers[n] == y && owner_may(by, &o, OWNER_SEE))
@@ -180,7 +180,7 @@ static void offer_named(struct images *l, struct owner_look *look)
         return;
     for (size_t k = 0; k < l->count; k++) {
         struct image *i = l->sorted[k];
-        const struct owned o = owned(i);
+        const struct owned o = image_owned(i);
 
         if (i->state == IMAGE_READY && !i->removing && strcmp(i->name, name) == 0 &&
             !(look->own_only && rank(look, i) == 2))
@@ -212,7 +212,7 @@ static struct image *look_up(struct images *l, struct owner_look *look, struct e
     struct image *i = sorted_find(SORTED(l, id), look->text);
 
     if (i && !i->removing) {
-        const struct owned o = owned(i);
+        const struct owned o = image_owned(i);
 
         return owner_check(look->by, &o, look->use, "image", i->id, e) == 0 ? i : NULL;
     }
@@ -255,7 +255,7 @@ struct image *image_next(struct images *l, const struct principal *by, struct st
                          bool failed)
 {
     for (size_t k = sorted_after(SORTED(l, id), after); k < l->count; k++) {
-        const struct owned o = owned(l->sorted[k]);
+        const struct owned o = image_owned(l->sorted[k]);
 
         if (!l->sorted[k]->removing && (failed || l->sorted[k]->state != IMAGE_FAILED) &&
             owner_may(by, &o, OWNER_SEE))

@@ -434,7 +434,7 @@ static void take_name(struct images *l, const struct image *i)
             l->sorted[k]->name[0] = '\0';
 }
 
-static void committed(void *arg, const struct err *e)
+static void row_committed(void *arg, const struct err *e)
 {
     struct image_job *j = arg;
     struct image *i = j->i;
@@ -485,7 +485,7 @@ static void adopt_layers(struct image_job *j)
     image_set_layers(j->i, layers, j->layer_count);
 }
 
-static void published(uv_work_t *req, int status)
+static void layer_published(uv_work_t *req, int status)
 {
     struct publish *p = req->data;
     struct image_job *j = p->j;
@@ -499,7 +499,7 @@ static void published(uv_work_t *req, int status)
         return;
     }
     adopt_layers(j);
-    image_commit(j, committed); /* still busy */
+    image_commit(j, row_committed); /* still busy */
 }
 
 /* Another job may have made the same layer meanwhile, or this image has one twice. */
@@ -539,5 +539,5 @@ void job_publish(struct image_job *j)
     p->j = j;
     p->req.data = p;
     j->busy++;
-    (void)uv_queue_work(j->l->c.loop, &p->req, publish_work, published);
+    (void)uv_queue_work(j->l->c.loop, &p->req, publish_work, layer_published);
 }

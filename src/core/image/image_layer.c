@@ -74,7 +74,7 @@ static void remove_empty(struct images *l, const char *dir)
                  LOG_C("why", strerror(errno)));
 }
 
-static void cleared(void *arg, const struct unpack_result *r, const struct err *e)
+static void layer_cleared(void *arg, const struct unpack_result *r, const struct err *e)
 {
     struct clear *c = arg;
     struct images *l = c->l;
@@ -104,7 +104,7 @@ static void clear_next(struct images *l)
         struct unpack_spec s = {.layer = c->dir,
                                 .mode = UNPACK_CLEAR,
                                 .limits = l->c.limits,
-                                .events = {.done = cleared, .arg = c}};
+                                .events = {.done = layer_cleared, .arg = c}};
 
         if (c->run)
             return;

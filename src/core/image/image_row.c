@@ -99,14 +99,14 @@ static int load_images(struct images *l, struct store_tx *tx, struct err *e)
     return r;
 }
 
-static int load(struct store_tx *tx, void *arg, struct err *e)
+static int load_rows(struct store_tx *tx, void *arg, struct err *e)
 {
     return load_layers(arg, tx, e) < 0 || load_images(arg, tx, e) < 0 ? -1 : 0;
 }
 
 int images_load(struct images *l, struct err *e)
 {
-    return store_now(l->c.store, load, l, e);
+    return store_now(l->c.store, load_rows, l, e);
 }
 
 /* --- writing --- */

@@ -140,7 +140,7 @@ const struct egress_rule *asks_rule_next(const struct asks *a, struct str after)
     return learned_next(&a->rules, after);
 }
 
-static void removed(void *arg, const struct err *e)
+static void rule_removed(void *arg, const struct err *e)
 {
     struct job *j = arg;
 
@@ -159,7 +159,7 @@ void asks_rule_remove(struct asks *a, struct str id, const struct principal *by,
     j->id = arena_str(&j->arena, id);
     j->done = done;
     j->arg = arg;
-    store_write(a->c.store, STORE_DURABLE, remove_work, removed, j);
+    store_write(a->c.store, STORE_DURABLE, remove_work, rule_removed, j);
 }
 
 /* ---- questions ---- */
@@ -222,7 +222,7 @@ static bool wait_in(struct ask *q, uint64_t question)
     return true;
 }
 
-static void stored(void *arg, const struct err *e)
+static void decision_stored(void *arg, const struct err *e)
 {
     struct job *j = arg;
     struct ask *q = j->ask;
@@ -251,7 +251,7 @@ static void store_question(struct asks *a, struct ask *q, const struct sandbox_i
                                     .port = q->port,
                                     .expires_ms = j->t.now_ms + *a->c.wait_ms};
     q->expires_ms = j->question.expires_ms;
-    store_write(a->c.store, STORE_DURABLE, ask_work, stored, j);
+    store_write(a->c.store, STORE_DURABLE, ask_work, decision_stored, j);
 }
 
 static void on_question(void *arg, const struct egress_question *m)
@@ -370,7 +370,7 @@ static void on_rule(struct asks *a, const struct event *ev)
     sandboxes_learned(a->c.sandboxes, r.sandbox, r.tenant);
 }
 
-static void forgotten(void *arg, const struct err *e)
+static void questions_closed(void *arg, const struct err *e)
 {
     struct job *j = arg;
 
@@ -384,7 +384,7 @@ static void forget(struct asks *a, struct str sandbox)
     struct job *j = job_new(a);
 
     j->sandbox = arena_str(&j->arena, sandbox);
-    store_write(a->c.store, STORE_DURABLE, gone_work, forgotten, j);
+    store_write(a->c.store, STORE_DURABLE, gone_work, questions_closed, j);
 }
 
 static bool concerns(const struct asks *a, struct str sandbox)

@@ -79,7 +79,7 @@ static int load_one(struct secrets *l, const struct store_rows *rows, struct err
     return 0;
 }
 
-static int load(struct store_tx *tx, void *arg, struct err *e)
+static int load_secrets(struct store_tx *tx, void *arg, struct err *e)
 {
     struct store_rows *rows;
     int r;
@@ -140,7 +140,7 @@ int secrets_open(struct store *store, struct sandboxes *sandboxes, const char *s
     l->store = store;
     l->sandboxes = sandboxes;
     l->key_path = xasprintf("%s/secret.key", state);
-    if (store_now(store, load, l, e) < 0) {
+    if (store_now(store, load_secrets, l, e) < 0) {
         secrets_free(l);
         return err_wrap(e, "read the secrets");
     }
@@ -454,7 +454,7 @@ int secret_remove(struct secret *s, const struct secret_call *c, struct err *e)
 
 /* --- lookup --- */
 
-static struct owned owned(const struct secret *s)
+static struct owned secret_owned(const struct secret *s)
 {
     return (struct owned){.owner = str_of(s->owner), .tenant = str_of(s->tenant)};
 }
@@ -462,7 +462,7 @@ static struct owned owned(const struct secret *s)
 static void offer_split(struct secrets *l, struct owner_look *look)
 {
     for (size_t i = 0; i < l->count; i++) {
-        const struct owned o = owned(l->sorted[i]);
+        const struct owned o = secret_owned(l->sorted[i]);
 
         if (str_eq_c(look->name, l->sorted[i]->name) && l->sorted[i]->state != SECRET_MAKING)
             owner_offer(look, l->sorted[i], l->sorted[i]->id, &o, 0);
@@ -479,7 +479,7 @@ struct secret *secret_find(struct secrets *l, const struct principal *by, struct
     if (!s)
         s = sorted_find(SORTED(l, id), ref);
     if (s && s->state != SECRET_MAKING) {
-        const struct owned o = owned(s);
+        const struct owned o = secret_owned(s);
 
         return owner_check(by, &o, OWNER_CHANGE, "secret", s->id, e) == 0 ? s : NULL;
     }
@@ -498,7 +498,7 @@ struct secret *secret_find(struct secrets *l, const struct principal *by, struct
 struct secret *secret_next(struct secrets *l, const struct principal *by, struct str after)
 {
     for (size_t i = sorted_after(SORTED(l, id), after); i < l->count; i++) {
-        const struct owned o = owned(l->sorted[i]);
+        const struct owned o = secret_owned(l->sorted[i]);
 
         if (l->sorted[i]->state != SECRET_MAKING && owner_may(by, &o, OWNER_SEE))
             return l->sorted[i];

@@ -202,7 +202,7 @@ void pool_created(struct pool *p, const struct driver_kind *kind, bool warm, int
     metric_inc(warm ? p->claims : p->misses, 1);
 }
 
-static void told(void *arg, const struct driver_pooled *r, const struct err *e)
+static void pool_counted(void *arg, const struct driver_pooled *r, const struct err *e)
 {
     struct pool *p = arg;
 
@@ -228,7 +228,7 @@ void pool_tick(struct pool *p, int64_t now_ms)
     want.kind = best_kind(p, now_ms);
     p->asking = true;
     p->told = want.size;
-    p->d->ops->pool(p->d, &want, told, p);
+    p->d->ops->pool(p->d, &want, pool_counted, p);
 }
 
 void pool_count(const struct pool *p, struct pool_counts *to)

@@ -82,7 +82,7 @@ static void remove_stray_logs(struct sandboxes *all)
 
 /* --- a live sandbox --- */
 
-static void adopted(void *arg, const struct driver_made *m, const struct err *e)
+static void sandbox_adopted(void *arg, const struct driver_made *m, const struct err *e)
 {
     AUTO(sandbox_unref) struct sandbox *s = arg;
 
@@ -106,7 +106,7 @@ static void adopted(void *arg, const struct driver_made *m, const struct err *e)
     }
 }
 
-static void removed(void *arg, const struct err *e)
+static void leftovers_removed(void *arg, const struct err *e)
 {
     struct sandboxes *all = arg;
 
@@ -137,7 +137,7 @@ static void orphan(struct sandboxes *all, struct driver_slot *slot, const char *
     sandbox_save(s, NULL);
     if (can) {
         all->refs++;
-        slot->ops->remove(slot->driver, id, true, removed, all);
+        slot->ops->remove(slot->driver, id, true, leftovers_removed, all);
     }
 }
 
@@ -150,7 +150,7 @@ static void found_one(struct sandboxes *all, struct driver_slot *slot, const str
     } else if (!s) {
         sandbox_note(all, "sandbox.destroyed", f->id, "holtd ended while it was being made");
         all->refs++;
-        slot->ops->remove(slot->driver, f->id, false, removed, all);
+        slot->ops->remove(slot->driver, f->id, false, leftovers_removed, all);
     } else if (s->origin != ORIGIN_SETTLED) {
         s->origin = f->running ? ORIGIN_ROW_ALIVE : ORIGIN_ROW;
     }
@@ -195,7 +195,7 @@ static void settle_row(struct sandbox *s, bool alive)
         return;
     }
     if (alive && why && s->sm.state != SANDBOX_STOPPING) {
-        s->driver->ops->adopt(s->driver, s->id, adopted, sandbox_ref(s));
+        s->driver->ops->adopt(s->driver, s->id, sandbox_adopted, sandbox_ref(s));
         return;
     }
     LIST_EACH (&s->execs, node) {
@@ -217,7 +217,7 @@ static void settle_row(struct sandbox *s, bool alive)
         sandbox_destroy(s, NULL, NULL, NULL);
 }
 
-static void ask(struct timer *t);
+static void request_list(struct timer *t);
 
 static void list_came(void *arg, const struct driver_found *f, size_t n, const struct err *e)
 {
@@ -227,7 +227,7 @@ static void list_came(void *arg, const struct driver_found *f, size_t n, const s
     if (!all->closed && e->code != ERR_NONE) {
         log_warn("a runtime does not say what lives; it is asked again",
                  LOG_C("runtime", slot->ops->name), LOG_E(e));
-        timer_set(all->timers, &slot->again, clock_mono_ms() + LIST_AGAIN_MS, ask);
+        timer_set(all->timers, &slot->again, clock_mono_ms() + LIST_AGAIN_MS, request_list);
     } else if (!all->closed) {
         for (size_t i = 0; i < n; i++)
             found_one(all, slot, &f[i]);
@@ -248,7 +248,7 @@ static void list_came(void *arg, const struct driver_found *f, size_t n, const s
     sandboxes_unref(all);
 }
 
-static void ask(struct timer *t)
+static void request_list(struct timer *t)
 {
     struct driver_slot *slot = CONTAINER_OF(t, struct driver_slot, again);
 
@@ -260,5 +260,5 @@ void sandboxes_adopt(struct sandboxes *all)
 {
     for (size_t i = 0; i < all->driver_count; i++)
         if (all->drivers[i].driver)
-            ask(&all->drivers[i].again);
+            request_list(&all->drivers[i].again);
 }

@@ -121,7 +121,7 @@ static bool is_pausing(const struct sandbox *s)
     return step_is(s, STEP_PAUSE) || step_is(s, STEP_RESUME);
 }
 
-static void paused(void *arg, const struct err *e)
+static void pause_finished(void *arg, const struct err *e)
 {
     AUTO(sandbox_unref) struct sandbox *s = arg;
     struct err why = *e;
@@ -155,12 +155,12 @@ void sandbox_pause(struct sandbox *s, bool on, const struct principal *by, sandb
     set_actor(s, by);
     wait_add(&s->waits, done, arg);
     sm_move(&s->step, on ? STEP_PAUSE : STEP_RESUME);
-    ops(s)->pause(s->driver, s->id, on, paused, sandbox_ref(s));
+    ops(s)->pause(s->driver, s->id, on, pause_finished, sandbox_ref(s));
 }
 
 /* --- stop: TERM, grace, KILL, the reports, then the driver --- */
 
-static void stopped(void *arg, const struct err *e)
+static void stop_done(void *arg, const struct err *e)
 {
     AUTO(sandbox_unref) struct sandbox *s = arg;
 
@@ -188,7 +188,7 @@ static void stop_remove(struct sandbox *s)
         return;
     s->killed = KILLED_ALL;
     link_close(s);
-    ops(s)->remove(s->driver, s->id, true, stopped, sandbox_ref(s));
+    ops(s)->remove(s->driver, s->id, true, stop_done, sandbox_ref(s));
 }
 
 static void stop_late(struct timer *t)
@@ -224,7 +224,7 @@ static void stop_begin(struct sandbox *s)
     stop_go_on(s);
 }
 
-static void thawed(void *arg, const struct err *e)
+static void resume_finished(void *arg, const struct err *e)
 {
     AUTO(sandbox_unref) struct sandbox *s = arg;
 
@@ -269,7 +269,7 @@ void sandbox_stop(struct sandbox *s, int64_t grace_ms, bool force, const struct 
     sm_move(&s->sm, SANDBOX_STOPPING);
     sandbox_save(s, NULL);
     if (was_paused)
-        ops(s)->pause(s->driver, s->id, false, thawed, sandbox_ref(s));
+        ops(s)->pause(s->driver, s->id, false, resume_finished, sandbox_ref(s));
     else
         stop_begin(s);
 }

@@ -156,7 +156,7 @@ static int link_relay(struct guest *g, struct guest_pipe *p, const struct guest_
     return s->all->relay(s->all->relay_arg, s->id, process, p, e);
 }
 
-static void connected(void *arg, int fd, const struct err *e)
+static void init_connected(void *arg, int fd, const struct err *e)
 {
     static const struct guest_ops ops = {link_ready, link_lost, link_relay};
     AUTO(sandbox_unref) struct sandbox *s = arg;
@@ -177,7 +177,7 @@ void link_open(struct sandbox *s)
     if (s->link.state != LINK_DOWN || !wants_link(s))
         return;
     sm_move(&s->link, LINK_CONNECTING);
-    s->driver->ops->connect(s->driver, s->id, connected, sandbox_ref(s));
+    s->driver->ops->connect(s->driver, s->id, init_connected, sandbox_ref(s));
 }
 
 void link_close(struct sandbox *s)

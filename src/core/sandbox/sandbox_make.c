@@ -151,7 +151,7 @@ static int check_limits(const struct sandbox *s, struct err *e)
     return 0;
 }
 
-static void made(void *arg, const struct driver_made *m, const struct err *e)
+static void driver_has_made(void *arg, const struct driver_made *m, const struct err *e)
 {
     AUTO(sandbox_unref) struct sandbox *s = arg;
     struct err why = *e;
@@ -202,5 +202,5 @@ void sandbox_make(struct sandbox *s, bool restart)
     s->trusts = spec.ca.n > 0;
     s->made = s->networked ? 0 : MADE_WIRED;
     s->known_epoch = false;
-    s->driver->ops->create(s->driver, &spec, made, sandbox_ref(s));
+    s->driver->ops->create(s->driver, &spec, driver_has_made, sandbox_ref(s));
 }

@@ -92,7 +92,7 @@ void sandbox_net_take(struct sandbox *s, const struct sandbox_net *n)
 
 /* ---- to holt-egress ---- */
 
-static void wired(void *arg, const struct err *e)
+static void network_wired(void *arg, const struct err *e)
 {
     AUTO(sandbox_unref) struct sandbox *s = arg;
     bool again = s->wiring == WIRING_AGAIN;
@@ -165,17 +165,17 @@ static void put(struct sandbox *s, const struct driver_listeners *l)
         all->egress, s->id,
         &(struct egress_terms){
             .policy = s->network, .learned = buf_str(&learned), .alias = buf_str(&alias), .l = l},
-        wired, s);
+        network_wired, s);
 }
 
-static void listening(void *arg, const struct driver_listeners *l, const struct err *e)
+static void listeners_opened(void *arg, const struct driver_listeners *l, const struct err *e)
 {
     struct sandbox *s = arg;
 
     if (e->code != ERR_NONE || s->all->closed) {
         for (size_t i = 0; l && i < l->n; i++)
             fd_close(l->fds[i]);
-        wired(s, e);
+        network_wired(s, e);
         return;
     }
     put(s, l);
@@ -193,7 +193,7 @@ void sandbox_wire(struct sandbox *s)
     if (egress_knows(s->all->egress, s->id))
         put(sandbox_ref(s), NULL);
     else
-        s->driver->ops->listen(s->driver, s->id, listening, sandbox_ref(s));
+        s->driver->ops->listen(s->driver, s->id, listeners_opened, sandbox_ref(s));
 }
 
 void sandbox_unwire(struct sandbox *s)

@@ -240,7 +240,7 @@ static void telling_over(struct telling *t)
     mem_free(t);
 }
 
-static void told(void *arg, const struct err *e)
+static void secrets_sent(void *arg, const struct err *e)
 {
     if (e->code != ERR_NONE) /* when holt-egress is back, all are sent again */
         log_warn("a sandbox's secrets were not taken", LOG_E(e));
@@ -271,7 +271,7 @@ void sandboxes_tell_secret(struct sandboxes *all, const char *id, store_done don
             continue;
         }
         t->pending++;
-        sandbox_tell_secrets(s, told, t);
+        sandbox_tell_secrets(s, secrets_sent, t);
     }
     telling_over(t); /* the count this began with */
 }

@@ -122,7 +122,7 @@ static int load_one(struct volumes *l, const struct store_rows *rows, struct err
     return 0;
 }
 
-static int load(struct store_tx *tx, void *arg, struct err *e)
+static int load_volumes(struct store_tx *tx, void *arg, struct err *e)
 {
     struct store_rows *rows;
     int r;
@@ -144,7 +144,7 @@ int volumes_open(struct store *store, struct sandboxes *sandboxes, struct volume
     l->max = VOLUMES_MAX;
     l->store = store;
     l->sandboxes = sandboxes;
-    if (store_now(store, load, l, e) < 0) {
+    if (store_now(store, load_volumes, l, e) < 0) {
         volumes_free(l);
         return err_wrap(e, "read the volumes");
     }
@@ -344,7 +344,7 @@ static int not_found(struct str ref, struct err *e)
     return err_hint(e, "holt volume ls lists those there are; holt volume create makes one");
 }
 
-static struct owned owned(const struct volume *v)
+static struct owned volume_owned(const struct volume *v)
 {
     return (struct owned){
         .owner = str_of(v->owner), .tenant = str_of(v->tenant), .shared = v->shared};
@@ -354,7 +354,7 @@ static void offer_named(struct volumes *l, struct str tenant, struct owner_look 
 {
     for (size_t i = 0; i < l->count; i++) {
         struct volume *v = l->sorted[i];
-        const struct owned o = owned(v);
+        const struct owned o = volume_owned(v);
 
         if (v->state == VOLUME_READY && str_eq_c(look->name, v->name) &&
             (tenant.n == 0 || str_eq_c(tenant, v->tenant)))
@@ -369,7 +369,7 @@ static struct volume *find(struct volumes *l, struct owner_look *look, struct st
     struct err why = {0};
 
     if (v && v->state == VOLUME_READY) {
-        const struct owned o = owned(v);
+        const struct owned o = volume_owned(v);
 
         return owner_check(look->by, &o, look->use, "volume", v->id, e) == 0 ? v : NULL;
     }
@@ -399,7 +399,7 @@ struct volume *volume_find(struct volumes *l, const struct principal *by, enum v
 struct volume *volume_next(struct volumes *l, const struct principal *by, struct str after)
 {
     for (size_t i = sorted_after(SORTED(l, id), after); i < l->count; i++) {
-        const struct owned o = owned(l->sorted[i]);
+        const struct owned o = volume_owned(l->sorted[i]);
 
         if (l->sorted[i]->state == VOLUME_READY && owner_may(by, &o, OWNER_SEE))
             return l->sorted[i];
@@ -414,7 +414,7 @@ bool volume_is_mount(const struct sandbox_mount *m)
     return str_eq_c(m->kind, "volume") || str_eq_c(m->kind, "shared");
 }
 
-static bool has(const struct sandbox *s, const struct volume *v)
+static bool mounts_volume(const struct sandbox *s, const struct volume *v)
 {
     for (size_t i = 0; i < s->mount_count; i++)
         if (volume_is_mount(&s->mounts[i]) && str_eq_c(s->mounts[i].source, v->id))
@@ -431,7 +431,7 @@ static size_t users(const struct volume *v, char *names, size_t size)
     for (size_t i = 0; i < all->count; i++) {
         const struct sandbox *s = all->sorted[i];
 
-        if (s->mount_count == 0 || !has(s, v))
+        if (s->mount_count == 0 || !mounts_volume(s, v))
             continue;
         if (names && n < USERS_TOLD && at < size)
             at += (size_t)snprintf(names + at, size - at, "%s%s", n ? ", " : "",

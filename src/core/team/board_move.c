@@ -448,7 +448,8 @@ static int unblock_others(struct team *t, const struct card *done, struct err *e
     return 0;
 }
 
-static int moved(struct team *t, const struct card *c, const struct card *before, struct err *e)
+static int card_moved(struct team *t, const struct card *c, const struct card *before,
+                      struct err *e)
 {
     struct agent a;
 
@@ -498,7 +499,7 @@ int card_move(struct team *t, struct str project, struct str id, const struct ca
     }
     apply_move(t, &c, m);
     if (card_save(t, &c, before.status, by, m->note, "task.moved", e) < 0 ||
-        moved(t, &c, &before, e) < 0)
+        card_moved(t, &c, &before, e) < 0)
         return -1;
     *ret = c;
     return 0;

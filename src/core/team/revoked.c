@@ -106,7 +106,7 @@ static int on_event(void *arg, const struct event *ev)
 
 /* --- life --- */
 
-static int load(struct store_tx *tx, void *arg, struct err *e)
+static int load_revoked(struct store_tx *tx, void *arg, struct err *e)
 {
     struct revoked *l = arg;
     struct store_rows *rows;
@@ -131,7 +131,7 @@ int revoked_open(struct store *s, struct events *events, struct revoked **ret, s
 {
     struct revoked *l = xzalloc(sizeof *l);
 
-    if (store_now(s, load, l, e) < 0) {
+    if (store_now(s, load_revoked, l, e) < 0) {
         revoked_close(l);
         return err_wrap(e, "read the revocations");
     }
