@@ -144,7 +144,7 @@ static bool list_file(const struct reflection_file_names *f, struct str bytes, v
 
 /* --- replies --- */
 
-static void answer(struct request *r, const void *in)
+static void reflection_reply(struct request *r, const void *in)
 {
     const struct reflection_server_reflection_request *q = in;
     AUTO(arena_done) struct arena a = {0};
@@ -198,7 +198,10 @@ static const struct pb_method alpha = {
 
 /* No token needed: the contracts are public. */
 const struct rpc_method reflection_rpcs[] = {
-    {.name = "reflection", .perm = PERM_NONE, .pb = &reflection_methods[0], .run = answer},
-    {.name = "reflection", .perm = PERM_NONE, .pb = &alpha, .run = answer},
+    {.name = "reflection",
+     .perm = PERM_NONE,
+     .pb = &reflection_methods[0],
+     .run = reflection_reply},
+    {.name = "reflection", .perm = PERM_NONE, .pb = &alpha, .run = reflection_reply},
 };
 const size_t reflection_rpc_count = ARRAY_LEN(reflection_rpcs);

@@ -256,7 +256,7 @@ static void add_method(struct buf *b, const char *method)
     buf_add_c(b, method);
 }
 
-static struct str allowed(const struct walk *w, struct arena *a)
+static struct str allowed_methods(const struct walk *w, struct arena *a)
 {
     AUTO(buf_done) struct buf b = {0};
     const struct node *n = w->matched;
@@ -313,7 +313,7 @@ enum router_result router_find(const struct router *r, struct str method, struct
     if (!descend(&w, &r->root, 0))
         return ROUTER_NO_PATH;
     if (!ret->route) {
-        ret->allow = allowed(&w, a);
+        ret->allow = allowed_methods(&w, a);
         return ROUTER_NO_METHOD;
     }
     copy_params(&ret->params, a);

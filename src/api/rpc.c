@@ -349,7 +349,7 @@ static int connect_form(const struct request *r, enum form *ret, struct err *e)
 }
 
 /* The route's handler: the caller has permission. */
-static void admitted(struct request *r)
+static void call_admitted(struct request *r)
 {
     enum form form;
     struct err e = {0};
@@ -382,7 +382,7 @@ int rpc_add_routes(struct api *a, const struct rpc_method *m, size_t count, stru
             .path = m[i].pb->path,
             .name = m[i].name,
             .perm = m[i].perm,
-            .handler = admitted,
+            .handler = call_admitted,
             .data = &m[i],
         };
 
@@ -400,7 +400,7 @@ void rpc_grpc(struct request *r)
 
     if (router_find(r->api->router, STR("POST"), req->path, r->x, xchg_arena(r->x), &match) !=
             ROUTER_FOUND ||
-        match.route->handler != admitted) {
+        match.route->handler != call_admitted) {
         grpc_start(r->x, NULL, NULL);
         return;
     }

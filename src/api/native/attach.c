@@ -97,7 +97,7 @@ static void drop_input(struct attach *a)
 }
 
 /* Detaches from the command, which keeps running. */
-static void detach(struct attach *a)
+static void attach_detach(struct attach *a)
 {
     drop_input(a);
     revocable_stream_end(&a->live);
@@ -200,13 +200,13 @@ static void on_ended(void *arg, struct exec *x, const struct err *e)
 
 /* --- input --- */
 
-static void feed(void *arg)
+static void attach_feed(void *arg)
 {
     struct attach *a = arg;
 
     if (!a->x || !a->ws || a->seat.role != CONSOLE_CONTROLLER)
         return;
-    buf_take(&a->held, exec_stdin(a->x, buf_str(&a->held), a->eof, feed, a));
+    buf_take(&a->held, exec_stdin(a->x, buf_str(&a->held), a->eof, attach_feed, a));
     if (buf_len(&a->held) == 0)
         ws_pause(a->ws, false);
 }
@@ -218,7 +218,7 @@ static void type_bytes(struct attach *a, struct str bytes)
     if (a->eof)
         return;
     if (buf_len(&a->held) == 0)
-        taken = exec_stdin(a->x, bytes, false, feed, a);
+        taken = exec_stdin(a->x, bytes, false, attach_feed, a);
     if (taken == bytes.n)
         return;
     buf_add_str(&a->held, str_skip(bytes, taken));
@@ -234,7 +234,7 @@ static void type_eof(struct attach *a)
         (void)exec_stdin(a->x, STR(""), true, NULL, NULL);
 }
 
-static void acted(void *arg, struct exec *x, const struct err *e)
+static void action_done(void *arg, struct exec *x, const struct err *e)
 {
     (void)arg, (void)x, (void)e; /* the command may just have ended: its exit is reported */
 }
@@ -246,7 +246,7 @@ static int message_resize(struct attach *a, const json_t *m, struct err *e)
 
     if (rows < 1 || rows > UINT16_MAX || cols < 1 || cols > UINT16_MAX)
         return err_set(e, ERR_INVALID, 0, "'rows' and 'cols' must be numbers from 1 to 65535");
-    exec_resize(a->x, (int)rows, (int)cols, acted, NULL);
+    exec_resize(a->x, (int)rows, (int)cols, action_done, NULL);
     return 0;
 }
 
@@ -259,7 +259,7 @@ static int message_signal(struct attach *a, const json_t *m, struct err *e)
         return err_set(e, ERR_INVALID, 0, "'signal' must be a signal's name");
     if (signal_parse(str_make(json_string_value(v), json_string_length(v)), &sig, e) < 0)
         return -1;
-    exec_signal(a->x, sig, acted, NULL);
+    exec_signal(a->x, sig, action_done, NULL);
     return 0;
 }
 
@@ -345,7 +345,7 @@ static void on_closed(struct ws *w, int code, struct str reason)
 
     (void)code, (void)reason;
     a->ws = NULL;
-    detach(a);
+    attach_detach(a);
     if (run)
         run_forget(run);
     attach_free(a);

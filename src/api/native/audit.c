@@ -39,7 +39,7 @@ static void write_result(struct jw *w, const struct audit_result *a, bool head_a
     jw_object_end(w);
 }
 
-static void verified(void *arg, const struct audit_result *a, const struct err *e)
+static void audit_verified(void *arg, const struct audit_result *a, const struct err *e)
 {
     struct verify_job *j = arg;
     struct request *r = waiter_end(&j->waiter);
@@ -73,5 +73,5 @@ void audit_verify_run(struct request *r)
     j = xzalloc(sizeof *j);
     j->head_asked = in->head.p != NULL;
     request_wait(r, &j->waiter);
-    events_verify(r->api->c.events, in->head.p ? head : NULL, verified, j);
+    events_verify(r->api->c.events, in->head.p ? head : NULL, audit_verified, j);
 }

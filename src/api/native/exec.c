@@ -109,7 +109,7 @@ static void asker_gone(struct waiter *w)
     job_free(j);
 }
 
-static void ended(void *arg, struct exec *x, const struct collect *c, const struct err *e)
+static void command_ended(void *arg, struct exec *x, const struct collect *c, const struct err *e)
 {
     struct exec_job *j = arg;
     struct request *r = waiter_end(&j->waiter);
@@ -137,7 +137,7 @@ static void in_background(void *arg, struct exec *x, const struct err *e)
 
 void exec_create_run(struct request *r)
 {
-    static const struct command_ops ops = {.done = ended};
+    static const struct command_ops ops = {.done = command_ended};
     const struct exec_create_in *in = r->in;
     struct sandbox *s = request_sandbox(r, in->id);
     struct principal by = request_who(r);
@@ -238,7 +238,7 @@ static void waiter_gone(struct waiter *w)
     mem_free(j);
 }
 
-static void waited(void *arg, struct exec *x, const struct err *e)
+static void wait_ended(void *arg, struct exec *x, const struct err *e)
 {
     AUTO(mem_free) struct wait_job *j = arg;
     struct request *r = waiter_end(&j->waiter);
@@ -260,7 +260,7 @@ void exec_wait_run(struct request *r)
     j = xzalloc(sizeof *j);
     j->waiter.gone = waiter_gone;
     request_wait(r, &j->waiter);
-    j->wait = exec_wait(x, waited, j);
+    j->wait = exec_wait(x, wait_ended, j);
 }
 
 /* --- signal, resize, cancel --- */
@@ -269,7 +269,7 @@ struct act_job {
     struct waiter waiter;
 };
 
-static void acted(void *arg, struct exec *x, const struct err *e)
+static void action_done(void *arg, struct exec *x, const struct err *e)
 {
     AUTO(mem_free) struct act_job *j = arg;
     struct request *r = waiter_end(&j->waiter);
@@ -300,7 +300,7 @@ void exec_signal_run(struct request *r)
     if (signal_parse(in->signal, &sig, &e) < 0)
         request_fail(r, &e);
     else
-        exec_signal(x, sig, acted, act(r));
+        exec_signal(x, sig, action_done, act(r));
 }
 
 void exec_resize_run(struct request *r)
@@ -309,7 +309,7 @@ void exec_resize_run(struct request *r)
     AUTO(exec_unref) struct exec *x = request_exec(r, in->id, in->exec);
 
     if (x)
-        exec_resize(x, (int)in->rows, (int)in->cols, acted, act(r));
+        exec_resize(x, (int)in->rows, (int)in->cols, action_done, act(r));
 }
 
 void exec_cancel_run(struct request *r)
@@ -318,5 +318,5 @@ void exec_cancel_run(struct request *r)
     AUTO(exec_unref) struct exec *x = request_exec(r, in->id, in->exec);
 
     if (x)
-        exec_cancel(x, acted, act(r));
+        exec_cancel(x, action_done, act(r));
 }

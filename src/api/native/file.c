@@ -186,7 +186,7 @@ static int plan(struct download *d, const struct guest_file_done *info, struct g
     return 0;
 }
 
-static void looked(struct pipe *p, const struct guest_file_done *info, const struct err *e)
+static void path_looked_up(struct pipe *p, const struct guest_file_done *info, const struct err *e)
 {
     struct download *d = CONTAINER_OF(p, struct download, pipe);
     const struct file_path_in *in = p->r->in;
@@ -227,7 +227,7 @@ static struct download *download_new(struct request *r, const struct pipe_ops *o
 
 void file_read_run(struct request *r)
 {
-    static const struct pipe_ops ops = {.done = looked};
+    static const struct pipe_ops ops = {.done = path_looked_up};
     const struct file_path_in *in = r->in;
     struct guest *g = request_guest(r, in->id);
 

@@ -75,7 +75,7 @@ static void on_body_end(struct xchg *x)
 
 /* --- from the server inside --- */
 
-static void over(struct proxy *p)
+static void proxy_over(struct proxy *p)
 {
     struct guest_pipe *g = TAKE(p->g);
 
@@ -90,7 +90,7 @@ static void fail(struct proxy *p, struct err *e)
     const struct port_proxy_in *in = p->r->in;
     bool head = p->phase == HEAD;
 
-    over(p);
+    proxy_over(p);
     if (!head) {
         xchg_abort(p->r->x);
         return;
@@ -103,7 +103,7 @@ static void fail(struct proxy *p, struct err *e)
 
 static void finish(struct proxy *p)
 {
-    over(p);
+    proxy_over(p);
     xchg_end(p->r->x, NULL, 0);
 }
 
@@ -205,7 +205,7 @@ static void on_data(struct guest_pipe *g, struct str bytes)
     p->owed = 0;
 }
 
-static void ended(struct proxy *p, const struct err *cause)
+static void proxy_ended(struct proxy *p, const struct err *cause)
 {
     struct err e = *cause;
 
@@ -225,7 +225,7 @@ static void ended(struct proxy *p, const struct err *cause)
 
 static void on_eof(struct guest_pipe *g)
 {
-    ended(guest_pipe_arg(g), &(struct err){0});
+    proxy_ended(guest_pipe_arg(g), &(struct err){0});
 }
 
 static void on_room(struct guest_pipe *g)
@@ -239,7 +239,7 @@ static void on_done(struct guest_pipe *g, const struct guest_file_done *info, co
 
     (void)info;
     p->g = NULL;
-    ended(p, e);
+    proxy_ended(p, e);
 }
 
 /* --- the exchange --- */
@@ -258,7 +258,7 @@ static void on_closed(struct xchg *x, bool done)
 {
     struct proxy *p = xchg_arg(x);
 
-    over(p);
+    proxy_over(p);
     buf_done(&p->out);
     buf_done(&p->in);
     http1_body_done(&p->body);
@@ -270,7 +270,7 @@ static void on_live_end(struct revocable_stream *l, int ws_code, const char *why
     struct proxy *p = CONTAINER_OF(l, struct proxy, live);
 
     (void)ws_code, (void)why;
-    over(p);
+    proxy_over(p);
     xchg_abort(p->r->x);
 }
 

@@ -83,18 +83,18 @@ static void job_failed(void *arg, const struct err *e)
     run_end(j->run);
 }
 
-static void gathered(void *arg, const struct err *e)
+static void output_gathered(void *arg, const struct err *e)
 {
     job_failed(arg, e); /* success has the code ERR_NONE */
 }
 
-static void ended(void *arg, struct exec *x, const struct err *e)
+static void command_ended(void *arg, struct exec *x, const struct err *e)
 {
     struct run_job *j = arg;
 
     j->wait = NULL;
     if (e->code == ERR_NONE)
-        collect_start(&j->collect, x, (size_t)j->api->c.conf->body_max, gathered, j);
+        collect_start(&j->collect, x, (size_t)j->api->c.conf->body_max, output_gathered, j);
     else
         job_failed(j, e);
 }
@@ -104,7 +104,7 @@ static void job_started(void *arg, struct exec *x)
     struct run_job *j = arg;
 
     j->x = exec_ref(x);
-    j->wait = exec_wait(x, ended, j);
+    j->wait = exec_wait(x, command_ended, j);
 }
 
 void run_run(struct request *r)

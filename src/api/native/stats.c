@@ -8,7 +8,7 @@ struct stats_job {
     char id[ID_SIZE];
 };
 
-static void measured(void *arg, const struct driver_stats *s, const struct err *e)
+static void stats_measured(void *arg, const struct driver_stats *s, const struct err *e)
 {
     AUTO(mem_free) struct stats_job *j = arg;
     struct request *r = waiter_end(&j->waiter);
@@ -48,5 +48,5 @@ void sandbox_stats_run(struct request *r)
     j = xzalloc(sizeof *j);
     (void)snprintf(j->id, sizeof j->id, "%s", i.id);
     request_wait(r, &j->waiter);
-    sandbox_stats(s, measured, j);
+    sandbox_stats(s, stats_measured, j);
 }

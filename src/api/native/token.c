@@ -41,7 +41,7 @@ static int remember_key(struct store_tx *tx, void *arg, const char *id, struct e
     return idem_record(tx, j->idem, object, 201, (struct str){0}, e);
 }
 
-static void created(void *arg, const struct token *t, const char *text, const struct err *e)
+static void token_created(void *arg, const struct token *t, const char *text, const struct err *e)
 {
     struct create_job *j = arg;
     struct request *r = waiter_end(&j->waiter);
@@ -81,7 +81,7 @@ void token_create_run(struct request *r)
     assert(known); /* op_roles and role_name agree: a test checks it */
     j->idem = TAKE(r->idem);
     request_wait(r, &j->waiter);
-    identity_create(r->api->c.identity, &spec, &r->who, created, j);
+    identity_create(r->api->c.identity, &spec, &r->who, token_created, j);
 }
 
 /* --- list, get --- */

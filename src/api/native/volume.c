@@ -92,7 +92,7 @@ static int remember_key(struct store_tx *tx, void *arg, struct err *e)
     return idem_record(tx, j->idem, object, 201, buf_str(&j->reply), e);
 }
 
-static void created(void *arg, struct volume *v, const struct err *e)
+static void volume_created(void *arg, struct volume *v, const struct err *e)
 {
     struct volume_job *j = arg;
     struct jw w = {.to = &j->reply};
@@ -125,8 +125,8 @@ void volume_create_run(struct request *r)
     struct volume_job *j = job_new(r);
     struct err e = {0};
 
-    if (volume_create(r->api->c.volumes, &spec, &(struct volume_call){&j->by, created, j}, &e) <
-        0) {
+    if (volume_create(r->api->c.volumes, &spec, &(struct volume_call){&j->by, volume_created, j},
+                      &e) < 0) {
         job_free(j);
         request_fail(r, &e);
         return;
@@ -182,7 +182,7 @@ static struct volume *request_volume(struct request *r, enum volume_want want)
 }
 
 /* It may have been removed meanwhile. */
-static void measured(void *arg, int64_t bytes, const struct err *e)
+static void volume_measured(void *arg, int64_t bytes, const struct err *e)
 {
     struct volume_job *j = arg;
     struct request *r = waiter_end(&j->waiter);
@@ -214,7 +214,7 @@ void volume_get_run(struct request *r)
     j = job_new(r);
     volume_info(v, &i);
     (void)snprintf(j->id, sizeof j->id, "%s", i.id);
-    if (volume_measure(v, measured, j)) {
+    if (volume_measure(v, volume_measured, j)) {
         request_wait(r, &j->waiter);
         return;
     }
@@ -226,7 +226,7 @@ void volume_get_run(struct request *r)
 
 /* --- remove --- */
 
-static void removed(void *arg, struct volume *v, const struct err *e)
+static void volume_removed(void *arg, struct volume *v, const struct err *e)
 {
     struct volume_job *j = arg;
     struct request *r = waiter_end(&j->waiter);
@@ -248,7 +248,7 @@ void volume_remove_run(struct request *r)
     if (!v)
         return;
     j = job_new(r);
-    if (volume_remove(v, &(struct volume_call){&j->by, removed, j}, &e) < 0) {
+    if (volume_remove(v, &(struct volume_call){&j->by, volume_removed, j}, &e) < 0) {
         job_free(j);
         request_fail(r, &e);
         return;

@@ -31,25 +31,25 @@ static void tell(struct command *c, const struct collect *gathered, const struct
     command_free(c);
 }
 
-static void gathered(void *arg, const struct err *e)
+static void output_gathered(void *arg, const struct err *e)
 {
     struct command *c = arg;
 
     tell(c, &c->collect, e);
 }
 
-static void ended(void *arg, struct exec *x, const struct err *e)
+static void command_ended(void *arg, struct exec *x, const struct err *e)
 {
     struct command *c = arg;
 
     c->wait = NULL;
     if (e->code == ERR_NONE)
-        collect_start(&c->collect, x, (size_t)c->api->c.conf->body_max, gathered, c);
+        collect_start(&c->collect, x, (size_t)c->api->c.conf->body_max, output_gathered, c);
     else
         tell(c, NULL, e);
 }
 
-static void cancelled(void *arg, struct exec *x, const struct err *e)
+static void command_cancelled(void *arg, struct exec *x, const struct err *e)
 {
     (void)arg, (void)x, (void)e; /* it has already ended, or its end will be reported */
 }
@@ -61,11 +61,11 @@ void command_drop(struct command *c, bool end)
     if (!c->x)
         return; /* `started` handles it */
     if (end)
-        exec_cancel(c->x, cancelled, NULL);
+        exec_cancel(c->x, command_cancelled, NULL);
     command_free(c);
 }
 
-static void started(void *arg, struct exec *x, const struct err *e)
+static void command_started(void *arg, struct exec *x, const struct err *e)
 {
     struct command *c = arg;
 
@@ -83,7 +83,7 @@ static void started(void *arg, struct exec *x, const struct err *e)
         command_drop(c, c->end);
         return;
     }
-    c->wait = exec_wait(x, ended, c);
+    c->wait = exec_wait(x, command_ended, c);
     if (c->ops->started)
         c->ops->started(c->arg, x);
 }
@@ -99,6 +99,6 @@ struct command *command_start(struct api *a, struct sandbox *s, const struct exe
     c->arg = arg;
     c->input_eof = input->eof;
     buf_add_str(&c->input, input->bytes);
-    exec_start(s, spec, by, started, c);
+    exec_start(s, spec, by, command_started, c);
     return c;
 }

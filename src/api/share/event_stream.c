@@ -90,7 +90,7 @@ static void write_told(struct told *t, const struct event *ev)
 
 /* A commit is passed to one stream after the other: the first formats an event, the others reuse
  * it. */
-static struct str told(struct event_stream *s, const struct event *ev)
+static struct str event_text(struct event_stream *s, const struct event *ev)
 {
     struct api *a = s->api;
     struct told *t;
@@ -118,7 +118,7 @@ void event_streams_done(struct api *a)
 static int send_event(void *arg, const struct event *ev)
 {
     struct event_stream *s = arg;
-    struct str text = told(s, ev);
+    struct str text = event_text(s, ev);
 
     if (text.n == 0)
         return 0;

@@ -50,7 +50,7 @@ static void on_consumed(void *arg, size_t n)
     consume(u);
 }
 
-static int put(struct store_tx *tx, void *arg, struct err *e)
+static int put_work(struct store_tx *tx, void *arg, struct err *e)
 {
     struct file_upload *u = arg;
 
@@ -87,7 +87,7 @@ static void on_stored(void *arg, const struct blob *b, const struct err *e)
     memcpy(u->hash, b->name, sizeof u->hash);
     u->f.hash = str_of(u->hash);
     u->f.size = b->size;
-    store_write(u->api->c.store, STORE_DURABLE, put, put_done, u);
+    store_write(u->api->c.store, STORE_DURABLE, put_work, put_done, u);
 }
 
 void file_upload_write(struct file_upload *u, struct str bytes)
@@ -183,7 +183,7 @@ static void download_free(struct download *d)
     mem_free(d);
 }
 
-static void sent(void *arg, bool done)
+static void file_sent(void *arg, bool done)
 {
     request_end(arg, done);
 }
@@ -207,11 +207,11 @@ static void send_file(struct request *r, const struct board_file *f, int fd)
               &(struct static_info){.type = "application/octet-stream",
                                     .cache = "no-cache",
                                     .etag = arena_printf(a, "\"" STR_FMT "\"", STR_ARG(f->hash)),
-                                    .ended = sent,
+                                    .ended = file_sent,
                                     .arg = r});
 }
 
-static void opened(void *arg, int fd, const struct err *e)
+static void blob_opened(void *arg, int fd, const struct err *e)
 {
     struct download *d = arg;
     struct request *r = waiter_end(&d->waiter);
@@ -233,7 +233,7 @@ static void opened(void *arg, int fd, const struct err *e)
     download_free(d);
 }
 
-static int find(struct store_tx *tx, void *arg, struct err *e)
+static int file_find(struct store_tx *tx, void *arg, struct err *e)
 {
     struct download *d = arg;
 
@@ -241,13 +241,13 @@ static int find(struct store_tx *tx, void *arg, struct err *e)
     return file_need(&d->t, d->f.project, d->f.name, d->f.version, &d->f, e);
 }
 
-static void found(void *arg, const struct err *e)
+static void file_found(void *arg, const struct err *e)
 {
     struct download *d = arg;
     struct request *r;
 
     if (e->code == ERR_NONE && d->waiter.r) {
-        blob_open(d->api->c.blobs, d->f.hash, opened, d);
+        blob_open(d->api->c.blobs, d->f.hash, blob_opened, d);
         return;
     }
     r = waiter_end(&d->waiter);
@@ -271,5 +271,5 @@ void file_download(struct request *r, struct str project, struct str name, int64
                                .name = arena_str(&d->arena, name),
                                .version = version};
     request_wait(r, &d->waiter);
-    store_read(r->api->c.store, find, found, d);
+    store_read(r->api->c.store, file_find, file_found, d);
 }

@@ -153,7 +153,7 @@ struct watch {
     bool due;
 };
 
-static int look(struct store_tx *tx, void *arg, struct err *e)
+static int watch_look(struct store_tx *tx, void *arg, struct err *e)
 {
     struct watch *w = arg;
 
@@ -161,7 +161,7 @@ static int look(struct store_tx *tx, void *arg, struct err *e)
     return agent_watch_due(&w->t, &w->due, e);
 }
 
-static int act(struct store_tx *tx, void *arg, struct err *e)
+static int watch_act(struct store_tx *tx, void *arg, struct err *e)
 {
     struct watch *w = arg;
 
@@ -169,7 +169,7 @@ static int act(struct store_tx *tx, void *arg, struct err *e)
     return agent_watch(&w->t, e);
 }
 
-static void acted(void *arg, const struct err *e)
+static void watch_acted(void *arg, const struct err *e)
 {
     struct watch *w = arg;
 
@@ -182,14 +182,14 @@ static void acted(void *arg, const struct err *e)
     mem_free(w);
 }
 
-static void looked(void *arg, const struct err *e)
+static void watch_looked(void *arg, const struct err *e)
 {
     struct watch *w = arg;
 
     if (e->code == ERR_NONE && w->due)
-        store_write(w->api->c.store, STORE_DURABLE, act, acted, w);
+        store_write(w->api->c.store, STORE_DURABLE, watch_act, watch_acted, w);
     else
-        acted(w, e);
+        watch_acted(w, e);
 }
 
 void team_tick(struct api *a)
@@ -210,5 +210,5 @@ void team_tick(struct api *a)
                          .who = {.actor = "system"},
                          .now_ms = now,
                          .since_ms = a->team_since_ms};
-    store_read(a->c.store, look, looked, w);
+    store_read(a->c.store, watch_look, watch_looked, w);
 }

@@ -197,7 +197,7 @@ static int on_body(struct file_upload *u, struct str part, struct err *e)
     return 0;
 }
 
-static void uploaded(struct request *r, const struct board_file *f)
+static void file_uploaded(struct request *r, const struct board_file *f)
 {
     struct jw w = request_json(r);
 
@@ -213,7 +213,7 @@ static void upload_free(struct file_upload *u)
 void project_file_write_run(struct request *r)
 {
     static const struct file_upload_ops ops = {
-        .body = on_body, .reply = uploaded, .free = upload_free};
+        .body = on_body, .reply = file_uploaded, .free = upload_free};
     const struct project_file_write_in *in = r->in;
     struct file_upload *u;
     struct err e = {0};

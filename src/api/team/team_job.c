@@ -74,7 +74,7 @@ static void stop_boxes(struct api *a, struct str agent, const struct principal *
     }
 }
 
-static int work(struct store_tx *tx, void *arg, struct err *e)
+static int job_work(struct store_tx *tx, void *arg, struct err *e)
 {
     struct team_job *j = arg;
 
@@ -83,7 +83,7 @@ static int work(struct store_tx *tx, void *arg, struct err *e)
     return j->run(j, e);
 }
 
-static void worked(void *arg, const struct err *e)
+static void job_worked(void *arg, const struct err *e)
 {
     struct team_job *j = arg;
     struct request *r = waiter_end(&j->waiter);
@@ -106,7 +106,7 @@ static void worked(void *arg, const struct err *e)
 static int work_with_token(struct store_tx *tx, void *arg, const char *id, struct err *e)
 {
     (void)id;
-    return work(tx, arg, e);
+    return job_work(tx, arg, e);
 }
 
 static void token_made_for(void *arg, const struct token *t, const char *text, const struct err *e)
@@ -126,7 +126,7 @@ static void token_made_for(void *arg, const struct token *t, const char *text, c
         buf_printf(j->reply, ",\"token\":\"%s\"}", text);
         xchg_add_header(j->waiter.r->x, "cache-control", STR("no-store"));
     }
-    worked(j, e);
+    job_worked(j, e);
 }
 
 /* With authentication on, registering an agent returns a token that can act only as that agent. */
@@ -159,7 +159,8 @@ void team_job_start(struct team_job *j, struct request *r, enum team_class class
     if (start_with_token(j, r))
         return;
     if (class == TEAM_READ)
-        store_read(s, work, worked, j);
+        store_read(s, job_work, job_worked, j);
     else
-        store_write(s, class == TEAM_DURABLE ? STORE_DURABLE : STORE_RELAXED, work, worked, j);
+        store_write(s, class == TEAM_DURABLE ? STORE_DURABLE : STORE_RELAXED, job_work, job_worked,
+                    j);
 }

@@ -91,7 +91,7 @@ static void call_free(struct team_job *j)
     mem_free(c);
 }
 
-static int run(struct team_job *j, struct err *e)
+static int op_run(struct team_job *j, struct err *e)
 {
     struct team_call *c = CONTAINER_OF(j, struct team_call, job);
     struct str stored;
@@ -108,7 +108,7 @@ static int run(struct team_job *j, struct err *e)
     return idem_record(c->t.tx, c->idem, c->object, c->row->op->status, stored, e);
 }
 
-static void answer(struct request *r, struct team_job *j, const struct err *e)
+static void op_reply(struct request *r, struct team_job *j, const struct err *e)
 {
     struct team_call *c = CONTAINER_OF(j, struct team_call, job);
 
@@ -140,7 +140,7 @@ static const struct team_op *row_of(const struct op *op)
     return NULL;
 }
 
-static const void *field(const struct team_call *c, const char *name)
+static const void *call_field(const struct team_call *c, const char *name)
 {
     return (const char *)c->in + op_input(c->row->op, str_of(name))->offset;
 }
@@ -161,7 +161,7 @@ void team_run(struct request *r)
     c->row = row_of(r->op);
     c->implied = r->how == AUTH_IMPLIED;
     c->job = (struct team_job){
-        .t = &c->t, .reply = &c->reply, .run = run, .answer = answer, .free = call_free};
+        .t = &c->t, .reply = &c->reply, .run = op_run, .answer = op_reply, .free = call_free};
     if (team_of(r, &c->arena, &c->t, &e) < 0 || copy_input(c, r, &e) < 0) {
         team_refused(r, &c->t, &e);
         request_fail(r, &e);
@@ -170,11 +170,11 @@ void team_run(struct request *r)
     }
     c->idem = TAKE(r->idem);
     if (c->row->gives_token)
-        c->job.give_token = *(const struct str *)field(c, "name");
+        c->job.give_token = *(const struct str *)call_field(c, "name");
     if (c->row->takes_tokens)
-        c->job.take_tokens = *(const struct str *)field(c, "name");
+        c->job.take_tokens = *(const struct str *)call_field(c, "name");
     class = c->row->class;
-    if (c->row->read_if && *(const bool *)field(c, c->row->read_if))
+    if (c->row->read_if && *(const bool *)call_field(c, c->row->read_if))
         class = TEAM_READ;
     team_job_start(&c->job, r, class);
 }

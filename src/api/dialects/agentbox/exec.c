@@ -29,7 +29,7 @@ struct explain {
     void *arg;
 };
 
-static void explained(struct explain *x, const char *text)
+static void failure_explained(struct explain *x, const char *text)
 {
     x->told(x->arg, text);
     mem_free(x->workdir);
@@ -37,18 +37,19 @@ static void explained(struct explain *x, const char *text)
     mem_free(x);
 }
 
-static void looked(struct guest_pipe *p, const struct guest_file_done *info, const struct err *e)
+static void directory_looked_up(struct guest_pipe *p, const struct guest_file_done *info,
+                                const struct err *e)
 {
     struct explain *x = guest_pipe_arg(p);
     AUTO(buf_done) struct buf text = {0};
     int sys = e->code != ERR_NONE ? e->sys : info->kind != DT_DIR ? ENOTDIR : 0;
 
     if (sys == 0 || e->code == ERR_CANCELLED || e->code == ERR_UNAVAILABLE) {
-        explained(x, x->failure);
+        failure_explained(x, x->failure);
         return;
     }
     agentbox_say_errno(sys, str_of(x->workdir), &text);
-    explained(x, buf_cstr(&text));
+    failure_explained(x, buf_cstr(&text));
 }
 
 /* The original's runtime names the directory as Python does.  Whether the directory was the cause
@@ -56,7 +57,7 @@ static void looked(struct guest_pipe *p, const struct guest_file_done *info, con
 void agentbox_explain(struct sandbox *s, struct str workdir, struct str failure, agentbox_why told,
                       void *arg)
 {
-    static const struct guest_pipe_ops ops = {.done = looked};
+    static const struct guest_pipe_ops ops = {.done = directory_looked_up};
     struct explain *x = xzalloc(sizeof *x);
     AUTO(buf_done) struct buf path = {0};
     struct guest_file_call c = {.op = GUEST_FILE_STAT};
@@ -70,7 +71,7 @@ void agentbox_explain(struct sandbox *s, struct str workdir, struct str failure,
         .workdir = str_dup(workdir), .failure = str_dup(failure), .told = told, .arg = arg};
     g = sandbox_guest(s, &e);
     if (!g || guest_file(g, &c, &ops, x, &p, &e) < 0)
-        explained(x, x->failure);
+        failure_explained(x, x->failure);
 }
 
 /* --- the spec of a line --- */
@@ -194,7 +195,7 @@ static void reply(struct request *r, const struct exec_info *i, const struct col
     tell(r, &a);
 }
 
-static void ended(void *arg, struct exec *x, const struct collect *c, const struct err *e)
+static void command_ended(void *arg, struct exec *x, const struct collect *c, const struct err *e)
 {
     struct run_job *j = arg;
     struct exec_info i = {0};
@@ -215,7 +216,7 @@ static void ended(void *arg, struct exec *x, const struct collect *c, const stru
 
 void agentbox_run(struct request *r, struct sandbox *s, const struct agentbox_line *l)
 {
-    static const struct command_ops ops = {.done = ended};
+    static const struct command_ops ops = {.done = command_ended};
     const struct exec_input input = {.bytes = l->stdin_bytes, .eof = l->stdin_bytes.n > 0};
     const struct principal by = request_who(r);
     struct exec_spec spec;

@@ -25,7 +25,7 @@ static const struct rpc_method rpcs[] = {
 
 /* --- which runtime sessions get --- */
 
-static int probe(const struct config *c, struct err *e)
+static int agentbox_probe(const struct config *c, struct err *e)
 {
     const struct agentbox_host h = agentbox_host(c->runtime);
     struct agentbox_runtime r;
@@ -86,7 +86,7 @@ const struct dialect dialect_agentbox = {
                .fail = process_fail,
                .body_max = ROUTE_BODY_WHOLE},
     .listen = (const char *const[]){"127.0.0.1:50051", "[::1]:50051", NULL},
-    .probe = probe,
+    .probe = agentbox_probe,
     .start = agentbox_new,
     .free = agentbox_free,
 };

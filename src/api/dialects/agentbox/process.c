@@ -138,7 +138,7 @@ static struct agentbox_line line_of(const struct request *r)
 
 /* --- operations --- */
 
-static void health(struct request *r, struct sandbox *s)
+static void process_health(struct request *r, struct sandbox *s)
 {
     struct jw w = begin_json(r);
 
@@ -147,7 +147,7 @@ static void health(struct request *r, struct sandbox *s)
     send_json(r, 200, &w);
 }
 
-static void exec(struct request *r, struct sandbox *s)
+static void process_exec(struct request *r, struct sandbox *s)
 {
     struct agentbox_line l = line_of(r);
 
@@ -202,10 +202,8 @@ static const struct endpoint {
     const char *method, *path;
     void (*run)(struct request *r, struct sandbox *s);
 } endpoints[] = {
-    {"GET", "/health", health},
-    {"POST", "/exec", exec},
-    {"POST", "/exec/stream", exec_stream},
-    {"POST", "/file/write", file_write},
+    {"GET", "/health", process_health},    {"POST", "/exec", process_exec},
+    {"POST", "/exec/stream", exec_stream}, {"POST", "/file/write", file_write},
     {"POST", "/file/read", file_read},
 };
 
@@ -264,10 +262,10 @@ void process_handle(struct request *r)
     } else if (!at) {
         send_text(r, 404, "404: Not Found");
     } else if (!str_eq_c(req->method, at->method) &&
-               !(at->run == health && str_eq_c(req->method, "HEAD"))) {
+               !(at->run == process_health && str_eq_c(req->method, "HEAD"))) {
         xchg_add_header(r->x, "allow", str_of(at->method));
         send_text(r, 405, "405: Method Not Allowed");
-    } else if (at->run == health) {
+    } else if (at->run == process_health) {
         run(r);
     } else if (request_authorise(r, r->route->perm, &e) < 0) {
         request_refuse(r, &e);

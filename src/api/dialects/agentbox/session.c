@@ -202,7 +202,7 @@ struct create_job {
     struct buf hosts; /* in the form of the session's note */
 };
 
-static void tell(struct request *r, struct sandbox *s, const struct err *e)
+static void session_reply(struct request *r, struct sandbox *s, const struct err *e)
 {
     struct agentbox_session_info info;
     const struct agentbox_create_session_response a = {.session = &info};
@@ -226,7 +226,7 @@ static void tell(struct request *r, struct sandbox *s, const struct err *e)
     rpc_fail_as(r, GRPC_UNKNOWN, &wrapped);
 }
 
-static void created(void *arg, struct sandbox *s, const struct err *e)
+static void session_created(void *arg, struct sandbox *s, const struct err *e)
 {
     struct create_job *j = arg;
 
@@ -324,7 +324,7 @@ static void create(struct create_job *j)
                        .aliases = &alias,
                        .alias_count = 1,
                    },
-                   &j->by, created, j);
+                   &j->by, session_created, j);
     buf_done(&paths[0]);
     buf_done(&paths[1]);
 }
@@ -334,7 +334,7 @@ static void storage_made(void *arg, const struct err *e)
     if (e->code == ERR_NONE)
         create(arg);
     else
-        created(arg, NULL, e);
+        session_created(arg, NULL, e);
 }
 
 static void begin(struct request *r, struct str id, const struct agentbox_create_session_request *q)
@@ -349,7 +349,8 @@ static void begin(struct request *r, struct str id, const struct agentbox_create
         q->has_process_api ? q->process_api : agentbox_settings(r->api->c.conf)->process_api;
     j->preset_hosts = agentbox_hosts_are_preset(q->allowed_hosts, q->allowed_hosts_count);
     agentbox_hosts_note(q->allowed_hosts, q->allowed_hosts_count, &j->hosts);
-    j->creating = create_join_begin(r, (struct alias_name){STR(AGENTBOX_DIALECT), id}, tell);
+    j->creating =
+        create_join_begin(r, (struct alias_name){STR(AGENTBOX_DIALECT), id}, session_reply);
     if (is_shared(j))
         tenant_make_dirs(server_loop(r->api->server), &j->by,
                          (struct tenant_dirs){agentbox_settings(r->api->c.conf)->storage_path,
@@ -366,7 +367,7 @@ static void ask(struct request *r)
     const struct err none = {0};
     struct sandbox *s;
 
-    if (create_join_try(r, (struct alias_name){STR(AGENTBOX_DIALECT), id}, tell))
+    if (create_join_try(r, (struct alias_name){STR(AGENTBOX_DIALECT), id}, session_reply))
         return;
     s = sandbox_own(r->api->c.sandboxes, &r->who, (struct alias_name){STR(AGENTBOX_DIALECT), id});
     if (!s) {
@@ -374,7 +375,7 @@ static void ask(struct request *r)
         return;
     }
     sandbox_touch(s);
-    tell(r, s, &none);
+    session_reply(r, s, &none);
 }
 
 static void ended_for_create(void *arg, struct sandbox *s, const struct err *e)
@@ -383,7 +384,7 @@ static void ended_for_create(void *arg, struct sandbox *s, const struct err *e)
     struct request *r = waiter_end(&j->waiter);
 
     if (r && e->code != ERR_NONE)
-        tell(r, s, e);
+        session_reply(r, s, e);
     else if (r)
         ask(r);
 }
@@ -407,7 +408,7 @@ static void answer_destroy(struct request *r, bool success)
     rpc_reply(r, &a);
 }
 
-static void destroyed(void *arg, struct sandbox *s, const struct err *e)
+static void session_destroyed(void *arg, struct sandbox *s, const struct err *e)
 {
     AUTO(mem_free) struct end_job *j = arg;
     struct request *r = waiter_end(&j->waiter);
@@ -427,10 +428,10 @@ static void destroyed_by_other(void *arg, struct sandbox *s, const struct err *e
         answer_destroy(r, false);
 }
 
-static void destroy(struct request *r, struct sandbox *s, const struct err *e)
+static void session_destroy(struct request *r, struct sandbox *s, const struct err *e)
 {
     if (s && e->code == ERR_NONE)
-        wait_for_end(r, s, is_going(s) ? destroyed_by_other : destroyed);
+        wait_for_end(r, s, is_going(s) ? destroyed_by_other : session_destroyed);
     else
         answer_destroy(r, false);
 }
@@ -440,6 +441,7 @@ void agentbox_destroy_session(struct request *r, const void *in)
     const struct agentbox_destroy_session_request *q = in;
     const struct err none = {0};
 
-    if (!create_join_try(r, (struct alias_name){STR(AGENTBOX_DIALECT), q->session_id}, destroy))
-        destroy(r, find(r, q->session_id), &none);
+    if (!create_join_try(r, (struct alias_name){STR(AGENTBOX_DIALECT), q->session_id},
+                         session_destroy))
+        session_destroy(r, find(r, q->session_id), &none);
 }

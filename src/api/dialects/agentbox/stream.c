@@ -141,7 +141,7 @@ static void on_end(void *arg, const struct err *e)
 
 /* --- the command --- */
 
-static void cancelled(void *arg, struct exec *x, const struct err *e)
+static void command_cancelled(void *arg, struct exec *x, const struct err *e)
 {
     (void)arg, (void)x, (void)e; /* it has already ended, or its end will be reported */
 }
@@ -153,11 +153,11 @@ static void asker_gone(struct waiter *w)
     if (t->starting || t->explaining)
         return; /* their callbacks notice it */
     if (t->x)
-        exec_cancel(t->x, cancelled, NULL);
+        exec_cancel(t->x, command_cancelled, NULL);
     stream_free(t);
 }
 
-static void explained(void *arg, const char *text)
+static void failure_explained(void *arg, const char *text)
 {
     finish_with_error(arg, text);
 }
@@ -177,7 +177,7 @@ static void on_live_end(struct revocable_stream *l, int ws_code, const char *why
     struct err e = {0};
 
     if (ws_code == WS_POLICY && t->x) /* the command's owner has lost its permission */
-        exec_cancel(t->x, cancelled, NULL);
+        exec_cancel(t->x, command_cancelled, NULL);
     if (t->sse) {
         finish_with_error(t, why);
         return;
@@ -189,7 +189,7 @@ static void on_live_end(struct revocable_stream *l, int ws_code, const char *why
     stream_free(t);
 }
 
-static void started(void *arg, struct exec *x, const struct err *e)
+static void command_started(void *arg, struct exec *x, const struct err *e)
 {
     static const struct exec_reader_ops ops = {.bytes = on_bytes, .gap = on_gap, .end = on_end};
     struct stream *t = arg;
@@ -200,7 +200,8 @@ static void started(void *arg, struct exec *x, const struct err *e)
         exec_info(x, &i);
     if (!x || i.state == EXEC_FAILED) {
         t->explaining = true;
-        agentbox_explain(t->s, str_of(t->workdir), x ? i.failure : str_of(e->msg), explained, t);
+        agentbox_explain(t->s, str_of(t->workdir), x ? i.failure : str_of(e->msg),
+                         failure_explained, t);
         return;
     }
     t->x = exec_ref(x);
@@ -255,7 +256,7 @@ void agentbox_run_stream(struct request *r, struct sandbox *s, const struct agen
     agentbox_spec(l, xchg_arena(r->x), &spec);
     /* a slow reader slows the command down; nothing is lost */
     spec.block_when_full = spec.for_reader = true;
-    exec_start(s, &spec, &by, started, t);
+    exec_start(s, &spec, &by, command_started, t);
 }
 
 void agentbox_exec_stream(struct request *r, const void *in)

@@ -7,7 +7,7 @@ static int bad_mode(struct str text, struct err *e)
     return err_set(e, ERR_INVALID, 0, "Invalid mode: " STR_FMT, (int)size_min(text.n, 64), text.p);
 }
 
-static int required(const char *what, struct err *e)
+static int refuse_missing(const char *what, struct err *e)
 {
     return err_set(e, ERR_INVALID, 0, "%s required", what);
 }
@@ -49,7 +49,7 @@ int hub_agent_register(struct hub_call *c, struct err *e)
         hub_int(c, "max_concurrent_tasks", -1, &s.task_max, e) < 0)
         return -1;
     if (s.name.n == 0)
-        return required("name", e);
+        return refuse_missing("name", e);
     if (agent_mode_parse(wish, &mode)) /* an unknown mode is ignored */
         s.mode = &mode;
     if (agent_register(&c->t, &s, &a, e) < 0)
@@ -202,7 +202,7 @@ int hub_capabilities_match(struct hub_call *c, struct err *e)
     if (hub_query(c, "tag", &tag, e) < 0 || team_tags(&c->arena, &tag, 1, &one, e) < 0)
         return -1;
     if (one.n == 0)
-        return required("tag", e);
+        return refuse_missing("tag", e);
     if (agent_all(&c->t, &all, e) < 0)
         return -1;
     jw_object(&c->w);

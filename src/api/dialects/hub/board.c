@@ -4,7 +4,7 @@
 
 #define HISTORY_SHOWN 5
 
-static int required(const char *what, struct err *e)
+static int refuse_missing(const char *what, struct err *e)
 {
     return err_set(e, ERR_INVALID, 0, "%s required", what);
 }
@@ -19,7 +19,7 @@ int hub_project_create(struct hub_call *c, struct err *e)
     if (hub_text(c, "name", &name, e) < 0 || hub_text(c, "creator", &creator, e) < 0)
         return -1;
     if (name.n == 0 || (creator.n == 0 && team_is_person(&c->t)))
-        return required("name and creator", e);
+        return refuse_missing("name and creator", e);
     if (project_create(&c->t, name, creator, &p, e) < 0)
         return -1;
     c->status = 201;
@@ -127,7 +127,7 @@ int hub_project_join(struct hub_call *c, struct err *e)
     if (hub_text(c, "agent", &agent, e) < 0)
         return -1;
     if (agent.n == 0 && team_is_person(&c->t))
-        return required("agent", e);
+        return refuse_missing("agent", e);
     if (project_join(&c->t, c->path.v[0], agent, e) < 0)
         return -1;
     hub_ok(c);
@@ -151,7 +151,7 @@ int hub_project_wip(struct hub_call *c, struct err *e)
     if (hub_text(c, "status", &status, e) < 0 || hub_int(c, "limit", INT64_MIN, &limit, e) < 0)
         return -1;
     if (status.n == 0 || limit == INT64_MIN)
-        return required("status and limit", e);
+        return refuse_missing("status and limit", e);
     if (status_of(status, &s, e) < 0 || project_set_limit(&c->t, c->path.v[0], s, limit, e) < 0)
         return -1;
     hub_ok(c);
@@ -295,7 +295,7 @@ int hub_task_create(struct hub_call *c, struct err *e)
         hub_text(c, "parent_task_id", &k.parent, e) < 0)
         return -1;
     if (k.title.n == 0)
-        return required("title", e);
+        return refuse_missing("title", e);
     k.reviews_asked = c->body && json_is_integer(json_object_get(c->body, "required_reviewers"));
     k.priority = priority_of(priority);
     if (card_create(&c->t, &k, e) < 0)
@@ -451,7 +451,7 @@ int hub_task_claim(struct hub_call *c, struct err *e)
     if (hub_text(c, "agent", &agent, e) < 0)
         return -1;
     if (agent.n == 0 && team_is_person(&c->t))
-        return required("agent", e);
+        return refuse_missing("agent", e);
     r = card_claim(&c->t, c->path.v[0], c->path.v[1], agent, &proposal, e);
     if (r < 0)
         return -1;
@@ -469,7 +469,7 @@ int hub_task_assign(struct hub_call *c, struct err *e)
     if (hub_text(c, "agent", &agent, e) < 0 || hub_text(c, "assigned_by", &by, e) < 0)
         return -1;
     if (agent.n == 0)
-        return required("agent", e);
+        return refuse_missing("agent", e);
     if (by.n > TEAM_NAME_MAX)
         return err_set(e, ERR_INVALID, 0, "assigned_by has more than %d bytes", TEAM_NAME_MAX);
     if (card_assign(&c->t, c->path.v[0], c->path.v[1], agent, by, e) < 0)

@@ -139,7 +139,7 @@ static void write_data(struct jw *w, const struct word *word, const json_t *data
 
 /* --- live --- */
 
-static bool form(const struct event *ev, struct buf *to, struct str *ret_name)
+static bool hub_event_form(const struct event *ev, struct buf *to, struct str *ret_name)
 {
     const struct word *word = word_of(ev->type);
     AUTO(json_decref) json_t *data = NULL;
@@ -164,7 +164,7 @@ void hub_events(struct request *r)
     if (str_eq_c(xchg_req(r->x)->method, "HEAD"))
         request_send(r, 200, "text/event-stream", STR(""));
     else
-        event_stream_sse(r, &f, form);
+        event_stream_sse(r, &f, hub_event_form);
 }
 
 /* --- audit --- */

@@ -103,7 +103,7 @@ static int on_body_end(struct file_upload *u, struct err *e)
                    f->has_file ? "the form's last boundary is missing" : "file required");
 }
 
-static void reply(struct request *r, const struct board_file *f)
+static void file_reply(struct request *r, const struct board_file *f)
 {
     struct jw w = request_json(r);
 
@@ -128,7 +128,7 @@ static void form_free(struct file_upload *u)
 void hub_file_upload(struct request *r)
 {
     static const struct file_upload_ops ops = {
-        .body = on_body, .body_end = on_body_end, .reply = reply, .free = form_free};
+        .body = on_body, .body_end = on_body_end, .reply = file_reply, .free = form_free};
     struct form *f = xzalloc(sizeof *f);
     struct err e = {0};
 

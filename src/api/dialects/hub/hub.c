@@ -84,7 +84,7 @@ static void fail(struct request *r, const struct hub_job *j, const struct err *e
         hub_fail(r, err_table[e->code].http, e);
 }
 
-static bool owns(struct str path)
+static bool hub_owns(struct str path)
 {
     static const char *const roots[] = {"agents",   "projects",     "tasks",    "proposals",
                                         "messages", "capabilities", "autonomy", "revocation",
@@ -102,7 +102,7 @@ static bool owns(struct str path)
 
 /* --- one request --- */
 
-static int run(struct team_job *job, struct err *e)
+static int hub_work(struct team_job *job, struct err *e)
 {
     struct hub_job *j = CONTAINER_OF(job, struct hub_job, job);
 
@@ -110,7 +110,7 @@ static int run(struct team_job *job, struct err *e)
     return j->row->run(&j->c, e);
 }
 
-static void answer(struct request *r, struct team_job *job, const struct err *e)
+static void hub_reply(struct request *r, struct team_job *job, const struct err *e)
 {
     struct hub_job *j = CONTAINER_OF(job, struct hub_job, job);
 
@@ -175,7 +175,7 @@ static void start(struct request *r, struct str body)
 
     j->row = r->route->data;
     j->job = (struct team_job){
-        .t = &j->c.t, .reply = &j->c.reply, .run = run, .answer = answer, .free = job_free};
+        .t = &j->c.t, .reply = &j->c.reply, .run = hub_work, .answer = hub_reply, .free = job_free};
     /* Browsers send an Origin, the SDK and curl do not. */
     j->c.at_page = http_req_header(xchg_req(r->x), "origin").p && r->who.role != ROLE_AGENT;
     j->c.implied = r->how == AUTH_IMPLIED && !j->c.at_page;
@@ -190,7 +190,7 @@ static void start(struct request *r, struct str body)
     team_job_start(&j->job, r, class_of(j));
 }
 
-static void collected(struct xchg *x, struct str body)
+static void body_collected(struct xchg *x, struct str body)
 {
     struct request *r = xchg_arg(x);
     struct err e = {0};
@@ -203,7 +203,7 @@ static void collected(struct xchg *x, struct str body)
 
 /* Accepts any content type: the hub's own examples send none.  A form of a foreign page cannot use
  * that: its Origin was refused before. */
-static void handle(struct request *r)
+static void hub_handle(struct request *r)
 {
     const struct http_req *req = xchg_req(r->x);
     bool bodiless = str_eq_c(req->method, "GET") || str_eq_c(req->method, "HEAD");
@@ -211,7 +211,7 @@ static void handle(struct request *r)
     if (bodiless || req->content_length == 0)
         start(r, STR(""));
     else
-        xchg_collect(r->x, request_body_max(r), collected);
+        xchg_collect(r->x, request_body_max(r), body_collected);
 }
 
 /* Routes that are not only work of the store. */
@@ -244,7 +244,7 @@ static int add_routes(struct router *to, struct err *e)
                                        .path = hub_rows[i].path,
                                        .name = hub_rows[i].name,
                                        .perm = hub_rows[i].perm,
-                                       .handler = handle,
+                                       .handler = hub_handle,
                                        .fail = hub_fail,
                                        .body_max = hub_rows[i].body_max,
                                        .data = &hub_rows[i]},
@@ -259,7 +259,7 @@ static int add_routes(struct router *to, struct err *e)
 const struct dialect dialect_hub = {
     .name = HUB_DIALECT,
     .add_routes = add_routes,
-    .owns = owns,
+    .owns = hub_owns,
     .fail = hub_fail,
     .write_error = write_error,
     .options_status = 200,

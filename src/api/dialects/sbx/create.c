@@ -54,7 +54,7 @@ static void command_started(void *arg, struct exec *x, const struct err *e)
         sbx_sidecar_begin(arg, x);
 }
 
-static void made(struct request *r, struct sandbox *s, const struct err *e)
+static void sandbox_made(struct request *r, struct sandbox *s, const struct err *e)
 {
     const struct create_request *q = r->in;
     struct sbx *counts = sbx_of(r->api);
@@ -84,7 +84,7 @@ static void made(struct request *r, struct sandbox *s, const struct err *e)
     sbx_send_names(r, s, NULL, q->token);
 }
 
-static void joined(struct request *r, struct sandbox *s, const struct err *e)
+static void create_joined(struct request *r, struct sandbox *s, const struct err *e)
 {
     if (e->code != ERR_NONE)
         sbx_refuse(r, e);
@@ -368,13 +368,13 @@ static void begin(struct request *r, struct create_request *q, struct alias_name
                        .aliases = aliases,
                        .alias_count = ARRAY_LEN(aliases),
                    },
-                   &by, create_join_end, create_join_begin(r, name, made));
+                   &by, create_join_end, create_join_begin(r, name, sandbox_made));
 }
 
 static void create(struct request *r);
 
 /* The previous sandbox of that name is removed. */
-static void cleared(void *arg, struct sandbox *s, const struct err *e)
+static void failed_sandbox_cleared(void *arg, struct sandbox *s, const struct err *e)
 {
     AUTO(mem_free) struct wait_job *j = arg;
     struct request *r = waiter_end(&j->waiter);
@@ -400,7 +400,7 @@ static void take_old(struct request *r, struct sandbox *s)
     }
     j = xzalloc(sizeof *j);
     request_wait(r, &j->waiter);
-    sandbox_destroy(s, &by, cleared, j);
+    sandbox_destroy(s, &by, failed_sandbox_cleared, j);
 }
 
 static void create(struct request *r)
@@ -411,7 +411,7 @@ static void create(struct request *r)
         str_of(arena_printf(xchg_arena(r->x), SBX_PREFIX STR_FMT, STR_ARG(q->id)))};
     struct sandbox *s;
 
-    if (create_join_try(r, name, joined))
+    if (create_join_try(r, name, create_joined))
         return;
     s = sandbox_own(r->api->c.sandboxes, &r->who, name);
     if (s)

@@ -259,7 +259,7 @@ static void on_ended(void *arg, struct exec *x, const struct collect *c, const s
         send_result(r, x, c);
 }
 
-static void run(struct request *r, struct sandbox *s, const struct err *e)
+static void command_run(struct request *r, struct sandbox *s, const struct err *e)
 {
     static const struct command_ops ops = {.started = on_started, .done = on_ended};
     static const struct exec_input nothing = {0};
@@ -319,8 +319,8 @@ static void exec_with(struct request *r, struct str body)
         name = (struct alias_name){STR(SBX_DIALECT), sbx_namespace(s)};
     if (!s)
         sbx_error(r, 404, "sandbox not ready: pods \"" SBX_POD "\" not found");
-    else if (!create_join_try(r, name, run)) /* wait for one being created */
-        run(r, s, &none);
+    else if (!create_join_try(r, name, command_run)) /* wait for one being created */
+        command_run(r, s, &none);
 }
 
 void sbx_exec(struct request *r)

@@ -61,7 +61,7 @@ void sbx_error(struct request *r, int status, const char *fmt, ...)
     send_error(r, status, buf_str(&text));
 }
 
-static bool owns(struct str path)
+static bool sbx_owns(struct str path)
 {
     struct str first;
 
@@ -81,7 +81,7 @@ static void write_error(struct buf *to, const struct err *e)
 }
 
 /* Before a handler ran, the reply has no id yet. */
-static void fail(struct request *r, int status, const struct err *e)
+static void sbx_fail(struct request *r, int status, const struct err *e)
 {
     sbx_add_request_id(r);
     send_error(r, status, str_of(e->msg));
@@ -89,7 +89,7 @@ static void fail(struct request *r, int status, const struct err *e)
 
 /* --- routes --- */
 
-static void run(struct request *r)
+static void sbx_run(struct request *r)
 {
     void (*const *handler)(struct request *r) = r->route->data;
 
@@ -99,7 +99,7 @@ static void run(struct request *r)
 
 /* Like the original's router: another method is an unknown path, and an extra '/' redirects to the
  * path without it. */
-static void unknown(struct request *r)
+static void route_unknown(struct request *r)
 {
     const struct http_req *req = xchg_req(r->x);
     bool get = str_eq_c(req->method, "GET");
@@ -148,15 +148,15 @@ static void (*const run_exec_cancel)(struct request *) = sbx_exec_cancel;
 static void (*const run_stream)(struct request *) = sbx_stream;
 static void (*const run_ingest)(struct request *) = sbx_ingest;
 static void (*const run_ingest_by_path)(struct request *) = sbx_ingest_by_path;
-static void (*const run_unknown)(struct request *) = unknown;
+static void (*const run_unknown)(struct request *) = route_unknown;
 
 #define ROUTE(how, where, what, needs, function, ...)                                              \
     {.method = how,                                                                                \
      .path = where,                                                                                \
      .name = "sbx." what,                                                                          \
      .perm = needs,                                                                                \
-     .handler = run,                                                                               \
-     .fail = fail,                                                                                 \
+     .handler = sbx_run,                                                                           \
+     .fail = sbx_fail,                                                                             \
      .data = &(function),                                                                          \
      __VA_ARGS__}
 #define UNKNOWN(where) ROUTE("*", where, "unknown", PERM_SANDBOX_READ, run_unknown)
@@ -259,7 +259,7 @@ const struct dialect dialect_sbx = {
     .name = SBX_DIALECT,
     .routes = routes,
     .route_count = ARRAY_LEN(routes),
-    .owns = owns,
+    .owns = sbx_owns,
     .write_error = write_error,
     .listen = (const char *const[]){"127.0.0.1:8080", "[::1]:8080", NULL},
     .start = sbx_new,

@@ -203,7 +203,7 @@ struct delete_job {
     struct waiter waiter;
 };
 
-static void deleted(void *arg, struct sandbox *s, const struct err *e)
+static void sandbox_deleted(void *arg, struct sandbox *s, const struct err *e)
 {
     AUTO(mem_free) struct delete_job *j = arg;
     struct request *r = waiter_end(&j->waiter);
@@ -237,5 +237,5 @@ void sbx_delete(struct request *r)
     }
     j = xzalloc(sizeof *j);
     request_wait(r, &j->waiter);
-    sandbox_destroy(s, &by, deleted, j);
+    sandbox_destroy(s, &by, sandbox_deleted, j);
 }

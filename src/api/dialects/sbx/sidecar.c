@@ -99,7 +99,8 @@ static void on_room(struct guest_pipe *p)
         guest_pipe_eof(p);
 }
 
-static int call(struct sidecar *c, uint8_t op, const char *suffix, int64_t offset, struct err *e)
+static int sidecar_call(struct sidecar *c, uint8_t op, const char *suffix, int64_t offset,
+                        struct err *e)
 {
     static const struct guest_pipe_ops ops = {.room = on_room, .done = on_done};
     AUTO(buf_done) struct buf path = {0}, to = {0};
@@ -138,7 +139,8 @@ static int on_bytes(void *arg, enum exec_which stream, int64_t offset, int64_t t
     (void)time_us;
     buf_clear(&c->bytes);
     buf_add_str(&c->bytes, bytes);
-    if (call(c, GUEST_FILE_WRITE, stream == EXEC_STDERR ? ".stderr" : ".stdout", offset, &e) < 0) {
+    if (sidecar_call(c, GUEST_FILE_WRITE, stream == EXEC_STDERR ? ".stderr" : ".stdout", offset,
+                     &e) < 0) {
         copier_fail(c, &e);
         return 0;
     }
@@ -191,16 +193,16 @@ static void copier_next(struct sidecar *c)
     }
     c->step++;
     if (c->step == OUT)
-        r = call(c, GUEST_FILE_WRITE, ".stdout", 0, &e);
+        r = sidecar_call(c, GUEST_FILE_WRITE, ".stdout", 0, &e);
     else if (c->step == ERR)
-        r = call(c, GUEST_FILE_WRITE, ".stderr", 0, &e);
+        r = sidecar_call(c, GUEST_FILE_WRITE, ".stderr", 0, &e);
     else if (c->step == COPY)
         c->reader = exec_read(c->x, EXEC_BOTH, 0, 0, true, &ops, c);
     else if (c->step == CODE) {
         write_code(c);
-        r = call(c, GUEST_FILE_WRITE, ".exit.new", 0, &e);
+        r = sidecar_call(c, GUEST_FILE_WRITE, ".exit.new", 0, &e);
     } else
-        r = call(c, GUEST_FILE_RENAME, ".exit.new", 0, &e);
+        r = sidecar_call(c, GUEST_FILE_RENAME, ".exit.new", 0, &e);
     if (r < 0)
         copier_fail(c, &e);
 }
@@ -218,7 +220,7 @@ static void begin(struct sbx *sbx, struct exec *x, struct str dir)
     c->x = exec_ref(x);
     buf_printf(&c->base, STR_FMT "/%s", STR_ARG(dir), id);
     list_push(&sbx->sidecars, &c->link);
-    if (call(c, GUEST_FILE_STAT, ".exit", 0, &e) < 0)
+    if (sidecar_call(c, GUEST_FILE_STAT, ".exit", 0, &e) < 0)
         copier_fail(c, &e);
 }
 
