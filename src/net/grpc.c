@@ -107,7 +107,7 @@ static int next_message(struct grpc_call *c, struct str *in, struct str *ret)
 }
 
 /* Hands out messages until one is not consumed at once; returns the rest of in. */
-static struct str feed(struct grpc_call *c, struct str in)
+static struct str call_feed(struct grpc_call *c, struct str in)
 {
     struct str message;
 
@@ -167,7 +167,7 @@ static void on_body(struct xchg *x, struct str part)
         bad_frame(c, -EMSGSIZE);
         return;
     }
-    left = c->busy ? in : feed(c, in);
+    left = c->busy ? in : call_feed(c, in);
     buf_add_str(&c->in, left);
     if (!xchg_hold(x, buf_len(&c->in) + buf_len(&c->reader.message)))
         return;
@@ -366,7 +366,7 @@ void grpc_consume(struct grpc_call *c)
         return;
     in = c->in;
     c->in = (struct buf){0};
-    left = feed(c, buf_str(&in));
+    left = call_feed(c, buf_str(&in));
     buf_add_str(&c->in, left);
     if (!c->reply.text)
         xchg_consume(c->x, buf_len(&in) - left.n);

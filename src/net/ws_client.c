@@ -67,7 +67,7 @@ static void on_closed(struct client *c, const struct err *e)
 }
 
 /* w->e has the reason. */
-static void end(struct ws_client *w)
+static void client_end(struct ws_client *w)
 {
     if (w->state == ENDED)
         return;
@@ -80,7 +80,7 @@ void ws_client_cancel(struct ws_client *w)
     if (w->state == ENDED)
         return;
     (void)err_set(&w->e, ERR_CANCELLED, 0, "the connection was ended");
-    end(w);
+    client_end(w);
 }
 
 /* --- output --- */
@@ -121,7 +121,7 @@ int ws_client_send(struct ws_client *w, enum ws_op kind, struct str data)
 
 static void on_goodbye_late(uv_timer_t *t)
 {
-    end(t->data);
+    client_end(t->data);
 }
 
 static void on_silence(uv_timer_t *t)
@@ -132,7 +132,7 @@ static void on_silence(uv_timer_t *t)
         return;
     if (++w->silent >= SILENT_TICKS) {
         (void)err_set(&w->e, ERR_TIMEOUT, 0, "the server does not answer any more");
-        end(w);
+        client_end(w);
     } else {
         (void)!send_frame(w, WS_OP_PING, (struct str){0});
     }
@@ -158,7 +158,7 @@ static void fail_reading(struct ws_client *w, int code)
         send_close(w, code, "");
     (void)err_set(&w->e, ERR_UNAVAILABLE, 0, "the server sent what is no WebSocket frame (%d)",
                   code);
-    end(w);
+    client_end(w);
 }
 
 static void take_close(struct ws_client *w, const struct ws_event *ev)
@@ -167,7 +167,7 @@ static void take_close(struct ws_client *w, const struct ws_event *ev)
     buf_add_str(&w->reason, ev->data);
     if (w->state == OPEN)
         send_close(w, ev->code, "");
-    end(w);
+    client_end(w);
 }
 
 static void take_event(struct ws_client *w, const struct ws_event *ev)
@@ -285,7 +285,7 @@ static void on_head(struct client *c, int status, const struct http_header *h, s
     w->status = status;
     if (fault) {
         (void)err_set(&w->e, ERR_UNAVAILABLE, 0, "the WebSocket handshake failed: %s", fault);
-        end(w);
+        client_end(w);
     }
     if (status != 101 || w->state != OPENING)
         return;
