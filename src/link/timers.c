@@ -17,7 +17,7 @@ struct timers {
     uint64_t held_ns;  /* timed ones are held until then; 0: they are not */
 };
 
-static void fired(uv_timer_t *h)
+static void timers_fired(uv_timer_t *h)
 {
     timers_run(h->data);
 }
@@ -33,7 +33,7 @@ struct timers *timers_new(uv_loop_t *loop)
     return all;
 }
 
-static void closed(uv_handle_t *h)
+static void timers_closed(uv_handle_t *h)
 {
     mem_free(h->data);
 }
@@ -44,7 +44,7 @@ struct timers *timers_free(struct timers *all)
         return NULL;
     while (list_pop(&all->soon) || list_pop(&all->timed))
         ;
-    uv_close((uv_handle_t *)&all->handle, closed);
+    uv_close((uv_handle_t *)&all->handle, timers_closed);
     return NULL;
 }
 
@@ -63,7 +63,7 @@ static void arm(struct timers *all)
         uv_update_time(all->handle.loop);
     }
     all->due_ns = uv_hrtime() + (uint64_t)wait * 1000000;
-    (void)uv_timer_start(&all->handle, fired, (uint64_t)wait, 0);
+    (void)uv_timer_start(&all->handle, timers_fired, (uint64_t)wait, 0);
 }
 
 void timer_set(struct timers *all, struct timer *t, int64_t at_ms, void (*fn)(struct timer *t))
