@@ -34,7 +34,7 @@ DEFINE_AUTO(BIO *, BIO_free)
 DEFINE_AUTO(X509_EXTENSION *, X509_EXTENSION_free)
 DEFINE_AUTO(BIGNUM *, BN_free)
 
-static int failed(struct err *e, enum err_code code, const char *what)
+static int tls_failed(struct err *e, enum err_code code, const char *what)
 {
     const char *why = ERR_reason_error_string(ERR_peek_last_error());
 
@@ -77,15 +77,15 @@ int ca_set(struct str cert_pem, struct str key_pem, struct err *e)
     AUTO(EVP_PKEY_free) EVP_PKEY *key = NULL, *leaf_key = NULL;
 
     if (!cert)
-        return failed(e, ERR_INVALID, "read the authority's certificate");
+        return tls_failed(e, ERR_INVALID, "read the authority's certificate");
     key = PEM_read_bio_PrivateKey(key_text, NULL, NULL, NULL);
     if (!key || X509_check_private_key(cert, key) != 1 || X509_check_ca(cert) != 1)
-        return failed(e, ERR_INVALID, "read the key of an authority that fits its certificate");
+        return tls_failed(e, ERR_INVALID, "read the key of an authority that fits its certificate");
     if (ca.cert && X509_cmp(ca.cert, cert) == 0)
         return 0;
     leaf_key = EVP_EC_gen("P-256");
     if (!leaf_key)
-        return failed(e, ERR_INTERNAL, "make a key");
+        return tls_failed(e, ERR_INTERNAL, "make a key");
     ca_forget();
     ca.cert = TAKE(cert);
     ca.key = TAKE(key);
@@ -209,7 +209,7 @@ int ca_context(const struct host *h, SSL_CTX **ret, struct err *e)
     }
     ctx = context(h);
     if (!ctx)
-        return failed(e, ERR_INTERNAL, "make a certificate");
+        return tls_failed(e, ERR_INTERNAL, "make a certificate");
     leaf_free(map_remove(&ca.leaves, name));
     if (ca.leaves.count >= LEAVES_MAX)
         forget_longest_unused();

@@ -72,7 +72,8 @@ static bool came_back(void *arg)
     return false;
 }
 
-static bool judge(void *arg, struct str method, struct str path, char why_not[static EXCHANGE_RULE])
+static bool request_judge(void *arg, struct str method, struct str path,
+                          char why_not[static EXCHANGE_RULE])
 {
     struct conn *c = arg;
     struct policy_verdict v;
@@ -96,12 +97,12 @@ static bool judge(void *arg, struct str method, struct str path, char why_not[st
     return false;
 }
 
-static void refused(void *arg, const char *why)
+static void request_denied(void *arg, const char *why)
 {
     conn_tell(arg, EGRESS_DENIED, why);
 }
 
-static const struct bindings *bindings(void *arg)
+static const struct bindings *box_bindings(void *arg)
 {
     const struct conn *c = arg;
 
@@ -347,7 +348,7 @@ static int begin_tls(struct conn *c, struct err *e)
 
 void intercept_begin(struct conn *c)
 {
-    static const struct exchange_ops ops = {judge, refused, bindings, came_back};
+    static const struct exchange_ops ops = {request_judge, request_denied, box_bindings, came_back};
     AUTO(buf_done) struct buf first = c->in;
     struct exchange_config config = {.host = &c->host,
                                      .port = c->port,

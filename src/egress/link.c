@@ -182,7 +182,7 @@ bool link_question(const struct egress_question *q)
 
 /* ---- requests ---- */
 
-static void done(uint32_t tag, const struct err *e)
+static void reply_done(uint32_t tag, const struct err *e)
 {
     struct egress_msg m = {.type = EGRESS_DONE, .tag = tag};
 
@@ -242,19 +242,19 @@ static void dispatch(const struct egress_msg *m, const int *fds, size_t n)
         drop_client();
     } else if (m->type == EGRESS_SET) {
         (void)!set_box(&m->u.set, fds, n, &e);
-        done(m->tag, &e);
+        reply_done(m->tag, &e);
     } else if (m->type == EGRESS_REMOVE) {
         box_remove(l.all, m->u.name.id);
-        done(m->tag, &e);
+        reply_done(m->tag, &e);
     } else if (m->type == EGRESS_LISTEN) {
         (void)!gate_open(l.all, &m->u.listen, &e);
-        done(m->tag, &e);
+        reply_done(m->tag, &e);
     } else if (m->type == EGRESS_CA) {
         (void)!ca_set(m->u.ca.cert, m->u.ca.key, &e);
-        done(m->tag, &e);
+        reply_done(m->tag, &e);
     } else if (m->type == EGRESS_SECRETS) {
         (void)!box_secrets(l.all, &m->u.secrets, &e);
-        done(m->tag, &e);
+        reply_done(m->tag, &e);
     } else if (m->type == EGRESS_ANSWER) {
         conn_answer(l.all, &m->u.answer);
     }

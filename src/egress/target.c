@@ -191,7 +191,7 @@ static void on_resolved(void *arg, const struct ip *addresses, size_t n, const s
         dial(c);
 }
 
-static void allowed(struct conn *c)
+static void target_allowed(struct conn *c)
 {
     struct policy_verdict v;
 
@@ -220,7 +220,7 @@ bool target_ask(const struct conn *c)
                                                    .port = (uint16_t)c->port});
 }
 
-static void ask(struct conn *c)
+static void ask_person(struct conn *c)
 {
     struct egress *all = c->box->all;
 
@@ -254,7 +254,7 @@ void target_answered(struct conn *c, const struct egress_answer *a)
         return;
     }
     grant(c);
-    allowed(c);
+    target_allowed(c);
 }
 
 static void decide(struct conn *c)
@@ -264,9 +264,9 @@ static void decide(struct conn *c)
     else if (c->via == EGRESS_HTTP && c->verdict.tls)
         request_refused(c, "plain HTTP on a port for TLS");
     else if (c->verdict.answer == POLICY_ASK)
-        ask(c);
+        ask_person(c);
     else
-        allowed(c);
+        target_allowed(c);
 }
 
 void target_judge_again(struct conn *c)
