@@ -40,7 +40,7 @@ static int loopback_up(void)
 
 /* In a child that shares our memory and descriptors, while we wait (vfork(2)): it opens the
  * namespace for us, and exits. */
-static int born(void *arg)
+static int netns_child(void *arg)
 {
     int *ret = arg, r = loopback_up();
 
@@ -62,7 +62,7 @@ static int make_one(struct err *e)
 
     if (!guard_left_out("uevents"))
         flags |= CLONE_NEWUSER;
-    pid = clone(born, stack + sizeof stack, flags, &fd);
+    pid = clone(netns_child, stack + sizeof stack, flags, &fd);
     if (pid < 0)
         return err_set(e, err_code_from_errno(errno), errno, "make a network namespace");
     (void)waitpid(pid, &status, 0);

@@ -188,7 +188,7 @@ void host_close_cgroups(void)
     (void)remove_group(host.cg2, group_name);
 }
 
-static uint64_t wanted(const struct sandbox *s, int i)
+static uint64_t wanted_limit(const struct sandbox *s, int i)
 {
     if (guard_left_out("limits"))
         return 0;
@@ -248,15 +248,15 @@ static int limit_one(struct sandbox *s, int i, struct err *e)
     AUTO(fd_close) int dir = -1;
     int r;
 
-    if (wanted(s, i) == 0 || !(host.features & cg1_features[i]))
+    if (wanted_limit(s, i) == 0 || !(host.features & cg1_features[i]))
         return 0; /* `enforced` in the reply tells so */
     if (host.cg1[i] >= 0) {
         s->v1.made = true;
         dir = s->v1.by ? openat(host.cg1[i], s->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
                        : open_child(host.cg1[i], s->id);
-        r = dir < 0 ? dir : limit_v1(dir, i, wanted(s, i));
+        r = dir < 0 ? dir : limit_v1(dir, i, wanted_limit(s, i));
     } else {
-        r = limit_v2(s->cg2, i, wanted(s, i));
+        r = limit_v2(s->cg2, i, wanted_limit(s, i));
     }
     if (r < 0)
         return err_set(e, err_code_from_errno(-r), -r, "limit %s", cg1_names[i]);
@@ -292,7 +292,8 @@ static int delegate(struct sandbox *s)
  * process the parked one would use it up. */
 static int take_parked(struct sandbox *s)
 {
-    if ((!wanted(s, CG1_MEMORY) && !wanted(s, CG1_PIDS) && !wanted(s, CG1_CPU)) || s->pids == 1)
+    if ((!wanted_limit(s, CG1_MEMORY) && !wanted_limit(s, CG1_PIDS) && !wanted_limit(s, CG1_CPU)) ||
+        s->pids == 1)
         return 0;
     s->v1.by = parked_take();
     if (!s->v1.by)
@@ -497,7 +498,7 @@ int step_cgroup_v1(struct sandbox *s, struct err *e)
         char name[64];
         int r;
 
-        if (host.cg1[i] < 0 || wanted(s, i) == 0)
+        if (host.cg1[i] < 0 || wanted_limit(s, i) == 0)
             continue;
         (void)snprintf(name, sizeof name, "%s/cgroup.procs", s->id);
         r = put(host.cg1[i], name, "%d", s->pid);

@@ -21,7 +21,7 @@
 
 #define INIT_OOM_ADJ "100" /* above the host's programs, below its own commands (init/launch.c) */
 
-static void born(void *arg)
+static void init_child(void *arg)
 {
     setup_child(arg);
 }
@@ -31,7 +31,7 @@ static void born(void *arg)
 static long clone_by_parked(struct sandbox *s, struct clone_args *args)
 {
     AUTO(fd_close) int netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-    long pid = netns < 0 ? -errno : parked_clone(s->v1.by, args, netns, born, s);
+    long pid = netns < 0 ? -errno : parked_clone(s->v1.by, args, netns, init_child, s);
 
     parked_drop(s->v1.by);
     s->v1.by = NULL;

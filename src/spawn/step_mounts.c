@@ -141,7 +141,8 @@ static bool is_made_inside(const struct spawn_mount_row *row)
 }
 
 /* -1 in *ret: the child makes it, without a limit. */
-static int limited(struct sandbox *s, const struct spawn_mount_row *row, int *ret, struct err *e)
+static int mount_limited(struct sandbox *s, const struct spawn_mount_row *row, int *ret,
+                         struct err *e)
 {
     int tree = own_mount(s, s->mount_n, row->size);
 
@@ -191,7 +192,8 @@ int step_volumes(struct sandbox *s, struct err *e)
             tree = detach(s, &row, e);
             if (tree < 0)
                 return -1;
-        } else if (row.kind == SPAWN_MOUNT_OWN && row.size > 0 && limited(s, &row, &tree, e) < 0) {
+        } else if (row.kind == SPAWN_MOUNT_OWN && row.size > 0 &&
+                   mount_limited(s, &row, &tree, e) < 0) {
             return -1;
         }
         s->mounts[s->mount_n++] = tree;
