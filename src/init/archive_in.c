@@ -32,7 +32,7 @@ struct extract {
     struct err *e;
 };
 
-static int failed(struct extract *x, const char *what, int sys)
+static int extract_failed(struct extract *x, const char *what, int sys)
 {
     return path_failed(what, x->tar.entry.name, sys, x->e);
 }
@@ -51,7 +51,7 @@ static int clean_name(struct extract *x, struct str name, char *to)
             return err_set(x->e, ERR_INVALID, 0, "the archive's '%.*s' leads out of the directory",
                            (int)size_min(x->tar.entry.name.n, 160), x->tar.entry.name.p);
         if (part.n > NAME_MAX || n + part.n + 1 > TAR_NAME_MAX)
-            return failed(x, "make", ENAMETOOLONG);
+            return extract_failed(x, "make", ENAMETOOLONG);
         if (n > 0)
             to[n++] = '/';
         memcpy(to + n, part.p, part.n);
@@ -123,9 +123,9 @@ static int own(struct extract *x, int fd)
 
     owner_of(x, &uid, &gid);
     if ((uid != 0 || gid != 0) && fchown(fd, uid, gid) < 0)
-        return failed(x, "change the owner of", errno);
+        return extract_failed(x, "change the owner of", errno);
     if (fchmod(fd, x->tar.entry.mode) < 0)
-        return failed(x, "change the mode of", errno);
+        return extract_failed(x, "change the mode of", errno);
     return 0;
 }
 
@@ -265,15 +265,15 @@ static int on_entry(struct extract *x)
     if (x->tar.entry.kind == TAR_DIR)
         remember_times(x);
     if (x->name[0] == '\0')
-        return x->tar.entry.kind == TAR_DIR ? own(x, x->root) : failed(x, "make", EISDIR);
+        return x->tar.entry.kind == TAR_DIR ? own(x, x->root) : extract_failed(x, "make", EISDIR);
     memcpy(name, x->name, sizeof name);
     dir = open_parent(x, name, true, &last);
     if (dir < 0)
-        return failed(x, "open the directory of", -dir);
+        return extract_failed(x, "open the directory of", -dir);
     x->e->code = ERR_NONE;
     r = make_entry(x, dir, last);
     if (r < 0 && x->e->code == ERR_NONE)
-        return failed(x, "make", -r);
+        return extract_failed(x, "make", -r);
     return r;
 }
 
@@ -307,7 +307,7 @@ static int take_part(struct extract *x, struct str part)
         else
             r = on_end(x);
         if (told == TAR_DATA && r < 0)
-            return failed(x, "write", -r);
+            return extract_failed(x, "write", -r);
         if (r < 0)
             return -1;
     }

@@ -33,7 +33,7 @@ struct walk {
     struct err *e;
 };
 
-static int failed(struct walk *w, const char *what, int sys)
+static int archive_failed(struct walk *w, const char *what, int sys)
 {
     return path_failed(what, str_make(w->name, w->name_n), sys, w->e);
 }
@@ -91,7 +91,7 @@ static int put_content(struct walk *w, int fd, uint64_t size)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return failed(w, "read", errno);
+            return archive_failed(w, "read", errno);
         if (n == 0) {
             memset(w->part, 0, want);
             n = (ssize_t)want;
@@ -115,7 +115,7 @@ static int put_file(struct walk *w, int dir, const char *name)
     if (fd < 0 && (errno == ENOENT || errno == ELOOP || errno == ENXIO))
         return 0; /* it was removed or replaced */
     if (fd < 0 || fstat(fd, &st) < 0)
-        return failed(w, "open", errno);
+        return archive_failed(w, "open", errno);
     if (!S_ISREG(st.st_mode) || path_check_kernel(fd) < 0)
         return 0;
     first = st.st_nlink > 1 ? seen_before(w, &st) : NULL;
@@ -141,7 +141,7 @@ static int put_named(struct walk *w, int dir, const char *name, int depth)
     struct stat st;
 
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT ? 0 : failed(w, "stat", errno);
+        return errno == ENOENT ? 0 : archive_failed(w, "stat", errno);
     if (S_ISLNK(st.st_mode))
         return put_link(w, dir, name, &st);
     if (S_ISREG(st.st_mode))
@@ -152,8 +152,9 @@ static int put_named(struct walk *w, int dir, const char *name, int depth)
         int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
         if (fd < 0)
-            return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0
-                                                                         : failed(w, "open", errno);
+            return errno == ENOENT || errno == ENOTDIR || errno == ELOOP
+                       ? 0
+                       : archive_failed(w, "open", errno);
         return put_dir(w, fd, depth + 1);
     }
     return 0;
@@ -171,7 +172,7 @@ static int put_children(struct walk *w, DIR *d, int depth)
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         if (base + n + 1 > TAR_NAME_MAX)
-            return failed(w, "name something in", ENAMETOOLONG);
+            return archive_failed(w, "name something in", ENAMETOOLONG);
         memcpy(w->name + base, entry->d_name, n);
         w->name_n = base + n;
         r = put_named(w, dirfd(d), entry->d_name, depth);
@@ -192,9 +193,9 @@ static int put_dir(struct walk *w, int fd, int depth)
     if (path_check_kernel(fd) < 0)
         r = 0;
     else if (depth > PATH_DEPTH_MAX)
-        r = failed(w, "go deeper than", ELOOP);
+        r = archive_failed(w, "go deeper than", ELOOP);
     else if (fstat(fd, &st) < 0 || !(d = fdopendir(fd)))
-        r = failed(w, "open", errno);
+        r = archive_failed(w, "open", errno);
     else if ((r = put_entry(w, TAR_DIR, &st, STR(""))) == 0)
         r = put_children(w, d, depth);
     if (d)

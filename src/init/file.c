@@ -361,7 +361,7 @@ static int op_mkdir(const struct guest_msg *m, struct err *e)
     return fd < 0 || fchown(fd, c->uid, c->gid) < 0 ? owner_failed(c->path, errno, e) : 0;
 }
 
-static int started(int r)
+static int job_started(int r)
 {
     return r < 0 ? -1 : 1;
 }
@@ -388,7 +388,7 @@ static int op_remove(const struct guest_msg *m, struct err *e)
     if (dir < 0)
         return -1;
     if ((c->flags & GUEST_FILE_RECURSIVE) && unlinkat(dir, name, 0) < 0)
-        return started(job_start(m, remove_all, 0, e));
+        return job_started(job_start(m, remove_all, 0, e));
     if (c->flags & GUEST_FILE_RECURSIVE)
         return 0;
     if (unlinkat(dir, name, 0) < 0 && (errno != EISDIR || unlinkat(dir, name, AT_REMOVEDIR) < 0))
@@ -424,17 +424,17 @@ static int op_chmod(const struct guest_msg *m, struct err *e)
 
 static int op_tar_in(const struct guest_msg *m, struct err *e)
 {
-    return started(job_start(m, archive_in, JOB_TAKES, e));
+    return job_started(job_start(m, archive_in, JOB_TAKES, e));
 }
 
 static int op_tar_out(const struct guest_msg *m, struct err *e)
 {
-    return started(job_start(m, archive_out, JOB_GIVES, e));
+    return job_started(job_start(m, archive_out, JOB_GIVES, e));
 }
 
 static int op_watch(const struct guest_msg *m, struct err *e)
 {
-    return started(job_start(m, notify_run, JOB_GIVES, e));
+    return job_started(job_start(m, notify_run, JOB_GIVES, e));
 }
 
 void file_call(const struct guest_msg *m)

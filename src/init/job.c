@@ -178,7 +178,7 @@ static void on_out(struct watch *w, uint32_t events)
     buf_added(&j->kept, n > 0 ? (size_t)n : 0);
 }
 
-static void feed(struct job *j)
+static void job_feed(struct job *j)
 {
     struct guest_msg ack = {.type = GUEST_ACK, .channel = j->ch.number, .stream = GUEST_IN};
     ssize_t n = 0;
@@ -203,7 +203,7 @@ static void on_in(struct watch *w, uint32_t events)
 
     if (events & EPOLLERR)
         loop_remove(w); /* it no longer reads */
-    feed(j);
+    job_feed(j);
 }
 
 static void job_on_msg(struct channel *ch, const struct guest_msg *m)
@@ -226,7 +226,7 @@ static void job_on_msg(struct channel *ch, const struct guest_msg *m)
     if (j->in.fd >= 0)
         buf_add_str(&j->in_pending, fresh);
     j->in_eof = j->in_eof || (m->flags & GUEST_EOF);
-    feed(j);
+    job_feed(j);
 }
 
 static const struct channel_ops job_channel = {job_on_msg, job_fill, job_gone};

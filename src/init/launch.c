@@ -354,7 +354,7 @@ static void child(struct plan *p, volatile struct failure *f)
 
 /* The code classifies the failure (docs/protocol-guest.md): program not found, program not
  * executable, or a bad setting of the request. */
-static int failed(const struct plan *p, const volatile struct failure *f, struct err *e)
+static int launch_failed(const struct plan *p, const volatile struct failure *f, struct err *e)
 {
     bool absent = f->sys == ENOENT || f->sys == ENOTDIR;
 
@@ -435,7 +435,7 @@ int launch(const struct guest_exec_start *s, const struct launch_io *io, pid_t *
         return err_hint(e, "the sandbox is paused, or something in it stops new processes");
     }
     if (shared->sys != 0)
-        return failed(&p, shared, e); /* the reaper collects it as an unknown child */
+        return launch_failed(&p, shared, e); /* the reaper collects it as an unknown child */
     *ret = pid;
     return 0;
 }
