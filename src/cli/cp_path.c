@@ -41,7 +41,7 @@ void cp_path_done(struct cp_path *p)
     *p = (struct cp_path){0};
 }
 
-static struct str trimmed(const char *path)
+static struct str path_trimmed(const char *path)
 {
     struct str s = str_of(path);
 
@@ -61,7 +61,7 @@ static size_t last_slash(struct str s) /* the index after it; 0: none */
 
 char *path_name(const char *path)
 {
-    struct str s = trimmed(path), name = str_skip(s, last_slash(s));
+    struct str s = path_trimmed(path), name = str_skip(s, last_slash(s));
 
     if (str_eq_c(name, ".") || str_eq_c(name, ".."))
         name.n = 0;
@@ -70,7 +70,7 @@ char *path_name(const char *path)
 
 char *path_parent(const char *path)
 {
-    struct str s = trimmed(path);
+    struct str s = path_trimmed(path);
     size_t n = last_slash(s);
 
     if (n == 0)

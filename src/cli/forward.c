@@ -55,7 +55,7 @@ static void close_tcp(struct forward *f)
     uv_close((uv_handle_t *)&f->tcp, on_tcp_closed);
 }
 
-static void end(struct forward *f)
+static void forward_end(struct forward *f)
 {
     close_tcp(f);
     if (f->ws)
@@ -81,7 +81,7 @@ static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
         (void)uv_read_stop(s);
         (void)!ws_client_send(f->ws, WS_OP_BINARY, (struct str){0});
     } else if (n < 0) {
-        end(f);
+        forward_end(f);
     } else if (n > 0) {
         full = ws_client_send(f->ws, WS_OP_BINARY, str_make(buf->base, (size_t)n));
     }
@@ -106,7 +106,7 @@ static void on_written(uv_write_t *req, int status)
 
     mem_free(o);
     if (status < 0 && status != UV_ECANCELED)
-        end(f);
+        forward_end(f);
     if (f->paused && f->ws && f->tcp.write_queue_size < LOW) {
         f->paused = false;
         ws_client_pause(f->ws, false);
@@ -146,7 +146,7 @@ static void on_message(struct ws_client *w, enum ws_op kind, struct str data)
     buf = uv_buf_init(o->bytes, (unsigned)data.n);
     if (uv_write(&o->req, (uv_stream_t *)&f->tcp, &buf, 1, on_written) < 0) {
         mem_free(o);
-        end(f);
+        forward_end(f);
         return;
     }
     f->paused = f->tcp.write_queue_size > HIGH;

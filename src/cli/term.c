@@ -72,7 +72,7 @@ int term_keys(struct err *e)
 }
 
 /* Disables signal keys too: dying here would leave the terminal without echo. */
-static void hide(struct termios *t)
+static void hide_input(struct termios *t)
 {
     t->c_lflag &= ~(tcflag_t)(ECHO | ISIG);
 }
@@ -81,7 +81,7 @@ int term_secret(const char *prompt, char *to, size_t size, struct err *e)
 {
     ssize_t n;
 
-    if (change(hide, e) < 0)
+    if (change(hide_input, e) < 0)
         return -1;
     (void)fputs(prompt, stderr);
     do

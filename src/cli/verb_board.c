@@ -98,7 +98,7 @@ int board_show_run(struct cli *c, const struct cmd *cmd, const json_t *args, str
 
 /* --- files --- */
 
-static int feed(void *arg, struct buf *to, struct err *e)
+static int read_part(void *arg, struct buf *to, struct err *e)
 {
     const int *fd = arg;
     char *room;
@@ -127,7 +127,8 @@ int project_put_run(struct cli *c, const struct cmd *cmd, const json_t *args, st
     if (fd < 0)
         return err_set(e, err_code_from_errno(errno), errno, "open '%.150s'", file);
     json_object_del(asked, "file");
-    if (op_send(c, cmd->op, asked, &(struct request){.feed = feed, .arg = &fd}, &reply, e) < 0 ||
+    if (op_send(c, cmd->op, asked, &(struct request){.feed = read_part, .arg = &fd}, &reply, e) <
+            0 ||
         reply_json(&reply, &v, e) < 0)
         return err_wrap(e, "put '%.100s'", file);
     return cli_print(c, v, &spec, e);

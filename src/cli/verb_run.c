@@ -33,7 +33,7 @@ static void add_terminal(json_t *args)
 }
 
 /* The values of the request, from those of the command line. */
-static json_t *asked(const json_t *args, bool tty, bool input)
+static json_t *run_request(const json_t *args, bool tty, bool input)
 {
     json_t *all = json_deep_copy(args);
 
@@ -132,7 +132,7 @@ int run_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err
 {
     bool tty = args_bool(args, "tty"), detach = args_bool(args, "detach");
     bool input = wants_input(args) && !detach;
-    AUTO(json_decref) json_t *all = asked(args, tty, input);
+    AUTO(json_decref) json_t *all = run_request(args, tty, input);
     AUTO(target_done) struct target t = {0};
     AUTO(buf_done) struct buf body = {0};
     AUTO(session_end) struct session_end end = {0};
@@ -230,7 +230,7 @@ static int start_and_attach(struct cli *c, const struct cmd *cmd, json_t *all,
 int exec_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 {
     bool tty = args_bool(args, "tty"), input = wants_input(args);
-    AUTO(json_decref) json_t *all = asked(args, tty, input);
+    AUTO(json_decref) json_t *all = run_request(args, tty, input);
     struct session_spec spec = {.input = input, .tty = tty, .owns = true, .kills = true};
 
     if (read_detach(args, &spec.detach, e) < 0)
@@ -246,7 +246,7 @@ int exec_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct er
 
 int shell_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err *e)
 {
-    AUTO(json_decref) json_t *all = asked(args, true, true);
+    AUTO(json_decref) json_t *all = run_request(args, true, true);
     struct session_spec spec = {.input = true, .tty = true, .owns = true, .kills = true};
     const char *shell = args_str(args, "shell");
 
