@@ -8,7 +8,7 @@
 
 #define SUM_TEXT (2 * SHA256_SIZE + 1)
 
-static char *checksum(const struct migration *m, char to[SUM_TEXT])
+static char *migration_checksum(const struct migration *m, char to[SUM_TEXT])
 {
     unsigned char sum[SHA256_SIZE];
 
@@ -27,7 +27,7 @@ static int check_applied(int64_t version, struct str sum, struct err *e)
                 (long long)version, migration_count);
         return err_hint(e, "start the newer holt, or restore a backup made before the upgrade");
     }
-    if (version < 1 || !str_eq_c(sum, checksum(&migrations[version - 1], want))) {
+    if (version < 1 || !str_eq_c(sum, migration_checksum(&migrations[version - 1], want))) {
         err_set(e, ERR_UNSUPPORTED, 0,
                 "schema %lld of the database was made by another text than this holt's",
                 (long long)version);
@@ -37,7 +37,7 @@ static int check_applied(int64_t version, struct str sum, struct err *e)
 }
 
 /* The newest version applied, 0: none. */
-static int64_t applied(struct engine_conn *c, struct err *e)
+static int64_t applied_version(struct engine_conn *c, struct err *e)
 {
     const struct store_engine *en = c->db->engine;
     struct store_rows *r = NULL;
@@ -68,7 +68,7 @@ static int apply(struct engine_conn *c, const struct migration *m, struct err *e
                 "INSERT INTO migrations (version, name, checksum, applied_ms)"
                 " VALUES (:version, :name, :checksum, :now)",
                 PARAMS(P_INT("version", m->version), P_C("name", m->name),
-                       P_C("checksum", checksum(m, sum)), P_INT("now", clock_wall_ms())),
+                       P_C("checksum", migration_checksum(m, sum)), P_INT("now", clock_wall_ms())),
                 e) < 0) {
         en->rollback(c);
         return -1;
@@ -86,7 +86,7 @@ int migrate(struct engine_conn *c, struct err *e)
                               " applied_ms BIGINT NOT NULL);",
                               e) < 0)
         return -1;
-    from = applied(c, e);
+    from = applied_version(c, e);
     if (from < 0)
         return -1;
     for (size_t i = (size_t)from; i < migration_count; i++) {

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-static int script(struct engine_conn *conn, const char *sql, struct err *e)
+static int pg_script(struct engine_conn *conn, const char *sql, struct err *e)
 {
     AUTO(mem_free) char *text = pg_sql_schema(sql);
 
@@ -14,7 +14,7 @@ static int script(struct engine_conn *conn, const char *sql, struct err *e)
 }
 
 /* PostgreSQL has recovered before it accepts connections. */
-static int examine(struct engine_conn *conn, struct err *e)
+static int pg_examine(struct engine_conn *conn, struct err *e)
 {
     (void)conn;
     (void)e;
@@ -22,7 +22,7 @@ static int examine(struct engine_conn *conn, struct err *e)
 }
 
 /* Notices that the server has closed an unused connection. */
-static int check(struct engine_conn *conn, struct err *e)
+static int pg_check(struct engine_conn *conn, struct err *e)
 {
     struct pg_conn *c = pg_conn_of(conn);
 
@@ -40,11 +40,11 @@ static const char *begin_text(const struct pg_conn *c)
 }
 
 /* Nothing is lost if the connection ends here: a new one will do. */
-static int begin(struct engine_conn *conn, bool durable, struct err *e)
+static int pg_begin(struct engine_conn *conn, bool durable, struct err *e)
 {
     struct pg_conn *c = pg_conn_of(conn);
 
-    if (check(conn, e) < 0)
+    if (pg_check(conn, e) < 0)
         return -1;
     c->durable = durable;
     c->release = false;
@@ -64,7 +64,7 @@ static bool in_tx(struct engine_conn *conn)
     return !c->lost && (s == PQTRANS_INTRANS || s == PQTRANS_INERROR || c->queued > 0);
 }
 
-static void rollback(struct engine_conn *conn)
+static void pg_rollback(struct engine_conn *conn)
 {
     struct pg_conn *c = pg_conn_of(conn);
     struct err e;
@@ -89,19 +89,19 @@ int pg_commit(struct pg_conn *c, int64_t token, struct err *e)
     return err_set(e, ERR_INTERNAL, 0, "the transaction did not end with its commit");
 }
 
-static int commit(struct engine_conn *conn, struct err *e)
+static int pg_commit_work(struct engine_conn *conn, struct err *e)
 {
     struct pg_conn *c = pg_conn_of(conn);
     int64_t token = (int64_t)(rnd_u64() >> 1) | 1;
     int r;
 
     if (pg_drain(c, e) < 0) {
-        rollback(conn);
+        pg_rollback(conn);
         return -1;
     }
     /* otherwise COMMIT would reply "ROLLBACK" */
     if (PQtransactionStatus(c->h) != PQTRANS_INTRANS) {
-        rollback(conn);
+        pg_rollback(conn);
         return err_set(e, ERR_INTERNAL, 0, "a failed transaction cannot be committed");
     }
     r = pg_commit(c, token, e);
@@ -110,11 +110,11 @@ static int commit(struct engine_conn *conn, struct err *e)
     else if (r == ENGINE_DOUBT)
         pg_redo_doubt(c, token);
     else
-        rollback(conn);
+        pg_rollback(conn);
     return r;
 }
 
-static int settle(struct engine_conn *conn, bool *ret_committed, struct err *e)
+static int pg_settle(struct engine_conn *conn, bool *ret_committed, struct err *e)
 {
     struct pg_conn *c = pg_conn_of(conn);
 
@@ -133,7 +133,7 @@ static void queue_text(struct pg_conn *c, const char *sql)
 }
 
 /* In one round trip with the release of the previous one and the work's first statement. */
-static int savepoint(struct engine_conn *conn, struct err *e)
+static int pg_savepoint(struct engine_conn *conn, struct err *e)
 {
     struct pg_conn *c = pg_conn_of(conn);
 
@@ -148,14 +148,14 @@ static int savepoint(struct engine_conn *conn, struct err *e)
     return -1;
 }
 
-static int keep(struct engine_conn *conn, struct err *e)
+static int pg_keep(struct engine_conn *conn, struct err *e)
 {
     (void)e;
     pg_conn_of(conn)->release = true;
     return 0;
 }
 
-static int undo(struct engine_conn *conn, struct err *e)
+static int pg_undo(struct engine_conn *conn, struct err *e)
 {
     pg_redo_undo(pg_conn_of(conn));
     return pg_exec(pg_conn_of(conn), "ROLLBACK TO work; RELEASE work", e);
@@ -169,17 +169,17 @@ const struct store_engine engine_postgres = {
     .release = pg_release,
     .connect = pg_connect,
     .disconnect = pg_disconnect,
-    .check = check,
-    .examine = examine,
-    .script = script,
-    .begin = begin,
-    .commit = commit,
-    .settle = settle,
-    .rollback = rollback,
+    .check = pg_check,
+    .examine = pg_examine,
+    .script = pg_script,
+    .begin = pg_begin,
+    .commit = pg_commit_work,
+    .settle = pg_settle,
+    .rollback = pg_rollback,
     .in_tx = in_tx,
-    .savepoint = savepoint,
-    .keep = keep,
-    .undo = undo,
+    .savepoint = pg_savepoint,
+    .keep = pg_keep,
+    .undo = pg_undo,
     .run = pg_run,
     .later = pg_later,
     .query = pg_query,

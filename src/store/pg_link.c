@@ -87,7 +87,7 @@ void pg_release(struct engine_db *d)
 
 /* --- one connection --- */
 
-static void silent(void *arg, const char *message)
+static void ignore_notice(void *arg, const char *message)
 {
     (void)arg;
     (void)message;
@@ -125,7 +125,7 @@ static int dial(struct pg_conn *c, struct err *e)
         *e = c->why;
         return -1;
     }
-    (void)PQsetNoticeProcessor(c->h, silent, NULL);
+    (void)PQsetNoticeProcessor(c->h, ignore_notice, NULL);
     c->pid = PQbackendPID(c->h); /* libpq forgets it with the connection */
     if (PQserverVersion(c->h) < VERSION_MIN)
         return refuse_server(c, "holt needs PostgreSQL 14 or later", e);

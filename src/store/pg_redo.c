@@ -87,7 +87,7 @@ void pg_redo_drop(struct pg_conn *c)
         arena_reset(&c->redo.arena);
 }
 
-static void synced(struct pg_redo *r, int64_t token)
+static void redo_synced(struct pg_redo *r, int64_t token)
 {
     r->base = token;
     r->open = NULL;
@@ -100,7 +100,7 @@ void pg_redo_commit(struct pg_conn *c, int64_t token)
     struct pg_redo *r = &c->redo;
 
     if (!r->open) {
-        synced(r, token);
+        redo_synced(r, token);
         return;
     }
     r->open->token = token;
@@ -174,7 +174,7 @@ static int redo(struct pg_conn *c, struct list *from, struct err *e)
     end = pg_commit(c, last, e);
     if (end != 0)
         return -1;
-    synced(r, last);
+    redo_synced(r, last);
     log_warn("the database server had forgotten its last commits; they are there again",
              LOG_C("server", c->db->server), LOG_N("commits", count));
     return 0;
@@ -200,7 +200,7 @@ static void settle(struct pg_redo *r, bool committed)
         r->open->token = token;
         list_push(&r->groups, &r->open->link);
     } else if (committed) {
-        synced(r, token);
+        redo_synced(r, token);
     }
     r->open = NULL;
 }

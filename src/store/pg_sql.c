@@ -11,7 +11,7 @@ static bool is_word(char c)
 }
 
 /* The length of a quoted text or name, or a comment, at p; else 0. */
-static size_t quoted(const char *p)
+static size_t quoted_length(const char *p)
 {
     const char *end;
 
@@ -42,7 +42,7 @@ int pg_sql_make(const char *sql, struct pg_sql *ret, struct err *e)
 
     ret->n = 0;
     for (const char *p = sql; *p;) {
-        size_t n = quoted(p), at;
+        size_t n = quoted_length(p), at;
 
         if (n == 0 && p[0] == ':' && p[1] == ':') {
             n = 2; /* a cast */
@@ -70,7 +70,7 @@ char *pg_sql_schema(const char *sql)
     bool inside = false; /* inside a word */
 
     for (const char *p = sql; *p;) {
-        size_t n = quoted(p);
+        size_t n = quoted_length(p);
 
         if (n == 0 && !inside && strncmp(p, "TEXT", 4) == 0 && !is_word(p[4])) {
             buf_add_c(&out, "TEXT COLLATE \"C\"");

@@ -12,7 +12,7 @@ static struct sqlite_conn *conn_of(struct engine_conn *c)
     return CONTAINER_OF(c, struct sqlite_conn, base);
 }
 
-static int script(struct engine_conn *conn, const char *sql, struct err *e)
+static int sqlite_script(struct engine_conn *conn, const char *sql, struct err *e)
 {
     struct sqlite_conn *c = conn_of(conn);
     int rc = sqlite3_exec(c->h, sql, NULL, NULL, NULL);
@@ -68,14 +68,14 @@ static int set_up_writer(struct sqlite_conn *c, struct err *e)
         return err_hint(e, "put it on a local file system");
     }
     (void)sqlite3_wal_autocheckpoint(c->h, 0);
-    if (script(&c->base, "PRAGMA synchronous=FULL; PRAGMA cache_size=-8192", e) < 0 ||
+    if (sqlite_script(&c->base, "PRAGMA synchronous=FULL; PRAGMA cache_size=-8192", e) < 0 ||
         sqlite_note_file(c->db, e) < 0)
         return -1;
     c->durable = true;
     return sqlite_wal_start(c, e);
 }
 
-static void disconnect(struct engine_conn *conn)
+static void sqlite_disconnect(struct engine_conn *conn)
 {
     struct sqlite_conn *c;
 
@@ -105,14 +105,14 @@ static int sqlite_connect(struct engine_db *d, enum engine_mode mode, struct eng
     c->h = h;
     c->writes = mode == ENGINE_WRITE;
     if (c->writes && set_up_writer(c, e) < 0) {
-        disconnect(&c->base);
+        sqlite_disconnect(&c->base);
         return -1;
     }
     *ret = &c->base;
     return 0;
 }
 
-static int examine(struct engine_conn *conn, struct err *e)
+static int sqlite_examine(struct engine_conn *conn, struct err *e)
 {
     struct sqlite_conn *c = conn_of(conn);
     struct stat st;
@@ -136,7 +136,7 @@ static int step_once(struct sqlite_conn *c, const char *sql, struct err *e)
 /* PRAGMA synchronous takes effect only between transactions, and when prepared: no cached
  * statement.  In WAL mode NORMAL does not sync at a commit; FULL does, and syncs everything before
  * it. */
-static int begin(struct engine_conn *conn, bool durable, struct err *e)
+static int sqlite_begin(struct engine_conn *conn, bool durable, struct err *e)
 {
     struct sqlite_conn *c = conn_of(conn);
 
@@ -144,7 +144,8 @@ static int begin(struct engine_conn *conn, bool durable, struct err *e)
         return step_once(c, "BEGIN", e);
     sqlite_wal_bound(c);
     if (durable != c->durable &&
-        script(conn, durable ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL", e) < 0)
+        sqlite_script(conn, durable ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL", e) <
+            0)
         return -1;
     c->durable = durable;
     return step_once(c, "BEGIN IMMEDIATE", e);
@@ -155,7 +156,7 @@ static bool in_tx(struct engine_conn *conn)
     return !sqlite3_get_autocommit(conn_of(conn)->h);
 }
 
-static void rollback(struct engine_conn *conn)
+static void sqlite_rollback(struct engine_conn *conn)
 {
     struct err ignored;
 
@@ -163,33 +164,33 @@ static void rollback(struct engine_conn *conn)
         (void)step_once(conn_of(conn), "ROLLBACK", &ignored); /* otherwise already undone */
 }
 
-static int commit(struct engine_conn *conn, struct err *e)
+static int sqlite_commit(struct engine_conn *conn, struct err *e)
 {
     if (step_once(conn_of(conn), "COMMIT", e) == 0)
         return 0;
-    rollback(conn);
+    sqlite_rollback(conn);
     return -1;
 }
 
-static int savepoint(struct engine_conn *conn, struct err *e)
+static int sqlite_savepoint(struct engine_conn *conn, struct err *e)
 {
     return step_once(conn_of(conn), "SAVEPOINT work", e);
 }
 
-static int keep(struct engine_conn *conn, struct err *e)
+static int sqlite_keep(struct engine_conn *conn, struct err *e)
 {
     return step_once(conn_of(conn), "RELEASE work", e);
 }
 
-static int undo(struct engine_conn *conn, struct err *e)
+static int sqlite_undo(struct engine_conn *conn, struct err *e)
 {
     if (step_once(conn_of(conn), "ROLLBACK TO work", e) < 0)
         return -1;
-    return keep(conn, e);
+    return sqlite_keep(conn, e);
 }
 
-static int later(struct engine_conn *conn, const char *sql, const struct store_param *p, size_t n,
-                 struct err *e)
+static int sqlite_later(struct engine_conn *conn, const char *sql, const struct store_param *p,
+                        size_t n, struct err *e)
 {
     return sqlite_run(conn, sql, p, n, e) < 0 ? -1 : 0;
 }
@@ -202,20 +203,20 @@ const struct store_engine engine_sqlite = {
     .claim = sqlite_claim,
     .release = sqlite_release,
     .connect = sqlite_connect,
-    .disconnect = disconnect,
+    .disconnect = sqlite_disconnect,
     .check = sqlite_check,
-    .examine = examine,
-    .script = script,
-    .begin = begin,
-    .commit = commit,
+    .examine = sqlite_examine,
+    .script = sqlite_script,
+    .begin = sqlite_begin,
+    .commit = sqlite_commit,
     .settle = NULL, /* a commit's result is always known */
-    .rollback = rollback,
+    .rollback = sqlite_rollback,
     .in_tx = in_tx,
-    .savepoint = savepoint,
-    .keep = keep,
-    .undo = undo,
+    .savepoint = sqlite_savepoint,
+    .keep = sqlite_keep,
+    .undo = sqlite_undo,
     .run = sqlite_run,
-    .later = later,
+    .later = sqlite_later,
     .query = sqlite_query,
     .step = sqlite_step,
     .end = sqlite_end,

@@ -37,7 +37,7 @@ static int on_commit(void *arg, sqlite3 *h, const char *name, int pages)
     return SQLITE_OK;
 }
 
-static void checkpointer(void *arg)
+static void wal_checkpointer(void *arg)
 {
     struct sqlite_wal *w = arg;
 
@@ -69,7 +69,7 @@ int sqlite_wal_start(struct sqlite_conn *writer, struct err *e)
     w = xzalloc(sizeof *w);
     w->h = h;
     if (uv_mutex_init(&w->lock) != 0 || uv_cond_init(&w->wake) != 0 ||
-        uv_thread_create(&w->thread, checkpointer, w) != 0)
+        uv_thread_create(&w->thread, wal_checkpointer, w) != 0)
         abort(); /* no memory for a thread at start-up */
     db->wal = w;
     (void)sqlite3_wal_hook(writer->h, on_commit, w);
