@@ -81,7 +81,7 @@ char *clock_text(int64_t wall_ms, char *to)
 }
 
 /* Parses exactly n digits and moves *s past them. */
-static int digits(struct str *s, size_t n, int *ret)
+static int parse_digits(struct str *s, size_t n, int *ret)
 {
     uint64_t v;
 
@@ -128,8 +128,8 @@ static int parse_offset(struct str *s, int *ret_minutes)
         return 0;
     }
     sign = s->n > 0 && s->p[0] == '-' ? -1 : 1;
-    if (literal(s, "+-") < 0 || digits(s, 2, &hours) < 0 || literal(s, ":") < 0 ||
-        digits(s, 2, &minutes) < 0 || hours > 23 || minutes > 59)
+    if (literal(s, "+-") < 0 || parse_digits(s, 2, &hours) < 0 || literal(s, ":") < 0 ||
+        parse_digits(s, 2, &minutes) < 0 || hours > 23 || minutes > 59)
         return -EINVAL;
     *ret_minutes = sign * (hours * 60 + minutes);
     return 0;
@@ -141,10 +141,11 @@ int clock_parse(struct str s, int64_t *ret_wall_ms)
     int ms, offset, year, month;
     time_t t;
 
-    if (digits(&s, 4, &year) < 0 || literal(&s, "-") < 0 || digits(&s, 2, &month) < 0 ||
-        literal(&s, "-") < 0 || digits(&s, 2, &tm.tm_mday) < 0 || literal(&s, "Tt ") < 0 ||
-        digits(&s, 2, &tm.tm_hour) < 0 || literal(&s, ":") < 0 || digits(&s, 2, &tm.tm_min) < 0 ||
-        literal(&s, ":") < 0 || digits(&s, 2, &tm.tm_sec) < 0 || parse_fraction(&s, &ms) < 0 ||
+    if (parse_digits(&s, 4, &year) < 0 || literal(&s, "-") < 0 || parse_digits(&s, 2, &month) < 0 ||
+        literal(&s, "-") < 0 || parse_digits(&s, 2, &tm.tm_mday) < 0 || literal(&s, "Tt ") < 0 ||
+        parse_digits(&s, 2, &tm.tm_hour) < 0 || literal(&s, ":") < 0 ||
+        parse_digits(&s, 2, &tm.tm_min) < 0 || literal(&s, ":") < 0 ||
+        parse_digits(&s, 2, &tm.tm_sec) < 0 || parse_fraction(&s, &ms) < 0 ||
         parse_offset(&s, &offset) < 0 || s.n != 0)
         return -EINVAL;
     if (tm.tm_hour > 23 || tm.tm_min > 59 || tm.tm_sec > 60)

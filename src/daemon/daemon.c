@@ -201,7 +201,7 @@ static void on_signal(uv_signal_t *s, int signum)
 
 /* --- the tick --- */
 
-static void retained(void *arg, const struct err *e)
+static void events_retained(void *arg, const struct err *e)
 {
     (void)arg;
     if (e->code != ERR_NONE)
@@ -219,7 +219,8 @@ static void on_tick(uv_timer_t *t)
         identity_flush(d->identity);
     if (d->ticks % RETAIN_TICKS == RETAIN_FIRST &&
         (d->conf->events_keep_ms || d->conf->events_keep_count))
-        events_retain(d->events, d->conf->events_keep_ms, d->conf->events_keep_count, retained, d);
+        events_retain(d->events, d->conf->events_keep_ms, d->conf->events_keep_count,
+                      events_retained, d);
 }
 
 static void start_handles(struct daemon *d)

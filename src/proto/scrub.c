@@ -321,7 +321,7 @@ static void put_back(struct scrub *s, const struct scrub_form *f, struct buf *to
 /* The position before which every match has arrived completely.  What is held back depends on
  * lengths and line ends only, never on how much of a value has matched: otherwise whoever controls
  * a server's output could discover a value byte by byte.  No form contains a line end. */
-static size_t decided(const struct scrub *s, struct str in, bool last)
+static size_t decided_bytes(const struct scrub *s, struct str in, bool last)
 {
     size_t tail = size_min(in.n, s->count > 0 ? s->longest - 1 : 0);
     const char *line_end = memrchr(in.p + in.n - tail, '\n', tail);
@@ -338,7 +338,7 @@ static size_t pass(struct scrub *s, struct str in, bool last, struct buf *to)
 
     if (in.n == 0)
         return 0;
-    end = decided(s, in, last);
+    end = decided_bytes(s, in, last);
     while (i < end) {
         const struct scrub_form *f = NULL;
 

@@ -58,7 +58,7 @@ static bool is_image_dir(const char *path)
            is_hex64(str_of(path));
 }
 
-static int failed(const char *path, struct err *e)
+static int read_failed(const char *path, struct err *e)
 {
     return err_set(e, err_code_from_errno(errno), errno, "write '%.80s'", path);
 }
@@ -71,7 +71,7 @@ static int make_parents(struct image_out *o, const char *path, struct err *e)
     for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
         (void)snprintf(dir, sizeof dir, "%.*s", (int)(slash - path), path);
         if (mkdirat(o->root, dir, 0755) < 0 && errno != EEXIST)
-            return failed(dir, e);
+            return read_failed(dir, e);
     }
     return 0;
 }
@@ -87,7 +87,7 @@ static int repeat_layer(struct image_out *o, const char *path, struct str link, 
         return err_set(e, ERR_INVALID, 0, "'%.80s' is a link: no image archive has such", path);
     (void)snprintf(from, sizeof from, STR_FMT, STR_ARG(str_skip(link, 3)));
     if (linkat(o->root, from, o->root, path, 0) < 0)
-        return failed(path, e);
+        return read_failed(path, e);
     return 0;
 }
 
@@ -113,7 +113,7 @@ int image_entry(struct image_out *o, const struct tar_entry *en, struct err *e)
     o->is_oci |= strcmp(path, "index.json") == 0;
     o->is_docker |= strcmp(path, "manifest.json") == 0;
     o->file = openat(o->root, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    return o->file < 0 ? failed(path, e) : 0;
+    return o->file < 0 ? read_failed(path, e) : 0;
 }
 
 int image_data(struct image_out *o, struct str data, struct err *e)

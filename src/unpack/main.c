@@ -93,7 +93,7 @@ static int on_told(struct run *r, int told, const struct tar_entry *en, struct s
     return c < 0 ? -1 : 0;
 }
 
-static int feed(struct run *r, struct tar_reader *tar, struct str bytes, struct err *e)
+static int feed_tar(struct run *r, struct tar_reader *tar, struct str bytes, struct err *e)
 {
     int told;
 
@@ -116,7 +116,7 @@ static int unpack(struct run *r, struct err *e)
     int c;
 
     while ((c = source_read(r->source, &bytes, e)) > 0) {
-        if (feed(r, &tar, bytes, e) < 0)
+        if (feed_tar(r, &tar, bytes, e) < 0)
             return -1;
         if (r->not_image)
             return 0;

@@ -118,7 +118,7 @@ static int next_member(struct source *s, struct str magic, struct err *e)
     return s->in.n > 0;
 }
 
-static int damaged(struct source *s, const char *why, struct err *e)
+static int source_damaged(struct source *s, const char *why, struct err *e)
 {
     return err_set(e, ERR_INVALID, 0, "the %s data is damaged: %s", source_compression(s), why);
 }
@@ -137,14 +137,14 @@ static int read_gzip(struct source *s, size_t *ret, struct err *e)
     if (fill(s, 1, e) < 0)
         return -1;
     if (s->in.n == 0)
-        return damaged(s, "it ends too early", e);
+        return source_damaged(s, "it ends too early", e);
     s->gz.next_in = (unsigned char *)(uintptr_t)s->in.p;
     s->gz.avail_in = (unsigned)s->in.n;
     s->gz.next_out = (unsigned char *)s->out_buf;
     s->gz.avail_out = OUT_SIZE;
     r = inflate(&s->gz, Z_NO_FLUSH);
     if (r != Z_OK && r != Z_STREAM_END && r != Z_BUF_ERROR)
-        return damaged(s, s->gz.msg ? s->gz.msg : "zlib gave up", e);
+        return source_damaged(s, s->gz.msg ? s->gz.msg : "zlib gave up", e);
     s->in = str_skip(s->in, s->in.n - s->gz.avail_in);
     s->between = r == Z_STREAM_END;
     *ret = OUT_SIZE - s->gz.avail_out;
@@ -167,11 +167,11 @@ static int read_zstd(struct source *s, size_t *ret, struct err *e)
     if (fill(s, 1, e) < 0)
         return -1;
     if (s->in.n == 0)
-        return damaged(s, "it ends too early", e);
+        return source_damaged(s, "it ends too early", e);
     in = (ZSTD_inBuffer){s->in.p, s->in.n, 0};
     r = ZSTD_decompressStream(s->zstd, &out, &in);
     if (ZSTD_isError(r))
-        return damaged(s, ZSTD_getErrorName(r), e);
+        return source_damaged(s, ZSTD_getErrorName(r), e);
     s->in = str_skip(s->in, in.pos);
     s->between = r == 0;
     *ret = out.pos;

@@ -22,7 +22,7 @@ static struct {
     bool connecting;
 } host = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void quiet(void *arg, virErrorPtr e)
+static void ignore_error(void *arg, virErrorPtr e)
 {
     (void)arg;
     (void)e; /* told with the reply */
@@ -41,7 +41,7 @@ void host_init(void)
 {
     pthread_t t;
 
-    virSetErrorFunc(NULL, quiet);
+    virSetErrorFunc(NULL, ignore_error);
     if (virInitialize() < 0 || virEventRegisterDefaultImpl() < 0 ||
         pthread_create(&t, NULL, run_events, NULL) != 0)
         abort();

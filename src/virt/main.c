@@ -67,7 +67,7 @@ static struct {
        .linger_ms = 60000,
        .lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void wake(void)
+static void wake_main(void)
 {
     uint64_t one = 1;
 
@@ -145,7 +145,7 @@ void virt_machine_ended(const char *id)
     (void)pthread_mutex_lock(&v.lock);
     list_push(&v.ends, &x->node);
     (void)pthread_mutex_unlock(&v.lock);
-    wake();
+    wake_main();
 }
 
 /* ---- jobs: on threads of their own ---- */
@@ -234,7 +234,7 @@ static void *job_thread(void *arg)
     (void)pthread_mutex_lock(&v.lock);
     j->done = true;
     (void)pthread_mutex_unlock(&v.lock);
-    wake();
+    wake_main();
     return NULL;
 }
 

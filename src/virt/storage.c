@@ -62,7 +62,7 @@ int storage_pool(virConnectPtr c, virStoragePoolPtr *ret, struct err *e)
 
 /* ---- the base ---- */
 
-static int feed(virStreamPtr st, char *to, size_t n, void *arg)
+static int stream_feed(virStreamPtr st, char *to, size_t n, void *arg)
 {
     (void)st;
     return (int)read(*(int *)arg, to, n);
@@ -73,8 +73,8 @@ static int send_file(virConnectPtr c, virStorageVolPtr v, int fd, uint64_t size,
     virStreamPtr st = virStreamNew(c, 0);
     int r = 0;
 
-    if (!st || virStorageVolUpload(v, st, 0, size, 0) < 0 || virStreamSendAll(st, feed, &fd) < 0 ||
-        virStreamFinish(st) < 0)
+    if (!st || virStorageVolUpload(v, st, 0, size, 0) < 0 ||
+        virStreamSendAll(st, stream_feed, &fd) < 0 || virStreamFinish(st) < 0)
         r = host_error(e, "upload the base of machines");
     if (st)
         (void)virStreamFree(st);
@@ -223,7 +223,7 @@ struct sink {
     size_t n, size;
 };
 
-static int keep(virStreamPtr st, const char *bytes, size_t n, void *arg)
+static int stream_keep(virStreamPtr st, const char *bytes, size_t n, void *arg)
 {
     struct sink *s = arg;
     size_t take = size_min(n, s->size - s->n);
@@ -246,7 +246,7 @@ void storage_tail(virConnectPtr c, virStoragePoolPtr p, const char *name, char *
     (void)virStoragePoolRefresh(p, 0);
     v = virStorageVolLookupByName(p, name);
     if (v && st && virStorageVolDownload(v, st, 0, TAIL_MAX, 0) == 0 &&
-        virStreamRecvAll(st, keep, &s) == 0)
+        virStreamRecvAll(st, stream_keep, &s) == 0)
         (void)virStreamFinish(st);
     for (rest = str_make(all, s.n); rest.n > 0;) {
         line = str_cut(rest, '\n', &rest);
