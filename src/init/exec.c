@@ -304,7 +304,7 @@ static void send_signal(struct exec *x, const struct guest_exec_signal *s)
         return;
     }
     if (s->scope == GUEST_SCOPE_ALL) {
-        group_signal(x->group, x->pid, s->signal);
+        group_signal(x->group, x->pid, false, s->signal);
         return;
     }
     /* The command leads its session; a terminal knows its foreground group. */
@@ -576,7 +576,7 @@ static void finish(struct exec *x, int status, const struct rusage *ru)
     if (x->exit.code == (signalled ? SIGKILL : 128 + SIGKILL))
         x->exit.oom = group_ooms() > x->ooms;
     if (x->flags & GUEST_EXEC_KILL_REST)
-        group_signal(x->group, 0, SIGKILL);
+        group_signal(x->group, x->pid, true, SIGKILL);
     in_close(x);
     for (int i = 0; i < 2; i++) {
         struct out *o = &x->out[i];

@@ -198,15 +198,17 @@ void group_tick(void)
     dying_n = n;
 }
 
-void group_signal(uint32_t number, pid_t leader, int signal)
+void group_signal(uint32_t number, pid_t leader, bool gone, int signal)
 {
     if (number == 0)
         return;
-    if (signal == SIGKILL && leader > 0)
+    if (work_fd < 0) {
+        kin_signal(number, leader, gone, signal);
+        return;
+    }
+    if (signal == SIGKILL && !gone)
         (void)kill(leader, SIGKILL); /* before its children, whose end it could react to */
-    if (work_fd < 0)
-        kin_signal(number, leader, signal);
-    else if (signal == SIGKILL)
+    if (signal == SIGKILL)
         kill_group(number);
     else
         (void)signal_listed(number, signal, SIZE_MAX);

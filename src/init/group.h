@@ -12,8 +12,8 @@ void group_setup(int work); /* takes the directory's fd; -1: there is none */
 CHECKED int group_make(uint32_t *ret_number, int *ret_fd);
 /* the mark its processes carry instead of a cgroup; 0: none */
 uint64_t group_mark(uint32_t number);
-/* leader: its first process, or 0 if it has ended. */
-void group_signal(uint32_t number, pid_t leader, int signal);
+/* leader: its first process; gone: that has ended. */
+void group_signal(uint32_t number, pid_t leader, bool gone, int signal);
 /* OOM kills in this sandbox; 0 if cgroup v2 does not limit its memory. */
 uint64_t group_ooms(void);
 void group_remove(uint32_t number); /* soon, if it is empty; else together with a later one */

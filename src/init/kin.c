@@ -17,6 +17,7 @@
 
 #define PROCS_MAX (256 * 1024)
 #define KILL_ROUNDS 16 /* after that, stop everything first */
+#define KILL_MS 1000
 #define STOP_MS 1000
 #define STOP_TRIES 4
 #define STOP_WAIT_NS 1000000
@@ -27,7 +28,7 @@
 enum verdict { UNKNOWN, ALIEN, OTHER, OURS };
 
 struct proc {
-    pid_t pid, parent;
+    pid_t pid, parent, session;
     char state;
     enum verdict verdict;
 };
@@ -94,7 +95,8 @@ static int64_t mark_of(pid_t pid)
 
 /* ---- scanning /proc ---- */
 
-/* "pid (name) S parent …": the name may hold anything, so it ends at the last parenthesis. */
+/* "pid (name) S parent group session …": the name may hold anything, so it ends at the last
+ * parenthesis. */
 static bool read_proc(pid_t pid, struct proc *ret)
 {
     char path[48], text[STAT_SIZE];
@@ -110,7 +112,7 @@ static bool read_proc(pid_t pid, struct proc *ret)
     text[n] = '\0';
     end = strrchr(text, ')');
     *ret = (struct proc){.pid = pid};
-    return end && sscanf(end, ") %c %d", &ret->state, &ret->parent) == 2;
+    return end && sscanf(end, ") %c %d %*d %d", &ret->state, &ret->parent, &ret->session) == 3;
 }
 
 static int by_pid(const void *a, const void *b)
@@ -187,8 +189,10 @@ static enum verdict judge_child(struct procs *l, const struct proc *p, uint32_t 
         return ALIEN;
     if (p->pid == leader)
         return OURS;
-    if (number == 0 || kin_mark(number) == 0 || is_ended(p))
+    if (number == 0 || is_ended(p))
         return OTHER;
+    if (kin_mark(number) == 0)
+        return p->session == leader ? OURS : OTHER;
     mark = mark_of(p->pid);
     l->gaps = l->gaps || mark < 0; /* it has ended meanwhile */
     return mark == 0 || mark == (int64_t)number ? OURS : OTHER;
@@ -227,9 +231,9 @@ static bool is_stopped(const struct proc *p)
 
 /* ---- all processes ---- */
 
-/* kill(2): -1 means every process in the pid namespace except init and the caller; the kernel does
- * it in one pass during which no fork can complete, so no process escapes.  Outside a pid namespace
- * it would be the whole host. */
+/* kill(2): -1 means every process in the pid namespace except init and the caller; Linux does it in
+ * one pass during which no fork can complete, so no process escapes.  gVisor does not: a child may
+ * be born behind the pass.  Outside a pid namespace it would be the whole host. */
 static bool signal_all(int signal)
 {
     if (getpid() != 1)
@@ -238,9 +242,28 @@ static bool signal_all(int signal)
     return true;
 }
 
+/* The number of processes that have not ended, or are not stopped if that is asked. */
+static size_t count_running(struct procs *now, bool or_stopped)
+{
+    size_t n = 0;
+
+    procs_read(now);
+    procs_judge(now, 0, 0);
+    for (size_t i = 0; i < now->n; i++)
+        n += now->p[i].verdict == OTHER && !is_ended(&now->p[i]) &&
+             !(or_stopped && is_stopped(&now->p[i]));
+    return now->gaps && n == 0 ? 1 : n;
+}
+
+/* What was killed has ended before the next look, or might have had a child since. */
 void kin_kill_all(void)
 {
-    (void)signal_all(SIGKILL);
+    const struct timespec wait = {.tv_nsec = STOP_WAIT_NS};
+    int64_t until = clock_mono_ms() + KILL_MS;
+    PROCS now = {0};
+
+    while (signal_all(SIGKILL) && count_running(&now, false) > 0 && clock_mono_ms() < until)
+        (void)nanosleep(&wait, NULL);
 }
 
 /* Repeats until all have stopped: a running process may wake another, and on a busy machine it
@@ -253,14 +276,8 @@ static void stop_all(void)
     PROCS now = {0};
 
     while (clock_mono_ms() < until && signal_all(SIGSTOP)) {
-        size_t running = 0;
-
         job_wake_all();
-        procs_read(&now);
-        procs_judge(&now, 0, 0);
-        for (size_t i = 0; i < now.n; i++)
-            running += now.p[i].verdict == OTHER && !is_ended(&now.p[i]) && !is_stopped(&now.p[i]);
-        if (running == 0 && !now.gaps)
+        if (count_running(&now, true) == 0)
             return;
         (void)nanosleep(&wait, NULL);
     }
@@ -321,9 +338,9 @@ static size_t signal_round(struct procs *now, const struct procs *known, uint32_
     return fresh;
 }
 
-/* A process killed in the last round cannot fork, so a round that saw every process and found no
- * new one is the last. */
-static bool kill_rounds(uint32_t number, pid_t leader)
+/* A process killed (or stopped) in the last round cannot fork, so a round that saw every process
+ * and found no new one is the last. */
+static bool signal_rounds(uint32_t number, pid_t leader, int signal)
 {
     PROCS now = {0};
     PROCS known = {0};
@@ -331,7 +348,7 @@ static bool kill_rounds(uint32_t number, pid_t leader)
     for (int round = 0; round < KILL_ROUNDS; round++) {
         struct procs last = known;
 
-        if (signal_round(&now, &known, number, leader, SIGKILL) == 0 && !now.gaps)
+        if (signal_round(&now, &known, number, leader, signal) == 0 && !now.gaps)
             return true;
         known = now;
         now = last;
@@ -339,22 +356,37 @@ static bool kill_rounds(uint32_t number, pid_t leader)
     return false;
 }
 
-void kin_signal(uint32_t number, pid_t leader, int signal)
+/* The leader goes before its children, whose end it could react to.  Without marks its end would
+ * hide them: they are stopped first. */
+static bool kill_command(uint32_t number, pid_t leader, bool gone)
+{
+    int first = kin_mark(number) == 0 ? SIGSTOP : SIGKILL;
+
+    if (!gone)
+        (void)kill(leader, first);
+    if (first == SIGSTOP)
+        (void)signal_rounds(number, leader, SIGSTOP);
+    return signal_rounds(number, leader, SIGKILL);
+}
+
+void kin_signal(uint32_t number, pid_t leader, bool gone, int signal)
 {
     PROCS before = {0};
 
+    if (gone && kin_mark(number) != 0)
+        leader = 0; /* its pid may be another's by now; a session's id is not given away */
     if (signal != SIGKILL) {
         PROCS now = {0};
 
         (void)signal_round(&now, &before, number, leader, signal);
         return;
     }
-    if (kill_rounds(number, leader))
+    if (kill_command(number, leader, gone))
         return;
     procs_read(&before); /* it forks faster than we scan */
     for (int tries = 0; tries < STOP_TRIES; tries++) {
         stop_all();
-        if (kill_rounds(number, leader))
+        if (signal_rounds(number, leader, SIGKILL))
             break;
     }
     if (!paused)

@@ -1,10 +1,12 @@
-/* The drivers behind a real holt-spawn.  Usage: conform_driver_native HOLT_SPAWN [RUNTIME] */
+/* The drivers behind a real holt-spawn.  Usage:
+ * conform_driver_native HOLT_SPAWN [RUNTIME [TESTS]], TESTS a pattern such as 'kill_*'. */
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/launch.h"
 #include "base/mem.h"
 #include "driver/table.h"
 #include "driver_suite.h"
+#include "unit.h"
 #include "wire/oci.h"
 
 #include <dirent.h>
@@ -93,5 +95,7 @@ int main(int argc, char **argv)
 
     if (s.ops->caps & DRIVER_RUNS_OCI && !is_installed(argv[2]))
         return 77; /* meson: skipped */
+    if (argc > 3)
+        cmocka_set_test_filter(argv[3]);
     return driver_suite_run(&s);
 }

@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "driver_world.h"
 #include "unit.h"
 
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #define TRIES (WORLD_WAIT_MS / 10) /* of 10 ms: for what hangs */
+#define KILLS 5
 
 static const struct driver_suite *suite;
 static struct world world;
@@ -85,7 +87,9 @@ static size_t count_with(struct link *l, const char *text)
 /* A kill is sent; the kernel ends processes in its own time. */
 static void they_end(struct world *w, struct link *l, const char *text)
 {
-    for (int i = 0; i < TRIES && count_with(l, text) > 0; i++)
+    int64_t until = clock_mono_ms() + WORLD_WAIT_MS; /* a look inside takes its time */
+
+    while (clock_mono_ms() < until && count_with(l, text) > 0)
         world_pass(w, 10);
     assert_int_equal(count_with(l, text), 0);
 }
@@ -94,9 +98,10 @@ static void they_end(struct world *w, struct link *l, const char *text)
  * command line too, and no command line at all for a moment of its exec. */
 static void it_sleeps(struct world *w, struct link *l, const char *time)
 {
+    int64_t until = clock_mono_ms() + WORLD_WAIT_MS;
     size_t n = 0;
 
-    for (int i = 0; i < TRIES && n == 0; i++) {
+    while (clock_mono_ms() < until && n == 0) {
         n = suite->inside ? count_inside(l, "^sleep ", time) : count_sleepers(time);
         if (n == 0)
             world_pass(w, 10);
@@ -164,6 +169,36 @@ static void kill_of_the_work_leaves_init(void **state)
     command_done(&c);
     link_close(l);
     assert_int_equal(world_remove(w, "sb_kill", false), ERR_NONE);
+}
+
+/* Each process forks the next and ends: one that a kill does not see would go on for ever. */
+static void kill_of_the_work_ends_what_forks(void **state)
+{
+    struct world *w = *state;
+    struct link *l;
+
+    make(w, "sb_forks");
+    l = link_open(w, "sb_forks");
+    for (int i = 0; i < KILLS; i++) {
+        struct command c;
+        char id[24];
+
+        (void)snprintf(id, sizeof id, "ex_%d", i);
+        command_start(l, id, 0,
+                      nap("f() { : @6; f & }; f & f & f & f & f & f & f & f & f & f & f & f & echo "
+                          "on; sleep @6.5"),
+                      &c);
+        while (buf_len(&c.out) == 0)
+            world_pass(w, 10);
+        world_pass(w, 100); /* let them fork */
+        assert_int_equal(world_kill(w, "sb_forks", DRIVER_WORK), ERR_NONE);
+        command_end(l, &c);
+        they_end(w, l, nap("@6"));
+        command_done(&c);
+    }
+    link_close(l);
+    assert_int_equal(world_remove(w, "sb_forks", false), ERR_NONE);
+    nothing_is_left(w, "sb_forks");
 }
 
 /* Whatever left its session and its parents goes with its command, and nothing else does. */
@@ -599,6 +634,7 @@ int driver_suite_run(const struct driver_suite *s)
     const struct CMUnitTest tests[] = {
         T(a_command_runs_and_nothing_is_left),
         T(kill_of_the_work_leaves_init),
+        T(kill_of_the_work_ends_what_forks),
         T(kill_of_a_command_spares_the_others),
         T(the_end_of_init_is_told),
         T(a_stop_keeps_the_files),
