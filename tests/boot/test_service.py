@@ -16,7 +16,7 @@ import pytest
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 BUILD = f"{ROOT}/build"
 STATE = "/var/lib/holt"
-UNITS = ("holt-spawn", "holtd")
+UNITS = ("holt-spawn", "holt-egress", "holtd")
 sys.path.insert(0, f"{ROOT}/tests/tools")
 
 from waiting import wait_for  # noqa: E402
@@ -104,7 +104,7 @@ def test_an_upgrade_restarts_the_daemons_and_keeps_sandboxes():
     command = re.search(r"ex_\w+", holt("exec old -d -- sh -c 'sleep 20; echo through'"))[0]
     before = [main_pid(u) for u in UNITS]
     out = install()
-    assert "restarted holtd.service" in out and "restarted holt-spawn.service" in out, out
+    assert all(f"restarted {u}.service" in out for u in UNITS), out
     wait_for(is_up, 120)
     assert not set(before) & {main_pid(u) for u in UNITS}
     assert "through" in sh(f"/usr/local/bin/holt wait old {command} >/dev/null; /usr/local/bin/holt logs old {command}")
@@ -112,7 +112,7 @@ def test_an_upgrade_restarts_the_daemons_and_keeps_sandboxes():
 
 def test_a_restart_of_the_machine_would_start_it():
     assert sh("systemctl is-enabled holtd") == "enabled\n"
-    sh("systemctl stop holtd holt-spawn && systemctl start multi-user.target")
+    sh(f"systemctl stop {' '.join(UNITS)} && systemctl start multi-user.target")
     sh("systemctl start holtd")
     wait_for(is_up, 120)
     assert "old" in holt("ls")
