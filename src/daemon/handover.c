@@ -1,28 +1,20 @@
 /* handover: gives files of an earlier holtd to the user of this one, following no links. */
 #include "daemon/handover.h"
 
-#include "base/clock.h"
 #include "base/fd.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "core/identity/tenant.h"
+#include "daemon/helpers.h"
 #include "daemon/state.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #define DEPTH_MAX 16
-#define END_MS 5000
-#define LOOK_MS 10
 
 struct handover {
     uid_t from; /* the former user of the files, besides root */
@@ -100,45 +92,6 @@ static int give_entry(const struct handover *h, int dir, const char *name, int d
         return errno == ENOENT ? 0 : -errno;
     r = give(h, fd, &st);
     return r < 0 || !S_ISDIR(st.st_mode) || depth == 0 ? r : give_below(h, fd, depth, NULL);
-}
-
-/* ---- programs that still serve the former user ---- */
-
-/* The process that listens there; 0: none. */
-static pid_t listener_of(int dir, const char *name)
-{
-    AUTO(fd_close) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-    struct ucred peer;
-    socklen_t size = sizeof peer;
-
-    (void)snprintf(at.sun_path, sizeof at.sun_path, "/proc/self/fd/%d/%s", dir, name);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof at) < 0 ||
-        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-        return 0;
-    return peer.pid;
-}
-
-/* holt-spawn and holt-egress outlive holtd; one that serves another user would refuse
- * us.  Sandboxes outlive both. */
-static void end_old(int dir, const char *name, uid_t uid)
-{
-    int64_t until = clock_mono_ms() + END_MS;
-    AUTO(fd_close) int pidfd = -1;
-    struct stat st;
-    pid_t pid;
-
-    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISSOCK(st.st_mode) ||
-        st.st_uid == uid)
-        return;
-    pid = listener_of(dir, name);
-    pidfd = pid > 1 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
-    if (pidfd < 0 || listener_of(dir, name) != pid ||
-        syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0) < 0)
-        return;
-    log_info("ended one that serves another user", LOG_C("socket", name), LOG_N("pid", pid));
-    while (clock_mono_ms() < until && poll(&(struct pollfd){pidfd, POLLIN, 0}, 1, LOOK_MS) == 0)
-        continue;
 }
 
 /* ---- other places named by settings ---- */
@@ -219,8 +172,7 @@ int handover_state(const struct config *c, const struct account *to, struct err 
     dir = open(c->state, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return err_set(e, err_code_from_errno(errno), errno, "open '%s'", c->state);
-    end_old(dir, "spawn.sock", to->uid);
-    end_old(dir, "egress.sock", to->uid);
+    helpers_end_old(c->state, to->uid);
     if (give_all(&h, c, dir, e) < 0)
         return err_wrap(e, "state directory '%s'", c->state);
     return TAKE_FD(lock);

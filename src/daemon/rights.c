@@ -8,6 +8,7 @@
 #include "base/starter.h"
 #include "base/str.h"
 #include "daemon/handover.h"
+#include "daemon/helpers.h"
 #include "daemon/state.h"
 #include "driver/table.h"
 
@@ -228,7 +229,10 @@ static int open_own_state(const struct config *c, struct err *e)
 {
     AUTO(fd_close) int lock = state_open(c->state, e);
 
-    return lock < 0 || handover_make_dirs(c, e) < 0 ? -1 : TAKE_FD(lock);
+    if (lock < 0 || handover_make_dirs(c, e) < 0)
+        return -1;
+    helpers_end_old(c->state, geteuid());
+    return TAKE_FD(lock);
 }
 
 int rights_give_up(const struct config *c, int *ret_lock, struct err *e)

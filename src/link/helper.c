@@ -370,8 +370,11 @@ static int check_welcome(struct helper *h, struct err *e)
     if (head.type != h->c.protocol->welcome)
         return 0;
     memcpy(&version, (const char *)h->msg + h->c.protocol->body, sizeof version);
-    if (version != h->c.protocol->version)
-        return err_set(e, ERR_UNSUPPORTED, 0, "%s speaks another version: restart it", program(h));
+    if (version != h->c.protocol->version) {
+        (void)err_set(e, ERR_UNSUPPORTED, 0, "%s is of another release", program(h));
+        return err_hint(e, "restart it: systemctl restart %s, or `holt down` and start holtd again",
+                        program(h));
+    }
     h->launch_ms = 0;
     h->first = h->calls.next;
     h->c.ops->welcomed(h->c.arg, h->msg);

@@ -6,7 +6,7 @@
 
 #include "wire/packet.h"
 
-#define EGRESS_VERSION 2
+#define EGRESS_VERSION 3
 #define EGRESS_PACKET_MAX PACKET_MAX
 #define EGRESS_ID_MAX 31
 #define EGRESS_ALIAS_MAX 287

@@ -8,7 +8,7 @@
 #include "wire/oci.h"
 #include "wire/packet.h"
 
-#define SPAWN_VERSION 1
+#define SPAWN_VERSION 2
 #define SPAWN_PACKET_MAX PACKET_MAX
 #define SPAWN_ID_MAX 31
 #define SPAWN_LAYER_MAX 64 /* a layer's name: a SHA-256 in hex */

@@ -246,7 +246,7 @@ static void another_version_is_refused(void **state)
     begin(w, 300);
     define(w, "4");
     assert_int_equal(helper_start_now(w->h, &e), -1);
-    assert_string_equal(e.msg, "toy_helper speaks another version: restart it");
+    assert_string_equal(e.msg, "toy_helper is of another release");
     (void)ask(w, TOY_ASK, 1, 0, 0);
     (void)ask(w, TOY_ASK, 2, HELPER_PATIENT, 0);
     run_until(w, &w->ended, 1);

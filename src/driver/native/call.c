@@ -137,8 +137,8 @@ static void link_hello(void *arg, void *msg)
 {
     struct spawn_msg *m = msg;
 
-    m->u.hello =
-        (struct spawn_hello){1, SPAWN_VERSION, str_of(((struct native *)arg)->installation)};
+    m->u.hello = (struct spawn_hello){SPAWN_VERSION, SPAWN_VERSION,
+                                      str_of(((struct native *)arg)->installation)};
 }
 
 static void link_welcomed(void *arg, const void *msg)
