@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 
-VERSION = 2
+VERSION = 3  # EGRESS_VERSION of src/wire/egress.h
 HELLO, KNOWN, WELCOME, SET, REMOVE, DONE, VERDICT, QUESTION, ANSWER, LISTEN, CA, SECRETS = range(1, 13)
 TCP4, TCP6, DNS_UDP, DNS_TCP = 1, 2, 4, 8
 WHATS = ["denied", "allowed", "closed"]

@@ -21,6 +21,7 @@ sys.path.insert(0, f"{HERE}/../tools")
 import as_user  # noqa: E402
 from waiting import SLOW, wait_for  # noqa: E402, F401 (for the tests)
 
+VERSION = 2  # SPAWN_VERSION of src/wire/spawn.h
 MARK = bytes.fromhex("f39bc7e88db1fa96d4a9ee83cbbdf091")
 CAN_MEMORY, CAN_CPU, CAN_PIDS, CAN_DISK, CAN_FREEZE, CAN_KILL_TREE, CAN_USERS = (1 << i for i in range(7))
 ROOTFS_RO, NESTING, UPPER_DISK, RESTART, RELAY, NETWORK, WIDE = 1, 2, 4, 8, 16, 32, 512
@@ -120,9 +121,10 @@ class Spawn:
         finally:
             if self.user:
                 os.seteuid(0)
-        kind, r, _ = self.call(1, struct.pack("<HH", 1, 1) + text("in_security"))
+        kind, r, _ = self.call(1, struct.pack("<HH", VERSION, VERSION) + text("in_security"))
         assert kind == 2, "no welcome"
-        _, _, self.features = r.take("HBI")
+        version, _, self.features = r.take("HBI")
+        assert version == VERSION
         if self.shells:
             self.pool(self.shells)
 
