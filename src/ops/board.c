@@ -19,33 +19,33 @@ const char *const op_priorities[] = {"P0", "P1", "P2", "P3", NULL};
     FIELD(structure, id, OP_STR, .required = true, .positional = true, .min = 1, .max = 64, CARD_EXAMPLE, .text = "The task's id.")
 #define AGENT(structure, words) FIELD(structure, agent, OP_STR, .max = 128, .example = "claude", .text = words)
 #define LIMIT(structure) \
-    FIELD(structure, limit, OP_INT, .min = 1, .max = 1000, .preset = "100", .example = "20", .text = "At most this many in one page.")
+    FIELD(structure, limit, OP_INT, .min = 1, .max = 1000, .preset = "100", .example = "20", .text = "Maximum number of items in one page.")
 #define CURSOR(structure) \
-    FIELD(structure, cursor, OP_STR, .max = 256, PROJECT_EXAMPLE, .text = "Continue after the last page: the cursor of its reply.")
+    FIELD(structure, cursor, OP_STR, .max = 256, PROJECT_EXAMPLE, .text = "Continue after the previous page: the cursor of its reply.")
 
 /* --- projects --- */
 
 static const struct op_field project_reply[] = {
-    REPLY("id", OP_STR, "Name of the project in paths and events.", PROJECT_EXAMPLE),
-    REPLY("name", OP_STR, "What people call it.", .example = "compiler"),
-    REPLY("creator", OP_STR, "Who made it.", .example = "human"),
-    REPLY("members", OP_LIST, "Who takes part; the creator first.", .example = "claude"),
-    REPLY("limits", OP_JSON, "Most tasks of one agent in a column.", .types = "object"),
-    REPLY("created_at", OP_TIME, "When it was made.", TIME_EXAMPLE),
+    REPLY("id", OP_STR, "The project's id, used in paths and events.", PROJECT_EXAMPLE),
+    REPLY("name", OP_STR, "Its name.", .example = "compiler"),
+    REPLY("creator", OP_STR, "The principal that created it.", .example = "human"),
+    REPLY("members", OP_LIST, "Its members; the creator first.", .example = "claude"),
+    REPLY("limits", OP_JSON, "Maximum number of tasks of one agent, per column.", .types = "object"),
+    REPLY("created_at", OP_TIME, "When it was created.", TIME_EXAMPLE),
 };
 static const struct op_field project_create_fields[] = {
     FIELD(struct project_create_in, name, OP_STR, .required = true, .positional = true, .min = 1, .max = 256, .example = "compiler",
-          .text = "What people call it."),
+          .text = "Its name."),
     FIELD(struct project_create_in, creator, OP_STR, .max = 128, .preset = "human", .example = "claude",
-          .text = "In whose name; an agent's own token has one."),
+          .text = "The agent or person to act for. An agent's token always acts for its agent."),
 };
 const struct op op_project_create = {
-    .name = "project.create", .group = "project", .text = "Make a project: a board, files and members.",
+    .name = "project.create", .group = "project", .text = "Create a project: a board, files and members.",
     .method = "POST", .path = PROJECTS, .verb = "project create", .perm = PERM_TEAM_WRITE,
     IN(project_create_fields, struct project_create_in), OUT(project_reply, "Project"), .status = 201, .creates = true,
 };
 static const struct op_field project_list_fields[] = {
-    FIELD(struct project_list_in, member, OP_STR, .max = 128, .example = "claude", .text = "Only those it is a member of."),
+    FIELD(struct project_list_in, member, OP_STR, .max = 128, .example = "claude", .text = "Only projects with this member."),
     LIMIT(struct project_list_in), CURSOR(struct project_list_in),
 };
 const struct op op_project_list = {
@@ -68,7 +68,7 @@ const struct op op_project_remove = {
 };
 static const struct op_field project_join_fields[] = {
     PROJECT_ID(struct project_join_in, id),
-    FIELD(struct project_join_in, agent, OP_STR, .required = true, .positional = true, .min = 1, .max = 128, .example = "claude", .text = "Who joins."),
+    FIELD(struct project_join_in, agent, OP_STR, .required = true, .positional = true, .min = 1, .max = 128, .example = "claude", .text = "The agent that joins."),
 };
 const struct op op_project_join = {
     .name = "project.join", .group = "project", .text = "Make an agent a member of a project.",
@@ -80,21 +80,21 @@ static const struct op_field project_limit_fields[] = {
     FIELD(struct project_limit_in, status, OP_CHOICE, .required = true, .positional = true, .choices = op_card_statuses,
           .example = "in_progress", .text = "The column."),
     FIELD(struct project_limit_in, cards, OP_INT, .required = true, .positional = true, .max = 1000000, .example = "5",
-          .text = "Most tasks that one agent may have in it."),
+          .text = "Maximum number of tasks that one agent may have in it."),
 };
 const struct op op_project_limit = {
-    .name = "project.limit", .group = "project", .text = "Limit the work in progress of each agent in a column.",
+    .name = "project.limit", .group = "project", .text = "Limit the number of tasks that each agent may have in a column.",
     .method = "PUT", .path = PROJECTS "/{id}/limits", .verb = "project limit", .perm = PERM_TEAM_WRITE,
     IN(project_limit_fields, struct project_limit_in), OUT(project_reply, "Project"),
 };
 static const struct op_field metrics_reply[] = {
-    REPLY("total", OP_INT, "Tasks.", .example = "12"),
-    REPLY("by_status", OP_JSON, "How many of them are in each column.", .types = "object"),
-    REPLY("completed", OP_INT, "Tasks that were started and done.", .example = "5"),
-    REPLY("cycle_avg_ms", OP_INT, "Time from start to done: on average.", .example = "750000"),
-    REPLY("cycle_p50_ms", OP_INT, "Half of them took no longer.", .example = "600000"),
-    REPLY("cycle_p90_ms", OP_INT, "Nine of ten took no longer.", .example = "1800000"),
-    REPLY("cycle_p99_ms", OP_INT, "All but one in a hundred took no longer.", .example = "3600000"),
+    REPLY("total", OP_INT, "Number of tasks.", .example = "12"),
+    REPLY("by_status", OP_JSON, "Number of tasks in each column.", .types = "object"),
+    REPLY("completed", OP_INT, "Number of tasks that were started and completed.", .example = "5"),
+    REPLY("cycle_avg_ms", OP_INT, "Cycle time (from start to done): average.", .example = "750000"),
+    REPLY("cycle_p50_ms", OP_INT, "Cycle time: median.", .example = "600000"),
+    REPLY("cycle_p90_ms", OP_INT, "Cycle time: 90th percentile.", .example = "1800000"),
+    REPLY("cycle_p99_ms", OP_INT, "Cycle time: 99th percentile.", .example = "3600000"),
     REPLY("agents", OP_JSON, "For each agent: done, in_progress, in_review.", .types = "object|array"),
 };
 const struct op op_project_metrics = {
@@ -108,16 +108,16 @@ const struct op op_project_metrics = {
 #define PATH(structure, ...) \
     FIELD(structure, path, OP_STR, .positional = true, .max = 255, .example = "docs/plan.md", __VA_ARGS__)
 static const struct op_field project_file_reply[] = {
-    REPLY("path", OP_STR, "Its name in the project.", .example = "docs/plan.md"),
-    REPLY("version", OP_INT, "Which version this is; the first is 1.", .example = "3"),
-    REPLY("checksum", OP_STR, "SHA-256 of its bytes.", .example = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"),
-    REPLY("size_bytes", OP_INT, "How many bytes.", .example = "4096"),
-    REPLY("uploader", OP_STR, "Who put it there.", .example = "claude"),
-    REPLY("created_at", OP_TIME, "When that was.", TIME_EXAMPLE),
+    REPLY("path", OP_STR, "Its path in the project.", .example = "docs/plan.md"),
+    REPLY("version", OP_INT, "Its version; the first is 1.", .example = "3"),
+    REPLY("checksum", OP_STR, "SHA-256 of its content.", .example = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"),
+    REPLY("size_bytes", OP_INT, "Its size in bytes.", .example = "4096"),
+    REPLY("uploader", OP_STR, "The agent or person that uploaded it.", .example = "claude"),
+    REPLY("created_at", OP_TIME, "When it was uploaded.", TIME_EXAMPLE),
 };
 static const struct op_field project_file_fields[] = {
-    PROJECT_ID(struct project_file_in, id), PATH(struct project_file_in, .required = true, .min = 1, .text = "The file's name in the project."),
-    FIELD(struct project_file_in, version, OP_INT, .min = 1, .max = 1LL << 40, .example = "2", .text = "An older version; the newest if absent."),
+    PROJECT_ID(struct project_file_in, id), PATH(struct project_file_in, .required = true, .min = 1, .text = "The file's path in the project."),
+    FIELD(struct project_file_in, version, OP_INT, .min = 1, .max = 1LL << 40, .example = "2", .text = "Version to read. Default: the newest."),
 };
 const struct op op_project_file_read = {
     .name = "project.file.read", .group = "project", .text = "Read a file of a project.",
@@ -126,18 +126,19 @@ const struct op op_project_file_read = {
 };
 static const struct op_field project_file_write_fields[] = {
     PROJECT_ID(struct project_file_write_in, id),
-    PATH(struct project_file_write_in, .required = true, .min = 1, .text = "Its name in the project: relative, of letters, digits, '-', '_', '.' and '/'."),
+    PATH(struct project_file_write_in, .required = true, .min = 1, .text = "Its path in the project: relative, of letters, digits, '-', "
+                                                                           "'_', '.' and '/'."),
     FIELD(struct project_file_write_in, uploader, OP_STR, .max = 128, .preset = "human", .example = "claude",
-          .text = "In whose name; an agent's own token has one."),
+          .text = "The agent or person to act for. An agent's token always acts for its agent."),
 };
 const struct op op_project_file_write = {
-    .name = "project.file.write", .group = "project", .text = "Put a file into a project: the body's bytes become its next version.",
+    .name = "project.file.write", .group = "project", .text = "Upload a file to a project: the request's body becomes its next version.",
     .method = "PUT", .path = PROJECTS "/{id}/files", .perm = PERM_TEAM_WRITE,
     IN(project_file_write_fields, struct project_file_write_in), .upload = "application/octet-stream",
     OUT(project_file_reply, "ProjectFile"),
 };
 static const struct op_field project_file_remove_fields[] = {
-    PROJECT_ID(struct project_file_in, id), PATH(struct project_file_in, .required = true, .min = 1, .text = "The file's name in the project."),
+    PROJECT_ID(struct project_file_in, id), PATH(struct project_file_in, .required = true, .min = 1, .text = "The file's path in the project."),
 };
 const struct op op_project_file_remove = {
     .name = "project.file.remove", .group = "project", .text = "Remove a file of a project, with all its versions.",
@@ -146,7 +147,7 @@ const struct op op_project_file_remove = {
 };
 static const struct op_field project_file_list_fields[] = {
     PROJECT_ID(struct project_file_list_in, id),
-    PATH(struct project_file_list_in, .text = "All versions of this one, newest first; the newest of each file if absent."),
+    PATH(struct project_file_list_in, .text = "List all versions of this file, newest first. Default: the newest version of each file."),
     LIMIT(struct project_file_list_in), CURSOR(struct project_file_list_in),
 };
 const struct op op_project_file_list = {
@@ -159,23 +160,23 @@ const struct op op_project_file_list = {
 /* --- tasks --- */
 
 static const struct op_field task_reply[] = {
-    REPLY("id", OP_STR, "Name of the task in paths and events.", CARD_EXAMPLE),
-    REPLY("project", OP_STR, "Whose board it is on.", PROJECT_EXAMPLE),
+    REPLY("id", OP_STR, "The task's id, used in paths and events.", CARD_EXAMPLE),
+    REPLY("project", OP_STR, "The project whose board it is on.", PROJECT_EXAMPLE),
     REPLY("title", OP_STR, "What is to be done.", .example = "Fix the parser"),
-    REPLY("description", OP_STR, "More about it."),
+    REPLY("description", OP_STR, "Its description."),
     REPLY("status", OP_CHOICE, "Its column.", .choices = op_card_statuses, .example = "in_progress"),
-    REPLY("priority", OP_CHOICE, "How urgent it is; P0 comes first.", .choices = op_priorities, .example = "P1"),
-    REPLY("assigned_to", OP_STR, "Its owner; null: nobody.", .nullable = true, .example = "claude"),
-    REPLY("claimed_by", OP_STR, "Who took it by itself; null: nobody.", .nullable = true, .example = "claude"),
-    REPLY("capabilities", OP_LIST, "What its owner must be able to do.", .example = "code"),
-    REPLY("blocked_reason", OP_STR, "Why it is blocked; null: it is not said.", .nullable = true, .example = "needs a decision"),
-    REPLY("blocked_by", OP_STR, "The task it waits for; null: none.", .nullable = true, CARD_EXAMPLE),
-    REPLY("parent", OP_STR, "The task it is a part of; null: none.", .nullable = true, CARD_EXAMPLE),
-    REPLY("subtasks", OP_LIST, "Its parts: tasks that must be done before it.", CARD_EXAMPLE),
-    REPLY("reviewers", OP_LIST, "Who reviewed it.", .example = "hermes"),
-    REPLY("reviews", OP_INT, "How many reviewers it needs, where that was asked for.", .example = "1"),
-    REPLY("created_by", OP_STR, "Who made it.", .example = "human"),
-    REPLY("created_at", OP_TIME, "When it was made.", TIME_EXAMPLE),
+    REPLY("priority", OP_CHOICE, "Its priority; P0 comes first.", .choices = op_priorities, .example = "P1"),
+    REPLY("assigned_to", OP_STR, "The agent it is assigned to; null: none.", .nullable = true, .example = "claude"),
+    REPLY("claimed_by", OP_STR, "The agent that claimed it; null: none.", .nullable = true, .example = "claude"),
+    REPLY("capabilities", OP_LIST, "Capabilities that its owner needs.", .example = "code"),
+    REPLY("blocked_reason", OP_STR, "Why it is blocked; null: no reason was given.", .nullable = true, .example = "needs a decision"),
+    REPLY("blocked_by", OP_STR, "The task that blocks it; null: none.", .nullable = true, CARD_EXAMPLE),
+    REPLY("parent", OP_STR, "Its parent task; null: none.", .nullable = true, CARD_EXAMPLE),
+    REPLY("subtasks", OP_LIST, "Its subtasks, which must be done before it.", CARD_EXAMPLE),
+    REPLY("reviewers", OP_LIST, "Its reviewers so far.", .example = "hermes"),
+    REPLY("reviews", OP_INT, "Number of reviews it needs.", .example = "1"),
+    REPLY("created_by", OP_STR, "The principal that created it.", .example = "human"),
+    REPLY("created_at", OP_TIME, "When it was created.", TIME_EXAMPLE),
     REPLY("updated_at", OP_TIME, "When it was last changed.", TIME_EXAMPLE),
     REPLY("started_at", OP_TIME, "When work on it began; null: not yet.", .nullable = true, TIME_EXAMPLE),
     REPLY("review_started_at", OP_TIME, "When its review began; null: not yet.", .nullable = true, TIME_EXAMPLE),
@@ -184,29 +185,31 @@ static const struct op_field task_reply[] = {
 #define TASK_COLUMNS "id,title,status,priority,assigned_to,capabilities"
 static const struct op_field change_reply[] = {
     REPLY("task", OP_JSON, "The task as it is now.", .types = "object"),
-    REPLY("approval", OP_STR, "The agent is advisory: this question to a person was made instead, and nothing is done yet; null: it is done.",
+    REPLY("approval", OP_STR, "Id of the approval that an advisory agent needs before the change is made; null: the change is made.",
           .nullable = true, .example = "ap_01k4r8w2m9h5t7c3xqvd"),
 };
 static const struct op_field task_create_fields[] = {
     PROJECT_ID(struct task_create_in, project),
     FIELD(struct task_create_in, title, OP_STR, .required = true, .positional = true, .min = 1, .max = 1024, .example = "Fix the parser",
           .text = "What is to be done."),
-    FIELD(struct task_create_in, description, OP_STR, .max = 65536, .example = "It refuses tabs.", .text = "More about it."),
-    FIELD(struct task_create_in, priority, OP_CHOICE, .choices = op_priorities, .preset = "P2", .example = "P0", .text = "How urgent it is."),
-    FIELD(struct task_create_in, assigned_to, OP_STR, .max = 128, .example = "claude", .text = "Its owner."),
-    FIELD(struct task_create_in, capabilities, OP_LIST, .max = 64, .example = "code", .text = "What its owner must be able to do: tags."),
-    FIELD(struct task_create_in, reviews, OP_INT, .max = 100, .example = "1", .text = "Others than its owner that must review it before it is done; none if absent."),
-    FIELD(struct task_create_in, parent, OP_STR, .max = 64, CARD_EXAMPLE, .text = "The task it is a part of."),
-    FIELD(struct task_create_in, created_by, OP_STR, .max = 128, .example = "human", .text = "In whose name; an agent's own token has one."),
+    FIELD(struct task_create_in, description, OP_STR, .max = 65536, .example = "It refuses tabs.", .text = "Its description."),
+    FIELD(struct task_create_in, priority, OP_CHOICE, .choices = op_priorities, .preset = "P2", .example = "P0", .text = "Its priority."),
+    FIELD(struct task_create_in, assigned_to, OP_STR, .max = 128, .example = "claude", .text = "The agent it is assigned to."),
+    FIELD(struct task_create_in, capabilities, OP_LIST, .max = 64, .example = "code", .text = "Capabilities that its owner needs: tags."),
+    FIELD(struct task_create_in, reviews, OP_INT, .max = 100, .example = "1", .text = "Number of reviews, not by its owner, before it may be done. "
+                                                                                      "Default: 0."),
+    FIELD(struct task_create_in, parent, OP_STR, .max = 64, CARD_EXAMPLE, .text = "Its parent task."),
+    FIELD(struct task_create_in, created_by, OP_STR, .max = 128, .example = "human", .text = "The agent or person to act for. An agent's token always "
+                                                                                             "acts for its agent."),
 };
 const struct op op_task_create = {
-    .name = "task.create", .group = "board", .text = "Put a task on a project's board, into the backlog.",
+    .name = "task.create", .group = "board", .text = "Add a task to the backlog of a project's board.",
     .method = "POST", .path = TASKS, .verb = "board add", .perm = PERM_TEAM_WRITE,
     IN(task_create_fields, struct task_create_in), OUT(task_reply, "Task"), .status = 201, .creates = true,
 };
 static const struct op_field task_list_fields[] = {
     FIELD(struct task_list_in, project, OP_STR, .positional = true, .max = 64, PROJECT_EXAMPLE, .text = "Only those of this project."),
-    AGENT(struct task_list_in, "Only those of this owner."),
+    AGENT(struct task_list_in, "Only tasks of this owner."),
     FIELD(struct task_list_in, status, OP_CHOICE, .choices = op_card_statuses, .example = "ready", .text = "Only those in this column."),
     LIMIT(struct task_list_in), CURSOR(struct task_list_in),
 };
@@ -225,9 +228,9 @@ const struct op op_task_get = {
 static const struct op_field step_reply[] = {
     REPLY("from", OP_CHOICE, "The column it left.", .choices = op_card_statuses, .example = "ready"),
     REPLY("to", OP_CHOICE, "The column it went to.", .choices = op_card_statuses, .example = "in_progress"),
-    REPLY("by", OP_STR, "Who moved it.", .example = "claude"),
-    REPLY("note", OP_STR, "What they said."),
-    REPLY("at", OP_TIME, "When that was.", TIME_EXAMPLE),
+    REPLY("by", OP_STR, "The agent or person that moved it.", .example = "claude"),
+    REPLY("note", OP_STR, "The note of the move."),
+    REPLY("at", OP_TIME, "When it was uploaded.", TIME_EXAMPLE),
 };
 const struct op op_task_history = {
     .name = "task.history", .group = "board", .text = "List the last moves of a task, oldest first.",
@@ -235,8 +238,8 @@ const struct op op_task_history = {
     TASK_ID_IN, .reply = OP_REPLY_LIST, OUT(step_reply, "TaskStep"), .items = "moves",
 };
 static const struct op_field task_ready_fields[] = {
-    PROJECT_ID(struct task_ready_in, project), AGENT(struct task_ready_in, "What this agent may claim; anybody if absent."),
-    FIELD(struct task_ready_in, capabilities, OP_LIST, .max = 64, .example = "code", .text = "Its tags; those it has if absent."),
+    PROJECT_ID(struct task_ready_in, project), AGENT(struct task_ready_in, "Only tasks that this agent may claim. Default: that any agent may claim."),
+    FIELD(struct task_ready_in, capabilities, OP_LIST, .max = 64, .example = "code", .text = "Its capabilities: tags. Default: unchanged."),
 };
 const struct op op_task_ready = {
     .name = "task.ready", .group = "board", .text = "List the tasks that can be claimed, by priority, then by age.",
@@ -246,9 +249,9 @@ const struct op op_task_ready = {
 #define TASK_AGENT(words) \
     TASK_ID(struct task_claim_in), \
     FIELD(struct task_claim_in, agent, OP_STR, .required = true, .positional = true, .min = 1, .max = 128, .example = "claude", .text = words)
-static const struct op_field task_claim_fields[] = {TASK_AGENT("Who takes it; an agent takes for itself.")};
+static const struct op_field task_claim_fields[] = {TASK_AGENT("The agent that claims it. An agent can claim only for itself.")};
 const struct op op_task_claim = {
-    .name = "task.claim", .group = "board", .text = "Claim a task; of several claims one succeeds, the others get a conflict.",
+    .name = "task.claim", .group = "board", .text = "Claim a task. One of several concurrent claims succeeds; the others get a conflict.",
     .method = "POST", .path = TASKS "/{id}/claim", .verb = "board claim", .perm = PERM_TEAM_WRITE,
     IN(task_claim_fields, struct task_claim_in), OUT(change_reply, "TaskChange"),
 };
@@ -259,25 +262,25 @@ const struct op op_task_assign = {
     IN(task_assign_fields, struct task_claim_in), OUT(change_reply, "TaskChange"),
 };
 const struct op op_task_unassign = {
-    .name = "task.unassign", .group = "board", .text = "Take a task from its owner, back to the backlog.",
+    .name = "task.unassign", .group = "board", .text = "Take a task from its owner and move it back to the backlog.",
     .method = "POST", .path = TASKS "/{id}/unassign", .verb = "board unassign", .perm = PERM_TEAM_WRITE,
     TASK_ID_IN, OUT(change_reply, "TaskChange"),
 };
 static const struct op_field task_move_fields[] = {
     TASK_ID(struct task_move_in),
     FIELD(struct task_move_in, status, OP_CHOICE, .required = true, .positional = true, .choices = op_card_statuses, .example = "in_review",
-          .text = "The column it goes to."),
-    AGENT(struct task_move_in, "Who moves it; the asker if absent."),
-    FIELD(struct task_move_in, note, OP_STR, .max = 65536, .example = "tests pass", .text = "A word for its history."),
+          .text = "The column to move it to."),
+    AGENT(struct task_move_in, "The agent or person that moves it. Default: the caller."),
+    FIELD(struct task_move_in, note, OP_STR, .max = 65536, .example = "tests pass", .text = "A note for its history."),
     FIELD(struct task_move_in, blocked_reason, OP_STR, .max = 65536, .example = "needs a decision", .text = "Why it is blocked."),
-    FIELD(struct task_move_in, blocked_by, OP_STR, .max = 64, CARD_EXAMPLE, .text = "The task of the same project that it waits for."),
+    FIELD(struct task_move_in, blocked_by, OP_STR, .max = 64, CARD_EXAMPLE, .text = "The task of the same project that blocks it."),
 };
 const struct op op_task_move = {
     .name = "task.move", .group = "board", .text = "Move a task to another column.",
     .method = "POST", .path = TASKS "/{id}/move", .verb = "board move", .perm = PERM_TEAM_WRITE,
     IN(task_move_fields, struct task_move_in), OUT(change_reply, "TaskChange"),
 };
-static const struct op_field task_review_fields[] = {TASK_AGENT("Who reviewed it; not its owner.")};
+static const struct op_field task_review_fields[] = {TASK_AGENT("The reviewer; not the owner of the task.")};
 const struct op op_task_review = {
     .name = "task.review", .group = "board", .text = "Record a review of a task.",
     .method = "POST", .path = TASKS "/{id}/reviewers", .verb = "board review", .perm = PERM_TEAM_WRITE,

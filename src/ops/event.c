@@ -2,14 +2,17 @@
 #include "ops/event.h"
 
 static const struct op_field event_reply[] = {
-    REPLY("seq", OP_INT, "Place in the one order of all events.", .example = "4711"),
+    REPLY("seq", OP_INT, "Sequence number; all events have one order.", .example = "4711"),
     REPLY("time", OP_TIME, "When it happened.", .example = "2026-01-02T03:04:05.678Z"),
-    REPLY("type", OP_STR, "What happened.", .example = "token.created"),
-    REPLY("object", OP_STR, "What it happened to.", .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
-    REPLY("actor", OP_STR, "Who did it.", .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
-    REPLY("data", OP_JSON, "The object's new values, in full; no secrets.", .types = "object"),
-    REPLY("audit", OP_BOOL, "A read or a refusal, not a change.", .example = "false"),
-    REPLY("count", OP_INT, "How many equal audit rows were folded into this one; else 1.",
+    REPLY("type", OP_STR, "The type of the event.", .example = "token.created"),
+    REPLY("object", OP_STR, "The object it is about.", .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
+    REPLY("actor", OP_STR, "The principal that caused it.",
+          .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
+    REPLY("data", OP_JSON, "The object's new values, complete, without secrets.",
+          .types = "object"),
+    REPLY("audit", OP_BOOL, "Whether it is an audit row: a read or a refusal, not a change.",
+          .example = "false"),
+    REPLY("count", OP_INT, "Number of equal audit rows folded into this one; else 1.",
           .example = "1"),
     REPLY("hash", OP_STR, "SHA-256 over the previous event's hash and this event.",
           .pattern = OP_PATTERN_SHA256),
@@ -18,32 +21,34 @@ static const struct op_field event_reply[] = {
 /* Both lists have the same filters. */
 #define EVENT_FILTERS(structure)                                                                   \
     FIELD(structure, type, OP_STR, .max = 100, .example = "token.*",                               \
-          .text = "Only events of this type; 'token.*' is every type that starts with 'token.'."), \
+          .text =                                                                                  \
+              "Only events of this type; 'token.*' means all types that start with 'token.'."),    \
         FIELD(structure, object, OP_STR, .max = 100, .example = "token/",                          \
-              .text = "Only events about this object; a kind with a slash is all of that kind."),  \
+              .text = "Only events about this object; 'sandbox/' means all sandboxes."),           \
         FIELD(structure, actor, OP_STR, .max = 100, .example = "system",                           \
-              .text = "Only what this actor did."),                                                \
+              .text = "Only events that this actor caused."),                                      \
         FIELD(structure, since, OP_SINCE, .example = "4711",                                       \
-              .text = "Only events behind this seq, or at or after this RFC 3339 time."),          \
+              .text = "Only events after this seq, or since this RFC 3339 time."),                 \
         FIELD(structure, limit, OP_INT, .min = 1, .max = 1000, .preset = "100", .example = "20",   \
-              .text = "At most this many in one page."),                                           \
+              .text = "Maximum number of items in one page."),                                     \
         FIELD(structure, cursor, OP_STR, .max = 20, .pattern = OP_PATTERN_DIGITS,                  \
-              .example = "4711", .text = "Continue after the last page: the cursor of its reply.")
+              .example = "4711",                                                                   \
+              .text = "Continue after the previous page: the cursor of its reply.")
 
 static const struct op_field event_list_fields[] = {
     EVENT_FILTERS(struct event_list_in),
     FIELD(struct event_list_in, follow, OP_BOOL, .preset = "false", .example = "true",
-          .text = "Stay connected: replay what is there, then send each new event as it happens."),
+          .text = "Stay connected: send the existing events, then each new one as it happens."),
     FIELD(struct event_list_in, audit, OP_BOOL, .preset = "false", .example = "true",
-          .text = "Audit rows as well; needs the permission 'audit'."),
+          .text = "Include audit rows; needs the permission 'audit'."),
 };
 const struct op op_event_list = {
     .name = "event.list",
     .group = "event",
-    .text = "List or follow the events: every change of state, in order.\n"
-            "With follow=true or 'Accept: text/event-stream' the reply is a stream of server-sent "
-            "events whose id is the seq ('Last-Event-ID' continues it); a WebSocket upgrade gets "
-            "the same events as one text message each.",
+    .text = "List or follow the events: every change of state, in order.\nWith follow=true or "
+            "'Accept: text/event-stream' the reply is a stream of server-sent events. Their id is "
+            "the seq; 'Last-Event-ID' continues a stream. A WebSocket upgrade gets each event as a "
+            "text message.",
     .method = "GET",
     .path = "/holt/v1/events",
     .verb = "events",
@@ -84,29 +89,30 @@ const struct op op_audit_list = {
 static const struct op_field audit_verify_fields[] = {
     FIELD(struct audit_verify_in, head, OP_STR, .pattern = OP_PATTERN_SHA256,
           .example = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-          .text = "A hash kept elsewhere that must be in the chain."),
+          .text = "A hash, kept elsewhere, that must be in the chain."),
 };
 static const struct op_field audit_verify_reply[] = {
-    REPLY("ok", OP_BOOL, "The chain is whole, and holds the head that was asked for.",
+    REPLY("ok", OP_BOOL, "Whether the chain is intact and holds the requested head.",
           .example = "true"),
     REPLY("first_seq", OP_INT, "The oldest event that is kept.", .example = "1"),
     REPLY("last_seq", OP_INT, "The newest event.", .example = "4711"),
-    REPLY("checked", OP_INT, "How many events were checked.", .example = "4711"),
-    REPLY("head", OP_STR, "Hash of the newest event: keep it elsewhere.",
+    REPLY("checked", OP_INT, "Number of events that were checked.", .example = "4711"),
+    REPLY("head", OP_STR, "Hash of the newest event. Keep a copy elsewhere.",
           .pattern = OP_PATTERN_SHA256),
-    REPLY("broken_seq", OP_INT, "The first event that does not fit; null: all do.",
+    REPLY("broken_seq", OP_INT, "The first event that breaks the chain; null: none.",
           .nullable = true),
     REPLY("broken_why", OP_STR, "What is wrong with it.", .nullable = true),
-    REPLY("head_found", OP_BOOL, "Is the head that was asked for in the chain? null: none was.",
+    REPLY("head_found", OP_BOOL,
+          "Whether the requested head is in the chain; null: none was requested.",
           .nullable = true),
-    REPLY("head_seq", OP_INT, "The event whose hash it is.", .nullable = true),
+    REPLY("head_seq", OP_INT, "The event with that hash.", .nullable = true),
 };
 const struct op op_audit_verify = {
     .name = "audit.verify",
     .group = "audit",
-    .text = "Prove that no event was changed, removed or inserted after it was written.\n"
-            "Each event carries the hash of the one before. Somebody who can write the database "
-            "could compute all hashes anew: compare with a head that was kept elsewhere.",
+    .text = "Prove that no event was changed, removed or inserted later.\nEach event carries the "
+            "hash of the one before. An attacker who can write the database could compute all "
+            "hashes again: compare with a head that was kept elsewhere.",
     .method = "GET",
     .path = "/holt/v1/audit/verify",
     .verb = "audit verify",

@@ -10,30 +10,32 @@ const char *const op_on_full[] = {"drop", "block", NULL};
 #define EXAMPLE_ID "ex_01k4r8w2m9h5t7c3xqvd"
 
 #define EXEC_REPLY                                                                                 \
-    REPLY("id", OP_STR, "Name of the command in paths and events.", .example = EXAMPLE_ID),        \
-        REPLY("sandbox", OP_STR, "Where it runs.", .example = EXAMPLE_SANDBOX),                    \
-        REPLY("state", OP_CHOICE, "Where it is in its life.", .choices = op_exec_states,           \
-              .example = "exited"),                                                                \
+    REPLY("id", OP_STR, "The command's id, used in paths and events.", .example = EXAMPLE_ID),     \
+        REPLY("sandbox", OP_STR, "The sandbox it runs in.", .example = EXAMPLE_SANDBOX),           \
+        REPLY("state", OP_CHOICE, "Its state.", .choices = op_exec_states, .example = "exited"),   \
         REPLY("command", OP_LIST, "The program and its arguments.", .example = "true"),            \
-        REPLY("cwd", OP_STR, "Its directory; null: the user's home.", .nullable = true,            \
+        REPLY("cwd", OP_STR, "Its working directory; null: the user's home.", .nullable = true,    \
               .example = "/workspace"),                                                            \
-        REPLY("user", OP_STR, "Who it runs as; null: root.", .nullable = true),                    \
-        REPLY("pty", OP_BOOL, "Does it have a terminal?", .example = "false"),                     \
-        REPLY("exit_code", OP_INT, "Its exit status, 128 + n for signal n; null: it has none.",    \
+        REPLY("user", OP_STR, "The user it runs as; null: root.", .nullable = true),               \
+        REPLY("pty", OP_BOOL, "Whether it has a terminal.", .example = "false"),                   \
+        REPLY("exit_code", OP_INT,                                                                 \
+              "Its exit status; 128 + n if signal n ended it; null: none (yet).",                  \
               .nullable = true, .example = "0"),                                                   \
         REPLY("signal", OP_INT, "The signal that ended it.", .nullable = true, .example = "9"),    \
-        REPLY("timed_out", OP_BOOL, "Was it killed at its deadline?", .example = "false"),         \
-        REPLY("cancelled", OP_BOOL, "Was it killed by request?", .example = "false"),              \
-        REPLY("oom", OP_BOOL, "Was it killed for want of memory?", .example = "false"),            \
-        REPLY("created_at", OP_TIME, "When it was asked for.",                                     \
+        REPLY("timed_out", OP_BOOL, "Whether it was killed at its deadline.", .example = "false"), \
+        REPLY("cancelled", OP_BOOL, "Whether it was killed by a request.", .example = "false"),    \
+        REPLY("oom", OP_BOOL, "Whether it was killed because the memory limit was reached.",       \
+              .example = "false"),                                                                 \
+        REPLY("created_at", OP_TIME, "When it was requested.",                                     \
               .example = "2026-01-02T03:04:05.678Z"),                                              \
-        REPLY("started_at", OP_TIME, "When it began to run.", .nullable = true),                   \
+        REPLY("started_at", OP_TIME, "When it started to run.", .nullable = true),                 \
         REPLY("ended_at", OP_TIME, "When it ended.", .nullable = true),                            \
-        REPLY("duration_ms", OP_INT, "How long it ran.", .nullable = true, .example = "12"),       \
-        REPLY("stdout_bytes", OP_INT, "Length of its standard output.", .example = "6"),           \
-        REPLY("stderr_bytes", OP_INT, "Length of its standard error.", .example = "0"),            \
+        REPLY("duration_ms", OP_INT, "How long it ran, in milliseconds.", .nullable = true,        \
+              .example = "12"),                                                                    \
+        REPLY("stdout_bytes", OP_INT, "Length of its standard output in bytes.", .example = "6"),  \
+        REPLY("stderr_bytes", OP_INT, "Length of its standard error in bytes.", .example = "0"),   \
         REPLY("usage", OP_JSON,                                                                    \
-              "What it used: user_us, system_us, max_rss_kib; null while it runs.",                \
+              "Resources it used: user_us, system_us, max_rss_kib; null while it runs.",           \
               .nullable = true, .types = "object"),                                                \
         REPLY("failure", OP_STR, "Why it failed or was lost.", .nullable = true)
 
@@ -42,23 +44,24 @@ static const struct op_field exec_reply[] = {EXEC_REPLY};
 
 #define RESULT_REPLY                                                                               \
     EXEC_REPLY,                                                                                    \
-        REPLY("stdout", OP_STR, "Its standard output; null: not text, or it still runs.",          \
+        REPLY("stdout", OP_STR,                                                                    \
+              "Its standard output; null while it runs, or if it is not UTF-8 text.",              \
               .nullable = true, .example = "hello\n"),                                             \
-        REPLY("stderr", OP_STR, "Its standard error, likewise.", .nullable = true, .example = ""), \
-        REPLY("stdout_base64", OP_STR, "Its standard output when that is not UTF-8 text.",         \
+        REPLY("stderr", OP_STR,                                                                    \
+              "Its standard error; null while it runs, or if it is not UTF-8 text.",               \
+              .nullable = true, .example = ""),                                                    \
+        REPLY("stdout_base64", OP_STR, "Its standard output in base64, if it is not UTF-8 text.",  \
               .nullable = true),                                                                   \
-        REPLY("stderr_base64", OP_STR, "Its standard error when that is not UTF-8 text.",          \
+        REPLY("stderr_base64", OP_STR, "Its standard error in base64, if it is not UTF-8 text.",   \
               .nullable = true),                                                                   \
         REPLY("truncated", OP_BOOL,                                                                \
-              "Does this reply hold less than it wrote? Of a long stream it has the beginning "    \
-              "and the "                                                                           \
-              "end, "                                                                              \
-              "with a line between them that says how much is left out; the rest: its output "     \
-              "operation.",                                                                        \
+              "Whether output is left out of this reply. Of a long stream it has the beginning "   \
+              "and the end, and a line between them with the number of bytes left out. The "       \
+              "operation exec.output returns all of it.",                                          \
               .example = "false"),                                                                 \
-        REPLY("stdout_omitted", OP_INT, "Bytes of its standard output that are left out there.",   \
+        REPLY("stdout_omitted", OP_INT, "Bytes of standard output that are left out.",             \
               .example = "0"),                                                                     \
-        REPLY("stderr_omitted", OP_INT, "Bytes of its standard error that are left out there.",    \
+        REPLY("stderr_omitted", OP_INT, "Bytes of standard error that are left out.",              \
               .example = "0")
 
 static const struct op_field result_reply[] = {RESULT_REPLY};
@@ -69,41 +72,41 @@ static const struct op_field result_reply[] = {RESULT_REPLY};
     {.name = key, .type = kind, .offset = offsetof(structure, exec.member), __VA_ARGS__}
 #define EXEC_FIELDS(structure)                                                                     \
     EXEC_FIELD(structure, "command", command, OP_JSON, .types = "array|string",                    \
-               .text = "A list: the program and its arguments; or one text for /bin/sh -c. "       \
-                       "Absent: the entrypoint and command of the image."),                        \
+               .text = "A list: the program and its arguments; or a string for /bin/sh -c. "       \
+                       "Default: the entrypoint and command of the image."),                       \
         EXEC_FIELD(structure, "cwd", cwd, OP_STR, .max = 4095, .example = "/workspace",            \
-                   .text =                                                                         \
-                       "Directory to run it in; the image's, or the user's home, by default."),    \
+                   .text = "Working directory. Default: that of the image, or the user's home."),  \
         EXEC_FIELD(structure, "env", env, OP_MAP, .max = 1024, .secret = true, .example = "CI=1",  \
-                   .text = "More environment for it, above the sandbox's and the image's."),       \
+                   .text = "Environment variables, added to those of the image and the sandbox."), \
         EXEC_FIELD(structure, "user", user, OP_STR, .max = 64, .example = "1000:1000",             \
-                   .text = "Who it runs as, as inside: USER or USER:GROUP, names or numbers; the " \
-                           "image's user, or "                                                     \
-                           "root, by default."),                                                   \
+                   .text = "User inside the sandbox: USER or USER:GROUP, names or numbers. "       \
+                           "Default: that of the image, or root."),                                \
         EXEC_FIELD(structure, "timeout_ms", timeout_ms, OP_DURATION, .min = 1, .max = 31536000000, \
-                   .example = "30s", .text = "It is killed after this long; never if absent."),    \
+                   .example = "30s",                                                               \
+                   .text = "Deadline: it is killed after this time. Default: none."),              \
         EXEC_FIELD(structure, "stdin", stdin_text, OP_STR, .max = 16777216, .secret = true,        \
-                   .example = "hello", .text = "Its whole standard input, as text."),              \
+                   .example = "hello", .text = "Its complete standard input, as text."),           \
         EXEC_FIELD(structure, "stdin_base64", stdin_base64, OP_STR, .max = 22369624,               \
                    .secret = true,                                                                 \
-                   .example = "aGVsbG8=", .text = "Its whole standard input, as base64."),         \
+                   .example = "aGVsbG8=", .text = "Its complete standard input, in base64."),      \
         EXEC_FIELD(structure, "stdin_open", stdin_open, OP_BOOL, .preset = "false",                \
                    .example = "true",                                                              \
                    .text = "Keep its standard input open for the stdin and attach operations."),   \
         EXEC_FIELD(structure, "pty", pty, OP_JSON, .types = "boolean|object",                      \
                    .text = "Give it a terminal: true, or {\"rows\": 24, \"cols\": 80}."),          \
         EXEC_FIELD(structure, "merge", merge, OP_BOOL, .preset = "false", .example = "true",       \
-                   .text = "Its standard error goes where its standard output goes."),             \
+                   .text = "Send its standard error to its standard output."),                     \
         EXEC_FIELD(structure, "kill_rest", kill_rest, OP_BOOL, .preset = "false",                  \
-                   .example = "true", .text = "When it ends, kill what it started too."),          \
+                   .example = "true", .text = "When it ends, kill the processes it started too."), \
         EXEC_FIELD(structure, "output_bytes", output_bytes, OP_SIZE, .min = 65536,                 \
                    .max = 1LL << 40, .example = "64m",                                             \
-                   .text = "Keep the last this much of its output; the setting 'output_bytes' "    \
-                           "by default."),                                                         \
+                   .text = "Bytes of output to keep; the oldest is dropped. Default: the setting " \
+                           "'output_bytes'."),                                                     \
         EXEC_FIELD(structure, "on_full", on_full, OP_CHOICE, .choices = op_on_full,                \
                    .example = "block",                                                             \
-                   .text = "Past that, drop the oldest output, or block the command until it was " \
-                           "read; 'block' where a client reads along, as holt run does.")
+                   .text = "When that is full: 'drop' the oldest output, or 'block' the command "  \
+                           "until a client has read. Default: 'block' for clients that stream "    \
+                           "the output, as holt run does; else 'drop'.")
 
 #define ID_FIELD(structure)                                                                        \
     FIELD(structure, id, OP_STR, .required = true, .positional = true, .min = 1, .max = 255,       \
@@ -118,16 +121,16 @@ static const struct op_field exec_create_fields[] = {
     ID_FIELD(struct exec_create_in),
     EXEC_FIELDS(struct exec_create_in),
     FIELD(struct exec_create_in, background, OP_BOOL, .preset = "false", .example = "true",
-          .text = "Reply as soon as it runs, with status 202."),
+          .text = "Reply with status 202 as soon as it runs."),
     FIELD(struct exec_create_in, cancel_on_disconnect, OP_BOOL, .preset = "false",
-          .example = "true", .text = "Kill it when the asker goes away before its end."),
+          .example = "true", .text = "Kill it if the client disconnects before its end."),
 };
 const struct op op_exec_create = {
     .name = "exec.create",
     .group = "exec",
-    .text = "Run a command in a sandbox and reply with its output.\n"
-            "The reply waits for its end, unless 'background' is set. It goes on when the asker "
-            "goes away; its output can be read again from any offset, also after its end.",
+    .text = "Run a command in a sandbox and reply with its output.\nThe reply is sent when the "
+            "command has ended, unless 'background' is set. The command continues if the client "
+            "disconnects. Its output can be read again from any offset, also after its end.",
     .method = "POST",
     .path = "/holt/v1/sandboxes/{id}/execs",
     .perm = PERM_SANDBOX_WRITE,
@@ -141,20 +144,20 @@ const struct op op_exec_create = {
 
 static const struct op_field run_reply[] = {
     RESULT_REPLY,
-    REPLY("warnings", OP_LIST, "What of its sandbox is not as it was asked for, in words.",
+    REPLY("warnings", OP_LIST, "Differences of its sandbox from the request, one sentence each.",
           .example = "memory_bytes is not enforced on this host"),
 };
 static const struct op_field run_fields[] = {
     FIELD(struct run_in, name, OP_STR, .max = 63, .pattern = OP_PATTERN_NAME, .example = "build",
-          .text = "A name for its sandbox while it runs, unique among live ones."),
+          .text = "A name for its sandbox while it runs, unique among your live sandboxes."),
     EXEC_FIELDS(struct run_in),
     SANDBOX_FIELDS(struct run_in),
 };
 const struct op op_run = {
     .name = "run",
     .group = "exec",
-    .text = "Make a sandbox, run one command in it, destroy it, and reply with its output.\n"
-            "The sandbox is destroyed whatever happens, also when the asker goes away.",
+    .text = "Create a sandbox, run one command in it, destroy it, and reply with its output.\nThe "
+            "sandbox is always destroyed, also if the client disconnects.",
     .method = "POST",
     .path = "/holt/v1/run",
     .perm = PERM_SANDBOX_WRITE,
@@ -169,10 +172,10 @@ const struct op op_run = {
 const struct op op_run_attach = {
     .name = "run.attach",
     .group = "exec",
-    .text = "Run one command in a sandbox of its own, over a WebSocket.\n"
-            "The first text message is the body of the run operation; what follows is exec.attach "
-            "as controller. The sandbox is destroyed after the exit message, or when the asker "
-            "goes away.",
+    .text =
+        "Run one command in a sandbox of its own, over a WebSocket.\nThe first text message is the "
+        "body of the run operation; after it the protocol is that of exec.attach as controller. "
+        "The sandbox is destroyed after the exit message, or when the client disconnects.",
     .method = "GET",
     .path = "/holt/v1/run",
     .perm = PERM_SANDBOX_WRITE,
@@ -184,9 +187,9 @@ static const struct op_field exec_list_fields[] = {
     FIELD(struct exec_list_in, state, OP_CHOICE, .choices = op_exec_states, .example = "running",
           .text = "Only those in this state."),
     FIELD(struct exec_list_in, limit, OP_INT, .min = 1, .max = 1000, .preset = "100",
-          .example = "20", .text = "At most this many in one page."),
+          .example = "20", .text = "Maximum number of items in one page."),
     FIELD(struct exec_list_in, cursor, OP_STR, .max = 64, .example = EXAMPLE_ID,
-          .text = "Continue after the last page: the cursor of its reply."),
+          .text = "Continue after the previous page: the cursor of its reply."),
 };
 const struct op op_exec_list = {
     .name = "exec.list",
@@ -224,19 +227,19 @@ const struct op op_exec_get = {
 static const struct op_field exec_output_fields[] = {
     EXEC_ID_FIELDS(struct exec_output_in),
     FIELD(struct exec_output_in, stream, OP_CHOICE, .choices = op_streams, .preset = "stdout",
-          .example = "stderr", .text = "Which of its streams."),
+          .example = "stderr", .text = "The stream to read."),
     FIELD(struct exec_output_in, offset, OP_INT, .min = -(1LL << 40), .max = 1LL << 53,
           .preset = "0", .example = "4096",
-          .text = "From this byte on; a negative one counts from the end."),
+          .text = "Start at this byte. A negative offset counts from the end."),
     FIELD(struct exec_output_in, follow, OP_BOOL, .preset = "false", .example = "true",
           .text = "Follow the output until the command ends."),
 };
 const struct op op_exec_output = {
     .name = "exec.output",
     .group = "exec",
-    .text = "Read a command's output, from any offset, also after its end.\n"
-            "X-Holt-Offset is the first byte's offset. What is no longer kept is refused with the "
-            "offset from which it is. With follow, trailers say how the command ended.",
+    .text = "Read a command's output from any offset, also after its end.\nX-Holt-Offset is the "
+            "offset of the first byte. An offset that is no longer kept is an error, which names "
+            "the first offset that is. With follow, trailers carry the command's end.",
     .method = "GET",
     .path = "/holt/v1/sandboxes/{id}/execs/{exec}/output",
     .perm = PERM_SANDBOX_CONTENT,
@@ -250,16 +253,17 @@ const struct op op_exec_output = {
 static const struct op_field logs_fields[] = {
     ID_FIELD(struct exec_logs_in),
     FIELD(struct exec_logs_in, exec, OP_STR, .max = 64, .example = EXAMPLE_ID,
-          .text = "The command's id; the newest command by default."),
+          .text = "The command's id. Default: the newest command."),
     FIELD(struct exec_logs_in, tail, OP_SIZE, .max = 1LL << 40, .example = "64k",
-          .text = "Only about this many bytes of each stream's end."),
+          .text = "Only about this many bytes at the end of each stream."),
     FIELD(struct exec_logs_in, follow, OP_BOOL, .preset = "false", .example = "true",
           .text = "Follow the output until the command ends."),
 };
 const struct op op_sandbox_logs = {
     .name = "sandbox.logs",
     .group = "exec",
-    .text = "Read both output streams of a sandbox's newest command, as they were written.",
+    .text =
+        "Read both output streams of a sandbox's newest command, in the order they were written.",
     .method = "GET",
     .path = "/holt/v1/sandboxes/{id}/logs",
     .verb = "logs",
@@ -274,24 +278,26 @@ const struct op op_sandbox_logs = {
 static const struct op_field exec_attach_fields[] = {
     EXEC_ID_FIELDS(struct exec_attach_in),
     FIELD(struct exec_attach_in, role, OP_CHOICE, .choices = op_attach_roles, .example = "observer",
-          .text = "A controller types and resizes, an observer reads; controller by default if "
-                  "there is none."),
+          .text = "A controller types and resizes, an observer only reads. Default: controller, if "
+                  "there is none yet."),
     FIELD(struct exec_attach_in, take, OP_BOOL, .preset = "false", .example = "true",
-          .text = "Become the controller even if there is one: that one observes from then on."),
+          .text = "Become the controller even if there is one, which becomes an observer."),
     FIELD(struct exec_attach_in, stdout_offset, OP_INT, .min = -1, .max = 1LL << 53, .preset = "0",
-          .example = "4096", .text = "Standard output from this byte on; -1: only what is new."),
+          .example = "4096",
+          .text = "Start of standard output: a byte offset; -1: only new output."),
     FIELD(struct exec_attach_in, stderr_offset, OP_INT, .min = -1, .max = 1LL << 53, .preset = "0",
-          .example = "4096", .text = "Standard error from this byte on; -1: only what is new."),
+          .example = "4096",
+          .text = "Start of standard error: a byte offset; -1: only new output."),
 };
 const struct op op_exec_attach = {
     .name = "exec.attach",
     .group = "exec",
-    .text = "Attach to a command over a WebSocket: input, output, resize, signals.\n"
-            "Subprotocol holt.attach.v1. To holt: binary messages are a zero byte and input; text "
-            "messages are {\"type\": \"eof\"}, {\"type\": \"resize\", \"rows\", \"cols\"}, "
-            "{\"type\": \"signal\", \"signal\"} and {\"type\": \"detach\"}. From holt: binary "
-            "messages are the stream (1 stdout, 2 stderr), its offset in 8 bytes, big-endian, and "
-            "output; text messages have the types started, gap, role, exit and error.",
+    .text = "Attach to a command over a WebSocket: input, output, resize, signals.\nSubprotocol "
+            "holt.attach.v1. Messages to holt: binary, a zero byte followed by input; text, "
+            "{\"type\": \"eof\"}, {\"type\": \"resize\", \"rows\", \"cols\"}, {\"type\": "
+            "\"signal\", \"signal\"} or {\"type\": \"detach\"}. Messages from holt: binary, one "
+            "byte for the stream (1 stdout, 2 stderr), its offset in 8 bytes (big-endian), then "
+            "output; text, with the types started, gap, role, exit and error.",
     .method = "GET",
     .path = "/holt/v1/sandboxes/{id}/execs/{exec}/attach",
     .perm = PERM_SANDBOX_CONTENT,
@@ -305,7 +311,7 @@ const struct op op_exec_attach = {
 static const struct op_field exec_signal_fields[] = {
     EXEC_ID_FIELDS(struct exec_signal_in),
     FIELD(struct exec_signal_in, signal, OP_STR, .required = true, .positional = true, .min = 1,
-          .max = 16, .example = "TERM", .text = "A signal's name or number."),
+          .max = 16, .example = "TERM", .text = "Name or number of the signal."),
 };
 const struct op op_exec_signal = {
     .name = "exec.signal",
@@ -324,12 +330,12 @@ const struct op op_exec_signal = {
 static const struct op_field exec_stdin_fields[] = {
     EXEC_ID_FIELDS(struct exec_stdin_in),
     FIELD(struct exec_stdin_in, eof, OP_BOOL, .preset = "false", .example = "true",
-          .text = "Close its standard input behind these bytes."),
+          .text = "Close its standard input after these bytes."),
 };
 const struct op op_exec_stdin = {
     .name = "exec.stdin",
     .group = "exec",
-    .text = "Write to a command's standard input, which was kept open for it.",
+    .text = "Write to the standard input of a command that was started with it open.",
     .method = "POST",
     .path = "/holt/v1/sandboxes/{id}/execs/{exec}/stdin",
     .perm = PERM_SANDBOX_WRITE,
@@ -344,14 +350,14 @@ const struct op op_exec_stdin = {
 static const struct op_field exec_resize_fields[] = {
     EXEC_ID_FIELDS(struct exec_resize_in),
     FIELD(struct exec_resize_in, rows, OP_INT, .required = true, .min = 1, .max = 65535,
-          .example = "24", .text = "Lines of the terminal."),
+          .example = "24", .text = "Number of lines of the terminal."),
     FIELD(struct exec_resize_in, cols, OP_INT, .required = true, .min = 1, .max = 65535,
-          .example = "80", .text = "Columns of the terminal."),
+          .example = "80", .text = "Number of columns of the terminal."),
 };
 const struct op op_exec_resize = {
     .name = "exec.resize",
     .group = "exec",
-    .text = "Tell a command the size of its terminal.",
+    .text = "Change the size of a command's terminal.",
     .method = "POST",
     .path = "/holt/v1/sandboxes/{id}/execs/{exec}/resize",
     .perm = PERM_SANDBOX_WRITE,
@@ -364,7 +370,7 @@ const struct op op_exec_resize = {
 const struct op op_exec_wait = {
     .name = "exec.wait",
     .group = "exec",
-    .text = "Wait until a command has ended; the reply is then as of exec.get.",
+    .text = "Wait until a command has ended. The reply is that of exec.get.",
     .method = "GET",
     .path = "/holt/v1/sandboxes/{id}/execs/{exec}/wait",
     .perm = PERM_SANDBOX_READ,
@@ -375,7 +381,7 @@ const struct op op_exec_wait = {
 const struct op op_exec_cancel = {
     .name = "exec.cancel",
     .group = "exec",
-    .text = "Kill a command and everything it started.",
+    .text = "Kill a command and all processes it started.",
     .method = "POST",
     .path = "/holt/v1/sandboxes/{id}/execs/{exec}/cancel",
     .verb = "cancel",

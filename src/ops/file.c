@@ -15,11 +15,11 @@ const char *const op_file_kinds[] = {"file",      "directory", "symlink", "fifo"
           .example = "/workspace/a.txt", .text = words)
 #define MODE_FIELD(structure, standard)                                                            \
     FIELD(structure, mode, OP_STR, .max = 5, .pattern = OP_PATTERN_DIGITS, .preset = standard,     \
-          .example = "0600", .text = "Permissions of what is made, in octal digits.")
+          .example = "0600", .text = "Permissions of what is created, in octal digits.")
 
 static const struct op_field file_path_fields[] = {
     ID_FIELD(struct file_path_in),
-    PATH_FIELD(struct file_path_in, path, "The file, from the sandbox's root."),
+    PATH_FIELD(struct file_path_in, path, "Absolute path of the file inside the sandbox."),
 };
 #define FILE_PATH_IN                                                                               \
     .in = file_path_fields, .in_count = ARRAY_LEN(file_path_fields),                               \
@@ -28,7 +28,7 @@ static const struct op_field file_path_fields[] = {
 const struct op op_file_read = {
     .name = "file.read",
     .group = "file",
-    .text = "Read a file: its bytes, or the range that the Range header names.",
+    .text = "Read a file: all of it, or the range in the Range header.",
     .method = "GET",
     .path = FILES,
     .perm = PERM_SANDBOX_CONTENT,
@@ -41,7 +41,7 @@ const struct op op_file_read = {
 const struct op op_file_stat = {
     .name = "file.stat",
     .group = "file",
-    .text = "Look at a file: size, kind, mode, owner and time, in X-Holt-* headers.",
+    .text = "Show a file's size, kind, mode, owner and time, in X-Holt-* headers.",
     .method = "HEAD",
     .path = FILES,
     .perm = PERM_SANDBOX_CONTENT,
@@ -52,23 +52,23 @@ const struct op op_file_stat = {
 
 static const struct op_field file_write_fields[] = {
     ID_FIELD(struct file_write_in),
-    PATH_FIELD(struct file_write_in, path, "The file, from the sandbox's root."),
+    PATH_FIELD(struct file_write_in, path, "Absolute path of the file inside the sandbox."),
     MODE_FIELD(struct file_write_in, "0644"),
     FIELD(struct file_write_in, append, OP_BOOL, .preset = "false", .example = "true",
-          .text = "Add to its end instead of replacing it."),
+          .text = "Append to the file instead of replacing it."),
     FIELD(struct file_write_in, exclusive, OP_BOOL, .preset = "false", .example = "true",
           .text = "Fail if it exists."),
     FIELD(struct file_write_in, parents, OP_BOOL, .preset = "true", .example = "false",
-          .text = "Make the directories above it that are missing."),
+          .text = "Create missing parent directories."),
     FIELD(struct file_write_in, uid, OP_INT, .max = 4294967294, .example = "1000",
-          .text = "Its owner inside; root by default."),
+          .text = "Its owner inside the sandbox. Default: root."),
     FIELD(struct file_write_in, gid, OP_INT, .max = 4294967294, .example = "1000",
-          .text = "Its group inside; root by default."),
+          .text = "Its group inside the sandbox. Default: root."),
 };
 const struct op op_file_write = {
     .name = "file.write",
     .group = "file",
-    .text = "Write a file: the request's body becomes its bytes.",
+    .text = "Write a file: the request's body is its new content.",
     .method = "PUT",
     .path = FILES,
     .perm = PERM_SANDBOX_WRITE,
@@ -82,9 +82,9 @@ const struct op op_file_write = {
 
 static const struct op_field file_remove_fields[] = {
     ID_FIELD(struct file_remove_in),
-    PATH_FIELD(struct file_remove_in, path, "The file, from the sandbox's root."),
+    PATH_FIELD(struct file_remove_in, path, "Absolute path of the file inside the sandbox."),
     FIELD(struct file_remove_in, recursive, OP_BOOL, .preset = "false", .example = "true",
-          .text = "A directory with all that is in it."),
+          .text = "Remove a directory with everything in it."),
 };
 const struct op op_file_remove = {
     .name = "file.remove",
@@ -102,26 +102,26 @@ const struct op op_file_remove = {
 
 static const struct op_field file_list_fields[] = {
     ID_FIELD(struct file_list_in),
-    PATH_FIELD(struct file_list_in, path, "The directory, from the sandbox's root."),
+    PATH_FIELD(struct file_list_in, path, "Absolute path of the directory inside the sandbox."),
     FIELD(struct file_list_in, limit, OP_INT, .min = 1, .max = 10000, .preset = "1000",
-          .example = "20", .text = "At most this many in one page."),
+          .example = "20", .text = "Maximum number of items in one page."),
     FIELD(struct file_list_in, cursor, OP_STR, .max = 255, .example = "a.txt",
-          .text = "Continue after the last page: the cursor of its reply."),
+          .text = "Continue after the previous page: the cursor of its reply."),
 };
 static const struct op_field file_reply[] = {
     REPLY("name", OP_STR, "Its name in the directory.", .example = "a.txt"),
-    REPLY("kind", OP_CHOICE, "What it is.", .choices = op_file_kinds, .example = "file"),
-    REPLY("size", OP_INT, "Its length in bytes.", .example = "6"),
+    REPLY("kind", OP_CHOICE, "Its kind.", .choices = op_file_kinds, .example = "file"),
+    REPLY("size", OP_INT, "Its size in bytes.", .example = "6"),
     REPLY("mode", OP_STR, "Its permissions, in octal digits.", .example = "0644"),
-    REPLY("uid", OP_INT, "Its owner inside.", .example = "0"),
-    REPLY("gid", OP_INT, "Its group inside.", .example = "0"),
+    REPLY("uid", OP_INT, "Its owner inside the sandbox.", .example = "0"),
+    REPLY("gid", OP_INT, "Its group inside the sandbox.", .example = "0"),
     REPLY("modified_at", OP_TIME, "When its content last changed.", .nullable = true),
-    REPLY("link", OP_STR, "Where a symlink leads.", .nullable = true),
+    REPLY("link", OP_STR, "Target of a symbolic link.", .nullable = true),
 };
 const struct op op_file_list = {
     .name = "file.list",
     .group = "file",
-    .text = "List a directory, by name.",
+    .text = "List a directory, sorted by name.",
     .method = "GET",
     .path = FILES "/list",
     .verb = "file ls",
@@ -140,15 +140,15 @@ const struct op op_file_list = {
 
 static const struct op_field file_mkdir_fields[] = {
     ID_FIELD(struct file_mkdir_in),
-    PATH_FIELD(struct file_mkdir_in, path, "The directory, from the sandbox's root."),
+    PATH_FIELD(struct file_mkdir_in, path, "Absolute path of the directory inside the sandbox."),
     MODE_FIELD(struct file_mkdir_in, "0755"),
     FIELD(struct file_mkdir_in, parents, OP_BOOL, .preset = "false", .example = "true",
-          .text = "Make those above it that are missing; one that exists is no failure."),
+          .text = "Create missing parent directories; an existing directory is not an error."),
 };
 const struct op op_file_mkdir = {
     .name = "file.mkdir",
     .group = "file",
-    .text = "Make a directory.",
+    .text = "Create a directory.",
     .method = "POST",
     .path = FILES "/mkdir",
     .verb = "file mkdir",
@@ -162,8 +162,8 @@ const struct op op_file_mkdir = {
 
 static const struct op_field file_move_fields[] = {
     ID_FIELD(struct file_move_in),
-    PATH_FIELD(struct file_move_in, from, "What is moved."),
-    PATH_FIELD(struct file_move_in, to, "Its new path; what is there is replaced."),
+    PATH_FIELD(struct file_move_in, from, "Absolute path of the file or directory to move."),
+    PATH_FIELD(struct file_move_in, to, "Its new path. An existing file there is replaced."),
 };
 const struct op op_file_move = {
     .name = "file.move",
@@ -182,15 +182,17 @@ const struct op op_file_move = {
 
 static const struct op_field file_watch_fields[] = {
     ID_FIELD(struct file_watch_in),
-    PATH_FIELD(struct file_watch_in, path, "The file or directory, from the sandbox's root."),
+    PATH_FIELD(struct file_watch_in, path,
+               "Absolute path of the file or directory inside the sandbox."),
     FIELD(struct file_watch_in, recursive, OP_BOOL, .preset = "false", .example = "true",
-          .text = "Directories below it too."),
+          .text = "Include directories below it."),
 };
 const struct op op_file_watch = {
     .name = "file.watch",
     .group = "file",
-    .text = "Watch a file or directory: server-sent events made, changed, removed, missed.\n"
-            "The data of each is {\"path\": …}. The first is 'begun'; after 'missed', look again.",
+    .text = "Watch a file or directory: server-sent events made, changed, removed, missed.\nThe "
+            "data of each is {\"path\": …}. The first event is 'begun'. 'missed' means that events "
+            "were lost: list again.",
     .method = "GET",
     .path = FILES "/watch",
     .perm = PERM_SANDBOX_CONTENT,
@@ -216,14 +218,14 @@ const struct op op_archive_read = {
 
 static const struct op_field archive_write_fields[] = {
     ID_FIELD(struct archive_write_in),
-    PATH_FIELD(struct archive_write_in, path, "The directory, from the sandbox's root."),
+    PATH_FIELD(struct archive_write_in, path, "Absolute path of the directory inside the sandbox."),
     FIELD(struct archive_write_in, parents, OP_BOOL, .preset = "true", .example = "false",
-          .text = "Make the directory, and those above it, if missing."),
+          .text = "Create the directory and its parents if they are missing."),
 };
 const struct op op_archive_write = {
     .name = "archive.write",
     .group = "file",
-    .text = "Unpack a tar archive, the request's body, into a directory.",
+    .text = "Unpack the tar archive in the request's body into a directory.",
     .method = "PUT",
     .path = ARCHIVE,
     .perm = PERM_SANDBOX_WRITE,

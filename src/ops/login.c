@@ -9,7 +9,7 @@ static const struct op_field login_fields[] = {
           .text = "The one-time code of a login link."),
 };
 static const struct op_field login_reply[] = {
-    REPLY("role", OP_CHOICE, "What the session may do.", .choices = op_roles, .example = "admin"),
+    REPLY("role", OP_CHOICE, "The session's role.", .choices = op_roles, .example = "admin"),
 };
 const struct op op_login = {
     .name = "login",
@@ -29,19 +29,18 @@ const struct op op_login = {
 
 static const struct op_field login_code_fields[] = {
     FIELD(struct login_code_in, role, OP_CHOICE, .choices = op_roles, .example = "observer",
-          .text =
-              "What the session may do: at most what the asker may; the asker's role if absent."),
+          .text = "The session's role; at most the caller's. Default: the caller's role."),
 };
 static const struct op_field login_code_reply[] = {
-    REPLY("url", OP_STR, "Open it in a browser; it works once.", .secret = true,
+    REPLY("url", OP_STR, "The link to open in a browser; it works once.", .secret = true,
           .example = "http://127.0.0.1:8122/#login=0000000000000000"),
-    REPLY("code", OP_STR, "The code in it.", .secret = true, .example = "0000000000000000"),
-    REPLY("role", OP_CHOICE, "What the session may do.", .choices = op_roles, .example = "admin"),
+    REPLY("code", OP_STR, "The code in the link.", .secret = true, .example = "0000000000000000"),
+    REPLY("role", OP_CHOICE, "The session's role.", .choices = op_roles, .example = "admin"),
 };
 const struct op op_login_code = {
     .name = "login.code",
     .group = "login",
-    .text = "Make a single-use link that opens the dashboard.",
+    .text = "Create a single-use link that opens the dashboard.",
     .method = "POST",
     .path = "/holt/v1/login/code",
     .verb = "login",
@@ -58,7 +57,7 @@ const struct op op_login_code = {
 const struct op op_logout = {
     .name = "logout",
     .group = "login",
-    .text = "End the session that the cookie names.",
+    .text = "End the session of the cookie.",
     .method = "POST",
     .path = "/holt/v1/logout",
     .perm = PERM_SELF,

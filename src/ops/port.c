@@ -8,15 +8,16 @@ static const struct op_field port_proxy_fields[] = {
           .pattern = OP_PATTERN_DIGITS, .example = "8000",
           .text = "A TCP port on which a server inside listens."),
     FIELD(struct port_proxy_in, path, OP_STR, .required = true, .max = 8192,
-          .example = "index.html", .text = "The path for that server; the query goes with it."),
+          .example = "index.html",
+          .text = "Path to request from that server. The query is passed on."),
 };
 const struct op op_port_proxy = {
     .name = "port.proxy",
     .group = "port",
-    .text = "Talk HTTP to a server inside a sandbox, WebSocket included.\n"
-            "Any method. Needs a bearer token: a session's cookie does not count here. "
-            "Authorization, Cookie and Proxy-* do not go in; Set-Cookie and Service-Worker-Allowed "
-            "do not come out; pages are shown with 'Content-Security-Policy: sandbox'.",
+    .text = "Send an HTTP or WebSocket request to a server inside a sandbox.\nAny method. Needs a "
+            "bearer token; a session cookie is not accepted. The headers Authorization, Cookie and "
+            "Proxy-* are removed from the request, Set-Cookie and Service-Worker-Allowed from the "
+            "reply, and the reply gets 'Content-Security-Policy: sandbox'.",
     .method = "*",
     .path = "/holt/v1/sandboxes/{id}/ports/{port}/{path...}",
     .perm = PERM_SANDBOX_WRITE,
@@ -37,10 +38,9 @@ static const struct op_field port_tunnel_fields[] = {
 const struct op op_port_tunnel = {
     .name = "port.tunnel",
     .group = "port",
-    .text =
-        "Connect to a TCP port inside a sandbox, over a WebSocket.\n"
-        "Subprotocol holt.tcp.v1. Binary messages are the connection's bytes, each way; an empty "
-        "one says that this side sends no more. Needs a bearer token.",
+    .text = "Connect to a TCP port inside a sandbox, over a WebSocket.\nSubprotocol holt.tcp.v1. "
+            "Binary messages carry the connection's bytes, in both directions; an empty message "
+            "means end of stream. Needs a bearer token.",
     .method = "GET",
     .path = "/holt/v1/sandboxes/{id}/ports/{port}",
     .perm = PERM_SANDBOX_WRITE,
@@ -57,20 +57,21 @@ static const struct op_field port_preview_fields[] = {
           .max = 65535, .example = "8000", .text = "A TCP port on which a server inside listens."),
 };
 static const struct op_field port_preview_reply[] = {
-    REPLY("url", OP_STR, "Open it in a browser on the machine of holtd; it works once.",
+    REPLY("url", OP_STR,
+          "A link to open in a browser on the machine that runs holtd; it works once.",
           .secret = true,
           .example = "http://8000-sb-01k4r8w2m9h5t7c3xqvd.localhost:8123/.holt/open#0000000000"),
-    REPLY("origin", OP_STR, "Where the server inside is seen from then on.",
+    REPLY("origin", OP_STR, "Address of the server inside, once the link was opened.",
           .example = "http://8000-sb-01k4r8w2m9h5t7c3xqvd.localhost:8123"),
-    REPLY("expires_at", OP_TIME, "Until when the link works.", .example = "2026-01-02T03:04:05Z"),
+    REPLY("expires_at", OP_TIME, "When the link expires.", .example = "2026-01-02T03:04:05Z"),
 };
 const struct op op_port_preview = {
     .name = "port.preview",
     .group = "port",
-    .text = "Make a single-use link that opens a server inside a sandbox in a browser.\n"
-            "Each sandbox and port has an origin of its own below .localhost, on the preview "
-            "listener; the link's code becomes a cookie of that origin alone. It ends after 12 "
-            "hours, and with the token that asked for it.",
+    .text = "Create a single-use link that opens a server inside a sandbox in a browser.\nEach "
+            "sandbox and port has its own origin below .localhost, on the preview listener. The "
+            "link's code becomes a cookie of that origin only. The cookie expires after 12 hours, "
+            "or when the token of this request is revoked.",
     .method = "POST",
     .path = "/holt/v1/sandboxes/{id}/previews",
     .verb = "preview",

@@ -115,13 +115,13 @@ static void rule_choice(const struct op_field *f, struct buf *to)
 
 static void rule_list(const struct op_field *f, struct buf *to)
 {
-    buf_add_c(to, "a list of texts");
+    buf_add_c(to, "a list of strings");
     add_length(to, f, "entries");
 }
 
 static void rule_map(const struct op_field *f, struct buf *to)
 {
-    buf_add_c(to, "an object whose values are texts");
+    buf_add_c(to, "an object whose values are strings");
     add_length(to, f, "entries");
 }
 

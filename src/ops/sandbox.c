@@ -12,70 +12,67 @@ const char *const op_mount_kinds[] = {"tmpfs", "host", "own", NULL};
 #define EXAMPLE_TIME "2026-01-02T03:04:05.678Z"
 
 static const struct op_field sandbox_reply[] = {
-    REPLY("id", OP_STR, "Name of the sandbox in paths and events.", .example = EXAMPLE_ID),
-    REPLY("name", OP_STR, "A name of its owner's choice, unique among live ones.", .nullable = true,
-          .example = "build"),
+    REPLY("id", OP_STR, "The sandbox's id, used in paths and events.", .example = EXAMPLE_ID),
+    REPLY("name", OP_STR, "A name that its owner chose, unique among the owner's live sandboxes.",
+          .nullable = true, .example = "build"),
     REPLY("aliases", OP_JSON,
-          "The names it has in dialects, a list of {\"dialect\", \"alias\"}; each finds it too.",
+          "Its names in dialects: a list of {\"dialect\", \"alias\"}. Each works as an id.",
           .types = "array"),
     REPLY("state", OP_CHOICE,
-          "Where it is in its life. An orphan was found alive and this database does not know it: "
-          "it was stopped, its files are kept, and it stays until somebody destroys it.",
+          "Its state. An orphan was found running but is not in this database: it is stopped, and "
+          "its files are kept until somebody destroys it.",
           .choices = op_sandbox_states, .example = "running"),
-    REPLY("image", OP_STR, "What it started from.", .example = "host"),
-    REPLY("runtime", OP_STR, "What runs it.", .example = "native"),
-    REPLY("tenant", OP_STR, "Whose it is.", .nullable = true, .example = "acme"),
-    REPLY("owner", OP_STR, "Who made it.", .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
+    REPLY("image", OP_STR, "The image it started from.", .example = "host"),
+    REPLY("runtime", OP_STR, "The runtime that runs it.", .example = "native"),
+    REPLY("tenant", OP_STR, "The tenant it belongs to.", .nullable = true, .example = "acme"),
+    REPLY("owner", OP_STR, "The principal that created it.",
+          .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
     REPLY("network", OP_JSON,
-          "What it may reach: mode, and where there are any, allow, deny, unknown, connections, "
-          "bytes.",
+          "Its network policy: mode and, if set, allow, deny, unknown, connections, bytes.",
           .types = "object"),
     REPLY("limits", OP_JSON,
-          "Its limits, null where there is none: memory_bytes, cpu_millis, "
-          "pids, disk_bytes, nofile.",
+          "Its limits: memory_bytes, cpu_millis, pids, disk_bytes, nofile; null: no limit.",
           .types = "object"),
     REPLY("unenforced", OP_LIST,
-          "Limits that were asked for and that this host cannot enforce; 'kill' and 'pause' where "
-          "these are done by signals, without cgroups; 'network' of a raw one, where nothing is "
-          "judged.",
+          "Requested limits that this host cannot enforce. Also 'kill' and 'pause' if they work by "
+          "signals, without cgroups, and 'network' if the mode is raw, which no rule applies to.",
           .example = "disk"),
-    REPLY("warnings", OP_LIST, "What is not as it was asked for, in words.",
+    REPLY("warnings", OP_LIST, "Differences from the request, one sentence each.",
           .example = "memory_bytes is not enforced on this host"),
     TRAIT_REPLIES,
-    REPLY("agent", OP_STR, "The agent of the team that it is; null: none.", .nullable = true,
+    REPLY("agent", OP_STR, "The team's agent that works in it; null: none.", .nullable = true,
           .example = "claude"),
-    REPLY("labels", OP_MAP, "Names and values of the owner's choice.", .example = "team=blue"),
-    REPLY("mounts", OP_JSON, "What is mounted in it, as it was asked for.", .types = "array"),
-    REPLY("volumes", OP_JSON,
-          "The volumes it has, a list of {\"id\", \"name\", \"path\", \"read_only\"}.",
+    REPLY("labels", OP_MAP, "Labels that the owner chose.", .example = "team=blue"),
+    REPLY("mounts", OP_JSON, "Its mounts, as requested.", .types = "array"),
+    REPLY("volumes", OP_JSON, "Its volumes: a list of {\"id\", \"name\", \"path\", \"read_only\"}.",
           .types = "array"),
     REPLY("secrets", OP_JSON,
-          "The secrets it may use, a list of {\"name\", \"env\", \"unreachable\"}; the last are "
-          "hosts of the secret that its network does not let it reach.",
+          "The secrets it may use: a list of {\"name\", \"env\", \"unreachable\"}. 'unreachable' "
+          "lists the hosts of the secret that its network policy refuses.",
           .types = "array"),
-    REPLY("execs_live", OP_INT, "How many commands run in it.", .example = "1"),
-    REPLY("created_at", OP_TIME, "When it was made.", .example = EXAMPLE_TIME),
-    REPLY("started_at", OP_TIME, "When it last began to run.", .nullable = true),
+    REPLY("execs_live", OP_INT, "Number of commands that run in it.", .example = "1"),
+    REPLY("created_at", OP_TIME, "When it was created.", .example = EXAMPLE_TIME),
+    REPLY("started_at", OP_TIME, "When it was last started.", .nullable = true),
     REPLY("ended_at", OP_TIME, "When it stopped, failed or was destroyed.", .nullable = true),
     REPLY("active_at", OP_TIME, "When it was last used.", .nullable = true),
-    REPLY("failure", OP_STR, "Why it failed.", .nullable = true),
+    REPLY("failure", OP_STR, "The reason of its failure.", .nullable = true),
 };
 #define SANDBOX_OUT .out = sandbox_reply, .out_count = ARRAY_LEN(sandbox_reply), .schema = "Sandbox"
 
 static const struct op_field sandbox_create_fields[] = {
     FIELD(struct sandbox_create_in, name, OP_STR, .max = 63, .pattern = OP_PATTERN_NAME,
-          .example = "build", .text = "A name for it, unique among live ones; none if absent."),
+          .example = "build",
+          .text = "A name for it, unique among your live sandboxes. Default: no name."),
     SANDBOX_FIELDS(struct sandbox_create_in),
     TRAIT_CREATE_FIELDS(struct sandbox_create_in),
     FIELD(struct sandbox_create_in, env, OP_MAP, .max = 1024, .secret = true, .example = "CI=1",
-          .text = "Environment of every command in it."),
+          .text = "Environment variables of every command in it."),
 };
 const struct op op_sandbox_create = {
     .name = "sandbox.create",
     .group = "sandbox",
-    .text = "Create a sandbox from an image and start it.\n"
-            "The reply comes when it runs. What this host cannot enforce of the limits is listed "
-            "in 'unenforced'.",
+    .text = "Create a sandbox from an image and start it.\nThe reply is sent once it runs. Limits "
+            "that this host cannot enforce are listed in 'unenforced'.",
     .method = "POST",
     .path = "/holt/v1/sandboxes",
     .verb = "create",
@@ -92,18 +89,18 @@ static const struct op_field sandbox_list_fields[] = {
     FIELD(struct sandbox_list_in, state, OP_CHOICE, .choices = op_sandbox_states,
           .example = "running", .text = "Only those in this state."),
     FIELD(struct sandbox_list_in, label, OP_MAP, .max = 64, .example = "team=blue",
-          .text = "Only those with this label; given again: with that one too."),
+          .text = "Only those with this label. May be repeated: only those with all of them."),
     FIELD(struct sandbox_list_in, runtime, OP_STR, .max = 32, .pattern = OP_PATTERN_NAME,
           .example = "native", .text = "Only those of this runtime."),
     FIELD(struct sandbox_list_in, limit, OP_INT, .min = 1, .max = 1000, .preset = "100",
-          .example = "20", .text = "At most this many in one page."),
+          .example = "20", .text = "Maximum number of items in one page."),
     FIELD(struct sandbox_list_in, cursor, OP_STR, .max = 64, .example = EXAMPLE_ID,
-          .text = "Continue after the last page: the cursor of its reply."),
+          .text = "Continue after the previous page: the cursor of its reply."),
 };
 const struct op op_sandbox_list = {
     .name = "sandbox.list",
     .group = "sandbox",
-    .text = "List the sandboxes, oldest first; an agent sees its own.",
+    .text = "List the sandboxes, oldest first. An agent sees only its own.",
     .method = "GET",
     .path = "/holt/v1/sandboxes",
     .verb = "ls",
@@ -143,7 +140,7 @@ static const struct op_field sandbox_update_fields[] = {
     FIELD(struct sandbox_update_in, name, OP_STR, .max = 63, .pattern = OP_PATTERN_NAME,
           .example = "build-2", .text = "Its new name."),
     FIELD(struct sandbox_update_in, labels, OP_JSON, .types = "object",
-          .text = "Its labels, in place of all it has: an object whose values are texts."),
+          .text = "Its new labels, which replace all others: an object whose values are strings."),
     TRAIT_CHANGES(struct sandbox_update_in),
     FIELD(struct sandbox_update_in, network, OP_JSON, .types = "string|object",
           .text = NETWORK_TEXT),
@@ -152,7 +149,7 @@ const struct op op_sandbox_update = {
     .name = "sandbox.update",
     .group = "sandbox",
     .text =
-        "Change a sandbox's name, labels, lifetime or network; absent fields keep their values.",
+        "Change a sandbox's name, labels, lifetime or network. Absent fields keep their values.",
     .method = "PATCH",
     .path = "/holt/v1/sandboxes/{id}",
     .verb = "update",
@@ -166,7 +163,7 @@ const struct op op_sandbox_update = {
 const struct op op_sandbox_destroy = {
     .name = "sandbox.destroy",
     .group = "sandbox",
-    .text = "Destroy a sandbox: its commands are killed, its files removed.",
+    .text = "Destroy a sandbox: kill its commands and remove its files.",
     .method = "DELETE",
     .path = "/holt/v1/sandboxes/{id}",
     .verb = "rm",
@@ -179,7 +176,7 @@ const struct op op_sandbox_destroy = {
 const struct op op_sandbox_start = {
     .name = "sandbox.start",
     .group = "sandbox",
-    .text = "Start a stopped sandbox again, with the files it had.",
+    .text = "Start a stopped sandbox again, with its files.",
     .method = "POST",
     .path = "/holt/v1/sandboxes/{id}/start",
     .verb = "start",
@@ -191,9 +188,9 @@ const struct op op_sandbox_start = {
 static const struct op_field sandbox_stop_fields[] = {
     ID_FIELD(struct sandbox_stop_in),
     FIELD(struct sandbox_stop_in, grace_ms, OP_DURATION, .max = 3600000, .preset = "10s",
-          .example = "30s", .text = "Commands get SIGTERM, and SIGKILL this much later."),
+          .example = "30s", .text = "Commands get SIGTERM, and SIGKILL after this time."),
     FIELD(struct sandbox_stop_in, force, OP_BOOL, .preset = "false", .example = "true",
-          .text = "Kill at once."),
+          .text = "Kill the commands at once."),
 };
 #define SANDBOX_STOP_IN                                                                            \
     .in = sandbox_stop_fields, .in_count = ARRAY_LEN(sandbox_stop_fields),                         \
@@ -202,7 +199,7 @@ static const struct op_field sandbox_stop_fields[] = {
 const struct op op_sandbox_stop = {
     .name = "sandbox.stop",
     .group = "sandbox",
-    .text = "Stop a sandbox: its commands end, its files stay.",
+    .text = "Stop a sandbox: end its commands, keep its files.",
     .method = "POST",
     .path = "/holt/v1/sandboxes/{id}/stop",
     .verb = "stop",
@@ -226,7 +223,7 @@ const struct op op_sandbox_restart = {
 const struct op op_sandbox_pause = {
     .name = "sandbox.pause",
     .group = "sandbox",
-    .text = "Freeze everything that runs in a sandbox.",
+    .text = "Freeze all processes of a sandbox.",
     .method = "POST",
     .path = "/holt/v1/sandboxes/{id}/pause",
     .verb = "pause",
@@ -250,11 +247,12 @@ const struct op op_sandbox_resume = {
 static const struct op_field stats_reply[] = {
     REPLY("id", OP_STR, "The sandbox.", .example = EXAMPLE_ID),
     REPLY("memory_bytes", OP_INT, "Memory in use.", .example = "1048576"),
-    REPLY("memory_peak_bytes", OP_INT, "Most memory that was in use.", .example = "2097152"),
+    REPLY("memory_peak_bytes", OP_INT, "Peak memory use.", .example = "2097152"),
     REPLY("cpu_us", OP_INT, "Processor time used, in microseconds.", .example = "15000"),
     REPLY("pids", OP_INT, "Processes and threads.", .example = "3"),
-    REPLY("oom_kills", OP_INT, "Processes that were killed for want of memory.", .example = "0"),
-    REPLY("disk_bytes", OP_INT, "Bytes of its own files.", .example = "4096"),
+    REPLY("oom_kills", OP_INT, "Processes killed because the memory limit was reached.",
+          .example = "0"),
+    REPLY("disk_bytes", OP_INT, "Size of its own files in bytes.", .example = "4096"),
     REPLY("net_rx_bytes", OP_INT, "Bytes received from the network.", .example = "0"),
     REPLY("net_tx_bytes", OP_INT, "Bytes sent to the network.", .example = "0"),
 };

@@ -59,58 +59,61 @@ struct sandbox_stop_in { /* of stop and restart */
 };
 
 #define NETWORK_TEXT                                                                               \
-    "What it may reach: 'none' (the default), 'allowlist', 'open' or 'raw', or an object with "    \
-    "mode, allow, deny, unknown, connections, bytes: docs/egress.md."
+    "Network policy: 'none' (the default), 'allowlist', 'open' or 'raw', or an object with mode, " \
+    "allow, deny, unknown, connections, bytes. See docs/egress.md."
 
 /* The fields of struct sandbox_fields, which `structure` holds as `sandbox`. */
 #define SANDBOX_FIELD(structure, member, kind, ...)                                                \
     {.name = #member, .type = kind, .offset = offsetof(structure, sandbox.member), __VA_ARGS__}
 #define SANDBOX_FIELDS(structure)                                                                  \
-    SANDBOX_FIELD(structure, image, OP_STR, .min = 1, .max = 255, .preset = "host",                \
-                  .example = "host",                                                               \
-                  .text = "Image to start from; 'host' is this machine's own "                     \
-                          "programs, read-only."),                                                 \
+    SANDBOX_FIELD(                                                                                 \
+        structure, image, OP_STR, .min = 1, .max = 255, .preset = "host", .example = "host",       \
+        .text = "Image to start from. 'host' means the programs of this machine, read-only."),     \
         SANDBOX_FIELD(structure, runtime, OP_STR, .max = 32, .pattern = OP_PATTERN_NAME,           \
                       .example = "native",                                                         \
-                      .text = "What runs it; the setting 'runtime' by default."),                  \
+                      .text = "Runtime to use. Default: the setting 'runtime'."),                  \
         SANDBOX_FIELD(structure, tenant, OP_STR, .max = 100, .pattern = OP_PATTERN_NAME,           \
-                      .example = "acme", .text = "Whose it is; tenants' volumes are apart."),      \
+                      .example = "acme",                                                           \
+                      .text = "Tenant it belongs to. Each tenant has its own volumes."),           \
         TRAIT_FIELDS(structure),                                                                   \
         SANDBOX_FIELD(structure, rootfs, OP_CHOICE, .choices = op_rootfs, .preset = "rw",          \
                       .example = "ro",                                                             \
-                      .text = "With 'ro' only /tmp, /run and mounts are writable."),               \
+                      .text = "With 'ro', only /tmp, /run and mounts are writable."),              \
         SANDBOX_FIELD(structure, upper, OP_CHOICE, .choices = op_uppers, .example = "memory",      \
-                      .text = "Where its own files are; 'disk' by default, 'memory' for run."),    \
+                      .text =                                                                      \
+                          "Where its own files are stored. Default: 'disk'; for run: 'memory'."),  \
         SANDBOX_FIELD(structure, network, OP_JSON, .types = "string|object",                       \
                       .text = NETWORK_TEXT),                                                       \
         SANDBOX_FIELD(structure, allow, OP_LIST, .max = 256, .example = "*.example.com",           \
-                      .text = "Rules of an allowlist, as in network.allow: what it may reach."),   \
-        SANDBOX_FIELD(structure, syscalls, OP_CHOICE, .choices = op_syscalls, .example = "wide",   \
-                      .text = "Which system calls it may make: 'narrow' is what real programs "    \
-                              "need, 'wide' all but the dangerous ones; the setting 'syscalls' "   \
-                              "by default."),                                                      \
+                      .text = "Hosts it may reach: rules of an allowlist, as in network.allow."),  \
+        SANDBOX_FIELD(                                                                             \
+            structure, syscalls, OP_CHOICE, .choices = op_syscalls, .example = "wide",             \
+            .text = "System calls it may use: 'narrow' allows those that common programs need, "   \
+                    "'wide' all but the dangerous ones. Default: the setting 'syscalls'."),        \
         SANDBOX_FIELD(structure, require_limits, OP_BOOL, .preset = "false", .example = "true",    \
-                      .text = "Refuse it where this host cannot enforce one of its limits, "       \
-                              "instead of only saying so in the reply."),                          \
+                      .text = "Fail if this host cannot enforce one of the limits. Without it, "   \
+                              "the reply only has a warning."),                                    \
         SANDBOX_FIELD(structure, agent, OP_STR, .max = 128, .example = "claude",                   \
-                      .text = "The agent of the team that it is: what comes from inside acts as "  \
-                              "this one, and never as another."),                                  \
+                      .text = "The team's agent that works in it. Requests from inside act as "    \
+                              "this agent and as no other."),                                      \
         SANDBOX_FIELD(structure, labels, OP_MAP, .max = 64, .example = "team=blue",                \
-                      .text = "Names and values of the owner's choice, to find it by."),           \
-        SANDBOX_FIELD(structure, mounts, OP_JSON, .types = "array",                                \
-                      .text = "A list of {\"kind\": \"tmpfs\", \"host\" or \"own\", \"source\", "  \
-                              "\"target\", \"readonly\", \"size_bytes\"}; \"own\" is a "           \
-                              "directory of its root that stays writable with rootfs 'ro'; with "  \
-                              "\"size_bytes\" it has a disk limit of its own."),                   \
+                      .text = "Labels of your choice, to find it by."),                            \
+        SANDBOX_FIELD(                                                                             \
+            structure, mounts, OP_JSON, .types = "array",                                          \
+            .text =                                                                                \
+                "A list of {\"kind\": \"tmpfs\", \"host\" or \"own\", \"source\", \"target\", "    \
+                "\"readonly\", \"size_bytes\"}. \"own\" is a directory of its root that stays "    \
+                "writable with rootfs 'ro'; with \"size_bytes\" it has a disk limit of its own."), \
         SANDBOX_FIELD(structure, volumes, OP_JSON, .types = "array",                               \
-                      .text = "Volumes it has: a list of {\"name\": a volume's name or id, "       \
+                      .text = "Volumes to mount: a list of {\"name\": a volume's name or id, "     \
                               "\"path\", \"read_only\"}."),                                        \
-        SANDBOX_FIELD(structure, secrets, OP_JSON, .types = "array",                               \
-                      .text = "Secrets it may use: a list of {\"name\", \"env\"}; the variable "   \
-                              "holds a placeholder, the value never enters: docs/secrets.md."),    \
+        SANDBOX_FIELD(                                                                             \
+            structure, secrets, OP_JSON, .types = "array",                                         \
+            .text = "Secrets it may use: a list of {\"name\", \"env\"}. The variable holds a "     \
+                    "placeholder; the value never enters the sandbox. See docs/secrets.md."),      \
         SANDBOX_FIELD(structure, secret, OP_LIST, .max = 32, .example = "github-token=GH_TOKEN",   \
-                      .text = "The same in short, NAME or NAME=VARIABLE: without one it is the "   \
-                              "name in capitals.")
+                      .text = "The same in short form: NAME or NAME=VARIABLE. Default variable: "  \
+                              "the name in capitals.")
 
 extern const struct op op_sandbox_create, op_sandbox_list, op_sandbox_get, op_sandbox_update;
 extern const struct op op_sandbox_destroy, op_sandbox_start, op_sandbox_stop, op_sandbox_restart;

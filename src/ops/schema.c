@@ -281,7 +281,7 @@ static void add_reply_schema(struct jw *w, const struct op *op)
 static void add_list_schema(struct jw *w, const struct op *op)
 {
     static const struct op_field cursor =
-        REPLY("cursor", OP_STR, "Ask for the page behind this one with it; null: this is the last.",
+        REPLY("cursor", OP_STR, "Pass it as 'cursor' to get the next page; null: this is the last.",
               .nullable = true);
     AUTO(buf_done) struct buf name = {0};
 
@@ -314,8 +314,8 @@ static void add_error_schema(struct jw *w)
     const struct op_field fields[] = {
         REPLY("code", OP_CHOICE, "The kind of error; the same in gRPC and in the exit status.",
               .choices = codes, .example = "not_found"),
-        REPLY("message", OP_STR, "What failed, and why.", .example = "no token 'tk_x'"),
-        REPLY("object", OP_STR, "What it is about.", .example = "token/tk_x"),
+        REPLY("message", OP_STR, "What failed and why.", .example = "no token 'tk_x'"),
+        REPLY("object", OP_STR, "The object it is about.", .example = "token/tk_x"),
         REPLY("hint", OP_STR, "What to do about it.", .example = "see `holt token ls`"),
     };
 

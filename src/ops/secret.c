@@ -3,19 +3,19 @@
 
 /* clang-format off */
 static const struct op_field secret_reply[] = {
-    REPLY("id", OP_STR, "Name of the secret in events; another one of the same name is another secret.",
+    REPLY("id", OP_STR, "The secret's id in events. A secret that is removed and created again gets another id.",
           .example = "sc_01k4r8w2m9h5t7c3xqvd"),
-    REPLY("name", OP_STR, "What people call it; unique in its tenant.", .example = "github-token"),
-    REPLY("hosts", OP_LIST, "Hosts whose requests get the value: a name, or '*.example.com' with all below it.",
+    REPLY("name", OP_STR, "Its name, unique in its tenant.", .example = "github-token"),
+    REPLY("hosts", OP_LIST, "Hosts whose requests get the value: a name, or '*.example.com' for all names below it.",
           .example = "api.github.com"),
-    REPLY("methods", OP_LIST, "Methods of those requests; null: all.", .nullable = true, .example = "GET"),
-    REPLY("path", OP_STR, "Their path, a prefix when it ends in '*'; null: all.", .nullable = true, .example = "/repos/*"),
-    REPLY("in", OP_LIST, "Where the value takes the placeholder's place: header, query, basic.", .example = "header"),
-    REPLY("plain", OP_BOOL, "Does it also go out without TLS?", .example = "false"),
-    REPLY("owner", OP_STR, "Who made it.", .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
-    REPLY("tenant", OP_STR, "Whose sandboxes may have it; null: the installation's.", .nullable = true, .example = "acme"),
+    REPLY("methods", OP_LIST, "Only requests with these methods; null: all.", .nullable = true, .example = "GET"),
+    REPLY("path", OP_STR, "Only requests with this path, a prefix if it ends in '*'; null: all.", .nullable = true, .example = "/repos/*"),
+    REPLY("in", OP_LIST, "Where the placeholder is replaced: header, query, basic.", .example = "header"),
+    REPLY("plain", OP_BOOL, "Whether it is also sent over plain HTTP.", .example = "false"),
+    REPLY("owner", OP_STR, "The principal that created it.", .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
+    REPLY("tenant", OP_STR, "The tenant whose sandboxes may use it; null: sandboxes without a tenant.", .nullable = true, .example = "acme"),
     REPLY("used_by", OP_INT, "How many sandboxes have it, stopped ones too.", .example = "2"),
-    REPLY("created_at", OP_TIME, "When it was made.", .example = "2026-01-02T03:04:05.678Z"),
+    REPLY("created_at", OP_TIME, "When it was created.", .example = "2026-01-02T03:04:05.678Z"),
     REPLY("updated_at", OP_TIME, "When it was last changed.", .example = "2026-01-02T03:04:05.678Z"),
     REPLY("rotated_at", OP_TIME, "When its value was last set.", .example = "2026-01-02T03:04:05.678Z"),
 };
@@ -26,18 +26,17 @@ static const struct op_field secret_reply[] = {
           .pattern = OP_PATTERN_NAME, .example = "github-token", .text = "The secret's name.")
 #define RULE \
     FIELD(struct secret_set_in, hosts, OP_LIST, .max = 32, .example = "api.github.com", \
-          .text = "Hosts whose requests get the value: a name, or '*.example.com' with all below it."), \
+          .text = "Hosts whose requests get the value: a name, or '*.example.com' for all names below it."), \
     FIELD(struct secret_set_in, methods, OP_LIST, .max = 16, .example = "GET", \
-          .text = "Only requests with these methods; all if absent."), \
+          .text = "Only requests with these methods. Default: all."), \
     FIELD(struct secret_set_in, path, OP_STR, .max = 1024, .example = "/repos/*", \
-          .text = "Only requests of this path, a prefix when it ends in '*'; all if absent."), \
+          .text = "Only requests with this path, a prefix if it ends in '*'. Default: all."), \
     FIELD(struct secret_set_in, in, OP_LIST, .max = 3, .example = "header", \
-          .text = "Where the value takes the placeholder's place: header, query, basic (user and password of basic authentication); " \
-                  "everywhere of these if absent."), \
+          .text = "Where the placeholder is replaced: header, query, basic (user and password of basic authentication). Default: all of them."), \
     FIELD(struct secret_set_in, plain, OP_BOOL, .example = "true", \
-          .text = "Send it over plain HTTP too, where it can be read in transit.")
+          .text = "Also send it over plain HTTP, where it can be read in transit.")
 #define VALUE(...) \
-    FIELD(struct secret_set_in, value, OP_STR, .max = 4096, .secret = true, .example = "the-value", .text = "The secret itself; it is never shown again.", \
+    FIELD(struct secret_set_in, value, OP_STR, .max = 4096, .secret = true, .example = "the-value", .text = "The value; it is never shown.", \
           __VA_ARGS__)
 #define SECRET_SET_IN(fields) .in = fields, .in_count = ARRAY_LEN(fields), .in_size = sizeof(struct secret_set_in)
 
@@ -45,7 +44,7 @@ static const struct op_field secret_create_fields[] = {NAME(), VALUE(.required =
 const struct op op_secret_create = {
     .name = "secret.create",
     .group = "secret",
-    .text = "Make a secret; a conflict if there is one of that name.",
+    .text = "Create a secret. A conflict if one of that name exists.",
     .method = "POST",
     .path = "/holt/v1/secrets",
     .perm = PERM_SECRETS,
@@ -58,9 +57,9 @@ static const struct op_field secret_set_fields[] = {NAME(), VALUE(.required = fa
 const struct op op_secret_set = {
     .name = "secret.set",
     .group = "secret",
-    .text = "Make or change a secret; absent fields keep their values.\n"
-            "Sandboxes never hold the value: in them stands a placeholder, and holt-egress puts the value in its place in "
-            "requests to the secret's hosts. A change acts at once, in sandboxes that have it too.",
+    .text = "Create or change a secret. Absent fields keep their values.\n"
+            "Sandboxes hold only a placeholder. holt-egress replaces it with the value in requests to the secret's "
+            "hosts. A change takes effect at once, also in running sandboxes.",
     .method = "PUT",
     .path = "/holt/v1/secrets/{name}",
     .verb = "secret set",
@@ -71,9 +70,9 @@ const struct op op_secret_set = {
 
 static const struct op_field secret_list_fields[] = {
     FIELD(struct secret_list_in, limit, OP_INT, .min = 1, .max = 1000, .preset = "100",
-          .example = "20", .text = "At most this many in one page."),
+          .example = "20", .text = "Maximum number of items in one page."),
     FIELD(struct secret_list_in, cursor, OP_STR, .max = 64, .example = "sc_01k4r8w2m9h5t7c3xqvd",
-          .text = "Continue after the last page: the cursor of its reply."),
+          .text = "Continue after the previous page: the cursor of its reply."),
 };
 const struct op op_secret_list = {
     .name = "secret.list",
@@ -114,7 +113,7 @@ const struct op op_secret_get = {
 const struct op op_secret_remove = {
     .name = "secret.remove",
     .group = "secret",
-    .text = "Remove a secret; sandboxes can no longer use it once the reply is sent.",
+    .text = "Remove a secret. Once the reply is sent, no sandbox can use it.",
     .method = "DELETE",
     .path = "/holt/v1/secrets/{name}",
     .verb = "secret rm",
@@ -127,8 +126,8 @@ const struct op op_secret_remove = {
 const struct op op_ca = {
     .name = "ca",
     .group = "secret",
-    .text = "Print the certificate of the authority that sandboxes with a network trust.\n"
-            "By it holt-egress speaks for hosts that it intercepts. PEM.",
+    .text = "Print the certificate of the installation's authority, in PEM.\n"
+            "Sandboxes with a network trust it. holt-egress uses it for hosts whose requests it intercepts.",
     .method = "GET",
     .path = "/holt/v1/ca",
     .verb = "ca",

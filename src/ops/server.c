@@ -5,16 +5,16 @@ static const char *const auth_modes[] = {"token", "off", NULL};
 
 static const struct op_field server_info_reply[] = {
     REPLY("name", OP_STR, "Always 'holt'.", .example = "holt"),
-    REPLY("version", OP_STR, "Of the daemon.", .example = "0.1.0"),
+    REPLY("version", OP_STR, "Version of the daemon.", .example = "0.1.0"),
     REPLY("started_at", OP_TIME, "When the daemon started.", .example = "2026-01-02T03:04:05.678Z"),
     REPLY("uptime_ms", OP_INT, "How long it has run, in milliseconds.", .example = "90000"),
     REPLY("listen", OP_LIST, "The addresses it listens on.", .example = "127.0.0.1:8122"),
-    REPLY("auth", OP_CHOICE, "Must requests carry a token?", .choices = auth_modes,
+    REPLY("auth", OP_CHOICE, "Whether requests need a token.", .choices = auth_modes,
           .example = "token"),
-    REPLY("store", OP_STR, "The database behind it: 'sqlite' or 'postgres'.", .example = "sqlite"),
-    REPLY("store_error", OP_STR, "Why the database cannot be written just now; null: it can be.",
+    REPLY("store", OP_STR, "The database: 'sqlite' or 'postgres'.", .example = "sqlite"),
+    REPLY("store_error", OP_STR, "Why the database cannot be written now; null: it can.",
           .nullable = true),
-    REPLY("connections", OP_INT, "Open right now, this one included.", .example = "3"),
+    REPLY("connections", OP_INT, "Number of open connections, including this one.", .example = "3"),
     REPLY("event_seq", OP_INT, "The newest event.", .example = "4711"),
     REPLY("event_hash", OP_STR, "Its hash: the head of the audit chain.",
           .pattern = OP_PATTERN_SHA256),
@@ -22,7 +22,7 @@ static const struct op_field server_info_reply[] = {
 const struct op op_server_info = {
     .name = "server.info",
     .group = "server",
-    .text = "Show the daemon: version, addresses, how long it has run.",
+    .text = "Show the daemon's version, addresses and uptime.",
     .method = "GET",
     .path = "/holt/v1/info",
     .verb = "status",
@@ -38,8 +38,8 @@ static const struct op_field healthz_reply[] = {
 const struct op op_healthz = {
     .name = "healthz",
     .group = "server",
-    .text = "Is the daemon alive? It is if it answers.\n"
-            "A client that accepts only text gets 'ok'.",
+    .text = "Liveness: a reply means that the daemon is alive.\nA client that accepts only text "
+            "gets 'ok'.",
     .method = "GET",
     .path = "/healthz",
     .perm = PERM_NONE,
@@ -51,16 +51,16 @@ const struct op op_healthz = {
 
 static const char *const ready_states[] = {"ready", "not_ready", NULL};
 static const struct op_field readyz_reply[] = {
-    REPLY("status", OP_CHOICE, "Can it do its work?", .choices = ready_states, .example = "ready"),
-    REPLY("ready", OP_BOOL, "The same as a truth value.", .example = "true"),
-    REPLY("agent_count", OP_INT, "Agents that are connected.", .example = "0"),
-    REPLY("reason", OP_STR, "Why it is not ready, or what ready rests on.",
-          .example = "no_agents_but_operational"),
+    REPLY("status", OP_CHOICE, "Whether the daemon can serve requests.", .choices = ready_states,
+          .example = "ready"),
+    REPLY("ready", OP_BOOL, "The same as a boolean.", .example = "true"),
+    REPLY("agent_count", OP_INT, "Number of connected agents.", .example = "0"),
+    REPLY("reason", OP_STR, "Why it is, or is not, ready.", .example = "no_agents_but_operational"),
 };
 const struct op op_readyz = {
     .name = "readyz",
     .group = "server",
-    .text = "Can the daemon do its work? 503 with the same body if not.",
+    .text = "Readiness: 503, with the same body, if the daemon cannot serve requests.",
     .method = "GET",
     .path = "/readyz",
     .perm = PERM_NONE,
@@ -72,8 +72,8 @@ const struct op op_readyz = {
 const struct op op_metrics = {
     .name = "metrics",
     .group = "server",
-    .text = "Counters and gauges as Prometheus text.\n"
-            "'Accept: application/json' gets the same as one JSON object.",
+    .text = "Metrics in the Prometheus text format.\n'Accept: application/json' gets the same as "
+            "one JSON object.",
     .method = "GET",
     .path = "/metrics",
     .perm = PERM_READ,
@@ -82,10 +82,10 @@ const struct op op_metrics = {
 };
 
 static const struct op_field openapi_reply[] = {
-    REPLY("openapi", OP_STR, "Version of the description's format.", .example = "3.1.0"),
+    REPLY("openapi", OP_STR, "Version of the OpenAPI format.", .example = "3.1.0"),
     REPLY("info", OP_JSON, "Title, version and licence.", .types = "object"),
     REPLY("paths", OP_JSON, "Every operation.", .types = "object"),
-    REPLY("components", OP_JSON, "What the operations share.", .types = "object"),
+    REPLY("components", OP_JSON, "Shared parts of the operations.", .types = "object"),
 };
 const struct op op_openapi_json = {
     .name = "openapi",

@@ -2,15 +2,15 @@
 #include "ops/server.h"
 
 static const struct op_field setting_reply[] = {
-    REPLY("key", OP_STR, "As in the settings file.", .example = "body_max"),
-    REPLY("value", OP_JSON, "What is in force; null for a secret that is set.",
+    REPLY("key", OP_STR, "Its key in the settings file.", .example = "body_max"),
+    REPLY("value", OP_JSON, "The value in force; null for a secret that is set.",
           .types = "string|integer|boolean|array|null"),
-    REPLY("default", OP_STR, "What it is if nobody sets it, as one would write it.",
-          .example = "16m"),
-    REPLY("source", OP_STR, "Who set it: 'default', a file with its line, a variable or a flag.",
+    REPLY("default", OP_STR, "The default, as written in a settings file.", .example = "16m"),
+    REPLY("source", OP_STR,
+          "Where it was set: 'default', a file with the line, a variable or a flag.",
           .example = "flag --body-max"),
-    REPLY("reloadable", OP_BOOL, "Does SIGHUP change it without a restart?", .example = "true"),
-    REPLY("text", OP_STR, "What it does."),
+    REPLY("reloadable", OP_BOOL, "Whether SIGHUP changes it without a restart.", .example = "true"),
+    REPLY("text", OP_STR, "Its description."),
 };
 const struct op op_settings_list = {
     .name = "settings.list",

@@ -150,7 +150,7 @@ const struct op_group op_groups[] = {
     {"project", "Projects: a board, files and members."},
     {"board", "Boards: tasks and their owners."},
     {"msg", "Messages between agents and people."},
-    {"approval", "Approvals: questions to people, in one queue."},
+    {"approval", "Approvals: decisions that wait for a person, in one queue."},
     {"token", "Tokens: clients and their permissions."},
     {"event", "Events: every change of state, in order, kept and replayable."},
     {"audit", "Audit: reads, refusals, and the proof that the log is unaltered."},

@@ -4,50 +4,52 @@
 const char *const op_roles[] = {"observer", "agent", "operator", "admin", NULL};
 
 #define TOKEN_REPLY                                                                                \
-    REPLY("id", OP_STR, "Name of the token in paths and events.",                                  \
+    REPLY("id", OP_STR, "The token's id, used in paths and events.",                               \
           .example = "tk_01k4r8w2m9h5t7c3xqvd"),                                                   \
-        REPLY("name", OP_STR, "What it is for, in the words of its maker.", .example = "ci"),      \
-        REPLY("role", OP_CHOICE, "What its holder may do.", .choices = op_roles,                   \
+        REPLY("name", OP_STR, "Its description.", .example = "ci"),                                \
+        REPLY("role", OP_CHOICE, "The permissions of its holder.", .choices = op_roles,            \
               .example = "operator"),                                                              \
-        REPLY("agent", OP_STR, "The agent it acts as; null unless the role is agent.",             \
+        REPLY("agent", OP_STR, "The agent it acts as; null unless the role is 'agent'.",           \
               .nullable = true),                                                                   \
-        REPLY("tenant", OP_STR, "Whose all is that it makes and sees; null: the installation's.",  \
-              .nullable = true, .example = "acme"),                                                \
-        REPLY("content", OP_BOOL, "Of an observer: it may read files and output.",                 \
+        REPLY("tenant", OP_STR, "The tenant of its holder; null: none.", .nullable = true,         \
+              .example = "acme"),                                                                  \
+        REPLY("content", OP_BOOL,                                                                  \
+              "For the role 'observer': whether it may read files and output.",                    \
               .example = "false"),                                                                 \
-        REPLY("created_at", OP_TIME, "When it was made.", .example = "2026-01-02T03:04:05.678Z"),  \
-        REPLY("expires_at", OP_TIME, "When it stops working; null: never.", .nullable = true),     \
+        REPLY("created_at", OP_TIME, "When it was created.",                                       \
+              .example = "2026-01-02T03:04:05.678Z"),                                              \
+        REPLY("expires_at", OP_TIME, "When it expires; null: never.", .nullable = true),           \
         REPLY("last_used_at", OP_TIME, "When it was last used; null: never.", .nullable = true)
 
 static const struct op_field token_reply[] = {TOKEN_REPLY};
 
 static const struct op_field token_create_fields[] = {
     FIELD(struct token_create_in, name, OP_STR, .required = true, .positional = true, .min = 1,
-          .max = 100, .example = "ci", .text = "What the token is for; shown in lists and events."),
+          .max = 100, .example = "ci", .text = "The token's purpose; shown in lists and events."),
     FIELD(struct token_create_in, role, OP_CHOICE, .choices = op_roles, .preset = "observer",
-          .example = "operator", .text = "What its holder may do; the least powerful by default."),
+          .example = "operator",
+          .text = "The permissions of its holder. Default: the role with the fewest."),
     FIELD(struct token_create_in, agent, OP_STR, .max = 100, .pattern = OP_PATTERN_NAME,
           .example = "builder-1",
-          .text = "The one agent it may act as; needed with role agent, refused with others."),
+          .text = "The agent it acts as. Required with the role 'agent', refused with others."),
     FIELD(struct token_create_in, ttl_ms, OP_DURATION, .min = 1000, .max = 315360000000,
-          .example = "30d",
-          .text = "It stops working this long after it was made; never if absent."),
+          .example = "30d", .text = "It expires this long after its creation. Default: never."),
     FIELD(struct token_create_in, tenant, OP_STR, .max = 64, .pattern = OP_PATTERN_NAME,
           .example = "acme",
-          .text = "What its holder makes is of this tenant, and nothing else is seen by it."),
+          .text = "The tenant of its holder, which sees and creates objects of this tenant only."),
     FIELD(struct token_create_in, content, OP_BOOL, .preset = "false", .example = "true",
-          .text = "With role observer: it may also read files and the output of commands."),
+          .text = "For the role 'observer': it may also read files and the output of commands."),
 };
 static const struct op_field token_create_reply[] = {
     TOKEN_REPLY,
-    REPLY("token", OP_STR, "The secret itself: shown now and never again.", .secret = true,
+    REPLY("token", OP_STR, "The token itself, shown only now.", .secret = true,
           .example = "holt_0000000000000000000000000000000000000000000"),
 };
 const struct op op_token_create = {
     .name = "token.create",
     .group = "token",
-    .text = "Make a token and show its secret once.\n"
-            "holt keeps only a hash of the secret: who loses it makes a new token.",
+    .text = "Create a token and show it once.\nholt keeps only a hash of it: a lost token cannot "
+            "be shown again.",
     .method = "POST",
     .path = "/holt/v1/tokens",
     .verb = "token create",
@@ -64,14 +66,14 @@ const struct op op_token_create = {
 
 static const struct op_field token_list_fields[] = {
     FIELD(struct token_list_in, limit, OP_INT, .min = 1, .max = 1000, .preset = "100",
-          .example = "20", .text = "At most this many in one page."),
+          .example = "20", .text = "Maximum number of items in one page."),
     FIELD(struct token_list_in, cursor, OP_STR, .max = 64, .example = "tk_01k4r8w2m9h5t7c3xqvd",
-          .text = "Continue after the last page: the cursor of its reply."),
+          .text = "Continue after the previous page: the cursor of its reply."),
 };
 const struct op op_token_list = {
     .name = "token.list",
     .group = "token",
-    .text = "List the tokens that work, oldest first.",
+    .text = "List the valid tokens, oldest first.",
     .method = "GET",
     .path = "/holt/v1/tokens",
     .verb = "token ls",
@@ -94,7 +96,7 @@ static const struct op_field token_id_fields[] = {
 const struct op op_token_get = {
     .name = "token.get",
     .group = "token",
-    .text = "Show one token, without its secret.",
+    .text = "Show one token, without the token text itself.",
     .method = "GET",
     .path = "/holt/v1/tokens/{id}",
     .verb = "token inspect",
@@ -110,7 +112,7 @@ const struct op op_token_get = {
 const struct op op_token_revoke = {
     .name = "token.revoke",
     .group = "token",
-    .text = "Revoke a token: it stops working at once, for good.",
+    .text = "Revoke a token: it stops working at once and cannot be restored.",
     .method = "DELETE",
     .path = "/holt/v1/tokens/{id}",
     .verb = "token revoke",
@@ -123,15 +125,14 @@ const struct op op_token_revoke = {
 };
 
 static const struct op_field token_self_reply[] = {
-    REPLY("actor", OP_STR, "How events name the asker.",
+    REPLY("actor", OP_STR, "The caller's name in events.",
           .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
-    REPLY("role", OP_CHOICE, "What the asker may do.", .choices = op_roles, .example = "operator"),
-    REPLY("id", OP_STR, "The asker's token; null when no token was needed.", .nullable = true),
+    REPLY("role", OP_CHOICE, "The caller's role.", .choices = op_roles, .example = "operator"),
+    REPLY("id", OP_STR, "The caller's token; null if none was needed.", .nullable = true),
     REPLY("name", OP_STR, "The token's name.", .nullable = true, .example = "ci"),
     REPLY("agent", OP_STR, "The agent it acts as.", .nullable = true),
-    REPLY("tenant", OP_STR, "Whose all is that it makes and sees; null: the installation's.",
-          .nullable = true),
-    REPLY("expires_at", OP_TIME, "When it stops working; null: never.", .nullable = true),
+    REPLY("tenant", OP_STR, "The tenant of its holder; null: none.", .nullable = true),
+    REPLY("expires_at", OP_TIME, "When it expires; null: never.", .nullable = true),
 };
 const struct op op_token_self = {
     .name = "token.self",

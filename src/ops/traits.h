@@ -37,44 +37,43 @@ struct sandbox_traits {
     {.name = key, .type = kind, .offset = offsetof(structure, sandbox.traits.member), __VA_ARGS__}
 #define TRAIT_FIELDS(structure)                                                                    \
     TRAIT_FIELD(structure, "memory_bytes", limits.memory_bytes, OP_SIZE, .min = 4194304,           \
-                .max = 1LL << 50, .example = "512m", .text = "Most memory; no limit if absent."),  \
+                .max = 1LL << 50, .example = "512m", .text = "Memory limit. Default: none."),      \
         TRAIT_FIELD(structure, "cpu_millis", limits.cpu_millis, OP_INT, .min = 10, .max = 1000000, \
-                    .example = "1500",                                                             \
-                    .text = "Most processor time, in thousandths of one core."),                   \
+                    .example = "1500", .text = "CPU limit, in thousandths of one core."),          \
         TRAIT_FIELD(structure, "pids", limits.pids, OP_INT, .min = 4, .max = 4194304,              \
-                    .example = "512", .text = "Most processes and threads at once."),              \
+                    .example = "512", .text = "Limit of processes and threads."),                  \
         TRAIT_FIELD(structure, "disk_bytes", limits.disk_bytes, OP_SIZE, .min = 1048576,           \
                     .max = 1LL << 50, .example = "4g",                                             \
-                    .text = "Most bytes that it may write to its own files."),                     \
+                    .text = "Limit of the size of its own files."),                                \
         TRAIT_FIELD(structure, "nofile", limits.nofile, OP_INT, .min = 16, .max = 1048576,         \
-                    .example = "4096", .text = "Most open files of one process."),                 \
+                    .example = "4096", .text = "Limit of open files of one process."),             \
         TRAIT_FIELD(structure, "nesting", nesting, OP_BOOL, .preset = "false", .example = "true",  \
-                    .text = "May it make namespaces and mounts of its own? Weakens isolation; "    \
-                            "the setting 'nesting' must allow it."),                               \
+                    .text = "Let it create namespaces and mounts. Weakens isolation; the setting " \
+                            "'nesting' must allow it."),                                           \
         TRAIT_FIELD(structure, "relay", relay, OP_BOOL, .preset = "false", .example = "true",      \
-                    .text = "May what runs inside ask this API about its own sandbox, at "         \
-                            "/run/holt.sock?"),                                                    \
+                    .text = "Let programs inside call this API at /run/holt.sock, limited to "     \
+                            "their own sandbox."),                                                 \
         TRAIT_FIELD(structure, "process_api", process_api, OP_BOOL, .preset = "false",             \
                     .example = "true",                                                             \
-                    .text = "Serve process_api (/exec, /file/read and so on), for "                \
-                            "this sandbox alone, on port 2024 inside?"),                           \
+                    .text = "Serve process_api (/exec, /file/read and so on), limited to this "    \
+                            "sandbox, on port 2024 inside."),                                      \
         TRAIT_FIELD(structure, "hub", hub, OP_BOOL, .preset = "false", .example = "true",          \
-                    .text = "May what runs inside reach the team's hub, at http://hub:8080, as "   \
-                            "its agent? Gives it the relay too.")
+                    .text = "Let programs inside use the team's hub at http://hub:8080, as the "   \
+                            "sandbox's agent. Includes 'relay'.")
 
 /* Those of a sandbox that outlives its first command. */
 #define TRAIT_CREATE_FIELDS(structure)                                                             \
     TRAIT_FIELD(structure, "ttl_ms", ttl_ms, OP_DURATION, .min = 1000, .max = 315360000000,        \
                 .example = "1h",                                                                   \
-                .text = "It is destroyed this long after it was made; never if absent."),          \
+                .text =                                                                            \
+                    "Lifetime: it is destroyed this long after its creation. Default: never."),    \
         TRAIT_FIELD(structure, "idle_ttl_ms", idle_ttl_ms, OP_DURATION, .min = 1000,               \
                     .max = 315360000000, .example = "15m",                                         \
-                    .text =                                                                        \
-                        "It is destroyed after this long without activity; a running command is "  \
-                        "activity."),                                                              \
+                    .text = "It is destroyed after this long without activity. A running command " \
+                            "counts as activity."),                                                \
         TRAIT_FIELD(                                                                               \
             structure, "protected", protected, OP_BOOL, .preset = "false", .example = "true",      \
-            .text = "Refuse to destroy it, also when its lifetime is over, until this is false.")
+            .text = "Refuse to destroy it, also at the end of its lifetime, until this is false.")
 
 /* Those that may change later, for `structure`, which holds two struct sandbox_traits: `traits`,
  * and `given`, whose members are not 0 if the request has them. */
@@ -86,29 +85,33 @@ struct sandbox_traits {
      __VA_ARGS__}
 #define TRAIT_CHANGES(structure)                                                                   \
     TRAIT_CHANGE(structure, ttl_ms, OP_DURATION, .max = 315360000000, .example = "2h",             \
-                 .text = "It is destroyed this long after it was made; 0: never."),                \
+                 .text = "Lifetime: it is destroyed this long after its creation; 0: never."),     \
         TRAIT_CHANGE(structure, idle_ttl_ms, OP_DURATION, .max = 315360000000, .example = "30m",   \
                      .text = "It is destroyed after this long without activity; 0: never."),       \
         TRAIT_CHANGE(structure, protected, OP_BOOL, .example = "false",                            \
-                     .text = "Refuse to destroy it, also when its lifetime is over?")
+                     .text = "Refuse to destroy it, also at the end of its lifetime.")
 
 /* The same in replies; core/sandbox/traits.c writes them. */
 #define TRAIT_REPLIES                                                                              \
-    REPLY("nesting", OP_BOOL, "May it make namespaces and mounts of its own?",                     \
-          .example = "false"),                                                                     \
-        REPLY("syscalls", OP_CHOICE, "Which system calls it may make.", .choices = op_syscalls,    \
+    REPLY("nesting", OP_BOOL, "Whether it may create namespaces and mounts.", .example = "false"), \
+        REPLY("syscalls", OP_CHOICE, "The system calls it may use.", .choices = op_syscalls,       \
               .example = "narrow"),                                                                \
-        REPLY("rootfs", OP_CHOICE, "May its root file system be written?", .choices = op_rootfs,   \
-              .example = "rw"),                                                                    \
-        REPLY("upper", OP_CHOICE, "Where its own files are.", .choices = op_uppers,                \
+        REPLY("rootfs", OP_CHOICE,                                                                 \
+              "Whether its root file system is writable ('rw') or not ('ro').",                    \
+              .choices = op_rootfs, .example = "rw"),                                              \
+        REPLY("upper", OP_CHOICE, "Where its own files are stored.", .choices = op_uppers,         \
               .example = "disk"),                                                                  \
-        REPLY("relay", OP_BOOL, "May what runs inside ask this API, at /run/holt.sock?",           \
+        REPLY("relay", OP_BOOL, "Whether programs inside may call this API at /run/holt.sock.",    \
               .example = "false"),                                                                 \
-        REPLY("process_api", OP_BOOL, "Is process_api on port 2024 inside?", .example = "false"),  \
-        REPLY("hub", OP_BOOL, "May what runs inside reach the team's hub, at http://hub:8080?",    \
+        REPLY("process_api", OP_BOOL, "Whether process_api is served on port 2024 inside.",        \
               .example = "false"),                                                                 \
-        REPLY("protected", OP_BOOL, "Is it refused to destroy it?", .example = "false"),           \
-        REPLY("ttl_ms", OP_INT, "It is destroyed this long after it was made; null: never.",       \
+        REPLY("hub", OP_BOOL,                                                                      \
+              "Whether programs inside may use the team's hub at http://hub:8080.",                \
+              .example = "false"),                                                                 \
+        REPLY("protected", OP_BOOL, "Whether it is protected from being destroyed.",               \
+              .example = "false"),                                                                 \
+        REPLY("ttl_ms", OP_INT,                                                                    \
+              "Lifetime: it is destroyed this long after its creation; null: never.",              \
               .nullable = true, .example = "3600000"),                                             \
         REPLY("idle_ttl_ms", OP_INT,                                                               \
               "It is destroyed after this long without activity; null: never.", .nullable = true,  \

@@ -37,7 +37,7 @@ static int wrong(const struct value *v, const char *given)
 
     op_rule(v->f, &rule);
     if (v->f->secret)
-        given = "not of the right form";
+        given = "not in the right format";
     return err_set(v->e, ERR_INVALID, 0, "%s '%s' is %s; it must be %s", kind(v), v->f->name, given,
                    buf_cstr(&rule));
 }
@@ -275,7 +275,7 @@ static int json_list(const struct value *v, const json_t *given)
         const json_t *item = json_array_get(given, i);
 
         if (!json_is_string(item))
-            return wrong(v, "a list with other things than texts");
+            return wrong(v, "a list with values other than strings");
         if (add_entry(v, str_make(json_string_value(item), json_string_length(item))) < 0)
             return -1;
     }
@@ -307,7 +307,7 @@ static int json_map(const struct value *v, const json_t *given)
         struct str text = str_make(json_string_value(item), json_string_length(item));
 
         if (!json_is_string(item))
-            return wrong(v, "an object with other things than texts");
+            return wrong(v, "an object with values other than strings");
         if (add_pair(v, str_of(json_object_iter_key(at)), text) < 0)
             return -1;
     }

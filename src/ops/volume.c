@@ -5,18 +5,18 @@ const char *const op_volume_kinds[] = {"disk", "tmpfs", NULL};
 
 /* clang-format off */
 static const struct op_field volume_reply[] = {
-    REPLY("id", OP_STR, "Name of the volume in paths and events.", .example = "vl_01k4r8w2m9h5t7c3xqvd"),
-    REPLY("name", OP_STR, "What people call it; unique among what its owner has in one tenant.", .example = "cache"),
-    REPLY("tenant", OP_STR, "Whose sandboxes may have it; null: all.", .nullable = true, .example = "acme"),
-    REPLY("kind", OP_CHOICE, "Where its files are.", .choices = op_volume_kinds, .example = "disk"),
-    REPLY("owner", OP_STR, "Who made it.", .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
-    REPLY("shared", OP_BOOL, "Others may mount it by its name, and not remove it.", .example = "false"),
-    REPLY("size_bytes", OP_INT, "Most bytes that it may hold; null: as the disk has.", .nullable = true,
+    REPLY("id", OP_STR, "The volume's id, used in paths and events.", .example = "vl_01k4r8w2m9h5t7c3xqvd"),
+    REPLY("name", OP_STR, "Its name, unique among its owner's volumes in one tenant.", .example = "cache"),
+    REPLY("tenant", OP_STR, "The tenant whose sandboxes may use it; null: all tenants.", .nullable = true, .example = "acme"),
+    REPLY("kind", OP_CHOICE, "Where its files are stored.", .choices = op_volume_kinds, .example = "disk"),
+    REPLY("owner", OP_STR, "The principal that created it.", .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
+    REPLY("shared", OP_BOOL, "Whether others may mount it by name. They cannot remove it.", .example = "false"),
+    REPLY("size_bytes", OP_INT, "Maximum size in bytes; null: limited by the disk only.", .nullable = true,
           .example = "67108864"),
-    REPLY("used_bytes", OP_INT, "Bytes that it holds; null in lists, and where nobody can tell.", .nullable = true,
+    REPLY("used_bytes", OP_INT, "Size of its content in bytes; null in lists, and if it is unknown.", .nullable = true,
           .example = "4096"),
-    REPLY("used_by", OP_INT, "How many sandboxes have it, stopped ones too.", .example = "2"),
-    REPLY("created_at", OP_TIME, "When it was made.", .example = "2026-01-02T03:04:05.678Z"),
+    REPLY("used_by", OP_INT, "Number of sandboxes that mount it, including stopped ones.", .example = "2"),
+    REPLY("created_at", OP_TIME, "When it was created.", .example = "2026-01-02T03:04:05.678Z"),
 };
 #define VOLUME_OUT .out = volume_reply, .out_count = ARRAY_LEN(volume_reply), .schema = "Volume"
 #define TENANT(structure, words) \
@@ -24,19 +24,20 @@ static const struct op_field volume_reply[] = {
 
 static const struct op_field volume_create_fields[] = {
     FIELD(struct volume_create_in, name, OP_STR, .required = true, .positional = true, .min = 1, .max = 63,
-          .pattern = OP_PATTERN_NAME, .example = "cache", .text = "A name for it, unique among what you have in one tenant."),
-    TENANT(struct volume_create_in, "Only sandboxes of this tenant may have it; the asker's own tenant if absent."),
+          .pattern = OP_PATTERN_NAME, .example = "cache", .text = "A name for it, unique among your volumes in one tenant."),
+    TENANT(struct volume_create_in, "Only sandboxes of this tenant may mount it. Default: your tenant."),
     FIELD(struct volume_create_in, kind, OP_CHOICE, .choices = op_volume_kinds, .preset = "disk", .example = "tmpfs",
-          .text = "'disk' stays until it is removed; 'tmpfs' is memory, emptied when the last sandbox that runs with it ends."),
+          .text = "'disk' keeps its files until it is removed. 'tmpfs' is memory; its files are lost when the last "
+                  "running sandbox that mounts it stops."),
     FIELD(struct volume_create_in, size_bytes, OP_SIZE, .min = 4096, .max = 1LL << 44, .example = "256m",
-          .text = "Most bytes in a tmpfs; 64m if absent."),
+          .text = "Maximum size of a tmpfs. Default: 64m."),
     FIELD(struct volume_create_in, shared, OP_BOOL, .preset = "false", .example = "true",
-          .text = "Others may mount it by its name. Not for agents."),
+          .text = "Let others mount it by name. Not allowed for agents."),
 };
 const struct op op_volume_create = {
     .name = "volume.create",
     .group = "volume",
-    .text = "Make a volume: files that sandboxes share and that outlive them.",
+    .text = "Create a volume: files that sandboxes share and that outlive them.",
     .method = "POST",
     .path = "/holt/v1/volumes",
     .verb = "volume create",
@@ -52,14 +53,14 @@ const struct op op_volume_create = {
 static const struct op_field volume_list_fields[] = {
     TENANT(struct volume_list_in, "Only those of this tenant."),
     FIELD(struct volume_list_in, limit, OP_INT, .min = 1, .max = 1000, .preset = "100",
-          .example = "20", .text = "At most this many in one page."),
+          .example = "20", .text = "Maximum number of items in one page."),
     FIELD(struct volume_list_in, cursor, OP_STR, .max = 64, .example = "vl_01k4r8w2m9h5t7c3xqvd",
-          .text = "Continue after the last page: the cursor of its reply."),
+          .text = "Continue after the previous page: the cursor of its reply."),
 };
 const struct op op_volume_list = {
     .name = "volume.list",
     .group = "volume",
-    .text = "List the volumes, oldest first; an agent sees its own.",
+    .text = "List the volumes, oldest first. An agent sees only its own.",
     .method = "GET",
     .path = "/holt/v1/volumes",
     .verb = "volume ls",
@@ -75,8 +76,8 @@ const struct op op_volume_list = {
 
 static const struct op_field volume_id_fields[] = {
     FIELD(struct volume_id_in, id, OP_STR, .required = true, .positional = true, .min = 1, .max = 255,
-          .example = "cache", .text = "The volume's id or name; another's: OWNER/NAME."),
-    TENANT(struct volume_id_in, "Of which tenant the name is; of any if absent."),
+          .example = "cache", .text = "The volume's id or name; another owner's: OWNER/NAME."),
+    TENANT(struct volume_id_in, "Tenant of the volume. Default: any."),
 };
 #define VOLUME_ID_IN \
     .in = volume_id_fields, .in_count = ARRAY_LEN(volume_id_fields), .in_size = sizeof(struct volume_id_in)
@@ -84,7 +85,7 @@ static const struct op_field volume_id_fields[] = {
 const struct op op_volume_get = {
     .name = "volume.get",
     .group = "volume",
-    .text = "Show one volume, and how much it holds.",
+    .text = "Show one volume and the size of its content.",
     .method = "GET",
     .path = "/holt/v1/volumes/{id}",
     .verb = "volume inspect",
@@ -96,7 +97,7 @@ const struct op op_volume_get = {
 const struct op op_volume_remove = {
     .name = "volume.remove",
     .group = "volume",
-    .text = "Remove a volume and its files; refused while a sandbox uses it.",
+    .text = "Remove a volume and its files. Refused while a sandbox uses it.",
     .method = "DELETE",
     .path = "/holt/v1/volumes/{id}",
     .verb = "volume rm",

@@ -230,7 +230,7 @@ static void a_wrong_value_in_a_query_is_named_with_what_is_allowed(void **state)
     query_bad(*state, "tags=1,2,3,4,5,6",
               "field 'tags' has 6 entries or more; it must have from 1 to 5");
     query_bad(*state, "env=a",
-              "field 'env' is \"a\"; it must be an object whose values are texts of at most 2 "
+              "field 'env' is \"a\"; it must be an object whose values are strings of at most 2 "
               "entries");
     query_bad(*state, "env=a=1,b=2,c=3",
               "field 'env' has 3 entries or more; it must have at most 2");
@@ -239,7 +239,7 @@ static void a_wrong_value_in_a_query_is_named_with_what_is_allowed(void **state)
               "field 'since' is \"-1\"; it must be a sequence number or a time like "
               "'2026-01-02T03:04:05Z'");
     query_bad(*state, "code=secret",
-              "field 'code' is not of the right form; it must be digits only, at most 4 "
+              "field 'code' is not in the right format; it must be digits only, at most 4 "
               "characters");
 }
 
@@ -278,14 +278,15 @@ static void a_wrong_value_in_a_body_is_named_with_what_is_allowed(void **state)
     body_bad(*state, "{\"colour\": {}}",
              "field 'colour' is an object; it must be one of red, green");
     body_bad(*state, "{\"tags\": \"a\"}",
-             "field 'tags' is \"a\"; it must be a list of texts of 1 to 5 entries");
-    body_bad(*state, "{\"tags\": [1]}",
-             "field 'tags' is a list with other things than texts; it must be a list of texts of 1 "
-             "to 5 entries");
+             "field 'tags' is \"a\"; it must be a list of strings of 1 to 5 entries");
+    body_bad(
+        *state, "{\"tags\": [1]}",
+        "field 'tags' is a list with values other than strings; it must be a list of strings of 1 "
+        "to 5 entries");
     body_bad(*state, "{\"tags\": []}", "field 'tags' has 0 entries; it must have from 1 to 5");
     body_bad(*state, "{\"env\": {\"a\": 1}}",
-             "field 'env' is an object with other things than texts; it must be an object whose "
-             "values are texts of at most 2 entries");
+             "field 'env' is an object with values other than strings; it must be an object whose "
+             "values are strings of at most 2 entries");
     body_bad(*state, "{\"since\": -1}",
              "field 'since' is -1; it must be a sequence number or a time like "
              "'2026-01-02T03:04:05Z'");
