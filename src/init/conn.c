@@ -16,9 +16,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define OUT_LOW (64 * 1024)   /* below: queue more data frames */
+#define DIRECT (8 * 1024)     /* content of a frame from which on it is sent without a copy */
 #define OUT_HIGH (256 * 1024) /* above: stop reading from holtd */
 #define HELLO_MS 5000
 #define PORT_RETRY_MS 50
@@ -33,6 +35,7 @@ struct conn {
     int64_t hello_by_ms;
     int64_t retry_ms; /* of a port: when to try again; 0: now */
     bool greeted;
+    bool blocked; /* the peer has to read before it takes more */
 };
 
 static struct watch listener = {.fd = -1};
@@ -79,7 +82,7 @@ static void port_restart(struct conn *c)
     guest_reader_done(&c->in);
     guest_reader_init(&c->in, GUEST_HOST, true);
     buf_done(&c->out);
-    c->greeted = false;
+    c->greeted = c->blocked = false;
     c->retry_ms = clock_mono_ms() + PORT_RETRY_MS;
     loop_want(&c->w, EPOLLET);
     pending = c;
@@ -104,9 +107,9 @@ static void drop(struct conn *c)
 static void want_events(struct conn *c)
 {
     size_t queued = buf_len(&c->out);
+    uint32_t in = queued < OUT_HIGH ? EPOLLIN : 0, out = queued > 0 || c->blocked ? EPOLLOUT : 0;
 
-    loop_want(&c->w,
-              (queued < OUT_HIGH ? (uint32_t)EPOLLIN : 0) | (queued > 0 ? (uint32_t)EPOLLOUT : 0));
+    loop_want(&c->w, in | out);
 }
 
 static void queue(struct conn *c, const struct guest_msg *m)
@@ -137,6 +140,44 @@ bool conn_send(const struct guest_msg *m)
     return true;
 }
 
+/* Sends the queue and then v, as far as the peer takes it; the number of bytes taken, or -1. */
+static ssize_t send_parts(struct conn *c, struct iovec *v, size_t n)
+{
+    struct msghdr h = {.msg_iov = v, .msg_iovlen = n};
+    ssize_t sent = sendmsg(c->w.fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+    if (sent < 0 && errno == ENOTSOCK)
+        sent = writev(c->w.fd, v, (int)n);
+    if (sent < 0 && (errno == EAGAIN || errno == EINTR)) {
+        c->blocked = errno == EAGAIN;
+        return 0;
+    }
+    return sent;
+}
+
+/* Queues what is left of v after its first n bytes. */
+static void queue_rest(struct conn *c, const struct iovec *v, size_t parts, size_t n)
+{
+    for (size_t i = 0; i < parts; i++) {
+        size_t skip = size_min(n, v[i].iov_len);
+
+        buf_add(&c->out, (const char *)v[i].iov_base + skip, v[i].iov_len - skip);
+        n -= skip;
+    }
+}
+
+/* A large frame goes out from where it lies.  An error is found again by flush. */
+static void send_frame(struct conn *c, struct iovec v[static 3])
+{
+    size_t queued = buf_len(&c->out);
+    struct iovec all[4] = {{buf_data(&c->out), queued}, v[0], v[1], v[2]};
+    ssize_t n = v[1].iov_len < DIRECT || c->blocked ? 0 : send_parts(c, all, ARRAY_LEN(all));
+    size_t sent = n > 0 ? (size_t)n : 0;
+
+    buf_take(&c->out, size_min(sent, queued));
+    queue_rest(c, v, 3, sent > queued ? sent - queued : 0);
+}
+
 size_t conn_data(struct channel *ch, enum guest_stream stream, uint64_t offset, struct str bytes,
                  bool eof)
 {
@@ -146,9 +187,8 @@ size_t conn_data(struct channel *ch, enum guest_stream stream, uint64_t offset, 
 
     m.u.data = (struct guest_data){offset, bytes};
     n = guest_data_head(head, &m, eof);
-    buf_add(&current->out, head, sizeof head);
-    buf_add(&current->out, bytes.p, n);
-    buf_add_char(&current->out, '\0');
+    send_frame(current,
+               (struct iovec[]){{head, sizeof head}, {(void *)(uintptr_t)bytes.p, n}, {"", 1}});
     return n;
 }
 
@@ -157,12 +197,12 @@ static void fill(struct conn *c)
 {
     bool some = true;
 
-    while (some && buf_len(&c->out) < OUT_LOW) {
+    while (some && !c->blocked && buf_len(&c->out) < OUT_LOW) {
         some = false;
         LIST_EACH (&channels, node) {
             struct channel *ch = LIST_ENTRY(node, struct channel, node);
 
-            if (buf_len(&c->out) < OUT_LOW && ch->ops->fill && ch->ops->fill(ch))
+            if (!c->blocked && buf_len(&c->out) < OUT_LOW && ch->ops->fill && ch->ops->fill(ch))
                 some = true;
         }
     }
@@ -178,15 +218,13 @@ static bool flush(struct conn *c)
             fill(c);
         if (buf_len(&c->out) == 0)
             break;
-        n = send(c->w.fd, buf_data(&c->out), buf_len(&c->out), MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n < 0 && errno == ENOTSOCK)
-            n = write(c->w.fd, buf_data(&c->out), buf_len(&c->out));
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
-            break;
+        n = send_parts(c, &(struct iovec){buf_data(&c->out), buf_len(&c->out)}, 1);
         if (n < 0) {
             drop(c);
             return false;
         }
+        if (n == 0)
+            break;
         buf_take(&c->out, (size_t)n);
     }
     want_events(c);
@@ -351,6 +389,8 @@ static void on_io(struct watch *w, uint32_t events)
 
     if (c->retry_ms != 0)
         return; /* conn_tick tries again */
+    if (events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
+        c->blocked = false;
     if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
         size_t size = guest_reader_room(&c->in, &room);
 

@@ -9,6 +9,7 @@
 #include "init/group.h"
 #include "init/kin.h"
 #include "init/launch.h"
+#include "init/ring.h"
 #include "init/term.h"
 
 #include <errno.h>
@@ -18,7 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define READ_STEP (32 * 1024)
+#define READ_STEP (64 * 1024)  /* what a pipe holds */
+#define WIDE_PIPE (256 * 1024) /* that of a command with much output */
 #define PAGE 4096
 #define QUIET_MS 20       /* idle time before memory is given back (that costs page faults) */
 #define TERM_DRAIN_MS 100 /* a terminal delivers its last bytes late (tty flip buffers) */
@@ -26,10 +28,11 @@
 struct out { /* stdout or stderr */
     struct exec *exec;
     struct watch w;
-    struct buf kept; /* [flow.acked, end) */
+    struct ring kept; /* [flow.acked, end) */
     struct flow_out flow;
     uint64_t drain; /* bytes still to read after the command's end */
     bool eof_sent;
+    bool wide; /* the pipe was made larger */
 };
 
 struct exec {
@@ -57,11 +60,6 @@ static uint32_t exec_n;
 static void on_out(struct watch *w, uint32_t events);
 static void on_in(struct watch *w, uint32_t events);
 
-static uint64_t out_end(const struct out *o)
-{
-    return o->flow.acked + buf_len(&o->kept);
-}
-
 static struct exec *find(struct str id)
 {
     LIST_EACH (&execs, node) {
@@ -82,7 +80,7 @@ static void exec_free(struct exec *x)
     buf_done(&x->in_pending);
     for (int i = 0; i < 2; i++) {
         loop_remove(&x->out[i].w);
-        buf_done(&x->out[i].kept);
+        ring_done(&x->out[i].kept);
     }
     mem_free(x);
 }
@@ -111,22 +109,37 @@ static ssize_t out_read(struct out *o, size_t room)
     char *to = page;
     ssize_t n;
 
-    if (first)
-        room = size_min(room, sizeof page);
-    else if (buf_reserve(&o->kept, room, &to) < 0)
-        return -1;
+    room = first ? size_min(room, sizeof page) : ring_room(&o->kept, room, &to);
     n = read(o->w.fd, to, room);
     if (n > 0 && first)
-        buf_add(&o->kept, page, (size_t)n);
+        ring_add(&o->kept, page, (size_t)n);
     else if (n > 0)
-        buf_added(&o->kept, (size_t)n);
+        ring_added(&o->kept, (size_t)n);
     return n;
+}
+
+/* What may be kept: as much as holtd has granted.  After an attach it may be less than there is. */
+static size_t out_room(const struct out *o)
+{
+    size_t granted = (size_t)(o->flow.limit - o->flow.acked), kept = ring_len(&o->kept);
+
+    granted = size_min(granted, GUEST_WINDOW_WIDE);
+    return kept < granted ? granted - kept : 0;
+}
+
+/* The command fills its pipe faster than we read: a larger one saves switches between the two.
+ * The kernel may refuse it (pipe(7), pipe-user-pages-soft). */
+static void widen(struct out *o)
+{
+    if (!o->wide && !(o->exec->flags & GUEST_EXEC_PTY))
+        (void)fcntl(o->w.fd, F_SETPIPE_SZ, WIDE_PIPE);
+    o->wide = true;
 }
 
 static void on_out(struct watch *w, uint32_t events)
 {
     struct out *o = CONTAINER_OF(w, struct out, w);
-    size_t room = size_min(GUEST_WINDOW_UP - buf_len(&o->kept), READ_STEP);
+    size_t room = size_min(out_room(o), o->wide ? WIDE_PIPE : READ_STEP);
     bool last = o->exec->ended && !(o->exec->flags & GUEST_EXEC_PTY);
     ssize_t n;
 
@@ -149,6 +162,8 @@ static void on_out(struct watch *w, uint32_t events)
         out_close(o);
         return;
     }
+    if (n == READ_STEP)
+        widen(o);
     if (last)
         o->drain -= (size_t)n;
     if (out_is_drained(o))
@@ -158,18 +173,17 @@ static void on_out(struct watch *w, uint32_t events)
 static bool out_fill(struct exec *x, int i)
 {
     struct out *o = &x->out[i];
-    size_t at = (size_t)(o->flow.sent - o->flow.acked);
-    struct str rest = str_skip(buf_str(&o->kept), at);
+    struct str rest = ring_piece(&o->kept, o->flow.sent);
     bool eof;
 
-    rest.n = size_min(size_min(rest.n, flow_room(&o->flow)), READ_STEP);
-    eof = o->w.fd < 0 && o->flow.sent + rest.n == out_end(o);
+    rest.n = size_min(rest.n, flow_room(&o->flow));
+    eof = o->w.fd < 0 && o->flow.sent + rest.n == o->kept.end;
     /* An empty end goes in one packet with the exit, which nearly always follows. */
     if (o->eof_sent || (rest.n == 0 && !(eof && x->ended)))
         return false;
     rest.n = conn_data(&x->ch, (enum guest_stream)(GUEST_OUT + i), o->flow.sent, rest, eof);
     flow_sent(&o->flow, rest.n);
-    o->eof_sent = eof && o->flow.sent == out_end(o);
+    o->eof_sent = eof && o->flow.sent == o->kept.end;
     return true;
 }
 
@@ -179,8 +193,8 @@ static bool send_exit(struct exec *x)
 
     if (x->exit_sent || !x->ended || !x->out[0].eof_sent || !x->out[1].eof_sent)
         return false;
-    x->exit.out_end = out_end(&x->out[0]);
-    x->exit.err_end = out_end(&x->out[1]);
+    x->exit.out_end = x->out[0].kept.end;
+    x->exit.err_end = x->out[1].kept.end;
     m.u.exit = x->exit;
     x->exit_sent = true;
     (void)conn_send(&m);
@@ -198,20 +212,19 @@ static bool exec_fill(struct channel *ch)
 static void on_ack(struct exec *x, const struct guest_msg *m)
 {
     struct out *o = &x->out[m->stream - GUEST_OUT];
-    uint64_t before = o->flow.acked;
     struct err e;
 
     if (flow_on_ack(&o->flow, &m->u.ack, &e) < 0) {
         channel_close(&x->ch, &e);
         return;
     }
-    buf_take(&o->kept, (size_t)(o->flow.acked - before));
+    ring_drop(&o->kept, o->flow.acked);
     loop_want(&o->w, EPOLLIN);
 }
 
 static bool out_is_big(const struct out *o)
 {
-    return buf_len(&o->kept) == 0 && o->kept.size > PAGE;
+    return ring_len(&o->kept) == 0 && o->kept.size > PAGE;
 }
 
 /* ---- input ---- */
@@ -372,7 +385,7 @@ static void out_goes_on_at(struct out *o, uint64_t from)
 {
     if (from <= o->flow.acked)
         return;
-    buf_take(&o->kept, (size_t)(from - o->flow.acked));
+    ring_drop(&o->kept, from);
     o->flow.acked = from;
     loop_want(&o->w, EPOLLIN);
 }
@@ -381,7 +394,7 @@ static void attach(struct exec *x, uint32_t number, uint64_t out_from, uint64_t 
 {
     struct err e;
 
-    if (out_from > out_end(&x->out[0]) || err_from > out_end(&x->out[1])) {
+    if (out_from > x->out[0].kept.end || err_from > x->out[1].kept.end) {
         (void)err_set(&e, ERR_RANGE, 0, "exec '%s' has not so much output", x->id);
         refuse(number, &e);
         return;
@@ -631,9 +644,9 @@ void exec_tick(void)
         struct exec *x = LIST_ENTRY(node, struct exec, node);
 
         for (int i = 0; i < 2 && loop_was_idle(); i++)
-            buf_shrink(&x->out[i].kept, PAGE);
+            ring_shrink(&x->out[i].kept, PAGE);
         if (x->ended && x->out[0].w.fd >= 0 && (x->flags & GUEST_EXEC_PTY) &&
-            buf_len(&x->out[0].kept) < GUEST_WINDOW_UP && out_is_drained(&x->out[0]))
+            out_room(&x->out[0]) > 0 && out_is_drained(&x->out[0]))
             on_out(&x->out[0].w, EPOLLIN);
     }
 }
@@ -652,9 +665,9 @@ uint32_t exec_rows(struct guest_exec_row *rows)
             .state = x->ended ? GUEST_EXEC_ENDED : GUEST_EXEC_LIVE,
             .in_at = x->in_flow.got,
             .out_from = x->out[0].flow.acked,
-            .out_end = out_end(&x->out[0]),
+            .out_end = x->out[0].kept.end,
             .err_from = x->out[1].flow.acked,
-            .err_end = out_end(&x->out[1]),
+            .err_end = x->out[1].kept.end,
         };
     }
     return n;
@@ -666,6 +679,6 @@ void exec_count(struct guest_stats *s)
         struct exec *x = LIST_ENTRY(node, struct exec, node);
 
         *(x->ended ? &s->execs_ended : &s->execs_live) += 1;
-        s->buffered += buf_len(&x->out[0].kept) + buf_len(&x->out[1].kept);
+        s->buffered += ring_len(&x->out[0].kept) + ring_len(&x->out[1].kept);
     }
 }

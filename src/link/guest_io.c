@@ -96,7 +96,7 @@ static void read_some(struct guest *g)
             break;
     }
     if (g->state != GUEST_OVER)
-        buf_shrink(&g->in.in, 1024); /* most guests are idle most of the time */
+        guest_reader_shrink(&g->in); /* most guests are idle most of the time */
 }
 
 static void settle(struct guest *g)

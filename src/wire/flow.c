@@ -56,7 +56,7 @@ int flow_on_data(struct flow_in *f, const struct guest_data *d, struct str *ret_
 bool flow_ack(struct flow_in *f, uint64_t upto, bool now, struct guest_ack *ret)
 {
     assert(upto >= f->told && upto <= f->got);
-    if (upto == f->told || (!now && upto - f->told < f->window / 4))
+    if (upto == f->told || (!now && upto - f->told < size_min(f->window, GUEST_WINDOW_UP) / 4))
         return false;
     f->told = upto;
     f->limit = upto + f->window;

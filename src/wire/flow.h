@@ -30,5 +30,5 @@ CHECKED int flow_on_ack(struct flow_out *f, const struct guest_ack *a, struct er
 CHECKED int flow_on_data(struct flow_in *f, const struct guest_data *d, struct str *ret_new,
                          struct err *e);
 /* Everything before `upto` is stored.  True: send *ret.  Small steps are saved up to a quarter of
- * the window, unless `now`. */
+ * the first window, unless `now`. */
 bool flow_ack(struct flow_in *f, uint64_t upto, bool now, struct guest_ack *ret);

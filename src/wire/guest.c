@@ -448,11 +448,15 @@ int guest_record_put(const struct wire_layout *l, const void *record, struct wir
 
 /* ---- reader ---- */
 
+#define READ_STEP (16 * 1024)
+#define READ_MAX (256 * 1024) /* some frames of output; the longest frame, an exec_start */
+#define SMALL 1024            /* memory that an idle reader may keep */
+_Static_assert(READ_MAX >= GUEST_START_MAX && READ_MAX >= GUEST_PAYLOAD_MAX, "room for a frame");
+
 void guest_reader_init(struct guest_reader *r, enum guest_side from, bool scan)
 {
-    *r = (struct guest_reader){.from = from, .scan = scan};
-    r->in.limit =
-        GUEST_HEAD + GUEST_MARK + (from == GUEST_HOST ? GUEST_START_MAX : GUEST_PAYLOAD_MAX);
+    *r = (struct guest_reader){.from = from, .scan = scan, .step = READ_STEP};
+    r->in.limit = GUEST_HEAD + GUEST_MARK + READ_MAX;
 }
 
 void guest_reader_done(struct guest_reader *r)
@@ -472,7 +476,7 @@ size_t guest_reader_room(struct guest_reader *r, char **ret)
 
     drop_front(r, r->used);
     r->used = 0;
-    room = size_min(r->in.limit - buf_len(&r->in), 16 * 1024);
+    room = size_min(r->in.limit - buf_len(&r->in), r->step);
     if (room == 0 || buf_reserve(&r->in, room, ret) < 0)
         return 0;
     return room;
@@ -480,7 +484,24 @@ size_t guest_reader_room(struct guest_reader *r, char **ret)
 
 void guest_reader_added(struct guest_reader *r, size_t n)
 {
+    if (n >= r->step || n < READ_STEP)
+        r->step = n < READ_STEP ? READ_STEP : READ_MAX;
     buf_added(&r->in, n);
+}
+
+void guest_reader_shrink(struct guest_reader *r)
+{
+    struct buf rest = {.limit = r->in.limit};
+
+    drop_front(r, r->used);
+    r->used = 0;
+    buf_shrink(&r->in, SMALL);
+    if (r->in.size <= GUEST_PAYLOAD_MAX)
+        return;
+    if (buf_try_add(&rest, buf_data(&r->in), buf_len(&r->in)) == 0) {
+        buf_done(&r->in);
+        r->in = rest;
+    }
 }
 
 /* Without scan, the mark comes first and only once. */

@@ -19,6 +19,7 @@
 #define GUEST_DATA_MAX (GUEST_PAYLOAD_MAX - 8 - GUEST_DATA_TAIL) /* content of a data frame */
 #define GUEST_WINDOW_DOWN (64 * 1024) /* stream 0: unacknowledged bytes to init */
 #define GUEST_WINDOW_UP (256 * 1024)  /* streams 1 and 2: to holtd */
+#define GUEST_WINDOW_WIDE (1 << 20)   /* the same for long output: what init keeps at most */
 #define GUEST_EXECS_MAX 512           /* running or not yet forgotten, in one sandbox */
 #define GUEST_CHANNELS_MAX 1024       /* open at once, opened by either side */
 #define GUEST_EXEC_ID_MAX 31
@@ -299,7 +300,7 @@ CHECKED int guest_record_next(const struct wire_layout *l, struct str *in, void 
 CHECKED int guest_record_put(const struct wire_layout *l, const void *record, struct wire_out *o,
                              struct err *e);
 
-/* Cuts a byte stream into frames.  Memory grows with the received bytes, up to one frame. */
+/* Cuts a byte stream into frames.  Memory grows with the received bytes, up to some frames. */
 struct guest_reader {
     struct buf in;
     enum guest_side from;
@@ -307,6 +308,7 @@ struct guest_reader {
     bool synced;   /* the mark has been seen */
     size_t looked; /* bytes of `in` that are known not to begin a mark */
     size_t used;   /* bytes of the frame returned last */
+    size_t step;   /* bytes to read at once: more while reads fill their room */
 };
 enum guest_read { GUEST_READ_MORE, GUEST_READ_FRAME, GUEST_READ_MARK };
 
@@ -315,6 +317,8 @@ void guest_reader_done(struct guest_reader *r);
 /* Where to read() to, and how many bytes fit (never 0 after GUEST_READ_MORE). */
 size_t guest_reader_room(struct guest_reader *r, char **ret);
 void guest_reader_added(struct guest_reader *r, size_t n);
+/* Between reads: gives back the memory that the rest of a frame does not need. */
+void guest_reader_shrink(struct guest_reader *r);
 /* Returns enum guest_read.  *ret is valid until the next call.  GUEST_READ_MARK: a new connection
  * begins; everything in progress on the last one is void. */
 CHECKED int guest_reader_next(struct guest_reader *r, struct guest_frame *ret, struct err *e);
