@@ -1,7 +1,11 @@
 """Long output: the reply of a command has its beginning and its end; what a sandbox itself starts keeps little on the host."""
 import glob
+import hashlib
+import http.client
 import os
 import socket
+import threading
+import time
 
 import pytest
 
@@ -38,6 +42,57 @@ def test_a_short_output_is_whole(boxes):
     box = Box(boxes)
     r = box.run("echo", "hello")
     assert (r["stdout"], r["truncated"], r["stdout_omitted"]) == ("hello\n", False, 0)
+
+
+# Lines of many lengths, and the mark of the guest protocol, which no frame may hold.
+MIXED = ("import sys\nout, err = sys.stdout.buffer, sys.stderr.buffer\nmark = bytes.fromhex('f39bc7e88db1fa96d4a9ee83cbbdf091')\n"
+         "for i in range(int(sys.argv[1])):\n line = b'%d ' % i * (i * i % 977) + mark * (i % 5) + b'\\n'\n out.write(line)\n"
+         " if i % 100 == 0: err.write(line)\n")
+# cat writes in large pieces
+FROM_FILES = 'python3 -c "$0" "$1" > /tmp/out 2> /tmp/err; read x < /tmp/go; cat /tmp/err >&2 & cat /tmp/out; wait'
+
+
+def mixed(n, every):
+    mark, h, total = bytes.fromhex("f39bc7e88db1fa96d4a9ee83cbbdf091"), hashlib.sha256(), 0
+    for i in range(0, n, every):
+        line = b"%d " % i * (i * i % 977) + mark * (i % 5) + b"\n"
+        h.update(line)
+        total += len(line)
+    return total, h.hexdigest()
+
+
+def read_slowly(boxes, path, pauses, found, begun):
+    c = http.client.HTTPConnection("127.0.0.1", boxes.port, timeout=60)
+    c.request("GET", path, headers={"Authorization": f"Bearer {boxes.token}"})
+    r, h, total = c.getresponse(), hashlib.sha256(), 0
+    begun.release()
+    while part := r.read(1 << 20):
+        h.update(part)
+        total += len(part)
+        if total > 4 << 20 and pauses:
+            time.sleep(pauses.pop())
+    found.append((total, h.hexdigest()))
+    c.close()
+
+
+def test_readers_of_any_pace_have_every_byte(boxes):
+    """Some take the bytes as they come, others fall behind and read them from the log; the command waits for the slowest."""
+    box, n = Box(boxes), 12000
+    box.run("mkfifo", "/tmp/go")
+    x = boxes.ok("POST", f"{box.path}/execs", {"command": ["sh", "-c", FROM_FILES, MIXED, str(n)],
+                                               "background": True, "on_full": "block", "output_bytes": 1 << 20})
+    fast, slow, err, begun = [], [], [], threading.Semaphore(0)
+    threads = [threading.Thread(target=read_slowly, args=(boxes, f"{box.path}/execs/{x['id']}/output?follow=true&stream={s}", p, to, begun))
+               for s, p, to in (("stdout", [], fast), ("stdout", [0.3, 0.1, 0.2], slow), ("stderr", [], err))]
+    for t in threads:
+        t.start()
+    for t in threads:
+        assert begun.acquire(timeout=30)
+    box.run("sh", "-c", "echo > /tmp/go")
+    for t in threads:
+        t.join(90)
+    assert fast == slow == [mixed(n, 1)]
+    assert err == [mixed(n, 100)]
 
 
 def test_commands_that_a_sandbox_starts_itself_keep_little(boxes):

@@ -56,17 +56,45 @@ static unsigned rnd(struct fixture *f, unsigned n)
     return (f->seed >> 8) % n;
 }
 
+/* What exec_log_cut promised is what the log has. */
+static void check_cut(struct fixture *f, struct log_cut cut)
+{
+    static char block[LOG_BLOCK];
+    int64_t pos = cut.pos;
+    struct log_record r, told;
+    struct str bytes;
+    size_t used;
+    struct err e = {0};
+
+    while (exec_log_cut_next(&cut, &told)) {
+        do {
+            assert_int_equal(exec_log_block(&f->g, &pos, block, &bytes, &e), 0);
+            pos += bytes.n <= LOG_HEAD ? (int64_t)bytes.n : 0;
+        } while (bytes.n <= LOG_HEAD);
+        assert_int_equal(exec_log_next(bytes, &r, &used, &e), 1);
+        pos += (int64_t)used;
+        assert_int_equal(pos, cut.pos);
+        assert_true(r.seq == told.seq && r.time_us == told.time_us && r.stream == told.stream);
+        assert_memory_equal(r.at, told.at, sizeof r.at);
+        assert_int_equal(r.bytes.n, told.bytes.n);
+        assert_memory_equal(r.bytes.p, told.bytes.p, r.bytes.n);
+    }
+    assert_int_equal(cut.pos, f->g.size);
+}
+
 static void append(struct fixture *f, enum log_stream s, size_t n)
 {
+    struct str bytes = str_make(f->model[s] + f->len[s], n);
+    struct log_cut cut = exec_log_cut(&f->g, s, 1000, bytes);
     struct err e = {0};
 
     assert_true(f->len[s] + (int64_t)n <= MODEL_MAX);
     for (size_t i = 0; i < n; i++)
         f->model[s][f->len[s] + (int64_t)i] = (unsigned char)rnd(f, 256);
-    assert_int_equal(
-        exec_log_append(&f->g, s, &(int64_t){1000}, str_make(f->model[s] + f->len[s], n), &e), 0);
+    assert_int_equal(exec_log_append(&f->g, s, &(int64_t){1000}, bytes, &e), 0);
     f->len[s] += (int64_t)n;
     assert_int_equal(f->g.end[s], f->len[s]);
+    check_cut(f, cut);
 }
 
 /* Reads to the end from these offsets; every byte from `from` on must be the model's. */

@@ -89,12 +89,14 @@ static void wait_for_spill(struct exec *x)
 }
 
 /* Output that stays in memory, and ends in the row, needs no disk space. */
-static int append(struct exec *x, enum log_stream s, struct str bytes, struct err *e)
+static int append(struct exec *x, enum log_stream s, struct str bytes, struct log_cut *ret,
+                  struct err *e)
 {
     size_t in_mem = buf_len(&x->log.mem) + bytes.n + LOG_HEAD;
     bool to_file = x->log.in_file || in_mem > LOG_SMALL;
     int64_t moment = sandboxes_moment(x->sandbox->all);
 
+    *ret = exec_log_cut(&x->log, s, moment, bytes);
     if (to_file && space_ask(x->sandbox->all->space, bytes.n, e) < 0)
         return -1;
     if (exec_log_append(&x->log, s, &moment, bytes, e) < 0)
@@ -109,6 +111,7 @@ static void on_output(struct guest_exec *ch, enum guest_stream gs, uint64_t offs
     struct exec *x = guest_exec_arg(ch);
     enum log_stream s = gs == GUEST_OUT ? LOG_OUT : LOG_ERR;
     int64_t at = (int64_t)offset, end = x->log.end[s];
+    struct log_cut added = {0};
     struct err e = {0};
 
     if (!exec_is_live(x))
@@ -121,7 +124,7 @@ static void on_output(struct guest_exec *ch, enum guest_stream gs, uint64_t offs
         bytes = str_skip(bytes, size_min((size_t)(end - at), bytes.n));
     else if (at > end)
         exec_log_skip(&x->log, s, at);
-    if (bytes.n > 0 && append(x, s, bytes, &e) < 0) {
+    if (bytes.n > 0 && append(x, s, bytes, &added, &e) < 0) {
         log_failed(x, &e);
         return;
     }
@@ -132,12 +135,14 @@ static void on_output(struct guest_exec *ch, enum guest_stream gs, uint64_t offs
         list_unlink(&x->unsafe);
         x->sandbox->has_logs = true;
         output_share_count(x);
-        if (!is_full(x))
-            ack_all(x);
     }
-    if (!list_is_empty(&x->readers))
-        exec_wake(x);
+    (void)exec_ref(x); /* a reader may end anything */
+    if (bytes.n > 0)
+        readers_offer(x, &added);
+    if (x->log.in_file && exec_is_live(x) && !is_full(x))
+        ack_all(x);
     journals_wake(x->sandbox);
+    exec_unref(x);
 }
 
 void exec_log_read_on(struct exec *x)

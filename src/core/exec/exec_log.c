@@ -259,18 +259,45 @@ static size_t left_in_block(int64_t pos)
     return LOG_BLOCK - (size_t)(pos % LOG_BLOCK);
 }
 
-static int append_one(struct exec_log *g, struct log_record *r, struct err *e)
+struct log_cut exec_log_cut(const struct exec_log *g, enum log_stream s, int64_t time_us,
+                            struct str bytes)
+{
+    return (struct log_cut){.rest = {.seq = g->seq,
+                                     .time_us = time_us,
+                                     .stream = s,
+                                     .at = {g->end[LOG_OUT], g->end[LOG_ERR]},
+                                     .bytes = bytes},
+                            .pos = g->size};
+}
+
+bool exec_log_cut_next(struct log_cut *c, struct log_record *ret)
+{
+    size_t left = left_in_block(c->pos);
+
+    if (c->rest.bytes.n == 0)
+        return false;
+    if (left <= LOG_HEAD) {
+        c->pos += (int64_t)left;
+        left = LOG_BLOCK;
+    }
+    *ret = c->rest;
+    ret->bytes.n = size_min(c->rest.bytes.n, left - LOG_HEAD);
+    c->pos += (int64_t)(LOG_HEAD + ret->bytes.n);
+    c->rest.seq++;
+    c->rest.time_us++;
+    c->rest.at[ret->stream] += (int64_t)ret->bytes.n;
+    c->rest.bytes = str_skip(c->rest.bytes, ret->bytes.n);
+    return true;
+}
+
+static int append_one(struct exec_log *g, const struct log_record *r, struct err *e)
 {
     static const char zeros[LOG_HEAD];
     unsigned char head[LOG_HEAD];
     size_t left = left_in_block(g->size);
 
-    if (left <= LOG_HEAD) {
-        if (put_bytes(g, str_make(zeros, left), str_make(NULL, 0), e) < 0)
-            return -1;
-        left = LOG_BLOCK;
-    }
-    r->bytes.n = size_min(r->bytes.n, left - LOG_HEAD);
+    if (left <= LOG_HEAD && put_bytes(g, str_make(zeros, left), str_make(NULL, 0), e) < 0)
+        return -1;
     put_head(head, r);
     if (put_bytes(g, str_make(head, sizeof head), r->bytes, e) < 0)
         return -1;
@@ -284,27 +311,21 @@ int exec_log_append(struct exec_log *g, enum log_stream s, int64_t *time_us, str
 {
     const int64_t size = g->size, end[] = {g->end[LOG_OUT], g->end[LOG_ERR]};
     const uint64_t seq = g->seq;
-    int64_t at_us = *time_us;
+    struct log_cut cut = exec_log_cut(g, s, *time_us, bytes);
+    struct log_record r;
 
     if (buf_len(&g->mem) + bytes.n + LOG_HEAD > LOG_SMALL && exec_log_spill(g, e) < 0)
         return -1;
-    while (bytes.n > 0) {
-        struct log_record r = {.seq = g->seq,
-                               .time_us = at_us,
-                               .stream = s,
-                               .at = {g->end[LOG_OUT], g->end[LOG_ERR]},
-                               .bytes = bytes};
-
+    while (exec_log_cut_next(&cut, &r)) {
         if (append_one(g, &r, e) < 0) { /* only for a file, whose size we keep */
             g->size = size;
             g->seq = seq;
             memcpy(g->end, end, sizeof end);
             return -1;
         }
-        bytes = str_skip(bytes, r.bytes.n);
-        *time_us = at_us;
-        at_us++;
+        *time_us = r.time_us;
     }
+    assert(g->size == cut.pos);
     g->last_us = i64_max(g->last_us, *time_us);
     exec_log_retain(g);
     return 0;

@@ -45,6 +45,12 @@ struct log_record {
     struct str bytes;
 };
 
+/* Output on its way into a log, cut into the records that it becomes. */
+struct log_cut {
+    struct log_record rest; /* the next record, uncut */
+    int64_t pos;            /* where it goes */
+};
+
 void exec_log_init(struct exec_log *g, const char *path, int64_t keep); /* empty, in memory */
 void exec_log_done(struct exec_log *g);                                 /* keeps the file */
 /* Recovers the file after a crash: cuts a torn last record.  No file: empty, in memory. */
@@ -53,6 +59,10 @@ CHECKED int exec_log_recover(struct exec_log *g, struct err *e);
  * the last one's.  After a failure nothing was appended. */
 CHECKED int exec_log_append(struct exec_log *g, enum log_stream s, int64_t *time_us,
                             struct str bytes, struct err *e);
+/* What an append of these bytes will add, for readers that need not read it from the log. */
+struct log_cut exec_log_cut(const struct exec_log *g, enum log_stream s, int64_t time_us,
+                            struct str bytes);
+bool exec_log_cut_next(struct log_cut *c, struct log_record *ret); /* false: that was all */
 /* The stream continues at `to`: bytes before it were lost.  Readers see a gap. */
 void exec_log_skip(struct exec_log *g, enum log_stream s, int64_t to);
 void exec_log_retain(struct exec_log *g); /* drops the excess; append does it too */

@@ -212,12 +212,14 @@ static void set_floor(struct exec *x)
     x->log.floor = floor;
 }
 
-static void readers_tell(struct exec *x)
+/* Calls fn for every reader; a callback may end any of them.  True: one needs another turn. */
+static bool readers_each(struct exec *x, bool (*fn)(struct exec_reader *r, const void *arg),
+                         const void *arg)
 {
     struct list round;
     bool more = false;
 
-    list_init(&round); /* a callback may end any of them */
+    list_init(&round);
     while (!list_is_empty(&x->readers))
         list_push(&round, list_pop(&x->readers));
     while (!list_is_empty(&round)) {
@@ -227,16 +229,57 @@ static void readers_tell(struct exec *x)
         if (r->paused)
             continue;
         r->refs++;
-        if (tell_reader(r))
+        if (fn(r, arg))
             more = true;
         reader_unref(r);
     }
+    return more;
+}
+
+static bool tell_from_log(struct exec_reader *r, const void *arg)
+{
+    (void)arg;
+    return tell_reader(r);
+}
+
+static void readers_tell(struct exec *x)
+{
+    bool more = readers_each(x, tell_from_log, NULL);
+
     if (x->log.hold) {
         set_floor(x);
         exec_log_read_on(x);
     }
     if (more)
         exec_wake(x);
+}
+
+/* A reader that has had everything before takes fresh records from where they lie; others read
+ * them from the log. */
+static bool offer(struct exec_reader *r, const void *arg)
+{
+    struct log_cut fresh = *(const struct log_cut *)arg;
+    struct log_record rec;
+
+    if (!r->placed || !r->follow || r->pos != fresh.pos)
+        return true;
+    while (!r->paused && !r->ended && exec_log_cut_next(&fresh, &rec)) {
+        r->pos = fresh.pos;
+        tell_record(r, &rec);
+    }
+    return false;
+}
+
+void readers_offer(struct exec *x, const struct log_cut *fresh)
+{
+    if (list_is_empty(&x->readers))
+        return;
+    if (readers_each(x, offer, fresh))
+        exec_wake(x);
+    if (x->log.hold) {
+        set_floor(x);
+        exec_log_read_on(x);
+    }
 }
 
 void readers_end(struct exec *x, const struct err *e)

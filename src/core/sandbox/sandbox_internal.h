@@ -421,6 +421,7 @@ CHECKED int exec_spill(struct exec *x); /* writes what only init keeps to the fi
 bool exec_is_there(struct exec *x);
 void exec_wake(struct exec *x); /* wakes its readers and waits, in the next turn */
 void readers_end(struct exec *x, const struct err *e);
+void readers_offer(struct exec *x, const struct log_cut *fresh); /* just appended to the log */
 CHECKED int exec_load_rows(struct store_tx *tx, struct sandboxes *all, struct err *e);
 
 /* --- journal.c --- */
