@@ -483,9 +483,11 @@ static int h1_write(struct xchg *x, const void *p, size_t n)
     if (h->phase == RAW || h->reply_left == LEFT_UNTIL_CLOSE)
         return stream_write(s, p, n);
     if (h->reply_left == LEFT_CHUNKED) {
-        buf_printf(stream_out(s), "%zx\r\n", n);
-        buf_add(stream_out(s), p, n);
-        return stream_write(s, "\r\n", 2);
+        char size[24];
+        int digits = snprintf(size, sizeof size, "%zx\r\n", n);
+
+        return stream_write_pieces(
+            s, (struct str[]){str_make(size, (size_t)digits), {p, n}, STR("\r\n")}, 3);
     }
     if ((int64_t)n > h->reply_left) {
         log_error("a reply is longer than its content-length", LOG_S("path", x->req.path));

@@ -14,6 +14,7 @@
 #define FLUSH_AT (64 * 1024)     /* output past this is flushed before the end of the turn */
 #define LINGER_MAX (1024 * 1024) /* bytes a peer may still send after our FIN */
 #define KEEP_DEFAULT (16 * 1024)
+#define DIRECT (16 * 1024) /* pieces of this size are worth a system call of their own */
 
 static void update_reading(struct stream *s);
 static void flush(struct stream *s);
@@ -154,6 +155,24 @@ static int encrypt(struct stream *s)
     return 0;
 }
 
+/* The number of bytes that the kernel took; -1: the stream has failed. */
+static int try_write(struct stream *s, const uv_buf_t *pieces, unsigned count)
+{
+    int n = uv_try_write(&s->h.stream, pieces, count);
+
+    if (n < 0 && n != UV_EAGAIN) {
+        stream_fail_sys(s, n, "write to");
+        return -1;
+    }
+    if (n <= 0)
+        return 0;
+    metric_inc(&metric_bytes_out, n);
+    s->progress_ms = now_ms(s);
+    s->untold = true;
+    s->sent += s->tls ? 0 : (uint64_t)n;
+    return n;
+}
+
 /* Passes output to the kernel as far as it takes it; makes no callbacks. */
 static void push(struct stream *s)
 {
@@ -165,18 +184,10 @@ static void push(struct stream *s)
         buf_len(wire) == 0)
         return;
     b = uv_buf_init(buf_data(wire), (unsigned)size_min(buf_len(wire), INT32_MAX));
-    n = uv_try_write(&s->h.stream, &b, 1);
-    if (n < 0 && n != UV_EAGAIN) {
-        stream_fail_sys(s, n, "write to");
+    n = try_write(s, &b, 1);
+    if (n < 0)
         return;
-    }
-    if (n > 0) {
-        metric_inc(&metric_bytes_out, n);
-        s->progress_ms = now_ms(s);
-        s->untold = true;
-        s->sent += s->tls ? 0 : (uint64_t)n;
-        buf_take(wire, (size_t)n);
-    }
+    buf_take(wire, (size_t)n);
     if (buf_len(wire) > 0) {
         start_flight(s, wire);
         return;
@@ -446,13 +457,53 @@ void stream_read_on(struct stream *s)
         mark(s);
 }
 
-int stream_write(struct stream *s, const void *p, size_t n)
+/* Sends the output collected so far and the pieces in one call; the rest is in flight. */
+static void push_pieces(struct stream *s, const struct str *pieces, size_t count)
 {
+    uv_buf_t all[1 + STREAM_PIECES];
+    size_t had = buf_len(&s->out), taken;
+    int n;
+
+    all[0] = uv_buf_init(buf_data(&s->out), (unsigned)had);
+    for (size_t i = 0; i < count; i++)
+        all[1 + i] = uv_buf_init((char *)(uintptr_t)pieces[i].p, (unsigned)pieces[i].n);
+    n = try_write(s, all, (unsigned)(1 + count));
+    if (n < 0)
+        return;
+    taken = size_min((size_t)n, had);
+    buf_take(&s->out, taken);
+    taken = (size_t)n - taken;
+    for (size_t i = 0; i < count; i++) {
+        size_t skip = size_min(taken, pieces[i].n);
+
+        buf_add_str(&s->out, str_skip(pieces[i], skip));
+        taken -= skip;
+    }
+    if (buf_len(&s->out) > 0)
+        start_flight(s, &s->out);
+}
+
+int stream_write_pieces(struct stream *s, const struct str *pieces, size_t count)
+{
+    size_t total = 0;
+
+    assert(count <= STREAM_PIECES);
     if (s->state != STREAM_OPEN)
         return 0;
-    buf_add(&s->out, p, n);
+    for (size_t i = 0; i < count; i++)
+        total += pieces[i].n;
+    if (total >= DIRECT && !s->tls && !s->write && buf_len(&s->out) < FLUSH_AT)
+        push_pieces(s, pieces, count);
+    else
+        for (size_t i = 0; i < count; i++)
+            buf_add_str(&s->out, pieces[i]);
     stream_flush_soon(s);
     return s->was_high ? 1 : 0;
+}
+
+int stream_write(struct stream *s, const void *p, size_t n)
+{
+    return stream_write_pieces(s, &(struct str){p, n}, 1);
 }
 
 struct buf *stream_out(struct stream *s)

@@ -14,6 +14,8 @@
 #define STREAM_HIGH (256 * 1024) /* pending output at which writers should wait … */
 #define STREAM_LOW (64 * 1024)   /* … until it is below this again */
 
+#define STREAM_PIECES 3
+
 struct stream;
 
 struct stream_ops {
@@ -63,6 +65,9 @@ void stream_keep_max(struct stream *s, size_t n); /* limit of unread input */
 void stream_read_on(struct stream *s);
 /* Appends to the output; the bytes are copied.  Returns 1 when pending is past STREAM_HIGH. */
 int stream_write(struct stream *s, const void *p, size_t n) CHECKED;
+/* The same for several pieces, at most STREAM_PIECES.  Large ones go to the kernel from where they
+ * lie; only what it does not take now is copied. */
+int stream_write_pieces(struct stream *s, const struct str *pieces, size_t count) CHECKED;
 struct buf *stream_out(struct stream *s); /* for appending in place; then call stream_flush_soon */
 void stream_flush_soon(struct stream *s); /* at the end of this turn */
 size_t stream_pending(const struct stream *s);
