@@ -12,11 +12,11 @@ static const struct op_field global_fields[] = {
     {.name = "output", .type = OP_CHOICE, .choices = format_names, .preset = "table",
      .text = "How to print the reply."},
     {.name = "server", .type = OP_STR, .example = "http://127.0.0.1:8122",
-     .text = "Server: http://…, https://… or unix:PATH; else HOLT_SERVER, else the context's."},
+     .text = "Server: http://…, https://… or unix:PATH. Default: HOLT_SERVER, else that of the context."},
     {.name = "context", .type = OP_STR, .text = "Use this context instead of the current one."},
-    {.name = "cacert", .type = OP_STR, .text = "PEM file of a further authority to trust; else HOLT_CACERT."},
+    {.name = "cacert", .type = OP_STR, .text = "PEM file of another authority to trust. Default: HOLT_CACERT."},
     {.name = "request_timeout", .type = OP_DURATION, .preset = "30s",
-     .text = "Give up on a request after this long; 0 waits for ever."},
+     .text = "Time limit of a request; 0: none."},
     {.name = "help", .type = OP_BOOL, .text = "Show this help."},
 };
 

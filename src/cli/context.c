@@ -48,7 +48,7 @@ static int check_shape(const json_t *all, const char *path, struct err *e)
     const char *name;
 
     if (!json_is_object(contexts))
-        return err_set(e, ERR_INVALID, 0, "'%s' holds no object \"contexts\"", path);
+        return err_set(e, ERR_INVALID, 0, "'%s' has no object \"contexts\"", path);
     json_object_foreach(contexts, name, v)
     {
         if (!json_is_string(json_object_get(v, "server")))

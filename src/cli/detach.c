@@ -30,10 +30,10 @@ int detach_parse(const char *text, struct detach *ret, struct err *e)
         struct str name = str_cut(rest, ',', &rest);
 
         if (d.count == DETACH_MAX || parse_key(name, &d.keys[d.count]) < 0) {
-            (void)err_set(e, ERR_INVALID, 0, "--detach-keys: '%.60s' is no key sequence", text);
+            (void)err_set(e, ERR_INVALID, 0, "--detach-keys: '%.60s' is not a key sequence", text);
             return err_hint(e,
-                            "up to %d of ctrl-a … ctrl-z or single characters, with commas: "
-                            "ctrl-p,ctrl-q; or none",
+                            "up to %d keys, ctrl-a … ctrl-z or single characters, separated by "
+                            "commas: ctrl-p,ctrl-q; or none",
                             DETACH_MAX);
         }
         d.count++;

@@ -120,11 +120,11 @@ enum check_state probe_delegation(struct finding *f)
     AUTO(mem_free) char *control = own ? xasprintf("%s/cgroup.subtree_control", own) : NULL;
 
     if (!own) {
-        finding_detail(f, "this process is in no v2 cgroup");
+        finding_detail(f, "this process is not in a v2 cgroup");
         return CHECK_LIMITED;
     }
     if (access(own, W_OK) == 0 && access(procs, W_OK) == 0 && access(control, W_OK) == 0) {
-        finding_detail(f, "may make cgroups below %s", own);
+        finding_detail(f, "may create cgroups below %s", own);
         return CHECK_OK;
     }
     finding_detail(f, "may not write to %s", own);
@@ -137,13 +137,13 @@ enum check_state probe_cgroup_kill(struct finding *f)
     const char *root;
 
     if (layout(&root) < CGROUP_HYBRID) {
-        finding_detail(f, "there is no v2 tree");
+        finding_detail(f, "there is no v2 hierarchy");
         return CHECK_MISSING;
     }
     if (kernel_is_at_least(5, 14)) {
         finding_detail(f, "there");
         return CHECK_OK;
     }
-    finding_detail(f, "not there");
+    finding_detail(f, "missing");
     return CHECK_MISSING;
 }

@@ -150,7 +150,7 @@ enum check_state probe_disk_limits(struct finding *f)
     const char *lacks = geteuid() != 0                                 ? "needs root"
                         : access("/dev/loop-control", R_OK | W_OK) < 0 ? "there are no loop devices"
                         : access("/usr/sbin/mke2fs", X_OK) < 0 && access("/sbin/mke2fs", X_OK) < 0
-                            ? "there is no mke2fs"
+                            ? "mke2fs is not installed"
                             : NULL;
 
     finding_detail(f, "%s", lacks ? lacks : "by an ext4 image on a loop device");
@@ -183,7 +183,7 @@ enum check_state probe_store(struct finding *f)
 
     if (target_choose(f->cli, &t, &e) < 0 || request_run(&t, &ask, &reply, &e) < 0 ||
         reply_json(&reply, &v, &e) < 0) {
-        finding_detail(f, "the daemon was not asked: %s", e.msg);
+        finding_detail(f, "the daemon does not answer: %s", e.msg);
         return CHECK_LIMITED;
     }
     kind = json_string_value(json_object_get(v, "store"));

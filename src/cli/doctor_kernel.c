@@ -73,7 +73,7 @@ enum check_state probe_userns(struct finding *f)
     }
     try_run(try_userns, &r);
     if (r.sys == 0) {
-        finding_detail(f, "made one%s", getuid() == 0 ? " as root" : "");
+        finding_detail(f, "created one%s", getuid() == 0 ? " as root" : "");
         return CHECK_OK;
     }
     finding_detail(f, "%s: %s", r.step, strerror(r.sys));
@@ -116,7 +116,7 @@ enum check_state probe_apparmor(struct finding *f)
         return CHECK_OK;
     }
     if (getuid() == 0) {
-        finding_detail(f, "it is on; it does not bind root");
+        finding_detail(f, "it is on, but does not apply to root");
         return CHECK_OK;
     }
     try_run(try_userns_mount, &r);
@@ -161,7 +161,7 @@ enum check_state probe_overlay(struct finding *f)
 
     try_run(try_overlay, &r);
     if (r.sys == 0) {
-        finding_detail(f, "mounted one in a user namespace, wrote and removed in it");
+        finding_detail(f, "mounted one in a user namespace, wrote and removed files");
         return CHECK_OK;
     }
     finding_detail(f, "%s: %s", r.step, strerror(r.sys));

@@ -7,14 +7,13 @@
 #define INDENT 2
 
 const char help_exit_status[] =
-    "0: done. 1: failed. 2: not found. 3: conflict. 4: refused. 5: timed out. run, exec, shell, "
-    "attach and wait exit with the status of the command that they ran: 128+n when signal n ended "
-    "it, 127 when the program was not found, 126 when it cannot be executed, 125 when holt itself "
-    "failed.";
+    "0: success. 1: failed. 2: not found. 3: conflict. 4: refused. 5: timed out. run, exec, shell, "
+    "attach and wait exit with the status of the command: 128+n if signal n ended it, 127 if the "
+    "program was not found, 126 if it cannot be executed, 125 if holt itself failed.";
 
 /* Headings for verbs without an operation. */
 const struct op_group help_own_groups[] = {
-    {"machine", "This machine: where to connect, what works."},
+    {"machine", "This machine: servers, checks, completion."},
     {NULL, NULL},
 };
 
@@ -311,7 +310,7 @@ void help_word(const struct cmd_set *set, const char *word, struct buf *to, bool
     buf_printf(to, "usage: holt %s COMMAND\n\n", word);
     heading(to, "Commands", color);
     list_verbs(set, NULL, word, to);
-    buf_printf(to, "\n`holt %s COMMAND --help` says more about one.\n", word);
+    buf_printf(to, "\n`holt %s COMMAND --help` describes one command.\n", word);
 }
 
 void help_all(const struct cmd_set *set, struct buf *to, bool color)
@@ -325,11 +324,11 @@ void help_all(const struct cmd_set *set, struct buf *to, bool color)
     list_args(global_args, global_arg_count, false, to);
     buf_add_char(to, '\n');
     heading(to, "Examples", color);
-    buf_add_c(to,
-              "  holt doctor                        what works on this machine, what is missing\n"
-              "  holt status                        is the daemon there?\n"
-              "  holt events -f                     watch what happens\n"
-              "  holt token create ci --ttl 30d     a token for a program\n\n"
-              "`holt COMMAND --help` says more about one command. Exit status: 0 done, 1 failed, "
-              "2 not found,\n3 conflict, 4 refused, 5 timed out.\n");
+    buf_add_c(
+        to,
+        "  holt doctor                        what works on this machine, what is missing\n  holt "
+        "status                        show the daemon's version and addresses\n  holt events -f   "
+        "                  follow every change as it happens\n  holt token create ci --ttl 30d     "
+        "a token for a program\n\n`holt COMMAND --help` describes one command. Exit status: 0 "
+        "success, 1 failed, 2 not found,\n3 conflict, 4 refused, 5 timed out.\n");
 }

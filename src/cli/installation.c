@@ -110,7 +110,7 @@ static int end_process(int pidfd, const char *name, struct err *e)
         if (poll(&p, 1, END_MS) > 0)
             return 0;
     }
-    return err_set(e, ERR_TIMEOUT, 0, "%s does not end", name);
+    return err_set(e, ERR_TIMEOUT, 0, "%s does not exit", name);
 }
 
 int installation_end(const struct installation *i, enum installation_part part, struct err *e)
@@ -175,7 +175,8 @@ int installation_run_end(const struct installation *i, const char *how, unsigned
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        return err_set(e, ERR_INTERNAL, 0, "holt-spawn could not end all of '%s'", i->state);
+        return err_set(e, ERR_INTERNAL, 0, "holt-spawn could not end all sandboxes of '%s'",
+                       i->state);
     (void)!str_parse_u64(str_cut(buf_str(&text), '\n', &rest), &n);
     *ret = (unsigned)n;
     return 0;

@@ -11,18 +11,18 @@ static const struct {
     const char *name, *text;
 } variables[] = {
     {"HOLT_SERVER", "The server to talk to, as with --server."},
-    {"HOLT_TOKEN", "The token to send. A context's own token is used otherwise."},
-    {"HOLT_CACERT", "PEM file of a further certificate authority to trust, as with --cacert."},
+    {"HOLT_TOKEN", "The token to send. Default: that of the context."},
+    {"HOLT_CACERT", "PEM file of another certificate authority to trust, as with --cacert."},
     {"HOLT_STATE", "The state directory of an installation on this machine."},
-    {"NO_COLOR", "Print no colours, whatever its value."},
+    {"NO_COLOR", "If set to any value, no colours are printed."},
 };
 
 static const struct {
     const char *name, *text;
 } files[] = {
     {"~/.config/holt/contexts.json", "The contexts: named servers with their tokens."},
-    {"STATE/admin-token", "The token that holtd writes at its first start. The command reads it "
-                          "when neither HOLT_TOKEN nor a context has one."},
+    {"STATE/admin-token", "The token that holtd writes at its first start. Used if neither "
+                          "HOLT_TOKEN nor a context has one."},
 };
 
 static char *page_name(const char *group, char *to) /* PAGE_NAME bytes */

@@ -8,8 +8,8 @@ static void note_image(const json_t *sandbox, const json_t *args)
     const char *asked = args_str(args, "image"), *got = args_str(sandbox, "image");
 
     if (asked && got && strcmp(got, "host") == 0 && strcmp(asked, "host") != 0)
-        cli_note("warning: '%s' stands for the host's own files here (setting image_aliases); "
-                 "`holt image pull %s` fetches the image",
+        cli_note("warning: '%s' means the host's own files here (setting image_aliases); `holt "
+                 "image pull %s` downloads the image",
                  asked, asked);
 }
 

@@ -81,7 +81,8 @@ static int add_file(struct pack *p, const FTSENT *f, struct tar_entry *t, struct
     if (p->file < 0 || fstat(p->file, &st) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "read '%.150s'", f->fts_path);
     if (!S_ISREG(st.st_mode))
-        return err_set(e, ERR_CONFLICT, 0, "'%.150s' was replaced meanwhile", f->fts_path);
+        return err_set(e, ERR_CONFLICT, 0, "'%.150s' was replaced while it was copied",
+                       f->fts_path);
     p->left = p->size = st.st_size;
     t->size = (uint64_t)st.st_size;
     mem_free(p->path);

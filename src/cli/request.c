@@ -138,7 +138,7 @@ int request_failed(const struct target *t, const char *method, const char *path,
 {
     if (e->code == ERR_TIMEOUT) {
         (void)err_wrap(e, "%s %.80s at %s", method, path, t->server);
-        return err_hint(e, "--request-timeout 5m waits longer, 0 for ever");
+        return err_hint(e, "--request-timeout 5m waits longer, 0 without limit");
     }
     if (e->code == ERR_UNAVAILABLE)
         return no_daemon(t, e);

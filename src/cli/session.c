@@ -118,8 +118,7 @@ static void take_output(struct session *s, struct str data)
     struct str bytes;
 
     if (stream != 1 && stream != 2) {
-        (void)err_set(&s->e, ERR_UNAVAILABLE, 0,
-                      "the server sent output that belongs to no stream");
+        (void)err_set(&s->e, ERR_UNAVAILABLE, 0, "the server sent output of an unknown stream");
         fail(s);
         return;
     }
@@ -143,7 +142,7 @@ static void take_gap(struct session *s, const json_t *m)
     int64_t to = json_integer_value(json_object_get(m, "to"));
     AUTO(buf_done) struct buf line = {0};
 
-    buf_printf(&line, "\rholt: %" PRId64 " bytes of %s are not kept any more\r\n", to - from,
+    buf_printf(&line, "\rholt: %" PRId64 " bytes of %s are no longer kept\r\n", to - from,
                stream && strcmp(stream, "stderr") == 0 ? "stderr" : "stdout");
     sink_write(&s->out[1], buf_str(&line));
     s->seen[stream && strcmp(stream, "stderr") == 0] = to;
@@ -176,8 +175,8 @@ static void take_role(struct session *s, const char *role)
     bool observer = role && strcmp(role, "observer") == 0;
 
     if (observer && !s->observer)
-        sink_write(&s->out[1],
-                   STR("\rholt: somebody else is typing: you only watch (--take takes over)\r\n"));
+        sink_write(&s->out[1], STR("\rholt: somebody else controls this command: you only watch "
+                                   "(--take takes over)\r\n"));
     s->observer = observer;
 }
 

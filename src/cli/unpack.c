@@ -211,8 +211,8 @@ static int begin_entry(struct unpack *u, struct err *e)
         u->dotted = is_dotted(&u->in.entry);
     path = local_name(u, name);
     if (!path)
-        return err_set(e, ERR_FORBIDDEN, 0, "the archive names '%.*s', which lies outside of it",
-                       shown, name.p);
+        return err_set(e, ERR_FORBIDDEN, 0,
+                       "the archive has the path '%.*s', which leads out of it", shown, name.p);
     if (!path[0])
         return 0;
     if (walk(u, path, &dir, &last) < 0 || make_entry(u, dir, last) < 0)
@@ -256,7 +256,7 @@ int unpack_feed(struct unpack *u, struct str bytes, struct err *e)
         int told = tar_read(&u->in, &bytes, &data, e);
 
         if (told < 0)
-            return err_wrap(e, "what came is no archive");
+            return err_wrap(e, "the reply is not an archive");
         if (told == TAR_MORE || told == TAR_END)
             return 0;
         if ((told == TAR_ENTRY && begin_entry(u, e) < 0) ||

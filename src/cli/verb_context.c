@@ -59,7 +59,7 @@ static int read_token(const json_t *args, char **ret, struct err *e)
         return err_set(e, err_code_from_errno(-r), -r, "read the token from '%s'", path);
     token = str_trim(str_cut(buf_str(&text), '\n', &rest));
     if (token.n == 0)
-        return err_set(e, ERR_INVALID, 0, "'%s' holds no token", path);
+        return err_set(e, ERR_INVALID, 0, "'%s' has no token", path);
     *ret = str_dup(token);
     return 0;
 }

@@ -135,7 +135,7 @@ static int copy_in(const struct cli *c, const struct cp_path *from, const struct
         name = path_name(to->path);
     }
     if (!content && !name[0])
-        return err_set(e, ERR_INVALID, 0, "'%.120s' has no file name: say what the copy is called",
+        return err_set(e, ERR_INVALID, 0, "'%.120s' has no file name: give a name for the copy",
                        from->path);
     if (pack_new(from->path, content ? NULL : name, &pack, e) < 0)
         return -1;
@@ -199,7 +199,7 @@ static int choose_here(const struct cp_path *from, const struct cp_path *to, int
         dir = path_parent(to->path);
     }
     if (name && !name[0])
-        return err_set(e, ERR_INVALID, 0, "'%.120s' has no file name: say what the copy is called",
+        return err_set(e, ERR_INVALID, 0, "'%.120s' has no file name: give a name for the copy",
                        from->path);
     fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)

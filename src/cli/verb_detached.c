@@ -23,7 +23,7 @@ static int give_up(const struct cli *c, const char *id)
     struct err ignored = {0};
 
     if (ask(c, "sandbox.destroy", args, NULL, &ignored) < 0)
-        cli_note("the sandbox %s is left: %s", id, ignored.msg);
+        cli_note("the sandbox %s was not removed: %s", id, ignored.msg);
     return -1;
 }
 

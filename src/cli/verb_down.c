@@ -78,9 +78,9 @@ static int ask(const char *state, struct err *e)
     char answer[16] = "";
 
     if (!isatty(STDIN_FILENO)) {
-        (void)err_set(e, ERR_INVALID, 0, "purge removes '%s' for good, and nobody can be asked",
+        (void)err_set(e, ERR_INVALID, 0, "purge removes '%s' for good and needs a confirmation",
                       state);
-        return err_hint(e, "--yes says that you mean it");
+        return err_hint(e, "--yes confirms it");
     }
     (void)fprintf(stderr,
                   "Remove '%s' with all sandboxes, volumes, images, secrets and tokens? [y/N] ",

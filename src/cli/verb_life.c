@@ -148,7 +148,7 @@ static int rm_all(struct cli *c, const struct cmd *cmd, const json_t *args, stru
     if (!term_is_on(STDIN_FILENO)) {
         (void)err_set(e, ERR_INVALID, 0, "rm --all would destroy %zu sandboxes",
                       json_array_size(ids));
-        return err_hint(e, "say --yes: without a terminal nobody can be asked");
+        return err_hint(e, "--yes confirms it; without a terminal holt cannot ask");
     }
     if (!says_yes(json_array_size(ids)))
         return err_set(e, ERR_CANCELLED, 0, "nothing was destroyed");
@@ -161,7 +161,7 @@ int rm_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err 
     AUTO(json_decref) json_t *none = json_object();
 
     if (args_bool(args, "all") && named)
-        return err_set(e, ERR_INVALID, 0, "name sandboxes or say --all, not both");
+        return err_set(e, ERR_INVALID, 0, "name sandboxes or use --all, not both");
     if (args_bool(args, "all"))
         return rm_all(c, cmd, args, e);
     if (!named) {
@@ -181,7 +181,8 @@ int ps_run(struct cli *c, const struct cmd *cmd, const json_t *args, struct err 
     if (args_str(args, "id"))
         return op_list_run(c, cmd->op, args, e);
     if (json_object_get(args, "state")) {
-        (void)err_set(e, ERR_INVALID, 0, "--state is about the commands of one sandbox here");
+        (void)err_set(e, ERR_INVALID, 0,
+                      "--state needs SANDBOX here: it selects commands of one sandbox");
         return err_hint(e, "holt ps SANDBOX --state STATE, or holt ls --state STATE");
     }
     if (!args_bool(args, "all"))

@@ -172,7 +172,7 @@ static int add_page(json_t *all, const char *items, const json_t *page, char **r
 static void note_the_rest(const char *cursor, int64_t wanted)
 {
     if (cursor[0] && wanted == ROWS_MAX)
-        cli_note("stopped after %d rows; go on with --cursor %s", ROWS_MAX, cursor);
+        cli_note("stopped after %d rows; continue with --cursor %s", ROWS_MAX, cursor);
 }
 
 static void trim_rows(json_t *list, int64_t wanted)
@@ -202,7 +202,7 @@ int op_list(const struct cli *c, const struct op *op, const json_t *args, json_t
         if (op_request(c, op, asked, &reply, e) < 0 || reply_json(&reply, &page, e) < 0)
             return -1;
         if (!json_is_array(json_object_get(page, op->items)))
-            return err_set(e, ERR_UNAVAILABLE, 0, "the reply holds no list '%s'", op->items);
+            return err_set(e, ERR_UNAVAILABLE, 0, "the reply has no list '%s'", op->items);
         if (!all)
             all = json_incref(page);
         if (add_page(all, op->items, page, &cursor) < 0)

@@ -165,7 +165,7 @@ static void say_detached(const char *sandbox, const char *exec)
 {
     AUTO(buf_done) struct buf line = {0};
 
-    buf_add_c(&line, "\r\nholt: detached; it goes on. Come back with: holt attach ");
+    buf_add_c(&line, "\r\nholt: detached; the command continues. To return: holt attach ");
     print_safe(&line, str_of(sandbox));
     buf_add_char(&line, ' ');
     print_safe(&line, str_of(exec));

@@ -64,7 +64,7 @@ int secret_set_run(struct cli *c, const struct cmd *cmd, const json_t *args, str
         if (buf_len(&value) == 0) {
             (void)err_set(e, ERR_INVALID, 0, "no value was given for secret '%s'",
                           args_str(args, "name"));
-            return err_hint(e, "--keep-value changes the rest and leaves the value");
+            return err_hint(e, "--keep-value keeps the value and changes the other fields");
         }
         text = json_stringn(buf_data(&value), buf_len(&value));
         if (!text)

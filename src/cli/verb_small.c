@@ -98,12 +98,13 @@ int audit_verify_run(struct cli *c, const struct cmd *cmd, const json_t *args, s
         const char *why = args_str(v, "broken_why");
 
         (void)err_set(e, ERR_CONFLICT, 0, "the chain is broken at event %lld: %s",
-                      (long long)json_integer_value(broken), why ? why : "it does not fit");
+                      (long long)json_integer_value(broken),
+                      why ? why : "it does not match the event before");
         return err_hint(e, "events from there on cannot be trusted; compare with a backup");
     }
     if (args_str(args, "head")) {
-        (void)err_set(e, ERR_CONFLICT, 0, "the head you kept is not in the chain");
+        (void)err_set(e, ERR_CONFLICT, 0, "the given head is not in the chain");
         return err_hint(e, "the log was replaced or shortened since that head was written down");
     }
-    return err_set(e, ERR_CONFLICT, 0, "the chain is not whole");
+    return err_set(e, ERR_CONFLICT, 0, "the chain is not intact");
 }

@@ -18,7 +18,7 @@ static const struct cli_flag context_add_flags[] = {
     {{.name = "url", .type = OP_STR, .required = true, .positional = true, .example = "https://holt.example:8122",
       .text = "Server: http://HOST:PORT, https://HOST:PORT or unix:/PATH."}, 0},
     {{.name = "token_file", .type = OP_STR,
-      .text = "File that holds the token; - is standard input; the default is HOLT_TOKEN, if set."}, 0},
+      .text = "File with the token; - is standard input. Default: HOLT_TOKEN, if set."}, 0},
     {{.name = "cacert_file", .type = OP_STR, .text = "PEM file of the authority to trust for this server."}, 0},
     {{.name = "use", .type = OP_BOOL, .text = "Make it the current context; the first context always becomes current."}, 0},
     {{.name = "force", .type = OP_BOOL, .text = "Replace a context of that name."}, 0},
@@ -43,7 +43,7 @@ static const struct cli_flag help_flags[] = {
 #define COMMAND {{.name = "command", .type = OP_LIST, .required = true, .positional = true, .example = "-- ls -l", \
                   .text = "The program and its arguments; everything after this point is passed to it unchanged."}, 0, true}
 #define INTERACTIVE {{.name = "interactive", .type = OP_BOOL, .preset = "true", \
-                      .text = "Pass standard input on; --no-interactive leaves it unread."}, 'i', false}
+                      .text = "Pass standard input to the command; --no-interactive does not read it."}, 'i', false}
 #define TTY {{.name = "tty", .type = OP_BOOL, .text = "Give the command a terminal."}, 't', false}
 #define DETACH_FLAG {{.name = "detach_keys", .type = OP_STR, .preset = "ctrl-p,ctrl-q", \
                       .text = "Keys that leave a terminal while its command continues; none: no keys."}, 0, false}
@@ -65,9 +65,9 @@ static const struct cli_flag run_flags[] = {
     {{.name = "user", .type = OP_STR}, 'u'},
     {{.name = "cwd", .type = OP_STR}, 'w', .also = "workdir"},
     {{.name = "detach", .type = OP_BOOL,
-      .text = "Leave the command running, print its sandbox's id and end. The sandbox stays until `holt rm`; with --rm it goes "
-              "soon after the command."}, 'd'},
-    {{.name = "rm", .type = OP_BOOL, .text = "Remove the sandbox when the command ends: without -d that is always so."}, 0},
+      .text = "Leave the command running, print its sandbox's id and exit. The sandbox stays until `holt rm`; with "
+              "--rm it is removed after the command."}, 'd'},
+    {{.name = "rm", .type = OP_BOOL, .text = "Remove the sandbox when the command ends. Without -d that is always done."}, 0},
 };
 static const struct cli_flag exec_flags[] = {
     COMMAND, INTERACTIVE, TTY, DETACH_FLAG,
@@ -78,7 +78,7 @@ static const struct cli_flag exec_flags[] = {
 };
 static const struct cli_flag shell_flags[] = {
     DETACH_FLAG,
-    {{.name = "shell", .type = OP_STR, .example = "/bin/bash", .text = "The shell; else $SHELL inside, bash or sh."}, 0, false},
+    {{.name = "shell", .type = OP_STR, .example = "/bin/bash", .text = "Shell to run. Default: $SHELL inside, bash or sh."}, 0, false},
     {{.name = "env", .type = OP_MAP}, 'e', false},
     {{.name = "user", .type = OP_STR}, 'u', false},
     {{.name = "cwd", .type = OP_STR}, 'w', false},
@@ -93,9 +93,9 @@ static const struct cli_flag wait_flags[] = {
 };
 static const struct cli_flag cp_flags[] = {
     {{.name = "from", .type = OP_STR, .required = true, .positional = true, .example = "data",
-      .text = "What to copy: PATH or SANDBOX:PATH; a directory's name with /. means what is in it; - reads a tar archive."}, 0, false},
+      .text = "Source: PATH or SANDBOX:PATH. A directory with /. after it means its content; - reads a tar archive from standard input."}, 0, false},
     {{.name = "to", .type = OP_STR, .required = true, .positional = true, .example = "build:/workspace",
-      .text = "Where to: a directory that exists gets it in it; else it is the new name; - writes a tar archive."}, 0, false},
+      .text = "Destination: an existing directory, into which it is copied, or the new name; - writes a tar archive to standard output."}, 0, false},
 };
 static const struct cli_flag image_import_flags[] = {
     {{.name = "file", .type = OP_STR, .required = true, .positional = true, .example = "app.tar",
@@ -125,30 +125,30 @@ static const struct cli_flag ps_flags[] = {
 };
 static const struct cli_flag secret_set_flags[] = {
     {{.name = "host", .type = OP_LIST, .example = "api.github.com",
-      .text = "A host whose requests get the value: a name, or '*.example.com' with all below it; repeatable."}, 0, false},
+      .text = "A host whose requests get the value: a name, or '*.example.com' for all names below it; repeatable."}, 0, false},
     {{.name = "method", .type = OP_LIST, .example = "GET", .text = "Only requests with this method; repeatable."}, 0, false},
     {{.name = "value_file", .type = OP_STR, .example = "token.txt",
-      .text = "File that holds the value, - for standard input; by default it is prompted for on a terminal, or read from standard input."}, 0, false},
+      .text = "File with the value; - is standard input. Default: a prompt on a terminal, else standard input."}, 0, false},
     {{.name = "keep_value", .type = OP_BOOL, .text = "Keep the value and change only the other fields."}, 0, false},
 };
 static const struct cli_flag rm_flags[] = {
     {{.name = "sandboxes", .type = OP_LIST, .positional = true, .example = "build", .text = "Ids or names of sandboxes."},
      .label = "SANDBOX"},
     {{.name = "all", .type = OP_BOOL, .text = "All sandboxes that you can see; asks first, unless --yes."}, 'a'},
-    {{.name = "yes", .type = OP_BOOL, .text = "Do not ask."}, 'y'},
+    {{.name = "yes", .type = OP_BOOL, .text = "Do not ask for confirmation."}, 'y'},
     {{.name = "force", .type = OP_BOOL, .text = "The same as --yes; running sandboxes are destroyed in any case."}, 'f'},
 };
 static const struct cli_flag top_flags[] = {
     {{.name = "interval", .type = OP_DURATION, .preset = "2s", .text = "Time between two updates."}, 'n', false},
-    {{.name = "once", .type = OP_BOOL, .text = "Print one table and end; the default when the output is not a terminal."}, 0, false},
+    {{.name = "once", .type = OP_BOOL, .text = "Print one table and exit; the default if the output is not a terminal."}, 0, false},
 };
 static const struct cli_flag port_forward_flags[] = {
     {{.name = "sandbox", .type = OP_STR, .required = true, .positional = true, .example = "build",
       .text = "The sandbox's id or name."}, 0, false},
     {{.name = "ports", .type = OP_LIST, .required = true, .positional = true, .example = "8080:80",
-      .text = "LOCAL:REMOTE; one number is both; :REMOTE takes a free local port."}, 0, false},
+      .text = "LOCAL:REMOTE. A single number means both; :REMOTE uses a free local port."}, 0, false},
     {{.name = "address", .type = OP_STR, .preset = "127.0.0.1",
-      .text = "Address to listen on; every client that reaches it reaches the sandbox's port."}, 0, false},
+      .text = "Address to listen on. Every client that can connect to it reaches the sandbox's port."}, 0, false},
 };
 
 static const struct cli_flag board_show_flags[] = {
@@ -162,30 +162,29 @@ static const struct cli_flag project_put_flags[] = {
 };
 
 #define STATE_FLAG {{.name = "state", .type = OP_STR, .example = "/var/lib/holt", \
-                     .text = "Its state directory; else HOLT_STATE, or the usual one."}, 0, false}
+                     .text = "Its state directory. Default: HOLT_STATE, or the usual one."}, 0, false}
 static const struct cli_flag down_flags[] = {STATE_FLAG};
 static const struct cli_flag build_vm_flags[] = {
     STATE_FLAG,
-    {{.name = "release", .type = OP_STR, .example = "bookworm", .text = "Code name of the release; this machine's if absent."}, 0},
+    {{.name = "release", .type = OP_STR, .example = "bookworm", .text = "Code name of the Debian release. Default: that of this machine."}, 0},
     {{.name = "mirror", .type = OP_STR, .text = "URL of the packages of another release."}, 0},
     {{.name = "size", .type = OP_STR, .preset = "10G", .text = "Size of the root disk, such as 10G or 512M."}, 0},
-    {{.name = "minimal", .type = OP_BOOL, .text = "A root of busybox alone: small and quick."}, 0},
+    {{.name = "minimal", .type = OP_BOOL, .text = "A root disk with busybox only: small and fast."}, 0},
 };
 static const struct cli_flag purge_flags[] = {
     STATE_FLAG,
-    {{.name = "yes", .type = OP_BOOL, .text = "Do not ask."}, 'y', false},
+    {{.name = "yes", .type = OP_BOOL, .text = "Do not ask for confirmation."}, 'y', false},
 };
 
 const struct verb verb_table[] = {
     {.verb = "create", FLAGS(create_flags), .run = create_run,
-     .text = "Create a sandbox from an image, start it and print its id.\n"
-             "-o table shows all of it. It stays until `holt rm`, --ttl or --idle-ttl.",
+     .text = "Create a sandbox from an image, start it and print its id.\n-o table shows all fields. It stays until `holt rm`, --ttl or --idle-ttl.",
      EXAMPLES("holt create", "holt create --name build -m 512m --cpus 1.5 -l team=blue -e CI=1",
               "holt create --rootfs ro --idle-ttl 15m", "holt create -v cache:/cache -v /srv/data:/data:ro",
               "id=$(holt create) && holt exec $id -- make")},
-    {.verb = "start", .fills = "id", .text = "Start stopped sandboxes again, with the files they had; prints their names.",
+    {.verb = "start", .fills = "id", .text = "Start stopped sandboxes again, with their files; prints their names.",
      FLAGS(each_flags), .run = each_run, EXAMPLES("holt start build", "holt start build test -o json")},
-    {.verb = "stop", .fills = "id", .text = "Stop sandboxes: their commands end, their files stay; prints their names.",
+    {.verb = "stop", .fills = "id", .text = "Stop sandboxes: end their commands, keep their files; prints their names.",
      FLAGS(each_flags), .run = each_run, EXAMPLES("holt stop build", "holt stop build --grace 30s", "holt stop $(holt ps -q)")},
     {.verb = "restart", .fills = "id", .text = "Stop sandboxes and start them again; prints their names.",
      FLAGS(each_flags), .run = each_run, EXAMPLES("holt restart build")},
@@ -194,29 +193,28 @@ const struct verb verb_table[] = {
     {.verb = "resume", .fills = "id", .text = "Continue paused sandboxes; prints the names.",
      FLAGS(each_flags), .run = each_run, EXAMPLES("holt resume build")},
     {.verb = "kill", .group = "sandbox",
-     .text = "Kill everything in sandboxes at once, as `holt stop --force`: their files stay.\n"
-             "One command is ended by `holt cancel SANDBOX EXEC`.",
+     .text = "Kill all processes of sandboxes at once, like `holt stop --force`; keep their files.\nTo end one command, use `holt cancel SANDBOX EXEC`.",
      FLAGS(kill_flags), .run = kill_run, EXAMPLES("holt kill build", "holt kill -s HUP build")},
     {.verb = "ls", FLAGS(ls_flags), .run = op_verb_run, EXAMPLES("holt ls", "holt ls --state stopped --label team=blue", "holt ls -q")},
     {.verb = "ps", .text = "List the running sandboxes; with SANDBOX its commands, oldest first.\n"
-                           "`holt ps` and `holt ps -a` are Docker's; `holt ls` lists sandboxes in every state.",
+                           "`holt ps` and `holt ps -a` work as in Docker; `holt ls` lists sandboxes in every state.",
      FLAGS(ps_flags), .run = ps_run, EXAMPLES("holt ps", "holt ps -aq", "holt ps build", "holt ps build --state running")},
     {.verb = "rm", .op = "sandbox.destroy", .fills = "id",
-     .text = "Destroy sandboxes, running or not: their commands are killed, their files removed.",
+     .text = "Destroy sandboxes, running or not: kill their commands and remove their files.",
      FLAGS(rm_flags), .run = rm_run, EXAMPLES("holt rm build", "holt rm $(holt ls -q --state stopped)", "holt rm --all")},
     {.verb = "run", .op = "run", .fills = RUN_FILLS, .failed = 125,
      .text = "Run one command in a new sandbox; the sandbox is removed afterwards.\n"
-             "Standard input, output and error pass through, and signals; the exit status is the command's: 128+n when signal n "
-             "ended it, 127 when it was not found, 126 when it cannot be run, 125 when holt failed. A second Ctrl-C within a "
-             "second does not wait for the command.",
+             "Standard input, output, error and signals pass through. The exit status is the command's: 128+n if "
+             "signal n ended it, 127 if it was not found, 126 if it cannot be run, 125 if holt failed. A second Ctrl-C "
+             "within a second does not wait for the command.",
      FLAGS(run_flags), .run = run_run,
      EXAMPLES("holt run -- python3 -c 'print(1)'", "holt run -it --image ubuntu:22.04 -- bash",
               "holt run -d --name web -v site:/site:ro -- python3 -m http.server -d /site 8000", "tar c src | holt run --memory 512m --timeout 30s -- sh -c 'tar x && make -C src'",
               "holt run --allow api.example.com -- curl -s https://api.example.com")},
     {.verb = "exec", .op = "exec.create", .fills = RUN_FILLS ",cancel_on_disconnect", .failed = 125,
      .text = "Run a command in a sandbox.\n"
-             "Standard input, output and error, signals and the exit status pass through as with `holt run`. With -d it goes on by "
-             "itself, and its id is printed.",
+             "Standard input, output and error, signals and the exit status pass through as with `holt run`. With -d "
+             "it continues in the background, and its id is printed.",
      FLAGS(exec_flags), .run = exec_run,
      EXAMPLES("holt exec build -- make -j4", "holt exec build -t -- top", "holt exec build -d -- ./server")},
     {.verb = "shell", .op = "exec.create", .fills = RUN_FILLS ",cancel_on_disconnect,background,merge,timeout_ms", .failed = 125,
@@ -224,12 +222,12 @@ const struct verb verb_table[] = {
      FLAGS(shell_flags), .run = shell_run, EXAMPLES("holt shell build", "holt shell build -u 1000 --shell /bin/sh")},
     {.verb = "attach", .op = "exec.attach", .fills = "role,stdout_offset,stderr_offset", .failed = 125,
      .text = "Attach to a command: see its output from the start, type into it.\n"
-             "Without EXEC it is the command that was started last. If somebody else is typing there, you only watch; --take takes over.",
+             "The default is the command that was started last. If somebody else controls it, you only watch; --take "
+             "takes over.",
      FLAGS(attach_flags), .run = attach_run,
      EXAMPLES("holt attach build", "holt attach build ex_01k4r8w2m9h5t7c3xqvd --observe")},
     {.verb = "wait", .op = "exec.wait", .failed = 125,
-     .text = "Wait until a command has ended; the exit status is the command's.\n"
-             "Without EXEC it is the command that was started last.",
+     .text = "Wait until a command has ended; the exit status is the command's.\nThe default is the command that was started last.",
      FLAGS(wait_flags), .run = wait_run, EXAMPLES("holt wait build", "holt wait build ex_01k4r8w2m9h5t7c3xqvd")},
     {.verb = "image pull", .run = image_pull_run,
      EXAMPLES("holt image pull registry.example.org/team/app:1.2", "holt image pull 127.0.0.1:5000/app --name app")},
@@ -237,8 +235,8 @@ const struct verb verb_table[] = {
      EXAMPLES("docker save app:1.2 | holt image import -", "holt image import rootfs.tar.gz --name base",
               "holt image import ./rootfs --name base")},
     {.verb = "image build-vm", .group = "image",
-     .text = "Make the base of virtual machines from Debian packages on this machine: kernel, initrd and root disk.\n"
-             "Needs root, and says which packages it lacks. holtd uses it from its next start on.",
+     .text = "Build the base of virtual machines from Debian packages: kernel, initrd and root disk.\n"
+             "Needs root, and lists the packages that are missing. holtd uses the base after its next start.",
      FLAGS(build_vm_flags), .run = build_vm_run,
      EXAMPLES("sudo holt image build-vm --state /var/lib/holt", "sudo holt image build-vm --release bookworm --size 20G")},
     {.verb = "secret set", .fills = "value,hosts,methods", FLAGS(secret_set_flags), .run = secret_set_run,
@@ -255,15 +253,15 @@ const struct verb verb_table[] = {
     {.verb = "top", .group = "sandbox", .text = "Watch the resource use of running sandboxes; q quits.", FLAGS(top_flags), .run = top_run,
      EXAMPLES("holt top", "holt top --once")},
     {.verb = "port-forward", .group = "port",
-     .text = "Listen on a port of this machine and connect it to one inside a sandbox.\n"
-             "Until Ctrl-C. For a browser use `holt preview`: it sends what it keeps for this address, the dashboard's "
-             "session too, to every port of it.",
+     .text = "Connect a port of this machine to one inside a sandbox, until Ctrl-C.\n"
+             "For a browser use `holt preview`: a browser sends its cookies for an address, also the dashboard's "
+             "session, to every port of that address.",
      FLAGS(port_forward_flags), .run = port_forward_run,
      EXAMPLES("holt port-forward build 8080:80", "holt port-forward build :5432")},
     {.verb = "preview", .run = link_run, EXAMPLES("holt preview build 8000", "xdg-open \"$(holt preview build 3000)\"")},
     {.verb = "board show", .group = "board", .text = "Show a project's board, column by column.", FLAGS(board_show_flags),
      .run = board_show_run, EXAMPLES("holt board show pj_01k4r8w2m9h5t7c3xqvd", "holt board show pj_01k4r8w2m9h5t7c3xqvd --lanes")},
-    {.verb = "project put", .op = "project.file.write", .text = "Put a file of this machine into a project, as its next version.",
+    {.verb = "project put", .op = "project.file.write", .text = "Upload a file of this machine to a project, as its next version.",
      FLAGS(project_put_flags), .run = project_put_run,
      EXAMPLES("holt project put pj_01k4r8w2m9h5t7c3xqvd docs/plan.md plan.md", "make report | holt project put pj_01k4r8w2m9h5t7c3xqvd out/report.txt -")},
     {.verb = "events", FLAGS(events_flags), .run = events_run,
@@ -276,8 +274,8 @@ const struct verb verb_table[] = {
     {.verb = "context ls", .group = "machine", .text = "List the contexts: named servers with their tokens.",
      .run = context_ls_run, EXAMPLES("holt context ls")},
     {.verb = "context add", .group = "machine",
-     .text = "Add a context: a server and the token for it.\n"
-             "Contexts are kept in ~/.config/holt/contexts.json, readable by you alone. A token is read from a file or "
+     .text = "Add a context: a server and its token.\n"
+             "Contexts are kept in ~/.config/holt/contexts.json, readable only by you. A token is read from a file or "
              "HOLT_TOKEN, never from the command line, where every user of the machine could see it.",
      FLAGS(context_add_flags), .run = context_add_run,
      EXAMPLES("holt context add work https://holt.example:8122 --token-file token.txt --use",
@@ -287,24 +285,25 @@ const struct verb verb_table[] = {
     {.verb = "context rm", .group = "machine", .text = "Remove a context and its token from this machine.",
      FLAGS(context_name_flags), .run = context_rm_run, EXAMPLES("holt context rm work")},
     {.verb = "down", .group = "machine",
-     .text = "End everything of an installation on this machine: holtd, its sandboxes, holt-spawn and holt-egress.\n"
-             "Sandboxes with their files on disk can be started again when holtd runs again; what was in memory is gone. Ctrl-C ends holtd alone.",
+     .text = "End all processes of an installation on this machine: holtd, its sandboxes, holt-spawn and holt-egress.\n"
+             "Sandboxes with their files on disk can be started again when holtd runs again; files in memory are lost. "
+             "Ctrl-C ends only holtd.",
      FLAGS(down_flags), .run = down_run, EXAMPLES("holt down", "sudo holt down --state /var/lib/holt")},
     {.verb = "purge", .group = "machine",
-     .text = "End everything of an installation on this machine and remove its state directory.\n"
-             "Sandboxes, volumes, images, secrets, tokens and the log of events are gone for good; a PostgreSQL database and directories "
-             "that settings name (storage_path, host_mounts) stay.",
+     .text = "End all processes of an installation on this machine and remove its state directory.\n"
+             "Sandboxes, volumes, images, secrets, tokens and the event log are removed for good. A PostgreSQL "
+             "database and directories of settings (storage_path, host_mounts) stay.",
      FLAGS(purge_flags), .run = purge_run, EXAMPLES("holt purge", "holt purge --yes --state ./state")},
     {.verb = "doctor", .group = "machine",
      .text = "Check this machine for everything that sandboxes need, and print fixes.\n"
-             "Nothing is changed. The exit status is 0 unless a requirement of native sandboxes is missing.",
+             "It changes nothing. The exit status is 0 unless a requirement of native sandboxes is missing.",
      .run = doctor_run, EXAMPLES("holt doctor", "holt doctor -o json")},
     {.verb = "completion", .group = "machine", .text = "Print a script that completes commands, flags and values.",
      FLAGS(completion_flags), .run = completion_run,
      EXAMPLES("source <(holt completion bash)", "source <(holt completion zsh)", "holt completion fish | source")},
     {.verb = "man", .group = "machine",
-     .text = "Print a manual page as roff; without PAGE list the pages.\n"
-             "`make install` installs them all: `man holt`, `man holt-exec`, `man holtd`.",
+     .text = "Print a manual page as roff; without PAGE, list the pages.\n"
+             "`make install` installs all of them: `man holt`, `man holt-exec`, `man holtd`.",
      FLAGS(man_flags), .run = man_run, EXAMPLES("holt man", "holt man holt-exec | man -l -")},
     {.verb = "version", .group = "machine", .text = "Show the version of this command.", .run = version_run,
      EXAMPLES("holt version")},

@@ -12,7 +12,7 @@ static int wrong(const char *text, const char *why, struct err *e)
 {
     (void)err_set(e, ERR_INVALID, 0, "-v %.100s: %s", text, why);
     return err_hint(e, "-v NAME:/DST for a volume, -v /SRC:/DST for a directory of the host; :ro "
-                       "behind it makes it read-only");
+                       "after it makes it read-only");
 }
 
 /* "rw" and "ro" of Docker's options; others have no meaning here. */
@@ -25,7 +25,7 @@ static int read_options(struct str options, bool *ret_readonly, struct err *e, c
         if (str_eq_c(one, "ro"))
             *ret_readonly = true;
         else if (!str_eq_c(one, "rw"))
-            return wrong(text, "the option behind the second ':' is ro or rw", e);
+            return wrong(text, "the option after the second ':' must be ro or rw", e);
     }
     return 0;
 }
@@ -55,10 +55,10 @@ static int whole_path(const struct cli *c, const char *src, char **ret, struct e
         return -1;
     if (!server_is_local(t.server)) {
         if (src[0] != '/')
-            return err_set(e, ERR_INVALID, 0,
-                           "-v %.100s: it would be a directory of the server's machine: give its "
-                           "whole path there",
-                           src);
+            return err_set(
+                e, ERR_INVALID, 0,
+                "-v %.100s: a directory of the server's machine needs its absolute path there",
+                src);
         *ret = xstrdup(src);
         return 0;
     }
@@ -79,7 +79,7 @@ static int add_one(const struct cli *c, const char *text, json_t *args, struct e
     if (src.n == 0 || dst.n == 0)
         return wrong(text, "it is not SRC:DST", e);
     if (dst.p[0] != '/')
-        return wrong(text, "DST is not a whole path: it begins with /", e);
+        return wrong(text, "DST is not an absolute path: it must begin with /", e);
     if (read_options(options, &readonly, e, text) < 0)
         return -1;
     source = str_dup(src);

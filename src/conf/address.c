@@ -48,7 +48,7 @@ int address_check(const char *address, struct err *e)
         return 0;
     }
     return err_set(e, ERR_INVALID, 0,
-                   "'%.100s' is no address; it must be 'host:port', '[v6]:port' or "
+                   "'%.100s' is not an address; it must be 'host:port', '[v6]:port' or "
                    "'unix:/PATH', with 'tls://' before it for TLS only",
                    address);
 }

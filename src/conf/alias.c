@@ -87,10 +87,10 @@ static int from_rust_log(struct str value, struct buf *to, struct err *e)
             }
         }
         if (rest.n == 0 && str_index(value, ',') < 0 && str_index(value, '=') < 0)
-            return err_set(e, ERR_INVALID, 0,
-                           "'%.*s' is no log level; it must be off, error, warn, info, debug or "
-                           "trace",
-                           (int)size_min(value.n, 40), value.p);
+            return err_set(
+                e, ERR_INVALID, 0,
+                "'%.*s' is not a log level; it must be off, error, warn, info, debug or trace",
+                (int)size_min(value.n, 40), value.p);
     }
     buf_add_c(to, "info"); /* only targets were named: the rest keeps the default level */
     return 0;
@@ -111,7 +111,7 @@ static int from_log_format(struct str value, struct buf *to, struct err *e)
         return 0;
     }
     return err_set(e, ERR_INVALID, 0,
-                   "'%.*s' is no log format; it must be logfmt, pretty, compact, text or json",
+                   "'%.*s' is not a log format; it must be logfmt, pretty, compact, text or json",
                    (int)size_min(value.n, 40), value.p);
 }
 

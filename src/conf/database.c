@@ -33,7 +33,7 @@ static int add_part(const json_t *section, enum part p, const char *prefix, stru
     else if (json_is_integer(v))
         buf_printf(&text, "%" PRId64, (int64_t)json_integer_value(v));
     else
-        return err_set(e, ERR_INVALID, 0, "'database.%s' must be a text or a whole number",
+        return err_set(e, ERR_INVALID, 0, "'database.%s' must be a string or a whole number",
                        parts[p]);
     buf_add_c(to, prefix);
     enc_percent(to, buf_str(&text));

@@ -50,7 +50,7 @@ static int parse(const struct conf_sources *from, int at, struct flag *ret, stru
     if (strcmp(arg, "-h") == 0)
         arg = "--help";
     if (strncmp(arg, "--", 2) != 0 || arg[2] == '\0') {
-        (void)err_set(e, ERR_INVALID, 0, "'%s' is no flag", value_shown(str_of(arg), shown));
+        (void)err_set(e, ERR_INVALID, 0, "'%s' is not a flag", value_shown(str_of(arg), shown));
         return err_hint(e, "holtd --help lists the flags");
     }
     ret->name = str_cut(str_of(arg + 2), '=', &rest);

@@ -32,7 +32,7 @@ const char *setting_foreign_why(struct str name)
         for (const struct setting_reason *r = setting_groups[g]->reasons; r && r->why; r++)
             if (str_eq_c(name, r->variable) || str_eq_c(name, r->key))
                 return r->why;
-    return "this build has no use for it";
+    return "this build does not use it";
 }
 
 static bool is_in(const char *const *list, struct str name)

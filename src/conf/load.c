@@ -252,17 +252,17 @@ static int load_presets(struct load *l, struct err *e)
 static int check_together(const struct config *c, struct err *e)
 {
     if ((c->tls_cert[0] == '\0') != (c->tls_key[0] == '\0'))
-        return err_set(e, ERR_INVALID, 0,
-                       "settings 'tls_cert' and 'tls_key' must be given both or neither");
+        return err_set(e, ERR_INVALID, 0, "set both 'tls_cert' and 'tls_key', or neither");
     for (size_t i = 0; i < c->listen.n; i++) {
         if (c->auth == CONF_AUTH_OFF && !conf_is_loopback(c->listen.v[i])) {
-            (void)err_set(e, ERR_INVALID, 0,
-                          "'auth' is off, but 'listen' names '%.100s', which others can reach",
-                          c->listen.v[i]);
+            (void)err_set(
+                e, ERR_INVALID, 0,
+                "'auth' is off, but 'listen' has '%.100s', which other machines can reach",
+                c->listen.v[i]);
             return err_hint(e, "listen on 127.0.0.1, or leave 'auth' at 'token'");
         }
         if (!c->tls_cert[0] && strncmp(c->listen.v[i], "tls://", 6) == 0)
-            return err_set(e, ERR_INVALID, 0, "'listen' names '%.100s', but there is no 'tls_cert'",
+            return err_set(e, ERR_INVALID, 0, "'listen' has '%.100s', but 'tls_cert' is not set",
                            c->listen.v[i]);
     }
     return 0;

@@ -57,7 +57,7 @@ static int check_origin(const char *value, struct err *e)
     if (strncmp(value, "http://", 7) == 0 || strncmp(value, "https://", 8) == 0)
         return 0;
     return err_set(e, ERR_INVALID, 0,
-                   "'%.100s' is no origin; it must be like 'https://dash.example.org'", value);
+                   "'%.100s' is not an origin; it must be like 'https://dash.example.org'", value);
 }
 
 /* A browser connects to it. */
@@ -92,7 +92,7 @@ static int check_host_mount(const char *value, struct err *e)
     if (value[0] == '/' && !strstr(value, "/../") && !strstr(value, "//"))
         return 0;
     return err_set(e, ERR_INVALID, 0,
-                   "'%.100s' must be an absolute path, with ':ro' behind it for read-only mounts",
+                   "'%.100s' must be an absolute path, with ':ro' after it for read-only mounts",
                    value);
 }
 
@@ -115,7 +115,7 @@ static int check_proxy_host(const char *value, struct err *e)
 
     if (value[0] == '\0' || host_parse(str_of(value), &h, &why) == 0)
         return 0;
-    return err_set(e, ERR_INVALID, 0, "'%.100s' is neither an address nor a name", value);
+    return err_set(e, ERR_INVALID, 0, "'%.100s' is neither an address nor a host name", value);
 }
 
 int setting_check_path(const char *value, struct err *e)
@@ -152,50 +152,47 @@ static char *first_runtime(void)
 /* clang-format off */
 static const struct setting own_rows[] = {
     {ROW(listen, OP_LIST, .preset = "127.0.0.1:8122", .min = 1, .max = 64,
-         .text = "Addresses to listen on; each speaks every protocol. 'host:port', '[v6]:port' "
-                 "or 'unix:/PATH'; 'tls://' before one refuses clear text there. Loopback by default: no other machine can connect."),
+         .text = "Addresses to listen on: 'host:port', '[v6]:port' or 'unix:/PATH'. Each accepts every protocol; "
+                 "with 'tls://' before it, only TLS. The default is loopback: no other machine can connect."),
      .alias = listen_alias, .check = address_check},
     {ROW(preview_listen, OP_LIST, .preset = "127.0.0.1:8123,[::1]:8123", .max = 64,
-         .text = "Addresses that show servers inside sandboxes to browsers, each sandbox and port at "
-                 "an origin of its own, http://PORT-ID.localhost; nothing of the API is there. A "
-                 "busy one is skipped; if all are, any free port is taken. Empty: no previews."),
+         .text = "Addresses for previews: servers inside sandboxes, in a browser. Each sandbox and port has its own "
+                 "origin, http://PORT-ID.localhost; the API is not served there. A busy address is skipped; if all "
+                 "are busy, any free port is used. Empty: no previews."),
      .check = check_preview_address},
     {ROW(seed_ports, OP_BOOL, .preset = "false",
-         .text = "Listen also on the ports that clients of the described systems expect: 8080, "
-                 "8120, 8121, 8122, 50051 and 5173, on loopback; a busy one is skipped. Loopback "
-                 "addresses that those systems' own variables name (GRPC_PORT) count as such.")},
+         .text = "Also listen on the ports that clients of the other systems expect: 8080, 8120, 8121, 8122, 50051 "
+                 "and 5173, on loopback. A busy port is skipped. Loopback addresses in variables of those systems "
+                 "(GRPC_PORT) are added.")},
     {ROW(seed_identity, OP_CHOICE, .preset = "operator", .choices = seed_identities,
-         .text = "Role of a request without a token on one of those ports; their clients send "
-                 "none. Never admin; 'none' refuses such requests."),
+         .text = "Role of requests without a token on the seed ports, whose clients send none. It cannot be admin; "
+                 "'none' refuses such requests."),
      .as_text = true, .reload = true},
     {ROW(state, OP_STR, .min = 1, .max = 1024,
-         .text = "Directory of everything that holt keeps. Default: systemd's StateDirectory=, "
-                 "/var/lib/holt for root, else $XDG_STATE_HOME/holt or ~/.local/state/holt."),
+         .text = "Directory for all files that holt keeps. Default: systemd's StateDirectory=, /var/lib/holt for "
+                 "root, else $XDG_STATE_HOME/holt or ~/.local/state/holt."),
      .preset = conf_default_state},
     {ROW(user, OP_STR, .preset = "", .max = 64,
-         .text = "User that holtd becomes when it is started as root, by name or number; its state "
-                 "directory is handed to it. Empty: 'holt' where the system has it, else 999990. "
-                 "'root' stays root.")},
+         .text = "User of holtd if it is started as root, by name or number. The state directory is given to that "
+                 "user. Empty: 'holt' if that user exists, else 999990. 'root': stay root.")},
     {ROW(egress_user, OP_STR, .preset = "", .max = 64,
-         .text = "User that holt-egress becomes when holtd is started as root. Empty: "
-                 "'holt-egress' where the system has it, else 999991.")},
+         .text = "User of holt-egress if holtd is started as root. Empty: 'holt-egress' if that user exists, else "
+                 "999991.")},
     {ROW(db, OP_STR, .preset = "", .max = 2048, .secret = true,
-         .text = "The database: 'sqlite:PATH' or 'postgres://…'; empty: holt.db in the state "
-                 "directory. Not shown, since it may hold a password."),
+         .text = "The database: 'sqlite:PATH' or 'postgres://…'. Empty: holt.db in the state directory. Never "
+                 "shown, because it may hold a password."),
      .alias = db_alias, .check = check_db},
     {ROW(node, OP_STR, .preset = "", .max = 40,
-         .text = "Name of this holtd among those that share one PostgreSQL database: each keeps "
-                 "its tables in a schema of its own, holt_NODE. Empty: a name kept in the state "
-                 "directory."),
+         .text = "Name of this holtd if several share one PostgreSQL database. Each has its own schema, holt_NODE. "
+                 "Empty: a name that is kept in the state directory."),
      .check = check_node},
     {ROW(auth, OP_CHOICE, .preset = "token", .choices = auth_modes,
-         .text = "Must requests carry a token? 'off' makes everybody admin and works on "
-                 "loopback only.")},
+         .text = "Whether requests need a token. With 'off' every client is admin; it is accepted on loopback only.")},
     {ROW(log_level, OP_CHOICE, .preset = "info", .choices = log_levels,
-         .text = "How much to log."),
+         .text = "Least severe messages to log."),
      .alias = log_level_alias, .reload = true},
     {ROW(log_format, OP_CHOICE, .preset = "logfmt", .choices = log_formats,
-         .text = "How a log line looks: 'key=value' or JSON."),
+         .text = "Format of log lines: 'key=value' or JSON."),
      .alias = log_format_alias, .reload = true},
     {ROW(tls_cert, OP_STR, .preset = "", .max = 1024,
          .text = "PEM file with the certificate chain; empty: no TLS. SIGHUP reads it again.")},
@@ -205,73 +202,70 @@ static const struct setting own_rows[] = {
          .text = "Web origins whose pages may call the API from a browser; none by default."),
      .check = check_origin, .reload = true},
     {ROW(seed_origins, OP_LIST, .preset = "http://localhost:5173-5183,http://127.0.0.1:5173-5183", .max = 256,
-         .text = "Web origins whose pages may call the API on the seed ports, without cookies: the seeds' dashboards. Ports may be a range."),
+         .text = "Web origins whose pages may call the API on the seed ports, without cookies: dashboards of the "
+                 "other systems. Ports may be a range."),
      .check = check_origin, .reload = true},
     {ROW(hosts, OP_LIST, .preset = "", .max = 256,
-         .text = "Further names that a request's Host may have, beside addresses and localhost: "
-                 "refusing others stops DNS rebinding."),
+         .text = "Names that a request's Host header may have, besides addresses and localhost. Others are refused, "
+                 "which stops DNS rebinding."),
      .reload = true},
     {ROW(metrics, OP_BOOL, .preset = "true",
          .text = "Serve /metrics."),
      .alias = metrics_alias, .reload = true},
     {ROW(ready_needs_agents, OP_BOOL, .preset = "false",
-         .text = "Is /readyz 503 while no agent is connected? An empty installation works too, "
-                 "so by default it is not."),
+         .text = "Whether /readyz is 503 while no agent is connected. By default it is not: an installation without "
+                 "agents works too."),
      .reload = true},
 
     {ROW(header_max, OP_SIZE, .preset = "64k", .min = 1 * KIB, .max = 1 * MIB,
-         .text = "Largest request head. Cookies and tokens need some KiB; more is an attack or "
-                 "a mistake."),
+         .text = "Maximum size of a request head. Cookies and tokens need some KiB; more is an attack or a mistake."),
      .reload = true},
     {ROW(header_count_max, OP_INT, .preset = "128", .min = 8, .max = 4096,
-         .text = "Most fields in a request head; browsers send about 20."),
+         .text = "Maximum number of fields in a request head. Browsers send about 20."),
      .reload = true},
     {ROW(body_max, OP_SIZE, .preset = "16m", .min = 1 * KIB, .max = 1LL << 40,
-         .text = "Largest request body that is kept in memory; uploads that stream have limits "
-                 "of their own."),
+         .text = "Maximum size of a request body in memory. Streamed uploads have other limits."),
      .reload = true},
     {ROW(connections_max, OP_INT, .preset = "16384", .min = 8, .max = 1000000,
-         .text = "Most open connections; each costs a file descriptor and some KiB."),
+         .text = "Maximum number of open connections. Each costs a file descriptor and some KiB."),
      .reload = true},
     {ROW(connections_per_peer, OP_INT, .preset = "4096", .min = 1, .max = 1000000,
-         .text = "Most of them from one address, so that one peer cannot take them all. High, "
-                 "since all clients on loopback share one address."),
+         .text = "Maximum number of connections from one address. The default is high, because all clients on "
+                 "loopback share one address."),
      .reload = true},
     {ROW(pending_max, OP_SIZE, .preset = "256m", .min = 1 * MIB, .max = 1LL << 40,
-         .text = "Most bytes of requests held for clients that have not authenticated yet; as much "
-                 "again for requests from inside sandboxes. Past it clients get an error that asks "
-                 "them to try again."),
+         .text = "Maximum memory for requests of clients that have not authenticated yet, and the same again for "
+                 "requests from inside sandboxes. When it is full, clients get an error and may retry."),
      .reload = true},
     {ROW(pending_per_peer, OP_SIZE, .preset = "32m", .min = 64 * KIB, .max = 1LL << 40,
-         .text = "Most of them from one address (of IPv6: one /64), and from one sandbox by its relay."),
+         .text = "The part of it for one address (with IPv6, one /64), and for the relay of one sandbox."),
      .reload = true},
     {ROW(requests_per_conn, OP_INT, .preset = "128", .min = 1, .max = 10000,
-         .text = "Outstanding requests on one connection: pipelined ones, or HTTP/2 streams."),
+         .text = "Maximum number of concurrent requests on one connection: pipelined requests or HTTP/2 streams."),
      .reload = true},
     {ROW(idle_ms, OP_DURATION, .preset = "75s", .min = 1 * SECOND, .max = 24LL * HOUR,
-         .text = "A connection between two requests is closed after this; longer than the 60s "
-                 "for which proxies keep theirs."),
+         .text = "An idle connection is closed after this. The default is longer than the 60s for which proxies "
+                 "keep theirs."),
      .reload = true},
     {ROW(header_ms, OP_DURATION, .preset = "10s", .min = 100, .max = 1LL * HOUR,
-         .text = "A request head must arrive within this: a slower client holds a connection on "
-                 "purpose."),
+         .text = "A request head must arrive within this time, so that slow clients cannot hold connections."),
      .reload = true},
     {ROW(body_idle_ms, OP_DURATION, .preset = "30s", .min = 100, .max = 1LL * HOUR,
-         .text = "A request body may pause this long; the whole may take any time."),
+         .text = "A client may pause this long while it sends a request body. The whole body may take any time."),
      .reload = true},
     {ROW(write_ms, OP_DURATION, .preset = "30s", .min = 100, .max = 1LL * HOUR,
-         .text = "A client that takes none of its bytes for this long is disconnected; a reader of "
-                 "server-sent events first gets a comment with the reason, and this long again. It "
-                 "does not run while holt owes the reply."),
+         .text = "A client that reads nothing of its reply for this long is disconnected. A reader of server-sent "
+                 "events first gets a comment with the reason, and the same time again. The time does not count "
+                 "while the client waits for its reply."),
      .reload = true},
     {ROW(ws_message_max, OP_SIZE, .preset = "16m", .min = 1 * KIB, .max = 1LL << 30,
-         .text = "Largest WebSocket message, whatever its fragments."),
+         .text = "Maximum size of a WebSocket message, all fragments together."),
      .reload = true},
     {ROW(grpc_message_max, OP_SIZE, .preset = "16m", .min = 1 * KIB, .max = 1LL << 30,
-         .text = "Largest gRPC message; gRPC's own default is 4 MiB, files need more."),
+         .text = "Maximum size of a gRPC message. gRPC's own default is 4 MiB, but files need more."),
      .reload = true},
     {ROW(shutdown_ms, OP_DURATION, .preset = "10s", .max = 1LL * HOUR,
-         .text = "How long requests may finish after SIGTERM before they are cut."),
+         .text = "Time that requests have to finish after SIGTERM."),
      .alias = shutdown_alias, .reload = true},
 
     {ROW(events_keep_ms, OP_DURATION, .preset = "0", .max = 36500LL * 24 * HOUR,
@@ -279,218 +273,214 @@ static const struct setting own_rows[] = {
                  "verifiable."),
      .reload = true},
     {ROW(events_keep_count, OP_INT, .preset = "0", .max = 1LL << 53,
-         .text = "Of more events than this the oldest are removed; 0: never."),
+         .text = "Maximum number of events. The oldest are removed; 0: never."),
      .reload = true},
     {ROW(audit_fold_ms, OP_DURATION, .preset = "10s", .max = 24LL * HOUR,
-         .text = "Equal audit rows within this become one with a count, so that a flood of "
-                 "refusals does not fill the disk."),
+         .text = "Equal audit rows within this time become one row with a count, so that a flood of refusals does "
+                 "not fill the disk."),
      .reload = true},
     {ROW(login_failures, OP_INT, .preset = "10", .min = 1, .max = 1000000,
-         .text = "Failed logins of one address within login_window_ms before it must wait."),
+         .text = "Failed logins that one address may make within login_window_ms before it must wait."),
      .reload = true},
     {ROW(login_window_ms, OP_DURATION, .preset = "60s", .min = 1 * SECOND, .max = 24LL * HOUR,
          .text = "The time over which failed logins are counted."),
      .reload = true},
     {ROW(tokens_max, OP_INT, .preset = "100000", .min = 1, .max = 10000000,
-         .text = "Most tokens, of sessions too, that are not revoked or expired."),
+         .text = "Maximum number of valid tokens, including those of sessions."),
      .reload = true},
     {ROW(store_writes, OP_INT, .preset = "10000", .min = 1, .max = 1000000,
-         .text = "Most writes that wait for the database; past it clients get an error that asks "
-                 "them to try again.")},
+         .text = "Maximum number of writes that wait for the database. When it is reached, clients get an error and "
+                 "may retry.")},
     {ROW(store_reads, OP_INT, .preset = "1000", .min = 1, .max = 1000000,
-         .text = "Most reads that wait for the database.")},
+         .text = "Maximum number of reads that wait for the database.")},
 
     {ROW(runtime, OP_CHOICE, .choices = runtimes,
-         .text = "Runtime of a sandbox that names none; by default the first of these. One that "
-                 "isolates nothing is for tests; holtd warns of it at its start."),
+         .text = "Runtime of sandboxes that request none. A runtime that does not isolate is for tests; holtd warns "
+                 "of it at its start."),
      .as_text = true, .preset = first_runtime},
     {ROW(host_mounts, OP_LIST, .preset = "", .max = 256,
-         .text = "Directories of the host below which sandboxes may mount; ':ro' behind one "
-                 "allows read-only mounts only. None by default. holt-spawn takes up a change at its "
-                 "next start."),
+         .text = "Directories of the host that sandboxes may mount, with all directories below them; with ':ro' "
+                 "after it, read-only. None by default. A change takes effect when holt-spawn starts again."),
      .check = check_host_mount, .reload = true},
     {ROW(nesting, OP_BOOL, .preset = "false",
-         .text = "May sandboxes be made with 'nesting', so that they can make namespaces and mounts "
-                 "of their own? More of the kernel is then open to them: docs/runtime.md.")},
+         .text = "Whether sandboxes may be created with 'nesting': they can then create namespaces and mounts, and "
+                 "reach more of the kernel. See docs/runtime.md.")},
     {ROW(syscalls, OP_CHOICE, .preset = "narrow", .choices = syscall_kinds,
-         .text = "System calls of a sandbox whose create does not say: 'narrow' has those that "
-                 "real programs need, 'wide' all but the dangerous ones: docs/runtime.md. "
-                 "holt-spawn takes up a change at its next start.")},
+         .text = "System calls of sandboxes that do not request them: 'narrow' allows those that common programs "
+                 "need, 'wide' all but the dangerous ones. See docs/runtime.md. A change takes effect when "
+                 "holt-spawn starts again.")},
     {ROW(wide_syscalls, OP_CHOICE, .preset = "people", .choices = wide_users,
-         .text = "Clients that may make sandboxes with 'syscalls: wide': never (none), people (all but agents) or agents (all).")},
+         .text = "Clients that may create sandboxes with 'syscalls: wide': never (none), people (all but agents) or "
+                 "agents (all).")},
     {ROW(default_pids, OP_INT, .preset = "4096", .max = 4194304,
-         .text = "Most processes and threads of a sandbox without a limit of its own; with cgroup "
-                 "v1 it counts for each user inside. 0: none. holt-spawn takes up a change at its "
-                 "next start.")},
+         .text = "Limit of processes and threads of a sandbox that requests none; 0: no limit. With cgroup v1 it "
+                 "counts per user inside. A change takes effect when holt-spawn starts again.")},
     {ROW(require_limits, OP_BOOL, .preset = "false",
-         .text = "Refuse every sandbox with a limit that this host cannot enforce; otherwise "
-                 "'unenforced' and 'warnings' of the reply name it."),
+         .text = "Refuse sandboxes with a limit that this host cannot enforce. Otherwise 'unenforced' and "
+                 "'warnings' in the reply name the limit."),
      .reload = true},
     {ROW(pool_size, OP_INT, .preset = "4", .max = 256,
-         .text = "Sandboxes made ahead, so that a create or run finds one ready; each takes some "
-                 "0.5 MiB and is replaced in the background. 0: none."), .reload = true},
+         .text = "Number of spare sandboxes, which make create and run faster. Each takes about 0.5 MiB and is "
+                 "replaced in the background. 0: none."), .reload = true},
     {ROW(pool_autosize, OP_BOOL, .preset = "false",
-         .text = "Make as many ahead as were created in the last 60 seconds, between pool_min and pool_max, instead of "
-                 "pool_size."), .reload = true},
-    {ROW(pool_min, OP_INT, .preset = "0", .max = 256, .text = "Fewest sandboxes to make ahead, with pool_autosize."), .reload = true},
+         .text = "Keep as many spare sandboxes as were created in the last 60 seconds, between pool_min and "
+                 "pool_max, instead of pool_size."), .reload = true},
+    {ROW(pool_min, OP_INT, .preset = "0", .max = 256, .text = "Minimum number of spare sandboxes, with "
+                                                              "pool_autosize."), .reload = true},
     {ROW(pool_max, OP_INT, .preset = "0", .max = 256,
-         .text = "Most sandboxes to make ahead, with pool_autosize; 0: 10, or pool_min where that is more."), .reload = true},
+         .text = "Maximum number of spare sandboxes, with pool_autosize; 0: 10, or pool_min if that is more."), .reload = true},
     {ROW(sandboxes_max, OP_INT, .preset = "4096", .min = 1, .max = 1000000,
-         .text = "Most sandboxes at once.")},
+         .text = "Maximum number of sandboxes.")},
     {ROW(agent_memory, OP_SIZE, .preset = "1g", .max = 1LL << 50,
-         .text = "Memory of an agent's sandbox that names no limit; 0: agent_memory_max."), .reload = true},
+         .text = "Memory limit of an agent's sandbox that requests none; 0: agent_memory_max."), .reload = true},
     {ROW(agent_memory_max, OP_SIZE, .preset = "8g", .max = 1LL << 50,
-         .text = "Most memory of an agent's sandbox, and of its volumes in memory; 0: no limit."), .reload = true},
+         .text = "Maximum memory limit of an agent's sandbox, and of its volumes in memory; 0: no limit."), .reload = true},
     {ROW(agent_cpu, OP_INT, .preset = "2000", .max = 1000000,
-         .text = "Thousandths of a CPU of an agent's sandbox that names no limit; 0: agent_cpu_max."), .reload = true},
+         .text = "CPU limit of an agent's sandbox that requests none, in thousandths of one core; 0: agent_cpu_max."), .reload = true},
     {ROW(agent_cpu_max, OP_INT, .preset = "8000", .max = 1000000,
-         .text = "Most thousandths of a CPU of an agent's sandbox; 0: no limit."), .reload = true},
+         .text = "Maximum CPU limit of an agent's sandbox, in thousandths of one core; 0: no limit."), .reload = true},
     {ROW(agent_pids, OP_INT, .preset = "1024", .max = 4194304,
-         .text = "Processes of an agent's sandbox that names no limit; 0: agent_pids_max."), .reload = true},
+         .text = "Process limit of an agent's sandbox that requests none; 0: agent_pids_max."), .reload = true},
     {ROW(agent_pids_max, OP_INT, .preset = "8192", .max = 4194304,
-         .text = "Most processes of an agent's sandbox; 0: no limit."), .reload = true},
+         .text = "Maximum process limit of an agent's sandbox; 0: no limit."), .reload = true},
     {ROW(agent_disk, OP_SIZE, .preset = "8g", .max = 1LL << 50,
-         .text = "Bytes of files of an agent's sandbox that names no limit; 0: agent_disk_max."), .reload = true},
+         .text = "Disk limit of an agent's sandbox that requests none; 0: agent_disk_max."), .reload = true},
     {ROW(agent_disk_max, OP_SIZE, .preset = "32g", .max = 1LL << 50,
-         .text = "Most bytes of files of an agent's sandbox, and of each mount of its own; 0: no limit."), .reload = true},
+         .text = "Maximum disk limit of an agent's sandbox, and of each of its own mounts; 0: no limit."), .reload = true},
     {ROW(agent_sandboxes, OP_INT, .preset = "32", .max = 1000000,
-         .text = "Most sandboxes that one agent has, stopped ones too; 0: no limit."), .reload = true},
+         .text = "Maximum number of sandboxes of one agent, including stopped ones; 0: no limit."), .reload = true},
     {ROW(agent_commands, OP_INT, .preset = "256", .max = 1000000,
-         .text = "Most commands that one agent runs at a time, in all its sandboxes; 0: no limit."), .reload = true},
+         .text = "Maximum number of commands that one agent runs at a time, in all its sandboxes; 0: no limit."), .reload = true},
     {ROW(agent_volumes, OP_INT, .preset = "32", .max = 1000000,
-         .text = "Most volumes that one agent has; 0: no limit."), .reload = true},
+         .text = "Maximum number of volumes of one agent; 0: no limit."), .reload = true},
     {ROW(agent_output, OP_SIZE, .preset = "1g", .max = 1LL << 50,
-         .text = "Most bytes of the host's disk for the output of one agent's commands, in all its "
-                 "sandboxes, and of the commands that one person's sandboxes start through their "
-                 "relays. Past it the oldest ended commands are removed, then the oldest output of "
-                 "running ones; 0: no limit."), .reload = true},
+         .text = "Maximum disk space of the host for the output of one agent's commands, in all its sandboxes, and "
+                 "of the commands that one person's sandboxes start through their relays. When it is full, the "
+                 "oldest ended commands are removed, then the oldest output of running ones; 0: no limit."), .reload = true},
     {ROW(owner_sandboxes, OP_INT, .preset = "3072", .max = 1000000,
-         .text = "Most sandboxes that one person has, so that no one takes all of sandboxes_max; 0: no limit."), .reload = true},
+         .text = "Maximum number of sandboxes of one person, so that nobody uses up sandboxes_max; 0: no limit."), .reload = true},
     {ROW(owner_volumes, OP_INT, .preset = "3072", .max = 1000000,
-         .text = "Most volumes that one person has; 0: no limit."), .reload = true},
+         .text = "Maximum number of volumes of one person; 0: no limit."), .reload = true},
     {ROW(volumes_max, OP_INT, .preset = "4096", .min = 1, .max = 1000000,
-         .text = "Most volumes of all together."), .reload = true},
+         .text = "Maximum number of volumes."), .reload = true},
     {ROW(secrets_max, OP_INT, .preset = "4096", .min = 1, .max = 1000000,
-         .text = "Most secrets of all together."), .reload = true},
+         .text = "Maximum number of secrets."), .reload = true},
     {ROW(execs_max, OP_INT, .preset = "256", .min = 1, .max = 512,
-         .text = "Most commands of one sandbox that are kept, ended ones included: the oldest "
-                 "ended ones are removed.")},
+         .text = "Maximum number of commands kept for one sandbox, including ended ones. The oldest ended ones are "
+                 "removed.")},
     {ROW(output_bytes, OP_SIZE, .preset = "64m", .min = 64 * KIB, .max = 1LL << 40,
-         .text = "How much of a command's output is kept, unless its request says; past it the "
-                 "oldest is dropped.")},
+         .text = "Bytes of a command's output to keep, if its request does not say. The oldest output is dropped.")},
     {ROW(relay_output_bytes, OP_SIZE, .preset = "1m", .min = 64 * KIB, .max = 1LL << 40,
-         .text = "The same, at most, for commands that a sandbox starts through its relay: their "
-                 "logs are on the host's disk. With a disk limit of the sandbox, all of them "
-                 "together take at most that much.")},
+         .text = "The same for commands that a sandbox starts through its relay, because their logs are on the "
+                 "host's disk. All of them together take at most the disk limit of the sandbox, if it has one.")},
     {ROW(disk_reserve, OP_SIZE, .preset = "256m", .min = 0, .max = 1LL << 50,
-         .text = "Kept free on the filesystem of the state directory, so that holtd's own records can always be written: with "
-                 "less, creates, images, uploads to disks and output logs wait or are refused. At most a quarter of the "
-                 "filesystem; 0: nothing.")},
+         .text = "Space to keep free on the filesystem of the state directory, so that holtd can always write its "
+                 "own records. With less, creates, images, uploads to disks and output logs wait or are refused. At "
+                 "most a quarter of the filesystem; 0: nothing.")},
     {ROW(seed_image, OP_STR, .preset = "", .max = 512,
-         .text = "Image of sandboxes that clients of the described systems make without naming one; empty: the one that the "
-                 "system itself takes, which image_aliases leads to 'host'."),
+         .text = "Image of sandboxes that clients of the other systems create without naming one. Empty: the default "
+                 "of that system, which image_aliases maps to 'host'."),
      .reload = true},
     {ROW(image_aliases, OP_LIST, .preset = "ubuntu:22.04=host,sandbox-base:dev=host,agentbox-sandbox:latest=host", .max = 256,
-         .text = "Other names for images, 'NAME=IMAGE', where no image has the name itself: clients of the "
-                 "described systems ask for theirs. The reply says which image was taken."),
+         .text = "Other names for images, 'NAME=IMAGE', for clients of other systems that name theirs. An image that "
+                 "really has the name is preferred. The reply names the image that was used."),
      .check = check_image_alias, .reload = true},
     {ROW(image_registry, OP_STR, .preset = "docker.io", .min = 1, .max = 255,
-         .text = "The registry of a reference that names none."), .reload = true},
+         .text = "Registry of image references without one."), .reload = true},
     {ROW(image_insecure, OP_BOOL, .preset = "false",
-         .text = "Talk to registries without TLS; without it that is done on loopback only."), .reload = true},
+         .text = "Use registries without TLS. By default that is done on loopback only."), .reload = true},
     {ROW(image_bytes_max, OP_SIZE, .preset = "32g", .min = 1 * MIB, .max = 1LL << 44,
-         .text = "Largest image archive, and largest content of one layer.")},
+         .text = "Maximum size of an image archive, and of the content of one layer.")},
     {ROW(image_files_max, OP_INT, .preset = "2000000", .min = 100, .max = 100000000,
-         .text = "Most files of one layer.")},
+         .text = "Maximum number of files in one layer.")},
     {ROW(image_ms, OP_DURATION, .preset = "1h", .min = 1 * SECOND, .max = 24LL * HOUR,
-         .text = "Longest time that unpacking one layer may take.")},
+         .text = "Maximum time for unpacking one layer.")},
     {ROW(images_max, OP_INT, .preset = "1000", .min = 1, .max = 100000,
-         .text = "Most images.")},
+         .text = "Maximum number of images.")},
     {ROW(agent_heartbeat_ms, OP_DURATION, .preset = "30s", .min = 100, .max = 24LL * HOUR,
-         .text = "A registered agent without a heartbeat for this long is offline."),
+         .text = "A registered agent without a heartbeat for this long counts as offline."),
      .reload = true},
     {ROW(agent_cycle, OP_INT, .preset = "6", .min = 1, .max = 1000000,
-         .text = "Heartbeats within which an agent is to make a checkpoint."),
+         .text = "Number of heartbeats within which an agent must make a checkpoint."),
      .reload = true},
     {ROW(agent_missed, OP_INT, .preset = "3", .min = 1, .max = 1000000,
-         .text = "An agent without a checkpoint for this many cycles is stalled."),
+         .text = "An agent without a checkpoint for this many cycles counts as stalled."),
      .reload = true},
     {ROW(agent_tasks, OP_INT, .preset = "0", .max = 1000000,
-         .text = "Most open tasks, on all boards, of an agent that registers without a limit of its own; 0: its boards' limits only."),
+         .text = "Maximum number of open tasks, on all boards, of an agent that registers without a limit; 0: the "
+                 "limits of the boards only."),
      .reload = true},
     {ROW(task_grace_ms, OP_DURATION, .preset = "60s", .max = 24LL * HOUR,
-         .text = "Tasks of an agent that is offline or revoked for longer return to ready."),
+         .text = "Tasks of an agent that is offline or revoked for longer than this return to 'ready'."),
      .reload = true},
     {ROW(message_rate, OP_INT, .preset = "60", .max = 1000000,
-         .text = "Messages one sender may send within a minute; 0: no limit."),
+         .text = "Messages that one sender may send per minute; 0: no limit."),
      .reload = true},
     {ROW(message_bytes, OP_SIZE, .preset = "64k", .min = 1, .max = 1048576,
-         .text = "Bytes of one message."),
+         .text = "Maximum size of one message."),
      .reload = true},
     {ROW(inbox_max, OP_INT, .preset = "10000", .min = 1, .max = 1000000,
-         .text = "Messages kept for one receiver; in a full inbox the oldest acknowledged one is "
+         .text = "Maximum number of messages in one inbox. If it is full, the oldest acknowledged message is "
                  "removed."),
      .reload = true},
     {ROW(team_max, OP_INT, .preset = "10000", .min = 1, .max = 1000000,
-         .text = "Agents, projects, inboxes, and tasks and files of one project."),
+         .text = "Maximum number of agents, of projects, of inboxes, and of tasks and files of one project."),
      .reload = true},
     {ROW(proposals_max, OP_INT, .preset = "1000", .min = 1, .max = 1000000,
-         .text = "Undecided proposals of one agent."),
+         .text = "Maximum number of pending proposals of one agent."),
      .reload = true},
     {ROW(file_bytes, OP_SIZE, .preset = "10m", .min = 1, .max = 1LL << 30,
-         .text = "Bytes of one file of a project."),
+         .text = "Maximum size of one file of a project."),
      .reload = true},
     {ROW(file_versions, OP_INT, .preset = "100", .min = 1, .max = 100000,
-         .text = "Versions kept of one file of a project; the oldest are removed."),
+         .text = "Number of versions to keep of one file of a project. The oldest are removed."),
      .reload = true},
     {ROW(project_bytes, OP_SIZE, .preset = "1g", .min = 1, .max = 1LL << 44,
-         .text = "Bytes of all files of a project, all versions."),
+         .text = "Maximum size of all files of a project, in all versions."),
      .reload = true},
 
     {ROW(bindir, OP_STR, .preset = "", .max = 1024,
-         .text = "Directory of holt-spawn, holt-init and holt-egress; empty: where holtd itself is.")},
+         .text = "Directory of holt-spawn, holt-init and holt-egress. Empty: the directory of holtd.")},
     {ROW(intercept, OP_BOOL, .preset = "true",
-         .text = "May holt-egress open the TLS of hosts for which a sandbox has a secret, or a rule "
-                 "with methods or a path? Sandboxes with a network then trust an authority made "
-                 "for this installation (ca.crt in the state directory).")},
+         .text = "Whether holt-egress may intercept TLS to hosts for which a sandbox has a secret, or a rule with "
+                 "methods or a path. Sandboxes with a network then trust the authority of this installation (ca.crt "
+                 "in the state directory).")},
     {ROW(egress_dns, OP_STR, .preset = "", .max = 1024,
-         .text = "Name servers that holt-egress asks for the names sandboxes may reach: "
-                 "'ADDRESS[:PORT]', several with commas; empty: the system's. Read when "
-                 "holt-egress starts.")},
+         .text = "Name servers for the hosts that sandboxes may reach: 'ADDRESS[:PORT]', separated by commas. Empty: "
+                 "those of the system. Read when holt-egress starts.")},
     {ROW(egress_internal, OP_LIST, .preset = "", .max = 320,
-         .text = "Names that may lead to private, documentation and other special addresses, 'HOST=NETWORK': a mirror "
-                 "of a public name in the company's network ('packages.example.org=10.2.0.0/16', '*.corp.example=10.0.0.0/8'). What a "
-                 "sandbox's own policy denies stays denied. For sandboxes whose network is set from then on, all of them after a restart."),
+         .text = "Names that may resolve to private and other special addresses, 'HOST=NETWORK': for example a "
+                 "mirror in the company's network ('packages.example.org=10.2.0.0/16', "
+                 "'*.corp.example=10.0.0.0/8'). Rules of a sandbox that deny them still apply. A change applies to "
+                 "networks that are set after it, and to all after a restart."),
      .check = check_internal},
     {ROW(egress_ca_file, OP_STR, .preset = "", .max = 1024,
-         .text = "PEM file of authorities that holt-egress trusts, besides the system's, when it "
-                 "connects to hosts whose TLS it has opened. Read when holt-egress starts.")},
+         .text = "PEM file of authorities that holt-egress trusts, besides the system's, for hosts whose TLS it "
+                 "intercepts. Read when holt-egress starts.")},
     {ROW(egress_ask_ms, OP_DURATION, .preset = "5m", .min = 1000, .max = 3600000,
-         .text = "How long a person has to answer when a sandbox asks for a host; without an "
-                 "answer the host is refused."),
+         .text = "How long a person has to decide when a sandbox asks for a host. After that the host is refused."),
      .reload = true},
     {ROW(raw_bridge, OP_STR, .preset = "", .max = 40,
-         .text = "The bridge that sandboxes with a raw network join, and its network: "
-                 "'NAME,ADDRESS/BITS'; its first address is the gateway and the name server, made "
-                 "by the operator. Empty: raw networks are refused. Needs root."),
+         .text = "Bridge for sandboxes with a raw network, and its network: 'NAME,ADDRESS/BITS'. The operator sets "
+                 "up the bridge; its first address is the gateway and the name server. Empty: raw networks are "
+                 "refused. Needs root."),
      .check = check_raw_bridge},
     {ROW(vm_uri, OP_STR, .preset = "qemu:///system", .min = 1, .max = 255,
-         .text = "Where virtual machines run, as libvirt names it."),
+         .text = "Libvirt's URI of the host for virtual machines."),
      .alias = (const struct setting_alias[]){{"LIBVIRT_URI"}, {NULL}}},
     {ROW(vm_pool_dir, OP_STR, .preset = "/var/lib/libvirt/holt", .min = 2, .max = 255,
-         .text = "The directory on that host for the machines' disks: libvirt's storage pool "
-                 "'holt'.")},
+         .text = "Directory on that host for the disks of virtual machines: libvirt's storage pool 'holt'.")},
     {ROW(vm_accel, OP_CHOICE, .choices = vm_accels, .preset = "auto",
-         .text = "How machines run: by KVM, by TCG (emulation, several times slower), or auto: by "
-                 "KVM if the first machine starts with it.")},
+         .text = "How virtual machines run: 'kvm', 'tcg' (emulation, several times slower), or 'auto': KVM if the "
+                 "first machine starts with it.")},
     {ROW(proxy_host, OP_STR, .preset = "", .max = 255,
-         .text = "Opens the egress proxy on TCP too, for clients with credentials: the address "
-                 "to listen on; a name: on all addresses. Empty: only sandboxes reach it."), .check = check_proxy_host},
+         .text = "Address on which the egress proxy also listens on TCP, for clients with credentials; a name: all "
+                 "addresses. Empty: only sandboxes can connect to it."), .check = check_proxy_host},
     {ROW(proxy_port, OP_INT, .preset = "15004", .min = 1, .max = 65535,
-         .text = "The port for that.")},
+         .text = "Port of that address.")},
     {ROW(signing_key, OP_STR, .preset = "", .max = 1024, .secret = true,
-         .text = "The key that signs those credentials (JWT, HS256, 'session_id' is the "
-                 "sandbox's id). Empty: a random one at each start of holtd.")},
+         .text = "Key that signs those credentials (JWT, HS256; 'session_id' is the sandbox's id). Empty: a new "
+                 "random key at each start of holtd.")},
 };
 /* clang-format on */
 

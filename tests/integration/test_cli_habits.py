@@ -54,7 +54,7 @@ def test_volumes_by_name_and_by_path(holt, server, tmp_path):
 
 @scripted
 @pytest.mark.parametrize("value, why", [
-    ("/data", "it is not SRC:DST"), ("cache:data", "DST is not a whole path"), ("cache:/c:Z", "ro or rw"), (":/x", "it is not SRC:DST"),
+    ("/data", "it is not SRC:DST"), ("cache:data", "DST is not an absolute path"), ("cache:/c:Z", "ro or rw"), (":/x", "it is not SRC:DST"),
     ("/no/such/directory:/x", "No such file or directory"), ("~/x:/x", "not expanded"),
 ])
 def test_a_wrong_volume_is_named(holt, server, value, why):
@@ -164,7 +164,7 @@ def test_lists_as_docker_has_them(holt, server):
     table = holt("ps").stdout.decode()
     assert re.match(r"ID +NAME +STATE", table) and a in table and b not in table
     assert holt("list").stdout == holt("ls").stdout
-    assert b"about the commands of one sandbox" in holt("ps", "--state", "exited", status=1).stderr
+    assert b"it selects commands of one sandbox" in holt("ps", "--state", "exited", status=1).stderr
     holt("exec", "a", "--", "true")
     assert re.fullmatch(rb"ex_\w+\n", holt("ps", "a", "-q").stdout)
 
@@ -299,7 +299,7 @@ def test_cp_shows_progress_on_a_terminal_only(terminal, holt, server, tmp_path):
 
 @real
 def test_an_image_that_is_the_hosts_files_is_said(holt, server):
-    said = b"holt: warning: 'ubuntu:22.04' stands for the host's own files here (setting image_aliases); `holt image pull ubuntu:22.04` fetches the image\n"
+    said = b"holt: warning: 'ubuntu:22.04' means the host's own files here (setting image_aliases); `holt image pull ubuntu:22.04` downloads the image\n"
     assert holt("create", "--image", "ubuntu:22.04").stderr == said
     assert holt("run", "--image", "ubuntu:22.04", "--", "true").stderr == said
     assert holt("run", "-d", "--image", "ubuntu:22.04", "--", "true").stderr == said

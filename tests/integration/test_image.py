@@ -461,7 +461,7 @@ def test_names_of_other_systems_stand_for_the_host(fake):
     for name in ("ubuntu:22.04", "sandbox-base:dev", "agentbox-sandbox:latest"):
         made = call(fake, "POST", "/holt/v1/sandboxes", {"image": name}, status=201)
         run = call(fake, "POST", "/holt/v1/run", {"image": name, "command": ["true"]}, status=200)
-        said = f"'{name}' stands for the host's own files here (setting image_aliases); `holt image pull {name}` fetches the image"
+        said = f"'{name}' means the host's own files here (setting image_aliases); `holt image pull {name}` downloads the image"
         assert made["image"] == "host" and said in made["warnings"] and said in run["warnings"], (made, run)
         assert said in call(fake, "GET", f"/holt/v1/sandboxes/{made['id']}", status=200)["warnings"]
     assert call(fake, "POST", "/holt/v1/sandboxes", {"image": "host"}, status=201)["warnings"] == []

@@ -35,7 +35,7 @@ def test_log_format(new_holtd, said, format):
 def test_log_format_that_is_none(tmp_path):
     d = Holtd(tmp_path, env={"LOG_FORMAT": "loud"}, ready=False)
     assert d.process.wait(60) != 0
-    assert "'loud' is no log format" in d.log() + d.text
+    assert "'loud' is not a log format" in d.log() + d.text
 
 
 @pytest.mark.parametrize("said, status", [("false", 404), ("true", 200)])

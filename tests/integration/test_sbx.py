@@ -729,7 +729,7 @@ def test_claims_have_their_size(tmp_path):
     """pvc: /workspace and /cache are as large as they say, and go with the sandbox; emptydir has no limit of its own."""
     d = native(tmp_path / "d", env={"SANDBOX_CACHE_PVC_SIZE": "64Mi", "SANDBOX_CPU_REQUEST": "100m", "SANDBOX_CREATE_READY_TIMEOUT": "60s"})
     try:
-        assert "SANDBOX_CPU_REQUEST' is understood but has no effect: nothing is reserved on one host" in d.log()
+        assert "SANDBOX_CPU_REQUEST' is understood but has no effect: holt reserves no CPU" in d.log()
         assert "SANDBOX_CREATE_READY_TIMEOUT' is understood but has no effect: a create answers" in d.log()
 
         def size(box, place):

@@ -219,7 +219,7 @@ static void names_of_other_systems_are_understood(void **state)
     alias_level("LOG_LEVEL=warning", LOG_WARN);
     refused(
         ARGS(), ENV(T("RUST_LOG=loud")),
-        "variable RUST_LOG: 'loud' is no log level; it must be off, error, warn, info, debug or "
+        "variable RUST_LOG: 'loud' is not a log level; it must be off, error, warn, info, debug or "
         "trace",
         "");
     c = loaded(ARGS(), ENV(T("LOG_FORMAT=json"), T("METRICS_ENABLED=0"),
@@ -270,7 +270,7 @@ static void a_database_in_parts_is_one_url(void **state)
     }
     write_file(yaml, "database: {host: h, name: [x]}\n");
     refused(ARGS(T("--config"), yaml), NULL,
-            "h.yaml:1: 'database.name' must be a text or a whole number", "");
+            "h.yaml:1: 'database.name' must be a string or a whole number", "");
 }
 
 static void variables_for_sandboxes_keep_their_commas(void **state)
@@ -311,13 +311,13 @@ static void durations_of_sbx_have_a_unit(void **state)
         AUTO(mem_free) char *env = xasprintf("SANDBOX_EXEC_TIMEOUT=%s", bad[i]);
         AUTO(mem_free)
         char *says = xasprintf(
-            "variable SANDBOX_EXEC_TIMEOUT: '%s' is no duration like '30s', '15m' or '1h30m'",
+            "variable SANDBOX_EXEC_TIMEOUT: '%s' is not a duration like '30s', '15m' or '1h30m'",
             bad[i]);
 
         refused(ARGS(), ENV(env), says, "");
     }
-    file_refused("idle_ttl: 900\n", "h.yaml:1: '900' is no duration like '30s', '15m' or '1h30m'",
-                 "");
+    file_refused("idle_ttl: 900\n",
+                 "h.yaml:1: '900' is not a duration like '30s', '15m' or '1h30m'", "");
 }
 
 /* At the start, by name, and not each create. */
@@ -339,10 +339,11 @@ static void limits_of_sbx_are_what_a_sandbox_can_have(void **state)
             "variable SANDBOX_MEM_LIMIT: a sandbox's memory must be from 4Mi to 16Ti, or 0", "");
     refused(ARGS(), ENV(T("SANDBOX_MEM_LIMIT=1Ei")),
             "variable SANDBOX_MEM_LIMIT: '1Ei' is too large", "");
-    refused(ARGS(), ENV(T("SANDBOX_DISALLOWED_HOSTS=a.example, no host")),
-            "variable SANDBOX_DISALLOWED_HOSTS: setting 'sbx_disallowed_hosts': ' no host' is no "
-            "host, address, network or URL",
-            "");
+    refused(
+        ARGS(), ENV(T("SANDBOX_DISALLOWED_HOSTS=a.example, no host")),
+        "variable SANDBOX_DISALLOWED_HOSTS: setting 'sbx_disallowed_hosts': ' no host' is not a "
+        "host, address, network or URL",
+        "");
     c = loaded(ARGS(), ENV(T("SANDBOX_DISALLOWED_HOSTS=a.example, .b.example,https://c.example/x,"
                              "10.0.0.0/8,,d.example:99")));
     assert_int_equal(sbx_settings(c)->disallowed_hosts.n, 6);
@@ -398,7 +399,7 @@ static void what_is_wrong_in_a_file_is_named_with_its_line(void **state)
                  "like '30s', '15m' or a number of milliseconds, from 1s to 1d",
                  "");
     file_refused("listen:\n  - 127.0.0.1:1\n  - nowhere\n",
-                 "h.yaml:3: setting 'listen': 'nowhere' is no address; it must be 'host:port', "
+                 "h.yaml:3: setting 'listen': 'nowhere' is not an address; it must be 'host:port', "
                  "'[v6]:port' or 'unix:/PATH', with 'tls://' before it for TLS only",
                  "");
     file_refused("db: mysql://x\n",
@@ -409,7 +410,7 @@ static void what_is_wrong_in_a_file_is_named_with_its_line(void **state)
         "operator",
         "");
     file_refused("cors_origins: example\n",
-                 "h.yaml:1: setting 'cors_origins': 'example' is no origin; it must be like "
+                 "h.yaml:1: setting 'cors_origins': 'example' is not an origin; it must be like "
                  "'https://dash.example.org'",
                  "");
 }
@@ -458,15 +459,14 @@ static void wrong_variables_and_flags_are_named(void **state)
             "did you mean '--listen'?");
     refused(ARGS(T("--listen")), NULL, "flag --listen needs a value", "");
     refused(ARGS(T("--help=1")), NULL, "flag --help takes no value", "");
-    refused(ARGS(T("stray")), NULL, "'stray' is no flag", "holtd --help lists the flags");
+    refused(ARGS(T("stray")), NULL, "'stray' is not a flag", "holtd --help lists the flags");
     refused(ARGS(T("--seed-ports=maybe")), NULL,
             "flag --seed-ports: setting 'seed_ports' is \"maybe\"; it must be true or false", "");
-    refused(ARGS(T("--tls-cert=/c")), NULL,
-            "settings 'tls_cert' and 'tls_key' must be given both or neither", "");
+    refused(ARGS(T("--tls-cert=/c")), NULL, "set both 'tls_cert' and 'tls_key', or neither", "");
     refused(ARGS(T("--listen=tls://127.0.0.1:1")), NULL,
-            "'listen' names 'tls://127.0.0.1:1', but there is no 'tls_cert'", "");
+            "'listen' has 'tls://127.0.0.1:1', but 'tls_cert' is not set", "");
     refused(ARGS(T("--auth"), T("off"), T("--listen"), T("0.0.0.0:1")), NULL,
-            "'auth' is off, but 'listen' names '0.0.0.0:1', which others can reach",
+            "'auth' is off, but 'listen' has '0.0.0.0:1', which other machines can reach",
             "listen on 127.0.0.1, or leave 'auth' at 'token'");
 }
 

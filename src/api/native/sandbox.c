@@ -123,11 +123,11 @@ static void warn_image(struct jw *w, const struct sandbox_info *i)
 
     if (i->asked_image.n == 0)
         return;
-    buf_printf(&text, "'" STR_FMT "' stands for ", STR_ARG(i->asked_image));
+    buf_printf(&text, "'" STR_FMT "' means ", STR_ARG(i->asked_image));
     if (str_eq_c(i->image, "host"))
         buf_printf(&text,
                    "the host's own files here (setting image_aliases); `holt image pull " STR_FMT
-                   "` fetches the image",
+                   "` downloads the image",
                    STR_ARG(i->asked_image));
     else
         buf_printf(&text, "image " STR_FMT " here (setting image_aliases)", STR_ARG(i->image));

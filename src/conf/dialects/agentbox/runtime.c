@@ -39,7 +39,7 @@ int agentbox_runtime_choose(const char *asked, const struct agentbox_host *h,
     if (strcmp(asked, "auto") != 0) {
         if (strcmp(asked, h->usual) != 0 && strcmp(h->usual, "fake") == 0)
             return err_set(e, ERR_UNSUPPORTED, 0,
-                           "SANDBOX_RUNTIME is '%s', but with the runtime 'fake' there is no other",
+                           "SANDBOX_RUNTIME is '%s', but the runtime 'fake' allows no other",
                            asked);
         *ret = (struct agentbox_runtime){asked, NULL, "SANDBOX_RUNTIME names it"};
         return 0;

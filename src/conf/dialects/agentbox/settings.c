@@ -81,14 +81,16 @@ static const struct setting rows[] = {
          .text = "An agentbox session unused for this long ends, unless a command runs in it; 0: never."),
      .alias = session_timeout_alias, .reload = true},
     {ROW("agentbox_runtime", runtime, OP_CHOICE, .preset = "auto", .choices = runtimes,
-         .text = "What runs agentbox's sessions; 'auto': the setting 'runtime'. One that is named and cannot work stops the start."),
+         .text = "Runtime of agentbox's sessions; 'auto': the setting 'runtime'. If the named runtime cannot work, "
+                 "holtd does not start."),
      .as_text = true, .alias = runtime_alias},
     {ROW("agentbox_process_api", process_api, OP_BOOL, .preset = "false",
-         .text = "Serve process_api on port 2024 inside agentbox's sessions, where their request does not say? See docs/agentbox.md."),
+         .text = "Whether sessions of agentbox serve process_api on port 2024 inside, if their request does not "
+                 "say. See docs/agentbox.md."),
      .reload = true},
     {ROW("storage_path", storage_path, OP_STR, .preset = "", .max = 1024,
-         .text = "Directory of the host in which each tenant of agentbox has /workspace and /mnt/user-data/outputs, "
-                 "shared by its sessions and kept after them; empty: they go with the session."),
+         .text = "Directory of the host for /workspace and /mnt/user-data/outputs of each tenant of agentbox, shared "
+                 "by the tenant's sessions and kept after them. Empty: they are removed with the session."),
      .alias = storage_path_alias, .check = setting_check_path, .dir = SETTING_DIR_TENANTS},
 };
 /* clang-format on */

@@ -28,7 +28,7 @@ static int check_endpoint(const char *value, struct err *e)
             return 0;
     if (value[0] == '\0')
         return 0;
-    return err_set(e, ERR_INVALID, 0, "it must be 'http://HOST:PORT', without a '/' at its end");
+    return err_set(e, ERR_INVALID, 0, "it must be 'http://HOST:PORT', without a '/' at the end");
 }
 
 /* A value that is not a rule would refuse nothing: no sandbox could be made. */
@@ -39,7 +39,7 @@ static int check_refused_host(const char *value, struct err *e)
 
     if (host.n == 0 || policy_is_rule(policy_host_rule(host, &a), false))
         return 0;
-    return err_set(e, ERR_INVALID, 0, "'%.100s' is no host, address, network or URL", value);
+    return err_set(e, ERR_INVALID, 0, "'%.100s' is not a host, address, network or URL", value);
 }
 
 /* --- its names --- */
@@ -120,7 +120,7 @@ static int from_ttl(struct str value, struct buf *to, struct err *e)
 
     if (s.n == 0 || str_parse_duration_ms(s, &ms) < 0 ||
         (str_parse_i64(s, &bare) == 0 && bare != 0))
-        return err_set(e, ERR_INVALID, 0, "'%.*s' is no duration like '30s', '15m' or '1h30m'",
+        return err_set(e, ERR_INVALID, 0, "'%.*s' is not a duration like '30s', '15m' or '1h30m'",
                        (int)size_min(value.n, 40), value.p ? value.p : "");
     buf_printf(to, "%" PRId64, minus ? 0 : ms);
     return 0;
@@ -230,11 +230,12 @@ static const char *const foreign[] = {
 
 /* clang-format off */
 static const struct setting_reason reasons[] = {
-    {"SANDBOX_CPU_REQUEST", "cpu_request", "nothing is reserved on one host; SANDBOX_CPU_LIMIT limits"},
-    {"SANDBOX_MEM_REQUEST", "mem_request", "nothing is reserved on one host; SANDBOX_MEM_LIMIT limits"},
-    {"SANDBOX_CREATE_READY_TIMEOUT", "create_ready_timeout", "a create answers when the sandbox is ready"},
-    {"SANDBOX_CACHE_PVC_STORAGE_CLASS", "cache_pvc_storage_class", "all claims are in the state directory"},
-    {"SANDBOX_CACHE_PVC_ACCESS_MODE", "cache_pvc_access_mode", "a claim is its one sandbox's, read and write"},
+    {"SANDBOX_CPU_REQUEST", "cpu_request", "holt reserves no CPU; SANDBOX_CPU_LIMIT sets the limit"},
+    {"SANDBOX_MEM_REQUEST", "mem_request", "holt reserves no memory; SANDBOX_MEM_LIMIT sets the limit"},
+    {"SANDBOX_CREATE_READY_TIMEOUT", "create_ready_timeout", "a create replies when the sandbox is ready"},
+    {"SANDBOX_CACHE_PVC_STORAGE_CLASS", "cache_pvc_storage_class", "all volume claims are in the state directory"},
+    {"SANDBOX_CACHE_PVC_ACCESS_MODE", "cache_pvc_access_mode", "a volume claim belongs to one sandbox, read and "
+                                                               "write"},
     {NULL},
 };
 
@@ -251,67 +252,68 @@ static const char *const stream_modes[] = {"control-plane", "sidecar", NULL};
 
 static const struct setting rows[] = {
     {ROW(volume_mode, OP_CHOICE, .preset = "emptydir", .choices = volume_modes,
-         .text = "Kind of /workspace of an sbx sandbox: its own files on disk, removed with it; "
-                 "with 'pvc' at most 10 GiB."),
+         .text = "Kind of /workspace of an sbx sandbox: files of the sandbox, on disk and removed with it. 'pvc' "
+                 "has at most 10 GiB."),
      .as_text = true, .alias = volume_mode_alias, .reload = true},
     {ROW(cache_mode, OP_CHOICE, .preset = "emptydir", .choices = cache_modes,
-         .text = "Kind of /cache of an sbx sandbox: 'emptydir' and 'pvc' are its own files on "
-                 "disk, removed with it, with 'pvc' at most sbx_cache_pvc_bytes; 'hostpath' is one "
-                 "directory shared by all with it (sbx_cache_hostpath)."),
+         .text = "Kind of /cache of an sbx sandbox. 'emptydir' and 'pvc' are files of the sandbox, on disk and "
+                 "removed with it; 'pvc' has at most sbx_cache_pvc_bytes. 'hostpath' is one directory that such "
+                 "sandboxes share (sbx_cache_hostpath)."),
      .as_text = true, .alias = cache_mode_alias, .reload = true},
     {ROW(cache_pvc_bytes, OP_SIZE, .preset = "5g", .min = MIB, .max = 1LL << 40,
-         .text = "Most bytes of /cache with 'pvc', where the request says nothing."),
+         .text = "Maximum size of /cache with 'pvc', if the request does not say."),
      .alias = cache_pvc_bytes_alias, .reload = true},
     {ROW(cache_hostpath, OP_STR, .preset = "", .max = 1024,
-         .text = "Directory of the host that is /cache with 'hostpath'; empty: the volume 'sbx-cache', so that no directory of "
-                 "the host is touched. holt-spawn takes up a change at its next start."),
+         .text = "Directory of the host to mount as /cache with 'hostpath'. Empty: the volume 'sbx-cache', so that "
+                 "no directory of the host is used. A change takes effect when holt-spawn starts again."),
      .alias = cache_hostpath_alias, .check = setting_check_path, .dir = SETTING_DIR_SHARED},
     {ROW(idle_ttl_ms, OP_DURATION, .preset = "15m", .max = 36500LL * 24 * HOUR,
          .text = "An sbx sandbox unused for this long is deleted, unless a command runs in it; 0: never."),
      .alias = idle_ttl_alias, .reload = true},
     {ROW(cpu_millis, OP_INT, .preset = "0", .max = 1000000,
-         .text = "Processor time of an sbx sandbox in thousandths of a core; 0: no limit."),
+         .text = "CPU limit of an sbx sandbox, in thousandths of one core; 0: none."),
      .alias = cpu_alias, .reload = true},
     {ROW(memory_bytes, OP_SIZE, .preset = "0", .max = OP_MEMORY_MAX,
-         .text = "Memory of an sbx sandbox; 0: no limit."),
+         .text = "Memory limit of an sbx sandbox; 0: none."),
      .alias = memory_alias, .reload = true},
     {ROW(allowed_hosts, OP_LIST, .preset = "", .max = 256,
-         .text = "Hosts that an sbx sandbox may reach, where its request names none."),
+         .text = "Hosts that an sbx sandbox may reach, if its request names none."),
      .alias = allowed_hosts_alias, .reload = true},
     {ROW(disallowed_hosts, OP_LIST, .preset = "", .max = 256,
-         .text = "Hosts that an sbx sandbox may not reach, where its request names none."),
+         .text = "Hosts that an sbx sandbox may not reach, if its request names none."),
      .alias = disallowed_hosts_alias, .check = check_refused_host, .reload = true},
     {ROW(env, OP_LIST, .preset = "", .max = 512, .secret = true,
-         .text = "Variables of every sbx sandbox, 'NAME=VALUE'; a request's own are stronger. Not shown."),
+         .text = "Environment variables of every sbx sandbox, 'NAME=VALUE'. Those of a request override them. Never "
+                 "shown."),
      .alias = env_alias, .check = check_variable, .reload = true},
     {ROW(stream_buffer, OP_INT, .preset = "200", .min = 1, .max = 10000,
-         .text = "Events of the past that a new reader of an sbx sandbox's stream is sent."),
+         .text = "Number of past events that a new reader of an sbx sandbox's stream gets."),
      .alias = stream_buffer_alias, .reload = true},
     {ROW(stream_endpoint, OP_STR, .preset = "", .max = 1024,
-         .text = "Address of holtd for sidecars inside sbx sandboxes, 'http://HOST:PORT'; they "
-                 "find it, with the sandbox's own token in it, in SBX_STREAM_ENDPOINT. Empty: that "
-                 "variable is not set."),
+         .text = "Address of holtd for sidecars inside sbx sandboxes, 'http://HOST:PORT'. The variable "
+                 "SBX_STREAM_ENDPOINT inside holds it, with the sandbox's own token. Empty: that variable is not "
+                 "set."),
      .alias = stream_endpoint_alias, .check = check_endpoint, .reload = true},
     {ROW(stream_mode, OP_CHOICE, .preset = "control-plane", .choices = stream_modes,
-         .text = "With 'sidecar', the output of commands of sbx sandboxes is also in files inside "
-                 "them, in sbx_events_dir, as sbx's sidecars expect. The stream is the same either "
-                 "way."),
+         .text = "With 'sidecar', the output of commands is also written to files inside sbx sandboxes, in "
+                 "sbx_events_dir, as sbx's sidecars expect. The stream is the same in both modes."),
      .as_text = true, .alias = stream_mode_alias, .reload = true},
     {ROW(events_dir, OP_STR, .preset = "/sbx-events", .min = 2, .max = 255,
-         .text = "The directory inside for that: EXEC.stdout, EXEC.stderr, and EXEC.exit when it has ended."),
+         .text = "Directory inside sbx sandboxes for these files: EXEC.stdout, EXEC.stderr, and EXEC.exit at the "
+                 "end."),
      .alias = events_dir_alias, .check = setting_check_path, .reload = true},
     {ROW(async_exec, OP_BOOL, .preset = "true",
-         .text = "Does sbx's exec answer before the command has ended, when its request does not "
-                 "say? The output is then in the stream."),
+         .text = "Whether sbx's exec replies before the command has ended, if its request does not say. The output "
+                 "is then in the stream."),
      .alias = async_exec_alias, .reload = true},
     {ROW(exec_keep_ms, OP_DURATION, .preset = "30m", .max = 36500LL * 24 * HOUR,
-         .text = "How long after its end sbx reports a command; 0: as long as it is kept."),
+         .text = "How long sbx reports a command after its end; 0: as long as it is kept."),
      .alias = exec_keep_alias, .reload = true},
     {ROW(exec_timeout_ms, OP_DURATION, .preset = "0", .max = 366LL * 24 * HOUR,
-         .text = "Time limit of sbx's commands that name none; 0: none."),
+         .text = "Time limit of sbx's commands that request none; 0: none."),
      .alias = exec_timeout_alias, .reload = true},
     {ROW(exec_max_timeout_ms, OP_DURATION, .preset = "6h", .max = 366LL * 24 * HOUR,
-         .text = "Longest time limit that sbx's exec may ask for; 0: any."),
+         .text = "Maximum time limit that a request to sbx's exec may have; 0: any."),
      .alias = exec_max_timeout_alias, .reload = true},
 };
 /* clang-format on */
