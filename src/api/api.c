@@ -51,7 +51,7 @@ void request_end(struct request *r, bool done)
     log_request(r, done);
     request_gone(r);
     rpc_done(r);
-    r->idem = idem_free(r->idem);
+    r->idem = idem_unref(r->idem);
     json_decref(r->body);
     metrics_count(r->api, r->route, r->status, clock_mono_ns() - r->started_ns);
 }
@@ -103,7 +103,7 @@ static int decode(struct request *r, struct str body, struct err *e)
 /* Wipes the body's text once it is decoded: the handler wipes its own copy. */
 static void wipe_secret(const struct op *op, struct str body)
 {
-    for (size_t i = 0; i < op->in_count && !op->creates; i++)
+    for (size_t i = 0; i < op->in_count; i++)
         if (op->in[i].secret && op->in[i].type == OP_STR && body.n > 0)
             mem_wipe((void *)(uintptr_t)body.p, body.n);
 }
@@ -117,7 +117,7 @@ static void decode_and_run(struct request *r, struct str body)
     if (decoded < 0)
         request_fail(r, &e);
     else
-        idem_run(r, body, run_handler);
+        run_handler(r);
 }
 
 static void body_collected(struct xchg *x, struct str body)
@@ -128,7 +128,7 @@ static void body_collected(struct xchg *x, struct str body)
     if (request_still_may(r, &e) < 0)
         request_refuse(r, &e);
     else
-        r->collected(r, body);
+        idem_run(r, body, r->collected);
 }
 
 size_t request_body_max(const struct request *r)
@@ -143,7 +143,7 @@ void request_collect(struct request *r, void (*collected)(struct request *r, str
 {
     r->collected = collected;
     if (xchg_req(r->x)->content_length == 0)
-        collected(r, STR(""));
+        idem_run(r, STR(""), collected);
     else
         xchg_collect(r->x, request_body_max(r), body_collected);
 }
@@ -319,6 +319,8 @@ static int add_routes(struct api *a, struct err *e)
                                        .name = op->name,
                                        .perm = op->perm,
                                        .handler = run_op,
+                                       .creates = op->creates,
+                                       .remakes = op_handlers[i].remakes,
                                        .body_max = op_body_max(op),
                                        .data = &op_handlers[i]},
                        e) < 0)

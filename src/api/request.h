@@ -79,6 +79,7 @@ struct request {
 struct op_handler {
     const struct op *op;
     void (*run)(struct request *r);
+    bool remakes; /* as in struct route */
 };
 extern const struct op_handler op_handlers[]; /* handlers.c; one row per operation */
 extern const size_t op_handler_count;

@@ -25,6 +25,8 @@ struct route {
     bool (*guard)(const struct xchg *x); /* checks a header or the listener; NULL: always */
     /* Formats a failure in a dialect's form; NULL: ours. */
     void (*fail)(struct request *r, int status, const struct err *e);
+    bool creates;     /* honours an Idempotency-Key (api/idempotency.h) */
+    bool remakes;     /* its reply is made anew from the object, not stored */
     int64_t body_max; /* limit of a collected body; 0: ROUTE_BODY, or less for public routes */
     const void *data; /* the handler's */
     size_t index;     /* set by router_add: 0, 1, 2 … */

@@ -1,6 +1,7 @@
 /* rpc: protobuf methods over gRPC, gRPC-Web and Connect. */
 #include "api/rpc.h"
 
+#include "api/idempotency.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "net/grpc.h"
@@ -155,26 +156,46 @@ static void *new_input(struct request *r)
 
 /* --- gRPC and gRPC-Web --- */
 
+static void grpc_decode(struct request *r, struct str message)
+{
+    void *in = new_input(r);
+    struct err e = {0};
+
+    if (pb_decode(r->rpc->m->pb->in, message, xchg_arena(r->x), in, &e) < 0)
+        request_fail(r, &e);
+    else
+        run(r, in);
+}
+
+static void decode_streamed(struct request *r, struct str message)
+{
+    const struct pb_message *m = r->rpc->m->pb->in;
+    AUTO(arena_done) struct arena passing = {0};
+    void *in = arena_zalloc(&passing, m->size);
+    struct err e = {0};
+
+    if (pb_decode(m, message, &passing, in, &e) < 0)
+        request_fail(r, &e);
+    else
+        run(r, in);
+}
+
 /* A single message is not consumed yet: the decoded input points into it. */
 static void on_message(struct grpc_call *g, struct str message)
 {
     struct request *r = grpc_arg(g);
     struct rpc *c = r->rpc;
-    const struct pb_method *pb = c->m->pb;
-    AUTO(arena_done) struct arena passing = {0};
-    void *in;
-    struct err e = {0};
+    bool streams = c->m->pb->client_streams;
 
-    if (!c->admitted || c->over || (c->asked && !pb->client_streams))
+    if (!c->admitted || c->over || (c->asked && !streams))
         return;
     c->asked = true;
-    in = pb->client_streams ? arena_zalloc(&passing, pb->in->size) : new_input(r);
-    if (pb_decode(pb->in, message, pb->client_streams ? &passing : xchg_arena(r->x), in, &e) < 0)
-        request_fail(r, &e);
-    else
-        run(r, in);
-    if (pb->client_streams)
-        grpc_consume(g);
+    if (!streams) {
+        idem_run(r, message, grpc_decode);
+        return;
+    }
+    decode_streamed(r, message);
+    grpc_consume(g);
 }
 
 static void on_half_closed(struct grpc_call *g)
@@ -276,18 +297,23 @@ static int connect_decode(struct request *r, struct str body, void *in, struct e
     return pb_from_json(m, r->body, a, in, e);
 }
 
-static void connect_collected(struct xchg *x, struct str body)
+static void connect_run(struct request *r, struct str body)
 {
-    struct request *r = xchg_arg(x);
     void *in = new_input(r);
     struct err e = {0};
 
-    if (r->rpc->over)
-        return;
     if (connect_decode(r, body, in, &e) < 0)
         request_fail(r, &e);
     else
         run(r, in);
+}
+
+static void connect_collected(struct xchg *x, struct str body)
+{
+    struct request *r = xchg_arg(x);
+
+    if (!r->rpc->over)
+        idem_run(r, body, connect_run);
 }
 
 static void on_deadline(uv_timer_t *t)
@@ -383,6 +409,8 @@ int rpc_add_routes(struct api *a, const struct rpc_method *m, size_t count, stru
             .name = m[i].name,
             .perm = m[i].perm,
             .handler = call_admitted,
+            .creates = m[i].creates,
+            .remakes = true,
             .data = &m[i],
         };
 

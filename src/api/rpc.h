@@ -11,7 +11,8 @@
 struct rpc_method {
     const char *name; /* for metrics and audit rows: "dialect.exec" */
     enum perm perm;
-    bool large; /* messages up to grpc_message_max; else ROUTE_BODY */
+    bool creates; /* as in struct route; its replies are remade */
+    bool large;   /* messages up to grpc_message_max; else ROUTE_BODY */
     const struct pb_method *pb;
     /* Called with each message.  in is valid until the request ends, or, for a streaming client,
      * until it returns.  Replies now, or waits by request_wait. */

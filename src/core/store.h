@@ -97,3 +97,12 @@ bool rows_is_null(const struct store_rows *r, int column);
  * assigned at the end of the group; *ret_seq (may be NULL; memory valid until the callback) is set
  * before the callback. */
 void tx_event(struct store_tx *tx, const struct event_spec *ev, int64_t *ret_seq);
+
+/* Written in one transaction with a new object's row: an idempotency key.  The call that gets one
+ * with its argument frees the argument, also if nothing is made. */
+struct tx_hook {
+    /* on the loop's thread, before: the object as it will be; it knows its type */
+    void (*ready)(void *arg, const void *object);
+    int (*write)(struct store_tx *tx, void *arg, struct err *e);
+    void (*free)(void *arg);
+};

@@ -160,6 +160,7 @@ const struct op op_run = {
             "sandbox is always destroyed, also if the client disconnects.",
     .method = "POST",
     .path = "/holt/v1/run",
+    .creates = true,
     .perm = PERM_SANDBOX_WRITE,
     .in = run_fields,
     .in_count = ARRAY_LEN(run_fields),

@@ -310,7 +310,7 @@ static void add_components(struct jw *w)
            STR("{\"IdempotencyKey\":{\"name\":\"Idempotency-Key\",\"in\":\"header\","
                "\"required\":false,\"description\":\"Makes a repeat of the request harmless: the "
                "same key gets the first reply again.\","
-               "\"schema\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":255}}}"));
+               "\"schema\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":128}}}"));
     jw_key(w, "responses");
     jw_object(w);
     for (size_t i = 0; i < ARRAY_LEN(failures); i++)

@@ -248,12 +248,15 @@ static void what_cannot_run_says_why(void)
     world_destroy(&w, s);
 }
 
-static void the_same_key_is_the_same_command(void)
+static void a_repeated_request_is_the_same_command(void)
 {
     struct sandbox *s = world_create(&w, NULL);
-    struct exec_spec spec = {.shell = STR("echo once"), .idempotency = STR("k1")};
+    struct exec_spec spec = {.shell = STR("echo once")};
     struct exec *x = world_start(&w, s, spec);
+    struct exec_info i;
 
+    exec_info(x, &i);
+    spec.again = str_of(i.id);
     CHECK(world_start(&w, s, spec) == x);
     world_destroy(&w, s);
 }
@@ -704,7 +707,7 @@ int main(int argc, char **argv)
     RUN(stdin_goes_through_at_the_commands_pace());
     RUN(deadlines_and_cancel_end_all_of_it());
     RUN(what_cannot_run_says_why());
-    RUN(the_same_key_is_the_same_command());
+    RUN(a_repeated_request_is_the_same_command());
     RUN(env_is_what_was_given());
     RUN(names_are_unique_and_found());
     RUN(stop_keeps_files_and_start_goes_on());

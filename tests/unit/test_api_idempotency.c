@@ -10,20 +10,29 @@ struct fixture {
     struct http_header key;
     struct http_req req;
     struct request r;
+    const struct route *route;
+    struct arena arena;
     /* what happened to the last request */
     bool answered, ran, replayed;
     int status;
-    char text[256];
+    char text[256], made[32];
 };
 static struct fixture *f;
 
-static const struct op op_make = {.name = "thing.make", .creates = true};
-static const struct op op_look = {.name = "thing.look"};
+static const struct route make = {.name = "thing.make", .creates = true};
+static const struct route make_anew = {.name = "thing.make", .creates = true, .remakes = true};
+static const struct route look = {.name = "thing.look"};
 
 const struct http_req *xchg_req(const struct xchg *x)
 {
     (void)x;
     return &f->req;
+}
+
+struct arena *xchg_arena(struct xchg *x)
+{
+    (void)x;
+    return &f->arena;
 }
 
 void xchg_add_header(struct xchg *x, const char *name, struct str value)
@@ -67,8 +76,8 @@ struct request *waiter_end(struct waiter *w)
 /* --- a handler --- */
 
 struct change {
-    struct idem *idem;
-    bool secret, fails, done;
+    struct idem *idem, *kept;
+    bool secret, fails, done, late;
 };
 
 static int change_work(struct store_tx *tx, void *arg, struct err *e)
@@ -86,16 +95,23 @@ static void change_done(void *arg, const struct err *e)
     struct change *c = arg;
 
     assert_int_equal(e->code, c->fails ? ERR_CONFLICT : ERR_NONE);
-    c->idem = idem_free(c->idem);
+    c->idem = idem_unref(c->idem);
     c->done = true;
 }
 
 static struct change plan;
 
-static void handler(struct request *r)
+static void handler(struct request *r, struct str body)
 {
     f->ran = f->answered = true;
+    (void)snprintf(f->text, sizeof f->text, STR_FMT, STR_ARG(body));
+    (void)snprintf(f->made, sizeof f->made, STR_FMT, STR_ARG(idem_made(r)));
+    if (f->made[0]) {
+        r->idem = idem_unref(r->idem);
+        return;
+    }
     plan.idem = TAKE(r->idem);
+    plan.kept = plan.late ? idem_ref(plan.idem) : NULL;
     plan.done = false;
     store_write(f->api.c.store, STORE_DURABLE, change_work, change_done, &plan);
     while (!plan.done)
@@ -104,15 +120,18 @@ static void handler(struct request *r)
 
 static void begin(const char *actor, const char *key, const char *body)
 {
+    static char sent[64]; /* the connection's memory */
+
     f->key = (struct http_header){STR("idempotency-key"), str_of(key)};
     f->req = (struct http_req){.method = STR("POST"),
                                .target = STR("/things"),
                                .headers = &f->key,
                                .header_count = key ? 1 : 0};
-    f->r = (struct request){.api = &f->api, .op = &op_make};
+    f->r = (struct request){.api = &f->api, .route = f->route};
     (void)snprintf(f->r.who.actor, sizeof f->r.who.actor, "%s", actor);
     f->answered = f->ran = f->replayed = false;
-    idem_run(&f->r, str_of(body), handler);
+    (void)snprintf(sent, sizeof sent, "%s", body);
+    idem_run(&f->r, str_of(sent), handler);
 }
 
 static void ask(const char *actor, const char *key, const char *body)
@@ -129,6 +148,7 @@ static int setup(void **state)
     plan = (struct change){0};
     assert_int_equal(scratch_make(f->g.dir, "idem"), 0);
     ground_open(&f->g);
+    f->route = &make;
     f->api.c.store = f->g.store;
     return 0;
 }
@@ -140,6 +160,7 @@ static int teardown(void **state)
     ground_close(&f->g);
     assert_int_equal(f->api.running_keys.count, 0);
     map_done(&f->api.running_keys);
+    arena_done(&f->arena);
     assert_int_equal(scratch_remove(f->g.dir), 0);
     mem_free(f);
     return 0;
@@ -180,7 +201,7 @@ static void without_a_key_or_where_nothing_is_made_it_just_runs(void **state)
     begin("token/a", NULL, "{}");
     f->key = (struct http_header){STR("idempotency-key"), STR("k")};
     f->req.header_count = 1;
-    f->r.op = &op_look;
+    f->r.route = &look;
     f->ran = false;
     idem_run(&f->r, STR("{}"), handler);
     assert_true(f->ran);
@@ -195,6 +216,52 @@ static void a_secret_is_not_replayed(void **state)
     assert_false(f->ran);
     assert_int_equal(f->status, 409);
     assert_non_null(strstr(f->text, "secret"));
+}
+
+static void the_handler_gets_the_body(void **state)
+{
+    (void)state;
+    ask("token/a", "k", "{\"a\":1}");
+    assert_string_equal(f->text, "{\"a\":1}");
+}
+
+static void what_changes_with_time_is_made_anew(void **state)
+{
+    (void)state;
+    f->route = &make_anew;
+    plan.secret = true; /* nothing is stored */
+    ask("token/a", "k", "{}");
+    assert_string_equal(f->made, "");
+    ask("token/a", "k", "{}");
+    assert_true(f->ran);
+    assert_true(f->replayed);
+    assert_string_equal(f->made, "1"); /* of "thing/1" */
+    ask("token/a", "k", "{ }");
+    assert_false(f->ran);
+    assert_int_equal(f->status, 409);
+}
+
+static void kept(void *arg, const struct err *e)
+{
+    *(bool *)arg = e->code == ERR_NONE;
+}
+
+static void a_reply_may_come_later(void **state)
+{
+    bool done = false;
+
+    (void)state;
+    plan.secret = true;
+    plan.late = true;
+    ask("token/a", "k", "{}");
+    ask("token/a", "k", "{}");
+    assert_non_null(strstr(f->text, "still running")); /* until its reply is there */
+    idem_keep_reply(TAKE(plan.kept), STR("{\"late\":1}"), kept, &done);
+    while (!done)
+        (void)uv_run(&f->g.loop, UV_RUN_ONCE);
+    ask("token/a", "k", "{}");
+    assert_false(f->ran);
+    assert_string_equal(f->text, "{\"late\":1}");
 }
 
 static void a_failed_change_leaves_no_row(void **state)
@@ -281,6 +348,9 @@ int main(void)
         TEST(another_request_with_the_key_is_a_conflict),
         TEST(without_a_key_or_where_nothing_is_made_it_just_runs),
         TEST(a_secret_is_not_replayed),
+        TEST(the_handler_gets_the_body),
+        TEST(what_changes_with_time_is_made_anew),
+        TEST(a_reply_may_come_later),
         TEST(a_failed_change_leaves_no_row),
         TEST(a_day_later_the_key_is_free),
         TEST(two_at_once_are_one),

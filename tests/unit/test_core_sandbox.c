@@ -645,12 +645,59 @@ static void a_late_acknowledgement_of_input_is_harmless(void **state)
     assert_int_equal(state_of(sandbox_next(f->all, &principal_system, STR(""))), SANDBOX_RUNNING);
 }
 
+/* What a create or a command wants written with the row. */
+struct also {
+    char object[ID_SIZE + 16];
+    int freed;
+};
+
+static void also_ready(void *arg, const void *sandbox)
+{
+    struct also *a = arg;
+    struct sandbox_info i;
+
+    sandbox_info(sandbox, &i);
+    (void)snprintf(a->object, sizeof a->object, "sandbox/%s", i.id);
+}
+
+static void exec_also_ready(void *arg, const void *exec)
+{
+    struct also *a = arg;
+    struct exec_info i;
+
+    exec_info(exec, &i);
+    (void)snprintf(a->object, sizeof a->object, "exec/%s", i.id);
+}
+
+static int also_write(struct store_tx *tx, void *arg, struct err *e)
+{
+    const struct also *a = arg;
+
+    return tx_run(tx,
+                  "INSERT INTO idempotency (principal, key, op, request_hash, status, object, "
+                  "created_ms) VALUES ('a', :object, 'c', :hash, 201, :object, 1)",
+                  PARAMS(P_C("object", a->object), P_BLOB("hash", STR("h"))), e) < 0
+               ? -1
+               : 0;
+}
+
+static void also_free(void *arg)
+{
+    ((struct also *)arg)->freed++;
+}
+
+static const struct tx_hook sandbox_also = {also_ready, also_write, also_free},
+                            exec_also = {exec_also_ready, also_write, also_free};
+static const char keys[] = "SELECT COUNT(*) FROM idempotency";
+
 static void a_command_under_a_key_waits_for_its_row(void **state)
 {
     struct fixture *f = *state;
     struct fixture other = {0};
     struct sandbox *s = create(f);
-    const struct exec_spec spec = {.shell = STR("x"), .idempotency = STR("once")};
+    struct also a[2] = {0};
+    struct exec_spec spec = {.shell = STR("x"), .tx_hook = &exec_also, .tx_hook_arg = &a[0]};
+    struct exec_spec again = {.shell = STR("x")};
 
     sql(f, "ALTER TABLE execs RENAME TO away");
     exec_start(s, &spec, &tester, on_exec, f);
@@ -658,15 +705,26 @@ static void a_command_under_a_key_waits_for_its_row(void **state)
     assert_int_not_equal(f->e.code, ERR_NONE);
     assert_int_equal(script.exec_count, 0); /* what no row knows init was not told */
     sql(f, "ALTER TABLE away RENAME TO execs");
+    assert_int_equal(count(f, keys), 0);
+    assert_int_equal(a[0].freed, 1);
+    spec.tx_hook_arg = &a[1];
     exec_start(s, &spec, &tester, on_exec, f);
-    exec_start(s, &spec, &tester, on_exec, &other); /* asked again before it runs */
+    again.again = str_skip(str_of(a[1].object), strlen("exec/"));
+    exec_start(s, &again, &tester, on_exec, &other); /* asked again before it runs */
     await(f);
     assert_int_equal(f->e.code, ERR_NONE);
+    assert_int_equal(count(f, keys), 1);
+    assert_int_equal(a[1].freed, 1);
     assert_true(other.called);
     assert_int_equal(other.e.code, ERR_UNAVAILABLE);
-    exec_start(s, &spec, &tester, on_exec, f);
+    exec_start(s, &again, &tester, on_exec, f);
     await(f);
     assert_non_null(f->x);
+    assert_int_equal(script.exec_count, 1);
+    again.again = STR("ex_that_is_no_longer_kept");
+    exec_start(s, &again, &tester, on_exec, f);
+    await(f);
+    assert_int_equal(f->e.code, ERR_CONFLICT);
     assert_int_equal(script.exec_count, 1);
 }
 
@@ -675,11 +733,19 @@ static void a_command_that_never_began_is_not_there(void **state)
 {
     struct fixture *f = *state;
     struct sandbox *s = create(f);
+    struct also a[2] = {0};
+    struct exec_spec spec = {.shell = STR("x"), .tx_hook = &exec_also};
     char id[ID_SIZE];
     struct err e;
 
-    (void)snprintf(id, sizeof id, "%s", info_of(start(f, s, 0)).sandbox);
-    assert_non_null(start(f, s, 0));
+    for (size_t i = 0; i < 2; i++) {
+        spec.tx_hook_arg = &a[i];
+        exec_start(s, &spec, &tester, on_exec, f);
+        await(f);
+        assert_non_null(f->x);
+    }
+    (void)snprintf(id, sizeof id, "%s", info_of(f->x).sandbox);
+    assert_int_equal(count(f, keys), 2);
     pass(f, 0);
     script_output(&script.execs[1], STR("it ran"));
     settle(f);
@@ -690,50 +756,16 @@ static void a_command_that_never_began_is_not_there(void **state)
     open_all(f);
     s = sandbox_find(f->all, &principal_system, str_of(id), &e);
     assert_int_equal(count(f, "SELECT COUNT(*) FROM execs"), 1);
+    assert_int_equal(count(f, keys), 1); /* the key of the one that never ran is free */
     assert_int_equal(events(f, "exec.removed"), 1);
     assert_int_equal(info_of(exec_next(s, STR(""))).state, EXEC_LOST);
 }
 
-/* What a create wants written with the row. */
-struct also {
-    char id[ID_SIZE];
-    int freed;
-};
-
-static void also_ready(void *arg, const struct sandbox *s)
-{
-    struct also *a = arg;
-    struct sandbox_info i;
-
-    sandbox_info(s, &i);
-    (void)snprintf(a->id, sizeof a->id, "%s", i.id);
-}
-
-static int also_write(struct store_tx *tx, void *arg, struct err *e)
-{
-    const struct also *a = arg;
-    AUTO(mem_free) char *object = xasprintf("sandbox/%s", a->id);
-
-    return tx_run(tx,
-                  "INSERT INTO idempotency (principal, key, op, request_hash, status, object, "
-                  "created_ms) VALUES ('a', :object, 'c', :hash, 201, :object, 1)",
-                  PARAMS(P_C("object", object), P_BLOB("hash", STR("h"))), e) < 0
-               ? -1
-               : 0;
-}
-
-static void also_free(void *arg)
-{
-    ((struct also *)arg)->freed++;
-}
-
 static void a_key_is_there_when_the_row_is(void **state)
 {
-    static const struct sandbox_tx_hook ops = {also_ready, also_write, also_free};
-    static const char keys[] = "SELECT COUNT(*) FROM idempotency";
     struct fixture *f = *state;
     struct also a[3] = {0};
-    struct sandbox_spec spec = {.name = STR("a"), .tx_hook = &ops, .tx_hook_arg = &a[0]};
+    struct sandbox_spec spec = {.name = STR("a"), .tx_hook = &sandbox_also, .tx_hook_arg = &a[0]};
 
     sandbox_create(f->all, &spec, &tester, on_sandbox, f);
     await(f);
@@ -772,7 +804,7 @@ static int many_work(struct store_tx *tx, void *arg, struct err *e)
                    "ttl_ms, idle_ttl_ms, last_activity_ms, spec FROM sandboxes WHERE name = ''",
                    PARAMS(P_C("id", id_make("sb", sb)), P_INT("i", i)), e) < 0 ||
             tx_run(tx,
-                   "INSERT INTO execs SELECT :id, :sb, state, failure, idempotency, flags, "
+                   "INSERT INTO execs SELECT :id, :sb, state, failure, flags, "
                    "exit_code, signal, pid, created_us, started_ms, ended_us, duration_ms, "
                    "timeout_ms, user_us, system_us, max_rss_kib, output_bytes, out_from, out_end, "
                    "err_from, err_end, spec, output FROM execs LIMIT 1",

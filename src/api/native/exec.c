@@ -1,4 +1,5 @@
 /* exec: commands: create, list, get, wait, signal, resize, cancel. */
+#include "api/idempotency.h"
 #include "api/native/handlers.h"
 #include "api/share/command.h"
 #include "api/share/sandbox.h"
@@ -153,7 +154,9 @@ void exec_create_run(struct request *r)
         request_fail(r, &e);
         return;
     }
-    spec.idempotency = http_req_header(xchg_req(r->x), "idempotency-key");
+    idem_of_exec(r, &spec);
+    if (spec.again.n > 0)
+        input = (struct exec_input){0}; /* it got that before */
     j = xzalloc(sizeof *j);
     j->api = r->api;
     j->cancel = in->cancel_on_disconnect;

@@ -49,7 +49,7 @@ const struct op_handler op_handlers[] = {
     {&op_sandbox_logs,      sandbox_logs_run},
     {&op_run,               run_run},
     {&op_run_attach,        run_attach_run},
-    {&op_exec_create,       exec_create_run},
+    {&op_exec_create,       exec_create_run, .remakes = true},
     {&op_exec_list,         exec_list_run},
     {&op_exec_get,          exec_get_run},
     {&op_exec_output,       exec_output_run},

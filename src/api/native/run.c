@@ -1,8 +1,10 @@
 /* run: runs a command in a sandbox of its own. */
 #include "api/native/run.h"
 
+#include "api/idempotency.h"
 #include "api/native/handlers.h"
 #include "api/share/collect.h"
+#include "base/log.h"
 #include "base/mem.h"
 
 struct run *run_ask(struct request *r, const struct run_in *in, const struct run_ops *ops,
@@ -21,6 +23,7 @@ struct run *run_ask(struct request *r, const struct run_in *in, const struct run
         command.block_when_full = command.for_reader = true;
     box.name = in->name;
     box.traits.memory_upper = in->sandbox.upper != OP_UPPER_DISK;
+    idem_of_exec(r, &command);
     return run_start(r->api->c.sandboxes,
                      &(struct run_spec){.sandbox = &box,
                                         .exec = &command,
@@ -39,8 +42,9 @@ struct run_job {
     struct exec *x;
     struct exec_wait *wait;
     struct collect collect;
-    struct err e; /* sent in the reply after the sandbox is removed */
-    bool ending;
+    struct err e;      /* sent in the reply after the sandbox is removed */
+    struct idem *idem; /* or NULL: the key is held until the end */
+    struct buf reply;
 };
 
 static void job_free(struct run_job *j)
@@ -48,6 +52,8 @@ static void job_free(struct run_job *j)
     exec_wait_cancel(j->wait);
     collect_done(&j->collect);
     exec_unref(j->x);
+    idem_unref(j->idem);
+    buf_done(&j->reply);
     mem_free(j);
 }
 
@@ -55,24 +61,43 @@ static void asker_gone(struct waiter *w)
 {
     struct run_job *j = CONTAINER_OF(w, struct run_job, waiter);
 
+    if (!j->run)
+        return; /* its reply is being kept */
     run_forget(j->run);
+    job_free(j);
+}
+
+/* A reply that was not kept makes a repetition fail; the command is not run twice. */
+static void reply_kept(void *arg, const struct err *e)
+{
+    struct run_job *j = arg;
+    struct request *r = waiter_end(&j->waiter);
+
+    if (e->code != ERR_NONE)
+        log_warn("the reply of a run is not kept", LOG_E(e));
+    if (r)
+        request_send(r, 0, "application/json", buf_str(&j->reply));
     job_free(j);
 }
 
 static void job_destroyed(void *arg)
 {
     struct run_job *j = arg;
-    struct request *r = waiter_end(&j->waiter);
-    struct jw w;
+    struct jw w = {.to = &j->reply};
+    const struct err none = {0};
 
+    j->run = NULL;
     if (j->e.code != ERR_NONE) {
-        request_fail(r, &j->e);
-    } else {
-        w = request_json(r);
-        collect_write_run(&w, j->x, &j->collect);
-        request_send_json(r, 0);
+        request_fail(waiter_end(&j->waiter), &j->e);
+        job_free(j);
+        return;
     }
-    job_free(j);
+    collect_write_run(&w, j->x, &j->collect);
+    buf_add_char(&j->reply, '\n');
+    if (j->idem && buf_len(&j->reply) <= IDEM_REPLY_MAX)
+        idem_keep_reply(TAKE(j->idem), buf_str(&j->reply), reply_kept, j);
+    else
+        reply_kept(j, &none);
 }
 
 static void job_failed(void *arg, const struct err *e)
@@ -127,12 +152,13 @@ void run_run(struct request *r)
     }
     j = xzalloc(sizeof *j);
     j->api = r->api;
+    j->idem = idem_ref(r->idem);
     j->waiter.gone = asker_gone;
     request_wait(r, &j->waiter);
     j->run = run_ask(r, in, &ops, j, &e);
     if (j->run)
         return;
     (void)waiter_end(&j->waiter);
-    mem_free(j);
+    job_free(j);
     request_fail(r, &e);
 }

@@ -360,7 +360,7 @@ static struct sandbox_job *job_new(struct request *r)
 
 static void job_free(struct sandbox_job *j)
 {
-    idem_free(j->idem);
+    idem_unref(j->idem);
     mem_free(j);
 }
 
@@ -384,48 +384,15 @@ static void job_done(void *arg, struct sandbox *s, const struct err *e)
 
 /* --- create --- */
 
-struct key { /* stored with the row: after a crash both exist, or neither */
-    struct idem *idem;
-    struct buf reply;
-    char object[ID_SIZE + 16];
-};
-
-static void key_ready(void *arg, const struct sandbox *s)
+static void put_created(const void *object, struct buf *name, struct buf *reply)
 {
-    struct key *k = arg;
-    struct jw w = {.to = &k->reply};
+    struct jw w = {.to = reply};
     struct sandbox_info i;
 
-    sandbox_info(s, &i);
-    (void)snprintf(k->object, sizeof k->object, "sandbox/%s", i.id);
-    sandbox_write_json(&w, s);
-    buf_add_char(&k->reply, '\n');
-}
-
-static int key_write(struct store_tx *tx, void *arg, struct err *e)
-{
-    const struct key *k = arg;
-
-    return idem_record(tx, k->idem, k->object, 201, buf_str(&k->reply), e);
-}
-
-static void key_free(void *arg)
-{
-    struct key *k = arg;
-
-    idem_free(k->idem);
-    buf_done(&k->reply);
-    mem_free(k);
-}
-
-static void remember(struct sandbox_spec *spec, const struct idem *i)
-{
-    static const struct sandbox_tx_hook hook = {key_ready, key_write, key_free};
-    struct key *k = xzalloc(sizeof *k);
-
-    k->idem = idem_copy(i);
-    spec->tx_hook = &hook;
-    spec->tx_hook_arg = k;
+    sandbox_info(object, &i);
+    buf_printf(name, "sandbox/%s", i.id);
+    sandbox_write_json(&w, object);
+    buf_add_char(reply, '\n');
 }
 
 void sandbox_create_run(struct request *r)
@@ -446,7 +413,7 @@ void sandbox_create_run(struct request *r)
     j = job_new(r);
     j->idem = TAKE(r->idem);
     if (j->idem)
-        remember(&spec, j->idem);
+        spec.tx_hook = idem_hook(idem_ref(j->idem), 201, put_created, &spec.tx_hook_arg);
     sandbox_create(r->api->c.sandboxes, &spec, &j->by, job_done, j);
 }
 

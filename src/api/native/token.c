@@ -47,7 +47,7 @@ static void token_created(void *arg, const struct token *t, const char *text, co
     struct request *r = waiter_end(&j->waiter);
     struct jw w;
 
-    idem_free(j->idem);
+    idem_unref(j->idem);
     mem_free(j);
     if (!r)
         return;

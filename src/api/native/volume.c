@@ -48,9 +48,7 @@ struct volume_job {
     struct waiter waiter;
     struct api *api;
     struct principal by;
-    struct idem *idem; /* of create, or NULL */
-    struct buf reply;
-    char id[ID_SIZE];
+    char id[ID_SIZE]; /* of a measured one */
 };
 
 static struct volume_job *job_new(struct request *r)
@@ -62,60 +60,38 @@ static struct volume_job *job_new(struct request *r)
     return j;
 }
 
-static void job_free(struct volume_job *j)
-{
-    idem_free(j->idem);
-    buf_done(&j->reply);
-    mem_free(j);
-}
-
 /* --- create --- */
 
-static void create_end(void *arg, const struct err *e)
+static void put_created(const void *object, struct buf *name, struct buf *reply)
 {
-    struct volume_job *j = arg;
-    struct request *r = waiter_end(&j->waiter);
+    struct jw w = {.to = reply};
+    struct volume_info i;
 
-    if (r && e->code != ERR_NONE)
-        request_fail(r, e);
-    else if (r)
-        request_send(r, 0, "application/json", buf_str(&j->reply));
-    job_free(j);
-}
-
-static int remember_key(struct store_tx *tx, void *arg, struct err *e)
-{
-    const struct volume_job *j = arg;
-    char object[ID_SIZE + 8];
-
-    (void)snprintf(object, sizeof object, "volume/%s", j->id);
-    return idem_record(tx, j->idem, object, 201, buf_str(&j->reply), e);
+    volume_info(object, &i);
+    buf_printf(name, "volume/%s", i.id);
+    write_volume(&w, object, 0);
+    buf_add_char(reply, '\n');
 }
 
 static void volume_created(void *arg, struct volume *v, const struct err *e)
 {
-    struct volume_job *j = arg;
-    struct jw w = {.to = &j->reply};
-    struct volume_info i;
+    AUTO(mem_free) struct volume_job *j = arg;
+    struct request *r = waiter_end(&j->waiter);
+    struct jw w;
 
-    if (e->code != ERR_NONE) {
-        create_end(j, e);
-        return;
+    if (r && e->code != ERR_NONE) {
+        request_fail(r, e);
+    } else if (r) {
+        w = request_json(r);
+        write_volume(&w, v, 0);
+        request_send_json(r, 0);
     }
-    volume_info(v, &i);
-    (void)snprintf(j->id, sizeof j->id, "%s", i.id);
-    write_volume(&w, v, 0);
-    buf_add_char(&j->reply, '\n');
-    if (j->idem)
-        store_write(j->api->c.store, STORE_RELAXED, remember_key, create_end, j);
-    else
-        create_end(j, e);
 }
 
 void volume_create_run(struct request *r)
 {
     const struct volume_create_in *in = r->in;
-    const struct volume_spec spec = {
+    struct volume_spec spec = {
         .name = in->name,
         .tenant = in->tenant,
         .kind = (enum volume_kind)in->kind,
@@ -125,13 +101,14 @@ void volume_create_run(struct request *r)
     struct volume_job *j = job_new(r);
     struct err e = {0};
 
+    if (r->idem)
+        spec.tx_hook = idem_hook(TAKE(r->idem), 201, put_created, &spec.tx_hook_arg);
     if (volume_create(r->api->c.volumes, &spec, &(struct volume_call){&j->by, volume_created, j},
                       &e) < 0) {
-        job_free(j);
+        mem_free(j);
         request_fail(r, &e);
         return;
     }
-    j->idem = TAKE(r->idem);
     request_wait(r, &j->waiter);
 }
 
@@ -199,7 +176,7 @@ static void volume_measured(void *arg, int64_t bytes, const struct err *e)
     } else if (r) {
         request_fail(r, &gone);
     }
-    job_free(j);
+    mem_free(j);
 }
 
 void volume_get_run(struct request *r)
@@ -218,7 +195,7 @@ void volume_get_run(struct request *r)
         request_wait(r, &j->waiter);
         return;
     }
-    job_free(j);
+    mem_free(j);
     w = request_json(r);
     write_volume(&w, v, UNKNOWN);
     request_send_json(r, 0);
@@ -236,7 +213,7 @@ static void volume_removed(void *arg, struct volume *v, const struct err *e)
         request_send_empty(r);
     else if (r)
         request_fail(r, e);
-    job_free(j);
+    mem_free(j);
 }
 
 void volume_remove_run(struct request *r)
@@ -249,7 +226,7 @@ void volume_remove_run(struct request *r)
         return;
     j = job_new(r);
     if (volume_remove(v, &(struct volume_call){&j->by, volume_removed, j}, &e) < 0) {
-        job_free(j);
+        mem_free(j);
         request_fail(r, &e);
         return;
     }

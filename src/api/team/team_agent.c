@@ -54,7 +54,7 @@ static int agent_register_op(struct team_call *c, struct err *e)
         team_object(c, "metadata", in->metadata, &s.metadata, e) < 0 ||
         agent_register(&c->t, &s, &a, e) < 0)
         return -1;
-    (void)snprintf(c->object, sizeof c->object, "agent/" STR_FMT, STR_ARG(a.name));
+    (void)snprintf(c->job.object, sizeof c->job.object, "agent/" STR_FMT, STR_ARG(a.name));
     write_agent(&c->w, &a);
     return 0;
 }
@@ -172,7 +172,7 @@ static int agent_checkpoint_op(struct team_call *c, struct err *e)
     if (team_object(c, "metadata", in->metadata, &k.metadata, e) < 0 ||
         agent_checkpoint(&c->t, &k, e) < 0)
         return -1;
-    (void)snprintf(c->object, sizeof c->object, "checkpoint/" STR_FMT, STR_ARG(k.id));
+    (void)snprintf(c->job.object, sizeof c->job.object, "checkpoint/" STR_FMT, STR_ARG(k.id));
     write_checkpoint(&c->w, &k);
     return 0;
 }

@@ -46,7 +46,7 @@ static int project_create_op(struct team_call *c, struct err *e)
 
     if (project_create(&c->t, in->name, team_name(c, in->creator), &p, e) < 0)
         return -1;
-    (void)snprintf(c->object, sizeof c->object, "project/" STR_FMT, STR_ARG(p.id));
+    (void)snprintf(c->job.object, sizeof c->job.object, "project/" STR_FMT, STR_ARG(p.id));
     write_project(&c->w, &p);
     return 0;
 }
@@ -284,7 +284,7 @@ static int task_create_op(struct team_call *c, struct err *e)
 
     if (team_list_tags(c, in->capabilities, &k.tags, e) < 0 || card_create(&c->t, &k, e) < 0)
         return -1;
-    (void)snprintf(c->object, sizeof c->object, "task/" STR_FMT, STR_ARG(k.id));
+    (void)snprintf(c->job.object, sizeof c->job.object, "task/" STR_FMT, STR_ARG(k.id));
     return write_task(c, &k, e);
 }
 

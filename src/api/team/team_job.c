@@ -1,6 +1,7 @@
 /* team_job: a request as work of the team on the store's thread. */
 #include "api/team/team_job.h"
 
+#include "api/idempotency.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -74,13 +75,24 @@ static void stop_boxes(struct api *a, struct str agent, const struct principal *
     }
 }
 
+static int remember_key(struct store_tx *tx, const struct team_job *j, struct err *e)
+{
+    AUTO(buf_done) struct buf reply = {0};
+
+    buf_printf(&reply, STR_FMT "\n", STR_ARG(buf_str(j->reply)));
+    return idem_record(tx, j->idem, j->object, j->status ? j->status : 200,
+                       j->token_given ? (struct str){0} : buf_str(&reply), e);
+}
+
 static int job_work(struct store_tx *tx, void *arg, struct err *e)
 {
     struct team_job *j = arg;
 
     team_enter(j->t, tx);
     buf_clear(j->reply);
-    return j->run(j, e);
+    if (j->run(j, e) < 0)
+        return -1;
+    return j->idem ? remember_key(tx, j, e) : 0;
 }
 
 static void job_worked(void *arg, const struct err *e)
@@ -100,6 +112,7 @@ static void job_worked(void *arg, const struct err *e)
         stop_boxes(j->api, j->stop_boxes, &j->by);
     if (r)
         j->answer(r, j, e);
+    idem_unref(j->idem);
     j->free(j);
 }
 
@@ -137,6 +150,7 @@ static bool start_with_token(struct team_job *j, struct request *r)
     if (r->how == AUTH_IMPLIED || !team_is_person(j->t) || j->give_token.n == 0 ||
         j->give_token.n > TEAM_NAME_MAX)
         return false;
+    j->token_given = true;
     (void)snprintf(label, sizeof label, "agent " STR_FMT, STR_ARG(j->give_token));
     identity_create(r->api->c.identity,
                     &(struct token_spec){.name = str_of(label),
@@ -155,6 +169,7 @@ void team_job_start(struct team_job *j, struct request *r, enum team_class class
     j->api = r->api;
     j->by = r->who;
     j->by.token = NULL;
+    j->idem = TAKE(r->idem);
     request_wait(r, &j->waiter);
     if (start_with_token(j, r))
         return;

@@ -16,6 +16,10 @@ struct team_job { /* in the caller's heap memory, zeroed */
     struct buf *reply;      /* the caller's; one JSON object if give_token is set */
     struct str give_token;  /* an agent being registered: a person gets a token for it */
     struct str take_tokens; /* an agent being removed: its tokens are revoked if a person does it */
+    struct idem *idem;      /* or NULL; by team_job_start */
+    char object[96];        /* what a creating one made: "project/pj_…" */
+    int status;             /* of the reply; 0: 200 */
+    bool token_given;       /* the reply holds a token: it is not kept */
     struct str stop_boxes;  /* an agent whose sandboxes are to be stopped */
     /* On the store's thread, maybe twice. */
     int (*run)(struct team_job *j, struct err *e);

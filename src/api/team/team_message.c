@@ -26,7 +26,7 @@ static int message_send_op(struct team_call *c, struct err *e)
 
     if (message_send(&c->t, &m, e) < 0)
         return -1;
-    (void)snprintf(c->object, sizeof c->object, "message/" STR_FMT, STR_ARG(m.id));
+    (void)snprintf(c->job.object, sizeof c->job.object, "message/" STR_FMT, STR_ARG(m.id));
     write_message(&c->w, &m);
     return 0;
 }

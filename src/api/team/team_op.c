@@ -1,7 +1,6 @@
 /* team_op: runs the native operations on the team. */
 #include "api/team/team_op.h"
 
-#include "api/idempotency.h"
 #include "api/native/handlers.h"
 #include "base/mem.h"
 
@@ -84,7 +83,6 @@ static void call_free(struct team_job *j)
 {
     struct team_call *c = CONTAINER_OF(j, struct team_call, job);
 
-    idem_free(c->idem);
     json_decref(c->body);
     buf_done(&c->reply);
     arena_done(&c->arena);
@@ -94,18 +92,9 @@ static void call_free(struct team_job *j)
 static int op_run(struct team_job *j, struct err *e)
 {
     struct team_call *c = CONTAINER_OF(j, struct team_call, job);
-    struct str stored;
 
     c->w = (struct jw){.to = &c->reply};
-    if (c->row->run(c, e) < 0)
-        return -1;
-    if (!c->idem)
-        return 0;
-    /* A token is shown once: its reply is not stored. */
-    stored = c->row->gives_token
-                 ? (struct str){0}
-                 : str_of(arena_printf(&c->arena, STR_FMT "\n", STR_ARG(buf_str(&c->reply))));
-    return idem_record(c->t.tx, c->idem, c->object, c->row->op->status, stored, e);
+    return c->row->run(c, e);
 }
 
 static void op_reply(struct request *r, struct team_job *j, const struct err *e)
@@ -160,15 +149,18 @@ void team_run(struct request *r)
 
     c->row = row_of(r->op);
     c->implied = r->how == AUTH_IMPLIED;
-    c->job = (struct team_job){
-        .t = &c->t, .reply = &c->reply, .run = op_run, .answer = op_reply, .free = call_free};
+    c->job = (struct team_job){.t = &c->t,
+                               .reply = &c->reply,
+                               .status = c->row->op->status,
+                               .run = op_run,
+                               .answer = op_reply,
+                               .free = call_free};
     if (team_of(r, &c->arena, &c->t, &e) < 0 || copy_input(c, r, &e) < 0) {
         team_refused(r, &c->t, &e);
         request_fail(r, &e);
         call_free(&c->job);
         return;
     }
-    c->idem = TAKE(r->idem);
     if (c->row->gives_token)
         c->job.give_token = *(const struct str *)call_field(c, "name");
     if (c->row->takes_tokens)

@@ -12,11 +12,9 @@ struct team_call { /* one request */
     struct arena arena;
     void *in;     /* the operation's input */
     json_t *body; /* for OP_JSON fields that point into it */
-    struct idem *idem;
     struct buf reply;
     struct jw w;
-    char object[96]; /* the object a creating operation made: "project/pj_…" */
-    bool implied;    /* no credentials: agents and people look the same */
+    bool implied; /* no credentials: agents and people look the same */
     struct {
         struct str cursor, last;
         int64_t left;

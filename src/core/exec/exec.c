@@ -127,7 +127,8 @@ struct exec *exec_unref(struct exec *x)
     mem_free(x->cwd);
     mem_free(x->user);
     mem_free(x->failure);
-    mem_free(x->idempotency);
+    if (x->tx_hook)
+        x->tx_hook->free(x->tx_hook_arg);
     sandbox_unref(x->sandbox);
     mem_free(x);
     return NULL;
@@ -465,7 +466,7 @@ static void start_saved(struct exec *x, const struct err *e)
         exec_tell_started(x, e);
         return;
     }
-    x->start_saved = true;
+    x->row = ROW_SAVED;
     journals_wake(x->sandbox);
     if (x->start && !x->ch && sandbox_is_linked(x->sandbox))
         exec_send_start(x);

@@ -37,8 +37,11 @@ struct exec_spec { /* valid during the call */
     /* only while there is a reader: stop blocking on a full log once its last reader has gone */
     bool for_reader;
     bool standing; /* the sandbox's own command: does not count as activity */
-    /* the same key in the same sandbox returns the same exec; may be empty */
-    struct str idempotency;
+    /* or NULL; with one, init hears of the command only after the commit: it runs once, whatever
+     * crashes */
+    const struct tx_hook *tx_hook;
+    void *tx_hook_arg; /* exec_start frees it */
+    struct str again;  /* start nothing: the id of the command that the same request started */
 };
 
 struct exec_info { /* borrowed until the loop turns */

@@ -221,7 +221,7 @@ size_t exec_stdin(struct exec *x, struct str bytes, bool eof, void (*room)(void 
 
 void exec_started_if_all(struct exec *x)
 {
-    if (x->started && x->start_saved && x->sm.state == EXEC_RUNNING)
+    if (x->started && x->row == ROW_SAVED && x->sm.state == EXEC_RUNNING)
         exec_tell_started(x, &(struct err){0});
 }
 
@@ -367,11 +367,9 @@ static void on_gone(struct guest_exec *ch, const struct err *e)
 static const struct guest_exec_ops channel_ops = {on_running, on_output, on_stdin_room, on_exited,
                                                   on_gone};
 
-/* With an idempotency key a command runs once, whatever crashes: a repeated request must find its
- * row. */
 bool exec_waits_for_row(const struct exec *x)
 {
-    return !x->start_saved && *x->idempotency;
+    return x->row == ROW_FIRST;
 }
 
 void exec_send_start(struct exec *x)
@@ -418,7 +416,7 @@ void exec_link(struct exec *x, const struct guest_exec_row *row)
     } else if (row) {
         attach(x);
     } else if (x->sm.state == EXEC_STARTING && x->log.size == 0) {
-        exec_erase(x); /* holtd died before init was told about it: no client got a reply */
+        exec_unmake(x); /* holtd died before init was told about it: no client got a reply */
     } else {
         exec_lose(x, "its init does not know it: another init is there");
     }

@@ -135,7 +135,6 @@ static const struct column exec_column_list[] = {
     {.name = "sandbox", .type = COLUMN_MADE, .flags = COLUMN_ONCE, .put = put_sandbox},
     {.name = "state", .type = COLUMN_MADE, .put = put_state, .get = get_state},
     HAS(failure, COLUMN_TEXT),
-    HAS(idempotency, COLUMN_TEXT, .flags = COLUMN_ONCE),
     HAS(flags, COLUMN_U32),
     HAS(exit_code, COLUMN_I32),
     HAS(signal, COLUMN_I32),
@@ -174,17 +173,27 @@ struct exec_job { /* copies: the store's thread sees nothing else */
     char id[ID_SIZE], actor[64];
     const char *event;
     char *data;
+    const struct tx_hook *tx_hook; /* or NULL */
+    void *tx_hook_arg;
+    bool unmade;     /* forget its idempotency key */
     struct row *row; /* NULL: of an erase */
 };
+
+static const char *object_of(const struct exec_job *j, char to[ID_SIZE + 8])
+{
+    (void)snprintf(to, ID_SIZE + 8, "exec/%s", j->id);
+    return to;
+}
 
 static void put_event(struct store_tx *tx, const struct exec_job *j)
 {
     char object[ID_SIZE + 8];
 
-    (void)snprintf(object, sizeof object, "exec/%s", j->id);
     tx_event(tx,
-             &(struct event_spec){
-                 .type = j->event, .object = object, .actor = j->actor, .data = str_of(j->data)},
+             &(struct event_spec){.type = j->event,
+                                  .object = object_of(j, object),
+                                  .actor = j->actor,
+                                  .data = str_of(j->data)},
              NULL);
 }
 
@@ -192,7 +201,7 @@ static int save_work(struct store_tx *tx, void *arg, struct err *e)
 {
     const struct exec_job *j = arg;
 
-    if (row_save(tx, j->row, e) < 0)
+    if (row_save(tx, j->row, e) < 0 || (j->tx_hook && j->tx_hook->write(tx, j->tx_hook_arg, e) < 0))
         return -1;
     put_event(tx, j);
     return 0;
@@ -201,6 +210,8 @@ static int save_work(struct store_tx *tx, void *arg, struct err *e)
 static void job_free(struct exec_job *j)
 {
     row_free(j->row);
+    if (j->tx_hook)
+        j->tx_hook->free(j->tx_hook_arg);
     mem_free(j->data);
     mem_free(j);
 }
@@ -238,6 +249,10 @@ void exec_save(struct exec *x, const char *event, const char *actor,
 
     j->done = done;
     j->row = row_take(&exec_columns, x);
+    if (x->tx_hook)
+        x->tx_hook->ready(x->tx_hook_arg, x);
+    j->tx_hook = TAKE(x->tx_hook);
+    j->tx_hook_arg = TAKE(x->tx_hook_arg);
     store_write(x->sandbox->all->store, STORE_RELAXED, save_work, save_end, j);
 }
 
@@ -245,10 +260,22 @@ static int erase_work(struct store_tx *tx, void *arg, struct err *e)
 {
     const struct exec_job *j = arg;
 
+    char object[ID_SIZE + 8];
+
     if (tx_run(tx, "DELETE FROM execs WHERE id = :id", PARAMS(P_C("id", j->id)), e) < 0)
+        return -1;
+    if (j->unmade && tx_run(tx, "DELETE FROM idempotency WHERE object = :object",
+                            PARAMS(P_C("object", object_of(j, object))), e) < 0)
         return -1;
     put_event(tx, j);
     return 0;
+}
+
+static void unlink_log(struct exec *x)
+{
+    x->log.in_file |= x->log_cold; /* written by an earlier holtd */
+    if (!(x->flags & EXEC_ROW_OUTPUT))
+        exec_log_unlink(&x->log);
 }
 
 void exec_erase(struct exec *x)
@@ -256,11 +283,33 @@ void exec_erase(struct exec *x)
     struct exec_job *j = job_new(x, "exec.removed", NULL);
 
     store_write(x->sandbox->all->store, STORE_RELAXED, erase_work, save_end, j);
-    x->log.in_file |= x->log_cold; /* written by an earlier holtd */
-    if (!(x->flags & EXEC_ROW_OUTPUT))
-        exec_log_unlink(&x->log);
+    unlink_log(x);
     x->sandbox->erased_us = i64_max(x->sandbox->erased_us, x->ended_us);
     exec_forget(x);
+}
+
+static void unmade(struct exec *x, const struct err *e)
+{
+    if (e->code == ERR_NONE)
+        exec_forget(x);
+    else
+        x->row = ROW_SAVED; /* the next connection tries again */
+}
+
+/* It stays listed until its key is erased too: a repeated request that still finds the key finds
+ * the command, and is told to ask again. */
+void exec_unmake(struct exec *x)
+{
+    struct exec_job *j;
+
+    if (x->row == ROW_GOING)
+        return;
+    x->row = ROW_GOING;
+    j = job_new(x, "exec.removed", NULL);
+    j->unmade = true;
+    j->done = unmade;
+    store_write(x->sandbox->all->store, STORE_RELAXED, erase_work, save_end, j);
+    unlink_log(x);
 }
 
 /* --- reading, at start-up --- */
@@ -298,7 +347,7 @@ static int load_row(struct sandboxes *all, const struct store_rows *rows, struct
     set_log(x);
     if (exec_is_live(x) && exec_warm(x, e) < 0)
         return -1;
-    x->start_saved = true;
+    x->row = ROW_SAVED;
     sandboxes_moment_was(all, i64_max(x->log.last_us, i64_max(x->created_us, x->ended_us)));
     s->has_logs = true;
     exec_add(exec_ref(x));

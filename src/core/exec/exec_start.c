@@ -97,8 +97,8 @@ static int check_spec(const struct sandbox *s, const struct exec_spec *spec, str
 {
     if (check_texts(s, spec, e) < 0)
         return -1;
-    if (spec->cwd.n > GUEST_PATH_MAX || spec->user.n > 255 || spec->idempotency.n > 255)
-        return err_set(e, ERR_INVALID, 0, "field 'cwd', 'user' or 'idempotency' is too long");
+    if (spec->cwd.n > GUEST_PATH_MAX || spec->user.n > 255)
+        return err_set(e, ERR_INVALID, 0, "field 'cwd' or 'user' is too long");
     if (spec->timeout_ms < 0 || spec->timeout_ms > EXEC_TIMEOUT_MAX_MS)
         return err_set(e, ERR_INVALID, 0, "field 'timeout_ms': 0 to %lld",
                        (long long)EXEC_TIMEOUT_MAX_MS);
@@ -261,7 +261,9 @@ static struct exec *from_spec(struct sandbox *s, const struct exec_spec *spec)
     x->argv = texts_copy(argv ? spec->argv : shell, x->argc);
     text_set(&x->cwd, spec->cwd);
     text_set(&x->user, spec->user);
-    text_set(&x->idempotency, spec->idempotency);
+    x->tx_hook = spec->tx_hook;
+    x->tx_hook_arg = spec->tx_hook_arg;
+    x->row = spec->tx_hook ? ROW_FIRST : ROW_QUEUED;
     text_set(&x->failure, STR(""));
     x->flags = (spec->pty ? EXEC_PTY : 0U) | (spec->want_stdin ? EXEC_STDIN : 0U) |
                (spec->block_when_full ? EXEC_BLOCKS : 0U) | (spec->standing ? EXEC_STANDING : 0U) |
@@ -289,33 +291,40 @@ static void bound_log(struct exec *x)
     x->log.keep = i64_min(x->log.keep, most);
 }
 
-static struct exec *same_key(struct sandbox *s, struct str key)
+/* A request that was carried out before: reports the command it started. */
+static void start_again(struct sandbox *s, struct str id, exec_cb done, void *arg)
 {
-    if (key.n > 0)
-        LIST_EACH (&s->execs, node) {
-            struct exec *x = LIST_ENTRY(node, struct exec, link);
+    struct err e = {0};
+    struct exec *x = exec_find(s, id, &e);
 
-            if (str_eq_c(key, x->idempotency))
-                return x;
-        }
-    return NULL;
+    if (!x) {
+        err_set(&e, ERR_CONFLICT, 0, "the command of this Idempotency-Key is no longer kept");
+        err_hint(&e, "take a new key to run it again");
+        err_object(&e, "sandbox", s->id);
+    } else if (x->sm.state == EXEC_STARTING) { /* it may still fail */
+        err_set(&e, ERR_UNAVAILABLE, 0, "the command with this Idempotency-Key is being started");
+        err_hint(&e, "ask again in a moment");
+        err_object(&e, "exec", x->id);
+    }
+    tell(s->all, x, done, arg, &e);
 }
 
 void exec_start(struct sandbox *s, const struct exec_spec *asked, const struct principal *by,
                 exec_cb done, void *arg)
 {
     const struct exec_spec spec = with_defaults(s, asked);
-    struct exec *x = same_key(s, spec.idempotency);
+    struct exec *x;
     struct err e = {0};
 
-    if (x && x->sm.state == EXEC_STARTING) { /* it may still fail */
-        err_set(&e, ERR_UNAVAILABLE, 0, "the command with this Idempotency-Key is being started");
-        err_hint(&e, "ask again in a moment");
-        err_object(&e, "exec", x->id);
+    if (spec.again.n > 0) {
+        start_again(s, spec.again, done, arg);
+        return;
     }
-    if (x || check_spec(s, &spec, &e) < 0 || check_sandbox(s, &e) < 0 ||
-        check_share(s, by, &e) < 0 || make_room(s, &e) < 0) {
-        tell(s->all, x, done, arg, &e);
+    if (check_spec(s, &spec, &e) < 0 || check_sandbox(s, &e) < 0 || check_share(s, by, &e) < 0 ||
+        make_room(s, &e) < 0) {
+        if (spec.tx_hook)
+            spec.tx_hook->free(spec.tx_hook_arg);
+        tell(s->all, NULL, done, arg, &e);
         return;
     }
     x = from_spec(s, &spec);

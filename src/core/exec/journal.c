@@ -240,7 +240,7 @@ static int look_at_exec(struct journal *j, struct exec *x, struct candidate *k, 
 
     if (x->created_us > j->after_us) {
         k->n = (struct journal_entry){.us = x->created_us, .kind = JOURNAL_START, .x = x};
-        k->wait = !x->start_saved;
+        k->wait = x->row != ROW_SAVED;
         return 1;
     }
     if (x->ended_saved && x->ended_us <= j->after_us)

@@ -24,6 +24,8 @@ struct run {
 
 static void run_free(struct run *run)
 {
+    if (run->spec.tx_hook)
+        run->spec.tx_hook->free(run->spec.tx_hook_arg);
     sandbox_unref(run->sandbox);
     arena_done(&run->arena);
     mem_free(run);
@@ -104,6 +106,7 @@ static void sandbox_made(void *arg, struct sandbox *s, const struct err *e)
     } else {
         run->pending = true;
         exec_start(s, &run->spec, &run->by, exec_started, run);
+        run->spec.tx_hook = NULL; /* the command has it */
     }
 }
 
@@ -124,7 +127,6 @@ static void keep_texts(struct run *run)
     s->shell = s->shell.p ? arena_str(a, s->shell) : s->shell;
     s->cwd = s->cwd.p ? arena_str(a, s->cwd) : s->cwd;
     s->user = s->user.p ? arena_str(a, s->user) : s->user;
-    s->idempotency = s->idempotency.p ? arena_str(a, s->idempotency) : s->idempotency;
     run->input = arena_str(a, run->input);
 }
 

@@ -40,15 +40,6 @@ struct pair {
     struct str key, value;
 };
 
-/* Written in one transaction with a new sandbox's row: an idempotency key.  sandbox_create takes
- * the argument over. */
-struct store_tx;
-struct sandbox_tx_hook {
-    void (*ready)(void *arg, const struct sandbox *s); /* it runs; on the loop's thread */
-    int (*write)(struct store_tx *tx, void *arg, struct err *e);
-    void (*free)(void *arg);
-};
-
 struct sandbox_spec {   /* valid during the call */
     struct str name;    /* unique among its owner's; empty: none */
     struct str image;   /* "host", or an image's name or id */
@@ -73,7 +64,7 @@ struct sandbox_spec {   /* valid during the call */
     const struct alias_name *aliases; /* its names in dialects */
     size_t alias_count;
     bool image_command; /* for a one-shot: it runs the image's command, which must exist */
-    const struct sandbox_tx_hook *tx_hook; /* or NULL */
+    const struct tx_hook *tx_hook; /* or NULL; sandbox_create frees its argument */
     void *tx_hook_arg;
 };
 

@@ -173,7 +173,7 @@ struct sandbox {
     struct timer retry;
 
     /* the store */
-    const struct sandbox_tx_hook *tx_hook; /* written with the first save; NULL: none */
+    const struct tx_hook *tx_hook; /* written with the first save; NULL: none */
     void *tx_hook_arg;
     struct list owed; /* events written with the next save */
     bool unsaved;     /* the last save failed: retry */
@@ -192,6 +192,13 @@ enum exec_flag { /* of a row */
                  EXEC_OF_SHARE = 512,   /* its output counts towards its owner's share */
 };
 
+enum exec_row {
+    ROW_QUEUED, /* init may hear of the command before its row is committed */
+    ROW_FIRST,  /* only afterwards: a repeated request must find the row */
+    ROW_SAVED,
+    ROW_GOING, /* it is being erased: init never heard of the command */
+};
+
 struct exec {
     int refs;         /* held by its sandbox's list, and each call, reader and wait */
     struct list link; /* in sandbox->execs; the list holds a reference */
@@ -200,7 +207,7 @@ struct exec {
     char id[ID_SIZE];
     struct str *argv; /* one allocation with its texts */
     size_t argc;
-    char *cwd, *user, *failure, *idempotency;
+    char *cwd, *user, *failure;
     uint32_t flags; /* enum exec_flag */
     int exit_code, signal;
     uint32_t pid;
@@ -213,7 +220,9 @@ struct exec {
     struct arena start_mem;
     exec_cb started; /* waits for the start; NULL: called */
     void *started_arg;
-    bool start_saved;
+    enum exec_row row;
+    const struct tx_hook *tx_hook; /* written with its row; NULL: none, or written */
+    void *tx_hook_arg;
     struct timer begin; /* how long a start may wait for a connection */
 
     struct guest_exec *ch; /* NULL: detached, or ended */
@@ -415,6 +424,7 @@ void exec_forget(struct exec *x); /* removes it from its sandbox's list */
 void exec_save(struct exec *x, const char *event, const char *actor,
                void (*done)(struct exec *x, const struct err *e));
 void exec_erase(struct exec *x);
+void exec_unmake(struct exec *x);       /* it never ran: erases its row and the request's key */
 CHECKED int exec_spill(struct exec *x); /* writes what only init keeps to the file; -1: it waits */
 /* Whether its log can be read now; otherwise it is being fetched, and its readers and journals will
  * be woken. */

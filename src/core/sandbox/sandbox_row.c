@@ -207,7 +207,7 @@ struct save { /* copies: the store's thread sees nothing else */
     struct sandbox *s;
     sandbox_saved done;
     struct list owed;
-    const struct sandbox_tx_hook *tx_hook; /* or NULL */
+    const struct tx_hook *tx_hook; /* or NULL */
     void *tx_hook_arg;
     bool unmade; /* it was never made: forget its idempotency key */
     char id[ID_SIZE];

@@ -163,6 +163,8 @@ struct job { /* the volume does not change while its row is written, and is not 
     char actor[64];
     volume_cb done;
     void *arg;
+    const struct tx_hook *tx_hook; /* of a create, or NULL */
+    void *tx_hook_arg;
     size_t pending; /* runtimes still removing it */
     struct err e;
 };
@@ -206,7 +208,8 @@ static int create_work(struct store_tx *tx, void *arg, struct err *e)
 {
     const struct job *j = arg;
 
-    if (columns_insert(tx, &volume_columns, j->v, e) < 0)
+    if (columns_insert(tx, &volume_columns, j->v, e) < 0 ||
+        (j->tx_hook && j->tx_hook->write(tx, j->tx_hook_arg, e) < 0))
         return -1;
     put_event(tx, j, "volume.created");
     return 0;
@@ -307,6 +310,8 @@ static void create_written(void *arg, const struct err *e)
     j->done(j->arg, e->code == ERR_NONE ? j->v : NULL, e);
     if (e->code != ERR_NONE)
         drop(j->v);
+    if (j->tx_hook)
+        j->tx_hook->free(j->tx_hook_arg);
     mem_free(j);
 }
 
@@ -318,8 +323,11 @@ int volume_create(struct volumes *l, const struct volume_spec *spec, const struc
 
     if (check_maker(spec, c->by, e) < 0 ||
         owner_tenant(c->by, spec->tenant, &checked.tenant, e) < 0 ||
-        check(l, &checked, c->by, e) < 0)
+        check(l, &checked, c->by, e) < 0) {
+        if (spec->tx_hook)
+            spec->tx_hook->free(spec->tx_hook_arg);
         return err_wrap(e, "create a volume");
+    }
     j = job_new(xzalloc(sizeof *j->v), c);
     id_make("vl", j->v->id);
     j->v->name = str_dup(spec->name);
@@ -331,6 +339,10 @@ int volume_create(struct volumes *l, const struct volume_spec *spec, const struc
     j->v->created_ms = clock_wall_ms();
     (void)snprintf(j->v->owner, sizeof j->v->owner, "%s", principal_owner(c->by));
     add(l, j->v);
+    j->tx_hook = spec->tx_hook;
+    j->tx_hook_arg = spec->tx_hook_arg;
+    if (j->tx_hook)
+        j->tx_hook->ready(j->tx_hook_arg, j->v);
     store_write(l->store, STORE_RELAXED, create_work, create_written, j);
     return 0;
 }

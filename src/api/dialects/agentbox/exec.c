@@ -1,5 +1,6 @@
 /* exec: runs shell lines and pip for agentbox sessions. */
 #include "api/dialects/agentbox/agentbox.h"
+#include "api/idempotency.h"
 #include "api/share/command.h"
 #include "base/mem.h"
 #include "base/utf8.h"
@@ -217,7 +218,7 @@ static void command_ended(void *arg, struct exec *x, const struct collect *c, co
 void agentbox_run(struct request *r, struct sandbox *s, const struct agentbox_line *l)
 {
     static const struct command_ops ops = {.done = command_ended};
-    const struct exec_input input = {.bytes = l->stdin_bytes, .eof = l->stdin_bytes.n > 0};
+    struct exec_input input = {.bytes = l->stdin_bytes, .eof = l->stdin_bytes.n > 0};
     const struct principal by = request_who(r);
     struct exec_spec spec;
     struct run_job *j;
@@ -236,6 +237,9 @@ void agentbox_run(struct request *r, struct sandbox *s, const struct agentbox_li
     j->waiter.gone = asker_gone;
     request_wait(r, &j->waiter);
     agentbox_spec(l, xchg_arena(r->x), &spec);
+    idem_of_exec(r, &spec);
+    if (spec.again.n > 0)
+        input = (struct exec_input){0}; /* it got that before */
     j->command = command_start(r->api, s, &spec, &input, &by, &ops, j);
 }
 

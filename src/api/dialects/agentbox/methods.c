@@ -11,16 +11,18 @@ enum { CREATE, DESTROY, GET, LIST, EXEC, EXEC_STREAM, WRITE, READ, PIP };
     {.name = text, .perm = needs, .pb = &agentbox_methods[at], .run = function, __VA_ARGS__}
 
 static const struct rpc_method rpcs[] = {
-    METHOD(CREATE, "agentbox.create_session", PERM_SANDBOX_WRITE, agentbox_create_session),
+    METHOD(CREATE, "agentbox.create_session", PERM_SANDBOX_WRITE, agentbox_create_session,
+           .creates = true),
     METHOD(DESTROY, "agentbox.destroy_session", PERM_SANDBOX_WRITE, agentbox_destroy_session),
     METHOD(GET, "agentbox.get_session", PERM_SANDBOX_READ, agentbox_get_session),
     METHOD(LIST, "agentbox.list_sessions", PERM_SANDBOX_READ, agentbox_list_sessions),
-    METHOD(EXEC, "agentbox.exec", PERM_SANDBOX_WRITE, agentbox_exec, .large = true),
-    METHOD(EXEC_STREAM, "agentbox.exec_stream", PERM_SANDBOX_WRITE, agentbox_exec_stream,
+    METHOD(EXEC, "agentbox.exec", PERM_SANDBOX_WRITE, agentbox_exec, .creates = true,
            .large = true),
+    METHOD(EXEC_STREAM, "agentbox.exec_stream", PERM_SANDBOX_WRITE, agentbox_exec_stream,
+           .creates = true, .large = true),
     METHOD(WRITE, "agentbox.write_file", PERM_SANDBOX_WRITE, agentbox_write_file, .large = true),
     METHOD(READ, "agentbox.read_file", PERM_SANDBOX_CONTENT, agentbox_read_file),
-    METHOD(PIP, "agentbox.pip_install", PERM_SANDBOX_WRITE, agentbox_pip_install),
+    METHOD(PIP, "agentbox.pip_install", PERM_SANDBOX_WRITE, agentbox_pip_install, .creates = true),
 };
 
 /* --- which runtime sessions get --- */
@@ -84,6 +86,8 @@ const struct dialect dialect_agentbox = {
                .perm = PERM_SANDBOX_WRITE,
                .handler = process_handle,
                .fail = process_fail,
+               .creates = true,
+               .remakes = true,
                .body_max = ROUTE_BODY_WHOLE},
     .listen = (const char *const[]){"127.0.0.1:50051", "[::1]:50051", NULL},
     .probe = agentbox_probe,

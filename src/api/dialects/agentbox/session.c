@@ -1,5 +1,6 @@
 /* session: agentbox sessions: create, get, list, destroy. */
 #include "api/dialects/agentbox/agentbox.h"
+#include "api/idempotency.h"
 #include "api/share/create_join.h"
 #include "api/share/sandbox.h"
 #include "base/enc.h"
@@ -199,6 +200,8 @@ struct create_job {
     struct principal by;
     char *id, *tenant;
     bool process_api, preset_hosts;
+    const struct tx_hook *tx_hook; /* or NULL */
+    void *tx_hook_arg;
     struct buf hosts; /* in the form of the session's note */
 };
 
@@ -231,6 +234,8 @@ static void session_created(void *arg, struct sandbox *s, const struct err *e)
     struct create_job *j = arg;
 
     create_join_end(j->creating, s, e);
+    if (j->tx_hook)
+        j->tx_hook->free(j->tx_hook_arg);
     mem_free(j->id);
     mem_free(j->tenant);
     buf_done(&j->hosts);
@@ -323,6 +328,8 @@ static void create(struct create_job *j)
                        .note = buf_str(&j->hosts),
                        .aliases = &alias,
                        .alias_count = 1,
+                       .tx_hook = TAKE(j->tx_hook),
+                       .tx_hook_arg = j->tx_hook_arg,
                    },
                    &j->by, session_created, j);
     buf_done(&paths[0]);
@@ -349,6 +356,7 @@ static void begin(struct request *r, struct str id, const struct agentbox_create
         q->has_process_api ? q->process_api : agentbox_settings(r->api->c.conf)->process_api;
     j->preset_hosts = agentbox_hosts_are_preset(q->allowed_hosts, q->allowed_hosts_count);
     agentbox_hosts_note(q->allowed_hosts, q->allowed_hosts_count, &j->hosts);
+    j->tx_hook = idem_of_sandbox(r, &j->tx_hook_arg);
     j->creating =
         create_join_begin(r, (struct alias_name){STR(AGENTBOX_DIALECT), id}, session_reply);
     if (is_shared(j))
@@ -360,13 +368,33 @@ static void begin(struct request *r, struct str id, const struct agentbox_create
         create(j);
 }
 
+/* The session that the same request made before. */
+static int made_id(struct request *r, struct str *ret, struct err *e)
+{
+    struct sandbox *s = sandbox_find(r->api->c.sandboxes, &r->who, idem_made(r), &(struct err){0});
+    struct sandbox_info i;
+
+    if (!s || is_going(s))
+        return err_set(e, ERR_CONFLICT, 0, "the session of this Idempotency-Key is gone");
+    sandbox_info(s, &i);
+    *ret = arena_str(xchg_arena(r->x), str_of(alias_of(&i)));
+    return 0;
+}
+
 static void ask(struct request *r)
 {
     const struct agentbox_create_session_request *q = r->in;
-    struct str id = q->session_id.n > 0 ? q->session_id : random_uuid(r);
+    struct str id = q->session_id;
     const struct err none = {0};
     struct sandbox *s;
+    struct err e = {0};
 
+    if (idem_made(r).n > 0 && made_id(r, &id, &e) < 0) {
+        request_fail(r, &e);
+        return;
+    }
+    if (id.n == 0)
+        id = random_uuid(r);
     if (create_join_try(r, (struct alias_name){STR(AGENTBOX_DIALECT), id}, session_reply))
         return;
     s = sandbox_own(r->api->c.sandboxes, &r->who, (struct alias_name){STR(AGENTBOX_DIALECT), id});

@@ -1,5 +1,6 @@
 /* stream: streams the output of a command to an agentbox client. */
 #include "api/dialects/agentbox/agentbox.h"
+#include "api/idempotency.h"
 #include "api/share/revocable_stream.h"
 #include "api/share/sandbox.h"
 #include "base/mem.h"
@@ -256,6 +257,9 @@ void agentbox_run_stream(struct request *r, struct sandbox *s, const struct agen
     agentbox_spec(l, xchg_arena(r->x), &spec);
     /* a slow reader slows the command down; nothing is lost */
     spec.block_when_full = spec.for_reader = true;
+    idem_of_exec(r, &spec);
+    if (spec.again.n > 0)
+        buf_clear(&t->input); /* it got that before */
     exec_start(s, &spec, &by, command_started, t);
 }
 

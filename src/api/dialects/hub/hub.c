@@ -107,7 +107,12 @@ static int hub_work(struct team_job *job, struct err *e)
     struct hub_job *j = CONTAINER_OF(job, struct hub_job, job);
 
     j->c.w = (struct jw){.to = &j->c.reply};
-    return j->row->run(&j->c, e);
+    if (j->row->run(&j->c, e) < 0)
+        return -1;
+    job->status = j->c.status;
+    (void)snprintf(job->object, sizeof job->object, "%s" STR_FMT,
+                   j->row->gives_token ? "agent/" : j->row->name, STR_ARG(job->give_token));
+    return 0;
 }
 
 static void hub_reply(struct request *r, struct team_job *job, const struct err *e)
@@ -190,17 +195,6 @@ static void start(struct request *r, struct str body)
     team_job_start(&j->job, r, class_of(j));
 }
 
-static void body_collected(struct xchg *x, struct str body)
-{
-    struct request *r = xchg_arg(x);
-    struct err e = {0};
-
-    if (request_still_may(r, &e) < 0)
-        request_refuse(r, &e);
-    else
-        start(r, body);
-}
-
 /* Accepts any content type: the hub's own examples send none.  A form of a foreign page cannot use
  * that: its Origin was refused before. */
 static void hub_handle(struct request *r)
@@ -208,10 +202,10 @@ static void hub_handle(struct request *r)
     const struct http_req *req = xchg_req(r->x);
     bool bodiless = str_eq_c(req->method, "GET") || str_eq_c(req->method, "HEAD");
 
-    if (bodiless || req->content_length == 0)
+    if (bodiless)
         start(r, STR(""));
     else
-        xchg_collect(r->x, request_body_max(r), body_collected);
+        request_collect(r, start);
 }
 
 /* Routes that are not only work of the store. */
@@ -246,6 +240,7 @@ static int add_routes(struct router *to, struct err *e)
                                        .perm = hub_rows[i].perm,
                                        .handler = hub_handle,
                                        .fail = hub_fail,
+                                       .creates = hub_rows[i].creates,
                                        .body_max = hub_rows[i].body_max,
                                        .data = &hub_rows[i]},
                        e) < 0)

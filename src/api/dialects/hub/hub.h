@@ -28,6 +28,7 @@ struct hub_row {
     bool about_it;       /* about an agent, by people: not a sign of its activity */
     bool task_400;       /* a missing task is 400 "Task not found" here */
     bool audited;        /* a read of content */
+    bool creates;        /* as in struct route */
     bool gives_token;    /* registers: the reply has a token for the agent */
     bool takes_tokens;   /* removes: its tokens are revoked */
     int64_t body_max;    /* as in struct route */

@@ -1,5 +1,6 @@
 /* create: creates sbx sandboxes. */
 #include "api/dialects/sbx/sbx.h"
+#include "api/idempotency.h"
 #include "api/share/create_join.h"
 #include "api/share/sandbox.h"
 #include "base/clock.h"
@@ -105,12 +106,28 @@ static bool is_label(struct str s)
     return s.n > 0;
 }
 
+#define MADE_GONE "the sandbox of this Idempotency-Key is gone"
+
+/* The sandbox that the same request made before. */
+static int made_id(struct request *r, struct create_request *q, struct err *e)
+{
+    const struct sandbox *s =
+        sandbox_find(r->api->c.sandboxes, &r->who, idem_made(r), &(struct err){0});
+
+    if (!s)
+        return err_set(e, ERR_CONFLICT, 0, MADE_GONE);
+    q->id = arena_str(xchg_arena(r->x), sbx_namespace(s));
+    return 0;
+}
+
 /* A returned id may be sent back: the prefix is not part of the id. */
 static int read_id(struct request *r, struct create_request *q, struct err *e)
 {
     unsigned char bytes[6];
     char *hex;
 
+    if (idem_made(r).n > 0 && made_id(r, q, e) < 0)
+        return -1;
     if (q->id.n == 0) {
         rnd_bytes(bytes, sizeof bytes);
         hex = arena_alloc(xchg_arena(r->x), 2 * sizeof bytes + 1);
@@ -334,9 +351,9 @@ static void begin(struct request *r, struct create_request *q, struct alias_name
     struct sandbox_mount mounts[2];
     const struct volume_use shared = {.name = STR(SHARED), .path = STR("/cache")};
     AUTO(buf_done) struct buf note = {0}, network = {0};
+    struct sandbox_spec spec;
     struct pair *env;
     size_t env_count;
-
     bool house =
         q->allowed.n == 0 && q->disallowed.n == 0 && sbx_settings(conf)->allowed_hosts.n > 0;
 
@@ -347,28 +364,29 @@ static void begin(struct request *r, struct create_request *q, struct alias_name
     write_note(q, events_dir(conf), &note);
     write_policy(q, xchg_arena(r->x), &network);
     make_mounts(r, q, mounts);
-    sandbox_create(r->api->c.sandboxes,
-                   &(struct sandbox_spec){
-                       .image = q->image.n > 0        ? q->image
-                                : conf->seed_image[0] ? str_of(conf->seed_image)
-                                                      : STR("ubuntu:22.04"),
-                       .traits = {.limits = {.memory_bytes = sbx_settings(conf)->memory_bytes,
-                                             .cpu_millis = sbx_settings(conf)->cpu_millis},
-                                  .idle_ttl_ms = sbx_settings(conf)->idle_ttl_ms},
-                       .env = env,
-                       .env_count = env_count,
-                       .mounts = mounts,
-                       .mount_count = ARRAY_LEN(mounts) - is_volume(r, q),
-                       .volumes = &shared,
-                       .volume_count = is_volume(r, q),
-                       .network = buf_str(&network),
-                       .house_network = house,
-                       .dialect = STR(SBX_DIALECT),
-                       .note = buf_str(&note),
-                       .aliases = aliases,
-                       .alias_count = ARRAY_LEN(aliases),
-                   },
-                   &by, create_join_end, create_join_begin(r, name, sandbox_made));
+    spec = (struct sandbox_spec){
+        .image = q->image.n > 0        ? q->image
+                 : conf->seed_image[0] ? str_of(conf->seed_image)
+                                       : STR("ubuntu:22.04"),
+        .traits = {.limits = {.memory_bytes = sbx_settings(conf)->memory_bytes,
+                              .cpu_millis = sbx_settings(conf)->cpu_millis},
+                   .idle_ttl_ms = sbx_settings(conf)->idle_ttl_ms},
+        .env = env,
+        .env_count = env_count,
+        .mounts = mounts,
+        .mount_count = ARRAY_LEN(mounts) - is_volume(r, q),
+        .volumes = &shared,
+        .volume_count = is_volume(r, q),
+        .network = buf_str(&network),
+        .house_network = house,
+        .dialect = STR(SBX_DIALECT),
+        .note = buf_str(&note),
+        .aliases = aliases,
+        .alias_count = ARRAY_LEN(aliases),
+    };
+    spec.tx_hook = idem_of_sandbox(r, &spec.tx_hook_arg);
+    sandbox_create(r->api->c.sandboxes, &spec, &by, create_join_end,
+                   create_join_begin(r, name, sandbox_made));
 }
 
 static void create(struct request *r);
@@ -416,6 +434,8 @@ static void create(struct request *r)
     s = sandbox_own(r->api->c.sandboxes, &r->who, name);
     if (s)
         take_old(r, s);
+    else if (idem_made(r).n > 0) /* it was being destroyed */
+        sbx_error(r, 409, MADE_GONE);
     else
         begin(r, q, name);
 }
@@ -457,7 +477,7 @@ static void create_with(struct request *r, struct str body)
 
     if (sbx_read_body(body, &create_form, xchg_arena(r->x), &r->body, q, &e) < 0 ||
         read_id(r, q, &e) < 0 || read_size(r, q, &e) < 0 || check(q, &e) < 0) {
-        sbx_error(r, 400, "%s", e.msg);
+        sbx_error(r, err_table[e.code].http, "%s", e.msg);
         return;
     }
     r->in = q;

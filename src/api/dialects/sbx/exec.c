@@ -1,5 +1,6 @@
 /* exec: runs commands for sbx clients. */
 #include "api/dialects/sbx/sbx.h"
+#include "api/idempotency.h"
 #include "api/share/command.h"
 #include "api/share/create_join.h"
 #include "base/clock.h"
@@ -167,7 +168,7 @@ struct run_job {
     struct waiter waiter;
     struct command *command;
     struct sbx *sbx;
-    bool async;
+    bool async, again;
 };
 
 /* A waiting client's command ends when the client disconnects; one in the background continues. */
@@ -197,7 +198,8 @@ static void on_started(void *arg, struct exec *x)
     struct jw w;
     char id[SBX_EXEC_ID];
 
-    sbx_sidecar_begin(j->sbx, x);
+    if (!j->again)
+        sbx_sidecar_begin(j->sbx, x);
     if (!j->async)
         return;
     j->sbx->execs++;
@@ -266,7 +268,7 @@ static void command_run(struct request *r, struct sandbox *s, const struct err *
     const struct config *conf = r->api->c.conf;
     const struct exec_request *q = r->in;
     const struct principal by = request_who(r);
-    const struct exec_spec spec = {
+    struct exec_spec spec = {
         .argv = q->command.v,
         .argc = q->command.n,
         .cwd = s ? sbx_workdir(s) : STR(""),
@@ -283,6 +285,8 @@ static void command_run(struct request *r, struct sandbox *s, const struct err *
     j->async = q->async.set ? q->async.v : sbx_settings(conf)->async_exec;
     j->waiter.gone = asker_gone;
     request_wait(r, &j->waiter);
+    idem_of_exec(r, &spec);
+    j->again = spec.again.n > 0;
     j->command = command_start(r->api, s, &spec, &nothing, &by, &ops, j);
 }
 
