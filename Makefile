@@ -16,7 +16,7 @@ ifeq ($(CI),true)
 MESON_FLAGS += -Dwerror=true
 endif
 
-.PHONY: build build-all install-gvisor deps deps-build deps-run deps-test deps-bench run dev hub test test-runtimes test-v2 check bench fmt lint api proto fuzz soak install uninstall \
+.PHONY: build build-all install-gvisor deps deps-build deps-run deps-test deps-bench run dev hub test test-runtimes test-v2 check bench fmt lint api web web-dev proto fuzz soak install uninstall \
         clean help
 
 build: deps-build ## Build the programs into build/: holtd, holt and their helpers
@@ -82,6 +82,12 @@ lint: deps-test build ## Run clang-tidy on the C code
 
 api: build ## Print what the code holds as data: api/openapi.json, docs/settings.md
 	@exec tools/check-printed --write $(BUILD)
+
+web: ## Build the dashboard (web/) into web/dist, which holtd embeds; needs Node 20.19 or newer
+	@exec tools/web
+
+web-dev: ## The dashboard with hot reload, against the holtd of HOLT_SERVER (http://127.0.0.1:8122)
+	@exec tools/web --dev
 
 proto: deps-test build ## Make what comes from api/sandbox/v1/sandbox.proto: clients in examples/ (the C tables: every build)
 	@exec tools/check-proto --write

@@ -6,13 +6,13 @@
 #include "api/idempotency.h"
 #include "api/metrics.h"
 #include "api/native/preview.h"
-#include "api/page.h"
 #include "api/reflection.h"
 #include "api/relay.h"
 #include "api/rpc.h"
 #include "api/share/event_stream.h"
 #include "api/share/revocable_stream.h"
 #include "api/team/team.h"
+#include "api/web.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "core/exec/console.h"
@@ -328,7 +328,10 @@ static int add_routes(struct api *a, struct err *e)
     }
     if (rpc_add_routes(a, reflection_rpcs, reflection_rpc_count, e) < 0)
         return -1;
-    return router_add(a->router, &page_route, e);
+    for (size_t i = 0; i < web_route_count; i++)
+        if (router_add(a->router, &web_routes[i], e) < 0)
+            return -1;
+    return 0;
 }
 
 static void print_route(void *arg, const struct route *route)

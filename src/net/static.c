@@ -81,7 +81,7 @@ static struct job *job_new(struct xchg *x, const struct static_info *i)
 }
 
 /* RFC 9110 section 13.1.2: weak comparison with each tag of a list. */
-static bool matches_any(struct str list, struct str etag)
+bool static_etag_matches(struct str list, struct str etag)
 {
     struct str opaque = str_starts(etag, STR("W/")) ? str_skip(etag, 2) : etag;
 
@@ -140,7 +140,7 @@ static int choose_part(struct job *j, int64_t size)
 
     j->at = 0;
     j->left = size;
-    if (if_none.p && etag.p && matches_any(if_none, etag))
+    if (if_none.p && etag.p && static_etag_matches(if_none, etag))
         return 304;
     /* If-Range needs a strong tag; a date is not one (section 13.1.5). */
     if (range.p && str_eq_c(r->method, "GET") &&

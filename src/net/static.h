@@ -22,3 +22,5 @@ enum static_range { RANGE_NONE, RANGE_OK, RANGE_BAD };
  * several ranges), BAD if the range lies outside the object. */
 enum static_range static_parse_range(struct str value, int64_t size, int64_t *ret_start,
                                      int64_t *ret_length);
+/* Whether If-None-Match names this tag. */
+bool static_etag_matches(struct str list, struct str etag);

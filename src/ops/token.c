@@ -133,6 +133,8 @@ static const struct op_field token_self_reply[] = {
     REPLY("agent", OP_STR, "The agent it acts as.", .nullable = true),
     REPLY("tenant", OP_STR, "The tenant of its holder; null: none.", .nullable = true),
     REPLY("expires_at", OP_TIME, "When it expires; null: never.", .nullable = true),
+    REPLY("permissions", OP_LIST, "Its permissions, named as in `x-permission` of operations.",
+          .example = "sandbox.read"),
 };
 const struct op op_token_self = {
     .name = "token.self",

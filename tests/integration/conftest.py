@@ -27,6 +27,7 @@ pytest_plugins = []
 # clients in node, modules whose subject is something else and whose requests other modules send as well.
 NOT_SANITIZED = {
     "test_browser": "pages in a browser",
+    "test_dashboard": "pages in a browser: the API's tests have their requests",
     "test_hub_demo": "a script: test_hub_inside has its requests",
     "test_install": "a script",
     "test_openapi": "validators of others read a document",

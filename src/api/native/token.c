@@ -144,6 +144,12 @@ void token_self_run(struct request *r)
     jw_kc(&w, "agent", t ? t->agent : NULL);
     jw_kc(&w, "tenant", r->who.tenant[0] ? r->who.tenant : NULL);
     jw_ktime(&w, "expires_at", t ? t->expires_ms : 0);
+    jw_key(&w, "permissions");
+    jw_array(&w);
+    for (int p = 0; p < PERM_COUNT; p++)
+        if (principal_may(&r->who, (enum perm)p))
+            jw_c(&w, perm_name((enum perm)p));
+    jw_array_end(&w);
     jw_object_end(&w);
     request_send_json(r, 0);
 }

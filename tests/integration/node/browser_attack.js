@@ -20,7 +20,7 @@ const as = async (page, url) => page.evaluate(async (u) => {
 async function logIn(context, link) {
   const page = await context.newPage();
   await page.goto(link);
-  await page.waitForFunction(() => /Logged in/.test(document.body.textContent));
+  await page.waitForFunction(() => document.querySelector('.sidebar'));
   return page;
 }
 

@@ -1,0 +1,207 @@
+// The dashboard in a browser.  usage: dashboard.js SCENARIO PLAN (JSON); prints one JSON line per step.
+// A step that needs the test to act first prints {"wait": WHAT} and goes on after a line on standard input.
+const { chromium } = require('playwright-core');
+const fs = require('fs');
+const readline = require('readline');
+
+const found = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((p) => fs.existsSync(p));
+const flags = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+  '--disable-component-update', '--disable-sync', '--no-proxy-server'];
+const [scenario, planText] = process.argv.slice(2);
+const plan = JSON.parse(planText);
+const lines = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+const say = (value) => console.log(JSON.stringify(value));
+const wait = async (what) => { say({ wait: what }); return JSON.parse((await lines.next()).value); };
+
+let browser;
+const problems = [];
+
+async function open(link, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  const page = await context.newPage();
+  page.on('console', (m) => m.type() === 'error' && !/Failed to load resource|WebSocket connection|net::ERR/.test(m.text()) && problems.push(m.text()));
+  page.on('pageerror', (e) => problems.push(e.message));
+  await page.goto(link);
+  await page.waitForSelector('.sidebar');
+  return page;
+}
+
+const go = (page, where) => page.evaluate((h) => { location.hash = h; }, `#/${where}`);
+const row = (page, name) => page.locator('.instance-list li', { hasText: name });
+const screenText = (page) => page.locator('.xterm-rows').first().innerText();
+
+async function seesText(page, text) {
+  await page.waitForFunction((t) => [...document.querySelectorAll('.xterm-rows')].some((e) => e.textContent.includes(t)), text);
+}
+
+const scenarios = {
+  // The seed's walk: Create Instance, choose, Create, row with its badge, Pane, type, see.
+  async walk() {
+    const page = await open(plan.login);
+    const began = Date.now();
+    await page.click('text=+ Create Instance');
+    await page.fill('dialog input', 'Not Good');
+    const rule = await page.locator('dialog [role=alert]').innerText();
+    const refused = await page.locator('dialog button.primary').isDisabled();
+    await page.fill('dialog input', plan.name);
+    await page.selectOption('dialog select >> nth=0', plan.runtime);
+    await page.click('dialog button.primary');
+    const made = row(page, plan.name);
+    await made.waitFor();
+    const badge = await made.locator('.badge').innerText();
+    await made.locator('a').click();
+    await made.locator('button', { hasText: 'Pane' }).click();
+    await page.waitForSelector('.xterm-rows');
+    await page.waitForFunction(() => /typing/.test(document.querySelector('.pane-state').textContent));
+    await page.keyboard.type('echo sum=$((6*7))\n');
+    await seesText(page, 'sum=42');
+    say({ rule, refused, badge, ms: Date.now() - began, problems });
+  },
+
+  async life() {
+    const page = await open(plan.login);
+    const box = row(page, plan.name);
+    await box.locator('a').click();
+    const seen = [];
+    for (const [button, state] of plan.steps) {
+      await box.locator('button', { hasText: new RegExp(`^${button}$`) }).click();
+      await box.locator('.state', { hasText: state }).waitFor();
+      seen.push(state);
+    }
+    await box.locator('button', { hasText: /^Delete$/ }).click();
+    const warning = await page.locator('dialog p').innerText();
+    await page.locator('dialog button.danger').click();
+    await box.waitFor({ state: 'detached' });
+    say({ seen, warning, problems });
+  },
+
+  // Two people on one terminal, and a daemon that is killed under them.
+  async pair() {
+    const pages = [await open(plan.login), await open(plan.second)];
+    for (const page of pages) {
+      await go(page, `instances/${plan.box}/terminal`);
+      await page.locator('button', { hasText: plan.words }).click();
+      await page.waitForSelector('.xterm-rows');
+      await seesText(page, 'line 3');
+    }
+    const observer = await pages[1].locator('.pane-state').innerText();
+    await wait('kill');
+    for (const page of pages) await seesText(page, plan.last);
+    await pages[0].waitForFunction(() => !/lost/.test(document.querySelector('.pane-state').className));
+    const texts = await Promise.all(pages.map((p) => p.evaluate(() => document.querySelector('.xterm-rows').innerText)));
+    say({ observer, texts, problems });
+  },
+
+  async approve() {
+    const page = await open(plan.login);
+    const badge = await page.locator('.main-nav .count').innerText();
+    await go(page, 'approvals');
+    await page.locator('.approval').first().waitFor();
+    const count = await page.locator('.approval').count();
+    await page.waitForTimeout(350); // a key decides only what was looked at
+    await page.keyboard.press('j');
+    await page.waitForTimeout(350);
+    await page.keyboard.press('a');
+    await page.waitForFunction((n) => document.querySelectorAll('.approval').length === n - 1, count);
+    await page.locator('.approval .comment').first().fill('not now, please');
+    await page.locator('.approval button', { hasText: 'Reject' }).first().click();
+    await page.waitForFunction((n) => document.querySelectorAll('.approval').length === n - 2, count);
+    await go(page, 'approvals/decided');
+    const decided = await page.locator('.approval').allInnerTexts();
+    say({ badge, count, decided, problems });
+  },
+
+  async board() {
+    const page = await open(plan.login);
+    await go(page, `board/${plan.project}`);
+    const card = (title) => page.locator('.task', { hasText: title });
+    const column = (status) => page.locator(`.column[data-status=${status}]`);
+    await card('first').dragTo(column('ready'));
+    await column('ready').locator('.task', { hasText: 'first' }).waitFor();
+    await card('second').locator('select').selectOption('in_progress');
+    await page.locator('.notice-failed').waitFor();
+    const refused = await page.locator('.notice-failed').innerText();
+    const where = await column('backlog').locator('.task', { hasText: 'second' }).count();
+    await page.check('text=Lanes by agent');
+    const lanes = await page.locator('.lane h2').allInnerTexts();
+    say({ refused, where, lanes, problems });
+  },
+
+  async agents() {
+    const page = await open(plan.login);
+    await go(page, 'agents');
+    const line = page.locator('tr', { hasText: plan.agent });
+    await line.locator('select').selectOption('advisory');
+    await line.locator('button', { hasText: 'Pause' }).click();
+    await line.locator('.state-paused').waitFor();
+    await line.locator('button', { hasText: 'Resume' }).click();
+    await line.locator('button', { hasText: 'Pause' }).waitFor();
+    await line.locator('button', { hasText: 'Revoke' }).click();
+    await page.locator('dialog button.danger').click();
+    await line.locator('.state-revoked').waitFor();
+    await go(page, 'agents/messages');
+    await page.locator('.graph text', { hasText: plan.agent }).first().waitFor();
+    const feed = await page.locator('.feed li').first().innerText();
+    say({ feed, problems });
+  },
+
+  // An observer sees no button that the server would refuse.
+  async observe() {
+    const page = await open(plan.login);
+    await row(page, plan.name).locator('a').click();
+    await page.waitForSelector('main .tabs');
+    const buttons = await page.locator('main button, .instance-list button').allInnerTexts();
+    const create = await page.locator('text=+ Create Instance').count();
+    say({ buttons, create, problems });
+  },
+
+  // Text from sandboxes and agents in every place of the page: it stays text.
+  async hostile() {
+    const page = await open(plan.login);
+    for (const where of plan.places) {
+      await go(page, where);
+      await page.waitForTimeout(400);
+    }
+    await go(page, `instances/${plan.box}/terminal`);
+    await page.locator('main button', { hasText: 'printf' }).click();
+    await seesText(page, 'end of tricks');
+    const title = await page.title();
+    await go(page, `instances/${plan.box}/commands`);
+    await page.locator('.commands button.quiet').last().click();
+    await page.locator('.output pre').first().waitFor();
+    const ran = await page.evaluate(() => [window.pwned, document.querySelectorAll('main img, main iframe, main script').length]);
+    say({ ran, title, problems });
+  },
+
+  // Every page in both themes: what axe finds.
+  async axe() {
+    const found = {};
+    for (const colorScheme of ['dark', 'light']) {
+      const page = await open(plan[colorScheme], { colorScheme, bypassCSP: true });
+      for (const where of plan.places) {
+        await go(page, where);
+        await page.waitForTimeout(500);
+        await page.addScriptTag({ path: require.resolve('axe-core/axe.min.js') });
+        const result = await page.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }));
+        const bad = result.violations.map((v) => `${v.id}: ${v.nodes[0].html.slice(0, 160)}`);
+        if (bad.length) found[`${colorScheme} ${where}`] = bad;
+        if (plan.shots) await page.screenshot({ path: `${plan.shots}/${where.replace(/sb_\w+/, 'instance').replaceAll('/', '-')}-${colorScheme}.png` });
+      }
+    }
+    say({ found, problems });
+  },
+};
+
+(async () => {
+  browser = await chromium.launch({ executablePath: found, args: flags });
+  try {
+    await scenarios[scenario]();
+  } finally {
+    await browser.close();
+  }
+  process.exit(0);
+})().catch((e) => {
+  console.error(e);
+  process.exit(1);
+});

@@ -1,0 +1,210 @@
+"""The dashboard in a real browser (tests/integration/node/dashboard.js has the steps), and the files it is made of."""
+import gzip
+import json
+import os
+import re
+import shutil
+import subprocess
+import urllib.request
+
+import pytest
+
+from daemon import ASAN, ROOT, free_ports, native
+
+API = "/holt/v1"
+NODE = f"{ROOT}/tests/integration/node"
+TRICK = "<img src=x onerror=\"window.pwned=1\">"
+
+needs_browser = [
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not shutil.which("node") or not os.path.isdir(f"{NODE}/node_modules/axe-core"), reason="make deps"),
+    pytest.mark.skipif(not shutil.which("chromium"), reason="no Chromium: make deps"),
+    pytest.mark.skipif(ASAN, reason="the browser is the slow part"),
+]
+
+
+@pytest.fixture(scope="module")
+def holtd(tmp_path_factory):
+    d = native(tmp_path_factory.mktemp("dashboard"))
+    yield d
+    d.clear()
+    d.stop()
+
+
+def link(d, **body):
+    return f"{d.url}/#login=" + d.ok("POST", f"{API}/login/code", body)["code"]
+
+
+class Browser:
+    def __init__(self, scenario, **plan):
+        self.p = subprocess.Popen(["node", "dashboard.js", scenario, json.dumps(plan)], cwd=NODE, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True)
+
+    def line(self):
+        said = self.p.stdout.readline()
+        assert said, self.p.stderr.read()
+        return json.loads(said)
+
+    def go_on(self):
+        self.p.stdin.write("{}\n")
+        self.p.stdin.flush()
+
+    def end(self):
+        try:
+            said = self.line()
+            assert said["problems"] == [], "the page's console is clean"
+            return said
+        finally:
+            self.p.kill()
+            self.p.communicate()
+
+
+def show(scenario, **plan):
+    return Browser(scenario, **plan).end()
+
+
+def fetch(d, path, **headers):
+    return urllib.request.urlopen(urllib.request.Request(d.url + path, headers=headers))
+
+
+# --- the files ---
+
+
+def test_the_page_is_embedded_and_strict(holtd):
+    r = fetch(holtd, "/", **{"Accept-Encoding": "gzip"})
+    page = gzip.decompress(r.read()).decode()
+    policy = dict(p.split(" ", 1) for p in r.headers["Content-Security-Policy"].split("; "))
+    assert r.headers["Content-Encoding"] == "gzip" and r.headers["Cache-Control"] == "no-cache"
+    assert policy["default-src"] == "'none'" and policy["script-src"] == "'self'" and policy["style-src"] == "'self'"
+    assert policy["frame-ancestors"] == "'none'" and policy["require-trusted-types-for"] == "'script'"
+    assert r.headers["X-Content-Type-Options"] == "nosniff" and r.headers["X-Frame-Options"] == "DENY"
+    assert not re.search(r"<script(?![^>]*src=)|style=|https?://", page), "nothing inline, nothing from elsewhere"
+
+
+def test_files_of_the_page_are_served_plain_and_packed(holtd):
+    page = fetch(holtd, "/").read().decode()
+    for path in re.findall(r'(?:src|href)="(/assets/[^"]+)"', page):
+        packed = fetch(holtd, path, **{"Accept-Encoding": "br, gzip;q=0.5"})
+        plain = fetch(holtd, path, **{"Accept-Encoding": "gzip;q=0"})
+        assert "immutable" in packed.headers["Cache-Control"]
+        assert plain.headers["Content-Encoding"] is None and gzip.decompress(packed.read()) == plain.read()
+        with pytest.raises(urllib.error.HTTPError) as e:
+            fetch(holtd, path, **{"If-None-Match": f'"other", {packed.headers["ETag"]}'})
+        assert e.value.code == 304
+    with pytest.raises(urllib.error.HTTPError) as e:
+        fetch(holtd, "/assets/..%2f..%2fetc%2fpasswd")
+    assert e.value.code == 404
+
+
+def test_a_stale_bundle_is_found(tmp_path):
+    shutil.copytree(f"{ROOT}/web", tmp_path / "web", ignore=shutil.ignore_patterns("node_modules"))
+    run = lambda: subprocess.run([f"{ROOT}/tools/check-web", str(tmp_path)], capture_output=True, text=True)  # noqa: E731
+    assert run().returncode == 0, run().stdout
+    with open(tmp_path / "web/src/text.ts", "a", encoding="utf-8") as f:
+        f.write("// changed\n")
+    assert run().returncode == 1 and "make web" in run().stdout
+
+
+def test_self_lists_its_permissions(holtd):
+    mine = holtd.ok("GET", f"{API}/tokens/self")["permissions"]
+    assert "tokens" in mine and "sandbox.write" in mine
+    watcher = holtd.ok("POST", f"{API}/tokens", {"name": "watcher", "role": "observer"})["token"]
+    seen = holtd.request("GET", f"{API}/tokens/self", token=watcher)[1]["permissions"]
+    assert "sandbox.read" in seen and "sandbox.write" not in seen and "sandbox.content" not in seen
+
+
+# --- in the browser ---
+
+
+class TestPages:
+    pytestmark = needs_browser
+
+    def test_the_walk_from_create_to_output(self, holtd):
+        got = show("walk", login=link(holtd), name="walker", runtime=holtd.ok("GET", f"{API}/info").get("runtime", "native"))
+        assert "[a-z0-9-]+" in got["rule"] and got["refused"], "the rule is shown while typing"
+        assert got["badge"] == "[NS]" and got["ms"] < 15000
+
+    def test_the_life_of_an_instance_without_a_shell(self, holtd):
+        box = holtd.ok("POST", f"{API}/sandboxes", {"name": "liver"})["id"]
+        got = show("life", login=link(holtd), name="liver", steps=[
+            ["Pause", "paused"], ["Resume", "running"], ["Stop", "stopped"], ["Start", "running"], ["Restart", "running"], ["Force off", "stopped"]])
+        assert len(got["seen"]) == 6 and "files" in got["warning"], "what is lost is said"
+        assert holtd.request("GET", f"{API}/sandboxes/{box}")[0] == 404
+
+    def test_two_browsers_and_a_killed_daemon(self, tmp_path):
+        port = free_ports()[0]
+        d = native(tmp_path, port=port)
+        try:
+            box = d.ok("POST", f"{API}/sandboxes", {"name": "pair"})["id"]
+            line = "for i in $(seq 1 20); do echo line $i; sleep 0.25; done; read counter"
+            d.ok("POST", f"{API}/sandboxes/{box}/execs", {"command": line, "pty": {"rows": 24, "cols": 80}, "background": True})
+            b = Browser("pair", login=link(d), second=link(d), box=box, last="line 20", words="for i in")
+            assert b.line() == {"wait": "kill"}
+            d.process.kill()
+            d.process.wait()
+            d = native(tmp_path, port=port)
+            b.go_on()
+            got = b.end()
+            for text in got["texts"]:
+                assert re.findall(r"line (\d+)", text) == [str(i) for i in range(1, 21)], "nothing is lost or doubled"
+            assert "watching" in got["observer"]
+        finally:
+            d.clear()
+            d.stop()
+
+    def test_questions_are_answered_without_a_terminal(self, holtd):
+        project = holtd.ok("POST", f"{API}/projects", {"name": "questions"})["id"]
+        holtd.ok("POST", f"{API}/agents", {"name": "asker", "mode": "advisory"})
+        holtd.ok("POST", f"{API}/projects/{project}/members", {"agent": "asker"})
+        for n in range(3):
+            task = holtd.ok("POST", f"{API}/tasks", {"project": project, "title": f"question {n}"})["id"]
+            holtd.ok("POST", f"{API}/tasks/{task}/move", {"status": "ready"})
+            holtd.ok("POST", f"{API}/tasks/{task}/claim", {"agent": "asker"})
+        got = show("approve", login=link(holtd))
+        assert got["badge"] == "3" and got["count"] == 3
+        assert sum("approved" in t for t in got["decided"]) == 1 and sum("not now, please" in t for t in got["decided"]) == 1
+        states = [a["state"] for a in holtd.ok("GET", f"{API}/approvals")["approvals"]]
+        assert sorted(states) == ["approved", "pending", "rejected"]
+
+    def test_cards_move_and_refused_moves_snap_back(self, holtd):
+        project = holtd.ok("POST", f"{API}/projects", {"name": "board"})["id"]
+        for title in ("first", "second"):
+            holtd.ok("POST", f"{API}/tasks", {"project": project, "title": title})
+        got = show("board", login=link(holtd), project=project)
+        assert "Not moved" in got["refused"] and got["where"] == 1, "the card is where it was, with the reason"
+        assert got["lanes"] == ["unassigned"]
+        assert {t["title"]: t["status"] for t in holtd.ok("GET", f"{API}/tasks?project={project}")["tasks"]} == {"first": "ready", "second": "backlog"}
+
+    def test_an_agent_is_paused_and_revoked(self, holtd):
+        for name in ("worker", "friend"):
+            holtd.ok("POST", f"{API}/agents", {"name": name})
+        holtd.ok("POST", f"{API}/messages", {"from": "worker", "to": "friend", "content": "hello friend"})
+        got = show("agents", login=link(holtd), agent="worker")
+        assert "hello friend" in got["feed"]
+        agent = holtd.ok("GET", f"{API}/agents/worker")
+        assert agent["status"] == "revoked" and agent["mode"] == "advisory"
+
+    def test_an_observer_sees_no_dead_buttons(self, holtd):
+        holtd.ok("POST", f"{API}/sandboxes", {"name": "looked-at"})
+        got = show("observe", login=link(holtd, role="observer"), name="looked-at")
+        assert got["create"] == 0 and got["buttons"] == []
+
+    def test_text_from_sandboxes_stays_text(self, holtd):
+        box = holtd.ok("POST", f"{API}/sandboxes", {"name": "hostile", "labels": {"x": TRICK}})["id"]
+        holtd.ok("POST", f"{API}/agents", {"name": TRICK.replace("/", ""), "capabilities": [TRICK]})
+        project = holtd.ok("POST", f"{API}/projects", {"name": TRICK})["id"]
+        holtd.ok("POST", f"{API}/tasks", {"project": project, "title": TRICK, "description": TRICK})
+        tricks = r"\033]0;pwned title\007\033]8;;javascript:window.pwned=1\007click\033]8;;\007\033]52;c;cHduZWQ=\007end of tricks"
+        holtd.ok("POST", f"{API}/sandboxes/{box}/execs", {"command": ["sh", "-c", f"printf '{tricks}'; read x"], "pty": {"rows": 24, "cols": 80}, "background": True})
+        holtd.ok("POST", f"{API}/sandboxes/{box}/execs", {"command": ["echo", TRICK]})
+        got = show("hostile", login=link(holtd), box=box, places=["now", "instances", f"board/{project}", "agents", "events", f"instances/{box}/overview"])
+        assert got["ran"] == [None, 0], "no script, no element"
+        assert "pwned" not in got["title"]
+
+    def test_axe_finds_nothing(self, holtd):
+        box = holtd.ok("POST", f"{API}/sandboxes", {"name": "readable"})["id"]
+        holtd.ok("POST", f"{API}/sandboxes/{box}/execs", {"command": ["echo", "hi"]})
+        tabs = [f"instances/{box}/{tab}" for tab in ("terminal", "commands", "files", "network", "stats", "events", "overview")]
+        places = ["now", "instances", "instances/new", "terminals", "approvals", "board", "agents", "agents/messages", "events", "things/tokens", "things/secrets", "settings", *tabs]
+        got = show("axe", dark=link(holtd), light=link(holtd), places=places, shots=os.environ.get("HOLT_SHOTS"))
+        assert got["found"] == {}

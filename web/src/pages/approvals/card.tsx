@@ -1,0 +1,80 @@
+// One question to a person: who asks, what exactly, and what each answer does.
+import { useState } from "preact/hooks";
+import { ApiError, call } from "../../api/client";
+import type { Approval } from "../../api/types";
+import { may } from "../../live/session";
+import { approvals, need, tasks } from "../../live/store";
+import { act, notify } from "../../parts/notices";
+import { State, Time } from "../../parts/ui";
+import { link } from "../../router";
+import { text } from "../../text";
+
+type Scope = "once" | "sandbox" | "always";
+
+/** What is asked, in one line. */
+export function subjectOf(a: Approval): string {
+  if (a.host) return `${a.host}:${a.port ?? ""}`;
+  const task = a.task_id && may("taskList") ? need(tasks)?.get(a.task_id)?.title : undefined;
+  return [a.action, task ? `“${task}”` : a.task_id, a.to && `→ ${a.to}`].filter(Boolean).join(" ");
+}
+
+export async function decide(a: Approval, yes: boolean, reason: string, scope: Scope = "once"): Promise<boolean> {
+  const body = { ...(reason ? { reason } : {}), ...(yes ? { scope } : {}) };
+  return act(yes ? text.approval.approve : text.approval.reject, async () => {
+    try {
+      await call(yes ? "approvalApprove" : "approvalDeny", { id: a.id }, body);
+    } catch (e) {
+      if (!(e instanceof ApiError) || e.status !== 409) throw e;
+      notify("done", text.approval.elsewhere);
+    }
+    approvals.changed(a.id);
+  }, yes ? text.approval.approved : text.approval.rejected);
+}
+
+function Who({ of: a }: { of: Approval }) {
+  return (
+    <p class="dim">
+      {a.agent && <>{a.agent} · </>}
+      {a.sandbox && <><a href={link("instances", a.sandbox)}>{a.sandbox}</a> · </>}
+      <Time at={a.created_at} />
+      {a.expires_at && <> · {text.approval.expires} <Time at={a.expires_at} /></>}
+    </p>
+  );
+}
+
+function Decided({ of: a }: { of: Approval }) {
+  return <p><State of={a.state} /> {a.decided_by && <>{text.approval.by} {a.decided_by} · </>}<Time at={a.decided_at} />{a.reason && <> · “{a.reason}”</>}</p>;
+}
+
+function Answer({ of: a }: { of: Approval }) {
+  const [reason, setReason] = useState("");
+  const [scope, setScope] = useState<Scope>("once");
+  return (
+    <>
+      <input class="comment" value={reason} placeholder={text.approval.comment} aria-label={text.approval.comment} onInput={(e) => setReason(e.currentTarget.value)} />
+      {a.kind === "egress" && (
+        <label class="scope">{text.approval.scope}{" "}
+          <select value={scope} onChange={(e) => setScope(e.currentTarget.value as Scope)}>
+            {Object.entries(text.approval.scopes).map(([id, label]) => <option key={id} value={id}>{label}</option>)}
+          </select>
+        </label>
+      )}
+      {scope !== "once" && <p class="rule">{text.approval.rule(subjectOf(a), text.approval.scopes[scope] ?? scope)}</p>}
+      <span class="actions">
+        <button class="primary" onClick={() => void decide(a, true, reason, scope)}>{text.approval.approve}</button>
+        <button class="danger" onClick={() => void decide(a, false, reason)}>{text.approval.reject}</button>
+      </span>
+    </>
+  );
+}
+
+export function ApprovalCard({ of: a, current = false, children }: { of: Approval; current?: boolean; children?: preact.ComponentChildren }) {
+  return (
+    <article class={`card approval ${current ? "current" : ""}`} data-id={a.id} aria-current={current ? "true" : undefined}>
+      <h3>{children}<span class="badge">{a.kind}</span> <code>{subjectOf(a)}</code></h3>
+      <Who of={a} />
+      {a.note && <p>{a.note}</p>}
+      {a.state === "pending" ? may("approvalApprove") && <Answer of={a} /> : <Decided of={a} />}
+    </article>
+  );
+}
