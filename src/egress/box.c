@@ -200,7 +200,7 @@ int box_set(struct egress *all, const struct egress_set *set, const int *fds, st
             fd_close(fds[i]);
         return err_wrap(e, "set the policy of sandbox '" STR_FMT "'", STR_ARG(set->id));
     }
-    if ((!b || !b->is_set) && set->kinds == 0)
+    if ((!b || !b->is_set) && set->kinds == 0 && !set->led)
         return err_set(e, ERR_NOT_FOUND, 0, "sandbox '" STR_FMT "' has no listeners",
                        STR_ARG(set->id));
     if (!b)
@@ -232,6 +232,23 @@ int box_secrets(struct egress *all, const struct egress_secrets *s, struct err *
     b->bindings = fresh;
     conn_judge_all(b);
     return 0;
+}
+
+/* The guest names the destination: only an address counts, and the policy judges it as any other.
+ */
+void box_lead(struct egress *all, const struct egress_lead *m, int fd)
+{
+    AUTO(box_unref) struct box *b = map_get(&all->boxes, m->id);
+    struct ip to;
+
+    if (b)
+        (void)box_ref(b);
+    if (!b || !b->is_set || (m->host.n > 0 && !ip_parse(m->host, &to)))
+        fd_close(fd);
+    else if (m->dns)
+        dnsd_led(b, fd);
+    else
+        conn_led(b, fd, m->host.n > 0 ? &to : NULL, m->port);
 }
 
 void box_remove(struct egress *all, struct str id)

@@ -3,17 +3,15 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/ways.h"
 
 #include <errno.h>
-#include <linux/netfilter_ipv4.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
 #define ACCEPTS 32 /* per turn */
 #define FIRST_READ 16384
-#define IP6T_SO_ORIGINAL_DST 80
-#define OWN_ADDRESS 0x64400002u
 
 /* ---- events ---- */
 
@@ -261,31 +259,34 @@ static void on_ready(struct polled *p, uint32_t events)
 
 /* ---- start ---- */
 
-/* The original destination of a redirected connection; false: it was meant for the proxy itself. */
-static bool original(int fd, bool v6, struct ip *ret, unsigned *ret_port)
+static void set_target(struct conn *c, const struct ip *to, unsigned port)
 {
-    struct sockaddr_in in4 = {0};
-    struct sockaddr_in6 in6 = {0};
-    socklen_t size = v6 ? sizeof in6 : sizeof in4;
-    bool own;
-
-    if (v6) {
-        if (getsockopt(fd, SOL_IPV6, IP6T_SO_ORIGINAL_DST, &in6, &size) < 0)
-            return false;
-        memcpy(ret->bytes, &in6.sin6_addr, sizeof ret->bytes);
-        *ret_port = ntohs(in6.sin6_port);
-        own = IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr);
-    } else {
-        if (getsockopt(fd, SOL_IP, SO_ORIGINAL_DST, &in4, &size) < 0)
-            return false;
-        *ret = ip_v4(ntohl(in4.sin_addr.s_addr));
-        *ret_port = ntohs(in4.sin_port);
-        own = ip_to_v4(ret) >> 24 == 127 || ip_to_v4(ret) == OWN_ADDRESS;
-    }
-    return !own;
+    c->host.is_ip = true;
+    c->host.ip = *to;
+    c->port = port;
+    c->via = EGRESS_PLAIN;
+    (void)ip_text(&c->host.ip, c->host.name);
 }
 
-static void begin(struct box *b, int fd, bool v6)
+/* The original destination of a redirected connection; false: it was meant for the proxy itself. */
+static bool find_target(struct conn *c, int fd, bool v6)
+{
+    struct sockaddr_storage to;
+    const struct sockaddr_in *in4 = (void *)&to;
+    const struct sockaddr_in6 *in6 = (void *)&to;
+    struct ip ip;
+
+    if (!ways_original(fd, v6, &to))
+        return false;
+    if (v6)
+        memcpy(ip.bytes, &in6->sin6_addr, sizeof ip.bytes);
+    else
+        ip = ip_v4(ntohl(in4->sin_addr.s_addr));
+    set_target(c, &ip, ntohs(v6 ? in6->sin6_port : in4->sin_port));
+    return true;
+}
+
+static struct conn *conn_new(struct box *b, int fd)
 {
     struct conn *c = xzalloc(sizeof *c);
 
@@ -300,12 +301,12 @@ static void begin(struct box *b, int fd, bool v6)
     list_push(&b->conns, &c->link);
     b->conn_count++;
     b->all->connections++;
-    if (gate_is_before(c))
-        c->peer = gate_peer(fd);
-    c->host.is_ip = !gate_is_before(c) && original(fd, v6, &c->host.ip, &c->port);
+    return c;
+}
+
+static void begin(struct conn *c)
+{
     if (c->host.is_ip) {
-        c->via = EGRESS_PLAIN;
-        (void)ip_text(&c->host.ip, c->host.name);
         target_begin(c);
         return;
     }
@@ -322,25 +323,49 @@ static void too_many(struct box *b)
     link_verdict(b, &v);
 }
 
+/* NULL: there are too many; fd is taken. */
+static struct conn *admit(struct box *b, int fd)
+{
+    if (b->conn_count < BOX_CONNECTIONS && b->all->connections < b->all->connections_max)
+        return conn_new(b, fd);
+    fd_close(fd);
+    too_many(b);
+    return NULL;
+}
+
 void conn_accept(struct listener *l)
 {
     AUTO(box_unref) struct box *b = box_ref(l->box);
 
     for (int i = 0; i < ACCEPTS && l->fd >= 0; i++) {
         int fd = box_accept(l);
+        struct conn *c;
 
         if (fd < 0 && errno == EMFILE)
             too_many(b);
         if (fd < 0)
             return;
         gate_make_room(b, fd);
-        if (b->conn_count >= BOX_CONNECTIONS || b->all->connections >= b->all->connections_max) {
-            fd_close(fd);
-            too_many(b);
+        c = admit(b, fd);
+        if (!c)
             continue;
-        }
-        begin(b, fd, l->kind == SPAWN_LISTENER_TCP6);
+        if (gate_is_before(c))
+            c->peer = gate_peer(fd);
+        else
+            (void)find_target(c, fd, l->kind == SPAWN_LISTENER_TCP6);
+        begin(c);
     }
+}
+
+void conn_led(struct box *b, int fd, const struct ip *to, unsigned port)
+{
+    struct conn *c = admit(b, fd);
+
+    if (!c)
+        return;
+    if (to)
+        set_target(c, to, port);
+    begin(c);
 }
 
 void conn_answer(struct egress *all, const struct egress_answer *a)

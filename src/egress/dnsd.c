@@ -151,15 +151,10 @@ static void on_timer(uv_timer_t *t)
     end(t->data);
 }
 
-void dnsd_accept(struct listener *l)
+void dnsd_led(struct box *b, int fd)
 {
-    struct box *b = l->box;
-    int fd = box_accept(l);
-    struct dns_conn *c;
+    struct dns_conn *c = xzalloc(sizeof *c);
 
-    if (fd < 0)
-        return;
-    c = xzalloc(sizeof *c);
     if (b->dns_count >= TCP_MAX || uv_poll_init_socket(&b->all->loop, &c->poll, fd) < 0) {
         fd_close(fd);
         mem_free(c);
@@ -174,4 +169,12 @@ void dnsd_accept(struct listener *l)
     b->dns_count++;
     (void)uv_timer_start(&c->timer, on_timer, TCP_MS, 0);
     (void)uv_poll_start(&c->poll, UV_READABLE, on_ready);
+}
+
+void dnsd_accept(struct listener *l)
+{
+    int fd = box_accept(l);
+
+    if (fd >= 0)
+        dnsd_led(l->box, fd);
 }

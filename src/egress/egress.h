@@ -71,6 +71,8 @@ CHECKED int box_set(struct egress *all, const struct egress_set *set, const int 
                     struct err *e);
 /* Replaces its secrets; those of an unknown sandbox are kept for its box_set. */
 CHECKED int box_secrets(struct egress *all, const struct egress_secrets *s, struct err *e);
+/* A connection that holtd hands over; fd is taken.  That of an unknown box is closed. */
+void box_lead(struct egress *all, const struct egress_lead *m, int fd);
 void box_remove(struct egress *all, struct str id); /* ends its connections; ignores unknown ids */
 /* A box for connections without credentials yet: in no map, with one listener. */
 struct box *box_new_nobody(struct egress *all, int fd);
@@ -86,6 +88,8 @@ struct spent *box_spent(struct box *b, const struct host *h, unsigned port, bool
 /* --- conn.c, relay.c --- */
 struct conn;
 void conn_accept(struct listener *l);
+/* One that holtd hands over; takes fd.  to: its destination; NULL: it is meant for the proxy. */
+void conn_led(struct box *b, int fd, const struct ip *to, unsigned port);
 void conn_close_all(struct box *b, const char *why);
 /* Ends the connections that its policy no longer allows, or that its secrets forbid. */
 void conn_judge_all(struct box *b);
@@ -95,6 +99,7 @@ void conn_ask_again(struct egress *all); /* a new holtd: repeats all open questi
 /* --- dnsd.c --- */
 void dnsd_datagrams(struct listener *l);
 void dnsd_accept(struct listener *l);
+void dnsd_led(struct box *b, int fd); /* a connection that holtd hands over; takes fd */
 void dnsd_close_all(struct box *b);
 
 /* --- gate.c --- */

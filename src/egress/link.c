@@ -255,6 +255,8 @@ static void dispatch(const struct egress_msg *m, const int *fds, size_t n)
     } else if (m->type == EGRESS_SECRETS) {
         (void)!box_secrets(l.all, &m->u.secrets, &e);
         reply_done(m->tag, &e);
+    } else if (m->type == EGRESS_LEAD) {
+        box_lead(l.all, &m->u.lead, fds[0]);
     } else if (m->type == EGRESS_ANSWER) {
         conn_answer(l.all, &m->u.answer);
     }

@@ -15,7 +15,9 @@
 #include <unistd.h>
 
 #define STEP (32 * 1024)
-#define RELAYS_MAX 64 /* concurrent: a command must not use up all channels and descriptors */
+/* concurrent: a command must not use up all channels and descriptors */
+#define RELAYS_MAX 64
+#define LED_MAX 512
 
 struct dial {
     struct channel ch;
@@ -26,18 +28,20 @@ struct dial {
     struct buf in_pending; /* to the server */
     bool connected;
     bool relay;           /* from inside: read nothing before holtd's reply */
+    uint32_t *counted;    /* of a relay: its count */
     bool in_eof, in_shut; /* holtd has ended its side; we have passed that on */
     bool out_eof, out_eof_sent;
 };
 
-static uint32_t relays;
+static uint32_t relays, led;
 
 static void dial_gone(struct channel *ch)
 {
     struct dial *d = CONTAINER_OF(ch, struct dial, ch);
 
     loop_remove(&d->w);
-    relays -= d->relay ? 1 : 0;
+    if (d->counted)
+        --*d->counted;
     buf_done(&d->kept);
     buf_done(&d->in_pending);
     mem_free(d);
@@ -264,12 +268,18 @@ void dial_open(const struct guest_msg *m)
 
 /* ---- relay ---- */
 
-static void relay_open(int fd, enum guest_service service, uint32_t uid)
+void relay_to(int fd, const struct guest_relay *to)
 {
-    struct guest_msg m = {.type = GUEST_RELAY};
-    struct dial *d = xzalloc(sizeof *d);
+    bool out = to->service == GUEST_EGRESS || to->service == GUEST_DNS;
+    uint32_t *count = out ? &led : &relays;
+    struct guest_msg m = {.type = GUEST_RELAY, .u.relay = *to};
+    struct dial *d;
 
-    m.u.relay = (struct guest_relay){.service = (uint8_t)service, .uid = uid, .host = STR("")};
+    if (*count >= (out ? LED_MAX : RELAYS_MAX)) {
+        fd_close(fd);
+        return;
+    }
+    d = xzalloc(sizeof *d);
     if (loop_try_add(&d->w, fd, on_socket) == 0)
         m.channel = channel_number();
     if (m.channel == 0) {
@@ -278,12 +288,20 @@ static void relay_open(int fd, enum guest_service service, uint32_t uid)
         return;
     }
     d->relay = true;
-    relays++;
+    d->counted = count;
+    ++*count;
     flow_out_init(&d->out, 0, GUEST_WINDOW_UP);
     flow_in_init(&d->in, 0, GUEST_WINDOW_DOWN);
     channel_open(&d->ch, m.channel, &dial_channel);
     want(d);
     (void)conn_send(&m);
+}
+
+static void relay_open(int fd, enum guest_service service, uint32_t uid)
+{
+    const struct guest_relay to = {.service = (uint8_t)service, .uid = uid, .host = STR("")};
+
+    relay_to(fd, &to);
 }
 
 /* Closes connections that may not or cannot be served. */
@@ -294,7 +312,7 @@ static void on_relay(struct watch *w, uint32_t events)
     socklen_t size = sizeof who;
 
     (void)events;
-    if (fd >= 0 && relays < RELAYS_MAX && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0)
+    if (fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0)
         relay_open(TAKE_FD(fd), GUEST_API, who.uid);
     else if (fd < 0 && (errno == EMFILE || errno == ENFILE))
         conn_spare_accept(w->fd);
@@ -305,7 +323,7 @@ static void accept_tcp(struct watch *w, enum guest_service service)
 {
     AUTO(fd_close) int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-    if (fd >= 0 && relays < RELAYS_MAX)
+    if (fd >= 0)
         relay_open(TAKE_FD(fd), service, GUEST_NO_ID);
     else if (fd < 0 && (errno == EMFILE || errno == ENFILE))
         conn_spare_accept(w->fd);

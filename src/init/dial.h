@@ -6,6 +6,8 @@
 #include "wire/guest.h"
 
 void dial_open(const struct guest_msg *m);
+/* A connection from inside to a service of holtd's, or out (init/out.h); takes fd. */
+void relay_to(int fd, const struct guest_relay *to);
 CHECKED int relay_listen(const char *path); /* 0, or -errno */
 CHECKED int process_listen(uint16_t port);  /* 0, or -errno */
 CHECKED int

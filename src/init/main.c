@@ -1,9 +1,12 @@
 /* holt-init: PID 1 of every sandbox. */
 
-/* Usage: holt-init --listen-fd N | --port PATH [--filter-fd N] [--work-fd N] [--files N]
+/* Usage: holt-init --wait PORT
+ *        holt-init --listen-fd N | --port PATH [--filter-fd N] [--work-fd N] [--files N]
  *        [--guard-fd N] [--hand 0] [--barrier files|scopes] [--relay PATH] [--hub ADDRESS:PORT]
  * [--process-port N]
- *        [--more-fd N]
+ *        [--more-fd N] [--power-fd N] [--out 1]
+ * With --wait it is a machine's first program and gets its options by orders (init/machine.h);
+ * power is the open port of those.  out: connections out of the machine are led to holtd.
  * The filter is for commands, on top of init's own; work is the cgroup they live in; files is how
  * many a command may have open.  Commands reach holtd's API at the relay's path and the hub's
  * address, and process_api on process-port.  more is a pipe with further arguments, each
@@ -19,6 +22,8 @@
 #include "init/job.h"
 #include "init/kin.h"
 #include "init/launch.h"
+#include "init/machine.h"
+#include "init/out.h"
 #include "wire/init_order.h"
 
 #include <errno.h>
@@ -129,6 +134,8 @@ static void hold_standard_fds(void)
 struct options {
     int listen, filter, work, more; /* inherited descriptors, or -1 */
     int guard;                      /* a filter for init and all that it starts, or -1 */
+    int power;                      /* a machine's power port, or -1 */
+    bool out;                       /* lead connections out */
     bool hand;                      /* connections come over standard input */
     const char *port, *relay, *hub, *barrier;
     uint64_t files;   /* 0: init's own limit */
@@ -158,6 +165,10 @@ static void parse(struct options *o, int argc, char **argv)
             o->more = parse_fd(argv[i + 1]);
         else if (strcmp(argv[i], "--guard-fd") == 0)
             o->guard = parse_fd(argv[i + 1]);
+        else if (strcmp(argv[i], "--power-fd") == 0)
+            o->power = parse_fd(argv[i + 1]);
+        else if (strcmp(argv[i], "--out") == 0)
+            o->out = true;
         else if (strcmp(argv[i], "--hand") == 0)
             o->hand = true;
         else if (strcmp(argv[i], "--files") == 0 &&
@@ -244,6 +255,10 @@ static void open_inside(const struct options *o)
 {
     int r;
 
+    struct err e;
+
+    if (o->out && out_open(&e) < 0)
+        (void)fprintf(stderr, "holt-init: make the network: %s\n", e.msg);
     if (!o->relay && !o->process && !o->hub)
         return;
     builder_await();
@@ -263,8 +278,11 @@ static int sooner(int a, int b)
 
 int main(int argc, char **argv)
 {
-    struct options o = {.listen = -1, .filter = -1, .work = -1, .more = -1, .guard = -1};
+    struct options o = {
+        .listen = -1, .filter = -1, .work = -1, .more = -1, .guard = -1, .power = -1};
 
+    if (argc == 3 && strcmp(argv[1], "--wait") == 0)
+        machine_wait(argv[2]);
     parse(&o, argc - 1, argv + 1); /* before any descriptor is opened */
     if (o.hand)
         o.listen = take_hand();
@@ -291,6 +309,8 @@ int main(int argc, char **argv)
         return 1;
     }
     open_inside(&o);
+    if (o.power >= 0)
+        machine_power(o.power);
     for (;;) {
         conn_flush();
         loop_turn(more_ended

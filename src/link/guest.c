@@ -241,13 +241,15 @@ static struct guest_channel *find_channel(struct guest *g, uint32_t number)
 }
 
 void guest_channel_take(struct guest *g, struct guest_channel *c,
-                        const struct guest_channel_ops *ops, uint32_t number)
+                        const struct guest_channel_ops *ops, uint32_t number, uint32_t *counted)
 {
-    *c = (struct guest_channel){.ops = ops, .g = g, .number = number, .refs = 1};
+    *c =
+        (struct guest_channel){.ops = ops, .g = g, .number = number, .refs = 1, .counted = counted};
     list_init(&c->waiting);
     list_push(bucket(g, number), &c->node);
     g->channel_count++;
-    g->relay_count += number % 2 == 0;
+    if (counted)
+        ++*counted;
 }
 
 int guest_channel_open(struct guest *g, struct guest_channel *c,
@@ -273,7 +275,7 @@ int guest_channel_open(struct guest *g, struct guest_channel *c,
     if (guest_send(g, m, e) < 0)
         return -1;
     g->last_ours = m->channel;
-    guest_channel_take(g, c, ops, m->channel);
+    guest_channel_take(g, c, ops, m->channel, NULL);
     return 0;
 }
 
@@ -291,7 +293,8 @@ bool guest_channel_kill(struct guest_channel *c)
     list_unlink(&c->node);
     list_unlink(&c->waiting);
     c->g->channel_count--;
-    c->g->relay_count -= c->number % 2 == 0;
+    if (c->counted)
+        --*c->counted;
     return true;
 }
 
@@ -347,14 +350,23 @@ static int on_stats(struct guest *g, const struct guest_stats *s, struct err *e)
     return 0;
 }
 
+bool guest_relay_leads_out(const struct guest_relay *r)
+{
+    return r->service == GUEST_EGRESS || r->service == GUEST_DNS;
+}
+
 static int check_relay(const struct guest *g, const struct guest_relay *r, struct err *e)
 {
-    if (!g->ops->relay || r->service == GUEST_EGRESS)
+    bool out = guest_relay_leads_out(r);
+    uint32_t count = out ? g->led_count : g->relay_count,
+             max = out ? GUEST_LED_MAX : GUEST_RELAYS_MAX;
+
+    if (!g->ops->relay)
         return err_set(e, ERR_UNSUPPORTED, 0, "connections from inside are not served");
-    if (g->relay_count >= GUEST_RELAYS_MAX || g->channel_count >= GUEST_CHANNELS_MAX ||
+    if (count >= max || g->channel_count >= GUEST_CHANNELS_MAX ||
         buf_len(&g->out) > GUEST_OUT_HIGH) {
-        (void)err_set(e, ERR_LIMIT, 0, "%u connections from inside are open", g->relay_count);
-        return err_limit_fixed(e, GUEST_RELAYS_MAX, "close some");
+        (void)err_set(e, ERR_LIMIT, 0, "%u connections from inside are open", count);
+        return err_limit_fixed(e, (int64_t)max, "close some");
     }
     return 0;
 }

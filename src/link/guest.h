@@ -87,7 +87,8 @@ CHECKED int guest_file(struct guest *g, const struct guest_file_call *c,
 CHECKED int guest_dial(struct guest *g, const struct guest_dial *d,
                        const struct guest_pipe_ops *ops, void *arg, struct guest_pipe **ret,
                        struct err *e);
-#define GUEST_RELAYS_MAX 64 /* concurrent connections from inside one guest */
+#define GUEST_RELAYS_MAX 64 /* concurrent connections from inside one guest to holtd */
+#define GUEST_LED_MAX 512   /* … and those that it leads out */
 void guest_pipe_serve(struct guest_pipe *p, const struct guest_pipe_ops *ops, void *arg);
 void *guest_pipe_arg(const struct guest_pipe *p);
 /* returns the number of bytes taken */

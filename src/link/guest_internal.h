@@ -29,7 +29,8 @@ struct guest_channel { /* the first member of its owner, which is freed with it 
     struct list waiting; /* waits for the connection's room */
     uint32_t number;
     unsigned refs;
-    bool dead; /* notified, or dropped */
+    uint32_t *counted; /* of the guest's counts; NULL: none */
+    bool dead;         /* notified, or dropped */
 };
 
 struct guest_io;
@@ -48,7 +49,8 @@ struct guest {
     uint8_t nonce[16];
     uint32_t last_ours, last_theirs; /* channel numbers used so far */
     uint32_t channel_count;
-    uint32_t relay_count; /* of them: opened by init */
+    uint32_t relay_count; /* of them: opened by init, to holtd */
+    uint32_t led_count;   /* … and to be led out */
     struct list channels[GUEST_BUCKETS];
     struct list waiting;
     struct list stats; /* struct stats_wait */
@@ -90,9 +92,10 @@ void guest_wait_room(struct guest_channel *c);
 CHECKED int guest_channel_open(struct guest *g, struct guest_channel *c,
                                const struct guest_channel_ops *ops, struct guest_msg *m,
                                struct err *e);
-/* Makes c the channel of that number, which init has opened. */
+/* Makes c the channel of that number, which init has opened; counted: the count it adds to. */
 void guest_channel_take(struct guest *g, struct guest_channel *c,
-                        const struct guest_channel_ops *ops, uint32_t number);
+                        const struct guest_channel_ops *ops, uint32_t number, uint32_t *counted);
+bool guest_relay_leads_out(const struct guest_relay *r);
 /* Of guest_pipe.c: init requests a connection.  -1: refused. */
 CHECKED int guest_pipe_take(struct guest *g, const struct guest_msg *m, struct err *e);
 void guest_channel_unref(struct guest_channel *c);

@@ -176,7 +176,8 @@ int guest_pipe_take(struct guest *g, const struct guest_msg *m, struct err *e)
 {
     struct guest_pipe *p = pipe_new(NULL, NULL, true);
 
-    guest_channel_take(g, &p->ch, &pipe_channel, m->channel);
+    guest_channel_take(g, &p->ch, &pipe_channel, m->channel,
+                       guest_relay_leads_out(&m->u.relay) ? &g->led_count : &g->relay_count);
     if (g->ops->relay(g, p, &m->u.relay, e) == 0) {
         assert(p->opened || p->ch.dead);
         return 0;

@@ -8,7 +8,7 @@
 #include "spawn/sandbox.h"
 
 #include "base/fd.h"
-#include "spawn/netlink.h"
+#include "base/netlink.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

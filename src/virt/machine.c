@@ -12,14 +12,13 @@
 #include <unistd.h>
 
 #define GUEST_PORT "holt.guest"
-#define POWER_PORT "holt.power"
+#define COMMAND_LINE "console=ttyS0 quiet panic=-1 reboot=t"
 #define MEMORY_PRESET (512ULL << 20)
 #define MEMORY_MIN (96ULL << 20)
 #define BOOT_MS 90000     /* under TCG on a busy machine */
 #define KVM_BOOT_MS 20000 /* a KVM that takes longer does not truly work */
 #define OFF_MS 10000      /* for a stop that was asked for; then the power is taken */
 #define LOOK_MS 20
-#define PING_MS 500
 #define KILL_MS 3000
 
 /* What a machine's work is done with; ends with it. */
@@ -84,69 +83,7 @@ static int ground_find(struct ground *g, struct str id, struct err *e)
     return g->dom ? 0 : err_set(e, ERR_NOT_FOUND, 0, "there is no machine '%s'", g->id);
 }
 
-/* ---- the power port: a line each way ---- */
-
-static virStreamPtr open_port(struct ground *g, const char *port, unsigned flags, struct err *e)
-{
-    virStreamPtr st = virStreamNew(g->conn, flags);
-
-    if (st && virDomainOpenChannel(g->dom, port, st, VIR_DOMAIN_CHANNEL_FORCE) == 0)
-        return st;
-    (void)host_error(e, "open port '%s' of machine '%s'", port, g->id);
-    if (st)
-        (void)virStreamFree(st);
-    return NULL;
-}
-
-static void close_port(virStreamPtr st)
-{
-    (void)virStreamAbort(st);
-    (void)virStreamFree(st);
-}
-
-/* 1: the answer came; 0: not within this time; -1: the port is gone. */
-static int ask_port(virStreamPtr st, const char *word, const char *answer, int64_t ms)
-{
-    char got[256];
-    size_t n = 0;
-    int64_t until = clock_mono_ms() + ms, ping = 0;
-
-    while (clock_mono_ms() < until) {
-        int r;
-
-        if (clock_mono_ms() >= ping) {
-            if (virStreamSend(st, word, strlen(word)) == -1)
-                return -1;
-            ping = clock_mono_ms() + PING_MS;
-        }
-        r = virStreamRecv(st, got + n, sizeof got - 1 - n);
-        if (r == 0 || r == -1)
-            return -1;
-        n += r > 0 ? (size_t)r : 0;
-        got[n] = '\0';
-        if (answer && strstr(got, answer))
-            return 1;
-        if (n == sizeof got - 1)
-            n = 0; /* noise */
-        (void)poll(NULL, 0, LOOK_MS);
-    }
-    return 0;
-}
-
 /* ---- create ---- */
-
-static void command_line(const struct virt_create *c, char *to, size_t size)
-{
-    char files[32] = "";
-
-    if (c->files > 0)
-        (void)snprintf(files, sizeof files, " holt.files=%u", c->files);
-    (void)snprintf(to, size,
-                   "console=ttyS0 quiet panic=-1 reboot=t holt.hostname=" STR_FMT "%s%s%s%s",
-                   STR_ARG(c->hostname), c->flags & VIRT_RELAY ? " holt.relay" : "",
-                   c->flags & VIRT_HUB ? " holt.hub" : "",
-                   c->flags & VIRT_PROCESS ? " holt.process" : "", files);
-}
 
 /* A machine keeps the one it has: libvirt knows it by that. */
 static void choose_uuid(const struct ground *g, char *to)
@@ -173,7 +110,7 @@ static int define(struct ground *g, const struct virt_create *c, const struct ba
     AUTO(mem_free)
     char *owner =
         xasprintf("holt %s%s", virt_installation, c->flags & VIRT_RESTART ? " confirmed" : "");
-    char line[320], memory[24], cpus[16], uuid[VIR_UUID_STRING_BUFLEN];
+    char memory[24], cpus[16], uuid[VIR_UUID_STRING_BUFLEN];
     struct domain_values v = {.type = kvm ? "kvm" : "qemu",
                               .cpu_mode = kvm ? "host-passthrough" : "maximum",
                               .name = g->name,
@@ -183,11 +120,10 @@ static int define(struct ground *g, const struct virt_create *c, const struct ba
                               .cpus = cpus,
                               .kernel = b->kernel,
                               .initrd = b->initrd,
-                              .cmdline = line,
+                              .cmdline = COMMAND_LINE,
                               .disk = disk,
                               .console = console};
 
-    command_line(c, line, sizeof line);
     choose_uuid(g, uuid);
     (void)snprintf(memory, sizeof memory, "%" PRIu64,
                    c->memory_bytes > 0 ? c->memory_bytes : (uint64_t)MEMORY_PRESET);
@@ -199,8 +135,20 @@ static int define(struct ground *g, const struct virt_create *c, const struct ba
     return g->dom ? 0 : host_error(e, "describe machine '%s'", g->id);
 }
 
+/* Waits until it takes orders, gives it those of c, and waits until its init runs: as power_ask. */
+static int settle(virStreamPtr st, const struct virt_create *c, int64_t ms)
+{
+    AUTO(buf_done) struct buf orders = {0};
+    int r = power_ask(st, STR("ping\n"), "up", true, ms);
+
+    if (r <= 0)
+        return r;
+    power_describe(c, &orders);
+    return power_ask(st, buf_str(&orders), "started", false, ms);
+}
+
 /* Starts it and waits until its init runs: 0, or -1. */
-static int boot(struct ground *g, int64_t ms, struct err *e)
+static int boot(struct ground *g, const struct virt_create *c, int64_t ms, struct err *e)
 {
     char tail[96] = "";
     virStreamPtr st;
@@ -208,11 +156,11 @@ static int boot(struct ground *g, int64_t ms, struct err *e)
 
     if (virDomainCreate(g->dom) < 0)
         return host_error(e, "start machine '%s'", g->id);
-    st = open_port(g, POWER_PORT, VIR_STREAM_NONBLOCK, e);
+    st = power_open(g->conn, g->dom, e);
     if (!st)
         return -1;
-    r = ask_port(st, "ping\n", "up", ms);
-    close_port(st);
+    r = settle(st, c, ms);
+    power_close(st);
     if (r > 0)
         return 0;
     storage_tail(g->conn, g->pool, g->log, tail, sizeof tail);
@@ -252,8 +200,9 @@ static int boot_somehow(struct ground *g, const struct virt_create *c, const str
     int r = -1;
 
     if (kvm)
-        r = define(g, c, b, true, e) < 0 ? -1
-                                         : boot(g, accel == ACCEL_KVM ? BOOT_MS : KVM_BOOT_MS, e);
+        r = define(g, c, b, true, e) < 0
+                ? -1
+                : boot(g, c, accel == ACCEL_KVM ? BOOT_MS : KVM_BOOT_MS, e);
     if (r == 0)
         accel = ACCEL_KVM;
     if (r < 0 && kvm && (accel == ACCEL_KVM || strcmp(virt_options.accel, "kvm") == 0))
@@ -267,7 +216,7 @@ static int boot_somehow(struct ground *g, const struct virt_create *c, const str
             return -1;
     }
     accel = ACCEL_TCG;
-    return define(g, c, b, false, e) < 0 ? -1 : boot(g, BOOT_MS, e);
+    return define(g, c, b, false, e) < 0 ? -1 : boot(g, c, BOOT_MS, e);
 }
 
 static int undefine(struct ground *g, struct err *e)
@@ -350,17 +299,16 @@ int machine_connect(struct str id, int *ret_fd, struct err *e)
         return -1;
     if (virDomainIsActive(g.dom) != 1)
         return err_set(e, ERR_NOT_FOUND, 0, "machine '%s' is off", g.id);
-    st = open_port(&g, GUEST_PORT, VIR_STREAM_NONBLOCK, e);
+    st = port_open(g.conn, g.dom, GUEST_PORT, e);
     return st ? channel_open(st, ret_fd, e) : -1;
 }
 
 static int kill_work(struct ground *g, struct err *e)
 {
-    virStreamPtr st = open_port(g, POWER_PORT, VIR_STREAM_NONBLOCK, e);
-    int r = st ? ask_port(st, "kill\n", "killed", KILL_MS) : -1;
+    virStreamPtr st = power_open(g->conn, g->dom, e);
+    int r = st ? power_ask(st, STR("kill\n"), "killed", false, KILL_MS) : -1;
 
-    if (st)
-        close_port(st);
+    power_close(st);
     return r > 0 ? 0 : err_set(e, ERR_TIMEOUT, 0, "machine '%s' did not end its commands", g->id);
 }
 
@@ -385,11 +333,10 @@ static int stop(struct ground *g, struct err *e)
         return 0;
     if (virDomainGetInfo(g->dom, &info) == 0 && info.state == VIR_DOMAIN_PAUSED)
         (void)virDomainResume(g->dom);
-    st = open_port(g, POWER_PORT, VIR_STREAM_NONBLOCK, &ignored);
-    if (st && ask_port(st, "off\n", NULL, OFF_MS) >= 0)
+    st = power_open(g->conn, g->dom, &ignored);
+    if (st && power_ask(st, STR("off\n"), NULL, true, OFF_MS) >= 0)
         log_warn("a machine did not switch itself off", LOG_C("id", g->id));
-    if (st)
-        close_port(st);
+    power_close(st);
     while (clock_mono_ms() < until && virDomainIsActive(g->dom) == 1)
         (void)poll(NULL, 0, LOOK_MS);
     return force_off(g, e);

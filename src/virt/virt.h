@@ -70,5 +70,16 @@ void storage_tail(virConnectPtr c, virStoragePoolPtr p, const char *name, char *
 /* --- channel: a stream of libvirt's as a socket; takes the stream --- */
 CHECKED int channel_open(virStreamPtr st, int *ret_fd, struct err *e);
 
+/* --- power: orders to init on the machine's power port (docs/protocol-virt.md) --- */
+virStreamPtr port_open(virConnectPtr c, virDomainPtr d, const char *port,
+                       struct err *e);                                   /* or NULL */
+virStreamPtr power_open(virConnectPtr c, virDomainPtr d, struct err *e); /* or NULL */
+void power_close(virStreamPtr st);                                       /* takes NULL */
+/* Sends an order, every now and then if again; answer NULL: waits for the port's end.
+ * 1: the answer came; 0: not within this time; -1: the port is gone. */
+int power_ask(virStreamPtr st, struct str order, const char *answer, bool again, int64_t ms);
+/* The orders that make a machine the one that was asked for, and start its init. */
+void power_describe(const struct virt_create *c, struct buf *to);
+
 /* --- events --- */
 void virt_machine_ended(const char *id); /* any thread: told to holtd by the main thread */

@@ -26,6 +26,13 @@ static const struct wire_field set_fields[] = {
     TEXT(egress_set, policy, 1, EGRESS_POLICY_MAX),
     TEXT(egress_set, learned, 0, EGRESS_LEARNED_MAX),
     TEXT(egress_set, alias, 0, EGRESS_ALIAS_MAX),
+    NUM(egress_set, led, WIRE_U8, .max = 1),
+};
+static const struct wire_field lead_fields[] = {
+    TEXT(egress_lead, id, 1, EGRESS_ID_MAX),
+    NUM(egress_lead, dns, WIRE_U8, .max = 1),
+    TEXT(egress_lead, host, 0, 255),
+    NUM(egress_lead, port, WIRE_U16),
 };
 static const struct wire_field done_fields[] = {
     WIRE_FIELD(struct egress_done, err, .kind = WIRE_ERR),
@@ -78,6 +85,7 @@ static const struct wire_layout
     set_layout      = WIRE_LAYOUT("set", struct egress_set, set_fields),
     done_layout     = WIRE_LAYOUT("done", struct egress_done, done_fields),
     verdict_layout  = WIRE_LAYOUT("verdict", struct egress_verdict, verdict_fields),
+    lead_layout     = WIRE_LAYOUT("lead", struct egress_lead, lead_fields),
     question_layout = WIRE_LAYOUT("question", struct egress_question, question_fields),
     answer_layout   = WIRE_LAYOUT("answer", struct egress_answer, answer_fields);
 
@@ -98,6 +106,7 @@ const struct packet_type egress_types[EGRESS_TYPE_END] = {
     [EGRESS_LISTEN]   = {"listen",   HOST, 0, &listen_layout},
     [EGRESS_CA]       = {"ca",       HOST, 0, &ca_layout},
     [EGRESS_SECRETS]  = {"secrets",  HOST, 0, &secrets_layout},
+    [EGRESS_LEAD]     = {"lead",     HOST, 1, &lead_layout, .untagged = true},
 };
 /* clang-format on */
 

@@ -31,6 +31,7 @@ enum egress_type {
     EGRESS_LISTEN = 10,  /* for clients with credentials */
     EGRESS_CA = 11,      /* the authority that signs certificates for intercepted hosts */
     EGRESS_SECRETS = 12, /* all secrets of one sandbox, replacing earlier ones */
+    EGRESS_LEAD = 13,    /* with a socket: one connection of a sandbox whose init leads them out */
     EGRESS_TYPE_END
 };
 
@@ -51,6 +52,13 @@ struct egress_set {
     struct str policy;  /* as proto/policy.h prints it */
     struct str learned; /* people's answers, one per line: "+host:port", "-host:port" */
     struct str alias;   /* another name of the sandbox in credentials; empty: none */
+    uint8_t led;        /* 1: it has no listeners, its connections come by `lead` */
+};
+struct egress_lead {
+    struct str id;
+    uint8_t dns;     /* 1: DNS over a stream */
+    struct str host; /* the destination's address; empty: the proxy itself */
+    uint16_t port;
 };
 struct egress_done {
     struct err err;
@@ -107,6 +115,7 @@ struct egress_msg {
         struct egress_listen listen;
         struct egress_ca ca;
         struct egress_secrets secrets;
+        struct egress_lead lead;
     } u;
 };
 

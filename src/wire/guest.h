@@ -226,7 +226,8 @@ struct guest_dial {
     struct str address; /* an IP address or "localhost"; a path */
 };
 
-enum guest_service { GUEST_EGRESS, GUEST_API, GUEST_PROCESS_API, GUEST_SERVICE_COUNT };
+/* egress: out of the sandbox; to the proxy itself without a host.  DNS: over a stream. */
+enum guest_service { GUEST_EGRESS, GUEST_API, GUEST_PROCESS_API, GUEST_DNS, GUEST_SERVICE_COUNT };
 struct guest_relay {
     uint8_t service;
     uint32_t uid; /* of the client inside the sandbox, as init reports it */

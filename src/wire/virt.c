@@ -22,6 +22,7 @@ static const struct wire_field create_fields[] = {
     NUM(virt_create, disk_bytes, WIRE_U64),
     NUM(virt_create, cpus, WIRE_U32, .max = 1024),
     NUM(virt_create, files, WIRE_U32, .max = 1048576),
+    TEXT(virt_create, ca, 0, VIRT_PEM_MAX),
 };
 static const struct wire_field created_fields[] = {
     NUM(virt_created, kvm, WIRE_U8, .max = 1),

@@ -6,8 +6,9 @@
 
 #include "wire/packet.h"
 
-#define VIRT_VERSION 1
+#define VIRT_VERSION 2
 #define VIRT_ID_MAX 31
+#define VIRT_PEM_MAX 8192
 #define VIRT_LIST_MAX 256 /* rows of one list reply */
 
 enum virt_type {
@@ -42,13 +43,15 @@ enum virt_create_flag {
     VIRT_RELAY = 2,
     VIRT_HUB = 4,
     VIRT_PROCESS = 8,
-    VIRT_CREATE_FLAGS = 15
+    VIRT_NETWORK = 16, /* its init leads connections out */
+    VIRT_CREATE_FLAGS = 31
 };
 struct virt_create {
     struct str id, hostname;
     uint32_t flags;
     uint64_t memory_bytes, disk_bytes; /* 0: the preset, the base's */
     uint32_t cpus, files;              /* 0: the preset */
+    struct str ca;                     /* PEM of the authority it trusts; empty: none */
 };
 struct virt_created {
     uint8_t kvm; /* 0: by TCG, several times slower */

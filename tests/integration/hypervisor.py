@@ -12,7 +12,14 @@ for d in /etc/libvirt /var/lib/libvirt /run/libvirt /var/log/libvirt /var/cache/
 [ ! -e /dev/kvm ] || mount --bind /dev/null /dev/kvm
 printf '%s\\n' 'user = "root"' 'group = "root"' 'namespaces = []' 'security_driver = "none"' 'cgroup_controllers = []' \
     'stdio_handler = "file"' 'dynamic_ownership = 0' > /etc/libvirt/qemu.conf
-exec tini -s -- libvirtd -f "$1"
+# libvirtd does not start without the user that only libvirt-daemon-system makes.
+if ! getent passwd libvirt-qemu > /dev/null; then
+    for f in passwd group; do cp /etc/$f /run/libvirt/$f; done
+    echo 'libvirt-qemu:x:64055:64055::/nonexistent:/usr/sbin/nologin' >> /run/libvirt/passwd
+    for g in libvirt-qemu:64055 kvm:64056; do getent group ${g%:*} > /dev/null || echo "${g%:*}:x:${g#*:}:" >> /run/libvirt/group; done
+    for f in passwd group; do mount --bind /run/libvirt/$f /etc/$f; done
+fi
+exec tini -s -- libvirtd -f "$1" -p "${1%.conf}.pid"
 """
 
 

@@ -1,15 +1,18 @@
 """The runtime of virtual machines: a real libvirtd and QEMU (TCG), a small base made from packages."""
 import os
 import signal
+import socket
 import subprocess
 import time
 
 import pytest
 
 from daemon import BUILD, ROOT, native, programs_of, wait_for
+from egress import Peer, http_echo
 from hypervisor import Hypervisor, lacking
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+NAMES = {"web.test": ["127.0.0.1"], "other.test": ["127.0.0.1"]}
 LONG = 300  # seconds: a boot under TCG on a busy machine
 
 
@@ -39,25 +42,25 @@ def host(tmp_path_factory):
     h.end()
 
 
-def start(base, host):
-    return native(base, "--vm-uri", host.uri, "--vm-pool-dir", host.pool, "--vm-accel", "tcg")
+def start(base, host, names):
+    return native(base, "--vm-uri", host.uri, "--vm-pool-dir", host.pool, "--vm-accel", "tcg", "--egress-dns", names.address)
 
 
 class Daemon:
     """Replaced by a test that kills it."""
 
-    def __init__(self, base, host):
-        self.base, self.host = base, host
-        self.d = start(base, host)
+    def __init__(self, base, host, names):
+        self.base, self.host, self.names = base, host, names
+        self.d = start(base, host, names)
 
     def again(self):
-        self.d = start(self.base, self.host)
+        self.d = start(self.base, self.host, self.names)
         return self.d
 
 
 @pytest.fixture(scope="module")
-def daemon(base, host):
-    x = Daemon(base, host)
+def daemon(base, host, names):
+    x = Daemon(base, host, names)
     yield x
     x.d.clear()
     assert x.d.stop() == 0
@@ -181,9 +184,74 @@ def test_a_reboot_ends_only_that_machine(daemon, machine):
     d.ok("DELETE", "/holt/v1/sandboxes/rash", timeout=LONG)
 
 
+# --- networks: no interface; init leads connections out, holt-egress judges them ---
+
+@pytest.fixture(scope="module")
+def web():
+    """Says what it was asked, and keeps it."""
+    seen = []
+
+    def serve(c):
+        seen.append(c.recv(65536, socket.MSG_PEEK).decode())
+        http_echo(c)
+
+    p = Peer(serve)
+    p.seen = seen
+    yield p
+    p.close()
+
+
+@pytest.fixture(scope="module")
+def online(daemon, web):
+    """A machine with an allowlist and a secret."""
+    d = daemon.d
+    d.ok("PUT", "/holt/v1/secrets/key", {"value": "canary-value-of-a-secret", "hosts": ["web.test"], "plain": True})
+    allow = [f"web.test:{web.port}", {"cidr": "127.0.0.1/32", "ports": [web.port]}]
+    return d.ok("POST", "/holt/v1/sandboxes", {"runtime": "vm", "name": "online", "memory_bytes": 200 << 20, "secrets": [{"name": "key", "env": "KEY"}],
+                                               "network": {"mode": "allowlist", "allow": allow}}, timeout=LONG)["id"]
+
+
+def denied(d, host):
+    return [e["data"] for e in d.ok("GET", "/holt/v1/events?type=egress.denied&limit=1000")["events"] if e["data"]["host"] == host]
+
+
+def test_an_allowlist_holds_without_an_interface(daemon, online, web, names):
+    d, url = daemon.d, f"http://web.test:{web.port}"
+    del names.asked[:]
+    r = sh(d, online, f"ls /sys/class/net; wget -qO - {url}/proxied; wget -qO - -Y off {url}/direct")
+    assert r["stdout"].startswith("lo\nGET /proxied HTTP/1.1") and "GET /direct HTTP/1.1" in r["stdout"], r
+    assert set(names.asked) == {"web.test"}  # by holt-egress; the machine's own resolver asks nobody
+    r = sh(d, online, f"wget -qO - -Y off http://evil.test:{web.port}/; wget -qO - -Y off http://192.0.2.7/; wget -qO - http://other.test:{web.port}/; "
+                      "nslookup leak.evil.test 9.9.9.9")
+    assert "GET /" not in r["stdout"] and "198.18." in r["stdout"], r
+    for host in ("evil.test", "192.0.2.7", "other.test"):
+        wait_for(lambda host=host: denied(d, host))
+    assert set(names.asked) == {"web.test"}
+
+
+def test_a_placeholder_becomes_the_secret_outside(daemon, online, web):
+    r = sh(daemon.d, online, f"echo $KEY; grep -c BEGIN /etc/ssl/certs/ca-certificates.crt; wget -qO - --header \"X-Key: $KEY\" http://web.test:{web.port}/secret")
+    placeholder, authorities, request = r["stdout"].split("\n", 2)
+    assert placeholder.startswith("holt-secret-") and int(authorities) >= 1
+    assert "canary-value-of-a-secret" not in r["stdout"] and placeholder in request, request  # what comes back is masked again
+    assert "canary-value-of-a-secret" in web.seen[-1]
+
+
+def test_much_goes_both_ways_and_egress_comes_back(daemon, online, web):
+    d, state = daemon.d, f"{daemon.base}/state"
+    line = f"head -c 1500000 /dev/zero | tr '\\0' x > /tmp/body; wget -qO - --post-file /tmp/body http://web.test:{web.port}/big | wc -c"
+    assert int(sh(d, online, line)["stdout"]) > 1_500_000
+    egress = list(programs_of(state, "holt-egress"))
+    os.kill(egress[0], signal.SIGKILL)
+    wait_for(lambda: [p for p in programs_of(state, "holt-egress") if p not in egress], 60)
+    wait_for(lambda: sh(d, online, f"wget -qO - http://web.test:{web.port}/again")["exit_code"] == 0, 60, 1)
+    d.ok("PATCH", f"/holt/v1/sandboxes/{online}", {"network": {"mode": "allowlist"}})
+    assert sh(d, online, f"wget -qO - http://web.test:{web.port}/closed")["exit_code"] != 0
+
+
 def test_what_it_lacks_is_said(daemon):
     d = daemon.d
-    for more, word in (({"network": {"mode": "open"}}, "network"), ({"memory_bytes": 32 << 20}, "96 MiB"), ({"disk_bytes": 8 << 20}, "512 MiB")):
+    for more, word in (({"network": {"mode": "raw"}}, "network"), ({"memory_bytes": 32 << 20}, "96 MiB"), ({"disk_bytes": 8 << 20}, "512 MiB")):
         status, reply, _ = d.request("POST", "/holt/v1/sandboxes", {"runtime": "vm", "name": "no", **more}, timeout=LONG)
         assert status >= 400 and word in reply["error"]["message"], reply
     assert not [n for n in daemon.host.domains() if "no" in n.split("-")[1:2]]

@@ -11,8 +11,8 @@ static struct egress_msg sample(enum egress_type type)
     else if (type == EGRESS_WELCOME)
         m.u.welcome = (struct egress_welcome){1, 2, 1};
     else if (type == EGRESS_SET)
-        m.u.set = (struct egress_set){STR("sb_1"), 5, STR("{\"mode\":\"none\"}"), STR(""),
-                                      STR("agentbox/s1")};
+        m.u.set = (struct egress_set){STR("sb_1"),        5, STR("{\"mode\":\"none\"}"), STR(""),
+                                      STR("agentbox/s1"), 0};
     else if (type == EGRESS_VERDICT)
         m.u.verdict = (struct egress_verdict){STR("sb_1"),
                                               STR("a.test"),
@@ -34,6 +34,8 @@ static struct egress_msg sample(enum egress_type type)
         m.u.ca = (struct egress_ca){STR("-----BEGIN CERTIFICATE-----"), STR("-----BEGIN KEY-----")};
     else if (type == EGRESS_SECRETS)
         m.u.secrets = (struct egress_secrets){STR("sb_1"), STR("[]")};
+    else if (type == EGRESS_LEAD)
+        m.u.lead = (struct egress_lead){STR("sb_1"), 0, STR("192.0.2.1"), 443};
     else if (type != EGRESS_DONE)
         m.u.name.id = STR("sb_1");
     return m;
@@ -47,7 +49,7 @@ static void every_type_survives_the_round_trip(void **state)
     for (unsigned type = 1; type < EGRESS_TYPE_END; type++) {
         struct wire_out o = {.p = one, .size = sizeof one}, o2 = {.p = two, .size = sizeof two};
         enum egress_side from = egress_types[type].from;
-        size_t fds = type == EGRESS_SET ? 2 : 0;
+        size_t fds = type == EGRESS_SET ? 2 : type == EGRESS_LEAD ? 1 : 0;
         struct egress_msg m = sample(type), back;
         struct err e = {0};
 

@@ -13,7 +13,8 @@ static struct virt_msg sample(enum virt_type type)
     else if (type == VIRT_WELCOME)
         m.u.welcome.version = 1;
     else if (type == VIRT_CREATE)
-        m.u.create = (struct virt_create){STR("sb_1"), STR("box"), VIRT_RELAY, 1 << 20, 2, 3, 4};
+        m.u.create = (struct virt_create){STR("sb_1"), STR("box"), VIRT_RELAY, 1 << 20,
+                                          2,           3,          4,          STR("-----BEGIN")};
     else if (type == VIRT_STATS)
         m.u.stats = (struct virt_stats){1, 2, 3};
     else if (type == VIRT_LIST)

@@ -86,14 +86,16 @@ void egress_put(struct egress *g, const char *id, const struct egress_terms *ter
         assert(l->n <= ARRAY_LEN(x->h.out.fd));
         memcpy(x->h.out.fd, l->fds, l->n * sizeof l->fds[0]);
         x->h.out.n = l->n;
-        (void)snprintf(x->id, sizeof x->id, "%s", id);
     }
+    if (l || terms->led)
+        (void)snprintf(x->id, sizeof x->id, "%s", id);
     m.u.set = (struct egress_set){
         .id = str_of(id),
         .kinds = l ? l->kinds : 0,
         .policy = str_of(terms->policy),
         .learned = terms->learned.p ? terms->learned : STR(""),
         .alias = terms->alias.p ? terms->alias : STR(""),
+        .led = terms->led,
     };
     (void)map_set(&g->known, str_of(id), g);
     call_ask(x, &m);
@@ -106,6 +108,20 @@ void egress_put_secrets(struct egress *g, const char *id, struct str list, drive
 
     m.u.secrets = (struct egress_secrets){str_of(id), list};
     call_ask(call_new(g, done, arg), &m);
+}
+
+void egress_lead(struct egress *g, const char *id, const struct guest_relay *from, int fd)
+{
+    struct egress_msg m = {.type = EGRESS_LEAD};
+    struct call *x = call_new(g, NULL, NULL);
+
+    x->h.out.fd[0] = fd;
+    x->h.out.n = 1;
+    m.u.lead = (struct egress_lead){.id = str_of(id),
+                                    .dns = from->service == GUEST_DNS,
+                                    .host = from->host,
+                                    .port = from->port};
+    call_ask(x, &m);
 }
 
 void egress_drop(struct egress *g, const char *id)

@@ -7,6 +7,7 @@
 #include "core/network/authority.h"
 #include "core/sandbox/driver.h"
 #include "wire/egress.h"
+#include "wire/guest.h"
 
 struct egress;
 
@@ -44,8 +45,10 @@ bool egress_knows(const struct egress *g, const char *id);
 struct egress_terms { /* copied */
     const char *policy;
     struct str learned, alias; /* wire/egress.h */
-    /* for a sandbox that is not known, taken; NULL: for one that is */
+    /* for a sandbox that is not known, taken; NULL: for one that is, or whose init leads its
+     * connections out */
     const struct driver_listeners *l;
+    bool led; /* by egress_lead */
 };
 void egress_put(struct egress *g, const char *id, const struct egress_terms *terms,
                 driver_done done, void *arg);
@@ -53,5 +56,7 @@ void egress_put(struct egress *g, const char *id, const struct egress_terms *ter
  * known. */
 void egress_put_secrets(struct egress *g, const char *id, struct str list, driver_done done,
                         void *arg);
+/* One connection that init leads out; takes fd.  It is closed if holt-egress does not take it. */
+void egress_lead(struct egress *g, const char *id, const struct guest_relay *from, int fd);
 void egress_drop(struct egress *g, const char *id); /* it has no network any more */
 void egress_reply(struct egress *g, uint64_t question, bool allow, const char *reason);

@@ -16,11 +16,12 @@ struct driver;
 
 enum driver_cap {
     DRIVER_CAN_PAUSE = 1,
-    DRIVER_CAN_STOP = 2,  /* files stay after stop, and start continues with them */
-    DRIVER_ISOLATES = 4,  /* otherwise commands are plain processes of holtd's user: for tests */
-    DRIVER_CAN_RELAY = 8, /* /run/holt.sock inside leads to the API, port 2024 to process_api */
-    DRIVER_CAN_RAW = 16,  /* an interface, if the operator named a bridge */
-    DRIVER_RUNS_OCI = 32, /* by a program of the host with an OCI runtime's command line (runc) */
+    DRIVER_CAN_STOP = 2,   /* files stay after stop, and start continues with them */
+    DRIVER_ISOLATES = 4,   /* otherwise commands are plain processes of holtd's user: for tests */
+    DRIVER_CAN_RELAY = 8,  /* /run/holt.sock inside leads to the API, port 2024 to process_api */
+    DRIVER_CAN_RAW = 16,   /* an interface, if the operator named a bridge */
+    DRIVER_LEADS_OUT = 64, /* its network: init leads connections out over the guest protocol */
+    DRIVER_RUNS_OCI = 32,  /* by a program of the host with an OCI runtime's command line (runc) */
 };
 
 enum limit_bit { /* limits that are (or are requested to be) enforced */

@@ -368,6 +368,9 @@ CHECKED int sandbox_net_change(struct sandbox *s, struct str text, const struct 
                                struct err *e);
 void sandbox_wire(
     struct sandbox *s); /* sends its policy to holt-egress, and its listeners if needed */
+/* Of sandbox_out.c: a connection that init leads out, as guest_ops.relay. */
+CHECKED int sandbox_lead_out(struct sandbox *s, struct guest_pipe *p,
+                             const struct guest_relay *from, struct err *e);
 void sandbox_unwire(struct sandbox *s);
 void sandboxes_open_egress(struct sandboxes *all, const struct sandboxes_config *c);
 extern const struct pair sandbox_net_env[]; /* for every command in one with a network */

@@ -149,6 +149,8 @@ static int link_relay(struct guest *g, struct guest_pipe *p, const struct guest_
     struct sandbox *s = guest_arg(g);
     bool process = from->service == GUEST_PROCESS_API;
 
+    if (from->service == GUEST_EGRESS || from->service == GUEST_DNS)
+        return sandbox_lead_out(s, p, from, e);
     if (!(process ? s->traits.process_api : s->traits.relay) || !s->all->relay)
         return err_set(e, ERR_FORBIDDEN, 0, "sandbox '%s' has no %s", s->id,
                        process ? "process_api" : "relay");

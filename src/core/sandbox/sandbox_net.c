@@ -47,6 +47,11 @@ static int may_choose(const struct principal *by, struct err *e)
     return err_hint(e, "ask an operator to create or change it");
 }
 
+static bool leads_out(const struct driver *d)
+{
+    return (d->ops->caps & DRIVER_LEADS_OUT) != 0;
+}
+
 int sandbox_net_check(const struct sandboxes *all, const struct driver *d, struct str text,
                       const struct principal *by, struct sandbox_net *ret, struct err *e)
 {
@@ -55,7 +60,7 @@ int sandbox_net_check(const struct sandboxes *all, const struct driver *d, struc
     if (ret->reach == SANDBOX_REACHES_NOTHING)
         return 0;
     if (d && (ret->reach == SANDBOX_REACHES_RAW ? (d->ops->caps & DRIVER_CAN_RAW) != 0
-                                                : d->ops->listen != NULL))
+                                                : d->ops->listen || leads_out(d)))
         return may_choose(by, e);
     (void)err_set(e, ERR_UNSUPPORTED, 0, "field 'network': runtime '%s' controls no network",
                   d ? d->ops->name : "?");
@@ -161,11 +166,13 @@ static void put(struct sandbox *s, const struct driver_listeners *l)
     put_internal(all, &learned);
     if (all->asker)
         all->asker->learned(all->asker_arg, s, &learned);
-    egress_put(
-        all->egress, s->id,
-        &(struct egress_terms){
-            .policy = s->network, .learned = buf_str(&learned), .alias = buf_str(&alias), .l = l},
-        network_wired, s);
+    egress_put(all->egress, s->id,
+               &(struct egress_terms){.policy = s->network,
+                                      .learned = buf_str(&learned),
+                                      .alias = buf_str(&alias),
+                                      .l = l,
+                                      .led = leads_out(s->driver)},
+               network_wired, s);
 }
 
 static void listeners_opened(void *arg, const struct driver_listeners *l, const struct err *e)
@@ -190,7 +197,7 @@ void sandbox_wire(struct sandbox *s)
         return;
     }
     s->wiring = WIRING_TELLS;
-    if (egress_knows(s->all->egress, s->id))
+    if (leads_out(s->driver) || egress_knows(s->all->egress, s->id))
         put(sandbox_ref(s), NULL);
     else
         s->driver->ops->listen(s->driver, s->id, listeners_opened, sandbox_ref(s));

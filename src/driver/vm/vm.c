@@ -159,7 +159,8 @@ static uint32_t flags_of(const struct driver_spec *s)
 {
     return (s->restart ? (uint32_t)VIRT_RESTART : 0) |
            (s->traits.relay ? (uint32_t)VIRT_RELAY : 0) | (s->traits.hub ? (uint32_t)VIRT_HUB : 0) |
-           (s->traits.process_api ? (uint32_t)VIRT_PROCESS : 0);
+           (s->traits.process_api ? (uint32_t)VIRT_PROCESS : 0) |
+           (s->traits.reach == SANDBOX_REACHES_PROXY ? (uint32_t)VIRT_NETWORK : 0);
 }
 
 /* Memory, disk and whole processors hold by what the machine is made of. */
@@ -191,6 +192,7 @@ static void vm_create(struct driver *d, const struct driver_spec *s, driver_made
         .disk_bytes = (uint64_t)l->disk_bytes,
         .cpus = (uint32_t)((l->cpu_millis + 999) / 1000),
         .files = (uint32_t)l->nofile,
+        .ca = s->ca,
     };
     ask(c, &m);
 }
@@ -516,7 +518,8 @@ static uint32_t vm_enforces(const struct driver *d)
 
 const struct driver_ops driver_vm = {
     .name = "vm",
-    .caps = DRIVER_CAN_PAUSE | DRIVER_CAN_STOP | DRIVER_ISOLATES | DRIVER_CAN_RELAY,
+    .caps =
+        DRIVER_CAN_PAUSE | DRIVER_CAN_STOP | DRIVER_ISOLATES | DRIVER_CAN_RELAY | DRIVER_LEADS_OUT,
     .open = vm_open,
     .close = vm_close,
     .enforces = vm_enforces,

@@ -1,5 +1,5 @@
 /* netlink: builds and sends netlink messages in one batch. */
-#include "spawn/netlink.h"
+#include "base/netlink.h"
 
 #include "base/fd.h"
 
