@@ -178,7 +178,8 @@ static void plan_retry(struct sandbox *s, const char *step, int r)
         s->undo_since_ms = now;
     waited = now - s->undo_since_ms;
     s->undo_next_ms = now + (waited < UNDO_QUICK_MS ? 1 : i64_min(waited / 10, UNDO_SLOW_MS));
-    if (waited < UNDO_LATE_MS || s->destroy_tag == 0)
+    /* A child that removes files is at work, however many there are. */
+    if (waited < UNDO_LATE_MS || s->job.pid != 0 || s->destroy_tag == 0)
         return;
     (void)err_set(&e, err_code_from_errno(-r), -r, "undo '%s' of sandbox '%s'", step, s->id);
     log_error("a sandbox does not go", LOG_C("sandbox", s->id), LOG_E(&e));
@@ -208,8 +209,8 @@ static bool undo(struct sandbox *s)
             log_error("undo a step", LOG_C("sandbox", s->id), LOG_C("step", step->name),
                       LOG_C("error", strerror(-r)));
         s->steps_done--;
+        set_undo_waits(s, false); /* the next step has a time limit of its own */
     }
-    set_undo_waits(s, false);
     answer_end(s);
     return true;
 }

@@ -1,6 +1,7 @@
 """The end of sandboxes: nothing is left, whatever was done inside; a thousand at once."""
 import os
 import re
+import signal
 import subprocess
 import time
 
@@ -113,6 +114,43 @@ def test_many_files_hold_nobody_up(clean):
     all_of_it = time.monotonic() - began
     assert took < max(0.5 * boxes.SLOW, all_of_it / 2), f"a create took {took:.2f} of the {all_of_it:.2f} s of a removal"
     assert tag
+
+
+def remover(spawn):
+    """The child of holt-spawn that removes files."""
+    with open(f"/proc/{spawn.process.pid}/task/{spawn.process.pid}/children", encoding="ascii") as f:
+        children = [int(pid) for pid in f.read().split()]
+    return next((pid for pid in children if b"holt-spawn" in read_cmdline(pid)), None)
+
+
+def read_cmdline(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            return f.read()
+    except OSError:
+        return b""
+
+
+def test_a_removal_that_takes_long_is_no_failure(spawn, clean):
+    """However many files there are: while they are being removed, destroy waits."""
+    if spawn.mode != "root":
+        pytest.skip("takes ten seconds, and is the same in every mode")
+    box = put_probe(clean.create("sb_1", flags=boxes.UPPER_DISK))
+    assert b"inodes 5000 ok" in box.run("/tmp/probe", "inodes", "/workspace/many", "5000").out
+    box.sock.close()
+    tag = clean.send(8, clean.destroy_payload("sb_1"))
+    boxes.wait_for(lambda: remover(clean))
+    child = remover(clean)
+    os.kill(child, signal.SIGSTOP)
+    try:
+        assert not boxes.readable(clean.sock.fileno(), 11), clean.receive()[2].error()  # UNDO_LATE_MS and a second
+    finally:
+        os.kill(child, signal.SIGCONT)
+    kind, got, r, _ = clean.receive()
+    while got != tag:
+        kind, got, r, _ = clean.receive()
+    clean.check_done(kind, r)
+    assert leftovers(clean) == ""
 
 
 def test_init_killed_from_outside(clean):
