@@ -211,7 +211,7 @@ def test_buffers_of_sockets_count(spawn, make, kind):
     channel = box.start(["/usr/bin/python3", "-c", SOCKETS], flags=boxes.STDIN, env={"KIND": kind})
     out = box.collect(channel, limit=5)
     held = (socket_pages() - before) * 4096
-    assert held < 40 * MIB, f"{held >> 20} MiB in buffers of sockets; {out}"
+    assert held <= 64 * MIB, f"{held >> 20} MiB in buffers of sockets; {out}"  # v2 counts them in the limit, v1 beside it
 
 
 def socket_pages():
