@@ -108,6 +108,13 @@ int err_hint(struct err *e, const char *fmt, ...)
     return -1;
 }
 
+int err_private(struct err *e)
+{
+    assert(e->code != ERR_NONE);
+    e->is_private = true;
+    return -1;
+}
+
 /* Sets the hint to the remedy (fmt), followed by the limit. */
 static int hint_limit(struct err *e, const char *limit, const char *fmt, va_list ap)
 {

@@ -40,6 +40,7 @@ struct err {
     char msg[256];
     char object[96]; /* "token/tk_…", or "" */
     char hint[160];  /* what the user can do, or "" */
+    bool is_private; /* msg is for the log: it names what clients should not learn */
 };
 
 struct err_info {
@@ -58,6 +59,8 @@ int err_wrap(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Both return -1, for `return err_hint(e, …)`. */
 int err_object(struct err *e, const char *kind, const char *id);
 int err_hint(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Marks it private until the next err_set; err_wrap keeps the mark.  Returns -1. */
+int err_private(struct err *e);
 /* Sets the hint of a refusal by one of our limits: a remedy, and the setting that raises the limit
  * with its value; err_limit_fixed is for limits without a setting.  Both return -1. */
 int err_limit(struct err *e, const char *setting, int64_t value, const char *fmt, ...)

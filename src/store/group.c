@@ -182,8 +182,10 @@ static void run_group(struct store *s, struct list *todo, bool durable)
         s->doubtful |= !s->engine->settle;
         metric_inc(&store_errors, 1);
     }
-    if (r < 0)
+    if (r < 0) {
+        (void)err_private(&e); /* the engine's, or that of another client's work */
         fail_all(b, todo, &e);
+    }
     set_health(s, &e);
     metric_set(&store_group_size, (int64_t)count_jobs(b));
     if (r == ENGINE_DOUBT) {

@@ -13,6 +13,8 @@ static void read_one(struct reader *r, struct job *j)
     if (en->begin(r->conn, false, &j->err) == 0) {
         (void)job_run(&tx, j); /* j->err has the result */
         en->rollback(r->conn);
+    } else {
+        (void)err_private(&j->err);
     }
     store_finish(r->store, b);
 }

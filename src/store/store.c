@@ -50,23 +50,33 @@ static struct job *job_new(store_work work, store_done done, void *arg)
 
 /* --- results, on the loop's thread --- */
 
-/* The database's address and messages are only for the log: a client learns only that the store is
- * unavailable. */
+/* For clients, instead of the engine's message. */
+static const char *public_message(enum err_code code)
+{
+    if (code == ERR_FULL)
+        return "the database has no space left";
+    if (code == ERR_TOO_LARGE)
+        return "a value is too large for the database";
+    if (code == ERR_CONFLICT)
+        return "the change conflicts with what the database has";
+    return code == ERR_INTERNAL ? "the database refused a statement"
+                                : "the database cannot be used now";
+}
+
+/* A private message goes to the log: a client learns only that the store is unavailable. */
 static void keep_private(struct store *s, struct err *e)
 {
     int64_t now = (int64_t)uv_now(s->loop);
     struct err why;
 
-    if (!strstr(e->msg, "database '") && !strstr(e->msg, "no space left"))
+    if (!e->is_private)
         return;
     if (now - s->told_ms >= TELL_EVERY_MS || s->told_ms == 0) {
         s->told_ms = now;
         log_warn("the database failed", LOG_E(e));
     }
     why = *e;
-    (void)err_set(e, why.code, 0,
-                  why.code == ERR_FULL ? "the database has no space left"
-                                       : "the database cannot be used now");
+    (void)err_set(e, why.code, 0, "%s", public_message(why.code));
     (void)err_hint(e, "%s", why.hint[0] ? why.hint : "try again; holtd's log says why");
 }
 

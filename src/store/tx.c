@@ -17,14 +17,22 @@ static int need_savepoint(struct store_tx *tx, struct err *e)
     return 0;
 }
 
+/* The engine's messages name the database, its tables or a statement. */
+static int engine_failed(struct err *e)
+{
+    return err_private(e);
+}
+
 int64_t tx_run(struct store_tx *tx, const char *sql, const struct store_param *p, size_t n,
                struct err *e)
 {
     int64_t changed =
         need_savepoint(tx, e) < 0 ? -1 : tx->conn->db->engine->run(tx->conn, sql, p, n, e);
 
-    tx->failed |= changed < 0;
-    return changed;
+    if (changed >= 0)
+        return changed;
+    tx->failed = true;
+    return engine_failed(e);
 }
 
 int tx_query(struct store_tx *tx, const char *sql, const struct store_param *p, size_t n,
@@ -32,7 +40,7 @@ int tx_query(struct store_tx *tx, const char *sql, const struct store_param *p, 
 {
     if (need_savepoint(tx, e) < 0 || tx->conn->db->engine->query(tx->conn, sql, p, n, ret, e) < 0) {
         tx->failed = true;
-        return -1;
+        return engine_failed(e);
     }
     list_push(&tx->rows, &(*ret)->link);
     return 0;
@@ -40,7 +48,9 @@ int tx_query(struct store_tx *tx, const char *sql, const struct store_param *p, 
 
 int rows_step(struct store_rows *r, struct err *e)
 {
-    return engine_of(r)->step(r, e);
+    int more = engine_of(r)->step(r, e);
+
+    return more < 0 ? engine_failed(e) : more;
 }
 
 void rows_end(struct store_rows *r)

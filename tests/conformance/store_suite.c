@@ -390,6 +390,10 @@ static void a_failing_work_undoes_only_itself(void **state)
     assert_int_equal(w[2].err.code, ERR_CONFLICT);
     assert_int_equal(w[3].err.code, ERR_INTERNAL);
     assert_int_equal(w[4].err.code, ERR_INTERNAL);
+    /* statements and names of tables are for the log alone */
+    assert_string_equal(w[2].err.msg, "the change conflicts with what the database has");
+    assert_string_equal(w[3].err.msg, "the database refused a statement");
+    assert_string_equal(w[4].err.msg, "the database refused a statement");
     assert_meta("a", "1");
     assert_meta("b", NULL);
     assert_meta("c", NULL);

@@ -74,6 +74,11 @@ static void a_limit_names_its_setting_and_value(void **state)
     (void)err_set(&e, ERR_LIMIT, 0, "there are 5 already");
     assert_int_equal(err_limit(&e, "agents_max", 5, "remove some of '%s'", "x"), -1);
     assert_string_equal(e.hint, "remove some of 'x'; the setting 'agents_max' (5) is the limit");
+    assert_int_equal(err_private(&e), -1);
+    assert_int_equal(err_wrap(&e, "more"), -1);
+    assert_true(e.is_private);
+    assert_int_equal(err_set(&e, ERR_LIMIT, 0, "another"), -1);
+    assert_false(e.is_private);
     assert_int_equal(err_limit_fixed(&e, 7, "wait"), -1);
     assert_string_equal(e.hint, "wait; the limit of 7 is fixed");
 }
