@@ -75,6 +75,7 @@ const struct op *const op_table[] = {
     &op_volume_create,
     &op_volume_list,
     &op_volume_get,
+    &op_volume_update,
     &op_volume_remove,
     &op_secret_create,
     &op_secret_set,

@@ -74,10 +74,12 @@ const struct op op_volume_list = {
     .columns = "id,name,tenant,kind,size_bytes,used_by,created_at",
 };
 
+#define ID_FIELDS(structure) \
+    FIELD(structure, id, OP_STR, .required = true, .positional = true, .min = 1, .max = 255, \
+          .example = "cache", .text = "The volume's id or name; another owner's: OWNER/NAME."), \
+    TENANT(structure, "Tenant of the volume. Default: any.")
 static const struct op_field volume_id_fields[] = {
-    FIELD(struct volume_id_in, id, OP_STR, .required = true, .positional = true, .min = 1, .max = 255,
-          .example = "cache", .text = "The volume's id or name; another owner's: OWNER/NAME."),
-    TENANT(struct volume_id_in, "Tenant of the volume. Default: any."),
+    ID_FIELDS(struct volume_id_in),
 };
 #define VOLUME_ID_IN \
     .in = volume_id_fields, .in_count = ARRAY_LEN(volume_id_fields), .in_size = sizeof(struct volume_id_in)
@@ -91,6 +93,25 @@ const struct op op_volume_get = {
     .verb = "volume inspect",
     .perm = PERM_SANDBOX_READ,
     VOLUME_ID_IN,
+    VOLUME_OUT,
+};
+
+static const struct op_field volume_update_fields[] = {
+    ID_FIELDS(struct volume_update_in),
+    FIELD(struct volume_update_in, shared, OP_BOOL, .required = true, .example = "true",
+          .text = "Others may mount it by its name. Not for agents."),
+};
+const struct op op_volume_update = {
+    .name = "volume.update",
+    .group = "volume",
+    .text = "Share a volume with others, or no longer; sandboxes that have it keep it.",
+    .method = "PATCH",
+    .path = "/holt/v1/volumes/{id}",
+    .verb = "volume update",
+    .perm = PERM_SANDBOX_WRITE,
+    .in = volume_update_fields,
+    .in_count = ARRAY_LEN(volume_update_fields),
+    .in_size = sizeof(struct volume_update_in),
     VOLUME_OUT,
 };
 

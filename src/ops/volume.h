@@ -19,5 +19,10 @@ struct volume_list_in {
 struct volume_id_in { /* of get and remove */
     struct str id, tenant;
 };
+struct volume_update_in {
+    struct str id, tenant;
+    bool shared;
+};
 
-extern const struct op op_volume_create, op_volume_list, op_volume_get, op_volume_remove;
+extern const struct op op_volume_create, op_volume_list, op_volume_get, op_volume_update,
+    op_volume_remove;

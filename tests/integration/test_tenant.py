@@ -177,6 +177,37 @@ def test_sharing_is_for_people(holtd, who):
         assert [m["id"] for m in w.box(volumes=[{"name": "tools", "path": "/t"}])["volumes"]] == [own["id"]]
 
 
+def test_a_volume_is_shared_later(tmp_path):
+    """By a person; those who have it keep it when it is shared no longer; a restart forgets nothing."""
+    d = native(tmp_path)
+    try:
+        agent, op = Who(d, "a"), Who(d, "op", "operator")
+        v = op.ok("POST", f"{API}/volumes", {"name": "tools"})
+        own = agent.ok("POST", f"{API}/volumes", {"name": "mine"})
+        want = {"volumes": [{"name": "tools", "path": "/t"}]}
+        assert agent.ask("POST", f"{API}/sandboxes", want)[0] == 404
+        assert agent.ask("PATCH", f"{API}/volumes/{v['id']}", {"shared": True})[0] == 403
+        status, refusal = agent.ask("PATCH", f"{API}/volumes/mine", {"shared": True})
+        assert status == 403 and "holt volume update" in refusal["error"]["hint"], refusal
+        assert op.ok("PATCH", f"{API}/volumes/tools", {"shared": True})["shared"] is True
+        box = agent.box(**want)
+        assert [m["id"] for m in box["volumes"]] == [v["id"]]
+        assert agent.ask("DELETE", f"{API}/volumes/{v['id']}")[0] == 403
+        assert op.ok("PATCH", f"{API}/volumes/{own['id']}", {"shared": True})["shared"] is True
+        d.stop()
+        d = native(tmp_path)
+        agent.d = op.d = d
+        assert agent.ok("GET", f"{API}/volumes/{v['id']}")["shared"] is True
+        assert op.ok("PATCH", f"{API}/volumes/tools", {"shared": False})["shared"] is False
+        assert agent.ask("POST", f"{API}/sandboxes", want)[0] == 404
+        assert [m["id"] for m in agent.ok("GET", f"{API}/sandboxes/{box['id']}")["volumes"]] == [v["id"]]
+        assert [e["data"]["shared"] for e in op.ok("GET", f"{API}/events?limit=1000")["events"] if e["object"] == f"volume/{v['id']}"] == [
+            False, True, False]
+    finally:
+        d.clear()
+        d.stop()
+
+
 def test_names_survive_a_restart(tmp_path):
     d = native(tmp_path)
     try:

@@ -78,6 +78,7 @@ const struct op_handler op_handlers[] = {
     {&op_volume_create, volume_create_run},
     {&op_volume_list,   volume_list_run},
     {&op_volume_get,    volume_get_run},
+    {&op_volume_update, volume_update_run},
     {&op_volume_remove, volume_remove_run},
     {&op_secret_create, secret_create_run},
     {&op_secret_set,    secret_set_run},

@@ -34,6 +34,7 @@ void rule_list_run(struct request *r);
 void rule_remove_run(struct request *r);
 void volume_list_run(struct request *r);
 void volume_get_run(struct request *r);
+void volume_update_run(struct request *r);
 void volume_remove_run(struct request *r);
 void login_run(struct request *r);
 void login_code_run(struct request *r);

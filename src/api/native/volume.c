@@ -1,4 +1,4 @@
-/* volume: volumes: create, list, get, remove. */
+/* volume: volumes: create, list, get, update, remove. */
 #include "core/sandbox/volume.h"
 #include "api/idempotency.h"
 #include "api/native/handlers.h"
@@ -145,11 +145,11 @@ void volume_list_run(struct request *r)
 }
 
 /* The volume of the request if the caller may use it; otherwise the reply is sent. */
-static struct volume *request_volume(struct request *r, enum volume_want want)
+static struct volume *request_volume(struct request *r, enum volume_want want, struct str tenant,
+                                     struct str id)
 {
-    const struct volume_id_in *in = r->in;
     struct err e = {0};
-    struct volume *v = volume_find(r->api->c.volumes, &r->who, want, in->tenant, in->id, &e);
+    struct volume *v = volume_find(r->api->c.volumes, &r->who, want, tenant, id, &e);
 
     if (!v && e.code == ERR_FORBIDDEN)
         request_refuse(r, &e);
@@ -181,7 +181,8 @@ static void volume_measured(void *arg, int64_t bytes, const struct err *e)
 
 void volume_get_run(struct request *r)
 {
-    struct volume *v = request_volume(r, VOLUME_SEE);
+    const struct volume_id_in *in = r->in;
+    struct volume *v = request_volume(r, VOLUME_SEE, in->tenant, in->id);
     struct volume_info i;
     struct volume_job *j;
     struct jw w;
@@ -201,6 +202,42 @@ void volume_get_run(struct request *r)
     request_send_json(r, 0);
 }
 
+/* --- update --- */
+
+static void volume_updated(void *arg, struct volume *v, const struct err *e)
+{
+    struct volume_job *j = arg;
+    struct request *r = waiter_end(&j->waiter);
+
+    if (r && e->code == ERR_NONE) {
+        struct jw w = request_json(r);
+
+        write_volume(&w, v, UNKNOWN);
+        request_send_json(r, 0);
+    } else if (r) {
+        request_fail(r, e);
+    }
+    mem_free(j);
+}
+
+void volume_update_run(struct request *r)
+{
+    const struct volume_update_in *in = r->in;
+    struct volume *v = request_volume(r, VOLUME_CHANGE, in->tenant, in->id);
+    struct volume_job *j;
+    struct err e = {0};
+
+    if (!v)
+        return;
+    j = job_new(r);
+    if (volume_share(v, in->shared, &(struct volume_call){&j->by, volume_updated, j}, &e) < 0) {
+        mem_free(j);
+        request_refuse(r, &e);
+        return;
+    }
+    request_wait(r, &j->waiter);
+}
+
 /* --- remove --- */
 
 static void volume_removed(void *arg, struct volume *v, const struct err *e)
@@ -218,7 +255,8 @@ static void volume_removed(void *arg, struct volume *v, const struct err *e)
 
 void volume_remove_run(struct request *r)
 {
-    struct volume *v = request_volume(r, VOLUME_CHANGE);
+    const struct volume_id_in *in = r->in;
+    struct volume *v = request_volume(r, VOLUME_CHANGE, in->tenant, in->id);
     struct volume_job *j;
     struct err e = {0};
 

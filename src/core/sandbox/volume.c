@@ -158,8 +158,9 @@ void volumes_set_max(struct volumes *l, int64_t max)
     l->max = max;
 }
 
-struct job { /* the volume does not change while its row is written, and is not freed */
+struct job { /* the volume is not freed while its row is written */
     struct volume *v;
+    bool shared; /* once it is written */
     char actor[64];
     volume_cb done;
     void *arg;
@@ -174,6 +175,7 @@ static struct job *job_new(struct volume *v, const struct volume_call *c)
     struct job *j = xzalloc(sizeof *j);
 
     j->v = v;
+    j->shared = v->shared;
     j->done = c->done;
     j->arg = c->arg;
     (void)snprintf(j->actor, sizeof j->actor, "%s", c->by->actor);
@@ -195,7 +197,7 @@ static void put_event(struct store_tx *tx, const struct job *j, const char *type
     jw_kc(&w, "kind", kind_names[v->kind]);
     jw_kc(&w, "owner", v->owner);
     jw_kint(&w, "size_bytes", v->size_bytes);
-    jw_kbool(&w, "shared", v->shared);
+    jw_kbool(&w, "shared", j->shared);
     jw_ktime(&w, "created_at", v->created_ms);
     jw_object_end(&w);
     tx_event(tx,
@@ -212,6 +214,17 @@ static int create_work(struct store_tx *tx, void *arg, struct err *e)
         (j->tx_hook && j->tx_hook->write(tx, j->tx_hook_arg, e) < 0))
         return -1;
     put_event(tx, j, "volume.created");
+    return 0;
+}
+
+static int share_work(struct store_tx *tx, void *arg, struct err *e)
+{
+    const struct job *j = arg;
+
+    if (tx_run(tx, "UPDATE volumes SET shared = :shared WHERE id = :id",
+               PARAMS(P_INT("shared", j->shared), P_C("id", j->v->id)), e) < 0)
+        return -1;
+    put_event(tx, j, "volume.updated");
     return 0;
 }
 
@@ -248,17 +261,22 @@ static bool is_name(struct str s)
     return s.n > 0 && s.n <= NAME_MAX_LEN;
 }
 
-/* A sandbox's owner is gone with it, and only people may share. */
+static int check_sharer(const struct principal *by, struct err *e)
+{
+    if (by->role != ROLE_AGENT && !principal_is_inside(by))
+        return 0;
+    err_set(e, ERR_FORBIDDEN, 0, "field 'shared': only people share volumes");
+    return err_hint(e, "ask an operator: holt volume update OWNER/NAME --shared");
+}
+
+/* A sandbox's owner is gone with it. */
 static int check_maker(const struct volume_spec *spec, const struct principal *by, struct err *e)
 {
     if (principal_is_inside(by)) {
         err_set(e, ERR_FORBIDDEN, 0, "a sandbox makes no volumes");
         return err_hint(e, "ask its owner, or use a token from outside");
     }
-    if (!spec->shared || by->role != ROLE_AGENT)
-        return 0;
-    err_set(e, ERR_FORBIDDEN, 0, "field 'shared': an agent may not share a volume");
-    return err_hint(e, "ask an operator to create it");
+    return spec->shared ? check_sharer(by, e) : 0;
 }
 
 static int check_share(const struct volumes *l, const struct volume_spec *spec,
@@ -332,7 +350,7 @@ int volume_create(struct volumes *l, const struct volume_spec *spec, const struc
     id_make("vl", j->v->id);
     j->v->name = str_dup(spec->name);
     j->v->tenant = str_dup(checked.tenant);
-    j->v->shared = spec->shared;
+    j->v->shared = j->shared = spec->shared;
     j->v->kind = spec->kind;
     j->v->size_bytes =
         spec->kind == VOLUME_TMPFS && !spec->size_bytes ? TMPFS_BYTES : spec->size_bytes;
@@ -344,6 +362,30 @@ int volume_create(struct volumes *l, const struct volume_spec *spec, const struc
     if (j->tx_hook)
         j->tx_hook->ready(j->tx_hook_arg, j->v);
     store_write(l->store, STORE_RELAXED, create_work, create_written, j);
+    return 0;
+}
+
+/* --- share --- */
+
+static void share_written(void *arg, const struct err *e)
+{
+    struct job *j = arg;
+
+    if (e->code == ERR_NONE)
+        j->v->shared = j->shared;
+    j->done(j->arg, j->v, e);
+    mem_free(j);
+}
+
+int volume_share(struct volume *v, bool shared, const struct volume_call *c, struct err *e)
+{
+    struct job *j;
+
+    if (check_sharer(c->by, e) < 0)
+        return err_wrap(e, "change volume '%s'", v->id);
+    j = job_new(v, c);
+    j->shared = shared;
+    store_write(v->all->store, STORE_RELAXED, share_work, share_written, j);
     return 0;
 }
 

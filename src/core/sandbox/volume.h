@@ -41,7 +41,8 @@ void volumes_set_max(struct volumes *l, int64_t max); /* the setting 'volumes_ma
 struct volumes *volumes_free(struct volumes *l);
 
 /* Both: -1 with *e, and done is not called; or 0, and it is called later. */
-typedef void (*volume_cb)(void *arg, struct volume *v, const struct err *e); /* v: of a create */
+typedef void (*volume_cb)(void *arg, struct volume *v,
+                          const struct err *e); /* v: not of a remove */
 struct volume_call {
     const struct principal *by;
     volume_cb done;
@@ -49,6 +50,8 @@ struct volume_call {
 };
 CHECKED int volume_create(struct volumes *l, const struct volume_spec *spec,
                           const struct volume_call *c, struct err *e);
+/* Shares it, or no longer: for people only (ERR_FORBIDDEN). */
+CHECKED int volume_share(struct volume *v, bool shared, const struct volume_call *c, struct err *e);
 /* ERR_CONFLICT while a sandbox has it. */
 CHECKED int volume_remove(struct volume *v, const struct volume_call *c, struct err *e);
 /* Its size; false: no runtime can measure it. */
