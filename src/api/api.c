@@ -11,6 +11,7 @@
 #include "api/rpc.h"
 #include "api/share/event_stream.h"
 #include "api/share/revocable_stream.h"
+#include "api/team/approval_wait.h"
 #include "api/team/team.h"
 #include "api/web.h"
 #include "base/clock.h"
@@ -409,6 +410,7 @@ struct api *api_free(struct api *a)
     map_done(&a->running_keys);
     map_done(&a->team_heard);
     buf_done(&a->scratch);
+    approval_waits_done(a);
     event_streams_done(a);
     buf_done(&a->openapi);
     mem_free(a);
@@ -425,6 +427,7 @@ void api_tick(struct api *a)
     event_streams_check(a);
     revocable_streams_check(a);
     team_tick(a);
+    approval_waits_tick(a);
     dialects_tick(a);
     health_changed(a->health);
 }

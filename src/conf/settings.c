@@ -3,6 +3,7 @@
 #include "conf/setting.h"
 
 #include "base/mem.h"
+#include "ops/approval.h"
 #include "ops/sandbox.h"
 #include "proto/ip.h"
 #include "proto/policy.h"
@@ -58,6 +59,15 @@ static int check_origin(const char *value, struct err *e)
         return 0;
     return err_set(e, ERR_INVALID, 0,
                    "'%.100s' is not an origin; it must be like 'https://dash.example.org'", value);
+}
+
+static int check_approval_kind(const char *value, struct err *e)
+{
+    for (size_t i = 0; op_approval_kinds[i]; i++)
+        if (strcmp(value, op_approval_kinds[i]) == 0)
+            return 0;
+    return err_set(e, ERR_INVALID, 0, "'%.100s' is no kind of question (holt approval ls --help)",
+                   value);
 }
 
 /* A browser connects to it. */
@@ -429,6 +439,12 @@ static const struct setting own_rows[] = {
     {ROW(proposals_max, OP_INT, .preset = "1000", .min = 1, .max = 1000000,
          .text = "Maximum number of pending proposals of one agent."),
      .reload = true},
+    {ROW(questions_max, OP_INT, .preset = "100", .min = 1, .max = 100000,
+         .text = "Undecided questions to people of one asker."),
+     .reload = true},
+    {ROW(approval_two_people, OP_LIST, .preset = "", .max = 16, .example = "destructive,irreversible",
+         .text = "Kinds of questions that two people must say yes to: proposal, egress, ask, destructive, sensitive, irreversible."),
+     .check = check_approval_kind, .reload = true},
     {ROW(file_bytes, OP_SIZE, .preset = "10m", .min = 1, .max = 1LL << 30,
          .text = "Maximum size of one file of a project."),
      .reload = true},

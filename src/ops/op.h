@@ -97,6 +97,8 @@ enum perm {            /* src/core/identity/identity.c maps roles to permissions
              * while it is revoked */
             PERM_TEAM_REPORT,
             PERM_TEAM_RULE, /* pause, revoke, approve: for people */
+            PERM_ASK,       /* ask people, cancel what one asked */
+            PERM_ASK_READ,  /* read questions; agents: their own, and proposals */
             PERM_COUNT
 };
 

@@ -1,4 +1,5 @@
 /* table: the list of all operations. */
+#include "ops/approval.h"
 #include "ops/board.h"
 #include "ops/egress.h"
 #include "ops/event.h"
@@ -128,10 +129,16 @@ const struct op *const op_table[] = {
     &op_message_ack,
     &op_message_history,
     &op_message_graph,
+    &op_approval_ask,
     &op_approval_list,
+    &op_approval_answers,
     &op_approval_get,
+    &op_approval_watch,
     &op_approval_approve,
     &op_approval_deny,
+    &op_approval_cancel,
+    &op_grant_list,
+    &op_grant_revoke,
     NULL,
 };
 /* clang-format on */
@@ -189,6 +196,8 @@ const char *perm_name(enum perm p)
         [PERM_TEAM_WRITE] = "team.write",
         [PERM_TEAM_REPORT] = "team.report",
         [PERM_TEAM_RULE] = "team.rule",
+        [PERM_ASK] = "ask",
+        [PERM_ASK_READ] = "ask.read",
     };
 
     assert(p < PERM_COUNT);

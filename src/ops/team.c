@@ -1,12 +1,9 @@
-/* team: operations on agents, messages and approvals. */
+/* team: operations on agents and messages. */
 #include "ops/team.h"
 
 const char *const op_agent_modes[] = {"manual", "advisory", "fully_autonomous", NULL};
 const char *const op_agent_statuses[] = {"offline", "online",  "busy", "stalled",
                                          "paused",  "revoked", NULL};
-const char *const op_approval_states[] = {"pending", "approved", "rejected", "closed", NULL};
-const char *const op_approval_kinds[] = {"proposal", "egress", NULL};
-const char *const op_approval_scopes[] = {"once", "sandbox", "always", NULL};
 
 /* clang-format off */
 #define IN(fields, structure) .in = fields, .in_count = ARRAY_LEN(fields), .in_size = sizeof(structure)
@@ -292,71 +289,5 @@ const struct op op_message_graph = {
     .name = "message.graph", .group = "msg", .text = "Show the number of messages between each pair of agents.",
     .method = "GET", .path = MESSAGES "/graph", .verb = "msg graph", .perm = PERM_TEAM_READ,
     .reply = OP_REPLY_LIST, OUT(edge_reply, "MessageEdge"), .items = "edges",
-};
-
-/* --- approvals --- */
-
-#define APPROVALS "/holt/v1/approvals"
-static const struct op_field approval_reply[] = {
-    REPLY("id", OP_STR, "The approval's id.", .example = "ap_01k4r8w2m9h5t7c3xqvd"),
-    REPLY("kind", OP_CHOICE, "'proposal': an advisory agent wants to change a task. 'egress': a sandbox wants to reach a host.", .choices = op_approval_kinds, .example = "proposal"),
-    REPLY("agent", OP_STR, "The agent that asks; null: a sandbox asks.", .nullable = true, .example = "claude"),
-    REPLY("action", OP_STR, "The action that it wants.", .example = "move"),
-    REPLY("sandbox", OP_STR, "The sandbox that asks; null: an agent asks.", .nullable = true, .example = "sb_01k4r8w2m9h5t7c3xqvd"),
-    REPLY("host", OP_STR, "The host it wants to reach; null: none.", .nullable = true, .example = "example.com"),
-    REPLY("port", OP_INT, "The port of that host; null: none.", .nullable = true, .example = "443"),
-    REPLY("scope", OP_CHOICE, "Scope of the decision about a host; null: another kind, or not decided.", .nullable = true,
-          .choices = op_approval_scopes, .example = "once"),
-    REPLY("project", OP_STR, "The project of the task; null: none.", .nullable = true, .example = "pj_01k4r8w2m9h5t7c3xqvd"),
-    REPLY("task_id", OP_STR, "The task; null: none.", .nullable = true, .example = "cd_01k4r8w2m9h5t7c3xqvd"),
-    REPLY("to", OP_STR, "The column to move the task to; null: not a move.", .nullable = true, .example = "in_review"),
-    REPLY("note", OP_STR, "The note of the agent or sandbox that asks."),
-    REPLY("state", OP_CHOICE, "Its state.", .choices = op_approval_states, .example = "pending"),
-    REPLY("decided_by", OP_STR, "The principal that decided; null: not decided.", .nullable = true, .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
-    REPLY("reason", OP_STR, "The reason of the decision."),
-    REPLY("created_at", OP_TIME, "When it was requested.", TIME_EXAMPLE),
-    REPLY("decided_at", OP_TIME, "When it was decided; null: not yet.", .nullable = true, TIME_EXAMPLE),
-    REPLY("expires_at", OP_TIME, "When it is denied if nobody decides; null: never.", .nullable = true, TIME_EXAMPLE),
-};
-static const struct op_field approval_list_fields[] = {
-    FIELD(struct approval_list_in, kind, OP_CHOICE, .choices = op_approval_kinds, .example = "egress", .text = "Only approvals of this kind."),
-    FIELD(struct approval_list_in, agent, OP_STR, .max = 128, .example = "claude", .text = "Only those that this agent asks for."),
-    FIELD(struct approval_list_in, sandbox, OP_STR, .max = 64, .example = "sb_01k4r8w2m9h5t7c3xqvd", .text = "Only those that the sandbox with this id asks for."),
-    FIELD(struct approval_list_in, state, OP_CHOICE, .choices = op_approval_states, .example = "pending", .text = "Only those in this state."),
-    LIMIT(struct approval_list_in, "1000"),
-    CURSOR(struct approval_list_in),
-};
-const struct op op_approval_list = {
-    .name = "approval.list", .group = "approval", .text = "List the approvals, oldest first.",
-    .method = "GET", .path = APPROVALS, .verb = "approval ls", .perm = PERM_TEAM_READ,
-    IN(approval_list_fields, struct approval_list_in), .reply = OP_REPLY_LIST, OUT(approval_reply, "Approval"), .items = "approvals",
-    .columns = "id,kind,agent,action,task_id,to,sandbox,host,port,state,created_at",
-};
-#define APPROVAL_ID(structure) \
-    FIELD(structure, id, OP_STR, .required = true, .positional = true, .min = 1, .max = 64, \
-          .example = "ap_01k4r8w2m9h5t7c3xqvd", .text = "The approval's id.")
-static const struct op_field approval_id_fields[] = {APPROVAL_ID(struct approval_id_in)};
-const struct op op_approval_get = {
-    .name = "approval.get", .group = "approval", .text = "Show one approval.",
-    .method = "GET", .path = APPROVALS "/{id}", .verb = "approval inspect", .perm = PERM_TEAM_READ,
-    IN(approval_id_fields, struct approval_id_in), OUT(approval_reply, "Approval"),
-};
-static const struct op_field approval_decide_fields[] = {
-    APPROVAL_ID(struct approval_decide_in),
-    REASON(struct approval_decide_in),
-    FIELD(struct approval_decide_in, scope, OP_CHOICE, .choices = op_approval_scopes, .preset = "once", .example = "sandbox",
-          .text = "For kind 'egress': allow or deny the waiting connections only ('once'), this sandbox ('sandbox'), "
-                  "or all sandboxes of its tenant ('always')."),
-};
-const struct op op_approval_approve = {
-    .name = "approval.approve", .group = "approval",
-    .text = "Approve: the action is executed once, if the rules allow it now.\nIf they refuse it, the approval stays pending.",
-    .method = "POST", .path = APPROVALS "/{id}/approve", .verb = "approval approve", .perm = PERM_TEAM_RULE,
-    IN(approval_decide_fields, struct approval_decide_in), OUT(approval_reply, "Approval"),
-};
-const struct op op_approval_deny = {
-    .name = "approval.deny", .group = "approval", .text = "Deny: the action is not executed.",
-    .method = "POST", .path = APPROVALS "/{id}/deny", .verb = "approval deny", .perm = PERM_TEAM_RULE,
-    IN(approval_decide_fields, struct approval_decide_in), OUT(approval_reply, "Approval"),
 };
 /* clang-format on */

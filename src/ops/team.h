@@ -1,12 +1,10 @@
-/* team: inputs of the operations on agents, messages and approvals. */
+/* team: inputs of the operations on agents and messages. */
 #pragma once
 
 #include "ops/op.h"
 
 extern const char *const op_agent_modes[];    /* in the order of enum agent_mode */
 extern const char *const op_agent_statuses[]; /* of enum agent_status */
-extern const char *const op_approval_states[], *const op_approval_kinds[],
-                                                   *const op_approval_scopes[];
 
 struct team_list_in {
     int64_t limit;
@@ -83,17 +81,3 @@ struct message_history_in {
 };
 extern const struct op op_message_send, op_message_inbox, op_message_ack, op_message_history,
     op_message_graph;
-
-struct approval_list_in {
-    struct str agent, sandbox, cursor;
-    int kind, state;
-    int64_t limit;
-};
-struct approval_id_in {
-    struct str id;
-};
-struct approval_decide_in {
-    struct str id, reason;
-    int scope;
-};
-extern const struct op op_approval_list, op_approval_get, op_approval_approve, op_approval_deny;

@@ -13,6 +13,8 @@ const char *const op_roles[] = {"observer", "agent", "operator", "admin", NULL};
               .nullable = true),                                                                   \
         REPLY("tenant", OP_STR, "The tenant of its holder; null: none.", .nullable = true,         \
               .example = "acme"),                                                                  \
+        REPLY("person", OP_STR, "The person it belongs to; null: none.", .nullable = true,         \
+              .example = "alice"),                                                                 \
         REPLY("content", OP_BOOL,                                                                  \
               "For the role 'observer': whether it may read files and output.",                    \
               .example = "false"),                                                                 \
@@ -37,6 +39,9 @@ static const struct op_field token_create_fields[] = {
     FIELD(struct token_create_in, tenant, OP_STR, .max = 64, .pattern = OP_PATTERN_NAME,
           .example = "acme",
           .text = "The tenant of its holder, which sees and creates objects of this tenant only."),
+    FIELD(struct token_create_in, person, OP_STR, .max = 100, .pattern = OP_PATTERN_NAME,
+          .example = "alice",
+          .text = "The person it belongs to. All tokens of a person count as one for approvals."),
     FIELD(struct token_create_in, content, OP_BOOL, .preset = "false", .example = "true",
           .text = "For the role 'observer': it may also read files and the output of commands."),
 };
@@ -132,6 +137,7 @@ static const struct op_field token_self_reply[] = {
     REPLY("name", OP_STR, "The token's name.", .nullable = true, .example = "ci"),
     REPLY("agent", OP_STR, "The agent it acts as.", .nullable = true),
     REPLY("tenant", OP_STR, "The tenant of its holder; null: none.", .nullable = true),
+    REPLY("person", OP_STR, "The person it belongs to; null: none.", .nullable = true),
     REPLY("expires_at", OP_TIME, "When it expires; null: never.", .nullable = true),
     REPLY("permissions", OP_LIST, "Its permissions, named as in `x-permission` of operations.",
           .example = "sandbox.read"),

@@ -9,7 +9,7 @@ extern const char *const op_roles[]; /* from least to most powerful */
 struct token_create_in {
     struct str name;
     int role; /* index in op_roles */
-    struct str agent, tenant;
+    struct str agent, tenant, person;
     bool content;   /* for an observer */
     int64_t ttl_ms; /* OP_ABSENT: no expiry */
 };

@@ -42,12 +42,14 @@ def task(d, p, title="t", **more):
 
 # --- every operation ---
 
+ASKS = {"approvalAnswers", "approvalAsk", "approvalCancel", "approvalWatch", "grantList", "grantRevoke"}  # test_approval.py calls them
+
 
 def test_every_operation_of_the_team_was_called(holtd):
     """The rows of the table, not a list of mine: whoever adds one is told."""
     spec = get(holtd, "/openapi.json")
     ours = {o["operationId"] for path in spec["paths"].values() for o in path.values()
-            if set(o["tags"]) & {"agent", "project", "board", "msg", "approval"}}
+            if set(o["tags"]) & {"agent", "project", "board", "msg", "approval"}} - ASKS
     with open(__file__, encoding="utf-8") as f:
         named = re.findall(r"# ([a-z_.]+)\n", f.read())
     called = {re.sub(r"[._](.)", lambda m: m[1].upper(), name) for name in named}

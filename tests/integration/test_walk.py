@@ -108,7 +108,7 @@ class World:
             "sandboxes": sorted(set(boxes)), "execs": [run["id"]], "volumes": [volume["id"], *named(f"vol-{MARK}")],
             "images": [image["id"], f"img-{MARK}", f"ta/img-{MARK}"], "secrets": [secret["id"], *named(f"sec-{MARK}")],
             "tokens": [owner], "agents": [agent], "reviewers": [agent], "projects": [project], "tasks": [str(task)],
-            "messages": [agent], "history": [agent], "approvals": [proposal], "proposals": [proposal], "rules": ["er_0"],
+            "messages": [agent], "history": [agent], "approvals": [proposal], "proposals": [proposal], "rules": ["er_0"], "grants": ["gr_0"],
             "ports": ["1"], "t": ["0" * 64], "tenant": ["ta"],
         }
         self.box, self.volume, self.image, self.secret, self.project, self.task = box, volume, image, secret, project, task
@@ -269,7 +269,7 @@ def test_no_route_crosses(world):
             continue  # streams, which need a permission that no stranger has (below); calls of protobuf services (below)
         short = route["name"].removeprefix("hub.")
         for who in made:
-            team = who.role == "agent" and not who.tenant and (short in TEAM_WORK or short in ("task.reviewer", "project.wip"))
+            team = who.role == "agent" and not who.tenant and (short in TEAM_WORK or short in ("task.reviewer", "project.wip", "approval.watch"))
             if team or route["name"] == "logout":
                 continue
             _, query, _ = schema_of(route)

@@ -57,7 +57,8 @@ static inline int team_setup(void **state)
                  .objects_max = 5,
                  .proposals_max = 1000,
                  .file_versions = 2,
-                 .project_bytes = 100},
+                 .project_bytes = 100,
+                 .questions_max = 3},
         .who = {.actor = "test"},
         .now_ms = 1000000,
     };

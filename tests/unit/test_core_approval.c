@@ -1,4 +1,5 @@
 #include "core/approval/egress_rule.h"
+#include "core/approval/grant.h"
 #include "team_fixture.h"
 
 struct case_ { /* what is asked, and what came of it */
@@ -25,20 +26,23 @@ static int ask(struct team *t, void *arg, struct err *e)
 static int decide(struct team *t, void *arg, struct err *e)
 {
     struct case_ *c = arg;
+    struct grant none;
 
     return approval_decide(
         t, c->id.p ? c->id : c->a.id,
         &(struct approval_decision){.yes = !c->no, .scope = c->scope, .reason = STR("why")}, &c->a,
-        e);
+        &none, e);
 }
 
 static int decide_proposal(struct team *t, void *arg, struct err *e)
 {
     struct case_ *c = arg;
     struct approval a;
+    struct grant none;
 
-    return approval_decide(
-        t, c->a.id, &(struct approval_decision){.kind = APPROVAL_PROPOSAL, .yes = true}, &a, e);
+    return approval_decide(t, c->a.id,
+                           &(struct approval_decision){.kind = APPROVAL_PROPOSAL, .yes = true}, &a,
+                           &none, e);
 }
 
 static int list_pending(struct team *t, void *arg, struct err *e)

@@ -1,3 +1,4 @@
+#include "core/approval/grant.h"
 #include "team_fixture.h"
 
 struct board { /* what a rule is asked, and says */
@@ -77,8 +78,9 @@ static int approve(struct team *t, void *arg, struct err *e)
 {
     struct board *b = arg;
     struct approval a;
+    struct grant none;
 
-    return approval_decide(t, b->proposal, &(struct approval_decision){.yes = true}, &a, e);
+    return approval_decide(t, b->proposal, &(struct approval_decision){.yes = true}, &a, &none, e);
 }
 
 static int advise(struct team *t, void *arg, struct err *e)

@@ -2,6 +2,7 @@
 #include "api/native/handlers.h"
 
 #include "api/metrics.h"
+#include "ops/approval.h"
 #include "ops/board.h"
 #include "ops/egress.h"
 #include "ops/event.h"
@@ -131,10 +132,16 @@ const struct op_handler op_handlers[] = {
     {&op_message_ack, team_run},
     {&op_message_history, team_run},
     {&op_message_graph, team_run},
+    {&op_approval_ask, team_run},
     {&op_approval_list, team_run},
+    {&op_approval_answers, team_run},
     {&op_approval_get, team_run},
+    {&op_approval_watch, team_run},
     {&op_approval_approve, team_run},
     {&op_approval_deny, team_run},
+    {&op_approval_cancel, team_run},
+    {&op_grant_list, team_run},
+    {&op_grant_revoke, team_run},
 };
 /* clang-format on */
 const size_t op_handler_count = ARRAY_LEN(op_handlers);

@@ -14,6 +14,7 @@ static void write_token(struct jw *w, const struct token *t, const char *text)
     jw_kc(w, "role", role_name(t->role));
     jw_kc(w, "agent", t->agent);
     jw_kc(w, "tenant", t->tenant[0] ? t->tenant : NULL);
+    jw_kc(w, "person", t->person[0] ? t->person : NULL);
     jw_kbool(w, "content", t->content);
     jw_ktime(w, "created_at", t->created_ms);
     jw_ktime(w, "expires_at", t->expires_ms);
@@ -71,6 +72,7 @@ void token_create_run(struct request *r)
         .name = in->name,
         .agent = in->agent,
         .tenant = in->tenant,
+        .person = in->person,
         .content = in->content,
         .ttl_ms = in->ttl_ms == OP_ABSENT ? 0 : in->ttl_ms,
         .tx_hook = remember_key,
@@ -143,6 +145,7 @@ void token_self_run(struct request *r)
     jw_kc(&w, "name", t ? t->name : NULL);
     jw_kc(&w, "agent", t ? t->agent : NULL);
     jw_kc(&w, "tenant", r->who.tenant[0] ? r->who.tenant : NULL);
+    jw_kc(&w, "person", r->who.person[0] ? r->who.person : NULL);
     jw_ktime(&w, "expires_at", t ? t->expires_ms : 0);
     jw_key(&w, "permissions");
     jw_array(&w);

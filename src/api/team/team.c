@@ -4,11 +4,25 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "core/approval/approval.h"
 #include "core/blob.h"
 #include "core/team/agent.h"
+#include "ops/approval.h"
 
 #define BEATS_FOLD_MS 300000 /* heartbeats of an agent within this time are one audit entry */
 #define GAP_MS 5000          /* between two ticks: we were stopped, or the machine slept */
+
+/* Bits in the order of op_approval_kinds. */
+static unsigned two_people(const struct config *c)
+{
+    unsigned bits = 0;
+
+    for (size_t i = 0; i < c->approval_two_people.n; i++)
+        for (unsigned k = 0; op_approval_kinds[k]; k++)
+            if (strcmp(op_approval_kinds[k], c->approval_two_people.v[i]) == 0)
+                bits |= 1U << k;
+    return bits;
+}
 
 static struct team_conf settings(const struct config *c)
 {
@@ -25,42 +39,64 @@ static struct team_conf settings(const struct config *c)
         .proposals_max = c->proposals_max,
         .file_versions = c->file_versions,
         .project_bytes = c->project_bytes,
+        .questions_max = c->questions_max,
+        .two_people = two_people(c),
     };
 }
 
-static int find_asker(const struct request *r, struct arena *a, struct team_asker *ret,
-                      struct err *e)
+/* Whatever the request carries, the sandbox decides which agent it is. */
+static int find_inside(const struct request *r, struct arena *a, bool anyone,
+                       struct team_asker *ret, struct err *e)
 {
+    struct sandbox *s = sandbox_find(r->api->c.sandboxes, &r->who, principal_sandbox(&r->who), e);
     struct sandbox_info i = {0};
-    const struct sandbox *s;
 
-    memcpy(ret->actor, r->who.actor, sizeof ret->actor);
-    if (r->who.role != ROLE_AGENT)
-        return 0;
-    if (!principal_is_inside(&r->who)) {
-        ret->agent = arena_str(a, str_of(r->who.agent));
-        return 0;
-    }
-    /* Whatever the request carries, the sandbox decides which agent it is. */
-    s = sandbox_find(r->api->c.sandboxes, &r->who, principal_sandbox(&r->who), e);
     if (!s)
         return -1;
     sandbox_info(s, &i);
-    if (i.agent.n == 0) {
+    if (i.agent.n == 0 && !anyone) {
         err_set(e, ERR_FORBIDDEN, 0, "sandbox '%s' is no agent of the team", i.id);
         return err_hint(e, "make it with the field 'agent'");
     }
-    ret->agent = arena_str(a, i.agent);
+    ret->tenant = arena_str(a, i.tenant);
+    ret->agent = arena_str(a, i.agent.n > 0 ? i.agent : str_of(r->who.actor));
     return 0;
 }
 
-int team_of(const struct request *r, struct arena *a, struct team *ret, struct err *e)
+static int find_asker(const struct request *r, struct arena *a, bool anyone, struct team_asker *ret,
+                      struct err *e)
+{
+    memcpy(ret->actor, r->who.actor, sizeof ret->actor);
+    ret->owner = arena_str(a, str_of(principal_owner(&r->who)));
+    ret->person = arena_str(a, str_of(r->who.person));
+    ret->tenant = arena_str(a, str_of(r->who.tenant));
+    ret->named = r->how == AUTH_BEARER || r->how == AUTH_COOKIE;
+    if (r->who.role != ROLE_AGENT)
+        return 0;
+    if (principal_is_inside(&r->who))
+        return find_inside(r, a, anyone, ret, e);
+    ret->agent = arena_str(a, str_of(r->who.agent));
+    return 0;
+}
+
+static int team_for(const struct request *r, struct arena *a, bool anyone, struct team *ret,
+                    struct err *e)
 {
     *ret = (struct team){.arena = a,
                          .conf = settings(r->api->c.conf),
                          .now_ms = clock_wall_ms(),
                          .since_ms = r->api->team_since_ms};
-    return find_asker(r, a, &ret->who, e);
+    return find_asker(r, a, anyone, &ret->who, e);
+}
+
+int team_of(const struct request *r, struct arena *a, struct team *ret, struct err *e)
+{
+    return team_for(r, a, false, ret, e);
+}
+
+int team_of_anyone(const struct request *r, struct arena *a, struct team *ret, struct err *e)
+{
+    return team_for(r, a, true, ret, e);
 }
 
 void team_settle(struct api *api, const struct team *t)
@@ -157,8 +193,13 @@ static int watch_look(struct store_tx *tx, void *arg, struct err *e)
 {
     struct watch *w = arg;
 
+    bool agents, questions;
+
     team_enter(&w->t, tx);
-    return agent_watch_due(&w->t, &w->due, e);
+    if (agent_watch_due(&w->t, &agents, e) < 0 || questions_due(&w->t, &questions, e) < 0)
+        return -1;
+    w->due = agents || questions;
+    return 0;
 }
 
 static int watch_act(struct store_tx *tx, void *arg, struct err *e)
@@ -166,7 +207,7 @@ static int watch_act(struct store_tx *tx, void *arg, struct err *e)
     struct watch *w = arg;
 
     team_enter(&w->t, tx);
-    return agent_watch(&w->t, e);
+    return agent_watch(&w->t, e) < 0 ? -1 : questions_expire(&w->t, e);
 }
 
 static void watch_acted(void *arg, const struct err *e)

@@ -6,6 +6,9 @@
 
 /* The team as the caller of a request sees it; what it needs is copied into a. */
 CHECKED int team_of(const struct request *r, struct arena *a, struct team *ret, struct err *e);
+/* The same for questions to people: also a sandbox that is no agent of the team. */
+CHECKED int team_of_anyone(const struct request *r, struct arena *a, struct team *ret,
+                           struct err *e);
 /* After a commit: removes the blobs that no row names any more. */
 void team_settle(struct api *api, const struct team *t);
 /* An agent made a request, whatever the result: it is alive. */

@@ -2,6 +2,7 @@
 #include "api/team/team_op.h"
 
 #include "api/native/handlers.h"
+#include "api/team/approval_wait.h"
 #include "base/mem.h"
 
 /* --- shared by the rows' functions --- */
@@ -94,6 +95,7 @@ static int op_run(struct team_job *j, struct err *e)
     struct team_call *c = CONTAINER_OF(j, struct team_call, job);
 
     c->w = (struct jw){.to = &c->reply};
+    c->wait_for = STR("");
     return c->row->run(c, e);
 }
 
@@ -104,6 +106,8 @@ static void op_reply(struct request *r, struct team_job *j, const struct err *e)
     if (e->code != ERR_NONE) {
         team_refused(r, &c->t, e);
         request_fail(r, e);
+    } else if (c->wait_for.n > 0) {
+        approval_wait(r, &c->t, c->wait_for, c->follow ? -1 : c->wait_ms);
     } else if (c->row->op->reply == OP_REPLY_EMPTY) {
         request_send_empty(r);
     } else {
@@ -119,7 +123,8 @@ static const struct team_op *row_of(const struct op *op)
         const size_t *n;
     } tables[] = {{team_agent_ops, &team_agent_op_count},
                   {team_message_ops, &team_message_op_count},
-                  {team_board_ops, &team_board_op_count}};
+                  {team_board_ops, &team_board_op_count},
+                  {team_approval_ops, &team_approval_op_count}};
 
     for (size_t t = 0; t < ARRAY_LEN(tables); t++)
         for (size_t i = 0; i < *tables[t].n; i++)
@@ -155,12 +160,14 @@ void team_run(struct request *r)
                                .run = op_run,
                                .answer = op_reply,
                                .free = call_free};
-    if (team_of(r, &c->arena, &c->t, &e) < 0 || copy_input(c, r, &e) < 0) {
+    if ((c->row->anyone ? team_of_anyone : team_of)(r, &c->arena, &c->t, &e) < 0 ||
+        copy_input(c, r, &e) < 0) {
         team_refused(r, &c->t, &e);
         request_fail(r, &e);
         call_free(&c->job);
         return;
     }
+    c->key = arena_str(&c->arena, http_req_header(xchg_req(r->x), "idempotency-key"));
     if (c->row->gives_token)
         c->job.give_token = *(const struct str *)call_field(c, "name");
     if (c->row->takes_tokens)

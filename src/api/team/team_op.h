@@ -10,11 +10,17 @@ struct team_call { /* one request */
     const struct team_op *row;
     struct team t;
     struct arena arena;
-    void *in;     /* the operation's input */
-    json_t *body; /* for OP_JSON fields that point into it */
+    void *in;       /* the operation's input */
+    json_t *body;   /* for OP_JSON fields that point into it */
+    struct str key; /* the Idempotency-Key of an operation that keeps it itself */
     struct buf reply;
     struct jw w;
     bool implied; /* no credentials: agents and people look the same */
+    /* Set by run: the reply waits until this question is decided, this long at most
+     * (approval_wait.h); or it is the stream of its events. */
+    struct str wait_for;
+    int64_t wait_ms;
+    bool follow;
     struct {
         struct str cursor, last;
         int64_t left;
@@ -29,9 +35,12 @@ struct team_op {
     const char *read_if; /* if this field is true, it only reads */
     bool gives_token;    /* registers the agent in 'name' */
     bool takes_tokens;   /* removes it */
+    bool anyone;         /* also for sandboxes that are no agents of the team */
 };
-extern const struct team_op team_agent_ops[], team_message_ops[], team_board_ops[];
-extern const size_t team_agent_op_count, team_message_op_count, team_board_op_count;
+extern const struct team_op team_agent_ops[], team_message_ops[], team_board_ops[],
+    team_approval_ops[];
+extern const size_t team_agent_op_count, team_message_op_count, team_board_op_count,
+    team_approval_op_count;
 
 /* A page of a list: begin; for each item write it if take returns true; end.  The list is ordered
  * by the bytes of its keys, and the cursor is a position in that order: the item there may be

@@ -3,18 +3,21 @@
 
 #include "base/sm.h"
 #include "core/approval/approval_internal.h"
-#include "core/approval/egress_rule.h"
 
 #define QUESTIONS_KEPT 1000 /* decided ones, per sandbox */
 
 static const struct sm_state approval_states[APPROVAL_STATES] = {
     [APPROVAL_PENDING] = {"pending", SM_TO(APPROVAL_APPROVED) | SM_TO(APPROVAL_REJECTED) |
-                                         SM_TO(APPROVAL_CLOSED)},
+                                         SM_TO(APPROVAL_CLOSED) | SM_TO(APPROVAL_EXPIRED) |
+                                         SM_TO(APPROVAL_CANCELLED)},
     [APPROVAL_APPROVED] = {"approved", 0},
     [APPROVAL_REJECTED] = {"rejected", 0},
     [APPROVAL_CLOSED] = {"closed", 0},
+    [APPROVAL_EXPIRED] = {"expired", 0},
+    [APPROVAL_CANCELLED] = {"cancelled", 0},
 };
-const char *const approval_scopes[] = {"once", "sandbox", "always", NULL};
+const char *const approval_scopes[] = {"once", "sandbox", "always", "time", "rule", NULL};
+const char *const approval_urgencies[] = {"low", "medium", "high", NULL};
 
 const char *approval_state_name(enum approval_state s)
 {
@@ -32,29 +35,7 @@ bool approval_state_parse(struct str s, enum approval_state *ret)
     return true;
 }
 
-static void put_wish(struct jw *w, const struct approval *a)
-{
-    jw_kstr(w, "agent", a->agent);
-    jw_kstr(w, "action", a->action);
-    jw_kstr(w, "project", a->project);
-    jw_kstr(w, "task_id", a->card);
-    jw_kc(w, "to", str_eq_c(a->action, "move") ? card_status_name(a->move.to) : NULL);
-    jw_kstr(w, "note", a->move.note);
-    jw_kstr(w, "blocked_reason", a->move.blocked_reason);
-    jw_kstr(w, "blocked_by", a->move.blocked_by);
-}
-
-static void put_question(struct jw *w, const struct approval *a)
-{
-    jw_kstr(w, "sandbox", a->sandbox);
-    jw_kstr(w, "tenant", a->tenant);
-    jw_kstr(w, "host", a->host);
-    jw_kint(w, "port", a->port);
-    jw_kc(w, "scope", a->decided_ms > 0 ? approval_scopes[a->scope] : NULL);
-    jw_ktime(w, "expires_at", a->expires_ms);
-}
-
-static void approval_event(struct team *t, const char *type, const struct approval *a)
+void approval_event(struct team *t, const char *type, const struct approval *a)
 {
     AUTO(buf_done) struct buf data = {0};
     struct jw w = {.to = &data};
@@ -62,10 +43,7 @@ static void approval_event(struct team *t, const char *type, const struct approv
     jw_object(&w);
     jw_kstr(&w, "id", a->id);
     jw_kstr(&w, "kind", a->kind);
-    if (str_eq_c(a->kind, APPROVAL_EGRESS))
-        put_question(&w, a);
-    else
-        put_wish(&w, a);
+    approval_kind(a->kind)->put(&w, a);
     jw_kc(&w, "state", approval_state_name(a->state));
     jw_kstr(&w, "decided_by", a->decided_by);
     jw_kstr(&w, "reason", a->reason);
@@ -101,6 +79,18 @@ static void read_approval(const struct team *t, const struct store_rows *r, void
         .port = rows_int(r, 18),
         .scope = (enum approval_scope)rows_int(r, 19),
         .expires_ms = rows_int(r, 20),
+        .asker = team_column(t, r, 21),
+        .person = team_column(t, r, 22),
+        .key = team_column(t, r, 23),
+        .question = team_column(t, r, 24),
+        .urgency = rows_int(r, 25),
+        .alternatives = team_column(t, r, 26),
+        .choice = team_column(t, r, 27),
+        .attachments = team_column(t, r, 28),
+        .arguments = team_column(t, r, 29),
+        .hash = team_column(t, r, 30),
+        .people = rows_int(r, 31),
+        .votes = rows_int(r, 32),
     };
 }
 
@@ -122,28 +112,46 @@ int approval_need(struct team *t, const char *kind, struct str id, struct approv
     if (approval_read(t, APPROVAL_SELECT "WHERE id = :id AND (:kind = '' OR kind = :kind)",
                       PARAMS(P_TEXT("id", id), P_C("kind", kind ? kind : "")), &found, e) < 0)
         return -1;
-    if (found.n > 0) {
+    if (found.n > 0 && approval_sees(t, &found.v[0])) {
         *ret = found.v[0];
         return 0;
     }
     return team_missing(t, kind ? kind : "approval", id, e);
 }
 
+bool approval_sees(const struct team *t, const struct approval *a)
+{
+    bool own = a->asker.n > 0 && str_eq(a->asker, t->who.owner);
+
+    if (t->who.tenant.n > 0 && !str_eq(a->tenant, t->who.tenant))
+        return false;
+    return team_is_person(t) || own ||
+           (str_eq_c(a->kind, APPROVAL_PROPOSAL) && t->who.tenant.n == 0);
+}
+
+/* As approval_sees. */
+#define SEEN                                                                                       \
+    "(:tenant = '' OR tenant = :tenant) AND (:person = 1 OR (asker <> '' AND asker = :owner) OR "  \
+    "(:tenant = '' AND kind = '" APPROVAL_PROPOSAL "')) "
+
 int approval_all(struct team *t, const struct approval_filter *f, struct approval_list *ret,
                  struct err *e)
 {
-    return approval_read(t,
-                         APPROVAL_SELECT "WHERE (:state < 0 OR state = :state) AND "
-                                         "(:agent = '' OR agent = :agent) AND "
-                                         "(:sandbox = '' OR sandbox = :sandbox) AND "
-                                         "(:kind = '' OR kind = :kind) AND id > :after "
-                                         "ORDER BY id LIMIT :limit",
-                         PARAMS(P_INT("state", f->state), P_TEXT("agent", approval_text(f->agent)),
-                                P_TEXT("sandbox", approval_text(f->sandbox)),
-                                P_C("kind", f->kind ? f->kind : ""),
-                                P_TEXT("after", approval_text(f->after)),
-                                P_INT("limit", f->limit > 0 ? f->limit : TEAM_PAGE_MAX)),
-                         ret, e);
+    return approval_read(
+        t,
+        APPROVAL_SELECT "WHERE (:state < 0 OR state = :state) AND "
+                        "(:agent = '' OR agent = :agent) AND "
+                        "(:sandbox = '' OR sandbox = :sandbox) AND "
+                        "(:key = '' OR (ask_key = :key AND asker = :owner)) AND "
+                        "(:kind = '' OR kind = :kind) AND id > :after AND " SEEN
+                        "ORDER BY id LIMIT :limit",
+        PARAMS(P_INT("state", f->state), P_TEXT("agent", approval_text(f->agent)),
+               P_TEXT("sandbox", approval_text(f->sandbox)), P_TEXT("key", approval_text(f->key)),
+               P_C("kind", f->kind ? f->kind : ""), P_TEXT("after", approval_text(f->after)),
+               P_TEXT("tenant", approval_text(t->who.tenant)), P_INT("person", team_is_person(t)),
+               P_TEXT("owner", approval_text(t->who.owner)),
+               P_INT("limit", f->limit > 0 ? f->limit : TEAM_PAGE_MAX)),
+        ret, e);
 }
 
 /* --- asking --- */
@@ -151,16 +159,22 @@ int approval_all(struct team *t, const struct approval_filter *f, struct approva
 int approval_new(struct team *t, struct approval *a, struct err *e)
 {
     a->id = team_id(t, "ap");
-    a->decided_by = a->reason = STR("");
+    a->decided_by = a->reason = a->choice = STR("");
     a->created_ms = t->now_ms;
+    a->people = a->people > 0 ? a->people : 1;
+    a->alternatives = a->alternatives.n > 0 ? a->alternatives : STR("[]");
     if (tx_run(t->tx,
                "INSERT INTO approvals (id, kind, agent, action, project, card, status_to, note, "
                "blocked_reason, blocked_by, state, decided_by, reason, created_ms, decided_ms, "
-               "sandbox, tenant, host, port, scope, expires_ms) "
+               "sandbox, tenant, host, port, scope, expires_ms, asker, person, ask_key, question, "
+               "urgency, alternatives, attachments, arguments, hash, people) "
                "VALUES (:id, :kind, :agent, :action, :project, :card, :to, :note, :blocked_reason, "
-               ":blocked_by, 0, '', '', :now, 0, :sandbox, :tenant, :host, :port, 0, :expires)",
+               ":blocked_by, 0, '', '', :now, 0, :sandbox, :tenant, :host, :port, 0, :expires, "
+               ":asker, :person, :key, :question, :urgency, :alternatives, :attachments, "
+               ":arguments, :hash, :people)",
                PARAMS(P_TEXT("id", a->id), P_TEXT("kind", a->kind),
-                      P_TEXT("agent", approval_text(a->agent)), P_TEXT("action", a->action),
+                      P_TEXT("agent", approval_text(a->agent)),
+                      P_TEXT("action", approval_text(a->action)),
                       P_TEXT("project", approval_text(a->project)),
                       P_TEXT("card", approval_text(a->card)), P_INT("to", a->move.to),
                       P_TEXT("note", approval_text(a->move.note)),
@@ -169,7 +183,14 @@ int approval_new(struct team *t, struct approval *a, struct err *e)
                       P_INT("now", t->now_ms), P_TEXT("sandbox", approval_text(a->sandbox)),
                       P_TEXT("tenant", approval_text(a->tenant)),
                       P_TEXT("host", approval_text(a->host)), P_INT("port", a->port),
-                      P_INT("expires", a->expires_ms)),
+                      P_INT("expires", a->expires_ms), P_TEXT("asker", approval_text(a->asker)),
+                      P_TEXT("person", approval_text(a->person)),
+                      P_TEXT("key", approval_text(a->key)),
+                      P_TEXT("question", approval_text(a->question)), P_INT("urgency", a->urgency),
+                      P_TEXT("alternatives", a->alternatives),
+                      P_TEXT("attachments", a->attachments.n > 0 ? a->attachments : STR("[]")),
+                      P_TEXT("arguments", approval_text(a->arguments)),
+                      P_TEXT("hash", approval_text(a->hash)), P_INT("people", a->people)),
                e) < 0)
         return -1;
     approval_event(t, "approval.created", a);
@@ -226,15 +247,24 @@ static int take_state(struct team *t, const struct approval *a, struct err *e)
 {
     int64_t n = tx_run(t->tx,
                        "UPDATE approvals SET state = :state, decided_by = :by, reason = :reason, "
-                       "scope = :scope, decided_ms = :now WHERE id = :id AND state = 0",
+                       "scope = :scope, choice = :choice, decided_ms = :now "
+                       "WHERE id = :id AND state = 0",
                        PARAMS(P_INT("state", a->state), P_TEXT("by", a->decided_by),
                               P_TEXT("reason", a->reason), P_INT("scope", a->scope),
-                              P_INT("now", t->now_ms), P_TEXT("id", a->id)),
+                              P_TEXT("choice", approval_text(a->choice)), P_INT("now", t->now_ms),
+                              P_TEXT("id", a->id)),
                        e);
 
     if (n < 0)
         return -1;
     return n > 0 ? 0 : err_set(e, ERR_CONFLICT, 0, "somebody else decided about it just now");
+}
+
+int approval_end(struct team *t, struct approval *a, struct err *e)
+{
+    a->decided_by = arena_str(t->arena, str_of(t->who.actor));
+    a->decided_ms = t->now_ms;
+    return take_state(t, a, e);
 }
 
 int approvals_close(struct team *t, const struct approval_list *l, const char *reason,
@@ -244,85 +274,164 @@ int approvals_close(struct team *t, const struct approval_list *l, const char *r
         struct approval *a = &l->v[i];
 
         a->state = APPROVAL_CLOSED;
-        a->decided_by = arena_str(t->arena, str_of(t->who.actor));
         a->reason = str_of(reason);
-        a->decided_ms = t->now_ms;
-        if (take_state(t, a, e) < 0)
+        if (approval_end(t, a, e) < 0)
             return -1;
         approval_event(t, "approval.closed", a);
     }
     return 0;
 }
 
-/* An answer for all sandboxes of a tenant also answers the others' questions. */
-static int close_alike(struct team *t, const struct approval *a, struct err *e)
-{
-    struct approval_list l;
+/* --- who may decide --- */
 
-    if (approval_read(
-            t,
-            APPROVAL_SELECT "WHERE state = 0 AND tenant = :tenant AND host = :host AND "
-                            "port = :port",
-            PARAMS(P_TEXT("tenant", a->tenant), P_TEXT("host", a->host), P_INT("port", a->port)),
-            &l, e) < 0)
-        return -1;
-    return approvals_close(t, &l, "it was answered for all sandboxes of the tenant", e);
+/* The name that counts where two people must agree. */
+static struct str person_of(const struct team *t)
+{
+    return t->who.person.n > 0  ? t->who.person
+           : t->who.owner.n > 0 ? t->who.owner
+                                : arena_str(t->arena, str_of(t->who.actor));
 }
 
-static int execute(struct team *t, struct approval *a, struct err *e)
+static int check_decider(struct team *t, const struct approval_kind *k, const struct approval *a,
+                         struct str by, struct err *e)
 {
-    bool yes = a->state == APPROVAL_APPROVED;
-
-    if (!str_eq_c(a->kind, APPROVAL_EGRESS))
-        return yes ? proposal_execute(t, a, e) : 0;
-    if (a->scope == APPROVAL_ONCE)
-        return 0;
-    if (egress_rule_add(t,
-                        &(struct egress_rule){
-                            .sandbox = a->scope == APPROVAL_SANDBOX ? a->sandbox : STR(""),
-                            .tenant = a->tenant,
-                            .host = a->host,
-                            .port = a->port,
-                            .allow = yes,
-                        },
-                        e) < 0)
-        return -1;
-    /* subscribers then know the reason */
-    return a->scope == APPROVAL_ALWAYS ? close_alike(t, a, e) : 0;
-}
-
-int approval_decide(struct team *t, struct str id, const struct approval_decision *d,
-                    struct approval *ret, struct err *e)
-{
-    struct sm life = {.table = approval_states};
-    struct approval a;
     struct agent named;
-    int by_agent = board_actor(t, d->by, &named, e);
+    int by_agent = board_actor(t, by, &named, e);
 
-    if (by_agent < 0 || team_need_person(t, "decide about a proposal", e) < 0 ||
-        approval_need(t, d->kind, id, &a, e) < 0)
+    if (by_agent < 0)
         return -1;
     if (by_agent > 0)
         return err_set(e, ERR_FORBIDDEN, 0,
                        "only people may decide about a proposal; '" STR_FMT "' is an agent",
-                       STR_ARG(d->by));
-    life.state = (int)a.state;
-    if (!sm_try(&life, d->yes ? APPROVAL_APPROVED : APPROVAL_REJECTED))
-        return err_set(e, ERR_CONFLICT, 0, "the " STR_FMT " is %s already",
-                       STR_ARG(str_eq_c(a.kind, APPROVAL_EGRESS) ? STR("question") : a.kind),
-                       approval_state_name(a.state));
-    if (d->scope != APPROVAL_ONCE && !str_eq_c(a.kind, APPROVAL_EGRESS))
-        return err_set(e, ERR_INVALID, 0, "an answer to a " STR_FMT " has no scope",
-                       STR_ARG(a.kind));
-    a.state = (enum approval_state)life.state;
-    a.scope = d->scope;
-    a.decided_by = arena_str(t->arena, str_of(t->who.actor));
-    a.reason = approval_text(d->reason);
-    a.decided_ms = t->now_ms;
-    if (take_state(t, &a, e) < 0 || execute(t, &a, e) < 0)
+                       STR_ARG(by));
+    if (k->ask && !t->who.named) {
+        err_set(e, ERR_FORBIDDEN, 0, "only people with a token of their own may answer a question");
+        return err_hint(e, "send a token: holt token create NAME --role operator --person NAME");
+    }
+    if (a->asker.n == 0 || (!str_eq(a->asker, t->who.owner) &&
+                            (a->person.n == 0 || !str_eq(a->person, t->who.person))))
+        return 0;
+    err_set(e, ERR_FORBIDDEN, 0, "you asked this question: somebody else has to answer it");
+    return err_hint(e, "ask another operator or admin");
+}
+
+static int check_choice(const struct approval *a, struct str choice, struct err *e)
+{
+    AUTO(json_decref) json_t *all = NULL;
+
+    if (choice.n == 0)
+        return 0;
+    if (json_read(a->alternatives, &all, e) < 0)
         return -1;
-    approval_event(t, d->yes ? "approval.approved" : "approval.rejected", &a);
+    for (size_t i = 0; i < json_array_size(all); i++)
+        if (str_eq_c(choice, json_string_value(json_array_get(all, i))))
+            return 0;
+    return err_set(e, ERR_INVALID, 0, "field 'choice': it is none of the alternatives");
+}
+
+static int check_scope(const struct approval_kind *k, const struct approval *a,
+                       const struct approval_decision *d, struct err *e)
+{
+    bool wide = d->scope != APPROVAL_ONCE;
+
+    if (wide && k->scopes == 1U << APPROVAL_ONCE)
+        return err_set(e, ERR_INVALID, 0, "an answer to a %s has no scope", k->noun);
+    if (wide && k->ask && (a->hash.n == 0 || !d->yes))
+        return err_set(e, ERR_INVALID, 0,
+                       "field 'scope': only a yes to a question about an action has one");
+    if (!(k->scopes & (1U << d->scope)))
+        return err_set(e, ERR_INVALID, 0, "field 'scope': a question of kind '%s' has no '%s'",
+                       k->name, approval_scopes[d->scope]);
+    return 0;
+}
+
+/* --- deciding --- */
+
+/* Adds a yes; returns 1 if more people must say it. */
+static int count_yes(struct team *t, const struct approval_kind *k, struct approval *a,
+                     struct err *e)
+{
+    struct str person = person_of(t);
+    int64_t need = i64_max(a->people, approval_needs_two(t, k) ? 2 : 1);
+    int64_t n;
+
+    if (need <= 1 && a->votes == 0)
+        return 0;
+    n = tx_run(t->tx,
+               "INSERT INTO approval_votes (approval, person, actor, comment, at_ms) VALUES (:id, "
+               ":person, :actor, :comment, :now) ON CONFLICT (approval, person) DO NOTHING",
+               PARAMS(P_TEXT("id", a->id), P_TEXT("person", person), P_C("actor", t->who.actor),
+                      P_TEXT("comment", a->reason), P_INT("now", t->now_ms)),
+               e);
+    if (n < 0)
+        return -1;
+    if (n == 0) {
+        err_set(e, ERR_CONFLICT, 0, "you said yes already: %lld people have to agree",
+                (long long)need);
+        return err_hint(e, "another person answers: holt approval approve " STR_FMT,
+                        STR_ARG(a->id));
+    }
+    return ++a->votes < need;
+}
+
+static int decide_now(struct team *t, const struct approval_kind *k, struct approval *a,
+                      struct grant *g, struct err *e)
+{
+    if (approval_end(t, a, e) < 0 || (k->execute && k->execute(t, a, e) < 0) ||
+        (g->asker.n > 0 && grant_make(t, g, e) < 0))
+        return -1;
+    approval_event(t, a->state == APPROVAL_APPROVED ? "approval.approved" : "approval.rejected", a);
+    return 0;
+}
+
+/* The approval and its kind, once the caller may decide about it. */
+static int open_decision(struct team *t, struct str id, const struct approval_decision *d,
+                         struct approval *ret, const struct approval_kind **ret_kind, struct err *e)
+{
+    struct sm life = {.table = approval_states};
+    const struct approval_kind *k;
+
+    if (team_need_person(t, "decide about a proposal", e) < 0 ||
+        approval_need(t, d->kind, id, ret, e) < 0)
+        return -1;
+    *ret_kind = k = approval_kind(ret->kind);
+    if (check_decider(t, k, ret, d->by, e) < 0)
+        return -1;
+    life.state = (int)ret->state;
+    if (!sm_try(&life, d->yes ? APPROVAL_APPROVED : APPROVAL_REJECTED))
+        return err_set(e, ERR_CONFLICT, 0, "the %s is %s already", k->noun,
+                       approval_state_name(ret->state));
+    return check_scope(k, ret, d, e) < 0 || check_choice(ret, d->choice, e) < 0 ? -1 : 0;
+}
+
+int approval_decide(struct team *t, struct str id, const struct approval_decision *d,
+                    struct approval *ret, struct grant *ret_grant, struct err *e)
+{
+    const struct approval_kind *k;
+    struct approval a;
+    struct grant g = {0};
+    int more;
+
+    if (open_decision(t, id, d, &a, &k, e) < 0 ||
+        (d->yes && a.hash.n > 0 && grant_plan(t, &a, d, &g, e) < 0))
+        return -1;
+    if (!d->preview) {
+        a.scope = d->scope;
+        a.reason = approval_text(d->reason);
+        a.choice = approval_text(d->choice);
+        more = d->yes ? count_yes(t, k, &a, e) : 0;
+        if (more < 0)
+            return -1;
+        if (more > 0) {
+            approval_event(t, "approval.voted", &a);
+        } else {
+            a.state = d->yes ? APPROVAL_APPROVED : APPROVAL_REJECTED;
+            if (decide_now(t, k, &a, &g, e) < 0)
+                return -1;
+        }
+    }
     *ret = a;
+    *ret_grant = g;
     return 0;
 }
 

@@ -26,6 +26,7 @@ static struct entry *entry_free(struct entry *n)
     mem_free(n->t.name);
     mem_free(n->t.agent);
     mem_free(n->t.tenant);
+    mem_free(n->t.person);
     mem_free(n);
     return NULL;
 }
@@ -110,6 +111,7 @@ static const struct column token_column_list[] = {
     HAS(root, COLUMN_CHARS),
     HAS(tenant, COLUMN_TEXT),
     HAS(content, COLUMN_BOOL),
+    HAS(person, COLUMN_TEXT),
 };
 static struct columns token_columns = {.table = "tokens",
                                        .list = token_column_list,
@@ -199,6 +201,7 @@ static struct entry *make_entry(const struct token_spec *spec, const char *root,
     n->t.role = spec->role;
     n->t.agent = spec->agent.n > 0 ? str_dup(spec->agent) : NULL;
     n->t.tenant = str_dup(spec->tenant);
+    n->t.person = str_dup(spec->person);
     n->t.content = spec->content;
     n->t.session = session;
     n->t.created_ms = clock_wall_ms();
@@ -221,6 +224,8 @@ static void write_event(struct store_tx *tx, const char *type, const struct toke
     jw_kc(&w, "agent", t->agent);
     if (t->tenant[0])
         jw_kc(&w, "tenant", t->tenant);
+    if (t->person[0])
+        jw_kc(&w, "person", t->person);
     if (t->content)
         jw_kbool(&w, "content", true);
     jw_kbool(&w, "session", t->session);
@@ -296,6 +301,9 @@ static int check_spec(const struct identity *i, const struct token_spec *spec, s
                        "field 'agent': a token of role agent names the agent it acts as");
     if (spec->role != ROLE_AGENT && spec->agent.n > 0)
         return err_set(e, ERR_INVALID, 0, "field 'agent': only a token of role agent has one");
+    if (spec->role == ROLE_AGENT && spec->person.n > 0)
+        return err_set(e, ERR_INVALID, 0,
+                       "field 'person': a token of role agent belongs to its agent");
     if (spec->content && spec->role != ROLE_OBSERVER)
         return err_set(e, ERR_INVALID, 0, "field 'content': it is for role observer; others may");
     if (spec->tenant.n > 0 && spec->role == ROLE_ADMIN) {

@@ -21,6 +21,7 @@ struct token {
     enum role role;
     char *agent;  /* the agent it acts as (role agent), or NULL */
     char *tenant; /* the tenant whose objects it makes and sees; "": the installation */
+    char *person; /* the person it belongs to (not role agent); "": nobody by name */
     bool content; /* an observer may read files and output */
     int64_t created_ms, expires_ms; /* 0: never */
     int64_t last_used_ms;           /* 0: never */
@@ -31,13 +32,15 @@ struct token {
 
 #define PRINCIPAL_AGENT 132  /* TEAM_NAME_MAX and a NUL */
 #define PRINCIPAL_TENANT 101 /* a tenant's name and a NUL */
-struct principal {           /* the caller of one request */
+#define PRINCIPAL_PERSON 101
+struct principal { /* the caller of one request */
     enum role role;
     char actor[64]; /* "token/tk_…", "sandbox/sb_…", "system", "anonymous", "seed-port" */
     char agent[PRINCIPAL_AGENT]; /* the one agent that its token acts as; "": none */
     /* owner of the objects it makes: for a session its root; "": the actor itself */
     char owner[64];
     char tenant[PRINCIPAL_TENANT]; /* "": the installation */
+    char person[PRINCIPAL_PERSON]; /* the person its token belongs to; "": nobody by name */
     bool content;                  /* as in struct token */
     const struct token *token; /* or NULL; valid in the turn of the loop that authenticated it */
 };
@@ -72,7 +75,7 @@ CHECKED int identity_first_admin(struct identity *i, const char *path, struct er
 struct token_spec {
     struct str name;
     enum role role;
-    struct str agent, tenant;
+    struct str agent, tenant, person;
     bool content;
     int64_t ttl_ms; /* 0: no expiry */
     /* Further work in the same transaction, on the store's thread, given the new token's id; may be

@@ -103,6 +103,7 @@ void identity_login(struct identity *i, struct str code, token_made done, void *
     from = root[0] ? identity_get(i, str_of(root)) : NULL;
     if (from) {
         spec.tenant = str_of(from->tenant);
+        spec.person = str_of(from->person);
         spec.content = from->content && spec.role == ROLE_OBSERVER;
     }
     mem_wipe(c, sizeof *c); /* usable once */

@@ -20,34 +20,37 @@ static const char *const role_names[ROLE_COUNT] = {
     (MAY(PERM_TEAM_READ) | MAY(PERM_TEAM_CONTENT) | MAY(PERM_TEAM_WRITE) | MAY(PERM_TEAM_REPORT))
 #define TEAM_ALL (TEAM_WORK | MAY(PERM_TEAM_RULE))
 
+/* Anybody may ask people, and follow its own questions (core/approval/approval.h). */
+#define ASKS (MAY(PERM_ASK) | MAY(PERM_ASK_READ))
+
 /* The permissions of each role.  An agent is not trusted with the installation's state: it sees
  * itself. */
 static const unsigned role_perms[ROLE_COUNT] = {
     [ROLE_NONE] = MAY(PERM_NONE),
-    [ROLE_AGENT] = MAY(PERM_NONE) | MAY(PERM_SELF) | SANDBOX_ALL | TEAM_WORK,
+    [ROLE_AGENT] = MAY(PERM_NONE) | MAY(PERM_SELF) | SANDBOX_ALL | TEAM_WORK | ASKS,
     [ROLE_OBSERVER] = MAY(PERM_NONE) | MAY(PERM_SELF) | MAY(PERM_READ) | MAY(PERM_EVENTS) |
                       MAY(PERM_LOGIN) | MAY(PERM_SANDBOX_READ) | MAY(PERM_SECRET_READ) |
-                      MAY(PERM_TEAM_READ),
+                      MAY(PERM_TEAM_READ) | MAY(PERM_ASK_READ),
     [ROLE_OPERATOR] = MAY(PERM_NONE) | MAY(PERM_SELF) | MAY(PERM_READ) | MAY(PERM_EVENTS) |
                       MAY(PERM_AUDIT) | MAY(PERM_LOGIN) | SANDBOX_ALL | MAY(PERM_IMAGE_WRITE) |
-                      MAY(PERM_SECRETS) | MAY(PERM_SECRET_READ) | TEAM_ALL,
+                      MAY(PERM_SECRETS) | MAY(PERM_SECRET_READ) | TEAM_ALL | ASKS,
     [ROLE_ADMIN] = MAY(PERM_NONE) | MAY(PERM_SELF) | MAY(PERM_READ) | MAY(PERM_EVENTS) |
                    MAY(PERM_AUDIT) | MAY(PERM_TOKENS) | MAY(PERM_LOGIN) | MAY(PERM_ADMIN) |
                    SANDBOX_ALL | MAY(PERM_IMAGE_WRITE) | MAY(PERM_SECRETS) | MAY(PERM_SECRET_READ) |
-                   TEAM_ALL,
+                   TEAM_ALL | ASKS,
 };
 
 /* Permissions that change nothing but what is known about the caller. */
 #define SAFE                                                                                       \
     (MAY(PERM_NONE) | MAY(PERM_SELF) | MAY(PERM_READ) | MAY(PERM_EVENTS) | MAY(PERM_AUDIT) |       \
      MAY(PERM_SANDBOX_READ) | MAY(PERM_SANDBOX_CONTENT) | MAY(PERM_SECRET_READ) |                  \
-     MAY(PERM_TEAM_READ) | MAY(PERM_TEAM_CONTENT) | MAY(PERM_TEAM_REPORT))
+     MAY(PERM_TEAM_READ) | MAY(PERM_TEAM_CONTENT) | MAY(PERM_TEAM_REPORT) | MAY(PERM_ASK_READ))
 
 /* A tenant has sandboxes, volumes, images and secrets.  Everything else (events, settings, tokens,
  * the team) shows other callers' data, and is for those without a tenant. */
 #define OF_TENANT                                                                                  \
     (MAY(PERM_NONE) | MAY(PERM_SELF) | MAY(PERM_LOGIN) | SANDBOX_ALL | MAY(PERM_IMAGE_WRITE) |     \
-     MAY(PERM_SECRETS) | MAY(PERM_SECRET_READ))
+     MAY(PERM_SECRETS) | MAY(PERM_SECRET_READ) | ASKS)
 
 /* Additional permissions of an observer whose token has `content`. */
 #define CONTENT (MAY(PERM_SANDBOX_CONTENT) | MAY(PERM_TEAM_CONTENT))
@@ -64,6 +67,7 @@ struct principal principal_of(const struct token *t)
     (void)snprintf(p.owner, sizeof p.owner, "token/%s", t->root[0] ? t->root : t->id);
     (void)snprintf(p.agent, sizeof p.agent, "%s", t->agent ? t->agent : "");
     (void)snprintf(p.tenant, sizeof p.tenant, "%s", t->tenant ? t->tenant : "");
+    (void)snprintf(p.person, sizeof p.person, "%s", t->person ? t->person : "");
     return p;
 }
 

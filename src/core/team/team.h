@@ -23,11 +23,17 @@ struct team_conf {
     int64_t objects_max;   /* agents, projects, mailboxes; cards, files of one project */
     int64_t file_versions; /* kept of one file */
     int64_t project_bytes; /* of one project's files, all versions */
+    int64_t questions_max; /* of one asker, undecided (core/approval) */
+    unsigned two_people;   /* kinds of approvals that two people must agree to: bits */
 };
 
 struct team_asker {
     char actor[64];   /* as in events */
     struct str agent; /* the one agent it can act as; p NULL: a person */
+    /* For questions to people: the lasting name of the caller ("token/tk_…"), the person its token
+     * belongs to (empty: nobody by name), its tenant.  named: it has a token of its own. */
+    struct str owner, person, tenant;
+    bool named;
 };
 
 struct team {

@@ -1,6 +1,7 @@
 /* proposal: the hub's routes on proposals. */
 #include "api/dialects/hub/hub.h"
 #include "core/approval/approval.h"
+#include "core/approval/grant.h"
 
 static void write_proposal(struct jw *w, const struct approval *a)
 {
@@ -59,6 +60,7 @@ int hub_proposal_get(struct hub_call *c, struct err *e)
 static int decide(struct hub_call *c, bool yes, struct err *e)
 {
     struct approval a;
+    struct grant none;
     struct str reason, by;
 
     if (hub_text(c, "reason", &reason, e) < 0 || hub_text(c, "by", &by, e) < 0)
@@ -68,7 +70,7 @@ static int decide(struct hub_call *c, bool yes, struct err *e)
     if (approval_decide(&c->t, c->path.v[0],
                         &(struct approval_decision){
                             .kind = APPROVAL_PROPOSAL, .yes = yes, .by = by, .reason = reason},
-                        &a, e) < 0)
+                        &a, &none, e) < 0)
         return -1;
     write_proposal(&c->w, &a);
     return 0;
