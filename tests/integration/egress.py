@@ -208,7 +208,7 @@ class Egress:
         """listeners: (kind, socket) in the order of their bits."""
         policy = policy if isinstance(policy, str) else json.dumps(policy)
         kinds = sum(k for k, _ in listeners)
-        return self.call(SET, text(box) + struct.pack("<I", kinds) + text(policy) + text(learned) + text(alias), [s.fileno() for _, s in listeners])
+        return self.call(SET, text(box) + struct.pack("<I", kinds) + text(policy) + text(learned) + text(alias) + b"\0", [s.fileno() for _, s in listeners])
 
     def remove(self, box):
         return self.call(REMOVE, text(box))
