@@ -61,6 +61,7 @@ struct box {
     uint32_t verdicts, folded;
     int64_t came_back_ms; /* when counting of values in replies began */
     size_t came_back;
+    size_t guessed; /* requests that contained a value itself */
     bool removed;
     bool is_set; /* false: only its secrets have arrived */
 };

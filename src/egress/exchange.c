@@ -25,6 +25,7 @@ struct exchange *exchange_free(struct exchange *x)
     http1_body_done(&x->body);
     http1_body_done(&x->reply_body);
     scrub_done(&x->scrub);
+    scrub_done(&x->sent);
     buf_wipe(&x->frame);
     mem_free(x->failed);
     mem_free(x);

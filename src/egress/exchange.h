@@ -25,6 +25,9 @@ struct exchange_ops {
     /* A reply, or a part of a WebSocket, contained values.  False: too often, end the
      * connection.  NULL: not counted. */
     bool (*came_back)(void *arg);
+    /* A request contained a value itself, not its placeholder; it was refused.  NULL: not
+     * counted. */
+    void (*guessed)(void *arg);
 };
 
 struct exchange_config {

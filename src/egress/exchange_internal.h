@@ -25,6 +25,7 @@ struct exchange {
     unsigned interim;
     enum out out;
     struct scrub scrub;
+    struct scrub sent; /* finds values that the client sends itself; its output is dropped */
     char accept[WS_ACCEPT_SIZE]; /* the accept key of a server that takes the upgrade */
     struct ws_reader client_frames, server_frames;
     struct buf frame; /* of the server's frames, scrubbed */

@@ -15,6 +15,51 @@ static void refuse(struct exchange *x, int status, const char *why)
     exchange_answer(x, status, text);
 }
 
+#define GUESSED_TOLD "it contains the value of a secret itself; send its placeholder"
+
+/* A client knows placeholders, not values: one that sends a value has guessed it, or was told.  It
+ * must not learn which of many guesses that was, from the place of a placeholder in an echo: the
+ * whole request is refused. */
+static bool contains_value(struct exchange *x)
+{
+    if (x->sent.hits == 0)
+        return false;
+    if (x->c.ops->guessed)
+        x->c.ops->guessed(x->c.arg);
+    refuse(x, 403, GUESSED_TOLD);
+    return true;
+}
+
+static void search_sent(struct exchange *x, struct str text)
+{
+    AUTO(buf_wipe) struct buf dropped = {0};
+
+    scrub_all(&x->sent, text, &dropped);
+}
+
+static void search_head(struct exchange *x, const struct http_req *q)
+{
+    search_sent(x, q->path);
+    search_sent(x, q->query);
+    for (size_t i = 0; i < q->header_count; i++) {
+        search_sent(x, q->headers[i].name);
+        search_sent(x, q->headers[i].value);
+    }
+}
+
+/* The outcome may wait for the rest of a line: then it is that of a later part. */
+static bool body_contains_value(struct exchange *x, struct str part, bool last)
+{
+    AUTO(buf_wipe) struct buf dropped = {0};
+
+    if (x->sent.count == 0)
+        return false;
+    scrub_feed(&x->sent, part, &dropped);
+    if (last)
+        scrub_end(&x->sent, &dropped);
+    return contains_value(x);
+}
+
 static struct binding_query query_of(const struct exchange *x, const struct http_req *r)
 {
     return (struct binding_query){
@@ -193,6 +238,12 @@ static void take_request(struct exchange *x, const struct http1_request *r)
     scrub_done(&x->scrub);
     if (!guard_left_out("scrub"))
         bindings_scrub(x->c.ops->bindings(x->c.arg), &which, &x->scrub);
+    scrub_done(&x->sent);
+    if (!guard_left_out("guessing"))
+        bindings_scrub(x->c.ops->bindings(x->c.arg), &which, &x->sent);
+    search_head(x, q);
+    if (contains_value(x))
+        return;
     write_request(x, r, &head);
     if (buf_len(&head) > FILLED_HEAD_MAX) {
         exchange_answer(x, 431, "the request is too large once its secrets are filled in");
@@ -250,6 +301,8 @@ static bool read_body(struct exchange *x)
         exchange_answer(x, -st, e.msg);
         return false;
     }
+    if (body_contains_value(x, part, st > 0))
+        return false;
     if (chunked)
         exchange_put_chunk(&x->to_server, part);
     else

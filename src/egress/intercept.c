@@ -72,6 +72,17 @@ static bool came_back(void *arg)
     return false;
 }
 
+/* Each refusal is one bit about the guesses in a request: so few tell little about many. */
+#define GUESSED_MAX 3
+#define GUESSED_TOLD "requests contained values of secrets themselves: it could be guessing"
+
+static void request_guessed(void *arg)
+{
+    struct conn *c = arg;
+
+    c->box->guessed++;
+}
+
 static bool request_judge(void *arg, struct str method, struct str path,
                           char why_not[static EXCHANGE_RULE])
 {
@@ -81,6 +92,10 @@ static bool request_judge(void *arg, struct str method, struct str path,
 
     if (c->box->bindings && is_guessing(c->box)) {
         (void)snprintf(why_not, EXCHANGE_RULE, "%s", CAME_BACK_TOLD);
+        return false;
+    }
+    if (c->box->bindings && c->box->guessed > GUESSED_MAX) {
+        (void)snprintf(why_not, EXCHANGE_RULE, "%s", GUESSED_TOLD);
         return false;
     }
     policy_judge(
@@ -348,7 +363,8 @@ static int begin_tls(struct conn *c, struct err *e)
 
 void intercept_begin(struct conn *c)
 {
-    static const struct exchange_ops ops = {request_judge, request_denied, box_bindings, came_back};
+    static const struct exchange_ops ops = {request_judge, request_denied, box_bindings, came_back,
+                                            request_guessed};
     AUTO(buf_done) struct buf first = c->in;
     struct exchange_config config = {.host = &c->host,
                                      .port = c->port,

@@ -172,6 +172,27 @@ def test_a_secret_goes_out_and_a_placeholder_comes_back(egress, api, holt):
     assert not any(VALUE in str(v) for v in egress.events)
 
 
+def test_many_guesses_in_one_request_tell_nothing(egress, api, holt):
+    """The server says back what it gets: the place of a placeholder would show the guess that was right."""
+    egress.secrets("sb_1", [binding()])
+    port = egress.box({"allow": allow(api, "api.test")})
+    guesses = [f"s3cr3t/Value+for=api&{i:04}" for i in range(2000)]
+    right = "\n".join([*guesses[:1000], VALUE, *guesses[1000:]]).encode()
+    wrong = "\n".join(guesses).encode()
+
+    def send(body, *headers):
+        return ask(secure(port, api, holt), api, "POST", headers=[f"Content-Length: {len(body)}", *headers], body=body)
+    assert send(wrong)[0] == 200
+    for _ in range(4):
+        status, _, said = send(right)
+        assert status == 403 and b"placeholder" in said and PLACEHOLDER.encode() not in said, said
+    assert not any(VALUE.encode() in body for _, _, _, body in api.seen)
+    for body in (wrong, right, b""):  # four bits are enough
+        status, _, said = send(body, f"Authorization: Bearer {PLACEHOLDER}")
+        assert status == 403 and b"could be guessing" in said, said
+    egress.wait(lambda: any("contains the value of a secret" in str(v) for v in egress.events))
+
+
 def test_only_where_it_is_bound(egress, api, holt, world):
     port = egress.box({"allow": allow(api, "api.test", "other.test")})
     egress.secrets("sb_1", [binding(methods=["POST"], path="/v1/*", **{"in": ["header"]})])

@@ -9,7 +9,7 @@ struct world {
     struct host host;
     struct bindings *bindings;
     unsigned refused;
-    size_t came_back, most;
+    size_t came_back, most, guessed;
     struct exchange *x;
 };
 
@@ -44,9 +44,16 @@ static bool came_back(void *arg)
     return w->most == 0 || w->came_back <= w->most;
 }
 
+static void guessed(void *arg)
+{
+    struct world *w = arg;
+
+    w->guessed++;
+}
+
 static void open_world(struct world *w, bool secrets)
 {
-    static const struct exchange_ops ops = {judge, refused, bindings, came_back};
+    static const struct exchange_ops ops = {judge, refused, bindings, came_back, guessed};
     struct err e = {0};
 
     *w = (struct world){0};
@@ -248,6 +255,36 @@ static void what_comes_back_is_counted(void **state)
     close_world(&w);
 }
 
+/* One large request full of guesses, of which an echo would show the right one: nothing of it is
+ * echoed, however it is cut, and in whatever form. */
+static void a_request_with_a_value_is_refused(void **state)
+{
+    static const char *const requests[] = {
+        "GET /a HTTP/1.1\r\nHost: a.test\r\nX: wrong-one,wrong-two," VALUE ",wrong-four\r\n\r\n",
+        "GET /a?k=x" VALUE "y HTTP/1.1\r\nHost: a.test\r\n\r\n",
+        "GET /a HTTP/1.1\r\nHost: a.test\r\nX: dGhlLXJlYWwtdmFsdWUtb2YtaXQ=\r\n\r\n",
+        "POST /a HTTP/1.1\r\nHost: a.test\r\nContent-Length: 51\r\n\r\nwrong-one wrong-two " VALUE
+        " wrong-four",
+        "POST /a HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nguess\r\n"
+        "14\r\n" VALUE "\r\n0\r\n\r\n",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(requests); i++)
+        for (size_t step = 1; step < 200; step += 7) {
+            struct world w;
+
+            open_world(&w, true);
+            client(&w, str_of(requests[i]), step);
+            assert_int_equal(w.guessed, 1);
+            assert_int_equal(w.refused, 1);
+            assert_null(strstr(buf_cstr(exchange_to_server(w.x)), VALUE));
+            assert_true(str_starts(buf_str(exchange_to_client(w.x)), STR("HTTP/1.1 403 ")));
+            assert_int_not_equal(exchange_end(w.x), EXCHANGE_GOES_ON);
+            close_world(&w);
+        }
+}
+
 #define UPGRADE                                                                                    \
     "GET /ws HTTP/1.1\r\nHost: a.test\r\nX: " PLACE                                                \
     "\r\nConnection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"               \
@@ -316,6 +353,7 @@ int main(void)
         cmocka_unit_test(a_server_that_cannot_be_spoken_to),
         cmocka_unit_test(a_value_as_a_field_s_name),
         cmocka_unit_test(what_comes_back_is_counted),
+        cmocka_unit_test(a_request_with_a_value_is_refused),
         cmocka_unit_test(a_websocket_tells_no_length),
     };
 
