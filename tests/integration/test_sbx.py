@@ -606,20 +606,23 @@ def test_commands_that_are_no_longer_kept_are_a_gap(tmp_path):
     d = native(tmp_path / "d", "--execs-max", "4")
     try:
         ok(d, "POST", "/sandboxes", {"id": "gap"})
-        made = [start(d, "gap", "echo", "x") for _ in range(3)]
-        for e in made:
-            ended(d, "gap", e)
+        made = []
+
+        def run(count):  # one after another: what ends before the first command does is no gap after it
+            for _ in range(count):
+                made.append(start(d, "gap", "echo", "x"))
+                ended(d, "gap", made[-1])
+        run(3)
         seen = listen(d, "gap", until=exits(made[0]))
-        for _ in range(4):
-            made.append(start(d, "gap", "echo", "x"))
-            ended(d, "gap", made[-1])
-        got = listen(d, "gap", f"?since={seen[-1]['seq']}")
+        run(4)
+        last = exits(made[-1])
+        got = listen(d, "gap", f"?since={seen[-1]['seq']}", last)
         assert {x["exec_id"] for x in got} == set(made[3:])
         assert [x.get("gap") for x in got] == [True] + [None] * (len(got) - 1), "once, with the first event after it"
-        got = listen(d, "gap", f"?since={seen[-1]['seq']}&exec_id={made[-1]}")
+        got = listen(d, "gap", f"?since={seen[-1]['seq']}&exec_id={made[-1]}", last)
         assert [(x["type"], x.get("gap")) for x in got] == [("start", True), ("output", None), ("exit", None)], "also where the first is not shown"
-        assert not any("gap" in x for x in listen(d, "gap")), "the last ones are all that was asked for"
-        assert not any("gap" in x for x in listen(d, "gap", f"?since={got[0]['seq']}"))
+        assert not any("gap" in x for x in listen(d, "gap", until=last)), "the last ones are all that was asked for"
+        assert not any("gap" in x for x in listen(d, "gap", f"?since={got[0]['seq']}", last))
     finally:
         d.clear()
         assert d.stop() == 0
