@@ -6,9 +6,9 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/starter.h"
+#include "core/ask/ask.h"
 #include "core/blob.h"
 #include "core/identity/tenant.h"
-#include "core/network/ask.h"
 #include "core/network/authority.h"
 #include "core/network/secret.h"
 #include "core/sandbox/pool.h"
@@ -554,6 +554,14 @@ static int open_server(struct daemon *d, struct err *e)
     return start_listening(d, e);
 }
 
+static int open_secrets(struct daemon *d, struct err *e)
+{
+    if (secrets_open(d->store, d->conf->state, &d->secrets, e) < 0)
+        return -1;
+    sandboxes_set_secrets(d->sandboxes, d->secrets);
+    return 0;
+}
+
 static int start(struct daemon *d, struct err *e)
 {
     int r = plain_loop_init(&d->loop);
@@ -572,8 +580,7 @@ static int start(struct daemon *d, struct err *e)
                                           .space = d->space,
                                           .keep_strays = d->foreign},
                    &d->blobs, e) < 0 ||
-        secrets_open(d->store, d->sandboxes, d->conf->state, &d->secrets, e) < 0 ||
-        open_server(d, e) < 0)
+        open_secrets(d, e) < 0 || open_server(d, e) < 0)
         return -1;
     apply_counts(d);
     start_handles(d);

@@ -1,7 +1,6 @@
 #include "core/network/secret.h"
 
 #include "core/network/secret_internal.h"
-#include "core/sandbox/sandbox_internal.h"
 #include "ground.h"
 #include "proto/binding.h"
 
@@ -13,7 +12,6 @@
 /* Sandboxes that nobody runs. */
 struct fixture {
     struct ground g;
-    struct sandboxes boxes;
     struct secrets *l;
     /* what the last callback said */
     bool called;
@@ -28,7 +26,7 @@ static void open_all(struct fixture *f)
     struct err e = {0};
 
     ground_open(&f->g);
-    assert_int_equal(secrets_open(f->g.store, &f->boxes, f->g.dir, &f->l, &e), 0);
+    assert_int_equal(secrets_open(f->g.store, f->g.dir, &f->l, &e), 0);
 }
 
 static void close_all(struct fixture *f)

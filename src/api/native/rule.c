@@ -1,6 +1,6 @@
 /* rule: lasting answers to network questions: list, remove. */
 #include "api/native/handlers.h"
-#include "core/network/ask.h"
+#include "core/ask/ask.h"
 #include "ops/egress.h"
 
 static void text_or_null(struct jw *w, const char *key, struct str s)

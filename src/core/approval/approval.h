@@ -3,7 +3,7 @@
  *   proposal     an advisory agent's claim or move: executed once, by the rules of that time, when
  * a person approves it; if the rules refuse it, it stays pending (core/team/proposal.h) egress a
  * sandbox's connection to a host that its policy does not know; the answer may last
- * (core/network/ask.h, core/approval/egress_rule.h) ask …        a question of anybody, with what a
+ * (core/ask/ask.h, core/approval/egress_rule.h) ask …        a question of anybody, with what a
  * person needs to decide; a yes about an action is a grant (core/approval/grant.h).  destructive,
  * sensitive and irreversible are asks too: settings may demand two people for them
  *

@@ -1,6 +1,6 @@
 /* egress_rule: lasting answers of people: what one sandbox, or every sandbox of a tenant, may reach
  * beyond its policy, if the policy asks.  Each change is an event ("rule.added", "rule.removed"),
- * which core/network/ask.c applies.
+ * which core/ask/ask.c applies.
  * Thread, ownership, errors: core/team/team.h. */
 #pragma once
 

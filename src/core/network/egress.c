@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/enc.h"
+#include "base/id.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -20,7 +21,7 @@ struct call {
     struct helper_call h;
     struct egress *g;
     char id[ID_SIZE]; /* of put: the sandbox it makes known */
-    driver_done done;
+    store_done done;
     void *arg;
 };
 
@@ -48,7 +49,7 @@ static void call_ended(struct helper_call *h, const void *msg)
 }
 
 /* After a lost connection the owner puts everything again: nothing is sent twice. */
-static struct call *call_new(struct egress *g, driver_done done, void *arg)
+static struct call *call_new(struct egress *g, store_done done, void *arg)
 {
     struct call *x = helper_call_new(g->link, sizeof *x, HELPER_ONCE | HELPER_PATIENT);
 
@@ -75,10 +76,10 @@ bool egress_knows(const struct egress *g, const char *id)
     return helper_is_up(g->link) && map_get(&g->known, str_of(id)) != NULL;
 }
 
-void egress_put(struct egress *g, const char *id, const struct egress_terms *terms,
-                driver_done done, void *arg)
+void egress_put(struct egress *g, const char *id, const struct egress_terms *terms, store_done done,
+                void *arg)
 {
-    const struct driver_listeners *l = terms->l;
+    const struct egress_listeners *l = terms->l;
     struct call *x = call_new(g, done, arg);
     struct egress_msg m = {.type = EGRESS_SET};
 
@@ -101,7 +102,7 @@ void egress_put(struct egress *g, const char *id, const struct egress_terms *ter
     call_ask(x, &m);
 }
 
-void egress_put_secrets(struct egress *g, const char *id, struct str list, driver_done done,
+void egress_put_secrets(struct egress *g, const char *id, struct str list, store_done done,
                         void *arg)
 {
     struct egress_msg m = {.type = EGRESS_SECRETS};

@@ -5,7 +5,8 @@
 #pragma once
 
 #include "core/network/authority.h"
-#include "core/sandbox/driver.h"
+#include "core/network/listeners.h"
+#include "core/store.h"
 #include "wire/egress.h"
 #include "wire/guest.h"
 
@@ -47,14 +48,14 @@ struct egress_terms { /* copied */
     struct str learned, alias; /* wire/egress.h */
     /* for a sandbox that is not known, taken; NULL: for one that is, or whose init leads its
      * connections out */
-    const struct driver_listeners *l;
+    const struct egress_listeners *l;
     bool led; /* by egress_lead */
 };
-void egress_put(struct egress *g, const char *id, const struct egress_terms *terms,
-                driver_done done, void *arg);
+void egress_put(struct egress *g, const char *id, const struct egress_terms *terms, store_done done,
+                void *arg);
 /* All secrets of one sandbox (docs/protocol-egress.md); before or after the put that makes it
  * known. */
-void egress_put_secrets(struct egress *g, const char *id, struct str list, driver_done done,
+void egress_put_secrets(struct egress *g, const char *id, struct str list, store_done done,
                         void *arg);
 /* One connection that init leads out; takes fd.  It is closed if holt-egress does not take it. */
 void egress_lead(struct egress *g, const char *id, const struct guest_relay *from, int fd);

@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "core/event/event.h"
 #include "core/network/secret_internal.h"
-#include "core/sandbox/sandbox_internal.h"
 
 #include <stdio.h>
 
@@ -33,10 +33,18 @@ static void drop(struct secret *s)
     secret_free(s);
 }
 
-void secrets_let_go(struct secrets *l)
+void secrets_set_users(struct secrets *l, const struct secret_users *ops, void *arg)
 {
-    if (l)
-        l->sandboxes = NULL;
+    l->users = ops;
+    l->users_arg = arg;
+}
+
+static void tell_users(struct secrets *l, const char *id, store_done done, void *arg)
+{
+    if (l->users)
+        l->users->tell(l->users_arg, id, done, arg);
+    else
+        done(arg, &(struct err){0});
 }
 
 struct secrets *secrets_free(struct secrets *l)
@@ -131,14 +139,12 @@ static int try_key(struct secrets *l, struct err *e)
                        "holt secret rm, holt secret set");
 }
 
-int secrets_open(struct store *store, struct sandboxes *sandboxes, const char *state,
-                 struct secrets **ret, struct err *e)
+int secrets_open(struct store *store, const char *state, struct secrets **ret, struct err *e)
 {
     struct secrets *l = xzalloc(sizeof *l);
 
     l->max = SECRETS_MAX;
     l->store = store;
-    l->sandboxes = sandboxes;
     l->key_path = xasprintf("%s/secret.key", state);
     if (store_now(store, load_secrets, l, e) < 0) {
         secrets_free(l);
@@ -146,7 +152,6 @@ int secrets_open(struct store *store, struct sandboxes *sandboxes, const char *s
     }
     if (l->count > 0 && try_key(l, &l->locked) < 0)
         log_error("the secrets cannot be used", LOG_E(&l->locked));
-    sandboxes->secrets = l;
     *ret = l;
     return 0;
 }
@@ -319,7 +324,7 @@ static void set_written(void *arg, const struct err *e)
 
     if (e->code == ERR_NONE) {
         take_over(j);
-        sandboxes_tell_secret(s->all->sandboxes, s->id, set_told, j);
+        tell_users(s->all, s->id, set_told, j);
         return;
     }
     err_wrap(&why, "set secret '%s'", s->name);
@@ -439,7 +444,7 @@ static void remove_written(void *arg, const struct err *e)
     }
     memcpy(id, j->s->id, sizeof id);
     drop(TAKE(j->s));
-    sandboxes_tell_secret(l->sandboxes, id, remove_told, j);
+    tell_users(l, id, remove_told, j);
 }
 
 int secret_remove(struct secret *s, const struct secret_call *c, struct err *e)
@@ -508,7 +513,8 @@ struct secret *secret_next(struct secrets *l, const struct principal *by, struct
 
 void secret_info(const struct secret *s, struct secret_info *ret)
 {
-    const struct sandboxes *all = s->all->sandboxes;
+    struct secret_user u;
+    size_t at = 0;
 
     *ret = (struct secret_info){.id = s->id,
                                 .name = str_of(s->name),
@@ -518,6 +524,6 @@ void secret_info(const struct secret *s, struct secret_info *ret)
                                 .created_ms = s->created_ms,
                                 .updated_ms = s->updated_ms,
                                 .rotated_ms = s->rotated_ms};
-    for (size_t i = 0; all && i < all->count; i++)
-        ret->used_by += all->sorted[i]->secret_count > 0 && secret_is_used_by(s, all->sorted[i]);
+    while (secrets_next_user(s->all, &at, &u))
+        ret->used_by += secret_is_used_by(s, &u);
 }

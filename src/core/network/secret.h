@@ -12,7 +12,6 @@
 
 struct secrets;
 struct secret;
-struct sandboxes;
 struct buf;
 
 #define SECRET_NAME_MAX 63
@@ -35,12 +34,25 @@ struct secret_info {
     size_t used_by; /* sandboxes, including stopped ones */
 };
 
-/* Reads the rows (blocking: at start-up only), and gives the sandboxes access to them.  An unusable
- * key is no failure: it is logged, and reported by operations that need it. */
-CHECKED int secrets_open(struct store *store, struct sandboxes *sandboxes, const char *state,
-                         struct secrets **ret, struct err *e);
+/* Reads the rows (blocking: at start-up only).  An unusable key is no failure: it is logged, and
+ * reported by operations that need it. */
+CHECKED int secrets_open(struct store *store, const char *state, struct secrets **ret,
+                         struct err *e);
 void secrets_set_max(struct secrets *l, int64_t max); /* the setting 'secrets_max' */
-void secrets_let_go(struct secrets *l); /* releases the sandboxes before they end; takes NULL */
+/* The users of secrets, set by their registry (sandboxes_set_secrets). */
+struct sandbox_secret;
+struct secret_user {
+    const char *id; /* of the sandbox */
+    const struct sandbox_secret *secrets;
+    size_t count;
+};
+struct secret_users {
+    /* The user at *at (0: the first), with *at moved on; false: there are no more. */
+    bool (*next)(void *arg, size_t *at, struct secret_user *ret);
+    /* A secret was changed or removed: done when all its users have the new one. */
+    void (*tell)(void *arg, const char *id, store_done done, void *done_arg);
+};
+void secrets_set_users(struct secrets *l, const struct secret_users *ops, void *arg); /* or NULL */
 /* After sandboxes_close and store_close.  Takes NULL; returns NULL. */
 struct secrets *secrets_free(struct secrets *l);
 

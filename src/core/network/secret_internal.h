@@ -7,11 +7,10 @@
 #include "proto/json.h"
 #include "proto/seal.h"
 
-struct sandbox;
-
 struct secrets {
     struct store *store;
-    struct sandboxes *sandboxes;
+    const struct secret_users *users; /* or NULL */
+    void *users_arg;
     char *key_path;
     unsigned char key[SEAL_KEY];
     bool has_key;
@@ -36,7 +35,8 @@ struct secret {
 bool secret_opens(const struct secrets *l, const struct secret *s, struct buf *to); /* its value */
 
 /* --- secret_use.c: secrets of sandboxes --- */
-bool secret_is_used_by(const struct secret *s, const struct sandbox *box);
+bool secret_is_used_by(const struct secret *s, const struct secret_user *u);
+bool secrets_next_user(const struct secrets *l, size_t *at, struct secret_user *ret);
 /* Whether the secrets of each sandbox that has this one still fit.  value: the new one, or none. */
 CHECKED int secret_fits_users(const struct secret *s, const json_t *rule, struct str value,
                               struct err *e);

@@ -3,7 +3,6 @@
 
 #include "core/network/egress.h"
 #include "core/network/secret_internal.h"
-#include "core/sandbox/sandbox_internal.h"
 
 #define ENTRY_EXTRA 160 /* names of members, placeholder, commas */
 
@@ -31,10 +30,15 @@ static size_t weigh_all(const struct secrets *l, const struct sandbox_secret *v,
     return sum;
 }
 
-bool secret_is_used_by(const struct secret *s, const struct sandbox *box)
+bool secrets_next_user(const struct secrets *l, size_t *at, struct secret_user *ret)
 {
-    for (size_t i = 0; i < box->secret_count; i++)
-        if (strcmp(box->secrets[i].id, s->id) == 0)
+    return l->users && l->users->next(l->users_arg, at, ret);
+}
+
+bool secret_is_used_by(const struct secret *s, const struct secret_user *u)
+{
+    for (size_t i = 0; i < u->count; i++)
+        if (strcmp(u->secrets[i].id, s->id) == 0)
             return true;
     return false;
 }
@@ -48,17 +52,14 @@ static int too_heavy(const char *box, struct err *e)
 
 int secret_fits_users(const struct secret *s, const json_t *rule, struct str value, struct err *e)
 {
-    const struct sandboxes *all = s->all->sandboxes;
+    struct secret_user u;
+    size_t at = 0;
     size_t now = weight(rule, value.p ? value.n : buf_len(&s->sealed) - SEAL_EXTRA);
 
-    for (size_t i = 0; i < all->count; i++) {
-        const struct sandbox *box = all->sorted[i];
-
-        if (box->secret_count > 0 && secret_is_used_by(s, box) &&
-            weigh_all(s->all, box->secrets, box->secret_count) - weight_of(s) + now >
-                EGRESS_SECRETS_MAX)
-            return too_heavy(box->id, e);
-    }
+    while (secrets_next_user(s->all, &at, &u))
+        if (secret_is_used_by(s, &u) &&
+            weigh_all(s->all, u.secrets, u.count) - weight_of(s) + now > EGRESS_SECRETS_MAX)
+            return too_heavy(u.id, e);
     return 0;
 }
 

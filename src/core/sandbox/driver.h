@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/id.h"
 #include "base/str.h"
+#include "core/network/listeners.h"
 #include "ops/traits.h"
 
 #include <uv.h>
@@ -91,20 +92,13 @@ struct driver_found { /* a live sandbox of this installation, at start-up */
 };
 
 #define DRIVER_POOL_MAX 256
-#define DRIVER_LISTENERS 4
-struct driver_listeners { /* sockets in a sandbox's network, for holt-egress; the callee owns them
-                           */
-    uint32_t kinds;       /* bits 1 << enum spawn_listener (wire/spawn.h): one descriptor each */
-    int fds[DRIVER_LISTENERS];
-    size_t n;
-};
 
 typedef void (*driver_done)(void *arg, const struct err *e);
 typedef void (*driver_made_cb)(void *arg, const struct driver_made *m, const struct err *e);
 typedef void (*driver_stats_cb)(void *arg, const struct driver_stats *s, const struct err *e);
 typedef void (*driver_fd_cb)(void *arg, int fd, const struct err *e); /* the callee owns fd */
 typedef void (*driver_bytes_cb)(void *arg, int64_t bytes, const struct err *e);
-typedef void (*driver_listeners_cb)(void *arg, const struct driver_listeners *l,
+typedef void (*driver_listeners_cb)(void *arg, const struct egress_listeners *l,
                                     const struct err *e);
 typedef void (*driver_pooled_cb)(void *arg, const struct driver_pooled *p, const struct err *e);
 typedef void (*driver_list_cb)(void *arg, const struct driver_found *f, size_t n,

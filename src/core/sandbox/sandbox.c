@@ -556,7 +556,8 @@ struct sandboxes *sandboxes_close(struct sandboxes *all)
     }
     timer_stop(&all->spill);
     all->egress = egress_free(all->egress);
-    secrets_let_go(all->secrets);
+    if (all->secrets)
+        secrets_set_users(all->secrets, NULL, NULL);
     all->timers = timers_free(all->timers);
     return sandboxes_unref(all);
 }

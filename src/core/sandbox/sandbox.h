@@ -142,6 +142,9 @@ void sandboxes_set_asker(struct sandboxes *l, const struct sandbox_asker *ops, v
 void sandboxes_answer(struct sandboxes *l, uint64_t question, bool allow, const char *reason);
 /* Lasting answers have changed: for one sandbox; empty: for all of a tenant. */
 void sandboxes_learned(struct sandboxes *l, struct str sandbox, struct str tenant);
+/* The secrets that sandboxes may use.  Right after sandboxes_open; they outlive the registry. */
+struct secrets;
+void sandboxes_set_secrets(struct sandboxes *l, struct secrets *secrets);
 /* The result of volumes_open; NULL: none. */
 struct volumes *sandboxes_volumes(struct sandboxes *l);
 /* Serves connections from inside sandboxes with a relay or process_api (NULL: none): like

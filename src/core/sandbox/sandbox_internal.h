@@ -386,9 +386,6 @@ CHECKED int sandbox_secrets_check(struct sandboxes *all, const struct sandbox_sp
 void sandbox_put_secrets(struct jw *w, const struct sandbox *s, bool placeholders);
 void sandbox_get_secrets(struct sandbox *s, const json_t *list);
 void sandbox_tell_secrets(struct sandbox *s, driver_done done, void *arg); /* to holt-egress */
-/* One was changed or removed: done when all its users have the new one.  all NULL: there are
- * none. */
-void sandboxes_tell_secret(struct sandboxes *all, const char *id, store_done done, void *arg);
 
 /* --- sandbox_adopt.c --- */
 void sandboxes_adopt(struct sandboxes *all);

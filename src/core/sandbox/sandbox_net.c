@@ -153,7 +153,7 @@ static void put_internal(const struct sandboxes *all, struct buf *to)
 }
 
 /* The secrets first: no request may pass with a placeholder that holt-egress does not know. */
-static void put(struct sandbox *s, const struct driver_listeners *l)
+static void put(struct sandbox *s, const struct egress_listeners *l)
 {
     AUTO(buf_done) struct buf learned = {0}, alias = {0};
     const struct alias_name *own = own_alias(s);
@@ -175,7 +175,7 @@ static void put(struct sandbox *s, const struct driver_listeners *l)
                network_wired, s);
 }
 
-static void listeners_opened(void *arg, const struct driver_listeners *l, const struct err *e)
+static void listeners_opened(void *arg, const struct egress_listeners *l, const struct err *e)
 {
     struct sandbox *s = arg;
 

@@ -255,12 +255,13 @@ static bool has(const struct sandbox *s, const char *id)
     return false;
 }
 
-void sandboxes_tell_secret(struct sandboxes *all, const char *id, store_done done, void *arg)
+static void tell_users(void *sandboxes, const char *id, store_done done, void *arg)
 {
+    struct sandboxes *all = sandboxes;
     struct telling *t = xzalloc(sizeof *t);
 
     *t = (struct telling){.pending = 1, .done = done, .arg = arg};
-    for (size_t i = 0; all && i < all->count; i++) {
+    for (size_t i = 0; i < all->count; i++) {
         struct sandbox *s = all->sorted[i];
 
         if (!s->networked || !has(s, id))
@@ -274,4 +275,26 @@ void sandboxes_tell_secret(struct sandboxes *all, const char *id, store_done don
         sandbox_tell_secrets(s, secrets_sent, t);
     }
     telling_over(t); /* the count this began with */
+}
+
+static bool next_user(void *sandboxes, size_t *at, struct secret_user *ret)
+{
+    const struct sandboxes *all = sandboxes;
+
+    while (*at < all->count) {
+        const struct sandbox *s = all->sorted[(*at)++];
+
+        *ret = (struct secret_user){s->id, s->secrets, s->secret_count};
+        if (s->secret_count > 0)
+            return true;
+    }
+    return false;
+}
+
+void sandboxes_set_secrets(struct sandboxes *all, struct secrets *l)
+{
+    static const struct secret_users users = {next_user, tell_users};
+
+    all->secrets = l;
+    secrets_set_users(l, &users, all);
 }

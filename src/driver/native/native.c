@@ -14,7 +14,7 @@ _Static_assert(LIMIT_MEMORY == (int)SPAWN_CAN_MEMORY && LIMIT_CPU == (int)SPAWN_
                "limits and features are the same bits");
 
 _Static_assert(DRIVER_POOL_MAX == SPAWN_SPARES_MAX, "as many as holt-spawn takes");
-_Static_assert(DRIVER_LISTENERS == (int)SPAWN_LISTENER_COUNT, "one descriptor a kind");
+_Static_assert(EGRESS_LISTENERS == (int)SPAWN_LISTENER_COUNT, "one descriptor a kind");
 
 static uint32_t limits_of(uint32_t features)
 {
@@ -148,7 +148,7 @@ void native_adopt(struct driver *d, const char *id, driver_made_cb done, void *a
 
 static void finish_listeners(struct call *c, const struct spawn_msg *m)
 {
-    struct driver_listeners l = {0};
+    struct egress_listeners l = {0};
 
     if (m && m->type == SPAWN_LISTENERS) {
         l.kinds = m->u.listeners.kinds;

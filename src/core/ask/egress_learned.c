@@ -1,5 +1,5 @@
 /* egress_learned: the lasting answers in memory. */
-#include "core/network/egress_learned.h"
+#include "core/ask/egress_learned.h"
 
 #include "base/mem.h"
 #include "base/sorted.h"

@@ -1,5 +1,5 @@
 /* egress_learned: the rules (core/approval/egress_rule.h) in memory, and which of them decides for
- * a sandbox.  Private to core/network/ask.c, which updates them from the event log.  Thread: the
+ * a sandbox.  Private to core/ask/ask.c, which updates them from the event log.  Thread: the
  * loop's. */
 #pragma once
 

@@ -1,12 +1,12 @@
 /* ask: questions of sandboxes to people, and the answers that last. */
-#include "core/network/ask.h"
+#include "core/ask/ask.h"
 
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/approval/approval.h"
-#include "core/network/egress_learned.h"
+#include "core/ask/egress_learned.h"
 #include "wire/egress.h"
 
 #include <stdio.h>
