@@ -72,6 +72,7 @@ static const struct {
     {"volume.create",   "gpa"},
     {"volume.list",     "ogpa"},
     {"volume.get",      "ogpa"},
+    {"volume.update",   "gpa"},
     {"volume.remove",   "gpa"},
     {"secret.create",   "pa"},
     {"secret.set",      "pa"},
