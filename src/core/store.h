@@ -46,6 +46,10 @@ CHECKED int store_open(const struct store_config *c, struct store **ret, struct 
 void store_close(struct store *s);
 void store_write(struct store *s, enum store_class class, store_work work, store_done done,
                  void *arg);
+/* Class 2, for a change that no client waits for yet: it shares the commit of the next write, or
+ * has its own after STORE_LATER_MS.  Writes keep their order. */
+#define STORE_LATER_MS 10
+void store_write_later(struct store *s, store_work work, store_done done, void *arg);
 void store_read(struct store *s, store_work work, store_done done, void *arg);
 /* At start-up, before the loop runs: the work is committed (class 1) when it returns. */
 CHECKED int store_now(struct store *s, store_work work, void *arg, struct err *e);

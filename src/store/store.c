@@ -183,10 +183,39 @@ static bool enqueue(struct store *s, struct job *j, bool write)
     return ok;
 }
 
-static void ask(struct store *s, struct job *j, bool write)
+static void expect_callback(struct store *s)
 {
     if (s->pending++ == 0)
         uv_ref((uv_handle_t *)&s->handles->finished);
+}
+
+/* Queues the works that wait for another write, before that one. */
+static void queue_later(struct store *s)
+{
+    struct list *l;
+
+    if (list_is_empty(&s->later))
+        return;
+    (void)uv_timer_stop(&s->handles->later);
+    while ((l = list_pop(&s->later)) != NULL) {
+        struct job *j = LIST_ENTRY(l, struct job, link);
+
+        if (!enqueue(s, j, true))
+            refuse(s, j);
+    }
+    (void)uv_prepare_start(&s->handles->wake, on_wake);
+}
+
+static void on_later(uv_timer_t *t)
+{
+    queue_later(CONTAINER_OF(t, struct handles, later)->store);
+}
+
+static void ask(struct store *s, struct job *j, bool write)
+{
+    expect_callback(s);
+    if (write)
+        queue_later(s);
     if (!enqueue(s, j, write))
         refuse(s, j);
     else if (write)
@@ -202,6 +231,17 @@ void store_write(struct store *s, enum store_class class, store_work work, store
     ask(s, j, true);
 }
 
+void store_write_later(struct store *s, store_work work, store_done done, void *arg)
+{
+    struct job *j = job_new(work, done, arg);
+
+    j->class = STORE_RELAXED;
+    expect_callback(s);
+    if (list_is_empty(&s->later))
+        (void)uv_timer_start(&s->handles->later, on_later, STORE_LATER_MS, 0);
+    list_push(&s->later, &j->link);
+}
+
 void store_read(struct store *s, store_work work, store_done done, void *arg)
 {
     ask(s, job_new(work, done, arg), false);
@@ -213,6 +253,7 @@ int store_now(struct store *s, store_work work, void *arg, struct err *e)
 
     j->class = STORE_DURABLE;
     j->wait = true;
+    queue_later(s);
     if (enqueue(s, j, true)) {
         uv_mutex_lock(&s->lock);
         uv_cond_signal(&s->write_wake);
@@ -298,6 +339,7 @@ static void close_handles(struct handles *hs)
     hs->store = NULL;
     uv_close((uv_handle_t *)&hs->finished, handle_closed);
     uv_close((uv_handle_t *)&hs->wake, handle_closed);
+    uv_close((uv_handle_t *)&hs->later, handle_closed);
 }
 
 static struct handles *open_handles(struct store *s)
@@ -305,13 +347,14 @@ static struct handles *open_handles(struct store *s)
     struct handles *hs = xzalloc(sizeof *hs);
 
     hs->store = s;
-    hs->open = 2;
-    hs->finished.data = hs->wake.data = hs;
+    hs->open = 3;
+    hs->finished.data = hs->wake.data = hs->later.data = hs;
     if (uv_async_init(s->loop, &hs->finished, on_finished) != 0 ||
-        uv_prepare_init(s->loop, &hs->wake) != 0)
+        uv_prepare_init(s->loop, &hs->wake) != 0 || uv_timer_init(s->loop, &hs->later) != 0)
         abort(); /* no descriptor or memory at start-up */
     uv_unref((uv_handle_t *)&hs->finished);
     uv_unref((uv_handle_t *)&hs->wake);
+    uv_unref((uv_handle_t *)&hs->later);
     return hs;
 }
 
@@ -342,6 +385,7 @@ void store_close(struct store *s)
 
     if (!s)
         return;
+    queue_later(s);
     stop_threads(s);
     if (s->doubt)
         writer_give_up_doubt(s);
@@ -361,6 +405,7 @@ static struct store *store_new(const struct store_config *c, const struct store_
     s->engine = en;
     s->write_max = c->write_queue > 0 ? c->write_queue : WRITES_MAX;
     s->read_max = c->read_queue > 0 ? c->read_queue : READS_MAX;
+    list_init(&s->later);
     list_init(&s->writes);
     list_init(&s->reads);
     list_init(&s->finished);

@@ -1,5 +1,6 @@
 /* store_internal: shared by the files of the store: the queues between the loop and the threads.
  *
+ *   store_write_later → later (the loop's) ↓ with the next write
  *   store_write → writes ┐ writer thread: one group = one transaction ┐
  *   store_read  → reads  ┘ reader threads: one read = one snapshot    ┴→ finished → loop
  *
@@ -49,10 +50,11 @@ struct store_tx {
     bool saved;       /* has one: made at the first statement, since many works only add an event */
 };
 
-struct handles { /* on the loop; outlives the store until both are closed */
+struct handles { /* on the loop; outlives the store until all are closed */
     struct store *store;
     uv_async_t finished; /* a thread has added to `finished` */
     uv_prepare_t wake;   /* wakes the writer before the loop sleeps, see store.c */
+    uv_timer_t later;    /* runs while works are in `later` */
     int open;
 };
 
@@ -68,7 +70,8 @@ struct store {
     struct handles *handles;
     store_events on_events;
     void *on_events_arg;
-    size_t pending; /* callbacks due; counted by the loop */
+    size_t pending;    /* callbacks due; counted by the loop */
+    struct list later; /* the loop's: works that wait for the next write, in order */
 
     uv_mutex_t lock;
     uv_cond_t write_wake, read_wake, now_wake;

@@ -550,6 +550,69 @@ static void closing_finishes_what_is_queued(void **state)
     assert_meta("a", "1");
 }
 
+/* The place of a callback among all. */
+struct told {
+    int *order, at;
+};
+
+static void note_order(void *arg, const struct err *e)
+{
+    struct told *t = arg;
+
+    assert_int_equal(e->code, ERR_NONE);
+    t->at = ++*t->order;
+}
+
+static int put_order(struct store_tx *tx, void *arg, struct err *e)
+{
+    (void)arg;
+    return tx_run(tx,
+                  "INSERT INTO meta (name, value) VALUES ('order', '1') ON CONFLICT (name) DO "
+                  "UPDATE SET value = CAST(CAST(meta.value AS BIGINT) + 1 AS TEXT)",
+                  NO_PARAMS, e) < 0
+               ? -1
+               : 0;
+}
+
+static void later_writes_go_with_the_next(void **state)
+{
+    int order = 0;
+    struct told t[4] = {{&order, 0}, {&order, 0}, {&order, 0}, {&order, 0}};
+    uint64_t began;
+
+    (void)state;
+    store_write_later(store, put_order, note_order, &t[0]);
+    store_write_later(store, put_order, note_order, &t[1]);
+    (void)uv_run(&loop, UV_RUN_NOWAIT);
+    assert_int_equal(order, 0);
+    store_write(store, STORE_RELAXED, put_order, note_order, &t[2]);
+    turn_until(&t[2].at, 1);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(t[i].at, i + 1);
+    assert_meta("order", "3");
+    uv_update_time(&loop);
+    began = uv_now(&loop);
+    store_write_later(store, put_order, note_order, &t[3]); /* nothing follows */
+    turn_until(&t[3].at, 1);
+    uv_update_time(&loop);
+    assert_true(uv_now(&loop) - began >= STORE_LATER_MS);
+    assert_meta("order", "4");
+}
+
+static void later_writes_end_with_the_store(void **state)
+{
+    int order = 0;
+    struct told t[2] = {{&order, 0}, {&order, 0}};
+
+    (void)state;
+    store_write_later(store, put_order, note_order, &t[0]);
+    store_write_later(store, put_order, note_order, &t[1]);
+    close_all();
+    assert_int_equal(order, 2);
+    open_all();
+    assert_meta("order", "2");
+}
+
 static void work_now_is_done_when_it_returns(void **state)
 {
     struct err e = {0};
@@ -1034,6 +1097,8 @@ int store_suite(const struct store_place *p)
         TEST(a_reader_cannot_write),
         TEST(a_full_queue_refuses_through_the_callback),
         TEST(closing_finishes_what_is_queued),
+        TEST(later_writes_go_with_the_next),
+        TEST(later_writes_end_with_the_store),
         TEST(work_now_is_done_when_it_returns),
         TEST(events_are_numbered_without_gaps_and_chained),
         TEST(a_clean_restart_goes_on_an_unclean_one_jumps),

@@ -21,6 +21,7 @@ struct run *run_ask(struct request *r, const struct run_in *in, const struct run
         return NULL;
     if (ops->reads && in->exec.on_full != OP_ON_FULL_DROP)
         command.block_when_full = command.for_reader = true;
+    command.quiet_start = !ops->reads && input.bytes.n == 0 && !input.eof;
     box.name = in->name;
     box.traits.memory_upper = in->sandbox.upper != OP_UPPER_DISK;
     idem_of_exec(r, &command);

@@ -93,12 +93,14 @@ struct command *command_start(struct api *a, struct sandbox *s, const struct exe
                               const struct command_ops *ops, void *arg)
 {
     struct command *c = xzalloc(sizeof *c);
+    struct exec_spec wanted = *spec;
 
     c->api = a;
     c->ops = ops;
     c->arg = arg;
     c->input_eof = input->eof;
     buf_add_str(&c->input, input->bytes);
-    exec_start(s, spec, by, command_started, c);
+    wanted.quiet_start = !ops->started && input->bytes.n == 0 && !input->eof;
+    exec_start(s, &wanted, by, command_started, c);
     return c;
 }

@@ -37,6 +37,8 @@ struct exec_spec { /* valid during the call */
     /* only while there is a reader: stop blocking on a full log once its last reader has gone */
     bool for_reader;
     bool standing; /* the sandbox's own command: does not count as activity */
+    /* the client hears of it at its end only: its row may be written with that */
+    bool quiet_start;
     /* or NULL; with one, init hears of the command only after the commit: it runs once, whatever
      * crashes */
     const struct tx_hook *tx_hook;

@@ -253,7 +253,10 @@ void exec_save(struct exec *x, const char *event, const char *actor,
         x->tx_hook->ready(x->tx_hook_arg, x);
     j->tx_hook = TAKE(x->tx_hook);
     j->tx_hook_arg = TAKE(x->tx_hook_arg);
-    store_write(x->sandbox->all->store, STORE_RELAXED, save_work, save_end, j);
+    if (x->quiet_start && x->sm.state == EXEC_STARTING)
+        store_write_later(x->sandbox->all->store, save_work, save_end, j);
+    else
+        store_write(x->sandbox->all->store, STORE_RELAXED, save_work, save_end, j);
 }
 
 static int erase_work(struct store_tx *tx, void *arg, struct err *e)

@@ -273,6 +273,7 @@ static struct exec *from_spec(struct sandbox *s, const struct exec_spec *spec)
     if (spec->output_bytes > 0)
         x->log.keep = i64_max(spec->output_bytes, LOG_KEEP_MIN);
     x->log.hold = spec->block_when_full;
+    x->quiet_start = spec->quiet_start && x->row == ROW_QUEUED;
     make_start(x, spec);
     return x;
 }

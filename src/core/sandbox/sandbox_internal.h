@@ -221,6 +221,7 @@ struct exec {
     exec_cb started; /* waits for the start; NULL: called */
     void *started_arg;
     enum exec_row row;
+    bool quiet_start; /* no client waits for its start: its row may wait for the end's */
     const struct tx_hook *tx_hook; /* written with its row; NULL: none, or written */
     void *tx_hook_arg;
     struct timer begin; /* how long a start may wait for a connection */

@@ -321,7 +321,11 @@ static void write_row(struct sandbox *s, store_work work, sandbox_saved done)
     }
     v->unmade = sandbox_is_making(s);
     s->unsaved = false;
-    store_write(s->all->store, STORE_RELAXED, work, save_end, v);
+    /* The row of a run goes with its command's: see made_if_all. */
+    if (v->unmade && s->traits.one_shot && work == save_work)
+        store_write_later(s->all->store, work, save_end, v);
+    else
+        store_write(s->all->store, STORE_RELAXED, work, save_end, v);
 }
 
 void sandbox_save(struct sandbox *s, sandbox_saved done)
