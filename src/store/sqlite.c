@@ -166,10 +166,15 @@ static void sqlite_rollback(struct engine_conn *conn)
 
 static int sqlite_commit(struct engine_conn *conn, struct err *e)
 {
-    if (step_once(conn_of(conn), "COMMIT", e) == 0)
-        return 0;
-    sqlite_rollback(conn);
-    return -1;
+    struct sqlite_conn *c = conn_of(conn);
+    int rc;
+
+    if (step_once(c, "COMMIT", e) < 0) {
+        sqlite_rollback(conn);
+        return -1;
+    }
+    rc = sqlite_vfs_settle(c->h);
+    return rc == SQLITE_OK ? 0 : sqlite_fail(c->db, c->h, rc, "COMMIT", e);
 }
 
 static int sqlite_savepoint(struct engine_conn *conn, struct err *e)

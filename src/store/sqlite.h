@@ -15,9 +15,9 @@ struct sqlite_wal;
 struct sqlite_db {
     struct engine_db base;
     char *path;
-    char *vfs;   /* or NULL */
-    int lock_fd; /* of PATH.lock, locked */
-    dev_t dev;   /* of the file, to check that it is still the one at path */
+    const char *vfs; /* or NULL */
+    int lock_fd;     /* of PATH.lock, locked */
+    dev_t dev;       /* of the file, to check that it is still the one at path */
     ino_t ino;
     struct sqlite_wal *wal;
 };
@@ -40,6 +40,13 @@ CHECKED int sqlite_claim(const struct store_config *c, struct engine_db **ret, s
 void sqlite_release(struct engine_db *d);
 CHECKED int sqlite_check(struct engine_conn *c, struct err *e);
 CHECKED int sqlite_note_file(struct sqlite_db *db, struct err *e); /* once it is open */
+
+/* --- sqlite_vfs.c --- */
+/* The name of a VFS that writes a commit at once, over this one (NULL: SQLite's own).  Not for two
+ * threads at once. */
+const char *sqlite_vfs_over(const char *name);
+/* After a commit: nothing of it is left to be written, or an error of SQLite. */
+int sqlite_vfs_settle(sqlite3 *h);
 
 /* --- sqlite.c --- */
 CHECKED int sqlite_open_handle(struct sqlite_db *db, int flags, sqlite3 **ret, struct err *e);

@@ -79,7 +79,7 @@ int sqlite_claim(const struct store_config *c, struct engine_db **ret, struct er
     db = xzalloc(sizeof *db);
     db->base.engine = &engine_sqlite;
     db->path = xstrdup(path);
-    db->vfs = c->vfs ? xstrdup(c->vfs) : NULL;
+    db->vfs = sqlite_vfs_over(c->vfs);
     db->lock_fd = lock;
     *ret = &db->base;
     return 0;
@@ -91,7 +91,6 @@ void sqlite_release(struct engine_db *d)
 
     fd_close(db->lock_fd);
     free(db->path);
-    free(db->vfs);
     free(db);
 }
 
