@@ -7,7 +7,10 @@
 #include "base/map.h"
 #include "store/engine.h"
 
+/* Their bodies are ours (pg_lib.c) and must not take the place of libpq's own inside libpq. */
+#pragma GCC visibility push(hidden)
 #include <libpq-fe.h>
+#pragma GCC visibility pop
 
 #define PG_SCHEMA_SIZE 64 /* a name has at most 63 bytes */
 #define PG_PARAMS_MAX 64  /* in one statement */
@@ -54,6 +57,9 @@ static inline struct pg_conn *pg_conn_of(struct engine_conn *c)
 {
     return CONTAINER_OF(c, struct pg_conn, base);
 }
+
+/* --- pg_lib.c --- */
+CHECKED int pg_lib_load(struct err *e); /* before any call of libpq; may be called again */
 
 /* --- pg_err.c --- */
 int pg_fail(struct pg_conn *c, const PGresult *r, const char *doing, struct err *e);

@@ -62,8 +62,11 @@ static int name_schema(struct pg_db *db, const char *node, struct err *e)
 
 int pg_claim(const struct store_config *cfg, struct engine_db **ret, struct err *e)
 {
-    struct pg_db *db = xzalloc(sizeof *db);
+    struct pg_db *db;
 
+    if (pg_lib_load(e) < 0)
+        return -1;
+    db = xzalloc(sizeof *db);
     db->base.engine = &engine_postgres;
     db->url = xstrdup(cfg->url);
     db->server = name_of(cfg->url, e);

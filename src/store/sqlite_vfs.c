@@ -13,6 +13,7 @@
  * touched. */
 
 #define FRAME_HEAD 24
+#define KEEP_MAX (64 * 1024)     /* memory between commits */
 #define COLLECT_MAX (120 * 1024) /* SQLite writes less than 128 KiB in one call */
 
 struct wal_file {
@@ -44,6 +45,7 @@ static int pass_on(struct wal_file *w)
         rc = w->below->pMethods->xWrite(w->below, buf_data(&w->frames), (int)buf_len(&w->frames),
                                         w->at);
     buf_clear(&w->frames);
+    buf_shrink(&w->frames, KEEP_MAX);
     return rc;
 }
 

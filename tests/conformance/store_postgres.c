@@ -1,17 +1,35 @@
 #include "store_suite.h"
 
+#include "store/pg.h"
+
 #include <assert.h>
-#include <libpq-fe.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 static const char *url;
 
+/* By those functions of libpq that the store has loaded. */
+static PGconn *connect_to(const char *to)
+{
+    const char *const keys[] = {"dbname", NULL}, *const values[] = {to, NULL};
+    struct err e = {0};
+
+    if (pg_lib_load(&e) < 0)
+        abort();
+    return PQconnectdbParams(keys, values, 1);
+}
+
 static void run(const char *sql)
 {
-    PGconn *h = PQconnectdb(url);
-    PGresult *r = PQexec(h, sql);
-    ExecStatusType s = PQresultStatus(r);
+    PGconn *h = connect_to(url);
+    PGresult *r = PQsendQuery(h, sql) ? PQgetResult(h) : NULL, *next;
+    ExecStatusType s;
+
+    while (r && (next = PQgetResult(h))) { /* the last of several statements */
+        PQclear(r);
+        r = next;
+    }
+    s = PQresultStatus(r);
 
     if (s != PGRES_COMMAND_OK && s != PGRES_TUPLES_OK)
         (void)fprintf(stderr, "%s: %s\n", sql, PQerrorMessage(h));

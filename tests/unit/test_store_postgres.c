@@ -3,9 +3,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/event/event.h"
+#include "store/pg.h"
 #include "unit.h"
 
-#include <libpq-fe.h>
 #include <stdlib.h>
 
 static const char *url;
@@ -14,11 +14,28 @@ static struct store *store;
 
 /* --- tools --- */
 
+/* By those functions of libpq that the store has loaded. */
+static PGconn *connect_to(const char *to)
+{
+    const char *const keys[] = {"dbname", NULL}, *const values[] = {to, NULL};
+    struct err e = {0};
+
+    if (pg_lib_load(&e) < 0)
+        abort();
+    return PQconnectdbParams(keys, values, 1);
+}
+
 static void run_sql(const char *sql)
 {
-    PGconn *h = PQconnectdb(url);
-    PGresult *r = PQexec(h, sql);
-    ExecStatusType s = PQresultStatus(r);
+    PGconn *h = connect_to(url);
+    PGresult *r = PQsendQuery(h, sql) ? PQgetResult(h) : NULL, *next;
+    ExecStatusType s;
+
+    while (r && (next = PQgetResult(h))) { /* the last of several statements */
+        PQclear(r);
+        r = next;
+    }
+    s = PQresultStatus(r);
 
     if (s != PGRES_COMMAND_OK && s != PGRES_TUPLES_OK)
         fail_msg("%s: %s", sql, PQerrorMessage(h));
