@@ -378,7 +378,6 @@ int api_new(const struct api_config *c, struct api **ret, struct err *e)
     a->consoles = consoles_new();
     a->health = api_health_new(a);
     a->router = router_new();
-    op_openapi(&a->openapi, c->version);
     if (add_routes(a, e) < 0) {
         api_free(a);
         return err_wrap(e, "make the routes");

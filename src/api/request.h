@@ -44,7 +44,7 @@ struct api {
     struct route preview_route;    /* of the preview listener: for metrics and audit */
     struct dial_tls *registry_tls; /* authorities trusted for registries */
     struct map running_keys;       /* idempotency keys whose first request has no reply yet */
-    struct buf openapi;            /* printed once */
+    struct buf openapi;            /* printed for the first request */
     bool team_watching;            /* the last team_tick is still running */
     int64_t team_since_ms;         /* since when the team's agents can be heard */
     int64_t team_tick_ms;          /* of the last one */

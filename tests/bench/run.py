@@ -248,7 +248,7 @@ def bench_memory(table, make, args):
     holtd = make("memory", config="connections_max: 12000\nconnections_per_peer: 12000\nidle_ms: 10m\n")
     time.sleep(1)
     idle = holtd.rss_kib()
-    table.add("resident memory, idle", f"{idle / 1024:.1f} MiB", "", "", "≤ 16 MiB", idle <= 16 * 1024)
+    table.add("resident memory, idle", f"{idle / 1024:.1f} MiB", "", "", "≤ 12 MiB", idle <= 12 * 1024)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     want = 10000 if hard == resource.RLIM_INFINITY or hard > 10500 else hard - 500
     resource.setrlimit(resource.RLIMIT_NOFILE, (want + 500, hard))

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from daemon import BUILD, Holtd, environment, wait_for
+from daemon import ASAN, BUILD, Holtd, environment, wait_for
 
 
 def refused(*args):
@@ -25,6 +25,18 @@ def test_the_state_directory_is_private(new_holtd):
     assert stat.S_IMODE(os.stat(d.state).st_mode) == 0o700
     assert stat.S_IMODE(os.stat(f"{d.state}/admin-token").st_mode) == 0o600
     assert re.fullmatch(r"holt_[A-Za-z0-9_-]{43}\n", open(f"{d.state}/admin-token", encoding="ascii").read())
+
+
+def test_an_idle_one_is_small(new_holtd):
+    """What only some need is loaded or made when they ask: libpq and the libraries behind it, the text of OpenAPI."""
+    d = new_holtd()
+    with open(f"/proc/{d.pid}/maps", encoding="ascii") as f:
+        libraries = set(re.findall(r"/(lib[a-z0-9_-]+)\.so", f.read()))
+    assert "libsqlite3" in libraries and not libraries & {"libpq", "libgnutls", "libldap", "libkrb5"}
+    with open(f"/proc/{d.pid}/smaps_rollup", encoding="ascii") as f:
+        heap = int(re.search(r"^Private_Dirty:\s+(\d+) kB", f.read(), re.M).group(1))
+    assert ASAN or heap < 4096, f"{heap} KiB"
+    assert d.ok("GET", "/holt/v1/openapi.json")["openapi"].startswith("3.")
 
 
 def test_a_directory_that_others_may_write_is_refused(tmp_path):

@@ -86,7 +86,11 @@ void readyz_run(struct request *r)
     request_send_json(r, ready ? 200 : 503);
 }
 
+/* Printing it takes some milliseconds and 3 MiB for that time: not for a daemon that nobody asks.
+ */
 void openapi_run(struct request *r)
 {
+    if (buf_len(&r->api->openapi) == 0)
+        op_openapi(&r->api->openapi, r->api->c.version);
     request_send(r, 200, "application/json", buf_str(&r->api->openapi));
 }
