@@ -177,6 +177,8 @@ static void kill_of_the_work_ends_what_forks(void **state)
     struct world *w = *state;
     struct link *l;
 
+    if (!(suite->ops->caps & DRIVER_ISOLATES))
+        skip(); /* nothing holds what left its session */
     make(w, "sb_forks");
     l = link_open(w, "sb_forks");
     for (int i = 0; i < KILLS; i++) {
