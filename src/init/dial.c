@@ -14,6 +14,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#define BACKLOG                                                                                    \
+    1024 /* gVisor refuses a connection for which there is no room; Linux lets it wait */
 #define STEP (32 * 1024)
 /* concurrent: a command must not use up all channels and descriptors */
 #define RELAYS_MAX 64
@@ -346,7 +348,7 @@ static int listen_at(int family, const struct sockaddr *at, socklen_t size, stru
 {
     AUTO(fd_close) int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    if (fd < 0 || bind(fd, at, size) < 0 || listen(fd, 64) < 0)
+    if (fd < 0 || bind(fd, at, size) < 0 || listen(fd, BACKLOG) < 0)
         return -errno;
     loop_add(w, TAKE_FD(fd), ready);
     loop_want(w, EPOLLIN);
