@@ -45,7 +45,8 @@ struct config { /* each member is one row in settings.c; texts are owned */
     int64_t login_failures, login_window_ms, tokens_max;
     int64_t store_writes, store_reads;
     /* sandboxes */
-    char *runtime; /* the default */
+    char *runtime; /* the default; CONF_RUNTIME_AUTO: the strongest that works here */
+    struct conf_list oci_runtimes; /* further ones (wire/oci.h) */
     struct conf_list host_mounts;
     enum conf_syscalls { CONF_SYSCALLS_NARROW, CONF_SYSCALLS_WIDE } syscalls;
     enum conf_wide { CONF_WIDE_NEVER, CONF_WIDE_PEOPLE, CONF_WIDE_AGENTS } wide_syscalls;
@@ -96,8 +97,10 @@ extern const char *const conf_seed_listen[]; /* NULL at the end */
 bool conf_is_loopback(const char *address);
 
 /* The runtimes of this build, NULL-terminated, the default first: the choices of the setting
- * `runtime`.  Call it before loading or printing; the names must stay valid. */
+ * `runtime`, besides 'auto' and those of 'oci_runtimes'.  Call it before loading or printing; the
+ * names must stay valid. */
 void conf_set_runtimes(const char *const *names);
+#define CONF_RUNTIME_AUTO "auto"
 
 /* A dialect's own settings in this config: a structure of the group's (src/conf/dialects). */
 struct setting_group;

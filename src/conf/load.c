@@ -251,6 +251,8 @@ static int load_presets(struct load *l, struct err *e)
 /* Rules across several rows. */
 static int check_together(const struct config *c, struct err *e)
 {
+    if (conf_check_runtime(c, e) < 0)
+        return -1;
     if ((c->tls_cert[0] == '\0') != (c->tls_key[0] == '\0'))
         return err_set(e, ERR_INVALID, 0, "set both 'tls_cert' and 'tls_key', or neither");
     for (size_t i = 0; i < c->listen.n; i++) {

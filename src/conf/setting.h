@@ -71,6 +71,7 @@ const struct setting *setting_at(size_t i);
 size_t setting_count(void);
 size_t setting_row(const struct setting *s); /* its index in the list */
 void *setting_member(const struct config *c, const struct setting *s);
+CHECKED int conf_check_runtime(const struct config *c, struct err *e); /* across rows */
 int setting_check_path(const char *value, struct err *e); /* a check: absolute, or empty */
 const struct setting *setting_find(struct str key);       /* NULL: none */
 const struct setting *setting_find_alias(struct str name, const struct setting_alias **ret);

@@ -7,6 +7,7 @@
 #include "ops/sandbox.h"
 #include "proto/ip.h"
 #include "proto/policy.h"
+#include "wire/oci.h"
 
 #include <unistd.h>
 
@@ -145,6 +146,30 @@ void conf_set_runtimes(const char *const *names)
     }
     assert(n > 0);
     runtimes[n] = NULL;
+}
+
+/* Also those of the setting oci_runtimes. */
+int conf_check_runtime(const struct config *c, struct err *e)
+{
+    AUTO(buf_done) struct buf names = {0};
+    bool is = strcmp(c->runtime, CONF_RUNTIME_AUTO) == 0;
+
+    for (size_t i = 0; runtimes[i]; i++) {
+        is = is || strcmp(c->runtime, runtimes[i]) == 0;
+        buf_printf(&names, "%s, ", runtimes[i]);
+    }
+    for (size_t i = 0; i < c->oci_runtimes.n; i++) {
+        struct str more, name = str_cut(str_of(c->oci_runtimes.v[i]), '=', &more);
+
+        name = str_cut(name, ',', &more);
+        is = is || str_eq_c(name, c->runtime);
+        buf_printf(&names, STR_FMT ", ", STR_ARG(name));
+    }
+    if (is)
+        return 0;
+    buf_printf(&names, "%s", CONF_RUNTIME_AUTO);
+    return err_set(e, ERR_INVALID, 0, "setting 'runtime' is '%.32s'; it must be one of: " STR_FMT,
+                   c->runtime, STR_ARG(buf_str(&names)));
 }
 
 static char *first_runtime(void)
@@ -304,10 +329,17 @@ static const struct setting own_rows[] = {
     {ROW(store_reads, OP_INT, .preset = "1000", .min = 1, .max = 1000000,
          .text = "Maximum number of reads that wait for the database.")},
 
-    {ROW(runtime, OP_CHOICE, .choices = runtimes,
-         .text = "Runtime of sandboxes that request none. A runtime that does not isolate is for tests; holtd warns "
-                 "of it at its start."),
-     .as_text = true, .preset = first_runtime},
+    {ROW(runtime, OP_STR, .max = 32, .pattern = OP_PATTERN_NAME,
+         .text = "Runtime of a sandbox that names none: native, runc, crun, runsc, vm, one of "
+                 "'oci_runtimes', or 'auto', the strongest that works on this host: "
+                 "docs/runtimes.md. 'fake' isolates nothing and is for tests; holtd warns of it at "
+                 "its start."),
+     .preset = first_runtime},
+    {ROW(oci_runtimes, OP_LIST, .preset = "", .max = OCI_MORE_MAX,
+         .text = "Further container runtimes, 'NAME=/PATH/OF/PROGRAM [FLAG]...', called as runc is "
+                 "with the flags before 'run'; 'NAME,own-kernel=...' where commands are no "
+                 "processes of the host. holt-spawn takes up a change at its next start."),
+     .check = oci_check},
     {ROW(host_mounts, OP_LIST, .preset = "", .max = 256,
          .text = "Directories of the host that sandboxes may mount, with all directories below them; with ':ro' "
                  "after it, read-only. None by default. A change takes effect when holt-spawn starts again."),

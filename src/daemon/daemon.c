@@ -60,8 +60,9 @@ struct daemon {
     struct secrets *secrets;
     struct authority authority;
     struct space *space;
+    bool tries;    /* the default is the first runtime of which a trial says that it works */
     bool isolated; /* of the default runtime: archives are unpacked inside a sandbox */
-    const struct driver_ops *drivers[8]; /* NULL at the end */
+    const struct driver_ops *drivers[DRIVERS_MAX + 1]; /* NULL at the end */
     char installation[ID_SIZE], node[HOST_NAME_MAX + 1];
     bool foreign; /* the database does not belong to the state directory */
     char *bindir;
@@ -374,22 +375,39 @@ static int open_store(struct daemon *d, struct err *e)
     return identity_first_admin(d->identity, d->token_file, e) < 0 ? -1 : 0;
 }
 
+static void add_driver(struct daemon *d, const struct driver_ops *ops)
+{
+    size_t n = 0, at;
+
+    while (d->drivers[n])
+        if (d->drivers[n++] == ops)
+            return;
+    if (n == ARRAY_LEN(d->drivers) - 1)
+        return;
+    /* 'auto': the strongest first; else in the table's order, behind the one that was named */
+    for (at = n; d->tries && at > 0 && d->drivers[at - 1]->strength < ops->strength; at--)
+        d->drivers[at] = d->drivers[at - 1];
+    d->drivers[at] = ops;
+}
+
 /* The runtime named by the setting, and the isolating ones.  One without isolation works only if
  * the operator chose it: otherwise any caller who may make a sandbox could act as holtd's user on
  * the host. */
 static void choose_drivers(struct daemon *d)
 {
-    size_t n = 0;
+    const struct driver_ops *ops, *named = driver_find(d->conf->runtime);
 
-    d->drivers[n++] = driver_find(d->conf->runtime); /* it exists: conf_set_runtimes */
-    if (!(d->drivers[0]->caps & DRIVER_ISOLATES)) {
+    d->tries = !named; /* it is 'auto': conf_check_runtime */
+    if (named)
+        add_driver(d, named);
+    if (named && !(named->caps & DRIVER_ISOLATES)) {
         log_warn("what runs in a sandbox is NOT ISOLATED from this machine",
                  LOG_C("runtime", d->conf->runtime));
         return; /* chosen for tests: no isolating runtime beside it */
     }
-    for (size_t i = 0; driver_table[i] && n < ARRAY_LEN(d->drivers) - 1; i++)
-        if (driver_table[i] != d->drivers[0] && (driver_table[i]->caps & DRIVER_ISOLATES))
-            d->drivers[n++] = driver_table[i];
+    for (size_t i = 0; (ops = driver_at(i)); i++)
+        if (ops->caps & DRIVER_ISOLATES)
+            add_driver(d, ops);
 }
 
 /* A directory of the host's root with content stays unchanged: root inside a sandbox is another
@@ -421,6 +439,8 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                                                                                      : "either",
                                    .pids = c->default_pids,
                                    .bridge = c->raw_bridge[0] ? c->raw_bridge : NULL,
+                                   .runtimes = c->oci_runtimes.v,
+                                   .runtime_count = c->oci_runtimes.n,
                                    .machines = {.uri = c->vm_uri,
                                                 .pool_dir = c->vm_pool_dir,
                                                 .accel = vm_accels[c->vm_accel]}};
@@ -454,6 +474,7 @@ static int open_sandboxes(struct daemon *d, struct err *e)
                                        .store = d->store,
                                        .events = d->events,
                                        .drivers = d->drivers,
+                                       .try_drivers = d->tries,
                                        .state = c->state,
                                        .bindir = d->bindir,
                                        .allows = &allows,

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "daemon/daemon.h"
 #include "driver/table.h"
+#include "wire/oci.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -47,6 +48,9 @@ int main(int argc, char **argv)
         config_free(conf);
         return r < 0 ? 1 : 0;
     }
+    for (size_t i = 0; i < conf->oci_runtimes.n; i++)
+        if (oci_add(conf->oci_runtimes.v[i], &e) < 0)
+            return complain(&e);
     (void)fd_limit_raise();
     if (daemon_run(conf, &from, &e) < 0)
         return complain(&e);

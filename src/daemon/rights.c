@@ -235,6 +235,14 @@ static int open_own_state(const struct config *c, struct err *e)
     return TAKE_FD(lock);
 }
 
+/* Of those that 'auto' chooses from, each does. */
+static bool runtime_isolates(const struct config *c)
+{
+    const struct driver_ops *d = driver_find(c->runtime);
+
+    return !d || (d->caps & DRIVER_ISOLATES);
+}
+
 int rights_give_up(const struct config *c, int *ret_lock, struct err *e)
 {
     __attribute__((cleanup(paths_done_p))) struct paths paths = {0};
@@ -245,7 +253,7 @@ int rights_give_up(const struct config *c, int *ret_lock, struct err *e)
     bool files, calls;
     int r;
 
-    if (!(driver_find(c->runtime)->caps & DRIVER_ISOLATES)) {
+    if (!runtime_isolates(c)) {
         log_warn("holtd keeps all its rights: the runtime isolates nothing",
                  LOG_C("runtime", c->runtime));
         return (*ret_lock = open_own_state(c, e)) < 0 ? -1 : 0;

@@ -1,13 +1,34 @@
 /* find: finds a runtime in the table; a file of its own, so that a test can link another table. */
 #include "driver/table.h"
 
+#include "driver/oci/oci.h"
+
 #define DRIVERS_MAX 16
+
+static size_t table_count(void)
+{
+    size_t n = 0;
+
+    while (driver_table[n])
+        n++;
+    assert(n < DRIVERS_MAX);
+    return n;
+}
+
+const struct driver_ops *driver_at(size_t i)
+{
+    size_t n = table_count();
+
+    return i < n ? driver_table[i] : oci_driver_more(i - n);
+}
 
 const struct driver_ops *driver_find(const char *name)
 {
-    for (size_t i = 0; driver_table[i]; i++)
-        if (strcmp(driver_table[i]->name, name) == 0)
-            return driver_table[i];
+    const struct driver_ops *d;
+
+    for (size_t i = 0; (d = driver_at(i)); i++)
+        if (strcmp(d->name, name) == 0)
+            return d;
     return NULL;
 }
 
@@ -15,9 +36,7 @@ const char *const *driver_names(void)
 {
     static const char *names[DRIVERS_MAX + 1];
 
-    for (size_t i = 0; driver_table[i]; i++) {
-        assert(i < DRIVERS_MAX);
+    for (size_t i = 0; i < table_count(); i++)
         names[i] = driver_table[i]->name;
-    }
     return names;
 }

@@ -4,7 +4,9 @@
 
 #include "core/sandbox/driver.h"
 
-extern const struct driver_ops *const driver_table[];   /* NULL at the end */
+extern const struct driver_ops *const driver_table[]; /* NULL at the end */
+/* Those of the table, then those of the setting oci_runtimes; NULL: no more. */
+const struct driver_ops *driver_at(size_t i);
 const struct driver_ops *driver_find(const char *name); /* NULL: this build does not have it */
 /* The names, NULL-terminated: the choices of the setting `runtime`. */
 const char *const *driver_names(void);

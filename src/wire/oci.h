@@ -1,6 +1,6 @@
 /* oci: the container runtimes that can make a sandbox in holt-spawn's stead, one row each.
  * holtd reads what they can, holt-spawn how they are called (docs/runtimes.md).  A row is data:
- * the operator's own (holt-spawn's option --runtime) are added to those written out here.
+ * the operator's own (the setting oci_runtimes) are added to those written out here.
  * Thread: rows are added at start only. */
 #pragma once
 
@@ -9,7 +9,9 @@
 
 #define OCI_VARIANTS 2
 #define OCI_NAME_MAX 15
-#define OCI_MORE_MAX 8 /* rows of the operator's */
+#define OCI_MORE_MAX 8   /* rows of the operator's */
+#define OCI_TEXT_MAX 400 /* of one of them */
+#define OCI_FLAGS_MAX 12
 
 enum oci_bit {
     /* Commands are not processes of the host: no descriptor can be handed on, no cgroup holds a
@@ -31,7 +33,10 @@ struct oci_runtime {
 
 extern const struct oci_runtime oci_known[]; /* a row without a name at the end */
 const struct oci_runtime *oci_find(struct str name);
-/* "NAME=PROGRAM", called as runc is.  The text is borrowed for good. */
+/* "NAME[,own-kernel]=PROGRAM [FLAG]...": called as runc is, or with its own kernel as runsc is; the
+ * flags come before `run`.  The text is copied, for good. */
 CHECKED int oci_add(const char *text, struct err *e);
+/* Whether oci_add would take it; adds nothing. */
+CHECKED int oci_check(const char *text, struct err *e);
 /* By their index, those of the operator after ours; NULL: no more. */
 const struct oci_runtime *oci_at(size_t i);

@@ -46,6 +46,7 @@ static void on_late(uv_timer_t *t)
 static void driver_start(struct world *w)
 {
     struct driver_config c = {
+        .ops = w->suite->ops,
         .loop = &w->loop,
         .state = w->state,
         .installation = "in_test",

@@ -287,7 +287,9 @@ def native(directory, *args, env=None, **more):
     """One with real sandboxes: native ones, or those of the runtime in HOLT_RUNTIME (CONTRIBUTING.md).
     The leak check ends what a sanitized holt-spawn clones before it is init."""
     options = environment()["ASAN_OPTIONS"] + ":detect_leaks=0"
-    return Holtd(directory, "--runtime", os.environ.get("HOLT_RUNTIME", "native"), *args, env={"ASAN_OPTIONS": options, **(env or {})}, **more)
+    runtime = os.environ.get("HOLT_RUNTIME", "native")
+    named = {} if runtime == "crun" else {"SANDBOX_RUNTIME": runtime}  # unset would be gVisor's; agentbox has no crun
+    return Holtd(directory, "--runtime", runtime, *args, env={"ASAN_OPTIONS": options, **named, **(env or {})}, **more)
 
 
 def _decode(f):

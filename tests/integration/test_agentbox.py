@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import threading
 import time
 import urllib.request
@@ -432,9 +433,9 @@ def test_proxy_credentials(tmp_path):
 
 
 def test_runtime(tmp_path, holtd):
-    """SANDBOX_RUNTIME: unset is said in the log; one that cannot work stops the start."""
+    """SANDBOX_RUNTIME: what it means is said in the log; one that cannot work stops the start."""
     said = [line for line in holtd.log().splitlines() if "agentbox's sessions" in line]
-    assert len(said) == 1 and "runtime=native" in said[0] and "runsc (gVisor) is" in said[0], said
+    assert len(said) == 1 and "runtime=native" in said[0] and "SANDBOX_RUNTIME names it" in said[0], said
     for name in filter(lambda n: not shutil.which(n), ("runsc", "runc")):  # one that is installed: the next test
         bad = Holtd(tmp_path / name, "--runtime", "native", env={"SANDBOX_RUNTIME": name}, ready=False)
         assert bad.process.wait(60) != 0
@@ -447,7 +448,7 @@ def test_runtime(tmp_path, holtd):
         return next(c for c in json.loads(r.stdout)["checks"] if c["name"] == "agentbox's runtime")
 
     check = doctor()
-    assert check["state"] == "ok" and check["detail"].startswith("native: runsc (gVisor) is"), check
+    assert check["state"] == "ok" and check["detail"].startswith("runsc with runsc: " if shutil.which("runsc") else "native: "), check
     check = doctor(SANDBOX_RUNTIME="runsc")
     assert (check["state"], "not installed" in check["detail"]) == (("ok", False) if shutil.which("runsc") else ("missing", True)), check
 
@@ -468,6 +469,35 @@ def test_sessions_of_a_named_runtime(tmp_path, name):
         s.close()
     finally:
         assert d.stop() == 0
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_sessions_of_no_named_runtime_get_gvisor_where_it_works(tmp_path, works):
+    if not shutil.which("runsc"):
+        pytest.skip("runsc is not installed: tools/deps runtimes")
+    env = {"SANDBOX_RUNTIME": ""}
+    if not works:
+        place = tempfile.TemporaryDirectory(dir="/var/tmp", prefix="holt-test.")  # /tmp is another where sandboxes are made
+        os.chmod(place.name, 0o755)
+        env["PATH"] = f"{place.name}:{os.environ['PATH']}"
+        with open(f"{place.name}/runsc", "w", encoding="ascii") as f:
+            f.write("#!/bin/sh\necho this host is too small >&2\nexit 1\n")
+        os.chmod(f"{place.name}/runsc", 0o755)
+    d = native(tmp_path / "d", env=env)
+    try:
+        s = Sandbox(d.port, d.token)
+        for name in ("first", "second"):
+            made = s.CreateSession(session_id=name).session
+            assert d.ok("GET", f"/holt/v1/sandboxes/{made.sandbox_id}")["runtime"] == ("runsc" if works else "native")
+        s.close()
+        said = [line for line in d.log().splitlines() if "agentbox's sessions" in line]
+        assert len(said) == 2 and "SANDBOX_RUNTIME is unset" in said[0], said
+        assert ("gVisor works here" if works else "runsc failed: this host is too small") in said[1], said
+    finally:
+        d.clear()
+        assert d.stop() == 0
+        if not works:
+            place.cleanup()
 
 
 def test_settings_that_cannot_work_stop_the_start(tmp_path):

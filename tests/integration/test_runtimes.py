@@ -1,7 +1,9 @@
 """What every runtime does alike, from outside; and what sets each apart.  One that is not installed is skipped."""
 import contextlib
 import os
+import pathlib
 import shutil
+import tempfile
 import time
 
 import pytest
@@ -17,8 +19,8 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
 @contextlib.contextmanager
-def served(directory):
-    holtd = Holtd(directory, "--runtime", "native")
+def served(directory, *args, runtime="native", env=None):
+    holtd = Holtd(directory, "--runtime", runtime, *args, env=env)
     try:
         yield holtd
     finally:
@@ -109,3 +111,88 @@ def test_one_that_is_not_there(tmp_path):
     with served(tmp_path) as holtd:
         status, e = holtd.request("POST", BOXES, {"runtime": "nosuch"})[:2]
         assert status == 400 and "there is no runtime 'nosuch'" in e["error"]["message"]
+
+
+# ---- which one it is ----
+
+def needs(name):
+    if not shutil.which(name, path=PATH):
+        pytest.skip(f"{name} is not installed: tools/deps runtimes")
+
+
+@pytest.fixture
+def place():
+    """For programs: not below /tmp, which is another where sandboxes are made."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="holt-test.") as d:
+        os.chmod(d, 0o755)
+        yield pathlib.Path(d)
+
+
+def script(path, text):
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_auto_takes_the_strongest_that_works(tmp_path):
+    needs("runsc")
+    with served(tmp_path, runtime="auto") as holtd:
+        assert holtd.ok("POST", BOXES, {})["runtime"] == "runsc"
+        assert holtd.ok("POST", BOXES, {"runtime": "native"})["runtime"] == "native"
+        assert "a runtime works on this host runtime=runsc" in holtd.log().replace('"', "")
+
+
+def test_auto_leaves_out_what_does_not_work(tmp_path, place):
+    script(place / "runsc", "echo no room >&2; exit 1")
+    with served(tmp_path, runtime="auto", env={"PATH": f"{place}:{PATH}"}) as holtd:
+        assert holtd.ok("POST", BOXES, {})["runtime"] == "native"
+        status, e = holtd.request("POST", BOXES, {"runtime": "runsc"})[:2]
+        assert status == 501 and "runsc failed: no room" in e["error"]["message"], e
+
+
+def test_a_further_runtime(tmp_path, place):
+    """A third one, by its name, program and flags: here runc behind a script that says how it was called."""
+    needs("runc")
+    program = script(place / "wrapped", f"echo \"$@\" >> {place}/called; exec runc \"$@\"")
+    (place / "called").touch()
+    (place / "called").chmod(0o666)
+    config = f"runtime: third\noci_runtimes: ['third={program} --log-format json']\n"
+    holtd = Holtd(tmp_path / "d", config=config, env={"HOLT_RUNTIME": "third"})
+    try:
+        box = holtd.ok("POST", BOXES, {})
+        assert box["runtime"] == "third"
+        assert sh(holtd, box, "echo hi") == (0, "hi\n")
+        assert " --log-format json run " in (place / "called").read_text()
+        assert holtd.ok("GET", f"{BOXES}?runtime=third")["sandboxes"][0]["id"] == box["id"]
+        gone(holtd, box)
+    finally:
+        holtd.clear()
+        holtd.stop()
+
+
+@pytest.mark.parametrize("value, why", [
+    ("runc=/usr/bin/x", "there is a runtime 'runc' already"),
+    ("third", "'third' is no further runtime"),
+    ("third=relative", "is no further runtime"),
+    ("third=/tmp/x", "cannot be below /tmp"),
+    ("third,fast=/usr/bin/x", "is no further runtime"),
+])
+def test_further_runtimes_that_are_none(tmp_path, value, why):
+    bad = Holtd(tmp_path, config=f"oci_runtimes: ['{value}']\n", ready=False)
+    assert bad.process.wait(60) != 0
+    assert why in bad.text + bad.log()
+
+
+def test_a_default_that_is_not_there(tmp_path):
+    bad = Holtd(tmp_path, env={"HOLT_RUNTIME": "nosuch"}, ready=False)
+    assert bad.process.wait(60) != 0
+    assert "setting 'runtime' is 'nosuch'; it must be one of: native, runc, crun, runsc" in bad.text + bad.log()
+
+
+def test_the_runtime_of_sbx(tmp_path):
+    needs("runc")
+    with served(tmp_path, "--sbx-runtime", "runc") as holtd:
+        holtd.ok("POST", "/sandboxes", {"id": "by-sbx"})
+        box = holtd.ok("GET", f"{BOXES}/by-sbx")
+        assert box["runtime"] == "runc"
+        gone(holtd, box)

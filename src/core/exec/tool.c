@@ -231,6 +231,19 @@ static void sandbox_created(void *arg, struct sandbox *s, const struct err *e)
     end(t, &why);
 }
 
+/* Layers are unpacked with the host's ids and files: a runtime with a kernel of its own does not
+ * do that, and one that the operator prefers for sandboxes gains nothing here.  Empty: the
+ * default. */
+static struct str runtime_for_tools(const struct sandboxes *l)
+{
+    const struct driver_ops *d;
+
+    for (size_t i = 0; (d = sandboxes_driver(l, i)); i++)
+        if (d->caps & DRIVER_RUNS_TOOLS)
+            return str_of(d->name);
+    return (struct str){0};
+}
+
 /* --- interface --- */
 
 static void keep_spec(struct tool *t, const struct tool_spec *s)
@@ -270,6 +283,7 @@ struct tool *tool_start(struct sandboxes *l, const struct tool_spec *s)
     keep_spec(t, s);
     sandbox_create(l,
                    &(struct sandbox_spec){.image = STR("host"),
+                                          .runtime = runtime_for_tools(l),
                                           .traits = {.memory_upper = true,
                                                      .limits = s->limits,
                                                      .ttl_ms = s->time_ms + LIVES_LONGER_MS},

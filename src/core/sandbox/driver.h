@@ -23,6 +23,7 @@ enum driver_cap {
     DRIVER_CAN_RAW = 16,   /* an interface, if the operator named a bridge */
     DRIVER_LEADS_OUT = 64, /* its network: init leads connections out over the guest protocol */
     DRIVER_RUNS_OCI = 32,  /* by a program of the host with an OCI runtime's command line (runc) */
+    DRIVER_RUNS_TOOLS = 128, /* holt's own tools, such as the unpacker, whatever the default is */
 };
 
 enum limit_bit { /* limits that are (or are requested to be) enforced */
@@ -123,13 +124,16 @@ struct driver_allows {      /* by the operator; borrowed */
     char *const *host_dirs; /* sandboxes may mount directories below these; with ":ro": read-only */
     size_t host_dir_count;
     bool nesting;
-    const char *syscalls; /* "narrow", "either" or "wide": wide if most ask for it */
-    int64_t pids;         /* for a sandbox without a limit of its own; 0: none */
-    const char *bridge;   /* "NAME,ADDRESS/BITS" for raw networks; NULL: none */
+    const char *syscalls;  /* "narrow", "either" or "wide": wide if most ask for it */
+    int64_t pids;          /* for a sandbox without a limit of its own; 0: none */
+    const char *bridge;    /* "NAME,ADDRESS/BITS" for raw networks; NULL: none */
+    char *const *runtimes; /* further ones, as oci_add takes them (wire/oci.h) */
+    size_t runtime_count;
     struct driver_machines machines;
 };
 
 struct driver_config {
+    const struct driver_ops *ops; /* the row that is opened: one function may serve several */
     uv_loop_t *loop;
     const char *state;        /* the state directory */
     const char *installation; /* id of this installation */
@@ -143,6 +147,7 @@ enum driver_scope { DRIVER_WORK, DRIVER_ALL }; /* the commands; init as well */
 struct driver_ops {
     const char *name; /* as in the settings and replies */
     uint32_t caps;
+    int strength; /* of its boundary: what `runtime: auto` tries first; 0: last */
     /* Blocking, at start-up only.  ERR_UNSUPPORTED: not possible on this host, with the remedy. */
     int (*open)(const struct driver_config *c, struct driver **ret, struct err *e);
     void (*close)(struct driver *d); /* sandboxes keep running */

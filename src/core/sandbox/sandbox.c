@@ -405,6 +405,7 @@ static int open_driver(struct sandboxes *all, const struct driver_ops *ops,
     const struct pool_config *pool = from->pool ? from->pool : &nothing;
     struct driver_slot *slot = &all->drivers[all->driver_count];
     const struct driver_config c = {
+        .ops = ops,
         .loop = all->loop,
         .state = all->state,
         .installation = all->installation,
@@ -417,13 +418,19 @@ static int open_driver(struct sandboxes *all, const struct driver_ops *ops,
         return err_set(e, ERR_INTERNAL, 0, "more than %d runtimes", DRIVERS_MAX);
     all->driver_count++;
     *slot = (struct driver_slot){.ops = ops, .all = all};
-    if (ops->open(&c, &slot->driver, &slot->why) == 0) {
+    list_init(&slot->trial_waits);
+    if (ops->open(&c, &slot->driver, &slot->why) < 0)
+        slot->driver = NULL; /* reported when it is requested */
+    else if (from->try_drivers && sandboxes_driver(all, 0) == ops)
+        driver_slot_try(slot);
+    if (slot->driver) {
         slot->pool = pool_new(pool, slot->driver, sandboxes_driver(all, 0) == ops);
         return 0;
     }
-    slot->driver = NULL; /* reported when it is requested */
     if (!slot->why.hint[0])
         (void)err_hint(&slot->why, "holt doctor says what is missing and how to fix it");
+    if (slot->trial == TRIAL_OVER)
+        return 0; /* it has said so */
     log_warn("a runtime does not work on this host", LOG_C("runtime", ops->name), LOG_E(&slot->why),
              LOG_C("hint", slot->why.hint));
     return 0;

@@ -92,12 +92,15 @@ struct sandbox_info { /* its public state; borrowed until the loop turns */
     const struct alias *aliases; /* the first; NULL: none */
 };
 
+#define DRIVERS_MAX 16
+
 struct sandboxes_config {
     uv_loop_t *loop;
     struct store *store;
     struct events *events;
     const struct driver_ops *const
-        *drivers; /* NULL-terminated; the first that opens is the default */
+        *drivers;     /* NULL-terminated; the first that opens is the default */
+    bool try_drivers; /* the first of which a trial says that it works is */
     const char *state, *bindir, *node;
     const char *installation; /* the owner of these sandboxes; NULL: node */
     bool keep_strays;         /* keep output logs without a row: they belong to another database */
@@ -164,6 +167,9 @@ size_t sandboxes_count(const struct sandboxes *l);
 void sandboxes_pool(const struct sandboxes *l, struct pool_counts *ret); /* of all runtimes */
 void sandboxes_set_pool(struct sandboxes *l, const struct pool_config *c);
 void sandboxes_set_ceilings(struct sandboxes *l, const struct ceilings *c); /* for new requests */
+/* Whether a runtime works on this host: it makes a sandbox and removes it, once; the answer is
+ * kept.  done gets no sandbox. */
+void sandboxes_try(struct sandboxes *l, struct str runtime, sandbox_cb done, void *arg);
 /* The runtimes that work on this host, the default first; NULL after the last. */
 const struct driver_ops *sandboxes_driver(const struct sandboxes *l, size_t n);
 /* Finds a sandbox that this caller may use (core/identity/owner.h): by id, name, OWNER/NAME, or any

@@ -21,13 +21,16 @@
 #include "link/timers.h"
 #include "proto/json.h"
 
-#define DRIVERS_MAX 8
-
 struct driver_slot {
     const struct driver_ops *ops;
     struct driver *driver; /* NULL: not possible on this host, and why */
     struct err why;
     bool listed; /* it has listed its live sandboxes */
+    /* whether it works: trial.c */
+    enum { TRIAL_NONE, TRIAL_RUNS, TRIAL_OVER } trial;
+    char trial_id[ID_SIZE];
+    struct err trial_err;
+    struct list trial_waits;
     struct sandboxes *all;
     struct timer again;
     struct pool *pool; /* NULL without a driver */
@@ -293,6 +296,8 @@ struct sandbox_wait {
 };
 void wait_add(struct list *to, sandbox_cb done, void *arg);
 void wait_tell(struct list *waits, struct sandbox *s, const struct err *e);
+/* Blocking: at start-up only.  A runtime whose trial fails is closed, with the reason. */
+void driver_slot_try(struct driver_slot *slot);
 /* Calls back in the next turn: for results known within the call. */
 void sandbox_tell(struct sandboxes *all, struct sandbox *s, sandbox_cb done, void *arg,
                   const struct err *e);

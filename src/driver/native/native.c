@@ -434,6 +434,8 @@ static void args_allowed(struct args *to, const struct driver_allows *a)
         args_add(to, "--pids", xasprintf("%" PRId64, a->pids));
     if (a->bridge)
         args_add(to, "--bridge", xstrdup(a->bridge));
+    for (size_t i = 0; i < a->runtime_count; i++)
+        args_add(to, "--runtime", xstrdup(a->runtimes[i]));
 }
 
 static int define(struct native *n, const struct driver_config *c, struct err *e)
@@ -552,7 +554,7 @@ int native_open_as(const struct driver_config *c, const struct driver_ops *ops, 
 
 static int native_open(const struct driver_config *c, struct driver **ret, struct err *e)
 {
-    return native_open_as(c, &driver_native, "", ret, e);
+    return native_open_as(c, c->ops, "", ret, e);
 }
 
 /* Calls of one that is closed while others go on are told as they end. */
@@ -576,8 +578,9 @@ uint32_t native_enforces(const struct driver *d)
 
 const struct driver_ops driver_native = {
     .name = "native",
-    .caps =
-        DRIVER_CAN_PAUSE | DRIVER_CAN_STOP | DRIVER_ISOLATES | DRIVER_CAN_RELAY | DRIVER_CAN_RAW,
+    .strength = 2,
+    .caps = DRIVER_CAN_PAUSE | DRIVER_CAN_STOP | DRIVER_ISOLATES | DRIVER_CAN_RELAY |
+            DRIVER_CAN_RAW | DRIVER_RUNS_TOOLS,
     .open = native_open,
     .pool = native_pool,
     NATIVE_OPS,

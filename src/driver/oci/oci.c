@@ -4,34 +4,53 @@
 #include "base/launch.h"
 #include "driver/native/native.h"
 
+#include <unistd.h>
+
 #define CAPS                                                                                       \
     (DRIVER_CAN_PAUSE | DRIVER_CAN_STOP | DRIVER_ISOLATES | DRIVER_CAN_RELAY | DRIVER_CAN_RAW |    \
      DRIVER_RUNS_OCI)
 
 /* holt-spawn says why one does not work, at the first create; that it is not installed is known
  * here, for lists and choices. */
-static int open_row(const struct driver_config *c, const struct driver_ops *ops,
-                    struct driver **ret, struct err *e)
+static int oci_open(const struct driver_config *c, struct driver **ret, struct err *e)
 {
-    const struct oci_runtime *o = oci_find(str_of(ops->name));
+    const struct oci_runtime *o = oci_find(str_of(c->ops->name));
     char path[512];
 
     assert(o);
-    if (!find_program(o->program, path, sizeof path)) {
+    if (o->program[0] == '/' ? access(o->program, X_OK) < 0
+                             : !find_program(o->program, path, sizeof path)) {
         (void)err_set(e, ERR_UNSUPPORTED, 0, "%s is not installed", o->program);
         return err_hint(e, "%s", o->remedy);
     }
-    return native_open_as(c, ops, o->name, ret, e);
+    return native_open_as(c, c->ops, o->name, ret, e);
 }
 
-#define ROW(runtime, more)                                                                         \
-    static int open_##runtime(const struct driver_config *c, struct driver **ret, struct err *e)   \
-    {                                                                                              \
-        return open_row(c, &driver_##runtime, ret, e);                                             \
-    }                                                                                              \
+/* The weakest first: with namespaces alone a program of others adds to native nothing but itself;
+ * a kernel of its own is between a command and the host's. */
+#define ROW(runtime, how_strong)                                                                   \
     const struct driver_ops driver_##runtime = {                                                   \
-        .name = #runtime, .caps = CAPS | (more), .open = open_##runtime, NATIVE_OPS}
+        .name = #runtime, .caps = CAPS, .strength = how_strong, .open = oci_open, NATIVE_OPS}
 
-ROW(runc, 0);
-ROW(crun, 0);
-ROW(runsc, 0);
+ROW(runc, 1);
+ROW(crun, 1);
+ROW(runsc, 3);
+
+/* ---- those of the operator ---- */
+
+static struct driver_ops more[OCI_MORE_MAX];
+
+const struct driver_ops *oci_driver_more(size_t i)
+{
+    size_t known = 0;
+    const struct oci_runtime *o;
+
+    while (oci_known[known].name)
+        known++;
+    o = oci_at(known + i);
+    if (!o)
+        return NULL;
+    more[i] = driver_runc;
+    more[i].name = o->name;
+    return &more[i];
+}

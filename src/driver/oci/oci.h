@@ -6,3 +6,5 @@
 #include "core/sandbox/driver.h"
 
 extern const struct driver_ops driver_runc, driver_crun, driver_runsc;
+/* Those of the setting oci_runtimes, by their index; NULL: no more. */
+const struct driver_ops *oci_driver_more(size_t i);

@@ -15,6 +15,7 @@ extern const struct dialect dialect_agentbox;
 
 struct agentbox {        /* its state */
     const char *runtime; /* of sessions; NULL: the usual one */
+    const char *weaker;  /* if that one does not work; NULL: it was tried, or was named */
 };
 struct agentbox *agentbox_of(const struct api *a);
 

@@ -39,17 +39,12 @@ static int agentbox_probe(const struct config *c, struct err *e)
     return 0;
 }
 
-static const char *choose_runtime(const struct api *a)
+static const char *driver_name(const struct api *a, const char *runtime)
 {
-    const struct agentbox_host h = agentbox_host(a->c.conf->runtime);
     const struct driver_ops *d;
-    struct agentbox_runtime r;
-    struct err e = {0};
 
-    if (agentbox_runtime_choose(agentbox_settings(a->c.conf)->runtime, &h, &r, &e) < 0)
-        return NULL; /* probe has refused the start */
-    for (size_t i = 0; (d = sandboxes_driver(a->c.sandboxes, i)); i++)
-        if (strcmp(d->name, r.runtime) == 0)
+    for (size_t i = 0; runtime && (d = sandboxes_driver(a->c.sandboxes, i)); i++)
+        if (strcmp(d->name, runtime) == 0)
             return d->name;
     return NULL;
 }
@@ -57,9 +52,17 @@ static const char *choose_runtime(const struct api *a)
 static void *agentbox_new(struct api *a)
 {
     struct agentbox *s = xzalloc(sizeof *s);
+    const struct agentbox_host h = agentbox_host(a->c.conf->runtime);
+    struct agentbox_runtime r;
+    struct err e = {0};
 
-    if (a->c.sandboxes)
-        s->runtime = choose_runtime(a);
+    if (!a->c.sandboxes || agentbox_runtime_choose(agentbox_settings(a->c.conf)->runtime, &h, &r,
+                                                   &e) < 0) /* probe has refused the start */
+        return s;
+    s->runtime = driver_name(a, r.runtime);
+    s->weaker = driver_name(a, r.weaker);
+    if (r.weaker && !s->runtime)
+        s->runtime = TAKE(s->weaker);
     return s;
 }
 

@@ -4,6 +4,7 @@
 #include "api/share/create_join.h"
 #include "api/share/sandbox.h"
 #include "base/enc.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/rnd.h"
 #include "core/identity/tenant.h"
@@ -336,10 +337,37 @@ static void create(struct create_job *j)
     buf_done(&paths[1]);
 }
 
+/* The log says which it is. */
+static void runtime_tried(void *arg, struct sandbox *none, const struct err *e)
+{
+    struct create_job *j = arg;
+    struct agentbox *a = agentbox_of(j->api);
+
+    (void)none;
+    if (a->weaker) {
+        if (e->code != ERR_NONE)
+            a->runtime = a->weaker;
+        a->weaker = NULL;
+        log_info("agentbox's sessions", LOG_C("runtime", a->runtime),
+                 LOG_C("why", e->code == ERR_NONE ? "gVisor works here" : e->msg));
+    }
+    create(j);
+}
+
+static void try_and_create(struct create_job *j)
+{
+    const struct agentbox *a = agentbox_of(j->api);
+
+    if (a->weaker)
+        sandboxes_try(j->api->c.sandboxes, str_of(a->runtime), runtime_tried, j);
+    else
+        create(j);
+}
+
 static void storage_made(void *arg, const struct err *e)
 {
     if (e->code == ERR_NONE)
-        create(arg);
+        try_and_create(arg);
     else
         session_created(arg, NULL, e);
 }
@@ -365,7 +393,7 @@ static void begin(struct request *r, struct str id, const struct agentbox_create
                                               str_of(j->tenant), shared_names},
                          storage_made, j);
     else
-        create(j);
+        try_and_create(j);
 }
 
 /* The session that the same request made before. */

@@ -368,6 +368,7 @@ static void begin(struct request *r, struct create_request *q, struct alias_name
         .image = q->image.n > 0        ? q->image
                  : conf->seed_image[0] ? str_of(conf->seed_image)
                                        : STR("ubuntu:22.04"),
+        .runtime = str_of(sbx_settings(conf)->runtime),
         .traits = {.limits = {.memory_bytes = sbx_settings(conf)->memory_bytes,
                               .cpu_millis = sbx_settings(conf)->cpu_millis},
                    .idle_ttl_ms = sbx_settings(conf)->idle_ttl_ms},

@@ -33,7 +33,7 @@ int agentbox_runtime_choose(const char *asked, const struct agentbox_host *h,
     if (oci && check_oci(asked, h, e) < 0)
         return -1;
     if (oci) {
-        *ret = (struct agentbox_runtime){asked, asked, "SANDBOX_RUNTIME names it"};
+        *ret = (struct agentbox_runtime){asked, asked, NULL, "SANDBOX_RUNTIME names it"};
         return 0;
     }
     if (strcmp(asked, "auto") != 0) {
@@ -41,13 +41,21 @@ int agentbox_runtime_choose(const char *asked, const struct agentbox_host *h,
             return err_set(e, ERR_UNSUPPORTED, 0,
                            "SANDBOX_RUNTIME is '%s', but the runtime 'fake' allows no other",
                            asked);
-        *ret = (struct agentbox_runtime){asked, NULL, "SANDBOX_RUNTIME names it"};
+        *ret = (struct agentbox_runtime){asked, NULL, NULL, "SANDBOX_RUNTIME names it"};
         return 0;
     }
-    *ret = (struct agentbox_runtime){.runtime = h->usual};
-    if (!h->has_program("runsc"))
-        ret->why = "runsc (gVisor) is not installed";
+    if (strcmp(h->usual, "fake") == 0)
+        *ret = (struct agentbox_runtime){.runtime = h->usual, .why = "there is no other"};
+    else if (h->has_program("runsc"))
+        *ret = (struct agentbox_runtime){
+            .runtime = "runsc",
+            .program = "runsc",
+            .weaker = "native",
+            .why =
+                "SANDBOX_RUNTIME is unset: gVisor, if it works here; the first session tries it"};
     else
-        ret->why = "runsc (gVisor) is installed: SANDBOX_RUNTIME=runsc uses it";
+        *ret = (struct agentbox_runtime){.runtime = "native",
+                                         .why = "SANDBOX_RUNTIME is unset, and runsc (gVisor) is "
+                                                "not installed"};
     return 0;
 }

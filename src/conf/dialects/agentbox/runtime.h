@@ -1,6 +1,6 @@
-/* runtime: the runtime of agentbox's sessions (SANDBOX_RUNTIME).  If unset: the usual
- * one; the log says whether gVisor is installed.  A named runtime that cannot work is an error:
- * never fall back to weaker isolation than requested. */
+/* runtime: the runtime of agentbox's sessions (the variable  If unset: gVisor where it works, else
+ * native; the log says which.  A named runtime that cannot work is an error: never fall back to
+ * weaker isolation than requested. */
 #pragma once
 
 #include "base/err.h"
@@ -12,6 +12,7 @@ struct agentbox_host {
 struct agentbox_runtime {
     const char *runtime; /* a driver's name */
     const char *program; /* runsc or runc; else NULL */
+    const char *weaker;  /* what they get where that one does not work; NULL: an error */
     const char *why;     /* a sentence for the log */
 };
 /* asked: as the setting says, "auto": nothing. */

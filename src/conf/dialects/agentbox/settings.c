@@ -81,8 +81,7 @@ static const struct setting rows[] = {
          .text = "An agentbox session unused for this long ends, unless a command runs in it; 0: never."),
      .alias = session_timeout_alias, .reload = true},
     {ROW("agentbox_runtime", runtime, OP_CHOICE, .preset = "auto", .choices = runtimes,
-         .text = "Runtime of agentbox's sessions; 'auto': the setting 'runtime'. If the named runtime cannot work, "
-                 "holtd does not start."),
+         .text = "What runs agentbox's sessions; 'auto': runsc where it works, else native. One that is named and cannot work stops the start."),
      .as_text = true, .alias = runtime_alias},
     {ROW("agentbox_process_api", process_api, OP_BOOL, .preset = "false",
          .text = "Whether sessions of agentbox serve process_api on port 2024 inside, if their request does not "

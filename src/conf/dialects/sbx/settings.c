@@ -251,6 +251,10 @@ static const char *const stream_modes[] = {"control-plane", "sidecar", NULL};
     .f = {.name = "sbx_" #member, .type = kind, .offset = offsetof(struct sbx_settings, member), __VA_ARGS__}
 
 static const struct setting rows[] = {
+    {ROW(runtime, OP_STR, .preset = "", .max = 32,
+         .text = "Runtime of sbx sandboxes; empty: the setting 'runtime'. One that cannot work here "
+                 "is an error of each create, which names it."),
+     .reload = true},
     {ROW(volume_mode, OP_CHOICE, .preset = "emptydir", .choices = volume_modes,
          .text = "Kind of /workspace of an sbx sandbox: files of the sandbox, on disk and removed with it. 'pvc' "
                  "has at most 10 GiB."),

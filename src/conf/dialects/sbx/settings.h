@@ -5,7 +5,7 @@
 #include "conf/conf.h"
 
 struct sbx_settings {
-    char *volume_mode, *cache_mode, *cache_hostpath;
+    char *runtime, *volume_mode, *cache_mode, *cache_hostpath;
     int64_t cache_pvc_bytes;
     int64_t idle_ttl_ms, cpu_millis, memory_bytes;
     struct conf_list allowed_hosts, disallowed_hosts, env;
