@@ -49,6 +49,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow: long or heavy; left out of the pass with sanitizers")
     config.addinivalue_line("markers", "of_sqlite: about SQLite's file; left out when all is on PostgreSQL")
     config.addinivalue_line("markers", "own_timeout: sets its own time limit")
+    config.addinivalue_line("markers", "not_on(runtime, why): skipped when HOLT_RUNTIME names this one; 'containers' are all but native")
     config.addinivalue_line("markers", "needs_root(why): skipped for an ordinary user")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)  # a login has 1,024; some tests hold more connections
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 65536)), hard))
@@ -63,6 +64,10 @@ def pytest_collection_modifyitems(items):
         needs_root = item.get_closest_marker("needs_root")
         if needs_root and os.geteuid() != 0:
             item.add_marker(pytest.mark.skip(reason=f"needs root: {needs_root.args[0]}"))
+        for mark in item.iter_markers("not_on"):
+            runtime = os.environ.get("HOLT_RUNTIME", "native")
+            if runtime == mark.args[0] or (mark.args[0] == "containers" and runtime != "native"):
+                item.add_marker(pytest.mark.skip(reason=f"{runtime}: {mark.args[1]}"))
         if not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout((300 if ASAN else 180) * SLOW))
 

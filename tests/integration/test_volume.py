@@ -47,6 +47,7 @@ def at(name, path, read_only=False):
     return {"name": name, "path": path, "read_only": read_only}
 
 
+@pytest.mark.not_on("runsc", "gVisor of before 2023 refuses statx(AT_NO_AUTOMOUNT), and so ls and stat of coreutils 9 on a name")
 @pytest.mark.parametrize("kind", ["disk", "tmpfs"])
 def test_two_sandboxes_read_and_write_one_volume(holtd, kind):
     v = holtd.ok("POST", "/holt/v1/volumes", {"name": "data", "kind": kind})
@@ -84,6 +85,7 @@ def test_a_tmpfs_has_its_size(holtd):
     assert holtd.request("POST", "/holt/v1/volumes", {"name": "x", "size_bytes": 1 << 20})[0] == 400
 
 
+@pytest.mark.not_on("runsc", "gVisor of before 2023 refuses statx(AT_NO_AUTOMOUNT), and so ls and stat of coreutils 9 on a name")
 def test_a_tenants_volume_is_its_own(holtd):
     for tenant in ("acme", "other"):
         holtd.ok("POST", "/holt/v1/volumes", {"name": "data", "tenant": tenant})
