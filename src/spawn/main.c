@@ -12,9 +12,9 @@
 #include "base/account.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/hand_over.h"
 #include "base/log.h"
 #include "spawn/end_all.h"
-#include "spawn/hand_over.h"
 #include "spawn/own_rights.h"
 #include "spawn/sandbox.h"
 #include "spawn/server.h"
@@ -160,6 +160,34 @@ static int find_user(const char *name, struct err *e)
     return 0;
 }
 
+/* Refused while a holtd serves it. */
+static int check_unused(const char *path, struct err *e)
+{
+    AUTO(fd_close) int fd = openat(host.state, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    (void)err_set(e, ERR_CONFLICT, 0, "a holtd that root has started serves '%s'", path);
+    return err_hint(e, "stop it (Ctrl-C, or as root: holt down), then start the service again");
+}
+
+/* What root has used alone (`make run` as root, or an earlier release) becomes that of holtd's user
+ * in the installed service. */
+static int take_over(const char *path, uid_t owner, struct err *e)
+{
+    struct hand_over h = {.from = owner, .to = {host.served, host.served_group}};
+    int r;
+
+    if ((owner != 0 && owner != ACCOUNT_HOLT) || host.served == 0)
+        return 0;
+    if (check_unused(path, e) < 0)
+        return -1;
+    r = hand_over_state(&h, host.state);
+    return r < 0 ? err_set(e, err_code_from_errno(-r), -r, "hand '%s' over to user %u", path,
+                           host.served)
+                 : 0;
+}
+
 /* Does nothing in a state directory of its user: leaves its lock alone. */
 static int prepare(const char *path, struct err *e)
 {
@@ -174,8 +202,7 @@ static int prepare(const char *path, struct err *e)
         return 0;
     if (lock_state(e) < 0)
         return -1;
-    if (hand_over_state(host.state, path, host.served, host.served_group, e) < 0 ||
-        fchmod(host.state, 0700) < 0)
+    if (take_over(path, st.st_uid, e) < 0 || fchmod(host.state, 0700) < 0)
         return -1;
     return 0;
 }
