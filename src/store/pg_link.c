@@ -219,15 +219,20 @@ static int take_lock(struct pg_conn *c, uint64_t patience, struct err *e)
 
 /* --- start-up --- */
 
-/* Waits only for a server that is unreachable or still starting. */
+/* Waits only for a server that is unreachable or still starting.  It may be ready a moment after it
+ * has refused us: only one that refuses again is to blame on the settings. */
 static int dial_patiently(struct pg_conn *c, struct err *e)
 {
     uint64_t end = uv_hrtime() + START_NS;
-    bool told = false;
+    bool told = false, was_ready = false;
 
     while (dial(c, e) < 0) {
         PGPing p = e->code == ERR_UNAVAILABLE ? PQpingParams(PARAMETERS(c->db->url), 1) : PQPING_OK;
 
+        if (e->code == ERR_UNAVAILABLE && p == PQPING_OK && !was_ready) {
+            was_ready = true;
+            continue;
+        }
         if ((p != PQPING_NO_RESPONSE && p != PQPING_REJECT) || uv_hrtime() >= end) {
             if (e->code == ERR_UNAVAILABLE && p == PQPING_OK)
                 err_hint(e, "check user, password and database in `db`, and the server's "
