@@ -71,6 +71,7 @@ MAY = {
     "GET /holt/v1/volumes": "observer agent operator admin",
     "POST /holt/v1/volumes": "agent operator admin",
     "GET /holt/v1/volumes/{id}": "observer agent operator admin",
+    "PATCH /holt/v1/volumes/{id}": "agent operator admin",
     "DELETE /holt/v1/volumes/{id}": "agent operator admin",
     "GET /holt/v1/secrets": "observer operator admin",
     "POST /holt/v1/secrets": "operator admin",

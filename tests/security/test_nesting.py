@@ -3,7 +3,7 @@ import pytest
 
 import boxes
 from attempts import ATTEMPTS, CALLS
-from conftest import LIMITS, put_probe
+from conftest import LIMITS, open_spawn, put_probe
 
 # What nesting is for: the calls may succeed, or fail for want of a capability that only a namespace of one's own gives.
 OPENED = {name for name in CALLS if name.split("_")[0] in ("unshare", "setns", "mount", "umount", "remount", "fsopen", "move", "open")
@@ -31,7 +31,7 @@ WITHIN = {  # by root of a namespace made inside: shell lines that print nothing
 
 @pytest.fixture(scope="module", params=["root", "rootless"])
 def nests(request):
-    s = boxes.Spawn(request.param, args=("--nesting", "yes"))
+    s = open_spawn(request.param, args=("--nesting", "yes"))
     yield s
     s.stop()
 
