@@ -540,7 +540,7 @@ static void a_relay_is_refused_and_counted(void **state)
 
     (void)state;
     begin(&h);
-    m.u.relay.host = STR("example.com");
+    m.u.relay = (struct guest_relay){.uid = 13, .host = STR("192.0.2.1")};
     peer(&h, &m);
     assert_int_equal(buf_data(&h.g->out)[0], GUEST_RESET);
     peer_plain(&h, GUEST_CLOSE, 2); /* below its last: dropped */
@@ -595,6 +595,14 @@ static void relays_are_bounded_and_may_be_refused(void **state)
         assert_int_equal(h.p != NULL, i < GUEST_RELAYS_MAX);
     }
     assert_int_equal(h.g->relay_count, GUEST_RELAYS_MAX);
+    m.u.relay.service = GUEST_DNS; /* those that are led out do not count with them */
+    m.channel += 2;
+    peer(&h, &m);
+    assert_non_null(h.p);
+    assert_int_equal(h.g->led_count, 1);
+    guest_pipe_cancel(h.p);
+    assert_int_equal(h.g->led_count, 0);
+    m.u.relay.service = GUEST_API;
     peer_plain(&h, GUEST_CLOSE, 4); /* the first that was served */
     assert_int_equal(h.done, 1);
     m.channel += 2;
