@@ -23,7 +23,7 @@
 #define END_MS 40000 /* longer than holtd waits for requests (shutdown_ms) by default */
 #define OUTPUT_MAX 4096
 
-const char *const part_names[PART_COUNT] = {"holtd", "holt-spawn", "holt-egress"};
+const char *const part_names[PART_COUNT] = {"holtd", "holt-spawn", "holt-egress", "holt-virt"};
 
 int installation_open(const char *state, struct installation *ret, struct err *e)
 {
@@ -83,9 +83,10 @@ pid_t installation_find(const struct installation *i, enum installation_part par
 {
     AUTO(mem_free) char *lock = xasprintf("%s/lock", i->state);
 
-    return part == PART_HOLTD   ? holder_of_lock(lock)
-           : part == PART_SPAWN ? listener_of(i->state, "spawn.sock")
-                                : listener_of(i->state, "egress.sock");
+    return part == PART_HOLTD    ? holder_of_lock(lock)
+           : part == PART_SPAWN  ? listener_of(i->state, "spawn.sock")
+           : part == PART_EGRESS ? listener_of(i->state, "egress.sock")
+                                 : listener_of(i->state, "virt.sock");
 }
 
 /* A pid may have been reused: check the process's name while holding a pidfd. */
@@ -134,7 +135,7 @@ static char *program_dir(void)
     return xstrdup(path);
 }
 
-static int start_spawn(const char *const *argv, int output, pid_t *ret)
+static int start_program(const char *const *argv, int output, pid_t *ret)
 {
     posix_spawn_file_actions_t files;
     int r;
@@ -148,15 +149,10 @@ static int start_spawn(const char *const *argv, int output, pid_t *ret)
     return r;
 }
 
-int installation_run_end(const struct installation *i, const char *how, unsigned *ret,
-                         struct err *e)
+/* Runs it and reads the number that it prints. */
+static int run_program(const struct installation *i, const char *const *argv, unsigned *ret,
+                       struct err *e)
 {
-    AUTO(mem_free) char *dir = program_dir();
-    AUTO(mem_free) char *spawn = xasprintf("%s/holt-spawn", dir);
-    AUTO(mem_free) char *init = xasprintf("%s/holt-init", dir);
-    const char *argv[] = {spawn,   "--state", i->state, "--init",
-                          init,    "--end",   how,      i->user[0] ? "--user" : NULL,
-                          i->user, NULL};
     AUTO(buf_done) struct buf text = {0};
     AUTO(fd_close) int in = -1;
     struct str rest;
@@ -167,17 +163,45 @@ int installation_run_end(const struct installation *i, const char *how, unsigned
     if (pipe2(pipes, O_CLOEXEC) < 0)
         return err_set(e, ERR_INTERNAL, errno, "make a pipe");
     in = pipes[0];
-    r = start_spawn(argv, pipes[1], &pid);
+    r = start_program(argv, pipes[1], &pid);
     fd_close(pipes[1]);
     if (r != 0)
-        return err_set(e, err_code_from_errno(r), r, "start '%s'", spawn);
+        return err_set(e, err_code_from_errno(r), r, "start '%s'", argv[0]);
     (void)!fd_read_all(in, OUTPUT_MAX, &text); /* on an error the number stays 0 */
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        return err_set(e, ERR_INTERNAL, 0, "holt-spawn could not end all sandboxes of '%s'",
-                       i->state);
+        return err_set(e, ERR_INTERNAL, 0, "%s could not end all sandboxes of '%s'",
+                       strrchr(argv[0], '/') + 1, i->state);
     (void)!str_parse_u64(str_cut(buf_str(&text), '\n', &rest), &n);
     *ret = (unsigned)n;
     return 0;
+}
+
+int installation_run_end(const struct installation *i, const char *how, unsigned *ret,
+                         struct err *e)
+{
+    AUTO(mem_free) char *dir = program_dir();
+    AUTO(mem_free) char *spawn = xasprintf("%s/holt-spawn", dir);
+    AUTO(mem_free) char *init = xasprintf("%s/holt-init", dir);
+    const char *argv[] = {spawn,   "--state", i->state, "--init",
+                          init,    "--end",   how,      i->user[0] ? "--user" : NULL,
+                          i->user, NULL};
+
+    return run_program(i, argv, ret, e);
+}
+
+int installation_end_machines(const struct installation *i, const char *how, unsigned *ret,
+                              struct err *e)
+{
+    AUTO(mem_free) char *dir = program_dir();
+    AUTO(mem_free) char *virt = xasprintf("%s/holt-virt", dir);
+    AUTO(mem_free) char *host = xasprintf("%s/vm/host", i->state);
+    const char *argv[] = {virt, "--state", i->state, "--end", how, NULL};
+
+    if (access(host, F_OK) < 0)
+        return 0;
+    if (run_program(i, argv, ret, e) == 0)
+        return 0;
+    return err_hint(e, "is libvirtd running? 'virsh list --all' shows machines as holt-sb_...");
 }

@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-enum installation_part { PART_HOLTD, PART_SPAWN, PART_EGRESS, PART_COUNT };
+enum installation_part { PART_HOLTD, PART_SPAWN, PART_EGRESS, PART_VIRT, PART_COUNT };
 extern const char *const part_names[PART_COUNT];
 
 struct installation {
@@ -22,6 +22,9 @@ pid_t installation_find(const struct installation *i, enum installation_part par
 /* Ends it with SIGTERM, waits, and finally kills it.  Returns its pid, or 0: none was running. */
 CHECKED int installation_end(const struct installation *i, enum installation_part part,
                              struct err *e);
+/* Runs holt-virt --end `how`, if it ever served here; *ret: the number of running machines. */
+CHECKED int installation_end_machines(const struct installation *i, const char *how, unsigned *ret,
+                                      struct err *e);
 /* Runs holt-spawn --end `how`; *ret: the number of running sandboxes. */
 CHECKED int installation_run_end(const struct installation *i, const char *how, unsigned *ret,
                                  struct err *e);

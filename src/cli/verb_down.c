@@ -38,12 +38,16 @@ static int end_part(const struct installation *i, enum installation_part part, b
 /* holtd first: it restarts the others. */
 static int end_installation(const struct installation *i, bool destroy, struct err *e)
 {
-    unsigned sandboxes = 0;
+    const char *how = destroy ? "destroy" : "stop";
+    unsigned sandboxes = 0, machines = 0;
     bool any = false;
 
     if (end_part(i, PART_HOLTD, &any, e) < 0 || end_part(i, PART_SPAWN, &any, e) < 0 ||
-        installation_run_end(i, destroy ? "destroy" : "stop", &sandboxes, e) < 0)
+        end_part(i, PART_VIRT, &any, e) < 0 ||
+        installation_end_machines(i, how, &machines, e) < 0 ||
+        installation_run_end(i, how, &sandboxes, e) < 0)
         return -1;
+    sandboxes += machines;
     if (sandboxes > 0)
         say("ended %u sandbox%s", sandboxes, sandboxes == 1 ? "" : "es");
     if (end_part(i, PART_EGRESS, &any, e) < 0)

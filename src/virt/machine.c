@@ -1,9 +1,9 @@
 /* Machines: libvirt domains of this installation, named "holt-ID"; their description says whose. */
+#include "virt/machine.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rnd.h"
-#include "virt/virt.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -13,7 +13,6 @@
 
 #define GUEST_PORT "holt.guest"
 #define COMMAND_LINE "console=ttyS0 quiet panic=-1 reboot=t"
-#define MEMORY_PRESET (512ULL << 20)
 #define MEMORY_MIN (96ULL << 20)
 #define BOOT_MS 90000     /* under TCG on a busy machine */
 #define KVM_BOOT_MS 20000 /* a KVM that takes longer does not truly work */
@@ -21,15 +20,7 @@
 #define LOOK_MS 20
 #define KILL_MS 3000
 
-/* What a machine's work is done with; ends with it. */
-struct ground {
-    virConnectPtr conn;
-    virStoragePoolPtr pool;
-    virDomainPtr dom; /* NULL: there is none */
-    char id[VIRT_ID_MAX + 1], name[VIRT_ID_MAX + 8], disk[VIRT_ID_MAX + 8], log[VIRT_ID_MAX + 10];
-};
-
-static void ground_done(struct ground *g)
+void ground_done(struct ground *g)
 {
     if (g->dom)
         (void)virDomainFree(g->dom);
@@ -37,10 +28,6 @@ static void ground_done(struct ground *g)
         (void)virStoragePoolFree(g->pool);
     if (g->conn)
         (void)virConnectClose(g->conn);
-}
-static inline void ground_done_p(struct ground *g)
-{
-    ground_done(g);
 }
 
 /* "holt INSTALLATION" or "holt INSTALLATION confirmed" */
@@ -58,22 +45,25 @@ static bool is_ours(virDomainPtr d, bool *ret_confirmed)
     return ours;
 }
 
-static int ground_open(struct ground *g, struct str id, struct err *e)
+int ground_look(struct ground *g, struct str id, struct err *e)
 {
-    if (!virt_id_is_safe(id))
-        return err_set(e, ERR_INVALID, 0, "'" STR_FMT "' is not a machine's id", STR_ARG(id));
-    memcpy(g->id, id.p, id.n);
+    (void)snprintf(g->id, sizeof g->id, STR_FMT, STR_ARG(id));
     (void)snprintf(g->name, sizeof g->name, "holt-%s", g->id);
     (void)snprintf(g->disk, sizeof g->disk, "%s.qcow2", g->id);
     (void)snprintf(g->log, sizeof g->log, "%s.console", g->id);
-    if (host_get(&g->conn, e) < 0)
-        return -1;
     g->dom = virDomainLookupByName(g->conn, g->name);
     if (g->dom && !is_ours(g->dom, NULL)) {
         (void)virDomainFree(TAKE(g->dom));
         return err_set(e, ERR_CONFLICT, 0, "domain '%s' is not this installation's", g->name);
     }
     return 0;
+}
+
+static int ground_open(struct ground *g, struct str id, struct err *e)
+{
+    if (!virt_id_is_safe(id))
+        return err_set(e, ERR_INVALID, 0, "'" STR_FMT "' is not a machine's id", STR_ARG(id));
+    return host_get(&g->conn, e) < 0 ? -1 : ground_look(g, id, e);
 }
 
 static int ground_find(struct ground *g, struct str id, struct err *e)
@@ -101,8 +91,18 @@ static void choose_uuid(const struct ground *g, char *to)
                    b[14], b[15]);
 }
 
-static int define(struct ground *g, const struct virt_create *c, const struct base_paths *b,
-                  bool kvm, struct err *e)
+uint64_t machine_memory(const struct virt_create *c)
+{
+    return c->memory_bytes > 0 ? c->memory_bytes : (uint64_t)MEMORY_PRESET;
+}
+
+uint32_t machine_cpus(const struct virt_create *c)
+{
+    return c->cpus > 0 ? c->cpus : 1;
+}
+
+int machine_define(struct ground *g, const struct virt_create *c, const struct base_paths *b,
+                   bool kvm, struct err *e)
 {
     AUTO(buf_done) struct buf xml = {0};
     AUTO(mem_free) char *disk = xasprintf("%s/%s", virt_options.pool, g->disk);
@@ -125,9 +125,8 @@ static int define(struct ground *g, const struct virt_create *c, const struct ba
                               .console = console};
 
     choose_uuid(g, uuid);
-    (void)snprintf(memory, sizeof memory, "%" PRIu64,
-                   c->memory_bytes > 0 ? c->memory_bytes : (uint64_t)MEMORY_PRESET);
-    (void)snprintf(cpus, sizeof cpus, "%u", c->cpus > 0 ? c->cpus : 1);
+    (void)snprintf(memory, sizeof memory, "%" PRIu64, machine_memory(c));
+    (void)snprintf(cpus, sizeof cpus, "%u", machine_cpus(c));
     domain_describe(&v, &xml);
     if (g->dom)
         (void)virDomainFree(TAKE(g->dom));
@@ -135,31 +134,27 @@ static int define(struct ground *g, const struct virt_create *c, const struct ba
     return g->dom ? 0 : host_error(e, "describe machine '%s'", g->id);
 }
 
-/* Waits until it takes orders, gives it those of c, and waits until its init runs: as power_ask. */
-static int settle(virStreamPtr st, const struct virt_create *c, int64_t ms)
+/* As power_ask. */
+static int give_orders(virStreamPtr st, const struct virt_create *c, int64_t ms)
 {
     AUTO(buf_done) struct buf orders = {0};
     int r = power_ask(st, STR("ping\n"), "up", true, ms);
 
-    if (r <= 0)
+    if (r <= 0 || !c)
         return r;
     power_describe(c, &orders);
     return power_ask(st, buf_str(&orders), "started", false, ms);
 }
 
-/* Starts it and waits until its init runs: 0, or -1. */
-static int boot(struct ground *g, const struct virt_create *c, int64_t ms, struct err *e)
+int machine_settle(struct ground *g, const struct virt_create *c, int64_t ms, struct err *e)
 {
     char tail[96] = "";
-    virStreamPtr st;
+    virStreamPtr st = power_open(g->conn, g->dom, e);
     int r;
 
-    if (virDomainCreate(g->dom) < 0)
-        return host_error(e, "start machine '%s'", g->id);
-    st = power_open(g->conn, g->dom, e);
     if (!st)
         return -1;
-    r = settle(st, c, ms);
+    r = give_orders(st, c, ms);
     power_close(st);
     if (r > 0)
         return 0;
@@ -169,7 +164,14 @@ static int boot(struct ground *g, const struct virt_create *c, int64_t ms, struc
                    r < 0 ? "" : " in time", tail[0] ? tail : "nothing");
 }
 
-static int force_off(struct ground *g, struct err *e)
+static int boot(struct ground *g, const struct virt_create *c, int64_t ms, struct err *e)
+{
+    if (virDomainCreate(g->dom) < 0)
+        return host_error(e, "start machine '%s'", g->id);
+    return machine_settle(g, c, ms, e);
+}
+
+int machine_force_off(struct ground *g, struct err *e)
 {
     if (!g->dom || virDomainIsActive(g->dom) != 1 || virDomainDestroy(g->dom) == 0 ||
         virDomainIsActive(g->dom) != 1)
@@ -200,7 +202,7 @@ static int boot_somehow(struct ground *g, const struct virt_create *c, const str
     int r = -1;
 
     if (kvm)
-        r = define(g, c, b, true, e) < 0
+        r = machine_define(g, c, b, true, e) < 0
                 ? -1
                 : boot(g, c, accel == ACCEL_KVM ? BOOT_MS : KVM_BOOT_MS, e);
     if (r == 0)
@@ -212,11 +214,11 @@ static int boot_somehow(struct ground *g, const struct virt_create *c, const str
         return 0;
     if (kvm) {
         log_warn("KVM of this host does not run a machine: TCG is used, which is slower", LOG_E(e));
-        if (force_off(g, e) < 0)
+        if (machine_force_off(g, e) < 0)
             return -1;
     }
     accel = ACCEL_TCG;
-    return define(g, c, b, false, e) < 0 ? -1 : boot(g, c, BOOT_MS, e);
+    return machine_define(g, c, b, false, e) < 0 ? -1 : boot(g, c, BOOT_MS, e);
 }
 
 static int undefine(struct ground *g, struct err *e)
@@ -227,9 +229,9 @@ static int undefine(struct ground *g, struct err *e)
     return host_error(e, "forget machine '%s'", g->id);
 }
 
-static int drop_all(struct ground *g, struct err *e)
+int machine_drop(struct ground *g, struct err *e)
 {
-    if (force_off(g, e) < 0 || undefine(g, e) < 0)
+    if (machine_force_off(g, e) < 0 || undefine(g, e) < 0)
         return -1;
     (void)virStoragePoolRefresh(g->pool, 0); /* the console was made by QEMU */
     return storage_drop(g->pool, g->disk, e) < 0 || storage_drop(g->pool, g->log, e) < 0 ? -1 : 0;
@@ -252,6 +254,19 @@ static int check_create(const struct virt_create *c, const struct ground *g, str
     return 0;
 }
 
+static bool accel_is_known(void)
+{
+    return accel != ACCEL_UNKNOWN;
+}
+
+static int boot_new(struct ground *g, const struct virt_create *c, const struct base_paths *b,
+                    bool *ret_kvm, struct err *e)
+{
+    if (!(c->flags & VIRT_RESTART) && storage_overlay(g->pool, g->disk, b, c->disk_bytes, e) < 0)
+        return -1;
+    return boot_somehow(g, c, b, ret_kvm, e);
+}
+
 int machine_create(const struct virt_create *c, bool *ret_kvm, struct err *e)
 {
     AUTO(ground_done) struct ground g = {0};
@@ -260,16 +275,18 @@ int machine_create(const struct virt_create *c, bool *ret_kvm, struct err *e)
     struct err why;
     int r;
 
+    accel = strcmp(virt_options.accel, "tcg") == 0 ? ACCEL_TCG : accel;
     if (ground_open(&g, c->id, e) < 0 || check_create(c, &g, e) < 0 ||
         storage_pool(g.conn, &g.pool, e) < 0 || storage_base(g.conn, g.pool, &b, e) < 0)
         return -1;
-    r = restart ? 0 : storage_overlay(g.pool, g.disk, &b, c->disk_bytes, e);
+    r = restart || !accel_is_known() ? 0 : clone_make(&g, c, &b, accel == ACCEL_KVM, e);
+    *ret_kvm = accel == ACCEL_KVM;
     if (r == 0)
-        r = boot_somehow(&g, c, &b, ret_kvm, e);
+        r = boot_new(&g, c, &b, ret_kvm, e);
     base_paths_done(&b);
-    if (r < 0 && (restart ? force_off(&g, &why) : drop_all(&g, &why)) < 0)
+    if (r < 0 && (restart ? machine_force_off(&g, &why) : machine_drop(&g, &why)) < 0)
         log_error("a machine that did not start is not gone", LOG_C("id", g.id), LOG_E(&why));
-    return r;
+    return r < 0 ? -1 : 0;
 }
 
 /* ---- the rest of its life ---- */
@@ -318,7 +335,7 @@ int machine_kill(struct str id, enum virt_scope scope, struct err *e)
 
     if (ground_find(&g, id, e) < 0)
         return -1;
-    return scope == VIRT_WORK ? kill_work(&g, e) : force_off(&g, e);
+    return scope == VIRT_WORK ? kill_work(&g, e) : machine_force_off(&g, e);
 }
 
 /* What was written reaches the disk: the machine switches itself off, or is switched off. */
@@ -339,7 +356,7 @@ static int stop(struct ground *g, struct err *e)
     power_close(st);
     while (clock_mono_ms() < until && virDomainIsActive(g->dom) == 1)
         (void)poll(NULL, 0, LOOK_MS);
-    return force_off(g, e);
+    return machine_force_off(g, e);
 }
 
 int machine_remove(struct str id, bool keep, struct err *e)
@@ -350,7 +367,7 @@ int machine_remove(struct str id, bool keep, struct err *e)
         return -1;
     if (keep)
         return stop(&g, e);
-    return storage_pool(g.conn, &g.pool, e) < 0 ? -1 : drop_all(&g, e);
+    return storage_pool(g.conn, &g.pool, e) < 0 ? -1 : machine_drop(&g, e);
 }
 
 int machine_pause(struct str id, bool on, struct err *e)

@@ -2,6 +2,7 @@
 
 /* Started by holtd, which it outlives for a while; the machines outlive both. */
 #include "base/clock.h"
+#include "base/confine.h"
 #include "base/fd.h"
 #include "base/list.h"
 #include "base/log.h"
@@ -10,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -24,13 +26,15 @@
 
 #define JOBS_MAX 64 /* threads; those that hang count */
 #define READ_MS 5000
+#define END_S 120
 #define WRITE_MS 30000
 #define CREATE_MS 150000 /* with the upload of the base and the boot under TCG */
 
 static const char usage[] =
     "usage: holt-virt --state DIR [--uri URI] [--pool-dir DIR] [--accel auto|kvm|tcg]\n"
-    "                 [--for UID] [--linger-ms N]\n"
-    "  --for: the user of holtd, whom it serves; --linger-ms: how long it stays without holtd\n";
+    "                 [--for UID] [--linger-ms N] [--end stop|destroy]\n"
+    "  --for: the user of holtd, whom it serves; --linger-ms: how long it stays without holtd;\n"
+    "  --end: ends all machines of the installation and prints how many ran\n";
 
 struct virt_options virt_options = {
     .uri = "qemu:///system", .pool = "/var/lib/libvirt/holt", .accel = "auto"};
@@ -57,6 +61,7 @@ static struct {
     unsigned client_count;
     bool greeted;
     uid_t served;
+    const char *end; /* "stop", "destroy"; NULL: serve */
     int64_t linger_ms, alone_since_ms;
     pthread_mutex_t lock; /* of the two lists */
     struct list jobs, ends;
@@ -493,6 +498,9 @@ static bool take_option(const char *name, const char *value)
         virt_options.accel = value;
     else if (strcmp(name, "--for") == 0 && str_parse_u64(s, &n) == 0 && n < UINT32_MAX)
         v.served = (uid_t)n;
+    else if (strcmp(name, "--end") == 0 &&
+             (strcmp(value, "stop") == 0 || strcmp(value, "destroy") == 0))
+        v.end = value;
     else if (strcmp(name, "--linger-ms") == 0 && str_parse_u64(s, &n) == 0 && n < 86400000)
         v.linger_ms = (int64_t)n;
     else
@@ -509,6 +517,82 @@ static bool parse(int argc, char **argv)
     return virt_options.state && virt_options.pool[0] == '/';
 }
 
+/* libvirt's client executes ssh(1) for these; every other way is a socket. */
+static bool needs_programs(void)
+{
+    return strstr(virt_options.uri, "+ssh:") || strstr(virt_options.uri, "+ext:");
+}
+
+/* Its user stays the one that started it: libvirt decides by that who may connect.  Files of the
+ * base are read by any user's rights, and nothing but those and libvirt's configuration. */
+static int rights_give_up(struct err *e)
+{
+    AUTO(mem_free) char *base = xasprintf("%s/vm", virt_options.state);
+    const struct confine_path readable[] = {
+        {base, CONFINE_READ},
+        {"/etc/libvirt", CONFINE_READ},
+        {"/etc/pki", CONFINE_READ},
+        {"/etc/ssl/certs", CONFINE_READ},
+        {"/etc/passwd", CONFINE_READ},
+        {"/etc/group", CONFINE_READ},
+        {"/etc/nsswitch.conf", CONFINE_READ},
+        {"/etc/hosts", CONFINE_READ},
+        {"/etc/host.conf", CONFINE_READ},
+        {"/etc/gai.conf", CONFINE_READ},
+        {"/etc/resolv.conf", CONFINE_READ},
+        {"/etc/machine-id", CONFINE_READ},
+        {"/etc/ld.so.cache", CONFINE_READ},
+        {"/usr/lib", CONFINE_READ},
+        {"/usr/lib64", CONFINE_READ},
+        {"/lib", CONFINE_READ},
+        {"/lib64", CONFINE_READ},
+        {"/usr/share", CONFINE_READ},
+        {"/proc/self", CONFINE_READ},
+        {"/proc/sys", CONFINE_READ},
+        {"/sys/devices/system/cpu", CONFINE_READ},
+        {"/dev/urandom", CONFINE_READ},
+        {"/dev/null", CONFINE_WRITE},
+    };
+    const struct filter_table calls[] = {confine_loop, confine_files};
+    int r = confine_caps(geteuid() == 0 ? 1ULL << CAP_DAC_READ_SEARCH : 0);
+
+    if (r == 0)
+        r = confine_self();
+    if (r < 0)
+        return err_set(e, ERR_INTERNAL, -r, "give up rights");
+    if (needs_programs()) {
+        log_warn("holt-virt executes ssh for this host: its files and calls are not confined",
+                 LOG_C("uri", virt_options.uri));
+        return 0;
+    }
+    if (confine_paths(readable, ARRAY_LEN(readable)) < 0)
+        log_warn("holt-virt sees more files than it needs: this kernel has no Landlock");
+#ifdef HOLT_SANITIZED
+    log_warn("built with sanitizers, which need calls of their own: no filter of system calls");
+#else
+    if (confine_calls(calls, ARRAY_LEN(calls)) < 0)
+        log_warn("holt-virt's system calls are not filtered: this kernel has no seccomp");
+#endif
+    return 0;
+}
+
+static int end_and_say(void)
+{
+    struct err e = {0};
+    int n;
+
+    (void)alarm(END_S); /* a host that hangs must not hold up a person */
+    host_init();
+    n = end_all(strcmp(v.end, "destroy") == 0, &e);
+    if (n < 0) {
+        (void)fprintf(stderr, "holt-virt: %s\n", e.msg);
+        return 1;
+    }
+    (void)printf("%d\n", n);
+    (void)fflush(stdout);
+    _exit(0); /* libvirt's threads still run */
+}
+
 int main(int argc, char **argv)
 {
     int dir, lock;
@@ -519,6 +603,11 @@ int main(int argc, char **argv)
         return 2;
     }
     (void)signal(SIGPIPE, SIG_IGN);
+    v.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    list_init(&v.jobs);
+    list_init(&v.ends);
+    if (v.end)
+        return end_and_say();
     dir = open(virt_options.state, O_PATH | O_DIRECTORY | O_CLOEXEC);
     lock = dir < 0 ? err_set(&e, ERR_INTERNAL, errno, "open '%s'", virt_options.state)
                    : take_lock(dir, &e);
@@ -526,12 +615,12 @@ int main(int argc, char **argv)
         log_error("holt-virt cannot start", LOG_E(&e));
         return 1;
     }
-    v.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    list_init(&v.jobs);
-    list_init(&v.ends);
     v.alone_since_ms = clock_mono_ms();
+    if (end_all_note(&e) < 0 || rights_give_up(&e) < 0) {
+        log_error("holt-virt cannot start", LOG_E(&e));
+        return 1;
+    }
     host_init();
     serve();
-    (void)unlinkat(dir, "virt.sock", 0);
     _exit(0); /* threads that hang in libvirt do not hold it up */
 }

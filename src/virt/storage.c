@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -176,12 +177,47 @@ int storage_base(virConnectPtr c, virStoragePoolPtr p, struct base_paths *ret, s
     (void)snprintf(disk, sizeof disk, "base-%s.root.qcow2", buf_data(&id));
     (void)snprintf(kernel, sizeof kernel, "base-%s.vmlinuz", buf_data(&id));
     (void)snprintf(initrd, sizeof initrd, "base-%s.initrd", buf_data(&id));
-    *ret = (struct base_paths){volume_path(p, kernel), volume_path(p, initrd), volume_path(p, disk),
-                               volume_bytes(p, disk)};
+    *ret = (struct base_paths){.kernel = volume_path(p, kernel),
+                               .initrd = volume_path(p, initrd),
+                               .disk = volume_path(p, disk),
+                               .disk_bytes = volume_bytes(p, disk)};
+    (void)snprintf(ret->id, sizeof ret->id, "%s", buf_data(&id));
     if (ret->kernel && ret->initrd && ret->disk)
         return 0;
     base_paths_done(ret);
     return err_set(e, ERR_INTERNAL, 0, "the base of machines is not whole in the pool '%s'", POOL);
+}
+
+int storage_drop_base(struct err *e)
+{
+    AUTO(buf_done) struct buf id = {0};
+    AUTO(mem_free) char *prefix = NULL;
+    virConnectPtr c;
+    virStoragePoolPtr p = NULL;
+    virStorageVolPtr *all = NULL;
+    struct err none;
+    int n, r = 0;
+
+    if (read_id(&id, &none) < 0)
+        return 0;
+    prefix = xasprintf("base-%s.", buf_data(&id));
+    if (host_get(&c, e) < 0)
+        return -1;
+    r = storage_pool(c, &p, e);
+    if (r == 0)
+        (void)virStoragePoolRefresh(p, 0);
+    n = r == 0 ? virStoragePoolListAllVolumes(p, &all, 0) : 0;
+    for (int i = 0; i < n; i++) {
+        if (strncmp(virStorageVolGetName(all[i]), prefix, strlen(prefix)) == 0 &&
+            virStorageVolDelete(all[i], 0) < 0)
+            r = host_error(e, "remove the volume '%s'", virStorageVolGetName(all[i]));
+        (void)virStorageVolFree(all[i]);
+    }
+    free(all);
+    if (p)
+        (void)virStoragePoolFree(p);
+    (void)virConnectClose(c);
+    return r;
 }
 
 /* ---- volumes of a machine ---- */
@@ -232,6 +268,68 @@ static int stream_keep(virStreamPtr st, const char *bytes, size_t n, void *arg)
     memcpy(s->to + s->n, bytes, take);
     s->n += take;
     return (int)n;
+}
+
+int storage_read(virConnectPtr c, virStoragePoolPtr p, const char *name, size_t n, struct buf *to,
+                 uint64_t *ret_bytes, struct err *e)
+{
+    virStorageVolPtr v = virStorageVolLookupByName(p, name);
+    virStreamPtr st = v ? virStreamNew(c, 0) : NULL;
+    virStorageVolInfo info;
+    struct sink s = {NULL, 0, n};
+    char *room;
+    int r = -1;
+
+    if (st && buf_reserve(to, n, &room) == 0) {
+        s.to = room;
+        if (virStorageVolGetInfo(v, &info) == 0 && virStorageVolDownload(v, st, 0, n, 0) == 0 &&
+            virStreamRecvAll(st, stream_keep, &s) == 0 && virStreamFinish(st) == 0) {
+            buf_added(to, s.n);
+            *ret_bytes = info.capacity;
+            r = 0;
+        }
+    }
+    if (r < 0)
+        (void)host_error(e, "read the volume '%s'", name);
+    if (st)
+        (void)virStreamFree(st);
+    if (v)
+        (void)virStorageVolFree(v);
+    return r;
+}
+
+static int write_head(virConnectPtr c, virStorageVolPtr v, struct str head)
+{
+    virStreamPtr st = virStreamNew(c, 0);
+    int r = -1, n;
+
+    if (st && virStorageVolUpload(v, st, 0, head.n, 0) == 0) {
+        while (head.n > 0 && (n = virStreamSend(st, head.p, size_min(head.n, 65536))) > 0)
+            head = str_skip(head, (size_t)n);
+        r = head.n == 0 ? virStreamFinish(st) : virStreamAbort(st) - 1;
+    }
+    if (st)
+        (void)virStreamFree(st);
+    return r;
+}
+
+int storage_copy(virConnectPtr c, virStoragePoolPtr p, const char *from, const char *to,
+                 uint64_t bytes, struct str head, struct err *e)
+{
+    AUTO(buf_done) struct buf xml = {0};
+    virStorageVolPtr source = virStorageVolLookupByName(p, from), v = NULL;
+    int r = 0;
+
+    volume_describe(to, "raw", bytes, NULL, &xml);
+    if (source)
+        v = virStorageVolCreateXMLFrom(p, buf_data(&xml), source, 0);
+    if (!v || write_head(c, v, head) < 0)
+        r = host_error(e, "copy the volume '%s' to '%s'", from, to);
+    if (v)
+        (void)virStorageVolFree(v);
+    if (source)
+        (void)virStorageVolFree(source);
+    return r;
 }
 
 /* The console's last line that says something, for an error message. */

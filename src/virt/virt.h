@@ -56,15 +56,23 @@ CHECKED int machine_list(struct machine_row **ret, size_t *ret_n, struct err *e)
 struct base_paths { /* on the host, owned */
     char *kernel, *initrd, *disk;
     uint64_t disk_bytes;
+    char id[33];
 };
 void base_paths_done(struct base_paths *b);
 CHECKED int storage_pool(virConnectPtr c, virStoragePoolPtr *ret, struct err *e);
 /* Uploads the base once; later calls look it up. */
 CHECKED int storage_base(virConnectPtr c, virStoragePoolPtr p, struct base_paths *ret,
                          struct err *e);
+CHECKED int storage_drop_base(struct err *e); /* all that was uploaded or made of it */
 CHECKED int storage_overlay(virStoragePoolPtr p, const char *name, const struct base_paths *b,
                             uint64_t bytes, struct err *e);
 CHECKED int storage_drop(virStoragePoolPtr p, const char *name, struct err *e); /* idempotent */
+/* The first n bytes (less, if it has no more), and its size. */
+CHECKED int storage_read(virConnectPtr c, virStoragePoolPtr p, const char *name, size_t n,
+                         struct buf *to, uint64_t *ret_bytes, struct err *e);
+/* A copy of a raw volume, made on the host, with another beginning. */
+CHECKED int storage_copy(virConnectPtr c, virStoragePoolPtr p, const char *from, const char *to,
+                         uint64_t bytes, struct str head, struct err *e);
 void storage_tail(virConnectPtr c, virStoragePoolPtr p, const char *name, char *to, size_t size);
 
 /* --- channel: a stream of libvirt's as a socket; takes the stream --- */
@@ -80,6 +88,12 @@ void power_close(virStreamPtr st);                                       /* take
 int power_ask(virStreamPtr st, struct str order, const char *answer, bool again, int64_t ms);
 /* The orders that make a machine the one that was asked for, and start its init. */
 void power_describe(const struct virt_create *c, struct buf *to);
+
+/* --- end_all: without holtd --- */
+CHECKED int end_all_note(struct err *e); /* at every start: where the machines are */
+/* Switches all machines of the installation off; with destroy nothing of them is left, nor of its
+ * base.  Returns how many ran. */
+CHECKED int end_all(bool destroy, struct err *e);
 
 /* --- events --- */
 void virt_machine_ended(const char *id); /* any thread: told to holtd by the main thread */

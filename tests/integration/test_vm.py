@@ -1,5 +1,6 @@
 """The runtime of virtual machines: a real libvirtd and QEMU (TCG), a small base made from packages."""
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -7,7 +8,7 @@ import time
 
 import pytest
 
-from daemon import BUILD, ROOT, native, programs_of, wait_for
+from daemon import ASAN, BUILD, ROOT, native, programs_of, wait_for
 from egress import Peer, http_echo
 from hypervisor import Hypervisor, lacking
 
@@ -153,6 +154,52 @@ def test_stop_keeps_the_disk_and_destroy_leaves_nothing(daemon):
     assert leftovers(daemon, box) == []
 
 
+def test_what_happens_to_it_outside_is_noticed(daemon, machine):
+    """virsh destroy, and a killed QEMU: the sandbox has failed, at once, and leaves nothing."""
+    d, host = daemon.d, daemon.host
+    for how in ("virsh", "kill"):
+        box = d.ok("POST", "/holt/v1/sandboxes", {"runtime": "vm", "name": f"hit-by-{how}", "memory_bytes": 200 << 20}, timeout=LONG)["id"]
+        if how == "virsh":
+            assert host.virsh("destroy", f"holt-{box}").returncode == 0
+        else:
+            pid = [p for p in host.qemus() if box.encode() in open(f"/proc/{p}/cmdline", "rb").read()]
+            os.kill(pid[0], signal.SIGKILL)
+        began = time.monotonic()
+        wait_for(lambda box=box: d.ok("GET", f"/holt/v1/sandboxes/{box}")["state"] == "failed", 30, 0.05)
+        assert time.monotonic() - began < 2 * (5 if os.getloadavg()[0] > 4 else 1)
+        d.ok("DELETE", f"/holt/v1/sandboxes/{box}", timeout=LONG)
+        assert leftovers(daemon, box) == []
+
+
+def test_the_helper_has_few_rights(daemon, machine):
+    pid = wait_for(lambda: list(programs_of(f"{daemon.base}/state", "holt-virt")), 10)[0]
+    status = dict(line.split(":\t", 1) for line in open(f"/proc/{pid}/status", encoding="ascii").read().splitlines())
+    assert int(status["CapEff"], 16) in (0, 1 << 2) and status["CapEff"] == status["CapPrm"]  # CAP_DAC_READ_SEARCH: the base below a closed directory
+    assert status["NoNewPrivs"] == "1" and (ASAN or status["Seccomp"] == "2")
+
+
+def test_clones_of_one_memory_have_nothing_in_common(daemon, machine):
+    """Machines of one shape continue from one saved memory: names, ids, random numbers and disks are their own, the clock is right."""
+    d, host = daemon.d, daemon.host
+    line = "hostname; cat /etc/machine-id /proc/sys/kernel/random/uuid; head -c 16 /dev/urandom | od -An -tx1; date +%s; cat /workspace/mine 2>/dev/null"
+    seen = []
+    for name in ("twin-a", "twin-b"):
+        box = d.ok("POST", "/holt/v1/sandboxes", {"runtime": "vm", "name": name, "memory_bytes": 200 << 20}, timeout=LONG)["id"]
+        assert "base-" in host.virsh("vol-dumpxml", f"{box}.qcow2", "--pool", "holt").stdout.split("<backingStore>")[1].split(".200-1.qcow2")[0]
+        seen.append(sh(d, name, line)["stdout"].splitlines())
+        sh(d, name, "echo mine > /workspace/mine")
+        assert abs(int(seen[-1][4]) - time.time()) < 30
+    assert [len(x) for x in seen] == [5, 5]  # no file of the other's
+    assert all(seen[0][i] != seen[1][i] for i in range(4)), seen
+    assert len(set(seen[0][1])) > 4 and "base-" not in " ".join(host.domains())
+    d.ok("POST", "/holt/v1/sandboxes/twin-a/stop", timeout=LONG)
+    d.ok("POST", "/holt/v1/sandboxes/twin-a/start", timeout=LONG)  # boots, from its own disk
+    again = sh(d, "twin-a", line)["stdout"].splitlines()
+    assert again[:2] == seen[0][:2] and again[5] == "mine"
+    for name in ("twin-a", "twin-b"):
+        d.ok("DELETE", f"/holt/v1/sandboxes/{name}", timeout=LONG)
+
+
 def test_a_host_that_hangs_slows_nobody(daemon, machine):
     """libvirtd is stopped: what needs it fails in time, then at once; everything else goes on, and so does it afterwards."""
     d, pid = daemon.d, daemon.host.pid()
@@ -255,6 +302,22 @@ def test_what_it_lacks_is_said(daemon):
         status, reply, _ = d.request("POST", "/holt/v1/sandboxes", {"runtime": "vm", "name": "no", **more}, timeout=LONG)
         assert status >= 400 and word in reply["error"]["message"], reply
     assert not [n for n in daemon.host.domains() if "no" in n.split("-")[1:2]]
+
+
+def test_down_switches_off_and_purge_removes(base, host, names, tmp_path, request):
+    """Another installation with the same base, and so with templates of the first; last, because the base's volumes go too."""
+    shutil.copytree(base / "state" / "vm", tmp_path / "state" / "vm")
+    d = start(tmp_path, host, names)
+    request.addfinalizer(lambda: d.process.poll() is None and d.process.kill())
+    box = d.ok("POST", "/holt/v1/sandboxes", {"runtime": "vm", "memory_bytes": 200 << 20}, timeout=LONG)["id"]
+    r = subprocess.run([f"{BUILD}/holt", "down", "--state", d.state], capture_output=True, text=True, timeout=LONG, check=False)
+    assert r.returncode == 0 and "ended 1 sandbox" in r.stdout, r
+    assert f"holt-{box}" in host.virsh("list", "--inactive", "--name").stdout.split()
+    d = start(tmp_path, host, names)
+    d.ok("POST", f"/holt/v1/sandboxes/{box}/start", timeout=LONG)
+    r = subprocess.run([f"{BUILD}/holt", "purge", "--yes", "--state", d.state], capture_output=True, text=True, timeout=LONG, check=False)
+    assert r.returncode == 0 and not os.path.exists(d.state), r
+    assert f"holt-{box}" not in host.domains() and not [v for v in host.volumes() if box in v]
 
 
 def test_a_base_is_not_made_of_nonsense(tmp_path):
