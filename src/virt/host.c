@@ -85,18 +85,20 @@ void host_answers(void)
     (void)pthread_mutex_unlock(&host.lock);
 }
 
-static void on_lifecycle_(const char *name, int event)
-{
-    if (event == VIR_DOMAIN_EVENT_STOPPED && name && strncmp(name, "holt-", 5) == 0)
-        virt_machine_ended(name + 5);
-}
-
 static int on_lifecycle(virConnectPtr c, virDomainPtr d, int event, int detail, void *arg)
 {
+    const char *name = virDomainGetName(d);
+
     (void)c;
     (void)detail;
     (void)arg;
-    on_lifecycle_(virDomainGetName(d), event);
+    if (!name || strncmp(name, "holt-", 5) != 0)
+        return 0;
+    if (event == VIR_DOMAIN_EVENT_STOPPED)
+        virt_machine_event(name + 5, VIRT_OFF);
+    else if (event == VIR_DOMAIN_EVENT_SUSPENDED || event == VIR_DOMAIN_EVENT_RESUMED)
+        virt_machine_event(name + 5,
+                           event == VIR_DOMAIN_EVENT_RESUMED ? VIRT_RESUMED : VIRT_PAUSED);
     return 0;
 }
 

@@ -54,6 +54,7 @@ struct job {
 struct ended { /* an event on its way to the main thread */
     struct list node;
     char id[VIRT_ID_MAX + 1];
+    enum virt_what what;
 };
 
 static struct {
@@ -142,11 +143,12 @@ static void say_error(uint32_t tag, const struct err *e)
     say(&m);
 }
 
-void virt_machine_ended(const char *id)
+void virt_machine_event(const char *id, enum virt_what what)
 {
     struct ended *x = xzalloc(sizeof *x);
 
     (void)snprintf(x->id, sizeof x->id, "%s", id);
+    x->what = what;
     (void)pthread_mutex_lock(&v.lock);
     list_push(&v.ends, &x->node);
     (void)pthread_mutex_unlock(&v.lock);
@@ -332,7 +334,7 @@ static void say_ends(void)
         struct ended *x = LIST_ENTRY(node, struct ended, node);
         struct virt_msg m = {.type = VIRT_EVENT};
 
-        m.u.event.id = str_of(x->id);
+        m.u.event = (struct virt_event){str_of(x->id), (uint8_t)x->what};
         if (v.greeted && virt_id_is_safe(m.u.event.id))
             say(&m);
         mem_free(x);

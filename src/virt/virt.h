@@ -96,4 +96,5 @@ CHECKED int end_all_note(struct err *e); /* at every start: where the machines a
 CHECKED int end_all(bool destroy, struct err *e);
 
 /* --- events --- */
-void virt_machine_ended(const char *id); /* any thread: told to holtd by the main thread */
+/* Any thread: told to holtd by the main thread. */
+void virt_machine_event(const char *id, enum virt_what what);

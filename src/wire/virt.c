@@ -66,6 +66,7 @@ static const struct wire_field done_fields[] = {
 };
 static const struct wire_field event_fields[] = {
     ID(virt_event),
+    NUM(virt_event, what, WIRE_U8, .max = VIRT_WHAT_COUNT - 1),
 };
 
 static const struct wire_layout

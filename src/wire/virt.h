@@ -89,8 +89,10 @@ struct virt_listed {
 struct virt_done {
     struct err err;
 };
-struct virt_event { /* the machine is off */
+enum virt_what { VIRT_OFF, VIRT_PAUSED, VIRT_RESUMED, VIRT_WHAT_COUNT };
+struct virt_event { /* what has become of a machine */
     struct str id;
+    uint8_t what;
 };
 
 struct virt_msg {

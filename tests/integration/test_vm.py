@@ -171,6 +171,17 @@ def test_what_happens_to_it_outside_is_noticed(daemon, machine):
         assert leftovers(daemon, box) == []
 
 
+def test_a_pause_from_outside_is_shown(daemon, machine):
+    d, host, box = daemon.d, daemon.host, machine["id"]
+    for verb, state in (("suspend", "paused"), ("resume", "running")):
+        assert host.virsh(verb, f"holt-{box}").returncode == 0
+        wait_for(lambda state=state: d.ok("GET", f"/holt/v1/sandboxes/{box}")["state"] == state, 30, 0.05)
+    assert sh(d, "shared", "echo alive")["stdout"] == "alive\n"
+    d.ok("POST", "/holt/v1/sandboxes/shared/pause", timeout=LONG)  # and one of holtd's own, which somebody takes back
+    assert host.virsh("resume", f"holt-{box}").returncode == 0
+    wait_for(lambda: d.ok("GET", f"/holt/v1/sandboxes/{box}")["state"] == "running", 30, 0.05)
+
+
 def test_the_helper_has_few_rights(daemon, machine):
     pid = wait_for(lambda: list(programs_of(f"{daemon.base}/state", "holt-virt")), 10)[0]
     status = dict(line.split(":\t", 1) for line in open(f"/proc/{pid}/status", encoding="ascii").read().splitlines())

@@ -108,6 +108,8 @@ typedef void (*driver_list_cb)(void *arg, const struct driver_found *f, size_t n
 struct driver_events { /* called by the driver at any time, on the loop's thread */
     void (*init_ended)(void *arg, const char *id, int wait_status, bool known);
     void (*oom)(void *arg, const char *id);
+    /* Somebody paused or resumed it behind holtd's back; also after a pause that was asked for. */
+    void (*paused)(void *arg, const char *id, bool on);
     /* The driver's helper process (holt-spawn) was lost and is back, or cannot be restarted:
      * sandboxes continue. */
     void (*health)(void *arg, const struct err *e);

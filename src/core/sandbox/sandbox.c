@@ -398,6 +398,15 @@ static void on_oom(void *arg, const char *id)
     sandbox_save(s, NULL);
 }
 
+static void on_paused(void *arg, const char *id, bool on)
+{
+    struct sandboxes *all = arg;
+    struct sandbox *s = all->closed ? NULL : map_get(&all->by_id, str_of(id));
+
+    if (s)
+        sandbox_paused_outside(s, on);
+}
+
 static int open_driver(struct sandboxes *all, const struct driver_ops *ops,
                        const struct sandboxes_config *from, struct err *e)
 {
@@ -411,7 +420,7 @@ static int open_driver(struct sandboxes *all, const struct driver_ops *ops,
         .installation = all->installation,
         .bindir = all->bindir,
         .allows = from->allows ? *from->allows : (struct driver_allows){0},
-        .events = {.init_ended = on_init_ended, .oom = on_oom, .arg = all},
+        .events = {.init_ended = on_init_ended, .oom = on_oom, .paused = on_paused, .arg = all},
     };
 
     if (all->driver_count == DRIVERS_MAX)

@@ -345,6 +345,7 @@ void sandbox_step_end(struct sandbox *s, const struct err *e);
 void sandbox_changed(struct sandbox *s, const struct principal *by, sandbox_cb done, void *arg);
 void sandbox_lose_execs(struct sandbox *s, const char *why);
 void sandbox_init_ended(struct sandbox *s, const char *why);
+void sandbox_paused_outside(struct sandbox *s, bool on); /* not by holtd; ignored during a step */
 void sandbox_destroy_now(struct sandbox *s);
 void sandbox_exec_over(struct sandbox *s); /* one of its execs has ended, and that is stored */
 void sandbox_updated(struct sandbox *s, const struct err *e); /* stored, or sent to holt-egress */

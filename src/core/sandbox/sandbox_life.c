@@ -158,6 +158,15 @@ void sandbox_pause(struct sandbox *s, bool on, const struct principal *by, sandb
     ops(s)->pause(s->driver, s->id, on, pause_finished, sandbox_ref(s));
 }
 
+void sandbox_paused_outside(struct sandbox *s, bool on)
+{
+    if (!step_is(s, STEP_NONE) || !is_up(s) || (s->sm.state == SANDBOX_PAUSED) == on)
+        return;
+    s->actor[0] = '\0';
+    (void)!sm_try(&s->sm, on ? SANDBOX_PAUSED : SANDBOX_RUNNING);
+    sandbox_save(s, NULL);
+}
+
 /* --- stop: TERM, grace, KILL, the reports, then the driver --- */
 
 static void stop_done(void *arg, const struct err *e)

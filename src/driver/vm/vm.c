@@ -413,6 +413,7 @@ static void link_up(void *arg)
 
 static void link_event(void *arg, const void *msg, struct helper_fds *fds)
 {
+    struct vm *v = arg;
     const struct virt_msg *m = msg;
     char id[ID_SIZE] = "";
 
@@ -420,7 +421,10 @@ static void link_event(void *arg, const void *msg, struct helper_fds *fds)
     if (m->type != VIRT_EVENT)
         return;
     memcpy(id, m->u.event.id.p, size_min(m->u.event.id.n, sizeof id - 1));
-    box_ended(arg, id);
+    if (m->u.event.what == VIRT_OFF)
+        box_ended(v, id);
+    else if (map_get(&v->boxes, str_of(id)) && v->events.paused)
+        v->events.paused(v->events.arg, id, m->u.event.what == VIRT_PAUSED);
 }
 
 static void link_down(void *arg, const struct err *e)
