@@ -83,7 +83,7 @@ int inside_make(int root, const char *path, bool file)
     return TAKE_FD(at);
 }
 
-static int write_both(int dir, const char *name, struct str a, struct str b)
+int inside_write_new(int dir, const char *name, struct str a, struct str b)
 {
     AUTO(fd_close)
     int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -112,7 +112,7 @@ int inside_replace(int root, const char *path, struct str a, struct str b)
     if (parent < 0)
         return parent;
     (void)unlinkat(parent, temporary, 0);
-    r = write_both(parent, temporary, a, b);
+    r = inside_write_new(parent, temporary, a, b);
     if (r == 0 && renameat(parent, temporary, parent, name) < 0)
         r = -errno;
     if (r < 0)

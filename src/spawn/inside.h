@@ -18,6 +18,8 @@ CHECKED int inside_make(int root, const char *path, bool file);
 /* Replaces whatever is there by a file with both texts; its directory must exist.  Does not follow
  * a link at the end. */
 CHECKED int inside_replace(int root, const char *path, struct str a, struct str b);
+/* A new file with both texts, mode 0644; nothing may be there. */
+CHECKED int inside_write_new(int dir, const char *name, struct str a, struct str b);
 /* The path of an open file within the root. */
 CHECKED int inside_path_of(int root, int fd, char *to, size_t size);
 /* Mounts tree on path, which is created as above.  -EPERM: no mount is allowed there. */

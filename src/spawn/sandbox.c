@@ -99,11 +99,9 @@ struct sandbox *sandbox_after(struct str id)
     return best;
 }
 
-static void forget_waiting(void);
-
 void sandbox_forget_tags(void)
 {
-    forget_waiting();
+    create_queue_forget();
     LIST_EACH (&sandboxes, node) {
         struct sandbox *s = LIST_ENTRY(node, struct sandbox, node);
 
@@ -402,7 +400,7 @@ static void on_built(struct watch *w, uint32_t events)
     begin_end(s);
 }
 
-static int check(const struct spawn_create *c, struct err *e)
+int sandbox_check_create(const struct spawn_create *c, struct err *e)
 {
     const struct sandbox *s;
 
@@ -564,7 +562,7 @@ static int claim(struct sandbox *s, struct err *e)
     return -1;
 }
 
-static int keep_packet(struct buf *to, const struct spawn_create *c, struct err *e)
+int sandbox_keep_packet(struct buf *to, const struct spawn_create *c, struct err *e)
 {
     struct spawn_msg m = {.type = SPAWN_CREATE, .tag = 1, .u.create = *c};
     struct wire_out o = {.size = SPAWN_PACKET_MAX};
@@ -584,7 +582,7 @@ static void begin(struct sandbox *s, const struct spawn_create *c)
     struct err e = {0};
 
     s->ask = c;
-    if (keep_packet(&s->packet, c, &e) == 0 && claim(s, &e) == 0) {
+    if (sandbox_keep_packet(&s->packet, c, &e) == 0 && claim(s, &e) == 0) {
         let_go(s);
         return;
     }
@@ -596,202 +594,12 @@ static void begin(struct sandbox *s, const struct spawn_create *c)
     begin_end(s);
 }
 
-/* ---- waiting creates: for an empty image, or for cheaper ones ---- */
-
-struct waiting {
-    struct list node;
-    uint32_t tag;
-    struct buf packet;
-};
-static struct list waiting = {&waiting, &waiting}; /* for an image */
-static struct list cold = {&cold, &cold}; /* without a fitting spare: one per turn of the loop */
-
-static void create_now(const struct spawn_create *c, uint32_t tag);
-
-/* The sizes of its images without duplicates; returns their number. */
-static size_t image_sizes(const struct spawn_create *c, uint64_t sizes[SPAWN_MOUNTS_MAX + 1])
-{
-    struct wire_rows rows = c->mounts;
-    struct spawn_mount_row row;
-    size_t n = 0;
-
-    if ((c->flags & SPAWN_UPPER_DISK) && !(c->flags & SPAWN_RESTART) && c->disk_bytes > 0)
-        sizes[n++] = c->disk_bytes;
-    while (wire_rows_next(&spawn_mount_row_layout, &rows, &row)) {
-        bool known = row.kind != SPAWN_MOUNT_OWN || row.size == 0;
-
-        for (size_t i = 0; !known && i < n; i++)
-            known = sizes[i] == row.size;
-        if (!known && n <= SPAWN_MOUNTS_MAX)
-            sizes[n++] = row.size;
-    }
-    return n;
-}
-
-static int check_sizes(const struct spawn_create *c, struct err *e)
-{
-    uint64_t sizes[SPAWN_MOUNTS_MAX + 1];
-    size_t n = image_sizes(c, sizes);
-    struct wire_rows rows = c->mounts;
-    struct spawn_mount_row row;
-
-    if (n > DISK_SIZES_MAX) {
-        (void)err_set(e, ERR_LIMIT, 0, "mounts of %zu different sizes", n);
-        return err_limit_fixed(e, DISK_SIZES_MAX, "give some the same size");
-    }
-    while (wire_rows_next(&spawn_mount_row_layout, &rows, &row))
-        if (row.kind == SPAWN_MOUNT_OWN && row.size > 0 && !disk_has_room(row.size))
-            return err_set(e, ERR_INVALID, 0,
-                           "mount '" STR_FMT "': %llu bytes are more than the whole disk has",
-                           STR_ARG(row.target), (unsigned long long)row.size);
-    return 0;
-}
-
-/* The first of its sizes that is not ready, or 0. */
-static uint64_t lacking_size(const struct spawn_create *c)
-{
-    uint64_t sizes[SPAWN_MOUNTS_MAX + 1];
-    size_t n = image_sizes(c, sizes);
-    uint64_t lacks = 0;
-
-    for (size_t i = 0; i < n; i++)
-        if (!disk_is_ready(sizes[i]) && lacks == 0)
-            lacks = sizes[i];
-    return lacks;
-}
-
-/* The oldest first: later ones may need other sizes, which would push out its own. */
-static void on_image_made(void)
-{
-    while (!list_is_empty(&waiting)) {
-        struct waiting *w = LIST_ENTRY(waiting.next, struct waiting, node);
-        struct spawn_msg m;
-        struct err e = {0};
-        int r = spawn_decode(buf_str(&w->packet), 0, SPAWN_HOST, &m, &e);
-
-        if (r == 0 && lacking_size(&m.u.create) != 0) {
-            disk_prepare(lacking_size(&m.u.create), on_image_made);
-            return;
-        }
-        list_unlink(&w->node);
-        if (r == 0)
-            create_now(&m.u.create, w->tag);
-        else
-            server_done(w->tag, &e);
-        buf_done(&w->packet);
-        mem_free(w);
-    }
-}
-
-static int wait_in(struct list *list, const struct spawn_create *c, uint32_t tag, struct err *e)
-{
-    struct waiting *w = xzalloc(sizeof *w);
-
-    if (keep_packet(&w->packet, c, e) < 0) {
-        mem_free(w);
-        return -1;
-    }
-    w->tag = tag;
-    list_push(list, &w->node);
-    return 0;
-}
-
-static int wait_for_image(const struct spawn_create *c, uint32_t tag, struct err *e)
-{
-    bool first = list_is_empty(&waiting);
-
-    if (wait_in(&waiting, c, tag, e) < 0)
-        return -1;
-    if (first)
-        disk_prepare(lacking_size(c), on_image_made);
-    return 0;
-}
-
-static void drop_waiting(struct waiting *w)
-{
-    list_unlink(&w->node);
-    buf_done(&w->packet);
-    mem_free(w);
-}
-
-static void forget_waiting(void)
-{
-    while (!list_is_empty(&waiting))
-        drop_waiting(LIST_ENTRY(waiting.next, struct waiting, node));
-    while (!list_is_empty(&cold))
-        drop_waiting(LIST_ENTRY(cold.next, struct waiting, node));
-}
-
-static void cancel_in(struct list *list, struct str id)
-{
-    LIST_EACH (list, node) {
-        struct waiting *w = LIST_ENTRY(node, struct waiting, node);
-        struct spawn_msg m;
-        struct err e;
-
-        if (spawn_decode(buf_str(&w->packet), 0, SPAWN_HOST, &m, &e) < 0 ||
-            !str_eq(m.u.create.id, id))
-            continue;
-        (void)err_set(&e, ERR_CANCELLED, 0, "sandbox '" STR_FMT "' was destroyed meanwhile",
-                      STR_ARG(id));
-        server_done(w->tag, &e);
-        drop_waiting(w);
-    }
-}
-
-void sandbox_cancel(struct str id)
-{
-    cancel_in(&waiting, id);
-    cancel_in(&cold, id);
-}
-
-bool sandbox_cold_waits(void)
-{
-    return !list_is_empty(&cold);
-}
-
-void sandbox_cold_next(void)
-{
-    struct waiting *w;
-    struct spawn_msg m;
-    struct err e = {0};
-
-    if (list_is_empty(&cold))
-        return;
-    w = LIST_ENTRY(cold.next, struct waiting, node);
-    list_unlink(&w->node); /* the create may drop waiting ones */
-    if (spawn_decode(buf_str(&w->packet), 0, SPAWN_HOST, &m, &e) == 0)
-        create_now(&m.u.create, w->tag);
-    else
-        server_done(w->tag, &e);
-    buf_done(&w->packet);
-    mem_free(w);
-}
-
-void sandbox_create(const struct spawn_create *c, uint32_t tag)
-{
-    struct err e = {0};
-
-    if (check(c, &e) < 0 || check_sizes(c, &e) < 0) {
-        server_done(tag, &e);
-        return;
-    }
-    if (lacking_size(c) != 0) {
-        if (wait_for_image(c, tag, &e) < 0)
-            server_done(tag, &e);
-    } else if (spare_fits(c)) {
-        create_now(c, tag);
-    } else if (wait_in(&cold, c, tag, &e) < 0) {
-        server_done(tag, &e);
-    }
-}
-
-static void create_now(const struct spawn_create *c, uint32_t tag)
+void sandbox_create_now(const struct spawn_create *c, uint32_t tag)
 {
     struct sandbox *s;
     struct err e = {0};
 
-    if (check(c, &e) < 0) { /* again: it may have been overtaken while waiting */
+    if (sandbox_check_create(c, &e) < 0) { /* again: it may have been overtaken while waiting */
         server_done(tag, &e);
         return;
     }
@@ -819,41 +627,4 @@ void sandbox_adopted(struct sandbox *s, int pidfd)
     loop_add(&s->ended, pidfd, on_ended);
     loop_want(&s->ended, EPOLLIN);
     oom_watch(s);
-}
-
-/* ---- resource use ---- */
-
-static void on_measured(struct tree_job *j)
-{
-    struct sandbox *s = CONTAINER_OF(j, struct sandbox, job);
-    struct spawn_msg m = {.type = SPAWN_STATS, .tag = s->stats_tag};
-
-    j->on_end = NULL;
-    j->ended = false; /* this end is handled; a removal is another job */
-    s->stats_tag = 0;
-    if (m.tag == 0)
-        return;
-    cgroup_stats(s, &m.u.stats);
-    m.u.stats.disk_bytes = j->bytes + own_used(s);
-    server_send(&m, -1);
-}
-
-void sandbox_stats(struct sandbox *s, uint32_t tag)
-{
-    struct spawn_msg m = {.type = SPAWN_STATS, .tag = tag};
-
-    if (s->dir >= 0 && disk_is_there(s->dir)) {
-        cgroup_stats(s, &m.u.stats);
-        m.u.stats.disk_bytes = disk_used(s->dir, s->disk) + own_used(s);
-        server_send(&m, -1);
-        return;
-    }
-    if ((s->flags & SPAWN_UPPER_DISK) && s->stats_tag == 0 && s->dir >= 0 &&
-        tree_measure(&s->job, s->dir, "fs") == 0) {
-        s->stats_tag = tag;
-        s->job.on_end = on_measured;
-        return;
-    }
-    cgroup_stats(s, &m.u.stats); /* a second request gets no disk size: 0 */
-    server_send(&m, -1);
 }

@@ -138,11 +138,18 @@ struct sandbox *sandbox_make_spare(const char *name);
 bool sandbox_any_alive(void); /* including ending ones; excluding stopped ones and spares */
 bool sandbox_any_spare(void); /* including ending ones */
 void sandbox_rename(struct sandbox *s, struct str id); /* of a spare that a create has claimed */
+/* --- create_queue.c, and what it asks of sandbox.c --- */
 /* A create without a fitting spare waits until between the turns of the loop, one per turn: creates
  * with a spare, and all replies, go first. */
 bool sandbox_cold_waits(void);
 void sandbox_cold_next(void);
 void sandbox_cancel(struct str id); /* one that still waits */
+void create_queue_forget(void);     /* the client has disconnected: drops all that wait */
+CHECKED int sandbox_check_create(const struct spawn_create *c, struct err *e);
+/* The request as bytes, for a create that waits or may be repeated. */
+CHECKED int sandbox_keep_packet(struct buf *to, const struct spawn_create *c, struct err *e);
+void sandbox_create_now(const struct spawn_create *c, uint32_t tag);
+
 /* The properties of a create: in holt-spawn, and in the child that receives them. */
 void sandbox_take_request(struct sandbox *s, const struct spawn_create *c);
 void sandbox_destroy(struct sandbox *s, uint32_t tag, bool keep);

@@ -27,20 +27,6 @@ static bool wants(const struct sandbox *s)
     return (s->flags & SPAWN_NETWORK) && s->ask->ca.n > 0;
 }
 
-static int write_file(int dir, const char *name, struct str a, struct str b)
-{
-    AUTO(fd_close)
-    int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    int r;
-
-    if (fd < 0)
-        return -errno;
-    r = fd_write_all(fd, a.p, a.n);
-    if (r == 0)
-        r = fd_write_all(fd, b.p, b.n);
-    return r == 0 && fchmod(fd, 0644) < 0 ? -errno : r;
-}
-
 /* ---- in holt-spawn: the bundle of the host image ---- */
 
 static uint64_t add_hash(uint64_t h, const void *p, size_t n)
@@ -85,7 +71,7 @@ static int make_bundle(int base, const char *name, int from, struct str ca)
     if (r == 0 && buf_len(&old) > 0 && buf_data(&old)[buf_len(&old) - 1] != '\n')
         buf_add_char(&old, '\n');
     if (r == 0)
-        r = write_file(base, "new-trust", buf_str(&old), ca);
+        r = inside_write_new(base, "new-trust", buf_str(&old), ca);
     if (r == 0 && renameat(base, "new-trust", base, name) < 0)
         r = -errno;
     if (r == 0)
