@@ -363,6 +363,24 @@ void jw_kc(struct jw *w, const char *key, const char *s)
     jw_c(w, s);
 }
 
+void jw_ktext(struct jw *w, const char *key, struct str s)
+{
+    jw_key(w, key);
+    if (s.n > 0)
+        jw_str(w, s);
+    else
+        jw_null(w);
+}
+
+void jw_kint_if(struct jw *w, const char *key, bool known, int64_t v)
+{
+    jw_key(w, key);
+    if (known)
+        jw_int(w, v);
+    else
+        jw_null(w);
+}
+
 void jw_kint(struct jw *w, const char *key, int64_t v)
 {
     jw_key(w, key);

@@ -44,7 +44,9 @@ void jw_json(struct jw *w, const json_t *v);
 /* key and value in one call */
 void jw_kstr(struct jw *w, const char *key, struct str s);
 void jw_kc(struct jw *w, const char *key, const char *s);
+void jw_ktext(struct jw *w, const char *key, struct str s); /* empty: null */
 void jw_kint(struct jw *w, const char *key, int64_t v);
+void jw_kint_if(struct jw *w, const char *key, bool known, int64_t v); /* unknown: null */
 void jw_kbool(struct jw *w, const char *key, bool v);
 void jw_ktime(struct jw *w, const char *key, int64_t wall_ms);
 

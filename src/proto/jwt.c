@@ -22,11 +22,7 @@ void jwt_mint(const struct jwt_claims *c, struct str key, struct buf *to)
     jw_object(&w);
     jw_kc(&w, "iss", "sandbox-egress-control");
     jw_kstr(&w, "session_id", c->session);
-    jw_key(&w, "tenant_id");
-    if (c->tenant.n > 0)
-        jw_str(&w, c->tenant);
-    else
-        jw_null(&w);
+    jw_ktext(&w, "tenant_id", c->tenant);
     jw_kstr(&w, "allowed_hosts", c->hosts);
     jw_kint(&w, "exp", c->exp_s);
     jw_kstr(&w, "sandbox_id", c->sandbox);

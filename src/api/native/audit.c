@@ -20,22 +20,14 @@ static void write_result(struct jw *w, const struct audit_result *a, bool head_a
     jw_kint(w, "last_seq", a->last_seq);
     jw_kint(w, "checked", a->checked);
     jw_kc(w, "head", head);
-    jw_key(w, "broken_seq");
-    if (a->broken_seq)
-        jw_int(w, a->broken_seq);
-    else
-        jw_null(w);
+    jw_kint_if(w, "broken_seq", a->broken_seq != 0, a->broken_seq);
     jw_kc(w, "broken_why", a->broken_seq ? a->broken_why : NULL);
     jw_key(w, "head_found");
     if (head_asked)
         jw_bool(w, a->head_found);
     else
         jw_null(w);
-    jw_key(w, "head_seq");
-    if (head_asked && a->head_found)
-        jw_int(w, a->head_seq);
-    else
-        jw_null(w);
+    jw_kint_if(w, "head_seq", head_asked && a->head_found, a->head_seq);
     jw_object_end(w);
 }
 

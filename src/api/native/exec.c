@@ -1,30 +1,13 @@
 /* exec: commands: create, list, get, wait, signal, resize, cancel. */
 #include "api/idempotency.h"
 #include "api/native/handlers.h"
+#include "api/reply_list.h"
 #include "api/share/command.h"
 #include "api/share/sandbox.h"
 #include "base/mem.h"
 #include "core/exec/feed.h"
 
 /* --- as JSON --- */
-
-static void write_number(struct jw *w, const char *key, bool there, int64_t v)
-{
-    jw_key(w, key);
-    if (there)
-        jw_int(w, v);
-    else
-        jw_null(w);
-}
-
-static void write_text(struct jw *w, const char *key, struct str s)
-{
-    jw_key(w, key);
-    if (s.n > 0)
-        jw_str(w, s);
-    else
-        jw_null(w);
-}
 
 static void write_usage(struct jw *w, const struct exec_info *i)
 {
@@ -53,22 +36,22 @@ void exec_write_members(struct jw *w, const struct exec *x)
     for (size_t k = 0; k < i.argc; k++)
         jw_str(w, i.argv[k]);
     jw_array_end(w);
-    write_text(w, "cwd", i.cwd);
-    write_text(w, "user", i.user);
+    jw_ktext(w, "cwd", i.cwd);
+    jw_ktext(w, "user", i.user);
     jw_kbool(w, "pty", i.pty);
-    write_number(w, "exit_code", i.exit_code >= 0, i.exit_code);
-    write_number(w, "signal", i.signal > 0, i.signal);
+    jw_kint_if(w, "exit_code", i.exit_code >= 0, i.exit_code);
+    jw_kint_if(w, "signal", i.signal > 0, i.signal);
     jw_kbool(w, "timed_out", i.timed_out);
     jw_kbool(w, "cancelled", i.cancelled);
     jw_kbool(w, "oom", i.oom);
     jw_ktime(w, "created_at", i.created_ms);
     jw_ktime(w, "started_at", i.started_ms);
     jw_ktime(w, "ended_at", i.ended_ms);
-    write_number(w, "duration_ms", i.ended_ms > 0, i.duration_ms);
+    jw_kint_if(w, "duration_ms", i.ended_ms > 0, i.duration_ms);
     jw_kint(w, "stdout_bytes", i.out_end);
     jw_kint(w, "stderr_bytes", i.err_end);
     write_usage(w, &i);
-    write_text(w, "failure", i.failure);
+    jw_ktext(w, "failure", i.failure);
 }
 
 void exec_write_json(struct jw *w, const struct exec *x)
@@ -177,35 +160,20 @@ void exec_list_run(struct request *r)
 {
     const struct exec_list_in *in = r->in;
     struct sandbox *s = request_sandbox(r, in->id);
+    struct reply_list l;
     struct exec_info i;
-    struct str last = {0};
-    int64_t n = 0;
-    bool more = false;
     struct jw w;
 
     if (!s)
         return;
     w = request_json(r);
-    jw_object(&w);
-    jw_key(&w, "execs");
-    jw_array(&w);
-    for (struct exec *x = exec_next(s, in->cursor); x; x = exec_next(s, str_of(i.id))) {
+    reply_list_begin(&l, &w, "execs", STR(""), in->limit);
+    for (struct exec *x = exec_next(s, in->cursor); x && !l.more; x = exec_next(s, str_of(i.id))) {
         exec_info(x, &i);
-        if (in->state >= 0 && (int)i.state != in->state)
-            continue;
-        more = n++ == in->limit;
-        if (more)
-            break;
-        exec_write_json(&w, x);
-        last = str_of(i.id);
+        if ((in->state < 0 || (int)i.state == in->state) && reply_list_take(&l, str_of(i.id)))
+            exec_write_json(&w, x);
     }
-    jw_array_end(&w);
-    jw_key(&w, "cursor");
-    if (more)
-        jw_str(&w, last);
-    else
-        jw_null(&w);
-    jw_object_end(&w);
+    reply_list_end(&l);
     request_send_json(r, 0);
 }
 

@@ -78,11 +78,7 @@ static void write_entry(struct jw *w, const struct guest_file_done *f)
     jw_kint(w, "uid", f->uid);
     jw_kint(w, "gid", f->gid);
     jw_ktime(w, "modified_at", (int64_t)f->mtime_ms);
-    jw_key(w, "link");
-    if (f->link.n)
-        jw_str(w, f->link);
-    else
-        jw_null(w);
+    jw_ktext(w, "link", f->link);
     jw_object_end(w);
 }
 
@@ -112,11 +108,7 @@ static void list_done(struct pipe *p, const struct guest_file_done *info, const 
     for (size_t i = 0; i < shown; i++)
         write_entry(&w, &all[i]);
     jw_array_end(&w);
-    jw_key(&w, "cursor");
-    if (shown < count)
-        jw_str(&w, all[shown - 1].name);
-    else
-        jw_null(&w);
+    jw_ktext(&w, "cursor", shown < count ? all[shown - 1].name : STR(""));
     jw_object_end(&w);
     request_send_json(p->r, 0);
 }

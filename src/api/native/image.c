@@ -2,6 +2,7 @@
 #include "ops/image.h"
 #include "api/native/handlers.h"
 #include "api/native/image_remote.h"
+#include "api/reply_list.h"
 #include "base/mem.h"
 #include "core/image/image.h"
 
@@ -14,15 +15,6 @@ static const struct image_info host_image = {
     .state = IMAGE_READY,
 };
 
-static void text_or_null(struct jw *w, const char *key, struct str s)
-{
-    jw_key(w, key);
-    if (s.n > 0)
-        jw_str(w, s);
-    else
-        jw_null(w);
-}
-
 static void write_image(struct jw *w, const struct image_info *i)
 {
     bool host = i->id == host_image.id;
@@ -30,11 +22,11 @@ static void write_image(struct jw *w, const struct image_info *i)
     jw_object(w);
     jw_kc(w, "id", i->id);
     jw_kstr(w, "name", i->name);
-    text_or_null(w, "owner", i->owner);
-    text_or_null(w, "tenant", i->tenant);
+    jw_ktext(w, "owner", i->owner);
+    jw_ktext(w, "tenant", i->tenant);
     jw_kc(w, "state", image_state_name(i->state));
     jw_kstr(w, "source", i->source);
-    text_or_null(w, "digest", i->digest);
+    jw_ktext(w, "digest", i->digest);
     jw_kstr(w, "os", i->os);
     jw_kstr(w, "arch", host ? str_of(oci_arch_of_host()) : i->arch);
     jw_kint(w, "layers", (int64_t)i->layer_count);
@@ -42,10 +34,10 @@ static void write_image(struct jw *w, const struct image_info *i)
     jw_ktime(w, "created_at", i->created_ms);
     jw_key(w, "defaults");
     jw_raw(w, i->defaults.n > 0 ? i->defaults : STR("{}"));
-    text_or_null(w, "phase", i->phase);
+    jw_ktext(w, "phase", i->phase);
     jw_kint(w, "done_bytes", i->done_bytes);
     jw_kint(w, "total_bytes", i->total_bytes);
-    text_or_null(w, "failure", i->failure);
+    jw_ktext(w, "failure", i->failure);
     jw_object_end(w);
 }
 
@@ -64,31 +56,21 @@ static void send_image(struct request *r, const struct image *i, int status)
 void image_list_run(struct request *r)
 {
     const struct image_list_in *in = r->in;
-    struct images *l = r->api->c.images;
-    struct image_info info = {.id = ""};
-    struct str after = in->cursor;
+    struct images *all = r->api->c.images;
     struct jw w = request_json(r);
-    int64_t n = 0;
+    struct image_info info;
+    struct reply_list l;
 
-    jw_object(&w);
-    jw_key(&w, "images");
-    jw_array(&w);
-    if (after.n == 0) {
+    reply_list_begin(&l, &w, "images", STR(""), in->limit);
+    if (in->cursor.n == 0 && reply_list_take(&l, STR("host")))
         write_image(&w, &host_image);
-        n++;
-    }
-    for (struct image *i; n < in->limit && (i = image_next(l, &r->who, after, in->all)); n++) {
+    for (struct image *i = image_next(all, &r->who, in->cursor, in->all); i && !l.more;
+         i = image_next(all, &r->who, str_of(info.id), in->all)) {
         image_info(i, &info);
-        write_image(&w, &info);
-        after = str_of(info.id);
+        if (reply_list_take(&l, str_of(info.id)))
+            write_image(&w, &info);
     }
-    jw_array_end(&w);
-    jw_key(&w, "cursor");
-    if (n == in->limit && image_next(l, &r->who, after, in->all))
-        jw_str(&w, after.n > 0 ? after : STR("host"));
-    else
-        jw_null(&w);
-    jw_object_end(&w);
+    reply_list_end(&l);
     request_send_json(r, 0);
 }
 

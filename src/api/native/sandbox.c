@@ -3,6 +3,7 @@
 
 #include "api/idempotency.h"
 #include "api/native/handlers.h"
+#include "api/reply_list.h"
 #include "base/mem.h"
 #include "core/network/secret.h"
 #include "core/sandbox/traits.h"
@@ -89,15 +90,6 @@ struct guest *request_guest(struct request *r, struct str ref)
 
 /* --- as JSON --- */
 
-static void write_limit(struct jw *w, const char *key, int64_t v)
-{
-    jw_key(w, key);
-    if (v)
-        jw_int(w, v);
-    else
-        jw_null(w);
-}
-
 /* Whether it has a disk limit of its own. */
 static bool asks_for_disk(const struct sandbox_info *i)
 {
@@ -172,9 +164,12 @@ static void write_limits(struct jw *w, const struct sandbox_info *i)
 {
     jw_key(w, "limits");
     jw_object(w);
-    for (size_t k = 0; k < trait_count; k++)
-        if (trait_table[k].type == TRAIT_LIMIT)
-            write_limit(w, trait_table[k].name, trait_number(&trait_table[k], &i->traits));
+    for (size_t k = 0; k < trait_count; k++) {
+        const struct trait *t = &trait_table[k];
+
+        if (t->type == TRAIT_LIMIT)
+            jw_kint_if(w, t->name, trait_number(t, &i->traits) != 0, trait_number(t, &i->traits));
+    }
     jw_object_end(w);
 }
 
@@ -214,15 +209,6 @@ static void write_labels(struct jw *w, const struct sandbox_info *i)
     jw_object_end(w);
 }
 
-static void write_text(struct jw *w, const char *key, struct str s)
-{
-    jw_key(w, key);
-    if (s.n > 0)
-        jw_str(w, s);
-    else
-        jw_null(w);
-}
-
 static void write_mounts(struct jw *w, const struct sandbox_info *i)
 {
     jw_key(w, "mounts");
@@ -234,10 +220,10 @@ static void write_mounts(struct jw *w, const struct sandbox_info *i)
             continue;
         jw_object(w);
         jw_kstr(w, "kind", m->kind);
-        write_text(w, "source", m->source);
+        jw_ktext(w, "source", m->source);
         jw_kstr(w, "target", m->target);
         jw_kbool(w, "readonly", m->readonly);
-        write_limit(w, "size_bytes", m->size_bytes);
+        jw_kint_if(w, "size_bytes", m->size_bytes != 0, m->size_bytes);
         jw_object_end(w);
     }
     jw_array_end(w);
@@ -281,7 +267,7 @@ static void write_volumes(struct jw *w, const struct sandbox *s, const struct sa
             volume_info(at, &v);
         jw_object(w);
         jw_kstr(w, "id", m->source);
-        write_text(w, "name", v.name);
+        jw_ktext(w, "name", v.name);
         jw_kstr(w, "path", m->target);
         jw_kbool(w, "read_only", m->readonly);
         jw_object_end(w);
@@ -311,12 +297,12 @@ static void sandbox_write_json(struct jw *w, const struct sandbox *s)
     sandbox_info(s, &i);
     jw_object(w);
     jw_kc(w, "id", i.id);
-    write_text(w, "name", i.name);
+    jw_ktext(w, "name", i.name);
     write_aliases(w, &i);
     jw_kc(w, "state", op_sandbox_states[shown_state(&i)]);
     jw_kstr(w, "image", i.image);
     jw_kstr(w, "runtime", i.runtime);
-    write_text(w, "tenant", i.tenant);
+    jw_ktext(w, "tenant", i.tenant);
     jw_kstr(w, "owner", i.owner);
     jw_key(w, "network");
     jw_raw(w, i.network);
@@ -324,7 +310,7 @@ static void sandbox_write_json(struct jw *w, const struct sandbox *s)
     write_unenforced(w, &i);
     write_warnings(w, &i);
     traits_reply(w, &i.traits);
-    write_text(w, "agent", i.agent);
+    jw_ktext(w, "agent", i.agent);
     write_labels(w, &i);
     write_mounts(w, &i);
     write_volumes(w, s, &i);
@@ -334,7 +320,7 @@ static void sandbox_write_json(struct jw *w, const struct sandbox *s)
     jw_ktime(w, "started_at", i.started_ms);
     jw_ktime(w, "ended_at", i.ended_ms);
     jw_ktime(w, "active_at", i.last_activity_ms);
-    write_text(w, "failure", i.failure);
+    jw_ktext(w, "failure", i.failure);
     jw_object_end(w);
 }
 
@@ -448,30 +434,14 @@ void sandbox_list_run(struct request *r)
     struct sandboxes *all = r->api->c.sandboxes;
     struct jw w = request_json(r);
     struct sandbox_info i;
-    struct str last = {0};
-    int64_t n = 0;
-    bool more = false;
+    struct reply_list l;
 
-    jw_object(&w);
-    jw_key(&w, "sandboxes");
-    jw_array(&w);
-    for (struct sandbox *s = sandbox_next(all, &r->who, in->cursor); s && !more;
-         s = sandbox_next(all, &r->who, str_of(i.id))) {
-        if (!is_wanted(r, s, &i))
-            continue;
-        more = n++ == in->limit;
-        if (more)
-            break;
-        sandbox_write_json(&w, s);
-        last = str_of(i.id);
-    }
-    jw_array_end(&w);
-    jw_key(&w, "cursor");
-    if (more)
-        jw_str(&w, last);
-    else
-        jw_null(&w);
-    jw_object_end(&w);
+    reply_list_begin(&l, &w, "sandboxes", STR(""), in->limit);
+    for (struct sandbox *s = sandbox_next(all, &r->who, in->cursor); s && !l.more;
+         s = sandbox_next(all, &r->who, str_of(i.id)))
+        if (is_wanted(r, s, &i) && reply_list_take(&l, str_of(i.id)))
+            sandbox_write_json(&w, s);
+    reply_list_end(&l);
     request_send_json(r, 0);
 }
 

@@ -1,6 +1,7 @@
 /* secret: secrets: set, list, get, remove; the authority's certificate. */
 #include "core/network/secret.h"
 #include "api/native/handlers.h"
+#include "api/reply_list.h"
 #include "api/share/sandbox.h"
 #include "base/mem.h"
 #include "core/network/authority.h"
@@ -29,11 +30,7 @@ static void write_secret(struct jw *w, const struct secret *s)
     for (size_t k = 0; k < ARRAY_LEN(members); k++)
         write_member(w, i.rule, members[k]);
     jw_kstr(w, "owner", i.owner);
-    jw_key(w, "tenant");
-    if (i.tenant.n > 0)
-        jw_str(w, i.tenant);
-    else
-        jw_null(w);
+    jw_ktext(w, "tenant", i.tenant);
     jw_kint(w, "used_by", (int64_t)i.used_by);
     jw_ktime(w, "created_at", i.created_ms);
     jw_ktime(w, "updated_at", i.updated_ms);
@@ -126,22 +123,19 @@ void secret_set_run(struct request *r)
 void secret_list_run(struct request *r)
 {
     const struct secret_list_in *in = r->in;
-    struct secrets *l = r->api->c.secrets;
-    struct secret_info i = {.id = ""};
+    struct secrets *all = r->api->c.secrets;
     struct jw w = request_json(r);
-    struct secret *s = secret_next(l, &r->who, in->cursor);
+    struct secret_info i;
+    struct reply_list l;
 
-    jw_object(&w);
-    jw_key(&w, "secrets");
-    jw_array(&w);
-    for (int64_t n = 0; s && n < in->limit; n++) {
-        write_secret(&w, s);
+    reply_list_begin(&l, &w, "secrets", STR(""), in->limit);
+    for (struct secret *s = secret_next(all, &r->who, in->cursor); s && !l.more;
+         s = secret_next(all, &r->who, str_of(i.id))) {
         secret_info(s, &i);
-        s = secret_next(l, &r->who, str_of(i.id));
+        if (reply_list_take(&l, str_of(i.id)))
+            write_secret(&w, s);
     }
-    jw_array_end(&w);
-    jw_kc(&w, "cursor", s ? i.id : NULL);
-    jw_object_end(&w);
+    reply_list_end(&l);
     request_send_json(r, 0);
 }
 

@@ -2,6 +2,7 @@
 #include "ops/token.h"
 #include "api/idempotency.h"
 #include "api/native/handlers.h"
+#include "api/reply_list.h"
 #include "api/share/event_stream.h"
 #include "api/share/revocable_stream.h"
 #include "base/mem.h"
@@ -91,27 +92,16 @@ void token_create_run(struct request *r)
 void token_list_run(struct request *r)
 {
     const struct token_list_in *in = r->in;
-    struct str after = in->cursor;
-    const struct token *t = NULL;
+    struct identity *all = r->api->c.identity;
     struct jw w = request_json(r);
+    struct reply_list l;
 
-    jw_object(&w);
-    jw_key(&w, "tokens");
-    jw_array(&w);
-    for (int64_t n = 0; n < in->limit; n++) {
-        t = identity_next(r->api->c.identity, after);
-        if (!t)
-            break;
-        write_token(&w, t, NULL);
-        after = str_of(t->id);
-    }
-    jw_array_end(&w);
-    jw_key(&w, "cursor");
-    if (t && identity_next(r->api->c.identity, after))
-        jw_str(&w, after);
-    else
-        jw_null(&w);
-    jw_object_end(&w);
+    reply_list_begin(&l, &w, "tokens", STR(""), in->limit);
+    for (const struct token *t = identity_next(all, in->cursor); t && !l.more;
+         t = identity_next(all, str_of(t->id)))
+        if (reply_list_take(&l, str_of(t->id)))
+            write_token(&w, t, NULL);
+    reply_list_end(&l);
     request_send_json(r, 0);
 }
 

@@ -2,20 +2,12 @@
 #include "core/sandbox/volume.h"
 #include "api/idempotency.h"
 #include "api/native/handlers.h"
+#include "api/reply_list.h"
 #include "api/share/sandbox.h"
 #include "base/mem.h"
 #include "ops/volume.h"
 
 #define UNKNOWN (-1)
-
-static void text_or_null(struct jw *w, const char *key, struct str s)
-{
-    jw_key(w, key);
-    if (s.n > 0)
-        jw_str(w, s);
-    else
-        jw_null(w);
-}
 
 static void write_volume(struct jw *w, const struct volume *v, int64_t used_bytes)
 {
@@ -25,20 +17,12 @@ static void write_volume(struct jw *w, const struct volume *v, int64_t used_byte
     jw_object(w);
     jw_kc(w, "id", i.id);
     jw_kstr(w, "name", i.name);
-    text_or_null(w, "tenant", i.tenant);
+    jw_ktext(w, "tenant", i.tenant);
     jw_kc(w, "kind", op_volume_kinds[i.kind]);
     jw_kstr(w, "owner", i.owner);
     jw_kbool(w, "shared", i.shared);
-    jw_key(w, "size_bytes");
-    if (i.size_bytes)
-        jw_int(w, i.size_bytes);
-    else
-        jw_null(w);
-    jw_key(w, "used_bytes");
-    if (used_bytes == UNKNOWN)
-        jw_null(w);
-    else
-        jw_int(w, used_bytes);
+    jw_kint_if(w, "size_bytes", i.size_bytes != 0, i.size_bytes);
+    jw_kint_if(w, "used_bytes", used_bytes != UNKNOWN, used_bytes);
     jw_kint(w, "used_by", (int64_t)i.used_by);
     jw_ktime(w, "created_at", i.created_ms);
     jw_object_end(w);
@@ -117,30 +101,19 @@ void volume_create_run(struct request *r)
 void volume_list_run(struct request *r)
 {
     const struct volume_list_in *in = r->in;
-    struct volumes *l = r->api->c.volumes;
-    struct volume_info i = {.id = ""};
-    struct str last = {0};
+    struct volumes *all = r->api->c.volumes;
     struct jw w = request_json(r);
-    bool more = false;
-    int64_t n = 0;
+    struct volume_info i;
+    struct reply_list l;
 
-    jw_object(&w);
-    jw_key(&w, "volumes");
-    jw_array(&w);
-    for (struct volume *v = volume_next(l, &r->who, in->cursor); v;
-         v = volume_next(l, &r->who, str_of(i.id))) {
+    reply_list_begin(&l, &w, "volumes", STR(""), in->limit);
+    for (struct volume *v = volume_next(all, &r->who, in->cursor); v && !l.more;
+         v = volume_next(all, &r->who, str_of(i.id))) {
         volume_info(v, &i);
-        if (in->tenant.p && !str_eq(in->tenant, i.tenant))
-            continue;
-        more = n++ == in->limit;
-        if (more)
-            break;
-        write_volume(&w, v, UNKNOWN);
-        last = str_of(i.id);
+        if ((!in->tenant.p || str_eq(in->tenant, i.tenant)) && reply_list_take(&l, str_of(i.id)))
+            write_volume(&w, v, UNKNOWN);
     }
-    jw_array_end(&w);
-    text_or_null(&w, "cursor", more ? last : STR(""));
-    jw_object_end(&w);
+    reply_list_end(&l);
     request_send_json(r, 0);
 }
 

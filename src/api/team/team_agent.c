@@ -14,7 +14,7 @@ static void write_members(struct jw *w, const struct agent *a)
     jw_key(w, "capabilities");
     team_write_tags(w, a->tags);
     jw_kint(w, "max_tasks", a->task_max);
-    team_ktext(w, "task_id", a->card);
+    jw_ktext(w, "task_id", a->card);
     jw_kint(w, "checkpoint_sequence", a->sequence);
     jw_key(w, "metadata");
     jw_raw(w, a->metadata);
@@ -68,13 +68,13 @@ static int agent_list_op(struct team_call *c, struct err *e)
     if (team_tags(&c->arena, &in->capability, in->capability.p != NULL, &tag, e) < 0 ||
         agent_all(&c->t, &all, e) < 0)
         return -1;
-    team_page_begin(c, "agents", in->cursor, in->limit);
+    reply_list_begin(&c->page, &c->w, "agents", in->cursor, in->limit);
     for (size_t i = 0; i < all.n; i++)
         if (team_tags_cover(all.v[i].tags, tag) &&
             (in->status < 0 || in->status == (int)all.v[i].status) &&
-            team_page_take(c, all.v[i].name))
+            reply_list_take(&c->page, all.v[i].name))
             write_agent(&c->w, &all.v[i]);
-    team_page_end(c);
+    reply_list_end(&c->page);
     return 0;
 }
 
@@ -154,7 +154,7 @@ static void write_checkpoint(struct jw *w, const struct checkpoint *k)
     jw_kstr(w, "id", k->id);
     jw_kstr(w, "agent", k->agent);
     jw_kint(w, "sequence", k->sequence);
-    team_ktext(w, "task_id", k->card);
+    jw_ktext(w, "task_id", k->card);
     jw_kstr(w, "state", k->state);
     jw_kstr(w, "rationale", k->rationale);
     jw_key(w, "metadata");
@@ -184,11 +184,11 @@ static int agent_checkpoints_op(struct team_call *c, struct err *e)
 
     if (agent_checkpoints(&c->t, in->name, in->limit, &all, e) < 0)
         return -1;
-    team_page_begin(c, "checkpoints", STR(""), in->limit);
+    reply_list_begin(&c->page, &c->w, "checkpoints", STR(""), in->limit);
     for (size_t i = 0; i < all.n; i++)
-        if (team_page_take(c, all.v[i].id))
+        if (reply_list_take(&c->page, all.v[i].id))
             write_checkpoint(&c->w, &all.v[i]);
-    team_page_end(c);
+    reply_list_end(&c->page);
     return 0;
 }
 
@@ -250,8 +250,8 @@ static int agent_revocation_op(struct team_call *c, struct err *e)
         return -1;
     jw_object(&c->w);
     jw_kbool(&c->w, "pending", open > 0);
-    team_ktext(&c->w, "id", open ? d.id : STR(""));
-    team_ktext(&c->w, "reason", open ? d.reason : STR(""));
+    jw_ktext(&c->w, "id", open ? d.id : STR(""));
+    jw_ktext(&c->w, "reason", open ? d.reason : STR(""));
     jw_key(&c->w, "flush");
     if (open)
         jw_bool(&c->w, d.flush);
@@ -281,11 +281,11 @@ static int revocation_list_op(struct team_call *c, struct err *e)
 
     if (agent_directives(&c->t, "revoke", in->limit, &all, e) < 0)
         return -1;
-    team_page_begin(c, "revocations", STR(""), in->limit);
+    reply_list_begin(&c->page, &c->w, "revocations", STR(""), in->limit);
     for (size_t i = 0; i < all.n; i++)
-        if (team_page_take(c, all.v[i].id))
+        if (reply_list_take(&c->page, all.v[i].id))
             write_revocation(&c->w, &all.v[i]);
-    team_page_end(c);
+    reply_list_end(&c->page);
     return 0;
 }
 

@@ -13,13 +13,13 @@
 static void write_grant(struct jw *w, const struct grant *g, int64_t now_ms)
 {
     jw_object(w);
-    team_ktext(w, "id", g->id);
+    jw_ktext(w, "id", g->id);
     jw_kstr(w, "approval", g->approval);
     jw_kstr(w, "asker", g->asker);
     jw_kstr(w, "operation", g->operation);
-    team_ktext(w, "hash", g->hash);
-    team_ktext(w, "sandbox", g->sandbox);
-    team_ktext(w, "pattern", g->pattern);
+    jw_ktext(w, "hash", g->hash);
+    jw_ktext(w, "sandbox", g->sandbox);
+    jw_ktext(w, "pattern", g->pattern);
     jw_key(w, "uses");
     if (g->uses < 0)
         jw_null(w);
@@ -35,8 +35,8 @@ static void write_grant(struct jw *w, const struct grant *g, int64_t now_ms)
 
 static void write_host(struct jw *w, const struct approval *a)
 {
-    team_ktext(w, "sandbox", a->sandbox);
-    team_ktext(w, "host", a->host);
+    jw_ktext(w, "sandbox", a->sandbox);
+    jw_ktext(w, "host", a->host);
     jw_key(w, "port");
     if (a->port > 0)
         jw_int(w, a->port);
@@ -66,18 +66,18 @@ static void write_question(struct jw *w, const struct approval *a, bool full)
 {
     jw_kstr(w, "question", a->question);
     jw_kc(w, "urgency", approval_urgencies[a->urgency]);
-    team_ktext(w, "asker", a->asker);
-    team_ktext(w, "agent", a->agent);
+    jw_ktext(w, "asker", a->asker);
+    jw_ktext(w, "agent", a->agent);
     jw_kstr(w, "action", a->action);
     jw_key(w, "arguments");
     if (a->arguments.n > 0)
         jw_raw(w, a->arguments);
     else
         jw_null(w);
-    team_ktext(w, "hash", a->hash);
+    jw_ktext(w, "hash", a->hash);
     jw_key(w, "alternatives");
     jw_raw(w, a->alternatives);
-    team_ktext(w, "choice", a->choice);
+    jw_ktext(w, "choice", a->choice);
     write_attachments(w, a->attachments, full);
     jw_kint(w, "people", a->people);
     jw_kint(w, "votes", a->votes);
@@ -95,12 +95,12 @@ static void write_with(struct jw *w, const struct team *t, const struct approval
     jw_kc(w, "state", approval_state_name(a->state));
     write_question(w, a, full);
     write_host(w, a);
-    team_ktext(w, "project", a->project);
-    team_ktext(w, "task_id", a->card);
+    jw_ktext(w, "project", a->project);
+    jw_ktext(w, "task_id", a->card);
     jw_kc(w, "to", str_eq_c(a->action, "move") ? card_status_name(a->move.to) : NULL);
     jw_kstr(w, "note", team_text(a->move.note));
-    team_ktext(w, "key", own ? a->key : STR(""));
-    team_ktext(w, "decided_by", a->decided_by);
+    jw_ktext(w, "key", own ? a->key : STR(""));
+    jw_ktext(w, "decided_by", a->decided_by);
     jw_kstr(w, "reason", a->reason);
     jw_ktime(w, "created_at", a->created_ms);
     jw_ktime(w, "decided_at", a->decided_ms);
@@ -252,11 +252,11 @@ static int approval_list_op(struct team_call *c, struct err *e)
                                       .limit = in->limit + 1},
             &all, e) < 0)
         return -1;
-    team_page_begin(c, "approvals", STR(""), in->limit);
+    reply_list_begin(&c->page, &c->w, "approvals", STR(""), in->limit);
     for (size_t i = 0; i < all.n; i++)
-        if (team_page_take(c, all.v[i].id))
+        if (reply_list_take(&c->page, all.v[i].id))
             write_with(&c->w, &c->t, &all.v[i], false, NULL);
-    team_page_end(c);
+    reply_list_end(&c->page);
     return 0;
 }
 
@@ -352,11 +352,11 @@ static int approval_answers_op(struct team_call *c, struct err *e)
     if (!json_is_array(in->answers) || json_array_size(in->answers) > ANSWERS_MAX)
         return err_set(e, ERR_INVALID, 0, "field 'answers' must be a list of at most %d",
                        ANSWERS_MAX);
-    team_page_begin(c, "approvals", STR(""), ANSWERS_MAX);
+    reply_list_begin(&c->page, &c->w, "approvals", STR(""), ANSWERS_MAX);
     for (size_t i = 0; i < json_array_size(in->answers); i++)
         if (answer_one(c, i, json_array_get(in->answers, i), e) < 0)
             return -1;
-    team_page_end(c);
+    reply_list_end(&c->page);
     return 0;
 }
 
@@ -369,11 +369,11 @@ static int grant_list_op(struct team_call *c, struct err *e)
 
     if (grant_all(&c->t, in->cursor, in->limit + 1, &all, e) < 0)
         return -1;
-    team_page_begin(c, "grants", STR(""), in->limit);
+    reply_list_begin(&c->page, &c->w, "grants", STR(""), in->limit);
     for (size_t i = 0; i < all.n; i++)
-        if (team_page_take(c, all.v[i].id))
+        if (reply_list_take(&c->page, all.v[i].id))
             write_grant(&c->w, &all.v[i], c->t.now_ms);
-    team_page_end(c);
+    reply_list_end(&c->page);
     return 0;
 }
 

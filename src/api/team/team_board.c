@@ -58,11 +58,11 @@ static int project_list_op(struct team_call *c, struct err *e)
 
     if (project_all(&c->t, team_text(in->member), &all, e) < 0)
         return -1;
-    team_page_begin(c, "projects", in->cursor, in->limit);
+    reply_list_begin(&c->page, &c->w, "projects", in->cursor, in->limit);
     for (size_t i = 0; i < all.n; i++)
-        if (team_page_take(c, all.v[i].id))
+        if (reply_list_take(&c->page, all.v[i].id))
             write_project(&c->w, &all.v[i]);
-    team_page_end(c);
+    reply_list_end(&c->page);
     return 0;
 }
 
@@ -165,14 +165,14 @@ static int project_file_list_op(struct team_call *c, struct err *e)
 
     if (file_all(&c->t, in->id, team_text(in->path), &all, e) < 0)
         return -1;
-    team_page_begin(c, "files", in->cursor, in->limit);
+    reply_list_begin(&c->page, &c->w, "files", in->cursor, in->limit);
     for (size_t i = 0; i < all.n; i++) {
         struct str key = in->path.n == 0 ? all.v[i].name : version_key(c, all.v[i].version);
 
-        if (team_page_take(c, key))
+        if (reply_list_take(&c->page, key))
             write_file(&c->w, &all.v[i]);
     }
-    team_page_end(c);
+    reply_list_end(&c->page);
     return 0;
 }
 
@@ -247,13 +247,13 @@ static int write_task(struct team_call *c, const struct card *k, struct err *e)
     jw_kstr(w, "description", k->description);
     jw_kc(w, "status", card_status_name(k->status));
     jw_kc(w, "priority", op_priorities[k->priority]);
-    team_ktext(w, "assigned_to", k->assigned_to);
-    team_ktext(w, "claimed_by", k->claimed_by);
+    jw_ktext(w, "assigned_to", k->assigned_to);
+    jw_ktext(w, "claimed_by", k->claimed_by);
     jw_key(w, "capabilities");
     team_write_tags(w, k->tags);
-    team_ktext(w, "blocked_reason", k->blocked_reason);
-    team_ktext(w, "blocked_by", k->blocked_by);
-    team_ktext(w, "parent", k->parent);
+    jw_ktext(w, "blocked_reason", k->blocked_reason);
+    jw_ktext(w, "blocked_by", k->blocked_by);
+    jw_ktext(w, "parent", k->parent);
     jw_key(w, "subtasks");
     team_write_tags(w, subtasks);
     jw_key(w, "reviewers");
@@ -291,15 +291,15 @@ static int task_create_op(struct team_call *c, struct err *e)
 static int write_tasks(struct team_call *c, const struct card_list *all, struct str cursor,
                        int64_t limit, struct err *e)
 {
-    team_page_begin(c, "tasks", cursor, limit);
+    reply_list_begin(&c->page, &c->w, "tasks", cursor, limit);
     for (size_t i = 0; i < all->n; i++) {
         struct str key = str_of(
             arena_printf(&c->arena, "%d." STR_FMT, (int)all->v[i].priority, STR_ARG(all->v[i].id)));
 
-        if (team_page_take(c, key) && write_task(c, &all->v[i], e) < 0)
+        if (reply_list_take(&c->page, key) && write_task(c, &all->v[i], e) < 0)
             return -1;
     }
-    team_page_end(c);
+    reply_list_end(&c->page);
     return 0;
 }
 
@@ -349,9 +349,9 @@ static int task_history_op(struct team_call *c, struct err *e)
     if (card_need(&c->t, STR(""), in->id, &k, e) < 0 ||
         card_history(&c->t, in->id, HISTORY_MAX, &steps, e) < 0)
         return -1;
-    team_page_begin(c, "moves", STR(""), HISTORY_MAX);
+    reply_list_begin(&c->page, &c->w, "moves", STR(""), HISTORY_MAX);
     for (size_t i = 0; i < steps.n; i++) {
-        (void)team_page_take(c, steps.v[i].actor);
+        (void)reply_list_take(&c->page, steps.v[i].actor);
         jw_object(&c->w);
         jw_kc(&c->w, "from", card_status_name(steps.v[i].from));
         jw_kc(&c->w, "to", card_status_name(steps.v[i].to));
@@ -360,7 +360,7 @@ static int task_history_op(struct team_call *c, struct err *e)
         jw_ktime(&c->w, "at", steps.v[i].at_ms);
         jw_object_end(&c->w);
     }
-    team_page_end(c);
+    reply_list_end(&c->page);
     return 0;
 }
 
@@ -377,7 +377,7 @@ static int write_change(struct team_call *c, struct str id, struct str proposal,
     jw_key(&c->w, "task");
     if (write_task(c, &k, e) < 0)
         return -1;
-    team_ktext(&c->w, "approval", proposal);
+    jw_ktext(&c->w, "approval", proposal);
     jw_object_end(&c->w);
     return 0;
 }

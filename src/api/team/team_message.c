@@ -32,11 +32,11 @@ static int message_send_op(struct team_call *c, struct err *e)
 
 static void write_messages(struct team_call *c, const struct message_list *all, int64_t limit)
 {
-    team_page_begin(c, "messages", STR(""), limit);
+    reply_list_begin(&c->page, &c->w, "messages", STR(""), limit);
     for (size_t i = 0; i < all->n; i++)
-        if (team_page_take(c, all->v[i].id))
+        if (reply_list_take(&c->page, all->v[i].id))
             write_message(&c->w, &all->v[i]);
-    team_page_end(c);
+    reply_list_end(&c->page);
 }
 
 static int message_inbox_op(struct team_call *c, struct err *e)
@@ -74,16 +74,16 @@ static int message_graph_op(struct team_call *c, struct err *e)
 
     if (message_graph(&c->t, &g, e) < 0)
         return -1;
-    team_page_begin(c, "edges", STR(""), INT64_MAX);
+    reply_list_begin(&c->page, &c->w, "edges", STR(""), INT64_MAX);
     for (size_t i = 0; i < g.edge_count; i++) {
-        (void)team_page_take(c, g.edges[i].from);
+        (void)reply_list_take(&c->page, g.edges[i].from);
         jw_object(&c->w);
         jw_kstr(&c->w, "from", g.edges[i].from);
         jw_kstr(&c->w, "to", g.edges[i].to);
         jw_kint(&c->w, "count", g.edges[i].count);
         jw_object_end(&c->w);
     }
-    team_page_end(c);
+    reply_list_end(&c->page);
     return 0;
 }
 

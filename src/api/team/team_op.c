@@ -7,15 +7,6 @@
 
 /* --- shared by the rows' functions --- */
 
-void team_ktext(struct jw *w, const char *key, struct str s)
-{
-    jw_key(w, key);
-    if (s.n > 0)
-        jw_str(w, s);
-    else
-        jw_null(w);
-}
-
 struct str team_text(struct str s)
 {
     return s.p ? s : STR("");
@@ -45,37 +36,6 @@ int team_object(struct team_call *c, const char *field, const json_t *v, struct 
     jw_json(&w, v);
     *ret = arena_str(&c->arena, buf_str(&text));
     return 0;
-}
-
-void team_page_begin(struct team_call *c, const char *items, struct str cursor, int64_t limit)
-{
-    c->page.cursor = cursor;
-    c->page.last = STR("");
-    c->page.left = limit;
-    c->page.more = false;
-    jw_object(&c->w);
-    jw_key(&c->w, items);
-    jw_array(&c->w);
-}
-
-bool team_page_take(struct team_call *c, struct str key)
-{
-    if (c->page.cursor.n > 0 && str_cmp(key, c->page.cursor) <= 0)
-        return false;
-    if (c->page.left == 0) {
-        c->page.more = true;
-        return false;
-    }
-    c->page.left--;
-    c->page.last = key;
-    return true;
-}
-
-void team_page_end(struct team_call *c)
-{
-    jw_array_end(&c->w);
-    team_ktext(&c->w, "cursor", c->page.more ? c->page.last : STR(""));
-    jw_object_end(&c->w);
 }
 
 /* --- one request --- */

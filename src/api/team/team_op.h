@@ -3,6 +3,7 @@
  * the reply.  The rules are in src/core (agent, board, message, approval), shared by dialects. */
 #pragma once
 
+#include "api/reply_list.h"
 #include "api/team/team_job.h"
 
 struct team_call { /* one request */
@@ -21,11 +22,7 @@ struct team_call { /* one request */
     struct str wait_for;
     int64_t wait_ms;
     bool follow;
-    struct {
-        struct str cursor, last;
-        int64_t left;
-        bool more;
-    } page;
+    struct reply_list page;
 };
 
 struct team_op {
@@ -42,15 +39,7 @@ extern const struct team_op team_agent_ops[], team_message_ops[], team_board_ops
 extern const size_t team_agent_op_count, team_message_op_count, team_board_op_count,
     team_approval_op_count;
 
-/* A page of a list: begin; for each item write it if take returns true; end.  The list is ordered
- * by the bytes of its keys, and the cursor is a position in that order: the item there may be
- * removed. */
-void team_page_begin(struct team_call *c, const char *items, struct str cursor, int64_t limit);
-bool team_page_take(struct team_call *c, struct str key);
-void team_page_end(struct team_call *c);
-
-void team_ktext(struct jw *w, const char *key, struct str s); /* "" is null */
-struct str team_text(struct str s);                           /* absent is "" */
+struct str team_text(struct str s); /* absent is "" */
 /* The acting name: an agent's own is known, TEAM_PERSON is the preset for people. */
 #define TEAM_PERSON "human"
 struct str team_name(const struct team_call *c, struct str name);

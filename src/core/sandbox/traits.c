@@ -64,15 +64,6 @@ void traits_put(struct jw *w, const struct sandbox_traits *t)
             jw_kbool(w, trait_table[i].name, trait_flag(&trait_table[i], t));
 }
 
-static void put_time(struct jw *w, const char *key, int64_t v)
-{
-    jw_key(w, key);
-    if (v)
-        jw_int(w, v);
-    else
-        jw_null(w);
-}
-
 void traits_reply(struct jw *w, const struct sandbox_traits *t)
 {
     for (size_t i = 0; i < trait_count; i++) {
@@ -81,7 +72,7 @@ void traits_reply(struct jw *w, const struct sandbox_traits *t)
         if (!c->reply)
             continue;
         if (c->type == TRAIT_TIME)
-            put_time(w, c->reply, trait_number(c, t));
+            jw_kint_if(w, c->reply, trait_number(c, t) != 0, trait_number(c, t));
         else if (c->choices)
             jw_kc(w, c->reply, c->choices[trait_flag(c, t)]);
         else

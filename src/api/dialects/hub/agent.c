@@ -25,7 +25,7 @@ static void write_agent(struct jw *w, const struct agent *a)
     jw_key(w, "capabilities");
     team_write_tags(w, a->tags);
     jw_kint(w, "checkpoint_sequence", a->sequence);
-    hub_kopt(w, "current_task_id", a->card);
+    jw_ktext(w, "current_task_id", a->card);
     hub_ktime(w, "last_heartbeat", a->heartbeat_ms);
     jw_kint(w, "max_concurrent_tasks", a->task_max);
     jw_kstr(w, "name", a->name);
@@ -229,7 +229,7 @@ static void write_checkpoint(struct jw *w, const struct checkpoint *k)
     jw_kstr(w, "rationale", k->rationale);
     jw_kint(w, "sequence", k->sequence);
     jw_kstr(w, "state", k->state);
-    hub_kopt(w, "task_id", k->card);
+    jw_ktext(w, "task_id", k->card);
     hub_ktime(w, "timestamp", k->created_ms);
     jw_object_end(w);
 }

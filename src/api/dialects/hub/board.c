@@ -251,16 +251,16 @@ static int write_card(struct hub_call *c, const struct card *k, struct err *e)
     if (card_subtasks(&c->t, k->id, &subtasks, e) < 0)
         return -1;
     jw_object(w);
-    hub_kopt(w, "assigned_to", k->assigned_to);
-    hub_kopt(w, "blocked_by", k->blocked_by);
-    hub_kopt(w, "blocked_reason", k->blocked_reason);
-    hub_kopt(w, "claimed_by", k->claimed_by);
+    jw_ktext(w, "assigned_to", k->assigned_to);
+    jw_ktext(w, "blocked_by", k->blocked_by);
+    jw_ktext(w, "blocked_reason", k->blocked_reason);
+    jw_ktext(w, "claimed_by", k->claimed_by);
     hub_ktime(w, "completed_at", k->completed_ms);
     hub_ktime(w, "created_at", k->created_ms);
     jw_kstr(w, "created_by", k->created_by);
     jw_kstr(w, "description", k->description);
     jw_kstr(w, "id", k->id);
-    hub_kopt(w, "parent_task_id", k->parent);
+    jw_ktext(w, "parent_task_id", k->parent);
     write_priority(w, k->priority);
     jw_key(w, "required_capabilities");
     team_write_tags(w, k->tags);
@@ -302,7 +302,7 @@ int hub_task_create(struct hub_call *c, struct err *e)
         return -1;
     c->status = 201;
     jw_object(&c->w);
-    hub_kopt(&c->w, "assigned_to", k.assigned_to);
+    jw_ktext(&c->w, "assigned_to", k.assigned_to);
     hub_ktime(&c->w, "created_at", k.created_ms);
     jw_kstr(&c->w, "description", k.description);
     jw_kstr(&c->w, "id", k.id);
@@ -420,7 +420,7 @@ int hub_tasks(struct hub_call *c, struct err *e)
     jw_array(&c->w);
     for (size_t i = 0; i < all.n; i++) {
         jw_object(&c->w);
-        hub_kopt(&c->w, "assigned_to", all.v[i].assigned_to);
+        jw_ktext(&c->w, "assigned_to", all.v[i].assigned_to);
         jw_kstr(&c->w, "id", all.v[i].id);
         write_priority(&c->w, all.v[i].priority);
         jw_kstr(&c->w, "project_id", all.v[i].project);
@@ -489,9 +489,9 @@ int hub_task_unassign(struct hub_call *c, struct err *e)
 static void write_moved(struct jw *w, const struct card *k)
 {
     jw_object(w);
-    hub_kopt(w, "assigned_to", k->assigned_to);
-    hub_kopt(w, "blocked_by", k->blocked_by);
-    hub_kopt(w, "blocked_reason", k->blocked_reason);
+    jw_ktext(w, "assigned_to", k->assigned_to);
+    jw_ktext(w, "blocked_by", k->blocked_by);
+    jw_ktext(w, "blocked_reason", k->blocked_reason);
     jw_kstr(w, "id", k->id);
     write_priority(w, k->priority);
     jw_kc(w, "status", card_status_name(k->status));

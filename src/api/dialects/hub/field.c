@@ -130,15 +130,6 @@ void hub_ktime(struct jw *w, const char *key, int64_t ms)
     jw_kc(w, key, naive);
 }
 
-void hub_kopt(struct jw *w, const char *key, struct str s)
-{
-    jw_key(w, key);
-    if (s.n > 0)
-        jw_str(w, s);
-    else
-        jw_null(w);
-}
-
 void hub_ok(struct hub_call *c)
 {
     jw_object(&c->w);

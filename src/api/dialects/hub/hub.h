@@ -55,9 +55,8 @@ CHECKED int hub_object(struct hub_call *c, const char *key, struct str *ret, str
 CHECKED int hub_query(struct hub_call *c, const char *key, struct str *ret, struct err *e);
 CHECKED int hub_limit(struct hub_call *c, int64_t preset, int64_t *ret, struct err *e);
 
-void hub_ktime(struct jw *w, const char *key, int64_t ms);  /* naive UTC, as the hub writes it */
-void hub_kopt(struct jw *w, const char *key, struct str s); /* "" is null */
-void hub_ok(struct hub_call *c);                            /* {"status":"ok"} */
+void hub_ktime(struct jw *w, const char *key, int64_t ms); /* naive UTC, as the hub writes it */
+void hub_ok(struct hub_call *c);                           /* {"status":"ok"} */
 /* 202 {"status": "pending_approval", "proposal_id": …} */
 void hub_pending(struct hub_call *c, struct str proposal);
 

@@ -12,7 +12,7 @@ static void write_proposal(struct jw *w, const struct approval *a)
     jw_kstr(w, "agent", a->agent);
     hub_ktime(w, "created_at", a->created_ms);
     hub_ktime(w, "decided_at", a->decided_ms);
-    hub_kopt(w, "decided_by", a->decided_by);
+    jw_ktext(w, "decided_by", a->decided_by);
     jw_kstr(w, "id", a->id);
     jw_kstr(w, "note", a->move.note);
     jw_kstr(w, "project_id", a->project);
