@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "core/exec/console.h"
 #include "core/identity/preview.h"
+#include "core/session/live.h"
 #include "core/team/revoked.h"
 #include "net/cors.h"
 #include "net/dial.h"
@@ -376,6 +377,7 @@ int api_new(const struct api_config *c, struct api **ret, struct err *e)
     list_init(&a->lives);
     list_init(&a->creating);
     a->consoles = consoles_new();
+    a->screens = lives_new(store_loop(c->store));
     a->health = api_health_new(a);
     a->router = router_new();
     if (add_routes(a, e) < 0) {
@@ -400,6 +402,7 @@ struct api *api_free(struct api *a)
         return NULL;
     assert(list_is_empty(&a->streams) && list_is_empty(&a->lives));
     dialects_free(a);
+    lives_free(a->screens);
     consoles_free(a->consoles);
     previews_free(a->previews);
     health_free(a->health);
@@ -437,4 +440,5 @@ void api_end_streams(struct api *a)
     revocable_streams_end(a);
     dialects_end_streams(a);
     health_end_watches(a->health);
+    lives_close(a->screens);
 }

@@ -16,6 +16,7 @@
 struct dial_tls;
 struct idem;
 struct health;
+struct lives;
 struct previews;
 struct rpc;
 struct dialect_slot;
@@ -39,6 +40,7 @@ struct api {
     struct list creating;          /* struct create_join */
     struct dialect_slot *dialects; /* of each row of dialect_table: its state */
     struct consoles *consoles;     /* the clients attached to each command */
+    struct lives *screens;         /* of watched terminals */
     struct health *health;
     struct previews *previews;
     struct route preview_route;    /* of the preview listener: for metrics and audit */

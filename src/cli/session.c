@@ -148,6 +148,18 @@ static void take_gap(struct session *s, const json_t *m)
     s->seen[stream && strcmp(stream, "stderr") == 0] = to;
 }
 
+/* Output goes on after what this draws. */
+static void take_repaint(struct session *s, const json_t *m)
+{
+    const json_t *data = json_object_get(m, "data");
+    struct str bytes = str_make(json_string_value(data), json_string_length(data));
+
+    s->seen[0] = json_integer_value(json_object_get(m, "offset"));
+    if (s->shows_terminal)
+        modes_feed(&s->modes, bytes);
+    sink_write(&s->out[0], bytes);
+}
+
 static void on_goodbye_late(uv_timer_t *t)
 {
     struct session *s = t->data;
@@ -199,6 +211,8 @@ static void take_text(struct session *s, struct str data)
             notes_sandbox(json_object_get(m, "sandbox"), s->spec->made_by);
         session_name(s, json_object_get(m, "exec"));
         session_in_start(s);
+    } else if (strcmp(type, "repaint") == 0) {
+        take_repaint(s, m);
     } else if (strcmp(type, "gap") == 0) {
         take_gap(s, m);
     } else if (strcmp(type, "exit") == 0) {

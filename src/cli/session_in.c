@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define TWICE_MS 1000
+#define CTRL_C 3
 
 /* clang-format off */
 static const struct {
@@ -28,6 +29,8 @@ static void send_size(struct session *s)
     char text[80];
     int rows, cols;
 
+    if (s->observer)
+        return;
     term_size(&rows, &cols);
     (void)snprintf(text, sizeof text, "{\"type\":\"resize\",\"rows\":%d,\"cols\":%d}", rows, cols);
     session_send(s, text);
@@ -136,14 +139,26 @@ static void send_typed(struct session *s, struct str bytes)
     session_leave(s, SESSION_DETACHED, 0);
 }
 
+/* An observer's keys: only those that leave mean something. */
+static void watch_keys(struct session *s, struct str bytes)
+{
+    if (!s->raw || bytes.n == 0)
+        return;
+    buf_clear(&s->typed);
+    if (detach_filter(&s->detach, bytes, &s->typed) || memchr(bytes.p, CTRL_C, bytes.n))
+        session_leave(s, SESSION_DETACHED, 0);
+}
+
 static void on_part(struct source *in, struct str bytes)
 {
     struct session *s = in->arg;
 
     if (!s->open || s->left)
         return;
-    if (s->observer)
+    if (s->observer) {
+        watch_keys(s, bytes);
         return;
+    }
     if (bytes.n == 0) {
         s->eof = true;
         session_send(s, "{\"type\":\"eof\"}");
@@ -188,7 +203,8 @@ void session_in_init(struct session *s)
     s->shows_terminal = s->spec->tty && term_is_on(STDOUT_FILENO);
     s->in.part = on_part;
     s->in.arg = s;
-    if (s->spec->input && !s->spec->observes && source_init(&s->in, s->loop, STDIN_FILENO) < 0)
+    if (s->spec->input && (!s->spec->observes || s->raw) &&
+        source_init(&s->in, s->loop, STDIN_FILENO) < 0)
         s->eof = true;
     catch_signals(s);
 }

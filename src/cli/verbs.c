@@ -161,6 +161,23 @@ static const struct cli_flag project_put_flags[] = {
       .text = "A file of this machine, or - for standard input."}, 0, false},
 };
 
+static const struct cli_flag session_create_flags[] = {
+    {{.name = "command", .type = OP_LIST, .positional = true, .example = "-- vim notes.txt",
+      .text = "The program and its arguments; everything after this point is passed to it unchanged. A shell by default."}, 0, true},
+};
+static const struct cli_flag session_attach_flags[] = {
+    DETACH_FLAG,
+    {{.name = "write", .type = OP_BOOL, .text = "Take control: what you type goes to the session."}, 'w', false},
+};
+static const struct cli_flag session_watch_flags[] = {DETACH_FLAG};
+static const struct cli_flag session_record_flags[] = {
+    {{.name = "file", .type = OP_STR, .required = true, .positional = true, .example = "work.cast",
+      .text = "The new file; - is standard output."}, 0, false},
+};
+static const struct cli_flag session_replay_flags[] = {
+    {{.name = "speed", .type = OP_INT, .min = 10, .max = 10000, .preset = "100", .text = "Speed in percent."}, 0, false},
+};
+
 #define STATE_FLAG {{.name = "state", .type = OP_STR, .example = "/var/lib/holt", \
                      .text = "Its state directory. Default: HOLT_STATE, or the usual one."}, 0, false}
 static const struct cli_flag down_flags[] = {STATE_FLAG};
@@ -229,6 +246,30 @@ const struct verb verb_table[] = {
     {.verb = "wait", .op = "exec.wait", .failed = 125,
      .text = "Wait until a command has ended; the exit status is the command's.\nThe default is the command that was started last.",
      FLAGS(wait_flags), .run = wait_run, EXAMPLES("holt wait build", "holt wait build ex_01k4r8w2m9h5t7c3xqvd")},
+    {.verb = "session create", .fills = "command", FLAGS(session_create_flags), .run = session_create_verb_run,
+     EXAMPLES("holt session create build", "holt session create build --name edit --rows 50 --cols 160 -- vim notes.txt")},
+    {.verb = "session ls", .run = op_verb_run, EXAMPLES("holt session ls", "holt session ls --all -o json")},
+    {.verb = "session screen", .run = session_screen_verb_run,
+     EXAMPLES("holt session screen build main", "holt session screen build main --format ansi --history", "holt session screen build main --cells -o json")},
+    {.verb = "session attach", .op = "session.attach", .fills = "role,take,stdout_offset,stderr_offset,raw,repaint,screen,updates", .failed = 125,
+     .text = "Attach to a session: see its screen as it is, then what changes.\n"
+             "You only watch, unless --write takes control. Ctrl-P Ctrl-Q leaves; the session goes on.",
+     FLAGS(session_attach_flags), .run = session_attach_verb_run,
+     EXAMPLES("holt session attach build main", "holt session attach build main --write")},
+    {.verb = "session watch", .op = "session.attach", .fills = "role,take,stdout_offset,stderr_offset,raw,repaint,screen,updates", .failed = 125,
+     .text = "Watch a session, without any way to type into it; Ctrl-C or Ctrl-P Ctrl-Q leaves.",
+     FLAGS(session_watch_flags), .run = session_watch_verb_run, EXAMPLES("holt session watch build main")},
+    {.verb = "session record", .op = "session.recording", .fills = "follow",
+     .text = "Record a session into a file, from its beginning until it ends: asciicast v2.\n"
+             "`asciinema play FILE` shows it, too.",
+     FLAGS(session_record_flags), .run = session_record_verb_run,
+     EXAMPLES("holt session record build main work.cast", "holt session record build main - --limit 64m | gzip > work.cast.gz")},
+    {.verb = "session export", .op = "session.recording", .fills = "follow",
+     .text = "Write a session's recording so far into a file: asciicast v2.",
+     FLAGS(session_record_flags), .run = session_export_verb_run, EXAMPLES("holt session export build main work.cast --idle 2s")},
+    {.verb = "session replay", .op = "session.recording", .fills = "follow,limit",
+     .text = "Show what happened in a session so far, as fast as it did.",
+     FLAGS(session_replay_flags), .run = session_replay_verb_run, EXAMPLES("holt session replay build main --idle 1s --speed 200")},
     {.verb = "image pull", .run = image_pull_run,
      EXAMPLES("holt image pull registry.example.org/team/app:1.2", "holt image pull 127.0.0.1:5000/app --name app")},
     {.verb = "image import", FLAGS(image_import_flags), .run = image_import_run,

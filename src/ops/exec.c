@@ -115,7 +115,8 @@ static const struct op_field result_reply[] = {RESULT_REPLY};
     ID_FIELD(structure),                                                                           \
         FIELD(structure, exec, OP_STR, .required = true, .positional = true, .min = 1, .max = 64,  \
               .example = EXAMPLE_ID,                                                               \
-              .text = "The command's id; '" OP_EXEC_NEWEST "' is the one started last.")
+              .text = "The command's id, or the name of a session; '" OP_EXEC_NEWEST               \
+                      "' is the one started last.")
 
 static const struct op_field exec_create_fields[] = {
     ID_FIELD(struct exec_create_in),
@@ -278,27 +279,17 @@ const struct op op_sandbox_logs = {
 
 static const struct op_field exec_attach_fields[] = {
     EXEC_ID_FIELDS(struct exec_attach_in),
-    FIELD(struct exec_attach_in, role, OP_CHOICE, .choices = op_attach_roles, .example = "observer",
-          .text = "A controller types and resizes, an observer only reads. Default: controller, if "
-                  "there is none yet."),
-    FIELD(struct exec_attach_in, take, OP_BOOL, .preset = "false", .example = "true",
-          .text = "Become the controller even if there is one, which becomes an observer."),
-    FIELD(struct exec_attach_in, stdout_offset, OP_INT, .min = -1, .max = 1LL << 53, .preset = "0",
-          .example = "4096",
-          .text = "Start of standard output: a byte offset; -1: only new output."),
-    FIELD(struct exec_attach_in, stderr_offset, OP_INT, .min = -1, .max = 1LL << 53, .preset = "0",
-          .example = "4096",
-          .text = "Start of standard error: a byte offset; -1: only new output."),
+    ATTACH_FIELDS(struct exec_attach_in),
 };
 const struct op op_exec_attach = {
     .name = "exec.attach",
     .group = "exec",
-    .text = "Attach to a command over a WebSocket: input, output, resize, signals.\nSubprotocol "
-            "holt.attach.v1. Messages to holt: binary, a zero byte followed by input; text, "
-            "{\"type\": \"eof\"}, {\"type\": \"resize\", \"rows\", \"cols\"}, {\"type\": "
-            "\"signal\", \"signal\"} or {\"type\": \"detach\"}. Messages from holt: binary, one "
-            "byte for the stream (1 stdout, 2 stderr), its offset in 8 bytes (big-endian), then "
-            "output; text, with the types started, gap, role, exit and error.",
+    .text = "Attach to a command over a WebSocket: input, output, resize, signals.\n"
+            "Subprotocol holt.attach.v1. To holt: binary messages are a zero byte and input; text "
+            "messages have the types input, eof, resize, signal, take, release, hand_over, "
+            "keyframe and detach. From holt: binary messages are the stream (1 stdout, 2 stderr), "
+            "its offset in 8 bytes, big-endian, and output; text messages have the types started, "
+            "role, members, size, repaint, screen, gap, lag, exit and error.",
     .method = "GET",
     .path = "/holt/v1/sandboxes/{id}/execs/{exec}/attach",
     .perm = PERM_SANDBOX_CONTENT,

@@ -59,6 +59,9 @@ struct exec_attach_in {
     struct str id, exec;
     int role; /* -1: controller if there is none */
     bool take;
+    struct str name;
+    bool raw, repaint, screen;
+    int64_t updates;
     int64_t stdout_offset, stderr_offset;
 };
 struct exec_signal_in {
@@ -72,6 +75,31 @@ struct exec_resize_in {
     struct str id, exec;
     int64_t rows, cols;
 };
+
+/* The fields of struct exec_attach_in after the ids. */
+#define ATTACH_FIELDS(structure)                                                                   \
+    FIELD(structure, role, OP_CHOICE, .choices = op_attach_roles, .example = "observer",           \
+          .text = "A controller types and resizes, an observer only reads. Default: controller, "  \
+                  "if there is none yet."),                                                        \
+        FIELD(structure, take, OP_BOOL, .preset = "false", .example = "true",                      \
+              .text = "Become the controller even if there is one, which becomes an observer."),   \
+        FIELD(structure, stdout_offset, OP_INT, .min = -1, .max = 1LL << 53, .preset = "0",        \
+              .example = "4096",                                                                   \
+              .text = "Start of standard output: a byte offset; -1: only new output."),            \
+        FIELD(structure, stderr_offset, OP_INT, .min = -1, .max = 1LL << 53, .preset = "0",        \
+              .example = "4096",                                                                   \
+              .text = "Start of standard error: a byte offset; -1: only new output."),             \
+        FIELD(structure, name, OP_STR, .max = 64, .example = "ada",                                \
+              .text = "What the other members call you; the name of your token by default."),      \
+        FIELD(structure, raw, OP_BOOL, .preset = "true", .example = "false",                       \
+              .text = "Send the output as it is."),                                                \
+        FIELD(structure, repaint, OP_BOOL, .preset = "false", .example = "true",                   \
+              .text = "Begin with bytes that draw the terminal's screen as it is, instead of at "  \
+                      "an offset."),                                                               \
+        FIELD(structure, screen, OP_BOOL, .preset = "false", .example = "true",                    \
+              .text = "Send the terminal's screen: first all of it, then what changes."),          \
+        FIELD(structure, updates, OP_INT, .min = 1, .max = 60, .preset = "10", .example = "4",     \
+              .text = "Send the screen at most this often in a second.")
 
 extern const struct op op_exec_create, op_exec_list, op_exec_get, op_exec_output, op_exec_attach;
 extern const struct op op_exec_signal, op_exec_stdin, op_exec_resize, op_exec_wait, op_exec_cancel;

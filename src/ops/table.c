@@ -10,6 +10,7 @@
 #include "ops/port.h"
 #include "ops/secret.h"
 #include "ops/server.h"
+#include "ops/session.h"
 #include "ops/team.h"
 #include "ops/token.h"
 #include "ops/volume.h"
@@ -57,6 +58,19 @@ const struct op *const op_table[] = {
     &op_exec_resize,
     &op_exec_wait,
     &op_exec_cancel,
+    &op_exec_screen,
+    &op_session_create,
+    &op_session_list,
+    &op_session_list_all,
+    &op_session_get,
+    &op_session_members,
+    &op_session_screen,
+    &op_session_send,
+    &op_session_resize,
+    &op_session_kill,
+    &op_session_attach,
+    &op_session_recording,
+    &op_session_search,
     &op_file_read,
     &op_file_stat,
     &op_file_write,
@@ -148,6 +162,7 @@ const struct op_group op_groups[] = {
     {"server", "The daemon: its state, health, settings and description."},
     {"sandbox", "Sandboxes: isolated computers, from create to rm."},
     {"exec", "Commands: run, watch, attach to and end them."},
+    {"session", "Sessions: named terminals that people watch and share."},
     {"file", "Files of a sandbox: bytes, directories, archives."},
     {"port", "Servers inside a sandbox."},
     {"image", "Images: what sandboxes start from."},

@@ -60,7 +60,7 @@ static void walk(struct world *w, int64_t after_us)
         assert(pos >= at && bytes.n <= LOG_BLOCK);
         pos += (int64_t)bytes.n;
         while (bytes.n > 0 && (n = exec_log_next(bytes, &r, &used, &e)) > 0) {
-            assert(used > LOG_HEAD && used <= bytes.n && r.stream < LOG_STREAMS);
+            assert(used > LOG_HEAD && used <= bytes.n && r.stream < LOG_KINDS);
             bytes = str_skip(bytes, used);
         }
         if (n < 0) {

@@ -35,8 +35,9 @@ COVERAGE = 400 if SOAK else 8  # of the cases that walk each field's edges
 LIMIT = 20 * SLOW  # seconds for one reply
 
 LEFT_OUT = {
-    **dict.fromkeys(["runAttach", "execAttach", "portTunnel"], "a WebSocket: test_ws.py"),
+    **dict.fromkeys(["runAttach", "execAttach", "sessionAttach", "portTunnel"], "a WebSocket: test_ws.py, test_session.py"),
     "fileWatch": "a stream of events without an end: test_sse.py",
+    "sessionRecording": "follows as long as the session runs: test_session.py",
     "execWait": "waits as long as the command runs: test_process_api.py",
     "logout": "ends the session that asks: test_api.py",
 }
@@ -97,6 +98,7 @@ class World:
         self.session = requests.Session()
         self.headers = {"Authorization": f"Bearer {holtd.token}"}
         self.made = {}
+        self.terminals = 0
 
     MAKERS = {
         "tokens": ("/tokens", {"name": "schema-token", "role": "observer"}, "id"),
@@ -123,6 +125,11 @@ class World:
 
     def exec(self):
         return self.ok("POST", f"/sandboxes/{self.object('sandboxes')}/execs", {"command": ["cat"], "pty": True, "background": True})["id"]
+
+    def terminal(self):
+        self.terminals += 1
+        body = {"name": f"s{self.terminals}", "command": ["cat"]}
+        return self.ok("POST", f"/sandboxes/{self.object('sandboxes')}/sessions", body)["id"]
 
     def file(self, path):
         """One that is there, in a sandbox or a project; for what lists or packs, the directory that it is in."""
@@ -154,6 +161,8 @@ class World:
         for name in re.findall(r"{(\w+)}", path):
             if name == "exec":
                 values[name] = self.exec()
+            elif name == "session":
+                values[name] = self.terminal()
             elif kind == "tasks":
                 values[name] = self.task()
             elif kind == "messages":

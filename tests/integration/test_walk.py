@@ -15,7 +15,7 @@ import pytest
 
 from agentbox_client import DESCRIPTOR, Sandbox
 from archives import member, tar
-from daemon import BUILD, ROOT, native
+from daemon import BUILD, ROOT, native, wait_for
 
 API = "/holt/v1"
 MARK = "mark-of-a"  # in names and contents of A's; whoever is not A never sees it
@@ -80,7 +80,9 @@ class World:
         a = self.a = self.who("a", "operator", tenant="ta")
         box = a("POST", f"{API}/sandboxes", {"name": f"box-{MARK}", "env": {"X": MARK}, "volumes": []})
         a("PUT", f"{API}/sandboxes/{box['id']}/files?path=/tmp/f", MARK.encode())
-        run = a("POST", f"{API}/sandboxes/{box['id']}/execs", {"command": ["echo", MARK]})
+        run = a("POST", f"{API}/sandboxes/{box['id']}/execs", {"command": ["echo", MARK], "pty": True})
+        session = a("POST", f"{API}/sandboxes/{box['id']}/sessions", {"name": f"term-{MARK}", "command": ["echo", MARK]})
+        wait_for(lambda: a("GET", f"{API}/sandboxes/{box['id']}/sessions/{session['id']}")["state"] == "exited")
         volume = a("POST", f"{API}/volumes", {"name": f"vol-{MARK}"})
         image = a("POST", f"{API}/images/import?name=img-{MARK}&format=tar", tar(member("f", MARK.encode())))
         secret = a("POST", f"{API}/secrets", {"name": f"sec-{MARK}", "value": f"v-{MARK}", "hosts": ["a.example"]})
@@ -105,7 +107,7 @@ class World:
         named = lambda name: [name, f"{owner}/{name}", f"token/{owner}/{name}", f"ta/{name}"]
         boxes = [box["id"], run["sandbox"] if "sandbox" in run else box["id"], *named(f"box-{MARK}"), sbx, f"ses-{MARK}"]
         self.refs = {
-            "sandboxes": sorted(set(boxes)), "execs": [run["id"]], "volumes": [volume["id"], *named(f"vol-{MARK}")],
+            "sandboxes": sorted(set(boxes)), "execs": [run["id"]], "sessions": [session["id"], f"term-{MARK}"], "volumes": [volume["id"], *named(f"vol-{MARK}")],
             "images": [image["id"], f"img-{MARK}", f"ta/img-{MARK}"], "secrets": [secret["id"], *named(f"sec-{MARK}")],
             "tokens": [owner], "agents": [agent], "reviewers": [agent], "projects": [project], "tasks": [str(task)],
             "messages": [agent], "history": [agent], "approvals": [proposal], "proposals": [proposal], "rules": ["er_0"], "grants": ["gr_0"],
@@ -336,7 +338,7 @@ def test_the_walk_would_see_it(world):
     for route in printed():
         if route["method"] != "GET" or route["permission"] not in ("sandbox.read", "sandbox.content", "secret.read") or route["name"] in LONG:
             continue
-        if not route["path"].startswith(f"{API}/") or route["name"] in ("file.watch", "exec.attach", "run.attach", "file.list"):
+        if not route["path"].startswith(f"{API}/") or route["name"] in ("file.watch", "exec.attach", "session.attach", "run.attach", "file.list"):
             continue
         _, query, _ = schema_of(route)
         ask = "&".join(f"{p['name']}={'/tmp/f' if p['name'] == 'path' else example(p['schema'])}" for p in query)

@@ -67,12 +67,14 @@ static void check_cut(struct fixture *f, struct log_cut cut)
     struct err e = {0};
 
     while (exec_log_cut_next(&cut, &told)) {
-        do {
+        int n;
+
+        do { /* past the end of a block, and the size that begins one */
             assert_int_equal(exec_log_block(&f->g, &pos, block, &bytes, &e), 0);
-            pos += bytes.n <= LOG_HEAD ? (int64_t)bytes.n : 0;
-        } while (bytes.n <= LOG_HEAD);
-        assert_int_equal(exec_log_next(bytes, &r, &used, &e), 1);
-        pos += (int64_t)used;
+            n = exec_log_next(bytes, &r, &used, &e);
+            assert_true(n >= 0);
+            pos += (int64_t)used;
+        } while (n == 0 || r.stream == LOG_SIZE);
         assert_int_equal(pos, cut.pos);
         assert_true(r.seq == told.seq && r.time_us == told.time_us && r.stream == told.stream);
         assert_memory_equal(r.at, told.at, sizeof r.at);
@@ -126,6 +128,8 @@ static void check_from(struct fixture *f, int64_t out, int64_t err)
                 continue;
             assert_true(seq == 0 || r.seq == seq);
             seq = r.seq + 1;
+            if (r.stream == LOG_SIZE)
+                continue;
             assert_memory_equal(r.bytes.p, f->model[r.stream] + r.at[r.stream], r.bytes.n);
             assert_true(r.at[r.stream] <= at[r.stream]); /* nothing is missed */
             at[r.stream] = i64_max(at[r.stream], r.at[r.stream] + (int64_t)r.bytes.n);
@@ -144,6 +148,72 @@ static void reopen(struct fixture *f)
     exec_log_done(&f->g);
     exec_log_init(&f->g, f->path, keep);
     assert_int_equal(exec_log_recover(&f->g, &e), 0);
+}
+
+/* The size of the terminal at this offset of the output, as a reader from the first kept block
+ * learns it. */
+static void check_sizes(struct fixture *f, const int64_t *at, const int *rows, size_t n)
+{
+    static char block[LOG_BLOCK];
+    struct err e = {0};
+    int64_t pos = f->g.first;
+    int r_now = 0, c_now = 0;
+    bool any = false;
+
+    while (pos < f->g.size) {
+        struct log_record r;
+        struct str bytes;
+        size_t used;
+
+        assert_int_equal(exec_log_block(&f->g, &pos, block, &bytes, &e), 0);
+        pos += (int64_t)bytes.n;
+        for (; bytes.n > 0; bytes = str_skip(bytes, used)) {
+            size_t k = n;
+
+            if (exec_log_next(bytes, &r, &used, &e) == 0)
+                continue;
+            any = any || r.stream == LOG_SIZE;
+            if (r.stream == LOG_SIZE) {
+                exec_log_size(&r, &r_now, &c_now);
+                continue;
+            }
+            while (k > 0 && at[k - 1] > r.at[LOG_OUT])
+                k--;
+            if (k == 0)
+                continue;
+            assert_true(any);
+            assert_int_equal(r_now, rows[k - 1]);
+            assert_int_equal(c_now, rows[k - 1] + 1);
+        }
+    }
+}
+
+static void sizes_survive_a_crash_and_the_drop_of_old_blocks(void **state)
+{
+    struct fixture *f = *state;
+    int64_t at[64];
+    int rows[64];
+    struct err e = {0};
+
+    f->g.keep = LOG_KEEP_MIN;
+    for (size_t k = 0; k < ARRAY_LEN(at); k++) {
+        append(f, LOG_OUT, 1 + rnd(f, 12000));
+        at[k] = f->len[LOG_OUT];
+        rows[k] = 1 + (int)rnd(f, 500);
+        assert_int_equal(exec_log_resize(&f->g, &(int64_t){2000}, rows[k], rows[k] + 1, &e), 0);
+        check_sizes(f, at, rows, k + 1);
+        if (k % 8 == 7) {
+            reopen(f);
+            assert_int_equal(f->g.rows, rows[k]);
+            assert_int_equal(f->g.cols, rows[k] + 1);
+        }
+    }
+    append(f, LOG_OUT, 100000); /* whole blocks without a resize */
+    reopen(f);
+    assert_true(f->g.first > 0);
+    assert_int_equal(f->g.rows, rows[ARRAY_LEN(at) - 1]);
+    check_sizes(f, at, rows, ARRAY_LEN(at));
+    check_from(f, 0, 0);
 }
 
 static void small_output_is_in_memory_and_fits_a_row(void **state)
@@ -359,6 +429,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(small_output_is_in_memory_and_fits_a_row, setup, teardown),
+        cmocka_unit_test_setup_teardown(sizes_survive_a_crash_and_the_drop_of_old_blocks, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(what_was_spilled_and_is_small_comes_back, setup, teardown),
         cmocka_unit_test_setup_teardown(any_offset_of_any_sizes, setup, teardown),
         cmocka_unit_test_setup_teardown(block_borders, setup, teardown),

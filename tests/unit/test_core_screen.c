@@ -83,7 +83,7 @@ static void attributes(void **state)
     jw_object_end(&w);
     assert_string_equal(
         buf_cstr(&json),
-        "{\"rows\":[{\"row\":0,\"runs\":[{\"text\":\"a\",\"width\":1},{\"text\":\"b\",\"width\":1,"
+        "{\"lines\":[{\"row\":0,\"runs\":[{\"text\":\"a\",\"width\":1},{\"text\":\"b\",\"width\":1,"
         "\"fg\":1,\"bold\":true},{\"text\":\"c\",\"width\":1,\"bg\":200,\"underline\":1},"
         "{\"text\":\"d\",\"width\":1,\"fg\":\"#0102ff\",\"reverse\":true},{\"text\":\" "
         "e\",\"width\":2}]}]}");
@@ -213,7 +213,7 @@ static void only_changed_rows_are_new(void **state)
     screen_put_json(s, seen, &w);
     jw_object_end(&w);
     assert_string_equal(buf_cstr(&json),
-                        "{\"rows\":[{\"row\":1,\"runs\":[{\"text\":\"B\",\"width\":1}]}]}");
+                        "{\"lines\":[{\"row\":1,\"runs\":[{\"text\":\"B\",\"width\":1}]}]}");
 }
 
 int main(void)

@@ -13,6 +13,7 @@
 #include "ops/port.h"
 #include "ops/secret.h"
 #include "ops/server.h"
+#include "ops/session.h"
 #include "ops/team.h"
 #include "ops/token.h"
 #include "ops/volume.h"
@@ -60,6 +61,19 @@ const struct op_handler op_handlers[] = {
     {&op_exec_resize,       exec_resize_run},
     {&op_exec_wait,         exec_wait_run},
     {&op_exec_cancel,       exec_cancel_run},
+    {&op_exec_screen,       exec_screen_run},
+    {&op_session_create,    session_create_run},
+    {&op_session_list,      session_list_run},
+    {&op_session_list_all,  session_list_all_run},
+    {&op_session_get,       session_get_run},
+    {&op_session_members,   session_members_run},
+    {&op_session_screen,    exec_screen_run},
+    {&op_session_send,      session_send_run},
+    {&op_session_resize,    session_resize_run},
+    {&op_session_kill,      session_kill_run},
+    {&op_session_attach,    exec_attach_run},
+    {&op_session_recording, session_recording_run},
+    {&op_session_search,    session_search_run},
     {&op_file_read,         file_read_run},
     {&op_file_stat,         file_stat_run},
     {&op_file_write,        file_write_run},

@@ -64,7 +64,9 @@ struct exec *request_exec(struct request *r, struct str sandbox, struct str exec
 
     if (!s)
         return NULL;
-    x = str_eq_c(exec, OP_EXEC_NEWEST) ? exec_newest(s, &e) : exec_find(s, exec, &e);
+    x = exec_named(s, exec);
+    if (!x)
+        x = str_eq_c(exec, OP_EXEC_NEWEST) ? exec_newest(s, &e) : exec_find(s, exec, &e);
     if (x)
         return exec_ref(x);
     if (!e.object[0])

@@ -22,6 +22,9 @@ void exec_write_json(struct jw *w, const struct exec *x);
 /* The members of an exec object, without the braces. */
 void exec_write_members(struct jw *w, const struct exec *x);
 
+/* The member "members": the clients attached to a command. */
+void members_write(struct jw *w, const struct api *a, const char *exec);
+
 /* Checks what the rows cannot: lists of objects, alternatives.  Texts live in the arena or the
  * body. */
 CHECKED int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f,

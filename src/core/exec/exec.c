@@ -127,6 +127,7 @@ struct exec *exec_unref(struct exec *x)
     mem_free(x->cwd);
     mem_free(x->user);
     mem_free(x->failure);
+    mem_free(x->name);
     if (x->tx_hook)
         x->tx_hook->free(x->tx_hook_arg);
     sandbox_unref(x->sandbox);
@@ -242,6 +243,21 @@ struct exec *exec_newest(struct sandbox *s, struct err *e)
     return NULL;
 }
 
+struct exec *exec_named(struct sandbox *s, struct str name)
+{
+    struct exec *found = NULL;
+
+    LIST_EACH (&s->execs, node) {
+        struct exec *x = LIST_ENTRY(node, struct exec, link);
+
+        if (name.n == 0 || !x->name || !str_eq_c(name, x->name))
+            continue;
+        if (!found || exec_is_live(x) || (!exec_is_live(found) && x->ended_us > found->ended_us))
+            found = x;
+    }
+    return found;
+}
+
 struct exec *exec_next(struct sandbox *s, struct str after)
 {
     LIST_EACH (&s->execs, node) {
@@ -296,6 +312,9 @@ void exec_info(const struct exec *x, struct exec_info *ret)
         .err_from = x->log.from[LOG_ERR],
         .err_end = x->log.end[LOG_ERR],
         .pid = x->pid,
+        .name = text(x->name),
+        .rows = x->log.rows,
+        .cols = x->log.cols,
     };
 }
 

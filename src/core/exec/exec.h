@@ -36,6 +36,8 @@ struct exec_spec { /* valid during the call */
     bool block_when_full; /* slow the command down instead of dropping the oldest output */
     /* only while there is a reader: stop blocking on a full log once its last reader has gone */
     bool for_reader;
+    /* It is a session: a terminal with a name that no other running one in its sandbox has. */
+    struct str name;
     bool standing; /* the sandbox's own command: does not count as activity */
     /* the client hears of it at its end only: its row may be written with that */
     bool quiet_start;
@@ -60,6 +62,8 @@ struct exec_info { /* borrowed until the loop turns */
     int64_t created_ms, started_ms, ended_ms, duration_ms, timeout_ms;
     int64_t created_us, ended_us; /* moments: unique in the daemon */
     int64_t user_us, system_us, max_rss_kib;
+    struct str name;                              /* of a session; empty: it is none */
+    int rows, cols;                               /* of its terminal now; 0: it has none */
     int64_t out_from, out_end, err_from, err_end; /* bytes kept: [from, end) */
     uint32_t pid;                                 /* as seen inside the sandbox */
 };
@@ -71,6 +75,8 @@ void exec_start(struct sandbox *s, const struct exec_spec *spec, const struct pr
 struct exec *exec_find(struct sandbox *s, struct str id, struct err *e);
 struct exec *exec_newest(struct sandbox *s, struct err *e);  /* likewise: the newest one */
 struct exec *exec_next(struct sandbox *s, struct str after); /* by id; NULL at the end */
+/* The session of this name: the running one, or else the one that ended last. */
+struct exec *exec_named(struct sandbox *s, struct str name);
 void exec_info(const struct exec *x, struct exec_info *ret);
 const char *exec_state_name(enum exec_state s);
 struct exec *exec_ref(struct exec *x);
@@ -109,6 +115,9 @@ struct exec_reader_ops {
                int64_t to); /* dropped because of the limit */
     /* The last call: the end of the log, or a failure.  The reader is freed with it. */
     void (*end)(void *arg, const struct err *e);
+    /* The terminal has this size from here on; called before the first bytes too.  time_us 0: since
+     * its start.  Returns as bytes does; may be NULL. */
+    int (*size)(void *arg, int64_t offset, int64_t time_us, int rows, int cols);
 };
 /* From these stream offsets on (negative: relative to the end); follow: waits for more until the
  * command ends. */

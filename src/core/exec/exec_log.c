@@ -13,9 +13,10 @@
 
 #define PUNCH_BYTES (4LL << 20)
 #define HEAD_BYTES (1LL << 20)
+#define SIZE_BYTES 4 /* content of a record of LOG_SIZE: u16 rows, u16 columns */
 
 /* A record's head, little-endian:
- *   0 u32 check of the rest   4 u16 length   6 u8 stream   7 u8 0
+ *   0 u32 check of the rest   4 u16 length   6 u8 stream, or 2: a size   7 u8 0
  *   8 u64 seq   16 u64 time_us   24 u64 stdout's offset   32 u64 stderr's offset
  * A record has at least one byte of content: the last bytes of a block, at most LOG_HEAD, that have
  * no room for that are zero. */
@@ -60,7 +61,7 @@ static void put_head(unsigned char *to, const struct log_record *r)
 /* False: not a record's head.  ret->bytes.n: length of the content that follows. */
 static bool get_head(const unsigned char *p, struct log_record *ret)
 {
-    if (get(p, 4) != check_of(p) || p[7] != 0 || p[6] >= LOG_STREAMS)
+    if (get(p, 4) != check_of(p) || p[7] != 0 || p[6] >= LOG_KINDS)
         return false;
     ret->stream = (enum log_stream)p[6];
     ret->seq = get(p + 8, 8);
@@ -68,6 +69,8 @@ static bool get_head(const unsigned char *p, struct log_record *ret)
     ret->at[LOG_OUT] = (int64_t)get(p + 24, 8);
     ret->at[LOG_ERR] = (int64_t)get(p + 32, 8);
     ret->bytes = str_make(NULL, (size_t)get(p + 4, 2));
+    if (ret->stream == LOG_SIZE && ret->bytes.n != SIZE_BYTES)
+        return false;
     return ret->bytes.n > 0 && ret->bytes.n <= LOG_RECORD_MAX && ret->at[LOG_OUT] >= 0 &&
            ret->at[LOG_ERR] >= 0;
 }
@@ -267,7 +270,8 @@ struct log_cut exec_log_cut(const struct exec_log *g, enum log_stream s, int64_t
                                      .stream = s,
                                      .at = {g->end[LOG_OUT], g->end[LOG_ERR]},
                                      .bytes = bytes},
-                            .pos = g->size};
+                            .pos = g->size,
+                            .sized = g->sized};
 }
 
 bool exec_log_cut_next(struct log_cut *c, struct log_record *ret)
@@ -280,6 +284,11 @@ bool exec_log_cut_next(struct log_cut *c, struct log_record *ret)
         c->pos += (int64_t)left;
         left = LOG_BLOCK;
     }
+    if (left == LOG_BLOCK && c->sized && c->pos > 0) { /* the size that begins a block */
+        c->pos += LOG_HEAD + SIZE_BYTES;
+        c->rest.seq++;
+        left -= LOG_HEAD + SIZE_BYTES;
+    }
     *ret = c->rest;
     ret->bytes.n = size_min(c->rest.bytes.n, left - LOG_HEAD);
     c->pos += (int64_t)(LOG_HEAD + ret->bytes.n);
@@ -290,39 +299,105 @@ bool exec_log_cut_next(struct log_cut *c, struct log_record *ret)
     return true;
 }
 
-static int append_one(struct exec_log *g, const struct log_record *r, struct err *e)
+static int put_record(struct exec_log *g, const struct log_record *r, struct err *e)
 {
-    static const char zeros[LOG_HEAD];
     unsigned char head[LOG_HEAD];
-    size_t left = left_in_block(g->size);
 
-    if (left <= LOG_HEAD && put_bytes(g, str_make(zeros, left), str_make(NULL, 0), e) < 0)
-        return -1;
     put_head(head, r);
     if (put_bytes(g, str_make(head, sizeof head), r->bytes, e) < 0)
         return -1;
-    g->end[r->stream] += (int64_t)r->bytes.n;
+    if (r->stream < LOG_STREAMS)
+        g->end[r->stream] += (int64_t)r->bytes.n;
     g->seq++;
+    return 0;
+}
+
+static int put_size(struct exec_log *g, int64_t time_us, struct err *e)
+{
+    unsigned char size[SIZE_BYTES];
+    struct log_record r = {.seq = g->seq,
+                           .time_us = time_us,
+                           .stream = LOG_SIZE,
+                           .at = {g->end[LOG_OUT], g->end[LOG_ERR]},
+                           .bytes = str_make((const char *)size, sizeof size)};
+
+    put(size, (uint64_t)g->rows, 2);
+    put(size + 2, (uint64_t)g->cols, 2);
+    return put_record(g, &r, e);
+}
+
+/* Makes room for a record with `need` bytes of content: fills the block if it has less.  A new
+ * block begins with the size of the terminal. */
+static int need_room(struct exec_log *g, size_t need, int64_t time_us, struct err *e)
+{
+    static const char zeros[LOG_HEAD + SIZE_BYTES];
+    size_t left = left_in_block(g->size);
+
+    if (left < LOG_HEAD + need && put_bytes(g, str_make(zeros, left), str_make(NULL, 0), e) < 0)
+        return -1;
+    if (g->sized && g->size % LOG_BLOCK == 0 && g->size > 0)
+        return put_size(g, time_us, e);
+    return 0;
+}
+
+static int append_one(struct exec_log *g, const struct log_record *r, struct err *e)
+{
+    return need_room(g, 1, r->time_us, e) < 0 ? -1 : put_record(g, r, e);
+}
+
+struct log_mark { /* to undo a failed append: only for a file, whose size we keep */
+    int64_t size, end[LOG_STREAMS];
+    uint64_t seq;
+};
+
+static struct log_mark mark_of(const struct exec_log *g)
+{
+    return (struct log_mark){g->size, {g->end[LOG_OUT], g->end[LOG_ERR]}, g->seq};
+}
+
+static int undo_append(struct exec_log *g, const struct log_mark *m)
+{
+    g->size = m->size;
+    g->seq = m->seq;
+    memcpy(g->end, m->end, sizeof m->end);
+    return -1;
+}
+
+int exec_log_resize(struct exec_log *g, int64_t *time_us, int rows, int cols, struct err *e)
+{
+    const struct log_mark before = mark_of(g);
+    const int was_rows = g->rows, was_cols = g->cols;
+
+    if (buf_len(&g->mem) + SIZE_BYTES + LOG_HEAD > LOG_SMALL && exec_log_spill(g, e) < 0)
+        return -1;
+    /* first room with the old size, which a new block begins with, then the new one */
+    if (need_room(g, SIZE_BYTES, *time_us, e) < 0)
+        return undo_append(g, &before);
+    g->rows = rows;
+    g->cols = cols;
+    if (put_size(g, *time_us, e) < 0) {
+        g->rows = was_rows;
+        g->cols = was_cols;
+        return undo_append(g, &before);
+    }
+    g->sized = true;
+    g->last_us = i64_max(g->last_us, *time_us);
+    exec_log_retain(g);
     return 0;
 }
 
 int exec_log_append(struct exec_log *g, enum log_stream s, int64_t *time_us, struct str bytes,
                     struct err *e)
 {
-    const int64_t size = g->size, end[] = {g->end[LOG_OUT], g->end[LOG_ERR]};
-    const uint64_t seq = g->seq;
+    const struct log_mark before = mark_of(g);
     struct log_cut cut = exec_log_cut(g, s, *time_us, bytes);
     struct log_record r;
 
     if (buf_len(&g->mem) + bytes.n + LOG_HEAD > LOG_SMALL && exec_log_spill(g, e) < 0)
         return -1;
     while (exec_log_cut_next(&cut, &r)) {
-        if (append_one(g, &r, e) < 0) { /* only for a file, whose size we keep */
-            g->size = size;
-            g->seq = seq;
-            memcpy(g->end, end, sizeof end);
-            return -1;
-        }
+        if (append_one(g, &r, e) < 0)
+            return undo_append(g, &before);
         *time_us = r.time_us;
     }
     assert(g->size == cut.pos);
@@ -342,7 +417,10 @@ void exec_log_skip(struct exec_log *g, enum log_stream s, int64_t to)
 
 int exec_log_next(struct str bytes, struct log_record *ret, size_t *ret_used, struct err *e)
 {
-    if (bytes.n <= LOG_HEAD) { /* the end of a block */
+    static const char zeros[LOG_HEAD + SIZE_BYTES];
+
+    if (bytes.n <= LOG_HEAD ||
+        (bytes.n < sizeof zeros && memcmp(bytes.p, zeros, bytes.n) == 0)) { /* the end of a block */
         *ret_used = bytes.n;
         return 0;
     }
@@ -351,6 +429,15 @@ int exec_log_next(struct str bytes, struct log_record *ret, size_t *ret_used, st
     ret->bytes.p = bytes.p + LOG_HEAD;
     *ret_used = LOG_HEAD + ret->bytes.n;
     return 1;
+}
+
+void exec_log_size(const struct log_record *r, int *ret_rows, int *ret_cols)
+{
+    const unsigned char *p = (const unsigned char *)r->bytes.p;
+
+    assert(r->stream == LOG_SIZE && r->bytes.n == SIZE_BYTES);
+    *ret_rows = (int)get(p, 2);
+    *ret_cols = (int)get(p + 2, 2);
 }
 
 /* Takes consecutive whole records of one block; returns their length in bytes. */
@@ -370,7 +457,12 @@ static size_t take_records(struct exec_log *g, struct str block)
         g->last_us = r.time_us;
         g->end[LOG_OUT] = r.at[LOG_OUT];
         g->end[LOG_ERR] = r.at[LOG_ERR];
-        g->end[r.stream] += (int64_t)r.bytes.n;
+        if (r.stream == LOG_SIZE) {
+            exec_log_size(&r, &g->rows, &g->cols);
+            g->sized = true;
+        } else {
+            g->end[r.stream] += (int64_t)r.bytes.n;
+        }
         taken += used;
     }
     return taken;

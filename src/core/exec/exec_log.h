@@ -18,7 +18,9 @@
 #define LOG_SMALL 16384                       /* limit for a row, and for memory before */
 #define LOG_KEEP_MIN (2 * LOG_BLOCK)          /* smallest value of `keep` */
 
-enum log_stream { LOG_OUT, LOG_ERR, LOG_STREAMS };
+enum log_stream { LOG_OUT, LOG_ERR, LOG_STREAMS, LOG_SIZE = LOG_STREAMS, LOG_KINDS };
+/* LOG_SIZE: no output, but the size of the terminal from here on.  Once it was changed, each block
+ * begins with one, so that neither recovery nor a drop of old blocks loses it. */
 
 struct exec_log {
     char *path;
@@ -33,6 +35,8 @@ struct exec_log {
     uint64_t seq;                                /* of the next record */
     int64_t last_us;                             /* time of the last one; 0: not known */
     int64_t keep;                                /* bytes of output; 0: all */
+    int rows, cols;                              /* of its terminal now; 0: it has none */
+    bool sized;                                  /* that is in the log */
     bool hold;                                   /* nothing at or after floor is dropped */
     int64_t floor;
 };
@@ -49,6 +53,7 @@ struct log_record {
 struct log_cut {
     struct log_record rest; /* the next record, uncut */
     int64_t pos;            /* where it goes */
+    bool sized;             /* blocks begin with a size */
 };
 
 void exec_log_init(struct exec_log *g, const char *path, int64_t keep); /* empty, in memory */
@@ -59,6 +64,9 @@ CHECKED int exec_log_recover(struct exec_log *g, struct err *e);
  * the last one's.  After a failure nothing was appended. */
 CHECKED int exec_log_append(struct exec_log *g, enum log_stream s, int64_t *time_us,
                             struct str bytes, struct err *e);
+/* From here on the terminal has this size.  After a failure nothing was appended. */
+CHECKED int exec_log_resize(struct exec_log *g, int64_t *time_us, int rows, int cols,
+                            struct err *e);
 /* What an append of these bytes will add, for readers that need not read it from the log. */
 struct log_cut exec_log_cut(const struct exec_log *g, enum log_stream s, int64_t time_us,
                             struct str bytes);
@@ -95,6 +103,8 @@ CHECKED int exec_log_block(struct exec_log *g, int64_t *pos, char *block, struct
  * max bytes. */
 CHECKED int exec_log_beginning(struct exec_log *g, enum log_stream s, size_t max, struct buf *to,
                                struct err *e);
+/* The size in a record of LOG_SIZE. */
+void exec_log_size(const struct log_record *r, int *ret_rows, int *ret_cols);
 /* The next record of such bytes; 1, or 0 at their end.  *ret_used: its length. */
 CHECKED int exec_log_next(struct str bytes, struct log_record *ret, size_t *ret_used,
                           struct err *e);

@@ -6,6 +6,11 @@
 
 #define TURN_BYTES (4 * LOG_BLOCK) /* delivered to one reader per turn of the loop */
 
+struct held_size {
+    int rows, cols;
+    int64_t time_us;
+};
+
 struct exec_reader {
     struct list link;
     struct exec *x;
@@ -14,6 +19,8 @@ struct exec_reader {
     bool follow, paused, ended, placed;
     int64_t want[LOG_STREAMS]; /* the next byte; INT64_MAX: not wanted */
     int64_t pos;               /* of the next record */
+    int rows, cols;            /* of the terminal, as its reader knows it */
+    struct held_size held;     /* set before the first byte wanted, not told yet; rows 0: none */
     const struct exec_reader_ops *ops;
     void *arg;
 };
@@ -107,6 +114,26 @@ static void finish(struct exec_reader *r, const struct err *e)
     reader_unref(r);
 }
 
+static void tell_size(struct exec_reader *r, int64_t offset, int64_t time_us, int rows, int cols)
+{
+    if (!r->ops->size || rows == 0 || (rows == r->rows && cols == r->cols))
+        return;
+    r->rows = rows;
+    r->cols = cols;
+    if (r->ops->size(r->arg, offset, time_us, rows, cols) != 0)
+        r->paused = true;
+}
+
+/* The size that the terminal has where the reader begins. */
+static void tell_held_size(struct exec_reader *r)
+{
+    struct held_size h = r->held;
+
+    r->held = (struct held_size){0};
+    if (h.rows > 0)
+        tell_size(r, r->want[LOG_OUT], h.time_us, h.rows, h.cols);
+}
+
 static void tell_gap(struct exec_reader *r, enum log_stream s, int64_t to)
 {
     int64_t from = r->want[s];
@@ -121,12 +148,24 @@ static void tell_gap(struct exec_reader *r, enum log_stream s, int64_t to)
 static void tell_record(struct exec_reader *r, const struct log_record *rec)
 {
     enum log_stream s = rec->stream;
-    int64_t at = rec->at[s], end = at + (int64_t)rec->bytes.n;
+    int64_t at, end;
     struct str bytes = rec->bytes;
+    int rows, cols;
 
+    if (s == LOG_SIZE) {
+        exec_log_size(rec, &rows, &cols);
+        if (rec->at[LOG_OUT] <= r->want[LOG_OUT] && r->want[LOG_OUT] != INT64_MAX && r->rows == 0)
+            r->held = (struct held_size){rows, cols, rec->time_us};
+        else
+            tell_size(r, rec->at[LOG_OUT], rec->time_us, rows, cols);
+        return;
+    }
+    at = rec->at[s];
+    end = at + (int64_t)bytes.n;
     if (r->want[s] == INT64_MAX || end <= r->want[s])
         return;
-    if (at > r->want[s])
+    tell_held_size(r);
+    if (!r->ended && at > r->want[s])
         tell_gap(r, s, at);
     if (r->ended)
         return;
@@ -186,6 +225,8 @@ static bool tell_reader(struct exec_reader *r)
             return false;
         }
         r->placed = true;
+        if (r->pos == 0)
+            r->held = (struct held_size){x->rows, x->cols, 0};
         if (x->log.first == r->pos) /* what was dropped before */
             for (int s = 0; s < LOG_STREAMS && !r->ended; s++)
                 tell_gap(r, (enum log_stream)s, i64_min(x->log.from[s], x->log.end[s]));
@@ -197,6 +238,7 @@ static bool tell_reader(struct exec_reader *r)
         return false;
     if (r->pos < x->log.size)
         return true;
+    tell_held_size(r);
     if (!exec_is_live(x) ? x->ended_saved : !r->follow)
         finish(r, &e);
     return false;

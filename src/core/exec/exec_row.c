@@ -19,6 +19,12 @@ static void put_spec(struct jw *w, const struct exec *x)
     jw_array_end(w);
     jw_kc(w, "cwd", x->cwd);
     jw_kc(w, "user", x->user);
+    if (x->rows > 0) {
+        jw_kint(w, "rows", x->rows);
+        jw_kint(w, "cols", x->cols);
+    }
+    if (x->name && *x->name)
+        jw_kc(w, "name", x->name);
 }
 
 static void put_all(struct buf *to, const struct exec *x)
@@ -113,6 +119,9 @@ static int get_spec(void *object, struct str text, struct err *e)
     x->argv = texts_copy(argv, x->argc);
     text_set(&x->cwd, str_of(json_string_value(json_object_get(o, "cwd"))));
     text_set(&x->user, str_of(json_string_value(json_object_get(o, "user"))));
+    text_set(&x->name, str_of(json_string_value(json_object_get(o, "name"))));
+    x->rows = x->log.rows = (int)json_integer_value(json_object_get(o, "rows"));
+    x->cols = x->log.cols = (int)json_integer_value(json_object_get(o, "cols"));
     return 0;
 }
 

@@ -10,6 +10,8 @@
 #define START_BYTES (GUEST_START_MAX - 8192) /* arguments and environment */
 #define ARGS_MAX 4096
 #define OUTPUT_MAX (1LL << 40)
+#define PTY_ROWS 24 /* of a terminal whose request gives no size */
+#define PTY_COLS 80
 
 /* --- callbacks in the next turn --- */
 
@@ -126,6 +128,22 @@ static struct exec_spec with_defaults(const struct sandbox *s, const struct exec
     return spec;
 }
 
+/* A name that could be an id, or stands for one, would hide it. */
+static int check_name(struct sandbox *s, struct str name, struct err *e)
+{
+    const struct exec *x = exec_named(s, name);
+
+    if (id_is_valid("ex", name) || str_eq_c(name, "newest"))
+        return err_set(e, ERR_INVALID, 0, "field 'name': '" STR_FMT "' has another meaning",
+                       STR_ARG(name));
+    if (!x || !exec_is_live(x))
+        return 0;
+    err_set(e, ERR_CONFLICT, 0, "sandbox '%s' has a session '" STR_FMT "' already", s->id,
+            STR_ARG(name));
+    err_object(e, "exec", x->id);
+    return err_hint(e, "attach to it: holt session attach %s " STR_FMT, s->id, STR_ARG(name));
+}
+
 static int check_sandbox(const struct sandbox *s, struct err *e)
 {
     if (s->sm.state == SANDBOX_RUNNING && !s->destroying && s->in_list)
@@ -240,8 +258,8 @@ static void make_start(struct exec *x, const struct exec_spec *spec)
         .flags = (spec->pty ? GUEST_EXEC_PTY : 0U) | (spec->want_stdin ? GUEST_EXEC_STDIN : 0U) |
                  (spec->merge ? GUEST_EXEC_MERGE : 0U) |
                  (spec->kill_rest ? GUEST_EXEC_KILL_REST : 0U),
-        .rows = (uint16_t)(spec->pty && spec->rows == 0 ? 24 : spec->rows),
-        .cols = (uint16_t)(spec->pty && spec->cols == 0 ? 80 : spec->cols),
+        .rows = (uint16_t)x->rows,
+        .cols = (uint16_t)x->cols,
         .user = str_of(x->user),
         .cwd = str_of(x->cwd),
         .argv = {.count = (uint32_t)x->argc, .items = argv},
@@ -265,6 +283,7 @@ static struct exec *from_spec(struct sandbox *s, const struct exec_spec *spec)
     x->tx_hook_arg = spec->tx_hook_arg;
     x->row = spec->tx_hook ? ROW_FIRST : ROW_QUEUED;
     text_set(&x->failure, STR(""));
+    text_set(&x->name, spec->name);
     x->flags = (spec->pty ? EXEC_PTY : 0U) | (spec->want_stdin ? EXEC_STDIN : 0U) |
                (spec->block_when_full ? EXEC_BLOCKS : 0U) | (spec->standing ? EXEC_STANDING : 0U) |
                (spec->for_reader ? EXEC_FOR_READER : 0U);
@@ -274,6 +293,10 @@ static struct exec *from_spec(struct sandbox *s, const struct exec_spec *spec)
         x->log.keep = i64_max(spec->output_bytes, LOG_KEEP_MIN);
     x->log.hold = spec->block_when_full;
     x->quiet_start = spec->quiet_start && x->row == ROW_QUEUED;
+    if (spec->pty) {
+        x->rows = x->log.rows = spec->rows > 0 ? spec->rows : PTY_ROWS;
+        x->cols = x->log.cols = spec->cols > 0 ? spec->cols : PTY_COLS;
+    }
     make_start(x, spec);
     return x;
 }
@@ -321,8 +344,8 @@ void exec_start(struct sandbox *s, const struct exec_spec *asked, const struct p
         start_again(s, spec.again, done, arg);
         return;
     }
-    if (check_spec(s, &spec, &e) < 0 || check_sandbox(s, &e) < 0 || check_share(s, by, &e) < 0 ||
-        make_room(s, &e) < 0) {
+    if (check_spec(s, &spec, &e) < 0 || check_name(s, spec.name, &e) < 0 ||
+        check_sandbox(s, &e) < 0 || check_share(s, by, &e) < 0 || make_room(s, &e) < 0) {
         if (spec.tx_hook)
             spec.tx_hook->free(spec.tx_hook_arg);
         tell(s->all, NULL, done, arg, &e);
@@ -384,6 +407,25 @@ void exec_cancel(struct exec *x, exec_cb done, void *arg)
         (void)exec_wait(x, done, arg);
 }
 
+/* Into the log before the terminal has it, and into the file: init does not repeat it after a
+ * crash. */
+static int note_size(struct exec *x, int rows, int cols, struct err *e)
+{
+    int64_t moment = sandboxes_moment(x->sandbox->all);
+
+    if (x->log.rows == rows && x->log.cols == cols)
+        return 0;
+    if (!x->log.in_file && exec_spill(x) < 0) {
+        err_set(e, ERR_UNAVAILABLE, 0, "resize '%s': its output log cannot be written", x->id);
+        return err_hint(e, "free disk space: `holt status` names the state directory");
+    }
+    if (exec_log_resize(&x->log, &moment, rows, cols, e) < 0)
+        return err_wrap(e, "resize '%s'", x->id);
+    if (!list_is_empty(&x->readers))
+        exec_wake(x);
+    return 0;
+}
+
 void exec_resize(struct exec *x, int rows, int cols, exec_cb done, void *arg)
 {
     struct err e = {0};
@@ -394,7 +436,7 @@ void exec_resize(struct exec *x, int rows, int cols, exec_cb done, void *arg)
         err_set(&e, ERR_CONFLICT, 0, "command '%s' has no terminal", x->id);
     else if (!must_live(x, "resize", done, arg))
         return;
-    else
+    else if (note_size(x, rows, cols, &e) == 0)
         guest_exec_resize(x->ch, (uint16_t)rows, (uint16_t)cols);
     tell(x->sandbox->all, x, done, arg, &e);
 }

@@ -128,9 +128,10 @@ static int fill_block(struct exec_log *g, size_t need, int64_t *moment, struct e
     return 0;
 }
 
+/* No output, and no note. */
 static bool is_filler(const struct exec_log *g, const struct log_record *r, const struct sandbox *s)
 {
-    return g == s->notes && r->stream == LOG_ERR;
+    return r->stream >= LOG_STREAMS || (g == s->notes && r->stream == LOG_ERR);
 }
 
 int journal_add(struct sandbox *s, struct str bytes, struct err *e)

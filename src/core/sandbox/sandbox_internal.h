@@ -211,6 +211,8 @@ struct exec {
     struct str *argv; /* one allocation with its texts */
     size_t argc;
     char *cwd, *user, *failure;
+    char *name;     /* of a session; NULL or "": it is none */
+    int rows, cols; /* of its terminal at the start; now: of its log */
     uint32_t flags; /* enum exec_flag */
     int exit_code, signal;
     uint32_t pid;

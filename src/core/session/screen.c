@@ -172,6 +172,8 @@ struct screen_view screen_look(const struct screen *s)
         .cursor_visible = s->cursor_visible,
         .alternate = s->alternate,
         .reverse = s->reverse,
+        .application_keys = s->application_keys,
+        .bracketed_paste = s->bracketed_paste,
         .title = str_of(s->title),
         .seq = s->seq,
         .bells = s->bells,

@@ -23,8 +23,10 @@ struct screen_view { /* of one moment */
     struct screen_size size;
     int cursor_row, cursor_col; /* from 0 */
     bool cursor_visible;
-    bool alternate; /* a full-screen program has switched to the second screen */
-    bool reverse;   /* all of it is shown with its colours exchanged */
+    bool alternate;        /* a full-screen program has switched to the second screen */
+    bool reverse;          /* all of it is shown with its colours exchanged */
+    bool application_keys; /* the cursor keys send other bytes (DECCKM) */
+    bool bracketed_paste;
     struct str title;
     uint64_t seq;       /* grows with every change that can be seen */
     uint64_t bells;     /* so far */
@@ -52,6 +54,11 @@ struct str screen_history_line(const struct screen *s, int n);
 /* All rows, each with its line feed; history: with the lines above them. */
 void screen_put_text(const struct screen *s, bool history, struct buf *to);
 void screen_put_ansi(const struct screen *s, bool history, struct buf *to);
-/* "rows": an array of {"row", "runs": [{"text", "width", "fg", "bg", "bold", …}]} of the rows that
+/* Bytes that make another terminal of the same size show it, and draw on from there. */
+void screen_put_repaint(const struct screen *s, struct buf *to);
+/* The members "rows", "cols", "cursor" {"row", "col", "visible"}, "alternate", "reverse", "title",
+ * "history" and "forgotten". */
+void screen_put_view(const struct screen *s, struct jw *w);
+/* "lines": an array of {"row", "runs": [{"text", "width", "fg", "bg", "bold", …}]} of the rows that
  * changed after `since`; 0: all of them. */
 void screen_put_json(const struct screen *s, uint64_t since, struct jw *w);

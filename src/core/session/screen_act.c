@@ -242,6 +242,9 @@ static void alternate_with_cursor(struct screen *s, bool on)
 static void private_mode(struct screen *s, int mode, bool on)
 {
     switch (mode) {
+    case 1:
+        s->application_keys = on;
+        break;
     case 5:
         s->reverse = on;
         screen_touch_all(s);
@@ -266,6 +269,9 @@ static void private_mode(struct screen *s, int mode, bool on)
             cursor_save(s);
         else
             cursor_restore(s);
+        break;
+    case 2004:
+        s->bracketed_paste = on;
         break;
     case 1049:
         alternate_with_cursor(s, on);
@@ -423,6 +429,7 @@ static void soft_reset(struct screen *s)
     s->bottom = s->size.rows;
     s->insert = s->newline = false;
     s->autowrap = s->cursor_visible = true;
+    s->application_keys = s->bracketed_paste = false;
 }
 
 static void csi_move(struct screen *s, const struct vt_sequence *q, int n)

@@ -62,6 +62,7 @@ struct screen {
     struct pen pen, saved[2]; /* saved: by DECSC, on either screen */
     int top, bottom;          /* of the scroll region: [top, bottom) */
     bool autowrap, insert, newline, cursor_visible, reverse;
+    bool application_keys, bracketed_paste; /* for those who type */
     bool *tabs;
     uint32_t last; /* character printed, for REP */
 

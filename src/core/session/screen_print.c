@@ -173,6 +173,30 @@ void screen_put_ansi(const struct screen *s, bool history, struct buf *to)
     }
 }
 
+static void put_mode(struct buf *to, int mode, bool on)
+{
+    buf_printf(to, "\033[?%d%c", mode, on ? 'h' : 'l');
+}
+
+void screen_put_repaint(const struct screen *s, struct buf *to)
+{
+    put_mode(to, 1049, s->alternate);
+    buf_add_c(to, "\033[r\033[0m\033[H\033[2J");
+    for (int r = 0; r < s->size.rows; r++) {
+        buf_printf(to, "\033[%d;1H", r + 1);
+        screen_put_row_ansi(s, r, to);
+    }
+    if (s->top != 0 || s->bottom != s->size.rows)
+        buf_printf(to, "\033[%d;%dr", s->top + 1, s->bottom);
+    put_mode(to, 5, s->reverse);
+    put_mode(to, 7, s->autowrap);
+    put_mode(to, 1, s->application_keys);
+    put_mode(to, 2004, s->bracketed_paste);
+    put_sgr(to, &s->pen.style);
+    buf_printf(to, "\033[%d;%dH", s->pen.at.row + 1, s->pen.at.col + 1);
+    put_mode(to, 25, s->cursor_visible);
+}
+
 /* --- JSON --- */
 
 static void put_json_color(struct jw *w, const char *key, uint32_t c)
@@ -222,9 +246,26 @@ static void put_runs(const struct screen *s, int row, struct jw *w)
     jw_array_end(w);
 }
 
+void screen_put_view(const struct screen *s, struct jw *w)
+{
+    jw_kint(w, "rows", s->size.rows);
+    jw_kint(w, "cols", s->size.cols);
+    jw_key(w, "cursor");
+    jw_object(w);
+    jw_kint(w, "row", s->pen.at.row);
+    jw_kint(w, "col", s->pen.at.col);
+    jw_kbool(w, "visible", s->cursor_visible);
+    jw_object_end(w);
+    jw_kbool(w, "alternate", s->alternate);
+    jw_kbool(w, "reverse", s->reverse);
+    jw_kc(w, "title", s->title);
+    jw_kint(w, "history", s->history_count);
+    jw_kint(w, "forgotten", (int64_t)s->forgotten);
+}
+
 void screen_put_json(const struct screen *s, uint64_t since, struct jw *w)
 {
-    jw_key(w, "rows");
+    jw_key(w, "lines");
     jw_array(w);
     for (int r = 0; r < s->size.rows; r++) {
         if (since && s->row_seqs[r] <= since)
