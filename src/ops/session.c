@@ -147,6 +147,7 @@ const struct op op_session_get = {
 
 static const struct op_field member_reply[] = {
     REPLY("name", OP_STR, "What the member calls itself.", .example = "ada"),
+    REPLY("by", OP_STR, "Whose token it has.", .example = "token/tk_01k4r8w2m9h5t7c3xqvd"),
     REPLY("role", OP_CHOICE, "Only a controller types.", .choices = op_attach_roles,
           .example = "observer"),
     REPLY("since", OP_TIME, "When it came.", .example = "2026-01-02T03:04:05.678Z"),
@@ -154,7 +155,7 @@ static const struct op_field member_reply[] = {
 const struct op op_session_members = {
     .name = "session.members",
     .group = "session",
-    .text = "List the clients that are attached to a session.",
+    .text = "List the clients that are attached to a session, the first 100.",
     .method = "GET",
     .path = "/holt/v1/sandboxes/{id}/sessions/{session}/members",
     .verb = "session members",

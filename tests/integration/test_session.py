@@ -3,13 +3,16 @@ import json
 import os
 import pty
 import select
+import shutil
 import signal
 import subprocess
+import threading
 import time
+import urllib.parse
 
 import pytest
 
-from daemon import BUILD, SLOW, environment, native, wait_for
+from daemon import BUILD, ROOT, SLOW, environment, native, wait_for
 from session_client import API, Session
 
 
@@ -235,7 +238,8 @@ def test_the_same_after_a_kill_of_holtd(tmp_path):
         super(type(holtd), holtd).kill()  # holtd alone
         holtd = native(tmp_path, port=holtd.port)
         s.holtd = holtd
-        after = s.screen()
+        # the last output of before the kill may be with init still
+        after = s.wait_screen(lambda x: x["offset"] >= before["offset"])
         assert {k: after[k] for k in before} == before
         assert s.screen(history="true")["text"] == history
         assert (s.get()["rows"], s.get()["cols"], s.get()["name"], s.get()["state"]) == (12, 50, "kept", "running")
@@ -280,6 +284,80 @@ def test_old_output_that_was_dropped_is_said(holtd, box):
     assert not got["complete"]
     assert got["text"].split("\n")[:3] == ["59979", "59980", "59981"], got["text"]
     s.kill()
+
+
+# --- three languages ---
+
+
+class Node:
+    """A member by Node's ws package."""
+
+    def __init__(self, session, **query):
+        holtd = session.holtd
+        url = f"ws://127.0.0.1:{holtd.port}{session.path}/attach?{urllib.parse.urlencode(query)}"
+        self.process = subprocess.Popen(["node", f"{ROOT}/tests/integration/node/session_watch.js", url, holtd.token],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.messages = []
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            self.messages.append(json.loads(line))
+
+    def of(self, kind):
+        return [m for m in list(self.messages) if m["type"] == kind]
+
+    def say(self, **message):
+        self.process.stdin.write(json.dumps(message) + "\n")
+        self.process.stdin.flush()
+
+    def wait_text(self, text):
+        return wait_for(lambda: next((m for m in reversed(self.of("screen")) if text in m["text"]), None), 20)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(20 * SLOW)
+        self.reader.join()
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="node is not installed")
+def test_members_in_three_languages(holtd, box):
+    """The controller is holt (C), the observers Python and Node: all see the same; control goes round."""
+    s = Session(holtd, box, "three", QUIET, rows=12, cols=50)
+    s.wait_text(">")
+    node = Node(s, role="observer", name="node", screen="true", raw="false")
+    with s.watch(role="observer", name="python", screen="true", raw="false") as python:
+        c = Terminal(holtd, "session", "attach", box, "three", "--write", "--name", "c").until(b">")
+        python.wait_for("members", lambda m: sorted((x["name"], x["role"]) for x in m["members"]) == [
+            ("c", "controller"), ("node", "observer"), ("python", "observer")])
+        c.type(b"echo from-c\r")
+        python.until(lambda w: "from-c\n" in w.text)
+        node.wait_text("from-c\n")
+        python.until(lambda w: w.text == node.of("screen")[-1]["text"] == s.screen()["text"])
+        # both observers are refused
+        node.say(type="input", text="echo no\n")
+        python.say(type="input", text="echo no\n")
+        assert "observer" in wait_for(lambda: node.of("error"))[0]["error"]["message"]
+        assert "observer" in python.wait_for("error")["error"]["message"]
+        # C -> Node by taking, Node -> Python by handing over; everybody hears of it
+        node.say(type="take")
+        wait_for(lambda: node.of("role")[-1]["role"] == "controller")
+        c.until(b"you only watch")
+        node.say(type="input", text="echo from-node", keys=["Enter"])
+        python.until(lambda w: "from-node\n" in w.text)
+        node.say(type="hand_over", to="python")
+        python.wait_for("role", lambda m: m["role"] == "controller")
+        wait_for(lambda: ("python", "controller") in [(x["name"], x["role"]) for x in node.of("members")[-1]["members"]])
+        python.say(type="input", text="echo from-python\n")
+        node.wait_text("from-python\n")
+        c.until(b"from-python")
+        assert "echo no" not in s.screen(history="true")["text"]
+        node.close()
+        python.wait_for("members", lambda m: sorted(x["name"] for x in m["members"]) == ["c", "python"])
+        python.say(type="input", text="exit\n")
+        assert c.end() == 0
+        assert python.wait_for("exit")["exec"]["exit_code"] == 0
 
 
 # --- holt session ---

@@ -3,7 +3,8 @@
 #include "base/clock.h"
 #include "core/identity/identity.h"
 
-#define LAG_MS 200 /* a client that did not read for this long hears of it */
+#define MEMBERS_MS 20 /* changes within this time are one message */
+#define LAG_MS 200    /* a client that did not read for this long hears of it */
 
 static const char *const protocols[] = {"holt.attach.v1", NULL};
 
@@ -32,6 +33,7 @@ static void attach_detach(struct attach *a)
     revocable_stream_end(&a->live);
     console_leave(&a->seat);
     attach_screen_end(a);
+    timer_stop(&a->members);
     exec_reader_end(a->reader);
     exec_wait_cancel(a->wait);
     a->reader = NULL;
@@ -180,12 +182,18 @@ static void on_role(struct console_seat *s)
     say_role(a);
 }
 
+static void members_due(struct timer *t)
+{
+    say_members(CONTAINER_OF(t, struct attach, members));
+}
+
 static void on_members(struct console_seat *s)
 {
     struct attach *a = CONTAINER_OF(s, struct attach, seat);
 
-    if (a->ws && a->x && !a->run)
-        say_members(a);
+    if (a->ws && a->x && !a->run && !timer_is_set(&a->members))
+        timer_set(lives_timers(a->api->screens), &a->members, clock_mono_ms() + MEMBERS_MS,
+                  members_due);
 }
 
 /* Attached: begins to read from these offsets. */
@@ -247,6 +255,7 @@ static int set_up(struct attach *a, const struct exec_attach_in *in, const struc
 {
     a->name = seat_name(a->r, in->name);
     a->seat.name = a->name;
+    a->seat.by = a->r->who.actor; /* the seat is left before the request ends */
     a->raw = in->raw;
     a->screen.on = in->screen;
     a->screen.repaint = in->repaint && in->raw;

@@ -33,6 +33,7 @@ struct attach { /* on the heap: removing a run's sandbox may take longer than th
     struct console_seat seat;
     char *name; /* of its seat */
     struct attach_screen screen;
+    struct timer members; /* a message about them is due */
     struct revocable_stream live;
     struct run *run; /* of run.attach */
     struct buf held; /* input that the command does not take yet */

@@ -15,12 +15,23 @@
 
 /* --- as JSON --- */
 
+#define MEMBERS_SHOWN 100 /* in one message: each of them gets one when another comes */
+
+struct member_list {
+    struct jw *w;
+    int left;
+};
+
 static void member_write(void *arg, const struct console_seat *s)
 {
-    struct jw *w = arg;
+    struct member_list *l = arg;
+    struct jw *w = l->w;
 
+    if (l->left-- <= 0)
+        return;
     jw_object(w);
     jw_kc(w, "name", s->name);
+    jw_kc(w, "by", s->by);
     jw_kc(w, "role", op_attach_roles[s->role == CONSOLE_CONTROLLER]);
     jw_ktime(w, "since", s->since_ms);
     jw_object_end(w);
@@ -28,9 +39,11 @@ static void member_write(void *arg, const struct console_seat *s)
 
 void members_write(struct jw *w, const struct api *a, const char *exec)
 {
+    struct member_list l = {w, MEMBERS_SHOWN};
+
     jw_key(w, "members");
     jw_array(w);
-    console_each(a->consoles, exec, member_write, w);
+    console_each(a->consoles, exec, member_write, &l);
     jw_array_end(w);
 }
 
@@ -396,6 +409,7 @@ void session_send_run(struct request *r)
     j->api = r->api;
     j->name = xstrdup(r->who.token && *r->who.token->name ? r->who.token->name : r->who.actor);
     j->seat.name = j->name;
+    j->seat.by = r->who.actor;
     j->seat.changed = control_lost;
     if (check_send(in, &i, &e) < 0 ||
         console_sit(r->api->consoles, i.id, CONSOLE_CONTROLLER, in->take, &j->seat, &e) < 0) {

@@ -22,6 +22,7 @@ struct console_seat {
     int64_t since_ms; /* wall clock */
     /* set by the caller before console_sit */
     const char *name; /* NULL: not a member; its memory is the caller's */
+    const char *by;   /* whose token it has: "token/tk_…"; likewise */
     bool may_control; /* control may be handed to it */
     /* Another client changed its role: it lost control, or was given it.  NULL: control cannot be
      * taken from it. */

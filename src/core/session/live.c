@@ -6,12 +6,16 @@
 #include "base/map.h"
 #include "base/mem.h"
 
-#define LINGER_MS 5000 /* a screen without watchers is kept for the next look */
+/* A screen without watchers is kept for the next look; one that takes long to make again, longer.
+ */
+#define LINGER_MS 5000
+#define LINGER_LARGE_MS (60 * 60 * 1000)
+#define LARGE (1LL << 20) /* bytes of output */
 
 struct lives {
     struct timers *timers;
-    struct map by_exec; /* to struct live: those of now */
-    struct list idle;   /* without watchers, the longest first */
+    struct map by_exec;           /* to struct live: those of now */
+    struct list idle, idle_large; /* without watchers, the longest first */
     struct timer sweep;
     size_t count;
     bool closed;
@@ -58,20 +62,29 @@ static void live_drop(struct live *v)
     live_unref(v);
 }
 
+/* Returns when the next one of this list is due; INT64_MAX: there is none. */
+static int64_t sweep_list(struct list *idle, int64_t linger_ms)
+{
+    int64_t now = clock_mono_ms();
+
+    while (!list_is_empty(idle)) {
+        struct live *v = LIST_ENTRY(idle->next, struct live, idle);
+
+        if (v->idle_since_ms + linger_ms > now)
+            return v->idle_since_ms + linger_ms;
+        live_drop(v);
+    }
+    return INT64_MAX;
+}
+
 static void sweep_idle(struct timer *t)
 {
     struct lives *all = CONTAINER_OF(t, struct lives, sweep);
-    int64_t now = clock_mono_ms();
+    int64_t next =
+        i64_min(sweep_list(&all->idle, LINGER_MS), sweep_list(&all->idle_large, LINGER_LARGE_MS));
 
-    while (!list_is_empty(&all->idle)) {
-        struct live *v = LIST_ENTRY(all->idle.next, struct live, idle);
-
-        if (v->idle_since_ms + LINGER_MS > now) {
-            timer_set(all->timers, &all->sweep, v->idle_since_ms + LINGER_MS, sweep_idle);
-            return;
-        }
-        live_drop(v);
-    }
+    if (next != INT64_MAX)
+        timer_set(all->timers, &all->sweep, next, sweep_idle);
 }
 
 struct lives *lives_new(uv_loop_t *loop)
@@ -80,6 +93,7 @@ struct lives *lives_new(uv_loop_t *loop)
 
     all->timers = timers_new(loop);
     list_init(&all->idle);
+    list_init(&all->idle_large);
     return all;
 }
 
@@ -88,6 +102,8 @@ void lives_close(struct lives *all)
     all->closed = true;
     while (!list_is_empty(&all->idle))
         live_drop(LIST_ENTRY(all->idle.next, struct live, idle));
+    while (!list_is_empty(&all->idle_large))
+        live_drop(LIST_ENTRY(all->idle_large.next, struct live, idle));
     timer_stop(&all->sweep);
 }
 
@@ -264,9 +280,8 @@ void live_leave(struct live_watch *w)
         return;
     }
     v->idle_since_ms = clock_mono_ms();
-    list_push(&v->all->idle, &v->idle);
-    if (!timer_is_set(&v->all->sweep))
-        timer_set(v->all->timers, &v->all->sweep, v->idle_since_ms + LINGER_MS, sweep_idle);
+    list_push(v->offset > LARGE ? &v->all->idle_large : &v->all->idle, &v->idle);
+    timer_set(v->all->timers, &v->all->sweep, TIMER_SOON, sweep_idle);
 }
 
 const struct screen *live_screen(const struct live_watch *w)
