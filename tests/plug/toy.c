@@ -37,10 +37,6 @@ static void toy_run(struct request *r)
 
     request_send(r, 200, "text/plain", str_of(s->greeting));
 }
-static bool toy_owns(struct str path)
-{
-    return str_starts(path, STR("/toy"));
-}
 static void toy_fail(struct request *r, int status, const struct err *e)
 {
     request_send(r, status, "text/plain", str_of(e->msg));
@@ -50,7 +46,7 @@ static const struct dialect dialect_toy = {
     .name = "toy",
     .routes = toy_routes,
     .route_count = ARRAY_LEN(toy_routes),
-    .owns = toy_owns,
+    .roots = (const char *const[]){"toy", NULL},
     .fail = toy_fail,
     .listen = (const char *const[]){"127.0.0.1:7070", NULL},
 };

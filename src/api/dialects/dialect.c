@@ -17,10 +17,22 @@ static size_t dialect_count(void)
     return n;
 }
 
+static bool has_root(const struct dialect *d, struct str first)
+{
+    for (size_t i = 0; d->roots && d->roots[i]; i++)
+        if (str_eq_c(first, d->roots[i]))
+            return true;
+    return false;
+}
+
 const struct dialect *dialect_of_path(struct str path)
 {
+    struct str first = {0};
+
+    if (path.n > 0)
+        first = str_cut(str_cut(str_skip(path, 1), '/', &(struct str){0}), '?', &(struct str){0});
     for (size_t i = 0; dialect_table[i]; i++)
-        if (dialect_table[i]->owns && dialect_table[i]->owns(path))
+        if (has_root(dialect_table[i], first))
             return dialect_table[i];
     return NULL;
 }

@@ -21,7 +21,7 @@ struct dialect {
     const struct str *descriptors; /* of the contract of rpcs, for reflection */
 
     /* Errors without a handler: an unknown path or method, a request refused before its route. */
-    bool (*owns)(struct str path);
+    const char *const *roots; /* the first segments of the paths that it owns, then NULL */
     void (*fail)(struct request *r, int status, const struct err *e); /* NULL: as natively */
     void (*write_error)(struct buf *to, const struct err *e); /* for broken requests; NULL: … */
     int options_status;                                       /* of OPTIONS; 0: 204 */

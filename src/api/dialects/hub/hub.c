@@ -84,21 +84,9 @@ static void fail(struct request *r, const struct hub_job *j, const struct err *e
         hub_fail(r, err_table[e->code].http, e);
 }
 
-static bool hub_owns(struct str path)
-{
-    static const char *const roots[] = {"agents",   "projects",     "tasks",    "proposals",
+static const char *const hub_roots[] = {"agents",   "projects",     "tasks",    "proposals",
                                         "messages", "capabilities", "autonomy", "revocation",
-                                        "ping",     "events",       "audit"};
-    struct str first;
-
-    if (path.n == 0)
-        return false;
-    first = str_cut(str_cut(str_skip(path, 1), '/', &(struct str){0}), '?', &(struct str){0});
-    for (size_t i = 0; i < ARRAY_LEN(roots); i++)
-        if (str_eq_c(first, roots[i]))
-            return true;
-    return false;
-}
+                                        "ping",     "events",       "audit",    NULL};
 
 /* --- one request --- */
 
@@ -254,7 +242,7 @@ static int add_routes(struct router *to, struct err *e)
 const struct dialect dialect_hub = {
     .name = HUB_DIALECT,
     .add_routes = add_routes,
-    .owns = hub_owns,
+    .roots = hub_roots,
     .fail = hub_fail,
     .write_error = write_error,
     .options_status = 200,

@@ -61,16 +61,6 @@ void sbx_error(struct request *r, int status, const char *fmt, ...)
     send_error(r, status, buf_str(&text));
 }
 
-static bool sbx_owns(struct str path)
-{
-    struct str first;
-
-    if (path.n == 0)
-        return false;
-    first = str_cut(str_cut(str_skip(path, 1), '/', &(struct str){0}), '?', &(struct str){0});
-    return str_eq_c(first, "sandboxes");
-}
-
 static void write_error(struct buf *to, const struct err *e)
 {
     struct jw w = {.to = to};
@@ -259,7 +249,7 @@ const struct dialect dialect_sbx = {
     .name = SBX_DIALECT,
     .routes = routes,
     .route_count = ARRAY_LEN(routes),
-    .owns = sbx_owns,
+    .roots = (const char *const[]){"sandboxes", NULL},
     .write_error = write_error,
     .listen = (const char *const[]){"127.0.0.1:8080", "[::1]:8080", NULL},
     .start = sbx_new,
