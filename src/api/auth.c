@@ -125,7 +125,7 @@ int auth_check_origin(const struct auth *a, const struct auth_view *v, struct er
     if (!origin.p || is_same_origin(v->req, origin) || is_origin(&a->conf->cors_origins, origin) ||
         auth_is_seed_origin(a, v))
         return 0;
-    err_set(e, ERR_FORBIDDEN, 0, "the Origin '" STR_FMT "' may not do this",
+    err_set(e, ERR_FORBIDDEN, 0, "the Origin '" STR_FMT "' is not allowed",
             (int)size_min(origin.n, 100), origin.p);
     return err_hint(e, "add it to the setting 'cors_origins' if you trust that site");
 }
@@ -142,7 +142,7 @@ int auth_check_page(const struct auth_view *v, struct err *e)
     if ((!origin.p || is_same_origin(v->req, origin)) && (!foreign || visit))
         return 0;
     err_set(e, ERR_FORBIDDEN, 0, "a page of another origin sent this request");
-    return err_hint(e, "a preview is for the pages of its own sandbox and port");
+    return err_hint(e, "a preview accepts requests only from pages of its own sandbox and port");
 }
 
 /* --- credentials --- */
@@ -182,7 +182,7 @@ static int refuse_url_tokens(const struct http_req *req, struct err *e)
     while (left.n > 0 && http_query_next(&left, &name, &value)) {
         if (!str_case_eq_c(name, "token") && !str_case_eq_c(name, "access_token"))
             continue;
-        err_set(e, ERR_INVALID, 0, "a token must not stand in the URL: URLs are logged and shared");
+        err_set(e, ERR_INVALID, 0, "a token must not be in the URL: URLs are logged and shared");
         return err_hint(e, "send it as 'Authorization: Bearer TOKEN', and revoke the one you sent");
     }
     return 0;
@@ -326,5 +326,5 @@ int auth_authenticate(const struct auth *a, const struct auth_view *v, struct pr
     err_set(e, ERR_UNAUTHENTICATED, 0,
             bearer.n > 0 ? "the token is wrong, revoked or expired"
                          : "the Authorization header is not 'Bearer TOKEN'");
-    return err_hint(e, "the first token is in STATE/admin-token; make others: holt token create");
+    return err_hint(e, "the first token is in STATE/admin-token; holt token create creates others");
 }

@@ -37,7 +37,7 @@ void health_end_watches(struct health *h)
     struct list *node;
     struct err e = {0};
 
-    (void)err_set(&e, ERR_UNAVAILABLE, 0, "the server is going down");
+    (void)err_set(&e, ERR_UNAVAILABLE, 0, "the server is stopping");
     while ((node = list_pop(&h->watches))) {
         struct call *c = LIST_ENTRY(node, struct call, link);
 
@@ -81,7 +81,7 @@ static int read_service(struct call *c, struct str message)
         return -1;
     }
     if (request.service.n > SERVICE_MAX || str_index(request.service, '\0') >= 0) {
-        (void)err_set(&e, ERR_INVALID, 0, "the service name is too long or holds a NUL");
+        (void)err_set(&e, ERR_INVALID, 0, "the service name is too long or contains a NUL byte");
         grpc_fail(c->grpc, &e);
         return -1;
     }
@@ -174,7 +174,7 @@ static void on_half_closed(struct grpc_call *g)
 
     if (c->asked)
         return;
-    (void)err_set(&e, ERR_INVALID, 0, "the request holds no message");
+    (void)err_set(&e, ERR_INVALID, 0, "the request has no message");
     grpc_fail(g, &e);
 }
 

@@ -123,10 +123,11 @@ static void print_process(const struct api *a, struct buf *to)
         print_one(to, "process_resident_memory_bytes", "gauge", "Resident memory.",
                   (double)number_at(buf_str(&statm), 1) * page);
     }
-    print_one(to, "process_cpu_seconds_total", "counter", "Processor time, user and system.",
+    print_one(to, "process_cpu_seconds_total", "counter", "CPU time, user and system.",
               rusage_seconds(&u.ru_utime) + rusage_seconds(&u.ru_stime));
     print_one(to, "process_open_fds", "gauge", "Open file descriptors.", (double)count_fds());
-    print_one(to, "process_max_fds", "gauge", "Most file descriptors.", (double)files.rlim_cur);
+    print_one(to, "process_max_fds", "gauge", "Maximum number of file descriptors.",
+              (double)files.rlim_cur);
     print_one(to, "process_threads", "gauge", "Threads.", (double)thread_count());
     print_one(to, "process_start_time_seconds", "gauge", "Start, in seconds since 1970.",
               (double)a->started_ms / 1e3);
@@ -171,7 +172,7 @@ static bool metrics_are_on(struct request *r)
 
     if (r->api->c.conf->metrics)
         return true;
-    err_set(&e, ERR_NOT_FOUND, 0, "metrics are switched off");
+    err_set(&e, ERR_NOT_FOUND, 0, "metrics are off");
     err_hint(&e, "set 'metrics: true' in the settings");
     request_fail(r, &e);
     return false;

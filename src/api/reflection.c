@@ -181,7 +181,7 @@ static void reflection_reply(struct request *r, const void *in)
     } else {
         error.error_code = q->message_request_case ? GRPC_NOT_FOUND : GRPC_INVALID;
         error.error_message =
-            s.has ? STR("no such file or symbol") : STR("there is nothing of that kind here");
+            s.has ? STR("no such file or symbol") : STR("there is no such file or symbol");
         reply.message_response_case = 7;
         reply.error_response = &error;
     }

@@ -162,7 +162,7 @@ int request_still_may(struct request *r, struct err *e)
     if (r->who.token) {
         r->who.token = identity_get(r->api->c.identity, str_of(r->who.actor + strlen("token/")));
         if (!r->who.token)
-            return err_set(e, ERR_UNAUTHENTICATED, 0, "the token was revoked meanwhile");
+            return err_set(e, ERR_UNAUTHENTICATED, 0, "the token was revoked during the request");
     }
     return request_authorise(r, r->route->perm, e);
 }

@@ -209,7 +209,7 @@ static void on_half_closed(struct grpc_call *g)
     }
     if (r->rpc->asked || r->rpc->over)
         return;
-    err_set(&e, ERR_INVALID, 0, "the request holds no message");
+    err_set(&e, ERR_INVALID, 0, "the request has no message");
     request_fail(r, &e);
 }
 
@@ -274,12 +274,12 @@ static int connect_inflate(struct request *r, struct str *body, struct buf *plai
     if (!coding.p || str_case_eq_c(coding, "identity"))
         return 0;
     if (!str_case_eq_c(coding, "gzip"))
-        return err_set(e, ERR_UNSUPPORTED, 0, "a body can be compressed by gzip only");
+        return err_set(e, ERR_UNSUPPORTED, 0, "a body can be compressed only with gzip");
     code = inflate_all(*body, message_max(r), plain);
     *body = buf_str(plain);
     if (code == -EMSGSIZE)
         return err_set(e, ERR_TOO_LARGE, 0, "the request's body is too large");
-    return code < 0 ? err_set(e, ERR_INVALID, 0, "the request's body is no gzip") : 0;
+    return code < 0 ? err_set(e, ERR_INVALID, 0, "the request's body is not gzip") : 0;
 }
 
 static int connect_decode(struct request *r, struct str body, void *in, struct err *e)

@@ -126,7 +126,8 @@ static void remove_work(struct step *s)
 static void blob_removed(struct step *s)
 {
     if (s->err.code != ERR_NONE)
-        log_warn("a stored file stays until the next start", LOG_E(&s->err));
+        log_warn("a stored file could not be removed; it is removed at the next start",
+                 LOG_E(&s->err));
     mem_free(s);
 }
 
@@ -306,8 +307,8 @@ int blob_in_new(struct blobs *b, int64_t size_max, const struct blob_in_ops *ops
     int fd;
 
     if (b->incoming >= INCOMING_MAX) {
-        err_set(e, ERR_LIMIT, 0, "%d files are being uploaded already", INCOMING_MAX);
-        return err_limit_fixed(e, INCOMING_MAX, "wait for one to end");
+        err_set(e, ERR_LIMIT, 0, "%d uploads are running already", INCOMING_MAX);
+        return err_limit_fixed(e, INCOMING_MAX, "wait until one has ended");
     }
     if (space_ask(b->c.space, 0, e) < 0)
         return -1;

@@ -21,9 +21,10 @@ int keyfile_read(const char *path, size_t limit, struct buf *to, struct err *e)
     if (!S_ISREG(st.st_mode) || st.st_uid != geteuid())
         return err_set(e, ERR_FORBIDDEN, 0, "'%s' is not a plain file of user %u", path, geteuid());
     if (st.st_mode & (S_IRWXG | S_IRWXO)) {
-        (void)err_set(e, ERR_FORBIDDEN, 0, "'%s' has mode %04o: others may use this key", path,
-                      st.st_mode & 07777U);
-        return err_hint(e, "chmod 600 %s; if others could read it, replace what it protects", path);
+        (void)err_set(e, ERR_FORBIDDEN, 0, "'%s' has mode %04o: other users can read this key",
+                      path, st.st_mode & 07777U);
+        return err_hint(
+            e, "run chmod 600 %s; if others could read it, replace the secrets it protects", path);
     }
     r = fd_read_all(fd, limit, to);
     return r < 0 ? err_set(e, err_code_from_errno(-r), -r, "read '%s'", path) : 1;

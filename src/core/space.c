@@ -63,12 +63,11 @@ int space_ask(struct space *s, size_t bytes, struct err *e)
     if (!s->few_files && s->free_bytes - (int64_t)s->let_through >= s->kept)
         return 0;
     if (s->few_files)
-        err_set(e, ERR_FULL, 0, "the filesystem of '%.120s' has room for hardly any more files",
-                s->dir);
+        err_set(e, ERR_FULL, 0, "the filesystem of '%.120s' has almost no free inodes", s->dir);
     else
         err_set(e, ERR_FULL, 0, "the disk of '%.120s' is nearly full: %lld bytes are free", s->dir,
                 (long long)s->free_bytes);
     return err_limit(e, "disk_reserve", s->reserve,
-                     "destroy sandboxes, images or volumes, or make room: %lld bytes stay free",
+                     "remove sandboxes, images or volumes, or free space: %lld bytes are kept free",
                      (long long)s->kept);
 }

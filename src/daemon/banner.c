@@ -135,12 +135,12 @@ void banner_goodbye(const struct config *conf, size_t sandboxes)
     char *down = is_usual_state(conf) ? xstrdup("down") : xasprintf("down --state %s", conf->state);
 
     if (sandboxes == 0) {
-        buf_add_c(&text, "\nholtd has ended, and no sandbox goes on.\n");
+        buf_add_c(&text, "\nholtd has ended; no sandbox is running.\n");
     } else {
         buf_printf(&text,
-                   "\nholtd has ended. %zu sandbox%s on without it, commands and network too; the "
-                   "next holtd finds %s again.\nTo end %s:\n",
-                   sandboxes, sandboxes == 1 ? " goes" : "es go", sandboxes == 1 ? "it" : "them",
+                   "\nholtd has ended. %zu sandbox%s running, with commands and network; the next "
+                   "holtd adopts %s.\nTo end %s:\n",
+                   sandboxes, sandboxes == 1 ? " is" : "es are", sandboxes == 1 ? "it" : "them",
                    sandboxes == 1 ? "it as well" : "them as well");
         add_command(&text, down);
     }

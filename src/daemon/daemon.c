@@ -150,9 +150,9 @@ static void reload(struct daemon *d)
 
     notify_reloading();
     if (conf_reload(d->conf, d->from, &e) < 0)
-        log_error("the settings stay as they were", LOG_E(&e));
+        log_error("the settings were not changed", LOG_E(&e));
     else
-        log_info("settings are read again");
+        log_info("settings were read again");
     apply_settings(d);
     log_warnings(d->conf);
     pool = pool_config(d->conf);
@@ -160,7 +160,7 @@ static void reload(struct daemon *d)
     apply_ceilings(d);
     apply_counts(d);
     if (d->conf->tls_cert && d->conf->tls_cert[0] && server_reload_tls(d->server, &e) < 0)
-        log_error("the certificate stays as it was", LOG_E(&e));
+        log_error("the certificate was not changed", LOG_E(&e));
     notify_send("READY=1");
 }
 
@@ -206,7 +206,7 @@ static void events_retained(void *arg, const struct err *e)
 {
     (void)arg;
     if (e->code != ERR_NONE)
-        log_warn("old events stay", LOG_E(e));
+        log_warn("old events could not be removed", LOG_E(e));
 }
 
 static void on_tick(uv_timer_t *t)
@@ -310,7 +310,7 @@ static int check_auth_off(struct daemon *d, struct err *e)
 
         if (l->loopback)
             continue;
-        err_set(e, ERR_INVALID, 0, "auth = off, but '%s' can be reached from outside", l->address);
+        err_set(e, ERR_INVALID, 0, "auth = off, but other machines can reach '%s'", l->address);
         return err_hint(e, "listen on 127.0.0.1 only, or leave auth = token");
     }
     log_warn("AUTH IS OFF: every program and every user of this machine is an admin here");
@@ -418,8 +418,8 @@ static void warn_of_foreign(const char *dir, const char *key)
 
     if (stat(dir, &st) < 0 || st.st_uid != 0 || st.st_mode & 0002)
         return;
-    log_warn("sandboxes cannot write to the directory of a setting: give it to the id that stands "
-             "for their root, by chown -R",
+    log_warn("sandboxes cannot write to the directory of a setting: give it to the user id that "
+             "root inside has on the host, with chown -R",
              LOG_C("setting", key), LOG_C("directory", dir), LOG_N("owner", st.st_uid),
              LOG_N("wanted", SPAWN_STORED_ID));
 }
@@ -460,8 +460,9 @@ static int open_sandboxes(struct daemon *d, struct err *e)
     if (state_is_foreign(c->state, d->installation, d->store, &d->foreign, e) < 0)
         return -1;
     if (d->foreign)
-        log_warn("this database is not the one that the state directory was used with; what only "
-                 "that one knows is kept, sandboxes as orphans: use that one, or holt rm them",
+        log_warn("this is not the database that the state directory was used with; objects of that "
+                 "database are kept, its sandboxes as orphans: use that database, or remove them "
+                 "with holt rm",
                  LOG_C("state", c->state));
     d->bindir = c->bindir && c->bindir[0] ? xstrdup(c->bindir) : state_bindir();
     if (gethostname(d->node, sizeof d->node) < 0)
@@ -670,7 +671,7 @@ static void finish(struct daemon *d)
     if (d->loop_is_up) {
         (void)uv_run(&d->loop, UV_RUN_DEFAULT);
         if (uv_loop_close(&d->loop) < 0)
-            log_warn("a handle was left open at the end");
+            log_warn("a handle was still open at the end");
     }
     fd_close(d->lock);
     mem_free(d->token_file);

@@ -71,7 +71,7 @@ static int give_all(const struct hand_over *h, const struct config *c, int dir, 
         r = give_database(h, c->db);
     if (r == 0)
         r = hand_over_state(h, dir);
-    return r < 0 ? err_set(e, ERR_FORBIDDEN, -r, "give it to user %u", h->to.uid) : 0;
+    return r < 0 ? err_set(e, ERR_FORBIDDEN, -r, "change its owner to user %u", h->to.uid) : 0;
 }
 
 int handover_state(const struct config *c, const struct account *to, struct err *e)

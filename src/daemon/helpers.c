@@ -122,7 +122,7 @@ static void end_if_old(int dir, const struct left *l, uid_t uid)
         return;
     log_info("ending a program of an earlier holtd", LOG_C("program", l->protocol->helper),
              LOG_N("pid", pid),
-             LOG_C("why", ours ? "it is of another release" : "it serves another user"));
+             LOG_C("why", ours ? "it belongs to another release" : "it serves another user"));
     end_process(dir, l->socket, pid);
 }
 

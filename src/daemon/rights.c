@@ -178,13 +178,13 @@ static int change_user(const struct config *c, const struct account *to, uint64_
             reach[n++] = p->v[i].path;
     r = confine_reach(reach, n, to->uid);
     if (r < 0) {
-        (void)err_set(e, ERR_FORBIDDEN, -r, "let user %u get to '%s'", to->uid, c->state);
-        return err_hint(e, "choose a directory that others may get to with --state "
+        (void)err_set(e, ERR_FORBIDDEN, -r, "give user %u access to '%s'", to->uid, c->state);
+        return err_hint(e, "choose a directory that other users can enter with --state "
                            "(/var/lib/holt), or stay root with --user root");
     }
     if (r > 0)
-        log_info("directories above the state directory are closed to others: holtd sees its own "
-                 "alone");
+        log_info("directories above the state directory are closed to other users: holtd can use "
+                 "only its own directories");
     r = confine_user(to->uid, to->gid, keep);
     if (r < 0)
         return err_set(e, ERR_FORBIDDEN, -r, "become user %u", to->uid);
@@ -200,10 +200,10 @@ static void lock_up(const struct paths *p, bool *ret_files, bool *ret_calls)
 
     *ret_files = r == 0;
     if (r < 0)
-        log_warn("holtd is not kept to its directories: this kernel has no Landlock",
+        log_warn("holtd is not confined to its directories: this kernel has no Landlock",
                  LOG_C("error", strerror(-r)));
 #ifdef HOLT_SANITIZED
-    log_warn("built with sanitizers, which need calls of their own: no filter of system calls");
+    log_warn("built with sanitizers, which need more system calls: they are not filtered");
     (void)calls;
     *ret_calls = false;
 #else
@@ -221,7 +221,7 @@ static int choose_account(const struct config *c, struct account *ret, struct er
     if (geteuid() != 0 || account_find(c->user, "holt", ACCOUNT_HOLT, ret) == 0)
         return 0;
     (void)err_set(e, ERR_INVALID, 0, "setting 'user': there is no user '%s'", c->user);
-    return err_hint(e, "make it, or leave the setting empty");
+    return err_hint(e, "create the user, or leave the setting empty");
 }
 
 /* Makes the directories before the rules that name them. */
@@ -254,7 +254,7 @@ int rights_give_up(const struct config *c, int *ret_lock, struct err *e)
     int r;
 
     if (!runtime_isolates(c)) {
-        log_warn("holtd keeps all its rights: the runtime isolates nothing",
+        log_warn("holtd keeps all its rights: the runtime does not isolate",
                  LOG_C("runtime", c->runtime));
         return (*ret_lock = open_own_state(c, e)) < 0 ? -1 : 0;
     }
@@ -281,7 +281,7 @@ int rights_give_up(const struct config *c, int *ret_lock, struct err *e)
         return err_set(e, ERR_INTERNAL, -r, "give up rights");
     (void)setenv("SQLITE_TMPDIR", c->state, 1); /* where SQLite may make temporary files */
     lock_up(&paths, &files, &calls);
-    log_info("rights are given up", LOG_N("user", geteuid()),
+    log_info("rights were given up", LOG_N("user", geteuid()),
              LOG_C("capabilities", keep ? "net_bind_service" : "none"),
              LOG_C("files", files ? "own directories" : "all"),
              LOG_C("calls", calls ? "listed" : "all"));

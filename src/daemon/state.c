@@ -28,10 +28,10 @@ static int check_dir(const char *dir, uid_t heir, struct err *e)
         !(geteuid() == 0 && st.st_uid == ACCOUNT_HOLT)) {
         err_set(e, ERR_FORBIDDEN, 0, "'%s' belongs to user %u, holtd runs as user %u", dir,
                 st.st_uid, geteuid());
-        return err_hint(e, "start holtd as that user, or choose another with --state");
+        return err_hint(e, "start holtd as that user, or choose another directory with --state");
     }
     if (st.st_mode & (S_IWGRP | S_IWOTH)) {
-        err_set(e, ERR_FORBIDDEN, 0, "others may write in '%s'", dir);
+        err_set(e, ERR_FORBIDDEN, 0, "other users may write to '%s'", dir);
         return err_hint(e, "chmod 700 %s", dir);
     }
     return 0;
@@ -109,9 +109,9 @@ int state_installation(const char *dir, char *to, struct err *e)
     to[strcspn(to, "\n")] = '\0';
     if (id_is_valid("in", str_of(to)))
         return 0;
-    err_set(e, ERR_INTERNAL, 0, "'%s' does not hold the name of an installation", path);
-    return err_hint(e, "restore it from a backup, or remove it: sandboxes that live are not taken "
-                       "up again then");
+    err_set(e, ERR_INTERNAL, 0, "'%s' does not contain the name of an installation", path);
+    return err_hint(
+        e, "restore it from a backup, or remove it: running sandboxes are then not adopted");
 }
 
 /* --- the database's owner --- */
@@ -167,7 +167,7 @@ int state_is_foreign(const char *dir, const char *installation, struct store *s,
     for (size_t i = 0; i < ARRAY_LEN(holds); i++)
         o.empty = o.empty && is_empty(dir, holds[i]);
     if (store_now(s, look_at_owner, &o, e) < 0)
-        return err_wrap(e, "find out whose the database is");
+        return err_wrap(e, "read the installation's name from the database");
     *ret = o.foreign;
     return 0;
 }

@@ -163,7 +163,7 @@ void box_close(struct box *b)
     b->removed = true;
     for (size_t i = 0; i < SPAWN_LISTENER_COUNT; i++)
         close_listener(&b->listeners[i]);
-    conn_close_all(b, "its sandbox is gone");
+    conn_close_all(b, "its sandbox was destroyed");
     dnsd_close_all(b);
 }
 

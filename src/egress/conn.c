@@ -115,11 +115,11 @@ static void judge_again(struct conn *c)
     if (c->question || c->lookup)
         target_judge_again(c);
     else if (c->told && !target_is_allowed(c))
-        conn_reset(c, "its policy does not allow it any more");
+        conn_reset(c, "its network policy no longer allows it");
     else if (c->told && !is_within_budget(c))
         conn_reset(c, BUDGET_SPENT);
     else if (c->state == CONN_INTERCEPT && !intercept_follows(c))
-        conn_reset(c, "a secret was bound to its host meanwhile");
+        conn_reset(c, "its host got a secret in the meantime");
 }
 
 void conn_judge_all(struct box *b)
@@ -140,16 +140,16 @@ static void on_timer(uv_timer_t *t)
         return;
     if (c->state == CONN_RELAY || c->state == CONN_INTERCEPT) {
         if (quiet >= (half ? CONN_HALF_MS : CONN_IDLE_MS))
-            conn_reset(c, "nothing was said for too long");
+            conn_reset(c, "no data for too long");
         else
             conn_expire(c, (half ? CONN_HALF_MS : CONN_IDLE_MS) - quiet);
     } else if (c->state == CONN_WAITS) {
-        request_failed(c, c->question ? "nobody answered the question in time"
+        request_failed(c, c->question ? "nobody decided in time"
                                       : "the server did not answer in time");
     } else if (c->state == CONN_LINGER) {
         conn_end(c, "");
     } else {
-        conn_reset(c, "its first bytes did not come in time");
+        conn_reset(c, "its first bytes did not arrive in time");
     }
 }
 
@@ -225,7 +225,7 @@ static void read_first(struct conn *c)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
-        conn_end(c, "it ended before it began");
+        conn_end(c, "it ended before it was connected");
         return;
     }
     buf_add(&c->in, c->box->all->scratch, (size_t)n);
@@ -238,11 +238,11 @@ static void on_ready(struct polled *p, uint32_t events)
     struct conn *c = s->c;
 
     if (events == 0)
-        conn_reset(c, "the kernel watches no more connections");
+        conn_reset(c, "the kernel cannot watch more connections");
     else if (s == &c->server && c->state == CONN_WAITS)
         target_dialled(c);
     else if (c->state == CONN_WAITS)
-        conn_end(c, "it did not wait for the answer");
+        conn_end(c, "the client closed it before the decision");
     else if (c->state == CONN_RELAY)
         relay_ready(s, events);
     else if (c->state == CONN_INTERCEPT)

@@ -107,7 +107,7 @@ static bool take_interim(struct exchange *x, const struct http1_response *r)
         return true;
     }
     if (r->status == 101 || ++x->interim > INTERIM_MAX) {
-        exchange_bad_reply(x, "it is not one to this request");
+        exchange_bad_reply(x, "it does not belong to this request");
         return true;
     }
     if (!x->old_client)
@@ -142,7 +142,7 @@ static void take_reply(struct exchange *x, const struct http1_response *r)
 {
     if (!is_readable(x, r)) {
         exchange_bad_reply(
-            x, "it is compressed, though it may not be: a secret in it would not be found");
+            x, "it is compressed although it must not be: a secret in it could not be found");
         return;
     }
     x->upgrade = false;

@@ -246,7 +246,7 @@ static void take_request(struct exchange *x, const struct http1_request *r)
         return;
     write_request(x, r, &head);
     if (buf_len(&head) > FILLED_HEAD_MAX) {
-        exchange_answer(x, 431, "the request is too large once its secrets are filled in");
+        exchange_answer(x, 431, "the request is too large with its secrets");
         return;
     }
     buf_add_str(&x->to_server, buf_str(&head));

@@ -103,9 +103,9 @@ void gate_make_room(struct box *b, int fd)
         n++;
     }
     if (n >= GATE_PEER)
-        conn_reset(of_peer, "too many of its address showed no credentials");
+        conn_reset(of_peer, "too many connections from its address sent no credentials");
     else if (b->conn_count >= BOX_CONNECTIONS)
-        conn_reset(oldest, "others came, and it showed no credentials");
+        conn_reset(oldest, "it sent no credentials, and others needed its place");
 }
 
 bool gate_is_before(const struct conn *c)
@@ -149,7 +149,8 @@ int gate_admit(struct conn *c, const struct http_req *r, struct err *e)
     b = find(c->box->all, &t);
     if (!b || b->conn_count >= BOX_CONNECTIONS)
         return err_set(e, ERR_UNAUTHENTICATED, 0, "the proxy's credentials: %s",
-                       b ? "their sandbox has too many connections" : "their sandbox is gone");
+                       b ? "their sandbox has too many connections"
+                         : "their sandbox was destroyed");
     list_unlink(&c->link);
     c->box->conn_count--;
     box_unref(c->box);

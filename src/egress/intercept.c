@@ -46,7 +46,9 @@ bool intercept_is_needed(const struct conn *c, const struct policy_verdict *v)
 
 #define CAME_BACK_MS 60000
 #define CAME_BACK_MAX 256 /* replies with values to one sandbox in that time */
-#define CAME_BACK_TOLD "values of secrets came back too often within a minute: it could be guessing"
+#define CAME_BACK_TOLD                                                                             \
+    "replies contained values of secrets too often within a minute: the sandbox could be "         \
+    "guessing them"
 
 /* Over the limit: until the minute is over. */
 static bool is_guessing(struct box *b)
@@ -292,14 +294,14 @@ static void update(struct conn *c)
     }
     if (sv->eof && sv->io.fd >= 0) {
         if (t->server && !t->server_ready)
-            server_failed(c, "the server ended the connection before TLS was there");
+            server_failed(c, "the server closed the connection before TLS was set up");
         else
             exchange_server_ended(t->x, t->server_said_end);
     }
     if (!push(c))
         return;
     if (exchange_end(t->x) == EXCHANGE_BROKE) {
-        conn_reset(c, "the reply broke off");
+        conn_reset(c, "the reply is incomplete");
         return;
     }
     if (exchange_end(t->x) == EXCHANGE_ENDS && buf_len(exchange_to_client(t->x)) == 0) {

@@ -319,7 +319,7 @@ static void on_client(uv_poll_t *p, int status, int events)
     fd_count = take_fds(&h, fds);
     if ((h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ||
         egress_decode(str_make(bytes, (size_t)n), fd_count, EGRESS_HOST, &m, &e) < 0) {
-        log_warn("drop holtd's connection: a packet does not decode");
+        log_warn("holtd's connection is closed: a packet is malformed");
         close_fds(fds, fd_count);
         drop_client();
         return;

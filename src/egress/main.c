@@ -36,7 +36,7 @@ static int take_lock(const char *state, struct err *e)
     if (fd < 0)
         return err_set(e, err_code_from_errno(errno), errno, "open '%s'", path);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return err_set(e, ERR_CONFLICT, 0, "another holt-egress serves '%s'", state);
+        return err_set(e, ERR_CONFLICT, 0, "another holt-egress uses '%s'", state);
     return TAKE_FD(fd);
 }
 
@@ -94,9 +94,9 @@ static int rights_give_up(const char *user, struct err *e)
         return err_set(e, ERR_INTERNAL, -r, "give up rights");
     files = confine_paths(readable, ARRAY_LEN(readable));
     if (files < 0)
-        log_warn("holt-egress sees more files than it needs: this kernel has no Landlock");
+        log_warn("holt-egress can read more files than it needs: this kernel has no Landlock");
 #ifdef HOLT_SANITIZED
-    log_warn("built with sanitizers, which need calls of their own: no filter of system calls");
+    log_warn("built with sanitizers, which need more system calls: they are not filtered");
 #else
     r = confine_calls(&confine_loop, 1);
     if (r < 0)

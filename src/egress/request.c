@@ -152,12 +152,12 @@ static void read_hello(struct conn *c)
         request_refused(c, why);
         return;
     case TLS_HELLO_UNNAMED:
-        request_refused(c, "TLS that names no server");
+        request_refused(c, "TLS without a server name");
         return;
     case TLS_HELLO_NOT:
         break;
     }
-    request_refused(c, "no TLS on a port for TLS");
+    request_refused(c, "a request without TLS on a port for TLS");
 }
 
 /* ---- HTTP ---- */
@@ -174,10 +174,10 @@ static int split_authority(struct str a, unsigned preset, struct conn *c, struct
     if (at < a.n && (str_parse_u64(str_skip(a, at + 1), &port) < 0 || port > 65535))
         port = 0;
     if (port == 0)
-        return err_set(e, ERR_INVALID, 0, "'" STR_FMT "' names no port", (int)size_min(a.n, 100),
+        return err_set(e, ERR_INVALID, 0, "'" STR_FMT "' has no port", (int)size_min(a.n, 100),
                        a.p);
     if (memchr(a.p, ':', at) && a.p[0] != '[')
-        return err_set(e, ERR_INVALID, 0, "an IPv6 address stands in brackets");
+        return err_set(e, ERR_INVALID, 0, "an IPv6 address must be in brackets");
     c->port = (unsigned)port;
     return host_parse(str_make(a.p, at), &c->host, e);
 }
@@ -260,7 +260,7 @@ static void read_greeting(struct conn *c)
         return;
     c->via = EGRESS_SOCKS;
     if (n < 0) {
-        conn_reset(c, "no SOCKS5 greeting");
+        conn_reset(c, "not a SOCKS5 greeting");
         return;
     }
     conn_send(&c->client, str_make(ok ? yes : no, 2));
@@ -282,7 +282,7 @@ static void read_socks_request(struct conn *c)
     if (n == 0)
         return;
     if (n < 0) {
-        conn_reset(c, "no SOCKS5 request");
+        conn_reset(c, "not a SOCKS5 request");
         return;
     }
     buf_take(&c->in, (size_t)n);

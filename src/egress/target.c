@@ -33,9 +33,10 @@ static void refuse_address(struct conn *c, const struct policy_verdict *v)
         request_refused(c, v->rule);
         return;
     }
-    (void)snprintf(shown, sizeof shown,
-                   "it leads to a %s address (an operator may let it: setting egress_internal)",
-                   v->special);
+    (void)snprintf(
+        shown, sizeof shown,
+        "it resolves to a %s address (an operator can allow it: setting egress_internal)",
+        v->special);
     request_refused_as(c, v->rule, shown);
 }
 
@@ -182,7 +183,7 @@ static void on_resolved(void *arg, const struct ip *addresses, size_t n, const s
             first = v;
     }
     if (n == 0 && e->code == ERR_LIMIT)
-        request_refused(c, "too many of its names are being looked up");
+        request_refused(c, "too many of its names are being resolved");
     else if (n == 0)
         request_failed(c, e->msg);
     else if (c->address_count == 0)
@@ -225,7 +226,7 @@ static void ask_person(struct conn *c)
     struct egress *all = c->box->all;
 
     if (!link_is_up()) {
-        request_refused(c, "unknown: ask, and nobody can be asked just now");
+        request_refused(c, "unknown: ask, but holtd is not connected");
         return;
     }
     c->question = ++all->last_question;
@@ -233,14 +234,14 @@ static void ask_person(struct conn *c)
     conn_expire(c, CONN_ASK_MS);
     polled_want(&c->client.io, EPOLLRDHUP); /* notice a client that gives up waiting */
     if (!target_ask(c))
-        request_refused(c, "unknown: ask, and too many ask just now");
+        request_refused(c, "unknown: ask, but too many connections wait for a decision");
 }
 
 static void grant(struct conn *c)
 {
     c->granted = true;
     c->verdict.answer = POLICY_ALLOW;
-    (void)snprintf(c->verdict.rule, sizeof c->verdict.rule, "a person said yes");
+    (void)snprintf(c->verdict.rule, sizeof c->verdict.rule, "a person allowed it");
 }
 
 void target_answered(struct conn *c, const struct egress_answer *a)
@@ -250,7 +251,7 @@ void target_answered(struct conn *c, const struct egress_answer *a)
     polled_want(&c->client.io, 0);
     if (!a->allow) {
         (void)snprintf(why, sizeof why, STR_FMT, STR_ARG(a->reason));
-        request_refused(c, why[0] ? why : "a person said no");
+        request_refused(c, why[0] ? why : "a person denied it");
         return;
     }
     grant(c);
@@ -299,7 +300,7 @@ void target_begin(struct conn *c)
     c->state = CONN_WAITS;
     polled_want(&c->client.io, 0);
     if (!name_the_host(c)) {
-        request_refused(c, "no name stands for this address any more");
+        request_refused(c, "this address no longer belongs to a name");
         return;
     }
     judge(c, &c->verdict);

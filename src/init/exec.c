@@ -395,12 +395,12 @@ static void attach(struct exec *x, uint32_t number, uint64_t out_from, uint64_t 
     struct err e;
 
     if (out_from > x->out[0].kept.end || err_from > x->out[1].kept.end) {
-        (void)err_set(&e, ERR_RANGE, 0, "exec '%s' has not so much output", x->id);
+        (void)err_set(&e, ERR_RANGE, 0, "exec '%s' has less output", x->id);
         refuse(number, &e);
         return;
     }
     if (x->ch.number != 0) {
-        (void)err_set(&e, ERR_CONFLICT, 0, "exec '%s' was attached anew", x->id);
+        (void)err_set(&e, ERR_CONFLICT, 0, "exec '%s' was attached again", x->id);
         channel_close(&x->ch, &e);
     }
     out_goes_on_at(&x->out[0], out_from);
@@ -544,7 +544,7 @@ void exec_start(const struct guest_msg *m)
         return;
     }
     if (exec_n >= GUEST_EXECS_MAX) {
-        (void)err_set(&e, ERR_LIMIT, 0, "%d execs are not forgotten", GUEST_EXECS_MAX);
+        (void)err_set(&e, ERR_LIMIT, 0, "there are %d execs already", GUEST_EXECS_MAX);
         (void)err_limit_fixed(&e, GUEST_EXECS_MAX, "wait for a command to end");
         refuse(m->channel, &e);
         return;

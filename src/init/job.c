@@ -77,7 +77,7 @@ static void why_it_failed(const struct job *j, struct err *e)
         e->hint[sizeof e->hint - 1] = '\0';
         return;
     }
-    (void)err_set(e, ERR_INTERNAL, 0, "the operation's process was ended by signal %d",
+    (void)err_set(e, ERR_INTERNAL, 0, "the process of the operation was ended by signal %d",
                   WIFSIGNALED(j->status) ? WTERMSIG(j->status) : 0);
     (void)err_hint(e, "something in the sandbox killed it, or it ran out of memory");
 }
@@ -312,7 +312,8 @@ static int begin(struct job *j, const struct guest_msg *m, job_fn *run, unsigned
         }
         if (j->pid < 0) {
             (void)err_set(e, ERR_LIMIT, errno, "start a process for the operation");
-            r = err_hint(e, "end processes of the sandbox, or make it with more ('pids')");
+            r = err_hint(e,
+                         "end processes of the sandbox, or create it with a higher limit ('pids')");
         }
     }
     for (size_t i = 0; i < ARRAY_LEN(ends); i++)
@@ -325,7 +326,7 @@ int job_start(const struct guest_msg *m, job_fn *run, unsigned streams, struct e
     struct job *j;
 
     if (job_n >= JOBS_MAX) {
-        (void)err_set(e, ERR_LIMIT, 0, "%d long file operations are under way", JOBS_MAX);
+        (void)err_set(e, ERR_LIMIT, 0, "%d long file operations are running already", JOBS_MAX);
         return err_limit_fixed(e, JOBS_MAX, "wait for one to end");
     }
     j = xzalloc(sizeof *j);

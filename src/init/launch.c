@@ -364,11 +364,11 @@ static int launch_failed(const struct plan *p, const volatile struct failure *f,
     if (f->what == p->cwd)
         return err_set(e, ERR_INVALID, f->sys, "change to directory '%.200s'", p->cwd);
     if (f->what == become_user && p->user.uid != 0 && (f->sys == EPERM || f->sys == EINVAL))
-        return err_set(
-            e, ERR_UNSUPPORTED, 0,
-            "user %u is not mapped into this sandbox: an ordinary user's holt has root "
-            "alone until newuidmap is installed and /etc/subuid and /etc/subgid give it ids",
-            p->user.uid);
+        return err_set(e, ERR_UNSUPPORTED, 0,
+                       "user %u does not exist in this sandbox: without root on the host there is "
+                       "only root inside, until newuidmap is installed and /etc/subuid and "
+                       "/etc/subgid have ids for the user of holt",
+                       p->user.uid);
     return err_set(e, ERR_INTERNAL, f->sys, "run '%.160s': %s", p->argv[0], f->what);
 }
 

@@ -151,7 +151,7 @@ int path_open(struct str path, int flags, mode_t mode, struct err *e)
     r = path_check_kernel(fd);
     if (r < 0) {
         fd_close(fd);
-        (void)err_set(e, ERR_FORBIDDEN, -r, "'%.*s' is the kernel's, not a file of the sandbox",
+        (void)err_set(e, ERR_FORBIDDEN, -r, "'%.*s' is a file of the kernel, not of the sandbox",
                       (int)size_min(path.n, 160), path.p);
         return err_hint(e, "run a command in the sandbox that reads it");
     }

@@ -11,8 +11,9 @@
 
 static int outside(struct str path, struct str roots, struct err *e)
 {
-    err_set(e, ERR_FORBIDDEN, EXDEV, "'%.*s' lies outside", (int)size_min(path.n, 120), path.p);
-    return err_hint(e, "allowed is what lies in %.*s", (int)size_min(roots.n, 120), roots.p);
+    err_set(e, ERR_FORBIDDEN, EXDEV, "'%.*s' is outside of the allowed directories",
+            (int)size_min(path.n, 120), path.p);
+    return err_hint(e, "allowed: %.*s", (int)size_min(roots.n, 120), roots.p);
 }
 
 static bool is_in(struct str path, struct str root)

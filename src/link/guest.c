@@ -122,12 +122,12 @@ static int put_frame(struct guest *g, const struct guest_msg *m, size_t size, bo
     char *room;
 
     if (buf_reserve(&g->out, size, &room) < 0)
-        return err_set(e, ERR_UNAVAILABLE, 0, "no memory for a message");
+        return err_set(e, ERR_UNAVAILABLE, 0, "not enough memory for a message");
     o.p = (uint8_t *)room;
     if (guest_encode(m, GUEST_HOST, &o, e) < 0) {
         *ret_full = o.full;
         if (!o.full) /* the frame's own error is about the protocol */
-            (void)err_set(e, e->code, 0, "a text or list is too long, or holds a NUL byte");
+            (void)err_set(e, e->code, 0, "a string or list is too long, or contains a NUL byte");
         return -1;
     }
     buf_added(&g->out, o.n);
@@ -144,7 +144,7 @@ int guest_send(struct guest *g, const struct guest_msg *m, struct err *e)
         (!full || put_frame(g, m, GUEST_HEAD + GUEST_START_MAX, &full, e) < 0))
         return -1;
     if (buf_len(&g->out) > GUEST_OUT_MAX)
-        guest_doom(g, ERR_UNAVAILABLE, "the guest does not read what it is sent");
+        guest_doom(g, ERR_UNAVAILABLE, "the guest does not read its connection");
     kick(g);
     return 0;
 }
@@ -164,7 +164,7 @@ void guest_say_ack(struct guest_channel *c, enum guest_stream s, const struct gu
 
     /* The guest chose the offsets: a resumed stream may be where no window fits any more. */
     if (guest_send(c->g, &m, &e) < 0)
-        guest_doom(c->g, ERR_INVALID, "a stream came to the largest offset");
+        guest_doom(c->g, ERR_INVALID, "a stream reached the largest offset");
 }
 
 void guest_send_data(struct guest_channel *c, uint64_t offset, struct str bytes, bool eof)
@@ -258,9 +258,10 @@ int guest_channel_open(struct guest *g, struct guest_channel *c,
     if (g->state != GUEST_READY)
         return err_set(e, ERR_UNAVAILABLE, 0, "there is no connection to the guest");
     if (g->channel_count >= GUEST_CHANNELS_MAX) {
-        (void)err_set(e, ERR_LIMIT, 0, "%d commands, transfers and connections are open",
+        (void)err_set(e, ERR_LIMIT, 0,
+                      "%d commands, transfers and connections are open, which is the limit",
                       GUEST_CHANNELS_MAX);
-        return err_limit_fixed(e, GUEST_CHANNELS_MAX, "wait for one to end");
+        return err_limit_fixed(e, GUEST_CHANNELS_MAX, "wait until one has ended");
     }
     if (buf_len(&g->out) > GUEST_OUT_HIGH) {
         (void)err_set(e, ERR_LIMIT, 0, "%zu bytes wait for the sandbox to read them",
@@ -335,7 +336,7 @@ static int on_ping(struct guest *g, const struct guest_ping *p, struct err *e)
 static int on_pong(struct guest *g, const struct guest_ping *p, struct err *e)
 {
     if (!g->ping_out || p->token != g->ping_token)
-        return err_set(e, ERR_INVALID, 0, "a pong nobody waits for");
+        return err_set(e, ERR_INVALID, 0, "an unexpected pong");
     g->ping_out = false;
     return 0;
 }
@@ -345,7 +346,7 @@ static int on_stats(struct guest *g, const struct guest_stats *s, struct err *e)
     struct err none = {0};
 
     if (list_is_empty(&g->stats))
-        return err_set(e, ERR_INVALID, 0, "stats nobody asked for");
+        return err_set(e, ERR_INVALID, 0, "unexpected stats");
     tell_stats(g, s, &none);
     return 0;
 }
@@ -362,7 +363,7 @@ static int check_relay(const struct guest *g, const struct guest_relay *r, struc
              max = out ? GUEST_LED_MAX : GUEST_RELAYS_MAX;
 
     if (!g->ops->relay)
-        return err_set(e, ERR_UNSUPPORTED, 0, "connections from inside are not served");
+        return err_set(e, ERR_UNSUPPORTED, 0, "connections from inside are not accepted");
     if (count >= max || g->channel_count >= GUEST_CHANNELS_MAX ||
         buf_len(&g->out) > GUEST_OUT_HIGH) {
         (void)err_set(e, ERR_LIMIT, 0, "%u connections from inside are open", count);
@@ -516,7 +517,8 @@ void guest_stats(struct guest *g, guest_stats_cb done, void *arg)
     if (g->state != GUEST_READY)
         (void)err_set(&e, ERR_UNAVAILABLE, 0, "there is no connection to the guest");
     else if (g->stats_count >= GUEST_STATS_WAITING)
-        (void)err_set(&e, ERR_LIMIT, 0, "%d ask for this guest's stats", GUEST_STATS_WAITING);
+        (void)err_set(&e, ERR_LIMIT, 0, "%d requests for the stats of this sandbox are waiting",
+                      GUEST_STATS_WAITING);
     if (e.code == ERR_LIMIT)
         (void)err_limit_fixed(&e, GUEST_STATS_WAITING, "try again in a moment");
     if (e.code != ERR_NONE) {

@@ -110,7 +110,7 @@ static int check_running(const struct guest_exec *x, const struct guest_exec_run
         return err_set(e, ERR_INVALID, 0, "a new command whose streams do not begin at 0");
     if (r->out_from < x->expected_from[0] || r->err_from < x->expected_from[1])
         return err_set(e, ERR_INVALID, 0,
-                       "output goes on at %" PRIu64 " and %" PRIu64 ", before what is here",
+                       "output continues at %" PRIu64 " and %" PRIu64 ", before the end of the log",
                        r->out_from, r->err_from);
     return 0;
 }

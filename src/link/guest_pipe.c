@@ -54,7 +54,7 @@ static int on_data(struct guest_pipe *p, const struct guest_msg *m, struct err *
     if (m->stream != GUEST_OUT)
         return err_set(e, ERR_INVALID, 0, "data on stream %u of a transfer", m->stream);
     if (p->dial && !p->opened)
-        return err_set(e, ERR_INVALID, 0, "data before the connection stands");
+        return err_set(e, ERR_INVALID, 0, "data before the connection is open");
     if (p->out_eof)
         return err_set(e, ERR_INVALID, 0, "data after the stream's end");
     if (flow_on_data(&p->out, &m->u.data, &fresh, e) < 0)
@@ -70,7 +70,7 @@ static int on_data(struct guest_pipe *p, const struct guest_msg *m, struct err *
 static int on_opened(struct guest_pipe *p, struct err *e)
 {
     if (!p->dial || p->opened)
-        return err_set(e, ERR_INVALID, 0, "opened, which nobody waits for");
+        return err_set(e, ERR_INVALID, 0, "unexpected 'opened'");
     p->opened = true;
     if (p->ops->opened)
         p->ops->opened(p);

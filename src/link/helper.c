@@ -86,7 +86,8 @@ static void *queue_call(struct helper *h, struct helper_call *c)
 {
     list_push(h->first ? h->first : &h->calls, &c->node);
     if (++h->count > h->c.calls_max) {
-        (void)err_set(&c->err, ERR_LIMIT, 0, "%zu requests to %s wait", h->c.calls_max, program(h));
+        (void)err_set(&c->err, ERR_LIMIT, 0, "%zu requests wait for %s", h->c.calls_max,
+                      program(h));
         (void)err_limit_fixed(&c->err, (int64_t)h->c.calls_max, "try again in a moment");
     }
     return c;
@@ -531,7 +532,7 @@ static void check_call(struct helper *h, struct helper_call *c, int64_t now)
         (void)err_set(&e, ERR_TIMEOUT, 0, "%s did not answer in time", program(h));
         call_fail(c, &e);
     } else if (lacks && now - c->since_ms >= h->c.lack_ms) {
-        (void)err_set(&e, ERR_UNAVAILABLE, 0, "%s is not there", program(h));
+        (void)err_set(&e, ERR_UNAVAILABLE, 0, "%s is not running", program(h));
         call_fail(c, &e);
     } else {
         if (c->until_ms > 0)
@@ -693,7 +694,7 @@ int helper_define(struct helper *h, char *const *argv, struct err *e)
 
     if (r == 0)
         r = starter_allow(h->log);
-    return r < 0 ? err_set(e, ERR_INTERNAL, -r, "say how '%s' is started", path) : 0;
+    return r < 0 ? err_set(e, ERR_INTERNAL, -r, "set the arguments of '%s'", path) : 0;
 }
 
 void helper_start(struct helper *h)
@@ -727,7 +728,7 @@ struct helper *helper_free(struct helper *h)
     while (!list_is_empty(&h->calls)) {
         struct helper_call *c = LIST_ENTRY(h->calls.next, struct helper_call, node);
 
-        (void)err_set(&c->err, ERR_CANCELLED, 0, "holtd is ending");
+        (void)err_set(&c->err, ERR_CANCELLED, 0, "holtd is stopping");
         call_end(c, NULL);
     }
     close_connection(h);

@@ -90,7 +90,7 @@ static void on_expired(struct dial *d)
     static const char *const what[] = {
         [CONNECTING] = "no connection in time",
         [WAITING] = "no reply in time",
-        [READING] = "the reply did not go on in time",
+        [READING] = "the reply stalled",
         [ENDED] = "",
     };
     struct client *c = dial_arg(d);
@@ -126,7 +126,7 @@ static int read_head(struct client *c)
     if (r > 0)
         r = http1_response(&c->scan, buf_str(&c->in), c->head_only, &c->arena, &c->reply, &c->e);
     if (r >= 0 && c->reply.status == 101 && !c->upgrade)
-        r = err_set(&c->e, ERR_UNAVAILABLE, 0, "an upgrade that nobody asked for");
+        r = err_set(&c->e, ERR_UNAVAILABLE, 0, "a protocol switch that was not requested");
     if (r < 0) {
         c->e.code = ERR_UNAVAILABLE; /* the server's fault, not the caller's */
         (void)err_wrap(&c->e, "the reply is not HTTP");
@@ -231,7 +231,7 @@ static void on_eof(struct dial *d)
         return;
     if (c->state != READING || (!c->raw && c->reply.framing != HTTP1_UNTIL_CLOSE))
         (void)err_set(&c->e, ERR_UNAVAILABLE, 0,
-                      c->state == READING ? "the server closed the connection within its reply"
+                      c->state == READING ? "the server closed the connection during its reply"
                                           : "the server closed the connection without a reply");
     end(c);
 }
@@ -317,7 +317,8 @@ static int write_head(const struct client_request *r, struct buf *to, struct err
         const struct http_header *h = &r->headers[i];
 
         if (!http1_is_name(h->name) || !http1_is_value(h->value))
-            return err_set(e, ERR_INVALID, 0, "header '" STR_FMT "' holds what a header cannot",
+            return err_set(e, ERR_INVALID, 0,
+                           "header '" STR_FMT "' contains bytes that are not allowed in a header",
                            STR_ARG(h->name));
         buf_printf(to, STR_FMT ": " STR_FMT "\r\n", STR_ARG(h->name), STR_ARG(h->value));
     }

@@ -61,12 +61,12 @@ int client_url_parse(const char *text, struct client_url *ret, struct err *e)
     if (!tls && strncmp(text, "http://", 7) != 0)
         return bad(text, "it does not start with http://, https:// or unix:", e);
     if (!is_printable(rest) || str_index(rest, '?') >= 0 || str_index(rest, '#') >= 0)
-        return bad(text, "no space, '?' or '#' may stand in it", e);
+        return bad(text, "it must not contain a space, '?' or '#'", e);
     authority = str_cut(str_skip(rest, tls ? 8 : 7), '/', &rest);
     if (str_index(authority, '@') >= 0)
         return bad(text, "a user name does not belong there; tokens go into HOLT_TOKEN", e);
     if (!split_authority(authority, &host, &port))
-        return bad(text, "it names no host", e);
+        return bad(text, "it has no host", e);
     if (port.n > 0 && (str_parse_u64(port, &number) < 0 || number < 1 || number > 65535))
         return bad(text, "a port is a number from 1 to 65535", e);
     prefix = rest;

@@ -96,7 +96,7 @@ static void refuse_clear_text(struct conn *c)
 {
     struct err e;
 
-    (void)err_set(&e, ERR_INVALID, 0, "this port speaks TLS only");
+    (void)err_set(&e, ERR_INVALID, 0, "this port accepts only TLS");
     (void)err_hint(&e, "use https://");
     conn_refuse(c, 400, STR(""), &e);
 }

@@ -102,7 +102,7 @@ static void begin(struct h1 *h, struct str in)
 
     h->scan = (struct http1_scan){0};
     if (twice) {
-        (void)err_set(&e, ERR_INVALID, 0, "bad request: the field '%s' is there twice", twice);
+        (void)err_set(&e, ERR_INVALID, 0, "bad request: the field '%s' appears twice", twice);
         st = -400;
     }
     if (st < 0) {

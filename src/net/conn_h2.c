@@ -146,7 +146,7 @@ static void begin_request(struct h2 *h, struct h2_stream *s)
     x = s->x;
     x->head_size = h->head.cost;
     if (h->head_over) {
-        refuse(s, ERR_HEADERS_TOO_LARGE, "the request's header fields are over the limit");
+        refuse(s, ERR_HEADERS_TOO_LARGE, "the request's header fields exceed the limit");
         return;
     }
     r = h2_head_request(&h->head, &x->arena, s->received, &x->req);
@@ -158,12 +158,13 @@ static void begin_request(struct h2 *h, struct h2_stream *s)
     }
     if (r < 0) {
         refuse(s, r == -EOPNOTSUPP ? ERR_UNSUPPORTED : ERR_INVALID,
-               r == -EOPNOTSUPP ? "CONNECT is not served here" : "the :path is not a request path");
+               r == -EOPNOTSUPP ? "CONNECT is not supported here"
+                                : "the :path is not a request path");
         return;
     }
     twice = http_repeated(&x->req);
     if (twice) {
-        (void)snprintf(why, sizeof why, "bad request: the field '%s' is there twice", twice);
+        (void)snprintf(why, sizeof why, "bad request: the field '%s' appears twice", twice);
         refuse(s, ERR_INVALID, why);
         return;
     }

@@ -63,7 +63,7 @@ bool cors_apply(const struct cors *c, struct xchg *x)
         if (!preflight)
             return false; /* without the headers the browser hides the reply from the page */
         (void)err_set(&e, ERR_FORBIDDEN, 0, "pages of this origin may not use the API");
-        (void)err_hint(&e, "add the origin to the list of allowed origins");
+        (void)err_hint(&e, "add the origin to the setting 'cors_origins'");
         xchg_fail(x, &e);
         return true;
     }

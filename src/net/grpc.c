@@ -67,7 +67,7 @@ static void bad_frame(struct grpc_call *c, int code)
     struct err e;
 
     if (code == -EMSGSIZE)
-        (void)err_set(&e, ERR_TOO_LARGE, 0, "the message is over the limit of %zu bytes",
+        (void)err_set(&e, ERR_TOO_LARGE, 0, "the message exceeds the limit of %zu bytes",
                       c->reader.limit);
     else if (code == -EOPNOTSUPP)
         (void)err_set(&e, ERR_INTERNAL, 0, "a compressed message, but no grpc-encoding");
@@ -247,7 +247,7 @@ static int check_http(const struct xchg *x, struct err *e)
         return err_set(e, ERR_METHOD, 0, "gRPC calls are POST requests");
     switch (grpc_form(x)) {
     case GRPC_FORM_NONE:
-        return err_set(e, ERR_MEDIA_TYPE, 0, "the content type '" STR_FMT "' is not served",
+        return err_set(e, ERR_MEDIA_TYPE, 0, "the content type '" STR_FMT "' is not supported",
                        STR_ARG(http_req_header(r, "content-type")));
     case GRPC_FORM_PLAIN:
         if (r->version == HTTP_2)
@@ -269,7 +269,8 @@ static int check_call(struct grpc_call *c, const struct grpc_method *method, str
         return err_set(e, ERR_UNSUPPORTED, 0, "Method not found!");
     c->reader.compressed = str_eq_c(coding, "gzip") || str_eq_c(coding, "deflate");
     if (coding.p && !c->reader.compressed && !str_eq_c(coding, "identity"))
-        return err_set(e, ERR_UNSUPPORTED, 0, "messages can be compressed by gzip or deflate only");
+        return err_set(e, ERR_UNSUPPORTED, 0,
+                       "messages can be compressed only with gzip or deflate");
     return set_deadline(c, e);
 }
 

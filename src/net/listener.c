@@ -129,7 +129,7 @@ static int open_tcp(struct listener *l, uv_loop_t *loop, const char *address, st
     if (r < 0) {
         (void)err_set(e, err_code_from_errno(-r), -r, "listen on %s", address);
         if (r == UV_EADDRINUSE)
-            (void)err_hint(e, "another program has this port: stop it, or choose another one: "
+            (void)err_hint(e, "another program uses this port: stop it, or choose another port: "
                               "--listen 127.0.0.1:8123 (make run ARGS='--listen 127.0.0.1:8123')");
         return -1;
     }
@@ -150,14 +150,15 @@ static int remove_stale(const char *path, struct err *e)
         return errno == ENOENT ? 0
                                : err_set(e, err_code_from_errno(errno), errno, "look at %s", path);
     if (!S_ISSOCK(st.st_mode))
-        return err_set(e, ERR_CONFLICT, 0, "listen on %s: a file that is no socket is there", path);
+        return err_set(e, ERR_CONFLICT, 0, "listen on %s: a file that is not a socket exists there",
+                       path);
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return err_set(e, err_code_from_errno(errno), errno, "make a socket");
     (void)snprintf(a.sun_path, sizeof a.sun_path, "%s", path);
     if (connect(fd, (const struct sockaddr *)&a, sizeof a) == 0 || errno != ECONNREFUSED) {
         (void)err_set(e, ERR_CONFLICT, EADDRINUSE, "listen on %s", path);
-        return err_hint(e, "another program answers there");
+        return err_hint(e, "another program listens there");
     }
     if (unlink(path) < 0 && errno != ENOENT)
         return err_set(e, err_code_from_errno(errno), errno, "remove stale socket %s", path);

@@ -28,12 +28,12 @@ struct metric metric_bad_requests = {
 };
 struct metric metric_pending = {
     .name = "holt_http_pending_bytes",
-    .help = "Bytes held for clients that have not shown yet who they are.",
+    .help = "Bytes held for clients that have not authenticated yet.",
     .kind = METRIC_GAUGE,
 };
 struct metric metric_loop_lag = {
     .name = "holt_loop_lag_seconds",
-    .help = "How much later than asked the loop ran a timer.",
+    .help = "Delay of timers of the event loop.",
     .kind = METRIC_HISTOGRAM,
 };
 static struct metric requests = {

@@ -74,7 +74,7 @@ static int split_url(const struct registry *r, const char *url, struct client_ur
     size_t path = strcspn(url + end, "#");
 
     if (!scheme || (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0))
-        return err_set(e, ERR_INVALID, 0, "'%.100s' is no web address", url);
+        return err_set(e, ERR_INVALID, 0, "'%.100s' is not a web address", url);
     if (client_url_parse(origin, server, e) < 0)
         return -1;
     if (!is_safe_clear(r, server)) {
@@ -84,7 +84,7 @@ static int split_url(const struct registry *r, const char *url, struct client_ur
     }
     /* A remote registry must not make us send requests to services of this machine. */
     if (server->host && is_loopback(server->host) && !is_loopback(r->base.host)) {
-        err_set(e, ERR_FORBIDDEN, 0, "the registry '%s' points at this machine: '%.100s'",
+        err_set(e, ERR_FORBIDDEN, 0, "the registry '%s' redirects to this machine: '%.100s'",
                 r->base.authority, origin);
         client_url_done(server);
         return -1;
@@ -112,8 +112,10 @@ static void finish(struct registry *r)
     enc_hex(bytes, sizeof bytes, digest + strlen("sha256:"));
     if (e.code == ERR_NONE && str_starts(str_of(r->name), STR("sha256:")) &&
         strcmp(r->name, digest) != 0) {
-        err_set(&e, ERR_INVALID, 0, "%.19s… arrived with another digest: %.19s…", r->name, digest);
-        (void)err_hint(&e, "try again; if it stays, the registry's copy is damaged or forged");
+        err_set(&e, ERR_INVALID, 0, "%.19s… was received with another digest: %.19s…", r->name,
+                digest);
+        (void)err_hint(&e,
+                       "try again; if it happens again, the registry's copy is damaged or forged");
     }
     r->to = NULL;
     to->end(r->arg, digest, &e);
@@ -132,10 +134,10 @@ static void fail(struct registry *r, const struct err *e)
 static void not_found(struct registry *r, int status, struct err *e)
 {
     err_set(e, status == 404 ? ERR_NOT_FOUND : err_code_from_http(status), 0,
-            "the registry '%s' answers %d for '%s' of '%s'", r->base.authority, status, r->name,
-            r->ref.repository);
+            "the registry '%s' replied with status %d for '%s' of '%s'", r->base.authority, status,
+            r->name, r->ref.repository);
     if (status == 401 || status == 403)
-        (void)err_hint(e, "it may be private or absent; check the name and the tag");
+        (void)err_hint(e, "it may be private or may not exist; check the name and the tag");
 }
 
 static void take_challenge(struct registry *r, const struct http_header *h, size_t count,
@@ -177,7 +179,8 @@ static void take_redirect(struct registry *r, const struct http_header *h, size_
 
     if (!to || to->value.n == 0 || to->value.n > TARGET_MAX ||
         memchr(to->value.p, '\0', to->value.n)) {
-        err_set(e, ERR_INVALID, 0, "the registry '%s' redirects to nowhere", r->base.authority);
+        err_set(e, ERR_INVALID, 0, "the registry '%s' redirects without an address",
+                r->base.authority);
         return;
     }
     if (++r->redirects > REDIRECTS_MAX) {
@@ -215,7 +218,8 @@ static void on_head(struct client *c, int status, const struct http_header *h, s
         return;
     if (r->step == STEP_TOKEN) {
         if (status != 200)
-            err_set(&e, err_code_from_http(status), 0, "the token server answers %d", status);
+            err_set(&e, err_code_from_http(status), 0, "the token server replied with status %d",
+                    status);
     } else if (status == 200) {
         take_object(r, h, count, &e);
     } else if (status == 401) {

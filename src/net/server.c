@@ -190,13 +190,13 @@ int server_hold(struct server *s, struct conn *c, int64_t change, struct err *e)
     struct peer_use *u = c->use;
 
     if (change > 0 && l->pending_per_peer > 0 && u->pending + change > l->pending_per_peer) {
-        (void)err_set(e, ERR_LIMIT, 0, "requests of this client hold more than %lld bytes",
+        (void)err_set(e, ERR_LIMIT, 0, "requests of this client use more than %lld bytes",
                       (long long)l->pending_per_peer);
         return err_limit(e, "pending_per_peer", l->pending_per_peer, "send less at once");
     }
     if (change > 0 && l->pending_max > 0 && *all + change > l->pending_max) {
         (void)err_set(e, ERR_UNAVAILABLE, 0,
-                      "requests of unknown clients hold more than %lld bytes",
+                      "requests of clients that have not authenticated use more than %lld bytes",
                       (long long)l->pending_max);
         return err_limit(e, "pending_max", l->pending_max, "try again");
     }
@@ -266,8 +266,7 @@ static void admit(struct server *s, struct stream *st, const struct listener_inf
     struct peer_use *u;
 
     if (s->connections >= limits->connections_max) {
-        refuse(s, st, 503, "too many connections in all", "connections_max",
-               limits->connections_max);
+        refuse(s, st, 503, "too many connections", "connections_max", limits->connections_max);
         return;
     }
     u = use_of(s, stream_peer(st));

@@ -58,7 +58,8 @@ static bool on_stalled(struct xchg *x)
 
     if (s->ended)
         return false;
-    sse_write_comment(&text, STR("ended: nothing was read for too long; Last-Event-ID goes on"));
+    sse_write_comment(&text,
+                      STR("ended: the client read nothing for too long; Last-Event-ID continues"));
     (void)put(s, buf_str(&text));
     sse_end(s);
     return true;

@@ -111,7 +111,7 @@ static void give_up(struct stream *s, int64_t now)
         s->progress_ms = now;
         return;
     }
-    (void)err_set(&e, ERR_TIMEOUT, 0, "%s takes no output", s->peer.address);
+    (void)err_set(&e, ERR_TIMEOUT, 0, "%s accepts no output", s->peer.address);
     stream_fail(s, &e);
 }
 

@@ -73,10 +73,10 @@ static int use_chain(SSL_CTX *ctx, const char *path, struct err *e)
     while ((above = PEM_read_bio_X509(in, NULL, NULL, NULL)))
         if (SSL_CTX_add0_chain_cert(ctx, above) != 1) {
             X509_free(above);
-            return ssl_error(e, ERR_INVALID, "read the certificates above it");
+            return ssl_error(e, ERR_INVALID, "read the chain of the certificate");
         }
     if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
-        return ssl_error(e, ERR_INVALID, "read the certificates above it");
+        return ssl_error(e, ERR_INVALID, "read the chain of the certificate");
     ERR_clear_error(); /* the end of the file */
     return 0;
 }
@@ -91,7 +91,7 @@ static int use_key(SSL_CTX *ctx, const char *path, struct err *e)
         return -1;
     key = PEM_read_bio_PrivateKey(in, NULL, NULL, NULL);
     if (!key || SSL_CTX_use_PrivateKey(ctx, key) != 1 || SSL_CTX_check_private_key(ctx) != 1)
-        return ssl_error(e, ERR_INVALID, "read the key that fits the certificate");
+        return ssl_error(e, ERR_INVALID, "read the key of the certificate");
     return 0;
 }
 

@@ -318,7 +318,7 @@ struct ws *ws_accept(struct xchg *x, const char *const *protocols, const struct 
         return NULL;
     }
     if (!str_eq_c(http_req_header(xchg_req(x), "sec-websocket-version"), "13")) {
-        (void)err_set(&e, ERR_INVALID, 0, "WebSocket version 13 is spoken here");
+        (void)err_set(&e, ERR_INVALID, 0, "only WebSocket version 13 is supported");
         xchg_add_header(x, "sec-websocket-version", STR("13"));
         xchg_add_header(x, "upgrade", STR("websocket"));
         xchg_refuse(x, 426, &e);

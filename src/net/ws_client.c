@@ -131,7 +131,7 @@ static void on_silence(uv_timer_t *t)
     if (w->state != OPEN || w->paused) /* while paused, no pong would be read */
         return;
     if (++w->silent >= SILENT_TICKS) {
-        (void)err_set(&w->e, ERR_TIMEOUT, 0, "the server does not answer any more");
+        (void)err_set(&w->e, ERR_TIMEOUT, 0, "the server no longer answers");
         client_end(w);
     } else {
         (void)!send_frame(w, WS_OP_PING, (struct str){0});
@@ -156,7 +156,7 @@ static void fail_reading(struct ws_client *w, int code)
 {
     if (w->state == OPEN)
         send_close(w, code, "");
-    (void)err_set(&w->e, ERR_UNAVAILABLE, 0, "the server sent what is no WebSocket frame (%d)",
+    (void)err_set(&w->e, ERR_UNAVAILABLE, 0, "the server sent an invalid WebSocket frame (%d)",
                   code);
     client_end(w);
 }
@@ -267,13 +267,13 @@ static const char *handshake_fault(const struct ws_client *w, const struct http_
     const struct http_header *upgrade = http_get(h, count, "upgrade");
 
     if (!upgrade || !str_case_eq_c(upgrade->value, "websocket"))
-        return "it upgraded to something else";
+        return "it switched to another protocol";
     if (!header_is(h, count, "sec-websocket-accept", w->accept))
-        return "its answer does not fit the key";
+        return "its reply does not match the key";
     if (w->protocol && !header_is(h, count, "sec-websocket-protocol", w->protocol))
-        return "it does not speak the protocol that was asked for";
+        return "it does not support the requested subprotocol";
     if (http_get(h, count, "sec-websocket-extensions"))
-        return "it uses an extension that nobody asked for";
+        return "it uses an extension that was not requested";
     return NULL;
 }
 

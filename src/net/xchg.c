@@ -142,10 +142,10 @@ static void too_large(struct xchg *x, int64_t max)
 {
     struct err e;
 
-    (void)err_set(&e, ERR_TOO_LARGE, 0, "the body is larger than %lld bytes, this request's limit",
-                  (long long)max);
+    (void)err_set(&e, ERR_TOO_LARGE, 0,
+                  "the body is larger than %lld bytes, the limit of this request", (long long)max);
     if (max == server_limits(x->conn->server)->body_max)
-        (void)err_hint(&e, "the setting 'body_max' says how large bodies may be");
+        (void)err_hint(&e, "the setting 'body_max' sets the limit");
     xchg_refuse(x, 413, &e);
 }
 

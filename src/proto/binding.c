@@ -78,9 +78,10 @@ static int read_texts(const json_t *o, struct binding *b, struct err *e)
         return err_set(e, ERR_INVALID, 0, "'value' is not a text of %d to %d bytes",
                        BINDING_VALUE_MIN, BINDING_VALUE_MAX);
     if (!http1_is_value(value))
-        return err_set(e, ERR_INVALID, 0, "'value' holds a byte that no header may hold");
+        return err_set(e, ERR_INVALID, 0,
+                       "'value' contains a byte that is not allowed in a header");
     if (memmem(value.p, value.n, placeholder.p, placeholder.n))
-        return err_set(e, ERR_INVALID, 0, "'value' holds its placeholder");
+        return err_set(e, ERR_INVALID, 0, "'value' contains its placeholder");
     b->placeholder = str_dup(placeholder);
     b->placeholder_n = placeholder.n;
     b->value = str_dup(value);
@@ -99,7 +100,7 @@ static int read_hosts(const json_t *v, struct binding *b, struct err *e)
         char name[HOST_NAME_MAX_LEN + 1];
 
         if (!json_is_string(h))
-            return err_set(e, ERR_INVALID, 0, "'hosts' holds texts only");
+            return err_set(e, ERR_INVALID, 0, "'hosts' must contain only strings");
         if (match_name_parse(str_make(json_string_value(h), json_string_length(h)), name,
                              &b->wild[i], e) < 0)
             return -1;
@@ -136,7 +137,7 @@ static int read_one(const json_t *o, struct binding *b, struct err *e)
 
     b->in = IN_HEADER | IN_QUERY | IN_BASIC;
     if (!json_is_object(o) || !json_object_get(o, "hosts"))
-        return err_set(e, ERR_INVALID, 0, "it is no object with 'hosts'");
+        return err_set(e, ERR_INVALID, 0, "it is not an object with 'hosts'");
     if (read_texts(o, b, e) < 0)
         return -1;
     json_object_foreach((json_t *)o, key, v)
@@ -154,7 +155,7 @@ static int read_one(const json_t *o, struct binding *b, struct err *e)
         else if (strcmp(key, "plain") == 0)
             b->plain = json_is_true(v);
         else if (strcmp(key, "placeholder") != 0 && strcmp(key, "value") != 0)
-            return err_set(e, ERR_INVALID, 0, "'%.32s' is not known", key);
+            return err_set(e, ERR_INVALID, 0, "'%.32s' is unknown", key);
         if (r < 0)
             return -1;
     }
@@ -169,10 +170,10 @@ static int check_placeholders(const struct bindings *b, struct err *e)
             const struct binding *x = &b->items[i], *y = &b->items[k];
 
             if (x->placeholder_n < y->placeholder_n && strstr(y->placeholder, x->placeholder))
-                return err_set(e, ERR_INVALID, 0, "placeholder '%.64s' lies within another",
+                return err_set(e, ERR_INVALID, 0, "placeholder '%.64s' is part of another",
                                x->placeholder);
             if (memmem(x->value, x->value_n, y->placeholder, y->placeholder_n))
-                return err_set(e, ERR_INVALID, 0, "a value holds placeholder '%.64s'",
+                return err_set(e, ERR_INVALID, 0, "a value contains placeholder '%.64s'",
                                y->placeholder);
         }
     return 0;
@@ -197,10 +198,10 @@ int bindings_parse(struct str json, struct bindings **ret, struct err *e)
 
     if (json_read(json, &list, e) < 0) {
         /* jansson's error text may quote the input */
-        return err_set(e, ERR_INVALID, 0, "the secrets are no JSON");
+        return err_set(e, ERR_INVALID, 0, "the secrets are not JSON");
     }
     if (!json_is_array(list) || json_array_size(list) > BINDINGS_MAX)
-        r = err_set(e, ERR_INVALID, 0, "the secrets are no list of at most %d", BINDINGS_MAX);
+        r = err_set(e, ERR_INVALID, 0, "the secrets are not a list of at most %d", BINDINGS_MAX);
     for (size_t i = 0; r == 0 && i < json_array_size(list); i++) {
         r = read_one(json_array_get(list, i), &b->items[b->count++], e);
         if (r < 0)

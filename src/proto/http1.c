@@ -166,11 +166,11 @@ static int read_field(char *line, size_t n, struct http_header *ret, struct err 
         if (line[i] >= 'A' && line[i] <= 'Z')
             line[i] = (char)(line[i] | 0x20);
     if (i == 0 || i == n || line[i] != ':')
-        return bad(e, "a header name holds a byte that may not stand there");
+        return bad(e, "a header name contains a byte that is not allowed");
     ret->name = str_make(line, i);
     ret->value = str_trim(str_make(line + i + 1, n - i - 1));
     if (!all_of(ret->value, C_VALUE))
-        return bad(e, "a header value holds a control byte");
+        return bad(e, "a header value contains a control byte");
     return 0;
 }
 
@@ -227,7 +227,7 @@ static int split_target(struct http_req *r, struct err *e)
         r->authority = str_make(rest.p, host);
         t = str_skip(rest, host);
         if (host == 0 || !http_authority_is_valid(r->authority))
-            return bad(e, "the target names no host");
+            return bad(e, "the target has no host");
     }
     q = str_index(t, '?');
     r->path = q < 0 ? t : str_make(t.p, (size_t)q);
@@ -249,7 +249,7 @@ static int split_proxy_target(struct http_req *r, struct err *e)
                    : bad(e, "the target of CONNECT is not 'host:port'");
     }
     if (!str_starts(r->target, STR("http://")))
-        return bad(e, "the target is no absolute http URL; for https use CONNECT");
+        return bad(e, "the target is not an absolute http URL; for https use CONNECT");
     return split_target(r, e);
 }
 
@@ -268,7 +268,7 @@ static int read_request_line(struct str line, bool proxy, struct http_req *r, st
     if (st < 0)
         return st;
     if (!all_of(r->target, C_TARGET))
-        return bad(e, "the target holds a byte that must be escaped");
+        return bad(e, "the target contains a byte that must be escaped");
     if (proxy)
         return split_proxy_target(r, e);
     if (str_eq_c(r->method, "CONNECT")) {
@@ -473,7 +473,7 @@ static int chunk_line(struct http1_body *b, char c, struct err *e)
     } else if (b->state == B_SIZE ? c == ';' : (classes[(unsigned char)c] & C_VALUE) != 0) {
         b->state = B_EXTENSION;
     } else {
-        return bad(e, "a chunk's first line holds a byte that may not stand there");
+        return bad(e, "a chunk's first line contains a byte that is not allowed");
     }
     return 0;
 }

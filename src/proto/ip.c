@@ -94,20 +94,19 @@ int ip_net_parse(struct str s, struct ip_net *ret, struct err *e)
     bool v4;
 
     if (!ip_parse(address, &n.base))
-        return err_set(e, ERR_INVALID, 0, "'" STR_FMT "' is no network", (int)size_min(s.n, 64),
+        return err_set(e, ERR_INVALID, 0, "'" STR_FMT "' is not a network", (int)size_min(s.n, 64),
                        s.p ? s.p : "");
     v4 = str_index(address, ':') < 0;
     bits = v4 ? 32 : 128;
     if (address.n != s.n && (str_parse_u64(bits_text, &bits) < 0 || bits > (v4 ? 32u : 128u)))
-        return err_set(e, ERR_INVALID, 0, "'" STR_FMT "' has no prefix length that fits",
-                       STR_ARG(s));
+        return err_set(e, ERR_INVALID, 0, "'" STR_FMT "' has an invalid prefix length", STR_ARG(s));
     n.bits = (unsigned)bits + (v4 ? 96 : 0);
     masked = n.base;
     mask(&masked, n.bits);
     if (!ip_eq(&masked, &n.base)) {
         char text[IP_TEXT];
 
-        (void)err_set(e, ERR_INVALID, 0, "'" STR_FMT "' has bits behind its prefix", STR_ARG(s));
+        (void)err_set(e, ERR_INVALID, 0, "'" STR_FMT "' has bits set after its prefix", STR_ARG(s));
         return err_hint(e, "the network is %s/%u", ip_text(&masked, text), (unsigned)bits);
     }
     *ret = n;
@@ -200,10 +199,10 @@ static int check_labels(const char *name, struct err *e)
         size_t n = strcspn(label, ".");
 
         if (n == 0 || n > 63 || label[0] == '-' || label[n - 1] == '-')
-            return err_set(e, ERR_INVALID, 0,
-                           "'%s' is no host name: a label is empty, too long or "
-                           "begins or ends with '-'",
-                           name);
+            return err_set(
+                e, ERR_INVALID, 0,
+                "'%s' is not a host name: a label is empty, too long or begins or ends with '-'",
+                name);
         label += n;
         if (*label == '\0')
             return 0;
@@ -222,7 +221,7 @@ int host_name_canonical(struct str s, char to[static HOST_NAME_MAX_LEN + 1], str
         to[i] = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
         if (is_name_char(to[i]) || c == '.')
             continue;
-        (void)err_set(e, ERR_INVALID, 0, "byte 0x%02x may not stand in a host name",
+        (void)err_set(e, ERR_INVALID, 0, "byte 0x%02x is not allowed in a host name",
                       (unsigned char)c);
         if ((unsigned char)c >= 0x80)
             return err_hint(e, "write it in its ASCII form, as in xn--bcher-kva.example");
@@ -245,7 +244,7 @@ int host_parse(struct str s, struct host *ret, struct err *e)
     if (s.n > 2 && s.p[0] == '[' && s.p[s.n - 1] == ']') {
         h.is_ip = ip_parse(str_make(s.p + 1, s.n - 2), &h.ip) && str_index(s, ':') >= 0;
         if (!h.is_ip)
-            return err_set(e, ERR_INVALID, 0, "'" STR_FMT "' is no IPv6 address",
+            return err_set(e, ERR_INVALID, 0, "'" STR_FMT "' is not an IPv6 address",
                            (int)size_min(s.n, 64), s.p);
     } else {
         h.is_ip = ip_parse(s, &h.ip);

@@ -66,7 +66,7 @@ static int check_shape(struct str text, struct err *e)
         } else if (c == ',') {
             values++;
         } else if (c == '\0') { /* jansson ignores a NUL after a number */
-            return refuse_at(text, i, e, "NUL is no character of JSON");
+            return refuse_at(text, i, e, "a NUL byte is not allowed in JSON");
         }
         if (values > JSON_VALUES_MAX)
             return refuse_at(text, i, e, "more than " NUMBER(JSON_VALUES_MAX) " values");
@@ -83,9 +83,10 @@ static int read_with(struct str text, size_t flags, json_t **ret, struct err *e)
         return -1;
     v = json_loadb(text.p ? text.p : "", text.n, flags | JSON_DECODE_ANY, &why);
     if (!v && json_error_code(&why) == json_error_out_of_memory)
-        return err_set(e, ERR_UNAVAILABLE, 0, "no memory for a JSON text of %zu bytes", text.n);
+        return err_set(e, ERR_UNAVAILABLE, 0, "not enough memory for a JSON text of %zu bytes",
+                       text.n);
     if (!v && json_error_code(&why) == json_error_null_character)
-        return err_set(e, ERR_INVALID, 0, "line %d, column %d: \\u0000 may not stand in a text",
+        return err_set(e, ERR_INVALID, 0, "line %d, column %d: \\u0000 is not allowed in a string",
                        why.line, why.column);
     if (!v)
         return err_set(e, ERR_INVALID, 0, "line %d, column %d: %s", why.line, why.column, why.text);

@@ -41,7 +41,7 @@ static int read_part(struct str part, json_t **ret, struct err *e)
 
     if (dec_base64(&text, part) < 0 || json_read(buf_str(&text), ret, e) < 0 ||
         !json_is_object(*ret))
-        return wrong(e, "a part of the token is no JSON object");
+        return wrong(e, "a part of the token is not a JSON object");
     return 0;
 }
 
@@ -64,7 +64,7 @@ static int read_sandbox(const json_t *claims, struct jwt *ret, struct err *e)
     if (!v)
         return 0;
     if (!text || !text[0] || strlen(text) > JWT_SANDBOX_MAX)
-        return wrong(e, "they name no sandbox");
+        return wrong(e, "they have no sandbox");
     memcpy(ret->sandbox, text, strlen(text));
     return 0;
 }
@@ -79,9 +79,9 @@ int jwt_check(struct str token, struct str key, int64_t now_s, struct jwt *ret, 
     const json_t *exp;
 
     if (token.n > JWT_TEXT_MAX || key.n == 0 || signature.n == 0 || str_index(signature, '.') >= 0)
-        return wrong(e, "it is no token");
+        return wrong(e, "it is not a token");
     if (!signature_fits(str_make(token.p, head_part.n + 1 + claims_part.n), signature, key))
-        return wrong(e, "its signature does not fit");
+        return wrong(e, "its signature is wrong");
     if (read_part(head_part, &head, e) < 0 || read_part(claims_part, &claims, e) < 0)
         return -1;
     alg = json_string_value(json_object_get(head, "alg"));
@@ -92,7 +92,7 @@ int jwt_check(struct str token, struct str key, int64_t now_s, struct jwt *ret, 
     if (!json_is_integer(exp) || json_integer_value(exp) < now_s)
         return wrong(e, "they have expired");
     if (!session || !session[0] || strlen(session) > JWT_SESSION_MAX)
-        return wrong(e, "they name no session");
+        return wrong(e, "they have no session");
     got.exp_s = json_integer_value(exp);
     memcpy(got.session, session, strlen(session));
     if (read_sandbox(claims, &got, e) < 0)
@@ -113,7 +113,7 @@ int jwt_from_basic(struct str authorization, struct buf *hold, struct str *ret, 
         return wrong(e, "they are not of the form Basic");
     (void)str_cut(buf_str(hold), ':', &password);
     if (!str_starts(password, STR("jwt_")))
-        return wrong(e, "the password is no token");
+        return wrong(e, "the password is not a token");
     *ret = str_skip(password, 4);
     return 0;
 }

@@ -62,7 +62,8 @@ int match_methods(struct match *m, const json_t *v, struct err *e)
 
         if (!name || !name[0] || strlen(name) > 32 ||
             name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-")] != '\0')
-            return err_set(e, ERR_INVALID, 0, "'methods' holds names like 'GET', in capitals");
+            return err_set(e, ERR_INVALID, 0,
+                           "'methods' must contain names like 'GET', in capitals");
         m->methods[m->method_count++] = xstrdup(name);
     }
     return 0;
@@ -75,7 +76,7 @@ int match_path(struct match *m, const json_t *v, struct err *e)
     if (!p || p[0] != '/' || strlen(p) > PATH_MAX_LEN || (star && star[1] != '\0'))
         return err_set(e, ERR_INVALID, 0, "'path' is not like '/v1/models' or '/v1/*'");
     if (!is_plain(str_make(p, star ? (size_t)(star - p) : strlen(p)))) {
-        (void)err_set(e, ERR_INVALID, 0, "'path' could be written in another way too");
+        (void)err_set(e, ERR_INVALID, 0, "'path' is not in its normal form");
         return err_hint(e,
                         "without '..', '//', ';', escaped letters and slashes; %%XX in capitals");
     }
@@ -140,7 +141,7 @@ int match_name_parse(struct str s, char name[static HOST_NAME_MAX_LEN + 1], bool
     if (host_name_canonical(wild ? str_skip(s, 2) : s, name, e) < 0)
         return -1;
     if (wild && !strchr(name, '.')) {
-        (void)err_set(e, ERR_INVALID, 0, "'*.%s' would take in a whole top-level domain", name);
+        (void)err_set(e, ERR_INVALID, 0, "'*.%s' would match a whole top-level domain", name);
         return err_hint(e, "name the domain below it, as in *.example.%s", name);
     }
     *ret_wild = wild;

@@ -132,7 +132,7 @@ static int read_disposition(struct multipart *m, struct str value, struct err *e
     int r;
 
     if (m->name.p)
-        return err_set(e, ERR_INVALID, 0, "a part has two Content-Dispositions");
+        return err_set(e, ERR_INVALID, 0, "a part has more than one Content-Disposition");
     if (!str_case_eq_c(cut_kind(value, &rest), "form-data"))
         return err_set(e, ERR_INVALID, 0, "a part's Content-Disposition is not form-data");
     while ((r = next_parameter(&rest, &name, &text)) > 0) {
@@ -141,7 +141,7 @@ static int read_disposition(struct multipart *m, struct str value, struct err *e
                                                            : NULL;
 
         if (to && to->p)
-            return err_set(e, ERR_INVALID, 0, "a part's Content-Disposition says something twice");
+            return err_set(e, ERR_INVALID, 0, "a part's Content-Disposition has a parameter twice");
         if (to)
             *to = text;
     }

@@ -72,10 +72,10 @@ static int read_blob(const json_t *v, struct oci_blob *ret, struct err *e)
     const json_t *size = json_object_get(v, "size");
 
     if (!json_is_object(v) || !oci_digest_is_valid(digest))
-        return bad(e, "documents name a part without a SHA-256 digest");
+        return bad(e, "documents refer to a part without a SHA-256 digest");
     if (!json_is_integer(size) || json_integer_value(size) < 0 ||
         json_integer_value(size) > OCI_BLOB_MAX)
-        return bad(e, "documents name a part without a possible size");
+        return bad(e, "documents refer to a part without a valid size");
     memcpy(ret->digest, digest.p, digest.n);
     ret->digest[digest.n] = '\0';
     ret->size = json_integer_value(size);
@@ -93,10 +93,10 @@ int oci_kind(struct str doc, enum oci_media *ret, struct err *e)
     many = json_is_array(json_object_get(v, "manifests"));
     one = json_is_array(json_object_get(v, "layers"));
     if (many == one) /* a document that is both would mean different things to different readers */
-        return bad(e, "manifest is neither an index nor one image's");
+        return bad(e, "manifest is neither an index nor an image manifest");
     if (json_object_get(v, "schemaVersion") &&
         json_integer_value(json_object_get(v, "schemaVersion")) != 2)
-        return bad(e, "manifest is of an old schema; only version 2 is known");
+        return bad(e, "manifest has an old schema; only version 2 is supported");
     *ret = many ? OCI_INDEX : OCI_MANIFEST;
     return 0;
 }
@@ -151,7 +151,7 @@ int oci_index_pick(struct str doc, const struct oci_want *want, struct oci_blob 
     json_array_foreach(list, i, m) if (!found && platform_fits(m, want) && tag_fits(m, want))
         found = m;
     if (!found) {
-        err_set(e, ERR_NOT_FOUND, 0, "the image has nothing for %s/%s%s" STR_FMT, want->os,
+        err_set(e, ERR_NOT_FOUND, 0, "the image is not available for %s/%s%s" STR_FMT, want->os,
                 want->arch, want->tag.n > 0 ? " named " : "", STR_ARG(want->tag));
         return err_hint(e, "pull an image that is built for this machine");
     }
@@ -181,7 +181,7 @@ int oci_manifest_read(struct str doc, struct oci_manifest *ret, struct err *e)
         if (read_blob(json_array_get(layers, m.layer_count), b, e) < 0)
             return -1;
         if (b->media != OCI_LAYER)
-            return bad(e, "manifest has a layer of a kind that is not a tar");
+            return bad(e, "manifest has a layer that is not a tar archive");
     }
     *ret = m;
     m = (struct oci_manifest){0};
@@ -243,7 +243,7 @@ static int read_diff_ids(const json_t *list, struct oci_config *c, struct err *e
         struct str s = {json_string_value(v), json_string_length(v)};
 
         if (!json_is_string(v) || !oci_digest_is_valid(s))
-            return bad(e, "config has a diff_id that is no SHA-256 digest");
+            return bad(e, "config has a diff_id that is not a SHA-256 digest");
         memcpy(c->diff_ids[c->diff_count], s.p, s.n + 1);
     }
     return 0;
@@ -258,7 +258,7 @@ int oci_config_read(struct str doc, struct oci_config *ret, struct err *e)
         return -1;
     if (copy_text(text_of(v, "os"), c.os, sizeof c.os) < 0 ||
         copy_text(text_of(v, "architecture"), c.arch, sizeof c.arch) < 0)
-        return bad(e, "config names no possible platform");
+        return bad(e, "config has no valid platform");
     if (read_diff_ids(json_object_get(json_object_get(v, "rootfs"), "diff_ids"), &c, e) < 0)
         return -1;
     c.defaults = read_defaults(json_object_get(v, "config"));
@@ -320,14 +320,14 @@ static int read_docker(const json_t *image, struct oci_docker *d, struct err *e)
     const json_t *name = json_array_get(json_object_get(image, "RepoTags"), 0);
 
     if (read_file_name(json_object_get(image, "Config"), d->config) < 0)
-        return bad(e, "manifest.json names no possible config file");
+        return bad(e, "manifest.json has no valid config file");
     if (!json_is_array(layers) || json_array_size(layers) == 0 ||
         json_array_size(layers) > OCI_LAYERS_MAX)
         return bad(e, "manifest.json has no layers, or too many");
     d->layers = xzalloc(json_array_size(layers) * sizeof d->layers[0]);
     for (; d->layer_count < json_array_size(layers); d->layer_count++)
         if (read_file_name(json_array_get(layers, d->layer_count), d->layers[d->layer_count]) < 0)
-            return bad(e, "manifest.json names no possible layer file");
+            return bad(e, "manifest.json has no valid layer file");
     if (json_is_string(name) && json_string_length(name) < 512)
         d->name = xstrdup(json_string_value(name));
     return 0;
@@ -342,12 +342,11 @@ int oci_docker_read(struct str doc, struct str tag, struct oci_docker *ret, stru
     if (read_doc(doc, "manifest.json", &v, e) < 0)
         return -1;
     if (!json_is_array(v) || json_array_size(v) == 0 || json_array_size(v) > OCI_MANIFESTS_MAX)
-        return bad(e, "manifest.json is no list of images");
+        return bad(e, "manifest.json is not a list of images");
     image = pick_docker(v, tag);
     if (!image) {
-        err_set(e, ERR_NOT_FOUND, 0, "the archive holds %zu images and none is chosen",
-                json_array_size(v));
-        return err_hint(e, "name one of them: --tag NAME:TAG");
+        err_set(e, ERR_NOT_FOUND, 0, "the archive has %zu images; choose one", json_array_size(v));
+        return err_hint(e, "choose one with --tag NAME:TAG");
     }
     if (read_docker(image, &d, e) < 0)
         return -1;

@@ -78,7 +78,7 @@ static bool is_host(struct str s)
 
 static int refuse(struct str text, const char *why, struct err *e)
 {
-    err_set(e, ERR_INVALID, 0, "'%.*s' is no image reference: %s", (int)size_min(text.n, 100),
+    err_set(e, ERR_INVALID, 0, "'%.*s' is not an image reference: %s", (int)size_min(text.n, 100),
             text.p ? text.p : "", why);
     return err_hint(e, "write HOST[:PORT]/NAME[:TAG], as in registry.example.org/team/app:1.2");
 }
@@ -114,7 +114,7 @@ int oci_ref_parse(struct str text, struct oci_ref *ret, struct err *e)
         rest = str_make(text.p, (size_t)at);
         digest = str_skip(text, (size_t)at + 1);
         if (!oci_digest_is_valid(digest))
-            return refuse(text, "what follows '@' is no SHA-256 digest", e);
+            return refuse(text, "the text after '@' is not a SHA-256 digest", e);
     }
     host = cut_host(&rest);
     if (host.n >= sizeof r.host || (host.n > 0 && !is_host(host)))
@@ -127,7 +127,7 @@ int oci_ref_parse(struct str text, struct oci_ref *ret, struct err *e)
             return refuse(text, "its tag is malformed", e);
     }
     if (rest.n >= sizeof r.repository || !is_repository(rest))
-        return refuse(text, "its name must be lower case, without odd characters", e);
+        return refuse(text, "its name must be lower case, without special characters", e);
     copy(host, r.host);
     copy(rest, r.repository);
     copy(tag.n == 0 && digest.n == 0 ? STR("latest") : tag, r.tag);
@@ -210,7 +210,7 @@ int oci_challenge_parse(struct str header, struct oci_challenge *ret, struct err
         rest = skip_spaces(rest);
     }
     if (!c.realm[0])
-        return err_set(e, ERR_INVALID, 0, "the registry's challenge names no token server");
+        return err_set(e, ERR_INVALID, 0, "the registry's challenge has no token server");
     *ret = c;
     return 1;
 }
@@ -226,10 +226,10 @@ int oci_token_read(struct str doc, struct buf *to, struct err *e)
     if (!json_is_string(t))
         t = json_object_get(v, "access_token");
     if (!json_is_string(t) || json_string_length(t) == 0 || json_string_length(t) > 16384)
-        return err_set(e, ERR_INVALID, 0, "the token server's reply holds no token");
+        return err_set(e, ERR_INVALID, 0, "the token server's reply has no token");
     for (const char *p = json_string_value(t); *p; p++)
         if (*p <= ' ' || *p > '~') /* it becomes part of a header */
-            return err_set(e, ERR_INVALID, 0, "the token server's token has odd characters");
+            return err_set(e, ERR_INVALID, 0, "the token server's token has invalid characters");
     buf_add(to, json_string_value(t), json_string_length(t));
     return 0;
 }

@@ -64,7 +64,8 @@ static int get_integer(struct reader *r, const struct pb_field *f, const json_t 
     uint64_t u = 0;
 
     if (get_whole(f, v, &s, &u) < 0)
-        return wrong(r, f, is_unsigned(f->type) ? "a whole number from 0 on" : "a whole number");
+        return wrong(r, f,
+                     is_unsigned(f->type) ? "a whole number of at least 0" : "a whole number");
     if (is_unsigned(f->type)) {
         if (half && u > UINT32_MAX)
             return wrong(r, f, "a number of 32 bits");

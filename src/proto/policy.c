@@ -169,7 +169,8 @@ static int parse_ports(const json_t *v, struct rule *r, struct err *e)
             (void)snprintf(text, sizeof text, "%lld", (long long)json_integer_value(p));
             s = str_of(text);
         } else if (!json_is_string(p)) {
-            return err_set(e, ERR_INVALID, 0, "'ports' holds numbers, or texts like '8000-8999'");
+            return err_set(e, ERR_INVALID, 0,
+                           "'ports' must contain numbers, or strings like '8000-8999'");
         }
         if (parse_port(s, &r->ports[i], e) < 0)
             return -1;
@@ -199,7 +200,7 @@ static int parse_object_rule(const json_t *o, struct rule *r, struct err *e)
 
         if ((strcmp(key, "host") == 0 || strcmp(key, "cidr") == 0) && !r->host) {
             if (!json_is_string(v))
-                return err_set(e, ERR_INVALID, 0, "'%s' is not a text", key);
+                return err_set(e, ERR_INVALID, 0, "'%s' is not a string", key);
             done = parse_target(str_make(json_string_value(v), json_string_length(v)), r, e);
             if (done == 0 && r->is_net != (key[0] == 'c'))
                 return err_set(e, ERR_INVALID, 0, "'%s' does not fit '%s'", r->host, key);
@@ -212,7 +213,7 @@ static int parse_object_rule(const json_t *o, struct rule *r, struct err *e)
         } else if (strcmp(key, "path") == 0) {
             done = match_path(&r->match, v, e);
         } else {
-            (void)err_set(e, ERR_INVALID, 0, "'%.32s' is not known, or is there twice", key);
+            (void)err_set(e, ERR_INVALID, 0, "'%.32s' is unknown or appears twice", key);
             return err_hint(e, "a rule has host or cidr, ports, scheme, methods, path");
         }
         if (done < 0)
@@ -226,18 +227,18 @@ static int check_rule(const struct rule *r, bool allow, bool intercept, struct e
     if (r->scheme == SCHEME_TCP && r->port_count == 0)
         return err_set(e, ERR_INVALID, 0, "scheme 'tcp' needs 'ports'");
     if (r->is_any && allow) {
-        (void)err_set(e, ERR_INVALID, 0, "'*' may stand in 'deny' only");
+        (void)err_set(e, ERR_INVALID, 0, "'*' is allowed only in 'deny'");
         return err_hint(e, "mode 'open' allows every public host");
     }
     if (match_is_narrow(&r->match) && !intercept) {
         (void)err_set(e, ERR_UNSUPPORTED, 0,
-                      "methods and paths can be seen by interception only, "
-                      "which is off");
+                      "rules with methods and paths need interception, which is off");
         return err_hint(e, "leave 'methods' and 'path' out, or turn the setting 'intercept' on");
     }
     if (match_is_narrow(&r->match) && (r->is_net || r->scheme == SCHEME_TCP))
-        return err_set(e, ERR_INVALID, 0,
-                       "'methods' and 'path' go with a host and HTTP, not with a network or 'tcp'");
+        return err_set(
+            e, ERR_INVALID, 0,
+            "'methods' and 'path' need a host and HTTP; they do not work with a network or 'tcp'");
     return 0;
 }
 
@@ -301,7 +302,7 @@ static int parse_mode(const json_t *v, struct policy *p, struct err *e)
 static int parse_number(const json_t *v, const char *key, uint64_t *ret, struct err *e)
 {
     if (!json_is_integer(v) || json_integer_value(v) < 0)
-        return err_set(e, ERR_INVALID, 0, "'%s' is not a number from 0 on", key);
+        return err_set(e, ERR_INVALID, 0, "'%s' is not a number of at least 0", key);
     *ret = (uint64_t)json_integer_value(v);
     return 0;
 }
@@ -340,7 +341,7 @@ static int parse_object(const json_t *o, bool intercept, struct policy *p, struc
         } else if (strcmp(key, "connections") == 0) {
             r = parse_number(v, key, &p->connections_max, e);
         } else {
-            (void)err_set(e, ERR_INVALID, 0, "'%.32s' is not known", key);
+            (void)err_set(e, ERR_INVALID, 0, "'%.32s' is unknown", key);
             return err_hint(e, "a policy has mode, allow, deny, unknown, connections, bytes");
         }
         if (r < 0)
@@ -352,7 +353,7 @@ static int parse_object(const json_t *o, bool intercept, struct policy *p, struc
         (p->allow.count || p->deny.count || p->ask))
         return err_set(e, ERR_INVALID, 0, "mode '%s' has no rules", policy_modes[p->mode]);
     if (p->ask && p->mode != POLICY_ALLOWLIST)
-        return err_set(e, ERR_INVALID, 0, "'unknown' goes with mode 'allowlist' only");
+        return err_set(e, ERR_INVALID, 0, "'unknown' works only with mode 'allowlist'");
     return 0;
 }
 
@@ -647,7 +648,7 @@ void policy_judge_address(const struct policy *p, const struct host *h, const st
     if (!find(&p->allow, &q, false) && !is_internal(p, h, a))
         ret->special = ip_special(a);
     if (ret->special)
-        (void)snprintf(ret->rule, sizeof ret->rule, "it leads to %s, a %s address",
+        (void)snprintf(ret->rule, sizeof ret->rule, "it resolves to %s, a %s address",
                        ip_text(a, text), ret->special);
     else
         ret->answer = POLICY_ALLOW;

@@ -43,6 +43,6 @@ int quantity_parse(struct str text, int64_t scale, int64_t *ret, struct err *e)
         *ret = (int64_t)n + ((double)(int64_t)n < n);
         return 0;
     }
-    return err_set(e, ERR_INVALID, 0, "'%.*s' is no quantity like '500m', '2' or '512Mi'",
+    return err_set(e, ERR_INVALID, 0, "'%.*s' is not a quantity like '500m', '2' or '512Mi'",
                    (int)size_min(whole.n, 40), whole.p ? whole.p : "");
 }

@@ -111,9 +111,9 @@ int x509_check_authority(struct str cert, struct str key, struct err *e)
     if (!x || !k)
         return err_set(e, ERR_INVALID, 0, "the %s cannot be read", x ? "key" : "certificate");
     if (X509_check_ca(x) != 1)
-        return err_set(e, ERR_INVALID, 0, "the certificate is no authority's");
+        return err_set(e, ERR_INVALID, 0, "the certificate is not that of an authority");
     if (X509_check_private_key(x, k) != 1)
-        return err_set(e, ERR_INVALID, 0, "the key is not the certificate's");
+        return err_set(e, ERR_INVALID, 0, "the key does not belong to the certificate");
     if (X509_cmp_current_time(X509_get0_notAfter(x)) < 0)
         return err_set(e, ERR_INVALID, 0, "the certificate has expired");
     return 0;

@@ -35,7 +35,7 @@ static int parser_failed(struct build *b)
     const char *problem = p->problem ? p->problem : "not YAML";
 
     if (p->error == YAML_MEMORY_ERROR)
-        return err_set(b->e, ERR_UNAVAILABLE, 0, "no memory for a YAML text");
+        return err_set(b->e, ERR_UNAVAILABLE, 0, "not enough memory for a YAML text");
     if (p->error == YAML_READER_ERROR) /* the mark lags behind the reader's position */
         return err_set(b->e, ERR_INVALID, 0, "line %zu or below: %s at byte %zu", p->mark.line + 1,
                        problem, p->problem_offset);
@@ -208,11 +208,11 @@ static int make_scalar(struct build *b, const yaml_event_t *ev, json_t **ret)
     if (r < 0)
         return -1;
     if (r == 1 && s.n && memchr(s.p, '\0', s.n))
-        return refuse(b, ev->start_mark, "a text with a NUL character");
+        return refuse(b, ev->start_mark, "a string contains a NUL character");
     if (r == 1)
         v = json_stringn(s.p, s.n);
     if (!v)
-        return refuse(b, ev->start_mark, "a text that is not UTF-8");
+        return refuse(b, ev->start_mark, "a string is not UTF-8");
     *ret = v;
     return 0;
 }
@@ -238,7 +238,7 @@ static int check_properties(struct build *b, const yaml_event_t *ev)
     if (anchor)
         return refuse(b, ev->start_mark, "anchors are not supported: write the value out");
     if (tag && !(ev->type == YAML_SCALAR_EVENT && strcmp((const char *)tag, YAML_STR_TAG) == 0))
-        return refuse(b, ev->start_mark, "no tag but !!str is supported");
+        return refuse(b, ev->start_mark, "only the tag !!str is supported");
     if (++b->values > JSON_VALUES_MAX)
         return refuse(b, ev->start_mark, "too many values");
     return 0;
@@ -278,16 +278,16 @@ static int make_member(struct build *b, json_t *object, const yaml_event_t *key)
     if (check_properties(b, key) < 0)
         return -1;
     if (key->type != YAML_SCALAR_EVENT)
-        return refuse(b, key->start_mark, "a key must be a text");
+        return refuse(b, key->start_mark, "a key must be a string");
     if (memchr(name.p, '\0', name.n))
-        return refuse(b, key->start_mark, "a key with a NUL character");
+        return refuse(b, key->start_mark, "a key contains a NUL character");
     if (json_object_get(object, name.p))
-        return refuse(b, key->start_mark, "the key is there twice");
+        return refuse(b, key->start_mark, "the key appears twice");
     note_place(b, object, name, key->start_mark);
     if (next(b, &ev) < 0 || make_node(b, &ev, &value) < 0)
         return -1;
     if (json_object_set_new(object, name.p, value) < 0)
-        return refuse(b, key->start_mark, "a key that is not UTF-8");
+        return refuse(b, key->start_mark, "a key is not UTF-8");
     return 0;
 }
 
@@ -318,7 +318,7 @@ static int make_node(struct build *b, const yaml_event_t *ev, json_t **ret)
     if (ev->type == YAML_SCALAR_EVENT)
         return make_scalar(b, ev, ret);
     if (b->depth == JSON_DEPTH_MAX)
-        return refuse(b, ev->start_mark, "nested too deep");
+        return refuse(b, ev->start_mark, "nested too deeply");
     b->depth++;
     r = ev->type == YAML_MAPPING_START_EVENT ? make_mapping(b, ret) : make_sequence(b, ret);
     b->depth--;
@@ -352,10 +352,10 @@ int yaml_read(struct str text, struct yaml *ret, struct err *e)
     __attribute__((cleanup(parser_done_p))) struct build b = {.y = &y, .e = e};
 
     if (text.n > YAML_BYTES_MAX)
-        return err_set(e, ERR_TOO_LARGE, 0, "a YAML text of %zu bytes; at most %d are read", text.n,
-                       YAML_BYTES_MAX);
+        return err_set(e, ERR_TOO_LARGE, 0, "the YAML text has %zu bytes; at most %d are allowed",
+                       text.n, YAML_BYTES_MAX);
     if (!yaml_parser_initialize(&b.parser))
-        return err_set(e, ERR_UNAVAILABLE, 0, "no memory for a YAML parser");
+        return err_set(e, ERR_UNAVAILABLE, 0, "not enough memory for a YAML parser");
     yaml_parser_set_encoding(&b.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&b.parser, (const unsigned char *)(text.n ? text.p : ""), text.n);
     if (make_document(&b, &y.root) < 0)

@@ -63,7 +63,7 @@ int end_sandboxes(enum end_kind kind, unsigned *ret, struct err *e)
         (void)sandbox_retry();
         loop_turn(TURN_MS);
     }
-    return s ? err_set(e, ERR_TIMEOUT, 0, "sandbox '%s' does not end", s->id) : 0;
+    return s ? err_set(e, ERR_TIMEOUT, 0, "sandbox '%s' does not exit", s->id) : 0;
 }
 
 /* Protects directories named by mistake: a state directory holds this file. */

@@ -56,7 +56,7 @@ static int open_own(const char *name, int *ret, struct err *e)
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_set(e, err_code_from_errno(errno), errno, "open '%s/%s'", host.state_path, name);
     if (st.st_uid != geteuid() || (st.st_mode & 0022))
-        return err_set(e, ERR_FORBIDDEN, 0, "'%s/%s' is not ours alone", host.state_path, name);
+        return err_set(e, ERR_FORBIDDEN, 0, "others may write to '%s/%s'", host.state_path, name);
     *ret = TAKE_FD(fd);
     return 0;
 }

@@ -175,7 +175,7 @@ static int run_variant(const struct keeper *k, int variant, struct err *e)
         return err_set(e, ERR_TIMEOUT, 0, "%s took longer than %d s: %s", name, RUN_MS / 1000,
                        words);
     return err_set(e, ERR_UNSUPPORTED, 0, "%s failed: %s", name,
-                   *words ? words : "it does not say why");
+                   *words ? words : "it gave no reason");
 }
 
 /* A release that does not know the first set of arguments says so by its error, at once. */
@@ -360,7 +360,7 @@ void keeper_run(struct sandbox *s)
         char words[LOG_TAIL];
 
         last_words(words, sizeof words);
-        (void)err_set(&e, ERR_UNSUPPORTED, 0, "%s made a container that ended at once: %s",
+        (void)err_set(&e, ERR_UNSUPPORTED, 0, "%s created a container that ended at once: %s",
                       s->oci->name, words);
         setup_fail(s, &e);
     }

@@ -43,9 +43,8 @@ static int lock_state(struct err *e)
     while (fd >= 0 && !(locked = flock(fd, LOCK_EX | LOCK_NB) == 0) && clock_mono_ms() < until)
         (void)poll(NULL, 0, LOCK_LOOK_MS);
     if (!locked) {
-        (void)err_set(e, ERR_CONFLICT, 0, "another holt-spawn serves '%s'", host.state_path);
-        return err_hint(e, "end it, and what runs in its sandboxes: holt down --state %s",
-                        host.state_path);
+        (void)err_set(e, ERR_CONFLICT, 0, "another holt-spawn uses '%s'", host.state_path);
+        return err_hint(e, "end it and all its sandboxes: holt down --state %s", host.state_path);
     }
     return 0; /* held until we exit */
 }
@@ -86,7 +85,7 @@ static int parse_linger(const char *value, struct err *e)
     uint64_t v;
 
     if (str_parse_u64(str_of(value), &v) < 0 || v > INT32_MAX)
-        return err_set(e, ERR_INVALID, 0, "'%s' is no number of milliseconds", value);
+        return err_set(e, ERR_INVALID, 0, "'%s' is not a number of milliseconds", value);
     linger_ms = (int64_t)v;
     return 0;
 }
@@ -96,7 +95,8 @@ static int parse_pids(const char *value, struct err *e)
     uint64_t n;
 
     if (str_parse_u64(str_of(value), &n) < 0 || n > 4194304)
-        return err_set(e, ERR_INVALID, 0, "'--pids' is a number of processes, not '%s'", value);
+        return err_set(e, ERR_INVALID, 0, "'--pids' must be a number of processes, not '%s'",
+                       value);
     host.default_pids = (uint32_t)n;
     return 0;
 }

@@ -180,7 +180,7 @@ static void plan_retry(struct sandbox *s, const char *step, int r)
     if (waited < UNDO_LATE_MS || s->job.pid != 0 || s->destroy_tag == 0)
         return;
     (void)err_set(&e, err_code_from_errno(-r), -r, "undo '%s' of sandbox '%s'", step, s->id);
-    log_error("a sandbox does not go", LOG_C("sandbox", s->id), LOG_E(&e));
+    log_error("a sandbox could not be removed", LOG_C("sandbox", s->id), LOG_E(&e));
     server_done(s->destroy_tag, &e);
     s->destroy_tag = 0;
 }
@@ -312,7 +312,7 @@ static void on_ended(struct watch *w, uint32_t events)
         if (starting && s->failure.code == ERR_NONE && s->spare == SPARE_CLAIMED)
             s->spare = SPARE_BROKEN;
         if (s->failure.code == ERR_NONE)
-            (void)err_set(&s->failure, ERR_INTERNAL, 0, "sandbox '%s' died while it was made",
+            (void)err_set(&s->failure, ERR_INTERNAL, 0, "sandbox '%s' died during its creation",
                           s->id);
         (void)undo(s);
         return;
@@ -395,7 +395,7 @@ static void on_built(struct watch *w, uint32_t events)
         (void)err_wrap(&s->failure, "set up sandbox '%s'", s->id);
     } else {
         s->spare = SPARE_BROKEN;
-        (void)err_set(&s->failure, ERR_INTERNAL, 0, "sandbox '%s' died while it was made", s->id);
+        (void)err_set(&s->failure, ERR_INTERNAL, 0, "sandbox '%s' died during its creation", s->id);
     }
     begin_end(s);
 }
@@ -412,7 +412,8 @@ int sandbox_check_create(const struct spawn_create *c, struct err *e)
             return err_set(e, s ? ERR_CONFLICT : ERR_NOT_FOUND, 0,
                            "sandbox '" STR_FMT "' is not stopped", STR_ARG(c->id));
         if (!(c->flags & SPAWN_UPPER_DISK))
-            return err_set(e, ERR_INVALID, 0, "a restart goes on with the files on disk");
+            return err_set(e, ERR_INVALID, 0,
+                           "only a stopped sandbox with its files on disk can be started again");
     } else if (s) {
         return err_set(e, ERR_CONFLICT, 0, "sandbox '" STR_FMT "' exists", STR_ARG(c->id));
     }
@@ -420,11 +421,13 @@ int sandbox_check_create(const struct spawn_create *c, struct err *e)
         return -1;
     if ((c->flags & SPAWN_NESTING) && !host.nesting) {
         (void)err_set(e, ERR_FORBIDDEN, 0, "holt-spawn was started without '--nesting yes'");
-        return err_hint(e, "end holt-spawn: the next one takes up the setting and the sandboxes");
+        return err_hint(e,
+                        "end holt-spawn: the next one uses the setting and adopts the sandboxes");
     }
     if ((c->flags & SPAWN_WIDE) && !host.wide_allowed) {
         (void)err_set(e, ERR_FORBIDDEN, 0, "holt-spawn was started with '--syscalls narrow'");
-        return err_hint(e, "end holt-spawn: the next one takes up the setting and the sandboxes");
+        return err_hint(e,
+                        "end holt-spawn: the next one uses the setting and adopts the sandboxes");
     }
     return 0;
 }
@@ -524,7 +527,7 @@ struct sandbox *sandbox_make_spare(const char *name)
     s->installation[0] = '\0';
     if (make_ahead(s, &s->failure) == 0)
         return s;
-    log_warn("make a sandbox ahead", LOG_E(&s->failure));
+    log_warn("create a spare sandbox", LOG_E(&s->failure));
     begin_end(s);
     return NULL;
 }

@@ -223,7 +223,7 @@ static void on_named(const struct spawn_msg *m)
     struct err e;
 
     if (s && !is_theirs(s)) {
-        (void)err_set(&e, ERR_FORBIDDEN, 0, "sandbox '%s' is of installation '%s'", s->id,
+        (void)err_set(&e, ERR_FORBIDDEN, 0, "sandbox '%s' belongs to installation '%s'", s->id,
                       s->installation);
         server_done(m->tag, &e);
     } else if (!s) {

@@ -92,7 +92,7 @@ int shared_open(const char *id, uint64_t size, shared_set *set, struct err *e)
 
     if (i < 0) {
         (void)err_set(e, ERR_LIMIT, 0, "more than %d memory volumes are in use", SHARED_MAX);
-        return err_limit_fixed(e, SHARED_MAX, "destroy a sandbox that has one");
+        return err_limit_fixed(e, SHARED_MAX, "destroy a sandbox that mounts one");
     }
     if (volumes[i].users == 0) {
         volumes[i].root = -1;
@@ -103,8 +103,9 @@ int shared_open(const char *id, uint64_t size, shared_set *set, struct err *e)
     if (r < 0)
         return err_set(e, ERR_UNSUPPORTED, -r, "make memory volume '%s'", id);
     if (volumes[i].root < 0) {
-        (void)err_set(e, ERR_CONFLICT, 0, "memory volume '%s' is of an earlier holt-spawn", id);
-        return err_hint(e, "destroy the sandboxes that have it first");
+        (void)err_set(e, ERR_CONFLICT, 0, "memory volume '%s' belongs to an earlier holt-spawn",
+                      id);
+        return err_hint(e, "destroy the sandboxes that mount it first");
     }
     join(i, set);
     fd = openat(volumes[i].root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -142,7 +142,7 @@ void spare_gone(struct sandbox *s, bool is_broken)
     if (is_broken) {
         broken++;
         not_before_ms = s->spare == SPARE_MAKING ? clock_mono_ms() + AGAIN_MS : not_before_ms;
-        log_warn("a sandbox made ahead is broken", LOG_C("spare", s->id), LOG_E(&s->failure));
+        log_warn("a spare sandbox is broken", LOG_C("spare", s->id), LOG_E(&s->failure));
     }
     drop(s);
     s->spare = SPARE_MAKING; /* without an owner, to its end */

@@ -145,8 +145,8 @@ static int limited_disk(struct sandbox *s, struct err *e)
     if ((s->flags & SPAWN_RESTART) || r == -ENOSPC)
         return err_set(e, err_code_from_errno(-r), -r, "mount the writable layer's image");
     if (r != -EOPNOTSUPP)
-        log_warn("no image for a disk limit: it is not enforced", LOG_C("sandbox", s->id),
-                 LOG_C("error", strerror(-r)));
+        log_warn("a disk limit is not enforced: its image could not be created",
+                 LOG_C("sandbox", s->id), LOG_C("error", strerror(-r)));
     r = disk_remove(s->dir);
     return r < 0 ? err_set(e, ERR_INTERNAL, -r, "remove an image") : 1;
 }

@@ -184,18 +184,18 @@ static int at_home(const char *outside, int (*act)(const char *outside))
 static int check(const struct sandbox *s, struct err *e)
 {
     if (host.rootless) {
-        (void)err_set(e, ERR_UNSUPPORTED, 0, "a raw network needs a holt-spawn that is root");
+        (void)err_set(e, ERR_UNSUPPORTED, 0, "a raw network needs holt-spawn to run as root");
         return err_hint(e, "use mode 'open', which works without root");
     }
     if (!host.bridge.name[0]) {
         (void)err_set(e, ERR_UNSUPPORTED, 0, "no bridge is set for raw networks");
-        return err_hint(e, "make one and set 'raw_bridge', or use mode 'open'");
+        return err_hint(e, "create one and set 'raw_bridge', or use mode 'open'");
     }
     if (address_of(s) == 0) {
         (void)err_set(e, ERR_LIMIT, 0, "the network of bridge '%s' has no free address",
                       host.bridge.name);
         return err_limit(e, "raw_bridge", UINT32_MAX >> host.bridge.bits,
-                         "destroy a sandbox, or give it a wider network");
+                         "destroy a sandbox, or give the bridge a larger network");
     }
     return 0;
 }

@@ -94,8 +94,8 @@ static int open_source(struct sandbox *s, const struct spawn_mount_row *row, str
         if (fd == -EACCES) {
             (void)err_set(e, ERR_FORBIDDEN, 0, "host path '" STR_FMT "' is not allowed%s",
                           STR_ARG(row->source), row->readonly ? "" : " for writing");
-            return err_hint(e, "the operator allows directories by holt-spawn's --allow and "
-                               "--allow-write");
+            return err_hint(
+                e, "an operator can allow directories with holt-spawn's --allow and --allow-write");
         }
     } else {
         if (!spawn_id_is_safe(row->source))
@@ -156,17 +156,17 @@ static int mount_limited(struct sandbox *s, const struct spawn_mount_row *row, i
         return err_set(e, err_code_from_errno(-tree), -tree, "mount '" STR_FMT "'",
                        STR_ARG(row->target));
     if (tree != -EOPNOTSUPP)
-        log_warn("no image for a limit of a mount: it is not enforced", LOG_C("sandbox", s->id),
-                 LOG_C("error", strerror(-tree)));
+        log_warn("the limit of a mount is not enforced: its image could not be created",
+                 LOG_C("sandbox", s->id), LOG_C("error", strerror(-tree)));
     s->unlimited = true;
     return 0;
 }
 
 static int refuse_target(const char *path, struct err *e)
 {
-    (void)err_set(e, ERR_INVALID, 0, "'%s' cannot be a mount's target", path);
-    return err_hint(e, "not /, nor anything in /proc, /sys or /dev, nor holt's own files; links "
-                       "that lead there are followed");
+    (void)err_set(e, ERR_INVALID, 0, "'%s' cannot be the target of a mount", path);
+    return err_hint(e, "it must not be / or a path in /proc, /sys or /dev, or a file of holt; "
+                       "symbolic links are followed");
 }
 
 int step_volumes(struct sandbox *s, struct err *e)

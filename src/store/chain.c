@@ -19,9 +19,9 @@ static int read_head(struct engine_conn *c, struct event *head, struct err *e)
         if (hash.n == sizeof head->hash)
             memcpy(head->hash, hash.p, hash.n);
         else
-            more = err_set(e, ERR_UNAVAILABLE, 0, "the event log's head is damaged");
+            more = err_set(e, ERR_UNAVAILABLE, 0, "the head of the event log is damaged");
     } else if (more == 0) {
-        more = err_set(e, ERR_UNAVAILABLE, 0, "the event log's head is missing");
+        more = err_set(e, ERR_UNAVAILABLE, 0, "the head of the event log is missing");
     }
     en->end(r);
     return more < 0 ? -1 : 0;

@@ -32,9 +32,9 @@ static void set_health(struct store *s, const struct err *e)
     s->health = *e;
     uv_mutex_unlock(&s->lock);
     if (was_ok && !is_ok)
-        log_error("the store fails", LOG_E(e), LOG_C("hint", e->hint));
+        log_error("the database cannot be written", LOG_E(e), LOG_C("hint", e->hint));
     else if (!was_ok && is_ok)
-        log_info("the store works again");
+        log_info("the database can be written again");
 }
 
 /* Runs works in order until all are done or the time is up; the rest stays in *todo.  -1: the
@@ -132,7 +132,7 @@ static int settle_doubt(struct store *s, struct err *e)
 
         list_init(&none);
         err_set(&lost, ERR_UNAVAILABLE, 0, "the database went away before it had committed");
-        err_hint(&lost, "nothing was changed: try again");
+        err_hint(&lost, "nothing was changed; try again");
         fail_all(b, &none, &lost);
     }
     store_finish(s, b);
@@ -148,7 +148,7 @@ void writer_give_up_doubt(struct store *s)
         return;
     list_init(&none);
     err_set(&e, ERR_UNAVAILABLE, 0, "the database went away while it committed");
-    err_hint(&e, "whether the change was made is seen when it is back");
+    err_hint(&e, "check whether the change was made when the database is back");
     fail_all(s->doubt, &none, &e);
     store_finish(s, TAKE(s->doubt));
 }

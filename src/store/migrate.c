@@ -23,13 +23,14 @@ static int check_applied(int64_t version, struct str sum, struct err *e)
 
     if (version > (int64_t)migration_count) {
         err_set(e, ERR_UNSUPPORTED, 0,
-                "the database has schema %lld, this holt knows up to %zu: a newer holt wrote it",
+                "the database has schema %lld, but this holt knows only up to %zu: a newer holt "
+                "wrote it",
                 (long long)version, migration_count);
         return err_hint(e, "start the newer holt, or restore a backup made before the upgrade");
     }
     if (version < 1 || !str_eq_c(sum, migration_checksum(&migrations[version - 1], want))) {
         err_set(e, ERR_UNSUPPORTED, 0,
-                "schema %lld of the database was made by another text than this holt's",
+                "schema %lld of the database was created by a different migration",
                 (long long)version);
         return err_hint(e, "it belongs to another build: use that one, or another database");
     }

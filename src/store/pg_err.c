@@ -17,10 +17,11 @@ int pg_fail_lost(struct pg_conn *c, const char *why, struct err *e)
     char line[160];
 
     first_line(why, line, sizeof line);
-    err_set(e, ERR_UNAVAILABLE, 0, "database '%s' is away: %s", c->db->server,
+    err_set(e, ERR_UNAVAILABLE, 0, "database '%s' cannot be reached: %s", c->db->server,
             line[0] ? line : "the connection was closed");
-    return err_hint(e, "see that the PostgreSQL server runs and can be reached; holtd goes on by "
-                       "itself then");
+    return err_hint(
+        e,
+        "check that the PostgreSQL server runs and is reachable; holtd then continues by itself");
 }
 
 /* 57P01 to 57P05: it shuts down, has crashed, is starting, or closes idle connections. */
@@ -41,9 +42,8 @@ struct meaning {
 static const struct meaning meanings[] = {
     {"23", ERR_CONFLICT, NULL, ""},
     {"53100", ERR_FULL, "no space left at",
-     "free space on the server's disk; holtd goes on by "
-     "itself then"},
-    {"53", ERR_UNAVAILABLE, NULL, "see the server's log; holtd goes on by itself then"},
+     "free space on the server's disk; holtd then continues by itself"},
+    {"53", ERR_UNAVAILABLE, NULL, "see the server's log; holtd then continues by itself"},
     {"25006", ERR_UNAVAILABLE, "nobody may write at",
      "it is a standby or read-only: name the primary in `db`"},
     {"40", ERR_UNAVAILABLE, NULL, "try again"},

@@ -32,7 +32,7 @@ static char *name_of(const char *url, struct err *e)
     const char *port = option(all, "port"), *db = option(all, "dbname");
 
     if (!all) {
-        err_set(e, ERR_INVALID, 0, "the URL of the database cannot be read");
+        err_set(e, ERR_INVALID, 0, "the URL of the database is malformed");
         err_hint(e, "wanted: postgres://USER:PASSWORD@HOST:PORT/DATABASE, with special characters "
                     "as %%XX");
         return NULL;
@@ -52,7 +52,8 @@ static int name_schema(struct pg_db *db, const char *node, struct err *e)
         (void)snprintf(db->schema, sizeof db->schema, "holt");
     else if (strlen(node) > 40 || node[strspn(node, allowed)])
         return err_set(e, ERR_INVALID, 0,
-                       "'%.60s' is no name of a node: at most 40 of a-z, 0-9, '_' and '-'", node);
+                       "'%.60s' is not a valid name of a node: at most 40 of a-z, 0-9, '_' and '-'",
+                       node);
     else
         (void)snprintf(db->schema, sizeof db->schema, "holt_%s", node);
     sha256(str_of(db->schema), sum);
@@ -110,7 +111,7 @@ static int refuse_server(struct pg_conn *c, const char *hint, struct err *e)
 {
     const char *encoding = PQparameterStatus(c->h, "server_encoding");
 
-    err_set(e, ERR_UNSUPPORTED, 0, "database '%s' is of PostgreSQL %d with encoding %s",
+    err_set(e, ERR_UNSUPPORTED, 0, "database '%s' has PostgreSQL %d with encoding %s",
             c->db->server, PQserverVersion(c->h) / 10000, encoding ? encoding : "unknown");
     return err_hint(e, "%s", hint);
 }

@@ -175,7 +175,7 @@ static int redo(struct pg_conn *c, struct list *from, struct err *e)
     if (end != 0)
         return -1;
     redo_synced(r, last);
-    log_warn("the database server had forgotten its last commits; they are there again",
+    log_warn("the database server had lost its last commits; they were written again",
              LOG_C("server", c->db->server), LOG_N("commits", count));
     return 0;
 }
@@ -184,9 +184,10 @@ static int not_ours(struct pg_conn *c, struct err *e)
 {
     c->redo.foreign = true;
     err_set(e, ERR_UNAVAILABLE, 0,
-            "database '%s' is not as this holtd left it: restored, failed over, or used by another",
+            "database '%s' was changed by something else: it was restored, failed over, or used by "
+            "another holtd",
             c->db->server);
-    return err_hint(e, "start holtd anew: it goes on from what is there");
+    return err_hint(e, "restart holtd: it continues from the content of the database");
 }
 
 static void settle(struct pg_redo *r, bool committed)

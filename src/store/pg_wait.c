@@ -79,7 +79,7 @@ PGresult *pg_answer(struct pg_conn *c)
         ExecStatusType s = PQresultStatus(r);
 
         if (s == PGRES_COPY_IN || s == PGRES_COPY_OUT || s == PGRES_COPY_BOTH)
-            pg_lose(c, "it speaks of a copy that nobody asked for");
+            pg_lose(c, "it started a COPY that was not requested");
         if (kept && !is_good(kept)) {
             PQclear(r); /* the first failure explains the others */
         } else {

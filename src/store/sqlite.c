@@ -125,7 +125,8 @@ static int sqlite_examine(struct engine_conn *conn, struct err *e)
     if (strcmp(answer, "ok") == 0)
         return 0;
     err_set(e, ERR_UNAVAILABLE, 0, "database '%s' is damaged: %s", c->db->path, answer);
-    return err_hint(e, "restore a backup; `holt audit verify` then shows whether the log is whole");
+    return err_hint(e,
+                    "restore a backup; `holt audit verify` then shows whether the log is intact");
 }
 
 static int step_once(struct sqlite_conn *c, const char *sql, struct err *e)

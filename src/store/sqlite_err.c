@@ -13,7 +13,7 @@ static int fail_file(struct sqlite_db *db, sqlite3 *h, int rc, struct err *e)
     case SQLITE_FULL:
         err_set(e, ERR_FULL, 0, "no space left for database '%s'", db->path);
         return err_hint(e,
-                        "free space on its file system; a holtd that runs goes on by itself then");
+                        "free space on its file system; a running holtd then continues by itself");
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         err_set(e, ERR_UNAVAILABLE, 0, "database '%s' is locked by another process", db->path);
@@ -26,7 +26,7 @@ static int fail_file(struct sqlite_db *db, sqlite3 *h, int rc, struct err *e)
         err_set(e, ERR_UNAVAILABLE, 0, "database '%s' is damaged: %s", db->path,
                 h ? sqlite3_errmsg(h) : sqlite3_errstr(rc));
         return err_hint(e, "stop holtd and restore a backup; `holt audit verify` then shows "
-                           "whether the event log is whole");
+                           "whether the event log is intact");
     case SQLITE_CANTOPEN:
         err_set(e, ERR_UNAVAILABLE, sys_errno(h), "cannot open database '%s'", db->path);
         return err_hint(e, "check that its folder exists and that holtd may write there");

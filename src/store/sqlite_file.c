@@ -68,7 +68,7 @@ int sqlite_claim(const struct store_config *c, struct engine_db **ret, struct er
     /* Its memory statistics cost a global lock per allocation; harmless if called too late. */
     (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     if (*path == '\0')
-        return err_set(e, ERR_INVALID, 0, "'%s' names no file; wanted: sqlite:/path/holt.db",
+        return err_set(e, ERR_INVALID, 0, "'%s' has no file name; write sqlite:/path/holt.db",
                        c->url);
     if (take_lock(path, &lock, e) < 0)
         return -1;
@@ -112,6 +112,6 @@ int sqlite_check(struct engine_conn *c, struct err *e)
 
     if (stat(db->path, &st) == 0 && st.st_dev == db->dev && st.st_ino == db->ino)
         return 0;
-    err_set(e, ERR_UNAVAILABLE, 0, "database '%s' is gone: it was removed or replaced", db->path);
+    err_set(e, ERR_UNAVAILABLE, 0, "the file of database '%s' was removed or replaced", db->path);
     return err_hint(e, "put the file back, or stop holtd, restore a backup and start again");
 }

@@ -436,7 +436,7 @@ int store_open(const struct store_config *c, struct store **ret, struct err *e)
     AUTO(store_free) struct store *s = NULL;
 
     if (!en) {
-        err_set(e, ERR_INVALID, 0, "'%.*s' is no kind of database this holt knows",
+        err_set(e, ERR_INVALID, 0, "'%.*s' is not a database that this holt supports",
                 (int)strcspn(c->url, ":"), c->url); /* the rest may be secret */
         return err_hint(e, "use sqlite:/path/holt.db or postgres://USER@HOST/DATABASE");
     }

@@ -137,6 +137,6 @@ int job_run(struct store_tx *tx, struct job *j)
         return 0;
     }
     if (j->err.code == ERR_NONE)
-        err_set(&j->err, ERR_INTERNAL, 0, "the work on the database gave up without a reason");
+        err_set(&j->err, ERR_INTERNAL, 0, "a change failed without a reason");
     return -1;
 }

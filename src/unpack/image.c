@@ -84,7 +84,8 @@ static int repeat_layer(struct image_out *o, const char *path, struct str link, 
     if (!str_starts(link, STR("../")) || link.n != 3 + 64 + 10 ||
         !str_ends(link, STR("/layer.tar")) || !is_hex64(str_make(link.p + 3, 64)) ||
         !str_ends(str_of(path), STR("/layer.tar")))
-        return err_set(e, ERR_INVALID, 0, "'%.80s' is a link: no image archive has such", path);
+        return err_set(e, ERR_INVALID, 0, "'%.80s' is a link, which an image archive must not have",
+                       path);
     (void)snprintf(from, sizeof from, STR_FMT, STR_ARG(str_skip(link, 3)));
     if (linkat(o->root, from, o->root, path, 0) < 0)
         return read_failed(path, e);
@@ -109,7 +110,7 @@ int image_entry(struct image_out *o, const struct tar_entry *en, struct err *e)
     if (en->kind == TAR_SYMLINK)
         return repeat_layer(o, path, en->link, e);
     if (en->kind != TAR_FILE)
-        return err_set(e, ERR_INVALID, 0, "'%.80s' is no plain file", path);
+        return err_set(e, ERR_INVALID, 0, "'%.80s' is not a regular file", path);
     o->is_oci |= strcmp(path, "index.json") == 0;
     o->is_docker |= strcmp(path, "manifest.json") == 0;
     o->file = openat(o->root, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);

@@ -74,8 +74,8 @@ static int fill(struct source *s, size_t want, struct err *e)
 
 static int refuse_kind(const char *name, struct err *e)
 {
-    return err_set(e, ERR_INVALID, 0, "the archive is compressed with %s; gzip and zstd are known",
-                   name);
+    return err_set(e, ERR_INVALID, 0,
+                   "the archive is compressed with %s; only gzip and zstd are supported", name);
 }
 
 static int detect(struct source *s, struct err *e)
@@ -110,7 +110,7 @@ static int next_member(struct source *s, struct str magic, struct err *e)
         return -1;
     while (s->in.n > 0 && !str_starts(s->in, magic)) {
         if (s->in.p[0] != '\0')
-            return err_set(e, ERR_INVALID, 0, "foreign bytes follow the compressed archive");
+            return err_set(e, ERR_INVALID, 0, "unknown bytes follow the compressed archive");
         s->in = str_skip(s->in, 1);
         if (fill(s, magic.n, e) < 0)
             return -1;
@@ -144,7 +144,7 @@ static int read_gzip(struct source *s, size_t *ret, struct err *e)
     s->gz.avail_out = OUT_SIZE;
     r = inflate(&s->gz, Z_NO_FLUSH);
     if (r != Z_OK && r != Z_STREAM_END && r != Z_BUF_ERROR)
-        return source_damaged(s, s->gz.msg ? s->gz.msg : "zlib gave up", e);
+        return source_damaged(s, s->gz.msg ? s->gz.msg : "zlib failed", e);
     s->in = str_skip(s->in, s->in.n - s->gz.avail_in);
     s->between = r == Z_STREAM_END;
     *ret = OUT_SIZE - s->gz.avail_out;
@@ -181,7 +181,7 @@ static int read_zstd(struct source *s, size_t *ret, struct err *e)
 static int check_limits(const struct source *s, struct err *e)
 {
     if (s->out_bytes > s->limits.bytes_max)
-        return err_set(e, ERR_TOO_LARGE, 0, "the archive holds more than %llu bytes",
+        return err_set(e, ERR_TOO_LARGE, 0, "the archive has more than %llu bytes",
                        (unsigned long long)s->limits.bytes_max);
     if (s->kind != PLAIN && s->out_bytes > FREE_BYTES &&
         s->out_bytes / (s->in_bytes + 1) > s->limits.ratio_max)

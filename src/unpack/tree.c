@@ -87,7 +87,7 @@ static int whiteout(struct tree *t, const struct place *at, struct err *e)
     if (str_starts(str_of(name), WHITEOUT)) /* AUFS's own bookkeeping */
         return 0;
     if (!name[0] || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-        return tree_refuse(t, e, "is a whiteout of nothing");
+        return tree_refuse(t, e, "is a whiteout without a name");
     return make_whiteout(t, at->dir, name, e);
 }
 
@@ -99,7 +99,7 @@ static int check_whiteout_parents(const struct tree *t, struct err *e)
 
     while (rest.n > 0)
         if (str_starts(str_cut(rest, '/', &rest), WHITEOUT))
-            return tree_refuse(t, e, "stands below a whiteout");
+            return tree_refuse(t, e, "is below a whiteout");
     return 0;
 }
 
@@ -176,7 +176,7 @@ static int make_symlink(struct tree *t, const struct place *at, struct err *e)
     char target[TAR_NAME_MAX + 1];
 
     if (t->en->link.n == 0)
-        return tree_refuse(t, e, "is a link to nothing");
+        return tree_refuse(t, e, "is a link without a target");
     if (make_room(t, at, e) < 0)
         return -1;
     (void)snprintf(target, sizeof target, STR_FMT, STR_ARG(t->en->link));
@@ -200,7 +200,7 @@ static int make_hardlink(struct tree *t, const struct place *at, struct err *e)
         return -1;
     if (fstatat(to.dir, to.name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
         (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)))
-        return tree_refuse(t, e, "is a hard link to something that is no file of this layer");
+        return tree_refuse(t, e, "is a hard link to something that is not a file of this layer");
     if (fstatat(at->dir, at->name, &old, AT_SYMLINK_NOFOLLOW) == 0 && old.st_ino == st.st_ino &&
         old.st_dev == st.st_dev)
         return 0; /* a link to itself: rename(2) and tar treat it as done */

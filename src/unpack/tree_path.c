@@ -40,7 +40,8 @@ int tree_clean_name(struct str name, char *to, struct err *e)
     size_t n = 0, depth = 0;
 
     if (name.n == 0 || name.n > TAR_NAME_MAX || memchr(name.p, '\0', name.n))
-        return err_set(e, ERR_INVALID, 0, "has a name that is empty, too long or holds a NUL");
+        return err_set(e, ERR_INVALID, 0,
+                       "has a name that is empty, too long or contains a NUL byte");
     if (name.p[0] == '/')
         return err_set(e, ERR_INVALID, 0, "has an absolute name");
     while (name.n > 0) {
@@ -128,7 +129,7 @@ static int open_parent(struct tree *t, char *parent, bool make, struct err *e)
     if (dir == -EXDEV || dir == -ELOOP)
         return tree_refuse(t, e, "leads out of the layer through a link");
     if (dir == -ENOTDIR || dir == -ENOENT)
-        return tree_refuse(t, e, "stands below something that is no directory");
+        return tree_refuse(t, e, "is below something that is not a directory");
     errno = -dir;
     return tree_failed(t, e, "open the directory of");
 }

@@ -59,7 +59,7 @@ int host_error(struct err *e, const char *fmt, ...)
     (void)vsnprintf(what, sizeof what, fmt, ap);
     va_end(ap);
     return err_set(e, lacks ? ERR_NOT_FOUND : ERR_UNAVAILABLE, 0, "%s: %.120s", what,
-                   v && v->message ? v->message : "libvirt does not say why");
+                   v && v->message ? v->message : "libvirt gave no reason");
 }
 
 /* Under the lock. */
@@ -108,9 +108,9 @@ static int resting(struct err *e)
 
     if (left <= 0)
         return 0;
-    (void)err_set(e, ERR_UNAVAILABLE, 0, "'%s' did not answer; it is tried again in %d s",
+    (void)err_set(e, ERR_UNAVAILABLE, 0, "'%s' did not answer; the next attempt is in %d s",
                   virt_options.uri, (int)(left / 1000 + 1));
-    return err_hint(e, "is libvirtd running? holt doctor says what is missing");
+    return err_hint(e, "is libvirtd running? holt doctor shows what is missing");
 }
 
 static virConnectPtr connect_host(void)
@@ -122,7 +122,7 @@ static virConnectPtr connect_host(void)
     (void)virConnectSetKeepAlive(c, KEEPALIVE_S, KEEPALIVE_TRIES);
     if (virConnectDomainEventRegisterAny(c, NULL, VIR_DOMAIN_EVENT_ID_LIFECYCLE,
                                          VIR_DOMAIN_EVENT_CALLBACK(on_lifecycle), NULL, NULL) < 0)
-        log_warn("libvirt tells no events: ends of machines are seen late");
+        log_warn("libvirt sends no events: ends of machines are noticed late");
     return c;
 }
 

@@ -54,7 +54,7 @@ int ground_look(struct ground *g, struct str id, struct err *e)
     g->dom = virDomainLookupByName(g->conn, g->name);
     if (g->dom && !is_ours(g->dom, NULL)) {
         (void)virDomainFree(TAKE(g->dom));
-        return err_set(e, ERR_CONFLICT, 0, "domain '%s' is not this installation's", g->name);
+        return err_set(e, ERR_CONFLICT, 0, "domain '%s' belongs to another installation", g->name);
     }
     return 0;
 }
@@ -248,7 +248,7 @@ static int check_create(const struct virt_create *c, const struct ground *g, str
         return err_set(e, ERR_INVALID, 0, "a machine needs at least %d MiB of memory",
                        (int)(MEMORY_MIN >> 20));
     if (!restart && g->dom)
-        return err_set(e, ERR_CONFLICT, 0, "machine '%s' is there already", g->id);
+        return err_set(e, ERR_CONFLICT, 0, "machine '%s' exists already", g->id);
     if (restart && !g->dom)
         return err_set(e, ERR_NOT_FOUND, 0, "there is no machine '%s' to start again", g->id);
     return 0;
@@ -285,7 +285,8 @@ int machine_create(const struct virt_create *c, bool *ret_kvm, struct err *e)
         r = boot_new(&g, c, &b, ret_kvm, e);
     base_paths_done(&b);
     if (r < 0 && (restart ? machine_force_off(&g, &why) : machine_drop(&g, &why)) < 0)
-        log_error("a machine that did not start is not gone", LOG_C("id", g.id), LOG_E(&why));
+        log_error("a machine that did not start could not be removed", LOG_C("id", g.id),
+                  LOG_E(&why));
     return r < 0 ? -1 : 0;
 }
 

@@ -124,7 +124,7 @@ static void encode(const struct virt_msg *m, struct buf *to)
     if (packet_encode(&virt_protocol, m, PACKET_HELPER, &o, &e) == 0)
         buf_added(to, o.n);
     else
-        log_error("a reply does not encode", LOG_E(&e));
+        log_error("a reply could not be encoded", LOG_E(&e));
 }
 
 static void say(const struct virt_msg *m)
@@ -216,7 +216,8 @@ static void take_back(const struct job *j)
 
     if (j->m.type == VIRT_CREATE && !(j->m.u.create.flags & VIRT_RESTART) &&
         machine_remove(j->m.u.create.id, false, &e) < 0)
-        log_error("a machine that came too late stays", LOG_S("id", j->m.u.create.id), LOG_E(&e));
+        log_error("a machine that was created too late could not be removed",
+                  LOG_S("id", j->m.u.create.id), LOG_E(&e));
 }
 
 static void *job_thread(void *arg)
@@ -280,7 +281,7 @@ static void begin(const struct virt_msg *m, struct str packet)
     /* Again, so that it points into the copy. */
     r = packet_decode(&virt_protocol, str_make(j->packet, packet.n), 0, PACKET_HOST, &j->m, &e);
     if (r == 0 && v.job_count > JOBS_MAX) {
-        (void)err_set(&e, ERR_LIMIT, 0, "%d requests to libvirt are under way", JOBS_MAX);
+        (void)err_set(&e, ERR_LIMIT, 0, "%d requests to libvirt are running already", JOBS_MAX);
         r = err_limit_fixed(&e, JOBS_MAX, "try again when some of them have ended");
     }
     if (r == 0 && (sys = pthread_create(&t, NULL, job_thread, j)) != 0) {
@@ -365,7 +366,7 @@ static int check_deadlines(void)
     }
     (void)pthread_mutex_unlock(&v.lock);
     (void)err_set(&e, ERR_TIMEOUT, 0, "'%s' did not answer in time", virt_options.uri);
-    (void)err_hint(&e, "is libvirtd of that host well?");
+    (void)err_hint(&e, "is libvirtd of that host working?");
     for (size_t i = 0; i < n; i++)
         say_error(late[i], &e);
     if (n > 0)
@@ -464,7 +465,7 @@ static int take_lock(int dir, struct err *e)
     if (fd < 0)
         return err_set(e, ERR_INTERNAL, errno, "open 'virt.lock'");
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return err_set(e, ERR_CONFLICT, 0, "another holt-virt serves '%s'", virt_options.state);
+        return err_set(e, ERR_CONFLICT, 0, "another holt-virt uses '%s'", virt_options.state);
     return TAKE_FD(fd); /* held until the end */
 }
 

@@ -143,7 +143,7 @@ static int read_id(struct buf *to, struct err *e)
     if (r < 0 || !packet_name_is_safe(buf_str(to), 32)) {
         (void)err_set(e, ERR_UNSUPPORTED, r < 0 ? -r : 0, "there is no base of machines at '%s'",
                       path);
-        return err_hint(e, "holt image build-vm makes one");
+        return err_hint(e, "build one with holt image build-vm");
     }
     buf_add_char(to, '\0');
     return 0;
@@ -185,7 +185,7 @@ int storage_base(virConnectPtr c, virStoragePoolPtr p, struct base_paths *ret, s
     if (ret->kernel && ret->initrd && ret->disk)
         return 0;
     base_paths_done(ret);
-    return err_set(e, ERR_INTERNAL, 0, "the base of machines is not whole in the pool '%s'", POOL);
+    return err_set(e, ERR_INTERNAL, 0, "the base of machines is incomplete in the pool '%s'", POOL);
 }
 
 int storage_drop_base(struct err *e)

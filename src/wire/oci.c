@@ -95,7 +95,7 @@ int oci_check(const char *text, struct err *e)
         return err_set(e, ERR_INVALID, 0, "there is a runtime '" STR_FMT "' already",
                        STR_ARG(a.name));
     if (more_n == OCI_MORE_MAX)
-        return err_set(e, ERR_INVALID, 0, "more than %d further runtimes", OCI_MORE_MAX);
+        return err_set(e, ERR_INVALID, 0, "more than %d additional runtimes", OCI_MORE_MAX);
     return 0;
 }
 

@@ -33,7 +33,7 @@ void tar_reader_done(struct tar_reader *r)
 static int fail(struct tar_reader *r, struct err *e, const char *why)
 {
     r->state = AT_FAILED;
-    return err_set(e, ERR_INVALID, 0, "the archive is not a sound tar: %s", why);
+    return err_set(e, ERR_INVALID, 0, "the archive is not a valid tar: %s", why);
 }
 
 /* --- numbers --- */
@@ -193,7 +193,7 @@ static int check_global(struct tar_reader *r, struct err *e)
             return fail(r, e, "a global pax header is malformed");
         if (str_eq_c(key, "path") || str_eq_c(key, "linkpath") || str_eq_c(key, "size") ||
             str_starts(key, STR("GNU.sparse.")))
-            return fail(r, e, "a global pax header names or measures every entry");
+            return fail(r, e, "a global pax header sets the name or size of every entry");
     }
     return 0;
 }
@@ -333,7 +333,7 @@ static int header(struct tar_reader *r, const char *block, struct err *e)
 
     if (memcmp(block, zero, TAR_BLOCK) == 0) {
         if (r->headers > 0)
-            return fail(r, e, "it ends behind an extended header");
+            return fail(r, e, "it ends after an extended header");
         r->state = AT_END;
         return TAR_END;
     }
@@ -404,7 +404,7 @@ static int step_free(struct tar_reader *r, struct err *e)
     if (r->state == AT_EXTRA_PAD && r->pad == 0)
         return extra_end(r, e) < 0 ? -1 : TAR_MORE;
     if (r->state == AT_FAILED)
-        return fail(r, e, "it was given up");
+        return fail(r, e, "it was cancelled");
     if (r->state == AT_END)
         return TAR_END;
     if (r->state != AT_ENTRY_END)

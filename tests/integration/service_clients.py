@@ -113,7 +113,7 @@ def line_of(c):
 
 def is_unavailable(code, text):
     """A holtd that has just begun says so in the answer: this interface has no other way."""
-    return code == -1 and ("is being made" in text or "does not answer" in text)
+    return code == -1 and ("is still connecting" in text or "does not answer" in text)
 
 
 class AgentboxUser(Client):

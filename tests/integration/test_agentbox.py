@@ -335,7 +335,7 @@ def test_an_agent_has_the_house_s_hosts(holtd):
     for hosts in (["evil.example"], [DEFAULT_HOSTS[0], "evil.example"], [f"*.{DEFAULT_HOSTS[0]}"], ["*"]):
         with pytest.raises(grpc.RpcError) as e:
             agent.CreateSession(session_id="more", allowed_hosts=hosts)
-        assert e.value.code() == grpc.StatusCode.PERMISSION_DENIED and "may not choose" in e.value.details(), hosts
+        assert e.value.code() == grpc.StatusCode.PERMISSION_DENIED and "may not set the network" in e.value.details(), hosts
     status, reply, _ = holtd.request("PATCH", "/holt/v1/sandboxes/of-agent", {"network": "open"}, token=made["token"])
     assert status == 403, reply
     for name in ("of-agent", "fewer"):
@@ -506,7 +506,7 @@ def test_settings_that_cannot_work_stop_the_start(tmp_path):
     (tmp_path / "file").write_text("")
     for i, (name, value, why) in enumerate((
             ("STORAGE_PATH", str(tmp_path / "file"), "Not a directory"), ("STORAGE_PATH", str(tmp_path / "file/x"), "Not a directory"),
-            ("PROXY_HOST", "bad host", "neither an address nor a name"), ("PROXY_HOST", "0x7f.1", "neither an address nor a name"),
+            ("PROXY_HOST", "bad host", "neither an address nor a host name"), ("PROXY_HOST", "0x7f.1", "neither an address nor a name"),
             ("PROXY_PORT", "0", "from 1 to 65535"), ("GRPC_PORT", "x", "from 1 to 65535"), ("SESSION_TIMEOUT", "-1", "must be a duration"))):
         bad = Holtd(tmp_path / str(i), env={name: value}, ready=False)
         assert bad.process.wait(10) != 0, (name, value)
@@ -727,7 +727,7 @@ def test_storage_that_belongs_to_root_is_refused_with_the_remedy(tmp_path):
     try:
         with pytest.raises(grpc.RpcError) as e:
             s.CreateSession(session_id="a1", tenant_id="alpha")
-        assert "belongs to the host's root" in e.value.details() and f"chown -R {os.stat(d.state).st_uid}:" in e.value.details()
+        assert "belongs to root of the host" in e.value.details() and f"chown -R {os.stat(d.state).st_uid}:" in e.value.details()
         assert not s.ListSessions().sessions
         subprocess.run(["chown", "-R", "1000000:1000000", str(old)], check=True)
         s.CreateSession(session_id="a1", tenant_id="alpha")

@@ -89,7 +89,7 @@ def test_once_is_for_those_who_wait(holtd, box, web):
     assert q2["id"] != q["id"]
     assert holtd.ok("POST", f"/holt/v1/approvals/{q2['id']}/deny", {"reason": "no need"})["state"] == "rejected"
     code, status, out = again()
-    assert status == "403" and "a person said no" in out
+    assert status == "403" and "a person denied it" in out
     types = [e["type"] for e in holtd.ok("GET", "/holt/v1/events?type=approval.*&limit=1000")["events"]]
     assert types[-4:] == ["approval.created", "approval.approved", "approval.created", "approval.rejected"]
     assert rules(holtd) == []
@@ -172,7 +172,7 @@ def test_a_name_that_leads_to_a_private_address(holtd, box, web):
     end = fetch(holtd, box, "private.test", web)
     decide(holtd, question(holtd, box), "approve", "sandbox")
     code, status, out = end()
-    assert status == "403" and "it leads to a private address" in out, "a person says yes to a name, not to an address"
+    assert status == "403" and "it resolves to a private address" in out, "a person says yes to a name, not to an address"
 
 
 def test_questions_are_bounded(holtd, box, web):

@@ -203,8 +203,8 @@ def test_rm_all(holt, server, terminal):
 @real
 def test_the_newest_command(holt, server):
     server.box("box")
-    assert b"no command was run in sandbox" in holt("attach", "box", status=125).stderr
-    assert b"no command was run in sandbox" in holt("wait", "box", status=125).stderr
+    assert b"has not run any command yet" in holt("attach", "box", status=125).stderr
+    assert b"has not run any command yet" in holt("wait", "box", status=125).stderr
     holt("exec", "box", "--", "echo", "old")
     holt("exec", "-d", "box", "--", "sh", "-c", "echo new; exit 9")
     holt("wait", "box", status=9)

@@ -508,7 +508,7 @@ def test_rm_takes_several(holt, server):
     for name in ("a", "b", "c"):
         server.box(name)
     r = holt("rm", "a", "none", "b", "nothing", status=2)
-    assert r.stderr == b"holt: there is no sandbox 'nothing'\nholt: there is no sandbox 'none'\nhint: holt ls lists those there are\n"
+    assert r.stderr == b"holt: there is no sandbox 'nothing'\nholt: there is no sandbox 'none'\nhint: holt ls lists the sandboxes\n"
     assert [s["name"] for s in server.ok("GET", "/holt/v1/sandboxes")["sandboxes"]] == ["c"]
     holt("rm", "c")
 

@@ -95,7 +95,7 @@ def test_a_broken_file_at_sighup_changes_nothing(new_holtd):
     with open(f"{d.directory}/holt.yaml", "w", encoding="utf-8") as f:
         f.write("metrics: [\n")
     d.process.send_signal(signal.SIGHUP)
-    wait_for(lambda: "stay as they were" in d.log())
+    wait_for(lambda: "settings were not changed" in d.log())
     assert d.request("GET", "/metrics")[0] == 200
     with open(f"{d.directory}/holt.yaml", "w", encoding="utf-8") as f:
         f.write("metrics: false\n")

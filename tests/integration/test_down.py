@@ -83,7 +83,7 @@ def test_down_ends_all_and_purge_removes_all(home):
         running = inits(holtd.state)
         assert len(running) == 3 and all(map(is_running, running))
         end(holtd, signal.SIGINT)
-        assert re.search(r"holtd has ended\. 3 sandboxes go on without it.*\n.*\n  \S*holt down --state ", holtd.text), holtd.text
+        assert re.search(r"holtd has ended\. 3 sandboxes are running, with commands and network; .*\n.*\n  \S*holt down --state ", holtd.text), holtd.text
         assert all(map(is_running, running)), "that is what it says"
         out = holt(home, "down", "--state", holtd.state)
         assert "ended 3 sandboxes\n" in out, out

@@ -71,9 +71,9 @@ def test_names_are_resolved_once_and_private_addresses_refused(egress, names, ec
     port = egress.box({"allow": [f"{n}.test:{p}" for n in ("private", "meta", "both", "plain")]})
     for n, address, kind in (("private", "10.9.8.7", "private"), ("meta", "169.254.169.254", "link-local"), ("plain", "127.0.0.1", "loopback")):
         head = connect(port, f"{n}.test:{p}")[1]
-        assert head.startswith("HTTP/1.1 403") and f"it leads to a {kind} address" in head and "egress_internal" in head
+        assert head.startswith("HTTP/1.1 403") and f"it resolves to a {kind} address" in head and "egress_internal" in head
         assert address not in head, "names of the inside are not looked up for a sandbox"
-        assert egress.event(host=f"{n}.test")["rule"] == f"it leads to {address}, a {kind} address"
+        assert egress.event(host=f"{n}.test")["rule"] == f"it resolves to {address}, a {kind} address"
     del names.asked[:]
     egress.set("sb_1", {"allow": [f"both.test:{p}", {"cidr": "127.0.0.1", "ports": [p]}]})
     c, head = connect(port, f"both.test:{p}")  # of two addresses only the allowed one is dialled
@@ -204,11 +204,11 @@ def test_a_port_for_tls_wants_the_name_in_the_hello(egress, tmp_path):
         t.sendall(b"secret")
         assert t.recv(10) == b"secret"
     for first, why in ((client_hello("other.test"), "TLS for another name (other.test)"),
-                       (client_hello(None), "TLS that names no server"),
-                       (b"GET / HTTP/1.1\r\nHost: tls.test\r\n\r\n", "no TLS on a port for TLS"),
-                       (b"\x16\x03\x01\x00\x00", "no TLS on a port for TLS"),
-                       (b"\x16\x03\x01\x40\x00\x01\x00\xff\xff", "no TLS on a port for TLS"),
-                       (b"SSH-2.0-x\r\n", "no TLS on a port for TLS")):
+                       (client_hello(None), "TLS without a server name"),
+                       (b"GET / HTTP/1.1\r\nHost: tls.test\r\n\r\n", "a request without TLS on a port for TLS"),
+                       (b"\x16\x03\x01\x00\x00", "a request without TLS on a port for TLS"),
+                       (b"\x16\x03\x01\x40\x00\x01\x00\xff\xff", "a request without TLS on a port for TLS"),
+                       (b"SSH-2.0-x\r\n", "a request without TLS on a port for TLS")):
         del egress.events[:]
         c, head = connect(port, f"tls.test:{plain.port}")
         c.sendall(first)
@@ -278,7 +278,7 @@ def test_the_resolver_makes_addresses_up(egress, names, echoes):
     assert c.recv(1) == b"z"
     assert connect(port, f"{made_up}:{echoes.port}")[1].startswith("HTTP/1.1 200")
     head = connect(port, f"198.19.77.77:{echoes.port}")[1]
-    assert "no name stands for this address" in head
+    assert "this address no longer belongs to a name" in head
 
 
 def asks(port, host, dport):
@@ -309,7 +309,7 @@ def test_a_person_is_asked(egress, echoes):
     d = asks(port, "plain.test", echoes.port)  # it was for one connection
     egress.wait(lambda: egress.questions)
     egress.answer(egress.questions.pop()["question"], 0)
-    assert b"refused by holt: a person said no" in everything(d)
+    assert b"refused by holt: a person denied it" in everything(d)
     d = asks(port, "tls.test", 9)
     egress.wait(lambda: egress.questions)
     egress.answer(egress.questions.pop()["question"], 0, "nobody decided in time")
@@ -482,7 +482,7 @@ def test_credentials_on_tcp(egress, echoes):
     assert connect(port, to, basic(good))[1].startswith("HTTP/1.1 407")
     assert connect(port, to, basic(jwt("other", "sb_1")))[1].startswith("HTTP/1.1 200")
     egress.remove("sb_1")  # tokens die with their sandbox
-    assert "their sandbox is gone" in connect(port, to, basic(jwt("other", "sb_1")))[1]
+    assert "their sandbox was destroyed" in connect(port, to, basic(jwt("other", "sb_1")))[1]
 
 
 def test_the_proxy_on_tcp_is_shut_again(egress, echoes):
@@ -596,8 +596,8 @@ def test_names_of_one_sandbox_leave_room_for_others(egress, echoes):
     other = egress.box({"allow": [f"plain.test:{echoes.port}", LOOPBACK]}, "sb_other")
     held = [asks(hostile, "mute.test", 443) for _ in range(470)]
     v = egress.event(what="denied")
-    assert (v["id"], v["host"], v["rule"]) == ("sb_hostile", "mute.test", "too many of its names are being looked up")
-    assert b"403 refused by holt: too many of its names are being looked up" in everything(held[-1])
+    assert (v["id"], v["host"], v["rule"]) == ("sb_hostile", "mute.test", "too many of its names are being resolved")
+    assert b"403 refused by holt: too many of its names are being resolved" in everything(held[-1])
     c, head = connect(other, f"plain.test:{echoes.port}")
     assert head.startswith("HTTP/1.1 200")
     for x in (c, *held):

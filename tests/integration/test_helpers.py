@@ -61,7 +61,7 @@ def test_of_another_release_are_replaced(home):
     try:
         for p in old:
             assert p.wait(30) == -signal.SIGTERM
-        assert d.text.count("it is of another release") + d.log().count("it is of another release") == 2
+        assert d.text.count("it belongs to another release") + d.log().count("it belongs to another release") == 2
         run = d.ok("POST", "/holt/v1/run", {"command": ["echo", "hello"], "network": {"mode": "allowlist", "allow": ["a.test"]}})
         assert run["stdout"] == "hello\n", run
     finally:

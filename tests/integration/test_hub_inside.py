@@ -105,15 +105,15 @@ def test_an_agent_makes_sandboxes_in_its_own_name_only(holtd):
     assert status == 201 and made["agent"] == "maker"
     assert holtd.request("DELETE", f"{API}/sandboxes/{made['id']}", token=t)[0] == 204
     status, reply, _ = holtd.request("POST", f"{API}/sandboxes", {"agent": "ann"}, token=t)
-    assert status == 403 and "own name" in reply["error"]["message"]
+    assert status == 403 and "only for itself" in reply["error"]["message"]
 
 
 def test_a_sandbox_without_an_agent_is_nobody(holtd):
     box = Box(holtd, relay=True)
     r = box.run("curl", "-sS", "--unix-socket", "/run/holt.sock", "-X", "POST", "-d", '{"name": "x"}', "http://holt/agents/register")
-    assert "no agent of the team" in r["stdout"], r
+    assert "not for an agent of the team" in r["stdout"], r
     r = box.run("curl", "-sS", "--unix-socket", "/run/holt.sock", "-F", "file=@/etc/hosts", "http://holt/projects/pj_x/files")
-    assert "no agent of the team" in r["stdout"], r
+    assert "not for an agent of the team" in r["stdout"], r
     holtd.ok("DELETE", box.path)
     holtd.assert_alive()
 

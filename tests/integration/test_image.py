@@ -194,7 +194,7 @@ def test_a_name_moves_to_the_newer_image(fake):
     (tar(symlink("a", "/tmp"), member("a/evil", b"x")), "link"),
     (b"this is no archive", "early"),
     (b"", "empty"),
-    (oci_layout([(gz(LOW), LOW)], diff_ids=[digest(b"other")]), "config says"),
+    (oci_layout([(gz(LOW), LOW)], diff_ids=[digest(b"other")]), "does not match the image's config"),
     (oci_layout([(gz(LOW), LOW)], broken=0), "digest"),
     (oci_layout([(gz(LOW), LOW)], diff_ids=[digest(LOW), digest(LOW)]), "diff_ids"),
     (tar(member("index.json", b"{}")), "manifests"),
@@ -361,7 +361,7 @@ def clear_text_elsewhere(r, m):
 
 @pytest.mark.parametrize("spoil,words", [
     (wrong_layer, "another digest"), (cut_layer, "registry|early|damaged"), (long_layer, "expected"), (wrong_config, "another digest"),
-    (wrong_manifest, "another digest"), (hostile_layer, "'..'"), (lying_diff_id, "config says"), (missing_blob, "404"),
+    (wrong_manifest, "another digest"), (hostile_layer, "'..'"), (lying_diff_id, "does not match the image's config"), (missing_blob, "404"),
     (endless_redirects, "too often"), (redirect_to_file, "web address"), (redirect_to_nowhere, "not a server"),
     (clear_text_elsewhere, "encrypted"),
 ])
@@ -381,7 +381,7 @@ def test_refused_by_the_token_server(fake, registry):
     r.add_image([(gz(LOW), LOW)], "latest")
     r.deny = True
     e = call(fake, "POST", "/holt/v1/images/pull", {"ref": f"{r.host}/team/app"})["error"]
-    assert "token server answers 403" in e["message"]
+    assert "token server replied with status 403" in e["message"]
 
 
 def test_no_such_tag(fake, registry):

@@ -158,7 +158,7 @@ def test_open_reaches_everything_but_what_is_private(holtd, web):
     box = create(holtd, {"mode": "open", "deny": ["evil.test"], "allow": [{"cidr": "127.0.0.1/32", "ports": [web.port]}]})
     url = ["curl", "-sS", f"http://web.test:{web.port}/"]
     assert run(holtd, box, url)[0] == 0
-    assert "it leads to a private address" in run(holtd, box, ["curl", "-sS", "http://private.test/"])[1]
+    assert "it resolves to a private address" in run(holtd, box, ["curl", "-sS", "http://private.test/"])[1]
     assert "deny evil.test" in run(holtd, box, ["curl", "-sS", "http://evil.test/"])[1]
 
 
@@ -169,7 +169,7 @@ def test_an_operator_lets_a_name_lead_inside(tmp_path, names, web):
         box = create(d, {"allow": [f"web.test:{web.port}", f"www.web.test:{web.port}"]})
         assert run(d, box, ["curl", "-sSf", f"http://web.test:{web.port}/"])[0] == 0
         code, out, _ = run(d, box, ["curl", "-sS", f"http://www.web.test:{web.port}/"])
-        assert "it leads to a loopback address (an operator may let it: setting egress_internal)" in out and "127.0.0.1" not in out
+        assert "it resolves to a loopback address (an operator can allow it: setting egress_internal)" in out and "127.0.0.1" not in out
 
         def listed():
             return subprocess.run([f"{BUILD}/holt", "events", "--type", "egress.denied"], env=environment({"HOLT_SERVER": d.url, "HOLT_TOKEN": d.token}),

@@ -84,10 +84,10 @@ def test_a_server_that_stops_and_starts(up, tmp_path):
         assert status == 503 and time.monotonic() - begin < 40, reply
         assert "the database cannot be used now" in reply["error"]["message"] and "postgres:" not in str(reply), reply
         assert f"postgres://holt@{up.directory}/postgres" in d.log()
-        assert "goes on by itself" in reply["error"]["hint"]
+        assert "continues by itself" in reply["error"]["hint"]
         assert d.request("GET", "/healthz", token=None)[0] == 200
         assert f"{up.directory}/postgres" in d.ok("GET", "/holt/v1/info")["store_error"]
-        assert doctor(d)["state"] == "missing" and "is away" in doctor(d)["detail"]
+        assert doctor(d)["state"] == "missing" and "cannot be reached" in doctor(d)["detail"]
         assert d.request("GET", "/holt/v1/events")[0] == 503, "what is read from the server cannot be"
         assert d.request("GET", "/holt/v1/tokens")[0] == 200, "what holtd knows it still tells"
         up.start()
@@ -469,7 +469,7 @@ def test_a_server_that_hangs_does_not_hang_the_daemon(up, tmp_path):
 def test_a_start_without_a_server_ends(up, tmp_path):
     up.stop()
     said = refusal(tmp_path, up.url)
-    assert f"postgres://holt@{up.directory}/postgres" in said and "is away" in said, said
+    assert f"postgres://holt@{up.directory}/postgres" in said and "cannot be reached" in said, said
 
 
 def test_a_wrong_name_ends_the_start_at_once(up, tmp_path):
@@ -479,6 +479,6 @@ def test_a_wrong_name_ends_the_start_at_once(up, tmp_path):
     assert "secret-word" not in said
     assert time.monotonic() - begin < (20 if ASAN else 12)
     said = refusal(tmp_path, "postgres://holt:secret%@[/x")
-    assert "cannot be read" in said and "secret" not in said, said
+    assert "is malformed" in said and "secret" not in said, said
 
 

@@ -178,7 +178,7 @@ def test_create_is_idempotent(holtd):
     ("POST", "/sandboxes", {"mounts": [{"kind": "host", "source": "/etc", "target": "/e"}]}, 403, "/etc"),
     ("POST", "/sandboxes", {"mounts": [{"kind": "odd", "target": "/e"}]}, 400, "kind"),
     ("POST", "/sandboxes", {"runtime": "nosuch"}, None, "nosuch"),
-    ("POST", "/sandboxes", {"network": "open"}, 501, "controls no network"),
+    ("POST", "/sandboxes", {"network": "open"}, 501, "has no network control"),
     ("POST", "/sandboxes", {"network": {"allow": ["a..b"]}}, 400, "rule 1 of 'allow'"),
     ("POST", "/sandboxes", {"network": {"alow": []}}, 400, "alow"),
     ("POST", "/run", {"command": ["true"], "allow": ["*.com"]}, 400, "top-level"),

@@ -751,7 +751,7 @@ def test_claims_have_their_size(tmp_path):
             assert status == 500 and "No space left" in got["stderr"]
         assert sync(d, "plain", "sh", "-c", "head -c 40M /dev/zero > /cache/big")[0] == 200
         assert call(d, "POST", "/sandboxes", {"cache_pvc_size": "5Q"})[:2] == (
-            400, {"error": "cache_pvc_size: '5Q' is no quantity like '500m', '2' or '512Mi'"})
+            400, {"error": "cache_pvc_size: '5Q' is not a quantity like '500m', '2' or '512Mi'"})
         assert call(d, "POST", "/sandboxes", {"cache_pvc_size": "1k"})[:2] == (400, {"error": "cache_pvc_size must be from 1Mi to 1Ti"})
         status, _, headers = call(d, "POST", "/sandboxes", {"id": "classy", "cache_pvc_storage_class": "fast", "cache_pvc_access_mode": "rwx"})
         assert status == 200 and "cache_pvc_storage_class has no effect" in headers["warning"]
@@ -809,7 +809,7 @@ def test_an_agent_has_the_operator_s_hosts(tmp_path):
         assert policy["mode"] == "allowlist" and [x["host"] for x in policy["allow"]] == ["a.example", "b.example"]
         for own in ({"allowed_hosts": ["evil.example"]}, {"disallowed_hosts": ["a.example"]}):
             status, got, _ = call(d, "POST", "/sandboxes", own, headers=who)
-            assert status == 403 and "may not choose" in got["error"], got
+            assert status == 403 and "may not set the network" in got["error"], got
         ok(d, "DELETE", "/sandboxes/given")
     finally:
         assert d.stop() == 0
@@ -818,7 +818,7 @@ def test_an_agent_has_the_operator_s_hosts(tmp_path):
 def test_an_agent_does_not_get_everything(holtd):
     made = holtd.ok("POST", "/holt/v1/tokens", {"name": "maker", "role": "agent", "agent": "maker"})
     status, got, _ = call(holtd, "POST", "/sandboxes", {}, headers={"authorization": f"Bearer {made['token']}"})
-    assert status == 403 and "may not choose" in got["error"], "without a setting it would be open"
+    assert status == 403 and "may not set the network" in got["error"], "without a setting it would be open"
 
 
 def copied(d, box, exec_id, directory):

@@ -136,7 +136,7 @@ def test_a_reader_that_stops_is_told_and_goes_on_later(new_holtd):
         text += slow.c.take(n)
         slow.c.take(2)
     assert slow.c.take(2) == b"\r\n"
-    assert text.rsplit(b"\n\n", 2)[1].startswith(b": ended: nothing was read for too long"), text[-200:]
+    assert text.rsplit(b"\n\n", 2)[1].startswith(b": ended: the client read nothing for too long"), text[-200:]
     slow.text = text
     got = slow.events(1)
     assert len(got) < len(ids), "the kernel took it all: send more"

@@ -79,10 +79,10 @@ HOSTILE = {
     "hardlink up": (tar(hardlink("a", "../outside/secret")), "'..'"),
     "hardlink absolute": (tar(hardlink("a", "/etc/passwd")), "absolute"),
     "hardlink through symlink": (tar(symlink("s", "../outside"), hardlink("a", "s/secret")), "link"),
-    "hardlink to a directory": (tar(folder("d"), hardlink("a", "d")), "no file"),
-    "hardlink to nothing": (tar(hardlink("a", "b")), "no file"),
+    "hardlink to a directory": (tar(folder("d"), hardlink("a", "d")), "not a file"),
+    "hardlink to nothing": (tar(hardlink("a", "b")), "not a file"),
     "hardlink to the root": (tar(hardlink("a", ".")), "root"),
-    "hardlink to a whiteout": (tar(member(".wh.w"), hardlink("a", "w")), "no file"),
+    "hardlink to a whiteout": (tar(member(".wh.w"), hardlink("a", "w")), "not a file"),
     "hardlink with content": (raw_header(b"f") + raw_header(b"a", 5, b"1", link=b"f") + b"hello" + b"\0" * 507 + END, "size"),
     "character device": (tar(member("etc/mem", kind=tarfile.CHRTYPE)), "device"),
     "block device": (tar(member("sda", kind=tarfile.BLKTYPE)), "device"),
@@ -131,7 +131,7 @@ HOSTILE = {
     "xz": (b"\xfd7zXZ\0" + b"x" * 600, "xz"),
     "gzip cut": (gz(tar(member("a", os.urandom(4000))))[:-20], "early"),
     "gzip damaged": (gz(tar(member("a", b"x" * 4000)))[:-8] + b"\0" * 8, "damaged"),
-    "gzip with a tail": (gz(tar(member("a", b"x"))) + b"tail", "foreign"),
+    "gzip with a tail": (gz(tar(member("a", b"x"))) + b"tail", "unknown bytes"),
     "zstd damaged": (b"\x28\xb5\x2f\xfd" + b"\xff" * 64, "damaged"),
 }
 

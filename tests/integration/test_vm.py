@@ -224,7 +224,7 @@ def test_a_host_that_hangs_slows_nobody(daemon, machine):
         assert time.monotonic() - began > 4
         began = time.monotonic()
         status, reply, _ = d.request("GET", stats)
-        assert status == 503 and "it is tried again in" in reply["error"]["message"], reply
+        assert status == 503 and "the next attempt is in" in reply["error"]["message"], reply
         assert d.ok("POST", "/holt/v1/run", {"runtime": "native", "command": ["echo", "on"]})["stdout"] == "on\n"
         assert time.monotonic() - began < 4
     finally:

@@ -401,7 +401,7 @@ static void every_lie_about_a_command_is_seen(void **state)
     begin(&h);
     assert_int_equal(guest_exec_attach(h.g, &at, &exec_ops, &h, &h.x, &e), 0);
     peer_running(&h, 1, 99);
-    must_be_lost(&h, "before what is here");
+    must_be_lost(&h, "before the end of the log");
 
     start_and_run(&h);
     peer_running(&h, 1, 0);
@@ -662,7 +662,7 @@ static void a_dial_and_its_ends(void **state)
     begin(&h);
     dial(&h);
     peer_data(&h, 1, GUEST_OUT, 0, STR("x"), false);
-    must_be_lost(&h, "before the connection stands");
+    must_be_lost(&h, "before the connection is open");
 
     begin(&h);
     dial(&h);
@@ -687,7 +687,7 @@ static void a_dial_and_its_ends(void **state)
     dial(&h);
     peer_plain(&h, GUEST_OPENED, 1);
     peer_plain(&h, GUEST_OPENED, 1);
-    must_be_lost(&h, "nobody waits");
+    must_be_lost(&h, "unexpected 'opened'");
 
     begin(&h);
     dial(&h);
@@ -798,7 +798,7 @@ static void keepalive_asks_and_gives_up(void **state)
 
     begin(&h);
     peer(&h, &m);
-    must_be_lost(&h, "pong nobody waits for");
+    must_be_lost(&h, "unexpected pong");
 }
 
 static void stats_are_shared_and_not_unasked(void **state)
@@ -818,7 +818,7 @@ static void stats_are_shared_and_not_unasked(void **state)
 
     begin(&h);
     peer_plain(&h, GUEST_STATS, 0);
-    must_be_lost(&h, "nobody asked for");
+    must_be_lost(&h, "unexpected stats");
 }
 
 static void frames_may_come_in_pieces(void **state)

@@ -180,12 +180,12 @@ static void what_is_wrong_is_said_without_the_value(void **state)
     static const struct {
         const char *name, *value, *host, *why;
     } wrong[] = {
-        {"a b", VALUE, "a.test", "is no name"},
-        {"", VALUE, "a.test", "is no name"},
-        {"a", VALUE, NULL, "one host at least"},
+        {"a b", VALUE, "a.test", "is not a valid name"},
+        {"", VALUE, "a.test", "is not a valid name"},
+        {"a", VALUE, NULL, "at least one host"},
         {"a", NULL, "a.test", "'value' is needed"},
         {"a", "abc", "a.test", "4 to 4096 bytes"},
-        {"a", VALUE "\r\nX: y", "a.test", "no header may hold"},
+        {"a", VALUE "\r\nX: y", "a.test", "not allowed in a header"},
         {"a", VALUE, "10.0.0.1", "is an address"},
         {"a", VALUE, "*.com", "top-level"},
         {"a", VALUE, "a b.test", "hosts"},

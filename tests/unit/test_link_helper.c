@@ -234,7 +234,7 @@ static void the_queue_has_a_bound(void **state)
     assert_int_equal(w->ended, 0);
     run_until(w, &w->ended, 1);
     assert_int_equal(w->err.code, ERR_LIMIT);
-    assert_non_null(strstr(w->err.msg, "4 requests to toy_helper wait"));
+    assert_non_null(strstr(w->err.msg, "4 requests wait for toy_helper"));
     assert_int_equal(w->ended, 1);
 }
 
@@ -250,7 +250,7 @@ static void another_version_is_refused(void **state)
     (void)ask(w, TOY_ASK, 1, 0, 0);
     (void)ask(w, TOY_ASK, 2, HELPER_PATIENT, 0);
     run_until(w, &w->ended, 1);
-    assert_string_equal(w->err.msg, "toy_helper is not there");
+    assert_string_equal(w->err.msg, "toy_helper is not running");
     assert_int_equal(w->ended, 1); /* the patient one waits */
     assert_int_equal(w->ups, 0);
 }

@@ -386,10 +386,10 @@ static void every_wait_has_an_end(void **state)
         {{.reply = "", .hold_ms = 60000}, {.head_ms = 50}, "no reply in time"},
         {{.reply = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab", .hold_ms = 60000},
          {.idle_ms = 500},
-         "did not go on"},
+         "the reply stalled"},
         {{.reply = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab", .hold_ms = 60000},
          {.total_ms = 2000},
-         "did not go on"},
+         "the reply stalled"},
     };
 
     (void)state;

@@ -79,9 +79,10 @@ static void a_reader_that_stopped_is_told(void **state)
     (void)state;
     assert_int_equal(sse_send(s, STR("7"), STR(""), STR("x")), 0);
     assert_true(xchg_stalled(fake_x));
-    assert_string_equal(buf_cstr(&note.out),
-                        "id: 7\ndata: x\n\n"
-                        ": ended: nothing was read for too long; Last-Event-ID goes on\n\n");
+    assert_string_equal(
+        buf_cstr(&note.out),
+        "id: 7\ndata: x\n\n"
+        ": ended: the client read nothing for too long; Last-Event-ID continues\n\n");
     assert_true(note.ended && !note.aborted);
     assert_false(xchg_stalled(fake_x)); /* the second time it is cut */
     fake_gone(true);

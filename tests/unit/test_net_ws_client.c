@@ -344,11 +344,11 @@ static void wrong_handshakes_are_refused(void **state)
     } t[] = {
         {"HTTP/1.1 101 X\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: "
          "AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n\r\n",
-         NULL, NULL, "does not fit the key"},
+         NULL, NULL, "does not match the key"},
         {"HTTP/1.1 101 X\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n", NULL, NULL,
-         "something else"},
-        {NULL, NULL, "p.v1", "protocol that was asked for"},
-        {NULL, "other", "p.v1", "protocol that was asked for"},
+         "another protocol"},
+        {NULL, NULL, "p.v1", "requested subprotocol"},
+        {NULL, "other", "p.v1", "requested subprotocol"},
     };
 
     (void)state;

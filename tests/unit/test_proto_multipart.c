@@ -104,7 +104,7 @@ static void other_forms_are_refused(void **state)
     refuse(TYPE,
            PART("Content-Disposition: form-data; name=a") "x\r\n" PART(
                FILE_HEAD "\r\nContent-Disposition: form-data; name=x"),
-           "two");
+           "more than one");
     refuse(TYPE, PART("Content-Disposition: form-data; name=a\r\n folded"), "malformed line");
     refuse(TYPE, PART("Content-Disposition: form-data; name=a\nX: y"), "CRLF");
     refuse(TYPE, PART(FILE_HEAD "\r\nContent-Transfer-Encoding: base64"), "encoded");

@@ -54,13 +54,13 @@ static void documents_become_trees(void **state)
 static void what_is_not_taken_is_named_with_its_place(void **state)
 {
     (void)state;
-    refused("a: 1\na: 2\n", "line 2, column 1: the key is there twice");
+    refused("a: 1\na: 2\n", "line 2, column 1: the key appears twice");
     refused("a: &x 1\n", "line 1, column 4: anchors are not supported: write the value out");
     refused("a: *x\n", "line 1, column 4: aliases are not supported: write the value out");
     refused("*x : 1\n", "line 1, column 1: aliases are not supported: write the value out");
-    refused("a: !!binary aGk=\n", "line 1, column 4: no tag but !!str is supported");
-    refused("a: !mine {}\n", "line 1, column 4: no tag but !!str is supported");
-    refused("[a]: 1\n", "line 1, column 1: a key must be a text");
+    refused("a: !!binary aGk=\n", "line 1, column 4: only the tag !!str is supported");
+    refused("a: !mine {}\n", "line 1, column 4: only the tag !!str is supported");
+    refused("[a]: 1\n", "line 1, column 1: a key must be a string");
     refused("a: 0644\n",
             "line 1, column 4: a number with a leading zero: quote it, or write 0o for octal");
     refused("\n\n- 99999999999999999999", "line 3, column 3: the number is too large");
@@ -68,8 +68,8 @@ static void what_is_not_taken_is_named_with_its_place(void **state)
     refused("- 1e999", "line 1, column 3: the number is too large or too long");
     refused("- -.inf", "line 1, column 3: not a finite number");
     refused("- .nan", "line 1, column 3: not a finite number");
-    refused("- \"a\\0b\"", "line 1, column 3: a text with a NUL character");
-    refused("\"a\\0b\": 1", "line 1, column 1: a key with a NUL character");
+    refused("- \"a\\0b\"", "line 1, column 3: a string contains a NUL character");
+    refused("\"a\\0b\": 1", "line 1, column 1: a key contains a NUL character");
     refused("--- 1\n--- 2\n", "line 2, column 1: a second document");
     refused("a: [1\nb: 2", "line 2, column 2: did not find expected ',' or ']'");
     refused("a: \x01", "line 1 or below: control characters are not allowed at byte 3");
@@ -93,7 +93,7 @@ static void size_and_depth_are_bounded(void **state)
     for (int i = 0; i < 100000; i++)
         buf_add_char(&b, '[');
     assert_int_equal(yaml_read(buf_str(&b), &y, &e), -1);
-    assert_string_equal(e.msg, "line 1, column 65: nested too deep");
+    assert_string_equal(e.msg, "line 1, column 65: nested too deeply");
     buf_clear(&b);
     for (int i = 0; i <= JSON_VALUES_MAX; i++)
         buf_add_c(&b, "- a\n");

@@ -330,7 +330,7 @@ static void a_database_that_went_back_is_not_written(void **state)
         e = put_now("after", STORE_DURABLE);
         assert_int_equal(e.code, ERR_UNAVAILABLE);
         assert_string_equal(e.msg, "the database cannot be used now"); /* why: for the log */
-        assert_non_null(strstr(e.hint, "start holtd anew"));
+        assert_non_null(strstr(e.hint, "restart holtd"));
         uv_sleep(400);
     }
     assert_false(store_is_healthy(store, NULL));

@@ -354,7 +354,7 @@ static void on_run_message(struct ws *w, enum ws_kind kind, struct str data)
 
     if (a->run_asked) {
         if (a->run && !a->x) {
-            err_set(&e, ERR_CONFLICT, 0, "the command does not run yet: wait for 'started'");
+            err_set(&e, ERR_CONFLICT, 0, "the command is not running yet: wait for 'started'");
             say_error(a, &e);
             return;
         }

@@ -92,11 +92,11 @@ static int choose_role(const struct request *r, enum role *ret, struct err *e)
     if (in->role >= 0 && !role_parse(str_of(op_roles[in->role]), &role))
         return err_set(e, ERR_INVALID, 0, "field 'role' is not a role");
     if (role == ROLE_AGENT)
-        return err_set(e, ERR_INVALID, 0, "field 'role': an agent does not log in");
+        return err_set(e, ERR_INVALID, 0, "field 'role': an agent cannot log in");
     if (!is_within(role, r->who.role)) {
-        err_set(e, ERR_FORBIDDEN, 0, "role %s may not log somebody in as %s",
+        err_set(e, ERR_FORBIDDEN, 0, "role %s may not create a login for role %s",
                 role_name(r->who.role), role_name(role));
-        return err_hint(e, "ask for your own role or a lesser one");
+        return err_hint(e, "request your own role or one with fewer permissions");
     }
     *ret = role;
     return 0;
@@ -157,7 +157,7 @@ void logout_run(struct request *r)
 
     if (!t || !t->session) {
         err_set(&e, ERR_CONFLICT, 0, "this request has no session to end");
-        err_hint(&e, "a token is ended by: holt token revoke");
+        err_hint(&e, "holt token revoke ends a token");
         request_fail(r, &e);
         return;
     }

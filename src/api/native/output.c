@@ -149,13 +149,13 @@ static int find_offset(int64_t asked, int64_t from, int64_t end, const char *str
     if (*ret < from) {
         err_set(e, ERR_GONE, 0, "%s is kept from byte %" PRId64 " on, byte %" PRId64 " is gone",
                 stream, from, *ret);
-        return err_hint(e, "ask from offset=%" PRId64, from);
+        return err_hint(e, "read from offset=%" PRId64, from);
     }
     if (*ret <= end)
         return 0;
     err_set(e, ERR_RANGE, 0, "%s has %" PRId64 " bytes, there is no byte %" PRId64, stream, end,
             *ret);
-    return err_hint(e, "ask from offset=%" PRId64 " with follow=true", end);
+    return err_hint(e, "read from offset=%" PRId64 " with follow=true", end);
 }
 
 void exec_output_run(struct request *r)

@@ -132,7 +132,9 @@ static int take_head(struct proxy *p, struct err *e)
         return 1;
     }
     if (res.status < 200)
-        return res.status == 101 ? err_set(e, ERR_UNAVAILABLE, 0, "it upgrades unasked") : 1;
+        return res.status == 101
+                   ? err_set(e, ERR_UNAVAILABLE, 0, "it switched protocols without a request")
+                   : 1;
     if (res.status > 599)
         return err_set(e, ERR_UNAVAILABLE, 0, "it answers with status %d", res.status);
     n = port_reply_headers(&p->q, &res, a, h);
@@ -217,7 +219,8 @@ static void proxy_ended(struct proxy *p, const struct err *cause)
         return;
     }
     if (e.code == ERR_NONE)
-        err_set(&e, ERR_UNAVAILABLE, 0, "the server inside hung up before its reply was complete");
+        err_set(&e, ERR_UNAVAILABLE, 0,
+                "the server inside closed the connection before its reply was complete");
     else if (p->phase == HEAD && !p->opened)
         err_hint(&e, "is a server listening there? start one inside on 127.0.0.1:%d", p->q.port);
     fail(p, &e);
@@ -279,7 +282,7 @@ static int need_bearer(const struct request *r, struct err *e)
 {
     if (r->how != AUTH_COOKIE)
         return 0;
-    err_set(e, ERR_FORBIDDEN, 0, "a session's cookie does not count for what a sandbox serves");
+    err_set(e, ERR_FORBIDDEN, 0, "a session cookie is not accepted for servers inside sandboxes");
     return err_hint(e, "send 'Authorization: Bearer TOKEN', or use the preview's own address");
 }
 
@@ -315,7 +318,7 @@ void port_proxy_run(struct request *r)
     struct guest *g;
 
     if (xchg_req(r->x)->version == HTTP_2 && ws_is_handshake(r->x)) {
-        err_set(&e, ERR_UNSUPPORTED, 0, "a WebSocket to a port goes over HTTP/1.1 only");
+        err_set(&e, ERR_UNSUPPORTED, 0, "a WebSocket to a port needs HTTP/1.1");
         request_fail(r, &e);
         return;
     }

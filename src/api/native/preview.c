@@ -95,10 +95,10 @@ static int read_place(struct str authority, struct place *ret, struct err *e)
         if (id_is_valid("sb", str_of(ret->sandbox)))
             return 0;
     }
-    err_set(e, ERR_FORBIDDEN, 0, "the Host '" STR_FMT "' is no preview's",
+    err_set(e, ERR_FORBIDDEN, 0, "the Host '" STR_FMT "' is not the name of a preview",
             (int)size_min(host.n, 100), host.p ? host.p : "");
-    return err_hint(e, "this address shows servers inside sandboxes; get a link: holt preview "
-                       "SANDBOX PORT");
+    return err_hint(e, "this address is for previews of servers inside sandboxes; get a link: holt "
+                       "preview SANDBOX PORT");
 }
 
 /* The grant uses the rights of its token, and ends with it. */
@@ -134,7 +134,7 @@ static int find_viewer(struct request *r, const struct place *at, struct err *e)
         return -1;
     r->who = (struct principal){.role = ROLE_NONE, .actor = "anonymous"};
     r->how = AUTH_NOBODY;
-    err_set(e, ERR_UNAUTHENTICATED, 0, "this preview is opened by its link");
+    err_set(e, ERR_UNAUTHENTICATED, 0, "open this preview by its link");
     return err_hint(e, "get one: holt preview %s %d", at->sandbox, at->port);
 }
 
@@ -161,7 +161,7 @@ static void refuse_code(struct request *r, const struct place *at)
     struct err e = {0};
 
     auth_failed(&r->api->auth, &v);
-    err_set(&e, ERR_UNAUTHENTICATED, 0, "the link is wrong, used or too old");
+    err_set(&e, ERR_UNAUTHENTICATED, 0, "the link is wrong, was used before, or has expired");
     err_hint(&e, "get a new one: holt preview %s %d", at->sandbox, at->port);
     request_refuse(r, &e);
 }
@@ -204,7 +204,7 @@ static void open_run(struct request *r)
     if (str_eq_c(req->method, "GET")) {
         page_send(r, open_head, open_script);
     } else if (!str_eq_c(req->method, "POST")) {
-        err_set(&e, ERR_METHOD, 0, "a preview is opened by GET and POST");
+        err_set(&e, ERR_METHOD, 0, "a preview accepts only GET and POST here");
         request_fail(r, &e);
     } else if (auth_throttle(&r->api->auth, &v, &retry_ms, &e) < 0) {
         request_refuse_for(r, retry_ms, &e);
@@ -239,12 +239,12 @@ void preview_handle(struct request *r)
     if (read_place(req->authority, &at, &e) < 0 || auth_check_page(&v, &e) < 0) {
         request_refuse(r, &e);
     } else if (!str_starts(req->path, STR("/"))) {
-        err_set(&e, ERR_INVALID, 0, "a preview's path begins with '/'");
+        err_set(&e, ERR_INVALID, 0, "the path of a preview must begin with '/'");
         request_fail(r, &e);
     } else if (str_eq_c(req->path, OPEN_PATH)) {
         open_run(r);
     } else if (str_starts(req->path, STR(OWN_PATHS))) {
-        err_set(&e, ERR_NOT_FOUND, 0, "paths below " OWN_PATHS " are holt's own");
+        err_set(&e, ERR_NOT_FOUND, 0, "paths below " OWN_PATHS " are reserved");
         request_fail(r, &e);
     } else if (find_viewer(r, &at, &e) < 0) {
         request_refuse(r, &e);

@@ -142,7 +142,7 @@ void run_run(struct request *r)
     struct err e = {0};
 
     if (in->exec.stdin_open) {
-        err_set(&e, ERR_INVALID, 0, "field 'stdin_open': nobody could write to it in this form");
+        err_set(&e, ERR_INVALID, 0, "field 'stdin_open': this form of run cannot write to it");
         err_hint(&e, "give 'stdin', or use the WebSocket form: GET /holt/v1/run");
         request_fail(r, &e);
         return;

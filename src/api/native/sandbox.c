@@ -105,7 +105,7 @@ static void warn_unenforced(struct jw *w, const char *limit)
 {
     char text[128];
 
-    (void)snprintf(text, sizeof text, "%s is not enforced on this host (holt doctor says why)",
+    (void)snprintf(text, sizeof text, "%s is not enforced on this host (holt doctor shows why)",
                    limit);
     jw_c(w, text);
 }

@@ -194,7 +194,7 @@ void ca_run(struct request *r)
         request_send(r, 0, "application/x-pem-file", buf_str(&a->cert));
         return;
     }
-    (void)err_set(&e, ERR_NOT_FOUND, 0, "there is no authority: nothing is intercepted here");
-    (void)err_hint(&e, "the operator allows it with the setting 'intercept'");
+    (void)err_set(&e, ERR_NOT_FOUND, 0, "there is no authority: interception is off");
+    (void)err_hint(&e, "an operator can allow it with the setting 'intercept'");
     request_fail(r, &e);
 }

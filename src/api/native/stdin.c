@@ -78,7 +78,7 @@ static void command_ended(void *arg, struct exec *x, const struct err *cause)
     (void)cause;
     in->wait = NULL;
     exec_info(x, &i);
-    err_set(&e, ERR_CONFLICT, 0, "command '%s' has ended: it reads no more", i.id);
+    err_set(&e, ERR_CONFLICT, 0, "command '%s' has ended and reads no input", i.id);
     err_object(&e, "exec", i.id);
     reply(in, &e);
 }
@@ -111,7 +111,7 @@ void exec_stdin_run(struct request *r)
     exec_info(x, &i);
     if (!i.takes_input) {
         err_set(&e, ERR_CONFLICT, 0, "command '%s' %s", i.id,
-                i.ended_ms ? "has ended: it reads no more" : "has no open standard input");
+                i.ended_ms ? "has ended and reads no input" : "has no open standard input");
         err_object(&e, "exec", i.id);
         err_hint(&e, "start it with \"stdin_open\": true");
         request_fail(r, &e);

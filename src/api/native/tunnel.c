@@ -50,7 +50,7 @@ static void on_message(struct ws *w, enum ws_kind kind, struct str data)
     struct tunnel *t = ws_arg(w);
 
     if (kind != WS_BINARY) {
-        ws_close(w, WS_UNSUPPORTED, "bytes are binary messages");
+        ws_close(w, WS_UNSUPPORTED, "bytes must be sent as binary messages");
         return;
     }
     if (data.n == 0)
@@ -162,7 +162,8 @@ static int check(const struct request *r, struct err *e)
     int64_t port;
 
     if (r->how == AUTH_COOKIE) {
-        err_set(e, ERR_FORBIDDEN, 0, "a session's cookie does not count for what a sandbox serves");
+        err_set(e, ERR_FORBIDDEN, 0,
+                "a session cookie is not accepted for servers inside sandboxes");
         return err_hint(e, "send 'Authorization: Bearer TOKEN'");
     }
     if (str_parse_i64(in->port, &port) < 0 || port < 1 || port > UINT16_MAX)

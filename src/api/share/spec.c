@@ -50,8 +50,8 @@ static int mount_member(const char *key, const json_t *v, struct sandbox_mount *
         if (strcmp(key, texts[i].key) != 0)
             continue;
         if (!json_is_string(v))
-            return err_set(e, ERR_INVALID, 0, "field 'mounts', entry %zu: '%s' must be text", at,
-                           key);
+            return err_set(e, ERR_INVALID, 0, "field 'mounts', entry %zu: '%s' must be a string",
+                           at, key);
         *texts[i].to = json_text(v);
         return 0;
     }
@@ -102,7 +102,7 @@ static int check_host_mount(const struct request *r, const struct sandbox_mount 
     }
     err_set(e, ERR_FORBIDDEN, 0, "the host directory '" STR_FMT "' may not be mounted%s",
             (int)size_min(m->source.n, 100), m->source.p, m->readonly ? "" : " read-write");
-    return err_hint(e, "the operator allows directories with the setting 'host_mounts'");
+    return err_hint(e, "an operator can allow directories with the setting 'host_mounts'");
 }
 
 static int check_mount(const struct request *r, const struct sandbox_mount *m, size_t at,
@@ -114,7 +114,7 @@ static int check_mount(const struct request *r, const struct sandbox_mount *m, s
         known = known || str_eq_c(m->kind, op_mount_kinds[i]);
     if (!known)
         return mount_wrong(
-            at, "'kind' must be tmpfs, host or own (volumes have a field of their own)", e);
+            at, "'kind' must be tmpfs, host or own (volumes go into the field 'volumes')", e);
     if (!is_plain_path(m->target) || m->target.n == 1)
         return mount_wrong(at, "'target' must be an absolute path without '.', '..' and '//'", e);
     if (str_eq_c(m->kind, "tmpfs"))
@@ -219,7 +219,7 @@ static int read_volume(json_t *o, size_t at, struct volume_use *u, struct err *e
         else {
             err_set(e, ERR_INVALID, 0, "field 'volumes', entry %zu: '%.48s' is wrong or unknown",
                     at, key);
-            return err_hint(e, "it knows: name (text), path (text), read_only (true or false)");
+            return err_hint(e, "it knows: name (string), path (string), read_only (true or false)");
         }
     }
     if (u->name.n == 0)
@@ -265,7 +265,7 @@ static int read_secret(json_t *o, size_t at, struct secret_use *u, struct err *e
         else {
             err_set(e, ERR_INVALID, 0, "field 'secrets', entry %zu: '%.48s' is wrong or unknown",
                     at, key);
-            return err_hint(e, "it knows: name (text), env (text)");
+            return err_hint(e, "it knows: name (string), env (string)");
         }
     }
     return 0;
@@ -301,7 +301,7 @@ static int may_be_wide(const struct request *r, struct err *e)
         return 0;
     err_set(e, ERR_FORBIDDEN, 0, "field 'syscalls': 'wide' is not allowed %s",
             who == CONF_WIDE_NEVER ? "here" : "to agents");
-    return err_hint(e, "the operator allows it with the setting 'wide_syscalls'");
+    return err_hint(e, "an operator can allow it with the setting 'wide_syscalls'");
 }
 
 int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f, struct arena *a,
@@ -325,7 +325,7 @@ int spec_read_sandbox(const struct request *r, const struct sandbox_fields *f, s
     traits_settle(&ret->traits);
     if (f->traits.nesting && !r->api->c.conf->nesting) {
         err_set(e, ERR_FORBIDDEN, 0, "field 'nesting': it is not allowed here");
-        return err_hint(e, "the operator allows it with the setting 'nesting'");
+        return err_hint(e, "an operator can allow it with the setting 'nesting'");
     }
     if (f->syscalls == OP_SYSCALLS_WIDE && may_be_wide(r, e) < 0)
         return -1;
@@ -345,14 +345,15 @@ int spec_read_labels(const json_t *labels, struct arena *a, struct sandbox_chang
     if (!labels)
         return 0;
     if (!json_is_object(labels) || json_object_size(labels) > LABELS_MAX)
-        return err_set(e, ERR_INVALID, 0, "field 'labels' must be an object of at most %d texts",
+        return err_set(e, ERR_INVALID, 0, "field 'labels' must be an object of at most %d strings",
                        LABELS_MAX);
     p = arena_alloc(a, (json_object_size(labels) + 1) * sizeof *p);
     for (void *at = json_object_iter(o); at; at = json_object_iter_next(o, at)) {
         const json_t *v = json_object_iter_value(at);
 
         if (!json_is_string(v))
-            return err_set(e, ERR_INVALID, 0, "field 'labels': the value of '%.48s' must be text",
+            return err_set(e, ERR_INVALID, 0,
+                           "field 'labels': the value of '%.48s' must be a string",
                            json_object_iter_key(at));
         p[n++] = (struct pair){str_of(json_object_iter_key(at)), json_text(v)};
     }
@@ -378,16 +379,17 @@ static int read_command(const json_t *c, struct arena *a, struct exec_spec *ret,
         return 0;
     }
     if (!json_is_array(c) || n == 0 || n > ARGV_MAX)
-        return err_set(e, ERR_INVALID, 0,
-                       "field 'command' must be a list of 1 to %d texts, or one text for the shell",
-                       ARGV_MAX);
+        return err_set(
+            e, ERR_INVALID, 0,
+            "field 'command' must be a list of 1 to %d strings, or one string for the shell",
+            ARGV_MAX);
     argv = arena_alloc(a, n * sizeof *argv);
     for (size_t i = 0; i < n; i++) {
         const json_t *v = json_array_get(c, i);
 
         if (!json_is_string(v) || (i == 0 && json_string_length(v) == 0))
-            return err_set(e, ERR_INVALID, 0, "field 'command': entry %zu must be text%s", i,
-                           i ? "" : ", a program's name or path");
+            return err_set(e, ERR_INVALID, 0, "field 'command': entry %zu must be a string%s", i,
+                           i ? "" : ": the name or path of a program");
         argv[i] = json_text(v);
     }
     ret->argv = argv;
@@ -430,7 +432,7 @@ static int read_input(const struct exec_fields *f, struct arena *a, struct exec_
 
     *ret = (struct exec_input){0};
     if (f->stdin_text.p && f->stdin_base64.p)
-        return err_set(e, ERR_INVALID, 0, "give one of the fields 'stdin' and 'stdin_base64'");
+        return err_set(e, ERR_INVALID, 0, "give only one of the fields 'stdin' and 'stdin_base64'");
     ret->eof = (f->stdin_text.p || f->stdin_base64.p) && !f->stdin_open;
     ret->bytes = f->stdin_text;
     if (!f->stdin_base64.p)
@@ -466,7 +468,8 @@ int spec_check_unread(const struct exec_fields *f, struct err *e)
 {
     if (f->on_full != OP_ON_FULL_BLOCK)
         return 0;
-    err_set(e, ERR_INVALID, 0, "field 'on_full': nobody reads the output before the command's end");
+    err_set(e, ERR_INVALID, 0,
+            "field 'on_full': this form does not read output before the command's end");
     return err_hint(e, "set 'background' and follow its output, or use the WebSocket form of run");
 }
 

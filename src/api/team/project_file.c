@@ -221,10 +221,12 @@ static void blob_opened(void *arg, int fd, const struct err *e)
         send_file(r, &d->f, fd);
     } else if (r) {
         if (e->code == ERR_NOT_FOUND) {
-            err_set(&why, ERR_NOT_FOUND, 0, "the content of file '" STR_FMT "' is not here",
+            err_set(&why, ERR_NOT_FOUND, 0,
+                    "the content of file '" STR_FMT "' is missing on this server",
                     STR_ARG(d->f.name));
             err_object(&why, "file", arena_cstr(&d->arena, d->f.name));
-            err_hint(&why, "it is on the node that took it, or the state directory lost it");
+            err_hint(&why,
+                     "it is on the node that received it, or was lost from the state directory");
         }
         request_fail(r, &why);
     } else {

@@ -55,8 +55,8 @@ static int find_inside(const struct request *r, struct arena *a, bool anyone,
         return -1;
     sandbox_info(s, &i);
     if (i.agent.n == 0 && !anyone) {
-        err_set(e, ERR_FORBIDDEN, 0, "sandbox '%s' is no agent of the team", i.id);
-        return err_hint(e, "make it with the field 'agent'");
+        err_set(e, ERR_FORBIDDEN, 0, "sandbox '%s' is not for an agent of the team", i.id);
+        return err_hint(e, "create it with the field 'agent'");
     }
     ret->tenant = arena_str(a, i.tenant);
     ret->agent = arena_str(a, i.agent.n > 0 ? i.agent : str_of(r->who.actor));
@@ -129,7 +129,8 @@ static void heard_done(void *arg, const struct err *e)
     struct heard *h = arg;
 
     if (e->code != ERR_NONE)
-        log_warn("an agent's sign of life was not kept", LOG_S("agent", h->name), LOG_E(e));
+        log_warn("the heartbeat of an agent could not be stored", LOG_S("agent", h->name),
+                 LOG_E(e));
     arena_done(&h->arena);
     mem_free(h);
 }
@@ -215,7 +216,7 @@ static void watch_acted(void *arg, const struct err *e)
     struct watch *w = arg;
 
     if (e->code != ERR_NONE) {
-        log_warn("the team's agents could not be watched", LOG_E(e));
+        log_warn("the status of agents could not be updated", LOG_E(e));
         w->api->team_since_ms = clock_wall_ms(); /* heartbeats could not be stored either */
     }
     w->api->team_watching = false;

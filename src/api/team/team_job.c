@@ -54,8 +54,8 @@ static void box_stopped(void *arg, struct sandbox *s, const struct err *e)
         return;
     if (s)
         sandbox_info(s, &i);
-    log_warn("a sandbox of a revoked agent did not stop", LOG_C("sandbox", i.id ? i.id : "?"),
-             LOG_E(e));
+    log_warn("the sandbox of a revoked agent could not be stopped",
+             LOG_C("sandbox", i.id ? i.id : "?"), LOG_E(e));
 }
 
 static void stop_boxes(struct api *a, struct str agent, const struct principal *by)

@@ -257,7 +257,8 @@ static int take_state(struct team *t, const struct approval *a, struct err *e)
 
     if (n < 0)
         return -1;
-    return n > 0 ? 0 : err_set(e, ERR_CONFLICT, 0, "somebody else decided about it just now");
+    return n > 0 ? 0
+                 : err_set(e, ERR_CONFLICT, 0, "it was decided by somebody else at the same time");
 }
 
 int approval_end(struct team *t, struct approval *a, struct err *e)

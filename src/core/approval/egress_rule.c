@@ -99,7 +99,8 @@ static int make_place(struct team *t, const struct egress_rule *r, struct err *e
     if (n < EGRESS_RULES_MAX)
         return 0;
     (void)err_set(e, ERR_LIMIT, 0, "there are %d rules already", EGRESS_RULES_MAX);
-    return err_limit_fixed(e, EGRESS_RULES_MAX, "remove some (holt rule ls), or answer for once");
+    return err_limit_fixed(e, EGRESS_RULES_MAX,
+                           "remove some (holt rule ls), or decide with scope 'once'");
 }
 
 int egress_rule_add(struct team *t, const struct egress_rule *wanted, struct err *e)

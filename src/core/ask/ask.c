@@ -13,7 +13,7 @@
 
 #define WAITING_MAX 512 /* connections per question */
 #define LATE "nobody decided in time"
-#define GONE "its sandbox is gone"
+#define GONE "its sandbox was destroyed"
 #define TOO_MANY "too many questions of this sandbox are undecided"
 
 struct ask { /* one pending approval, or one being stored */
@@ -229,10 +229,9 @@ static void decision_stored(void *arg, const struct err *e)
 
     if (!j->asks->closed && e->code != ERR_NONE) {
         if (e->code != ERR_LIMIT)
-            log_warn("a question of a sandbox was not stored", LOG_C("sandbox", q->sandbox),
-                     LOG_E(e));
+            log_warn("an approval could not be stored", LOG_C("sandbox", q->sandbox), LOG_E(e));
         answer(j->asks, q, false,
-               e->code == ERR_LIMIT ? TOO_MANY : "the question could not be stored");
+               e->code == ERR_LIMIT ? TOO_MANY : "the approval could not be stored");
     } else if (!j->asks->closed) {
         (void)snprintf(q->id, sizeof q->id, STR_FMT, STR_ARG(j->question.id));
         q->expires_ms = j->question.expires_ms;
@@ -270,7 +269,7 @@ static void on_question(void *arg, const struct egress_question *m)
     sandbox_info(s, &info);
     rule = learned_for(&a->rules, &info, m->host, m->port);
     if (rule) {
-        sandboxes_answer(a->c.sandboxes, m->question, rule->allow, "a person said no");
+        sandboxes_answer(a->c.sandboxes, m->question, rule->allow, "a person denied it");
         return;
     }
     /* The store would refuse too, but a sandbox that keeps asking must not keep it busy. */
@@ -283,7 +282,8 @@ static void on_question(void *arg, const struct egress_question *m)
         store_question(a, q, &info);
     }
     if (!wait_in(q, m->question))
-        sandboxes_answer(a->c.sandboxes, m->question, false, "too many connections wait for this");
+        sandboxes_answer(a->c.sandboxes, m->question, false,
+                         "too many connections wait for this decision");
 }
 
 static void on_ready(void *arg)
@@ -342,7 +342,7 @@ static void on_approval(struct asks *a, const struct event *ev)
     q = find_by_id(a, member(o, "id"));
     if (!q)
         return;
-    reason = closed ? json_string_value(json_object_get(o, "reason")) : "a person said no";
+    reason = closed ? json_string_value(json_object_get(o, "reason")) : "a person denied it";
     answer(a, q, str_eq_c(ev->type, "approval.approved") || (closed && is_allowed_by_rule(a, q)),
            reason ? reason : "");
 }
@@ -375,7 +375,7 @@ static void questions_closed(void *arg, const struct err *e)
     struct job *j = arg;
 
     if (e->code != ERR_NONE)
-        log_warn("what a sandbox asked was not closed", LOG_E(e));
+        log_warn("the approvals of a sandbox could not be closed", LOG_E(e));
     job_free(j);
 }
 
@@ -431,7 +431,7 @@ static void late_closed(void *arg, const struct err *e)
 
     j->asks->closing = false; /* a failure is tried again at the next tick */
     if (e->code != ERR_NONE)
-        log_warn("questions that came too late stay open", LOG_E(e));
+        log_warn("expired approvals could not be closed", LOG_E(e));
     job_free(j);
 }
 

@@ -11,7 +11,7 @@ struct metric events_head_seq = {
 struct metric events_subscribers = {
     .name = "holt_events_subscribers", .help = "Live views of the log.", .kind = METRIC_GAUGE};
 struct metric events_audit_lost = {.name = "holt_events_audit_lost_total",
-                                   .help = "Audit rows that the store did not take.",
+                                   .help = "Audit rows that could not be stored.",
                                    .kind = METRIC_COUNTER};
 
 /* "token.*" and "token/" are prefixes, anything else must match completely; empty matches all. */
@@ -67,7 +67,7 @@ static int read_head(struct store_tx *tx, void *arg, struct err *e)
         return -1;
     hash = rows_blob(r, 1);
     if (hash.n != sizeof l->head_hash)
-        return err_set(e, ERR_UNAVAILABLE, 0, "the event log's head is damaged");
+        return err_set(e, ERR_UNAVAILABLE, 0, "the head of the event log is damaged");
     l->head_seq = rows_int(r, 0);
     memcpy(l->head_hash, hash.p, hash.n);
     return 0;

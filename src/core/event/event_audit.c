@@ -58,7 +58,7 @@ static void row_done(void *arg, const struct err *e)
         metric_inc(&events_audit_lost, 1);
         if (clock_mono_ms() - logged_ms >= 1000) {
             logged_ms = clock_mono_ms();
-            log_warn("an audit row was not written", LOG_C("type", row->spec.type), LOG_E(e));
+            log_warn("an audit row could not be written", LOG_C("type", row->spec.type), LOG_E(e));
         }
     }
     spec_done(&row->spec);

@@ -34,11 +34,12 @@ static int read_chain(struct store_tx *tx, struct chain_row *c, struct err *e)
         return -1;
     more = rows_step(r, e);
     if (more <= 0)
-        return more < 0 ? -1 : err_set(e, ERR_UNAVAILABLE, 0, "the event log's head is missing");
+        return more < 0 ? -1
+                        : err_set(e, ERR_UNAVAILABLE, 0, "the head of the event log is missing");
     head = rows_blob(r, 1);
     anchor = rows_blob(r, 3);
     if (head.n != sizeof c->head_hash || anchor.n != sizeof c->anchor_hash)
-        return err_set(e, ERR_UNAVAILABLE, 0, "the event log's head is damaged");
+        return err_set(e, ERR_UNAVAILABLE, 0, "the head of the event log is damaged");
     c->head_seq = rows_int(r, 0);
     c->anchor_seq = rows_int(r, 2);
     memcpy(c->head_hash, head.p, head.n);
@@ -86,11 +87,11 @@ static void check_row(struct verify *v, const struct event *ev)
         broken(v, v->at + 1, "event %lld is missing: after %lld comes %lld", (long long)(v->at + 1),
                (long long)v->at, (long long)ev->seq);
     } else if (memcmp(hash, ev->hash, sizeof hash) != 0) {
-        broken(v, ev->seq, "event %lld was altered: its content does not give its hash",
+        broken(v, ev->seq, "event %lld was altered: its content does not match its hash",
                (long long)ev->seq);
     } else if (memcmp(ev->prev, v->hash, sizeof v->hash) != 0) {
         broken(v, ev->seq,
-               "event %lld does not follow event %lld: it carries another hash of the one before",
+               "event %lld does not follow event %lld: its hash of the previous event differs",
                (long long)ev->seq, (long long)v->at);
     } else {
         if (v->result.checked++ == 0)
@@ -104,10 +105,11 @@ static void check_end(struct verify *v, const struct chain_row *c)
 {
     v->ended = true;
     if (v->at != c->head_seq)
-        broken(v, v->at + 1, "the log ends at event %lld, but its head is %lld: the end is missing",
+        broken(v, v->at + 1,
+               "the log ends at event %lld, but its head is event %lld: the end is missing",
                (long long)v->at, (long long)c->head_seq);
     else if (memcmp(v->hash, c->head_hash, sizeof v->hash) != 0)
-        broken(v, v->at, "event %lld is not the one the log's head names", (long long)v->at);
+        broken(v, v->at, "event %lld is not the head of the log", (long long)v->at);
 }
 
 static int verify_some(struct store_tx *tx, void *arg, struct err *e)

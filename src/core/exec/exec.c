@@ -173,7 +173,7 @@ void exec_detach(struct exec *x)
 
 void exec_forget(struct exec *x)
 {
-    struct err gone = {.code = ERR_GONE, .msg = "the sandbox is gone"};
+    struct err gone = {.code = ERR_GONE, .msg = "the sandbox was destroyed"};
 
     exec_detach(x);
     stop_timers(x);
@@ -183,9 +183,10 @@ void exec_forget(struct exec *x)
     journals_wake(x->sandbox);
     x->sandbox->exec_count--;
     if (x->sandbox->all->closed) /* it continues without us, and clients are notified */
-        gone = (struct err){.code = ERR_CANCELLED, .msg = "holtd is ending"};
+        gone = (struct err){.code = ERR_CANCELLED, .msg = "holtd is stopping"};
     else if (x->sm.state == EXEC_STARTING && x->sandbox->in_list)
-        gone = (struct err){.code = ERR_UNAVAILABLE, .msg = "holtd ended before it began"};
+        gone =
+            (struct err){.code = ERR_UNAVAILABLE, .msg = "holtd ended before the command started"};
     if (exec_is_live(x)) {
         exec_count_live(x, -1);
         if (x->started)
@@ -237,7 +238,7 @@ struct exec *exec_newest(struct sandbox *s, struct err *e)
     }
     if (found)
         return found;
-    err_set(e, ERR_NOT_FOUND, 0, "no command was run in sandbox '%s' yet", s->id);
+    err_set(e, ERR_NOT_FOUND, 0, "sandbox '%s' has not run any command yet", s->id);
     err_object(e, "sandbox", s->id);
     err_hint(e, "run one: holt exec %s -- COMMAND", s->id);
     return NULL;
@@ -382,7 +383,8 @@ void exec_end(struct exec *x, enum exec_state to)
     buf_done(&x->in);
     sm_move(&x->sm, (int)to);
     if (exec_log_settle(&x->log, &small, &e) < 0)
-        log_warn("an output log stays a file", LOG_C("exec", x->id), LOG_E(&e));
+        log_warn("an output log could not be moved into its row; it stays a file",
+                 LOG_C("exec", x->id), LOG_E(&e));
     else if (small)
         x->flags |= EXEC_ROW_OUTPUT;
     output_share_count(x);
@@ -410,7 +412,7 @@ static void kill_done(void *arg, const struct err *e)
     struct exec *x = arg;
 
     if (e->code != ERR_NONE)
-        log_warn("the runtime could not kill", LOG_C("exec", x->id), LOG_E(e));
+        log_warn("the runtime could not kill a command", LOG_C("exec", x->id), LOG_E(e));
     exec_unref(x);
 }
 
@@ -422,8 +424,8 @@ static void kill_late(struct timer *t)
     if (!exec_is_live(x))
         return;
     if (x->kills > 2) {
-        exec_lose(x, x->no_room ? "it was killed, and there is no room for the last it wrote"
-                                : "it was killed, and no end was reported");
+        exec_lose(x, x->no_room ? "it was killed, and its last output was lost: the disk is full"
+                                : "it was killed, but its end was not reported");
         return;
     }
     if (s->driver && !x->no_room) /* init cannot report its end now */
@@ -439,7 +441,7 @@ void exec_kill(struct exec *x, uint32_t flag)
         return;
     x->flags |= flag;
     if (x->start && !x->ch) {
-        exec_lose(x, "it was ended before it began");
+        exec_lose(x, "it was cancelled before it started");
         return;
     }
     if (x->ch)

@@ -35,7 +35,8 @@ static bool is_full(const struct exec *x)
 /* The log cannot be written (a full disk): init keeps its output, and the command waits. */
 static void log_failed(struct exec *x, const struct err *e)
 {
-    log_warn("a command's output cannot be written; it waits", LOG_C("exec", x->id), LOG_E(e));
+    log_warn("a command's output cannot be written; the command waits", LOG_C("exec", x->id),
+             LOG_E(e));
     x->no_room = true;
     exec_detach(x);
     timer_set(x->sandbox->all->timers, &x->check, clock_mono_ms() + AGAIN_MS, exec_attach_again);
@@ -117,7 +118,7 @@ static void on_output(struct guest_exec *ch, enum guest_stream gs, uint64_t offs
     if (!exec_is_live(x))
         return;
     if (offset > OFFSET_MAX) {
-        exec_lose(x, "its init tells of more output than there can be");
+        exec_lose(x, "its init reports more output than is possible");
         return;
     }
     if (at < end) /* a repetition */
@@ -388,7 +389,7 @@ static void attach(struct exec *x)
     struct err e = {0};
 
     if (guest_exec_attach(x->sandbox->guest, &a, &channel_ops, x, &x->ch, &e) < 0) {
-        log_warn("a command is attached again later", LOG_C("exec", x->id), LOG_E(&e));
+        log_warn("attaching to a command failed; it is retried", LOG_C("exec", x->id), LOG_E(&e));
         timer_set(x->sandbox->all->timers, &x->check, clock_mono_ms() + AGAIN_MS,
                   exec_attach_again);
         return;
@@ -418,6 +419,6 @@ void exec_link(struct exec *x, const struct guest_exec_row *row)
     } else if (x->sm.state == EXEC_STARTING && x->log.size == 0) {
         exec_unmake(x); /* holtd died before init was told about it: no client got a reply */
     } else {
-        exec_lose(x, "its init does not know it: another init is there");
+        exec_lose(x, "its init does not know the command: the sandbox has another init");
     }
 }

@@ -196,7 +196,8 @@ static void punch(struct exec_log *g)
     if (fallocate(g->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, from, to - from) == 0)
         return;
     g->no_punch = true;
-    log_warn("the file system cannot free the old part of an output log", LOG_C("path", g->path));
+    log_warn("the file system cannot free the dropped part of an output log",
+             LOG_C("path", g->path));
 }
 
 /* Drops the oldest block while the rest is enough, or while tiny records make the file several

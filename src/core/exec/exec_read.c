@@ -57,7 +57,7 @@ static int load_work(struct store_tx *tx, void *arg, struct err *e)
         buf_add_str(&l->records, rows_blob(rows, 0));
     rows_end(rows);
     if (r == 0)
-        return err_set(e, ERR_GONE, 0, "its row is gone");
+        return err_set(e, ERR_GONE, 0, "its row was removed");
     return r < 0 ? -1 : 0;
 }
 

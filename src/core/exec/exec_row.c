@@ -230,7 +230,7 @@ static void save_end(void *arg, const struct err *e)
     struct exec_job *j = arg;
 
     if (e->code != ERR_NONE && !j->x->sandbox->all->closed)
-        log_warn("a command's row was not written", LOG_C("id", j->id), LOG_E(e));
+        log_warn("the row of a command could not be written", LOG_C("id", j->id), LOG_E(e));
     if (j->done && !j->x->sandbox->all->closed)
         j->done(j->x, e);
     exec_unref(j->x);

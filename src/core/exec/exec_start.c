@@ -69,14 +69,15 @@ static int check_texts(const struct sandbox *s, const struct exec_spec *spec, st
     size_t bytes = spec->shell.n + spec->cwd.n + spec->user.n + s->defaults.env_bytes;
 
     if (spec->argc == 0 && spec->shell.n == 0)
-        return err_set(e, ERR_INVALID, 0, "field 'command': there is nothing to run");
+        return err_set(e, ERR_INVALID, 0, "field 'command': the list is empty");
     if (spec->argc > ARGS_MAX || spec->env_count + s->defaults.env_count > ARGS_MAX / 2)
         return err_set(e, ERR_TOO_LARGE, 0, "more than %d arguments or %d variables", ARGS_MAX,
                        ARGS_MAX / 2);
     for (size_t i = 0; i < spec->argc; i++) {
         bytes += spec->argv[i].n + 8;
         if (has_nul(spec->argv[i]))
-            return err_set(e, ERR_INVALID, 0, "field 'command': a NUL byte in argument %zu", i);
+            return err_set(e, ERR_INVALID, 0, "field 'command': argument %zu contains a NUL byte",
+                           i);
     }
     for (size_t i = 0; i < spec->env_count; i++) {
         const struct pair *p = &spec->env[i];
@@ -85,13 +86,14 @@ static int check_texts(const struct sandbox *s, const struct exec_spec *spec, st
         if (p->key.n == 0 || memchr(p->key.p, '=', p->key.n) || has_nul(p->key) ||
             has_nul(p->value))
             return err_set(e, ERR_INVALID, 0,
-                           "field 'env': a name that is empty or has '=', or a NUL byte");
+                           "field 'env': a name is empty or contains '=', or there is a NUL byte");
     }
     if (has_nul(spec->shell) || has_nul(spec->cwd) || has_nul(spec->user))
-        return err_set(e, ERR_INVALID, 0, "a NUL byte in the command, its directory or user");
+        return err_set(e, ERR_INVALID, 0,
+                       "the command, its directory or its user contains a NUL byte");
     if (bytes > START_BYTES)
-        return err_set(e, ERR_TOO_LARGE, 0, "the command and its environment are over %d bytes",
-                       START_BYTES);
+        return err_set(e, ERR_TOO_LARGE, 0,
+                       "the command and its environment have more than %d bytes", START_BYTES);
     return 0;
 }
 
@@ -102,10 +104,11 @@ static int check_spec(const struct sandbox *s, const struct exec_spec *spec, str
     if (spec->cwd.n > GUEST_PATH_MAX || spec->user.n > 255)
         return err_set(e, ERR_INVALID, 0, "field 'cwd' or 'user' is too long");
     if (spec->timeout_ms < 0 || spec->timeout_ms > EXEC_TIMEOUT_MAX_MS)
-        return err_set(e, ERR_INVALID, 0, "field 'timeout_ms': 0 to %lld",
+        return err_set(e, ERR_INVALID, 0, "field 'timeout_ms' must be from 0 to %lld",
                        (long long)EXEC_TIMEOUT_MAX_MS);
     if (spec->output_bytes < 0 || spec->output_bytes > OUTPUT_MAX)
-        return err_set(e, ERR_INVALID, 0, "field 'output_bytes': 0 to %lld", (long long)OUTPUT_MAX);
+        return err_set(e, ERR_INVALID, 0, "field 'output_bytes' must be from 0 to %lld",
+                       (long long)OUTPUT_MAX);
     if (spec->rows < 0 || spec->rows > 4096 || spec->cols < 0 || spec->cols > 4096)
         return err_set(e, ERR_INVALID, 0, "a terminal has 1 to 4096 rows and columns");
     return 0;
@@ -370,8 +373,8 @@ static bool must_live(struct exec *x, const char *what, exec_cb done, void *arg)
     if (exec_is_live(x) && x->ch)
         return true;
     if (exec_is_live(x)) {
-        err_set(&e, ERR_UNAVAILABLE, 0, "%s '%s': the connection to its sandbox is being made",
-                what, x->id);
+        err_set(&e, ERR_UNAVAILABLE, 0, "%s '%s': holtd is still connecting to its sandbox", what,
+                x->id);
         err_hint(&e, "try again in a moment");
     } else {
         err_set(&e, ERR_CONFLICT, 0, "%s '%s': it has ended", what, x->id);
@@ -386,7 +389,7 @@ void exec_signal(struct exec *x, int signal, exec_cb done, void *arg)
     struct err e = {0};
 
     if (signal < 1 || signal > 64) {
-        err_set(&e, ERR_INVALID, 0, "field 'signal': 1 to 64");
+        err_set(&e, ERR_INVALID, 0, "field 'signal' must be from 1 to 64");
         tell(x->sandbox->all, x, done, arg, &e);
         return;
     }

@@ -96,7 +96,7 @@ static int open_notes(struct sandbox *s, struct err *e)
     if (exec_log_recover(g, e) < 0) {
         exec_log_done(g);
         mem_free(g);
-        return err_wrap(e, "the notes of sandbox '%s'", s->id);
+        return err_wrap(e, "read the journal of sandbox '%s'", s->id);
     }
     sandboxes_moment_was(s->all, g->last_us);
     s->has_logs = s->has_logs || g->in_file;
@@ -140,7 +140,7 @@ int journal_add(struct sandbox *s, struct str bytes, struct err *e)
 
     assert(bytes.n > 0 && bytes.n <= JOURNAL_NOTE_MAX);
     if (!s->in_list)
-        return err_set(e, ERR_GONE, 0, "sandbox '%s' is gone", s->id);
+        return err_set(e, ERR_GONE, 0, "sandbox '%s' was destroyed", s->id);
     if (open_notes(s, e) < 0)
         return -1;
     moment = sandboxes_moment(s->all);
@@ -452,7 +452,8 @@ void journals_wake(struct sandbox *s)
 
 static void failed_to_open(struct timer *t)
 {
-    struct err e = {.code = ERR_GONE, .msg = "the sandbox is gone, or its notes cannot be read"};
+    struct err e = {.code = ERR_GONE,
+                    .msg = "the sandbox was destroyed, or its journal cannot be read"};
 
     finish(CONTAINER_OF(t, struct journal, wake), &e);
 }

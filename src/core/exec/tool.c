@@ -41,7 +41,7 @@ static void sandbox_destroyed(void *arg, struct sandbox *s, const struct err *e)
 
     (void)s;
     if (e->code != ERR_NONE && e->code != ERR_NOT_FOUND)
-        log_warn("a tool's sandbox could not be destroyed", LOG_E(e));
+        log_warn("the sandbox of a tool could not be destroyed", LOG_E(e));
     t->result.out = buf_str(&t->out);
     t->result.err = buf_str(&t->err_out);
     if (t->events.done)
@@ -318,7 +318,7 @@ void tool_cancel(struct tool *t)
     struct err e = {0};
 
     t->events = (struct tool_events){0};
-    err_set(&e, ERR_CANCELLED, 0, "nobody waits for it");
+    err_set(&e, ERR_CANCELLED, 0, "it was cancelled");
     if (t->s)
         end(t, &e);
     else

@@ -48,7 +48,7 @@ static void on_done(void *arg, const struct tool_result *r, const struct err *e)
         else if (r->oom)
             err_set(&why, ERR_TOO_LARGE, 0, "the archive needs too much memory to unpack");
         else
-            err_set(&why, ERR_INTERNAL, 0, "the unpacker ended with status %d", r->exit_code);
+            err_set(&why, ERR_INTERNAL, 0, "holt-unpack exited with status %d", r->exit_code);
     }
     if (x->events.done)
         x->events.done(x->events.arg, &result, &why);
@@ -81,7 +81,7 @@ static int read_program(struct sandbox_unpacker *u, struct err *e)
     if (r == 0)
         return 0;
     err_set(e, ERR_UNSUPPORTED, -r, "read the unpacker '%s'", u->path);
-    return err_hint(e, "install holt whole: holt-unpack belongs to it");
+    return err_hint(e, "install all of holt: holt-unpack is part of it");
 }
 
 static int sandbox_start_unpack(struct unpacker *base, const struct unpack_spec *s,

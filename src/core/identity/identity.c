@@ -295,20 +295,21 @@ static int check_spec(const struct identity *i, const struct token_spec *spec, s
         return err_limit(e, "tokens_max", i->max, "revoke tokens that nobody uses (holt token ls)");
     }
     if (spec->role == ROLE_NONE)
-        return err_set(e, ERR_INVALID, 0, "a token needs a role");
+        return err_set(e, ERR_INVALID, 0, "field 'role' is required");
     if (spec->role == ROLE_AGENT && spec->agent.n == 0)
-        return err_set(e, ERR_INVALID, 0,
-                       "field 'agent': a token of role agent names the agent it acts as");
+        return err_set(e, ERR_INVALID, 0, "field 'agent' is required with the role 'agent'");
     if (spec->role != ROLE_AGENT && spec->agent.n > 0)
-        return err_set(e, ERR_INVALID, 0, "field 'agent': only a token of role agent has one");
+        return err_set(e, ERR_INVALID, 0, "field 'agent' is only for the role 'agent'");
     if (spec->role == ROLE_AGENT && spec->person.n > 0)
         return err_set(e, ERR_INVALID, 0,
                        "field 'person': a token of role agent belongs to its agent");
     if (spec->content && spec->role != ROLE_OBSERVER)
-        return err_set(e, ERR_INVALID, 0, "field 'content': it is for role observer; others may");
+        return err_set(
+            e, ERR_INVALID, 0,
+            "field 'content' is only for the role 'observer': other roles may read content anyway");
     if (spec->tenant.n > 0 && spec->role == ROLE_ADMIN) {
-        err_set(e, ERR_INVALID, 0, "field 'tenant': an admin is the installation's");
-        return err_hint(e, "an operator of a tenant: --role operator");
+        err_set(e, ERR_INVALID, 0, "field 'tenant': an admin cannot belong to a tenant");
+        return err_hint(e, "use the role 'operator' for a tenant: --role operator");
     }
     if (spec->tenant.n > 0 && tenant_check(spec->tenant, e) < 0)
         return -1;
@@ -417,9 +418,11 @@ static void token_deleted(void *arg, const struct err *e)
     j->n->deleting = false;
     if (e->code != ERR_NONE) {
         /* It stays refused, and another revoke tries again to make that durable. */
-        err_wrap(&why, "revoke token '%s' for good (it is refused until a restart)", j->n->t.id);
+        err_wrap(&why, "store that token '%s' is revoked (it is refused until a restart)",
+                 j->n->t.id);
         if (!j->done)
-            log_warn("an expired token's row stays", LOG_C("token", j->n->t.id), LOG_E(&why));
+            log_warn("the row of an expired token could not be removed", LOG_C("token", j->n->t.id),
+                     LOG_E(&why));
     } else {
         drop(j->i, j->n);
     }
@@ -467,14 +470,14 @@ void identity_revoke(struct identity *i, struct str id, const struct principal *
     if (!n || n->deleting) {
         err_set(&e, ERR_NOT_FOUND, 0, "there is no token '" STR_FMT "'", (int)size_min(id.n, 64),
                 id.p);
-        err_hint(&e, "see the ids: holt token ls");
+        err_hint(&e, "holt token ls lists the ids");
         done(arg, &e);
         return;
     }
     if (n->t.role == ROLE_ADMIN && !n->t.session && is_live(i, n) && live_admins(i) == 1) {
-        err_set(&e, ERR_CONFLICT, 0, "token '%s' is the last one of an admin", n->t.id);
+        err_set(&e, ERR_CONFLICT, 0, "token '%s' is the last admin token", n->t.id);
         err_object(&e, "token", n->t.id);
-        err_hint(&e, "make another first: holt token create --role admin");
+        err_hint(&e, "create another one first: holt token create --role admin");
         done(arg, &e);
         return;
     }

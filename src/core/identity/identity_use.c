@@ -28,7 +28,7 @@ static int write_uses(struct store_tx *tx, void *arg, struct err *e)
 static void uses_written(void *arg, const struct err *e)
 {
     if (e->code != ERR_NONE)
-        log_warn("the tokens' times of last use are not stored", LOG_E(e));
+        log_warn("the last use of tokens could not be stored", LOG_E(e));
     mem_free(arg);
 }
 

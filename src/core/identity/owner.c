@@ -29,12 +29,12 @@ int owner_check(const struct principal *by, const struct owned *o, enum owner_us
 {
     if (owner_may(by, o, use))
         return 0;
-    err_set(e, ERR_FORBIDDEN, 0, "%s '%s' is not yours: an agent touches only what it made", kind,
-            id);
+    err_set(e, ERR_FORBIDDEN, 0,
+            "%s '%s' is not yours: an agent may use only objects that it created", kind, id);
     if (by->role != ROLE_AGENT)
-        err_set(e, ERR_FORBIDDEN, 0, "%s '%s' is not of your tenant", kind, id);
+        err_set(e, ERR_FORBIDDEN, 0, "%s '%s' belongs to another tenant", kind, id);
     err_object(e, kind, id);
-    return err_hint(e, "see yours: holt %s", strcmp(kind, "sandbox") == 0 ? "ls" : kind);
+    return err_hint(e, "holt %s lists yours", strcmp(kind, "sandbox") == 0 ? "ls" : kind);
 }
 
 /* --- names --- */
@@ -99,7 +99,7 @@ void *owner_found(const struct owner_look *l, const char *kind, struct err *e)
     err_set(e, ERR_CONFLICT, 0, "two are named '" STR_FMT "': %s %s of %s and %s of %s",
             (int)size_min(l->text.n, 64), l->text.p, kind, l->id, l->owners[0], l->other,
             l->owners[1]);
-    err_hint(e, "say which by its id, or as OWNER/NAME: %s/" STR_FMT, l->owners[0],
+    err_hint(e, "name it by its id, or as OWNER/NAME: %s/" STR_FMT, l->owners[0],
              (int)size_min(l->name.n, 64), l->name.p);
     return NULL;
 }
@@ -113,8 +113,9 @@ int owner_tenant(const struct principal *by, struct str asked, struct str *ret, 
     *ret = asked.n > 0 ? asked : str_of(by->tenant);
     if (chooses || asked.n == 0 || str_eq_c(asked, by->tenant))
         return 0;
-    err_set(e, ERR_FORBIDDEN, 0, "the tenant '" STR_FMT "' is not yours",
+    err_set(e, ERR_FORBIDDEN, 0, "the tenant '" STR_FMT "' is not your tenant",
             (int)size_min(asked.n, 64), asked.p);
-    return err_hint(e, "ask an admin for a token of it: holt token create --tenant " STR_FMT,
+    return err_hint(e,
+                    "ask an admin for a token of that tenant: holt token create --tenant " STR_FMT,
                     (int)size_min(asked.n, 64), asked.p);
 }

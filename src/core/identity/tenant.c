@@ -65,7 +65,7 @@ static int make_dir(const char *path, bool give, struct err *e)
     if (there && !is_roots_and_empty(path))
         return 0;
     if (give && geteuid() == 0 && lchown(path, SPAWN_STORED_ID, SPAWN_STORED_ID) < 0)
-        return err_set(e, ERR_INTERNAL, errno, "give away directory '%s'", path);
+        return err_set(e, ERR_INTERNAL, errno, "change the owner of directory '%s'", path);
     return 0;
 }
 
@@ -94,11 +94,10 @@ static int check_owner(const char *path, struct err *e)
     if (lstat(path, &st) < 0 || st.st_uid != 0 || (st.st_mode & 0002))
         return 0;
     own = geteuid() == 0;
-    (void)err_set(
-        e, ERR_CONFLICT, 0,
-        "directory '%s' belongs to the host's root: no session could write there; give it "
-        "away by chown -R %u:%u",
-        path, own ? SPAWN_STORED_ID : geteuid(), own ? SPAWN_STORED_ID : getegid());
+    (void)err_set(e, ERR_CONFLICT, 0,
+                  "directory '%s' belongs to root of the host, so no session could write there; "
+                  "run chown -R %u:%u on it",
+                  path, own ? SPAWN_STORED_ID : geteuid(), own ? SPAWN_STORED_ID : getegid());
     return err_hint(e, "%s", own ? "that id is root in all sandboxes" : "that is holtd's own user");
 }
 

@@ -135,7 +135,8 @@ int image_normal_name(struct str name, char **ret, struct err *e)
     struct oci_ref r;
 
     if (str_eq_c(name, HOST))
-        return err_set(e, ERR_CONFLICT, 0, "the name 'host' is the host's own image's");
+        return err_set(e, ERR_CONFLICT, 0,
+                       "the name 'host' is reserved for the image of this machine");
     if (oci_ref_parse(name, &r, e) < 0)
         return -1;
     *ret = xasprintf("%s%s%s%s%s%s%s", r.host, r.host[0] ? "/" : "", r.repository,
@@ -237,7 +238,7 @@ static struct image *find(struct images *l, struct owner_look *look, struct err 
     }
     (void)err_set(e, ERR_NOT_FOUND, 0, "there is no image '%.*s'", (int)size_min(ref.n, 100),
                   ref.p ? ref.p : "");
-    (void)err_hint(e, "see what there is: holt image ls; get one: holt image pull %.*s",
+    (void)err_hint(e, "holt image ls lists the images; holt image pull %.*s downloads one",
                    (int)size_min(ref.n, 60), ref.p ? ref.p : "");
     return NULL;
 }

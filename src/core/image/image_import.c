@@ -144,7 +144,7 @@ static void layer_unpacked(struct image_job *j, const struct unpack_result *r)
     job_digest(j, digest);
     if (str_starts(str_of(m->files[m->next]), STR("blobs/sha256/")) &&
         strcmp(m->files[m->next] + strlen("blobs/sha256/"), digest + strlen("sha256:")) != 0)
-        err_set(&e, ERR_INVALID, 0, "'%s' does not have the digest that it is named by",
+        err_set(&e, ERR_INVALID, 0, "the content of '%s' does not match its digest",
                 m->files[m->next]);
     else if (job_add_layer(j, digest, r, j->config.diff_ids[m->next], &e) == 0) {
         m->next++;
@@ -194,8 +194,7 @@ static int read_blob(const struct image_import *m, const struct oci_blob *b, str
     sha256(buf_str(to), digest);
     enc_hex(digest, sizeof digest, text);
     if (strcmp(text, b->digest + strlen("sha256:")) != 0)
-        return err_set(e, ERR_INVALID, 0, "'%s' does not have the digest that it is named by",
-                       file);
+        return err_set(e, ERR_INVALID, 0, "the content of '%s' does not match its digest", file);
     return 0;
 }
 
@@ -267,7 +266,7 @@ static int read_documents(struct image_import *m, bool docker, struct err *e)
     if (oci_config_read(buf_str(&config), &m->j.config, e) < 0 || set_name(m, e) < 0)
         return -1;
     if (m->j.config.diff_count != m->file_count)
-        return err_set(e, ERR_INVALID, 0, "the image has %zu layers and %zu diff_ids",
+        return err_set(e, ERR_INVALID, 0, "the image has %zu layers but %zu diff_ids",
                        m->file_count, m->j.config.diff_count);
     return 0;
 }
@@ -305,7 +304,7 @@ static void outer_unpacked(struct image_job *j, const struct unpack_result *r)
             begin_tree(m);
             return;
         }
-        err_set(&e, ERR_INVALID, 0, "the archive is no image archive but a plain tar");
+        err_set(&e, ERR_INVALID, 0, "the archive is not an image archive but a plain tar");
         err_hint(&e, "import it with --format tar");
         fail(m, &e);
         return;
@@ -433,7 +432,7 @@ void image_import_abort(struct image_import *m)
 {
     struct err e = {0};
 
-    err_set(&e, ERR_CANCELLED, 0, "the archive did not arrive whole");
+    err_set(&e, ERR_CANCELLED, 0, "the archive was not received completely");
     fail(m, &e);
 }
 

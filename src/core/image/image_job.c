@@ -44,8 +44,8 @@ int jobs_may_start(const struct images *l, struct err *e)
     if (l->closing)
         return err_set(e, ERR_UNAVAILABLE, 0, "holtd is stopping");
     if ((int64_t)l->job_count >= l->c.jobs_max) {
-        err_set(e, ERR_LIMIT, 0, "%zu images are being made already", l->job_count);
-        return err_limit_fixed(e, l->c.jobs_max, "wait for one to end");
+        err_set(e, ERR_LIMIT, 0, "%zu pulls and imports are running already", l->job_count);
+        return err_limit_fixed(e, l->c.jobs_max, "wait until one has ended");
     }
     if ((int64_t)l->count >= l->c.images_max) {
         err_set(e, ERR_LIMIT, 0, "there are %zu images already", l->count);
@@ -94,7 +94,7 @@ static void progress_told(void *arg, const struct err *e)
     struct told *t = arg;
 
     if (e->code != ERR_NONE)
-        log_debug("a progress event is lost", LOG_E(e));
+        log_debug("a progress event could not be written", LOG_E(e));
     mem_free(t->i.name);
     mem_free(t->i.source);
     mem_free(t->i.digest);
@@ -327,15 +327,14 @@ int job_add_layer(struct image_job *j, const char *digest, const struct unpack_r
     char id[ID_SIZE];
 
     if (!r->diff_id[0])
-        return err_set(e, ERR_INTERNAL, 0, "the unpacker's report is not complete");
+        return err_set(e, ERR_INTERNAL, 0, "the report of holt-unpack is incomplete");
     if (want_diff && strcmp(want_diff, r->diff_id) != 0)
         return err_set(e, ERR_INVALID, 0,
-                       "layer %.19s… does not have the content that the image's config says",
-                       digest);
+                       "the content of layer %.19s… does not match the image's config", digest);
     layer_id_of(digest, id);
     y = map_get(&j->l->layers, str_of(id));
     if (y && strcmp(y->digest, digest) != 0)
-        return err_set(e, ERR_CONFLICT, 0, "layer %s has the id of another one", digest);
+        return err_set(e, ERR_CONFLICT, 0, "layer %s has the same id as another layer", digest);
     y = xzalloc(sizeof *y);
     memcpy(y->id, id, sizeof y->id);
     (void)snprintf(y->digest, sizeof y->digest, "%s", digest);

@@ -70,8 +70,8 @@ static void remove_empty(struct images *l, const char *dir)
     (void)rmdir(fs);
     (void)unlink(meta);
     if (rmdir(top) < 0 && errno != ENOENT)
-        log_warn("a layer's directory stays until the next start", LOG_C("directory", top),
-                 LOG_C("why", strerror(errno)));
+        log_warn("the directory of a layer could not be removed; it is removed at the next start",
+                 LOG_C("directory", top), LOG_C("why", strerror(errno)));
 }
 
 static void layer_cleared(void *arg, const struct unpack_result *r, const struct err *e)
@@ -81,7 +81,8 @@ static void layer_cleared(void *arg, const struct unpack_result *r, const struct
 
     (void)r;
     if (e->code != ERR_NONE)
-        log_warn("a layer's files stay until the next start", LOG_C("layer", c->dir), LOG_E(e));
+        log_warn("the files of a layer could not be removed; they are removed at the next start",
+                 LOG_C("layer", c->dir), LOG_E(e));
     else
         remove_empty(l, c->dir);
     clear_free(c);
@@ -114,7 +115,8 @@ static void clear_next(struct images *l)
         }
         if (l->c.unpacker->ops->start(l->c.unpacker, &s, &c->run, &e) == 0)
             return;
-        log_warn("a layer's files stay until the next start", LOG_C("layer", c->dir), LOG_E(&e));
+        log_warn("the files of a layer could not be removed; they are removed at the next start",
+                 LOG_C("layer", c->dir), LOG_E(&e));
         clear_free(c);
     }
 }
@@ -160,7 +162,7 @@ static void layer_deleted(void *arg, const struct err *e)
     struct gone *g = arg;
 
     if (e->code != ERR_NONE)
-        log_warn("a layer's row stays", LOG_C("layer", g->id), LOG_E(e));
+        log_warn("the row of a layer could not be removed", LOG_C("layer", g->id), LOG_E(e));
     else if (!g->l->closing && !map_get(&g->l->layers, str_of(g->id)))
         layers_clear(g->l, g->id);
     mem_free(g);

@@ -67,7 +67,7 @@ static void finish(struct unpack *x)
     if (!ev.done)
         return;
     if (unpack_result_parse(buf_str(&x->report), &r, &e) == 0 && x->exit_status != 0)
-        err_set(&e, ERR_INTERNAL, 0, "the unpacker ended with status %d", x->exit_status);
+        err_set(&e, ERR_INTERNAL, 0, "holt-unpack exited with status %d", x->exit_status);
     ev.done(ev.arg, &r, &e);
 }
 

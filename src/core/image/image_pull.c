@@ -106,7 +106,8 @@ static void layer_done(struct image_pull *p)
     /* The remote has verified it; this is the digest of the bytes the unpacker got. */
     job_digest(&p->j, fed);
     if (strcmp(fed, digest) != 0)
-        err_set(&e, ERR_INVALID, 0, "layer %.19s… has another digest", digest);
+        err_set(&e, ERR_INVALID, 0, "the content of layer %.19s… does not match its digest",
+                digest);
     else if (job_add_layer(&p->j, digest, &p->result, p->j.config.diff_ids[p->next], &e) == 0) {
         p->next++;
         next_layer(p, &e);
@@ -195,7 +196,7 @@ static void have_config(struct image_pull *p, const char *digest, struct err *e)
     if (oci_config_read(buf_str(&p->doc), &p->j.config, e) < 0)
         return;
     if (p->j.config.diff_count != p->manifest.layer_count) {
-        err_set(e, ERR_INVALID, 0, "the image has %zu layers and %zu diff_ids",
+        err_set(e, ERR_INVALID, 0, "the image has %zu layers but %zu diff_ids",
                 p->manifest.layer_count, p->j.config.diff_count);
         return;
     }

@@ -237,14 +237,15 @@ void image_remove(struct images *l, struct str ref, const struct principal *by, 
     struct remove_job *r;
 
     if (str_eq_c(ref, "host")) {
-        err_set(&e, ERR_CONFLICT, 0, "the image 'host' is the host itself: it cannot be removed");
+        err_set(&e, ERR_CONFLICT, 0,
+                "the image 'host' is this machine itself: it cannot be removed");
         done(arg, &e);
         return;
     }
     i = image_find(l, by, IMAGE_CHANGE, ref, &e);
     if (i && i->state == IMAGE_WORKING) {
         /* Ends the job; the row stays as failed, so that waiting clients see the reason. */
-        err_set(&e, ERR_CANCELLED, 0, "image '%s' was removed while it was made", i->id);
+        err_set(&e, ERR_CANCELLED, 0, "image '%s' was removed during its pull or import", i->id);
         job_end(i->job, &e);
         done(arg, &(struct err){0});
         return;

@@ -84,14 +84,14 @@ int unpack_result_parse(struct str text, struct unpack_result *ret, struct err *
     struct unpack_result r = {0};
 
     if (text.n > RESULT_MAX)
-        return err_set(e, ERR_INTERNAL, 0, "the unpacker's report is too long");
+        return err_set(e, ERR_INTERNAL, 0, "the report of holt-unpack is too long");
     while (text.n > 0) {
         struct str value, line = str_cut(text, '\n', &text), key = str_cut(line, '=', &value);
 
         if (str_eq_c(key, "error"))
             return take_error(value, e);
         if (take_field(&r, key, value) < 0)
-            return err_set(e, ERR_INTERNAL, 0, "the unpacker's report is malformed");
+            return err_set(e, ERR_INTERNAL, 0, "the report of holt-unpack is malformed");
     }
     *ret = r;
     return 0;

@@ -49,9 +49,9 @@ static int load(const char *cert, const char *key, struct authority *ret, struct
     if (r > 0 && x509_check_authority(buf_str(&ret->cert), buf_str(&ret->key), e) == 0)
         return 1;
     if (r == 0)
-        (void)err_set(e, ERR_NOT_FOUND, 0, "'%s' is there, its key '%s' is not", cert, key);
-    return err_hint(e, "restore both files from a backup, or remove both: another is made, which "
-                       "sandboxes trust from their next start on");
+        (void)err_set(e, ERR_NOT_FOUND, 0, "'%s' exists, but its key '%s' does not", cert, key);
+    return err_hint(e, "restore both files from a backup, or remove both: a new authority is "
+                       "created, which sandboxes trust after their next start");
 }
 
 int authority_open(const char *state, const char *node, struct authority *ret, struct err *e)

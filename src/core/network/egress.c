@@ -151,7 +151,8 @@ static void proxy_opened(void *arg, const struct err *e)
     const struct egress *g = arg;
 
     if (e->code != ERR_NONE && e->code != ERR_CANCELLED)
-        log_error("the proxy's TCP form is not there", LOG_C("host", g->proxy_host), LOG_E(e));
+        log_error("the egress proxy does not listen on TCP", LOG_C("host", g->proxy_host),
+                  LOG_E(e));
 }
 
 /* Also to close one: holt-egress may have one from an earlier holtd. */
@@ -168,7 +169,7 @@ static void authority_taken(void *arg, const struct err *e)
 {
     (void)arg;
     if (e->code != ERR_NONE && e->code != ERR_CANCELLED)
-        log_error("holt-egress did not take the certificate authority", LOG_E(e));
+        log_error("holt-egress refused the certificate authority", LOG_E(e));
 }
 
 static void put_authority(struct egress *g)
@@ -195,7 +196,7 @@ static void link_welcomed(void *arg, const void *msg)
     const struct egress_msg *m = msg;
 
     if (m->u.welcome.dropped > 0)
-        log_warn("egress verdicts were lost while nobody took them",
+        log_warn("events of connections were lost because the database was too slow",
                  LOG_N("count", m->u.welcome.dropped));
     open_proxy(g);
     put_authority(g);
@@ -228,7 +229,7 @@ static void link_down(void *arg, const struct err *e)
 
     map_done(&g->known);
     g->known = (struct map){0};
-    log_warn("holt-egress is gone", LOG_E(e));
+    log_warn("holt-egress has exited", LOG_E(e));
 }
 
 static const struct helper_ops link_ops = {

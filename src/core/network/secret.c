@@ -119,7 +119,7 @@ static int try_key(struct secrets *l, struct err *e)
     if (r == 0) {
         (void)err_set(e, ERR_NOT_FOUND, 0, "'%s' is missing: it seals %zu secrets", l->key_path,
                       l->count);
-        return err_hint(e, "restore it from a backup and restart holtd, or set the secrets anew: "
+        return err_hint(e, "restore it from a backup and restart holtd, or set the secrets again: "
                            "holt secret rm, holt secret set");
     }
     l->has_key = true;
@@ -129,14 +129,15 @@ static int try_key(struct secrets *l, struct err *e)
         if (secret_opens(l, l->sorted[i], &value))
             opened++;
         else
-            log_error("a secret does not open: set it anew", LOG_C("name", l->sorted[i]->name));
+            log_error("a secret cannot be decrypted: set it again",
+                      LOG_C("name", l->sorted[i]->name));
     }
     if (opened > 0)
         return 0;
     l->has_key = false;
     (void)err_set(e, ERR_CONFLICT, 0, "'%s' is not the key that sealed the secrets", l->key_path);
-    return err_hint(e, "restore the right one and restart holtd, or set the secrets anew: "
-                       "holt secret rm, holt secret set");
+    return err_hint(e, "restore the right one and restart holtd, or set the secrets again: holt "
+                       "secret rm, holt secret set");
 }
 
 int secrets_open(struct store *store, const char *state, struct secrets **ret, struct err *e)
@@ -348,7 +349,7 @@ static int not_found(struct str ref, struct err *e)
 {
     (void)err_set(e, ERR_NOT_FOUND, 0, "there is no secret '" STR_FMT "'", (int)size_min(ref.n, 64),
                   ref.p ? ref.p : "");
-    return err_hint(e, "holt secret ls lists those there are; holt secret set makes one");
+    return err_hint(e, "holt secret ls lists the secrets; holt secret set creates one");
 }
 
 static int check_how(struct secrets *l, const struct secret_spec *spec, enum secret_how how,

@@ -16,8 +16,8 @@ int secret_key_read(const char *path, unsigned char key[static SEAL_KEY], struct
         return r;
     if (dec_hex(str_trim(str_cut(buf_str(&text), '\n', &rest)), key, SEAL_KEY) == 0)
         return 1;
-    (void)err_set(e, ERR_INVALID, 0, "'%s' does not hold a key", path);
-    return err_hint(e, "restore it from a backup, or remove it and set the secrets anew");
+    (void)err_set(e, ERR_INVALID, 0, "'%s' does not contain a key", path);
+    return err_hint(e, "restore it from a backup, or remove it and set the secrets again");
 }
 
 int secret_key_make(const char *path, unsigned char key[static SEAL_KEY], struct err *e)

@@ -13,7 +13,7 @@ int secret_name_check(struct str name, struct err *e)
     if (name.n > 0 && name.n <= SECRET_NAME_MAX &&
         op_pattern_fits(op_pattern(OP_PATTERN_NAME), name))
         return 0;
-    (void)err_set(e, ERR_INVALID, 0, "field 'name': '" STR_FMT "' is no name",
+    (void)err_set(e, ERR_INVALID, 0, "field 'name': '" STR_FMT "' is not a valid name",
                   (int)size_min(name.n, 64), name.p ? name.p : "");
     return err_hint(e, "1 to %d letters, digits, '.', '_' and '-'", SECRET_NAME_MAX);
 }
@@ -25,7 +25,8 @@ int secret_value_check(struct str value, struct err *e)
         return err_set(e, ERR_INVALID, 0, "field 'value' must have %d to %d bytes",
                        BINDING_VALUE_MIN, BINDING_VALUE_MAX);
     if (!http1_is_value(value)) {
-        (void)err_set(e, ERR_INVALID, 0, "field 'value' holds a byte that no header may hold");
+        (void)err_set(e, ERR_INVALID, 0,
+                      "field 'value' contains a byte that is not allowed in a header");
         return err_hint(e, "one line, without a line break at its end");
     }
     return 0;
@@ -40,7 +41,7 @@ static int add_host(json_t *to, struct str host, struct err *e)
     if (ip_parse(host, &ip)) {
         (void)err_set(e, ERR_INVALID, 0, "field 'hosts': '" STR_FMT "' is an address",
                       (int)size_min(host.n, 64), host.p);
-        return err_hint(e, "a secret is for names, exact or like *.example.com");
+        return err_hint(e, "a secret is for host names: exact, or like *.example.com");
     }
     if (match_name_parse(host, name + 2, &wild, e) < 0)
         return err_wrap(e, "field 'hosts'");
@@ -117,7 +118,7 @@ static int make_places(struct op_list asked, json_t *rule, struct err *e)
     }
     if (known == asked.n)
         return 0;
-    return err_set(e, ERR_INVALID, 0, "field 'in' holds header, query and basic, each once");
+    return err_set(e, ERR_INVALID, 0, "field 'in' may have header, query and basic, each once");
 }
 
 int secret_rule_make(const struct secret_spec *spec, const json_t *old, json_t **ret, struct err *e)
@@ -126,8 +127,8 @@ int secret_rule_make(const struct secret_spec *spec, const json_t *old, json_t *
     bool plain = spec->plain ? *spec->plain : json_is_true(json_object_get(old, "plain"));
 
     if (spec->hosts.n == 0 && !old) {
-        (void)err_set(e, ERR_INVALID, 0, "field 'hosts': a secret is for one host at least");
-        return err_hint(e, "name those that may get it: --host api.example.com");
+        (void)err_set(e, ERR_INVALID, 0, "field 'hosts': a secret needs at least one host");
+        return err_hint(e, "name the hosts that may receive it: --host api.example.com");
     }
     if ((spec->hosts.n > 0 && make_hosts(spec->hosts, rule, e) < 0) ||
         (spec->methods && make_methods(spec->methods, rule, e) < 0) ||

@@ -76,7 +76,7 @@ int secret_check(const struct secret *s, bool intercept, struct err *e)
     (void)err_set(e, ERR_CONFLICT, 0, "secret '%s' is for HTTPS, which is not intercepted here",
                   s->name);
     (void)err_object(e, "secret", s->id);
-    return err_hint(e, "the operator allows it with the setting 'intercept'");
+    return err_hint(e, "an operator can allow it with the setting 'intercept'");
 }
 
 int secrets_fit(const struct secrets *l, const struct sandbox_secret *v, size_t n, struct err *e)
@@ -85,7 +85,7 @@ int secrets_fit(const struct secrets *l, const struct sandbox_secret *v, size_t 
         return 0;
     (void)err_set(e, ERR_LIMIT, 0, "field 'secrets': values and rules exceed %d bytes",
                   EGRESS_SECRETS_MAX);
-    return err_limit_fixed(e, EGRESS_SECRETS_MAX, "give it fewer");
+    return err_limit_fixed(e, EGRESS_SECRETS_MAX, "use fewer secrets");
 }
 
 static void print_one(struct jw *w, const struct secret *s, const char *placeholder)

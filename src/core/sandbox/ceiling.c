@@ -39,7 +39,7 @@ static int too_much(const char *field, int64_t asked, int64_t max, const char *s
 {
     err_set(e, ERR_FORBIDDEN, 0, "field '%s': %lld is more than the %lld that an agent may have",
             field, (long long)asked, (long long)max);
-    return err_limit(e, setting, max, "ask for less, or an operator for more");
+    return err_limit(e, setting, max, "request less, or ask an operator for more");
 }
 
 int ceiling_limits(const struct ceilings *c, const struct principal *by, struct sandbox_limits *l,
@@ -110,8 +110,8 @@ int ceiling_count(const struct ceilings *c, const struct principal *by, enum cei
 
     if (max == 0 || (int64_t)has < max)
         return 0;
-    err_set(e, ERR_LIMIT, 0, "%s has %zu %s already, the most that it may have",
-            principal_owner(by), has, counts[kind].what);
+    err_set(e, ERR_LIMIT, 0, "%s has %zu %s already, which is the limit", principal_owner(by), has,
+            counts[kind].what);
     return err_limit(e, ceiling_binds(by) ? counts[kind].agents : counts[kind].others, max,
-                     "end some, or ask an operator for more");
+                     "remove some, or ask an operator for more");
 }

@@ -39,18 +39,19 @@ struct pool {
 };
 
 static struct metric size_metric = {.name = "holt_pool_size",
-                                    .help = "Sandboxes that a runtime is to keep ready.",
+                                    .help = "Spare sandboxes that a runtime should keep ready.",
                                     .kind = METRIC_GAUGE};
 static struct metric ready_metric = {
     .name = "holt_pool_ready", .help = "Sandboxes that are ready.", .kind = METRIC_GAUGE};
 static struct metric claims_metric = {.name = "holt_pool_claims_total",
-                                      .help = "Creates that took a sandbox that was ready.",
+                                      .help = "Creates that used a spare sandbox.",
                                       .kind = METRIC_COUNTER};
-static struct metric misses_metric = {.name = "holt_pool_misses_total",
-                                      .help = "Creates for which none was ready, or none fitted.",
-                                      .kind = METRIC_COUNTER};
+static struct metric misses_metric = {
+    .name = "holt_pool_misses_total",
+    .help = "Creates for which no spare sandbox was ready or suitable.",
+    .kind = METRIC_COUNTER};
 static struct metric broken_metric = {.name = "holt_pool_broken_total",
-                                      .help = "Sandboxes that ended before they were used.",
+                                      .help = "Spare sandboxes that ended before they were used.",
                                       .kind = METRIC_COUNTER};
 
 /* --- the number --- */

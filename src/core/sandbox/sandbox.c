@@ -300,7 +300,7 @@ struct guest *sandbox_guest(struct sandbox *s, struct err *e)
         return NULL;
     }
     if (!sandbox_is_linked(s)) {
-        err_set(e, ERR_UNAVAILABLE, 0, "the connection to sandbox '%s' is being made again", s->id);
+        err_set(e, ERR_UNAVAILABLE, 0, "holtd is connecting to sandbox '%s' again", s->id);
         err_object(e, "sandbox", s->id);
         err_hint(e, "try again in a moment");
         return NULL;
@@ -323,7 +323,7 @@ void sandbox_drop(struct sandbox *s)
 {
     struct sandboxes *all = s->all;
     const struct err gone = {.code = all->closed ? ERR_CANCELLED : ERR_GONE,
-                             .msg = "the sandbox is gone"};
+                             .msg = "the sandbox was destroyed"};
 
     if (!s->in_list)
         return;
@@ -378,7 +378,7 @@ static void on_init_ended(void *arg, const char *id, int status, bool known)
     if (!s)
         return;
     if (!known)
-        (void)snprintf(why, sizeof why, "its init ended while nobody watched");
+        (void)snprintf(why, sizeof why, "its init ended while holtd was not running");
     else if (WIFSIGNALED(status))
         (void)snprintf(why, sizeof why, "its init was killed by signal %d", WTERMSIG(status));
     else
@@ -437,7 +437,7 @@ static int open_driver(struct sandboxes *all, const struct driver_ops *ops,
         return 0;
     }
     if (!slot->why.hint[0])
-        (void)err_hint(&slot->why, "holt doctor says what is missing and how to fix it");
+        (void)err_hint(&slot->why, "holt doctor shows what is missing and how to fix it");
     if (slot->trial == TRIAL_OVER)
         return 0; /* it has said so */
     log_warn("a runtime does not work on this host", LOG_C("runtime", ops->name), LOG_E(&slot->why),
@@ -546,7 +546,7 @@ struct sandboxes *sandboxes_unref(struct sandboxes *all)
 
 struct sandboxes *sandboxes_close(struct sandboxes *all)
 {
-    struct err gone = {.code = ERR_CANCELLED, .msg = "holtd is ending"};
+    struct err gone = {.code = ERR_CANCELLED, .msg = "holtd is stopping"};
 
     if (!all)
         return NULL;

@@ -111,7 +111,7 @@ static void leftovers_removed(void *arg, const struct err *e)
     struct sandboxes *all = arg;
 
     if (e->code != ERR_NONE && !all->closed)
-        log_warn("what a crash left is not all gone", LOG_E(e));
+        log_warn("leftovers of a crash could not all be removed", LOG_E(e));
     sandboxes_unref(all);
 }
 
@@ -131,7 +131,7 @@ static void orphan(struct sandboxes *all, struct driver_slot *slot, const char *
     text_set(&s->image, STR("unknown"));
     text_set(&s->owner, STR("system"));
     text_set(&s->network, STR(NETWORK_NONE));
-    text_set(&s->failure, STR("an orphan: it was alive, and no row of this database knows it"));
+    text_set(&s->failure, STR("an orphan: it was running, but is not in this database"));
     sandbox_add(all, s);
     sandbox_owe(s, "sandbox.orphan");
     sandbox_save(s, NULL);
@@ -148,7 +148,7 @@ static void found_one(struct sandboxes *all, struct driver_slot *slot, const str
     if (!s && f->confirmed) {
         orphan(all, slot, f->id);
     } else if (!s) {
-        sandbox_note(all, "sandbox.destroyed", f->id, "holtd ended while it was being made");
+        sandbox_note(all, "sandbox.destroyed", f->id, "holtd ended while the sandbox was created");
         all->refs++;
         slot->ops->remove(slot->driver, f->id, false, leftovers_removed, all);
     } else if (s->origin != ORIGIN_SETTLED) {
@@ -162,9 +162,9 @@ static const char *after_crash(struct sandbox *s)
     case SANDBOX_RUNNING:
     case SANDBOX_PAUSED:
     case SANDBOX_STARTING:
-        return "its init ended while nobody watched";
+        return "its init ended while holtd was not running";
     case SANDBOX_STOPPING:
-        return "holtd ended while it was being stopped";
+        return "holtd ended while the sandbox was stopped";
     case SANDBOX_CREATING:
     case SANDBOX_STOPPED:
     case SANDBOX_FAILED:
@@ -202,7 +202,7 @@ static void settle_row(struct sandbox *s, bool alive)
         struct exec *x = LIST_ENTRY(node, struct exec, link);
 
         if (exec_is_live(x))
-            exec_lose(x, why ? why : "its sandbox is not running any more");
+            exec_lose(x, why ? why : "its sandbox is no longer running");
     }
     if (!why)
         return; /* nothing to do */
@@ -225,7 +225,7 @@ static void list_came(void *arg, const struct driver_found *f, size_t n, const s
     struct sandboxes *all = slot->all;
 
     if (!all->closed && e->code != ERR_NONE) {
-        log_warn("a runtime does not say what lives; it is asked again",
+        log_warn("a runtime cannot list its sandboxes; it is asked again",
                  LOG_C("runtime", slot->ops->name), LOG_E(e));
         timer_set(all->timers, &slot->again, clock_mono_ms() + LIST_AGAIN_MS, request_list);
     } else if (!all->closed) {

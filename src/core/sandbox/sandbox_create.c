@@ -58,9 +58,11 @@ static int check_pairs(const char *what, const struct pair *p, size_t n, struct 
         bytes += p[i].key.n + p[i].value.n;
         if (p[i].key.n == 0 || memchr(p[i].key.p, '\0', p[i].key.n) ||
             (p[i].value.n > 0 && memchr(p[i].value.p, '\0', p[i].value.n)))
-            return err_set(e, ERR_INVALID, 0, "field '%s': an empty key, or a NUL byte", what);
+            return err_set(e, ERR_INVALID, 0, "field '%s': a key is empty or there is a NUL byte",
+                           what);
         if (strcmp(what, "env") == 0 && memchr(p[i].key.p, '=', p[i].key.n))
-            return err_set(e, ERR_INVALID, 0, "field 'env': '=' in the name '" STR_FMT "'",
+            return err_set(e, ERR_INVALID, 0,
+                           "field 'env': the name must not contain '=': '" STR_FMT "'",
                            (int)size_min(p[i].key.n, 64), p[i].key.p);
     }
     if (bytes > PAIR_BYTES_MAX)
@@ -91,7 +93,7 @@ static int gather_mounts(struct sandboxes *all, const struct sandbox_spec *spec,
     to += spec->mount_count;
     for (size_t i = 0; i < spec->volume_count; i++) {
         if (!all->volumes)
-            return err_set(e, ERR_UNSUPPORTED, 0, "there are no volumes here");
+            return err_set(e, ERR_UNSUPPORTED, 0, "this installation has no volumes");
         if (volume_mount(all->volumes, &spec->volumes[i], &asker, &to[i], e) < 0)
             return -1;
     }
@@ -144,7 +146,7 @@ static struct driver *pick_driver(struct sandboxes *all, struct str name, struct
     driver_names(all, names, sizeof names);
     err_set(e, ERR_INVALID, 0, "field 'runtime': there is no runtime '" STR_FMT "'",
             (int)size_min(name.n, 64), name.p);
-    err_hint(e, "there is: %s", *names ? names : "none");
+    err_hint(e, "available: %s", *names ? names : "none");
     return NULL;
 }
 
@@ -181,7 +183,7 @@ static int check_spec(struct sandboxes *all, const struct sandbox_spec *spec,
     if (space_ask(all->space, 0, e) < 0)
         return -1;
     if (spec->traits.ttl_ms < 0 || spec->traits.idle_ttl_ms < 0)
-        return err_set(e, ERR_INVALID, 0, "a lifetime below zero");
+        return err_set(e, ERR_INVALID, 0, "a lifetime must not be negative");
     return check_share(all, spec, by, e);
 }
 
@@ -190,7 +192,7 @@ static int check_maker(const struct principal *by, struct err *e)
 {
     if (!principal_is_inside(by))
         return 0;
-    err_set(e, ERR_FORBIDDEN, 0, "a sandbox makes no sandboxes");
+    err_set(e, ERR_FORBIDDEN, 0, "a sandbox cannot create sandboxes");
     return err_hint(e, "ask its owner, or use a token from outside");
 }
 
@@ -198,7 +200,7 @@ static int check_maker(const struct principal *by, struct err *e)
 static int check_agent(const struct sandbox_spec *spec, const struct principal *by, struct err *e)
 {
     if (spec->traits.hub && spec->agent.n == 0) {
-        err_set(e, ERR_INVALID, 0, "field 'hub': field 'agent' must say as whom");
+        err_set(e, ERR_INVALID, 0, "field 'hub' needs the field 'agent'");
         return err_hint(e, "name an agent of the team");
     }
     if (spec->agent.n == 0)
@@ -206,12 +208,12 @@ static int check_agent(const struct sandbox_spec *spec, const struct principal *
     if (team_check_name("field 'agent'", spec->agent, e) < 0)
         return -1;
     if (by->tenant[0]) {
-        err_set(e, ERR_FORBIDDEN, 0, "field 'agent': the team is not a tenant's");
-        return err_hint(e, "its agents are made, and acted as, by those without a tenant");
+        err_set(e, ERR_FORBIDDEN, 0, "field 'agent': a tenant has no agents");
+        return err_hint(e, "use a token without a tenant to act as an agent of the team");
     }
     if (by->role == ROLE_AGENT && !str_eq_c(spec->agent, by->agent))
         return err_set(e, ERR_FORBIDDEN, 0,
-                       "field 'agent': an agent makes sandboxes in its own name only");
+                       "field 'agent': an agent can create sandboxes only for itself");
     return 0;
 }
 
@@ -262,7 +264,7 @@ void sandbox_create(struct sandboxes *all, const struct sandbox_spec *spec,
         gather_mounts(all, spec, tenant, by, mounts, &e) == 0)
         d = pick_driver(all, spec->runtime, &e);
     if (d && (t->relay || t->hub || t->process_api) && !(d->ops->caps & DRIVER_CAN_RELAY)) {
-        err_set(&e, ERR_UNSUPPORTED, 0, "field '%s': runtime '%s' has none",
+        err_set(&e, ERR_UNSUPPORTED, 0, "field '%s': runtime '%s' does not support it",
                 t->relay ? "relay"
                 : t->hub ? "hub"
                          : "process_api",

@@ -12,7 +12,7 @@ static int only_host(struct str image, struct err *e)
         return 0;
     err_set(e, ERR_NOT_FOUND, 0, "there is no image '" STR_FMT "'", (int)size_min(image.n, 64),
             image.p);
-    return err_hint(e, "there is: host");
+    return err_hint(e, "available: host");
 }
 
 /* --- defaults for commands --- */
@@ -74,7 +74,7 @@ static void take_defaults(struct sandbox *s, struct str json)
     if (json.n == 0 || str_eq_c(json, "{}"))
         return;
     if (json_read(json, &from, &e) < 0) {
-        log_error("what an image says of commands", LOG_C("sandbox", s->id), LOG_E(&e));
+        log_error("read the defaults of an image", LOG_C("sandbox", s->id), LOG_E(&e));
         return;
     }
     s->defaults.json = str_dup(json);
@@ -141,9 +141,9 @@ int sandbox_choose_image(struct sandboxes *all, const struct principal *by,
         return 0;
     for (size_t i = 0; i < ret->layer_count; i++)
         images_release(all->images, str_of(ret->layers[i]));
-    (void)err_set(e, ERR_INVALID, 0, "field 'command': there is none, and image '%s' names none",
-                  ret->id);
-    return err_hint(e, "say what to run; `holt image inspect` shows an image's own command");
+    (void)err_set(e, ERR_INVALID, 0,
+                  "field 'command' is missing, and image '%s' has no default command", ret->id);
+    return err_hint(e, "give a command; `holt image inspect` shows the default of an image");
 }
 
 void sandbox_set_image(struct sandbox *s, struct str asked, const struct image_use *u)

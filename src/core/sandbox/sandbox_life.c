@@ -59,12 +59,12 @@ static int must_be_free(const struct sandbox *s, const char *what, struct err *e
     if (step_is(s, STEP_NONE) && !s->destroying && s->driver && !s->orphan)
         return 0;
     if (s->orphan && s->driver) {
-        err_set(e, ERR_CONFLICT, 0, "%s sandbox '%s': it is an orphan, no row says what it was",
-                what, s->id);
-        err_hint(e, "start holtd with the database that knows it, or destroy it: holt rm %s",
+        err_set(e, ERR_CONFLICT, 0,
+                "%s sandbox '%s': it is an orphan, which is not in this database", what, s->id);
+        err_hint(e, "start holtd with the database it belongs to, or destroy it: holt rm %s",
                  s->id);
     } else if (!s->driver) {
-        err_set(e, ERR_UNSUPPORTED, 0, "%s sandbox '%s': its runtime '%s' is not there", what,
+        err_set(e, ERR_UNSUPPORTED, 0, "%s sandbox '%s': its runtime '%s' is not available", what,
                 s->id, s->runtime);
     } else {
         err_set(e, ERR_CONFLICT, 0, "%s sandbox '%s': it is %s", what, s->id,
@@ -262,8 +262,8 @@ void sandbox_stop(struct sandbox *s, int64_t grace_ms, bool force, const struct 
         err_hint(&e, "destroy it instead: holt rm %s", s->id);
     } else if (e.code == ERR_NONE &&
                s->traits.memory_upper) { /* checked before anything is ended */
-        err_set(&e, ERR_UNSUPPORTED, 0, "sandbox '%s' has its files in memory: a stop loses them",
-                s->id);
+        err_set(&e, ERR_UNSUPPORTED, 0,
+                "sandbox '%s' has its files in memory: a stop would lose them", s->id);
         err_hint(&e, "destroy it (holt rm %s), or create it with its files on disk", s->id);
     }
     if (e.code != ERR_NONE || s->sm.state == SANDBOX_STOPPED) {
@@ -495,9 +495,9 @@ void sandbox_update(struct sandbox *s, const struct sandbox_change *c, const str
         err_wrap(&e, "change sandbox '%s'", s->id);
     else if ((c->given.ttl_ms && c->traits.ttl_ms < 0) ||
              (c->given.idle_ttl_ms && c->traits.idle_ttl_ms < 0))
-        err_set(&e, ERR_INVALID, 0, "a lifetime below zero");
+        err_set(&e, ERR_INVALID, 0, "a lifetime must not be negative");
     else if (principal_is_inside(by) && traits_any(&c->given))
-        err_set(&e, ERR_FORBIDDEN, 0, "a sandbox does not decide how long it lives");
+        err_set(&e, ERR_FORBIDDEN, 0, "a sandbox cannot change its own lifetime");
     else if (c->network.n > 0 && sandbox_net_change(s, c->network, by, &e) < 0)
         err_wrap(&e, "change sandbox '%s'", s->id);
     if (e.code != ERR_NONE) {

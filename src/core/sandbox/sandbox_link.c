@@ -76,8 +76,8 @@ void link_forget(struct sandbox *s, const struct guest_exec_row *row)
     struct err e;
 
     if (guest_exec_attach(s->guest, &a, &ops, NULL, &ch, &e) < 0)
-        log_warn("a stray command stays", LOG_C("sandbox", s->id), LOG_S("exec", row->id),
-                 LOG_E(&e));
+        log_warn("an unknown command of a sandbox could not be ended", LOG_C("sandbox", s->id),
+                 LOG_S("exec", row->id), LOG_E(&e));
 }
 
 /* --- callbacks of the guest --- */
@@ -111,7 +111,7 @@ static void link_ready(struct guest *g, const struct guest_hello_init *h)
 
         x->listed = false;
         if (other && exec_is_live(x) && !x->start)
-            exec_lose(x, "another init answers in its sandbox");
+            exec_lose(x, "another init answers in the sandbox");
     }
     while (wire_rows_next(&guest_exec_row_layout, &rows, &row)) {
         struct exec *x = known_exec(s, row.id);

@@ -22,7 +22,8 @@ static void undo_removed(void *arg, const struct err *e)
     if (s->all->closed)
         return;
     if (e->code != ERR_NONE)
-        log_warn("what a failed create made is not all gone", LOG_C("id", s->id), LOG_E(e));
+        log_warn("leftovers of a failed create could not all be removed", LOG_C("id", s->id),
+                 LOG_E(e));
     sm_move(&s->sm, SANDBOX_STOPPING);
     sm_move(&s->sm, SANDBOX_DESTROYED);
     sandbox_erase(s, NULL);
@@ -51,7 +52,7 @@ void sandbox_undo(struct sandbox *s, const struct err *why)
     timer_stop(&s->timer);
     text_set(&s->failure, str_of(why->msg));
     sm_move(&s->sm, SANDBOX_FAILED);
-    sandbox_lose_execs(s, "the sandbox could not be made");
+    sandbox_lose_execs(s, "the sandbox could not be created");
     link_close(s);
     s->driver->ops->remove(s->driver, s->id, step_is(s, STEP_START),
                            step_is(s, STEP_START) ? start_removed : undo_removed, sandbox_ref(s));
@@ -144,9 +145,8 @@ static int check_limits(const struct sandbox *s, struct err *e)
         if (c->type != TRAIT_LIMIT || trait_number(c, &s->traits) == 0 || (s->enforced & c->bit))
             continue;
         err_set(e, ERR_UNSUPPORTED, 0, "field '%s': this host cannot enforce it", c->name);
-        return err_hint(e,
-                        "holt doctor says what is missing; without require_limits it is made all "
-                        "the same");
+        return err_hint(e, "holt doctor shows what is missing; without require_limits the sandbox "
+                           "is created anyway");
     }
     return 0;
 }
@@ -161,7 +161,7 @@ static void driver_has_made(void *arg, const struct driver_made *m, const struct
     if (e->code != ERR_NONE || s->destroying) {
 
         if (e->code == ERR_NONE)
-            err_set(&why, ERR_CANCELLED, 0, "it was destroyed meanwhile");
+            err_set(&why, ERR_CANCELLED, 0, "it was destroyed during its creation");
         sandbox_undo(s, &why);
         return;
     }

@@ -58,7 +58,7 @@ int sandbox_name_check(struct sandboxes *all, const struct sandbox *self, struct
 
     for (size_t i = 0; i < name.n; i++)
         if (!name_char(name.p[i], i == 0) || name.n > NAME_MAX_LEN) {
-            err_set(e, ERR_INVALID, 0, "field 'name': '" STR_FMT "' is no name",
+            err_set(e, ERR_INVALID, 0, "field 'name': '" STR_FMT "' is not a valid name",
                     (int)size_min(name.n, 64), name.p);
             return err_hint(e, "up to %d of a-z, 0-9 and '-', not '-' first", NAME_MAX_LEN);
         }
@@ -144,9 +144,9 @@ static struct sandbox *not_found(struct sandboxes *all, const struct principal *
             suggest_try(&n, all->sorted[i]->name);
     }
     if (n.best)
-        err_hint(e, "did you mean '%s'? holt ls lists all", n.best);
+        err_hint(e, "did you mean '%s'? holt ls lists all sandboxes", n.best);
     else
-        err_hint(e, "holt ls lists those there are");
+        err_hint(e, "holt ls lists the sandboxes");
     return NULL;
 }
 

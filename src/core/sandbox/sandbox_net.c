@@ -13,7 +13,7 @@
 
 static struct metric connections = {
     .name = "holt_egress_verdicts_total",
-    .help = "Connections out of sandboxes, by what was decided.",
+    .help = "Connections out of sandboxes, by decision.",
     .kind = METRIC_COUNTER,
 };
 static struct metric bytes = {
@@ -43,7 +43,7 @@ static int may_choose(const struct principal *by, struct err *e)
 {
     if (!by || (by->role != ROLE_AGENT && !principal_is_inside(by)))
         return 0;
-    (void)err_set(e, ERR_FORBIDDEN, 0, "an agent may not choose what a sandbox reaches");
+    (void)err_set(e, ERR_FORBIDDEN, 0, "an agent may not set the network of a sandbox");
     return err_hint(e, "ask an operator to create or change it");
 }
 
@@ -62,7 +62,7 @@ int sandbox_net_check(const struct sandboxes *all, const struct driver *d, struc
     if (d && (ret->reach == SANDBOX_REACHES_RAW ? (d->ops->caps & DRIVER_CAN_RAW) != 0
                                                 : d->ops->listen || leads_out(d)))
         return may_choose(by, e);
-    (void)err_set(e, ERR_UNSUPPORTED, 0, "field 'network': runtime '%s' controls no network",
+    (void)err_set(e, ERR_UNSUPPORTED, 0, "field 'network': runtime '%s' has no network control",
                   d ? d->ops->name : "?");
     return err_hint(e, "leave it 'none'");
 }
@@ -82,7 +82,7 @@ int sandbox_net_change(struct sandbox *s, struct str text, const struct principa
                       was_raw ? "with a raw network"
                       : raw   ? "without an interface"
                               : "without a network");
-        (void)err_hint(e, "stop it, change it, start it");
+        (void)err_hint(e, "stop it, change it and start it again");
         return err_object(e, "sandbox", s->id);
     }
     sandbox_net_take(s, &n);
@@ -115,7 +115,8 @@ static void network_wired(void *arg, const struct err *e)
         return;
     }
     if (e->code != ERR_NONE) /* when holt-egress is back, ready is called and all are sent again */
-        log_warn("a sandbox's policy was not taken", LOG_C("id", s->id), LOG_E(e));
+        log_warn("holt-egress refused the network policy of a sandbox", LOG_C("id", s->id),
+                 LOG_E(e));
 }
 
 static void secrets_taken(void *arg, const struct err *e)
@@ -127,7 +128,7 @@ static void secrets_taken(void *arg, const struct err *e)
     if (sandbox_is_making(s))
         sandbox_made_wired(s, e);
     else /* without them no value is sent out; when holt-egress is back, all are sent again */
-        log_warn("a sandbox's secrets were not taken", LOG_C("id", s->id), LOG_E(e));
+        log_warn("holt-egress refused the secrets of a sandbox", LOG_C("id", s->id), LOG_E(e));
 }
 
 /* Its alias in the dialect that made it; NULL: none. */
@@ -276,7 +277,8 @@ static void on_question(void *arg, const struct egress_question *q)
     if (all->asker)
         all->asker->question(all->asker_arg, q);
     else
-        egress_reply(all->egress, q->question, false, "nobody can be asked");
+        egress_reply(all->egress, q->question, false,
+                     "nobody can be asked: there is no queue of approvals");
 }
 
 void sandboxes_set_asker(struct sandboxes *all, const struct sandbox_asker *ops, void *arg)

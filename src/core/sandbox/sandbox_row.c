@@ -272,7 +272,7 @@ static void save_end(void *arg, const struct err *e)
     struct list *node;
 
     if (e->code != ERR_NONE && !v->s->all->closed) {
-        log_warn("a sandbox's row was not written; it is tried again", LOG_C("id", v->id),
+        log_warn("the row of a sandbox could not be written; it is retried", LOG_C("id", v->id),
                  LOG_E(e));
         v->s->unsaved = true;
         /* The events were not written either: they go with the next save, before newer ones. */
@@ -363,8 +363,8 @@ static void note_end(void *arg, const struct err *e)
     struct note *n = arg;
 
     if (e->code != ERR_NONE)
-        log_warn("an event was not written", LOG_C("type", n->type), LOG_C("object", n->object),
-                 LOG_E(e));
+        log_warn("an event could not be written", LOG_C("type", n->type),
+                 LOG_C("object", n->object), LOG_E(e));
     mem_free(n->data);
     mem_free(n);
 }

@@ -58,14 +58,15 @@ static int check_variable(const struct sandbox_spec *spec, const struct sandbox_
     struct str env = str_of(v[at].env);
 
     if (!is_variable(env))
-        return err_set(e, ERR_INVALID, 0, "field 'secrets': '%s' is no variable's name", v[at].env);
+        return err_set(e, ERR_INVALID, 0, "field 'secrets': '%s' is not a valid name of a variable",
+                       v[at].env);
     for (size_t i = 0; i < at; i++)
         if (strcmp(v[i].env, v[at].env) == 0)
-            return err_set(e, ERR_INVALID, 0, "field 'secrets': two are for the variable '%s'",
+            return err_set(e, ERR_INVALID, 0, "field 'secrets': two secrets have the variable '%s'",
                            v[at].env);
     for (size_t i = 0; i < spec->env_count; i++)
         if (str_eq(spec->env[i].key, env))
-            return err_set(e, ERR_INVALID, 0, "field 'secrets': 'env' has a variable '%s' too",
+            return err_set(e, ERR_INVALID, 0, "field 'secrets': 'env' also sets the variable '%s'",
                            v[at].env);
     return 0;
 }
@@ -77,7 +78,7 @@ static int check_one(struct sandboxes *all, const struct principal *by, const st
     struct secret *s = all->secrets ? secret_find(all->secrets, by, u->name, e) : NULL;
 
     if (!all->secrets)
-        return err_set(e, ERR_UNSUPPORTED, 0, "there are no secrets here");
+        return err_set(e, ERR_UNSUPPORTED, 0, "this installation has no secrets");
     if (!s || secret_check(s, all->authority != NULL, e) < 0)
         return -1;
     secret_info(s, &i);
@@ -243,7 +244,7 @@ static void telling_over(struct telling *t)
 static void secrets_sent(void *arg, const struct err *e)
 {
     if (e->code != ERR_NONE) /* when holt-egress is back, all are sent again */
-        log_warn("a sandbox's secrets were not taken", LOG_E(e));
+        log_warn("holt-egress refused the secrets of a sandbox", LOG_E(e));
     telling_over(arg);
 }
 

@@ -273,7 +273,7 @@ static int check_sharer(const struct principal *by, struct err *e)
 static int check_maker(const struct volume_spec *spec, const struct principal *by, struct err *e)
 {
     if (principal_is_inside(by)) {
-        err_set(e, ERR_FORBIDDEN, 0, "a sandbox makes no volumes");
+        err_set(e, ERR_FORBIDDEN, 0, "a sandbox cannot create volumes");
         return err_hint(e, "ask its owner, or use a token from outside");
     }
     return spec->shared ? check_sharer(by, e) : 0;
@@ -298,13 +298,14 @@ static int check(struct volumes *l, const struct volume_spec *spec, const struct
     const struct volume *other = taken_by(l, spec, principal_owner(by));
 
     if (!is_name(spec->name)) {
-        err_set(e, ERR_INVALID, 0, "field 'name': '" STR_FMT "' is no name",
+        err_set(e, ERR_INVALID, 0, "field 'name': '" STR_FMT "' is not a valid name",
                 (int)size_min(spec->name.n, 64), spec->name.p ? spec->name.p : "");
         return err_hint(e, "1 to %d of a-z, 0-9 and '-', not '-' first", NAME_MAX_LEN);
     }
     if (spec->kind == VOLUME_DISK && spec->size_bytes != 0) {
-        err_set(e, ERR_INVALID, 0, "field 'size_bytes': only a tmpfs volume has a size");
-        return err_hint(e, "in memory, with a size: holt volume create NAME --kind tmpfs");
+        err_set(e, ERR_INVALID, 0, "field 'size_bytes' is only for tmpfs volumes");
+        return err_hint(
+            e, "holt volume create NAME --kind tmpfs creates a volume in memory with a size");
     }
     if (spec->kind == VOLUME_TMPFS && spec->size_bytes != 0 && spec->size_bytes < TMPFS_MIN)
         return err_set(e, ERR_INVALID, 0, "field 'size_bytes': less than %d", TMPFS_MIN);
@@ -395,7 +396,7 @@ static int not_found(struct str ref, struct err *e)
 {
     err_set(e, ERR_NOT_FOUND, 0, "there is no volume '" STR_FMT "'", (int)size_min(ref.n, 64),
             ref.p ? ref.p : "");
-    return err_hint(e, "holt volume ls lists those there are; holt volume create makes one");
+    return err_hint(e, "holt volume ls lists the volumes; holt volume create creates one");
 }
 
 static struct owned volume_owned(const struct volume *v)
@@ -539,10 +540,10 @@ int volume_mount(struct volumes *l, const struct volume_use *u, const struct vol
     struct volume *v = find_for_mount(l, u->name, asker, e);
 
     if (!v)
-        return e->code == ERR_NOT_FOUND ? err_hint(e, "holt volume create makes one; another's is "
-                                                      "mounted by its id or as OWNER/NAME "
-                                                      "(holt volume ls)")
-                                        : -1;
+        return e->code == ERR_NOT_FOUND
+                   ? err_hint(e, "holt volume create creates one; use the id or OWNER/NAME for "
+                                 "that of another owner (holt volume ls)")
+                   : -1;
     if (!may_see(v, asker->tenant))
         return not_found(u->name, e);
     *ret = (struct sandbox_mount){.kind = v->kind == VOLUME_TMPFS ? STR("shared") : STR("volume"),

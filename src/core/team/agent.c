@@ -128,7 +128,7 @@ int agent_need(struct team *t, struct str name, struct agent *ret, struct err *e
     if (r != 0)
         return r < 0 ? -1 : 0;
     team_missing(t, "agent", name, e);
-    return err_hint(e, "holt agent ls lists those there are; an agent registers itself first");
+    return err_hint(e, "holt agent ls lists the agents; an agent must register first");
 }
 
 int agent_all(struct team *t, struct agent_list *ret, struct err *e)
@@ -260,7 +260,7 @@ static int check_coordinator(const struct team *t, struct str before, struct str
     if (team_is_person(t) || !team_tags_have(after, STR("coordinator")) ||
         team_tags_have(before, STR("coordinator")))
         return 0;
-    return err_set(e, ERR_FORBIDDEN, 0, "only people make an agent a coordinator");
+    return err_set(e, ERR_FORBIDDEN, 0, "only people can make an agent a coordinator");
 }
 
 /* Full-width letters (U+FF01 to U+FF5E) as the ASCII letters they look like. */
@@ -417,7 +417,7 @@ int agent_set_mode(struct team *t, struct str name, enum agent_mode m, struct er
     if (!team_is_person(t) && m > a.mode_max) {
         err_set(e, ERR_FORBIDDEN, 0, "agent '" STR_FMT "' may go up to '%s', not to '%s'",
                 STR_ARG(name), agent_mode_name(a.mode_max), agent_mode_name(m));
-        return err_hint(e, "only people raise an agent's mode");
+        return err_hint(e, "only people can raise an agent's mode");
     }
     a.mode = m;
     if (team_is_person(t))
@@ -485,7 +485,7 @@ int agent_set_tags(struct team *t, struct str name, struct str tags, struct str 
         return -1;
     if (!team_is_person(t) && task_max >= 0 && a.task_max > 0 &&
         (task_max == 0 || task_max > a.task_max))
-        return err_set(e, ERR_FORBIDDEN, 0, "only people raise an agent's task limit");
+        return err_set(e, ERR_FORBIDDEN, 0, "only people can raise an agent's task limit");
     a.tags = tags;
     a.description = description.p ? description : STR("");
     if (task_max >= 0)
@@ -503,8 +503,8 @@ int agent_refuse_revoked(const struct directive *d, struct err *e)
             STR_ARG(d->agent), STR_ARG(d->actor), clock_text(d->issued_ms, at),
             d->reason.n > 0 ? ": " : "", STR_ARG(d->reason));
     return err_hint(e,
-                    "it can read, and acknowledge that; a person can do so for it: "
-                    "holt agent ack " STR_FMT,
+                    "it can only read and acknowledge the revocation; a person can acknowledge for "
+                    "it: holt agent ack " STR_FMT,
                     STR_ARG(d->agent));
 }
 
@@ -524,7 +524,7 @@ int agent_may_take(struct team *t, const struct agent *a, struct err *e)
         return 0;
     err_set(e, ERR_FORBIDDEN, 0, "agent '" STR_FMT "' is paused and takes no new tasks",
             STR_ARG(a->name));
-    return err_hint(e, "a person resumes it");
+    return err_hint(e, "a person can resume it: holt agent resume");
 }
 
 int agent_may_be_given(struct team *t, struct str name, struct err *e)
@@ -553,7 +553,7 @@ int agent_may_choose(struct team *t, const struct agent *a, struct str needed_ta
     if (a->mode != AGENT_AUTONOMOUS) {
         err_set(e, ERR_FORBIDDEN, 0, "agent '" STR_FMT "' is %s: it gives itself no work",
                 STR_ARG(a->name), agent_mode_name(a->mode));
-        return err_hint(e, "a person or coordinator assigns the task");
+        return err_hint(e, "a person or coordinator must assign the task");
     }
     return agent_can_do(a, needed_tags, e);
 }

@@ -88,7 +88,7 @@ int agent_watch(struct team *t, struct err *e)
             return -1;
         if (agent_status_of(t, a) != a->status && agent_save(t, a, "agent.status", e) < 0)
             return -1;
-        if (release && board_release(t, a->name, STR("the agent did not come back"), e) < 0)
+        if (release && board_release(t, a->name, STR("the agent stayed offline"), e) < 0)
             return -1;
     }
     return 0;

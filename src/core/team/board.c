@@ -253,7 +253,7 @@ int project_remove(struct team *t, struct str id, struct err *e)
                   PARAMS(P_TEXT("id", id)), &owners, e) < 0)
         return -1;
     if (!team_is_person(t) && !str_eq(p.creator, by))
-        return err_set(e, ERR_FORBIDDEN, 0, "only people and its creator remove a project");
+        return err_set(e, ERR_FORBIDDEN, 0, "only people and its creator can remove a project");
     if (board_drop_files(t, id, e) < 0 ||
         proposals_close(t, STR(""), id, "the project was removed", e) < 0)
         return -1;

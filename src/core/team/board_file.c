@@ -196,7 +196,7 @@ int file_remove(struct team *t, struct str project, struct str name, struct err 
         check_member(t, project, e) < 0 || file_need(t, project, name, 0, &f, e) < 0)
         return -1;
     if (!team_is_person(t) && !str_eq(f.uploader, by))
-        return err_set(e, ERR_FORBIDDEN, 0, "only people and its last uploader remove a file");
+        return err_set(e, ERR_FORBIDDEN, 0, "only people and its last uploader can remove a file");
     if (drop_files(t, project, name, INT64_MAX, e) < 0)
         return -1;
     file_event(t, "project.file_removed", &f);

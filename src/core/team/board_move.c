@@ -25,7 +25,7 @@ int board_may_assign(struct team *t, struct err *e)
 
     if (r != 0)
         return r < 0 ? -1 : 0;
-    err_set(e, ERR_FORBIDDEN, 0, "only people and coordinators do this");
+    err_set(e, ERR_FORBIDDEN, 0, "only people and coordinators can do this");
     return err_hint(e, "claim a task instead, or ask for the tag 'coordinator'");
 }
 
@@ -134,7 +134,7 @@ static int check_taker(struct team *t, const struct card *c, const struct agent 
                 "agent '" STR_FMT "' is manual: it works on what it was "
                 "assigned",
                 STR_ARG(a->name));
-        return err_hint(e, "a person or coordinator assigns the task");
+        return err_hint(e, "a person or coordinator must assign the task");
     }
     return agent_can_do(a, c->tags, e);
 }
@@ -337,7 +337,7 @@ static int check_mover(struct team *t, const struct card *c, const struct agent 
         team_tags_have(a->tags, STR("coordinator")) || team_tags_have(c->reviewers, a->name))
         return 0;
     err_set(e, ERR_FORBIDDEN, 0, "the task belongs to '" STR_FMT "'", STR_ARG(c->assigned_to));
-    return err_hint(e, "become its reviewer, or ask a coordinator");
+    return err_hint(e, "review it, or ask a coordinator");
 }
 
 static int check_blocker(struct team *t, const struct card *c, struct str id, struct err *e)
@@ -440,7 +440,7 @@ static int unblock_others(struct team *t, const struct card *done, struct err *e
         }
         c->status = CARD_READY;
         c->blocked_reason = c->blocked_by = STR("");
-        if (card_save(t, c, CARD_BLOCKED, STR("system"), STR("what blocked it is done"),
+        if (card_save(t, c, CARD_BLOCKED, STR("system"), STR("the task that blocked it is done"),
                       "task.moved", e) < 0 ||
             (c->assigned_to.n == 0 && forget_card(t, &before, e) < 0))
             return -1;
@@ -517,7 +517,7 @@ int card_add_reviewer(struct team *t, struct str project, struct str id, struct 
         return 0;
     if (team_tags_count(c.reviewers) >= TEAM_TAGS_MAX) {
         err_set(e, ERR_LIMIT, 0, "the task has %d reviewers already", TEAM_TAGS_MAX);
-        return err_limit_fixed(e, TEAM_TAGS_MAX, "one of those decides");
+        return err_limit_fixed(e, TEAM_TAGS_MAX, "one of those must decide");
     }
     c.reviewers = team_tags_add(t->arena, c.reviewers, name);
     return card_save(t, &c, c.status, name, STR(""), "task.reviewed", e);

@@ -46,7 +46,8 @@ static int check_rate(struct team *t, struct str sender, struct err *e)
     t->retry_ms = i64_max(first + RATE_WINDOW_MS - t->now_ms, 1);
     err_set(e, ERR_LIMIT, 0, "'" STR_FMT "' sent %lld messages within a minute", STR_ARG(sender),
             (long long)count);
-    return err_limit(e, "message_rate", t->conf.message_rate, "send later");
+    return err_limit(e, "message_rate", t->conf.message_rate,
+                     "send later; the limit is per minute");
 }
 
 static int check_message(struct team *t, struct message *m, struct err *e)
@@ -70,8 +71,7 @@ static int check_message(struct team *t, struct message *m, struct err *e)
 static int no_room(const struct team *t, struct str name, struct err *e)
 {
     err_set(e, ERR_LIMIT, 0, "the inbox of '" STR_FMT "' is full", STR_ARG(name));
-    return err_limit(e, "inbox_max", t->conf.inbox_max,
-                     "its owner must acknowledge what it has read");
+    return err_limit(e, "inbox_max", t->conf.inbox_max, "its owner must acknowledge messages");
 }
 
 /* Drops the oldest acknowledged message; of broadcasts, which are never acknowledged, the
@@ -123,7 +123,7 @@ static int make_room(struct team *t, struct str name, struct buf *dropped, struc
         return -1;
     if (boxes >= t->conf.objects_max) {
         err_set(e, ERR_LIMIT, 0, "there are %lld inboxes already", (long long)boxes);
-        return err_limit(e, "team_max", t->conf.objects_max, "send to a name that has one");
+        return err_limit(e, "team_max", t->conf.objects_max, "send to an agent that has an inbox");
     }
     return tx_run(t->tx, "INSERT INTO mailboxes (name, total) VALUES (:name, 1)",
                   PARAMS(P_TEXT("name", name)), e) < 0
@@ -336,7 +336,7 @@ int message_history(struct team *t, struct str a, struct str b, int64_t limit,
                     struct message_list *ret, struct err *e)
 {
     if (!team_is_person(t) && !str_eq(a, t->who.agent) && !str_eq(b, t->who.agent))
-        return err_set(e, ERR_FORBIDDEN, 0, "agent '" STR_FMT "' reads its own mail only",
+        return err_set(e, ERR_FORBIDDEN, 0, "agent '" STR_FMT "' can read only its own messages",
                        STR_ARG(t->who.agent));
     /* The index has both columns: a merge of two inboxes that reads only the rows it returns. */
     return read_messages(

@@ -34,7 +34,8 @@ int team_act_as(struct team *t, struct str name, struct str *ret, struct err *e)
 {
     if (!team_is_person(t) && name.n > 0 && !str_eq(name, t->who.agent))
         return err_set(e, ERR_FORBIDDEN, 0,
-                       "agent '" STR_FMT "' cannot act as '" STR_FMT "': its token is its own",
+                       "agent '" STR_FMT "' cannot act as '" STR_FMT
+                       "': its token is only for itself",
                        STR_ARG(t->who.agent), (int)size_min(name.n, TEAM_NAME_MAX), name.p);
     *ret = team_is_person(t) ? name : t->who.agent;
     t->acted = *ret;
@@ -239,6 +240,6 @@ int team_missing(struct team *t, const char *kind, struct str id, struct err *e)
 
     err_set(e, ERR_NOT_FOUND, 0, "there is no %s '" STR_FMT "'", kind, STR_ARG(shown));
     if (lister(kind))
-        err_hint(e, "%s lists those there are", lister(kind));
+        err_hint(e, "%s lists them", lister(kind));
     return err_object(e, kind, arena_cstr(t->arena, shown));
 }

@@ -173,7 +173,7 @@ int box_start(const struct box_home *h, bool again, struct box *b, struct err *e
 
     b->pidfd = -1;
     if (again && fstatat(h->dir, root, &st, 0) < 0)
-        return err_set(e, ERR_NOT_FOUND, 0, "sandbox '%s' has no files to go on with", b->id);
+        return err_set(e, ERR_NOT_FOUND, 0, "sandbox '%s' has no files to start from", b->id);
     if (!again && mkdirat(h->dir, b->id, 0700) < 0)
         return err_set(e, errno == EEXIST ? ERR_CONFLICT : err_code_from_errno(errno), errno,
                        "make the directory of sandbox '%s'", b->id);

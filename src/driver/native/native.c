@@ -33,7 +33,7 @@ static void finish_made(struct call *c, const struct spawn_msg *m)
         made.warm = m->u.created.warm;
         native_box_add(c->n, c->id);
     } else if (c->h.err.code == ERR_NONE) {
-        (void)err_set(&c->h.err, ERR_INTERNAL, 0, "holt-spawn gave no answer that fits");
+        (void)err_set(&c->h.err, ERR_INTERNAL, 0, "holt-spawn sent an unexpected reply");
     }
     c->cb.made(c->arg, c->h.err.code == ERR_NONE ? &made : NULL, &c->h.err);
 }
@@ -54,7 +54,7 @@ static int mount_kind(struct str kind, uint8_t *ret, struct err *e)
         *ret = (uint8_t)i;
         return 0;
     }
-    return err_set(e, ERR_INVALID, 0, "no mount is of kind '" STR_FMT "'", STR_ARG(kind));
+    return err_set(e, ERR_INVALID, 0, "there is no mount kind '" STR_FMT "'", STR_ARG(kind));
 }
 
 static int mount_rows(const struct driver_spec *s, struct spawn_mount_row *rows, struct err *e)
@@ -156,7 +156,7 @@ static void finish_listeners(struct call *c, const struct spawn_msg *m)
         memcpy(l.fds, c->h.in.fd, sizeof c->h.in.fd);
         c->h.in.n = 0;
     } else if (c->h.err.code == ERR_NONE) {
-        (void)err_set(&c->h.err, ERR_INTERNAL, 0, "holt-spawn gave no answer that fits");
+        (void)err_set(&c->h.err, ERR_INTERNAL, 0, "holt-spawn sent an unexpected reply");
     }
     c->cb.listeners(c->arg, c->h.err.code == ERR_NONE ? &l : NULL, &c->h.err);
 }
@@ -231,7 +231,7 @@ static void finish_stats(struct call *c, const struct spawn_msg *m)
                                   .net_rx_bytes = (int64_t)m->u.stats.net_rx_bytes,
                                   .net_tx_bytes = (int64_t)m->u.stats.net_tx_bytes};
     else if (c->h.err.code == ERR_NONE)
-        (void)err_set(&c->h.err, ERR_INTERNAL, 0, "holt-spawn gave no stats");
+        (void)err_set(&c->h.err, ERR_INTERNAL, 0, "holt-spawn sent no stats");
     c->cb.stats(c->arg, c->h.err.code == ERR_NONE ? &s : NULL, &c->h.err);
 }
 
@@ -262,7 +262,7 @@ static void finish_pooled(struct call *c, const struct spawn_msg *m)
     if (m && m->type == SPAWN_POOLED)
         p = (struct driver_pooled){m->u.pooled.ready, (int64_t)m->u.pooled.broken};
     else if (c->h.err.code == ERR_NONE)
-        (void)err_set(&c->h.err, ERR_INTERNAL, 0, "holt-spawn gave no answer that fits");
+        (void)err_set(&c->h.err, ERR_INTERNAL, 0, "holt-spawn sent an unexpected reply");
     c->cb.pooled(c->arg, c->h.err.code == ERR_NONE ? &p : NULL, &c->h.err);
 }
 
@@ -298,7 +298,7 @@ static void finish_bytes(struct call *c, const struct spawn_msg *m)
     bool fits = m && m->type == SPAWN_MEASURED;
 
     if (!fits && c->h.err.code == ERR_NONE)
-        (void)err_set(&c->h.err, ERR_INTERNAL, 0, "holt-spawn gave no measure");
+        (void)err_set(&c->h.err, ERR_INTERNAL, 0, "holt-spawn sent no size");
     c->cb.bytes(c->arg, fits ? (int64_t)m->u.measured.bytes : 0, &c->h.err);
 }
 

@@ -122,7 +122,7 @@ static bool fits(struct call *c, const struct virt_msg *m, enum virt_type type)
     if (m && m->type == type)
         return true;
     if (c->h.err.code == ERR_NONE)
-        (void)err_set(&c->h.err, ERR_INTERNAL, 0, "holt-virt gave no answer that fits");
+        (void)err_set(&c->h.err, ERR_INTERNAL, 0, "holt-virt sent an unexpected reply");
     return false;
 }
 
@@ -469,7 +469,8 @@ static int check_host(const struct driver_config *c, struct err *e)
     }
     if (access(base, R_OK) < 0) {
         (void)err_set(e, ERR_UNSUPPORTED, 0, "there is no base of virtual machines");
-        return err_hint(e, "holt image build-vm makes one (docs/vm.md); then start holtd again");
+        return err_hint(e,
+                        "build one with holt image build-vm (docs/vm.md), then start holtd again");
     }
     return 0;
 }
