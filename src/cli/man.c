@@ -122,7 +122,7 @@ static void add_verb_list(const struct cmd_set *set, const struct op_group *g, s
         if (!help_group_is_used(set, g->name))
             continue;
         roff_subsection(to, g->text);
-        buf_add_c(to, ".PP\nSee\n");
+        buf_add_c(to, "See\n");
         roff_reference(to, page_name(g->name, name), 1, true);
         for (size_t i = 0; i < set->n; i++) {
             struct str rest;

@@ -26,11 +26,30 @@ static void add_line(struct buf *to, struct str line)
         case '^':
             buf_add_c(to, "\\(ha");
             break;
+        case '|':
+        case ',': /* \\: lets a long list of choices break after it */
+            buf_add_char(to, line.p[i]);
+            if (i + 1 < line.n && line.p[i + 1] != ' ')
+                buf_add_c(to, "\\:");
+            break;
         default:
             buf_add_char(to, line.p[i]);
         }
     }
     buf_add_char(to, '\n');
+}
+
+/* A heading begins a paragraph by itself: another .PP would be a fault of style (mandoc -T lint). */
+static void begin_paragraph(struct buf *to)
+{
+    struct str s = buf_str(to);
+    size_t start = s.n;
+
+    while (start > 1 && s.p[start - 2] != '\n')
+        start--;
+    s = str_skip(s, start > 0 ? start - 1 : 0);
+    if (!str_starts(s, STR(".SH ")) && !str_starts(s, STR(".SS ")))
+        buf_add_c(to, ".PP\n");
 }
 
 /* The argument of a macro: a double quote would end it. */
@@ -84,7 +103,7 @@ void roff_subsection(struct buf *to, const char *heading)
 void roff_text(struct buf *to, struct str text)
 {
     while (text.n > 0) {
-        buf_add_c(to, ".PP\n");
+        begin_paragraph(to);
         add_line(to, str_cut(text, '\n', &text));
     }
 }
@@ -102,7 +121,8 @@ void roff_term(struct buf *to, struct str term, struct str text)
 
 void roff_literal(struct buf *to, struct str text)
 {
-    buf_add_c(to, ".PP\n.nf\n.RS 4\n");
+    begin_paragraph(to);
+    buf_add_c(to, ".nf\n.RS 4\n");
     while (text.n > 0)
         add_line(to, str_cut(text, '\n', &text));
     buf_add_c(to, ".RE\n.fi\n");

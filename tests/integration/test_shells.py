@@ -150,7 +150,9 @@ def test_manual_pages_have_no_warnings_and_every_verb_and_setting():
     assert {"holt.1", "holt-sandbox.1", "holt-exec.1", "holt-machine.1", "holtd.8"} <= set(found)
     shown = {}
     for page in found:
-        r = subprocess.run(["groff", "-ww", "-mandoc", "-Tutf8", "-Kutf8", "-rLL=100n"], input=roff(page), capture_output=True, text=True,
+        source = roff(page)
+        assert not re.search(r"^\.S[HS] .*\n\.PP$", source, re.M), f"{page}: a paragraph after a heading, which begins one itself"
+        r = subprocess.run(["groff", "-ww", "-mandoc", "-Tutf8", "-Kutf8", "-rLL=78n"], input=source, capture_output=True, text=True,
                            timeout=60, env={**environment(), "GROFF_NO_SGR": "1"}, check=True)
         assert r.stderr == "", f"{page}: {r.stderr}"
         shown[page] = re.sub(".\x08", "", r.stdout)  # bold is printed twice
