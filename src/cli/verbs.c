@@ -231,7 +231,7 @@ const struct verb verb_table[] = {
     {.verb = "exec", .op = "exec.create", .fills = RUN_FILLS ",cancel_on_disconnect", .failed = 125,
      .text = "Run a command in a sandbox.\n"
              "Standard input, output and error, signals and the exit status pass through as with `holt run`. With -d "
-             "it continues in the background, and its id is printed.",
+             "it continues in the background, and the command with its id is printed.",
      FLAGS(exec_flags), .run = exec_run,
      EXAMPLES("holt exec build -- make -j4", "holt exec build -t -- top", "holt exec build -d -- ./server")},
     {.verb = "shell", .op = "exec.create", .fills = RUN_FILLS ",cancel_on_disconnect,background,merge,timeout_ms", .failed = 125,

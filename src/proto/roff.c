@@ -39,7 +39,8 @@ static void add_line(struct buf *to, struct str line)
     buf_add_char(to, '\n');
 }
 
-/* A heading begins a paragraph by itself: another .PP would be a fault of style (mandoc -T lint). */
+/* A heading begins a paragraph by itself: another .PP would be a fault of style (mandoc -T lint).
+ */
 static void begin_paragraph(struct buf *to)
 {
     struct str s = buf_str(to);
