@@ -53,7 +53,7 @@ class Socket:
 def start(build, directory):
     os.environ["HOLT_BUILD"] = build
     import daemon
-    return daemon.native(directory, "--execs-max", "1000")
+    return daemon.native(directory)
 
 
 def many(holtd, build, args):
