@@ -23,6 +23,7 @@ struct api_config {
     struct asks *asks;
     struct images *images;
     struct volumes *volumes;
+    struct access *access;
     struct blobs *blobs;
     struct secrets *secrets;
     const struct authority *authority; /* NULL: no interception */

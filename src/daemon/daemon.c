@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/starter.h"
+#include "core/access/access.h"
 #include "core/ask/ask.h"
 #include "core/blob.h"
 #include "core/identity/tenant.h"
@@ -34,7 +35,8 @@
 #define IMAGE_JOBS_MAX 8 /* concurrent pulls and imports */
 #define FLUSH_TICKS 60   /* a minute */
 #define RETAIN_TICKS 600 /* ten minutes */
-#define RETAIN_FIRST 10  /* the first one soon after start-up, since holtd may restart often */
+#define ACCESS_TICKS 600
+#define RETAIN_FIRST 10 /* the first one soon after start-up, since holtd may restart often */
 
 enum { SIG_TERM, SIG_INT, SIG_HUP, SIG_KINDS };
 static const int signal_numbers[SIG_KINDS] = {SIGTERM, SIGINT, SIGHUP};
@@ -56,6 +58,7 @@ struct daemon {
     struct unpacker *unpacker;
     struct images *images;
     struct volumes *volumes;
+    struct access *access;
     struct blobs *blobs;
     struct secrets *secrets;
     struct authority authority;
@@ -216,6 +219,8 @@ static void on_tick(uv_timer_t *t)
     sandboxes_tick(d->sandboxes);
     asks_tick(d->asks);
     api_tick(d->api);
+    if (d->ticks % ACCESS_TICKS == 0)
+        access_tick(d->access);
     if (++d->ticks % FLUSH_TICKS == 0)
         identity_flush(d->identity);
     if (d->ticks % RETAIN_TICKS == RETAIN_FIRST &&
@@ -556,6 +561,7 @@ static int open_server(struct daemon *d, struct err *e)
                                      .asks = d->asks,
                                      .images = d->images,
                                      .volumes = d->volumes,
+                                     .access = d->access,
                                      .blobs = d->blobs,
                                      .secrets = d->secrets,
                                      .authority = c->intercept ? &d->authority : NULL,
@@ -596,6 +602,11 @@ static int start(struct daemon *d, struct err *e)
     apply_settings(d);
     if (open_sandboxes(d, e) < 0 || open_asks(d, e) < 0 || open_images(d, e) < 0 ||
         volumes_open(d->store, d->sandboxes, &d->volumes, e) < 0 ||
+        access_open(&(struct access_config){.store = d->store,
+                                            .identity = d->identity,
+                                            .sandboxes = d->sandboxes,
+                                            .state = d->conf->state},
+                    &d->access, e) < 0 ||
         blobs_open(&(struct blobs_config){.loop = &d->loop,
                                           .store = d->store,
                                           .state = d->conf->state,
@@ -661,6 +672,7 @@ static void finish(struct daemon *d)
     d->revoked = revoked_close(d->revoked);
     d->images = images_free(d->images);
     d->volumes = volumes_free(d->volumes);
+    d->access = access_free(d->access);
     d->blobs = blobs_free(d->blobs);
     d->secrets = secrets_free(d->secrets);
     authority_done(&d->authority);

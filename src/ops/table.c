@@ -1,4 +1,5 @@
 /* table: the list of all operations. */
+#include "ops/access.h"
 #include "ops/approval.h"
 #include "ops/board.h"
 #include "ops/egress.h"
@@ -87,6 +88,12 @@ const struct op *const op_table[] = {
     &op_image_pull,
     &op_image_import,
     &op_image_remove,
+    &op_access_ca,
+    &op_access_krl,
+    &op_access_request,
+    &op_access_list,
+    &op_access_get,
+    &op_access_revoke,
     &op_volume_create,
     &op_volume_list,
     &op_volume_get,
@@ -166,6 +173,7 @@ const struct op_group op_groups[] = {
     {"file", "Files of a sandbox: bytes, directories, archives."},
     {"port", "Servers inside a sandbox."},
     {"image", "Images: what sandboxes start from."},
+    {"access", "Access: SSH certificates of minutes."},
     {"volume", "Volumes: files shared by sandboxes."},
     {"secret", "Secrets: values that sandboxes use without holding them."},
     {"rule", "Rules: hosts that a person allowed or denied to sandboxes."},

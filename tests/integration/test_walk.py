@@ -72,6 +72,9 @@ def example(schema):
     return {"array": ["true"], "object": {}, "integer": 1, "boolean": False}.get(kind, "true")
 
 
+PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB7Jm0dVd0tQv5ZQ9m0b8kq3m5JfM0o0c8m8oJ3n3f8k"
+
+
 class World:
     """What A has, and who is not A."""
 
@@ -85,6 +88,7 @@ class World:
         wait_for(lambda: a("GET", f"{API}/sandboxes/{box['id']}/sessions/{session['id']}")["state"] == "exited")
         volume = a("POST", f"{API}/volumes", {"name": f"vol-{MARK}"})
         image = a("POST", f"{API}/images/import?name=img-{MARK}&format=tar", tar(member("f", MARK.encode())))
+        certificate = a("POST", f"{API}/access/certificates", {"public_key": PUBLIC_KEY, "principals": [MARK]})
         secret = a("POST", f"{API}/secrets", {"name": f"sec-{MARK}", "value": f"v-{MARK}", "hosts": ["a.example"]})
         sbx = a("POST", "/sandboxes", {"id": MARK})["id"]
         self.client = Sandbox(d.port, a.token)
@@ -110,11 +114,11 @@ class World:
             "sandboxes": sorted(set(boxes)), "execs": [run["id"]], "sessions": [session["id"], f"term-{MARK}"], "volumes": [volume["id"], *named(f"vol-{MARK}")],
             "images": [image["id"], f"img-{MARK}", f"ta/img-{MARK}"], "secrets": [secret["id"], *named(f"sec-{MARK}")],
             "tokens": [owner], "agents": [agent], "reviewers": [agent], "projects": [project], "tasks": [str(task)],
-            "messages": [agent], "history": [agent], "approvals": [proposal], "proposals": [proposal], "rules": ["er_0"], "grants": ["gr_0"],
+            "messages": [agent], "history": [agent], "approvals": [proposal], "proposals": [proposal], "rules": ["er_0"], "grants": ["gr_0"], "certificates": [certificate["id"]], "assets": ["index.js"],
             "ports": ["1"], "t": ["0" * 64], "tenant": ["ta"],
         }
         self.box, self.volume, self.image, self.secret, self.project, self.task = box, volume, image, secret, project, task
-        self.marks = [MARK, box["id"], run["id"], volume["id"], image["id"], secret["id"], owner]
+        self.marks = [MARK, box["id"], run["id"], volume["id"], image["id"], secret["id"], certificate["id"], owner]
 
     def who(self, name, role, **more):
         body = {"name": name, "role": role, **more, **({"agent": name} if role == "agent" else {})}

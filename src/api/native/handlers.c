@@ -2,6 +2,7 @@
 #include "api/native/handlers.h"
 
 #include "api/metrics.h"
+#include "ops/access.h"
 #include "ops/approval.h"
 #include "ops/board.h"
 #include "ops/egress.h"
@@ -90,6 +91,12 @@ const struct op_handler op_handlers[] = {
     {&op_image_pull,    image_pull_run},
     {&op_image_import,  image_import_run},
     {&op_image_remove,  image_remove_run},
+    {&op_access_ca,     access_ca_run},
+    {&op_access_krl,    access_krl_run},
+    {&op_access_request, access_request_run},
+    {&op_access_list,   access_list_run},
+    {&op_access_get,    access_get_run},
+    {&op_access_revoke, access_revoke_run},
     {&op_volume_create, volume_create_run},
     {&op_volume_list,   volume_list_run},
     {&op_volume_get,    volume_get_run},

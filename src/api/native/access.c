@@ -1,0 +1,195 @@
+/* access: handlers of SSH certificates, the authority and its list of revoked ones. */
+#include "core/access/access.h"
+#include "api/native/handlers.h"
+#include "api/reply_list.h"
+#include "api/share/sandbox.h"
+#include "base/mem.h"
+#include "ops/access.h"
+
+struct access_wait {
+    struct waiter waiter;
+};
+
+static void write_principals(struct jw *w, struct str all)
+{
+    jw_key(w, "principals");
+    jw_array(w);
+    while (all.n > 0) {
+        struct str rest, one = str_cut(all, ',', &rest);
+
+        jw_str(w, one);
+        all = rest;
+    }
+    jw_array_end(w);
+}
+
+static void write_members(struct jw *w, const struct certificate_info *i)
+{
+    jw_kc(w, "id", i->id);
+    jw_kint(w, "serial", i->serial);
+    jw_kc(w, "state", op_certificate_states[i->state]);
+    jw_kstr(w, "owner", i->owner);
+    jw_ktext(w, "tenant", i->tenant);
+    jw_ktext(w, "sandbox", i->sandbox);
+    write_principals(w, i->principals);
+    jw_kstr(w, "fingerprint", i->fingerprint);
+    jw_ktime(w, "created_at", i->created_ms);
+    jw_ktime(w, "expires_at", i->expires_ms);
+    jw_ktime(w, "revoked_at", i->revoked_ms);
+    jw_ktext(w, "reason", i->reason);
+}
+
+/* line: the certificate itself; p NULL: not shown again. */
+static void send_certificate(struct request *r, const struct certificate *c, struct str line)
+{
+    struct certificate_info i;
+    struct jw w = request_json(r);
+
+    certificate_info(c, &i);
+    jw_object(&w);
+    write_members(&w, &i);
+    if (line.p)
+        jw_kstr(&w, "certificate", line);
+    jw_object_end(&w);
+    request_send_json(r, 0);
+}
+
+static void access_ended(void *arg, const struct certificate *c, struct str line,
+                         const struct err *e)
+{
+    AUTO(mem_free) struct access_wait *j = arg;
+    struct request *r = waiter_end(&j->waiter);
+
+    if (r && c)
+        send_certificate(r, c, line);
+    else if (r)
+        request_fail(r, e);
+}
+
+static void fail_or_refuse(struct request *r, const struct err *e)
+{
+    if (e->code == ERR_FORBIDDEN)
+        request_refuse(r, e);
+    else
+        request_fail(r, e);
+}
+
+/* --- request --- */
+
+void access_request_run(struct request *r)
+{
+    const struct access_request_in *in = r->in;
+    struct certificate_spec spec = {.public_key = in->public_key,
+                                    .principals = in->principals.v,
+                                    .principal_count = in->principals.n,
+                                    .ttl_ms = in->ttl_ms};
+    struct sandbox_info i = {0};
+    struct sandbox *s;
+    struct access_wait *j;
+    struct err e = {0};
+
+    if (in->sandbox.n > 0) {
+        s = request_sandbox(r, in->sandbox);
+        if (!s)
+            return;
+        sandbox_info(s, &i);
+        spec.sandbox = i.id;
+    }
+    j = xzalloc(sizeof *j);
+    if (access_issue(r->api->c.access, &spec, &r->who, access_ended, j, &e) < 0) {
+        mem_free(j);
+        fail_or_refuse(r, &e);
+        return;
+    }
+    request_wait(r, &j->waiter);
+}
+
+/* --- list, get, revoke --- */
+
+static bool is_listed(const struct access_list_in *in, const struct certificate_info *i)
+{
+    return (!in->sandbox.p || str_eq(in->sandbox, i->sandbox)) &&
+           (in->state < 0 || in->state == (int)i->state);
+}
+
+void access_list_run(struct request *r)
+{
+    const struct access_list_in *in = r->in;
+    struct access *a = r->api->c.access;
+    struct jw w = request_json(r);
+    struct certificate_info i;
+    struct reply_list l;
+
+    reply_list_begin(&l, &w, "certificates", STR(""), in->limit);
+    for (const struct certificate *c = access_next(a, &r->who, in->cursor); c && !l.more;
+         c = access_next(a, &r->who, str_of(i.id))) {
+        certificate_info(c, &i);
+        if (!is_listed(in, &i) || !reply_list_take(&l, str_of(i.id)))
+            continue;
+        jw_object(&w);
+        write_members(&w, &i);
+        jw_object_end(&w);
+    }
+    reply_list_end(&l);
+    request_send_json(r, 0);
+}
+
+static const struct certificate *request_certificate(struct request *r, struct str id)
+{
+    struct err e = {0};
+    const struct certificate *c = access_find(r->api->c.access, &r->who, id, &e);
+
+    if (!c)
+        request_fail(r, &e);
+    return c;
+}
+
+void access_get_run(struct request *r)
+{
+    const struct access_id_in *in = r->in;
+    const struct certificate *c = request_certificate(r, in->id);
+
+    if (c)
+        send_certificate(r, c, (struct str){0});
+}
+
+void access_revoke_run(struct request *r)
+{
+    const struct access_revoke_in *in = r->in;
+    const struct certificate *c = request_certificate(r, in->id);
+    struct access_wait *j;
+    struct err e = {0};
+
+    if (!c)
+        return;
+    j = xzalloc(sizeof *j);
+    if (access_revoke(r->api->c.access, c, in->reason, &r->who, access_ended, j, &e) < 0) {
+        mem_free(j);
+        request_fail(r, &e);
+        return;
+    }
+    request_wait(r, &j->waiter);
+}
+
+/* --- the authority --- */
+
+void access_ca_run(struct request *r)
+{
+    AUTO(buf_done) struct buf line = {0};
+    struct jw w = request_json(r);
+
+    access_put_public(r->api->c.access, &line);
+    jw_object(&w);
+    jw_kstr(&w, "public_key", buf_str(&line));
+    jw_object_end(&w);
+    request_send_json(r, 0);
+}
+
+void access_krl_run(struct request *r)
+{
+    AUTO(buf_done) struct buf krl = {0};
+
+    access_put_krl(r->api->c.access, &krl);
+    xchg_add_header(r->x, "cache-control", STR("no-store"));
+    request_send(r, 0, "application/octet-stream", buf_str(&krl));
+}

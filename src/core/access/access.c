@@ -1,0 +1,508 @@
+/* access: issues, revokes and lists SSH certificates. */
+#include "core/access/access.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/sorted.h"
+#include "core/columns.h"
+#include "core/event/event.h"
+#include "core/identity/owner.h"
+#include "core/keyfile.h"
+#include "proto/json.h"
+#include "proto/sshcert.h"
+
+#include <stdio.h>
+
+#define KEY_FILE_MAX 16384
+#define CERTIFICATES_MAX 10000
+#define KEPT_MS (24LL * 60 * 60 * 1000) /* after the end of their validity */
+#define SKEW_S 60                       /* the clocks of hosts differ */
+#define SERIALS_PER_MS 1000             /* so that serials never repeat, and fit into a double */
+
+struct access {
+    struct access_config c;
+    struct ssh_authority key;
+    struct certificate **sorted; /* by id */
+    size_t count, size;
+    int64_t last_serial;
+};
+
+struct certificate {
+    struct access *all;
+    char id[ID_SIZE];
+    int64_t serial, created_ms, expires_ms, revoked_ms;
+    char owner[64], token[ID_SIZE], sandbox[ID_SIZE];
+    char *tenant, *principals, *fingerprint, *reason;
+    enum { ROW_NEW, ROW_KEPT } row; /* not listed before its row is committed */
+    unsigned writes;                /* under way: not forgotten meanwhile */
+};
+
+/* --- the list --- */
+
+static struct certificate *certificate_free(struct certificate *c)
+{
+    if (!c)
+        return NULL;
+    mem_free(c->tenant);
+    mem_free(c->principals);
+    mem_free(c->fingerprint);
+    mem_free(c->reason);
+    mem_free(c);
+    return NULL;
+}
+DEFINE_AUTO(struct certificate *, certificate_free)
+
+static void certificate_add(struct access *a, struct certificate *c)
+{
+    c->all = a;
+    sorted_add(SORTED(a, id), c);
+    a->last_serial = i64_max(a->last_serial, c->serial);
+}
+
+static void certificate_drop(struct certificate *c)
+{
+    sorted_remove(SORTED(c->all, id), c);
+    certificate_free(c);
+}
+
+struct access *access_free(struct access *a)
+{
+    if (!a)
+        return NULL;
+    for (size_t i = 0; i < a->count; i++)
+        certificate_free(a->sorted[i]);
+    mem_free(a->sorted);
+    mem_wipe(&a->key, sizeof a->key);
+    mem_free(a);
+    return NULL;
+}
+
+/* A certificate dies with the token that asked for it and with the sandbox it is for. */
+static bool is_orphaned(const struct certificate *c)
+{
+    struct err e = {0};
+
+    if (c->token[0] && !identity_get(c->all->c.identity, str_of(c->token)))
+        return true;
+    return c->sandbox[0] &&
+           !sandbox_find(c->all->c.sandboxes, &principal_system, str_of(c->sandbox), &e);
+}
+
+static enum certificate_state state_of(const struct certificate *c)
+{
+    if (c->revoked_ms || (clock_wall_ms() < c->expires_ms && is_orphaned(c)))
+        return CERTIFICATE_REVOKED;
+    return clock_wall_ms() < c->expires_ms ? CERTIFICATE_ACTIVE : CERTIFICATE_EXPIRED;
+}
+
+void certificate_info(const struct certificate *c, struct certificate_info *ret)
+{
+    *ret = (struct certificate_info){
+        .id = c->id,
+        .serial = c->serial,
+        .created_ms = c->created_ms,
+        .expires_ms = c->expires_ms,
+        .revoked_ms = c->revoked_ms,
+        .owner = str_of(c->owner),
+        .tenant = str_of(c->tenant),
+        .sandbox = str_of(c->sandbox),
+        .principals = str_of(c->principals),
+        .fingerprint = str_of(c->fingerprint),
+        .reason = str_of(c->reason),
+        .state = state_of(c),
+    };
+}
+
+static bool may_see(const struct principal *by, const struct certificate *c)
+{
+    const struct owned o = {.owner = str_of(c->owner), .tenant = str_of(c->tenant)};
+
+    return c->row == ROW_KEPT && owner_may(by, &o, OWNER_SEE);
+}
+
+const struct certificate *access_find(struct access *a, const struct principal *by, struct str id,
+                                      struct err *e)
+{
+    const struct certificate *c = sorted_find(SORTED(a, id), id);
+
+    if (c && may_see(by, c))
+        return c;
+    err_set(e, ERR_NOT_FOUND, 0, "there is no certificate '" STR_FMT "'", (int)size_min(id.n, 64),
+            id.p ? id.p : "");
+    err_hint(e, "holt access ls lists those there are");
+    return NULL;
+}
+
+const struct certificate *access_next(struct access *a, const struct principal *by,
+                                      struct str after)
+{
+    for (size_t i = sorted_after(SORTED(a, id), after); i < a->count; i++)
+        if (may_see(by, a->sorted[i]))
+            return a->sorted[i];
+    return NULL;
+}
+
+/* --- rows and events --- */
+
+#define HAS(member, kind, ...) COLUMN(struct certificate, member, kind, __VA_ARGS__)
+static const struct column certificate_column_list[] = {
+    HAS(id, COLUMN_CHARS, .flags = COLUMN_KEY),
+    HAS(serial, COLUMN_INT),
+    HAS(owner, COLUMN_CHARS),
+    HAS(token, COLUMN_CHARS),
+    HAS(tenant, COLUMN_TEXT),
+    HAS(sandbox, COLUMN_CHARS),
+    HAS(principals, COLUMN_TEXT),
+    HAS(fingerprint, COLUMN_TEXT),
+    HAS(created_ms, COLUMN_INT),
+    HAS(expires_ms, COLUMN_INT),
+    HAS(revoked_ms, COLUMN_INT),
+    HAS(reason, COLUMN_TEXT),
+};
+static struct columns certificate_columns = {.table = "certificates",
+                                             .list = certificate_column_list,
+                                             .count = ARRAY_LEN(certificate_column_list),
+                                             .order = "ORDER BY id"};
+
+static int load_certificates(struct store_tx *tx, void *arg, struct err *e)
+{
+    struct access *a = arg;
+    struct store_rows *rows;
+    int r;
+
+    if (columns_query(tx, &certificate_columns, &rows, e) < 0)
+        return -1;
+    while ((r = rows_step(rows, e)) > 0) {
+        AUTO(certificate_free) struct certificate *c = xzalloc(sizeof *c);
+
+        if (columns_load(&certificate_columns, rows, c, e) < 0)
+            return -1;
+        c->row = ROW_KEPT;
+        certificate_add(a, TAKE(c));
+    }
+    rows_end(rows);
+    return r;
+}
+
+struct access_job {
+    struct certificate *c;
+    struct row *row;
+    const char *event;
+    char actor[64];
+    char *data, *line; /* the certificate's text, of an issue */
+    access_cb done;
+    void *arg;
+};
+
+static char *event_data(const struct certificate *c)
+{
+    struct buf data = {0};
+    struct jw w = {.to = &data};
+
+    jw_object(&w);
+    jw_kc(&w, "id", c->id);
+    jw_kint(&w, "serial", c->serial);
+    jw_kc(&w, "owner", c->owner);
+    jw_kc(&w, "tenant", c->tenant);
+    jw_kc(&w, "sandbox", c->sandbox);
+    jw_kc(&w, "principals", c->principals);
+    jw_kc(&w, "fingerprint", c->fingerprint);
+    jw_ktime(&w, "expires_at", c->expires_ms);
+    jw_ktime(&w, "revoked_at", c->revoked_ms);
+    jw_kc(&w, "reason", c->reason);
+    jw_object_end(&w);
+    return buf_steal(&data);
+}
+
+static int write_work(struct store_tx *tx, void *arg, struct err *e)
+{
+    const struct access_job *j = arg;
+    char object[ID_SIZE + 16];
+
+    if (row_save(tx, j->row, e) < 0)
+        return -1;
+    (void)snprintf(object, sizeof object, "certificate/%s", j->c->id);
+    tx_event(tx,
+             &(struct event_spec){
+                 .type = j->event, .object = object, .actor = j->actor, .data = str_of(j->data)},
+             NULL);
+    return 0;
+}
+
+static void job_end(struct access_job *j)
+{
+    assert(j->c->writes > 0);
+    j->c->writes--;
+    row_free(j->row);
+    mem_free(j->data);
+    mem_free(j->line);
+    mem_free(j);
+}
+
+static void issue_written(void *arg, const struct err *e)
+{
+    struct access_job *j = arg;
+    struct certificate *dropped = NULL;
+
+    if (e->code == ERR_NONE)
+        j->c->row = ROW_KEPT;
+    j->done(j->arg, e->code == ERR_NONE ? j->c : NULL, str_of(j->line), e);
+    if (e->code != ERR_NONE)
+        dropped = j->c;
+    job_end(j);
+    if (dropped)
+        certificate_drop(dropped);
+}
+
+static void revoke_written(void *arg, const struct err *e)
+{
+    struct access_job *j = arg;
+
+    j->done(j->arg, e->code == ERR_NONE ? j->c : NULL, (struct str){0}, e);
+    job_end(j);
+}
+
+static void write_certificate(struct certificate *c, struct access_job with, const char *event,
+                              const struct principal *by)
+{
+    struct access_job *j = xmemdup(&with, sizeof with);
+
+    c->writes++;
+    j->c = c;
+    j->row = row_take(&certificate_columns, c);
+    j->event = event;
+    j->data = event_data(c);
+    (void)snprintf(j->actor, sizeof j->actor, "%s", by->actor);
+    store_write(c->all->c.store, STORE_DURABLE, write_work,
+                j->line ? issue_written : revoke_written, j);
+}
+
+/* --- the key --- */
+
+static int make_key(struct access *a, const char *path, struct err *e)
+{
+    AUTO(buf_wipe) struct buf file = {0};
+
+    if (ssh_authority_make(&a->key, e) < 0)
+        return -1;
+    ssh_authority_write(&a->key, &file);
+    return keyfile_write(path, buf_str(&file), e);
+}
+
+static int open_key(struct access *a, const char *state, struct err *e)
+{
+    AUTO(mem_free) char *path = xasprintf("%s/ssh-ca", state);
+    AUTO(buf_wipe) struct buf file = {0};
+    int r = keyfile_read(path, KEY_FILE_MAX, &file, e);
+
+    if (r > 0)
+        r = ssh_authority_read(buf_str(&file), &a->key, e);
+    else if (r == 0)
+        r = make_key(a, path, e);
+    if (r == 0)
+        return 0;
+    err_wrap(e, "open the SSH authority '%s'", path);
+    return err_hint(e, "an Ed25519 key without a passphrase, of holtd's user, with mode 0600: "
+                       "ssh-keygen -t ed25519 -N ''");
+}
+
+int access_open(const struct access_config *c, struct access **ret, struct err *e)
+{
+    struct access *a = xzalloc(sizeof *a);
+
+    a->c = *c;
+    if (open_key(a, c->state, e) < 0 || store_now(c->store, load_certificates, a, e) < 0) {
+        access_free(a);
+        return err_wrap(e, "read the SSH certificates");
+    }
+    *ret = a;
+    return 0;
+}
+
+void access_put_public(const struct access *a, struct buf *to)
+{
+    ssh_put_public(&a->key, to);
+}
+
+static int compare_serials(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Expired ones are refused anyway and are left out. */
+void access_put_krl(const struct access *a, struct buf *to)
+{
+    AUTO(mem_free) uint64_t *serials = xzalloc((a->count + 1) * sizeof *serials);
+    int64_t now_ms = clock_wall_ms();
+    size_t n = 0;
+
+    for (size_t i = 0; i < a->count; i++)
+        if (now_ms < a->sorted[i]->expires_ms && state_of(a->sorted[i]) == CERTIFICATE_REVOKED)
+            serials[n++] = (uint64_t)a->sorted[i]->serial;
+    qsort(serials, n, sizeof *serials, compare_serials);
+    ssh_krl_make(&a->key, (uint64_t)now_ms, now_ms / 1000, serials, n, to);
+}
+
+/* --- issue --- */
+
+/* It stands in lists separated by commas, and in sshd's files one to a line. */
+static bool is_principal(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if ((unsigned char)s.p[i] <= ' ' || s.p[i] == ',' || s.p[i] == 0x7f)
+            return false;
+    return s.n > 0 && s.n <= 128;
+}
+
+static int check_spec(const struct access *a, const struct certificate_spec *spec,
+                      const struct principal *by, struct err *e)
+{
+    if (principal_is_inside(by) || (by->role == ROLE_AGENT && !spec->sandbox)) {
+        err_set(e, ERR_FORBIDDEN, 0, "an agent gets certificates for its own sandboxes only");
+        return err_hint(e, "name one in the field 'sandbox', with the agent's token");
+    }
+    if (!spec->sandbox && spec->principal_count == 0) {
+        err_set(e, ERR_INVALID, 0, "a certificate needs 'sandbox' or 'principals'");
+        return err_hint(e, "principals are the names that a host's sshd lets in");
+    }
+    if (spec->sandbox && spec->principal_count > 0)
+        return err_set(e, ERR_INVALID, 0,
+                       "field 'principals': a certificate for a sandbox has that sandbox's only");
+    for (size_t i = 0; i < spec->principal_count; i++)
+        if (!is_principal(spec->principals[i]))
+            return err_set(e, ERR_INVALID, 0,
+                           "field 'principals': 1 to 128 characters each, "
+                           "without blanks and commas");
+    if (a->count < CERTIFICATES_MAX)
+        return 0;
+    err_set(e, ERR_LIMIT, 0, "%zu certificates are kept already", a->count);
+    return err_hint(e, "they are forgotten a day after they have expired");
+}
+
+static char *join_principals(const struct certificate_spec *spec)
+{
+    struct buf all = {0};
+
+    for (size_t i = 0; i < spec->principal_count; i++) {
+        buf_add_c(&all, i > 0 ? "," : "");
+        buf_add_str(&all, spec->principals[i]);
+    }
+    if (spec->sandbox)
+        buf_add_c(&all, spec->sandbox);
+    return buf_steal(&all);
+}
+
+static struct certificate *certificate_new(const struct access *a,
+                                           const struct certificate_spec *spec,
+                                           const struct principal *by, struct str blob)
+{
+    struct certificate *c = xzalloc(sizeof *c);
+    struct buf fingerprint = {0};
+
+    id_make("ac", c->id);
+    c->created_ms = clock_wall_ms();
+    c->expires_ms = c->created_ms + spec->ttl_ms;
+    c->serial = i64_max(a->last_serial + 1, c->created_ms * SERIALS_PER_MS);
+    (void)snprintf(c->owner, sizeof c->owner, "%s", principal_owner(by));
+    (void)snprintf(c->token, sizeof c->token, "%s", by->token ? by->token->id : "");
+    (void)snprintf(c->sandbox, sizeof c->sandbox, "%s", spec->sandbox ? spec->sandbox : "");
+    c->tenant = xstrdup(by->tenant);
+    c->principals = join_principals(spec);
+    c->reason = xstrdup("");
+    ssh_put_fingerprint(blob, &fingerprint);
+    c->fingerprint = buf_steal(&fingerprint);
+    return c;
+}
+
+static int sign_certificate(const struct access *a, const struct certificate *c,
+                            const struct certificate_spec *spec, struct str blob, struct buf *line,
+                            struct err *e)
+{
+    char key_id[ID_SIZE + 80];
+    const struct str own = str_of(c->sandbox);
+
+    (void)snprintf(key_id, sizeof key_id, "%s-%s", c->id, c->owner);
+    return ssh_cert_make(&a->key, blob,
+                         &(struct ssh_cert_spec){
+                             .serial = (uint64_t)c->serial,
+                             .key_id = key_id,
+                             .principals = spec->sandbox ? &own : spec->principals,
+                             .principal_count = spec->sandbox ? 1 : spec->principal_count,
+                             .valid_after_s = c->created_ms / 1000 - SKEW_S,
+                             .valid_before_s = c->expires_ms / 1000,
+                         },
+                         line, e);
+}
+
+int access_issue(struct access *a, const struct certificate_spec *spec, const struct principal *by,
+                 access_cb done, void *arg, struct err *e)
+{
+    AUTO(buf_done) struct buf blob = {0}, line = {0};
+    AUTO(certificate_free) struct certificate *c = NULL;
+
+    assert(spec->ttl_ms >= ACCESS_TTL_MIN_MS && spec->ttl_ms <= ACCESS_TTL_MAX_MS);
+    if (check_spec(a, spec, by, e) < 0 || ssh_key_read(spec->public_key, &blob, e) < 0)
+        return err_wrap(e, "issue a certificate");
+    c = certificate_new(a, spec, by, buf_str(&blob));
+    if (sign_certificate(a, c, spec, buf_str(&blob), &line, e) < 0)
+        return err_wrap(e, "issue a certificate");
+    certificate_add(a, c);
+    write_certificate(TAKE(c),
+                      (struct access_job){.line = buf_steal(&line), .done = done, .arg = arg},
+                      "certificate.issued", by);
+    return 0;
+}
+
+/* --- revoke --- */
+
+int access_revoke(struct access *a, const struct certificate *found, struct str reason,
+                  const struct principal *by, access_cb done, void *arg, struct err *e)
+{
+    struct certificate *c = sorted_find(SORTED(a, id), str_of(found->id));
+
+    assert(c == found);
+    if (c->revoked_ms) {
+        err_set(e, ERR_CONFLICT, 0, "certificate '%s' is revoked already", c->id);
+        return err_object(e, "certificate", c->id);
+    }
+    c->revoked_ms = clock_wall_ms(); /* at once, whatever the store does */
+    mem_free(c->reason);
+    c->reason = str_dup(reason);
+    write_certificate(c, (struct access_job){.done = done, .arg = arg}, "certificate.revoked", by);
+    return 0;
+}
+
+/* --- the end --- */
+
+static int forget_work(struct store_tx *tx, void *arg, struct err *e)
+{
+    const int64_t *before_ms = arg;
+
+    return tx_run(tx, "DELETE FROM certificates WHERE expires_ms < :before",
+                  PARAMS(P_INT("before", *before_ms)), e) < 0
+               ? -1
+               : 0;
+}
+
+static void forgotten(void *arg, const struct err *e)
+{
+    (void)e; /* the next tick tries again */
+    mem_free(arg);
+}
+
+void access_tick(struct access *a)
+{
+    int64_t before_ms = clock_wall_ms() - KEPT_MS;
+    size_t old = 0;
+
+    for (size_t i = a->count; i-- > 0;)
+        if (a->sorted[i]->expires_ms < before_ms && a->sorted[i]->writes == 0) {
+            certificate_drop(a->sorted[i]);
+            old++;
+        }
+    if (old > 0)
+        store_write(a->c.store, STORE_RELAXED, forget_work, forgotten,
+                    xmemdup(&before_ms, sizeof before_ms));
+}
