@@ -152,6 +152,14 @@ class TestPages:
             d.clear()
             d.stop()
 
+    def test_resync_paints_the_server_s_screen(self, holtd):
+        box = holtd.ok("POST", f"{API}/sandboxes", {"name": "drifter"})["id"]
+        line = r"printf '\033[?1049h\033[2J\033[3;5Htop line\033[20;1H\033[1mbottom line\033[0m'; read x"
+        holtd.ok("POST", f"{API}/sandboxes/{box}/execs", {"command": ["sh", "-c", line], "pty": {"rows": 24, "cols": 80}, "background": True})
+        got = show("resync", login=link(holtd), box=box, words="printf")
+        rows = [r.replace("\xa0", " ").rstrip() for r in got["rows"]]
+        assert "drifted" in got["drifted"] and rows[2] == "    top line" and rows[19] == "bottom line"
+
     def test_questions_are_answered_without_a_terminal(self, holtd):
         project = holtd.ok("POST", f"{API}/projects", {"name": "questions"})["id"]
         holtd.ok("POST", f"{API}/agents", {"name": "asker", "mode": "advisory"})

@@ -368,12 +368,13 @@ def test_a_part_is_run_by_its_own_target_alone():
     module.pytest = lambda t, prefix, argv, *more: seen.append((prefix, argv[argv.index("-m") + 1]))
     module.meson_tests = lambda t, directory, scale=3, part=None: seen.append(("meson", part))
     module.build = lambda *more: True
+    module.on_runtimes = lambda t: seen.append(("on each runtime", "all"))
     for name in ("unit", "asan", "integration", "integration-postgres", "integration-asan", "security"):
         module.STEPS[name](None)
     assert len(seen) == 6 and all(what is None or "not runtimes" in what for _, what in seen), seen
     seen.clear()
     module.STEPS["runtimes"](None)
-    assert seen == [("meson", "runtimes"), ("integration, runtimes", "runtimes"), ("security, runtimes", "runtimes")]
+    assert seen == [("meson", "runtimes"), ("on each runtime", "all"), ("integration, runtimes", "runtimes"), ("security, runtimes", "runtimes")]
     for part in module.PARTS:
         out = subprocess.run(["make", "-n", "-C", ROOT, f"test-{part}"], capture_output=True, text=True, check=True).stdout
         assert f"run-tests --part {part}" in out

@@ -51,7 +51,7 @@ export const text = {
   files: { up: "Up", name: "Name", size: "Size", modified: "Modified", upload: "Upload", uploadHint: "or drop files here", empty: "This directory is empty.", tooLarge: (size: string) => `Too large to show (${size}). Download it instead.`, binary: "This file is not text. Download it instead.", edit: "Edit", saved: (path: string) => `${path} is saved` },
   network: { mode: "Mode", allowed: "Allowed hosts", verdicts: "Connections", none: "No connection so far.", allowThis: "Allow", policy: "Change policy", rules: "Lasting answers" },
   approval: {
-    title: "Approvals", pending: "Waiting", decided: "Decided", none: "Nothing waits for an answer.", approve: "Approve", reject: "Reject", comment: "Comment for the requester", scope: "For how long",
+    title: "Approvals", pending: "Waiting", decided: "Decided", none: "Nothing waits for an answer.", approve: "Approve", reject: "Reject", comment: "Comment for the requester", scope: "For how long", choice: "Which",
     scopes: { once: "This time only", sandbox: "Always, for this sandbox", always: "Always, for every sandbox of its owner" } as Record<string, string>,
     rule: (host: string, scope: string) => `Makes a rule: allow ${host} — ${scope}`, elsewhere: "Somebody else has decided this one.", by: "by", expires: "expires", keys: "j/k move · a approve · r reject · c comment · x select",
     approved: "Approved", rejected: "Rejected", batch: (n: number) => `${n} questions`,

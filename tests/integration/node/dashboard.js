@@ -93,6 +93,21 @@ const scenarios = {
     say({ observer, texts, problems });
   },
 
+  // A terminal whose picture has drifted is painted again as the server has it.
+  async resync() {
+    const page = await open(plan.login);
+    await go(page, `instances/${plan.box}/terminal`);
+    await page.locator('main button', { hasText: plan.words }).click();
+    await seesText(page, 'bottom line');
+    await page.evaluate(() => { for (const e of document.querySelectorAll('.xterm-rows > div')) e.textContent = 'drifted'; });
+    const drifted = await screenText(page);
+    await page.locator('button', { hasText: 'Resync' }).click();
+    await seesText(page, 'bottom line');
+    await page.waitForFunction(() => !document.querySelector('.xterm-rows').textContent.includes('drifted'));
+    const rows = await page.evaluate(() => [...document.querySelectorAll('.xterm-rows > div')].map((e) => e.textContent));
+    say({ drifted, rows, problems });
+  },
+
   async approve() {
     const page = await open(plan.login);
     const badge = await page.locator('.main-nav .count').innerText();

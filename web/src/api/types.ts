@@ -5,11 +5,11 @@ export type SettingList = { "settings": (Setting)[]; "cursor": string | null; };
 export type Health = { "status": string; };
 export type Readiness = { "status": "ready" | "not_ready"; "ready": boolean; "agent_count": number; "reason": string; };
 export type Description = { "openapi": string; "info": Record<string, unknown>; "paths": Record<string, unknown>; "components": Record<string, unknown>; };
-export type TokenCreateInput = { "name": string; "role"?: "observer" | "agent" | "operator" | "admin" | null; "agent"?: string | null; "ttl_ms"?: number | string | null; "tenant"?: string | null; "content"?: boolean | null; };
-export type NewToken = { "id": string; "name": string; "role": "observer" | "agent" | "operator" | "admin"; "agent": string | null; "tenant": string | null; "content": boolean; "created_at": string; "expires_at": string | null; "last_used_at": string | null; "token": string; };
-export type Token = { "id": string; "name": string; "role": "observer" | "agent" | "operator" | "admin"; "agent": string | null; "tenant": string | null; "content": boolean; "created_at": string; "expires_at": string | null; "last_used_at": string | null; };
+export type TokenCreateInput = { "name": string; "role"?: "observer" | "agent" | "operator" | "admin" | null; "agent"?: string | null; "ttl_ms"?: number | string | null; "tenant"?: string | null; "person"?: string | null; "content"?: boolean | null; };
+export type NewToken = { "id": string; "name": string; "role": "observer" | "agent" | "operator" | "admin"; "agent": string | null; "tenant": string | null; "person": string | null; "content": boolean; "created_at": string; "expires_at": string | null; "last_used_at": string | null; "token": string; };
+export type Token = { "id": string; "name": string; "role": "observer" | "agent" | "operator" | "admin"; "agent": string | null; "tenant": string | null; "person": string | null; "content": boolean; "created_at": string; "expires_at": string | null; "last_used_at": string | null; };
 export type TokenList = { "tokens": (Token)[]; "cursor": string | null; };
-export type Self = { "actor": string; "role": "observer" | "agent" | "operator" | "admin"; "id": string | null; "name": string | null; "agent": string | null; "tenant": string | null; "expires_at": string | null; "permissions": (string)[]; };
+export type Self = { "actor": string; "role": "observer" | "agent" | "operator" | "admin"; "id": string | null; "name": string | null; "agent": string | null; "tenant": string | null; "person": string | null; "expires_at": string | null; "permissions": (string)[]; };
 export type Event = { "seq": number; "time": string; "type": string; "object": string; "actor": string; "data": Record<string, unknown>; "audit": boolean; "count": number; "hash": string; };
 export type EventList = { "events": (Event)[]; "cursor": string | null; };
 export type AuditResult = { "ok": boolean; "first_seq": number; "last_seq": number; "checked": number; "head": string; "broken_seq": number | null; "broken_why": string | null; "head_found": boolean | null; "head_seq": number | null; };
@@ -32,6 +32,16 @@ export type Exec = { "id": string; "sandbox": string; "state": "starting" | "run
 export type ExecList = { "execs": (Exec)[]; "cursor": string | null; };
 export type ExecSignalInput = { "signal": string; };
 export type ExecResizeInput = { "rows": number; "cols": number; };
+export type Screen = { "rows": number; "cols": number; "cursor": Record<string, unknown>; "alternate": boolean; "reverse": boolean; "title": string; "history": number; "forgotten": number; "offset": number; "complete": boolean; "text": string; "lines"?: unknown[]; };
+export type SessionCreateInput = { "name"?: string | null; "command"?: unknown[] | string | null; "cwd"?: string | null; "env"?: Record<string, string> | null; "user"?: string | null; "timeout_ms"?: number | string | null; "output_bytes"?: number | string | null; "rows"?: number | null; "cols"?: number | null; };
+export type TerminalSession = { "id": string; "name": string; "sandbox": string; "state": "starting" | "running" | "exited" | "failed" | "lost"; "command": (string)[]; "rows": number; "cols": number; "controller": string | null; "members": number; "output_bytes": number; "exit_code": number | null; "created_at": string; "ended_at": string | null; };
+export type TerminalSessionList = { "sessions": (TerminalSession)[]; "cursor": string | null; };
+export type SessionMember = { "name": string; "by": string; "role": "observer" | "controller"; "since": string; };
+export type SessionMemberList = { "members": (SessionMember)[]; "cursor": string | null; };
+export type SessionSendInput = { "text"?: string | null; "keys"?: (string)[] | null; "take"?: boolean | null; };
+export type SessionResizeInput = { "rows": number; "cols": number; };
+export type SessionMatch = { "offset": number; "time": string; "line": string; };
+export type SessionMatchList = { "matches": (SessionMatch)[]; "cursor": string | null; };
 export type File = { "name": string; "kind": "file" | "directory" | "symlink" | "fifo" | "socket" | "character" | "block" | "unknown"; "size": number; "mode": string; "uid": number; "gid": number; "modified_at": string | null; "link": string | null; };
 export type FileList = { "files": (File)[]; "cursor": string | null; };
 export type FileMkdirInput = { "path": string; "mode"?: string | null; "parents"?: boolean | null; };
@@ -39,9 +49,15 @@ export type FileMoveInput = { "from": string; "to": string; };
 export type Image = { "id": string; "name": string; "owner": string | null; "tenant": string | null; "state": "working" | "ready" | "failed"; "source": string; "digest": string | null; "os": string; "arch": string; "layers": number; "size_bytes": number; "created_at": string | null; "defaults": Record<string, unknown>; "phase": string | null; "done_bytes": number; "total_bytes": number; "failure": string | null; };
 export type ImageList = { "images": (Image)[]; "cursor": string | null; };
 export type ImagePullInput = { "ref": string; "name"?: string | null; "wait"?: boolean | null; };
+export type SshAuthority = { "public_key": string; };
+export type AccessRequestInput = { "public_key": string; "sandbox"?: string | null; "principals"?: (string)[] | null; "ttl_ms"?: number | string | null; };
+export type NewCertificate = { "id": string; "serial": number; "state": "active" | "expired" | "revoked"; "owner": string; "tenant": string | null; "sandbox": string | null; "principals": (string)[]; "fingerprint": string; "created_at": string; "expires_at": string; "revoked_at": string | null; "reason": string | null; "certificate": string; };
+export type Certificate = { "id": string; "serial": number; "state": "active" | "expired" | "revoked"; "owner": string; "tenant": string | null; "sandbox": string | null; "principals": (string)[]; "fingerprint": string; "created_at": string; "expires_at": string; "revoked_at": string | null; "reason": string | null; };
+export type CertificateList = { "certificates": (Certificate)[]; "cursor": string | null; };
 export type VolumeCreateInput = { "name": string; "tenant"?: string | null; "kind"?: "disk" | "tmpfs" | null; "size_bytes"?: number | string | null; "shared"?: boolean | null; };
 export type Volume = { "id": string; "name": string; "tenant": string | null; "kind": "disk" | "tmpfs"; "owner": string; "shared": boolean; "size_bytes": number | null; "used_bytes": number | null; "used_by": number; "created_at": string; };
 export type VolumeList = { "volumes": (Volume)[]; "cursor": string | null; };
+export type VolumeUpdateInput = { "tenant"?: string | null; "shared": boolean; };
 export type SecretCreateInput = { "name": string; "value": string; "hosts"?: (string)[] | null; "methods"?: (string)[] | null; "path"?: string | null; "in"?: (string)[] | null; "plain"?: boolean | null; };
 export type Secret = { "id": string; "name": string; "hosts": (string)[]; "methods": (string)[] | null; "path": string | null; "in": (string)[]; "plain": boolean; "owner": string; "tenant": string | null; "used_by": number; "created_at": string; "updated_at": string; "rotated_at": string; };
 export type SecretSetInput = { "value"?: string | null; "hosts"?: (string)[] | null; "methods"?: (string)[] | null; "path"?: string | null; "in"?: (string)[] | null; "plain"?: boolean | null; };
@@ -91,10 +107,15 @@ export type Message = { "id": string; "from": string; "to": string; "type": stri
 export type MessageList = { "messages": (Message)[]; "cursor": string | null; };
 export type MessageEdge = { "from": string; "to": string; "count": number; };
 export type MessageEdgeList = { "edges": (MessageEdge)[]; "cursor": string | null; };
-export type Approval = { "id": string; "kind": "proposal" | "egress"; "agent": string | null; "action": string; "sandbox": string | null; "host": string | null; "port": number | null; "scope": "once" | "sandbox" | "always" | null; "project": string | null; "task_id": string | null; "to": string | null; "note": string; "state": "pending" | "approved" | "rejected" | "closed"; "decided_by": string | null; "reason": string; "created_at": string; "decided_at": string | null; "expires_at": string | null; };
+export type ApprovalAskInput = { "question": string; "kind"?: "ask" | "destructive" | "sensitive" | "irreversible" | null; "action"?: string | null; "arguments"?: Record<string, unknown> | null; "sandbox"?: string | null; "note"?: string | null; "urgency"?: "low" | "medium" | "high" | null; "alternatives"?: (string)[] | null; "attachments"?: unknown[] | null; "people"?: number | null; "expires_ms"?: number | string | null; "key"?: string | null; "wait_ms"?: number | string | null; };
+export type Approval = { "id": string; "kind": "proposal" | "egress" | "ask" | "destructive" | "sensitive" | "irreversible"; "state": "pending" | "approved" | "rejected" | "closed" | "expired" | "cancelled"; "question": string; "urgency": "low" | "medium" | "high"; "asker": string | null; "agent": string | null; "action": string; "arguments": Record<string, unknown> | null; "hash": string | null; "alternatives": (string)[]; "choice": string | null; "attachments": unknown[]; "people": number; "votes": number; "sandbox": string | null; "host": string | null; "port": number | null; "scope": "once" | "sandbox" | "always" | "time" | "rule" | null; "project": string | null; "task_id": string | null; "to": string | null; "note": string; "key": string | null; "decided_by": string | null; "reason": string; "created_at": string; "decided_at": string | null; "expires_at": string | null; "grant"?: Record<string, unknown> | null; };
 export type ApprovalList = { "approvals": (Approval)[]; "cursor": string | null; };
-export type ApprovalApproveInput = { "reason"?: string | null; "scope"?: "once" | "sandbox" | "always" | null; };
-export type ApprovalDenyInput = { "reason"?: string | null; "scope"?: "once" | "sandbox" | "always" | null; };
+export type ApprovalAnswersInput = { "answers": unknown[]; };
+export type ApprovalApproveInput = { "reason"?: string | null; "choice"?: string | null; "scope"?: "once" | "sandbox" | "always" | "time" | "rule" | null; "for_ms"?: number | string | null; "pattern"?: string | null; "preview"?: boolean | null; };
+export type ApprovalDenyInput = { "reason"?: string | null; "choice"?: string | null; "scope"?: "once" | "sandbox" | "always" | "time" | "rule" | null; "for_ms"?: number | string | null; "pattern"?: string | null; "preview"?: boolean | null; };
+export type ApprovalCancelInput = { "reason"?: string | null; };
+export type Grant = { "id": string; "approval": string; "asker": string; "operation": string; "hash": string | null; "sandbox": string | null; "pattern": string | null; "uses": number | null; "used": number; "left_ms": number; "expires_at": string; "created_by": string; "created_at": string; };
+export type GrantList = { "grants": (Grant)[]; "cursor": string | null; };
 export type Error = { "error": { "code": "invalid" | "unauthenticated" | "forbidden" | "not_found" | "method_not_allowed" | "conflict" | "gone" | "precondition" | "too_large" | "uri_too_long" | "headers_too_large" | "media_type" | "range" | "expectation" | "limit" | "timeout" | "cancelled" | "unavailable" | "full" | "unsupported" | "internal"; "message": string; "object"?: string; "hint"?: string; }; };
 export interface Operations {
   serverInfo: { args: {  }; body: undefined; reply: ServerInfo };
@@ -132,12 +153,25 @@ export interface Operations {
   execList: { args: { "id": string; "state"?: "starting" | "running" | "exited" | "failed" | "lost"; "limit"?: number; "cursor"?: string; }; body: undefined; reply: ExecList };
   execGet: { args: { "id": string; "exec": string; }; body: undefined; reply: Exec };
   execOutput: { args: { "id": string; "exec": string; "stream"?: "stdout" | "stderr"; "offset"?: number; "follow"?: boolean; }; body: undefined; reply: undefined };
-  execAttach: { args: { "id": string; "exec": string; "role"?: "observer" | "controller"; "take"?: boolean; "stdout_offset"?: number; "stderr_offset"?: number; }; body: undefined; reply: undefined };
+  execAttach: { args: { "id": string; "exec": string; "role"?: "observer" | "controller"; "take"?: boolean; "stdout_offset"?: number; "stderr_offset"?: number; "name"?: string; "raw"?: boolean; "repaint"?: boolean; "screen"?: boolean; "updates"?: number; }; body: undefined; reply: undefined };
   execSignal: { args: { "id": string; "exec": string; }; body: ExecSignalInput; reply: Exec };
   execStdin: { args: { "id": string; "exec": string; "eof"?: boolean; }; body: undefined; reply: undefined };
   execResize: { args: { "id": string; "exec": string; }; body: ExecResizeInput; reply: Exec };
   execWait: { args: { "id": string; "exec": string; }; body: undefined; reply: Exec };
   execCancel: { args: { "id": string; "exec": string; }; body: undefined; reply: Exec };
+  execScreen: { args: { "id": string; "exec": string; "format"?: "json" | "text" | "ansi"; "cells"?: boolean; "history"?: boolean; "offset"?: number; }; body: undefined; reply: Screen };
+  sessionCreate: { args: { "id": string; }; body: SessionCreateInput | null; reply: TerminalSession };
+  sessionList: { args: { "id": string; "all"?: boolean; "limit"?: number; "cursor"?: string; }; body: undefined; reply: TerminalSessionList };
+  sessionListAll: { args: { "all"?: boolean; "limit"?: number; "cursor"?: string; }; body: undefined; reply: TerminalSessionList };
+  sessionGet: { args: { "id": string; "session": string; }; body: undefined; reply: TerminalSession };
+  sessionMembers: { args: { "id": string; "session": string; }; body: undefined; reply: SessionMemberList };
+  sessionScreen: { args: { "id": string; "session": string; "format"?: "json" | "text" | "ansi"; "cells"?: boolean; "history"?: boolean; "offset"?: number; }; body: undefined; reply: Screen };
+  sessionSend: { args: { "id": string; "session": string; }; body: SessionSendInput | null; reply: undefined };
+  sessionResize: { args: { "id": string; "session": string; }; body: SessionResizeInput; reply: TerminalSession };
+  sessionKill: { args: { "id": string; "session": string; }; body: undefined; reply: TerminalSession };
+  sessionAttach: { args: { "id": string; "session": string; "role"?: "observer" | "controller"; "take"?: boolean; "stdout_offset"?: number; "stderr_offset"?: number; "name"?: string; "raw"?: boolean; "repaint"?: boolean; "screen"?: boolean; "updates"?: number; }; body: undefined; reply: undefined };
+  sessionRecording: { args: { "id": string; "session": string; "follow"?: boolean; "idle"?: number | string; "limit"?: number | string; }; body: undefined; reply: undefined };
+  sessionSearch: { args: { "id": string; "session": string; "text": string; "limit"?: number; }; body: undefined; reply: SessionMatchList };
   fileRead: { args: { "id": string; "path": string; }; body: undefined; reply: undefined };
   fileStat: { args: { "id": string; "path": string; }; body: undefined; reply: undefined };
   fileWrite: { args: { "id": string; "path": string; "mode"?: string; "append"?: boolean; "exclusive"?: boolean; "parents"?: boolean; "uid"?: number; "gid"?: number; }; body: undefined; reply: undefined };
@@ -160,9 +194,16 @@ export interface Operations {
   imageRemove: { args: { "id": string; }; body: undefined; reply: undefined };
   imagePull: { args: {  }; body: ImagePullInput; reply: Image };
   imageImport: { args: { "name"?: string; "tag"?: string; "format"?: "auto" | "oci" | "docker" | "tar"; "wait"?: boolean; }; body: undefined; reply: Image };
+  accessCa: { args: {  }; body: undefined; reply: SshAuthority };
+  accessKrl: { args: {  }; body: undefined; reply: undefined };
+  accessRequest: { args: {  }; body: AccessRequestInput; reply: NewCertificate };
+  accessList: { args: { "sandbox"?: string; "state"?: "active" | "expired" | "revoked"; "limit"?: number; "cursor"?: string; }; body: undefined; reply: CertificateList };
+  accessGet: { args: { "id": string; }; body: undefined; reply: Certificate };
+  accessRevoke: { args: { "id": string; "reason"?: string; }; body: undefined; reply: Certificate };
   volumeCreate: { args: {  }; body: VolumeCreateInput; reply: Volume };
   volumeList: { args: { "tenant"?: string; "limit"?: number; "cursor"?: string; }; body: undefined; reply: VolumeList };
   volumeGet: { args: { "id": string; "tenant"?: string; }; body: undefined; reply: Volume };
+  volumeUpdate: { args: { "id": string; }; body: VolumeUpdateInput; reply: Volume };
   volumeRemove: { args: { "id": string; "tenant"?: string; }; body: undefined; reply: undefined };
   secretCreate: { args: {  }; body: SecretCreateInput; reply: Secret };
   secretList: { args: { "limit"?: number; "cursor"?: string; }; body: undefined; reply: SecretList };
@@ -215,10 +256,16 @@ export interface Operations {
   messageAck: { args: { "id": string; }; body: undefined; reply: undefined };
   messageHistory: { args: { "a": string; "b": string; "limit"?: number; }; body: undefined; reply: MessageList };
   messageGraph: { args: {  }; body: undefined; reply: MessageEdgeList };
-  approvalList: { args: { "kind"?: "proposal" | "egress"; "agent"?: string; "sandbox"?: string; "state"?: "pending" | "approved" | "rejected" | "closed"; "limit"?: number; "cursor"?: string; }; body: undefined; reply: ApprovalList };
-  approvalGet: { args: { "id": string; }; body: undefined; reply: Approval };
+  approvalAsk: { args: {  }; body: ApprovalAskInput; reply: Approval };
+  approvalList: { args: { "kind"?: "proposal" | "egress" | "ask" | "destructive" | "sensitive" | "irreversible"; "agent"?: string; "sandbox"?: string; "key"?: string; "state"?: "pending" | "approved" | "rejected" | "closed" | "expired" | "cancelled"; "limit"?: number; "cursor"?: string; }; body: undefined; reply: ApprovalList };
+  approvalAnswers: { args: {  }; body: ApprovalAnswersInput; reply: ApprovalList };
+  approvalGet: { args: { "id": string; "wait_ms"?: number | string; }; body: undefined; reply: Approval };
+  approvalWatch: { args: { "id": string; }; body: undefined; reply: undefined };
   approvalApprove: { args: { "id": string; }; body: ApprovalApproveInput | null; reply: Approval };
   approvalDeny: { args: { "id": string; }; body: ApprovalDenyInput | null; reply: Approval };
+  approvalCancel: { args: { "id": string; }; body: ApprovalCancelInput | null; reply: Approval };
+  grantList: { args: { "limit"?: number; "cursor"?: string; }; body: undefined; reply: GrantList };
+  grantRevoke: { args: { "id": string; }; body: undefined; reply: undefined };
 }
 /** Method, path and permission of each operation. */
 export const operations: Record<keyof Operations, readonly [string, string, string]> = {
@@ -263,6 +310,19 @@ export const operations: Record<keyof Operations, readonly [string, string, stri
   execResize: ["POST", "/holt/v1/sandboxes/{id}/execs/{exec}/resize", "sandbox.write"],
   execWait: ["GET", "/holt/v1/sandboxes/{id}/execs/{exec}/wait", "sandbox.read"],
   execCancel: ["POST", "/holt/v1/sandboxes/{id}/execs/{exec}/cancel", "sandbox.write"],
+  execScreen: ["GET", "/holt/v1/sandboxes/{id}/execs/{exec}/screen", "sandbox.content"],
+  sessionCreate: ["POST", "/holt/v1/sandboxes/{id}/sessions", "sandbox.write"],
+  sessionList: ["GET", "/holt/v1/sandboxes/{id}/sessions", "sandbox.read"],
+  sessionListAll: ["GET", "/holt/v1/sessions", "sandbox.read"],
+  sessionGet: ["GET", "/holt/v1/sandboxes/{id}/sessions/{session}", "sandbox.read"],
+  sessionMembers: ["GET", "/holt/v1/sandboxes/{id}/sessions/{session}/members", "sandbox.read"],
+  sessionScreen: ["GET", "/holt/v1/sandboxes/{id}/sessions/{session}/screen", "sandbox.content"],
+  sessionSend: ["POST", "/holt/v1/sandboxes/{id}/sessions/{session}/send", "sandbox.write"],
+  sessionResize: ["POST", "/holt/v1/sandboxes/{id}/sessions/{session}/resize", "sandbox.write"],
+  sessionKill: ["POST", "/holt/v1/sandboxes/{id}/sessions/{session}/kill", "sandbox.write"],
+  sessionAttach: ["GET", "/holt/v1/sandboxes/{id}/sessions/{session}/attach", "sandbox.content"],
+  sessionRecording: ["GET", "/holt/v1/sandboxes/{id}/sessions/{session}/recording", "sandbox.content"],
+  sessionSearch: ["GET", "/holt/v1/sandboxes/{id}/sessions/{session}/search", "sandbox.content"],
   fileRead: ["GET", "/holt/v1/sandboxes/{id}/files", "sandbox.content"],
   fileStat: ["HEAD", "/holt/v1/sandboxes/{id}/files", "sandbox.content"],
   fileWrite: ["PUT", "/holt/v1/sandboxes/{id}/files", "sandbox.write"],
@@ -285,9 +345,16 @@ export const operations: Record<keyof Operations, readonly [string, string, stri
   imageRemove: ["DELETE", "/holt/v1/images/{id}", "image.write"],
   imagePull: ["POST", "/holt/v1/images/pull", "image.write"],
   imageImport: ["POST", "/holt/v1/images/import", "image.write"],
+  accessCa: ["GET", "/holt/v1/access/ca", "self"],
+  accessKrl: ["GET", "/holt/v1/access/krl", "none"],
+  accessRequest: ["POST", "/holt/v1/access/certificates", "sandbox.write"],
+  accessList: ["GET", "/holt/v1/access/certificates", "sandbox.read"],
+  accessGet: ["GET", "/holt/v1/access/certificates/{id}", "sandbox.read"],
+  accessRevoke: ["DELETE", "/holt/v1/access/certificates/{id}", "sandbox.write"],
   volumeCreate: ["POST", "/holt/v1/volumes", "sandbox.write"],
   volumeList: ["GET", "/holt/v1/volumes", "sandbox.read"],
   volumeGet: ["GET", "/holt/v1/volumes/{id}", "sandbox.read"],
+  volumeUpdate: ["PATCH", "/holt/v1/volumes/{id}", "sandbox.write"],
   volumeRemove: ["DELETE", "/holt/v1/volumes/{id}", "sandbox.write"],
   secretCreate: ["POST", "/holt/v1/secrets", "secrets"],
   secretList: ["GET", "/holt/v1/secrets", "secret.read"],
@@ -340,8 +407,14 @@ export const operations: Record<keyof Operations, readonly [string, string, stri
   messageAck: ["POST", "/holt/v1/messages/{id}/ack", "team.write"],
   messageHistory: ["GET", "/holt/v1/messages/history", "team.read"],
   messageGraph: ["GET", "/holt/v1/messages/graph", "team.read"],
-  approvalList: ["GET", "/holt/v1/approvals", "team.read"],
-  approvalGet: ["GET", "/holt/v1/approvals/{id}", "team.read"],
+  approvalAsk: ["POST", "/holt/v1/approvals", "ask"],
+  approvalList: ["GET", "/holt/v1/approvals", "ask.read"],
+  approvalAnswers: ["POST", "/holt/v1/approvals/answers", "team.rule"],
+  approvalGet: ["GET", "/holt/v1/approvals/{id}", "ask.read"],
+  approvalWatch: ["GET", "/holt/v1/approvals/{id}/events", "ask.read"],
   approvalApprove: ["POST", "/holt/v1/approvals/{id}/approve", "team.rule"],
   approvalDeny: ["POST", "/holt/v1/approvals/{id}/deny", "team.rule"],
+  approvalCancel: ["POST", "/holt/v1/approvals/{id}/cancel", "ask"],
+  grantList: ["GET", "/holt/v1/grants", "ask.read"],
+  grantRevoke: ["DELETE", "/holt/v1/grants/{id}", "team.rule"],
 };

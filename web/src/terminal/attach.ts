@@ -69,6 +69,10 @@ export class Attach {
     this.timer = setTimeout(() => this.connect(false), RETRY_MS[Math.min(this.tries++, RETRY_MS.length - 1)]);
   }
 
+  get where(): { id: string; exec: string } {
+    return { id: this.sandbox, exec: this.id };
+  }
+
   type(data: string): void {
     if (this.role.value !== "controller" || this.socket?.readyState !== WebSocket.OPEN) return;
     const bytes = new TextEncoder().encode(data);

@@ -1,7 +1,8 @@
 // A pane: one terminal of a sandbox, watched by default, typed into on request.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { text } from "../text";
-import { notify } from "../parts/notices";
+import { call, callRaw } from "../api/client";
+import { act, notify } from "../parts/notices";
 import { Attach } from "./attach";
 import type { Screen } from "./screen";
 
@@ -25,13 +26,21 @@ function describe(attach: Attach): string {
   return attach.role.value === "controller" ? text.terminal.controller : text.terminal.observer;
 }
 
+/** Paints the terminal as the server has it, and goes on from there. */
+async function repaint({ attach, screen }: Parts): Promise<void> {
+  const now = await call("execScreen", attach.where);
+  const reply = await callRaw("execScreen", { ...attach.where, format: "ansi", offset: now.offset });
+  const lines = (await reply.text()).replace(/\n$/, "").split("\n");
+  const { row = 0, col = 0 } = now.cursor as { row?: number; col?: number };
+  screen.term.reset();
+  screen.term.write(`${now.alternate ? "\x1b[?1049h" : ""}\x1b[H${lines.join("\r\n")}\x1b[0m\x1b[${row + 1};${col + 1}H`);
+  attach.again(attach.role.value, now.offset);
+}
+
 function Bar({ parts, title, onClose }: { parts: Parts | undefined; title: string; onClose?: (() => void) | undefined }) {
   const attach = parts?.attach;
   const controls = attach?.role.value === "controller";
-  const resync = () => {
-    parts?.screen.term.reset();
-    attach?.again(attach.role.value, 0);
-  };
+  const resync = () => parts && void act(text.terminal.resync, () => repaint(parts));
   return (
     <header class="pane-bar">
       <strong>{title}</strong>
@@ -39,7 +48,7 @@ function Bar({ parts, title, onClose }: { parts: Parts | undefined; title: strin
       {attach && attach.state.value !== "ended" && (
         <button onClick={() => attach.again(controls ? "observer" : "controller")}>{controls ? text.terminal.leave : text.terminal.take}</button>
       )}
-      <button onClick={resync} title="Repaint from what the server has kept">{text.terminal.resync}</button>
+      <button onClick={resync} title="Repaint from the server's screen">{text.terminal.resync}</button>
       {onClose && <button class="quiet" aria-label={text.terminal.close} onClick={onClose}>✕</button>}
     </header>
   );

@@ -12,9 +12,16 @@ import { ApprovalCard, decide } from "./card";
 const SHOWN = 100;
 const LOOKED_MS = 300; // a card must have been on screen this long before a single key may decide it
 
+const URGENCY = { high: 0, medium: 1, low: 2 };
+
+/** The most urgent first, then the newest. */
+function byUrgency(a: Approval, b: Approval): number {
+  return URGENCY[a.urgency] - URGENCY[b.urgency] || (a.created_at < b.created_at ? 1 : -1);
+}
+
 function list(pending: boolean): Approval[] | undefined {
   const all = need(approvals);
-  return all && [...all.values()].filter((a) => (a.state === "pending") === pending).sort((a, b) => (a.created_at < b.created_at ? 1 : -1)).slice(0, SHOWN);
+  return all && [...all.values()].filter((a) => (a.state === "pending") === pending).sort(byUrgency).slice(0, SHOWN);
 }
 
 function focusComment(id: string): void {
@@ -31,14 +38,14 @@ function Pending({ items }: { items: readonly Approval[] }) {
     if (next) setAt({ id: next.id, since: performance.now() });
   };
   const answer = (yes: boolean) => {
-    if (current && performance.now() - at.since >= LOOKED_MS && may("approvalApprove")) void decide(current, yes, "");
+    if (current && performance.now() - at.since >= LOOKED_MS && may("approvalApprove")) void decide(current, yes);
   };
   const toggle = (id: string) => setChosen((old) => {
     const next = new Set(old);
     if (!next.delete(id)) next.add(id);
     return next;
   });
-  const all = (yes: boolean) => items.filter((a) => chosen.has(a.id)).forEach((a) => void decide(a, yes, ""));
+  const all = (yes: boolean) => items.filter((a) => chosen.has(a.id)).forEach((a) => void decide(a, yes));
   useKeys([
     { keys: "j", label: text.keys.next, run: () => step(1) },
     { keys: "k", label: text.keys.previous, run: () => step(-1) },
