@@ -506,7 +506,7 @@ def test_settings_that_cannot_work_stop_the_start(tmp_path):
     (tmp_path / "file").write_text("")
     for i, (name, value, why) in enumerate((
             ("STORAGE_PATH", str(tmp_path / "file"), "Not a directory"), ("STORAGE_PATH", str(tmp_path / "file/x"), "Not a directory"),
-            ("PROXY_HOST", "bad host", "neither an address nor a host name"), ("PROXY_HOST", "0x7f.1", "neither an address nor a name"),
+            ("PROXY_HOST", "bad host", "neither an address nor a host name"), ("PROXY_HOST", "0x7f.1", "neither an address nor a host name"),
             ("PROXY_PORT", "0", "from 1 to 65535"), ("GRPC_PORT", "x", "from 1 to 65535"), ("SESSION_TIMEOUT", "-1", "must be a duration"))):
         bad = Holtd(tmp_path / str(i), env={name: value}, ready=False)
         assert bad.process.wait(10) != 0, (name, value)

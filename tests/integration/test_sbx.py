@@ -734,7 +734,7 @@ def test_claims_have_their_size(tmp_path):
     d = native(tmp_path / "d", env={"SANDBOX_CACHE_PVC_SIZE": "64Mi", "SANDBOX_CPU_REQUEST": "100m", "SANDBOX_CREATE_READY_TIMEOUT": "60s"})
     try:
         assert "SANDBOX_CPU_REQUEST' is understood but has no effect: holt reserves no CPU" in d.log()
-        assert "SANDBOX_CREATE_READY_TIMEOUT' is understood but has no effect: a create answers" in d.log()
+        assert "SANDBOX_CREATE_READY_TIMEOUT' is understood but has no effect: a create replies" in d.log()
 
         def size(box, place):
             return int(sync(d, box, "df", "-B1", "--output=size", place)[1]["stdout"].split()[1])

@@ -160,7 +160,7 @@ def test_names_are_unique_per_owner(holtd, who):
         assert third.ok("GET", f"{API}/sandboxes/{owner.made['id']}%2Fweb")["id"] == box["id"]
         assert third.ok("GET", f"{API}/sandboxes/token%2F{owner.made['id']}%2Fweb")["id"] == box["id"]
     assert agent.ask("GET", f"{API}/sandboxes/{op.made['id']}%2Fweb")[0] == 404
-    assert agent.ask("GET", f"{API}/sandboxes/wob")[1]["error"]["hint"] == "did you mean 'web'? holt ls lists all"
+    assert agent.ask("GET", f"{API}/sandboxes/wob")[1]["error"]["hint"] == "did you mean 'web'? holt ls lists all sandboxes"
     agent.ok("DELETE", f"{API}/sandboxes/web")
     assert third.ok("GET", f"{API}/sandboxes/web")["id"] == ours["id"]
     assert "did you mean" not in agent.ask("GET", f"{API}/sandboxes/wob")[1]["error"]["hint"], "it tells others' names"
