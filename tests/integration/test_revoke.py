@@ -17,7 +17,7 @@ from daemon import ROOT, native, wait_for
 from hub_client import call, form
 
 API = "/holt/v1"
-SAFE = {"none", "self", "read", "events", "audit", "sandbox.read", "sandbox.content", "secret.read", "team.read", "team.content", "team.report"}
+SAFE = {"none", "self", "read", "events", "audit", "sandbox.read", "sandbox.content", "secret.read", "team.read", "team.content", "team.report", "ask.read"}
 NOT_AN_AGENTS = {"tokens", "login", "admin", "image.write", "secrets", "team.rule"}
 WHY = re.compile(r"agent '(\w+)' is revoked, by token/tk_\w+ at \d{4}-\d\d-\d\dT[\d:.]+Z: why it is")
 
@@ -220,6 +220,7 @@ def test_a_terminal_stays_open_for_reading_only(holtd, agent):
                  additional_headers={"Authorization": f"Bearer {agent.token}"}) as ws:
         seen = [json.loads(ws.recv(30)) for _ in range(2)]
         assert [m["type"] for m in seen] == ["started", "role"]
+        assert json.loads(ws.recv(30))["type"] == "members"
         ws.send(b"\0before\n")
         assert ws.recv(30)[9:] == b"before\n"
         agent.told("revoke")
