@@ -55,6 +55,11 @@ enum check_state probe_disk_limits(struct finding *f);
 enum check_state probe_daemon(struct finding *f);
 enum check_state probe_store(struct finding *f);
 
+/* doctor_runtime.c */
+enum check_state probe_runc(struct finding *f);
+enum check_state probe_crun(struct finding *f);
+enum check_state probe_runsc(struct finding *f);
+
 char *state_place(void); /* the state directory, or its nearest existing parent; heap */
 /* reads a file with one number; -1: absent or something else */
 int64_t read_number(const char *path);
