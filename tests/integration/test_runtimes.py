@@ -1,14 +1,20 @@
 """What every runtime does alike, from outside; and what sets each apart.  One that is not installed is skipped."""
 import contextlib
+import io
+import json
 import os
 import pathlib
 import shutil
+import signal
+import subprocess
+import tarfile
 import tempfile
 import time
+import urllib.request
 
 import pytest
 
-from daemon import SLOW, Holtd, wait_for
+from daemon import BUILD, ROOT, SLOW, Holtd, environment, programs_of, wait_for
 
 BOXES = "/holt/v1/sandboxes"
 RUN = "/holt/v1/run"
@@ -107,10 +113,93 @@ def test_output_survives_holtd(tmp_path, runtime):
             gone(again, box)
 
 
+def test_output_survives_holtd_and_holt_spawn(tmp_path, runtime):
+    """Both killed with -9 under a running command: all of its output, once; and nothing left after it."""
+    with served(tmp_path) as holtd:
+        box = create(holtd, runtime)
+        x = holtd.ok("POST", f"{BOXES}/{box['id']}/execs",
+                     {"command": ["sh", "-c", "for i in $(seq 80); do echo $i; sleep 0.03; done"], "background": True})
+        path = f"{BOXES}/{box['id']}/execs/{x['id']}"
+        wait_for(lambda: holtd.request("GET", f"{path}/output")[1].split()[5:])
+        for pid in programs_of(holtd.state, "holt-spawn"):
+            os.kill(pid, signal.SIGKILL)
+        holtd.process.kill()
+        holtd.process.wait()
+        with served(tmp_path) as again:
+            wait_for(lambda: again.ok("GET", path)["state"] == "exited", 60 * SLOW)
+            assert again.request("GET", f"{path}/output")[1].split() == [str(i) for i in range(1, 81)]
+            seen = subprocess.run([f"{ROOT}/tools/leftovers", again.state], capture_output=True, text=True, check=False).stdout
+            assert runtime == "native" or "holt-keeper" in seen, "leftovers knows containers"
+            gone(again, box)
+        left = subprocess.run([f"{ROOT}/tools/leftovers", holtd.state], capture_output=True, text=True, check=False).stdout
+        assert not [line for line in left.splitlines() if line.split()[0] in ("process", "mount", "cgroup")], left
+
+
+def test_limits_hold(tmp_path, runtime):
+    """What is enforced by the host's cgroups and disks: where gVisor is in between, it is gVisor that they reach."""
+    with served(tmp_path) as holtd:
+        box = create(holtd, runtime, memory_bytes="128m")
+        assert "memory" not in box["unenforced"]
+        r = holtd.ok("POST", f"{BOXES}/{box['id']}/execs", {"command": ["python3", "-c", "x = bytearray(400 << 20); print('had it')"]})
+        assert r["stdout"] == "" and (r["oom"] or runtime == "runsc"), r
+        wait_for(lambda: any(e["type"] == "sandbox.oom" for e in holtd.ok("GET", "/holt/v1/events?limit=1000")["events"]))
+        state = holtd.ok("GET", f"{BOXES}/{box['id']}")["state"]
+        assert state == ("failed" if runtime == "runsc" else "running")
+        gone(holtd, box)
+        box = create(holtd, runtime, disk_bytes="16m", cpu_millis=500, pids=400)
+        assert sh(holtd, box, "head -c 40000000 /dev/zero > /root/x 2>/dev/null; echo $?; rm /root/x") == (0, "1\n")
+        before, began = holtd.ok("GET", f"{BOXES}/{box['id']}/stats")["cpu_us"], time.monotonic()
+        sh(holtd, box, "timeout 3 sh -c 'while :; do :; done'")
+        stats = holtd.ok("GET", f"{BOXES}/{box['id']}/stats")
+        assert stats["cpu_us"] - before < 0.75 * 1e6 * (time.monotonic() - began), "half of a core, and a little"
+        assert stats["pids"] > 0 and stats["memory_bytes"] > 100 * 1024 and stats["disk_bytes"] > 0
+        if runtime != "runsc":  # there its own threads count too, and gVisor ends when it gets no more
+            assert "Cannot fork" in holtd.ok("POST", f"{BOXES}/{box['id']}/execs",
+                                             {"command": ["sh", "-c", "for i in $(seq 500); do sleep 9 & done"], "kill_rest": True})["stderr"]
+        gone(holtd, box)
+
+
+def test_ports_archives_terminals(tmp_path, runtime):
+    with served(tmp_path) as holtd:
+        box = create(holtd, runtime)
+        path = f"{BOXES}/{box['id']}"
+        r = holtd.ok("POST", f"{path}/execs", {"command": ["sh", "-c", "test -t 0 && tty && stty size"], "pty": {"rows": 33, "cols": 99}})
+        assert r["exit_code"] == 0 and r["stdout"].split() == ["/dev/pts/0", "33", "99"], r
+        sh(holtd, box, "mkdir -p /root/site/in; echo hello > /root/site/index.html; echo deep > /root/site/in/x")
+        packed = urllib.request.urlopen(urllib.request.Request(
+            f"{holtd.url}{path}/archive?path=/root/site", headers={"Authorization": f"Bearer {holtd.token}"})).read()
+        with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
+            assert any(m.name.endswith("in/x") for m in tar.getmembers())
+        holtd.ok("PUT", f"{path}/archive?path=/root/copy", packed, headers={"Content-Type": "application/x-tar"})
+        assert sh(holtd, box, "find /root/copy -name x | xargs cat") == (0, "deep\n")
+        holtd.ok("POST", f"{path}/execs", {"command": ["python3", "-m", "http.server", "-d", "/root/site", "--bind", "127.0.0.1", "8000"], "background": True})
+        wait_for(lambda: holtd.request("GET", f"{path}/ports/8000/index.html")[:2] == (200, "hello\n"), 60 * SLOW)
+        assert holtd.ok("POST", f"{path}/previews", {"port": 8000})["url"].startswith("http")
+        gone(holtd, box)
+
+
 def test_one_that_is_not_there(tmp_path):
     with served(tmp_path) as holtd:
         status, e = holtd.request("POST", BOXES, {"runtime": "nosuch"})[:2]
         assert status == 400 and "there is no runtime 'nosuch'" in e["error"]["message"]
+
+
+def test_doctor_tries_each(tmp_path):
+    """Its release, and a sandbox that the daemon makes with it; without a daemon it says so."""
+    def doctor(**env):
+        r = subprocess.run([f"{BUILD}/holt", "doctor", "-o", "json"], capture_output=True, text=True, timeout=120, env=environment(env), check=False)
+        return {c["name"]: c for c in json.loads(r.stdout)["checks"]}
+
+    with served(tmp_path) as holtd:
+        checks = doctor(HOLT_SERVER=holtd.url, HOLT_TOKEN=holtd.token)
+        for name in NAMES[1:]:
+            check = checks[f"runtime {name}"]
+            if shutil.which(name, path=PATH):
+                assert f"{name} version" in check["detail"] and "a sandbox works" in check["detail"], check
+            else:
+                assert (check["state"], check["detail"]) == ("limited", "not installed"), check
+    check = doctor(HOLT_SERVER="http://127.0.0.1:1", HOLT_TOKEN="x")["runtime runc"]
+    assert check["state"] == "limited" and ("not tried" in check["detail"] or check["detail"] == "not installed"), check
 
 
 # ---- which one it is ----

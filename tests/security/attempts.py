@@ -116,7 +116,7 @@ def list_host_homes(box, host):
 
 @attempt
 def root_is_made_up(box, host):
-    names = set(said(box, "ls -A /").split())
+    names = set(said(box, "ls -A /").split()) - ({".holt-init"} if box.spawn.runtime else set())  # a container's first process
     assert names <= {"bin", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "mnt", "opt", "proc", "root",
                      "run", "sbin", "sys", "tmp", "usr", "var", "workspace"}, names
 

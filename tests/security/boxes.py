@@ -76,8 +76,8 @@ class Spawn:
     """One holt-spawn and its connection.  mode: "root"; "rootless": an ordinary user with id ranges and cgroups of its own;
     "bare": one with neither.  "warm" before it: sandboxes are made ahead, and every create takes one of those."""
 
-    def __init__(self, mode="root", program=None, init=None, env=None, args=()):
-        self.mode, self.args = mode, args
+    def __init__(self, mode="root", program=None, init=None, env=None, args=(), runtime=""):
+        self.mode, self.args, self.runtime = mode, args, runtime
         self.shells = 2 if mode.startswith("warm ") else 0
         mode = mode.removeprefix("warm ")
         self.user = None if mode == "root" else as_user.User(BUILD, *[mode == "rootless"] * 2)
@@ -184,7 +184,7 @@ class Spawn:
             if not fits or self.pool(self.shells) > 0:
                 break
             time.sleep(0.02)  # a question is work: holt-spawn makes none for 10 ms after it
-        kind, r, fds = self.call(3, self.create_payload(id, **spec))
+        kind, r, fds = self.call(3, self.create_payload(id, **{"runtime": self.runtime, **spec}))
         self.check_done(kind, r)
         assert kind == 4
         self.live.add(id)

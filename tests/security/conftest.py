@@ -34,6 +34,11 @@ BARE_DIFFERS = {
     "drown_a_kill", "run_through_a_pause"}
 
 
+CONTAINERS = ("runc", "crun", "runsc")
+# In `make test` these; the rest of the attempts on containers are in `make test-runtimes`.
+IN_BRIEF = {"read_secret_file", "find_secret", "kernel_memory", "host_mounts", "release_agent", "write_usr", "device_nodes", "capabilities",
+            "look_into_init", "leaked_descriptors", "host_addresses", "sockets_of_host", "processes_of_neighbours", "files_of_neighbours"}
+
 NEEDS_LIMITS = {"memory_bomb", "fork_bomb"}  # those of v1 are not for sandboxes made ahead: boxes.py
 
 
@@ -44,6 +49,11 @@ def params_of(item):
 def is_possible(item):
     params = params_of(item)
     mode = params.get("spawn", "")
+    if mode in CONTAINERS:
+        if item.path.name != "test_escape.py":
+            return False
+        if params.get("name") not in IN_BRIEF:
+            item.add_marker(pytest.mark.runtimes)
     if mode.startswith("warm "):  # what is tried: whether one made ahead is the same, and as well shut
         if item.path.name != "test_escape.py" or params.get("name") in NEEDS_LIMITS:
             return False
@@ -124,13 +134,17 @@ def prey():
 def open_spawn(mode, **more):
     if os.geteuid() != 0:
         pytest.skip("needs root, to be root and an ordinary user")
+    if mode in CONTAINERS:
+        if not shutil.which(mode, path=f"{os.environ['PATH']}:/usr/sbin:/sbin"):
+            pytest.skip(f"{mode} is not installed: tools/deps runtimes")
+        mode, more = "root", {**more, "runtime": mode}
     try:
         return boxes.Spawn(mode, **more)
     except boxes.as_user.Skip as e:
         pytest.skip(str(e))
 
 
-@pytest.fixture(scope="session", params=["root", "rootless", "bare", "warm root", "warm rootless", "warm bare"])
+@pytest.fixture(scope="session", params=["root", "rootless", "bare", "warm root", "warm rootless", "warm bare", *CONTAINERS])
 def spawn(request):
     s = open_spawn(request.param)
     yield s
