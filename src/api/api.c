@@ -6,6 +6,7 @@
 #include "api/idempotency.h"
 #include "api/metrics.h"
 #include "api/native/preview.h"
+#include "api/native/template.h"
 #include "api/reflection.h"
 #include "api/relay.h"
 #include "api/rpc.h"
@@ -98,6 +99,8 @@ static int decode(struct request *r, struct str body, struct err *e)
         return -1;
     if (body.n > 0 && json_read(body, &r->body, e) < 0)
         return err_wrap(e, "the request's body");
+    if (r->body && template_apply(r, r->op, r->body, e) < 0)
+        return -1;
     return op_decode(r->op, &r->params, xchg_req(r->x)->query, r->body, xchg_arena(r->x), &r->in,
                      e);
 }

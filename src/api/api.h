@@ -24,6 +24,7 @@ struct api_config {
     struct images *images;
     struct volumes *volumes;
     struct access *access;
+    struct templates *templates;
     struct blobs *blobs;
     struct secrets *secrets;
     const struct authority *authority; /* NULL: no interception */

@@ -15,10 +15,11 @@ static const struct {
     const char *op;    /* the operation that lists them */
     const char *behind;
 } sources[] = {
-    {"SANDBOX", NULL, NULL, "sandbox.list", ""}, {"IMAGE", NULL, NULL, "image.list", ""},
-    {"VOLUME", NULL, NULL, "volume.list", ""},   {NULL, "sandbox", NULL, "sandbox.list", ""},
-    {NULL, "image", NULL, "image.list", ""},     {NULL, "volume", NULL, "volume.list", ":"},
-    {NULL, "from", "cp", "sandbox.list", ":"},   {NULL, "to", "cp", "sandbox.list", ":"},
+    {"SANDBOX", NULL, NULL, "sandbox.list", ""},   {"IMAGE", NULL, NULL, "image.list", ""},
+    {"VOLUME", NULL, NULL, "volume.list", ""},     {"TEMPLATE", NULL, NULL, "template.list", ""},
+    {NULL, "template", NULL, "template.list", ""}, {NULL, "sandbox", NULL, "sandbox.list", ""},
+    {NULL, "image", NULL, "image.list", ""},       {NULL, "volume", NULL, "volume.list", ":"},
+    {NULL, "from", "cp", "sandbox.list", ":"},     {NULL, "to", "cp", "sandbox.list", ":"},
     {NULL, "file", "cat", "sandbox.list", ":"},
 };
 

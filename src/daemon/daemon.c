@@ -16,6 +16,7 @@
 #include "core/sandbox/volume.h"
 #include "core/space.h"
 #include "core/team/revoked.h"
+#include "core/template/template.h"
 #include "daemon/banner.h"
 #include "daemon/notify.h"
 #include "daemon/rights.h"
@@ -59,6 +60,7 @@ struct daemon {
     struct images *images;
     struct volumes *volumes;
     struct access *access;
+    struct templates *templates;
     struct blobs *blobs;
     struct secrets *secrets;
     struct authority authority;
@@ -562,6 +564,7 @@ static int open_server(struct daemon *d, struct err *e)
                                      .images = d->images,
                                      .volumes = d->volumes,
                                      .access = d->access,
+                                     .templates = d->templates,
                                      .blobs = d->blobs,
                                      .secrets = d->secrets,
                                      .authority = c->intercept ? &d->authority : NULL,
@@ -607,6 +610,7 @@ static int start(struct daemon *d, struct err *e)
                                             .sandboxes = d->sandboxes,
                                             .state = d->conf->state},
                     &d->access, e) < 0 ||
+        templates_open(d->store, d->sandboxes, &d->templates, e) < 0 ||
         blobs_open(&(struct blobs_config){.loop = &d->loop,
                                           .store = d->store,
                                           .state = d->conf->state,
@@ -673,6 +677,7 @@ static void finish(struct daemon *d)
     d->images = images_free(d->images);
     d->volumes = volumes_free(d->volumes);
     d->access = access_free(d->access);
+    d->templates = templates_free(d->templates);
     d->blobs = blobs_free(d->blobs);
     d->secrets = secrets_free(d->secrets);
     authority_done(&d->authority);

@@ -21,7 +21,7 @@ enum { OP_UPPER_DISK, OP_UPPER_MEMORY };
 enum { OP_SYSCALLS_NARROW, OP_SYSCALLS_WIDE };
 
 struct sandbox_fields { /* the description of a sandbox; for sandbox.create and run */
-    struct str image, runtime, tenant, agent;
+    struct str template, image, runtime, tenant, agent;
     struct sandbox_traits traits;
     int rootfs, upper, syscalls; /* -1: absent */
     json_t *network;             /* a mode or a policy, or NULL */
@@ -66,9 +66,12 @@ struct sandbox_stop_in { /* of stop and restart */
 #define SANDBOX_FIELD(structure, member, kind, ...)                                                \
     {.name = #member, .type = kind, .offset = offsetof(structure, sandbox.member), __VA_ARGS__}
 #define SANDBOX_FIELDS(structure)                                                                  \
-    SANDBOX_FIELD(                                                                                 \
-        structure, image, OP_STR, .min = 1, .max = 255, .preset = "host", .example = "host",       \
-        .text = "Image to start from. 'host' means the programs of this machine, read-only."),     \
+    SANDBOX_FIELD(structure, template, OP_STR, .min = 1, .max = 255, .example = "python",          \
+                  .text = "Template to start from, by id or name: it sets what the request does "  \
+                          "not."),                                                                 \
+        SANDBOX_FIELD(                                                                             \
+            structure, image, OP_STR, .min = 1, .max = 255, .preset = "host", .example = "host",   \
+            .text = "Image to start from. 'host' means the programs of this machine, read-only."), \
         SANDBOX_FIELD(structure, runtime, OP_STR, .max = 32, .pattern = OP_PATTERN_NAME,           \
                       .example = "native",                                                         \
                       .text = "Runtime to use. Default: the setting 'runtime'."),                  \

@@ -13,6 +13,7 @@
 #include "ops/server.h"
 #include "ops/session.h"
 #include "ops/team.h"
+#include "ops/template.h"
 #include "ops/token.h"
 #include "ops/volume.h"
 
@@ -94,6 +95,10 @@ const struct op *const op_table[] = {
     &op_access_list,
     &op_access_get,
     &op_access_revoke,
+    &op_template_create,
+    &op_template_list,
+    &op_template_get,
+    &op_template_remove,
     &op_volume_create,
     &op_volume_list,
     &op_volume_get,
@@ -174,6 +179,7 @@ const struct op_group op_groups[] = {
     {"port", "Servers inside a sandbox."},
     {"image", "Images: what sandboxes start from."},
     {"access", "Access: SSH certificates of minutes."},
+    {"template", "Templates: descriptions of sandboxes under a name."},
     {"volume", "Volumes: files shared by sandboxes."},
     {"secret", "Secrets: values that sandboxes use without holding them."},
     {"rule", "Rules: hosts that a person allowed or denied to sandboxes."},

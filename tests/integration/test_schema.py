@@ -103,6 +103,7 @@ class World:
     MAKERS = {
         "tokens": ("/tokens", {"name": "schema-token", "role": "observer"}, "id"),
         "sandboxes": ("/sandboxes", {"name": "schema-box"}, "id"),
+        "templates": ("/templates", {"name": "schema-template", "pids": 64}, "name"),
         "volumes": ("/volumes", {"name": "schema-volume"}, "name"),
         "secrets": ("/secrets", {"name": "schema-secret", "value": "value", "hosts": ["example.org"]}, "name"),
         "agents": ("/agents", {"name": "schema-agent"}, "name"),

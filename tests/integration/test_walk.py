@@ -87,6 +87,7 @@ class World:
         session = a("POST", f"{API}/sandboxes/{box['id']}/sessions", {"name": f"term-{MARK}", "command": ["echo", MARK]})
         wait_for(lambda: a("GET", f"{API}/sandboxes/{box['id']}/sessions/{session['id']}")["state"] == "exited")
         volume = a("POST", f"{API}/volumes", {"name": f"vol-{MARK}"})
+        template = a("POST", f"{API}/templates", {"name": f"tpl-{MARK}", "labels": {"of": MARK}})
         image = a("POST", f"{API}/images/import?name=img-{MARK}&format=tar", tar(member("f", MARK.encode())))
         certificate = a("POST", f"{API}/access/certificates", {"public_key": PUBLIC_KEY, "principals": [MARK]})
         secret = a("POST", f"{API}/secrets", {"name": f"sec-{MARK}", "value": f"v-{MARK}", "hosts": ["a.example"]})
@@ -112,6 +113,7 @@ class World:
         boxes = [box["id"], run["sandbox"] if "sandbox" in run else box["id"], *named(f"box-{MARK}"), sbx, f"ses-{MARK}"]
         self.refs = {
             "sandboxes": sorted(set(boxes)), "execs": [run["id"]], "sessions": [session["id"], f"term-{MARK}"], "volumes": [volume["id"], *named(f"vol-{MARK}")],
+            "templates": [template["id"], *named(f"tpl-{MARK}")],
             "images": [image["id"], f"img-{MARK}", f"ta/img-{MARK}"], "secrets": [secret["id"], *named(f"sec-{MARK}")],
             "tokens": [owner], "agents": [agent], "reviewers": [agent], "projects": [project], "tasks": [str(task)],
             "messages": [agent], "history": [agent], "approvals": [proposal], "proposals": [proposal], "rules": ["er_0"], "grants": ["gr_0"], "certificates": [certificate["id"]], "assets": ["index.js"],
@@ -179,7 +181,7 @@ def fillings(world, path):
 
 
 FIELDS = {  # fields of bodies that name something of somebody's: how
-    "tenant": lambda w: ["ta"], "image": lambda w: w.refs["images"],
+    "tenant": lambda w: ["ta"], "template": lambda w: w.refs["templates"], "image": lambda w: w.refs["images"],
     "volumes": lambda w: [[{"name": v, "path": "/v"}] for v in w.refs["volumes"]],
     "secrets": lambda w: [[{"name": v}] for v in w.refs["secrets"]],
     "secret": lambda w: [[v] for v in w.refs["secrets"]],
@@ -255,7 +257,7 @@ def strangers(world):
 def clean_up(world, made):
     """What the strangers made by the way."""
     owners = {f"token/{w.made['id']}" for w in made}
-    for kind in ("sandboxes", "volumes", "images", "secrets"):
+    for kind in ("sandboxes", "volumes", "templates", "images", "secrets"):
         for x in world.d.ok("GET", f"{API}/{kind}?limit=1000")[kind]:
             if x.get("owner") in owners:
                 world.d.request("DELETE", f"{API}/{kind}/{x['id']}")

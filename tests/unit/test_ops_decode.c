@@ -313,7 +313,7 @@ static void the_hint_of_a_large_operation_is_whole(void **state)
     body_of_bad(f, &op_sandbox_create, "{\"memory\": 1}", "sandbox.create has no field 'memory'");
     assert_string_equal(f->e.hint, "did you mean 'memory_bytes'?");
     body_of_bad(f, &op_sandbox_create, "{\"banana\": 1}", "sandbox.create has no field 'banana'");
-    assert_int_equal(strncmp(f->e.hint, "it knows: name, image, ", 23), 0);
+    assert_int_equal(strncmp(f->e.hint, "it knows: name, template, ", 26), 0);
     assert_true(str_ends(str_of(f->e.hint), STR(", …")));
 }
 

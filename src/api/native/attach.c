@@ -1,5 +1,6 @@
 /* attach: attaches a WebSocket to a command; run over a WebSocket. */
 #include "api/native/attach_internal.h"
+#include "api/native/template.h"
 #include "base/clock.h"
 #include "core/identity/identity.h"
 
@@ -341,6 +342,8 @@ static int run_begin(struct attach *a, struct str text, struct err *e)
 
     if (json_read(text, &body, e) < 0)
         return err_wrap(e, "the first message");
+    if (template_apply(r, &op_run, body, e) < 0)
+        return -1;
     if (op_decode(&op_run, NULL, STR(""), body, xchg_arena(r->x), &in, e) < 0)
         return -1;
     a->run = run_ask(r, in, &ops, a, e);

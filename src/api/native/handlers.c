@@ -16,6 +16,7 @@
 #include "ops/server.h"
 #include "ops/session.h"
 #include "ops/team.h"
+#include "ops/template.h"
 #include "ops/token.h"
 #include "ops/volume.h"
 
@@ -97,6 +98,10 @@ const struct op_handler op_handlers[] = {
     {&op_access_list,   access_list_run},
     {&op_access_get,    access_get_run},
     {&op_access_revoke, access_revoke_run},
+    {&op_template_create, template_create_run},
+    {&op_template_list, template_list_run},
+    {&op_template_get, template_get_run},
+    {&op_template_remove, template_remove_run},
     {&op_volume_create, volume_create_run},
     {&op_volume_list,   volume_list_run},
     {&op_volume_get,    volume_get_run},

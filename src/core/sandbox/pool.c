@@ -30,6 +30,7 @@ struct pool {
     struct pool_config c;
     struct driver *d;
     bool is_default, asking;
+    int64_t reserved; /* for templates */
     bool heard; /* the runtime has replied; it may have some that an earlier holtd requested */
     struct history history;
     struct kind kinds[KINDS];
@@ -84,9 +85,16 @@ int64_t pool_desired(const struct pool *p, int64_t now_ms)
     int64_t creates = history_count(&p->history, now_ms);
     int64_t max = p->c.max > 0 ? p->c.max : i64_max(AUTOSIZE_MAX, p->c.min);
 
-    if (!p->d->ops->pool || (!p->is_default && creates == 0))
+    if (!p->d->ops->pool)
         return 0;
-    return p->c.autosize ? i64_min(i64_max(creates, p->c.min), max) : p->c.size;
+    if (!p->is_default && creates == 0)
+        return p->reserved;
+    return p->reserved + (p->c.autosize ? i64_min(i64_max(creates, p->c.min), max) : p->c.size);
+}
+
+void pool_reserve(struct pool *p, int64_t n)
+{
+    p->reserved = n;
 }
 
 /* --- the kind --- */

@@ -29,5 +29,6 @@ struct pool *pool_free(struct pool *p); /* after the driver's close; takes NULL,
 void pool_created(struct pool *p, const struct driver_kind *kind, bool warm, int64_t now_ms);
 void pool_seed(struct pool *p, int64_t then_ms); /* a create of an earlier holtd */
 int64_t pool_desired(const struct pool *p, int64_t now_ms);
+void pool_reserve(struct pool *p, int64_t n);   /* so many besides */
 void pool_tick(struct pool *p, int64_t now_ms); /* once a second: updates the runtime */
 void pool_count(const struct pool *p, struct pool_counts *to); /* adds */

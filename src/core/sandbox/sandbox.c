@@ -354,6 +354,30 @@ const struct driver_ops *sandboxes_driver(const struct sandboxes *all, size_t n)
     return NULL;
 }
 
+static const struct driver_slot *slot_find(const struct sandboxes *all, struct str runtime)
+{
+    for (size_t i = 0; i < all->driver_count; i++)
+        if (all->drivers[i].driver &&
+            (runtime.n == 0 || str_eq_c(runtime, all->drivers[i].ops->name)))
+            return &all->drivers[i];
+    return NULL;
+}
+
+void sandboxes_reserve(struct sandboxes *all, struct str runtime, int64_t n)
+{
+    const struct driver_slot *slot = slot_find(all, runtime);
+
+    if (slot && slot->pool)
+        pool_reserve(slot->pool, n);
+}
+
+bool sandboxes_makes_ahead(const struct sandboxes *all, struct str runtime)
+{
+    const struct driver_slot *slot = slot_find(all, runtime);
+
+    return slot && slot->ops->pool;
+}
+
 struct volumes *sandboxes_volumes(struct sandboxes *all)
 {
     return all->volumes;

@@ -167,6 +167,9 @@ size_t sandboxes_count(const struct sandboxes *l);
 void sandboxes_pool(const struct sandboxes *l, struct pool_counts *ret); /* of all runtimes */
 void sandboxes_set_pool(struct sandboxes *l, const struct pool_config *c);
 void sandboxes_set_ceilings(struct sandboxes *l, const struct ceilings *c); /* for new requests */
+/* How many a runtime is to keep ready besides its pool's own number. */
+void sandboxes_reserve(struct sandboxes *l, struct str runtime, int64_t n);
+bool sandboxes_makes_ahead(const struct sandboxes *l, struct str runtime); /* empty: the default */
 /* Whether a runtime works on this host: it makes a sandbox and removes it, once; the answer is
  * kept.  done gets no sandbox. */
 void sandboxes_try(struct sandboxes *l, struct str runtime, sandbox_cb done, void *arg);

@@ -1,0 +1,236 @@
+/* template: templates: create, list, get, remove; and what a request takes from one. */
+#include "api/native/template.h"
+
+#include "api/native/handlers.h"
+#include "api/reply_list.h"
+#include "api/share/sandbox.h"
+#include "base/mem.h"
+#include "core/template/template.h"
+#include "ops/template.h"
+#include "proto/json.h"
+
+/* An environment may hold what only its owner knows, and the template may be shared. */
+static void write_fields(struct jw *w, struct str text)
+{
+    AUTO(json_decref) json_t *fields = json_loadb(text.p, text.n, 0, NULL);
+    json_t *env = json_object_get(fields, "env"), *value;
+    const char *name;
+
+    json_object_foreach(env, name, value) json_object_set_new(env, name, json_null());
+    jw_key(w, "fields");
+    jw_json(w, fields);
+}
+
+static void write_warnings(struct jw *w, const struct template_info *i)
+{
+    jw_key(w, "warnings");
+    jw_array(w);
+    if (i->pool > 0 && !i->pooled) {
+        AUTO(buf_done) struct buf text = {0};
+
+        buf_printf(&text, "%s" STR_FMT "%s makes no sandboxes ahead: none are kept ready",
+                   i->runtime.n ? "runtime '" : "the default runtime", STR_ARG(i->runtime),
+                   i->runtime.n ? "'" : "");
+        jw_str(w, buf_str(&text));
+    }
+    jw_array_end(w);
+}
+
+static void write_template(struct jw *w, const struct template *t)
+{
+    struct template_info i;
+
+    template_info(t, &i);
+    jw_object(w);
+    jw_kc(w, "id", i.id);
+    jw_kstr(w, "name", i.name);
+    jw_ktext(w, "tenant", i.tenant);
+    jw_kstr(w, "owner", i.owner);
+    jw_kbool(w, "shared", i.shared);
+    jw_kint(w, "pool", i.pool);
+    write_fields(w, i.fields);
+    write_warnings(w, &i);
+    jw_ktime(w, "created_at", i.created_ms);
+    jw_object_end(w);
+}
+
+struct template_job {
+    struct waiter waiter;
+    struct principal by;
+};
+
+static struct template_job *template_job_new(const struct request *r)
+{
+    struct template_job *j = xzalloc(sizeof *j);
+
+    j->by = request_who(r);
+    return j;
+}
+
+/* --- create --- */
+
+static void template_created(void *arg, struct template *t, const struct err *e)
+{
+    AUTO(mem_free) struct template_job *j = arg;
+    struct request *r = waiter_end(&j->waiter);
+    struct jw w;
+
+    if (r && !t)
+        request_fail(r, e);
+    if (!r || !t)
+        return;
+    w = request_json(r);
+    write_template(&w, t);
+    request_send_json(r, 0);
+}
+
+/* As they were given: the decoded ones have presets too, and would be stronger than a later
+ * template's or request's nothing. */
+static char *given_fields(const json_t *body)
+{
+    AUTO(json_decref) json_t *fields = json_deep_copy(body);
+
+    for (size_t i = 0; op_template_own[i]; i++)
+        json_object_del(fields, op_template_own[i]);
+    return json_dumps(fields, JSON_COMPACT);
+}
+
+void template_create_run(struct request *r)
+{
+    const struct template_create_in *in = r->in;
+    struct template_job *j = template_job_new(r);
+    char *fields = given_fields(r->body);
+    struct err e = {0};
+    int done = template_create(r->api->c.templates,
+                               &(struct template_spec){.name = in->name,
+                                                       .tenant = in->sandbox.tenant,
+                                                       .fields = str_of(fields),
+                                                       .runtime = in->sandbox.runtime,
+                                                       .pool = in->pool,
+                                                       .shared = in->shared},
+                               &(struct template_call){&j->by, template_created, j}, &e);
+
+    free(fields); /* jansson's */
+    if (done < 0) {
+        mem_free(j);
+        request_fail(r, &e);
+        return;
+    }
+    request_wait(r, &j->waiter);
+}
+
+/* --- list, get --- */
+
+void template_list_run(struct request *r)
+{
+    const struct template_list_in *in = r->in;
+    struct templates *all = r->api->c.templates;
+    struct jw w = request_json(r);
+    struct template_info i;
+    struct reply_list l;
+
+    reply_list_begin(&l, &w, "templates", STR(""), in->limit);
+    for (struct template *t = template_next(all, &r->who, in->cursor); t && !l.more;
+         t = template_next(all, &r->who, str_of(i.id))) {
+        template_info(t, &i);
+        if ((!in->tenant.p || str_eq(in->tenant, i.tenant)) && reply_list_take(&l, str_of(i.id)))
+            write_template(&w, t);
+    }
+    reply_list_end(&l);
+    request_send_json(r, 0);
+}
+
+static struct template *request_template(struct request *r, enum template_want want)
+{
+    const struct template_id_in *in = r->in;
+    struct err e = {0};
+    struct template *t = template_find(r->api->c.templates, &r->who, want, in->tenant, in->id, &e);
+
+    if (!t && e.code == ERR_FORBIDDEN)
+        request_refuse(r, &e);
+    else if (!t)
+        request_fail(r, &e);
+    return t;
+}
+
+void template_get_run(struct request *r)
+{
+    struct template *t = request_template(r, TEMPLATE_SEE);
+    struct jw w;
+
+    if (!t)
+        return;
+    w = request_json(r);
+    write_template(&w, t);
+    request_send_json(r, 0);
+}
+
+/* --- remove --- */
+
+static void template_removed(void *arg, struct template *t, const struct err *e)
+{
+    AUTO(mem_free) struct template_job *j = arg;
+    struct request *r = waiter_end(&j->waiter);
+
+    (void)t;
+    if (r && e->code == ERR_NONE)
+        request_send_empty(r);
+    else if (r)
+        request_fail(r, e);
+}
+
+void template_remove_run(struct request *r)
+{
+    struct template *t = request_template(r, TEMPLATE_CHANGE);
+    struct template_job *j;
+    struct err e = {0};
+
+    if (!t)
+        return;
+    j = template_job_new(r);
+    if (template_remove(t, &(struct template_call){&j->by, template_removed, j}, &e) < 0) {
+        mem_free(j);
+        request_fail(r, &e);
+        return;
+    }
+    request_wait(r, &j->waiter);
+}
+
+/* --- use --- */
+
+/* A request that names its network means all of it. */
+static bool request_decides(const json_t *body, const char *name)
+{
+    return json_object_get(body, name) ||
+           (strcmp(name, "allow") == 0 && json_object_get(body, "network"));
+}
+
+int template_apply(const struct request *r, const struct op *op, json_t *body, struct err *e)
+{
+    const json_t *ref = json_object_get(body, "template");
+    const char *name;
+    AUTO(json_decref) json_t *fields = NULL;
+    struct template_info i;
+    struct template *t;
+    json_t *value;
+
+    if (!json_is_string(ref) || !op_input(op, STR("template")))
+        return 0; /* a wrong type is for op_decode to say */
+    t = template_find(r->api->c.templates, &r->who, TEMPLATE_USE, STR(""),
+                      str_make(json_string_value(ref), json_string_length(ref)), e);
+    if (!t)
+        return err_wrap(e, "field 'template'");
+    template_info(t, &i);
+    fields = json_loadb(i.fields.p, i.fields.n, 0, NULL);
+    json_object_foreach(fields, name, value)
+    {
+        const struct op_field *f = op_input(op, str_of(name));
+        json_t *own = json_object_get(body, name);
+
+        if (f && f->type == OP_MAP && json_is_object(own))
+            json_object_update_missing(own, value);
+        else if (f && !request_decides(body, name))
+            json_object_set(body, name, value);
+    }
+    return 0;
+}
